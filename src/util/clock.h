@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_UTIL_CLOCK_H
+#define TTI_UTIL_CLOCK_H
+
+/* Time since boot (CLOCK_MONOTONIC), in ns. Threads: any. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define TTI_NS_PER_MS INT64_C(1000000)
+#define TTI_NEVER INT64_MAX
+
+static inline int64_t tti_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The deadline `timeout_ms` from now; TTI_NEVER if it is < 0. */
+static inline int64_t tti_deadline(int64_t timeout_ms)
+{
+	return timeout_ms < 0 ? TTI_NEVER : tti_now_ns() + timeout_ms * TTI_NS_PER_MS;
+}
+
+/* ms until `deadline_ns` for poll(): 0 if past, at most `most_ms`. */
+static inline int tti_left_ms(int64_t deadline_ns, int most_ms)
+{
+	const int64_t left = deadline_ns == TTI_NEVER ? INT64_MAX : deadline_ns - tti_now_ns();
+
+	if (left <= 0)
+		return 0;
+	if (left / TTI_NS_PER_MS >= most_ms)
+		return most_ms;
+	return (int)(left / TTI_NS_PER_MS) + 1;
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_UTIL_PARAMS_H
+#define TTI_UTIL_PARAMS_H
+
+/* The parameters of params.def. The environment is read once, at first use;
+ * a value out of range is reported and the default used in its place, an unknown
+ * TUTTI_* variable is reported with the nearest name.
+ *
+ * Threads: any; what tti_params() returns never changes. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tutti/status.h"
+
+typedef int64_t tti_param_INT;
+typedef size_t tti_param_SIZE;
+typedef bool tti_param_BOOL;
+typedef int64_t tti_param_MS;
+typedef int tti_param_ENUM;
+typedef const char *tti_param_STR;  /* NULL if unset or empty */
+typedef const char *tti_param_PATH; /* NULL if unset or empty */
+
+struct tti_params {
+#define PARAM(field, variable, type, def, range, help) tti_param_##type field;
+#include "util/params.def"
+#undef PARAM
+};
+
+const struct tti_params *tti_params(void);
+
+struct tti_param_desc {
+	const char *variable, *type, *def, *range, *help;
+};
+
+/* How many there are; the i-th; its value in force as text (buf of size bytes),
+ * and whether it was set. */
+int tti_param_count(void);
+const struct tti_param_desc *tti_param_desc(int index);
+bool tti_param_value(int index, char *buf, size_t size);
+
+/* Read from an environ-like array instead: for tests. What is reported goes to
+ * the log. Strings in *out are borrowed from env. */
+tutti_status tti_params_read(char *const *env, struct tti_params *out);
+
+/* A variable of somebody else (a launcher's, NCCL_DEBUG): the one home of
+ * getenv(). NULL if unset. */
+const char *tti_env_foreign(const char *name);
+
+#endif

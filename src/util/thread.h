@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_UTIL_THREAD_H
+#define TTI_UTIL_THREAD_H
+
+/* Threads and waiting. */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tutti/status.h"
+
+/* Start a thread with all signals blocked, a small stack (256 KiB) and a name
+ * (15 characters). It must be joined. */
+TUTTI_CHECKED tutti_status tti_thread_start(pthread_t *out, const char *name,
+					    void *(*run)(void *), void *self);
+
+/* CPUs this thread may run on (sched_getaffinity and the cgroup's quota), >= 1. */
+int tti_cpu_count(void);
+
+static inline void tti_cpu_relax(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+/* Sleep while *word == seen, at most timeout_ns (0: do not sleep). May return
+ * early. The word may lie in memory shared between processes. */
+void tti_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ns);
+void tti_futex_wake(_Atomic uint32_t *word, int howmany);
+
+#endif
