@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_AUTH_H
+#define TTI_BOOT_AUTH_H
+
+/* Both sides of a connection prove to each other that they hold the secret
+ * before a byte of what they say is trusted, and agree on the protocol version.
+ * Used by bootstrap, control and data connections alike.
+ *
+ *     connector                                   acceptor
+ *     hello: magic, version, kind, nonce_c  ->
+ *                    <-  nonce_a, H(secret, "a", hello, nonce_a)
+ *     H(secret, "c", hello, nonce_a), payload  ->
+ *                    <-  verdict (1 byte)
+ *
+ * H is keyed BLAKE2b (libsodium crypto_generichash, 32 bytes). The payload is
+ * `nbytes` of the caller's (who am I), covered by the connector's hash.
+ *
+ * The state machine does no I/O by itself: feed what arrived, send what it wants
+ * sent; so it runs blocking, nonblocking and under a fuzzer. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tutti/status.h"
+
+enum tti_auth_kind { /* on the wire */
+	TTI_AUTH_ROOT = 1,
+	TTI_AUTH_RING = 2,
+	TTI_AUTH_PEER = 3,
+	TTI_AUTH_DATA = 4,
+	TTI_AUTH_SHM = 5,
+};
+
+#define TTI_AUTH_PAYLOAD 64 /* at most */
+#define TTI_AUTH_ROOM 256   /* bytes of any one message, at most */
+
+struct tti_auth {
+	uint8_t secret[32];
+	uint8_t hello[64], nonce[32];
+	uint8_t payload[TTI_AUTH_PAYLOAD]; /* connector: to send; acceptor: received */
+	uint8_t in[TTI_AUTH_ROOM], out[TTI_AUTH_ROOM];
+	size_t payload_len, in_len, in_want, out_len, out_sent;
+	int state;
+	enum tti_auth_kind kind;
+	bool connector;
+};
+
+/* payload of a connector is copied; an acceptor passes NULL and the length that
+ * it expects. */
+void tti_auth_init(struct tti_auth *auth, bool connector, enum tti_auth_kind kind,
+		   const uint8_t *secret, const void *payload, size_t payload_len);
+
+/* What may be sent now: *data and length; 0: nothing. tti_auth_sent() says how
+ * much was. */
+size_t tti_auth_output(const struct tti_auth *auth, const uint8_t **data);
+void tti_auth_sent(struct tti_auth *auth, size_t nbytes);
+
+/* Bytes the machine wants to read next; 0: none (send first, or done). Never
+ * more than what belongs to the handshake, so what follows stays in the socket. */
+size_t tti_auth_wants(const struct tti_auth *auth);
+
+/* Feed at most that many bytes. TUTTI_AGAIN: go on; TUTTI_OK: proven (an acceptor
+ * must still send its output); TUTTI_EPROTO: drop the connection. */
+TUTTI_CHECKED tutti_status tti_auth_feed(struct tti_auth *auth, const void *data, size_t nbytes);
+
+/* Whether all is proven and sent. */
+bool tti_auth_done(const struct tti_auth *auth);
+
+/* Run it to the end over a socket, blocking until the deadline. Quiet errors:
+ * TUTTI_EPROTO, TUTTI_EPEER, TUTTI_ETIMEOUT, TUTTI_EABORTED (see tti_fd_recv_all). */
+TUTTI_CHECKED tutti_status tti_auth_run(struct tti_auth *auth, int fd, int64_t deadline_ns,
+					const volatile int *stop);
+
+/* Drive it over a nonblocking socket: TUTTI_AGAIN until done. */
+TUTTI_CHECKED tutti_status tti_auth_step(struct tti_auth *auth, int fd);
+
+#endif

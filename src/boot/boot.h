@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_BOOT_H
+#define TTI_BOOT_BOOT_H
+
+/* The bootstrap: how ranks that share nothing but a unique id find each other
+ * and exchange small blobs, before there is any transport.
+ *
+ * Every connection proves that it holds the id's secret (auth.h) before
+ * anything it says is parsed. Every call has the deadline given at connect; its
+ * error names the missing ranks.
+ *
+ * Two kinds behind one handle: sockets (ranks in processes) and local (ranks
+ * that are threads of one process, memory only).
+ *
+ * Owner: tti_boot_close(). Threads: one at a time; *stop may be set by any. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tutti/tutti.h"
+
+#define TTI_SECRET_BYTES 32
+
+struct tti_boot;
+
+struct tti_boot_config {
+	int rank, nranks;
+	const tutti_unique_id *ids; /* borrowed during connect */
+	int nids;                   /* >= 1: one root each     */
+	int64_t timeout_ms;
+	const volatile int *stop; /* nonzero: give up with TUTTI_EABORTED; may
+				     be NULL; outlives the handle          */
+};
+
+/* Make an id: addresses and port of a listening socket, a fresh secret; starts
+ * the detached root thread that serves it and ends by itself (all ranks came, or
+ * the deadline passed). With TUTTI_COMM_ID the id names that address instead, and
+ * the root is started by rank 0's tti_boot_connect(). */
+TUTTI_CHECKED tutti_status tti_boot_id_create(tutti_unique_id *out);
+
+/* The same for an address given by hand ("host:port", "[::1]:port") and a secret
+ * (NULL: derived from the address, which is said once as a warning): nothing is
+ * started; rank 0's tti_boot_connect() serves it. */
+TUTTI_CHECKED tutti_status tti_boot_id_from_address(const char *address, const char *secret,
+						    tutti_unique_id *out);
+
+/* Check in at the root, learn the ring neighbour, connect the ring. */
+TUTTI_CHECKED tutti_status tti_boot_connect(const struct tti_boot_config *config,
+					    struct tti_boot **out);
+
+/* The local kind: out[0 .. nranks-1], one per thread-rank. */
+TUTTI_CHECKED tutti_status tti_boot_local_create(int nranks, const volatile int *stop,
+						 struct tti_boot **out);
+
+int tti_boot_rank(const struct tti_boot *boot);
+int tti_boot_nranks(const struct tti_boot *boot);
+int tti_boot_is_local(const struct tti_boot *boot);
+
+/* The secret all ranks share, TTI_SECRET_BYTES; for the transports' own
+ * handshakes. Borrowed. The local kind has a random one too. */
+const uint8_t *tti_boot_secret(const struct tti_boot *boot);
+
+/* blobs[nranks][nbytes]; own one filled in at [rank]; all filled on return. */
+TUTTI_CHECKED tutti_status tti_boot_all_gather(struct tti_boot *boot, void *blobs, size_t nbytes);
+
+TUTTI_CHECKED tutti_status tti_boot_barrier(struct tti_boot *boot);
+
+/* A message to or from any rank, matched in order per pair; connections are made
+ * on first use and kept. nbytes must be equal on both sides (TUTTI_EPROTO). A send
+ * does not wait for the receive as long as it is <= 4 KiB. */
+TUTTI_CHECKED tutti_status tti_boot_send(struct tti_boot *boot, int peer, const void *data,
+					 size_t nbytes);
+TUTTI_CHECKED tutti_status tti_boot_recv(struct tti_boot *boot, int peer, void *data,
+					 size_t nbytes);
+
+/* NULL and half-built are fine. Stops the watch (watch.h) if it runs. */
+void tti_boot_close(struct tti_boot *boot);
+
+#endif

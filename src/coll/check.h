@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_CHECK_H
+#define TTI_COLL_CHECK_H
+
+/* The symbolic checker: runs the programs of all ranks together, with sets of
+ * contributions in place of numbers, and proves
+ *   - every output chunk holds every contribution exactly once (reductions), or
+ *     the right one (broadcast, all_gather);
+ *   - nothing reads what is not there;
+ *   - every message is received, by the step and into the chunk it was sent for;
+ *   - nothing deadlocks with `slots` slots per link;
+ *   - exactly the last reduction of an output chunk is marked final.
+ * Links are FIFOs with one writer and steps are ordered by their data, so all
+ * interleavings end alike: one greedy run proves them all.
+ *
+ * It runs what the engine runs: compiled programs (compile.h), each both ways: in
+ * dataflow order, and strictly one operation after the other. */
+
+#include "coll/compile.h"
+#include "coll/program.h"
+
+/* prog[0..n-1] are the programs of ranks 0..n-1. TUTTI_EINVAL (quiet: the text is
+ * tti_error_text()) names rank, step and chunk of the first breach. */
+TUTTI_CHECKED tutti_status tti_program_check(const struct tti_program *prog, int n, int slots);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_COMPILE_H
+#define TTI_COLL_COMPILE_H
+
+/* From steps to operations: what the engine runs. An operation is
+ *
+ *     value = reduce(local value, message from in[0], in[1], ...)
+ *     value goes to memory (if it writes) and as a message to out[0], out[1], ...
+ *
+ * and so covers SEND, RECV, RECV_REDUCE and COPY, alone and combined:
+ *   - RECV_REDUCEs in a row on one chunk become one n-ary operation, its sources
+ *     (own value included) in the order of ranks, so that ranks that reduce the
+ *     same values get the same bits. Only where the algorithm means one: rows from
+ *     several peers whose messages are all independent of each other;
+ *   - SENDs in a row of one chunk to several peers become one fan-out operation.
+ * Receiving and sending on are separate operations here; the engine does them in
+ * one pass where both are ready (`then`), which changes no order.
+ *
+ * A compiled program is plain data of fixed width without pointers into host
+ * structures but its own arrays: another interpreter (a GPU's) can read it.
+ *
+ * Owner: tti_compiled_release(). */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coll/program.h"
+
+enum tti_place { /* where a chunk's value lies */
+	TTI_PLACE_NONE,
+	TTI_PLACE_INPUT,
+	TTI_PLACE_OUTPUT,
+	TTI_PLACE_SCRATCH, /* written, but no output of this rank */
+};
+
+struct tti_oper {
+	int32_t chunk;
+	int16_t nin, nout;
+	int32_t in, out; /* first index into queue_of[]: the queues used       */
+	int32_t then;    /* the operation that sends on what this one writes, if
+			    that is the only thing it waits for; else -1       */
+	int32_t succ, nsucc; /* index into succs[]: operations that wait for us */
+	int16_t npred;       /* how many this one waits for                     */
+	uint8_t from;        /* enum tti_place of the local value, NONE: not used */
+	uint8_t to;          /* enum tti_place of the result, NONE: not written   */
+	int16_t local_at;    /* position of the local value among the sources     */
+	uint8_t final;       /* the result is complete: AVG divides               */
+	uint8_t reserved;
+};
+
+/* A queue is one direction of one peer's link: its operations in FIFO order. */
+struct tti_queue {
+	int32_t peer;
+	int32_t is_send;
+	int32_t first, n; /* index into queued[] */
+};
+
+struct tti_compiled {
+	tutti_collective coll;
+	const char *algorithm;
+	int32_t rank, n, root, nchunks;
+	int32_t nopers, nqueues, nlocal;
+	struct tti_oper *oper;
+	struct tti_queue *queue; /* sends and receives, any order              */
+	int32_t *queued;         /* operations of all queues, one after another */
+	int32_t *queue_of;       /* queues of an operation's in[] and out[]     */
+	int32_t *succs;
+	int32_t *local; /* operations without any queue, in order      */
+	bool uses_scratch;
+	bool exchange; /* the program is: SEND the one chunk to all others,
+			  n-ary RECV_REDUCE from all others. Has a fast path */
+};
+
+TUTTI_CHECKED tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *out);
+void tti_compiled_release(struct tti_compiled *compiled);
+
+#endif

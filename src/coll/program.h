@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_PROGRAM_H
+#define TTI_COLL_PROGRAM_H
+
+/* What one rank does in one collective call: a list of steps. An algorithm emits
+ * steps and touches no buffer, no thread, no socket.
+ *
+ * The data is `nchunks` chunks. Step by step, a chunk's value at this rank is
+ * first its input (if the rank has one: see the layout below) and, once a step has
+ * written it, what was written.
+ *
+ *     SEND         the chunk's value goes to peer
+ *     RECV         what comes from peer becomes the chunk's value
+ *     RECV_REDUCE  value = value op what comes from peer
+ *     COPY         the chunk's input becomes its output (no peer)
+ *
+ * Order: two steps of a rank run in program order if they touch the same chunk
+ * and one of them writes it, or the same peer in the same direction. All others
+ * may overlap. A link is a FIFO: the k-th SEND of a to b is what the k-th RECV or
+ * RECV_REDUCE of b from a gets; both name the same chunk.
+ *
+ * A long call runs the program several times, each over a block: a slice of every
+ * chunk. Within a block every step is one message.
+ *
+ * Owner: tti_program_release(). Threads: not synchronised; const use by any. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tutti/inspect.h"
+#include "util/vec.h"
+
+enum tti_step_kind {
+	TTI_SEND,
+	TTI_RECV,
+	TTI_RECV_REDUCE,
+	TTI_COPY,
+};
+
+struct tti_step {
+	enum tti_step_kind kind;
+	int chunk;
+	int peer;   /* own rank for COPY                                         */
+	bool final; /* RECV_REDUCE: completes the reduction (AVG divides here).
+		       Of several in a row on one chunk, the last one           */
+};
+
+/* Which chunks a rank has as input and must have as output.
+ *
+ *     all_reduce      n chunks of count/n or 1: all in, all out
+ *     broadcast       any number: all in at the root, all out everywhere
+ *     reduce          any number: all in, all out at the root
+ *     all_gather      n chunks: own in, all out
+ *     reduce_scatter  n chunks: all in, own out
+ *     barrier         1 chunk, empty: as all_reduce of nothing
+ */
+struct tti_program {
+	tutti_collective coll;
+	const char *algorithm; /* static string, or borrowed from who made it */
+	int rank, n, root;
+	int nchunks;
+	TTI_VEC(struct tti_step) steps;
+	bool failed; /* out of memory while steps were added */
+};
+
+void tti_program_release(struct tti_program *prog);
+
+/* Append; a failure is remembered in prog->failed. */
+void tti_send(struct tti_program *prog, int chunk, int peer);
+void tti_recv(struct tti_program *prog, int chunk, int peer);
+void tti_recv_reduce(struct tti_program *prog, int chunk, int peer, bool final);
+
+bool tti_chunk_is_input(const struct tti_program *prog, int chunk);
+bool tti_chunk_is_output(const struct tti_program *prog, int chunk);
+
+/* An algorithm: emits the steps of prog->rank among prog->n ranks (n >= 1), sets
+ * prog->nchunks. prog is zeroed but for coll, rank, n, root. Steps are emitted in
+ * an order that, run strictly one after the other, does not deadlock with one slot
+ * per link either. */
+struct tti_algorithm {
+	const char *name;
+	tutti_collective coll;
+	void (*emit)(struct tti_program *prog);
+	bool (*fits)(int n); /* NULL: any n */
+	const char *help;
+};
+
+/* All of a collective: the i-th, NULL past the last; by name, NULL if none. */
+const struct tti_algorithm *tti_algorithm_at(tutti_collective coll, int index);
+const struct tti_algorithm *tti_algorithm_find(tutti_collective coll, const char *name);
+
+/* Build the program of one rank. */
+TUTTI_CHECKED tutti_status tti_program_build(const struct tti_algorithm *algo, int rank, int n,
+					     int root, struct tti_program *out);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_REDUCE_REDUCE_H
+#define TTI_REDUCE_REDUCE_H
+
+/* Reduction kernels over host memory.
+ *
+ * A kernel reduces nsrc >= 1 arrays of `count` elements, element by element, in
+ * the order of src[] and left to right ((s0 op s1) op s2 ...), so the result
+ * depends on nothing but the order. It writes the result to dst and, if dst2 is
+ * not NULL, there too, in one pass. dst and dst2 may be equal to any src (not
+ * overlap it otherwise); no alignment is asked for.
+ *
+ * 16-bit and 8-bit floats are accumulated in float32 and rounded once, to nearest
+ * even, at the end of the pass. Integers wrap. AVG sums, then the result is
+ * divided by `divisor` if that is > 0 (before the rounding; integers: towards
+ * zero); a pass that is not the last one is given 0. See reduce.c for NaN, infinity
+ * and fp8 overflow rules.
+ *
+ * With nsrc == 1 it is a copy (to both).
+ *
+ * Pure; any thread. */
+
+#include <stddef.h>
+
+#include "tutti/tutti.h"
+
+typedef void (*tti_reduce_fn)(void *dst, void *dst2, const void *const *src, int nsrc,
+			      size_t count, int divisor);
+
+enum tti_isa {
+	TTI_ISA_SCALAR,
+	TTI_ISA_AVX2,
+	TTI_ISA_AVX512,
+	TTI_ISA_NEON,
+	TTI_ISA_COUNT
+};
+
+/* The best kernel of this machine; NULL if type or op is none. */
+tti_reduce_fn tti_reduce_get(tutti_type type, tutti_op op);
+
+/* That of one instruction set; NULL: this machine or build has not got it, or
+ * there is no version for this pair (get() then falls back to scalar). */
+tti_reduce_fn tti_reduce_get_isa(tutti_type type, tutti_op op, enum tti_isa isa);
+
+const char *tti_isa_name(enum tti_isa isa);
+
+/* Copy for the engine: memcpy for what fits the caches, non-temporal stores for
+ * what does not (hint != 0). */
+void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large);
+
+#endif

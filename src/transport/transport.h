@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TRANSPORT_TRANSPORT_H
+#define TTI_TRANSPORT_TRANSPORT_H
+
+/* How bytes get from one rank to another.
+ *
+ * A port is one rank's end of a transport; a link is its end of a connection to
+ * one peer, both directions. A link moves messages in order, each at most
+ * slot_bytes long, with credits: the sender writes into a slot the transport
+ * lends, the receiver reads in place from a slot and gives it back.
+ *
+ *     sender    reserve -> write -> commit
+ *     receiver                      peek -> read -> release
+ *
+ * Nothing blocks but join(), close() and shutdown(). Nothing on the way of a
+ * message allocates, locks, logs, or makes a system call that is not the moving
+ * itself. A message carries a tag of 64 bits: the signature of the call.
+ *
+ * Life of a port: open -> (cards of all ranks exchanged) -> join -> (domains of
+ * all ranks exchanged) -> connect ... -> close each link -> shutdown.
+ *
+ * Threads: a port and its links are used by one thread at a time (the
+ * communicator's executing thread). *stop may be set by any.
+ *
+ * Owner: who opened a port shuts it down; links belong to their port, and are
+ * given back with close(). */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "topo/cost.h"
+#include "tutti/status.h"
+
+/* What a port tells the peers' ports. Plain data of its transport's making. */
+#define TTI_CARD_BYTES 512
+struct tti_card {
+	uint8_t bytes[TTI_CARD_BYTES];
+};
+
+struct tti_port_config {
+	int rank, nranks;
+	const uint8_t *secret; /* TTI_SECRET_BYTES; outlives the port             */
+	const char *host_id;   /* TUTTI_HOST_ID or NULL                           */
+	size_t slot_bytes;     /* of a slot                                       */
+	int slots;             /* of a link, per direction                        */
+	const volatile int *stop; /* nonzero: join() gives up with TUTTI_EABORTED */
+	int64_t timeout_ms;       /* of join() and of connecting                  */
+};
+
+struct tti_link {
+	const struct tti_link_ops *ops;
+	int peer;
+	/* The transport's own fields follow in its larger struct. */
+};
+
+struct tti_port {
+	const struct tti_transport *transport;
+	int rank, nranks;
+	size_t slot_bytes;   /* longest message                                    */
+	size_t inline_bytes; /* up to here a message is cheapest to write per link:
+				sharing one slot among links gains nothing         */
+	/* Set by the transport when it can go on no more: a link broke, a peer
+	 * sent nonsense. The engine looks here while it waits. */
+	tutti_status failure;
+	int failed_peer; /* -1: unknown */
+	/* Bytes committed but not yet handed over to the system: a call is not
+	 * over before this is 0. Always 0 for memory. */
+	size_t unsent;
+};
+
+struct tti_link_ops {
+	/* Room for one message of nbytes <= slot_bytes; NULL: no credit now.
+	 * Again without commit: the same room. */
+	void *(*reserve)(struct tti_link *link, size_t nbytes);
+	/* What was written goes out, nbytes as reserved. */
+	void (*commit)(struct tti_link *link, size_t nbytes, uint64_t tag);
+	/* The oldest message, in place; NULL: none yet. Valid until release. */
+	const void *(*peek)(struct tti_link *link, size_t *nbytes, uint64_t *tag);
+	void (*release)(struct tti_link *link);
+};
+
+/* Optional: one slot for several links, written once and read by all. */
+struct tti_fanout_ops {
+	/* Room for one message to all of links[0..n-1], or NULL: not now. */
+	void *(*reserve)(struct tti_port *port, struct tti_link *const *links, int n,
+			 size_t nbytes);
+	void (*commit)(struct tti_port *port, struct tti_link *const *links, int n, size_t nbytes,
+		       uint64_t tag);
+};
+
+/* Optional: sleeping until something happens on the port, at most timeout_ns;
+ * may return early. Where it is NULL the engine sleeps in short naps. */
+struct tti_sleep_ops {
+	void (*wait)(struct tti_port *port, int64_t timeout_ns);
+};
+
+struct tti_transport {
+	size_t size;      /* sizeof(*this); lets a newer core load us */
+	const char *name; /* "shm": shown to users, kept stable       */
+
+	/* Open a port and describe it in *card. */
+	tutti_status (*open)(const struct tti_port_config *config, struct tti_port **out,
+			     struct tti_card *card);
+
+	/* With everybody's card: find out which peers are really reachable, by
+	 * trying. *domain is a number that is equal on two ranks if and only if
+	 * this transport connects them; 0: none. All ranks call it, it may block
+	 * until they have, or until the deadline. */
+	tutti_status (*join)(struct tti_port *port, const struct tti_card *cards,
+			     uint64_t *domain);
+
+	/* The link to `peer` (of the same domain); TUTTI_AGAIN until it is there:
+	 * call progress() and then again. Both sides ask for it. */
+	tutti_status (*connect)(struct tti_port *port, int peer, struct tti_link **out);
+
+	/* Accept, read, write, hand out credits: what memory does by itself. NULL
+	 * if nothing is to be done. Failures go to port->failure. */
+	void (*progress)(struct tti_port *port);
+
+	/* Cost of a link inside a domain, for choosing. Pure. */
+	void (*cost)(const struct tti_port *port, struct tti_cost *out);
+
+	/* Give a link back; what was committed still arrives. */
+	void (*close)(struct tti_link *link);
+
+	/* After the last close(). Flushes, at most 1 s. NULL and half-built ok. */
+	void (*shutdown)(struct tti_port *port);
+
+	const struct tti_fanout_ops *fanout; /* optional */
+	const struct tti_sleep_ops *sleep;   /* optional */
+};
+
+extern const struct tti_transport tti_transport_self, tti_transport_shm, tti_transport_tcp;
+
+/* The transports named in a list ("auto", "shm,tcp") in order of preference; out
+ * has room for 8. TUTTI_EINVAL names what is unknown. */
+TUTTI_CHECKED tutti_status tti_transport_list(const char *names,
+					      const struct tti_transport **out, int *n);
+
+#endif
