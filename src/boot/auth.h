@@ -70,7 +70,7 @@ bool tti_auth_done(const struct tti_auth *auth);
 /* Run it to the end over a socket, blocking until the deadline. Quiet errors:
  * TUTTI_EPROTO, TUTTI_EPEER, TUTTI_ETIMEOUT, TUTTI_EABORTED (see tti_fd_recv_all). */
 TUTTI_CHECKED tutti_status tti_auth_run(struct tti_auth *auth, int fd, int64_t deadline_ns,
-					const volatile int *stop);
+					const _Atomic int *stop);
 
 /* Drive it over a nonblocking socket: TUTTI_AGAIN until done. */
 TUTTI_CHECKED tutti_status tti_auth_step(struct tti_auth *auth, int fd);

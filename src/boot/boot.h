@@ -28,7 +28,7 @@ struct tti_boot_config {
 	const tutti_unique_id *ids; /* borrowed during connect */
 	int nids;                   /* >= 1: one root each     */
 	int64_t timeout_ms;
-	const volatile int *stop; /* nonzero: give up with TUTTI_EABORTED; may
+	const _Atomic int *stop; /* nonzero: give up with TUTTI_EABORTED; may
 				     be NULL; outlives the handle          */
 };
 
@@ -49,7 +49,7 @@ TUTTI_CHECKED tutti_status tti_boot_connect(const struct tti_boot_config *config
 					    struct tti_boot **out);
 
 /* The local kind: out[0 .. nranks-1], one per thread-rank. */
-TUTTI_CHECKED tutti_status tti_boot_local_create(int nranks, const volatile int *stop,
+TUTTI_CHECKED tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop,
 						 struct tti_boot **out);
 
 int tti_boot_rank(const struct tti_boot *boot);

@@ -44,7 +44,7 @@ struct tti_port_config {
 	const char *host_id;   /* TUTTI_HOST_ID or NULL                           */
 	size_t slot_bytes;     /* of a slot                                       */
 	int slots;             /* of a link, per direction                        */
-	const volatile int *stop; /* nonzero: join() gives up with TUTTI_EABORTED */
+	const _Atomic int *stop; /* nonzero: join() gives up with TUTTI_EABORTED */
 	int64_t timeout_ms;       /* of join() and of connecting                  */
 };
 

@@ -19,9 +19,9 @@ TUTTI_CHECKED tutti_status tti_fd_set_nonblocking(int fd);
  * side closed, TUTTI_EABORTED when *stop (may be NULL) became nonzero, TUTTI_ESYS.
  * Quiet: the caller knows whom it talked to. SIGPIPE is not raised. */
 TUTTI_CHECKED tutti_status tti_fd_send_all(int fd, const void *data, size_t nbytes,
-					   int64_t deadline_ns, const volatile int *stop);
+					   int64_t deadline_ns, const _Atomic int *stop);
 TUTTI_CHECKED tutti_status tti_fd_recv_all(int fd, void *data, size_t nbytes, int64_t deadline_ns,
-					   const volatile int *stop);
+					   const _Atomic int *stop);
 
 /* Lift RLIMIT_NOFILE to its hard limit, once. */
 void tti_fd_raise_limit(void);
