@@ -19,8 +19,9 @@ typedef size_t tti_param_SIZE;
 typedef bool tti_param_BOOL;
 typedef int64_t tti_param_MS;
 typedef int tti_param_ENUM;
-typedef const char *tti_param_STR;  /* NULL if unset or empty */
-typedef const char *tti_param_PATH; /* NULL if unset or empty */
+typedef const char *tti_param_STR;    /* NULL if unset or empty */
+typedef const char *tti_param_PATH;   /* NULL if unset or empty */
+typedef const char *tti_param_SECRET; /* the same; never shown */
 
 struct tti_params {
 #define PARAM(field, variable, type, def, range, help) tti_param_##type field;
@@ -30,15 +31,21 @@ struct tti_params {
 
 const struct tti_params *tti_params(void);
 
+/* The same without the reports: for the logger and fault injection, which
+ * themselves are set up from the parameters. */
+const struct tti_params *tti_params_quiet(void);
+
 struct tti_param_desc {
 	const char *variable, *type, *def, *range, *help;
 };
 
-/* How many there are; the i-th; its value in force as text (buf of size bytes),
- * and whether it was set. */
+/* How many there are; the i-th (NULL past the last); its value in force as text
+ * (buf of size bytes; "(set)" for a secret), and whether it was set. */
 int tti_param_count(void);
 const struct tti_param_desc *tti_param_desc(int index);
 bool tti_param_value(int index, char *buf, size_t size);
+/* The same text, valid forever; NULL past the last. */
+const char *tti_param_text(int index, bool *is_set);
 
 /* Read from an environ-like array instead: for tests. What is reported goes to
  * the log. Strings in *out are borrowed from env. */
