@@ -11,13 +11,18 @@
 
 #include "tutti/status.h"
 
-/* Start a thread with all signals blocked, a small stack (256 KiB) and a name
+/* Start a thread with all signals blocked (but those of a fault, as SIGSEGV),
+ * a small stack (256 KiB) and a name
  * (15 characters). It must be joined. */
-TUTTI_CHECKED tutti_status tti_thread_start(pthread_t *out, const char *name,
-					    void *(*run)(void *), void *self);
+TUTTI_CHECKED tutti_status tti_thread_start(pthread_t *out, const char *name, void *(*run)(void *),
+					    void *self);
 
 /* CPUs this thread may run on (sched_getaffinity and the cgroup's quota), >= 1. */
 int tti_cpu_count(void);
+
+/* CPUs the control groups allow, rounded up, read below `root` ("": the
+ * system); 0: no limit. */
+int tti_cpu_quota(const char *root);
 
 static inline void tti_cpu_relax(void)
 {
