@@ -13,20 +13,20 @@
 extern "C" {
 #endif
 
-#define TUTTI_STATUS_MAP(X)                                                                        \
-	X(OK, 0, "success")                                                                        \
-	X(AGAIN, 1, "not finished, call again")                                                    \
-	X(EINVAL, -1, "invalid argument")                                                          \
-	X(ENOMEM, -2, "out of memory")                                                             \
-	X(ESYS, -3, "system call failed")                                                          \
-	X(EUSAGE, -4, "call not allowed in this state")                                            \
-	X(EUNSUPPORTED, -5, "not supported")                                                       \
-	X(EINTERNAL, -6, "internal error, please report it")                                       \
-	X(EPEER, -20, "a peer failed or left")                                                     \
-	X(ETIMEOUT, -21, "a deadline passed")                                                      \
-	X(EMISMATCH, -22, "ranks called different things")                                         \
-	X(EABORTED, -23, "the communicator was aborted")                                           \
-	X(EPROTO, -24, "a peer sent what the protocol does not allow")                             \
+#define TUTTI_STATUS_MAP(X)                                            \
+	X(OK, 0, "success")                                            \
+	X(AGAIN, 1, "not finished, call again")                        \
+	X(EINVAL, -1, "invalid argument")                              \
+	X(ENOMEM, -2, "out of memory")                                 \
+	X(ESYS, -3, "system call failed")                              \
+	X(EUSAGE, -4, "call not allowed in this state")                \
+	X(EUNSUPPORTED, -5, "not supported")                           \
+	X(EINTERNAL, -6, "internal error, please report it")           \
+	X(EPEER, -20, "a peer failed or left")                         \
+	X(ETIMEOUT, -21, "a deadline passed")                          \
+	X(EMISMATCH, -22, "ranks called different things")             \
+	X(EABORTED, -23, "the communicator was aborted")               \
+	X(EPROTO, -24, "a peer sent what the protocol does not allow") \
 	X(EPLAN, -25, "ranks hold different plans")
 
 typedef enum tutti_status {
@@ -39,8 +39,8 @@ typedef enum tutti_status {
 #define TUTTI_STATUS_LOST (-20)
 
 #if defined(__GNUC__)
-#define TUTTI_API __attribute__((visibility("default")))
-#define TUTTI_CHECKED __attribute__((warn_unused_result))
+#define TUTTI_API               __attribute__((visibility("default")))
+#define TUTTI_CHECKED           __attribute__((warn_unused_result))
 #define TUTTI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define TUTTI_API

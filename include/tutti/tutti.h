@@ -37,7 +37,7 @@ extern "C" {
 #define TUTTI_VERSION_MAJOR 0
 #define TUTTI_VERSION_MINOR 1
 #define TUTTI_VERSION_PATCH 0
-#define TUTTI_VERSION                                                                              \
+#define TUTTI_VERSION \
 	(TUTTI_VERSION_MAJOR * 10000 + TUTTI_VERSION_MINOR * 100 + TUTTI_VERSION_PATCH)
 
 /* The version of the library at run time, as TUTTI_VERSION. Any thread. */
@@ -46,40 +46,40 @@ TUTTI_API int tutti_version(void);
 /* -- Types, operations --------------------------------------------------- */
 
 /* X(name, value, bytes, text) */
-#define TUTTI_TYPE_MAP(X)                                                                          \
-	X(INT8, 0, 1, "int8")                                                                      \
-	X(UINT8, 1, 1, "uint8")                                                                    \
-	X(INT32, 2, 4, "int32")                                                                    \
-	X(UINT32, 3, 4, "uint32")                                                                  \
-	X(INT64, 4, 8, "int64")                                                                    \
-	X(UINT64, 5, 8, "uint64")                                                                  \
-	X(FLOAT16, 6, 2, "float16")                                                                \
-	X(FLOAT32, 7, 4, "float32")                                                                \
-	X(FLOAT64, 8, 8, "float64")                                                                \
-	X(BFLOAT16, 9, 2, "bfloat16")                                                              \
-	X(FLOAT8_E4M3, 10, 1, "float8_e4m3")                                                       \
+#define TUTTI_TYPE_MAP(X)                    \
+	X(INT8, 0, 1, "int8")                \
+	X(UINT8, 1, 1, "uint8")              \
+	X(INT32, 2, 4, "int32")              \
+	X(UINT32, 3, 4, "uint32")            \
+	X(INT64, 4, 8, "int64")              \
+	X(UINT64, 5, 8, "uint64")            \
+	X(FLOAT16, 6, 2, "float16")          \
+	X(FLOAT32, 7, 4, "float32")          \
+	X(FLOAT64, 8, 8, "float64")          \
+	X(BFLOAT16, 9, 2, "bfloat16")        \
+	X(FLOAT8_E4M3, 10, 1, "float8_e4m3") \
 	X(FLOAT8_E5M2, 11, 1, "float8_e5m2")
 
 typedef enum tutti_type {
 #define X(name, value, bytes, text) TUTTI_##name = (value),
 	TUTTI_TYPE_MAP(X)
 #undef X
-	TUTTI_TYPE_COUNT = 12
+		TUTTI_TYPE_COUNT = 12
 } tutti_type;
 
 /* X(name, value, text) */
-#define TUTTI_OP_MAP(X)                                                                            \
-	X(SUM, 0, "sum")                                                                           \
-	X(PROD, 1, "prod")                                                                         \
-	X(MAX, 2, "max")                                                                           \
-	X(MIN, 3, "min")                                                                           \
+#define TUTTI_OP_MAP(X)    \
+	X(SUM, 0, "sum")   \
+	X(PROD, 1, "prod") \
+	X(MAX, 2, "max")   \
+	X(MIN, 3, "min")   \
 	X(AVG, 4, "avg")
 
 typedef enum tutti_op {
 #define X(name, value, text) TUTTI_##name = (value),
 	TUTTI_OP_MAP(X)
 #undef X
-	TUTTI_OP_COUNT = 5
+		TUTTI_OP_COUNT = 5
 } tutti_op;
 
 /* Bytes of one element; 0 for a value that is no type. Any thread. */
@@ -109,16 +109,18 @@ typedef struct tutti_unique_id {
  * A variable of the environment wins over a field, always. */
 typedef struct tutti_config {
 	size_t size;
-	int blocking;     /* 1 (default): init returns when done. 0: at once,
+	int blocking;          /* 1 (default): init returns when done. 0: at once,
 			     poll tutti_comm_get_async_error() until it is
 			     no longer TUTTI_AGAIN                          */
-	const char *name; /* shown in logs; NULL: a number. Copied.         */
+	const char *name;      /* shown in logs; NULL: a number. Copied.         */
 	const char *transport; /* "auto" (NULL), or a list like "shm,tcp"   */
 	int timeout_ms;        /* a call that takes longer fails with
 				  TUTTI_ETIMEOUT; 0 (default): never        */
 } tutti_config;
 
+/* clang-format off */
 #define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, 0 }
+/* clang-format on */
 
 /* Make a new id and start the thread that serves the ranks that come with it.
  * If TUTTI_COMM_ID is set, the id is made from it and nothing is started here:
@@ -227,11 +229,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_barrier(tutti_comm_t comm, tutti_stre
  * return before the receive has started, or wait for it: do not rely on
  * either; put calls that need each other into one group. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_send(const void *send, size_t count, tutti_type type,
-						int peer, tutti_comm_t comm,
-						tutti_stream_t stream);
-TUTTI_API TUTTI_CHECKED tutti_status tutti_recv(void *recv, size_t count, tutti_type type,
-						int peer, tutti_comm_t comm,
-						tutti_stream_t stream);
+						int peer, tutti_comm_t comm, tutti_stream_t stream);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_recv(void *recv, size_t count, tutti_type type, int peer,
+						tutti_comm_t comm, tutti_stream_t stream);
 
 /* Between start and end calls only queue; at the outermost end all run, those
  * on different communicators and all sends and receives at the same time, so
@@ -258,8 +258,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_wait_event(tutti_stream_t stre
 /* A point in a stream. An event that was never recorded has happened. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_event_create(tutti_event_t *out);
 TUTTI_API tutti_status tutti_event_destroy(tutti_event_t event);
-TUTTI_API TUTTI_CHECKED tutti_status tutti_event_record(tutti_event_t event,
-							tutti_stream_t stream);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_event_record(tutti_event_t event, tutti_stream_t stream);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_event_synchronize(tutti_event_t event);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_event_query(tutti_event_t event);
 

@@ -24,7 +24,8 @@
 
 #include "tutti/status.h"
 
-enum tti_auth_kind { /* on the wire */
+/* On the wire. */
+enum tti_auth_kind {
 	TTI_AUTH_ROOT = 1,
 	TTI_AUTH_RING = 2,
 	TTI_AUTH_PEER = 3,
@@ -32,8 +33,8 @@ enum tti_auth_kind { /* on the wire */
 	TTI_AUTH_SHM = 5,
 };
 
-#define TTI_AUTH_PAYLOAD 64 /* at most */
-#define TTI_AUTH_ROOM 256   /* bytes of any one message, at most */
+#define TTI_AUTH_PAYLOAD 64  /* at most */
+#define TTI_AUTH_ROOM    256 /* bytes of any one message, at most */
 
 struct tti_auth {
 	uint8_t secret[32];

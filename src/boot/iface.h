@@ -16,10 +16,10 @@
 
 /* An address as it goes over the wire: fixed width, network order, 28 bytes. */
 struct tti_addr {
-	uint16_t family; /* 4, 6, or 0: none (host order of little endian) */
-	uint16_t port;   /* network order                                   */
-	uint32_t scope;  /* IPv6 link-local: interface index at the sender  */
-	uint8_t ip[16];  /* IPv4: the first 4                               */
+	uint16_t family;       /* 4, 6, or 0: none (host order of little endian) */
+	uint16_t port;         /* network order                                   */
+	uint32_t scope;        /* IPv6 link-local: interface index at the sender  */
+	uint8_t ip[16];        /* IPv4: the first 4                               */
 	char ifname[IFNAMSIZ]; /* for logs                                   */
 };
 

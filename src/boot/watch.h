@@ -38,10 +38,10 @@ struct tti_news {
 
 /* What a rank is doing. Goes over the wire: fixed width. */
 struct tti_call {
-	uint64_t seq;       /* calls begun on this communicator     */
-	uint64_t signature; /* of the call that seq counts          */
-	int32_t running;    /* 1: inside it; 0: returned from it    */
-	int32_t waiting_on; /* the peer it waits for, -1: none      */
+	uint64_t seq;             /* calls begun on this communicator     */
+	uint64_t signature;       /* of the call that seq counts          */
+	int32_t running;          /* 1: inside it; 0: returned from it    */
+	int32_t waiting_on;       /* the peer it waits for, -1: none      */
 	char text[TTI_CALL_TEXT]; /* "all_reduce(1024 x float32, sum)" */
 };
 

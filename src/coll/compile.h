@@ -26,7 +26,8 @@
 
 #include "coll/program.h"
 
-enum tti_place { /* where a chunk's value lies */
+/* Where a chunk's value lies. */
+enum tti_place {
 	TTI_PLACE_NONE,
 	TTI_PLACE_INPUT,
 	TTI_PLACE_OUTPUT,
@@ -36,8 +37,8 @@ enum tti_place { /* where a chunk's value lies */
 struct tti_oper {
 	int32_t chunk;
 	int16_t nin, nout;
-	int32_t in, out; /* first index into queue_of[]: the queues used       */
-	int32_t then;    /* the operation that sends on what this one writes, if
+	int32_t in, out;     /* first index into queue_of[]: the queues used       */
+	int32_t then;        /* the operation that sends on what this one writes, if
 			    that is the only thing it waits for; else -1       */
 	int32_t succ, nsucc; /* index into succs[]: operations that wait for us */
 	int16_t npred;       /* how many this one waits for                     */

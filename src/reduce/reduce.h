@@ -24,16 +24,10 @@
 
 #include "tutti/tutti.h"
 
-typedef void (*tti_reduce_fn)(void *dst, void *dst2, const void *const *src, int nsrc,
-			      size_t count, int divisor);
+typedef void (*tti_reduce_fn)(void *dst, void *dst2, const void *const *src, int nsrc, size_t count,
+			      int divisor);
 
-enum tti_isa {
-	TTI_ISA_SCALAR,
-	TTI_ISA_AVX2,
-	TTI_ISA_AVX512,
-	TTI_ISA_NEON,
-	TTI_ISA_COUNT
-};
+enum tti_isa { TTI_ISA_SCALAR, TTI_ISA_AVX2, TTI_ISA_AVX512, TTI_ISA_NEON, TTI_ISA_COUNT };
 
 /* The best kernel of this machine; NULL if type or op is none. */
 tti_reduce_fn tti_reduce_get(tutti_type type, tutti_op op);

@@ -40,12 +40,12 @@ struct tti_card {
 
 struct tti_port_config {
 	int rank, nranks;
-	const uint8_t *secret; /* TTI_SECRET_BYTES; outlives the port             */
-	const char *host_id;   /* TUTTI_HOST_ID or NULL                           */
-	size_t slot_bytes;     /* of a slot                                       */
-	int slots;             /* of a link, per direction                        */
+	const uint8_t *secret;   /* TTI_SECRET_BYTES; outlives the port             */
+	const char *host_id;     /* TUTTI_HOST_ID or NULL                           */
+	size_t slot_bytes;       /* of a slot                                       */
+	int slots;               /* of a link, per direction                        */
 	const _Atomic int *stop; /* nonzero: join() gives up with TUTTI_EABORTED */
-	int64_t timeout_ms;       /* of join() and of connecting                  */
+	int64_t timeout_ms;      /* of join() and of connecting                  */
 };
 
 struct tti_link {
@@ -107,8 +107,7 @@ struct tti_transport {
 	 * trying. *domain is a number that is equal on two ranks if and only if
 	 * this transport connects them; 0: none. All ranks call it, it may block
 	 * until they have, or until the deadline. */
-	tutti_status (*join)(struct tti_port *port, const struct tti_card *cards,
-			     uint64_t *domain);
+	tutti_status (*join)(struct tti_port *port, const struct tti_card *cards, uint64_t *domain);
 
 	/* The link to `peer` (of the same domain); TUTTI_AGAIN until it is there:
 	 * call progress() and then again. Both sides ask for it. */
@@ -135,7 +134,7 @@ extern const struct tti_transport tti_transport_self, tti_transport_shm, tti_tra
 
 /* The transports named in a list ("auto", "shm,tcp") in order of preference; out
  * has room for 8. TUTTI_EINVAL names what is unknown. */
-TUTTI_CHECKED tutti_status tti_transport_list(const char *names,
-					      const struct tti_transport **out, int *n);
+TUTTI_CHECKED tutti_status tti_transport_list(const char *names, const struct tti_transport **out,
+					      int *n);
 
 #endif

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #define TTI_NS_PER_MS INT64_C(1000000)
-#define TTI_NEVER INT64_MAX
+#define TTI_NEVER     INT64_MAX
 
 static inline int64_t tti_now_ns(void)
 {

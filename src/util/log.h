@@ -21,15 +21,15 @@ enum tti_log_level {
 };
 
 /* X(name, text) */
-#define TTI_LOG_SUBSYS_MAP(X)                                                                      \
-	X(CORE, "core")                                                                            \
-	X(BOOT, "boot")                                                                            \
-	X(SHM, "shm")                                                                              \
-	X(TCP, "tcp")                                                                              \
-	X(COLL, "coll")                                                                            \
-	X(ENGINE, "engine")                                                                        \
-	X(TOPO, "topo")                                                                            \
-	X(PLAN, "plan")                                                                            \
+#define TTI_LOG_SUBSYS_MAP(X) \
+	X(CORE, "core")       \
+	X(BOOT, "boot")       \
+	X(SHM, "shm")         \
+	X(TCP, "tcp")         \
+	X(COLL, "coll")       \
+	X(ENGINE, "engine")   \
+	X(TOPO, "topo")       \
+	X(PLAN, "plan")       \
 	X(ENV, "env")
 
 enum tti_log_subsys {
@@ -41,8 +41,8 @@ enum tti_log_subsys {
 bool tti_log_enabled(enum tti_log_level level, enum tti_log_subsys subsys);
 
 /* Formats and writes if enabled; errno is kept. */
-TUTTI_PRINTF(3, 4) void
-	tti_log(enum tti_log_level level, enum tti_log_subsys subsys, const char *fmt, ...);
+TUTTI_PRINTF(3, 4)
+void tti_log(enum tti_log_level level, enum tti_log_subsys subsys, const char *fmt, ...);
 
 /* Name this thread's rank in its log lines ("[2] "); -1 for none. */
 void tti_log_set_rank(int rank);

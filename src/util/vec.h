@@ -8,19 +8,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TTI_VEC(T)                                                                                 \
-	struct {                                                                                   \
-		T *at;                                                                             \
-		size_t n, room;                                                                    \
+#define TTI_VEC(T)              \
+	struct {                \
+		T *at;          \
+		size_t n, room; \
 	}
 
 /* Room for one more; false: out of memory, the vector is as before. */
-#define tti_vec_grow(vec)                                                                          \
-	((vec)->n < (vec)->room ||                                                                 \
+#define tti_vec_grow(vec)          \
+	((vec)->n < (vec)->room || \
 	 tti_vec_reserve((void **)&(vec)->at, &(vec)->room, (vec)->n + 1, sizeof(*(vec)->at)))
 
 /* Append; false: out of memory. */
-#define tti_vec_push(vec, value)                                                                   \
+#define tti_vec_push(vec, value) \
 	(tti_vec_grow(vec) ? ((vec)->at[(vec)->n++] = (value), true) : false)
 
 #define tti_vec_release(vec) tti_vec_drop((void **)&(vec)->at, &(vec)->n, &(vec)->room)
