@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Daily work in one word; CMake does it. Every command is printed before it runs.
+PREFIX ?= /usr/local
+BUILD := build/release
+
+.PHONY: all check install clean format
+
+all: $(BUILD)/build.ninja
+	cmake --build --preset release
+
+$(BUILD)/build.ninja:
+	cmake --preset release
+
+check:
+	scripts/check
+
+install: all
+	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	rm -rf build
+
+format:
+	clang-format -i $$(scripts/list_files '\.(c|h|cc|cpp|cu)$$')
