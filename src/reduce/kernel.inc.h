@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kernels of one type, included by types.inc.h with
+ *   K_NAME        prefix of the functions
+ *   K_ELEM        an element in memory
+ *   K_VEC, K_LANE the accumulator's vector and lane
+ *   K_LOAD(p)     elements at p to K_VEC
+ *   K_STORE(p, x, op)
+ *   K_MIN, K_MAX  functions of two K_VEC
+ *   K_CANON       function: every NaN to the one that is stored (floats)
+ *   K_DIVIDE(x, divisor)  one lane (integers, which have no K_CANON)
+ * all of which it undefines. */
+
+#define K_JOIN_(a, b) a##_##b
+#define K_JOIN(a, b)  K_JOIN_(a, b)
+#define K(name)       K_JOIN(K_NAME, name)
+#define K_LANES       V_LANES(sizeof(K_LANE))
+#define K_BYTES       (K_LANES * sizeof(K_ELEM))
+
+K_INLINE K_VEC K(combine)(tutti_op op, K_VEC a, K_VEC b)
+{
+	switch (op) {
+	case TUTTI_SUM:
+	case TUTTI_AVG:
+		return (K_VEC)(a + b);
+	case TUTTI_PROD:
+		return (K_VEC)(a * b);
+	case TUTTI_MAX:
+		return K_MAX(a, b);
+	case TUTTI_MIN:
+		return K_MIN(a, b);
+	case TUTTI_OP_COUNT:
+		break;
+	}
+	__builtin_unreachable();
+}
+
+#ifdef K_CANON
+K_INLINE K_VEC K(finish)(tutti_op op, K_VEC x, int divisor)
+{
+	if (op == TUTTI_AVG && divisor > 0)
+		x = x / (K_LANE)divisor;
+	return K_CANON(x);
+}
+#else
+K_INLINE K_VEC K(finish)(tutti_op op, K_VEC x, int divisor)
+{
+	K_LANE lane[K_LANES];
+
+	if (op != TUTTI_AVG || divisor <= 0)
+		return x;
+	memcpy(lane, &x, sizeof(x));
+	for (size_t i = 0; i < K_LANES; i++)
+		lane[i] = K_DIVIDE(lane[i], divisor);
+	memcpy(&x, lane, sizeof(x));
+	return x;
+}
+#endif
+
+/* nvec vectors, `at` bytes into every array. All is read before a byte is
+ * written: dst and dst2 may be sources. */
+K_INLINE void K(block)(tutti_op op, size_t nvec, const struct k_pass *pass, int nsrc, size_t at)
+{
+	const unsigned char *from = (const unsigned char *)pass->src[0] + at;
+	K_VEC acc[V_UNROLL];
+
+	for (size_t v = 0; v < nvec; v++)
+		acc[v] = K_LOAD(from + v * K_BYTES);
+	for (int s = 1; s < nsrc; s++) {
+		from = (const unsigned char *)pass->src[s] + at;
+		for (size_t v = 0; v < nvec; v++)
+			acc[v] = K(combine)(op, acc[v], K_LOAD(from + v * K_BYTES));
+	}
+	for (size_t v = 0; v < nvec; v++) {
+		acc[v] = K(finish)(op, acc[v], pass->divisor);
+		K_STORE(pass->dst + at + v * K_BYTES, acc[v], op);
+	}
+	if (!pass->dst2)
+		return;
+	for (size_t v = 0; v < nvec; v++)
+		K_STORE(pass->dst2 + at + v * K_BYTES, acc[v], op);
+}
+
+/* The last nbytes, less than a vector: the same through a buffer. */
+K_INLINE void K(rest)(tutti_op op, const struct k_pass *pass, size_t at, size_t nbytes)
+{
+	_Alignas(64) unsigned char buf[64] = { 0 };
+	K_VEC acc;
+
+	v_rest_in(buf, (const unsigned char *)pass->src[0] + at, nbytes);
+	acc = K_LOAD(buf);
+	for (int s = 1; s < pass->nsrc; s++) {
+		v_rest_in(buf, (const unsigned char *)pass->src[s] + at, nbytes);
+		acc = K(combine)(op, acc, K_LOAD(buf));
+	}
+	acc = K(finish)(op, acc, pass->divisor);
+	K_STORE(buf, acc, op);
+	v_rest_out(pass->dst + at, buf, nbytes);
+	if (pass->dst2)
+		v_rest_out(pass->dst2 + at, buf, nbytes);
+}
+
+K_INLINE void K(run)(tutti_op op, const struct k_pass *pass, size_t nbytes)
+{
+	size_t at = 0;
+
+	if (pass->nsrc == 1 && (op != TUTTI_AVG || pass->divisor <= 1)) {
+		k_copy(pass, nbytes);
+		return;
+	}
+	if (pass->nsrc == 2) {
+		for (; nbytes - at >= V_UNROLL * K_BYTES; at += V_UNROLL * K_BYTES)
+			K(block)(op, V_UNROLL, pass, 2, at);
+	}
+	for (; nbytes - at >= V_UNROLL * K_BYTES; at += V_UNROLL * K_BYTES)
+		K(block)(op, V_UNROLL, pass, pass->nsrc, at);
+	for (; nbytes - at >= K_BYTES; at += K_BYTES)
+		K(block)(op, 1, pass, pass->nsrc, at);
+	if (K_LANES > 1 && at < nbytes)
+		K(rest)(op, pass, at, nbytes - at);
+}
+
+#define K_OP(name, op)                                                                             \
+	static void K(name)(void *dst, void *dst2, const void *const *src, int nsrc, size_t count, \
+			    int divisor)                                                           \
+	{                                                                                          \
+		const struct k_pass pass = { dst, dst2, src, nsrc, divisor };                      \
+                                                                                                   \
+		K(run)(op, &pass, count * sizeof(K_ELEM));                                         \
+	}
+
+K_OP(sum, TUTTI_SUM)
+K_OP(prod, TUTTI_PROD)
+K_OP(max, TUTTI_MAX)
+K_OP(min, TUTTI_MIN)
+K_OP(avg, TUTTI_AVG)
+
+static const tti_reduce_fn K(fns)[TUTTI_OP_COUNT] = {
+	[TUTTI_SUM] = K(sum), [TUTTI_PROD] = K(prod), [TUTTI_MAX] = K(max),
+	[TUTTI_MIN] = K(min), [TUTTI_AVG] = K(avg),
+};
+
+#undef K_OP
+#undef K_JOIN_
+#undef K_JOIN
+#undef K
+#undef K_LANES
+#undef K_BYTES
+#undef K_NAME
+#undef K_ELEM
+#undef K_VEC
+#undef K_LANE
+#undef K_LOAD
+#undef K_STORE
+#undef K_MIN
+#undef K_MAX
+#undef K_CANON
+#undef K_DIVIDE

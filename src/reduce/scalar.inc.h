@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Vectors of one lane. The reference that every other set must equal bit for bit. */
+
+#define V_LANES(size) 1
+#define V_UNROLL      8
+
+typedef uint8_t v_u8;
+typedef uint16_t v_u16;
+typedef uint32_t v_u32;
+typedef uint64_t v_u64;
+typedef float v_f32;
+typedef double v_f64;
+
+/* X(name, vector, lane) */
+#define V_ORDER_MAP(X)          \
+	X(i8, v_u8, int8_t)     \
+	X(u8, v_u8, uint8_t)    \
+	X(i32, v_u32, int32_t)  \
+	X(u32, v_u32, uint32_t) \
+	X(i64, v_u64, int64_t)  \
+	X(u64, v_u64, uint64_t)
+
+#define X(name, vector, lane)                                 \
+	static inline vector v_min_##name(vector a, vector b) \
+	{                                                     \
+		return (lane)a < (lane)b ? a : b;             \
+	}                                                     \
+	static inline vector v_max_##name(vector a, vector b) \
+	{                                                     \
+		return (lane)a > (lane)b ? a : b;             \
+	}
+V_ORDER_MAP(X)
+#undef X
+
+static inline v_f32 v_canon_f32(v_f32 x)
+{
+	return x == x ? x : __builtin_nanf("");
+}
+
+static inline v_f64 v_canon_f64(v_f64 x)
+{
+	return x == x ? x : __builtin_nan("");
+}
+
+/* Equal numbers are one and the same but for the two zeros. */
+static inline v_f32 v_min_f32(v_f32 a, v_f32 b)
+{
+	if (a != a || b != b)
+		return __builtin_nanf("");
+	return a < b || (a == b && signbit(a)) ? a : b;
+}
+
+static inline v_f32 v_max_f32(v_f32 a, v_f32 b)
+{
+	if (a != a || b != b)
+		return __builtin_nanf("");
+	return a > b || (a == b && !signbit(a)) ? a : b;
+}
+
+static inline v_f64 v_min_f64(v_f64 a, v_f64 b)
+{
+	if (a != a || b != b)
+		return __builtin_nan("");
+	return a < b || (a == b && signbit(a)) ? a : b;
+}
+
+static inline v_f64 v_max_f64(v_f64 a, v_f64 b)
+{
+	if (a != a || b != b)
+		return __builtin_nan("");
+	return a > b || (a == b && !signbit(a)) ? a : b;
+}
+
+static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
+{
+	return a < b ? yes : no;
+}
+
+static inline v_u16 v_load_bytes(const unsigned char *p)
+{
+	return p[0];
+}
+
+static inline void v_store_bytes(unsigned char *p, v_u32 x)
+{
+	p[0] = (unsigned char)x;
+}
+
+static inline v_u32 v_widen(v_u16 x)
+{
+	return x;
+}
+
+static inline v_u16 v_narrow(v_u32 x)
+{
+	return (v_u16)x;
+}
+
+/* A number below 2^-14 is made by a subtraction of two that are not small, so
+ * that the processor's treatment of denormals does not matter. */
+static inline v_f32 v_from_half(v_u16 x)
+{
+	const uint32_t mag = (x & 0x7fffU) << 13;
+	const uint32_t sign = (x & 0x8000U) << 16;
+	const uint32_t exponent = mag & 0x1fU << 23;
+	const uint32_t tiny_bits = 113U << 23;
+	uint32_t bits = mag + (112U << 23);
+	float value, tiny;
+
+	if (exponent == 0x1fU << 23) {
+		bits += 112U << 23;
+	} else if (exponent == 0) {
+		bits += 1U << 23;
+		memcpy(&value, &bits, sizeof(value));
+		memcpy(&tiny, &tiny_bits, sizeof(tiny));
+		value -= tiny;
+		memcpy(&bits, &value, sizeof(bits));
+	}
+	bits |= sign;
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+/* Below 2^-14 an addition does the rounding: the sum's last bit is worth 2^-24. */
+static inline v_u16 v_to_half(v_f32 x)
+{
+	const float tiny = 0.5F;
+	uint32_t bits, sign, sum_bits;
+	float sum;
+
+	memcpy(&bits, &x, sizeof(bits));
+	sign = bits >> 16 & 0x8000U;
+	bits &= 0x7fffffffU;
+	if (bits > 0x7f800000U)
+		return 0x7e00;
+	if (bits >= 143U << 23)
+		return (v_u16)(sign | 0x7c00U);
+	if (bits < 113U << 23) {
+		memcpy(&sum, &bits, sizeof(sum));
+		sum += tiny;
+		memcpy(&sum_bits, &sum, sizeof(sum_bits));
+		return (v_u16)(sign | (sum_bits - (126U << 23)));
+	}
+	bits += 0xfffU + (bits >> 13 & 1U) - (112U << 23);
+	return (v_u16)(sign | bits >> 13);
+}
+
+/* One lane leaves no rest. */
+static inline void v_rest_in(void *buf, const void *p, size_t nbytes)
+{
+	memcpy(buf, p, nbytes);
+}
+
+static inline void v_rest_out(void *p, const void *buf, size_t nbytes)
+{
+	memcpy(p, buf, nbytes);
+}
