@@ -10,13 +10,26 @@
  * not NULL, there too, in one pass. dst and dst2 may be equal to any src (not
  * overlap it otherwise); no alignment is asked for.
  *
- * 16-bit and 8-bit floats are accumulated in float32 and rounded once, to nearest
- * even, at the end of the pass. Integers wrap. AVG sums, then the result is
- * divided by `divisor` if that is > 0 (before the rounding; integers: towards
- * zero); a pass that is not the last one is given 0. See reduce.c for NaN, infinity
- * and fp8 overflow rules.
+ * Integers wrap. 16-bit and 8-bit floats are accumulated in float32 and rounded
+ * once, to nearest even, at the end of the pass. AVG sums (wrapping, too), then
+ * the result is divided by `divisor` if that is > 0: floats before the rounding,
+ * integers towards zero. A pass that is not the last one is given 0.
  *
- * With nsrc == 1 it is a copy (to both).
+ * Floats:
+ *  - If an operand is NaN so is the result, of MIN and MAX too. Every NaN that is
+ *    stored is the same: 0x7fc00000, 0x7ff8000000000000, 0x7e00, 0x7fc0, 0x7f
+ *    (e4m3), 0x7e (e5m2).
+ *  - MIN and MAX take -0 to be less than +0.
+ *  - Too large a result is an infinity for the 16-bit and wider types. For both
+ *    fp8 types it is the largest finite number, 448 or 57344, an infinite one as
+ *    well: what CUDA's conversions do (__NV_SATFINITE). Only MIN and MAX of e5m2
+ *    keep an infinity, as their result is always one of the operands.
+ *  - Denormals count as what they are, unless the calling thread had its
+ *    processor flush them; the rounding mode is taken to be the default one.
+ * All instruction sets give the same bits.
+ *
+ * With nsrc == 1 it is a copy (to both), bit for bit, unless AVG divides by
+ * more than 1.
  *
  * Pure; any thread. */
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All types' kernels over the vectors that were included before, as the table
+ * TABLE. */
+
+#include "reduce/formats.inc.h"
+
+#define K_INLINE static inline __attribute__((always_inline))
+
+struct k_pass {
+	unsigned char *dst, *dst2;
+	const void *const *src;
+	int nsrc, divisor;
+};
+
+static inline void k_copy(const struct k_pass *pass, size_t nbytes)
+{
+	if (nbytes == 0)
+		return;
+	if (pass->dst != pass->src[0])
+		memcpy(pass->dst, pass->src[0], nbytes);
+	if (pass->dst2 && pass->dst2 != pass->src[0])
+		memcpy(pass->dst2, pass->src[0], nbytes);
+}
+
+/* X(name, vector) */
+#define K_PLAIN_MAP(X) \
+	X(u8, v_u8)    \
+	X(u32, v_u32)  \
+	X(u64, v_u64)  \
+	X(f32, v_f32)  \
+	X(f64, v_f64)
+
+#define X(name, vector)                                          \
+	static inline vector load_##name(const unsigned char *p) \
+	{                                                        \
+		vector x;                                        \
+                                                                 \
+		memcpy(&x, p, sizeof(x));                        \
+		return x;                                        \
+	}
+K_PLAIN_MAP(X)
+#undef X
+
+/* Up to 32 bits a quotient in double, cut off, is the exact one. */
+#define K_NAME               i8
+#define K_ELEM               int8_t
+#define K_VEC                v_u8
+#define K_LANE               int8_t
+#define K_LOAD               load_u8
+#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_MIN                v_min_i8
+#define K_MAX                v_max_i8
+#define K_DIVIDE(x, divisor) ((int8_t)((double)(x) / (divisor)))
+#include "reduce/kernel.inc.h"
+
+#define K_NAME               u8
+#define K_ELEM               uint8_t
+#define K_VEC                v_u8
+#define K_LANE               uint8_t
+#define K_LOAD               load_u8
+#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_MIN                v_min_u8
+#define K_MAX                v_max_u8
+#define K_DIVIDE(x, divisor) ((uint8_t)((double)(x) / (divisor)))
+#include "reduce/kernel.inc.h"
+
+#define K_NAME               i32
+#define K_ELEM               int32_t
+#define K_VEC                v_u32
+#define K_LANE               int32_t
+#define K_LOAD               load_u32
+#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_MIN                v_min_i32
+#define K_MAX                v_max_i32
+#define K_DIVIDE(x, divisor) ((int32_t)((double)(x) / (divisor)))
+#include "reduce/kernel.inc.h"
+
+#define K_NAME               u32
+#define K_ELEM               uint32_t
+#define K_VEC                v_u32
+#define K_LANE               uint32_t
+#define K_LOAD               load_u32
+#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_MIN                v_min_u32
+#define K_MAX                v_max_u32
+#define K_DIVIDE(x, divisor) ((uint32_t)((double)(x) / (divisor)))
+#include "reduce/kernel.inc.h"
+
+#define K_NAME               i64
+#define K_ELEM               int64_t
+#define K_VEC                v_u64
+#define K_LANE               int64_t
+#define K_LOAD               load_u64
+#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_MIN                v_min_i64
+#define K_MAX                v_max_i64
+#define K_DIVIDE(x, divisor) ((x) / (divisor))
+#include "reduce/kernel.inc.h"
+
+#define K_NAME               u64
+#define K_ELEM               uint64_t
+#define K_VEC                v_u64
+#define K_LANE               uint64_t
+#define K_LOAD               load_u64
+#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_MIN                v_min_u64
+#define K_MAX                v_max_u64
+#define K_DIVIDE(x, divisor) ((x) / (uint64_t)(divisor))
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            f32
+#define K_ELEM            float
+#define K_VEC             v_f32
+#define K_LANE            float
+#define K_LOAD            load_f32
+#define K_STORE(p, x, op) memcpy(p, &(x), sizeof(x))
+#define K_MIN             v_min_f32
+#define K_MAX             v_max_f32
+#define K_CANON           v_canon_f32
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            f64
+#define K_ELEM            double
+#define K_VEC             v_f64
+#define K_LANE            double
+#define K_LOAD            load_f64
+#define K_STORE(p, x, op) memcpy(p, &(x), sizeof(x))
+#define K_MIN             v_min_f64
+#define K_MAX             v_max_f64
+#define K_CANON           v_canon_f64
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            f16
+#define K_ELEM            uint16_t
+#define K_VEC             v_f32
+#define K_LANE            float
+#define K_LOAD            load_f16
+#define K_STORE(p, x, op) store_f16(p, x)
+#define K_MIN             v_min_f32
+#define K_MAX             v_max_f32
+#define K_CANON           v_canon_f32
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            bf16
+#define K_ELEM            uint16_t
+#define K_VEC             v_f32
+#define K_LANE            float
+#define K_LOAD            load_bf16
+#define K_STORE(p, x, op) store_bf16(p, x)
+#define K_MIN             v_min_f32
+#define K_MAX             v_max_f32
+#define K_CANON           v_canon_f32
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            e4m3
+#define K_ELEM            uint8_t
+#define K_VEC             v_f32
+#define K_LANE            float
+#define K_LOAD            load_e4m3
+#define K_STORE(p, x, op) store_e4m3(p, x)
+#define K_MIN             v_min_f32
+#define K_MAX             v_max_f32
+#define K_CANON           v_canon_f32
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            e5m2
+#define K_ELEM            uint8_t
+#define K_VEC             v_f32
+#define K_LANE            float
+#define K_LOAD            load_e5m2
+#define K_STORE(p, x, op) store_e5m2(p, x, op)
+#define K_MIN             v_min_f32
+#define K_MAX             v_max_f32
+#define K_CANON           v_canon_f32
+#include "reduce/kernel.inc.h"
+
+const struct tti_reduce_table TABLE = {
+	.fns = {
+		[TUTTI_INT8] = i8_fns,
+		[TUTTI_UINT8] = u8_fns,
+		[TUTTI_INT32] = i32_fns,
+		[TUTTI_UINT32] = u32_fns,
+		[TUTTI_INT64] = i64_fns,
+		[TUTTI_UINT64] = u64_fns,
+		[TUTTI_FLOAT16] = f16_fns,
+		[TUTTI_FLOAT32] = f32_fns,
+		[TUTTI_FLOAT64] = f64_fns,
+		[TUTTI_BFLOAT16] = bf16_fns,
+		[TUTTI_FLOAT8_E4M3] = e4m3_fns,
+		[TUTTI_FLOAT8_E5M2] = e5m2_fns,
+	},
+};
