@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Vectors of 128 bits: what every aarch64 has. */
+
+#include <arm_neon.h>
+
+#define V_BYTES       16
+#define V_LANES(size) (V_BYTES / (size))
+#define V_UNROLL      4
+
+typedef uint8x16_t v_u8;
+typedef uint16x4_t v_u16;
+typedef uint32x4_t v_u32;
+typedef uint64x2_t v_u64;
+typedef float32x4_t v_f32;
+typedef float64x2_t v_f64;
+
+static inline v_u8 v_min_i8(v_u8 a, v_u8 b)
+{
+	return vreinterpretq_u8_s8(vminq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)));
+}
+
+static inline v_u8 v_max_i8(v_u8 a, v_u8 b)
+{
+	return vreinterpretq_u8_s8(vmaxq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)));
+}
+
+static inline v_u8 v_min_u8(v_u8 a, v_u8 b)
+{
+	return vminq_u8(a, b);
+}
+
+static inline v_u8 v_max_u8(v_u8 a, v_u8 b)
+{
+	return vmaxq_u8(a, b);
+}
+
+static inline v_u32 v_min_i32(v_u32 a, v_u32 b)
+{
+	return vreinterpretq_u32_s32(vminq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)));
+}
+
+static inline v_u32 v_max_i32(v_u32 a, v_u32 b)
+{
+	return vreinterpretq_u32_s32(vmaxq_s32(vreinterpretq_s32_u32(a), vreinterpretq_s32_u32(b)));
+}
+
+static inline v_u32 v_min_u32(v_u32 a, v_u32 b)
+{
+	return vminq_u32(a, b);
+}
+
+static inline v_u32 v_max_u32(v_u32 a, v_u32 b)
+{
+	return vmaxq_u32(a, b);
+}
+
+static inline v_u64 v_min_i64(v_u64 a, v_u64 b)
+{
+	return vbslq_u64(vcltq_s64(vreinterpretq_s64_u64(a), vreinterpretq_s64_u64(b)), a, b);
+}
+
+static inline v_u64 v_max_i64(v_u64 a, v_u64 b)
+{
+	return vbslq_u64(vcgtq_s64(vreinterpretq_s64_u64(a), vreinterpretq_s64_u64(b)), a, b);
+}
+
+static inline v_u64 v_min_u64(v_u64 a, v_u64 b)
+{
+	return vbslq_u64(vcltq_u64(a, b), a, b);
+}
+
+static inline v_u64 v_max_u64(v_u64 a, v_u64 b)
+{
+	return vbslq_u64(vcgtq_u64(a, b), a, b);
+}
+
+static inline v_f32 v_canon_f32(v_f32 x)
+{
+	return vbslq_f32(vceqq_f32(x, x), x, vdupq_n_f32(__builtin_nanf("")));
+}
+
+static inline v_f64 v_canon_f64(v_f64 x)
+{
+	return vbslq_f64(vceqq_f64(x, x), x, vdupq_n_f64(__builtin_nan("")));
+}
+
+/* FMIN and FMAX pass a NaN on and order the two zeros by themselves. */
+static inline v_f32 v_min_f32(v_f32 a, v_f32 b)
+{
+	return vminq_f32(a, b);
+}
+
+static inline v_f32 v_max_f32(v_f32 a, v_f32 b)
+{
+	return vmaxq_f32(a, b);
+}
+
+static inline v_f64 v_min_f64(v_f64 a, v_f64 b)
+{
+	return vminq_f64(a, b);
+}
+
+static inline v_f64 v_max_f64(v_f64 a, v_f64 b)
+{
+	return vmaxq_f64(a, b);
+}
+
+static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
+{
+	return vbslq_u32(vcltq_u32(a, b), yes, no);
+}
+
+static inline v_u16 v_load_bytes(const unsigned char *p)
+{
+	uint32_t four;
+
+	memcpy(&four, p, sizeof(four));
+	return vget_low_u16(vmovl_u8(vcreate_u8(four)));
+}
+
+static inline v_u32 v_widen(v_u16 x)
+{
+	return vmovl_u16(x);
+}
+
+static inline v_u16 v_narrow(v_u32 x)
+{
+	return vmovn_u32(x);
+}
+
+static inline void v_store_bytes(unsigned char *p, v_u32 x)
+{
+	const uint16x4_t words = vmovn_u32(x);
+	const uint8x8_t bytes = vmovn_u16(vcombine_u16(words, words));
+	const uint32_t four = vget_lane_u32(vreinterpret_u32_u8(bytes), 0);
+
+	memcpy(p, &four, sizeof(four));
+}
+
+static inline v_f32 v_from_half(v_u16 x)
+{
+	return vcvt_f32_f16(vreinterpret_f16_u16(x));
+}
+
+static inline v_u16 v_to_half(v_f32 x)
+{
+	return vreinterpret_u16_f16(vcvt_f16_f32(x));
+}
+
+static inline void v_rest_in(void *buf, const void *p, size_t nbytes)
+{
+	memcpy(buf, p, nbytes);
+}
+
+static inline void v_rest_out(void *p, const void *buf, size_t nbytes)
+{
+	memcpy(p, buf, nbytes);
+}
