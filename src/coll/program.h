@@ -47,12 +47,17 @@ struct tti_step {
 
 /* Which chunks a rank has as input and must have as output.
  *
- *     all_reduce      n chunks of count/n or 1: all in, all out
+ *     all_reduce      any number: all in, all out
  *     broadcast       any number: all in at the root, all out everywhere
  *     reduce          any number: all in, all out at the root
  *     all_gather      n chunks: own in, all out
  *     reduce_scatter  n chunks: all in, own out
- *     barrier         1 chunk, empty: as all_reduce of nothing
+ *     barrier         1 chunk, empty: as all_reduce of nothing, where hearing of
+ *                     a rank twice does no harm
+ *     send_recv       one chunk per message: in where a rank's first step on it
+ *                     is SEND, out where it is RECV
+ *
+ * "Any number": the vector is cut into that many equal parts.
  */
 struct tti_program {
 	tutti_collective coll;
@@ -88,6 +93,9 @@ struct tti_algorithm {
 /* All of a collective: the i-th, NULL past the last; by name, NULL if none. */
 const struct tti_algorithm *tti_algorithm_at(tutti_collective coll, int index);
 const struct tti_algorithm *tti_algorithm_find(tutti_collective coll, const char *name);
+
+/* Ranks of a program: counts of operands are 16 bits wide (compile.h). */
+#define TTI_PROGRAM_RANKS_MAX 32767
 
 /* Build the program of one rank. */
 TUTTI_CHECKED tutti_status tti_program_build(const struct tti_algorithm *algo, int rank, int n,
