@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_ALGORITHMS_H
+#define TTI_COLL_ALGORITHMS_H
+
+/* What table.c lists, one file per family, and what the families share. Each
+ * function emits the steps of prog->rank (struct tti_algorithm, emit). */
+
+#include "coll/program.h"
+
+void tti_exchange_all_reduce(struct tti_program *prog);
+void tti_exchange_barrier(struct tti_program *prog);
+void tti_direct_all_reduce(struct tti_program *prog);
+void tti_direct_all_gather(struct tti_program *prog);
+void tti_direct_reduce_scatter(struct tti_program *prog);
+void tti_ring_all_reduce(struct tti_program *prog);
+void tti_ring_all_gather(struct tti_program *prog);
+void tti_ring_reduce_scatter(struct tti_program *prog);
+void tti_recursive_doubling_all_reduce(struct tti_program *prog);
+void tti_double_tree_all_reduce(struct tti_program *prog);
+void tti_flat_broadcast(struct tti_program *prog);
+void tti_flat_reduce(struct tti_program *prog);
+void tti_binomial_broadcast(struct tti_program *prog);
+void tti_binomial_reduce(struct tti_program *prog);
+void tti_chain_broadcast(struct tti_program *prog);
+void tti_chain_reduce(struct tti_program *prog);
+void tti_bruck_all_gather(struct tti_program *prog);
+void tti_dissemination_barrier(struct tti_program *prog);
+
+/* rank modulo n, for rank >= -n. */
+static inline int tti_wrap(int rank, int n)
+{
+	return (rank + n) % n;
+}
+
+/* The chunk goes to all others: one fan-out. The next rank comes first, so that
+ * links that are served one after the other do not all begin with rank 0. */
+void tti_send_to_others(struct tti_program *prog, int chunk);
+
+/* What all others send is reduced into the chunk, which is then complete: one
+ * n-ary reduction. */
+void tti_reduce_from_others(struct tti_program *prog, int chunk);
+
+#endif
