@@ -13,6 +13,15 @@
  *     same values get the same bits. Only where the algorithm means one: rows from
  *     several peers whose messages are all independent of each other;
  *   - SENDs in a row of one chunk to several peers become one fan-out operation.
+ *     All fan-outs of a program have one queue in common, so they, and the shared
+ *     slots they take, are in order over all blocks (else they stay apart).
+ * A chunk that is input and output and that no step writes gets a COPY at the end.
+ * Operations are numbered in the order of the program; run strictly in that order
+ * they do not deadlock either.
+ *
+ * Two operations that touch one chunk, one of them writing, run in order because
+ * of succs[], or because they share a queue (then no edge says so again).
+ *
  * Receiving and sending on are separate operations here; the engine does them in
  * one pass where both are ready (`then`), which changes no order.
  *
@@ -67,11 +76,15 @@ struct tti_compiled {
 	int32_t *queue_of;       /* queues of an operation's in[] and out[]     */
 	int32_t *succs;
 	int32_t *local; /* operations without any queue, in order      */
+	int32_t *step;  /* of each operation: the program's step it begins
+			   with; -1: the COPY that compiling adds      */
 	bool uses_scratch;
 	bool exchange; /* the program is: SEND the one chunk to all others,
 			  n-ary RECV_REDUCE from all others. Has a fast path */
 };
 
+/* TUTTI_EINVAL (quiet, see tti_error_text()) names rank, step and chunk of what no
+ * rank can run: a peer or chunk out of range, a value used before there is one. */
 TUTTI_CHECKED tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *out);
 void tti_compiled_release(struct tti_compiled *compiled);
 

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/compile.h"
+
+#include <string.h>
+
+#include "util/error.h"
+#include "util/mem.h"
+
+/* One pass over the steps makes operations and finds who waits for whom; then the
+ * lists that the header shows (queues, successors) are laid out by counting. */
+
+struct edge {
+	int32_t from, to;
+};
+
+struct chunk_state {
+	int32_t writer;  /* operation that wrote it last, -1: none      */
+	int32_t readers; /* head of the list of readers since, -1: none */
+	uint8_t place;   /* enum tti_place of its value                 */
+	bool is_input, is_output;
+};
+
+struct reader {
+	int32_t oper, next;
+};
+
+struct compiler {
+	const struct tti_program *prog;
+	struct tti_compiled *out;
+	struct chunk_state *chunk;
+	int32_t *queue_at; /* of peer p: [2p] receives, [2p + 1] sends; -1: none yet */
+	int32_t *seen;     /* of peer p: the operation that used it last, for rows      */
+	int32_t *common;   /* of peer p: how many of the fan-outs so far go there       */
+	int32_t *stamp;    /* of queue q: the operation whose edges are being made      */
+	int32_t nfanouts;
+	TTI_VEC(struct tti_oper) oper;
+	TTI_VEC(struct tti_queue) queue;
+	TTI_VEC(int32_t) queue_of;
+	TTI_VEC(int32_t) step;
+	TTI_VEC(int32_t) local;
+	TTI_VEC(struct reader) reader;
+	TTI_VEC(struct edge) edge;
+	TTI_VEC(int32_t) queued;
+	TTI_VEC(int32_t) succs;
+};
+
+static tutti_status no_memory(const struct compiler *c)
+{
+	return tti_fail(TUTTI_ENOMEM, "compiling %s %s of %d ranks, %d chunks, %zu steps",
+			tutti_collective_name(c->prog->coll), c->prog->algorithm, c->prog->n,
+			c->prog->nchunks, c->prog->steps.n);
+}
+
+static bool reduces(tutti_collective coll)
+{
+	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_REDUCE || coll == TUTTI_REDUCE_SCATTER ||
+	       coll == TUTTI_BARRIER;
+}
+
+static tutti_status check_layout(const struct tti_program *prog)
+{
+	const bool by_rank = prog->coll == TUTTI_ALL_GATHER || prog->coll == TUTTI_REDUCE_SCATTER;
+
+	if (prog->n < 1 || prog->n > TTI_PROGRAM_RANKS_MAX)
+		return tti_fail_quiet(TUTTI_EINVAL, "%d ranks: 1 to %d are possible", prog->n,
+				      TTI_PROGRAM_RANKS_MAX);
+	if (prog->rank < 0 || prog->rank >= prog->n)
+		return tti_fail_quiet(TUTTI_EINVAL, "rank %d is out of range, there are %d ranks",
+				      prog->rank, prog->n);
+	if (prog->root < 0 || prog->root >= prog->n)
+		return tti_fail_quiet(TUTTI_EINVAL, "root %d is out of range, there are %d ranks",
+				      prog->root, prog->n);
+	if (by_rank && prog->nchunks != prog->n)
+		return tti_fail_quiet(TUTTI_EINVAL, "%s of %d ranks has %d chunks: must be %d",
+				      tutti_collective_name(prog->coll), prog->n, prog->nchunks,
+				      prog->n);
+	if (prog->nchunks < 1 || (prog->coll == TUTTI_BARRIER && prog->nchunks != 1))
+		return tti_fail_quiet(TUTTI_EINVAL, "%s has %d chunks: must be %s",
+				      tutti_collective_name(prog->coll), prog->nchunks,
+				      prog->coll == TUTTI_BARRIER ? "1" : "1 or more");
+	if (prog->steps.n > INT32_MAX / 4)
+		return tti_fail_quiet(TUTTI_EINVAL, "rank %d has %zu steps: too many", prog->rank,
+				      prog->steps.n);
+	return TUTTI_OK;
+}
+
+/* What is wrong with one step, NULL if nothing. */
+static const char *step_fault(const struct compiler *c, const struct tti_step *step)
+{
+	const struct chunk_state *chunk = &c->chunk[step->chunk];
+	const bool has_value = chunk->place != TTI_PLACE_NONE;
+
+	if (step->final && step->kind != TTI_RECV_REDUCE)
+		return "is marked final, which is for recv_reduce";
+	if (step->kind == TTI_COPY) {
+		if (!chunk->is_input || !chunk->is_output)
+			return "is copied but is not both input and output here";
+		return chunk->place == TTI_PLACE_INPUT ? NULL : "is copied after it was written";
+	}
+	if (step->peer == c->prog->rank)
+		return "goes to or comes from the rank itself";
+	if (step->kind == TTI_SEND)
+		return has_value ? NULL : "is sent before it has a value";
+	if (step->kind == TTI_RECV)
+		return NULL;
+	if (!reduces(c->prog->coll))
+		return "is reduced in a collective without reduction";
+	return has_value ? NULL : "is reduced into before it has a value";
+}
+
+static tutti_status check_step(const struct compiler *c, size_t index)
+{
+	const struct tti_step *step = &c->prog->steps.at[index];
+	const char *fault;
+
+	if (step->chunk < 0 || step->chunk >= c->prog->nchunks)
+		return tti_fail_quiet(TUTTI_EINVAL,
+				      "rank %d, step %zu: chunk %d is out of range, there are %d",
+				      c->prog->rank, index, step->chunk, c->prog->nchunks);
+	if (step->peer < 0 || step->peer >= c->prog->n)
+		return tti_fail_quiet(
+			TUTTI_EINVAL,
+			"rank %d, step %zu (chunk %d): peer %d is out of range, there are %d ranks",
+			c->prog->rank, index, step->chunk, step->peer, c->prog->n);
+	fault = step_fault(c, step);
+	if (fault)
+		return tti_fail_quiet(TUTTI_EINVAL, "rank %d, step %zu: chunk %d %s", c->prog->rank,
+				      index, step->chunk, fault);
+	return TUTTI_OK;
+}
+
+/* Whether the fan-out to peers of steps[first .. first+n-1] shares a queue with all
+ * fan-outs so far; if so it is counted as one. */
+static bool joins_fanouts(struct compiler *c, size_t first, size_t n)
+{
+	const struct tti_step *step = &c->prog->steps.at[first];
+	bool joins = c->nfanouts == 0;
+
+	for (size_t i = 0; i < n && !joins; i++)
+		joins = c->common[step[i].peer] == c->nfanouts;
+	if (!joins)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (c->common[step[i].peer] == c->nfanouts)
+			c->common[step[i].peer]++;
+	c->nfanouts++;
+	return true;
+}
+
+/* How many steps from `first` on become operation `oper`. */
+static size_t row_length(struct compiler *c, size_t first, int32_t oper)
+{
+	const struct tti_step *step = &c->prog->steps.at[first];
+	const size_t left = c->prog->steps.n - first;
+	size_t n = 1;
+
+	if (step->kind != TTI_SEND && step->kind != TTI_RECV_REDUCE)
+		return 1;
+	c->seen[step->peer] = oper;
+	while (n < left && step[n].kind == step->kind && step[n].chunk == step->chunk &&
+	       step[n].peer >= 0 && step[n].peer < c->prog->n && step[n].peer != c->prog->rank &&
+	       c->seen[step[n].peer] != oper && !step[n - 1].final) {
+		c->seen[step[n].peer] = oper;
+		n++;
+	}
+	if (step->kind == TTI_SEND && n > 1 && !joins_fanouts(c, first, n))
+		return 1;
+	return n;
+}
+
+/* The queue of one direction of a peer; -1: out of memory. */
+static int32_t queue_find(struct compiler *c, int peer, bool is_send)
+{
+	int32_t *at = &c->queue_at[2 * peer + is_send];
+
+	if (*at < 0) {
+		const struct tti_queue queue = { .peer = peer, .is_send = is_send };
+
+		if (!tti_vec_push(&c->queue, queue))
+			return -1;
+		*at = (int32_t)c->queue.n - 1;
+	}
+	return *at;
+}
+
+/* The queues of a row of steps into queue_of[]; those of receives by rank. */
+static bool add_queues(struct compiler *c, const struct tti_step *step, size_t n)
+{
+	const bool is_send = step->kind == TTI_SEND;
+	const size_t base = c->queue_of.n;
+
+	for (size_t i = 0; i < n; i++) {
+		const int32_t queue = queue_find(c, step[i].peer, is_send);
+		size_t at;
+
+		if (queue < 0 || !tti_vec_push(&c->queue_of, queue))
+			return false;
+		c->queue.at[queue].n++;
+		if (is_send)
+			continue;
+		for (at = c->queue_of.n - 1; at > base; at--) {
+			if (c->queue.at[c->queue_of.at[at - 1]].peer <= step[i].peer)
+				break;
+			c->queue_of.at[at] = c->queue_of.at[at - 1];
+		}
+		c->queue_of.at[at] = queue;
+	}
+	return true;
+}
+
+/* `to` waits for `from`, unless they share a queue: `stamp` marks those of `to`. */
+static bool add_edge(struct compiler *c, int32_t from, int32_t to)
+{
+	const struct tti_oper *oper = &c->oper.at[from];
+	const struct edge edge = { from, to };
+
+	for (int i = 0; i < oper->nin; i++)
+		if (c->stamp[c->queue_of.at[oper->in + i]] == to)
+			return true;
+	for (int i = 0; i < oper->nout; i++)
+		if (c->stamp[c->queue_of.at[oper->out + i]] == to)
+			return true;
+	return tti_vec_push(&c->edge, edge);
+}
+
+/* What the newest operation waits for: a reader for the last writer; a writer for
+ * the readers since then, or, if there are none, for the last writer. */
+static bool add_edges(struct compiler *c, bool is_write)
+{
+	const int32_t self = (int32_t)c->oper.n - 1;
+	const struct tti_oper *oper = &c->oper.at[self];
+	struct chunk_state *chunk = &c->chunk[oper->chunk];
+
+	for (int i = 0; i < oper->nin; i++)
+		c->stamp[c->queue_of.at[oper->in + i]] = self;
+	for (int i = 0; i < oper->nout; i++)
+		c->stamp[c->queue_of.at[oper->out + i]] = self;
+
+	if (chunk->writer >= 0 && !(is_write && chunk->readers >= 0))
+		if (!add_edge(c, chunk->writer, self))
+			return false;
+	if (is_write) {
+		for (int32_t r = chunk->readers; r >= 0; r = c->reader.at[r].next)
+			if (!add_edge(c, c->reader.at[r].oper, self))
+				return false;
+		chunk->writer = self;
+		chunk->readers = -1;
+	} else {
+		const struct reader reader = { self, chunk->readers };
+
+		if (!tti_vec_push(&c->reader, reader))
+			return false;
+		chunk->readers = (int32_t)c->reader.n - 1;
+	}
+	return true;
+}
+
+/* One operation from a row of n steps, or (first < 0) the COPY at the end. */
+static bool add_oper(struct compiler *c, const struct tti_step *step, size_t n, int32_t first)
+{
+	struct chunk_state *chunk = &c->chunk[step->chunk];
+	const bool is_write = step->kind != TTI_SEND, is_read = step->kind != TTI_RECV;
+	struct tti_oper oper = {
+		.chunk = step->chunk,
+		.in = (int32_t)c->queue_of.n,
+		.out = (int32_t)c->queue_of.n,
+		.then = -1,
+		.from = is_read ? chunk->place : TTI_PLACE_NONE,
+	};
+
+	if (step->kind == TTI_SEND)
+		oper.nout = (int16_t)n;
+	else if (step->kind != TTI_COPY)
+		oper.nin = (int16_t)n;
+	if (is_write)
+		oper.to = tti_chunk_is_output(c->prog, step->chunk) ? TTI_PLACE_OUTPUT
+								    : TTI_PLACE_SCRATCH;
+	if (step->kind == TTI_RECV_REDUCE) {
+		oper.final = step[n - 1].final;
+		for (size_t i = 0; i < n; i++)
+			oper.local_at = (int16_t)(oper.local_at + (step[i].peer < c->prog->rank));
+	}
+	if (oper.to == TTI_PLACE_SCRATCH)
+		c->out->uses_scratch = true;
+	if (is_write)
+		chunk->place = oper.to;
+	if (step->kind == TTI_COPY) {
+		if (!tti_vec_push(&c->local, (int32_t)c->oper.n))
+			return false;
+	} else if (!add_queues(c, step, n)) {
+		return false;
+	}
+	return tti_vec_push(&c->oper, oper) && tti_vec_push(&c->step, first) &&
+	       add_edges(c, is_write);
+}
+
+static tutti_status add_opers(struct compiler *c)
+{
+	const struct tti_program *prog = c->prog;
+
+	for (size_t first = 0, n; first < prog->steps.n; first += n) {
+		TTI_TRY(check_step(c, first));
+		n = row_length(c, first, (int32_t)c->oper.n);
+		for (size_t i = 1; i < n; i++)
+			TTI_TRY(check_step(c, first + i));
+		if (!add_oper(c, &prog->steps.at[first], n, (int32_t)first))
+			return no_memory(c);
+	}
+	/* A barrier has no data; send_recv has no chunk that is both. */
+	if (prog->coll == TUTTI_BARRIER || prog->coll == TUTTI_SEND_RECV)
+		return TUTTI_OK;
+	for (int chunk = 0; chunk < prog->nchunks; chunk++) {
+		const struct tti_step copy = { .kind = TTI_COPY,
+					       .chunk = chunk,
+					       .peer = prog->rank };
+
+		if (c->chunk[chunk].place == TTI_PLACE_INPUT && c->chunk[chunk].is_output &&
+		    !add_oper(c, &copy, 1, -1))
+			return no_memory(c);
+	}
+	return TUTTI_OK;
+}
+
+/* queue[].first, queued[] from the queues of the operations. */
+static bool lay_out_queues(struct compiler *c)
+{
+	struct tti_compiled *out = c->out;
+	int32_t first = 0;
+
+	if (!tti_vec_reserve((void **)&c->queued.at, &c->queued.room, c->queue_of.n + 1,
+			     sizeof(*c->queued.at)))
+		return false;
+	for (int32_t q = 0; q < out->nqueues; q++) {
+		out->queue[q].first = first;
+		first += out->queue[q].n;
+		out->queue[q].n = 0;
+	}
+	for (int32_t o = 0; o < out->nopers; o++) {
+		const struct tti_oper *oper = &out->oper[o];
+
+		for (int i = 0; i < oper->nin + oper->nout; i++) {
+			struct tti_queue *queue = &out->queue[out->queue_of[oper->in + i]];
+
+			c->queued.at[queue->first + queue->n++] = o;
+		}
+	}
+	return true;
+}
+
+/* succ, nsucc, npred, then and succs[] from the edges. */
+static tutti_status lay_out_succs(struct compiler *c)
+{
+	struct tti_compiled *out = c->out;
+	int32_t first = 0;
+
+	if (!tti_vec_reserve((void **)&c->succs.at, &c->succs.room, c->edge.n + 1,
+			     sizeof(*c->succs.at)))
+		return no_memory(c);
+	for (size_t e = 0; e < c->edge.n; e++) {
+		struct tti_oper *to = &out->oper[c->edge.at[e].to];
+
+		if (to->npred == INT16_MAX)
+			return tti_fail_quiet(TUTTI_EINVAL,
+					      "rank %d, step %d: more than %d steps read chunk %d "
+					      "before it is written",
+					      out->rank, (int)c->step.at[c->edge.at[e].to],
+					      INT16_MAX, (int)to->chunk);
+		to->npred++;
+		out->oper[c->edge.at[e].from].nsucc++;
+	}
+	for (int32_t o = 0; o < out->nopers; o++) {
+		out->oper[o].succ = first;
+		first += out->oper[o].nsucc;
+		out->oper[o].nsucc = 0;
+	}
+	for (size_t e = 0; e < c->edge.n; e++) {
+		struct tti_oper *from = &out->oper[c->edge.at[e].from];
+		const struct tti_oper *to = &out->oper[c->edge.at[e].to];
+
+		c->succs.at[from->succ + from->nsucc++] = c->edge.at[e].to;
+		if (from->then < 0 && from->nin && to->nout && to->npred == 1)
+			from->then = c->edge.at[e].to;
+	}
+	return TUTTI_OK;
+}
+
+/* SEND of the one chunk to all others, then a reduction from all others. */
+static bool is_exchange(const struct tti_compiled *out)
+{
+	return out->n > 1 && out->nchunks == 1 && out->nopers == 2 &&
+	       (out->coll == TUTTI_ALL_REDUCE || out->coll == TUTTI_BARRIER) &&
+	       out->oper[0].nout == out->n - 1 && out->oper[1].nin == out->n - 1 &&
+	       out->oper[1].from == TTI_PLACE_INPUT;
+}
+
+static void init_chunks(struct compiler *c)
+{
+	const struct tti_program *prog = c->prog;
+
+	for (int i = 0; i < prog->nchunks; i++) {
+		struct chunk_state *chunk = &c->chunk[i];
+
+		chunk->writer = -1;
+		chunk->readers = -1;
+		/* Of send_recv the steps say it: below, once for all chunks. */
+		if (prog->coll == TUTTI_SEND_RECV)
+			continue;
+		chunk->is_input = tti_chunk_is_input(prog, i);
+		chunk->is_output = tti_chunk_is_output(prog, i);
+		chunk->place = chunk->is_input ? TTI_PLACE_INPUT : TTI_PLACE_NONE;
+	}
+	for (size_t i = 0; prog->coll == TUTTI_SEND_RECV && i < prog->steps.n; i++) {
+		const struct tti_step *step = &prog->steps.at[i];
+		struct chunk_state *chunk;
+
+		if (step->chunk < 0 || step->chunk >= prog->nchunks)
+			continue;
+		chunk = &c->chunk[step->chunk];
+		if (chunk->is_input || chunk->is_output)
+			continue;
+		chunk->is_input = step->kind == TTI_SEND;
+		chunk->is_output = step->kind == TTI_RECV;
+		chunk->place = chunk->is_input ? TTI_PLACE_INPUT : TTI_PLACE_NONE;
+	}
+}
+
+static tutti_status compile(struct compiler *c)
+{
+	const size_t n = (size_t)c->prog->n, nchunks = (size_t)c->prog->nchunks;
+
+	c->chunk = tti_calloc(nchunks, sizeof(*c->chunk));
+	c->queue_at = tti_calloc(2 * n, sizeof(*c->queue_at));
+	c->seen = tti_calloc(n, sizeof(*c->seen));
+	c->common = tti_calloc(n, sizeof(*c->common));
+	c->stamp = tti_calloc(2 * n, sizeof(*c->stamp));
+	if (!c->chunk || !c->queue_at || !c->seen || !c->common || !c->stamp)
+		return no_memory(c);
+	memset(c->queue_at, -1, 2 * n * sizeof(*c->queue_at));
+	memset(c->seen, -1, n * sizeof(*c->seen));
+	memset(c->stamp, -1, 2 * n * sizeof(*c->stamp));
+	init_chunks(c);
+	return add_opers(c);
+}
+
+tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *out)
+{
+	struct tti_compiled compiled = { .coll = prog->coll,
+					 .algorithm = prog->algorithm,
+					 .rank = prog->rank,
+					 .n = prog->n,
+					 .root = prog->root,
+					 .nchunks = prog->nchunks };
+	struct compiler c = { .prog = prog, .out = &compiled };
+	tutti_status st;
+
+	TTI_TRY(check_layout(prog));
+	st = compile(&c);
+	compiled.oper = c.oper.at;
+	compiled.nopers = (int32_t)c.oper.n;
+	compiled.queue = c.queue.at;
+	compiled.nqueues = (int32_t)c.queue.n;
+	compiled.queue_of = c.queue_of.at;
+	compiled.step = c.step.at;
+	compiled.local = c.local.at;
+	compiled.nlocal = (int32_t)c.local.n;
+	if (st == TUTTI_OK && !lay_out_queues(&c))
+		st = no_memory(&c);
+	if (st == TUTTI_OK)
+		st = lay_out_succs(&c);
+	compiled.queued = c.queued.at;
+	compiled.succs = c.succs.at;
+	if (st == TUTTI_OK) {
+		compiled.exchange = is_exchange(&compiled);
+		*out = compiled;
+	} else {
+		tti_compiled_release(&compiled);
+	}
+	tti_vec_release(&c.reader);
+	tti_vec_release(&c.edge);
+	tti_free(c.chunk);
+	tti_free(c.queue_at);
+	tti_free(c.seen);
+	tti_free(c.common);
+	tti_free(c.stamp);
+	return st;
+}
+
+void tti_compiled_release(struct tti_compiled *compiled)
+{
+	tti_free(compiled->oper);
+	tti_free(compiled->queue);
+	tti_free(compiled->queue_of);
+	tti_free(compiled->step);
+	tti_free(compiled->local);
+	tti_free(compiled->queued);
+	tti_free(compiled->succs);
+	memset(compiled, 0, sizeof(*compiled));
+}
