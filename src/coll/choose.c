@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/choose.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/error.h"
+
+#define KIB       ((size_t)1024)
+#define MIB       (KIB * KIB)
+#define ANY_RANKS INT32_MAX
+#define ANY_BYTES SIZE_MAX
+
+enum where { ONE_HOST, SEVERAL_HOSTS };
+
+/* The first row that fits is taken. If a pin excludes what it names, the search
+ * goes on, so the last rows of a collective are also its second choices. */
+struct rule {
+	tutti_collective coll;
+	enum where where;
+	int ranks;    /* up to here */
+	size_t bytes; /* up to here */
+	const char *algorithm;
+};
+
+static const struct rule rules[] = {
+	/* In shared memory: a fan-out is one write, an n-ary reduction one pass, so
+	 * one hop beats all that saves messages, until n^2 slots are too many. */
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, 2 * KIB, "exchange" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 4 * KIB, "recursive_doubling" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 64, ANY_BYTES, "direct" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 1 * MIB, "double_tree" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring" },
+	{ TUTTI_BROADCAST, ONE_HOST, 64, ANY_BYTES, "flat" },
+	{ TUTTI_BROADCAST, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial" },
+	{ TUTTI_BROADCAST, ONE_HOST, ANY_RANKS, ANY_BYTES, "chain" },
+	{ TUTTI_REDUCE, ONE_HOST, 16, ANY_BYTES, "flat" },
+	{ TUTTI_REDUCE, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial" },
+	{ TUTTI_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "chain" },
+	{ TUTTI_ALL_GATHER, ONE_HOST, 64, ANY_BYTES, "direct" },
+	{ TUTTI_ALL_GATHER, ONE_HOST, ANY_RANKS, 64 * KIB, "bruck" },
+	{ TUTTI_ALL_GATHER, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring" },
+	{ TUTTI_REDUCE_SCATTER, ONE_HOST, 64, ANY_BYTES, "direct" },
+	{ TUTTI_REDUCE_SCATTER, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring" },
+	{ TUTTI_BARRIER, ONE_HOST, 16, ANY_BYTES, "exchange" },
+	{ TUTTI_BARRIER, ONE_HOST, ANY_RANKS, ANY_BYTES, "dissemination" },
+
+	/* Over a network latencies and bytes count, and n links cost n of both. */
+	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, ANY_RANKS, 16 * KIB, "recursive_doubling" },
+	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 8, 256 * KIB, "double_tree" },
+	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 64, 4 * MIB, "double_tree" },
+	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 64, ANY_BYTES, "ring" },
+	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, ANY_RANKS, 64 * MIB, "double_tree" },
+	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "ring" },
+	{ TUTTI_BROADCAST, SEVERAL_HOSTS, ANY_RANKS, 64 * KIB, "binomial" },
+	{ TUTTI_BROADCAST, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "chain" },
+	{ TUTTI_REDUCE, SEVERAL_HOSTS, ANY_RANKS, 64 * KIB, "binomial" },
+	{ TUTTI_REDUCE, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "chain" },
+	{ TUTTI_ALL_GATHER, SEVERAL_HOSTS, ANY_RANKS, 64 * KIB, "bruck" },
+	{ TUTTI_ALL_GATHER, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "ring" },
+	{ TUTTI_REDUCE_SCATTER, SEVERAL_HOSTS, 64, 64 * KIB, "direct" },
+	{ TUTTI_REDUCE_SCATTER, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "ring" },
+	{ TUTTI_BARRIER, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "dissemination" },
+};
+
+/* direct: all slots of a round together, so that they stay in the L2 cache. */
+#define DIRECT_ROUND_BYTES (256 * KIB)
+/* Pipelines want several blocks per hop, but none so small that the cost of a
+ * message shows. */
+#define PIPELINE_BLOCKS    4
+#define SLICE_LEAST        (16 * KIB)
+/* Slices are cut at cache lines. */
+#define SLICE_ALIGN        ((size_t)64)
+
+/* A pin being read: the entry for one collective, [at, end). */
+struct pin {
+	const char *at, *end; /* the list of algorithms, NULL: no entry */
+	bool excludes;
+};
+
+struct word {
+	const char *at;
+	size_t len;
+};
+
+/* The next word of [*at, end) up to one of `stops`, without blanks around it. */
+static struct word next_word(const char **at, const char *end, char stop)
+{
+	const char *from = *at, *to;
+
+	while (*at < end && **at != stop)
+		(*at)++;
+	to = *at;
+	if (*at < end)
+		(*at)++;
+	while (from < to && *from == ' ')
+		from++;
+	while (to > from && to[-1] == ' ')
+		to--;
+	return (struct word){ from, (size_t)(to - from) };
+}
+
+static bool word_is(struct word word, const char *text)
+{
+	return strlen(text) == word.len && memcmp(word.at, text, word.len) == 0;
+}
+
+static const struct tti_algorithm *find_word(tutti_collective coll, struct word word)
+{
+	const struct tti_algorithm *algo;
+
+	for (int i = 0; (algo = tti_algorithm_at(coll, i)); i++)
+		if (word_is(word, algo->name))
+			return algo;
+	return NULL;
+}
+
+/* The names of a collective's algorithms, for error texts. */
+static void list_algorithms(tutti_collective coll, char *buf, size_t size)
+{
+	const struct tti_algorithm *algo;
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (int i = 0; (algo = tti_algorithm_at(coll, i)) && used < size; i++) {
+		const int len =
+			snprintf(buf + used, size - used, "%s%s", i ? ", " : "", algo->name);
+
+		used += len > 0 ? (size_t)len : 0;
+	}
+}
+
+/* Every name of a list, whether it matters for this call or not: a typing error
+ * must not wait until the call it was meant for. */
+static tutti_status check_list(tutti_collective coll, const char *at, const char *end)
+{
+	char names[200];
+
+	do {
+		const struct word word = next_word(&at, end, ',');
+
+		if (find_word(coll, word))
+			continue;
+		list_algorithms(coll, names, sizeof(names));
+		if (word.len && word.at[0] == '^')
+			return tti_fail(TUTTI_EINVAL,
+					"TUTTI_ALGO: %s: ^ stands before the list and excludes "
+					"all of it, not before one name of it",
+					tutti_collective_name(coll));
+		return tti_fail(TUTTI_EINVAL, "TUTTI_ALGO: %s has no algorithm \"%.*s\": it has %s",
+				tutti_collective_name(coll), (int)word.len, word.at, names);
+	} while (at < end);
+	return TUTTI_OK;
+}
+
+static tutti_status find_collective(struct word word, tutti_collective *out)
+{
+	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
+		if (word_is(word, tutti_collective_name((tutti_collective)coll))) {
+			*out = (tutti_collective)coll;
+			return TUTTI_OK;
+		}
+	return tti_fail(TUTTI_EINVAL,
+			"TUTTI_ALGO: no collective \"%.*s\"; write all_reduce:ring;broadcast:chain",
+			(int)word.len, word.at);
+}
+
+/* collective:list;collective:list. *out is the entry of `coll`. */
+static tutti_status read_pin(const char *text, tutti_collective coll, struct pin *out)
+{
+	const char *at = text, *const end = text + strlen(text);
+
+	memset(out, 0, sizeof(*out));
+	while (at < end) {
+		const struct word entry = next_word(&at, end, ';');
+		const char *rest = entry.at, *const stop = entry.at + entry.len;
+		const struct word name = next_word(&rest, stop, ':');
+		tutti_collective named = TUTTI_COLLECTIVE_COUNT;
+		bool excludes;
+
+		if (!entry.len)
+			continue;
+		TTI_TRY(find_collective(name, &named));
+		while (rest < stop && *rest == ' ')
+			rest++;
+		if (rest == stop)
+			return tti_fail(TUTTI_EINVAL, "TUTTI_ALGO: no algorithm after \"%.*s\"",
+					(int)entry.len, entry.at);
+		excludes = *rest == '^';
+		rest += excludes;
+		TTI_TRY(check_list(named, rest, stop));
+		if (named != coll)
+			continue;
+		if (out->at)
+			return tti_fail(TUTTI_EINVAL, "TUTTI_ALGO names %s twice",
+					tutti_collective_name(coll));
+		*out = (struct pin){ rest, stop, excludes };
+	}
+	return TUTTI_OK;
+}
+
+static bool fits(const struct tti_algorithm *algo, int n)
+{
+	return !algo->fits || algo->fits(n);
+}
+
+static bool excluded(const struct pin *pin, const struct tti_algorithm *algo)
+{
+	const char *at = pin->at;
+
+	if (!pin->excludes)
+		return false;
+	while (at < pin->end)
+		if (word_is(next_word(&at, pin->end, ','), algo->name))
+			return true;
+	return false;
+}
+
+/* The first of the pin's list that can be used; NULL: none. */
+static const struct tti_algorithm *pinned(const struct pin *pin,
+					  const struct tti_choice_input *input)
+{
+	const char *at = pin->at;
+
+	while (at < pin->end) {
+		const struct tti_algorithm *algo =
+			find_word(input->coll, next_word(&at, pin->end, ','));
+
+		if (algo && fits(algo, input->n))
+			return algo;
+	}
+	return NULL;
+}
+
+/* By the rules, without what the pin excludes; NULL: it excludes all. */
+static const struct tti_algorithm *by_rules(const struct pin *pin,
+					    const struct tti_choice_input *input)
+{
+	const enum where where = input->nhosts > 1 ? SEVERAL_HOSTS : ONE_HOST;
+	const struct tti_algorithm *algo;
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		const struct rule *rule = &rules[i];
+
+		if (rule->coll != input->coll || rule->where != where || input->n > rule->ranks ||
+		    input->nbytes > rule->bytes)
+			continue;
+		algo = tti_algorithm_find(rule->coll, rule->algorithm);
+		if (algo && fits(algo, input->n) && !excluded(pin, algo))
+			return algo;
+	}
+	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++)
+		if (fits(algo, input->n) && !excluded(pin, algo))
+			return algo;
+	return NULL;
+}
+
+static size_t clamp(size_t value, size_t least, size_t most)
+{
+	if (value < least)
+		value = least;
+	return value > most ? most : value;
+}
+
+static size_t choose_slice(const struct tti_choice_input *input, const char *algorithm)
+{
+	const size_t n = (size_t)input->n;
+	size_t slice = input->slot_bytes;
+
+	if (strcmp(algorithm, "direct") == 0)
+		slice = clamp(DIRECT_ROUND_BYTES / n, SLICE_LEAST, input->slot_bytes);
+	else if (strcmp(algorithm, "chain") == 0 || strcmp(algorithm, "double_tree") == 0)
+		slice = clamp(input->nbytes / (PIPELINE_BLOCKS * n), SLICE_LEAST,
+			      input->slot_bytes);
+	return slice;
+}
+
+tutti_status tti_choose(const struct tti_choice_input *input, const char *pin_text, size_t slice,
+			struct tti_choice *out)
+{
+	struct pin pin = { NULL, NULL, false };
+	struct tti_choice choice;
+
+	if (pin_text)
+		TTI_TRY(read_pin(pin_text, input->coll, &pin));
+	choice.algo = pin.at && !pin.excludes ? pinned(&pin, input) : by_rules(&pin, input);
+	if (!choice.algo && pin.at)
+		return tti_fail(TUTTI_EINVAL, "TUTTI_ALGO leaves no algorithm for %s of %d ranks",
+				tutti_collective_name(input->coll), input->n);
+	if (!choice.algo)
+		return tti_fail(TUTTI_EINTERNAL, "no algorithm for %s",
+				tutti_collective_name(input->coll));
+	choice.slice_bytes =
+		slice ? clamp(slice, 1, input->slot_bytes) : choose_slice(input, choice.algo->name);
+	if (choice.slice_bytes > SLICE_ALIGN)
+		choice.slice_bytes -= choice.slice_bytes % SLICE_ALIGN;
+	*out = choice;
+	return TUTTI_OK;
+}
