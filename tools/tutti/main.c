@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tutti: one program, one verb per thing one may want to know or do. */
+#include "tool.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command *const commands[] = {
+	&command_version,
+};
+#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_verbs(FILE *to)
+{
+	fprintf(to, "Usage: tutti VERB [OPTIONS]\n\n");
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		fprintf(to, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+	fprintf(to, "\n'tutti VERB --help' says more about a verb.\n");
+}
+
+static int report(const struct args *args, const char *fmt, va_list list)
+{
+	char text[1024];
+
+	/* One write, so that the lines of several ranks do not mix. */
+	vsnprintf(text, sizeof(text), fmt, list);
+	fflush(stdout);
+	fprintf(stderr, "tutti %s: %s\n", args->command->name, text);
+	return TOOL_FINDING;
+}
+
+int tool_error(const struct args *args, const char *fmt, ...)
+{
+	va_list list;
+
+	va_start(list, fmt);
+	report(args, fmt, list);
+	va_end(list);
+	return TOOL_FINDING;
+}
+
+int tool_usage(const struct args *args, const char *fmt, ...)
+{
+	va_list list;
+
+	va_start(list, fmt);
+	report(args, fmt, list);
+	va_end(list);
+	fprintf(stderr, "'tutti %s --help' lists what can be given.\n", args->command->name);
+	return TOOL_USAGE;
+}
+
+bool tool_find_collective(const struct args *args, const char *name, tutti_collective *out)
+{
+	char names[256] = "";
+	size_t len = 0;
+
+	for (int i = 0; i < TUTTI_COLLECTIVE_COUNT; i++) {
+		const char *candidate = tutti_collective_name((tutti_collective)i);
+
+		if (!strcmp(candidate, name)) {
+			*out = (tutti_collective)i;
+			return true;
+		}
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
+					candidate);
+		if (len >= sizeof(names))
+			len = sizeof(names) - 1;
+	}
+	tool_usage(args, "there is no collective '%s': choose one of %s", name, names);
+	return false;
+}
+
+bool tool_find_algorithm(const struct args *args, tutti_collective coll, const char *name)
+{
+	const char *candidate;
+	char names[512] = "";
+	size_t len = 0;
+
+	for (int i = 0; (candidate = tutti_algorithm_name(coll, i)) != NULL; i++) {
+		if (!strcmp(candidate, name))
+			return true;
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
+					candidate);
+		if (len >= sizeof(names))
+			len = sizeof(names) - 1;
+	}
+	tool_usage(args, "%s has no algorithm '%s': %s%s", tutti_collective_name(coll), name,
+		   len ? "choose one of " : "it has none to choose from", names);
+	return false;
+}
+
+bool tool_print_json(const struct args *args, json_t *object)
+{
+	const bool good = object && json_dumpf(object, stdout, JSON_COMPACT | JSON_ENCODE_ANY) == 0;
+
+	json_decref(object);
+	if (good)
+		putchar('\n');
+	else
+		tool_error(args, "out of memory while writing JSON");
+	return good;
+}
+
+const char *tool_why(tutti_comm_t comm, tutti_status status)
+{
+	const char *text = tutti_last_error(comm);
+
+	return text[0] ? text : tutti_status_string(status);
+}
+
+/* A full disk or a closed pipe must not look like success. */
+static int finish(const char *name, int code)
+{
+	if ((fflush(stdout) || ferror(stdout)) && code == TOOL_GOOD) {
+		fprintf(stderr, "tutti %s: writing the output failed\n", name);
+		return TOOL_FINDING;
+	}
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_verbs(stderr);
+		return TOOL_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_verbs(stdout);
+		return finish("help", TOOL_GOOD);
+	}
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		const char *const name = commands[i]->name;
+		struct args args = {
+			.command = commands[i],
+			.argv = argv + 2,
+			.argc = argc - 2,
+		};
+
+		if (!strcmp(argv[1], name) ||
+		    (!strncmp(argv[1], "--", 2) && !strcmp(argv[1] + 2, name)))
+			return finish(name, commands[i]->run(&args));
+	}
+	fprintf(stderr, "tutti: there is no verb '%s'\n", argv[1]);
+	print_verbs(stderr);
+	return TOOL_USAGE;
+}

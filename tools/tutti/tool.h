@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOOL_TOOL_H
+#define TOOL_TOOL_H
+
+/* What all verbs share: exit codes, messages, names of things. */
+
+#include <jansson.h>
+
+#include "args.h"
+#include "tutti/inspect.h"
+
+enum tool_exit {
+	TOOL_GOOD = 0,
+	TOOL_FINDING = 1, /* something is wrong, or a check failed */
+	TOOL_USAGE = 2
+};
+
+extern const struct command command_perf;
+extern const struct command command_run;
+extern const struct command command_show;
+extern const struct command command_env;
+extern const struct command command_version;
+
+/* "tutti VERB: ..." on stderr; the exit code to return. usage() points to
+ * --help as well. */
+int tool_error(const struct args *args, const char *fmt, ...) TUTTI_PRINTF(2, 3);
+int tool_usage(const struct args *args, const char *fmt, ...) TUTTI_PRINTF(2, 3);
+
+/* Find by name. false: unknown, and said so with the names there are. */
+bool tool_find_collective(const struct args *args, const char *name, tutti_collective *out);
+bool tool_find_algorithm(const struct args *args, tutti_collective coll, const char *name);
+
+/* Print one line and release it. false: no memory, said so. */
+bool tool_print_json(const struct args *args, json_t *object);
+
+/* What a function of the library said about its failure. */
+const char *tool_why(tutti_comm_t comm, tutti_status status);
+
+#endif
