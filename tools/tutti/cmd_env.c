@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tutti env: every variable of the environment that the library reads. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+enum { OPT_MARKDOWN = ARGS_FIRST_FREE };
+
+enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_MARKDOWN };
+
+static const char *or_dash(const char *text)
+{
+	return text && text[0] ? text : "-";
+}
+
+static const char *or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+/* A | inside a cell would end it. */
+static void print_cell(const char *text, bool code)
+{
+	if (!text || !text[0]) {
+		printf(" |");
+		return;
+	}
+	printf(code ? " `" : " ");
+	for (; *text; text++) {
+		if (*text == '|')
+			putchar('\\');
+		putchar(*text);
+	}
+	printf(code ? "` |" : " |");
+}
+
+static void print_markdown(const struct tutti_param_info *info)
+{
+	printf("|");
+	print_cell(info->variable, true);
+	print_cell(info->type, false);
+	print_cell(info->default_value, true);
+	print_cell(info->range, true);
+	print_cell(info->help, false);
+	printf("\n");
+}
+
+static bool print_json(const struct args *args, const struct tutti_param_info *info)
+{
+	return tool_print_json(
+		args, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "variable", info->variable,
+				"type", info->type, "value", or_empty(info->value), "default",
+				or_empty(info->default_value), "range", or_empty(info->range),
+				"help", or_empty(info->help), "set", info->is_set));
+}
+
+static size_t longer(size_t len, const char *text)
+{
+	const size_t other = strlen(or_dash(text));
+
+	return other > len ? other : len;
+}
+
+static void print_table(void)
+{
+	struct tutti_param_info info;
+	size_t name = 8, value = 5, standard = 7, range = 5;
+
+	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++) {
+		name = longer(name, info.variable);
+		value = longer(value, info.value);
+		standard = longer(standard, info.default_value);
+		range = longer(range, info.range);
+	}
+	printf("  %-*s  %-*s  %-*s  %-*s  %s\n", (int)name, "variable", (int)value, "value",
+	       (int)standard, "default", (int)range, "range", "meaning");
+	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++)
+		printf("%c %-*s  %-*s  %-*s  %-*s  %s\n", info.is_set ? '*' : ' ', (int)name,
+		       info.variable, (int)value, or_dash(info.value), (int)standard,
+		       or_dash(info.default_value), (int)range, or_dash(info.range), info.help);
+	printf("\n* is set in the environment\n");
+}
+
+static int run(struct args *args)
+{
+	enum format format = FORMAT_TABLE;
+	struct tutti_param_info info;
+	const char *value;
+	int id;
+
+	while ((id = args_next(args, &value)) != ARGS_END) {
+		if (id == ARGS_HELP)
+			return TOOL_GOOD;
+		if (id == ARGS_BAD)
+			return TOOL_USAGE;
+		if (id == ARGS_POSITIONAL)
+			return tool_usage(args, "takes no argument, it was given '%s'", value);
+		format = id == ARGS_JSON ? FORMAT_JSON : FORMAT_MARKDOWN;
+	}
+	if (format == FORMAT_TABLE) {
+		print_table();
+		return TOOL_GOOD;
+	}
+	if (format == FORMAT_MARKDOWN)
+		printf("| Variable | Type | Default | Range | Meaning |\n|---|---|---|---|---|\n");
+	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++) {
+		if (format == FORMAT_MARKDOWN)
+			print_markdown(&info);
+		else if (!print_json(args, &info))
+			return TOOL_FINDING;
+	}
+	return TOOL_GOOD;
+}
+
+static const struct args_option options[] = {
+	ARGS_OPTION_JSON,
+	{ OPT_MARKDOWN, "markdown", NULL, "print the table of docs/env.md" },
+	{ 0 },
+};
+
+const struct command command_env = {
+	.name = "env",
+	.summary = "the variables of the environment, and what is in force",
+	.usage = "env [--json|--markdown]",
+	.notes = "A variable TUTTI_... that does not exist is reported on stderr with the nearest\n"
+		 "name that does.\n",
+	.options = options,
+	.run = run,
+};
