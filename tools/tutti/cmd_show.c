@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tutti show: the program of an algorithm, and the proof of one in a file. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+enum { OPT_ALGORITHM = ARGS_FIRST_FREE, OPT_RANK, OPT_CHECK };
+
+/* No program that a person or a generator writes comes near this. */
+#define MAX_FILE ((size_t)1 << 30)
+
+struct show {
+	const char *collective;
+	const char *algorithm;
+	const char *check;
+	int nranks;
+	int root;
+	int rank;
+	bool json;
+};
+
+/* All of a file, or of standard input for "-", as one string. */
+static char *read_file(const char *path)
+{
+	FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
+	size_t len = 0, room = 65536;
+	char *text = file ? malloc(room) : NULL;
+	char *bigger;
+
+	while (text && !feof(file) && !ferror(file)) {
+		len += fread(text + len, 1, room - len - 1, file);
+		if (len < room - 1)
+			continue;
+		room *= 2;
+		bigger = room > MAX_FILE ? NULL : realloc(text, room);
+		if (!bigger) {
+			free(text);
+			errno = EFBIG;
+		}
+		text = bigger;
+	}
+	if (text && ferror(file)) {
+		free(text);
+		text = NULL;
+	}
+	if (text)
+		text[len] = '\0';
+	if (file && file != stdin) {
+		const int saved = errno;
+
+		fclose(file);
+		errno = saved;
+	}
+	return text;
+}
+
+static int check_file(struct args *args, const struct show *show)
+{
+	char *text = read_file(show->check);
+	tutti_status status;
+	const char *why;
+	bool printed = true;
+
+	if (!text)
+		return tool_usage(args, "cannot read '%s': %s", show->check, strerror(errno));
+	status = tutti_program_verify(text);
+	free(text);
+	why = status ? tool_why(NULL, status) : NULL;
+	if (show->json)
+		printed = tool_print_json(args, json_pack("{s:s, s:b, s:s?}", "file", show->check,
+							  "ok", status == TUTTI_OK, "reason", why));
+	else if (status)
+		tool_error(args, "%s: %s", show->check, why);
+	else
+		printf("%s: proven: every output is right and nothing can deadlock\n", show->check);
+	return status == TUTTI_OK && printed ? TOOL_GOOD : TOOL_FINDING;
+}
+
+static int list_algorithms(struct args *args, const struct show *show, tutti_collective coll)
+{
+	const char *name;
+
+	for (int i = 0; (name = tutti_algorithm_name(coll, i)) != NULL; i++) {
+		if (!show->json)
+			printf("%s\n", name);
+		else if (!tool_print_json(args, json_pack("{s:s, s:s}", "collective",
+							  show->collective, "algorithm", name)))
+			return TOOL_FINDING;
+	}
+	return TOOL_GOOD;
+}
+
+static int print_program(struct args *args, const struct show *show, tutti_collective coll)
+{
+	tutti_status status;
+	char *text = NULL;
+	size_t len;
+
+	if (!tool_find_algorithm(args, coll, show->algorithm))
+		return TOOL_USAGE;
+	if (!show->nranks)
+		return tool_usage(args, "say for how many ranks: -n RANKS");
+	if (show->root >= show->nranks)
+		return tool_usage(args, "--root %d is no rank of %d: they are 0 to %d", show->root,
+				  show->nranks, show->nranks - 1);
+	if (show->rank >= show->nranks)
+		return tool_usage(args, "--rank %d is no rank of %d: they are 0 to %d", show->rank,
+				  show->nranks, show->nranks - 1);
+	status = tutti_program_print(coll, show->algorithm, show->nranks, show->root, show->rank,
+				     show->json, &text);
+	if (status == TUTTI_EINVAL || status == TUTTI_EUNSUPPORTED)
+		return tool_usage(args, "%s", tool_why(NULL, status));
+	if (status)
+		return tool_error(args, "%s", tool_why(NULL, status));
+	len = strlen(text);
+	fwrite(text, 1, len, stdout);
+	if (len && text[len - 1] != '\n')
+		putchar('\n');
+	free(text);
+	return TOOL_GOOD;
+}
+
+static bool take_option(struct args *args, struct show *show, int id, const char *value)
+{
+	switch (id) {
+	case ARGS_POSITIONAL:
+		if (show->collective) {
+			tool_usage(args, "shows one collective, it was given '%s' and '%s'",
+				   show->collective, value);
+			return false;
+		}
+		show->collective = value;
+		return true;
+	case 'n':
+		return args_int(args, "-n", value, 1, INT_MAX, &show->nranks);
+	case 'r':
+		return args_int(args, "--root", value, 0, INT_MAX, &show->root);
+	case OPT_RANK:
+		return args_int(args, "--rank", value, 0, INT_MAX, &show->rank);
+	case OPT_ALGORITHM:
+		show->algorithm = value;
+		return true;
+	case OPT_CHECK:
+		show->check = value;
+		return true;
+	default:
+		show->json = true;
+		return true;
+	}
+}
+
+static int run(struct args *args)
+{
+	struct show show = { .rank = -1 };
+	tutti_collective coll;
+	const char *value;
+	int id;
+
+	while ((id = args_next(args, &value)) != ARGS_END) {
+		if (id == ARGS_HELP)
+			return TOOL_GOOD;
+		if (id == ARGS_BAD || !take_option(args, &show, id, value))
+			return TOOL_USAGE;
+	}
+	if (show.check) {
+		if (show.collective || show.algorithm)
+			return tool_usage(args, "--check reads everything from the file, leave "
+						"out the collective and the algorithm");
+		return check_file(args, &show);
+	}
+	if (!show.collective)
+		return tool_usage(args, "say which collective, or --check FILE");
+	if (!tool_find_collective(args, show.collective, &coll))
+		return TOOL_USAGE;
+	if (!show.algorithm)
+		return list_algorithms(args, &show, coll);
+	return print_program(args, &show, coll);
+}
+
+static const struct args_option options[] = {
+	{ OPT_ALGORITHM, "algorithm", "NAME", "which; without it the names are listed" },
+	{ 'n', "nranks", "RANKS", "for how many ranks" },
+	{ 'r', "root", "R", "root of broadcast and reduce (0)" },
+	{ OPT_RANK, "rank", "K", "the program of this rank alone" },
+	{ OPT_CHECK, "check", "FILE", "prove the programs in FILE (- for standard input)" },
+	ARGS_OPTION_JSON,
+	{ 0 },
+};
+
+const struct command command_show = {
+	.name = "show",
+	.summary = "the steps of an algorithm, or the proof of one in a file",
+	.usage = "show COLLECTIVE [--algorithm NAME -n RANKS] | show --check FILE",
+	.notes = "What 'show' prints as text for all ranks, 'show --check' reads.\n",
+	.options = options,
+	.run = run,
+};
