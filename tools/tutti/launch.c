@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tag.h"
+
+#define GRACE_MS 2000
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Two pipes per rank do not fit into the usual 1024 descriptors. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static bool open_tags(struct launch *launch)
+{
+	bool good = true;
+
+	launch->tags = calloc((size_t)launch->nranks * 2, sizeof(*launch->tags));
+	if (!launch->tags)
+		return false;
+	raise_descriptor_limit();
+	for (int i = 0; i < launch->nranks * 2; i++)
+		good = tag_open(&launch->tags[i], i / 2, 1 + i % 2) && good;
+	return good;
+}
+
+bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagged)
+{
+	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t mask;
+
+	*launch = (struct launch){ .verb = verb, .nranks = nranks, .signalfd = -1 };
+	sigemptyset(&mask);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&mask, signals[i]);
+	sigprocmask(SIG_BLOCK, &mask, &launch->old_mask);
+	launch->signalfd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	launch->pids = calloc((size_t)nranks, sizeof(*launch->pids));
+	if (launch->signalfd < 0 || !launch->pids || (tagged && !open_tags(launch))) {
+		fprintf(stderr, "tutti %s: cannot prepare %d ranks: %s\n", verb, nranks,
+			strerror(errno));
+		return false;
+	}
+	/* What a rank starts and leaves behind becomes our child, to be ended. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	return true;
+}
+
+static void become_rank(struct launch *launch, int rank, pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+	for (int i = 0; launch->tags && i < 2; i++)
+		if (dup2(launch->tags[2 * rank + i].write_fd, 1 + i) < 0)
+			_exit(127);
+	close(launch->signalfd);
+	sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
+}
+
+pid_t launch_fork(struct launch *launch, int rank)
+{
+	const pid_t parent = getpid();
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		become_rank(launch, rank, parent);
+		return 0;
+	}
+	if (pid < 0) {
+		fprintf(stderr, "tutti %s: cannot start rank %d of %d: fork: %s\n", launch->verb,
+			rank, launch->nranks, strerror(errno));
+		return pid;
+	}
+	launch->pids[rank] = pid;
+	launch->nlive++;
+	for (int i = 0; launch->tags && i < 2; i++) {
+		close(launch->tags[2 * rank + i].write_fd);
+		launch->tags[2 * rank + i].write_fd = -1;
+	}
+	return pid;
+}
+
+static void signal_all(const struct launch *launch, int signal)
+{
+	for (int rank = 0; rank < launch->nranks; rank++)
+		if (launch->pids[rank] > 0)
+			kill(launch->pids[rank], signal);
+}
+
+void launch_end(struct launch *launch, int signal, int exit_code)
+{
+	if (!launch->exit_code)
+		launch->exit_code = exit_code;
+	if (!launch->ending)
+		launch->kill_at_ms = now_ms() + GRACE_MS;
+	launch->ending = true;
+	signal_all(launch, signal);
+	/* A stopped process gets nothing but SIGKILL until it goes on. */
+	signal_all(launch, SIGCONT);
+}
+
+static int rank_of(const struct launch *launch, pid_t pid)
+{
+	for (int rank = 0; rank < launch->nranks; rank++)
+		if (launch->pids[rank] == pid)
+			return rank;
+	return -1;
+}
+
+static void rank_failed(struct launch *launch, int rank, pid_t pid, int status)
+{
+	const bool killed = WIFSIGNALED(status);
+	const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	char what[64];
+
+	if (killed)
+		snprintf(what, sizeof(what), "was killed by signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(what, sizeof(what), "ended with exit code %d", code);
+	if (killed || !launch->quiet_on_failure)
+		fprintf(stderr, "tutti %s: rank %d (process %d) %s%s\n", launch->verb, rank,
+			(int)pid, what, launch->nlive ? "; ending the others" : "");
+	launch_end(launch, SIGTERM, code);
+}
+
+/* Several may have ended since we last looked. One that was killed is the
+ * cause; the exit codes of the others are only its consequence. */
+static void reap(struct launch *launch)
+{
+	int first = -1, first_status = 0, status;
+	pid_t pid, first_pid = 0;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		const int rank = rank_of(launch, pid);
+
+		if (rank < 0)
+			continue;
+		launch->pids[rank] = 0;
+		launch->nlive--;
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+			continue;
+		if (first >= 0 && !(WIFSIGNALED(status) && WIFEXITED(first_status)))
+			continue;
+		first = rank;
+		first_status = status;
+		first_pid = pid;
+	}
+	if (first >= 0 && !launch->ending)
+		rank_failed(launch, first, first_pid, first_status);
+}
+
+static void take_signals(struct launch *launch)
+{
+	struct signalfd_siginfo info;
+
+	while (read(launch->signalfd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo != SIGCHLD) {
+			launch->interrupted |= !launch->exit_code;
+			launch_end(launch, (int)info.ssi_signo, 128 + (int)info.ssi_signo);
+		}
+}
+
+/* Wait for a signal, output, or the time to kill. */
+static void wait_for_something(struct launch *launch, struct pollfd *fds)
+{
+	const int nstreams = launch->tags ? launch->nranks * 2 : 0;
+	int timeout_ms = -1;
+	nfds_t n = 1;
+
+	fds[0] = (struct pollfd){ .fd = launch->signalfd, .events = POLLIN };
+	for (int i = 0; i < nstreams; i++)
+		if (launch->tags[i].read_fd >= 0)
+			fds[n++] =
+				(struct pollfd){ .fd = launch->tags[i].read_fd, .events = POLLIN };
+	if (launch->ending) {
+		const int64_t left = launch->kill_at_ms - now_ms();
+
+		timeout_ms = left > 0 ? (int)left : 10;
+	}
+	poll(fds, n, timeout_ms);
+	for (int i = 0; i < nstreams; i++)
+		tag_pump(&launch->tags[i]);
+}
+
+/* Processes that ranks started and left behind are our children by now. */
+static void kill_leftovers(void)
+{
+	char path[64];
+	int pid, found;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+	do {
+		found = 0;
+		file = fopen(path, "re");
+		while (file && fscanf(file, "%d", &pid) == 1) {
+			kill((pid_t)pid, SIGKILL);
+			found++;
+		}
+		if (file)
+			fclose(file);
+		while (waitpid(-1, NULL, found ? 0 : WNOHANG) > 0)
+			;
+	} while (found);
+}
+
+int launch_wait(struct launch *launch)
+{
+	const size_t nfds = 1 + (launch->tags ? (size_t)launch->nranks * 2 : 0);
+	struct pollfd *fds = calloc(nfds, sizeof(*fds));
+
+	if (!fds) {
+		fprintf(stderr, "tutti %s: out of memory\n", launch->verb);
+		launch_end(launch, SIGKILL, 1);
+	}
+	for (;;) {
+		reap(launch);
+		if (!launch->nlive)
+			break;
+		if (launch->ending && now_ms() >= launch->kill_at_ms)
+			signal_all(launch, SIGKILL);
+		if (fds)
+			wait_for_something(launch, fds);
+		take_signals(launch);
+	}
+	for (int i = 0; launch->tags && i < launch->nranks * 2; i++)
+		tag_pump(&launch->tags[i]);
+	if (launch->ending)
+		kill_leftovers();
+	free(fds);
+	return launch->exit_code;
+}
+
+void launch_close(struct launch *launch)
+{
+	for (int i = 0; launch->tags && i < launch->nranks * 2; i++)
+		tag_close(&launch->tags[i]);
+	free(launch->tags);
+	free(launch->pids);
+	if (launch->signalfd >= 0)
+		close(launch->signalfd);
+	sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOOL_LAUNCH_H
+#define TOOL_LAUNCH_H
+
+/* Processes of this machine that live and die together.
+ *
+ * launch_open(), then launch_fork() once per rank, then launch_wait(): it
+ * returns when all have ended. The first that fails, or a SIGINT, SIGTERM,
+ * SIGHUP or SIGQUIT to us, ends all of them: with SIGTERM (or the signal we
+ * got), with SIGKILL two seconds later, and then whatever they left behind. If
+ * we die ourselves, the kernel kills them.
+ *
+ * Owner: the caller; launch_close() also after a failed open. One thread, and
+ * no other children than these. */
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tag_stream;
+
+struct launch {
+	const char *verb; /* for messages: "run" */
+	int nranks;
+	int nlive;
+	pid_t *pids;  /* 0: not started or ended */
+	int signalfd; /* SIGCHLD and what ends us */
+	sigset_t old_mask;
+	struct tag_stream *tags; /* 2 per rank, NULL: output is not tagged */
+
+	int exit_code;         /* of the first that failed */
+	bool interrupted;      /* a signal to us was the reason */
+	bool ending;           /* all are being ended */
+	int64_t kill_at_ms;    /* then with SIGKILL */
+	bool quiet_on_failure; /* the ranks say themselves what was wrong */
+};
+
+/* false: said so on stderr. */
+bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagged);
+
+/* Start rank `rank`: 0 in the child, which must not return from main() but
+ * _exit() or exec; its signals are as they were before launch_open(). < 0:
+ * failed, said so; call launch_end() and launch_wait(). */
+pid_t launch_fork(struct launch *launch, int rank);
+
+/* End all with `signal`, and say `exit_code` at the end. */
+void launch_end(struct launch *launch, int signal, int exit_code);
+
+/* 0, or the exit code of the first that failed, 128 + its signal, or 128 + the
+ * signal that we got. */
+int launch_wait(struct launch *launch);
+
+void launch_close(struct launch *launch);
+
+#endif
