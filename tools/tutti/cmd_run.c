@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tutti run: start the ranks of a program on this machine. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch.h"
+#include "tool.h"
+
+enum { OPT_TAG = ARGS_FIRST_FREE };
+
+/* What a shell says: 126 is there but cannot be run, 127 is not there. */
+#define EXIT_NOT_RUNNABLE 126
+#define EXIT_NOT_FOUND    127
+
+struct job {
+	int nranks;
+	char **program;
+	char dir[32]; /* private; the id's file is in it */
+	bool tag;
+	bool json;
+};
+
+/* The ranks find each other through a file in a directory that only we can
+ * read. A TUTTI_COMM_ID of the user's names another job, so it must not reach
+ * these ranks. */
+static bool set_environment(const struct job *job)
+{
+	char text[64];
+	bool good;
+
+	snprintf(text, sizeof(text), "%d", job->nranks);
+	good = setenv("TUTTI_NRANKS", text, 1) == 0;
+	snprintf(text, sizeof(text), "%s/id", job->dir);
+	good = good && setenv("TUTTI_COMM_FILE", text, 1) == 0;
+	return good && unsetenv("TUTTI_COMM_ID") == 0 && unsetenv("TUTTI_COMM_SECRET") == 0;
+}
+
+static bool make_dir(struct args *args, struct job *job)
+{
+	snprintf(job->dir, sizeof(job->dir), "/tmp/tutti-run-XXXXXX");
+	if (mkdtemp(job->dir))
+		return true;
+	tool_error(args, "cannot make a directory in /tmp for the ranks to meet: %s",
+		   strerror(errno));
+	job->dir[0] = '\0';
+	return false;
+}
+
+static void remove_dir(const struct job *job)
+{
+	DIR *dir = job->dir[0] ? opendir(job->dir) : NULL;
+	const struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)) != NULL)
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
+	rmdir(job->dir);
+}
+
+/* In the child. Tells `failed_fd` what went wrong; a good exec closes it. */
+static void exec_rank(const struct job *job, int rank, int failed_fd)
+{
+	char text[16];
+	int error, null;
+	ssize_t n;
+
+	snprintf(text, sizeof(text), "%d", rank);
+	if (rank > 0) {
+		null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (null >= 0)
+			dup2(null, 0);
+	}
+	if (setenv("TUTTI_RANK", text, 1) == 0)
+		execvp(job->program[0], job->program);
+	error = errno;
+	do
+		n = write(failed_fd, &error, sizeof(error));
+	while (n < 0 && errno == EINTR);
+	_exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
+}
+
+/* 0, or the errno for which rank 0 could not be started; then nobody is. */
+static int start_ranks(struct launch *launch, const struct job *job)
+{
+	int fds[2], error = 0;
+	ssize_t n;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return errno;
+	for (int rank = 0; rank < job->nranks && !launch->ending; rank++) {
+		pid = launch_fork(launch, rank);
+		if (pid == 0)
+			exec_rank(job, rank, fds[1]);
+		if (pid < 0)
+			launch_end(launch, SIGTERM, TOOL_FINDING);
+		if (pid < 0 || rank > 0)
+			continue;
+		/* The first tells for all whether the program can be run. */
+		close(fds[1]);
+		fds[1] = -1;
+		do
+			n = read(fds[0], &error, sizeof(error));
+		while (n < 0 && errno == EINTR);
+		if (n == (ssize_t)sizeof(error)) {
+			launch->quiet_on_failure = true;
+			launch_end(launch, SIGTERM,
+				   error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE);
+		}
+	}
+	close(fds[0]);
+	if (fds[1] >= 0)
+		close(fds[1]);
+	return error;
+}
+
+static int run_job(struct args *args, struct job *job)
+{
+	struct launch launch;
+	int code = TOOL_FINDING, error;
+
+	if (!launch_open(&launch, "run", job->nranks, job->tag))
+		goto done;
+	if (!set_environment(job)) {
+		tool_error(args, "out of memory");
+		goto done;
+	}
+	error = start_ranks(&launch, job);
+	code = launch_wait(&launch);
+	if (error)
+		tool_error(args, "cannot run '%s': %s", job->program[0], strerror(error));
+done:
+	launch_close(&launch);
+	if (job->json)
+		tool_print_json(args,
+				json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code));
+	return code;
+}
+
+static int run(struct args *args)
+{
+	struct job job = { 0 };
+	const char *value;
+	int id, code;
+
+	while ((id = args_next(args, &value)) != ARGS_END && id != ARGS_POSITIONAL) {
+		if (id == ARGS_HELP)
+			return TOOL_GOOD;
+		if (id == ARGS_BAD)
+			return TOOL_USAGE;
+		if (id == 'n' && !args_int(args, "-n", value, 1, 1 << 16, &job.nranks))
+			return TOOL_USAGE;
+		job.tag |= id == OPT_TAG;
+		job.json |= id == ARGS_JSON;
+	}
+	if (!job.nranks)
+		return tool_usage(args, "say how many ranks to start: -n RANKS");
+	if (id == ARGS_END)
+		return tool_usage(args, "say which program to run");
+	/* The last word taken was the program; argv ends with a NULL. */
+	job.program = args->argv + args->pos - 1;
+	if (!make_dir(args, &job))
+		return TOOL_FINDING;
+	code = run_job(args, &job);
+	remove_dir(&job);
+	return code;
+}
+
+static const struct args_option options[] = {
+	{ 'n', "nranks", "RANKS", "how many processes to start" },
+	{ OPT_TAG, "tag", NULL, "print [RANK] in front of every line they print" },
+	{ ARGS_JSON, "json", NULL, "print how it ended as JSON, after the output of the ranks" },
+	{ 0 },
+};
+
+const struct command command_run = {
+	.name = "run",
+	.summary = "start the ranks of a program on this machine",
+	.usage = "run -n RANKS [--tag] [--] PROGRAM [ARGUMENTS...]",
+	.notes = "Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
+		 "tutti_comm_init_env() makes the communicator. Rank 0 reads our standard input.\n"
+		 "One rank fails, all are ended: its exit code, or 128 + its signal, is ours.\n"
+		 "126: the program cannot be run, 127: it was not found.\n",
+	.options = options,
+	.stop_at_positional = true,
+	.run = run,
+};
