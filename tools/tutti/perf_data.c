@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The data of the check: what every rank sends, and what must come out.
+ *
+ * Every element of the result is compared, bit for bit. That needs values for
+ * which no order of the operations rounds: integers so small that every partial
+ * sum is exact in the type, products of few powers of two, averages that are
+ * divisible. Where nothing is computed, the bytes are arbitrary.
+ *
+ * The values are those of a table of PERIOD elements, so that making and
+ * checking cost a copy and not a hash per element and rank. The table is
+ * entered SHIFT elements later in each round, and PERIOD is a prime: a chunk
+ * that ends up in the wrong place does not match. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf.h"
+
+#define PERIOD 4093
+#define SHIFT  7
+
+/* At most so many factors of a product are not 1 or -1: 2^6 and 2^-6 are exact
+ * in all types, and so is everything between. */
+#define MAX_FACTORS 6
+
+/* Larger values would test nothing more. */
+#define MAX_AMPLITUDE ((int64_t)1 << 40)
+
+static uint64_t mix(uint64_t x)
+{
+	/* The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). */
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static uint64_t hash(const struct perf_pattern *p, int rank, size_t i, unsigned salt)
+{
+	return mix(mix(p->seed + salt * 0x100000001b3u) ^ mix((uint64_t)(unsigned)rank << 32 | i));
+}
+
+bool perf_reduces(tutti_collective coll)
+{
+	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_REDUCE || coll == TUTTI_REDUCE_SCATTER;
+}
+
+bool perf_has_root(tutti_collective coll)
+{
+	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE;
+}
+
+void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
+		    struct perf_layout *out)
+{
+	const size_t n = (size_t)nranks;
+	const bool split = coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER;
+	size_t count = bytes / elt / (split ? n : 1);
+
+	/* nccl-tests shows a line of 0 bytes here, which measures nothing. */
+	if (!count)
+		count = 1;
+	if (coll == TUTTI_BARRIER)
+		count = 0;
+	*out = (struct perf_layout){
+		.elt = elt,
+		.param = count,
+		.send = coll == TUTTI_REDUCE_SCATTER ? count * n : count,
+		.recv = coll == TUTTI_ALL_GATHER ? count * n : count,
+	};
+	out->bytes = (out->send > out->recv ? out->send : out->recv) * elt;
+}
+
+/* All integers up to this are values of the type. */
+static int64_t exact_limit(tutti_type type)
+{
+	switch (type) {
+	case TUTTI_INT8:
+		return INT8_MAX;
+	case TUTTI_UINT8:
+		return UINT8_MAX;
+	case TUTTI_INT32:
+	case TUTTI_UINT32:
+		return INT32_MAX;
+	case TUTTI_FLOAT16:
+		return 1 << 11;
+	case TUTTI_FLOAT32:
+		return 1 << 24;
+	case TUTTI_BFLOAT16:
+		return 1 << 8;
+	case TUTTI_FLOAT8_E4M3:
+		return 1 << 4;
+	case TUTTI_FLOAT8_E5M2:
+		return 1 << 3;
+	case TUTTI_INT64:
+	case TUTTI_UINT64:
+	case TUTTI_FLOAT64:
+	case TUTTI_TYPE_COUNT:
+		break;
+	}
+	return (int64_t)1 << 53;
+}
+
+static bool is_unsigned(tutti_type type)
+{
+	return type == TUTTI_UINT8 || type == TUTTI_UINT32 || type == TUTTI_UINT64;
+}
+
+static bool is_integer(tutti_type type)
+{
+	return is_unsigned(type) || type == TUTTI_INT8 || type == TUTTI_INT32 ||
+	       type == TUTTI_INT64;
+}
+
+/* -amplitude .. amplitude, or 0 .. amplitude. */
+static int64_t draw(uint64_t h, int64_t amplitude, bool nonnegative)
+{
+	if (amplitude > MAX_AMPLITUDE)
+		amplitude = MAX_AMPLITUDE;
+	if (nonnegative)
+		return (int64_t)(h % ((uint64_t)amplitude + 1));
+	return (int64_t)(h % (2 * (uint64_t)amplitude + 1)) - amplitude;
+}
+
+/* Whether a rank is one of the `few` that take part in element i. */
+static bool is_active(int rank, size_t i, int nranks, int64_t few)
+{
+	return nranks <= few || (int64_t)(((size_t)rank + i) % (size_t)nranks) < few;
+}
+
+static double sum_value(const struct perf_pattern *p, int rank, size_t i)
+{
+	const int64_t limit = exact_limit(p->type);
+	const int64_t amplitude = p->nranks <= limit ? limit / p->nranks : 1;
+
+	if (!is_active(rank, i, p->nranks, limit))
+		return 0;
+	return (double)draw(hash(p, rank, i, 1), amplitude, is_unsigned(p->type));
+}
+
+static double prod_value(const struct perf_pattern *p, int rank, size_t i)
+{
+	const uint64_t h = hash(p, rank, i, 2);
+	double value = 1;
+
+	if (is_active(rank, i, p->nranks, MAX_FACTORS) && h % 3)
+		value = h % 3 == 1 || is_integer(p->type) ? 2 : 0.5;
+	return h & 1024 && !is_unsigned(p->type) ? -value : value;
+}
+
+/* The same base on all ranks, plus a difference that rank 2k + 1 takes back
+ * from rank 2k: the sum is nranks times the base. */
+static double avg_value(const struct perf_pattern *p, int rank, size_t i)
+{
+	const int64_t limit = exact_limit(p->type);
+	const int64_t share = limit / (3 * (int64_t)p->nranks);
+	const bool nonnegative = is_unsigned(p->type);
+	const int npairs = p->nranks / 2;
+	int64_t base = 0, difference = 0;
+
+	if (share > 0) {
+		difference = draw(hash(p, rank / 2, i, 3), share, true);
+		base = draw(hash(p, 0, i, 4), share, nonnegative);
+		if (nonnegative)
+			base += share > MAX_AMPLITUDE ? MAX_AMPLITUDE : share;
+	} else if (p->nranks <= limit) {
+		base = (int64_t)(hash(p, 0, i, 4) % 2);
+	} else if (!nonnegative && npairs) {
+		difference = is_active(rank / 2, i, npairs, limit / 2);
+	}
+	if (rank / 2 == npairs) /* the odd one out */
+		difference = 0;
+	return (double)(rank % 2 ? base - difference : base + difference);
+}
+
+static double value_of(const struct perf_pattern *p, int rank, size_t i)
+{
+	switch (p->op) {
+	case TUTTI_PROD:
+		return prod_value(p, rank, i);
+	case TUTTI_AVG:
+		return avg_value(p, rank, i);
+	case TUTTI_MAX:
+	case TUTTI_MIN:
+		return (double)draw(hash(p, rank, i, 5), exact_limit(p->type),
+				    is_unsigned(p->type));
+	case TUTTI_SUM:
+	case TUTTI_OP_COUNT:
+		break;
+	}
+	return sum_value(p, rank, i);
+}
+
+static double reduced_value(const struct perf_pattern *p, size_t i)
+{
+	double result = value_of(p, 0, i), value;
+
+	for (int rank = 1; rank < p->nranks; rank++) {
+		value = value_of(p, rank, i);
+		if (p->op == TUTTI_PROD)
+			result *= value;
+		else if (p->op == TUTTI_MAX)
+			result = value > result ? value : result;
+		else if (p->op == TUTTI_MIN)
+			result = value < result ? value : result;
+		else
+			result += value;
+	}
+	return p->op == TUTTI_AVG ? result / p->nranks : result;
+}
+
+/* A value that the format can hold exactly: sign, exponent, mantissa. */
+static unsigned small_float(double value, int exponent_bits, int mantissa_bits)
+{
+	const int bias = (1 << (exponent_bits - 1)) - 1;
+	const unsigned sign = (signbit(value) ? 1u : 0u) << (exponent_bits + mantissa_bits);
+	double fraction;
+	int exponent;
+
+	if (value == 0)
+		return sign;
+	fraction = frexp(fabs(value), &exponent); /* in [0.5, 1) */
+	if (exponent - 1 + bias < 1)              /* subnormal */
+		return sign | (unsigned)ldexp(fabs(value), bias - 1 + mantissa_bits);
+	return sign | (unsigned)(exponent - 1 + bias) << mantissa_bits |
+	       (unsigned)ldexp(2 * fraction - 1, mantissa_bits);
+}
+
+static void store(tutti_type type, double value, char *to)
+{
+	const int64_t int64 = is_integer(type) ? (int64_t)value : 0;
+	const int32_t int32 = (int32_t)(uint32_t)(uint64_t)int64;
+	const float single = (float)value;
+	uint16_t half = 0;
+
+	switch (type) {
+	case TUTTI_FLOAT64:
+		memcpy(to, &value, sizeof(value));
+		return;
+	case TUTTI_FLOAT32:
+		memcpy(to, &single, sizeof(single));
+		return;
+	case TUTTI_FLOAT16:
+		half = (uint16_t)small_float(value, 5, 10);
+		memcpy(to, &half, sizeof(half));
+		return;
+	case TUTTI_BFLOAT16:
+		half = (uint16_t)small_float(value, 8, 7);
+		memcpy(to, &half, sizeof(half));
+		return;
+	case TUTTI_FLOAT8_E4M3:
+		*to = (char)small_float(value, 4, 3);
+		return;
+	case TUTTI_FLOAT8_E5M2:
+		*to = (char)small_float(value, 5, 2);
+		return;
+	case TUTTI_INT8:
+	case TUTTI_UINT8:
+		*to = (char)int32;
+		return;
+	case TUTTI_INT32:
+	case TUTTI_UINT32:
+		memcpy(to, &int32, sizeof(int32));
+		return;
+	case TUTTI_INT64:
+	case TUTTI_UINT64:
+		memcpy(to, &int64, sizeof(int64));
+		return;
+	case TUTTI_TYPE_COUNT:
+		return;
+	}
+}
+
+struct table {
+	size_t period;
+	size_t elt;
+	char *data;
+};
+
+static bool make_table(const struct perf_pattern *p, size_t count, struct table *out)
+{
+	out->elt = p->layout.elt;
+	out->period = count < PERIOD ? count : PERIOD;
+	out->data = malloc(out->period * out->elt + 1);
+	return out->data != NULL;
+}
+
+/* What `rank` sends. */
+static void table_of_rank(const struct perf_pattern *p, int rank, struct table *table)
+{
+	const size_t elt = table->elt;
+	uint64_t h;
+
+	for (size_t i = 0; i < table->period; i++) {
+		if (perf_reduces(p->coll)) {
+			store(p->type, value_of(p, rank, i), table->data + i * elt);
+		} else {
+			h = hash(p, rank, i, 6);
+			memcpy(table->data + i * elt, &h, elt);
+		}
+	}
+}
+
+static void table_of_result(const struct perf_pattern *p, struct table *table)
+{
+	for (size_t i = 0; i < table->period; i++)
+		store(p->type, reduced_value(p, i), table->data + i * table->elt);
+}
+
+/* Where element `at` is in the table, and how many follow it there. */
+static size_t table_find(const struct table *table, size_t at, size_t *run_out)
+{
+	const size_t round = at / table->period, in_round = at % table->period;
+	const size_t place = (in_round + round * SHIFT) % table->period;
+	const size_t to_end = table->period - place, to_round = table->period - in_round;
+
+	*run_out = to_end < to_round ? to_end : to_round;
+	return place;
+}
+
+static void write_from(const struct table *table, size_t first, size_t count, char *to)
+{
+	size_t place, run;
+
+	for (size_t done = 0; done < count; done += run) {
+		place = table_find(table, first + done, &run);
+		if (run > count - done)
+			run = count - done;
+		memcpy(to + done * table->elt, table->data + place * table->elt, run * table->elt);
+	}
+}
+
+static long long compare_with(const struct table *table, size_t first, size_t count,
+			      const char *from)
+{
+	const size_t elt = table->elt;
+	long long wrong = 0;
+	size_t place, run;
+
+	for (size_t done = 0; done < count; done += run) {
+		place = table_find(table, first + done, &run);
+		if (run > count - done)
+			run = count - done;
+		if (!memcmp(from + done * elt, table->data + place * elt, run * elt))
+			continue;
+		for (size_t i = 0; i < run; i++)
+			wrong += memcmp(from + (done + i) * elt, table->data + (place + i) * elt,
+					elt) != 0;
+	}
+	return wrong;
+}
+
+bool perf_fill(const struct perf_pattern *pattern, int rank, void *send)
+{
+	struct table table;
+
+	if (!make_table(pattern, pattern->layout.send, &table))
+		return false;
+	table_of_rank(pattern, rank, &table);
+	write_from(&table, 0, pattern->layout.send, send);
+	free(table.data);
+	return true;
+}
+
+static long long wrong_from_ranks(const struct perf_pattern *p, struct table *table, int first_rank,
+				  int nranks, const char *recv)
+{
+	const size_t count = p->layout.param;
+	long long wrong = 0;
+
+	for (int i = 0; i < nranks; i++) {
+		table_of_rank(p, first_rank + i, table);
+		wrong += compare_with(table, 0, count, recv + (size_t)i * count * table->elt);
+	}
+	return wrong;
+}
+
+long long perf_count_wrong(const struct perf_pattern *pattern, int rank, const void *recv)
+{
+	const struct perf_layout *const layout = &pattern->layout;
+	const tutti_collective coll = pattern->coll;
+	const int n = pattern->nranks;
+	struct table table;
+	long long wrong = 0;
+
+	if (coll == TUTTI_REDUCE && rank != pattern->root)
+		return 0;
+	if (!make_table(pattern, layout->send, &table))
+		return -1;
+	if (perf_reduces(coll)) {
+		table_of_result(pattern, &table);
+		wrong = compare_with(
+			&table, coll == TUTTI_REDUCE_SCATTER ? (size_t)rank * layout->param : 0,
+			layout->recv, recv);
+	} else if (coll == TUTTI_ALL_GATHER) {
+		wrong = wrong_from_ranks(pattern, &table, 0, n, recv);
+	} else if (coll == TUTTI_BROADCAST) {
+		wrong = wrong_from_ranks(pattern, &table, pattern->root, 1, recv);
+	} else {
+		wrong = wrong_from_ranks(pattern, &table, (rank + n - 1) % n, 1, recv);
+	}
+	free(table.data);
+	return wrong;
+}
