@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One rank of perf: check, then time, each size in turn.
+ *
+ * A time is that of many calls back to back, divided by their number, and the
+ * largest of all ranks: the clock is read twice per batch, which disturbs not
+ * even a call of 100 ns. What the ranks tell each other about it goes through
+ * the library too, as bytes. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "perf.h"
+
+/* How long the calls of one measurement take together, if -i is not given. */
+#define BATCH_SECONDS  30e-3
+/* A first guess at the time of a call is good enough when it took this long. */
+#define GUESS_SECONDS  2e-3
+#define MIN_ITERS      3
+#define MAX_ITERS      1000000
+#define BARRIER_ROUNDS 50
+
+struct buffers {
+	const struct perf_layout *layout;
+	tutti_type type;
+	tutti_op op;
+	void *send;
+	void *recv;
+};
+
+static double now_seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+bool perf_good(struct perf_rank *pr, tutti_status status, const char *what)
+{
+	if (status == TUTTI_OK)
+		return true;
+	if (!pr->failed)
+		tool_error(pr->options->args, "rank %d: %s: %s", pr->rank, what,
+			   tool_why(pr->comm, status));
+	pr->failed = true;
+	return false;
+}
+
+/* Every rank's blob, in pr->gathered. */
+static bool gather(struct perf_rank *pr, const void *blob, size_t len)
+{
+	char mine[PERF_BLOB] = { 0 };
+
+	memcpy(mine, blob, len);
+	return perf_good(
+		pr, tutti_all_gather(mine, pr->gathered, PERF_BLOB, TUTTI_UINT8, pr->comm, NULL),
+		"telling each other the results");
+}
+
+static bool gather_max(struct perf_rank *pr, double mine, double *max_out)
+{
+	double value, max = 0;
+
+	if (!gather(pr, &mine, sizeof(mine)))
+		return false;
+	for (int rank = 0; rank < pr->nranks; rank++) {
+		memcpy(&value, pr->gathered + (size_t)rank * PERF_BLOB, sizeof(value));
+		max = value > max ? value : max;
+	}
+	*max_out = max;
+	return true;
+}
+
+static bool gather_sum(struct perf_rank *pr, long long mine, long long *sum_out)
+{
+	long long value, sum = 0;
+
+	if (!gather(pr, &mine, sizeof(mine)))
+		return false;
+	for (int rank = 0; rank < pr->nranks; rank++) {
+		memcpy(&value, pr->gathered + (size_t)rank * PERF_BLOB, sizeof(value));
+		sum += value;
+	}
+	*sum_out = sum;
+	return true;
+}
+
+static tutti_status send_recv(const struct perf_rank *pr, const struct buffers *b)
+{
+	const int n = pr->nranks;
+	tutti_status status = tutti_group_start();
+	tutti_status end;
+
+	if (status)
+		return status;
+	status = tutti_send(b->send, b->layout->param, b->type, (pr->rank + 1) % n, pr->comm, NULL);
+	if (status == TUTTI_OK)
+		status = tutti_recv(b->recv, b->layout->param, b->type, (pr->rank + n - 1) % n,
+				    pr->comm, NULL);
+	end = tutti_group_end();
+	return status ? status : end;
+}
+
+static tutti_status call(const struct perf_rank *pr, const struct buffers *b)
+{
+	const size_t count = b->layout->param;
+	const int root = pr->options->root;
+
+	switch (pr->options->coll) {
+	case TUTTI_ALL_REDUCE:
+		return tutti_all_reduce(b->send, b->recv, count, b->type, b->op, pr->comm, NULL);
+	case TUTTI_BROADCAST:
+		return tutti_broadcast(b->send, b->recv, count, b->type, root, pr->comm, NULL);
+	case TUTTI_REDUCE:
+		return tutti_reduce(b->send, b->recv, count, b->type, b->op, root, pr->comm, NULL);
+	case TUTTI_ALL_GATHER:
+		return tutti_all_gather(b->send, b->recv, count, b->type, pr->comm, NULL);
+	case TUTTI_REDUCE_SCATTER:
+		return tutti_reduce_scatter(b->send, b->recv, count, b->type, b->op, pr->comm,
+					    NULL);
+	case TUTTI_SEND_RECV:
+		return send_recv(pr, b);
+	case TUTTI_BARRIER:
+	case TUTTI_COLLECTIVE_COUNT:
+		break;
+	}
+	return tutti_barrier(pr->comm, NULL);
+}
+
+static bool call_once(struct perf_rank *pr, const struct buffers *b)
+{
+	return perf_good(pr, call(pr, b), tutti_collective_name(pr->options->coll));
+}
+
+/* Seconds that `iters` calls took on the slowest rank. */
+static bool time_batch(struct perf_rank *pr, const struct buffers *b, int iters, double *out)
+{
+	double start, end;
+
+	if (!perf_good(pr, tutti_barrier(pr->comm, NULL), "barrier"))
+		return false;
+	start = now_seconds();
+	for (int i = 0; i < iters; i++)
+		if (!call_once(pr, b))
+			return false;
+	end = now_seconds();
+	return gather_max(pr, end - start, out);
+}
+
+/* All ranks come to the same number, since all see the same times. */
+static bool choose_iters(struct perf_rank *pr, const struct buffers *b, int *out)
+{
+	double seconds, wanted;
+	int iters = 1;
+
+	if (pr->options->iters) {
+		*out = pr->options->iters;
+		return true;
+	}
+	for (;;) {
+		if (!time_batch(pr, b, iters, &seconds))
+			return false;
+		if (seconds >= GUESS_SECONDS || iters >= MAX_ITERS / 4)
+			break;
+		iters *= 4;
+	}
+	wanted = seconds > 0 ? BATCH_SECONDS * iters / seconds : MAX_ITERS;
+	*out = wanted < MIN_ITERS ? MIN_ITERS : wanted > MAX_ITERS ? MAX_ITERS : (int)wanted;
+	return true;
+}
+
+static double bus_factor(tutti_collective coll, int nranks)
+{
+	const double others = (double)(nranks - 1) / nranks;
+
+	if (coll == TUTTI_ALL_REDUCE)
+		return 2 * others;
+	if (coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER)
+		return others;
+	return 1;
+}
+
+static bool measure(struct perf_rank *pr, const struct buffers *b, struct perf_result *out)
+{
+	double seconds;
+	int iters;
+
+	for (int i = 0; i < pr->options->warmup; i++)
+		if (!call_once(pr, b))
+			return false;
+	if (!choose_iters(pr, b, &iters) || !time_batch(pr, b, iters, &seconds))
+		return false;
+	out->time_us = seconds / iters * 1e6;
+	out->algbw = seconds > 0 ? 1e-9 * (double)b->layout->bytes * iters / seconds : 0;
+	out->busbw = out->algbw * bus_factor(pr->options->coll, pr->nranks);
+	return true;
+}
+
+static bool count_wrong(struct perf_rank *pr, const struct perf_pattern *pattern,
+			const struct buffers *b, long long *wrong)
+{
+	const long long found = perf_count_wrong(pattern, pr->rank, b->recv);
+
+	if (found < 0)
+		return perf_good(pr, TUTTI_ENOMEM, "checking the data");
+	/* The larger of two checks of one buffer, not their sum. */
+	if (found > *wrong)
+		*wrong = found;
+	return true;
+}
+
+/* The last round's late rank must keep all others inside, every time. */
+static bool check_barrier(struct perf_rank *pr, unsigned long long *rounds, long long *wrong)
+{
+	const struct timespec late = { .tv_nsec = 200000 };
+	const unsigned long long n = (unsigned long long)pr->nranks;
+
+	for (int i = 0; i < BARRIER_ROUNDS; i++) {
+		if (i % pr->nranks == pr->rank)
+			nanosleep(&late, NULL);
+		atomic_fetch_add(&pr->shared->entered, 1);
+		if (!perf_good(pr, tutti_barrier(pr->comm, NULL), "barrier"))
+			return false;
+		if (atomic_load(&pr->shared->entered) < ++*rounds * n)
+			++*wrong;
+	}
+	return true;
+}
+
+static bool last_call(struct perf_rank *pr, struct perf_row *row)
+{
+	struct tutti_call_report report;
+
+	if (!perf_good(pr, tutti_comm_last_call(pr->comm, &report), "asking what was done"))
+		return false;
+	row->algorithm = report.algorithm;
+	row->transport = report.transport;
+	row->channels = report.channels;
+	return true;
+}
+
+/* One half of a row. */
+static bool run_case(struct perf_rank *pr, struct perf_row *row, bool in_place,
+		     struct perf_result *out)
+{
+	const struct perf_options *const o = pr->options;
+	const struct perf_layout *const layout = &row->layout;
+	const size_t mine = (size_t)pr->rank * layout->param * layout->elt;
+	const struct perf_pattern pattern = {
+		.coll = o->coll,
+		.type = row->type,
+		.op = row->op,
+		.nranks = pr->nranks,
+		.root = o->root,
+		.seed = layout->bytes * 2 + in_place,
+		.layout = *layout,
+	};
+	struct buffers b = { layout, row->type, row->op, pr->send, pr->recv };
+	unsigned long long rounds = 0;
+	long long wrong = 0;
+
+	memset(pr->recv, 0xa5, layout->bytes);
+	if (in_place) {
+		b.send = b.recv;
+		if (o->coll == TUTTI_ALL_GATHER)
+			b.send = (char *)b.recv + mine;
+		else if (o->coll == TUTTI_REDUCE_SCATTER)
+			b.recv = (char *)b.recv + mine;
+	}
+	out->checked = o->check && (o->coll != TUTTI_BARRIER || pr->shared);
+	if (o->coll != TUTTI_BARRIER && !perf_fill(&pattern, pr->rank, b.send))
+		return perf_good(pr, TUTTI_ENOMEM, "making the data");
+	if (!call_once(pr, &b) || !last_call(pr, row))
+		return false;
+	if (out->checked && o->coll == TUTTI_BARRIER) {
+		if (!check_barrier(pr, &rounds, &wrong))
+			return false;
+	} else if (out->checked && !count_wrong(pr, &pattern, &b, &wrong)) {
+		return false;
+	}
+	/* In place a result is the next call's input: of zeros nothing grows. */
+	if (in_place)
+		memset(pr->recv, 0, layout->bytes);
+	if (!measure(pr, &b, out))
+		return false;
+	/* Calls back to back may disturb each other where one alone did not. */
+	if (out->checked && !in_place && o->coll != TUTTI_BARRIER &&
+	    !count_wrong(pr, &pattern, &b, &wrong))
+		return false;
+	out->valid = true;
+	return gather_sum(pr, wrong, &out->wrong);
+}
+
+static void add_result(struct perf_rank *pr, const struct perf_result *result)
+{
+	if (!result->valid)
+		return;
+	pr->busbw_sum += result->busbw;
+	pr->busbw_count++;
+	pr->wrong += result->wrong;
+}
+
+static bool run_row(struct perf_rank *pr, struct perf_row *row)
+{
+	const tutti_collective coll = pr->options->coll;
+	const bool has_in_place = coll != TUTTI_SEND_RECV && coll != TUTTI_BARRIER;
+
+	if (!run_case(pr, row, false, &row->out_of_place) ||
+	    (has_in_place && !run_case(pr, row, true, &row->in_place)))
+		return false;
+	add_result(pr, &row->out_of_place);
+	add_result(pr, &row->in_place);
+	return pr->rank != 0 || perf_print_row(pr, row);
+}
+
+static bool run_sizes(struct perf_rank *pr, tutti_type type, tutti_op op)
+{
+	const struct perf_options *const o = pr->options;
+	size_t last = SIZE_MAX;
+
+	for (size_t bytes = o->min_bytes; bytes <= o->max_bytes; bytes *= o->factor) {
+		struct perf_row row = { .type = type, .op = op };
+
+		perf_layout_of(o->coll, bytes, tutti_type_size(type), pr->nranks, &row.layout);
+		if (row.layout.param != last && !run_row(pr, &row))
+			return false;
+		last = row.layout.param;
+		if (bytes > SIZE_MAX / o->factor)
+			break;
+	}
+	return true;
+}
+
+static bool allocate(struct perf_rank *pr)
+{
+	const struct perf_options *const o = pr->options;
+	struct perf_layout layout;
+	size_t room = 1;
+
+	for (int i = 0; i < o->ntypes; i++) {
+		perf_layout_of(o->coll, o->max_bytes, tutti_type_size(o->types[i]), pr->nranks,
+			       &layout);
+		room = layout.bytes > room ? layout.bytes : room;
+	}
+	/* Plain malloc: what programs have. Touched, so that no page is new. */
+	pr->send = malloc(room);
+	pr->recv = malloc(room);
+	pr->gathered = calloc((size_t)pr->nranks, PERF_BLOB);
+	if (!pr->send || !pr->recv || !pr->gathered)
+		return perf_good(pr, TUTTI_ENOMEM, "allocating buffers");
+	memset(pr->send, 0, room);
+	memset(pr->recv, 0, room);
+	return true;
+}
+
+static bool introduce(struct perf_rank *pr)
+{
+	struct {
+		int pid;
+		char host[64];
+	} blob = { .pid = (int)getpid() };
+
+	gethostname(blob.host, sizeof(blob.host) - 1);
+	if (pr->rank == 0)
+		perf_print_start(pr->options);
+	if (!gather(pr, &blob, sizeof(blob)))
+		return false;
+	if (pr->rank != 0 || pr->options->json)
+		return true;
+	for (int rank = 0; rank < pr->nranks; rank++) {
+		memcpy(&blob, pr->gathered + (size_t)rank * PERF_BLOB, sizeof(blob));
+		perf_print_rank(rank, blob.pid, blob.host);
+	}
+	perf_print_columns();
+	return true;
+}
+
+static bool run_all(struct perf_rank *pr)
+{
+	const struct perf_options *const o = pr->options;
+
+	if (!perf_good(pr, tutti_comm_rank(pr->comm, &pr->rank), "asking for the rank") ||
+	    !perf_good(pr, tutti_comm_count(pr->comm, &pr->nranks), "asking for the ranks"))
+		return false;
+	if (o->root >= pr->nranks) {
+		pr->failed = true;
+		if (pr->rank == 0)
+			tool_usage(o->args, "--root %d is no rank of %d", o->root, pr->nranks);
+		return false;
+	}
+	if (!allocate(pr) || !introduce(pr))
+		return false;
+	for (int i = 0; i < o->ntypes; i++)
+		for (int j = 0; j < o->nops; j++)
+			if (!run_sizes(pr, o->types[i], o->ops[j]))
+				return false;
+	if (pr->rank == 0)
+		perf_print_end(pr);
+	return true;
+}
+
+int perf_rank_main(const struct perf_options *options, struct perf_shared *shared,
+		   tutti_comm_t comm)
+{
+	struct perf_rank pr = {
+		.options = options,
+		.shared = shared,
+		.comm = comm,
+	};
+	const bool good = run_all(&pr);
+
+	if (!good)
+		(void)tutti_comm_abort(comm);
+	else
+		perf_good(&pr, tutti_comm_destroy(comm), "leaving");
+	free(pr.send);
+	free(pr.recv);
+	free(pr.gathered);
+	/* Every rank knows the sum; one exit code is enough to say it. */
+	return !good || pr.failed || (pr.wrong && pr.rank == 0) ? TOOL_FINDING : TOOL_GOOD;
+}
