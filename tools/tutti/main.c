@@ -8,10 +8,7 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&command_run,
-	&command_show,
-	&command_env,
-	&command_version,
+	&command_perf, &command_run, &command_show, &command_env, &command_version,
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 
