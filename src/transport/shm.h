@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TRANSPORT_SHM_H
+#define TTI_TRANSPORT_SHM_H
+
+/* What the files of the shm transport share: ports and links.
+ *
+ * Owner: the port owns its links, their mappings and the segment; close() keeps
+ * all of it until shutdown(), so that peers may still read what was sent.
+ * Threads: as transport.h says. */
+
+#include "transport/shm_seg.h"
+#include "transport/transport.h"
+#include "util/vec.h"
+
+#define TTI_SHM_NAME 32 /* of a socket in the abstract name space */
+
+struct tti_shm_port {
+	struct tti_port base;
+	struct tti_shm_seg seg;
+	struct tti_port_config config;
+	char name[TTI_SHM_NAME];
+	int listener; /* open until join() is over; -1: none */
+	/* The ranks that claim to be on this host, ascending, and our place there.
+	 * Who is in our domain is among them. */
+	int *candidate;
+	int n, self;
+	TTI_VEC(struct tti_shm_link *) links;
+	/* Outbox: the slot to be used next; how many links have not read each. */
+	int out_next;
+	uint32_t *out_unread;
+	/* Sleep: the value of our bell since it was armed, 0: it is not; how long
+	 * the next nap may be. */
+	uint32_t armed;
+	int64_t nap_ns;
+	uint32_t start; /* number of a ring's first message; tests start near the wrap */
+};
+
+struct tti_shm_link {
+	struct tti_link base;
+	struct tti_shm_port *port;
+	/* Sending: lines and slots used by us, and given back as far as we know. */
+	struct tti_shm_line *tx_ring;
+	uint32_t tx_lines, tx_lines_back;
+	uint32_t tx_slots, tx_slots_back;
+	uint8_t *tx_first, *tx_next, *tx_end; /* slots */
+	const struct tti_shm_done *tx_done;
+	struct tti_shm_bell *bell; /* the peer's */
+	/* Receiving: lines and slots read, and lines read that the peer knows of. */
+	struct tti_shm_line *rx_ring;
+	uint32_t rx_lines, rx_lines_told;
+	uint32_t rx_slots;
+	uint32_t rx_kind; /* of the message that peek() showed */
+	const uint8_t *rx_first, *rx_next, *rx_end;
+	const uint8_t *rx_outbox;
+	struct tti_shm_done *rx_done;
+	struct tti_shm_pair *pair;
+	/* Slots of our outbox the peer has still to read, and as which line. */
+	uint64_t out_slots;
+	uint32_t out_line[];
+};
+
+/* Say a quiet error aloud, with whom it is about: peer -1: nobody else. */
+TUTTI_CHECKED tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_status status,
+					int peer, const char *what);
+
+#define TTI_SHM_CARD_MAGIC   0x546d6873u
+#define TTI_SHM_CARD_VERSION 1u
+
+struct tti_shm_card {
+	uint32_t magic, version;
+	uint64_t boot_hash; /* 0: unknown */
+	uint64_t host_hash; /* of TUTTI_HOST_ID, 0: none */
+	uint64_t netns;     /* for the log only: numbers may be equal by chance */
+	uint64_t slot_bytes;
+	uint32_t slots;
+	uint32_t pid, uid;
+	char name[TTI_SHM_NAME];
+};
+_Static_assert(sizeof(struct tti_shm_card) <= TTI_CARD_BYTES, "the card has room");
+
+/* shm_reach.c. Open the port's socket and write its card. */
+TUTTI_CHECKED tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *card);
+
+struct tti_shm_card tti_shm_card_get(const struct tti_card *cards, int rank);
+
+/* A connection to a candidate's socket. TUTTI_OK and *fd == -1: there is nobody of
+ * this user to be reached there; TUTTI_AGAIN: it is there and overrun. Quiet. */
+TUTTI_CHECKED tutti_status tti_shm_reach(const struct tti_shm_card *card, int *fd);
+
+/* Whether the other end of a unix socket is this user. */
+bool tti_shm_is_same_user(int fd);
+
+/* shm_join.c: the way into the segment. */
+tutti_status tti_shm_join(struct tti_port *port, const struct tti_card *cards, uint64_t *domain);
+
+/* For tests, after join() and before connect(), the same on all ranks: number the
+ * messages from here on. */
+void tti_shm_set_start(struct tti_port *port, uint32_t start);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/shm_seg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/fault.h"
+#include "util/fd.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+#define PAGE  4096u
+#define MAGIC UINT64_C(0x3130676573697474)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+struct header {
+	uint64_t magic, total_bytes;
+	_Alignas(128) _Atomic uint32_t pairs; /* regions handed out */
+};
+
+_Static_assert(sizeof(struct tti_shm_line) == 64, "a line is a cache line");
+_Static_assert(sizeof(struct tti_shm_pair) % PAGE == 0, "slots follow on a page of their own");
+_Static_assert(sizeof(struct header) <= PAGE, "bells follow on the next page");
+
+static size_t round_page(size_t nbytes)
+{
+	return (nbytes + PAGE - 1) / PAGE * PAGE;
+}
+
+tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_bytes, int slots)
+{
+	const size_t count = (size_t)n;
+	size_t box, table, outboxes, pairs, pair;
+	bool over = n < 1 || slots < 1 || slot_bytes < 1 || slot_bytes >= (1u << 30);
+
+	memset(out, 0, sizeof(*out));
+	out->n = n;
+	out->slots = slots;
+	out->slot_bytes = slot_bytes;
+	out->stride = round_page(slot_bytes);
+	over = over || __builtin_mul_overflow(out->stride, (size_t)slots, &box);
+	over = over || __builtin_mul_overflow(count * sizeof(uint32_t), count, &table);
+	over = over || __builtin_mul_overflow(box, count, &outboxes);
+	over = over || __builtin_mul_overflow(box, (size_t)2, &pair);
+	over = over ||
+	       __builtin_mul_overflow(pair + sizeof(struct tti_shm_pair), count * count, &pairs);
+	if (over || count * count >= UINT32_MAX || outboxes > SIZE_MAX / 4 || pairs > SIZE_MAX / 4)
+		return tti_fail_quiet(
+			TUTTI_EINVAL,
+			"shared memory for %d ranks of a host with %d slots of %zu bytes: "
+			"more than a file can hold, lower TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS",
+			n, slots, slot_bytes);
+	out->bells_at = PAGE;
+	out->table_at = round_page(out->bells_at + count * sizeof(struct tti_shm_bell));
+	out->outbox_at = round_page(out->table_at + table);
+	out->control_bytes = out->outbox_at + outboxes;
+	out->pair_bytes = sizeof(struct tti_shm_pair) + pair;
+	/* Two ranks that look at the same time take two regions for one pair. */
+	out->most_pairs = (uint32_t)(count * count);
+	out->total_bytes = out->control_bytes + pairs;
+	return TUTTI_OK;
+}
+
+static tutti_status map(const struct tti_shm_seg *seg, uint64_t at, size_t nbytes, void **out)
+{
+	void *const base = tti_fault("shm.mmap") ? (errno = ENOMEM, MAP_FAILED)
+						 : mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+							MAP_SHARED, seg->fd, (off_t)at);
+
+	if (base == MAP_FAILED)
+		return tti_fail_quiet(
+			TUTTI_ESYS,
+			"mmap of %zu bytes of shared memory: %m (see vm.max_map_count and "
+			"ulimit -v; TUTTI_SHM_SLOT and TUTTI_SHM_SLOTS make it smaller)",
+			nbytes);
+	*out = base;
+	return TUTTI_OK;
+}
+
+static tutti_status map_control(struct tti_shm_seg *seg)
+{
+	void *base = NULL;
+
+	TTI_TRY(map(seg, 0, seg->layout.control_bytes, &base));
+	seg->base = base;
+	return TUTTI_OK;
+}
+
+static int open_memfd(void)
+{
+	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd;
+
+	if (tti_fault("shm.memfd")) {
+		errno = ENFILE;
+		return -1;
+	}
+	fd = memfd_create("tutti", flags | MFD_NOEXEC_SEAL);
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+		fd = memfd_create("tutti", flags);
+	return fd;
+}
+
+/* Growing a file past RLIMIT_FSIZE would be a deadly signal. */
+static tutti_status check_limit(uint64_t nbytes)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur < nbytes)
+		return tti_fail_quiet(
+			TUTTI_ESYS,
+			"shared memory is a sparse file of %llu bytes, the limit on file "
+			"sizes is %llu: raise it (ulimit -f)",
+			(unsigned long long)nbytes, (unsigned long long)limit.rlim_cur);
+	return TUTTI_OK;
+}
+
+tutti_status tti_shm_seg_create(struct tti_shm_seg *seg)
+{
+	const uint64_t total = seg->layout.total_bytes;
+	struct header *header;
+	tutti_status st;
+
+	seg->fd = -1;
+	TTI_TRY(check_limit(total));
+	seg->fd = open_memfd();
+	if (seg->fd < 0)
+		return tti_fail_quiet(TUTTI_ESYS, "memfd_create for shared memory: %m");
+	/* Sealed, nobody can pull the memory away under the others. */
+	if (ftruncate(seg->fd, (off_t)total) < 0 || fcntl(seg->fd, F_ADD_SEALS, SEALS) < 0) {
+		st = tti_fail_quiet(TUTTI_ESYS, "sizing shared memory to %llu bytes: %m",
+				    (unsigned long long)total);
+		goto fail;
+	}
+	st = map_control(seg);
+	if (st != TUTTI_OK)
+		goto fail;
+	header = (struct header *)seg->base;
+	header->magic = MAGIC;
+	header->total_bytes = total;
+	return TUTTI_OK;
+
+fail:
+	tti_shm_seg_release(seg);
+	return st;
+}
+
+tutti_status tti_shm_seg_adopt(struct tti_shm_seg *seg, int fd)
+{
+	const uint64_t total = seg->layout.total_bytes;
+	const struct header *header;
+	struct stat stat;
+	tutti_status st;
+
+	seg->fd = fd;
+	if (fstat(fd, &stat) < 0 || (uint64_t)stat.st_size != total ||
+	    (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS) {
+		st = tti_fail_quiet(TUTTI_EPROTO,
+				    "the shared memory offered is not a sealed file of %llu bytes",
+				    (unsigned long long)total);
+		goto fail;
+	}
+	st = map_control(seg);
+	if (st != TUTTI_OK)
+		goto fail;
+	header = (const struct header *)seg->base;
+	if (header->magic != MAGIC || header->total_bytes != total) {
+		st = tti_fail_quiet(TUTTI_EPROTO, "the shared memory offered has another layout");
+		goto fail;
+	}
+	return TUTTI_OK;
+
+fail:
+	tti_shm_seg_release(seg);
+	return st;
+}
+
+void tti_shm_seg_release(struct tti_shm_seg *seg)
+{
+	if (seg->base)
+		munmap(seg->base, seg->layout.control_bytes);
+	seg->base = NULL;
+	tti_fd_close(&seg->fd);
+}
+
+struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index)
+{
+	return (struct tti_shm_bell *)(seg->base + seg->layout.bells_at) + index;
+}
+
+uint8_t *tti_shm_seg_outbox(const struct tti_shm_seg *seg, int index)
+{
+	const size_t box = seg->layout.stride * (size_t)seg->layout.slots;
+
+	return seg->base + seg->layout.outbox_at + (size_t)index * box;
+}
+
+/* Which region two ranks use, counted from 1; most_pairs + 1 or more is nonsense. */
+static uint32_t find_pair(const struct tti_shm_seg *seg, int lo, int hi)
+{
+	_Atomic uint32_t *const table = (_Atomic uint32_t *)(seg->base + seg->layout.table_at);
+	_Atomic uint32_t *const entry = &table[(size_t)lo * (size_t)seg->layout.n + (size_t)hi];
+	uint32_t seen = atomic_load_explicit(entry, memory_order_acquire);
+	uint32_t mine;
+
+	if (seen)
+		return seen;
+	mine = 1 + atomic_fetch_add(&((struct header *)seg->base)->pairs, 1);
+	return atomic_compare_exchange_strong(entry, &seen, mine) ? mine : seen;
+}
+
+tutti_status tti_shm_pair_map(const struct tti_shm_seg *seg, int a, int b,
+			      struct tti_shm_pair **out)
+{
+	const struct tti_shm_layout *const layout = &seg->layout;
+	const uint32_t number = find_pair(seg, a < b ? a : b, a < b ? b : a);
+	void *base = NULL;
+
+	if (!number || number > layout->most_pairs)
+		return tti_fail_quiet(TUTTI_EPROTO, "region %u of shared memory, there are %u",
+				      (unsigned)number, (unsigned)layout->most_pairs);
+	TTI_TRY(map(seg, layout->control_bytes + (uint64_t)(number - 1) * layout->pair_bytes,
+		    layout->pair_bytes, &base));
+	*out = base;
+	return TUTTI_OK;
+}
+
+void tti_shm_pair_unmap(const struct tti_shm_seg *seg, struct tti_shm_pair *pair)
+{
+	if (pair)
+		munmap(pair, seg->layout.pair_bytes);
+}

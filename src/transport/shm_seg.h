@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TRANSPORT_SHM_SEG_H
+#define TTI_TRANSPORT_SHM_SEG_H
+
+/* The segment: one sparse memfd that the ranks of a host share.
+ *
+ *     header | bell of each rank | table[lo][hi] | outbox of each rank | pair | pair | ...
+ *     '---------------- control: mapped whole ----------------------'  each by its link
+ *
+ * A bell is what a sleeping rank waits on. table[lo][hi] says which pair region
+ * the ranks lo < hi use: 0 until one of them takes the next free one. An outbox
+ * is `slots` slots that its rank writes and all others may read.
+ *
+ *     pair: done of 0 | done of 1 | ring 0 | ring 1 | slots 0 | slots 1
+ *
+ * Direction 0 is written by lo, direction 1 by hi. Nothing of it costs memory
+ * before it is touched: first touch (and so the NUMA node) is the writer's, but
+ * for `done`, which the reader writes.
+ *
+ * Ranks are meant here by their place among the candidates of the host (0 .. n-1),
+ * which all of them compute alike from the cards.
+ *
+ * Errors are quiet: the callers know which ranks it is about.
+ *
+ * Owner: tti_shm_seg_release(). Nothing has a name: the last one who closes or
+ * dies frees it. Threads: the struct is one thread's; the memory is everybody's. */
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "transport/transport.h"
+
+#define TTI_SHM_RING   64 /* lines of a ring, a power of two                */
+#define TTI_SHM_INLINE 48 /* bytes of a message that travel within the line */
+
+enum tti_shm_kind {
+	TTI_SHM_IN_LINE,
+	TTI_SHM_IN_SLOT,   /* the sender's next slot of the pair             */
+	TTI_SHM_IN_OUTBOX, /* slot of the sender's outbox, its index in data */
+};
+
+/* A message, or all of it if it is short: one cache line to move. seq is written
+ * last: the message's number + 1. */
+struct tti_shm_line {
+	_Alignas(64) _Atomic uint32_t seq;
+	uint32_t meta; /* kind << 30 | nbytes */
+	uint64_t tag;
+	uint8_t data[TTI_SHM_INLINE];
+};
+
+/* What the reader is done with: lines | slots << 32, counted from 0. On its own
+ * pair of lines, since processors fetch lines in twos. */
+struct tti_shm_done {
+	_Alignas(128) _Atomic uint64_t count;
+};
+
+struct tti_shm_pair {
+	struct tti_shm_done done[2];
+	_Alignas(4096) struct tti_shm_line ring[2][TTI_SHM_RING];
+	/* Slots follow, the struct's size is a multiple of 4096. */
+};
+
+/* word: even: awake, odd: armed. The rank itself makes it odd, who rings makes it
+ * even again. probe and answer prove at join that the memory is really shared. */
+struct tti_shm_bell {
+	_Alignas(128) _Atomic uint32_t word;
+	_Atomic uint64_t probe, answer;
+};
+
+struct tti_shm_layout {
+	int n, slots;
+	size_t slot_bytes; /* longest message                   */
+	size_t stride;     /* of slots: a multiple of 4096      */
+	size_t bells_at, table_at, outbox_at, control_bytes;
+	size_t pair_bytes;
+	uint32_t most_pairs;
+	uint64_t total_bytes;
+};
+
+struct tti_shm_seg {
+	struct tti_shm_layout layout;
+	int fd;        /* -1: none          */
+	uint8_t *base; /* control; NULL: not mapped */
+};
+
+/* TUTTI_EINVAL if it does not fit into any file. */
+TUTTI_CHECKED tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_bytes,
+					       int slots);
+
+/* seg->layout is set, the rest is zero. Create the file; or map what another rank
+ * created: takes fd, also when it fails. */
+TUTTI_CHECKED tutti_status tti_shm_seg_create(struct tti_shm_seg *seg);
+TUTTI_CHECKED tutti_status tti_shm_seg_adopt(struct tti_shm_seg *seg, int fd);
+
+/* NULL members are fine. Mapped pairs stay. */
+void tti_shm_seg_release(struct tti_shm_seg *seg);
+
+struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index);
+uint8_t *tti_shm_seg_outbox(const struct tti_shm_seg *seg, int index);
+
+/* The pair of two ranks (a != b), made if it is not there yet; munmap'ed by
+ * tti_shm_pair_unmap(). */
+TUTTI_CHECKED tutti_status tti_shm_pair_map(const struct tti_shm_seg *seg, int a, int b,
+					    struct tti_shm_pair **out);
+void tti_shm_pair_unmap(const struct tti_shm_seg *seg, struct tti_shm_pair *pair);
+
+#endif
