@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who may be on this host: the card, the socket of a rank, and getting there. */
+#include "transport/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/fault.h"
+#include "util/fd.h"
+#include "util/hash.h"
+
+struct tti_shm_card tti_shm_card_get(const struct tti_card *cards, int rank)
+{
+	struct tti_shm_card card;
+
+	memcpy(&card, cards[rank].bytes, sizeof(card));
+	card.name[sizeof(card.name) - 1] = '\0';
+	return card;
+}
+
+/* A file of one line, "" if it cannot be read. */
+static void read_line(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t got = fd < 0 ? 0 : read(fd, buf, size - 1);
+
+	buf[got > 0 ? got : 0] = '\0';
+	tti_fd_close(&fd);
+}
+
+static uint64_t hash_text(const char *text)
+{
+	const uint64_t hash = text && *text ? tti_hash_bytes(text, strlen(text)) : 0;
+
+	return text && *text && !hash ? 1 : hash;
+}
+
+static socklen_t address_of(const char *name, struct sockaddr_un *out)
+{
+	const size_t len = strnlen(name, TTI_SHM_NAME - 1);
+
+	memset(out, 0, sizeof(*out));
+	out->sun_family = AF_UNIX;
+	memcpy(out->sun_path + 1, name, len); /* a leading 0: abstract, in no directory */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+}
+
+static int open_socket(void)
+{
+	if (tti_fault("shm.socket")) {
+		errno = EMFILE;
+		return -1;
+	}
+	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
+{
+	struct tti_shm_card card = { .magic = TTI_SHM_CARD_MAGIC, .version = TTI_SHM_CARD_VERSION };
+	struct sockaddr_un address;
+	struct stat stat_ns;
+	char boot[64];
+	uint64_t random[1];
+	socklen_t len;
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return tti_fail(TUTTI_ESYS, "getrandom: %m");
+	snprintf(port->name, sizeof(port->name), "tutti-%016llx", (unsigned long long)random[0]);
+	tti_fd_raise_limit();
+	port->listener = open_socket();
+	if (port->listener < 0)
+		return tti_fail(TUTTI_ESYS, "unix socket: %m (see ulimit -n)");
+	len = address_of(port->name, &address);
+	if (bind(port->listener, (struct sockaddr *)&address, len) < 0 ||
+	    listen(port->listener, SOMAXCONN) < 0)
+		return tti_fail(TUTTI_ESYS, "listening on the abstract unix socket %s: %m",
+				port->name);
+
+	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	card.boot_hash = hash_text(boot);
+	card.host_hash = hash_text(port->config.host_id);
+	card.netns = stat("/proc/self/ns/net", &stat_ns) ? 0 : (uint64_t)stat_ns.st_ino;
+	card.slot_bytes = port->config.slot_bytes;
+	card.slots = (uint32_t)port->config.slots;
+	card.pid = (uint32_t)getpid();
+	card.uid = (uint32_t)geteuid();
+	memcpy(card.name, port->name, sizeof(card.name));
+	memset(out, 0, sizeof(*out));
+	memcpy(out->bytes, &card, sizeof(card));
+	return TUTTI_OK;
+}
+
+bool tti_shm_is_same_user(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.uid == geteuid();
+}
+
+tutti_status tti_shm_reach(const struct tti_shm_card *card, int *fd)
+{
+	struct sockaddr_un address;
+	const socklen_t len = address_of(card->name, &address);
+
+	*fd = open_socket();
+	if (*fd < 0)
+		return tti_fail_quiet(TUTTI_ESYS, "unix socket: %m (see ulimit -n)");
+	if (!connect(*fd, (struct sockaddr *)&address, len)) {
+		if (!tti_shm_is_same_user(*fd))
+			tti_fd_close(fd);
+		return TUTTI_OK;
+	}
+	if (errno == EAGAIN) {
+		tti_fd_close(fd);
+		return TUTTI_AGAIN;
+	}
+	tti_fd_close(fd);
+	return TUTTI_OK;
+}
