@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who shares memory with whom, found out by trying.
+ *
+ * Every rank listens on a socket of a random name in the abstract name space from
+ * open() to the end of its join(), so during join() a connect() says at once, and
+ * without anybody's help, whether two ranks can reach each other (same kernel, same
+ * network namespace) and, by the socket's credentials, whether they are the same
+ * user. Both are equivalence relations, so
+ *   - a rank whose lower candidates cannot be reached leads a group;
+ *   - its members are exactly the higher candidates it can reach;
+ *   - the lowest candidate that a member can reach is its leader.
+ * Nobody has to wait for somebody who will not come.
+ *
+ * The leader makes the segment and serves its members one after the other, over
+ * a connection to each one's socket:
+ *
+ *     leader                                        member
+ *     handshake of boot/auth.h: both prove the secret
+ *     offer + memfd                            ->   maps it
+ *                          writes probe into its bell
+ *                                              <-   1 byte
+ *     checks probe, writes answer
+ *     1 byte                                   ->   checks answer
+ *
+ * A member keeps its own connection to the leader's socket, which is never
+ * accepted: it breaks when the leader gives up. */
+#include "transport/shm.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "boot/auth.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/hash.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+#define GUESTS   8  /* connections a member listens to at a time */
+#define LOOK_MS  50 /* how often *stop is looked at */
+#define RETRY_NS (1 * TTI_NS_PER_MS)
+
+/* What a leader says of itself in the handshake, and what it offers then. */
+struct claim {
+	uint32_t leader, member;
+};
+
+struct offer {
+	uint64_t nonce, total_bytes;
+};
+
+static tutti_status wait_fds(struct pollfd *fds, nfds_t n, int64_t deadline_ns,
+			     const _Atomic int *stop)
+{
+	for (;;) {
+		const int left = tti_left_ms(deadline_ns, LOOK_MS);
+		const int got = poll(fds, n, left);
+
+		if (got > 0)
+			return TUTTI_OK;
+		if (got < 0 && errno != EINTR)
+			return tti_fail(TUTTI_ESYS, "poll: %m");
+		if (stop && *stop)
+			return tti_fail_quiet(TUTTI_EABORTED, "aborted");
+		if (!left)
+			return tti_fail_quiet(TUTTI_ETIMEOUT, "timed out");
+	}
+}
+
+/* The same, but patient with one that is overrun. */
+static tutti_status reach_patiently(const struct tti_shm_port *port,
+				    const struct tti_shm_card *card, int64_t deadline_ns, int *fd)
+{
+	for (;;) {
+		const struct timespec nap = { .tv_nsec = RETRY_NS };
+		const tutti_status st = tti_shm_reach(card, fd);
+
+		if (st != TUTTI_AGAIN)
+			return st;
+		if (port->config.stop && *port->config.stop)
+			return tti_fail_quiet(TUTTI_EABORTED, "aborted");
+		if (tti_now_ns() >= deadline_ns)
+			return tti_fail_quiet(TUTTI_ETIMEOUT, "timed out");
+		nanosleep(&nap, NULL);
+	}
+}
+
+static tutti_status send_offer(int fd, const struct offer *offer, int memfd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec data = { .iov_base = (void *)(uintptr_t)offer, .iov_len = sizeof(*offer) };
+	struct msghdr message = { .msg_iov = &data,
+				  .msg_iovlen = 1,
+				  .msg_control = control.room,
+				  .msg_controllen = sizeof(control.room) };
+	struct cmsghdr *const header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &memfd, sizeof(int));
+	/* It is little and the first after a handshake: there is room for it. */
+	if (sendmsg(fd, &message, MSG_NOSIGNAL) != (ssize_t)sizeof(*offer))
+		return tti_fail_quiet(errno == EPIPE ? TUTTI_EPEER : TUTTI_ESYS,
+				      "passing a file descriptor: %m");
+	return TUTTI_OK;
+}
+
+static tutti_status recv_offer(int fd, int64_t deadline_ns, const _Atomic int *stop,
+			       struct offer *offer, int *memfd)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec data = { .iov_base = offer, .iov_len = sizeof(*offer) };
+	struct msghdr message = { .msg_iov = &data,
+				  .msg_iovlen = 1,
+				  .msg_control = control.room,
+				  .msg_controllen = sizeof(control.room) };
+	struct pollfd wait = { .fd = fd, .events = POLLIN };
+	const struct cmsghdr *header;
+	ssize_t got;
+
+	*memfd = -1;
+	TTI_TRY(wait_fds(&wait, 1, deadline_ns, stop));
+	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	if (got < 0 && errno != ECONNRESET)
+		return tti_fail_quiet(TUTTI_ESYS, "receiving a file descriptor: %m");
+	if (got <= 0)
+		return tti_fail_quiet(TUTTI_EPEER, "it closed the connection");
+	header = CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+	    header->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(memfd, CMSG_DATA(header), sizeof(int));
+	if (got == (ssize_t)sizeof(*offer) && *memfd >= 0)
+		return TUTTI_OK;
+	tti_fd_close(memfd);
+	/* A descriptor that we had no number free for is left out, and said so. */
+	if (message.msg_flags & MSG_CTRUNC)
+		return tti_fail_quiet(TUTTI_ESYS, "no file descriptor is free, raise ulimit -n");
+	return tti_fail_quiet(TUTTI_EPROTO, "it sent %zd bytes without shared memory", got);
+}
+
+/* The leader's side with one member. Quiet errors. */
+static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t deadline_ns)
+{
+	const _Atomic int *const stop = port->config.stop;
+	const struct claim claim = { .leader = (uint32_t)port->base.rank,
+				     .member = (uint32_t)port->candidate[index] };
+	struct tti_shm_bell *const bell = tti_shm_seg_bell(&port->seg, index);
+	struct offer offer = { .total_bytes = port->seg.layout.total_bytes };
+	struct tti_auth auth;
+	uint8_t byte = 0;
+
+	if (getrandom(&offer.nonce, sizeof(offer.nonce), 0) != (ssize_t)sizeof(offer.nonce))
+		return tti_fail_quiet(TUTTI_ESYS, "getrandom: %m");
+	tti_auth_init(&auth, true, TTI_AUTH_SHM, port->config.secret, &claim, sizeof(claim));
+	TTI_TRY(tti_auth_run(&auth, fd, deadline_ns, stop));
+	TTI_TRY(send_offer(fd, &offer, port->seg.fd));
+	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
+	if (atomic_load(&bell->probe) != tti_hash_mix(offer.nonce))
+		return tti_fail_quiet(TUTTI_EPROTO, "what it wrote to shared memory is not there");
+	atomic_store(&bell->answer, tti_hash_mix(offer.nonce + 1));
+	return tti_fd_send_all(fd, &byte, 1, deadline_ns, stop);
+}
+
+/* The member's side, after the handshake. Quiet errors. */
+static tutti_status enter(struct tti_shm_port *port, int fd, int64_t deadline_ns)
+{
+	const _Atomic int *const stop = port->config.stop;
+	struct tti_shm_bell *bell;
+	struct offer offer;
+	uint8_t byte = 0;
+	int memfd;
+
+	TTI_TRY(recv_offer(fd, deadline_ns, stop, &offer, &memfd));
+	TTI_TRY(tti_shm_seg_adopt(&port->seg, memfd));
+	bell = tti_shm_seg_bell(&port->seg, port->self);
+	atomic_store(&bell->probe, tti_hash_mix(offer.nonce));
+	TTI_TRY(tti_fd_send_all(fd, &byte, 1, deadline_ns, stop));
+	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
+	if (atomic_load(&bell->answer) != tti_hash_mix(offer.nonce + 1))
+		return tti_fail_quiet(TUTTI_EPROTO, "its answer in shared memory is not there");
+	return TUTTI_OK;
+}
+
+/* Lead those of the higher candidates that can be reached. */
+static tutti_status lead(struct tti_shm_port *port, const struct tti_card *cards,
+			 int64_t deadline_ns, int *nmembers)
+{
+	int *const fds = tti_calloc((size_t)port->n, sizeof(*fds));
+	tutti_status st = TUTTI_OK;
+	int culprit = -1;
+
+	*nmembers = 0;
+	if (!fds)
+		return tti_fail(TUTTI_ENOMEM, "connections to %d ranks", port->n);
+	for (int i = 0; i < port->n; i++)
+		fds[i] = -1;
+	for (int i = port->self + 1; i < port->n && st == TUTTI_OK; i++) {
+		const struct tti_shm_card card = tti_shm_card_get(cards, port->candidate[i]);
+
+		culprit = port->candidate[i];
+		st = reach_patiently(port, &card, deadline_ns, &fds[i]);
+		*nmembers += fds[i] >= 0;
+	}
+	if (st == TUTTI_OK && *nmembers) {
+		culprit = -1;
+		st = tti_shm_seg_create(&port->seg);
+	}
+	for (int i = port->self + 1; i < port->n && st == TUTTI_OK; i++) {
+		if (fds[i] < 0)
+			continue;
+		culprit = port->candidate[i];
+		st = serve(port, i, fds[i], deadline_ns);
+		tti_fd_close(&fds[i]);
+	}
+	for (int i = 0; i < port->n; i++)
+		tti_fd_close(&fds[i]);
+	tti_free(fds);
+	if (st == TUTTI_OK)
+		return TUTTI_OK;
+	port->base.failed_peer = culprit;
+	return tti_shm_fail(port, st, culprit, "leading");
+}
+
+struct guest {
+	int fd;
+	struct tti_auth auth;
+};
+
+/* Take whoever knocks and is the same user; the oldest makes room. */
+static void let_in(struct tti_shm_port *port, struct guest *guests, int *n)
+{
+	int fd = accept4(port->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (!tti_shm_is_same_user(fd)) {
+		tti_log(TTI_LOG_INFO, TTI_SHM, "dropped a connection of another user");
+		tti_fd_close(&fd);
+		return;
+	}
+	if (*n == GUESTS) {
+		tti_fd_close(&guests[0].fd);
+		memmove(guests, guests + 1, (GUESTS - 1) * sizeof(*guests));
+		--*n;
+	}
+	guests[*n].fd = fd;
+	tti_auth_init(&guests[*n].auth, false, TTI_AUTH_SHM, port->config.secret, NULL,
+		      sizeof(struct claim));
+	++*n;
+}
+
+/* Go on with a guest. Whether it is the leader, and proven. */
+static bool hear(const struct tti_shm_port *port, int leader, struct guest *guest)
+{
+	const tutti_status st = tti_auth_step(&guest->auth, guest->fd);
+	struct claim claim;
+
+	if (st == TUTTI_AGAIN)
+		return false;
+	memcpy(&claim, guest->auth.payload, sizeof(claim));
+	if (st == TUTTI_OK && claim.leader == (uint32_t)leader &&
+	    claim.member == (uint32_t)port->base.rank)
+		return true;
+	tti_log(TTI_LOG_INFO, TTI_SHM, "dropped a connection that is not rank %d's: %s", leader,
+		st == TUTTI_OK ? "it names other ranks" : tti_error_text());
+	tti_fd_close(&guest->fd);
+	return false;
+}
+
+/* Wait for the leader's connection. `line` is ours to the leader's socket. */
+static tutti_status await(struct tti_shm_port *port, int leader, int line, int64_t deadline_ns,
+			  struct guest *guests, int *out)
+{
+	int n = 0;
+	tutti_status st = TUTTI_OK;
+
+	*out = -1;
+	while (st == TUTTI_OK && *out < 0) {
+		struct pollfd fds[2 + GUESTS] = { { .fd = line },
+						  { .fd = port->listener, .events = POLLIN } };
+		const int known = n;
+		int kept = 0;
+
+		for (int i = 0; i < n; i++)
+			fds[2 + i] = (struct pollfd){ .fd = guests[i].fd, .events = POLLIN };
+		st = wait_fds(fds, (nfds_t)(2 + n), deadline_ns, port->config.stop);
+		for (int i = 0; i < known && st == TUTTI_OK && *out < 0; i++)
+			if (fds[2 + i].revents && hear(port, leader, &guests[i])) {
+				*out = guests[i].fd;
+				guests[i].fd = -1;
+			}
+		for (int i = 0; i < n; i++)
+			if (guests[i].fd >= 0)
+				guests[kept++] = guests[i];
+		n = kept;
+		if (st == TUTTI_OK && *out < 0 && fds[1].revents)
+			let_in(port, guests, &n);
+		else if (st == TUTTI_OK && *out < 0 && fds[0].revents)
+			st = tti_fail_quiet(TUTTI_EPEER, "it gave up or died");
+	}
+	for (int i = 0; i < n; i++)
+		tti_fd_close(&guests[i].fd);
+	return st;
+}
+
+static tutti_status follow(struct tti_shm_port *port, int leader, int line, int64_t deadline_ns)
+{
+	struct guest *const guests = tti_calloc(GUESTS, sizeof(*guests));
+	tutti_status st;
+	int fd = -1;
+
+	if (!guests)
+		return tti_fail(TUTTI_ENOMEM, "connections of rank %d", port->base.rank);
+	st = await(port, leader, line, deadline_ns, guests, &fd);
+	if (st == TUTTI_OK)
+		st = enter(port, fd, deadline_ns);
+	tti_fd_close(&fd);
+	tti_free(guests);
+	if (st == TUTTI_OK)
+		return TUTTI_OK;
+	port->base.failed_peer = leader;
+	return tti_shm_fail(port, st, leader, "following");
+}
+
+/* The cards of this host by what they say; slots as the most modest wants them. */
+static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_card *cards)
+{
+	const struct tti_shm_card own = tti_shm_card_get(cards, port->base.rank);
+	size_t slot_bytes = port->config.slot_bytes;
+	uint32_t slots = (uint32_t)port->config.slots;
+
+	port->candidate = tti_calloc((size_t)port->base.nranks, sizeof(*port->candidate));
+	if (!port->candidate)
+		return tti_fail(TUTTI_ENOMEM, "list of %d ranks", port->base.nranks);
+	for (int rank = 0; rank < port->base.nranks; rank++) {
+		const struct tti_shm_card card = tti_shm_card_get(cards, rank);
+
+		if (card.magic != TTI_SHM_CARD_MAGIC || card.version != TTI_SHM_CARD_VERSION ||
+		    card.boot_hash != own.boot_hash || card.host_hash != own.host_hash)
+			continue;
+		if (!card.slots || !card.slot_bytes)
+			return tti_fail(TUTTI_EPROTO, "rank %d's card for shared memory is broken",
+					rank);
+		if (rank == port->base.rank)
+			port->self = port->n;
+		port->candidate[port->n++] = rank;
+		slot_bytes = card.slot_bytes < slot_bytes ? card.slot_bytes : slot_bytes;
+		slots = card.slots < slots ? card.slots : slots;
+	}
+	port->base.slot_bytes = slot_bytes;
+	if (tti_shm_layout_init(&port->seg.layout, port->n, slot_bytes, (int)slots) != TUTTI_OK)
+		return tti_shm_fail(port, TUTTI_EINVAL, -1, "joining");
+	return TUTTI_OK;
+}
+
+/* The lowest candidate to be reached, and a connection there (-1: it is overrun);
+ * our own place: there is none below us. */
+static tutti_status find_leader(const struct tti_shm_port *port, const struct tti_card *cards,
+				int *index, int *fd)
+{
+	*fd = -1;
+	for (*index = 0; *index < port->self; ++*index) {
+		const int rank = port->candidate[*index];
+		const struct tti_shm_card card = tti_shm_card_get(cards, rank);
+		const tutti_status st = tti_shm_reach(&card, fd);
+
+		if (st == TUTTI_AGAIN || *fd >= 0)
+			return TUTTI_OK;
+		if (st != TUTTI_OK)
+			return tti_shm_fail(port, st, rank, "looking for");
+		tti_log(TTI_LOG_INFO, TTI_SHM,
+			"rank %d is on this host, but not to be reached: user %u, process %u, "
+			"network namespace %llu",
+			rank, card.uid, card.pid, (unsigned long long)card.netns);
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_shm_join(struct tti_port *base, const struct tti_card *cards, uint64_t *domain)
+{
+	struct tti_shm_port *const port = (struct tti_shm_port *)base;
+	const int64_t deadline_ns = tti_deadline(port->config.timeout_ms);
+	int leader = 0, line = -1, nmembers = 1;
+	tutti_status st;
+
+	*domain = 0;
+	st = find_candidates(port, cards);
+	if (st == TUTTI_OK)
+		st = find_leader(port, cards, &leader, &line);
+	if (st == TUTTI_OK && leader < port->self)
+		st = follow(port, port->candidate[leader], line, deadline_ns);
+	else if (st == TUTTI_OK)
+		st = lead(port, cards, deadline_ns, &nmembers);
+	tti_fd_close(&line);
+	tti_fd_close(&port->listener);
+	if (st != TUTTI_OK || !nmembers)
+		return st;
+	port->out_unread = tti_calloc((size_t)port->seg.layout.slots, sizeof(*port->out_unread));
+	if (!port->out_unread)
+		return tti_fail(TUTTI_ENOMEM, "outbox of rank %d", base->rank);
+	*domain = 1 + (uint64_t)port->candidate[leader];
+	return TUTTI_OK;
+}
