@@ -57,7 +57,7 @@ struct tti_link {
 struct tti_port {
 	const struct tti_transport *transport;
 	int rank, nranks;
-	size_t slot_bytes;   /* longest message                                    */
+	size_t slot_bytes;   /* longest message; join() may lower it: all agree    */
 	size_t inline_bytes; /* up to here a message is cheapest to write per link:
 				sharing one slot among links gains nothing         */
 	/* Set by the transport when it can go on no more: a link broke, a peer
@@ -132,8 +132,9 @@ struct tti_transport {
 
 extern const struct tti_transport tti_transport_self, tti_transport_shm, tti_transport_tcp;
 
-/* The transports named in a list ("auto", "shm,tcp") in order of preference; out
- * has room for 8. TUTTI_EINVAL names what is unknown. */
+/* The transports named in a list ("shm,tcp") in order of preference; NULL, "" and
+ * "auto": all. self is always among them, first if it is not named. out has room for
+ * 8. TUTTI_EINVAL names what is unknown or there twice. */
 TUTTI_CHECKED tutti_status tti_transport_list(const char *names, const struct tti_transport **out,
 					      int *n);
 
