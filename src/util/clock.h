@@ -19,10 +19,12 @@ static inline int64_t tti_now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The deadline `timeout_ms` from now; TTI_NEVER if it is < 0. */
+/* The deadline `timeout_ms` from now; TTI_NEVER if it is < 0, or centuries. */
 static inline int64_t tti_deadline(int64_t timeout_ms)
 {
-	return timeout_ms < 0 ? TTI_NEVER : tti_now_ns() + timeout_ms * TTI_NS_PER_MS;
+	if (timeout_ms < 0 || timeout_ms > INT64_MAX / 2 / TTI_NS_PER_MS)
+		return TTI_NEVER;
+	return tti_now_ns() + timeout_ms * TTI_NS_PER_MS;
 }
 
 /* ms until `deadline_ns` for poll(): 0 if past, at most `most_ms`. */

@@ -13,10 +13,11 @@
 
 static _Thread_local char last_text[TEXT_BYTES];
 
-/* Through a second buffer: an argument may be the old text itself. */
-static void keep(const char *fmt, va_list args, int error)
+/* Through a second buffer: an argument may be the old text itself. It is one
+ * larger, so that tti_error_set() sees what was cut. */
+TUTTI_PRINTF(1, 0) static void keep(const char *fmt, va_list args, int error)
 {
-	char text[TEXT_BYTES];
+	char text[TEXT_BYTES + 1];
 
 	errno = error;
 	if (vsnprintf(text, sizeof(text), fmt, args) < 0)

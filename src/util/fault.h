@@ -3,8 +3,9 @@
 #define TTI_UTIL_FAULT_H
 
 /* Fault injection for tests: TUTTI_FAULT="shm.memfd:1,mem:3" makes the first
- * pass of point shm.memfd and the third of point mem fail. Off costs one load.
- * Never on the per-step path. Threads: any. */
+ * pass of point shm.memfd and the third of point mem fail, each once. Points of
+ * this layer: mem (every allocation), thread. Off costs one load. Never on the
+ * per-step path. Threads: any. */
 
 #include <stdbool.h>
 

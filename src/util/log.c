@@ -122,8 +122,14 @@ static uint32_t parse_subsys(const char *list)
 		return ALL_SUBSYS;
 	for (list += excludes; *list;) {
 		const size_t len = strcspn(list, ",");
-		const uint32_t found = subsys_bits(list, len);
+		uint32_t found;
 
+		/* Some write it before each name. */
+		if (excludes && *list == '^') {
+			list++;
+			continue;
+		}
+		found = subsys_bits(list, len);
 		if (len && !found)
 			warn_early("TUTTI_DEBUG_SUBSYS: there is no subsystem \"%.*s\"; there are "
 				   "core, boot, shm, tcp, coll, engine, topo, plan, env and all",

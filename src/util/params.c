@@ -283,7 +283,10 @@ static void format_number(const struct row *row, char *shown)
 
 static void load(void)
 {
-	read_env(environ, &table.params, table.is_set, &table.notes);
+	char *none = NULL;
+
+	/* clearenv() leaves NULL behind. */
+	read_env(environ ? environ : &none, &table.params, table.is_set, &table.notes);
 	for (size_t i = 0; i < NROWS; i++)
 		if (is_string(rows[i].type))
 			copy_string(&rows[i]);
