@@ -25,8 +25,8 @@ typedef enum tutti_collective {
 #define X(name, value, text) TUTTI_##name = (value),
 	TUTTI_COLLECTIVE_MAP(X)
 #undef X
-		TUTTI_COLLECTIVE_COUNT = 7
 } tutti_collective;
+#define TUTTI_COLLECTIVE_COUNT 7
 
 TUTTI_API const char *tutti_collective_name(tutti_collective coll);
 

@@ -64,8 +64,8 @@ typedef enum tutti_type {
 #define X(name, value, bytes, text) TUTTI_##name = (value),
 	TUTTI_TYPE_MAP(X)
 #undef X
-		TUTTI_TYPE_COUNT = 12
 } tutti_type;
+#define TUTTI_TYPE_COUNT 12
 
 /* X(name, value, text) */
 #define TUTTI_OP_MAP(X)    \
@@ -79,8 +79,8 @@ typedef enum tutti_op {
 #define X(name, value, text) TUTTI_##name = (value),
 	TUTTI_OP_MAP(X)
 #undef X
-		TUTTI_OP_COUNT = 5
 } tutti_op;
+#define TUTTI_OP_COUNT 5
 
 /* Bytes of one element; 0 for a value that is no type. Any thread. */
 TUTTI_API size_t tutti_type_size(tutti_type type);
@@ -169,9 +169,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_rank(tutti_comm_t comm, int *out
  * Afterwards only tutti_comm_destroy() is allowed. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_finalize(tutti_comm_t comm);
 
-/* Free the communicator. Does what tutti_comm_finalize() does first, unless
- * that was done or the communicator is lost, so every rank calls it. The
- * handle is gone whatever the status says. NULL is fine. */
+/* Free the communicator once this rank's own calls are done; does not wait for
+ * other ranks (tutti_comm_finalize() does), so one thread may destroy the
+ * communicators of several. The handle is gone whatever the status says. NULL
+ * is fine. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm_t comm);
 
 /* Give up: every pending call on this rank returns TUTTI_EABORTED, every other

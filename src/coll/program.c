@@ -57,8 +57,6 @@ bool tti_chunk_is_input(const struct tti_program *prog, int chunk)
 	case TUTTI_SEND_RECV:
 		step = first_step(prog, chunk);
 		return step && step->kind == TTI_SEND;
-	case TUTTI_COLLECTIVE_COUNT:
-		break;
 	}
 	return false;
 }
@@ -80,8 +78,6 @@ bool tti_chunk_is_output(const struct tti_program *prog, int chunk)
 	case TUTTI_SEND_RECV:
 		step = first_step(prog, chunk);
 		return step && step->kind == TTI_RECV;
-	case TUTTI_COLLECTIVE_COUNT:
-		break;
 	}
 	return false;
 }

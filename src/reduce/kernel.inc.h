@@ -28,8 +28,6 @@ K_INLINE K_VEC K(combine)(tutti_op op, K_VEC a, K_VEC b)
 		return K_MAX(a, b);
 	case TUTTI_MIN:
 		return K_MIN(a, b);
-	case TUTTI_OP_COUNT:
-		break;
 	}
 	__builtin_unreachable();
 }

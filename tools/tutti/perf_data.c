@@ -96,7 +96,6 @@ static int64_t exact_limit(tutti_type type)
 	case TUTTI_INT64:
 	case TUTTI_UINT64:
 	case TUTTI_FLOAT64:
-	case TUTTI_TYPE_COUNT:
 		break;
 	}
 	return (int64_t)1 << 53;
@@ -186,7 +185,6 @@ static double value_of(const struct perf_pattern *p, int rank, size_t i)
 		return (double)draw(hash(p, rank, i, 5), exact_limit(p->type),
 				    is_unsigned(p->type));
 	case TUTTI_SUM:
-	case TUTTI_OP_COUNT:
 		break;
 	}
 	return sum_value(p, rank, i);
@@ -266,8 +264,6 @@ static void store(tutti_type type, double value, char *to)
 	case TUTTI_INT64:
 	case TUTTI_UINT64:
 		memcpy(to, &int64, sizeof(int64));
-		return;
-	case TUTTI_TYPE_COUNT:
 		return;
 	}
 }

@@ -26,7 +26,6 @@ static const char *table_type(tutti_type type)
 	case TUTTI_INT64:
 	case TUTTI_UINT64:
 	case TUTTI_BFLOAT16:
-	case TUTTI_TYPE_COUNT:
 		break;
 	}
 	return tutti_type_name(type);

@@ -123,7 +123,6 @@ static tutti_status call(const struct perf_rank *pr, const struct buffers *b)
 	case TUTTI_SEND_RECV:
 		return send_recv(pr, b);
 	case TUTTI_BARRIER:
-	case TUTTI_COLLECTIVE_COUNT:
 		break;
 	}
 	return tutti_barrier(pr->comm, NULL);
