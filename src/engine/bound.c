@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/bound.h"
+
+#include <string.h>
+
+#include "engine/connect.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* How many blocks of a call may be under way at once: enough to hide a hop, few
+ * enough to stay in the cache. A power of two. */
+#define WINDOW 4
+
+static int count_posts(const struct tti_bound *bound)
+{
+	int posts = 0;
+
+	for (int i = 0; i < bound->prog.nopers; i++)
+		posts += bound->prog.oper[i].nout;
+	return posts;
+}
+
+/* An array of the bound program; never empty, so that NULL means no memory. */
+static void *array(struct tti_bound *bound, size_t count, size_t nbytes)
+{
+	return tti_arena_alloc(&bound->arena, (count + 1) * nbytes);
+}
+
+static tutti_status allocate(struct tti_bound *bound, int n)
+{
+	const struct tti_compiled *prog = &bound->prog;
+	const size_t nopers = (size_t)prog->nopers;
+	const size_t nqueues = (size_t)prog->nqueues;
+	const size_t posts = (size_t)count_posts(bound);
+
+	bound->window = WINDOW;
+	bound->link = array(bound, nqueues, sizeof(*bound->link));
+	bound->peers = array(bound, (size_t)n, sizeof(*bound->peers));
+	bound->post = array(bound, posts, sizeof(*bound->post));
+	bound->post_of = array(bound, (nopers + 1), sizeof(*bound->post_of));
+	bound->fan = array(bound, posts, sizeof(*bound->fan));
+	bound->cursor = array(bound, nqueues, sizeof(*bound->cursor));
+	bound->pending = array(bound, WINDOW * nopers, sizeof(*bound->pending));
+	bound->left = array(bound, WINDOW, sizeof(*bound->left));
+	bound->lead = array(bound, nopers, sizeof(*bound->lead));
+	if (!bound->link || !bound->peers || !bound->post || !bound->post_of || !bound->fan ||
+	    !bound->cursor || !bound->pending || !bound->left || !bound->lead)
+		return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
+				prog->algorithm, prog->nopers);
+	return TUTTI_OK;
+}
+
+static tutti_status list_peers(struct tti_bound *bound, int n)
+{
+	bool *seen = tti_calloc((size_t)n, sizeof(*seen));
+
+	if (!seen)
+		return tti_fail(TUTTI_ENOMEM, "peers of %d ranks: out of memory", n);
+	for (int i = 0; i < bound->prog.nqueues; i++) {
+		const int peer = bound->prog.queue[i].peer;
+
+		if (!seen[peer])
+			bound->peers[bound->npeers++] = peer;
+		seen[peer] = true;
+	}
+	tti_free(seen);
+	return TUTTI_OK;
+}
+
+tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *prog,
+			      struct tti_bound **out)
+{
+	struct tti_bound *bound = tti_zalloc(sizeof(*bound));
+	tutti_status st;
+
+	if (!bound) {
+		tti_compiled_release(prog);
+		return tti_fail(TUTTI_ENOMEM, "program %s: out of memory", prog->algorithm);
+	}
+	bound->prog = *prog;
+	*prog = (struct tti_compiled){ 0 };
+	st = allocate(bound, engine->config.n);
+	if (st == TUTTI_OK)
+		st = list_peers(bound, engine->config.n);
+	if (st != TUTTI_OK) {
+		tti_bound_free(bound);
+		return st;
+	}
+	for (int i = 0; i < bound->prog.nopers; i++) {
+		const struct tti_oper *op = &bound->prog.oper[i];
+
+		bound->lead[i] = op->nin    ? bound->prog.queue_of[op->in]
+				 : op->nout ? bound->prog.queue_of[op->out]
+					    : -1;
+	}
+	*out = bound;
+	return TUTTI_OK;
+}
+
+void tti_bound_free(struct tti_bound *bound)
+{
+	if (!bound)
+		return;
+	tti_compiled_release(&bound->prog);
+	tti_arena_release(&bound->arena);
+	tti_free(bound);
+}
+
+int tti_bound_nchunks(const struct tti_bound *bound)
+{
+	return bound->prog.nchunks;
+}
+
+/* The posts of one operation: links of a port that can fan out go together. */
+static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *bound,
+				   const struct tti_oper *op, struct tti_post *post,
+				   struct tti_link ***fan)
+{
+	for (int p = 0; p < engine->config.nports; p++) {
+		struct tti_port *port = engine->config.ports[p];
+		struct tti_link **first = *fan;
+		int nlinks = 0;
+
+		for (int i = 0; i < op->nout; i++) {
+			const int queue = bound->prog.queue_of[op->out + i];
+
+			if (tti_engine_port(engine, bound->prog.queue[queue].peer) == port)
+				first[nlinks++] = bound->link[queue];
+		}
+		*fan += nlinks;
+		if (nlinks > 1 && port->transport->fanout) {
+			*post++ = (struct tti_post){ .port = port, .links = first, .n = nlinks };
+			continue;
+		}
+		for (int i = 0; i < nlinks; i++)
+			*post++ = (struct tti_post){ .links = first + i, .n = 1 };
+	}
+	return post;
+}
+
+static void plan_all_posts(struct tti_engine *engine, struct tti_bound *bound)
+{
+	struct tti_post *post = bound->post;
+	struct tti_link **fan = bound->fan;
+
+	for (int i = 0; i < bound->prog.nqueues; i++)
+		bound->link[i] = engine->links[bound->prog.queue[i].peer];
+	for (int i = 0; i < bound->prog.nopers; i++) {
+		bound->post_of[i] = (int32_t)(post - bound->post);
+		post = plan_posts(engine, bound, &bound->prog.oper[i], post, &fan);
+	}
+	bound->post_of[bound->prog.nopers] = (int32_t)(post - bound->post);
+}
+
+tutti_status tti_bound_connect(struct tti_engine *engine, struct tti_bound *bound, int *peer)
+{
+	tutti_status result = TUTTI_OK;
+
+	/* All are begun before any is waited for: two ranks that wait for links
+	 * in different order must not wait for each other. */
+	for (int i = 0; i < bound->npeers; i++) {
+		const tutti_status st = tti_engine_connect(engine, bound->peers[i]);
+
+		if (st != TUTTI_OK && result != TUTTI_AGAIN) {
+			*peer = bound->peers[i];
+			result = st;
+		}
+		if (st < 0)
+			return st;
+	}
+	if (result == TUTTI_OK) {
+		plan_all_posts(engine, bound);
+		bound->connected = true;
+	}
+	return result;
+}

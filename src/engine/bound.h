@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_ENGINE_BOUND_H
+#define TTI_ENGINE_BOUND_H
+
+/* A compiled program with its links, and the state of the one job that runs it.
+ * Internal to the engine. */
+
+#include "engine/engine.h"
+#include "util/arena.h"
+
+/* Where a queue stands: its next operation is queued[first + pos] of `block`. */
+struct tti_cursor {
+	int32_t block, pos;
+};
+
+/* A message to one link, or to several of one port by fan-out. */
+struct tti_post {
+	struct tti_port *port; /* fan-out: the port; else NULL */
+	struct tti_link *const *links;
+	int n;
+	void *slot; /* reserved, for the operation being run */
+};
+
+struct tti_bound {
+	struct tti_compiled prog; /* owned                                      */
+	struct tti_link **link;   /* [nqueues]                                  */
+	int32_t *peers;           /* that must be connected, npeers of them     */
+	int32_t npeers;
+	bool connected;
+	struct tti_post *post;     /* all operations'                              */
+	int32_t *post_of;          /* [nopers + 1]: first index into post[]        */
+	struct tti_link **fan;     /* links of the posts                           */
+	int32_t *lead;             /* [nopers]: the queue that looks after it, -1  */
+	struct tti_cursor *cursor; /* [nqueues]                                 */
+	int16_t *pending;          /* [window][nopers]: what it still waits for */
+	int32_t *left;             /* [window]: operations not done             */
+	int32_t window;
+	struct tti_arena arena;
+};
+
+/* TUTTI_AGAIN while links to peers are missing, *peer is one of them. */
+TUTTI_CHECKED tutti_status tti_bound_connect(struct tti_engine *engine, struct tti_bound *bound,
+					     int *peer);
+
+#endif

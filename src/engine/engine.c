@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/engine.h"
+
+#include <string.h>
+
+#include "engine/connect.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+tutti_status tti_engine_init(struct tti_engine *engine, const struct tti_engine_config *config)
+{
+	*engine = (struct tti_engine){ .config = *config };
+	engine->links = tti_calloc((size_t)config->n, sizeof(struct tti_link *));
+	engine->sources = tti_calloc((size_t)config->n + 1, sizeof(void *));
+	atomic_init(&engine->waiting_on, -1);
+	if (!engine->links || !engine->sources) {
+		tti_engine_release(engine);
+		return tti_fail(TUTTI_ENOMEM, "engine of %d ranks: out of memory", config->n);
+	}
+	for (int i = 0; i < config->nports; i++)
+		if (config->ports[i]->transport->progress)
+			engine->active[engine->nactive++] = config->ports[i];
+	engine->spin_ns = config->spin_us >= 0 ? config->spin_us * 1000
+			  : config->crowded    ? 0
+					       : 50000;
+	return TUTTI_OK;
+}
+
+void tti_engine_release(struct tti_engine *engine)
+{
+	for (int peer = 0; engine->links && peer < engine->config.n; peer++)
+		if (engine->links[peer])
+			tti_engine_port(engine, peer)->transport->close(engine->links[peer]);
+	tti_free(engine->links);
+	tti_free(engine->sources);
+	tti_free(engine->scratch);
+	*engine = (struct tti_engine){ 0 };
+}
+
+tutti_status tti_engine_connect(struct tti_engine *engine, int peer)
+{
+	struct tti_port *port = tti_engine_port(engine, peer);
+
+	if (engine->links[peer])
+		return TUTTI_OK;
+	return port->transport->connect(port, peer, &engine->links[peer]);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_ENGINE_ENGINE_H
+#define TTI_ENGINE_ENGINE_H
+
+/* The engine of one communicator: runs compiled programs and point-to-point
+ * transfers over links, without knowing why they were chosen.
+ *
+ *     program ──bind──▶ bound (links known) ──start──▶ job ──poll──▶ done
+ *
+ * Jobs of one engine run one after the other; jobs of different engines may be
+ * polled in turn by one thread. A poll never blocks; tti_job_wait() blocks, and
+ * waits as the machine wants it: spinning where every rank has a core of its own,
+ * yielding at once where not, sleeping after some time in both.
+ *
+ * Per step: no allocation, no lock, no log, and no system call but what a
+ * transport needs to move bytes.
+ *
+ * Owner: tti_engine_release() frees all that is bound; jobs are the caller's.
+ * Threads: one at a time per engine; *stop may be set by any. */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll/compile.h"
+#include "reduce/reduce.h"
+#include "transport/transport.h"
+
+#define TTI_ENGINE_PORTS 4
+
+/* What the engine tells its owner, from the slow part of a wait only. */
+struct tti_engine_events {
+	void *self;
+	/* A job has waited since `since_ns` (tti_now_ns) for `peer` (-1: unknown).
+	 * Called every 50 ms or so. Not TUTTI_OK: the job ends with it. */
+	tutti_status (*on_wait)(void *self, int64_t since_ns, int peer);
+};
+
+struct tti_engine_config {
+	int rank, n;
+	struct tti_port *ports[TTI_ENGINE_PORTS];
+	int nports;
+	const uint8_t *port_of;  /* [n]: index into ports[]; outlives the engine    */
+	bool crowded;            /* more ranks than cores on this host              */
+	int64_t spin_us;         /* < 0: chosen                                     */
+	const _Atomic int *stop; /* nonzero: jobs end with TUTTI_EABORTED           */
+	struct tti_engine_events events;
+};
+
+struct tti_engine {
+	struct tti_engine_config config;
+	struct tti_link **links; /* [n], NULL until connected                      */
+	struct tti_port *active[TTI_ENGINE_PORTS]; /* those that need progress()   */
+	int nactive;
+	void *scratch;
+	size_t scratch_bytes;
+	int64_t spin_ns;
+	const void **sources; /* [n + 1]: of the operation being run               */
+	/* Written by the executing thread, read by any. */
+	_Atomic int32_t waiting_on;
+};
+
+TUTTI_CHECKED tutti_status tti_engine_init(struct tti_engine *engine,
+					   const struct tti_engine_config *config);
+/* Closes the links; the ports stay the caller's. Zeroed or half-built is fine. */
+void tti_engine_release(struct tti_engine *engine);
+
+/* -- Programs with their links ------------------------------------------- */
+
+struct tti_bound; /* bound.h */
+
+/* Takes *prog over in any case. */
+TUTTI_CHECKED tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *prog,
+					    struct tti_bound **out);
+void tti_bound_free(struct tti_bound *bound);
+int tti_bound_nchunks(const struct tti_bound *bound);
+
+/* -- Jobs ---------------------------------------------------------------- */
+
+/* Where the chunks of a call lie. Chunk c has chunk_count elements, the vector as
+ * a whole total of them where the chunks tile it (so the last ones may be short),
+ * else total = SIZE_MAX. */
+struct tti_layout {
+	const void *input;
+	void *output;
+	size_t type_size;
+	size_t chunk_count, total;
+	size_t in_stride, out_stride; /* bytes from chunk to chunk                 */
+};
+
+/* One transfer of a point-to-point batch. */
+struct tti_transfer {
+	int peer;
+	bool is_send;
+	char *data; /* read only if it is a send */
+	size_t nbytes;
+	uint64_t tag;
+	/* The engine's: */
+	size_t done;
+	int32_t next; /* the next one in the same direction with the same peer, -1 */
+	int32_t last; /* of a head: the last one of its list                      */
+};
+
+enum tti_job_kind {
+	TTI_JOB_PROGRAM,
+	TTI_JOB_TRANSFERS,
+};
+
+struct tti_job {
+	struct tti_engine *engine;
+	enum tti_job_kind kind;
+	uint64_t tag;
+	tutti_status status; /* TUTTI_AGAIN while it runs */
+	int mismatch_peer;   /* status is TUTTI_EMISMATCH: who sent another tag   */
+	int waiting_on;      /* a peer that something is wanted from, -1: nobody  */
+	union {
+		struct {
+			struct tti_bound *bound;
+			struct tti_layout layout;
+			tti_reduce_fn reduce;
+			int divisor;
+			size_t slice;          /* elements per step                         */
+			int32_t nblocks, base; /* base: the oldest that is not done */
+			int32_t local_block, local_pos;
+		} program;
+		struct {
+			struct tti_transfer *list;
+			int32_t n;
+			int32_t *heads; /* first unfinished of each direction       */
+			int32_t nheads;
+		} transfers;
+	};
+};
+
+/* Start running a program: `slice_bytes` per step (<= the smallest slot). The
+ * bound program serves one job at a time. `op` matters where the program reduces.
+ * Buffers stay the caller's and must not change until the job is done. */
+TUTTI_CHECKED tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
+					   struct tti_bound *bound, const struct tti_layout *layout,
+					   tutti_type type, tutti_op op, size_t slice_bytes,
+					   uint64_t tag);
+
+/* Start a batch: all at once, each direction of each peer in order of the list.
+ * The list stays the caller's; `heads` is room for n indices. */
+void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tti_transfer *list,
+		       int32_t n, int32_t *heads);
+
+/* Advance; whether anything moved. job->status tells when it is over. */
+bool tti_job_poll(struct tti_job *job);
+
+/* Run several jobs (of different engines) to their end; the first error. */
+tutti_status tti_job_wait(struct tti_job *const *jobs, int n);
+
+/* The short way for programs of the kind `exchange` whose vector fits a message of
+ * every link, once they are connected and if no port needs progress: start, poll and
+ * wait in one straight line. Same messages, same result as the general way. */
+bool tti_exchange_fits(const struct tti_engine *engine, const struct tti_bound *bound);
+tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, const void *input,
+			  void *output, size_t count, size_t type_size, tti_reduce_fn reduce,
+			  int divisor, uint64_t tag, int *mismatch_peer);
+
+#endif

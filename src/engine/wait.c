@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/thread.h"
+
+/* Waiting costs: a spin sees news after some 50 ns but takes a core; a yield costs
+ * 0.3 to 1 us; a sleep costs some 20 us to wake from. So spin where the core is
+ * ours, yield where it is shared, and sleep when the other side is clearly not
+ * about to answer. */
+#define YIELD_NS     (200 * 1000)
+#define NAP_FIRST_NS (200 * 1000)
+#define NAP_MOST_NS  (5 * TTI_NS_PER_MS)
+#define NAP_MIXED_NS (50 * 1000)
+#define REPORT_NS    (50 * TTI_NS_PER_MS)
+
+/* The clock is looked at once in so many rounds. */
+#define ROUNDS_PER_CLOCK 32
+
+static void nap(struct tti_wait *wait, struct tti_engine *engine, bool alone)
+{
+	const struct tti_engine_config *config = &engine->config;
+	struct tti_port *port = engine->nactive ? engine->active[0] : config->ports[0];
+	/* Only one port can be slept on: with several the others are looked at
+	 * in between. */
+	const bool mixed = !alone || config->nports > 1;
+
+	if (wait->nap_ns == 0)
+		wait->nap_ns = NAP_FIRST_NS;
+	else if (wait->nap_ns < NAP_MOST_NS)
+		wait->nap_ns += wait->nap_ns / 2;
+	if (mixed && wait->nap_ns > NAP_MIXED_NS)
+		wait->nap_ns = NAP_MIXED_NS;
+	if (port->transport->sleep && alone) {
+		port->transport->sleep->wait(port, wait->nap_ns);
+	} else {
+		const struct timespec pause = { .tv_nsec = (long)wait->nap_ns };
+
+		nanosleep(&pause, NULL);
+	}
+}
+
+static tutti_status report(struct tti_wait *wait, struct tti_engine *engine, int64_t now, int peer)
+{
+	const struct tti_engine_events *events = &engine->config.events;
+
+	wait->report_ns = now + REPORT_NS;
+	atomic_store_explicit(&engine->waiting_on, peer, memory_order_relaxed);
+	if (!events->on_wait)
+		return TUTTI_OK;
+	return events->on_wait(events->self, wait->since_ns, peer);
+}
+
+static tutti_status look_for_trouble(const struct tti_engine *engine)
+{
+	if (engine->config.stop && *engine->config.stop)
+		return TUTTI_EABORTED;
+	for (int i = 0; i < engine->config.nports; i++)
+		if (engine->config.ports[i]->failure != TUTTI_OK)
+			return engine->config.ports[i]->failure;
+	return TUTTI_AGAIN;
+}
+
+tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int peer, bool alone)
+{
+	const tutti_status trouble = look_for_trouble(engine);
+	int64_t waited;
+	int64_t now;
+
+	if (trouble != TUTTI_AGAIN)
+		return trouble;
+	wait->rounds++;
+	if (engine->spin_ns == 0)
+		sched_yield();
+	else
+		tti_cpu_relax();
+	if (wait->rounds % ROUNDS_PER_CLOCK != 0)
+		return TUTTI_AGAIN;
+
+	now = tti_now_ns();
+	if (wait->since_ns == 0) {
+		wait->since_ns = now;
+		wait->report_ns = now + REPORT_NS;
+		return TUTTI_AGAIN;
+	}
+	waited = now - wait->since_ns;
+	if (now >= wait->report_ns) {
+		const tutti_status st = report(wait, engine, now, peer);
+
+		if (st != TUTTI_OK)
+			return st;
+	}
+	if (waited > engine->spin_ns + YIELD_NS) {
+		wait->rounds = ROUNDS_PER_CLOCK - 1; /* look at the clock each time */
+		nap(wait, engine, alone);
+	} else if (waited > engine->spin_ns) {
+		sched_yield();
+	}
+	return TUTTI_AGAIN;
+}
