@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/job.h"
+#include "engine/wait.h"
+
+/* The shortest way through an exchange: no window, no cursors. It sends and takes
+ * the same messages in the same order as the general way, so ranks may mix. */
+
+static tutti_status wait_room(struct tti_engine *engine, struct tti_link *link, size_t nbytes,
+			      void **room)
+{
+	struct tti_wait wait = { 0 };
+
+	while (!(*room = link->ops->reserve(link, nbytes))) {
+		const tutti_status st = tti_wait_step(&wait, engine, link->peer, true);
+
+		if (st != TUTTI_AGAIN)
+			return st;
+		tti_engine_progress(engine);
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status send_to_all(struct tti_engine *engine, const struct tti_bound *bound,
+				const struct tti_oper *op, const void *input, size_t nbytes,
+				uint64_t tag)
+{
+	for (int i = 0; i < op->nout; i++) {
+		struct tti_link *link = bound->link[bound->prog.queue_of[op->out + i]];
+		void *room = link->ops->reserve(link, nbytes);
+
+		if (!room) {
+			const tutti_status st = wait_room(engine, link, nbytes, &room);
+
+			if (st != TUTTI_OK)
+				return st;
+		}
+		memcpy(room, input, nbytes);
+		link->ops->commit(link, nbytes, tag);
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status wait_message(struct tti_engine *engine, struct tti_link *link, size_t nbytes,
+				 uint64_t tag, const void **data, int *mismatch_peer)
+{
+	struct tti_wait wait = { 0 };
+	uint64_t got_tag;
+	size_t got;
+
+	while (!(*data = link->ops->peek(link, &got, &got_tag))) {
+		const tutti_status st = tti_wait_step(&wait, engine, link->peer, true);
+
+		if (st != TUTTI_AGAIN)
+			return st;
+		tti_engine_progress(engine);
+	}
+	if (got_tag == tag && got == nbytes)
+		return TUTTI_OK;
+	*mismatch_peer = link->peer;
+	return TUTTI_EMISMATCH;
+}
+
+bool tti_exchange_fits(const struct tti_engine *engine, const struct tti_bound *bound)
+{
+	return bound->prog.exchange && bound->connected && engine->nactive == 0;
+}
+
+tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, const void *input,
+			  void *output, size_t count, size_t type_size, tti_reduce_fn reduce,
+			  int divisor, uint64_t tag, int *mismatch_peer)
+{
+	const struct tti_oper *send = &bound->prog.oper[0];
+	const struct tti_oper *recv = &bound->prog.oper[1];
+	const size_t nbytes = count * type_size;
+	const void **source = engine->sources;
+	tutti_status st = send_to_all(engine, bound, send, input, nbytes, tag);
+
+	for (int i = 0; i < recv->nin && st == TUTTI_OK; i++) {
+		if (i == recv->local_at)
+			*source++ = input;
+		st = wait_message(engine, bound->link[bound->prog.queue_of[recv->in + i]], nbytes,
+				  tag, source++, mismatch_peer);
+	}
+	if (st != TUTTI_OK)
+		return st;
+	if (recv->local_at >= recv->nin)
+		*source++ = input;
+	reduce(output, NULL, engine->sources, recv->nin + 1, count, divisor);
+	for (int i = 0; i < recv->nin; i++) {
+		struct tti_link *link = bound->link[bound->prog.queue_of[recv->in + i]];
+
+		link->ops->release(link);
+	}
+	return TUTTI_OK;
+}

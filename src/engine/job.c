@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/job.h"
+
+#include <string.h>
+
+#include "engine/wait.h"
+
+void *tti_post_each_reserve(const struct tti_post *post, size_t nbytes)
+{
+	for (int i = post->n - 1; i >= 0; i--) {
+		void *room = post->links[i]->ops->reserve(post->links[i], nbytes);
+
+		if (!room || i == 0)
+			return room;
+	}
+	return NULL;
+}
+
+void tti_post_each_commit(const struct tti_post *post, size_t nbytes, uint64_t tag)
+{
+	/* The first goes last: its room is what the others are copied from. */
+	for (int i = post->n - 1; i > 0; i--) {
+		struct tti_link *link = post->links[i];
+
+		memcpy(link->ops->reserve(link, nbytes), post->slot, nbytes);
+		link->ops->commit(link, nbytes, tag);
+	}
+	post->links[0]->ops->commit(post->links[0], nbytes, tag);
+}
+
+bool tti_job_poll(struct tti_job *job)
+{
+	struct tti_engine *engine = job->engine;
+	bool moved;
+
+	tti_engine_progress(engine);
+	moved = job->kind == TTI_JOB_PROGRAM ? tti_program_poll(job) : tti_transfers_poll(job);
+	/* What was committed is on its way only once the system has it. */
+	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++)
+		if (engine->active[i]->unsent > 0)
+			job->status = TUTTI_AGAIN;
+	return moved;
+}
+
+static int blame(const struct tti_job *job)
+{
+	return job->kind == TTI_JOB_PROGRAM ? tti_program_blame(job) : tti_transfers_blame(job);
+}
+
+tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
+{
+	struct tti_wait wait = { 0 };
+	tutti_status result = TUTTI_OK;
+	int running = n;
+
+	while (running > 0) {
+		bool moved = false;
+
+		running = 0;
+		for (int i = 0; i < n; i++) {
+			struct tti_job *job = jobs[i];
+
+			if (job->status != TUTTI_AGAIN)
+				continue;
+			moved |= tti_job_poll(job);
+			if (job->status == TUTTI_AGAIN) {
+				running++;
+				continue;
+			}
+			moved = true;
+		}
+		if (moved) {
+			wait = (struct tti_wait){ 0 };
+			continue;
+		}
+		for (int i = 0; i < n; i++) {
+			struct tti_job *job = jobs[i];
+			tutti_status st;
+
+			if (job->status != TUTTI_AGAIN)
+				continue;
+			st = tti_wait_step(&wait, job->engine,
+					   tti_wait_is_slow(&wait) ? blame(job) : -1, n == 1);
+			if (st != TUTTI_AGAIN)
+				job->status = st;
+		}
+	}
+	for (int i = 0; i < n && result == TUTTI_OK; i++)
+		result = jobs[i]->status;
+	for (int i = 0; i < n; i++)
+		atomic_store_explicit(&jobs[i]->engine->waiting_on, -1, memory_order_relaxed);
+	return result;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/bound.h"
+#include "engine/job.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* Running a compiled program, block by block.
+ *
+ * A queue is one direction of one link and stands at one operation of one block:
+ * the next message of that FIFO. So what can run next is found by looking at the
+ * heads of the queues: an operation runs when it is the head of all its queues, its
+ * predecessors in the block are done, its messages are there and its slots free.
+ * Blocks touch different bytes, so they need no order but that of the queues. */
+
+/* Elements of `chunk` in `block`, and where they begin in the chunk. */
+static size_t slice_at(const struct tti_job *job, int chunk, int32_t block, size_t *offset)
+{
+	const struct tti_layout *layout = &job->program.layout;
+	size_t count = layout->chunk_count;
+
+	*offset = (size_t)block * job->program.slice;
+	if (layout->total != SIZE_MAX) {
+		const size_t begin = (size_t)chunk * layout->chunk_count;
+
+		count = begin >= layout->total ? 0 : layout->total - begin;
+		if (count > layout->chunk_count)
+			count = layout->chunk_count;
+	}
+	if (*offset >= count)
+		return 0;
+	count -= *offset;
+	return count < job->program.slice ? count : job->program.slice;
+}
+
+static void *memory_at(const struct tti_job *job, uint8_t place, int chunk, int32_t block,
+		       size_t offset)
+{
+	const struct tti_layout *layout = &job->program.layout;
+	const struct tti_bound *bound = job->program.bound;
+	const size_t byte = offset * layout->type_size;
+
+	switch ((enum tti_place)place) {
+	case TTI_PLACE_INPUT:
+		/* Not written: an input is never a destination. */
+		return (void *)((uintptr_t)layout->input + (size_t)chunk * layout->in_stride +
+				byte);
+	case TTI_PLACE_OUTPUT:
+		return (char *)layout->output + (size_t)chunk * layout->out_stride + byte;
+	case TTI_PLACE_SCRATCH: {
+		const size_t row = (size_t)(block & (bound->window - 1));
+		const size_t index = row * (size_t)bound->prog.nchunks + (size_t)chunk;
+
+		return (char *)job->engine->scratch +
+		       index * job->program.slice * layout->type_size;
+	}
+	case TTI_PLACE_NONE:
+		break;
+	}
+	return NULL;
+}
+
+static int16_t *pending_of(const struct tti_bound *bound, int32_t block)
+{
+	return bound->pending + (size_t)(block & (bound->window - 1)) * (size_t)bound->prog.nopers;
+}
+
+static bool is_head(const struct tti_bound *bound, int32_t queue, int32_t block, int32_t index)
+{
+	const struct tti_cursor *cursor = &bound->cursor[queue];
+
+	return cursor->block == block &&
+	       bound->prog.queued[bound->prog.queue[queue].first + cursor->pos] == index;
+}
+
+/* Look for the messages of an operation and put their places into sources[], own
+ * value included. False: one is not there yet, or the job has failed. */
+static bool find_sources(struct tti_job *job, const struct tti_oper *op, int32_t index,
+			 int32_t block, size_t nbytes, const void *local)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const void **source = job->engine->sources;
+
+	for (int i = 0; i < op->nin; i++) {
+		const int32_t queue = bound->prog.queue_of[op->in + i];
+		struct tti_link *link = bound->link[queue];
+		const void *data;
+		uint64_t tag;
+		size_t got;
+
+		if (!is_head(bound, queue, block, index))
+			return false;
+		data = link->ops->peek(link, &got, &tag);
+		if (!data)
+			return false;
+		if (tag != job->tag || got != nbytes) {
+			job->mismatch_peer = link->peer;
+			job->status = TUTTI_EMISMATCH;
+			return false;
+		}
+		if (op->from != TTI_PLACE_NONE && i == op->local_at)
+			*source++ = local;
+		*source++ = data;
+	}
+	if (op->from != TTI_PLACE_NONE && op->local_at >= op->nin)
+		*source++ = local;
+	return true;
+}
+
+/* Slots for what an operation sends. Reserving again gives the same slots, so
+ * half a success costs nothing. */
+static bool reserve_posts(struct tti_job *job, const struct tti_oper *op, int32_t index,
+			  int32_t block, size_t nbytes)
+{
+	struct tti_bound *bound = job->program.bound;
+
+	for (int i = 0; i < op->nout; i++)
+		if (!is_head(bound, bound->prog.queue_of[op->out + i], block, index))
+			return false;
+	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++) {
+		struct tti_post *post = &bound->post[i];
+
+		if (post->port && nbytes > post->port->inline_bytes)
+			post->slot = post->port->transport->fanout->reserve(post->port, post->links,
+									    post->n, nbytes);
+		else if (post->n == 1)
+			post->slot = post->links[0]->ops->reserve(post->links[0], nbytes);
+		else
+			post->slot = tti_post_each_reserve(post, nbytes);
+		if (!post->slot)
+			return false;
+	}
+	return true;
+}
+
+/* The posts' slots after the first are filled from `data`; all are sent. */
+static void commit_posts(struct tti_job *job, int32_t index, const void *data, size_t nbytes)
+{
+	struct tti_bound *bound = job->program.bound;
+
+	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++) {
+		struct tti_post *post = &bound->post[i];
+
+		if (nbytes > 0 && post->slot != data)
+			memcpy(post->slot, data, nbytes);
+		if (post->port && nbytes > post->port->inline_bytes)
+			post->port->transport->fanout->commit(post->port, post->links, post->n,
+							      nbytes, job->tag);
+		else if (post->n == 1)
+			post->links[0]->ops->commit(post->links[0], nbytes, job->tag);
+		else
+			tti_post_each_commit(post, nbytes, job->tag);
+	}
+}
+
+static void *first_slot(const struct tti_bound *bound, int32_t index)
+{
+	return bound->post[bound->post_of[index]].slot;
+}
+
+/* Sources to memory and to the first slot, in one pass. Returns where the result
+ * lies, for the other slots. */
+static const void *combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
+			   void *slot, size_t count)
+{
+	const size_t nbytes = count * job->program.layout.type_size;
+	const void *const *source = job->engine->sources;
+
+	if (count == 0)
+		return slot;
+	if (nsrc > 1) {
+		void *const first = slot ? slot : dst;
+
+		job->program.reduce(first, slot ? dst : NULL, source, nsrc, count,
+				    op->final ? job->program.divisor : 0);
+		return first;
+	}
+	if (slot)
+		memcpy(slot, source[0], nbytes);
+	if (dst && dst != source[0])
+		memcpy(dst, slot ? slot : source[0], nbytes);
+	return slot ? slot : dst;
+}
+
+static void finish(struct tti_job *job, int32_t index, int32_t block)
+{
+	struct tti_bound *bound = job->program.bound;
+	const struct tti_compiled *prog = &bound->prog;
+	const struct tti_oper *op = &prog->oper[index];
+	int16_t *pending = pending_of(bound, block);
+
+	for (int i = 0; i < op->nin + op->nout; i++) {
+		const int32_t queue =
+			prog->queue_of[i < op->nin ? op->in + i : op->out + i - op->nin];
+		struct tti_cursor *cursor = &bound->cursor[queue];
+
+		if (++cursor->pos == prog->queue[queue].n) {
+			cursor->pos = 0;
+			cursor->block++;
+		}
+	}
+	for (int i = 0; i < op->nsucc; i++)
+		pending[prog->succs[op->succ + i]]--;
+	bound->left[block & (bound->window - 1)]--;
+}
+
+static void release_sources(const struct tti_bound *bound, const struct tti_oper *op)
+{
+	for (int i = 0; i < op->nin; i++) {
+		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
+
+		link->ops->release(link);
+	}
+}
+
+/* The operation that sends on what `op` is about to write, if it can run now. */
+static int32_t ready_then(struct tti_job *job, const struct tti_oper *op, int32_t block,
+			  size_t nbytes)
+{
+	const struct tti_bound *bound = job->program.bound;
+
+	if (op->then < 0 || pending_of(bound, block)[op->then] != 1 ||
+	    !reserve_posts(job, &bound->prog.oper[op->then], op->then, block, nbytes))
+		return -1;
+	return op->then;
+}
+
+/* Run one operation of one block if all it needs is there. */
+static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
+{
+	struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
+	int32_t sender = -1;
+	const void *local;
+	size_t count, nbytes, offset;
+	void *dst;
+
+	if (pending_of(bound, block)[index] != 0)
+		return false;
+	count = slice_at(job, op->chunk, block, &offset);
+	nbytes = count * job->program.layout.type_size;
+	local = memory_at(job, op->from, op->chunk, block, offset);
+	if (!find_sources(job, op, index, block, nbytes, local))
+		return false;
+	if (op->nin == 0)
+		job->engine->sources[0] = local;
+	dst = memory_at(job, op->to, op->chunk, block, offset);
+
+	if (op->nout == 0) {
+		sender = ready_then(job, op, block, nbytes);
+		const void *result = combine(job, op, nsrc, dst,
+					     sender >= 0 ? first_slot(bound, sender) : NULL, count);
+
+		if (sender >= 0)
+			commit_posts(job, sender, result, nbytes);
+	} else {
+		if (!reserve_posts(job, op, index, block, nbytes))
+			return false;
+		commit_posts(job, index,
+			     combine(job, op, nsrc, dst, first_slot(bound, index), count), nbytes);
+	}
+	release_sources(bound, op);
+	finish(job, index, block);
+	if (sender >= 0)
+		finish(job, sender, block);
+	return true;
+}
+
+/* Let block `block` into the window. */
+static void open_block(struct tti_bound *bound, int32_t block)
+{
+	int16_t *pending = pending_of(bound, block);
+
+	for (int i = 0; i < bound->prog.nopers; i++)
+		pending[i] = bound->prog.oper[i].npred;
+	bound->left[block & (bound->window - 1)] = bound->prog.nopers;
+}
+
+static void close_blocks(struct tti_job *job)
+{
+	struct tti_bound *bound = job->program.bound;
+	int32_t *base = &job->program.base;
+
+	while (*base < job->program.nblocks && bound->left[*base & (bound->window - 1)] == 0) {
+		if (*base + bound->window < job->program.nblocks)
+			open_block(bound, *base + bound->window);
+		++*base;
+	}
+}
+
+static bool poll_queue(struct tti_job *job, int32_t queue)
+{
+	struct tti_bound *bound = job->program.bound;
+	const struct tti_cursor *cursor = &bound->cursor[queue];
+	bool moved = false;
+
+	while (cursor->block < job->program.nblocks &&
+	       cursor->block < job->program.base + bound->window && job->status == TUTTI_AGAIN) {
+		const int32_t index =
+			bound->prog.queued[bound->prog.queue[queue].first + cursor->pos];
+
+		if (bound->lead[index] != queue || !try_oper(job, index, cursor->block))
+			break;
+		moved = true;
+		close_blocks(job);
+	}
+	return moved;
+}
+
+/* Operations without messages: in order, one block after the other. */
+static bool poll_local(struct tti_job *job)
+{
+	struct tti_bound *bound = job->program.bound;
+	int32_t *block = &job->program.local_block;
+	int32_t *pos = &job->program.local_pos;
+	bool moved = false;
+
+	if (bound->prog.nlocal == 0)
+		return false;
+	while (*block < job->program.nblocks && *block < job->program.base + bound->window &&
+	       try_oper(job, bound->prog.local[*pos], *block)) {
+		moved = true;
+		if (++*pos == bound->prog.nlocal) {
+			*pos = 0;
+			++*block;
+		}
+		close_blocks(job);
+	}
+	return moved;
+}
+
+bool tti_program_poll(struct tti_job *job)
+{
+	struct tti_bound *bound = job->program.bound;
+	bool moved = false;
+
+	if (!bound->connected) {
+		const tutti_status st = tti_bound_connect(job->engine, bound, &job->waiting_on);
+
+		if (st < 0)
+			job->status = st;
+		if (st != TUTTI_OK)
+			return false;
+	}
+	for (int32_t queue = 0; queue < bound->prog.nqueues; queue++)
+		moved |= poll_queue(job, queue);
+	moved |= poll_local(job);
+	if (job->status == TUTTI_AGAIN && job->program.base == job->program.nblocks)
+		job->status = TUTTI_OK;
+	return moved;
+}
+
+int tti_program_blame(const struct tti_job *job)
+{
+	const struct tti_bound *bound = job->program.bound;
+	int blamed = -1;
+
+	if (!bound->connected)
+		return job->waiting_on;
+	for (int32_t i = 0; i < bound->prog.nqueues; i++) {
+		const struct tti_queue *queue = &bound->prog.queue[i];
+		const struct tti_cursor *cursor = &bound->cursor[i];
+		int32_t index;
+
+		if (cursor->block > job->program.base || cursor->block >= job->program.nblocks)
+			continue;
+		index = bound->prog.queued[queue->first + cursor->pos];
+		if (pending_of(bound, cursor->block)[index] != 0)
+			continue;
+		if (!queue->is_send &&
+		    bound->link[i]->ops->peek(bound->link[i], &(size_t){ 0 }, &(uint64_t){ 0 }))
+			continue;
+		blamed = queue->peer;
+		if (!queue->is_send)
+			break;
+	}
+	return blamed;
+}
+
+static tutti_status need_scratch(struct tti_engine *engine, const struct tti_bound *bound,
+				 size_t slice_bytes)
+{
+	const size_t want = (size_t)bound->window * (size_t)bound->prog.nchunks * slice_bytes;
+	void *scratch;
+
+	if (!bound->prog.uses_scratch || engine->scratch_bytes >= want)
+		return TUTTI_OK;
+	scratch = tti_aligned_zalloc(4096, want);
+	if (!scratch)
+		return tti_fail(TUTTI_ENOMEM, "scratch of %zu bytes for %s: out of memory", want,
+				bound->prog.algorithm);
+	tti_free(engine->scratch);
+	engine->scratch = scratch;
+	engine->scratch_bytes = want;
+	return TUTTI_OK;
+}
+
+tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
+			     struct tti_bound *bound, const struct tti_layout *layout,
+			     tutti_type type, tutti_op op, size_t slice_bytes, uint64_t tag)
+{
+	size_t slice = slice_bytes / layout->type_size;
+
+	if (slice == 0)
+		slice = 1;
+	if (slice > layout->chunk_count)
+		slice = layout->chunk_count ? layout->chunk_count : 1;
+	*job = (struct tti_job){ .engine = engine,
+				 .kind = TTI_JOB_PROGRAM,
+				 .tag = tag,
+				 .status = TUTTI_AGAIN,
+				 .mismatch_peer = -1,
+				 .waiting_on = -1 };
+	job->program.bound = bound;
+	job->program.layout = *layout;
+	job->program.slice = slice;
+	job->program.reduce = tti_reduce_get(type, op);
+	job->program.divisor = op == TUTTI_AVG ? bound->prog.n : 0;
+	job->program.nblocks = (int32_t)((layout->chunk_count + slice - 1) / slice);
+	if (job->program.nblocks == 0)
+		job->program.nblocks = 1;
+	TTI_TRY(need_scratch(engine, bound, slice * layout->type_size));
+	memset(bound->cursor, 0, (size_t)bound->prog.nqueues * sizeof(*bound->cursor));
+	for (int32_t block = 0; block < bound->window && block < job->program.nblocks; block++)
+		open_block(bound, block);
+	if (bound->prog.nopers == 0)
+		job->status = TUTTI_OK;
+	return TUTTI_OK;
+}

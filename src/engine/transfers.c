@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/connect.h"
+#include "engine/job.h"
+
+/* Point-to-point batches: each direction of each peer is a list worked off in
+ * order, all lists side by side. A transfer is cut into messages of a slot each;
+ * an empty one is one empty message, so that it orders and is matched too. */
+
+void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tti_transfer *list,
+		       int32_t n, int32_t *heads)
+{
+	*job = (struct tti_job){ .engine = engine,
+				 .kind = TTI_JOB_TRANSFERS,
+				 .status = n ? TUTTI_AGAIN : TUTTI_OK,
+				 .mismatch_peer = -1,
+				 .waiting_on = -1 };
+	job->transfers.list = list;
+	job->transfers.heads = heads;
+	for (int32_t i = 0; i < n; i++) {
+		int32_t head = 0;
+
+		list[i].done = 0;
+		list[i].next = -1;
+		while (head < job->transfers.nheads &&
+		       (list[heads[head]].peer != list[i].peer ||
+			list[heads[head]].is_send != list[i].is_send))
+			head++;
+		if (head == job->transfers.nheads) {
+			heads[job->transfers.nheads++] = i;
+			list[i].last = i;
+			continue;
+		}
+		list[list[heads[head]].last].next = i;
+		list[heads[head]].last = i;
+	}
+}
+
+static size_t message_bytes(const struct tti_transfer *transfer, size_t slot_bytes)
+{
+	const size_t left = transfer->nbytes - transfer->done;
+
+	return left < slot_bytes ? left : slot_bytes;
+}
+
+static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_t slot_bytes)
+{
+	const size_t nbytes = message_bytes(transfer, slot_bytes);
+	void *room = link->ops->reserve(link, nbytes);
+
+	if (!room)
+		return false;
+	if (nbytes > 0)
+		memcpy(room, transfer->data + transfer->done, nbytes);
+	link->ops->commit(link, nbytes, transfer->tag);
+	transfer->done += nbytes;
+	return true;
+}
+
+static bool recv_one(struct tti_job *job, struct tti_transfer *transfer, struct tti_link *link,
+		     size_t slot_bytes)
+{
+	const size_t want = message_bytes(transfer, slot_bytes);
+	uint64_t tag;
+	size_t nbytes;
+	const void *data = link->ops->peek(link, &nbytes, &tag);
+
+	if (!data)
+		return false;
+	if (tag != transfer->tag || nbytes != want) {
+		job->mismatch_peer = link->peer;
+		job->status = TUTTI_EMISMATCH;
+		return false;
+	}
+	if (nbytes > 0)
+		memcpy(transfer->data + transfer->done, data, nbytes);
+	link->ops->release(link);
+	transfer->done += nbytes;
+	return true;
+}
+
+/* Move messages of one direction until it blocks or ends; *head is -1 at its end. */
+static bool poll_direction(struct tti_job *job, int32_t *head)
+{
+	bool moved = false;
+
+	while (*head >= 0 && job->status == TUTTI_AGAIN) {
+		struct tti_transfer *transfer = &job->transfers.list[*head];
+		const size_t slot_bytes = tti_engine_port(job->engine, transfer->peer)->slot_bytes;
+		const tutti_status st = tti_engine_connect(job->engine, transfer->peer);
+		struct tti_link *link = job->engine->links[transfer->peer];
+
+		if (st < 0)
+			job->status = st;
+		if (st != TUTTI_OK)
+			break;
+		if (!(transfer->is_send ? send_one(transfer, link, slot_bytes)
+					: recv_one(job, transfer, link, slot_bytes)))
+			break;
+		moved = true;
+		if (transfer->done == transfer->nbytes)
+			*head = transfer->next;
+	}
+	return moved;
+}
+
+bool tti_transfers_poll(struct tti_job *job)
+{
+	bool moved = false;
+	bool busy = false;
+
+	for (int32_t i = 0; i < job->transfers.nheads; i++) {
+		moved |= poll_direction(job, &job->transfers.heads[i]);
+		busy |= job->transfers.heads[i] >= 0;
+	}
+	if (!busy && job->status == TUTTI_AGAIN)
+		job->status = TUTTI_OK;
+	return moved;
+}
+
+int tti_transfers_blame(const struct tti_job *job)
+{
+	int blamed = -1;
+
+	for (int32_t i = 0; i < job->transfers.nheads; i++) {
+		const int32_t head = job->transfers.heads[i];
+
+		if (head < 0)
+			continue;
+		blamed = job->transfers.list[head].peer;
+		if (!job->transfers.list[head].is_send)
+			break;
+	}
+	return blamed;
+}
