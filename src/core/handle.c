@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stddef.h>
+
+#include "core/comm.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* Handles that were freed, oldest first. A handle is reused as late as possible, so
+ * that a stale one is recognised for long. This list is the only global that core
+ * writes: without it a freed handle would be a leak or a dangling pointer. */
+static struct {
+	pthread_mutex_t lock;
+	struct tutti_comm *oldest, *newest;
+	int n;
+} free_handles = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Handles kept before any is used again. */
+#define KEEP 4096
+
+static struct tutti_comm *reuse(void)
+{
+	struct tutti_comm *handle = NULL;
+
+	pthread_mutex_lock(&free_handles.lock);
+	if (free_handles.n > KEEP) {
+		handle = free_handles.oldest;
+		free_handles.oldest = handle->next;
+		free_handles.n--;
+	}
+	pthread_mutex_unlock(&free_handles.lock);
+	return handle;
+}
+
+tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out)
+{
+	struct tutti_comm *handle = reuse();
+
+	if (!handle)
+		handle = tti_zalloc(sizeof(*handle));
+	if (!handle)
+		return tti_fail(TUTTI_ENOMEM, "communicator handle: out of memory");
+	handle->next = NULL;
+	atomic_store(&handle->comm, comm);
+	*out = handle;
+	return TUTTI_OK;
+}
+
+void tti_handle_free(struct tutti_comm *handle)
+{
+	atomic_store(&handle->comm, NULL);
+	pthread_mutex_lock(&free_handles.lock);
+	if (free_handles.n == 0)
+		free_handles.oldest = handle;
+	else
+		free_handles.newest->next = handle;
+	free_handles.newest = handle;
+	free_handles.n++;
+	pthread_mutex_unlock(&free_handles.lock);
+}
+
+tutti_status tti_handle_get(struct tutti_comm *handle, struct tti_comm **out)
+{
+	if (!handle)
+		return tti_fail(TUTTI_EINVAL, "the communicator is NULL: make one with "
+					      "tutti_comm_init_rank() first");
+	*out = atomic_load_explicit(&handle->comm, memory_order_acquire);
+	if (!*out)
+		return tti_fail(TUTTI_EUSAGE,
+				"communicator %p was destroyed: it can be used no "
+				"more",
+				(void *)handle);
+	return TUTTI_OK;
+}
