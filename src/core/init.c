@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/comm.h"
+#include "core/group.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/params.h"
+#include "util/thread.h"
+
+/* Everything an init needs, copied: it may run on a thread of its own. */
+struct plan {
+	struct tti_comm *comm;
+	struct tti_boot *boot; /* local kind: made beforehand */
+	tutti_config config;
+	char *transport;
+	int nids;
+	tutti_unique_id ids[];
+};
+
+static void plan_free(struct plan *plan)
+{
+	tti_free(plan->transport);
+	tti_free(plan);
+}
+
+static tutti_status read_config(const tutti_config *given, tutti_config *out)
+{
+	*out = (tutti_config)TUTTI_CONFIG_INIT;
+	if (!given)
+		return TUTTI_OK;
+	if (given->size < offsetof(tutti_config, name))
+		return tti_fail(TUTTI_EINVAL, "config.size is %zu: begin with TUTTI_CONFIG_INIT",
+				given->size);
+	memcpy(out, given, given->size < sizeof(*out) ? given->size : sizeof(*out));
+	out->size = sizeof(*out);
+	if (out->timeout_ms < 0)
+		return tti_fail(TUTTI_EINVAL, "config.timeout_ms is %d: 0 (never) or more",
+				out->timeout_ms);
+	return TUTTI_OK;
+}
+
+static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique_id *ids,
+			      const tutti_config *given, struct plan **out)
+{
+	const size_t ids_bytes = (size_t)nids * sizeof(*ids);
+	tutti_config config;
+	struct plan *plan;
+
+	TTI_TRY(read_config(given, &config));
+	plan = tti_zalloc(sizeof(*plan) + ids_bytes);
+	if (!plan)
+		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
+	plan->config = config;
+	plan->nids = nids;
+	if (nids > 0)
+		memcpy(plan->ids, ids, ids_bytes);
+	if (config.transport)
+		plan->transport = tti_strdup(config.transport);
+	plan->comm = tti_comm_create(rank, nranks, &config);
+	if (!plan->comm || (config.transport && !plan->transport)) {
+		tti_comm_free(plan->comm);
+		plan_free(plan);
+		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
+	}
+	plan->config.name = NULL;
+	plan->config.transport = plan->transport;
+	*out = plan;
+	return TUTTI_OK;
+}
+
+static tutti_status connect_and_setup(struct plan *plan)
+{
+	struct tti_comm *comm = plan->comm;
+	struct tti_boot *boot = plan->boot;
+
+	tti_log_set_rank(comm->rank);
+	if (!boot) {
+		const struct tti_boot_config config = {
+			.rank = comm->rank,
+			.nranks = comm->n,
+			.ids = plan->ids,
+			.nids = plan->nids,
+			.timeout_ms = tti_params()->boot_timeout_ms,
+			.stop = &comm->stop,
+		};
+
+		TTI_TRY(tti_boot_connect(&config, &boot));
+	}
+	return tti_comm_setup(comm, boot, &plan->config);
+}
+
+/* Bring the communicator up; what went wrong stays readable on it. */
+static tutti_status bring_up(struct plan *plan)
+{
+	struct tti_comm *comm = plan->comm;
+	const tutti_status st = tti_comm_note(comm, connect_and_setup(plan));
+
+	atomic_store_explicit(&comm->init_status, st, memory_order_release);
+	return st;
+}
+
+static void *bring_up_thread(void *self)
+{
+	struct plan *plan = self;
+	const tutti_status st = bring_up(plan);
+
+	(void)st; /* kept in init_status */
+	plan_free(plan);
+	return NULL;
+}
+
+static tutti_status bring_up_aside(struct plan *plan)
+{
+	struct tti_comm *comm = plan->comm;
+
+	comm->has_init_thread = true;
+	const tutti_status st =
+		tti_thread_start(&comm->init_thread, "tutti-init", bring_up_thread, plan);
+
+	if (st != TUTTI_OK)
+		comm->has_init_thread = false;
+	return st;
+}
+
+static tutti_status init_here(struct plan *plan, tutti_comm_t *out)
+{
+	struct tti_comm *comm = plan->comm;
+	tutti_comm_t handle;
+	tutti_status st = bring_up(plan);
+
+	plan_free(plan);
+	if (st == TUTTI_OK)
+		st = tti_handle_create(comm, &handle);
+	if (st != TUTTI_OK) {
+		tti_comm_free(comm);
+		return st;
+	}
+	*out = handle;
+	return TUTTI_OK;
+}
+
+/* Nonblocking, or inside a group: a handle at once, the rest on a thread. */
+static tutti_status init_aside(struct plan *plan, tutti_comm_t *out)
+{
+	struct tti_comm *comm = plan->comm;
+	tutti_comm_t handle;
+	tutti_status st = tti_handle_create(comm, &handle);
+
+	if (st == TUTTI_OK && tti_group_is_open())
+		st = tti_group_add_init(handle);
+	if (st == TUTTI_OK)
+		st = bring_up_aside(plan);
+	if (st != TUTTI_OK) {
+		plan_free(plan);
+		tti_comm_free(comm);
+		return st;
+	}
+	*out = handle;
+	return TUTTI_OK;
+}
+
+static tutti_status check_shape(const void *out, int nranks, int rank)
+{
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_comm_t");
+	if (nranks < 1)
+		return tti_fail(TUTTI_EINVAL, "nranks is %d: 1 or more", nranks);
+	if (rank < 0 || rank >= nranks)
+		return tti_fail(TUTTI_EINVAL, "rank is %d: 0 to %d with %d ranks", rank, nranks - 1,
+				nranks);
+	return TUTTI_OK;
+}
+
+tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
+				      const tutti_unique_id *ids, const tutti_config *config)
+{
+	struct plan *plan;
+
+	TTI_TRY(check_shape(out, nranks, rank));
+	if (!ids || nids < 1 || nids > nranks)
+		return tti_fail(TUTTI_EINVAL, "%d ids at %p: 1 to %d of them", nids,
+				(const void *)ids, nranks);
+	TTI_TRY(make_plan(nranks, rank, nids, ids, config, &plan));
+	if (plan->config.blocking && !tti_group_is_open())
+		return init_here(plan, out);
+	return init_aside(plan, out);
+}
+
+tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks, tutti_unique_id id,
+					 int rank, const tutti_config *config)
+{
+	return tutti_comm_init_scalable(out, nranks, rank, 1, &id, config);
+}
+
+tutti_status tutti_comm_init_rank(tutti_comm_t *out, int nranks, tutti_unique_id id, int rank)
+{
+	return tutti_comm_init_scalable(out, nranks, rank, 1, &id, NULL);
+}
+
+/* -- All ranks in this process --------------------------------------------- */
+
+static tutti_status create_all(tutti_comm_t *handles, struct plan **plans, int nranks,
+			       const tutti_config *config)
+{
+	struct tti_boot **boots = tti_calloc((size_t)nranks, sizeof(struct tti_boot *));
+	tutti_status st = TUTTI_OK;
+
+	if (!boots)
+		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", nranks);
+	st = tti_boot_local_create(nranks, NULL, boots);
+	for (int rank = 0; rank < nranks && st == TUTTI_OK; rank++) {
+		st = make_plan(nranks, rank, 0, NULL, config, &plans[rank]);
+		if (st == TUTTI_OK) {
+			plans[rank]->boot = boots[rank];
+			boots[rank] = NULL;
+			st = tti_handle_create(plans[rank]->comm, &handles[rank]);
+		}
+	}
+	for (int rank = 0; rank < nranks; rank++)
+		tti_boot_close(boots[rank]);
+	tti_free(boots);
+	return st;
+}
+
+/* All come up at once, each on a thread; all are waited for. */
+static tutti_status start_all(struct plan **plans, int nranks)
+{
+	struct tti_comm **comms = tti_calloc((size_t)nranks, sizeof(struct tti_comm *));
+	tutti_status st = comms ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "%d ranks", nranks);
+	int started = 0;
+
+	while (started < nranks && st == TUTTI_OK) {
+		comms[started] = plans[started]->comm;
+		st = bring_up_aside(plans[started]);
+		if (st == TUTTI_OK)
+			plans[started++] = NULL;
+	}
+	for (int rank = 0; rank < started; rank++) {
+		struct tti_comm *comm = comms[rank];
+
+		if (started < nranks)
+			tti_comm_lose(comm, TUTTI_EABORTED, "another rank could not be started");
+		pthread_join(comm->init_thread, NULL);
+		comm->has_init_thread = false;
+		if (st == TUTTI_OK && atomic_load(&comm->init_status) != TUTTI_OK)
+			st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
+					    comm->error);
+	}
+	tti_free(comms);
+	return st;
+}
+
+tutti_status tutti_comm_init_all(tutti_comm_t *out, int nranks, const tutti_config *config)
+{
+	struct plan **plans;
+	tutti_comm_t *handles;
+	tutti_status st;
+
+	TTI_TRY(check_shape(out, nranks, 0));
+	plans = tti_calloc((size_t)nranks, sizeof(struct plan *));
+	handles = tti_calloc((size_t)nranks, sizeof(tutti_comm_t));
+	st = plans && handles ? create_all(handles, plans, nranks, config)
+			      : tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", nranks);
+	if (st == TUTTI_OK)
+		st = start_all(plans, nranks);
+	if (st == TUTTI_OK)
+		memcpy(out, handles, (size_t)nranks * sizeof(*out));
+	for (int rank = 0; st != TUTTI_OK && handles && rank < nranks; rank++) {
+		struct tti_comm *comm = handles[rank]          ? atomic_load(&handles[rank]->comm)
+					: plans && plans[rank] ? plans[rank]->comm
+							       : NULL;
+
+		if (comm && plans[rank] && !comm->boot)
+			tti_boot_close(plans[rank]->boot);
+		tti_comm_free(comm);
+		if (handles[rank])
+			tti_handle_free(handles[rank]);
+		if (plans[rank])
+			plan_free(plans[rank]);
+	}
+	tti_free(plans);
+	tti_free(handles);
+	return st;
+}
