@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/boot.h"
+#include "core/comm.h"
+#include "core/group.h"
+#include "util/error.h"
+#include "util/thread.h"
+
+/* The public calls, each a few lines. */
+
+tutti_status tutti_get_unique_id(tutti_unique_id *out)
+{
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_unique_id");
+	return tti_boot_id_create(out);
+}
+
+/* -- Collectives --------------------------------------------------------------- */
+
+tutti_status tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type type,
+			      tutti_op op, tutti_comm_t comm, tutti_stream_t stream)
+{
+	const struct tti_args args = { TUTTI_ALL_REDUCE, send, recv, count, type, op, 0, false };
+
+	return tti_submit(comm, &args, stream);
+}
+
+tutti_status tutti_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op,
+			  int root, tutti_comm_t comm, tutti_stream_t stream)
+{
+	const struct tti_args args = { TUTTI_REDUCE, send, recv, count, type, op, root, false };
+
+	return tti_submit(comm, &args, stream);
+}
+
+tutti_status tutti_broadcast(const void *send, void *recv, size_t count, tutti_type type, int root,
+			     tutti_comm_t comm, tutti_stream_t stream)
+{
+	const struct tti_args args = { TUTTI_BROADCAST, send, recv, count, type,
+				       TUTTI_SUM,       root, false };
+
+	return tti_submit(comm, &args, stream);
+}
+
+tutti_status tutti_all_gather(const void *send, void *recv, size_t count, tutti_type type,
+			      tutti_comm_t comm, tutti_stream_t stream)
+{
+	const struct tti_args args = { TUTTI_ALL_GATHER, send, recv, count, type,
+				       TUTTI_SUM,        0,    false };
+
+	return tti_submit(comm, &args, stream);
+}
+
+tutti_status tutti_reduce_scatter(const void *send, void *recv, size_t count, tutti_type type,
+				  tutti_op op, tutti_comm_t comm, tutti_stream_t stream)
+{
+	const struct tti_args args = {
+		TUTTI_REDUCE_SCATTER, send, recv, count, type, op, 0, false
+	};
+
+	return tti_submit(comm, &args, stream);
+}
+
+tutti_status tutti_barrier(tutti_comm_t comm, tutti_stream_t stream)
+{
+	const struct tti_args args = {
+		TUTTI_BARRIER, NULL, NULL, 0, TUTTI_INT8, TUTTI_SUM, 0, false
+	};
+
+	return tti_submit(comm, &args, stream);
+}
+
+tutti_status tutti_send(const void *send, size_t count, tutti_type type, int peer,
+			tutti_comm_t comm, tutti_stream_t stream)
+{
+	const struct tti_args args = { TUTTI_SEND_RECV, send, NULL, count, type,
+				       TUTTI_SUM,       peer, true };
+
+	return tti_submit(comm, &args, stream);
+}
+
+tutti_status tutti_recv(void *recv, size_t count, tutti_type type, int peer, tutti_comm_t comm,
+			tutti_stream_t stream)
+{
+	const struct tti_args args = { TUTTI_SEND_RECV, NULL, recv, count, type,
+				       TUTTI_SUM,       peer, false };
+
+	return tti_submit(comm, &args, stream);
+}
+
+/* -- Questions -------------------------------------------------------------------- */
+
+tutti_status tutti_comm_count(tutti_comm_t handle, int *out)
+{
+	struct tti_comm *comm;
+
+	TTI_TRY(tti_handle_get(handle, &comm));
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of an int");
+	*out = comm->n;
+	return TUTTI_OK;
+}
+
+tutti_status tutti_comm_rank(tutti_comm_t handle, int *out)
+{
+	struct tti_comm *comm;
+
+	TTI_TRY(tti_handle_get(handle, &comm));
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of an int");
+	*out = comm->rank;
+	return TUTTI_OK;
+}
+
+tutti_status tutti_comm_get_async_error(tutti_comm_t handle, tutti_status *out)
+{
+	struct tti_comm *comm;
+
+	TTI_TRY(tti_handle_get(handle, &comm));
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_status");
+	*out = (tutti_status)atomic_load(&comm->fate);
+	if (*out == TUTTI_OK)
+		*out = (tutti_status)atomic_load_explicit(&comm->init_status, memory_order_acquire);
+	return TUTTI_OK;
+}
+
+const char *tutti_last_error(tutti_comm_t handle)
+{
+	struct tti_comm *comm = handle ? atomic_load(&handle->comm) : NULL;
+
+	if (!comm)
+		return tti_error_text();
+	pthread_mutex_lock(&comm->lock);
+	memcpy(comm->error_out, comm->error, sizeof(comm->error_out));
+	pthread_mutex_unlock(&comm->lock);
+	return comm->error_out;
+}
+
+tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report *out)
+{
+	struct tti_comm *comm;
+
+	TTI_TRY(tti_handle_get(handle, &comm));
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a report");
+	*out = (struct tutti_call_report){
+		.algorithm = comm->last_algorithm ? comm->last_algorithm : "none",
+		.transport = comm->transport,
+		.channels = 1,
+	};
+	return TUTTI_OK;
+}
+
+/* -- The end ------------------------------------------------------------------------ */
+
+tutti_status tutti_comm_finalize(tutti_comm_t handle)
+{
+	struct tti_comm *comm;
+
+	TTI_TRY(tti_handle_get(handle, &comm));
+	if (tti_group_is_open())
+		return tti_fail(TUTTI_EUSAGE, "tutti_comm_finalize() inside a group: end it first");
+	TTI_TRY(tutti_barrier(handle, NULL));
+	atomic_store(&comm->state, TTI_COMM_FINALIZED);
+	return TUTTI_OK;
+}
+
+/* Until every call that was made has returned: they may be on other threads. */
+static void drain(struct tti_comm *comm)
+{
+	tti_turn_wait(comm, atomic_load(&comm->issued));
+	/* A call that wakes waiters holds the lock while it does. */
+	pthread_mutex_lock(&comm->lock);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+tutti_status tutti_comm_destroy(tutti_comm_t handle)
+{
+	struct tti_comm *comm;
+
+	if (!handle)
+		return TUTTI_OK;
+	TTI_TRY(tti_handle_get(handle, &comm));
+	if (tti_group_is_open())
+		return tti_fail(TUTTI_EUSAGE, "tutti_comm_destroy() inside a group: end it first");
+	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
+		tti_comm_lose(comm, TUTTI_EABORTED, "destroyed while it was being made");
+	drain(comm);
+	tti_handle_free(handle);
+	tti_comm_free(comm);
+	return TUTTI_OK;
+}
+
+tutti_status tutti_comm_abort(tutti_comm_t handle)
+{
+	struct tti_comm *comm;
+	char text[TTI_NEWS_TEXT];
+
+	if (!handle)
+		return TUTTI_OK;
+	TTI_TRY(tti_handle_get(handle, &comm));
+	snprintf(text, sizeof(text), "rank %d aborted the communicator", comm->rank);
+	if (atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->fate) == 0) {
+		/* The own fate first: it is another one than the others'. */
+		tti_comm_lose(comm, TUTTI_EABORTED, text);
+		tti_comm_tell(comm, TUTTI_EPEER, comm->rank, text);
+	} else {
+		tti_comm_lose(comm, TUTTI_EABORTED, text);
+	}
+	drain(comm);
+	tti_handle_free(handle);
+	tti_comm_free(comm);
+	return TUTTI_OK;
+}

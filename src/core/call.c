@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/comm.h"
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/mem.h"
+
+/* From a user's call to a job of the engine. */
+
+#define CACHE_LINE 64
+
+/* -- What ranks compare ---------------------------------------------------- */
+
+static uint64_t signature(uint64_t seq, const struct tti_args *args)
+{
+	const uint64_t shape = (uint64_t)args->coll | (uint64_t)args->type << 8 |
+			       (uint64_t)args->op << 16 | (uint64_t)(args->root + 1) << 24;
+
+	return tti_hash_combine(tti_hash_combine(shape, args->count), seq);
+}
+
+/* A send and its receive are not calls of all ranks: no sequence number, and the
+ * root of either is the other. */
+static uint64_t transfer_signature(const struct tti_args *args)
+{
+	return tti_hash_combine(
+		tti_hash_combine((uint64_t)args->coll | (uint64_t)args->type << 8, args->count),
+		UINT64_MAX);
+}
+
+/* -- What others may ask (stall.c reads it) --------------------------------- */
+
+static void publish(struct tti_comm *comm, uint64_t sign, const struct tti_args *args)
+{
+	struct tti_current_call *call = &comm->current;
+	const uint32_t version = atomic_load_explicit(&call->version, memory_order_relaxed);
+
+	atomic_store_explicit(&call->version, version + 1, memory_order_relaxed);
+	atomic_store_explicit(&call->seq, comm->seq, memory_order_release);
+	atomic_store_explicit(&call->signature, sign, memory_order_release);
+	atomic_store_explicit(&call->count, args->count, memory_order_release);
+	atomic_store_explicit(&call->coll, args->coll, memory_order_release);
+	atomic_store_explicit(&call->type, args->type, memory_order_release);
+	atomic_store_explicit(&call->op, args->op, memory_order_release);
+	atomic_store_explicit(&call->root, (uint32_t)(args->root + 1), memory_order_release);
+	atomic_store_explicit(&call->is_send, args->is_send, memory_order_release);
+	atomic_store_explicit(&call->running, 1, memory_order_release);
+	atomic_store_explicit(&call->version, version + 2, memory_order_release);
+}
+
+static void unpublish(struct tti_comm *comm)
+{
+	atomic_store_explicit(&comm->current.running, 0, memory_order_release);
+}
+
+/* -- Where the chunks lie --------------------------------------------------- */
+
+/* A vector cut into nchunks pieces that begin on cache lines of their own. */
+static void tile(struct tti_layout *layout, size_t count, int nchunks)
+{
+	size_t piece = (count + (size_t)nchunks - 1) / (size_t)nchunks;
+	const size_t line = CACHE_LINE / layout->type_size;
+
+	if (piece > line)
+		piece = (piece + line - 1) / line * line;
+	layout->total = count;
+	layout->chunk_count = piece;
+	layout->in_stride = layout->out_stride = piece * layout->type_size;
+}
+
+static struct tti_layout lay_out(const struct tti_args *args, int nchunks)
+{
+	struct tti_layout layout = {
+		.input = args->send,
+		.output = args->recv,
+		.type_size = tutti_type_size(args->type),
+		.chunk_count = args->count,
+		.total = SIZE_MAX,
+	};
+	const size_t block = args->count * layout.type_size;
+
+	switch (args->coll) {
+	case TUTTI_ALL_GATHER:
+		layout.out_stride = block;
+		break;
+	case TUTTI_REDUCE_SCATTER:
+		layout.in_stride = block;
+		break;
+	case TUTTI_ALL_REDUCE:
+	case TUTTI_BROADCAST:
+	case TUTTI_REDUCE:
+	case TUTTI_BARRIER:
+	case TUTTI_SEND_RECV:
+		tile(&layout, args->count, nchunks);
+		break;
+	}
+	return layout;
+}
+
+/* Bytes of the whole vector: what the choice of an algorithm goes by. */
+static size_t vector_bytes(const struct tti_comm *comm, const struct tti_args *args)
+{
+	const size_t nbytes = args->count * tutti_type_size(args->type);
+	const bool per_rank = args->coll == TUTTI_ALL_GATHER || args->coll == TUTTI_REDUCE_SCATTER;
+
+	return per_rank ? nbytes * (size_t)comm->n : nbytes;
+}
+
+/* -- Running ----------------------------------------------------------------- */
+
+/* What a failed job means for the communicator: nothing can be trusted to be in
+ * step any more, so everybody is told. */
+static tutti_status settle(struct tti_comm *comm, tutti_status status, int mismatch_peer)
+{
+	if (status == TUTTI_OK)
+		return TUTTI_OK;
+	if (atomic_load(&comm->fate) != 0)
+		return tti_comm_fate(comm);
+	if (status == TUTTI_EMISMATCH && mismatch_peer >= 0)
+		return tti_stall_mismatch(comm, mismatch_peer);
+	return tti_stall_port_failed(comm, status);
+}
+
+static tutti_status start_program(struct tti_comm *comm, const struct tti_args *args,
+				  struct tti_bound *bound, size_t slice, uint64_t sign,
+				  struct tti_job *job)
+{
+	const struct tti_layout layout = lay_out(args, tti_bound_nchunks(bound));
+
+	return tti_job_program(job, &comm->engine, bound, &layout, args->type, args->op, slice,
+			       sign);
+}
+
+tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
+{
+	const size_t nbytes = vector_bytes(comm, args);
+	const uint64_t sign = signature(++comm->seq, args);
+	int mismatch_peer = -1;
+	struct tti_bound *bound;
+	tutti_status st;
+	size_t slice;
+
+	st = tti_programs_get(comm, args->coll, args->root, nbytes, &bound, &slice);
+	if (st != TUTTI_OK)
+		return st;
+	publish(comm, sign, args);
+	if (nbytes <= slice && tti_exchange_fits(&comm->engine, bound)) {
+		st = tti_exchange(&comm->engine, bound, args->send, args->recv, args->count,
+				  tutti_type_size(args->type), tti_reduce_get(args->type, args->op),
+				  args->op == TUTTI_AVG ? comm->n : 0, sign, &mismatch_peer);
+	} else {
+		struct tti_job job;
+		struct tti_job *jobs[] = { &job };
+
+		st = start_program(comm, args, bound, slice, sign, &job);
+		if (st == TUTTI_OK)
+			st = tti_job_wait(jobs, 1);
+		mismatch_peer = job.mismatch_peer;
+	}
+	if (st != TUTTI_OK)
+		st = settle(comm, st, mismatch_peer);
+	unpublish(comm);
+	return st;
+}
+
+/* -- Batches ------------------------------------------------------------------ */
+
+static void start_transfers(struct tti_batch_item *item, struct tti_job *job)
+{
+	for (int i = 0; i < item->ntransfers; i++) {
+		const struct tti_args *args = &item->args[i];
+
+		item->transfers[i] = (struct tti_transfer){
+			.peer = args->root,
+			.is_send = args->is_send,
+			/* Only read from where it is a send. */
+			.data = args->is_send ? (char *)(uintptr_t)args->send : args->recv,
+			.nbytes = args->count * tutti_type_size(args->type),
+			.tag = transfer_signature(args),
+		};
+	}
+	publish(item->comm, 0, &item->args[0]);
+	item->comm->last_algorithm = "send_recv";
+	tti_job_transfers(job, &item->comm->engine, item->transfers, item->ntransfers, item->heads);
+}
+
+static tutti_status start_round(struct tti_batch_item *item, int round, struct tti_job *job)
+{
+	struct tti_comm *comm = item->comm;
+	const bool has_transfers = item->ntransfers > 0;
+	const struct tti_args *args;
+	struct tti_bound *bound;
+	uint64_t sign;
+	size_t slice;
+
+	TTI_TRY(tti_comm_fate(comm));
+	if (round == 0 && has_transfers) {
+		start_transfers(item, job);
+		return TUTTI_OK;
+	}
+	args = &item->args[item->ntransfers + round - has_transfers];
+	sign = signature(++comm->seq, args);
+	TTI_TRY(tti_programs_get(comm, args->coll, args->root, vector_bytes(comm, args), &bound,
+				 &slice));
+	publish(comm, sign, args);
+	return start_program(comm, args, bound, slice, sign, job);
+}
+
+static int rounds_of(const struct tti_batch_item *item)
+{
+	return item->nargs - item->ntransfers + (item->ntransfers > 0);
+}
+
+/* The k-th call of each communicator, all of them side by side: the k-th of one
+ * never waits for a later one of another, on any rank. */
+static int run_round(struct tti_batch_item *items, int n, int round, struct tti_job *job,
+		     struct tti_job **jobs, struct tti_batch_item **owner)
+{
+	int started = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct tti_batch_item *item = &items[i];
+
+		if (item->status != TUTTI_OK || round >= rounds_of(item))
+			continue;
+		item->status = start_round(item, round, &job[started]);
+		if (item->status != TUTTI_OK)
+			continue;
+		jobs[started] = &job[started];
+		owner[started++] = item;
+	}
+	const tutti_status st = tti_job_wait(jobs, started);
+
+	for (int i = 0; i < started; i++) {
+		owner[i]->status = settle(owner[i]->comm, job[i].status, job[i].mismatch_peer);
+		unpublish(owner[i]->comm);
+	}
+	(void)st; /* each item has its own */
+	return started;
+}
+
+tutti_status tti_batch_run(struct tti_batch_item *items, int n)
+{
+	struct tti_job *job = tti_calloc((size_t)n, sizeof(*job));
+	struct tti_job **jobs = tti_calloc((size_t)n, sizeof(struct tti_job *));
+	struct tti_batch_item **owner = tti_calloc((size_t)n, sizeof(struct tti_batch_item *));
+	tutti_status st = TUTTI_OK;
+
+	for (int i = 0; i < n; i++)
+		tti_turn_wait(items[i].comm, items[i].ticket);
+	if (job && jobs && owner) {
+		for (int round = 0; run_round(items, n, round, job, jobs, owner) > 0; round++)
+			;
+	} else {
+		for (int i = 0; i < n; i++)
+			items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
+	}
+	for (int i = 0; i < n; i++) {
+		if (st == TUTTI_OK)
+			st = items[i].status;
+		if (items[i].status != TUTTI_OK)
+			tti_comm_note(items[i].comm, items[i].status);
+		tti_turn_done(items[i].comm);
+	}
+	tti_free(job);
+	tti_free(jobs);
+	tti_free(owner);
+	return st;
+}

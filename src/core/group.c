@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/group.h"
+
+#include "core/stream.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/vec.h"
+
+/* Groups: calls are collected on the thread and run together at the end.
+ *
+ * At the end the calls are sorted into one batch per stream (the NULL stream is run
+ * by the caller), each with one item per communicator, its sends and receives before
+ * its collectives. */
+
+struct queued_call {
+	struct tti_comm *comm;
+	tutti_stream_t stream;
+	struct tti_args args;
+};
+
+struct group {
+	int depth;
+	tutti_status error;
+	TTI_VEC(struct queued_call) calls;
+	TTI_VEC(tutti_comm_t) inits;
+};
+
+/* What is between start and end belongs to the thread that called start. */
+static _Thread_local struct group group;
+
+bool tti_group_is_open(void)
+{
+	return group.depth > 0;
+}
+
+/* A failure inside the group is the group's. */
+static tutti_status remember(tutti_status status)
+{
+	if (status < 0 && group.depth > 0 && group.error == TUTTI_OK)
+		group.error = status;
+	return status;
+}
+
+tutti_status tti_group_add_init(tutti_comm_t handle)
+{
+	if (!tti_vec_push(&group.inits, handle))
+		return remember(tti_fail(TUTTI_ENOMEM, "group: out of memory"));
+	return TUTTI_OK;
+}
+
+/* -- Batches ---------------------------------------------------------------------- */
+
+/* One allocation: items, their calls, transfers and heads. */
+struct batch {
+	int n;
+	struct tti_batch_item items[];
+};
+
+static bool is_transfer(const struct queued_call *call)
+{
+	return call->args.coll == TUTTI_SEND_RECV;
+}
+
+static size_t align16(size_t nbytes)
+{
+	return (nbytes + 15) / 16 * 16;
+}
+
+/* Which item of the batch is a communicator's; a new one if there is none. */
+static struct tti_batch_item *item_of(struct batch *batch, struct tti_comm *comm)
+{
+	int i = 0;
+
+	while (i < batch->n && batch->items[i].comm != comm)
+		i++;
+	if (i == batch->n)
+		batch->items[batch->n++] = (struct tti_batch_item){ .comm = comm };
+	return &batch->items[i];
+}
+
+/* Copy the calls of one communicator, transfers first. */
+static void fill_item(struct tti_batch_item *item, const struct queued_call *calls, size_t ncalls,
+		      tutti_stream_t stream)
+{
+	for (int collectives = 0; collectives < 2; collectives++)
+		for (size_t i = 0; i < ncalls; i++)
+			if (calls[i].comm == item->comm && calls[i].stream == stream &&
+			    is_transfer(&calls[i]) != (bool)collectives)
+				item->args[item->nargs++] = calls[i].args;
+}
+
+/* The batch of one stream; NULL: out of memory. */
+static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
+				tutti_stream_t stream)
+{
+	const size_t head = align16(sizeof(struct batch) + ncalls * sizeof(struct tti_batch_item));
+	const size_t args = align16(ncalls * sizeof(struct tti_args));
+	const size_t transfers = align16(ncalls * sizeof(struct tti_transfer));
+	char *memory = tti_zalloc(head + args + transfers + ncalls * sizeof(int32_t));
+	struct batch *batch = (struct batch *)(void *)memory;
+	struct tti_args *next_args = (struct tti_args *)(void *)(memory + head);
+	struct tti_transfer *next_transfer = (struct tti_transfer *)(void *)(memory + head + args);
+	int32_t *next_head = (int32_t *)(void *)(memory + head + args + transfers);
+
+	if (!batch)
+		return NULL;
+	for (size_t i = 0; i < ncalls; i++)
+		if (calls[i].stream == stream) {
+			struct tti_batch_item *item = item_of(batch, calls[i].comm);
+
+			item->nargs++;
+			item->ntransfers += is_transfer(&calls[i]);
+		}
+	for (int i = 0; i < batch->n; i++) {
+		struct tti_batch_item *item = &batch->items[i];
+
+		item->args = next_args;
+		item->transfers = next_transfer;
+		item->heads = next_head;
+		next_args += item->nargs;
+		next_transfer += item->ntransfers;
+		next_head += item->ntransfers;
+		item->nargs = 0;
+		fill_item(item, calls, ncalls, stream);
+		item->ticket = tti_turn_take(item->comm);
+	}
+	return batch;
+}
+
+static tutti_status run_batch(void *self)
+{
+	struct batch *batch = self;
+	const tutti_status st = tti_batch_run(batch->items, batch->n);
+
+	tti_free(batch);
+	return st;
+}
+
+/* Turns of a batch that cannot run are given back in their order. */
+static void drop_batch(struct batch *batch)
+{
+	for (int i = 0; i < batch->n; i++) {
+		tti_turn_wait(batch->items[i].comm, batch->items[i].ticket);
+		tti_turn_done(batch->items[i].comm);
+	}
+	tti_free(batch);
+}
+
+static tutti_status start_batch(const struct queued_call *calls, size_t ncalls,
+				tutti_stream_t stream)
+{
+	struct batch *batch = make_batch(calls, ncalls, stream);
+	tutti_status st;
+
+	if (!batch)
+		return tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
+	if (!stream)
+		return run_batch(batch);
+	st = tti_stream_push(stream, run_batch, batch);
+	if (st != TUTTI_OK)
+		drop_batch(batch);
+	return st;
+}
+
+/* -- Submitting --------------------------------------------------------------------- */
+
+static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
+{
+	const uint64_t ticket = tti_turn_take(comm);
+	tutti_status st;
+
+	tti_turn_wait(comm, ticket);
+	st = atomic_load_explicit(&comm->fate, memory_order_relaxed) ? tti_comm_fate(comm)
+								     : tti_call_run(comm, args);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	tti_turn_done(comm);
+	return st;
+}
+
+static tutti_status submit(struct tti_comm *comm, const struct tti_args *args,
+			   tutti_stream_t stream)
+{
+	const struct queued_call call = { .comm = comm, .stream = stream, .args = *args };
+
+	TTI_TRY(tti_comm_usable(comm));
+	TTI_TRY(tti_args_check(comm, args));
+	if (group.depth > 0)
+		return tti_vec_push(&group.calls, call)
+			       ? TUTTI_OK
+			       : tti_fail(TUTTI_ENOMEM, "group: out of memory");
+	if (args->coll == TUTTI_SEND_RECV && args->root == comm->rank)
+		return tti_fail(TUTTI_EUSAGE,
+				"a send to and a receive from the own rank %d need each other: put "
+				"both into one tutti_group_start/end",
+				comm->rank);
+	if (!stream && args->coll != TUTTI_SEND_RECV)
+		return run_now(comm, args);
+	return start_batch(&call, 1, stream);
+}
+
+tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream)
+{
+	struct tti_comm *comm;
+	tutti_status st = tti_handle_get(handle, &comm);
+
+	if (st == TUTTI_OK) {
+		st = submit(comm, args, stream);
+		if (st == TUTTI_OK)
+			return st;
+		tti_comm_note(comm, st);
+	}
+	return remember(st);
+}
+
+/* -- Start and end --------------------------------------------------------------------- */
+
+tutti_status tutti_group_start(void)
+{
+	group.depth++;
+	return TUTTI_OK;
+}
+
+/* A send to oneself that nothing receives would wait for ever. */
+static tutti_status check_self_transfers(const struct queued_call *calls, size_t ncalls)
+{
+	for (size_t i = 0; i < ncalls; i++) {
+		int sends = 0, recvs = 0;
+
+		for (size_t k = 0; k < ncalls; k++)
+			if (is_transfer(&calls[k]) && calls[k].comm == calls[i].comm &&
+			    calls[k].args.root == calls[k].comm->rank &&
+			    calls[k].stream == calls[i].stream) {
+				sends += calls[k].args.is_send;
+				recvs += !calls[k].args.is_send;
+			}
+		if (sends != recvs)
+			return tti_fail(TUTTI_EUSAGE,
+					"the group has %d sends to and %d receives from the own "
+					"rank %d on one stream: they must be as many",
+					sends, recvs, calls[i].comm->rank);
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status wait_for_inits(void)
+{
+	tutti_status st = TUTTI_OK;
+
+	for (size_t i = 0; i < group.inits.n; i++) {
+		struct tti_comm *comm = atomic_load(&group.inits.at[i]->comm);
+
+		pthread_join(comm->init_thread, NULL);
+		comm->has_init_thread = false;
+		if (st == TUTTI_OK && atomic_load(&comm->init_status) != TUTTI_OK)
+			st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
+					    comm->error);
+	}
+	return st;
+}
+
+/* Streams first: they run beside what the caller then does itself. */
+static tutti_status run_group(void)
+{
+	const struct queued_call *calls = group.calls.at;
+	const size_t n = group.calls.n;
+	tutti_status st = check_self_transfers(calls, n);
+	bool has_null = false;
+
+	for (size_t i = 0; i < n && st == TUTTI_OK; i++) {
+		size_t first = 0;
+
+		while (calls[first].stream != calls[i].stream)
+			first++;
+		has_null |= !calls[i].stream;
+		if (first == i && calls[i].stream)
+			st = start_batch(calls, n, calls[i].stream);
+	}
+	if (st == TUTTI_OK && has_null)
+		st = start_batch(calls, n, NULL);
+	return st;
+}
+
+tutti_status tutti_group_end(void)
+{
+	tutti_status st;
+
+	if (group.depth == 0)
+		return tti_fail(TUTTI_EUSAGE, "tutti_group_end() without tutti_group_start()");
+	if (--group.depth > 0)
+		return TUTTI_OK;
+	st = group.error;
+	if (group.inits.n > 0) {
+		const tutti_status inits = wait_for_inits();
+
+		st = st == TUTTI_OK ? inits : st;
+	}
+	if (st == TUTTI_OK)
+		st = run_group();
+	group.error = TUTTI_OK;
+	tti_vec_release(&group.calls);
+	tti_vec_release(&group.inits);
+	return st;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "core/comm.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/params.h"
+
+/* Why does a call not end?
+ *
+ * A call that has waited for a peer for ASK_AFTER asks it what it is doing. If the
+ * peer is inside the same call it waits for somebody itself, and that rank is asked
+ * next, until one is found that has not come, is in another call, or does not
+ * answer. Other calls are a mismatch, and everybody is told; a rank that has not
+ * come is named after TUTTI_STALL_MS. */
+
+#define ASK_AFTER_NS (200 * TTI_NS_PER_MS)
+#define ASK_AGAIN_NS (300 * TTI_NS_PER_MS)
+/* A rank that was asked and has said nothing for so long is not well. */
+#define SILENT_NS    (900 * TTI_NS_PER_MS)
+/* How long a mismatch waits for the peer to say what it called. */
+#define EXPLAIN_NS   (500 * TTI_NS_PER_MS)
+/* How long a broken link waits for news of why. */
+#define NEWS_NS      (300 * TTI_NS_PER_MS)
+
+/* -- This rank's own call ---------------------------------------------------- */
+
+void tti_stall_on_ask(void *self, struct tti_call *out)
+{
+	struct tti_comm *comm = self;
+	struct tti_current_call *call = &comm->current;
+	struct tti_args args = { 0 };
+	uint32_t before, after;
+
+	do {
+		before = atomic_load_explicit(&call->version, memory_order_acquire);
+		out->seq = atomic_load_explicit(&call->seq, memory_order_acquire);
+		out->signature = atomic_load_explicit(&call->signature, memory_order_acquire);
+		args.count = atomic_load_explicit(&call->count, memory_order_acquire);
+		args.coll = atomic_load_explicit(&call->coll, memory_order_acquire);
+		args.type = atomic_load_explicit(&call->type, memory_order_acquire);
+		args.op = atomic_load_explicit(&call->op, memory_order_acquire);
+		args.root = (int)atomic_load_explicit(&call->root, memory_order_acquire) - 1;
+		args.is_send = atomic_load_explicit(&call->is_send, memory_order_acquire) != 0;
+		out->running = (int32_t)atomic_load_explicit(&call->running, memory_order_acquire);
+		after = atomic_load_explicit(&call->version, memory_order_acquire);
+	} while (before != after || before % 2 != 0);
+	out->waiting_on = atomic_load_explicit(&comm->engine.waiting_on, memory_order_relaxed);
+	if (before == 0)
+		snprintf(out->text, sizeof(out->text), "nothing yet");
+	else
+		tti_args_format(&args, out->text, sizeof(out->text));
+}
+
+/* -- Asking ------------------------------------------------------------------- */
+
+static void ask(struct tti_comm *comm, int peer)
+{
+	pthread_mutex_lock(&comm->lock);
+	if (comm->stall.suspect != peer) {
+		comm->stall.answered = false;
+		comm->stall.asked_ns = tti_now_ns();
+	}
+	comm->stall.suspect = peer;
+	pthread_mutex_unlock(&comm->lock);
+	tti_watch_ask(comm->boot, peer);
+}
+
+/* The same place in the order of calls, but not the same call. A batch of transfers
+ * (signature 0) is matched by pairs, not by order. */
+static bool is_mismatch(const struct tti_call *own, const struct tti_call *other)
+{
+	return own->running && other->running && own->seq == other->seq &&
+	       own->signature != other->signature && own->signature && other->signature;
+}
+
+static void tell_mismatch(struct tti_comm *comm, const struct tti_call *own, int peer,
+			  const struct tti_call *other)
+{
+	char text[TTI_NEWS_TEXT];
+
+	snprintf(text, sizeof(text), "ranks called different things: rank %d %.80s, rank %d %.80s",
+		 comm->rank, own->text, peer, other->text);
+	tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
+}
+
+void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
+{
+	struct tti_comm *comm = self;
+	struct tti_call own;
+	char text[TTI_NEWS_TEXT];
+
+	tti_stall_on_ask(comm, &own);
+	pthread_mutex_lock(&comm->lock);
+	const bool wanted = comm->stall.suspect == peer;
+
+	if (wanted && call) {
+		comm->stall.answer = *call;
+		comm->stall.answered = true;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	if (!wanted || !own.running)
+		return;
+	if (!call) {
+		snprintf(text, sizeof(text), "rank %d left while rank %d waits for it in %s", peer,
+			 comm->rank, own.text);
+		tti_comm_tell(comm, TUTTI_EPEER, peer, text);
+		return;
+	}
+	if (is_mismatch(&own, call))
+		tell_mismatch(comm, &own, peer, call);
+	else if (call->running && call->seq == own.seq && call->waiting_on >= 0 &&
+		 call->waiting_on < comm->n && call->waiting_on != comm->rank &&
+		 call->waiting_on != peer)
+		ask(comm, call->waiting_on);
+}
+
+/* -- From the slow part of a wait ---------------------------------------------- */
+
+/* What is known of the rank that holds the call up. */
+static void explain(struct tti_comm *comm, int peer, char *buf, size_t size)
+{
+	struct tti_stall *stall = &comm->stall;
+	const int64_t now = tti_now_ns();
+
+	pthread_mutex_lock(&comm->lock);
+	if (stall->suspect < 0)
+		snprintf(buf, size, "rank %d", peer);
+	else if (!stall->answered && now - stall->asked_ns > SILENT_NS)
+		snprintf(buf, size,
+			 "rank %d, which does not answer: stopped, swapped out or cut off",
+			 stall->suspect);
+	else if (!stall->answered)
+		snprintf(buf, size, "rank %d", stall->suspect);
+	else if (stall->answer.running)
+		snprintf(buf, size, "rank %d, which is in call %" PRIu64 ", %s", stall->suspect,
+			 stall->answer.seq, stall->answer.text);
+	else
+		snprintf(buf, size,
+			 "rank %d, which has not come: its last call was %" PRIu64 ", %s",
+			 stall->suspect, stall->answer.seq, stall->answer.text);
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static void describe(struct tti_comm *comm, int64_t waited_ns, int peer, char *buf, size_t size)
+{
+	struct tti_call own;
+	char why[TTI_CALL_TEXT * 2];
+
+	tti_stall_on_ask(comm, &own);
+	explain(comm, peer, why, sizeof(why));
+	snprintf(buf, size, "rank %d has waited %.1f s in call %" PRIu64 ", %.80s, for %.120s",
+		 comm->rank, (double)waited_ns / 1e9, own.seq, own.text, why);
+}
+
+static bool due(struct tti_comm *comm, int64_t *last_ns, int64_t now, int64_t every_ns)
+{
+	bool yes;
+
+	pthread_mutex_lock(&comm->lock);
+	yes = now - *last_ns >= every_ns;
+	if (yes)
+		*last_ns = now;
+	pthread_mutex_unlock(&comm->lock);
+	return yes;
+}
+
+tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
+{
+	struct tti_comm *comm = self;
+	struct tti_stall *stall = &comm->stall;
+	const int64_t now = tti_now_ns();
+	const int64_t waited = now - since_ns;
+	const int64_t stall_ns = tti_params()->stall_ms * TTI_NS_PER_MS;
+	char text[TTI_NEWS_TEXT];
+
+	if (waited >= ASK_AFTER_NS && peer >= 0 && peer != comm->rank &&
+	    due(comm, &stall->round_ns, now, ASK_AGAIN_NS)) {
+		pthread_mutex_lock(&comm->lock);
+		if (stall->began_ns != since_ns)
+			*stall = (struct tti_stall){ .suspect = -1,
+						     .round_ns = now,
+						     .warned_ns = since_ns,
+						     .began_ns = since_ns };
+		pthread_mutex_unlock(&comm->lock);
+		ask(comm, peer);
+	}
+	if (comm->timeout_ms > 0 && waited >= comm->timeout_ms * TTI_NS_PER_MS) {
+		describe(comm, waited, peer, text, sizeof(text));
+		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
+		return TUTTI_ETIMEOUT;
+	}
+	if (waited >= stall_ns && due(comm, &stall->warned_ns, now, stall_ns)) {
+		describe(comm, waited, peer, text, sizeof(text));
+		tti_log(TTI_LOG_WARN, TTI_CORE, "%s", text);
+	}
+	return TUTTI_OK;
+}
+
+/* -- News ------------------------------------------------------------------------ */
+
+void tti_stall_on_lost(void *self, const struct tti_news *news)
+{
+	struct tti_comm *comm = self;
+
+	if (news->origin != comm->rank)
+		tti_log(TTI_LOG_WARN, TTI_CORE, "%s (noticed by rank %d)", news->text,
+			news->origin);
+	tti_comm_lose(comm, (tutti_status)news->status, news->text);
+}
+
+/* Give news some time to come in; whether the communicator is lost by then. */
+static bool wait_for_news(struct tti_comm *comm, int64_t wait_ns)
+{
+	const int64_t deadline = tti_now_ns() + wait_ns;
+	const struct timespec nap = { .tv_nsec = 500 * 1000 };
+
+	while (atomic_load(&comm->fate) == 0 && tti_now_ns() < deadline)
+		nanosleep(&nap, NULL);
+	return atomic_load(&comm->fate) != 0;
+}
+
+tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer)
+{
+	const int64_t deadline = tti_now_ns() + EXPLAIN_NS;
+	char text[TTI_NEWS_TEXT];
+	struct tti_call own;
+
+	/* The answer may come as a mismatch in the usual way (on_answer). If the
+	 * peer is past the call already, what it says it does is another one. */
+	while (tti_now_ns() < deadline) {
+		ask(comm, peer);
+		if (wait_for_news(comm, EXPLAIN_NS / 10))
+			return tti_comm_fate(comm);
+	}
+	tti_stall_on_ask(comm, &own);
+	pthread_mutex_lock(&comm->lock);
+	const struct tti_call other = comm->stall.answer;
+	const bool known = comm->stall.answered && comm->stall.suspect == peer;
+
+	pthread_mutex_unlock(&comm->lock);
+	if (known)
+		snprintf(text, sizeof(text),
+			 "ranks called different things: rank %d call %" PRIu64
+			 ", %.72s, but rank %d is at call %" PRIu64 ", %.72s",
+			 comm->rank, own.seq, own.text, peer, other.seq, other.text);
+	else
+		snprintf(text, sizeof(text),
+			 "ranks called different things: rank %d %s, rank %d something else",
+			 comm->rank, own.text, peer);
+	tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
+	return tti_comm_fate(comm);
+}
+
+tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status)
+{
+	tutti_status worst = status;
+	int culprit = -1;
+	char text[TTI_NEWS_TEXT];
+
+	if (wait_for_news(comm, NEWS_NS))
+		return tti_comm_fate(comm);
+	for (int i = 0; i < comm->nports; i++)
+		if (comm->ports[i]->failure != TUTTI_OK) {
+			worst = comm->ports[i]->failure;
+			culprit = comm->ports[i]->failed_peer;
+		}
+	/* What ended one call in the middle leaves the ranks out of step. */
+	if (worst > TUTTI_STATUS_LOST)
+		worst = TUTTI_EPEER;
+	if (status > TUTTI_STATUS_LOST)
+		snprintf(text, sizeof(text), "rank %d failed: %s", comm->rank, tti_error_text());
+	else
+		snprintf(text, sizeof(text), "%s%s",
+			 culprit >= 0 ? "" : "a link failed: ", tti_error_text());
+	tti_comm_tell(comm, worst, culprit, text);
+	return tti_comm_fate(comm);
+}

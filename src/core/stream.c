@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/stream.h"
+
+#include <stdio.h>
+
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+struct work_item {
+	struct work_item *next;
+	tutti_status (*run)(void *work);
+	void *work;
+};
+
+struct tutti_stream {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* something was queued, or all is done */
+	struct work_item *first, **end;
+	bool busy, closing;
+	tutti_status error; /* the first */
+	char error_text[TTI_ERROR_TEXT];
+};
+
+/* An event counts how often it was recorded and which of those have happened. It
+ * is shared by the user and by the work that mentions it. */
+struct tutti_event {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	uint64_t recorded, happened;
+	int users;
+};
+
+struct event_work {
+	struct tutti_event *event;
+	uint64_t target;
+};
+
+/* -- The thread --------------------------------------------------------------- */
+
+static struct work_item *next_item(struct tutti_stream *stream)
+{
+	struct work_item *item;
+
+	while (!stream->first && !stream->closing)
+		pthread_cond_wait(&stream->changed, &stream->lock);
+	item = stream->first;
+	if (!item)
+		return NULL;
+	stream->first = item->next;
+	if (!stream->first)
+		stream->end = &stream->first;
+	stream->busy = true;
+	return item;
+}
+
+static void *stream_thread(void *self)
+{
+	struct tutti_stream *stream = self;
+	struct work_item *item;
+
+	pthread_mutex_lock(&stream->lock);
+	while ((item = next_item(stream))) {
+		tutti_status st;
+
+		pthread_mutex_unlock(&stream->lock);
+		st = item->run(item->work);
+		tti_free(item);
+		pthread_mutex_lock(&stream->lock);
+		if (st < 0 && stream->error == TUTTI_OK) {
+			stream->error = st;
+			snprintf(stream->error_text, sizeof(stream->error_text), "%s",
+				 tti_error_text());
+		}
+		stream->busy = false;
+		if (!stream->first)
+			pthread_cond_broadcast(&stream->changed);
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return NULL;
+}
+
+tutti_status tti_stream_push(tutti_stream_t stream, tutti_status (*run)(void *), void *work)
+{
+	struct work_item *item = tti_alloc(sizeof(*item));
+
+	if (!item)
+		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
+	*item = (struct work_item){ .run = run, .work = work };
+	pthread_mutex_lock(&stream->lock);
+	*stream->end = item;
+	stream->end = &item->next;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	return TUTTI_OK;
+}
+
+/* -- Streams ------------------------------------------------------------------- */
+
+tutti_status tutti_stream_create(tutti_stream_t *out)
+{
+	struct tutti_stream *stream;
+	tutti_status st;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_stream_t");
+	stream = tti_zalloc(sizeof(*stream));
+	if (!stream)
+		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
+	pthread_mutex_init(&stream->lock, NULL);
+	pthread_cond_init(&stream->changed, NULL);
+	stream->end = &stream->first;
+	st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
+	if (st != TUTTI_OK) {
+		tti_free(stream);
+		return st;
+	}
+	*out = stream;
+	return TUTTI_OK;
+}
+
+/* The stream's error as this thread's. Under its lock. */
+static tutti_status first_error(const struct tutti_stream *stream)
+{
+	if (stream->error == TUTTI_OK)
+		return TUTTI_OK;
+	return tti_fail_quiet(stream->error, "%s", stream->error_text);
+}
+
+tutti_status tutti_stream_destroy(tutti_stream_t stream)
+{
+	tutti_status st;
+
+	if (!stream)
+		return TUTTI_OK;
+	pthread_mutex_lock(&stream->lock);
+	stream->closing = true;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	pthread_join(stream->thread, NULL);
+	st = first_error(stream);
+	pthread_cond_destroy(&stream->changed);
+	pthread_mutex_destroy(&stream->lock);
+	tti_free(stream);
+	return st;
+}
+
+static tutti_status check_stream(tutti_stream_t stream)
+{
+	if (!stream)
+		return tti_fail(TUTTI_EINVAL, "the stream is NULL: calls on the NULL stream are "
+					      "done when they return");
+	return TUTTI_OK;
+}
+
+tutti_status tutti_stream_synchronize(tutti_stream_t stream)
+{
+	tutti_status st;
+
+	TTI_TRY(check_stream(stream));
+	pthread_mutex_lock(&stream->lock);
+	while (stream->first || stream->busy)
+		pthread_cond_wait(&stream->changed, &stream->lock);
+	st = first_error(stream);
+	pthread_mutex_unlock(&stream->lock);
+	return st;
+}
+
+tutti_status tutti_stream_query(tutti_stream_t stream)
+{
+	tutti_status st;
+
+	TTI_TRY(check_stream(stream));
+	pthread_mutex_lock(&stream->lock);
+	st = stream->first || stream->busy ? TUTTI_AGAIN : first_error(stream);
+	pthread_mutex_unlock(&stream->lock);
+	return st;
+}
+
+/* -- Events -------------------------------------------------------------------- */
+
+static void event_drop(struct tutti_event *event)
+{
+	int users;
+
+	pthread_mutex_lock(&event->lock);
+	users = --event->users;
+	pthread_mutex_unlock(&event->lock);
+	if (users > 0)
+		return;
+	pthread_cond_destroy(&event->changed);
+	pthread_mutex_destroy(&event->lock);
+	tti_free(event);
+}
+
+tutti_status tutti_event_create(tutti_event_t *out)
+{
+	struct tutti_event *event;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_event_t");
+	event = tti_zalloc(sizeof(*event));
+	if (!event)
+		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
+	pthread_mutex_init(&event->lock, NULL);
+	pthread_cond_init(&event->changed, NULL);
+	event->users = 1;
+	*out = event;
+	return TUTTI_OK;
+}
+
+tutti_status tutti_event_destroy(tutti_event_t event)
+{
+	if (event)
+		event_drop(event);
+	return TUTTI_OK;
+}
+
+static void happen(struct tutti_event *event, uint64_t target)
+{
+	pthread_mutex_lock(&event->lock);
+	if (event->happened < target)
+		event->happened = target;
+	pthread_cond_broadcast(&event->changed);
+	pthread_mutex_unlock(&event->lock);
+}
+
+static void await(struct tutti_event *event, uint64_t target)
+{
+	pthread_mutex_lock(&event->lock);
+	while (event->happened < target)
+		pthread_cond_wait(&event->changed, &event->lock);
+	pthread_mutex_unlock(&event->lock);
+}
+
+static tutti_status run_record(void *self)
+{
+	struct event_work *work = self;
+
+	happen(work->event, work->target);
+	event_drop(work->event);
+	tti_free(work);
+	return TUTTI_OK;
+}
+
+static tutti_status run_wait(void *self)
+{
+	struct event_work *work = self;
+
+	await(work->event, work->target);
+	event_drop(work->event);
+	tti_free(work);
+	return TUTTI_OK;
+}
+
+static tutti_status push_event(tutti_stream_t stream, struct tutti_event *event,
+			       tutti_status (*run)(void *), bool record)
+{
+	struct event_work *work = tti_alloc(sizeof(*work));
+	tutti_status st;
+
+	if (!work)
+		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
+	pthread_mutex_lock(&event->lock);
+	if (record)
+		event->recorded++;
+	event->users++;
+	*work = (struct event_work){ .event = event, .target = event->recorded };
+	pthread_mutex_unlock(&event->lock);
+	st = tti_stream_push(stream, run, work);
+	if (st != TUTTI_OK) {
+		happen(event, work->target);
+		event_drop(event);
+		tti_free(work);
+	}
+	return st;
+}
+
+static tutti_status check_event(tutti_event_t event)
+{
+	return event ? TUTTI_OK : tti_fail(TUTTI_EINVAL, "the event is NULL");
+}
+
+tutti_status tutti_event_record(tutti_event_t event, tutti_stream_t stream)
+{
+	TTI_TRY(check_event(event));
+	TTI_TRY(check_stream(stream));
+	return push_event(stream, event, run_record, true);
+}
+
+tutti_status tutti_stream_wait_event(tutti_stream_t stream, tutti_event_t event)
+{
+	TTI_TRY(check_event(event));
+	TTI_TRY(check_stream(stream));
+	return push_event(stream, event, run_wait, false);
+}
+
+tutti_status tutti_event_synchronize(tutti_event_t event)
+{
+	uint64_t target;
+
+	TTI_TRY(check_event(event));
+	pthread_mutex_lock(&event->lock);
+	target = event->recorded;
+	pthread_mutex_unlock(&event->lock);
+	await(event, target);
+	return TUTTI_OK;
+}
+
+tutti_status tutti_event_query(tutti_event_t event)
+{
+	bool happened;
+
+	TTI_TRY(check_event(event));
+	pthread_mutex_lock(&event->lock);
+	happened = event->happened >= event->recorded;
+	pthread_mutex_unlock(&event->lock);
+	return happened ? TUTTI_OK : TUTTI_AGAIN;
+}

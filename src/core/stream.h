@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_STREAM_H
+#define TTI_CORE_STREAM_H
+
+/* Host streams: a queue of work and a thread that does it in order.
+ *
+ * Owner: the user's handle; tutti_stream_destroy() waits for what is queued.
+ * Threads: any may push; work runs on the stream's thread. */
+
+#include "core/comm.h"
+
+/* Append work that the stream then owns: `run` is called once, in order, on the
+ * stream's thread; what it returns is the stream's error if it is the first. `run`
+ * frees `work`. */
+TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, tutti_status (*run)(void *work),
+					   void *work);
+
+#endif
