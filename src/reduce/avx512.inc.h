@@ -112,7 +112,10 @@ static inline v_f32 v_from_half(v_u16 x)
 
 static inline v_u16 v_to_half(v_f32 x)
 {
-	return (v_u16)_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	/* Not _mm512_cvtps_ph(): without optimisation gcc has it as a macro, in which
+	 * it converts -1 to a mask. */
+	return (v_u16)_mm512_maskz_cvtps_ph(0xffff, x,
+					    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
 static inline void v_rest_in(void *buf, const void *p, size_t nbytes)
