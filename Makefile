@@ -16,6 +16,7 @@ check:
 
 install: all
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+	-test -n "$(DESTDIR)" || ldconfig
 
 clean:
 	rm -rf build
