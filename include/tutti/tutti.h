@@ -109,17 +109,18 @@ typedef struct tutti_unique_id {
  * A variable of the environment wins over a field, always. */
 typedef struct tutti_config {
 	size_t size;
-	int blocking;          /* 1 (default): init returns when done. 0: at once,
-			     poll tutti_comm_get_async_error() until it is
-			     no longer TUTTI_AGAIN                          */
-	const char *name;      /* shown in logs; NULL: a number. Copied.         */
-	const char *transport; /* "auto" (NULL), or a list like "shm,tcp"   */
-	int timeout_ms;        /* a call that takes longer fails with
-				  TUTTI_ETIMEOUT; 0 (default): never        */
+	/* 1 (default): init returns when done. 0: at once; poll
+	 * tutti_comm_get_async_error() until it is no longer TUTTI_AGAIN. */
+	int blocking;
+	const char *name;      /* shown in logs; may be NULL. Copied.            */
+	const char *transport; /* "auto" (NULL), or a list like "shm,tcp"        */
+	const char *algo;      /* as TUTTI_ALGO; NULL: chosen. Alike on all ranks */
+	/* A call that takes longer fails with TUTTI_ETIMEOUT; 0 (default): never. */
+	int timeout_ms;
 } tutti_config;
 
 /* clang-format off */
-#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, 0 }
+#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0 }
 /* clang-format on */
 
 /* Make a new id and start the thread that serves the ranks that come with it.

@@ -82,6 +82,7 @@ struct tti_comm {
 	int rank, n;
 	char name[64];
 	int64_t timeout_ms; /* of a call, 0: none */
+	char *algo;         /* pinned algorithms, NULL: none */
 	_Atomic int state;  /* enum tti_comm_state */
 
 	/* Fate: written once under `lock`; status and stop read by any thread. */

@@ -16,7 +16,7 @@ struct plan {
 	struct tti_comm *comm;
 	struct tti_boot *boot; /* local kind: made beforehand */
 	tutti_config config;
-	char *transport;
+	char *transport, *algo;
 	int nids;
 	tutti_unique_id ids[];
 };
@@ -24,6 +24,7 @@ struct plan {
 static void plan_free(struct plan *plan)
 {
 	tti_free(plan->transport);
+	tti_free(plan->algo);
 	tti_free(plan);
 }
 
@@ -60,14 +61,17 @@ static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique
 		memcpy(plan->ids, ids, ids_bytes);
 	if (config.transport)
 		plan->transport = tti_strdup(config.transport);
+	if (config.algo)
+		plan->algo = tti_strdup(config.algo);
 	plan->comm = tti_comm_create(rank, nranks, &config);
-	if (!plan->comm || (config.transport && !plan->transport)) {
+	if (!plan->comm || (config.transport && !plan->transport) || (config.algo && !plan->algo)) {
 		tti_comm_free(plan->comm);
 		plan_free(plan);
 		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
 	}
 	plan->config.name = NULL;
 	plan->config.transport = plan->transport;
+	plan->config.algo = plan->algo;
 	*out = plan;
 	return TUTTI_OK;
 }

@@ -59,7 +59,7 @@ static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int cla
 	struct tti_choice choice;
 	struct tti_program_set *set = NULL;
 
-	TTI_TRY(tti_choose(&input, params->algo, params->slice, &choice));
+	TTI_TRY(tti_choose(&input, comm->algo, params->slice, &choice));
 	TTI_TRY(find_set(comm, choice.algo, &set));
 	entry->slice_bytes = choice.slice_bytes;
 	entry->set = set;

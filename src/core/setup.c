@@ -63,7 +63,7 @@ static const char *transport_names(const tutti_config *config)
 	return config->transport ? config->transport : "auto";
 }
 
-static void describe_self(struct rank_info *info, const char *transports)
+static void describe_self(struct rank_info *info, const char *transports, const char *algo)
 {
 	const struct tti_params *params = tti_params();
 
@@ -72,7 +72,7 @@ static void describe_self(struct rank_info *info, const char *transports)
 		.ncpus = tti_cpu_count(),
 		.machine = machine_hash(),
 		.transport = hash_text(transports),
-		.algo = hash_text(params->algo),
+		.algo = hash_text(algo),
 		.slice = params->slice,
 		.shm_slots = tti_hash_combine(params->shm_slot, (uint64_t)params->shm_slots),
 		.tcp_slots = tti_hash_combine(params->tcp_slot, (uint64_t)params->tcp_slots),
@@ -127,7 +127,7 @@ static tutti_status exchange_info(struct tti_comm *comm, const char *transports)
 
 	if (!info)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", comm->n);
-	describe_self(&info[comm->rank], transports);
+	describe_self(&info[comm->rank], transports, comm->algo);
 	st = tti_boot_all_gather(comm->boot, info, sizeof(*info));
 	if (st == TUTTI_OK)
 		st = check_settings(info, comm->n);
@@ -338,7 +338,11 @@ tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 	const char *names = transport_names(config);
 	const int64_t begin = tti_now_ns();
 
+	const char *algo = tti_params()->algo ? tti_params()->algo : config->algo;
+
 	comm->boot = boot;
+	if (algo && !(comm->algo = tti_strdup(algo)))
+		return tti_fail(TUTTI_ENOMEM, "settings: out of memory");
 	if (tti_fault("core.setup"))
 		return tti_fail(TUTTI_EINTERNAL, "core.setup: injected fault");
 	TTI_TRY(exchange_info(comm, names));

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/world.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static _Atomic int failures;
+
+bool world_failed(const char *file, int line, const char *what, const char *more)
+{
+	if (atomic_fetch_add(&failures, 1) < 20)
+		fprintf(stderr, "%s:%d: %s (%s)\n", file, line, what, more);
+	return false;
+}
+
+struct member {
+	pthread_t thread;
+	const struct world *world;
+	tutti_unique_id id;
+	tutti_comm_t comm;
+	int rank;
+	world_fn fn;
+	void *arg;
+};
+
+static void *member_thread(void *self)
+{
+	struct member *member = self;
+	const struct world *world = member->world;
+	tutti_config config = TUTTI_CONFIG_INIT;
+
+	config.transport = world->transport;
+	config.algo = world->algo;
+	config.timeout_ms = world->timeout_ms;
+	if (world->sockets && !CHECK_OK(tutti_comm_init_rank_config(
+				      &member->comm, world->n, member->id, member->rank, &config)))
+		return NULL;
+	member->fn(member->comm, member->rank, world->n, member->arg);
+	CHECK_OK(tutti_comm_destroy(member->comm));
+	return NULL;
+}
+
+static bool prepare(const struct world *world, struct member *members)
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+	tutti_comm_t *comms;
+	bool ok;
+
+	if (world->sockets)
+		return CHECK_OK(tutti_get_unique_id(&members[0].id));
+	comms = calloc((size_t)world->n, sizeof(*comms));
+	config.transport = world->transport;
+	config.algo = world->algo;
+	config.timeout_ms = world->timeout_ms;
+	ok = CHECK_OK(tutti_comm_init_all(comms, world->n, &config));
+	for (int rank = 0; ok && rank < world->n; rank++)
+		members[rank].comm = comms[rank];
+	free(comms);
+	return ok;
+}
+
+int world_run(const struct world *world, world_fn fn, void *arg)
+{
+	struct member *members = calloc((size_t)world->n, sizeof(*members));
+	const int before = atomic_load(&failures);
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 512 * 1024);
+	if (prepare(world, members)) {
+		for (int rank = 0; rank < world->n; rank++) {
+			members[rank].world = world;
+			members[rank].id = members[0].id;
+			members[rank].rank = rank;
+			members[rank].fn = fn;
+			members[rank].arg = arg;
+			if (pthread_create(&members[rank].thread, &attr, member_thread,
+					   &members[rank]) != 0)
+				abort();
+		}
+		for (int rank = 0; rank < world->n; rank++)
+			pthread_join(members[rank].thread, NULL);
+	}
+	pthread_attr_destroy(&attr);
+	free(members);
+	return atomic_load(&failures) - before;
+}

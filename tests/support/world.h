@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TESTS_SUPPORT_WORLD_H
+#define TESTS_SUPPORT_WORLD_H
+
+/* A world: ranks that are threads of the test, each with its communicator.
+ *
+ * cmocka's assertions jump and so belong to the main thread alone: ranks use CHECK,
+ * which prints, counts and goes on; world_run() gives the count. */
+
+#include <stdbool.h>
+
+#include "tutti/tutti.h"
+
+struct world {
+	int n;
+	const char *transport; /* NULL: auto                           */
+	const char *algo;      /* NULL: chosen                         */
+	bool sockets;          /* a real bootstrap over loopback       */
+	int timeout_ms;
+};
+
+/* What each rank does. */
+typedef void (*world_fn)(tutti_comm_t comm, int rank, int n, void *arg);
+
+/* Run fn on every rank; communicators are destroyed afterwards. How many checks
+ * failed. */
+int world_run(const struct world *world, world_fn fn, void *arg);
+
+/* One failed check of any thread. Always false. */
+bool world_failed(const char *file, int line, const char *what, const char *more);
+
+#define CHECK(condition) \
+	((condition) ? true : world_failed(__FILE__, __LINE__, #condition, tutti_last_error(NULL)))
+#define CHECK_OK(call) CHECK((call) == TUTTI_OK)
+
+#endif
