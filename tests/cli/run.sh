@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# run: what the ranks get, how one's end ends all, and that nothing is left.
+. "$(dirname "$0")/common"
+
+expect 0 "$TUTTI" run -n 3 sh -c 'echo "$TUTTI_RANK/$TUTTI_NRANKS $TUTTI_COMM_FILE"'
+lines out 3
+for rank in 0 1 2; do says out "^$rank/3 /.+/id$"; done
+dir=$(sed -n 's|^0/3 \(.*\)/id$|\1|p' "$tmp/out")
+[ ! -e "$dir" ] || fail "$dir is left"
+ok "the environment of the ranks"
+
+TUTTI_COMM_ID=192.0.2.1:5 expect 0 "$TUTTI" run -n 1 sh -c 'test -z "${TUTTI_COMM_ID-}"'
+ok "an id that was meant for another job does not reach them"
+
+expect 0 "$TUTTI" run -n 2 -- sh -c 'test "$1" = -n -a "$2" = --json' name -n --json
+ok "the program's options are its own"
+
+expect 0 "$TUTTI" run -n 3 --tag sh -c 'echo a; echo b >&2; printf c'
+lines out 6
+lines err 3
+for rank in 0 1 2; do
+	says out "^\[$rank\] a$"
+	says out "^\[$rank\] c$"
+	says err "^\[$rank\] b$"
+done
+ok "--tag"
+
+expect 0 "$TUTTI" run -n 1 --tag awk 'BEGIN { for (i = 0; i < 20000; i++) printf "x"; print "" }'
+[ "$(sed 's/^\[0\] //' "$tmp/out" | tr -d '\n' | wc -c)" -eq 20000 ] || fail "characters are lost"
+ok "--tag of a long line loses nothing"
+
+echo question | "$TUTTI" run -n 3 sh -c 'read -r line && echo "$TUTTI_RANK $line"; true' >"$tmp/out"
+lines out 1
+says out '^0 question$'
+ok "standard input is that of rank 0"
+
+expect 7 "$TUTTI" run -n 4 sh -c '[ $TUTTI_RANK = 2 ] && exit 7; exec sleep 30'
+says err 'rank 2 .*exit code 7'
+lines err 1
+ok "an exit code is handed on"
+
+expect 139 "$TUTTI" run -n 3 sh -c '[ $TUTTI_RANK = 1 ] && kill -SEGV $$; exec sleep 30'
+says err 'rank 1 .*signal 11 \(Segmentation fault\)'
+ok "a signal is 128 and its number"
+
+expect 3 "$TUTTI" run -n 2 sh -c '[ $TUTTI_RANK = 0 ] && sleep 0.3 && exit 3; trap "" TERM; while :; do sleep 1; done'
+ok "who does not want to end is ended"
+
+# A rank's own children, which a signal to the rank does not reach.
+expect 5 "$TUTTI" run -n 2 sh -c '[ $TUTTI_RANK = 0 ] && sleep 0.3 && exit 5; sleep 987 & sleep 987'
+for pid in /proc/[0-9]*; do
+	! grep -aq '^sleep.987' "$pid/cmdline" 2>/dev/null || fail "$pid is left"
+done
+ok "what ranks started is ended too"
+
+expect 127 "$TUTTI" run -n 2 no-such-program
+says err "cannot run 'no-such-program': No such file"
+lines err 1
+expect 126 "$TUTTI" run -n 2 /etc/passwd
+says err "cannot run '/etc/passwd': Permission denied"
+ok "a program that cannot be run"
+
+# SIGINT is ignored in what a script starts in the background.
+for signal in TERM HUP; do
+	"$TUTTI" run -n 2 sh -c "trap 'echo caught; exit 0' $signal; while :; do sleep 0.1; done" \
+		>"$tmp/out" 2>"$tmp/err" &
+	run=$!
+	sleep 0.3
+	kill -$signal $run
+	status=0
+	wait $run || status=$?
+	[ $status -gt 128 ] || fail "SIG$signal gave exit code $status"
+	lines out 2
+done
+ok "signals reach the ranks"
+
+"$TUTTI" run -n 2 sleep 986 &
+run=$!
+sleep 0.3
+ranks=$(cat "/proc/$run/task/$run/children")
+dir=$(tr '\0' '\n' <"/proc/${ranks%% *}/environ" | sed -n 's|^TUTTI_COMM_FILE=\(.*\)/id$|\1|p')
+kill -KILL $run
+wait $run 2>/dev/null
+sleep 0.2
+for pid in $ranks; do
+	! grep -q '^State:.[^Z]' "/proc/$pid/status" 2>/dev/null || fail "rank $pid lives on"
+done
+rm -rf "$dir"
+ok "the ranks do not outlive us"
+
+expect 0 "$TUTTI" run -n 2 --json true
+says out '^\{"nranks":2,"exit_code":0\}$'
+ok "--json"
+
+start=$(date +%s%N)
+expect 0 "$TUTTI" run -n 64 true
+elapsed=$((($(date +%s%N) - start) / 1000000))
+[ $elapsed -lt 2000 ] || fail "64 ranks took $elapsed ms"
+ok "64 ranks"

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Bad usage exits with 2, names the value and says what would be right.
+. "$(dirname "$0")/common"
+unset TUTTI_RANK TUTTI_NRANKS TUTTI_COMM_ID TUTTI_COMM_FILE
+
+# bad PATTERN ARGUMENTS...
+bad()
+{
+	pattern=$1
+	shift
+	expect 2 "$TUTTI" "$@"
+	says err "$pattern"
+	says err "'tutti $1 --help'"
+	lines out 0
+	ok "$*"
+}
+
+bad 'say which collective' perf
+bad "no collective 'all_redcue': choose one of all_reduce, " perf all_redcue -n 2
+bad "'all_reduce' and 'broadcast'" perf all_reduce broadcast -n 2
+bad "no option --rank" perf all_reduce --rank 3
+bad "no option -x" perf all_reduce -x
+bad "option -n needs a value: RANKS" perf all_reduce -n
+bad "option --json takes no value, it was given '1'" perf all_reduce --json=1
+bad "-n 'two' is no number" perf all_reduce -n two
+bad "-n '0' is no number from 1 to" perf all_reduce -n 0
+bad "-n '2x' is no number" perf all_reduce -n 2x
+bad "-n '99999999999' is no number" perf all_reduce -n 99999999999
+bad "-b '-8' is no size" perf all_reduce -n 2 -b -8
+bad "-b '8X' is no size" perf all_reduce -n 2 -b 8X
+bad "-b '8KK' is no size" perf all_reduce -n 2 -b 8KK
+bad "-e '99999999999999G' is no size" perf all_reduce -n 2 -e 99999999999999G
+bad "-f '1' is no size of at least 2" perf all_reduce -n 2 -f 1
+bad "-c '2' is no number from 0 to 1" perf all_reduce -n 2 -c 2
+bad '-b 1024 is more than -e 8' perf all_reduce -n 2 -b 1K -e 8
+bad '-r 2 is no rank of 2: they are 0 to 1' perf broadcast -n 2 -r 2
+bad "no type 'float128': choose one of int8, .*, or all" perf all_reduce -n 2 -d float128
+bad "no operation 'xor': choose one of sum, .*, or all" perf all_reduce -n 2 -o xor
+bad "all_reduce has no algorithm 'bogus': choose one of " perf all_reduce -n 2 --algorithm bogus
+bad "'registered' is not there" perf all_reduce -n 2 --buffers registered
+bad '--threads needs -n' perf all_reduce --threads
+bad 'choose a smaller -e or -n' perf all_reduce -n 64 -e 1T
+bad 'Give -n RANKS to start ranks on this machine' perf all_reduce
+
+bad 'how many ranks to start: -n RANKS' run true
+bad 'which program to run' run -n 2
+bad "-n '-1' is no number" run -n -1 true
+bad 'no option --bogus' run --bogus -n 2 true
+
+bad 'say which collective, or --check FILE' show
+bad "no collective 'bogus'" show bogus
+bad "has no algorithm 'bogus': choose one of ring|has no algorithm 'bogus': choose one of" \
+	show all_reduce --algorithm bogus -n 4
+bad 'for how many ranks: -n RANKS' show all_reduce --algorithm ring
+bad '--root 4 is no rank of 4' show broadcast --algorithm chain -n 4 --root 4
+bad '--rank 9 is no rank of 4' show all_reduce --algorithm ring -n 4 --rank 9
+bad "cannot read '/nonexistent'" show --check /nonexistent
+bad 'leave out the collective' show all_reduce --check /nonexistent
+
+bad "takes no argument, it was given 'TUTTI_DEBUG'" env TUTTI_DEBUG
+bad "takes no argument, it was given '3'" version 3
