@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The examples run and find their own results right. BUILD is the build tree.
+. "$(dirname "$0")/common"
+examples=${BUILD:?}/examples
+[ -d "$examples" ] || {
+	echo "there is no $examples"
+	exit 77
+}
+
+for n in 1 2 5; do
+	expect 0 "$TUTTI" run -n $n "$examples/01_hello_all_reduce"
+	lines out $n
+	says out "^rank $((n - 1)) of $n: .*, right$"
+	expect 0 "$examples/02_threads" $n
+	says out "^$n threads, $n broadcasts: right$"
+	expect 0 "$TUTTI" run -n $n "$examples/03_streams"
+	lines out $n
+	expect 0 "$TUTTI" run -n $n "$examples/04_send_recv_ring"
+	lines out $n
+	ok "$n ranks"
+done
+
+expect 1 env -u TUTTI_RANK -u TUTTI_NRANKS "$examples/01_hello_all_reduce"
+says err 'tutti_comm_init_env: .'
+ok "without a launcher it says what is missing"

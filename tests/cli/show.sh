@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# show: what it prints, --check reads and proves; what is broken, it refuses.
+. "$(dirname "$0")/common"
+
+for collective in $collectives; do
+	expect 0 "$TUTTI" show $collective
+	algorithms=$(cat "$tmp/out")
+	expect 0 "$TUTTI" show $collective --json
+	for algorithm in $algorithms; do
+		says out "^\{\"collective\":\"$collective\",\"algorithm\":\"$algorithm\"\}$"
+		for nranks in 1 4 7; do
+			status=0
+			"$TUTTI" show $collective --algorithm "$algorithm" -n $nranks \
+				>"$tmp/program" 2>"$tmp/err" || status=$?
+			# An algorithm may not be there for every number of ranks.
+			[ $status = 2 ] && continue
+			[ $status = 0 ] || fail "show $collective $algorithm -n $nranks: $status"
+			status=0
+			"$TUTTI" show --check "$tmp/program" >"$tmp/err" 2>&1 ||
+				fail "$collective $algorithm -n $nranks is not proven"
+		done
+		"$TUTTI" show $collective --algorithm "$algorithm" -n 4 --json >"$tmp/json" ||
+			fail "$collective $algorithm -n 4 --json"
+		head -c 1 "$tmp/json" | grep -q '[[{]' || fail "that is no JSON"
+		"$TUTTI" show $collective --algorithm "$algorithm" -n 4 --rank 1 >"$tmp/one" ||
+			fail "$collective $algorithm -n 4 --rank 1"
+		ok "$collective $algorithm"
+	done
+done
+
+"$TUTTI" show all_reduce --algorithm ring -n 4 >"$tmp/program"
+expect 0 "$TUTTI" show --check "$tmp/program"
+says out 'proven'
+expect 0 "$TUTTI" show --check "$tmp/program" --json
+says out '"ok":true,"reason":null\}$'
+"$TUTTI" show --check - <"$tmp/program" >/dev/null || fail "standard input is not read"
+ok "a good program"
+
+# Each step in turn is taken away: not one of these programs is right.
+total=$(wc -l <"$tmp/program")
+dropped=0
+line=1
+while [ $line -le "$total" ]; do
+	if sed -n "${line}p" "$tmp/program" | grep -Eiq 'send|recv|copy|reduce .*[0-9]'; then
+		sed "${line}d" "$tmp/program" >"$tmp/broken"
+		if "$TUTTI" show --check "$tmp/broken" >"$tmp/out" 2>"$tmp/err"; then
+			sed -n "${line}p" "$tmp/program" >"$tmp/err"
+			fail "without line $line the program was still called right"
+		fi
+		dropped=$((dropped + 1))
+	fi
+	line=$((line + 3))
+done
+[ $dropped -gt 3 ] || fail "only $dropped lines looked like steps"
+expect 1 "$TUTTI" show --check "$tmp/broken"
+says err 'rank [0-9]+|line [0-9]+'
+expect 1 "$TUTTI" show --check "$tmp/broken" --json
+says out '"ok":false,"reason":"[^"]'
+ok "$dropped broken programs are refused with a reason"
+
+echo 'this is no program' >"$tmp/garbage"
+expect 1 "$TUTTI" show --check "$tmp/garbage"
+says err 'line 1'
+: >"$tmp/empty"
+expect 1 "$TUTTI" show --check "$tmp/empty"
+ok "what is no program at all is refused"
