@@ -229,6 +229,8 @@ static void vec_sizes_do_not_overflow(void **state)
 	assert_int_equal(words.room, 0);
 	assert_true(tti_vec_reserve((void **)&words.at, &words.room, 9, 8));
 	assert_true(words.room >= 9);
+	assert_true(tti_vec_reserve((void **)&words.at, &words.room, 3, 8));
+	assert_true(words.room >= 9);
 	tti_vec_release(&words);
 }
 
