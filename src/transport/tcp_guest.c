@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/tcp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+/* So many strangers at a time besides one per rank; the oldest gives way. */
+#define GUESTS_MOST 256
+
+static void turn_away(struct tti_tcp_port *port, struct tti_tcp_conn *conn, const char *why)
+{
+	struct sockaddr_storage who;
+	socklen_t size = sizeof(who);
+	struct tti_addr addr;
+	char text[TTI_ADDR_TEXT] = "?";
+
+	port->dropped++;
+	if (tti_log_enabled(TTI_LOG_INFO, TTI_TCP) &&
+	    !getpeername(conn->fd, (struct sockaddr *)&who, &size) &&
+	    !tti_addr_from_sock((struct sockaddr *)&who, &addr))
+		tti_addr_format(&addr, text, sizeof(text));
+	tti_log(TTI_LOG_INFO, TTI_TCP, "connection from %s dropped (the %llu.): %s", text,
+		(unsigned long long)port->dropped, why);
+	tti_tcp_conn_drop(port, conn);
+}
+
+static void make_room(struct tti_tcp_port *port)
+{
+	size_t strangers = 0;
+	struct tti_tcp_conn *oldest = NULL;
+
+	if (port->rising.n <= GUESTS_MOST)
+		return;
+	for (size_t i = 0; i < port->rising.n; i++) {
+		struct tti_tcp_conn *conn = port->rising.at[i];
+
+		if (conn->connector || conn->state != TTI_TCP_PROVING)
+			continue;
+		strangers++;
+		if (!oldest)
+			oldest = conn;
+	}
+	if (strangers > GUESTS_MOST + (size_t)port->base.nranks)
+		turn_away(port, oldest, "too many at a time");
+}
+
+/* Descriptors run out: what is waiting stays in the backlog and is tried again,
+ * unless the connector gives up first. */
+static bool accept_again(const struct tti_tcp_port *port)
+{
+	if (errno == EINTR || errno == ECONNABORTED)
+		return true;
+	if (errno != EAGAIN && errno != EWOULDBLOCK)
+		tti_log(TTI_LOG_WARN, TTI_TCP, "rank %d cannot accept: %m", port->base.rank);
+	return false;
+}
+
+void tti_tcp_guest_accept(struct tti_tcp_port *port)
+{
+	for (;;) {
+		struct tti_tcp_conn *conn;
+		const int fd = accept4(port->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0) {
+			if (accept_again(port))
+				continue;
+			return;
+		}
+		make_room(port);
+		if (tti_tcp_conn_create(port, fd, &conn))
+			return;
+		conn->state = TTI_TCP_PROVING;
+		conn->deadline = tti_deadline(port->options.handshake_ms);
+		if (tti_tcp_conn_tune(port, fd)) {
+			turn_away(port, conn, "its options cannot be set");
+			continue;
+		}
+		tti_auth_init(conn->auth, false, TTI_AUTH_DATA, port->secret, NULL,
+			      TTI_TCP_PASS_BYTES);
+		tti_tcp_guest_event(port, conn);
+	}
+}
+
+/* Its HELLO came: it is one of the connections of a link. */
+static void admit(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+{
+	const struct tti_tcp_pass *pass = &conn->pass;
+	struct tti_tcp_link *link = port->link_of[pass->from];
+
+	if (!link && tti_tcp_link_create(port, (int)pass->from, &link)) {
+		turn_away(port, conn, "out of memory");
+		return;
+	}
+	if (link->state != TTI_TCP_LINK_NEW) {
+		turn_away(port, conn, "there is a link to that rank");
+		return;
+	}
+	if (!link->nconns || link->nonce != pass->nonce) {
+		/* The other side has started over. */
+		for (int i = 0; i < TTI_TCP_SOCKETS_MOST; i++)
+			tti_tcp_conn_drop(port, link->conn[i]);
+		memset(link->conn, 0, sizeof(link->conn));
+		link->nconns = 0;
+		link->nonce = pass->nonce;
+		link->total = pass->total;
+	}
+	if (link->conn[pass->index] || link->total != pass->total) {
+		turn_away(port, conn, "there is that connection of the link");
+		return;
+	}
+	conn->link = link;
+	conn->state = TTI_TCP_PROVEN;
+	conn->deadline = TTI_NEVER;
+	link->conn[pass->index] = conn;
+	if (++link->nconns == link->total)
+		tti_tcp_link_raise(link);
+}
+
+static void greeting(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+{
+	const tutti_status status = tti_tcp_conn_greeted(conn);
+
+	if (status == TUTTI_OK)
+		admit(port, conn);
+	else if (status == TUTTI_EPEER)
+		/* Another address of ours was as good, and it took that one. */
+		tti_tcp_conn_drop(port, conn);
+	else if (status != TUTTI_AGAIN)
+		turn_away(port, conn, "no greeting");
+}
+
+static void proving(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+{
+	const tutti_status status = tti_auth_step(conn->auth, conn->fd);
+	struct tti_tcp_pass *pass = &conn->pass;
+
+	if (status == TUTTI_AGAIN)
+		return;
+	if (status) {
+		turn_away(port, conn, "it does not hold the secret of this communicator");
+		return;
+	}
+	tti_tcp_pass_get(conn->auth->payload, pass);
+	if (pass->to != (uint32_t)port->base.rank || pass->from <= pass->to ||
+	    pass->from >= (uint32_t)port->base.nranks || !pass->total ||
+	    pass->total > TTI_TCP_SOCKETS_MOST || pass->index >= pass->total) {
+		turn_away(port, conn, "it wants another rank");
+		return;
+	}
+	conn->state = TTI_TCP_GREETING;
+	conn->deadline = tti_deadline(port->timeout_ms);
+	if (tti_tcp_conn_greet(conn)) {
+		turn_away(port, conn, "closed");
+		return;
+	}
+	greeting(port, conn);
+}
+
+void tti_tcp_guest_event(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+{
+	if (conn->state == TTI_TCP_PROVING)
+		proving(port, conn);
+	else if (conn->state == TTI_TCP_GREETING)
+		greeting(port, conn);
+}
+
+void tti_tcp_guest_expire(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+{
+	turn_away(port, conn, "it took too long");
+}
