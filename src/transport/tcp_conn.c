@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/tcp.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/mem.h"
+
+/* A machine that answers nothing for so long is dead. */
+#define KEEPALIVE_IDLE_S  5
+#define KEEPALIVE_EVERY_S 5
+#define KEEPALIVE_MOST    3
+#define SILENT_MS         15000
+
+tutti_status tti_tcp_conn_create(struct tti_tcp_port *port, int fd, struct tti_tcp_conn **out)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
+	struct tti_tcp_conn *conn = tti_zalloc(sizeof(*conn));
+
+	if (!conn || !(conn->auth = tti_zalloc(sizeof(*conn->auth))) ||
+	    !tti_vec_push(&port->rising, conn)) {
+		if (conn)
+			tti_free(conn->auth);
+		tti_free(conn);
+		tti_fd_close(&fd);
+		return tti_fail(TUTTI_ENOMEM, "rank %d: a TCP connection", port->base.rank);
+	}
+	conn->fd = fd;
+	event.data.ptr = conn;
+	if (epoll_ctl(port->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
+		const tutti_status status =
+			tti_fail(TUTTI_ESYS, "rank %d: epoll_ctl: %m", port->base.rank);
+
+		tti_tcp_conn_drop(port, conn);
+		return status;
+	}
+	*out = conn;
+	return TUTTI_OK;
+}
+
+static tutti_status set(int fd, int level, int option, int value, const char *name)
+{
+	if (setsockopt(fd, level, option, &value, sizeof(value)))
+		return tti_fail(TUTTI_ESYS, "setsockopt %s to %d: %m", name, value);
+	return TUTTI_OK;
+}
+
+/* No TCP_USER_TIMEOUT: it also ends connections whose peer lives but does not read
+ * for long (a zero window), and a rank may well come late. A dead machine is found
+ * by keepalive when nothing is in flight, else by tti_tcp_conn_is_silent(). */
+tutti_status tti_tcp_conn_tune(struct tti_tcp_port *port, int fd)
+{
+	TTI_TRY(set(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY"));
+	TTI_TRY(set(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE"));
+	TTI_TRY(set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S, "TCP_KEEPIDLE"));
+	TTI_TRY(set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S, "TCP_KEEPINTVL"));
+	TTI_TRY(set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_MOST, "TCP_KEEPCNT"));
+	if (port->options.sndbuf)
+		TTI_TRY(set(fd, SOL_SOCKET, SO_SNDBUF, port->options.sndbuf, "SO_SNDBUF"));
+	if (port->options.congestion)
+		TTI_TRY(tti_tcp_check_congestion(fd, port->options.congestion));
+	return TUTTI_OK;
+}
+
+tutti_status tti_tcp_check_congestion(int fd, const char *name)
+{
+	char known[256] = "";
+	FILE *file;
+	int error;
+
+	if (!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)))
+		return TUTTI_OK;
+	error = errno;
+	file = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
+	if (file) {
+		if (!fgets(known, sizeof(known), file))
+			known[0] = 0;
+		fclose(file);
+	}
+	known[strcspn(known, "\n")] = 0;
+	errno = error;
+	return tti_fail(TUTTI_EINVAL,
+			"TUTTI_TCP_CONGESTION=%s: the kernel refuses it (%m); it offers: %s", name,
+			known);
+}
+
+static void leave_rising(struct tti_tcp_port *port, const struct tti_tcp_conn *conn)
+{
+	for (size_t i = 0; i < port->rising.n; i++) {
+		if (port->rising.at[i] != conn)
+			continue;
+		port->rising.n--;
+		memmove(&port->rising.at[i], &port->rising.at[i + 1],
+			(port->rising.n - i) * sizeof(struct tti_tcp_conn *));
+		return;
+	}
+}
+
+void tti_tcp_conn_drop(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+{
+	if (!conn || conn->state == TTI_TCP_DEAD)
+		return;
+	if (conn->state != TTI_TCP_UP)
+		leave_rising(port, conn);
+	else if (!conn->ended)
+		port->nup--;
+	if (conn->blocked)
+		port->nblocked--;
+	tti_fd_close(&conn->fd);
+	conn->state = TTI_TCP_DEAD;
+	conn->next_dead = port->dead;
+	port->dead = conn;
+}
+
+void tti_tcp_conn_reap(struct tti_tcp_port *port)
+{
+	while (port->dead) {
+		struct tti_tcp_conn *conn = port->dead;
+
+		port->dead = conn->next_dead;
+		tti_free(conn->auth);
+		tti_free(conn->reader);
+		tti_free(conn);
+	}
+}
+
+tutti_status tti_tcp_conn_raise(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = conn };
+
+	conn->reader = tti_alloc(sizeof(*conn->reader));
+	if (!conn->reader)
+		return tti_fail(TUTTI_ENOMEM, "link to rank %d", conn->link->base.peer);
+	memset(conn->reader, 0, offsetof(struct tti_tcp_reader, ahead));
+	if (epoll_ctl(port->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event))
+		return tti_fail(TUTTI_ESYS, "link to rank %d: epoll_ctl: %m",
+				conn->link->base.peer);
+	leave_rising(port, conn);
+	conn->state = TTI_TCP_UP;
+	port->nup++;
+	tti_free(conn->auth);
+	conn->auth = NULL;
+	return TUTTI_OK;
+}
+
+void tti_tcp_conn_block(struct tti_tcp_port *port, struct tti_tcp_conn *conn, bool blocked)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = conn };
+
+	if (conn->blocked == blocked)
+		return;
+	if (blocked)
+		event.events |= EPOLLOUT;
+	/* Cannot fail: the descriptor is registered, and no memory is needed. */
+	(void)epoll_ctl(port->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event);
+	conn->blocked = blocked;
+	port->nblocked += blocked ? 1 : -1;
+}
+
+tutti_status tti_tcp_conn_greet(struct tti_tcp_conn *conn)
+{
+	const struct tti_tcp_frame frame = {
+		.type = TTI_TCP_HELLO,
+		.seq = conn->pass.index,
+		.tag = conn->pass.nonce,
+	};
+	uint8_t bytes[TTI_TCP_HEADER];
+
+	tti_tcp_frame_put(bytes, &frame);
+	if (send(conn->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(bytes))
+		return TUTTI_EPEER;
+	return TUTTI_OK;
+}
+
+tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn)
+{
+	struct tti_tcp_frame frame;
+	struct tti_tcp_fault fault;
+
+	while (conn->nhello < TTI_TCP_HEADER) {
+		const ssize_t got = recv(conn->fd, conn->hello + conn->nhello,
+					 TTI_TCP_HEADER - conn->nhello, MSG_DONTWAIT);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return TUTTI_AGAIN;
+		if (got <= 0)
+			return TUTTI_EPEER;
+		conn->nhello += (size_t)got;
+	}
+	if (tti_tcp_frame_get(conn->hello, &frame, &fault) || frame.type != TTI_TCP_HELLO ||
+	    frame.seq != conn->pass.index || frame.tag != conn->pass.nonce)
+		return TUTTI_EPROTO;
+	return TUTTI_OK;
+}
+
+bool tti_tcp_conn_is_silent(struct tti_tcp_conn *conn, int64_t now)
+{
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+
+	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+		return false;
+	/* Probes of a closed window are answered by a machine that lives. */
+	if ((!info.tcpi_unacked && !info.tcpi_probes) || info.tcpi_last_ack_recv < 1000) {
+		conn->silent_since = 0;
+		return false;
+	}
+	if (!conn->silent_since)
+		conn->silent_since = now;
+	return now - conn->silent_since >= SILENT_MS * TTI_NS_PER_MS &&
+	       info.tcpi_last_ack_recv >= SILENT_MS;
+}
+
+void tti_tcp_pass_put(const struct tti_tcp_pass *pass, uint8_t bytes[TTI_TCP_PASS_BYTES])
+{
+	const uint32_t from = htole32(pass->from), to = htole32(pass->to);
+	const uint64_t nonce = htole64(pass->nonce);
+
+	memset(bytes, 0, TTI_TCP_PASS_BYTES);
+	memcpy(bytes, &from, 4);
+	memcpy(bytes + 4, &to, 4);
+	memcpy(bytes + 8, &nonce, 8);
+	bytes[16] = pass->index;
+	bytes[17] = pass->total;
+}
+
+void tti_tcp_pass_get(const uint8_t bytes[TTI_TCP_PASS_BYTES], struct tti_tcp_pass *out)
+{
+	memcpy(&out->from, bytes, 4);
+	memcpy(&out->to, bytes + 4, 4);
+	memcpy(&out->nonce, bytes + 8, 8);
+	out->from = le32toh(out->from);
+	out->to = le32toh(out->to);
+	out->nonce = le64toh(out->nonce);
+	out->index = bytes[16];
+	out->total = bytes[17];
+}
