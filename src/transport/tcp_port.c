@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/tcp.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/params.h"
+
+#define BACKLOG      4096
+#define HANDSHAKE_MS 10000
+#define FLUSH_MS     1000
+/* How often timers are looked at while links come up, and dead machines for. */
+#define TIMER_NS     (5 * TTI_NS_PER_MS)
+#define ALIVE_NS     (1000 * TTI_NS_PER_MS)
+#define EVENTS       64
+
+void tti_tcp_port_fail(struct tti_tcp_port *port, tutti_status status, int peer)
+{
+	if (port->base.failure)
+		return;
+	port->base.failure = status;
+	port->base.failed_peer = peer;
+}
+
+/* -- Opening --------------------------------------------------------------- */
+
+static tutti_status check_config(const struct tti_port_config *config)
+{
+	if (config->slots < 1 || config->slots > TTI_TCP_SLOTS_MOST)
+		return tti_fail(TUTTI_EINVAL, "%d slots of a TCP link; 1 to %d are possible",
+				config->slots, TTI_TCP_SLOTS_MOST);
+	if (!config->slot_bytes || config->slot_bytes > UINT32_MAX / 2)
+		return tti_fail(TUTTI_EINVAL, "slots of %zu bytes of a TCP link",
+				config->slot_bytes);
+	return TUTTI_OK;
+}
+
+static tutti_status listen_on(struct tti_tcp_port *port)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	TTI_TRY(tti_listen(&port->listen_port, BACKLOG, &port->listen_fd));
+	if (port->options.congestion)
+		TTI_TRY(tti_tcp_check_congestion(port->listen_fd, port->options.congestion));
+	port->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (port->epoll_fd < 0)
+		return tti_fail(TUTTI_ESYS, "epoll_create1: %m");
+	if (epoll_ctl(port->epoll_fd, EPOLL_CTL_ADD, port->listen_fd, &event))
+		return tti_fail(TUTTI_ESYS, "epoll_ctl: %m");
+	return TUTTI_OK;
+}
+
+/* No address is no error here: other transports may do. */
+static void describe(struct tti_tcp_port *port, struct tti_card *card)
+{
+	struct tti_tcp_card mine = {
+		.slot_bytes = (uint32_t)port->base.slot_bytes,
+		.slots = (uint16_t)port->slots,
+		.port = htobe16(port->listen_port),
+	};
+
+	if (tti_iface_list(mine.addr, TTI_IFACE_MOST, &mine.naddrs)) {
+		tti_log(TTI_LOG_INFO, TTI_TCP, "rank %d takes no part in TCP: %s", port->base.rank,
+			tti_error_text());
+		mine.naddrs = 0;
+	}
+	tti_tcp_card_put(&mine, card);
+}
+
+tutti_status tti_tcp_open(const struct tti_port_config *config,
+			  const struct tti_tcp_options *options, struct tti_port **out,
+			  struct tti_card *card)
+{
+	struct tti_tcp_port *port;
+	tutti_status status;
+
+	TTI_TRY(check_config(config));
+	port = tti_zalloc(sizeof(*port));
+	if (!port)
+		return tti_fail(TUTTI_ENOMEM, "TCP port");
+	port->base.transport = &tti_transport_tcp;
+	port->base.rank = config->rank;
+	port->base.nranks = config->nranks;
+	port->base.slot_bytes = config->slot_bytes;
+	port->base.inline_bytes = config->slot_bytes;
+	port->base.failed_peer = -1;
+	port->options = *options;
+	port->slots = config->slots;
+	port->timeout_ms = config->timeout_ms;
+	port->listen_fd = port->epoll_fd = -1;
+	memcpy(port->secret, config->secret, sizeof(port->secret));
+	port->link_of = tti_calloc((size_t)config->nranks, sizeof(struct tti_tcp_link *));
+	if (!port->link_of) {
+		status = tti_fail(TUTTI_ENOMEM, "TCP port of %d ranks", config->nranks);
+		goto fail;
+	}
+	tti_fd_raise_limit();
+	status = listen_on(port);
+	if (status)
+		goto fail;
+	describe(port, card);
+	*out = &port->base;
+	return TUTTI_OK;
+
+fail:
+	tti_tcp_shutdown(&port->base);
+	return status;
+}
+
+static tutti_status open_port(const struct tti_port_config *config, struct tti_port **out,
+			      struct tti_card *card)
+{
+	const struct tti_params *params = tti_params();
+	const struct tti_tcp_options options = {
+		.sockets = (int)params->tcp_sockets,
+		.congestion = params->tcp_congestion,
+		.handshake_ms = HANDSHAKE_MS,
+	};
+
+	return tti_tcp_open(config, &options, out, card);
+}
+
+/* Slots must be the same on both sides of a link: the least of all is taken. */
+static void agree(struct tti_tcp_port *port, const struct tti_tcp_card *card, int rank)
+{
+	if (!card->naddrs ||
+	    (card->slot_bytes >= port->base.slot_bytes && card->slots >= port->slots))
+		return;
+	tti_log(TTI_LOG_WARN, TTI_TCP,
+		"rank %d has %d slots of %u bytes, rank %d %d of %zu: the least counts; set "
+		"TUTTI_TCP_SLOT and TUTTI_TCP_SLOTS alike on all ranks",
+		rank, card->slots, card->slot_bytes, port->base.rank, port->slots,
+		port->base.slot_bytes);
+	if (card->slot_bytes < port->base.slot_bytes)
+		port->base.slot_bytes = port->base.inline_bytes = card->slot_bytes;
+	if (card->slots < port->slots)
+		port->slots = card->slots;
+}
+
+/* Every rank with an address counts as reachable from every other: trying is what
+ * connect() does, with a text that says what failed. */
+static tutti_status join(struct tti_port *base, const struct tti_card *cards, uint64_t *domain)
+{
+	struct tti_tcp_port *port = tti_tcp_port_of(base);
+	const size_t nranks = (size_t)base->nranks;
+	uint8_t *room;
+
+	*domain = 0;
+	port->card_at = tti_calloc(nranks + 1, sizeof(uint32_t));
+	port->cards = tti_alloc(nranks * TTI_TCP_CARD_MOST);
+	if (!port->card_at || !port->cards)
+		return tti_fail(TUTTI_ENOMEM, "cards of %zu ranks", nranks);
+	for (size_t rank = 0; rank < nranks; rank++) {
+		struct tti_tcp_card card;
+		struct tti_tcp_fault fault;
+		size_t nbytes;
+
+		if (tti_tcp_card_get(cards[rank].bytes, TTI_CARD_BYTES, &card, &fault))
+			return tti_fail(TUTTI_EPROTO,
+					"rank %zu: %s of its TCP card is %llu (%llu expected); do "
+					"all ranks run the same version?",
+					rank, fault.field, (unsigned long long)fault.value,
+					(unsigned long long)fault.most);
+		agree(port, &card, (int)rank);
+		nbytes = tti_tcp_card_bytes(&card);
+		memcpy(port->cards + port->card_at[rank], cards[rank].bytes, nbytes);
+		port->card_at[rank + 1] = port->card_at[rank] + (uint32_t)nbytes;
+		if (rank == (size_t)base->rank && card.naddrs)
+			*domain = 1;
+	}
+	room = tti_realloc(port->cards, port->card_at[nranks]);
+	if (room)
+		port->cards = room;
+	return TUTTI_OK;
+}
+
+static tutti_status lost(const struct tti_tcp_port *port, int peer)
+{
+	return port->base.failure ? port->base.failure
+				  : tti_fail(TUTTI_EPEER, "the link to rank %d is lost", peer);
+}
+
+static tutti_status ask(struct tti_tcp_link *link)
+{
+	struct tti_tcp_port *port = link->port;
+	tutti_status status;
+
+	link->asked = true;
+	if (link->state != TTI_TCP_LINK_NEW)
+		return TUTTI_OK;
+	link->deadline = tti_deadline(port->timeout_ms);
+	port->ncoming++;
+	if (port->base.rank < link->base.peer)
+		return TUTTI_OK;
+	status = tti_tcp_dial_start(link);
+	if (status) {
+		link->state = TTI_TCP_LINK_LOST;
+		port->ncoming--;
+	}
+	return status;
+}
+
+static tutti_status connect_to(struct tti_port *base, int peer, struct tti_link **out)
+{
+	struct tti_tcp_port *port = tti_tcp_port_of(base);
+	struct tti_tcp_link *link;
+
+	if (peer < 0 || peer >= base->nranks || peer == base->rank || !port->cards)
+		return tti_fail(TUTTI_EINVAL, "no TCP link from rank %d to rank %d (of %d)",
+				base->rank, peer, base->nranks);
+	if (base->failure)
+		return base->failure;
+	link = port->link_of[peer];
+	if (!link)
+		TTI_TRY(tti_tcp_link_create(port, peer, &link));
+	if (!link->asked)
+		TTI_TRY(ask(link));
+	switch (link->state) {
+	case TTI_TCP_LINK_NEW:
+		return TUTTI_AGAIN;
+	case TTI_TCP_LINK_UP:
+		*out = &link->base;
+		return TUTTI_OK;
+	case TTI_TCP_LINK_CLOSED:
+		return tti_fail(TUTTI_EUSAGE, "the link to rank %d was closed", peer);
+	case TTI_TCP_LINK_LOST:
+		break;
+	}
+	return lost(port, peer);
+}
+
+/* -- What happens ---------------------------------------------------------- */
+
+static void handle(struct tti_tcp_port *port, struct tti_tcp_conn *conn, uint32_t events)
+{
+	if (conn->state == TTI_TCP_DEAD)
+		return;
+	if (conn->state != TTI_TCP_UP) {
+		if (conn->connector)
+			tti_tcp_dial_event(conn);
+		else
+			tti_tcp_guest_event(port, conn);
+		return;
+	}
+	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		conn->hangup = true;
+	tti_tcp_link_pull(conn->link, conn);
+	if (events & EPOLLOUT) {
+		tti_tcp_conn_block(port, conn, false);
+		tti_tcp_link_push(conn->link);
+	}
+}
+
+/* The lower rank can only wait. */
+static void give_up(struct tti_tcp_link *link)
+{
+	struct tti_tcp_port *port = link->port;
+	tutti_status status;
+
+	if (link->dial) {
+		tti_tcp_dial_give_up(link);
+		return;
+	}
+	status = tti_fail(TUTTI_ETIMEOUT,
+			  "rank %d did not connect to rank %d (port %u) within %lld ms; %llu "
+			  "connections were refused",
+			  link->base.peer, port->base.rank, port->listen_port,
+			  (long long)port->timeout_ms, (unsigned long long)port->dropped);
+	link->state = TTI_TCP_LINK_LOST;
+	port->ncoming--;
+	tti_tcp_port_fail(port, status, link->base.peer);
+}
+
+static void look_at_timers(struct tti_tcp_port *port)
+{
+	const int64_t now = tti_now_ns();
+
+	if (now < port->look_at)
+		return;
+	port->look_at = now + TIMER_NS;
+	for (size_t i = 0; i < port->rising.n;) {
+		struct tti_tcp_conn *conn = port->rising.at[i];
+
+		if (now < conn->deadline) {
+			i++;
+			continue;
+		}
+		if (conn->connector)
+			tti_tcp_dial_expire(conn);
+		else
+			tti_tcp_guest_expire(port, conn);
+		i = 0;
+	}
+	for (size_t i = 0; i < port->links.n; i++) {
+		struct tti_tcp_link *link = port->links.at[i];
+
+		if (link->state == TTI_TCP_LINK_NEW && link->asked && now >= link->deadline)
+			give_up(link);
+		else if (link->dial)
+			tti_tcp_dial_timer(link, now);
+	}
+}
+
+/* A machine that died without a word: nothing else would tell for a quarter of an
+ * hour while something is in flight to it. */
+static void look_for_silence(struct tti_tcp_port *port)
+{
+	const int64_t now = tti_now_ns();
+
+	if (now < port->alive_at)
+		return;
+	port->alive_at = now + ALIVE_NS;
+	for (size_t i = 0; i < port->links.n; i++) {
+		struct tti_tcp_link *link = port->links.at[i];
+
+		for (int k = 0; k < link->nconns && link->state == TTI_TCP_LINK_UP; k++) {
+			if (link->conn[k]->ended || !tti_tcp_conn_is_silent(link->conn[k], now))
+				continue;
+			tti_tcp_link_fail(link, tti_fail(TUTTI_EPEER,
+							 "rank %d is gone: its machine has not "
+							 "answered for 15 s",
+							 link->base.peer));
+		}
+	}
+}
+
+void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms)
+{
+	struct epoll_event events[EVENTS];
+	int n;
+
+	do {
+		n = epoll_wait(port->epoll_fd, events, EVENTS, timeout_ms);
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.ptr)
+				handle(port, events[i].data.ptr, events[i].events);
+			else
+				tti_tcp_guest_accept(port);
+		}
+		timeout_ms = 0;
+	} while (n == EVENTS);
+	if (port->ncoming || port->rising.n)
+		look_at_timers(port);
+	if (port->dead)
+		tti_tcp_conn_reap(port);
+}
+
+static void progress(struct tti_port *base)
+{
+	struct tti_tcp_port *port = tti_tcp_port_of(base);
+
+	if (!(++port->ticks & 1023))
+		look_for_silence(port);
+	if (port->nup <= TTI_TCP_FEW && !port->ncoming && !port->rising.n && !port->nblocked &&
+	    ++port->skipped < TTI_TCP_SKIP)
+		return;
+	port->skipped = 0;
+	tti_tcp_poll(port, 0);
+}
+
+static void nap(struct tti_port *base, int64_t timeout_ns)
+{
+	struct tti_tcp_port *port = tti_tcp_port_of(base);
+	struct pollfd fd = { .fd = port->epoll_fd, .events = POLLIN };
+	const int64_t most = port->ncoming || port->rising.n ? TIMER_NS : ALIVE_NS;
+	struct timespec timeout;
+
+	look_for_silence(port);
+	if (timeout_ns > most)
+		timeout_ns = most;
+	timeout.tv_sec = timeout_ns / 1000000000;
+	timeout.tv_nsec = timeout_ns % 1000000000;
+	(void)ppoll(&fd, 1, &timeout, NULL);
+	port->skipped = 0;
+	tti_tcp_poll(port, 0);
+}
+
+/* A placeholder until the network is measured: loopback on a small machine. */
+static void cost(const struct tti_port *port, struct tti_cost *out)
+{
+	(void)port;
+	out->latency_ns = 15000;
+	out->bw_gbps = 2.5;
+}
+
+static const struct tti_sleep_ops sleep_ops = { .wait = nap };
+
+const struct tti_transport tti_transport_tcp = {
+	.size = sizeof(struct tti_transport),
+	.name = "tcp",
+	.open = open_port,
+	.join = join,
+	.connect = connect_to,
+	.progress = progress,
+	.cost = cost,
+	.close = tti_tcp_close,
+	.shutdown = tti_tcp_shutdown,
+	.sleep = &sleep_ops,
+};
