@@ -307,7 +307,7 @@ static tutti_status start_engine(struct tti_comm *comm)
 		.nports = comm->nports,
 		.port_of = comm->port_of,
 		.crowded = comm->crowded_here,
-		.spin_us = tti_params()->spin_us,
+		.spin_rounds = tti_params()->spin,
 		.stop = &comm->stop,
 		.events = { .self = comm, .on_wait = tti_stall_on_wait },
 	};

@@ -7,6 +7,9 @@
 #include "util/error.h"
 #include "util/mem.h"
 
+/* Some 4 us: many times what a peer with a core of its own takes to answer. */
+#define SPIN_ROUNDS 100
+
 tutti_status tti_engine_init(struct tti_engine *engine, const struct tti_engine_config *config)
 {
 	*engine = (struct tti_engine){ .config = *config };
@@ -20,9 +23,9 @@ tutti_status tti_engine_init(struct tti_engine *engine, const struct tti_engine_
 	for (int i = 0; i < config->nports; i++)
 		if (config->ports[i]->transport->progress)
 			engine->active[engine->nactive++] = config->ports[i];
-	engine->spin_ns = config->spin_us >= 0 ? config->spin_us * 1000
-			  : config->crowded    ? 0
-					       : 50000;
+	engine->spin_rounds = config->spin_rounds >= 0 ? (uint32_t)config->spin_rounds
+			      : config->crowded        ? 0
+						       : SPIN_ROUNDS;
 	return TUTTI_OK;
 }
 

@@ -11,7 +11,8 @@
 /* Waiting costs: a spin sees news after some 50 ns but takes a core; a yield costs
  * 0.3 to 1 us; a sleep costs some 20 us to wake from. So spin where the core is
  * ours, yield where it is shared, and sleep when the other side is clearly not
- * about to answer. */
+ * about to answer. A spin is short even on a core of one's own: on a machine that
+ * is busy with something else the peer may need this core to answer at all. */
 #define YIELD_NS     (200 * 1000)
 #define NAP_FIRST_NS (200 * 1000)
 #define NAP_MOST_NS  (5 * TTI_NS_PER_MS)
@@ -73,11 +74,11 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 
 	if (trouble != TUTTI_AGAIN)
 		return trouble;
-	wait->rounds++;
-	if (engine->spin_ns == 0)
-		sched_yield();
-	else
+	if (wait->rounds++ < engine->spin_rounds) {
 		tti_cpu_relax();
+		return TUTTI_AGAIN;
+	}
+	sched_yield();
 	if (wait->rounds % ROUNDS_PER_CLOCK != 0)
 		return TUTTI_AGAIN;
 
@@ -94,11 +95,9 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 		if (st != TUTTI_OK)
 			return st;
 	}
-	if (waited > engine->spin_ns + YIELD_NS) {
-		wait->rounds = ROUNDS_PER_CLOCK - 1; /* look at the clock each time */
+	if (waited > YIELD_NS) {
+		wait->rounds--; /* look at the clock each time */
 		nap(wait, engine, alone);
-	} else if (waited > engine->spin_ns) {
-		sched_yield();
 	}
 	return TUTTI_AGAIN;
 }

@@ -15,9 +15,11 @@
 
 static void copy_nt(void *dst, const void *src, size_t nbytes)
 {
-	if (tti_reduce_has_isa(TTI_ISA_AVX512))
+	const enum tti_isa best = tti_reduce_best_isa();
+
+	if (best == TTI_ISA_AVX512)
 		tti_copy_nt_avx512(dst, src, nbytes);
-	else if (tti_reduce_has_isa(TTI_ISA_AVX2))
+	else if (best == TTI_ISA_AVX2)
 		tti_copy_nt_avx2(dst, src, nbytes);
 	else
 		copy_nt_sse2(dst, src, nbytes);

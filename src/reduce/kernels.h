@@ -33,6 +33,9 @@ extern const struct tti_reduce_table tti_reduce_table_neon;
 /* Whether the processor, the system and this build have it. */
 bool tti_reduce_has_isa(enum tti_isa isa);
 
+/* The best of this machine, asked once. */
+enum tti_isa tti_reduce_best_isa(void);
+
 /* Copy past the caches; ordered before later stores when they return. */
 void tti_copy_nt_avx2(void *dst, const void *src, size_t nbytes);
 void tti_copy_nt_avx512(void *dst, const void *src, size_t nbytes);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reduce/reduce.h"
 
+#include <stdatomic.h>
+
 #include "reduce/kernels.h"
 
 #if TTI_REDUCE_HAVE_X86
@@ -65,17 +67,33 @@ tti_reduce_fn tti_reduce_get_isa(tutti_type type, tutti_op op, enum tti_isa isa)
 	return tables[isa]->fns[type][op];
 }
 
-tti_reduce_fn tti_reduce_get(tutti_type type, tutti_op op)
+/* Asked once: under a hypervisor the question costs microseconds, and a call of a few
+ * bytes takes less. The answer is the same whoever asks, so who comes first is all one. */
+enum tti_isa tti_reduce_best_isa(void)
 {
 	static const enum tti_isa best_first[] = { TTI_ISA_AVX512, TTI_ISA_AVX2, TTI_ISA_NEON };
+	static _Atomic int answer = -1;
+	int isa = atomic_load_explicit(&answer, memory_order_relaxed);
 
-	for (size_t i = 0; i < sizeof(best_first) / sizeof(best_first[0]); i++) {
-		const tti_reduce_fn fn = tti_reduce_get_isa(type, op, best_first[i]);
+	if (isa >= 0)
+		return (enum tti_isa)isa;
+	isa = TTI_ISA_SCALAR;
+	for (size_t i = sizeof(best_first) / sizeof(best_first[0]); i-- > 0;)
+		if (tables[best_first[i]] && tti_reduce_has_isa(best_first[i]))
+			isa = (int)best_first[i];
+	atomic_store_explicit(&answer, isa, memory_order_relaxed);
+	return (enum tti_isa)isa;
+}
 
-		if (fn)
-			return fn;
-	}
-	return tti_reduce_get_isa(type, op, TTI_ISA_SCALAR);
+tti_reduce_fn tti_reduce_get(tutti_type type, tutti_op op)
+{
+	const enum tti_isa best = tti_reduce_best_isa();
+	tti_reduce_fn fn;
+
+	if ((unsigned)type >= TUTTI_TYPE_COUNT || (unsigned)op >= TUTTI_OP_COUNT)
+		return NULL;
+	fn = tables[best]->fns[type][op];
+	return fn ? fn : tables[TTI_ISA_SCALAR]->fns[type][op];
 }
 
 const char *tti_isa_name(enum tti_isa isa)
