@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/check_run.h"
+
+#include <string.h>
+
+#include "util/bitset.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* An operation starts when a number of events have come, each exactly once:
+ *
+ *     every operation that it waits for is done                        npred
+ *     it is the next one of a receiving queue, and there is a message  nin
+ *     it is the next one of a sending queue, and there is room         nout
+ *     a fan-out: the one `slots` before has been read by all           1, if shared
+ *     the operation before it is done                                  1, if in order
+ *
+ * None of these is ever undone, and no operation takes what another could have had
+ * (the shared slots of a rank are taken in order, see compile.h). So the run comes
+ * equally far whichever ready operation is run first. */
+
+static uint64_t *value_at(uint64_t *values, const struct tti_check *check, size_t index)
+{
+	return values + index * check->value_words;
+}
+
+static void signal_oper(struct tti_check_run *run, int32_t oper)
+{
+	if (--run->need[oper] == 0)
+		run->ready[run->nready++] = oper;
+}
+
+/* -- Setting up ----------------------------------------------------------- */
+
+static int32_t initial_need(const struct tti_check_run *run, int32_t oper)
+{
+	const struct tti_check *check = run->check;
+	const struct tti_oper *at = tti_check_oper(check, oper);
+	const bool is_first = oper == check->oper_base[check->rank_of[oper]];
+
+	return at->npred + at->nin + at->nout + (run->mode.shared && at->nout > 1) +
+	       (run->mode.in_order && !is_first);
+}
+
+static void list_fanouts(struct tti_check_run *run)
+{
+	const struct tti_check *check = run->check;
+	int32_t n = 0;
+
+	for (int rank = 0; rank < check->n; rank++) {
+		run->fanout_base[rank] = n;
+		for (int32_t o = check->oper_base[rank]; o < check->oper_base[rank + 1]; o++) {
+			const struct tti_oper *oper = tti_check_oper(check, o);
+
+			run->fanout_index[o] = -1;
+			run->unread[o] = oper->nout;
+			if (oper->nout < 2)
+				continue;
+			run->fanout_index[o] = n - run->fanout_base[rank];
+			run->fanout[n++] = o;
+		}
+	}
+	run->fanout_base[check->n] = n;
+}
+
+/* Links, and how many messages fit in all of them together. */
+static size_t size_links(struct tti_check_run *run)
+{
+	const struct tti_check *check = run->check;
+	size_t nmessages = 0;
+
+	for (int rank = 0; rank < check->n; rank++)
+		for (int32_t q = 0; q < check->compiled[rank].nqueues; q++) {
+			const struct tti_queue *queue = &check->compiled[rank].queue[q];
+			struct tti_check_link *link = &run->link[check->queue_base[rank] + q];
+
+			if (!queue->is_send)
+				continue;
+			link->depth = queue->n < check->slots ? queue->n : check->slots;
+			link->messages = nmessages;
+			nmessages += (size_t)link->depth;
+		}
+	return nmessages;
+}
+
+/* Inputs: of send_recv what is read first, else what the layout says. */
+static void fill_inputs(struct tti_check_run *run)
+{
+	const struct tti_check *check = run->check;
+
+	for (int rank = 0; rank < check->n; rank++) {
+		const struct tti_program *prog = &check->prog[rank];
+		const int32_t base = check->chunk_base[rank];
+
+		for (int chunk = 0; chunk < prog->nchunks; chunk++)
+			if (prog->coll != TUTTI_SEND_RECV && tti_chunk_is_input(prog, chunk))
+				run->place[base + chunk] = TTI_PLACE_INPUT;
+		for (int32_t o = 0; o < check->compiled[rank].nopers; o++) {
+			const struct tti_oper *oper = &check->compiled[rank].oper[o];
+
+			if (prog->coll == TUTTI_SEND_RECV && oper->from == TTI_PLACE_INPUT)
+				run->place[base + oper->chunk] = TTI_PLACE_INPUT;
+		}
+		for (int chunk = 0; chunk < prog->nchunks; chunk++)
+			if (run->place[base + chunk] == TTI_PLACE_INPUT)
+				tti_bit_set(value_at(run->value, check, (size_t)(base + chunk)),
+					    (size_t)rank);
+	}
+}
+
+/* The events that have come before anything runs. */
+static void signal_initial(struct tti_check_run *run)
+{
+	const struct tti_check *check = run->check;
+
+	for (int32_t o = 0; o < tti_check_nopers(check); o++) {
+		run->need[o] = initial_need(run, o);
+		if (run->need[o] == 0)
+			run->ready[run->nready++] = o;
+	}
+	for (int rank = 0; rank < check->n; rank++) {
+		const int32_t nfanouts = run->fanout_base[rank + 1] - run->fanout_base[rank];
+
+		for (int32_t q = 0; q < check->compiled[rank].nqueues; q++)
+			if (check->compiled[rank].queue[q].is_send)
+				signal_oper(run, tti_check_queued(check, rank,
+								  check->queue_base[rank] + q, 0));
+		for (int32_t f = 0; run->mode.shared && f < nfanouts && f < check->slots; f++)
+			signal_oper(run, run->fanout[run->fanout_base[rank] + f]);
+	}
+}
+
+/* -- Values --------------------------------------------------------------- */
+
+static tutti_status twice(const struct tti_check *check, int32_t oper, int peer,
+			  size_t contribution)
+{
+	return tti_fail_quiet(TUTTI_EINVAL,
+			      "rank %d, step %d: chunk %d already holds rank %zu's contribution, "
+			      "which comes again from rank %d",
+			      check->rank_of[oper], tti_check_step(check, oper, peer),
+			      tti_check_oper(check, oper)->chunk, contribution, peer);
+}
+
+/* What an operation that reduces must be: marked final if, and only if, nothing is
+ * missing any more. A barrier has no value to divide. */
+static tutti_status check_final(const struct tti_check *check, int32_t oper, const uint64_t *value)
+{
+	const struct tti_oper *at = tti_check_oper(check, oper);
+	const size_t n = (size_t)check->n, missing = tti_bitset_first_clear(value, n);
+	int step = tti_check_step(check, oper, -1);
+
+	if (check->prog[0].coll == TUTTI_BARRIER || (missing == n) == (at->final != 0))
+		return TUTTI_OK;
+	step += at->nin - 1;
+	if (missing < n)
+		return tti_fail_quiet(TUTTI_EINVAL,
+				      "rank %d, step %d: chunk %d is marked final but lacks rank "
+				      "%zu's contribution",
+				      check->rank_of[oper], step, at->chunk, missing);
+	return tti_fail_quiet(TUTTI_EINVAL,
+			      "rank %d, step %d: chunk %d is complete but not marked final",
+			      check->rank_of[oper], step, at->chunk);
+}
+
+/* run->result from the local value and the messages. */
+static tutti_status reduce(struct tti_check_run *run, int32_t oper)
+{
+	const struct tti_check *check = run->check;
+	const struct tti_oper *at = tti_check_oper(check, oper);
+	const int rank = check->rank_of[oper];
+	const int32_t chunk = check->chunk_base[rank] + at->chunk;
+
+	if (at->from == TTI_PLACE_NONE)
+		memset(run->result, 0, check->value_words * sizeof(uint64_t));
+	else if (at->from != run->place[chunk])
+		return tti_fail(TUTTI_EINTERNAL, "rank %d, step %d: chunk %d is compiled wrongly",
+				rank, tti_check_step(check, oper, -1), at->chunk);
+	else
+		memcpy(run->result, value_at(run->value, check, (size_t)chunk),
+		       check->value_words * sizeof(uint64_t));
+
+	for (int i = 0; i < at->nin; i++) {
+		const int32_t in = check->compiled[rank].queue_of[at->in + i];
+		const struct tti_check_link *link =
+			&run->link[check->partner[check->queue_base[rank] + in]];
+		const uint64_t *message = value_at(
+			run->message, check, link->messages + (size_t)(link->taken % link->depth));
+
+		for (size_t w = 0; w < check->value_words; w++) {
+			const uint64_t both = run->result[w] & message[w];
+
+			if (both && check->prog[0].coll != TUTTI_BARRIER)
+				return twice(check, oper, check->compiled[rank].queue[in].peer,
+					     64 * w + (size_t)__builtin_ctzll(both));
+			run->result[w] |= message[w];
+		}
+	}
+	return at->nin && at->from != TTI_PLACE_NONE ? check_final(check, oper, run->result)
+						     : TUTTI_OK;
+}
+
+/* -- Running -------------------------------------------------------------- */
+
+/* The next message of receiving queue q of `rank` is taken out. */
+static void take(struct tti_check_run *run, int rank, int32_t queue)
+{
+	const struct tti_check *check = run->check;
+	const struct tti_queue *at = &check->compiled[rank].queue[queue - check->queue_base[rank]];
+	const int32_t sender = check->partner[queue];
+	struct tti_check_link *link = &run->link[sender];
+	const int32_t source = tti_check_queued(check, at->peer, sender, link->taken);
+	const int32_t index = run->fanout_index[source];
+
+	link->taken++;
+	if (link->taken < at->n && link->sent > link->taken)
+		signal_oper(run, tti_check_queued(check, rank, queue, link->taken));
+	if (link->sent < at->n && link->sent - link->taken == check->slots - 1)
+		signal_oper(run, tti_check_queued(check, at->peer, sender, link->sent));
+	run->unread[source]--;
+	if (run->mode.shared && index >= 0 && run->unread[source] == 0) {
+		const int32_t next = run->fanout_base[at->peer] + index + check->slots;
+
+		if (next < run->fanout_base[at->peer + 1])
+			signal_oper(run, run->fanout[next]);
+	}
+}
+
+/* run->result goes into sending queue q of `rank`. */
+static void put(struct tti_check_run *run, int rank, int32_t queue)
+{
+	const struct tti_check *check = run->check;
+	const struct tti_queue *at = &check->compiled[rank].queue[queue - check->queue_base[rank]];
+	struct tti_check_link *link = &run->link[queue];
+
+	memcpy(value_at(run->message, check, link->messages + (size_t)(link->sent % link->depth)),
+	       run->result, check->value_words * sizeof(uint64_t));
+	link->sent++;
+	if (link->sent < at->n && link->sent - link->taken < check->slots)
+		signal_oper(run, tti_check_queued(check, rank, queue, link->sent));
+	if (link->sent - link->taken == 1)
+		signal_oper(run,
+			    tti_check_queued(check, at->peer, check->partner[queue], link->taken));
+}
+
+static tutti_status run_oper(struct tti_check_run *run, int32_t oper)
+{
+	const struct tti_check *check = run->check;
+	const struct tti_oper *at = tti_check_oper(check, oper);
+	const int rank = check->rank_of[oper];
+	const struct tti_compiled *compiled = &check->compiled[rank];
+	const int32_t chunk = check->chunk_base[rank] + at->chunk;
+
+	TTI_TRY(reduce(run, oper));
+	if (at->to != TTI_PLACE_NONE) {
+		memcpy(value_at(run->value, check, (size_t)chunk), run->result,
+		       check->value_words * sizeof(uint64_t));
+		run->place[chunk] = at->to;
+	}
+	run->need[oper] = -1;
+	run->ndone++;
+	for (int i = 0; i < at->nin; i++)
+		take(run, rank, check->queue_base[rank] + compiled->queue_of[at->in + i]);
+	for (int i = 0; i < at->nout; i++)
+		put(run, rank, check->queue_base[rank] + compiled->queue_of[at->out + i]);
+	for (int i = 0; i < at->nsucc; i++)
+		signal_oper(run, check->oper_base[rank] + compiled->succs[at->succ + i]);
+	if (run->mode.in_order && oper + 1 < check->oper_base[rank + 1])
+		signal_oper(run, oper + 1);
+	return TUTTI_OK;
+}
+
+/* -- Results -------------------------------------------------------------- */
+
+/* Where an output chunk got its value, for error texts. */
+static int last_step(const struct tti_check *check, int rank, int chunk)
+{
+	const struct tti_compiled *compiled = &check->compiled[rank];
+
+	for (int32_t o = compiled->nopers - 1; o >= 0; o--)
+		if (compiled->oper[o].chunk == chunk && compiled->oper[o].to != TTI_PLACE_NONE)
+			return compiled->step[o];
+	return -1;
+}
+
+/* Reductions: all ranks' contributions. */
+static tutti_status check_complete(const struct tti_check *check, int rank, int chunk,
+				   const uint64_t *value)
+{
+	const size_t missing = tti_bitset_first_clear(value, (size_t)check->n);
+
+	if (missing == (size_t)check->n)
+		return TUTTI_OK;
+	return tti_fail_quiet(
+		TUTTI_EINVAL,
+		"rank %d, step %d: output chunk %d ends without rank %zu's contribution", rank,
+		last_step(check, rank, chunk), chunk, missing);
+}
+
+/* The others: what one rank had. */
+static tutti_status check_source(const struct tti_check *check, int rank, int chunk,
+				 const uint64_t *value)
+{
+	const size_t n = (size_t)check->n, source = tti_bitset_next(value, n, 0);
+	const tutti_collective coll = check->prog[0].coll;
+	const size_t right = coll == TUTTI_BROADCAST    ? (size_t)check->prog[0].root
+			     : coll == TUTTI_ALL_GATHER ? (size_t)chunk
+							: source;
+
+	if (source == right)
+		return TUTTI_OK;
+	return tti_fail_quiet(TUTTI_EINVAL,
+			      "rank %d, step %d: output chunk %d is rank %zu's, must be rank %zu's",
+			      rank, last_step(check, rank, chunk), chunk, source, right);
+}
+
+static tutti_status check_outputs(const struct tti_check_run *run, int rank)
+{
+	const struct tti_check *check = run->check;
+	const struct tti_program *prog = &check->prog[rank];
+	const bool reduces = prog->coll != TUTTI_BROADCAST && prog->coll != TUTTI_ALL_GATHER;
+
+	/* Whatever of send_recv is received is an output. */
+	if (prog->coll == TUTTI_SEND_RECV)
+		return TUTTI_OK;
+	for (int chunk = 0; chunk < prog->nchunks; chunk++) {
+		const size_t index = (size_t)(check->chunk_base[rank] + chunk);
+		const uint64_t *value = value_at(run->value, check, index);
+
+		if (!tti_chunk_is_output(prog, chunk))
+			continue;
+		if (run->place[index] != TTI_PLACE_OUTPUT && prog->coll != TUTTI_BARRIER)
+			return tti_fail_quiet(TUTTI_EINVAL,
+					      "rank %d: output chunk %d is never written", rank,
+					      chunk);
+		TTI_TRY(reduces ? check_complete(check, rank, chunk, value)
+				: check_source(check, rank, chunk, value));
+	}
+	return TUTTI_OK;
+}
+
+static bool allocate(struct tti_check_run *run)
+{
+	const struct tti_check *check = run->check;
+	const size_t nopers = (size_t)tti_check_nopers(check), n = (size_t)check->n;
+	const size_t nchunks = (size_t)check->chunk_base[check->n];
+	const size_t nqueues = (size_t)check->queue_base[check->n];
+
+	run->need = tti_calloc(nopers, sizeof(*run->need));
+	run->unread = tti_calloc(nopers, sizeof(*run->unread));
+	run->fanout = tti_calloc(nopers, sizeof(*run->fanout));
+	run->fanout_index = tti_calloc(nopers, sizeof(*run->fanout_index));
+	run->fanout_base = tti_calloc(n + 1, sizeof(*run->fanout_base));
+	run->ready = tti_calloc(nopers, sizeof(*run->ready));
+	run->link = tti_calloc(nqueues, sizeof(*run->link));
+	run->place = tti_calloc(nchunks, sizeof(*run->place));
+	run->value = tti_calloc(nchunks, check->value_words * sizeof(uint64_t));
+	run->result = tti_calloc(check->value_words, sizeof(uint64_t));
+	if (!run->need || !run->unread || !run->fanout || !run->fanout_index || !run->fanout_base ||
+	    !run->ready || !run->link || !run->place || !run->value || !run->result)
+		return false;
+	run->message = tti_calloc(size_links(run), check->value_words * sizeof(uint64_t));
+	return run->message;
+}
+
+static void release(struct tti_check_run *run)
+{
+	tti_free(run->need);
+	tti_free(run->unread);
+	tti_free(run->fanout);
+	tti_free(run->fanout_index);
+	tti_free(run->fanout_base);
+	tti_free(run->ready);
+	tti_free(run->link);
+	tti_free(run->place);
+	tti_free(run->value);
+	tti_free(run->result);
+	tti_free(run->message);
+}
+
+tutti_status tti_check_run(const struct tti_check *check, struct tti_check_mode mode)
+{
+	struct tti_check_run run = { .check = check, .mode = mode };
+	tutti_status st = TUTTI_OK;
+
+	if (!allocate(&run)) {
+		release(&run);
+		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
+	}
+	list_fanouts(&run);
+	fill_inputs(&run);
+	signal_initial(&run);
+	while (run.nready && st == TUTTI_OK)
+		st = run_oper(&run, run.ready[--run.nready]);
+	if (st == TUTTI_OK && run.ndone < tti_check_nopers(check))
+		st = tti_check_stall(&run);
+	for (int rank = 0; rank < check->n && st == TUTTI_OK; rank++)
+		st = check_outputs(&run, rank);
+	release(&run);
+	return st;
+}

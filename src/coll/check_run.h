@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_CHECK_RUN_H
+#define TTI_COLL_CHECK_RUN_H
+
+/* Private to the checker (check.c, check_run.c, check_stall.c): the compiled
+ * programs of all ranks side by side, and one symbolic run of them.
+ *
+ * Operations and queues of all ranks are numbered through: operation o of rank r is
+ * oper_base[r] + o. A link is known by its sender's queue. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll/compile.h"
+
+struct tti_check {
+	const struct tti_program *prog;
+	struct tti_compiled *compiled;
+	int n, slots;
+	int32_t *oper_base, *queue_base, *chunk_base; /* [n + 1]                      */
+	int32_t *partner; /* of each queue: the queue at the other end                */
+	int32_t *rank_of; /* of each operation                                        */
+	size_t value_words;
+};
+
+/* How the programs are run. */
+struct tti_check_mode {
+	bool in_order; /* strictly one operation after the other                     */
+	bool shared;   /* a fan-out also takes one of its sender's shared slots until
+			   all readers are done (shared memory)                       */
+};
+
+/* What has happened on a link: messages put into it, and taken out. */
+struct tti_check_link {
+	int32_t sent, taken;
+	int32_t depth;   /* slots, or fewer if it never carries so many            */
+	size_t messages; /* index of the first slot's value                        */
+};
+
+/* A value is a set of ranks whose contributions it holds. */
+struct tti_check_run {
+	const struct tti_check *check;
+	struct tti_check_mode mode;
+	int32_t *need;               /* of each operation: events still to come, -1: done      */
+	int32_t *unread;             /* of each fan-out: readers that have not read it         */
+	int32_t *fanout;             /* fan-outs, by rank and in order: operations             */
+	int32_t *fanout_base;        /* [n + 1]                                             */
+	int32_t *fanout_index;       /* of each operation: its number among its rank's, -1 */
+	struct tti_check_link *link; /* of each queue that sends                     */
+	uint64_t *value;             /* of each chunk of each rank                             */
+	uint8_t *place;              /* the same: enum tti_place                               */
+	uint64_t *message;           /* of each slot of each link                              */
+	uint64_t *result;            /* of the operation that runs                             */
+	int32_t *ready;              /* operations to run                                      */
+	int32_t nready, ndone;
+};
+
+static inline int32_t tti_check_nopers(const struct tti_check *check)
+{
+	return check->oper_base[check->n];
+}
+
+static inline const struct tti_oper *tti_check_oper(const struct tti_check *check, int32_t oper)
+{
+	const int rank = check->rank_of[oper];
+
+	return &check->compiled[rank].oper[oper - check->oper_base[rank]];
+}
+
+/* The program step by which an operation deals with `peer` (its first one if peer
+ * < 0); -1: the COPY that compiling adds. */
+int tti_check_step(const struct tti_check *check, int32_t oper, int peer);
+
+/* The k-th operation (numbered through) of queue q of a rank. */
+static inline int32_t tti_check_queued(const struct tti_check *check, int rank, int32_t queue,
+				       int32_t k)
+{
+	const struct tti_compiled *compiled = &check->compiled[rank];
+	const struct tti_queue *at = &compiled->queue[queue - check->queue_base[rank]];
+
+	return check->oper_base[rank] + compiled->queued[at->first + k];
+}
+
+/* Run all programs; quiet TUTTI_EINVAL says what went wrong. */
+TUTTI_CHECKED tutti_status tti_check_run(const struct tti_check *check, struct tti_check_mode mode);
+
+/* The run has stopped early: who waits for whom. Always TUTTI_EINVAL, quiet. */
+TUTTI_CHECKED tutti_status tti_check_stall(const struct tti_check_run *run);
+
+#endif
