@@ -84,7 +84,7 @@ static const struct tti_algorithm table[] = {
 const struct tti_algorithm *tti_algorithm_at(tutti_collective coll, int index)
 {
 	for (size_t i = 0; i < TABLE_ROWS; i++)
-		if (table[i].coll == coll && index-- == 0)
+		if (table[i].coll == coll && index >= 0 && index-- == 0)
 			return &table[i];
 	return NULL;
 }

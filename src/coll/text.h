@@ -11,7 +11,9 @@
  *       2 recv_reduce chunk 2 from 3 final
  *     rank 1
  *       ...
- */
+ *
+ * Each rank comes once, in any order. The numbers before the steps may be left
+ * out. Blank lines are skipped, and so is the rest of a line after #. */
 
 #include "coll/program.h"
 #include "util/strbuf.h"
@@ -19,13 +21,17 @@
 /* Header line of the set, then one rank's steps. */
 void tti_program_print_head(const struct tti_program *prog, struct tti_strbuf *buf);
 void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *buf);
-/* One JSON object with all ranks. */
+/* One JSON object with the n programs given, which are of one set. */
 TUTTI_CHECKED tutti_status tti_program_print_json(const struct tti_program *prog, int n,
 						  struct tti_strbuf *buf);
 
 /* The programs of all ranks: *out is an array of *n, each to be released, the
- * array freed with tti_free(). TUTTI_EINVAL: line and reason. At most 4096 ranks
- * and 10^7 steps. */
+ * array freed with tti_free(); their `algorithm` is part of it. TUTTI_EINVAL
+ * (quiet): line and reason. At most 4096 ranks, 2^20 chunks and 10^7 steps. What
+ * the steps mean is not looked at: tti_program_check() does. */
+#define TTI_TEXT_RANKS_MAX  4096
+#define TTI_TEXT_CHUNKS_MAX (1 << 20)
+#define TTI_TEXT_STEPS_MAX  10000000
 TUTTI_CHECKED tutti_status tti_program_read(const char *text, struct tti_program **out, int *n);
 
 #endif
