@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tutti/inspect.h"
+
+#include "coll/check.h"
+#include "coll/program.h"
+#include "coll/text.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/strbuf.h"
+
+const char *tutti_algorithm_name(tutti_collective coll, int index)
+{
+	const struct tti_algorithm *algo = tti_algorithm_at(coll, index);
+
+	return algo ? algo->name : NULL;
+}
+
+static void release(struct tti_program *prog, int n)
+{
+	for (int i = 0; prog && i < n; i++)
+		tti_program_release(&prog[i]);
+	tti_free(prog);
+}
+
+/* Programs of ranks first .. first+n-1. */
+static tutti_status print(const struct tti_program *prog, int n, int json, struct tti_strbuf *buf)
+{
+	if (json)
+		return tti_program_print_json(prog, n, buf);
+	tti_program_print_head(prog, buf);
+	for (int i = 0; i < n; i++)
+		tti_program_print_rank(&prog[i], buf);
+	return TUTTI_OK;
+}
+
+static tutti_status find_algorithm(tutti_collective coll, const char *algorithm,
+				   const struct tti_algorithm **out)
+{
+	const struct tti_algorithm *algo;
+	struct tti_strbuf names = { 0 };
+	tutti_status st;
+
+	*out = algorithm ? tti_algorithm_find(coll, algorithm) : NULL;
+	if (*out)
+		return TUTTI_OK;
+	for (int i = 0; (algo = tti_algorithm_at(coll, i)); i++)
+		tti_strbuf_addf(&names, "%s%s", i ? ", " : "", algo->name);
+	st = tti_fail(TUTTI_EINVAL, "%s has no algorithm \"%s\": it has %s",
+		      tutti_collective_name(coll), algorithm ? algorithm : "",
+		      names.text ? names.text : "none");
+	tti_strbuf_release(&names);
+	return st;
+}
+
+tutti_status tutti_program_print(tutti_collective coll, const char *algorithm, int nranks, int root,
+				 int rank, int json, char **out)
+{
+	const int n = rank < 0 ? nranks : 1;
+	const struct tti_algorithm *algo;
+	struct tti_strbuf buf = { 0 };
+	struct tti_program *prog;
+	size_t nsteps = 0;
+	tutti_status st;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "tutti_program_print: out is NULL");
+	TTI_TRY(find_algorithm(coll, algorithm, &algo));
+	if (nranks < 1 || nranks > TTI_TEXT_RANKS_MAX)
+		return tti_fail(TUTTI_EINVAL, "programs of %d ranks: 1 to %d can be printed",
+				nranks, TTI_TEXT_RANKS_MAX);
+	prog = tti_calloc((size_t)n, sizeof(*prog));
+	if (!prog)
+		return tti_fail(TUTTI_ENOMEM, "programs of %d ranks", n);
+	st = TUTTI_OK;
+	for (int i = 0; i < n && st == TUTTI_OK; i++) {
+		st = tti_program_build(algo, rank < 0 ? i : rank, nranks, root, &prog[i]);
+		nsteps += prog[i].steps.n;
+		if (st == TUTTI_OK && nsteps > TTI_TEXT_STEPS_MAX)
+			st = tti_fail(TUTTI_EINVAL,
+				      "%s of %d ranks has more than %d steps: choose a rank",
+				      algo->name, nranks, TTI_TEXT_STEPS_MAX);
+	}
+	if (st == TUTTI_OK)
+		st = print(prog, n, json, &buf);
+	release(prog, n);
+	if (st != TUTTI_OK) {
+		tti_strbuf_release(&buf);
+		return st;
+	}
+	*out = tti_strbuf_take(&buf);
+	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "programs of %d ranks as text", n);
+}
+
+/* More slots never hold anything up, so a proof for one slot is one for any. */
+tutti_status tutti_program_verify(const char *text)
+{
+	struct tti_program *prog;
+	tutti_status st;
+	int n;
+
+	if (!text)
+		return tti_fail(TUTTI_EINVAL, "tutti_program_verify: text is NULL");
+	TTI_TRY(tti_program_read(text, &prog, &n));
+	st = tti_program_check(prog, n, 1);
+	release(prog, n);
+	return st;
+}
