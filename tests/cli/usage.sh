@@ -42,7 +42,7 @@ bad "all_reduce has no algorithm 'bogus': choose one of " perf all_reduce -n 2 -
 bad "'registered' is not there" perf all_reduce -n 2 --buffers registered
 bad '--threads needs -n' perf all_reduce --threads
 bad 'choose a smaller -e or -n' perf all_reduce -n 64 -e 1T
-bad 'Give -n RANKS to start ranks on this machine' perf all_reduce
+bad 'give -n RANKS to start ranks on this machine' perf all_reduce
 
 bad 'how many ranks to start: -n RANKS' run true
 bad 'which program to run' run -n 2

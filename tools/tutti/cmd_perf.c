@@ -163,8 +163,7 @@ static int run_launched(const struct perf_options *options)
 
 	if (status == TUTTI_EUSAGE)
 		return tool_usage(options->args,
-				  "%s. Give -n RANKS to start ranks on this machine, or start perf "
-				  "with tutti run, mpirun, srun or torchrun",
+				  "%s; or give -n RANKS to start ranks on this machine",
 				  tool_why(NULL, status));
 	if (status)
 		return tool_error(options->args, "joining: %s", tool_why(NULL, status));
