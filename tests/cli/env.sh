@@ -32,6 +32,18 @@ says out '^\|---\|'
 [ "$(sed 's/\\|//g; s/[^|]//g' "$tmp/out" | sort -u | wc -l)" -eq 1 ] || fail "cells are missing"
 ok "--markdown"
 
+document=$(dirname "$0")/../../docs/env.md
+grep '^| `TUTTI_' "$document" >"$tmp/documented" || fail "docs/env.md has no table"
+grep '^| `TUTTI_' "$tmp/out" | diff - "$tmp/documented" >"$tmp/err" ||
+	fail "docs/env.md is not what --markdown prints"
+ok "docs/env.md is up to date"
+
+for format in '' --json; do
+	TUTTI_COMM_SECRET=open-sesame expect 0 "$TUTTI" env $format
+	! grep -q sesame "$tmp/out" "$tmp/err" || fail "the secret is printed"
+done
+ok "a secret is not shown"
+
 TUTTI_SHM_SLTO=1 expect 0 "$TUTTI" env
 says err 'TUTTI_SHM_SLTO.*TUTTI_SHM_SLOT'
 ok "an unknown variable is reported with the nearest name"

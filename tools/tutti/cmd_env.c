@@ -23,7 +23,7 @@ static const char *or_empty(const char *text)
 static void print_cell(const char *text, bool code)
 {
 	if (!text || !text[0]) {
-		printf(" |");
+		printf("  |");
 		return;
 	}
 	printf(code ? " `" : " ");
