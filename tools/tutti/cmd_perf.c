@@ -69,7 +69,7 @@ static int run_processes(const struct perf_options *options)
 		pid = launch_fork(&launch, rank);
 		if (pid == 0) {
 			code = forked_rank(options, shared, rank);
-			_exit(fflush(stdout) ? TOOL_FINDING : code);
+			goto done;
 		}
 		if (pid < 0) {
 			launch_end(&launch, SIGTERM, TOOL_FINDING);

@@ -80,6 +80,7 @@ static void become_rank(struct launch *launch, int rank, pid_t parent)
 		if (dup2(launch->tags[2 * rank + i].write_fd, 1 + i) < 0)
 			_exit(127);
 	close(launch->signalfd);
+	launch->signalfd = -1;
 	sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
 }
 

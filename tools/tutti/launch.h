@@ -39,8 +39,8 @@ struct launch {
 /* false: said so on stderr. */
 bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagged);
 
-/* Start rank `rank`: 0 in the child, which must not return from main() but
- * _exit() or exec; its signals are as they were before launch_open(). < 0:
+/* Start rank `rank`: 0 in the child, which execs or ends; its signals are as
+ * they were before launch_open(), and launch_close() is allowed there too. < 0:
  * failed, said so; call launch_end() and launch_wait(). */
 pid_t launch_fork(struct launch *launch, int rank);
 
