@@ -8,8 +8,9 @@
  *
  *     connector                                   acceptor
  *     hello: magic, version, kind, nonce_c  ->
- *                    <-  nonce_a, H(secret, "a", hello, nonce_a)
- *     H(secret, "c", hello, nonce_a), payload  ->
+ *                    <-  answer: magic, version, nonce_a,
+ *                        H(secret, "a", hello, answer)
+ *     H(secret, "c", hello, answer, payload), payload  ->
  *                    <-  verdict (1 byte)
  *
  * H is keyed BLAKE2b (libsodium crypto_generichash, 32 bytes). The payload is
@@ -26,6 +27,7 @@
 
 /* On the wire. */
 enum tti_auth_kind {
+	TTI_AUTH_ANY = 0, /* an acceptor that takes several: see auth.kind */
 	TTI_AUTH_ROOT = 1,
 	TTI_AUTH_RING = 2,
 	TTI_AUTH_PEER = 3,
@@ -38,13 +40,14 @@ enum tti_auth_kind {
 
 struct tti_auth {
 	uint8_t secret[32];
-	uint8_t hello[64], nonce[32];
+	uint8_t hello[48], answer[48];
 	uint8_t payload[TTI_AUTH_PAYLOAD]; /* connector: to send; acceptor: received */
 	uint8_t in[TTI_AUTH_ROOM], out[TTI_AUTH_ROOM];
 	size_t payload_len, in_len, in_want, out_len, out_sent;
 	int state;
 	enum tti_auth_kind kind;
 	bool connector;
+	bool hold; /* acceptor, set after init: the verdict waits for tti_auth_admit() */
 };
 
 /* payload of a connector is copied; an acceptor passes NULL and the length that
@@ -64,6 +67,11 @@ size_t tti_auth_wants(const struct tti_auth *auth);
 /* Feed at most that many bytes. TUTTI_AGAIN: go on; TUTTI_OK: proven (an acceptor
  * must still send its output); TUTTI_EPROTO: drop the connection. */
 TUTTI_CHECKED tutti_status tti_auth_feed(struct tti_auth *auth, const void *data, size_t nbytes);
+
+/* An acceptor with `hold` set: whether the connector has proven itself and waits
+ * for the verdict; and the verdict: false says "you want somebody else". */
+bool tti_auth_held(const struct tti_auth *auth);
+void tti_auth_admit(struct tti_auth *auth, bool welcome);
 
 /* Whether all is proven and sent. */
 bool tti_auth_done(const struct tti_auth *auth);
