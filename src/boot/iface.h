@@ -8,13 +8,14 @@
  * the TCP transport: all are offered, what is reachable is kept. */
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
 #include "tutti/status.h"
 
-/* An address as it goes over the wire: fixed width, network order, 28 bytes. */
+/* An address, fixed width: fit for the wire as it is. */
 struct tti_addr {
 	uint16_t family;       /* 4, 6, or 0: none (host order of little endian) */
 	uint16_t port;         /* network order                                   */
@@ -25,6 +26,11 @@ struct tti_addr {
 
 #define TTI_IFACE_MOST 8
 
+/* Whether TUTTI_SOCKET_IFNAME's `list` lets an interface of that name pass: prefixes
+ * "eth,ib", exact "=eth0,eth1", all but "^docker,lo", all but exactly "^=lo". NULL:
+ * any. Pure. */
+bool tti_iface_passes(const char *list, const char *name);
+
 /* Fill out[0 .. most-1], *n of them. TUTTI_ESYS: none is left; the text says which
  * interfaces there are and what excluded them. */
 TUTTI_CHECKED tutti_status tti_iface_list(struct tti_addr *out, size_t most, size_t *n);
@@ -32,6 +38,11 @@ TUTTI_CHECKED tutti_status tti_iface_list(struct tti_addr *out, size_t most, siz
 /* To and from sockaddr; "10.0.0.1:5000", "[fe80::1]:5000" into buf. */
 socklen_t tti_addr_to_sock(const struct tti_addr *addr, struct sockaddr_storage *out);
 tutti_status tti_addr_from_sock(const struct sockaddr *sock, struct tti_addr *out);
+
+/* What "host:port", "1.2.3.4:5000" or "[::1]:5000" stands for. TUTTI_EINVAL says
+ * what is wrong with the text. May ask the resolver. */
+TUTTI_CHECKED tutti_status tti_addr_parse(const char *text, struct tti_addr *out, size_t most,
+					  size_t *n);
 const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size);
 #define TTI_ADDR_TEXT 64
 

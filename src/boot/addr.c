@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/iface.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/params.h"
+
+socklen_t tti_addr_to_sock(const struct tti_addr *addr, struct sockaddr_storage *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (addr->family == 4) {
+		struct sockaddr_in *in = (struct sockaddr_in *)out;
+
+		in->sin_family = AF_INET;
+		in->sin_port = addr->port;
+		memcpy(&in->sin_addr, addr->ip, 4);
+		return sizeof(*in);
+	}
+
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = addr->port;
+	in6->sin6_scope_id = addr->scope;
+	memcpy(&in6->sin6_addr, addr->ip, 16);
+	return sizeof(*in6);
+}
+
+tutti_status tti_addr_from_sock(const struct sockaddr *sock, struct tti_addr *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (sock->sa_family == AF_INET) {
+		struct sockaddr_in in;
+
+		memcpy(&in, sock, sizeof(in));
+		out->family = 4;
+		out->port = in.sin_port;
+		memcpy(out->ip, &in.sin_addr, 4);
+		return TUTTI_OK;
+	}
+	if (sock->sa_family != AF_INET6)
+		return tti_fail_quiet(TUTTI_EUNSUPPORTED, "address family %d", sock->sa_family);
+
+	struct sockaddr_in6 in6;
+
+	memcpy(&in6, sock, sizeof(in6));
+	out->port = in6.sin6_port;
+	if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
+		out->family = 4;
+		memcpy(out->ip, in6.sin6_addr.s6_addr + 12, 4);
+		return TUTTI_OK;
+	}
+	out->family = 6;
+	out->scope = IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr) ? in6.sin6_scope_id : 0;
+	memcpy(out->ip, &in6.sin6_addr, 16);
+	return TUTTI_OK;
+}
+
+const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size)
+{
+	char ip[INET6_ADDRSTRLEN] = "?";
+
+	if (addr->family == 4) {
+		(void)inet_ntop(AF_INET, addr->ip, ip, sizeof(ip));
+		(void)snprintf(buf, size, "%s:%u", ip, ntohs(addr->port));
+	} else if (addr->family == 6) {
+		(void)inet_ntop(AF_INET6, addr->ip, ip, sizeof(ip));
+		(void)snprintf(buf, size, "[%s]:%u", ip, ntohs(addr->port));
+	} else {
+		(void)snprintf(buf, size, "no address");
+	}
+	return buf;
+}
+
+/* Split "host:port" and "[host]:port". */
+static tutti_status split(const char *text, char *host, size_t size, const char **port_out)
+{
+	const bool bracket = *text == '[';
+	const char *start = text + bracket;
+	const char *end = bracket ? strchr(start, ']') : strrchr(text, ':');
+	const char *colon = end ? end + bracket : NULL;
+
+	if (!end || *colon != ':' || end == start)
+		return tti_fail(TUTTI_EINVAL,
+				"\"%s\" is no address: write host:port or [ipv6]:port", text);
+
+	const size_t len = (size_t)(end - start);
+
+	if (len >= size)
+		return tti_fail(TUTTI_EINVAL, "the host name in an address has %zu characters",
+				len);
+	if (!bracket && memchr(start, ':', len))
+		return tti_fail(TUTTI_EINVAL,
+				"\"%s\" is no address: an IPv6 address goes in brackets, "
+				"[%.*s]:%s",
+				text, (int)len, start, colon + 1);
+	memcpy(host, start, len);
+	host[len] = '\0';
+
+	const size_t digits = strspn(colon + 1, "0123456789");
+	const long port = digits > 0 && digits < 6 ? strtol(colon + 1, NULL, 10) : 0;
+
+	if (colon[1 + digits] != '\0' || port < 1 || port > 65535)
+		return tti_fail(TUTTI_EINVAL, "\"%s\" in \"%s\" is no port (1 to 65535)", colon + 1,
+				text);
+	*port_out = colon + 1;
+	return TUTTI_OK;
+}
+
+tutti_status tti_addr_parse(const char *text, struct tti_addr *out, size_t most, size_t *n)
+{
+	char host[256];
+	const char *port = NULL;
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
+					.ai_socktype = SOCK_STREAM,
+					.ai_flags = AI_NUMERICSERV };
+	struct addrinfo *list;
+
+	*n = 0;
+	TTI_TRY(split(text, host, sizeof(host), &port));
+
+	const int error = getaddrinfo(host, port, &hints, &list);
+
+	if (error != 0)
+		return tti_fail(TUTTI_EINVAL, "no address of the host in \"%s\": %s", text,
+				gai_strerror(error));
+	for (const struct addrinfo *at = list; at && *n < most; at = at->ai_next)
+		if (tti_addr_from_sock(at->ai_addr, &out[*n]) == TUTTI_OK)
+			(*n)++;
+	freeaddrinfo(list);
+	if (*n == 0)
+		return tti_fail(TUTTI_EINVAL, "no usable address of the host in \"%s\"", text);
+	return TUTTI_OK;
+}
+
+/* A bound socket of this family, -1 with errno if there is none. */
+static int bound(int family, uint16_t port)
+{
+	const int yes = 1, no = 0;
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
+	const socklen_t len =
+		family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	if (family == AF_INET)
+		((struct sockaddr_in *)&any)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)&any)->sin6_port = htons(port);
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+	if (family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+	if (bind(fd, (const struct sockaddr *)&any, len) < 0) {
+		const int error = errno;
+
+		tti_fd_close(&fd);
+		errno = error;
+	}
+	return fd;
+}
+
+tutti_status tti_listen(uint16_t *port, int backlog, int *fd_out)
+{
+	int fd = tti_params()->socket_family == 1 ? -1 : bound(AF_INET6, *port);
+	struct sockaddr_storage self;
+	socklen_t len = sizeof(self);
+	struct tti_addr addr;
+
+	if (fd < 0 && tti_params()->socket_family != 2)
+		fd = bound(AF_INET, *port);
+	if (fd < 0)
+		return tti_fail(TUTTI_ESYS,
+				"cannot listen on port %u: %m (is another program there? "
+				"TUTTI_SOCKET_FAMILY too narrow?)",
+				*port);
+	if (listen(fd, backlog) < 0 || getsockname(fd, (struct sockaddr *)&self, &len) < 0 ||
+	    tti_addr_from_sock((const struct sockaddr *)&self, &addr) != TUTTI_OK) {
+		const tutti_status status = tti_fail(TUTTI_ESYS, "cannot listen: %m");
+
+		tti_fd_close(&fd);
+		return status;
+	}
+	*port = ntohs(addr.port);
+	*fd_out = fd;
+	return TUTTI_OK;
+}
