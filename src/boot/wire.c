@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/wire.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "util/error.h"
+
+/* Bytes of a body of this type; SIZE_MAX: any, not kept. */
+static size_t body_size(uint32_t type)
+{
+	switch ((enum tti_frame_type)type) {
+	case TTI_FRAME_CHECKIN:
+		return sizeof(struct tti_wire_checkin);
+	case TTI_FRAME_NEXT:
+		return sizeof(struct tti_wire_card);
+	case TTI_FRAME_NEWS:
+		return sizeof(struct tti_news);
+	case TTI_FRAME_ANSWER:
+		return sizeof(struct tti_call);
+	case TTI_FRAME_BLOCK:
+	case TTI_FRAME_MESSAGE:
+		return SIZE_MAX;
+	case TTI_FRAME_ALL:
+	case TTI_FRAME_BYE:
+	case TTI_FRAME_ASK:
+	case TTI_FRAME_TYPES:
+		break;
+	}
+	return 0;
+}
+
+void tti_wire_clean(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (char *c = text; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+}
+
+static tutti_status check_body(struct tti_framer *framer)
+{
+	switch ((enum tti_frame_type)framer->head.type) {
+	case TTI_FRAME_CHECKIN:
+		tti_wire_clean(framer->body.checkin.card.host, TTI_CARD_HOST);
+		break;
+	case TTI_FRAME_NEXT:
+		tti_wire_clean(framer->body.card.host, TTI_CARD_HOST);
+		break;
+	case TTI_FRAME_NEWS:
+		tti_wire_clean(framer->body.news.text, TTI_NEWS_TEXT);
+		if (framer->body.news.status > TUTTI_STATUS_LOST ||
+		    framer->body.news.status < TUTTI_EPLAN)
+			return tti_fail_quiet(TUTTI_EPROTO, "news with status %d",
+					      framer->body.news.status);
+		break;
+	case TTI_FRAME_ANSWER:
+		tti_wire_clean(framer->body.call.text, TTI_CALL_TEXT);
+		break;
+	case TTI_FRAME_ALL:
+	case TTI_FRAME_BLOCK:
+	case TTI_FRAME_MESSAGE:
+	case TTI_FRAME_BYE:
+	case TTI_FRAME_ASK:
+	case TTI_FRAME_TYPES:
+		break;
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status check_head(const struct tti_frame *head)
+{
+	const size_t size = body_size(head->type);
+
+	if (head->type == 0 || head->type >= TTI_FRAME_TYPES)
+		return tti_fail_quiet(TUTTI_EPROTO, "a frame of type %u", head->type);
+	if (size != SIZE_MAX && head->nbytes != size)
+		return tti_fail_quiet(TUTTI_EPROTO, "a frame of type %u with %llu bytes",
+				      head->type, (unsigned long long)head->nbytes);
+	return TUTTI_OK;
+}
+
+tutti_status tti_framer_feed(struct tti_framer *framer, const void *data, size_t nbytes,
+			     size_t *used)
+{
+	const uint8_t *from = data;
+
+	*used = 0;
+	if (framer->whole) {
+		framer->whole = false;
+		framer->head_len = 0;
+		framer->body_len = 0;
+	}
+	if (framer->head_len < sizeof(framer->head)) {
+		size_t n = sizeof(framer->head) - framer->head_len;
+
+		n = n < nbytes ? n : nbytes;
+		memcpy((uint8_t *)&framer->head + framer->head_len, from, n);
+		framer->head_len += n;
+		*used += n;
+		if (framer->head_len < sizeof(framer->head))
+			return TUTTI_AGAIN;
+		TTI_TRY(check_head(&framer->head));
+	}
+
+	uint64_t n = framer->head.nbytes - framer->body_len;
+
+	n = n < nbytes - *used ? n : nbytes - *used;
+	if (n > 0 && body_size(framer->head.type) != SIZE_MAX)
+		memcpy(framer->body.bytes + framer->body_len, from + *used, n);
+	framer->body_len += n;
+	*used += n;
+	if (framer->body_len < framer->head.nbytes)
+		return TUTTI_AGAIN;
+	framer->whole = true;
+	return check_body(framer);
+}
+
+bool tti_outbox_put(struct tti_outbox *out, enum tti_frame_type type, uint32_t seq,
+		    const void *body, size_t nbytes, size_t spare)
+{
+	const struct tti_frame head = { .type = type, .seq = seq, .nbytes = nbytes };
+
+	if (out->len + sizeof(head) + nbytes + spare > sizeof(out->bytes))
+		return false;
+	memcpy(out->bytes + out->len, &head, sizeof(head));
+	if (nbytes > 0)
+		memcpy(out->bytes + out->len + sizeof(head), body, nbytes);
+	out->len += sizeof(head) + nbytes;
+	return true;
+}
+
+void tti_outbox_flush(struct tti_outbox *out, int fd)
+{
+	while (out->len > 0) {
+		const ssize_t n = send(fd, out->bytes, out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0) {
+			out->len = 0;
+			return;
+		}
+		out->len -= (size_t)n;
+		memmove(out->bytes, out->bytes + n, out->len);
+	}
+}
+
+size_t tti_addrs_pack(const struct tti_addr *addrs, size_t n, uint8_t *out, size_t room)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct tti_addr *addr = &addrs[i];
+		const size_t ip = addr->family == 4 ? 4 : 16;
+		const size_t scope = addr->family == 6 && addr->scope ? 4 : 0;
+
+		if (addr->family == 0 || 1 + ip + scope > room - used)
+			continue;
+		out[used] = (uint8_t)(addr->family + (scope ? 1 : 0));
+		memcpy(out + used + 1, addr->ip, ip);
+		memcpy(out + used + 1 + ip, &addr->scope, scope);
+		used += 1 + ip + scope;
+	}
+	return used;
+}
+
+tutti_status tti_addrs_unpack(const uint8_t *data, size_t nbytes, uint16_t port,
+			      struct tti_addr *out, size_t most, size_t *n)
+{
+	*n = 0;
+	for (size_t at = 0; at < nbytes;) {
+		const uint8_t tag = data[at];
+		const size_t ip = tag == 4 ? 4 : 16;
+		const size_t scope = tag == 7 ? 4 : 0;
+		struct tti_addr addr = { .family = tag == 4 ? 4 : 6, .port = port };
+
+		if ((tag != 4 && tag != 6 && tag != 7) || ip + scope > nbytes - at - 1)
+			return tti_fail_quiet(TUTTI_EPROTO, "malformed list of addresses");
+		memcpy(addr.ip, data + at + 1, ip);
+		memcpy(&addr.scope, data + at + 1 + ip, scope);
+		at += 1 + ip + scope;
+		if (*n < most)
+			out[(*n)++] = addr;
+	}
+	return TUTTI_OK;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_WIRE_H
+#define TTI_BOOT_WIRE_H
+
+/* What goes over the bootstrap's connections, and its parsers.
+ *
+ * A connection begins with the handshake (auth.h), whose payload is `who`. Then
+ * the connector sends one byte, TTI_JOIN, on the one of its tries that it keeps;
+ * the others close before it. Then frames, in both directions:
+ *
+ *     0        4       8             16
+ *     | type   | seq   | nbytes      | nbytes of body ...
+ *
+ *     kind   from -> to       frames                          frames back
+ *     ROOT   rank -> root     CHECKIN                         NEXT, ALL or NEWS
+ *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
+ *     PEER   rank -> any      MESSAGE, then ASK, BYE          ANSWER, BYE
+ *
+ * All numbers are little-endian, as all supported machines are. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "boot/iface.h"
+#include "boot/watch.h"
+#include "tutti/status.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the wire format is little-endian"
+#endif
+
+#define TTI_JOIN 0x2a
+
+/* The payload of the handshake. */
+struct tti_wire_who {
+	int32_t from;   /* rank                                  */
+	int32_t to;     /* rank; ROOT: index of the root         */
+	int32_t nranks; /* of the communicator                   */
+	int32_t nroots;
+};
+
+/* Where a rank listens, and how people know it. */
+#define TTI_CARD_ADDRS 74
+#define TTI_CARD_HOST  44
+struct tti_wire_card {
+	uint16_t port; /* network order */
+	uint8_t addr_bytes;
+	uint8_t reserved[3];
+	uint8_t addrs[TTI_CARD_ADDRS]; /* tti_addrs_pack() */
+	int32_t pid;
+	char host[TTI_CARD_HOST];
+};
+
+struct tti_wire_checkin {
+	int32_t rank, nranks, iroot, nroots;
+	int32_t left_ms; /* how long this rank will wait               */
+	int32_t border;  /* 1: it only says where it listens, for the
+			    last rank of this root's group              */
+	struct tti_wire_card card;
+};
+
+enum tti_frame_type {
+	TTI_FRAME_CHECKIN = 1, /* tti_wire_checkin                        */
+	TTI_FRAME_NEXT,        /* tti_wire_card of the next rank          */
+	TTI_FRAME_ALL,         /* all ranks of this root have come        */
+	TTI_FRAME_BLOCK,       /* a blob of an all-gather                 */
+	TTI_FRAME_MESSAGE,     /* of tti_boot_send()                      */
+	TTI_FRAME_NEWS,        /* tti_news                                */
+	TTI_FRAME_BYE,         /* seq 1: I had the news and passed it on  */
+	TTI_FRAME_ASK,         /* what are you doing                      */
+	TTI_FRAME_ANSWER,      /* tti_call                                */
+	TTI_FRAME_TYPES,
+};
+
+struct tti_frame {
+	uint32_t type;
+	uint32_t seq;
+	uint64_t nbytes;
+};
+
+_Static_assert(sizeof(struct tti_wire_card) == 128, "on the wire");
+_Static_assert(sizeof(struct tti_wire_checkin) == 24 + 128, "on the wire");
+_Static_assert(sizeof(struct tti_frame) == 16, "on the wire");
+_Static_assert(sizeof(struct tti_news) == 16 + TTI_NEWS_TEXT, "on the wire");
+_Static_assert(sizeof(struct tti_call) == 24 + TTI_CALL_TEXT, "on the wire");
+
+/* Takes bytes in pieces of any size, gives frames. A zeroed one is ready. */
+#define TTI_FRAME_BODY 272
+struct tti_framer {
+	struct tti_frame head;
+	union {
+		struct tti_wire_checkin checkin;
+		struct tti_wire_card card;
+		struct tti_news news;
+		struct tti_call call;
+		uint8_t bytes[TTI_FRAME_BODY];
+	} body;
+	size_t head_len;
+	uint64_t body_len;
+	bool whole;
+};
+
+/* *used of the nbytes are taken. TUTTI_OK: head and body hold a whole frame, look
+ * at it before the next call (the body of BLOCK and MESSAGE is thrown away);
+ * TUTTI_AGAIN: all were used; TUTTI_EPROTO. What the body says is checked
+ * so far as it can be without knowing the job: texts are printable and end. */
+TUTTI_CHECKED tutti_status tti_framer_feed(struct tti_framer *framer, const void *data,
+					   size_t nbytes, size_t *used);
+
+/* Frames on their way out. A zeroed one is empty. */
+#define TTI_OUTBOX 1024
+struct tti_outbox {
+	uint8_t bytes[TTI_OUTBOX];
+	size_t len;
+};
+
+/* false: no room but for `spare` bytes, nothing was put. */
+bool tti_outbox_put(struct tti_outbox *out, enum tti_frame_type type, uint32_t seq,
+		    const void *body, size_t nbytes, size_t spare);
+
+/* Send what the socket takes. What cannot be sent any more is thrown away: that
+ * the other side is gone, is read. */
+void tti_outbox_flush(struct tti_outbox *out, int fd);
+
+/* Addresses in as few bytes as they need, one after another, as many as there is
+ * room for, without their port:
+ *
+ *     | 4 | ip 4 |    | 6 | ip 16 |    | 7 | ip 16 | scope 4 |
+ *
+ * Returns the bytes used. */
+size_t tti_addrs_pack(const struct tti_addr *addrs, size_t n, uint8_t *out, size_t room);
+TUTTI_CHECKED tutti_status tti_addrs_unpack(const uint8_t *data, size_t nbytes, uint16_t port,
+					    struct tti_addr *out, size_t most, size_t *n);
+
+/* Makes text from a peer fit for a log: printable, NUL-terminated. */
+void tti_wire_clean(char *text, size_t size);
+
+#endif
