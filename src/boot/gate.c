@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/gate.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+/* Long enough for a machine with a thousand ranks on two cores. */
+#define HANDSHAKE_MS 10000
+/* Dropped connections that are logged one by one. */
+#define LOGGED       20
+
+struct tti_gate_guest {
+	struct tti_ear ear;
+	struct tti_gate *gate;
+	struct tti_gate_guest *older, *newer;
+	int fd;
+	int64_t deadline_ns;
+	struct tti_addr addr;
+	struct tti_auth auth;
+};
+
+struct door {
+	struct tti_ear ear;
+	struct tti_gate *gate;
+};
+
+/* Forget the guest; its descriptor is the caller's. */
+static void forget(struct tti_gate_guest *guest)
+{
+	struct tti_gate *gate = guest->gate;
+
+	*(guest->older ? &guest->older->newer : &gate->oldest) = guest->newer;
+	*(guest->newer ? &guest->newer->older : &gate->newest) = guest->older;
+	gate->n--;
+	tti_loop_bury(gate->loop, &guest->ear);
+}
+
+static void drop(struct tti_gate_guest *guest, const char *why)
+{
+	struct tti_gate *gate = guest->gate;
+	char text[TTI_ADDR_TEXT];
+
+	gate->dropped++;
+	if (gate->dropped <= LOGGED)
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "dropped a connection from %s: %s",
+			tti_addr_format(&guest->addr, text, sizeof(text)), why);
+	tti_fd_close(&guest->fd);
+	forget(guest);
+}
+
+/* The last byte of the handshake: of several tries the connector keeps this one. */
+static void join(struct tti_gate_guest *guest)
+{
+	struct tti_gate *gate = guest->gate;
+	uint8_t byte = 0;
+	const ssize_t n = recv(guest->fd, &byte, 1, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		tti_fd_close(&guest->fd);
+		forget(guest);
+		return;
+	}
+	if (byte != TTI_JOIN) {
+		drop(guest, "it proved itself, then broke the protocol");
+		return;
+	}
+
+	const int fd = guest->fd;
+	const enum tti_auth_kind kind = guest->auth.kind;
+	struct tti_wire_who who;
+
+	memcpy(&who, guest->auth.payload, sizeof(who));
+	tti_loop_drop(gate->loop, fd);
+	forget(guest);
+	gate->enter(gate->self, fd, kind, &who);
+}
+
+static void hear_guest(struct tti_ear *ear, uint32_t events)
+{
+	struct tti_gate_guest *guest = (struct tti_gate_guest *)ear;
+	struct tti_gate *gate = guest->gate;
+	struct tti_wire_who who;
+	tutti_status status = tti_auth_step(&guest->auth, guest->fd);
+
+	(void)events;
+	if (status == TUTTI_AGAIN && tti_auth_held(&guest->auth)) {
+		memcpy(&who, guest->auth.payload, sizeof(who));
+
+		const bool welcome = gate->admit(gate->self, guest->auth.kind, &who);
+
+		tti_auth_admit(&guest->auth, welcome);
+		status = tti_auth_step(&guest->auth, guest->fd);
+		if (!welcome) {
+			drop(guest, "it wanted another rank or another job");
+			return;
+		}
+	}
+	if (status < 0)
+		drop(guest, tti_error_text());
+	else if (status == TUTTI_OK)
+		join(guest);
+}
+
+static tutti_status greet(struct tti_gate *gate, int fd, const struct sockaddr *from)
+{
+	const int yes = 1;
+	struct tti_gate_guest *guest = tti_zalloc(sizeof(*guest));
+
+	if (!guest)
+		return tti_fail(TUTTI_ENOMEM, "no memory for a connection");
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	guest->ear.hear = hear_guest;
+	guest->gate = gate;
+	guest->fd = fd;
+	guest->deadline_ns = tti_deadline(HANDSHAKE_MS);
+	if (tti_addr_from_sock(from, &guest->addr) != TUTTI_OK)
+		guest->addr.family = 0;
+	tti_auth_init(&guest->auth, false, TTI_AUTH_ANY, gate->secret, NULL,
+		      sizeof(struct tti_wire_who));
+	guest->auth.hold = true;
+
+	const tutti_status status =
+		tti_loop_add(gate->loop, fd, EPOLLIN | EPOLLOUT | EPOLLET, &guest->ear);
+
+	if (status != TUTTI_OK) {
+		tti_free(guest);
+		return status;
+	}
+	guest->older = gate->newest;
+	*(guest->older ? &guest->older->newer : &gate->oldest) = guest;
+	gate->newest = guest;
+	gate->n++;
+	if (gate->n > gate->most)
+		drop(gate->oldest, "too many others that prove nothing");
+	return TUTTI_OK;
+}
+
+static void hear_door(struct tti_ear *ear, uint32_t events)
+{
+	struct tti_gate *gate = ((struct door *)ear)->gate;
+
+	(void)events;
+	/* Not for ever: those who are in want to be heard too. */
+	for (int i = 0; i < 64; i++) {
+		struct sockaddr_storage from = { 0 };
+		socklen_t len = sizeof(from);
+		int fd = accept4(gate->listen_fd, (struct sockaddr *)&from, &len,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && gate->oldest) {
+			drop(gate->oldest, "no file descriptor is left (raise ulimit -n)");
+			continue;
+		}
+		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+			continue;
+		if (fd < 0)
+			return;
+		if (greet(gate, fd, (const struct sockaddr *)&from) != TUTTI_OK)
+			tti_fd_close(&fd);
+	}
+}
+
+tutti_status tti_gate_open(struct tti_gate *gate)
+{
+	struct door *door = tti_zalloc(sizeof(*door));
+
+	gate->ear = NULL;
+	if (!door)
+		return tti_fail(TUTTI_ENOMEM, "no memory for a listening socket");
+	door->ear.hear = hear_door;
+	door->gate = gate;
+
+	const tutti_status status = tti_loop_add(gate->loop, gate->listen_fd, EPOLLIN, &door->ear);
+
+	if (status != TUTTI_OK) {
+		tti_free(door);
+		return status;
+	}
+	gate->ear = &door->ear;
+	return TUTTI_OK;
+}
+
+void tti_gate_close(struct tti_gate *gate)
+{
+	while (gate->oldest) {
+		tti_fd_close(&gate->oldest->fd);
+		forget(gate->oldest);
+	}
+	tti_fd_close(&gate->listen_fd);
+	if (gate->ear)
+		tti_loop_bury(gate->loop, gate->ear);
+	gate->ear = NULL;
+	if (gate->dropped > 0)
+		tti_log(TTI_LOG_INFO, TTI_BOOT,
+			"%zu connections were dropped that did not belong here", gate->dropped);
+}
+
+int64_t tti_gate_expire(struct tti_gate *gate)
+{
+	const int64_t now = tti_now_ns();
+
+	while (gate->oldest && gate->oldest->deadline_ns <= now)
+		drop(gate->oldest, "it did not finish the handshake");
+	return gate->oldest ? gate->oldest->deadline_ns : TTI_NEVER;
+}

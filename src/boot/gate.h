@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_GATE_H
+#define TTI_BOOT_GATE_H
+
+/* A listening socket where only those who hold the secret get in. Each
+ * connection has its own handshake state and a short deadline, and there are at
+ * most so many that have proven nothing yet: the oldest goes. So neither garbage
+ * nor silence on the port delays those who belong here.
+ *
+ * Owner: who holds the struct. Threads: the loop's. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "boot/auth.h"
+#include "boot/loop.h"
+#include "boot/wire.h"
+
+struct tti_gate {
+	struct tti_ear *ear; /* of the listening socket */
+	struct tti_loop *loop;
+	const uint8_t *secret; /* borrowed */
+	int listen_fd;         /* owned    */
+	size_t most;           /* connections in their handshake */
+	void *self;
+
+	/* Whether this is the right place for it. */
+	bool (*admit)(void *self, enum tti_auth_kind kind, const struct tti_wire_who *who);
+	/* It is in: fd is the callee's, nonblocking, and in no loop. */
+	void (*enter)(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who);
+
+	struct tti_gate_guest *oldest, *newest;
+	size_t n, dropped;
+};
+
+/* The fields above `oldest`, but not `ear`, are filled in; listen_fd stays the
+ * caller's on failure. */
+TUTTI_CHECKED tutti_status tti_gate_open(struct tti_gate *gate);
+
+/* Stop listening and drop who is in the handshake. A zeroed one is fine if its
+ * listen_fd is -1. */
+void tti_gate_close(struct tti_gate *gate);
+
+/* Drop those whose time is over; when to call again. */
+int64_t tti_gate_expire(struct tti_gate *gate);
+
+#endif
