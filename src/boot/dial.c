@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/dial.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/strbuf.h"
+
+#define TRIES            TTI_IFACE_MOST
+/* After which the next candidate is tried as well; and when one is connected
+ * already, but its machine is busy. */
+#define STAGGER_MS       100
+#define STAGGER_BUSY_MS  1000
+/* For one try, connecting and handshake each. */
+#define CONNECT_MS       5000
+#define HANDSHAKE_MS     10000
+/* Between two rounds through all candidates. */
+#define BACKOFF_FIRST_MS 10
+#define BACKOFF_MOST_MS  1000
+
+enum state {
+	IDLE,
+	CONNECTING,
+	PROVING,
+	FAILED,
+};
+
+struct
+try {
+	struct tti_addr addr;
+	enum state state;
+	int fd;
+	int64_t deadline_ns;
+	char why[112];
+	struct tti_auth auth;
+};
+
+struct tti_dial {
+	struct tti_ear ear;
+	struct tti_loop *loop;
+	struct tti_dial_config config;
+	size_t ntries, nstarted;
+	int64_t next_ns; /* the next candidate, or round, may start */
+	int64_t backoff_ms;
+	bool strange; /* somebody answered who does not belong to us */
+	bool warned;
+	struct try tries[TRIES];
+};
+
+static void hear(struct tti_ear *ear, uint32_t events)
+{
+	struct tti_dial *dial = (struct tti_dial *)ear;
+
+	(void)events;
+	dial->config.hear(dial->config.self);
+}
+
+tutti_status tti_dial_start(struct tti_loop *loop, const struct tti_dial_config *config,
+			    struct tti_dial **out)
+{
+	struct tti_dial *dial = tti_zalloc(sizeof(*dial));
+
+	if (!dial)
+		return tti_fail(TUTTI_ENOMEM, "no memory to connect");
+	dial->ear.hear = hear;
+	dial->loop = loop;
+	dial->config = *config;
+	dial->config.addrs = NULL;
+	dial->ntries = config->naddrs < TRIES ? config->naddrs : TRIES;
+	dial->backoff_ms = BACKOFF_FIRST_MS;
+	for (size_t i = 0; i < dial->ntries; i++) {
+		dial->tries[i].addr = config->addrs[i];
+		dial->tries[i].fd = -1;
+	}
+	*out = dial;
+	return TUTTI_OK;
+}
+
+void tti_dial_stop(struct tti_dial *dial)
+{
+	if (!dial)
+		return;
+	for (size_t i = 0; i < dial->ntries; i++)
+		tti_fd_close(&dial->tries[i].fd);
+	tti_loop_bury(dial->loop, &dial->ear);
+}
+
+static void give_up(struct try *try, const char *why)
+{
+	tti_fd_close(&try->fd);
+	try->state = FAILED;
+	(void)snprintf(try->why, sizeof(try->why), "%s", why);
+}
+
+static void start_try(struct tti_dial *dial, struct try *try)
+{
+	const int yes = 1;
+	struct sockaddr_storage to;
+	const socklen_t len = tti_addr_to_sock(&try->addr, &to);
+
+	try->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (try->fd < 0) {
+		give_up(try, strerror(errno));
+		return;
+	}
+	(void)setsockopt(try->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	try->state = CONNECTING;
+	try->deadline_ns = tti_deadline(CONNECT_MS);
+	if (connect(try->fd, (const struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS) {
+		give_up(try, strerror(errno));
+		return;
+	}
+	if (tti_loop_add(dial->loop, try->fd, EPOLLIN | EPOLLOUT | EPOLLET, &dial->ear) != TUTTI_OK)
+		give_up(try, tti_error_text());
+}
+
+/* A connection from a free port to the same port reaches itself. */
+static bool is_mirror(int fd)
+{
+	struct sockaddr_storage self = { 0 }, peer = { 0 };
+	socklen_t self_len = sizeof(self), peer_len = sizeof(peer);
+	struct tti_addr a, b;
+
+	if (getsockname(fd, (struct sockaddr *)&self, &self_len) < 0 ||
+	    getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0 ||
+	    tti_addr_from_sock((struct sockaddr *)&self, &a) != TUTTI_OK ||
+	    tti_addr_from_sock((struct sockaddr *)&peer, &b) != TUTTI_OK)
+		return false;
+	return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+static void step_connect(struct tti_dial *dial, struct try *try)
+{
+	struct pollfd ready = { .fd = try->fd, .events = POLLOUT };
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (poll(&ready, 1, 0) <= 0)
+		return;
+	if (getsockopt(try->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		error = errno;
+	if (error != 0) {
+		give_up(try, strerror(error));
+		return;
+	}
+	if (is_mirror(try->fd)) {
+		give_up(try, strerror(ECONNREFUSED));
+		return;
+	}
+	try->state = PROVING;
+	try->deadline_ns = tti_deadline(HANDSHAKE_MS);
+	tti_auth_init(&try->auth, true, dial->config.kind, dial->config.secret, &dial->config.who,
+		      sizeof(dial->config.who));
+}
+
+/* TUTTI_OK: this one is it. */
+static tutti_status step_try(struct tti_dial *dial, struct try *try, int64_t now)
+{
+	static const uint8_t join = TTI_JOIN;
+	tutti_status status = TUTTI_AGAIN;
+
+	if (try->state == CONNECTING)
+		step_connect(dial, try);
+	if (try->state == PROVING)
+		status = tti_auth_step(&try->auth, try->fd);
+	if (status == TUTTI_OK && send(try->fd, &join, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+		return TUTTI_OK;
+	if (status != TUTTI_AGAIN) {
+		dial->strange |= status == TUTTI_EPROTO;
+		give_up(try,
+			status == TUTTI_OK ? "it closed after the handshake" : tti_error_text());
+	} else if (try->state != FAILED && now >= try->deadline_ns) {
+		give_up(try,
+			try->state == CONNECTING ? "no answer" : "connected, but no handshake");
+	}
+	return TUTTI_AGAIN;
+}
+
+static tutti_status describe(struct tti_dial *dial, tutti_status status)
+{
+	struct tti_strbuf buf = { 0 };
+
+	for (size_t i = 0; i < dial->ntries; i++) {
+		const struct try *try = &dial->tries[i];
+		char text[TTI_ADDR_TEXT];
+
+		if (try->state != IDLE || try->why[0])
+			tti_strbuf_addf(&buf, "%s%s: %s", buf.len ? "; " : "",
+					tti_addr_format(&try->addr, text, sizeof(text)),
+					try->why[0] ? try->why : "no answer yet");
+	}
+	status = tti_fail_quiet(status, "%s", buf.text ? buf.text : "no address");
+	tti_strbuf_release(&buf);
+	return status;
+}
+
+static void log_success(struct tti_dial *dial, const struct try *best)
+{
+	char text[TTI_ADDR_TEXT];
+
+	if (!tti_log_enabled(TTI_LOG_INFO, TTI_BOOT))
+		return;
+	for (size_t i = 0; i < dial->ntries; i++)
+		if (dial->tries[i].state == FAILED)
+			tti_log(TTI_LOG_INFO, TTI_BOOT, "%s is not reachable: %s",
+				tti_addr_format(&dial->tries[i].addr, text, sizeof(text)),
+				dial->tries[i].why);
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "connected to %s %d at %s",
+		dial->config.kind == TTI_AUTH_ROOT ? "root" : "rank", dial->config.who.to,
+		tti_addr_format(&best->addr, text, sizeof(text)));
+}
+
+/* All candidates have failed: once more, later. */
+static tutti_status end_round(struct tti_dial *dial, int64_t now)
+{
+	if (dial->strange && !dial->warned && dial->config.kind == TTI_AUTH_ROOT) {
+		(void)describe(dial, TUTTI_EPROTO);
+		tti_log(TTI_LOG_WARN, TTI_BOOT, "the root does not accept this rank yet: %s",
+			tti_error_text());
+		dial->warned = true;
+	}
+	if (dial->config.once)
+		return describe(dial, TUTTI_EPEER);
+	dial->next_ns = now + dial->backoff_ms * (TTI_NS_PER_MS / 1000) *
+				      (500 + (int64_t)randombytes_uniform(500));
+	dial->backoff_ms =
+		dial->backoff_ms * 2 < BACKOFF_MOST_MS ? dial->backoff_ms * 2 : BACKOFF_MOST_MS;
+	for (size_t i = 0; i < dial->ntries; i++)
+		dial->tries[i].state = IDLE;
+	dial->nstarted = 0;
+	return TUTTI_AGAIN;
+}
+
+/* Start what is due. */
+static tutti_status start_tries(struct tti_dial *dial, int64_t now)
+{
+	for (;;) {
+		size_t running = 0, connected = 0;
+
+		for (size_t i = 0; i < dial->nstarted; i++) {
+			running += dial->tries[i].state != FAILED;
+			connected += dial->tries[i].state == PROVING;
+		}
+		if (dial->nstarted > 0 && dial->nstarted == dial->ntries)
+			return running > 0 ? TUTTI_AGAIN : end_round(dial, now);
+
+		const int64_t busy = connected ? (STAGGER_BUSY_MS - STAGGER_MS) * TTI_NS_PER_MS : 0;
+
+		if (now < dial->next_ns + busy && (running > 0 || dial->nstarted == 0))
+			return TUTTI_AGAIN;
+		if (dial->nstarted == dial->ntries)
+			return end_round(dial, now);
+		start_try(dial, &dial->tries[dial->nstarted++]);
+		dial->next_ns = now + STAGGER_MS * TTI_NS_PER_MS;
+	}
+}
+
+static int64_t earliest(const struct tti_dial *dial)
+{
+	int64_t when = dial->config.deadline_ns;
+	bool connected = false;
+
+	for (size_t i = 0; i < dial->nstarted; i++) {
+		const struct try *try = &dial->tries[i];
+
+		if (try->state != FAILED && try->deadline_ns < when)
+			when = try->deadline_ns;
+		connected |= try->state == PROVING;
+	}
+
+	const int64_t next =
+		dial->next_ns + (connected ? (STAGGER_BUSY_MS - STAGGER_MS) * TTI_NS_PER_MS : 0);
+
+	return dial->nstarted < dial->ntries && next < when ? next : when;
+}
+
+tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns)
+{
+	const int64_t now = tti_now_ns();
+
+	for (size_t i = 0; i < dial->nstarted; i++) {
+		struct try *try = &dial->tries[i];
+
+		if (try->state == FAILED || step_try(dial, try, now) != TUTTI_OK)
+			continue;
+		log_success(dial, try);
+		tti_loop_drop(dial->loop, try->fd);
+		*fd_out = try->fd;
+		try->fd = -1;
+		return TUTTI_OK;
+	}
+	if (now >= dial->config.deadline_ns)
+		return describe(dial, TUTTI_ETIMEOUT);
+	TTI_TRY(start_tries(dial, now) == TUTTI_AGAIN ? TUTTI_OK : TUTTI_EPEER);
+	*again_ns = earliest(dial);
+	return TUTTI_AGAIN;
+}
+
+static void heard(void *self)
+{
+	(void)self;
+}
+
+tutti_status tti_dial_run(const struct tti_dial_config *config, const _Atomic int *stop,
+			  int *fd_out)
+{
+	struct tti_dial_config own = *config;
+	struct tti_dial *dial = NULL;
+	struct tti_loop loop;
+	tutti_status status;
+
+	own.hear = heard;
+	TTI_TRY(tti_loop_init(&loop));
+	status = tti_dial_start(&loop, &own, &dial);
+	while (status == TUTTI_OK) {
+		int64_t again_ns;
+
+		status = tti_dial_step(dial, fd_out, &again_ns);
+		if (status != TUTTI_AGAIN)
+			break;
+		status = TUTTI_OK;
+		if (stop && *stop)
+			status = tti_fail_quiet(TUTTI_EABORTED, "aborted");
+		else
+			tti_loop_wait(&loop, tti_left_ms(again_ns, stop ? 40 : 60000));
+	}
+	tti_dial_stop(dial);
+	tti_loop_release(&loop);
+	return status;
+}

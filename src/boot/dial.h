@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_DIAL_H
+#define TTI_BOOT_DIAL_H
+
+/* Connect to a peer that has several candidate addresses: the first at once, the
+ * next ones soon after, until one has proven itself. What does not answer costs
+ * a tenth of a second, not a timeout.
+ *
+ * Owner: who started it stops it. Threads: the loop's. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "boot/auth.h"
+#include "boot/loop.h"
+#include "boot/wire.h"
+
+struct tti_dial_config {
+	const struct tti_addr *addrs; /* copied */
+	size_t naddrs;
+	enum tti_auth_kind kind;
+	const uint8_t *secret; /* borrowed while it runs                          */
+	struct tti_wire_who who;
+	int64_t deadline_ns;
+	bool once;                /* give up when every candidate has failed, else retry          */
+	void (*hear)(void *self); /* called when tti_dial_step() should be         */
+	void *self;
+};
+
+struct tti_dial;
+
+TUTTI_CHECKED tutti_status tti_dial_start(struct tti_loop *loop,
+					  const struct tti_dial_config *config,
+					  struct tti_dial **out);
+
+/* Go on. TUTTI_OK: *fd_out is connected, proven, nonblocking, in no loop, and
+ * the caller's. TUTTI_AGAIN: call again when heard, or at *again_ns. Else it has
+ * failed: quietly, the text says how each candidate did. */
+TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns);
+
+/* Also after success and failure. NULL is fine. */
+void tti_dial_stop(struct tti_dial *dial);
+
+/* All of it, blocking. */
+TUTTI_CHECKED tutti_status tti_dial_run(const struct tti_dial_config *config,
+					const _Atomic int *stop, int *fd_out);
+
+#endif
