@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/id.h"
+
+#include <arpa/inet.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "boot/root.h"
+#include "boot/wire.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/hash.h"
+#include "util/params.h"
+
+#define VERSION   1
+#define SECRET_AT 12
+#define ADDRS_AT  45
+#define CHECK_AT  124
+
+static const uint8_t magic[8] = { 'T', 'U', 'T', 'T', 'I', '-', 'I', 'D' };
+
+void tti_id_encode(const struct tti_id *id, tutti_unique_id *out)
+{
+	uint8_t bytes[TUTTI_UNIQUE_ID_BYTES] = { 0 };
+	const uint16_t port = id->naddrs > 0 ? id->addrs[0].port : 0;
+
+	memcpy(bytes, magic, 8);
+	bytes[8] = VERSION;
+	bytes[9] = (uint8_t)id->flags;
+	memcpy(bytes + 10, &port, 2);
+	memcpy(bytes + SECRET_AT, id->secret, TTI_SECRET_BYTES);
+	bytes[44] = (uint8_t)tti_addrs_pack(id->addrs, id->naddrs, bytes + ADDRS_AT,
+					    CHECK_AT - ADDRS_AT);
+
+	const uint32_t check = (uint32_t)tti_hash_bytes(bytes, CHECK_AT);
+
+	memcpy(bytes + CHECK_AT, &check, 4);
+	memcpy(out->bytes, bytes, sizeof(bytes));
+}
+
+tutti_status tti_id_decode(const tutti_unique_id *in, struct tti_id *out)
+{
+	uint8_t bytes[TUTTI_UNIQUE_ID_BYTES];
+	uint16_t port;
+	uint32_t check;
+
+	memcpy(bytes, in->bytes, sizeof(bytes));
+	memset(out, 0, sizeof(*out));
+	if (memcmp(bytes, magic, 8) != 0)
+		return tti_fail(TUTTI_EINVAL,
+				"this is no unique id: pass what "
+				"tutti_get_unique_id() wrote, all %d bytes",
+				TUTTI_UNIQUE_ID_BYTES);
+	if (bytes[8] != VERSION)
+		return tti_fail(TUTTI_EINVAL,
+				"the unique id has version %u, this library makes version %d: "
+				"use the same library on all ranks",
+				bytes[8], VERSION);
+	memcpy(&check, bytes + CHECK_AT, 4);
+	if (check != (uint32_t)tti_hash_bytes(bytes, CHECK_AT))
+		return tti_fail(TUTTI_EINVAL, "the unique id was damaged on its way: its check "
+					      "value does not fit");
+	memcpy(&port, bytes + 10, 2);
+	out->flags = bytes[9];
+	memcpy(out->secret, bytes + SECRET_AT, TTI_SECRET_BYTES);
+	if (bytes[44] > CHECK_AT - ADDRS_AT ||
+	    tti_addrs_unpack(bytes + ADDRS_AT, bytes[44], port, out->addrs, TTI_IFACE_MOST,
+			     &out->naddrs) != TUTTI_OK ||
+	    out->naddrs == 0 || port == 0)
+		return tti_fail(TUTTI_EINVAL, "the unique id holds no address");
+	return TUTTI_OK;
+}
+
+tutti_status tti_boot_id_from_address(const char *address, const char *secret, tutti_unique_id *out)
+{
+	struct tti_id id = { .flags = TTI_ID_BY_HAND };
+	const char *from = secret ? secret : address;
+
+	tti_assert(sodium_init() >= 0);
+	TTI_TRY(tti_addr_parse(address, id.addrs, TTI_IFACE_MOST, &id.naddrs));
+	if (!secret)
+		id.flags |= TTI_ID_OPEN;
+	crypto_generichash(id.secret, sizeof(id.secret), (const uint8_t *)from, strlen(from),
+			   (const uint8_t *)(secret ? "tutti secret key" : "tutti address ky"), 16);
+	tti_id_encode(&id, out);
+	sodium_memzero(&id, sizeof(id));
+	return TUTTI_OK;
+}
+
+tutti_status tti_boot_id_create(tutti_unique_id *out)
+{
+	const struct tti_params *params = tti_params();
+	struct tti_id id = { 0 };
+	uint16_t port = 0;
+	int fd;
+
+	if (params->comm_id)
+		return tti_boot_id_from_address(params->comm_id, params->comm_secret, out);
+	tti_assert(sodium_init() >= 0);
+	tti_fd_raise_limit();
+	TTI_TRY(tti_iface_list(id.addrs, TTI_IFACE_MOST, &id.naddrs));
+	TTI_TRY(tti_listen(&port, 16384, &fd));
+	for (size_t i = 0; i < id.naddrs; i++)
+		id.addrs[i].port = htons(port);
+	randombytes_buf(id.secret, sizeof(id.secret));
+	tti_id_encode(&id, out);
+
+	const tutti_status status = tti_root_detach(fd, id.secret, params->boot_timeout_ms);
+
+	sodium_memzero(&id, sizeof(id));
+	return status;
+}

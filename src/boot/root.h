@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_ROOT_H
+#define TTI_BOOT_ROOT_H
+
+/* The root: a thread where ranks check in. It knows who has come, tells each
+ * rank where the next one listens, and tells all who is missing when the first
+ * of them can wait no longer. A rank's connection stays open until then.
+ *
+ * Owner: a detached root owns itself. Threads: any. */
+
+#include <stdint.h>
+
+#include "tutti/status.h"
+
+struct tti_root;
+
+/* Serve on listen_fd, which is taken over (closed on failure too), and end when
+ * all ranks came, or after timeout_ms. */
+TUTTI_CHECKED tutti_status tti_root_detach(int listen_fd, const uint8_t *secret,
+					   int64_t timeout_ms);
+
+/* The same, to be ended with tti_root_join(): at once if `give_up`, else when
+ * it has told all ranks. NULL is fine. */
+TUTTI_CHECKED tutti_status tti_root_start(int listen_fd, const uint8_t *secret, int64_t timeout_ms,
+					  struct tti_root **out);
+void tti_root_join(struct tti_root *root, int give_up);
+
+#endif

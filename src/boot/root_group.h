@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_ROOT_GROUP_H
+#define TTI_BOOT_ROOT_GROUP_H
+
+/* Which ranks check in at which of several roots: contiguous and even.
+ *
+ *     ranks   0 1 2 3 4 | 5 6 7 8 9 | 10 11 12      3 roots
+ *     root 0  . . . . . + 5                         and the first of the next group,
+ *     root 1              . . . . . + 10            so that the last one learns where
+ *     root 2                          .  .  .  + 0  its neighbour is
+ *
+ * Pure. */
+
+#include "boot/wire.h"
+#include "tutti/status.h"
+
+struct tti_group {
+	int nranks, nroots, iroot;
+	int first, size;
+};
+
+struct tti_group tti_group_make(int nranks, int nroots, int iroot);
+
+/* The root at which a rank checks in. */
+int tti_group_of(int nranks, int nroots, int rank);
+
+/* Rank in seat i of a root: 0 .. size-1, and size: the first of the next group. */
+int tti_group_rank(const struct tti_group *group, int i);
+
+/* Whether a check-in makes sense by itself. Quiet. */
+TUTTI_CHECKED tutti_status tti_checkin_check(const struct tti_wire_checkin *checkin);
+
+#endif
