@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/root.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot/gate.h"
+#include "boot/root_group.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/strbuf.h"
+#include "util/thread.h"
+
+/* Connections that prove nothing; more than ranks come at once. */
+#define GUESTS_MOST 2048
+/* For what was said to reach the ranks. */
+#define FLUSH_MS    2000
+
+/* A rank, or one that says so. */
+struct caller {
+	struct tti_ear ear;
+	struct tti_root *root;
+	struct caller *next, **link;
+	int fd;
+	int rank; /* -1: not checked in, or a border's */
+	int64_t deadline_ns;
+	struct tti_framer framer;
+	struct tti_outbox out;
+	bool border;
+};
+
+struct seat {
+	struct caller *caller; /* NULL: has not come, or has left */
+	bool came, told;
+	struct tti_wire_card card;
+};
+
+struct tti_root {
+	struct tti_loop loop;
+	struct tti_gate gate;
+	struct tti_ear *waker;
+	int wake_fd;
+	atomic_bool give_up;
+	bool detached;
+	pthread_t thread;
+	uint8_t secret[TTI_SECRET_BYTES];
+	int64_t start_ns, end_ns;
+	int64_t timeout_ms;
+
+	struct tti_group group; /* nranks 0: nobody has come yet      */
+	struct seat *seats;     /* of the group, then of the one after */
+	int nseats, ncame;
+	struct caller *callers;
+	bool complete, failed;
+	struct tti_news news; /* why, if failed */
+};
+
+/* -- Callers ---------------------------------------------------------------- */
+
+static void hang_up(struct caller *caller)
+{
+	struct tti_root *root = caller->root;
+
+	for (int i = 0; i < root->nseats; i++)
+		if (root->seats[i].caller == caller)
+			root->seats[i].caller = NULL;
+	*caller->link = caller->next;
+	if (caller->next)
+		caller->next->link = caller->link;
+	tti_fd_close(&caller->fd);
+	tti_loop_bury(&root->loop, &caller->ear);
+}
+
+static void flush(struct caller *caller)
+{
+	tti_outbox_flush(&caller->out, caller->fd);
+	tti_loop_change(&caller->root->loop, caller->fd,
+			EPOLLIN | (caller->out.len > 0 ? (uint32_t)EPOLLOUT : 0), &caller->ear);
+}
+
+static void tell(struct caller *caller, enum tti_frame_type type, const void *body, size_t nbytes)
+{
+	if (tti_outbox_put(&caller->out, type, 0, body, nbytes, 0))
+		flush(caller);
+}
+
+/* -- What is known ------------------------------------------------------------ */
+
+TUTTI_PRINTF(4, 5)
+static void fail_all(struct tti_root *root, tutti_status status, int culprit, const char *fmt, ...)
+{
+	va_list args;
+
+	if (root->failed || root->complete)
+		return;
+	root->failed = true;
+	root->news = (struct tti_news){ .status = status, .culprit = culprit, .origin = -1 };
+	va_start(args, fmt);
+	(void)vsnprintf(root->news.text, sizeof(root->news.text), fmt, args);
+	va_end(args);
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "root: %s", root->news.text);
+	for (struct caller *at = root->callers; at; at = at->next)
+		tell(at, TTI_FRAME_NEWS, &root->news, sizeof(root->news));
+}
+
+static void refuse(struct caller *caller, const char *fmt, ...) TUTTI_PRINTF(2, 3);
+static void refuse(struct caller *caller, const char *fmt, ...)
+{
+	struct tti_news news = { .status = TUTTI_EMISMATCH, .culprit = -1, .origin = -1 };
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(news.text, sizeof(news.text), fmt, args);
+	va_end(args);
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "root: %s", news.text);
+	tell(caller, TTI_FRAME_NEWS, &news, sizeof(news));
+}
+
+static void fail_missing(struct tti_root *root)
+{
+	char text[128];
+	int *missing = tti_calloc((size_t)root->nseats, sizeof(*missing));
+	size_t n = 0;
+	int first = -1;
+
+	for (int i = 0; i < root->nseats; i++) {
+		if (root->seats[i].came)
+			continue;
+		if (first < 0)
+			first = tti_group_rank(&root->group, i);
+		if (missing)
+			missing[n++] = tti_group_rank(&root->group, i);
+	}
+	tti_format_ranks(text, sizeof(text), missing, n);
+	tti_free(missing);
+	fail_all(root, TUTTI_ETIMEOUT, first,
+		 "rank%s %s of %d did not come within %lld ms: running? with this id? "
+		 "TUTTI_BOOT_TIMEOUT_MS is the limit",
+		 n == 1 ? "" : "s", text, root->group.nranks,
+		 (long long)((tti_now_ns() - root->start_ns) / TTI_NS_PER_MS));
+}
+
+/* Tell seat i where the next one listens, if both have come. */
+static void introduce(struct tti_root *root, int i)
+{
+	const int next = root->group.nroots == 1 ? (i + 1) % root->nseats : i + 1;
+
+	if (i < 0 || i >= root->group.size || !root->seats[i].caller || root->seats[i].told ||
+	    !root->seats[next].came)
+		return;
+	root->seats[i].told = true;
+	tell(root->seats[i].caller, TTI_FRAME_NEXT, &root->seats[next].card,
+	     sizeof(root->seats[next].card));
+}
+
+static void complete(struct tti_root *root)
+{
+	/* No longer open: a later job may use the same address. */
+	tti_gate_close(&root->gate);
+	root->complete = true;
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "root: all %d ranks came within %lld ms", root->group.size,
+		(long long)((tti_now_ns() - root->start_ns) / TTI_NS_PER_MS));
+	for (struct caller *at = root->callers; at; at = at->next)
+		if (at->rank >= 0)
+			tell(at, TTI_FRAME_ALL, NULL, 0);
+	root->end_ns = tti_deadline(FLUSH_MS);
+}
+
+static tutti_status open_group(struct tti_root *root, const struct tti_wire_checkin *checkin)
+{
+	const struct tti_group group =
+		tti_group_make(checkin->nranks, checkin->nroots, checkin->iroot);
+	const int nseats = group.size + (group.nroots > 1);
+
+	root->seats = tti_calloc((size_t)nseats, sizeof(*root->seats));
+	if (!root->seats)
+		return tti_fail(TUTTI_ENOMEM, "no memory to note %d ranks", nseats);
+	root->nseats = nseats;
+	root->group = group;
+	return TUTTI_OK;
+}
+
+static void take_checkin(struct caller *caller, const struct tti_wire_checkin *checkin)
+{
+	struct tti_root *root = caller->root;
+	const int64_t margin = checkin->left_ms / 10 < 200 ? checkin->left_ms / 10 : 200;
+
+	if (tti_checkin_check(checkin) != TUTTI_OK) {
+		refuse(caller, "rank %d checked in with nonsense: %s", checkin->rank,
+		       tti_error_text());
+		return;
+	}
+	if (root->group.nranks == 0 && open_group(root, checkin) != TUTTI_OK) {
+		refuse(caller, "the root: %s", tti_error_text());
+		return;
+	}
+	if (checkin->nranks != root->group.nranks || checkin->nroots != root->group.nroots ||
+	    checkin->iroot != root->group.iroot) {
+		refuse(caller,
+		       "rank %d says %d ranks and %d ids, others say %d and %d: pass the same to "
+		       "all",
+		       checkin->rank, checkin->nranks, checkin->nroots, root->group.nranks,
+		       root->group.nroots);
+		return;
+	}
+
+	const int i = checkin->border ? root->group.size : checkin->rank - root->group.first;
+	struct seat *seat = &root->seats[i];
+
+	if (seat->came) {
+		refuse(caller, "rank %d came twice: %s process %d, then %s process %d",
+		       checkin->rank, seat->card.host, seat->card.pid, checkin->card.host,
+		       checkin->card.pid);
+		return;
+	}
+	seat->came = true;
+	seat->card = checkin->card;
+	root->ncame++;
+	caller->border = checkin->border != 0;
+	if (caller->border) {
+		tell(caller, TTI_FRAME_ALL, NULL, 0);
+	} else {
+		seat->caller = caller;
+		caller->rank = checkin->rank;
+		caller->deadline_ns = tti_deadline(checkin->left_ms - margin);
+	}
+	if (root->failed) {
+		tell(caller, TTI_FRAME_NEWS, &root->news, sizeof(root->news));
+		return;
+	}
+	introduce(root, i);
+	introduce(root, i > 0 ? i - 1 : root->nseats - 1);
+	if (root->ncame == root->nseats)
+		complete(root);
+}
+
+static void hear_caller(struct tti_ear *ear, uint32_t events)
+{
+	struct caller *caller = (struct caller *)ear;
+	struct tti_root *root = caller->root;
+	uint8_t data[512];
+	ssize_t n;
+
+	if (events & EPOLLOUT)
+		flush(caller);
+	n = recv(caller->fd, data, sizeof(data), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		const int rank = caller->rank;
+
+		hang_up(caller);
+		if (rank >= 0 && !root->complete)
+			fail_all(root, TUTTI_EPEER, rank,
+				 "rank %d (%s, process %d) left before all ranks had come", rank,
+				 root->seats[rank - root->group.first].card.host,
+				 root->seats[rank - root->group.first].card.pid);
+		return;
+	}
+	for (size_t at = 0, used; at < (size_t)n; at += used) {
+		const tutti_status status =
+			tti_framer_feed(&caller->framer, data + at, (size_t)n - at, &used);
+
+		if (status == TUTTI_AGAIN)
+			return;
+		if (status < 0 || caller->framer.head.type != TTI_FRAME_CHECKIN ||
+		    caller->rank >= 0 || caller->border) {
+			refuse(caller, "a rank checked in with a malformed message");
+			return;
+		}
+		take_checkin(caller, &caller->framer.body.checkin);
+	}
+}
+
+/* -- The thread ----------------------------------------------------------------- */
+
+static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who *who)
+{
+	(void)self;
+	(void)who;
+	return kind == TTI_AUTH_ROOT;
+}
+
+static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who)
+{
+	struct tti_root *root = self;
+	struct caller *caller = tti_zalloc(sizeof(*caller));
+
+	(void)kind;
+	(void)who;
+	if (!caller || tti_loop_add(&root->loop, fd, EPOLLIN, &caller->ear) != TUTTI_OK) {
+		tti_fd_close(&fd);
+		tti_free(caller);
+		return;
+	}
+	caller->ear.hear = hear_caller;
+	caller->root = root;
+	caller->fd = fd;
+	caller->rank = -1;
+	caller->deadline_ns = TTI_NEVER;
+	caller->next = root->callers;
+	caller->link = &root->callers;
+	if (caller->next)
+		caller->next->link = &caller->next;
+	root->callers = caller;
+}
+
+static bool flushed(const struct tti_root *root)
+{
+	for (const struct caller *at = root->callers; at; at = at->next)
+		if (at->out.len > 0)
+			return false;
+	return true;
+}
+
+/* When the first rank can wait no longer; TTI_NEVER: none waits. */
+static int64_t patience(const struct tti_root *root)
+{
+	int64_t first = TTI_NEVER;
+
+	for (const struct caller *at = root->callers; at; at = at->next)
+		if (at->deadline_ns < first)
+			first = at->deadline_ns;
+	return first;
+}
+
+/* Whether the root's work is done; else *next_ns says when to look again. */
+static bool done(struct tti_root *root, int64_t *next_ns)
+{
+	const int64_t now = tti_now_ns();
+
+	*next_ns = root->end_ns;
+	if (atomic_load(&root->give_up))
+		return true;
+	if (root->complete || (root->failed && root->ncame == root->nseats))
+		return flushed(root) || now >= root->end_ns;
+	if (!root->failed) {
+		const int64_t first = patience(root);
+
+		if (now >= first)
+			fail_missing(root);
+		else if (first != TTI_NEVER)
+			*next_ns = first;
+		else if (now >= root->end_ns)
+			return true;
+		return false;
+	}
+	return now >= root->end_ns;
+}
+
+static void destroy(struct tti_root *root)
+{
+	tti_gate_close(&root->gate);
+	while (root->callers)
+		hang_up(root->callers);
+	if (root->waker)
+		tti_loop_bury(&root->loop, root->waker);
+	tti_fd_close(&root->wake_fd);
+	tti_loop_release(&root->loop);
+	tti_free(root->seats);
+	explicit_bzero(root->secret, sizeof(root->secret));
+	tti_free(root);
+}
+
+static void *serve(void *self)
+{
+	struct tti_root *root = self;
+	int64_t next_ns;
+
+	while (!done(root, &next_ns)) {
+		const int64_t expire_ns = root->complete ? TTI_NEVER : tti_gate_expire(&root->gate);
+
+		tti_loop_wait(&root->loop,
+			      tti_loop_left(next_ns < expire_ns ? next_ns : expire_ns));
+	}
+	if (root->detached)
+		destroy(root);
+	return NULL;
+}
+
+static void hear_waker(struct tti_ear *ear, uint32_t events)
+{
+	(void)ear; /* it is never read: the thread ends */
+	(void)events;
+}
+
+static tutti_status open_root(struct tti_root *root, int listen_fd)
+{
+	root->gate = (struct tti_gate){ .loop = &root->loop,
+					.secret = root->secret,
+					.listen_fd = listen_fd,
+					.most = GUESTS_MOST,
+					.self = root,
+					.admit = admit,
+					.enter = enter };
+	TTI_TRY(tti_loop_init(&root->loop));
+	root->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (root->wake_fd < 0)
+		return tti_fail(TUTTI_ESYS, "eventfd: %m");
+	root->waker = tti_zalloc(sizeof(*root->waker));
+	if (!root->waker)
+		return tti_fail(TUTTI_ENOMEM, "no memory for the root");
+	root->waker->hear = hear_waker;
+	TTI_TRY(tti_loop_add(&root->loop, root->wake_fd, EPOLLIN, root->waker));
+	return tti_gate_open(&root->gate);
+}
+
+static tutti_status start(int listen_fd, const uint8_t *secret, int64_t timeout_ms, bool detached,
+			  struct tti_root **out)
+{
+	struct tti_root *root = tti_zalloc(sizeof(*root));
+	tutti_status status;
+	pthread_t thread;
+
+	if (!root) {
+		tti_fd_close(&listen_fd);
+		return tti_fail(TUTTI_ENOMEM, "no memory for the root");
+	}
+	memcpy(root->secret, secret, sizeof(root->secret));
+	root->wake_fd = root->loop.epfd = -1;
+	root->detached = detached;
+	root->start_ns = tti_now_ns();
+	root->end_ns = tti_deadline(timeout_ms);
+	status = open_root(root, listen_fd);
+	if (status == TUTTI_OK)
+		status = tti_thread_start(&thread, "tutti-root", serve, root);
+	if (status != TUTTI_OK) {
+		destroy(root);
+		return status;
+	}
+	if (detached)
+		(void)pthread_detach(thread);
+	else
+		root->thread = thread;
+	if (out)
+		*out = root;
+	return TUTTI_OK;
+}
+
+tutti_status tti_root_detach(int listen_fd, const uint8_t *secret, int64_t timeout_ms)
+{
+	return start(listen_fd, secret, timeout_ms, true, NULL);
+}
+
+tutti_status tti_root_start(int listen_fd, const uint8_t *secret, int64_t timeout_ms,
+			    struct tti_root **out)
+{
+	return start(listen_fd, secret, timeout_ms, false, out);
+}
+
+void tti_root_join(struct tti_root *root, int give_up)
+{
+	if (!root)
+		return;
+	if (give_up) {
+		atomic_store(&root->give_up, true);
+		(void)eventfd_write(root->wake_fd, 1);
+	}
+	(void)pthread_join(root->thread, NULL);
+	destroy(root);
+}
