@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_BASE_H
+#define TTI_BOOT_BASE_H
+
+/* What both kinds of bootstrap have, as the first member. Private to boot/. */
+
+#include <stdbool.h>
+
+#include "boot/boot.h"
+#include "boot/watch.h"
+
+struct tti_boot_ops {
+	tutti_status (*all_gather)(struct tti_boot *boot, void *blobs, size_t nbytes);
+	tutti_status (*send)(struct tti_boot *boot, int peer, const void *data, size_t nbytes);
+	tutti_status (*recv)(struct tti_boot *boot, int peer, void *data, size_t nbytes);
+	void (*close)(struct tti_boot *boot);
+	tutti_status (*watch_start)(struct tti_boot *boot, const struct tti_watch_events *events);
+	void (*watch_notify)(struct tti_boot *boot, const struct tti_news *news);
+	void (*watch_ask)(struct tti_boot *boot, int peer);
+	void (*watch_stop)(struct tti_boot *boot);
+};
+
+struct tti_boot {
+	const struct tti_boot_ops *ops;
+	int rank, nranks;
+	bool local;
+	bool watching; /* tti_watch_start() was called */
+	uint8_t secret[TTI_SECRET_BYTES];
+};
+
+/* Whether *stop is set; NULL: never. */
+static inline bool tti_boot_stopped(const _Atomic int *stop)
+{
+	return stop && *stop;
+}
+
+/* How long a wait does not look at *stop. */
+#define TTI_BOOT_NAP_MS 40
+
+#endif

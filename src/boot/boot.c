@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/boot.h"
+
+#include "boot/base.h"
+#include "util/error.h"
+
+int tti_boot_rank(const struct tti_boot *boot)
+{
+	return boot->rank;
+}
+
+int tti_boot_nranks(const struct tti_boot *boot)
+{
+	return boot->nranks;
+}
+
+int tti_boot_is_local(const struct tti_boot *boot)
+{
+	return boot->local;
+}
+
+const uint8_t *tti_boot_secret(const struct tti_boot *boot)
+{
+	return boot->secret;
+}
+
+static tutti_status check_phase(const struct tti_boot *boot)
+{
+	if (boot->watching)
+		return tti_fail(TUTTI_EUSAGE, "the bootstrap's connections belong to the watch "
+					      "since tti_watch_start()");
+	return TUTTI_OK;
+}
+
+static tutti_status check_peer(const struct tti_boot *boot, int peer)
+{
+	if (peer < 0 || peer >= boot->nranks || peer == boot->rank)
+		return tti_fail(TUTTI_EINVAL, "rank %d of %d cannot exchange a message with %d",
+				boot->rank, boot->nranks, peer);
+	return check_phase(boot);
+}
+
+tutti_status tti_boot_all_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
+{
+	TTI_TRY(check_phase(boot));
+	return boot->nranks == 1 ? TUTTI_OK : boot->ops->all_gather(boot, blobs, nbytes);
+}
+
+tutti_status tti_boot_barrier(struct tti_boot *boot)
+{
+	return tti_boot_all_gather(boot, NULL, 0);
+}
+
+tutti_status tti_boot_send(struct tti_boot *boot, int peer, const void *data, size_t nbytes)
+{
+	TTI_TRY(check_peer(boot, peer));
+	return boot->ops->send(boot, peer, data, nbytes);
+}
+
+tutti_status tti_boot_recv(struct tti_boot *boot, int peer, void *data, size_t nbytes)
+{
+	TTI_TRY(check_peer(boot, peer));
+	return boot->ops->recv(boot, peer, data, nbytes);
+}
+
+void tti_boot_close(struct tti_boot *boot)
+{
+	if (!boot)
+		return;
+	tti_watch_stop(boot);
+	boot->ops->close(boot);
+}
+
+tutti_status tti_watch_start(struct tti_boot *boot, const struct tti_watch_events *events)
+{
+	TTI_TRY(check_phase(boot));
+	TTI_TRY(boot->ops->watch_start(boot, events));
+	boot->watching = true;
+	return TUTTI_OK;
+}
+
+void tti_watch_notify(struct tti_boot *boot, const struct tti_news *news)
+{
+	boot->ops->watch_notify(boot, news);
+}
+
+void tti_watch_ask(struct tti_boot *boot, int peer)
+{
+	if (peer >= 0 && peer < boot->nranks && peer != boot->rank)
+		boot->ops->watch_ask(boot, peer);
+}
+
+void tti_watch_stop(struct tti_boot *boot)
+{
+	if (boot && boot->watching)
+		boot->ops->watch_stop(boot);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/sock.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot/id.h"
+#include "boot/root.h"
+#include "boot/root_group.h"
+#include "boot/thread.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf)
+{
+	const struct tti_wire_card *card = &sock->cards[rank];
+
+	if (card->port)
+		(void)snprintf(buf, TTI_SOCK_NAME, "rank %d (%s, process %d)", rank, card->host,
+			       card->pid);
+	else
+		(void)snprintf(buf, TTI_SOCK_NAME, "rank %d", rank);
+	return buf;
+}
+
+/* -- Failing ------------------------------------------------------------------- */
+
+static void tell(int fd, bool torn, const struct tti_news *news)
+{
+	struct {
+		struct tti_frame head;
+		struct tti_news news;
+	} out = { { .type = TTI_FRAME_NEWS, .nbytes = sizeof(*news) }, *news };
+
+	if (fd >= 0 && !torn)
+		(void)send(fd, &out, sizeof(out), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* After this the connections are of no use: whoever waits for us must see it. */
+static void break_off(struct tti_sock *sock)
+{
+	struct tti_news out = sock->broken;
+
+	/* A call that was stopped here is a lost peer to the others. */
+	if (out.status == TUTTI_EABORTED) {
+		out.status = TUTTI_EPEER;
+		(void)snprintf(out.text, sizeof(out.text), "rank %d gave up during init",
+			       sock->base.rank);
+	}
+	if (out.status > TUTTI_STATUS_LOST)
+		out.status = TUTTI_EPEER;
+	tell(sock->prev_fd, sock->prev_torn, &out);
+	tell(sock->next_fd, sock->next_torn, &out);
+	sock->prev_torn = sock->next_torn = true;
+}
+
+tutti_status tti_sock_break(struct tti_sock *sock, tutti_status status, int culprit,
+			    const char *fmt, ...)
+{
+	va_list args;
+
+	if (sock->broken.status == 0) {
+		sock->broken = (struct tti_news){ .status = status,
+						  .culprit = culprit,
+						  .origin = sock->base.rank };
+		va_start(args, fmt);
+		(void)vsnprintf(sock->broken.text, sizeof(sock->broken.text), fmt, args);
+		va_end(args);
+		break_off(sock);
+	}
+	return tti_fail((tutti_status)sock->broken.status, "%s", sock->broken.text);
+}
+
+tutti_status tti_sock_check(struct tti_sock *sock)
+{
+	if (sock->broken.status == 0)
+		return TUTTI_OK;
+	return tti_fail_quiet((tutti_status)sock->broken.status, "%s", sock->broken.text);
+}
+
+tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
+				const struct tti_frame *frame, const void *rest, size_t nrest,
+				const char *what)
+{
+	struct tti_news news;
+	char name[TTI_SOCK_NAME];
+
+	tti_sock_name(sock, peer, name);
+	if (!frame)
+		return tti_sock_break(sock, TUTTI_EPEER, peer,
+				      "%s closed its connection during %s (died?)", name, what);
+	if (frame->type == TTI_FRAME_BYE)
+		return tti_sock_break(sock, TUTTI_EPEER, peer, "%s left before %s", name, what);
+	nrest = nrest < sizeof(news) ? nrest : sizeof(news);
+	if (nrest > 0)
+		memcpy(&news, rest, nrest);
+	if (frame->type == TTI_FRAME_NEWS && frame->nbytes == sizeof(news) &&
+	    tti_fd_recv_all(fd, (uint8_t *)&news + nrest, sizeof(news) - nrest, tti_deadline(1000),
+			    NULL) == TUTTI_OK) {
+		tti_wire_clean(news.text, sizeof(news.text));
+		if (news.status <= TUTTI_STATUS_LOST && news.status >= TUTTI_EPLAN)
+			return tti_sock_break(sock, (tutti_status)news.status, news.culprit, "%s",
+					      news.text);
+	}
+	return tti_sock_break(sock, TUTTI_EPROTO, peer,
+			      "%s and rank %d do different things: %s got a frame of type %u, "
+			      "number %u, %llu bytes",
+			      name, sock->base.rank, what, frame->type, frame->seq,
+			      (unsigned long long)frame->nbytes);
+}
+
+tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, int fd, const char *what)
+{
+	struct tti_frame frame;
+	ssize_t n;
+
+	if (fd < 0)
+		return TUTTI_OK;
+	n = recv(fd, &frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return TUTTI_OK;
+	if (n <= 0)
+		return tti_sock_broken_by(sock, peer, fd, NULL, NULL, 0, what);
+	if ((size_t)n == sizeof(frame) && frame.type == TTI_FRAME_NEWS) {
+		(void)recv(fd, &frame, sizeof(frame), MSG_DONTWAIT);
+		return tti_sock_broken_by(sock, peer, fd, &frame, NULL, 0, what);
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what)
+{
+	TTI_TRY(tti_sock_check_neighbour(sock, tti_sock_prev(sock), sock->prev_fd, what));
+	return tti_sock_check_neighbour(sock, tti_sock_next(sock), sock->next_fd, what);
+}
+
+/* -- Opening and closing --------------------------------------------------------- */
+
+static void sock_close(struct tti_boot *boot)
+{
+	struct tti_sock *sock = (struct tti_sock *)boot;
+
+	/* All that the others may still wait for goes out, and goodbye. */
+	tti_thread_end(sock);
+	tti_fd_close(&sock->prev_fd);
+	tti_fd_close(&sock->next_fd);
+	for (int i = 0; i < boot->nranks; i++) {
+		if (sock->out)
+			tti_fd_close(&sock->out[i]);
+		if (sock->in)
+			tti_fd_close(&sock->in[i]);
+	}
+	tti_fd_close(&sock->inbox_prev);
+	tti_fd_close(&sock->inbox_fd);
+	pthread_mutex_destroy(&sock->lock);
+	tti_free(sock->out);
+	tti_free(sock->in);
+	tti_free(sock->cards);
+	explicit_bzero(boot->secret, sizeof(boot->secret));
+	tti_free(sock);
+}
+
+static tutti_status sock_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
+{
+	struct tti_sock *sock = (struct tti_sock *)boot;
+
+	return tti_sock_gather(sock, blobs, nbytes, nbytes ? "all_gather" : "barrier",
+			       tti_deadline(sock->timeout_ms));
+}
+
+const struct tti_boot_ops tti_sock_ops = {
+	.all_gather = sock_gather,
+	.send = tti_sock_send,
+	.recv = tti_sock_recv,
+	.close = sock_close,
+	.watch_start = tti_thread_watch,
+	.watch_notify = tti_thread_notify,
+	.watch_ask = tti_thread_ask,
+	.watch_stop = tti_thread_stop,
+};
+
+static tutti_status make(const struct tti_boot_config *config, struct tti_sock **out)
+{
+	const size_t n = (size_t)config->nranks;
+	struct tti_sock *sock = tti_zalloc(sizeof(*sock));
+
+	if (!sock)
+		return tti_fail(TUTTI_ENOMEM, "no memory for the bootstrap");
+	sock->base.ops = &tti_sock_ops;
+	sock->base.rank = config->rank;
+	sock->base.nranks = config->nranks;
+	sock->timeout_ms = config->timeout_ms;
+	sock->stop = config->stop;
+	sock->prev_fd = sock->next_fd = sock->inbox_prev = -1;
+	pthread_mutex_init(&sock->lock, NULL);
+	sock->cards = tti_calloc(n, sizeof(*sock->cards));
+	sock->in = tti_calloc(n, sizeof(*sock->in));
+	sock->out = tti_calloc(n, sizeof(*sock->out));
+	if (sock->in)
+		memset(sock->in, -1, n * sizeof(*sock->in));
+	if (sock->out)
+		memset(sock->out, -1, n * sizeof(*sock->out));
+	*out = sock;
+	sock->inbox_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (sock->inbox_fd < 0)
+		return tti_fail(TUTTI_ESYS, "eventfd: %m");
+	if (!sock->cards || !sock->in || !sock->out)
+		return tti_fail(TUTTI_ENOMEM, "no memory for %zu ranks", n);
+	return TUTTI_OK;
+}
+
+static tutti_status fill_card(struct tti_wire_card *card, uint16_t port)
+{
+	struct tti_addr addrs[TTI_IFACE_MOST];
+	size_t n;
+
+	memset(card, 0, sizeof(*card));
+	TTI_TRY(tti_iface_list(addrs, TTI_IFACE_MOST, &n));
+	card->port = htons(port);
+	card->addr_bytes = (uint8_t)tti_addrs_pack(addrs, n, card->addrs, sizeof(card->addrs));
+	card->pid = (int32_t)getpid();
+	if (gethostname(card->host, sizeof(card->host)) < 0)
+		card->host[0] = '?';
+	tti_wire_clean(card->host, sizeof(card->host));
+	return TUTTI_OK;
+}
+
+/* An id made by hand is served by the first rank of its group. */
+static tutti_status serve_root(const struct tti_boot_config *config, struct tti_root **out)
+{
+	const int iroot = tti_group_of(config->nranks, config->nids, config->rank);
+	struct tti_id id;
+	int fd;
+
+	TTI_TRY(tti_id_decode(&config->ids[iroot], &id));
+	if (!(id.flags & TTI_ID_BY_HAND) ||
+	    tti_group_make(config->nranks, config->nids, iroot).first != config->rank)
+		return TUTTI_OK;
+	if (id.flags & TTI_ID_OPEN)
+		tti_log(TTI_LOG_WARN, TTI_BOOT,
+			"TUTTI_COMM_ID without TUTTI_COMM_SECRET: whoever reaches its port can "
+			"join");
+
+	uint16_t port = ntohs(id.addrs[0].port);
+
+	TTI_TRY(tti_listen(&port, 16384, &fd));
+	return tti_root_start(fd, id.secret, config->timeout_ms, out);
+}
+
+static tutti_status check_config(const struct tti_boot_config *config)
+{
+	if (config->nranks < 1 || config->rank < 0 || config->rank >= config->nranks)
+		return tti_fail(TUTTI_EINVAL, "rank %d of %d ranks: it must be 0 to nranks - 1",
+				config->rank, config->nranks);
+	if (config->nids < 1 || config->nids > config->nranks || !config->ids)
+		return tti_fail(TUTTI_EINVAL, "%d unique ids for %d ranks: it must be 1 to nranks",
+				config->nids, config->nranks);
+	return TUTTI_OK;
+}
+
+static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_config *config)
+{
+	const int64_t deadline_ns = tti_deadline(config->timeout_ms);
+	struct tti_wire_card *own = &sock->cards[config->rank];
+	struct tti_id id;
+	uint16_t port = 0;
+	int fd;
+
+	TTI_TRY(tti_id_decode(&config->ids[0], &id));
+	memcpy(sock->base.secret, id.secret, TTI_SECRET_BYTES);
+	explicit_bzero(&id, sizeof(id));
+	TTI_TRY(tti_listen(&port, 4096, &fd));
+	TTI_TRY(tti_thread_begin(sock, fd));
+	TTI_TRY(fill_card(own, port));
+	TTI_TRY(tti_sock_join(sock, config, own, deadline_ns));
+	if (config->nranks == 1)
+		return TUTTI_OK;
+	return tti_sock_gather(sock, sock->cards, sizeof(*sock->cards), "the exchange of addresses",
+			       deadline_ns);
+}
+
+tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_boot **out)
+{
+	struct tti_sock *sock = NULL;
+	struct tti_root *root = NULL;
+	tutti_status status;
+
+	tti_fd_raise_limit();
+	TTI_TRY(check_config(config));
+	status = make(config, &sock);
+	if (status == TUTTI_OK)
+		status = serve_root(config, &root);
+	if (status == TUTTI_OK)
+		status = connect_all(sock, config);
+	tti_root_join(root, status != TUTTI_OK);
+	if (status != TUTTI_OK) {
+		if (sock)
+			tti_boot_close(&sock->base);
+		return status;
+	}
+	*out = &sock->base;
+	return TUTTI_OK;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_SOCK_H
+#define TTI_BOOT_SOCK_H
+
+/* The kind of bootstrap whose ranks are connected by sockets. Private to boot/.
+ *
+ *     ... <--> rank-1 <--prev--> rank <--next--> rank+1 <--> ...      the ring
+ *                                 |
+ *                                 +--out[i]--> any, what it sends
+ *                                 <--in[i]---+ any, what it receives
+ *
+ * The thread (thread.c) listens from the start, so that a rank can be
+ * reached whatever its caller is doing; it hands over who has come through the
+ * inbox. From tti_watch_start() on it owns all connections. */
+
+#include <pthread.h>
+
+#include "boot/base.h"
+#include "boot/wire.h"
+
+struct tti_thread;
+
+struct tti_sock {
+	struct tti_boot base;
+	int64_t timeout_ms;
+	const _Atomic int *stop;
+	struct tti_wire_card *cards; /* [nranks]; port 0: not known yet */
+	int prev_fd, next_fd;
+	int *out; /* [nranks], -1: none */
+	uint32_t seq;
+
+	/* Why nothing works any more; news.status 0: all is well. */
+	struct tti_news broken;
+	/* A frame was cut short on the way to that side. */
+	bool prev_torn, next_torn;
+
+	/* Who has come. The thread's and the caller's. */
+	pthread_mutex_t lock;
+	int inbox_fd; /* an eventfd: something came */
+	int inbox_prev;
+	int *in;    /* [nranks] */
+	bool taken; /* the thread keeps what comes */
+
+	struct tti_thread *thread;
+};
+
+extern const struct tti_boot_ops tti_sock_ops;
+
+static inline int tti_sock_prev(const struct tti_sock *sock)
+{
+	return (sock->base.rank + sock->base.nranks - 1) % sock->base.nranks;
+}
+
+static inline int tti_sock_next(const struct tti_sock *sock)
+{
+	return (sock->base.rank + 1) % sock->base.nranks;
+}
+
+/* "rank 3 (host, process 17)". */
+#define TTI_SOCK_NAME 96
+const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf);
+
+/* Check in and connect the ring (join.c). */
+TUTTI_CHECKED tutti_status tti_sock_join(struct tti_sock *sock,
+					 const struct tti_boot_config *config,
+					 const struct tti_wire_card *own, int64_t deadline_ns);
+
+/* Exchange over the ring (ring.c), to be over at the deadline. */
+TUTTI_CHECKED tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, size_t nbytes,
+					   const char *what, int64_t deadline_ns);
+
+/* Whether a neighbour has failed or left, between two frames, without reading
+ * anything else. */
+TUTTI_CHECKED tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, int fd,
+						    const char *what);
+TUTTI_CHECKED tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what);
+
+/* Fail, and from now on: logged, remembered, the neighbours are told. */
+TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status
+	tti_sock_break(struct tti_sock *sock, tutti_status status, int culprit, const char *fmt,
+		       ...);
+
+/* What a peer said instead of what was expected of it: a frame of which nrest
+ * bytes of the body have been read; NULL: it closed. */
+TUTTI_CHECKED tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
+					      const struct tti_frame *frame, const void *rest,
+					      size_t nrest, const char *what);
+
+/* The error that broke it, again. */
+TUTTI_CHECKED tutti_status tti_sock_check(struct tti_sock *sock);
+
+TUTTI_CHECKED tutti_status tti_sock_send(struct tti_boot *boot, int peer, const void *data,
+					 size_t nbytes);
+TUTTI_CHECKED tutti_status tti_sock_recv(struct tti_boot *boot, int peer, void *data,
+					 size_t nbytes);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_THREAD_H
+#define TTI_BOOT_THREAD_H
+
+/* The thread of a rank: lets peers in from the start, and is the watch after
+ * tti_watch_start(). Private to boot/. */
+
+#include <stdbool.h>
+
+#include "boot/sock.h"
+
+/* Takes listen_fd, on failure too. */
+TUTTI_CHECKED tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd);
+
+/* End it, with goodbyes unless something broke. NULL and ended are fine. */
+void tti_thread_end(struct tti_sock *sock);
+
+/* The watch's (base.h). */
+TUTTI_CHECKED tutti_status tti_thread_watch(struct tti_boot *boot,
+					    const struct tti_watch_events *events);
+void tti_thread_notify(struct tti_boot *boot, const struct tti_news *news);
+void tti_thread_ask(struct tti_boot *boot, int peer);
+void tti_thread_stop(struct tti_boot *boot);
+
+/* For tests: end as if the process had been killed, without goodbye. */
+void tti_thread_vanish(struct tti_boot *boot);
+
+#endif
