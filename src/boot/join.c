@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/sock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "boot/dial.h"
+#include "boot/id.h"
+#include "boot/loop.h"
+#include "boot/root_group.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/params.h"
+
+/* With fewer ranks per root nobody needs to wait for his turn. */
+#define STAGGER_FROM 256
+
+/* A root that this rank checks in at: its own and, for the first rank of a group,
+ * the one before as well. */
+struct contact {
+	bool wanted, done;
+	bool by_hand; /* served by the first rank of its group */
+	struct tti_wire_checkin checkin;
+	struct tti_dial *dial;
+	int fd;
+	struct tti_framer framer;
+};
+
+struct joiner {
+	struct tti_ear ear; /* of all descriptors: each step looks at everything */
+	struct tti_sock *sock;
+	struct tti_loop loop;
+	int64_t deadline_ns, again_ns;
+	struct contact own, border;
+	struct tti_dial *next;
+	uint8_t secrets[2][TTI_SECRET_BYTES];
+};
+
+static void hear(struct tti_ear *ear, uint32_t events)
+{
+	(void)ear;
+	(void)events;
+}
+
+static void heard(void *self)
+{
+	(void)self;
+}
+
+static void again(struct joiner *joiner, int64_t when)
+{
+	if (when < joiner->again_ns)
+		joiner->again_ns = when;
+}
+
+/* -- The roots ------------------------------------------------------------------- */
+
+static tutti_status start_contact(struct joiner *joiner, struct contact *contact,
+				  const struct tti_boot_config *config, int iroot, bool border,
+				  const struct tti_wire_card *own)
+{
+	uint8_t *secret = joiner->secrets[border];
+	struct tti_id id;
+
+	TTI_TRY(tti_id_decode(&config->ids[iroot], &id));
+	memcpy(secret, id.secret, TTI_SECRET_BYTES);
+	contact->wanted = true;
+	contact->by_hand = id.flags & TTI_ID_BY_HAND;
+	contact->checkin = (struct tti_wire_checkin){ .rank = config->rank,
+						      .nranks = config->nranks,
+						      .iroot = iroot,
+						      .nroots = config->nids,
+						      .border = border,
+						      .card = *own };
+
+	const struct tti_dial_config dial = {
+		.addrs = id.addrs,
+		.naddrs = id.naddrs,
+		.kind = TTI_AUTH_ROOT,
+		.secret = secret,
+		.who = { config->rank, iroot, config->nranks, config->nids },
+		.deadline_ns = joiner->deadline_ns,
+		.hear = heard,
+	};
+
+	explicit_bzero(id.secret, sizeof(id.secret));
+	return tti_dial_start(&joiner->loop, &dial, &contact->dial);
+}
+
+static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tutti_status status)
+{
+	char why[256];
+	const int first = tti_group_make(contact->checkin.nranks, contact->checkin.nroots,
+					 contact->checkin.iroot)
+				  .first;
+
+	(void)strncpy(why, tti_error_text(), sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	if (contact->by_hand && first != joiner->sock->base.rank)
+		return tti_sock_break(joiner->sock, status, first,
+				      "rank %d of %d, which serves this id, did not answer within "
+				      "%lld ms: %.120s",
+				      first, contact->checkin.nranks,
+				      (long long)joiner->sock->timeout_ms, why);
+	return tti_sock_break(joiner->sock, status, -1,
+			      "no root answered within %lld ms (is the process that made the id "
+			      "still there?): %.140s",
+			      (long long)joiner->sock->timeout_ms, why);
+}
+
+static tutti_status check_in(struct joiner *joiner, struct contact *contact)
+{
+	int64_t when = TTI_NEVER;
+	tutti_status status = tti_dial_step(contact->dial, &contact->fd, &when);
+
+	if (status == TUTTI_AGAIN) {
+		again(joiner, when);
+		return TUTTI_OK;
+	}
+	if (status != TUTTI_OK)
+		return fail_dial(joiner, contact, status);
+	tti_dial_stop(contact->dial);
+	contact->dial = NULL;
+	TTI_TRY(tti_loop_add(&joiner->loop, contact->fd, EPOLLIN, &joiner->ear));
+
+	struct {
+		struct tti_frame head;
+		struct tti_wire_checkin checkin;
+	} out = { { .type = TTI_FRAME_CHECKIN, .nbytes = sizeof(out.checkin) }, contact->checkin };
+
+	out.checkin.left_ms = tti_left_ms(joiner->deadline_ns, INT32_MAX);
+	status = tti_fd_send_all(contact->fd, &out, sizeof(out), joiner->deadline_ns,
+				 joiner->sock->stop);
+	if (status != TUTTI_OK)
+		return tti_sock_break(joiner->sock, status, -1, "cannot check in at the root: %s",
+				      tti_error_text());
+	return TUTTI_OK;
+}
+
+static tutti_status dial_next(struct joiner *joiner, const struct tti_wire_card *card)
+{
+	struct tti_sock *sock = joiner->sock;
+	struct tti_addr addrs[TTI_IFACE_MOST];
+	size_t n;
+	const struct tti_dial_config dial = {
+		.addrs = addrs,
+		.kind = TTI_AUTH_RING,
+		.secret = sock->base.secret,
+		.who = { sock->base.rank, tti_sock_next(sock), sock->base.nranks, 0 },
+		.deadline_ns = joiner->deadline_ns,
+		.hear = heard,
+	};
+	struct tti_dial_config full = dial;
+
+	if (sock->base.nranks == 1 || joiner->next || sock->next_fd >= 0)
+		return TUTTI_OK;
+	if (card->addr_bytes > TTI_CARD_ADDRS)
+		return tti_fail(TUTTI_EPROTO, "the root sent a malformed address");
+	TTI_TRY(tti_addrs_unpack(card->addrs, card->addr_bytes, card->port, addrs, TTI_IFACE_MOST,
+				 &n));
+	full.naddrs = n;
+	sock->cards[tti_sock_next(sock)] = *card;
+	return tti_dial_start(&joiner->loop, &full, &joiner->next);
+}
+
+static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
+{
+	const struct tti_framer *framer = &contact->framer;
+
+	switch ((enum tti_frame_type)framer->head.type) {
+	case TTI_FRAME_NEXT:
+		return dial_next(joiner, &framer->body.card);
+	case TTI_FRAME_ALL:
+		contact->done = true;
+		return TUTTI_OK;
+	case TTI_FRAME_NEWS:
+		return tti_sock_break(joiner->sock, (tutti_status)framer->body.news.status,
+				      framer->body.news.culprit, "%s", framer->body.news.text);
+	case TTI_FRAME_CHECKIN:
+	case TTI_FRAME_BLOCK:
+	case TTI_FRAME_MESSAGE:
+	case TTI_FRAME_BYE:
+	case TTI_FRAME_ASK:
+	case TTI_FRAME_ANSWER:
+	case TTI_FRAME_TYPES:
+		break;
+	}
+	return tti_sock_break(joiner->sock, TUTTI_EPROTO, -1, "the root sent a frame of type %u",
+			      framer->head.type);
+}
+
+static tutti_status hear_root(struct joiner *joiner, struct contact *contact)
+{
+	uint8_t data[512];
+	const ssize_t n = recv(contact->fd, data, sizeof(data), MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return TUTTI_OK;
+	if (n <= 0)
+		return tti_sock_break(joiner->sock, TUTTI_EPEER, -1,
+				      "the root, where the ranks meet, is gone: the process that "
+				      "made the id has ended");
+	for (size_t at = 0, used; at < (size_t)n; at += used) {
+		const tutti_status status =
+			tti_framer_feed(&contact->framer, data + at, (size_t)n - at, &used);
+
+		if (status == TUTTI_AGAIN)
+			break;
+		if (status < 0)
+			return tti_sock_break(joiner->sock, status, -1, "the root sent %s",
+					      tti_error_text());
+		TTI_TRY(take_frame(joiner, contact));
+	}
+	/* Nothing more comes, and nobody shall keep a connection for nothing. */
+	if (contact->done)
+		tti_fd_close(&contact->fd);
+	return TUTTI_OK;
+}
+
+static tutti_status step_contact(struct joiner *joiner, struct contact *contact)
+{
+	if (!contact->wanted || contact->done)
+		return TUTTI_OK;
+	if (contact->dial)
+		TTI_TRY(check_in(joiner, contact));
+	return contact->fd >= 0 ? hear_root(joiner, contact) : TUTTI_OK;
+}
+
+/* -- The ring -------------------------------------------------------------------- */
+
+static tutti_status step_next(struct joiner *joiner)
+{
+	struct tti_sock *sock = joiner->sock;
+	int64_t when = TTI_NEVER;
+
+	if (!joiner->next)
+		return TUTTI_OK;
+
+	const tutti_status status = tti_dial_step(joiner->next, &sock->next_fd, &when);
+
+	if (status == TUTTI_AGAIN) {
+		again(joiner, when);
+		return TUTTI_OK;
+	}
+	if (status != TUTTI_OK) {
+		char name[TTI_SOCK_NAME];
+
+		return tti_sock_break(
+			sock, status, tti_sock_next(sock), "%s came, but cannot be reached: %.160s",
+			tti_sock_name(sock, tti_sock_next(sock), name), tti_error_text());
+	}
+	tti_dial_stop(joiner->next);
+	joiner->next = NULL;
+	return tti_loop_add(&joiner->loop, sock->next_fd, EPOLLIN | EPOLLET, &joiner->ear);
+}
+
+static tutti_status step_prev(struct joiner *joiner)
+{
+	struct tti_sock *sock = joiner->sock;
+	eventfd_t count;
+
+	if (sock->prev_fd >= 0)
+		return TUTTI_OK;
+	(void)eventfd_read(sock->inbox_fd, &count);
+	pthread_mutex_lock(&sock->lock);
+	sock->prev_fd = sock->inbox_prev;
+	sock->inbox_prev = -1;
+	pthread_mutex_unlock(&sock->lock);
+	if (sock->prev_fd < 0)
+		return TUTTI_OK;
+	return tti_loop_add(&joiner->loop, sock->prev_fd, EPOLLIN | EPOLLET, &joiner->ear);
+}
+
+static bool joined(const struct joiner *joiner)
+{
+	const struct tti_sock *sock = joiner->sock;
+
+	return joiner->own.done && (!joiner->border.wanted || joiner->border.done) &&
+	       (sock->base.nranks == 1 || (sock->next_fd >= 0 && sock->prev_fd >= 0));
+}
+
+static tutti_status fail_deadline(struct joiner *joiner)
+{
+	struct tti_sock *sock = joiner->sock;
+	const long long ms = (long long)sock->timeout_ms;
+	const int prev = tti_sock_prev(sock), next = tti_sock_next(sock);
+
+	if (sock->prev_fd < 0 && joiner->own.done)
+		return tti_sock_break(sock, TUTTI_ETIMEOUT, prev,
+				      "rank %d did not connect to rank %d within %lld ms", prev,
+				      sock->base.rank, ms);
+	if (sock->next_fd < 0)
+		return tti_sock_break(sock, TUTTI_ETIMEOUT, next,
+				      "the root did not say within %lld ms where rank %d is", ms,
+				      next);
+	return tti_sock_break(sock, TUTTI_ETIMEOUT, -1,
+			      "not all ranks came within %lld ms, and the root did not say who",
+			      ms);
+}
+
+static tutti_status step(struct joiner *joiner)
+{
+	struct tti_sock *sock = joiner->sock;
+
+	joiner->again_ns = joiner->deadline_ns;
+	TTI_TRY(step_contact(joiner, &joiner->own));
+	TTI_TRY(step_contact(joiner, &joiner->border));
+	TTI_TRY(step_next(joiner));
+	TTI_TRY(step_prev(joiner));
+	TTI_TRY(tti_sock_check_ring(sock, "init"));
+	if (joined(joiner))
+		return TUTTI_OK;
+	if (tti_boot_stopped(sock->stop))
+		return tti_sock_break(sock, TUTTI_EABORTED, -1, "init was aborted");
+	if (tti_now_ns() >= joiner->deadline_ns)
+		return fail_deadline(joiner);
+	tti_loop_wait(&joiner->loop,
+		      tti_left_ms(joiner->again_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));
+	return TUTTI_AGAIN;
+}
+
+/* A flood of connections at one instant would overflow the root's backlog. */
+static tutti_status stagger(struct tti_sock *sock, const struct tti_group *group)
+{
+	const int64_t per_s = tti_params()->boot_stagger;
+	int64_t until;
+
+	if (per_s == 0 || group->size < STAGGER_FROM)
+		return TUTTI_OK;
+	until = tti_now_ns() + (sock->base.rank - group->first) * INT64_C(1000000000) / per_s;
+	while (tti_now_ns() < until) {
+		const int64_t left = until - tti_now_ns();
+		const int64_t nap = TTI_BOOT_NAP_MS * TTI_NS_PER_MS;
+		const struct timespec time = { .tv_nsec = left < 0 ? 0 : left < nap ? left : nap };
+
+		if (tti_boot_stopped(sock->stop))
+			return tti_sock_break(sock, TUTTI_EABORTED, -1, "init was aborted");
+		(void)nanosleep(&time, NULL);
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status run(struct joiner *joiner, const struct tti_boot_config *config,
+			const struct tti_wire_card *own)
+{
+	const int iroot = tti_group_of(config->nranks, config->nids, config->rank);
+	const struct tti_group group = tti_group_make(config->nranks, config->nids, iroot);
+	tutti_status status = TUTTI_AGAIN;
+
+	TTI_TRY(stagger(joiner->sock, &group));
+	TTI_TRY(tti_loop_add(&joiner->loop, joiner->sock->inbox_fd, EPOLLIN, &joiner->ear));
+	TTI_TRY(start_contact(joiner, &joiner->own, config, iroot, false, own));
+	if (config->nids > 1 && group.first == config->rank)
+		TTI_TRY(start_contact(joiner, &joiner->border, config,
+				      (iroot + config->nids - 1) % config->nids, true, own));
+	while (status == TUTTI_AGAIN)
+		status = step(joiner);
+	return status;
+}
+
+tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *config,
+			   const struct tti_wire_card *own, int64_t deadline_ns)
+{
+	struct joiner joiner = { .ear.hear = hear,
+				 .sock = sock,
+				 .deadline_ns = deadline_ns,
+				 .own.fd = -1,
+				 .border.fd = -1 };
+	const int64_t start_ns = tti_now_ns();
+	tutti_status status;
+
+	TTI_TRY(tti_loop_init(&joiner.loop));
+	status = run(&joiner, config, own);
+	tti_dial_stop(joiner.own.dial);
+	tti_dial_stop(joiner.border.dial);
+	tti_dial_stop(joiner.next);
+	tti_fd_close(&joiner.own.fd);
+	tti_fd_close(&joiner.border.fd);
+	tti_loop_release(&joiner.loop);
+	explicit_bzero(joiner.secrets, sizeof(joiner.secrets));
+	if (status == TUTTI_OK)
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d of %d: ring connected within %lld ms",
+			config->rank, config->nranks,
+			(long long)((tti_now_ns() - start_ns) / TTI_NS_PER_MS));
+	return status;
+}
