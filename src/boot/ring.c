@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The all-gather: every blob travels half the ring in each direction.
+ *
+ *     clockwise          rank-2 -> rank-1 -> rank -> rank+1       nranks/2 steps
+ *     counterclockwise   rank-1 <- rank <- rank+1 <- rank+2       (nranks-1)/2
+ *
+ * A rank sends its own block first and then what comes in, in the order it
+ * comes; it never waits for a step to be over. So a rank that was away catches up with
+ * all that has piled up in few system calls, which is what matters when there are more
+ * ranks than cores. */
+#include "boot/sock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "util/bitset.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/strbuf.h"
+
+#define SCRATCH 8192
+#define IOV     32 /* pieces of one sendmsg() */
+
+/* One direction through this rank. */
+struct way {
+	int in_fd, out_fd, in_peer;
+	int sign;             /* blob i of what goes out is that of rank - sign * i */
+	int nblocks;          /* that come in, and that go out                      */
+	int nin, nout;        /* whole ones so far                                  */
+	size_t in_at, out_at; /* bytes of the next one                           */
+	struct tti_frame head;
+	bool full; /* the socket takes no more now */
+	bool *torn;
+};
+
+struct gather {
+	struct tti_sock *sock;
+	const char *what;
+	uint8_t *blobs;
+	size_t nbytes;
+	struct tti_frame head; /* of every block */
+	struct way ways[2];
+};
+
+static uint8_t *blob(const struct gather *gather, const struct way *way, int i)
+{
+	const int n = gather->sock->base.nranks;
+	const int rank = ((gather->sock->base.rank - way->sign * i) % n + n) % n;
+
+	return gather->blobs + (size_t)rank * gather->nbytes;
+}
+
+/* -- Out ---------------------------------------------------------------------------- */
+
+/* Blocks that are here and may go out. */
+static int sendable(const struct way *way)
+{
+	const int have = way->nin + 1;
+
+	return have < way->nblocks ? have : way->nblocks;
+}
+
+static size_t fill_iov(struct gather *gather, const struct way *way, struct iovec *iov)
+{
+	size_t n = 0, skip = way->out_at;
+
+	for (int i = way->nout; i < sendable(way) && n + 2 <= IOV; i++) {
+		if (skip < sizeof(gather->head)) {
+			iov[n++] = (struct iovec){ (uint8_t *)&gather->head + skip,
+						   sizeof(gather->head) - skip };
+			skip = sizeof(gather->head);
+		}
+		skip -= sizeof(gather->head);
+		if (gather->nbytes > skip)
+			iov[n++] = (struct iovec){ blob(gather, way, i) + skip,
+						   gather->nbytes - skip };
+		skip = 0;
+	}
+	return n;
+}
+
+/* TUTTI_OK: something was sent; TUTTI_AGAIN: nothing is to be sent, or can. */
+static tutti_status push(struct gather *gather, struct way *way)
+{
+	struct iovec iov[IOV];
+	const struct msghdr message = { .msg_iov = iov, .msg_iovlen = fill_iov(gather, way, iov) };
+	const size_t block = sizeof(gather->head) + gather->nbytes;
+
+	if (message.msg_iovlen == 0)
+		return TUTTI_AGAIN;
+
+	const ssize_t n = sendmsg(way->out_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0 && errno == EINTR)
+		return TUTTI_OK;
+	if (n < 0) {
+		/* Gone: what it had to say is read first. */
+		way->full = true;
+		return TUTTI_AGAIN;
+	}
+
+	const size_t at = way->out_at + (size_t)n;
+
+	way->nout += (int)(at / block);
+	way->out_at = at % block;
+	*way->torn = way->out_at != 0;
+	return TUTTI_OK;
+}
+
+/* -- In ----------------------------------------------------------------------------- */
+
+/* A whole head has come, and perhaps more that is no block's. */
+static tutti_status check_head(struct gather *gather, struct way *way, const uint8_t *rest,
+			       size_t nrest)
+{
+	if (memcmp(&way->head, &gather->head, sizeof(way->head)) == 0)
+		return TUTTI_OK;
+	return tti_sock_broken_by(gather->sock, way->in_peer, way->in_fd, &way->head, rest, nrest,
+				  gather->what);
+}
+
+/* Take bytes of blocks out of a buffer. */
+static tutti_status take(struct gather *gather, struct way *way, const uint8_t *data, size_t nbytes)
+{
+	const size_t head = sizeof(way->head);
+
+	while (nbytes > 0) {
+		size_t n;
+
+		if (way->in_at < head) {
+			n = head - way->in_at < nbytes ? head - way->in_at : nbytes;
+			memcpy((uint8_t *)&way->head + way->in_at, data, n);
+		} else {
+			const size_t left = head + gather->nbytes - way->in_at;
+
+			n = left < nbytes ? left : nbytes;
+			memcpy(blob(gather, way, way->nin + 1) + way->in_at - head, data, n);
+		}
+		way->in_at += n;
+		data += n;
+		nbytes -= n;
+		if (way->in_at == head)
+			TTI_TRY(check_head(gather, way, data, nbytes));
+		if (way->in_at == head + gather->nbytes) {
+			way->nin++;
+			way->in_at = 0;
+		}
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status gone(struct gather *gather, struct way *way, ssize_t n)
+{
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return TUTTI_OK;
+	return tti_sock_broken_by(gather->sock, way->in_peer, way->in_fd, NULL, NULL, 0,
+				  gather->what);
+}
+
+/* Read no more than what belongs to this all-gather. */
+static tutti_status pull(struct gather *gather, struct way *way)
+{
+	uint8_t scratch[SCRATCH];
+	const size_t head = sizeof(way->head);
+	const size_t block = head + gather->nbytes;
+	const size_t left = (size_t)(way->nblocks - way->nin) * block - way->in_at;
+	ssize_t n;
+
+	/* A large blob goes to where it belongs at once. */
+	if (way->in_at >= head && block - way->in_at >= SCRATCH) {
+		n = recv(way->in_fd, blob(gather, way, way->nin + 1) + way->in_at - head,
+			 block - way->in_at, MSG_DONTWAIT);
+		if (n <= 0)
+			return gone(gather, way, n);
+		way->in_at += (size_t)n;
+		if (way->in_at == block) {
+			way->nin++;
+			way->in_at = 0;
+		}
+		return TUTTI_OK;
+	}
+
+	n = recv(way->in_fd, scratch, left < SCRATCH ? left : SCRATCH, MSG_DONTWAIT);
+	if (n <= 0)
+		return gone(gather, way, n);
+	return take(gather, way, scratch, (size_t)n);
+}
+
+/* -- Both ---------------------------------------------------------------------------- */
+
+static bool done(const struct gather *gather)
+{
+	for (int i = 0; i < 2; i++)
+		if (gather->ways[i].nin < gather->ways[i].nblocks ||
+		    gather->ways[i].nout < gather->ways[i].nblocks)
+			return false;
+	return true;
+}
+
+static tutti_status fail_deadline(struct gather *gather)
+{
+	struct tti_sock *sock = gather->sock;
+	int *missing = tti_calloc((size_t)sock->base.nranks, sizeof(*missing));
+	char text[128];
+	size_t n = 0;
+	int first = -1;
+
+	for (int i = 0; i < 2; i++) {
+		const struct way *way = &gather->ways[i];
+
+		for (int k = way->nin + 1; k <= way->nblocks; k++) {
+			const int rank = (sock->base.rank - way->sign * k + 2 * sock->base.nranks) %
+					 sock->base.nranks;
+
+			if (first < 0 || k == 1)
+				first = rank;
+			if (missing)
+				missing[n++] = rank;
+		}
+	}
+	tti_format_ranks(text, sizeof(text), missing, n);
+	tti_free(missing);
+	return tti_sock_break(sock, TUTTI_ETIMEOUT, first,
+			      "%s: nothing came from rank%s %s of %d within %lld ms", gather->what,
+			      n == 1 ? "" : "s", text, sock->base.nranks,
+			      (long long)sock->timeout_ms);
+}
+
+/* Nothing can be sent that way any more. Why, is read from the same connection:
+ * by the other way, if it still reads. */
+static tutti_status lost_out(struct gather *gather, int i)
+{
+	const struct way *way = &gather->ways[i], *other = &gather->ways[1 - i];
+	struct tti_sock *sock = gather->sock;
+	const int peer = way->sign > 0 ? tti_sock_next(sock) : tti_sock_prev(sock);
+
+	if (other->in_fd == way->out_fd && other->nin < other->nblocks)
+		return TUTTI_OK;
+	TTI_TRY(tti_sock_check_neighbour(sock, peer, way->out_fd, gather->what));
+	return tti_sock_broken_by(sock, peer, way->out_fd, NULL, NULL, 0, gather->what);
+}
+
+static tutti_status await(struct gather *gather, int64_t deadline_ns)
+{
+	struct tti_sock *sock = gather->sock;
+	struct pollfd fds[4];
+
+	for (int i = 0; i < 2; i++) {
+		struct way *way = &gather->ways[i];
+
+		fds[2 * i] = (struct pollfd){ .fd = way->nin < way->nblocks ? way->in_fd : -1,
+					      .events = POLLIN };
+		fds[2 * i + 1] =
+			(struct pollfd){ .fd = way->full ? way->out_fd : -1, .events = POLLOUT };
+	}
+	if (tti_boot_stopped(sock->stop))
+		return tti_sock_break(sock, TUTTI_EABORTED, -1, "%s was aborted", gather->what);
+	if (tti_left_ms(deadline_ns, 1) == 0)
+		return fail_deadline(gather);
+	(void)poll(fds, 4, tti_left_ms(deadline_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));
+	for (int i = 0; i < 2; i++)
+		if (fds[2 * i].revents)
+			TTI_TRY(pull(gather, &gather->ways[i]));
+	for (int i = 0; i < 2; i++) {
+		gather->ways[i].full &= !fds[2 * i + 1].revents;
+		if (fds[2 * i + 1].revents & (POLLERR | POLLHUP))
+			TTI_TRY(lost_out(gather, i));
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, size_t nbytes, const char *what,
+			     int64_t deadline_ns)
+{
+	const int n = sock->base.nranks;
+	struct gather gather = {
+		.sock = sock,
+		.what = what,
+		.blobs = blobs,
+		.nbytes = nbytes,
+		.head = { .type = TTI_FRAME_BLOCK, .seq = ++sock->seq, .nbytes = nbytes },
+		.ways = { { .in_fd = sock->prev_fd,
+			    .out_fd = sock->next_fd,
+			    .in_peer = tti_sock_prev(sock),
+			    .sign = 1,
+			    .nblocks = n / 2,
+			    .torn = &sock->next_torn },
+			  { .in_fd = sock->next_fd,
+			    .out_fd = sock->prev_fd,
+			    .in_peer = tti_sock_next(sock),
+			    .sign = -1,
+			    .nblocks = (n - 1) / 2,
+			    .torn = &sock->prev_torn } },
+	};
+
+	TTI_TRY(tti_sock_check(sock));
+	for (;;) {
+		for (int i = 0; i < 2; i++) {
+			tutti_status status = TUTTI_OK;
+
+			while (status == TUTTI_OK)
+				status = push(&gather, &gather.ways[i]);
+			if (status < 0)
+				return status;
+		}
+		if (done(&gather))
+			return TUTTI_OK;
+		TTI_TRY(await(&gather, deadline_ns));
+	}
+}
