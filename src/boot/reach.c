@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/conn.h"
+
+#include "util/bitset.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+/* A rank that does not answer for so long is not reachable. */
+#define REACH_MS 3000
+
+static void end(struct tti_reach *reach)
+{
+	struct tti_reach **link = &reach->thread->reaches;
+
+	while (*link != reach)
+		link = &(*link)->next;
+	*link = reach->next;
+	tti_dial_stop(reach->dial);
+	tti_free(reach->conn);
+	tti_free(reach);
+}
+
+static void fail(struct tti_reach *reach)
+{
+	struct tti_thread *thread = reach->thread;
+	const int peer = reach->conn->peer;
+	const bool ring = reach->conn->role != TTI_CONN_PAIR;
+
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d cannot be reached: %s", peer, tti_error_text());
+	end(reach);
+	if (ring)
+		tti_reach_bypass(thread, peer);
+	else
+		tti_thread_no_answer(thread, peer);
+}
+
+static void step(struct tti_reach *reach)
+{
+	struct tti_conn *conn = reach->conn;
+	const tutti_status status = tti_dial_step(reach->dial, &conn->fd, &reach->again_ns);
+
+	if (status == TUTTI_AGAIN)
+		return;
+	if (status != TUTTI_OK) {
+		fail(reach);
+		return;
+	}
+	reach->conn = NULL;
+	end(reach);
+	tti_conn_adopt(conn);
+	if (conn->role == TTI_CONN_PAIR && !conn->ear.dead)
+		tti_conn_ask(conn);
+}
+
+static void heard(void *self)
+{
+	step(self);
+}
+
+static tutti_status dial(struct tti_reach *reach)
+{
+	struct tti_sock *sock = reach->thread->sock;
+	const int peer = reach->conn->peer;
+	const struct tti_wire_card *card = &sock->cards[peer];
+	struct tti_addr addrs[TTI_IFACE_MOST];
+	size_t n = 0;
+
+	if (card->port == 0 || card->addr_bytes > TTI_CARD_ADDRS)
+		return tti_fail_quiet(TUTTI_EPEER, "it has no address");
+	TTI_TRY(tti_addrs_unpack(card->addrs, card->addr_bytes, card->port, addrs, TTI_IFACE_MOST,
+				 &n));
+
+	const struct tti_dial_config config = {
+		.addrs = addrs,
+		.naddrs = n,
+		.kind = reach->conn->role == TTI_CONN_PAIR ? TTI_AUTH_PEER : TTI_AUTH_RING,
+		.secret = sock->base.secret,
+		.who = { sock->base.rank, peer, sock->base.nranks, 0 },
+		.deadline_ns = tti_deadline(REACH_MS),
+		.once = true,
+		.hear = heard,
+		.self = reach,
+	};
+
+	return tti_dial_start(&reach->thread->loop, &config, &reach->dial);
+}
+
+static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
+{
+	struct tti_reach *reach = tti_zalloc(sizeof(*reach));
+	struct tti_conn *conn = tti_conn_make(thread, role, peer, -1);
+
+	if (!reach || !conn) {
+		tti_free(reach);
+		tti_free(conn);
+		if (role == TTI_CONN_PAIR)
+			tti_thread_no_answer(thread, peer);
+		return;
+	}
+	reach->thread = thread;
+	reach->conn = conn;
+	reach->next = thread->reaches;
+	thread->reaches = reach;
+	/* Its first step is done by the loop, not here: it may fail at once, and the
+	 * next after it, as deep as there are ranks. */
+	if (dial(reach) == TUTTI_OK)
+		reach->again_ns = tti_now_ns();
+	else
+		fail(reach);
+}
+
+void tti_reach_ask(struct tti_thread *thread, int peer)
+{
+	struct tti_conn *conn = tti_conn_find(thread, peer, false);
+
+	if (tti_bit_has(thread->asked, (size_t)peer))
+		return;
+	tti_bit_set(thread->asked, (size_t)peer);
+	if (tti_bit_has(thread->gone, (size_t)peer))
+		tti_thread_no_answer(thread, peer);
+	else if (conn)
+		tti_conn_ask(conn);
+	else
+		start(thread, TTI_CONN_PAIR, peer);
+}
+
+void tti_reach_bypass(struct tti_thread *thread, int gap)
+{
+	const int n = thread->sock->base.nranks;
+	int peer = (gap + 1) % n;
+
+	while (peer != thread->sock->base.rank && tti_bit_has(thread->gone, (size_t)peer))
+		peer = (peer + 1) % n;
+	/* Alone; or the ring is closed already. */
+	if (peer == thread->sock->base.rank || tti_conn_find(thread, peer, true))
+		return;
+	start(thread, TTI_CONN_NEXT, peer);
+}
+
+int64_t tti_reach_step(struct tti_thread *thread)
+{
+	const int64_t now = tti_now_ns();
+	int64_t next_ns = TTI_NEVER;
+
+	for (struct tti_reach *at = thread->reaches, *next; at; at = next) {
+		next = at->next;
+		if (at->again_ns <= now)
+			step(at);
+	}
+	for (struct tti_reach *at = thread->reaches; at; at = at->next)
+		if (at->again_ns < next_ns)
+			next_ns = at->again_ns;
+	return next_ns;
+}
+
+void tti_reach_stop(struct tti_thread *thread)
+{
+	while (thread->reaches)
+		end(thread->reaches);
+}
