@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/thread.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "boot/conn.h"
+#include "util/bitset.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+/* Connections that prove nothing yet. */
+#define GUESTS_MOST 256
+/* How long to wait for the others to have read our goodbye. */
+#define LINGER_MS   500
+
+/* -- Who comes --------------------------------------------------------------------- */
+
+static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who *who)
+{
+	const struct tti_boot *boot = &((struct tti_thread *)self)->sock->base;
+
+	return (kind == TTI_AUTH_RING || kind == TTI_AUTH_PEER) && who->nranks == boot->nranks &&
+	       who->to == boot->rank && who->from >= 0 && who->from < boot->nranks &&
+	       who->from != boot->rank;
+}
+
+/* Before the watch: for the caller. A newer one replaces what he has not taken. */
+static bool put_in_inbox(struct tti_sock *sock, int fd, bool ring, int peer)
+{
+	bool taken;
+
+	pthread_mutex_lock(&sock->lock);
+	taken = sock->taken || (ring && peer != tti_sock_prev(sock));
+	if (!taken) {
+		int *slot = ring ? &sock->inbox_prev : &sock->in[peer];
+
+		tti_fd_close(slot);
+		*slot = fd;
+	}
+	pthread_mutex_unlock(&sock->lock);
+	if (!taken)
+		(void)eventfd_write(sock->inbox_fd, 1);
+	return !taken;
+}
+
+static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who)
+{
+	struct tti_thread *thread = self;
+	const bool ring = kind == TTI_AUTH_RING;
+
+	if (put_in_inbox(thread->sock, fd, ring, who->from))
+		return;
+
+	struct tti_conn *conn =
+		tti_conn_make(thread, ring ? TTI_CONN_PREV : TTI_CONN_PAIR, who->from, fd);
+
+	if (conn)
+		tti_conn_adopt(conn);
+	else
+		tti_fd_close(&fd);
+}
+
+/* -- The thread ---------------------------------------------------------------------- */
+
+static void hear_waker(struct tti_ear *ear, uint32_t events)
+{
+	(void)ear; /* read where the post is */
+	(void)events;
+}
+
+struct todo {
+	struct tti_conn *conns;
+	bool watch, quit, vanish, has_news, has_asks;
+	struct tti_news news;
+};
+
+static struct todo take_post(struct tti_thread *thread)
+{
+	const size_t words = TTI_BITSET_WORDS(thread->sock->base.nranks);
+	struct todo todo;
+	eventfd_t count;
+
+	(void)eventfd_read(thread->wake_fd, &count);
+	pthread_mutex_lock(&thread->sock->lock);
+	todo = (struct todo){ .conns = thread->post.conns,
+			      .watch = thread->post.watch && !thread->watching,
+			      .quit = thread->post.quit,
+			      .vanish = thread->post.vanish,
+			      .has_news = thread->post.has_news,
+			      .has_asks = thread->post.has_asks,
+			      .news = thread->post.news };
+	thread->post.conns = NULL;
+	thread->post.has_news = false;
+	thread->bye = thread->post.bye;
+	if (todo.watch)
+		thread->events = thread->post.events;
+	if (todo.has_asks) {
+		memcpy(thread->asks, thread->post.asks, words * sizeof(uint64_t));
+		memset(thread->post.asks, 0, words * sizeof(uint64_t));
+		thread->post.has_asks = false;
+	}
+	pthread_mutex_unlock(&thread->sock->lock);
+	return todo;
+}
+
+static void start_quitting(struct tti_thread *thread)
+{
+	thread->quitting = true;
+	tti_gate_close(&thread->gate);
+	tti_reach_stop(thread);
+	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
+		tti_conn_leave(conn);
+}
+
+/* Do what the thread was told; false: vanish. */
+static bool obey(struct tti_thread *thread)
+{
+	const size_t nranks = (size_t)thread->sock->base.nranks;
+	const struct todo todo = take_post(thread);
+
+	if (todo.vanish)
+		return false;
+	for (struct tti_conn *conn = todo.conns, *next; conn; conn = next) {
+		next = conn->next;
+		tti_conn_adopt(conn);
+	}
+	if (todo.watch) {
+		thread->watching = true;
+		tti_thread_catch_up(thread);
+	}
+	if (todo.has_news)
+		tti_thread_learn(thread, &todo.news, NULL);
+	if (todo.has_asks && !thread->quitting)
+		for (size_t peer = tti_bitset_next(thread->asks, nranks, 0); peer < nranks;
+		     peer = tti_bitset_next(thread->asks, nranks, peer + 1))
+			tti_reach_ask(thread, (int)peer);
+	if (todo.quit && !thread->quitting)
+		start_quitting(thread);
+	return true;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Do what is due; when to look again. */
+static int64_t tick(struct tti_thread *thread)
+{
+	int64_t next_ns = tti_gate_expire(&thread->gate);
+
+	if (thread->bypass_ns <= tti_now_ns()) {
+		thread->bypass_ns = TTI_NEVER;
+		tti_reach_bypass(thread, thread->gap);
+	}
+	next_ns = earlier(next_ns, tti_reach_step(thread));
+	return earlier(next_ns, thread->bypass_ns);
+}
+
+static void *run(void *self)
+{
+	struct tti_thread *thread = self;
+	int64_t linger_ns = TTI_NEVER;
+
+	tti_log_set_rank(thread->sock->base.rank);
+	while (obey(thread)) {
+		int64_t next_ns;
+
+		if (thread->quitting && linger_ns == TTI_NEVER)
+			linger_ns = tti_deadline(LINGER_MS);
+		if (thread->quitting && (!thread->conns || tti_now_ns() >= linger_ns))
+			break;
+		next_ns = thread->quitting ? linger_ns : tick(thread);
+		tti_loop_wait(&thread->loop, tti_loop_left(next_ns));
+	}
+	return NULL;
+}
+
+/* -- Starting and ending ----------------------------------------------------------------- */
+
+static void release(struct tti_thread *thread)
+{
+	struct tti_conn *conn;
+
+	thread->quitting = true; /* nobody is told of what is dropped now */
+	tti_reach_stop(thread);
+	while (thread->conns)
+		tti_conn_drop(thread->conns);
+	while ((conn = thread->post.conns)) {
+		thread->post.conns = conn->next;
+		tti_fd_close(&conn->fd);
+		tti_free(conn);
+	}
+	tti_gate_close(&thread->gate);
+	if (thread->waker)
+		tti_loop_bury(&thread->loop, thread->waker);
+	tti_loop_release(&thread->loop);
+	tti_fd_close(&thread->wake_fd);
+	tti_free(thread->asked);
+	tti_free(thread->gone);
+	tti_free(thread->asks);
+	tti_free(thread->post.asks);
+	tti_free(thread);
+}
+
+static tutti_status open_thread(struct tti_thread *thread)
+{
+	const size_t words = TTI_BITSET_WORDS(thread->sock->base.nranks);
+
+	TTI_TRY(tti_loop_init(&thread->loop));
+	thread->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (thread->wake_fd < 0)
+		return tti_fail(TUTTI_ESYS, "eventfd: %m");
+	thread->waker = tti_zalloc(sizeof(*thread->waker));
+	thread->asked = tti_calloc(words, sizeof(uint64_t));
+	thread->gone = tti_calloc(words, sizeof(uint64_t));
+	thread->asks = tti_calloc(words, sizeof(uint64_t));
+	thread->post.asks = tti_calloc(words, sizeof(uint64_t));
+	if (!thread->waker || !thread->asked || !thread->gone || !thread->asks ||
+	    !thread->post.asks)
+		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
+	thread->waker->hear = hear_waker;
+	TTI_TRY(tti_loop_add(&thread->loop, thread->wake_fd, EPOLLIN, thread->waker));
+	return tti_gate_open(&thread->gate);
+}
+
+tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
+{
+	struct tti_thread *thread = tti_zalloc(sizeof(*thread));
+	tutti_status status;
+
+	if (!thread) {
+		tti_fd_close(&listen_fd);
+		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
+	}
+	thread->sock = sock;
+	thread->wake_fd = thread->loop.epfd = -1;
+	thread->bypass_ns = TTI_NEVER;
+	thread->gate = (struct tti_gate){ .loop = &thread->loop,
+					  .secret = sock->base.secret,
+					  .listen_fd = listen_fd,
+					  .most = GUESTS_MOST,
+					  .self = thread,
+					  .admit = admit,
+					  .enter = enter };
+	status = open_thread(thread);
+	if (status == TUTTI_OK)
+		status = tti_thread_start(&thread->id, "tutti-watch", run, thread);
+	if (status != TUTTI_OK) {
+		release(thread);
+		return status;
+	}
+	sock->thread = thread;
+	return TUTTI_OK;
+}
+
+static void hand_one(struct tti_conn **list, struct tti_conn *conn, int *fd, bool torn)
+{
+	if (*fd < 0 || !conn)
+		return;
+	conn->fd = *fd;
+	conn->torn = torn;
+	conn->next = *list;
+	*list = conn;
+	*fd = -1;
+}
+
+/* Give all connections to the thread; sock->lock is held. What does not fit into
+ * memory stays where it is. */
+static tutti_status hand_over(struct tti_sock *sock)
+{
+	struct tti_thread *thread = sock->thread;
+	struct tti_conn **list = &thread->post.conns;
+	tutti_status status = TUTTI_OK;
+
+	for (int i = -2; i < 2 * sock->base.nranks && status == TUTTI_OK; i++) {
+		const int peer = i == -2   ? tti_sock_prev(sock)
+				 : i == -1 ? tti_sock_next(sock)
+					   : i / 2;
+		int *fd = i == -2      ? &sock->prev_fd
+			  : i == -1    ? &sock->next_fd
+			  : i % 2 == 0 ? &sock->in[peer]
+				       : &sock->out[peer];
+		const enum tti_conn_role role = i == -2   ? TTI_CONN_PREV
+						: i == -1 ? TTI_CONN_NEXT
+							  : TTI_CONN_PAIR;
+		struct tti_conn *conn = *fd < 0 ? NULL : tti_conn_make(thread, role, peer, *fd);
+
+		if (*fd >= 0 && !conn)
+			status = tti_fail(TUTTI_ENOMEM, "no memory for the watch");
+		hand_one(list, conn, fd,
+			 (i == -2 && sock->prev_torn) || (i == -1 && sock->next_torn));
+	}
+	sock->taken = true;
+	return status;
+}
+
+tutti_status tti_thread_watch(struct tti_boot *boot, const struct tti_watch_events *events)
+{
+	struct tti_sock *sock = (struct tti_sock *)boot;
+	tutti_status status;
+
+	TTI_TRY(tti_sock_check(sock));
+	pthread_mutex_lock(&sock->lock);
+	status = hand_over(sock);
+	if (status == TUTTI_OK) {
+		sock->thread->post.watch = true;
+		sock->thread->post.events = *events;
+	}
+	(void)eventfd_write(sock->thread->wake_fd, 1);
+	pthread_mutex_unlock(&sock->lock);
+	if (status != TUTTI_OK)
+		return tti_sock_break(sock, status, boot->rank, "%s", tti_error_text());
+	return TUTTI_OK;
+}
+
+void tti_thread_notify(struct tti_boot *boot, const struct tti_news *news)
+{
+	struct tti_sock *sock = (struct tti_sock *)boot;
+
+	pthread_mutex_lock(&sock->lock);
+	if (sock->thread && sock->thread->post.watch && !sock->thread->post.has_news) {
+		sock->thread->post.has_news = true;
+		sock->thread->post.news = *news;
+		sock->thread->post.news.text[TTI_NEWS_TEXT - 1] = '\0';
+		(void)eventfd_write(sock->thread->wake_fd, 1);
+	}
+	pthread_mutex_unlock(&sock->lock);
+}
+
+void tti_thread_ask(struct tti_boot *boot, int peer)
+{
+	struct tti_sock *sock = (struct tti_sock *)boot;
+
+	pthread_mutex_lock(&sock->lock);
+	if (sock->thread && sock->thread->post.watch) {
+		tti_bit_set(sock->thread->post.asks, (size_t)peer);
+		sock->thread->post.has_asks = true;
+		(void)eventfd_write(sock->thread->wake_fd, 1);
+	}
+	pthread_mutex_unlock(&sock->lock);
+}
+
+static void finish(struct tti_sock *sock, bool vanish)
+{
+	struct tti_thread *thread = sock->thread;
+
+	if (!thread)
+		return;
+	pthread_mutex_lock(&sock->lock);
+	if (!sock->taken && hand_over(sock) != TUTTI_OK)
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "closing without goodbye: %s", tti_error_text());
+	thread->post.quit = true;
+	thread->post.vanish = vanish;
+	thread->post.bye = sock->broken.status == 0;
+	(void)eventfd_write(thread->wake_fd, 1);
+	pthread_mutex_unlock(&sock->lock);
+	(void)pthread_join(thread->id, NULL);
+	pthread_mutex_lock(&sock->lock);
+	sock->thread = NULL;
+	pthread_mutex_unlock(&sock->lock);
+	release(thread);
+}
+
+void tti_thread_end(struct tti_sock *sock)
+{
+	finish(sock, false);
+}
+
+void tti_thread_stop(struct tti_boot *boot)
+{
+	finish((struct tti_sock *)boot, false);
+}
+
+void tti_thread_vanish(struct tti_boot *boot)
+{
+	finish((struct tti_sock *)boot, true);
+}
