@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/local.h"
+
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/params.h"
+#include "util/strbuf.h"
+
+/* -- Waiting and failing ------------------------------------------------------------- */
+
+TUTTI_PRINTF(4, 5)
+static tutti_status fail(struct tti_local *local, tutti_status status, int culprit, const char *fmt,
+			 ...)
+{
+	struct tti_local_world *world = local->world;
+	va_list args;
+
+	if (world->broken.status == 0) {
+		world->broken = (struct tti_news){ .status = status,
+						   .culprit = culprit,
+						   .origin = local->base.rank };
+		va_start(args, fmt);
+		(void)vsnprintf(world->broken.text, sizeof(world->broken.text), fmt, args);
+		va_end(args);
+		pthread_cond_broadcast(&world->changed);
+		for (int i = 0; i < world->nranks; i++)
+			pthread_cond_broadcast(&world->ranks[i]->mail_came);
+	}
+	return tti_fail((tutti_status)world->broken.status, "%s", world->broken.text);
+}
+
+static void nap(struct tti_local_world *world, pthread_cond_t *cond, int64_t deadline_ns)
+{
+	const int64_t slice =
+		tti_now_ns() + (world->stop ? TTI_BOOT_NAP_MS : 60000) * TTI_NS_PER_MS;
+	const int64_t until = slice < deadline_ns ? slice : deadline_ns;
+	const struct timespec time = { .tv_sec = until / 1000000000,
+				       .tv_nsec = until % 1000000000 };
+
+	(void)pthread_cond_timedwait(cond, &world->lock, &time);
+}
+
+/* Whether waiting is in vain, apart from the deadline. */
+static tutti_status check(struct tti_local *local, const char *what)
+{
+	struct tti_local_world *world = local->world;
+
+	if (world->broken.status != 0)
+		return tti_fail_quiet((tutti_status)world->broken.status, "%s", world->broken.text);
+	if (tti_boot_stopped(world->stop))
+		return fail(local, TUTTI_EABORTED, -1, "%s was aborted", what);
+	return TUTTI_OK;
+}
+
+/* -- All-gather ------------------------------------------------------------------------ */
+
+/* The ranks that have not arrived; the first in *first. */
+static void format_missing(struct tti_local_world *world, const struct tti_local_gather *gather,
+			   char *text, size_t size, int *first, size_t *n)
+{
+	int *missing = tti_calloc((size_t)world->nranks, sizeof(*missing));
+
+	*n = 0;
+	*first = -1;
+	for (int rank = 0; rank < world->nranks; rank++) {
+		if (gather->has[rank])
+			continue;
+		if (*first < 0)
+			*first = rank;
+		if (missing)
+			missing[(*n)++] = rank;
+	}
+	tti_format_ranks(text, size, missing, *n);
+	tti_free(missing);
+}
+
+static tutti_status arrive(struct tti_local *local, struct tti_local_gather *gather,
+			   const uint8_t *blob, size_t nbytes)
+{
+	struct tti_local_world *world = local->world;
+
+	if (gather->arrived == 0) {
+		gather->nbytes = nbytes;
+		gather->blobs = nbytes ? tti_calloc((size_t)world->nranks, nbytes) : NULL;
+		if (nbytes > 0 && !gather->blobs)
+			return fail(local, TUTTI_ENOMEM, -1, "no memory for an all_gather");
+	}
+	if (gather->nbytes != nbytes)
+		return fail(local, TUTTI_EPROTO, local->base.rank,
+			    "all_gather: rank %d brings %zu bytes, others %zu", local->base.rank,
+			    nbytes, gather->nbytes);
+	if (nbytes > 0)
+		memcpy(gather->blobs + (size_t)local->base.rank * nbytes, blob, nbytes);
+	gather->has[local->base.rank] = true;
+	gather->arrived++;
+	if (gather->arrived == world->nranks)
+		pthread_cond_broadcast(&world->changed);
+	return TUTTI_OK;
+}
+
+/* Wait for the others: those who have left will not come. */
+static tutti_status await(struct tti_local *local, struct tti_local_gather *gather)
+{
+	struct tti_local_world *world = local->world;
+	const int64_t deadline_ns = tti_deadline(world->timeout_ms);
+	const char *what = gather->nbytes ? "all_gather" : "barrier";
+	char text[128];
+	int first;
+	size_t n;
+
+	while (gather->arrived < world->nranks) {
+		TTI_TRY(check(local, what));
+		for (int rank = 0; rank < world->nranks; rank++)
+			if (world->ranks[rank]->left && !gather->has[rank])
+				return fail(local, TUTTI_EPEER, rank, "rank %d left before %s",
+					    rank, what);
+		if (tti_left_ms(deadline_ns, 1) == 0) {
+			format_missing(world, gather, text, sizeof(text), &first, &n);
+			return fail(local, TUTTI_ETIMEOUT, first,
+				    "%s: rank%s %s of %d did not come within %lld ms", what,
+				    n == 1 ? "" : "s", text, world->nranks,
+				    (long long)world->timeout_ms);
+		}
+		nap(world, &world->changed, deadline_ns);
+	}
+	return TUTTI_OK;
+}
+
+/* The blobs of all others; the last one to copy frees them. */
+static void copy(struct tti_local *local, struct tti_local_gather *gather, uint8_t *blobs)
+{
+	struct tti_local_world *world = local->world;
+	const size_t total = (size_t)world->nranks * gather->nbytes;
+
+	if (total > 0) {
+		pthread_mutex_unlock(&world->lock);
+		memcpy(blobs, gather->blobs, total);
+		pthread_mutex_lock(&world->lock);
+	}
+	if (++gather->copied < world->nranks)
+		return;
+	tti_free(gather->blobs);
+	gather->blobs = NULL;
+	gather->arrived = gather->copied = 0;
+	memset(gather->has, 0, (size_t)world->nranks * sizeof(*gather->has));
+}
+
+static tutti_status all_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
+{
+	struct tti_local *local = (struct tti_local *)boot;
+	struct tti_local_world *world = local->world;
+	tutti_status status;
+
+	pthread_mutex_lock(&world->lock);
+
+	/* Nobody can be two ahead: the next one begins when all have come to this. */
+	struct tti_local_gather *gather = &world->gathers[local->ngathers++ % 2];
+
+	status = check(local, "all_gather");
+	if (status == TUTTI_OK)
+		status =
+			arrive(local, gather,
+			       nbytes ? (const uint8_t *)blobs + (size_t)boot->rank * nbytes : NULL,
+			       nbytes);
+	if (status == TUTTI_OK)
+		status = await(local, gather);
+	if (status == TUTTI_OK)
+		copy(local, gather, blobs);
+	pthread_mutex_unlock(&world->lock);
+	return status;
+}
+
+/* -- Messages ---------------------------------------------------------------------------- */
+
+static tutti_status send(struct tti_boot *boot, int peer, const void *data, size_t nbytes)
+{
+	struct tti_local *local = (struct tti_local *)boot;
+	struct tti_local_world *world = local->world;
+	struct tti_local *to = world->ranks[peer];
+	struct tti_local_mail *mail = tti_alloc(sizeof(*mail) + nbytes);
+	struct tti_local_mail **link = &to->mail;
+	tutti_status status;
+
+	if (!mail)
+		return tti_fail(TUTTI_ENOMEM, "no memory for a message of %zu bytes", nbytes);
+	mail->next = NULL;
+	mail->from = boot->rank;
+	mail->nbytes = nbytes;
+	if (nbytes > 0)
+		memcpy(mail->data, data, nbytes);
+
+	pthread_mutex_lock(&world->lock);
+	status = check(local, "send");
+	if (status == TUTTI_OK && to->left)
+		status = fail(local, TUTTI_EPEER, peer, "rank %d left before it received", peer);
+	if (status == TUTTI_OK) {
+		while (*link)
+			link = &(*link)->next;
+		*link = mail;
+		pthread_cond_broadcast(&to->mail_came);
+	}
+	pthread_mutex_unlock(&world->lock);
+	if (status != TUTTI_OK)
+		tti_free(mail);
+	return status;
+}
+
+/* Wait for the first message from `peer` and take it. */
+static tutti_status await_mail(struct tti_local *local, int peer, struct tti_local_mail **out)
+{
+	struct tti_local_world *world = local->world;
+	const int64_t deadline_ns = tti_deadline(world->timeout_ms);
+
+	for (;;) {
+		struct tti_local_mail **link = &local->mail;
+
+		TTI_TRY(check(local, "recv"));
+		while (*link && (*link)->from != peer)
+			link = &(*link)->next;
+		if (*link) {
+			*out = *link;
+			*link = (*out)->next;
+			return TUTTI_OK;
+		}
+		if (world->ranks[peer]->left)
+			return fail(local, TUTTI_EPEER, peer, "rank %d left before it sent", peer);
+		if (tti_left_ms(deadline_ns, 1) == 0)
+			return fail(local, TUTTI_ETIMEOUT, peer,
+				    "rank %d sent nothing to rank %d within %lld ms", peer,
+				    local->base.rank, (long long)world->timeout_ms);
+		nap(world, &local->mail_came, deadline_ns);
+	}
+}
+
+static tutti_status recv(struct tti_boot *boot, int peer, void *data, size_t nbytes)
+{
+	struct tti_local *local = (struct tti_local *)boot;
+	struct tti_local_mail *mail = NULL;
+	tutti_status status;
+
+	pthread_mutex_lock(&local->world->lock);
+	status = await_mail(local, peer, &mail);
+	if (status == TUTTI_OK && mail->nbytes != nbytes)
+		status = fail(local, TUTTI_EPROTO, peer,
+			      "rank %d sent a message of %zu bytes, rank %d wants %zu", peer,
+			      mail->nbytes, boot->rank, nbytes);
+	pthread_mutex_unlock(&local->world->lock);
+	if (status == TUTTI_OK && nbytes > 0)
+		memcpy(data, mail->data, nbytes);
+	tti_free(mail);
+	return status;
+}
+
+/* -- Opening and closing ------------------------------------------------------------------- */
+
+static void free_world(struct tti_local_world *world)
+{
+	for (int i = 0; i < world->nranks && world->ranks; i++) {
+		struct tti_local *local = world->ranks[i];
+
+		if (!local)
+			continue;
+		while (local->mail) {
+			struct tti_local_mail *mail = local->mail;
+
+			local->mail = mail->next;
+			tti_free(mail);
+		}
+		pthread_cond_destroy(&local->mail_came);
+		sodium_memzero(local->base.secret, sizeof(local->base.secret));
+		tti_free(local);
+	}
+	for (int i = 0; i < 2; i++) {
+		tti_free(world->gathers[i].blobs);
+		tti_free(world->gathers[i].has);
+	}
+	pthread_cond_destroy(&world->changed);
+	pthread_mutex_destroy(&world->lock);
+	tti_free(world->ranks);
+	tti_free(world);
+}
+
+/* The rank itself stays until all have closed: others may look at it. */
+static void close_rank(struct tti_boot *boot)
+{
+	struct tti_local *local = (struct tti_local *)boot;
+	struct tti_local_world *world = local->world;
+	bool last;
+
+	pthread_mutex_lock(&world->lock);
+	local->left = true;
+	last = --world->nopen == 0;
+	pthread_cond_broadcast(&world->changed);
+	for (int i = 0; i < world->nranks; i++)
+		pthread_cond_broadcast(&world->ranks[i]->mail_came);
+	pthread_mutex_unlock(&world->lock);
+	if (last)
+		free_world(world);
+}
+
+static const struct tti_boot_ops local_ops = {
+	.all_gather = all_gather,
+	.send = send,
+	.recv = recv,
+	.close = close_rank,
+	.watch_start = tti_local_watch_start,
+	.watch_notify = tti_local_watch_notify,
+	.watch_ask = tti_local_watch_ask,
+	.watch_stop = tti_local_watch_stop,
+};
+
+static void init_cond(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static tutti_status fill_world(struct tti_local_world *world, int nranks)
+{
+	uint8_t secret[TTI_SECRET_BYTES];
+
+	world->ranks = tti_calloc((size_t)nranks, sizeof(struct tti_local *));
+	world->gathers[0].has = tti_calloc((size_t)nranks, sizeof(bool));
+	world->gathers[1].has = tti_calloc((size_t)nranks, sizeof(bool));
+	if (!world->ranks || !world->gathers[0].has || !world->gathers[1].has)
+		return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
+	randombytes_buf(secret, sizeof(secret));
+	for (int i = 0; i < nranks; i++) {
+		struct tti_local *local = tti_zalloc(sizeof(*local));
+
+		if (!local)
+			return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
+		local->base.ops = &local_ops;
+		local->base.rank = i;
+		local->base.nranks = nranks;
+		local->base.local = true;
+		memcpy(local->base.secret, secret, sizeof(secret));
+		local->world = world;
+		init_cond(&local->mail_came);
+		world->ranks[i] = local;
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop, struct tti_boot **out)
+{
+	struct tti_local_world *world;
+	tutti_status status;
+
+	if (nranks < 1)
+		return tti_fail(TUTTI_EINVAL, "%d ranks", nranks);
+	tti_assert(sodium_init() >= 0);
+	world = tti_zalloc(sizeof(*world));
+	if (!world)
+		return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
+	pthread_mutex_init(&world->lock, NULL);
+	init_cond(&world->changed);
+	world->nranks = world->nopen = nranks;
+	world->stop = stop;
+	world->timeout_ms = tti_params()->boot_timeout_ms;
+	status = fill_world(world, nranks);
+	if (status != TUTTI_OK) {
+		free_world(world);
+		return status;
+	}
+	for (int i = 0; i < nranks; i++)
+		out[i] = &world->ranks[i]->base;
+	return TUTTI_OK;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_LOCAL_H
+#define TTI_BOOT_LOCAL_H
+
+/* The kind of bootstrap whose ranks are threads of one process. Private to
+ * local.c (exchange) and local_watch.c.
+ *
+ * Owner: the ranks together; the last one to close frees it. Threads: any, under
+ * the lock; callbacks run without it. */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "boot/base.h"
+
+struct tti_local_world;
+
+/* A message under way. */
+struct tti_local_mail {
+	struct tti_local_mail *next;
+	int from;
+	size_t nbytes;
+	uint8_t data[];
+};
+
+struct tti_local {
+	struct tti_boot base;
+	struct tti_local_world *world;
+	bool created; /* to be closed */
+	bool left;    /* closed, or said goodbye */
+	uint64_t ngathers;
+	pthread_cond_t mail_came;
+	struct tti_local_mail *mail;
+
+	/* The watch. */
+	bool watching, told;
+	int calling; /* callbacks of this rank that are running */
+	struct tti_watch_events events;
+};
+
+/* An all-gather under way: at most two are, of even and odd number. */
+struct tti_local_gather {
+	uint8_t *blobs;
+	size_t nbytes;
+	int arrived, copied;
+	bool *has;
+};
+
+struct tti_local_world {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int nranks, nopen;
+	int64_t timeout_ms;
+	const _Atomic int *stop;
+	struct tti_local_gather gathers[2];
+	bool lost;
+	struct tti_news news;
+	struct tti_news broken; /* of the exchange; status 0: none */
+	struct tti_local **ranks;
+};
+
+tutti_status tti_local_watch_start(struct tti_boot *boot, const struct tti_watch_events *events);
+void tti_local_watch_notify(struct tti_boot *boot, const struct tti_news *news);
+void tti_local_watch_ask(struct tti_boot *boot, int peer);
+void tti_local_watch_stop(struct tti_boot *boot);
+
+#endif
