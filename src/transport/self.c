@@ -79,7 +79,8 @@ static tutti_status self_open(const struct tti_port_config *config, struct tti_p
 	struct self_port *port = tti_zalloc(sizeof(*port));
 
 	if (!port)
-		return tti_fail(TUTTI_ENOMEM, "port of rank %d to itself", config->rank);
+		return tti_fail(TUTTI_ENOMEM, "port of rank %d to itself: out of memory",
+				config->rank);
 	memset(card, 0, sizeof(*card));
 	port->base.transport = &tti_transport_self;
 	port->base.rank = config->rank;
@@ -107,8 +108,8 @@ static tutti_status self_connect(struct tti_port *base, int peer, struct tti_lin
 	struct self_link *link = port->link;
 
 	if (peer != base->rank)
-		return tti_fail(TUTTI_EINVAL, "rank %d is no way to itself for rank %d", peer,
-				base->rank);
+		return tti_fail(TUTTI_EINVAL, "self connects rank %d to itself, not to rank %d",
+				base->rank, peer);
 	if (link) {
 		*out = &link->base;
 		return TUTTI_OK;
@@ -118,7 +119,8 @@ static tutti_status self_connect(struct tti_port *base, int peer, struct tti_lin
 		link->memory = tti_alloc(slots * stride + 63);
 	if (!link || !link->memory) {
 		tti_free(link);
-		return tti_fail(TUTTI_ENOMEM, "%zu slots of %zu bytes of rank %d to itself", slots,
+		return tti_fail(TUTTI_ENOMEM,
+				"%zu slots of %zu bytes of rank %d to itself: out of memory", slots,
 				stride, peer);
 	}
 	link->data = (uint8_t *)(((uintptr_t)link->memory + 63) / 64 * 64);
