@@ -18,6 +18,7 @@
 #endif
 
 #define PAGE  4096u
+#define GRAIN 65536u /* of what is mapped: no machine has larger pages */
 #define MAGIC UINT64_C(0x3130676573697474)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -30,28 +31,29 @@ _Static_assert(sizeof(struct tti_shm_line) == 64, "a line is a cache line");
 _Static_assert(sizeof(struct tti_shm_pair) % PAGE == 0, "slots follow on a page of their own");
 _Static_assert(sizeof(struct header) <= PAGE, "bells follow on the next page");
 
-static size_t round_page(size_t nbytes)
+static size_t round_up(size_t nbytes, size_t unit)
 {
-	return (nbytes + PAGE - 1) / PAGE * PAGE;
+	return (nbytes + unit - 1) / unit * unit;
 }
 
 tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_bytes, int slots)
 {
 	const size_t count = (size_t)n;
 	size_t box, table, outboxes, pairs, pair;
-	bool over = n < 1 || slots < 1 || slot_bytes < 1 || slot_bytes >= (1u << 30);
+	bool over = n < 1 || slots < 1 || slots > TTI_SHM_SLOTS || slot_bytes < 1 ||
+		    slot_bytes > TTI_SHM_LONGEST;
 
 	memset(out, 0, sizeof(*out));
 	out->n = n;
 	out->slots = slots;
 	out->slot_bytes = slot_bytes;
-	out->stride = round_page(slot_bytes);
+	out->stride = round_up(slot_bytes, PAGE);
 	over = over || __builtin_mul_overflow(out->stride, (size_t)slots, &box);
 	over = over || __builtin_mul_overflow(count * sizeof(uint32_t), count, &table);
 	over = over || __builtin_mul_overflow(box, count, &outboxes);
 	over = over || __builtin_mul_overflow(box, (size_t)2, &pair);
-	over = over ||
-	       __builtin_mul_overflow(pair + sizeof(struct tti_shm_pair), count * count, &pairs);
+	over = over || __builtin_mul_overflow(round_up(pair + sizeof(struct tti_shm_pair), GRAIN),
+					      count * count, &pairs);
 	if (over || count * count >= UINT32_MAX || outboxes > SIZE_MAX / 4 || pairs > SIZE_MAX / 4)
 		return tti_fail_quiet(
 			TUTTI_EINVAL,
@@ -59,10 +61,10 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 			"more than a file can hold, lower TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS",
 			n, slots, slot_bytes);
 	out->bells_at = PAGE;
-	out->table_at = round_page(out->bells_at + count * sizeof(struct tti_shm_bell));
-	out->outbox_at = round_page(out->table_at + table);
-	out->control_bytes = out->outbox_at + outboxes;
-	out->pair_bytes = sizeof(struct tti_shm_pair) + pair;
+	out->table_at = round_up(out->bells_at + count * sizeof(struct tti_shm_bell), PAGE);
+	out->outbox_at = round_up(out->table_at + table, PAGE);
+	out->control_bytes = round_up(out->outbox_at + outboxes, GRAIN);
+	out->pair_bytes = round_up(sizeof(struct tti_shm_pair) + pair, GRAIN);
 	/* Two ranks that look at the same time take two regions for one pair. */
 	out->most_pairs = (uint32_t)(count * count);
 	out->total_bytes = out->control_bytes + pairs;

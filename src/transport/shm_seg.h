@@ -30,8 +30,10 @@
 
 #include "transport/transport.h"
 
-#define TTI_SHM_RING   64 /* lines of a ring, a power of two                */
-#define TTI_SHM_INLINE 48 /* bytes of a message that travel within the line */
+#define TTI_SHM_RING    64 /* lines of a ring, a power of two                */
+#define TTI_SHM_INLINE  48 /* bytes of a message that travel within the line */
+#define TTI_SHM_SLOTS   64 /* at most: bits of a word                        */
+#define TTI_SHM_LONGEST ((UINT32_C(1) << 30) - 1) /* message: bits of meta */
 
 enum tti_shm_kind {
 	TTI_SHM_IN_LINE,
@@ -83,7 +85,7 @@ struct tti_shm_seg {
 	uint8_t *base; /* control; NULL: not mapped */
 };
 
-/* TUTTI_EINVAL if it does not fit into any file. */
+/* TUTTI_EINVAL: out of range, or it does not fit into any file. */
 TUTTI_CHECKED tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_bytes,
 					       int slots);
 
