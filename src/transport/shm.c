@@ -80,16 +80,16 @@ static inline void ring_if_asleep(struct tti_shm_bell *bell)
 static void look_back(struct tti_shm_link *link)
 {
 	const uint64_t done = atomic_load_explicit(&link->tx_done->count, memory_order_acquire);
-	const uint32_t lines = (uint32_t)done + link->port->start;
-	const uint32_t slots = (uint32_t)(done >> 32) + link->port->start;
+	const uint32_t start = link->port->start;
+	const uint32_t lines = (uint32_t)link->tx_lines - ((uint32_t)done + start);
+	const uint32_t slots = link->tx_slots - ((uint32_t)(done >> 32) + start);
 
-	if (link->tx_lines - lines > TTI_SHM_RING ||
-	    link->tx_slots - slots > (uint32_t)link->port->seg.layout.slots) {
+	if (lines > TTI_SHM_RING || slots > (uint32_t)link->port->seg.layout.slots) {
 		broken(link, "a count of what it read that cannot be");
 		return;
 	}
-	link->tx_lines_back = lines;
-	link->tx_slots_back = slots;
+	link->tx_lines_back = link->tx_lines - lines;
+	link->tx_slots_back = link->tx_slots - slots;
 }
 
 static inline bool has_line(struct tti_shm_link *link)
@@ -133,7 +133,7 @@ static inline void send_line(struct tti_shm_link *link, enum tti_shm_kind kind, 
 
 	line->meta = (uint32_t)kind << 30 | (uint32_t)nbytes;
 	line->tag = tag;
-	atomic_store_explicit(&line->seq, ++link->tx_lines, memory_order_release);
+	atomic_store_explicit(&line->seq, (uint32_t)++link->tx_lines, memory_order_release);
 	ring_if_asleep(link->bell);
 }
 
@@ -182,7 +182,7 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 	kind = meta >> 30;
 	link->rx_kind = kind;
 	*tag = line->tag;
-	*nbytes = meta & ((UINT32_C(1) << 30) - 1);
+	*nbytes = meta & TTI_SHM_LONGEST;
 	if (LIKELY(kind == TTI_SHM_IN_LINE && *nbytes <= TTI_SHM_INLINE))
 		return line->data;
 	return find_data(link, line, kind, *nbytes);
@@ -227,7 +227,7 @@ static const struct tti_link_ops link_ops = {
 
 static bool has_read(const struct tti_shm_link *link, int slot)
 {
-	return (int32_t)(link->tx_lines_back - link->out_line[slot]) > 0;
+	return link->tx_lines_back > link->out_line[slot];
 }
 
 /* Whether all have read the outbox slot that comes next. */
@@ -349,11 +349,16 @@ static void shm_shutdown(struct tti_port *base)
 static tutti_status shm_open_port(const struct tti_port_config *config, struct tti_port **out,
 				  struct tti_card *card)
 {
-	struct tti_shm_port *const port = tti_zalloc(sizeof(*port));
+	struct tti_shm_port *port;
+	struct tti_shm_layout layout;
 	tutti_status st;
 
+	if (tti_shm_layout_init(&layout, 1, config->slot_bytes, config->slots) != TUTTI_OK)
+		return tti_fail(TUTTI_EINVAL, "%s", tti_error_text());
+	port = tti_zalloc(sizeof(*port));
 	if (!port)
-		return tti_fail(TUTTI_ENOMEM, "shared memory port of rank %d", config->rank);
+		return tti_fail(TUTTI_ENOMEM, "shared memory port of rank %d: out of memory",
+				config->rank);
 	port->base.transport = &tti_transport_shm;
 	port->base.rank = config->rank;
 	port->base.nranks = config->nranks;
@@ -434,7 +439,8 @@ static tutti_status shm_connect(struct tti_port *base, int peer, struct tti_link
 	link = tti_zalloc(sizeof(*link) +
 			  (size_t)port->seg.layout.slots * sizeof(link->out_line[0]));
 	if (!link || !tti_vec_grow(&port->links)) {
-		st = tti_fail(TUTTI_ENOMEM, "link of rank %d to rank %d", base->rank, peer);
+		st = tti_fail(TUTTI_ENOMEM, "link of rank %d to rank %d: out of memory", base->rank,
+			      peer);
 		goto fail;
 	}
 	st = tti_shm_pair_map(&port->seg, port->self, index, &pair);

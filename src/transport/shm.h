@@ -38,9 +38,10 @@ struct tti_shm_port {
 struct tti_shm_link {
 	struct tti_link base;
 	struct tti_shm_port *port;
-	/* Sending: lines and slots used by us, and given back as far as we know. */
+	/* Sending: lines and slots used by us, and given back as far as we know. Lines
+	 * never wrap here: out_line[] may be very old. */
 	struct tti_shm_line *tx_ring;
-	uint32_t tx_lines, tx_lines_back;
+	uint64_t tx_lines, tx_lines_back;
 	uint32_t tx_slots, tx_slots_back;
 	uint8_t *tx_first, *tx_next, *tx_end; /* slots */
 	const struct tti_shm_done *tx_done;
@@ -56,7 +57,7 @@ struct tti_shm_link {
 	struct tti_shm_pair *pair;
 	/* Slots of our outbox the peer has still to read, and as which line. */
 	uint64_t out_slots;
-	uint32_t out_line[];
+	uint64_t out_line[];
 };
 
 /* Say a quiet error aloud, with whom it is about: peer -1: nobody else. */
