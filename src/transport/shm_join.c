@@ -12,7 +12,7 @@
  * Nobody has to wait for somebody who will not come.
  *
  * The leader makes the segment and serves its members one after the other, over
- * a connection to each one's socket:
+ * a new connection to each one's socket:
  *
  *     leader                                        member
  *     handshake of boot/auth.h: both prove the secret
@@ -193,44 +193,68 @@ static tutti_status enter(struct tti_shm_port *port, int fd, int64_t deadline_ns
 	return TUTTI_OK;
 }
 
+/* Serve a member over a connection that exists for that only: it never waits mute
+ * among those of strangers. */
+static tutti_status serve_at(struct tti_shm_port *port, int index, const struct tti_card *cards,
+			     int64_t deadline_ns)
+{
+	const struct tti_shm_card card = tti_shm_card_get(cards, port->candidate[index]);
+	tutti_status st;
+	int fd;
+
+	TTI_TRY(reach_patiently(port, &card, deadline_ns, &fd));
+	if (fd < 0)
+		return tti_fail_quiet(TUTTI_EPEER, "it is gone");
+	st = serve(port, index, fd, deadline_ns);
+	tti_fd_close(&fd);
+	return st;
+}
+
+/* Which of the higher candidates can be reached: into is_member[n]. */
+static tutti_status find_members(struct tti_shm_port *port, const struct tti_card *cards,
+				 bool *is_member, int *nmembers)
+{
+	*nmembers = 0;
+	for (int i = port->self + 1; i < port->n; i++) {
+		const struct tti_shm_card card = tti_shm_card_get(cards, port->candidate[i]);
+		int fd;
+		const tutti_status st = tti_shm_reach(&card, &fd);
+
+		is_member[i] = st == TUTTI_AGAIN || fd >= 0;
+		*nmembers += is_member[i];
+		tti_fd_close(&fd);
+		if (st < 0)
+			return tti_shm_fail(port, st, port->candidate[i], "looking for");
+	}
+	return TUTTI_OK;
+}
+
 /* Lead those of the higher candidates that can be reached. */
 static tutti_status lead(struct tti_shm_port *port, const struct tti_card *cards,
 			 int64_t deadline_ns, int *nmembers)
 {
-	int *const fds = tti_calloc((size_t)port->n, sizeof(*fds));
-	tutti_status st = TUTTI_OK;
-	int culprit = -1;
+	bool *const is_member = tti_calloc((size_t)port->n, sizeof(*is_member));
+	tutti_status st;
 
-	*nmembers = 0;
-	if (!fds)
-		return tti_fail(TUTTI_ENOMEM, "connections to %d ranks", port->n);
-	for (int i = 0; i < port->n; i++)
-		fds[i] = -1;
-	for (int i = port->self + 1; i < port->n && st == TUTTI_OK; i++) {
-		const struct tti_shm_card card = tti_shm_card_get(cards, port->candidate[i]);
-
-		culprit = port->candidate[i];
-		st = reach_patiently(port, &card, deadline_ns, &fds[i]);
-		*nmembers += fds[i] >= 0;
-	}
+	if (!is_member)
+		return tti_fail(TUTTI_ENOMEM, "members of a group of %d: out of memory", port->n);
+	st = find_members(port, cards, is_member, nmembers);
 	if (st == TUTTI_OK && *nmembers) {
-		culprit = -1;
 		st = tti_shm_seg_create(&port->seg);
+		if (st != TUTTI_OK)
+			st = tti_shm_fail(port, st, -1, "leading");
 	}
 	for (int i = port->self + 1; i < port->n && st == TUTTI_OK; i++) {
-		if (fds[i] < 0)
+		if (!is_member[i])
 			continue;
-		culprit = port->candidate[i];
-		st = serve(port, i, fds[i], deadline_ns);
-		tti_fd_close(&fds[i]);
+		st = serve_at(port, i, cards, deadline_ns);
+		if (st != TUTTI_OK) {
+			port->base.failed_peer = port->candidate[i];
+			st = tti_shm_fail(port, st, port->candidate[i], "leading");
+		}
 	}
-	for (int i = 0; i < port->n; i++)
-		tti_fd_close(&fds[i]);
-	tti_free(fds);
-	if (st == TUTTI_OK)
-		return TUTTI_OK;
-	port->base.failed_peer = culprit;
-	return tti_shm_fail(port, st, culprit, "leading");
+	tti_free(is_member);
+	return st;
 }
 
 struct guest {
@@ -239,16 +263,18 @@ struct guest {
 };
 
 /* Take whoever knocks and is the same user; the oldest makes room. */
-static void let_in(struct tti_shm_port *port, struct guest *guests, int *n)
+static tutti_status let_in(struct tti_shm_port *port, struct guest *guests, int *n)
 {
 	int fd = accept4(port->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
+		return TUTTI_OK;
 	if (fd < 0)
-		return;
+		return tti_fail_quiet(TUTTI_ESYS, "accept: %m (see ulimit -n)");
 	if (!tti_shm_is_same_user(fd)) {
 		tti_log(TTI_LOG_INFO, TTI_SHM, "dropped a connection of another user");
 		tti_fd_close(&fd);
-		return;
+		return TUTTI_OK;
 	}
 	if (*n == GUESTS) {
 		tti_fd_close(&guests[0].fd);
@@ -259,6 +285,7 @@ static void let_in(struct tti_shm_port *port, struct guest *guests, int *n)
 	tti_auth_init(&guests[*n].auth, false, TTI_AUTH_SHM, port->config.secret, NULL,
 		      sizeof(struct claim));
 	++*n;
+	return TUTTI_OK;
 }
 
 /* Go on with a guest. Whether it is the leader, and proven. */
@@ -306,7 +333,7 @@ static tutti_status await(struct tti_shm_port *port, int leader, int line, int64
 				guests[kept++] = guests[i];
 		n = kept;
 		if (st == TUTTI_OK && *out < 0 && fds[1].revents)
-			let_in(port, guests, &n);
+			st = let_in(port, guests, &n);
 		else if (st == TUTTI_OK && *out < 0 && fds[0].revents)
 			st = tti_fail_quiet(TUTTI_EPEER, "it gave up or died");
 	}
@@ -322,7 +349,8 @@ static tutti_status follow(struct tti_shm_port *port, int leader, int line, int6
 	int fd = -1;
 
 	if (!guests)
-		return tti_fail(TUTTI_ENOMEM, "connections of rank %d", port->base.rank);
+		return tti_fail(TUTTI_ENOMEM, "connections of rank %d: out of memory",
+				port->base.rank);
 	st = await(port, leader, line, deadline_ns, guests, &fd);
 	if (st == TUTTI_OK)
 		st = enter(port, fd, deadline_ns);
@@ -343,14 +371,15 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 
 	port->candidate = tti_calloc((size_t)port->base.nranks, sizeof(*port->candidate));
 	if (!port->candidate)
-		return tti_fail(TUTTI_ENOMEM, "list of %d ranks", port->base.nranks);
+		return tti_fail(TUTTI_ENOMEM, "list of %d ranks: out of memory", port->base.nranks);
 	for (int rank = 0; rank < port->base.nranks; rank++) {
 		const struct tti_shm_card card = tti_shm_card_get(cards, rank);
 
 		if (card.magic != TTI_SHM_CARD_MAGIC || card.version != TTI_SHM_CARD_VERSION ||
 		    card.boot_hash != own.boot_hash || card.host_hash != own.host_hash)
 			continue;
-		if (!card.slots || !card.slot_bytes)
+		if (!card.slots || card.slots > TTI_SHM_SLOTS || !card.slot_bytes ||
+		    card.slot_bytes > TTI_SHM_LONGEST)
 			return tti_fail(TUTTI_EPROTO, "rank %d's card for shared memory is broken",
 					rank);
 		if (rank == port->base.rank)
@@ -409,7 +438,7 @@ tutti_status tti_shm_join(struct tti_port *base, const struct tti_card *cards, u
 		return st;
 	port->out_unread = tti_calloc((size_t)port->seg.layout.slots, sizeof(*port->out_unread));
 	if (!port->out_unread)
-		return tti_fail(TUTTI_ENOMEM, "outbox of rank %d", base->rank);
+		return tti_fail(TUTTI_ENOMEM, "outbox of rank %d: out of memory", base->rank);
 	*domain = 1 + (uint64_t)port->candidate[leader];
 	return TUTTI_OK;
 }
