@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers that write nonsense into the shared memory, or die while they use it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <sys/random.h>
+
+#include "shm_world.h"
+
+static struct tti_shm_link *shm_link(struct tti_port *port, int peer)
+{
+	struct tti_link *link;
+
+	CHECK(tti_transport_shm.connect(port, peer, &link) == TUTTI_OK);
+	return (struct tti_shm_link *)link;
+}
+
+/* What rank 0 does to what rank 1 reads. */
+static void scribble(struct tti_shm_link *link, int kind)
+{
+	struct tti_shm_line *const line = link->tx_ring;
+	const uint32_t slot = (uint32_t)link->port->seg.layout.slots;
+	const uint32_t longer = (uint32_t)link->port->seg.layout.slot_bytes + 1;
+
+	memset(line->data, 0, sizeof(line->data));
+	switch (kind) {
+	case 0: /* longer than a line */
+		line->meta = TTI_SHM_IN_LINE << 30 | (TTI_SHM_INLINE + 1);
+		break;
+	case 1: /* longer than a slot */
+		line->meta = TTI_SHM_IN_SLOT << 30 | longer;
+		break;
+	case 2:
+		line->meta = (uint32_t)TTI_SHM_IN_OUTBOX << 30 | longer;
+		break;
+	case 3: /* a slot that is none */
+		line->meta = (uint32_t)TTI_SHM_IN_OUTBOX << 30 | 8;
+		memcpy(line->data, &slot, sizeof(slot));
+		break;
+	default: /* a kind that is none */
+		line->meta = UINT32_C(3) << 30 | 8;
+		break;
+	}
+	atomic_store(&line->seq, 1);
+}
+
+static void reader_of_nonsense(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_link *const link = shm_link(port, 1 - port->rank);
+	size_t nbytes;
+	uint64_t tag;
+
+	if (port->rank == 0)
+		scribble(link, (int)world->timeout_ms % 100);
+	world_sync(world);
+	if (port->rank == 1) {
+		CHECK(!link->base.ops->peek(&link->base, &nbytes, &tag));
+		CHECK(port->failure == TUTTI_EPROTO && port->failed_peer == 0);
+		CHECK(!link->base.ops->peek(&link->base, &nbytes, &tag));
+	}
+	world_sync(world);
+	CHECK(port->rank == 1 || port->failure == TUTTI_OK);
+}
+
+static void impossible_messages_break_the_port(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < 5; kind++) {
+		struct world *const world = world_create(2, reader_of_nonsense);
+
+		world->timeout_ms = 30000 + kind;
+		world_run_threads(world);
+		world_free(world);
+	}
+}
+
+/* Rank 1 claims to have read what it cannot have. */
+static void writer_is_told_nonsense(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_link *const link = shm_link(port, 1 - port->rank);
+	const uint64_t lies[] = { 100, UINT64_C(7) << 32, UINT64_MAX };
+
+	if (port->rank == 1)
+		atomic_store(&link->rx_done->count, lies[world->timeout_ms % 100]);
+	world_sync(world);
+	for (int k = 0; port->rank == 0 && k < TTI_SHM_RING; k++) {
+		CHECK(link->base.ops->reserve(&link->base, 8));
+		link->base.ops->commit(&link->base, 8, 0);
+	}
+	CHECK(port->rank == 1 || !link->base.ops->reserve(&link->base, 8));
+	CHECK(port->rank == 1 || port->failure == TUTTI_EPROTO);
+	world_sync(world);
+}
+
+static void impossible_counts_break_the_port(void **state)
+{
+	(void)state;
+	for (int lie = 0; lie < 3; lie++) {
+		struct world *const world = world_create(2, writer_is_told_nonsense);
+
+		world->timeout_ms = 30000 + lie;
+		world_run_threads(world);
+		world_free(world);
+	}
+}
+
+static void table_is_nonsense(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_port *const shm = (struct tti_shm_port *)port;
+	uint32_t *const table = (uint32_t *)(shm->seg.base + shm->seg.layout.table_at);
+	struct tti_link *link = NULL;
+
+	if (port->rank == 0)
+		table[1] = 1000;
+	world_sync(world);
+	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_EPROTO);
+	world_sync(world);
+}
+
+static void an_impossible_region_is_refused(void **state)
+{
+	struct world *const world = world_create(2, table_is_nonsense);
+
+	(void)state;
+	world_run_threads(world);
+	world_free(world);
+}
+
+/* Random bytes over all of the pair, its slots left out: no crash, no endless loop. */
+static void noise(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_link *const link = shm_link(port, 1 - port->rank);
+	size_t nbytes;
+	uint64_t tag;
+
+	for (int round = 0; round < 200; round++) {
+		if (port->rank == 0) {
+			CHECK(getrandom(link->pair, 256, 0) == 256);
+			for (size_t at = 0; at < sizeof(link->pair->ring); at += 256)
+				CHECK(getrandom((uint8_t *)link->pair->ring + at, 256, 0) == 256);
+			for (uint32_t k = 0; k < TTI_SHM_RING; k++)
+				if (round % 2)
+					atomic_store(&link->tx_ring[k].seq, k + 1);
+		}
+		world_sync(world);
+		for (int k = 0; port->rank == 1 && k < 2 * TTI_SHM_RING; k++) {
+			const uint8_t *const data =
+				link->base.ops->peek(&link->base, &nbytes, &tag);
+			void *room;
+
+			if (data && nbytes)
+				CHECK(data[0] + data[nbytes - 1] < 512);
+			if (data)
+				link->base.ops->release(&link->base);
+			room = link->base.ops->reserve(&link->base, 4096);
+			if (room)
+				link->base.ops->commit(&link->base, 4096, 0);
+		}
+		world_sync(world);
+	}
+}
+
+static void noise_does_no_harm(void **state)
+{
+	struct world *const world = world_create(2, noise);
+
+	(void)state;
+	world_run_threads(world);
+	world_free(world);
+}
+
+/* Rank 1 is killed in the middle of a stream in both directions; rank 0 goes on as
+ * far as it can, sleeps, closes. */
+static void victim(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_link *const link = shm_link(port, 1 - port->rank);
+	int64_t quiet_since = tti_now_ns();
+	size_t nbytes;
+	uint64_t tag;
+
+	for (;;) {
+		bool moved = false;
+		void *const room = link->base.ops->reserve(&link->base, 3000);
+
+		if (room) {
+			memset(room, 1, 3000);
+			link->base.ops->commit(&link->base, 3000, 0);
+			moved = true;
+		}
+		if (link->base.ops->peek(&link->base, &nbytes, &tag)) {
+			link->base.ops->release(&link->base);
+			moved = true;
+		}
+		if (moved)
+			quiet_since = tti_now_ns();
+		else
+			tti_transport_shm.sleep->wait(port, 5 * TTI_NS_PER_MS);
+		if (port->rank == 1)
+			world->stop = 1;
+		else if (tti_now_ns() - quiet_since > 100 * TTI_NS_PER_MS)
+			break;
+	}
+	CHECK(port->failure == TUTTI_OK);
+	tti_transport_shm.close(&link->base);
+}
+
+static void a_killed_peer_leaves_memory_usable(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 8; round++) {
+		struct world *const world = world_create(2, victim);
+		pid_t pids[2];
+		int status;
+
+		for (int rank = 0; rank < 2; rank++) {
+			pids[rank] = fork();
+			CHECK(pids[rank] >= 0);
+			if (!pids[rank]) {
+				world_rank_run(world, rank);
+				_exit(0);
+			}
+		}
+		while (!world->stop)
+			sched_yield();
+		usleep((useconds_t)(round * 313));
+		kill(pids[1], SIGKILL);
+		CHECK(waitpid(pids[1], &status, 0) == pids[1] && WIFSIGNALED(status));
+		CHECK(waitpid(pids[0], &status, 0) == pids[0]);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		world_free(world);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(impossible_messages_break_the_port),
+		cmocka_unit_test(impossible_counts_break_the_port),
+		cmocka_unit_test(an_impossible_region_is_refused),
+		cmocka_unit_test(noise_does_no_harm),
+		cmocka_unit_test(a_killed_peer_leaves_memory_usable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
