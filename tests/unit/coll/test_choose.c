@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coll/choose.h"
+#include "util/error.h"
+
+#define KIB ((size_t)1024)
+#define MIB (KIB * KIB)
+
+static struct tti_choice_input input_of(tutti_collective coll, int n, size_t nbytes, int nhosts)
+{
+	return (struct tti_choice_input){ .coll = coll,
+					  .n = n,
+					  .nbytes = nbytes,
+					  .nhosts = nhosts,
+					  .slot_bytes = 256 * KIB,
+					  .inline_bytes = 256 };
+}
+
+static const char *choice(tutti_collective coll, int n, size_t nbytes, int nhosts, const char *pin)
+{
+	const struct tti_choice_input input = input_of(coll, n, nbytes, nhosts);
+	struct tti_choice out = { 0 };
+
+	if (tti_choose(&input, pin, 0, &out) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	assert_int_equal(out.algo->coll, coll);
+	return out.algo->name;
+}
+
+static void defaults(void **state)
+{
+	(void)state;
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, NULL), "exchange");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 64 * KIB, 1, NULL), "direct");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 128 * MIB, 1, NULL), "direct");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 128, 8, 1, NULL), "recursive_doubling");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 128, 64 * KIB, 1, NULL), "double_tree");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 128, 64 * MIB, 1, NULL), "ring");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 8, 8, 2, NULL), "recursive_doubling");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 16, MIB, 2, NULL), "double_tree");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 16, 64 * MIB, 2, NULL), "ring");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, MIB, 1, NULL), "flat");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 2, NULL), "binomial");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, MIB, 2, NULL), "chain");
+	assert_string_equal(choice(TUTTI_BARRIER, 4, 0, 1, NULL), "exchange");
+	assert_string_equal(choice(TUTTI_BARRIER, 4, 0, 2, NULL), "dissemination");
+}
+
+/* There is an algorithm for everything, and slices fit slots. */
+static void nothing_is_left_without(void **state)
+{
+	static const int ranks[] = { 1, 2, 3, 8, 33, 64, 65, 1000, 4096 };
+	static const size_t slots[] = { 4 * KIB, 64 * KIB, 64 * MIB };
+
+	(void)state;
+	for (int coll = 0; coll < TUTTI_SEND_RECV; coll++)
+		for (size_t r = 0; r < sizeof(ranks) / sizeof(ranks[0]); r++)
+			for (size_t nbytes = 0; nbytes < SIZE_MAX / 8; nbytes = 4 * nbytes + 1)
+				for (int k = 0; k < 6; k++) {
+					struct tti_choice_input input =
+						input_of((tutti_collective)coll, ranks[r], nbytes,
+							 1 + k % 2);
+					struct tti_choice out = { 0 };
+
+					input.slot_bytes = slots[k / 2];
+					assert_int_equal(tti_choose(&input, NULL, 0, &out),
+							 TUTTI_OK);
+					assert_non_null(out.algo);
+					assert_true(out.slice_bytes >= 1);
+					assert_true(out.slice_bytes <= input.slot_bytes);
+					assert_int_equal(out.slice_bytes % 64, 0);
+				}
+}
+
+static void slices(void **state)
+{
+	const struct tti_choice_input input = input_of(TUTTI_ALL_REDUCE, 8, 64 * MIB, 1);
+	struct tti_choice out = { 0 };
+
+	(void)state;
+	assert_int_equal(tti_choose(&input, NULL, 100 * KIB, &out), TUTTI_OK);
+	assert_int_equal(out.slice_bytes, 100 * KIB);
+	assert_int_equal(tti_choose(&input, NULL, 100 * MIB, &out), TUTTI_OK);
+	assert_int_equal(out.slice_bytes, 256 * KIB);
+	assert_int_equal(tti_choose(&input, NULL, 10, &out), TUTTI_OK);
+	assert_int_equal(out.slice_bytes, 10);
+}
+
+static void pins(void **state)
+{
+	(void)state;
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:ring"), "ring");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "broadcast:chain;all_reduce:ring"),
+			    "ring");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, " all_reduce : ring , direct ; "),
+			    "ring");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "broadcast:chain,binomial"), "chain");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "all_reduce:ring"), "flat");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, ""), "flat");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:ring,;"), "ring");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:^exchange"),
+			    "recursive_doubling");
+	assert_string_equal(
+		choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:^exchange,recursive_doubling"),
+		"direct");
+	assert_string_equal(choice(TUTTI_ALL_GATHER, 4, 8, 1, "all_gather:^direct,bruck"), "ring");
+	/* No rule names it: any other will do. */
+	assert_string_equal(choice(TUTTI_REDUCE, 4, 8, 2, "reduce:^binomial,chain"), "flat");
+}
+
+static void refused(const char *pin, const char *expected)
+{
+	const struct tti_choice_input input = input_of(TUTTI_ALL_REDUCE, 4, 8, 1);
+	struct tti_choice out;
+
+	assert_int_equal(tti_choose(&input, pin, 0, &out), TUTTI_EINVAL);
+	if (!strstr(tti_error_text(), expected))
+		fail_msg("expected \"%s\", is \"%s\"", expected, tti_error_text());
+}
+
+/* Also in entries for other collectives than the one that is called. */
+static void mistakes_in_pins_are_named(void **state)
+{
+	(void)state;
+	refused("ring", "no collective \"ring\"");
+	refused("allreduce:ring", "no collective \"allreduce\"; write all_reduce:ring");
+	refused("all_reduce", "no algorithm after \"all_reduce\"");
+	refused("all_reduce:", "no algorithm after \"all_reduce:\"");
+	refused("all_reduce:^", "has no algorithm \"\"");
+	refused("all_reduce:rign", "all_reduce has no algorithm \"rign\": it has exchange, direct");
+	refused("all_reduce:ring,,direct", "has no algorithm \"\"");
+	refused("broadcast:ring", "broadcast has no algorithm \"ring\": it has flat");
+	refused("all_reduce:ring;all_reduce:direct", "names all_reduce twice");
+	refused("all_reduce:ring,^direct", "^ stands before the list");
+	refused("all_reduce:ring direct", "has no algorithm \"ring direct\"");
+	refused("send_recv:ring", "send_recv has no algorithm \"ring\"");
+	refused("all_reduce:^exchange,direct,ring,recursive_doubling,double_tree",
+		"leaves no algorithm for all_reduce of 4 ranks");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(nothing_is_left_without),
+		cmocka_unit_test(slices),
+		cmocka_unit_test(pins),
+		cmocka_unit_test(mistakes_in_pins_are_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
