@@ -348,7 +348,7 @@ static void what_is_accepted_is_right(void **state)
 	uint64_t random = 1;
 
 	(void)state;
-	for (int round = 0; round < 300; round++)
+	for (int round = 0; round < 100; round++)
 		for (int coll = 0; coll < TUTTI_BARRIER; coll++)
 			for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++) {
 				const int n = 2 + (int)draw(&random, 3);
@@ -366,8 +366,8 @@ static void what_is_accepted_is_right(void **state)
 				release(prog, n);
 			}
 	/* Both happen, or this test says nothing. */
-	assert_true(accepted > 200);
-	assert_true(refused > 1000);
+	assert_true(accepted > 100);
+	assert_true(refused > 500);
 }
 
 int main(void)

@@ -14,6 +14,7 @@
 #include "coll/text.h"
 #include "tutti/inspect.h"
 #include "util/error.h"
+#include "util/fault.h"
 #include "util/mem.h"
 
 static void release(struct tti_program *prog, int n)
@@ -236,6 +237,38 @@ static void comments_and_numbers_are_optional(void **state)
 	release(prog, n);
 }
 
+/* Whichever allocation fails, it is said, and nothing leaks (under sanitizers). */
+static void memory_may_run_out(void **state)
+{
+	char *text = NULL, fault[32];
+	tutti_status st = TUTTI_ENOMEM;
+	int passes = 0;
+
+	(void)state;
+	for (int which = 0; which < 2; which++) {
+		for (int k = 1; k < 100000; k++, passes++) {
+			snprintf(fault, sizeof(fault), "mem:%d", k);
+			tti_fault_set(fault);
+			st = which ? tutti_program_verify(text)
+				   : tutti_program_print(TUTTI_ALL_REDUCE, "direct", 3, 0, -1,
+							 k % 2, &text);
+			tti_fault_set(NULL);
+			if (st == TUTTI_OK)
+				break;
+			assert_int_equal(st, TUTTI_ENOMEM);
+		}
+		assert_int_equal(st, TUTTI_OK);
+		if (!which) {
+			free(text);
+			assert_int_equal(
+				tutti_program_print(TUTTI_ALL_REDUCE, "direct", 3, 0, -1, 0, &text),
+				TUTTI_OK);
+		}
+	}
+	assert_true(passes > 100);
+	free(text);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +278,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_cannot_be_printed),
 		cmocka_unit_test(mistakes_are_named),
 		cmocka_unit_test(comments_and_numbers_are_optional),
+		cmocka_unit_test(memory_may_run_out),
 	};
 
 	write_golden = argc > 1 && strcmp(argv[1], "--write") == 0;
