@@ -3,9 +3,7 @@
 
 #include <immintrin.h>
 
-#define V_BYTES       32
-#define V_LANES(size) (V_BYTES / (size))
-#define V_UNROLL      4
+#define V_BYTES 32
 
 typedef uint8_t v_u8 __attribute__((vector_size(V_BYTES)));
 typedef uint16_t v_u16 __attribute__((vector_size(V_BYTES / 2)));
@@ -113,7 +111,7 @@ static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
 
 static inline v_u16 v_load_bytes(const unsigned char *p)
 {
-	return (v_u16)_mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)p));
+	return (v_u16)_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)p));
 }
 
 static inline v_u32 v_widen(v_u16 x)
@@ -144,12 +142,32 @@ static inline v_u16 v_to_half(v_f32 x)
 	return (v_u16)_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+/* The whole words among nbytes. */
+static inline __m256i words_below(size_t nbytes)
+{
+	return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(nbytes / 4)),
+				  _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+/* The bytes after the last whole word. */
+static inline void copy_odd(unsigned char *to, const unsigned char *from, size_t nbytes)
+{
+	const size_t at = nbytes & ~(size_t)3;
+
+	if (nbytes & 2)
+		memcpy(to + at, from + at, 2);
+	if (nbytes & 1)
+		to[nbytes - 1] = from[nbytes - 1];
+}
+
 static inline void v_rest_in(void *buf, const void *p, size_t nbytes)
 {
-	memcpy(buf, p, nbytes);
+	_mm256_storeu_si256(buf, _mm256_maskload_epi32(p, words_below(nbytes)));
+	copy_odd(buf, p, nbytes);
 }
 
 static inline void v_rest_out(void *p, const void *buf, size_t nbytes)
 {
-	memcpy(p, buf, nbytes);
+	_mm256_maskstore_epi32(p, words_below(nbytes), _mm256_loadu_si256(buf));
+	copy_odd(p, buf, nbytes);
 }

@@ -3,9 +3,7 @@
 
 #include <immintrin.h>
 
-#define V_BYTES       64
-#define V_LANES(size) (V_BYTES / (size))
-#define V_UNROLL      4
+#define V_BYTES 64
 
 typedef uint8_t v_u8 __attribute__((vector_size(V_BYTES)));
 typedef uint16_t v_u16 __attribute__((vector_size(V_BYTES / 2)));
@@ -87,7 +85,7 @@ static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
 
 static inline v_u16 v_load_bytes(const unsigned char *p)
 {
-	return (v_u16)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+	return (v_u16)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
 }
 
 static inline void v_store_bytes(unsigned char *p, v_u32 x)

@@ -8,7 +8,7 @@
 #include <emmintrin.h>
 #include <stdint.h>
 
-#define NT_COPY   static void copy_nt_sse2
+#define NT_COPY   void tti_copy_nt_sse2
 #define NT_VEC    __m128i
 #define NT_STREAM _mm_stream_si128
 #include "reduce/copy_nt.inc.h"
@@ -22,7 +22,7 @@ static void copy_nt(void *dst, const void *src, size_t nbytes)
 	else if (best == TTI_ISA_AVX2)
 		tti_copy_nt_avx2(dst, src, nbytes);
 	else
-		copy_nt_sse2(dst, src, nbytes);
+		tti_copy_nt_sse2(dst, src, nbytes);
 }
 
 #else

@@ -2,7 +2,30 @@
 /* From the small float formats to float32 and back, for vectors of any set.
  * What is stored has been through v_canon_f32(): a NaN is 0x7fc00000.
  *
- * v_pick(a, b, yes, no) is a < b ? yes : no, lane by lane, for a, b < 2^31. */
+ * v_pick(a, b, yes, no) is a < b ? yes : no, lane by lane, for a, b < 2^31.
+ * v_load_bytes() extends each byte's sign to 16 bits. */
+
+/* X(name, vector) */
+#define K_PLAIN_MAP(X) \
+	X(u8, v_u8)    \
+	X(u16, v_u16)  \
+	X(u32, v_u32)  \
+	X(u64, v_u64)  \
+	X(f32, v_f32)  \
+	X(f64, v_f64)
+
+#define X(name, vector)                                                      \
+	typedef vector name##_at_any __attribute__((aligned(1), may_alias)); \
+	static inline vector load_##name(const unsigned char *p)             \
+	{                                                                    \
+		return *(const name##_at_any *)p;                            \
+	}                                                                    \
+	static inline void store_##name(unsigned char *p, vector x)          \
+	{                                                                    \
+		*(name##_at_any *)p = x;                                     \
+	}
+K_PLAIN_MAP(X)
+#undef X
 
 static inline v_u32 v_bits(v_f32 x)
 {
@@ -25,14 +48,6 @@ static inline v_u32 v_splat(uint32_t x)
 	return (v_u32){ 0 } + x;
 }
 
-static inline v_u16 load_u16(const unsigned char *p)
-{
-	v_u16 x;
-
-	memcpy(&x, p, sizeof(x));
-	return x;
-}
-
 static inline v_f32 load_f16(const unsigned char *p)
 {
 	return v_from_half(load_u16(p));
@@ -40,23 +55,63 @@ static inline v_f32 load_f16(const unsigned char *p)
 
 static inline void store_f16(unsigned char *p, v_f32 x)
 {
-	const v_u16 half = v_to_half(x);
-
-	memcpy(p, &half, sizeof(half));
+	store_u16(p, v_to_half(x));
 }
 
-static inline v_f32 load_bf16(const unsigned char *p)
+/* bfloat16 are taken two by two, as the halves of 32 bits: there a shift or a
+ * mask makes a float32, with no move between lanes. */
+struct v_pair {
+	v_f32 low, high;
+};
+
+static inline struct v_pair pair_add(struct v_pair a, struct v_pair b)
 {
-	return v_float(v_widen(load_u16(p)) << 16);
+	return (struct v_pair){ a.low + b.low, a.high + b.high };
 }
 
-/* The carry of the rounding runs into the exponent, up to infinity. */
-static inline void store_bf16(unsigned char *p, v_f32 x)
+static inline struct v_pair pair_mul(struct v_pair a, struct v_pair b)
+{
+	return (struct v_pair){ a.low * b.low, a.high * b.high };
+}
+
+static inline struct v_pair pair_min(struct v_pair a, struct v_pair b)
+{
+	return (struct v_pair){ v_min_f32(a.low, b.low), v_min_f32(a.high, b.high) };
+}
+
+static inline struct v_pair pair_max(struct v_pair a, struct v_pair b)
+{
+	return (struct v_pair){ v_max_f32(a.low, b.low), v_max_f32(a.high, b.high) };
+}
+
+static inline struct v_pair pair_divide(struct v_pair x, int divisor)
+{
+	return (struct v_pair){ x.low / (float)divisor, x.high / (float)divisor };
+}
+
+static inline struct v_pair pair_canon(struct v_pair x)
+{
+	return (struct v_pair){ v_canon_f32(x.low), v_canon_f32(x.high) };
+}
+
+static inline struct v_pair load_bf16(const unsigned char *p)
+{
+	const v_u32 both = load_u32(p);
+
+	return (struct v_pair){ v_float(both << 16), v_float(both & 0xffff0000U) };
+}
+
+/* To nearest even; the carry runs into the exponent, up to infinity. */
+static inline v_u32 round_bf16(v_f32 x)
 {
 	const v_u32 bits = v_bits(x);
-	const v_u16 top = v_narrow((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 
-	memcpy(p, &top, sizeof(top));
+	return bits + 0x7fffU + (bits >> 16 & 1U);
+}
+
+static inline void store_bf16(unsigned char *p, struct v_pair x)
+{
+	store_u32(p, (round_bf16(x.high) & 0xffff0000U) | round_bf16(x.low) >> 16);
 }
 
 /* The upper half of a float16. */
@@ -65,15 +120,14 @@ static inline v_f32 load_e5m2(const unsigned char *p)
 	return v_from_half((v_u16)(v_load_bytes(p) << 8));
 }
 
-/* As a float16 it is 2^8 too small, and the one NaN is 480 in place of it. */
+/* As a float16 it is 2^8 too small. The one NaN, all bits set, carries into bit 14
+ * and only then makes an exponent of all ones. */
 static inline v_f32 load_e4m3(const unsigned char *p)
 {
-	const v_u16 x = v_load_bytes(p);
-	const v_u16 half = (v_u16)((x & 0x80) << 8 | (x & 0x7f) << 7);
-	const v_u32 bits = v_bits(v_from_half(half) * 256.0F);
-	const v_u32 mag = bits & 0x7fffffffU;
+	const v_u16 half = (v_u16)((v_load_bytes(p) << 7) & 0xbf80);
+	const v_u16 nan = (v_u16)((half + 0x80) & 0x4000);
 
-	return v_float(v_pick(v_splat(0x43e00000U), mag, v_splat(0x7fc00000U), bits));
+	return v_from_half((v_u16)(half | nan)) * 256.0F;
 }
 
 /* float32 to a format of 7 - mbits bits of exponent and mbits of mantissa, to

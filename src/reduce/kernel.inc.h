@@ -5,25 +5,34 @@
  *   K_VEC, K_LANE the accumulator's vector and lane
  *   K_LOAD(p)     elements at p to K_VEC
  *   K_STORE(p, x, op)
+ *   K_ADD, K_MUL  functions of two K_VEC; if not defined, + and *
  *   K_MIN, K_MAX  functions of two K_VEC
  *   K_CANON       function: every NaN to the one that is stored (floats)
- *   K_DIVIDE(x, divisor)  one lane (integers, which have no K_CANON)
+ *   K_DIVIDE(x, divisor)  one lane of integers; of floats all, / if not defined
  * all of which it undefines. */
 
 #define K_JOIN_(a, b) a##_##b
 #define K_JOIN(a, b)  K_JOIN_(a, b)
 #define K(name)       K_JOIN(K_NAME, name)
-#define K_LANES       V_LANES(sizeof(K_LANE))
+#define K_LANES       (sizeof(K_VEC) / sizeof(K_LANE))
+/* What a K_VEC holds in memory. */
 #define K_BYTES       (K_LANES * sizeof(K_ELEM))
+#ifndef K_ADD
+#define K_ADD(a, b) ((K_VEC)((a) + (b)))
+#define K_MUL(a, b) ((K_VEC)((a) * (b)))
+#endif
+#ifndef K_DIVIDE
+#define K_DIVIDE(x, divisor) ((x) / (K_LANE)(divisor))
+#endif
 
 K_INLINE K_VEC K(combine)(tutti_op op, K_VEC a, K_VEC b)
 {
 	switch (op) {
 	case TUTTI_SUM:
 	case TUTTI_AVG:
-		return (K_VEC)(a + b);
+		return K_ADD(a, b);
 	case TUTTI_PROD:
-		return (K_VEC)(a * b);
+		return K_MUL(a, b);
 	case TUTTI_MAX:
 		return K_MAX(a, b);
 	case TUTTI_MIN:
@@ -36,7 +45,7 @@ K_INLINE K_VEC K(combine)(tutti_op op, K_VEC a, K_VEC b)
 K_INLINE K_VEC K(finish)(tutti_op op, K_VEC x, int divisor)
 {
 	if (op == TUTTI_AVG && divisor > 0)
-		x = x / (K_LANE)divisor;
+		x = K_DIVIDE(x, divisor);
 	return K_CANON(x);
 }
 #else
@@ -54,28 +63,48 @@ K_INLINE K_VEC K(finish)(tutti_op op, K_VEC x, int divisor)
 }
 #endif
 
-/* nvec vectors, `at` bytes into every array. All is read before a byte is
- * written: dst and dst2 may be sources. */
-K_INLINE void K(block)(tutti_op op, size_t nvec, const struct k_pass *pass, int nsrc, size_t at)
+/* Four vectors, `at` bytes into every array; by name, as compilers keep an array
+ * of vectors in memory. All is read before a byte is written: dst and dst2 may be
+ * sources. */
+K_INLINE void K(block)(tutti_op op, const struct k_pass *pass, int nsrc, size_t at)
 {
 	const unsigned char *from = (const unsigned char *)pass->src[0] + at;
-	K_VEC acc[V_UNROLL];
+	unsigned char *to = pass->dst + at;
+	K_VEC acc0 = K_LOAD(from), acc1 = K_LOAD(from + K_BYTES);
+	K_VEC acc2 = K_LOAD(from + 2 * K_BYTES), acc3 = K_LOAD(from + 3 * K_BYTES);
 
-	for (size_t v = 0; v < nvec; v++)
-		acc[v] = K_LOAD(from + v * K_BYTES);
 	for (int s = 1; s < nsrc; s++) {
 		from = (const unsigned char *)pass->src[s] + at;
-		for (size_t v = 0; v < nvec; v++)
-			acc[v] = K(combine)(op, acc[v], K_LOAD(from + v * K_BYTES));
+		acc0 = K(combine)(op, acc0, K_LOAD(from));
+		acc1 = K(combine)(op, acc1, K_LOAD(from + K_BYTES));
+		acc2 = K(combine)(op, acc2, K_LOAD(from + 2 * K_BYTES));
+		acc3 = K(combine)(op, acc3, K_LOAD(from + 3 * K_BYTES));
 	}
-	for (size_t v = 0; v < nvec; v++) {
-		acc[v] = K(finish)(op, acc[v], pass->divisor);
-		K_STORE(pass->dst + at + v * K_BYTES, acc[v], op);
+	acc0 = K(finish)(op, acc0, pass->divisor);
+	acc1 = K(finish)(op, acc1, pass->divisor);
+	acc2 = K(finish)(op, acc2, pass->divisor);
+	acc3 = K(finish)(op, acc3, pass->divisor);
+	for (;;) {
+		K_STORE(to, acc0, op);
+		K_STORE(to + K_BYTES, acc1, op);
+		K_STORE(to + 2 * K_BYTES, acc2, op);
+		K_STORE(to + 3 * K_BYTES, acc3, op);
+		if (!pass->dst2 || to == pass->dst2 + at)
+			return;
+		to = pass->dst2 + at;
 	}
-	if (!pass->dst2)
-		return;
-	for (size_t v = 0; v < nvec; v++)
-		K_STORE(pass->dst2 + at + v * K_BYTES, acc[v], op);
+}
+
+K_INLINE void K(one)(tutti_op op, const struct k_pass *pass, size_t at)
+{
+	K_VEC acc = K_LOAD((const unsigned char *)pass->src[0] + at);
+
+	for (int s = 1; s < pass->nsrc; s++)
+		acc = K(combine)(op, acc, K_LOAD((const unsigned char *)pass->src[s] + at));
+	acc = K(finish)(op, acc, pass->divisor);
+	K_STORE(pass->dst + at, acc, op);
+	if (pass->dst2)
+		K_STORE(pass->dst2 + at, acc, op);
 }
 
 /* The last nbytes, less than a vector: the same through a buffer. */
@@ -106,13 +135,13 @@ K_INLINE void K(run)(tutti_op op, const struct k_pass *pass, size_t nbytes)
 		return;
 	}
 	if (pass->nsrc == 2) {
-		for (; nbytes - at >= V_UNROLL * K_BYTES; at += V_UNROLL * K_BYTES)
-			K(block)(op, V_UNROLL, pass, 2, at);
+		for (; nbytes - at >= 4 * K_BYTES; at += 4 * K_BYTES)
+			K(block)(op, pass, 2, at);
 	}
-	for (; nbytes - at >= V_UNROLL * K_BYTES; at += V_UNROLL * K_BYTES)
-		K(block)(op, V_UNROLL, pass, pass->nsrc, at);
+	for (; nbytes - at >= 4 * K_BYTES; at += 4 * K_BYTES)
+		K(block)(op, pass, pass->nsrc, at);
 	for (; nbytes - at >= K_BYTES; at += K_BYTES)
-		K(block)(op, 1, pass, pass->nsrc, at);
+		K(one)(op, pass, at);
 	if (K_LANES > 1 && at < nbytes)
 		K(rest)(op, pass, at, nbytes - at);
 }
@@ -149,6 +178,8 @@ static const tti_reduce_fn K(fns)[TUTTI_OP_COUNT] = {
 #undef K_LANE
 #undef K_LOAD
 #undef K_STORE
+#undef K_ADD
+#undef K_MUL
 #undef K_MIN
 #undef K_MAX
 #undef K_CANON

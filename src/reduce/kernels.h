@@ -37,6 +37,7 @@ bool tti_reduce_has_isa(enum tti_isa isa);
 enum tti_isa tti_reduce_best_isa(void);
 
 /* Copy past the caches; ordered before later stores when they return. */
+void tti_copy_nt_sse2(void *dst, const void *src, size_t nbytes);
 void tti_copy_nt_avx2(void *dst, const void *src, size_t nbytes);
 void tti_copy_nt_avx512(void *dst, const void *src, size_t nbytes);
 

@@ -3,9 +3,7 @@
 
 #include <arm_neon.h>
 
-#define V_BYTES       16
-#define V_LANES(size) (V_BYTES / (size))
-#define V_UNROLL      4
+#define V_BYTES 16
 
 typedef uint8x16_t v_u8;
 typedef uint16x4_t v_u16;
@@ -115,7 +113,7 @@ static inline v_u16 v_load_bytes(const unsigned char *p)
 	uint32_t four;
 
 	memcpy(&four, p, sizeof(four));
-	return vget_low_u16(vmovl_u8(vcreate_u8(four)));
+	return vreinterpret_u16_s16(vget_low_s16(vmovl_s8(vcreate_s8(four))));
 }
 
 static inline v_u32 v_widen(v_u16 x)
@@ -147,12 +145,33 @@ static inline v_u16 v_to_half(v_f32 x)
 	return vreinterpret_u16_f16(vcvt_f16_f32(x));
 }
 
+/* Without a call, for fewer than 16 bytes. */
+static inline void copy_few(unsigned char *to, const unsigned char *from, size_t nbytes)
+{
+	size_t at = 0;
+
+	if (nbytes & 8) {
+		memcpy(to, from, 8);
+		at = 8;
+	}
+	if (nbytes & 4) {
+		memcpy(to + at, from + at, 4);
+		at += 4;
+	}
+	if (nbytes & 2) {
+		memcpy(to + at, from + at, 2);
+		at += 2;
+	}
+	if (nbytes & 1)
+		to[at] = from[at];
+}
+
 static inline void v_rest_in(void *buf, const void *p, size_t nbytes)
 {
-	memcpy(buf, p, nbytes);
+	copy_few(buf, p, nbytes);
 }
 
 static inline void v_rest_out(void *p, const void *buf, size_t nbytes)
 {
-	memcpy(p, buf, nbytes);
+	copy_few(p, buf, nbytes);
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Vectors of one lane. The reference that every other set must equal bit for bit. */
 
-#define V_LANES(size) 1
-#define V_UNROLL      8
-
 typedef uint8_t v_u8;
 typedef uint16_t v_u16;
 typedef uint32_t v_u32;
@@ -78,7 +75,7 @@ static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
 
 static inline v_u16 v_load_bytes(const unsigned char *p)
 {
-	return p[0];
+	return (v_u16)(int8_t)p[0];
 }
 
 static inline void v_store_bytes(unsigned char *p, v_u32 x)
@@ -145,7 +142,7 @@ static inline v_u16 v_to_half(v_f32 x)
 	return (v_u16)(sign | bits >> 13);
 }
 
-/* One lane leaves no rest. */
+/* The other half of a pair. */
 static inline void v_rest_in(void *buf, const void *p, size_t nbytes)
 {
 	memcpy(buf, p, nbytes);

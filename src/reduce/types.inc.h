@@ -22,32 +22,13 @@ static inline void k_copy(const struct k_pass *pass, size_t nbytes)
 		memcpy(pass->dst2, pass->src[0], nbytes);
 }
 
-/* X(name, vector) */
-#define K_PLAIN_MAP(X) \
-	X(u8, v_u8)    \
-	X(u32, v_u32)  \
-	X(u64, v_u64)  \
-	X(f32, v_f32)  \
-	X(f64, v_f64)
-
-#define X(name, vector)                                          \
-	static inline vector load_##name(const unsigned char *p) \
-	{                                                        \
-		vector x;                                        \
-                                                                 \
-		memcpy(&x, p, sizeof(x));                        \
-		return x;                                        \
-	}
-K_PLAIN_MAP(X)
-#undef X
-
 /* Up to 32 bits a quotient in double, cut off, is the exact one. */
 #define K_NAME               i8
 #define K_ELEM               int8_t
 #define K_VEC                v_u8
 #define K_LANE               int8_t
 #define K_LOAD               load_u8
-#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_STORE(p, x, op)    store_u8(p, x)
 #define K_MIN                v_min_i8
 #define K_MAX                v_max_i8
 #define K_DIVIDE(x, divisor) ((int8_t)((double)(x) / (divisor)))
@@ -58,7 +39,7 @@ K_PLAIN_MAP(X)
 #define K_VEC                v_u8
 #define K_LANE               uint8_t
 #define K_LOAD               load_u8
-#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_STORE(p, x, op)    store_u8(p, x)
 #define K_MIN                v_min_u8
 #define K_MAX                v_max_u8
 #define K_DIVIDE(x, divisor) ((uint8_t)((double)(x) / (divisor)))
@@ -69,7 +50,7 @@ K_PLAIN_MAP(X)
 #define K_VEC                v_u32
 #define K_LANE               int32_t
 #define K_LOAD               load_u32
-#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_STORE(p, x, op)    store_u32(p, x)
 #define K_MIN                v_min_i32
 #define K_MAX                v_max_i32
 #define K_DIVIDE(x, divisor) ((int32_t)((double)(x) / (divisor)))
@@ -80,7 +61,7 @@ K_PLAIN_MAP(X)
 #define K_VEC                v_u32
 #define K_LANE               uint32_t
 #define K_LOAD               load_u32
-#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_STORE(p, x, op)    store_u32(p, x)
 #define K_MIN                v_min_u32
 #define K_MAX                v_max_u32
 #define K_DIVIDE(x, divisor) ((uint32_t)((double)(x) / (divisor)))
@@ -91,7 +72,7 @@ K_PLAIN_MAP(X)
 #define K_VEC                v_u64
 #define K_LANE               int64_t
 #define K_LOAD               load_u64
-#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_STORE(p, x, op)    store_u64(p, x)
 #define K_MIN                v_min_i64
 #define K_MAX                v_max_i64
 #define K_DIVIDE(x, divisor) ((x) / (divisor))
@@ -102,7 +83,7 @@ K_PLAIN_MAP(X)
 #define K_VEC                v_u64
 #define K_LANE               uint64_t
 #define K_LOAD               load_u64
-#define K_STORE(p, x, op)    memcpy(p, &(x), sizeof(x))
+#define K_STORE(p, x, op)    store_u64(p, x)
 #define K_MIN                v_min_u64
 #define K_MAX                v_max_u64
 #define K_DIVIDE(x, divisor) ((x) / (uint64_t)(divisor))
@@ -113,7 +94,7 @@ K_PLAIN_MAP(X)
 #define K_VEC             v_f32
 #define K_LANE            float
 #define K_LOAD            load_f32
-#define K_STORE(p, x, op) memcpy(p, &(x), sizeof(x))
+#define K_STORE(p, x, op) store_f32(p, x)
 #define K_MIN             v_min_f32
 #define K_MAX             v_max_f32
 #define K_CANON           v_canon_f32
@@ -124,7 +105,7 @@ K_PLAIN_MAP(X)
 #define K_VEC             v_f64
 #define K_LANE            double
 #define K_LOAD            load_f64
-#define K_STORE(p, x, op) memcpy(p, &(x), sizeof(x))
+#define K_STORE(p, x, op) store_f64(p, x)
 #define K_MIN             v_min_f64
 #define K_MAX             v_max_f64
 #define K_CANON           v_canon_f64
@@ -141,15 +122,18 @@ K_PLAIN_MAP(X)
 #define K_CANON           v_canon_f32
 #include "reduce/kernel.inc.h"
 
-#define K_NAME            bf16
-#define K_ELEM            uint16_t
-#define K_VEC             v_f32
-#define K_LANE            float
-#define K_LOAD            load_bf16
-#define K_STORE(p, x, op) store_bf16(p, x)
-#define K_MIN             v_min_f32
-#define K_MAX             v_max_f32
-#define K_CANON           v_canon_f32
+#define K_NAME               bf16
+#define K_ELEM               uint16_t
+#define K_VEC                struct v_pair
+#define K_LANE               float
+#define K_LOAD               load_bf16
+#define K_STORE(p, x, op)    store_bf16(p, x)
+#define K_ADD                pair_add
+#define K_MUL                pair_mul
+#define K_MIN                pair_min
+#define K_MAX                pair_max
+#define K_CANON              pair_canon
+#define K_DIVIDE(x, divisor) pair_divide(x, divisor)
 #include "reduce/kernel.inc.h"
 
 #define K_NAME            e4m3
