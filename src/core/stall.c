@@ -168,6 +168,23 @@ static bool due(struct tti_comm *comm, int64_t *last_ns, int64_t now, int64_t ev
 	return yes;
 }
 
+/* Whom to ask in this round: whoever has not answered yet, else from the start. */
+static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int peer)
+{
+	struct tti_stall *stall = &comm->stall;
+	int target = peer;
+
+	pthread_mutex_lock(&comm->lock);
+	if (stall->began_ns != since_ns)
+		*stall = (struct tti_stall){
+			.suspect = -1, .round_ns = now, .warned_ns = since_ns, .began_ns = since_ns
+		};
+	else if (stall->suspect >= 0 && !stall->answered)
+		target = stall->suspect;
+	pthread_mutex_unlock(&comm->lock);
+	return target;
+}
+
 tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 {
 	struct tti_comm *comm = self;
@@ -178,16 +195,8 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	char text[TTI_NEWS_TEXT];
 
 	if (waited >= ASK_AFTER_NS && peer >= 0 && peer != comm->rank &&
-	    due(comm, &stall->round_ns, now, ASK_AGAIN_NS)) {
-		pthread_mutex_lock(&comm->lock);
-		if (stall->began_ns != since_ns)
-			*stall = (struct tti_stall){ .suspect = -1,
-						     .round_ns = now,
-						     .warned_ns = since_ns,
-						     .began_ns = since_ns };
-		pthread_mutex_unlock(&comm->lock);
-		ask(comm, peer);
-	}
+	    due(comm, &stall->round_ns, now, ASK_AGAIN_NS))
+		ask(comm, whom_to_ask(comm, since_ns, now, peer));
 	if (comm->timeout_ms > 0 && waited >= comm->timeout_ms * TTI_NS_PER_MS) {
 		describe(comm, waited, peer, text, sizeof(text));
 		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);

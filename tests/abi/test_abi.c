@@ -21,8 +21,9 @@ _Static_assert(offsetof(tutti_config, size) == 0, "ABI");
 _Static_assert(offsetof(tutti_config, blocking) == 8, "ABI");
 _Static_assert(offsetof(tutti_config, name) == 16, "ABI");
 _Static_assert(offsetof(tutti_config, transport) == 24, "ABI");
-_Static_assert(offsetof(tutti_config, timeout_ms) == 32, "ABI");
-_Static_assert(sizeof(tutti_config) >= 40, "ABI");
+_Static_assert(offsetof(tutti_config, algo) == 32, "ABI");
+_Static_assert(offsetof(tutti_config, timeout_ms) == 40, "ABI");
+_Static_assert(sizeof(tutti_config) >= 48, "ABI");
 _Static_assert(offsetof(struct tutti_param_info, is_set) == 48, "ABI");
 _Static_assert(sizeof(struct tutti_call_report) >= 24, "ABI");
 

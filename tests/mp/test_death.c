@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kill -9 of any rank in the middle of any collective: every other rank returns
+ * TUTTI_EPEER in under a second and can destroy its communicator. TUTTI_TEST_KILLS
+ * says how many random runs (20). */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "support/crew.h"
+
+#define MOST_COUNT (1 << 18)
+
+static size_t count_in_use = 1;
+static int coll_in_use;
+
+static tutti_status any_call(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	static float send[MOST_COUNT], recv[MOST_COUNT];
+	const size_t part = count_in_use / (size_t)crew->n;
+
+	(void)rank;
+	switch (coll_in_use) {
+	case 0:
+		return tutti_all_reduce(send, recv, count_in_use, TUTTI_FLOAT32, TUTTI_SUM, comm,
+					NULL);
+	case 1:
+		return tutti_broadcast(send, recv, count_in_use, TUTTI_FLOAT32, 0, comm, NULL);
+	case 2:
+		return tutti_all_gather(send, recv, part, TUTTI_FLOAT32, comm, NULL);
+	case 3:
+		return tutti_reduce_scatter(send, recv, part, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL);
+	case 4:
+		return tutti_reduce(send, recv, count_in_use, TUTTI_FLOAT32, TUTTI_SUM, 0, comm,
+				    NULL);
+	default:
+		return tutti_barrier(comm, NULL);
+	}
+}
+
+/* One run: start, let it run for some time, kill one. */
+static void kill_one(int n, const char *transport, int victim, int after_us)
+{
+	struct crew *crew = crew_create(n, transport, any_call);
+	int64_t killed_ns;
+
+	assert_int_equal(crew_start(crew), 0);
+	crew_nap_us(after_us);
+	killed_ns = crew_now_ns();
+	kill(crew->rank[victim].pid, SIGKILL);
+	const int stuck = crew_wait(crew, 8000, victim);
+
+	for (int rank = 0; rank < n; rank++) {
+		const struct crew_rank *own = &crew->rank[rank];
+		const int64_t took_ns = own->failed_ns - killed_ns;
+
+		if (rank == victim)
+			continue;
+		if (own->status != TUTTI_EPEER || took_ns > 1000000000 || !own->done)
+			fail_msg("n %d over %s, collective %d of %zu, rank %d killed after %d us: "
+				 "rank %d has status %d after %.3f s, done %d, \"%s\"",
+				 n, transport, coll_in_use, count_in_use, victim, after_us, rank,
+				 own->status, (double)took_ns / 1e9, own->done, own->text);
+	}
+	assert_int_equal(stuck, 0);
+	crew_free(crew);
+}
+
+static void random_kills(void **state)
+{
+	static const char *const transports[] = { "shm", "tcp" };
+	const char *asked = getenv("TUTTI_TEST_KILLS");
+	const int runs = asked ? atoi(asked) : 20;
+	unsigned seed = (unsigned)time(NULL);
+
+	(void)state;
+	printf("seed %u\n", seed);
+	for (int run = 0; run < runs; run++) {
+		const int n = 2 + (int)(rand_r(&seed) % 4);
+
+		coll_in_use = (int)(rand_r(&seed) % 6);
+		count_in_use = (size_t)1 << rand_r(&seed) % 19;
+		kill_one(n, transports[rand_r(&seed) % 2],
+			 (int)((unsigned)rand_r(&seed) % (unsigned)n),
+			 (int)(rand_r(&seed) % 30000));
+	}
+}
+
+static void first_and_last(void **state)
+{
+	(void)state;
+	coll_in_use = 0;
+	count_in_use = 1024;
+	kill_one(4, "shm", 0, 5000);
+	kill_one(4, "shm", 3, 5000);
+	kill_one(4, "tcp", 0, 5000);
+	kill_one(4, "tcp", 3, 5000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_and_last),
+		cmocka_unit_test(random_kills),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is wrong with a call is said before anything moves, and says what. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "support/world.h"
+#include "tutti/inspect.h"
+
+#define REFUSED(expected, fragment, call)                                                    \
+	do {                                                                                 \
+		assert_int_equal((call), (expected));                                        \
+		if (!strstr(tutti_last_error(NULL), (fragment)))                             \
+			fail_msg("\"%s\" lacks \"%s\"", tutti_last_error(NULL), (fragment)); \
+	} while (0)
+
+static void bad_calls(void **state)
+{
+	tutti_comm_t comm;
+	float a[64], b[64];
+
+	(void)state;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	REFUSED(TUTTI_EINVAL, "is NULL",
+		tutti_all_reduce(a, b, 1, TUTTI_FLOAT32, TUTTI_SUM, NULL, NULL));
+	REFUSED(TUTTI_EINVAL, "send buffer of 4 bytes is NULL",
+		tutti_all_reduce(NULL, b, 1, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "receive buffer of 4 bytes is NULL",
+		tutti_all_reduce(a, NULL, 1, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "type 99",
+		tutti_all_reduce(a, b, 1, (tutti_type)99, TUTTI_SUM, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "operation 77",
+		tutti_all_reduce(a, b, 1, TUTTI_FLOAT32, (tutti_op)77, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "overflow",
+		tutti_all_reduce(a, b, SIZE_MAX / 2, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "overlap",
+		tutti_all_reduce(a, a + 1, 4, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "root 1 of 1 ranks",
+		tutti_broadcast(a, b, 1, TUTTI_FLOAT32, 1, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "root -1",
+		tutti_reduce(a, b, 1, TUTTI_FLOAT32, TUTTI_SUM, -1, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "peer 5", tutti_send(a, 1, TUTTI_FLOAT32, 5, comm, NULL));
+	/* Nothing of this hurt the communicator. */
+	a[0] = 3;
+	assert_int_equal(tutti_all_reduce(a, b, 1, TUTTI_FLOAT32, TUTTI_AVG, comm, NULL), TUTTI_OK);
+	assert_true(b[0] == 3);
+	assert_int_equal(tutti_all_reduce(NULL, NULL, 0, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL),
+			 TUTTI_OK);
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+}
+
+static void after_destroy(void **state)
+{
+	tutti_comm_t comm;
+	float a = 1, b = 0;
+	int n;
+
+	(void)state;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	assert_int_equal(tutti_comm_finalize(comm), TUTTI_OK);
+	REFUSED(TUTTI_EUSAGE, "finalized",
+		tutti_all_reduce(&a, &b, 1, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+	REFUSED(TUTTI_EUSAGE, "destroyed",
+		tutti_all_reduce(&a, &b, 1, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	REFUSED(TUTTI_EUSAGE, "destroyed", tutti_comm_count(comm, &n));
+	REFUSED(TUTTI_EUSAGE, "destroyed", tutti_comm_destroy(comm));
+	assert_int_equal(tutti_comm_destroy(NULL), TUTTI_OK);
+}
+
+static void bad_inits(void **state)
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+	tutti_unique_id id = { { 0 } };
+	tutti_comm_t comm = NULL;
+
+	(void)state;
+	REFUSED(TUTTI_EINVAL, "nranks is 0", tutti_comm_init_rank(&comm, 0, id, 0));
+	REFUSED(TUTTI_EINVAL, "rank is 4", tutti_comm_init_rank(&comm, 4, id, 4));
+	REFUSED(TUTTI_EINVAL, "out is NULL", tutti_comm_init_rank(NULL, 1, id, 0));
+	REFUSED(TUTTI_EINVAL, "id", tutti_comm_init_rank(&comm, 2, id, 0));
+	config.size = 3;
+	REFUSED(TUTTI_EINVAL, "TUTTI_CONFIG_INIT", tutti_comm_init_all(&comm, 1, &config));
+	config = (tutti_config)TUTTI_CONFIG_INIT;
+	config.transport = "pigeon";
+	REFUSED(TUTTI_EINVAL, "pigeon", tutti_comm_init_all(&comm, 1, &config));
+	config = (tutti_config)TUTTI_CONFIG_INIT;
+	config.algo = "all_reduce:nonsense";
+	assert_int_equal(tutti_comm_init_all(&comm, 1, &config), TUTTI_OK);
+	float a = 1, b;
+	REFUSED(TUTTI_EINVAL, "nonsense",
+		tutti_all_reduce(&a, &b, 1, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+}
+
+static void nonblocking_init(void **state)
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	tutti_comm_t comms[2];
+	tutti_unique_id id;
+	float a = 1, b;
+
+	(void)state;
+	config.blocking = 0;
+	assert_int_equal(tutti_get_unique_id(&id), TUTTI_OK);
+	assert_int_equal(tutti_comm_init_rank_config(&comms[0], 2, id, 0, &config), TUTTI_OK);
+	tutti_status st;
+
+	assert_int_equal(tutti_comm_get_async_error(comms[0], &st), TUTTI_OK);
+	assert_int_equal(st, TUTTI_AGAIN);
+	REFUSED(TUTTI_EUSAGE, "still being made",
+		tutti_all_reduce(&a, &b, 1, TUTTI_FLOAT32, TUTTI_SUM, comms[0], NULL));
+	assert_int_equal(tutti_comm_init_rank_config(&comms[1], 2, id, 1, &config), TUTTI_OK);
+	for (int rank = 0; rank < 2; rank++) {
+		do {
+			nanosleep(&nap, NULL);
+			assert_int_equal(tutti_comm_get_async_error(comms[rank], &st), TUTTI_OK);
+		} while (st == TUTTI_AGAIN);
+		assert_int_equal(st, TUTTI_OK);
+	}
+	/* One that nobody joins is given up at once. */
+	tutti_comm_t lonely;
+
+	assert_int_equal(tutti_get_unique_id(&id), TUTTI_OK);
+	assert_int_equal(tutti_comm_init_rank_config(&lonely, 2, id, 0, &config), TUTTI_OK);
+	assert_int_equal(tutti_comm_abort(lonely), TUTTI_OK);
+	for (int rank = 0; rank < 2; rank++)
+		assert_int_equal(tutti_comm_destroy(comms[rank]), TUTTI_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bad_calls),
+		cmocka_unit_test(after_destroy),
+		cmocka_unit_test(bad_inits),
+		cmocka_unit_test(nonblocking_init),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
