@@ -13,8 +13,16 @@
  * Links are FIFOs with one writer and steps are ordered by their data, so all
  * interleavings end alike: one greedy run proves them all.
  *
- * It runs what the engine runs: compiled programs (compile.h), each both ways: in
- * dataflow order, and strictly one operation after the other. */
+ * It runs what the engine runs: compiled programs (compile.h), each in dataflow order
+ * and strictly one operation after the other, and each of these with fan-outs as
+ * memory has them (one of the sender's `slots` shared slots, free again when all
+ * have read it, and a place on every link) and as single messages.
+ *
+ * An operation is run as a whole here: a fan-out when all its links have room, an
+ * n-ary reduction when all messages are there. Who sends a fan-out link by link gets
+ * further, never less far. A proof for one slot is one for any number. One for
+ * one block is one for any number of blocks: one after the other they run through,
+ * and so they do in every other order. */
 
 #include "coll/compile.h"
 #include "coll/program.h"

@@ -29,6 +29,7 @@ static const struct rule rules[] = {
 	/* In shared memory: a fan-out is one write, an n-ary reduction one pass, so
 	 * one hop beats all that saves messages, until n^2 slots are too many. */
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, 2 * KIB, "exchange" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, ANY_BYTES, "direct" },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 4 * KIB, "recursive_doubling" },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 64, ANY_BYTES, "direct" },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 1 * MIB, "double_tree" },
@@ -50,6 +51,7 @@ static const struct rule rules[] = {
 	/* Over a network latencies and bytes count, and n links cost n of both. */
 	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, ANY_RANKS, 16 * KIB, "recursive_doubling" },
 	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 8, 256 * KIB, "double_tree" },
+	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 8, ANY_BYTES, "ring" },
 	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 64, 4 * MIB, "double_tree" },
 	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 64, ANY_BYTES, "ring" },
 	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, ANY_RANKS, 64 * MIB, "double_tree" },
