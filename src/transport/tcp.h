@@ -258,8 +258,8 @@ void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now);
 /* An attempt took too long. */
 void tti_tcp_dial_expire(struct tti_tcp_conn *conn);
 
-/* The deadline of the link has passed: say what was tried. */
-void tti_tcp_dial_give_up(struct tti_tcp_link *link);
+/* It is of no use: say what was tried. */
+void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status);
 
 void tti_tcp_dial_free(struct tti_tcp_link *link);
 

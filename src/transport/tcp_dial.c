@@ -26,6 +26,8 @@
 /* So many rounds of nothing but refusals (some 3 s) are an answer. */
 #define ROUNDS_MOST          7
 
+#define NO_HANDSHAKE "connected, but it does not answer the handshake"
+
 void tti_tcp_dial_free(struct tti_tcp_link *link)
 {
 	tti_free(link->dial);
@@ -180,7 +182,7 @@ void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
 	for (size_t i = 0; i < dial->naddrs; i++)
 		all_final &= dial->final[i];
 	if (++dial->rounds >= ROUNDS_MOST && all_final) {
-		tti_tcp_dial_give_up(link);
+		tti_tcp_dial_give_up(link, TUTTI_EPEER);
 		return;
 	}
 	if (renew(dial))
@@ -191,12 +193,11 @@ void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
 	dial->next_at = now + dial->next_at * TTI_NS_PER_MS;
 }
 
-void tti_tcp_dial_give_up(struct tti_tcp_link *link)
+void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status)
 {
 	struct tti_tcp_dial *dial = link->dial;
 	struct tti_strbuf text = { 0 };
 	char addr[TTI_ADDR_TEXT];
-	tutti_status status;
 	char *tried;
 
 	for (size_t i = 0; i < dial->naddrs; i++)
@@ -204,7 +205,7 @@ void tti_tcp_dial_give_up(struct tti_tcp_link *link)
 				tti_addr_format(&dial->addr[i], addr, sizeof(addr)),
 				dial->why[i][0] ? dial->why[i] : "not tried");
 	tried = tti_strbuf_take(&text);
-	status = tti_fail(TUTTI_ETIMEOUT,
+	status = tti_fail(status,
 			  "rank %d cannot connect to rank %d (%s); choose interfaces with "
 			  "TUTTI_SOCKET_IFNAME, or let firewalls pass these ports",
 			  link->port->base.rank, link->base.peer, tried ? tried : "?");
@@ -220,9 +221,7 @@ void tti_tcp_dial_give_up(struct tti_tcp_link *link)
 
 void tti_tcp_dial_expire(struct tti_tcp_conn *conn)
 {
-	failed(conn, false,
-	       conn->state == TTI_TCP_CONNECTING ? "no answer"
-						 : "connected, but did not answer the handshake");
+	failed(conn, false, NULL);
 }
 
 /* Enough connections have proven themselves: say which ones are meant. */
@@ -320,6 +319,7 @@ static void connecting(struct tti_tcp_conn *conn)
 	tti_tcp_pass_put(&conn->pass, pass);
 	tti_auth_init(conn->auth, true, TTI_AUTH_DATA, conn->link->port->secret, pass,
 		      sizeof(pass));
+	note(conn->link->dial, conn->candidate, false, NO_HANDSHAKE);
 	conn->state = TTI_TCP_PROVING;
 	proving(conn);
 }

@@ -268,7 +268,7 @@ static void give_up(struct tti_tcp_link *link)
 	tutti_status status;
 
 	if (link->dial) {
-		tti_tcp_dial_give_up(link);
+		tti_tcp_dial_give_up(link, TUTTI_ETIMEOUT);
 		return;
 	}
 	status = tti_fail(TUTTI_ETIMEOUT,
