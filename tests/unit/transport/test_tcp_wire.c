@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames and cards of the TCP transport, without sockets. */
+#include "unit/transport/tcp_world.h"
+
+#include <stdlib.h>
+
+#define SLOTS 4
+#define SLOT  9000
+
+struct box {
+	struct tti_tcp_inbox inbox;
+	struct tti_tcp_slot slot[SLOTS];
+	uint8_t small[SLOTS * TTI_TCP_SMALL], large[SLOTS * SLOT];
+};
+
+static void box_init(struct box *box)
+{
+	memset(box, 0, sizeof(*box));
+	box->inbox = (struct tti_tcp_inbox){
+		.slots = SLOTS,
+		.slot_bytes = SLOT,
+		.stride = SLOT,
+		.small = box->small,
+		.large = box->large,
+		.slot = box->slot,
+	};
+}
+
+static size_t put_message(uint8_t *at, uint64_t seq, size_t nbytes)
+{
+	const struct tti_tcp_frame frame = {
+		.type = TTI_TCP_DATA,
+		.length = (uint32_t)nbytes,
+		.seq = seq,
+		.tag = seq ^ 0x55,
+	};
+
+	tti_tcp_frame_put(at, &frame);
+	fill(at + TTI_TCP_HEADER, nbytes, seq);
+	return TTI_TCP_HEADER + nbytes;
+}
+
+static size_t at_most(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Feed bytes in pieces of at most `piece`, taking messages as they come. As a peer
+ * would, never more of them at a time than there are slots. */
+static uint64_t feed(struct box *box, struct tti_tcp_reader *reader, const uint8_t *bytes,
+		     size_t nbytes, size_t piece, const size_t *size)
+{
+	uint64_t taken = box->inbox.released, begun = taken;
+	size_t allowed = 0;
+
+	while (nbytes) {
+		struct iovec iov[2];
+		struct tti_tcp_fault fault;
+		const int n = tti_tcp_reader_room(reader, iov);
+		size_t fed = 0;
+
+		for (; begun < taken + SLOTS && allowed < nbytes; begun++)
+			allowed += TTI_TCP_HEADER + size[begun];
+		for (int i = 0; i < n; i++) {
+			const size_t most = at_most(piece - fed, at_most(allowed, nbytes));
+			const size_t part = at_most(iov[i].iov_len, most);
+
+			memcpy(iov[i].iov_base, bytes, part);
+			bytes += part;
+			nbytes -= part;
+			allowed -= at_most(allowed, part);
+			fed += part;
+		}
+		assert_int_equal(tti_tcp_reader_feed(reader, &box->inbox, fed, &fault), TUTTI_OK);
+		for (; tti_tcp_inbox_oldest(&box->inbox); taken++) {
+			const struct tti_tcp_slot *slot = tti_tcp_inbox_oldest(&box->inbox);
+
+			assert_int_equal(slot->nbytes, size[taken]);
+			assert_int_equal(slot->tag, taken ^ 0x55);
+			check_filled(tti_tcp_inbox_room(&box->inbox, taken, slot->nbytes),
+				     slot->nbytes, taken);
+			tti_tcp_inbox_release(&box->inbox);
+		}
+	}
+	return taken;
+}
+
+static void reads_in_any_pieces(void **state)
+{
+	static const size_t size[] = { 0, 1, 255, 256, 257, 4064, 4065, 9000, 8, 8, 3000, 0, 9000 };
+	const size_t n = sizeof(size) / sizeof(size[0]);
+	uint8_t *bytes = malloc(n * (TTI_TCP_HEADER + SLOT));
+	size_t nbytes = 0;
+
+	(void)state;
+	for (size_t i = 0; i < n; i++)
+		nbytes += put_message(bytes + nbytes, i, size[i]);
+	for (size_t piece = 1; piece < 10000; piece += piece < 70 ? 1 : 331) {
+		struct box *box = malloc(sizeof(*box));
+		struct tti_tcp_reader *reader = calloc(1, sizeof(*reader));
+
+		box_init(box);
+		assert_int_equal(feed(box, reader, bytes, nbytes, piece, size), n);
+		assert_true(tti_tcp_reader_idle(reader));
+		free(reader);
+		free(box);
+	}
+	free(bytes);
+}
+
+/* Two connections, the later message first. */
+static void puts_connections_in_order(void **state)
+{
+	static const size_t size[] = { 100, 5000 };
+	struct box *box = malloc(sizeof(*box));
+	struct tti_tcp_reader *reader = calloc(2, sizeof(*reader));
+	uint8_t *bytes = malloc(TTI_TCP_HEADER + SLOT);
+
+	(void)state;
+	box_init(box);
+	assert_int_equal(feed(box, &reader[1], bytes, put_message(bytes, 1, size[1]), 999, size),
+			 0);
+	assert_int_equal(feed(box, &reader[0], bytes, put_message(bytes, 0, size[0]), 999, size),
+			 2);
+	free(bytes);
+	free(reader);
+	free(box);
+}
+
+static void frames_come_back(void **state)
+{
+	const struct tti_tcp_frame in = { TTI_TCP_DATA, 0x01020304, 0x1112131415161718,
+					  0x2122232425262728, 0x3132333435363738 };
+	static const uint8_t expected[TTI_TCP_HEADER] = {
+		0x74, 1,    0,    0,    0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16,
+		0x15, 0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23,
+		0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31,
+	};
+	uint8_t bytes[TTI_TCP_HEADER];
+	struct tti_tcp_frame out = { 0 };
+	struct tti_tcp_fault fault;
+
+	(void)state;
+	tti_tcp_frame_put(bytes, &in);
+	assert_memory_equal(bytes, expected, sizeof(bytes));
+	assert_int_equal(tti_tcp_frame_get(bytes, &out, &fault), TUTTI_OK);
+	assert_int_equal(out.type, in.type);
+	assert_int_equal(out.length, in.length);
+	assert_int_equal(out.seq, in.seq);
+	assert_int_equal(out.consumed, in.consumed);
+	assert_int_equal(out.tag, in.tag);
+}
+
+static struct tti_tcp_card some_card(void)
+{
+	return (struct tti_tcp_card){
+		.slot_bytes = 65536,
+		.slots = 8,
+		.port = 0x3412,
+		.naddrs = 2,
+		.addr = { { .family = 4, .port = 0x3412, .ip = { 10, 0, 0, 1 } },
+			  { .family = 6, .port = 0x3412, .scope = 7, .ip = { 0xfe, 0x80, 1 } } },
+	};
+}
+
+static void cards_come_back(void **state)
+{
+	const struct tti_tcp_card in = some_card();
+	struct tti_tcp_card out;
+	struct tti_card card;
+	struct tti_tcp_fault fault;
+
+	(void)state;
+	tti_tcp_card_put(&in, &card);
+	assert_int_equal(tti_tcp_card_get(card.bytes, sizeof(card.bytes), &out, &fault), TUTTI_OK);
+	assert_memory_equal(&in, &out, sizeof(in));
+	/* Kept in no more bytes than it uses. */
+	assert_int_equal(tti_tcp_card_get(card.bytes, tti_tcp_card_bytes(&in), &out, &fault),
+			 TUTTI_OK);
+	assert_int_equal(tti_tcp_card_get(card.bytes, tti_tcp_card_bytes(&in) - 1, &out, &fault),
+			 TUTTI_EPROTO);
+	memset(&card, 0, sizeof(card));
+	assert_int_equal(tti_tcp_card_get(card.bytes, sizeof(card.bytes), &out, &fault), TUTTI_OK);
+	assert_int_equal(out.naddrs, 0);
+}
+
+static void bad_cards_are_refused_by_name(void **state)
+{
+	static const struct {
+		size_t at;
+		uint8_t value;
+		const char *field;
+	} bad[] = {
+		{ 0, 'x', "magic" },
+		{ 4, 2, "version" },
+		{ 5, 9, "number of addresses" },
+		{ 12, 0, "slots" },
+		{ 12, 65, "slots" },
+		{ 13, 1, "slots" },
+		{ TTI_TCP_CARD_HEAD, 5, "family of an address" },
+		{ TTI_TCP_CARD_HEAD + TTI_TCP_CARD_ADDR, 0, "family of an address" },
+	};
+	const struct tti_tcp_card in = some_card();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct tti_tcp_card out;
+		struct tti_card card;
+		struct tti_tcp_fault fault = { 0 };
+
+		tti_tcp_card_put(&in, &card);
+		card.bytes[bad[i].at] = bad[i].value;
+		assert_int_equal(tti_tcp_card_get(card.bytes, sizeof(card.bytes), &out, &fault),
+				 TUTTI_EPROTO);
+		assert_string_equal(fault.field, bad[i].field);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_in_any_pieces),
+		cmocka_unit_test(puts_connections_in_order),
+		cmocka_unit_test(frames_come_back),
+		cmocka_unit_test(cards_come_back),
+		cmocka_unit_test(bad_cards_are_refused_by_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
