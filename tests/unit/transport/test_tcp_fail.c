@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TCP links that end: orderly, by death, by nonsense. */
+#include "unit/transport/tcp_world.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct tti_tcp_link *inside(struct world *world, int rank, int peer)
+{
+	return (struct tti_tcp_link *)world->link[rank][peer];
+}
+
+/* What a process that dies does to its sockets. */
+static void cut(struct world *world, int rank, int peer, bool reset)
+{
+	const struct linger linger = { .l_onoff = 1, .l_linger = 0 };
+	struct tti_tcp_link *link = inside(world, rank, peer);
+
+	for (int i = 0; i < link->nconns; i++) {
+		const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		if (reset)
+			setsockopt(link->conn[i]->fd, SOL_SOCKET, SO_LINGER, &linger,
+				   sizeof(linger));
+		/* The number stays taken, so that the port closes what is its own. */
+		assert_true(dup3(null, link->conn[i]->fd, O_CLOEXEC) >= 0);
+		close(null);
+	}
+}
+
+static void pump(struct world *world, int times)
+{
+	while (times-- > 0)
+		world_progress(world);
+}
+
+static tutti_status failure_soon(struct world *world, int rank, int peer)
+{
+	const int64_t deadline = tti_deadline(5000);
+	struct tti_link *link = world->link[rank][peer];
+	size_t nbytes;
+	uint64_t tag;
+
+	while (!world->port[rank]->failure && tti_now_ns() < deadline) {
+		assert_null(link->ops->peek(link, &nbytes, &tag));
+		tcp->progress(world->port[rank]);
+	}
+	assert_int_equal(world->port[rank]->failed_peer, peer);
+	return world->port[rank]->failure;
+}
+
+static void all_arrives_after_orderly_shutdown(void **state)
+{
+	static const size_t size[] = { 8, 200, 5000, 262144, 262144, 1, 0, 262144 };
+
+	(void)state;
+	for (int sockets = 1; sockets <= 4; sockets *= 2) {
+		struct world world;
+
+		world_pair(&world, 8, 262144, sockets);
+		/* Unread data on the way to the one that closes: it must not cost
+		 * the other what it has yet to read. */
+		assert_true(put(world.link[1][0], 1000, 77));
+		pump(&world, 20);
+		for (uint64_t i = 0; i < 8; i++)
+			assert_true(put(world.link[0][1], size[i], i));
+		/* The reader takes some of it, as it would in a call. */
+		take_soon(&world, world.link[1][0], size[0], 0);
+		while (world.port[0]->unsent)
+			world_progress(&world);
+		tcp->close(world.link[0][1]);
+		tcp->shutdown(world.port[0]);
+		world.port[0] = NULL;
+		world.link[0][1] = NULL;
+		/* Giving back sends credits into the closed socket. */
+		for (uint64_t i = 1; i < 8; i++)
+			take_soon(&world, world.link[1][0], size[i], i);
+		assert_int_equal(world.port[1]->failure, TUTTI_OK);
+		assert_int_equal(world.port[1]->unsent, 0);
+		assert_int_equal(failure_soon(&world, 1, 0), TUTTI_EPEER);
+		assert_error_has("rank 0 is gone");
+		assert_null(world.link[1][0]->ops->reserve(world.link[1][0], 8));
+		world_end(&world);
+	}
+}
+
+/* A closed connection is no failure until more is wanted. */
+static void an_orderly_end_is_no_failure(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_pair(&world, 4, 4096, 2);
+	assert_true(put(world.link[0][1], 8, 1));
+	tcp->close(world.link[0][1]);
+	tcp->shutdown(world.port[0]);
+	world.port[0] = NULL;
+	world.link[0][1] = NULL;
+	pump(&world, 1000);
+	take_soon(&world, world.link[1][0], 8, 1);
+	pump(&world, 1000);
+	assert_int_equal(world.port[1]->failure, TUTTI_OK);
+	assert_null(world.link[1][0]->ops->reserve(world.link[1][0], 8));
+	assert_int_equal(world.port[1]->failure, TUTTI_EPEER);
+	world_end(&world);
+}
+
+static void shutdown_flushes_while_the_peer_reads(void **state)
+{
+	struct world world;
+	pid_t child;
+	int status;
+
+	(void)state;
+	world_open(&world, 2, 8, 262144, 1);
+	world.options.sndbuf = 1;
+	world_start(&world);
+	world_join(&world);
+	world_link(&world, 0, 1);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		uint64_t i = 0;
+
+		while (i < 8 && !world.port[1]->failure) {
+			tcp->progress(world.port[1]);
+			i += take(world.link[1][0], 262144, i);
+		}
+		_exit(i == 8 ? 0 : 1);
+	}
+	for (uint64_t i = 0; i < 8; i++)
+		assert_true(put(world.link[0][1], 262144, i));
+	assert_true(world.port[0]->unsent > 0);
+	tcp->close(world.link[0][1]);
+	tcp->shutdown(world.port[0]);
+	world.port[0] = NULL;
+	world.link[0][1] = NULL;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	world_end(&world);
+}
+
+/* The peer never reads: shutdown gives up after a second. */
+static void shutdown_has_an_end(void **state)
+{
+	struct world world;
+	int64_t begun;
+
+	(void)state;
+	world_open(&world, 2, 64, 262144, 1);
+	world.options.sndbuf = 1;
+	world_start(&world);
+	world_join(&world);
+	world_link(&world, 0, 1);
+	for (uint64_t i = 0; i < 64; i++)
+		assert_true(put(world.link[0][1], 262144, i));
+	begun = tti_now_ns();
+	tcp->close(world.link[0][1]);
+	tcp->shutdown(world.port[0]);
+	world.port[0] = NULL;
+	world.link[0][1] = NULL;
+	assert_true(tti_now_ns() - begun < 2500 * TTI_NS_PER_MS);
+	world_end(&world);
+}
+
+static void shutdown_is_quick_when_all_is_sent(void **state)
+{
+	struct world world;
+	int64_t begun;
+
+	(void)state;
+	world_pair(&world, 8, 262144, 2);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_true(put(world.link[0][1], 1000, i));
+	begun = tti_now_ns();
+	tcp->close(world.link[0][1]);
+	tcp->shutdown(world.port[0]);
+	world.port[0] = NULL;
+	world.link[0][1] = NULL;
+	assert_true(tti_now_ns() - begun < 500 * TTI_NS_PER_MS);
+	world_end(&world);
+}
+
+static void a_dead_peer_is_noticed(void **state)
+{
+	(void)state;
+	for (int sockets = 1; sockets <= 2; sockets++) {
+		for (int reset = 0; reset <= 1; reset++) {
+			struct world world;
+
+			world_pair(&world, 8, 4096, sockets);
+			assert_true(put(world.link[0][1], 8, 0));
+			pump(&world, 50);
+			cut(&world, 0, 1, reset);
+			/* What had arrived stays readable. */
+			take_soon(&world, world.link[1][0], 8, 0);
+			assert_int_equal(failure_soon(&world, 1, 0), TUTTI_EPEER);
+			assert_error_has("rank 0");
+			world_end(&world);
+		}
+	}
+}
+
+/* kill -9 in the middle of sending, from outside. */
+static void a_killed_process_is_noticed(void **state)
+{
+	struct world world;
+	const int64_t deadline = tti_deadline(5000);
+	pid_t child;
+	uint64_t got = 0;
+
+	(void)state;
+	world_pair(&world, 4, 262144, 2);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		for (uint64_t i = 0;;) {
+			i += put(world.link[0][1], 262144, i);
+			tcp->progress(world.port[0]);
+		}
+	}
+	cut(&world, 0, 1, false);
+	while (got < 10) {
+		tcp->progress(world.port[1]);
+		got += take(world.link[1][0], 262144, got);
+	}
+	kill(child, SIGKILL);
+	while (!world.port[1]->failure && tti_now_ns() < deadline) {
+		tcp->progress(world.port[1]);
+		got += take(world.link[1][0], 262144, got);
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(world.port[1]->failure, TUTTI_EPEER);
+	assert_int_equal(world.port[1]->failed_peer, 0);
+	world_end(&world);
+}
+
+/* The sender finds out, too. */
+static void sending_to_the_dead_fails(void **state)
+{
+	struct world world;
+	const int64_t deadline = tti_deadline(5000);
+	uint64_t i = 0;
+
+	(void)state;
+	world_pair(&world, 8, 65536, 1);
+	cut(&world, 1, 0, true);
+	while (!world.port[0]->failure && tti_now_ns() < deadline) {
+		i += put(world.link[0][1], 65536, i);
+		tcp->progress(world.port[0]);
+	}
+	assert_int_equal(world.port[0]->failure, TUTTI_EPEER);
+	assert_int_equal(world.port[0]->failed_peer, 1);
+	assert_int_equal(world.port[0]->unsent, 0);
+	world_end(&world);
+}
+
+/* -- Nonsense -------------------------------------------------------------- */
+
+struct nonsense {
+	struct tti_tcp_frame frame;
+	int magic, reserved; /* changes to those bytes */
+	const char *field;
+};
+
+static const struct nonsense NONSENSE[] = {
+	{ { .type = TTI_TCP_DATA, .length = 8 }, 1, 0, "magic" },
+	{ { .type = 9 }, 0, 0, "type" },
+	{ { .type = TTI_TCP_HELLO }, 0, 0, "type" },
+	{ { .type = TTI_TCP_DATA, .length = 8 }, 0, 1, "reserved" },
+	{ { .type = TTI_TCP_DATA, .length = 4097 }, 0, 0, "length" },
+	{ { .type = TTI_TCP_DATA, .length = UINT32_MAX }, 0, 0, "length" },
+	{ { .type = TTI_TCP_CREDIT, .length = 1 }, 0, 0, "length" },
+	{ { .type = TTI_TCP_DATA, .length = 8, .seq = 5 }, 0, 0, "seq" },
+	{ { .type = TTI_TCP_DATA, .length = 8, .seq = UINT64_MAX }, 0, 0, "seq" },
+	{ { .type = TTI_TCP_DATA, .length = 8, .consumed = 1 }, 0, 0, "consumed" },
+	{ { .type = TTI_TCP_CREDIT, .consumed = 0 }, 0, 0, "consumed" },
+};
+
+static void nonsense_is_refused_by_name(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(NONSENSE) / sizeof(NONSENSE[0]); i++) {
+		const struct nonsense *bad = &NONSENSE[i];
+		uint8_t bytes[TTI_TCP_HEADER];
+		struct world world;
+
+		world_pair(&world, 4, 4096, 1);
+		tti_tcp_frame_put(bytes, &bad->frame);
+		bytes[0] ^= (uint8_t)bad->magic;
+		bytes[2] ^= (uint8_t)bad->reserved;
+		assert_int_equal(send(inside(&world, 0, 1)->conn[0]->fd, bytes, sizeof(bytes), 0),
+				 sizeof(bytes));
+		assert_int_equal(failure_soon(&world, 1, 0), TUTTI_EPROTO);
+		assert_error_has("rank 0");
+		assert_error_has(bad->field);
+		world_end(&world);
+	}
+}
+
+/* The same message twice: its slot is taken. */
+static void a_message_comes_once(void **state)
+{
+	const struct tti_tcp_frame frame = { .type = TTI_TCP_DATA, .length = 0, .seq = 2 };
+	uint8_t bytes[2 * TTI_TCP_HEADER];
+	struct world world;
+
+	(void)state;
+	world_pair(&world, 4, 4096, 1);
+	tti_tcp_frame_put(bytes, &frame);
+	tti_tcp_frame_put(bytes + TTI_TCP_HEADER, &frame);
+	assert_int_equal(send(inside(&world, 0, 1)->conn[0]->fd, bytes, sizeof(bytes), 0),
+			 sizeof(bytes));
+	assert_int_equal(failure_soon(&world, 1, 0), TUTTI_EPROTO);
+	assert_error_has("sent before");
+	world_end(&world);
+}
+
+static void an_end_within_a_message_is_a_failure(void **state)
+{
+	const struct tti_tcp_frame frame = { .type = TTI_TCP_DATA, .length = 100 };
+	uint8_t bytes[TTI_TCP_HEADER + 100] = { 0 };
+
+	(void)state;
+	tti_tcp_frame_put(bytes, &frame);
+	for (size_t n = 1; n < sizeof(bytes); n += 33) {
+		struct world world;
+
+		world_pair(&world, 4, 4096, 1);
+		assert_int_equal(send(inside(&world, 0, 1)->conn[0]->fd, bytes, n, 0), n);
+		cut(&world, 0, 1, false);
+		for (int i = 0; i < 100 && !world.port[1]->failure; i++)
+			tcp->progress(world.port[1]);
+		assert_int_equal(world.port[1]->failure, TUTTI_EPEER);
+		assert_error_has("within a message");
+		world_end(&world);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_arrives_after_orderly_shutdown),
+		cmocka_unit_test(an_orderly_end_is_no_failure),
+		cmocka_unit_test(shutdown_flushes_while_the_peer_reads),
+		cmocka_unit_test(shutdown_has_an_end),
+		cmocka_unit_test(shutdown_is_quick_when_all_is_sent),
+		cmocka_unit_test(a_dead_peer_is_noticed),
+		cmocka_unit_test(a_killed_process_is_noticed),
+		cmocka_unit_test(sending_to_the_dead_fails),
+		cmocka_unit_test(nonsense_is_refused_by_name),
+		cmocka_unit_test(a_message_comes_once),
+		cmocka_unit_test(an_end_within_a_message_is_a_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
