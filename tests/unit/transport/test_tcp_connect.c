@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How TCP links come to be: addresses, strangers, deadlines. */
+#include "unit/transport/tcp_world.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct tti_tcp_port *inside(struct world *world, int rank)
+{
+	return tti_tcp_port_of(world->port[rank]);
+}
+
+static struct tti_tcp_card read_card(const struct world *world, int rank)
+{
+	struct tti_tcp_card card;
+	struct tti_tcp_fault fault;
+
+	assert_int_equal(tti_tcp_card_get(world->card[rank].bytes, TTI_CARD_BYTES, &card, &fault),
+			 TUTTI_OK);
+	return card;
+}
+
+static struct tti_addr loopback(int family, uint16_t port)
+{
+	struct tti_addr addr = { .family = (uint16_t)family, .port = port };
+
+	if (family == 4)
+		memcpy(addr.ip, (const uint8_t[4]){ 127, 0, 0, 1 }, 4);
+	else
+		addr.ip[15] = 1;
+	return addr;
+}
+
+/* The ranks are to be found at loopback addresses of one family only. */
+static void move_to_loopback(struct world *world, int family)
+{
+	for (int rank = 0; rank < world->n; rank++) {
+		struct tti_tcp_card card = read_card(world, rank);
+
+		card.naddrs = 1;
+		card.addr[0] = loopback(family, card.port);
+		tti_tcp_card_put(&card, &world->card[rank]);
+	}
+}
+
+/* A listening socket that is none of ours; its port in network order. */
+static int strange_listener(uint16_t *port)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000001) } };
+	socklen_t size = sizeof(addr);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, size), 0);
+	assert_int_equal(listen(fd, 16), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &size), 0);
+	*port = addr.sin_port;
+	return fd;
+}
+
+static void talks(struct world *world, int a, int b)
+{
+	assert_true(put(world->link[a][b], 300, 1));
+	assert_true(put(world->link[b][a], 8, 2));
+	take_soon(world, world->link[b][a], 300, 1);
+	take_soon(world, world->link[a][b], 8, 2);
+}
+
+static void links_over_either_family(void **state)
+{
+	(void)state;
+	for (int family = 4; family <= 6; family += 2) {
+		struct sockaddr_storage who;
+		socklen_t size = sizeof(who);
+		struct tti_addr addr;
+		struct world world;
+
+		world_open(&world, 2, 4, 4096, 2);
+		world_start(&world);
+		move_to_loopback(&world, family);
+		world_join(&world);
+		world_link(&world, 0, 1);
+		talks(&world, 0, 1);
+		assert_int_equal(getpeername(((struct tti_tcp_link *)world.link[1][0])->conn[0]->fd,
+					     (struct sockaddr *)&who, &size),
+				 0);
+		assert_int_equal(tti_addr_from_sock((struct sockaddr *)&who, &addr), TUTTI_OK);
+		assert_int_equal(addr.family, family);
+		world_end(&world);
+	}
+}
+
+/* Before the address that works there are one where nobody listens and one that
+ * takes the connection and is silent. */
+static void finds_the_address_that_works(void **state)
+{
+	struct world world;
+	struct tti_tcp_card card;
+	struct tti_tcp_dial *dial;
+	uint16_t silent, nobody;
+	const int fd = strange_listener(&silent);
+	const int64_t begun = tti_now_ns();
+
+	(void)state;
+	close(strange_listener(&nobody));
+	world_open(&world, 2, 4, 4096, 2);
+	world_start(&world);
+	move_to_loopback(&world, 4);
+	card = read_card(&world, 0);
+	card.naddrs = 4;
+	/* No such network: 240.0.0.0/4 is reserved. */
+	card.addr[0].ip[0] = 240;
+	for (int i = 1; i < 4; i++)
+		card.addr[i] = loopback(4, card.port);
+	tti_tcp_card_put(&card, &world.card[0]);
+	world_join(&world);
+	assert_int_equal(tcp->connect(world.port[1], 0, &world.link[1][0]), TUTTI_AGAIN);
+	/* A card has one port: the others go into what was read from it. */
+	dial = inside(&world, 1)->link_of[0]->dial;
+	assert_true(dial->next <= 2);
+	dial->addr[1].port = nobody;
+	dial->addr[2].port = silent;
+	world_link(&world, 0, 1);
+	talks(&world, 0, 1);
+	world_end(&world);
+	close(fd);
+	assert_true(tti_now_ns() - begun < 8000 * TTI_NS_PER_MS);
+}
+
+/* What answers at an address is a rank of this communicator, but not the one
+ * that is meant. */
+static void another_rank_is_not_taken_for_the_peer(void **state)
+{
+	struct world world;
+	struct tti_tcp_card card;
+
+	(void)state;
+	world_open(&world, 3, 4, 4096, 1);
+	world.config.timeout_ms = 400;
+	world_start(&world);
+	move_to_loopback(&world, 4);
+	card = read_card(&world, 0);
+	card.port = read_card(&world, 2).port;
+	tti_tcp_card_put(&card, &world.card[0]);
+	world_join(&world);
+	while (tcp->connect(world.port[1], 0, &world.link[1][0]) == TUTTI_AGAIN)
+		world_progress(&world);
+	assert_int_equal(world.port[1]->failure, TUTTI_ETIMEOUT);
+	assert_int_equal(world.port[1]->failed_peer, 0);
+	assert_error_has("another rank answered");
+	assert_true(inside(&world, 2)->dropped > 0);
+	assert_null(inside(&world, 2)->link_of[1]);
+	world_end(&world);
+}
+
+static void refusal_by_all_is_an_early_answer(void **state)
+{
+	struct world world;
+	struct tti_tcp_card card;
+	const int64_t begun = tti_now_ns();
+	uint16_t nobody;
+
+	(void)state;
+	close(strange_listener(&nobody));
+	world_open(&world, 2, 4, 4096, 1);
+	world_start(&world);
+	move_to_loopback(&world, 4);
+	card = read_card(&world, 0);
+	card.port = nobody;
+	tti_tcp_card_put(&card, &world.card[0]);
+	world_join(&world);
+	while (tcp->connect(world.port[1], 0, &world.link[1][0]) == TUTTI_AGAIN)
+		world_progress(&world);
+	assert_int_equal(world.port[1]->failure, TUTTI_EPEER);
+	assert_error_has("rank 0");
+	assert_error_has("127.0.0.1:");
+	assert_error_has("Connection refused");
+	assert_in_range(tti_now_ns() - begun, 1000 * TTI_NS_PER_MS, 8000 * TTI_NS_PER_MS);
+	world_end(&world);
+}
+
+/* The other side never does anything: a deadline on both sides. */
+static void waiting_has_an_end(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_open(&world, 2, 4, 4096, 1);
+	world.config.timeout_ms = 300;
+	world_start(&world);
+	move_to_loopback(&world, 4);
+	world_join(&world);
+	while (tcp->connect(world.port[1], 0, &world.link[1][0]) == TUTTI_AGAIN)
+		tcp->progress(world.port[1]);
+	assert_int_equal(world.port[1]->failure, TUTTI_ETIMEOUT);
+	assert_int_equal(world.port[1]->failed_peer, 0);
+	assert_error_has("127.0.0.1:");
+	assert_error_has("does not answer the handshake");
+	while (tcp->connect(world.port[0], 1, &world.link[0][1]) == TUTTI_AGAIN)
+		tcp->sleep->wait(world.port[0], 1000000);
+	assert_int_equal(world.port[0]->failure, TUTTI_ETIMEOUT);
+	assert_int_equal(world.port[0]->failed_peer, 1);
+	assert_error_has("rank 1 did not connect to rank 0");
+	world_end(&world);
+}
+
+static void a_wrong_secret_gets_nowhere(void **state)
+{
+	struct world world, other;
+
+	(void)state;
+	world_open(&world, 2, 4, 4096, 1);
+	world_start(&world);
+	move_to_loopback(&world, 4);
+	world_open(&other, 2, 4, 4096, 1);
+	other.secret[0] ^= 1;
+	other.config.timeout_ms = 500;
+	world_start(&other);
+	/* It knows the address, not the secret. */
+	other.card[0] = world.card[0];
+	world_join(&world);
+	world_join(&other);
+	while (tcp->connect(other.port[1], 0, &other.link[1][0]) == TUTTI_AGAIN) {
+		world_progress(&other);
+		world_progress(&world);
+	}
+	assert_int_equal(other.port[1]->failure, TUTTI_ETIMEOUT);
+	assert_true(inside(&world, 0)->dropped > 0);
+	assert_int_equal(world.port[0]->failure, TUTTI_OK);
+	world_link(&world, 0, 1);
+	talks(&world, 0, 1);
+	world_end(&world);
+	world_end(&other);
+}
+
+#define STRANGERS 300
+
+/* Scanners, noise and half-open connections before, while and after the link
+ * comes up. */
+static void strangers_do_not_disturb(void **state)
+{
+	static const char *const noise[] = { "", "GET / HTTP/1.0\r\n\r\n", "\x16\x03\x01", "tutti",
+					     NULL };
+	struct sockaddr_storage to;
+	struct tti_addr addr;
+	struct world world;
+	int fd[STRANGERS];
+	uint8_t junk[4096];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(junk); i++)
+		junk[i] = (uint8_t)(i * 31 + i / 7);
+	world_open(&world, 2, 4, 4096, 2);
+	world.options.handshake_ms = 200;
+	world_start(&world);
+	move_to_loopback(&world, 4);
+	world_join(&world);
+	addr = loopback(4, read_card(&world, 0).port);
+	for (int i = 0; i < STRANGERS; i++) {
+		const socklen_t size = tti_addr_to_sock(&addr, &to);
+		const char *text = noise[i % 5];
+
+		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_true(fd[i] >= 0);
+		assert_int_equal(connect(fd[i], (struct sockaddr *)&to, size), 0);
+		if (!text)
+			assert_true(send(fd[i], junk, sizeof(junk), MSG_NOSIGNAL) > 0);
+		else if (*text)
+			assert_true(send(fd[i], text, strlen(text), MSG_NOSIGNAL) > 0);
+		if (i % 7 == 0)
+			shutdown(fd[i], SHUT_WR);
+		if (i == STRANGERS / 2)
+			world_link(&world, 0, 1);
+	}
+	talks(&world, 0, 1);
+	for (int i = 0; i < 400 && inside(&world, 0)->dropped < STRANGERS; i++)
+		tcp->sleep->wait(world.port[0], 10 * TTI_NS_PER_MS);
+	assert_int_equal(inside(&world, 0)->dropped, STRANGERS);
+	assert_int_equal(inside(&world, 0)->rising.n, 0);
+	assert_int_equal(world.port[0]->failure, TUTTI_OK);
+	talks(&world, 0, 1);
+	for (int i = 0; i < STRANGERS; i++)
+		close(fd[i]);
+	world_end(&world);
+}
+
+/* The lower rank works on something else while the higher one connects. */
+static void links_are_kept_until_asked_for(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_open(&world, 2, 4, 4096, 3);
+	world_start(&world);
+	world_join(&world);
+	while (tcp->connect(world.port[1], 0, &world.link[1][0]) == TUTTI_AGAIN)
+		world_progress(&world);
+	assert_non_null(world.link[1][0]);
+	assert_true(put(world.link[1][0], 500, 9));
+	for (int i = 0; i < 100; i++)
+		world_progress(&world);
+	assert_int_equal(tcp->connect(world.port[0], 1, &world.link[0][1]), TUTTI_OK);
+	take_soon(&world, world.link[0][1], 500, 9);
+	world_end(&world);
+}
+
+static void the_least_of_all_slots_counts(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_open(&world, 3, 8, 8192, 1);
+	world_start(&world);
+	tcp->shutdown(world.port[1]);
+	world.config.rank = 1;
+	world.config.slots = 2;
+	world.config.slot_bytes = 4096;
+	assert_int_equal(
+		tti_tcp_open(&world.config, &world.options, &world.port[1], &world.card[1]),
+		TUTTI_OK);
+	world_join(&world);
+	for (int rank = 0; rank < 3; rank++) {
+		assert_int_equal(world.port[rank]->slot_bytes, 4096);
+		assert_int_equal(inside(&world, rank)->slots, 2);
+	}
+	world_link(&world, 0, 2);
+	talks(&world, 0, 2);
+	world_end(&world);
+}
+
+static void congestion_control_is_chosen(void **state)
+{
+	char name[16] = "";
+	socklen_t size = sizeof(name);
+	struct world world;
+
+	(void)state;
+	world_open(&world, 2, 4, 4096, 2);
+	world.options.congestion = "reno";
+	world_start(&world);
+	world_join(&world);
+	world_link(&world, 0, 1);
+	for (int rank = 0; rank < 2; rank++) {
+		struct tti_tcp_link *link = (struct tti_tcp_link *)world.link[rank][1 - rank];
+
+		for (int i = 0; i < 2; i++) {
+			size = sizeof(name);
+			assert_int_equal(getsockopt(link->conn[i]->fd, IPPROTO_TCP, TCP_CONGESTION,
+						    name, &size),
+					 0);
+			assert_string_equal(name, "reno");
+		}
+	}
+	world_end(&world);
+
+	world_open(&world, 1, 4, 4096, 1);
+	world.options.congestion = "carrier_pigeon";
+	assert_int_equal(
+		tti_tcp_open(&world.config, &world.options, &world.port[0], &world.card[0]),
+		TUTTI_EINVAL);
+	assert_error_has("TUTTI_TCP_CONGESTION=carrier_pigeon");
+	assert_error_has("reno");
+}
+
+static void bad_use_is_refused(void **state)
+{
+	struct world world;
+	struct tti_link *link;
+	uint64_t domain;
+
+	(void)state;
+	world_open(&world, 2, 4, 4096, 1);
+	world_start(&world);
+	assert_int_equal(tcp->connect(world.port[0], 1, &link), TUTTI_EINVAL);
+	world.card[1].bytes[0] ^= 1;
+	assert_int_equal(tcp->join(world.port[0], world.card, &domain), TUTTI_EPROTO);
+	assert_error_has("rank 1: magic");
+	world.card[1].bytes[0] ^= 1;
+	tcp->shutdown(world.port[0]);
+	world.config.rank = 0;
+	world.config.slots = 65;
+	assert_int_equal(
+		tti_tcp_open(&world.config, &world.options, &world.port[0], &world.card[0]),
+		TUTTI_EINVAL);
+	world.config.slots = 4;
+	assert_int_equal(
+		tti_tcp_open(&world.config, &world.options, &world.port[0], &world.card[0]),
+		TUTTI_OK);
+	world_join(&world);
+	assert_int_equal(tcp->connect(world.port[0], 0, &link), TUTTI_EINVAL);
+	assert_int_equal(tcp->connect(world.port[0], 2, &link), TUTTI_EINVAL);
+	assert_int_equal(tcp->connect(world.port[0], -1, &link), TUTTI_EINVAL);
+	world_link(&world, 0, 1);
+	tcp->close(world.link[0][1]);
+	assert_int_equal(tcp->connect(world.port[0], 1, &link), TUTTI_EUSAGE);
+	tcp->shutdown(NULL);
+	world_end(&world);
+}
+
+/* A rank without any address, or without TCP at all, is in no domain. */
+static void no_address_is_no_domain(void **state)
+{
+	struct world world;
+	struct tti_link *link;
+	uint64_t domain = 7;
+
+	(void)state;
+	world_open(&world, 2, 4, 4096, 1);
+	world_start(&world);
+	memset(&world.card[0], 0, sizeof(world.card[0]));
+	assert_int_equal(tcp->join(world.port[0], world.card, &domain), TUTTI_OK);
+	assert_int_equal(domain, 0);
+	assert_int_equal(tcp->join(world.port[1], world.card, &domain), TUTTI_OK);
+	assert_int_equal(domain, 1);
+	assert_int_equal(tcp->connect(world.port[1], 0, &link), TUTTI_EINVAL);
+	assert_error_has("no address");
+	world_end(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(links_over_either_family),
+		cmocka_unit_test(finds_the_address_that_works),
+		cmocka_unit_test(another_rank_is_not_taken_for_the_peer),
+		cmocka_unit_test(refusal_by_all_is_an_early_answer),
+		cmocka_unit_test(waiting_has_an_end),
+		cmocka_unit_test(a_wrong_secret_gets_nowhere),
+		cmocka_unit_test(strangers_do_not_disturb),
+		cmocka_unit_test(links_are_kept_until_asked_for),
+		cmocka_unit_test(the_least_of_all_slots_counts),
+		cmocka_unit_test(congestion_control_is_chosen),
+		cmocka_unit_test(bad_use_is_refused),
+		cmocka_unit_test(no_address_is_no_domain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
