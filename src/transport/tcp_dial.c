@@ -290,9 +290,7 @@ static void proving(struct tti_tcp_conn *conn)
 	if (status == TUTTI_AGAIN)
 		return;
 	if (status) {
-		snprintf(why, sizeof(why), "handshake: %s",
-			 status == TUTTI_EPROTO ? "no rank of this communicator"
-						: "closed the connection");
+		snprintf(why, sizeof(why), "handshake: %s", tti_error_text());
 		failed(conn, false, why);
 		return;
 	}
