@@ -123,12 +123,12 @@ static bool obey(struct tti_thread *thread)
 	const size_t nranks = (size_t)thread->sock->base.nranks;
 	const struct todo todo = take_post(thread);
 
-	if (todo.vanish)
-		return false;
 	for (struct tti_conn *conn = todo.conns, *next; conn; conn = next) {
 		next = conn->next;
 		tti_conn_adopt(conn);
 	}
+	if (todo.vanish)
+		return false;
 	if (todo.watch) {
 		thread->watching = true;
 		tti_thread_catch_up(thread);

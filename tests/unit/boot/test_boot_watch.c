@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* News, questions, goodbyes: for both kinds of bootstrap. */
+#include "ranks.h"
+
+#include <unistd.h>
+
+#include "boot/thread.h"
+
+#define MOST 1024
+
+struct spy {
+	_Atomic int nlost, nasks, nanswers, nnull;
+	_Atomic int64_t lost_ns;
+	struct tti_news news;
+	struct tti_call call;
+	int rank;
+	bool stopped;
+};
+
+struct job {
+	tutti_unique_id id;
+	struct tti_boot **local;
+	struct spy spies[MOST];
+	pthread_barrier_t barrier;
+	int culprit;
+	unsigned seed;
+	int64_t start_ns;
+};
+
+static void on_lost(void *self, const struct tti_news *news)
+{
+	struct spy *spy = self;
+
+	if (spy->stopped)
+		abort();
+	spy->news = *news;
+	spy->lost_ns = tti_now_ns();
+	spy->nlost++;
+}
+
+static void on_ask(void *self, struct tti_call *out)
+{
+	struct spy *spy = self;
+
+	if (spy->stopped)
+		abort();
+	spy->nasks++;
+	out->seq = (uint64_t)spy->rank + 100;
+	out->running = 1;
+	(void)snprintf(out->text, sizeof(out->text), "call of %d", spy->rank);
+}
+
+static void on_answer(void *self, int peer, const struct tti_call *call)
+{
+	struct spy *spy = self;
+
+	(void)peer;
+	if (spy->stopped)
+		abort();
+	if (call)
+		spy->call = *call;
+	else
+		spy->nnull++;
+	spy->nanswers++;
+}
+
+static tutti_status watch(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	struct spy *spy = &job->spies[rank->rank];
+	const struct tti_watch_events events = { spy, on_lost, on_ask, on_answer };
+
+	spy->rank = rank->rank;
+	if (job->local)
+		rank->boot = job->local[rank->rank];
+	else
+		TTI_TRY(rank_connect(rank, &job->id, 1, 60000, NULL));
+	TTI_TRY(tti_watch_start(rank->boot, &events));
+	return TUTTI_OK;
+}
+
+static bool within(int ms, const _Atomic int *word)
+{
+	for (int i = 0; i < ms && !*word; i++)
+		usleep(1000);
+	return *word != 0;
+}
+
+static void stop(struct rank *rank)
+{
+	struct job *job = rank->arg;
+
+	tti_watch_stop(rank->boot);
+	job->spies[rank->rank].stopped = true;
+	tti_boot_close(rank->boot);
+}
+
+static struct job *make_job(int n, bool local)
+{
+	struct job *job = calloc(1, sizeof(*job));
+
+	assert_non_null(job);
+	if (local) {
+		job->local = calloc((size_t)n, sizeof(*job->local));
+		CHECK_OK(tti_boot_local_create(n, NULL, job->local));
+	} else {
+		CHECK_OK(tti_boot_id_create(&job->id));
+	}
+	pthread_barrier_init(&job->barrier, NULL, (unsigned)n);
+	return job;
+}
+
+static void free_job(struct job *job)
+{
+	pthread_barrier_destroy(&job->barrier);
+	free(job->local);
+	free(job);
+}
+
+/* -- News ------------------------------------------------------------------------ */
+
+static tutti_status hear_news(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	struct spy *spy = &job->spies[rank->rank];
+	const struct tti_news news = { .status = TUTTI_EMISMATCH, .culprit = 1, .text = "hello" };
+
+	TTI_TRY(watch(rank));
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == rank->nranks / 2) {
+		job->start_ns = tti_now_ns();
+		tti_watch_notify(rank->boot, &news);
+		tti_watch_notify(rank->boot, &news);
+	}
+	if (!within(10000, &spy->nlost))
+		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
+	pthread_barrier_wait(&job->barrier);
+	stop(rank);
+	if (spy->nlost != 1 || spy->news.status != TUTTI_EMISMATCH || spy->news.culprit != 1 ||
+	    strcmp(spy->news.text, "hello") != 0)
+		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %d times, %s", rank->rank,
+				spy->nlost, spy->news.text);
+	return TUTTI_OK;
+}
+
+static void news_reach_all(void **state)
+{
+	static const int counts[] = { 1, 2, 3, 8, 64 };
+
+	(void)state;
+	for (int local = 0; local < 2; local++) {
+		for (int i = 0; i < 5; i++) {
+			struct job *job = make_job(counts[i], local);
+
+			ranks_run(counts[i], hear_news, job);
+			free_job(job);
+		}
+	}
+}
+
+/* -- Deaths ---------------------------------------------------------------------- */
+
+static tutti_status see_death(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	struct spy *spy = &job->spies[rank->rank];
+	char name[16];
+
+	TTI_TRY(watch(rank));
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == job->culprit) {
+		job->start_ns = tti_now_ns();
+		tti_thread_vanish(rank->boot);
+		spy->stopped = true;
+		tti_boot_close(rank->boot);
+		return TUTTI_OK;
+	}
+	if (!within(10000, &spy->nlost))
+		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
+	stop(rank);
+	(void)snprintf(name, sizeof(name), "rank %d (", job->culprit);
+	if (spy->nlost != 1 || spy->news.status != TUTTI_EPEER ||
+	    spy->news.culprit != job->culprit || strncmp(spy->news.text, name, strlen(name)) != 0)
+		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %d times, %s", rank->rank,
+				spy->nlost, spy->news.text);
+	return TUTTI_OK;
+}
+
+static void a_death_is_seen_by_all(void **state)
+{
+	static const int counts[] = { 2, 3, 4, 16, 64 };
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct job *job = make_job(counts[i], false);
+
+		job->culprit = counts[i] / 3;
+		ranks_run(counts[i], see_death, job);
+		free_job(job);
+	}
+}
+
+/* A rank leaves, time passes, then another one dies: the ring was closed again. */
+static tutti_status see_death_past_gaps(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	struct spy *spy = &job->spies[rank->rank];
+	const bool leaves = rank->rank % 4 == 1 || rank->rank % 4 == 2;
+
+	TTI_TRY(watch(rank));
+	pthread_barrier_wait(&job->barrier);
+	if (leaves) {
+		stop(rank);
+		return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false news: %s", spy->news.text)
+				  : TUTTI_OK;
+	}
+	usleep(400 * 1000);
+	if (spy->nlost)
+		return tti_fail(TUTTI_EINTERNAL, "false news: %s", spy->news.text);
+	if (rank->rank == job->culprit) {
+		tti_thread_vanish(rank->boot);
+		spy->stopped = true;
+		tti_boot_close(rank->boot);
+		return TUTTI_OK;
+	}
+	if (!within(10000, &spy->nlost))
+		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
+	stop(rank);
+	return spy->news.culprit == job->culprit
+		       ? TUTTI_OK
+		       : tti_fail(TUTTI_EINTERNAL, "wrong news: %s", spy->news.text);
+}
+
+static void news_pass_the_gaps_of_those_who_left(void **state)
+{
+	struct job *job = make_job(16, false);
+
+	(void)state;
+	job->culprit = 7;
+	ranks_run(16, see_death_past_gaps, job);
+	free_job(job);
+}
+
+/* -- Goodbyes ---------------------------------------------------------------------- */
+
+static tutti_status leave_at_random(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	struct spy *spy = &job->spies[rank->rank];
+	unsigned seed = job->seed + (unsigned)rank->rank * 977;
+
+	TTI_TRY(watch(rank));
+	if (rand_r(&seed) % 3 == 0)
+		tti_watch_ask(rank->boot, (rank->rank + 1 + rand_r(&seed) % 3) % rank->nranks);
+	usleep((useconds_t)(rand_r(&seed) % 3 == 0 ? rand_r(&seed) % 120000
+						   : rand_r(&seed) % 2000));
+	stop(rank);
+	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false news at %d: %s", rank->rank,
+				     spy->news.text)
+			  : TUTTI_OK;
+}
+
+static void goodbyes_are_no_news(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 40; round++) {
+		const int n = 2 + round % 9;
+		struct job *job = make_job(n, round % 4 == 3);
+
+		job->seed = (unsigned)round * 7919 + 5;
+		ranks_run(n, leave_at_random, job);
+		free_job(job);
+	}
+}
+
+/* -- Questions ------------------------------------------------------------------------ */
+
+static tutti_status ask_all(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	struct spy *spy = &job->spies[rank->rank];
+	tutti_status status = TUTTI_OK;
+
+	TTI_TRY(watch(rank));
+	for (int peer = 0; peer < rank->nranks && status == TUTTI_OK; peer++) {
+		if (peer == rank->rank)
+			continue;
+		spy->nanswers = 0;
+		/* The local kind: a rank that does not watch yet does not answer. */
+		for (int i = 0; i < 100 && !spy->nanswers; i++) {
+			tti_watch_ask(rank->boot, peer);
+			(void)within(100, &spy->nanswers);
+		}
+		if (spy->nnull || spy->call.seq != (uint64_t)peer + 100 || !spy->call.running)
+			status = tti_fail(TUTTI_EINTERNAL, "wrong answer of %d to %d: %s", peer,
+					  rank->rank, spy->call.text);
+	}
+	pthread_barrier_wait(&job->barrier);
+	stop(rank);
+	return status;
+}
+
+static tutti_status ask_who_left(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	struct spy *spy = &job->spies[rank->rank];
+	tutti_status status = TUTTI_OK;
+
+	TTI_TRY(watch(rank));
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank != 0)
+		stop(rank);
+	pthread_barrier_wait(&job->barrier);
+	for (int peer = 1; peer < rank->nranks && rank->rank == 0; peer++) {
+		spy->nanswers = 0;
+		tti_watch_ask(rank->boot, peer);
+		if (!within(5000, &spy->nanswers) || spy->nnull != peer)
+			status = tti_fail(TUTTI_EINTERNAL, "no answer about %d", peer);
+	}
+	if (rank->rank == 0)
+		stop(rank);
+	return status;
+}
+
+static void questions_are_answered(void **state)
+{
+	(void)state;
+	for (int local = 0; local < 2; local++) {
+		struct job *job = make_job(6, local);
+
+		ranks_run(6, ask_all, job);
+		free_job(job);
+		job = make_job(5, local);
+		ranks_run(5, ask_who_left, job);
+		free_job(job);
+	}
+}
+
+static tutti_status misuse(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	const struct tti_watch_events none = { 0 };
+
+	TTI_TRY(watch(rank));
+	assert_int_equal(tti_boot_barrier(rank->boot), TUTTI_EUSAGE);
+	assert_int_equal(tti_watch_start(rank->boot, &none), TUTTI_EUSAGE);
+	pthread_barrier_wait(&job->barrier);
+	tti_watch_stop(rank->boot);
+	tti_watch_stop(rank->boot);
+	tti_watch_ask(rank->boot, 0);
+	tti_boot_close(rank->boot);
+	return TUTTI_OK;
+}
+
+static void the_phases_do_not_mix(void **state)
+{
+	(void)state;
+	for (int local = 0; local < 2; local++) {
+		struct job *job = make_job(3, local);
+
+		ranks_run(3, misuse, job);
+		free_job(job);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(news_reach_all),
+		cmocka_unit_test(a_death_is_seen_by_all),
+		cmocka_unit_test(news_pass_the_gaps_of_those_who_left),
+		cmocka_unit_test(goodbyes_are_no_news),
+		cmocka_unit_test(questions_are_answered),
+		cmocka_unit_test(the_phases_do_not_mix),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
