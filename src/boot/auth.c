@@ -89,7 +89,7 @@ static void say(struct tti_auth *auth, const void *data, size_t nbytes)
 
 static void await(struct tti_auth *auth, enum state state, size_t nbytes)
 {
-	auth->state = state;
+	auth->state = (int)state;
 	auth->in_len = 0;
 	auth->in_want = nbytes;
 }
@@ -110,7 +110,7 @@ void tti_auth_init(struct tti_auth *auth, bool connector, enum tti_auth_kind kin
 	}
 	if (payload_len > 0)
 		memcpy(auth->payload, payload, payload_len);
-	put_head(auth->hello, kind, payload_len);
+	put_head(auth->hello, (int)kind, payload_len);
 	say(auth, auth->hello, HEAD);
 	await(auth, WAIT_ANSWER, HEAD + HASH);
 }

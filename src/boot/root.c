@@ -205,11 +205,11 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 	}
 	if (checkin->nranks != root->group.nranks || checkin->nroots != root->group.nroots ||
 	    checkin->iroot != root->group.iroot) {
-		refuse(caller,
-		       "rank %d says %d ranks and %d ids, others say %d and %d: pass the same to "
-		       "all",
-		       checkin->rank, checkin->nranks, checkin->nroots, root->group.nranks,
-		       root->group.nroots);
+		fail_all(root, TUTTI_EMISMATCH, checkin->rank,
+			 "rank %d says %d ranks and %d ids, others say %d and %d: pass the same to "
+			 "all",
+			 checkin->rank, checkin->nranks, checkin->nroots, root->group.nranks,
+			 root->group.nroots);
 		return;
 	}
 
@@ -217,9 +217,9 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 	struct seat *seat = &root->seats[i];
 
 	if (seat->came) {
-		refuse(caller, "rank %d came twice: %s process %d, then %s process %d",
-		       checkin->rank, seat->card.host, seat->card.pid, checkin->card.host,
-		       checkin->card.pid);
+		fail_all(root, TUTTI_EMISMATCH, checkin->rank,
+			 "rank %d came twice: %s process %d, then %s process %d", checkin->rank,
+			 seat->card.host, seat->card.pid, checkin->card.host, checkin->card.pid);
 		return;
 	}
 	seat->came = true;
