@@ -43,11 +43,13 @@ static void *memory_at(const struct tti_job *job, uint8_t place, int chunk, int3
 
 	switch ((enum tti_place)place) {
 	case TTI_PLACE_INPUT:
-		/* Not written: an input is never a destination. */
+		/* Not written: an input is never a destination. Integers, since
+		 * a call may move nothing and have no buffers. */
 		return (void *)((uintptr_t)layout->input + (size_t)chunk * layout->in_stride +
 				byte);
 	case TTI_PLACE_OUTPUT:
-		return (char *)layout->output + (size_t)chunk * layout->out_stride + byte;
+		return (void *)((uintptr_t)layout->output + (size_t)chunk * layout->out_stride +
+				byte);
 	case TTI_PLACE_SCRATCH: {
 		const size_t row = (size_t)(block & (bound->window - 1));
 		const size_t index = row * (size_t)bound->prog.nchunks + (size_t)chunk;
