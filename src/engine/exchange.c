@@ -36,7 +36,8 @@ static tutti_status send_to_all(struct tti_engine *engine, const struct tti_boun
 			if (st != TUTTI_OK)
 				return st;
 		}
-		memcpy(room, input, nbytes);
+		if (nbytes > 0)
+			memcpy(room, input, nbytes);
 		link->ops->commit(link, nbytes, tag);
 	}
 	return TUTTI_OK;
