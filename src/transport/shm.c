@@ -463,8 +463,8 @@ fail:
 static void shm_cost(const struct tti_port *port, struct tti_cost *out)
 {
 	(void)port;
-	out->latency_ns = 100;
-	out->bw_gbps = 10;
+	out->latency_ns = 140;
+	out->bw_gbps = 12;
 }
 
 static void shm_close(struct tti_link *link)
