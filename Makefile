@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all check install clean format
+.PHONY: all check bench install clean format
 
 all: $(BUILD)/build.ninja
 	cmake --build --preset release
@@ -13,6 +13,10 @@ $(BUILD)/build.ninja:
 
 check:
 	scripts/check
+
+bench: all
+	scripts/setup bench
+	bench/compare/run
 
 install: all
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
