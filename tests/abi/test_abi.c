@@ -84,7 +84,7 @@ static void every_status_has_its_text(void **state)
 static void values_out_of_range_are_answered(void **state)
 {
 	(void)state;
-	assert_int_equal(tutti_type_size((tutti_type)-1), 0);
+	assert_int_equal(tutti_type_size((tutti_type)99), 0);
 	assert_int_equal(tutti_type_size(TUTTI_TYPE_COUNT), 0);
 	assert_string_equal(tutti_type_name(TUTTI_TYPE_COUNT), "?");
 	assert_string_equal(tutti_op_name(TUTTI_OP_COUNT), "?");
