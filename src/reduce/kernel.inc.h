@@ -66,14 +66,14 @@ K_INLINE K_VEC K(finish)(tutti_op op, K_VEC x, int divisor)
 /* Four vectors, `at` bytes into every array; by name, as compilers keep an array
  * of vectors in memory. All is read before a byte is written: dst and dst2 may be
  * sources. */
-K_INLINE void K(block)(tutti_op op, const struct k_pass *pass, int nsrc, size_t at)
+K_INLINE void K(block)(tutti_op op, const struct k_pass *pass, size_t at)
 {
 	const unsigned char *from = (const unsigned char *)pass->src[0] + at;
 	unsigned char *to = pass->dst + at;
 	K_VEC acc0 = K_LOAD(from), acc1 = K_LOAD(from + K_BYTES);
 	K_VEC acc2 = K_LOAD(from + 2 * K_BYTES), acc3 = K_LOAD(from + 3 * K_BYTES);
 
-	for (int s = 1; s < nsrc; s++) {
+	for (int s = 1; s < pass->nsrc; s++) {
 		from = (const unsigned char *)pass->src[s] + at;
 		acc0 = K(combine)(op, acc0, K_LOAD(from));
 		acc1 = K(combine)(op, acc1, K_LOAD(from + K_BYTES));
@@ -134,12 +134,8 @@ K_INLINE void K(run)(tutti_op op, const struct k_pass *pass, size_t nbytes)
 		k_copy(pass, nbytes);
 		return;
 	}
-	if (pass->nsrc == 2) {
-		for (; nbytes - at >= 4 * K_BYTES; at += 4 * K_BYTES)
-			K(block)(op, pass, 2, at);
-	}
 	for (; nbytes - at >= 4 * K_BYTES; at += 4 * K_BYTES)
-		K(block)(op, pass, pass->nsrc, at);
+		K(block)(op, pass, at);
 	for (; nbytes - at >= K_BYTES; at += K_BYTES)
 		K(one)(op, pass, at);
 	if (K_LANES > 1 && at < nbytes)
