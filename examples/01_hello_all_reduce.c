@@ -3,8 +3,10 @@
  * process gets the sum of all of them.
  *
  * Build:  cc 01_hello_all_reduce.c -o hello $(pkg-config --cflags --libs tutti)
- * Run:    tutti run -n 4 ./hello           on this machine, or
- *         mpirun -n 4 ./hello              srun -n 4 ./hello
+ * Run:    tutti run -n 4 ./hello
+ *
+ * With another launcher, say where the ranks meet: a new file that all can see.
+ *         TUTTI_COMM_FILE=/tmp/hello.id mpirun -n 4 ./hello
  */
 #include <stdio.h>
 #include <stdlib.h>

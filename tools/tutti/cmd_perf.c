@@ -45,9 +45,10 @@ static int forked_rank(const struct perf_options *options, struct perf_shared *s
 	if (!share_id(options->args, shared, rank))
 		return TOOL_FINDING;
 	status = tutti_comm_init_rank(&comm, options->nranks, shared->id, rank);
-	if (status)
-		return tool_error(options->args, "rank %d: joining: %s", rank,
-				  tool_why(NULL, status));
+	if (status) {
+		perf_report(options, shared, rank, "joining", NULL, status);
+		return TOOL_FINDING;
+	}
 	return perf_rank_main(options, shared, comm);
 }
 
@@ -408,7 +409,9 @@ const struct command command_perf = {
 		 "Sizes are the bytes of the larger buffer of a rank and take K, M, G; the output "
 		 "is that of nccl-tests.\n"
 		 "Time is the average of calls back to back, on the slowest rank.\n"
-		 "send_recv sends to the next rank and receives from the previous one.\n",
+		 "send_recv sends to the next rank and receives from the previous one.\n"
+		 "Under mpirun or srun, TUTTI_COMM_FILE must name a new file that all ranks see, "
+		 "or\nTUTTI_COMM_ID a host:port of rank 0.\n",
 	.options = options,
 	.run = run,
 };

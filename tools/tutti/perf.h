@@ -36,6 +36,7 @@ struct perf_shared {
 	atomic_int id_ready; /* 1: id is good, -1: there will be none */
 	tutti_unique_id id;
 	atomic_ullong entered; /* barriers, by all ranks; see the check of one */
+	atomic_uint said;      /* 1 << -status: what has been reported */
 };
 
 /* What a size comes to, in elements. */
@@ -88,8 +89,10 @@ struct perf_rank {
 int perf_rank_main(const struct perf_options *options, struct perf_shared *shared,
 		   tutti_comm_t comm);
 
-/* false: the call failed, and said so. */
-bool perf_good(struct perf_rank *pr, tutti_status status, const char *what);
+/* Report what failed on a rank, unless another of ours has reported the same:
+ * one dead rank fails the calls of all others. */
+void perf_report(const struct perf_options *options, struct perf_shared *shared, int rank,
+		 const char *what, tutti_comm_t comm, tutti_status status);
 
 /* -- Data ---------------------------------------------------------------- */
 

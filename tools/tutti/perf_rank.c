@@ -37,13 +37,22 @@ static double now_seconds(void)
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
-bool perf_good(struct perf_rank *pr, tutti_status status, const char *what)
+void perf_report(const struct perf_options *options, struct perf_shared *shared, int rank,
+		 const char *what, tutti_comm_t comm, tutti_status status)
+{
+	const unsigned bit = 1u << (-(int)status % 32);
+
+	if (!shared || !(atomic_fetch_or(&shared->said, bit) & bit))
+		tool_error(options->args, "rank %d: %s: %s", rank, what, tool_why(comm, status));
+}
+
+/* false: the call failed, and said so. */
+static bool is_good(struct perf_rank *pr, tutti_status status, const char *what)
 {
 	if (status == TUTTI_OK)
 		return true;
 	if (!pr->failed)
-		tool_error(pr->options->args, "rank %d: %s: %s", pr->rank, what,
-			   tool_why(pr->comm, status));
+		perf_report(pr->options, pr->shared, pr->rank, what, pr->comm, status);
 	pr->failed = true;
 	return false;
 }
@@ -54,9 +63,9 @@ static bool gather(struct perf_rank *pr, const void *blob, size_t len)
 	char mine[PERF_BLOB] = { 0 };
 
 	memcpy(mine, blob, len);
-	return perf_good(
-		pr, tutti_all_gather(mine, pr->gathered, PERF_BLOB, TUTTI_UINT8, pr->comm, NULL),
-		"telling each other the results");
+	return is_good(pr,
+		       tutti_all_gather(mine, pr->gathered, PERF_BLOB, TUTTI_UINT8, pr->comm, NULL),
+		       "telling each other the results");
 }
 
 static bool gather_max(struct perf_rank *pr, double mine, double *max_out)
@@ -130,7 +139,7 @@ static tutti_status call(const struct perf_rank *pr, const struct buffers *b)
 
 static bool call_once(struct perf_rank *pr, const struct buffers *b)
 {
-	return perf_good(pr, call(pr, b), tutti_collective_name(pr->options->coll));
+	return is_good(pr, call(pr, b), tutti_collective_name(pr->options->coll));
 }
 
 /* Seconds that `iters` calls took on the slowest rank. */
@@ -138,7 +147,7 @@ static bool time_batch(struct perf_rank *pr, const struct buffers *b, int iters,
 {
 	double start, end;
 
-	if (!perf_good(pr, tutti_barrier(pr->comm, NULL), "barrier"))
+	if (!is_good(pr, tutti_barrier(pr->comm, NULL), "barrier"))
 		return false;
 	start = now_seconds();
 	for (int i = 0; i < iters; i++)
@@ -203,7 +212,7 @@ static bool count_wrong(struct perf_rank *pr, const struct perf_pattern *pattern
 	const long long found = perf_count_wrong(pattern, pr->rank, b->recv);
 
 	if (found < 0)
-		return perf_good(pr, TUTTI_ENOMEM, "checking the data");
+		return is_good(pr, TUTTI_ENOMEM, "checking the data");
 	/* The larger of two checks of one buffer, not their sum. */
 	if (found > *wrong)
 		*wrong = found;
@@ -220,7 +229,7 @@ static bool check_barrier(struct perf_rank *pr, unsigned long long *rounds, long
 		if (i % pr->nranks == pr->rank)
 			nanosleep(&late, NULL);
 		atomic_fetch_add(&pr->shared->entered, 1);
-		if (!perf_good(pr, tutti_barrier(pr->comm, NULL), "barrier"))
+		if (!is_good(pr, tutti_barrier(pr->comm, NULL), "barrier"))
 			return false;
 		if (atomic_load(&pr->shared->entered) < ++*rounds * n)
 			++*wrong;
@@ -232,7 +241,7 @@ static bool last_call(struct perf_rank *pr, struct perf_row *row)
 {
 	struct tutti_call_report report;
 
-	if (!perf_good(pr, tutti_comm_last_call(pr->comm, &report), "asking what was done"))
+	if (!is_good(pr, tutti_comm_last_call(pr->comm, &report), "asking what was done"))
 		return false;
 	row->algorithm = report.algorithm;
 	row->transport = report.transport;
@@ -270,7 +279,7 @@ static bool run_case(struct perf_rank *pr, struct perf_row *row, bool in_place,
 	}
 	out->checked = o->check && (o->coll != TUTTI_BARRIER || pr->shared);
 	if (o->coll != TUTTI_BARRIER && !perf_fill(&pattern, pr->rank, b.send))
-		return perf_good(pr, TUTTI_ENOMEM, "making the data");
+		return is_good(pr, TUTTI_ENOMEM, "making the data");
 	if (!call_once(pr, &b) || !last_call(pr, row))
 		return false;
 	if (out->checked && o->coll == TUTTI_BARRIER) {
@@ -348,7 +357,7 @@ static bool allocate(struct perf_rank *pr)
 	pr->recv = malloc(room);
 	pr->gathered = calloc((size_t)pr->nranks, PERF_BLOB);
 	if (!pr->send || !pr->recv || !pr->gathered)
-		return perf_good(pr, TUTTI_ENOMEM, "allocating buffers");
+		return is_good(pr, TUTTI_ENOMEM, "allocating buffers");
 	memset(pr->send, 0, room);
 	memset(pr->recv, 0, room);
 	return true;
@@ -380,8 +389,8 @@ static bool run_all(struct perf_rank *pr)
 {
 	const struct perf_options *const o = pr->options;
 
-	if (!perf_good(pr, tutti_comm_rank(pr->comm, &pr->rank), "asking for the rank") ||
-	    !perf_good(pr, tutti_comm_count(pr->comm, &pr->nranks), "asking for the ranks"))
+	if (!is_good(pr, tutti_comm_rank(pr->comm, &pr->rank), "asking for the rank") ||
+	    !is_good(pr, tutti_comm_count(pr->comm, &pr->nranks), "asking for the ranks"))
 		return false;
 	if (o->root >= pr->nranks) {
 		pr->failed = true;
@@ -413,7 +422,7 @@ int perf_rank_main(const struct perf_options *options, struct perf_shared *share
 	if (!good)
 		(void)tutti_comm_abort(comm);
 	else
-		perf_good(&pr, tutti_comm_destroy(comm), "leaving");
+		is_good(&pr, tutti_comm_destroy(comm), "leaving");
 	free(pr.send);
 	free(pr.recv);
 	free(pr.gathered);
