@@ -62,6 +62,7 @@ static void ask(struct tti_comm *comm, int peer)
 	pthread_mutex_lock(&comm->lock);
 	if (comm->stall.suspect != peer) {
 		comm->stall.answered = false;
+		comm->stall.left = 0;
 		comm->stall.asked_ns = tti_now_ns();
 	}
 	comm->stall.suspect = peer;
@@ -91,7 +92,6 @@ void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
 {
 	struct tti_comm *comm = self;
 	struct tti_call own;
-	char text[TTI_NEWS_TEXT];
 
 	tti_stall_on_ask(comm, &own);
 	pthread_mutex_lock(&comm->lock);
@@ -101,15 +101,11 @@ void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
 		comm->stall.answer = *call;
 		comm->stall.answered = true;
 	}
+	if (wanted && !call && comm->stall.left == 0)
+		comm->stall.left = 1;
 	pthread_mutex_unlock(&comm->lock);
-	if (!wanted || !own.running)
+	if (!wanted || !own.running || !call)
 		return;
-	if (!call) {
-		snprintf(text, sizeof(text), "rank %d left while rank %d waits for it in %s", peer,
-			 comm->rank, own.text);
-		tti_comm_tell(comm, TUTTI_EPEER, peer, text);
-		return;
-	}
 	if (is_mismatch(&own, call))
 		tell_mismatch(comm, &own, peer, call);
 	else if (call->running && call->seq == own.seq && call->waiting_on >= 0 &&
@@ -168,6 +164,19 @@ static bool due(struct tti_comm *comm, int64_t *last_ns, int64_t now, int64_t ev
 	return yes;
 }
 
+/* Whether the peer that the call waits for has left and nothing of it is on the way.
+ * What it sent before it said goodbye may come in just now: only a look that began
+ * after the goodbye was known counts, and that is the second one. */
+static bool has_left(struct tti_comm *comm, int peer)
+{
+	bool gone;
+
+	pthread_mutex_lock(&comm->lock);
+	gone = comm->stall.suspect == peer && comm->stall.left > 0 && ++comm->stall.left > 3;
+	pthread_mutex_unlock(&comm->lock);
+	return gone;
+}
+
 /* Whom to ask in this round: whoever has not answered yet, else from the start. */
 static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int peer)
 {
@@ -197,6 +206,15 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	if (waited >= ASK_AFTER_NS && peer >= 0 && peer != comm->rank &&
 	    due(comm, &stall->round_ns, now, ASK_AGAIN_NS))
 		ask(comm, whom_to_ask(comm, since_ns, now, peer));
+	if (has_left(comm, peer)) {
+		struct tti_call own;
+
+		tti_stall_on_ask(comm, &own);
+		snprintf(text, sizeof(text), "rank %d left while rank %d waits for it in %s", peer,
+			 comm->rank, own.text);
+		tti_comm_tell(comm, TUTTI_EPEER, peer, text);
+		return TUTTI_EPEER;
+	}
 	if (comm->timeout_ms > 0 && waited >= comm->timeout_ms * TTI_NS_PER_MS) {
 		describe(comm, waited, peer, text, sizeof(text));
 		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);

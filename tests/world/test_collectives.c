@@ -174,20 +174,19 @@ static void all_jobs(tutti_comm_t comm, int rank, int n, void *arg)
 	static const tutti_op ops[] = { TUTTI_SUM, TUTTI_MAX, TUTTI_MIN };
 
 	for (size_t c = 0; c < plan->ncounts; c++)
-		for (int in_place = 0; in_place < 2; in_place++)
-			for (int k = 0; k < 3; k++) {
-				struct job job = { .coll = plan->coll,
-						   .type = types[(c + (size_t)k) % 3],
-						   .op = ops[k],
-						   .count = plan->counts[c],
-						   .root = (int)(c + (size_t)k) % n,
-						   .in_place = in_place };
+		for (int in_place = 0; in_place < 2; in_place++) {
+			struct job job = { .coll = plan->coll,
+					   .type = types[c % 3],
+					   .op = ops[(c + (size_t)in_place) % 3],
+					   .count = plan->counts[c],
+					   .root = (int)(c + (size_t)in_place) % n,
+					   .in_place = in_place };
 
-				one_rank(comm, rank, n, &job);
-			}
+			one_rank(comm, rank, n, &job);
+		}
 }
 
-static const size_t counts[] = { 0, 1, 2, 3, 7, 8, 63, 64, 100, 1000, 4097, 65536, 300001 };
+static const size_t counts[] = { 0, 1, 3, 8, 63, 100, 1000, 4097, 65536, 300001 };
 
 static void every_algorithm(const char *transport, const int *ranks, size_t nranks, size_t ncounts)
 {
@@ -222,7 +221,7 @@ static void tcp_every_algorithm(void **state)
 	static const int ranks[] = { 2, 3, 5 };
 
 	(void)state;
-	every_algorithm("tcp", ranks, 3, 11);
+	every_algorithm("tcp", ranks, 3, 9);
 }
 
 static void chosen_algorithms(void **state)
