@@ -18,6 +18,8 @@
 
 /* With fewer ranks per root nobody needs to wait for his turn. */
 #define STAGGER_FROM 256
+/* At the deadline the root knows who is missing: wait a little for its word. */
+#define GRACE_MS     1000
 
 /* A root that this rank checks in at: its own and, for the first rank of a group,
  * the one before as well. */
@@ -34,7 +36,7 @@ struct joiner {
 	struct tti_ear ear; /* of all descriptors: each step looks at everything */
 	struct tti_sock *sock;
 	struct tti_loop loop;
-	int64_t deadline_ns, again_ns;
+	int64_t deadline_ns, end_ns, again_ns;
 	struct contact own, border;
 	struct tti_dial *next;
 	uint8_t secrets[2][TTI_SECRET_BYTES];
@@ -306,7 +308,10 @@ static tutti_status step(struct joiner *joiner)
 {
 	struct tti_sock *sock = joiner->sock;
 
-	joiner->again_ns = joiner->deadline_ns;
+	joiner->end_ns = joiner->deadline_ns;
+	if (joiner->own.fd >= 0)
+		joiner->end_ns += GRACE_MS * TTI_NS_PER_MS;
+	joiner->again_ns = joiner->end_ns;
 	TTI_TRY(step_contact(joiner, &joiner->own));
 	TTI_TRY(step_contact(joiner, &joiner->border));
 	TTI_TRY(step_next(joiner));
@@ -316,7 +321,7 @@ static tutti_status step(struct joiner *joiner)
 		return TUTTI_OK;
 	if (tti_boot_stopped(sock->stop))
 		return tti_sock_break(sock, TUTTI_EABORTED, -1, "init was aborted");
-	if (tti_now_ns() >= joiner->deadline_ns)
+	if (tti_now_ns() >= joiner->end_ns)
 		return fail_deadline(joiner);
 	tti_loop_wait(&joiner->loop,
 		      tti_left_ms(joiner->again_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));

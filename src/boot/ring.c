@@ -209,18 +209,16 @@ static tutti_status fail_deadline(struct gather *gather)
 	size_t n = 0;
 	int first = -1;
 
-	for (int i = 0; i < 2; i++) {
-		const struct way *way = &gather->ways[i];
+	for (int rank = 0; rank < sock->base.nranks; rank++) {
+		const int ahead = (rank - sock->base.rank + sock->base.nranks) % sock->base.nranks;
+		const int behind = sock->base.nranks - ahead;
 
-		for (int k = way->nin + 1; k <= way->nblocks; k++) {
-			const int rank = (sock->base.rank - way->sign * k + 2 * sock->base.nranks) %
-					 sock->base.nranks;
-
-			if (first < 0 || k == 1)
-				first = rank;
-			if (missing)
-				missing[n++] = rank;
-		}
+		if (ahead <= gather->ways[1].nin || behind <= gather->ways[0].nin)
+			continue;
+		if (missing)
+			missing[n++] = rank;
+		if (first < 0 || ahead == 1 || behind == 1)
+			first = rank;
 	}
 	tti_format_ranks(text, sizeof(text), missing, n);
 	tti_free(missing);

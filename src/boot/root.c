@@ -70,9 +70,8 @@ static void hang_up(struct caller *caller)
 {
 	struct tti_root *root = caller->root;
 
-	for (int i = 0; i < root->nseats; i++)
-		if (root->seats[i].caller == caller)
-			root->seats[i].caller = NULL;
+	if (caller->rank >= 0)
+		root->seats[caller->rank - root->group.first].caller = NULL;
 	*caller->link = caller->next;
 	if (caller->next)
 		caller->next->link = caller->link;
@@ -189,6 +188,16 @@ static tutti_status open_group(struct tti_root *root, const struct tti_wire_chec
 	return TUTTI_OK;
 }
 
+/* It came too late, but it was the last one the root had to tell. */
+static void note_late(struct tti_root *root, const struct tti_wire_checkin *checkin)
+{
+	struct seat *seat = &root->seats[checkin->rank - root->group.first];
+
+	root->ncame += !seat->came;
+	seat->came = true;
+	seat->card = checkin->card;
+}
+
 static void take_checkin(struct caller *caller, const struct tti_wire_checkin *checkin)
 {
 	struct tti_root *root = caller->root;
@@ -197,6 +206,13 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 	if (tti_checkin_check(checkin) != TUTTI_OK) {
 		refuse(caller, "rank %d checked in with nonsense: %s", checkin->rank,
 		       tti_error_text());
+		return;
+	}
+	if (root->failed) {
+		if (root->group.nranks == checkin->nranks && !checkin->border &&
+		    root->group.iroot == checkin->iroot && root->group.nroots == checkin->nroots)
+			note_late(root, checkin);
+		tell(caller, TTI_FRAME_NEWS, &root->news, sizeof(root->news));
 		return;
 	}
 	if (root->group.nranks == 0 && open_group(root, checkin) != TUTTI_OK) {
@@ -232,10 +248,6 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 		seat->caller = caller;
 		caller->rank = checkin->rank;
 		caller->deadline_ns = tti_deadline(checkin->left_ms - margin);
-	}
-	if (root->failed) {
-		tell(caller, TTI_FRAME_NEWS, &root->news, sizeof(root->news));
-		return;
 	}
 	introduce(root, i);
 	introduce(root, i > 0 ? i - 1 : root->nseats - 1);

@@ -20,6 +20,8 @@
 #include "util/log.h"
 #include "util/mem.h"
 
+#define GRACE_MS 1500
+
 const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf)
 {
 	const struct tti_wire_card *card = &sock->cards[rank];
@@ -284,8 +286,9 @@ static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_con
 	TTI_TRY(tti_sock_join(sock, config, own, deadline_ns));
 	if (config->nranks == 1)
 		return TUTTI_OK;
+	/* If a rank of another root is missing, word of it comes this way. */
 	return tti_sock_gather(sock, sock->cards, sizeof(*sock->cards), "the exchange of addresses",
-			       deadline_ns);
+			       deadline_ns + GRACE_MS * TTI_NS_PER_MS);
 }
 
 tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_boot **out)

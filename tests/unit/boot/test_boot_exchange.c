@@ -74,7 +74,7 @@ static tutti_status exchange(struct rank *rank)
 	if (status == TUTTI_OK)
 		assert_int_equal(tti_boot_rank(rank->boot), rank->rank);
 	for (int i = 0; i < 5 && status == TUTTI_OK; i++)
-		if (rank->nranks <= 64 || sizes[i] <= 1024)
+		if (rank->nranks <= 9 || sizes[i] <= 1024)
 			status = gather(rank, sizes[i], i);
 	for (int i = 0; i < 3 && status == TUTTI_OK; i++)
 		status = tti_boot_barrier(rank->boot);
