@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks are processes, and one is killed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "boot/boot.h"
+#include "boot/iface.h"
+#include "boot/watch.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+#define MOST 64
+
+/* What a rank reports to the test. */
+struct report {
+	int rank;
+	tutti_status status;
+	int culprit;
+	int64_t when_ns;
+	char text[TTI_NEWS_TEXT];
+};
+
+enum scene {
+	IN_WATCH,    /* all are connected and watch                */
+	IN_EXCHANGE, /* in the middle of all-gathers               */
+	IN_RECV,     /* others wait for a message from someone else */
+};
+
+struct world {
+	int n;
+	enum scene scene;
+	pid_t pids[MOST];
+	int reports[2], ready[2];
+	tutti_unique_id id;
+};
+
+struct seen {
+	_Atomic int lost;
+	struct report report;
+};
+
+static void on_lost(void *self, const struct tti_news *news)
+{
+	struct seen *seen = self;
+
+	seen->report.status = (tutti_status)news->status;
+	seen->report.culprit = news->culprit;
+	seen->report.when_ns = tti_now_ns();
+	memcpy(seen->report.text, news->text, TTI_NEWS_TEXT);
+	seen->lost = 1;
+}
+
+static tutti_status act(const struct world *world, struct tti_boot *boot, struct seen *seen)
+{
+	const struct tti_watch_events events = { seen, on_lost, NULL, NULL };
+	uint8_t blobs[MOST * 64] = { 0 };
+	tutti_status status = TUTTI_OK;
+	int word = 0;
+
+	if (write(world->ready[1], "r", 1) != 1)
+		return TUTTI_EINTERNAL;
+	switch (world->scene) {
+	case IN_EXCHANGE:
+		while (status == TUTTI_OK)
+			status = tti_boot_all_gather(boot, blobs, 64);
+		break;
+	case IN_RECV:
+		status = tti_boot_recv(boot, (tti_boot_rank(boot) + 1) % world->n, &word, 4);
+		break;
+	case IN_WATCH:
+		TTI_TRY(tti_watch_start(boot, &events));
+		for (int i = 0; i < 20000 && !seen->lost; i++)
+			usleep(1000);
+		return seen->report.status;
+	}
+	seen->report.when_ns = tti_now_ns();
+	(void)snprintf(seen->report.text, TTI_NEWS_TEXT, "%s", tti_error_text());
+	return status;
+}
+
+static void be_rank(const struct world *world, int rank)
+{
+	struct seen seen = { .report = { .rank = rank, .culprit = -1 } };
+	const struct tti_boot_config config = {
+		.rank = rank, .nranks = world->n, .ids = &world->id, .nids = 1, .timeout_ms = 60000
+	};
+	struct tti_boot *boot = NULL;
+
+	seen.report.status = tti_boot_connect(&config, &boot);
+	if (seen.report.status == TUTTI_OK)
+		seen.report.status = act(world, boot, &seen);
+	tti_boot_close(boot);
+	if (write(world->reports[1], &seen.report, sizeof(seen.report)) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+static void start(struct world *world)
+{
+	char address[64];
+	uint16_t port = 0;
+	int fd;
+
+	assert_int_equal(tti_listen(&port, 1, &fd), TUTTI_OK);
+	close(fd);
+	(void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+	assert_int_equal(tti_boot_id_from_address(address, "s", &world->id), TUTTI_OK);
+	assert_int_equal(pipe(world->reports), 0);
+	assert_int_equal(pipe(world->ready), 0);
+	for (int rank = 0; rank < world->n; rank++) {
+		world->pids[rank] = fork();
+		assert_true(world->pids[rank] >= 0);
+		if (world->pids[rank] == 0)
+			be_rank(world, rank);
+	}
+	for (int i = 0; i < world->n; i++) {
+		char c;
+
+		assert_int_equal(read(world->ready[0], &c, 1), 1);
+	}
+}
+
+static void finish(struct world *world)
+{
+	for (int rank = 0; rank < world->n; rank++)
+		waitpid(world->pids[rank], NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		close(world->reports[i]);
+		close(world->ready[i]);
+	}
+}
+
+static void kill_one(int n, enum scene scene, int victim, int64_t most_ms)
+{
+	struct world world = { .n = n, .scene = scene };
+	char name[32];
+	int64_t start_ns, last_ns = 0;
+
+	start(&world);
+	usleep(100000);
+	start_ns = tti_now_ns();
+	kill(world.pids[victim], SIGKILL);
+	(void)snprintf(name, sizeof(name), "rank %d (", victim);
+	for (int i = 0; i < n - 1; i++) {
+		struct report report;
+
+		assert_int_equal(read(world.reports[0], &report, sizeof(report)), sizeof(report));
+		if (report.status != TUTTI_EPEER || !strstr(report.text, name))
+			fail_msg("rank %d: %s: %s", report.rank, tutti_status_name(report.status),
+				 report.text);
+		if (report.when_ns > last_ns)
+			last_ns = report.when_ns;
+	}
+	print_message("%d ranks know after %.1f ms\n", n - 1, (double)(last_ns - start_ns) / 1e6);
+	assert_in_range((last_ns - start_ns) / TTI_NS_PER_MS, 0, most_ms);
+	finish(&world);
+}
+
+static void killed_in_watch(void **state)
+{
+	(void)state;
+	kill_one(2, IN_WATCH, 0, 1000);
+	kill_one(3, IN_WATCH, 2, 1000);
+	kill_one(8, IN_WATCH, 5, 1000);
+	kill_one(32, IN_WATCH, 11, 1000);
+}
+
+static void killed_in_an_exchange(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		kill_one(5, IN_EXCHANGE, i % 5, 1000);
+}
+
+static void killed_while_others_receive(void **state)
+{
+	(void)state;
+	kill_one(6, IN_RECV, 4, 1000);
+}
+
+/* A stopped process has not died; it answers nothing, and wakes up unharmed. */
+static void stopped_is_not_dead(void **state)
+{
+	struct world world = { .n = 4, .scene = IN_WATCH };
+	struct report report;
+
+	(void)state;
+	start(&world);
+	kill(world.pids[1], SIGSTOP);
+	usleep(300000);
+	kill(world.pids[1], SIGCONT);
+	usleep(50000);
+	kill(world.pids[3], SIGKILL);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(read(world.reports[0], &report, sizeof(report)), sizeof(report));
+		assert_int_equal(report.culprit, 3);
+	}
+	finish(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(killed_in_watch),
+		cmocka_unit_test(killed_in_an_exchange),
+		cmocka_unit_test(killed_while_others_receive),
+		cmocka_unit_test(stopped_is_not_dead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
