@@ -94,7 +94,8 @@ bool tool_find_algorithm(const struct args *args, tutti_collective coll, const c
 
 bool tool_print_json(const struct args *args, json_t *object)
 {
-	const bool good = object && json_dumpf(object, stdout, JSON_COMPACT | JSON_ENCODE_ANY) == 0;
+	const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9);
+	const bool good = object && json_dumpf(object, stdout, flags) == 0;
 
 	json_decref(object);
 	if (good)

@@ -137,9 +137,14 @@ static tutti_status call(const struct perf_rank *pr, const struct buffers *b)
 	return tutti_barrier(pr->comm, NULL);
 }
 
-static bool call_once(struct perf_rank *pr, const struct buffers *b)
+/* So many calls back to back, and nothing between them that takes time. */
+static bool call_many(struct perf_rank *pr, const struct buffers *b, int ncalls)
 {
-	return is_good(pr, call(pr, b), tutti_collective_name(pr->options->coll));
+	tutti_status status = TUTTI_OK;
+
+	for (int i = 0; i < ncalls && status == TUTTI_OK; i++)
+		status = call(pr, b);
+	return is_good(pr, status, tutti_collective_name(pr->options->coll));
 }
 
 /* Seconds that `iters` calls took on the slowest rank. */
@@ -150,9 +155,8 @@ static bool time_batch(struct perf_rank *pr, const struct buffers *b, int iters,
 	if (!is_good(pr, tutti_barrier(pr->comm, NULL), "barrier"))
 		return false;
 	start = now_seconds();
-	for (int i = 0; i < iters; i++)
-		if (!call_once(pr, b))
-			return false;
+	if (!call_many(pr, b, iters))
+		return false;
 	end = now_seconds();
 	return gather_max(pr, end - start, out);
 }
@@ -195,10 +199,8 @@ static bool measure(struct perf_rank *pr, const struct buffers *b, struct perf_r
 	double seconds;
 	int iters;
 
-	for (int i = 0; i < pr->options->warmup; i++)
-		if (!call_once(pr, b))
-			return false;
-	if (!choose_iters(pr, b, &iters) || !time_batch(pr, b, iters, &seconds))
+	if (!call_many(pr, b, pr->options->warmup) || !choose_iters(pr, b, &iters) ||
+	    !time_batch(pr, b, iters, &seconds))
 		return false;
 	out->time_us = seconds / iters * 1e6;
 	out->algbw = seconds > 0 ? 1e-9 * (double)b->layout->bytes * iters / seconds : 0;
@@ -280,7 +282,7 @@ static bool run_case(struct perf_rank *pr, struct perf_row *row, bool in_place,
 	out->checked = o->check && (o->coll != TUTTI_BARRIER || pr->shared);
 	if (o->coll != TUTTI_BARRIER && !perf_fill(&pattern, pr->rank, b.send))
 		return is_good(pr, TUTTI_ENOMEM, "making the data");
-	if (!call_once(pr, &b) || !last_call(pr, row))
+	if (!call_many(pr, &b, 1) || !last_call(pr, row))
 		return false;
 	if (out->checked && o->coll == TUTTI_BARRIER) {
 		if (!check_barrier(pr, &rounds, &wrong))
