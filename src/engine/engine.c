@@ -10,6 +10,29 @@
 /* Some 4 us: many times what a peer with a core of its own takes to answer. */
 #define SPIN_ROUNDS 100
 
+/* Sleep where news come from: a port with progress (its sleep sees sockets), else one
+ * that leads to other ranks. */
+static void choose_sleeper(struct tti_engine *engine)
+{
+	const struct tti_engine_config *config = &engine->config;
+	int others = 0;
+
+	for (int i = 0; i < config->nports; i++) {
+		bool used = false;
+
+		for (int peer = 0; peer < config->n && !used; peer++)
+			used = peer != config->rank && config->port_of[peer] == i;
+		if (!used)
+			continue;
+		others++;
+		if (config->ports[i]->transport->sleep)
+			engine->sleeper = config->ports[i];
+	}
+	if (engine->nactive > 0)
+		engine->sleeper = engine->active[0]->transport->sleep ? engine->active[0] : NULL;
+	engine->is_mixed = others > 1;
+}
+
 tutti_status tti_engine_init(struct tti_engine *engine, const struct tti_engine_config *config)
 {
 	*engine = (struct tti_engine){ .config = *config };
@@ -23,6 +46,7 @@ tutti_status tti_engine_init(struct tti_engine *engine, const struct tti_engine_
 	for (int i = 0; i < config->nports; i++)
 		if (config->ports[i]->transport->progress)
 			engine->active[engine->nactive++] = config->ports[i];
+	choose_sleeper(engine);
 	engine->spin_rounds = config->spin_rounds >= 0 ? (uint32_t)config->spin_rounds
 			      : config->crowded        ? 0
 						       : SPIN_ROUNDS;

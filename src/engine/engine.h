@@ -53,6 +53,10 @@ struct tti_engine {
 	struct tti_link **links; /* [n], NULL until connected                      */
 	struct tti_port *active[TTI_ENGINE_PORTS]; /* those that need progress()   */
 	int nactive;
+	/* The one port to sleep on, NULL: none can; whether others must be looked at
+	 * in between. */
+	struct tti_port *sleeper;
+	bool is_mixed;
 	void *scratch;
 	size_t scratch_bytes;
 	uint32_t spin_rounds;

@@ -24,11 +24,8 @@
 
 static void nap(struct tti_wait *wait, struct tti_engine *engine, bool alone)
 {
-	const struct tti_engine_config *config = &engine->config;
-	struct tti_port *port = engine->nactive ? engine->active[0] : config->ports[0];
-	/* Only one port can be slept on: with several the others are looked at
-	 * in between. */
-	const bool mixed = !alone || config->nports > 1;
+	struct tti_port *port = engine->sleeper;
+	const bool mixed = !alone || engine->is_mixed;
 
 	if (wait->nap_ns == 0)
 		wait->nap_ns = NAP_FIRST_NS;
@@ -36,7 +33,7 @@ static void nap(struct tti_wait *wait, struct tti_engine *engine, bool alone)
 		wait->nap_ns += wait->nap_ns / 2;
 	if (mixed && wait->nap_ns > NAP_MIXED_NS)
 		wait->nap_ns = NAP_MIXED_NS;
-	if (port->transport->sleep && alone) {
+	if (port && alone) {
 		port->transport->sleep->wait(port, wait->nap_ns);
 	} else {
 		const struct timespec pause = { .tv_nsec = (long)wait->nap_ns };
