@@ -149,6 +149,7 @@ struct tti_tcp_link {
 	size_t out_stride;
 	uint32_t *out_nbytes; /* [slots] */
 	uint64_t begun;       /* messages handed to a connection */
+	bool lent;            /* a slot is reserved and not committed */
 	size_t unsent;        /* its part of port->unsent        */
 
 	void *memory; /* out_small, in.small, in.slot */

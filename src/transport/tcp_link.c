@@ -284,15 +284,20 @@ static void *reserve(struct tti_link *base, size_t nbytes)
 {
 	struct tti_tcp_link *link = link_of(base);
 
-	if (link->nended || link->in.committed - link->in.credit >= link->in.slots) {
-		look(link);
-		if (link->nended)
-			miss(link);
-		if (link->in.committed - link->in.credit >= link->in.slots)
+	if (nbytes > link->in.slot_bytes)
+		return NULL;
+	/* The same room as before, whatever has become of the link. */
+	if (!link->lent) {
+		if (link->nended || link->in.committed - link->in.credit >= link->in.slots) {
+			look(link);
+			if (link->nended)
+				miss(link);
+		}
+		link->lent = link->state == TTI_TCP_LINK_UP &&
+			     link->in.committed - link->in.credit < link->in.slots;
+		if (!link->lent)
 			return NULL;
 	}
-	if (link->state != TTI_TCP_LINK_UP || nbytes > link->in.slot_bytes)
-		return NULL;
 	return stage(link, link->in.committed, nbytes) + STAGE_PAYLOAD;
 }
 
@@ -307,6 +312,7 @@ static void commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 		.tag = tag,
 	};
 
+	link->lent = false;
 	if (link->state != TTI_TCP_LINK_UP)
 		return;
 	tti_tcp_frame_put(stage(link, seq, nbytes) + STAGE_HEADER, &frame);

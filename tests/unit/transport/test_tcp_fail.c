@@ -260,6 +260,27 @@ static void sending_to_the_dead_fails(void **state)
 	world_end(&world);
 }
 
+/* Who has been lent a slot may write to it and give it back, though the link is
+ * lost by then: the engine fills several links from one. */
+static void a_lent_slot_outlives_the_link(void **state)
+{
+	struct world world;
+	void *room;
+
+	(void)state;
+	world_pair(&world, 4, 4096, 1);
+	room = world.link[0][1]->ops->reserve(world.link[0][1], 4096);
+	assert_non_null(room);
+	cut(&world, 1, 0, true);
+	assert_int_equal(failure_soon(&world, 0, 1), TUTTI_EPEER);
+	assert_ptr_equal(world.link[0][1]->ops->reserve(world.link[0][1], 4096), room);
+	memset(room, 1, 4096);
+	world.link[0][1]->ops->commit(world.link[0][1], 4096, 0);
+	assert_null(world.link[0][1]->ops->reserve(world.link[0][1], 4096));
+	assert_int_equal(world.port[0]->unsent, 0);
+	world_end(&world);
+}
+
 /* -- Nonsense -------------------------------------------------------------- */
 
 struct nonsense {
@@ -353,6 +374,7 @@ int main(void)
 		cmocka_unit_test(a_dead_peer_is_noticed),
 		cmocka_unit_test(a_killed_process_is_noticed),
 		cmocka_unit_test(sending_to_the_dead_fails),
+		cmocka_unit_test(a_lent_slot_outlives_the_link),
 		cmocka_unit_test(nonsense_is_refused_by_name),
 		cmocka_unit_test(a_message_comes_once),
 		cmocka_unit_test(an_end_within_a_message_is_a_failure),
