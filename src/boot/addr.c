@@ -81,8 +81,7 @@ const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size)
 	return buf;
 }
 
-/* Split "host:port" and "[host]:port". */
-static tutti_status split(const char *text, char *host, size_t size, const char **port_out)
+tutti_status tti_addr_split(const char *text, char *host, size_t size, const char **port_out)
 {
 	const bool bracket = *text == '[';
 	const char *start = text + bracket;
@@ -126,7 +125,7 @@ tutti_status tti_addr_parse(const char *text, struct tti_addr *out, size_t most,
 	struct addrinfo *list;
 
 	*n = 0;
-	TTI_TRY(split(text, host, sizeof(host), &port));
+	TTI_TRY(tti_addr_split(text, host, sizeof(host), &port));
 
 	const int error = getaddrinfo(host, port, &hints, &list);
 

@@ -39,6 +39,10 @@ TUTTI_CHECKED tutti_status tti_iface_list(struct tti_addr *out, size_t most, siz
 socklen_t tti_addr_to_sock(const struct tti_addr *addr, struct sockaddr_storage *out);
 tutti_status tti_addr_from_sock(const struct sockaddr *sock, struct tti_addr *out);
 
+/* Split "host:port" or "[host]:port"; port_out points into text. Pure. */
+TUTTI_CHECKED tutti_status tti_addr_split(const char *text, char *host, size_t size,
+					  const char **port_out);
+
 /* What "host:port", "1.2.3.4:5000" or "[::1]:5000" stands for. TUTTI_EINVAL says
  * what is wrong with the text. May ask the resolver. */
 TUTTI_CHECKED tutti_status tti_addr_parse(const char *text, struct tti_addr *out, size_t most,

@@ -4,10 +4,10 @@
 
 /* Which ranks check in at which of several roots: contiguous and even.
  *
- *     ranks   0 1 2 3 4 | 5 6 7 8 9 | 10 11 12      3 roots
+ *     ranks   0 1 2 3 4 | 5 6 7 8 | 9 10 11 12      3 roots
  *     root 0  . . . . . + 5                         and the first of the next group,
- *     root 1              . . . . . + 10            so that the last one learns where
- *     root 2                          .  .  .  + 0  its neighbour is
+ *     root 1              . . . . + 9               so that the last one learns where
+ *     root 2                        . .  .  .  + 0  its neighbour is
  *
  * Pure. */
 
