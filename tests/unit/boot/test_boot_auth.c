@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The handshake, byte by byte and over sockets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot/auth.h"
+#include "util/clock.h"
+#include "util/error.h"
+
+static const uint8_t secret[32] = { 1, 2, 3 };
+static const uint8_t other[32] = { 1, 2, 4 };
+static const char payload[16] = "who I am";
+
+struct pair {
+	struct tti_auth connector, acceptor;
+	tutti_status connector_status, acceptor_status;
+};
+
+static void make(struct pair *pair, const uint8_t *a, const uint8_t *b)
+{
+	tti_auth_init(&pair->connector, true, TTI_AUTH_DATA, a, payload, sizeof(payload));
+	tti_auth_init(&pair->acceptor, false, TTI_AUTH_DATA, b, NULL, sizeof(payload));
+	pair->connector_status = pair->acceptor_status = TUTTI_AGAIN;
+}
+
+/* Move at most `chunk` bytes one way; flip the bit-th bit of what passes, if >= 0. */
+static size_t move(struct tti_auth *from, struct tti_auth *to, tutti_status *status, size_t chunk,
+		   long *bit)
+{
+	const uint8_t *data;
+	size_t n = tti_auth_output(from, &data);
+	uint8_t copy[TTI_AUTH_ROOM];
+
+	if (*status < 0)
+		return 0;
+	n = n < chunk ? n : chunk;
+	n = n < tti_auth_wants(to) ? n : tti_auth_wants(to);
+	if (n == 0)
+		return 0;
+	memcpy(copy, data, n);
+	if (*bit >= 0 && *bit < (long)n * 8)
+		copy[*bit / 8] ^= (uint8_t)(1 << (*bit % 8));
+	if (*bit >= 0)
+		*bit = *bit < (long)n * 8 ? -1 : *bit - (long)n * 8;
+	tti_auth_sent(from, n);
+	*status = tti_auth_feed(to, copy, n);
+	return n;
+}
+
+static void run(struct pair *pair, size_t chunk, long to_acceptor, long to_connector)
+{
+	while (move(&pair->connector, &pair->acceptor, &pair->acceptor_status, chunk,
+		    &to_acceptor) +
+		       move(&pair->acceptor, &pair->connector, &pair->connector_status, chunk,
+			    &to_connector) >
+	       0)
+		continue;
+}
+
+static void equal_secrets_agree(void **state)
+{
+	(void)state;
+	for (size_t chunk = 1; chunk < 100; chunk++) {
+		struct pair pair;
+
+		make(&pair, secret, secret);
+		run(&pair, chunk, -1, -1);
+		assert_int_equal(pair.connector_status, TUTTI_OK);
+		assert_int_equal(pair.acceptor_status, TUTTI_OK);
+		assert_true(tti_auth_done(&pair.connector));
+		assert_true(tti_auth_done(&pair.acceptor));
+		assert_memory_equal(pair.acceptor.payload, payload, sizeof(payload));
+	}
+}
+
+static void different_secrets_do_not(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	make(&pair, secret, other);
+	run(&pair, 1000, -1, -1);
+	assert_int_equal(pair.connector_status, TUTTI_EPROTO);
+	assert_non_null(strstr(tti_error_text(), "another secret"));
+	assert_int_equal(pair.acceptor_status, TUTTI_AGAIN);
+	assert_false(tti_auth_done(&pair.acceptor));
+}
+
+/* Whatever bit is changed on the way, one side notices and none is done. */
+static void a_changed_bit_is_noticed(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	for (long bit = 0; bit < (48 + 32 + 16) * 8; bit++) {
+		make(&pair, secret, secret);
+		run(&pair, 1000, bit, -1);
+		assert_false(tti_auth_done(&pair.acceptor) && tti_auth_done(&pair.connector));
+		assert_true(pair.acceptor_status < 0 || pair.connector_status < 0);
+	}
+	for (long bit = 0; bit < (48 + 32 + 1) * 8; bit++) {
+		make(&pair, secret, secret);
+		run(&pair, 1000, -1, bit);
+		assert_int_equal(pair.connector_status, TUTTI_EPROTO);
+	}
+}
+
+static void another_version_is_named(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	make(&pair, secret, secret);
+	run(&pair, 1000, 8 * 8, -1); /* version 1 becomes 0 */
+	assert_int_equal(pair.acceptor_status, TUTTI_EPROTO);
+	make(&pair, secret, secret);
+	run(&pair, 1000, -1, 8 * 8 + 1); /* and 3, on the way back */
+	assert_int_equal(pair.connector_status, TUTTI_EPROTO);
+	assert_non_null(strstr(tti_error_text(), "version 3"));
+}
+
+static void a_stranger_goes_at_his_first_byte(void **state)
+{
+	struct tti_auth acceptor;
+
+	(void)state;
+	tti_auth_init(&acceptor, false, TTI_AUTH_ANY, secret, NULL, 16);
+	assert_int_equal(tti_auth_feed(&acceptor, "G", 1), TUTTI_EPROTO);
+	assert_int_equal(tti_auth_wants(&acceptor), 0);
+}
+
+static void kinds_and_verdicts(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	make(&pair, secret, secret);
+	tti_auth_init(&pair.acceptor, false, TTI_AUTH_SHM, secret, NULL, sizeof(payload));
+	run(&pair, 1000, -1, -1);
+	assert_int_equal(pair.acceptor_status, TUTTI_EPROTO);
+
+	for (int welcome = 0; welcome < 2; welcome++) {
+		make(&pair, secret, secret);
+		tti_auth_init(&pair.acceptor, false, TTI_AUTH_ANY, secret, NULL, sizeof(payload));
+		pair.acceptor.hold = true;
+		run(&pair, 1000, -1, -1);
+		assert_int_equal(pair.acceptor_status, TUTTI_OK);
+		assert_int_equal(pair.acceptor.kind, TTI_AUTH_DATA);
+		assert_true(tti_auth_held(&pair.acceptor));
+		assert_int_equal(pair.connector_status, TUTTI_AGAIN);
+		tti_auth_admit(&pair.acceptor, welcome);
+		run(&pair, 1000, -1, -1);
+		assert_int_equal(pair.connector_status, welcome ? TUTTI_OK : TUTTI_EPROTO);
+	}
+}
+
+/* What one side said is worth nothing to another connection, or sent back. */
+static void replays_and_echoes_fail(void **state)
+{
+	struct tti_auth connector, acceptor, second;
+	const uint8_t *data;
+	uint8_t hello[48];
+
+	(void)state;
+	tti_auth_init(&connector, true, TTI_AUTH_DATA, secret, payload, sizeof(payload));
+	tti_auth_init(&acceptor, false, TTI_AUTH_DATA, secret, NULL, sizeof(payload));
+	tti_auth_init(&second, false, TTI_AUTH_DATA, secret, NULL, sizeof(payload));
+	assert_int_equal(tti_auth_output(&connector, &data), 48);
+	memcpy(hello, data, 48);
+	tti_auth_sent(&connector, 48);
+	assert_int_equal(tti_auth_feed(&acceptor, hello, 48), TUTTI_AGAIN);
+	assert_int_equal(tti_auth_feed(&second, hello, 48), TUTTI_AGAIN);
+	assert_int_equal(tti_auth_output(&acceptor, &data), 80);
+	assert_int_equal(tti_auth_feed(&connector, data, 80), TUTTI_AGAIN);
+	assert_int_equal(tti_auth_output(&connector, &data), 48);
+	assert_int_equal(tti_auth_feed(&second, data, 48), TUTTI_EPROTO);
+	assert_int_equal(tti_auth_feed(&acceptor, data, 48), TUTTI_OK);
+}
+
+/* -- Over sockets ------------------------------------------------------------------ */
+
+struct side {
+	struct tti_auth auth;
+	int fd;
+	_Atomic int stop;
+	tutti_status status;
+};
+
+static void *serve(void *self)
+{
+	struct side *side = self;
+
+	side->status = tti_auth_run(&side->auth, side->fd, tti_deadline(5000), &side->stop);
+	return NULL;
+}
+
+static void blocking(void **state)
+{
+	struct side side = { 0 };
+	struct tti_auth auth;
+	pthread_t thread;
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	side.fd = fds[1];
+	tti_auth_init(&side.auth, false, TTI_AUTH_PEER, secret, NULL, sizeof(payload));
+	tti_auth_init(&auth, true, TTI_AUTH_PEER, secret, payload, sizeof(payload));
+	pthread_create(&thread, NULL, serve, &side);
+	assert_int_equal(tti_auth_run(&auth, fds[0], tti_deadline(5000), NULL), TUTTI_OK);
+	pthread_join(thread, NULL);
+	assert_int_equal(side.status, TUTTI_OK);
+
+	/* What comes after the handshake is still in the socket. */
+	char c = 0;
+
+	assert_int_equal(write(fds[0], "x", 1), 1);
+	assert_int_equal(read(fds[1], &c, 1), 1);
+	assert_int_equal(c, 'x');
+
+	tti_auth_init(&auth, true, TTI_AUTH_PEER, secret, payload, sizeof(payload));
+	assert_int_equal(tti_auth_run(&auth, fds[0], tti_deadline(50), NULL), TUTTI_ETIMEOUT);
+
+	tti_auth_init(&side.auth, false, TTI_AUTH_PEER, secret, NULL, sizeof(payload));
+	assert_int_equal(read(fds[1], side.auth.in, 48), 48);
+	pthread_create(&thread, NULL, serve, &side);
+	usleep(20000);
+	side.stop = 1;
+	pthread_join(thread, NULL);
+	assert_int_equal(side.status, TUTTI_EABORTED);
+
+	close(fds[0]);
+	tti_auth_init(&side.auth, false, TTI_AUTH_PEER, secret, NULL, sizeof(payload));
+	assert_int_equal(tti_auth_run(&side.auth, fds[1], tti_deadline(5000), NULL), TUTTI_EPEER);
+	close(fds[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_secrets_agree),
+		cmocka_unit_test(different_secrets_do_not),
+		cmocka_unit_test(a_changed_bit_is_noticed),
+		cmocka_unit_test(another_version_is_named),
+		cmocka_unit_test(a_stranger_goes_at_his_first_byte),
+		cmocka_unit_test(kinds_and_verdicts),
+		cmocka_unit_test(replays_and_echoes_fail),
+		cmocka_unit_test(blocking),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
