@@ -89,8 +89,8 @@ for transport in shm tcp; do
 done
 
 for collective in all_reduce broadcast all_gather; do
-	for algorithm in $("$TUTTI" show $collective); do
-		expect 0 "$TUTTI" perf $collective -n 3 -b 48K -e 48K -i 2 \
+	for algorithm in $("$TUTTI" show "$collective"); do
+		expect 0 "$TUTTI" perf "$collective" -n 3 -b 48K -e 48K -i 2 \
 			--algorithm "$algorithm" --json
 		says out "\"wrong\":0.*\"algorithm\":\"$algorithm\""
 	done
@@ -102,32 +102,35 @@ rows_are_right 1
 says out 'Rank  2 '
 ok "as the ranks of a launcher"
 
+# start_endless: perf with 3 ranks that are in the middle of it.
+start_endless()
+{
+	"$TUTTI" perf all_reduce -n 3 -b 8 -e 8 -i 2000000000 >"$tmp/out" 2>"$tmp/err" &
+	perf=$!
+	eventually grep -q '^#  *size' "$tmp/out"
+	ranks=$(children $perf)
+}
+
 # A rank is killed: the others are ended, and it is named.
-"$TUTTI" perf all_reduce -n 3 -b 8 -e 8 -i 2000000000 >"$tmp/out" 2>"$tmp/err" &
-perf=$!
-sleep 0.5
-victim=$(cut -d' ' -f2 "/proc/$perf/task/$perf/children")
-ranks=$(cat "/proc/$perf/task/$perf/children")
+start_endless
+victim=$(echo "$ranks" | cut -d' ' -f2)
 kill -KILL "$victim"
 status=0
 wait $perf || status=$?
 [ $status = 1 ] || fail "a killed rank gave exit code $status"
 says err "rank 1 .*$victim.* signal 9"
 for pid in $ranks; do
-	[ ! -d "/proc/$pid" ] || fail "rank $pid is still there"
+	has_ended "$pid" || fail "rank $pid is still there"
 done
 ok "a rank that is killed"
 
 # We are interrupted, as with Ctrl-C.
-"$TUTTI" perf all_reduce -n 3 -b 8 -e 8 -i 2000000000 >"$tmp/out" 2>"$tmp/err" &
-perf=$!
-sleep 0.5
-ranks=$(cat "/proc/$perf/task/$perf/children")
+start_endless
 kill -TERM $perf
 status=0
 wait $perf || status=$?
 [ $status = 143 ] || fail "SIGTERM gave exit code $status"
 for pid in $ranks; do
-	[ ! -d "/proc/$pid" ] || fail "rank $pid is still there"
+	has_ended "$pid" || fail "rank $pid is still there"
 done
 ok "being interrupted"

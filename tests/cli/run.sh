@@ -4,6 +4,8 @@
 # run: what the ranks get, how one's end ends all, and that nothing is left.
 . "$(dirname "$0")/common"
 
+lines_are() { [ "$(wc -l <"$tmp/out")" -eq "$1" ]; }
+
 expect 0 "$TUTTI" run -n 3 sh -c 'echo "$TUTTI_RANK/$TUTTI_NRANKS $TUTTI_COMM_FILE"'
 lines out 3
 for rank in 0 1 2; do says out "^$rank/3 /.+/id$"; done
@@ -64,28 +66,27 @@ ok "a program that cannot be run"
 
 # SIGINT is ignored in what a script starts in the background.
 for signal in TERM HUP; do
-	"$TUTTI" run -n 2 sh -c "trap 'echo caught; exit 0' $signal; while :; do sleep 0.1; done" \
-		>"$tmp/out" 2>"$tmp/err" &
+	"$TUTTI" run -n 2 sh -c "trap 'echo caught; exit 0' $signal; echo ready
+		while :; do sleep 0.1; done" >"$tmp/out" 2>"$tmp/err" &
 	run=$!
-	sleep 0.3
+	eventually lines_are 2
 	kill -$signal $run
 	status=0
 	wait $run || status=$?
 	[ $status -gt 128 ] || fail "SIG$signal gave exit code $status"
-	lines out 2
+	lines out 4
 done
 ok "signals reach the ranks"
 
-"$TUTTI" run -n 2 sleep 986 &
+"$TUTTI" run -n 2 sh -c 'echo "$TUTTI_COMM_FILE"; exec sleep 986' >"$tmp/out" &
 run=$!
-sleep 0.3
-ranks=$(cat "/proc/$run/task/$run/children")
-dir=$(tr '\0' '\n' <"/proc/${ranks%% *}/environ" | sed -n 's|^TUTTI_COMM_FILE=\(.*\)/id$|\1|p')
+eventually lines_are 2
+ranks=$(children $run)
+dir=$(dirname "$(head -n 1 "$tmp/out")")
 kill -KILL $run
 wait $run 2>/dev/null
-sleep 0.2
 for pid in $ranks; do
-	! grep -q '^State:.[^Z]' "/proc/$pid/status" 2>/dev/null || fail "rank $pid lives on"
+	eventually has_ended "$pid"
 done
 rm -rf "$dir"
 ok "the ranks do not outlive us"
@@ -97,5 +98,5 @@ ok "--json"
 start=$(date +%s%N)
 expect 0 "$TUTTI" run -n 64 true
 elapsed=$((($(date +%s%N) - start) / 1000000))
-[ $elapsed -lt 2000 ] || fail "64 ranks took $elapsed ms"
+[ $elapsed -lt 5000 ] || fail "64 ranks took $elapsed ms"
 ok "64 ranks"

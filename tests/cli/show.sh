@@ -5,26 +5,26 @@
 . "$(dirname "$0")/common"
 
 for collective in $collectives; do
-	expect 0 "$TUTTI" show $collective
+	expect 0 "$TUTTI" show "$collective"
 	algorithms=$(cat "$tmp/out")
-	expect 0 "$TUTTI" show $collective --json
+	expect 0 "$TUTTI" show "$collective" --json
 	for algorithm in $algorithms; do
 		says out "^\{\"collective\":\"$collective\",\"algorithm\":\"$algorithm\"\}$"
 		for nranks in 1 4 7; do
 			status=0
-			"$TUTTI" show $collective --algorithm "$algorithm" -n $nranks \
+			"$TUTTI" show "$collective" --algorithm "$algorithm" -n $nranks \
 				>"$tmp/program" 2>"$tmp/err" || status=$?
 			# An algorithm may not be there for every number of ranks.
 			[ $status = 2 ] && continue
-			[ $status = 0 ] || fail "show $collective $algorithm -n $nranks: $status"
+			[ $status = 0 ] || fail "show "$collective" $algorithm -n $nranks: $status"
 			status=0
 			"$TUTTI" show --check "$tmp/program" >"$tmp/err" 2>&1 ||
 				fail "$collective $algorithm -n $nranks is not proven"
 		done
-		"$TUTTI" show $collective --algorithm "$algorithm" -n 4 --json >"$tmp/json" ||
+		"$TUTTI" show "$collective" --algorithm "$algorithm" -n 4 --json >"$tmp/json" ||
 			fail "$collective $algorithm -n 4 --json"
 		head -c 1 "$tmp/json" | grep -q '[[{]' || fail "that is no JSON"
-		"$TUTTI" show $collective --algorithm "$algorithm" -n 4 --rank 1 >"$tmp/one" ||
+		"$TUTTI" show "$collective" --algorithm "$algorithm" -n 4 --rank 1 >"$tmp/one" ||
 			fail "$collective $algorithm -n 4 --rank 1"
 		ok "$collective $algorithm"
 	done

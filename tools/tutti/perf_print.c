@@ -68,6 +68,8 @@ void perf_print_columns(void)
 	       "time", "algbw", "busbw", "#wrong");
 	printf(line, "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)",
 	       "(GB/s)", "(GB/s)", "");
+	/* The first row may take a while. */
+	fflush(stdout);
 }
 
 /* As many decimals as fit, at most two. */
