@@ -13,26 +13,30 @@
 
 /* -- What ranks compare ---------------------------------------------------- */
 
-static uint64_t signature(uint64_t seq, const struct tti_args *args)
+/* One multiplication for each part, by odd numbers, and one mixing of their sum: it
+ * is on the way of every call. Never 0. */
+static uint64_t signature(uint64_t seq, uint64_t shape, size_t count)
 {
-	const uint64_t shape = (uint64_t)args->coll | (uint64_t)args->type << 8 |
-			       (uint64_t)args->op << 16 | (uint64_t)(args->root + 1) << 24;
-
-	return tti_hash_combine(tti_hash_combine(shape, args->count), seq);
+	return tti_hash_mix(seq * UINT64_C(0x9e3779b97f4a7c15) +
+			    count * UINT64_C(0xc2b2ae3d27d4eb4f) +
+			    shape * UINT64_C(0x165667b19e3779f9)) |
+	       1;
 }
 
 /* A send and its receive are not calls of all ranks: no sequence number, and the
  * root of either is the other. */
 static uint64_t transfer_signature(const struct tti_args *args)
 {
-	return tti_hash_combine(
-		tti_hash_combine((uint64_t)args->coll | (uint64_t)args->type << 8, args->count),
-		UINT64_MAX);
+	struct tti_args both = *args;
+
+	both.root = -1;
+	both.is_send = false;
+	return signature(UINT64_MAX, tti_args_shape(&both), args->count);
 }
 
 /* -- What others may ask (stall.c reads it) --------------------------------- */
 
-static void publish(struct tti_comm *comm, uint64_t sign, const struct tti_args *args)
+static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, size_t count)
 {
 	struct tti_current_call *call = &comm->current;
 	const uint32_t version = atomic_load_explicit(&call->version, memory_order_relaxed);
@@ -40,12 +44,8 @@ static void publish(struct tti_comm *comm, uint64_t sign, const struct tti_args 
 	atomic_store_explicit(&call->version, version + 1, memory_order_relaxed);
 	atomic_store_explicit(&call->seq, comm->seq, memory_order_release);
 	atomic_store_explicit(&call->signature, sign, memory_order_release);
-	atomic_store_explicit(&call->count, args->count, memory_order_release);
-	atomic_store_explicit(&call->coll, args->coll, memory_order_release);
-	atomic_store_explicit(&call->type, args->type, memory_order_release);
-	atomic_store_explicit(&call->op, args->op, memory_order_release);
-	atomic_store_explicit(&call->root, (uint32_t)(args->root + 1), memory_order_release);
-	atomic_store_explicit(&call->is_send, args->is_send, memory_order_release);
+	atomic_store_explicit(&call->count, count, memory_order_release);
+	atomic_store_explicit(&call->shape, shape, memory_order_release);
 	atomic_store_explicit(&call->running, 1, memory_order_release);
 	atomic_store_explicit(&call->version, version + 2, memory_order_release);
 }
@@ -136,7 +136,8 @@ static tutti_status start_program(struct tti_comm *comm, const struct tti_args *
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 {
 	const size_t nbytes = vector_bytes(comm, args);
-	const uint64_t sign = signature(++comm->seq, args);
+	const uint64_t shape = tti_args_shape(args);
+	const uint64_t sign = signature(++comm->seq, shape, args->count);
 	int mismatch_peer = -1;
 	struct tti_bound *bound;
 	tutti_status st;
@@ -145,7 +146,7 @@ tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 	st = tti_programs_get(comm, args->coll, args->root, nbytes, &bound, &slice);
 	if (st != TUTTI_OK)
 		return st;
-	publish(comm, sign, args);
+	publish(comm, sign, shape, args->count);
 	if (nbytes <= slice && tti_exchange_fits(&comm->engine, bound)) {
 		st = tti_exchange(&comm->engine, bound, args->send, args->recv, args->count,
 				  tutti_type_size(args->type), tti_reduce_get(args->type, args->op),
@@ -181,7 +182,7 @@ static void start_transfers(struct tti_batch_item *item, struct tti_job *job)
 			.tag = transfer_signature(args),
 		};
 	}
-	publish(item->comm, 0, &item->args[0]);
+	publish(item->comm, 0, tti_args_shape(&item->args[0]), item->args[0].count);
 	item->comm->last_algorithm = "send_recv";
 	tti_job_transfers(job, &item->comm->engine, item->transfers, item->ntransfers, item->heads);
 }
@@ -192,7 +193,7 @@ static tutti_status start_round(struct tti_batch_item *item, int round, struct t
 	const bool has_transfers = item->ntransfers > 0;
 	const struct tti_args *args;
 	struct tti_bound *bound;
-	uint64_t sign;
+	uint64_t sign, shape;
 	size_t slice;
 
 	TTI_TRY(tti_comm_fate(comm));
@@ -201,10 +202,11 @@ static tutti_status start_round(struct tti_batch_item *item, int round, struct t
 		return TUTTI_OK;
 	}
 	args = &item->args[item->ntransfers + round - has_transfers];
-	sign = signature(++comm->seq, args);
+	shape = tti_args_shape(args);
+	sign = signature(++comm->seq, shape, args->count);
 	TTI_TRY(tti_programs_get(comm, args->coll, args->root, vector_bytes(comm, args), &bound,
 				 &slice));
-	publish(comm, sign, args);
+	publish(comm, sign, shape, args->count);
 	return start_program(comm, args, bound, slice, sign, job);
 }
 

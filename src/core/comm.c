@@ -125,7 +125,12 @@ tutti_status tti_comm_usable(struct tti_comm *comm)
 
 uint64_t tti_turn_take(struct tti_comm *comm)
 {
-	return atomic_fetch_add_explicit(&comm->issued, 1, memory_order_relaxed);
+	/* One thread at a time makes calls, so this needs no locked addition; others
+	 * only look. */
+	const uint64_t ticket = atomic_load_explicit(&comm->issued, memory_order_relaxed);
+
+	atomic_store_explicit(&comm->issued, ticket + 1, memory_order_relaxed);
+	return ticket;
 }
 
 /* tti_turn_done() looks for waiters before it says done, so one that comes in
@@ -151,11 +156,13 @@ void tti_turn_done(struct tti_comm *comm)
 {
 	/* The last look at the communicator of a call that another thread may be
 	 * waiting for to free it, unless somebody is counted as a waiter. */
-	const bool wake = atomic_load(&comm->turn_waiters) != 0;
+	const bool wake = atomic_load_explicit(&comm->turn_waiters, memory_order_relaxed) != 0;
 
 	if (wake)
 		pthread_mutex_lock(&comm->lock);
-	atomic_store(&comm->done, atomic_load_explicit(&comm->done, memory_order_relaxed) + 1);
+	atomic_store_explicit(&comm->done,
+			      atomic_load_explicit(&comm->done, memory_order_relaxed) + 1,
+			      memory_order_release);
 	if (!wake)
 		return;
 	atomic_fetch_add(&comm->turn, 1);

@@ -44,10 +44,9 @@ struct tti_args {
 /* What the executing thread publishes about the current call, for on_ask: a
  * sequence lock, so that what is read belongs together. */
 struct tti_current_call {
-	_Atomic uint32_t version;
+	_Atomic uint32_t version, running;
 	_Atomic uint64_t seq, signature, count;
-	_Atomic uint32_t coll, type, op, root; /* root: + 1 */
-	_Atomic uint32_t running, is_send;
+	_Atomic uint64_t shape; /* tti_args_shape() */
 };
 
 /* What is known about a rank that a call waits for. Under comm->lock. */
@@ -204,6 +203,23 @@ tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args);
 
 /* Run all items (turns are waited for and given back); the first error. */
 tutti_status tti_batch_run(struct tti_batch_item *items, int n);
+
+/* All of a call but buffers and count in one number, and back. */
+static inline uint64_t tti_args_shape(const struct tti_args *args)
+{
+	return (uint64_t)args->coll | (uint64_t)args->type << 8 | (uint64_t)args->op << 16 |
+	       (uint64_t)args->is_send << 24 | (uint64_t)(uint32_t)args->root << 32;
+}
+
+static inline struct tti_args tti_args_of_shape(uint64_t shape, size_t count)
+{
+	return (struct tti_args){ .coll = (tutti_collective)(shape & 0xff),
+				  .count = count,
+				  .type = (tutti_type)(shape >> 8 & 0xff),
+				  .op = (tutti_op)(shape >> 16 & 0xff),
+				  .root = (int)(uint32_t)(shape >> 32),
+				  .is_send = shape >> 24 & 1 };
+}
 
 /* A human's view of a call: "all_reduce(1024 x float32, sum)". */
 void tti_args_format(const struct tti_args *args, char *buf, size_t size);

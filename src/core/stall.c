@@ -32,27 +32,26 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 {
 	struct tti_comm *comm = self;
 	struct tti_current_call *call = &comm->current;
-	struct tti_args args = { 0 };
+	uint64_t shape, count;
 	uint32_t before, after;
 
 	do {
 		before = atomic_load_explicit(&call->version, memory_order_acquire);
 		out->seq = atomic_load_explicit(&call->seq, memory_order_acquire);
 		out->signature = atomic_load_explicit(&call->signature, memory_order_acquire);
-		args.count = atomic_load_explicit(&call->count, memory_order_acquire);
-		args.coll = atomic_load_explicit(&call->coll, memory_order_acquire);
-		args.type = atomic_load_explicit(&call->type, memory_order_acquire);
-		args.op = atomic_load_explicit(&call->op, memory_order_acquire);
-		args.root = (int)atomic_load_explicit(&call->root, memory_order_acquire) - 1;
-		args.is_send = atomic_load_explicit(&call->is_send, memory_order_acquire) != 0;
+		count = atomic_load_explicit(&call->count, memory_order_acquire);
+		shape = atomic_load_explicit(&call->shape, memory_order_acquire);
 		out->running = (int32_t)atomic_load_explicit(&call->running, memory_order_acquire);
 		after = atomic_load_explicit(&call->version, memory_order_acquire);
 	} while (before != after || before % 2 != 0);
 	out->waiting_on = atomic_load_explicit(&comm->engine.waiting_on, memory_order_relaxed);
-	if (before == 0)
+	if (before == 0) {
 		snprintf(out->text, sizeof(out->text), "nothing yet");
-	else
+	} else {
+		const struct tti_args args = tti_args_of_shape(shape, count);
+
 		tti_args_format(&args, out->text, sizeof(out->text));
+	}
 }
 
 /* -- Asking ------------------------------------------------------------------- */
