@@ -2,6 +2,7 @@
 #include "boot/dial.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -17,7 +18,7 @@
 #include "util/mem.h"
 #include "util/strbuf.h"
 
-#define TRIES            TTI_IFACE_MOST
+#define TRIES            (2 * TTI_IFACE_MOST)
 /* After which the next candidate is tried as well; and when one is connected
  * already, but its machine is busy. */
 #define STAGGER_MS       100
@@ -66,6 +67,32 @@ static void hear(struct tti_ear *ear, uint32_t events)
 	dial->config.hear(dial->config.self);
 }
 
+static void add_try(struct tti_dial *dial, const struct tti_addr *addr)
+{
+	if (dial->ntries == TRIES)
+		return;
+	dial->tries[dial->ntries].addr = *addr;
+	dial->tries[dial->ntries].fd = -1;
+	dial->ntries++;
+}
+
+/* A link-local address is one on a link, and which of ours that is, the sender
+ * cannot know. */
+static void add_scopes(struct tti_dial *dial, const struct tti_addr *addr)
+{
+	struct if_nameindex *list = if_nameindex();
+
+	for (const struct if_nameindex *at = list; at && at->if_index != 0; at++) {
+		struct tti_addr other = *addr;
+
+		other.scope = at->if_index;
+		if (other.scope != addr->scope && strcmp(at->if_name, "lo") != 0)
+			add_try(dial, &other);
+	}
+	if (list)
+		if_freenameindex(list);
+}
+
 tutti_status tti_dial_start(struct tti_loop *loop, const struct tti_dial_config *config,
 			    struct tti_dial **out)
 {
@@ -77,14 +104,22 @@ tutti_status tti_dial_start(struct tti_loop *loop, const struct tti_dial_config 
 	dial->loop = loop;
 	dial->config = *config;
 	dial->config.addrs = NULL;
-	dial->ntries = config->naddrs < TRIES ? config->naddrs : TRIES;
 	dial->backoff_ms = BACKOFF_FIRST_MS;
-	for (size_t i = 0; i < dial->ntries; i++) {
-		dial->tries[i].addr = config->addrs[i];
-		dial->tries[i].fd = -1;
-	}
+	for (size_t i = 0; i < config->naddrs; i++)
+		add_try(dial, &config->addrs[i]);
+	for (size_t i = 0; i < config->naddrs; i++)
+		if (config->addrs[i].scope != 0)
+			add_scopes(dial, &config->addrs[i]);
 	*out = dial;
 	return TUTTI_OK;
+}
+
+bool tti_dial_is_mute(const struct tti_dial *dial)
+{
+	for (size_t i = 0; i < dial->nstarted; i++)
+		if (dial->tries[i].state == PROVING)
+			return true;
+	return false;
 }
 
 void tti_dial_stop(struct tti_dial *dial)

@@ -17,7 +17,7 @@
 #include "boot/wire.h"
 
 struct tti_dial_config {
-	const struct tti_addr *addrs; /* copied */
+	const struct tti_addr *addrs; /* copied; IPv6 link-local: any interface */
 	size_t naddrs;
 	enum tti_auth_kind kind;
 	const uint8_t *secret; /* borrowed while it runs                          */
@@ -38,6 +38,10 @@ TUTTI_CHECKED tutti_status tti_dial_start(struct tti_loop *loop,
  * the caller's. TUTTI_AGAIN: call again when heard, or at *again_ns. Else it has
  * failed: quietly, the text says how each candidate did. */
 TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns);
+
+/* After a failure: whether somebody listens there, and just does not answer, as a
+ * stopped process would. */
+bool tti_dial_is_mute(const struct tti_dial *dial);
 
 /* Also after success and failure. NULL is fine. */
 void tti_dial_stop(struct tti_dial *dial);

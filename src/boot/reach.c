@@ -27,11 +27,14 @@ static void fail(struct tti_reach *reach)
 	struct tti_thread *thread = reach->thread;
 	const int peer = reach->conn->peer;
 	const bool ring = reach->conn->role != TTI_CONN_PAIR;
+	const bool mute = reach->dial && tti_dial_is_mute(reach->dial);
 
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d cannot be reached: %s", peer, tti_error_text());
 	end(reach);
 	if (ring)
 		tti_reach_bypass(thread, peer);
+	else if (mute)
+		tti_bit_clear(thread->asked, (size_t)peer);
 	else
 		tti_thread_no_answer(thread, peer);
 }

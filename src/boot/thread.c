@@ -13,7 +13,7 @@
 #include "util/mem.h"
 #include "util/thread.h"
 
-/* Connections that prove nothing yet. */
+/* Connections that prove nothing yet; beyond them, all ranks may come at once. */
 #define GUESTS_MOST 256
 /* How long to wait for the others to have read our goodbye. */
 #define LINGER_MS   500
@@ -244,7 +244,7 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 	thread->gate = (struct tti_gate){ .loop = &thread->loop,
 					  .secret = sock->base.secret,
 					  .listen_fd = listen_fd,
-					  .most = GUESTS_MOST,
+					  .most = GUESTS_MOST + (size_t)sock->base.nranks,
 					  .self = thread,
 					  .admit = admit,
 					  .enter = enter };

@@ -23,6 +23,7 @@ struct job {
 	struct spy spies[MOST];
 	pthread_barrier_t barrier;
 	int culprit;
+	_Atomic int nready;
 	unsigned seed;
 	int64_t start_ns;
 };
@@ -217,6 +218,9 @@ static tutti_status see_death_past_gaps(struct rank *rank)
 	usleep(400 * 1000);
 	if (spy->nlost)
 		return tti_fail(TUTTI_EINTERNAL, "false news: %s", spy->news.text);
+	job->nready++;
+	while (job->nready < rank->nranks / 2)
+		usleep(1000);
 	if (rank->rank == job->culprit) {
 		tti_thread_vanish(rank->boot);
 		spy->stopped = true;
