@@ -38,6 +38,7 @@ enum scene {
 	IN_WATCH,    /* all are connected and watch                */
 	IN_EXCHANGE, /* in the middle of all-gathers               */
 	IN_RECV,     /* others wait for a message from someone else */
+	ASKING,      /* rank 3 asks rank 1 until it answers         */
 };
 
 struct world {
@@ -49,7 +50,7 @@ struct world {
 };
 
 struct seen {
-	_Atomic int lost;
+	_Atomic int lost, nanswers, nnull;
 	struct report report;
 };
 
@@ -64,9 +65,47 @@ static void on_lost(void *self, const struct tti_news *news)
 	seen->lost = 1;
 }
 
+static void on_ask(void *self, struct tti_call *out)
+{
+	(void)self;
+	out->seq = 7;
+}
+
+static void on_answer(void *self, int peer, const struct tti_call *call)
+{
+	struct seen *seen = self;
+
+	(void)peer;
+	if (call && call->seq == 7)
+		seen->nanswers++;
+	else
+		seen->nnull++;
+}
+
+/* The report's culprit: how often rank 1 was called gone. */
+static tutti_status ask_on(struct tti_boot *boot, struct seen *seen)
+{
+	if (tti_boot_rank(boot) != 3) {
+		while (!seen->lost)
+			usleep(1000);
+		return TUTTI_OK;
+	}
+	for (int i = 0; i < 20000 && !seen->nanswers; i++) {
+		tti_watch_ask(boot, 1);
+		usleep(1000);
+	}
+
+	const struct tti_news over = { .status = TUTTI_EPEER, .culprit = seen->nnull };
+
+	tti_watch_notify(boot, &over);
+	while (!seen->lost)
+		usleep(1000);
+	return seen->nanswers ? TUTTI_OK : TUTTI_ETIMEOUT;
+}
+
 static tutti_status act(const struct world *world, struct tti_boot *boot, struct seen *seen)
 {
-	const struct tti_watch_events events = { seen, on_lost, NULL, NULL };
+	const struct tti_watch_events events = { seen, on_lost, on_ask, on_answer };
 	uint8_t blobs[MOST * 64] = { 0 };
 	tutti_status status = TUTTI_OK;
 	int word = 0;
@@ -81,6 +120,9 @@ static tutti_status act(const struct world *world, struct tti_boot *boot, struct
 	case IN_RECV:
 		status = tti_boot_recv(boot, (tti_boot_rank(boot) + 1) % world->n, &word, 4);
 		break;
+	case ASKING:
+		TTI_TRY(tti_watch_start(boot, &events));
+		return ask_on(boot, seen);
 	case IN_WATCH:
 		TTI_TRY(tti_watch_start(boot, &events));
 		for (int i = 0; i < 20000 && !seen->lost; i++)
@@ -212,6 +254,30 @@ static void stopped_is_not_dead(void **state)
 	finish(&world);
 }
 
+/* Nor is it called gone: there is no answer until it goes on. */
+static void stopped_does_not_answer(void **state)
+{
+	struct world world = { .n = 5, .scene = ASKING };
+	struct report report;
+	const int64_t start_ns = tti_now_ns();
+	int nafter = 0;
+
+	(void)state;
+	start(&world);
+	kill(world.pids[1], SIGSTOP);
+	usleep(3500000);
+	kill(world.pids[1], SIGCONT);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(read(world.reports[0], &report, sizeof(report)), sizeof(report));
+		assert_int_equal(report.status, TUTTI_OK);
+		assert_int_equal(report.culprit, 0);
+		nafter += report.when_ns - start_ns > 3000 * TTI_NS_PER_MS;
+	}
+	finish(&world);
+	/* The question may have been answered before the stop. */
+	print_message("%d of 5 after the stop\n", nafter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +285,7 @@ int main(void)
 		cmocka_unit_test(killed_in_an_exchange),
 		cmocka_unit_test(killed_while_others_receive),
 		cmocka_unit_test(stopped_is_not_dead),
+		cmocka_unit_test(stopped_does_not_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
