@@ -57,6 +57,7 @@ struct tti_stall {
 	int64_t round_ns;  /* when a round of asking began last       */
 	int64_t warned_ns; /* when the last warning was written       */
 	bool answered;
+	int hops; /* along the chain of who waits for whom, this round */
 	int left; /* the suspect said goodbye: looks since then that found nothing */
 	struct tti_call answer;
 };

@@ -21,6 +21,8 @@
 #define ASK_AGAIN_NS (300 * TTI_NS_PER_MS)
 /* A rank that was asked and has said nothing for so long is not well. */
 #define SILENT_NS    (900 * TTI_NS_PER_MS)
+/* How far a chain of who waits for whom is followed in a round of asking. */
+#define MOST_HOPS    32
 /* How long a mismatch waits for the peer to say what it called. */
 #define EXPLAIN_NS   (500 * TTI_NS_PER_MS)
 /* How long a broken link waits for news of why. */
@@ -69,6 +71,18 @@ static void ask(struct tti_comm *comm, int peer)
 	tti_watch_ask(comm->boot, peer);
 }
 
+/* Whether to follow the chain of who waits for whom further in this round: it may be
+ * a circle. */
+static bool hop(struct tti_comm *comm)
+{
+	bool further;
+
+	pthread_mutex_lock(&comm->lock);
+	further = comm->stall.hops++ < MOST_HOPS;
+	pthread_mutex_unlock(&comm->lock);
+	return further;
+}
+
 /* The same place in the order of calls, but not the same call. A batch of transfers
  * (signature 0) is matched by pairs, not by order. */
 static bool is_mismatch(const struct tti_call *own, const struct tti_call *other)
@@ -107,9 +121,8 @@ void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
 		return;
 	if (is_mismatch(&own, call))
 		tell_mismatch(comm, &own, peer, call);
-	else if (call->running && call->seq == own.seq && call->waiting_on >= 0 &&
-		 call->waiting_on < comm->n && call->waiting_on != comm->rank &&
-		 call->waiting_on != peer)
+	else if (call->running && call->waiting_on >= 0 && call->waiting_on < comm->n &&
+		 call->waiting_on != comm->rank && call->waiting_on != peer && hop(comm))
 		ask(comm, call->waiting_on);
 }
 
@@ -189,6 +202,7 @@ static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int
 		};
 	else if (stall->suspect >= 0 && !stall->answered)
 		target = stall->suspect;
+	stall->hops = 0;
 	pthread_mutex_unlock(&comm->lock);
 	return target;
 }
