@@ -13,20 +13,11 @@
 
 #include <cmocka.h>
 
+#include "support/sanitizer.h"
 #include "support/world.h"
 
 /* A sanitizer's own memory is no business of ours. */
-#if defined(__has_feature)
-#define HAS(feature) __has_feature(feature)
-#else
-#define HAS(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || HAS(address_sanitizer) || \
-	HAS(thread_sanitizer)
-#define KIB_PER_PAIR 4096
-#else
-#define KIB_PER_PAIR 64
-#endif
+#define KIB_PER_PAIR (SANITIZED ? 4096 : 64)
 
 static double now(void)
 {
