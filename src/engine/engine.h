@@ -43,7 +43,7 @@ struct tti_engine_config {
 	int nports;
 	const uint8_t *port_of;  /* [n]: index into ports[]; outlives the engine    */
 	bool crowded;            /* more ranks than cores on this host              */
-	int64_t spin_rounds;         /* < 0: chosen                                     */
+	int64_t spin_rounds;     /* < 0: chosen                                     */
 	const _Atomic int *stop; /* nonzero: jobs end with TUTTI_EABORTED           */
 	struct tti_engine_events events;
 };

@@ -211,7 +211,7 @@ static void look_at_values(void)
 	char tiny[4];
 
 	check_value("TUTTI_SHM_SLOT", "1M", true);
-	check_value("TUTTI_TCP_SLOT", "256K", false);
+	check_value("TUTTI_TCP_SLOT", "128K", false);
 	check_value("TUTTI_RANK", "-1", false);
 	check_value("TUTTI_SOCKET_FAMILY", "AF_INET", true);
 	check_value("TUTTI_TRANSPORT", "auto", false);
