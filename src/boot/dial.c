@@ -265,7 +265,7 @@ static tutti_status end_round(struct tti_dial *dial, int64_t now)
 			tti_error_text());
 		dial->warned = true;
 	}
-	if (dial->config.once)
+	if (now >= dial->config.give_up_ns)
 		return describe(dial, TUTTI_EPEER);
 	dial->next_ns = now + dial->backoff_ms * (TTI_NS_PER_MS / 1000) *
 				      (500 + (int64_t)randombytes_uniform(500));

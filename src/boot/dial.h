@@ -23,7 +23,7 @@ struct tti_dial_config {
 	const uint8_t *secret; /* borrowed while it runs                          */
 	struct tti_wire_who who;
 	int64_t deadline_ns;
-	bool once;                /* give up when every candidate has failed, else retry          */
+	int64_t give_up_ns;       /* every candidate has failed: retry, but not after this */
 	void (*hear)(void *self); /* called when tti_dial_step() should be         */
 	void *self;
 };

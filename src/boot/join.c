@@ -86,6 +86,7 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 		.secret = secret,
 		.who = { config->rank, iroot, config->nranks, config->nids },
 		.deadline_ns = joiner->deadline_ns,
+		.give_up_ns = TTI_NEVER,
 		.hear = heard,
 	};
 
@@ -154,6 +155,7 @@ static tutti_status dial_next(struct joiner *joiner, const struct tti_wire_card 
 		.secret = sock->base.secret,
 		.who = { sock->base.rank, tti_sock_next(sock), sock->base.nranks, 0 },
 		.deadline_ns = joiner->deadline_ns,
+		.give_up_ns = tti_deadline(TTI_SOCK_RETRY_MS),
 		.hear = heard,
 	};
 	struct tti_dial_config full = dial;

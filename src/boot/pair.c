@@ -50,6 +50,7 @@ static tutti_status reach(struct tti_sock *sock, int peer, int64_t deadline_ns)
 		.secret = sock->base.secret,
 		.who = { sock->base.rank, peer, sock->base.nranks, 0 },
 		.deadline_ns = deadline_ns,
+		.give_up_ns = tti_deadline(TTI_SOCK_RETRY_MS),
 	};
 
 	return tti_dial_run(&dial, sock->stop, &sock->out[peer]);

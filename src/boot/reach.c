@@ -82,7 +82,7 @@ static tutti_status dial(struct tti_reach *reach)
 		.secret = sock->base.secret,
 		.who = { sock->base.rank, peer, sock->base.nranks, 0 },
 		.deadline_ns = tti_deadline(REACH_MS),
-		.once = true,
+		.give_up_ns = 0,
 		.hear = heard,
 		.self = reach,
 	};

@@ -56,6 +56,9 @@ static inline int tti_sock_next(const struct tti_sock *sock)
 	return (sock->base.rank + 1) % sock->base.nranks;
 }
 
+/* A rank that has come listens: who still refuses after this has died. */
+#define TTI_SOCK_RETRY_MS 3000
+
 /* "rank 3 (host, process 17)". */
 #define TTI_SOCK_NAME 96
 const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf);
