@@ -69,11 +69,13 @@ const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size)
 {
 	char ip[INET6_ADDRSTRLEN] = "?";
 
-	if (addr->family == 4) {
-		(void)inet_ntop(AF_INET, addr->ip, ip, sizeof(ip));
+	if (addr->family == 4 || addr->family == 6)
+		(void)inet_ntop(addr->family == 4 ? AF_INET : AF_INET6, addr->ip, ip, sizeof(ip));
+	if (addr->family != 0 && addr->port == 0) {
+		(void)snprintf(buf, size, "%s", ip);
+	} else if (addr->family == 4) {
 		(void)snprintf(buf, size, "%s:%u", ip, ntohs(addr->port));
 	} else if (addr->family == 6) {
-		(void)inet_ntop(AF_INET6, addr->ip, ip, sizeof(ip));
 		(void)snprintf(buf, size, "[%s]:%u", ip, ntohs(addr->port));
 	} else {
 		(void)snprintf(buf, size, "no address");

@@ -35,7 +35,8 @@ bool tti_iface_passes(const char *list, const char *name);
  * interfaces there are and what excluded them. */
 TUTTI_CHECKED tutti_status tti_iface_list(struct tti_addr *out, size_t most, size_t *n);
 
-/* To and from sockaddr; "10.0.0.1:5000", "[fe80::1]:5000" into buf. */
+/* To and from sockaddr; "10.0.0.1:5000", "[fe80::1]:5000" into buf, "10.0.0.1" if
+ * the port is 0. */
 socklen_t tti_addr_to_sock(const struct tti_addr *addr, struct sockaddr_storage *out);
 tutti_status tti_addr_from_sock(const struct sockaddr *sock, struct tti_addr *out);
 
