@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Dialling a gate: of several addresses the one that works is found fast, and who
+ * does not belong there stays outside. */
+#include "ranks.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot/dial.h"
+#include "boot/gate.h"
+#include "util/fd.h"
+
+static const uint8_t secret[32] = { 5 };
+static const uint8_t other[32] = { 6 };
+
+/* A gate with a thread that serves it: it wants peers that want rank 3. */
+struct house {
+	struct tti_loop loop;
+	struct tti_gate gate;
+	uint16_t port;
+	_Atomic int stop, nentered;
+	int fd;
+	pthread_t thread;
+};
+
+static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who *who)
+{
+	(void)self;
+	return kind == TTI_AUTH_PEER && who->to == 3;
+}
+
+static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who)
+{
+	struct house *house = self;
+
+	(void)kind;
+	(void)who;
+	tti_fd_close(&house->fd);
+	house->fd = fd;
+	house->nentered++;
+}
+
+static void *serve(void *self)
+{
+	struct house *house = self;
+
+	while (!house->stop) {
+		(void)tti_gate_expire(&house->gate);
+		tti_loop_wait(&house->loop, 5);
+	}
+	return NULL;
+}
+
+static void open_house(struct house *house, size_t most)
+{
+	memset(house, 0, sizeof(*house));
+	house->fd = -1;
+	house->gate = (struct tti_gate){ .loop = &house->loop,
+					 .secret = secret,
+					 .most = most,
+					 .self = house,
+					 .admit = admit,
+					 .enter = enter };
+	CHECK_OK(tti_listen(&house->port, 64, &house->gate.listen_fd));
+	CHECK_OK(tti_loop_init(&house->loop));
+	CHECK_OK(tti_gate_open(&house->gate));
+	pthread_create(&house->thread, NULL, serve, house);
+}
+
+static void close_house(struct house *house)
+{
+	house->stop = 1;
+	pthread_join(house->thread, NULL);
+	tti_gate_close(&house->gate);
+	tti_loop_release(&house->loop);
+	tti_fd_close(&house->fd);
+}
+
+static struct tti_addr loopback(uint16_t port)
+{
+	return (struct tti_addr){ .family = 4, .port = htons(port), .ip = { 127, 0, 0, 1 } };
+}
+
+static tutti_status dial(const struct tti_addr *addrs, size_t n, const uint8_t *key, int to,
+			 int timeout_ms, bool once)
+{
+	const struct tti_dial_config config = {
+		.addrs = addrs,
+		.naddrs = n,
+		.kind = TTI_AUTH_PEER,
+		.secret = key,
+		.who = { 1, to, 8, 0 },
+		.deadline_ns = tti_deadline(timeout_ms),
+		.give_up_ns = once ? 0 : TTI_NEVER,
+	};
+	int fd = -1;
+	const tutti_status status = tti_dial_run(&config, NULL, &fd);
+
+	assert_int_equal(status == TUTTI_OK, fd >= 0);
+	tti_fd_close(&fd);
+	return status;
+}
+
+/* A port where connecting gets no answer: its backlog is full. */
+static uint16_t hole(int *fds, int nfds)
+{
+	uint16_t port = 0;
+
+	CHECK_OK(tti_listen(&port, 0, &fds[0]));
+	for (int i = 1; i < nfds; i++) {
+		struct sockaddr_storage to;
+		const struct tti_addr addr = loopback(port);
+		const socklen_t len = tti_addr_to_sock(&addr, &to);
+
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		(void)!connect(fds[i], (struct sockaddr *)&to, len);
+	}
+	usleep(10000);
+	return port;
+}
+
+static void what_does_not_answer_costs_little(void **state)
+{
+	struct house house;
+	struct tti_addr addrs[3];
+	int fds[6];
+	int64_t start_ns;
+
+	(void)state;
+	open_house(&house, 100);
+	addrs[0] = addrs[1] = loopback(hole(fds, 6));
+	addrs[2] = loopback(house.port);
+	start_ns = tti_now_ns();
+	CHECK_OK(dial(addrs, 3, secret, 3, 20000, true));
+	assert_in_range((tti_now_ns() - start_ns) / TTI_NS_PER_MS, 150, 2000);
+	for (int i = 0; i < 6; i++)
+		close(fds[i]);
+	for (int i = 0; i < 200 && house.nentered < 1; i++)
+		usleep(5000);
+	assert_int_equal(house.nentered, 1);
+	close_house(&house);
+}
+
+static void all_that_failed_is_said(void **state)
+{
+	struct house house;
+	struct tti_addr addrs[2];
+
+	(void)state;
+	open_house(&house, 100);
+	addrs[0] = loopback(1);
+	addrs[1] = loopback(house.port);
+	assert_int_equal(dial(addrs, 2, other, 3, 5000, true), TUTTI_EPEER);
+	assert_non_null(strstr(tti_error_text(), "127.0.0.1:1: Connection refused"));
+	assert_non_null(strstr(tti_error_text(), "another secret"));
+	assert_int_equal(dial(addrs, 2, secret, 4, 5000, true), TUTTI_EPEER);
+	assert_non_null(strstr(tti_error_text(), "another rank"));
+	assert_int_equal(dial(addrs, 1, secret, 3, 200, false), TUTTI_ETIMEOUT);
+	assert_int_equal(dial(addrs, 0, secret, 3, 200, true), TUTTI_EPEER);
+	assert_int_equal(house.nentered, 0);
+	close_house(&house);
+	assert_int_equal(house.gate.dropped, 2);
+}
+
+/* Those who prove nothing fill the house; the oldest goes, a friend gets in. */
+static void the_oldest_stranger_goes(void **state)
+{
+	struct house house;
+	struct tti_addr addr;
+	struct sockaddr_storage to;
+	int fds[20];
+	char c;
+
+	(void)state;
+	open_house(&house, 8);
+	addr = loopback(house.port);
+	for (int i = 0; i < 20; i++) {
+		const socklen_t len = tti_addr_to_sock(&addr, &to);
+
+		fds[i] = socket(AF_INET, SOCK_STREAM, 0);
+		assert_int_equal(connect(fds[i], (struct sockaddr *)&to, len), 0);
+	}
+	assert_int_equal(recv(fds[0], &c, 1, 0), 0);
+	CHECK_OK(dial(&addr, 1, secret, 3, 5000, true));
+	for (int i = 0; i < 20; i++)
+		close(fds[i]);
+	close_house(&house);
+	assert_true(house.gate.dropped >= 12);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_does_not_answer_costs_little),
+		cmocka_unit_test(all_that_failed_is_said),
+		cmocka_unit_test(the_oldest_stranger_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
