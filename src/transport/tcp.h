@@ -164,6 +164,7 @@ struct tti_tcp_port {
 	char congestion[16];
 	int listen_fd, epoll_fd;
 	uint16_t listen_port;
+	bool starved; /* accept() fails, which was said */
 	int slots;
 	int64_t timeout_ms;
 

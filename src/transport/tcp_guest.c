@@ -52,12 +52,15 @@ static void make_room(struct tti_tcp_port *port)
 
 /* Descriptors run out: what is waiting stays in the backlog and is tried again,
  * unless the connector gives up first. */
-static bool accept_again(const struct tti_tcp_port *port)
+static bool accept_again(struct tti_tcp_port *port)
 {
 	if (errno == EINTR || errno == ECONNABORTED)
 		return true;
-	if (errno != EAGAIN && errno != EWOULDBLOCK)
+	if (errno == EAGAIN || errno == EWOULDBLOCK)
+		return false;
+	if (!port->starved)
 		tti_log(TTI_LOG_WARN, TTI_TCP, "rank %d cannot accept: %m", port->base.rank);
+	port->starved = true;
 	return false;
 }
 
@@ -72,6 +75,7 @@ void tti_tcp_guest_accept(struct tti_tcp_port *port)
 				continue;
 			return;
 		}
+		port->starved = false;
 		make_room(port);
 		if (tti_tcp_conn_create(port, fd, &conn))
 			return;

@@ -147,6 +147,30 @@ static void agree(struct tti_tcp_port *port, const struct tti_tcp_card *card, in
 		port->slots = card->slots;
 }
 
+static tutti_status keep_cards(struct tti_tcp_port *port, const struct tti_card *cards,
+			       uint64_t *domain)
+{
+	for (int rank = 0; rank < port->base.nranks; rank++) {
+		struct tti_tcp_card card;
+		struct tti_tcp_fault fault;
+		size_t nbytes;
+
+		if (tti_tcp_card_get(cards[rank].bytes, TTI_CARD_BYTES, &card, &fault))
+			return tti_fail(TUTTI_EPROTO,
+					"rank %d: %s of its TCP card is %llu (%llu expected); do "
+					"all ranks run the same version?",
+					rank, fault.field, (unsigned long long)fault.value,
+					(unsigned long long)fault.most);
+		agree(port, &card, rank);
+		nbytes = tti_tcp_card_bytes(&card);
+		memcpy(port->cards + port->card_at[rank], cards[rank].bytes, nbytes);
+		port->card_at[rank + 1] = port->card_at[rank] + (uint32_t)nbytes;
+		if (rank == port->base.rank && card.naddrs)
+			*domain = 1;
+	}
+	return TUTTI_OK;
+}
+
 /* Every rank with an address counts as reachable from every other: trying is what
  * connect() does, with a text that says what failed. */
 static tutti_status join(struct tti_port *base, const struct tti_card *cards, uint64_t *domain)
@@ -154,29 +178,21 @@ static tutti_status join(struct tti_port *base, const struct tti_card *cards, ui
 	struct tti_tcp_port *port = tti_tcp_port_of(base);
 	const size_t nranks = (size_t)base->nranks;
 	uint8_t *room;
+	tutti_status status;
 
 	*domain = 0;
 	port->card_at = tti_calloc(nranks + 1, sizeof(uint32_t));
 	port->cards = tti_alloc(nranks * TTI_TCP_CARD_MOST);
-	if (!port->card_at || !port->cards)
-		return tti_fail(TUTTI_ENOMEM, "cards of %zu ranks", nranks);
-	for (size_t rank = 0; rank < nranks; rank++) {
-		struct tti_tcp_card card;
-		struct tti_tcp_fault fault;
-		size_t nbytes;
-
-		if (tti_tcp_card_get(cards[rank].bytes, TTI_CARD_BYTES, &card, &fault))
-			return tti_fail(TUTTI_EPROTO,
-					"rank %zu: %s of its TCP card is %llu (%llu expected); do "
-					"all ranks run the same version?",
-					rank, fault.field, (unsigned long long)fault.value,
-					(unsigned long long)fault.most);
-		agree(port, &card, (int)rank);
-		nbytes = tti_tcp_card_bytes(&card);
-		memcpy(port->cards + port->card_at[rank], cards[rank].bytes, nbytes);
-		port->card_at[rank + 1] = port->card_at[rank] + (uint32_t)nbytes;
-		if (rank == (size_t)base->rank && card.naddrs)
-			*domain = 1;
+	if (port->card_at && port->cards)
+		status = keep_cards(port, cards, domain);
+	else
+		status = tti_fail(TUTTI_ENOMEM, "cards of %zu ranks", nranks);
+	if (status) {
+		tti_free(port->cards);
+		tti_free(port->card_at);
+		port->cards = NULL;
+		port->card_at = NULL;
+		return status;
 	}
 	room = tti_realloc(port->cards, port->card_at[nranks]);
 	if (room)

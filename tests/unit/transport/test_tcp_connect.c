@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -288,6 +289,40 @@ static void strangers_do_not_disturb(void **state)
 	world_end(&world);
 }
 
+/* Out of descriptors, a connection waits until there are some. */
+static void runs_out_of_descriptors(void **state)
+{
+	struct sockaddr_storage to;
+	struct rlimit limit, low;
+	struct tti_addr addr;
+	struct world world;
+	int fd, next;
+
+	(void)state;
+	world_open(&world, 1, 4, 4096, 1);
+	world_start(&world);
+	addr = loopback(4, read_card(&world, 0).port);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, tti_addr_to_sock(&addr, &to)), 0);
+	next = dup(fd);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	low.rlim_cur = (rlim_t)next;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	for (int i = 0; i < 100; i++)
+		world_progress(&world);
+	assert_int_equal(inside(&world, 0)->rising.n, 0);
+	assert_true(inside(&world, 0)->starved);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 100; i++)
+		world_progress(&world);
+	assert_int_equal(inside(&world, 0)->rising.n, 1);
+	assert_int_equal(world.port[0]->failure, TUTTI_OK);
+	close(fd);
+	world_end(&world);
+}
+
 /* The lower rank works on something else while the higher one connects. */
 static void links_are_kept_until_asked_for(void **state)
 {
@@ -379,6 +414,7 @@ static void bad_use_is_refused(void **state)
 	world.card[1].bytes[0] ^= 1;
 	assert_int_equal(tcp->join(world.port[0], world.card, &domain), TUTTI_EPROTO);
 	assert_error_has("rank 1: magic");
+	assert_int_equal(tcp->connect(world.port[0], 1, &link), TUTTI_EINVAL);
 	world.card[1].bytes[0] ^= 1;
 	tcp->shutdown(world.port[0]);
 	world.config.rank = 0;
@@ -431,6 +467,7 @@ int main(void)
 		cmocka_unit_test(waiting_has_an_end),
 		cmocka_unit_test(a_wrong_secret_gets_nowhere),
 		cmocka_unit_test(strangers_do_not_disturb),
+		cmocka_unit_test(runs_out_of_descriptors),
 		cmocka_unit_test(links_are_kept_until_asked_for),
 		cmocka_unit_test(the_least_of_all_slots_counts),
 		cmocka_unit_test(congestion_control_is_chosen),
