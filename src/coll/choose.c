@@ -67,14 +67,15 @@ static const struct rule rules[] = {
 	{ TUTTI_BARRIER, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "dissemination" },
 };
 
-/* direct: all slots of a round together, so that they stay in the L2 cache. */
-#define DIRECT_ROUND_BYTES (256 * KIB)
+/* direct: two slots of this for each peer stay in the L2 cache; less would cost more
+ * rounds than it saves misses (measured: docs/performance.md). */
+#define DIRECT_SLICE    (64 * KIB)
 /* Pipelines want several blocks per hop, but none so small that the cost of a
  * message shows. */
-#define PIPELINE_BLOCKS    4
-#define SLICE_LEAST        (16 * KIB)
+#define PIPELINE_BLOCKS 4
+#define SLICE_LEAST     (16 * KIB)
 /* Slices are cut at cache lines. */
-#define SLICE_ALIGN        ((size_t)64)
+#define SLICE_ALIGN     ((size_t)64)
 
 /* A pin being read: the entry for one collective, [at, end). */
 struct pin {
@@ -272,7 +273,7 @@ static size_t choose_slice(const struct tti_choice_input *input, const char *alg
 	size_t slice = input->slot_bytes;
 
 	if (strcmp(algorithm, "direct") == 0)
-		slice = clamp(DIRECT_ROUND_BYTES / n, SLICE_LEAST, input->slot_bytes);
+		slice = clamp(DIRECT_SLICE, SLICE_LEAST, input->slot_bytes);
 	else if (strcmp(algorithm, "chain") == 0 || strcmp(algorithm, "double_tree") == 0)
 		slice = clamp(input->nbytes / (PIPELINE_BLOCKS * n), SLICE_LEAST,
 			      input->slot_bytes);
