@@ -197,6 +197,20 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 			      framer->head.type);
 }
 
+static tutti_status root_is_gone(struct joiner *joiner, const struct contact *contact)
+{
+	const int first = tti_group_make(contact->checkin.nranks, contact->checkin.nroots,
+					 contact->checkin.iroot)
+				  .first;
+
+	if (contact->by_hand)
+		return tti_sock_break(joiner->sock, TUTTI_EPEER, first,
+				      "rank %d, where the ranks meet, is gone (died?)", first);
+	return tti_sock_break(joiner->sock, TUTTI_EPEER, -1,
+			      "the root, where the ranks meet, is gone: the process that made the "
+			      "id has ended");
+}
+
 static tutti_status hear_root(struct joiner *joiner, struct contact *contact)
 {
 	uint8_t data[512];
@@ -205,9 +219,7 @@ static tutti_status hear_root(struct joiner *joiner, struct contact *contact)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return TUTTI_OK;
 	if (n <= 0)
-		return tti_sock_break(joiner->sock, TUTTI_EPEER, -1,
-				      "the root, where the ranks meet, is gone: the process that "
-				      "made the id has ended");
+		return root_is_gone(joiner, contact);
 	for (size_t at = 0, used; at < (size_t)n; at += used) {
 		const tutti_status status =
 			tti_framer_feed(&contact->framer, data + at, (size_t)n - at, &used);
@@ -259,7 +271,8 @@ static tutti_status step_next(struct joiner *joiner)
 	}
 	tti_dial_stop(joiner->next);
 	joiner->next = NULL;
-	return tti_loop_add(&joiner->loop, sock->next_fd, EPOLLIN | EPOLLET, &joiner->ear);
+	return tti_loop_add(&joiner->loop, sock->next_fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
+			    &joiner->ear);
 }
 
 static tutti_status step_prev(struct joiner *joiner)
@@ -276,7 +289,8 @@ static tutti_status step_prev(struct joiner *joiner)
 	pthread_mutex_unlock(&sock->lock);
 	if (sock->prev_fd < 0)
 		return TUTTI_OK;
-	return tti_loop_add(&joiner->loop, sock->prev_fd, EPOLLIN | EPOLLET, &joiner->ear);
+	return tti_loop_add(&joiner->loop, sock->prev_fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
+			    &joiner->ear);
 }
 
 static bool joined(const struct joiner *joiner)
@@ -319,6 +333,8 @@ static tutti_status step(struct joiner *joiner)
 	TTI_TRY(step_next(joiner));
 	TTI_TRY(step_prev(joiner));
 	TTI_TRY(tti_sock_check_ring(sock, "init"));
+	TTI_TRY(tti_sock_check_end(sock, tti_sock_prev(sock), sock->prev_fd, "init"));
+	TTI_TRY(tti_sock_check_end(sock, tti_sock_next(sock), sock->next_fd, "init"));
 	if (joined(joiner))
 		return TUTTI_OK;
 	if (tti_boot_stopped(sock->stop))

@@ -16,13 +16,22 @@
 #include "util/fd.h"
 
 /* What went wrong with `peer`, as the error of all that follows. */
-static tutti_status fail(struct tti_sock *sock, tutti_status status, int peer, const char *what)
+static tutti_status fail(struct tti_sock *sock, tutti_status status, int peer, int *fd,
+			 const char *what)
 {
 	char name[TTI_SOCK_NAME], why[160];
 
 	TTI_TRY(tti_sock_check(sock));
 	(void)strncpy(why, tti_error_text(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
+	/* It may have said why before it closed, or somebody else knows. */
+	if (status == TUTTI_EPEER)
+		TTI_TRY(tti_sock_check_ring(sock, what));
+	if (status == TUTTI_EPEER && fd)
+		TTI_TRY(tti_sock_check_end(sock, peer, *fd, what));
+	/* What was cut short must not be continued with why. */
+	if (fd)
+		tti_fd_close(fd);
 	tti_sock_name(sock, peer, name);
 	if (status == TUTTI_EABORTED)
 		return tti_sock_break(sock, status, -1, "%s was aborted", what);
@@ -83,7 +92,8 @@ tutti_status tti_sock_send(struct tti_boot *boot, int peer, const void *data, si
 				sock->out[peer], (const uint8_t *)data + (sent - sizeof(head)),
 				nbytes - (sent - sizeof(head)), deadline_ns, sock->stop);
 	}
-	return status == TUTTI_OK ? TUTTI_OK : fail(sock, status, peer, "sending to");
+	return status == TUTTI_OK ? TUTTI_OK
+				  : fail(sock, status, peer, &sock->out[peer], "sending to");
 }
 
 /* Wait until `peer` has connected to us. */
@@ -129,6 +139,8 @@ tutti_status tti_sock_recv(struct tti_boot *boot, int peer, void *data, size_t n
 	status = admit(sock, peer, deadline_ns, &fd);
 	if (status == TUTTI_OK)
 		status = tti_fd_recv_all(fd, &head, sizeof(head), deadline_ns, sock->stop);
+	if (status == TUTTI_OK && head.type == TTI_FRAME_NEWS)
+		return tti_sock_broken_by(sock, peer, fd, &head, NULL, 0, "init");
 	if (status == TUTTI_OK && head.type == TTI_FRAME_BYE)
 		status = tti_fail_quiet(TUTTI_EPEER, "it left");
 	if (status == TUTTI_OK && (head.type != TTI_FRAME_MESSAGE || head.nbytes != nbytes))
@@ -137,5 +149,5 @@ tutti_status tti_sock_recv(struct tti_boot *boot, int peer, void *data, size_t n
 					(unsigned long long)head.nbytes, head.type, nbytes);
 	if (status == TUTTI_OK)
 		status = tti_fd_recv_all(fd, data, nbytes, deadline_ns, sock->stop);
-	return status == TUTTI_OK ? TUTTI_OK : fail(sock, status, peer, "receiving from");
+	return status == TUTTI_OK ? TUTTI_OK : fail(sock, status, peer, NULL, "receiving from");
 }

@@ -33,7 +33,8 @@ struct way {
 	int nin, nout;        /* whole ones so far                                  */
 	size_t in_at, out_at; /* bytes of the next one                           */
 	struct tti_frame head;
-	bool full; /* the socket takes no more now */
+	bool full; /* the socket takes no more now                            */
+	bool left; /* all has come in, and then the connection was closed     */
 	bool *torn;
 };
 
@@ -250,8 +251,11 @@ static tutti_status await(struct gather *gather, int64_t deadline_ns)
 	for (int i = 0; i < 2; i++) {
 		struct way *way = &gather->ways[i];
 
-		fds[2 * i] = (struct pollfd){ .fd = way->nin < way->nblocks ? way->in_fd : -1,
-					      .events = POLLIN };
+		/* Who has sent all his blocks may still die, and the other side
+		 * then waits for what went through him. */
+		fds[2 * i] =
+			(struct pollfd){ .fd = way->left ? -1 : way->in_fd,
+					 .events = way->nin < way->nblocks ? POLLIN : POLLRDHUP };
 		fds[2 * i + 1] =
 			(struct pollfd){ .fd = way->full ? way->out_fd : -1, .events = POLLOUT };
 	}
@@ -260,9 +264,17 @@ static tutti_status await(struct gather *gather, int64_t deadline_ns)
 	if (tti_left_ms(deadline_ns, 1) == 0)
 		return fail_deadline(gather);
 	(void)poll(fds, 4, tti_left_ms(deadline_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));
-	for (int i = 0; i < 2; i++)
-		if (fds[2 * i].revents)
-			TTI_TRY(pull(gather, &gather->ways[i]));
+	for (int i = 0; i < 2; i++) {
+		struct way *way = &gather->ways[i];
+
+		if (fds[2 * i].revents && way->nin < way->nblocks) {
+			TTI_TRY(pull(gather, way));
+		} else if (fds[2 * i].revents) {
+			way->left = true;
+			TTI_TRY(tti_sock_check_neighbour(sock, way->in_peer, way->in_fd,
+							 gather->what));
+		}
+	}
 	for (int i = 0; i < 2; i++) {
 		gather->ways[i].full &= !fds[2 * i + 1].revents;
 		if (fds[2 * i + 1].revents & (POLLERR | POLLHUP))

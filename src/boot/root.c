@@ -24,6 +24,8 @@
 #define GUESTS_MOST 2048
 /* For what was said to reach the ranks. */
 #define FLUSH_MS    2000
+/* For ranks that come after the one that serves the root has given up. */
+#define SOON_MS     1000
 
 /* A rank, or one that says so. */
 struct caller {
@@ -49,7 +51,8 @@ struct tti_root {
 	struct tti_gate gate;
 	struct tti_ear *waker;
 	int wake_fd;
-	atomic_bool give_up;
+	atomic_int how; /* a tti_root_end */
+	bool hurried;
 	bool detached;
 	pthread_t thread;
 	uint8_t secret[TTI_SECRET_BYTES];
@@ -345,13 +348,28 @@ static int64_t patience(const struct tti_root *root)
 	return first;
 }
 
+/* The rank that serves this root gives up. */
+static void hurry(struct tti_root *root)
+{
+	eventfd_t count;
+	const int64_t soon_ns = tti_deadline(SOON_MS);
+
+	(void)eventfd_read(root->wake_fd, &count);
+	root->hurried = true;
+	root->end_ns = soon_ns < root->end_ns ? soon_ns : root->end_ns;
+	fail_all(root, TUTTI_EPEER, root->group.first,
+		 "rank %d, where the ranks meet, gave up during init", root->group.first);
+}
+
 /* Whether the root's work is done; else *next_ns says when to look again. */
 static bool done(struct tti_root *root, int64_t *next_ns)
 {
 	const int64_t now = tti_now_ns();
 
 	*next_ns = root->end_ns;
-	if (atomic_load(&root->give_up))
+	if (atomic_load(&root->how) != TTI_ROOT_DONE && !root->hurried)
+		hurry(root);
+	if (atomic_load(&root->how) == TTI_ROOT_NOW)
 		return true;
 	if (root->complete || (root->failed && root->ncame == root->nseats))
 		return flushed(root) || now >= root->end_ns;
@@ -401,7 +419,7 @@ static void *serve(void *self)
 
 static void hear_waker(struct tti_ear *ear, uint32_t events)
 {
-	(void)ear; /* it is never read: the thread ends */
+	(void)ear; /* read where it is obeyed */
 	(void)events;
 }
 
@@ -469,12 +487,12 @@ tutti_status tti_root_start(int listen_fd, const uint8_t *secret, int64_t timeou
 	return start(listen_fd, secret, timeout_ms, false, out);
 }
 
-void tti_root_join(struct tti_root *root, int give_up)
+void tti_root_join(struct tti_root *root, enum tti_root_end how)
 {
 	if (!root)
 		return;
-	if (give_up) {
-		atomic_store(&root->give_up, true);
+	if (how != TTI_ROOT_DONE) {
+		atomic_store(&root->how, (int)how);
 		(void)eventfd_write(root->wake_fd, 1);
 	}
 	(void)pthread_join(root->thread, NULL);

@@ -19,10 +19,17 @@ struct tti_root;
 TUTTI_CHECKED tutti_status tti_root_detach(int listen_fd, const uint8_t *secret,
 					   int64_t timeout_ms);
 
-/* The same, to be ended with tti_root_join(): at once if `give_up`, else when
- * it has told all ranks. NULL is fine. */
+/* The same, to be ended with tti_root_join(). NULL is fine. */
 TUTTI_CHECKED tutti_status tti_root_start(int listen_fd, const uint8_t *secret, int64_t timeout_ms,
 					  struct tti_root **out);
-void tti_root_join(struct tti_root *root, int give_up);
+
+enum tti_root_end {
+	TTI_ROOT_DONE, /* all ranks have come: it ends when it has told them     */
+	TTI_ROOT_SOON, /* the rank that serves it gives up: all are told, those
+			  that come within a second too                          */
+	TTI_ROOT_NOW,
+};
+
+void tti_root_join(struct tti_root *root, enum tti_root_end how);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,6 +64,13 @@ static void break_off(struct tti_sock *sock)
 	tell(sock->prev_fd, sock->prev_torn, &out);
 	tell(sock->next_fd, sock->next_torn, &out);
 	sock->prev_torn = sock->next_torn = true;
+	pthread_mutex_lock(&sock->lock);
+	tell(sock->inbox_prev, false, &out);
+	for (int i = 0; i < sock->base.nranks; i++) {
+		tell(sock->out[i], false, &out);
+		tell(sock->in[i], false, &out);
+	}
+	pthread_mutex_unlock(&sock->lock);
 }
 
 tutti_status tti_sock_break(struct tti_sock *sock, tutti_status status, int culprit,
@@ -137,6 +145,33 @@ tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, int fd, c
 		return tti_sock_broken_by(sock, peer, fd, &frame, NULL, 0, what);
 	}
 	return TUTTI_OK;
+}
+
+tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, int fd, const char *what)
+{
+	struct pollfd end = { .fd = fd, .events = POLLRDHUP };
+	struct tti_framer framer = { 0 };
+	uint8_t data[1024];
+	ssize_t n;
+
+	if (fd < 0 || poll(&end, 1, 0) <= 0)
+		return TUTTI_OK;
+	/* All that it will ever say is here: blocks, and perhaps why. */
+	while ((n = recv(fd, data, sizeof(data), MSG_DONTWAIT)) > 0) {
+		for (size_t at = 0, used; at < (size_t)n; at += used) {
+			const tutti_status status =
+				tti_framer_feed(&framer, data + at, (size_t)n - at, &used);
+
+			if (status < 0)
+				return tti_sock_break(sock, status, peer, "rank %d sent %s", peer,
+						      tti_error_text());
+			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_NEWS)
+				return tti_sock_broken_by(sock, peer, fd, &framer.head,
+							  framer.body.bytes,
+							  sizeof(framer.body.news), what);
+		}
+	}
+	return tti_sock_broken_by(sock, peer, fd, NULL, NULL, 0, what);
 }
 
 tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what)
@@ -304,7 +339,9 @@ tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_b
 		status = serve_root(config, &root);
 	if (status == TUTTI_OK)
 		status = connect_all(sock, config);
-	tti_root_join(root, status != TUTTI_OK);
+	tti_root_join(root, status == TUTTI_OK               ? TTI_ROOT_DONE
+			    : tti_boot_stopped(config->stop) ? TTI_ROOT_NOW
+							     : TTI_ROOT_SOON);
 	if (status != TUTTI_OK) {
 		if (sock)
 			tti_boot_close(&sock->base);

@@ -57,7 +57,7 @@ static inline int tti_sock_next(const struct tti_sock *sock)
 }
 
 /* A rank that has come listens: who still refuses after this has died. */
-#define TTI_SOCK_RETRY_MS 3000
+#define TTI_SOCK_RETRY_MS 700
 
 /* "rank 3 (host, process 17)". */
 #define TTI_SOCK_NAME 96
@@ -76,6 +76,10 @@ TUTTI_CHECKED tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, s
  * anything else. */
 TUTTI_CHECKED tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, int fd,
 						    const char *what);
+
+/* The same where nobody may have left yet: its end is one, whatever it said before. */
+TUTTI_CHECKED tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, int fd,
+					      const char *what);
 TUTTI_CHECKED tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what);
 
 /* Fail, and from now on: logged, remembered, the neighbours are told. */
