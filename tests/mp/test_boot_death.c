@@ -39,6 +39,7 @@ enum scene {
 	IN_EXCHANGE, /* in the middle of all-gathers               */
 	IN_RECV,     /* others wait for a message from someone else */
 	ASKING,      /* rank 3 asks rank 1 until it answers         */
+	IN_INIT,     /* anywhere on the way to the watch            */
 };
 
 struct world {
@@ -123,6 +124,10 @@ static tutti_status act(const struct world *world, struct tti_boot *boot, struct
 	case ASKING:
 		TTI_TRY(tti_watch_start(boot, &events));
 		return ask_on(boot, seen);
+	case IN_INIT:
+		for (int i = 0; i < 20; i++)
+			TTI_TRY(tti_boot_all_gather(boot, blobs, 64));
+		/* fallthrough */
 	case IN_WATCH:
 		TTI_TRY(tti_watch_start(boot, &events));
 		for (int i = 0; i < 20000 && !seen->lost; i++)
@@ -138,13 +143,19 @@ static void be_rank(const struct world *world, int rank)
 {
 	struct seen seen = { .report = { .rank = rank, .culprit = -1 } };
 	const struct tti_boot_config config = {
-		.rank = rank, .nranks = world->n, .ids = &world->id, .nids = 1, .timeout_ms = 60000
+		.rank = rank,
+		.nranks = world->n,
+		.ids = &world->id,
+		.nids = 1,
+		.timeout_ms = world->scene == IN_INIT ? 1500 : 60000,
 	};
 	struct tti_boot *boot = NULL;
 
 	seen.report.status = tti_boot_connect(&config, &boot);
 	if (seen.report.status == TUTTI_OK)
 		seen.report.status = act(world, boot, &seen);
+	if (seen.report.text[0] == '\0')
+		(void)snprintf(seen.report.text, TTI_NEWS_TEXT, "%s", tti_error_text());
 	tti_boot_close(boot);
 	if (write(world->reports[1], &seen.report, sizeof(seen.report)) < 0)
 		_exit(1);
@@ -169,7 +180,7 @@ static void start(struct world *world)
 		if (world->pids[rank] == 0)
 			be_rank(world, rank);
 	}
-	for (int i = 0; i < world->n; i++) {
+	for (int i = 0; i < world->n && world->scene != IN_INIT; i++) {
 		char c;
 
 		assert_int_equal(read(world->ready[0], &c, 1), 1);
@@ -234,6 +245,37 @@ static void killed_while_others_receive(void **state)
 	kill_one(6, IN_RECV, 4, 1000);
 }
 
+/* Wherever it was: all others return, with a reason. A rank that had not even come
+ * is missing at the deadline. */
+static void killed_during_init(void **state)
+{
+	unsigned seed = 4;
+
+	(void)state;
+	for (int round = 0; round < 16; round++) {
+		struct world world = { .n = 5, .scene = IN_INIT };
+		const int victim = (int)(rand_r(&seed) % 5);
+		int64_t start_ns;
+
+		start(&world);
+		usleep((useconds_t)(rand_r(&seed) % 12000));
+		start_ns = tti_now_ns();
+		kill(world.pids[victim], SIGKILL);
+		for (int i = 0; i < 4; i++) {
+			struct report report;
+
+			assert_int_equal(read(world.reports[0], &report, sizeof(report)),
+					 sizeof(report));
+			assert_in_range((tti_now_ns() - start_ns) / TTI_NS_PER_MS, 0, 6000);
+			if ((report.status != TUTTI_EPEER && report.status != TUTTI_ETIMEOUT) ||
+			    !strstr(report.text, "rank"))
+				fail_msg("rank %d: %s: %s", report.rank,
+					 tutti_status_name(report.status), report.text);
+		}
+		finish(&world);
+	}
+}
+
 /* A stopped process has not died; it answers nothing, and wakes up unharmed. */
 static void stopped_is_not_dead(void **state)
 {
@@ -284,6 +326,7 @@ int main(void)
 		cmocka_unit_test(killed_in_watch),
 		cmocka_unit_test(killed_in_an_exchange),
 		cmocka_unit_test(killed_while_others_receive),
+		cmocka_unit_test(killed_during_init),
 		cmocka_unit_test(stopped_is_not_dead),
 		cmocka_unit_test(stopped_does_not_answer),
 	};
