@@ -256,8 +256,7 @@ static tutti_status leave_at_random(struct rank *rank)
 	TTI_TRY(watch(rank));
 	if (rand_r(&seed) % 3 == 0)
 		tti_watch_ask(rank->boot, (rank->rank + 1 + rand_r(&seed) % 3) % rank->nranks);
-	usleep((useconds_t)(rand_r(&seed) % 3 == 0 ? rand_r(&seed) % 120000
-						   : rand_r(&seed) % 2000));
+	usleep((useconds_t)(rand_r(&seed) % 3 == 0 ? rand_r(&seed) % 80000 : rand_r(&seed) % 2000));
 	stop(rank);
 	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false news at %d: %s", rank->rank,
 				     spy->news.text)
@@ -267,7 +266,7 @@ static tutti_status leave_at_random(struct rank *rank)
 static void goodbyes_are_no_news(void **state)
 {
 	(void)state;
-	for (int round = 0; round < 40; round++) {
+	for (int round = 0; round < 100; round++) {
 		const int n = 2 + round % 9;
 		struct job *job = make_job(n, round % 4 == 3);
 
