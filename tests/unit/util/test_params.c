@@ -325,14 +325,16 @@ static void bad_values_and_odd_entries_are_harmless(void **state)
 			"TUTTI_\xc3\x28=1",
 			"TUTTI_RANK2=1",
 			NULL };
-	struct tti_params params;
+	char *none[] = { NULL };
+	struct tti_params params, defaults;
 
 	(void)state;
+	assert_int_equal(tti_params_read(none, &defaults), TUTTI_OK);
 	assert_int_equal(tti_params_read(env, &params), TUTTI_OK);
 	assert_int_equal(params.rank, -1);
 	assert_int_equal(params.nranks, -1);
-	assert_int_equal(params.shm_slot, 256 << 10);
-	assert_int_equal(params.shm_slots, 4);
+	assert_int_equal(params.shm_slot, defaults.shm_slot);
+	assert_int_equal(params.shm_slots, defaults.shm_slots);
 	assert_int_equal(params.debug, TTI_LOG_WARN);
 	assert_int_equal(params.stall_ms, 10000);
 }
