@@ -13,7 +13,9 @@
 #define ANY_RANKS INT32_MAX
 #define ANY_BYTES SIZE_MAX
 
-enum where { ONE_HOST, SEVERAL_HOSTS };
+/* CROWDED: one host with more ranks than cores. Its rows come first, and what they
+ * do not decide is decided as for any one host. */
+enum where { ONE_HOST, CROWDED, SEVERAL_HOSTS };
 
 /* The first row that fits is taken. If a pin excludes what it names, the search
  * goes on, so the last rows of a collective are also its second choices. */
@@ -28,6 +30,14 @@ struct rule {
 static const struct rule rules[] = {
 	/* In shared memory: a fan-out is one write, an n-ary reduction one pass, so
 	 * one hop beats all that saves messages, until n^2 slots are too many. */
+	/* One hop in place of two is worth more bytes where a hop is a change of
+	 * process (measured: docs/performance.md). */
+	{ TUTTI_ALL_REDUCE, CROWDED, 4, 32 * KIB, "exchange" },
+	{ TUTTI_ALL_REDUCE, CROWDED, 8, 16 * KIB, "exchange" },
+	{ TUTTI_ALL_REDUCE, CROWDED, 16, 8 * KIB, "exchange" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 2, 64 * KIB, "exchange" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 4, 16 * KIB, "exchange" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 8, 8 * KIB, "exchange" },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, 2 * KIB, "exchange" },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, ANY_BYTES, "direct" },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 4 * KIB, "recursive_doubling" },
@@ -237,18 +247,30 @@ static const struct tti_algorithm *pinned(const struct pin *pin,
 	return NULL;
 }
 
+static bool applies(enum where where, const struct tti_choice_input *input)
+{
+	switch (where) {
+	case ONE_HOST:
+		return input->nhosts <= 1;
+	case CROWDED:
+		return input->nhosts <= 1 && input->crowded;
+	case SEVERAL_HOSTS:
+		break;
+	}
+	return input->nhosts > 1;
+}
+
 /* By the rules, without what the pin excludes; NULL: it excludes all. */
 static const struct tti_algorithm *by_rules(const struct pin *pin,
 					    const struct tti_choice_input *input)
 {
-	const enum where where = input->nhosts > 1 ? SEVERAL_HOSTS : ONE_HOST;
 	const struct tti_algorithm *algo;
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		const struct rule *rule = &rules[i];
 
-		if (rule->coll != input->coll || rule->where != where || input->n > rule->ranks ||
-		    input->nbytes > rule->bytes)
+		if (rule->coll != input->coll || !applies(rule->where, input) ||
+		    input->n > rule->ranks || input->nbytes > rule->bytes)
 			continue;
 		algo = tti_algorithm_find(rule->coll, rule->algorithm);
 		if (algo && fits(algo, input->n) && !excluded(pin, algo))

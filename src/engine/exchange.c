@@ -7,13 +7,22 @@
 /* The shortest way through an exchange: no window, no cursors. It sends and takes
  * the same messages in the same order as the general way, so ranks may mix. */
 
-static tutti_status wait_room(struct tti_engine *engine, struct tti_link *link, size_t nbytes,
+/* Room for one post: a slot of one link, or one shared by all. */
+static void *reserve(const struct tti_post *post, size_t nbytes)
+{
+	if (post->port && nbytes > post->port->inline_bytes)
+		return post->port->transport->fanout->reserve(post->port, post->links, post->n,
+							      nbytes);
+	return post->links[0]->ops->reserve(post->links[0], nbytes);
+}
+
+static tutti_status wait_room(struct tti_engine *engine, const struct tti_post *post, size_t nbytes,
 			      void **room)
 {
 	struct tti_wait wait = { 0 };
 
-	while (!(*room = link->ops->reserve(link, nbytes))) {
-		const tutti_status st = tti_wait_step(&wait, engine, link->peer, true);
+	while (!(*room = reserve(post, nbytes))) {
+		const tutti_status st = tti_wait_step(&wait, engine, post->links[0]->peer, true);
 
 		if (st != TUTTI_AGAIN)
 			return st;
@@ -22,23 +31,43 @@ static tutti_status wait_room(struct tti_engine *engine, struct tti_link *link, 
 	return TUTTI_OK;
 }
 
-static tutti_status send_to_all(struct tti_engine *engine, const struct tti_bound *bound,
-				const struct tti_oper *op, const void *input, size_t nbytes,
-				uint64_t tag)
+static tutti_status send_post(struct tti_engine *engine, const struct tti_post *post,
+			      const void *input, size_t nbytes, uint64_t tag)
 {
-	for (int i = 0; i < op->nout; i++) {
-		struct tti_link *link = bound->link[bound->prog.queue_of[op->out + i]];
-		void *room = link->ops->reserve(link, nbytes);
+	void *room = reserve(post, nbytes);
 
-		if (!room) {
-			const tutti_status st = wait_room(engine, link, nbytes, &room);
+	if (!room) {
+		const tutti_status st = wait_room(engine, post, nbytes, &room);
+
+		if (st != TUTTI_OK)
+			return st;
+	}
+	if (nbytes > 0)
+		memcpy(room, input, nbytes);
+	if (post->port && nbytes > post->port->inline_bytes)
+		post->port->transport->fanout->commit(post->port, post->links, post->n, nbytes,
+						      tag);
+	else
+		post->links[0]->ops->commit(post->links[0], nbytes, tag);
+	return TUTTI_OK;
+}
+
+/* Short messages go to each peer in a line of its own; longer ones are written once. */
+static tutti_status send_to_all(struct tti_engine *engine, const struct tti_bound *bound,
+				const void *input, size_t nbytes, uint64_t tag)
+{
+	for (int32_t i = bound->post_of[0]; i < bound->post_of[1]; i++) {
+		const struct tti_post *post = &bound->post[i];
+		const bool shares = post->port && nbytes > post->port->inline_bytes;
+
+		for (int k = 0; k < (shares ? 1 : post->n); k++) {
+			const struct tti_post one = { .links = post->links + k, .n = 1 };
+			const tutti_status st =
+				send_post(engine, shares ? post : &one, input, nbytes, tag);
 
 			if (st != TUTTI_OK)
 				return st;
 		}
-		if (nbytes > 0)
-			memcpy(room, input, nbytes);
-		link->ops->commit(link, nbytes, tag);
 	}
 	return TUTTI_OK;
 }
@@ -72,11 +101,10 @@ tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, co
 			  void *output, size_t count, size_t type_size, tti_reduce_fn reduce,
 			  int divisor, uint64_t tag, int *mismatch_peer)
 {
-	const struct tti_oper *send = &bound->prog.oper[0];
 	const struct tti_oper *recv = &bound->prog.oper[1];
 	const size_t nbytes = count * type_size;
 	const void **source = engine->sources;
-	tutti_status st = send_to_all(engine, bound, send, input, nbytes, tag);
+	tutti_status st = send_to_all(engine, bound, input, nbytes, tag);
 
 	for (int i = 0; i < recv->nin && st == TUTTI_OK; i++) {
 		if (i == recv->local_at)

@@ -39,7 +39,7 @@ static void defaults(void **state)
 {
 	(void)state;
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, NULL), "exchange");
-	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 3 * KIB, 1, NULL), "direct");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 3 * KIB, 1, NULL), "exchange");
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 64 * KIB, 1, NULL), "direct");
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 128 * MIB, 1, NULL), "direct");
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 128, 8, 1, NULL), "recursive_doubling");
@@ -54,6 +54,23 @@ static void defaults(void **state)
 	assert_string_equal(choice(TUTTI_BROADCAST, 4, MIB, 2, NULL), "chain");
 	assert_string_equal(choice(TUTTI_BARRIER, 4, 0, 1, NULL), "exchange");
 	assert_string_equal(choice(TUTTI_BARRIER, 4, 0, 2, NULL), "dissemination");
+}
+
+/* Where ranks share cores a hop costs more than bytes. */
+static void crowds(void **state)
+{
+	struct tti_choice_input input = input_of(TUTTI_ALL_REDUCE, 4, 32 * KIB, 1);
+	struct tti_choice out;
+
+	(void)state;
+	assert_int_equal(tti_choose(&input, NULL, 0, &out), TUTTI_OK);
+	assert_string_equal(out.algo->name, "direct");
+	input.crowded = 1;
+	assert_int_equal(tti_choose(&input, NULL, 0, &out), TUTTI_OK);
+	assert_string_equal(out.algo->name, "exchange");
+	input.nbytes = 64 * KIB;
+	assert_int_equal(tti_choose(&input, NULL, 0, &out), TUTTI_OK);
+	assert_string_equal(out.algo->name, "direct");
 }
 
 /* There is an algorithm for everything, and slices fit slots. */
@@ -150,6 +167,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults),
+		cmocka_unit_test(crowds),
 		cmocka_unit_test(nothing_is_left_without),
 		cmocka_unit_test(slices),
 		cmocka_unit_test(pins),
