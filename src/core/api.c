@@ -146,8 +146,10 @@ tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report 
 	TTI_TRY(tti_handle_get(handle, &comm));
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a report");
+	const char *algorithm = atomic_load(&comm->last_algorithm);
+
 	*out = (struct tutti_call_report){
-		.algorithm = comm->last_algorithm ? comm->last_algorithm : "none",
+		.algorithm = algorithm ? algorithm : "none",
 		.transport = comm->transport,
 		.channels = 1,
 	};

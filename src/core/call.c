@@ -183,7 +183,7 @@ static void start_transfers(struct tti_batch_item *item, struct tti_job *job)
 		};
 	}
 	publish(item->comm, 0, tti_args_shape(&item->args[0]), item->args[0].count);
-	item->comm->last_algorithm = "send_recv";
+	atomic_store_explicit(&item->comm->last_algorithm, "send_recv", memory_order_relaxed);
 	tti_job_transfers(job, &item->comm->engine, item->transfers, item->ntransfers, item->heads);
 }
 

@@ -111,6 +111,8 @@ struct tti_comm {
 	struct tti_engine engine;
 	bool has_engine;
 
+	_Atomic(const char *) last_algorithm; /* for those who ask */
+
 	/* Turns: tickets of calls made, calls done; turn is a futex word. */
 	_Atomic uint64_t issued, done;
 	_Atomic uint32_t turn, turn_waiters;
@@ -120,7 +122,6 @@ struct tti_comm {
 	struct tti_choice_entry choice[TUTTI_COLLECTIVE_COUNT][TTI_SIZE_CLASSES];
 	struct tti_program_set sets[TTI_MOST_SETS];
 	int nsets;
-	const char *last_algorithm;
 
 	struct tti_current_call current;
 	struct tti_stall stall;

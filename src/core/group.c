@@ -48,6 +48,12 @@ tutti_status tti_group_add_init(tutti_comm_t handle)
 	return TUTTI_OK;
 }
 
+void tti_group_drop_init(tutti_comm_t handle)
+{
+	tti_assert(group.inits.n > 0 && group.inits.at[group.inits.n - 1] == handle);
+	group.inits.n--;
+}
+
 /* -- Batches ---------------------------------------------------------------------- */
 
 /* One allocation: items, their calls, transfers and heads. */

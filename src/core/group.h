@@ -13,5 +13,7 @@ tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_
  * for. */
 bool tti_group_is_open(void);
 TUTTI_CHECKED tutti_status tti_group_add_init(tutti_comm_t handle);
+/* Take the last one back: its init did not start. */
+void tti_group_drop_init(tutti_comm_t handle);
 
 #endif

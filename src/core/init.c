@@ -151,16 +151,22 @@ static tutti_status init_here(struct plan *plan, tutti_comm_t *out)
 static tutti_status init_aside(struct plan *plan, tutti_comm_t *out)
 {
 	struct tti_comm *comm = plan->comm;
-	tutti_comm_t handle;
+	const bool grouped = tti_group_is_open();
+	tutti_comm_t handle = NULL;
 	tutti_status st = tti_handle_create(comm, &handle);
 
-	if (st == TUTTI_OK && tti_group_is_open())
+	if (st == TUTTI_OK && grouped)
 		st = tti_group_add_init(handle);
-	if (st == TUTTI_OK)
+	if (st == TUTTI_OK) {
 		st = bring_up_aside(plan);
+		if (st != TUTTI_OK && grouped)
+			tti_group_drop_init(handle);
+	}
 	if (st != TUTTI_OK) {
 		plan_free(plan);
 		tti_comm_free(comm);
+		if (handle)
+			tti_handle_free(handle);
 		return st;
 	}
 	*out = handle;

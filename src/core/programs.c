@@ -97,7 +97,7 @@ tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int 
 		TTI_TRY(build(comm, entry->set->algo, root, bound));
 	*out = *bound;
 	*slice_bytes = entry->slice_bytes;
-	comm->last_algorithm = entry->set->algo->name;
+	atomic_store_explicit(&comm->last_algorithm, entry->set->algo->name, memory_order_relaxed);
 	return TUTTI_OK;
 }
 

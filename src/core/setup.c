@@ -353,9 +353,9 @@ tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 	TTI_TRY(start_watch(comm));
 	atomic_store_explicit(&comm->state, TTI_COMM_READY, memory_order_release);
 	tti_log(TTI_LOG_INFO, TTI_CORE,
-		"communicator %s of %d ranks over %s, %d host%s%s: %.1f ms after the bootstrap",
-		comm->name, comm->n, comm->transport, comm->nhosts, comm->nhosts == 1 ? "" : "s",
-		comm->crowded_here ? ", more ranks than cores" : "",
+		"communicator %s%sof %d ranks over %s, %d host%s%s: %.1f ms after the bootstrap",
+		comm->name, comm->name[0] ? " " : "", comm->n, comm->transport, comm->nhosts,
+		comm->nhosts == 1 ? "" : "s", comm->crowded_here ? ", more ranks than cores" : "",
 		(double)(tti_now_ns() - begin) / TTI_NS_PER_MS);
 	return TUTTI_OK;
 }
