@@ -284,8 +284,8 @@ static tutti_status serve_root(const struct tti_boot_config *config, struct tti_
 		return TUTTI_OK;
 	if (id.flags & TTI_ID_OPEN)
 		tti_log(TTI_LOG_WARN, TTI_BOOT,
-			"TUTTI_COMM_ID without TUTTI_COMM_SECRET: whoever reaches its port can "
-			"join");
+			"the ranks meet at a given address without TUTTI_COMM_SECRET: whoever "
+			"reaches its port can join");
 
 	uint16_t port = ntohs(id.addrs[0].port);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kill -9 of any rank in the middle of any collective: every other rank returns
- * TUTTI_EPEER in under a second and can destroy its communicator. TUTTI_TEST_KILLS
+ * TUTTI_EPEER in under a second and can destroy its communicator. TEST_KILLS
  * says how many random runs (20). */
 #include <setjmp.h>
 #include <signal.h>
@@ -75,7 +75,7 @@ static void kill_one(int n, const char *transport, int victim, int after_us)
 static void random_kills(void **state)
 {
 	static const char *const transports[] = { "shm", "tcp" };
-	const char *asked = getenv("TUTTI_TEST_KILLS");
+	const char *asked = getenv("TEST_KILLS");
 	const int runs = asked ? atoi(asked) : 20;
 	unsigned seed = (unsigned)time(NULL);
 

@@ -5,161 +5,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
+#include "support/calls.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
-#include "tutti/inspect.h"
-
-/* Small integers: exact in every type, whatever the order. */
-static int value_of(int rank, size_t i)
-{
-	return (int)((i * 7 + (size_t)rank * 3) % 5);
-}
-
-static void put(void *data, tutti_type type, size_t i, int value)
-{
-	switch (type) {
-	case TUTTI_INT8:
-	case TUTTI_UINT8:
-		((signed char *)data)[i] = (signed char)value;
-		return;
-	case TUTTI_INT32:
-	case TUTTI_UINT32:
-		((int *)data)[i] = value;
-		return;
-	case TUTTI_INT64:
-	case TUTTI_UINT64:
-		((long long *)data)[i] = value;
-		return;
-	case TUTTI_FLOAT32:
-		((float *)data)[i] = (float)value;
-		return;
-	case TUTTI_FLOAT64:
-		((double *)data)[i] = value;
-		return;
-	case TUTTI_FLOAT16:
-	case TUTTI_BFLOAT16:
-	case TUTTI_FLOAT8_E4M3:
-	case TUTTI_FLOAT8_E5M2:
-		break; /* the kernels' own tests */
-	}
-	abort();
-}
-
-static int reduced(int n, size_t i, tutti_op op)
-{
-	int result = value_of(0, i);
-
-	for (int rank = 1; rank < n; rank++) {
-		const int value = value_of(rank, i);
-
-		if (op == TUTTI_MAX)
-			result = result > value ? result : value;
-		else if (op == TUTTI_MIN)
-			result = result < value ? result : value;
-		else
-			result += value;
-	}
-	return result;
-}
-
-struct job {
-	tutti_collective coll;
-	tutti_type type;
-	tutti_op op;
-	size_t count;
-	int root;
-	bool in_place;
-};
-
-static tutti_status call(const struct job *job, const void *send, void *recv, tutti_comm_t comm)
-{
-	switch (job->coll) {
-	case TUTTI_ALL_REDUCE:
-		return tutti_all_reduce(send, recv, job->count, job->type, job->op, comm, NULL);
-	case TUTTI_REDUCE:
-		return tutti_reduce(send, recv, job->count, job->type, job->op, job->root, comm,
-				    NULL);
-	case TUTTI_BROADCAST:
-		return tutti_broadcast(send, recv, job->count, job->type, job->root, comm, NULL);
-	case TUTTI_ALL_GATHER:
-		return tutti_all_gather(send, recv, job->count, job->type, comm, NULL);
-	case TUTTI_REDUCE_SCATTER:
-		return tutti_reduce_scatter(send, recv, job->count, job->type, job->op, comm, NULL);
-	case TUTTI_BARRIER:
-		return tutti_barrier(comm, NULL);
-	case TUTTI_SEND_RECV:
-		break;
-	}
-	return TUTTI_EINVAL;
-}
-
-/* What must be in recv[i] on this rank; -1: anything. */
-static int expected(const struct job *job, int rank, int n, size_t i)
-{
-	switch (job->coll) {
-	case TUTTI_ALL_REDUCE:
-		return reduced(n, i, job->op);
-	case TUTTI_REDUCE:
-		return rank == job->root ? reduced(n, i, job->op) : -1;
-	case TUTTI_BROADCAST:
-		return value_of(job->root, i);
-	case TUTTI_ALL_GATHER:
-		return value_of((int)(i / job->count), i % job->count);
-	case TUTTI_REDUCE_SCATTER:
-		return reduced(n, (size_t)rank * job->count + i, job->op);
-	case TUTTI_BARRIER:
-	case TUTTI_SEND_RECV:
-		break;
-	}
-	return -1;
-}
-
-static void one_rank(tutti_comm_t comm, int rank, int n, void *arg)
-{
-	const struct job *job = arg;
-	const size_t size = tutti_type_size(job->type);
-	const size_t nn = (size_t)n;
-	const bool gathers = job->coll == TUTTI_ALL_GATHER;
-	const bool scatters = job->coll == TUTTI_REDUCE_SCATTER;
-	const size_t sends = job->count * (scatters ? nn : 1);
-	const size_t recvs = job->count * (gathers ? nn : 1);
-	const size_t own = (size_t)rank * job->count * size;
-	char *memory = calloc(nn * job->count * 2 + 64, size);
-	char *send = memory;
-	char *recv = memory + (nn * job->count + 32) * size;
-	char *want = calloc(recvs + 1, size);
-
-	if (job->in_place && gathers)
-		send = recv + own;
-	else if (job->in_place && scatters)
-		recv = send + own;
-	else if (job->in_place)
-		recv = send;
-	memset(memory, 0x55, (nn * job->count * 2 + 64) * size);
-	for (size_t i = 0; i < sends; i++)
-		put(send, job->type, i, value_of(rank, i));
-	if (CHECK_OK(call(job, send, recv, comm))) {
-		for (size_t i = 0; i < recvs; i++) {
-			const int value = expected(job, rank, n, i);
-
-			if (value < 0)
-				memcpy(want + i * size, recv + i * size, size);
-			else
-				put(want, job->type, i, value);
-		}
-		if (!CHECK(memcmp(want, recv, recvs * size) == 0))
-			fprintf(stderr, "  %s n=%d rank=%d count=%zu root=%d in_place=%d type=%s\n",
-				tutti_collective_name(job->coll), n, rank, job->count, job->root,
-				job->in_place, tutti_type_name(job->type));
-	}
-	free(memory);
-	free(want);
-}
 
 /* All sizes and flavours one after the other on one communicator. */
 struct plan {
@@ -176,14 +27,14 @@ static void all_jobs(tutti_comm_t comm, int rank, int n, void *arg)
 
 	for (size_t c = 0; c < plan->ncounts; c++)
 		for (int in_place = 0; in_place < 2; in_place++) {
-			struct job job = { .coll = plan->coll,
-					   .type = types[c % 3],
-					   .op = ops[(c + (size_t)in_place) % 3],
-					   .count = plan->counts[c],
-					   .root = (int)(c + (size_t)in_place) % n,
-					   .in_place = in_place };
+			struct call call = { .coll = plan->coll,
+					     .type = types[c % 3],
+					     .op = ops[(c + (size_t)in_place) % 3],
+					     .count = plan->counts[c],
+					     .root = (int)(c + (size_t)in_place) % n,
+					     .in_place = in_place };
 
-			one_rank(comm, rank, n, &job);
+			call_and_check(&call, comm, rank, n);
 		}
 }
 

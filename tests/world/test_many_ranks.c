@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Many ranks on one small machine: how long they take to start and to all-reduce
- * 8 bytes, and what a pair of ranks costs. TUTTI_TEST_RANKS says how many (256); with
+ * 8 bytes, and what a pair of ranks costs. TEST_RANKS says how many (256); with
  * 1024 the figures of docs/performance.md come out. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void reduce_once(tutti_comm_t comm, int rank, int n, void *arg)
 
 static int asked_ranks(int usual)
 {
-	const char *asked = getenv("TUTTI_TEST_RANKS");
+	const char *asked = getenv("TEST_RANKS");
 
 	return asked ? atoi(asked) : usual;
 }
