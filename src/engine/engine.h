@@ -124,6 +124,7 @@ struct tti_job {
 			struct tti_layout layout;
 			tti_reduce_fn reduce;
 			int divisor;
+			bool is_large;         /* more than the caches hold               */
 			size_t slice;          /* elements per step                         */
 			int32_t nblocks, base; /* base: the oldest that is not done */
 			int32_t local_block, local_pos;

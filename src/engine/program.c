@@ -6,6 +6,11 @@
 #include "util/error.h"
 #include "util/mem.h"
 
+/* Vectors of this size leave the caches before anybody looks at them: what is only
+ * copied into them is written past the caches, which saves reading it first (measured:
+ * 0.9 of the time for 16 MiB on two ranks, 0.8 on four; no difference up to 4 MiB). */
+#define LARGE_BYTES ((size_t)8 << 20)
+
 /* Running a compiled program, block by block.
  *
  * A queue is one direction of one link and stands at one operation of one block:
@@ -181,7 +186,7 @@ static const void *combine(struct tti_job *job, const struct tti_oper *op, int n
 	if (slot)
 		memcpy(slot, source[0], nbytes);
 	if (dst && dst != source[0])
-		memcpy(dst, slot ? slot : source[0], nbytes);
+		tti_copy(dst, slot ? slot : source[0], nbytes, job->program.is_large);
 	return slot ? slot : dst;
 }
 
@@ -418,6 +423,8 @@ tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
 	job->program.bound = bound;
 	job->program.layout = *layout;
 	job->program.slice = slice;
+	job->program.is_large = layout->chunk_count * (size_t)bound->prog.nchunks >=
+				LARGE_BYTES / layout->type_size;
 	job->program.reduce = tti_reduce_get(type, op);
 	job->program.divisor = op == TUTTI_AVG ? bound->prog.n : 0;
 	job->program.nblocks = (int32_t)((layout->chunk_count + slice - 1) / slice);
