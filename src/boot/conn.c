@@ -73,7 +73,7 @@ void tti_conn_drop(struct tti_conn *conn)
 	tti_fd_close(&conn->fd);
 	tti_loop_bury(&thread->loop, &conn->ear);
 	if (conn->asked)
-		tti_thread_no_answer(thread, conn->peer);
+		tti_thread_no_answer(thread, conn->peer, false);
 }
 
 void tti_conn_leave(struct tti_conn *conn)
@@ -119,11 +119,13 @@ void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
 	tell_caller(thread);
 }
 
-void tti_thread_no_answer(struct tti_thread *thread, int peer)
+void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused)
 {
 	if (!tti_bit_has(thread->asked, (size_t)peer))
 		return;
 	tti_bit_clear(thread->asked, (size_t)peer);
+	if (!refused && !tti_bit_has(thread->gone, (size_t)peer))
+		return;
 	if (thread->watching && !thread->quitting && thread->events.on_answer)
 		thread->events.on_answer(thread->events.self, peer, NULL);
 }
@@ -134,7 +136,7 @@ void tti_conn_ask(struct tti_conn *conn)
 	if (queue(conn, TTI_FRAME_ASK, 0, NULL, 0, SPARE))
 		return;
 	conn->asked = false;
-	tti_thread_no_answer(conn->thread, conn->peer);
+	tti_thread_no_answer(conn->thread, conn->peer, false);
 }
 
 static void take_ask(struct tti_conn *conn)
@@ -184,7 +186,12 @@ static void take_bye(struct tti_conn *conn)
 
 /* -- Reading ------------------------------------------------------------------------- */
 
-/* The connection is at its end, or broke: err is an errno, 0: it was closed. */
+/* The connection is at its end, or broke: err is an errno, 0: it was closed.
+ *
+ * One that closes a gap in the ring may be let in by a rank that is just leaving: it
+ * has said goodbye to the neighbours it had, and never takes this one over. Only when
+ * it has, and says so, we are its neighbours. Until then its death is for the old ones
+ * to see, and the gap is what it was. */
 static void end(struct tti_conn *conn, int err)
 {
 	struct tti_thread *thread = conn->thread;
@@ -192,12 +199,20 @@ static void end(struct tti_conn *conn, int err)
 				 .culprit = conn->peer,
 				 .origin = thread->sock->base.rank };
 	const enum tti_conn_role role = conn->role;
+	const bool met = conn->met;
 	char name[TTI_SOCK_NAME];
 
 	tti_sock_name(thread->sock, conn->peer, name);
 	tti_conn_drop(conn);
 	if (role == TTI_CONN_PAIR || thread->quitting)
 		return;
+	if (!met) {
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s closed a connection that it had not used yet",
+			name);
+		if (role == TTI_CONN_NEXT)
+			tti_reach_bypass(thread, news.culprit);
+		return;
+	}
 	errno = err;
 	if (err == 0 || err == ECONNRESET || err == EPIPE)
 		(void)snprintf(news.text, sizeof(news.text),
@@ -229,6 +244,7 @@ static bool take_frame(struct tti_conn *conn)
 {
 	const struct tti_framer *framer = &conn->framer;
 
+	conn->met = true;
 	switch ((enum tti_frame_type)framer->head.type) {
 	case TTI_FRAME_NEWS:
 		if (framer->body.news.culprit < -1 ||
@@ -248,6 +264,7 @@ static bool take_frame(struct tti_conn *conn)
 		take_bye(conn);
 		return false;
 	case TTI_FRAME_MESSAGE: /* sent, but never received */
+	case TTI_FRAME_HERE:
 		return true;
 	case TTI_FRAME_BLOCK:
 	case TTI_FRAME_CHECKIN:
@@ -308,6 +325,8 @@ void tti_conn_adopt(struct tti_conn *conn)
 		tti_conn_drop(conn);
 		return;
 	}
+	if (!conn->met && conn->role != TTI_CONN_PAIR)
+		(void)queue(conn, TTI_FRAME_HERE, 0, NULL, 0, 0);
 	if (thread->lost && conn->role != TTI_CONN_PAIR)
 		(void)queue(conn, TTI_FRAME_NEWS, 0, &thread->news, sizeof(thread->news), 0);
 }

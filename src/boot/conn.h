@@ -30,6 +30,7 @@ struct tti_conn {
 	struct tti_conn *next, **link;
 	enum tti_conn_role role;
 	int fd, peer;
+	bool met;   /* the peer has used it: see end() */
 	bool asked; /* it owes us an answer            */
 	bool owing; /* we owe it one: asked too early  */
 	bool torn;  /* no frame can be sent on it      */
@@ -88,7 +89,7 @@ struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role rol
 void tti_conn_adopt(struct tti_conn *conn);
 void tti_conn_drop(struct tti_conn *conn);
 
-/* The answer, or that there is none, is on_answer()'s. */
+/* The answer, or that the peer has left, is on_answer()'s. */
 void tti_conn_ask(struct tti_conn *conn);
 
 /* The caller watches from now on: answer, and tell, what came before. */
@@ -104,8 +105,10 @@ struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring);
 void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
 		      const struct tti_conn *from);
 
-/* What is asked of that peer has no answer. */
-void tti_thread_no_answer(struct tti_thread *thread, int peer);
+/* What is asked of that peer will not be answered. on_answer() hears of it only if
+ * the peer is known to have left, by its goodbye or because nobody listens where it
+ * did: else it is merely silent, and may be asked again. */
+void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused);
 
 /* Ask over a connection there is or is to be (reach.c). */
 void tti_reach_ask(struct tti_thread *thread, int peer);

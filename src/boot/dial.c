@@ -42,6 +42,7 @@ try {
 	struct tti_addr addr;
 	enum state state;
 	int fd;
+	int err; /* FAILED: why the connection was not made, 0: it was, or nobody knows */
 	int64_t deadline_ns;
 	char why[112];
 	struct tti_auth auth;
@@ -114,12 +115,25 @@ tutti_status tti_dial_start(struct tti_loop *loop, const struct tti_dial_config 
 	return TUTTI_OK;
 }
 
-bool tti_dial_is_mute(const struct tti_dial *dial)
+/* An address that this machine has no way to says nothing about who listens there. */
+static bool has_no_way(int err)
 {
-	for (size_t i = 0; i < dial->nstarted; i++)
-		if (dial->tries[i].state == PROVING)
-			return true;
-	return false;
+	return err == ENETUNREACH || err == EHOSTUNREACH || err == EADDRNOTAVAIL ||
+	       err == EAFNOSUPPORT || err == EINVAL;
+}
+
+bool tti_dial_is_refused(const struct tti_dial *dial)
+{
+	size_t nrefused = 0;
+
+	for (size_t i = 0; i < dial->ntries; i++) {
+		const struct try *try = &dial->tries[i];
+
+		if (try->state != FAILED || (try->err != ECONNREFUSED && !has_no_way(try->err)))
+			return false;
+		nrefused += try->err == ECONNREFUSED;
+	}
+	return nrefused > 0;
 }
 
 void tti_dial_stop(struct tti_dial *dial)
@@ -135,7 +149,14 @@ static void give_up(struct try *try, const char *why)
 {
 	tti_fd_close(&try->fd);
 	try->state = FAILED;
+	try->err = 0;
 	(void)snprintf(try->why, sizeof(try->why), "%s", why);
+}
+
+static void not_connected(struct try *try, int err)
+{
+	give_up(try, strerror(err));
+	try->err = err;
 }
 
 static void start_try(struct tti_dial *dial, struct try *try)
@@ -153,7 +174,7 @@ static void start_try(struct tti_dial *dial, struct try *try)
 	try->state = CONNECTING;
 	try->deadline_ns = tti_deadline(CONNECT_MS);
 	if (connect(try->fd, (const struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS) {
-		give_up(try, strerror(errno));
+		not_connected(try, errno);
 		return;
 	}
 	if (tti_loop_add(dial->loop, try->fd, EPOLLIN | EPOLLOUT | EPOLLET, &dial->ear) != TUTTI_OK)
@@ -186,11 +207,11 @@ static void step_connect(struct tti_dial *dial, struct try *try)
 	if (getsockopt(try->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
 		error = errno;
 	if (error != 0) {
-		give_up(try, strerror(error));
+		not_connected(try, error);
 		return;
 	}
 	if (is_mirror(try->fd)) {
-		give_up(try, strerror(ECONNREFUSED));
+		not_connected(try, ECONNREFUSED);
 		return;
 	}
 	try->state = PROVING;

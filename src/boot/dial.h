@@ -39,9 +39,10 @@ TUTTI_CHECKED tutti_status tti_dial_start(struct tti_loop *loop,
  * failed: quietly, the text says how each candidate did. */
 TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns);
 
-/* After a failure: whether somebody listens there, and just does not answer, as a
- * stopped process would. */
-bool tti_dial_is_mute(const struct tti_dial *dial);
+/* After a failure: whether nobody listens there any more. No answer in time says
+ * nothing of the kind, nor does a connection that was closed: the peer may be stopped,
+ * busy, or full. */
+bool tti_dial_is_refused(const struct tti_dial *dial);
 
 /* Also after success and failure. NULL is fine. */
 void tti_dial_stop(struct tti_dial *dial);

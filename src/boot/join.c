@@ -190,6 +190,7 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 	case TTI_FRAME_BYE:
 	case TTI_FRAME_ASK:
 	case TTI_FRAME_ANSWER:
+	case TTI_FRAME_HERE:
 	case TTI_FRAME_TYPES:
 		break;
 	}

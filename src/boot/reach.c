@@ -7,7 +7,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* A rank that does not answer for so long is not reachable. */
+/* A rank that does not answer for so long is passed by, or silent. */
 #define REACH_MS 3000
 
 static void end(struct tti_reach *reach)
@@ -27,16 +27,14 @@ static void fail(struct tti_reach *reach)
 	struct tti_thread *thread = reach->thread;
 	const int peer = reach->conn->peer;
 	const bool ring = reach->conn->role != TTI_CONN_PAIR;
-	const bool mute = reach->dial && tti_dial_is_mute(reach->dial);
+	const bool refused = reach->dial && tti_dial_is_refused(reach->dial);
 
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d cannot be reached: %s", peer, tti_error_text());
 	end(reach);
 	if (ring)
 		tti_reach_bypass(thread, peer);
-	else if (mute)
-		tti_bit_clear(thread->asked, (size_t)peer);
 	else
-		tti_thread_no_answer(thread, peer);
+		tti_thread_no_answer(thread, peer, refused);
 }
 
 static void step(struct tti_reach *reach)
@@ -99,7 +97,7 @@ static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
 		tti_free(reach);
 		tti_free(conn);
 		if (role == TTI_CONN_PAIR)
-			tti_thread_no_answer(thread, peer);
+			tti_thread_no_answer(thread, peer, false);
 		return;
 	}
 	reach->thread = thread;
@@ -122,7 +120,7 @@ void tti_reach_ask(struct tti_thread *thread, int peer)
 		return;
 	tti_bit_set(thread->asked, (size_t)peer);
 	if (tti_bit_has(thread->gone, (size_t)peer))
-		tti_thread_no_answer(thread, peer);
+		tti_thread_no_answer(thread, peer, false);
 	else if (conn)
 		tti_conn_ask(conn);
 	else

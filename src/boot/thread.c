@@ -265,6 +265,7 @@ static void hand_one(struct tti_conn **list, struct tti_conn *conn, int *fd, boo
 		return;
 	conn->fd = *fd;
 	conn->torn = torn;
+	conn->met = true; /* since the ranks have joined */
 	conn->next = *list;
 	*list = conn;
 	*fd = -1;

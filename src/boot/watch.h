@@ -52,8 +52,9 @@ struct tti_watch_events {
 	void (*on_lost)(void *self, const struct tti_news *news);
 	/* Somebody asks what this rank is doing. */
 	void (*on_ask)(void *self, struct tti_call *out);
-	/* The answer to tti_watch_ask(); call == NULL: the rank is reachable no
-	 * more or has said goodbye. No answer comes from a stopped process. */
+	/* The answer to tti_watch_ask(); call == NULL: the rank has left, for it
+	 * has said goodbye or nobody listens where it did. No answer comes from
+	 * one that is stopped, busy or cut off: ask again. */
 	void (*on_answer)(void *self, int peer, const struct tti_call *call);
 };
 

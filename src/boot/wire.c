@@ -25,6 +25,7 @@ static size_t body_size(uint32_t type)
 	case TTI_FRAME_ALL:
 	case TTI_FRAME_BYE:
 	case TTI_FRAME_ASK:
+	case TTI_FRAME_HERE:
 	case TTI_FRAME_TYPES:
 		break;
 	}
@@ -63,6 +64,7 @@ static tutti_status check_body(struct tti_framer *framer)
 	case TTI_FRAME_MESSAGE:
 	case TTI_FRAME_BYE:
 	case TTI_FRAME_ASK:
+	case TTI_FRAME_HERE:
 	case TTI_FRAME_TYPES:
 		break;
 	}

@@ -14,6 +14,7 @@
  *     kind   from -> to       frames                          frames back
  *     ROOT   rank -> root     CHECKIN                         NEXT, ALL or NEWS
  *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
+ *                             closing a gap: HERE, NEWS, BYE  the same
  *     PEER   rank -> any      MESSAGE, then ASK, BYE          ANSWER, BYE
  *
  * All numbers are little-endian, as all supported machines are. */
@@ -70,6 +71,7 @@ enum tti_frame_type {
 	TTI_FRAME_BYE,         /* seq 1: I had the news and passed it on  */
 	TTI_FRAME_ASK,         /* what are you doing                      */
 	TTI_FRAME_ANSWER,      /* tti_call                                */
+	TTI_FRAME_HERE,        /* I have taken over this connection       */
 	TTI_FRAME_TYPES,
 };
 
