@@ -297,25 +297,23 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer)
 
 tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status)
 {
-	tutti_status worst = status;
-	int culprit = -1;
+	const struct tti_port *port = NULL;
 	char text[TTI_NEWS_TEXT];
 
 	if (wait_for_news(comm, NEWS_NS))
 		return tti_comm_fate(comm);
-	for (int i = 0; i < comm->nports; i++)
-		if (comm->ports[i]->failure != TUTTI_OK) {
-			worst = comm->ports[i]->failure;
-			culprit = comm->ports[i]->failed_peer;
-		}
-	/* What ended one call in the middle leaves the ranks out of step. */
-	if (worst > TUTTI_STATUS_LOST)
-		worst = TUTTI_EPEER;
-	if (status > TUTTI_STATUS_LOST)
-		snprintf(text, sizeof(text), "rank %d failed: %s", comm->rank, tti_error_text());
+	for (int i = 0; i < comm->nports && !port; i++)
+		if (comm->ports[i]->failure != TUTTI_OK)
+			port = comm->ports[i];
+	if (port)
+		snprintf(text, sizeof(text), "%s", port->failure_text);
 	else
-		snprintf(text, sizeof(text), "%s%s",
-			 culprit >= 0 ? "" : "a link failed: ", tti_error_text());
-	tti_comm_tell(comm, worst, culprit, text);
+		snprintf(text, sizeof(text), "rank %d failed: %s", comm->rank, tti_error_text());
+	/* What ended one call in the middle leaves the ranks out of step. */
+	if (port && port->failure <= TUTTI_STATUS_LOST)
+		status = port->failure;
+	else if (status > TUTTI_STATUS_LOST)
+		status = TUTTI_EPEER;
+	tti_comm_tell(comm, status, port ? port->failed_peer : -1, text);
 	return tti_comm_fate(comm);
 }

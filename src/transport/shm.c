@@ -56,9 +56,10 @@ static __attribute__((noinline, cold)) void broken(const struct tti_shm_link *li
 
 	if (port->failure != TUTTI_OK)
 		return;
-	port->failed_peer = link->base.peer;
-	port->failure = tti_fail(TUTTI_EPROTO, "shared memory: rank %d left %s for rank %d",
-				 link->base.peer, what, port->rank);
+	tti_port_fail(port,
+		      tti_fail(TUTTI_EPROTO, "shared memory: rank %d left %s for rank %d",
+			       link->base.peer, what, port->rank),
+		      link->base.peer);
 }
 
 static __attribute__((noinline, cold)) void ring(struct tti_shm_bell *bell, uint32_t word)

@@ -199,10 +199,6 @@ TUTTI_CHECKED tutti_status tti_tcp_open(const struct tti_port_config *config,
 					const struct tti_tcp_options *options,
 					struct tti_port **out, struct tti_card *card);
 
-/* The port can go on no more; the first failure stays. Takes the status of a
- * tti_fail() just made. */
-void tti_tcp_port_fail(struct tti_tcp_port *port, tutti_status status, int peer);
-
 /* Handle what happened, after at most timeout_ms. */
 void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms);
 

@@ -186,7 +186,7 @@ void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
 		return;
 	}
 	if (renew(dial))
-		tti_tcp_port_fail(link->port, TUTTI_ESYS, link->base.peer);
+		tti_port_fail(&link->port->base, TUTTI_ESYS, link->base.peer);
 	dial->next_at = BACKOFF_MS << (dial->rounds < 6 ? dial->rounds : 6);
 	if (dial->next_at > BACKOFF_MOST_MS)
 		dial->next_at = BACKOFF_MOST_MS;
@@ -216,7 +216,7 @@ void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status)
 	link->state = TTI_TCP_LINK_LOST;
 	link->port->ncoming--;
 	tti_tcp_dial_free(link);
-	tti_tcp_port_fail(link->port, status, link->base.peer);
+	tti_port_fail(&link->port->base, status, link->base.peer);
 }
 
 void tti_tcp_dial_expire(struct tti_tcp_conn *conn)

@@ -111,7 +111,7 @@ void tti_tcp_link_raise(struct tti_tcp_link *link)
 		port->ncoming--;
 	if (status) {
 		link->state = TTI_TCP_LINK_LOST;
-		tti_tcp_port_fail(port, status, link->base.peer);
+		tti_port_fail(&port->base, status, link->base.peer);
 		return;
 	}
 	link->state = TTI_TCP_LINK_UP;
@@ -143,7 +143,7 @@ void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status)
 		return;
 	link->state = TTI_TCP_LINK_LOST;
 	if (wanted)
-		tti_tcp_port_fail(port, status, link->base.peer);
+		tti_port_fail(&port->base, status, link->base.peer);
 }
 
 /* -- Reading --------------------------------------------------------------- */

@@ -24,14 +24,6 @@
 #define ALIVE_NS     (1000 * TTI_NS_PER_MS)
 #define EVENTS       64
 
-void tti_tcp_port_fail(struct tti_tcp_port *port, tutti_status status, int peer)
-{
-	if (port->base.failure)
-		return;
-	port->base.failure = status;
-	port->base.failed_peer = peer;
-}
-
 /* -- Opening --------------------------------------------------------------- */
 
 static tutti_status check_config(const struct tti_port_config *config)
@@ -294,7 +286,7 @@ static void give_up(struct tti_tcp_link *link)
 			  (long long)port->timeout_ms, (unsigned long long)port->dropped);
 	link->state = TTI_TCP_LINK_LOST;
 	port->ncoming--;
-	tti_tcp_port_fail(port, status, link->base.peer);
+	tti_port_fail(&port->base, status, link->base.peer);
 }
 
 static void look_at_timers(struct tti_tcp_port *port)

@@ -2,6 +2,7 @@
 #include "transport/transport.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/error.h"
@@ -29,6 +30,15 @@ static bool has(const struct tti_transport *const *list, int n,
 		if (list[i] == transport)
 			return true;
 	return false;
+}
+
+void tti_port_fail(struct tti_port *port, tutti_status status, int peer)
+{
+	if (port->failure != TUTTI_OK)
+		return;
+	port->failure = status;
+	port->failed_peer = peer;
+	snprintf(port->failure_text, sizeof(port->failure_text), "%s", tti_error_text());
 }
 
 tutti_status tti_transport_list(const char *names, const struct tti_transport **out, int *n)

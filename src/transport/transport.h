@@ -63,11 +63,15 @@ struct tti_port {
 	/* Set by the transport when it can go on no more: a link broke, a peer
 	 * sent nonsense. The engine looks here while it waits. */
 	tutti_status failure;
-	int failed_peer; /* -1: unknown */
+	int failed_peer;        /* -1: unknown */
+	char failure_text[256]; /* the error text of then */
 	/* Bytes committed but not yet handed over to the system: a call is not
 	 * over before this is 0. Always 0 for memory. */
 	size_t unsent;
 };
+
+/* The first failure counts: keeps status, peer and this thread's error text. */
+void tti_port_fail(struct tti_port *port, tutti_status status, int peer);
 
 struct tti_link_ops {
 	/* Room for one message of nbytes <= slot_bytes; NULL: no credit now.

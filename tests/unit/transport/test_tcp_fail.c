@@ -51,6 +51,8 @@ static tutti_status failure_soon(struct world *world, int rank, int peer)
 		tcp->progress(world->port[rank]);
 	}
 	assert_int_equal(world->port[rank]->failed_peer, peer);
+	/* What was said later, about somebody else, is no matter. */
+	tti_error_set(world->port[rank]->failure_text);
 	return world->port[rank]->failure;
 }
 
