@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/comm.h"
+#include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"
@@ -28,8 +30,10 @@
 /* What every rank tells of itself. On the wire: fixed width. */
 struct rank_info {
 	uint32_t version;
-	int32_t ncpus;
-	uint64_t machine; /* of the boot id: whose cores they share */
+	int32_t ncpus;                                /* that the rank may use at a time         */
+	int32_t allowed;                              /* that it may run on: more, under a quota */
+	uint64_t machine;                             /* of the boot id: whose cores they share  */
+	uint64_t cpus[TTI_BITSET_WORDS(CPU_SETSIZE)]; /* allowed, which   */
 	uint64_t transport, algo, slice, shm_slots, tcp_slots; /* settings */
 };
 
@@ -63,13 +67,26 @@ static const char *transport_names(const tutti_config *config)
 	return config->transport ? config->transport : "auto";
 }
 
+static void describe_cpus(struct rank_info *info)
+{
+	cpu_set_t set;
+
+	info->ncpus = tti_cpu_count();
+	info->allowed = info->ncpus;
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return;
+	info->allowed = CPU_COUNT(&set);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			tti_bit_set(info->cpus, cpu);
+}
+
 static void describe_self(struct rank_info *info, const char *transports, const char *algo)
 {
 	const struct tti_params *params = tti_params();
 
 	*info = (struct rank_info){
 		.version = TUTTI_VERSION,
-		.ncpus = tti_cpu_count(),
 		.machine = machine_hash(),
 		.transport = hash_text(transports),
 		.algo = hash_text(algo),
@@ -77,6 +94,7 @@ static void describe_self(struct rank_info *info, const char *transports, const 
 		.shm_slots = tti_hash_combine(params->shm_slot, (uint64_t)params->shm_slots),
 		.tcp_slots = tti_hash_combine(params->tcp_slot, (uint64_t)params->tcp_slots),
 	};
+	describe_cpus(info);
 }
 
 /* Ranks that would choose differently must not begin: the first difference. */
@@ -102,21 +120,42 @@ static tutti_status check_settings(const struct rank_info *info, int n)
 	return TUTTI_OK;
 }
 
+/* Whether the ranks of one machine are more than the cores that they may use. Each may
+ * be bound to cores of its own, so it is all of their cores together that count; where
+ * a quota lets a rank use less than it may run on, its ranks share that quota. */
+static bool is_crowded(const struct rank_info *info, int n, int of, int *nhere)
+{
+	uint64_t cpus[TTI_BITSET_WORDS(CPU_SETSIZE)] = { 0 };
+	size_t ncpus;
+
+	*nhere = 0;
+	for (int rank = 0; rank < n; rank++) {
+		if (info[rank].machine != info[of].machine)
+			continue;
+		++*nhere;
+		for (size_t i = 0; i < TTI_BITSET_WORDS(CPU_SETSIZE); i++)
+			cpus[i] |= info[rank].cpus[i];
+	}
+	ncpus = tti_bitset_count(cpus, CPU_SETSIZE);
+	if (ncpus == 0 || info[of].ncpus < info[of].allowed)
+		ncpus = (size_t)info[of].ncpus;
+	return (size_t)*nhere > ncpus;
+}
+
 static void count_crowds(struct tti_comm *comm, const struct rank_info *info)
 {
-	for (int rank = 0; rank < comm->n; rank++) {
-		int here = 0;
+	int nhere;
 
-		for (int other = 0; other < comm->n; other++)
-			here += info[other].machine == info[rank].machine;
-		if (here <= info[rank].ncpus)
+	comm->crowded_here = is_crowded(info, comm->n, comm->rank, &nhere);
+	comm->crowded_somewhere = comm->crowded_here;
+	/* One machine for all is the usual case: the others see what we see. */
+	for (int rank = 0; rank < comm->n && nhere < comm->n; rank++) {
+		int nthere;
+
+		if (info[rank].machine == info[comm->rank].machine ||
+		    (rank > 0 && info[rank].machine == info[rank - 1].machine))
 			continue;
-		comm->crowded_somewhere = true;
-		if (info[rank].machine == info[comm->rank].machine)
-			comm->crowded_here = true;
-		/* One machine for all is the usual case: do not count it n times. */
-		if (here == comm->n)
-			break;
+		comm->crowded_somewhere |= is_crowded(info, comm->n, rank, &nthere);
 	}
 }
 

@@ -100,3 +100,23 @@ expect 0 "$TUTTI" run -n 64 true
 elapsed=$((($(date +%s%N) - start) / 1000000))
 [ $elapsed -lt 5000 ] || fail "64 ranks took $elapsed ms"
 ok "64 ranks"
+
+cores=$(nproc)
+if [ "$cores" -ge 2 ]; then
+	expect 0 "$TUTTI" run -n 2 nproc
+	says out "^$((cores / 2))$"
+	[ "$(awk '{ n += $1 } END { print n }' "$tmp/out")" -eq "$cores" ] ||
+		fail "2 ranks do not share $cores cores"
+	expect 0 "$TUTTI" run -n 2 --no-bind nproc
+	says out "^$cores$"
+	ok "cores are shared out, or not"
+	# A rank that may use one core only is not therefore one of a crowd.
+	TUTTI_DEBUG=INFO expect 0 "$TUTTI" run -n 2 "$TUTTI" perf barrier -i 1
+	! grep -q "more ranks than cores" "$tmp/err" || fail "2 ranks on 2 cores are a crowd"
+	TUTTI_DEBUG=INFO expect 0 "$TUTTI" run -n $((cores + 1)) "$TUTTI" perf barrier -i 1
+	says err "more ranks than cores"
+	ok "a crowd is more ranks than cores"
+fi
+expect 0 "$TUTTI" run -n $((cores + 1)) nproc
+says out "^$cores$"
+ok "where there are more ranks than cores, they are not"

@@ -66,6 +66,7 @@ static int run_processes(const struct perf_options *options)
 	if (!launch_open(&launch, "perf", options->nranks, false))
 		goto done;
 	launch.quiet_on_failure = true;
+	launch_bind(&launch);
 	for (int rank = 0; rank < options->nranks; rank++) {
 		pid = launch_fork(&launch, rank);
 		if (pid == 0) {

@@ -13,7 +13,7 @@
 #include "launch.h"
 #include "tool.h"
 
-enum { OPT_TAG = ARGS_FIRST_FREE };
+enum { OPT_TAG = ARGS_FIRST_FREE, OPT_NO_BIND };
 
 /* What a shell says: 126 is there but cannot be run, 127 is not there. */
 #define EXIT_NOT_RUNNABLE 126
@@ -24,6 +24,7 @@ struct job {
 	char **program;
 	char dir[32]; /* private; the id's file is in it */
 	bool tag;
+	bool no_bind;
 	bool json;
 };
 
@@ -131,6 +132,8 @@ static int run_job(struct args *args, struct job *job)
 
 	if (!launch_open(&launch, "run", job->nranks, job->tag))
 		goto done;
+	if (!job->no_bind)
+		launch_bind(&launch);
 	if (!set_environment(job)) {
 		tool_error(args, "out of memory");
 		goto done;
@@ -161,6 +164,7 @@ static int run(struct args *args)
 		if (id == 'n' && !args_int(args, "-n", value, 1, 1 << 16, &job.nranks))
 			return TOOL_USAGE;
 		job.tag |= id == OPT_TAG;
+		job.no_bind |= id == OPT_NO_BIND;
 		job.json |= id == ARGS_JSON;
 	}
 	if (!job.nranks)
@@ -179,6 +183,7 @@ static int run(struct args *args)
 static const struct args_option options[] = {
 	{ 'n', "nranks", "RANKS", "how many processes to start" },
 	{ OPT_TAG, "tag", NULL, "print [RANK] in front of every line they print" },
+	{ OPT_NO_BIND, "no-bind", NULL, "do not share the cores out among the ranks" },
 	{ ARGS_JSON, "json", NULL, "print how it ended as JSON, after the output of the ranks" },
 	{ 0 },
 };
@@ -186,9 +191,10 @@ static const struct args_option options[] = {
 const struct command command_run = {
 	.name = "run",
 	.summary = "start the ranks of a program on this machine",
-	.usage = "run -n RANKS [--tag] [--] PROGRAM [ARGUMENTS...]",
+	.usage = "run -n RANKS [--tag] [--no-bind] [--] PROGRAM [ARGUMENTS...]",
 	.notes = "Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
 		 "tutti_comm_init_env() makes the communicator. Rank 0 reads our standard input.\n"
+		 "Where there are as many cores as ranks, each rank gets its share of them.\n"
 		 "One rank fails, all are ended: its exit code, or 128 + its signal, is ours.\n"
 		 "126: the program cannot be run, 127: it was not found.\n",
 	.options = options,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,33 @@ static void become_rank(struct launch *launch, int rank, pid_t parent)
 	sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
 }
 
+void launch_bind(struct launch *launch)
+{
+	launch->binds = true;
+}
+
+/* In the child. A system that will not is no reason not to run. */
+static void bind_rank(const struct launch *launch, int rank)
+{
+	cpu_set_t all, own;
+	int ncpus, nth = 0;
+
+	if (sched_getaffinity(0, sizeof(all), &all) != 0)
+		return;
+	ncpus = CPU_COUNT(&all);
+	if (ncpus < launch->nranks)
+		return;
+	CPU_ZERO(&own);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		if ((int)((long)nth * launch->nranks / ncpus) == rank)
+			CPU_SET(cpu, &own);
+		nth++;
+	}
+	(void)sched_setaffinity(0, sizeof(own), &own);
+}
+
 pid_t launch_fork(struct launch *launch, int rank)
 {
 	const pid_t parent = getpid();
@@ -93,6 +121,8 @@ pid_t launch_fork(struct launch *launch, int rank)
 	pid = fork();
 	if (pid == 0) {
 		become_rank(launch, rank, parent);
+		if (launch->binds)
+			bind_rank(launch, rank);
 		return 0;
 	}
 	if (pid < 0) {

@@ -34,10 +34,15 @@ struct launch {
 	bool ending;           /* all are being ended */
 	int64_t kill_at_ms;    /* then with SIGKILL */
 	bool quiet_on_failure; /* the ranks say themselves what was wrong */
+	bool binds;            /* see launch_bind() */
 };
 
 /* false: said so on stderr. */
 bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagged);
+
+/* Give each rank cores of its own, if there are as many as ranks: the cores we may run
+ * on, shared out evenly and in order. Before the first launch_fork(). */
+void launch_bind(struct launch *launch);
 
 /* Start rank `rank`: 0 in the child, which execs or ends; its signals are as
  * they were before launch_open(), and launch_close() is allowed there too. < 0:
