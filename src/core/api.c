@@ -6,7 +6,6 @@
 #include "core/comm.h"
 #include "core/group.h"
 #include "util/error.h"
-#include "util/thread.h"
 
 /* The public calls, each a few lines. */
 
@@ -96,10 +95,11 @@ tutti_status tutti_comm_count(tutti_comm_t handle, int *out)
 {
 	struct tti_comm *comm;
 
-	TTI_TRY(tti_handle_get(handle, &comm));
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of an int");
+	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = comm->n;
+	tti_handle_leave(handle);
 	return TUTTI_OK;
 }
 
@@ -107,10 +107,11 @@ tutti_status tutti_comm_rank(tutti_comm_t handle, int *out)
 {
 	struct tti_comm *comm;
 
-	TTI_TRY(tti_handle_get(handle, &comm));
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of an int");
+	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = comm->rank;
+	tti_handle_leave(handle);
 	return TUTTI_OK;
 }
 
@@ -118,41 +119,44 @@ tutti_status tutti_comm_get_async_error(tutti_comm_t handle, tutti_status *out)
 {
 	struct tti_comm *comm;
 
-	TTI_TRY(tti_handle_get(handle, &comm));
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_status");
+	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = (tutti_status)atomic_load(&comm->fate);
 	if (*out == TUTTI_OK)
 		*out = (tutti_status)atomic_load_explicit(&comm->init_status, memory_order_acquire);
+	tti_handle_leave(handle);
 	return TUTTI_OK;
 }
 
 const char *tutti_last_error(tutti_comm_t handle)
 {
-	struct tti_comm *comm = handle ? atomic_load(&handle->comm) : NULL;
+	struct tti_comm *comm;
 
-	if (!comm)
+	if (!handle || !atomic_load(&handle->comm) || tti_handle_enter(handle, &comm) != TUTTI_OK)
 		return tti_error_text();
 	pthread_mutex_lock(&comm->lock);
 	memcpy(comm->error_out, comm->error, sizeof(comm->error_out));
 	pthread_mutex_unlock(&comm->lock);
+	tti_handle_leave(handle);
 	return comm->error_out;
 }
 
 tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report *out)
 {
 	struct tti_comm *comm;
+	const char *algorithm;
 
-	TTI_TRY(tti_handle_get(handle, &comm));
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a report");
-	const char *algorithm = atomic_load(&comm->last_algorithm);
-
+	TTI_TRY(tti_handle_enter(handle, &comm));
+	algorithm = atomic_load(&comm->last_algorithm);
 	*out = (struct tutti_call_report){
 		.algorithm = algorithm ? algorithm : "none",
 		.transport = comm->transport,
 		.channels = 1,
 	};
+	tti_handle_leave(handle);
 	return TUTTI_OK;
 }
 
@@ -162,21 +166,32 @@ tutti_status tutti_comm_finalize(tutti_comm_t handle)
 {
 	struct tti_comm *comm;
 
-	TTI_TRY(tti_handle_get(handle, &comm));
 	if (tti_group_is_open())
 		return tti_fail(TUTTI_EUSAGE, "tutti_comm_finalize() inside a group: end it first");
 	TTI_TRY(tutti_barrier(handle, NULL));
+	TTI_TRY(tti_handle_enter(handle, &comm));
 	atomic_store(&comm->state, TTI_COMM_FINALIZED);
+	tti_handle_leave(handle);
 	return TUTTI_OK;
 }
 
-/* Until every call that was made has returned: they may be on other threads. */
-static void drain(struct tti_comm *comm)
+/* Nobody gets at the communicator any more; wait for what is queued on streams, free. */
+static tutti_status bury(tutti_comm_t handle)
 {
+	struct tti_comm *comm = tti_handle_take(handle);
+
+	if (!comm)
+		return tti_fail(TUTTI_EUSAGE,
+				"communicator %p is being destroyed by another "
+				"thread",
+				(void *)handle);
 	tti_turn_wait(comm, atomic_load(&comm->issued));
 	/* A call that wakes waiters holds the lock while it does. */
 	pthread_mutex_lock(&comm->lock);
 	pthread_mutex_unlock(&comm->lock);
+	tti_handle_free(handle);
+	tti_comm_free(comm);
+	return TUTTI_OK;
 }
 
 tutti_status tutti_comm_destroy(tutti_comm_t handle)
@@ -185,35 +200,32 @@ tutti_status tutti_comm_destroy(tutti_comm_t handle)
 
 	if (!handle)
 		return TUTTI_OK;
-	TTI_TRY(tti_handle_get(handle, &comm));
 	if (tti_group_is_open())
 		return tti_fail(TUTTI_EUSAGE, "tutti_comm_destroy() inside a group: end it first");
+	TTI_TRY(tti_handle_enter(handle, &comm));
 	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
 		tti_comm_lose(comm, TUTTI_EABORTED, "destroyed while it was being made");
-	drain(comm);
-	tti_handle_free(handle);
-	tti_comm_free(comm);
-	return TUTTI_OK;
+	tti_handle_leave(handle);
+	return bury(handle);
 }
 
 tutti_status tutti_comm_abort(tutti_comm_t handle)
 {
 	struct tti_comm *comm;
 	char text[TTI_NEWS_TEXT];
+	bool tell;
 
 	if (!handle)
 		return TUTTI_OK;
-	TTI_TRY(tti_handle_get(handle, &comm));
+	if (tti_group_is_open())
+		return tti_fail(TUTTI_EUSAGE, "tutti_comm_abort() inside a group: end it first");
+	TTI_TRY(tti_handle_enter(handle, &comm));
 	snprintf(text, sizeof(text), "rank %d aborted the communicator", comm->rank);
-	if (atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->fate) == 0) {
-		/* The own fate first: it is another one than the others'. */
-		tti_comm_lose(comm, TUTTI_EABORTED, text);
+	tell = atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->fate) == 0;
+	/* The own fate first: it is another one than the others'. */
+	tti_comm_lose(comm, TUTTI_EABORTED, text);
+	if (tell)
 		tti_comm_tell(comm, TUTTI_EPEER, comm->rank, text);
-	} else {
-		tti_comm_lose(comm, TUTTI_EABORTED, text);
-	}
-	drain(comm);
-	tti_handle_free(handle);
-	tti_comm_free(comm);
-	return TUTTI_OK;
+	tti_handle_leave(handle);
+	return bury(handle);
 }

@@ -133,15 +133,22 @@ struct tti_comm {
  * a call on a destroyed one is an error and not a crash. */
 struct tutti_comm {
 	_Atomic(struct tti_comm *) comm;
+	_Atomic int users;       /* calls that are looking at comm */
 	struct tutti_comm *next; /* free handles, oldest first */
 };
 
 TUTTI_CHECKED tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out);
 void tti_handle_free(struct tutti_comm *handle);
 
-/* The communicator of a handle, of any state. TUTTI_EINVAL: NULL; TUTTI_EUSAGE:
- * destroyed. */
-TUTTI_CHECKED tutti_status tti_handle_get(struct tutti_comm *handle, struct tti_comm **out);
+/* The communicator of a handle, of any state, to be given back with leave(): it is not
+ * freed before. TUTTI_EINVAL: NULL; TUTTI_EUSAGE: destroyed; then there is nothing to
+ * give back. */
+TUTTI_CHECKED tutti_status tti_handle_enter(struct tutti_comm *handle, struct tti_comm **out);
+void tti_handle_leave(struct tutti_comm *handle);
+
+/* Take the communicator out of the handle, to free it: no call gets it any more, and
+ * those that have it have left. NULL: another thread was first. */
+struct tti_comm *tti_handle_take(struct tutti_comm *handle);
 
 /* -- comm.c: fate, errors, turns ------------------------------------------ */
 

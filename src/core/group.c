@@ -13,6 +13,7 @@
  * its collectives. */
 
 struct queued_call {
+	tutti_comm_t handle; /* entered until the group has run */
 	struct tti_comm *comm;
 	tutti_stream_t stream;
 	struct tti_args args;
@@ -184,39 +185,49 @@ static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
 	return st;
 }
 
-static tutti_status submit(struct tti_comm *comm, const struct tti_args *args,
-			   tutti_stream_t stream)
+/* Until the end of the group; the communicator stays as long. */
+static tutti_status keep(const struct queued_call *call)
 {
-	const struct queued_call call = { .comm = comm, .stream = stream, .args = *args };
+	struct tti_comm *comm;
+
+	TTI_TRY(tti_handle_enter(call->handle, &comm));
+	if (tti_vec_push(&group.calls, *call))
+		return TUTTI_OK;
+	tti_handle_leave(call->handle);
+	return tti_fail(TUTTI_ENOMEM, "group: out of memory");
+}
+
+static tutti_status submit(const struct queued_call *call)
+{
+	struct tti_comm *comm = call->comm;
+	const struct tti_args *args = &call->args;
 
 	TTI_TRY(tti_comm_usable(comm));
 	TTI_TRY(tti_args_check(comm, args));
 	if (group.depth > 0)
-		return tti_vec_push(&group.calls, call)
-			       ? TUTTI_OK
-			       : tti_fail(TUTTI_ENOMEM, "group: out of memory");
+		return keep(call);
 	if (args->coll == TUTTI_SEND_RECV && args->root == comm->rank)
 		return tti_fail(TUTTI_EUSAGE,
 				"a send to and a receive from the own rank %d need each other: put "
 				"both into one tutti_group_start/end",
 				comm->rank);
-	if (!stream && args->coll != TUTTI_SEND_RECV)
+	if (!call->stream && args->coll != TUTTI_SEND_RECV)
 		return run_now(comm, args);
-	return start_batch(&call, 1, stream);
+	return start_batch(call, 1, call->stream);
 }
 
 tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream)
 {
-	struct tti_comm *comm;
-	tutti_status st = tti_handle_get(handle, &comm);
+	struct queued_call call = { .handle = handle, .stream = stream, .args = *args };
+	tutti_status st = tti_handle_enter(handle, &call.comm);
 
-	if (st == TUTTI_OK) {
-		st = submit(comm, args, stream);
-		if (st == TUTTI_OK)
-			return st;
-		tti_comm_note(comm, st);
-	}
-	return remember(st);
+	if (st != TUTTI_OK)
+		return remember(st);
+	st = submit(&call);
+	if (st != TUTTI_OK)
+		st = remember(tti_comm_note(call.comm, st));
+	tti_handle_leave(handle);
+	return st;
 }
 
 /* -- Start and end --------------------------------------------------------------------- */
@@ -304,6 +315,8 @@ tutti_status tutti_group_end(void)
 	if (st == TUTTI_OK)
 		st = run_group();
 	group.error = TUTTI_OK;
+	for (size_t i = 0; i < group.calls.n; i++)
+		tti_handle_leave(group.calls.at[i].handle);
 	tti_vec_release(&group.calls);
 	tti_vec_release(&group.inits);
 	return st;

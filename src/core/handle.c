@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stddef.h>
+#include <time.h>
 
 #include "core/comm.h"
 #include "util/error.h"
@@ -58,16 +59,33 @@ void tti_handle_free(struct tutti_comm *handle)
 	pthread_mutex_unlock(&free_handles.lock);
 }
 
-tutti_status tti_handle_get(struct tutti_comm *handle, struct tti_comm **out)
+tutti_status tti_handle_enter(struct tutti_comm *handle, struct tti_comm **out)
 {
 	if (!handle)
 		return tti_fail(TUTTI_EINVAL, "the communicator is NULL: make one with "
 					      "tutti_comm_init_rank() first");
-	*out = atomic_load_explicit(&handle->comm, memory_order_acquire);
-	if (!*out)
-		return tti_fail(TUTTI_EUSAGE,
-				"communicator %p was destroyed: it can be used no "
-				"more",
-				(void *)handle);
-	return TUTTI_OK;
+	/* First counted, then looked: who takes the communicator looks the other way
+	 * round, so one of the two sees the other. */
+	atomic_fetch_add(&handle->users, 1);
+	*out = atomic_load(&handle->comm);
+	if (*out)
+		return TUTTI_OK;
+	tti_handle_leave(handle);
+	return tti_fail(TUTTI_EUSAGE, "communicator %p was destroyed: it can be used no more",
+			(void *)handle);
+}
+
+void tti_handle_leave(struct tutti_comm *handle)
+{
+	atomic_fetch_sub_explicit(&handle->users, 1, memory_order_release);
+}
+
+struct tti_comm *tti_handle_take(struct tutti_comm *handle)
+{
+	const struct timespec nap = { .tv_nsec = 50 * 1000 };
+	struct tti_comm *comm = atomic_exchange(&handle->comm, NULL);
+
+	while (comm && atomic_load(&handle->users) > 0)
+		nanosleep(&nap, NULL);
+	return comm;
 }
