@@ -15,6 +15,11 @@ bool world_failed(const char *file, int line, const char *what, const char *more
 	return false;
 }
 
+int world_failures(void)
+{
+	return atomic_load(&failures);
+}
+
 struct member {
 	pthread_t thread;
 	const struct world *world;

@@ -26,6 +26,9 @@ typedef void (*world_fn)(tutti_comm_t comm, int rank, int n, void *arg);
  * failed. */
 int world_run(const struct world *world, world_fn fn, void *arg);
 
+/* Checks that have failed so far, for tests with threads of their own. */
+int world_failures(void);
+
 /* One failed check of any thread. Always false. */
 bool world_failed(const char *file, int line, const char *what, const char *more);
 
