@@ -325,8 +325,12 @@ void tti_conn_adopt(struct tti_conn *conn)
 		tti_conn_drop(conn);
 		return;
 	}
-	if (!conn->met && conn->role != TTI_CONN_PAIR)
-		(void)queue(conn, TTI_FRAME_HERE, 0, NULL, 0, 0);
-	if (thread->lost && conn->role != TTI_CONN_PAIR)
+	if (conn->role == TTI_CONN_PAIR)
+		return;
+	/* News say that we are here as well; and a rank that is still in its init, where
+	 * it takes over no connections, understands nothing else. */
+	if (thread->lost)
 		(void)queue(conn, TTI_FRAME_NEWS, 0, &thread->news, sizeof(thread->news), 0);
+	else if (!conn->met)
+		(void)queue(conn, TTI_FRAME_HERE, 0, NULL, 0, 0);
 }

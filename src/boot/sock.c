@@ -108,6 +108,22 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
 	if (!frame)
 		return tti_sock_break(sock, TUTTI_EPEER, peer,
 				      "%s closed its connection during %s (died?)", name, what);
+	/* A rank that ended its init took this connection over while it went: what it has
+	 * to say comes next. */
+	if (frame->type == TTI_FRAME_HERE && frame->nbytes == 0) {
+		struct tti_frame next = { 0 };
+		const size_t have = nrest < sizeof(next) ? nrest : sizeof(next);
+
+		if (have > 0)
+			memcpy(&next, rest, have);
+		if (tti_fd_recv_all(fd, (uint8_t *)&next + have, sizeof(next) - have,
+				    tti_deadline(1000), NULL) != TUTTI_OK)
+			return tti_sock_broken_by(sock, peer, fd, NULL, NULL, 0, what);
+		if (next.type != TTI_FRAME_HERE)
+			return tti_sock_broken_by(sock, peer, fd, &next,
+						  have > 0 ? (const uint8_t *)rest + have : NULL,
+						  nrest - have, what);
+	}
 	if (frame->type == TTI_FRAME_BYE)
 		return tti_sock_break(sock, TUTTI_EPEER, peer, "%s left before %s", name, what);
 	nrest = nrest < sizeof(news) ? nrest : sizeof(news);
