@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
-
 #include "engine/job.h"
 #include "engine/wait.h"
 
 /* The shortest way through an exchange: no window, no cursors. It sends and takes
  * the same messages in the same order as the general way, so ranks may mix. */
 
-/* Room for one post: a slot of one link, or one shared by all. */
-static void *reserve(const struct tti_post *post, size_t nbytes)
-{
-	if (post->port && nbytes > post->port->inline_bytes)
-		return post->port->transport->fanout->reserve(post->port, post->links, post->n,
-							      nbytes);
-	return post->links[0]->ops->reserve(post->links[0], nbytes);
-}
-
-static tutti_status wait_room(struct tti_engine *engine, const struct tti_post *post, size_t nbytes,
-			      void **room)
+static tutti_status wait_room(struct tti_engine *engine, struct tti_post *post, size_t nbytes)
 {
 	struct tti_wait wait = { 0 };
 
-	while (!(*room = reserve(post, nbytes))) {
+	while (!tti_post_reserve(post, nbytes)) {
 		const tutti_status st = tti_wait_step(&wait, engine, post->links[0]->peer, true);
 
 		if (st != TUTTI_AGAIN)
@@ -31,43 +19,16 @@ static tutti_status wait_room(struct tti_engine *engine, const struct tti_post *
 	return TUTTI_OK;
 }
 
-static tutti_status send_post(struct tti_engine *engine, const struct tti_post *post,
-			      const void *input, size_t nbytes, uint64_t tag)
-{
-	void *room = reserve(post, nbytes);
-
-	if (!room) {
-		const tutti_status st = wait_room(engine, post, nbytes, &room);
-
-		if (st != TUTTI_OK)
-			return st;
-	}
-	if (nbytes > 0)
-		memcpy(room, input, nbytes);
-	if (post->port && nbytes > post->port->inline_bytes)
-		post->port->transport->fanout->commit(post->port, post->links, post->n, nbytes,
-						      tag);
-	else
-		post->links[0]->ops->commit(post->links[0], nbytes, tag);
-	return TUTTI_OK;
-}
-
-/* Short messages go to each peer in a line of its own; longer ones are written once. */
-static tutti_status send_to_all(struct tti_engine *engine, const struct tti_bound *bound,
+static tutti_status send_to_all(struct tti_engine *engine, struct tti_bound *bound,
 				const void *input, size_t nbytes, uint64_t tag)
 {
 	for (int32_t i = bound->post_of[0]; i < bound->post_of[1]; i++) {
-		const struct tti_post *post = &bound->post[i];
-		const bool shares = post->port && nbytes > post->port->inline_bytes;
+		struct tti_post *post = &bound->post[i];
+		const tutti_status st = wait_room(engine, post, nbytes);
 
-		for (int k = 0; k < (shares ? 1 : post->n); k++) {
-			const struct tti_post one = { .links = post->links + k, .n = 1 };
-			const tutti_status st =
-				send_post(engine, shares ? post : &one, input, nbytes, tag);
-
-			if (st != TUTTI_OK)
-				return st;
-		}
+		if (st != TUTTI_OK)
+			return st;
+		tti_post_commit(post, input, nbytes, tag);
 	}
 	return TUTTI_OK;
 }

@@ -5,19 +5,36 @@
 
 #include "engine/wait.h"
 
-void *tti_post_each_reserve(const struct tti_post *post, size_t nbytes)
+/* For short messages sharing a slot gains nothing. */
+static bool shares_slot(const struct tti_post *post, size_t nbytes)
 {
-	for (int i = post->n - 1; i >= 0; i--) {
-		void *room = post->links[i]->ops->reserve(post->links[i], nbytes);
-
-		if (!room || i == 0)
-			return room;
-	}
-	return NULL;
+	return post->port && nbytes > post->port->inline_bytes;
 }
 
-void tti_post_each_commit(const struct tti_post *post, size_t nbytes, uint64_t tag)
+bool tti_post_reserve(struct tti_post *post, size_t nbytes)
 {
+	if (shares_slot(post, nbytes)) {
+		post->slot = post->port->transport->fanout->reserve(post->port, post->links,
+								    post->n, nbytes);
+		return post->slot != NULL;
+	}
+	for (int i = post->n - 1; i >= 0; i--) {
+		post->slot = post->links[i]->ops->reserve(post->links[i], nbytes);
+		if (!post->slot)
+			return false;
+	}
+	return true;
+}
+
+void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag)
+{
+	if (nbytes > 0 && post->slot != data)
+		memcpy(post->slot, data, nbytes);
+	if (shares_slot(post, nbytes)) {
+		post->port->transport->fanout->commit(post->port, post->links, post->n, nbytes,
+						      tag);
+		return;
+	}
 	/* The first goes last: its room is what the others are copied from. */
 	for (int i = post->n - 1; i > 0; i--) {
 		struct tti_link *link = post->links[i];

@@ -14,10 +14,12 @@ int tti_program_blame(const struct tti_job *job);
 bool tti_transfers_poll(struct tti_job *job);
 int tti_transfers_blame(const struct tti_job *job);
 
-/* A post to several links without fan-out, for messages so short that sharing a
- * slot gains nothing: the first link's room is returned, to be filled; the others
- * get copies of it. */
-void *tti_post_each_reserve(const struct tti_post *post, size_t nbytes);
-void tti_post_each_commit(const struct tti_post *post, size_t nbytes, uint64_t tag);
+/* Room for a post in post->slot, to be filled: one slot that all links share where that
+ * pays, else that of the first link, from which the others get copies. False: not now;
+ * reserving again gives the same room. */
+bool tti_post_reserve(struct tti_post *post, size_t nbytes);
+
+/* Send it: post->slot is filled from `data` unless it is there already. */
+void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag);
 
 #endif

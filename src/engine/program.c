@@ -125,19 +125,9 @@ static bool reserve_posts(struct tti_job *job, const struct tti_oper *op, int32_
 	for (int i = 0; i < op->nout; i++)
 		if (!is_head(bound, bound->prog.queue_of[op->out + i], block, index))
 			return false;
-	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++) {
-		struct tti_post *post = &bound->post[i];
-
-		if (post->port && nbytes > post->port->inline_bytes)
-			post->slot = post->port->transport->fanout->reserve(post->port, post->links,
-									    post->n, nbytes);
-		else if (post->n == 1)
-			post->slot = post->links[0]->ops->reserve(post->links[0], nbytes);
-		else
-			post->slot = tti_post_each_reserve(post, nbytes);
-		if (!post->slot)
+	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++)
+		if (!tti_post_reserve(&bound->post[i], nbytes))
 			return false;
-	}
 	return true;
 }
 
@@ -146,19 +136,8 @@ static void commit_posts(struct tti_job *job, int32_t index, const void *data, s
 {
 	struct tti_bound *bound = job->program.bound;
 
-	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++) {
-		struct tti_post *post = &bound->post[i];
-
-		if (nbytes > 0 && post->slot != data)
-			memcpy(post->slot, data, nbytes);
-		if (post->port && nbytes > post->port->inline_bytes)
-			post->port->transport->fanout->commit(post->port, post->links, post->n,
-							      nbytes, job->tag);
-		else if (post->n == 1)
-			post->links[0]->ops->commit(post->links[0], nbytes, job->tag);
-		else
-			tti_post_each_commit(post, nbytes, job->tag);
-	}
+	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++)
+		tti_post_commit(&bound->post[i], data, nbytes, job->tag);
 }
 
 static void *first_slot(const struct tti_bound *bound, int32_t index)
