@@ -96,7 +96,7 @@ tutti_status tti_comm_fate(struct tti_comm *comm)
 	return status;
 }
 
-static tutti_status wait_for_init(struct tti_comm *comm)
+static tutti_status refuse_before_init(struct tti_comm *comm)
 {
 	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
 		return tti_fail(TUTTI_EUSAGE, "the communicator is still being made: poll "
@@ -120,7 +120,7 @@ tutti_status tti_comm_usable(struct tti_comm *comm)
 	if (state == TTI_COMM_FINALIZED)
 		return tti_fail(TUTTI_EUSAGE, "the communicator was finalized: it can only be "
 					      "destroyed");
-	return wait_for_init(comm);
+	return refuse_before_init(comm);
 }
 
 uint64_t tti_turn_take(struct tti_comm *comm)

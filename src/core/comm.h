@@ -168,8 +168,8 @@ tutti_status tti_comm_note(struct tti_comm *comm, tutti_status status);
 /* The status and text of a lost communicator as this thread's error. */
 tutti_status tti_comm_fate(struct tti_comm *comm);
 
-/* TUTTI_OK if calls are allowed now: init done, not finalized, not lost. Waits for
- * an init that is still under way. */
+/* TUTTI_OK if calls are allowed now: init done, not finalized, not lost. Does not wait
+ * for an init that is under way: TUTTI_EUSAGE. */
 TUTTI_CHECKED tutti_status tti_comm_usable(struct tti_comm *comm);
 
 uint64_t tti_turn_take(struct tti_comm *comm);
