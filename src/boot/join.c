@@ -138,7 +138,8 @@ static tutti_status check_in(struct joiner *joiner, struct contact *contact)
 	out.checkin.left_ms = tti_left_ms(joiner->deadline_ns, INT32_MAX);
 	status = tti_fd_send_all(contact->fd, &out, sizeof(out), joiner->deadline_ns,
 				 joiner->sock->stop);
-	if (status != TUTTI_OK)
+	/* A root that has closed may have said why before: hear_root finds out. */
+	if (status != TUTTI_OK && status != TUTTI_EPEER)
 		return tti_sock_break(joiner->sock, status, -1, "cannot check in at the root: %s",
 				      tti_error_text());
 	return TUTTI_OK;
