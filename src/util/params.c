@@ -137,9 +137,31 @@ static const char *find(char *const *env, const char *variable)
 	return NULL;
 }
 
+/* What those who come from NCCL have in their scripts, where it means the same:
+ * NCCL_X is read where TUTTI_X is not set. */
+static const char *const shared_with_nccl[] = {
+	"TOPO_FILE",     "TOPO_DUMP_FILE", "P2P_LEVEL",   "P2P_DISABLE",
+	"NET_GDR_LEVEL", "NET_GDR_READ",   "PXN_DISABLE", "NVB_DISABLE",
+};
+
+/* The value of a row, and the variable that gave it. NULL: none did. */
+static const char *find_row(char *const *env, const struct row *row, char *name, size_t size)
+{
+	const char *bare = row->desc.variable + strlen(PREFIX);
+	const char *text = find(env, row->desc.variable);
+
+	(void)snprintf(name, size, "%s", row->desc.variable);
+	for (size_t i = 0; !text && i < sizeof(shared_with_nccl) / sizeof(*shared_with_nccl); i++)
+		if (!strcmp(shared_with_nccl[i], bare)) {
+			(void)snprintf(name, size, "NCCL_%s", bare);
+			text = find(env, name);
+		}
+	return text;
+}
+
 /* Returns whether the environment set it. */
-static bool read_row(const struct row *row, const char *text, struct tti_params *out,
-		     struct notes *notes)
+static bool read_row(const struct row *row, const char *name, const char *text,
+		     struct tti_params *out, struct notes *notes)
 {
 	const struct tti_param_desc *desc = &row->desc;
 	struct tti_param_parsed value;
@@ -151,9 +173,8 @@ static bool read_row(const struct row *row, const char *text, struct tti_params 
 	}
 	if (text) {
 		tti_param_quote(text, strlen(text), quoted, sizeof(quoted));
-		note(notes, "%s=%s is not a value of type %s%s%s; the default %s is used",
-		     desc->variable, quoted, desc->type, *desc->range ? " within " : "",
-		     desc->range, desc->def);
+		note(notes, "%s=%s is not a value of type %s%s%s; the default %s is used", name,
+		     quoted, desc->type, *desc->range ? " within " : "", desc->range, desc->def);
 	}
 	tti_assert(tti_param_parse(row->type, desc->range, desc->def, &value));
 	store(row, &value, out);
@@ -220,9 +241,10 @@ static void read_env(char *const *env, struct tti_params *out, bool *is_set, str
 	const char *nccl_debug = find(env, "NCCL_DEBUG");
 
 	for (size_t i = 0; i < NROWS; i++) {
-		const char *text = find(env, rows[i].desc.variable);
+		char name[64];
+		const char *text = find_row(env, &rows[i], name, sizeof(name));
 
-		is_set[i] = read_row(&rows[i], text, out, notes);
+		is_set[i] = read_row(&rows[i], name, text, out, notes);
 		if (rows[i].offset == offsetof(struct tti_params, debug) && !text && nccl_debug)
 			is_set[i] = read_nccl_debug(nccl_debug, out, notes);
 	}

@@ -339,6 +339,33 @@ static void bad_values_and_odd_entries_are_harmless(void **state)
 	assert_int_equal(params.stall_ms, 10000);
 }
 
+static void what_is_shared_with_nccl(void **state)
+{
+	static const struct {
+		char *nccl, *tutti;
+		const char *want;
+	} cases[] = {
+		{ "NCCL_TOPO_FILE=/a", "X=", "/a" },
+		{ "NCCL_TOPO_FILE=/a", "TUTTI_TOPO_FILE=/b", "/b" },
+		{ "NCCL_TOPO_FILE=", "X=", NULL },
+		{ "NCCL_SHM_SLOT=1M", "X=", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *env[] = { cases[i].nccl, cases[i].tutti, "NCCL_P2P_LEVEL=PHB", NULL };
+		struct tti_params params;
+
+		assert_int_equal(tti_params_read(env, &params), TUTTI_OK);
+		if (cases[i].want)
+			assert_string_equal(params.topo_file, cases[i].want);
+		else
+			assert_null(params.topo_file);
+		assert_int_equal(params.p2p_level, 4);
+		assert_int_equal(params.shm_slot, 256 << 10);
+	}
+}
+
 static void nccl_debug_is_understood(void **state)
 {
 	static const struct {
@@ -411,6 +438,7 @@ int main(void)
 		cmocka_unit_test(read_takes_what_is_set),
 		cmocka_unit_test(empty_is_unset),
 		cmocka_unit_test(bad_values_and_odd_entries_are_harmless),
+		cmocka_unit_test(what_is_shared_with_nccl),
 		cmocka_unit_test(nccl_debug_is_understood),
 		cmocka_unit_test(the_table_is_sound),
 	};
