@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_GPU_NVML_H
+#define TTI_GPU_NVML_H
+
+/* The NVIDIA management library, loaded at run time: what it says of the GPUs of
+ * this machine. No GPU, no driver or no library is not an error: no GPUs then.
+ * Another library of the same interface can be named by TUTTI_NVML_LIB, which is
+ * how the tests show machines that are not there.
+ *
+ * Owner: tti_nvml_close(). Threads: one at a time. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tutti/status.h"
+
+#define TTI_NVML_LINKS 18
+
+enum tti_nvml_remote {
+	TTI_NVML_GPU,
+	TTI_NVML_SWITCH,
+	TTI_NVML_CPU,
+	TTI_NVML_OTHER,
+};
+
+struct tti_nvml_link {
+	bool active;
+	int version; /* NVLink generation, 0: not said */
+	enum tti_nvml_remote remote;
+	char peer[24]; /* bus id of the other end, as the driver writes it      */
+};
+
+struct tti_nvml_gpu {
+	char busid[24];
+	char name[96], uuid[96];
+	int index;                      /* the driver's                                      */
+	int sm;                         /* 10 * major + minor                                */
+	int pci_gen, pci_width;         /* now, 0: not said                      */
+	int max_pci_gen, max_pci_width; /* what both ends can                   */
+	struct tti_nvml_link links[TTI_NVML_LINKS];
+	int nlinks; /* that the GPU has, active or not                          */
+	int c2c_links;
+	double c2c_gbps;      /* of one                                           */
+	char fabric_uuid[48]; /* cluster of a multi-host NVLink domain, "" if none */
+	uint32_t fabric_clique;
+	bool fabric_ready;
+	uint64_t mem_bytes;
+};
+
+struct tti_nvml;
+
+/* *out NULL, TUTTI_OK: there is none, *why_out says so in a few words (static or
+ * the thread's). TUTTI_EINVAL: TUTTI_NVML_LIB names what cannot be loaded. */
+TUTTI_CHECKED tutti_status tti_nvml_open(struct tti_nvml **out, const char **why_out);
+void tti_nvml_close(struct tti_nvml *nvml);
+
+int tti_nvml_count(const struct tti_nvml *nvml);
+const char *tti_nvml_driver(const struct tti_nvml *nvml); /* "580.82" */
+/* TUTTI_ESYS: the driver lost the GPU; the text says which and what it said. */
+TUTTI_CHECKED tutti_status tti_nvml_gpu(const struct tti_nvml *nvml, int index,
+					struct tti_nvml_gpu *out);
+/* Whether GPU a may read and write b's memory; *why_out if not. */
+bool tti_nvml_p2p(const struct tti_nvml *nvml, int a, int b, const char **why_out);
+
+#endif
