@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TOPO_MODEL_H
+#define TTI_TOPO_MODEL_H
+
+/* What a link of a kind carries, in GB/s of payload per direction, and what it
+ * adds to the latency, in ns: tables with their sources, in model.c, so that a
+ * new machine is a new line. GB is 1e9 bytes.
+ * Threads: any. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TTI_LOC_GBPS 5000.0 /* inside one device: never the limit */
+
+/* Which figures: our own, or exactly those that NCCL computes with (full clique
+ * of CPUs, one figure per CPU family), to compare plans with its. */
+enum tti_model {
+	TTI_MODEL_TUTTI,
+	TTI_MODEL_NCCL,
+};
+
+/* One PCI link: "16.0 GT/s PCIe" and its width in lanes. Unknown speed: gen 3;
+ * width 0: 16. GT/s of a speed text, 0: unknown. */
+double tti_model_pci_gts(const char *link_speed);
+double tti_model_pci_gbps(double gts, int width);
+
+/* One NVLink of a GPU of compute capability `sm` (70, 80, 90 ...); one xGMI link of
+ * an AMD GPU of that gcn ("gfx942", "906"). 0: none known. */
+double tti_model_nvlink_gbps(int sm);
+double tti_model_xgmi_gbps(const char *gcn);
+
+/* Between the sockets of a machine with such CPUs, and between NUMA nodes of one
+ * socket. `arch`, `vendor` as in the XML; family and model -1: unknown. */
+struct tti_cpu_model {
+	double inter_gbps; /* socket to socket      */
+	double inter_ns;
+	double intra_gbps; /* NUMA node to NUMA node of one socket */
+	double intra_ns;
+	double mem_gbps; /* one NUMA node's memory, if it was not measured */
+	double mem_ns;
+	bool p2p_overhead; /* PCI to PCI through its root complex costs 6/5 (Intel) */
+	const char *name;  /* "Intel Sapphire Rapids"; "x86_64" if not known */
+};
+struct tti_cpu_model tti_model_cpu(const char *arch, const char *vendor, int family, int model);
+
+#endif
