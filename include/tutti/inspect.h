@@ -3,7 +3,7 @@
 #define TUTTI_INSPECT_H
 
 /* What tools ask the library: its parameters, its algorithms, what a call
- * would do. Nothing here moves data. */
+ * would do, how a machine is wired. Nothing here moves data. */
 
 #include "tutti/tutti.h"
 
@@ -67,6 +67,109 @@ struct tutti_call_report {
 };
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_last_call(tutti_comm_t comm,
 							  struct tutti_call_report *out);
+
+/* -- Topology --------------------------------------------------------------------- */
+
+/* How a machine is wired: loaded, queried, printed.
+ * Owner: tutti_topo_free(); strings and structs it hands out are its own.
+ * Threads: any may read one. */
+typedef struct tutti_topo *tutti_topo_t;
+
+struct tutti_topo_config {
+	size_t size;            /* sizeof(struct tutti_topo_config)                     */
+	const char *xml_file;   /* a topology file; NULL: none                          */
+	const char *sysfs_root; /* a captured machine; NULL: none                       */
+	int detect;             /* 1: xml_file is laid over what is detected            */
+	int all;                /* detect every PCI function, not only what communicates */
+	int measure;            /* measure the memory of NUMA nodes, under 2 s          */
+	int nccl_model;         /* compute with NCCL's figures, not ours                */
+};
+#define TUTTI_TOPO_CONFIG_INIT                   \
+	{                                        \
+		sizeof(struct tutti_topo_config) \
+	}
+
+/* With neither file nor root: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and
+ * their kin say. config NULL: that. TUTTI_EINVAL: a file that cannot be read, with
+ * file, line, column and reason. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_load(const struct tutti_topo_config *config,
+						     tutti_topo_t *out);
+TUTTI_API void tutti_topo_free(tutti_topo_t topo);
+
+#define TUTTI_TOPO_FORMAT_MAP(X)       \
+	X(TREE, 0, "tree")             \
+	X(XML, 1, "xml")               \
+	X(JSON, 2, "json")             \
+	X(DOT, 3, "dot")               \
+	X(PATHS, 4, "paths")           \
+	X(PATHS_JSON, 5, "paths-json") \
+	X(LINT, 6, "lint")             \
+	X(LINT_JSON, 7, "lint-json")
+
+typedef enum tutti_topo_format {
+#define X(name, value, text) TUTTI_TOPO_##name = (value),
+	TUTTI_TOPO_FORMAT_MAP(X)
+#undef X
+} tutti_topo_format;
+
+enum {
+	TUTTI_TOPO_COLOR = 1, /* ANSI colours                        */
+	TUTTI_TOPO_UTF8 = 2,  /* line drawing; without: plain ASCII  */
+};
+
+/* As text in *out, to be freed with free(). `flags`: of the above. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_print(tutti_topo_t topo, tutti_topo_format format,
+						      unsigned flags, char **out);
+
+struct tutti_topo_node {
+	const char *type;    /* "GPU", "HOST", "NET", "DEV", "PCI", "NVS", "CPU", "PKG", "NIC" */
+	const char *name;    /* "GPU0", "mlx5_0", "CPU1", "0000:3b:00.0"      */
+	const char *host;    /* "" in a topology of one host                  */
+	int parent;          /* index, -1: none                               */
+	int numaid;          /* of a CPU; -1                                  */
+	int rank, sm;        /* of a GPU; -1, 0                               */
+	double net_gbps;     /* of a NET; 0                                   */
+	unsigned class_code; /* PCI; 0                                        */
+};
+struct tutti_topo_link {
+	int from, to;
+	const char *type; /* "LOC", "NVL", "C2C", "PCI", "SYS", "NET" */
+	int count;        /* links in one                            */
+	double gbps;      /* GB/s in this direction                  */
+	double latency_ns;
+};
+struct tutti_topo_path {
+	const char *type;  /* of the wires: "PIX", "SYS" ...                        */
+	const char *route; /* of what traffic will do: the same, or "PXN", "PHB" ... */
+	const char *why;   /* a sentence                                           */
+	int gdr;           /* GPU and NIC: without host memory                     */
+	int via;           /* node it is led through, -1: none                     */
+	int nhops;         /* of the wires                                         */
+	double wire_gbps, gbps, latency_ns;
+};
+struct tutti_topo_finding {
+	const char *rule, *severity, *place, *what, *consequence, *remedy;
+	double have_gbps, want_gbps; /* 0, 0: no figure */
+};
+
+TUTTI_API int tutti_topo_node_count(tutti_topo_t topo);
+TUTTI_API int tutti_topo_link_count(tutti_topo_t topo);
+TUTTI_API int tutti_topo_finding_count(tutti_topo_t topo);
+/* TUTTI_EINVAL: no such index; a path between what is no endpoint (GPU, HOST, NET). */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_node(tutti_topo_t topo, int index,
+							 struct tutti_topo_node *out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_link(tutti_topo_t topo, int index,
+							 struct tutti_topo_link *out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_finding(tutti_topo_t topo, int index,
+							    struct tutti_topo_finding *out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_path(tutti_topo_t topo, int from, int to,
+							 struct tutti_topo_path *out);
+/* -1: none. `type` as above. */
+TUTTI_API int tutti_topo_find(tutti_topo_t topo, const char *type, const char *name);
+
+/* What differs, in words, a line each, in *out (free()); *ndiffs_out lines. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_t b, char **out,
+						     int *ndiffs_out);
 
 #ifdef __cplusplus
 }

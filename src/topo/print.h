@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TOPO_PRINT_H
+#define TTI_TOPO_PRINT_H
+
+/* A graph and its paths for people and programs. Out of memory: out->failed.
+ * Threads: any. */
+
+#include "topo/lint.h"
+#include "topo/routes.h"
+
+struct tti_print_config {
+	bool color; /* ANSI */
+	bool utf8;  /* line drawing; else ASCII */
+};
+
+/* A tree: sockets, switches, devices, with link widths. */
+void tti_print_tree(const struct tti_graph *graph, const struct tti_print_config *config,
+		    struct tti_strbuf *out);
+/* The matrix of path types as `nvidia-smi topo -m` shows it, then one of GB/s, then
+ * the legend of the types that occur. */
+void tti_print_paths(const struct tti_routes *routes, const struct tti_print_config *config,
+		     struct tti_strbuf *out);
+void tti_print_lint(const struct tti_lint *lint, const struct tti_print_config *config,
+		    struct tti_strbuf *out);
+/* Graphviz: one picture, path matrix beside it. */
+void tti_print_dot(const struct tti_routes *routes, struct tti_strbuf *out);
+
+TUTTI_CHECKED tutti_status tti_print_topo_json(const struct tti_graph *graph,
+					       struct tti_strbuf *out);
+TUTTI_CHECKED tutti_status tti_print_paths_json(const struct tti_routes *routes,
+						struct tti_strbuf *out);
+TUTTI_CHECKED tutti_status tti_print_lint_json(const struct tti_lint *lint, struct tti_strbuf *out);
+
+#endif
