@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/sysfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/mem.h"
+#include "util/vec.h"
+
+/* openat2(RESOLVE_IN_ROOT) would follow links inside the root too, but clusters
+ * run kernels that lack it and containers that forbid it, and the real path
+ * would be asked of /proc then. So links are followed here: one way everywhere. */
+
+#define MAX_LINKS 40 /* as the kernel has it */
+
+/* -- Resolving ---------------------------------------------------------------------- */
+
+/* A path on its way: `done` has no links and is relative to the root, "" the root. */
+struct way {
+	char done[PATH_MAX];
+	char todo[PATH_MAX];
+};
+
+static void go_up(char *done)
+{
+	char *slash = strrchr(done, '/');
+
+	*(slash ? slash : done) = '\0';
+}
+
+static bool go_down(char *done, const char *name, size_t len)
+{
+	const size_t used = strlen(done);
+	const int n =
+		snprintf(done + used, PATH_MAX - used, "%s%.*s", used ? "/" : "", (int)len, name);
+
+	return (size_t)n < PATH_MAX - used;
+}
+
+/* Put what a link says in front of what is left to do. */
+static bool follow(struct way *way, const char *rest, const char *target)
+{
+	char both[PATH_MAX];
+	const int n = snprintf(both, sizeof(both), "%s/%s", target, rest);
+
+	if ((size_t)n >= sizeof(both))
+		return false;
+	memcpy(way->todo, both, (size_t)n + 1);
+	if (target[0] == '/')
+		way->done[0] = '\0';
+	else
+		go_up(way->done);
+	return true;
+}
+
+/* From way->todo to way->done, without leaving the root; the last part need not
+ * be there. */
+static bool resolve(int fd, struct way *way)
+{
+	char target[PATH_MAX];
+	const char *at = way->todo;
+	int nlinks = 0;
+
+	way->done[0] = '\0';
+	for (;;) {
+		size_t len;
+		ssize_t n;
+
+		at += strspn(at, "/");
+		len = strcspn(at, "/");
+		if (len == 0)
+			return true;
+		if (len == 1 && at[0] == '.') {
+			at += len;
+			continue;
+		}
+		if (len == 2 && at[0] == '.' && at[1] == '.') {
+			go_up(way->done);
+			at += len;
+			continue;
+		}
+		if (!go_down(way->done, at, len))
+			return false;
+		at += len;
+		n = readlinkat(fd, way->done, target, sizeof(target) - 1);
+		if (n < 0 && errno == EINVAL)
+			continue; /* there, and no link */
+		if (n < 0 || n == (ssize_t)sizeof(target) - 1 || ++nlinks > MAX_LINKS)
+			return false;
+		target[n] = '\0';
+		if (!follow(way, at, target))
+			return false;
+		at = way->todo;
+	}
+}
+
+static bool resolve_format(const struct tti_sysfs *root, struct way *way, const char *fmt,
+			   va_list args)
+{
+	const int n = vsnprintf(way->todo, sizeof(way->todo), fmt, args);
+
+	return n >= 0 && (size_t)n < sizeof(way->todo) && resolve(root->fd, way);
+}
+
+/* What `done` names, as a path for the kernel. */
+static const char *name_of(const struct way *way)
+{
+	return way->done[0] ? way->done : ".";
+}
+
+/* -- Reading ------------------------------------------------------------------------ */
+
+/* Only regular files: a device may do things when opened, a FIFO would block. */
+static ssize_t read_at(int dir, const char *path, void *buf, size_t size)
+{
+	struct stat info;
+	size_t have = 0;
+	ssize_t n = 1;
+	int fd;
+
+	if (fstatat(dir, path, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
+		return -1;
+	fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	while (have < size && n != 0) {
+		n = read(fd, (char *)buf + have, size - have);
+		if (n > 0)
+			have += (size_t)n;
+		else if (n < 0 && errno != EINTR)
+			break;
+	}
+	tti_fd_close(&fd);
+	return n < 0 && have == 0 ? -1 : (ssize_t)have;
+}
+
+static ssize_t read_format(const struct tti_sysfs *root, void *buf, size_t size, const char *fmt,
+			   va_list args)
+{
+	struct way way;
+
+	if (!resolve_format(root, &way, fmt, args))
+		return -1;
+	return read_at(root->fd, name_of(&way), buf, size);
+}
+
+static bool line_format(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt,
+			va_list args)
+{
+	const ssize_t n = read_format(root, buf, size - 1, fmt, args);
+
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\r\n")] = '\0';
+	return n >= 0;
+}
+
+ssize_t tti_sysfs_bytes(const struct tti_sysfs *root, void *buf, size_t size, const char *fmt, ...)
+{
+	va_list args;
+	ssize_t n;
+
+	va_start(args, fmt);
+	n = read_format(root, buf, size, fmt, args);
+	va_end(args);
+	return n;
+}
+
+bool tti_sysfs_line(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt, ...)
+{
+	va_list args;
+	bool ok;
+
+	va_start(args, fmt);
+	ok = line_format(root, buf, size, fmt, args);
+	va_end(args);
+	return ok;
+}
+
+/* "-1", "42 ", "0x1a"; a leading zero does not make it octal. */
+static bool to_int(const char *text, int64_t *out)
+{
+	const char *digits = text + strspn(text, " \t");
+	const bool hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(digits, &end, hex ? 16 : 10);
+	if (end == digits || errno != 0 || end[strspn(end, " \t")] != '\0')
+		return false;
+	*out = value;
+	return true;
+}
+
+bool tti_sysfs_int(const struct tti_sysfs *root, int64_t *out, const char *fmt, ...)
+{
+	char line[64];
+	va_list args;
+	bool ok;
+
+	va_start(args, fmt);
+	ok = line_format(root, line, sizeof(line), fmt, args);
+	va_end(args);
+	return ok && to_int(line, out);
+}
+
+bool tti_sysfs_exists(const struct tti_sysfs *root, const char *fmt, ...)
+{
+	struct stat info;
+	struct way way;
+	va_list args;
+	bool ok;
+
+	va_start(args, fmt);
+	ok = resolve_format(root, &way, fmt, args);
+	va_end(args);
+	return ok && fstatat(root->fd, name_of(&way), &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool tti_sysfs_real(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt, ...)
+{
+	struct stat info;
+	struct way way;
+	va_list args;
+	bool ok;
+
+	va_start(args, fmt);
+	ok = resolve_format(root, &way, fmt, args);
+	va_end(args);
+	if (!ok || fstatat(root->fd, name_of(&way), &info, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	return (size_t)snprintf(buf, size, "%s", name_of(&way)) < size;
+}
+
+/* -- Directories -------------------------------------------------------------------- */
+
+/* The names one after another, each with its zero. */
+struct name_text {
+	TTI_VEC(char) text;
+	size_t n;
+};
+
+static bool add_name(struct name_text *names, const char *name)
+{
+	for (;; name++) {
+		if (!tti_vec_push(&names->text, *name))
+			return false;
+		if (!*name)
+			break;
+	}
+	names->n++;
+	return true;
+}
+
+static bool read_names(DIR *dir, struct name_text *names)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+		    !add_name(names, entry->d_name))
+			return false;
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Pointers first, then what they point to. */
+static char **to_array(const struct name_text *names)
+{
+	char **array = tti_alloc(names->n * sizeof(*array) + names->text.n + 1);
+	char *at;
+
+	if (!array)
+		return NULL;
+	at = (char *)(array + names->n);
+	if (names->n > 0)
+		memcpy(at, names->text.at, names->text.n);
+	for (size_t i = 0; i < names->n; i++) {
+		array[i] = at;
+		at += strlen(at) + 1;
+	}
+	if (names->n > 0)
+		qsort(array, names->n, sizeof(*array), by_name);
+	return array;
+}
+
+/* NULL: it is no directory, or cannot be read. */
+static DIR *open_dir(int root, const char *path)
+{
+	int fd = openat(root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		tti_fd_close(&fd);
+	return dir;
+}
+
+tutti_status tti_sysfs_list(const struct tti_sysfs *root, char ***names_out, size_t *n_out,
+			    const char *fmt, ...)
+{
+	struct name_text names = { 0 };
+	struct way way;
+	DIR *dir = NULL;
+	va_list args;
+	bool ok = true;
+
+	*names_out = NULL;
+	*n_out = 0;
+	va_start(args, fmt);
+	if (resolve_format(root, &way, fmt, args))
+		dir = open_dir(root->fd, name_of(&way));
+	va_end(args);
+	if (!dir)
+		return TUTTI_OK;
+	ok = read_names(dir, &names);
+	closedir(dir);
+	if (ok)
+		*names_out = to_array(&names);
+	*n_out = *names_out ? names.n : 0;
+	tti_vec_release(&names.text);
+	return *names_out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "the names in %s", way.done);
+}
+
+/* -- The root ----------------------------------------------------------------------- */
+
+static bool is_this_machine(int fd)
+{
+	struct stat given, root;
+
+	return fstat(fd, &given) == 0 && stat("/", &root) == 0 && given.st_dev == root.st_dev &&
+	       given.st_ino == root.st_ino;
+}
+
+static bool has_sys(const struct tti_sysfs *root)
+{
+	char path[PATH_MAX];
+	struct stat info;
+
+	return tti_sysfs_real(root, path, sizeof(path), "sys") &&
+	       fstatat(root->fd, path, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode);
+}
+
+tutti_status tti_sysfs_open(const char *path, struct tti_sysfs *out)
+{
+	struct tti_sysfs root = { .path = path ? path : "/" };
+
+	root.fd = open(root.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root.fd < 0)
+		return tti_fail(TUTTI_EINVAL,
+				"%s cannot be opened as a captured machine: %m; name the directory "
+				"that has sys/ in it, unpacked",
+				root.path);
+	if (!has_sys(&root)) {
+		tti_fd_close(&root.fd);
+		return tti_fail(TUTTI_EINVAL,
+				"%s has no directory sys/ in it: name the top of a captured "
+				"machine, or mount /sys",
+				root.path);
+	}
+	root.captured = !is_this_machine(root.fd);
+	*out = root;
+	return TUTTI_OK;
+}
+
+void tti_sysfs_close(struct tti_sysfs *root)
+{
+	tti_fd_close(&root->fd);
+}
