@@ -14,7 +14,8 @@
 
 #include "tutti/status.h"
 
-#define TTI_NVML_LINKS 18
+/* The most links that the interface can speak of. */
+#define TTI_NVML_LINKS 36
 
 enum tti_nvml_remote {
 	TTI_NVML_GPU,
@@ -24,7 +25,9 @@ enum tti_nvml_remote {
 };
 
 struct tti_nvml_link {
-	bool active;
+	int index;   /* the driver's */
+	bool active; /* or asleep: it wakes up by itself */
+	bool p2p;    /* for memory of GPUs */
 	int version; /* NVLink generation, 0: not said */
 	enum tti_nvml_remote remote;
 	char peer[24]; /* bus id of the other end, as the driver writes it      */
@@ -38,13 +41,14 @@ struct tti_nvml_gpu {
 	int pci_gen, pci_width;         /* now, 0: not said                      */
 	int max_pci_gen, max_pci_width; /* what both ends can                   */
 	struct tti_nvml_link links[TTI_NVML_LINKS];
-	int nlinks; /* that the GPU has, active or not                          */
-	int c2c_links;
+	int nlinks;           /* that the GPU has, active or not                          */
+	int c2c_links;        /* active ones */
 	double c2c_gbps;      /* of one                                           */
 	char fabric_uuid[48]; /* cluster of a multi-host NVLink domain, "" if none */
 	uint32_t fabric_clique;
 	bool fabric_ready;
 	uint64_t mem_bytes;
+	bool mig; /* cut into instances: no access between GPUs */
 };
 
 struct tti_nvml;
@@ -52,11 +56,15 @@ struct tti_nvml;
 /* *out NULL, TUTTI_OK: there is none, *why_out says so in a few words (static or
  * the thread's). TUTTI_EINVAL: TUTTI_NVML_LIB names what cannot be loaded. */
 TUTTI_CHECKED tutti_status tti_nvml_open(struct tti_nvml **out, const char **why_out);
+/* The same with the library of that path; NULL: the usual one. */
+TUTTI_CHECKED tutti_status tti_nvml_open_library(const char *path, struct tti_nvml **out,
+						 const char **why_out);
 void tti_nvml_close(struct tti_nvml *nvml);
 
 int tti_nvml_count(const struct tti_nvml *nvml);
 const char *tti_nvml_driver(const struct tti_nvml *nvml); /* "580.82" */
-/* TUTTI_ESYS: the driver lost the GPU; the text says which and what it said. */
+/* TUTTI_ESYS: the driver does not reach the GPU; the text says which and what it
+ * said. It is not logged: a machine goes on without. */
 TUTTI_CHECKED tutti_status tti_nvml_gpu(const struct tti_nvml *nvml, int index,
 					struct tti_nvml_gpu *out);
 /* Whether GPU a may read and write b's memory; *why_out if not. */
