@@ -36,7 +36,7 @@ struct tti_xml {
 
 struct tti_xml_doc {
 	struct tti_arena arena;
-	struct tti_xml *root;   /* <system>                                      */
+	struct tti_xml *root;   /* <system>; root->next: the comments behind it  */
 	struct tti_xml *prolog; /* the comments before it, a chain through next  */
 	const char *source;     /* "FILE", or "this machine": for messages       */
 };
@@ -46,10 +46,11 @@ TUTTI_CHECKED tutti_status tti_xml_create(const char *source, struct tti_xml_doc
 void tti_xml_free(struct tti_xml_doc *doc);
 
 /* Read and check well-formedness, and what keeps an input bounded: no entity
- * is expanded but the five of XML, nesting of at most TTI_XML_DEPTH, text
- * between elements is white space. TUTTI_EINVAL, as "FILE:LINE:COLUMN: reason".
+ * is expanded but the five of XML, UTF-8, at most TTI_XML_BYTES, nesting of at
+ * most TTI_XML_DEPTH, text between elements is white space. TUTTI_EINVAL, as "FILE:LINE:COLUMN: reason".
  * The result is not yet checked against the format (schema.h). */
 #define TTI_XML_DEPTH 512
+#define TTI_XML_BYTES (64 << 20)
 TUTTI_CHECKED tutti_status tti_xml_read(const char *text, size_t nbytes, const char *source,
 					struct tti_xml_doc **out);
 TUTTI_CHECKED tutti_status tti_xml_read_file(const char *path, struct tti_xml_doc **out);
@@ -57,7 +58,8 @@ TUTTI_CHECKED tutti_status tti_xml_read_file(const char *path, struct tti_xml_do
 /* Two blanks a level, attributes in order, <x/> without children. What is
  * written reads as the same document; writing that gives the same bytes. */
 void tti_xml_write(const struct tti_xml_doc *doc, struct tti_strbuf *out);
-/* The whole file or none of it: a temporary one that is renamed. */
+/* The whole file or none of it: a temporary one beside it that is renamed. A path
+ * that is there and is no regular file is refused; a symbolic link is followed. */
 TUTTI_CHECKED tutti_status tti_xml_write_file(const struct tti_xml_doc *doc, const char *path);
 
 /* A copy of a document. */
@@ -67,16 +69,25 @@ bool tti_xml_same(const struct tti_xml *a, const struct tti_xml *b);
 
 /* -- Building: NULL or false when out of memory, nothing changed then ------------- */
 
-/* A new last child. */
+/* A new last child; parent NULL: left to the caller to link. */
 struct tti_xml *tti_xml_add(struct tti_xml_doc *doc, struct tti_xml *parent, const char *name);
 /* A copy of `from` (with all below it) as the last child of `parent`. */
 struct tti_xml *tti_xml_add_copy(struct tti_xml_doc *doc, struct tti_xml *parent,
 				 const struct tti_xml *from);
+/* A comment, likewise. */
+struct tti_xml *tti_xml_add_comment(struct tti_xml_doc *doc, struct tti_xml *parent,
+				    const char *comment);
+/* In the place it has, or as the last. What XML cannot hold becomes '?'. */
 bool tti_xml_set(struct tti_xml_doc *doc, struct tti_xml *node, const char *name,
 		 const char *value);
 TUTTI_PRINTF(4, 5)
 bool tti_xml_setf(struct tti_xml_doc *doc, struct tti_xml *node, const char *name, const char *fmt,
 		  ...);
+/* As the last, without a look at whether there is one of that name. */
+bool tti_xml_append_attr(struct tti_xml_doc *doc, struct tti_xml *node, const char *name,
+			 const char *value);
+/* Take an attribute away, if it is there. */
+void tti_xml_unset(struct tti_xml *node, const char *name);
 /* Take a node out of its parent (its memory stays the document's). */
 void tti_xml_unlink(struct tti_xml *node);
 /* Move a node, with all below it, to be the last child of `parent`. */
@@ -100,7 +111,7 @@ TUTTI_CHECKED TUTTI_PRINTF(3, 4) tutti_status
 	tti_xml_fail(const struct tti_xml_doc *doc, const struct tti_xml *node, const char *fmt,
 		     ...);
 
-/* Typed attributes. Absent: `missing`. Not that type or not in min..max: tti_xml_fail. */
+/* Typed attributes. Absent or "": `missing`. Not that type or not in min..max: tti_xml_fail. */
 TUTTI_CHECKED tutti_status tti_xml_int(const struct tti_xml_doc *doc, const struct tti_xml *node,
 				       const char *attr, int64_t min, int64_t max, int64_t missing,
 				       int64_t *out);
