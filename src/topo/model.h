@@ -12,6 +12,24 @@
 
 #define TTI_LOC_GBPS 5000.0 /* inside one device: never the limit */
 
+/* What a link adds to the latency of a way, in ns. Estimates: a PCI switch passes a packet
+ * on in 100 to 150 ns (data sheets of Broadcom and Microchip), half of which is put on
+ * each of its two links; a root complex needs two to three times as long (Neugebauer et
+ * al., "Understanding PCIe performance for end host networking", SIGCOMM 2018). GPUs
+ * need 0.7 us to write to each other over NVLink, a little more over NVSwitch. */
+#define TTI_PCI_SWITCH_NS 65.0  /* a PCI link that ends at a switch or device */
+#define TTI_PCI_ROOT_NS   200.0 /* one that ends at a CPU                    */
+#define TTI_NVLINK_NS     700.0 /* from GPU to GPU                           */
+#define TTI_NVSWITCH_NS   450.0 /* from GPU to NVSwitch                      */
+#define TTI_C2C_NS        300.0 /* from GPU to its CPU                       */
+#define TTI_NET_NS        500.0 /* from NIC to the cable, if not stated      */
+
+/* A net whose speed is not stated counts as 10 Gb/s. */
+#define TTI_NET_MBPS 10000
+
+/* One NVLink of a GPU that the tables do not know. */
+#define TTI_NVLINK_GBPS 20.0
+
 /* Which figures: our own, or exactly those that NCCL computes with (full clique
  * of CPUs, one figure per CPU family), to compare plans with its. */
 enum tti_model {
