@@ -137,6 +137,7 @@ enum tti_note_kind {
 	TTI_NOTE_ASSUMED_SPEED,  /* a PCI speed or width that is not stated     */
 	TTI_NOTE_ASSUMED_NET,    /* a net speed that is not stated              */
 	TTI_NOTE_ASSUMED_SOCKET, /* which NUMA nodes share a socket             */
+	TTI_NOTE_ASSUMED_NVLINK, /* the speed of NVLinks of an unknown GPU      */
 };
 struct tti_note {
 	enum tti_note_kind kind;
@@ -178,6 +179,10 @@ void tti_graph_free(struct tti_graph *graph);
  * two links of one type between two nodes, parents without a cycle, types that
  * may be linked, every endpoint hangs on what it must, names unique. */
 TUTTI_CHECKED tutti_status tti_graph_check(const struct tti_graph *graph);
+
+/* The order of names, as of strcmp(), but digits count as numbers: GPU9 is before GPU10.
+ * 0: the same name. */
+int tti_name_order(const char *a, const char *b);
 
 /* TTI_NODE_NONE: not there. */
 uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, const char *name);
