@@ -96,6 +96,8 @@ tutti_status tti_build_text(struct tti_build *build, const struct tti_xml *xml, 
 
 static tutti_status all_stages(struct tti_build *build)
 {
+	TTI_TRY(tti_build_cpus(build));
+	TTI_TRY(tti_build_sockets(build));
 	TTI_TRY(tti_build_seal(build));
 	return tti_graph_check(build->graph);
 }

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/graph_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/mem.h"
+
+/* More sockets than this are joined by a node controller, not by links of each to each;
+ * so a document of 10,000 CPUs does not make 10^8 links either. */
+#define MESHED_SOCKETS 8
+#define MESHED_CPUS    64 /* of the full clique that NCCL assumes */
+
+/* Distances below that of another socket (ACPI's default is 20, local is 10) are those
+ * of NUMA nodes of one socket. */
+#define SOCKET_DISTANCE 20
+
+/* -- NUMA nodes ---------------------------------------------------------------------- */
+
+static tutti_status find_host(struct tti_build *build, const struct tti_xml *cpu, uint32_t *out)
+{
+	const char *hash = tti_xml_get(cpu, "host_hash");
+	uint64_t key, again = 0;
+	uint32_t host;
+
+	if (!hash)
+		hash = "";
+	key = tti_hash_bytes(hash, strlen(hash));
+	while ((host = tti_map_get(&build->host_of, key, again)) != TTI_MAP_NONE) {
+		*out = host;
+		if (strcmp(build->hosts.at[host], hash) == 0)
+			return TUTTI_OK;
+		again++;
+	}
+	hash = tti_arena_strdup(&build->graph->arena, hash);
+	*out = (uint32_t)build->hosts.n;
+	if (!hash || !tti_map_put(&build->host_of, key, again, *out) ||
+	    !tti_vec_push(&build->hosts, hash))
+		return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
+	return TUTTI_OK;
+}
+
+static tutti_status read_cpu(struct tti_build *build, const struct tti_xml *xml,
+			     struct tti_cpu_info *cpu)
+{
+	int64_t family, model;
+
+	TTI_TRY(tti_xml_int(build->doc, xml, "numaid", -1, INT32_MAX, -1, &cpu->numaid));
+	TTI_TRY(tti_xml_int(build->doc, xml, "familyid", -1, INT32_MAX, -1, &family));
+	TTI_TRY(tti_xml_int(build->doc, xml, "modelid", -1, INT32_MAX, -1, &model));
+	TTI_TRY(tti_build_text(build, xml, "affinity", "", &cpu->affinity));
+	TTI_TRY(tti_build_text(build, xml, "arch", "", &cpu->arch));
+	TTI_TRY(tti_build_text(build, xml, "vendor", "", &cpu->vendor));
+	TTI_TRY(tti_xml_real(build->doc, xml, "tutti_mem_gbps", 1e6, 0, &cpu->mem_gbps));
+	TTI_TRY(tti_xml_real(build->doc, xml, "tutti_mem_ns", 1e9, 0, &cpu->mem_ns));
+	cpu->mem_measured = cpu->mem_gbps >= TTI_BUILD_LEAST_GBPS;
+	cpu->family = (int)family;
+	cpu->model = (int)model;
+	return TUTTI_OK;
+}
+
+tutti_status tti_build_cpus(struct tti_build *build)
+{
+	const struct tti_xml *xml = tti_xml_find(build->doc->root, "cpu", NULL, NULL);
+
+	for (; xml; xml = tti_xml_next(xml, "cpu")) {
+		struct tti_cpu_info cpu = { 0 };
+		struct tti_made made = { .xml = xml };
+		uint32_t host;
+
+		TTI_TRY(find_host(build, xml, &host));
+		TTI_TRY(read_cpu(build, xml, &cpu));
+		if (cpu.numaid < 0)
+			TTI_TRY(tti_build_node(build, TTI_NODE_CPU, xml, host, &made.node, "CPU"));
+		else
+			TTI_TRY(tti_build_node(build, TTI_NODE_CPU, xml, host, &made.node,
+					       "CPU%lld", (long long)cpu.numaid));
+		build->nodes.at[made.node].cpu = cpu;
+		if (!tti_vec_push(&build->cpus, made))
+			return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s",
+					build->doc->source);
+	}
+	return TUTTI_OK;
+}
+
+/* -- Sockets ------------------------------------------------------------------------- */
+
+/* The CPUs of one host, by NUMA id. */
+struct group {
+	struct tti_build *build;
+	const struct tti_made *at;
+	size_t n;
+	int npackages;
+};
+
+static struct tti_cpu_info *cpu_of(const struct group *group, size_t i)
+{
+	return &group->build->nodes.at[group->at[i].node].cpu;
+}
+
+static tutti_status read_packages(const struct group *group, bool *stated_out)
+{
+	*stated_out = true;
+	for (size_t i = 0; i < group->n; i++) {
+		int64_t package;
+
+		TTI_TRY(tti_xml_int(group->build->doc, group->at[i].xml, "tutti_package", -1,
+				    INT32_MAX, -1, &package));
+		cpu_of(group, i)->package = (int)package;
+		if (package < 0)
+			*stated_out = false;
+	}
+	return TUTTI_OK;
+}
+
+/* "10,21,..." as numbers; how many, at most n. */
+static size_t read_distances(const char *list, long *row, size_t n)
+{
+	size_t at = 0;
+	char *end;
+
+	while (list && at < n) {
+		row[at] = strtol(list, &end, 10);
+		if (end == list)
+			break;
+		at++;
+		list = *end == ',' ? end + 1 : NULL;
+	}
+	return at;
+}
+
+/* The CPUs from `first` on that are near it and of no package yet. The distances are
+ * to all nodes of the machine in the order of their ids, which are places in the list
+ * then, or to those that have a <cpu>. false: the list is too short. */
+static bool claim_near(const struct group *group, size_t first, int package, long *row, size_t room)
+{
+	const size_t n =
+		read_distances(tti_xml_get(group->at[first].xml, "tutti_distances"), row, room);
+
+	if (n < group->n)
+		return false;
+	for (size_t j = first; j < group->n; j++) {
+		struct tti_cpu_info *cpu = cpu_of(group, j);
+		const size_t at = n == group->n ? j : (size_t)cpu->numaid;
+
+		if (j == first || (cpu->package < 0 && at < n && row[at] < SOCKET_DISTANCE))
+			cpu->package = package;
+	}
+	return true;
+}
+
+static tutti_status packages_by_distance(const struct group *group, bool *found_out)
+{
+	const int64_t last = cpu_of(group, group->n - 1)->numaid;
+	const size_t room = last < 1 << 20 ? (size_t)last + 1 + group->n : group->n;
+	long *row = tti_calloc(room, sizeof(*row));
+	int package = 0;
+
+	if (!row)
+		return tti_fail(TUTTI_ENOMEM, "no memory for %zu distances", room);
+	*found_out = true;
+	for (size_t i = 0; i < group->n && *found_out; i++)
+		if (cpu_of(group, i)->package < 0)
+			*found_out = claim_near(group, i, package++, row, room);
+	tti_free(row);
+	return TUTTI_OK;
+}
+
+/* AMD and Intel cut a socket into NUMA nodes (NPS, SNC): of more than two nodes, half
+ * each is taken for a socket. Others: each its own. */
+static tutti_status assume_packages(const struct group *group)
+{
+	const struct tti_cpu_info *last = cpu_of(group, group->n - 1);
+	const bool cut = strcmp(last->vendor, "AuthenticAMD") == 0 ||
+			 strcmp(last->vendor, "GenuineIntel") == 0;
+	const int64_t nodes = last->numaid + 1;
+
+	for (size_t i = 0; i < group->n; i++) {
+		struct tti_cpu_info *cpu = cpu_of(group, i);
+
+		cpu->package_assumed = true;
+		cpu->package = (int)i;
+		if (cut && nodes > 2)
+			cpu->package = cpu->numaid >= (nodes + 1) / 2;
+	}
+	if (!cut || nodes <= 2)
+		return TUTTI_OK;
+	return tti_build_note(
+		group->build, TTI_NOTE_ASSUMED_SOCKET, group->at[0].node, group->at[0].xml,
+		"%lld NUMA nodes are taken for two sockets, half each", (long long)nodes);
+}
+
+static int by_package(const void *left, const void *right)
+{
+	const int a = *(const int *)left, b = *(const int *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* Count packages from 0 without gaps, in the order of what they were called. */
+static tutti_status renumber(struct group *group)
+{
+	int *seen = tti_calloc(group->n, sizeof(*seen));
+	int n = 0;
+
+	if (!seen)
+		return tti_fail(TUTTI_ENOMEM, "no memory for %zu CPUs", group->n);
+	for (size_t i = 0; i < group->n; i++)
+		seen[i] = cpu_of(group, i)->package;
+	qsort(seen, group->n, sizeof(*seen), by_package);
+	for (size_t i = 0; i < group->n; i++)
+		if (i == 0 || seen[i] != seen[n - 1])
+			seen[n++] = seen[i];
+	for (size_t i = 0; i < group->n; i++) {
+		int *package = &cpu_of(group, i)->package;
+		const int *at = bsearch(package, seen, (size_t)n, sizeof(*seen), by_package);
+
+		*package = (int)(at - seen);
+	}
+	group->npackages = n;
+	tti_free(seen);
+	return TUTTI_OK;
+}
+
+static tutti_status find_packages(struct group *group)
+{
+	bool found;
+
+	TTI_TRY(read_packages(group, &found));
+	if (!found) {
+		for (size_t i = 0; i < group->n; i++)
+			cpu_of(group, i)->package = -1;
+		TTI_TRY(packages_by_distance(group, &found));
+	}
+	if (!found)
+		TTI_TRY(assume_packages(group));
+	return renumber(group);
+}
+
+/* -- Links between them, and memory ---------------------------------------------------- */
+
+static struct tti_cpu_model model_of(const struct tti_cpu_info *cpu)
+{
+	return tti_model_cpu(cpu->arch, cpu->vendor, cpu->family, cpu->model);
+}
+
+/* What stands for a socket: its PKG, or its only CPU. */
+struct hub {
+	uint32_t node;
+	size_t first, ncpus; /* first: its first CPU in the group */
+};
+
+/* A PKG for each socket of several NUMA nodes. */
+static tutti_status make_hubs(const struct group *group, struct hub *hubs)
+{
+	struct tti_build *build = group->build;
+
+	for (int p = 0; p < group->npackages; p++) {
+		const struct tti_made *first = &group->at[hubs[p].first];
+
+		hubs[p].node = first->node;
+		if (hubs[p].ncpus > 1)
+			TTI_TRY(tti_build_node(build, TTI_NODE_PKG, first->xml,
+					       build->nodes.at[first->node].host, &hubs[p].node,
+					       "PKG%d", p));
+	}
+	for (size_t i = 0; i < group->n; i++) {
+		const struct tti_cpu_model model = model_of(cpu_of(group, i));
+		const struct hub *hub = &hubs[cpu_of(group, i)->package];
+
+		if (hub->ncpus == 1)
+			continue;
+		build->nodes.at[group->at[i].node].parent = hub->node;
+		TTI_TRY(tti_build_link(build, (struct tti_half){
+						      .from = group->at[i].node,
+						      .to = hub->node,
+						      .type = TTI_LINK_SYS,
+						      .count = 1,
+						      .bw_gbps = model.intra_gbps,
+						      .latency_ns = model.intra_ns,
+					      }));
+	}
+	return TUTTI_OK;
+}
+
+/* Sockets joined through one node in the middle. */
+static tutti_status join_star(const struct group *group, const struct hub *hubs, size_t n)
+{
+	struct tti_build *build = group->build;
+	uint32_t middle;
+
+	TTI_TRY(tti_build_node(build, TTI_NODE_PKG, NULL, build->nodes.at[hubs[0].node].host,
+			       &middle, "FABRIC"));
+	for (size_t i = 0; i < n; i++) {
+		const struct tti_cpu_model model = model_of(cpu_of(group, hubs[i].first));
+
+		TTI_TRY(tti_build_link(build, (struct tti_half){
+						      .from = hubs[i].node,
+						      .to = middle,
+						      .type = TTI_LINK_SYS,
+						      .count = 1,
+						      .bw_gbps = model.inter_gbps,
+						      .latency_ns = model.inter_ns,
+					      }));
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status join_mesh(const struct group *group, const struct hub *hubs, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct tti_cpu_model model = model_of(cpu_of(group, hubs[i].first));
+
+		for (size_t j = 0; j < n; j++)
+			if (i != j)
+				TTI_TRY(tti_build_half(group->build,
+						       (struct tti_half){
+							       .from = hubs[i].node,
+							       .to = hubs[j].node,
+							       .type = TTI_LINK_SYS,
+							       .count = 1,
+							       .bw_gbps = model.inter_gbps,
+							       .latency_ns = model.inter_ns,
+						       }));
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status join(const struct group *group, const struct hub *hubs, size_t n)
+{
+	const size_t meshed =
+		group->build->config.model == TTI_MODEL_NCCL ? MESHED_CPUS : MESHED_SOCKETS;
+
+	return n > meshed ? join_star(group, hubs, n) : join_mesh(group, hubs, n);
+}
+
+/* A mask of CPUs that names none; without a mask there may be some. */
+static bool has_no_cores(const struct tti_cpu_info *cpu)
+{
+	return cpu->affinity[0] && strspn(cpu->affinity, "0x,") == strlen(cpu->affinity);
+}
+
+static tutti_status add_hosts(const struct group *group, size_t at, size_t ncpus)
+{
+	struct tti_build *build = group->build;
+	const struct tti_cpu_model model = model_of(cpu_of(group, at));
+	const int n = build->config.hosts_per_numa > 0 ? build->config.hosts_per_numa : 1;
+	const uint32_t node = group->at[at].node;
+	struct tti_cpu_info *cpu = cpu_of(group, at);
+	const char *id;
+
+	if (!cpu->mem_measured)
+		cpu->mem_gbps = model.mem_gbps / (double)ncpus;
+	if (!(cpu->mem_ns > 0))
+		cpu->mem_ns = model.mem_ns;
+	if (has_no_cores(cpu))
+		return TUTTI_OK;
+	id = build->nodes.at[node].name + strlen("CPU");
+	for (int i = 0; i < n; i++) {
+		uint32_t host;
+
+		if (n == 1)
+			TTI_TRY(tti_build_node(build, TTI_NODE_HOST, group->at[at].xml,
+					       build->nodes.at[node].host, &host, "HOST%s", id));
+		else
+			TTI_TRY(tti_build_node(build, TTI_NODE_HOST, group->at[at].xml,
+					       build->nodes.at[node].host, &host, "HOST%s.%d", id,
+					       i));
+		build->nodes.at[host].parent = node;
+		cpu = cpu_of(group, at);
+		TTI_TRY(tti_build_link(build,
+				       (struct tti_half){
+					       .from = host,
+					       .to = node,
+					       .type = TTI_LINK_LOC,
+					       .count = 1,
+					       .bw_gbps = build->config.model == TTI_MODEL_NCCL
+								  ? TTI_LOC_GBPS
+								  : cpu->mem_gbps,
+					       .latency_ns = cpu->mem_ns,
+				       }));
+	}
+	return TUTTI_OK;
+}
+
+/* Sockets of one host, their links, and the memory of its NUMA nodes. */
+static tutti_status link_sockets(const struct group *group, struct hub *hubs)
+{
+	const bool clique = group->build->config.model == TTI_MODEL_NCCL;
+
+	for (size_t i = group->n; i-- > 0;) {
+		struct hub *hub = &hubs[cpu_of(group, i)->package];
+
+		hub->first = i;
+		hub->ncpus++;
+	}
+	for (size_t i = 0; i < group->n; i++)
+		TTI_TRY(add_hosts(group, i, hubs[cpu_of(group, i)->package].ncpus));
+	if (clique) {
+		for (size_t i = 0; i < group->n; i++)
+			hubs[i] = (struct hub){ group->at[i].node, i, 1 };
+		return join(group, hubs, group->n);
+	}
+	TTI_TRY(make_hubs(group, hubs));
+	return join(group, hubs, (size_t)group->npackages);
+}
+
+static tutti_status build_host(struct group *group)
+{
+	struct hub *hubs = tti_calloc(group->n, sizeof(*hubs));
+	tutti_status status;
+
+	if (!hubs)
+		return tti_fail(TUTTI_ENOMEM, "no memory for %zu CPUs", group->n);
+	status = find_packages(group);
+	if (status == TUTTI_OK)
+		status = link_sockets(group, hubs);
+	tti_free(hubs);
+	return status;
+}
+
+static int by_host_and_numa(const void *left, const void *right, void *context)
+{
+	const struct tti_build *build = context;
+	const struct tti_node *a = &build->nodes.at[((const struct tti_made *)left)->node];
+	const struct tti_node *b = &build->nodes.at[((const struct tti_made *)right)->node];
+
+	if (a->host != b->host)
+		return a->host < b->host ? -1 : 1;
+	if (a->cpu.numaid != b->cpu.numaid)
+		return a->cpu.numaid < b->cpu.numaid ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+tutti_status tti_build_sockets(struct tti_build *build)
+{
+	size_t from = 0;
+
+	if (build->cpus.n)
+		qsort_r(build->cpus.at, build->cpus.n, sizeof(*build->cpus.at), by_host_and_numa,
+			build);
+	while (from < build->cpus.n) {
+		const uint32_t host = build->nodes.at[build->cpus.at[from].node].host;
+		struct group group = { .build = build, .at = &build->cpus.at[from] };
+
+		while (from + group.n < build->cpus.n &&
+		       build->nodes.at[build->cpus.at[from + group.n].node].host == host)
+			group.n++;
+		TTI_TRY(build_host(&group));
+		from += group.n;
+	}
+	return TUTTI_OK;
+}
