@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/graph_build.h"
+
+#include <string.h>
+
+#include "util/error.h"
+#include "util/hash.h"
+
+enum vendor {
+	VENDOR_AMD = 0x1002,
+	VENDOR_NVIDIA = 0x10de,
+	VENDOR_INTEL = 0x8086,
+};
+
+static tutti_status out_of_memory(const struct tti_build *build)
+{
+	return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
+}
+
+/* -- What a PCI function is ------------------------------------------------------------ */
+
+static tutti_status read_pci(struct tti_build *build, const struct tti_xml *xml,
+			     struct tti_pci_info *pci)
+{
+	static const char *const names[] = { "vendor", "device", "subsystem_vendor",
+					     "subsystem_device" };
+	uint16_t *const ids[] = { &pci->vendor, &pci->device, &pci->subsystem_vendor,
+				  &pci->subsystem_device };
+	const char *busid = tti_xml_get(xml, "busid");
+	uint64_t value;
+	int64_t width;
+
+	if (!busid || !tti_busid_parse(busid, &pci->busid))
+		return tti_xml_fail(build->doc, xml, "no bus id");
+	TTI_TRY(tti_xml_hex(build->doc, xml, "class", 0xffffff, 0, &value));
+	pci->class_code = (uint32_t)value;
+	for (size_t i = 0; i < 4; i++) {
+		TTI_TRY(tti_xml_hex(build->doc, xml, names[i], UINT16_MAX, 0, &value));
+		*ids[i] = (uint16_t)value;
+	}
+	TTI_TRY(tti_xml_int(build->doc, xml, "link_width", 0, 1024, 0, &width));
+	pci->width = (int)width;
+	pci->gts = tti_model_pci_gts(tti_xml_get(xml, "link_speed"));
+	return TUTTI_OK;
+}
+
+/* A GPU or accelerator that ranks may use, by its class, though no driver said so.
+ * Not the graphics of a board management controller, nor Intel's coprocessors for
+ * compression (QAT). */
+static bool computes(const struct tti_pci_info *pci)
+{
+	const bool gpu_vendor = pci->vendor == VENDOR_AMD || pci->vendor == VENDOR_NVIDIA;
+
+	switch (pci->class_code >> 8) {
+	case 0x0302: /* 3D controller */
+		return true;
+	case 0x0380: /* display controller */
+		return gpu_vendor || pci->vendor == VENDOR_INTEL;
+	case 0x0300: /* VGA */
+		return gpu_vendor && pci->width >= 8;
+	case 0x0b40: /* coprocessor */
+		return pci->vendor != VENDOR_INTEL;
+	default:
+		return pci->class_code >> 16 == 0x12; /* processing accelerator */
+	}
+}
+
+static bool is_nic(const struct tti_pci_info *pci)
+{
+	return pci->class_code >> 16 == 0x02 || pci->class_code >> 8 == 0x0c06;
+}
+
+/* -- Nodes and the link above them ------------------------------------------------------ */
+
+static tutti_status hang(struct tti_build *build, uint32_t node, uint32_t parent, double bw_gbps)
+{
+	const bool root = build->nodes.at[parent].type == TTI_NODE_CPU;
+
+	build->nodes.at[node].parent = parent;
+	return tti_build_link(build,
+			      (struct tti_half){
+				      .from = node,
+				      .to = parent,
+				      .type = TTI_LINK_PCI,
+				      .count = 1,
+				      .bw_gbps = bw_gbps,
+				      .latency_ns = root ? TTI_PCI_ROOT_NS : TTI_PCI_SWITCH_NS,
+			      });
+}
+
+static tutti_status note_assumed(struct tti_build *build, const struct tti_xml *xml, uint32_t node,
+				 const struct tti_pci_info *pci)
+{
+	if (pci->gts > 0 && pci->width > 0)
+		return TUTTI_OK;
+	return tti_build_note(build, TTI_NOTE_ASSUMED_SPEED, node, xml,
+			      "the %s of its PCI link is not stated: %s%s%s assumed",
+			      pci->gts > 0     ? "width"
+			      : pci->width > 0 ? "speed"
+					       : "speed and width",
+			      pci->gts > 0 ? "" : "8 GT/s",
+			      pci->gts > 0 || pci->width > 0 ? "" : ", ",
+			      pci->width > 0 ? "" : "16 lanes");
+}
+
+static tutti_status add_pci_node(struct tti_build *build, enum tti_node_type type,
+				 const struct tti_xml *xml, const struct tti_pci_info *pci,
+				 uint32_t parent, uint32_t *out)
+{
+	const uint32_t host = build->nodes.at[parent].host;
+	char busid[TTI_BUSID_TEXT];
+
+	TTI_TRY(tti_build_node(build, type, xml, host, out, "%s",
+			       tti_busid_format(pci->busid, busid)));
+	build->nodes.at[*out].pci = *pci;
+	if (!tti_map_put(&build->by_busid, host, TTI_BUILD_KEY(type, pci->busid), *out))
+		return out_of_memory(build);
+	return hang(build, *out, parent, tti_model_pci_gbps(pci->gts, pci->width));
+}
+
+/* -- GPUs ------------------------------------------------------------------------------ */
+
+static tutti_status read_gpu(struct tti_build *build, const struct tti_xml *xml,
+			     struct tti_gpu_info *gpu)
+{
+	const struct tti_xml_doc *doc = build->doc;
+	int64_t dev, rank, sm, gdr;
+
+	TTI_TRY(tti_xml_int(doc, xml, "dev", -1, INT32_MAX, -1, &dev));
+	TTI_TRY(tti_xml_int(doc, xml, "rank", -1, INT32_MAX, -1, &rank));
+	TTI_TRY(tti_xml_int(doc, xml, "sm", 0, INT32_MAX, 0, &sm));
+	TTI_TRY(tti_xml_int(doc, xml, "gdr", INT32_MIN, INT32_MAX, 0, &gdr));
+	TTI_TRY(tti_build_text(build, xml, "gcn", NULL, &gpu->gcn));
+	gpu->dev = (int)dev;
+	gpu->rank = (int)rank;
+	gpu->sm = (int)sm;
+	gpu->gdr = gdr > 0;
+	return TUTTI_OK;
+}
+
+/* Without a number it is called "GPU" and numbered when all are known. */
+static tutti_status add_gpu(struct tti_build *build, const struct tti_xml *xml, uint32_t dev,
+			    const struct tti_gpu_info *gpu)
+{
+	const uint32_t host = build->nodes.at[dev].host;
+	uint32_t node;
+
+	if (gpu->dev < 0)
+		TTI_TRY(tti_build_node(build, TTI_NODE_GPU, xml, host, &node, "GPU"));
+	else
+		TTI_TRY(tti_build_node(build, TTI_NODE_GPU, xml, host, &node, "GPU%d", gpu->dev));
+	build->nodes.at[node].gpu = *gpu;
+	build->nodes.at[node].parent = dev;
+	return tti_build_link(build, (struct tti_half){ .from = node,
+							.to = dev,
+							.type = TTI_LINK_LOC,
+							.count = 1,
+							.bw_gbps = TTI_LOC_GBPS });
+}
+
+static tutti_status add_dev(struct tti_build *build, const struct tti_xml *xml,
+			    const struct tti_pci_info *pci, uint32_t parent)
+{
+	const struct tti_xml *at = tti_xml_find(xml, "gpu", NULL, NULL);
+	struct tti_gpu_info gpu = { .dev = -1, .rank = -1, .bare = true };
+	struct tti_made made = { .xml = at };
+	bool first = true;
+
+	TTI_TRY(add_pci_node(build, TTI_NODE_DEV, xml, pci, parent, &made.node));
+	TTI_TRY(note_assumed(build, xml, made.node, pci));
+	build->nodes.at[made.node].gpu = gpu;
+	if (!at)
+		return add_gpu(build, xml, made.node, &gpu);
+	for (; at; at = tti_xml_next(at, "gpu"), first = false) {
+		gpu = (struct tti_gpu_info){ 0 };
+		TTI_TRY(read_gpu(build, at, &gpu));
+		TTI_TRY(add_gpu(build, at, made.node, &gpu));
+		if (first)
+			build->nodes.at[made.node].gpu = gpu;
+	}
+	return tti_vec_push(&build->gpus, made) ? TUTTI_OK : out_of_memory(build);
+}
+
+/* -- NICs ------------------------------------------------------------------------------ */
+
+static tutti_status read_net(struct tti_build *build, const struct tti_xml *xml,
+			     struct tti_net_info *net)
+{
+	const struct tti_xml_doc *doc = build->doc;
+	int64_t dev, port, rail, plane, maxconn, gdr, coll;
+	double latency_us;
+
+	TTI_TRY(tti_xml_int(doc, xml, "dev", -1, INT32_MAX, -1, &dev));
+	TTI_TRY(tti_xml_int(doc, xml, "port", INT32_MIN, INT32_MAX, -1, &port));
+	TTI_TRY(tti_xml_int(doc, xml, "rail", INT32_MIN, INT32_MAX, -1, &rail));
+	TTI_TRY(tti_xml_int(doc, xml, "plane", INT32_MIN, INT32_MAX, -1, &plane));
+	TTI_TRY(tti_xml_int(doc, xml, "maxconn", INT32_MIN, INT32_MAX, 0, &maxconn));
+	TTI_TRY(tti_xml_int(doc, xml, "gdr", INT32_MIN, INT32_MAX, 0, &gdr));
+	TTI_TRY(tti_xml_int(doc, xml, "coll", INT32_MIN, INT32_MAX, 0, &coll));
+	TTI_TRY(tti_xml_int(doc, xml, "speed", INT32_MIN, INT32_MAX, -1, &net->speed_mbps));
+	TTI_TRY(tti_xml_hex(doc, xml, "guid", UINT64_MAX, 0, &net->guid));
+	TTI_TRY(tti_xml_real(doc, xml, "latency", 1e6, 0, &latency_us));
+	net->dev = (int)dev;
+	net->port = (int)port;
+	net->rail = (int)rail;
+	net->plane = (int)plane;
+	net->maxconn = (int)maxconn;
+	net->gdr = gdr > 0;
+	net->coll = coll > 0;
+	net->latency_ns = latency_us > 0 ? latency_us * 1e3 : TTI_NET_NS;
+	return TUTTI_OK;
+}
+
+/* What the ports of one card have in common: the GUID, else the address of the card,
+ * else nothing but themselves. */
+static uint64_t asic_of(const struct tti_build *build, uint32_t nic, const struct tti_net_info *net)
+{
+	const struct tti_node *node = &build->nodes.at[nic];
+
+	if (net->guid)
+		return net->guid;
+	return tti_hash_combine(tti_hash_mix(node->host + UINT64_C(1)),
+				node->pci.busid != TTI_BUSID_NONE ? TTI_BUSID_CARD(node->pci.busid)
+								  : UINT64_MAX - nic);
+}
+
+static tutti_status add_net(struct tti_build *build, const struct tti_xml *xml, uint32_t nic)
+{
+	const char *name = tti_xml_get(xml, "name");
+	const uint32_t host = build->nodes.at[nic].host;
+	struct tti_net_info net = { 0 };
+	double mbps = TTI_NET_MBPS;
+	uint32_t node;
+
+	TTI_TRY(read_net(build, xml, &net));
+	net.asic = asic_of(build, nic, &net);
+	if (name && *name)
+		TTI_TRY(tti_build_node(build, TTI_NODE_NET, xml, host, &node, "%s", name));
+	else
+		TTI_TRY(tti_build_node(build, TTI_NODE_NET, xml, host, &node, "NET%d",
+				       net.dev < 0 ? 0 : net.dev));
+	build->nodes.at[node].net = net;
+	build->nodes.at[node].parent = nic;
+	if (net.speed_mbps > 0)
+		mbps = (double)net.speed_mbps;
+	else
+		TTI_TRY(tti_build_note(build, TTI_NOTE_ASSUMED_NET, node, xml,
+				       "its speed is %s: 10 Gb/s assumed",
+				       tti_xml_get(xml, "speed") ? "not known" : "not stated"));
+	return tti_build_link(build, (struct tti_half){ .from = nic,
+							.to = node,
+							.type = TTI_LINK_NET,
+							.count = 1,
+							.bw_gbps = mbps / 8000,
+							.latency_ns = net.latency_ns });
+}
+
+/* The nets of a <pci>, of all its <nic>. */
+static tutti_status add_nets(struct tti_build *build, const struct tti_xml *pci, uint32_t node)
+{
+	const struct tti_xml *nic = tti_xml_find(pci, "nic", NULL, NULL);
+
+	for (; nic; nic = tti_xml_next(nic, "nic")) {
+		const struct tti_xml *net = tti_xml_find(nic, "net", NULL, NULL);
+
+		for (; net; net = tti_xml_next(net, "net"))
+			TTI_TRY(add_net(build, net, node));
+	}
+	return TUTTI_OK;
+}
+
+/* Functions of one card at one place are one NIC: they share its link. */
+static tutti_status add_nic(struct tti_build *build, const struct tti_xml *xml,
+			    const struct tti_pci_info *pci, uint32_t parent)
+{
+	const uint64_t card = TTI_BUSID_CARD(pci->busid);
+	uint32_t node = tti_map_get(&build->cards, parent, card);
+
+	if (node == TTI_MAP_NONE) {
+		TTI_TRY(add_pci_node(build, TTI_NODE_NIC, xml, pci, parent, &node));
+		if (tti_xml_find(xml, "nic", NULL, NULL))
+			TTI_TRY(note_assumed(build, xml, node, pci));
+		if (!tti_map_put(&build->cards, parent, card, node))
+			return out_of_memory(build);
+	}
+	return add_nets(build, xml, node);
+}
+
+/* NICs that are not on PCI: each net is one, at memory speed. */
+static tutti_status add_virtual_nics(struct tti_build *build, const struct tti_made *cpu)
+{
+	const struct tti_xml *nic = tti_xml_find(cpu->xml, "nic", NULL, NULL);
+
+	for (; nic; nic = tti_xml_next(nic, "nic")) {
+		const struct tti_xml *net = tti_xml_find(nic, "net", NULL, NULL);
+
+		for (; net; net = tti_xml_next(net, "net")) {
+			const char *name = tti_xml_get(net, "name");
+			uint32_t node;
+
+			TTI_TRY(tti_build_node(build, TTI_NODE_NIC, nic,
+					       build->nodes.at[cpu->node].host, &node, "%s",
+					       name && *name ? name : "NIC"));
+			TTI_TRY(hang(build, node, cpu->node, TTI_LOC_GBPS));
+			TTI_TRY(add_net(build, net, node));
+		}
+	}
+	return TUTTI_OK;
+}
+
+/* -- The tree -------------------------------------------------------------------------- */
+
+static tutti_status add_below(struct tti_build *build, const struct tti_xml *xml, uint32_t parent);
+
+/* A switch; or, as it carries nothing, whatever else may be on PCI. */
+static tutti_status add_switch(struct tti_build *build, const struct tti_xml *xml,
+			       const struct tti_pci_info *pci, uint32_t parent, uint32_t *out)
+{
+	struct tti_made link = { .xml = tti_xml_find(xml, "pcilink", NULL, NULL) };
+	const bool carries = tti_xml_find(xml, "pci", NULL, NULL) != NULL;
+
+	TTI_TRY(add_pci_node(build, TTI_NODE_PCI, xml, pci, parent, out));
+	if (carries)
+		TTI_TRY(note_assumed(build, xml, *out, pci));
+	for (; link.xml; link.xml = tti_xml_next(link.xml, "pcilink")) {
+		link.node = *out;
+		if (!tti_vec_push(&build->links, link))
+			return out_of_memory(build);
+	}
+	return add_below(build, xml, *out);
+}
+
+/* <gpu> and <nic> say what a function is; without them its class does, and what hangs
+ * below it. One that has both is a switch with the others below. */
+static tutti_status add_function(struct tti_build *build, const struct tti_xml *xml,
+				 uint32_t parent)
+{
+	const bool gpu = tti_xml_find(xml, "gpu", NULL, NULL) != NULL;
+	const bool nic = tti_xml_find(xml, "nic", NULL, NULL) != NULL;
+	const bool carries = tti_xml_find(xml, "pci", NULL, NULL) != NULL;
+	struct tti_pci_info pci = { 0 };
+
+	TTI_TRY(read_pci(build, xml, &pci));
+	if (carries || (!gpu && !nic && !computes(&pci) && !is_nic(&pci)))
+		TTI_TRY(add_switch(build, xml, &pci, parent, &parent));
+	if (gpu || (!nic && !carries && computes(&pci)))
+		TTI_TRY(add_dev(build, xml, &pci, parent));
+	if (nic || (!gpu && !carries && is_nic(&pci)))
+		TTI_TRY(add_nic(build, xml, &pci, parent));
+	return TUTTI_OK;
+}
+
+/* Recursive, as deep as the document: its reader bounds that (TTI_XML_DEPTH). */
+static tutti_status add_below(struct tti_build *build, const struct tti_xml *xml, uint32_t parent)
+{
+	const struct tti_xml *pci = tti_xml_find(xml, "pci", NULL, NULL);
+
+	for (; pci; pci = tti_xml_next(pci, "pci"))
+		TTI_TRY(add_function(build, pci, parent));
+	return TUTTI_OK;
+}
+
+tutti_status tti_build_pci(struct tti_build *build, const struct tti_made *cpu)
+{
+	TTI_TRY(add_below(build, cpu->xml, cpu->node));
+	return add_virtual_nics(build, cpu);
+}
