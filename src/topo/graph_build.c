@@ -100,6 +100,8 @@ static tutti_status all_stages(struct tti_build *build)
 	TTI_TRY(tti_build_sockets(build));
 	for (size_t i = 0; i < build->cpus.n; i++)
 		TTI_TRY(tti_build_pci(build, &build->cpus.at[i]));
+	TTI_TRY(tti_build_nvlinks(build));
+	TTI_TRY(tti_build_pcilinks(build));
 	TTI_TRY(tti_build_seal(build));
 	return tti_graph_check(build->graph);
 }
