@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/nic_scan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/error.h"
+
+void tti_nic_scan_release(struct tti_nic_scan *scan)
+{
+	tti_vec_release(&scan->ports);
+	tti_arena_release(&scan->arena);
+	scan->failed = false;
+}
+
+bool tti_nic_link_name(const struct tti_sysfs *sysfs, char *buf, size_t size, const char *fmt, ...)
+{
+	char link[TTI_NIC_PATH], real[TTI_NIC_PATH];
+	const char *name;
+	va_list list;
+	int len;
+
+	va_start(list, fmt);
+	len = vsnprintf(link, sizeof(link), fmt, list);
+	va_end(list);
+	if (len < 0 || (size_t)len >= sizeof(link) ||
+	    !tti_sysfs_real(sysfs, real, sizeof(real), "%s", link))
+		return false;
+	name = strrchr(real, '/');
+	len = snprintf(buf, size, "%s", name ? name + 1 : real);
+	return len > 0 && (size_t)len < size;
+}
+
+/* The function that a device is, or is a part of one level below (virtio7, an
+ * auxiliary device): what a bus in between separates, as USB, is no PCI NIC. */
+static uint64_t function_of(const char *device)
+{
+	char part[TTI_BUSID_TEXT];
+	const char *end = device + strlen(device);
+	uint64_t busid;
+
+	for (int level = 0; level < 2 && end > device; level++) {
+		const char *begin = end;
+
+		while (begin > device && begin[-1] != '/')
+			begin--;
+		if ((size_t)(end - begin) < sizeof(part)) {
+			memcpy(part, begin, (size_t)(end - begin));
+			part[end - begin] = '\0';
+			if (tti_busid_parse(part, &busid))
+				return busid;
+		}
+		end = begin > device ? begin - 1 : device;
+	}
+	return TTI_BUSID_NONE;
+}
+
+/* A virtual function's physical one, if this machine can see it. */
+static uint64_t physical_of(const struct tti_sysfs *sysfs, uint64_t function)
+{
+	char busid[TTI_BUSID_TEXT], name[TTI_BUSID_TEXT];
+	uint64_t physical;
+
+	if (function != TTI_BUSID_NONE &&
+	    tti_nic_link_name(sysfs, name, sizeof(name), "sys/bus/pci/devices/%s/physfn",
+			      tti_busid_format(function, busid)) &&
+	    tti_busid_parse(name, &physical))
+		return physical;
+	return TTI_BUSID_NONE;
+}
+
+const char *tti_nic_keep(struct tti_nic_scan *scan, const char *text)
+{
+	const char *const copy = tti_arena_strdup(&scan->arena, text);
+
+	scan->failed = scan->failed || !copy;
+	return copy;
+}
+
+void tti_nic_port_place(struct tti_nic_scan *scan, const char *device, struct tti_nic_port *port)
+{
+	port->path = tti_nic_keep(scan, device);
+	port->function = function_of(device);
+	port->physical = physical_of(scan->sysfs, port->function);
+}
+
+tutti_status tti_nic_port_add(struct tti_nic_scan *scan, const struct tti_nic_port *port)
+{
+	if (scan->failed || !tti_vec_push(&scan->ports, *port))
+		return tti_fail(TUTTI_ENOMEM, "no memory for the network cards");
+	return TUTTI_OK;
+}
