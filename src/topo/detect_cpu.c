@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/detect_cpu.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topo/cpuset.h"
+#include "topo/detect.h"
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/log.h"
+
+/* Lists and maps of a kernel are no longer: it writes a page at most, or what
+ * 8192 CPUs take. */
+#define TEXT_BYTES 20480
+
+#define CPU_DIR  "sys/devices/system/cpu"
+#define NODE_DIR "sys/devices/system/node"
+
+struct numa_node {
+	int64_t id;
+	struct tti_cpuset cpus;
+	bool is_kept; /* it has CPUs, or a device */
+};
+
+struct machine {
+	struct tti_detect *detect;
+	struct tti_cpuset online;
+	TTI_VEC(struct numa_node) nodes; /* by id */
+	size_t nkept;
+	struct tti_cpu_kind kind;
+	char host_hash[24]; /* "": not known */
+};
+
+static tutti_status no_memory(const struct machine *machine)
+{
+	return tti_fail(TUTTI_ENOMEM, "no memory for the CPUs of %s", machine->detect->sysfs.path);
+}
+
+/* The number behind `prefix` in a name like "node12". */
+static bool numbered(const char *name, const char *prefix, int64_t *out)
+{
+	const size_t len = strlen(prefix);
+	char *end;
+
+	if (strncmp(name, prefix, len) != 0 || name[len] < '0' || name[len] > '9')
+		return false;
+	*out = strtoll(name + len, &end, 10);
+	return *end == '\0' && *out <= INT32_MAX;
+}
+
+/* -- CPUs --------------------------------------------------------------------------- */
+
+/* A CPU that cannot be taken offline has no file that says so. */
+static bool is_online(const struct tti_sysfs *sysfs, int64_t cpu)
+{
+	int64_t online = 1;
+
+	return !tti_sysfs_int(sysfs, &online, CPU_DIR "/cpu%" PRId64 "/online", cpu) || online;
+}
+
+/* Where the kernel's own list was not captured. */
+static tutti_status count_online(struct machine *machine)
+{
+	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
+	char **names;
+	size_t n;
+
+	TTI_TRY(tti_sysfs_list(sysfs, &names, &n, CPU_DIR));
+	for (size_t i = 0; i < n; i++) {
+		int64_t cpu;
+
+		if (numbered(names[i], "cpu", &cpu) && is_online(sysfs, cpu))
+			tti_cpuset_add(&machine->online, (uint64_t)cpu, (uint64_t)cpu);
+	}
+	free(names);
+	return TUTTI_OK;
+}
+
+static tutti_status find_online(struct machine *machine)
+{
+	char text[TEXT_BYTES];
+
+	if (!tti_sysfs_line(&machine->detect->sysfs, text, sizeof(text), CPU_DIR "/online") ||
+	    !tti_cpuset_parse_list(&machine->online, text))
+		TTI_TRY(count_online(machine));
+	return machine->online.failed ? no_memory(machine) : TUTTI_OK;
+}
+
+/* -- NUMA nodes --------------------------------------------------------------------- */
+
+static tutti_status read_node_cpus(struct machine *machine, struct numa_node *node)
+{
+	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
+	char text[TEXT_BYTES];
+	bool ok;
+
+	ok = tti_sysfs_line(sysfs, text, sizeof(text), NODE_DIR "/node%" PRId64 "/cpumap",
+			    node->id) &&
+	     tti_cpuset_parse_map(&node->cpus, text);
+	if (!ok)
+		ok = tti_sysfs_line(sysfs, text, sizeof(text), NODE_DIR "/node%" PRId64 "/cpulist",
+				    node->id) &&
+		     tti_cpuset_parse_list(&node->cpus, text);
+	if (node->cpus.failed)
+		return no_memory(machine);
+	if (!ok)
+		tti_log(TTI_LOG_INFO, TTI_TOPO,
+			"%s does not say which CPUs NUMA node %" PRId64 " has", sysfs->path,
+			node->id);
+	/* Old kernels list CPUs there that are offline. */
+	if (!tti_cpuset_is_empty(&machine->online))
+		tti_cpuset_and(&node->cpus, &machine->online);
+	node->is_kept = !tti_cpuset_is_empty(&node->cpus);
+	return TUTTI_OK;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct numa_node *first = a, *second = b;
+
+	return (first->id > second->id) - (first->id < second->id);
+}
+
+static tutti_status read_nodes(struct machine *machine)
+{
+	tutti_status st = TUTTI_OK;
+	char **names;
+	size_t n;
+
+	TTI_TRY(tti_sysfs_list(&machine->detect->sysfs, &names, &n, NODE_DIR));
+	for (size_t i = 0; i < n && st == TUTTI_OK; i++) {
+		struct numa_node node = { 0 };
+
+		if (numbered(names[i], "node", &node.id) && !tti_vec_push(&machine->nodes, node))
+			st = no_memory(machine);
+	}
+	free(names);
+	if (machine->nodes.n > 0)
+		qsort(machine->nodes.at, machine->nodes.n, sizeof(*machine->nodes.at), by_id);
+	for (size_t i = 0; i < machine->nodes.n && st == TUTTI_OK; i++)
+		st = read_node_cpus(machine, &machine->nodes.at[i]);
+	return st;
+}
+
+static struct numa_node *find_node(struct machine *machine, int64_t id)
+{
+	const struct numa_node key = { .id = id };
+
+	return machine->nodes.n == 0
+		       ? NULL
+		       : bsearch(&key, machine->nodes.at, machine->nodes.n, sizeof(key), by_id);
+}
+
+/* Nodes of memory alone count where a device says that it is there. */
+static tutti_status keep_nodes_of_devices(struct machine *machine)
+{
+	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
+	char **names;
+	size_t n;
+
+	TTI_TRY(tti_sysfs_list(sysfs, &names, &n, "sys/bus/pci/devices"));
+	for (size_t i = 0; i < n; i++) {
+		struct numa_node *node = NULL;
+		int64_t id;
+
+		if (tti_sysfs_int(sysfs, &id, "sys/bus/pci/devices/%s/numa_node", names[i]))
+			node = find_node(machine, id);
+		if (node)
+			node->is_kept = true;
+	}
+	free(names);
+	return TUTTI_OK;
+}
+
+static size_t count_kept(const struct machine *machine)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < machine->nodes.n; i++)
+		n += machine->nodes.at[i].is_kept;
+	return n;
+}
+
+static tutti_status find_nodes(struct machine *machine)
+{
+	TTI_TRY(read_nodes(machine));
+	machine->nkept = count_kept(machine);
+	if (machine->nkept == 0 || machine->nkept == machine->nodes.n)
+		return TUTTI_OK;
+	TTI_TRY(keep_nodes_of_devices(machine));
+	machine->nkept = count_kept(machine);
+	return TUTTI_OK;
+}
+
+/* -- What is said of one ------------------------------------------------------------ */
+
+static void format_package(const struct machine *machine, const struct tti_cpuset *cpus,
+			   struct tti_strbuf *out)
+{
+	uint64_t cpu = tti_cpuset_next(cpus, 0);
+
+	for (; cpu < TTI_CPUSET_MAX; cpu = tti_cpuset_next(cpus, cpu + 1)) {
+		int64_t package;
+
+		if (!tti_sysfs_int(&machine->detect->sysfs, &package,
+				   CPU_DIR "/cpu%" PRIu64 "/topology/physical_package_id", cpu))
+			continue;
+		if (package >= 0)
+			tti_strbuf_addf(out, "%" PRId64, package);
+		return;
+	}
+}
+
+/* The kernel writes a distance to each node; of these, those that are kept. */
+static void format_distances(const struct machine *machine, const struct numa_node *node,
+			     struct tti_strbuf *out)
+{
+	char text[TEXT_BYTES];
+	char *at = text;
+	size_t i = 0;
+
+	if (!tti_sysfs_line(&machine->detect->sysfs, text, sizeof(text),
+			    NODE_DIR "/node%" PRId64 "/distance", node->id))
+		return;
+	for (;; i++) {
+		char *end;
+		const unsigned long distance = strtoul(at, &end, 10);
+
+		if (end == at)
+			break;
+		at = end;
+		if (i < machine->nodes.n && machine->nodes.at[i].is_kept)
+			tti_strbuf_addf(out, "%s%lu", out->len > 0 ? "," : "", distance);
+	}
+	if (i == machine->nodes.n && at[strspn(at, " ")] == '\0')
+		return;
+	tti_log(TTI_LOG_INFO, TTI_TOPO,
+		"%s: the distances of NUMA node %" PRId64
+		" are \"%s\", which is not one for each of %zu nodes: left out",
+		machine->detect->sysfs.path, node->id, text, machine->nodes.n);
+	tti_strbuf_release(out);
+}
+
+/* "MemTotal:  131732940 kB", somewhere in the first lines, in MiB. */
+static void format_memory(const char *meminfo, ssize_t nbytes, struct tti_strbuf *out)
+{
+	static const char name[] = "MemTotal:";
+	const char *at = nbytes > 0 ? strstr(meminfo, name) : NULL;
+	unsigned long long kib;
+
+	if (!at)
+		return;
+	kib = strtoull(at + sizeof(name) - 1, NULL, 10);
+	if (kib > 0)
+		tti_strbuf_addf(out, "%llu", kib / 1024);
+}
+
+static void read_memory(const struct machine *machine, const struct numa_node *node,
+			struct tti_strbuf *out)
+{
+	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
+	char text[512] = "";
+	ssize_t n = -1;
+
+	if (node)
+		n = tti_sysfs_bytes(sysfs, text, sizeof(text) - 1,
+				    NODE_DIR "/node%" PRId64 "/meminfo", node->id);
+	if (n < 0 && machine->nodes.n <= 1)
+		n = tti_sysfs_bytes(sysfs, text, sizeof(text) - 1, "proc/meminfo");
+	format_memory(text, n, out);
+}
+
+/* The same for all processes of a host until it boots again. */
+static void read_host_hash(struct machine *machine)
+{
+	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
+	char name[256], boot[64], both[sizeof(name) + sizeof(boot)];
+	int len;
+
+	if (!tti_sysfs_line(sysfs, name, sizeof(name), "proc/sys/kernel/hostname") ||
+	    !tti_sysfs_line(sysfs, boot, sizeof(boot), "proc/sys/kernel/random/boot_id"))
+		return;
+	len = snprintf(both, sizeof(both), "%s\n%s", name, boot);
+	(void)snprintf(machine->host_hash, sizeof(machine->host_hash), "0x%016" PRIx64,
+		       tti_hash_bytes(both, (size_t)len));
+}
+
+/* -- The elements ------------------------------------------------------------------- */
+
+/* An attribute of what was found out, none if it is nothing. */
+static bool set_text(struct machine *machine, struct tti_xml *cpu, const char *name,
+		     struct tti_strbuf *text)
+{
+	const bool ok = !text->failed && (text->len == 0 ||
+					  tti_xml_set(machine->detect->doc, cpu, name, text->text));
+
+	tti_strbuf_release(text);
+	return ok;
+}
+
+static bool set_known(struct machine *machine, struct tti_xml *cpu, const char *name,
+		      const char *text)
+{
+	return text[0] == '\0' || tti_xml_set(machine->detect->doc, cpu, name, text);
+}
+
+static bool set_number(struct machine *machine, struct tti_xml *cpu, const char *name,
+		       int64_t value)
+{
+	return value < 0 || tti_xml_setf(machine->detect->doc, cpu, name, "%" PRId64, value);
+}
+
+/* node NULL: all of the machine, whose kernel knows no NUMA. */
+static tutti_status add_cpu(struct machine *machine, const struct numa_node *node)
+{
+	struct tti_strbuf affinity = { 0 }, package = { 0 }, distances = { 0 }, memory = { 0 };
+	const struct tti_cpuset *cpus = node ? &node->cpus : &machine->online;
+	struct tti_xml_doc *doc = machine->detect->doc;
+	struct tti_xml *cpu = tti_xml_add(doc, doc->root, "cpu");
+	bool ok;
+
+	if (!cpu)
+		return no_memory(machine);
+	if (node || !tti_cpuset_is_empty(cpus))
+		tti_cpuset_format(cpus, &affinity);
+	format_package(machine, cpus, &package);
+	if (node)
+		format_distances(machine, node, &distances);
+	read_memory(machine, node, &memory);
+	ok = set_known(machine, cpu, "host_hash", machine->host_hash);
+	ok = ok && tti_xml_setf(doc, cpu, "numaid", "%" PRId64, node ? node->id : -1);
+	ok = set_text(machine, cpu, "affinity", &affinity) && ok;
+	ok = ok && set_known(machine, cpu, "arch", machine->kind.arch) &&
+	     set_known(machine, cpu, "vendor", machine->kind.vendor) &&
+	     set_number(machine, cpu, "familyid", machine->kind.family) &&
+	     set_number(machine, cpu, "modelid", machine->kind.model);
+	ok = set_text(machine, cpu, "tutti_package", &package) && ok;
+	ok = set_text(machine, cpu, "tutti_distances", &distances) && ok;
+	ok = set_text(machine, cpu, "tutti_mem_mib", &memory) && ok;
+	return ok ? TUTTI_OK : no_memory(machine);
+}
+
+static tutti_status add_cpus(struct machine *machine)
+{
+	if (machine->nkept == 0)
+		return add_cpu(machine, NULL);
+	for (size_t i = 0; i < machine->nodes.n; i++)
+		if (machine->nodes.at[i].is_kept)
+			TTI_TRY(add_cpu(machine, &machine->nodes.at[i]));
+	return TUTTI_OK;
+}
+
+static void release(struct machine *machine)
+{
+	for (size_t i = 0; i < machine->nodes.n; i++)
+		tti_cpuset_release(&machine->nodes.at[i].cpus);
+	tti_vec_release(&machine->nodes);
+	tti_cpuset_release(&machine->online);
+}
+
+tutti_status tti_detect_cpus(struct tti_detect *detect)
+{
+	struct machine machine = { .detect = detect };
+	tutti_status st;
+
+	tti_detect_cpu_kind(&detect->sysfs, &machine.kind);
+	read_host_hash(&machine);
+	st = find_online(&machine);
+	if (st == TUTTI_OK)
+		st = find_nodes(&machine);
+	if (st == TUTTI_OK)
+		st = add_cpus(&machine);
+	release(&machine);
+	return st;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TOPO_DETECT_CPU_H
+#define TTI_TOPO_DETECT_CPU_H
+
+/* Which CPU a machine has, as the topology format writes it.
+ * Threads: any. */
+
+#include <stdint.h>
+
+#include "topo/sysfs.h"
+
+struct tti_cpu_kind {
+	char arch[72];         /* "x86_64", "arm64", "ppc64"; "": not known           */
+	char vendor[32];       /* "GenuineIntel", "ARM", "IBM"; "": not known         */
+	int64_t family, model; /* x86: as CPUID says; Arm: implementer and part;
+	                        * POWER: its number; -1: not known                    */
+};
+
+/* This machine is asked itself, a captured one through proc/cpuinfo. */
+void tti_detect_cpu_kind(const struct tti_sysfs *sysfs, struct tti_cpu_kind *out);
+
+#endif
