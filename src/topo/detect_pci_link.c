@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/detect_pci.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the configuration space: what all may have, and what it says in there. Who is not
+ * root reads 64 bytes of it. */
+#define CONFIG_BYTES  256
+#define STATUS        0x06
+#define STATUS_LIST   0x10
+#define FIRST         0x34
+#define CAP_EXPRESS   0x10
+#define EXPRESS_FLAGS 0x02
+#define EXPRESS_LINK  0x0c
+
+struct config {
+	unsigned char at[CONFIG_BYTES];
+	size_t express; /* where the PCI Express capability is, 0: none seen */
+};
+
+/* All of the capability that is looked at has to lie within what was read. The list
+ * may be a loop: there is no room for more than 48. */
+static size_t find_express(const unsigned char *config, size_t nbytes)
+{
+	size_t at;
+
+	if (nbytes <= FIRST || !(config[STATUS] & STATUS_LIST))
+		return 0;
+	at = config[FIRST] & ~3u;
+	for (int i = 0; i < 48 && at >= 0x40 && at + EXPRESS_LINK + 4 <= nbytes; i++) {
+		if (config[at] == CAP_EXPRESS)
+			return at;
+		at = config[at + 1] & ~3u;
+	}
+	return 0;
+}
+
+static void read_config(const struct tti_sysfs *sysfs, const char *path, struct config *out)
+{
+	const ssize_t n = tti_sysfs_bytes(sysfs, out->at, sizeof(out->at), "%s/config", path);
+
+	out->express = n > 0 ? find_express(out->at, (size_t)n) : 0;
+}
+
+enum tti_pci_port tti_pci_read_port(const struct tti_sysfs *sysfs, const char *path)
+{
+	struct config config;
+
+	read_config(sysfs, path, &config);
+	if (config.express == 0)
+		return TTI_PCI_PORT_UNKNOWN;
+	switch (config.at[config.express + EXPRESS_FLAGS] >> 4) {
+	case 4:
+		return TTI_PCI_PORT_ROOT;
+	case 5:
+		return TTI_PCI_PORT_UPSTREAM;
+	case 6:
+		return TTI_PCI_PORT_DOWNSTREAM;
+	case 7:
+	case 8:
+		return TTI_PCI_PORT_BRIDGE;
+	default:
+		return TTI_PCI_PORT_ENDPOINT;
+	}
+}
+
+static struct tti_pci_end from_config(const struct tti_sysfs *sysfs, const char *path)
+{
+	static const int decigts[] = { 0, 25, 50, 80, 160, 320, 640, 1280 };
+	struct tti_pci_end end = { 0 };
+	struct config config;
+	const unsigned char *link;
+	unsigned speed;
+
+	read_config(sysfs, path, &config);
+	if (config.express == 0)
+		return end;
+	link = config.at + config.express + EXPRESS_LINK;
+	speed = link[0] & 0xf;
+	if (speed < sizeof(decigts) / sizeof(decigts[0]))
+		end.decigts = decigts[speed];
+	end.width = link[0] >> 4 | (link[1] & 3) << 4;
+	return end;
+}
+
+/* "16.0 GT/s PCIe", "8 GT/s"; 0: anything else, such as "Unknown". Not strtod(), which
+ * a program's locale changes. */
+static int parse_speed(const char *text)
+{
+	char *end;
+	const long whole = strtol(text, &end, 10);
+	int tenths = 0;
+
+	if (end == text || whole < 0 || whole > 10000)
+		return 0;
+	if (end[0] == '.' && end[1] >= '0' && end[1] <= '9') {
+		tenths = end[1] - '0';
+		end += 1 + strspn(end + 1, "0123456789");
+	}
+	return strncmp(end, " GT/s", 5) == 0 ? (int)whole * 10 + tenths : 0;
+}
+
+static int read_speed(const struct tti_sysfs *sysfs, const char *path, const char *file)
+{
+	char text[64];
+
+	return tti_sysfs_line(sysfs, text, sizeof(text), "%s/%s", path, file) ? parse_speed(text)
+									      : 0;
+}
+
+/* Links have up to 32 lanes; the kernel writes 0 or 255 where it does not know. */
+static int read_width(const struct tti_sysfs *sysfs, const char *path, const char *file)
+{
+	int64_t width;
+
+	return tti_sysfs_int(sysfs, &width, "%s/%s", path, file) && width > 0 && width <= 32
+		       ? (int)width
+		       : 0;
+}
+
+struct tti_pci_end tti_pci_read_end(const struct tti_sysfs *sysfs, const char *path)
+{
+	struct tti_pci_end end, said;
+
+	end.decigts = read_speed(sysfs, path, "max_link_speed");
+	if (end.decigts == 0)
+		end.decigts = read_speed(sysfs, path, "current_link_speed");
+	end.width = read_width(sysfs, path, "max_link_width");
+	if (end.width == 0)
+		end.width = read_width(sysfs, path, "current_link_width");
+	if (end.decigts > 0 && end.width > 0)
+		return end;
+	said = from_config(sysfs, path);
+	if (end.decigts == 0)
+		end.decigts = said.decigts;
+	if (end.width == 0 && said.width <= 32)
+		end.width = said.width;
+	return end;
+}
