@@ -33,8 +33,7 @@ static size_t char_bytes(const char *text)
 	return n;
 }
 
-/* What no XML can hold, such as the bytes of a broken device name, becomes '?'. */
-static void make_legal(char *text)
+void tti_xml_make_legal(char *text)
 {
 	while (*text) {
 		const size_t n = char_bytes(text);
@@ -264,7 +263,7 @@ static bool set_owned(struct tti_xml_doc *doc, struct tti_xml *node, const char 
 
 	if (!value)
 		return false;
-	make_legal(value);
+	tti_xml_make_legal(value);
 	if (!attr) {
 		if (!tti_xml_append_attr(doc, node, name, ""))
 			return false;

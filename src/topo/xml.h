@@ -88,6 +88,8 @@ bool tti_xml_append_attr(struct tti_xml_doc *doc, struct tti_xml *node, const ch
 			 const char *value);
 /* Take an attribute away, if it is there. */
 void tti_xml_unset(struct tti_xml *node, const char *name);
+/* What no XML can hold, such as the bytes of a broken device name, becomes '?'. */
+void tti_xml_make_legal(char *text);
 /* Take a node out of its parent (its memory stays the document's). */
 void tti_xml_unlink(struct tti_xml *node);
 /* Move a node, with all below it, to be the last child of `parent`. */

@@ -49,6 +49,7 @@ TUTTI_PRINTF(3, 4) static void refuse(struct reader *reader, int skip, const cha
 	va_start(args, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, args);
 	va_end(args);
+	tti_xml_make_legal(reason);
 	stop(reader, tti_fail(TUTTI_EINVAL, "%s:%lu:%lu: %s", reader->doc->source, line,
 			      column + (unsigned long)skip, reason));
 }

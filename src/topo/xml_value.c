@@ -54,6 +54,7 @@ tutti_status tti_xml_fail(const struct tti_xml_doc *doc, const struct tti_xml *n
 	va_start(args, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, args);
 	va_end(args);
+	tti_xml_make_legal(reason); /* a value in it may be cut inside a character */
 	if (node->line)
 		snprintf(place, sizeof(place), ":%" PRIu32 ":%" PRIu32, node->line, node->column);
 	shown(node->name ? node->name : "!--", name);
