@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/random_topo.h"
 #include "topo/graph.h"
 #include "util/error.h"
 
@@ -96,11 +97,37 @@ static void ndv4_has_its_figures(void **state)
 	tti_graph_free(graph);
 }
 
+static void random_machines_build_and_pass_the_checker(void **state)
+{
+	uint32_t gpus = 0, nets = 0, hosts = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 1000; seed++) {
+		for (int model = TTI_MODEL_TUTTI; model <= TTI_MODEL_NCCL; model++) {
+			const struct tti_graph_config config = { .model = (enum tti_model)model };
+			struct tti_xml_doc *doc = random_topo(seed);
+			struct tti_graph *graph = NULL;
+
+			assert_non_null(doc);
+			if (tti_graph_build(doc, &config, &graph) != TUTTI_OK ||
+			    tti_graph_check(graph) != TUTTI_OK)
+				fail_msg("seed %d: %s", (int)seed, tti_error_text());
+			gpus += graph->ntype[TTI_NODE_GPU];
+			nets += graph->ntype[TTI_NODE_NET];
+			hosts += graph->nhosts;
+			tti_xml_free(doc);
+			tti_graph_free(graph);
+		}
+	}
+	assert_true(gpus > 10000 && nets > 4000 && hosts > 2200);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_files_build_and_pass_the_checker),
 		cmocka_unit_test(ndv4_has_its_figures),
+		cmocka_unit_test(random_machines_build_and_pass_the_checker),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
