@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture.h"
+#include "topo/cpuset.h"
+#include "topo/detect.h"
+#include "topo/schema.h"
+#include "util/strbuf.h"
+
+/* What is detected, beside what hwloc says of the same files.
+ *
+ * hwloc shows each port of a switch as a bridge, we one element for a switch and none
+ * for a root port: of the bridges above a function, from its root bus on, each second
+ * is an element of ours. It finds bridges through `config`; where that was not captured
+ * the links of sys/bus/pci/devices say what is above what.
+ *
+ * HWLOC_PCI_LOCALITY of 40intel64-2g2n4c+pcilocality.test is what a user says against
+ * his machine; it is not set here, as detection has nothing of the kind: such a user
+ * writes a topology file. */
+
+#define LSTOPO                                                                       \
+	"HWLOC_COMPONENTS=linux,stop HWLOC_SHOW_ERRORS=none HWLOC_HIDE_ERRORS=2 "    \
+	"lstopo-no-graphics --disallowed --no-factorize --filter io:all --of xml - " \
+	"2>/dev/null"
+
+struct both {
+	const char *root; /* NULL: this machine */
+	struct tti_xml_doc *ours, *theirs;
+	struct tti_strbuf distances; /* of theirs, all numbers */
+	bool has_bridges;            /* theirs has */
+};
+
+static bool have_lstopo(void)
+{
+	return system("command -v lstopo-no-graphics >/dev/null") == 0;
+}
+
+/* -- Reading theirs ----------------------------------------------------------------- */
+
+/* Our reader takes neither a document type nor text, so that these go: the matrix of
+ * distances, which is text, is kept aside. */
+static void cut_text(char *xml, struct tti_strbuf *distances)
+{
+	char *doctype = strstr(xml, "<!DOCTYPE");
+	char *at;
+
+	if (doctype)
+		memset(doctype, ' ', strcspn(doctype, ">") + 1);
+	while ((at = strstr(xml, "<distances2"))) {
+		char *end = strstr(at, "</distances2>");
+		char *values = strstr(at, "<u64values");
+
+		assert_non_null(end);
+		assert_non_null(values);
+		if (strstr(at, "NUMALatency") && strstr(at, "NUMALatency") < values)
+			for (; values < end; values = strstr(values + 1, "<u64values")) {
+				char *text = strchr(values, '>') + 1;
+
+				tti_strbuf_addf(distances, "%.*s", (int)strcspn(text, "<"), text);
+				if (!strstr(values + 1, "<u64values"))
+					break;
+			}
+		memset(at, ' ', (size_t)(end - at) + sizeof("</distances2>") - 1);
+	}
+}
+
+static void run_lstopo(struct both *both)
+{
+	struct tti_strbuf text = { 0 };
+	char command[1024], line[4096];
+	FILE *pipe;
+
+	if (both->root)
+		snprintf(command, sizeof(command), "HWLOC_FSROOT='%s' HWLOC_THISSYSTEM=0 " LSTOPO,
+			 both->root);
+	else
+		snprintf(command, sizeof(command), LSTOPO);
+	pipe = popen(command, "re");
+	assert_non_null(pipe);
+	while (fgets(line, sizeof(line), pipe))
+		tti_strbuf_add(&text, line);
+	assert_int_equal(pclose(pipe), 0);
+	assert_false(text.failed);
+	cut_text(text.text, &both->distances);
+	assert_int_equal(tti_xml_read(text.text, text.len, "lstopo", &both->theirs), TUTTI_OK);
+	tti_strbuf_release(&text);
+}
+
+static bool is_type(const struct tti_xml *object, const char *type)
+{
+	const char *text = tti_xml_get(object, "type");
+
+	return text && strcmp(text, type) == 0;
+}
+
+/* "0x000000ff,0xff000000,,0x1": an empty word is zero. */
+static void read_theirs(struct tti_cpuset *set, const char *text)
+{
+	struct tti_strbuf words = { 0 };
+
+	for (; text; text = strchr(text, ',')) {
+		int len;
+
+		text += *text == ',';
+		len = (int)strcspn(text, ",");
+		tti_strbuf_addf(&words, "%s%.*s", words.len > 0 ? "," : "", len > 0 ? len : 1,
+				len > 0 ? text : "0");
+	}
+	assert_true(tti_cpuset_parse_map(set, words.text));
+	tti_strbuf_release(&words);
+}
+
+static bool same_set(const struct tti_cpuset *a, const struct tti_cpuset *b)
+{
+	return tti_cpuset_is_within(a, b) && tti_cpuset_is_within(b, a);
+}
+
+static int64_t number(const struct tti_xml *xml, const char *attr)
+{
+	const char *text = tti_xml_get(xml, attr);
+
+	return text ? strtoll(text, NULL, 0) : -1;
+}
+
+static struct tti_xml *find_ours(const struct both *both, const char *busid)
+{
+	for (struct tti_xml *xml = both->ours->root; xml; xml = tti_xml_walk(xml)) {
+		const char *text = tti_xml_is(xml, "pci") ? tti_xml_get(xml, "busid") : NULL;
+
+		if (text && strcmp(text, busid) == 0)
+			return xml;
+	}
+	return NULL;
+}
+
+static struct tti_xml *find_theirs(const struct both *both, const char *busid)
+{
+	for (struct tti_xml *xml = both->theirs->root; xml; xml = tti_xml_walk(xml)) {
+		const char *text = tti_xml_get(xml, "pci_busid");
+
+		if (text && strcmp(text, busid) == 0)
+			return xml;
+	}
+	return NULL;
+}
+
+/* -- NUMA --------------------------------------------------------------------------- */
+
+static void compare_node(const struct both *both, const struct tti_xml *theirs)
+{
+	const char *id = tti_xml_get(theirs, "os_index");
+	const struct tti_xml *ours = tti_xml_find(both->ours->root, "cpu", "numaid", id);
+	struct tti_cpuset a = { 0 }, b = { 0 };
+
+	assert_non_null(ours);
+	assert_true(tti_cpuset_parse_map(&a, tti_xml_get(ours, "affinity")));
+	read_theirs(&b, tti_xml_get(theirs, "cpuset"));
+	assert_true(same_set(&a, &b));
+	tti_cpuset_release(&a);
+	tti_cpuset_release(&b);
+	if (number(theirs, "local_memory") > 0)
+		assert_int_equal(number(theirs, "local_memory") >> 20,
+				 number(ours, "tutti_mem_mib"));
+	if (is_type(theirs->parent, "Package"))
+		assert_int_equal(number(theirs->parent, "os_index"), number(ours, "tutti_package"));
+}
+
+static void compare_distances(const struct both *both)
+{
+	struct tti_strbuf all = { 0 };
+	char *text;
+
+	if (both->distances.len == 0)
+		return;
+	for (struct tti_xml *cpu = both->ours->root->first; cpu; cpu = cpu->next)
+		tti_strbuf_addf(&all, "%s,", tti_xml_get(cpu, "tutti_distances"));
+	text = all.text;
+	for (; *text; text++)
+		if (*text == ',')
+			*text = ' ';
+	assert_string_equal(all.text, both->distances.text);
+	tti_strbuf_release(&all);
+}
+
+static void compare_nodes(const struct both *both)
+{
+	size_t ntheirs = 0, nours = 0;
+
+	for (struct tti_xml *xml = both->theirs->root; xml; xml = tti_xml_walk(xml)) {
+		if (!is_type(xml, "NUMANode"))
+			continue;
+		compare_node(both, xml);
+		ntheirs++;
+	}
+	for (struct tti_xml *cpu = both->ours->root->first; cpu; cpu = cpu->next)
+		nours++;
+	assert_int_equal(nours, ntheirs);
+	compare_distances(both);
+}
+
+/* -- PCI ---------------------------------------------------------------------------- */
+
+/* "0207 [15b3:1013] [15b3:0013] 00" */
+static void compare_ids(const struct tti_xml *ours, const struct tti_xml *theirs)
+{
+	unsigned class, vendor, device, subvendor, subdevice;
+
+	assert_int_equal(sscanf(tti_xml_get(theirs, "pci_type"), "%x [%x:%x] [%x:%x]", &class,
+				&vendor, &device, &subvendor, &subdevice),
+			 5);
+	assert_int_equal(number(ours, "class") >> 8, class);
+	/* They write what they do not know as 0. */
+	assert_int_equal(number(ours, "vendor"), vendor ? (int)vendor : -1);
+	assert_int_equal(number(ours, "device"), device ? (int)device : -1);
+	if (subvendor)
+		assert_int_equal(number(ours, "subsystem_vendor"), subvendor);
+	if (subdevice)
+		assert_int_equal(number(ours, "subsystem_device"), subdevice);
+}
+
+static void assert_above(const struct tti_xml *ours, struct tti_strbuf *want)
+{
+	struct tti_strbuf have = { 0 };
+
+	for (ours = ours->parent; tti_xml_is(ours, "pci"); ours = ours->parent)
+		tti_strbuf_addf(&have, "%s ", tti_xml_get(ours, "busid"));
+	assert_string_equal(have.text ? have.text : "", want->text ? want->text : "");
+	tti_strbuf_release(&have);
+	tti_strbuf_release(want);
+}
+
+/* Nearest first; the last, on the root bus, is a root port and each second from there
+ * a port that is folded. */
+static void fold(char (*above)[16], size_t n, struct tti_strbuf *out)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((n - i) % 2 == 0)
+			tti_strbuf_addf(out, "%s ", above[i]);
+}
+
+static size_t bridges_above(const struct tti_xml *theirs, char (*above)[16])
+{
+	size_t n = 0;
+
+	for (theirs = theirs->parent; is_type(theirs, "Bridge"); theirs = theirs->parent)
+		if (tti_xml_get(theirs, "pci_busid"))
+			snprintf(above[n++], 16, "%s", tti_xml_get(theirs, "pci_busid"));
+	return n;
+}
+
+/* From the link of a function: "../../../devices/pci0000:00/0000:00:01.3/0000:01:00.2". */
+static size_t parts_above(const struct both *both, const char *busid, char (*above)[16])
+{
+	char path[1024], target[PATH_MAX];
+	size_t n = 0;
+	char *slash;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s", both->root ? both->root : "",
+		 busid);
+	len = readlink(path, target, sizeof(target) - 1);
+	if (len < 0)
+		return 0;
+	target[len] = '\0';
+	while ((slash = strrchr(target, '/'))) {
+		*slash = '\0';
+		slash = strrchr(target, '/');
+		if (!slash || strlen(slash + 1) != 12 || slash[1 + 4] != ':')
+			break;
+		snprintf(above[n++], 16, "%s", slash + 1);
+	}
+	return n;
+}
+
+static void compare_above(const struct both *both, const struct tti_xml *ours,
+			  const struct tti_xml *theirs)
+{
+	const char *busid = tti_xml_get(ours, "busid");
+	struct tti_strbuf want = { 0 };
+	char above[64][16];
+
+	fold(above, parts_above(both, busid, above), &want);
+	assert_above(ours, &want);
+	if (!both->has_bridges)
+		return;
+	fold(above, bridges_above(theirs, above), &want);
+	assert_above(ours, &want);
+}
+
+/* Our place is within theirs: they know places of several nodes, or of all. */
+static void compare_place(const struct tti_xml *ours, const struct tti_xml *theirs)
+{
+	struct tti_cpuset a = { 0 }, b = { 0 };
+
+	while (!tti_xml_is(ours, "cpu"))
+		ours = ours->parent;
+	while (!tti_xml_get(theirs, "cpuset"))
+		theirs = theirs->parent;
+	assert_true(tti_cpuset_parse_map(&a, tti_xml_get(ours, "affinity")));
+	read_theirs(&b, tti_xml_get(theirs, "cpuset"));
+	assert_true(tti_cpuset_is_within(&a, &b));
+	tti_cpuset_release(&a);
+	tti_cpuset_release(&b);
+}
+
+static bool is_folded(const struct both *both, const char *busid)
+{
+	char above[64][16];
+
+	return parts_above(both, busid, above) % 2 == 0;
+}
+
+static void compare_function(const struct both *both, const struct tti_xml *theirs)
+{
+	const char *busid = tti_xml_get(theirs, "pci_busid");
+	const struct tti_xml *ours = find_ours(both, busid);
+	const bool is_bridge = strncmp(tti_xml_get(theirs, "pci_type"), "0604", 4) == 0;
+
+	if (is_bridge && is_folded(both, busid)) {
+		assert_null(ours);
+		return;
+	}
+	assert_non_null(ours);
+	compare_ids(ours, theirs);
+	compare_above(both, ours, theirs);
+	compare_place(ours, theirs);
+}
+
+static size_t compare_functions(struct both *both)
+{
+	size_t n = 0;
+
+	for (struct tti_xml *xml = both->theirs->root; xml; xml = tti_xml_walk(xml))
+		if (is_type(xml, "Bridge") && tti_xml_get(xml, "pci_busid"))
+			both->has_bridges = true;
+	for (struct tti_xml *xml = both->theirs->root; xml; xml = tti_xml_walk(xml)) {
+		if (!tti_xml_get(xml, "pci_busid"))
+			continue;
+		compare_function(both, xml);
+		n++;
+	}
+	for (struct tti_xml *xml = both->ours->root; xml; xml = tti_xml_walk(xml))
+		/* They leave out domains of more than four digits. */
+		if (tti_xml_is(xml, "pci") && strlen(tti_xml_get(xml, "busid")) == 12)
+			assert_non_null(find_theirs(both, tti_xml_get(xml, "busid")));
+	return n;
+}
+
+static size_t compare(const char *root)
+{
+	struct both both = { .root = root };
+	const struct tti_detect_config config = { .sysfs_root = root, .all = true };
+	size_t n;
+
+	assert_int_equal(tti_detect(&config, &both.ours), TUTTI_OK);
+	assert_int_equal(tti_schema_check(both.ours), TUTTI_OK);
+	run_lstopo(&both);
+	compare_nodes(&both);
+	n = compare_functions(&both);
+	tti_xml_free(both.ours);
+	tti_xml_free(both.theirs);
+	tti_strbuf_release(&both.distances);
+	return n;
+}
+
+/* -- The tests ---------------------------------------------------------------------- */
+
+static void captured_machines_agree(void **state)
+{
+	size_t nfunctions = 0;
+
+	(void)state;
+	if (!have_lstopo()) {
+		print_message("lstopo-no-graphics is not installed\n");
+		skip();
+	}
+	for (size_t i = 0; i < NCAPTURES; i++) {
+		struct capture capture;
+
+		print_message("%s\n", captures[i]);
+		capture_unpack(&capture, captures[i]);
+		nfunctions += compare(capture.root);
+		capture_remove(&capture);
+	}
+	assert_true(nfunctions > 150);
+}
+
+static void this_machine_agrees(void **state)
+{
+	(void)state;
+	if (!have_lstopo()) {
+		print_message("lstopo-no-graphics is not installed\n");
+		skip();
+	}
+	compare(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(captured_machines_agree),
+		cmocka_unit_test(this_machine_agrees),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
