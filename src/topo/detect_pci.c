@@ -313,6 +313,19 @@ static int least_known(int a, int b)
 	return a > 0 && (b == 0 || a < b) ? a : b;
 }
 
+/* In tutti_link_now, if it is less than the ends of the link can do. */
+static bool set_link_now(struct tti_pci_scan *scan, const struct tti_pci_function *function,
+			 const struct tti_pci_end *can)
+{
+	const struct tti_pci_end now = tti_pci_read_now(&scan->detect->sysfs, function->path);
+
+	if (now.decigts == 0 || now.width == 0 ||
+	    (now.decigts >= can->decigts && now.width >= can->width))
+		return true;
+	return tti_xml_setf(scan->detect->doc, function->xml, "tutti_link_now",
+			    "%d.%d GT/s PCIe x%d", now.decigts / 10, now.decigts % 10, now.width);
+}
+
 /* What both ends can do; of one alone if the other does not say. */
 static bool set_link(struct tti_pci_scan *scan, struct tti_pci_function *function)
 {
@@ -329,7 +342,8 @@ static bool set_link(struct tti_pci_scan *scan, struct tti_pci_function *functio
 		tti_xml_setf(doc, function->xml, "link_speed", "%d.%d GT/s PCIe", link.decigts / 10,
 			     link.decigts % 10)) &&
 	       (link.width == 0 ||
-		tti_xml_setf(doc, function->xml, "link_width", "%d", link.width));
+		tti_xml_setf(doc, function->xml, "link_width", "%d", link.width)) &&
+	       set_link_now(scan, function, &link);
 }
 
 static bool set_ids(struct tti_pci_scan *scan, struct tti_pci_function *function)

@@ -67,6 +67,8 @@ TUTTI_CHECKED tutti_status tti_pci_place(struct tti_pci_scan *scan);
 
 /* What a function's own end of its link can do (detect_pci_link.c). */
 struct tti_pci_end tti_pci_read_end(const struct tti_sysfs *sysfs, const char *path);
+/* What it runs at now. */
+struct tti_pci_end tti_pci_read_now(const struct tti_sysfs *sysfs, const char *path);
 enum tti_pci_port tti_pci_read_port(const struct tti_sysfs *sysfs, const char *path);
 
 #endif

@@ -138,3 +138,11 @@ struct tti_pci_end tti_pci_read_end(const struct tti_sysfs *sysfs, const char *p
 		end.width = said.width;
 	return end;
 }
+
+struct tti_pci_end tti_pci_read_now(const struct tti_sysfs *sysfs, const char *path)
+{
+	return (struct tti_pci_end){
+		.decigts = read_speed(sysfs, path, "current_link_speed"),
+		.width = read_width(sysfs, path, "current_link_width"),
+	};
+}
