@@ -55,6 +55,7 @@ static tutti_status detect_parts(struct tti_detect *detect)
 	TTI_TRY(tti_detect_cpus(detect));
 	TTI_TRY(tti_detect_pci(detect));
 	TTI_TRY(tti_detect_nics(detect));
+	TTI_TRY(tti_detect_gpus(detect));
 	TTI_TRY(tti_detect_gdr(detect));
 	for (struct tti_xml *xml = detect->doc->root; xml; xml = tti_xml_walk(xml))
 		drop_attr(xml, PATH_ATTR);
