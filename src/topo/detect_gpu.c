@@ -157,6 +157,7 @@ tutti_status tti_detect_gpus(struct tti_detect *detect)
 
 	TTI_TRY(nvidia_gpus(detect, &ndev, &why));
 	snprintf(reason, sizeof(reason), "%s", why);
+	TTI_TRY(tti_detect_gpus_kfd(detect, &ndev));
 	tell_bare_gpus(detect, reason);
 	return TUTTI_OK;
 }
