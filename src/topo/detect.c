@@ -57,6 +57,8 @@ static tutti_status detect_parts(struct tti_detect *detect)
 	TTI_TRY(tti_detect_nics(detect));
 	TTI_TRY(tti_detect_gpus(detect));
 	TTI_TRY(tti_detect_gdr(detect));
+	if (detect->config->measure)
+		TTI_TRY(tti_measure_memory(detect));
 	for (struct tti_xml *xml = detect->doc->root; xml; xml = tti_xml_walk(xml))
 		drop_attr(xml, PATH_ATTR);
 	return TUTTI_OK;
