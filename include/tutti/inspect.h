@@ -171,6 +171,12 @@ TUTTI_API int tutti_topo_find(tutti_topo_t topo, const char *type, const char *n
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_t b, char **out,
 						     int *ndiffs_out);
 
+/* Copy what detection reads of this machine, or of the one of TUTTI_SYSFS_ROOT, into
+ * `directory`: made if missing, TUTTI_EINVAL if not empty. With that as sysfs_root it is
+ * detected elsewhere as it is here. It holds no serial numbers and no addresses of
+ * interfaces, but the GUIDs of RDMA devices. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_gather(const char *directory);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 #include "topo/busid.h"
+#include "tutti/inspect.h"
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/log.h"
 #include "util/mem.h"
+#include "util/params.h"
 
 /* Of the space of a PCI function the part with the capabilities; the extended part
  * behind it may hold a serial number. */
@@ -387,5 +390,22 @@ tutti_status tti_gather(const struct tti_sysfs *from, const char *to_dir,
 	tti_free(gather.text);
 	tti_fd_close(&gather.to);
 	*out = gather.report;
+	return status;
+}
+
+tutti_status tutti_topo_gather(const char *directory)
+{
+	struct tti_gather_report report;
+	struct tti_sysfs from;
+	tutti_status status;
+
+	if (!directory || !directory[0])
+		return tti_fail(TUTTI_EINVAL, "tutti_topo_gather: no directory was named");
+	TTI_TRY(tti_sysfs_open(tti_params()->sysfs_root, &from));
+	status = tti_gather(&from, directory, &report);
+	tti_sysfs_close(&from);
+	if (!status)
+		tti_log(TTI_LOG_INFO, TTI_TOPO, "%s: %zu files and %zu links, %zu bytes", directory,
+			report.nfiles, report.nlinks, report.nbytes);
 	return status;
 }

@@ -10,7 +10,7 @@
 
 #include "nics.h"
 #include "topo/gather.h"
-#include "topo/nic_scan.h"
+#include "tutti/inspect.h"
 #include "util/error.h"
 #include "util/fault.h"
 
@@ -203,6 +203,23 @@ static void nothing_is_written_outside(void **state)
 	assert_false(tti_sysfs_exists(&to, "sys/bus/pci/devices/0000:04:00.0/vendor"));
 }
 
+/* Of this machine, whatever it is. */
+static void the_machine_at_hand_is_gathered(void **state)
+{
+	char path[sizeof(copy.path)];
+
+	(void)state;
+	assert_int_equal(tutti_topo_gather(NULL), TUTTI_EINVAL);
+	assert_int_equal(tutti_topo_gather(""), TUTTI_EINVAL);
+	snprintf(path, sizeof(path), "%s", tree_path(&copy, "this"));
+	assert_int_equal(tutti_topo_gather(path), TUTTI_OK);
+	assert_int_equal(tti_sysfs_open(path, &to), TUTTI_OK);
+	assert_true(to.captured);
+	assert_true(tti_sysfs_exists(&to, "proc/version"));
+	assert_true(tti_sysfs_exists(&to, "sys/devices/system/cpu/cpu0/topology"));
+	assert_int_equal(tutti_topo_gather(path), TUTTI_EINVAL);
+}
+
 static void no_memory_is_said(void **state)
 {
 	char path[64], fault[32];
@@ -238,6 +255,7 @@ int main(void)
 		TEST(a_place_that_cannot_be_made_is_refused),
 		TEST(a_missing_directory_is_made),
 		TEST(nothing_is_written_outside),
+		TEST(the_machine_at_hand_is_gathered),
 		TEST(no_memory_is_said),
 	};
 
