@@ -393,10 +393,9 @@ static tutti_status check_links(const struct tti_xml_doc *doc, const struct iden
 	return TUTTI_OK;
 }
 
-/* All elements that we know, and the unknown ones right below them. */
-static const struct tti_xml *walk_known(const struct tti_xml *node)
+struct tti_xml *tti_schema_walk(const struct tti_xml *node)
 {
-	const struct tti_xml *next =
+	struct tti_xml *next =
 		tti_schema_knows(node->name) ? tti_xml_find(node, NULL, NULL, NULL) : NULL;
 
 	while (!next && node->parent) {
@@ -410,7 +409,7 @@ static tutti_status check_all(const struct tti_xml_doc *doc, struct idents *iden
 {
 	uint64_t host = 0;
 
-	for (const struct tti_xml *node = doc->root; node; node = walk_known(node)) {
+	for (const struct tti_xml *node = doc->root; node; node = tti_schema_walk(node)) {
 		struct ident ident = { .name = "", .at = idents->n };
 
 		TTI_TRY(check_element(doc, node));

@@ -425,3 +425,12 @@ bool tti_xml_same(const struct tti_xml *a, const struct tti_xml *b)
 	}
 	return !a && !b;
 }
+
+uint32_t tti_xml_depth(const struct tti_xml *node)
+{
+	size_t depth = 0, most = 0;
+
+	for (; node; node = step(node, &depth))
+		most = depth > most ? depth : most;
+	return (uint32_t)most + 1;
+}

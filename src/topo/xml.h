@@ -105,6 +105,8 @@ struct tti_xml *tti_xml_find(const struct tti_xml *node, const char *name, const
 			     const char *value);
 /* All elements in document order, from doc->root on: NULL at the end. */
 struct tti_xml *tti_xml_walk(const struct tti_xml *node);
+/* Elements on the longest way down from this one, itself counted. */
+uint32_t tti_xml_depth(const struct tti_xml *node);
 /* The next sibling that is an element called `name` (NULL: any). */
 struct tti_xml *tti_xml_next(const struct tti_xml *node, const char *name);
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TOPO_OVERLAY_H
+#define TTI_TOPO_OVERLAY_H
+
+/* Which elements of two topologies are the same: the first half of tti_overlay()
+ * (schema.h), whose rules these are.
+ *
+ * Owner: tti_overlay_release(). Both documents must outlive it.
+ * Threads: one at a time. */
+
+#include "topo/schema.h"
+#include "util/vec.h"
+
+struct tti_overlay_pair {
+	struct tti_xml *over;
+	const struct tti_xml *under;
+};
+
+/* A machine; its CPUs are the first of each document, NULL: it is not in that. */
+struct tti_overlay_host {
+	uint64_t hash;
+	struct tti_xml *over;
+	const struct tti_xml *under;
+};
+
+struct tti_overlay {
+	TTI_VEC(struct tti_overlay_pair) pairs; /* the roots first                    */
+	TTI_VEC(const struct tti_xml *) paired; /* of `under`, sorted by address        */
+	TTI_VEC(struct tti_overlay_host) hosts; /* sorted by hash                       */
+	bool one_host;                          /* each document has one, whatever its hash */
+};
+
+/* TUTTI_ENOMEM. */
+TUTTI_CHECKED tutti_status tti_overlay_pair(struct tti_overlay *overlay,
+					    const struct tti_xml_doc *under,
+					    const struct tti_xml_doc *over);
+void tti_overlay_release(struct tti_overlay *overlay);
+
+/* Whether an element of `under` is one of `over`, too. */
+bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *under);
+/* The host of a <cpu> of either document. */
+struct tti_overlay_host *tti_overlay_host_of(const struct tti_overlay *overlay,
+					     const struct tti_xml_doc *doc,
+					     const struct tti_xml *cpu);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/overlay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+
+/* An element and what it is known by: equal ones of two documents are the same, the
+ * first with the first, the second with the second. */
+struct item {
+	const char *element;
+	uint64_t host, key;
+	const char *name;
+	struct tti_xml *node;
+	size_t at; /* in the document */
+	bool paired;
+};
+
+struct items {
+	struct item *at;
+	size_t n, room;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	const int element = strcmp(x->element, y->element);
+
+	if (element)
+		return element;
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int compare_in_order(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	const int order = compare(x, y);
+
+	return order ? order : x->at < y->at ? -1 : x->at > y->at;
+}
+
+static bool add(struct items *items, struct item item)
+{
+	item.at = items->n;
+	return tti_vec_push(items, item);
+}
+
+static void sort(struct items *items)
+{
+	if (items->n)
+		qsort(items->at, items->n, sizeof(*items->at), compare_in_order);
+}
+
+static bool push_pair(struct tti_overlay *overlay, struct item *over, struct item *under)
+{
+	const struct tti_overlay_pair pair = { over->node, under->node };
+
+	over->paired = under->paired = true;
+	return tti_vec_push(&overlay->pairs, pair);
+}
+
+/* Pair what is equal, and not paired yet. */
+static bool join(struct tti_overlay *overlay, struct items *over, struct items *under)
+{
+	size_t o = 0, u = 0;
+
+	sort(over);
+	sort(under);
+	while (o < over->n && u < under->n) {
+		const int order = compare(&over->at[o], &under->at[u]);
+
+		if (over->at[o].paired || order < 0)
+			o++;
+		else if (under->at[u].paired || order > 0)
+			u++;
+		else if (!push_pair(overlay, &over->at[o++], &under->at[u++]))
+			return false;
+	}
+	return true;
+}
+
+/* -- Hosts ------------------------------------------------------------------------ */
+
+static int compare_hosts(const void *a, const void *b)
+{
+	const struct tti_overlay_host *x = a, *y = b;
+
+	return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+/* Whether all CPUs of a document are of one host. */
+static bool has_one_host(const struct tti_xml_doc *doc)
+{
+	const struct tti_xml *first = tti_xml_find(doc->root, "cpu", NULL, NULL);
+
+	for (const struct tti_xml *cpu = first; cpu; cpu = tti_xml_next(cpu, "cpu"))
+		if (tti_schema_host(doc, cpu) != tti_schema_host(doc, first))
+			return false;
+	return true;
+}
+
+static uint64_t hash_of(const struct tti_overlay *overlay, const struct tti_xml_doc *doc,
+			const struct tti_xml *cpu)
+{
+	return overlay->one_host ? 0 : tti_schema_host(doc, cpu);
+}
+
+struct tti_overlay_host *tti_overlay_host_of(const struct tti_overlay *overlay,
+					     const struct tti_xml_doc *doc,
+					     const struct tti_xml *cpu)
+{
+	const struct tti_overlay_host key = { .hash = hash_of(overlay, doc, cpu) };
+
+	return bsearch(&key, overlay->hosts.at, overlay->hosts.n, sizeof(key), compare_hosts);
+}
+
+static bool add_hosts(struct tti_overlay *overlay, const struct tti_xml_doc *doc)
+{
+	struct tti_xml *cpu = tti_xml_find(doc->root, "cpu", NULL, NULL);
+
+	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
+		const struct tti_overlay_host host = { .hash = hash_of(overlay, doc, cpu) };
+
+		if (!tti_vec_push(&overlay->hosts, host))
+			return false;
+	}
+	return true;
+}
+
+static bool find_hosts(struct tti_overlay *overlay, const struct tti_xml_doc *under,
+		       const struct tti_xml_doc *over)
+{
+	struct tti_xml *cpu;
+	size_t n = 0;
+
+	overlay->one_host = has_one_host(under) && has_one_host(over);
+	if (!add_hosts(overlay, under) || !add_hosts(overlay, over))
+		return false;
+	if (overlay->hosts.n)
+		qsort(overlay->hosts.at, overlay->hosts.n, sizeof(*overlay->hosts.at),
+		      compare_hosts);
+	for (size_t i = 0; i < overlay->hosts.n; i++)
+		if (n == 0 || overlay->hosts.at[i].hash != overlay->hosts.at[n - 1].hash)
+			overlay->hosts.at[n++] = overlay->hosts.at[i];
+	overlay->hosts.n = n;
+
+	cpu = tti_xml_find(over->root, "cpu", NULL, NULL);
+	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
+		struct tti_overlay_host *host = tti_overlay_host_of(overlay, over, cpu);
+
+		host->over = host->over ? host->over : cpu;
+	}
+	cpu = tti_xml_find(under->root, "cpu", NULL, NULL);
+	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
+		struct tti_overlay_host *host = tti_overlay_host_of(overlay, under, cpu);
+
+		host->under = host->under ? host->under : cpu;
+	}
+	return true;
+}
+
+/* -- What has one identity in its host: cpu, pci, net ----------------------------- */
+
+/* A checked number; `missing` if it is not stated. */
+static int64_t number(const struct tti_xml_doc *doc, const struct tti_xml *node, const char *attr,
+		      int64_t missing)
+{
+	int64_t value;
+
+	return tti_xml_int(doc, node, attr, -1, INT32_MAX, missing, &value) == TUTTI_OK ? value
+											: missing;
+}
+
+static uint64_t busid(const struct tti_xml *node, const char *attr)
+{
+	uint64_t value;
+
+	return tti_busid_parse(tti_xml_get(node, attr), &value) ? value : TTI_BUSID_NONE;
+}
+
+/* *nets have no key yet. */
+static bool collect(const struct tti_overlay *overlay, const struct tti_xml_doc *doc,
+		    struct items *items, struct items *nets)
+{
+	struct item item = { .name = "" };
+	bool good = true;
+
+	for (item.node = doc->root; item.node && good; item.node = tti_schema_walk(item.node)) {
+		item.element = item.node->name;
+		if (tti_xml_is(item.node, "cpu")) {
+			item.host = hash_of(overlay, doc, item.node);
+			item.key = (uint64_t)number(doc, item.node, "numaid", -1);
+			good = add(items, item);
+		} else if (tti_xml_is(item.node, "pci")) {
+			item.key = busid(item.node, "busid");
+			good = add(items, item);
+		} else if (tti_xml_is(item.node, "net")) {
+			good = add(nets, item);
+		}
+	}
+	return good;
+}
+
+enum keying {
+	BY_NAME_AND_PORT,
+	BY_NAME,
+	BY_DEV_AND_PORT,
+};
+
+/* The nets that can be known by such a key, and those alone that lack the other, if
+ * `lacking`: the port of a name, the name of a dev. */
+static bool select_nets(const struct tti_xml_doc *doc, const struct items *from, enum keying keying,
+			bool lacking, struct items *out)
+{
+	out->n = 0;
+	for (size_t i = 0; i < from->n; i++) {
+		struct item item = from->at[i];
+		const char *name = tti_xml_get(item.node, "name");
+		const int64_t port = number(doc, item.node, "port", -1);
+		const int64_t dev = number(doc, item.node, "dev", -1);
+
+		if (item.paired || (keying == BY_DEV_AND_PORT ? dev < 0 : !name))
+			continue;
+		if (lacking && (keying == BY_DEV_AND_PORT ? name != NULL : port >= 0))
+			continue;
+		item.name = keying == BY_DEV_AND_PORT ? "" : name;
+		item.key = keying == BY_NAME ? 0 : (uint64_t)(port < 0 ? 0 : port);
+		if (keying == BY_NAME_AND_PORT)
+			item.key = (uint64_t)(port + 1);
+		if (keying == BY_DEV_AND_PORT)
+			item.key |= (uint64_t)dev << 32;
+		item.at = i;
+		if (!tti_vec_push(out, item))
+			return false;
+	}
+	return true;
+}
+
+static bool join_nets(struct tti_overlay *overlay, struct items *over,
+		      const struct tti_xml_doc *over_doc, struct items *under,
+		      const struct tti_xml_doc *under_doc)
+{
+	static const struct {
+		enum keying keying;
+		bool over_lacks, under_lacks;
+	} passes[] = {
+		{ BY_NAME_AND_PORT, false, false }, { BY_NAME, true, false },
+		{ BY_NAME, false, true },           { BY_DEV_AND_PORT, true, false },
+		{ BY_DEV_AND_PORT, false, true },
+	};
+	struct items a = { 0 }, b = { 0 };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]) && good; i++) {
+		good = select_nets(over_doc, over, passes[i].keying, passes[i].over_lacks, &a) &&
+		       select_nets(under_doc, under, passes[i].keying, passes[i].under_lacks, &b) &&
+		       join(overlay, &a, &b);
+		for (size_t n = 0; n < a.n; n++)
+			over->at[a.at[n].at].paired = a.at[n].paired;
+		for (size_t n = 0; n < b.n; n++)
+			under->at[b.at[n].at].paired = b.at[n].paired;
+	}
+	tti_vec_release(&a);
+	tti_vec_release(&b);
+	return good;
+}
+
+static bool join_global(struct tti_overlay *overlay, const struct tti_xml_doc *under,
+			const struct tti_xml_doc *over)
+{
+	struct items a = { 0 }, b = { 0 }, nets_a = { 0 }, nets_b = { 0 };
+	const bool good = collect(overlay, over, &a, &nets_a) &&
+			  collect(overlay, under, &b, &nets_b) && join(overlay, &a, &b) &&
+			  join_nets(overlay, &nets_a, over, &nets_b, under);
+
+	tti_vec_release(&a);
+	tti_vec_release(&b);
+	tti_vec_release(&nets_a);
+	tti_vec_release(&nets_b);
+	return good;
+}
+
+/* -- What has one identity in its parent: all others ------------------------------- */
+
+static bool is_global(const struct tti_xml *node)
+{
+	return tti_xml_is(node, "cpu") || tti_xml_is(node, "pci") || tti_xml_is(node, "net");
+}
+
+/* A NIC below a CPU is known by its first net, others by their place. */
+static const char *name_of_nic(const struct tti_xml *nic)
+{
+	const struct tti_xml *net = tti_xml_find(nic, "net", NULL, NULL);
+	const char *name = net ? tti_xml_get(net, "name") : NULL;
+
+	return name && tti_xml_is(nic->parent, "cpu") ? name : "";
+}
+
+static bool collect_children(const struct tti_xml *parent, struct items *out)
+{
+	struct tti_xml *node = tti_xml_find(parent, NULL, NULL, NULL);
+
+	out->n = 0;
+	for (; node; node = tti_xml_next(node, NULL)) {
+		struct item item = { .element = node->name, .name = "", .node = node };
+
+		if (is_global(node))
+			continue;
+		if (tti_xml_is(node, "nic"))
+			item.name = name_of_nic(node);
+		if (tti_xml_is(node, "nvlink") || tti_xml_is(node, "xgmi") ||
+		    tti_xml_is(node, "pcilink"))
+			item.key = busid(node, "target");
+		if (!add(out, item))
+			return false;
+	}
+	return true;
+}
+
+/* The list of pairs grows while it is worked off. */
+static bool join_children(struct tti_overlay *overlay)
+{
+	struct items a = { 0 }, b = { 0 };
+	bool good = true;
+
+	for (size_t i = 0; i < overlay->pairs.n && good; i++) {
+		const struct tti_overlay_pair pair = overlay->pairs.at[i];
+
+		if (tti_schema_knows(pair.over->name))
+			good = collect_children(pair.over, &a) &&
+			       collect_children(pair.under, &b) && join(overlay, &a, &b);
+	}
+	tti_vec_release(&a);
+	tti_vec_release(&b);
+	return good;
+}
+
+/* -- All -------------------------------------------------------------------------- */
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const struct tti_xml *const *x = a, *const *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *under)
+{
+	return bsearch(&under, overlay->paired.at, overlay->paired.n, sizeof(*overlay->paired.at),
+		       compare_addresses);
+}
+
+tutti_status tti_overlay_pair(struct tti_overlay *overlay, const struct tti_xml_doc *under,
+			      const struct tti_xml_doc *over)
+{
+	const struct tti_overlay_pair roots = { over->root, under->root };
+	bool good = find_hosts(overlay, under, over) && tti_vec_push(&overlay->pairs, roots) &&
+		    join_global(overlay, under, over) && join_children(overlay);
+
+	for (size_t i = 0; i < overlay->pairs.n && good; i++)
+		good = tti_vec_push(&overlay->paired, overlay->pairs.at[i].under);
+	if (!good)
+		return tti_fail(TUTTI_ENOMEM, "%s over %s: out of memory", over->source,
+				under->source);
+	qsort(overlay->paired.at, overlay->paired.n, sizeof(*overlay->paired.at),
+	      compare_addresses);
+	return TUTTI_OK;
+}
+
+void tti_overlay_release(struct tti_overlay *overlay)
+{
+	tti_vec_release(&overlay->pairs);
+	tti_vec_release(&overlay->paired);
+	tti_vec_release(&overlay->hosts);
+}
