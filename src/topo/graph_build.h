@@ -56,7 +56,7 @@ struct tti_build {
 	TTI_VEC(struct tti_made) cpus;
 	TTI_VEC(struct tti_made) gpus;  /* the first <gpu> of each DEV          */
 	TTI_VEC(struct tti_made) links; /* <pcilink> and the node of its <pci>  */
-	struct tti_map host_of;         /* (hash of host_hash, 0)               */
+	struct tti_map host_of;         /* (host_hash, 0)                       */
 	struct tti_map by_busid;        /* (host, TTI_BUILD_KEY) -> DEV, PCI    */
 	struct tti_map cards;           /* (parent, card) -> NIC                */
 	struct tti_map fabrics;         /* (hash of tutti_fabric, 0) -> NVS     */

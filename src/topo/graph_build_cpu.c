@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/schema.h"
 #include "util/error.h"
-#include "util/hash.h"
 #include "util/mem.h"
 
 /* More sockets than this are joined by a node controller, not by links of each to each;
@@ -21,23 +21,15 @@
 
 static tutti_status find_host(struct tti_build *build, const struct tti_xml *cpu, uint32_t *out)
 {
-	const char *hash = tti_xml_get(cpu, "host_hash");
-	uint64_t key, again = 0;
-	uint32_t host;
+	const uint64_t key = tti_schema_host(build->doc, cpu);
+	const char *hash;
 
-	if (!hash)
-		hash = "";
-	key = tti_hash_bytes(hash, strlen(hash));
-	while ((host = tti_map_get(&build->host_of, key, again)) != TTI_MAP_NONE) {
-		*out = host;
-		if (strcmp(build->hosts.at[host], hash) == 0)
-			return TUTTI_OK;
-		again++;
-	}
-	hash = tti_arena_strdup(&build->graph->arena, hash);
+	*out = tti_map_get(&build->host_of, key, 0);
+	if (*out != TTI_MAP_NONE)
+		return TUTTI_OK;
 	*out = (uint32_t)build->hosts.n;
-	if (!hash || !tti_map_put(&build->host_of, key, again, *out) ||
-	    !tti_vec_push(&build->hosts, hash))
+	TTI_TRY(tti_build_text(build, cpu, "host_hash", "", &hash));
+	if (!tti_map_put(&build->host_of, key, 0, *out) || !tti_vec_push(&build->hosts, hash))
 		return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
 	return TUTTI_OK;
 }

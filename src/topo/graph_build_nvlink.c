@@ -14,6 +14,7 @@
 struct stated {
 	struct tti_build *build;
 	uint32_t dev;
+	uint32_t nvs; /* the switch it is linked to, once it is known */
 };
 
 /* -- Where a link leads ------------------------------------------------------------------ */
@@ -38,15 +39,20 @@ static tutti_status find_switch(struct stated *stated, const struct tti_xml *gpu
 	const char *fabric = tti_xml_get(gpu, "tutti_fabric");
 	uint64_t key = 0;
 
+	*out = stated->nvs;
+	if (*out != TTI_NODE_NONE)
+		return TUTTI_OK;
 	if (fabric && *fabric)
 		key = tti_hash_bytes(fabric, strlen(fabric)) | 1;
 	*out = tti_map_get(&build->fabrics, key, 0);
-	if (*out != TTI_MAP_NONE)
-		return TUTTI_OK;
-	TTI_TRY(tti_build_node(build, TTI_NODE_NVS, NULL, build->nodes.at[stated->dev].host, out,
-			       "NVS%zu", build->fabrics.n));
-	if (!tti_map_put(&build->fabrics, key, 0, *out))
-		return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
+	if (*out == TTI_MAP_NONE) {
+		TTI_TRY(tti_build_node(build, TTI_NODE_NVS, NULL, build->nodes.at[stated->dev].host,
+				       out, "NVS%zu", build->fabrics.n));
+		if (!tti_map_put(&build->fabrics, key, 0, *out))
+			return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s",
+					build->doc->source);
+	}
+	stated->nvs = *out;
 	return TUTTI_OK;
 }
 
@@ -160,7 +166,7 @@ static tutti_status add_c2c(struct stated *stated, const struct tti_xml *gpu)
 static tutti_status add_gpu(struct tti_build *build, const struct tti_made *made)
 {
 	const struct tti_gpu_info *info = &build->nodes.at[made->node].gpu;
-	struct stated stated = { .build = build, .dev = made->node };
+	struct stated stated = { .build = build, .dev = made->node, .nvs = TTI_NODE_NONE };
 	const double nvlink_gbps = tti_model_nvlink_gbps(info->sm);
 	double xgmi_gbps = tti_model_xgmi_gbps(info->gcn);
 	const struct tti_xml *gpu = made->xml;

@@ -38,7 +38,7 @@ static tutti_status read_pci(struct tti_build *build, const struct tti_xml *xml,
 		TTI_TRY(tti_xml_hex(build->doc, xml, names[i], UINT16_MAX, 0, &value));
 		*ids[i] = (uint16_t)value;
 	}
-	TTI_TRY(tti_xml_int(build->doc, xml, "link_width", 0, 1024, 0, &width));
+	TTI_TRY(tti_xml_int(build->doc, xml, "link_width", 0, UINT16_MAX, 0, &width));
 	pci->width = (int)width;
 	pci->gts = tti_model_pci_gts(tti_xml_get(xml, "link_speed"));
 	return TUTTI_OK;
@@ -128,8 +128,8 @@ static tutti_status read_gpu(struct tti_build *build, const struct tti_xml *xml,
 
 	TTI_TRY(tti_xml_int(doc, xml, "dev", -1, INT32_MAX, -1, &dev));
 	TTI_TRY(tti_xml_int(doc, xml, "rank", -1, INT32_MAX, -1, &rank));
-	TTI_TRY(tti_xml_int(doc, xml, "sm", 0, INT32_MAX, 0, &sm));
-	TTI_TRY(tti_xml_int(doc, xml, "gdr", INT32_MIN, INT32_MAX, 0, &gdr));
+	TTI_TRY(tti_xml_int(doc, xml, "sm", 0, UINT16_MAX, 0, &sm));
+	TTI_TRY(tti_xml_int(doc, xml, "gdr", 0, UINT8_MAX, 0, &gdr));
 	TTI_TRY(tti_build_text(build, xml, "gcn", NULL, &gpu->gcn));
 	gpu->dev = (int)dev;
 	gpu->rank = (int)rank;
@@ -191,15 +191,15 @@ static tutti_status read_net(struct tti_build *build, const struct tti_xml *xml,
 	double latency_us;
 
 	TTI_TRY(tti_xml_int(doc, xml, "dev", -1, INT32_MAX, -1, &dev));
-	TTI_TRY(tti_xml_int(doc, xml, "port", INT32_MIN, INT32_MAX, -1, &port));
-	TTI_TRY(tti_xml_int(doc, xml, "rail", INT32_MIN, INT32_MAX, -1, &rail));
-	TTI_TRY(tti_xml_int(doc, xml, "plane", INT32_MIN, INT32_MAX, -1, &plane));
-	TTI_TRY(tti_xml_int(doc, xml, "maxconn", INT32_MIN, INT32_MAX, 0, &maxconn));
-	TTI_TRY(tti_xml_int(doc, xml, "gdr", INT32_MIN, INT32_MAX, 0, &gdr));
-	TTI_TRY(tti_xml_int(doc, xml, "coll", INT32_MIN, INT32_MAX, 0, &coll));
-	TTI_TRY(tti_xml_int(doc, xml, "speed", INT32_MIN, INT32_MAX, -1, &net->speed_mbps));
+	TTI_TRY(tti_xml_int(doc, xml, "port", 0, INT32_MAX, -1, &port));
+	TTI_TRY(tti_xml_int(doc, xml, "rail", -1, INT32_MAX, -1, &rail));
+	TTI_TRY(tti_xml_int(doc, xml, "plane", -1, INT32_MAX, -1, &plane));
+	TTI_TRY(tti_xml_int(doc, xml, "maxconn", 0, INT32_MAX, 0, &maxconn));
+	TTI_TRY(tti_xml_int(doc, xml, "gdr", 0, UINT8_MAX, 0, &gdr));
+	TTI_TRY(tti_xml_int(doc, xml, "coll", 0, UINT8_MAX, 0, &coll));
+	TTI_TRY(tti_xml_int(doc, xml, "speed", -1, INT32_MAX, -1, &net->speed_mbps));
 	TTI_TRY(tti_xml_hex(doc, xml, "guid", UINT64_MAX, 0, &net->guid));
-	TTI_TRY(tti_xml_real(doc, xml, "latency", 1e6, 0, &latency_us));
+	TTI_TRY(tti_xml_real(doc, xml, "latency", 1e9, 0, &latency_us));
 	net->dev = (int)dev;
 	net->port = (int)port;
 	net->rail = (int)rail;
@@ -222,6 +222,20 @@ static uint64_t asic_of(const struct tti_build *build, uint32_t nic, const struc
 	return tti_hash_combine(tti_hash_mix(node->host + UINT64_C(1)),
 				node->pci.busid != TTI_BUSID_NONE ? TTI_BUSID_CARD(node->pci.busid)
 								  : UINT64_MAX - nic);
+}
+
+/* The next <net> of a <nic>, from `net` on: net="0" is another service of the same NIC,
+ * with numbers of its own. */
+static const struct tti_xml *only_net(const struct tti_xml *net)
+{
+	while (net) {
+		const char *is_net = tti_xml_get(net, "net");
+
+		if (!is_net || strcmp(is_net, "0") != 0)
+			break;
+		net = tti_xml_next(net, "net");
+	}
+	return net;
 }
 
 static tutti_status add_net(struct tti_build *build, const struct tti_xml *xml, uint32_t nic)
@@ -261,9 +275,9 @@ static tutti_status add_nets(struct tti_build *build, const struct tti_xml *pci,
 	const struct tti_xml *nic = tti_xml_find(pci, "nic", NULL, NULL);
 
 	for (; nic; nic = tti_xml_next(nic, "nic")) {
-		const struct tti_xml *net = tti_xml_find(nic, "net", NULL, NULL);
+		const struct tti_xml *net = only_net(tti_xml_find(nic, "net", NULL, NULL));
 
-		for (; net; net = tti_xml_next(net, "net"))
+		for (; net; net = only_net(tti_xml_next(net, "net")))
 			TTI_TRY(add_net(build, net, node));
 	}
 	return TUTTI_OK;
@@ -292,9 +306,9 @@ static tutti_status add_virtual_nics(struct tti_build *build, const struct tti_m
 	const struct tti_xml *nic = tti_xml_find(cpu->xml, "nic", NULL, NULL);
 
 	for (; nic; nic = tti_xml_next(nic, "nic")) {
-		const struct tti_xml *net = tti_xml_find(nic, "net", NULL, NULL);
+		const struct tti_xml *net = only_net(tti_xml_find(nic, "net", NULL, NULL));
 
-		for (; net; net = tti_xml_next(net, "net")) {
+		for (; net; net = only_net(tti_xml_next(net, "net"))) {
 			const char *name = tti_xml_get(net, "name");
 			uint32_t node;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/model.h"
 
-#include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +23,13 @@ double tti_model_pci_gts(const char *link_speed)
 	char *end;
 	double gts;
 
-	/* Only digits: strtod() would also take "inf", "nan" and "0x10". */
-	if (!link_speed || strspn(link_speed, "0123456789. ") == 0)
+	/* Only digits: strtod() would also take "inf", "0x10" and "1e9". */
+	if (!link_speed)
 		return 0;
+	link_speed += strspn(link_speed, " ");
 	gts = strtod(link_speed, &end);
-	if (end == link_speed || gts > 1024)
+	if (end == link_speed || end != link_speed + strspn(link_speed, "0123456789.") ||
+	    gts > 1024)
 		return 0;
 	while (*end == ' ')
 		end++;
