@@ -75,7 +75,7 @@ tutti_status tti_nvml_open_library(const char *path, struct tti_nvml **out, cons
 	*out = NULL;
 	*why_out = "";
 	if (!nvml)
-		return tti_fail(TUTTI_ENOMEM, "the table of %s", name);
+		return tti_fail(TUTTI_ENOMEM, "no memory for the table of %s", name);
 	nvml->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!nvml->library) {
 		status = tti_fail_quiet(TUTTI_EINVAL, "%s", dlerror());

@@ -11,16 +11,11 @@
 
 #define PCI_DEVICE "sys/bus/pci/devices/%s"
 
-struct tti_xml *tti_detect_gpu_pci(const struct tti_detect *detect, uint64_t busid,
-				   const char *vendor)
+static struct tti_xml *add_pci(const struct tti_detect *detect, const char *text)
 {
-	struct tti_xml *pci = tti_detect_find_pci(detect, busid);
-	char text[TTI_BUSID_TEXT], class_code[16];
-	int64_t numaid = -1;
+	struct tti_xml *pci;
+	int64_t numaid;
 
-	if (pci)
-		return pci;
-	tti_busid_format(busid, text);
 	if (!tti_sysfs_int(&detect->sysfs, &numaid, PCI_DEVICE "/numa_node", text))
 		numaid = -1;
 	tti_log(TTI_LOG_INFO, TTI_TOPO,
@@ -28,10 +23,24 @@ struct tti_xml *tti_detect_gpu_pci(const struct tti_detect *detect, uint64_t bus
 		"%lld",
 		text, (long long)numaid);
 	pci = tti_xml_add(detect->doc, tti_detect_find_cpu(detect, numaid), "pci");
-	tti_detect_class(detect, busid, "0x03", "0x030200", class_code);
-	if (!pci || !tti_xml_set(detect->doc, pci, "busid", text) ||
-	    !tti_xml_set(detect->doc, pci, "class", class_code) ||
-	    !tti_xml_set(detect->doc, pci, "vendor", vendor))
+	return pci && tti_xml_set(detect->doc, pci, "busid", text) ? pci : NULL;
+}
+
+struct tti_xml *tti_detect_gpu_pci(const struct tti_detect *detect, uint64_t busid,
+				   const char *vendor)
+{
+	struct tti_xml *pci = tti_detect_find_pci(detect, busid);
+	char text[TTI_BUSID_TEXT], class_code[16];
+
+	tti_busid_format(busid, text);
+	if (!pci)
+		pci = add_pci(detect, text);
+	if (!pci)
+		return NULL;
+	/* A captured tree may have the function and no files of it. */
+	tti_detect_class(detect, busid, "0x", "0x030200", class_code);
+	if ((!tti_xml_get(pci, "class") && !tti_xml_set(detect->doc, pci, "class", class_code)) ||
+	    (!tti_xml_get(pci, "vendor") && !tti_xml_set(detect->doc, pci, "vendor", vendor)))
 		return NULL;
 	return pci;
 }
@@ -104,6 +113,7 @@ static const char *bound_driver(const struct tti_detect *detect, const char *bus
 	return slash ? slash + 1 : buf;
 }
 
+/* `why` there is no NVML; "": there is. */
 static void tell_bare_gpus(const struct tti_detect *detect, const char *why)
 {
 	char path[512];
@@ -114,17 +124,20 @@ static void tell_bare_gpus(const struct tti_detect *detect, const char *why)
 		const char *const class_code = tti_xml_get(node, "class");
 		const char *const busid = tti_xml_get(node, "busid");
 		const char *const vendor = tti_xml_get(node, "vendor");
+		const char *told = "";
 
 		if (!tti_xml_is(node, "pci") || !class_code || !busid ||
 		    (strncmp(class_code, "0x03", 4) != 0 && strncmp(class_code, "0x12", 4) != 0 &&
 		     strncmp(class_code, "0x0b40", 6) != 0) ||
 		    tti_xml_find(node, "gpu", NULL, NULL))
 			continue;
+		if (vendor && !strcmp(vendor, TTI_PCI_NVIDIA))
+			told = *why ? why : "the driver's library does not list it";
 		tti_log(TTI_LOG_INFO, TTI_TOPO,
 			"accelerator %s (class %s, vendor %s, bound to %s) is known from PCI "
 			"alone%s%s",
 			busid, class_code, vendor ? vendor : "?",
-			bound_driver(detect, busid, path, sizeof(path)), *why ? ": " : "", why);
+			bound_driver(detect, busid, path, sizeof(path)), *told ? ": " : "", told);
 	}
 }
 

@@ -7,6 +7,9 @@
 
 #include "topo/detect.h"
 
+#define TTI_PCI_NVIDIA "0x10de"
+#define TTI_PCI_AMD    "0x1002"
+
 /* The <pci> of a GPU; one that is not in the PCI tree gets a place below the CPU of
  * its NUMA node. NULL: out of memory. */
 struct tti_xml *tti_detect_gpu_pci(const struct tti_detect *detect, uint64_t busid,

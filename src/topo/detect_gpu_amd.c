@@ -12,7 +12,6 @@
 /* AMD: the kernel's compute driver (kfd) lists CPUs and GPUs as numbered nodes, with
  * what links them, each described by lines "name number". */
 
-#define VENDOR    "0x1002"
 #define NODES     "sys/class/kfd/kfd/topology/nodes"
 #define LINK_XGMI 11
 
@@ -73,9 +72,9 @@ static tutti_status add_gpu(struct tti_detect *detect, const char *name, kfd_vec
 	if (!tti_detect_find_pci(detect, found.busid) &&
 	    tti_detect_find_pci(detect, TTI_BUSID_CARD(found.busid)))
 		found.busid = TTI_BUSID_CARD(found.busid);
-	pci = tti_detect_gpu_pci(detect, found.busid, VENDOR);
+	pci = tti_detect_gpu_pci(detect, found.busid, TTI_PCI_AMD);
 	if (!pci || !tti_detect_link_now(detect, pci, found.busid, 0, 0))
-		return tti_fail(TUTTI_ENOMEM, "the GPUs of a topology");
+		return tti_fail(TUTTI_ENOMEM, "no memory for the GPUs of a topology");
 	if (tti_xml_find(pci, "gpu", NULL, NULL)) {
 		tti_log(TTI_LOG_INFO, TTI_TOPO, "kfd node %s is a part of a GPU that is listed",
 			name);
@@ -83,7 +82,7 @@ static tutti_status add_gpu(struct tti_detect *detect, const char *name, kfd_vec
 	}
 	found.gpu = tti_detect_gpu_add(detect, pci, *ndev);
 	if (!found.gpu || !set_gcn(detect, found.gpu, version) || !tti_vec_push(gpus, found))
-		return tti_fail(TUTTI_ENOMEM, "the GPUs of a topology");
+		return tti_fail(TUTTI_ENOMEM, "no memory for the GPUs of a topology");
 	++*ndev;
 	return TUTTI_OK;
 }
@@ -125,7 +124,7 @@ static tutti_status add_link(struct tti_detect *detect, const kfd_vec *gpus,
 			 tti_detect_class(detect, to->busid, "0x", "0x038000", class_code)) ||
 	    /* The version of the format that has this element. */
 	    !tti_xml_set(detect->doc, detect->doc->root, "version", "2"))
-		return tti_fail(TUTTI_ENOMEM, "the xGMI links of a topology");
+		return tti_fail(TUTTI_ENOMEM, "no memory for the xGMI links of a topology");
 	return TUTTI_OK;
 }
 

@@ -12,8 +12,6 @@
 
 /* NVIDIA: through the driver's library, else as far as /proc tells. */
 
-#define VENDOR "0x10de"
-
 /* Where drivers say that there is a switch that this machine may not see. */
 #define HIDDEN_SWITCH "fffffff:ff:ff.0"
 
@@ -153,7 +151,7 @@ static bool set_fabric(const struct tti_detect *detect, const struct known *know
 
 static bool add_gpu(const struct tti_detect *detect, struct known *known)
 {
-	struct tti_xml *const pci = tti_detect_gpu_pci(detect, known->busid, VENDOR);
+	struct tti_xml *const pci = tti_detect_gpu_pci(detect, known->busid, TTI_PCI_NVIDIA);
 
 	if (!pci || !set_pci_link(detect, pci, known))
 		return false;
@@ -199,7 +197,7 @@ static tutti_status ask_gpu(const struct tti_nvml *nvml, int index, struct known
 
 	*out = NULL;
 	if (!known)
-		return tti_fail(TUTTI_ENOMEM, "GPU %d", index);
+		return tti_fail(TUTTI_ENOMEM, "no memory for GPU %d", index);
 	status = tti_nvml_gpu(nvml, index, &known->gpu);
 	if (status == TUTTI_OK && tti_busid_parse(known->gpu.busid, &known->busid)) {
 		*out = known;
@@ -240,7 +238,7 @@ tutti_status tti_detect_gpus_nvml(struct tti_detect *detect, const struct tti_nv
 		tti_free(all.at[i]);
 	tti_vec_release(&all);
 	if (!ok)
-		return tti_fail(TUTTI_ENOMEM, "the GPUs of a topology");
+		return tti_fail(TUTTI_ENOMEM, "no memory for the GPUs of a topology");
 	return status;
 }
 
@@ -257,11 +255,11 @@ tutti_status tti_detect_gpus_proc(struct tti_detect *detect, int *ndev)
 
 		if (!tti_busid_parse(names[i], &busid))
 			continue;
-		pci = tti_detect_gpu_pci(detect, busid, VENDOR);
+		pci = tti_detect_gpu_pci(detect, busid, TTI_PCI_NVIDIA);
 		ok = pci && tti_detect_link_now(detect, pci, busid, 0, 0) &&
 		     tti_detect_gpu_add(detect, pci, *ndev);
 		++*ndev;
 	}
 	free(names);
-	return ok ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "the GPUs of a topology");
+	return ok ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "no memory for the GPUs of a topology");
 }

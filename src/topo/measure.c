@@ -72,7 +72,7 @@ static tutti_status measure_cpu(struct tti_xml_doc *doc, struct tti_xml *cpu, co
 	if ((speed.gbps > 0 &&
 	     !tti_xml_setf(doc, cpu, "tutti_mem_gbps", "%d.%d", decigbps / 10, decigbps % 10)) ||
 	    (speed.ns > 0 && !tti_xml_setf(doc, cpu, "tutti_mem_ns", "%.0f", speed.ns)))
-		return tti_fail(TUTTI_ENOMEM, "the speed of a node's memory");
+		return tti_fail(TUTTI_ENOMEM, "no memory for the speed of a node's memory");
 	return TUTTI_OK;
 }
 
@@ -103,7 +103,7 @@ tutti_status tti_measure_memory(struct tti_detect *detect)
 	for (struct tti_xml *cpu = tti_xml_find(root, "cpu", NULL, NULL); status == TUTTI_OK && cpu;
 	     cpu = tti_xml_next(cpu, "cpu")) {
 		if (!usable_cpus(cpu, &own, &cpus))
-			status = tti_fail(TUTTI_ENOMEM, "the CPUs of a NUMA node");
+			status = tti_fail(TUTTI_ENOMEM, "no memory for the CPUs of a NUMA node");
 		else if (cpus.n > 0)
 			status = measure_cpu(detect->doc, cpu, &cpus, budget_ns);
 	}

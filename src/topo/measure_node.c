@@ -209,7 +209,7 @@ static tutti_status measure_bandwidth(const uint32_t *cpus, size_t ncpus, int64_
 	crew.give_up_ns = tti_now_ns() + 4 * budget_ns;
 	crew.workers = tti_calloc(crew.n, sizeof(*crew.workers));
 	if (!crew.workers)
-		return tti_fail(TUTTI_ENOMEM, "%zu threads that measure", crew.n);
+		return tti_fail(TUTTI_ENOMEM, "no memory for %zu threads that measure", crew.n);
 	for (; status == TUTTI_OK && nstarted < crew.n; nstarted++) {
 		struct worker *const worker = &crew.workers[nstarted];
 
