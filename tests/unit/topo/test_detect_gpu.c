@@ -10,6 +10,7 @@
 #include "gpu/nvml.h"
 #include "topo/detect.h"
 #include "topo/schema.h"
+#include "util/fault.h"
 #include "util/strbuf.h"
 
 #include "tree.h"
@@ -372,6 +373,63 @@ static void kfd_may_say_anything(void **state)
 	}
 }
 
+/* /proc knows a GPU whose PCI function is an empty directory, and one that PCI does not
+ * show at all, as in captures of which a part is missing. */
+static void proc_and_half_a_tree(void **state)
+{
+	struct tti_xml_doc *doc;
+
+	(void)state;
+	machine_node(&tree, 0, "0-7\n", "10 40\n");
+	machine_node(&tree, 1, "8-15\n", "40 10\n");
+	tree_dir(&tree, "sys/devices/pci0004:00/0004:04:00.0");
+	tree_link(&tree, "sys/bus/pci/devices/0004:04:00.0",
+		  "../../../devices/pci0004:00/0004:04:00.0");
+	tree_dir(&tree, "proc/driver/nvidia/gpus/0004:04:00.0");
+	tree_dir(&tree, "proc/driver/nvidia/gpus/0035:05:00.0");
+	doc = detect(NULL);
+	for (int i = 0; i < 2; i++) {
+		const struct tti_xml *gpu = find_gpu(doc, i ? "0035:05:00.0" : "0004:04:00.0");
+
+		assert_string_equal(tti_xml_get(gpu, "dev"), i ? "1" : "0");
+		assert_string_equal(tti_xml_get(gpu->parent, "vendor"), "0x10de");
+		assert_int_equal(strncmp(tti_xml_get(gpu->parent, "class"), "0x03", 4), 0);
+	}
+	tti_xml_free(doc);
+}
+
+/* Each allocation fails once: an error, and nothing is lost. */
+static void out_of_memory(void **state)
+{
+	struct tti_detect_config config = { .sysfs_root = tree.top };
+	struct tti_nvml *nvml = NULL;
+	tutti_status status = TUTTI_ENOMEM;
+	const char *why;
+	char fault[32];
+	int at;
+
+	(void)state;
+	make_amd();
+	kfd_link(1, 0, "type 11\nnode_from 1\nnode_to 2\n");
+	assert_int_equal(setenv("FAKE_NVML", TEST_DATA "/nvml/trouble.txt", 1), 0);
+	assert_int_equal(tti_nvml_open_library(TODAY, &nvml, &why), TUTTI_OK);
+	config.nvml = nvml;
+	for (at = 1; status != TUTTI_OK && at < 10000; at++) {
+		struct tti_xml_doc *doc = NULL;
+
+		snprintf(fault, sizeof(fault), "mem:%d", at);
+		tti_fault_set(fault);
+		status = tti_detect(&config, &doc);
+		tti_fault_set(NULL);
+		assert_true(status == TUTTI_OK ? doc != NULL : doc == NULL);
+		if (status != TUTTI_OK)
+			assert_int_equal(status, TUTTI_ENOMEM);
+		tti_xml_free(doc);
+	}
+	assert_true(at > 20 && at < 10000);
+	tti_nvml_close(nvml);
+}
+
 static void no_gpus(void **state)
 {
 	struct tti_xml_doc *doc;
@@ -388,11 +446,18 @@ int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_tree, remove_tree)
 	const struct CMUnitTest tests[] = {
-		TEST(hgx_h100),          TEST(links_between_gpus_are_counted_by_target),
-		TEST(an_old_driver),     TEST(an_idle_link_is_not_slow),
-		TEST(c2c_and_fabric),    TEST(links_to_the_cpu),
-		TEST(trouble),           TEST(proc_numbers_gpus),
-		TEST(amd_gpus_and_xgmi), TEST(kfd_may_say_anything),
+		TEST(hgx_h100),
+		TEST(links_between_gpus_are_counted_by_target),
+		TEST(an_old_driver),
+		TEST(an_idle_link_is_not_slow),
+		TEST(c2c_and_fabric),
+		TEST(links_to_the_cpu),
+		TEST(trouble),
+		TEST(proc_numbers_gpus),
+		TEST(amd_gpus_and_xgmi),
+		TEST(kfd_may_say_anything),
+		TEST(proc_and_half_a_tree),
+		TEST(out_of_memory),
 		TEST(no_gpus),
 	};
 

@@ -16,6 +16,7 @@
 #include "topo/schema.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/fault.h"
 
 #include "support/sanitizer.h"
 #include "tree.h"
@@ -190,6 +191,30 @@ static void a_busy_machine_is_measured(void **state)
 	release(&detect);
 }
 
+/* Threads or memory that are not to be had: an error, at once. */
+static void a_fault_is_told(void **state)
+{
+	static const char *const faults[] = { "thread:1", "thread:2", "mem:1", "mem:2" };
+	struct tti_memory_speed speed;
+	const int64_t begin = tti_now_ns();
+	cpu_set_t set;
+	uint32_t cpus[2];
+
+	(void)state;
+	own_set(&set);
+	cpus[0] = cpus[1] = first_cpu(&set);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		tti_fault_set(faults[i]);
+		assert_int_not_equal(tti_measure_node(cpus, 2, 100 * TTI_NS_PER_MS, &speed),
+				     TUTTI_OK);
+		tti_fault_set(NULL);
+	}
+	/* A CPU that no machine has cannot be run on. */
+	cpus[0] = cpus[1] = 1000000;
+	assert_int_equal(tti_measure_node(cpus, 2, 100 * TTI_NS_PER_MS, &speed), TUTTI_ESYS);
+	assert_true(tti_now_ns() - begin < (SANITIZED ? 20 : 4) * 1000 * TTI_NS_PER_MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +223,7 @@ int main(void)
 		cmocka_unit_test(eight_nodes_are_in_time),
 		cmocka_unit_test(nodes_out_of_reach_are_left_out),
 		cmocka_unit_test(a_captured_machine_cannot_be_measured),
+		cmocka_unit_test(a_fault_is_told),
 		cmocka_unit_test(a_busy_machine_is_measured),
 	};
 
