@@ -332,7 +332,8 @@ tutti_status tti_sysfs_list(const struct tti_sysfs *root, char ***names_out, siz
 		*names_out = to_array(&names);
 	*n_out = *names_out ? names.n : 0;
 	tti_vec_release(&names.text);
-	return *names_out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "the names in %s", way.done);
+	return *names_out ? TUTTI_OK
+			  : tti_fail(TUTTI_ENOMEM, "no memory for the names in %s", way.done);
 }
 
 /* -- The root ----------------------------------------------------------------------- */

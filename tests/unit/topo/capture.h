@@ -25,12 +25,12 @@ static const char *const captures[] = {
 
 struct capture {
 	struct tree tree;
-	char root[512]; /* the directory with sys/ in it */
+	char root[2048]; /* the directory with sys/ in it */
 };
 
 static inline bool has_sys_dir(const char *dir)
 {
-	char path[1024];
+	char path[4096];
 	struct stat info;
 
 	assert_true((size_t)snprintf(path, sizeof(path), "%s/sys", dir) < sizeof(path));
@@ -58,7 +58,7 @@ static inline void capture_find_root(struct capture *capture)
 
 static inline void capture_unpack(struct capture *capture, const char *name)
 {
-	char command[1024];
+	char command[4096];
 
 	tree_make(&capture->tree);
 	snprintf(command, sizeof(command), "tar -x --no-same-owner -f '%s/sysfs/%s' -C '%s'",

@@ -77,7 +77,7 @@ static void cut_text(char *xml, struct tti_strbuf *distances)
 static void run_lstopo(struct both *both)
 {
 	struct tti_strbuf text = { 0 };
-	char command[1024], line[4096];
+	char command[4096], line[4096];
 	FILE *pipe;
 
 	if (both->root)
@@ -264,7 +264,7 @@ static size_t bridges_above(const struct tti_xml *theirs, char (*above)[16])
 /* From the link of a function: "../../../devices/pci0000:00/0000:00:01.3/0000:01:00.2". */
 static size_t parts_above(const struct both *both, const char *busid, char (*above)[16])
 {
-	char path[1024], target[PATH_MAX];
+	char path[4096], target[PATH_MAX];
 	size_t n = 0;
 	char *slash;
 	ssize_t len;

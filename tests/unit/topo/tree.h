@@ -15,7 +15,7 @@
 
 struct tree {
 	char top[64];
-	char path[512]; /* of the last tree_path() */
+	char path[2048]; /* of the last tree_path() */
 };
 
 static inline void tree_make(struct tree *tree)
@@ -39,9 +39,10 @@ static inline const char *tree_path(struct tree *tree, const char *name)
 /* A directory and those above it. */
 static inline void tree_dir(struct tree *tree, const char *name)
 {
-	char path[512];
+	char path[2048];
 
-	snprintf(path, sizeof(path), "%s", tree_path(tree, name));
+	assert_true((size_t)snprintf(path, sizeof(path), "%s", tree_path(tree, name)) <
+		    sizeof(path));
 	for (char *at = path + strlen(tree->top) + 1;; at++) {
 		const char was = *at;
 
@@ -57,10 +58,10 @@ static inline void tree_dir(struct tree *tree, const char *name)
 
 static inline void tree_parent(struct tree *tree, const char *name)
 {
-	char path[512];
+	char path[2048];
 	char *slash;
 
-	snprintf(path, sizeof(path), "%s", name);
+	assert_true((size_t)snprintf(path, sizeof(path), "%s", name) < sizeof(path));
 	slash = strrchr(path, '/');
 	if (!slash)
 		return;
