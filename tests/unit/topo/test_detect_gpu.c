@@ -9,6 +9,7 @@
 
 #include "gpu/nvml.h"
 #include "topo/detect.h"
+#include "topo/graph.h"
 #include "topo/schema.h"
 #include "util/fault.h"
 #include "util/strbuf.h"
@@ -430,6 +431,40 @@ static void out_of_memory(void **state)
 	tti_nvml_close(nvml);
 }
 
+/* What is detected can be built from: every machine gives a graph that holds, with its
+ * GPUs. In "trouble" the driver knows two of the eight that PCI shows. */
+static void graphs_of_all_machines(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t ngpus;
+	} machines[] = {
+		{ "dgx-a100", 8 }, { "hgx-h100", 8 }, { "dgx1-v100", 8 },
+		{ "gh200", 1 },    { "trouble", 8 },  { "ac922", 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+		struct tti_graph *graph = NULL;
+		struct tti_xml_doc *doc;
+		char path[256];
+
+		tree_remove(&tree);
+		make_tree(NULL);
+		if (!strcmp(machines[i].name, "trouble") || !strcmp(machines[i].name, "hgx-h100"))
+			machine_hgx(&tree);
+		else
+			machine_node(&tree, 0, "0-7\n", "10\n");
+		snprintf(path, sizeof(path), "%s/nvml/%s.txt", TEST_DATA, machines[i].name);
+		doc = detect(path);
+		assert_int_equal(tti_graph_build(doc, NULL, &graph), TUTTI_OK);
+		assert_int_equal(tti_graph_check(graph), TUTTI_OK);
+		assert_int_equal(graph->ntype[TTI_NODE_GPU], machines[i].ngpus);
+		tti_graph_free(graph);
+		tti_xml_free(doc);
+	}
+}
+
 static void no_gpus(void **state)
 {
 	struct tti_xml_doc *doc;
@@ -458,6 +493,7 @@ int main(int argc, char **argv)
 		TEST(kfd_may_say_anything),
 		TEST(proc_and_half_a_tree),
 		TEST(out_of_memory),
+		TEST(graphs_of_all_machines),
 		TEST(no_gpus),
 	};
 
