@@ -111,6 +111,7 @@ struct tti_node {
 	const char *name;        /* "GPU0", "mlx5_0", "CPU1", "0000:3b:00.0"; unique
 			   * in its host among nodes of its type */
 	uint32_t line;           /* of the file, 0                                     */
+	uint32_t element;        /* its number, by tti_xml_walk() from the root on; NONE */
 	struct tti_pci_info pci; /* DEV, PCI, NIC                               */
 	union {
 		struct tti_cpu_info cpu;
@@ -142,6 +143,7 @@ enum tti_note_kind {
 struct tti_note {
 	enum tti_note_kind kind;
 	uint32_t node;    /* where                                              */
+	uint32_t peer;    /* the other end of a link, TTI_NODE_NONE: none       */
 	uint32_t line;    /* of the element, 0                                  */
 	const char *text; /* one sentence                                       */
 };

@@ -38,6 +38,7 @@ tutti_status tti_build_node(struct tti_build *build, enum tti_node_type type,
 		.host = host,
 		.parent = TTI_NODE_NONE,
 		.line = xml ? xml->line : 0,
+		.element = xml ? tti_map_get(&build->numbers, (uintptr_t)xml, 0) : TTI_NODE_NONE,
 		.pci = { .busid = TTI_BUSID_NONE },
 	};
 	va_list args;
@@ -67,9 +68,14 @@ tutti_status tti_build_link(struct tti_build *build, struct tti_half half)
 }
 
 tutti_status tti_build_note(struct tti_build *build, enum tti_note_kind kind, uint32_t node,
-			    const struct tti_xml *xml, const char *fmt, ...)
+			    uint32_t peer, const struct tti_xml *xml, const char *fmt, ...)
 {
-	struct tti_note note = { .kind = kind, .node = node, .line = xml ? xml->line : 0 };
+	struct tti_note note = {
+		.kind = kind,
+		.node = node,
+		.peer = peer,
+		.line = xml ? xml->line : 0,
+	};
 	va_list args;
 
 	va_start(args, fmt);
@@ -94,8 +100,19 @@ tutti_status tti_build_text(struct tti_build *build, const struct tti_xml *xml, 
 
 /* -- The whole ----------------------------------------------------------------------- */
 
+static tutti_status number_elements(struct tti_build *build)
+{
+	const struct tti_xml *node = build->doc->root;
+
+	for (uint32_t n = 0; node; node = tti_xml_walk(node))
+		if (!tti_map_put(&build->numbers, (uintptr_t)node, 0, n++))
+			return out_of_memory(build);
+	return TUTTI_OK;
+}
+
 static tutti_status all_stages(struct tti_build *build)
 {
+	TTI_TRY(number_elements(build));
 	TTI_TRY(tti_build_cpus(build));
 	TTI_TRY(tti_build_sockets(build));
 	for (size_t i = 0; i < build->cpus.n; i++)
@@ -118,6 +135,7 @@ static void release(struct tti_build *build)
 	tti_map_release(&build->host_of);
 	tti_map_release(&build->by_busid);
 	tti_map_release(&build->cards);
+	tti_map_release(&build->numbers);
 	tti_map_release(&build->fabrics);
 }
 

@@ -59,6 +59,7 @@ struct tti_build {
 	struct tti_map host_of;         /* (host_hash, 0)                       */
 	struct tti_map by_busid;        /* (host, TTI_BUILD_KEY) -> DEV, PCI    */
 	struct tti_map cards;           /* (parent, card) -> NIC                */
+	struct tti_map numbers;         /* (element, 0) -> its number           */
 	struct tti_map fabrics;         /* (hash of tutti_fabric, 0) -> NVS     */
 };
 
@@ -84,9 +85,9 @@ TUTTI_CHECKED TUTTI_PRINTF(6, 7) tutti_status
 TUTTI_CHECKED tutti_status tti_build_half(struct tti_build *build, struct tti_half half);
 /* Both directions alike. */
 TUTTI_CHECKED tutti_status tti_build_link(struct tti_build *build, struct tti_half half);
-TUTTI_CHECKED TUTTI_PRINTF(5, 6) tutti_status
+TUTTI_CHECKED TUTTI_PRINTF(6, 7) tutti_status
 	tti_build_note(struct tti_build *build, enum tti_note_kind kind, uint32_t node,
-		       const struct tti_xml *xml, const char *fmt, ...);
+		       uint32_t peer, const struct tti_xml *xml, const char *fmt, ...);
 /* An attribute as text that the graph owns; `missing` if it is not there. */
 TUTTI_CHECKED tutti_status tti_build_text(struct tti_build *build, const struct tti_xml *xml,
 					  const char *attr, const char *missing, const char **out);

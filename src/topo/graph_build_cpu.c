@@ -179,9 +179,10 @@ static tutti_status assume_packages(const struct group *group)
 	}
 	if (!cut || nodes <= 2)
 		return TUTTI_OK;
-	return tti_build_note(
-		group->build, TTI_NOTE_ASSUMED_SOCKET, group->at[0].node, group->at[0].xml,
-		"%lld NUMA nodes are taken for two sockets, half each", (long long)nodes);
+	return tti_build_note(group->build, TTI_NOTE_ASSUMED_SOCKET, group->at[0].node,
+			      TTI_NODE_NONE, group->at[0].xml,
+			      "%lld NUMA nodes are taken for two sockets, half each",
+			      (long long)nodes);
 }
 
 static int by_package(const void *left, const void *right)

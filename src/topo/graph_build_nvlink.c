@@ -92,12 +92,14 @@ static tutti_status add_nvlink(struct stated *stated, const struct tti_xml *gpu,
 
 	TTI_TRY(tti_xml_int(build->doc, link, "count", 0, UINT16_MAX, 1, &count));
 	if (!count)
-		return tti_build_note(build, TTI_NOTE_ZERO_LINK, stated->dev, link,
-				      "an %s to %s of count 0 is left out", link->name,
-				      target ? target : "nothing");
+		return tti_build_note(
+			build, TTI_NOTE_ZERO_LINK, stated->dev,
+			find_target(build, build->nodes.at[stated->dev].host, TTI_NODE_DEV, link),
+			link, "an %s to %s of count 0 is left out", link->name,
+			target ? target : "nothing");
 	TTI_TRY(find_end(stated, gpu, link, &half.to));
 	if (half.to == TTI_NODE_NONE || half.to == half.from)
-		return tti_build_note(build, TTI_NOTE_NO_TARGET, stated->dev, link,
+		return tti_build_note(build, TTI_NOTE_NO_TARGET, stated->dev, TTI_NODE_NONE, link,
 				      "an %s leads to %s, which is %s", link->name,
 				      target ? target : "nothing",
 				      half.to == half.from ? "itself" : "no GPU of this host");
@@ -122,9 +124,9 @@ static tutti_status add_links(struct stated *stated, const struct tti_xml *gpu, 
 	*any_out = true;
 	if (!(link_gbps > 0)) {
 		link_gbps = TTI_NVLINK_GBPS;
-		TTI_TRY(tti_build_note(stated->build, TTI_NOTE_ASSUMED_NVLINK, stated->dev, gpu,
-				       "the kind of GPU is not known: %g GB/s for each %s",
-				       link_gbps, name));
+		TTI_TRY(tti_build_note(
+			stated->build, TTI_NOTE_ASSUMED_NVLINK, stated->dev, TTI_NODE_NONE, gpu,
+			"the kind of GPU is not known: %g GB/s for each %s", link_gbps, name));
 	}
 	for (; link; link = tti_xml_next(link, name))
 		TTI_TRY(add_nvlink(stated, gpu, link, link_gbps));
@@ -155,7 +157,7 @@ static tutti_status add_c2c(struct stated *stated, const struct tti_xml *gpu)
 		if (half.bw_gbps >= TTI_BUILD_LEAST_GBPS)
 			TTI_TRY(tti_build_link(build, half));
 		else
-			TTI_TRY(tti_build_note(build, TTI_NOTE_ZERO_LINK, stated->dev, c2c,
+			TTI_TRY(tti_build_note(build, TTI_NOTE_ZERO_LINK, stated->dev, half.to, c2c,
 					       "a C2C link of 0 GB/s is left out"));
 	}
 	return TUTTI_OK;
@@ -247,12 +249,12 @@ static tutti_status match_ends(struct tti_build *build, size_t first)
 		struct tti_half added = half;
 
 		if (back && back->count != half.count && half.from < half.to)
-			TTI_TRY(tti_build_note(build, TTI_NOTE_UNEVEN, half.from, NULL,
+			TTI_TRY(tti_build_note(build, TTI_NOTE_UNEVEN, half.from, half.to, NULL,
 					       "%u NVLinks to %s, which states %u back", half.count,
 					       build->nodes.at[half.to].name, back->count));
 		if (back)
 			continue;
-		TTI_TRY(tti_build_note(build, TTI_NOTE_ONE_WAY, half.from, NULL,
+		TTI_TRY(tti_build_note(build, TTI_NOTE_ONE_WAY, half.from, half.to, NULL,
 				       "%u NVLinks to %s, which states none back: "
 				       "assumed both ways",
 				       half.count, build->nodes.at[half.to].name));
@@ -301,7 +303,7 @@ tutti_status tti_build_pcilinks(struct tti_build *build)
 
 		if (to == TTI_NODE_NONE || to == link->node) {
 			TTI_TRY(tti_build_note(
-				build, TTI_NOTE_NO_TARGET, link->node, link->xml,
+				build, TTI_NOTE_NO_TARGET, link->node, TTI_NODE_NONE, link->xml,
 				"a pcilink leads to %s, which is no other PCI switch",
 				target ? target : "nothing"));
 			continue;

@@ -93,7 +93,7 @@ static tutti_status note_assumed(struct tti_build *build, const struct tti_xml *
 {
 	if (pci->gts > 0 && pci->width > 0)
 		return TUTTI_OK;
-	return tti_build_note(build, TTI_NOTE_ASSUMED_SPEED, node, xml,
+	return tti_build_note(build, TTI_NOTE_ASSUMED_SPEED, node, TTI_NODE_NONE, xml,
 			      "the %s of its PCI link is not stated: %s%s%s assumed",
 			      pci->gts > 0     ? "width"
 			      : pci->width > 0 ? "speed"
@@ -258,7 +258,7 @@ static tutti_status add_net(struct tti_build *build, const struct tti_xml *xml, 
 	if (net.speed_mbps > 0)
 		mbps = (double)net.speed_mbps;
 	else
-		TTI_TRY(tti_build_note(build, TTI_NOTE_ASSUMED_NET, node, xml,
+		TTI_TRY(tti_build_note(build, TTI_NOTE_ASSUMED_NET, node, TTI_NODE_NONE, xml,
 				       "its speed is %s: 10 Gb/s assumed",
 				       tti_xml_get(xml, "speed") ? "not known" : "not stated"));
 	return tti_build_link(build, (struct tti_half){ .from = nic,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/model.h"
 
+#include <ctype.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -20,20 +20,19 @@ static const struct {
 
 double tti_model_pci_gts(const char *link_speed)
 {
-	char *end;
-	double gts;
+	double gts = 0, digit = 1;
 
-	/* Only digits: strtod() would also take "inf", "0x10" and "1e9". */
+	/* Not strtod(), which also takes "inf" and "0x10" and depends on the locale. */
 	if (!link_speed)
 		return 0;
 	link_speed += strspn(link_speed, " ");
-	gts = strtod(link_speed, &end);
-	if (end == link_speed || end != link_speed + strspn(link_speed, "0123456789.") ||
-	    gts > 1024)
-		return 0;
-	while (*end == ' ')
-		end++;
-	return strncasecmp(end, "GT/s", 4) == 0 ? gts : 0;
+	for (; isdigit((unsigned char)*link_speed) && gts < 1e6; link_speed++)
+		gts = gts * 10 + (*link_speed - '0');
+	if (*link_speed == '.')
+		for (link_speed++; isdigit((unsigned char)*link_speed); link_speed++)
+			gts += (*link_speed - '0') * (digit /= 10);
+	link_speed += strspn(link_speed, " ");
+	return gts <= 1024 && strncasecmp(link_speed, "GT/s", 4) == 0 ? gts : 0;
 }
 
 double tti_model_pci_gbps(double gts, int width)

@@ -131,6 +131,31 @@ static void what_is_not_stated_is_assumed_and_noted(void **state)
 	tti_graph_free(graph);
 }
 
+static void nodes_know_their_element(void **state)
+{
+	struct tti_xml_doc *doc = doc_of_file("azhpc-images__ndv4-topo.xml");
+	struct tti_graph *graph = NULL;
+
+	(void)state;
+	assert_int_equal(tti_graph_build(doc, NULL, &graph), TUTTI_OK);
+	for (uint32_t i = 0; i < graph->nnodes; i++) {
+		const struct tti_node *node = &graph->nodes[i];
+		const struct tti_xml *xml = doc->root;
+
+		if (node->type == TTI_NODE_NVS) {
+			assert_int_equal(node->element, TTI_NODE_NONE);
+			continue;
+		}
+		for (uint32_t n = 0; n < node->element; n++)
+			xml = tti_xml_walk(xml);
+		assert_int_equal(xml->line, node->line);
+		if (node->type == TTI_NODE_NET)
+			assert_string_equal(tti_xml_get(xml, "name"), node->name);
+	}
+	tti_graph_free(graph);
+	tti_xml_free(doc);
+}
+
 static void names_are_unique(void **state)
 {
 	struct tti_graph *graph = graph_of_text(
@@ -177,6 +202,9 @@ static void nvlinks_are_one_link_for_two_gpus(void **state)
 	assert_int_equal(count_notes(graph, TTI_NOTE_UNEVEN), 1);
 	assert_int_equal(count_notes(graph, TTI_NOTE_ONE_WAY), 1);
 	assert_int_equal(graph->nnotes, 5);
+	for (uint32_t i = 0; i < graph->nnotes; i++)
+		assert_true((graph->notes[i].peer == TTI_NODE_NONE) ==
+			    (graph->notes[i].kind == TTI_NOTE_NO_TARGET));
 	tti_graph_free(graph);
 }
 
@@ -356,6 +384,7 @@ int main(void)
 		cmocka_unit_test(gpus_without_a_driver_get_the_next_numbers),
 		cmocka_unit_test(ports_of_a_card_share_a_nic),
 		cmocka_unit_test(what_is_not_stated_is_assumed_and_noted),
+		cmocka_unit_test(nodes_know_their_element),
 		cmocka_unit_test(names_are_unique),
 		cmocka_unit_test(nvlinks_are_one_link_for_two_gpus),
 		cmocka_unit_test(links_to_switch_and_cpu_go_both_ways),
