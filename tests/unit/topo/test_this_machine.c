@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../util/child.h"
 #include "made.h"
+#include "unit/util/child.h"
 #include "util/error.h"
 
 #define GPU "pci0000:00/0000:00:01.0"
