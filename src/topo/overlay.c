@@ -222,7 +222,8 @@ static bool complete_cpus(struct build *build)
 			tti_overlay_host_of(&build->overlay, build->out, cpu);
 
 		if (!set_host(build, cpu, host) ||
-		    (host->under && !fill_make(build, cpu, host->under)))
+		    (host->under && !tti_overlay_is_paired(&build->overlay, cpu) &&
+		     !fill_make(build, cpu, host->under)))
 			return false;
 	}
 	return true;

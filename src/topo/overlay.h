@@ -25,7 +25,7 @@ struct tti_overlay_host {
 
 struct tti_overlay {
 	TTI_VEC(struct tti_overlay_pair) pairs; /* the roots first                    */
-	TTI_VEC(const struct tti_xml *) paired; /* of `under`, sorted by address        */
+	TTI_VEC(const struct tti_xml *) paired; /* of both, sorted by address           */
 	TTI_VEC(struct tti_overlay_host) hosts; /* sorted by hash                       */
 	bool one_host;                          /* each document has one, whatever its hash */
 };
@@ -36,8 +36,8 @@ TUTTI_CHECKED tutti_status tti_overlay_pair(struct tti_overlay *overlay,
 					    const struct tti_xml_doc *over);
 void tti_overlay_release(struct tti_overlay *overlay);
 
-/* Whether an element of `under` is one of `over`, too. */
-bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *under);
+/* Whether an element of either document is one of the other, too. */
+bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *node);
 /* The host of a <cpu> of either document. */
 struct tti_overlay_host *tti_overlay_host_of(const struct tti_overlay *overlay,
 					     const struct tti_xml_doc *doc,

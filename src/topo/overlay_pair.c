@@ -287,9 +287,14 @@ static bool join_global(struct tti_overlay *overlay, const struct tti_xml_doc *u
 
 /* -- What has one identity in its parent: all others ------------------------------- */
 
+/* A net without name and number is nobody in particular. */
 static bool is_global(const struct tti_xml *node)
 {
-	return tti_xml_is(node, "cpu") || tti_xml_is(node, "pci") || tti_xml_is(node, "net");
+	const char *dev = tti_xml_get(node, "dev");
+
+	if (tti_xml_is(node, "net"))
+		return tti_xml_get(node, "name") || (dev && dev[0] && dev[0] != '-');
+	return tti_xml_is(node, "cpu") || tti_xml_is(node, "pci");
 }
 
 /* A NIC below a CPU is known by its first net, others by their place. */
@@ -349,9 +354,9 @@ static int compare_addresses(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *under)
+bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *node)
 {
-	return bsearch(&under, overlay->paired.at, overlay->paired.n, sizeof(*overlay->paired.at),
+	return bsearch(&node, overlay->paired.at, overlay->paired.n, sizeof(*overlay->paired.at),
 		       compare_addresses);
 }
 
@@ -363,7 +368,8 @@ tutti_status tti_overlay_pair(struct tti_overlay *overlay, const struct tti_xml_
 		    join_global(overlay, under, over) && join_children(overlay);
 
 	for (size_t i = 0; i < overlay->pairs.n && good; i++)
-		good = tti_vec_push(&overlay->paired, overlay->pairs.at[i].under);
+		good = tti_vec_push(&overlay->paired, overlay->pairs.at[i].under) &&
+		       tti_vec_push(&overlay->paired, overlay->pairs.at[i].over);
 	if (!good)
 		return tti_fail(TUTTI_ENOMEM, "%s over %s: out of memory", over->source,
 				under->source);

@@ -43,7 +43,7 @@ TUTTI_CHECKED tutti_status tti_schema_check(const struct tti_xml_doc *doc);
  *   for a file is often used on other machines than the one it was written on.
  * Identity: cpu: numaid; pci: busid, wherever it hangs; gpu, nic: the first of its pci,
  *   the second ...; net: name and port, wherever it hangs, else dev and port; nvlink, xgmi,
- *   pcilink: target; what nobody knows: its name.
+ *   pcilink: target; what nobody knows, and a net without name and dev: its place.
  * Places: `over` decides the place of what both have. What `under` alone has stays below
  *   what it hangs on there, and so moves with it. A <cpu> of `under` alone stays
  *   as well, but for the numaid -1 of a machine that tells no locality, when `over`
