@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inputs that are wrong, damaged, or made to be slow: each is refused with its place
+ * and reason, or read, and soon. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/sanitizer.h"
+#include "support/topo.h"
+#include "topo/xml.h"
+#include "util/error.h"
+
+/* -- Texts ------------------------------------------------------------------------ */
+
+#define BOMB                                                                       \
+	"<!DOCTYPE s [<!ENTITY a 'aaaaaaaaaa'><!ENTITY b '&a;&a;&a;&a;&a;&a;&a;'>" \
+	"<!ENTITY c '&b;&b;&b;&b;&b;&b;&b;&b;'>]>\n<system version='1'>&c;</system>"
+#define TEXT(text, reason)                     \
+	{                                      \
+		text, sizeof(text) - 1, reason \
+	}
+
+static const struct {
+	const char *text;
+	size_t nbytes;
+	const char *reason; /* from the start */
+} texts[] = {
+	TEXT("", "t.xml:1:1: empty"),
+	TEXT(" \n ", "t.xml:2:2: no element found"),
+	TEXT("hello", "t.xml:1:1: syntax error"),
+	TEXT("\n\n  { \"a\": 1 }", "t.xml:3:3: not well-formed (invalid token)"),
+	TEXT("<system>", "t.xml:1:9: no element found; <system> of line 1 is open"),
+	TEXT("<system>\n<cpu>\n</system>", "t.xml:3:3: mismatched tag; <cpu> of line 2 is open"),
+	TEXT("<system/>\n<system/>", "t.xml:2:1: junk after document element"),
+	TEXT("<system/>x", "t.xml:1:10: junk after document element"),
+	TEXT("<system a='1' b='2' a='3'/>", "t.xml:1:21: duplicate attribute"),
+	TEXT("<system a=1/>", "t.xml:1:11: not well-formed"),
+	TEXT("<system a/>", "t.xml:1:10: not well-formed"),
+	TEXT("<system a='<'/>", "t.xml:1:12: not well-formed"),
+	TEXT("<system a='&b;'/>", "t.xml:1:1: undefined entity"),
+	TEXT("<system a='&#0;'/>", "t.xml:1:12: reference to invalid character number"),
+	TEXT("<system a='&#x1f;'/>", "t.xml:1:12: reference to invalid character number"),
+	TEXT("<system>\n  \t&amp;</system>", "t.xml:2:4: text inside <system>"),
+	TEXT("<system>\n  word</system>", "t.xml:2:3: text inside <system>"),
+	TEXT("<system><![CDATA[ x]]></system>", "t.xml:1:"),
+	TEXT("<system><!-- -- --></system>", "t.xml:1:"),
+	TEXT("<system><!-- </system>", "t.xml:1:"),
+	TEXT("<a><?php echo 1 ?></a>", "t.xml:1:4: <?php?>: a topology has no processing"),
+	TEXT("<!DOCTYPE system>\n<system/>", "t.xml:1:17: <!DOCTYPE system>: a topology has none"),
+	TEXT("<!DOCTYPE s SYSTEM 'file:///etc/passwd'><s/>", "t.xml:1:40: <!DOCTYPE s>"),
+	TEXT(BOMB, "t.xml:1:13: <!DOCTYPE s>: a topology has none, remove it"),
+	TEXT("<?xml version='1.0' encoding='ISO-8859-1'?><a/>",
+	     "t.xml:1:1: encoding \"ISO-8859-1\": save it as UTF-8"),
+	TEXT("<?xml version='1.0' encoding='UTF-16'?><a/>", "t.xml:1:1: encoding \"UTF-16\""),
+	TEXT("\xff\xfe<\0a\0/\0>\0", "t.xml:1:1: encoded as UTF-16: save it as UTF-8"),
+	TEXT("\xfe\xff\0<\0a\0/\0>", "t.xml:1:1: encoded as UTF-16"),
+	TEXT("<\0a\0/\0>\0", "t.xml:1:2: a NUL byte"),
+	TEXT("<a>\n<b\0/></a>", "t.xml:2:3: a NUL byte"),
+	TEXT("<a b='\xe4'/>", "t.xml:1:7: not well-formed"),
+	TEXT("<a b='\xed\xa0\x80'/>", "t.xml:1:7: not well-formed"),
+	TEXT("<a b='\xc0\x80'/>", "t.xml:1:7: not well-formed"),
+	TEXT("<a b='\x01'/>", "t.xml:1:7: not well-formed"),
+	TEXT("<a b='\xe2\x82", "t.xml:1:"),
+};
+
+static void texts_are_refused_with_place_and_reason(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		/* A copy of just that size, for the sanitizer. */
+		char *text = malloc(texts[i].nbytes + 1);
+		struct tti_xml_doc *doc = NULL;
+
+		assert_non_null(text);
+		memcpy(text, texts[i].text, texts[i].nbytes);
+		if (tti_xml_read(text, texts[i].nbytes, "t.xml", &doc) != TUTTI_EINVAL ||
+		    strncmp(tti_error_text(), texts[i].reason, strlen(texts[i].reason)) != 0)
+			fail_msg("%s\nwanted %s\ngot %s", texts[i].text, texts[i].reason,
+				 tti_error_text());
+		assert_null(doc);
+		free(text);
+	}
+}
+
+static void what_is_only_unusual_is_read(void **state)
+{
+	static const char *const good[] = {
+		"\xef\xbb\xbf<a/>",
+		"<?xml version='1.0' encoding='us-ascii' standalone='yes'?><a/>",
+		"<a><![CDATA[ \n]]></a>",
+		"<a>&#32;&#10;</a>",
+		"<a:b xmlns:a='x' a:c='\xc3\xa4'/>",
+		"<a\r\n b='1'\r/>\r\n",
+		"<\xc3\xa4 \xe4\xb8\xad='\xf0\x9f\x98\x80'/>",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct tti_xml_doc *doc = NULL;
+
+		if (tti_xml_read(good[i], strlen(good[i]), "t.xml", &doc) != TUTTI_OK)
+			fail_msg("%s", tti_error_text());
+		tti_xml_free(doc);
+	}
+}
+
+/* -- Files ------------------------------------------------------------------------ */
+
+static char dir[] = "/tmp/tutti-xml-XXXXXX";
+
+static int make_dir(void **state)
+{
+	(void)state;
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+static const char *in_dir(const char *name)
+{
+	static char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void put(const char *path, const char *text, size_t nbytes)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, nbytes, file), nbytes);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void expect_refused(const char *path, const char *reason)
+{
+	struct tti_xml_doc *doc = NULL;
+
+	assert_int_equal(tti_xml_read_file(path, &doc), TUTTI_EINVAL);
+	assert_null(doc);
+	if (!strstr(tti_error_text(), path) || !strstr(tti_error_text(), reason))
+		fail_msg("%s: %s: %s", path, reason, tti_error_text());
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+	const char *path = in_dir("x.xml");
+
+	(void)state;
+	expect_refused(path, "No such file or directory");
+	expect_refused(dir, "is a directory, not a file");
+	expect_refused("/dev/zero", "is a device, not a file");
+	assert_int_equal(mkfifo(path, 0600), 0);
+	expect_refused(path, "is a pipe, not a file");
+	unlink(path);
+	put(path, "", 0);
+	expect_refused(path, ":1:1: empty");
+	assert_int_equal(chmod(path, 0), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chmod(dir, 0711), 0);
+		assert_int_equal(seteuid(65534), 0);
+		expect_refused(path, "Permission denied");
+		assert_int_equal(seteuid(0), 0);
+	} else {
+		expect_refused(path, "Permission denied");
+	}
+	unlink(path);
+	/* A hole larger than is read. */
+	put(path, "", 0);
+	assert_int_equal(truncate(path, (off_t)TTI_XML_BYTES + 1), 0);
+	expect_refused(path, ":1:1: larger than 64 MiB");
+	unlink(path);
+}
+
+static char *slurp(const char *path, size_t *nbytes)
+{
+	FILE *file = fopen(path, "r");
+	char *text = malloc(1 << 20);
+
+	assert_non_null(file);
+	assert_non_null(text);
+	*nbytes = fread(text, 1, 1 << 20, file);
+	fclose(file);
+	return text;
+}
+
+static void a_truncated_file_is_refused_wherever_it_ends(void **state)
+{
+	size_t nbytes, end;
+	char *text = slurp(TEST_DATA "/topologies/raw/azhpc-images__ndv4-topo.xml", &nbytes);
+	struct tti_xml_doc *doc = NULL;
+
+	(void)state;
+	for (end = nbytes; end > 0 && text[end - 1] != '>'; end--)
+		;
+	for (size_t n = 0; n < end; n++) {
+		char *head = malloc(n + 1);
+
+		assert_non_null(head);
+		memcpy(head, text, n);
+		assert_int_equal(tti_xml_read(head, n, "t.xml", &doc), TUTTI_EINVAL);
+		assert_int_equal(strncmp(tti_error_text(), "t.xml:", 6), 0);
+		free(head);
+	}
+	assert_int_equal(tti_xml_read(text, end, "t.xml", &doc), TUTTI_OK);
+	tti_xml_free(doc);
+	free(text);
+}
+
+static void a_file_is_replaced_as_a_whole(void **state)
+{
+	struct tti_xml_doc *doc, *again;
+	const char *path = in_dir("out.xml");
+	char link[200], text[100];
+	struct stat info;
+	size_t n;
+	char *have;
+
+	(void)state;
+	assert_int_equal(tti_xml_create("t", &doc), TUTTI_OK);
+	put(path, "old", 3);
+	snprintf(link, sizeof(link), "%s.link", path);
+	assert_int_equal(symlink(path, link), 0);
+	assert_int_equal(tti_xml_write_file(doc, link), TUTTI_OK);
+	assert_int_equal(lstat(link, &info), 0);
+	assert_true(S_ISLNK(info.st_mode));
+	have = slurp(path, &n);
+	snprintf(text, sizeof(text), "%.*s", (int)n, have);
+	assert_string_equal(text, "<system version=\"1\"/>\n");
+	free(have);
+	assert_int_equal(tti_xml_read_file(path, &again), TUTTI_OK);
+	assert_true(tti_xml_same(doc->root, again->root));
+	tti_xml_free(again);
+	unlink(link);
+	unlink(path); /* and nothing else is left in the directory: remove_dir() */
+
+	assert_int_equal(tti_xml_write_file(doc, dir), TUTTI_EINVAL);
+	assert_non_null(strstr(tti_error_text(), "is not a regular file"));
+	assert_int_equal(tti_xml_write_file(doc, "/dev/null"), TUTTI_EINVAL);
+	assert_int_equal(tti_xml_write_file(doc, in_dir("no/such/place.xml")), TUTTI_ESYS);
+	assert_non_null(strstr(tti_error_text(), "no/such/place.xml"));
+	assert_non_null(strstr(tti_error_text(), "No such file or directory"));
+	tti_xml_free(doc);
+}
+
+static void a_full_disk_leaves_the_old_file(void **state)
+{
+	const char *path = in_dir("out.xml");
+	struct rlimit old, small = { 4, 4 };
+	struct tti_xml_doc *doc;
+	tutti_status st;
+	size_t n;
+	char *have;
+
+	(void)state;
+	assert_int_equal(tti_xml_create("t", &doc), TUTTI_OK);
+	put(path, "old", 3);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small.rlim_max = old.rlim_max;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	st = tti_xml_write_file(doc, path);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(st, TUTTI_ESYS);
+	assert_non_null(strstr(tti_error_text(), "File too large"));
+	have = slurp(path, &n);
+	assert_int_equal(n, 3);
+	free(have);
+	unlink(path);
+	tti_xml_free(doc);
+}
+
+/* -- A megabyte ------------------------------------------------------------------- */
+
+#define MEGABYTE (1 << 20)
+
+struct heap {
+	const char *name;
+	const char *head;  /* once                                          */
+	const char *piece; /* over and over; %d: its number                 */
+	const char *tail;  /* once, unless cut                              */
+	bool fails;        /* and is refused                                */
+};
+
+static const struct heap heaps[] = {
+	{ "depth", "", "<a>", "", true },
+	{ "depth of pci", "<system version='1'><cpu>", "<pci busid='0000:00:00.0'>", "", true },
+	{ "elements", "<system version='1'>", "<a/>", "</system>", false },
+	{ "cpus", "<system version='1'>", "<cpu numaid='%d'/>", "</system>", false },
+	{ "hosts", "<system version='1'>", "<cpu host_hash='%d'/>", "</system>", false },
+	{ "equal cpus", "<system version='1'>", "<cpu/>", "</system>", true },
+	{ "functions", "<system version='1'><cpu>", "<pci busid='%08x:00:00.0'/>",
+	  "</cpu></system>", false },
+	{ "equal functions", "<system version='1'><cpu>", "<pci busid='0000:00:00.0'/>",
+	  "</cpu></system>", true },
+	{ "switches", "<system version='1'><cpu>",
+	  "<pci busid='0000:00:00.0'><pci busid='%08x:00:00.1'/></pci>", "</cpu></system>", false },
+	{ "switch links", "<system version='1'><cpu><pci busid='0000:00:00.0'>",
+	  "<pcilink target='%08x:00:00.1'/>", "</pci></cpu></system>", false },
+	{ "gpus", "<system version='1'><cpu><pci busid='0000:00:00.0'>", "<gpu/>",
+	  "</pci></cpu></system>", false },
+	{ "nvlinks", "<system version='1'><cpu><pci busid='0000:00:00.0'><gpu>",
+	  "<nvlink target='%08x:00:00.0'/>", "</gpu></pci></cpu></system>", false },
+	{ "equal nvlinks", "<system version='1'><cpu><pci busid='0000:00:00.0'><gpu>",
+	  "<nvlink target='0000:00:00.0'/>", "</gpu></pci></cpu></system>", false },
+	{ "nics", "<system version='1'><cpu>", "<nic><net name='a%d'/></nic>", "</cpu></system>",
+	  false },
+	{ "nets", "<system version='1'><cpu><nic>", "<net dev='%d'/>", "</nic></cpu></system>",
+	  false },
+	{ "nameless nets", "<system version='1'><cpu><nic>", "<net/>", "</nic></cpu></system>",
+	  false },
+	{ "equal nets", "<system version='1'><cpu><nic>", "<net name='a'/>",
+	  "</nic></cpu></system>", true },
+	{ "attributes", "<system version='1'><cpu ", "a%x='' ", "/></system>", false },
+	{ "attributes of an unknown", "<system version='1'><a ", "a%x='' ", "/></system>", false },
+	{ "one attribute again", "<system version='1'><cpu ", "a='' ", "/></system>", true },
+	{ "unknown elements", "<system version='1'><cpu>", "<a%x/>", "</cpu></system>", false },
+	{ "unknown tree", "<system version='1'><a><b><c><d><e>", "<f><g/></f>",
+	  "</e></d></c></b></a></system>", false },
+	{ "comments", "<system version='1'>", "<!---->", "</system>", false },
+	{ "comments before", "", "<!---->", "<system version='1'/>", false },
+	{ "comments after", "<system version='1'/>", "<!---->", "", false },
+	{ "a value", "<system version='1'><cpu arch='", "aaaaaaaa", "'/></system>", false },
+	{ "escapes", "<system version='1'><cpu arch='", "&#10;", "'/></system>", false },
+	{ "entities", "<system version='1'><cpu arch='", "&amp;", "'/></system>", false },
+	{ "a mask", "<system version='1'><cpu affinity='ffffffff", ",ffffffff", "'/></system>",
+	  false },
+	{ "a number", "<system version='1'><cpu numaid='1", "00000000", "'/></system>", true },
+	{ "a fraction", "<system version='1'><cpu tutti_mem_ns='1.", "00000000", "'/></system>",
+	  false },
+	{ "a name", "<system version='1'><cpu><a", "aaaaaaaa", "/></cpu></system>", false },
+	{ "blanks", "<system version='1'>", "\n \t    ", "</system>", false },
+	{ "text", "<system version='1'>\n", "aaaaaaaa", "</system>", true },
+	{ "open tag", "<system version='1'><cpu a='", "<<<<<<<<", "", true },
+	{ "instructions", "<system version='1'>", "<?a?>", "</system>", true },
+	{ "a doctype", "<!DOCTYPE a [", "<!ENTITY a%d 'b'>", "]><a/>", true },
+};
+
+static char *heap_up(const struct heap *heap, size_t *nbytes)
+{
+	char *text = malloc(MEGABYTE + 1), piece[200];
+	const size_t room = MEGABYTE - strlen(heap->tail);
+	size_t len = (size_t)snprintf(text, MEGABYTE, "%s", heap->head);
+
+	assert_non_null(text);
+	for (int i = 0;; i++) {
+		size_t more;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		more = (size_t)snprintf(piece, sizeof(piece), heap->piece, i);
+#pragma GCC diagnostic pop
+		if (len + more > room)
+			break;
+		memcpy(text + len, piece, more);
+		len += more;
+	}
+	memcpy(text + len, heap->tail, strlen(heap->tail) + 1);
+	*nbytes = len + strlen(heap->tail);
+	return text;
+}
+
+/* Reading, checking, writing, reading again and an overlay together stay below what
+ * reading alone may take. */
+#define SECONDS_MOST (SANITIZED ? 20 : 1)
+#define MIB_MOST     200
+
+static void a_megabyte_of_anything_is_fast_and_small(void **state)
+{
+	const bool shown = getenv("TEST_SHOW");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(heaps) / sizeof(heaps[0]); i++) {
+		const struct heap *heap = &heaps[i];
+		struct rusage usage;
+		double seconds;
+		size_t nbytes;
+		int status;
+		char *text = heap_up(heap, &nbytes);
+		const pid_t child = fork();
+
+		assert_true(child >= 0 && nbytes > MEGABYTE - 100);
+		if (child == 0) {
+			const tutti_status st = topo_use(text, nbytes);
+
+			if (st != (heap->fails ? TUTTI_EINVAL : TUTTI_OK))
+				fprintf(stderr, "%s\n", tti_error_text());
+			_exit(st != (heap->fails ? TUTTI_EINVAL : TUTTI_OK));
+		}
+		free(text);
+		assert_int_equal(wait4(child, &status, 0, &usage), child);
+		seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+			  (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+		if (shown)
+			printf("%-24s %.3f s %4ld MiB\n", heap->name, seconds,
+			       usage.ru_maxrss >> 10);
+		if (status != 0 || seconds > SECONDS_MOST ||
+		    (!SANITIZED && usage.ru_maxrss > MIB_MOST << 10))
+			fail_msg("%s: status %d, %.3f s, %ld KiB", heap->name, status, seconds,
+				 usage.ru_maxrss);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(texts_are_refused_with_place_and_reason),
+		cmocka_unit_test(what_is_only_unusual_is_read),
+		cmocka_unit_test(what_is_no_file_is_refused),
+		cmocka_unit_test(a_truncated_file_is_refused_wherever_it_ends),
+		cmocka_unit_test(a_file_is_replaced_as_a_whole),
+		cmocka_unit_test(a_full_disk_leaves_the_old_file),
+		cmocka_unit_test(a_megabyte_of_anything_is_fast_and_small),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
