@@ -13,6 +13,7 @@
 #define CLASS     "sys/class/infiniband"
 #define MAX_MBPS  1e9 /* a thousand times what there is */
 #define NODE_RNIC 4
+#define MAX_PORT  255 /* of one device, in InfiniBand's addresses */
 
 /* "0c42:a103:0003:5a9e": the bytes of the GUID in the order in which they are sent,
  * as the number that NCCL on a little-endian host makes of them. 0: none. */
@@ -124,6 +125,10 @@ static tutti_status scan_port(struct tti_nic_scan *scan, const char *device, con
 	snprintf(name, sizeof(name), "%s%s%s", device, several ? ":" : "", several ? number : "");
 	port.name = tti_nic_keep(scan, name);
 	port.unit = atoi(number);
+	if (port.unit < 1 || port.unit > MAX_PORT) {
+		tti_log(TTI_LOG_INFO, TTI_TOPO, "%s is left out: no number of a port", name);
+		return TUTTI_OK;
+	}
 	port.netdev = read_netdev(scan, device, number);
 	if (port.netdev && tti_nic_is_representor(scan->sysfs, port.netdev)) {
 		tti_log(TTI_LOG_INFO, TTI_TOPO, "%s is left out: it stands for a virtual function",

@@ -265,6 +265,19 @@ static void ports_of_one_device_are_told_apart(void **state)
 	assert_string_equal(find("mlx4_0:2")->netdev, "ib0");
 }
 
+static void what_is_no_port_is_left_out(void **state)
+{
+	(void)state;
+	nics_rdma(&tree, "mlx5_0", SLOT, 1, "946d:ae03:0050:709a\n");
+	nics_rdma_set(&tree, "mlx5_0", "ports/0/state", "4: ACTIVE\n");
+	nics_rdma_set(&tree, "mlx5_0", "ports/-2147483648/state", "4: ACTIVE\n");
+	nics_rdma_set(&tree, "mlx5_0", "ports/99999999999/state", "4: ACTIVE\n");
+	nics_rdma_set(&tree, "mlx5_0", "ports/x/state", "4: ACTIVE\n");
+	run();
+	assert_int_equal(scan.ports.n, 1);
+	assert_int_equal(scan.ports.at[0].unit, 1);
+}
+
 static void software_rdma_is_left_out(void **state)
 {
 	(void)state;
@@ -323,6 +336,7 @@ int main(void)
 		TEST(an_rdma_device_has_rate_state_and_guid),
 		TEST(rates_and_guids_that_are_none_are_none),
 		TEST(ports_of_one_device_are_told_apart),
+		TEST(what_is_no_port_is_left_out),
 		TEST(software_rdma_is_left_out),
 		TEST(no_memory_is_said_and_nothing_leaks),
 	};
