@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/paths.h"
+
+#include <string.h>
+
+static const char *const names[] = {
+#define X(name, text) text,
+	TTI_PATH_MAP(X)
+#undef X
+};
+
+const char *tti_path_type_name(enum tti_path_type type)
+{
+	return names[type];
+}
+
+bool tti_path_type_parse(const char *text, enum tti_path_type *out)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*out = (enum tti_path_type)i;
+			return true;
+		}
+	return false;
+}
+
+/* -- The type of a way ----------------------------------------------------------------- */
+
+/* A way: nodes 0 .. n, link i leads from node i to node i + 1. */
+struct way {
+	const struct tti_graph *graph;
+	const uint32_t *hops;
+	size_t n;
+};
+
+static const struct tti_link *link_at(const struct way *way, size_t i)
+{
+	return &way->graph->links[way->hops[i]];
+}
+
+static uint32_t node_at(const struct way *way, size_t i)
+{
+	return i < way->n ? link_at(way, i)->from : link_at(way, way->n - 1)->to;
+}
+
+static enum tti_node_type type_at(const struct way *way, size_t i)
+{
+	return way->graph->nodes[node_at(way, i)].type;
+}
+
+static bool is_simple(const struct way *way)
+{
+	if (way->n == 0)
+		return true;
+	for (size_t i = 0; i < way->n; i++)
+		if (link_at(way, i)->to != node_at(way, i + 1))
+			return false;
+	for (size_t i = 0; i <= way->n; i++)
+		for (size_t j = i + 1; j <= way->n; j++)
+			if (node_at(way, i) == node_at(way, j))
+				return false;
+	return true;
+}
+
+/* Whether an endpoint hangs on this device by this link. */
+static bool is_end(enum tti_node_type endpoint, enum tti_node_type device, enum tti_link_type link)
+{
+	if (link != TTI_LINK_LOC && link != TTI_LINK_NET)
+		return false;
+	return (endpoint == TTI_NODE_GPU && device == TTI_NODE_DEV) ||
+	       (endpoint == TTI_NODE_HOST && device == TTI_NODE_CPU) ||
+	       (endpoint == TTI_NODE_NET && device == TTI_NODE_NIC);
+}
+
+static bool is_cpu(enum tti_node_type type)
+{
+	return type == TTI_NODE_CPU || type == TTI_NODE_PKG;
+}
+
+/* What joins two devices, or a device and a CPU. */
+enum side {
+	SIDE_NONE, /* the device is the CPU: a HOST */
+	SIDE_PCI,
+	SIDE_C2C,
+	SIDE_NVL,
+	SIDE_BAD,
+};
+
+/* Nodes strictly between the ends of a side. */
+struct inner {
+	size_t pci, dev, nvs;
+};
+
+/* The links from node `first` to node `last`. */
+static enum side side_of(const struct way *way, size_t first, size_t last, struct inner *inner)
+{
+	const size_t n = last - first;
+	size_t pci = 0, nvl = 0;
+
+	*inner = (struct inner){ 0 };
+	if (n == 0)
+		return SIDE_NONE;
+	for (size_t i = first; i < last; i++) {
+		const enum tti_link_type type = link_at(way, i)->type;
+
+		pci += type == TTI_LINK_PCI || type == TTI_LINK_LOC;
+		nvl += type == TTI_LINK_NVL;
+	}
+	for (size_t i = first + 1; i < last; i++) {
+		inner->pci += type_at(way, i) == TTI_NODE_PCI;
+		inner->dev += type_at(way, i) == TTI_NODE_DEV;
+		inner->nvs += type_at(way, i) == TTI_NODE_NVS;
+	}
+	if (pci == n && inner->pci == n - 1)
+		return SIDE_PCI;
+	if (type_at(way, first) == TTI_NODE_NIC || type_at(way, last) == TTI_NODE_NIC)
+		return SIDE_BAD;
+	if (nvl == n && inner->dev + inner->nvs == n - 1)
+		return SIDE_NVL;
+	return n == 1 && link_at(way, first)->type == TTI_LINK_C2C ? SIDE_C2C : SIDE_BAD;
+}
+
+/* Devices at nodes 1 and n - 1, no CPU between or at them. */
+static enum tti_path_type type_beside_cpus(const struct way *way)
+{
+	struct inner inner;
+
+	switch (side_of(way, 1, way->n - 1, &inner)) {
+	case SIDE_PCI:
+		return inner.pci <= 1 ? TTI_PATH_PIX : TTI_PATH_PXB;
+	case SIDE_NVL:
+		return inner.dev == 0 ? TTI_PATH_NVL : inner.dev == 1 ? TTI_PATH_NVB : TTI_PATH_DIS;
+	case SIDE_NONE:
+	case SIDE_C2C:
+	case SIDE_BAD:
+		break;
+	}
+	return TTI_PATH_DIS;
+}
+
+/* Nodes `first` to `last` are the CPUs on the way. */
+static enum tti_path_type type_over_cpus(const struct way *way, size_t first, size_t last)
+{
+	struct inner inner[2];
+	const enum side a = side_of(way, 1, first, &inner[0]);
+	const enum side b = side_of(way, last, way->n - 1, &inner[1]);
+
+	if (a == SIDE_BAD || b == SIDE_BAD || inner[0].dev || inner[1].dev ||
+	    type_at(way, first) == TTI_NODE_PKG || type_at(way, last) == TTI_NODE_PKG)
+		return TTI_PATH_DIS;
+	for (size_t i = first; i < last; i++)
+		if (!is_cpu(type_at(way, i + 1)) || link_at(way, i)->type != TTI_LINK_SYS)
+			return TTI_PATH_DIS;
+	if (first < last)
+		return TTI_PATH_SYS;
+	if (a != SIDE_PCI && b != SIDE_PCI)
+		return TTI_PATH_C2C;
+	if ((a == SIDE_C2C && b == SIDE_PCI && type_at(way, way->n) == TTI_NODE_NET) ||
+	    (b == SIDE_C2C && a == SIDE_PCI && type_at(way, 0) == TTI_NODE_NET))
+		return TTI_PATH_P2C;
+	return TTI_PATH_PHB;
+}
+
+enum tti_path_type tti_path_type_of_simple(const struct tti_graph *graph, const uint32_t *hops,
+					   size_t nhops)
+{
+	const struct way way = { .graph = graph, .hops = hops, .n = nhops };
+	size_t first = 1, last = nhops - 1;
+
+	if (nhops == 0)
+		return TTI_PATH_LOC;
+	if (nhops == 1 || !is_end(type_at(&way, 0), type_at(&way, 1), link_at(&way, 0)->type) ||
+	    !is_end(type_at(&way, nhops), type_at(&way, nhops - 1), link_at(&way, nhops - 1)->type))
+		return TTI_PATH_DIS;
+	if (nhops == 2)
+		return TTI_PATH_LOC;
+	while (first < nhops && !is_cpu(type_at(&way, first)))
+		first++;
+	while (last > 0 && !is_cpu(type_at(&way, last)))
+		last--;
+	return first < nhops ? type_over_cpus(&way, first, last) : type_beside_cpus(&way);
+}
+
+enum tti_path_type tti_path_type_of(const struct tti_graph *graph, const uint32_t *hops,
+				    size_t nhops)
+{
+	const struct way way = { .graph = graph, .hops = hops, .n = nhops };
+
+	return is_simple(&way) ? tti_path_type_of_simple(graph, hops, nhops) : TTI_PATH_DIS;
+}
