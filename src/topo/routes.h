@@ -4,7 +4,21 @@
 
 /* What traffic between two endpoints will do, given what is allowed: directly from
  * device to device, through host memory, or to a NIC through another GPU; and why.
- * The rules are those that NCCL's users know (P2P_LEVEL, NET_GDR_LEVEL, PXN).
+ * The rules are those that NCCL's users know (P2P_LEVEL, NET_GDR_LEVEL, PXN):
+ *
+ *   GPU to GPU   directly over NVLinks, and up to p2p_level; else through the memory of
+ *                the HOST nearest to the receiver. None if switched off or level LOC.
+ *   NET to GPU   directly (GPUDirect RDMA) if both can and their path is at most
+ *                gdr_level, P2C from PXB on; else through the HOST nearest to the GPU.
+ *   GPU to NET   the same if NICs may read that GPU's memory. If a GPU that is nearest
+ *                to the NIC, on this host, is one NVLink hop away and may do this, and its
+ *                path to the NIC is wider than the own or the own is worse than PXN, it goes
+ *                through that GPU. Of equally near GPUs, NICs at one place take turns.
+ *   all else     as the paths.
+ * Between hosts (NET) a route is what the path is; how it leaves a host is said by the
+ * routes to its NETs.
+ *
+ * As with paths there is a table, or `at` is NULL and routes are made when asked for.
  *
  * Owner: tti_routes_free(). Graph and paths must outlive it.
  * Threads: any may read. */
@@ -13,9 +27,11 @@
 
 struct tti_routes_config {
 	enum tti_path_type p2p_level; /* GPU to GPU directly up to this type (PXB)   */
+	bool p2p_auto; /* ... but SYS with at most two GPUs and CPUs of AMD           */
 	bool p2p_disable;
 	enum tti_path_type gdr_level; /* NIC to GPU memory directly up to this (PXB) */
-	int gdr_read;                 /* -1 auto: from sm 80 on, or with NVLinks; 0, 1 */
+	int gdr_read;                 /* -1 auto: from sm 80 on, or with NVLinks to other
+				       * GPUs, or if there is but one GPU; 0, 1 */
 	bool pxn_disable;
 	bool nvb_disable;
 };
@@ -34,6 +50,7 @@ struct tti_routes_config tti_routes_config_from_params(void);
 	X(GDR_NO_NIC, "the NIC does not support GPUDirect RDMA: through host memory")   \
 	X(GDR_READ_OFF, "NICs do not read this GPU's memory: sent through host memory") \
 	X(PXN, "a GPU beside the NIC hands it over")                                    \
+	X(NVB_OFF, "NVLink through another GPU is switched off: the next best way")     \
 	X(NO_WAY, "nothing connects them")
 
 enum tti_route_why {
@@ -55,13 +72,16 @@ struct tti_route {
 
 struct tti_routes {
 	const struct tti_paths *paths;
-	struct tti_route *at; /* at[from * paths->n + to]; NIC pairs: as the paths  */
+	struct tti_route *at; /* at[from * paths->n + to]; NULL: too many     */
+	struct tti_routes_more *more;
 };
 
+/* config NULL: from the parameters. */
 TUTTI_CHECKED tutti_status tti_routes_build(const struct tti_paths *paths,
 					    const struct tti_routes_config *config,
 					    struct tti_routes **out);
 void tti_routes_free(struct tti_routes *routes);
+/* By node index; both must be endpoints. NULL: as tti_paths_get(). */
 const struct tti_route *tti_routes_get(const struct tti_routes *routes, uint32_t from, uint32_t to);
 
 #endif

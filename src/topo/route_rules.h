@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TOPO_ROUTE_RULES_H
+#define TTI_TOPO_ROUTE_RULES_H
+
+/* The rules of routes.h for one pair at a time; for routes.c.
+ *
+ * Owner: who holds the struct; tti_rules_release(). Threads: one at a time. */
+
+#include "topo/routes.h"
+
+struct tti_rules {
+	const struct tti_paths *wires;
+	const struct tti_paths *paths; /* the same, or own */
+	struct tti_paths *own;         /* without NVB, if that is switched off */
+	struct tti_routes_config config;
+	bool *overhead;   /* of a node: a CPU that hinders PCI to PCI traffic       */
+	uint32_t *turn;   /* of a NET: how many at its place come before it         */
+	uint32_t *nearby; /* of a GPU its HOST, of a NET its GPU; UNKNOWN: not yet  */
+};
+
+TUTTI_CHECKED tutti_status tti_rules_init(struct tti_rules *rules, const struct tti_paths *paths,
+					  const struct tti_routes_config *config);
+void tti_rules_release(struct tti_rules *rules);
+
+/* Between two endpoints. false: a path could not be had. */
+bool tti_rules_apply(struct tti_rules *rules, uint32_t from, uint32_t to, struct tti_route *out);
+
+#endif
