@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "topo/sysfs.h"
 #include "util/strbuf.h"
 #include "util/vec.h"
 
@@ -29,6 +30,14 @@ bool tti_cpuset_add(struct tti_cpuset *set, uint64_t first, uint64_t last);
  * that, or failed; the set is empty then. */
 bool tti_cpuset_parse_map(struct tti_cpuset *set, const char *text);
 bool tti_cpuset_parse_list(struct tti_cpuset *set, const char *text);
+
+/* The same of a file. false: it is absent or cut short too. */
+TUTTI_PRINTF(3, 4)
+bool tti_cpuset_read_map(struct tti_cpuset *set, const struct tti_sysfs *sysfs, const char *fmt,
+			 ...);
+TUTTI_PRINTF(3, 4)
+bool tti_cpuset_read_list(struct tti_cpuset *set, const struct tti_sysfs *sysfs, const char *fmt,
+			  ...);
 
 /* Whole words, "000000ff,ffffffff", without those of zeros in front. */
 void tti_cpuset_format(const struct tti_cpuset *set, struct tti_strbuf *out);

@@ -12,9 +12,8 @@
 #include "util/hash.h"
 #include "util/log.h"
 
-/* Lists and maps of a kernel are no longer: it writes a page at most, or what
- * 8192 CPUs take. */
-#define TEXT_BYTES 20480
+/* A line of distances is no longer: the kernel writes a page at most. */
+#define TEXT_BYTES 16384
 
 #define CPU_DIR  "sys/devices/system/cpu"
 #define NODE_DIR "sys/devices/system/node"
@@ -81,10 +80,7 @@ static tutti_status count_online(struct machine *machine)
 
 static tutti_status find_online(struct machine *machine)
 {
-	char text[TEXT_BYTES];
-
-	if (!tti_sysfs_line(&machine->detect->sysfs, text, sizeof(text), CPU_DIR "/online") ||
-	    !tti_cpuset_parse_list(&machine->online, text))
+	if (!tti_cpuset_read_list(&machine->online, &machine->detect->sysfs, CPU_DIR "/online"))
 		TTI_TRY(count_online(machine));
 	return machine->online.failed ? no_memory(machine) : TUTTI_OK;
 }
@@ -94,16 +90,12 @@ static tutti_status find_online(struct machine *machine)
 static tutti_status read_node_cpus(struct machine *machine, struct numa_node *node)
 {
 	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
-	char text[TEXT_BYTES];
 	bool ok;
 
-	ok = tti_sysfs_line(sysfs, text, sizeof(text), NODE_DIR "/node%" PRId64 "/cpumap",
-			    node->id) &&
-	     tti_cpuset_parse_map(&node->cpus, text);
-	if (!ok)
-		ok = tti_sysfs_line(sysfs, text, sizeof(text), NODE_DIR "/node%" PRId64 "/cpulist",
-				    node->id) &&
-		     tti_cpuset_parse_list(&node->cpus, text);
+	ok = tti_cpuset_read_map(&node->cpus, sysfs, NODE_DIR "/node%" PRId64 "/cpumap",
+				 node->id) ||
+	     tti_cpuset_read_list(&node->cpus, sysfs, NODE_DIR "/node%" PRId64 "/cpulist",
+				  node->id);
 	if (node->cpus.failed)
 		return no_memory(machine);
 	if (!ok)

@@ -13,9 +13,6 @@
  * place, that of the function nearest to the root that states one, among equals of the
  * lowest bus id. What another states is then wrong, and told. */
 
-/* As of detect_cpu.c: what a kernel writes of 8192 CPUs. */
-#define TEXT_BYTES 20480
-
 struct place {
 	struct tti_xml *xml;
 	struct tti_cpuset cpus;
@@ -126,17 +123,12 @@ static tutti_status place_by_cpus(struct places *places, struct tti_pci_function
 {
 	const struct tti_sysfs *sysfs = &places->scan->detect->sysfs;
 	struct tti_cpuset local = { 0 };
-	char text[TEXT_BYTES];
 	bool ok;
 
 	if (function->top->cpu)
 		return TUTTI_OK;
-	ok = tti_sysfs_line(sysfs, text, sizeof(text), "%s/local_cpus", function->path) &&
-	     tti_cpuset_parse_map(&local, text);
-	if (!ok)
-		ok = tti_sysfs_line(sysfs, text, sizeof(text), "%s/local_cpulist",
-				    function->path) &&
-		     tti_cpuset_parse_list(&local, text);
+	ok = tti_cpuset_read_map(&local, sysfs, "%s/local_cpus", function->path) ||
+	     tti_cpuset_read_list(&local, sysfs, "%s/local_cpulist", function->path);
 	if (ok)
 		function->top->cpu = find_by_cpus(places, function, &local);
 	ok = !local.failed;

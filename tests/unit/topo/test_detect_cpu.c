@@ -173,6 +173,23 @@ static void nodes_without_maps_have_lists(void **state)
 	assert_string_equal(tti_xml_get(doc->root->last, "numaid"), "1");
 }
 
+/* As kernels with pages of 4 KiB do it to long lists. */
+static void lists_that_are_cut_are_not_believed(void **state)
+{
+	char text[4096] = "0";
+
+	(void)state;
+	for (int cpu = 2; strlen(text) < 4080; cpu += 2)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), ",%d", cpu);
+	for (size_t at = strlen(text); at < sizeof(text) - 1; at++)
+		text[at] = text[at - 1] == ',' || at == sizeof(text) - 2 ? '1' : ',';
+	tree_file(&tree, CPUS "/online", text);
+	tree_dir(&tree, CPUS "/cpu0");
+	tree_dir(&tree, CPUS "/cpu2");
+	detect();
+	assert_cpu("-1", "affinity", "00000005");
+}
+
 static void hosts_are_told_apart_if_they_say_who_they_are(void **state)
 {
 	char first[32];
@@ -286,6 +303,7 @@ int main(void)
 		TEST(nodes_of_memory_come_with_their_devices),
 		TEST(nodes_with_the_same_cpus_are_kept),
 		TEST(nodes_without_maps_have_lists),
+		TEST(lists_that_are_cut_are_not_believed),
 		TEST(hosts_are_told_apart_if_they_say_who_they_are),
 		TEST(kinds_are_read_from_cpuinfo),
 		TEST(this_machine_says_what_its_files_say),
