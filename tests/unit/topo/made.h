@@ -58,26 +58,22 @@ static inline void made_attr(struct tree *tree, const char *place, const char *f
 
 static inline void made_add_shape(const struct tti_xml *xml, struct tti_strbuf *out)
 {
-	const char *separator = "";
+	const struct tti_xml *below = tti_xml_find(xml, "pci", NULL, NULL);
+	const char *separator = "(";
 
 	if (tti_xml_is(xml, "cpu"))
 		tti_strbuf_addf(out, "cpu%s", tti_xml_get(xml, "numaid"));
-	else if (tti_xml_is(xml, "pci"))
-		tti_strbuf_add(out, tti_xml_get(xml, "busid"));
 	else
-		tti_strbuf_add(out, xml->name);
-	if (!xml->first)
-		return;
-	tti_strbuf_add(out, "(");
-	for (xml = xml->first; xml; xml = xml->next) {
+		tti_strbuf_add(out, tti_xml_get(xml, "busid"));
+	for (; below; below = tti_xml_next(below, "pci")) {
 		tti_strbuf_add(out, separator);
-		made_add_shape(xml, out);
+		made_add_shape(below, out);
 		separator = " ";
 	}
-	tti_strbuf_add(out, ")");
+	tti_strbuf_add(out, separator[0] == ' ' ? ")" : "");
 }
 
-/* "cpu0(0000:01:00.0(0000:02:00.0)) cpu1": to be freed. */
+/* CPUs and PCI functions, "cpu0(0000:01:00.0(0000:02:00.0)) cpu1": to be freed. */
 static inline char *made_shape(const struct tti_xml_doc *doc)
 {
 	struct tti_strbuf out = { 0 };

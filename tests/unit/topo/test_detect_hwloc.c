@@ -40,6 +40,15 @@ struct both {
 	bool has_bridges;            /* theirs has */
 };
 
+static struct capture capture;
+
+static int clean_up(void **state)
+{
+	(void)state;
+	capture_remove(&capture);
+	return 0;
+}
+
 static bool have_lstopo(void)
 {
 	return system("command -v lstopo-no-graphics >/dev/null") == 0;
@@ -388,8 +397,6 @@ static void captured_machines_agree(void **state)
 		skip();
 	}
 	for (size_t i = 0; i < NCAPTURES; i++) {
-		struct capture capture;
-
 		print_message("%s\n", captures[i]);
 		capture_unpack(&capture, captures[i]);
 		nfunctions += compare(capture.root);
@@ -411,7 +418,7 @@ static void this_machine_agrees(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(captured_machines_agree),
+		cmocka_unit_test_teardown(captured_machines_agree, clean_up),
 		cmocka_unit_test(this_machine_agrees),
 	};
 

@@ -95,9 +95,13 @@ static inline int tree_remove_one(const char *path, const struct stat *info, int
 	return remove(path);
 }
 
+/* Once is enough, more is fine. */
 static inline void tree_remove(struct tree *tree)
 {
+	if (tree->top[0] == '\0')
+		return;
 	assert_int_equal(nftw(tree->top, tree_remove_one, 32, FTW_DEPTH | FTW_PHYS), 0);
+	tree->top[0] = '\0';
 }
 
 #endif
