@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TOPO_ORDER_H
+#define TTI_TOPO_ORDER_H
+
+/* The nodes of a graph as a forest, in the order in which they are shown: hosts,
+ * sockets and CPUs as they are numbered, devices by bus id.
+ *
+ * Owner: tti_order_release(). Threads: any may read. */
+
+#include "topo/graph.h"
+
+struct tti_order {
+	uint32_t *nodes;
+	/* The children of a node: nodes[first[node] .. first[node + 1]); what has no
+	 * parent is below the node `nnodes`. */
+	uint32_t *first;
+	uint32_t *walk; /* all nodes, each before what is below it */
+};
+
+/* false: out of memory. */
+bool tti_order_make(const struct tti_graph *graph, struct tti_order *out);
+void tti_order_release(struct tti_order *order);
+
+#endif

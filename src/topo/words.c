@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/words.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ids as in the public list of PCI ids. */
+static const struct {
+	uint16_t vendor;
+	const char *name;
+} vendors[] = {
+	{ 0x1000, "Broadcom" }, { 0x1002, "AMD" },       { 0x1022, "AMD" },
+	{ 0x1033, "NEC" },      { 0x102b, "Matrox" },    { 0x1077, "QLogic" },
+	{ 0x10b5, "PLX" },      { 0x10de, "NVIDIA" },    { 0x10ec, "Realtek" },
+	{ 0x1137, "Cisco" },    { 0x11f8, "Microchip" }, { 0x1234, "QEMU" },
+	{ 0x12d8, "Pericom" },  { 0x1414, "Microsoft" }, { 0x1425, "Chelsio" },
+	{ 0x144d, "Samsung" },  { 0x14e4, "Broadcom" },  { 0x15ad, "VMware" },
+	{ 0x15b3, "Mellanox" }, { 0x1590, "HPE" },       { 0x17db, "Cray" },
+	{ 0x19e5, "Huawei" },   { 0x1a03, "ASPEED" },    { 0x1ae0, "Google" },
+	{ 0x1af4, "virtio" },   { 0x1b21, "ASMedia" },   { 0x1b36, "QEMU" },
+	{ 0x1b4b, "Marvell" },  { 0x1bcf, "NEC" },       { 0x1d0f, "Amazon" },
+	{ 0x1d94, "Hygon" },    { 0x1da3, "Habana" },    { 0x1dd8, "Pensando" },
+	{ 0x1e3e, "Iluvatar" }, { 0x1ed5, "Moore" },     { 0x434e, "Cornelis" },
+	{ 0x8086, "Intel" },    { 0xcabc, "Cambricon" },
+};
+
+static const struct {
+	uint16_t vendor, device;
+	const char *name;
+} devices[] = {
+	{ 0x10de, 0x15f8, "P100 PCIe" },
+	{ 0x10de, 0x15f9, "P100 SXM" },
+	{ 0x10de, 0x1db1, "V100 SXM" },
+	{ 0x10de, 0x1db4, "V100 PCIe" },
+	{ 0x10de, 0x1db5, "V100 SXM" },
+	{ 0x10de, 0x1db6, "V100 PCIe" },
+	{ 0x10de, 0x1db8, "V100 SXM" },
+	{ 0x10de, 0x1eb8, "T4" },
+	{ 0x10de, 0x20b0, "A100 SXM" },
+	{ 0x10de, 0x20b2, "A100 SXM 80 GB" },
+	{ 0x10de, 0x20b5, "A100 PCIe" },
+	{ 0x10de, 0x20f1, "A100 PCIe" },
+	{ 0x10de, 0x2236, "A10" },
+	{ 0x10de, 0x2237, "A10G" },
+	{ 0x10de, 0x2330, "H100 SXM" },
+	{ 0x10de, 0x2331, "H100 PCIe" },
+	{ 0x10de, 0x2335, "H200 SXM" },
+	{ 0x10de, 0x26b9, "L40S" },
+	{ 0x10de, 0x27b8, "L4" },
+	{ 0x10de, 0x2901, "B200" },
+	{ 0x1002, 0x66a1, "Instinct MI60" },
+	{ 0x1002, 0x738c, "Instinct MI100" },
+	{ 0x1002, 0x7408, "Instinct MI250X" },
+	{ 0x1002, 0x740c, "Instinct MI250X" },
+	{ 0x1002, 0x740f, "Instinct MI210" },
+	{ 0x1002, 0x74a0, "Instinct MI300A" },
+	{ 0x1002, 0x74a1, "Instinct MI300X" },
+	{ 0x1bcf, 0x001c, "Vector Engine" },
+	{ 0x15b3, 0x1003, "ConnectX-3" },
+	{ 0x15b3, 0x1013, "ConnectX-4" },
+	{ 0x15b3, 0x1015, "ConnectX-4 Lx" },
+	{ 0x15b3, 0x1017, "ConnectX-5" },
+	{ 0x15b3, 0x1019, "ConnectX-5 Ex" },
+	{ 0x15b3, 0x101b, "ConnectX-6" },
+	{ 0x15b3, 0x101d, "ConnectX-6 Dx" },
+	{ 0x15b3, 0x101e, "ConnectX (virtual)" },
+	{ 0x15b3, 0x1021, "ConnectX-7" },
+	{ 0x15b3, 0x1023, "ConnectX-8" },
+	{ 0x15b3, 0xa2d6, "BlueField-2" },
+	{ 0x15b3, 0xa2dc, "BlueField-3" },
+	{ 0x1d0f, 0xec20, "ENA" },
+	{ 0x1d0f, 0xefa0, "EFA" },
+	{ 0x1d0f, 0xefa1, "EFA" },
+	{ 0x1d0f, 0xefa2, "EFA" },
+	{ 0x1000, 0xc010, "PEX88000" },
+	{ 0x1000, 0xc030, "PEX89000" },
+	{ 0x1af4, 0x1000, "network" },
+	{ 0x1af4, 0x1041, "network" },
+};
+
+/* By the first bytes of the class code; the longer prefix stands first. */
+static const struct {
+	uint32_t prefix;
+	unsigned shift;
+	const char *name;
+} classes[] = {
+	{ 0x0604, 8, "switch" },
+	{ 0x0680, 8, "NVSwitch" },
+	{ 0x0801, 8, "switch" },
+	{ 0x0106, 8, "SATA controller" },
+	{ 0x0108, 8, "NVMe disk" },
+	{ 0x0207, 8, "InfiniBand HCA" },
+	{ 0x0c03, 8, "USB controller" },
+	{ 0x0c06, 8, "InfiniBand HCA" },
+	{ 0x0b40, 8, "accelerator" },
+	{ 0x01, 16, "disk controller" },
+	{ 0x02, 16, "NIC" },
+	{ 0x03, 16, "GPU" },
+	{ 0x04, 16, "audio" },
+	{ 0x05, 16, "memory" },
+	{ 0x06, 16, "bridge" },
+	{ 0x07, 16, "serial port" },
+	{ 0x08, 16, "system device" },
+	{ 0x0c, 16, "bus controller" },
+	{ 0x0d, 16, "wireless" },
+	{ 0x12, 16, "accelerator" },
+};
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+const char *tti_words_vendor(uint16_t vendor)
+{
+	for (size_t i = 0; i < COUNT(vendors); i++)
+		if (vendors[i].vendor == vendor)
+			return vendors[i].name;
+	return NULL;
+}
+
+const char *tti_words_device(uint16_t vendor, uint16_t device)
+{
+	for (size_t i = 0; i < COUNT(devices); i++)
+		if (devices[i].vendor == vendor && devices[i].device == device)
+			return devices[i].name;
+	return NULL;
+}
+
+const char *tti_words_class(uint32_t class_code)
+{
+	for (size_t i = 0; i < COUNT(classes); i++)
+		if (class_code >> classes[i].shift == classes[i].prefix)
+			return classes[i].name;
+	return "device";
+}
+
+void tti_words_pci(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX])
+{
+	const char *vendor = tti_words_vendor(pci->vendor);
+	const char *device = tti_words_device(pci->vendor, pci->device);
+	const char *kind = tti_words_class(pci->class_code);
+
+	if (vendor && device)
+		snprintf(buf, TTI_WORDS_MAX, "%s %s", vendor, device);
+	else if (pci->vendor == 0x10b5) /* the number of the part is its id */
+		snprintf(buf, TTI_WORDS_MAX, "PLX PEX %04x", pci->device);
+	else if (vendor)
+		snprintf(buf, TTI_WORDS_MAX, "%s %s", vendor, kind);
+	else if (pci->vendor && pci->vendor != 0xffff)
+		snprintf(buf, TTI_WORDS_MAX, "%s %04x:%04x", kind, pci->vendor, pci->device);
+	else
+		snprintf(buf, TTI_WORDS_MAX, "%s", kind);
+}
+
+/* 8 GT/s is generation 3; 0: not stated or none of them. */
+static int generation(double gts)
+{
+	static const double speeds[] = { 2.5, 5, 8, 16, 32, 64, 128 };
+
+	for (size_t i = 0; i < COUNT(speeds); i++)
+		if (gts > speeds[i] * 0.95 && gts < speeds[i] * 1.05)
+			return (int)i + 1;
+	return 0;
+}
+
+void tti_words_pci_link(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX])
+{
+	const int gen = generation(pci->gts);
+	char speed[24] = "", width[16] = "";
+
+	if (gen)
+		snprintf(speed, sizeof(speed), "gen%d", gen);
+	else if (pci->gts > 0)
+		snprintf(speed, sizeof(speed), "%g GT/s", pci->gts);
+	if (pci->width)
+		snprintf(width, sizeof(width), "x%d", pci->width);
+	snprintf(buf, TTI_WORDS_MAX, "%s%s%s", speed, speed[0] && width[0] ? " " : "", width);
+}
+
+void tti_words_gbps(double gbps, char buf[TTI_WORDS_MAX])
+{
+	const int digits = gbps >= 1000 ? 0 : gbps >= 1 ? 1 : gbps >= 0.095 ? 2 : 3;
+
+	snprintf(buf, TTI_WORDS_MAX, "%.*f", digits, gbps);
+}
+
+void tti_words_net_speed(int64_t mbps, char buf[TTI_WORDS_MAX])
+{
+	if (mbps <= 0)
+		snprintf(buf, TTI_WORDS_MAX, "speed unknown");
+	else
+		snprintf(buf, TTI_WORDS_MAX, "%g Gb/s", (double)mbps / 1000);
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* "first" or "first-last", after a comma if it is not the first run. */
+static void add_run(struct tti_strbuf *out, size_t begin, size_t first, size_t last)
+{
+	if (out->len > begin)
+		tti_strbuf_add(out, ",");
+	if (first == last)
+		tti_strbuf_addf(out, "%zu", first);
+	else
+		tti_strbuf_addf(out, "%zu-%zu", first, last);
+}
+
+void tti_words_cpus(const char *mask, struct tti_strbuf *out)
+{
+	const size_t begin = out->len;
+	size_t cpu = 0, first = 0;
+	bool inside = false;
+
+	/* From its end: the last digit holds CPUs 0 to 3. */
+	for (const char *at = mask + strlen(mask); at-- > mask;) {
+		const int digit = hex_digit(*at);
+
+		if (digit < 0)
+			continue;
+		for (int bit = 0; bit < 4; bit++, cpu++) {
+			const bool set = digit >> bit & 1;
+
+			if (set && !inside)
+				first = cpu;
+			if (!set && inside)
+				add_run(out, begin, first, cpu - 1);
+			inside = set;
+		}
+	}
+	if (inside)
+		add_run(out, begin, first, cpu - 1);
+}
+
+/* The number at the end of a name; *stem_out: what precedes it. -1: none. */
+static long number_of(const char *name, size_t *stem_out)
+{
+	size_t stem = strlen(name);
+
+	while (stem && isdigit((unsigned char)name[stem - 1]))
+		stem--;
+	*stem_out = stem;
+	/* What is longer is no count, and 007 would be printed as 7. */
+	if (!name[stem] || strlen(name + stem) > 9 || (name[stem] == '0' && name[stem + 1]))
+		return -1;
+	return strtol(name + stem, NULL, 10);
+}
+
+void tti_words_names(const char *const *names, size_t n, struct tti_strbuf *out)
+{
+	size_t stem, other;
+
+	for (size_t first = 0, end; first < n; first = end) {
+		const long from = number_of(names[first], &stem);
+
+		for (end = first + 1; from >= 0 && end < n; end++)
+			if (number_of(names[end], &other) != from + (long)(end - first) ||
+			    other != stem || memcmp(names[end], names[first], stem))
+				break;
+		if (first)
+			tti_strbuf_add(out, ", ");
+		tti_words_text(names[first], out);
+		if (end > first + 1)
+			tti_strbuf_addf(out, "-%ld", from + (long)(end - first) - 1);
+	}
+}
+
+/* One that a terminal would obey: also those that UTF-8 writes in two bytes. */
+static size_t control_at(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+
+	if (at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0)
+		return 2;
+	return at[0] < ' ' || at[0] == 0x7f;
+}
+
+void tti_words_text(const char *text, struct tti_strbuf *out)
+{
+	for (size_t len; *text; text += len) {
+		for (len = 0; text[len] && !control_at(text + len);)
+			len++;
+		if (len) {
+			tti_strbuf_addf(out, "%.*s", (int)len, text);
+		} else {
+			tti_strbuf_add(out, "?");
+			len = control_at(text);
+		}
+	}
+}
+
+void tti_words_padded(const char *text, size_t width, bool right, struct tti_strbuf *out)
+{
+	const size_t own = tti_words_width(text);
+	const int pad = own < width ? (int)(width - own) : 0;
+
+	if (right)
+		tti_strbuf_addf(out, "%*s", pad, "");
+	tti_words_text(text, out);
+	if (!right)
+		tti_strbuf_addf(out, "%*s", pad, "");
+}
+
+size_t tti_words_width(const char *text)
+{
+	size_t width = 0;
+
+	for (; *text; text++)
+		width += (*text & 0xc0) != 0x80;
+	return width;
+}
