@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TOPO_PRINT_DOT_H
+#define TTI_TOPO_PRINT_DOT_H
+
+/* Private to the picture: what stands beside the machine, and how text gets into a
+ * label. Threads: any. */
+
+#include "topo/print.h"
+
+/* Where a node of the graph is to be seen. */
+struct tti_dot_place {
+	uint32_t box;     /* the node whose box shows it; itself                 */
+	uint32_t next;    /* of a NIC: the next one in its box, or NONE          */
+	uint32_t count;   /* of a box: how many NICs it shows                    */
+	uint32_t first;   /* of a device or NIC: its first GPU or port, or NONE  */
+	uint32_t sibling; /* of a GPU or port: the next one of its device        */
+};
+/* One per node, freed with tti_free(); NULL: out of memory. GPUs, ports and HOSTs
+ * are shown by what they are part of, NICs alike by one box. */
+struct tti_dot_place *tti_dot_places(const struct tti_graph *graph);
+
+/* As the content of an HTML-like label. */
+void tti_dot_text(const char *text, struct tti_strbuf *out);
+/* The nodes "paths" and "findings": tables. false: nothing to show, no node. */
+bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out);
+bool tti_dot_findings(const struct tti_lint *lint, struct tti_strbuf *out);
+/* What a picture marks in red: all but notes. */
+static inline bool tti_dot_marks(const struct tti_finding *finding)
+{
+	return finding->severity != TTI_SEVERITY_NOTE;
+}
+
+#endif
