@@ -282,9 +282,10 @@ tutti_status tti_build_nvlinks(struct tti_build *build)
 		build->halves.at[first + n++] = half;
 	}
 	first += n;
-	if (build->halves.n > first)
-		qsort(&build->halves.at[first], build->halves.n - first, sizeof(*build->halves.at),
-		      by_ends);
+	if (build->halves.n == first)
+		return TUTTI_OK;
+	qsort(&build->halves.at[first], build->halves.n - first, sizeof(*build->halves.at),
+	      by_ends);
 	build->halves.n = first + sum_up(&build->halves.at[first], build->halves.n - first);
 	return match_ends(build, first);
 }
