@@ -73,13 +73,16 @@ static bool count_devs(struct build *build, const struct tti_xml_doc *doc)
 	return true;
 }
 
+/* The hash that `under` gives the host, else that of `over`; a CPU that has it in other
+ * words keeps them. */
 static bool set_host(struct build *build, struct tti_xml *cpu, const struct tti_overlay_host *host)
 {
-	const char *hash = host->under ? tti_xml_get(host->under, "host_hash") : NULL;
+	uint64_t hash = host->under ? tti_schema_host(build->under, host->under) : 0;
 
-	if (!hash && host->over)
-		hash = tti_xml_get(host->over, "host_hash");
-	return !hash || tti_xml_set(build->out, cpu, "host_hash", hash);
+	if (hash == 0 && host->over)
+		hash = tti_schema_host(build->out, host->over);
+	return tti_schema_host(build->out, cpu) == hash ||
+	       tti_xml_setf(build->out, cpu, "host_hash", "0x%" PRIx64, hash);
 }
 
 /* A dev that the file gave to another net is not taken from `under`. */

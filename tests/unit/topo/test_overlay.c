@@ -302,13 +302,19 @@ static void hosts_are_told_apart(void **state)
 		   "<cpu host_hash='0x1' numaid='1' arch='a'/>"));
 	expect(DOC("<cpu numaid='0'/>"), DOC("<cpu host_hash='0x2' numaid='1'/>"),
 	       DOC("<cpu host_hash='0x2' numaid='1'/><cpu numaid='0' host_hash='0x2'/>"));
+	/* One number in several words. */
+	expect(DOC("<cpu host_hash='0x10' numaid='0'/>"),
+	       DOC("<cpu host_hash='16' numaid='0'/><cpu host_hash='0x010' numaid='1'/>"),
+	       DOC("<cpu host_hash='16' numaid='0'/><cpu host_hash='0x010' numaid='1'/>"));
+	expect(DOC("<cpu host_hash='' numaid='0'/>"), DOC("<cpu numaid='1'/>"),
+	       DOC("<cpu numaid='1'/><cpu host_hash='' numaid='0'/>"));
 	/* Several. */
 	expect(DOC("<cpu host_hash='0x1' numaid='0'><nic><net name='a' dev='0'/></nic></cpu>"
 		   "<cpu host_hash='0x3' numaid='0'><nic><net name='b' dev='0'/></nic></cpu>"),
 	       DOC("<cpu host_hash='0x2' numaid='0'><nic><net name='a' dev='0'/></nic></cpu>"
 		   "<cpu host_hash='1' numaid='0'><nic><net name='a' speed='5'/></nic></cpu>"),
 	       DOC("<cpu host_hash='0x2' numaid='0'><nic><net name='a' dev='0'/></nic></cpu>"
-		   "<cpu host_hash='0x1' numaid='0'><nic><net name='a' speed='5' dev='0'/></nic>"
+		   "<cpu host_hash='1' numaid='0'><nic><net name='a' speed='5' dev='0'/></nic>"
 		   "</cpu><cpu host_hash='0x3' numaid='0'><nic><net name='b' "
 		   "dev='0'/></nic></cpu>"));
 }
