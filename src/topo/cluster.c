@@ -109,9 +109,18 @@ void tti_cluster_sync(struct tti_cluster *cluster)
 
 tutti_status tti_cluster_seal(struct tti_cluster *cluster)
 {
+	tutti_status status;
+
 	if (!cluster->build)
 		return tti_fail(TUTTI_EUSAGE, "this cluster is sealed already");
+	status = tti_rail_rules_apply(cluster);
+	if (status == TUTTI_OK)
+		status = tti_cluster_find_domains(cluster);
+	if (status == TUTTI_OK)
+		status = tti_cluster_find_groups(cluster);
 	tti_cluster_sync(cluster);
+	if (status)
+		return status;
 	build_free(cluster->build);
 	cluster->build = NULL;
 	return TUTTI_OK;
