@@ -118,6 +118,8 @@ tutti_status tti_cluster_seal(struct tti_cluster *cluster)
 		status = tti_cluster_find_domains(cluster);
 	if (status == TUTTI_OK)
 		status = tti_cluster_find_groups(cluster);
+	if (status == TUTTI_OK)
+		status = tti_cluster_find_rails(cluster);
 	tti_cluster_sync(cluster);
 	if (status)
 		return status;
