@@ -13,7 +13,9 @@
 #include "support/random_topo.h"
 #include "topo/lint.h"
 #include "topo/schema.h"
+#include "util/clock.h"
 #include "util/error.h"
+#include "util/fault.h"
 
 #define RANDOM_TOPOS 150
 
@@ -412,6 +414,84 @@ static void any_function_that_is_gone_makes_a_line(void **state)
 	assert_true(found > RANDOM_TOPOS / 2);
 }
 
+/* -- Large and short of memory ------------------------------------------------------------ */
+
+/* One switch with n NICs that are all alike; every other one is of another speed in B. */
+static struct tti_graph *wide(unsigned n, bool other)
+{
+	struct tti_xml_doc *doc = NULL;
+	struct tti_xml *cpu, *up, *pci, *net;
+	struct tti_graph *graph;
+
+	assert_int_equal(tti_xml_create("wide", &doc), TUTTI_OK);
+	cpu = tti_xml_add(doc, doc->root, "cpu");
+	assert_true(tti_xml_set(doc, cpu, "numaid", "0"));
+	up = tti_xml_add(doc, cpu, "pci");
+	assert_true(tti_xml_set(doc, up, "busid", "ffff:ff:1f.0"));
+	assert_true(tti_xml_set(doc, up, "class", "0x060400"));
+	for (unsigned i = 0; i < n; i++) {
+		pci = tti_xml_add(doc, up, "pci");
+		assert_true(tti_xml_setf(doc, pci, "busid", "%04x:%02x:%02x.0", i >> 12,
+					 i >> 4 & 0xff, i & 0xf));
+		assert_true(tti_xml_set(doc, pci, "class", "0x020000"));
+		net = tti_xml_add(doc, tti_xml_add(doc, pci, "nic"), "net");
+		assert_true(tti_xml_setf(doc, net, "name", "mlx5_%u", i));
+		assert_true(tti_xml_setf(doc, net, "dev", "%u", i));
+		assert_true(tti_xml_set(doc, net, "speed", other && i % 2 ? "200000" : "400000"));
+	}
+	graph = build(doc);
+	tti_xml_free(doc);
+	return graph;
+}
+
+static void twenty_thousand_siblings_take_no_time(void **state)
+{
+	const unsigned n = 20000;
+	struct tti_graph *a = wide(n, false), *b = wide(n, true), *c = wide(n - 1, false);
+	const int64_t start = tti_now_ns();
+	size_t ndiffs;
+
+	(void)state;
+	free(diff_graphs(a, a, &ndiffs));
+	assert_int_equal(ndiffs, 0);
+	free(diff_graphs(a, b, &ndiffs));
+	assert_int_equal(ndiffs, n / 2);
+	free(diff_graphs(c, a, &ndiffs));
+	assert_int_equal(ndiffs, 1);
+	/* Quadratic would be minutes; a second leaves room for sanitizers. */
+	assert_true(tti_now_ns() - start < INT64_C(20000000000));
+	tti_graph_free(a);
+	tti_graph_free(b);
+	tti_graph_free(c);
+}
+
+static void out_of_memory_is_told(void **state)
+{
+	struct tti_xml_doc *of_a = read_file(h100), *of_b = read_file(a100);
+	struct tti_graph *a = build(of_a), *b = build(of_b);
+	struct tti_strbuf out = { 0 };
+	tutti_status status = TUTTI_ENOMEM;
+	size_t n = 0;
+	unsigned at;
+
+	(void)state;
+	for (at = 1; status == TUTTI_ENOMEM && at < 10000; at++) {
+		char spec[32];
+
+		snprintf(spec, sizeof(spec), "mem:%u", at);
+		tti_fault_set(spec);
+		status = tti_topo_diff(a, b, &out, &n);
+		tti_fault_set(NULL);
+		tti_strbuf_release(&out);
+	}
+	assert_int_equal(status, TUTTI_OK);
+	assert_true(at > 20 && n > 0);
+	tti_graph_free(a);
+	tti_graph_free(b);
+	tti_xml_free(of_a);
+	tti_xml_free(of_b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -424,6 +504,8 @@ int main(void)
 		cmocka_unit_test(a_nic_on_the_other_socket_is_said_to_be_moved),
 		cmocka_unit_test(what_a_node_is_counts),
 		cmocka_unit_test(any_function_that_is_gone_makes_a_line),
+		cmocka_unit_test(twenty_thousand_siblings_take_no_time),
+		cmocka_unit_test(out_of_memory_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
