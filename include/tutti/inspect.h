@@ -177,6 +177,28 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_
  * interfaces, but the GUIDs of RDMA devices. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_gather(const char *directory);
 
+/* Many hosts as one view: kinds of hosts, rails, switch groups, NVLink domains, and what
+ * hosts differ from others like them.
+ * Owner: tutti_cluster_free(). Threads: one at a time. */
+typedef struct tutti_cluster *tutti_cluster_t;
+
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_create(tutti_cluster_t *out);
+TUTTI_API void tutti_cluster_free(tutti_cluster_t cluster);
+/* Add the host `name`, wired as `path` says: a topology file, or the root directory of a
+ * captured machine. count > 0: so many hosts, NAME0, NAME1, ... TUTTI_EINVAL: what cannot be
+ * read, with the place and the reason; a name that is taken. TUTTI_EUSAGE: printed already. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_add(tutti_cluster_t cluster, const char *name,
+						       const char *path, int count);
+/* Which NIC is on which rail and switch: lines of "HOST NIC RAIL [GROUP]". HOST may hold *
+ * and ?, RAIL is a number or -, # begins a comment; of several lines for a NIC the last
+ * counts. TUTTI_EINVAL with file and line. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_read_rails(tutti_cluster_t cluster,
+							      const char *path);
+/* As text, or as one JSON object, in *out, to be freed with free(). No host can be added
+ * after the first time. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_print(tutti_cluster_t cluster, int json,
+							 char **out);
+
 #ifdef __cplusplus
 }
 #endif
