@@ -157,7 +157,7 @@ static uint64_t hash_own(const struct tti_graph *graph, uint32_t v, struct tti_d
 		return hash;
 	hash = tti_hash_combine(hash, graph->nodes[v].type);
 	tti_diff_facts_of(graph, v, facts);
-	for (size_t i = 0; i < facts->n; i++)
+	for (size_t i = 0; i < facts->n && !facts->text.failed; i++)
 		hash = tti_hash_combine(hash, tti_hash_bytes(facts->text.text + facts->fact[i].at,
 							     facts->fact[i].len));
 	return tti_hash_combine(hash, hash_links(graph, &graph->nodes[v]));
