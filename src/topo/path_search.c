@@ -27,8 +27,9 @@
  * gives a way of no higher type, no less width and fewer hops.
  *
  * Rounds make their labels in the order of the nodes on their ways: the labels of the last
- * round in their order, from each the links in the order of their ends. So among equal
- * ways the first one made is the one with the smallest sequence of nodes. */
+ * round in their order, from each the links in the order of their ends (first those to
+ * endpoints, which nothing goes on from). So among equal ways the first one made is the one
+ * with the smallest sequence of nodes. */
 
 #define NONE UINT32_MAX
 
@@ -67,9 +68,11 @@ struct seen {
 struct tti_search {
 	const struct tti_graph *graph;
 	bool nvb, from_nic;
-	uint32_t *order;      /* place of a node by host, type and name */
-	uint32_t *first_edge; /* of a node; nnodes + 1                  */
-	struct edge *edges;   /* of each node in the order of their ends */
+	uint32_t *order; /* place of a node by host, type and name */
+	/* edges[first_edge[node] .. first_edge[node + 1]) leave a node, in the order of where
+	 * they end, but those to its endpoints, before first_inner[node], come first. */
+	struct edge *edges;
+	uint32_t *first_edge, *first_inner;
 	struct place *places;
 	struct seen *seen;
 	uint32_t run;
@@ -116,42 +119,52 @@ static int compare_edges(const void *left, const void *right, void *arg)
 	const struct tti_search *search = arg;
 	const struct tti_link *links = search->graph->links;
 	const struct edge *a = left, *b = right;
+	const bool ends[] = { a->kind == TO_ENDPOINT, b->kind == TO_ENDPOINT };
 	const uint32_t to[] = { search->order[a->to], search->order[b->to] };
 	const enum tti_link_type type[] = { links[a->link].type, links[b->link].type };
 
+	if (ends[0] != ends[1])
+		return ends[0] ? -1 : 1;
 	if (to[0] != to[1])
 		return to[0] < to[1] ? -1 : 1;
 	return (type[0] > type[1]) - (type[0] < type[1]);
 }
 
-static void copy_edges(struct tti_search *search)
+static uint32_t copy_edges_of(struct tti_search *search, uint32_t from, uint32_t n)
 {
 	const struct tti_graph *graph = search->graph;
+	const struct tti_node *node = &graph->nodes[from];
+	const uint32_t first = n;
+
+	search->first_edge[from] = search->first_inner[from] = first;
+	for (uint32_t at = node->first_link; at < node->first_link + node->nlinks; at++) {
+		const struct tti_link *link = &graph->links[at];
+		const enum tti_way_kind kind = tti_way_kind(graph, link);
+
+		if (kind == NO_KIND)
+			continue;
+		search->first_inner[from] += kind == TO_ENDPOINT;
+		search->edges[n++] = (struct edge){
+			.to = link->to,
+			.link = at,
+			.bw = link->bw_gbps,
+			.kind = (uint8_t)kind,
+			.latency = tti_search_latency(link->latency_ns),
+		};
+	}
+	if (n - first > 1)
+		qsort_r(&search->edges[first], n - first, sizeof(*search->edges), compare_edges,
+			search);
+	return n;
+}
+
+static void copy_edges(struct tti_search *search)
+{
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < graph->nnodes; i++) {
-		const struct tti_node *node = &graph->nodes[i];
-		const uint32_t first = n;
-
-		search->first_edge[i] = first;
-		for (uint32_t at = node->first_link; at < node->first_link + node->nlinks; at++) {
-			const struct tti_link *link = &graph->links[at];
-			const enum tti_way_kind kind = tti_way_kind(graph, link);
-
-			if (kind != NO_KIND)
-				search->edges[n++] = (struct edge){
-					.to = link->to,
-					.link = at,
-					.bw = link->bw_gbps,
-					.kind = (uint8_t)kind,
-					.latency = tti_search_latency(link->latency_ns),
-				};
-		}
-		if (n - first > 1)
-			qsort_r(&search->edges[first], n - first, sizeof(*search->edges),
-				compare_edges, search);
-	}
-	search->first_edge[graph->nnodes] = n;
+	for (uint32_t i = 0; i < search->graph->nnodes; i++)
+		n = copy_edges_of(search, i, n);
+	search->first_edge[search->graph->nnodes] = n;
 }
 
 tutti_status tti_search_create(const struct tti_graph *graph, bool nvb, struct tti_search **out)
@@ -165,11 +178,12 @@ tutti_status tti_search_create(const struct tti_graph *graph, bool nvb, struct t
 	search->nvb = nvb;
 	search->order = tti_calloc(n, sizeof(*search->order));
 	search->first_edge = tti_calloc(n + 1, sizeof(*search->first_edge));
+	search->first_inner = tti_calloc(n, sizeof(*search->first_inner));
 	search->edges = tti_calloc(graph->nlinks, sizeof(*search->edges));
 	search->places = tti_calloc(n * TTI_WAY_PLACES, sizeof(*search->places));
 	search->seen = tti_calloc(n, sizeof(*search->seen));
-	if (!search->order || !search->first_edge || !search->edges || !search->places ||
-	    !search->seen || !order_nodes(search))
+	if (!search->order || !search->first_edge || !search->first_inner || !search->edges ||
+	    !search->places || !search->seen || !order_nodes(search))
 		goto fail;
 	copy_edges(search);
 	*out = search;
@@ -185,6 +199,7 @@ void tti_search_free(struct tti_search *search)
 		return;
 	tti_free(search->order);
 	tti_free(search->first_edge);
+	tti_free(search->first_inner);
 	tti_free(search->edges);
 	tti_free(search->places);
 	tti_free(search->seen);
@@ -237,6 +252,7 @@ static bool beats_others(struct tti_search *search, const struct place *place,
 	for (uint32_t at = place->first; at != NONE; at = search->labels.at[at].beside) {
 		const struct label *other = &search->labels.at[at];
 
+		search->steps++;
 		if (other->latency <= label->latency && other->bw >= label->bw)
 			return false;
 	}
@@ -302,8 +318,10 @@ static bool follow(struct tti_search *search, uint32_t parent, const struct edge
 
 static bool follow_all(struct tti_search *search, uint32_t from, uint32_t round)
 {
-	const uint32_t node = search->labels.at[from].node;
-	const uint32_t first = search->first_edge[node], last = search->first_edge[node + 1];
+	const struct label *label = &search->labels.at[from];
+	const uint32_t first = search->first_edge[label->node];
+	const uint32_t last = label->state > E_NVL ? search->first_inner[label->node]
+						   : search->first_edge[label->node + 1];
 
 	search->steps += last - first;
 	for (uint32_t at = first; at < last; at++)

@@ -32,7 +32,7 @@ bool tti_search_found(const struct tti_search *search, uint32_t node, struct tti
 void tti_search_hops(const struct tti_search *search, const struct tti_found *found,
 		     uint32_t *hops);
 
-/* Links looked at since it was created: what searching costs, whatever the machine. */
+/* What searching has cost since it was created, in steps of some 10 ns. */
 uint64_t tti_search_steps(const struct tti_search *search);
 
 /* Latencies add up as integers, in units of 2^-10 ns, so that a sum does not depend on its

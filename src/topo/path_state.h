@@ -31,7 +31,8 @@ enum tti_way_state {
 	D_P2C,
 	D_PHB,
 	D_SYS,
-	/* At a device, from which only its endpoints are left (E_NVL: or one more DEV). */
+	/* At a device, from which only its endpoints are left; E_NVL: or one more DEV. All
+	 * after E_NVL are such. */
 	E_NVL,
 	E_NVB,
 	E_C2C,

@@ -9,7 +9,7 @@
 #include "util/mem.h"
 
 /* A table that takes longer than this, some tenths of a second, is not made either. */
-#define TABLE_STEPS UINT64_C(30000000)
+#define TABLE_STEPS UINT64_C(20000000)
 
 /* The paths from one endpoint. */
 struct row {

@@ -32,7 +32,7 @@ struct oracle {
 	bool *visited;
 	bool whole; /* no way is left out, not even a lost one */
 	uint32_t from;
-	uint64_t nways;
+	uint64_t nways, most;  /* ways tried; how many are enough */
 	struct oracle_way way; /* the one at hand; its type is not known */
 };
 
@@ -130,7 +130,8 @@ static void oracle_walk(struct oracle *oracle, uint32_t node)
 		oracle_judge(oracle, node);
 		return;
 	}
-	if (oracle->way.nhops == ORACLE_HOPS || (!oracle->whole && oracle_is_lost(oracle)))
+	if (oracle->nways >= oracle->most || oracle->way.nhops == ORACLE_HOPS ||
+	    (!oracle->whole && oracle_is_lost(oracle)))
 		return;
 	oracle->visited[node] = true;
 	for (uint32_t i = at->first_link; i < at->first_link + at->nlinks; i++) {
@@ -149,10 +150,11 @@ static void oracle_walk(struct oracle *oracle, uint32_t node)
 	oracle->visited[node] = false;
 }
 
-/* false: out of memory. */
-static bool oracle_init(struct oracle *oracle, const struct tti_graph *graph, bool whole)
+/* false: out of memory. With nways == most it has not tried all. */
+static bool oracle_init(struct oracle *oracle, const struct tti_graph *graph, bool whole,
+			uint64_t most)
 {
-	*oracle = (struct oracle){ .graph = graph, .whole = whole };
+	*oracle = (struct oracle){ .graph = graph, .whole = whole, .most = most };
 	oracle->endpoints = calloc(graph->nnodes, sizeof(uint32_t));
 	oracle->index = calloc(graph->nnodes, sizeof(uint32_t));
 	oracle->visited = calloc(graph->nnodes, sizeof(bool));
