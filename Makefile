@@ -16,6 +16,7 @@ check:
 
 bench: all
 	scripts/setup bench
+	$(BUILD)/bench/bench_topo
 	bench/compare/run
 
 install: all
