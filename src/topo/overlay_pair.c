@@ -206,6 +206,13 @@ static bool collect(const struct tti_overlay *overlay, const struct tti_xml_doc 
 	return good;
 }
 
+static const char *name_of(const struct tti_xml *net)
+{
+	const char *name = net ? tti_xml_get(net, "name") : NULL;
+
+	return name ? name : "";
+}
+
 enum keying {
 	BY_NAME_AND_PORT,
 	BY_NAME,
@@ -220,13 +227,13 @@ static bool select_nets(const struct tti_xml_doc *doc, const struct items *from,
 	out->n = 0;
 	for (size_t i = 0; i < from->n; i++) {
 		struct item item = from->at[i];
-		const char *name = tti_xml_get(item.node, "name");
+		const char *name = name_of(item.node);
 		const int64_t port = number(doc, item.node, "port", -1);
 		const int64_t dev = number(doc, item.node, "dev", -1);
 
-		if (item.paired || (keying == BY_DEV_AND_PORT ? dev < 0 : !name))
+		if (item.paired || (keying == BY_DEV_AND_PORT ? dev < 0 : !*name))
 			continue;
-		if (lacking && (keying == BY_DEV_AND_PORT ? name != NULL : port >= 0))
+		if (lacking && (keying == BY_DEV_AND_PORT ? *name != '\0' : port >= 0))
 			continue;
 		item.name = keying == BY_DEV_AND_PORT ? "" : name;
 		item.key = keying == BY_NAME ? 0 : (uint64_t)(port < 0 ? 0 : port);
@@ -287,23 +294,15 @@ static bool join_global(struct tti_overlay *overlay, const struct tti_xml_doc *u
 
 /* -- What has one identity in its parent: all others ------------------------------- */
 
-/* A net without name and number is nobody in particular. */
 static bool is_global(const struct tti_xml *node)
 {
-	const char *dev = tti_xml_get(node, "dev");
-
-	if (tti_xml_is(node, "net"))
-		return tti_xml_get(node, "name") || (dev && dev[0] && dev[0] != '-');
-	return tti_xml_is(node, "cpu") || tti_xml_is(node, "pci");
+	return tti_xml_is(node, "cpu") || tti_xml_is(node, "pci") || tti_xml_is(node, "net");
 }
 
 /* A NIC below a CPU is known by its first net, others by their place. */
 static const char *name_of_nic(const struct tti_xml *nic)
 {
-	const struct tti_xml *net = tti_xml_find(nic, "net", NULL, NULL);
-	const char *name = net ? tti_xml_get(net, "name") : NULL;
-
-	return name && tti_xml_is(nic->parent, "cpu") ? name : "";
+	return tti_xml_is(nic->parent, "cpu") ? name_of(tti_xml_find(nic, "net", NULL, NULL)) : "";
 }
 
 static bool collect_children(const struct tti_xml *parent, struct items *out)

@@ -207,6 +207,17 @@ static tutti_status check_attr(const struct tti_xml_doc *doc, const struct tti_x
 	return TUTTI_OK;
 }
 
+static tutti_status check_net(const struct tti_xml_doc *doc, const struct tti_xml *net)
+{
+	const char *name = tti_xml_get(net, "name");
+	int64_t dev;
+
+	TTI_TRY(tti_xml_int(doc, net, "dev", -1, INT32_MAX, -1, &dev));
+	if (dev < 0 && (!name || !*name))
+		return tti_xml_fail(doc, net, "with neither name nor dev");
+	return TUTTI_OK;
+}
+
 static tutti_status check_element(const struct tti_xml_doc *doc, const struct tti_xml *node)
 {
 	if (node->parent)
@@ -214,7 +225,7 @@ static tutti_status check_element(const struct tti_xml_doc *doc, const struct tt
 	for (size_t i = 0; i < COUNT(rules); i++)
 		if (tti_xml_is(node, rules[i].element))
 			TTI_TRY(check_attr(doc, node, &rules[i]));
-	return TUTTI_OK;
+	return tti_xml_is(node, "net") ? check_net(doc, node) : TUTTI_OK;
 }
 
 /* -- Identities ---------------------------------------------------------------------- */
@@ -267,8 +278,7 @@ uint64_t tti_schema_host(const struct tti_xml_doc *doc, const struct tti_xml *cp
 	return tti_xml_hex(doc, cpu, "host_hash", UINT64_MAX, 0, &host) == TUTTI_OK ? host : 0;
 }
 
-/* Other services of a NIC are counted on their own, and what has neither number nor
- * name is nobody in particular. */
+/* Other services of a NIC are counted on their own. */
 static bool identify_net(const struct tti_xml_doc *doc, const struct tti_xml *node,
 			 struct ident *out)
 {
@@ -282,7 +292,7 @@ static bool identify_net(const struct tti_xml_doc *doc, const struct tti_xml *no
 	out->thing = NET;
 	out->key = (uint64_t)(dev + 1) << 32 | (uint64_t)port;
 	out->name = name ? name : "";
-	return is_net && (dev >= 0 || name);
+	return is_net;
 }
 
 /* false: it has no identity that must be its own. *host is that of the last <cpu>. */

@@ -28,8 +28,8 @@ uint64_t tti_schema_host(const struct tti_xml_doc *doc, const struct tti_xml *cp
  * or not finite where that makes no sense), two CPUs of one host with one
  * numaid, two PCI functions of one host with one bus id (switches side by side aside:
  * a file of AMD has them), two nets with one name, dev and port (but for net="0",
- * which is another service), a PCI function that is its own ancestor by a pcilink
- * target. Graph files (<graphs>) are refused by name.
+ * which is another service), a net with neither name nor dev, a PCI function that is
+ * its own ancestor by a pcilink target. Graph files (<graphs>) are refused by name.
  * What is merely implausible passes, as does a target that is not there or (in a file
  * that Azure ships) the GPU itself: that is for lint. */
 TUTTI_CHECKED tutti_status tti_schema_check(const struct tti_xml_doc *doc);
@@ -43,7 +43,7 @@ TUTTI_CHECKED tutti_status tti_schema_check(const struct tti_xml_doc *doc);
  *   for a file is often used on other machines than the one it was written on.
  * Identity: cpu: numaid; pci: busid, wherever it hangs; gpu, nic: the first of its pci,
  *   the second ...; net: name and port, wherever it hangs, else dev and port; nvlink, xgmi,
- *   pcilink: target; what nobody knows, and a net without name and dev: its place.
+ *   pcilink: target; what nobody knows: its place.
  * Places: `over` decides the place of what both have. What `under` alone has stays below
  *   what it hangs on there, and so moves with it. A <cpu> of `under` alone stays
  *   as well, but for the numaid -1 of a machine that tells no locality, when `over`

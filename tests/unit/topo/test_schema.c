@@ -79,7 +79,7 @@ static void what_is_odd_passes(void **state)
 		"<pci busid='0000:30:00.0'><pci busid='0000:31:00.0'/></pci>"
 		"<pci busid='0000:30:00.0'><pci busid='0000:32:00.0'/></pci>"
 		"<nic><net name='eth0' dev='0' port='1'/><net name='eth0' dev='0' port='2'/>"
-		"<net name='eth1' dev='0'/><net/><net/></nic>"
+		"<net name='eth1' dev='0'/></nic>"
 		"<nic><net name='eth0' dev='1' latency='0.000000' speed='0' guid='0'/></nic></cpu>"
 		"<cpu host_hash='0x2' numaid='-1'><pci busid='0000:17:00.0'/>"
 		"<nic><net dev='0'/></nic></cpu></system>";
@@ -137,6 +137,8 @@ static const struct {
 	{ GPU("<xgmi target='0000:01:00'/>"), "target" },
 	{ GPU("<c2c bw='inf'/>"), "bw=\"inf\"" },
 	{ GPU("<c2c bw='-3'/>"), "bw=\"-3\"" },
+	{ NET(""), "with neither name nor dev" },
+	{ NET("name='' dev='-1' port='1'"), "with neither name nor dev" },
 	{ NET("latency='nan'"), "latency=\"nan\"" },
 	{ NET("latency='-0.1'"), "latency=\"-0.1\"" },
 	{ NET("latency='1e400'"), "latency=\"1e400\"" },
