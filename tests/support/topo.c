@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/topo.h"
 
+#include "topo/routes.h"
 #include "topo/schema.h"
 #include "util/error.h"
 
@@ -25,5 +26,29 @@ tutti_status topo_use(const char *text, size_t nbytes)
 	tti_xml_free(again);
 	tti_xml_free(doc);
 	tti_xml_free(both);
+	return st;
+}
+
+tutti_status topo_use_graph(const char *text, size_t nbytes)
+{
+	const struct tti_routes_config config = tti_routes_config_from_params();
+	struct tti_xml_doc *doc = NULL;
+	struct tti_graph *graph = NULL;
+	struct tti_paths *paths = NULL;
+	struct tti_routes *routes = NULL;
+	tutti_status st = tti_xml_read(text, nbytes, "t.xml", &doc);
+
+	if (st == TUTTI_OK)
+		st = tti_schema_check(doc);
+	if (st == TUTTI_OK)
+		st = tti_graph_build(doc, NULL, &graph);
+	if (st == TUTTI_OK)
+		st = tti_paths_build(graph, &paths);
+	if (st == TUTTI_OK)
+		st = tti_routes_build(paths, &config, &routes);
+	tti_routes_free(routes);
+	tti_paths_free(paths);
+	tti_graph_free(graph);
+	tti_xml_free(doc);
 	return st;
 }

@@ -10,4 +10,7 @@
  * again, and lay it over itself. TUTTI_EINTERNAL: what came back is not the same. */
 TUTTI_CHECKED tutti_status topo_use(const char *text, size_t nbytes);
 
+/* Read, check, and make the graph with its paths and routes. */
+TUTTI_CHECKED tutti_status topo_use_graph(const char *text, size_t nbytes);
+
 #endif
