@@ -10,9 +10,21 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-#define NOTE TTI_SEVERITY_NOTE
+#define ERROR   TTI_SEVERITY_ERROR
+#define WARNING TTI_SEVERITY_WARNING
+#define NOTE    TTI_SEVERITY_NOTE
 
 static const struct tti_lint_rule rules[] = {
+	{ "numa-same-mask", ERROR, tti_lint_numa_same_mask,
+	  "give each <cpu> the affinity of its own cores: /sys/devices/system/node/node*/cpumap" },
+	{ "numa-mask-overlap", WARNING, tti_lint_numa_mask_overlap,
+	  "give each <cpu> the affinity of its own cores: /sys/devices/system/node/node*/cpumap" },
+	{ "numa-no-cores", NOTE, tti_lint_numa_no_cores,
+	  "state the affinity of the NUMA node, or hang its devices on one that has cores" },
+	{ "numa-unknown", NOTE, tti_lint_numa_unknown,
+	  "switch NUMA on in the firmware, or state numaid in a topology file" },
+	{ "socket-assumed", NOTE, tti_lint_socket_assumed,
+	  "state tutti_package of each <cpu> in the topology file" },
 	{ "too-large", NOTE, tti_lint_too_large, "look at the hosts one by one" },
 };
 
