@@ -94,7 +94,7 @@ static tutti_status note_assumed(struct tti_build *build, const struct tti_xml *
 	if (pci->gts > 0 && pci->width > 0)
 		return TUTTI_OK;
 	return tti_build_note(build, TTI_NOTE_ASSUMED_SPEED, node, TTI_NODE_NONE, xml,
-			      "the %s of its PCI link is not stated: %s%s%s assumed",
+			      "its PCI link has no stated %s: %s%s%s assumed",
 			      pci->gts > 0     ? "width"
 			      : pci->width > 0 ? "speed"
 					       : "speed and width",
