@@ -41,6 +41,18 @@ static const struct tti_lint_rule rules[] = {
 	  "state link_speed and link_width in the topology file" },
 	{ "pci-unknown-function", NOTE, tti_lint_pci_unknown,
 	  "state class in the topology file, or lay the file over what is detected" },
+	{ "nvlink-zero", WARNING, tti_lint_nvlink_zero,
+	  "check the bridge and `nvidia-smi nvlink --status`; else delete the element" },
+	{ "nvlink-no-target", WARNING, tti_lint_nvlink_no_target,
+	  "correct target: it is the bus id of a GPU, or of a switch with tclass" },
+	{ "nvlink-one-way", WARNING, tti_lint_nvlink_one_way,
+	  "state the link at both GPUs; if it was detected, check the link's state" },
+	{ "nvlink-uneven", WARNING, tti_lint_nvlink_uneven,
+	  "state the same count at both GPUs; if it was detected, check the link's state" },
+	{ "nvlink-fewer", WARNING, tti_lint_nvlink_fewer,
+	  "check the state of the missing links (`nvidia-smi nvlink --status`); reset the GPU" },
+	{ "nvlink-speed-assumed", NOTE, tti_lint_nvlink_assumed,
+	  "state sm (or gcn) of the <gpu> in the topology file" },
 	{ "too-large", NOTE, tti_lint_too_large, "look at the hosts one by one" },
 };
 
