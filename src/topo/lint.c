@@ -84,6 +84,8 @@ static const struct tti_lint_rule rules[] = {
 	{ "net-down", ERROR, tti_lint_net_down,
 	  "check cable, transceiver and switch port; `ibstat` or `ip link` shows the state" },
 	{ "too-large", NOTE, tti_lint_too_large, "look at the hosts one by one" },
+	{ "name-typo", WARNING, tti_lint_name_typo, "correct the name, if that is what is meant" },
+	{ "name-unknown", NOTE, tti_lint_name_unknown, "nothing, if another program reads it" },
 };
 
 #define NRULES (sizeof(rules) / sizeof(rules[0]))
