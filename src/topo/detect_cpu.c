@@ -200,11 +200,13 @@ static void format_package(const struct machine *machine, const struct tti_cpuse
 		if (!tti_sysfs_int(&machine->detect->sysfs, &package,
 				   CPU_DIR "/cpu%" PRIu64 "/topology/physical_package_id", cpu))
 			continue;
-		if (package >= 0)
+		if (package >= 0 && package <= INT32_MAX)
 			tti_strbuf_addf(out, "%" PRId64, package);
 		return;
 	}
 }
+
+#define MAX_DISTANCE 65535 /* firmware has a byte for it */
 
 /* The kernel writes a distance to each node; of these, those that are kept. */
 static void format_distances(const struct machine *machine, const struct numa_node *node,
@@ -218,16 +220,18 @@ static void format_distances(const struct machine *machine, const struct numa_no
 			    NODE_DIR "/node%" PRId64 "/distance", node->id))
 		return;
 	for (;; i++) {
-		char *end;
-		const unsigned long distance = strtoul(at, &end, 10);
+		unsigned long distance;
 
-		if (end == at)
+		at += strspn(at, " ");
+		if (*at < '0' || *at > '9')
 			break;
-		at = end;
+		distance = strtoul(at, &at, 10);
+		if (distance > MAX_DISTANCE)
+			break;
 		if (i < machine->nodes.n && machine->nodes.at[i].is_kept)
 			tti_strbuf_addf(out, "%s%lu", out->len > 0 ? "," : "", distance);
 	}
-	if (i == machine->nodes.n && at[strspn(at, " ")] == '\0')
+	if (i == machine->nodes.n && *at == '\0')
 		return;
 	tti_log(TTI_LOG_INFO, TTI_TOPO,
 		"%s: the distances of NUMA node %" PRId64
