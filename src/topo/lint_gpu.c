@@ -151,8 +151,9 @@ void tti_lint_gpu_bare(struct tti_linter *linter)
 
 		if (!graph->nodes[gpu].gpu.bare)
 			continue;
-		finding.what = tti_lint_say(linter, "PCI function %s is a GPU that no driver names",
-					    graph->nodes[dev].name);
+		finding.what = tti_lint_say(
+			linter, "PCI function %s is a GPU or accelerator without a driver",
+			graph->nodes[dev].name);
 		finding.consequence =
 			tti_lint_say(linter, "%s is not used: 0 instead of %.1f GB/s over PCI",
 				     graph->nodes[gpu].name, finding.want_gbps);

@@ -322,7 +322,7 @@ void tti_lint_net_speed(struct tti_linter *linter)
 		const struct tti_note *note = &graph->notes[i];
 		struct tti_finding finding = { 0 };
 
-		if (note->kind != TTI_NOTE_ASSUMED_NET)
+		if (note->kind != TTI_NOTE_ASSUMED_NET || is_down(linter, note->node))
 			continue;
 		finding.what = tti_lint_say(linter, "%s", note->text);
 		finding.consequence =

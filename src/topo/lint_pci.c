@@ -246,7 +246,8 @@ static void check_virtual(struct tti_linter *linter, uint32_t at)
 		return;
 	finding.have_gbps = tti_lint_uplink(linter, at);
 	finding.want_gbps = usual_gbps(linter, at);
-	finding.what = "its link has one lane of 2.5 GT/s, as virtual machines show";
+	finding.what =
+		"its link has one lane of 2.5 GT/s, as virtual machines and built-in NICs show";
 	if (LESS(finding.have_gbps, finding.want_gbps)) {
 		finding.consequence = instead_of(linter, at, finding.have_gbps, finding.want_gbps);
 	} else {

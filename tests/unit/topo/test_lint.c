@@ -223,6 +223,8 @@ static const struct fault fine[] = {
 	{ "nic-unbalanced", NIC_B "<nic>" NET_B "</nic></pci>", "", 0, 0, 0, 0 }, /* but one */
 	{ "nic-faster-than-pci", "speed='200000' guid='0x1'", "speed='210000' guid='0x1'", 0, 0, 0,
 	  0 },
+	{ "net-speed-unknown", "speed='200000' guid='0x1'", "guid='0x1' tutti_state='down'", 0, 0,
+	  0, 0 },
 	{ "name-unknown", "<net name='a'", "<foo><cpu bar='1'/></foo><net name='a'", 0, 0, 0, 0 },
 	{ "name-typo", "numaid='0'", "numaid='0' colour='blue'", 0, 0, 0, 0 },
 };
