@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_PLAN_LOADS_H
+#define TTI_PLAN_LOADS_H
+
+/* Who takes part inside a node, and what traffic between any two of them costs:
+ * which links it loads, and how much of them. What cannot be told apart by any
+ * choice of the search is not in here, so the search sees a small matrix of hops
+ * and a vector of capacities.
+ *
+ * Owner: tti_loads_free(); the routes must outlive it. Threads: any may read. */
+
+#include "plan/lp.h"
+#include "topo/routes.h"
+#include "util/arena.h"
+
+/* The members of one node: endpoints in the order of its ranks, and the NICs that
+ * may be used, none if the node is alone. Arrays are the caller's. */
+struct tti_members {
+	const struct tti_routes *routes;
+	const uint32_t *nodes; /* GPU or HOST nodes of the graph            */
+	uint32_t n;
+	const uint32_t *nets; /* NET nodes of the graph                    */
+	uint32_t nnets;
+};
+
+struct tti_hop {
+	uint32_t first, n; /* loads[first .. + n) for 1 GB/s                       */
+	float bw_gbps;     /* alone on the machine; 0: no way                      */
+	float latency_ns;
+	uint8_t type; /* enum tti_path_type                                  */
+};
+
+struct tti_loads {
+	struct tti_arena arena;
+	const struct tti_routes *routes;
+	uint32_t n, nnets;
+	uint32_t *nodes, *nets; /* of the graph                                   */
+	uint32_t nrows;
+	double *capacity; /* GB/s of each row                                     */
+	uint32_t *link;   /* the link of a row; of a port that several NETs share: its first */
+	struct tti_load *loads;
+	struct tti_hop *hop; /* [from * n + to]                                  */
+	struct tti_hop *in;  /* [net * n + member]: from the NET                 */
+	struct tti_hop *out; /* [net * n + member]: to the NET                   */
+	/* [2 * member], [2 * member + 1]: to and from its NVLink switch, if it has one. */
+	struct tti_hop *sw;
+	uint32_t *nvs; /* [member]: that switch, TTI_NODE_NONE                   */
+};
+
+TUTTI_CHECKED tutti_status tti_loads_build(const struct tti_members *members,
+					   struct tti_loads **out);
+void tti_loads_free(struct tti_loads *loads);
+
+static inline const struct tti_hop *tti_hop(const struct tti_loads *loads, uint32_t from,
+					    uint32_t to)
+{
+	return &loads->hop[from * loads->n + to];
+}
+static inline const struct tti_hop *tti_hop_in(const struct tti_loads *loads, uint32_t net,
+					       uint32_t member)
+{
+	return &loads->in[net * loads->n + member];
+}
+static inline const struct tti_hop *tti_hop_out(const struct tti_loads *loads, uint32_t net,
+						uint32_t member)
+{
+	return &loads->out[net * loads->n + member];
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_PLAN_SEARCH_H
+#define TTI_PLAN_SEARCH_H
+
+/* Inside one node: which channels carry most together, and how much more any others
+ * could. A channel is one way to run a pattern (a ring in some order, a tree of some
+ * shape, through some NICs) at some bandwidth; channels of unequal bandwidth share
+ * every link. The best set of them is a packing:
+ *
+ *     maximise the sum of bandwidths, no link over its capacity
+ *
+ * over all channels that exist: far too many to list, so they are generated (Dantzig
+ * and Wolfe; Gilmore and Gomory, 1961). A linear program over the channels at hand
+ * gives each link a price; the cheapest channel at these prices (tour.h, arbor.h) is
+ * added if it costs less than it brings; if none does, the packing is optimal. If the
+ * cheapest is only known not to cost less than some c < 1, no packing at all exceeds
+ * value / c: that is the bound, and the gap.
+ *
+ * Deterministic. Owner: tti_local_free(). Threads: any, each its own. */
+
+#include "plan/loads.h"
+
+/* X(name, text, NCCL's number): what a channel looks like in a node.
+ *
+ *     ring            NIC → a → b → ... → z → NIC; alone in the world: back to a
+ *     tree            NIC ⇄ root, a tree of any shape below it
+ *     balanced-tree   the same, but a second member takes half of the NIC's traffic
+ *     split-tree      from the NIC to the root, to the NIC from another
+ *     nvls            a head per channel, which the switch links to all at once
+ *     collnet-chain   as tree, the NIC reduces
+ *     collnet-direct  a head per channel, linked to all others directly */
+#define TTI_PATTERN_MAP(X)                   \
+	X(RING, "ring", 4)                   \
+	X(TREE, "tree", 3)                   \
+	X(BALANCED_TREE, "balanced-tree", 1) \
+	X(SPLIT_TREE, "split-tree", 2)       \
+	X(NVLS, "nvls", 5)                   \
+	X(COLLNET_CHAIN, "collnet-chain", 3) \
+	X(COLLNET_DIRECT, "collnet-direct", 6)
+
+enum tti_pattern {
+#define X(name, text, nccl) TTI_PATTERN_##name,
+	TTI_PATTERN_MAP(X)
+#undef X
+};
+#define TTI_PATTERN_COUNT 7
+
+const char *tti_pattern_name(enum tti_pattern pattern);
+/* nvls, collnet-direct */
+static inline bool tti_pattern_has_heads(enum tti_pattern pattern)
+{
+	return pattern == TTI_PATTERN_NVLS || pattern == TTI_PATTERN_COLLNET_DIRECT;
+}
+bool tti_pattern_parse(const char *text, enum tti_pattern *out);
+
+/* Through which NICs a ring may go. */
+enum tti_cross_nic {
+	TTI_CROSS_AUTO = -1, /* the first of SAME, MIRROR, ANY that reaches the best */
+	TTI_CROSS_SAME = 0,  /* out where it came in: stays on its rail            */
+	TTI_CROSS_ANY = 1,
+	TTI_CROSS_MIRROR = 2, /* channels in pairs, each the other's way back: nodes that
+			       * alternate between the two keep both on their rails  */
+};
+
+struct tti_local_config {
+	enum tti_pattern pattern;
+	enum tti_cross_nic cross_nic;
+	/* Trees load their links in both directions (reduce up, broadcast down), which is
+	 * what they do; without, in one, as NCCL counts. */
+	bool both_ways;
+	uint32_t max_channels; /* 0: 32 */
+	double budget_ms;      /* how long to look for more; 0: 1000 */
+	double known_bound;    /* GB/s: known from elsewhere, so none is proven; 0: none */
+};
+
+#define TTI_NO_NET UINT32_MAX
+
+struct tti_channel {
+	float bw_gbps;
+	uint32_t *order;  /* all members: of a ring in order, of a tree parents before their
+			   * children; of a head, the head and then the others        */
+	uint32_t *parent; /* [member], trees and heads; the root's is UINT32_MAX; else NULL */
+	uint32_t net_in, net_out; /* of members->nets, TTI_NO_NET                        */
+	uint32_t second;          /* of balanced and split trees: the other member at the NIC */
+	uint8_t type_intra, type_inter; /* worst path type among its hops; to its NICs    */
+};
+
+struct tti_local {
+	struct tti_arena arena;
+	enum tti_pattern pattern;
+	enum tti_cross_nic cross_nic; /* never AUTO                                   */
+	struct tti_channel *channels; /* most bandwidth first                          */
+	uint32_t nchannels;
+	double total_gbps; /* sum over channels                                       */
+	double bound_gbps; /* no set of channels of this pattern carries more         */
+	double *price;     /* of each row of the loads: what a GB/s more would bring */
+	uint32_t nrows;
+	uint32_t ncolumns; /* generated                                               */
+	double ms;
+};
+
+/* TUTTI_OK with 0 channels: there is no way (a member that reaches no other, no NIC
+ * where `nets` asks for one); then the bound is 0 too. */
+TUTTI_CHECKED tutti_status tti_local_search(const struct tti_loads *loads,
+					    const struct tti_local_config *config,
+					    struct tti_local **out);
+void tti_local_free(struct tti_local *search);
+
+/* By independent means: every channel visits all members once and is connected, no
+ * row is over its capacity, the total is the sum and not over the bound, heads are
+ * distinct. TUTTI_EINTERNAL with the first breach. */
+TUTTI_CHECKED tutti_status tti_local_check(const struct tti_loads *loads, bool both_ways,
+					   const struct tti_local *search);
+
+#endif
