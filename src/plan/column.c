@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/column.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "util/error.h"
+
+static double price_of(const struct tti_loads *loads, const struct tti_hop *hop,
+		       const double *prices)
+{
+	double sum = 0;
+
+	if (hop->bw_gbps <= 0)
+		return INFINITY;
+	for (uint32_t i = hop->first; i < hop->first + hop->n; i++)
+		sum += (double)loads->loads[i].amount * prices[loads->loads[i].row];
+	return sum;
+}
+
+void tti_pool_price(struct tti_pool *pool, const double *prices)
+{
+	const struct tti_loads *loads = pool->loads;
+	const size_t nends = (size_t)loads->n * loads->nnets;
+
+	for (size_t i = 0; i < (size_t)loads->n * loads->n; i++)
+		pool->hop[i] = price_of(loads, &loads->hop[i], prices);
+	for (size_t i = 0; i < nends; i++) {
+		pool->in[i] = price_of(loads, &loads->in[i], prices);
+		pool->out[i] = price_of(loads, &loads->out[i], prices);
+	}
+}
+
+static bool add_hop(struct tti_pool *pool, const struct tti_hop *hop, float amount)
+{
+	const struct tti_loads *loads = pool->loads;
+
+	for (uint32_t i = hop->first; i < hop->first + hop->n; i++)
+		if (!tti_vec_push(&pool->scratch,
+				  ((struct tti_load){ loads->loads[i].row,
+						      loads->loads[i].amount * amount })))
+			return false;
+	return true;
+}
+
+static bool add_ring(struct tti_pool *pool, const struct tti_column *column, bool back,
+		     float amount)
+{
+	const struct tti_loads *loads = pool->loads;
+	const uint32_t n = loads->n, *order = column->order;
+	bool good = true;
+
+	for (uint32_t i = 0; good && i + 1 < n; i++)
+		good = add_hop(pool,
+			       back ? tti_hop(loads, order[i + 1], order[i])
+				    : tti_hop(loads, order[i], order[i + 1]),
+			       amount);
+	if (loads->nnets == 0)
+		return good &&
+		       (n == 1 || add_hop(pool, tti_hop(loads, order[n - 1], order[0]), amount));
+	return good &&
+	       add_hop(pool,
+		       back ? tti_hop_in(loads, column->net_out, order[n - 1])
+			    : tti_hop_in(loads, column->net_in, order[0]),
+		       amount) &&
+	       add_hop(pool,
+		       back ? tti_hop_out(loads, column->net_in, order[0])
+			    : tti_hop_out(loads, column->net_out, order[n - 1]),
+		       amount);
+}
+
+static bool add_tree(struct tti_pool *pool, const struct tti_column *column)
+{
+	const struct tti_loads *loads = pool->loads;
+	const bool back = pool->config->both_ways;
+	bool good = true;
+
+	for (uint32_t i = 0; good && i < loads->n; i++) {
+		const uint32_t parent = column->parent[i];
+
+		if (parent == UINT32_MAX)
+			continue;
+		good = add_hop(pool, tti_hop(loads, parent, i), 1) &&
+		       (!back || add_hop(pool, tti_hop(loads, i, parent), 1));
+	}
+	return good;
+}
+
+/* Who of a tree uses its NIC, in which direction, how much. */
+static bool add_tree_net(struct tti_pool *pool, const struct tti_column *column)
+{
+	const struct tti_loads *loads = pool->loads;
+	const bool back = pool->config->both_ways;
+	const uint32_t net = column->net_in, root = column->order[0], second = column->second;
+
+	if (net == TTI_NO_NET)
+		return true;
+	switch (pool->config->pattern) {
+	case TTI_PATTERN_BALANCED_TREE:
+		return add_hop(pool, tti_hop_in(loads, net, root), 0.5f) &&
+		       add_hop(pool, tti_hop_in(loads, net, second), 0.5f) &&
+		       (!back || (add_hop(pool, tti_hop_out(loads, net, root), 0.5f) &&
+				  add_hop(pool, tti_hop_out(loads, net, second), 0.5f)));
+	case TTI_PATTERN_SPLIT_TREE:
+		return add_hop(pool, tti_hop_in(loads, net, root), 1) &&
+		       add_hop(pool, tti_hop_out(loads, column->net_out, second), 1);
+	case TTI_PATTERN_RING:
+	case TTI_PATTERN_TREE:
+	case TTI_PATTERN_NVLS:
+	case TTI_PATTERN_COLLNET_CHAIN:
+	case TTI_PATTERN_COLLNET_DIRECT:
+		break;
+	}
+	return add_hop(pool, tti_hop_in(loads, net, root), 1) &&
+	       (!back || add_hop(pool, tti_hop_out(loads, net, root), 1));
+}
+
+/* Multicast: what the head writes once the switch hands to all, and the switch reduces
+ * what all hold: each member's links carry it once, the head's twice. */
+static bool add_nvls(struct tti_pool *pool, const struct tti_column *column)
+{
+	const struct tti_loads *loads = pool->loads;
+	bool good = true;
+
+	for (uint32_t i = 0; good && i < loads->n; i++) {
+		const float amount = i == column->order[0] ? 2 : 1;
+
+		good = add_hop(pool, &loads->sw[2 * i], amount) &&
+		       add_hop(pool, &loads->sw[2 * i + 1], amount);
+	}
+	return good;
+}
+
+static bool add_direct(struct tti_pool *pool, const struct tti_column *column)
+{
+	const struct tti_loads *loads = pool->loads;
+	const uint32_t head = column->order[0];
+	const float share = 1.0f / (float)(loads->n - 1);
+	bool good = true;
+
+	for (uint32_t i = 0; good && i < loads->n; i++)
+		if (i != head)
+			good = add_hop(pool, tti_hop(loads, head, i), share) &&
+			       add_hop(pool, tti_hop(loads, i, head), share);
+	return good;
+}
+
+tutti_status tti_pool_loads(struct tti_pool *pool, const struct tti_column *column)
+{
+	bool good = false;
+
+	pool->scratch.n = 0;
+	switch (pool->config->pattern) {
+	case TTI_PATTERN_RING:
+		good = pool->config->cross_nic == TTI_CROSS_MIRROR
+			       ? add_ring(pool, column, false, 0.5f) &&
+					 add_ring(pool, column, true, 0.5f)
+			       : add_ring(pool, column, false, 1);
+		break;
+	case TTI_PATTERN_TREE:
+	case TTI_PATTERN_BALANCED_TREE:
+	case TTI_PATTERN_SPLIT_TREE:
+	case TTI_PATTERN_COLLNET_CHAIN:
+		good = add_tree(pool, column) && add_tree_net(pool, column);
+		break;
+	case TTI_PATTERN_NVLS:
+		good = add_nvls(pool, column) && add_tree_net(pool, column);
+		break;
+	case TTI_PATTERN_COLLNET_DIRECT:
+		good = add_direct(pool, column) && add_tree_net(pool, column);
+		break;
+	}
+	return good ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
+}
+
+static uint32_t *copy(struct tti_pool *pool, const uint32_t *from)
+{
+	const size_t nbytes = pool->loads->n * sizeof(*from);
+	uint32_t *to = tti_arena_alloc(&pool->arena, nbytes);
+
+	if (to)
+		memcpy(to, from, nbytes);
+	return to;
+}
+
+static bool same(const struct tti_pool *pool, const struct tti_column *a,
+		 const struct tti_column *b)
+{
+	const size_t nbytes = pool->loads->n * sizeof(*a->order);
+
+	return a->net_in == b->net_in && a->net_out == b->net_out && a->second == b->second &&
+	       (a->parent ? memcmp(a->parent, b->parent, nbytes) == 0
+			  : memcmp(a->order, b->order, nbytes) == 0);
+}
+
+tutti_status tti_pool_add(struct tti_pool *pool, const struct tti_column *column)
+{
+	struct tti_column own = *column;
+
+	TTI_TRY(tti_pool_loads(pool, column));
+	for (size_t i = 0; i < pool->columns.n; i++)
+		if (same(pool, &pool->columns.at[i], column))
+			return TUTTI_OK;
+	own.order = copy(pool, column->order);
+	own.parent = column->parent ? copy(pool, column->parent) : NULL;
+	if (!own.order || (column->parent && !own.parent) || !tti_vec_push(&pool->columns, own))
+		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
+	return tti_lp_add(pool->lp, pool->scratch.at, pool->scratch.n);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_PLAN_COLUMN_H
+#define TTI_PLAN_COLUMN_H
+
+/* The inside of the search: a column is one channel that the linear program may use.
+ * Owner: the pool. Threads: one search, one thread. */
+
+#include "plan/search.h"
+#include "util/vec.h"
+
+struct tti_column {
+	uint32_t *order, *parent; /* as in struct tti_channel */
+	uint32_t net_in, net_out, second;
+};
+
+/* What rings pay: the prices, or the means of both directions. */
+struct tti_ring_prices {
+	const double *hop, *in, *out;
+};
+
+/* One search under way. */
+struct tti_pool {
+	const struct tti_loads *loads;
+	const struct tti_local_config *config; /* cross_nic is not AUTO */
+	struct tti_arena arena;
+	struct tti_lp *lp;
+	TTI_VEC(struct tti_column) columns; /* those of the linear program, by number */
+	TTI_VEC(struct tti_load) scratch;
+	/* At the prices of now: of each hop and each way from and to a NIC. */
+	double *hop, *in, *out;
+	/* Room for one question to tour.h or arbor.h, and for its answer. */
+	double *begin, *end, *matrix, *ends;
+	uint32_t *order, *parent;
+	struct tti_ring_prices ring;
+	int64_t until_ns;
+};
+
+/* Fill hop, in and out from the prices of the rows. */
+void tti_pool_price(struct tti_pool *pool, const double *prices);
+
+/* Add a copy of a column, if it is not there yet. pool->scratch is its load then. */
+TUTTI_CHECKED tutti_status tti_pool_add(struct tti_pool *pool, const struct tti_column *column);
+
+/* What 1 GB/s of a column takes of the rows, into pool->scratch. */
+TUTTI_CHECKED tutti_status tti_pool_loads(struct tti_pool *pool, const struct tti_column *column);
+
+/* How columns are asked for. */
+enum tti_ask {
+	TTI_ASK_ONE,   /* the best that comes in through NIC number `which`, whatever it costs */
+	TTI_ASK_MANY,  /* a good one for each NIC, those that cost less than 1                 */
+	TTI_ASK_PROVE, /* take the time to be sure that none costs less than *least_out        */
+};
+
+/* Add columns to the pool, *nadded_out of them. With PROVE, *least_out is a bound on what
+ * any column costs (INFINITY: there is none at all), or 0 as some were added. */
+typedef tutti_status tti_pricer(struct tti_pool *pool, enum tti_ask ask, uint32_t which,
+				double *least_out, uint32_t *nadded_out);
+tti_pricer tti_price_rings, tti_price_trees;
+/* All columns of a pattern that has few. */
+TUTTI_CHECKED tutti_status tti_add_heads(struct tti_pool *pool);
+
+/* Fill channels and total of `search` from the last solution, whose value is given. */
+TUTTI_CHECKED tutti_status tti_extract(struct tti_pool *pool, double value,
+				       struct tti_local *search);
+
+#define TTI_PRICE_EPS 1e-6 /* cheaper than 1 by less than that is no gain */
+
+#endif
