@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+#include <string.h>
+
+#include "plan/arbor.h"
+#include "plan/column.h"
+#include "util/error.h"
+
+/* Trees are easy: the cheapest is found exactly (arbor.h), so each answer is a bound. */
+
+/* Prices of the hops of a tree: in both directions, if it loads both. */
+static const double *hop_prices(struct tti_pool *pool)
+{
+	const uint32_t n = pool->loads->n;
+
+	if (!pool->config->both_ways)
+		return pool->hop;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < n; j++)
+			pool->matrix[i * n + j] = pool->hop[i * n + j] + pool->hop[j * n + i];
+	return pool->matrix;
+}
+
+/* What a member that talks to a NIC for the whole channel pays. */
+static double end_price(const struct tti_pool *pool, uint32_t net, uint32_t member)
+{
+	const size_t at = net * pool->loads->n + member;
+
+	return pool->in[at] + (pool->config->both_ways ? pool->out[at] : 0);
+}
+
+/* The other member at the NIC, and what it adds. */
+static uint32_t choose_second(const struct tti_pool *pool, uint32_t net, double *price_out)
+{
+	const uint32_t n = pool->loads->n;
+	const bool split = pool->config->pattern == TTI_PATTERN_SPLIT_TREE;
+	uint32_t best = 0;
+
+	*price_out = INFINITY;
+	for (uint32_t i = 0; i < n; i++) {
+		const double price = split ? pool->out[net * n + i] : end_price(pool, net, i) / 2;
+
+		if (price < *price_out) {
+			*price_out = price;
+			best = i;
+		}
+	}
+	return best;
+}
+
+/* Members in an order that has parents before their children. */
+static void order_by_parents(const uint32_t *parent, uint32_t n, uint32_t *order)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (parent[i] == TTI_ARBOR_NO_PARENT)
+			order[count++] = i;
+	for (uint32_t at = 0; at < count; at++)
+		for (uint32_t i = 0; i < n; i++)
+			if (parent[i] == order[at])
+				order[count++] = i;
+	tti_assert(count == n);
+}
+
+static bool has_second(enum tti_pattern pattern)
+{
+	return pattern == TTI_PATTERN_BALANCED_TREE || pattern == TTI_PATTERN_SPLIT_TREE;
+}
+
+/* The cheapest tree at one NIC (TTI_NO_NET: at none). */
+static tutti_status ask(struct tti_pool *pool, uint32_t net, struct tti_column *column,
+			double *cost_out)
+{
+	const uint32_t n = pool->loads->n;
+	const struct tti_arbor_input in = { n, hop_prices(pool), pool->begin };
+	const bool halves = pool->config->pattern == TTI_PATTERN_BALANCED_TREE;
+	double second_price = 0;
+
+	column->net_in = net;
+	column->net_out = net;
+	column->second = UINT32_MAX;
+	for (uint32_t i = 0; i < n; i++)
+		pool->begin[i] = net == TTI_NO_NET ? 0 : end_price(pool, net, i) / (halves ? 2 : 1);
+	if (net != TTI_NO_NET && has_second(pool->config->pattern))
+		column->second = choose_second(pool, net, &second_price);
+	TTI_TRY(tti_arbor_best(&in, column->parent, cost_out));
+	*cost_out += second_price;
+	return TUTTI_OK;
+}
+
+/* Every answer is exact. */
+tutti_status tti_price_trees(struct tti_pool *pool, enum tti_ask how, uint32_t which,
+			     double *least_out, uint32_t *nadded_out)
+{
+	const uint32_t nnets = pool->loads->nnets, nquestions = nnets ? nnets : 1;
+	const size_t before = pool->columns.n;
+	struct tti_column column = { .order = pool->order, .parent = pool->parent };
+
+	*least_out = INFINITY;
+	for (uint32_t i = 0; i < (how == TTI_ASK_ONE ? 1 : nquestions); i++) {
+		const uint32_t at = how == TTI_ASK_ONE ? which % nquestions : i;
+		double cost;
+
+		TTI_TRY(ask(pool, nnets ? at : TTI_NO_NET, &column, &cost));
+		*least_out = cost < *least_out ? cost : *least_out;
+		if (cost < (how == TTI_ASK_ONE ? INFINITY : 1 - TTI_PRICE_EPS)) {
+			order_by_parents(column.parent, pool->loads->n, column.order);
+			TTI_TRY(tti_pool_add(pool, &column));
+		}
+	}
+	*nadded_out = (uint32_t)(pool->columns.n - before);
+	return TUTTI_OK;
+}
