@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels inside one node: on real machines, on random ones, and against a linear
+ * program over all rings there are. */
+#include "machines.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "plan/column.h"
+#include "support/random_topo.h"
+
+/* The first `most` GPUs, or HOSTs if there are none, and all NICs if asked for. */
+static bool members_of(const struct machine *m, uint32_t most, bool nets, struct tti_members *out)
+{
+	const enum tti_node_type type =
+		m->graph->ntype[TTI_NODE_GPU] ? TTI_NODE_GPU : TTI_NODE_HOST;
+
+	*out = (struct tti_members){ .routes = m->routes,
+				     .nodes = m->graph->by_type[type],
+				     .n = m->graph->ntype[type],
+				     .nets = m->graph->by_type[TTI_NODE_NET],
+				     .nnets = nets ? m->graph->ntype[TTI_NODE_NET] : 0 };
+	if (out->n > most)
+		out->n = most;
+	return out->n > 0;
+}
+
+static void search_and_check(const struct tti_loads *loads, enum tti_pattern pattern,
+			     enum tti_cross_nic cross, bool both, double gap)
+{
+	const struct tti_local_config config = { .pattern = pattern,
+						 .cross_nic = cross,
+						 .both_ways = both };
+	struct tti_local *search = NULL;
+
+	assert_int_equal(tti_local_search(loads, &config, &search), TUTTI_OK);
+	assert_int_equal(tti_local_check(loads, both, search), TUTTI_OK);
+	assert_true(search->total_gbps >= search->bound_gbps * (1 - gap) - 1e-3);
+	tti_local_free(search);
+}
+
+static void all_patterns(const struct machine *m, uint32_t most, double gap)
+{
+	for (int nets = 0; nets < 2; nets++) {
+		struct tti_members members;
+		struct tti_loads *loads = NULL;
+
+		if (!members_of(m, most, nets, &members) || (nets && members.nnets == 0))
+			continue;
+		assert_int_equal(tti_loads_build(&members, &loads), TUTTI_OK);
+		for (int pattern = 0; pattern < TTI_PATTERN_COUNT; pattern++) {
+			const bool heads = pattern == TTI_PATTERN_NVLS ||
+					   pattern == TTI_PATTERN_COLLNET_DIRECT;
+
+			/* Heads are limited to one NIC each: their bound is not. */
+			search_and_check(loads, (enum tti_pattern)pattern, TTI_CROSS_AUTO, false,
+					 heads ? 1 : gap);
+			search_and_check(loads, (enum tti_pattern)pattern, TTI_CROSS_ANY, true,
+					 heads ? 1 : gap);
+		}
+		tti_loads_free(loads);
+	}
+}
+
+static void real_machines(void **state)
+{
+	glob_t files;
+
+	(void)state;
+	machine_files(&files);
+	for (size_t i = 0; i < files.gl_pathc; i++)
+		for (int model = 0; model < 2; model++) {
+			struct machine m;
+
+			machine_read(&m, files.gl_pathv[i], (enum tti_model)model);
+			all_patterns(&m, 8, 0.02);
+			machine_release(&m);
+		}
+	globfree(&files);
+}
+
+static void random_machines(void **state)
+{
+	const char *asked = getenv("TEST_ROUNDS");
+	const uint64_t rounds = asked ? strtoull(asked, NULL, 10) : 150;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < rounds; seed++) {
+		struct machine m;
+
+		machine_build(&m, random_topo(seed), TTI_MODEL_TUTTI);
+		all_patterns(&m, 7, 0.02);
+		machine_release(&m);
+	}
+}
+
+/* -- All rings there are ------------------------------------------------------------ */
+
+static void add_ring(struct tti_lp *lp, const struct tti_loads *loads, const uint32_t *order)
+{
+	struct tti_load all[4096];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < loads->n; i++) {
+		const struct tti_hop *hop = tti_hop(loads, order[i], order[(i + 1) % loads->n]);
+
+		if (hop->bw_gbps <= 0)
+			return;
+		for (uint32_t k = 0; k < hop->n; k++) {
+			assert_true(n < 4096);
+			all[n++] = loads->loads[hop->first + k];
+		}
+	}
+	assert_int_equal(tti_lp_add(lp, all, n), TUTTI_OK);
+}
+
+static void add_rings(struct tti_lp *lp, const struct tti_loads *loads, uint32_t *order,
+		      uint32_t at, uint32_t used)
+{
+	if (at == loads->n) {
+		add_ring(lp, loads, order);
+		return;
+	}
+	for (uint32_t i = 1; i < loads->n; i++)
+		if (!(used >> i & 1)) {
+			order[at] = i;
+			add_rings(lp, loads, order, at + 1, used | 1u << i);
+		}
+}
+
+static void compare(const struct machine *m)
+{
+	const struct tti_local_config config = { .pattern = TTI_PATTERN_RING };
+	struct tti_members members;
+	struct tti_loads *loads = NULL;
+	struct tti_local *search = NULL;
+	struct tti_lp *lp = NULL;
+	uint32_t order[8] = { 0 };
+	double best;
+
+	if (!members_of(m, 6, false, &members) || members.n < 2)
+		return;
+	assert_int_equal(tti_loads_build(&members, &loads), TUTTI_OK);
+	assert_int_equal(tti_lp_create(loads->capacity, loads->nrows, &lp), TUTTI_OK);
+	add_rings(lp, loads, order, 1, 1);
+	assert_int_equal(tti_lp_solve(lp, &best), TUTTI_OK);
+	assert_int_equal(tti_local_search(loads, &config, &search), TUTTI_OK);
+	assert_true(fabs(search->total_gbps - best) <= 1e-3 * best + 1e-3);
+	assert_true(search->bound_gbps >= best * (1 - 1e-5));
+	tti_local_free(search);
+	tti_lp_free(lp);
+	tti_loads_free(loads);
+}
+
+static void against_all_rings(void **state)
+{
+	glob_t files;
+
+	(void)state;
+	for (uint64_t seed = 1000; seed < 1150; seed++) {
+		struct machine m;
+
+		machine_build(&m, random_topo(seed), TTI_MODEL_TUTTI);
+		compare(&m);
+		machine_release(&m);
+	}
+	machine_files(&files);
+	for (size_t i = 0; i < files.gl_pathc; i++) {
+		struct machine m;
+
+		machine_read(&m, files.gl_pathv[i], TTI_MODEL_NCCL);
+		compare(&m);
+		machine_release(&m);
+	}
+	globfree(&files);
+}
+
+/* -- The same again ------------------------------------------------------------------ */
+
+static void same_input_same_channels(void **state)
+{
+	const struct tti_local_config config = { .pattern = TTI_PATTERN_RING,
+						 .cross_nic = TTI_CROSS_AUTO };
+	struct tti_local *search[2] = { NULL, NULL };
+	struct tti_members members;
+	struct machine m;
+
+	(void)state;
+	machine_read(&m, TEST_DATA "/topologies/rccl__topo_8p_940.xml", TTI_MODEL_NCCL);
+	assert_true(members_of(&m, 8, true, &members));
+	for (int i = 0; i < 2; i++) {
+		struct tti_loads *loads = NULL;
+
+		assert_int_equal(tti_loads_build(&members, &loads), TUTTI_OK);
+		assert_int_equal(tti_local_search(loads, &config, &search[i]), TUTTI_OK);
+		tti_loads_free(loads);
+	}
+	assert_int_equal(search[0]->nchannels, search[1]->nchannels);
+	for (uint32_t i = 0; i < search[0]->nchannels; i++) {
+		const struct tti_channel *a = &search[0]->channels[i];
+		const struct tti_channel *b = &search[1]->channels[i];
+
+		assert_true(a->bw_gbps == b->bw_gbps);
+		assert_memory_equal(a->order, b->order, members.n * sizeof(*a->order));
+		assert_int_equal(a->net_in, b->net_in);
+		assert_int_equal(a->net_out, b->net_out);
+	}
+	tti_local_free(search[0]);
+	tti_local_free(search[1]);
+	machine_release(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(real_machines),
+		cmocka_unit_test(random_machines),
+		cmocka_unit_test(against_all_rings),
+		cmocka_unit_test(same_input_same_channels),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
