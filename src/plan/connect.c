@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/connect.h"
+
+#include <math.h>
+
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/vec.h"
+
+/* Where channels of several kinds overlap by chance in less than this share, the
+ * stretch is left out: it would cost a channel. */
+#define LEAST_SHARE 0.0005
+#define STEP_GBPS   1e-5
+
+static tutti_status no_memory(void)
+{
+	return tti_fail(TUTTI_ENOMEM, "channels over all nodes: out of memory");
+}
+
+/* -- Stretches -------------------------------------------------------------------- */
+
+static double least_total(const struct tti_connect *connect)
+{
+	double least = INFINITY;
+
+	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+		least = fmin(least, connect->kinds[kind].search->total_gbps);
+	return least;
+}
+
+/* How far into the whole (0..1) channels 0..at of a kind reach. */
+static double reach(const struct tti_local *search, uint32_t at)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i <= at; i++)
+		sum += (double)search->channels[i].bw_gbps;
+	return at + 1 == search->nchannels ? 1 : sum / search->total_gbps;
+}
+
+static tutti_status push_stretch(const struct tti_connect *connect, const uint32_t *at, double gbps,
+				 struct tti_stretch *out)
+{
+	uint32_t *channel = tti_arena_alloc(connect->arena, connect->nkinds * sizeof(*channel));
+
+	if (!channel)
+		return no_memory();
+	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+		channel[kind] = at[kind];
+	*out = (struct tti_stretch){ floor(gbps / STEP_GBPS + 1e-6) * STEP_GBPS, channel };
+	return TUTTI_OK;
+}
+
+tutti_status tti_stretches(const struct tti_connect *connect, struct tti_stretch **out,
+			   uint32_t *n_out)
+{
+	const double total = least_total(connect);
+	uint32_t *at = tti_arena_alloc(connect->arena, connect->nkinds * sizeof(*at));
+	double begin = 0;
+	uint32_t most = 0;
+
+	*n_out = 0;
+	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+		most += connect->kinds[kind].search->nchannels;
+	*out = tti_arena_alloc(connect->arena, most * sizeof(**out) + 1);
+	if (!at || !*out)
+		return no_memory();
+	while (begin < 1 - 1e-9) {
+		double end = 1;
+
+		for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+			end = fmin(end, reach(connect->kinds[kind].search, at[kind]));
+		if (connect->nkinds == 1 || end - begin >= LEAST_SHARE)
+			TTI_TRY(push_stretch(connect, at, (end - begin) * total,
+					     &(*out)[(*n_out)++]));
+		for (uint32_t kind = 0; kind < connect->nkinds; kind++) {
+			const struct tti_local *search = connect->kinds[kind].search;
+
+			if (at[kind] + 1 < search->nchannels &&
+			    reach(search, at[kind]) <= end + 1e-9)
+				at[kind]++;
+		}
+		begin = end;
+	}
+	return TUTTI_OK;
+}
+
+/* -- Rings ------------------------------------------------------------------------ */
+
+/* Which channel of its kind the node at a place runs in a stretch: every second node
+ * goes the other way round in a plan of mirrored pairs. */
+static const struct tti_channel *channel_at(const struct tti_connect *connect, uint32_t place,
+					    const struct tti_stretch *stretch)
+{
+	const uint32_t kind = connect->kind_of[connect->position[place]];
+	const struct tti_local *search = connect->kinds[kind].search;
+	uint32_t channel = stretch->channel[kind];
+
+	if (search->cross_nic == TTI_CROSS_MIRROR && search->pattern == TTI_PATTERN_RING &&
+	    place % 2 == 1 && (channel ^ 1) < search->nchannels)
+		channel ^= 1;
+	return &search->channels[channel];
+}
+
+static void note_types(struct tti_plan_channel *out, const struct tti_channel *channel)
+{
+	if (channel->type_intra > out->type_intra)
+		out->type_intra = channel->type_intra;
+	if (channel->type_inter > out->type_inter)
+		out->type_inter = channel->type_inter;
+}
+
+static tutti_status start_channel(const struct tti_connect *connect, double gbps, uint32_t nranks,
+				  bool tree, struct tti_plan_channel *out)
+{
+	const struct tti_job *job = connect->job;
+
+	*out = (struct tti_plan_channel){ .bw_gbps = (float)gbps, .nranks = nranks };
+	out->ranks = tti_arena_alloc(connect->arena, nranks * sizeof(*out->ranks));
+	if (tree)
+		out->parent = tti_arena_alloc(connect->arena, job->nranks * sizeof(*out->parent));
+	if (job->nnodes > 1)
+		out->ends = tti_arena_alloc(connect->arena, job->nnodes * sizeof(*out->ends));
+	if (!out->ranks || (tree && !out->parent) || (job->nnodes > 1 && !out->ends))
+		return no_memory();
+	return TUTTI_OK;
+}
+
+static void note_end(struct tti_plan_channel *out, uint32_t node, const struct tti_channel *channel)
+{
+	if (out->ends)
+		out->ends[node] = (struct tti_plan_end){ (int32_t)channel->net_in,
+							 (int32_t)channel->net_out };
+	note_types(out, channel);
+}
+
+static tutti_status ring(const struct tti_connect *connect, const struct tti_stretch *stretch,
+			 struct tti_plan_channel *out)
+{
+	uint32_t count = 0;
+
+	TTI_TRY(start_channel(connect, stretch->gbps, connect->job->nranks, false, out));
+	for (uint32_t place = 0; place < connect->job->nnodes; place++) {
+		const uint32_t node = connect->position[place];
+		const struct tti_channel *channel = channel_at(connect, place, stretch);
+
+		for (uint32_t i = 0; i < connect->job->nodes[node].nranks; i++)
+			out->ranks[count++] = connect->job->nodes[node].ranks[channel->order[i]];
+		note_end(out, node, channel);
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status make_room(const struct tti_connect *connect, struct tti_plan_pattern *pattern,
+			      uint32_t n)
+{
+	pattern->channels = tti_arena_alloc(connect->arena, n * sizeof(*pattern->channels) + 1);
+	return pattern->channels ? TUTTI_OK : no_memory();
+}
+
+static void take(struct tti_plan_pattern *pattern)
+{
+	pattern->total_gbps += (double)pattern->channels[pattern->nchannels++].bw_gbps;
+}
+
+/* Into how many equal parts each channel is cut to have at least `least`. */
+static uint32_t copies(uint32_t n, uint32_t least)
+{
+	return n == 0 || n >= least ? 1 : (least + n - 1) / n;
+}
+
+tutti_status tti_connect_rings(const struct tti_connect *connect, struct tti_plan_pattern *pattern)
+{
+	struct tti_stretch *stretches = NULL;
+	uint32_t n, ncopies;
+
+	TTI_TRY(tti_stretches(connect, &stretches, &n));
+	ncopies = copies(n, connect->min_channels);
+	TTI_TRY(make_room(connect, pattern, n * ncopies));
+	for (uint32_t i = 0; i < n * ncopies; i++) {
+		struct tti_stretch part = stretches[i / ncopies];
+
+		part.gbps /= ncopies;
+		TTI_TRY(ring(connect, &part, &pattern->channels[i]));
+		take(pattern);
+	}
+	return TUTTI_OK;
+}
+
+/* -- Trees ------------------------------------------------------------------------ */
+
+static uint32_t up(uint32_t n, uint32_t place)
+{
+	const uint32_t bit = place & -place;
+	const uint32_t above = (place ^ bit) | bit << 1;
+
+	return above < n ? above : place ^ bit;
+}
+
+/* The tree in which place p hangs by its lowest bit: odd places are leaves. */
+static struct tti_tree_place binary_tree(uint32_t n, uint32_t place)
+{
+	struct tti_tree_place at = { UINT32_MAX, { UINT32_MAX, UINT32_MAX }, 0 };
+	uint32_t bit = 1, low;
+
+	if (place == 0) {
+		while (bit < n)
+			bit <<= 1;
+		at.child[0] = n > 1 ? bit >> 1 : UINT32_MAX;
+		return at;
+	}
+	at.parent = up(n, place);
+	at.which = at.parent < place || at.parent == 0 ? 0 : 1;
+	bit = place & -place;
+	low = bit >> 1;
+	if (low) {
+		at.child[1] = place - low;
+		while (low && place + low >= n)
+			low >>= 1;
+		if (low)
+			at.child[0] = place + low;
+	}
+	return at;
+}
+
+static uint32_t from_second(uint32_t n, uint32_t place)
+{
+	if (place == UINT32_MAX)
+		return place;
+	return n % 2 == 0 ? n - 1 - place : (place + 1) % n;
+}
+
+static uint32_t to_second(uint32_t n, uint32_t place)
+{
+	return n % 2 == 0 ? n - 1 - place : (place + n - 1) % n;
+}
+
+struct tti_tree_place tti_double_tree(uint32_t n, uint32_t place, bool second)
+{
+	struct tti_tree_place at = binary_tree(n, second ? to_second(n, place) : place);
+
+	if (second) {
+		at.parent = from_second(n, at.parent);
+		at.child[0] = from_second(n, at.child[0]);
+		at.child[1] = from_second(n, at.child[1]);
+	}
+	return at;
+}
+
+/* Which rank of a node its children at other nodes hang on. */
+static uint32_t hook(const struct tti_connect *connect, enum tti_pattern pattern, uint32_t node,
+		     const struct tti_channel *channel, uint32_t which)
+{
+	const uint32_t root = channel->order[0];
+	const uint32_t second = channel->second == UINT32_MAX ? root : channel->second;
+	uint32_t member = root;
+
+	if (pattern == TTI_PATTERN_SPLIT_TREE ||
+	    (pattern == TTI_PATTERN_BALANCED_TREE && which == 0))
+		member = second;
+	return connect->job->nodes[node].ranks[member];
+}
+
+static uint32_t parent_elsewhere(const struct tti_connect *connect, enum tti_pattern pattern,
+				 uint32_t place, const struct tti_stretch *stretch, bool second)
+{
+	struct tti_tree_place at;
+
+	if (pattern == TTI_PATTERN_COLLNET_CHAIN)
+		return UINT32_MAX;
+	at = tti_double_tree(connect->job->nnodes, place, second);
+	if (at.parent == UINT32_MAX)
+		return UINT32_MAX;
+	return hook(connect, pattern, connect->position[at.parent],
+		    channel_at(connect, at.parent, stretch), at.which);
+}
+
+/* Parents before children: by depth, counted along the parents. */
+static tutti_status order_by_depth(const struct tti_connect *connect, struct tti_plan_channel *out)
+{
+	const uint32_t n = connect->job->nranks;
+	uint32_t *first = tti_calloc(2 * (size_t)n + 1, sizeof(*first));
+	uint32_t *next = first + n, count = 0;
+
+	if (!first)
+		return no_memory();
+	for (uint32_t i = 0; i < 2 * n; i++)
+		first[i] = UINT32_MAX;
+	for (uint32_t rank = n; rank-- > 0;)
+		if (out->parent[rank] != UINT32_MAX) {
+			next[rank] = first[out->parent[rank]];
+			first[out->parent[rank]] = rank;
+		}
+	for (uint32_t rank = 0; rank < n; rank++)
+		if (out->parent[rank] == UINT32_MAX)
+			out->ranks[count++] = rank;
+	for (uint32_t at = 0; at < count; at++)
+		for (uint32_t rank = first[out->ranks[at]]; rank != UINT32_MAX; rank = next[rank])
+			out->ranks[count++] = rank;
+	tti_free(first);
+	return count == n ? TUTTI_OK
+			  : tti_fail(TUTTI_EINTERNAL, "a tree reaches %u of %u ranks", count, n);
+}
+
+static tutti_status tree(const struct tti_connect *connect, enum tti_pattern pattern,
+			 const struct tti_stretch *stretch, bool second,
+			 struct tti_plan_channel *out)
+{
+	TTI_TRY(start_channel(connect, stretch->gbps, connect->job->nranks, true, out));
+	for (uint32_t place = 0; place < connect->job->nnodes; place++) {
+		const uint32_t node = connect->position[place];
+		const uint32_t *ranks = connect->job->nodes[node].ranks;
+		const struct tti_channel *channel = channel_at(connect, place, stretch);
+
+		for (uint32_t i = 0; i < connect->job->nodes[node].nranks; i++)
+			out->parent[ranks[i]] = channel->parent[i] != UINT32_MAX
+							? ranks[channel->parent[i]]
+							: parent_elsewhere(connect, pattern, place,
+									   stretch, second);
+		note_end(out, node, channel);
+	}
+	return order_by_depth(connect, out);
+}
+
+tutti_status tti_connect_trees(const struct tti_connect *connect, struct tti_plan_pattern *pattern)
+{
+	const uint32_t pair =
+		connect->job->nnodes > 1 && pattern->pattern != TTI_PATTERN_COLLNET_CHAIN ? 2 : 1;
+	struct tti_stretch *stretches = NULL;
+	uint32_t n, parts;
+
+	TTI_TRY(tti_stretches(connect, &stretches, &n));
+	parts = pair * copies(pair * n, connect->min_channels);
+	TTI_TRY(make_room(connect, pattern, n * parts));
+	for (uint32_t i = 0; i < n * parts; i++) {
+		struct tti_stretch part = stretches[i / parts];
+
+		part.gbps /= parts;
+		TTI_TRY(tree(connect, pattern->pattern, &part, pair == 2 && i % 2 == 1,
+			     &pattern->channels[i]));
+		take(pattern);
+	}
+	return TUTTI_OK;
+}
+
+/* -- Heads ------------------------------------------------------------------------ */
+
+/* The k-th head of every node, as many as the node with the fewest has. */
+tutti_status tti_connect_heads(const struct tti_connect *connect, struct tti_plan_pattern *pattern)
+{
+	uint32_t nheads = UINT32_MAX;
+
+	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+		if (connect->kinds[kind].search->nchannels < nheads)
+			nheads = connect->kinds[kind].search->nchannels;
+	TTI_TRY(make_room(connect, pattern, nheads));
+	for (uint32_t head = 0; head < nheads; head++) {
+		struct tti_plan_channel *out = &pattern->channels[head];
+		double gbps = INFINITY;
+
+		for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+			gbps = fmin(gbps,
+				    (double)connect->kinds[kind].search->channels[head].bw_gbps);
+		TTI_TRY(start_channel(connect, gbps, connect->job->nnodes, false, out));
+		for (uint32_t place = 0; place < connect->job->nnodes; place++) {
+			const uint32_t node = connect->position[place];
+			const struct tti_local *search =
+				connect->kinds[connect->kind_of[node]].search;
+			const struct tti_channel *channel = &search->channels[head];
+
+			out->ranks[place] = connect->job->nodes[node].ranks[channel->order[0]];
+			note_end(out, node, channel);
+		}
+		take(pattern);
+	}
+	return TUTTI_OK;
+}
