@@ -223,7 +223,7 @@ static void a_file_is_replaced_as_a_whole(void **state)
 {
 	struct tti_xml_doc *doc, *again;
 	const char *path = in_dir("out.xml");
-	char link[200], text[100];
+	char link[256], text[100];
 	struct stat info;
 	size_t n;
 	char *have;
