@@ -17,6 +17,7 @@ check:
 bench: all
 	scripts/setup bench
 	$(BUILD)/bench/bench_topo
+	$(BUILD)/bench/bench_cluster
 	bench/compare/run
 
 install: all
