@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_SHAPE_H
+#define TTI_COLL_SHAPE_H
+
+/* How a plan lays the algorithms over the ranks of a communicator: in which order
+ * rings go round, on whom each rank of a tree hangs, which ranks share a node, and how
+ * much of the data each channel carries. Algorithms that have a use for it read it
+ * from the program they fill (prog->shape); without one they go by the numbers of
+ * ranks, in one channel.
+ *
+ * Shares are small whole numbers: a channel of share 3 among shares that add up to 8
+ * carries 3/8 of the data.
+ *
+ * Owner: tti_shape_free(). Threads: any may read. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tutti/status.h"
+#include "util/arena.h"
+
+/* What all shares of the rings, or of the trees, add up to at most. */
+#define TTI_SHAPE_PARTS 16
+
+struct tti_shape_ring {
+	uint32_t *order; /* n ranks                          */
+	uint32_t *place; /* of each rank in the order        */
+	uint32_t share;
+};
+
+struct tti_shape_tree {
+	uint32_t *parent; /* of each rank, UINT32_MAX: root  */
+	uint32_t share;
+};
+
+struct tti_shape {
+	struct tti_arena arena;
+	uint32_t n;
+	struct tti_shape_ring *rings;
+	struct tti_shape_tree *trees;
+	uint32_t nrings, ntrees;
+	/* Groups of ranks that are near each other: hosts, or sockets of one host. Groups
+	 * are numbered in the order that rings visit them; within one, ranks in the order
+	 * of rings. */
+	uint32_t ngroups;
+	uint32_t *group_of;     /* of each rank                                   */
+	uint32_t *group_size;   /* of each group                                  */
+	uint32_t *first_member; /* members[first_member[g] .. + group_size[g])    */
+	uint32_t *members;      /* all ranks, group by group                      */
+	bool even;              /* all groups have one size                       */
+};
+
+struct tti_plan;
+
+/* From the ring and tree patterns of a plan. Bandwidths become shares: channels whose
+ * part rounds to nothing are left out, and of more than TTI_SHAPE_PARTS the largest are
+ * kept. The same plan gives the same shape on every rank. */
+TUTTI_CHECKED tutti_status tti_shape_of_plan(const struct tti_plan *plan, struct tti_shape **out);
+
+/* One ring and one double tree in the order of `group_of` (ranks of a group stay
+ * together, groups in the order of their first rank): what there is without a plan. */
+TUTTI_CHECKED tutti_status tti_shape_of_groups(const uint32_t *group_of, uint32_t n,
+					       struct tti_shape **out);
+void tti_shape_free(struct tti_shape *shape);
+
+#endif
