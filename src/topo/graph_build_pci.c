@@ -326,6 +326,33 @@ static tutti_status add_virtual_nics(struct tti_build *build, const struct tti_m
 
 static tutti_status add_below(struct tti_build *build, const struct tti_xml *xml, uint32_t parent);
 
+/* Broadcom's PEX 88000 (gen 4) and 89000 (gen 5) show one chip as a switch with switches
+ * below it, whose uplinks are not there: ids and levels as NCCL 2.30 knows them. */
+static int chip_of(const struct tti_pci_info *pci, uint16_t level)
+{
+	const uint16_t part = pci->subsystem_device & 0xf000;
+
+	if (pci->vendor != 0x1000 || pci->subsystem_vendor != 0x1000)
+		return 0;
+	if (pci->device == 0xc010 && part == 0xa000)
+		return 4;
+	return pci->device == 0xc030 && part == level << 12 ? 5 : 0;
+}
+
+/* Whether a switch is a part of the chip right above it. */
+static bool is_part_of(const struct tti_build *build, const struct tti_xml *xml,
+		       const struct tti_pci_info *pci, uint32_t parent)
+{
+	const struct tti_node *above = &build->nodes.at[parent];
+	const char *busid = tti_xml_get(xml->parent, "busid");
+	uint64_t number;
+
+	/* Not below a part that was taken for the chip already. */
+	return above->type == TTI_NODE_PCI && busid && tti_busid_parse(busid, &number) &&
+	       number == above->pci.busid && chip_of(&above->pci, 0) != 0 &&
+	       chip_of(&above->pci, 0) == chip_of(pci, 1);
+}
+
 /* A switch; or, as it carries nothing, whatever else may be on PCI. */
 static tutti_status add_switch(struct tti_build *build, const struct tti_xml *xml,
 			       const struct tti_pci_info *pci, uint32_t parent, uint32_t *out)
@@ -333,9 +360,16 @@ static tutti_status add_switch(struct tti_build *build, const struct tti_xml *xm
 	struct tti_made link = { .xml = tti_xml_find(xml, "pcilink", NULL, NULL) };
 	const bool carries = tti_xml_find(xml, "pci", NULL, NULL) != NULL;
 
-	TTI_TRY(add_pci_node(build, TTI_NODE_PCI, xml, pci, parent, out));
-	if (carries)
-		TTI_TRY(note_assumed(build, xml, *out, pci));
+	if (carries && is_part_of(build, xml, pci, parent)) {
+		*out = parent;
+		if (!tti_map_put(&build->by_busid, build->nodes.at[parent].host,
+				 TTI_BUILD_KEY(TTI_NODE_PCI, pci->busid), parent))
+			return out_of_memory(build);
+	} else {
+		TTI_TRY(add_pci_node(build, TTI_NODE_PCI, xml, pci, parent, out));
+		if (carries)
+			TTI_TRY(note_assumed(build, xml, *out, pci));
+	}
 	for (; link.xml; link.xml = tti_xml_next(link.xml, "pcilink")) {
 		link.node = *out;
 		if (!tti_vec_push(&build->links, link))
