@@ -24,8 +24,31 @@ struct builder {
 	bool failed;
 };
 
+/* Several NETs may be one port of one card: they share one cable, the first's. */
+static uint32_t same_cable(const struct builder *b, uint32_t link)
+{
+	const struct tti_graph *graph = b->graph;
+	const bool out = graph->nodes[graph->links[link].to].type == TTI_NODE_NET;
+	const uint32_t net = out ? graph->links[link].to : graph->links[link].from;
+
+	if (graph->links[link].type != TTI_LINK_NET)
+		return link;
+	for (uint32_t i = 0; i < b->members->nnets; i++) {
+		const uint32_t other = b->members->nets[i];
+		const struct tti_net_info *a = &graph->nodes[net].net,
+					  *c = &graph->nodes[other].net;
+		const uint32_t down = graph->nodes[other].first_link;
+
+		if (graph->nodes[net].host == graph->nodes[other].host && a->asic == c->asic &&
+		    a->port == c->port)
+			return out ? graph->links[down].reverse : down;
+	}
+	return link;
+}
+
 static uint32_t row_of(struct builder *b, uint32_t link)
 {
+	link = same_cable(b, link);
 	if (b->row_of[link] == UINT32_MAX) {
 		b->row_of[link] = (uint32_t)b->links.n;
 		b->failed |= !tti_vec_push(&b->links, link);
