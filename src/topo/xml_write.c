@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "util/error.h"
-#include "util/fd.h"
 #include "util/mem.h"
 
 /* Deeper levels are not indented further: the text stays in proportion to the tree. */
