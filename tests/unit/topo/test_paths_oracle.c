@@ -19,8 +19,8 @@
 #include "util/hash.h"
 
 #define RANDOM_GRAPHS 1000
-#define WHOLE_LINKS   70     /* up to here ways that lead nowhere are tried too */
-#define MOST_WAYS     200000 /* of a random machine; those with more are too slow to try */
+#define WHOLE_LINKS   70    /* up to here ways that lead nowhere are tried too */
+#define MOST_WAYS     40000 /* of a random machine; those with more are too slow to try */
 
 static struct tti_paths *paths_of(const struct tti_graph *graph)
 {
