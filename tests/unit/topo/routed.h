@@ -101,12 +101,13 @@ static inline void expect(const struct machine *machine, const char *from, const
 		 "<nvlink target=\"0000:f0:00.0\" count=\"4\" tclass=\"0x068000\"/>")
 
 /* Two GPUs and a NIC below a switch, one of each below another, on the second socket. */
-#define TWO_SOCKETS(CPU_OF)                                                                        \
-	CPU_OF(0)                                                                                  \
-	SWITCH("01")                                                                               \
-	GPU("02", 0)                                                                               \
-	GPU("03", 1)                                                                               \
-	NIC("04", 0) END_PCI GPU("05", 2) END_CPU CPU_OF(1) SWITCH("11") GPU("12", 3) NIC("14", 1) \
+#define TWO_SOCKETS(CPU_OF)                                                           \
+	CPU_OF(0)                                                                     \
+	SWITCH("01")                                                                  \
+	GPU("02", 0)                                                                  \
+	GPU("03", 1)                                                                  \
+	NIC("04", 0)                                                                  \
+	END_PCI GPU("05", 2) END_CPU CPU_OF(1) SWITCH("11") GPU("12", 3) NIC("14", 1) \
 		END_PCI END_CPU
 
 #endif
