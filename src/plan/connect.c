@@ -17,6 +17,11 @@ static tutti_status no_memory(void)
 	return tti_fail(TUTTI_ENOMEM, "channels over all nodes: out of memory");
 }
 
+static double round_down(double gbps)
+{
+	return floor(gbps / STEP_GBPS + 1e-6) * STEP_GBPS;
+}
+
 /* -- Stretches -------------------------------------------------------------------- */
 
 static double least_total(const struct tti_connect *connect)
@@ -47,7 +52,7 @@ static tutti_status push_stretch(const struct tti_connect *connect, const uint32
 		return no_memory();
 	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
 		channel[kind] = at[kind];
-	*out = (struct tti_stretch){ floor(gbps / STEP_GBPS + 1e-6) * STEP_GBPS, channel };
+	*out = (struct tti_stretch){ round_down(gbps), channel };
 	return TUTTI_OK;
 }
 
@@ -180,7 +185,7 @@ tutti_status tti_connect_rings(const struct tti_connect *connect, struct tti_pla
 	for (uint32_t i = 0; i < n * ncopies; i++) {
 		struct tti_stretch part = stretches[i / ncopies];
 
-		part.gbps /= ncopies;
+		part.gbps = round_down(part.gbps / ncopies);
 		TTI_TRY(ring(connect, &part, &pattern->channels[i]));
 		take(pattern);
 	}
@@ -335,7 +340,7 @@ tutti_status tti_connect_trees(const struct tti_connect *connect, struct tti_pla
 	for (uint32_t i = 0; i < n * parts; i++) {
 		struct tti_stretch part = stretches[i / parts];
 
-		part.gbps /= parts;
+		part.gbps = round_down(part.gbps / parts);
 		TTI_TRY(tree(connect, pattern->pattern, &part, pair == 2 && i % 2 == 1,
 			     &pattern->channels[i]));
 		take(pattern);
