@@ -82,7 +82,7 @@ static void real_machines(void **state)
 static void random_machines(void **state)
 {
 	const char *asked = getenv("TEST_ROUNDS");
-	const uint64_t rounds = asked ? strtoull(asked, NULL, 10) : 150;
+	const uint64_t rounds = asked ? strtoull(asked, NULL, 10) : 60;
 
 	(void)state;
 	for (uint64_t seed = 0; seed < rounds; seed++) {
@@ -157,7 +157,7 @@ static void against_all_rings(void **state)
 	glob_t files;
 
 	(void)state;
-	for (uint64_t seed = 1000; seed < 1150; seed++) {
+	for (uint64_t seed = 1000; seed < 1060; seed++) {
 		struct machine m;
 
 		machine_build(&m, random_topo(seed), TTI_MODEL_TUTTI);
