@@ -38,7 +38,9 @@ struct tti_shape {
 	uint32_t n;
 	struct tti_shape_ring *rings;
 	struct tti_shape_tree *trees;
-	uint32_t nrings, ntrees;
+	uint32_t nrings, ntrees; /* 1 or more of each, unless made by hand */
+	/* What all of them carry, as the plan has it, in one direction; 0: not known. */
+	float ring_gbps, tree_gbps;
 	/* Groups of ranks that are near each other: hosts, or sockets of one host. Groups
 	 * are numbered in the order that rings visit them; within one, ranks in the order
 	 * of rings. */
@@ -58,9 +60,12 @@ struct tti_plan;
 TUTTI_CHECKED tutti_status tti_shape_of_plan(const struct tti_plan *plan, struct tti_shape **out);
 
 /* One ring and one double tree in the order of `group_of` (ranks of a group stay
- * together, groups in the order of their first rank): what there is without a plan. */
+ * together, groups in the order of their first rank): what there is without a plan.
+ * Groups have any numbers below n. TUTTI_EINVAL: one has not. */
 TUTTI_CHECKED tutti_status tti_shape_of_groups(const uint32_t *group_of, uint32_t n,
 					       struct tti_shape **out);
+/* Other groups for the same rings and trees: the sockets of one host. As above. */
+TUTTI_CHECKED tutti_status tti_shape_group(struct tti_shape *shape, const uint32_t *group_of);
 void tti_shape_free(struct tti_shape *shape);
 
 #endif
