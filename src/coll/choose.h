@@ -9,6 +9,14 @@
 
 #include "coll/program.h"
 
+/* What messages cost; 0: what is usual. Between groups of the shape (hosts; without a
+ * shape every host is one), and inside one. */
+struct tti_choice_costs {
+	double local_ns, remote_ns; /* of one hop                                    */
+	double local_gbps;          /* of one rank, to others of its group           */
+	double remote_gbps;         /* of all ranks of a group together, to another one */
+};
+
 struct tti_choice_input {
 	tutti_collective coll;
 	int n;
@@ -17,6 +25,8 @@ struct tti_choice_input {
 	int crowded;       /* some host has more ranks than cores                            */
 	size_t slot_bytes; /* the smallest of the links'                                     */
 	size_t inline_bytes;
+	const struct tti_shape *shape; /* NULL: none */
+	struct tti_choice_costs costs;
 };
 
 struct tti_choice {

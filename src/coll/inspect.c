@@ -73,7 +73,7 @@ tutti_status tutti_program_print(tutti_collective coll, const char *algorithm, i
 		return tti_fail(TUTTI_ENOMEM, "programs of %d ranks", n);
 	st = TUTTI_OK;
 	for (int i = 0; i < n && st == TUTTI_OK; i++) {
-		st = tti_program_build(algo, rank < 0 ? i : rank, nranks, root, &prog[i]);
+		st = tti_program_build(algo, NULL, rank < 0 ? i : rank, nranks, root, &prog[i]);
 		nsteps += prog[i].steps.n;
 		if (st == TUTTI_OK && nsteps > TTI_TEXT_STEPS_MAX)
 			st = tti_fail(TUTTI_EINVAL,

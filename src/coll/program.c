@@ -82,12 +82,15 @@ bool tti_chunk_is_output(const struct tti_program *prog, int chunk)
 	return false;
 }
 
-tutti_status tti_program_build(const struct tti_algorithm *algo, int rank, int n, int root,
-			       struct tti_program *out)
+tutti_status tti_program_build(const struct tti_algorithm *algo, const struct tti_shape *shape,
+			       int rank, int n, int root, struct tti_program *out)
 {
-	struct tti_program prog = {
-		.coll = algo->coll, .algorithm = algo->name, .rank = rank, .n = n, .root = root
-	};
+	struct tti_program prog = { .coll = algo->coll,
+				    .algorithm = algo->name,
+				    .shape = shape,
+				    .rank = rank,
+				    .n = n,
+				    .root = root };
 
 	if (n < 1 || n > TTI_PROGRAM_RANKS_MAX)
 		return tti_fail(TUTTI_EINVAL, "a program of %d ranks: 1 to %d are possible", n,
@@ -95,6 +98,8 @@ tutti_status tti_program_build(const struct tti_algorithm *algo, int rank, int n
 	if (rank < 0 || rank >= n || root < 0 || root >= n)
 		return tti_fail(TUTTI_EINVAL, "a program of %d ranks has no rank %d", n,
 				rank < 0 || rank >= n ? rank : root);
+	if (shape && shape->n != (uint32_t)n)
+		return tti_fail(TUTTI_EINVAL, "a program of %d ranks laid over %u", n, shape->n);
 	if (algo->fits && !algo->fits(n))
 		return tti_fail(TUTTI_EINVAL, "%s %s is not made for %d ranks: %s",
 				tutti_collective_name(algo->coll), algo->name, n, algo->help);
@@ -104,6 +109,7 @@ tutti_status tti_program_build(const struct tti_algorithm *algo, int rank, int n
 		return tti_fail(TUTTI_ENOMEM, "program %s %s of %d ranks",
 				tutti_collective_name(algo->coll), algo->name, n);
 	}
+	prog.shape = NULL;
 	*out = prog;
 	return TUTTI_OK;
 }

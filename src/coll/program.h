@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coll/shape.h"
 #include "tutti/inspect.h"
 #include "util/vec.h"
 
@@ -61,7 +62,8 @@ struct tti_step {
  */
 struct tti_program {
 	tutti_collective coll;
-	const char *algorithm; /* static string, or borrowed from who made it */
+	const char *algorithm;         /* static string, or borrowed from who made it */
+	const struct tti_shape *shape; /* while steps are emitted; NULL: by number   */
 	int rank, n, root;
 	int nchunks;
 	TTI_VEC(struct tti_step) steps;
@@ -79,7 +81,7 @@ bool tti_chunk_is_input(const struct tti_program *prog, int chunk);
 bool tti_chunk_is_output(const struct tti_program *prog, int chunk);
 
 /* An algorithm: emits the steps of prog->rank among prog->n ranks (n >= 1), sets
- * prog->nchunks. prog is zeroed but for coll, rank, n, root. Steps are emitted in
+ * prog->nchunks. prog is zeroed but for coll, shape, rank, n, root. Steps are emitted in
  * an order that, run strictly one after the other, does not deadlock with one slot
  * per link either. */
 struct tti_algorithm {
@@ -97,8 +99,10 @@ const struct tti_algorithm *tti_algorithm_find(tutti_collective coll, const char
 /* Ranks of a program: counts of operands are 16 bits wide (compile.h). */
 #define TTI_PROGRAM_RANKS_MAX 32767
 
-/* Build the program of one rank. */
-TUTTI_CHECKED tutti_status tti_program_build(const struct tti_algorithm *algo, int rank, int n,
+/* Build the program of one rank. `shape` (of n ranks; NULL: by number) is borrowed for
+ * the call only. */
+TUTTI_CHECKED tutti_status tti_program_build(const struct tti_algorithm *algo,
+					     const struct tti_shape *shape, int rank, int n,
 					     int root, struct tti_program *out);
 
 #endif

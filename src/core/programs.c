@@ -75,7 +75,7 @@ static tutti_status build(struct tti_comm *comm, const struct tti_algorithm *alg
 	struct tti_compiled compiled;
 	tutti_status st;
 
-	TTI_TRY(tti_program_build(algo, comm->rank, comm->n, root, &prog));
+	TTI_TRY(tti_program_build(algo, NULL, comm->rank, comm->n, root, &prog));
 	st = tti_compile(&prog, &compiled);
 	tti_program_release(&prog);
 	if (st != TUTTI_OK)

@@ -17,7 +17,8 @@
 static void build(const struct tti_algorithm *algo, int n, int root, struct tti_program *prog)
 {
 	for (int rank = 0; rank < n; rank++)
-		assert_int_equal(tti_program_build(algo, rank, n, root, &prog[rank]), TUTTI_OK);
+		assert_int_equal(tti_program_build(algo, NULL, rank, n, root, &prog[rank]),
+				 TUTTI_OK);
 }
 
 static void build_named(tutti_collective coll, const char *name, int n, struct tti_program *prog)
@@ -216,10 +217,10 @@ static void table_finds_what_it_lists(void **state)
 	assert_null(tti_algorithm_at(TUTTI_SEND_RECV, 0));
 
 	algo = tti_algorithm_find(TUTTI_ALL_REDUCE, "ring");
-	assert_int_equal(tti_program_build(algo, 4, 4, 0, &prog), TUTTI_EINVAL);
-	assert_int_equal(tti_program_build(algo, 0, 4, -1, &prog), TUTTI_EINVAL);
-	assert_int_equal(tti_program_build(algo, 0, 0, 0, &prog), TUTTI_EINVAL);
-	assert_int_equal(tti_program_build(algo, 0, TTI_PROGRAM_RANKS_MAX + 1, 0, &prog),
+	assert_int_equal(tti_program_build(algo, NULL, 4, 4, 0, &prog), TUTTI_EINVAL);
+	assert_int_equal(tti_program_build(algo, NULL, 0, 4, -1, &prog), TUTTI_EINVAL);
+	assert_int_equal(tti_program_build(algo, NULL, 0, 0, 0, &prog), TUTTI_EINVAL);
+	assert_int_equal(tti_program_build(algo, NULL, 0, TTI_PROGRAM_RANKS_MAX + 1, 0, &prog),
 			 TUTTI_EINVAL);
 }
 

@@ -279,7 +279,7 @@ static void run_randomly(const struct tti_program *prog, int n, unsigned variant
 static void build(const struct tti_algorithm *algo, int n, int root, struct tti_program *prog)
 {
 	for (int r = 0; r < n; r++)
-		assert_int_equal(tti_program_build(algo, r, n, root, &prog[r]), TUTTI_OK);
+		assert_int_equal(tti_program_build(algo, NULL, r, n, root, &prog[r]), TUTTI_OK);
 }
 
 static void release(struct tti_program *prog, int n)
