@@ -91,14 +91,21 @@ static bool name_group(struct tti_alike *alike, struct tti_alike_group *group)
 	const char **names = tti_arena_alloc(&alike->arena, group->n * sizeof(*names));
 	struct tti_strbuf buf = { 0 };
 	char *text;
+	size_t host;
 
 	if (!names)
 		return false;
 	for (uint32_t i = 0; i < group->n; i++)
 		names[i] = graph->nodes[group->nodes[i]].name;
+	if (graph->nhosts > 1) {
+		tti_words_text(graph->hosts[graph->nodes[group->nodes[0]].host], &buf);
+		tti_strbuf_add(&buf, " ");
+	}
+	host = buf.len;
 	tti_words_names(names, group->n, &buf);
 	text = tti_strbuf_take(&buf);
 	group->names = text ? tti_arena_strdup(&alike->arena, text) : NULL;
+	group->bare = group->names ? group->names + host : NULL;
 	tti_free(text);
 	return group->names != NULL;
 }

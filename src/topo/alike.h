@@ -16,7 +16,8 @@
 struct tti_alike_group {
 	const uint32_t *nodes; /* of the graph, endpoints of one type             */
 	uint32_t n;
-	const char *names; /* "mlx5_0-3"                                          */
+	const char *bare;  /* "mlx5_0-3"                                          */
+	const char *names; /* the same; with several hosts, behind its host       */
 	const char *label; /* the same, or "NIC2" if that is too long for a column */
 };
 

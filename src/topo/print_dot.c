@@ -153,7 +153,7 @@ static void label_of(const struct picture *picture, uint32_t index, struct tti_s
 		add_bold(text, out);
 		break;
 	case TTI_NODE_PCI:
-		add_bold(tti_words_class(node->pci.class_code), out);
+		add_bold(tti_words_function(node->pci.class_code), out);
 		add_place(node, out);
 		break;
 	case TTI_NODE_GPU:
@@ -276,6 +276,28 @@ static const char *cpu_name(const struct picture *picture, uint32_t host, int so
 	return NULL;
 }
 
+/* Its name stands outside, where the lines to other sockets do not cross it. */
+static void add_socket(const struct picture *picture, uint32_t host, int socket, int last)
+{
+	const char *name = cpu_name(picture, host, socket);
+	struct tti_strbuf *out = picture->out;
+
+	if (!name)
+		return;
+	tti_strbuf_addf(out,
+			"\tsubgraph cluster_%u_%d {\n\tstyle=\"rounded,filled\"; "
+			"color=\"#dddddd\"; fillcolor=\"#fafafa\"; labeljust=%c; labelloc=b;\n"
+			"\tlabel=<socket %d",
+			host, socket, last && socket > last / 2 ? 'r' : 'l', socket);
+	if (strcmp(name, "unknown") != 0) {
+		tti_strbuf_add(out, ": ");
+		tti_dot_text(name, out);
+	}
+	tti_strbuf_add(out, ">;\n");
+	add_boxes(picture, host, socket);
+	tti_strbuf_add(out, "\t}\n");
+}
+
 static void add_host(const struct picture *picture, uint32_t host)
 {
 	const struct tti_graph *graph = picture->graph;
@@ -294,21 +316,8 @@ static void add_host(const struct picture *picture, uint32_t host)
 		tti_strbuf_add(out, ">;\n");
 	}
 	add_boxes(picture, host, -1);
-	for (int socket = 0; socket <= last; socket++) {
-		const char *name = cpu_name(picture, host, socket);
-
-		if (!name)
-			continue;
-		tti_strbuf_addf(out,
-				"\tsubgraph cluster_%u_%d {\n\tstyle=\"rounded,filled\"; "
-				"color=\"#dddddd\"; fillcolor=\"#fafafa\"; labeljust=l; "
-				"labelloc=b;\n\tlabel=<socket %d: ",
-				host, socket, socket);
-		tti_dot_text(name, out);
-		tti_strbuf_add(out, ">;\n");
-		add_boxes(picture, host, socket);
-		tti_strbuf_add(out, "\t}\n");
-	}
+	for (int socket = 0; socket <= last; socket++)
+		add_socket(picture, host, socket, last);
 	if (graph->nhosts > 1)
 		tti_strbuf_add(out, "\t}\n");
 }
@@ -378,8 +387,17 @@ static void add_edge(const struct picture *picture, const struct tti_link *link)
 			line_width((double)link->bw_gbps), edge_color(link->type));
 }
 
-/* A link between two GPUs: a point of its own above them, for lines along a row would
- * lie on each other. */
+/* Two boxes side by side, not one above the other. */
+static bool is_arch(const struct tti_graph *graph, const struct tti_link *link)
+{
+	const struct tti_node *from = &graph->nodes[link->from], *to = &graph->nodes[link->to];
+
+	return level_of(from->type) == level_of(to->type) && from->parent != link->to &&
+	       to->parent != link->from;
+}
+
+/* A point of its own above GPUs or below CPUs: lines along a row would lie on each
+ * other, and Graphviz draws some of them twice. */
 static void add_arch(const struct picture *picture, uint32_t index)
 {
 	const struct tti_link *link = &picture->graph->links[index];
@@ -387,16 +405,25 @@ static void add_arch(const struct picture *picture, uint32_t index)
 	char gbps[TTI_WORDS_MAX];
 
 	tti_words_gbps((double)link->bw_gbps, gbps);
-	tti_strbuf_addf(picture->out,
-			"\tl%u [label=\"%s\", fontsize=9];\n"
-			"\tl%u -> { n%u n%u } [minlen=2, penwidth=%.2f, color=\"%s\"];\n",
-			index, gbps, index, link->from, link->to, width, edge_color(link->type));
+	tti_strbuf_addf(picture->out, "\tl%u [label=\"%s\", fontsize=9];\n", index, gbps);
+	if (link->type == TTI_LINK_SYS)
+		tti_strbuf_addf(picture->out, "\t{ n%u n%u } -> l%u [", link->from, link->to,
+				index);
+	else
+		tti_strbuf_addf(picture->out, "\tl%u -> { n%u n%u } [minlen=2, ", index, link->from,
+				link->to);
+	tti_strbuf_addf(picture->out, "penwidth=%.2f, color=\"%s\"];\n", width,
+			edge_color(link->type));
 }
 
-static bool is_arch(const struct tti_graph *graph, const struct tti_link *link)
+/* One direction of what links two boxes. A box of several NICs has one edge, that of
+ * the first. */
+static bool is_drawn(const struct picture *picture, uint32_t index)
 {
-	return link->type == TTI_LINK_NVL && graph->nodes[link->from].type == TTI_NODE_DEV &&
-	       graph->nodes[link->to].type == TTI_NODE_DEV;
+	const struct tti_link *link = &picture->graph->links[index];
+
+	return link->type != TTI_LINK_LOC && link->type != TTI_LINK_NET && index < link->reverse &&
+	       is_box(picture, link->from) && is_box(picture, link->to);
 }
 
 static void add_edges(const struct picture *picture)
@@ -404,38 +431,86 @@ static void add_edges(const struct picture *picture)
 	const struct tti_graph *graph = picture->graph;
 
 	for (uint32_t i = 0; i < graph->nlinks; i++) {
-		const struct tti_link *link = &graph->links[i];
-
-		/* A box of several NICs has one edge, that of the first. */
-		if (link->type == TTI_LINK_LOC || link->type == TTI_LINK_NET || i > link->reverse ||
-		    !is_box(picture, link->from) || !is_box(picture, link->to))
+		if (!is_drawn(picture, i))
 			continue;
-		if (is_arch(graph, link))
+		if (is_arch(graph, &graph->links[i]))
 			add_arch(picture, i);
 		else
-			add_edge(picture, link);
+			add_edge(picture, &graph->links[i]);
 	}
 }
 
-/* All boxes of a type side by side, in the order of the tree. */
+/* All boxes of a type side by side. */
 static void add_rank(const struct picture *picture, enum tti_node_type type)
 {
 	const struct tti_graph *graph = picture->graph;
-	struct tti_strbuf *out = picture->out;
-	bool any = false;
 
 	if (!graph->ntype[type])
 		return;
-	tti_strbuf_add(out, "\t{ rank=same; ");
-	for (uint32_t i = 0; i < graph->nnodes; i++) {
-		const uint32_t node = picture->order.walk[i];
+	tti_strbuf_add(picture->out, "\t{ rank=same;");
+	for (uint32_t i = 0; i < graph->ntype[type]; i++)
+		tti_strbuf_addf(picture->out, " n%u;", graph->by_type[type][i]);
+	tti_strbuf_add(picture->out, " }\n");
+}
 
-		if (graph->nodes[node].type != type)
+static bool is_foot(const struct picture *picture, uint32_t index)
+{
+	return level_of(node_at(picture, index)->type) > level_of(TTI_NODE_PCI);
+}
+
+static bool is_head(const struct picture *picture, uint32_t index)
+{
+	return level_of(node_at(picture, index)->type) == level_of(TTI_NODE_DEV);
+}
+
+/* What keeps boxes in the order of the tree: a row of ports that nobody sees, one for
+ * each, for Graphviz has lines cross as little as can be. Edges within the row of boxes
+ * would say it better, but it does not heed them across clusters. The box in the middle
+ * of them, or NONE. */
+static uint32_t add_ruler(const struct picture *picture, const char *name, bool above,
+			  bool (*has)(const struct picture *picture, uint32_t index))
+{
+	const uint32_t *walk = picture->order.walk;
+	const uint32_t nnodes = picture->graph->nnodes;
+	struct tti_strbuf *out = picture->out;
+	uint32_t middle = TTI_NODE_NONE;
+	uint32_t n = 0;
+
+	tti_strbuf_addf(out, "\t%s [label=<<table border=\"0\"><tr>", name);
+	for (uint32_t i = 0; i < nnodes; i++)
+		if (is_box(picture, walk[i]) && has(picture, walk[i])) {
+			tti_strbuf_addf(out, "<td width=\"10\" port=\"n%u\"></td>", walk[i]);
+			n++;
+		}
+	tti_strbuf_add(out, "<td></td></tr></table>>];\n");
+	for (uint32_t i = 0, k = 0; i < nnodes; i++) {
+		if (!is_box(picture, walk[i]) || !has(picture, walk[i]))
 			continue;
-		tti_strbuf_addf(out, "%sn%u", any ? " -> " : "", node);
-		any = true;
+		if (k++ == n / 2)
+			middle = walk[i];
+		/* To cross several edges at once is worse than to cross one. */
+		for (int copy = 0; copy < 4; copy++) {
+			if (above)
+				tti_strbuf_addf(out, "\t%s:n%u -> n%u", name, walk[i], walk[i]);
+			else
+				tti_strbuf_addf(out, "\tn%u -> %s:n%u", walk[i], name, walk[i]);
+			tti_strbuf_add(out, " [style=invis, weight=0];\n");
+		}
 	}
-	tti_strbuf_add(out, " [style=invis]; }\n");
+	return middle;
+}
+
+static void add_rulers(const struct picture *picture)
+{
+	const struct tti_graph *graph = picture->graph;
+	uint32_t held = add_ruler(picture, "head", true, is_head);
+
+	/* Nothing else holds it above the machine. */
+	if (graph->ntype[TTI_NODE_NVS])
+		held = graph->by_type[TTI_NODE_NVS][0];
+	if (held != TTI_NODE_NONE)
+		tti_strbuf_addf(picture->out, "\thead -> n%u [style=invis];\n", held);
+	(void)add_ruler(picture, "foot", false, is_foot);
 }
 
 /* -- The whole ------------------------------------------------------------------------ */
@@ -458,21 +533,14 @@ static void add_header(const struct picture *picture)
 /* Below all else, so that its height does not tear the machine apart. */
 static void add_tables(const struct picture *picture, const struct tti_routes *routes)
 {
-	const struct tti_graph *graph = picture->graph;
 	const bool paths = tti_dot_paths(routes, picture->out);
-	const bool findings = tti_dot_findings(picture->lint, picture->out);
+	const bool findings = tti_dot_findings(picture->lint, picture->graph->source, picture->out);
 
-	if (!paths && !findings)
-		return;
-	tti_strbuf_addf(picture->out, "\t{ rank=sink; %s%s }\n", paths ? "paths; " : "",
-			findings ? "findings; " : "");
 	if (paths && findings)
-		tti_strbuf_add(picture->out, "\tpaths -> findings [style=invis];\n");
-	for (uint32_t i = 0; i < graph->nnodes; i++)
-		if (is_box(picture, i) && graph->nodes[i].parent == TTI_NODE_NONE &&
-		    graph->nodes[i].type != TTI_NODE_NVS)
-			tti_strbuf_addf(picture->out, "\tn%u -> %s [style=invis];\n", i,
-					paths ? "paths" : "findings");
+		tti_strbuf_add(picture->out, "\t{ rank=same; paths -> findings [style=invis]; }\n");
+	if (paths || findings)
+		tti_strbuf_addf(picture->out, "\tfoot -> %s [style=invis];\n",
+				paths ? "paths" : "findings");
 }
 
 void tti_print_dot(const struct tti_routes *routes, const struct tti_lint *lint,
@@ -489,6 +557,7 @@ void tti_print_dot(const struct tti_routes *routes, const struct tti_lint *lint,
 		add_rank(&picture, TTI_NODE_DEV);
 		add_rank(&picture, TTI_NODE_CPU);
 		add_rank(&picture, TTI_NODE_PKG);
+		add_rulers(&picture);
 		add_tables(&picture, routes);
 		tti_strbuf_add(out, "}\n");
 	} else {

@@ -23,7 +23,7 @@ struct tti_dot_place *tti_dot_places(const struct tti_graph *graph);
 void tti_dot_text(const char *text, struct tti_strbuf *out);
 /* The nodes "paths" and "findings": tables. false: nothing to show, no node. */
 bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out);
-bool tti_dot_findings(const struct tti_lint *lint, struct tti_strbuf *out);
+bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out);
 /* What a picture marks in red: all but notes. */
 static inline bool tti_dot_marks(const struct tti_finding *finding)
 {

@@ -156,7 +156,7 @@ bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out)
 
 /* -- Findings ------------------------------------------------------------------------ */
 
-#define LINE_WIDTH 76
+#define LINE_WIDTH 92
 
 /* Labels do not fold by themselves. */
 static void add_folded(const char *text, struct tti_strbuf *out)
@@ -187,29 +187,55 @@ static void add_folded(const char *text, struct tti_strbuf *out)
 	tti_free(copy);
 }
 
-bool tti_dot_findings(const struct tti_lint *lint, struct tti_strbuf *out)
+/* More would be no picture of the machine any longer. */
+#define FINDINGS_MAX 16
+
+/* "file.xml:12: PCI 0000:17:00.0" without the file, which is the title. */
+static void add_place(const char *place, const char *source, struct tti_strbuf *out)
+{
+	const size_t len = source ? strlen(source) : 0;
+
+	if (len && !strncmp(place, source, len) && place[len] == ':') {
+		place += len + 1;
+		if (place[0] == ' ')
+			place++;
+		else
+			tti_strbuf_add(out, "line ");
+	}
+	tti_dot_text(place, out);
+}
+
+static void add_finding(const struct tti_finding *finding, const char *source,
+			struct tti_strbuf *out)
+{
+	tti_strbuf_add(out, "<tr><td align=\"left\" balign=\"left\"><font color=\"#c00000\"><b>");
+	tti_dot_text(finding->rule, out);
+	tti_strbuf_add(out, "</b> ");
+	add_place(finding->place, source, out);
+	tti_strbuf_add(out, "</font><br align=\"left\"/>");
+	add_folded(finding->what, out);
+	if (finding->consequence && finding->consequence[0])
+		add_folded(finding->consequence, out);
+	tti_strbuf_add(out, "</td></tr>\n");
+}
+
+bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; lint && i < lint->n; i++) {
-		const struct tti_finding *finding = &lint->at[i];
-
-		if (!tti_dot_marks(finding))
+		if (!tti_dot_marks(&lint->at[i]))
 			continue;
 		if (!n++)
 			tti_strbuf_add(out, "\tfindings [label=<<table border=\"0\" "
 					    "cellborder=\"0\" cellspacing=\"2\">\n");
-		tti_strbuf_add(
-			out, "<tr><td align=\"left\" balign=\"left\"><font color=\"#c00000\"><b>");
-		tti_dot_text(finding->rule, out);
-		tti_strbuf_add(out, "</b> ");
-		tti_dot_text(finding->place, out);
-		tti_strbuf_add(out, "</font><br align=\"left\"/>");
-		add_folded(finding->what, out);
-		if (finding->consequence && finding->consequence[0])
-			add_folded(finding->consequence, out);
-		tti_strbuf_add(out, "</td></tr>\n");
+		if (n <= FINDINGS_MAX)
+			add_finding(&lint->at[i], source, out);
 	}
+	if (n > FINDINGS_MAX)
+		tti_strbuf_addf(out,
+				"<tr><td align=\"left\">and %zu more: tutti topo lint</td></tr>\n",
+				n - FINDINGS_MAX);
 	if (n)
 		tti_strbuf_add(out, "</table>>];\n");
 	return n > 0;

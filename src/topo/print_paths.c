@@ -17,7 +17,9 @@ struct matrix {
 	const struct tti_print_config *config;
 	struct tti_strbuf *out;
 	size_t row_width, column_width;
-	bool types[TTI_PATH_DIS + 1]; /* that occur, and so have a line in the legend */
+	/* What was shown, and so has a line in the legend. */
+	bool types[TTI_PATH_DIS + 1];
+	bool whys[TTI_ROUTE_NO_WAY + 1];
 };
 
 static const char *const meanings[] = {
@@ -66,8 +68,10 @@ static void type_text(struct matrix *m, const struct tti_alike_cell *cell, char 
 	char type[16];
 
 	snprintf(buf, 24, "%s%s", tti_alike_type(cell, type), mark);
-	if (cell->path)
+	if (cell->path) {
 		m->types[cell->path->type] = true;
+		m->whys[cell->route->why] = true;
+	}
 }
 
 static void gbps_text(struct matrix *m, const struct tti_alike_cell *cell, char buf[24])
@@ -187,69 +191,150 @@ static void write_matrix(struct matrix *m, cell_text_fn text, bool affinity)
 
 /* -- Too many columns: a line per row, in words ------------------------------------ */
 
-/* All columns that are as `first` is from this row, which none before it was. */
-static void write_bundle(struct matrix *m, uint32_t row, uint32_t first,
-			 const struct tti_alike_cell *cells, bool *written)
-{
-	const struct tti_alike *alike = m->alike;
-	const char **names = tti_calloc(alike->n + 1, sizeof(*names));
-	char type[24], gbps[24];
-	uint32_t n = 0;
+/* What a bundle of columns holds: names of the row's own host, numbers of others. */
+struct bundle {
+	const char **names;
+	uint32_t nnames, nothers, nhosts;
+	uint32_t last_host;
+	enum tti_node_type type;
+};
 
-	if (!names) {
-		m->out->failed = true;
-		return;
-	}
-	for (uint32_t i = first; i < alike->n; i++) {
-		if (written[i] || (i != first && !tti_alike_same(&cells[first], &cells[i])))
-			continue;
-		written[i] = true;
-		names[n++] = alike->at[i].names;
-	}
-	type_text(m, &cells[first], type);
-	gbps_text(m, &cells[first], gbps);
-	tti_strbuf_addf(m->out, "  %-5s %7s GB/s  ", type, gbps);
-	tti_words_names(names, n, m->out);
-	if (row == first)
-		tti_strbuf_add(m->out, " among each other");
-	tti_strbuf_add(m->out, "\n");
-	tti_free(names);
+static enum tti_node_type type_of(const struct matrix *m, uint32_t column)
+{
+	return m->alike->routes->paths->graph->nodes[m->alike->at[column].nodes[0]].type;
 }
 
-static void write_row_in_words(struct matrix *m, uint32_t row)
+static void add_to_bundle(const struct matrix *m, struct bundle *bundle, uint32_t row,
+			  uint32_t column)
+{
+	const struct tti_graph *graph = m->alike->routes->paths->graph;
+	const struct tti_alike_group *group = &m->alike->at[column];
+	const struct tti_node *node = &graph->nodes[group->nodes[0]];
+
+	if (node->host == graph->nodes[m->alike->at[row].nodes[0]].host) {
+		bundle->names[bundle->nnames++] = group->bare;
+		return;
+	}
+	bundle->nothers += group->n;
+	/* Endpoints of one type are sorted by host. */
+	bundle->nhosts += !bundle->nhosts || bundle->last_host != node->host;
+	bundle->last_host = node->host;
+}
+
+static void write_bundle(struct matrix *m, const struct tti_alike_cell *cell,
+			 const struct bundle *bundle)
+{
+	char type[24], gbps[TTI_WORDS_MAX];
+
+	type_text(m, cell, type);
+	tti_words_gbps((double)cell->route->bw_gbps, gbps);
+	tti_strbuf_addf(m->out, "  %-5s %6s GB/s  ", type, gbps);
+	tti_words_names(bundle->names, bundle->nnames, m->out);
+	if (bundle->nothers)
+		tti_strbuf_addf(m->out, "%s%u %s%s of %u other host%s", bundle->nnames ? ", " : "",
+				bundle->nothers, bundle->type == TTI_NODE_NET ? "NIC" : "GPU",
+				bundle->nothers == 1 ? "" : "s", bundle->nhosts,
+				bundle->nhosts == 1 ? "" : "s");
+	tti_strbuf_add(m->out, "\n");
+}
+
+/* A line for each kind of path that leads from this row, the best first. `names` and
+ * `cells` have room for all columns. */
+static void write_row_in_words(struct matrix *m, uint32_t row, const char **names,
+			       struct tti_alike_cell *cells)
 {
 	const struct tti_alike *alike = m->alike;
-	struct tti_alike_cell *cells = tti_calloc(alike->n + 1, sizeof(*cells));
-	bool *written = tti_calloc(alike->n + 1, sizeof(*written));
 
-	if (!cells || !written) {
-		m->out->failed = true;
-		goto done;
-	}
-	add_colored(m, BOLD, alike->at[row].names, 0);
+	add_colored(m, BOLD, alike->at[row].bare, 0);
 	add_affinity(m, row, 0);
 	tti_strbuf_add(m->out, "\n");
 	for (uint32_t i = 0; i < alike->n; i++)
 		cells[i] = tti_alike_cell(alike, row, i);
 	for (int type = 0; type <= TTI_PATH_DIS; type++)
-		for (uint32_t i = 0; i < alike->n; i++)
-			if (!written[i] && cells[i].path && cells[i].path->type == type)
-				write_bundle(m, row, i, cells, written);
-done:
-	tti_free(cells);
-	tti_free(written);
+		for (uint32_t i = 0; i < alike->n; i++) {
+			const struct tti_alike_cell first = cells[i];
+			struct bundle bundle = { .names = names, .type = type_of(m, i) };
+
+			if (!first.path || first.path->type != type)
+				continue;
+			for (uint32_t k = i; k < alike->n; k++)
+				if (tti_alike_same(&first, &cells[k]) &&
+				    type_of(m, k) == bundle.type) {
+					add_to_bundle(m, &bundle, row, k);
+					cells[k].path = NULL;
+				}
+			write_bundle(m, &first, &bundle);
+		}
 }
 
-/* Ways are the same back, so the lines of GPUs say all but how NICs reach NICs. */
-static void write_words(struct matrix *m)
+/* The rows of one host. Ways are the same back, so those of GPUs say all but how NICs
+ * reach NICs. */
+static char *words_of_host(struct matrix *m, uint32_t host, const char **names,
+			   struct tti_alike_cell *cells)
 {
 	const struct tti_alike *alike = m->alike;
 	const struct tti_graph *graph = alike->routes->paths->graph;
 	const enum tti_node_type first = graph->nodes[alike->at[0].nodes[0]].type;
+	struct tti_strbuf *out = m->out, buf = { 0 };
 
-	for (uint32_t i = 0; i < alike->n; i++)
-		if (graph->nodes[alike->at[i].nodes[0]].type == first)
-			write_row_in_words(m, i);
+	m->out = &buf;
+	for (uint32_t i = 0; i < alike->n; i++) {
+		const struct tti_node *node = &graph->nodes[alike->at[i].nodes[0]];
+
+		if (node->type == first && node->host == host)
+			write_row_in_words(m, i, names, cells);
+	}
+	m->out = out;
+	return tti_strbuf_take(&buf);
+}
+
+/* Hosts of which all is the same are shown once. */
+static void write_hosts(struct matrix *m, char **words, const char **names)
+{
+	const struct tti_graph *graph = m->alike->routes->paths->graph;
+
+	for (uint32_t i = 0; i < graph->nhosts; i++) {
+		char *text = words[i];
+		uint32_t n = 0;
+
+		if (!text)
+			continue;
+		for (uint32_t k = i; k < graph->nhosts; k++)
+			if (words[k] && !strcmp(words[k], text)) {
+				names[n++] = graph->hosts[k];
+				if (k != i)
+					tti_free(words[k]);
+				words[k] = NULL;
+			}
+		if (graph->nhosts > 1 && text[0]) {
+			tti_strbuf_addf(m->out, "%shost%s ", i ? "\n" : "", n == 1 ? "" : "s");
+			tti_words_names(names, n, m->out);
+			tti_strbuf_add(m->out, "\n");
+		}
+		tti_strbuf_add(m->out, text);
+		tti_free(text);
+	}
+}
+
+static void write_words(struct matrix *m)
+{
+	const uint32_t nhosts = m->alike->routes->paths->graph->nhosts;
+	const char **names = tti_calloc((size_t)m->alike->n + nhosts, sizeof(*names));
+	struct tti_alike_cell *cells = tti_calloc(m->alike->n, sizeof(*cells));
+	char **words = tti_calloc(nhosts, sizeof(*words));
+
+	if (names && cells && words) {
+		for (uint32_t i = 0; i < nhosts; i++) {
+			words[i] = words_of_host(m, i, names, cells);
+			m->out->failed |= !words[i];
+		}
+		write_hosts(m, words, names);
+	} else {
+		m->out->failed = true;
+	}
+	tti_free(names);
+	tti_free(cells);
+	tti_free(words);
 }
 
 /* -- Legend ------------------------------------------------------------------------ */
@@ -282,7 +367,7 @@ static void write_legend(struct matrix *m)
 						: tti_path_type_name((enum tti_path_type)type),
 					meanings[type]);
 	for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
-		if (m->alike->marks[why])
+		if (m->whys[why] && m->alike->marks[why])
 			tti_strbuf_addf(m->out, "%c    %s\n", m->alike->marks[why],
 					tti_route_why_text((enum tti_route_why)why));
 }

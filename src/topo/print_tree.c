@@ -99,10 +99,8 @@ static void name_of(const struct tti_node *node, struct tti_strbuf *out)
 		tti_strbuf_add(out, "CPUs");
 	else if (node->type == TTI_NODE_PKG)
 		tti_strbuf_addf(out, "socket %s", node->name + strcspn(node->name, "0123456789"));
-	else if (node->type == TTI_NODE_PCI && node->pci.class_code >> 16 == 3)
-		tti_strbuf_add(out, "display"); /* no GPU that computes is a mere function */
 	else if (node->type == TTI_NODE_PCI)
-		tti_strbuf_add(out, tti_words_class(node->pci.class_code));
+		tti_strbuf_add(out, tti_words_function(node->pci.class_code));
 	else if (node->type == TTI_NODE_NIC)
 		tti_strbuf_add(out, "NIC");
 	else if (node->type == TTI_NODE_DEV)

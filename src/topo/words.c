@@ -134,6 +134,11 @@ const char *tti_words_class(uint32_t class_code)
 	return "device";
 }
 
+const char *tti_words_function(uint32_t class_code)
+{
+	return class_code >> 16 == 0x03 ? "display" : tti_words_class(class_code);
+}
+
 void tti_words_pci(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX])
 {
 	const char *vendor = tti_words_vendor(pci->vendor);

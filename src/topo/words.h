@@ -20,6 +20,8 @@ const char *tti_words_device(uint16_t vendor, uint16_t device);
 void tti_words_pci(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX]);
 /* "GPU", "switch", "NIC", "accelerator", "USB controller"... by class code. */
 const char *tti_words_class(uint32_t class_code);
+/* The same of what is in the tree as a mere function: a GPU that computes is no such. */
+const char *tti_words_function(uint32_t class_code);
 
 /* "gen4 x16"; "gen4", "x16" or "" for what is not stated. */
 void tti_words_pci_link(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX]);
