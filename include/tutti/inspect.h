@@ -83,11 +83,11 @@ struct tutti_topo_config {
 	int all;                /* detect every PCI function, not only what communicates */
 	int measure;            /* measure the memory of NUMA nodes, under 2 s          */
 	int nccl_model;         /* compute with NCCL's figures, not ours                */
+	const char *name;       /* how to call it in what is printed; NULL: its path    */
 };
-#define TUTTI_TOPO_CONFIG_INIT                   \
-	{                                        \
-		sizeof(struct tutti_topo_config) \
-	}
+/* clang-format off */
+#define TUTTI_TOPO_CONFIG_INIT { sizeof(struct tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL }
+/* clang-format on */
 
 /* With neither file nor root: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and
  * their kin say. config NULL: that. TUTTI_EINVAL: a file that cannot be read, with
