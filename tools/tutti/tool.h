@@ -18,6 +18,8 @@ enum tool_exit {
 extern const struct command command_perf;
 extern const struct command command_run;
 extern const struct command command_show;
+extern const struct command command_topo;
+extern const struct command command_paths;
 extern const struct command command_env;
 extern const struct command command_version;
 

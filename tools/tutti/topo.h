@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOOL_TOPO_H
+#define TOOL_TOPO_H
+
+/* What the verbs about topologies share: where one comes from, how it is shown. */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tool.h"
+
+enum {
+	TOPO_XML = ARGS_FIRST_FREE,
+	TOPO_SYSFS,
+	TOPO_DETECT,
+	TOPO_ALL,
+	TOPO_MEASURE,
+	TOPO_NCCL,
+	TOPO_COLOR,
+	TOPO_FIRST_FREE
+};
+
+#define TOPO_SOURCE_OPTIONS                                                                      \
+	{ TOPO_XML, "xml", "FILE", "a topology file" },                                          \
+		{ TOPO_SYSFS, "sysfs", "DIR", "a captured machine: its top folder, or a .tar" }, \
+		{ TOPO_DETECT, "detect", NULL, "lay the file over what is detected" },           \
+		{ TOPO_ALL, "all", NULL, "every PCI function, not only what communicates" },     \
+		{ TOPO_MEASURE, "measure", NULL, "measure the memory of each NUMA node" },       \
+		{ TOPO_NCCL, "nccl", NULL, "compute with the figures that NCCL uses" },          \
+	{                                                                                        \
+		TOPO_COLOR, "color", "WHEN", "auto, always or never (auto)"                      \
+	}
+
+struct topo_source {
+	struct tutti_topo_config config;
+	const char *color;
+	bool json;
+};
+/* clang-format off */
+#define TOPO_SOURCE_INIT { TUTTI_TOPO_CONFIG_INIT, NULL, false }
+/* clang-format on */
+
+/* Take an option of the above, or --json. false: it was bad, and said so. */
+bool topo_take_option(struct args *args, struct topo_source *source, int id, const char *value);
+
+/* Load; a .tar is unpacked into a folder that is gone when this returns. TOOL_GOOD, or
+ * the exit code after the message is out. */
+int topo_load(const struct args *args, const struct topo_source *source, tutti_topo_t *out);
+/* A file, a captured machine or its .tar, by what is at that path. */
+int topo_load_path(const struct args *args, const struct topo_source *source, const char *path,
+		   tutti_topo_t *out);
+
+/* TUTTI_TOPO_COLOR and _UTF8, as fits where `to` leads. */
+unsigned topo_flags(const struct topo_source *source, FILE *to);
+/* Print in a format and write it: the exit code. */
+int topo_print(const struct args *args, tutti_topo_t topo, tutti_topo_format format, unsigned flags,
+	       FILE *to);
+/* Draw with Graphviz: the exit code. */
+int topo_draw(const struct args *args, tutti_topo_t topo, FILE *to);
+
+/* What a .tar of a machine was unpacked into. */
+struct topo_unpacked {
+	char *folder; /* to be removed                                     */
+	char *root;   /* the machine in it: has sys/ and maybe proc/ below */
+};
+/* false: said why. */
+bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpacked *out);
+void topo_remove(struct topo_unpacked *unpacked);
+
+extern const struct command command_topo_gather;
+extern const struct command command_topo_merge;
+
+#endif
