@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+#include "topo.h"
 
 enum { OPT_RAILS = ARGS_FIRST_FREE };
 
@@ -135,7 +135,6 @@ static const struct args_option options[] = {
 	{ 0 },
 };
 
-extern const struct command command_topo_merge;
 const struct command command_topo_merge = {
 	.name = "topo merge",
 	.summary = "many hosts as one cluster: kinds, rails, domains, who differs",

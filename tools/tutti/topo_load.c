@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool topo_take_option(struct args *args, struct topo_source *source, int id, const char *value)
+{
+	switch (id) {
+	case TOPO_XML:
+		source->config.xml_file = value;
+		return true;
+	case TOPO_SYSFS:
+		source->config.sysfs_root = value;
+		return true;
+	case TOPO_DETECT:
+		source->config.detect = 1;
+		return true;
+	case TOPO_ALL:
+		source->config.all = 1;
+		return true;
+	case TOPO_MEASURE:
+		source->config.measure = 1;
+		return true;
+	case TOPO_NCCL:
+		source->config.nccl_model = 1;
+		return true;
+	case TOPO_COLOR:
+		source->color = value;
+		if (!strcmp(value, "auto") || !strcmp(value, "always") || !strcmp(value, "never"))
+			return true;
+		tool_usage(args, "--color '%s' is none of auto, always, never", value);
+		return false;
+	case ARGS_JSON:
+		source->json = true;
+		return true;
+	default:
+		tool_usage(args, "takes no argument, it was given '%s'", value);
+		return false;
+	}
+}
+
+static bool is_file(const char *path)
+{
+	struct stat info;
+
+	return path && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+/* What cannot be read is bad usage; what is refused is a finding. */
+static int load(const struct args *args, const struct tutti_topo_config *config, tutti_topo_t *out)
+{
+	tutti_status status;
+
+	if (config->xml_file && access(config->xml_file, R_OK) != 0)
+		return tool_usage(args, "cannot read '%s': %m", config->xml_file);
+	if (config->sysfs_root && access(config->sysfs_root, R_OK) != 0)
+		return tool_usage(args, "cannot read '%s': %m", config->sysfs_root);
+	status = tutti_topo_load(config, out);
+	return status ? tool_error(args, "%s", tool_why(NULL, status)) : TOOL_GOOD;
+}
+
+int topo_load(const struct args *args, const struct topo_source *source, tutti_topo_t *out)
+{
+	struct tutti_topo_config config = source->config;
+	struct topo_unpacked unpacked = { NULL, NULL };
+	int code;
+
+	if (config.xml_file && config.sysfs_root && !config.detect)
+		return tool_usage(args, "--xml and --sysfs are two machines: give one of them, or "
+					"--detect to lay the file over the captured machine");
+	if (is_file(config.sysfs_root)) {
+		if (!topo_unpack(args, config.sysfs_root, &unpacked))
+			return TOOL_FINDING;
+		config.name = config.sysfs_root;
+		config.sysfs_root = unpacked.root;
+	}
+	code = load(args, &config, out);
+	topo_remove(&unpacked);
+	return code;
+}
+
+int topo_load_path(const struct args *args, const struct topo_source *source, const char *path,
+		   tutti_topo_t *out)
+{
+	struct topo_source one = *source;
+
+	one.config.xml_file = one.config.sysfs_root = NULL;
+	if (is_file(path) && !strstr(path, ".tar") && !strstr(path, ".tgz"))
+		one.config.xml_file = path;
+	else if (access(path, F_OK) == 0)
+		one.config.sysfs_root = path;
+	else
+		return tool_usage(args, "cannot read '%s': %m", path);
+	return topo_load(args, &one, out);
+}
+
+/* Not the library's business: https://no-color.org */
+static bool is_set(const char *variable)
+{
+	const size_t len = strlen(variable);
+
+	for (char **entry = environ; entry && *entry; entry++)
+		if (!strncmp(*entry, variable, len) && (*entry)[len] == '=' && (*entry)[len + 1])
+			return true;
+	return false;
+}
+
+unsigned topo_flags(const struct topo_source *source, FILE *to)
+{
+	const char *when = source->color ? source->color : "auto";
+	unsigned flags = 0;
+
+	if (!strcmp(when, "always") ||
+	    (!strcmp(when, "auto") && isatty(fileno(to)) && !is_set("NO_COLOR")))
+		flags |= TUTTI_TOPO_COLOR;
+	/* Numbers must stay as they are in C: only the characters are asked for. */
+	if (setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8"))
+		flags |= TUTTI_TOPO_UTF8;
+	return flags;
+}
+
+int topo_print(const struct args *args, tutti_topo_t topo, tutti_topo_format format, unsigned flags,
+	       FILE *to)
+{
+	char *text;
+	const tutti_status status = tutti_topo_print(topo, format, flags, &text);
+
+	if (status)
+		return tool_error(args, "%s", tool_why(NULL, status));
+	fputs(text, to);
+	free(text);
+	return TOOL_GOOD;
+}
