@@ -189,7 +189,7 @@ static bool print_kinds(const struct tti_cluster *cluster, struct tti_strbuf *ou
 
 static void print_rails(const struct tti_cluster *cluster, struct tti_strbuf *out)
 {
-	char slow[TTI_WORDS_MAX], fast[TTI_WORDS_MAX], sum[TTI_WORDS_MAX];
+	char slow[TTI_WORDS_MAX], fast[TTI_WORDS_MAX], sum[TTI_WORDS_MAX], index[16];
 
 	if (!cluster->nrails)
 		return;
@@ -204,8 +204,9 @@ static void print_rails(const struct tti_cluster *cluster, struct tti_strbuf *ou
 		tti_words_gbps(rail->slowest_gbps, slow);
 		tti_words_gbps(rail->fastest_gbps, fast);
 		tti_words_gbps(rail->gbps, sum);
-		tti_strbuf_addf(out, "  %" PRIu32 ": ", i);
-		if (cluster->rail_source != TTI_RAIL_ORDER) {
+		snprintf(index, sizeof(index), "%" PRIu32, i);
+		tti_strbuf_addf(out, "  %s: ", index);
+		if (strcmp(rail->name, index) != 0) {
 			tti_words_text(rail->name, out);
 			tti_strbuf_add(out, ", ");
 		}
