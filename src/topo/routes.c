@@ -140,6 +140,19 @@ void tti_routes_free(struct tti_routes *routes)
 	tti_free(routes);
 }
 
+tutti_status tti_routes_want_all(const struct tti_routes *routes)
+{
+	const struct tti_paths *paths = routes->paths;
+
+	if (routes->at)
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EUNSUPPORTED,
+			"%s has %u GPUs, NUMA nodes and nets, too many to know the routes between "
+			"all of them in %zu MiB: ask for single ones",
+			paths->graph->source ? paths->graph->source : "the topology", paths->n,
+			TTI_PATHS_BYTES >> 20);
+}
+
 /* With the lock. */
 static const struct tti_route *make_route(const struct tti_routes *routes, uint32_t from,
 					  uint32_t to)

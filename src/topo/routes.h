@@ -7,7 +7,8 @@
  * The rules are those that NCCL's users know (P2P_LEVEL, NET_GDR_LEVEL, PXN):
  *
  *   GPU to GPU   directly over NVLinks, and up to p2p_level; else through the memory of
- *                the HOST nearest to the receiver. None if switched off or level LOC.
+ *                the HOST nearest to the receiver (of another host: over the network).
+ *                Nothing is direct if switched off or with level LOC.
  *   NET to GPU   directly (GPUDirect RDMA) if both can and their path is at most
  *                gdr_level, P2C from PXB on; else through the HOST nearest to the GPU.
  *   GPU to NET   the same if NICs may read that GPU's memory. If a GPU that is nearest
@@ -81,6 +82,8 @@ TUTTI_CHECKED tutti_status tti_routes_build(const struct tti_paths *paths,
 					    const struct tti_routes_config *config,
 					    struct tti_routes **out);
 void tti_routes_free(struct tti_routes *routes);
+/* For whoever wants the routes of all pairs: TUTTI_EUNSUPPORTED if there is no table. */
+TUTTI_CHECKED tutti_status tti_routes_want_all(const struct tti_routes *routes);
 /* By node index; both must be endpoints. NULL: as tti_paths_get(). */
 const struct tti_route *tti_routes_get(const struct tti_routes *routes, uint32_t from, uint32_t to);
 

@@ -201,6 +201,8 @@ static void routes_come_on_demand(void **state)
 	(void)state;
 	assert_int_equal(tti_routes_build(paths, &config, &routes), TUTTI_OK);
 	assert_null(routes->at);
+	assert_int_equal(tti_routes_want_all(routes), TUTTI_EUNSUPPORTED);
+	assert_non_null(strstr(tti_error_text(), "3002 GPUs"));
 	route = tti_routes_get(routes, gpu_at(graph, 0), net_at(graph, 0));
 	assert_int_equal(route->why, TTI_ROUTE_GDR_FAR);
 	assert_int_equal(route->via, graph->by_type[TTI_NODE_HOST][0]);
