@@ -191,10 +191,12 @@ static void find_marks(struct tti_alike *alike)
 
 tutti_status tti_alike_find(const struct tti_routes *routes, struct tti_alike *out)
 {
-	uint32_t n, *all = list_shown(routes->paths->graph, &n);
+	uint32_t n, *all;
 	bool good;
 
 	*out = (struct tti_alike){ .routes = routes };
+	TTI_TRY(tti_routes_want_all(routes));
+	all = list_shown(routes->paths->graph, &n);
 	good = all && make_groups(out, all, n);
 	tti_free(all);
 	if (good) {
