@@ -17,14 +17,20 @@ struct machine {
 	struct tti_routes *routes;
 };
 
-static inline struct machine machine_of(const char *inside, struct tti_routes_config config)
+static inline struct machine machine_of_doc(struct tti_xml_doc *doc,
+					    struct tti_routes_config config)
 {
-	struct machine machine = { .graph = graph_of(doc_of_text(inside), TTI_MODEL_TUTTI) };
+	struct machine machine = { .graph = graph_of(doc, TTI_MODEL_TUTTI) };
 
 	if (tti_paths_build(machine.graph, &machine.paths) != TUTTI_OK ||
 	    tti_routes_build(machine.paths, &config, &machine.routes) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	return machine;
+}
+
+static inline struct machine machine_of(const char *inside, struct tti_routes_config config)
+{
+	return machine_of_doc(doc_of_text(inside), config);
 }
 
 static inline void machine_end(struct machine *machine)
