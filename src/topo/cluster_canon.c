@@ -10,11 +10,13 @@
 #include "util/mem.h"
 
 /* What is a host's own: who it is, how its parts are called in the world, where its
- * cables end, what was measured. */
+ * cables end, what was measured; and how much memory a node has, which firmware makes a
+ * little different from boot to boot. */
 static const char *const own_attrs[] = {
-	"guid",         "host_hash",    "rank",         "serial",         "uuid",
-	"tutti_fabric", "tutti_host",   "tutti_mac",    "tutti_mem_gbps", "tutti_mem_ns",
-	"tutti_path",   "tutti_serial", "tutti_subnet", "tutti_switch",   "tutti_uuid",
+	"guid",         "host_hash",     "rank",         "serial",
+	"uuid",         "tutti_fabric",  "tutti_host",   "tutti_mac",
+	"tutti_mem_ns", "tutti_mem_mib", "tutti_path",   "tutti_mem_gbps",
+	"tutti_serial", "tutti_subnet",  "tutti_switch", "tutti_uuid",
 };
 
 struct piece {

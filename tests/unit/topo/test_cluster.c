@@ -60,6 +60,7 @@ static void what_is_a_hosts_own_makes_no_kind(void **state)
 		set_all(doc, "net", "tutti_subnet", subnet);
 		set_all(doc, "gpu", "rank", "#");
 		set_all(doc, "cpu", "tutti_mem_gbps", gbps);
+		set_all(doc, "cpu", "tutti_mem_mib", guid + 2);
 		assert_true(tti_xml_setf(doc, nth(doc, "cpu", 0), "host_hash", "0x%x", i));
 		assert_true(tti_xml_setf(doc, nth(doc, "cpu", 1), "host_hash", "0x%x", i));
 		assert_true(tti_xml_setf(doc, doc->root, "tutti_host", "node%u", i));
