@@ -46,6 +46,28 @@ tutti_status tti_boot_all_gather(struct tti_boot *boot, void *blobs, size_t nbyt
 	return boot->nranks == 1 ? TUTTI_OK : boot->ops->all_gather(boot, blobs, nbytes);
 }
 
+/* A rank hands a piece on when it has all of it. */
+#define PIECE ((size_t)16 << 10)
+
+tutti_status tti_boot_broadcast(struct tti_boot *boot, int root, void *data, size_t nbytes)
+{
+	const size_t piece = boot->local ? nbytes : PIECE;
+	uint8_t *at = data;
+
+	TTI_TRY(check_phase(boot));
+	if (root < 0 || root >= boot->nranks)
+		return tti_fail(TUTTI_EINVAL, "a broadcast of rank %d among %d ranks", root,
+				boot->nranks);
+	for (size_t left = nbytes; left > 0 && boot->nranks > 1;) {
+		const size_t now = left < piece ? left : piece;
+
+		TTI_TRY(boot->ops->broadcast(boot, root, at, now));
+		at += now;
+		left -= now;
+	}
+	return TUTTI_OK;
+}
+
 tutti_status tti_boot_barrier(struct tti_boot *boot)
 {
 	return tti_boot_all_gather(boot, NULL, 0);

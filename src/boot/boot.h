@@ -63,6 +63,11 @@ const uint8_t *tti_boot_secret(const struct tti_boot *boot);
 /* blobs[nranks][nbytes]; own one filled in at [rank]; all filled on return. */
 TUTTI_CHECKED tutti_status tti_boot_all_gather(struct tti_boot *boot, void *blobs, size_t nbytes);
 
+/* data[nbytes] of root, at all ranks on return; root and nbytes are the same on all. Any
+ * size: it travels in pieces, one behind the other. */
+TUTTI_CHECKED tutti_status tti_boot_broadcast(struct tti_boot *boot, int root, void *data,
+					      size_t nbytes);
+
 TUTTI_CHECKED tutti_status tti_boot_barrier(struct tti_boot *boot);
 
 /* A message to or from any rank, matched in order per pair; connections are made

@@ -81,23 +81,37 @@ static void format_missing(struct tti_local_world *world, const struct tti_local
 	tti_free(missing);
 }
 
+static const char *name_of(const struct tti_local_gather *gather)
+{
+	return gather->root >= 0 ? "broadcast" : gather->nbytes ? "all_gather" : "barrier";
+}
+
+/* Bytes of all blobs. */
+static size_t total_of(const struct tti_local_world *world, const struct tti_local_gather *gather)
+{
+	return gather->root >= 0 ? gather->nbytes : (size_t)world->nranks * gather->nbytes;
+}
+
 static tutti_status arrive(struct tti_local *local, struct tti_local_gather *gather,
-			   const uint8_t *blob, size_t nbytes)
+			   const uint8_t *blobs, int root, size_t nbytes)
 {
 	struct tti_local_world *world = local->world;
+	const int rank = local->base.rank;
+	const size_t own = root >= 0 ? 0 : (size_t)rank * nbytes;
 
 	if (gather->arrived == 0) {
 		gather->nbytes = nbytes;
-		gather->blobs = nbytes ? tti_calloc((size_t)world->nranks, nbytes) : NULL;
+		gather->root = root;
+		gather->blobs = nbytes ? tti_alloc(total_of(world, gather)) : NULL;
 		if (nbytes > 0 && !gather->blobs)
-			return fail(local, TUTTI_ENOMEM, -1, "no memory for an all_gather");
+			return fail(local, TUTTI_ENOMEM, -1, "no memory for: %s", name_of(gather));
 	}
-	if (gather->nbytes != nbytes)
-		return fail(local, TUTTI_EPROTO, local->base.rank,
-			    "all_gather: rank %d brings %zu bytes, others %zu", local->base.rank,
-			    nbytes, gather->nbytes);
-	if (nbytes > 0)
-		memcpy(gather->blobs + (size_t)local->base.rank * nbytes, blob, nbytes);
+	if (gather->nbytes != nbytes || gather->root != root)
+		return fail(local, TUTTI_EPROTO, rank,
+			    "%s: rank %d brings %zu bytes, others %zu, or another root",
+			    name_of(gather), rank, nbytes, gather->nbytes);
+	if (nbytes > 0 && (root < 0 || root == rank))
+		memcpy(gather->blobs + own, blobs + own, nbytes);
 	gather->has[local->base.rank] = true;
 	gather->arrived++;
 	if (gather->arrived == world->nranks)
@@ -110,7 +124,7 @@ static tutti_status await(struct tti_local *local, struct tti_local_gather *gath
 {
 	struct tti_local_world *world = local->world;
 	const int64_t deadline_ns = tti_deadline(world->timeout_ms);
-	const char *what = gather->nbytes ? "all_gather" : "barrier";
+	const char *what = name_of(gather);
 	char text[128];
 	int first;
 	size_t n;
@@ -137,7 +151,7 @@ static tutti_status await(struct tti_local *local, struct tti_local_gather *gath
 static void copy(struct tti_local *local, struct tti_local_gather *gather, uint8_t *blobs)
 {
 	struct tti_local_world *world = local->world;
-	const size_t total = (size_t)world->nranks * gather->nbytes;
+	const size_t total = total_of(world, gather);
 
 	if (total > 0) {
 		pthread_mutex_unlock(&world->lock);
@@ -152,7 +166,7 @@ static void copy(struct tti_local *local, struct tti_local_gather *gather, uint8
 	memset(gather->has, 0, (size_t)world->nranks * sizeof(*gather->has));
 }
 
-static tutti_status all_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
+static tutti_status exchange(struct tti_boot *boot, int root, void *blobs, size_t nbytes)
 {
 	struct tti_local *local = (struct tti_local *)boot;
 	struct tti_local_world *world = local->world;
@@ -163,18 +177,25 @@ static tutti_status all_gather(struct tti_boot *boot, void *blobs, size_t nbytes
 	/* Nobody can be two ahead: the next one begins when all have come to this. */
 	struct tti_local_gather *gather = &world->gathers[local->ngathers++ % 2];
 
-	status = check(local, "all_gather");
+	status = check(local, root < 0 ? "all_gather" : "broadcast");
 	if (status == TUTTI_OK)
-		status =
-			arrive(local, gather,
-			       nbytes ? (const uint8_t *)blobs + (size_t)boot->rank * nbytes : NULL,
-			       nbytes);
+		status = arrive(local, gather, blobs, root, nbytes);
 	if (status == TUTTI_OK)
 		status = await(local, gather);
 	if (status == TUTTI_OK)
 		copy(local, gather, blobs);
 	pthread_mutex_unlock(&world->lock);
 	return status;
+}
+
+static tutti_status all_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
+{
+	return exchange(boot, -1, blobs, nbytes);
+}
+
+static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_t nbytes)
+{
+	return exchange(boot, root, data, nbytes);
 }
 
 /* -- Messages ---------------------------------------------------------------------------- */
@@ -307,6 +328,7 @@ static void close_rank(struct tti_boot *boot)
 
 static const struct tti_boot_ops local_ops = {
 	.all_gather = all_gather,
+	.broadcast = broadcast,
 	.send = send,
 	.recv = recv,
 	.close = close_rank,

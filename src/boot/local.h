@@ -41,10 +41,11 @@ struct tti_local {
 	struct tti_watch_events events;
 };
 
-/* An all-gather under way: at most two are, of even and odd number. */
+/* An all-gather or a broadcast under way: at most two are, of even and odd number. */
 struct tti_local_gather {
 	uint8_t *blobs;
-	size_t nbytes;
+	size_t nbytes; /* of a blob        */
+	int root;      /* whose the only blob is; -1: each rank has one */
 	int arrived, copied;
 	bool *has;
 };

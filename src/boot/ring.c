@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The all-gather: every blob travels half the ring in each direction.
+/* The all-gather: every blob travels half the ring in each direction. The broadcast: one
+ * blob does.
  *
  *     clockwise          rank-2 -> rank-1 -> rank -> rank+1       nranks/2 steps
  *     counterclockwise   rank-1 <- rank <- rank+1 <- rank+2       (nranks-1)/2
@@ -29,9 +30,10 @@
 struct way {
 	int in_fd, out_fd, in_peer;
 	int sign;             /* blob i of what goes out is that of rank - sign * i */
-	int nblocks;          /* that come in, and that go out                      */
+	int own;              /* blocks that go out first and did not come in       */
+	int all_in, all_out;  /* blocks in the end                                  */
 	int nin, nout;        /* whole ones so far                                  */
-	size_t in_at, out_at; /* bytes of the next one                           */
+	size_t in_at, out_at; /* bytes of the next one                              */
 	struct tti_frame head;
 	bool full; /* the socket takes no more now                            */
 	bool left; /* all has come in, and then the connection was closed     */
@@ -41,8 +43,9 @@ struct way {
 struct gather {
 	struct tti_sock *sock;
 	const char *what;
-	uint8_t *blobs;
+	uint8_t *blobs; /* one for each rank, or one for all */
 	size_t nbytes;
+	int root;              /* whose blob it is; -1: each rank has one */
 	struct tti_frame head; /* of every block */
 	struct way ways[2];
 };
@@ -52,6 +55,8 @@ static uint8_t *blob(const struct gather *gather, const struct way *way, int i)
 	const int n = gather->sock->base.nranks;
 	const int rank = ((gather->sock->base.rank - way->sign * i) % n + n) % n;
 
+	if (gather->root >= 0)
+		return gather->blobs;
 	return gather->blobs + (size_t)rank * gather->nbytes;
 }
 
@@ -60,9 +65,9 @@ static uint8_t *blob(const struct gather *gather, const struct way *way, int i)
 /* Blocks that are here and may go out. */
 static int sendable(const struct way *way)
 {
-	const int have = way->nin + 1;
+	const int have = way->nin + way->own;
 
-	return have < way->nblocks ? have : way->nblocks;
+	return have < way->all_out ? have : way->all_out;
 }
 
 static size_t fill_iov(struct gather *gather, const struct way *way, struct iovec *iov)
@@ -168,7 +173,7 @@ static tutti_status pull(struct gather *gather, struct way *way)
 	uint8_t scratch[SCRATCH];
 	const size_t head = sizeof(way->head);
 	const size_t block = head + gather->nbytes;
-	const size_t left = (size_t)(way->nblocks - way->nin) * block - way->in_at;
+	const size_t left = (size_t)(way->all_in - way->nin) * block - way->in_at;
 	ssize_t n;
 
 	/* A large blob goes to where it belongs at once. */
@@ -196,10 +201,25 @@ static tutti_status pull(struct gather *gather, struct way *way)
 static bool done(const struct gather *gather)
 {
 	for (int i = 0; i < 2; i++)
-		if (gather->ways[i].nin < gather->ways[i].nblocks ||
-		    gather->ways[i].nout < gather->ways[i].nblocks)
+		if (gather->ways[i].nin < gather->ways[i].all_in ||
+		    gather->ways[i].nout < gather->ways[i].all_out)
 			return false;
 	return true;
+}
+
+static tutti_status fail_broadcast(struct gather *gather)
+{
+	struct tti_sock *sock = gather->sock;
+	const bool waits = gather->ways[0].nin < gather->ways[0].all_in ||
+			   gather->ways[1].nin < gather->ways[1].all_in;
+
+	if (!waits)
+		return tti_sock_break(sock, TUTTI_ETIMEOUT, -1,
+				      "%s: a neighbour took nothing within %lld ms", gather->what,
+				      (long long)sock->timeout_ms);
+	return tti_sock_break(sock, TUTTI_ETIMEOUT, gather->root,
+			      "%s: nothing of rank %d's came within %lld ms", gather->what,
+			      gather->root, (long long)sock->timeout_ms);
 }
 
 static tutti_status fail_deadline(struct gather *gather)
@@ -237,7 +257,7 @@ static tutti_status lost_out(struct gather *gather, int i)
 	struct tti_sock *sock = gather->sock;
 	const int peer = way->sign > 0 ? tti_sock_next(sock) : tti_sock_prev(sock);
 
-	if (other->in_fd == way->out_fd && other->nin < other->nblocks)
+	if (other->in_fd == way->out_fd && other->nin < other->all_in)
 		return TUTTI_OK;
 	TTI_TRY(tti_sock_check_neighbour(sock, peer, way->out_fd, gather->what));
 	return tti_sock_broken_by(sock, peer, way->out_fd, NULL, NULL, 0, gather->what);
@@ -255,19 +275,19 @@ static tutti_status await(struct gather *gather, int64_t deadline_ns)
 		 * then waits for what went through him. */
 		fds[2 * i] =
 			(struct pollfd){ .fd = way->left ? -1 : way->in_fd,
-					 .events = way->nin < way->nblocks ? POLLIN : POLLRDHUP };
+					 .events = way->nin < way->all_in ? POLLIN : POLLRDHUP };
 		fds[2 * i + 1] =
 			(struct pollfd){ .fd = way->full ? way->out_fd : -1, .events = POLLOUT };
 	}
 	if (tti_boot_stopped(sock->stop))
 		return tti_sock_break(sock, TUTTI_EABORTED, -1, "%s was aborted", gather->what);
 	if (tti_left_ms(deadline_ns, 1) == 0)
-		return fail_deadline(gather);
+		return gather->root < 0 ? fail_deadline(gather) : fail_broadcast(gather);
 	(void)poll(fds, 4, tti_left_ms(deadline_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));
 	for (int i = 0; i < 2; i++) {
 		struct way *way = &gather->ways[i];
 
-		if (fds[2 * i].revents && way->nin < way->nblocks) {
+		if (fds[2 * i].revents && way->nin < way->all_in) {
 			TTI_TRY(pull(gather, way));
 		} else if (fds[2 * i].revents) {
 			way->left = true;
@@ -283,42 +303,77 @@ static tutti_status await(struct gather *gather, int64_t deadline_ns)
 	return TUTTI_OK;
 }
 
-tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, size_t nbytes, const char *what,
-			     int64_t deadline_ns)
+static tutti_status run(struct gather *gather, int64_t deadline_ns)
 {
-	const int n = sock->base.nranks;
-	struct gather gather = {
-		.sock = sock,
-		.what = what,
-		.blobs = blobs,
-		.nbytes = nbytes,
-		.head = { .type = TTI_FRAME_BLOCK, .seq = ++sock->seq, .nbytes = nbytes },
-		.ways = { { .in_fd = sock->prev_fd,
-			    .out_fd = sock->next_fd,
-			    .in_peer = tti_sock_prev(sock),
-			    .sign = 1,
-			    .nblocks = n / 2,
-			    .torn = &sock->next_torn },
-			  { .in_fd = sock->next_fd,
-			    .out_fd = sock->prev_fd,
-			    .in_peer = tti_sock_next(sock),
-			    .sign = -1,
-			    .nblocks = (n - 1) / 2,
-			    .torn = &sock->prev_torn } },
-	};
-
-	TTI_TRY(tti_sock_check(sock));
+	TTI_TRY(tti_sock_check(gather->sock));
 	for (;;) {
 		for (int i = 0; i < 2; i++) {
 			tutti_status status = TUTTI_OK;
 
 			while (status == TUTTI_OK)
-				status = push(&gather, &gather.ways[i]);
+				status = push(gather, &gather->ways[i]);
 			if (status < 0)
 				return status;
 		}
-		if (done(&gather))
+		if (done(gather))
 			return TUTTI_OK;
-		TTI_TRY(await(&gather, deadline_ns));
+		TTI_TRY(await(gather, deadline_ns));
 	}
+}
+
+static struct gather begin(struct tti_sock *sock, void *blobs, size_t nbytes, const char *what)
+{
+	return (struct gather){
+		.sock = sock,
+		.what = what,
+		.blobs = blobs,
+		.nbytes = nbytes,
+		.root = -1,
+		.head = { .type = TTI_FRAME_BLOCK, .seq = ++sock->seq, .nbytes = nbytes },
+		.ways = { { .in_fd = sock->prev_fd,
+			    .out_fd = sock->next_fd,
+			    .in_peer = tti_sock_prev(sock),
+			    .sign = 1,
+			    .torn = &sock->next_torn },
+			  { .in_fd = sock->next_fd,
+			    .out_fd = sock->prev_fd,
+			    .in_peer = tti_sock_next(sock),
+			    .sign = -1,
+			    .torn = &sock->prev_torn } },
+	};
+}
+
+tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, size_t nbytes, const char *what,
+			     int64_t deadline_ns)
+{
+	struct gather gather = begin(sock, blobs, nbytes, what);
+	const int n = sock->base.nranks;
+
+	for (int i = 0; i < 2; i++) {
+		struct way *way = &gather.ways[i];
+
+		way->own = 1;
+		way->all_in = way->all_out = i == 0 ? n / 2 : (n - 1) / 2;
+	}
+	return run(&gather, deadline_ns);
+}
+
+/* As in the all-gather, clockwise to the next n / 2 ranks, to the others the other way. */
+tutti_status tti_sock_broadcast(struct tti_sock *sock, int root, void *data, size_t nbytes,
+				const char *what, int64_t deadline_ns)
+{
+	struct gather gather = begin(sock, data, nbytes, what);
+	const int n = sock->base.nranks;
+
+	gather.root = root;
+	for (int i = 0; i < 2; i++) {
+		struct way *way = &gather.ways[i];
+		const int reach = i == 0 ? n / 2 : (n - 1) / 2;
+		const int hops = ((sock->base.rank - root) * way->sign % n + n) % n;
+
+		way->own = hops == 0;
+		way->all_in = hops > 0 && hops <= reach;
+		way->all_out = hops < reach;
+	}
+	return run(&gather, deadline_ns);
 }

@@ -230,8 +230,17 @@ static tutti_status sock_gather(struct tti_boot *boot, void *blobs, size_t nbyte
 			       tti_deadline(sock->timeout_ms));
 }
 
+static tutti_status sock_broadcast(struct tti_boot *boot, int root, void *data, size_t nbytes)
+{
+	struct tti_sock *sock = (struct tti_sock *)boot;
+
+	return tti_sock_broadcast(sock, root, data, nbytes, "broadcast",
+				  tti_deadline(sock->timeout_ms));
+}
+
 const struct tti_boot_ops tti_sock_ops = {
 	.all_gather = sock_gather,
+	.broadcast = sock_broadcast,
 	.send = tti_sock_send,
 	.recv = tti_sock_recv,
 	.close = sock_close,

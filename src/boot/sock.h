@@ -71,6 +71,8 @@ TUTTI_CHECKED tutti_status tti_sock_join(struct tti_sock *sock,
 /* Exchange over the ring (ring.c), to be over at the deadline. */
 TUTTI_CHECKED tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, size_t nbytes,
 					   const char *what, int64_t deadline_ns);
+TUTTI_CHECKED tutti_status tti_sock_broadcast(struct tti_sock *sock, int root, void *data,
+					      size_t nbytes, const char *what, int64_t deadline_ns);
 
 /* Whether a neighbour has failed or left, between two frames, without reading
  * anything else. */

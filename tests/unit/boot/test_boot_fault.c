@@ -37,6 +37,7 @@ static tutti_status live(struct rank *rank)
 	else
 		TTI_TRY(rank_connect(rank, &job->id, 1, 400, NULL));
 	TTI_TRY(tti_boot_all_gather(rank->boot, words, sizeof(*words)));
+	TTI_TRY(tti_boot_broadcast(rank->boot, 1, words, sizeof(words)));
 	TTI_TRY(tti_boot_send(rank->boot, next, words, 4));
 	TTI_TRY(tti_boot_recv(rank->boot, prev, words, 4));
 	TTI_TRY(tti_watch_start(rank->boot, &events));
