@@ -33,6 +33,8 @@ struct tti_pool {
 	uint32_t *order, *parent;
 	struct tti_ring_prices ring;
 	int64_t until_ns;
+	uint32_t questions; /* that may still be asked of many members: the same on every rank,
+			     * as time is not */
 };
 
 /* Fill hop, in and out from the prices of the rows. */
@@ -44,11 +46,19 @@ TUTTI_CHECKED tutti_status tti_pool_add(struct tti_pool *pool, const struct tti_
 /* What 1 GB/s of a column takes of the rows, into pool->scratch. */
 TUTTI_CHECKED tutti_status tti_pool_loads(struct tti_pool *pool, const struct tti_column *column);
 
+/* So many questions to tour.h and arbor.h about n members take about as long as all
+ * that the search of 16 members asks; up to TTI_TOUR_EXACT members there is no limit. */
+static inline bool tti_pool_may_ask(struct tti_pool *pool)
+{
+	return pool->loads->n <= 16 || (pool->questions > 0 && pool->questions-- > 0);
+}
+
 /* How columns are asked for. */
 enum tti_ask {
 	TTI_ASK_ONE,   /* the best that comes in through NIC number `which`, whatever it costs */
 	TTI_ASK_MANY,  /* a good one for each NIC, those that cost less than 1                 */
 	TTI_ASK_PROVE, /* take the time to be sure that none costs less than *least_out        */
+	TTI_ASK_BOUND, /* add none: only *least_out, which need not be reached by any          */
 };
 
 /* Add columns to the pool, *nadded_out of them. With PROVE, *least_out is a bound on what
@@ -56,8 +66,13 @@ enum tti_ask {
 typedef tutti_status tti_pricer(struct tti_pool *pool, enum tti_ask ask, uint32_t which,
 				double *least_out, uint32_t *nadded_out);
 tti_pricer tti_price_rings, tti_price_trees;
-/* All columns of a pattern that has few. */
-TUTTI_CHECKED tutti_status tti_add_heads(struct tti_pool *pool);
+/* Columns of rings and trees that are best where one switch links all members alike. */
+TUTTI_CHECKED tutti_status tti_seed(struct tti_pool *pool);
+bool tti_loads_on_a_switch(const struct tti_loads *loads);
+/* Columns of a pattern with heads: without prices those of the nearest NICs, with prices
+ * all that cost less than they bring. */
+TUTTI_CHECKED tutti_status tti_add_heads(struct tti_pool *pool, const double *prices,
+					 uint32_t *nadded_out);
 
 /* Fill channels and total of `search` from the last solution, whose value is given. */
 TUTTI_CHECKED tutti_status tti_extract(struct tti_pool *pool, double value,

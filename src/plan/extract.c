@@ -81,6 +81,23 @@ static uint32_t used_columns(const struct tti_pool *pool, struct pick *picks)
 	return n;
 }
 
+/* More channels than there may be: leave those with the least weight out for good, until
+ * what is left, of all columns, are few enough. */
+static tutti_status limit(struct tti_pool *pool, struct pick *picks, uint32_t most, uint32_t *n)
+{
+	double value;
+
+	while (*n > most) {
+		const uint32_t least = *n - most < *n / 4 + 1 ? *n - most : *n / 4 + 1;
+
+		for (uint32_t i = 0; i < least; i++)
+			tti_lp_ban(pool->lp, picks[--*n].column, true);
+		TTI_TRY(tti_lp_solve(pool->lp, &value));
+		*n = used_columns(pool, picks);
+	}
+	return TUTTI_OK;
+}
+
 /* The best weights for these columns alone. */
 static tutti_status weigh(struct tti_pool *pool, struct pick *picks, uint32_t n)
 {
@@ -281,8 +298,8 @@ tutti_status tti_extract(struct tti_pool *pool, double value, struct tti_local *
 	n = used_columns(pool, picks);
 	if (pool->loads->nnets > most) /* no NIC is left idle for want of a channel */
 		most = pool->loads->nnets;
-	n = n < most ? n : most;
-	if (n > 0)
+	st = limit(pool, picks, most, &n);
+	if (st == TUTTI_OK && n > 0)
 		st = weigh(pool, picks, n);
 	if (st == TUTTI_OK)
 		st = fill_channels(search, pool, picks, n);

@@ -2,17 +2,8 @@
 #include "plan/column.h"
 #include "util/error.h"
 
-/* Patterns with a head: as many columns as there are pairs of a head and a NIC, so all
- * of them are in the linear program from the start. */
-
-/* NVLS needs every member on one NVLink switch. */
-static bool all_on_a_switch(const struct tti_loads *loads)
-{
-	for (uint32_t i = 0; i < loads->n; i++)
-		if (loads->nvs[i] == TTI_NODE_NONE || loads->nvs[i] != loads->nvs[0])
-			return false;
-	return true;
-}
+/* Patterns with a head: as many columns as there are pairs of a head and a NIC. Those of
+ * the nearest NICs are in the linear program from the start. */
 
 static bool reaches_all(const struct tti_loads *loads, uint32_t head)
 {
@@ -23,7 +14,19 @@ static bool reaches_all(const struct tti_loads *loads, uint32_t head)
 	return true;
 }
 
-static tutti_status add_head(struct tti_pool *pool, uint32_t head, uint32_t net, uint32_t *room)
+/* What 1 GB/s of the column whose loads are in scratch costs. */
+static double cost_of(const struct tti_pool *pool, const double *prices)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < pool->scratch.n; i++)
+		sum += (double)pool->scratch.at[i].amount * prices[pool->scratch.at[i].row];
+	return sum;
+}
+
+/* Add the column of a head at a NIC; with prices, only if it is worth it. */
+static tutti_status add_head(struct tti_pool *pool, uint32_t head, uint32_t net,
+			     const double *prices, uint32_t *room)
 {
 	const struct tti_loads *loads = pool->loads;
 	struct tti_column column = { .order = room,
@@ -42,25 +45,48 @@ static tutti_status add_head(struct tti_pool *pool, uint32_t head, uint32_t net,
 		if (i != head)
 			room[count++] = i;
 	}
+	if (prices) {
+		TTI_TRY(tti_pool_loads(pool, &column));
+		if (cost_of(pool, prices) >= 1 - TTI_PRICE_EPS)
+			return TUTTI_OK;
+	}
 	return tti_pool_add(pool, &column);
 }
 
-tutti_status tti_add_heads(struct tti_pool *pool)
+/* Without prices: at the nearest NICs. */
+static tutti_status add_nets(struct tti_pool *pool, uint32_t head, const double *prices,
+			     uint32_t *room)
 {
 	const struct tti_loads *loads = pool->loads;
+	uint8_t least = UINT8_MAX;
+
+	if (loads->nnets == 0)
+		return add_head(pool, head, TTI_NO_NET, prices, room);
+	for (uint32_t net = 0; net < loads->nnets; net++)
+		if (tti_hop_in(loads, net, head)->type < least)
+			least = tti_hop_in(loads, net, head)->type;
+	for (uint32_t net = 0; net < loads->nnets; net++)
+		if (prices || tti_hop_in(loads, net, head)->type == least)
+			TTI_TRY(add_head(pool, head, net, prices, room));
+	return TUTTI_OK;
+}
+
+tutti_status tti_add_heads(struct tti_pool *pool, const double *prices, uint32_t *nadded_out)
+{
+	const struct tti_loads *loads = pool->loads;
+	const size_t before = pool->columns.n;
 	uint32_t *room = tti_arena_alloc(&pool->arena, 2 * loads->n * sizeof(*room));
 
+	*nadded_out = 0;
 	if (!room)
 		return tti_fail(TUTTI_ENOMEM, "search of heads: out of memory");
-	if (loads->n < 2 || (pool->config->pattern == TTI_PATTERN_NVLS && !all_on_a_switch(loads)))
+	/* NVLS needs every member on one NVLink switch. */
+	if (loads->n < 2 ||
+	    (pool->config->pattern == TTI_PATTERN_NVLS && !tti_loads_on_a_switch(loads)))
 		return TUTTI_OK;
-	for (uint32_t head = 0; head < loads->n; head++) {
-		if (!reaches_all(loads, head))
-			continue;
-		if (loads->nnets == 0)
-			TTI_TRY(add_head(pool, head, TTI_NO_NET, room));
-		for (uint32_t net = 0; net < loads->nnets; net++)
-			TTI_TRY(add_head(pool, head, net, room));
-	}
+	for (uint32_t head = 0; head < loads->n; head++)
+		if (reaches_all(loads, head))
+			TTI_TRY(add_nets(pool, head, prices, room));
+	*nadded_out = (uint32_t)(pool->columns.n - before);
 	return TUTTI_OK;
 }

@@ -64,13 +64,11 @@ static void ask_closed(struct tti_pool *pool, struct question *q)
 	*q = (struct question){ { n, pool->hop, pool->begin, pool->end }, TTI_NO_NET, TTI_NO_NET };
 }
 
-/* In through `in` (TTI_NO_NET: the best for each member), out through the same or, where
- * that is allowed, the best. */
-static void ask_nets(struct tti_pool *pool, uint32_t in, struct question *q)
+/* In through `in`, out through `out` (TTI_NO_NET: the best for each member). */
+static void ask_ends(struct tti_pool *pool, uint32_t in, uint32_t out, struct question *q)
 {
 	const struct tti_ring_prices *ring = &pool->ring;
 	const uint32_t n = pool->loads->n, nnets = pool->loads->nnets;
-	const uint32_t out = pool->config->cross_nic == TTI_CROSS_SAME ? in : TTI_NO_NET;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t first = in != TTI_NO_NET ? in : best_net(ring->in, nnets, n, i);
@@ -87,7 +85,16 @@ static void ask(struct tti_pool *pool, uint32_t in, struct question *q)
 	if (pool->loads->nnets == 0)
 		ask_closed(pool, q);
 	else
-		ask_nets(pool, in, q);
+		ask_ends(pool, in, pool->config->cross_nic == TTI_CROSS_SAME ? in : TTI_NO_NET, q);
+}
+
+/* In and out through the best of all, whatever is allowed. */
+static void ask_any(struct tti_pool *pool, struct question *q)
+{
+	if (pool->loads->nnets == 0)
+		ask_closed(pool, q);
+	else
+		ask_ends(pool, TTI_NO_NET, TTI_NO_NET, q);
 }
 
 static tutti_status add(struct tti_pool *pool, const struct question *q, uint32_t *order,
@@ -126,9 +133,10 @@ static tutti_status settle(struct tti_pool *pool, const struct question *q, uint
 static tutti_status prove(struct tti_pool *pool, const struct question *q, uint32_t *order,
 			  double *least, uint32_t *nadded)
 {
-	double cost, this = 0;
+	double cost = INFINITY, this = 0;
 
-	TTI_TRY(tti_tour_good(&q->tour, order, &cost));
+	if (tti_pool_may_ask(pool))
+		TTI_TRY(tti_tour_good(&q->tour, order, &cost));
 	if (!(cost < 1 - TTI_PRICE_EPS))
 		TTI_TRY(settle(pool, q, order, &cost, &this));
 	if (cost < 1 - TTI_PRICE_EPS)
@@ -137,18 +145,37 @@ static tutti_status prove(struct tti_pool *pool, const struct question *q, uint3
 	return TUTTI_OK;
 }
 
+/* No ring costs less, with any choice of NICs. */
+static tutti_status bound(struct tti_pool *pool, double *least_out)
+{
+	struct question q;
+
+	ask_any(pool, &q);
+	return tti_tour_bound(&q.tour, least_out);
+}
+
 static tutti_status prove_all(struct tti_pool *pool, uint32_t *order, double *least_out,
 			      uint32_t *nadded)
 {
 	const bool each = pool->loads->nnets > 0 && pool->config->cross_nic == TTI_CROSS_SAME;
 	struct question q;
+	double least;
 
+	TTI_TRY(bound(pool, &least));
+	if (least >= 1 - TTI_PRICE_EPS) {
+		*least_out = least;
+		return TUTTI_OK;
+	}
 	*least_out = INFINITY;
 	if (!each) {
 		ask(pool, TTI_NO_NET, &q);
 		return prove(pool, &q, order, least_out, nadded);
 	}
 	for (uint32_t net = 0; net < pool->loads->nnets; net++) {
+		if (!tti_pool_may_ask(pool)) {
+			*least_out = least;
+			break;
+		}
 		ask(pool, net, &q);
 		TTI_TRY(prove(pool, &q, order, least_out, nadded));
 	}
@@ -164,6 +191,8 @@ static tutti_status good_ones(struct tti_pool *pool, enum tti_ask how, uint32_t 
 		struct question q;
 		double cost;
 
+		if (how == TTI_ASK_MANY && !tti_pool_may_ask(pool))
+			break;
 		ask(pool, how == TTI_ASK_ONE ? which % nnets : i, &q);
 		TTI_TRY(tti_tour_good(&q.tour, order, &cost));
 		if (cost < (how == TTI_ASK_ONE ? INFINITY : 1 - TTI_PRICE_EPS))
@@ -180,6 +209,8 @@ tutti_status tti_price_rings(struct tti_pool *pool, enum tti_ask how, uint32_t w
 	*least_out = 0;
 	*nadded_out = 0;
 	prepare(pool);
+	if (how == TTI_ASK_BOUND)
+		return bound(pool, least_out);
 	if (how == TTI_ASK_PROVE)
 		return prove_all(pool, order, least_out, nadded_out);
 	return good_ones(pool, how, which, order, nadded_out);

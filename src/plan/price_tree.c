@@ -89,25 +89,73 @@ static tutti_status ask(struct tti_pool *pool, uint32_t net, struct tti_column *
 	return TUTTI_OK;
 }
 
+static tutti_status ask_and_add(struct tti_pool *pool, uint32_t net, double most,
+				struct tti_column *column, double *least)
+{
+	double cost;
+
+	TTI_TRY(ask(pool, net, column, &cost));
+	*least = cost < *least ? cost : *least;
+	if (!(cost < most))
+		return TUTTI_OK;
+	order_by_parents(column->parent, pool->loads->n, column->order);
+	return tti_pool_add(pool, column);
+}
+
+/* No tree at any NIC costs less. */
+static tutti_status relax(struct tti_pool *pool, double *least_out)
+{
+	const uint32_t n = pool->loads->n, nnets = pool->loads->nnets;
+	const struct tti_arbor_input in = { n, hop_prices(pool), pool->begin };
+	const bool halves = pool->config->pattern == TTI_PATTERN_BALANCED_TREE;
+	double second = INFINITY;
+
+	for (uint32_t i = 0; i < n; i++)
+		pool->begin[i] = nnets ? INFINITY : 0;
+	for (uint32_t net = 0; net < nnets; net++) {
+		double price = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+			pool->begin[i] =
+				fmin(pool->begin[i], end_price(pool, net, i) / (halves ? 2 : 1));
+		if (has_second(pool->config->pattern))
+			(void)choose_second(pool, net, &price);
+		second = fmin(second, price);
+	}
+	TTI_TRY(tti_arbor_best(&in, pool->parent, least_out));
+	*least_out += nnets ? second : 0;
+	return TUTTI_OK;
+}
+
 /* Every answer is exact. */
 tutti_status tti_price_trees(struct tti_pool *pool, enum tti_ask how, uint32_t which,
 			     double *least_out, uint32_t *nadded_out)
 {
-	const uint32_t nnets = pool->loads->nnets, nquestions = nnets ? nnets : 1;
+	const uint32_t nnets = pool->loads->nnets;
 	const size_t before = pool->columns.n;
 	struct tti_column column = { .order = pool->order, .parent = pool->parent };
+	double least;
 
 	*least_out = INFINITY;
-	for (uint32_t i = 0; i < (how == TTI_ASK_ONE ? 1 : nquestions); i++) {
-		const uint32_t at = how == TTI_ASK_ONE ? which % nquestions : i;
-		double cost;
-
-		TTI_TRY(ask(pool, nnets ? at : TTI_NO_NET, &column, &cost));
-		*least_out = cost < *least_out ? cost : *least_out;
-		if (cost < (how == TTI_ASK_ONE ? INFINITY : 1 - TTI_PRICE_EPS)) {
-			order_by_parents(column.parent, pool->loads->n, column.order);
-			TTI_TRY(tti_pool_add(pool, &column));
+	*nadded_out = 0;
+	if (how == TTI_ASK_ONE) {
+		TTI_TRY(ask_and_add(pool, nnets ? which % nnets : TTI_NO_NET, INFINITY, &column,
+				    least_out));
+		*nadded_out = (uint32_t)(pool->columns.n - before);
+		return TUTTI_OK;
+	}
+	TTI_TRY(relax(pool, &least));
+	if (how == TTI_ASK_BOUND || least >= 1 - TTI_PRICE_EPS) {
+		*least_out = least;
+		return TUTTI_OK;
+	}
+	for (uint32_t i = 0; i < (nnets ? nnets : 1); i++) {
+		if (!tti_pool_may_ask(pool)) {
+			*least_out = least;
+			break;
 		}
+		TTI_TRY(ask_and_add(pool, nnets ? i : TTI_NO_NET, 1 - TTI_PRICE_EPS, &column,
+				    least_out));
 	}
 	*nadded_out = (uint32_t)(pool->columns.n - before);
 	return TUTTI_OK;

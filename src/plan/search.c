@@ -17,6 +17,8 @@
  * that is filled once. */
 #define FIRST_ROUNDS      4
 #define DEARER            0.5
+/* Of more than 16 members: how many questions, times members cubed. */
+#define QUESTIONS         2e7
 
 const char *tti_pattern_name(enum tti_pattern pattern)
 {
@@ -59,7 +61,8 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 
 	*pool = (struct tti_pool){ .loads = loads,
 				   .config = config,
-				   .until_ns = tti_now_ns() + (int64_t)(budget * 1e6) };
+				   .until_ns = tti_now_ns() + (int64_t)(budget * 1e6),
+				   .questions = 1 + (uint32_t)(QUESTIONS / pow(loads->n, 3)) };
 	room = tti_arena_alloc(&pool->arena,
 			       (2 * nhops + 3 * nends + 2 * loads->n) * sizeof(*room));
 	pool->order = tti_arena_alloc(&pool->arena, 2 * loads->n * sizeof(*pool->order));
@@ -92,7 +95,7 @@ static tutti_status first_columns(struct tti_pool *pool, tti_pricer *price)
 		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
 	for (uint32_t row = 0; row < loads->nrows; row++)
 		prices[row] = 1e-3 / loads->capacity[row];
-	for (uint32_t i = 0; st == TUTTI_OK && i < rounds; i++) {
+	for (uint32_t i = 0; st == TUTTI_OK && i < rounds && tti_pool_may_ask(pool); i++) {
 		double least, most = INFINITY;
 		uint32_t nadded;
 
@@ -127,14 +130,74 @@ static tutti_status round_of(struct tti_pool *pool, tti_pricer *price, bool prov
 	return TUTTI_OK;
 }
 
+/* Links of one speed between nodes of the same types. */
+static bool are_alike(const struct tti_loads *loads, uint32_t a, uint32_t b)
+{
+	const struct tti_graph *graph = loads->routes->paths->graph;
+	const struct tti_link *x = &graph->links[loads->link[a]],
+			      *y = &graph->links[loads->link[b]];
+
+	return loads->capacity[a] == loads->capacity[b] && x->type == y->type &&
+	       graph->nodes[x->from].type == graph->nodes[y->from].type &&
+	       graph->nodes[x->to].type == graph->nodes[y->to].type;
+}
+
+/* Of links alike the linear program charges for any, at its whim. The bound that follows
+ * is better where all of them cost the same. */
+static tutti_status bound_alike(struct tti_pool *pool, tti_pricer *price, double value,
+				double *bound)
+{
+	const struct tti_loads *loads = pool->loads;
+	double *prices = tti_calloc(loads->nrows, sizeof(*prices)), least;
+	uint32_t nadded;
+	tutti_status st;
+
+	if (!prices)
+		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
+	for (uint32_t row = 0; row < loads->nrows; row++) {
+		double sum = 0;
+		uint32_t count = 0;
+
+		for (uint32_t other = 0; other < loads->nrows; other++)
+			if (are_alike(loads, row, other)) {
+				sum += tti_lp_prices(pool->lp)[other];
+				count++;
+			}
+		prices[row] = sum / count;
+	}
+	tti_pool_price(pool, prices);
+	tti_free(prices);
+	st = price(pool, TTI_ASK_BOUND, 0, &least, &nadded);
+	if (st == TUTTI_OK && least > 0)
+		*bound = fmin(*bound, value / fmin(least, 1));
+	return st;
+}
+
+/* What is known without a search, and whether it is the best already. */
+static tutti_status try_seeds(struct tti_pool *pool, tti_pricer *price, double *value,
+			      double *bound, bool *best_out)
+{
+	*best_out = false;
+	TTI_TRY(tti_seed(pool));
+	if (pool->columns.n == 0)
+		return TUTTI_OK;
+	TTI_TRY(tti_lp_solve(pool->lp, value));
+	TTI_TRY(bound_alike(pool, price, *value, bound));
+	*best_out = *value >= *bound * (1 - CLOSE);
+	return TUTTI_OK;
+}
+
 static tutti_status generate(struct tti_pool *pool, tti_pricer *price, double *value_out,
 			     double *bound_out)
 {
 	const double known = pool->config->known_bound;
-	bool more = true, prove = false;
+	bool more = true, prove = false, best;
 
 	*value_out = 0;
 	*bound_out = known > 0 ? known : INFINITY;
+	TTI_TRY(try_seeds(pool, price, value_out, bound_out, &best));
+	if (best)
+		return TUTTI_OK;
 	TTI_TRY(first_columns(pool, price));
 	if (pool->columns.n == 0) {
 		*bound_out = 0;
@@ -150,6 +213,18 @@ static tutti_status generate(struct tti_pool *pool, tti_pricer *price, double *v
 	}
 	/* The last columns count too. */
 	return tti_lp_solve(pool->lp, value_out);
+}
+
+static tutti_status generate_heads(struct tti_pool *pool, double *value_out)
+{
+	uint32_t nadded;
+
+	TTI_TRY(tti_add_heads(pool, NULL, &nadded));
+	while (nadded > 0) {
+		TTI_TRY(tti_lp_solve(pool->lp, value_out));
+		TTI_TRY(tti_add_heads(pool, tti_lp_prices(pool->lp), &nadded));
+	}
+	return TUTTI_OK;
 }
 
 /* -- The search ------------------------------------------------------------------- */
@@ -180,8 +255,7 @@ static tutti_status run_pool(struct tti_pool *pool, struct tti_local *search)
 		break;
 	case TTI_PATTERN_NVLS:
 	case TTI_PATTERN_COLLNET_DIRECT:
-		TTI_TRY(tti_add_heads(pool));
-		TTI_TRY(tti_lp_solve(pool->lp, &value));
+		TTI_TRY(generate_heads(pool, &value));
 		search->bound_gbps = value;
 		break;
 	}

@@ -110,6 +110,9 @@ tutti_status tti_tour_exact(const struct tti_tour_input *in, uint32_t *order_out
 	return TUTTI_OK;
 }
 
+/* With more members, short segments and few beginnings must do. */
+#define MANY 24
+
 /* -- Good ------------------------------------------------------------------------- */
 
 static void nearest_neighbour(const struct tti_tour_input *in, uint32_t first, bool *used,
@@ -168,10 +171,10 @@ static void move_segment(uint32_t *order, uint32_t a, uint32_t b, uint32_t to, u
  * number and so no help. */
 static bool improve(const struct tti_tour_input *in, uint32_t *order, uint32_t *scratch)
 {
-	const uint32_t n = in->n;
+	const uint32_t n = in->n, longest = 3 + (n <= MANY ? n / 4 : 0);
 
 	for (uint32_t a = 0; a < n; a++)
-		for (uint32_t b = a + 1; b <= n && b - a <= 3 + n / 4 && b - a < n; b++) {
+		for (uint32_t b = a + 1; b <= n && b - a <= longest && b - a < n; b++) {
 			const double out = step(in, order, a) + step(in, order, b);
 			const double closed = join(in, order, (int64_t)a - 1, b);
 
@@ -193,7 +196,7 @@ static bool improve(const struct tti_tour_input *in, uint32_t *order, uint32_t *
 
 tutti_status tti_tour_good(const struct tti_tour_input *in, uint32_t *order_out, double *cost_out)
 {
-	const uint32_t n = in->n, nstarts = n < 8 ? n : 8;
+	const uint32_t n = in->n, nstarts = n < 8 ? n : n <= MANY ? 8 : 2;
 	uint32_t *order = tti_calloc(n, 2 * sizeof(*order));
 	bool *used = tti_calloc(n, sizeof(*used));
 
@@ -207,7 +210,8 @@ tutti_status tti_tour_good(const struct tti_tour_input *in, uint32_t *order_out,
 		double cost;
 
 		nearest_neighbour(in, i * n / nstarts, used, order);
-		for (uint32_t round = 0; round < 4 * n && improve(in, order, order + n);)
+		for (uint32_t round = 0;
+		     round < (n <= MANY ? 4 : 1) * n && improve(in, order, order + n);)
 			round++;
 		cost = tti_tour_cost(in, order);
 		if (i == 0 || cost < *cost_out) {
