@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* More members than an exact answer about each ring is possible for. */
+#include "machines.h"
+
+#include "util/strbuf.h"
+
+/* Hosts of 4 GPUs on one NVLink switch and some NICs beside them; `odd`: one GPU has fewer
+ * NVLinks, so that not all is alike. */
+static struct tti_xml_doc *rack(unsigned nhosts, unsigned nnics, bool odd)
+{
+	struct tti_strbuf out = { 0 };
+	struct tti_xml_doc *doc = NULL;
+
+	tti_strbuf_add(&out, "<system version=\"1\">");
+	for (unsigned i = 0; i < 4 * nhosts; i++) {
+		if (i % 4 == 0)
+			tti_strbuf_addf(&out,
+					"<cpu host_hash=\"0x%x\" numaid=\"0\" affinity=\"ff\" "
+					"arch=\"arm64\">",
+					i + 1);
+		tti_strbuf_addf(&out,
+				"<pci busid=\"%04x:00:00.0\" class=\"0x060400\" "
+				"link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">"
+				"<pci busid=\"%04x:01:00.0\" class=\"0x030200\" "
+				"link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">"
+				"<gpu dev=\"%u\" sm=\"90\" gdr=\"1\"><nvlink "
+				"target=\"fffffff:ff:ff.0\" count=\"%d\" tclass=\"0x068000\"/>"
+				"</gpu></pci>",
+				16 * (i % 4), 16 * (i % 4), i % 4, odd && i == 0 ? 6 : 18);
+		for (unsigned k = i % 4; k < nnics; k += 4)
+			tti_strbuf_addf(&out,
+					"<pci busid=\"%04x:03:00.0\" class=\"0x020700\" "
+					"link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><nic><net "
+					"name=\"mlx5_%u\" dev=\"%u\" speed=\"400000\" port=\"1\" "
+					"guid=\"0x%x\" gdr=\"1\"/></nic></pci>",
+					16 * (i % 4) + 1 + k / 4, k, k, k + 1);
+		tti_strbuf_add(&out, i % 4 == 3 ? "</pci></cpu>" : "</pci>");
+	}
+	tti_strbuf_add(&out, "</system>");
+	assert_false(out.failed);
+	assert_int_equal(tti_xml_read(out.text, out.len, "rack", &doc), TUTTI_OK);
+	tti_strbuf_release(&out);
+	return doc;
+}
+
+static void search(const struct tti_loads *loads, enum tti_pattern pattern, double gap)
+{
+	const struct tti_local_config config = { .pattern = pattern, .cross_nic = TTI_CROSS_AUTO };
+	struct tti_local *first = NULL, *second = NULL;
+
+	assert_int_equal(tti_local_search(loads, &config, &first), TUTTI_OK);
+	assert_int_equal(tti_local_check(loads, false, first), TUTTI_OK);
+	assert_true(first->nchannels > 0);
+	assert_true(first->total_gbps >= first->bound_gbps * (1 - gap));
+	/* No clock has a say in it. */
+	assert_int_equal(tti_local_search(loads, &config, &second), TUTTI_OK);
+	assert_int_equal(first->nchannels, second->nchannels);
+	assert_true(first->total_gbps == second->total_gbps);
+	for (uint32_t i = 0; i < first->nchannels; i++)
+		assert_memory_equal(first->channels[i].order, second->channels[i].order,
+				    loads->n * sizeof(uint32_t));
+	tti_local_free(first);
+	tti_local_free(second);
+}
+
+static void plan(struct tti_xml_doc *doc, bool nets, double gap)
+{
+	struct machine m;
+	struct tti_members members;
+	struct tti_loads *loads = NULL;
+
+	machine_build(&m, doc, TTI_MODEL_TUTTI);
+	members = (struct tti_members){ .routes = m.routes,
+					.nodes = m.graph->by_type[TTI_NODE_GPU],
+					.n = m.graph->ntype[TTI_NODE_GPU],
+					.nets = m.graph->by_type[TTI_NODE_NET],
+					.nnets = nets ? m.graph->ntype[TTI_NODE_NET] : 0 };
+	assert_int_equal(tti_loads_build(&members, &loads), TUTTI_OK);
+	for (int i = 0; i < TTI_PATTERN_COUNT; i++)
+		search(loads, (enum tti_pattern)i,
+		       tti_pattern_has_heads((enum tti_pattern)i) ? 1 : gap);
+	tti_loads_free(loads);
+	machine_release(&m);
+}
+
+static void one_switch(void **state)
+{
+	(void)state;
+	for (unsigned nhosts = 1; nhosts <= 9; nhosts += 2)
+		for (unsigned nnics = 2; nnics <= 8; nnics += 3) {
+			plan(rack(nhosts, nnics, false), false, 0.03);
+			plan(rack(nhosts, nnics, false), true, 0.03);
+		}
+}
+
+static void one_slow_gpu(void **state)
+{
+	(void)state;
+	plan(rack(6, 4, true), false, 0.03);
+	plan(rack(6, 4, true), true, 0.03);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_switch),
+		cmocka_unit_test(one_slow_gpu),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
