@@ -71,6 +71,19 @@ static bool same_kind(const struct tti_job_node *a, const struct tti_job_node *b
 	       (a->nnets == 0 || same_list(a->nets, b->nets, a->nnets));
 }
 
+static tutti_status start_kind(struct maker *maker, const struct tti_job_node *node)
+{
+	struct tti_kind *kind = &maker->kinds[maker->nkinds++];
+	struct tti_members members = { .routes = node->routes, .nets = node->nets };
+
+	kind->node = node;
+	TTI_TRY(tti_sharers_find(&maker->plan->arena, node->members, node->nranks, &kind->sharers));
+	members.nodes = kind->sharers.nodes;
+	members.n = kind->sharers.nendpoints;
+	members.nnets = maker->job->nnodes > 1 ? node->nnets : 0;
+	return tti_loads_build(&members, &kind->loads);
+}
+
 static tutti_status find_kinds(struct maker *maker)
 {
 	for (uint32_t node = 0; node < maker->job->nnodes; node++) {
@@ -80,19 +93,13 @@ static tutti_status find_kinds(struct maker *maker)
 		while (kind < maker->nkinds && !same_kind(maker->kinds[kind].node, this))
 			kind++;
 		if (kind == maker->nkinds) {
-			const struct tti_members members = { this->routes, this->members,
-							     this->nranks, this->nets,
-							     maker->job->nnodes > 1 ? this->nnets
-										    : 0 };
-
 			if (maker->job->nnodes > 1 && this->nnets == 0)
 				return tti_fail(
 					TUTTI_EPLAN,
 					"plan: node %u (%s) has no NIC, so nothing leads to "
 					"the other %u nodes",
 					node, this->name ? this->name : "", maker->job->nnodes - 1);
-			maker->kinds[maker->nkinds++].node = this;
-			TTI_TRY(tti_loads_build(&members, &maker->kinds[kind].loads));
+			TTI_TRY(start_kind(maker, this));
 		}
 		maker->kind_of[node] = kind;
 	}
@@ -225,6 +232,7 @@ static tutti_status search_kinds(struct maker *maker, struct tti_plan_pattern *p
 		struct tti_kind *this = &maker->kinds[kind];
 
 		TTI_TRY(tti_local_search(this->loads, &search, &this->search));
+		TTI_TRY(tti_sharers_expand(&this->sharers, this->search));
 		pattern->search_ms += this->search->ms;
 		if (this->search->bound_gbps < maker->kinds[*weakest_out].search->bound_gbps)
 			*weakest_out = kind;

@@ -3,6 +3,7 @@
 #include "machines.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/connect.h"
@@ -114,6 +115,51 @@ static void uneven_nodes(void **state)
 	}
 }
 
+/* CPU ranks by the dozen share few NUMA nodes: it is those that are searched. */
+static void many_ranks_on_few_numa_nodes(void **state)
+{
+	static const uint32_t per_node[] = { 1, 3, 64, 257 };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(per_node) / sizeof(per_node[0]); i++) {
+		const struct machine *m = &machines[2];
+		const uint32_t per = per_node[i / 2], nnodes = i % 2 ? 3 : 1;
+		const uint32_t nhosts = m->graph->ntype[TTI_NODE_HOST];
+		uint32_t *members = calloc(per, sizeof(*members));
+		uint32_t *ranks = calloc((size_t)per * nnodes, sizeof(*ranks));
+		struct tti_job_node nodes[3];
+		const struct tti_job job = { nodes, nnodes, per * nnodes };
+		struct tti_plan *plan;
+
+		for (uint32_t k = 0; k < per; k++)
+			members[k] = m->graph->by_type[TTI_NODE_HOST][k % nhosts];
+		for (uint32_t k = 0; k < job.nranks; k++)
+			ranks[k] = k;
+		for (uint32_t node = 0; node < nnodes; node++)
+			nodes[node] = (struct tti_job_node){
+				.routes = m->routes,
+				.members = members,
+				.ranks = ranks + (size_t)node * per,
+				.nranks = per,
+				.nets = m->graph->by_type[TTI_NODE_NET],
+				.nnets = m->graph->ntype[TTI_NODE_NET],
+				.group = -1,
+			};
+		plan = plan_of(&job);
+		for (uint32_t k = 0; k < plan->npatterns; k++) {
+			assert_true(plan->patterns[k].nchannels > 0);
+			assert_true(plan->patterns[k].total_gbps >=
+				    plan->patterns[k].bound_gbps * 0.98);
+			assert_true(plan->patterns[k].search_ms < 1000);
+		}
+		assert_non_null(tti_plan_pattern(plan, TTI_PATTERN_RING));
+		assert_non_null(tti_plan_pattern(plan, TTI_PATTERN_TREE));
+		tti_plan_free(plan);
+		free(members);
+		free(ranks);
+	}
+}
+
 static void jobs_that_are_none(void **state)
 {
 	const uint32_t *gpus = machines[0].graph->by_type[TTI_NODE_GPU];
@@ -194,8 +240,11 @@ static void double_trees(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_nodes),        cmocka_unit_test(uneven_nodes),
-		cmocka_unit_test(jobs_that_are_none), cmocka_unit_test(many_nodes),
+		cmocka_unit_test(equal_nodes),
+		cmocka_unit_test(uneven_nodes),
+		cmocka_unit_test(many_ranks_on_few_numa_nodes),
+		cmocka_unit_test(jobs_that_are_none),
+		cmocka_unit_test(many_nodes),
 		cmocka_unit_test(double_trees),
 	};
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/sharers.h"
+
+#include "util/error.h"
+
+static tutti_status no_memory(void)
+{
+	return tti_fail(TUTTI_ENOMEM, "members of a node: out of memory");
+}
+
+/* The endpoint of each member, and how many members each has, in first[e + 1]. */
+static void number_endpoints(struct tti_sharers *sharers, const uint32_t *nodes, uint32_t *endpoint)
+{
+	for (uint32_t member = 0; member < sharers->n; member++) {
+		uint32_t e = 0;
+
+		while (e < sharers->nendpoints && sharers->nodes[e] != nodes[member])
+			e++;
+		if (e == sharers->nendpoints)
+			sharers->nodes[sharers->nendpoints++] = nodes[member];
+		endpoint[member] = e;
+		sharers->first[e + 1]++;
+	}
+}
+
+tutti_status tti_sharers_find(struct tti_arena *arena, const uint32_t *nodes, uint32_t n,
+			      struct tti_sharers *out)
+{
+	uint32_t *room = tti_arena_alloc(arena, (5 * (size_t)n + 1) * sizeof(*room));
+	uint32_t *endpoint, *at;
+
+	if (!room)
+		return no_memory();
+	*out = (struct tti_sharers){
+		.n = n, .nodes = room, .members = room + n, .first = room + 2 * (size_t)n
+	};
+	endpoint = room + 3 * (size_t)n + 1;
+	at = endpoint + n;
+	number_endpoints(out, nodes, endpoint);
+	for (uint32_t e = 0; e < out->nendpoints; e++) {
+		out->first[e + 1] += out->first[e];
+		at[e] = out->first[e];
+	}
+	for (uint32_t member = 0; member < n; member++)
+		out->members[at[endpoint[member]]++] = member;
+	return TUTTI_OK;
+}
+
+static uint32_t leader(const struct tti_sharers *sharers, uint32_t endpoint)
+{
+	return sharers->members[sharers->first[endpoint]];
+}
+
+static void hang(const struct tti_sharers *sharers, const struct tti_channel *from, bool heads,
+		 uint32_t *parent)
+{
+	const uint32_t head = leader(sharers, from->order[0]);
+
+	for (uint32_t e = 0; e < sharers->nendpoints; e++) {
+		const uint32_t *members = sharers->members + sharers->first[e];
+		const uint32_t count = sharers->first[e + 1] - sharers->first[e];
+
+		parent[members[0]] = from->parent[e] == UINT32_MAX
+					     ? UINT32_MAX
+					     : leader(sharers, from->parent[e]);
+		for (uint32_t i = 1; i < count; i++)
+			parent[members[i]] = heads ? head : members[(i - 1) / 2];
+	}
+}
+
+static tutti_status expand(const struct tti_sharers *sharers, struct tti_local *search,
+			   struct tti_channel *channel)
+{
+	const size_t nbytes = sharers->n * sizeof(uint32_t);
+	uint32_t *order = tti_arena_alloc(&search->arena, nbytes);
+	uint32_t *parent = channel->parent ? tti_arena_alloc(&search->arena, nbytes) : NULL;
+	uint32_t count = 0;
+
+	if (!order || (channel->parent && !parent))
+		return no_memory();
+	for (uint32_t i = 0; i < sharers->nendpoints; i++) {
+		const uint32_t e = channel->order[i];
+
+		for (uint32_t at = sharers->first[e]; at < sharers->first[e + 1]; at++)
+			order[count++] = sharers->members[at];
+	}
+	if (parent)
+		hang(sharers, channel, tti_pattern_has_heads(search->pattern), parent);
+	if (channel->second != UINT32_MAX)
+		channel->second = leader(sharers, channel->second);
+	channel->order = order;
+	channel->parent = parent;
+	return TUTTI_OK;
+}
+
+tutti_status tti_sharers_expand(const struct tti_sharers *sharers, struct tti_local *search)
+{
+	if (sharers->nendpoints == sharers->n)
+		return TUTTI_OK;
+	for (uint32_t i = 0; i < search->nchannels; i++)
+		TTI_TRY(expand(sharers, search, &search->channels[i]));
+	return TUTTI_OK;
+}

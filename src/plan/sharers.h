@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_PLAN_SHARERS_H
+#define TTI_PLAN_SHARERS_H
+
+/* Members of a node that are one endpoint: ranks whose memory is on one NUMA node. What
+ * goes between them loads no link, so the search is of one member for each endpoint, and
+ * the others are put beside it afterwards: 64 ranks on two sockets are a search of 2.
+ *
+ * Owner: the arena. Threads: any may read. */
+
+#include "plan/search.h"
+
+struct tti_sharers {
+	uint32_t n;          /* members                                     */
+	uint32_t nendpoints; /* in the order of their first members         */
+	uint32_t *nodes;     /* of the graph, of each endpoint              */
+	uint32_t *first;     /* members[first[e] .. first[e + 1]) share e  */
+	uint32_t *members;   /* ascending for each endpoint                 */
+};
+
+/* nodes[n]: of the graph, of each member. */
+TUTTI_CHECKED tutti_status tti_sharers_find(struct tti_arena *arena, const uint32_t *nodes,
+					    uint32_t n, struct tti_sharers *out);
+
+/* From channels over endpoints to channels over members: in a ring sharers follow each
+ * other, in a tree they are a binary tree below the first of them. */
+TUTTI_CHECKED tutti_status tti_sharers_expand(const struct tti_sharers *sharers,
+					      struct tti_local *search);
+
+#endif
