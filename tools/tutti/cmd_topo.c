@@ -270,6 +270,7 @@ static const struct command command_diff = {
 static const struct command *const subcommands[] = {
 	&command_lint,
 	&command_diff,
+	&command_topo_gather,
 	&command_topo_merge,
 };
 
@@ -302,6 +303,7 @@ const struct command command_topo = {
 		 "\n"
 		 "  tutti topo lint      what is wrong with it, what that costs and what to do\n"
 		 "  tutti topo diff A B  what differs between two machines\n"
+		 "  tutti topo gather    pack what describes this machine into a .tar.gz\n"
 		 "  tutti topo merge     many machines as one cluster\n"
 		 "\n"
 		 "Each has a --help of its own.\n",

@@ -58,7 +58,11 @@ int topo_print(const struct args *args, tutti_topo_t topo, tutti_topo_format for
 /* Draw with Graphviz: the exit code. */
 int topo_draw(const struct args *args, tutti_topo_t topo, FILE *to);
 
-/* What a .tar of a machine was unpacked into. */
+/* Run argv[0] with these ends; -1: no input, our own output. -1: it cannot be started
+ * (errno), else its exit code. */
+int topo_run_program(char *const argv[], int in, int out);
+
+/* What a .tar of a machine was unpacked into, or is packed from. */
 struct topo_unpacked {
 	char *folder; /* to be removed                                     */
 	char *root;   /* the machine in it: has sys/ and maybe proc/ below */

@@ -14,8 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Run argv[0] with these ends; -1: it cannot be started (errno), else its exit code. */
-static int run_program(char *const argv[], int in, int out)
+int topo_run_program(char *const argv[], int in, int out)
 {
 	posix_spawn_file_actions_t actions;
 	int error, status;
@@ -128,7 +127,7 @@ bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpac
 		rmdir(template);
 		return false;
 	}
-	code = run_program(argv, -1, -1);
+	code = topo_run_program(argv, -1, -1);
 	if (code == 0)
 		out->root = find_machine(template);
 	if (out->root)
@@ -174,7 +173,7 @@ int topo_draw(const struct args *args, tutti_topo_t topo, FILE *to)
 		goto done;
 	code = TOOL_FINDING;
 	rewind(graph);
-	result = run_program(argv, fileno(graph), fileno(picture));
+	result = topo_run_program(argv, fileno(graph), fileno(picture));
 	if (result < 0 && errno == ENOENT)
 		tool_error(args, "there is no program 'dot', which draws SVG: install the package "
 				 "graphviz, or take --format dot");

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tutti topo gather: what describes this machine, in one file. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "topo.h"
+
+#define TOP          "tutti-topo"
+#define DEFAULT_FILE TOP ".tar.gz"
+
+struct gather {
+	struct args *args;
+	const char *file;          /* what is written                              */
+	struct topo_unpacked copy; /* goes at the end                              */
+	char *part;                /* the file while it is written; NULL: none     */
+	int fd;                    /* of the part, -1                              */
+};
+
+/* What the driver of GPUs says is in no file: so how this machine is detected goes along. */
+static bool write_topology(const struct gather *gather)
+{
+	tutti_topo_t topo;
+	char *text = NULL, *path = NULL;
+	tutti_status status = tutti_topo_load(NULL, &topo);
+	FILE *file = NULL;
+	bool good;
+
+	if (status) {
+		tool_error(gather->args, "%s", tool_why(NULL, status));
+		return false;
+	}
+	status = tutti_topo_print(topo, TUTTI_TOPO_XML, 0, &text);
+	tutti_topo_free(topo);
+	if (status) {
+		tool_error(gather->args, "%s", tool_why(NULL, status));
+		return false;
+	}
+	if (asprintf(&path, "%s/topology.xml", gather->copy.root) < 0)
+		path = NULL;
+	else
+		file = fopen(path, "we");
+	good = file && fputs(text, file) >= 0;
+	if (file && fclose(file))
+		good = false;
+	free(text);
+	free(path);
+	if (!good)
+		tool_error(gather->args, "cannot write %s/topology.xml: %m", gather->copy.root);
+	return good;
+}
+
+static bool collect(struct gather *gather)
+{
+	char template[] = P_tmpdir "/tutti-topo-XXXXXX";
+	tutti_status status;
+
+	if (!mkdtemp(template)) {
+		tool_error(gather->args, "cannot make a folder %s: %m", template);
+		return false;
+	}
+	gather->copy.folder = strdup(template);
+	if (!gather->copy.folder || asprintf(&gather->copy.root, "%s/" TOP, template) < 0) {
+		gather->copy.root = NULL;
+		tool_error(gather->args, "out of memory");
+		if (!gather->copy.folder)
+			(void)rmdir(template);
+		return false;
+	}
+	status = tutti_topo_gather(gather->copy.root);
+	if (status) {
+		tool_error(gather->args, "%s", tool_why(NULL, status));
+		return false;
+	}
+	return write_topology(gather);
+}
+
+/* A file beside the one that is wanted: what is there stays until the new one is whole. */
+static bool open_part(struct gather *gather)
+{
+	const mode_t mask = umask(022);
+
+	umask(mask);
+	if (asprintf(&gather->part, "%s.XXXXXX", gather->file) < 0) {
+		gather->part = NULL;
+		tool_error(gather->args, "out of memory");
+		return false;
+	}
+	gather->fd = mkostemp(gather->part, O_CLOEXEC);
+	if (gather->fd >= 0)
+		return fchmod(gather->fd, 0666 & ~mask) == 0;
+	tool_usage(gather->args, "cannot write '%s': %m", gather->file);
+	free(gather->part);
+	gather->part = NULL;
+	return false;
+}
+
+static bool pack(struct gather *gather)
+{
+	char *argv[] = { "tar", "-cz", "--owner=0", "--group=0", "-C", gather->copy.folder,
+			 TOP,   NULL };
+	const int code = topo_run_program(argv, -1, gather->fd);
+
+	if (code == 0 && fsync(gather->fd) == 0 && rename(gather->part, gather->file) == 0) {
+		free(gather->part);
+		gather->part = NULL;
+		return true;
+	}
+	if (code < 0)
+		tool_error(gather->args, "cannot run tar, which packs the file: %m");
+	else if (code)
+		tool_error(gather->args, "tar failed with exit code %d", code);
+	else
+		tool_error(gather->args, "cannot write '%s': %m", gather->file);
+	return false;
+}
+
+static bool report(const struct gather *gather, bool json)
+{
+	struct stat info;
+
+	if (fstat(gather->fd, &info) < 0)
+		info.st_size = 0;
+	if (json)
+		return tool_print_json(gather->args, json_pack("{s:s, s:I}", "file", gather->file,
+							       "bytes", (json_int_t)info.st_size));
+	printf("%s: %lld KB; 'tutti topo --sysfs %s' shows the machine\n", gather->file,
+	       ((long long)info.st_size + 1023) / 1024, gather->file);
+	return true;
+}
+
+static void clean_up(struct gather *gather)
+{
+	topo_remove(&gather->copy);
+	if (gather->part)
+		(void)unlink(gather->part);
+	free(gather->part);
+	if (gather->fd >= 0)
+		close(gather->fd);
+}
+
+static bool is_tarball(const char *file)
+{
+	const char *const ends[] = { ".tar.gz", ".tgz" };
+	const size_t len = strlen(file);
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (len > strlen(ends[i]) && !strcmp(file + len - strlen(ends[i]), ends[i]))
+			return true;
+	return false;
+}
+
+static int run(struct args *args)
+{
+	struct gather gather = { .args = args, .file = DEFAULT_FILE, .fd = -1 };
+	const char *value;
+	bool json = false, good;
+	int id;
+
+	while ((id = args_next(args, &value)) != ARGS_END) {
+		if (id == ARGS_HELP)
+			return TOOL_GOOD;
+		if (id == ARGS_BAD)
+			return TOOL_USAGE;
+		if (id == ARGS_POSITIONAL)
+			return tool_usage(args, "'%s' is none of its options: -o %s", value, value);
+		if (id == 'o')
+			gather.file = value;
+		else
+			json = true;
+	}
+	if (!is_tarball(gather.file))
+		return tool_usage(args, "'%s' does not end in .tar.gz", gather.file);
+	if (!open_part(&gather))
+		return TOOL_USAGE;
+	good = collect(&gather) && pack(&gather) && report(&gather, json);
+	clean_up(&gather);
+	return good ? TOOL_GOOD : TOOL_FINDING;
+}
+
+static const struct args_option options[] = {
+	{ 'o', "output", "FILE", "the file to write (" DEFAULT_FILE ")" },
+	ARGS_OPTION_JSON,
+	{ 0 },
+};
+
+const struct command command_topo_gather = {
+	.name = "topo gather",
+	.summary = "what describes this machine, in one file",
+	.usage = "topo gather [-o FILE.tar.gz]",
+	.notes =
+		"For a bug report, or to look at elsewhere: 'tutti topo --sysfs FILE.tar.gz'.\n"
+		"\n"
+		"In it: CPUs and NUMA nodes, PCI functions with the first 256 bytes of their\n"
+		"configuration, names, types and states of network interfaces, RDMA devices with\n"
+		"their GUIDs, versions of kernel and drivers, the model of the mainboard, and the\n"
+		"topology as it is detected here. Not in it: serial numbers, addresses of\n"
+		"interfaces, the name of the host.\n",
+	.options = options,
+	.run = run,
+};
