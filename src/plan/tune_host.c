@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/tune_terms.h"
+
+#include <math.h>
+
+/* What the counts below are made of. Ranks of a node follow each other. */
+struct shape {
+	double n, nodes, p;             /* ranks, nodes, ranks of the largest node */
+	double lanes;                   /* ranks of the smallest node */
+	double near;                    /* 1: it has several ranks                 */
+	double far;                     /* 1: there are several nodes              */
+	double others;                  /* ranks on other nodes                    */
+	double far_rounds, near_rounds; /* of ceil(log2 n) rounds      */
+};
+
+static struct shape shape_of(const struct tti_tune_machine *machine)
+{
+	struct shape shape = { .n = machine->n,
+			       .nodes = machine->nnodes,
+			       .p = machine->most,
+			       .lanes = machine->least,
+			       .near = machine->most > 1,
+			       .far = machine->nnodes > 1 };
+	const double rounds = ceil(log2(shape.n));
+
+	shape.others = shape.n - shape.p;
+	shape.far_rounds = fmin(rounds, ceil(log2(shape.nodes)));
+	shape.near_rounds = rounds - shape.far_rounds;
+	return shape;
+}
+
+/* -- The algorithms --------------------------------------------------------------- */
+
+/* Everybody writes all of it once for its node and sends it to each other rank. */
+static struct tti_tune_terms exchange(const struct shape *s)
+{
+	return (struct tti_tune_terms){
+		.near_hops = 1 - s->far,
+		.far_hops = s->far,
+		.near_messages = s->p - 1,
+		.far_messages = 2 * s->others,
+		.chunks = 1,
+		.read = s->p - 1,
+		.written = s->near,
+		.touched = 2,
+		.socket = 2 * s->others,
+		.wire = s->p * s->others,
+	};
+}
+
+/* One half of direct: parts to their owners, or from them to all. */
+static struct tti_tune_terms direct_half(const struct shape *s, double written, double touched)
+{
+	return (struct tti_tune_terms){
+		.near_hops = 1 - s->far,
+		.far_hops = s->far,
+		.near_messages = s->p - 1,
+		.far_messages = 2 * s->others,
+		.chunks = s->n,
+		.read = (s->p - 1) / s->n,
+		.written = written,
+		.touched = touched,
+		.socket = 2 * s->others / s->n,
+		.wire = s->p * s->others / s->n,
+	};
+}
+
+static struct tti_tune_terms direct_reduce_scatter(const struct shape *s)
+{
+	return direct_half(s, (s->p - 1) / s->n, 1 + 1 / s->n);
+}
+
+static struct tti_tune_terms direct_all_gather(const struct shape *s)
+{
+	return direct_half(s, s->near / s->n, 1 + 1 / s->n);
+}
+
+/* One half of a ring. A rank at the border of its node has one side near, one far. */
+static struct tti_tune_terms ring_half(const struct shape *s)
+{
+	const double moved = (s->n - 1) / s->n, hops = s->n - 1;
+	const double far_hops = s->far * fmin(s->nodes, hops);
+
+	return (struct tti_tune_terms){
+		.near_hops = hops - far_hops,
+		.far_hops = far_hops,
+		.near_messages = s->near * hops,
+		.far_messages = s->far * hops * (2 - s->near),
+		.chunks = s->n,
+		.read = s->near * (1 - s->far) * moved,
+		.written = s->near * moved,
+		.touched = 1 + 1 / s->n,
+		.socket = s->far * (2 - s->near) * moved,
+		.wire = s->far * moved,
+	};
+}
+
+/* Two halves of an all_reduce, one after the other; the result of the first is the
+ * input of the second, so nothing is read that was not counted. */
+static struct tti_tune_terms twice(struct tti_tune_terms a, struct tti_tune_terms b)
+{
+	return (struct tti_tune_terms){
+		.near_hops = a.near_hops + b.near_hops,
+		.far_hops = a.far_hops + b.far_hops,
+		.near_messages = a.near_messages + b.near_messages,
+		.far_messages = a.far_messages + b.far_messages,
+		.chunks = a.chunks,
+		.read = a.read + b.read,
+		.written = a.written + b.written,
+		.touched = 2,
+		.socket = a.socket + b.socket,
+		.wire = a.wire + b.wire,
+	};
+}
+
+static struct tti_tune_terms direct_all_reduce(const struct shape *s)
+{
+	return twice(direct_reduce_scatter(s), direct_all_gather(s));
+}
+
+static struct tti_tune_terms ring_all_reduce(const struct shape *s)
+{
+	return twice(ring_half(s), ring_half(s));
+}
+
+/* Ranks beyond a power of two cost two rounds more. */
+static double doubling_rounds(double n)
+{
+	const double rounds = floor(log2(n));
+
+	return rounds + (exp2(rounds) < n ? 2 : 0);
+}
+
+/* Each round swaps all of it. */
+static struct tti_tune_terms recursive_doubling(const struct shape *s)
+{
+	const double rounds = doubling_rounds(s->n);
+	const double far = fmin(s->far_rounds, rounds), near = rounds - far;
+
+	return (struct tti_tune_terms){
+		.near_hops = near,
+		.far_hops = far,
+		.near_messages = near,
+		.far_messages = 2 * far,
+		.chunks = 1,
+		.read = near,
+		.written = near,
+		.touched = 1 + rounds,
+		.socket = 2 * far,
+		.wire = s->p * far,
+	};
+}
+
+/* One way, up or down, each half along its tree. A rank has a parent in both trees and
+ * children in one; trees inside nodes hang on a tree over the nodes. */
+static struct tti_tune_terms double_tree_half(const struct shape *s)
+{
+	return (struct tti_tune_terms){
+		.near_hops = ceil(log2(s->p)),
+		.far_hops = ceil(log2(s->nodes)),
+		.near_messages = s->near * 2,
+		.far_messages = s->far * (4 - s->near),
+		.chunks = 2,
+		.read = s->near * (1 - s->far / 2),
+		.written = s->near * (1 - s->far / 2),
+		.touched = 1.5,
+		.socket = s->far * (2 - s->near / 2),
+		.wire = s->far,
+		.pipelined = true,
+	};
+}
+
+static struct tti_tune_terms double_tree(const struct shape *s)
+{
+	struct tti_tune_terms terms = twice(double_tree_half(s), double_tree_half(s));
+
+	terms.pipelined = true;
+	return terms;
+}
+
+/* Of a lane's part, which all of its group give to it or get from it; the rest of the
+ * way is between groups. */
+static struct tti_tune_terms inside(const struct shape *s, double given, double gotten)
+{
+	return (struct tti_tune_terms){
+		.near_hops = s->near,
+		.near_messages = given * (s->p - 1) + gotten * (s->lanes - 1),
+		.read = given * (s->p - 1) / s->lanes + gotten * (s->lanes - 1) / s->lanes,
+		.written = s->near * (given * (s->lanes - 1) + gotten) / s->lanes,
+	};
+}
+
+/* Inside each node direct, between nodes lanes as rings. */
+static struct tti_tune_terms hierarchical(const struct shape *s)
+{
+	const double moved = 2 * (s->nodes - 1) / s->nodes;
+	struct tti_tune_terms terms = inside(s, 1, 1);
+
+	terms.near_hops *= 2;
+	terms.near_messages *= s->nodes;
+	terms.far_hops = 2 * (s->nodes - 1);
+	terms.far_messages = 4 * (s->nodes - 1);
+	terms.chunks = s->lanes * s->nodes;
+	terms.touched = 2;
+	terms.socket = 2 * moved / s->lanes;
+	terms.wire = moved;
+	return terms;
+}
+
+static struct tti_tune_terms hierarchical_doubling(const struct shape *s)
+{
+	const double rounds = doubling_rounds(s->nodes);
+	struct tti_tune_terms terms = inside(s, 1, 1);
+
+	terms.near_hops *= 2;
+	terms.far_hops = rounds;
+	terms.far_messages = 2 * rounds;
+	terms.chunks = s->lanes;
+	terms.touched = 2 + rounds / s->lanes;
+	terms.socket = 2 * rounds / s->lanes;
+	terms.wire = rounds;
+	return terms;
+}
+
+/* Lanes as chains: a broadcast gives to all of a group twice, first the root's, and a
+ * reduction gathers twice, last at the root. */
+static struct tti_tune_terms hierarchical_chain(const struct shape *s, double given)
+{
+	struct tti_tune_terms terms = inside(s, given, 1);
+
+	terms.near_hops *= 2;
+	terms.near_messages += s->near * (1 - given);
+	terms.far_hops = s->nodes - 1;
+	terms.far_messages = s->far * 2;
+	terms.chunks = s->lanes;
+	terms.touched = 1 + given;
+	terms.socket = fmin(2, s->nodes - 1) / s->lanes;
+	terms.wire = s->far;
+	terms.pipelined = true;
+	return terms;
+}
+
+static struct tti_tune_terms hierarchical_broadcast(const struct shape *s)
+{
+	struct tti_tune_terms terms = hierarchical_chain(s, 0);
+
+	/* The root writes all for its group, whose ranks read all of it. */
+	terms.read = s->near;
+	terms.written = s->near;
+	return terms;
+}
+
+static struct tti_tune_terms hierarchical_reduce(const struct shape *s)
+{
+	return hierarchical_chain(s, 1);
+}
+
+/* Chunks are the ranks' own. Those of other nodes come along the lanes. */
+static struct tti_tune_terms hierarchical_half(const struct shape *s, struct tti_tune_terms terms)
+{
+	const double far = s->others / s->n;
+
+	terms.near_hops *= 1 + s->far;
+	terms.far_hops = s->nodes - 1;
+	terms.far_messages = 2 * s->others / s->lanes;
+	terms.chunks = s->n;
+	terms.touched = 1 + 1 / s->n;
+	terms.socket = 2 * far / s->lanes;
+	terms.wire = far;
+	return terms;
+}
+
+static struct tti_tune_terms hierarchical_all_gather(const struct shape *s)
+{
+	const double far = s->others / s->n;
+	struct tti_tune_terms terms = hierarchical_half(s, inside(s, 0, far));
+
+	terms.near_messages = s->p - 1 + s->others * (s->lanes - 1) / s->lanes;
+	terms.read += (s->p - 1) / s->n;
+	terms.written += s->near / s->n;
+	return terms;
+}
+
+static struct tti_tune_terms hierarchical_reduce_scatter(const struct shape *s)
+{
+	struct tti_tune_terms terms = hierarchical_half(s, inside(s, 1, 0));
+
+	terms.near_messages = (s->p - 1) * s->n / s->lanes;
+	return terms;
+}
+
+static struct tti_tune_terms flat_broadcast(const struct shape *s)
+{
+	return (struct tti_tune_terms){
+		.near_hops = 1 - s->far,
+		.far_hops = s->far,
+		.near_messages = s->near,
+		.far_messages = s->others,
+		.chunks = 1,
+		.read = s->near,
+		.written = s->near,
+		.touched = 1,
+		.socket = s->others,
+		.wire = s->others,
+	};
+}
+
+static struct tti_tune_terms flat_reduce(const struct shape *s)
+{
+	return (struct tti_tune_terms){
+		.near_hops = 1 - s->far,
+		.far_hops = s->far,
+		.near_messages = s->p - 1,
+		.far_messages = s->others,
+		.chunks = 1,
+		.read = s->p - 1,
+		.written = s->near,
+		.touched = 2,
+		.socket = s->others,
+		.wire = s->others,
+	};
+}
+
+static struct tti_tune_terms binomial(const struct shape *s, double near_messages, double touched)
+{
+	return (struct tti_tune_terms){
+		.near_hops = s->near_rounds,
+		.far_hops = s->far_rounds,
+		.near_messages = near_messages,
+		.far_messages = s->far_rounds,
+		.chunks = 1,
+		.read = near_messages,
+		.written = s->near_rounds > 0,
+		.touched = touched,
+		.socket = s->far_rounds,
+		.wire = s->far_rounds,
+		.pipelined = true,
+	};
+}
+
+/* A fan-out is written once for all children of a node. */
+static struct tti_tune_terms binomial_broadcast(const struct shape *s)
+{
+	return binomial(s, s->near_rounds > 0, 1);
+}
+
+static struct tti_tune_terms binomial_reduce(const struct shape *s)
+{
+	return binomial(s, s->near_rounds, 2);
+}
+
+static struct tti_tune_terms chain(const struct shape *s, double touched)
+{
+	return (struct tti_tune_terms){
+		.near_hops = s->n - s->nodes,
+		.far_hops = s->nodes - 1,
+		.near_messages = s->near,
+		.far_messages = s->far * (2 - s->near),
+		.chunks = 1,
+		.read = s->near,
+		.written = s->near,
+		.touched = touched,
+		.socket = s->far * (2 - s->near),
+		.wire = s->far,
+		.pipelined = true,
+	};
+}
+
+static struct tti_tune_terms chain_broadcast(const struct shape *s)
+{
+	return chain(s, 1);
+}
+
+static struct tti_tune_terms chain_reduce(const struct shape *s)
+{
+	return chain(s, 2);
+}
+
+/* As many bytes as a ring; the rounds over the longest distances carry the most, and
+ * those are between nodes. */
+static struct tti_tune_terms bruck(const struct shape *s)
+{
+	return (struct tti_tune_terms){
+		.near_hops = s->near_rounds,
+		.far_hops = s->far_rounds,
+		.near_messages = s->p - 1,
+		.far_messages = 2 * s->others,
+		.chunks = s->n,
+		.read = (s->p - 1) / s->n,
+		.written = (s->p - 1) / s->n,
+		.touched = 1 + 1 / s->n,
+		.socket = 2 * s->others / s->n,
+		.wire = s->p * s->others / s->n,
+	};
+}
+
+static struct tti_tune_terms dissemination(const struct shape *s)
+{
+	return (struct tti_tune_terms){
+		.near_hops = s->near_rounds,
+		.far_hops = s->far_rounds,
+		.near_messages = s->near_rounds,
+		.far_messages = 2 * s->far_rounds,
+		.chunks = 1,
+	};
+}
+
+static const struct {
+	tutti_collective coll;
+	enum tti_tune_algo algo;
+	struct tti_tune_terms (*terms)(const struct shape *shape);
+} algorithms[] = {
+	{ TUTTI_ALL_REDUCE, TTI_TUNE_EXCHANGE, exchange },
+	{ TUTTI_ALL_REDUCE, TTI_TUNE_DIRECT, direct_all_reduce },
+	{ TUTTI_ALL_REDUCE, TTI_TUNE_RING, ring_all_reduce },
+	{ TUTTI_ALL_REDUCE, TTI_TUNE_RECURSIVE_DOUBLING, recursive_doubling },
+	{ TUTTI_ALL_REDUCE, TTI_TUNE_DOUBLE_TREE, double_tree },
+	{ TUTTI_ALL_REDUCE, TTI_TUNE_HIERARCHICAL, hierarchical },
+	{ TUTTI_ALL_REDUCE, TTI_TUNE_HIERARCHICAL_DOUBLING, hierarchical_doubling },
+	{ TUTTI_BROADCAST, TTI_TUNE_FLAT, flat_broadcast },
+	{ TUTTI_BROADCAST, TTI_TUNE_BINOMIAL, binomial_broadcast },
+	{ TUTTI_BROADCAST, TTI_TUNE_CHAIN, chain_broadcast },
+	{ TUTTI_BROADCAST, TTI_TUNE_DOUBLE_TREE, double_tree_half },
+	{ TUTTI_BROADCAST, TTI_TUNE_HIERARCHICAL, hierarchical_broadcast },
+	{ TUTTI_REDUCE, TTI_TUNE_FLAT, flat_reduce },
+	{ TUTTI_REDUCE, TTI_TUNE_BINOMIAL, binomial_reduce },
+	{ TUTTI_REDUCE, TTI_TUNE_CHAIN, chain_reduce },
+	{ TUTTI_REDUCE, TTI_TUNE_DOUBLE_TREE, double_tree_half },
+	{ TUTTI_REDUCE, TTI_TUNE_HIERARCHICAL, hierarchical_reduce },
+	{ TUTTI_ALL_GATHER, TTI_TUNE_RING, ring_half },
+	{ TUTTI_ALL_GATHER, TTI_TUNE_DIRECT, direct_all_gather },
+	{ TUTTI_ALL_GATHER, TTI_TUNE_BRUCK, bruck },
+	{ TUTTI_ALL_GATHER, TTI_TUNE_HIERARCHICAL, hierarchical_all_gather },
+	{ TUTTI_REDUCE_SCATTER, TTI_TUNE_RING, ring_half },
+	{ TUTTI_REDUCE_SCATTER, TTI_TUNE_DIRECT, direct_reduce_scatter },
+	{ TUTTI_REDUCE_SCATTER, TTI_TUNE_HIERARCHICAL, hierarchical_reduce_scatter },
+	{ TUTTI_BARRIER, TTI_TUNE_DISSEMINATION, dissemination },
+	{ TUTTI_BARRIER, TTI_TUNE_EXCHANGE, exchange },
+};
+
+bool tti_tune_host_terms(const struct tti_tune_machine *machine, tutti_collective coll,
+			 enum tti_tune_algo algo, struct tti_tune_terms *out)
+{
+	const struct shape shape = shape_of(machine);
+
+	for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++)
+		if (algorithms[i].coll == coll && algorithms[i].algo == algo) {
+			*out = machine->n > 1
+				       ? algorithms[i].terms(&shape)
+				       : (struct tti_tune_terms){ .chunks = 1, .touched = 2 };
+			return true;
+		}
+	return false;
+}
