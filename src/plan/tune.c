@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/tune.h"
+
+#include <string.h>
+
+#include "plan/tune_terms.h"
+#include "topo/cpuset.h"
+
+static const char *const names[] = {
+#define X(name, text) [TTI_TUNE_##name] = (text),
+	TTI_TUNE_ALGO_MAP(X)
+#undef X
+};
+
+const char *tti_tune_algo_name(enum tti_tune_algo algo)
+{
+	return names[algo];
+}
+
+bool tti_tune_algo_find(const char *name, enum tti_tune_algo *out)
+{
+	for (int i = 0; i < TTI_TUNE_ALGO_COUNT; i++)
+		if (strcmp(names[i], name) == 0) {
+			*out = (enum tti_tune_algo)i;
+			return true;
+		}
+	return false;
+}
+
+/* -- The machine ------------------------------------------------------------------ */
+
+struct tti_tune_machine tti_tune_machine_of_groups(uint32_t n, uint32_t nnodes, uint32_t most,
+						   uint32_t least)
+{
+	return (struct tti_tune_machine){ .n = n, .nnodes = nnodes, .most = most, .least = least };
+}
+
+static bool all_nvlink(const struct tti_plan_pattern *pattern)
+{
+	for (uint32_t i = 0; i < pattern->nchannels; i++)
+		if (pattern->channels[i].type_intra > TTI_PATH_NVB)
+			return false;
+	return true;
+}
+
+struct tti_tune_machine tti_tune_machine_of_plan(const struct tti_plan *plan)
+{
+	const struct tti_plan_pattern *ring = tti_plan_pattern(plan, TTI_PATTERN_RING);
+	struct tti_tune_machine machine = { .n = plan->nranks,
+					    .nnodes = plan->nnodes,
+					    .least = plan->nranks };
+
+	for (uint32_t i = 0; i < plan->nnodes; i++) {
+		const uint32_t nranks = plan->nodes[i].nranks;
+
+		machine.most = nranks > machine.most ? nranks : machine.most;
+		machine.least = nranks < machine.least ? nranks : machine.least;
+	}
+	for (uint32_t i = 0; i < plan->nranks; i++)
+		machine.gpu |= strncmp(plan->ranks[i].name, "GPU", 3) == 0;
+	for (uint32_t i = 0; i < plan->npatterns; i++)
+		machine.pattern_gbps[plan->patterns[i].pattern] = plan->patterns[i].total_gbps;
+	machine.nvlink = ring && all_nvlink(ring);
+	/* A ring comes in by its NICs and leaves by them once. */
+	machine.node_gbps = machine.pattern_gbps[TTI_PATTERN_RING];
+	return machine;
+}
+
+/* CPUs of a mask; 0: it does not say. */
+static double count_cpus(const char *mask)
+{
+	struct tti_cpuset set = { 0 };
+	int count = 0;
+
+	if (tti_cpuset_parse_map(&set, mask))
+		for (size_t i = 0; i < set.words.n; i++)
+			count += __builtin_popcount(set.words.at[i]);
+	tti_cpuset_release(&set);
+	return count;
+}
+
+static void lower(double *value, double other)
+{
+	if (*value <= 0 || (other > 0 && other < *value))
+		*value = other;
+}
+
+void tti_tune_machine_add_node(struct tti_tune_machine *machine, const struct tti_graph *graph)
+{
+	double cores = 0, memory = 0;
+
+	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_CPU]; i++) {
+		const struct tti_node *cpu = &graph->nodes[graph->by_type[TTI_NODE_CPU][i]];
+
+		cores += count_cpus(cpu->cpu.affinity);
+		memory += cpu->cpu.mem_gbps;
+	}
+	lower(&machine->cores, cores);
+	lower(&machine->node_memory_gbps, memory);
+}
+
+/* -- Time ------------------------------------------------------------------------- */
+
+bool tti_tune_predict(const struct tti_tune_constants *constants,
+		      const struct tti_tune_machine *machine, tutti_collective coll,
+		      enum tti_tune_algo algo, size_t nbytes, struct tti_tune_time *out)
+{
+	struct tti_tune_time time = { 0 };
+	struct tti_tune_terms terms;
+
+	if (machine->gpu) {
+		if (!tti_tune_gpu_time(constants, machine, coll, algo, nbytes, &time))
+			return false;
+	} else {
+		if (!tti_tune_host_terms(machine, coll, algo, &terms))
+			return false;
+		time = tti_tune_host_time(constants, machine, &terms, nbytes);
+	}
+	if (nbytes && time.us > time.latency_us)
+		time.bw_gbps = (double)nbytes / (time.us - time.latency_us) / 1e3;
+	*out = time;
+	return true;
+}
+
+/* -- The choice ------------------------------------------------------------------- */
+
+/* What only a network that reduces can run is shown, and never taken. */
+static bool may_choose(enum tti_tune_algo algo)
+{
+	return algo != TTI_TUNE_COLLNET_CHAIN && algo != TTI_TUNE_COLLNET_DIRECT;
+}
+
+bool tti_tune_choose(const struct tti_tune_table *table, const struct tti_tune_machine *machine,
+		     tutti_collective coll, size_t nbytes, enum tti_tune_algo *out)
+{
+	struct tti_tune_time time;
+	double best = 0;
+	bool found = false;
+
+	for (uint32_t i = 0; i < table->nrules; i++) {
+		const struct tti_tune_rule *rule = &table->rules[i];
+
+		if (rule->coll == coll && nbytes <= rule->upto &&
+		    tti_tune_predict(&table->constants, machine, coll, rule->algo, nbytes, &time)) {
+			*out = rule->algo;
+			return true;
+		}
+	}
+	for (int i = 0; i < TTI_TUNE_ALGO_COUNT; i++) {
+		const enum tti_tune_algo algo = (enum tti_tune_algo)i;
+
+		if (!may_choose(algo) ||
+		    !tti_tune_predict(&table->constants, machine, coll, algo, nbytes, &time) ||
+		    (found && time.us >= best))
+			continue;
+		found = true;
+		best = time.us;
+		*out = algo;
+	}
+	return found;
+}
