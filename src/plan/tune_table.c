@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/tune.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/hash.h"
+#include "util/mem.h"
+#include "util/strbuf.h"
+#include "util/vec.h"
+
+/* More is no tune file. */
+#define FILE_MOST (1 << 20)
+#define WORD_MOST 64
+#define WORDS     4
+
+static const struct constant {
+	const char *name;
+	size_t offset;
+	double value;
+	const char *what, *source;
+} constants[] = {
+#define X(name, value, what, source) \
+	{ #name, offsetof(struct tti_tune_constants, name), (value), (what), (source) },
+	TTI_TUNE_CONSTANT_MAP(X)
+#undef X
+};
+#define NCONSTANTS (sizeof(constants) / sizeof(constants[0]))
+
+static double *value_of(struct tti_tune_constants *all, const struct constant *constant)
+{
+	return (double *)((char *)all + constant->offset);
+}
+
+struct tti_tune_table tti_tune_defaults(void)
+{
+	struct tti_tune_table table = { .rules = NULL };
+
+	for (size_t i = 0; i < NCONSTANTS; i++)
+		*value_of(&table.constants, &constants[i]) = constants[i].value;
+	return table;
+}
+
+void tti_tune_table_free(struct tti_tune_table *table)
+{
+	if (!table)
+		return;
+	tti_free(table->rules);
+	tti_free(table);
+}
+
+/* -- Reading ---------------------------------------------------------------------- */
+
+struct reader {
+	const char *source;
+	uint32_t line;
+	char word[WORDS + 1][WORD_MOST];
+	uint32_t nwords;
+	struct tti_tune_constants *constants;
+	TTI_VEC(struct tti_tune_rule) rules;
+};
+
+/* A rate must be above 0; a time may be 0; nothing may be so far off that sums of such
+ * overflow. */
+static bool sensible(const char *name, double value)
+{
+	const size_t len = strlen(name);
+	const bool is_time = len > 3 && strcmp(name + len - 3, "_us") == 0;
+
+	return isfinite(value) && value <= 1e12 && (is_time ? value >= 0 : value >= 1e-6);
+}
+
+static tutti_status read_constant(struct reader *in)
+{
+	for (size_t i = 0; i < NCONSTANTS; i++) {
+		char *end;
+		double value;
+
+		if (strcmp(constants[i].name, in->word[1]) != 0)
+			continue;
+		value = strtod(in->word[2], &end);
+		if (*end != '\0' || end == in->word[2] || !sensible(in->word[1], value))
+			return tti_fail(TUTTI_EINVAL, "%s:%u: %s \"%s\" is no %s", in->source,
+					in->line, in->word[1], in->word[2],
+					"number, or out of range: times from 0, others from 1e-6, "
+					"to 1e12");
+		*value_of(in->constants, &constants[i]) = value;
+		return TUTTI_OK;
+	}
+	return tti_fail(TUTTI_EINVAL,
+			"%s:%u: there is no constant \"%s\": `tutti tune --file` lists them",
+			in->source, in->line, in->word[1]);
+}
+
+static bool parse_size(const char *text, size_t *out)
+{
+	static const char units[] = "KMG";
+	unsigned long long value;
+	const char *unit;
+	int shift = 0;
+	char *end;
+
+	if (strcmp(text, "inf") == 0) {
+		*out = SIZE_MAX;
+		return true;
+	}
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (*end != '\0') {
+		unit = strchr(units, *end);
+		if (!unit || end[1] != '\0')
+			return false;
+		shift = 10 * (int)(unit - units + 1);
+	}
+	if (errno || value > SIZE_MAX >> shift)
+		return false;
+	*out = (size_t)value << shift;
+	return true;
+}
+
+static bool parse_collective(const char *text, tutti_collective *out)
+{
+	for (int i = 0; i < TUTTI_COLLECTIVE_COUNT; i++)
+		if (strcmp(tutti_collective_name((tutti_collective)i), text) == 0) {
+			*out = (tutti_collective)i;
+			return true;
+		}
+	return false;
+}
+
+static tutti_status read_rule(struct reader *in)
+{
+	struct tti_tune_rule rule;
+
+	if (!parse_collective(in->word[1], &rule.coll))
+		return tti_fail(TUTTI_EINVAL, "%s:%u: there is no collective \"%s\"", in->source,
+				in->line, in->word[1]);
+	if (!parse_size(in->word[2], &rule.upto))
+		return tti_fail(TUTTI_EINVAL,
+				"%s:%u: \"%s\" is no size: write bytes, with K, M or G, or inf",
+				in->source, in->line, in->word[2]);
+	if (!tti_tune_algo_find(in->word[3], &rule.algo))
+		return tti_fail(TUTTI_EINVAL, "%s:%u: there is no algorithm \"%s\"", in->source,
+				in->line, in->word[3]);
+	return tti_vec_push(&in->rules, rule)
+		       ? TUTTI_OK
+		       : tti_fail(TUTTI_ENOMEM, "%s: out of memory", in->source);
+}
+
+/* Words up to a comment or the end of the line; one more than there may be is kept, so
+ * that it shows. false: one is too long. */
+static bool split(struct reader *in, const char *at, const char *end)
+{
+	in->nwords = 0;
+	while (at < end && *at != '#' && in->nwords <= WORDS) {
+		const char *from;
+
+		if (*at == ' ' || *at == '\t' || *at == '\r') {
+			at++;
+			continue;
+		}
+		for (from = at; at < end && !strchr(" \t\r#", *at); at++)
+			;
+		if (at == from || at - from >= WORD_MOST)
+			return false;
+		memcpy(in->word[in->nwords], from, (size_t)(at - from));
+		in->word[in->nwords++][at - from] = '\0';
+	}
+	return true;
+}
+
+static tutti_status read_line(struct reader *in, const char *at, const char *end)
+{
+	if (!split(in, at, end))
+		return tti_fail(TUTTI_EINVAL, "%s:%u: a word of more than %d letters, or a NUL",
+				in->source, in->line, WORD_MOST - 1);
+	if (in->nwords == 0)
+		return TUTTI_OK;
+	if (in->nwords == 3 && strcmp(in->word[0], "constant") == 0)
+		return read_constant(in);
+	if (in->nwords == 4 && strcmp(in->word[0], "choose") == 0)
+		return read_rule(in);
+	return tti_fail(TUTTI_EINVAL,
+			"%s:%u: \"%s\" with %u more words: a line is \"constant NAME VALUE\" or "
+			"\"choose COLLECTIVE UPTO ALGORITHM\"",
+			in->source, in->line, in->word[0], in->nwords - 1);
+}
+
+static tutti_status read_lines(struct reader *in, const char *text, size_t nbytes)
+{
+	const char *at = text, *const end = text + nbytes;
+
+	while (at < end) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+
+		in->line++;
+		TTI_TRY(read_line(in, at, stop ? stop : end));
+		at = stop ? stop + 1 : end;
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_tune_read(const char *text, size_t nbytes, const char *source,
+			   struct tti_tune_table **out)
+{
+	struct tti_tune_table *table = tti_alloc(sizeof(*table));
+	struct reader in = { .source = source };
+	tutti_status st;
+
+	if (!table)
+		return tti_fail(TUTTI_ENOMEM, "%s: out of memory", source);
+	*table = tti_tune_defaults();
+	in.constants = &table->constants;
+	st = read_lines(&in, text, nbytes);
+	table->rules = in.rules.at;
+	table->nrules = (uint32_t)in.rules.n;
+	if (st == TUTTI_OK)
+		*out = table;
+	else
+		tti_tune_table_free(table);
+	return st;
+}
+
+static tutti_status open_file(const char *path, int *fd)
+{
+	struct stat info;
+
+	/* Not to wait for a writer, should it be a pipe. */
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (*fd < 0 || fstat(*fd, &info) < 0)
+		return tti_fail(TUTTI_EINVAL, "tune file %s: %m", path);
+	if (!S_ISREG(info.st_mode))
+		return tti_fail(TUTTI_EINVAL, "tune file %s is not a regular file", path);
+	if (info.st_size > FILE_MOST)
+		return tti_fail(TUTTI_EINVAL, "tune file %s has more than %d bytes", path,
+				FILE_MOST);
+	return TUTTI_OK;
+}
+
+/* At most FILE_MOST bytes, should it have grown. */
+static tutti_status read_bytes(int fd, const char *path, char *text, size_t *nbytes)
+{
+	*nbytes = 0;
+	while (*nbytes < FILE_MOST) {
+		const ssize_t got = read(fd, text + *nbytes, FILE_MOST - *nbytes);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return tti_fail(TUTTI_EINVAL, "tune file %s: %m", path);
+		if (got == 0)
+			break;
+		*nbytes += (size_t)got;
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_tune_read_file(const char *path, struct tti_tune_table **out)
+{
+	char *text = NULL;
+	size_t nbytes = 0;
+	int fd = -1;
+	tutti_status st = open_file(path, &fd);
+
+	if (st == TUTTI_OK && !(text = tti_alloc(FILE_MOST)))
+		st = tti_fail(TUTTI_ENOMEM, "tune file %s: out of memory", path);
+	if (st == TUTTI_OK)
+		st = read_bytes(fd, path, text, &nbytes);
+	if (st == TUTTI_OK)
+		st = tti_tune_read(text, nbytes, path, out);
+	tti_free(text);
+	tti_fd_close(&fd);
+	return st;
+}
+
+/* -- Writing ---------------------------------------------------------------------- */
+
+static void write_size(size_t size, struct tti_strbuf *out)
+{
+	static const char *const units[] = { "", "K", "M", "G" };
+	int unit = 0;
+
+	if (size == SIZE_MAX) {
+		tti_strbuf_add(out, "inf");
+		return;
+	}
+	for (; unit < 3 && size && size % 1024 == 0; unit++)
+		size /= 1024;
+	tti_strbuf_addf(out, "%zu%s", size, units[unit]);
+}
+
+void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
+{
+	struct tti_tune_constants copy = table->constants;
+
+	for (size_t i = 0; i < NCONSTANTS; i++)
+		tti_strbuf_addf(out, "constant %-20s %-10.10g # %s; default from %s\n",
+				constants[i].name, *value_of(&copy, &constants[i]),
+				constants[i].what, constants[i].source);
+	for (uint32_t i = 0; i < table->nrules; i++) {
+		tti_strbuf_addf(out, "choose %s ", tutti_collective_name(table->rules[i].coll));
+		write_size(table->rules[i].upto, out);
+		tti_strbuf_addf(out, " %s\n", tti_tune_algo_name(table->rules[i].algo));
+	}
+}
+
+uint64_t tti_tune_hash(const struct tti_tune_table *table)
+{
+	uint64_t hash = tti_hash_bytes(&table->constants, sizeof(table->constants));
+
+	for (uint32_t i = 0; i < table->nrules; i++) {
+		hash = tti_hash_combine(hash, (uint64_t)table->rules[i].coll);
+		hash = tti_hash_combine(hash, table->rules[i].upto);
+		hash = tti_hash_combine(hash, (uint64_t)table->rules[i].algo);
+	}
+	return hash;
+}
