@@ -194,37 +194,42 @@ tutti_status tti_connect_rings(const struct tti_connect *connect, struct tti_pla
 
 /* -- Trees ------------------------------------------------------------------------ */
 
-static uint32_t up(uint32_t n, uint32_t place)
+/* The top of the tree over the places lo .. lo+len-1, lo even: an odd place as near to
+ * the middle as there is, so that both sides begin with an even one, and even places are
+ * leaves. UINT32_MAX: there are none. */
+static uint32_t top(uint32_t lo, uint32_t len)
 {
-	const uint32_t bit = place & -place;
-	const uint32_t above = (place ^ bit) | bit << 1;
-
-	return above < n ? above : place ^ bit;
+	if (len <= 1)
+		return len ? lo : UINT32_MAX;
+	return lo + (((len - 1) / 2) | 1);
 }
 
-/* The tree in which place p hangs by its lowest bit: odd places are leaves. */
+/* A search tree, here over 6 places:
+ *
+ *            3
+ *          /   \
+ *         1     5
+ *        / \   /
+ *       0   2 4
+ */
 static struct tti_tree_place binary_tree(uint32_t n, uint32_t place)
 {
-	struct tti_tree_place at = { UINT32_MAX, { UINT32_MAX, UINT32_MAX }, 0 };
-	uint32_t bit = 1, low;
+	uint32_t lo = 0, len = n, here = top(lo, len);
+	struct tti_tree_place at = { .parent = UINT32_MAX };
 
-	if (place == 0) {
-		while (bit < n)
-			bit <<= 1;
-		at.child[0] = n > 1 ? bit >> 1 : UINT32_MAX;
-		return at;
+	while (here != place) {
+		at.parent = here;
+		at.which = place > here;
+		if (place < here) {
+			len = here - lo;
+		} else {
+			len -= here + 1 - lo;
+			lo = here + 1;
+		}
+		here = top(lo, len);
 	}
-	at.parent = up(n, place);
-	at.which = at.parent < place || at.parent == 0 ? 0 : 1;
-	bit = place & -place;
-	low = bit >> 1;
-	if (low) {
-		at.child[1] = place - low;
-		while (low && place + low >= n)
-			low >>= 1;
-		if (low)
-			at.child[0] = place + low;
-	}
+	at.child[0] = top(lo, here - lo);
+	at.child[1] = top(here + 1, lo + len - here - 1);
 	return at;
 }
 

@@ -52,8 +52,8 @@ TUTTI_CHECKED tutti_status tti_connect_heads(const struct tti_connect *connect,
 					     struct tti_plan_pattern *pattern);
 
 /* Two binary trees over n places, so that an inner place of the one is a leaf of the
- * other but for a root (Sanders, Speck, Traff, Parallel Computing 35, 2009; the second
- * mirrored for even n, shifted by one for odd). Parent and children of a place,
+ * other (Sanders, Speck and Traeff, Parallel Computing 2009; the second mirrored for even
+ * n, shifted by one for odd); floor(log2 n) deep. Parent and children of a place,
  * UINT32_MAX: none. */
 struct tti_tree_place {
 	uint32_t parent, child[2];
