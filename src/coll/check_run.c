@@ -302,10 +302,10 @@ static tutti_status check_source(const struct tti_check *check, int rank, int ch
 				 const uint64_t *value)
 {
 	const size_t n = (size_t)check->n, source = tti_bitset_next(value, n, 0);
-	const tutti_collective coll = check->prog[0].coll;
-	const size_t right = coll == TUTTI_BROADCAST    ? (size_t)check->prog[0].root
-			     : coll == TUTTI_ALL_GATHER ? (size_t)chunk
-							: source;
+	const struct tti_program *prog = &check->prog[0];
+	const size_t right = prog->coll == TUTTI_BROADCAST    ? (size_t)prog->root
+			     : prog->coll == TUTTI_ALL_GATHER ? (size_t)tti_chunk_owner(prog, chunk)
+							      : source;
 
 	if (source == right)
 		return TUTTI_OK;

@@ -70,10 +70,10 @@ static tutti_status check_layout(const struct tti_program *prog)
 	if (prog->root < 0 || prog->root >= prog->n)
 		return tti_fail_quiet(TUTTI_EINVAL, "root %d is out of range, there are %d ranks",
 				      prog->root, prog->n);
-	if (by_rank && prog->nchunks != prog->n)
-		return tti_fail_quiet(TUTTI_EINVAL, "%s of %d ranks has %d chunks: must be %d",
-				      tutti_collective_name(prog->coll), prog->n, prog->nchunks,
-				      prog->n);
+	if (by_rank && prog->nchunks % prog->n != 0)
+		return tti_fail_quiet(
+			TUTTI_EINVAL, "%s of %d ranks has %d chunks: must be %d or a multiple",
+			tutti_collective_name(prog->coll), prog->n, prog->nchunks, prog->n);
 	if (prog->nchunks < 1 || (prog->coll == TUTTI_BARRIER && prog->nchunks != 1))
 		return tti_fail_quiet(TUTTI_EINVAL, "%s has %d chunks: must be %s",
 				      tutti_collective_name(prog->coll), prog->nchunks,

@@ -53,7 +53,7 @@ bool tti_chunk_is_input(const struct tti_program *prog, int chunk)
 	case TUTTI_BROADCAST:
 		return prog->rank == prog->root;
 	case TUTTI_ALL_GATHER:
-		return chunk == prog->rank;
+		return tti_chunk_owner(prog, chunk) == prog->rank;
 	case TUTTI_SEND_RECV:
 		step = first_step(prog, chunk);
 		return step && step->kind == TTI_SEND;
@@ -74,7 +74,7 @@ bool tti_chunk_is_output(const struct tti_program *prog, int chunk)
 	case TUTTI_REDUCE:
 		return prog->rank == prog->root;
 	case TUTTI_REDUCE_SCATTER:
-		return chunk == prog->rank;
+		return tti_chunk_owner(prog, chunk) == prog->rank;
 	case TUTTI_SEND_RECV:
 		step = first_step(prog, chunk);
 		return step && step->kind == TTI_RECV;

@@ -51,14 +51,15 @@ struct tti_step {
  *     all_reduce      any number: all in, all out
  *     broadcast       any number: all in at the root, all out everywhere
  *     reduce          any number: all in, all out at the root
- *     all_gather      n chunks: own in, all out
- *     reduce_scatter  n chunks: all in, own out
+ *     all_gather      n * parts chunks: own in, all out
+ *     reduce_scatter  n * parts chunks: all in, own out
  *     barrier         1 chunk, empty: as all_reduce of nothing, where hearing of
  *                     a rank twice does no harm
  *     send_recv       one chunk per message: in where a rank's first step on it
  *                     is SEND, out where it is RECV
  *
- * "Any number": the vector is cut into that many equal parts.
+ * "Any number": the vector is cut into that many equal parts. n * parts: what each rank
+ * owns is cut into `parts` equal parts, chunk c being of rank c / parts.
  */
 struct tti_program {
 	tutti_collective coll;
@@ -76,6 +77,12 @@ void tti_program_release(struct tti_program *prog);
 void tti_send(struct tti_program *prog, int chunk, int peer);
 void tti_recv(struct tti_program *prog, int chunk, int peer);
 void tti_recv_reduce(struct tti_program *prog, int chunk, int peer, bool final);
+
+/* The rank that a chunk belongs to, where chunks belong to ranks. */
+static inline int tti_chunk_owner(const struct tti_program *prog, int chunk)
+{
+	return chunk / (prog->nchunks / prog->n);
+}
 
 bool tti_chunk_is_input(const struct tti_program *prog, int chunk);
 bool tti_chunk_is_output(const struct tti_program *prog, int chunk);

@@ -57,46 +57,31 @@ static void unpublish(struct tti_comm *comm)
 
 /* -- Where the chunks lie --------------------------------------------------- */
 
-/* A vector cut into nchunks pieces that begin on cache lines of their own. */
-static void tile(struct tti_layout *layout, size_t count, int nchunks)
+/* A row cut into `parts` pieces that begin on cache lines of their own. */
+static size_t piece_of(size_t count, size_t parts, size_t type_size)
 {
-	size_t piece = (count + (size_t)nchunks - 1) / (size_t)nchunks;
-	const size_t line = CACHE_LINE / layout->type_size;
+	const size_t piece = (count + parts - 1) / parts, line = CACHE_LINE / type_size;
 
-	if (piece > line)
-		piece = (piece + line - 1) / line * line;
-	layout->total = count;
-	layout->chunk_count = piece;
-	layout->in_stride = layout->out_stride = piece * layout->type_size;
+	return piece > line ? (piece + line - 1) / line * line : piece;
 }
 
-static struct tti_layout lay_out(const struct tti_args *args, int nchunks)
+static struct tti_layout lay_out(const struct tti_args *args, int nchunks, int n)
 {
-	struct tti_layout layout = {
+	const size_t type_size = tutti_type_size(args->type);
+	const bool by_rank = args->coll == TUTTI_ALL_GATHER || args->coll == TUTTI_REDUCE_SCATTER;
+	const int parts = by_rank ? nchunks / n : nchunks;
+
+	return (struct tti_layout){
 		.input = args->send,
 		.output = args->recv,
-		.type_size = tutti_type_size(args->type),
-		.chunk_count = args->count,
-		.total = SIZE_MAX,
+		.type_size = type_size,
+		.parts = parts,
+		.chunk_count = piece_of(args->count, (size_t)parts, type_size),
+		.row_count = args->count,
+		/* Of its own input or output a rank has one row only. */
+		.in_stride = args->coll == TUTTI_REDUCE_SCATTER ? args->count * type_size : 0,
+		.out_stride = args->coll == TUTTI_ALL_GATHER ? args->count * type_size : 0,
 	};
-	const size_t block = args->count * layout.type_size;
-
-	switch (args->coll) {
-	case TUTTI_ALL_GATHER:
-		layout.out_stride = block;
-		break;
-	case TUTTI_REDUCE_SCATTER:
-		layout.in_stride = block;
-		break;
-	case TUTTI_ALL_REDUCE:
-	case TUTTI_BROADCAST:
-	case TUTTI_REDUCE:
-	case TUTTI_BARRIER:
-	case TUTTI_SEND_RECV:
-		tile(&layout, args->count, nchunks);
-		break;
-	}
-	return layout;
 }
 
 /* Bytes of the whole vector: what the choice of an algorithm goes by. */
@@ -127,7 +112,7 @@ static tutti_status start_program(struct tti_comm *comm, const struct tti_args *
 				  struct tti_bound *bound, size_t slice, uint64_t sign,
 				  struct tti_job *job)
 {
-	const struct tti_layout layout = lay_out(args, tti_bound_nchunks(bound));
+	const struct tti_layout layout = lay_out(args, tti_bound_nchunks(bound), comm->n);
 
 	return tti_job_program(job, &comm->engine, bound, &layout, args->type, args->op, slice,
 			       sign);

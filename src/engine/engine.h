@@ -82,15 +82,16 @@ int tti_bound_nchunks(const struct tti_bound *bound);
 
 /* -- Jobs ---------------------------------------------------------------- */
 
-/* Where the chunks of a call lie. Chunk c has chunk_count elements, the vector as
- * a whole total of them where the chunks tile it (so the last ones may be short),
- * else total = SIZE_MAX. */
+/* Where the chunks of a call lie: in rows of `parts` chunks each, one row or, where
+ * chunks belong to ranks, one for each rank. A row has row_count elements, a chunk
+ * chunk_count of them, those at the end of a row fewer or none. */
 struct tti_layout {
 	const void *input;
 	void *output;
 	size_t type_size;
-	size_t chunk_count, total;
-	size_t in_stride, out_stride; /* bytes from chunk to chunk                 */
+	int parts;
+	size_t chunk_count, row_count;
+	size_t in_stride, out_stride; /* bytes from row to row */
 };
 
 /* One transfer of a point-to-point batch. */

@@ -19,45 +19,55 @@
  * predecessors in the block are done, its messages are there and its slots free.
  * Blocks touch different bytes, so they need no order but that of the queues. */
 
-/* Elements of `chunk` in `block`, and where they begin in the chunk. */
-static size_t slice_at(const struct tti_job *job, int chunk, int32_t block, size_t *offset)
+/* What one operation works on: a slice of a chunk. */
+struct piece {
+	int chunk;
+	int32_t block;
+	size_t row, first; /* its first element, counted in the row */
+	size_t count;
+};
+
+static struct piece piece_at(const struct tti_job *job, int chunk, int32_t block)
 {
 	const struct tti_layout *layout = &job->program.layout;
-	size_t count = layout->chunk_count;
+	const size_t slice = job->program.slice, offset = (size_t)block * slice;
+	struct piece piece = { .chunk = chunk, .block = block };
+	size_t part = 0, end;
 
-	*offset = (size_t)block * job->program.slice;
-	if (layout->total != SIZE_MAX) {
-		const size_t begin = (size_t)chunk * layout->chunk_count;
-
-		count = begin >= layout->total ? 0 : layout->total - begin;
-		if (count > layout->chunk_count)
-			count = layout->chunk_count;
+	/* Divided where it must be only: this is on the way of every step. */
+	if (chunk < layout->parts) {
+		part = (size_t)chunk;
+	} else if (layout->parts == 1) {
+		piece.row = (size_t)chunk;
+	} else {
+		piece.row = (size_t)(chunk / layout->parts);
+		part = (size_t)(chunk % layout->parts);
 	}
-	if (*offset >= count)
-		return 0;
-	count -= *offset;
-	return count < job->program.slice ? count : job->program.slice;
+	piece.first = part * layout->chunk_count + offset;
+	end = (part + 1) * layout->chunk_count;
+	if (end > layout->row_count)
+		end = layout->row_count;
+	if (piece.first < end)
+		piece.count = end - piece.first < slice ? end - piece.first : slice;
+	return piece;
 }
 
-static void *memory_at(const struct tti_job *job, uint8_t place, int chunk, int32_t block,
-		       size_t offset)
+static void *memory_at(const struct tti_job *job, uint8_t place, const struct piece *piece)
 {
 	const struct tti_layout *layout = &job->program.layout;
 	const struct tti_bound *bound = job->program.bound;
-	const size_t byte = offset * layout->type_size;
+	const size_t byte = piece->first * layout->type_size;
 
 	switch ((enum tti_place)place) {
 	case TTI_PLACE_INPUT:
 		/* Not written: an input is never a destination. Integers, since
 		 * a call may move nothing and have no buffers. */
-		return (void *)((uintptr_t)layout->input + (size_t)chunk * layout->in_stride +
-				byte);
+		return (void *)((uintptr_t)layout->input + piece->row * layout->in_stride + byte);
 	case TTI_PLACE_OUTPUT:
-		return (void *)((uintptr_t)layout->output + (size_t)chunk * layout->out_stride +
-				byte);
+		return (void *)((uintptr_t)layout->output + piece->row * layout->out_stride + byte);
 	case TTI_PLACE_SCRATCH: {
-		const size_t row = (size_t)(block & (bound->window - 1));
-		const size_t index = row * (size_t)bound->prog.nchunks + (size_t)chunk;
+		const size_t row = (size_t)(piece->block & (bound->window - 1));
+		const size_t index = row * (size_t)bound->prog.nchunks + (size_t)piece->chunk;
 
 		return (char *)job->engine->scratch +
 		       index * job->program.slice * layout->type_size;
@@ -219,25 +229,27 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 	const struct tti_oper *op = &bound->prog.oper[index];
 	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
 	int32_t sender = -1;
+	struct piece piece;
 	const void *local;
-	size_t count, nbytes, offset;
+	size_t nbytes;
 	void *dst;
 
 	if (pending_of(bound, block)[index] != 0)
 		return false;
-	count = slice_at(job, op->chunk, block, &offset);
-	nbytes = count * job->program.layout.type_size;
-	local = memory_at(job, op->from, op->chunk, block, offset);
+	piece = piece_at(job, op->chunk, block);
+	nbytes = piece.count * job->program.layout.type_size;
+	local = memory_at(job, op->from, &piece);
 	if (!find_sources(job, op, index, block, nbytes, local))
 		return false;
 	if (op->nin == 0)
 		job->engine->sources[0] = local;
-	dst = memory_at(job, op->to, op->chunk, block, offset);
+	dst = memory_at(job, op->to, &piece);
 
 	if (op->nout == 0) {
 		sender = ready_then(job, op, block, nbytes);
-		const void *result = combine(job, op, nsrc, dst,
-					     sender >= 0 ? first_slot(bound, sender) : NULL, count);
+		const void *result =
+			combine(job, op, nsrc, dst, sender >= 0 ? first_slot(bound, sender) : NULL,
+				piece.count);
 
 		if (sender >= 0)
 			commit_posts(job, sender, result, nbytes);
@@ -245,7 +257,8 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 		if (!reserve_posts(job, op, index, block, nbytes))
 			return false;
 		commit_posts(job, index,
-			     combine(job, op, nsrc, dst, first_slot(bound, index), count), nbytes);
+			     combine(job, op, nsrc, dst, first_slot(bound, index), piece.count),
+			     nbytes);
 	}
 	release_sources(bound, op);
 	finish(job, index, block);
