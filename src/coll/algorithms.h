@@ -17,6 +17,8 @@ void tti_ring_all_gather(struct tti_program *prog);
 void tti_ring_reduce_scatter(struct tti_program *prog);
 void tti_recursive_doubling_all_reduce(struct tti_program *prog);
 void tti_double_tree_all_reduce(struct tti_program *prog);
+void tti_double_tree_broadcast(struct tti_program *prog);
+void tti_double_tree_reduce(struct tti_program *prog);
 void tti_flat_broadcast(struct tti_program *prog);
 void tti_flat_reduce(struct tti_program *prog);
 void tti_binomial_broadcast(struct tti_program *prog);
@@ -31,6 +33,34 @@ static inline int tti_wrap(int rank, int n)
 {
 	return (rank + n) % n;
 }
+
+/* A ring as one rank sees it: by number, or in the order of the shape. */
+struct tti_ring {
+	const uint32_t *order, *place_of; /* NULL: by number */
+	int n, place;                     /* place: of the rank of the program */
+};
+
+/* The rank at a place >= -n and < 2n. */
+static inline int tti_ring_at(const struct tti_ring *ring, int place)
+{
+	place = tti_wrap(place, ring->n);
+	return ring->order ? (int)ring->order[place] : place;
+}
+
+static inline int tti_ring_place(const struct tti_ring *ring, int rank)
+{
+	return ring->place_of ? (int)ring->place_of[rank] : rank;
+}
+
+/* The ring of each part of the data (one of share 3 comes three times); how many parts:
+ * 1 without a shape. The first ring stands for the order of ranks where one order will
+ * do: in it, ranks that are near each other stand together. */
+int tti_rings_of(const struct tti_program *prog, struct tti_ring rings[TTI_SHAPE_PARTS]);
+struct tti_ring tti_ring_first(const struct tti_program *prog);
+
+/* Recursive doubling of a chunk among the ranks of `ring`; it is complete if they hold
+ * all contributions. */
+void tti_double_recursively(struct tti_program *prog, const struct tti_ring *ring, int chunk);
 
 /* The chunk goes to all others: one fan-out. The next rank comes first, so that
  * links that are served one after the other do not all begin with rank 0. */

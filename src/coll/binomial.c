@@ -2,7 +2,7 @@
 #include "coll/algorithms.h"
 
 /* Binomial trees: ceil(log2 n) hops of the whole vector, for small ones. Ranks are
- * counted from the root on; the children of position v are v + 1, v + 2, v + 4, ...
+ * counted from the root on, in the order of the ring; the children of position v are v + 1, v + 2, v + 4, ...
  * below v + (lowest set bit of v), and the subtree of a child is the run of
  * positions up to the next one: neighbours stay together. */
 
@@ -19,29 +19,34 @@ static int reach(int position, int n)
 
 void tti_binomial_broadcast(struct tti_program *prog)
 {
-	const int n = prog->n, position = tti_wrap(prog->rank - prog->root, n);
+	const struct tti_ring ring = tti_ring_first(prog);
+	const int n = prog->n, root = tti_ring_place(&ring, prog->root);
+	const int position = tti_wrap(ring.place - root, n);
 	const int end = reach(position, n);
 
 	prog->nchunks = 1;
 	if (position)
-		tti_recv(prog, 0, tti_wrap(prog->rank - end, n));
+		tti_recv(prog, 0, tti_ring_at(&ring, ring.place - end));
 	/* The largest subtree first: it takes longest. */
 	for (int distance = end / 2; distance; distance /= 2)
 		if (position + distance < n)
-			tti_send(prog, 0, tti_wrap(prog->rank + distance, n));
+			tti_send(prog, 0, tti_ring_at(&ring, ring.place + distance));
 }
 
 void tti_binomial_reduce(struct tti_program *prog)
 {
-	const int n = prog->n, position = tti_wrap(prog->rank - prog->root, n);
+	const struct tti_ring ring = tti_ring_first(prog);
+	const int n = prog->n, root = tti_ring_place(&ring, prog->root);
+	const int position = tti_wrap(ring.place - root, n);
 	const int end = reach(position, n);
 
 	prog->nchunks = 1;
 	for (int distance = 1; distance < end && position + distance < n; distance *= 2) {
 		const bool last = distance * 2 >= end || position + distance * 2 >= n;
 
-		tti_recv_reduce(prog, 0, tti_wrap(prog->rank + distance, n), last && !position);
+		tti_recv_reduce(prog, 0, tti_ring_at(&ring, ring.place + distance),
+				last && !position);
 	}
 	if (position)
-		tti_send(prog, 0, tti_wrap(prog->rank - end, n));
+		tti_send(prog, 0, tti_ring_at(&ring, ring.place - end));
 }

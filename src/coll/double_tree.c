@@ -1,104 +1,137 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/algorithms.h"
 
-/* Double binary tree (Sanders, Speck and Traeff, Parallel Computing 2009): two
- * trees over all ranks, each reduces and then broadcasts one half of the vector.
- * A rank is an inner node of at most one of them, so it receives and sends at most
- * its share of both: the bandwidth of a ring at the latency of a tree, 2 log2 n.
- *
- * Tree 0 is a search tree over the positions 0 .. n-1 whose leaves are the even
- * positions, here for n = 6:
- *
- *            3
- *          /   \
- *         1     5
- *        / \   /
- *       0   2 4
- *
- * Tree 1 is its mirror image if n is even, and else the same tree with all
- * positions shifted by one: either way inner nodes become leaves, as n is odd only
- * if the last position is a leaf too. The depth is floor(log2 n). */
+#include "plan/connect.h"
 
-struct tree_node {
-	int parent, child[2]; /* ranks, -1: none */
+/* Trees: the data goes up and is reduced, or down, or both. Without a shape it is two
+ * trees over all ranks, each for one half of the vector, so that a rank is an inner
+ * node of at most one of them (plan/connect.h): it receives and sends at most its share
+ * of both, the bandwidth of a ring at the latency of a tree, 2 log2 n. A shape has any
+ * number of trees, each for its share.
+ *
+ * Where there is a root each tree is taken up by it: the edges on the way from it to
+ * the top turn round, all others stay. */
+
+struct node {
+	int parent; /* -1: none */
+	TTI_VEC(int) children;
 };
 
-/* Root of the tree over the positions lo .. lo+len-1, lo even; -1 if len is 0. An
- * odd position as near to the middle as possible, so that both sides begin with
- * an even one. */
-static int tree_root(int lo, int len)
+static int count_trees(const struct tti_program *prog)
 {
-	if (len <= 1)
-		return len ? lo : -1;
-	return lo + (((len - 1) / 2) | 1);
+	return prog->shape && prog->shape->ntrees ? (int)prog->shape->ntrees : 2;
 }
 
-static int position_of(int rank, int n, int tree)
+static int share_of(const struct tti_program *prog, int tree)
 {
-	if (tree == 0 || rank < 0)
-		return rank;
-	return n % 2 ? (rank + 1) % n : n - 1 - rank;
+	return prog->shape && prog->shape->ntrees ? (int)prog->shape->trees[tree].share : 1;
 }
 
-static int rank_at(int position, int n, int tree)
+static int parent_of(const struct tti_program *prog, int tree, int rank)
 {
-	if (tree == 0 || position < 0)
-		return position;
-	return n % 2 ? tti_wrap(position - 1, n) : n - 1 - position;
+	const uint32_t parent =
+		prog->shape && prog->shape->ntrees
+			? prog->shape->trees[tree].parent[rank]
+			: tti_double_tree((uint32_t)prog->n, (uint32_t)rank, tree).parent;
+
+	return parent == UINT32_MAX ? -1 : (int)parent;
 }
 
-static struct tree_node tree_find(int rank, int n, int tree)
+static void add_child(struct tti_program *prog, struct node *node, int child)
 {
-	const int self = position_of(rank, n, tree);
-	int lo = 0, len = n, parent = -1;
-	int root = tree_root(lo, len);
+	if (!tti_vec_push(&node->children, child))
+		prog->failed = true;
+}
 
-	while (root != self) {
-		parent = root;
-		if (self < root) {
-			len = root - lo;
-		} else {
-			len -= root + 1 - lo;
-			lo = root + 1;
-		}
-		root = tree_root(lo, len);
+/* Children as the tree stands, but for `without`. */
+static void add_children(struct tti_program *prog, struct node *node, int tree, int without)
+{
+	if (prog->shape && prog->shape->ntrees) {
+		for (int rank = 0; rank < prog->n; rank++)
+			if (parent_of(prog, tree, rank) == prog->rank && rank != without)
+				add_child(prog, node, rank);
+		return;
 	}
-	return (struct tree_node){
-		.parent = rank_at(parent, n, tree),
-		.child = { rank_at(tree_root(lo, root - lo), n, tree),
-			   rank_at(tree_root(root + 1, lo + len - root - 1), n, tree) },
-	};
-}
+	const struct tti_tree_place at =
+		tti_double_tree((uint32_t)prog->n, (uint32_t)prog->rank, tree);
 
-static void reduce_up(struct tti_program *prog, int tree)
-{
-	const struct tree_node node = tree_find(prog->rank, prog->n, tree);
-	const bool is_root = node.parent < 0;
-
-	if (node.child[0] >= 0)
-		tti_recv_reduce(prog, tree, node.child[0], is_root && node.child[1] < 0);
-	if (node.child[1] >= 0)
-		tti_recv_reduce(prog, tree, node.child[1], is_root);
-	if (!is_root)
-		tti_send(prog, tree, node.parent);
-}
-
-static void broadcast_down(struct tti_program *prog, int tree)
-{
-	const struct tree_node node = tree_find(prog->rank, prog->n, tree);
-
-	if (node.parent >= 0)
-		tti_recv(prog, tree, node.parent);
 	for (int i = 0; i < 2; i++)
-		if (node.child[i] >= 0)
-			tti_send(prog, tree, node.child[i]);
+		if (at.child[i] != UINT32_MAX && (int)at.child[i] != without)
+			add_child(prog, node, (int)at.child[i]);
+}
+
+/* Where the program's rank hangs in a tree that is taken up by `root`; -1: as it is. */
+static struct node find_node(struct tti_program *prog, int tree, int root)
+{
+	struct node node = { .parent = parent_of(prog, tree, prog->rank) };
+	int at = root, below = -1;
+
+	while (at >= 0 && at != prog->rank) {
+		below = at;
+		at = parent_of(prog, tree, at);
+	}
+	if (at < 0) {
+		add_children(prog, &node, tree, -1);
+		return node;
+	}
+	add_children(prog, &node, tree, below);
+	if (node.parent >= 0)
+		add_child(prog, &node, node.parent);
+	node.parent = below;
+	return node;
+}
+
+/* The parts of a tree are chunks in a row from `chunk` on. */
+static void reduce_up(struct tti_program *prog, const struct node *node, int chunk, int share)
+{
+	for (int end = chunk + share; chunk < end; chunk++) {
+		for (size_t i = 0; i < node->children.n; i++)
+			tti_recv_reduce(prog, chunk, node->children.at[i],
+					node->parent < 0 && i + 1 == node->children.n);
+		if (node->parent >= 0)
+			tti_send(prog, chunk, node->parent);
+	}
+}
+
+static void broadcast_down(struct tti_program *prog, const struct node *node, int chunk, int share)
+{
+	for (int end = chunk + share; chunk < end; chunk++) {
+		if (node->parent >= 0)
+			tti_recv(prog, chunk, node->parent);
+		for (size_t i = 0; i < node->children.n; i++)
+			tti_send(prog, chunk, node->children.at[i]);
+	}
+}
+
+/* One pass over all trees; how many chunks they have. */
+static int pass(struct tti_program *prog, int root,
+		void (*emit)(struct tti_program *, const struct node *, int, int))
+{
+	int chunk = 0;
+
+	for (int tree = 0; tree < count_trees(prog); tree++) {
+		struct node node = find_node(prog, tree, root);
+		const int share = share_of(prog, tree);
+
+		emit(prog, &node, chunk, share);
+		chunk += share;
+		tti_vec_release(&node.children);
+	}
+	return chunk;
 }
 
 void tti_double_tree_all_reduce(struct tti_program *prog)
 {
-	prog->nchunks = 2;
-	for (int tree = 0; tree < 2; tree++)
-		reduce_up(prog, tree);
-	for (int tree = 0; tree < 2; tree++)
-		broadcast_down(prog, tree);
+	prog->nchunks = pass(prog, -1, reduce_up);
+	pass(prog, -1, broadcast_down);
+}
+
+void tti_double_tree_broadcast(struct tti_program *prog)
+{
+	prog->nchunks = pass(prog, prog->root, broadcast_down);
+}
+
+void tti_double_tree_reduce(struct tti_program *prog)
+{
+	prog->nchunks = pass(prog, prog->root, reduce_up);
 }

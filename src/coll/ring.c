@@ -1,53 +1,90 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/algorithms.h"
 
-/* Rings: chunks travel from rank to rank + 1, n - 1 rounds. Every rank sends and
- * receives (n - 1) / n of the vector, which is the least possible (Patarasuk and
- * Yuan, JPDC 2009), over links to two neighbours only; it pays n - 1 latencies, so
- * it is for large counts.
+/* Rings: chunks travel from rank to rank, n - 1 rounds. Every rank sends and receives
+ * (n - 1) / n of the vector, which is the least possible (Patarasuk and Yuan, JPDC
+ * 2009), over links to two neighbours only; it pays n - 1 latencies, so it is for large
+ * counts.
  *
- * In every round a rank sends first: with one slot per link nobody waits for
- * somebody who waits for him. */
+ * A shape gives the order, and it gives several rings: each carries its part of what
+ * every rank owns, all of them at once.
+ *
+ * In every round a rank sends first, and of the parts one after the other: with one
+ * slot per link nobody waits for somebody who waits for him. */
 
-/* Chunk c starts at rank c + 1 and gathers contributions until it is complete at
- * rank c. */
-static void reduce_scatter_rounds(struct tti_program *prog)
+struct rings {
+	struct tti_ring part[TTI_SHAPE_PARTS];
+	int parts;
+};
+
+/* The chunk of one part that belongs to the rank at a place. */
+static int chunk_at(const struct rings *rings, int part, int place)
 {
-	const int rank = prog->rank, n = prog->n;
-
-	for (int round = 0; round < n - 1; round++) {
-		tti_send(prog, tti_wrap(rank - 1 - round, n), tti_wrap(rank + 1, n));
-		tti_recv_reduce(prog, tti_wrap(rank - 2 - round, n), tti_wrap(rank - 1, n),
-				round == n - 2);
-	}
+	return tti_ring_at(&rings->part[part], place) * rings->parts + part;
 }
 
-/* Chunk c starts at rank c. */
-static void all_gather_rounds(struct tti_program *prog)
+static struct rings start(struct tti_program *prog)
 {
-	const int rank = prog->rank, n = prog->n;
+	struct rings rings;
 
-	for (int round = 0; round < n - 1; round++) {
-		tti_send(prog, tti_wrap(rank - round, n), tti_wrap(rank + 1, n));
-		tti_recv(prog, tti_wrap(rank - 1 - round, n), tti_wrap(rank - 1, n));
-	}
+	rings.parts = tti_rings_of(prog, rings.part);
+	prog->nchunks = prog->n * rings.parts;
+	return rings;
+}
+
+/* The chunk of place p starts at place p + 1 and gathers contributions until it is
+ * complete at place p. */
+static void reduce_scatter_rounds(struct tti_program *prog, const struct rings *rings)
+{
+	const int n = prog->n;
+
+	for (int round = 0; round < n - 1; round++)
+		for (int part = 0; part < rings->parts; part++) {
+			const struct tti_ring *ring = &rings->part[part];
+			const int out = tti_wrap(ring->place - 1 - round, n);
+
+			tti_send(prog, chunk_at(rings, part, out),
+				 tti_ring_at(ring, ring->place + 1));
+			tti_recv_reduce(prog, chunk_at(rings, part, out - 1),
+					tti_ring_at(ring, ring->place - 1), round == n - 2);
+		}
+}
+
+/* The chunk of place p starts there. */
+static void all_gather_rounds(struct tti_program *prog, const struct rings *rings)
+{
+	const int n = prog->n;
+
+	for (int round = 0; round < n - 1; round++)
+		for (int part = 0; part < rings->parts; part++) {
+			const struct tti_ring *ring = &rings->part[part];
+			const int out = tti_wrap(ring->place - round, n);
+
+			tti_send(prog, chunk_at(rings, part, out),
+				 tti_ring_at(ring, ring->place + 1));
+			tti_recv(prog, chunk_at(rings, part, out - 1),
+				 tti_ring_at(ring, ring->place - 1));
+		}
 }
 
 void tti_ring_all_reduce(struct tti_program *prog)
 {
-	prog->nchunks = prog->n;
-	reduce_scatter_rounds(prog);
-	all_gather_rounds(prog);
+	const struct rings rings = start(prog);
+
+	reduce_scatter_rounds(prog, &rings);
+	all_gather_rounds(prog, &rings);
 }
 
 void tti_ring_reduce_scatter(struct tti_program *prog)
 {
-	prog->nchunks = prog->n;
-	reduce_scatter_rounds(prog);
+	const struct rings rings = start(prog);
+
+	reduce_scatter_rounds(prog, &rings);
 }
 
 void tti_ring_all_gather(struct tti_program *prog)
 {
-	prog->nchunks = prog->n;
-	all_gather_rounds(prog);
+	const struct rings rings = start(prog);
+
+	all_gather_rounds(prog, &rings);
 }

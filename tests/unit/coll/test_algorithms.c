@@ -10,14 +10,16 @@
 #include <cmocka.h>
 
 #include "coll/check.h"
+#include "support/shapes.h"
 #include "util/error.h"
 
 #define RANKS 33
 
-static void build(const struct tti_algorithm *algo, int n, int root, struct tti_program *prog)
+static void build(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root,
+		  struct tti_program *prog)
 {
 	for (int rank = 0; rank < n; rank++)
-		assert_int_equal(tti_program_build(algo, NULL, rank, n, root, &prog[rank]),
+		assert_int_equal(tti_program_build(algo, shape, rank, n, root, &prog[rank]),
 				 TUTTI_OK);
 }
 
@@ -26,7 +28,7 @@ static void build_named(tutti_collective coll, const char *name, int n, struct t
 	const struct tti_algorithm *algo = tti_algorithm_find(coll, name);
 
 	assert_non_null(algo);
-	build(algo, n, 0, prog);
+	build(algo, NULL, n, 0, prog);
 }
 
 static void release(struct tti_program *prog, int n)
@@ -40,16 +42,17 @@ static bool is_rooted(tutti_collective coll)
 	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE;
 }
 
-static void prove(const struct tti_algorithm *algo, int n, int root)
+static void prove(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root)
 {
 	static const int slots[] = { 1, 2, 8 };
 	struct tti_program prog[RANKS];
 
-	build(algo, n, root, prog);
+	build(algo, shape, n, root, prog);
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
 		if (tti_program_check(prog, n, slots[i]) != TUTTI_OK)
-			fail_msg("%s %s, %d ranks, root %d: %s", tutti_collective_name(algo->coll),
-				 algo->name, n, root, tti_error_text());
+			fail_msg("%s %s, %d ranks, %u groups, root %d: %s",
+				 tutti_collective_name(algo->coll), algo->name, n,
+				 shape ? shape->ngroups : 0, root, tti_error_text());
 	release(prog, n);
 }
 
@@ -61,13 +64,32 @@ static void all_are_proven(void **state)
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
 			for (int n = 1; n <= RANKS; n++) {
-				prove(algo, n, 0);
+				prove(algo, NULL, n, 0);
 				if (!is_rooted(algo->coll) || n == 1)
 					continue;
-				prove(algo, n, 1);
-				prove(algo, n, n - 1);
-				prove(algo, n, n / 2);
+				prove(algo, NULL, n, 1);
+				prove(algo, NULL, n, n - 1);
+				prove(algo, NULL, n, n / 2);
 			}
+}
+
+/* Over rings in any order, any trees, groups of any sizes. */
+static void all_are_proven_over_shapes(void **state)
+{
+	const struct tti_algorithm *algo;
+	uint64_t seed = 1;
+
+	(void)state;
+	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
+		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
+			for (int n = 1; n <= RANKS; n++)
+				for (int kind = 0; kind < SHAPE_KINDS; kind++) {
+					struct tti_shape *shape =
+						shape_draw(n, (enum shape_kind)kind, seed++);
+
+					prove(algo, shape, n, (int)(seed % (uint64_t)n));
+					tti_shape_free(shape);
+				}
 }
 
 static int count(const struct tti_program *prog, enum tti_step_kind kind)
@@ -228,6 +250,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_are_proven),
+		cmocka_unit_test(all_are_proven_over_shapes),
 		cmocka_unit_test(rings_and_direct_send_the_least),
 		cmocka_unit_test(rounds_are_logarithmic),
 		cmocka_unit_test(double_trees_share_the_work),

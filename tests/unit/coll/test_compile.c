@@ -141,7 +141,7 @@ static void partial_sums_go_to_scratch(void **state)
 	assert_int_equal(c.oper[2].from, TTI_PLACE_SCRATCH);
 	assert_int_equal(c.oper[3].to, TTI_PLACE_OUTPUT);
 	tti_compiled_release(&c);
-	compile_one(TUTTI_REDUCE, "chain", 1, 3, 0, &c);
+	compile_one(TUTTI_REDUCE, "chain", 2, 3, 0, &c);
 	assert_true(c.uses_scratch);
 	tti_compiled_release(&c);
 	compile_one(TUTTI_REDUCE, "chain", 0, 3, 0, &c);
