@@ -152,6 +152,49 @@ static void rings_and_direct_send_the_least(void **state)
 	}
 }
 
+/* What all ranks together send to other groups. */
+static int crossing(const struct tti_program *prog, int n, const struct tti_shape *shape)
+{
+	int found = 0;
+
+	for (int rank = 0; rank < n; rank++)
+		for (size_t i = 0; i < prog[rank].steps.n; i++) {
+			const struct tti_step *step = &prog[rank].steps.at[i];
+
+			found += step->kind == TTI_SEND &&
+				 shape->group_of[rank] != shape->group_of[step->peer];
+		}
+	return found;
+}
+
+/* That the vector goes between groups `times` times for each group but one. */
+static void crosses(tutti_collective coll, int n, const struct tti_shape *shape, int times)
+{
+	struct tti_program prog[RANKS];
+
+	build(tti_algorithm_find(coll, "hierarchical"), shape, n, n / 2, prog);
+	assert_int_equal(crossing(prog, n, shape),
+			 times * ((int)shape->ngroups - 1) * prog[0].nchunks);
+	release(prog, n);
+}
+
+/* Which is the least there is, whatever the sizes of the groups. */
+static void hierarchies_cross_as_little_as_can_be(void **state)
+{
+	(void)state;
+	for (int n = 1; n <= RANKS; n++)
+		for (uint64_t seed = 1; seed < 10; seed++) {
+			struct tti_shape *shape = shape_draw(n, SHAPE_GROUPS, seed);
+
+			crosses(TUTTI_ALL_REDUCE, n, shape, 2);
+			crosses(TUTTI_ALL_GATHER, n, shape, 1);
+			crosses(TUTTI_REDUCE_SCATTER, n, shape, 1);
+			crosses(TUTTI_BROADCAST, n, shape, 1);
+			crosses(TUTTI_REDUCE, n, shape, 1);
+			tti_shape_free(shape);
+		}
+}
+
 /* A round is a peer that is sent to; the chunks are the least again. */
 static void rounds_are_logarithmic(void **state)
 {
@@ -252,6 +295,7 @@ int main(void)
 		cmocka_unit_test(all_are_proven),
 		cmocka_unit_test(all_are_proven_over_shapes),
 		cmocka_unit_test(rings_and_direct_send_the_least),
+		cmocka_unit_test(hierarchies_cross_as_little_as_can_be),
 		cmocka_unit_test(rounds_are_logarithmic),
 		cmocka_unit_test(double_trees_share_the_work),
 		cmocka_unit_test(table_finds_what_it_lists),

@@ -159,7 +159,8 @@ static void mistakes_in_pins_are_named(void **state)
 	refused("all_reduce:ring,^direct", "^ stands before the list");
 	refused("all_reduce:ring direct", "has no algorithm \"ring direct\"");
 	refused("send_recv:ring", "send_recv has no algorithm \"ring\"");
-	refused("all_reduce:^exchange,direct,ring,recursive_doubling,double_tree",
+	refused("all_reduce:^exchange,direct,ring,recursive_doubling,double_tree,hierarchical,"
+		"hierarchical_doubling",
 		"leaves no algorithm for all_reduce of 4 ranks");
 }
 
