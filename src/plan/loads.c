@@ -91,16 +91,14 @@ static float pci_share(const struct builder *b, uint32_t from, uint32_t to)
 	const struct tti_graph *graph = b->graph;
 	const struct tti_route *route = tti_routes_get(b->members->routes, from, to);
 	const struct tti_path *path = tti_paths_get(b->members->routes->paths, from, to);
+	const uint32_t *hops = tti_paths_hops(b->members->routes->paths, from, to);
 
 	if (graph->nodes[from].type != TTI_NODE_GPU)
 		return 1;
 	if (graph->model != TTI_MODEL_NCCL)
 		return route->why == TTI_ROUTE_OVERHEAD ? INTEL_SHARE : 1;
 	for (uint32_t i = 0; path->type == TTI_PATH_PHB && i < path->nhops; i++) {
-		const struct tti_node *node =
-			&graph->nodes
-				 [graph->links[b->members->routes->paths->hops[path->first_hop + i]]
-					  .to];
+		const struct tti_node *node = &graph->nodes[graph->links[hops[i]].to];
 
 		if (node->type == TTI_NODE_CPU && !strcmp(node->cpu.arch, "x86_64") &&
 		    !strcmp(node->cpu.vendor, "GenuineIntel"))
@@ -115,9 +113,10 @@ static void load_path(struct builder *b, struct tti_hop *hop, uint32_t from, uin
 {
 	const struct tti_paths *paths = b->members->routes->paths;
 	const struct tti_path *path = tti_paths_get(paths, from, to);
+	const uint32_t *hops = tti_paths_hops(paths, from, to);
 
 	for (uint32_t i = 0; i < path->nhops; i++) {
-		const uint32_t at = paths->hops[path->first_hop + i];
+		const uint32_t at = hops[i];
 		const struct tti_link *link = &b->graph->links[at];
 
 		if (never_limits(link, path))
@@ -234,8 +233,10 @@ tutti_status tti_loads_build(const struct tti_members *members, struct tti_loads
 			     .out = loads };
 	const size_t nhops = (size_t)members->n * members->n;
 	const size_t nends = (size_t)members->n * members->nnets;
-	tutti_status st = TUTTI_OK;
+	tutti_status st = tti_routes_want_all(members->routes);
 
+	if (st != TUTTI_OK)
+		goto out;
 	b.row_of = tti_calloc(b.graph->nlinks + 1, sizeof(*b.row_of));
 	if (!loads || !b.row_of)
 		goto fail;
