@@ -4,6 +4,7 @@
 #include "machines.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plan/column.h"
@@ -128,19 +129,17 @@ static void add_rings(struct tti_lp *lp, const struct tti_loads *loads, uint32_t
 		}
 }
 
-static void compare(const struct machine *m)
+/* The search against the linear program over every ring. */
+static void compare_members(const struct tti_members *members)
 {
 	const struct tti_local_config config = { .pattern = TTI_PATTERN_RING };
-	struct tti_members members;
 	struct tti_loads *loads = NULL;
 	struct tti_local *search = NULL;
 	struct tti_lp *lp = NULL;
 	uint32_t order[8] = { 0 };
 	double best;
 
-	if (!members_of(m, 6, false, &members) || members.n < 2)
-		return;
-	assert_int_equal(tti_loads_build(&members, &loads), TUTTI_OK);
+	assert_int_equal(tti_loads_build(members, &loads), TUTTI_OK);
 	assert_int_equal(tti_lp_create(loads->capacity, loads->nrows, &lp), TUTTI_OK);
 	add_rings(lp, loads, order, 1, 1);
 	assert_int_equal(tti_lp_solve(lp, &best), TUTTI_OK);
@@ -150,6 +149,41 @@ static void compare(const struct machine *m)
 	tti_local_free(search);
 	tti_lp_free(lp);
 	tti_loads_free(loads);
+}
+
+static void compare(const struct machine *m)
+{
+	struct tti_members members;
+
+	if (members_of(m, 6, false, &members) && members.n > 1)
+		compare_members(&members);
+}
+
+/* A job may have any 3 to 7 GPUs of a machine with 8. */
+static void every_subset(void **state)
+{
+	static const char *const machines[] = { "Azure-azhpc-images__ndv2-topo.xml",
+						"aws-ofi-nccl__p4d-24xl-topo.xml" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+		struct machine m;
+		char path[256];
+
+		snprintf(path, sizeof(path), TEST_DATA "/topologies/%s", machines[i]);
+		machine_read(&m, path, TTI_MODEL_NCCL);
+		for (uint32_t set = 0; set < 256; set++) {
+			uint32_t nodes[8];
+			struct tti_members members = { .routes = m.routes, .nodes = nodes };
+
+			for (uint32_t gpu = 0; gpu < 8; gpu++)
+				if (set >> gpu & 1)
+					nodes[members.n++] = m.graph->by_type[TTI_NODE_GPU][gpu];
+			if (members.n >= 3 && members.n <= 7)
+				compare_members(&members);
+		}
+		machine_release(&m);
+	}
 }
 
 static void against_all_rings(void **state)
@@ -216,6 +250,7 @@ int main(void)
 		cmocka_unit_test(real_machines),
 		cmocka_unit_test(random_machines),
 		cmocka_unit_test(against_all_rings),
+		cmocka_unit_test(every_subset),
 		cmocka_unit_test(same_input_same_channels),
 	};
 
