@@ -10,6 +10,12 @@ struct key {
 	const struct tti_node *at;
 };
 
+/* CPUs as the kernel numbers them; all others are alike here. */
+static int64_t numaid_of(const struct tti_node *node)
+{
+	return node->type == TTI_NODE_CPU ? node->cpu.numaid : 0;
+}
+
 static int compare_keys(const void *left, const void *right)
 {
 	const struct key *a = left, *b = right;
@@ -18,6 +24,8 @@ static int compare_keys(const void *left, const void *right)
 		return a->parent < b->parent ? -1 : 1;
 	if (a->at->host != b->at->host)
 		return a->at->host < b->at->host ? -1 : 1;
+	if (numaid_of(a->at) != numaid_of(b->at))
+		return numaid_of(a->at) < numaid_of(b->at) ? -1 : 1;
 	if (a->at->pci.busid != b->at->pci.busid)
 		return a->at->pci.busid < b->at->pci.busid ? -1 : 1;
 	return a->node < b->node ? -1 : a->node > b->node;

@@ -110,6 +110,7 @@ static char *find_machine(const char *folder)
 
 bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpacked *out)
 {
+	/* Caches are most of a capture, and nobody reads them. */
 	char template[] = P_tmpdir "/tutti-topo-XXXXXX";
 	char *argv[] = { "tar", "-xf",    (char *)(uintptr_t)tarball,
 			 "-C",  template, "--no-same-owner",
