@@ -165,8 +165,7 @@ static tutti_status print(const struct tutti_topo *topo, tutti_topo_format forma
 		tti_print_dot(topo->routes, topo->lint, out);
 		return TUTTI_OK;
 	case TUTTI_TOPO_PATHS:
-		tti_print_paths(topo->routes, config, out);
-		return TUTTI_OK;
+		return tti_print_paths(topo->routes, config, out);
 	case TUTTI_TOPO_PATHS_JSON:
 		return tti_print_paths_json(topo->routes, out);
 	case TUTTI_TOPO_LINT:
@@ -334,7 +333,9 @@ tutti_status tutti_topo_get_path(tutti_topo_t topo, int from, int to, struct tut
 	TTI_TRY(check_endpoint(topo, out, from));
 	TTI_TRY(check_endpoint(topo, out, to));
 	path = tti_paths_get(topo->paths, (uint32_t)from, (uint32_t)to);
-	route = tti_routes_get(topo->routes, (uint32_t)from, (uint32_t)to);
+	route = path ? tti_routes_get(topo->routes, (uint32_t)from, (uint32_t)to) : NULL;
+	if (!route) /* said why */
+		return TUTTI_ENOMEM;
 	*out = (struct tutti_topo_path){
 		.type = tti_path_type_name((enum tti_path_type)path->type),
 		.route = tti_path_type_name((enum tti_path_type)route->type),

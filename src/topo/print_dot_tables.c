@@ -127,6 +127,8 @@ bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out)
 {
 	struct tti_alike alike;
 
+	if (!routes->at)
+		return false;
 	if (tti_alike_find(routes, &alike) != TUTTI_OK) {
 		out->failed = true;
 		return false;

@@ -285,12 +285,14 @@ tutti_status tti_print_topo_json(const struct tti_routes *routes, const struct t
 				    list_json(graph, graph->nnodes, node_json), "links",
 				    list_json(graph, graph->nlinks, link_json), "notes",
 				    list_json(graph, graph->nnotes, note_json), "paths",
-				    paths_json(routes), "findings", findings_json(lint)),
+				    routes->at ? paths_json(routes) : json_null(), "findings",
+				    findings_json(lint)),
 			  out);
 }
 
 tutti_status tti_print_paths_json(const struct tti_routes *routes, struct tti_strbuf *out)
 {
+	TTI_TRY(tti_routes_want_all(routes));
 	return write_json(json_pack("{s:i, s:o, s:o}", "format", FORMAT, "endpoints",
 				    endpoints_json(routes->paths), "paths", paths_json(routes)),
 			  out);

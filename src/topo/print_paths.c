@@ -7,6 +7,7 @@
 
 #include "topo/alike.h"
 #include "topo/words.h"
+#include "util/error.h"
 #include "util/mem.h"
 
 #define RESET "\033[0m"
@@ -372,16 +373,13 @@ static void write_legend(struct matrix *m)
 					tti_route_why_text((enum tti_route_why)why));
 }
 
-void tti_print_paths(const struct tti_routes *routes, const struct tti_print_config *config,
-		     struct tti_strbuf *out)
+tutti_status tti_print_paths(const struct tti_routes *routes, const struct tti_print_config *config,
+			     struct tti_strbuf *out)
 {
 	struct tti_alike alike;
 	struct matrix m = { .alike = &alike, .config = config, .out = out };
 
-	if (tti_alike_find(routes, &alike) != TUTTI_OK) {
-		out->failed = true;
-		return;
-	}
+	TTI_TRY(tti_alike_find(routes, &alike));
 	if (alike.n == 0) {
 		tti_strbuf_add(out, "no GPU, no NIC and no CPU: there are no paths\n");
 	} else if (alike.n > TTI_ALIKE_COLUMNS) {
@@ -395,4 +393,5 @@ void tti_print_paths(const struct tti_routes *routes, const struct tti_print_con
 	if (alike.n)
 		write_legend(&m);
 	tti_alike_release(&alike);
+	return TUTTI_OK;
 }

@@ -213,7 +213,7 @@ static void the_matrix_is_that_of_nvidia_smi(void **state)
 	struct tti_strbuf out = { 0 };
 
 	(void)state;
-	tti_print_paths(built.routes, &plain, &out);
+	good(tti_print_paths(built.routes, &plain, &out));
 	assert_memory_equal(out.text, matrix, strlen(matrix));
 	/* Each sign and each type has its line, and no other has. */
 	assert_non_null(strstr(out.text, "\n*    a GPU beside the NIC hands it over\n"));
@@ -230,7 +230,7 @@ static void a_rack_fits_on_a_screen(void **state)
 	struct tti_strbuf out = { 0 };
 
 	(void)state;
-	tti_print_paths(built.routes, &plain, &out);
+	good(tti_print_paths(built.routes, &plain, &out));
 	assert_false(out.failed);
 	assert_true(count_lines(out.text) < 40);
 	assert_non_null(strstr(out.text, "GPU1-3, 68 GPUs of 17 other hosts\n"));
@@ -240,13 +240,40 @@ static void a_rack_fits_on_a_screen(void **state)
 	release(&built);
 }
 
+/* 12,000 NICs: no table of 144 million paths, but all else. */
+static void too_many_pairs_are_refused_in_words(void **state)
+{
+	struct tti_strbuf xml = { 0 }, out = { 0 };
+	struct built built;
+	json_t *root;
+
+	(void)state;
+	tti_strbuf_add(&xml, "<system version='1'><cpu numaid='0' affinity='1'><nic>");
+	for (int i = 0; i < 12000; i++)
+		tti_strbuf_addf(&xml, "<net name='n%d' dev='%d' speed='100000'/>", i, i);
+	tti_strbuf_add(&xml, "</nic></cpu></system>");
+	built = build_text(xml.text);
+	assert_int_equal(tti_print_paths(built.routes, &plain, &out), TUTTI_EUNSUPPORTED);
+	assert_int_equal(tti_print_paths_json(built.routes, &out), TUTTI_EUNSUPPORTED);
+	good(tti_print_topo_json(built.routes, built.lint, &out));
+	root = json_loads(out.text, 0, NULL);
+	assert_true(json_is_null(json_object_get(root, "paths")));
+	json_decref(root);
+	tti_strbuf_release(&out);
+	tti_print_dot(built.routes, built.lint, &out);
+	assert_false(out.failed);
+	tti_strbuf_release(&out);
+	tti_strbuf_release(&xml);
+	release(&built);
+}
+
 static void nothing_has_no_paths(void **state)
 {
 	struct built built = build_text("<system version='1'></system>");
 	struct tti_strbuf out = { 0 };
 
 	(void)state;
-	tti_print_paths(built.routes, &plain, &out);
+	good(tti_print_paths(built.routes, &plain, &out));
 	assert_non_null(strstr(out.text, "there are no paths"));
 	tti_strbuf_release(&out);
 	tti_print_dot(built.routes, built.lint, &out);
@@ -390,6 +417,7 @@ int main(void)
 		cmocka_unit_test(a_cell_is_true_of_all_members),
 		cmocka_unit_test(the_matrix_is_that_of_nvidia_smi),
 		cmocka_unit_test(a_rack_fits_on_a_screen),
+		cmocka_unit_test(too_many_pairs_are_refused_in_words),
 		cmocka_unit_test(nothing_has_no_paths),
 		cmocka_unit_test(one_heading_per_rule),
 		cmocka_unit_test(json_holds_everything_in_order),
