@@ -111,9 +111,9 @@ static void name_of(const struct tti_node *node, struct tti_strbuf *out)
 
 static void add_gpu_words(const struct tti_gpu_info *gpu, struct tti_strbuf *out)
 {
-	/* "gfx942", which files also write as 942 */
+	/* "gfx90a", which files also write as 910 */
 	if (gpu->gcn && strncmp(gpu->gcn, "gfx", 3) != 0)
-		tti_strbuf_add(out, "gfx");
+		tti_strbuf_add(out, "gcn ");
 	if (gpu->gcn)
 		tti_words_text(gpu->gcn, out);
 	else if (gpu->sm)

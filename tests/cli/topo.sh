@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # topo and paths: where a topology comes from, where it goes, what is refused. What they
-# say is in topo_golden.sh.
+# say is in tests/golden/topo.
 . "$(dirname "$0")/common"
 here=$(cd "$(dirname "$0")/.." && pwd)
 ndv4=$here/data/topologies/azhpc-images__ndv4-topo.xml

@@ -120,7 +120,7 @@ static void show(const char *name, const struct tti_xml_doc *doc)
 	must(name, tti_lint_run(doc, graph, paths, routes, &lint));
 	tti_print_tree(graph, &plain, &out);
 	compare(name, "tree", &out);
-	tti_print_paths(routes, &plain, &out);
+	must(name, tti_print_paths(routes, &plain, &out));
 	compare(name, "paths", &out);
 	tti_print_lint(lint, &plain, &out);
 	compare(name, "lint", &out);
