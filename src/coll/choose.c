@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/tune.h"
 #include "util/error.h"
 
 #define KIB       ((size_t)1024)
@@ -13,11 +14,11 @@
 #define ANY_RANKS INT32_MAX
 #define ANY_BYTES SIZE_MAX
 
-/* CROWDED: one host with more ranks than cores. Its rows come first, and what they
- * do not decide is decided as for any one host. */
-enum where { ONE_HOST, CROWDED, SEVERAL_HOSTS };
+/* CROWDED: more ranks than cores. Its rows come first, and what they do not decide is
+ * decided as for any one host. */
+enum where { ONE_HOST, CROWDED };
 
-/* The first row that fits is taken. If a pin excludes what it names, the search
+/* For one host. The first row that fits is taken. If a pin excludes what it names, the search
  * goes on, so the last rows of a collective are also its second choices. */
 struct rule {
 	tutti_collective coll;
@@ -57,29 +58,13 @@ static const struct rule rules[] = {
 	{ TUTTI_REDUCE_SCATTER, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring" },
 	{ TUTTI_BARRIER, ONE_HOST, 16, ANY_BYTES, "exchange" },
 	{ TUTTI_BARRIER, ONE_HOST, ANY_RANKS, ANY_BYTES, "dissemination" },
-
-	/* Over a network latencies and bytes count, and n links cost n of both. */
-	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, ANY_RANKS, 16 * KIB, "recursive_doubling" },
-	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 8, 256 * KIB, "double_tree" },
-	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 8, ANY_BYTES, "ring" },
-	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 64, 4 * MIB, "double_tree" },
-	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, 64, ANY_BYTES, "ring" },
-	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, ANY_RANKS, 64 * MIB, "double_tree" },
-	{ TUTTI_ALL_REDUCE, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "ring" },
-	{ TUTTI_BROADCAST, SEVERAL_HOSTS, ANY_RANKS, 64 * KIB, "binomial" },
-	{ TUTTI_BROADCAST, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "chain" },
-	{ TUTTI_REDUCE, SEVERAL_HOSTS, ANY_RANKS, 64 * KIB, "binomial" },
-	{ TUTTI_REDUCE, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "chain" },
-	{ TUTTI_ALL_GATHER, SEVERAL_HOSTS, ANY_RANKS, 64 * KIB, "bruck" },
-	{ TUTTI_ALL_GATHER, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "ring" },
-	{ TUTTI_REDUCE_SCATTER, SEVERAL_HOSTS, 64, 64 * KIB, "direct" },
-	{ TUTTI_REDUCE_SCATTER, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "ring" },
-	{ TUTTI_BARRIER, SEVERAL_HOSTS, ANY_RANKS, ANY_BYTES, "dissemination" },
 };
 
 /* direct: two slots of this for each peer stay in the L2 cache; less would cost more
  * rounds than it saves misses (measured: docs/performance.md). */
 #define DIRECT_SLICE    (64 * KIB)
+/* Below this sockets save less than the hops between them cost. */
+#define SOCKETS_LEAST   (256 * KIB)
 /* Pipelines want several blocks per hop, but none so small that the cost of a
  * message shows. */
 #define PIPELINE_BLOCKS 4
@@ -247,17 +232,80 @@ static const struct tti_algorithm *pinned(const struct pin *pin,
 	return NULL;
 }
 
+static bool usable(const struct pin *pin, const struct tti_choice_input *input,
+		   const struct tti_algorithm *algo)
+{
+	return algo && fits(algo, input->n) && !excluded(pin, algo);
+}
+
+/* By the tuning file; NULL: it says nothing. */
+static const struct tti_algorithm *by_file(const struct pin *pin,
+					   const struct tti_choice_input *input)
+{
+	for (uint32_t i = 0; input->tune && i < input->tune->nrules; i++) {
+		const struct tti_tune_rule *rule = &input->tune->rules[i];
+		const struct tti_algorithm *algo =
+			tti_algorithm_find(input->coll, tti_tune_algo_name(rule->algo));
+
+		if (rule->coll == input->coll && input->nbytes <= rule->upto &&
+		    usable(pin, input, algo))
+			return algo;
+	}
+	return NULL;
+}
+
+/* -- Between hosts ----------------------------------------------------------------- */
+
+static struct tti_tune_machine machine_of(const struct tti_choice_input *input)
+{
+	const uint32_t n = (uint32_t)input->n, nhosts = (uint32_t)input->nhosts;
+	const struct tti_shape *shape = input->shape;
+	struct tti_tune_machine machine =
+		tti_tune_machine_of_groups(n, nhosts, (n + nhosts - 1) / nhosts, n / nhosts);
+
+	if (input->machine)
+		machine = *input->machine;
+	/* Whatever the plan was made for, these programs move host memory. */
+	machine.gpu = false;
+	if (input->machine || !shape || shape->ngroups != nhosts)
+		return machine;
+	for (uint32_t group = 0; group < shape->ngroups; group++) {
+		const uint32_t size = shape->group_size[group];
+
+		machine.most = group && machine.most > size ? machine.most : size;
+		machine.least = group && machine.least < size ? machine.least : size;
+	}
+	return machine;
+}
+
+/* The least time, of equal ones the first in the table; NULL: nothing is predicted. */
+static const struct tti_algorithm *by_time(const struct pin *pin,
+					   const struct tti_choice_input *input)
+{
+	const struct tti_tune_constants defaults = tti_tune_defaults().constants;
+	const struct tti_tune_machine machine = machine_of(input);
+	const struct tti_algorithm *algo, *best = NULL;
+	struct tti_tune_time time, least = { 0 };
+	enum tti_tune_algo name;
+
+	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++) {
+		if (!usable(pin, input, algo) || !tti_tune_algo_find(algo->name, &name) ||
+		    !tti_tune_predict(input->tune ? &input->tune->constants : &defaults, &machine,
+				      input->coll, name, input->nbytes, &time))
+			continue;
+		if (best && time.us >= least.us)
+			continue;
+		best = algo;
+		least = time;
+	}
+	return best;
+}
+
+/* -- On one host ------------------------------------------------------------------- */
+
 static bool applies(enum where where, const struct tti_choice_input *input)
 {
-	switch (where) {
-	case ONE_HOST:
-		return input->nhosts <= 1;
-	case CROWDED:
-		return input->nhosts <= 1 && input->crowded;
-	case SEVERAL_HOSTS:
-		break;
-	}
-	return input->nhosts > 1;
+	return where == ONE_HOST || input->crowded;
 }
 
 /* By the rules, without what the pin excludes; NULL: it excludes all. */
@@ -273,14 +321,62 @@ static const struct tti_algorithm *by_rules(const struct pin *pin,
 		    input->n > rule->ranks || input->nbytes > rule->bytes)
 			continue;
 		algo = tti_algorithm_find(rule->coll, rule->algorithm);
-		if (algo && fits(algo, input->n) && !excluded(pin, algo))
+		if (usable(pin, input, algo))
 			return algo;
 	}
 	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++)
-		if (fits(algo, input->n) && !excluded(pin, algo))
+		if (usable(pin, input, algo))
 			return algo;
 	return NULL;
 }
+
+/* Whether sockets should go by themselves, in place of `algo`, for all_reduce of much.
+ * Seen from one socket with p of the n ranks, for a vector of S bytes, each way over its
+ * link to the others:
+ *
+ *     direct        p (n - p) / n * S for parts to their owners and as much back, as
+ *                   each rank reads all that others wrote: at S / link GB/s
+ *     hierarchical  2 (sockets - 1) / sockets * S
+ *
+ * beside 2 S / cross GB/s that every rank reads in both. Only where direct is what would
+ * be taken and its link would be what holds it up. */
+static bool pays_by_socket(const struct tti_choice_input *input, const struct tti_algorithm *algo)
+{
+	const struct tti_shape *shape = input->shape;
+	const double cross = input->tune ? input->tune->constants.cross_gbps
+					 : tti_tune_defaults().constants.cross_gbps;
+	double p, linked, read;
+
+	if (input->coll != TUTTI_ALL_REDUCE || input->socket_gbps <= 0 || !shape ||
+	    shape->ngroups < 2 || !shape->even || strcmp(algo->name, "direct") != 0)
+		return false;
+	p = shape->group_size[0];
+	if (p < 2 || input->nbytes < SOCKETS_LEAST)
+		return false;
+	linked = 2 * p * (input->n - p) / input->n / input->socket_gbps;
+	read = 2 / cross;
+	return linked > 2 * read;
+}
+
+/* Which algorithm without a pin that names one. */
+static const struct tti_algorithm *decide(const struct pin *pin,
+					  const struct tti_choice_input *input)
+{
+	const struct tti_algorithm *algo = by_file(pin, input), *sockets;
+
+	if (!algo && input->nhosts > 1)
+		algo = by_time(pin, input);
+	if (algo)
+		return algo;
+	algo = by_rules(pin, input);
+	sockets = tti_algorithm_find(input->coll, "hierarchical");
+	return algo && input->nhosts <= 1 && usable(pin, input, sockets) &&
+			       pays_by_socket(input, algo)
+		       ? sockets
+		       : algo;
+}
+
+/* -- Slices ------------------------------------------------------------------------ */
 
 static size_t clamp(size_t value, size_t least, size_t most)
 {
@@ -294,7 +390,7 @@ static size_t choose_slice(const struct tti_choice_input *input, const char *alg
 	const size_t n = (size_t)input->n;
 	size_t slice = input->slot_bytes;
 
-	if (strcmp(algorithm, "direct") == 0)
+	if (strcmp(algorithm, "direct") == 0 || strncmp(algorithm, "hierarchical", 12) == 0)
 		slice = clamp(DIRECT_SLICE, SLICE_LEAST, input->slot_bytes);
 	else if (strcmp(algorithm, "chain") == 0 || strcmp(algorithm, "double_tree") == 0)
 		slice = clamp(input->nbytes / (PIPELINE_BLOCKS * n), SLICE_LEAST,
@@ -310,7 +406,7 @@ tutti_status tti_choose(const struct tti_choice_input *input, const char *pin_te
 
 	if (pin_text)
 		TTI_TRY(read_pin(pin_text, input->coll, &pin));
-	choice.algo = pin.at && !pin.excludes ? pinned(&pin, input) : by_rules(&pin, input);
+	choice.algo = pin.at && !pin.excludes ? pinned(&pin, input) : decide(&pin, input);
 	if (!choice.algo && pin.at)
 		return tti_fail(TUTTI_EINVAL, "TUTTI_ALGO leaves no algorithm for %s of %d ranks",
 				tutti_collective_name(input->coll), input->n);

@@ -2,20 +2,17 @@
 #ifndef TTI_COLL_CHOOSE_H
 #define TTI_COLL_CHOOSE_H
 
-/* Which algorithm, in which slices, for a call. Pure: the same on all ranks, as
- * it looks at nothing that differs between them. */
+/* Which algorithm, in which slices, for a call: a rule of the tuning file; else, between
+ * hosts, the least time that plan/tune.h predicts, and on one host what was measured
+ * best. Pure: the same on all ranks, as it looks at nothing that differs between
+ * them. */
 
 #include <stddef.h>
 
 #include "coll/program.h"
 
-/* What messages cost; 0: what is usual. Between groups of the shape (hosts; without a
- * shape every host is one), and inside one. */
-struct tti_choice_costs {
-	double local_ns, remote_ns; /* of one hop                                    */
-	double local_gbps;          /* of one rank, to others of its group           */
-	double remote_gbps;         /* of all ranks of a group together, to another one */
-};
+struct tti_tune_machine; /* plan/tune.h */
+struct tti_tune_table;
 
 struct tti_choice_input {
 	tutti_collective coll;
@@ -26,7 +23,12 @@ struct tti_choice_input {
 	size_t slot_bytes; /* the smallest of the links'                                     */
 	size_t inline_bytes;
 	const struct tti_shape *shape; /* NULL: none */
-	struct tti_choice_costs costs;
+	/* What times are predicted from, NULL: made of the shape, or of n and nhosts. */
+	const struct tti_tune_machine *machine;
+	const struct tti_tune_table *tune; /* NULL: tti_tune_defaults() */
+	/* One host whose groups are sockets: what goes from one socket to another, each
+	 * way; 0: not known, then they are not made use of. */
+	double socket_gbps;
 };
 
 struct tti_choice {
