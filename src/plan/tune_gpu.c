@@ -32,7 +32,7 @@ static struct figures ring(const struct setting *s, tutti_collective coll)
 	/* One rank alone copies; of two or more it is at least half. */
 	const double part = rooted ? 1 : fmax(0.5, passes * (s->n - 1) / s->n);
 
-	if (coll == TUTTI_BARRIER)
+	if (coll == TUTTI_BARRIER || coll == TUTTI_SEND_RECV)
 		return (struct figures){ 0 };
 	return (struct figures){
 		.latency_us =
@@ -41,12 +41,12 @@ static struct figures ring(const struct setting *s, tutti_collective coll)
 	};
 }
 
-/* Everything goes up and down. Over nodes each does both for what is on its way, which
+/* Everything goes up and down. Over many nodes each passes on both, which
  * takes its NICs twice; so do links that trees use in opposite directions, unless the
  * search has counted that. */
 static double tree_share(const struct setting *s)
 {
-	return s->nodes <= 1 && s->machine->both_ways ? 1 : 0.5;
+	return s->nodes <= 2 && s->machine->both_ways ? 1 : 0.5;
 }
 
 static struct figures tree(const struct setting *s, tutti_collective coll)
