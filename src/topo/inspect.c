@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tutti/inspect.h"
+#include "topo/inspect.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -145,6 +145,16 @@ void tutti_topo_free(tutti_topo_t topo)
 	tti_graph_free(topo->graph);
 	tti_xml_free(topo->doc);
 	tti_free(topo);
+}
+
+const struct tti_xml_doc *tti_topo_doc(tutti_topo_t topo)
+{
+	return topo->doc;
+}
+
+const struct tti_routes *tti_topo_routes(tutti_topo_t topo)
+{
+	return topo->routes;
 }
 
 /* -- Printing --------------------------------------------------------------------- */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TOPO_INSPECT_H
+#define TTI_TOPO_INSPECT_H
+
+/* What is behind a tutti_topo_t, for what is made of topologies. Borrowed. */
+
+#include "topo/routes.h"
+#include "tutti/inspect.h"
+
+const struct tti_xml_doc *tti_topo_doc(tutti_topo_t topo);
+const struct tti_routes *tti_topo_routes(tutti_topo_t topo);
+
+#endif
