@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What `tutti tune` shows: for each collective and size the predicted time of each
+ * algorithm, and which one is taken: by tti_choose() in host memory, as communicators do,
+ * by the model on GPUs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/choose.h"
+#include "plan/tune.h"
+#include "topo/inspect.h"
+#include "util/error.h"
+#include "util/params.h"
+#include "util/strbuf.h"
+
+#define LEAST_BYTES 8
+#define MOST_BYTES  ((size_t)1 << 30)
+#define NAME_WIDTH  11
+
+struct view {
+	const struct tti_tune_table *tune;
+	struct tti_tune_machine machine;
+	const char *source; /* of the topology */
+	struct tti_strbuf *out;
+};
+
+/* -- What is shown ---------------------------------------------------------------- */
+
+static bool predicted(const struct view *v, tutti_collective coll, int algo, size_t nbytes,
+		      struct tti_tune_time *out)
+{
+	return tti_tune_predict(&v->tune->constants, &v->machine, coll, (enum tti_tune_algo)algo,
+				nbytes, out);
+}
+
+/* What a communicator would take. */
+static tutti_status choose_on_hosts(const struct view *v, tutti_collective coll, size_t nbytes,
+				    enum tti_tune_algo *out)
+{
+	const struct tti_tune_machine *machine = &v->machine;
+	const struct tti_choice_input input = {
+		.coll = coll,
+		.n = (int)machine->n,
+		.nbytes = nbytes,
+		.nhosts = (int)machine->nnodes,
+		.crowded = machine->cores > 0 && machine->cores < machine->most,
+		.slot_bytes = (size_t)v->tune->constants.slot_bytes,
+		.inline_bytes = (size_t)v->tune->constants.inline_bytes,
+		.machine = machine,
+		.tune = v->tune,
+	};
+	struct tti_choice choice;
+
+	TTI_TRY(tti_choose(&input, tti_params()->algo, tti_params()->slice, &choice));
+	return tti_tune_algo_find(choice.algo->name, out)
+		       ? TUTTI_OK
+		       : tti_fail(TUTTI_EINTERNAL, "the model does not know %s", choice.algo->name);
+}
+
+static tutti_status choose(const struct view *v, tutti_collective coll, size_t nbytes,
+			   enum tti_tune_algo *out)
+{
+	if (!v->machine.gpu)
+		return choose_on_hosts(v, coll, nbytes, out);
+	return tti_tune_choose(v->tune, &v->machine, coll, nbytes, out)
+		       ? TUTTI_OK
+		       : tti_fail(TUTTI_EPLAN, "no channels for %s", tutti_collective_name(coll));
+}
+
+static bool has_any(const struct view *v, tutti_collective coll)
+{
+	struct tti_tune_time time;
+
+	for (int algo = 0; algo < TTI_TUNE_ALGO_COUNT; algo++)
+		if (predicted(v, coll, algo, 0, &time))
+			return true;
+	return false;
+}
+
+/* 0 for a barrier, else from 8 bytes to 1 GiB; SIZE_MAX: the end. */
+static size_t first_size(tutti_collective coll)
+{
+	return coll == TUTTI_BARRIER ? 0 : LEAST_BYTES;
+}
+
+static size_t next_size(size_t nbytes)
+{
+	return nbytes == 0 || nbytes >= MOST_BYTES ? SIZE_MAX : nbytes * 8;
+}
+
+/* -- As text ---------------------------------------------------------------------- */
+
+static void print_size(struct tti_strbuf *out, size_t nbytes)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB" };
+	int unit = 0;
+
+	for (; unit < 3 && nbytes >= 1024; unit++)
+		nbytes /= 1024;
+	tti_strbuf_addf(out, "%5zu %-3s", nbytes, units[unit]);
+}
+
+static int width_of(enum tti_tune_algo algo)
+{
+	const int len = (int)strlen(tti_tune_algo_name(algo));
+
+	return len > NAME_WIDTH ? len : NAME_WIDTH;
+}
+
+static tutti_status print_row(const struct view *v, tutti_collective coll, size_t nbytes)
+{
+	enum tti_tune_algo chosen;
+	struct tti_tune_time time;
+
+	TTI_TRY(choose(v, coll, nbytes, &chosen));
+	print_size(v->out, nbytes);
+	for (int algo = 0; algo < TTI_TUNE_ALGO_COUNT; algo++)
+		if (predicted(v, coll, algo, nbytes, &time))
+			tti_strbuf_addf(v->out, " %*.*f%s", width_of((enum tti_tune_algo)algo),
+					time.us < 1000 ? 2 : 0, time.us,
+					(int)chosen == algo ? "*" : " ");
+	tti_strbuf_add(v->out, "\n");
+	return TUTTI_OK;
+}
+
+static tutti_status print_collective(const struct view *v, tutti_collective coll)
+{
+	struct tti_tune_time time;
+
+	tti_strbuf_addf(v->out, "\n%s\n%9s", tutti_collective_name(coll), "");
+	for (int algo = 0; algo < TTI_TUNE_ALGO_COUNT; algo++)
+		if (predicted(v, coll, algo, 0, &time))
+			tti_strbuf_addf(v->out, " %*s ", width_of((enum tti_tune_algo)algo),
+					tti_tune_algo_name((enum tti_tune_algo)algo));
+	tti_strbuf_add(v->out, "\n");
+	for (size_t nbytes = first_size(coll); nbytes != SIZE_MAX; nbytes = next_size(nbytes))
+		TTI_TRY(print_row(v, coll, nbytes));
+	return TUTTI_OK;
+}
+
+static void print_head(const struct view *v)
+{
+	const struct tti_tune_machine *m = &v->machine;
+
+	tti_strbuf_addf(v->out,
+			"%s: %u node%s, %u rank%s %s; predicted microseconds, * is what is taken\n",
+			v->source, m->nnodes, m->nnodes == 1 ? "" : "s", m->n, m->n == 1 ? "" : "s",
+			m->gpu ? "on GPUs, which no program serves yet" : "in host memory");
+}
+
+/* -- As JSON ---------------------------------------------------------------------- */
+
+static tutti_status json_row(const struct view *v, tutti_collective coll, size_t nbytes)
+{
+	enum tti_tune_algo chosen;
+	struct tti_tune_time time;
+	const char *comma = "";
+
+	TTI_TRY(choose(v, coll, nbytes, &chosen));
+	tti_strbuf_addf(v->out, "{\"collective\":\"%s\",\"bytes\":%zu,\"algorithm\":\"%s\",",
+			tutti_collective_name(coll), nbytes, tti_tune_algo_name(chosen));
+	tti_strbuf_addf(v->out, "\"nodes\":%u,\"ranks\":%u,\"memory\":\"%s\",\"predicted\":{",
+			v->machine.nnodes, v->machine.n, v->machine.gpu ? "gpu" : "host");
+	for (int algo = 0; algo < TTI_TUNE_ALGO_COUNT; algo++) {
+		if (!predicted(v, coll, algo, nbytes, &time))
+			continue;
+		tti_strbuf_addf(v->out,
+				"%s\"%s\":{\"latency_us\":%.6g,\"bw_gbps\":%.6g,\"us\":%.6g}",
+				comma, tti_tune_algo_name((enum tti_tune_algo)algo),
+				time.latency_us, time.bw_gbps, time.us);
+		comma = ",";
+	}
+	tti_strbuf_add(v->out, "}}\n");
+	return TUTTI_OK;
+}
+
+static tutti_status json_collective(const struct view *v, tutti_collective coll)
+{
+	for (size_t nbytes = first_size(coll); nbytes != SIZE_MAX; nbytes = next_size(nbytes))
+		TTI_TRY(json_row(v, coll, nbytes));
+	return TUTTI_OK;
+}
+
+/* -- All of it ---------------------------------------------------------------------- */
+
+static tutti_status print(const struct view *v, const struct tutti_tune_config *config)
+{
+	if (!config->json)
+		print_head(v);
+	for (int i = 0; i < TUTTI_COLLECTIVE_COUNT; i++) {
+		const tutti_collective coll = (tutti_collective)i;
+
+		if ((config->collective >= 0 && config->collective != i) || !has_any(v, coll))
+			continue;
+		TTI_TRY(config->json ? json_collective(v, coll) : print_collective(v, coll));
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status make_plan(tutti_topo_t topo, const struct tutti_tune_config *config,
+			      struct tti_plan **out)
+{
+	const struct tti_routes *routes = tti_topo_routes(topo);
+	const uint32_t nodes = config->nodes ? (uint32_t)config->nodes : 1;
+	struct tti_job *job;
+	tutti_status st;
+
+	TTI_TRY(tti_job_of(&routes, 1, nodes, (uint32_t)config->ranks_per_node, &job));
+	st = tti_plan_make(job, NULL, out);
+	tti_job_free(job);
+	return st;
+}
+
+static tutti_status print_plan(tutti_topo_t topo, const struct tutti_tune_config *config,
+			       const struct tti_tune_table *tune, const struct tti_plan *plan,
+			       char **out)
+{
+	const struct tti_graph *graph = tti_topo_routes(topo)->paths->graph;
+	struct tti_strbuf text = { 0 };
+	struct view view = { .tune = tune, .source = graph->source, .out = &text };
+	tutti_status st;
+
+	view.machine = tti_tune_machine_of_plan(plan);
+	tti_tune_machine_add_node(&view.machine, graph);
+	view.machine.gpu &= !config->host_memory;
+	st = print(&view, config);
+	if (st != TUTTI_OK) {
+		tti_strbuf_release(&text);
+		return st;
+	}
+	*out = tti_strbuf_take(&text);
+	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "table of times: out of memory");
+}
+
+static tutti_status read_tune(const char *path, struct tti_tune_table **out)
+{
+	static const char nothing[] = "";
+
+	if (!path)
+		path = tti_params()->tune_file;
+	return path ? tti_tune_read_file(path, out) : tti_tune_read(nothing, 0, "defaults", out);
+}
+
+static tutti_status check_config(const struct tutti_tune_config *config)
+{
+	if (config->size < sizeof(*config))
+		return tti_fail(TUTTI_EINVAL,
+				"config.size is %zu: begin with TUTTI_TUNE_CONFIG_INIT",
+				config->size);
+	if (config->nodes < 0 || config->ranks_per_node < 0 ||
+	    config->nodes > TTI_PROGRAM_RANKS_MAX || config->ranks_per_node > TTI_PROGRAM_RANKS_MAX)
+		return tti_fail(TUTTI_EINVAL, "times on %d nodes of %d ranks: each is 0 to %d",
+				config->nodes, config->ranks_per_node, TTI_PROGRAM_RANKS_MAX);
+	if (config->collective >= TUTTI_COLLECTIVE_COUNT)
+		return tti_fail(TUTTI_EINVAL, "there is no collective %d", config->collective);
+	return TUTTI_OK;
+}
+
+tutti_status tutti_tune_print(tutti_topo_t topo, const struct tutti_tune_config *given, char **out)
+{
+	static const struct tutti_tune_config defaults = TUTTI_TUNE_CONFIG_INIT;
+	const struct tutti_tune_config *config = given ? given : &defaults;
+	struct tti_tune_table *tune = NULL;
+	struct tti_plan *plan = NULL;
+	tutti_status st;
+
+	if (!topo || !out)
+		return tti_fail(TUTTI_EINVAL, "tutti_tune_print: topo or out is NULL");
+	*out = NULL;
+	TTI_TRY(check_config(config));
+	TTI_TRY(read_tune(config->tune_file, &tune));
+	st = make_plan(topo, config, &plan);
+	if (st == TUTTI_OK)
+		st = print_plan(topo, config, tune, plan, out);
+	tti_plan_free(plan);
+	tti_tune_table_free(tune);
+	return st;
+}
+
+tutti_status tutti_tune_print_file(const char *path, char **out)
+{
+	struct tti_tune_table *tune = NULL;
+	struct tti_strbuf text = { 0 };
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "tutti_tune_print_file: out is NULL");
+	*out = NULL;
+	TTI_TRY(read_tune(path, &tune));
+	tti_tune_write(tune, &text);
+	tti_tune_table_free(tune);
+	*out = tti_strbuf_take(&text);
+	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "table of constants: out of memory");
+}
