@@ -21,6 +21,7 @@ extern const struct command command_show;
 extern const struct command command_topo;
 extern const struct command command_paths;
 extern const struct command command_env;
+extern const struct command command_tune;
 extern const struct command command_version;
 
 /* "tutti VERB: ..." on stderr; the exit code to return. usage() points to

@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# tune: predicted times, what is taken, and the file of constants and choices.
+. "$(dirname "$0")/common"
+here=$(cd "$(dirname "$0")/.." && pwd)
+ndv5=$here/data/topologies/azhpc-images__ndv5-topo.xml
+unset TUTTI_TUNE_FILE TUTTI_ALGO TUTTI_TOPO_FILE TUTTI_SYSFS_ROOT NCCL_TOPO_FILE
+
+# bad PATTERN ARGUMENTS...: bad usage that is named
+bad()
+{
+	pattern=$1
+	shift
+	expect 2 "$TUTTI" "$@"
+	says err "$pattern"
+	lines out 0
+	ok "$*"
+}
+
+# Every row of a table has one mark.
+one_mark_a_row()
+{
+	awk '/ (B|KiB|MiB|GiB) / { rows++; if (gsub(/\*/, "*") != 1) exit 1 }
+		END { exit rows != '"$1"' }' "$tmp/out" || fail "not $1 rows with one * each"
+}
+
+expect 0 "$TUTTI" tune --table
+says out '^this machine: 1 node, '
+one_mark_a_row 51
+expect 0 "$TUTTI" tune --table --nodes 3 --ranks 2 --xml "$ndv5" --host
+says out ': 3 nodes, 6 ranks in host memory;'
+says out ' hierarchical '
+one_mark_a_row 51
+expect 0 "$TUTTI" tune --table --xml "$ndv5" --nodes 2 --collective all_reduce
+says out ': 2 nodes, 16 ranks on GPUs, which no program serves yet;'
+says out '^ +ring +tree +nvls '
+one_mark_a_row 10
+ok "tables of host memory and of GPUs"
+
+expect 0 "$TUTTI" tune --table --nodes 2 --json --xml "$ndv5"
+lines out 50
+says out '^\{"collective":"all_reduce","bytes":8,"algorithm":"[a-z_]+","nodes":2,"ranks":16,'
+python3 - "$tmp/out" <<'END' || fail "JSON of times"
+import json, math, sys
+
+for line in open(sys.argv[1]):
+    row = json.loads(line)
+    times = row["predicted"]
+    assert row["algorithm"] in times and row["memory"] == "gpu", row
+    for time in times.values():
+        assert all(math.isfinite(v) and v >= 0 for v in time.values()) and time["us"] > 0, row
+        us = time["latency_us"] + row["bytes"] / time["bw_gbps"] / 1e3
+        assert abs(us - time["us"]) < 1e-3 * us, row
+END
+ok "as JSON"
+
+# What is printed is read; what it changes shows; a pin comes first.
+expect 0 "$TUTTI" tune --file
+says out '^constant tcp_hop_us +3.05 '
+sed 's/^constant wire_us .*/constant wire_us 1000/' "$tmp/out" >"$tmp/mine"
+echo 'choose all_reduce 512 exchange # mine' >>"$tmp/mine"
+cp "$tmp/mine" "$tmp/tune"
+expect 0 env TUTTI_TUNE_FILE="$tmp/tune" "$TUTTI" tune --file
+says out '^constant wire_us +1000 '
+says out '^choose all_reduce 512 exchange$'
+table="tune --table --collective all_reduce --xml $ndv5 --host --nodes 2 --ranks 1 --json"
+# shellcheck disable=SC2086 # words
+expect 0 "$TUTTI" $table --tune "$tmp/tune"
+says out '"bytes":512,"algorithm":"exchange"'
+says out '"bytes":8,.*"latency_us":1[0-9][0-9][0-9]'
+# shellcheck disable=SC2086 # words
+expect 0 env TUTTI_ALGO=all_reduce:double_tree TUTTI_TUNE_FILE="$tmp/tune" "$TUTTI" $table
+says out '"bytes":512,"algorithm":"double_tree"'
+ok "a tune file, and a pin"
+
+bad 'say what to print' tune
+bad 'say what to print' tune --table --file
+bad "there is no collective 'allreduce'" tune --table --collective allreduce
+bad 'send_recv has no algorithms' tune --table --collective send_recv
+bad "'0'" tune --table --nodes 0
+bad "'many'" tune --table --ranks many
+bad 'nowhere' tune --table --xml /nowhere.xml
+bad 'tune file /nowhere' tune --file --tune /nowhere
+echo 'constant speed 3' >"$tmp/tune"
+bad 'tune:1: there is no constant "speed"' tune --table --tune "$tmp/tune"
+bad 'takes no argument' tune --table more
