@@ -108,6 +108,7 @@ struct tti_comm {
 	int nhosts;
 	bool crowded_here, crowded_somewhere;
 	size_t slot_bytes, inline_bytes; /* the smallest of the ports */
+	struct tti_shape *shape;         /* how programs lie over the ranks; NULL: by number */
 	struct tti_engine engine;
 	bool has_engine;
 

@@ -55,6 +55,7 @@ static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int cla
 		.crowded = comm->crowded_somewhere,
 		.slot_bytes = comm->slot_bytes,
 		.inline_bytes = comm->inline_bytes,
+		.shape = comm->shape,
 	};
 	struct tti_choice choice;
 	struct tti_program_set *set = NULL;
@@ -75,7 +76,7 @@ static tutti_status build(struct tti_comm *comm, const struct tti_algorithm *alg
 	struct tti_compiled compiled;
 	tutti_status st;
 
-	TTI_TRY(tti_program_build(algo, NULL, comm->rank, comm->n, root, &prog));
+	TTI_TRY(tti_program_build(algo, comm->shape, comm->rank, comm->n, root, &prog));
 	st = tti_compile(&prog, &compiled);
 	tti_program_release(&prog);
 	if (st != TUTTI_OK)
