@@ -256,26 +256,37 @@ static const struct tti_algorithm *by_file(const struct pin *pin,
 
 /* -- Between hosts ----------------------------------------------------------------- */
 
+/* Whether the groups of the shape are the hosts: of ranks that share no memory, be they
+ * on one machine, each is one. */
+static bool knows_hosts(const struct tti_choice_input *input)
+{
+	return input->shape && input->shape->ngroups == (uint32_t)input->nhosts;
+}
+
 static struct tti_tune_machine machine_of(const struct tti_choice_input *input)
 {
 	const uint32_t n = (uint32_t)input->n, nhosts = (uint32_t)input->nhosts;
-	const struct tti_shape *shape = input->shape;
 	struct tti_tune_machine machine =
 		tti_tune_machine_of_groups(n, nhosts, (n + nhosts - 1) / nhosts, n / nhosts);
 
-	if (input->machine)
+	if (input->machine && input->machine->nnodes == nhosts) {
 		machine = *input->machine;
-	/* Whatever the plan was made for, these programs move host memory. */
-	machine.gpu = false;
-	if (input->machine || !shape || shape->ngroups != nhosts)
+		/* Whatever the plan was made for, these programs move host memory. */
+		machine.gpu = false;
 		return machine;
-	for (uint32_t group = 0; group < shape->ngroups; group++) {
-		const uint32_t size = shape->group_size[group];
+	}
+	for (uint32_t group = 0; knows_hosts(input) && group < nhosts; group++) {
+		const uint32_t size = input->shape->group_size[group];
 
 		machine.most = group && machine.most > size ? machine.most : size;
 		machine.least = group && machine.least < size ? machine.least : size;
 	}
 	return machine;
+}
+
+static bool is_hierarchical(const char *algorithm)
+{
+	return strncmp(algorithm, "hierarchical", strlen("hierarchical")) == 0;
 }
 
 /* The least time, of equal ones the first in the table; NULL: nothing is predicted. */
@@ -289,11 +300,12 @@ static const struct tti_algorithm *by_time(const struct pin *pin,
 	enum tti_tune_algo name;
 
 	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++) {
-		if (!usable(pin, input, algo) || !tti_tune_algo_find(algo->name, &name) ||
+		if (!usable(pin, input, algo) ||
+		    (is_hierarchical(algo->name) && !knows_hosts(input)) ||
+		    !tti_tune_algo_find(algo->name, &name) ||
 		    !tti_tune_predict(input->tune ? &input->tune->constants : &defaults, &machine,
-				      input->coll, name, input->nbytes, &time))
-			continue;
-		if (best && time.us >= least.us)
+				      input->coll, name, input->nbytes, &time) ||
+		    (best && time.us >= least.us))
 			continue;
 		best = algo;
 		least = time;
@@ -390,7 +402,7 @@ static size_t choose_slice(const struct tti_choice_input *input, const char *alg
 	const size_t n = (size_t)input->n;
 	size_t slice = input->slot_bytes;
 
-	if (strcmp(algorithm, "direct") == 0 || strncmp(algorithm, "hierarchical", 12) == 0)
+	if (strcmp(algorithm, "direct") == 0 || is_hierarchical(algorithm))
 		slice = clamp(DIRECT_SLICE, SLICE_LEAST, input->slot_bytes);
 	else if (strcmp(algorithm, "chain") == 0 || strcmp(algorithm, "double_tree") == 0)
 		slice = clamp(input->nbytes / (PIPELINE_BLOCKS * n), SLICE_LEAST,

@@ -50,30 +50,51 @@ static void defaults(void **state)
 	assert_string_equal(choice(TUTTI_BARRIER, 4, 0, 1, NULL), "exchange");
 }
 
+static const char *chosen(const struct tti_choice_input *input, const char *pin)
+{
+	struct tti_choice out = { 0 };
+
+	if (tti_choose(input, pin, 0, &out) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	return out.algo->name;
+}
+
+/* Between hosts of `size` ranks each. */
+static const char *far_choice(tutti_collective coll, uint32_t nhosts, uint32_t size, size_t nbytes,
+			      const char *pin)
+{
+	struct tti_choice_input input = input_of(coll, (int)(nhosts * size), nbytes, (int)nhosts);
+	uint32_t group_of[64];
+	struct tti_shape *shape = NULL;
+	const char *name;
+
+	for (uint32_t rank = 0; rank < nhosts * size; rank++)
+		group_of[rank] = rank / size;
+	assert_int_equal(tti_shape_of_groups(group_of, nhosts * size, &shape), TUTTI_OK);
+	input.shape = shape;
+	name = chosen(&input, pin);
+	tti_shape_free(shape);
+	return name;
+}
+
 /* What plan/tune.h predicts, which has tests of its own: little data in few hops, much
  * in few bytes between hosts. */
 static void between_hosts(void **state)
 {
 	(void)state;
-	assert_string_equal(choice(TUTTI_ALL_REDUCE, 16, 8, 2, NULL), "recursive_doubling");
-	assert_string_equal(choice(TUTTI_ALL_REDUCE, 16, MIB, 2, NULL), "hierarchical_doubling");
-	assert_string_equal(choice(TUTTI_ALL_REDUCE, 32, 64 * MIB, 4, NULL), "hierarchical");
-	assert_string_equal(choice(TUTTI_ALL_GATHER, 32, MIB, 4, NULL), "hierarchical");
-	assert_string_equal(choice(TUTTI_REDUCE_SCATTER, 32, MIB, 4, NULL), "hierarchical");
-	assert_string_equal(choice(TUTTI_BROADCAST, 8, 8, 2, NULL), "binomial");
-	assert_string_equal(choice(TUTTI_BARRIER, 8, 0, 2, NULL), "dissemination");
-	assert_string_equal(choice(TUTTI_ALL_REDUCE, 16, MIB, 2,
-				   "all_reduce:^hierarchical,hierarchical_doubling"),
+	assert_string_equal(far_choice(TUTTI_ALL_REDUCE, 2, 8, 8, NULL), "recursive_doubling");
+	assert_string_equal(far_choice(TUTTI_ALL_REDUCE, 2, 8, MIB, NULL), "hierarchical_doubling");
+	assert_string_equal(far_choice(TUTTI_ALL_REDUCE, 4, 8, 64 * MIB, NULL), "hierarchical");
+	assert_string_equal(far_choice(TUTTI_ALL_GATHER, 4, 8, MIB, NULL), "hierarchical");
+	assert_string_equal(far_choice(TUTTI_REDUCE_SCATTER, 4, 8, MIB, NULL), "hierarchical");
+	assert_string_equal(far_choice(TUTTI_BROADCAST, 2, 4, 8, NULL), "binomial");
+	assert_string_equal(far_choice(TUTTI_BARRIER, 2, 4, 0, NULL), "dissemination");
+	assert_string_equal(far_choice(TUTTI_ALL_REDUCE, 2, 8, MIB,
+				       "all_reduce:^hierarchical,hierarchical_doubling"),
 			    "ring");
-}
-
-static const char *chosen(const struct tti_choice_input *input)
-{
-	struct tti_choice out = { 0 };
-
-	if (tti_choose(input, NULL, 0, &out) != TUTTI_OK)
-		fail_msg("%s", tti_error_text());
-	return out.algo->name;
+	/* Who is where is not known. */
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 16, MIB, 2, NULL), "ring");
+	assert_string_equal(choice(TUTTI_ALL_GATHER, 32, MIB, 4, NULL), "ring");
 }
 
 /* Where one rank is alone on its host there is one lane, which takes all in. */
@@ -85,14 +106,15 @@ static void shapes_and_machines(void **state)
 	struct tti_shape *shape = NULL;
 
 	(void)state;
-	assert_string_equal(chosen(&input), "hierarchical_doubling");
 	assert_int_equal(tti_shape_of_groups(uneven, 9, &shape), TUTTI_OK);
 	input.shape = shape;
-	assert_string_equal(chosen(&input), "direct");
+	assert_string_equal(chosen(&input, NULL), "direct");
 	input.machine = &machine;
-	assert_string_equal(chosen(&input), "hierarchical_doubling");
+	assert_string_equal(chosen(&input, NULL), "hierarchical_doubling");
 	machine.gpu = true;
-	assert_string_equal(chosen(&input), "hierarchical_doubling");
+	assert_string_equal(chosen(&input, NULL), "hierarchical_doubling");
+	machine.nnodes = 3;
+	assert_string_equal(chosen(&input, NULL), "direct");
 	tti_shape_free(shape);
 }
 
@@ -107,20 +129,20 @@ static void rules_of_a_file(void **state)
 	(void)state;
 	assert_int_equal(tti_tune_read(text, strlen(text), "test", &table), TUTTI_OK);
 	input.tune = table;
-	assert_string_equal(chosen(&input), "ring");
+	assert_string_equal(chosen(&input, NULL), "ring");
 	assert_int_equal(tti_choose(&input, "all_reduce:^ring", 0, &out), TUTTI_OK);
 	assert_string_equal(out.algo->name, "double_tree");
 	assert_int_equal(tti_choose(&input, "all_reduce:direct", 0, &out), TUTTI_OK);
 	assert_string_equal(out.algo->name, "direct");
 	input.nbytes = 64 * KIB;
-	assert_string_equal(chosen(&input), "double_tree");
+	assert_string_equal(chosen(&input, NULL), "double_tree");
 	input.nhosts = 2;
-	assert_string_equal(chosen(&input), "double_tree");
+	assert_string_equal(chosen(&input, NULL), "double_tree");
 	input.nhosts = 1;
 	input.nbytes = 65 * KIB;
-	assert_string_equal(chosen(&input), "direct");
+	assert_string_equal(chosen(&input, NULL), "direct");
 	input.coll = TUTTI_BROADCAST;
-	assert_string_equal(chosen(&input), "chain");
+	assert_string_equal(chosen(&input, NULL), "chain");
 	tti_tune_table_free(table);
 }
 
@@ -135,18 +157,18 @@ static void sockets(void **state)
 	for (uint32_t rank = 0; rank < 32; rank++)
 		group_of[rank] = rank / 16;
 	assert_int_equal(tti_shape_of_groups(group_of, 32, &shape), TUTTI_OK);
-	assert_string_equal(chosen(&input), "direct");
+	assert_string_equal(chosen(&input, NULL), "direct");
 	input.shape = shape;
-	assert_string_equal(chosen(&input), "direct");
+	assert_string_equal(chosen(&input, NULL), "direct");
 	input.socket_gbps = 20;
-	assert_string_equal(chosen(&input), "hierarchical");
+	assert_string_equal(chosen(&input, NULL), "hierarchical");
 	input.socket_gbps = 100;
-	assert_string_equal(chosen(&input), "direct");
+	assert_string_equal(chosen(&input, NULL), "direct");
 	input.socket_gbps = 20;
 	input.nbytes = 64 * KIB;
-	assert_string_equal(chosen(&input), "direct");
+	assert_string_equal(chosen(&input, NULL), "direct");
 	input.nbytes = 1 * KIB;
-	assert_string_equal(chosen(&input), "exchange");
+	assert_string_equal(chosen(&input, NULL), "exchange");
 	tti_shape_free(shape);
 }
 
