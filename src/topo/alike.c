@@ -176,7 +176,7 @@ static bool make_groups(struct tti_alike *alike, const uint32_t *all, uint32_t n
 /* Signs in the order in which a reader meets them. */
 static void find_marks(struct tti_alike *alike)
 {
-	static const char signs[] = "*+^~#%&@!";
+	static const char signs[] = TTI_ALIKE_SIGNS;
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < alike->n; i++)

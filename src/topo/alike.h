@@ -13,6 +13,9 @@
 /* More columns than that are no matrix for a person. */
 #define TTI_ALIKE_COLUMNS 24
 
+/* Of reasons, in the order in which they are given out. */
+#define TTI_ALIKE_SIGNS "*+^~#%&@!"
+
 struct tti_alike_group {
 	const uint32_t *nodes; /* of the graph, endpoints of one type             */
 	uint32_t n;

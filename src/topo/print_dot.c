@@ -121,11 +121,13 @@ static void label_nic(const struct picture *picture, uint32_t nic, struct tti_st
 
 	for (uint32_t i = nic; i != TTI_NODE_NONE; i = picture->places[i].next)
 		label_ports(picture, i, out);
+	if (node->pci.busid == TTI_BUSID_NONE)
+		return;
 	tti_words_pci(&node->pci, words);
 	tti_strbuf_add(out, "<font point-size=\"9\">");
 	tti_dot_text(words, out);
 	tti_strbuf_add(out, "</font>");
-	if (picture->places[nic].count == 1 && node->pci.busid != TTI_BUSID_NONE)
+	if (picture->places[nic].count == 1)
 		add_small(tti_busid_format(node->pci.busid, busid), out);
 }
 
@@ -376,15 +378,18 @@ static void add_edge(const struct picture *picture, const struct tti_link *link)
 	const int rise = level_of(from->type) - level_of(to->type);
 	const bool flip = rise > 0 || (rise == 0 && to->parent == link->from);
 	const uint32_t n = picture->places[link->from].count + picture->places[link->to].count;
-	char gbps[TTI_WORDS_MAX], times[24] = "";
+	/* A NIC that is no PCI function hangs on its CPU by nothing that could be slow. */
+	const bool limits = (double)link->bw_gbps < TTI_LOC_GBPS;
+	char gbps[TTI_WORDS_MAX] = "", times[24] = "";
 
-	tti_words_gbps((double)link->bw_gbps, gbps);
-	if (n > 1)
+	if (limits)
+		tti_words_gbps((double)link->bw_gbps, gbps);
+	if (limits && n > 1)
 		snprintf(times, sizeof(times), "%u x ", n);
 	tti_strbuf_addf(picture->out,
 			"\tn%u -> n%u [label=\"%s%s\", penwidth=%.2f, color=\"%s\"];\n",
 			flip ? link->to : link->from, flip ? link->from : link->to, times, gbps,
-			line_width((double)link->bw_gbps), edge_color(link->type));
+			line_width(limits ? (double)link->bw_gbps : 1), edge_color(link->type));
 }
 
 /* Two boxes side by side, not one above the other. */

@@ -109,12 +109,13 @@ static void add_legend(const struct tti_alike *alike, struct tti_strbuf *out)
 	char line[256];
 
 	add_line(alike->n + 1, "types as nvidia-smi topo -m has them, GB/s of traffic", out);
-	for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
-		if (alike->marks[why]) {
-			snprintf(line, sizeof(line), "%c %s", alike->marks[why],
-				 tti_route_why_text((enum tti_route_why)why));
-			add_line(alike->n + 1, line, out);
-		}
+	for (const char *sign = TTI_ALIKE_SIGNS; *sign; sign++)
+		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
+			if (alike->marks[why] == *sign) {
+				snprintf(line, sizeof(line), "%c %s", *sign,
+					 tti_route_why_text((enum tti_route_why)why));
+				add_line(alike->n + 1, line, out);
+			}
 	for (uint32_t i = 0; i < alike->n; i++)
 		if (alike->at[i].label != alike->at[i].names) {
 			snprintf(line, sizeof(line), "%s: %s", alike->at[i].label,

@@ -367,10 +367,11 @@ static void write_legend(struct matrix *m)
 						? "NV#"
 						: tti_path_type_name((enum tti_path_type)type),
 					meanings[type]);
-	for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
-		if (m->whys[why] && m->alike->marks[why])
-			tti_strbuf_addf(m->out, "%c    %s\n", m->alike->marks[why],
-					tti_route_why_text((enum tti_route_why)why));
+	for (const char *sign = TTI_ALIKE_SIGNS; *sign; sign++)
+		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
+			if (m->whys[why] && m->alike->marks[why] == *sign)
+				tti_strbuf_addf(m->out, "%c    %s\n", *sign,
+						tti_route_why_text((enum tti_route_why)why));
 }
 
 tutti_status tti_print_paths(const struct tti_routes *routes, const struct tti_print_config *config,

@@ -148,6 +148,12 @@ static void add_cpu(const struct tti_node *node, struct tti_strbuf *out)
 	tti_strbuf_release(&cpus);
 }
 
+/* A NIC that is no PCI function has none. */
+static bool has_busid(const struct tti_node *device)
+{
+	return device->pci.busid != TTI_BUSID_NONE;
+}
+
 static void what_of(const struct tti_node *node, const struct tti_node *device,
 		    struct tti_strbuf *out)
 {
@@ -155,7 +161,7 @@ static void what_of(const struct tti_node *node, const struct tti_node *device,
 
 	if (node->type == TTI_NODE_CPU)
 		add_cpu(node, out);
-	if (!device)
+	if (!device || !has_busid(device))
 		return;
 	tti_words_pci(&device->pci, text);
 	if (node->type != TTI_NODE_PCI || tti_words_vendor(device->pci.vendor))
@@ -164,12 +170,6 @@ static void what_of(const struct tti_node *node, const struct tti_node *device,
 		tti_strbuf_add(out, ", ");
 		add_gpu_words(&node->gpu, out);
 	}
-}
-
-/* A NIC that is no PCI function has none. */
-static bool has_busid(const struct tti_node *device)
-{
-	return device->pci.busid != TTI_BUSID_NONE;
 }
 
 /* The link towards the CPU, of a device. */
@@ -246,7 +246,8 @@ static void add_row(struct tree *tree, const char *stem, uint32_t index, uint32_
 	const struct tti_node *node = &tree->graph->nodes[index];
 	const struct tti_node *plugged =
 		device == TTI_NODE_NONE ? NULL : &tree->graph->nodes[device];
-	const struct tti_link *link = plugged ? uplink(tree->graph, device) : NULL;
+	const struct tti_link *link =
+		plugged && has_busid(plugged) ? uplink(tree->graph, device) : NULL;
 	struct row row = { .stem = stem, .type = node->type };
 	struct tti_strbuf buf = { 0 };
 	char text[TTI_WORDS_MAX];

@@ -206,20 +206,54 @@ static int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* "first" or "first-last", after a comma if it is not the first run. */
-static void add_run(struct tti_strbuf *out, size_t begin, size_t first, size_t last)
+/* A list of CPUs under construction. Single ones wait for others of the same stride. */
+struct cpu_list {
+	struct tti_strbuf *out;
+	size_t begin;
+	size_t start, last, stride, n; /* the single ones */
+};
+
+static void add_item(struct cpu_list *list, size_t first, size_t last, size_t stride)
 {
-	if (out->len > begin)
-		tti_strbuf_add(out, ",");
-	if (first == last)
-		tti_strbuf_addf(out, "%zu", first);
+	if (list->out->len > list->begin)
+		tti_strbuf_add(list->out, ",");
+	tti_strbuf_addf(list->out, "%zu", first);
+	if (first != last)
+		tti_strbuf_addf(list->out, "-%zu", last);
+	if (stride > 1)
+		tti_strbuf_addf(list->out, ":%zu", stride);
+}
+
+/* From four on they are written as taskset takes them, "0-62:2". */
+static void flush_singles(struct cpu_list *list)
+{
+	if (list->n >= 4)
+		add_item(list, list->start, list->last, list->stride);
+	for (size_t i = 0; i < list->n && list->n < 4; i++)
+		add_item(list, list->start + i * list->stride, list->start + i * list->stride, 1);
+	list->n = 0;
+}
+
+static void add_run(struct cpu_list *list, size_t first, size_t last)
+{
+	if (first != last) {
+		flush_singles(list);
+		add_item(list, first, last, 1);
+		return;
+	}
+	if (list->n > 1 && first - list->last != list->stride)
+		flush_singles(list);
+	if (list->n == 0)
+		list->start = first;
 	else
-		tti_strbuf_addf(out, "%zu-%zu", first, last);
+		list->stride = first - list->last;
+	list->last = first;
+	list->n++;
 }
 
 void tti_words_cpus(const char *mask, struct tti_strbuf *out)
 {
-	const size_t begin = out->len;
+	struct cpu_list list = { .out = out, .begin = out->len };
 	size_t cpu = 0, first = 0;
 	bool inside = false;
 
@@ -235,12 +269,13 @@ void tti_words_cpus(const char *mask, struct tti_strbuf *out)
 			if (set && !inside)
 				first = cpu;
 			if (!set && inside)
-				add_run(out, begin, first, cpu - 1);
+				add_run(&list, first, cpu - 1);
 			inside = set;
 		}
 	}
 	if (inside)
-		add_run(out, begin, first, cpu - 1);
+		add_run(&list, first, cpu - 1);
+	flush_singles(&list);
 }
 
 /* The number at the end of a name; *stem_out: what precedes it. -1: none. */

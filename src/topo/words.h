@@ -30,7 +30,8 @@ void tti_words_gbps(double gbps, char buf[TTI_WORDS_MAX]);
 /* "400 Gb/s"; "speed unknown". */
 void tti_words_net_speed(int64_t mbps, char buf[TTI_WORDS_MAX]);
 
-/* The CPUs of a mask ("00ff,ff000000") as "24-39"; nothing for none or no mask. */
+/* The CPUs of a mask ("00ff,ff000000") as "24-39", "0-62:2"; nothing for none or
+ * no mask. */
 void tti_words_cpus(const char *mask, struct tti_strbuf *out);
 /* Names with numbers at their end, shortened: "mlx5_0-3, mlx5_8, eth0". */
 void tti_words_names(const char *const *names, size_t n, struct tti_strbuf *out);

@@ -37,6 +37,10 @@ static void masks_become_ranges(void **state)
 		{ "FFFFFFFF,ffffffff", "0-63" },
 		{ "0x0f", "0-3" }, /* not how kernels write it, but what people do */
 		{ "5", "0,2" },
+		{ "15", "0,2,4" },
+		{ "55555555", "0-30:2" },
+		{ "aaaa,0000000f", "0-3,33-47:2" },
+		{ "1112f1115", "0,2,4,8,12,16-19,21,24,28,32" },
 	};
 	struct tti_strbuf buf = { 0 };
 
