@@ -22,6 +22,15 @@ for n in 1 2 5; do
 	ok "$n ranks"
 done
 
+expect 0 "$examples/05_topology"
+says out '^(HOST|GPU)0: '
+expect 0 "$examples/05_topology" "$(dirname "$0")/../data/topologies/azhpc-images__ndv4-topo.xml"
+lines out 8
+says out '^GPU7: mlx5_6, PIX, 24.0 GB/s, as the wires run$'
+expect 1 "$examples/05_topology" /nonexistent
+says err '/nonexistent'
+ok "a topology"
+
 expect 1 env -u TUTTI_RANK -u TUTTI_NRANKS "$examples/01_hello_all_reduce"
 says err 'tutti_comm_init_env: .'
 ok "without a launcher it says what is missing"
