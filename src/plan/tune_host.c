@@ -87,8 +87,8 @@ static struct tti_tune_terms ring_half(const struct shape *s)
 		.near_messages = s->near * hops,
 		.far_messages = s->far * hops * (2 - s->near),
 		.chunks = s->n,
-		.read = s->near * (1 - s->far) * moved,
-		.written = s->near * moved,
+		.read = s->near * moved,
+		.written = s->near * (1 - s->far) * moved,
 		.touched = 1 + 1 / s->n,
 		.socket = s->far * (2 - s->near) * moved,
 		.wire = s->far * moved,
@@ -131,51 +131,93 @@ static double doubling_rounds(double n)
 	return rounds + (exp2(rounds) < n ? 2 : 0);
 }
 
-/* Each round swaps all of it. */
+/* Of those rounds, what goes through one rank, in and out: a rank that stands in for
+ * another takes and gives back in two of them. */
+static double doubling_moved(double n)
+{
+	const double rounds = doubling_rounds(n);
+
+	return rounds > floor(log2(n)) ? rounds - 1 : rounds;
+}
+
+/* Each round swaps all of it. Neighbours stand in for each other. */
 static struct tti_tune_terms recursive_doubling(const struct shape *s)
 {
 	const double rounds = doubling_rounds(s->n);
-	const double far = fmin(s->far_rounds, rounds), near = rounds - far;
+	const double far = s->near ? fmin(s->far_rounds, rounds) : s->far * rounds;
+	const double moved = s->near ? far : s->far * doubling_moved(s->n);
+	const double near = rounds - far;
 
 	return (struct tti_tune_terms){
 		.near_hops = near,
 		.far_hops = far,
 		.near_messages = near,
-		.far_messages = 2 * far,
+		.far_messages = 2 * moved,
 		.chunks = 1,
 		.read = near,
 		.written = near,
 		.touched = 1 + rounds,
-		.socket = 2 * far,
-		.wire = s->p * far,
+		.socket = 2 * moved,
+		.wire = s->p * moved,
 	};
 }
 
-/* One way, up or down, each half along its tree. A rank has a parent in both trees and
- * children in one; trees inside nodes hang on a tree over the nodes. */
-static struct tti_tune_terms double_tree_half(const struct shape *s)
+/* How many ends of edges of both trees over m ranks the busiest rank has: parents in
+ * both, children in one. */
+static double tree_edges(double m)
 {
+	return m < 2 ? 0 : m < 3 ? 2 : m < 5 ? 3 : 4;
+}
+
+/* Trees inside nodes hang on a tree over the nodes, the two on two ranks of each. */
+static struct tti_tune_terms double_tree(const struct shape *s)
+{
+	const double far = tree_edges(s->nodes) - s->far * s->near;
+	const double near = s->far ? s->near * 2 : tree_edges(s->p);
+
 	return (struct tti_tune_terms){
-		.near_hops = ceil(log2(s->p)),
-		.far_hops = ceil(log2(s->nodes)),
-		.near_messages = s->near * 2,
-		.far_messages = s->far * (4 - s->near),
+		.near_hops = 2 * floor(log2(s->p)),
+		.far_hops = 2 * floor(log2(s->nodes)),
+		.near_messages = near,
+		.far_messages = 2 * far,
 		.chunks = 2,
-		.read = s->near * (1 - s->far / 2),
-		.written = s->near * (1 - s->far / 2),
-		.touched = 1.5,
-		.socket = s->far * (2 - s->near / 2),
-		.wire = s->far,
+		.read = near / 2,
+		.written = near / 2,
+		.touched = 2,
+		.socket = far,
+		.wire = tree_edges(s->nodes) / 2,
 		.pipelined = true,
 	};
 }
 
-static struct tti_tune_terms double_tree(const struct shape *s)
+/* One way. The root takes the place of both tops, so some pass on a half twice. */
+static struct tti_tune_terms double_tree_half(const struct shape *s, double received)
 {
-	struct tti_tune_terms terms = twice(double_tree_half(s), double_tree_half(s));
+	const double far = tree_edges(s->nodes) - s->far * s->near;
 
-	terms.pipelined = true;
-	return terms;
+	return (struct tti_tune_terms){
+		.near_hops = floor(log2(s->p)),
+		.far_hops = floor(log2(s->nodes)),
+		.near_messages = s->near * received,
+		.far_messages = far,
+		.chunks = 2,
+		.read = s->near * received / 2,
+		.written = s->near,
+		.touched = 1.5,
+		.socket = far / 2,
+		.wire = fmin(1.5, s->far * fmax(1, tree_edges(s->nodes) / 2)),
+		.pipelined = true,
+	};
+}
+
+static struct tti_tune_terms double_tree_broadcast(const struct shape *s)
+{
+	return double_tree_half(s, s->far ? 1 : 2);
+}
+
+static struct tti_tune_terms double_tree_reduce(const struct shape *s)
+{
+	return double_tree_half(s, s->far ? 2 : fmin(3, tree_edges(s->p)));
 }
 
 /* Of a lane's part, which all of its group give to it or get from it; the rest of the
@@ -209,16 +251,16 @@ static struct tti_tune_terms hierarchical(const struct shape *s)
 
 static struct tti_tune_terms hierarchical_doubling(const struct shape *s)
 {
-	const double rounds = doubling_rounds(s->nodes);
+	const double rounds = doubling_rounds(s->nodes), moved = doubling_moved(s->nodes);
 	struct tti_tune_terms terms = inside(s, 1, 1);
 
 	terms.near_hops *= 2;
 	terms.far_hops = rounds;
-	terms.far_messages = 2 * rounds;
+	terms.far_messages = 2 * moved;
 	terms.chunks = s->lanes;
 	terms.touched = 2 + rounds / s->lanes;
-	terms.socket = 2 * rounds / s->lanes;
-	terms.wire = rounds;
+	terms.socket = 2 * moved / s->lanes;
+	terms.wire = moved;
 	return terms;
 }
 
@@ -231,7 +273,7 @@ static struct tti_tune_terms hierarchical_chain(const struct shape *s, double gi
 	terms.near_hops *= 2;
 	terms.near_messages += s->near * (1 - given);
 	terms.far_hops = s->nodes - 1;
-	terms.far_messages = s->far * 2;
+	terms.far_messages = fmin(2, s->nodes - 1);
 	terms.chunks = s->lanes;
 	terms.touched = 1 + given;
 	terms.socket = fmin(2, s->nodes - 1) / s->lanes;
@@ -355,12 +397,12 @@ static struct tti_tune_terms chain(const struct shape *s, double touched)
 		.near_hops = s->n - s->nodes,
 		.far_hops = s->nodes - 1,
 		.near_messages = s->near,
-		.far_messages = s->far * (2 - s->near),
+		.far_messages = fmin(2 - s->near, s->nodes - 1),
 		.chunks = 1,
 		.read = s->near,
 		.written = s->near,
 		.touched = touched,
-		.socket = s->far * (2 - s->near),
+		.socket = fmin(2 - s->near, s->nodes - 1),
 		.wire = s->far,
 		.pipelined = true,
 	};
@@ -376,21 +418,23 @@ static struct tti_tune_terms chain_reduce(const struct shape *s)
 	return chain(s, 2);
 }
 
-/* As many bytes as a ring; the rounds over the longest distances carry the most, and
- * those are between nodes. */
+/* As many bytes as a ring. Rounds over distances of a node and more are between nodes; of
+ * those over a shorter distance d, d ranks of a node send to the next one. */
 static struct tti_tune_terms bruck(const struct shape *s)
 {
+	const double across = s->far * (s->p - 1);
+
 	return (struct tti_tune_terms){
 		.near_hops = s->near_rounds,
 		.far_hops = s->far_rounds,
 		.near_messages = s->p - 1,
-		.far_messages = 2 * s->others,
+		.far_messages = 2 * s->others + across,
 		.chunks = s->n,
 		.read = (s->p - 1) / s->n,
 		.written = (s->p - 1) / s->n,
 		.touched = 1 + 1 / s->n,
-		.socket = 2 * s->others / s->n,
-		.wire = s->p * s->others / s->n,
+		.socket = (2 * s->others + across) / s->n,
+		.wire = (s->p * s->others + across * (s->p + 1) / 3) / s->n,
 	};
 }
 
@@ -420,12 +464,12 @@ static const struct {
 	{ TUTTI_BROADCAST, TTI_TUNE_FLAT, flat_broadcast },
 	{ TUTTI_BROADCAST, TTI_TUNE_BINOMIAL, binomial_broadcast },
 	{ TUTTI_BROADCAST, TTI_TUNE_CHAIN, chain_broadcast },
-	{ TUTTI_BROADCAST, TTI_TUNE_DOUBLE_TREE, double_tree_half },
+	{ TUTTI_BROADCAST, TTI_TUNE_DOUBLE_TREE, double_tree_broadcast },
 	{ TUTTI_BROADCAST, TTI_TUNE_HIERARCHICAL, hierarchical_broadcast },
 	{ TUTTI_REDUCE, TTI_TUNE_FLAT, flat_reduce },
 	{ TUTTI_REDUCE, TTI_TUNE_BINOMIAL, binomial_reduce },
 	{ TUTTI_REDUCE, TTI_TUNE_CHAIN, chain_reduce },
-	{ TUTTI_REDUCE, TTI_TUNE_DOUBLE_TREE, double_tree_half },
+	{ TUTTI_REDUCE, TTI_TUNE_DOUBLE_TREE, double_tree_reduce },
 	{ TUTTI_REDUCE, TTI_TUNE_HIERARCHICAL, hierarchical_reduce },
 	{ TUTTI_ALL_GATHER, TTI_TUNE_RING, ring_half },
 	{ TUTTI_ALL_GATHER, TTI_TUNE_DIRECT, direct_all_gather },
