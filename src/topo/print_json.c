@@ -194,21 +194,6 @@ static json_t *path_json(const struct tti_routes *routes, uint32_t from, uint32_
 			 (double)route->bw_gbps, "latency_ns", (double)route->latency_ns);
 }
 
-static json_t *paths_json(const struct tti_routes *routes)
-{
-	const struct tti_paths *paths = routes->paths;
-	json_t *list = json_array();
-
-	for (uint32_t i = 0; list && i < paths->n; i++)
-		for (uint32_t j = 0; list && j < paths->n; j++)
-			if (json_array_append_new(list, path_json(routes, paths->endpoints[i],
-								  paths->endpoints[j]))) {
-				json_decref(list);
-				list = NULL;
-			}
-	return list;
-}
-
 static json_t *endpoint_json(const struct tti_graph *graph, uint32_t index)
 {
 	return json_pack("{s:I, s:s, s:o}", "id", (json_int_t)index, "type",
@@ -254,21 +239,67 @@ static json_t *findings_json(const struct tti_lint *lint)
 
 /* -- Writing ------------------------------------------------------------------------ */
 
-static int append(const char *bytes, size_t nbytes, void *buf)
-{
-	tti_strbuf_addf(buf, "%.*s", (int)nbytes, bytes);
-	return 0;
-}
+/* An object, key by key: of all paths of a large machine there is no tree in memory. */
+struct writer {
+	struct tti_strbuf *out;
+	const char *comma;
+};
 
 /* Takes `json`. */
-static tutti_status write_json(json_t *json, struct tti_strbuf *out)
+static void write_value(struct writer *writer, json_t *json)
 {
-	const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9);
-	const bool good = json && json_dump_callback(json, append, out, flags) == 0;
+	const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY;
+	char *dumped = json ? json_dumps(json, flags) : NULL;
 
+	if (dumped)
+		tti_strbuf_add(writer->out, dumped);
+	else
+		writer->out->failed = true;
+	free(dumped);
 	json_decref(json);
-	tti_strbuf_add(out, "\n");
-	if (!good || out->failed)
+}
+
+static void write_key(struct writer *writer, const char *key)
+{
+	tti_strbuf_addf(writer->out, "%s\"%s\":", writer->comma, key);
+	writer->comma = ",";
+}
+
+static void write_member(struct writer *writer, const char *key, json_t *json)
+{
+	write_key(writer, key);
+	write_value(writer, json);
+}
+
+static void write_paths(struct writer *writer, const struct tti_routes *routes)
+{
+	const struct tti_paths *paths = routes->paths;
+
+	write_key(writer, "paths");
+	tti_strbuf_add(writer->out, routes->at ? "[" : "null");
+	for (uint32_t i = 0; routes->at && i < paths->n; i++)
+		for (uint32_t j = 0; j < paths->n && !writer->out->failed; j++) {
+			if (i || j)
+				tti_strbuf_add(writer->out, ",");
+			write_value(writer,
+				    path_json(routes, paths->endpoints[i], paths->endpoints[j]));
+		}
+	tti_strbuf_add(writer->out, routes->at ? "]" : "");
+}
+
+static struct writer open_object(struct tti_strbuf *out)
+{
+	struct writer writer = { .out = out, .comma = "" };
+
+	tti_strbuf_add(out, "{");
+	write_member(&writer, "format", json_integer(FORMAT));
+	return writer;
+}
+
+static tutti_status close_object(struct writer *writer)
+{
+	tti_strbuf_add(writer->out, "}\n");
+	if (writer->out->failed)
 		return tti_fail(TUTTI_ENOMEM, "writing a topology as JSON: out of memory");
 	return TUTTI_OK;
 }
@@ -277,29 +308,35 @@ tutti_status tti_print_topo_json(const struct tti_routes *routes, const struct t
 				 struct tti_strbuf *out)
 {
 	const struct tti_graph *graph = routes->paths->graph;
+	const char *model = graph->model == TTI_MODEL_NCCL ? "nccl" : "tutti";
+	struct writer writer = open_object(out);
 
-	return write_json(json_pack("{s:i, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "format",
-				    FORMAT, "source", text(graph->source), "model",
-				    graph->model == TTI_MODEL_NCCL ? "nccl" : "tutti", "hosts",
-				    list_json(graph, graph->nhosts, host_json), "nodes",
-				    list_json(graph, graph->nnodes, node_json), "links",
-				    list_json(graph, graph->nlinks, link_json), "notes",
-				    list_json(graph, graph->nnotes, note_json), "paths",
-				    routes->at ? paths_json(routes) : json_null(), "findings",
-				    findings_json(lint)),
-			  out);
+	write_member(&writer, "source", text(graph->source));
+	write_member(&writer, "model", json_string(model));
+	write_member(&writer, "hosts", list_json(graph, graph->nhosts, host_json));
+	write_member(&writer, "nodes", list_json(graph, graph->nnodes, node_json));
+	write_member(&writer, "links", list_json(graph, graph->nlinks, link_json));
+	write_member(&writer, "notes", list_json(graph, graph->nnotes, note_json));
+	write_paths(&writer, routes);
+	write_member(&writer, "findings", findings_json(lint));
+	return close_object(&writer);
 }
 
 tutti_status tti_print_paths_json(const struct tti_routes *routes, struct tti_strbuf *out)
 {
+	struct writer writer;
+
 	TTI_TRY(tti_routes_want_all(routes));
-	return write_json(json_pack("{s:i, s:o, s:o}", "format", FORMAT, "endpoints",
-				    endpoints_json(routes->paths), "paths", paths_json(routes)),
-			  out);
+	writer = open_object(out);
+	write_member(&writer, "endpoints", endpoints_json(routes->paths));
+	write_paths(&writer, routes);
+	return close_object(&writer);
 }
 
 tutti_status tti_print_lint_json(const struct tti_lint *lint, struct tti_strbuf *out)
 {
-	return write_json(
-		json_pack("{s:i, s:o}", "format", FORMAT, "findings", findings_json(lint)), out);
+	struct writer writer = open_object(out);
+
+	write_member(&writer, "findings", findings_json(lint));
+	return close_object(&writer);
 }
