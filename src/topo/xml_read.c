@@ -2,20 +2,15 @@
 /* From text and files to a tree of elements, with expat. */
 #include "topo/xml.h"
 
-#include <errno.h>
 #include <expat.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "util/error.h"
-#include "util/fd.h"
+#include "util/file.h"
 #include "util/mem.h"
-#include "util/vec.h"
 
 struct reader {
 	XML_Parser parser;
@@ -24,11 +19,6 @@ struct reader {
 	struct tti_xml **tail; /* where the next comment outside the root goes   */
 	uint32_t depth;
 	tutti_status st;
-};
-
-struct bytes {
-	char *at;
-	size_t n, room;
 };
 
 /* End reading; expat may call a few handlers more. */
@@ -261,54 +251,14 @@ tutti_status tti_xml_read(const char *text, size_t nbytes, const char *source,
 
 /* -- Files ------------------------------------------------------------------------ */
 
-static const char *kind_of(mode_t mode)
-{
-	if (S_ISDIR(mode))
-		return "a directory";
-	if (S_ISFIFO(mode))
-		return "a pipe";
-	return S_ISSOCK(mode) ? "a socket" : "a device";
-}
-
-/* The size that stat() tells is not asked for: files below /proc have none. */
-static tutti_status read_all(int fd, const char *path, struct bytes *out)
-{
-	for (;;) {
-		ssize_t n;
-
-		if (!tti_vec_reserve((void **)&out->at, &out->room, out->n + 4096, 1))
-			return tti_fail(TUTTI_ENOMEM, "reading %s: out of memory", path);
-		n = read(fd, out->at + out->n, out->room - out->n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return tti_fail(TUTTI_ESYS, "read %s: %m", path);
-		out->n += (size_t)n;
-		if (n == 0 || out->n > TTI_XML_BYTES)
-			return TUTTI_OK;
-	}
-}
-
 tutti_status tti_xml_read_file(const char *path, struct tti_xml_doc **out)
 {
-	struct bytes text = { 0 };
-	struct stat info;
+	char *text;
+	size_t nbytes;
 	tutti_status st;
-	/* Not to wait for a writer, should it be a pipe. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	if (fd < 0)
-		return tti_fail(TUTTI_EINVAL, "topology file %s: %m", path);
-	if (fstat(fd, &info) < 0)
-		st = tti_fail(TUTTI_ESYS, "topology file %s: %m", path);
-	else if (!S_ISREG(info.st_mode))
-		st = tti_fail(TUTTI_EINVAL, "topology file %s is %s, not a file", path,
-			      kind_of(info.st_mode));
-	else
-		st = read_all(fd, path, &text);
-	if (st == TUTTI_OK)
-		st = tti_xml_read(text.at, text.n, path, out);
-	tti_vec_release(&text);
-	tti_fd_close(&fd);
+	TTI_TRY(tti_file_read(path, "topology file", TTI_XML_BYTES, &text, &nbytes));
+	st = tti_xml_read(text, nbytes, path, out);
+	tti_free(text);
 	return st;
 }
