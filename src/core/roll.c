@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/roll.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "topo/sysfs.h"
+#include "topo/xml.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/file.h"
+#include "util/hash.h"
+#include "util/mem.h"
+#include "util/params.h"
+#include "util/thread.h"
+
+/* Plans larger than this are no plans. */
+#define PLAN_BYTES ((size_t)256 << 20)
+#define WHY_BYTES  1024
+
+/* -- Oneself ------------------------------------------------------------------------ */
+
+static uint64_t hash_text(const char *text)
+{
+	return text ? tti_hash_bytes(text, strlen(text)) : 0;
+}
+
+/* The kernel's boot id; its absence (no /proc) makes every process its own machine. */
+static uint64_t machine_hash(void)
+{
+	char id[64];
+	const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t got = -1;
+
+	if (fd >= 0) {
+		got = read(fd, id, sizeof(id));
+		close(fd);
+	}
+	if (got <= 0)
+		return tti_hash_mix((uint64_t)getpid() + (uint64_t)tti_now_ns());
+	return tti_hash_bytes(id, (size_t)got);
+}
+
+static void describe_cpus(struct tti_rank_info *info)
+{
+	cpu_set_t set;
+
+	info->ncpus = tti_cpu_count();
+	info->allowed = info->ncpus;
+	if (sched_getaffinity(0, sizeof(set), &set) != 0)
+		return;
+	info->allowed = CPU_COUNT(&set);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &set))
+			tti_bit_set(info->cpus, cpu);
+}
+
+/* X(field, variable): what the routes of a topology depend on. */
+#define LEVEL_MAP(X)                            \
+	X(p2p_level, "TUTTI_P2P_LEVEL")         \
+	X(p2p_disable, "TUTTI_P2P_DISABLE")     \
+	X(net_gdr_level, "TUTTI_NET_GDR_LEVEL") \
+	X(net_gdr_read, "TUTTI_NET_GDR_READ")   \
+	X(pxn_disable, "TUTTI_PXN_DISABLE")     \
+	X(nvb_disable, "TUTTI_NVB_DISABLE")
+
+static uint64_t pack_levels(const struct tti_params *params)
+{
+	uint64_t levels = 0;
+
+#define X(field, variable) levels = levels << 8 | (uint8_t)params->field;
+	LEVEL_MAP(X)
+#undef X
+	return levels;
+}
+
+/* The variable of the first byte in which they differ. */
+static const char *differing_level(uint64_t a, uint64_t b)
+{
+	static const char *const variables[] = {
+#define X(field, variable) variable,
+		LEVEL_MAP(X)
+#undef X
+	};
+	const size_t n = sizeof(variables) / sizeof(variables[0]);
+
+	for (size_t i = 0; i < n; i++)
+		if ((a ^ b) >> 8 * (n - 1 - i) & 0xff)
+			return variables[i];
+	return NULL;
+}
+
+static void describe_settings(struct tti_rank_info *info, const char *transports, const char *algo)
+{
+	const struct tti_params *params = tti_params();
+
+	*info = (struct tti_rank_info){
+		.version = TUTTI_VERSION,
+		.machine = machine_hash(),
+		.transport = hash_text(transports),
+		.algo = hash_text(algo),
+		.slice = params->slice,
+		.shm_slots = tti_hash_combine(params->shm_slot, (uint64_t)params->shm_slots),
+		.tcp_slots = tti_hash_combine(params->tcp_slot, (uint64_t)params->tcp_slots),
+		.levels = pack_levels(params),
+		.sysfs_root = hash_text(params->sysfs_root),
+		.dumps = params->topo_dump_file != NULL,
+	};
+	info->host = tti_hash_combine(info->machine, hash_text(params->host_id));
+}
+
+/* -- What it plans by ---------------------------------------------------------------- */
+
+static tutti_status print_file(const char *path, const char *what, size_t most, char **text,
+			       struct tti_file_print *out)
+{
+	size_t nbytes;
+
+	if (!path)
+		return TUTTI_OK;
+	TTI_TRY(tti_file_read(path, what, most, text, &nbytes));
+	if (nbytes > most)
+		return tti_fail(TUTTI_EINVAL, "%s %s has more than %zu bytes", what, path, most);
+	*out = (struct tti_file_print){ tti_hash_bytes(*text, nbytes), nbytes };
+	return TUTTI_OK;
+}
+
+/* How many NUMA nodes have cores: "0-3" or "0,2". */
+static int count_numa_nodes(void)
+{
+	struct tti_sysfs root;
+	char line[256];
+	int count = 0;
+
+	if (tti_sysfs_open(tti_params()->sysfs_root, &root) != TUTTI_OK)
+		return 0;
+	if (!tti_sysfs_line(&root, line, sizeof(line), "sys/devices/system/node/has_cpu"))
+		count = 1; /* a kernel without NUMA */
+	for (char *at = line; *at && count < CPU_SETSIZE;) {
+		const long first = strtol(at, &at, 10);
+		const long last = *at == '-' ? strtol(at + 1, &at, 10) : first;
+
+		count += last >= first ? (int)(last - first) + 1 : 0;
+		if (*at++ != ',')
+			break;
+	}
+	tti_sysfs_close(&root);
+	return count;
+}
+
+/* Interfaces, and so NICs, belong to a network namespace. */
+static uint64_t network_hash(void)
+{
+	struct stat info;
+
+	return stat("/proc/self/ns/net", &info) == 0 ? (uint64_t)info.st_ino : 0;
+}
+
+static tutti_status describe_inputs(struct tti_roll *roll, struct tti_rank_info *info)
+{
+	const struct tti_params *params = tti_params();
+
+	TTI_TRY(print_file(params->topo_file, "TUTTI_TOPO_FILE", TTI_XML_BYTES, &roll->topo_text,
+			   &info->topo_file));
+	TTI_TRY(print_file(params->plan_file, "TUTTI_PLAN_FILE", PLAN_BYTES, &roll->plan_text,
+			   &info->plan_file));
+	info->nnuma = count_numa_nodes();
+	info->place = tti_hash_combine(tti_hash_combine(info->host, network_hash()),
+				       tti_hash_combine(info->topo_file.hash, info->sysfs_root));
+	return TUTTI_OK;
+}
+
+/* Ranks of one process have one environment: the first looks for all. */
+static void copy_inputs(struct tti_rank_info *info, int n)
+{
+	for (int rank = 1; rank < n; rank++) {
+		info[rank].nnuma = info[0].nnuma;
+		info[rank].place = info[0].place;
+		info[rank].topo_file = info[0].topo_file;
+		info[rank].plan_file = info[0].plan_file;
+	}
+}
+
+/* -- Failing together ------------------------------------------------------------------ */
+
+struct verdict {
+	int32_t status;
+	char text[WHY_BYTES];
+};
+
+tutti_status tti_fail_together(struct tti_boot *boot, int culprit, tutti_status status)
+{
+	struct verdict verdict = { .status = status };
+
+	if (tti_boot_rank(boot) == culprit)
+		(void)snprintf(verdict.text, sizeof(verdict.text), "%s", tti_error_text());
+	TTI_TRY(tti_boot_broadcast(boot, culprit, &verdict, sizeof(verdict)));
+	if (tti_boot_rank(boot) == culprit)
+		return status;
+	verdict.text[sizeof(verdict.text) - 1] = '\0';
+	if (verdict.status >= 0)
+		return tti_fail(TUTTI_EPROTO, "rank %d failed and does not say why", culprit);
+	return tti_fail((tutti_status)verdict.status, "rank %d: %s", culprit, verdict.text);
+}
+
+/* -- Together ------------------------------------------------------------------------- */
+
+struct keyed {
+	uint64_t key;
+	int rank;
+};
+
+static int by_key(const void *left, const void *right)
+{
+	const struct keyed *a = left, *b = right;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->rank - b->rank;
+}
+
+tutti_status tti_first_of(const uint64_t *key, int n, int *first_out)
+{
+	struct keyed *sorted;
+
+	/* Mostly all are together. */
+	memset(first_out, 0, (size_t)n * sizeof(*first_out));
+	if (key[0] && memcmp(key, key + 1, (size_t)(n - 1) * sizeof(*key)) == 0)
+		return TUTTI_OK;
+	sorted = tti_calloc((size_t)n, sizeof(*sorted));
+	if (!sorted)
+		return tti_fail(TUTTI_ENOMEM, "groups of %d ranks: out of memory", n);
+	for (int rank = 0; rank < n; rank++)
+		sorted[rank] = (struct keyed){ key[rank], rank };
+	qsort(sorted, (size_t)n, sizeof(*sorted), by_key);
+	for (int i = 0; i < n; i++) {
+		const bool joins =
+			i > 0 && sorted[i].key != 0 && sorted[i].key == sorted[i - 1].key;
+
+		first_out[sorted[i].rank] = joins ? first_out[sorted[i - 1].rank] : sorted[i].rank;
+	}
+	tti_free(sorted);
+	return TUTTI_OK;
+}
+
+static tutti_status check_settings(const struct tti_rank_info *info, int n)
+{
+	for (int rank = 1; rank < n; rank++) {
+		const char *what = info[rank].version != info[0].version       ? "version of Tutti"
+				   : info[rank].transport != info[0].transport ? "TUTTI_TRANSPORT"
+				   : info[rank].algo != info[0].algo           ? "TUTTI_ALGO"
+				   : info[rank].slice != info[0].slice         ? "TUTTI_SLICE"
+				   : info[rank].shm_slots != info[0].shm_slots
+					   ? "TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS"
+				   : info[rank].tcp_slots != info[0].tcp_slots
+					   ? "TUTTI_TCP_SLOT or TUTTI_TCP_SLOTS"
+					   : NULL;
+
+		if (what)
+			return tti_fail(TUTTI_EINVAL,
+					"rank %d has another %s than rank 0: set it alike on all "
+					"ranks",
+					rank, what);
+		what = differing_level(info[0].levels, info[rank].levels);
+		if (what)
+			return tti_fail(TUTTI_EPLAN,
+					"rank %d has another %s than rank 0, and would plan "
+					"otherwise: set it alike on all ranks",
+					rank, what);
+	}
+	return TUTTI_OK;
+}
+
+static bool same_print(const struct tti_file_print *a, const struct tti_file_print *b)
+{
+	return a->hash == b->hash && a->nbytes == b->nbytes;
+}
+
+/* A file of ranks a and b that should be one. */
+struct odd_file {
+	const char *variable, *advice;
+	const struct tti_file_print *of_a, *of_b;
+	const char *a_text, *b_text; /* each only at its rank */
+	void (*differ)(const struct tti_texts *texts, char *why, size_t size);
+	int a, b;
+};
+
+static tutti_status explain(const struct odd_file *odd, const char *a_text)
+{
+	const struct tti_texts texts = { a_text, odd->b_text, odd->of_a->nbytes,
+					 odd->of_b->nbytes };
+	char why[640];
+
+	odd->differ(&texts, why, sizeof(why));
+	return tti_fail(TUTTI_EPLAN, "the %s of rank %d (B) is not that of rank %d (A): %s; %s",
+			odd->variable, odd->b, odd->a, why, odd->advice);
+}
+
+/* The text of a goes round, and b finds the words. */
+static tutti_status fail_files(const struct tti_roll *roll, const struct odd_file *odd)
+{
+	tutti_status st = TUTTI_EPLAN;
+	char *text;
+
+	if (!odd->of_a->hash || !odd->of_b->hash)
+		return tti_fail(TUTTI_EPLAN, "rank %d has no %s and rank %d has one: %s",
+				odd->of_a->hash ? odd->b : odd->a, odd->variable,
+				odd->of_a->hash ? odd->a : odd->b, odd->advice);
+	text = tti_alloc(odd->of_a->nbytes + 1);
+	if (!text)
+		return tti_fail(TUTTI_ENOMEM, "a file of %llu bytes: out of memory",
+				(unsigned long long)odd->of_a->nbytes);
+	if (roll->rank == odd->a)
+		memcpy(text, odd->a_text, odd->of_a->nbytes);
+	st = tti_boot_broadcast(roll->boot, odd->a, text, odd->of_a->nbytes);
+	if (st == TUTTI_OK && roll->rank == odd->b)
+		st = explain(odd, text);
+	tti_free(text);
+	return st == TUTTI_OK || st == TUTTI_EPLAN
+		       ? tti_fail_together(roll->boot, odd->b, TUTTI_EPLAN)
+		       : st;
+}
+
+static tutti_status check_plan_files(const struct tti_roll *roll)
+{
+	const struct tti_rank_info *info = roll->info;
+
+	for (int rank = 1; rank < roll->n; rank++) {
+		const struct odd_file odd = {
+			.variable = "TUTTI_PLAN_FILE",
+			.advice = "give all ranks one plan",
+			.of_a = &info[0].plan_file,
+			.of_b = &info[rank].plan_file,
+			.a_text = roll->plan_text,
+			.b_text = roll->plan_text,
+			.differ = tti_differ_plan,
+			.b = rank,
+		};
+
+		if (!same_print(odd.of_a, odd.of_b))
+			return fail_files(roll, &odd);
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status check_topology(const struct tti_roll *roll, int a, int b)
+{
+	const struct tti_rank_info *info = roll->info;
+	const struct odd_file odd = {
+		.variable = "TUTTI_TOPO_FILE",
+		.advice = "ranks of one machine must see one topology, or count as on several "
+			  "hosts (TUTTI_HOST_ID)",
+		.of_a = &info[a].topo_file,
+		.of_b = &info[b].topo_file,
+		.a_text = roll->topo_text,
+		.b_text = roll->topo_text,
+		.differ = tti_differ_topology,
+		.a = a,
+		.b = b,
+	};
+
+	if (!same_print(odd.of_a, odd.of_b))
+		return fail_files(roll, &odd);
+	if (info[a].sysfs_root != info[b].sysfs_root)
+		return tti_fail(TUTTI_EPLAN,
+				"rank %d has another TUTTI_SYSFS_ROOT than rank %d: %s", b, a,
+				odd.advice);
+	return TUTTI_OK;
+}
+
+/* Ranks of one machine against the first of them. */
+static tutti_status check_topologies(const struct tti_roll *roll)
+{
+	const struct tti_rank_info *info = roll->info;
+	const int n = roll->n;
+	bool any = false;
+	uint64_t *host;
+	int *first;
+	tutti_status st;
+
+	for (int rank = 0; rank < n; rank++)
+		any |= info[rank].topo_file.hash || info[rank].sysfs_root;
+	if (!any)
+		return TUTTI_OK;
+	host = tti_calloc((size_t)n, sizeof(*host));
+	first = tti_calloc((size_t)n, sizeof(*first));
+	st = host && first ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", n);
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
+		host[rank] = info[rank].host;
+	if (st == TUTTI_OK)
+		st = tti_first_of(host, n, first);
+	for (int rank = 1; rank < n && st == TUTTI_OK; rank++)
+		if (first[rank] != rank)
+			st = check_topology(roll, first[rank], rank);
+	tti_free(host);
+	tti_free(first);
+	return st;
+}
+
+static tutti_status check(const struct tti_roll *roll)
+{
+	TTI_TRY(check_settings(roll->info, roll->n));
+	for (int rank = 0; rank < roll->n; rank++)
+		if (roll->info[rank].status != TUTTI_OK)
+			return tti_fail_together(roll->boot, rank,
+						 (tutti_status)roll->info[rank].status);
+	if (tti_boot_is_local(roll->boot))
+		return TUTTI_OK;
+	TTI_TRY(check_plan_files(roll));
+	return check_topologies(roll);
+}
+
+tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const char *algo,
+			   struct tti_roll *out)
+{
+	const bool local = tti_boot_is_local(boot);
+	struct tti_roll roll = { .boot = boot,
+				 .rank = tti_boot_rank(boot),
+				 .n = tti_boot_nranks(boot) };
+	struct tti_rank_info *own;
+	tutti_status st;
+
+	roll.info = tti_calloc((size_t)roll.n, sizeof(*roll.info));
+	if (!roll.info)
+		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", roll.n);
+	own = &roll.info[roll.rank];
+	describe_settings(own, transports, algo);
+	describe_cpus(own);
+	if (!local || roll.rank == 0)
+		own->status = describe_inputs(&roll, own);
+	st = tti_boot_all_gather(boot, roll.info, sizeof(*roll.info));
+	if (st == TUTTI_OK && local)
+		copy_inputs(roll.info, roll.n);
+	if (st == TUTTI_OK)
+		st = check(&roll);
+	if (st == TUTTI_OK)
+		*out = roll;
+	else
+		tti_roll_release(&roll);
+	return st;
+}
+
+void tti_roll_release(struct tti_roll *roll)
+{
+	tti_free(roll->info);
+	tti_free(roll->topo_text);
+	tti_free(roll->plan_text);
+	*roll = (struct tti_roll){ 0 };
+}
