@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/topo_exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/error.h"
+#include "util/fault.h"
+#include "util/mem.h"
+
+static tutti_status no_memory(int n)
+{
+	return tti_fail(TUTTI_ENOMEM, "topologies of %d ranks: out of memory", n);
+}
+
+static tutti_status find_leaders(const struct tti_roll *roll, struct tti_views *views)
+{
+	const int n = roll->n;
+	uint64_t *place = tti_calloc((size_t)n, sizeof(*place));
+	tutti_status st;
+
+	views->leader = tti_calloc((size_t)n, sizeof(*views->leader));
+	views->cards = tti_calloc((size_t)n, sizeof(*views->cards));
+	views->kind = tti_calloc((size_t)n, sizeof(*views->kind));
+	if (!place || !views->leader || !views->cards || !views->kind) {
+		tti_free(place);
+		return no_memory(n);
+	}
+	for (int rank = 0; rank < n; rank++)
+		place[rank] = roll->info[rank].place;
+	st = tti_first_of(place, n, views->leader);
+	tti_free(place);
+	return st;
+}
+
+/* A leader that fails says so on its card, and all fail with it. */
+static tutti_status exchange_cards(const struct tti_roll *roll, bool several,
+				   struct tti_views *views, char **text_out)
+{
+	struct tti_topo_card *own = &views->cards[roll->rank];
+
+	if (views->leader[roll->rank] == roll->rank) {
+		tutti_status st = tti_fault("core.topo")
+					  ? tti_fail(TUTTI_EINTERNAL, "core.topo: injected fault")
+					  : tti_topo_look(several, own, text_out);
+
+		own->status = st;
+	}
+	TTI_TRY(tti_boot_all_gather(roll->boot, views->cards, sizeof(*views->cards)));
+	for (int rank = 0; rank < roll->n; rank++)
+		if (views->cards[rank].status != TUTTI_OK)
+			return tti_fail_together(roll->boot, rank,
+						 (tutti_status)views->cards[rank].status);
+	return TUTTI_OK;
+}
+
+static tutti_status find_kinds(const struct tti_roll *roll, struct tti_views *views)
+{
+	for (int rank = 0; rank < roll->n; rank++) {
+		const struct tti_topo_card *card = &views->cards[rank];
+		uint32_t kind = 0;
+
+		if (views->leader[rank] != rank)
+			continue;
+		while (kind < views->kinds.n && (views->kinds.at[kind].hash != card->hash ||
+						 views->kinds.at[kind].nbytes != card->nbytes))
+			kind++;
+		if (kind == views->kinds.n) {
+			const struct tti_view_kind found = { card->hash, card->nbytes, rank, NULL };
+
+			if (!tti_vec_push(&views->kinds, found))
+				return no_memory(roll->n);
+		}
+		views->kind[rank] = kind;
+	}
+	return TUTTI_OK;
+}
+
+/* From its owner to rank 0, over all; what rank 0 sees itself need not travel. */
+static tutti_status bring(const struct tti_roll *roll, struct tti_view_kind *kind,
+			  const char *own_text)
+{
+	tutti_status st;
+
+	if (kind->owner == 0 && roll->rank != 0)
+		return TUTTI_OK;
+	kind->text = tti_alloc((size_t)kind->nbytes + 1);
+	if (!kind->text)
+		return no_memory(roll->n);
+	if (kind->owner == roll->rank)
+		memcpy(kind->text, own_text, kind->nbytes);
+	kind->text[kind->nbytes] = '\0';
+	st = kind->owner == 0
+		     ? TUTTI_OK
+		     : tti_boot_broadcast(roll->boot, kind->owner, kind->text, kind->nbytes);
+	if (roll->rank != 0) {
+		tti_free(kind->text);
+		kind->text = NULL;
+	}
+	return st;
+}
+
+tutti_status tti_views_exchange(const struct tti_roll *roll, bool several, struct tti_views *out)
+{
+	struct tti_views views = { 0 };
+	char *text = NULL;
+	tutti_status st = find_leaders(roll, &views);
+
+	if (st == TUTTI_OK)
+		st = exchange_cards(roll, several, &views, &text);
+	if (st == TUTTI_OK)
+		st = find_kinds(roll, &views);
+	for (uint32_t kind = 0; kind < views.kinds.n && st == TUTTI_OK; kind++)
+		st = bring(roll, &views.kinds.at[kind], text);
+	free(text);
+	if (st == TUTTI_OK)
+		*out = views;
+	else
+		tti_views_release(&views);
+	return st;
+}
+
+void tti_views_release(struct tti_views *views)
+{
+	for (uint32_t kind = 0; kind < views->kinds.n; kind++)
+		tti_free(views->kinds.at[kind].text);
+	tti_vec_release(&views->kinds);
+	tti_free(views->cards);
+	tti_free(views->leader);
+	tti_free(views->kind);
+	*views = (struct tti_views){ 0 };
+}
