@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/comm_job.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "topo/cpuset.h"
+#include "topo/schema.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+static tutti_status no_memory(void)
+{
+	return tti_fail(TUTTI_ENOMEM, "the job of a communicator: out of memory");
+}
+
+/* -- Machines ----------------------------------------------------------------------- */
+
+static tutti_status build_machine(const struct tti_view_kind *kind, struct tti_machine *out)
+{
+	struct tti_xml_doc *doc;
+	tutti_status st;
+
+	TTI_TRY(tti_xml_read(kind->text, kind->nbytes, "the topology of a host", &doc));
+	st = tti_schema_check(doc);
+	if (st == TUTTI_OK)
+		st = tti_graph_build(doc, NULL, &out->graph);
+	tti_xml_free(doc);
+	if (st == TUTTI_OK)
+		st = tti_paths_build(out->graph, &out->paths);
+	if (st == TUTTI_OK)
+		st = tti_routes_build(out->paths, NULL, &out->routes);
+	if (st == TUTTI_OK && out->graph->ntype[TTI_NODE_HOST] == 0)
+		st = tti_fail(TUTTI_EPLAN,
+			      "the topology of rank %d's host has no NUMA node with cores, so its "
+			      "ranks have no place in it",
+			      kind->owner);
+	return st;
+}
+
+static tutti_status build_machines(const struct tti_views *views, struct tti_comm_job *job)
+{
+	job->nmachines = (uint32_t)views->kinds.n;
+	job->machines = tti_arena_alloc(&job->arena, job->nmachines * sizeof(*job->machines));
+	if (!job->machines)
+		return no_memory();
+	for (uint32_t kind = 0; kind < job->nmachines; kind++)
+		TTI_TRY(build_machine(&views->kinds.at[kind], &job->machines[kind]));
+	return TUTTI_OK;
+}
+
+/* -- Where ranks are ----------------------------------------------------------------- */
+
+/* The NUMA nodes of a machine with cores, and how many ranks are on each so far. */
+struct seats {
+	const struct tti_graph *graph;
+	uint32_t n;
+	struct tti_cpuset *cpus;
+	uint32_t *taken;
+};
+
+static void seats_release(struct seats *seats)
+{
+	for (uint32_t seat = 0; seats->cpus && seat < seats->n; seat++)
+		tti_cpuset_release(&seats->cpus[seat]);
+	tti_free(seats->cpus);
+	tti_free(seats->taken);
+}
+
+static const struct tti_cpu_info *cpu_of(const struct tti_graph *graph, uint32_t host)
+{
+	const uint32_t cpu = tti_graph_cpu_of(graph, host);
+
+	return cpu == TTI_NODE_NONE ? NULL : &graph->nodes[cpu].cpu;
+}
+
+static tutti_status seats_init(struct seats *seats, const struct tti_graph *graph)
+{
+	*seats = (struct seats){ .graph = graph, .n = graph->ntype[TTI_NODE_HOST] };
+	seats->cpus = tti_calloc(seats->n, sizeof(*seats->cpus));
+	seats->taken = tti_calloc(seats->n, sizeof(*seats->taken));
+	if (!seats->cpus || !seats->taken)
+		return no_memory();
+	for (uint32_t seat = 0; seat < seats->n; seat++) {
+		const struct tti_cpu_info *cpu = cpu_of(graph, graph->by_type[TTI_NODE_HOST][seat]);
+
+		/* A mask that cannot be read holds none of the cores. */
+		if (cpu && cpu->affinity)
+			(void)tti_cpuset_parse_map(&seats->cpus[seat], cpu->affinity);
+		if (seats->cpus[seat].failed)
+			return no_memory();
+	}
+	return TUTTI_OK;
+}
+
+static bool may_sit(const struct seats *seats, uint32_t seat, const struct tti_rank_info *info)
+{
+	for (uint64_t cpu = tti_cpuset_next(&seats->cpus[seat], 0); cpu < CPU_SETSIZE;
+	     cpu = tti_cpuset_next(&seats->cpus[seat], cpu + 1))
+		if (tti_bit_has(info->cpus, cpu))
+			return true;
+	return false;
+}
+
+/* How many seats a rank may take, and the last of them. */
+static uint32_t count_seats(const struct seats *seats, const struct tti_rank_info *info,
+			    uint32_t *last)
+{
+	uint32_t count = 0;
+
+	*last = 0;
+	for (uint32_t seat = 0; seat < seats->n; seat++)
+		if (may_sit(seats, seat, info)) {
+			*last = seat;
+			count++;
+		}
+	return count;
+}
+
+/* For a rank that is bound to none: the first that is not full yet, of those that it may
+ * take, else the emptiest. `anywhere`: its cores are none of this topology's. */
+static uint32_t choose_seat(const struct seats *seats, const struct tti_rank_info *info,
+			    bool anywhere, uint32_t full)
+{
+	uint32_t best = UINT32_MAX;
+
+	for (uint32_t seat = 0; seat < seats->n; seat++) {
+		if (!anywhere && !may_sit(seats, seat, info))
+			continue;
+		if (seats->taken[seat] < full)
+			return seat;
+		if (best == UINT32_MAX || seats->taken[seat] < seats->taken[best])
+			best = seat;
+	}
+	return best;
+}
+
+/* Ranks bound to one NUMA node are there; the others fill up what is left. */
+static void seat_ranks(struct seats *seats, const struct tti_rank_info *info, const uint32_t *ranks,
+		       uint32_t n, uint32_t *seat_of)
+{
+	const uint32_t full = (n + seats->n - 1) / seats->n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t seat;
+		const uint32_t count = count_seats(seats, &info[ranks[i]], &seat);
+
+		seat_of[i] = count == 1 ? seat : UINT32_MAX;
+		if (count == 1)
+			seats->taken[seat]++;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t last;
+
+		if (seat_of[i] != UINT32_MAX)
+			continue;
+		seat_of[i] = choose_seat(seats, &info[ranks[i]],
+					 count_seats(seats, &info[ranks[i]], &last) == 0, full);
+		seats->taken[seat_of[i]]++;
+	}
+}
+
+static tutti_status place_members(const struct tti_roll *roll, const struct tti_job_node *node,
+				  struct tti_comm_job *job, uint32_t *members)
+{
+	const struct tti_graph *graph = node->routes->paths->graph;
+	const struct tti_cpu_info *cpu;
+	bool sockets = false;
+	struct seats seats;
+	tutti_status st = seats_init(&seats, graph);
+
+	if (st == TUTTI_OK)
+		seat_ranks(&seats, roll->info, node->ranks, node->nranks, members);
+	seats_release(&seats);
+	if (st != TUTTI_OK)
+		return st;
+	for (uint32_t i = 0; i < node->nranks; i++) {
+		members[i] = graph->by_type[TTI_NODE_HOST][members[i]];
+		cpu = cpu_of(graph, members[i]);
+		job->part[node->ranks[i]] = cpu ? (uint32_t)cpu->package : 0;
+		sockets |= job->part[node->ranks[i]] != job->part[node->ranks[0]];
+	}
+	for (uint32_t i = 0; i < node->nranks && !sockets; i++)
+		job->part[node->ranks[i]] = members[i];
+	return TUTTI_OK;
+}
+
+/* -- Nodes --------------------------------------------------------------------------- */
+
+static bool has_link(const struct tti_graph *graph, uint32_t net)
+{
+	const struct tti_link *link =
+		tti_graph_link(graph, net, graph->nodes[net].parent, TTI_LINK_NET);
+
+	return link && link->bw_gbps > 0;
+}
+
+static bool is_used(const struct tti_topo_card *card, const struct tti_graph *graph, uint32_t net)
+{
+	if (card->nnets == TTI_CARD_ANY_NET)
+		return has_link(graph, net);
+	for (uint32_t i = 0; i < card->nnets && i < TTI_CARD_NETS; i++)
+		if (graph->nodes[net].element == card->nets[i])
+			return true;
+	return false;
+}
+
+static tutti_status choose_nets(const struct tti_topo_card *card, struct tti_job_node *node,
+				struct tti_arena *arena)
+{
+	const struct tti_graph *graph = node->routes->paths->graph;
+	const uint32_t n = graph->ntype[TTI_NODE_NET];
+	uint32_t *nets = tti_arena_alloc(arena, n * sizeof(*nets) + 1);
+
+	if (!nets)
+		return no_memory();
+	node->nets = nets;
+	for (uint32_t i = 0; i < n; i++)
+		if (is_used(card, graph, graph->by_type[TTI_NODE_NET][i]))
+			nets[node->nnets++] = graph->by_type[TTI_NODE_NET][i];
+	return TUTTI_OK;
+}
+
+static tutti_status fill_node(const struct tti_roll *roll, const struct tti_views *views,
+			      struct tti_comm_job *job, struct tti_job_node *node)
+{
+	const int leader = views->leader[node->ranks[0]];
+	const struct tti_topo_card *card = &views->cards[leader];
+	uint32_t *members = tti_arena_alloc(&job->arena, node->nranks * sizeof(*members));
+
+	if (!members)
+		return no_memory();
+	node->name = tti_arena_strdup(&job->arena, card->name);
+	node->routes = job->machines[views->kind[leader]].routes;
+	node->members = members;
+	if (!node->name)
+		return no_memory();
+	TTI_TRY(choose_nets(card, node, &job->arena));
+	return place_members(roll, node, job, members);
+}
+
+/* Hosts in the order of their lowest ranks; which node a rank is on, into node_of. */
+static tutti_status list_nodes(const int *host_of, int n, struct tti_comm_job *job,
+			       struct tti_job_node *nodes, uint32_t *node_of)
+{
+	uint32_t *ranks = tti_arena_alloc(&job->arena, (size_t)n * sizeof(*ranks));
+	uint32_t **room = NULL, used = 0;
+
+	for (int rank = 0; rank < n; rank++) {
+		node_of[rank] = host_of[rank] == rank ? job->job.nnodes++ : node_of[host_of[rank]];
+		nodes[node_of[rank]].nranks++;
+	}
+	room = tti_calloc(job->job.nnodes, sizeof(uint32_t *));
+	if (!ranks || !room) {
+		tti_free(room);
+		return no_memory();
+	}
+	for (uint32_t node = 0; node < job->job.nnodes; node++) {
+		room[node] = ranks + used;
+		nodes[node].ranks = room[node];
+		used += nodes[node].nranks;
+	}
+	for (int rank = 0; rank < n; rank++)
+		*room[node_of[rank]]++ = (uint32_t)rank;
+	tti_free(room);
+	return TUTTI_OK;
+}
+
+/* Nodes on one leaf switch are a group, numbered by the first of them. */
+static tutti_status group_nodes(const struct tti_views *views, struct tti_job_node *nodes,
+				uint32_t nnodes)
+{
+	uint64_t *leaf = tti_calloc(nnodes, sizeof(*leaf));
+	int *first = tti_calloc(nnodes, sizeof(*first));
+	tutti_status st = leaf && first ? TUTTI_OK : no_memory();
+
+	for (uint32_t node = 0; node < nnodes && st == TUTTI_OK; node++)
+		leaf[node] = views->cards[views->leader[nodes[node].ranks[0]]].leaf;
+	if (st == TUTTI_OK)
+		st = tti_first_of(leaf, (int)nnodes, first);
+	for (uint32_t node = 0; node < nnodes && st == TUTTI_OK; node++)
+		nodes[node].group = leaf[node] ? first[node] : -1;
+	tti_free(leaf);
+	tti_free(first);
+	return st;
+}
+
+static tutti_status build(const struct tti_roll *roll, const struct tti_views *views,
+			  const int *host_of, struct tti_comm_job *job)
+{
+	const size_t n = (size_t)roll->n;
+	struct tti_job_node *nodes = tti_arena_alloc(&job->arena, n * sizeof(*nodes));
+	uint32_t *node_of = tti_arena_alloc(&job->arena, n * sizeof(*node_of));
+
+	job->part = tti_arena_alloc(&job->arena, n * sizeof(*job->part));
+	if (!nodes || !node_of || !job->part)
+		return no_memory();
+	job->job.nodes = nodes;
+	job->job.nranks = (uint32_t)n;
+	TTI_TRY(build_machines(views, job));
+	TTI_TRY(list_nodes(host_of, (int)n, job, nodes, node_of));
+	for (uint32_t node = 0; node < job->job.nnodes; node++)
+		TTI_TRY(fill_node(roll, views, job, &nodes[node]));
+	return group_nodes(views, nodes, job->job.nnodes);
+}
+
+tutti_status tti_comm_job_build(const struct tti_roll *roll, const struct tti_views *views,
+				const int *host_of, struct tti_comm_job *out)
+{
+	struct tti_comm_job job = { .nmachines = 0 };
+	const tutti_status st = build(roll, views, host_of, &job);
+
+	if (st == TUTTI_OK)
+		*out = job;
+	else
+		tti_comm_job_release(&job);
+	return st;
+}
+
+void tti_comm_job_release(struct tti_comm_job *job)
+{
+	for (uint32_t kind = 0; job->machines && kind < job->nmachines; kind++) {
+		tti_routes_free(job->machines[kind].routes);
+		tti_paths_free(job->machines[kind].paths);
+		tti_graph_free(job->machines[kind].graph);
+	}
+	tti_arena_release(&job->arena);
+	*job = (struct tti_comm_job){ .nmachines = 0 };
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_COMM_JOB_H
+#define TTI_CORE_COMM_JOB_H
+
+/* A communicator as the planner wants it: its hosts as nodes, each rank a member where
+ * its memory is. Made by rank 0 alone.
+ *
+ * Owner: tti_comm_job_release(). Threads: one at a time. */
+
+#include "core/topo_exchange.h"
+#include "plan/plan.h"
+
+struct tti_machine {
+	struct tti_graph *graph;
+	struct tti_paths *paths;
+	struct tti_routes *routes;
+};
+
+struct tti_comm_job {
+	struct tti_arena arena;
+	struct tti_machine *machines; /* of each kind */
+	uint32_t nmachines;
+	struct tti_job job;
+	/* Which part of its host each rank is on: the socket, the NUMA node where there is
+	 * one socket. */
+	uint32_t *part; /* [n] */
+};
+
+/* host_of[rank]: the lowest rank of its host. TUTTI_EPLAN: a topology in which no rank
+ * has a place. */
+TUTTI_CHECKED tutti_status tti_comm_job_build(const struct tti_roll *roll,
+					      const struct tti_views *views, const int *host_of,
+					      struct tti_comm_job *out);
+void tti_comm_job_release(struct tti_comm_job *job);
+
+#endif
