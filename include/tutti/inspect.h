@@ -68,6 +68,12 @@ struct tutti_call_report {
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_last_call(tutti_comm_t comm,
 							  struct tutti_call_report *out);
 
+/* The plan that a communicator goes by, as text or as JSON, in *out, to be freed with
+ * free(): which rings and trees, what they carry, what limits it. As JSON it is a file for
+ * TUTTI_PLAN_FILE. Where there was nothing to plan (one host with one NUMA node) the text
+ * says so and the JSON is null. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_plan(tutti_comm_t comm, int json, char **out);
+
 /* -- Topology --------------------------------------------------------------------- */
 
 /* How a machine is wired: loaded, queried, printed.

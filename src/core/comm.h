@@ -21,6 +21,7 @@
 
 #include "boot/watch.h"
 #include "coll/choose.h"
+#include "core/agree.h"
 #include "engine/engine.h"
 #include "tutti/inspect.h"
 #include "tutti/tutti.h"
@@ -108,6 +109,7 @@ struct tti_comm {
 	int nhosts;
 	bool crowded_here, crowded_somewhere;
 	size_t slot_bytes, inline_bytes; /* the smallest of the ports */
+	struct tti_plan *plan;           /* NULL: there was nothing to choose                */
 	struct tti_shape *shape;         /* how programs lie over the ranks; NULL: by number */
 	struct tti_engine engine;
 	bool has_engine;
@@ -180,9 +182,10 @@ void tti_turn_done(struct tti_comm *comm);
 
 /* -- setup.c ---------------------------------------------------------------- */
 
-/* Boot, transports, engine, watch. `boot` was connected and is taken over. */
+/* Roll call, transports, topologies, plan, engine, watch. `boot` was connected, which
+ * began at began_ns, and is taken over. */
 TUTTI_CHECKED tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
-					  const tutti_config *config);
+					  const tutti_config *config, int64_t began_ns);
 
 /* -- programs.c ------------------------------------------------------------- */
 

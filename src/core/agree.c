@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/agree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/shape.h"
+#include "core/comm_job.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fault.h"
+#include "util/hash.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/params.h"
+#include "util/strbuf.h"
+
+/* How long each search may look for more, at init. */
+#define SEARCH_MS 100
+#define WHY_BYTES 1024
+
+bool tti_needs_plan(const struct tti_roll *roll, int nhosts)
+{
+	bool needed = nhosts > 1;
+
+	for (int rank = 0; rank < roll->n && !needed; rank++) {
+		const struct tti_rank_info *info = &roll->info[rank];
+
+		needed = info->nnuma > 1 || info->topo_file.hash || info->plan_file.hash ||
+			 info->sysfs_root;
+	}
+	return needed && roll->n > 1;
+}
+
+/* -- Rank 0 makes it ----------------------------------------------------------------- */
+
+/* What goes round before the text: of what size it is, or why there is none. */
+struct verdict {
+	int32_t status;
+	uint32_t has_parts; /* behind the text: the part of its host of each rank */
+	uint64_t nbytes, hash;
+	char why[WHY_BYTES];
+};
+
+struct draft {
+	struct verdict verdict;
+	char *text;
+	uint32_t *part; /* [n] */
+};
+
+static tutti_status no_memory(int n)
+{
+	return tti_fail(TUTTI_ENOMEM, "the plan of %d ranks: out of memory", n);
+}
+
+static tutti_status make(const struct tti_comm_job *job, struct tti_plan **out)
+{
+	const uint32_t inside = 1u << TTI_PATTERN_RING | 1u << TTI_PATTERN_TREE;
+	const uint32_t across = 1u << TTI_PATTERN_BALANCED_TREE | 1u << TTI_PATTERN_SPLIT_TREE;
+	const struct tti_plan_config config = {
+		.patterns = job->job.nnodes > 1 ? inside | across : inside,
+		.cross_nic = TTI_CROSS_AUTO,
+		.both_ways = true,
+		.budget_ms = SEARCH_MS,
+	};
+	tutti_status st;
+
+	TTI_TRY(tti_plan_make(&job->job, &config, out));
+	st = tti_plan_check(*out);
+	if (st != TUTTI_OK) {
+		tti_plan_free(*out);
+		*out = NULL;
+	}
+	return st;
+}
+
+/* Parts by their lowest ranks, so that they are numbers of groups. */
+static tutti_status label_parts(const uint32_t *part, int n, uint32_t *label_out)
+{
+	uint64_t *key = tti_calloc((size_t)n, sizeof(*key));
+	int *first = tti_calloc((size_t)n, sizeof(*first));
+	tutti_status st = key && first ? TUTTI_OK : no_memory(n);
+
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
+		key[rank] = (uint64_t)part[rank] + 1;
+	if (st == TUTTI_OK)
+		st = tti_first_of(key, n, first);
+	for (int rank = 0; rank < n && st == TUTTI_OK; rank++)
+		label_out[rank] = (uint32_t)first[rank];
+	tti_free(key);
+	tti_free(first);
+	return st;
+}
+
+static tutti_status make_of_views(const struct tti_roll *roll, const struct tti_views *views,
+				  const int *host_of, struct draft *draft, struct tti_plan **out)
+{
+	struct tti_comm_job job;
+	tutti_status st;
+
+	TTI_TRY(tti_comm_job_build(roll, views, host_of, &job));
+	st = make(&job, out);
+	if (st == TUTTI_OK && job.job.nnodes == 1) {
+		st = label_parts(job.part, roll->n, draft->part);
+		draft->verdict.has_parts = 1;
+	}
+	tti_comm_job_release(&job);
+	return st;
+}
+
+/* Whether the ranks of each of its nodes are those of one host. */
+static tutti_status check_hosts(const struct tti_plan *plan, const int *host_of, int n, int nhosts)
+{
+	if (plan->nranks != (uint32_t)n || plan->nnodes != (uint32_t)nhosts)
+		return tti_fail(TUTTI_EPLAN,
+				"it is of %u ranks on %u nodes, and these are %d on %d hosts",
+				plan->nranks, plan->nnodes, n, nhosts);
+	for (int rank = 0; rank < n; rank++) {
+		const uint32_t node = plan->ranks[rank].node;
+		const int first = (int)plan->nodes[node].ranks[0];
+
+		if (host_of[rank] != host_of[first])
+			return tti_fail(TUTTI_EPLAN,
+					"its node %u holds ranks %d and %d, which are on "
+					"different hosts",
+					node, first, rank);
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status read_file(const struct tti_roll *roll, const int *host_of, int nhosts,
+			      struct tti_plan **out)
+{
+	const char *path = tti_params()->plan_file;
+	struct tti_plan *plan = NULL;
+	tutti_status st =
+		tti_plan_read(roll->plan_text, roll->info[0].plan_file.nbytes, path, &plan);
+
+	if (st == TUTTI_OK)
+		st = check_hosts(plan, host_of, roll->n, nhosts);
+	if (st == TUTTI_OK) {
+		*out = plan;
+		return TUTTI_OK;
+	}
+	tti_plan_free(plan);
+	if (st == TUTTI_ENOMEM)
+		return st;
+	return tti_fail(TUTTI_EPLAN, "TUTTI_PLAN_FILE %s cannot be used: %s", path,
+			tti_error_text());
+}
+
+static tutti_status write_text(const struct tti_plan *plan, struct draft *draft)
+{
+	struct tti_strbuf text = { 0 };
+	tutti_status st = tti_plan_json(plan, &text);
+
+	if (st == TUTTI_OK) {
+		draft->verdict.nbytes = text.len;
+		draft->verdict.hash = tti_hash_bytes(text.text, text.len);
+		draft->text = tti_strbuf_take(&text);
+	}
+	tti_strbuf_release(&text);
+	return st;
+}
+
+static void fill_draft(const struct tti_roll *roll, const struct tti_views *views,
+		       const int *host_of, int nhosts, struct draft *draft)
+{
+	struct tti_plan *plan = NULL;
+	tutti_status st = roll->plan_text ? read_file(roll, host_of, nhosts, &plan)
+					  : make_of_views(roll, views, host_of, draft, &plan);
+
+	if (st == TUTTI_OK)
+		st = write_text(plan, draft);
+	tti_plan_free(plan);
+	draft->verdict.status = st;
+	if (st != TUTTI_OK)
+		(void)snprintf(draft->verdict.why, sizeof(draft->verdict.why), "%s",
+			       tti_error_text());
+}
+
+/* -- All receive it ---------------------------------------------------------------------- */
+
+static tutti_status receive(const struct tti_roll *roll, struct draft *draft)
+{
+	struct verdict *verdict = &draft->verdict;
+
+	TTI_TRY(tti_boot_broadcast(roll->boot, 0, verdict, sizeof(*verdict)));
+	verdict->why[sizeof(verdict->why) - 1] = '\0';
+	if (verdict->status != TUTTI_OK && roll->rank == 0)
+		return tti_fail_quiet((tutti_status)verdict->status, "%s", verdict->why);
+	if (verdict->status != TUTTI_OK)
+		return tti_fail(verdict->status < 0 ? (tutti_status)verdict->status : TUTTI_EPROTO,
+				"%s", verdict->why);
+	if (roll->rank != 0) {
+		draft->text = tti_alloc(verdict->nbytes + 1);
+		if (!draft->text)
+			return no_memory(roll->n);
+	}
+	draft->text[verdict->nbytes] = '\0';
+	TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->text, verdict->nbytes));
+	if (!verdict->has_parts)
+		return TUTTI_OK;
+	return tti_boot_broadcast(roll->boot, 0, draft->part,
+				  (size_t)roll->n * sizeof(*draft->part));
+}
+
+/* Of one host: ranks on one NUMA node, as the plan names them, are near each other. */
+static void part_by_name(const struct tti_plan *plan, uint32_t *part)
+{
+	for (uint32_t rank = 0; rank < plan->nranks; rank++) {
+		uint32_t first = 0;
+
+		while (strcmp(plan->ranks[first].name, plan->ranks[rank].name) != 0)
+			first++;
+		part[rank] = first;
+	}
+}
+
+static tutti_status derive(int rank, struct draft *draft, struct tti_agreed *out)
+{
+	const struct verdict *verdict = &draft->verdict;
+
+	if (tti_hash_bytes(draft->text, verdict->nbytes) != verdict->hash)
+		return tti_fail(TUTTI_EPLAN, "the plan of rank 0 came to rank %d damaged", rank);
+	TTI_TRY(tti_plan_read(draft->text, verdict->nbytes, "the plan of rank 0", &out->plan));
+	TTI_TRY(tti_shape_of_plan(out->plan, &out->shape));
+	if (out->plan->nnodes > 1)
+		return TUTTI_OK;
+	if (!verdict->has_parts)
+		part_by_name(out->plan, draft->part);
+	return tti_shape_group(out->shape, draft->part);
+}
+
+/* -- It is the same on all ---------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, const uint32_t *list, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		hash = tti_hash_combine(hash, list[i]);
+	return hash;
+}
+
+static uint64_t shape_hash(const struct tti_shape *shape)
+{
+	uint64_t hash = tti_hash_combine(shape->n, shape->ngroups);
+
+	for (uint32_t i = 0; i < shape->nrings; i++) {
+		hash = tti_hash_combine(hash, shape->rings[i].share);
+		hash = mix(hash, shape->rings[i].order, shape->n);
+	}
+	for (uint32_t i = 0; i < shape->ntrees; i++) {
+		hash = tti_hash_combine(hash, shape->trees[i].share);
+		hash = mix(hash, shape->trees[i].parent, shape->n);
+	}
+	return mix(mix(hash, shape->group_of, shape->n), shape->members, shape->n);
+}
+
+/* What each rank holds. */
+struct proof {
+	uint64_t plan, shape;
+	int32_t status;
+	uint32_t reserved;
+};
+
+static tutti_status compare(const struct tti_roll *roll, const struct tti_agreed *agreed,
+			    tutti_status status)
+{
+	struct proof *proof = tti_calloc((size_t)roll->n, sizeof(*proof));
+	tutti_status st;
+
+	if (!proof)
+		return no_memory(roll->n);
+	proof[roll->rank].status = status;
+	if (status == TUTTI_OK) {
+		proof[roll->rank].plan = agreed->plan->hash;
+		proof[roll->rank].shape = shape_hash(agreed->shape) ^ tti_fault("core.shape");
+	}
+	st = tti_boot_all_gather(roll->boot, proof, sizeof(*proof));
+	for (int rank = 0; rank < roll->n && st == TUTTI_OK; rank++)
+		if (proof[rank].status != TUTTI_OK)
+			st = tti_fail_together(roll->boot, rank, (tutti_status)proof[rank].status);
+	for (int rank = 1; rank < roll->n && st == TUTTI_OK; rank++)
+		if (proof[rank].plan != proof[0].plan || proof[rank].shape != proof[0].shape)
+			st = tti_fail(TUTTI_EPLAN,
+				      "rank %d makes other %s of the plan than rank 0 (%016llx, "
+				      "not %016llx): do all ranks run the same build of Tutti?",
+				      rank,
+				      proof[rank].plan != proof[0].plan ? "channels" : "programs",
+				      (unsigned long long)proof[rank].shape,
+				      (unsigned long long)proof[0].shape);
+	tti_free(proof);
+	return st;
+}
+
+/* -- All of it ----------------------------------------------------------------------------- */
+
+static tutti_status agree(const struct tti_roll *roll, const struct tti_views *views,
+			  const int *host_of, int nhosts, struct tti_agreed *out)
+{
+	struct draft draft = { .part = tti_calloc((size_t)roll->n, sizeof(*draft.part)) };
+	tutti_status st = draft.part ? TUTTI_OK : no_memory(roll->n);
+
+	if (st == TUTTI_OK && roll->rank == 0)
+		fill_draft(roll, views, host_of, nhosts, &draft);
+	if (st == TUTTI_OK)
+		st = receive(roll, &draft);
+	if (st == TUTTI_OK)
+		st = compare(roll, out, derive(roll->rank, &draft, out));
+	tti_free(draft.text);
+	tti_free(draft.part);
+	return st;
+}
+
+tutti_status tti_agree_on_plan(const struct tti_roll *roll, const int *host_of, int nhosts,
+			       struct tti_agreed *out, int64_t *topology_ns)
+{
+	const bool from_file = roll->info[0].plan_file.hash != 0;
+	struct tti_agreed agreed = { NULL, NULL };
+	struct tti_views views = { 0 };
+	tutti_status st =
+		from_file ? tti_dump_topology(roll) : tti_views_exchange(roll, nhosts > 1, &views);
+
+	*topology_ns = tti_now_ns();
+	if (st == TUTTI_OK)
+		st = agree(roll, &views, host_of, nhosts, &agreed);
+	tti_views_release(&views);
+	if (st == TUTTI_OK)
+		*out = agreed;
+	else
+		tti_agreed_release(&agreed);
+	return st;
+}
+
+void tti_agreed_release(struct tti_agreed *agreed)
+{
+	tti_shape_free(agreed->shape);
+	tti_plan_free(agreed->plan);
+	*agreed = (struct tti_agreed){ NULL, NULL };
+}
+
+tutti_status tti_dump_topology(const struct tti_roll *roll)
+{
+	struct tti_views views;
+	bool wanted = false;
+
+	for (int rank = 0; rank < roll->n; rank++)
+		wanted |= roll->info[rank].dumps;
+	if (!wanted)
+		return TUTTI_OK;
+	TTI_TRY(tti_views_exchange(roll, false, &views));
+	tti_views_release(&views);
+	return TUTTI_OK;
+}
