@@ -160,6 +160,26 @@ tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report 
 	return TUTTI_OK;
 }
 
+tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)
+{
+	struct tti_strbuf text = { 0 };
+	struct tti_comm *comm;
+	tutti_status st;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a char *");
+	TTI_TRY(tti_handle_enter(handle, &comm));
+	st = tti_comm_usable(comm);
+	if (st == TUTTI_OK)
+		st = tti_agreed_print(&(struct tti_agreed){ comm->plan, comm->shape }, json != 0,
+				      &text);
+	if (st == TUTTI_OK)
+		*out = tti_strbuf_take(&text);
+	tti_strbuf_release(&text);
+	tti_handle_leave(handle);
+	return st;
+}
+
 /* -- The end ------------------------------------------------------------------------ */
 
 tutti_status tutti_comm_finalize(tutti_comm_t handle)

@@ -44,7 +44,7 @@ void tti_comm_free(struct tti_comm *comm)
 		comm->ports[i]->transport->shutdown(comm->ports[i]);
 	tti_boot_close(comm->boot);
 	tti_free(comm->port_of);
-	tti_shape_free(comm->shape);
+	tti_agreed_release(&(struct tti_agreed){ comm->plan, comm->shape });
 	tti_free(comm->algo);
 	pthread_mutex_destroy(&comm->lock);
 	tti_free(comm);

@@ -5,6 +5,7 @@
 
 #include "core/comm.h"
 #include "core/group.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -80,6 +81,7 @@ static tutti_status connect_and_setup(struct plan *plan)
 {
 	struct tti_comm *comm = plan->comm;
 	struct tti_boot *boot = plan->boot;
+	const int64_t began_ns = tti_now_ns();
 
 	tti_log_set_rank(comm->rank);
 	if (!boot) {
@@ -94,7 +96,7 @@ static tutti_status connect_and_setup(struct plan *plan)
 
 		TTI_TRY(tti_boot_connect(&config, &boot));
 	}
-	return tti_comm_setup(comm, boot, &plan->config);
+	return tti_comm_setup(comm, boot, &plan->config, began_ns);
 }
 
 /* Bring the communicator up; what went wrong stays readable on it. */

@@ -1,61 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "core/agree.h"
 #include "core/comm.h"
+#include "core/roll.h"
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"
-#include "util/fd.h"
-#include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
-#include "util/thread.h"
-
-#include <fcntl.h>
+#include "util/strbuf.h"
 
 /* Making a communicator once its ranks can talk:
  *
- *     all-gather who is where and with which settings   → crowded or not, or EINVAL
+ *     roll call: who is where, with which settings      → crowded or not, or an error
  *     for each transport, until every pair is connected:
  *         open, all-gather cards, join, all-gather domains
+ *     topologies to rank 0, its plan to all             → the shape of programs
  *     engine, watch
  *
  * All is decided from what was gathered, so all ranks decide the same. */
 
-/* What every rank tells of itself. On the wire: fixed width. */
-struct rank_info {
-	uint32_t version;
-	int32_t ncpus;                                /* that the rank may use at a time         */
-	int32_t allowed;                              /* that it may run on: more, under a quota */
-	uint64_t machine;                             /* of the boot id: whose cores they share  */
-	uint64_t cpus[TTI_BITSET_WORDS(CPU_SETSIZE)]; /* allowed, which   */
-	uint64_t transport, algo, slice, shm_slots, tcp_slots; /* settings */
+/* While a communicator is made. */
+struct setup {
+	struct tti_comm *comm;
+	struct tti_roll roll;
+	int *host_of;     /* [n]: the lowest rank that shares memory with each */
+	char phases[256]; /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
+	int64_t last_ns;  /* when the last phase ended                      */
 };
 
-static uint64_t hash_text(const char *text)
+/* A phase is over. */
+static void mark(struct setup *setup, const char *name, int64_t now_ns)
 {
-	return text ? tti_hash_bytes(text, strlen(text)) : 0;
-}
+	const size_t len = strlen(setup->phases);
 
-/* The kernel's boot id; its absence (no /proc) makes every process its own machine. */
-static uint64_t machine_hash(void)
-{
-	char id[64];
-	const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t got = -1;
-
-	if (fd >= 0) {
-		got = read(fd, id, sizeof(id));
-		close(fd);
-	}
-	if (got <= 0)
-		return tti_hash_mix((uint64_t)getpid() + (uint64_t)tti_now_ns());
-	return tti_hash_bytes(id, (size_t)got);
+	(void)snprintf(setup->phases + len, sizeof(setup->phases) - len, "%s%s %.1f ms",
+		       len ? ", " : "", name, (double)(now_ns - setup->last_ns) / TTI_NS_PER_MS);
+	setup->last_ns = now_ns;
 }
 
 static const char *transport_names(const tutti_config *config)
@@ -67,63 +52,10 @@ static const char *transport_names(const tutti_config *config)
 	return config->transport ? config->transport : "auto";
 }
 
-static void describe_cpus(struct rank_info *info)
-{
-	cpu_set_t set;
-
-	info->ncpus = tti_cpu_count();
-	info->allowed = info->ncpus;
-	if (sched_getaffinity(0, sizeof(set), &set) != 0)
-		return;
-	info->allowed = CPU_COUNT(&set);
-	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			tti_bit_set(info->cpus, cpu);
-}
-
-static void describe_self(struct rank_info *info, const char *transports, const char *algo)
-{
-	const struct tti_params *params = tti_params();
-
-	*info = (struct rank_info){
-		.version = TUTTI_VERSION,
-		.machine = machine_hash(),
-		.transport = hash_text(transports),
-		.algo = hash_text(algo),
-		.slice = params->slice,
-		.shm_slots = tti_hash_combine(params->shm_slot, (uint64_t)params->shm_slots),
-		.tcp_slots = tti_hash_combine(params->tcp_slot, (uint64_t)params->tcp_slots),
-	};
-	describe_cpus(info);
-}
-
-/* Ranks that would choose differently must not begin: the first difference. */
-static tutti_status check_settings(const struct rank_info *info, int n)
-{
-	for (int rank = 1; rank < n; rank++) {
-		const char *what = info[rank].version != info[0].version       ? "version of Tutti"
-				   : info[rank].transport != info[0].transport ? "TUTTI_TRANSPORT"
-				   : info[rank].algo != info[0].algo           ? "TUTTI_ALGO"
-				   : info[rank].slice != info[0].slice         ? "TUTTI_SLICE"
-				   : info[rank].shm_slots != info[0].shm_slots
-					   ? "TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS"
-				   : info[rank].tcp_slots != info[0].tcp_slots
-					   ? "TUTTI_TCP_SLOT or TUTTI_TCP_SLOTS"
-					   : NULL;
-
-		if (what)
-			return tti_fail(TUTTI_EINVAL,
-					"rank %d has another %s than rank 0: set it alike on all "
-					"ranks",
-					rank, what);
-	}
-	return TUTTI_OK;
-}
-
 /* Whether the ranks of one machine are more than the cores that they may use. Each may
  * be bound to cores of its own, so it is all of their cores together that count; where
  * a quota lets a rank use less than it may run on, its ranks share that quota. */
-static bool is_crowded(const struct rank_info *info, int n, int of, int *nhere)
+static bool is_crowded(const struct tti_rank_info *info, int n, int of, int *nhere)
 {
 	uint64_t cpus[TTI_BITSET_WORDS(CPU_SETSIZE)] = { 0 };
 	size_t ncpus;
@@ -142,7 +74,7 @@ static bool is_crowded(const struct rank_info *info, int n, int of, int *nhere)
 	return (size_t)*nhere > ncpus;
 }
 
-static void count_crowds(struct tti_comm *comm, const struct rank_info *info)
+static void count_crowds(struct tti_comm *comm, const struct tti_rank_info *info)
 {
 	int nhere;
 
@@ -157,23 +89,6 @@ static void count_crowds(struct tti_comm *comm, const struct rank_info *info)
 			continue;
 		comm->crowded_somewhere |= is_crowded(info, comm->n, rank, &nthere);
 	}
-}
-
-static tutti_status exchange_info(struct tti_comm *comm, const char *transports)
-{
-	struct rank_info *info = tti_calloc((size_t)comm->n, sizeof(*info));
-	tutti_status st;
-
-	if (!info)
-		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", comm->n);
-	describe_self(&info[comm->rank], transports, comm->algo);
-	st = tti_boot_all_gather(comm->boot, info, sizeof(*info));
-	if (st == TUTTI_OK)
-		st = check_settings(info, comm->n);
-	if (st == TUTTI_OK)
-		count_crowds(comm, info);
-	tti_free(info);
-	return st;
 }
 
 /* -- Transports ------------------------------------------------------------ */
@@ -209,22 +124,14 @@ static tutti_status open_and_join(struct tti_comm *comm, const struct tti_transp
 	return tti_boot_all_gather(comm->boot, domains, sizeof(*domains));
 }
 
-/* How many groups the domains make; a rank without one is its own. */
-static int count_groups(const uint64_t *domains, int n)
+/* How many groups the domains make, and which: the lowest rank of each rank's. */
+static tutti_status find_groups(const uint64_t *domains, int n, int *first, int *ngroups)
 {
-	int groups = 0;
-
-	for (int rank = 0; rank < n; rank++) {
-		int first = 0;
-
-		while (domains[rank] != 0 && domains[first] != domains[rank])
-			first++;
-		groups += domains[rank] == 0 || first == rank;
-		if (groups == 1 && rank == 0 && domains[0] != 0 &&
-		    memcmp(domains, domains + 1, (size_t)(n - 1) * sizeof(*domains)) == 0)
-			return 1;
-	}
-	return groups;
+	TTI_TRY(tti_first_of(domains, n, first));
+	*ngroups = 0;
+	for (int rank = 0; rank < n; rank++)
+		*ngroups += first[rank] == rank;
+	return TUTTI_OK;
 }
 
 static void take_peers(struct tti_comm *comm, const uint64_t *domains)
@@ -237,28 +144,45 @@ static void take_peers(struct tti_comm *comm, const uint64_t *domains)
 			comm->port_of[peer] = index;
 }
 
-static tutti_status try_transport(struct tti_comm *comm, const struct tti_transport *transport,
+/* Domains of shared memory are hosts. */
+static tutti_status take_domains(struct setup *setup, const struct tti_transport *transport,
+				 const uint64_t *domains, int *ngroups)
+{
+	const size_t n = (size_t)setup->comm->n;
+	int *first = tti_calloc(n, sizeof(*first));
+	tutti_status st = first ? find_groups(domains, (int)n, first, ngroups)
+				: tti_fail(TUTTI_ENOMEM, "%zu ranks: out of memory", n);
+
+	if (st == TUTTI_OK && transport == &tti_transport_shm) {
+		setup->comm->nhosts = *ngroups;
+		memcpy(setup->host_of, first, n * sizeof(*first));
+	}
+	tti_free(first);
+	return st;
+}
+
+static tutti_status try_transport(struct setup *setup, const struct tti_transport *transport,
 				  bool *covers_all)
 {
+	struct tti_comm *comm = setup->comm;
 	const size_t n = (size_t)comm->n;
 	struct tti_card *cards = tti_calloc(n, sizeof(*cards));
 	uint64_t *domains = tti_calloc(n, sizeof(*domains));
 	const int64_t begin = tti_now_ns();
+	int ngroups = 0;
 	tutti_status st = TUTTI_ENOMEM;
 
 	if (cards && domains)
 		st = open_and_join(comm, transport, cards, domains);
 	else
 		st = tti_fail(TUTTI_ENOMEM, "cards of %d ranks: out of memory", comm->n);
+	if (st == TUTTI_OK)
+		st = take_domains(setup, transport, domains, &ngroups);
 	if (st == TUTTI_OK) {
-		const int groups = count_groups(domains, comm->n);
-
-		*covers_all = groups == 1;
-		if (transport == &tti_transport_shm)
-			comm->nhosts = groups;
+		*covers_all = ngroups == 1;
 		take_peers(comm, domains);
 		tti_log(TTI_LOG_INFO, TTI_CORE, "%s: %d group%s of ranks, %.1f ms", transport->name,
-			groups, groups == 1 ? "" : "s",
+			ngroups, ngroups == 1 ? "" : "s",
 			(double)(tti_now_ns() - begin) / TTI_NS_PER_MS);
 	}
 	tti_free(cards);
@@ -299,8 +223,9 @@ static tutti_status open_self(struct tti_comm *comm)
 	return TUTTI_OK;
 }
 
-static tutti_status open_transports(struct tti_comm *comm, const char *names)
+static tutti_status open_transports(struct setup *setup, const char *names)
 {
+	struct tti_comm *comm = setup->comm;
 	const struct tti_transport *list[8];
 	bool covers_all = comm->n == 1;
 	int nlist;
@@ -308,13 +233,16 @@ static tutti_status open_transports(struct tti_comm *comm, const char *names)
 	TTI_TRY(tti_transport_list(names, list, &nlist));
 	comm->nhosts = comm->n;
 	comm->port_of = tti_alloc((size_t)comm->n);
-	if (!comm->port_of)
+	setup->host_of = tti_calloc((size_t)comm->n, sizeof(*setup->host_of));
+	if (!comm->port_of || !setup->host_of)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", comm->n);
 	memset(comm->port_of, UINT8_MAX, (size_t)comm->n);
+	for (int rank = 0; rank < comm->n; rank++)
+		setup->host_of[rank] = rank;
 	TTI_TRY(open_self(comm));
 	for (int i = 0; i < nlist && !covers_all; i++)
 		if (list[i] != &tti_transport_self)
-			TTI_TRY(try_transport(comm, list[i], &covers_all));
+			TTI_TRY(try_transport(setup, list[i], &covers_all));
 	for (int peer = 0; peer < comm->n; peer++)
 		if (comm->port_of[peer] == UINT8_MAX)
 			return tti_fail(TUTTI_EUNSUPPORTED,
@@ -371,30 +299,85 @@ static tutti_status start_watch(struct tti_comm *comm)
 	return TUTTI_OK;
 }
 
-tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
-			    const tutti_config *config)
-{
-	const char *names = transport_names(config);
-	const int64_t begin = tti_now_ns();
+/* -- Plan --------------------------------------------------------------------- */
 
+static tutti_status plan(struct setup *setup)
+{
+	struct tti_comm *comm = setup->comm;
+	struct tti_agreed agreed;
+	int64_t topology_ns = 0;
+
+	if (!tti_needs_plan(&setup->roll, comm->nhosts)) {
+		tti_log(TTI_LOG_INFO, TTI_PLAN,
+			"%s: nothing to choose, so nothing is detected or planned",
+			comm->n > 1 ? "one host with one NUMA node" : "one rank");
+		return tti_dump_topology(&setup->roll);
+	}
+	TTI_TRY(tti_agree_on_plan(&setup->roll, setup->host_of, comm->nhosts, &agreed,
+				  &topology_ns));
+	comm->plan = agreed.plan;
+	comm->shape = agreed.shape;
+	mark(setup, "topology", topology_ns);
+	mark(setup, "plan", tti_now_ns());
+	return TUTTI_OK;
+}
+
+/* -- All of it ------------------------------------------------------------------- */
+
+static void report(const struct setup *setup)
+{
+	const struct tti_comm *comm = setup->comm;
+	struct tti_strbuf text = { 0 };
+
+	tti_log(TTI_LOG_INFO, TTI_CORE, "communicator %s%sof %d ranks over %s, %d host%s%s",
+		comm->name, comm->name[0] ? " " : "", comm->n, comm->transport, comm->nhosts,
+		comm->nhosts == 1 ? "" : "s", comm->crowded_here ? ", more ranks than cores" : "");
+	if (comm->rank != 0 || !tti_log_enabled(TTI_LOG_INFO, TTI_CORE))
+		return;
+	tti_log(TTI_LOG_INFO, TTI_CORE, "init: %s", setup->phases);
+	if (comm->plan)
+		tti_agreed_sum_up(&(struct tti_agreed){ comm->plan, comm->shape }, &text);
+	if (text.len)
+		tti_log(TTI_LOG_INFO, TTI_PLAN, "plan: %s", text.text);
+	tti_strbuf_release(&text);
+}
+
+static tutti_status run(struct setup *setup, const char *names)
+{
+	struct tti_comm *comm = setup->comm;
+
+	mark(setup, "bootstrap", tti_now_ns());
+	TTI_TRY(tti_roll_call(comm->boot, names, comm->algo, &setup->roll));
+	count_crowds(comm, setup->roll.info);
+	mark(setup, "roll call", tti_now_ns());
+	TTI_TRY(open_transports(setup, names));
+	mark(setup, "transports", tti_now_ns());
+	TTI_TRY(plan(setup));
+	tti_roll_release(&setup->roll);
+	measure_ports(comm);
+	name_transports(comm);
+	TTI_TRY(start_engine(comm));
+	TTI_TRY(start_watch(comm));
+	mark(setup, "engine", tti_now_ns());
+	atomic_store_explicit(&comm->state, TTI_COMM_READY, memory_order_release);
+	report(setup);
+	return TUTTI_OK;
+}
+
+tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
+			    const tutti_config *config, int64_t began_ns)
+{
 	const char *algo = tti_params()->algo ? tti_params()->algo : config->algo;
+	struct setup setup = { .comm = comm, .last_ns = began_ns };
+	tutti_status st;
 
 	comm->boot = boot;
 	if (algo && !(comm->algo = tti_strdup(algo)))
 		return tti_fail(TUTTI_ENOMEM, "settings: out of memory");
 	if (tti_fault("core.setup"))
 		return tti_fail(TUTTI_EINTERNAL, "core.setup: injected fault");
-	TTI_TRY(exchange_info(comm, names));
-	TTI_TRY(open_transports(comm, names));
-	measure_ports(comm);
-	name_transports(comm);
-	TTI_TRY(start_engine(comm));
-	TTI_TRY(start_watch(comm));
-	atomic_store_explicit(&comm->state, TTI_COMM_READY, memory_order_release);
-	tti_log(TTI_LOG_INFO, TTI_CORE,
-		"communicator %s%sof %d ranks over %s, %d host%s%s: %.1f ms after the bootstrap",
-		comm->name, comm->name[0] ? " " : "", comm->n, comm->transport, comm->nhosts,
-		comm->nhosts == 1 ? "" : "s", comm->crowded_here ? ", more ranks than cores" : "",
-		(double)(tti_now_ns() - begin) / TTI_NS_PER_MS);
-	return TUTTI_OK;
+	st = run(&setup, transport_names(config));
+	tti_roll_release(&setup.roll);
+	tti_free(setup.host_of);
+	return st;
 }
