@@ -169,22 +169,25 @@ static double tree_edges(double m)
 	return m < 2 ? 0 : m < 3 ? 2 : m < 5 ? 3 : 4;
 }
 
-/* Trees inside nodes hang on a tree over the nodes, the two on two ranks of each. */
+/* Those that leave its node. Trees inside nodes hang on a tree over the nodes, the two on
+ * two ranks, unless there is but one. */
+static double tree_edges_far(const struct shape *s)
+{
+	return tree_edges(s->nodes) - (s->far && s->lanes > 1);
+}
+
 static struct tti_tune_terms double_tree(const struct shape *s)
 {
-	const double far = tree_edges(s->nodes) - s->far * s->near;
-	const double near = s->far ? s->near * 2 : tree_edges(s->p);
-
 	return (struct tti_tune_terms){
 		.near_hops = 2 * floor(log2(s->p)),
 		.far_hops = 2 * floor(log2(s->nodes)),
-		.near_messages = near,
-		.far_messages = 2 * far,
+		.near_messages = tree_edges(s->p),
+		.far_messages = 2 * tree_edges_far(s),
 		.chunks = 2,
-		.read = near / 2,
-		.written = near / 2,
+		.read = tree_edges(s->p) / 2,
+		.written = tree_edges(s->p) / 2,
 		.touched = 2,
-		.socket = far,
+		.socket = tree_edges_far(s),
 		.wire = tree_edges(s->nodes) / 2,
 		.pipelined = true,
 	};
@@ -193,18 +196,16 @@ static struct tti_tune_terms double_tree(const struct shape *s)
 /* One way. The root takes the place of both tops, so some pass on a half twice. */
 static struct tti_tune_terms double_tree_half(const struct shape *s, double received)
 {
-	const double far = tree_edges(s->nodes) - s->far * s->near;
-
 	return (struct tti_tune_terms){
 		.near_hops = floor(log2(s->p)),
 		.far_hops = floor(log2(s->nodes)),
-		.near_messages = s->near * received,
-		.far_messages = far,
+		.near_messages = received,
+		.far_messages = tree_edges_far(s),
 		.chunks = 2,
-		.read = s->near * received / 2,
+		.read = received / 2,
 		.written = s->near,
 		.touched = 1.5,
-		.socket = far / 2,
+		.socket = tree_edges_far(s) / 2,
 		.wire = fmin(1.5, s->far * fmax(1, tree_edges(s->nodes) / 2)),
 		.pipelined = true,
 	};
@@ -212,12 +213,12 @@ static struct tti_tune_terms double_tree_half(const struct shape *s, double rece
 
 static struct tti_tune_terms double_tree_broadcast(const struct shape *s)
 {
-	return double_tree_half(s, s->far ? 1 : 2);
+	return double_tree_half(s, 2 * s->near);
 }
 
 static struct tti_tune_terms double_tree_reduce(const struct shape *s)
 {
-	return double_tree_half(s, s->far ? 2 : fmin(3, tree_edges(s->p)));
+	return double_tree_half(s, fmin(3, tree_edges(s->p)));
 }
 
 /* Of a lane's part, which all of its group give to it or get from it; the rest of the

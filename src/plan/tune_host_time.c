@@ -46,11 +46,14 @@ static struct rates rates_of(const struct tti_tune_constants *c,
 	};
 }
 
+/* Each hop is a message already, of a rank that in a pipeline is another one each time. */
 static double latency(const struct tti_tune_constants *c, const struct rates *rates,
 		      const struct tti_tune_terms *t)
 {
-	const double near_more = fmax(0, t->near_messages - t->near_hops);
-	const double far_more = fmax(0, t->far_messages - 2 * t->far_hops);
+	const double near_hops = t->pipelined ? fmin(t->near_hops, 1) : t->near_hops;
+	const double far_hops = t->pipelined ? fmin(t->far_hops, 1) : t->far_hops;
+	const double near_more = fmax(0, t->near_messages - near_hops);
+	const double far_more = fmax(0, t->far_messages - 2 * far_hops);
 
 	return c->call_us + t->near_hops * rates->near + t->far_hops * rates->far +
 	       rates->crowd * (near_more * c->line_us + far_more * c->tcp_message_us);

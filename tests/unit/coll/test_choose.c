@@ -91,9 +91,9 @@ static void between_hosts(void **state)
 	assert_string_equal(far_choice(TUTTI_BARRIER, 2, 4, 0, NULL), "dissemination");
 	assert_string_equal(far_choice(TUTTI_ALL_REDUCE, 2, 8, MIB,
 				       "all_reduce:^hierarchical,hierarchical_doubling"),
-			    "ring");
+			    "double_tree");
 	/* Who is where is not known. */
-	assert_string_equal(choice(TUTTI_ALL_REDUCE, 16, MIB, 2, NULL), "ring");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 16, MIB, 2, NULL), "double_tree");
 	assert_string_equal(choice(TUTTI_ALL_GATHER, 32, MIB, 4, NULL), "ring");
 }
 
@@ -108,13 +108,13 @@ static void shapes_and_machines(void **state)
 	(void)state;
 	assert_int_equal(tti_shape_of_groups(uneven, 9, &shape), TUTTI_OK);
 	input.shape = shape;
-	assert_string_equal(chosen(&input, NULL), "direct");
+	assert_string_equal(chosen(&input, NULL), "double_tree");
 	input.machine = &machine;
 	assert_string_equal(chosen(&input, NULL), "hierarchical_doubling");
 	machine.gpu = true;
 	assert_string_equal(chosen(&input, NULL), "hierarchical_doubling");
 	machine.nnodes = 3;
-	assert_string_equal(chosen(&input, NULL), "direct");
+	assert_string_equal(chosen(&input, NULL), "double_tree");
 	tti_shape_free(shape);
 }
 

@@ -76,8 +76,8 @@ static bool is_power_of_two(uint32_t n)
 	return (n & (n - 1)) == 0;
 }
 
-/* Where numbers are powers of two the model is exact but for what trees read near; else
- * what stands in for others moves the load about. */
+/* Where numbers are powers of two the model is exact; else what stands in for others moves
+ * the load about. */
 static void check(const struct tti_algorithm *algo, const struct tti_shape *shape, uint32_t nodes,
 		  const struct counts *counted)
 {
@@ -93,7 +93,7 @@ static void check(const struct tti_algorithm *algo, const struct tti_shape *shap
 	if (!within(terms.wire, counted->wire, factor) ||
 	    !within(terms.socket, counted->socket, factor) ||
 	    !within(terms.far_messages, counted->far_messages, factor) ||
-	    !within(terms.read, counted->read, larger(factor, 2)))
+	    !within(terms.read, counted->read, factor))
 		fail_msg("%s %s, %u x %u: wire %g, %g counted; socket %g, %g; read %g, %g; "
 			 "messages between nodes %g, %g",
 			 tutti_collective_name(algo->coll), algo->name, nodes, ranks, terms.wire,
