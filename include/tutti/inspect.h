@@ -54,6 +54,14 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print(tutti_collective coll,
 							 const char *algorithm, int nranks,
 							 int root, int rank, int json, char **out);
 
+/* The same for ranks on several hosts, rank r on host host_of[r], hosts being any numbers
+ * from 0 below nranks. NULL: as above. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print_hosts(tutti_collective coll,
+							       const char *algorithm,
+							       const int *host_of, int nranks,
+							       int root, int rank, int json,
+							       char **out);
+
 /* Read programs as tutti_program_print() writes them (text form) and prove
  * them: every output holds what it should, nothing deadlocks at any number of
  * slots >= 1. TUTTI_EINVAL with line, rank, step and reason otherwise. */

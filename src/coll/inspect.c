@@ -52,14 +52,51 @@ static tutti_status find_algorithm(tutti_collective coll, const char *algorithm,
 	return st;
 }
 
-tutti_status tutti_program_print(tutti_collective coll, const char *algorithm, int nranks, int root,
-				 int rank, int json, char **out)
+/* Hosts as groups; NULL: no shape. */
+static tutti_status lay_over_hosts(const int *host_of, int n, struct tti_shape **out)
+{
+	uint32_t *group_of;
+	tutti_status st;
+
+	*out = NULL;
+	if (!host_of)
+		return TUTTI_OK;
+	group_of = tti_calloc((size_t)n, sizeof(*group_of));
+	if (!group_of)
+		return tti_fail(TUTTI_ENOMEM, "hosts of %d ranks", n);
+	for (int rank = 0; rank < n; rank++)
+		group_of[rank] = (uint32_t)host_of[rank];
+	st = tti_shape_of_groups(group_of, (uint32_t)n, out);
+	tti_free(group_of);
+	return st;
+}
+
+/* The programs of rank `first` and those that follow. */
+static tutti_status build(const struct tti_algorithm *algo, const struct tti_shape *shape,
+			  int nranks, int root, int first, int n, struct tti_program *prog)
+{
+	size_t nsteps = 0;
+
+	for (int i = 0; i < n; i++) {
+		TTI_TRY(tti_program_build(algo, shape, first + i, nranks, root, &prog[i]));
+		nsteps += prog[i].steps.n;
+		if (nsteps > TTI_TEXT_STEPS_MAX)
+			return tti_fail(TUTTI_EINVAL,
+					"%s of %d ranks has more than %d steps: choose a rank",
+					algo->name, nranks, TTI_TEXT_STEPS_MAX);
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tutti_program_print_hosts(tutti_collective coll, const char *algorithm,
+				       const int *host_of, int nranks, int root, int rank, int json,
+				       char **out)
 {
 	const int n = rank < 0 ? nranks : 1;
 	const struct tti_algorithm *algo;
 	struct tti_strbuf buf = { 0 };
+	struct tti_shape *shape = NULL;
 	struct tti_program *prog;
-	size_t nsteps = 0;
 	tutti_status st;
 
 	if (!out)
@@ -68,27 +105,28 @@ tutti_status tutti_program_print(tutti_collective coll, const char *algorithm, i
 	if (nranks < 1 || nranks > TTI_TEXT_RANKS_MAX)
 		return tti_fail(TUTTI_EINVAL, "programs of %d ranks: 1 to %d can be printed",
 				nranks, TTI_TEXT_RANKS_MAX);
+	TTI_TRY(lay_over_hosts(host_of, nranks, &shape));
 	prog = tti_calloc((size_t)n, sizeof(*prog));
-	if (!prog)
-		return tti_fail(TUTTI_ENOMEM, "programs of %d ranks", n);
-	st = TUTTI_OK;
-	for (int i = 0; i < n && st == TUTTI_OK; i++) {
-		st = tti_program_build(algo, NULL, rank < 0 ? i : rank, nranks, root, &prog[i]);
-		nsteps += prog[i].steps.n;
-		if (st == TUTTI_OK && nsteps > TTI_TEXT_STEPS_MAX)
-			st = tti_fail(TUTTI_EINVAL,
-				      "%s of %d ranks has more than %d steps: choose a rank",
-				      algo->name, nranks, TTI_TEXT_STEPS_MAX);
-	}
+	if (prog)
+		st = build(algo, shape, nranks, root, rank < 0 ? 0 : rank, n, prog);
+	else
+		st = tti_fail(TUTTI_ENOMEM, "programs of %d ranks", n);
 	if (st == TUTTI_OK)
 		st = print(prog, n, json, &buf);
 	release(prog, n);
+	tti_shape_free(shape);
 	if (st != TUTTI_OK) {
 		tti_strbuf_release(&buf);
 		return st;
 	}
 	*out = tti_strbuf_take(&buf);
 	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "programs of %d ranks as text", n);
+}
+
+tutti_status tutti_program_print(tutti_collective coll, const char *algorithm, int nranks, int root,
+				 int rank, int json, char **out)
+{
+	return tutti_program_print_hosts(coll, algorithm, NULL, nranks, root, rank, json, out);
 }
 
 /* More slots never hold anything up, so a proof for one slot is one for any. */

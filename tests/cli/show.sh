@@ -30,6 +30,25 @@ for collective in $collectives; do
 	done
 done
 
+for hosts in 1 4,4 3,2,1 1,1,1,1,1; do
+	for collective in all_reduce broadcast reduce all_gather reduce_scatter; do
+		"$TUTTI" show $collective --algorithm hierarchical --hosts $hosts >"$tmp/program" ||
+			fail "$collective hierarchical --hosts $hosts"
+		"$TUTTI" show --check "$tmp/program" >"$tmp/err" 2>&1 ||
+			fail "$collective hierarchical --hosts $hosts is not proven"
+	done
+done
+"$TUTTI" show all_reduce --algorithm hierarchical -n 8 --hosts 4,4 >"$tmp/hosts"
+"$TUTTI" show all_reduce --algorithm hierarchical -n 8 >"$tmp/one"
+cmp -s "$tmp/hosts" "$tmp/one" && fail "--hosts changes nothing"
+expect 2 "$TUTTI" show all_reduce --algorithm hierarchical -n 7 --hosts 4,4
+says err 'has 8 ranks'
+for hosts in "" , 4, 0,4 4,x -4 99999999999 4x,4; do
+	expect 2 "$TUTTI" show all_reduce --algorithm hierarchical --hosts "$hosts"
+	says err 'like 4,4,2'
+done
+ok "programs over several hosts"
+
 "$TUTTI" show all_reduce --algorithm ring -n 4 >"$tmp/program"
 expect 0 "$TUTTI" show --check "$tmp/program"
 says out 'proven'

@@ -8,15 +8,18 @@
 
 #include "tool.h"
 
-enum { OPT_ALGORITHM = ARGS_FIRST_FREE, OPT_RANK, OPT_CHECK };
+enum { OPT_ALGORITHM = ARGS_FIRST_FREE, OPT_RANK, OPT_CHECK, OPT_HOSTS };
 
 /* No program that a person or a generator writes comes near this. */
 #define MAX_FILE ((size_t)1 << 30)
+
+#define MAX_RANKS 1000000
 
 struct show {
 	const char *collective;
 	const char *algorithm;
 	const char *check;
+	const char *hosts;
 	int nranks;
 	int root;
 	int rank;
@@ -94,7 +97,37 @@ static int list_algorithms(struct args *args, const struct show *show, tutti_col
 	return TOOL_GOOD;
 }
 
-static int print_program(struct args *args, const struct show *show, tutti_collective coll)
+/* "4,4,2": ranks 0 to 3 on the first host, and so on. Which host each rank is on, and how
+ * many ranks there are; NULL: no such list, and said so. */
+static int *read_hosts(struct args *args, const char *list, int *nranks_out)
+{
+	int *host_of = NULL, nranks = 0;
+	const char *at = list;
+
+	for (int host = 0; at; host++) {
+		char *end;
+		const long size = strtol(at, &end, 10);
+		int *more = NULL;
+
+		if (*at >= '0' && *at <= '9' && (*end == ',' || !*end) && size > 0 &&
+		    size <= MAX_RANKS - nranks)
+			more = realloc(host_of, (size_t)(nranks + size) * sizeof(*more));
+		if (!more) {
+			free(host_of);
+			tool_usage(args, "--hosts '%s': how many ranks on each, like 4,4,2", list);
+			return NULL;
+		}
+		host_of = more;
+		for (int end_rank = nranks + (int)size; nranks < end_rank; nranks++)
+			host_of[nranks] = host;
+		at = *end ? end + 1 : NULL;
+	}
+	*nranks_out = nranks;
+	return host_of;
+}
+
+static int print_program(struct args *args, const struct show *show, const int *host_of,
+			 tutti_collective coll)
 {
 	tutti_status status;
 	char *text = NULL;
@@ -103,15 +136,15 @@ static int print_program(struct args *args, const struct show *show, tutti_colle
 	if (!tool_find_algorithm(args, coll, show->algorithm))
 		return TOOL_USAGE;
 	if (!show->nranks)
-		return tool_usage(args, "say for how many ranks: -n RANKS");
+		return tool_usage(args, "say for how many ranks: -n RANKS, or --hosts LIST");
 	if (show->root >= show->nranks)
 		return tool_usage(args, "--root %d is no rank of %d: they are 0 to %d", show->root,
 				  show->nranks, show->nranks - 1);
 	if (show->rank >= show->nranks)
 		return tool_usage(args, "--rank %d is no rank of %d: they are 0 to %d", show->rank,
 				  show->nranks, show->nranks - 1);
-	status = tutti_program_print(coll, show->algorithm, show->nranks, show->root, show->rank,
-				     show->json, &text);
+	status = tutti_program_print_hosts(coll, show->algorithm, host_of, show->nranks, show->root,
+					   show->rank, show->json, &text);
 	if (status == TUTTI_EINVAL || status == TUTTI_EUNSUPPORTED)
 		return tool_usage(args, "%s", tool_why(NULL, status));
 	if (status)
@@ -122,6 +155,23 @@ static int print_program(struct args *args, const struct show *show, tutti_colle
 		putchar('\n');
 	free(text);
 	return TOOL_GOOD;
+}
+
+static int print_over_hosts(struct args *args, struct show *show, tutti_collective coll)
+{
+	const int nranks = show->nranks;
+	int *host_of = read_hosts(args, show->hosts, &show->nranks);
+	int code;
+
+	if (!host_of)
+		return TOOL_USAGE;
+	if (nranks && nranks != show->nranks)
+		code = tool_usage(args, "-n %d, but --hosts %s has %d ranks", nranks, show->hosts,
+				  show->nranks);
+	else
+		code = print_program(args, show, host_of, coll);
+	free(host_of);
+	return code;
 }
 
 static bool take_option(struct args *args, struct show *show, int id, const char *value)
@@ -146,6 +196,9 @@ static bool take_option(struct args *args, struct show *show, int id, const char
 		return true;
 	case OPT_CHECK:
 		show->check = value;
+		return true;
+	case OPT_HOSTS:
+		show->hosts = value;
 		return true;
 	default:
 		show->json = true;
@@ -178,12 +231,15 @@ static int run(struct args *args)
 		return TOOL_USAGE;
 	if (!show.algorithm)
 		return list_algorithms(args, &show, coll);
-	return print_program(args, &show, coll);
+	if (!show.hosts)
+		return print_program(args, &show, NULL, coll);
+	return print_over_hosts(args, &show, coll);
 }
 
 static const struct args_option options[] = {
 	{ OPT_ALGORITHM, "algorithm", "NAME", "which; without it the names are listed" },
 	{ 'n', "nranks", "RANKS", "for how many ranks" },
+	{ OPT_HOSTS, "hosts", "LIST", "on hosts of so many ranks each: 4,4,2" },
 	{ 'r', "root", "R", "root of broadcast and reduce (0)" },
 	{ OPT_RANK, "rank", "K", "the program of this rank alone" },
 	{ OPT_CHECK, "check", "FILE", "prove the programs in FILE (- for standard input)" },
