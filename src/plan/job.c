@@ -55,88 +55,164 @@ static uint32_t choose_members(const struct tti_graph *graph, uint32_t *members)
 	return n;
 }
 
-/* More ranks than endpoints share them in turn; fewer: the first ones. */
+/* The endpoints and NICs of a node; its ranks are not there yet. */
 static tutti_status fill_node(struct own_job *own, const struct tti_routes *routes,
-			      uint32_t ranks_per_node, struct tti_job_node *out)
+			      struct tti_job_node *out)
 {
 	const struct tti_graph *graph = routes->paths->graph;
 	const uint32_t most = graph->ntype[TTI_NODE_GPU] + graph->ntype[TTI_NODE_HOST];
 	uint32_t *endpoints = tti_arena_alloc(&own->arena, most * sizeof(*endpoints) + 1);
-	uint32_t *members, n;
 
 	if (!endpoints)
 		return no_memory();
-	n = choose_members(graph, endpoints);
-	if (n == 0)
+	out->nranks = choose_members(graph, endpoints);
+	if (out->nranks == 0)
 		return tti_fail(TUTTI_EINVAL,
 				"%s: there is neither a GPU nor a NUMA node with CPUs",
 				graph->source);
-	out->nranks = ranks_per_node ? ranks_per_node : n;
-	members = tti_arena_alloc(&own->arena, out->nranks * sizeof(*members));
-	if (!members)
-		return no_memory();
-	for (uint32_t i = 0; i < out->nranks; i++)
-		members[i] = endpoints[i % n];
 	out->routes = routes;
-	out->members = members;
+	out->members = endpoints;
 	out->nets = graph->by_type[TTI_NODE_NET];
 	out->nnets = graph->ntype[TTI_NODE_NET];
 	out->group = -1;
 	return TUTTI_OK;
 }
 
-static tutti_status number_ranks(struct own_job *own, struct tti_job_node *node, uint32_t index)
+/* More ranks than endpoints share them in turn; fewer have the first ones. Nodes with the
+ * same endpoints and as many ranks share one list. */
+static tutti_status give_members(struct own_job *own, struct tti_job_node *nodes, uint32_t node,
+				 uint32_t nranks)
 {
-	uint32_t *ranks = tti_arena_alloc(&own->arena, node->nranks * sizeof(*ranks));
+	struct tti_job_node *this = &nodes[node];
+	const uint32_t nendpoints = this->nranks;
+	uint32_t *members;
+
+	this->nranks = nranks;
+	if (nranks <= nendpoints)
+		return TUTTI_OK;
+	for (uint32_t other = 0; other < node; other++)
+		if (nodes[other].routes == this->routes && nodes[other].nranks == nranks) {
+			this->members = nodes[other].members;
+			return TUTTI_OK;
+		}
+	members = tti_arena_alloc(&own->arena, nranks * sizeof(*members));
+	if (!members)
+		return no_memory();
+	for (uint32_t i = 0; i < nranks; i++)
+		members[i] = this->members[i % nendpoints];
+	this->members = members;
+	return TUTTI_OK;
+}
+
+static tutti_status name_node(struct own_job *own, struct tti_job_node *node, uint32_t index)
+{
 	char *name = tti_arena_alloc(&own->arena, 16);
 
-	if (!ranks || !name)
+	if (!name)
 		return no_memory();
 	(void)snprintf(name, 16, "node%u", index);
-	for (uint32_t i = 0; i < node->nranks; i++)
-		ranks[i] = own->job.nranks++;
-	node->ranks = ranks;
 	node->name = name;
 	return TUTTI_OK;
 }
 
-static tutti_status fill(struct own_job *own, const struct tti_routes *const *kinds,
-			 uint32_t nkinds, uint32_t count, uint32_t ranks_per_node)
+/* How many ranks each node has. */
+static tutti_status count_ranks(const struct tti_job_layout *layout,
+				const struct tti_job_node *nodes, uint32_t *count)
 {
-	struct tti_job_node *nodes =
-		tti_arena_alloc(&own->arena, (size_t)nkinds * count * sizeof(*nodes) + 1);
-
-	if (!nodes)
-		return no_memory();
-	own->job.nodes = nodes;
-	for (uint32_t kind = 0; kind < nkinds; kind++) {
-		struct tti_job_node first = { .routes = NULL };
-
-		TTI_TRY(fill_node(own, kinds[kind], ranks_per_node, &first));
-		for (uint32_t i = 0; i < count; i++) {
-			struct tti_job_node *node = &nodes[own->job.nnodes];
-
-			*node = first;
-			TTI_TRY(number_ranks(own, node, own->job.nnodes));
-			own->job.nnodes++;
-		}
+	for (uint32_t node = 0; node < layout->nnodes; node++)
+		count[node] = layout->node_of_rank     ? 0
+			      : layout->ranks_per_node ? layout->ranks_per_node
+						       : nodes[node].nranks;
+	for (uint32_t rank = 0; layout->node_of_rank && rank < layout->nranks; rank++) {
+		if (layout->node_of_rank[rank] >= layout->nnodes)
+			return tti_fail(TUTTI_EINVAL, "rank %u is on node %u: there are %u nodes",
+					rank, layout->node_of_rank[rank], layout->nnodes);
+		count[layout->node_of_rank[rank]]++;
 	}
+	for (uint32_t node = 0; node < layout->nnodes; node++)
+		if (count[node] == 0)
+			return tti_fail(TUTTI_EINVAL, "node %u has no ranks", node);
 	return TUTTI_OK;
 }
 
-tutti_status tti_job_of(const struct tti_routes *const *kinds, uint32_t nkinds, uint32_t count,
-			uint32_t ranks_per_node, struct tti_job **out)
+static tutti_status deal_ranks(struct own_job *own, const struct tti_job_layout *layout,
+			       struct tti_job_node *nodes, uint32_t *count)
+{
+	uint32_t **ranks = tti_arena_alloc(&own->arena, layout->nnodes * sizeof(*ranks));
+
+	if (!ranks)
+		return no_memory();
+	TTI_TRY(count_ranks(layout, nodes, count));
+	for (uint32_t node = 0; node < layout->nnodes; node++) {
+		ranks[node] = tti_arena_alloc(&own->arena, count[node] * sizeof(**ranks));
+		if (!ranks[node])
+			return no_memory();
+		TTI_TRY(give_members(own, nodes, node, count[node]));
+		nodes[node].ranks = ranks[node];
+		for (uint32_t i = 0; !layout->node_of_rank && i < count[node]; i++)
+			ranks[node][i] = own->job.nranks++;
+	}
+	if (!layout->node_of_rank)
+		return TUTTI_OK;
+	for (uint32_t rank = 0; rank < layout->nranks; rank++)
+		*ranks[layout->node_of_rank[rank]]++ = rank;
+	own->job.nranks = layout->nranks;
+	return TUTTI_OK;
+}
+
+static tutti_status fill(struct own_job *own, const struct tti_job_layout *layout)
+{
+	struct tti_job_node *nodes =
+		tti_arena_alloc(&own->arena, layout->nnodes * sizeof(*nodes) + 1);
+	uint32_t *count = tti_arena_alloc(&own->arena, layout->nnodes * sizeof(*count) + 1);
+
+	if (!nodes || !count)
+		return no_memory();
+	own->job.nodes = nodes;
+	own->job.nnodes = layout->nnodes;
+	for (uint32_t node = 0; node < layout->nnodes; node++) {
+		if (node > 0 && layout->routes[node] == layout->routes[node - 1])
+			nodes[node] = nodes[node - 1];
+		else
+			TTI_TRY(fill_node(own, layout->routes[node], &nodes[node]));
+		TTI_TRY(name_node(own, &nodes[node], node));
+		if (layout->group)
+			nodes[node].group = layout->group[node];
+	}
+	return deal_ranks(own, layout, nodes, count);
+}
+
+tutti_status tti_job_lay_out(const struct tti_job_layout *layout, struct tti_job **out)
 {
 	struct own_job *own = tti_zalloc(sizeof(*own));
 	tutti_status st;
 
 	if (!own)
 		return no_memory();
-	st = fill(own, kinds, nkinds, count, ranks_per_node);
+	st = fill(own, layout);
 	if (st == TUTTI_OK)
 		*out = &own->job;
 	else
 		tti_job_free(&own->job);
+	return st;
+}
+
+tutti_status tti_job_of(const struct tti_routes *const *kinds, uint32_t nkinds, uint32_t count,
+			uint32_t ranks_per_node, struct tti_job **out)
+{
+	const uint32_t nnodes = nkinds * count;
+	const struct tti_routes **routes = tti_calloc(nnodes + 1, sizeof(*routes));
+	const struct tti_job_layout layout = { .routes = routes,
+					       .nnodes = nnodes,
+					       .ranks_per_node = ranks_per_node };
+	tutti_status st;
+
+	if (!routes)
+		return no_memory();
+	for (uint32_t node = 0; node < nnodes; node++)
+		routes[node] = kinds[node / count];
+	st = tti_job_lay_out(&layout, out);
+	tti_free(routes);
 	return st;
 }
 

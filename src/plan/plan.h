@@ -97,6 +97,9 @@ struct tti_plan_config {
 	bool both_ways;
 	uint32_t min_channels, max_channels; /* 0: none, 32                            */
 	double budget_ms;                    /* of each search; 0: its default          */
+	/* By pattern: the channels in each node, known from elsewhere, and none is searched
+	 * for; NULL for patterns not to be planned. Of nodes of one kind. NULL: searched. */
+	struct tti_local *const *given;
 };
 
 /* TUTTI_EINVAL: a rank twice or missing, a node without ranks. Ranks that no way
@@ -112,6 +115,17 @@ void tti_plan_free(struct tti_plan *plan);
 TUTTI_CHECKED tutti_status tti_job_of(const struct tti_routes *const *kinds, uint32_t nkinds,
 				      uint32_t count, uint32_t ranks_per_node,
 				      struct tti_job **out);
+/* The same of one node for each of routes[]; equal nodes have equal pointers. */
+struct tti_job_layout {
+	const struct tti_routes *const *routes;
+	uint32_t nnodes, ranks_per_node;
+	const uint32_t *node_of_rank; /* how ranks are dealt out; NULL: node after node   */
+	uint32_t nranks;              /* entries of that                                  */
+	const int32_t *group;         /* leaf switch of each node, -1 unknown; NULL: all  */
+};
+/* TUTTI_EINVAL: a node that is none or has no ranks. */
+TUTTI_CHECKED tutti_status tti_job_lay_out(const struct tti_job_layout *layout,
+					   struct tti_job **out);
 void tti_job_free(struct tti_job *job);
 
 const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
