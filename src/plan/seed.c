@@ -27,6 +27,18 @@ static uint32_t nearest_member(const struct tti_loads *loads, uint32_t net)
 	return best;
 }
 
+/* A neighbour of the nearest member that is as near: where a chain that has to come back to
+ * its NIC begins, so that it ends at the nearest. UINT32_MAX: there is none. */
+static uint32_t near_neighbour(const struct tti_loads *loads, uint32_t net, uint32_t nearest)
+{
+	const uint32_t next = (nearest + 1) % loads->n;
+
+	return next != nearest && tti_hop_in(loads, net, next)->type ==
+					  tti_hop_in(loads, net, nearest)->type
+		       ? next
+		       : UINT32_MAX;
+}
+
 /* How many NICs before this one are nearest to the same member. */
 static uint32_t turn_of(const uint32_t *nearest, uint32_t net)
 {
@@ -62,23 +74,36 @@ static bool can(const struct tti_loads *loads, const struct tti_column *column)
 				->bw_gbps > 0);
 }
 
-/* The chain that begins at `first`. */
-static void chain(struct tti_pool *pool, uint32_t first, struct tti_column *column)
+/* The chain that begins at `first`, up or down the members. */
+static void chain(struct tti_pool *pool, uint32_t first, bool down, struct tti_column *column)
 {
 	const uint32_t n = pool->loads->n;
 
 	for (uint32_t i = 0; i < n; i++) {
-		column->order[i] = (first + i) % n;
+		column->order[i] = (first + (down ? n - i : i)) % n;
 		if (column->parent)
-			column->parent[(first + i) % n] = i == 0 ? UINT32_MAX : (first + i - 1) % n;
+			column->parent[column->order[i]] = i ? column->order[i - 1] : UINT32_MAX;
 	}
+}
+
+/* A ring that leaves by the NIC it came in: both its ends are near it, if they can. */
+static void chain_back(struct tti_pool *pool, const uint32_t *nearest, uint32_t net,
+		       struct tti_column *column)
+{
+	const uint32_t other = near_neighbour(pool->loads, net, nearest[net]);
+	const bool down = turn_of(nearest, net) % 2 == 1;
+
+	if (other == UINT32_MAX)
+		chain(pool, nearest[net], false, column);
+	else
+		chain(pool, down ? nearest[net] : other, down, column);
 }
 
 static tutti_status seed_nets(struct tti_pool *pool, struct tti_column *column)
 {
 	const struct tti_loads *loads = pool->loads;
-	const bool crosses = pool->config->pattern == TTI_PATTERN_RING &&
-			     pool->config->cross_nic != TTI_CROSS_SAME;
+	const bool ring = pool->config->pattern == TTI_PATTERN_RING;
+	const bool crosses = ring && pool->config->cross_nic != TTI_CROSS_SAME;
 	const bool halves = pool->config->pattern == TTI_PATTERN_BALANCED_TREE ||
 			    pool->config->pattern == TTI_PATTERN_SPLIT_TREE;
 	uint32_t *nearest = tti_arena_alloc(&pool->arena, loads->nnets * sizeof(*nearest));
@@ -88,7 +113,10 @@ static tutti_status seed_nets(struct tti_pool *pool, struct tti_column *column)
 	for (uint32_t net = 0; net < loads->nnets; net++)
 		nearest[net] = nearest_member(loads, net);
 	for (uint32_t net = 0; net < loads->nnets; net++) {
-		chain(pool, nearest[net], column);
+		if (ring && !crosses)
+			chain_back(pool, nearest, net, column);
+		else
+			chain(pool, nearest[net], false, column);
 		column->net_in = column->net_out = net;
 		column->second = halves ? nearest[net] : UINT32_MAX;
 		if (crosses)
@@ -116,7 +144,7 @@ tutti_status tti_seed(struct tti_pool *pool)
 		return seed_nets(pool, &column);
 	/* A closed ring is the same from wherever it begins. */
 	for (uint32_t first = 0; first < (ring ? 1 : loads->n); first++) {
-		chain(pool, first, &column);
+		chain(pool, first, false, &column);
 		TTI_TRY(tti_pool_add(pool, &column));
 	}
 	return TUTTI_OK;
