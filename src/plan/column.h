@@ -30,6 +30,7 @@ struct tti_pool {
 	double *hop, *in, *out;
 	/* Room for one question to tour.h or arbor.h, and for its answer. */
 	double *begin, *end, *matrix, *ends;
+	double *fair; /* prices of rows, the same for links alike */
 	uint32_t *order, *parent;
 	struct tti_ring_prices ring;
 	int64_t until_ns;

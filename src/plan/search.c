@@ -63,8 +63,8 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 				   .config = config,
 				   .until_ns = tti_now_ns() + (int64_t)(budget * 1e6),
 				   .questions = 1 + (uint32_t)(QUESTIONS / pow(loads->n, 3)) };
-	room = tti_arena_alloc(&pool->arena,
-			       (2 * nhops + 3 * nends + 2 * loads->n) * sizeof(*room));
+	room = tti_arena_alloc(&pool->arena, (2 * nhops + 3 * nends + 2 * loads->n + loads->nrows) *
+						     sizeof(*room));
 	pool->order = tti_arena_alloc(&pool->arena, 2 * loads->n * sizeof(*pool->order));
 	if (!room || !pool->order)
 		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
@@ -75,6 +75,7 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 	pool->ends = pool->out + nends;
 	pool->begin = pool->ends + nends;
 	pool->end = pool->begin + loads->n;
+	pool->fair = pool->end + loads->n;
 	pool->parent = pool->order + loads->n;
 	return tti_lp_create(loads->capacity, loads->nrows, &pool->lp);
 }
@@ -148,29 +149,26 @@ static tutti_status bound_alike(struct tti_pool *pool, tti_pricer *price, double
 				double *bound)
 {
 	const struct tti_loads *loads = pool->loads;
-	double *prices = tti_calloc(loads->nrows, sizeof(*prices)), least;
+	const double *prices = tti_lp_prices(pool->lp);
+	double least;
 	uint32_t nadded;
-	tutti_status st;
 
-	if (!prices)
-		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
 	for (uint32_t row = 0; row < loads->nrows; row++) {
 		double sum = 0;
 		uint32_t count = 0;
 
 		for (uint32_t other = 0; other < loads->nrows; other++)
 			if (are_alike(loads, row, other)) {
-				sum += tti_lp_prices(pool->lp)[other];
+				sum += prices[other];
 				count++;
 			}
-		prices[row] = sum / count;
+		pool->fair[row] = sum / count;
 	}
-	tti_pool_price(pool, prices);
-	tti_free(prices);
-	st = price(pool, TTI_ASK_BOUND, 0, &least, &nadded);
-	if (st == TUTTI_OK && least > 0)
+	tti_pool_price(pool, pool->fair);
+	TTI_TRY(price(pool, TTI_ASK_BOUND, 0, &least, &nadded));
+	if (least > 0)
 		*bound = fmin(*bound, value / fmin(least, 1));
-	return st;
+	return TUTTI_OK;
 }
 
 /* What is known without a search, and whether it is the best already. */
@@ -229,38 +227,40 @@ static tutti_status generate_heads(struct tti_pool *pool, double *value_out)
 
 /* -- The search ------------------------------------------------------------------- */
 
-static tutti_status keep_prices(struct tti_local *search, const struct tti_pool *pool)
+/* Prices that are the same for links alike, if they prove the bound as well: then they
+ * say more. */
+static tutti_status keep_prices(struct tti_pool *pool, tti_pricer *price, double value,
+				struct tti_local *search)
 {
+	const double *prices = tti_lp_prices(pool->lp);
+	double bound = INFINITY;
+
 	search->nrows = pool->loads->nrows;
 	search->price = tti_arena_alloc(&search->arena, search->nrows * sizeof(double) + 1);
 	if (!search->price)
 		return tti_fail(TUTTI_ENOMEM, "channels: out of memory");
-	memcpy(search->price, tti_lp_prices(pool->lp), search->nrows * sizeof(double));
+	if (price && pool->columns.n > 0)
+		TTI_TRY(bound_alike(pool, price, value, &bound));
+	if (bound <= search->bound_gbps * (1 + CLOSE))
+		prices = pool->fair;
+	memcpy(search->price, prices, search->nrows * sizeof(double));
 	return TUTTI_OK;
 }
 
 static tutti_status run_pool(struct tti_pool *pool, struct tti_local *search)
 {
+	tti_pricer *price = search->pattern == TTI_PATTERN_RING ? tti_price_rings : tti_price_trees;
 	double value = 0;
 
-	switch (search->pattern) {
-	case TTI_PATTERN_RING:
-		TTI_TRY(generate(pool, tti_price_rings, &value, &search->bound_gbps));
-		break;
-	case TTI_PATTERN_TREE:
-	case TTI_PATTERN_BALANCED_TREE:
-	case TTI_PATTERN_SPLIT_TREE:
-	case TTI_PATTERN_COLLNET_CHAIN:
-		TTI_TRY(generate(pool, tti_price_trees, &value, &search->bound_gbps));
-		break;
-	case TTI_PATTERN_NVLS:
-	case TTI_PATTERN_COLLNET_DIRECT:
+	if (tti_pattern_has_heads(search->pattern)) {
+		price = NULL;
 		TTI_TRY(generate_heads(pool, &value));
 		search->bound_gbps = value;
-		break;
+	} else {
+		TTI_TRY(generate(pool, price, &value, &search->bound_gbps));
 	}
 	search->ncolumns = (uint32_t)pool->columns.n;
-	TTI_TRY(keep_prices(search, pool));
+	TTI_TRY(keep_prices(pool, price, value, search));
 	return tti_extract(pool, value, search);
 }
 
