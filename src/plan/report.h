@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_PLAN_REPORT_H
+#define TTI_PLAN_REPORT_H
+
+/* Plans for people and other programs: as a table, in words, as a picture, as NCCL's
+ * graph file. Out of memory while writing: out->failed.
+ * Threads: any. */
+
+#include "plan/plan.h"
+#include "topo/xml.h"
+#include "util/strbuf.h"
+
+/* A plan and what it was made of. */
+struct tti_report {
+	const struct tti_plan *plan;
+	const struct tti_job *job;             /* NULL: not known              */
+	const struct tti_plan_config *config;  /* of the search                */
+	const struct tti_xml_doc *const *docs; /* of each node; NULL           */
+	bool color, utf8;
+};
+
+void tti_plan_table(const struct tti_report *report, struct tti_strbuf *out);
+
+/* These need the job. */
+TUTTI_CHECKED tutti_status tti_plan_explain(const struct tti_report *report,
+					    struct tti_strbuf *out);
+TUTTI_CHECKED tutti_status tti_plan_advise(const struct tti_report *report, struct tti_strbuf *out);
+TUTTI_CHECKED tutti_status tti_plan_dot(const struct tti_report *report, struct tti_strbuf *out);
+TUTTI_CHECKED tutti_status tti_plan_nccl(const struct tti_report *report, struct tti_strbuf *out);
+
+/* What the machines cannot carry, or do not have, a line each. */
+TUTTI_CHECKED tutti_status tti_plan_verify(const struct tti_report *report, struct tti_strbuf *out,
+					   size_t *nfindings_out);
+
+/* NCCL's graph file as the plan of a job whose nodes are of one kind. */
+TUTTI_CHECKED tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *source,
+					      const struct tti_job *job,
+					      const struct tti_plan_config *config,
+					      struct tti_plan **out);
+
+/* Every difference of two plans, a line each. */
+void tti_plan_diff(const struct tti_plan *a, const struct tti_plan *b, struct tti_strbuf *out,
+		   size_t *ndiffs_out);
+
+/* What a node does in a pattern: its part of each channel, as the search finds it. Of a
+ * tree the second member at the NIC is not known. tti_local_free(). */
+TUTTI_CHECKED tutti_status tti_plan_part(const struct tti_plan *plan, enum tti_pattern pattern,
+					 uint32_t node, struct tti_local **out);
+
+/* "switch 0000:17:00.0 to CPU0 (PCI)": the link of a row, in one direction. */
+#define TTI_LINK_WORDS 128
+void tti_link_words(const struct tti_loads *loads, uint32_t row, char buf[TTI_LINK_WORDS]);
+/* "24.0", "0.125". */
+void tti_gbps_words(double gbps, char buf[24]);
+
+#endif
