@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/connect.h"
+#include "plan/report.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
@@ -185,9 +186,8 @@ static const char *name_limit(struct maker *maker, uint32_t kind)
 {
 	const struct tti_loads *loads = maker->kinds[kind].loads;
 	const struct tti_local *search = maker->kinds[kind].search;
-	const struct tti_graph *graph = loads->routes->paths->graph;
 	uint32_t best = UINT32_MAX;
-	char text[160];
+	char link[TTI_LINK_WORDS], text[TTI_LINK_WORDS + 32];
 
 	for (uint32_t row = 0; row < search->nrows; row++)
 		if (search->price[row] > 1e-6 &&
@@ -196,13 +196,8 @@ static const char *name_limit(struct maker *maker, uint32_t kind)
 	if (best == UINT32_MAX)
 		return NULL;
 
-	const struct tti_link *link = &graph->links[loads->link[best]];
-
-	(void)snprintf(text, sizeof(text), "%s %s to %s %s, %.1f GB/s",
-		       tti_node_type_name(graph->nodes[link->from].type),
-		       graph->nodes[link->from].name,
-		       tti_node_type_name(graph->nodes[link->to].type), graph->nodes[link->to].name,
-		       (double)link->bw_gbps);
+	tti_link_words(loads, best, link);
+	(void)snprintf(text, sizeof(text), "%s, %.1f GB/s", link, loads->capacity[best]);
 	return tti_arena_strdup(&maker->plan->arena, text);
 }
 
@@ -211,9 +206,21 @@ static const char *name_limit(struct maker *maker, uint32_t kind)
 static void forget_searches(struct maker *maker)
 {
 	for (uint32_t kind = 0; kind < maker->nkinds; kind++) {
-		tti_local_free(maker->kinds[kind].search);
+		if (!maker->config->given)
+			tti_local_free(maker->kinds[kind].search);
 		maker->kinds[kind].search = NULL;
 	}
+}
+
+/* What is known from elsewhere is of the only kind there is. */
+static void take_given(struct maker *maker, struct tti_plan_pattern *pattern)
+{
+	struct tti_local *given = maker->config->given[pattern->pattern];
+
+	maker->kinds[0].search = given;
+	pattern->search_ms = given->ms;
+	pattern->cross_nic = given->cross_nic;
+	pattern->bound_gbps = given->bound_gbps;
 }
 
 /* Search every kind; *weakest_out is the one with the least. */
@@ -228,6 +235,10 @@ static tutti_status search_kinds(struct maker *maker, struct tti_plan_pattern *p
 						 .budget_ms = config->budget_ms };
 
 	*weakest_out = 0;
+	if (config->given) {
+		take_given(maker, pattern);
+		return TUTTI_OK;
+	}
 	for (uint32_t kind = 0; kind < maker->nkinds; kind++) {
 		struct tti_kind *this = &maker->kinds[kind];
 
@@ -295,10 +306,20 @@ static uint32_t sensible_patterns(const struct tti_job *job)
 	return job->nnodes > 1 ? all : all & ~with_nets;
 }
 
+static uint32_t wanted_patterns(const struct maker *maker)
+{
+	uint32_t bits = 0;
+
+	for (int i = 0; maker->config->given && i < TTI_PATTERN_COUNT; i++)
+		bits |= maker->config->given[i] ? 1u << i : 0;
+	if (maker->config->given)
+		return bits;
+	return maker->config->patterns ? maker->config->patterns : sensible_patterns(maker->job);
+}
+
 static tutti_status plan_patterns(struct maker *maker)
 {
-	const uint32_t wanted =
-		maker->config->patterns ? maker->config->patterns : sensible_patterns(maker->job);
+	const uint32_t wanted = wanted_patterns(maker);
 
 	maker->plan->patterns = tti_arena_alloc(&maker->plan->arena,
 						TTI_PATTERN_COUNT * sizeof(*maker->plan->patterns));
@@ -327,6 +348,11 @@ static tutti_status make(struct maker *maker)
 		return no_memory();
 	maker->position = maker->kind_of + nnodes;
 	TTI_TRY(find_kinds(maker));
+	if (maker->config->given && maker->nkinds > 1)
+		return tti_fail(TUTTI_EINVAL,
+				"plan: channels are given for one kind of node, and "
+				"there are %u",
+				maker->nkinds);
 	order_nodes(maker);
 	place_of = maker->position;
 	maker->position = maker->kind_of + 2 * nnodes;
