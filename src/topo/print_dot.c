@@ -4,7 +4,6 @@
 #include "topo/print_dot.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +17,7 @@ struct picture {
 	struct tti_strbuf *out;
 	struct tti_dot_place *places;
 	struct tti_order order;
+	const struct tti_dot_overlay *over; /* NULL: the machine and nothing else */
 };
 
 static const struct tti_node *node_at(const struct picture *picture, uint32_t index)
@@ -326,29 +326,6 @@ static void add_host(const struct picture *picture, uint32_t host)
 
 /* -- Edges ---------------------------------------------------------------------------- */
 
-/* Twice as wide for six times as fast or so: 12 and 448 GB/s are both to be seen. */
-static double line_width(double gbps)
-{
-	return 0.7 + 0.9 * log2(1 + gbps / 4);
-}
-
-static const char *edge_color(enum tti_link_type type)
-{
-	switch (type) {
-	case TTI_LINK_NVL:
-		return "#5aa832";
-	case TTI_LINK_C2C:
-		return "#7a4fb0";
-	case TTI_LINK_SYS:
-		return "#c98a1b";
-	case TTI_LINK_LOC:
-	case TTI_LINK_PCI:
-	case TTI_LINK_NET:
-	default:
-		return "#6f7f8f";
-	}
-}
-
 /* Where a box stands, from the top. */
 static int level_of(enum tti_node_type type)
 {
@@ -386,10 +363,9 @@ static void add_edge(const struct picture *picture, const struct tti_link *link)
 		tti_words_gbps((double)link->bw_gbps, gbps);
 	if (limits && n > 1)
 		snprintf(times, sizeof(times), "%u x ", n);
-	tti_strbuf_addf(picture->out,
-			"\tn%u -> n%u [label=\"%s%s\", penwidth=%.2f, color=\"%s\"];\n",
-			flip ? link->to : link->from, flip ? link->from : link->to, times, gbps,
-			line_width(limits ? (double)link->bw_gbps : 1), edge_color(link->type));
+	tti_strbuf_addf(picture->out, "\tn%u -> n%u [label=\"%s%s\", ",
+			flip ? link->to : link->from, flip ? link->from : link->to, times, gbps);
+	tti_dot_stroke(picture->graph, picture->over, link, picture->out);
 }
 
 /* Two boxes side by side, not one above the other. */
@@ -406,7 +382,6 @@ static bool is_arch(const struct tti_graph *graph, const struct tti_link *link)
 static void add_arch(const struct picture *picture, uint32_t index)
 {
 	const struct tti_link *link = &picture->graph->links[index];
-	const double width = line_width((double)link->bw_gbps);
 	char gbps[TTI_WORDS_MAX];
 
 	tti_words_gbps((double)link->bw_gbps, gbps);
@@ -417,8 +392,7 @@ static void add_arch(const struct picture *picture, uint32_t index)
 	else
 		tti_strbuf_addf(picture->out, "\tl%u -> { n%u n%u } [minlen=2, ", index, link->from,
 				link->to);
-	tti_strbuf_addf(picture->out, "penwidth=%.2f, color=\"%s\"];\n", width,
-			edge_color(link->type));
+	tti_dot_stroke(picture->graph, picture->over, link, picture->out);
 }
 
 /* One direction of what links two boxes. A box of several NICs has one edge, that of
@@ -431,12 +405,20 @@ static bool is_drawn(const struct picture *picture, uint32_t index)
 	       is_box(picture, link->from) && is_box(picture, link->to);
 }
 
+/* Under an overlay there are enough lines without those that it does not use. */
+static bool is_faded(const struct picture *picture, uint32_t index)
+{
+	return picture->over && !picture->over->colors(picture->over->arg, index);
+}
+
 static void add_edges(const struct picture *picture)
 {
 	const struct tti_graph *graph = picture->graph;
 
 	for (uint32_t i = 0; i < graph->nlinks; i++) {
 		if (!is_drawn(picture, i))
+			continue;
+		if (is_arch(graph, &graph->links[i]) && is_faded(picture, i))
 			continue;
 		if (is_arch(graph, &graph->links[i]))
 			add_arch(picture, i);
@@ -529,6 +511,10 @@ static void add_header(const struct picture *picture)
 			    "fontname=\"Helvetica\", labelloc=t, labeljust=l, fontsize=14, "
 			    "bgcolor=white, label=<<b>");
 	tti_dot_text(graph->source ? graph->source : "topology", out);
+	if (picture->over) {
+		tti_strbuf_add(out, ": ");
+		tti_dot_text(picture->over->title, out);
+	}
 	tti_strbuf_add(out, "</b><br align=\"left\"/><font point-size=\"10\">at the lines: GB/s "
 			    "in one direction</font><br align=\"left\"/>>];\n");
 	tti_strbuf_add(out, "\tnode [shape=plain, fontname=\"Helvetica\", fontsize=11];\n"
@@ -538,9 +524,15 @@ static void add_header(const struct picture *picture)
 /* Below all else, so that its height does not tear the machine apart. */
 static void add_tables(const struct picture *picture, const struct tti_routes *routes)
 {
-	const bool paths = tti_dot_paths(routes, picture->out);
-	const bool findings = tti_dot_findings(picture->lint, picture->graph->source, picture->out);
+	bool paths, findings;
 
+	if (picture->over) {
+		picture->over->table(picture->over->arg, picture->out);
+		tti_strbuf_add(picture->out, "\tfoot -> overlay [style=invis];\n");
+		return;
+	}
+	paths = tti_dot_paths(routes, picture->out);
+	findings = tti_dot_findings(picture->lint, picture->graph->source, picture->out);
 	if (paths && findings)
 		tti_strbuf_add(picture->out, "\t{ rank=same; paths -> findings [style=invis]; }\n");
 	if (paths || findings)
@@ -548,26 +540,39 @@ static void add_tables(const struct picture *picture, const struct tti_routes *r
 				paths ? "paths" : "findings");
 }
 
+static void draw(struct picture *picture, const struct tti_routes *routes)
+{
+	picture->places = tti_dot_places(picture->graph);
+	if (picture->places && tti_order_make(picture->graph, &picture->order)) {
+		add_header(picture);
+		for (uint32_t host = 0; host < picture->graph->nhosts; host++)
+			add_host(picture, host);
+		add_edges(picture);
+		add_rank(picture, TTI_NODE_DEV);
+		add_rank(picture, TTI_NODE_CPU);
+		add_rank(picture, TTI_NODE_PKG);
+		add_rulers(picture);
+		add_tables(picture, routes);
+		tti_strbuf_add(picture->out, "}\n");
+	} else {
+		picture->out->failed = true;
+	}
+	tti_free(picture->places);
+	tti_order_release(&picture->order);
+}
+
 void tti_print_dot(const struct tti_routes *routes, const struct tti_lint *lint,
 		   struct tti_strbuf *out)
 {
 	struct picture picture = { .graph = routes->paths->graph, .lint = lint, .out = out };
 
-	picture.places = tti_dot_places(picture.graph);
-	if (picture.places && tti_order_make(picture.graph, &picture.order)) {
-		add_header(&picture);
-		for (uint32_t host = 0; host < picture.graph->nhosts; host++)
-			add_host(&picture, host);
-		add_edges(&picture);
-		add_rank(&picture, TTI_NODE_DEV);
-		add_rank(&picture, TTI_NODE_CPU);
-		add_rank(&picture, TTI_NODE_PKG);
-		add_rulers(&picture);
-		add_tables(&picture, routes);
-		tti_strbuf_add(out, "}\n");
-	} else {
-		out->failed = true;
-	}
-	tti_free(picture.places);
-	tti_order_release(&picture.order);
+	draw(&picture, routes);
+}
+
+void tti_print_dot_over(const struct tti_routes *routes, const struct tti_dot_overlay *overlay,
+			struct tti_strbuf *out)
+{
+	struct picture picture = { .graph = routes->paths->graph, .out = out, .over = overlay };
+
+	draw(&picture, routes);
 }

@@ -19,6 +19,24 @@ struct tti_dot_place {
  * are shown by what they are part of, NICs alike by one box. */
 struct tti_dot_place *tti_dot_places(const struct tti_graph *graph);
 
+/* What is drawn over a machine: its links in colours, a table below it. */
+struct tti_dot_overlay {
+	const char *title;
+	/* The colours of a link, as Graphviz has a list of them, by its number or that of its
+	 * reverse; NULL: it is grey. */
+	const char *(*colors)(const void *arg, uint32_t link);
+	/* Add a node called "overlay". */
+	void (*table)(const void *arg, struct tti_strbuf *out);
+	const void *arg;
+};
+void tti_print_dot_over(const struct tti_routes *routes, const struct tti_dot_overlay *overlay,
+			struct tti_strbuf *out);
+
+/* The end of an edge, "penwidth=2, color=...];": under an overlay its colours lie side by
+ * side, as lines of a metro do, and what is not used fades. */
+void tti_dot_stroke(const struct tti_graph *graph, const struct tti_dot_overlay *overlay,
+		    const struct tti_link *link, struct tti_strbuf *out);
+
 /* As the content of an HTML-like label. */
 void tti_dot_text(const char *text, struct tti_strbuf *out);
 /* The nodes "paths" and "findings": tables. false: nothing to show, no node. */
