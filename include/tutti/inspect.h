@@ -238,6 +238,88 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_topo_t topo,
  * tune file, with file, line and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print_file(const char *path, char **out);
 
+/* -- Plans ------------------------------------------------------------------------- */
+
+/* How a job would run over its machines: for each pattern (ring, tree ...) the channels,
+ * what each carries, and how much any others could carry at most.
+ * Owner: tutti_plan_free(); the topologies it was made of must outlive it.
+ * Threads: any may read one. */
+typedef struct tutti_plan *tutti_plan_t;
+
+struct tutti_plan_config {
+	size_t size;              /* sizeof(struct tutti_plan_config)                        */
+	const char *patterns;     /* "ring,tree"; NULL: all that make sense                  */
+	int cross_nic;            /* may a ring leave a node by another NIC than it came in:
+				   * 0 no, 1 yes, 2 in mirrored pairs, -1 what carries most  */
+	int both_ways;            /* trees load their links in both directions               */
+	int min_channels;         /* 0: as many as are of use                                */
+	int max_channels;         /* 0: the library's                                        */
+	int ranks_per_node;       /* 0: one for each GPU, without GPUs for each NUMA node    */
+	const int *node_of_rank;  /* ranks are dealt out so; NULL: node after node           */
+	int nranks;               /* entries of that                                         */
+	const int *group_of_node; /* leaf switch of each node, -1 unknown; NULL: all unknown */
+};
+/* clang-format off */
+#define TUTTI_PLAN_CONFIG_INIT { sizeof(struct tutti_plan_config), NULL, -1, 0, 0, 0, 0, NULL, 0, NULL }
+/* clang-format on */
+
+/* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one
+ * topology several times. config NULL: as above. TUTTI_EINVAL: a config or job that is
+ * none. TUTTI_EPLAN: what nothing connects, by name. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
+						     const struct tutti_plan_config *config,
+						     tutti_plan_t *out);
+/* Read what TUTTI_PLAN_JSON printed, or a graph file of NCCL, whose channels are then
+ * those of every node: it needs the nodes, all of one topology; a plan may have them (it
+ * must fit them), and cannot be explained or drawn without. TUTTI_EINVAL: what is no
+ * plan, with file, place and reason. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_read(const char *path, const tutti_topo_t *nodes,
+						     int nnodes,
+						     const struct tutti_plan_config *config,
+						     tutti_plan_t *out);
+TUTTI_API void tutti_plan_free(tutti_plan_t plan);
+
+#define TUTTI_PLAN_FORMAT_MAP(X) \
+	X(TABLE, 0, "table")     \
+	X(JSON, 1, "json")       \
+	X(EXPLAIN, 2, "explain") \
+	X(DOT, 3, "dot")         \
+	X(NCCL, 4, "nccl")       \
+	X(ADVICE, 5, "advice")
+
+typedef enum tutti_plan_format {
+#define X(name, value, text) TUTTI_PLAN_##name = (value),
+	TUTTI_PLAN_FORMAT_MAP(X)
+#undef X
+} tutti_plan_format;
+
+/* As text in *out, to be freed with free(). `flags`: those of tutti_topo_print().
+ * EXPLAIN says in words what limits each pattern and what would help; ADVICE what the
+ * order of ranks costs a library that runs rings in that order; NCCL is its graph file
+ * for one of several equal nodes. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_print(tutti_plan_t plan, tutti_plan_format format,
+						      unsigned flags, char **out);
+
+/* Whether the machines can carry it: what is wrong, a line each, in *out (free());
+ * *nfindings_out lines. Only of a plan that has its nodes. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_check(tutti_plan_t plan, char **out,
+						      int *nfindings_out);
+/* What differs, in words, a line each, in *out (free()); *ndiffs_out lines. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_diff(tutti_plan_t a, tutti_plan_t b, char **out,
+						     int *ndiffs_out);
+
+/* One pattern of a plan. Strings are the plan's. */
+struct tutti_plan_pattern {
+	const char *name;  /* "ring"                               */
+	const char *limit; /* what limits it, in words; "": unknown */
+	int nchannels, cross_nic;
+	double total_gbps, bound_gbps, search_ms;
+};
+TUTTI_API int tutti_plan_pattern_count(tutti_plan_t plan);
+/* TUTTI_EINVAL: no such index. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_get_pattern(tutti_plan_t plan, int index,
+							    struct tutti_plan_pattern *out);
+
 #ifdef __cplusplus
 }
 #endif
