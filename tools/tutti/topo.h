@@ -57,6 +57,7 @@ int topo_print(const struct args *args, tutti_topo_t topo, tutti_topo_format for
 	       FILE *to);
 /* Draw with Graphviz: the exit code. */
 int topo_draw(const struct args *args, tutti_topo_t topo, FILE *to);
+int topo_draw_text(const struct args *args, const char *text, FILE *to);
 
 /* Run argv[0] with these ends; -1: no input, our own output. -1: it cannot be started
  * (errno), else its exit code. */

@@ -158,21 +158,17 @@ static bool copy_file(FILE *from, FILE *to)
 	return !ferror(from);
 }
 
-int topo_draw(const struct args *args, tutti_topo_t topo, FILE *to)
+int topo_draw_text(const struct args *args, const char *text, FILE *to)
 {
 	char *argv[] = { "dot", "-Tsvg", NULL };
 	/* Files, for with two pipes each side could wait for the other. */
 	FILE *graph = tmpfile(), *picture = tmpfile();
 	int code = TOOL_FINDING, result;
 
-	if (!graph || !picture) {
-		tool_error(args, "cannot make a temporary file: %m");
+	if (!graph || !picture || fputs(text, graph) < 0 || fflush(graph)) {
+		tool_error(args, "cannot write a temporary file: %m");
 		goto done;
 	}
-	code = topo_print(args, topo, TUTTI_TOPO_DOT, 0, graph);
-	if (code)
-		goto done;
-	code = TOOL_FINDING;
 	rewind(graph);
 	result = topo_run_program(argv, fileno(graph), fileno(picture));
 	if (result < 0 && errno == ENOENT)
@@ -191,5 +187,18 @@ done:
 		fclose(graph);
 	if (picture)
 		fclose(picture);
+	return code;
+}
+
+int topo_draw(const struct args *args, tutti_topo_t topo, FILE *to)
+{
+	char *text;
+	const tutti_status status = tutti_topo_print(topo, TUTTI_TOPO_DOT, 0, &text);
+	int code;
+
+	if (status)
+		return tool_error(args, "%s", tool_why(NULL, status));
+	code = topo_draw_text(args, text, to);
+	free(text);
 	return code;
 }

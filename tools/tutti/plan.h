@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOOL_PLAN_H
+#define TOOL_PLAN_H
+
+/* What the verbs about plans share: which machines, how ranks lie on them, which plan. */
+
+#include "topo.h"
+
+enum {
+	PLAN_NODES = TOPO_FIRST_FREE,
+	PLAN_RANKS,
+	PLAN_PATTERN,
+	PLAN_CROSS,
+	PLAN_CHANNELS,
+	PLAN_BOTH,
+	PLAN_ORDER,
+	PLAN_HOSTFILE,
+	PLAN_FIRST_FREE
+};
+
+#define PLAN_MACHINE_OPTIONS                                                                     \
+	{ TOPO_XML, "xml", "FILE[*N]",                                                           \
+	  "a node (N nodes) wired as this topology file; repeatable" },                          \
+		{ TOPO_SYSFS, "sysfs", "DIR", "nodes like a captured machine, or its .tar" },    \
+		{ TOPO_NCCL, "nccl", NULL, "compute with the figures that NCCL uses" },          \
+		{ PLAN_NODES, "nodes", "N", "so many such nodes (1)" },                          \
+		{ PLAN_RANKS, "ranks", "R", "ranks a node (one for each GPU, else NUMA node)" }, \
+		{ PLAN_ORDER, "order", "LIST", "node of each rank: 0,1,0,1, block or cyclic" },  \
+	{                                                                                        \
+		PLAN_HOSTFILE, "hostfile", "FILE", "nodes as 'NAME slots=N switch=S' lines"      \
+	}
+#define PLAN_SEARCH_OPTIONS                                                               \
+	{ PLAN_PATTERN, "pattern", "LIST",                                                \
+	  "ring,tree,balanced-tree,split-tree,nvls,collnet-..." },                        \
+		{ PLAN_CROSS, "cross-nic", "WHICH",                                       \
+		  "rings leave by the NIC they came: 0; any: 1; mirrored: 2 (auto)" },    \
+		{ PLAN_CHANNELS, "channels", "MIN:MAX", "at least and at most so many" }, \
+	{                                                                                 \
+		PLAN_BOTH, "both-ways", NULL, "trees load links in both directions"       \
+	}
+
+/* One --xml. */
+struct plan_machine {
+	char *path; /* NULL: --sysfs, or this machine */
+	int count;  /* 0: not said                    */
+	tutti_topo_t topo;
+};
+
+struct plan_source {
+	struct topo_source topo;
+	struct plan_machine *machines;
+	int nmachines;
+	int nodes; /* --nodes; 0: not said */
+	const char *order, *hostfile;
+	struct tutti_plan_config config;
+	/* What they come to: of each node, of each rank. */
+	tutti_topo_t *node_topo;
+	int *node_of_rank, *group_of_node;
+	int nnodes;
+};
+/* clang-format off */
+#define PLAN_SOURCE_INIT { .topo = TOPO_SOURCE_INIT, .config = TUTTI_PLAN_CONFIG_INIT }
+/* clang-format on */
+
+/* Take an option of the above. false: it was bad, and said so. */
+bool plan_take_option(struct args *args, struct plan_source *source, int id, const char *value);
+/* Load the machines and lay the job out on them: the exit code. plan_release() always. */
+int plan_load(const struct args *args, struct plan_source *source);
+/* Whether any machine was named. */
+bool plan_has_machine(const struct plan_source *source);
+void plan_release(struct plan_source *source);
+
+/* What went wrong: the exit code. */
+int plan_failed(const struct args *args, tutti_status status);
+
+extern const struct command command_plan_diff, command_plan_check, command_plan_read;
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_NODES 1000000
+#define MOST_RANKS 4000000
+
+static bool no_memory(const struct args *args)
+{
+	tool_error(args, "out of memory");
+	return false;
+}
+
+int plan_failed(const struct args *args, tutti_status status)
+{
+	tool_error(args, "%s", tool_why(NULL, status));
+	return status == TUTTI_EINVAL ? TOOL_USAGE : TOOL_FINDING;
+}
+
+/* -- Options ------------------------------------------------------------------------ */
+
+/* "FILE*4" */
+static bool take_machine(struct args *args, struct plan_source *source, const char *value)
+{
+	const char *star = strrchr(value, '*');
+	struct plan_machine *more =
+		realloc(source->machines, ((size_t)source->nmachines + 1) * sizeof(*more));
+	struct plan_machine one = { NULL, 0, NULL };
+
+	if (!more)
+		return no_memory(args);
+	source->machines = more;
+	if (star && star[1] && !star[1 + strspn(star + 1, "0123456789")]) {
+		if (!args_int(args, "the number of nodes in --xml", star + 1, 1, MOST_NODES,
+			      &one.count))
+			return false;
+	} else {
+		star = value + strlen(value);
+	}
+	one.path = strndup(value, (size_t)(star - value));
+	if (!one.path)
+		return no_memory(args);
+	source->machines[source->nmachines++] = one;
+	return true;
+}
+
+static bool take_cross(struct args *args, struct plan_source *source, const char *value)
+{
+	if (!strcmp(value, "auto")) {
+		source->config.cross_nic = -1;
+		return true;
+	}
+	return args_int(args, "--cross-nic", value, 0, 2, &source->config.cross_nic);
+}
+
+/* "8", "4:16", ":16", "4:" */
+static bool take_channels(struct args *args, struct plan_source *source, const char *value)
+{
+	const char *colon = strchr(value, ':');
+	char least[16] = "0";
+	const char *most = colon ? colon + 1 : value;
+
+	if (colon && (size_t)(colon - value) >= sizeof(least)) {
+		tool_usage(args, "--channels '%s' is no MIN:MAX", value);
+		return false;
+	}
+	if (!colon)
+		snprintf(least, sizeof(least), "%.15s", value);
+	else if (colon > value)
+		snprintf(least, sizeof(least), "%.*s", (int)(colon - value), value);
+	if (!args_int(args, "--channels", least, 0, 1024, &source->config.min_channels))
+		return false;
+	return !*most || args_int(args, "--channels", most, 1, 1024, &source->config.max_channels);
+}
+
+bool plan_take_option(struct args *args, struct plan_source *source, int id, const char *value)
+{
+	switch (id) {
+	case TOPO_XML:
+		return take_machine(args, source, value);
+	case PLAN_NODES:
+		return args_int(args, "--nodes", value, 1, MOST_NODES, &source->nodes);
+	case PLAN_RANKS:
+		return args_int(args, "--ranks", value, 1, 65536, &source->config.ranks_per_node);
+	case PLAN_PATTERN:
+		source->config.patterns = value;
+		return true;
+	case PLAN_CROSS:
+		return take_cross(args, source, value);
+	case PLAN_CHANNELS:
+		return take_channels(args, source, value);
+	case PLAN_BOTH:
+		source->config.both_ways = 1;
+		return true;
+	case PLAN_ORDER:
+		source->order = value;
+		return true;
+	case PLAN_HOSTFILE:
+		source->hostfile = value;
+		return true;
+	default:
+		return topo_take_option(args, &source->topo, id, value);
+	}
+}
+
+bool plan_has_machine(const struct plan_source *source)
+{
+	return source->nmachines > 0 || source->topo.config.sysfs_root;
+}
+
+/* -- Which node is which machine ------------------------------------------------------- */
+
+static int load_machines(const struct args *args, struct plan_source *source)
+{
+	for (int i = 0; i < source->nmachines; i++) {
+		struct plan_machine *machine = &source->machines[i];
+		struct topo_source one = source->topo;
+		int code;
+
+		one.config.xml_file = machine->path;
+		code = topo_load(args, &one, &machine->topo);
+		if (code)
+			return code;
+	}
+	return TOOL_GOOD;
+}
+
+/* Without --xml: the captured machine, or this one. */
+static bool need_machine(const struct args *args, struct plan_source *source)
+{
+	if (source->nmachines)
+		return true;
+	source->machines = calloc(1, sizeof(*source->machines));
+	if (!source->machines)
+		return no_memory(args);
+	source->nmachines = 1;
+	return true;
+}
+
+static int count_nodes(const struct args *args, struct plan_source *source, int wanted)
+{
+	struct plan_machine *machines = source->machines;
+
+	if (source->nmachines > 1 && source->nodes)
+		return tool_usage(args, "--nodes is for one kind of node; of several say how many "
+					"each: --xml FILE*4");
+	if (source->nmachines == 1 && machines[0].count && source->nodes)
+		return tool_usage(args, "--nodes %d and --xml FILE*%d: say it once", source->nodes,
+				  machines[0].count);
+	if (source->nmachines == 1 && !machines[0].count)
+		machines[0].count = source->nodes ? source->nodes : wanted > 0 ? wanted : 1;
+	source->nnodes = 0;
+	for (int i = 0; i < source->nmachines; i++)
+		source->nnodes += machines[i].count ? machines[i].count : 1;
+	if (wanted > 0 && source->nnodes != wanted)
+		return tool_usage(args, "'%s' names %d nodes, and there are %d", source->hostfile,
+				  wanted, source->nnodes);
+	return TOOL_GOOD;
+}
+
+static int lay_nodes(const struct args *args, struct plan_source *source)
+{
+	int node = 0;
+
+	source->node_topo = calloc((size_t)source->nnodes, sizeof(tutti_topo_t));
+	if (!source->node_topo)
+		return tool_error(args, "out of memory");
+	for (int i = 0; i < source->nmachines; i++) {
+		const int count = source->machines[i].count ? source->machines[i].count : 1;
+
+		for (int k = 0; k < count; k++)
+			source->node_topo[node++] = source->machines[i].topo;
+	}
+	return TOOL_GOOD;
+}
+
+/* -- How ranks lie on nodes -------------------------------------------------------------- */
+
+static bool add_rank(const struct args *args, struct plan_source *source, int node)
+{
+	const int n = source->config.nranks;
+
+	if ((n & (n - 1)) == 0) {
+		int *more = realloc(source->node_of_rank,
+				    (n ? 2 * (size_t)n : 1) * sizeof(*source->node_of_rank));
+
+		if (!more)
+			return no_memory(args);
+		source->node_of_rank = more;
+	}
+	if (n == MOST_RANKS) {
+		tool_usage(args, "more than %d ranks", MOST_RANKS);
+		return false;
+	}
+	source->node_of_rank[n] = node;
+	source->config.nranks++;
+	return true;
+}
+
+static bool deal_in_turn(const struct args *args, struct plan_source *source)
+{
+	const int each = source->config.ranks_per_node;
+
+	if (!each) {
+		tool_usage(args, "--order cyclic needs --ranks: how many there are on a node");
+		return false;
+	}
+	for (int i = 0; i < each * source->nnodes; i++)
+		if (!add_rank(args, source, i % source->nnodes))
+			return false;
+	return true;
+}
+
+static bool read_order(const struct args *args, struct plan_source *source)
+{
+	const char *at = source->order;
+
+	if (!at || !strcmp(at, "block"))
+		return true;
+	if (!strcmp(at, "cyclic"))
+		return deal_in_turn(args, source);
+	for (;;) {
+		char *end;
+		const long node = strtol(at, &end, 10);
+
+		if (end == at || (*end && *end != ',') || node < 0 || node >= source->nnodes) {
+			tool_usage(args,
+				   "--order '%s' is no list of nodes from 0 to %d, as 0,1,0,1; nor "
+				   "block or cyclic",
+				   source->order, source->nnodes - 1);
+			return false;
+		}
+		if (!add_rank(args, source, (int)node))
+			return false;
+		if (!*end)
+			return true;
+		at = end + 1;
+	}
+}
+
+/* -- Hostfile --------------------------------------------------------------------------- */
+
+/* Names as they come, and what they are numbered. */
+struct names {
+	char **at;
+	int n;
+};
+
+static int number_of(struct names *names, const char *name)
+{
+	char **more;
+
+	for (int i = 0; i < names->n; i++)
+		if (!strcmp(names->at[i], name))
+			return i;
+	more = realloc(names->at, ((size_t)names->n + 1) * sizeof(*more));
+	if (!more)
+		return -1;
+	names->at = more;
+	names->at[names->n] = strdup(name);
+	return names->at[names->n] ? names->n++ : -1;
+}
+
+static void release_names(struct names *names)
+{
+	for (int i = 0; i < names->n; i++)
+		free(names->at[i]);
+	free(names->at);
+}
+
+struct hostfile {
+	const struct args *args;
+	struct plan_source *source;
+	struct names hosts, switches;
+	int line;
+};
+
+/* A new host has no group yet. */
+static int host_of(struct hostfile *file, const char *name)
+{
+	const int before = file->hosts.n, host = number_of(&file->hosts, name);
+	int *more;
+
+	if (file->hosts.n == before)
+		return host;
+	more = realloc(file->source->group_of_node, (size_t)file->hosts.n * sizeof(*more));
+	if (!more)
+		return -1;
+	file->source->group_of_node = more;
+	more[host] = -1;
+	return host;
+}
+
+/* "NAME slots=N switch=S": adds the ranks. */
+static bool read_host(struct hostfile *file, char *text)
+{
+	char *rest = NULL;
+	const char *word = strtok_r(text, " \t\r\n", &rest);
+	int slots = 1, group = -1, node;
+
+	if (!word || word[0] == '#')
+		return true;
+	node = host_of(file, word);
+	while (node >= 0 && (word = strtok_r(NULL, " \t\r\n", &rest)) && word[0] != '#') {
+		if (!strncmp(word, "slots=", 6)) {
+			if (!args_int(file->args, "slots", word + 6, 1, 65536, &slots))
+				return false;
+		} else if (!strncmp(word, "switch=", 7) && word[7]) {
+			group = number_of(&file->switches, word + 7);
+		} else if (strncmp(word, "max_slots=", 10) != 0 &&
+			   strncmp(word, "max-slots=", 10)) {
+			tool_usage(file->args, "%s:%d: '%s' is neither slots=N nor switch=NAME",
+				   file->source->hostfile, file->line, word);
+			return false;
+		}
+	}
+	if (node < 0)
+		return no_memory(file->args);
+	for (int i = 0; i < slots; i++)
+		if (!add_rank(file->args, file->source, node))
+			return false;
+	if (group >= 0)
+		file->source->group_of_node[node] = group;
+	return true;
+}
+
+/* The number of nodes it names, 0 without one; -1: said why. */
+static int read_hostfile(const struct args *args, struct plan_source *source)
+{
+	struct hostfile file = { .args = args, .source = source };
+	FILE *from = source->hostfile ? fopen(source->hostfile, "re") : NULL;
+	char *line = NULL;
+	size_t room = 0;
+	bool good = true;
+
+	if (!source->hostfile)
+		return 0;
+	if (!from) {
+		tool_usage(args, "cannot read '%s': %m", source->hostfile);
+		return -1;
+	}
+	while (good && getline(&line, &room, from) >= 0) {
+		file.line++;
+		good = read_host(&file, line);
+	}
+	free(line);
+	fclose(from);
+	release_names(&file.hosts);
+	release_names(&file.switches);
+	if (good && file.hosts.n == 0) {
+		tool_usage(args, "'%s' names no host", source->hostfile);
+		good = false;
+	}
+	return good ? file.hosts.n : -1;
+}
+
+/* -- All of it -------------------------------------------------------------------------- */
+
+int plan_load(const struct args *args, struct plan_source *source)
+{
+	int code, hosts;
+
+	if (source->order && source->hostfile)
+		return tool_usage(args, "--order and --hostfile both deal ranks out: give one");
+	if (source->nmachines && source->topo.config.sysfs_root)
+		return tool_usage(args, "--xml and --sysfs are two machines: give one of them");
+	hosts = read_hostfile(args, source);
+	if (hosts < 0 || !need_machine(args, source))
+		return TOOL_USAGE;
+	code = count_nodes(args, source, hosts);
+	if (code == TOOL_GOOD && !read_order(args, source))
+		code = TOOL_USAGE;
+	if (code == TOOL_GOOD)
+		code = load_machines(args, source);
+	if (code == TOOL_GOOD)
+		code = lay_nodes(args, source);
+	source->config.node_of_rank = source->node_of_rank;
+	source->config.group_of_node = source->group_of_node;
+	return code;
+}
+
+void plan_release(struct plan_source *source)
+{
+	for (int i = 0; i < source->nmachines; i++) {
+		tutti_topo_free(source->machines[i].topo);
+		free(source->machines[i].path);
+	}
+	free(source->machines);
+	free(source->node_topo);
+	free(source->node_of_rank);
+	free(source->group_of_node);
+}
