@@ -20,6 +20,7 @@ extern const struct command command_run;
 extern const struct command command_show;
 extern const struct command command_topo;
 extern const struct command command_paths;
+extern const struct command command_plan;
 extern const struct command command_env;
 extern const struct command command_tune;
 extern const struct command command_version;
