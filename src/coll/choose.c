@@ -344,29 +344,27 @@ static const struct tti_algorithm *by_rules(const struct pin *pin,
 
 /* Whether sockets should go by themselves, in place of `algo`, for all_reduce of much.
  * Seen from one socket with p of the n ranks, for a vector of S bytes, each way over its
- * link to the others:
+ * link to the others, which every ring of the plan crosses once:
  *
- *     direct        p (n - p) / n * S for parts to their owners and as much back, as
- *                   each rank reads all that others wrote: at S / link GB/s
+ *     direct        2 p (n - p) / n * S, as each rank reads all that the others wrote:
+ *                   parts to their owners, and as much back
  *     hierarchical  2 (sockets - 1) / sockets * S
  *
- * beside 2 S / cross GB/s that every rank reads in both. Only where direct is what would
- * be taken and its link would be what holds it up. */
+ * beside 2 S that every rank reads in both. Only where direct is what would be taken and
+ * the link takes it twice as long as all else: not where it might be so. */
 static bool pays_by_socket(const struct tti_choice_input *input, const struct tti_algorithm *algo)
 {
 	const struct tti_shape *shape = input->shape;
-	const double cross = input->tune ? input->tune->constants.cross_gbps
-					 : tti_tune_defaults().constants.cross_gbps;
 	double p, linked, read;
 
-	if (input->coll != TUTTI_ALL_REDUCE || input->socket_gbps <= 0 || !shape ||
-	    shape->ngroups < 2 || !shape->even || strcmp(algo->name, "direct") != 0)
+	if (input->coll != TUTTI_ALL_REDUCE || input->nbytes < SOCKETS_LEAST || !shape ||
+	    shape->ngroups < 2 || !shape->even || shape->group_size[0] < 2 ||
+	    shape->ring_gbps <= 0 || strcmp(algo->name, "direct") != 0)
 		return false;
 	p = shape->group_size[0];
-	if (p < 2 || input->nbytes < SOCKETS_LEAST)
-		return false;
-	linked = 2 * p * (input->n - p) / input->n / input->socket_gbps;
-	read = 2 / cross;
+	linked = 2 * p * (input->n - p) / input->n / (double)shape->ring_gbps;
+	read = 2 / (input->tune ? input->tune->constants.cross_gbps
+				: tti_tune_defaults().constants.cross_gbps);
 	return linked > 2 * read;
 }
 

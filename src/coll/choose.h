@@ -22,15 +22,13 @@ struct tti_choice_input {
 	int crowded;       /* some host has more ranks than cores                            */
 	size_t slot_bytes; /* the smallest of the links'                                     */
 	size_t inline_bytes;
-	/* NULL: none. Hierarchical algorithms are taken where its groups are the hosts. */
+	/* NULL: none. Hierarchical algorithms are taken where its groups are the hosts, or,
+	 * on one host, sockets whose link would hold direct up. */
 	const struct tti_shape *shape;
 	/* What times are predicted from if its nodes are the hosts; else, and NULL, that is
 	 * made of the shape, or of n and nhosts. */
 	const struct tti_tune_machine *machine;
 	const struct tti_tune_table *tune; /* NULL: tti_tune_defaults() */
-	/* One host whose groups are sockets: what goes from one socket to another, each
-	 * way; 0: not known, then they are not made use of. */
-	double socket_gbps;
 };
 
 struct tti_choice {

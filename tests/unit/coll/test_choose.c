@@ -160,11 +160,11 @@ static void sockets(void **state)
 	assert_string_equal(chosen(&input, NULL), "direct");
 	input.shape = shape;
 	assert_string_equal(chosen(&input, NULL), "direct");
-	input.socket_gbps = 20;
+	shape->ring_gbps = 20;
 	assert_string_equal(chosen(&input, NULL), "hierarchical");
-	input.socket_gbps = 100;
+	shape->ring_gbps = 100;
 	assert_string_equal(chosen(&input, NULL), "direct");
-	input.socket_gbps = 20;
+	shape->ring_gbps = 20;
 	input.nbytes = 64 * KIB;
 	assert_string_equal(chosen(&input, NULL), "direct");
 	input.nbytes = 1 * KIB;
