@@ -144,8 +144,8 @@ static double doubling_moved(double n)
 static struct tti_tune_terms recursive_doubling(const struct shape *s)
 {
 	const double rounds = doubling_rounds(s->n);
-	const double far = s->near ? fmin(s->far_rounds, rounds) : s->far * rounds;
-	const double moved = s->near ? far : s->far * doubling_moved(s->n);
+	const double far = s->near > 0 ? fmin(s->far_rounds, rounds) : s->far * rounds;
+	const double moved = s->near > 0 ? far : s->far * doubling_moved(s->n);
 	const double near = rounds - far;
 
 	return (struct tti_tune_terms){
@@ -173,7 +173,7 @@ static double tree_edges(double m)
  * two ranks, unless there is but one. */
 static double tree_edges_far(const struct shape *s)
 {
-	return tree_edges(s->nodes) - (s->far && s->lanes > 1);
+	return tree_edges(s->nodes) - (s->far > 0 && s->lanes > 1);
 }
 
 static struct tti_tune_terms double_tree(const struct shape *s)
