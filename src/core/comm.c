@@ -45,6 +45,7 @@ void tti_comm_free(struct tti_comm *comm)
 	tti_boot_close(comm->boot);
 	tti_free(comm->port_of);
 	tti_agreed_release(&(struct tti_agreed){ comm->plan, comm->shape });
+	tti_tuning_release(&comm->tuning);
 	tti_free(comm->algo);
 	pthread_mutex_destroy(&comm->lock);
 	tti_free(comm);

@@ -22,6 +22,7 @@
 #include "boot/watch.h"
 #include "coll/choose.h"
 #include "core/agree.h"
+#include "core/tuning.h"
 #include "engine/engine.h"
 #include "tutti/inspect.h"
 #include "tutti/tutti.h"
@@ -111,6 +112,7 @@ struct tti_comm {
 	size_t slot_bytes, inline_bytes; /* the smallest of the ports */
 	struct tti_plan *plan;           /* NULL: there was nothing to choose                */
 	struct tti_shape *shape;         /* how programs lie over the ranks; NULL: by number */
+	struct tti_tuning tuning;
 	struct tti_engine engine;
 	bool has_engine;
 

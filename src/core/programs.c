@@ -56,6 +56,8 @@ static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int cla
 		.slot_bytes = comm->slot_bytes,
 		.inline_bytes = comm->inline_bytes,
 		.shape = comm->shape,
+		.machine = comm->tuning.machine,
+		.tune = comm->tuning.table,
 	};
 	struct tti_choice choice;
 	struct tti_program_set *set = NULL;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plan/tune.h"
 #include "topo/sysfs.h"
 #include "topo/xml.h"
 #include "util/clock.h"
@@ -171,6 +172,18 @@ static tutti_status describe_inputs(struct tti_roll *roll, struct tti_rank_info 
 	info->nnuma = count_numa_nodes();
 	info->place = tti_hash_combine(tti_hash_combine(info->host, network_hash()),
 				       tti_hash_combine(info->topo_file.hash, info->sysfs_root));
+	return TUTTI_OK;
+}
+
+/* Each rank has its own, also those of one process. */
+static tutti_status describe_tuning(struct tti_roll *roll, struct tti_rank_info *info)
+{
+	const char *path = tti_params()->tune_file;
+
+	if (!path)
+		return TUTTI_OK;
+	TTI_TRY(tti_tune_read_file(path, &roll->tune));
+	info->tune = tti_tune_hash(roll->tune);
 	return TUTTI_OK;
 }
 
@@ -410,6 +423,13 @@ static tutti_status check(const struct tti_roll *roll)
 						 (tutti_status)roll->info[rank].status);
 	if (tti_boot_is_local(roll->boot))
 		return TUTTI_OK;
+	for (int rank = 1; rank < roll->n; rank++)
+		if (roll->info[rank].tune != roll->info[0].tune)
+			return tti_fail(
+				TUTTI_EINVAL,
+				"the TUTTI_TUNE_FILE of rank %d says other things than that "
+				"of rank 0: give all ranks one",
+				rank);
 	TTI_TRY(check_plan_files(roll));
 	return check_topologies(roll);
 }
@@ -432,6 +452,8 @@ tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const 
 	describe_cpus(own);
 	if (!local || roll.rank == 0)
 		own->status = describe_inputs(&roll, own);
+	if (own->status == TUTTI_OK)
+		own->status = describe_tuning(&roll, own);
 	st = tti_boot_all_gather(boot, roll.info, sizeof(*roll.info));
 	if (st == TUTTI_OK && local)
 		copy_inputs(roll.info, roll.n);
@@ -449,5 +471,6 @@ void tti_roll_release(struct tti_roll *roll)
 	tti_free(roll->info);
 	tti_free(roll->topo_text);
 	tti_free(roll->plan_text);
+	tti_tune_table_free(roll->tune);
 	*roll = (struct tti_roll){ 0 };
 }

@@ -35,16 +35,20 @@ struct tti_rank_info {
 	uint64_t transport, algo, slice, shm_slots, tcp_slots; /* settings       */
 	uint64_t levels;                                       /* what routes go by, a byte each */
 	uint64_t sysfs_root;
+	uint64_t tune; /* of the tune file; 0: none */
 	struct tti_file_print topo_file, plan_file;
 	int32_t dumps;  /* the topology in use is to be written  */
 	int32_t status; /* what its own inputs are worth         */
 };
+
+struct tti_tune_table;
 
 struct tti_roll {
 	struct tti_boot *boot;
 	int rank, n;
 	struct tti_rank_info *info;  /* [n] */
 	char *topo_text, *plan_text; /* of its own files; NULL: none */
+	struct tti_tune_table *tune; /* the same                   */
 };
 
 /* Gather and check. TUTTI_EINVAL: other settings, a file that cannot be read; TUTTI_EPLAN:

@@ -322,6 +322,15 @@ static tutti_status plan(struct setup *setup)
 	return TUTTI_OK;
 }
 
+static tutti_status tune(struct setup *setup)
+{
+	struct tti_comm *comm = setup->comm;
+	struct tti_tune_table *table = setup->roll.tune;
+
+	setup->roll.tune = NULL;
+	return tti_tuning_of(table, comm->plan, comm->crowded_somewhere, &comm->tuning);
+}
+
 /* -- All of it ------------------------------------------------------------------- */
 
 static void report(const struct setup *setup)
@@ -353,6 +362,7 @@ static tutti_status run(struct setup *setup, const char *names)
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());
 	TTI_TRY(plan(setup));
+	TTI_TRY(tune(setup));
 	tti_roll_release(&setup->roll);
 	measure_ports(comm);
 	name_transports(comm);

@@ -74,6 +74,27 @@ expect 0 env TUTTI_ALGO=all_reduce:double_tree TUTTI_TUNE_FILE="$tmp/tune" "$TUT
 says out '"bytes":512,"algorithm":"double_tree"'
 ok "a tune file, and a pin"
 
+# A job goes by it, and by one alone.
+perf="$TUTTI perf all_reduce -b 64 -e 64 -i 1 -w 1 --json"
+echo 'choose all_reduce 64 ring' >"$tmp/tune"
+# shellcheck disable=SC2086 # words
+expect 0 env TUTTI_TUNE_FILE="$tmp/tune" $perf -n 2
+says out '"algorithm":"ring"'
+# shellcheck disable=SC2086 # words
+expect 0 env TUTTI_TUNE_FILE="$tmp/tune" $perf -n 3 --threads
+says out '"algorithm":"ring"'
+# shellcheck disable=SC2086 # words
+expect 0 env TUTTI_TUNE_FILE="$tmp/tune" TUTTI_ALGO=all_reduce:direct $perf -n 2
+says out '"algorithm":"direct"'
+echo 'choose all_reduce 64 direct' >"$tmp/tune1"
+cp "$tmp/tune" "$tmp/tune0"
+expect 1 "$TUTTI" run -n 2 sh -c "TUTTI_TUNE_FILE=$tmp/tune\$TUTTI_RANK exec $perf"
+says err 'TUTTI_TUNE_FILE of rank 1 says other things than that of rank 0'
+echo 'choose all_reduce 64 rings' >"$tmp/tune1"
+expect 1 "$TUTTI" run -n 2 sh -c "TUTTI_TUNE_FILE=$tmp/tune\$TUTTI_RANK exec $perf"
+says err 'rank 1: .*tune1:1: there is no algorithm "rings"'
+ok "a job by a tune file"
+
 bad 'say what to print' tune
 bad 'say what to print' tune --table --file
 bad "there is no collective 'allreduce'" tune --table --collective allreduce
