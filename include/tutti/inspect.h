@@ -213,31 +213,6 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_read_rails(tutti_cluster_t cl
 TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_print(tutti_cluster_t cluster, int json,
 							 char **out);
 
-/* -- Times ------------------------------------------------------------------------- */
-
-struct tutti_tune_config {
-	size_t size;           /* sizeof(struct tutti_tune_config)                         */
-	int nodes;             /* so many equal ones, 0: one                               */
-	int ranks_per_node;    /* 0: one for each GPU, without GPUs for each NUMA node     */
-	int collective;        /* a tutti_collective, -1: all                              */
-	int host_memory;       /* ranks keep their data in host memory, though there are GPUs */
-	int json;              /* an object a line                                         */
-	const char *tune_file; /* constants and choices; NULL: TUTTI_TUNE_FILE, or defaults */
-};
-/* clang-format off */
-#define TUTTI_TUNE_CONFIG_INIT { sizeof(struct tutti_tune_config), 0, 0, -1, 0, 0, NULL }
-/* clang-format on */
-
-/* How long each algorithm is predicted to take for each collective and size, and which
- * would be taken, as text in *out, to be freed with free(). config NULL: as above. */
-TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_topo_t topo,
-						      const struct tutti_tune_config *config,
-						      char **out);
-/* The constants that predictions are made from, and the choices that are fixed, as a tune
- * file has them, in *out (free()). `path` NULL: those in force. TUTTI_EINVAL: what is no
- * tune file, with file, line and reason. */
-TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print_file(const char *path, char **out);
-
 /* -- Plans ------------------------------------------------------------------------- */
 
 /* How a job would run over its machines: for each pattern (ring, tree ...) the channels,
@@ -319,6 +294,30 @@ TUTTI_API int tutti_plan_pattern_count(tutti_plan_t plan);
 /* TUTTI_EINVAL: no such index. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_get_pattern(tutti_plan_t plan, int index,
 							    struct tutti_plan_pattern *out);
+
+/* -- Times ------------------------------------------------------------------------- */
+
+struct tutti_tune_config {
+	size_t size;           /* sizeof(struct tutti_tune_config)                         */
+	int collective;        /* a tutti_collective, -1: all                              */
+	int host_memory;       /* ranks keep their data in host memory, though there are GPUs */
+	int json;              /* an object a line                                         */
+	const char *tune_file; /* constants and choices; NULL: TUTTI_TUNE_FILE, or defaults */
+};
+/* clang-format off */
+#define TUTTI_TUNE_CONFIG_INIT { sizeof(struct tutti_tune_config), -1, 0, 0, NULL }
+/* clang-format on */
+
+/* How long each algorithm is predicted to take for each collective and size in the job of a
+ * plan, and which would be taken, as text in *out, to be freed with free(). config NULL: as
+ * above. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_plan_t plan,
+						      const struct tutti_tune_config *config,
+						      char **out);
+/* The constants that predictions are made from, and the choices that are fixed, as a tune
+ * file has them, in *out (free()). `path` NULL: those in force. TUTTI_EINVAL: what is no
+ * tune file, with file, line and reason. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print_file(const char *path, char **out);
 
 #ifdef __cplusplus
 }

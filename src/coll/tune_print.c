@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "coll/choose.h"
+#include "plan/inspect.h"
 #include "plan/tune.h"
-#include "topo/inspect.h"
 #include "util/error.h"
 #include "util/params.h"
 #include "util/strbuf.h"
@@ -20,7 +20,6 @@
 struct view {
 	const struct tti_tune_table *tune;
 	struct tti_tune_machine machine;
-	const char *source; /* of the topology */
 	struct tti_strbuf *out;
 };
 
@@ -143,8 +142,8 @@ static void print_head(const struct view *v)
 	const struct tti_tune_machine *m = &v->machine;
 
 	tti_strbuf_addf(v->out,
-			"%s: %u node%s, %u rank%s %s; predicted microseconds, * is what is taken\n",
-			v->source, m->nnodes, m->nnodes == 1 ? "" : "s", m->n, m->n == 1 ? "" : "s",
+			"%u node%s, %u rank%s %s; predicted microseconds, * is what is taken\n",
+			m->nnodes, m->nnodes == 1 ? "" : "s", m->n, m->n == 1 ? "" : "s",
 			m->gpu ? "on GPUs, which no program serves yet" : "in host memory");
 }
 
@@ -197,39 +196,17 @@ static tutti_status print(const struct view *v, const struct tutti_tune_config *
 	return TUTTI_OK;
 }
 
-static tutti_status make_plan(tutti_topo_t topo, const struct tutti_tune_config *config,
-			      struct tti_plan **out)
+/* What of a plan matters, and of its nodes, where they are known. */
+static struct tti_tune_machine machine_of(tutti_plan_t plan, bool host_memory)
 {
-	const struct tti_routes *routes = tti_topo_routes(topo);
-	const uint32_t nodes = config->nodes ? (uint32_t)config->nodes : 1;
-	struct tti_job *job;
-	tutti_status st;
+	struct tti_tune_machine machine = tti_tune_machine_of_plan(tti_plan_of(plan));
+	const struct tti_job *job = tti_plan_job(plan);
 
-	TTI_TRY(tti_job_of(&routes, 1, nodes, (uint32_t)config->ranks_per_node, &job));
-	st = tti_plan_make(job, NULL, out);
-	tti_job_free(job);
-	return st;
-}
-
-static tutti_status print_plan(tutti_topo_t topo, const struct tutti_tune_config *config,
-			       const struct tti_tune_table *tune, const struct tti_plan *plan,
-			       char **out)
-{
-	const struct tti_graph *graph = tti_topo_routes(topo)->paths->graph;
-	struct tti_strbuf text = { 0 };
-	struct view view = { .tune = tune, .source = graph->source, .out = &text };
-	tutti_status st;
-
-	view.machine = tti_tune_machine_of_plan(plan);
-	tti_tune_machine_add_node(&view.machine, graph);
-	view.machine.gpu &= !config->host_memory;
-	st = print(&view, config);
-	if (st != TUTTI_OK) {
-		tti_strbuf_release(&text);
-		return st;
-	}
-	*out = tti_strbuf_take(&text);
-	return *out ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "table of times: out of memory");
+	for (uint32_t i = 0; job && i < job->nnodes; i++)
+		if (i == 0 || job->nodes[i].routes != job->nodes[i - 1].routes)
+			tti_tune_machine_add_node(&machine, job->nodes[i].routes->paths->graph);
+	machine.gpu &= !host_memory;
+	return machine;
 }
 
 static tutti_status read_tune(const char *path, struct tti_tune_table **out)
@@ -247,33 +224,29 @@ static tutti_status check_config(const struct tutti_tune_config *config)
 		return tti_fail(TUTTI_EINVAL,
 				"config.size is %zu: begin with TUTTI_TUNE_CONFIG_INIT",
 				config->size);
-	if (config->nodes < 0 || config->ranks_per_node < 0 ||
-	    config->nodes > TTI_PROGRAM_RANKS_MAX || config->ranks_per_node > TTI_PROGRAM_RANKS_MAX)
-		return tti_fail(TUTTI_EINVAL, "times on %d nodes of %d ranks: each is 0 to %d",
-				config->nodes, config->ranks_per_node, TTI_PROGRAM_RANKS_MAX);
 	if (config->collective >= TUTTI_COLLECTIVE_COUNT)
 		return tti_fail(TUTTI_EINVAL, "there is no collective %d", config->collective);
 	return TUTTI_OK;
 }
 
-tutti_status tutti_tune_print(tutti_topo_t topo, const struct tutti_tune_config *given, char **out)
+tutti_status tutti_tune_print(tutti_plan_t plan, const struct tutti_tune_config *given, char **out)
 {
 	static const struct tutti_tune_config defaults = TUTTI_TUNE_CONFIG_INIT;
 	const struct tutti_tune_config *config = given ? given : &defaults;
 	struct tti_tune_table *tune = NULL;
-	struct tti_plan *plan = NULL;
+	struct tti_strbuf text = { 0 };
 	tutti_status st;
 
-	if (!topo || !out)
-		return tti_fail(TUTTI_EINVAL, "tutti_tune_print: topo or out is NULL");
+	if (!plan || !out)
+		return tti_fail(TUTTI_EINVAL, "tutti_tune_print: plan or out is NULL");
 	*out = NULL;
 	TTI_TRY(check_config(config));
 	TTI_TRY(read_tune(config->tune_file, &tune));
-	st = make_plan(topo, config, &plan);
-	if (st == TUTTI_OK)
-		st = print_plan(topo, config, tune, plan, out);
-	tti_plan_free(plan);
+	st = print(&(struct view){ tune, machine_of(plan, config->host_memory), &text }, config);
 	tti_tune_table_free(tune);
+	if (st == TUTTI_OK && !(*out = tti_strbuf_take(&text)))
+		st = tti_fail(TUTTI_ENOMEM, "table of times: out of memory");
+	tti_strbuf_release(&text);
 	return st;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/inspect.h"
+#include "plan/inspect.h"
 
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "plan/report.h"
+#include "topo/inspect.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/mem.h"
@@ -20,6 +21,16 @@ struct tutti_plan {
 	struct tti_plan_config config;
 	const struct tti_xml_doc **docs; /* of each node; NULL */
 };
+
+const struct tti_plan *tti_plan_of(tutti_plan_t plan)
+{
+	return plan->plan;
+}
+
+const struct tti_job *tti_plan_job(tutti_plan_t plan)
+{
+	return plan->job;
+}
 
 /* -- Config ------------------------------------------------------------------------- */
 

@@ -26,17 +26,27 @@ one_mark_a_row()
 }
 
 expect 0 "$TUTTI" tune --table
-says out '^this machine: 1 node, '
+says out '^1 node, '
 one_mark_a_row 51
 expect 0 "$TUTTI" tune --table --nodes 3 --ranks 2 --xml "$ndv5" --host
-says out ': 3 nodes, 6 ranks in host memory;'
+says out '^3 nodes, 6 ranks in host memory;'
 says out ' hierarchical '
 one_mark_a_row 51
 expect 0 "$TUTTI" tune --table --xml "$ndv5" --nodes 2 --collective all_reduce
-says out ': 2 nodes, 16 ranks on GPUs, which no program serves yet;'
+says out '^2 nodes, 16 ranks on GPUs, which no program serves yet;'
 says out '^ +ring +tree +nvls '
 one_mark_a_row 10
 ok "tables of host memory and of GPUs"
+
+# Different machines, and their plan from a file.
+ndv2=$here/data/topologies/Azure-azhpc-images__ndv2-topo.xml
+expect 0 "$TUTTI" plan --xml "$ndv5" --xml "$ndv2*2" --format json -o "$tmp/plan.json"
+expect 0 "$TUTTI" tune --table --plan "$tmp/plan.json"
+says out '^3 nodes, 24 ranks on GPUs'
+cp "$tmp/out" "$tmp/of_file"
+expect 0 "$TUTTI" tune --table --xml "$ndv5" --xml "$ndv2*2"
+cmp -s "$tmp/out" "$tmp/of_file" || fail "a plan and its file differ"
+ok "machines of two kinds, and a plan file"
 
 expect 0 "$TUTTI" tune --table --nodes 2 --json --xml "$ndv5"
 lines out 50
@@ -105,4 +115,5 @@ bad 'nowhere' tune --table --xml /nowhere.xml
 bad 'tune file /nowhere' tune --file --tune /nowhere
 echo 'constant speed 3' >"$tmp/tune"
 bad 'tune:1: there is no constant "speed"' tune --table --tune "$tmp/tune"
+bad 'nowhere' tune --table --plan /nowhere.json
 bad 'takes no argument' tune --table more

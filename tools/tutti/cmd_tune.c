@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tutti tune: how long each algorithm should take, which is taken, and why: the
  * constants behind it. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "topo.h"
+#include "plan.h"
 
-enum { OPT_TABLE = TOPO_FIRST_FREE, OPT_FILE, OPT_NODES, OPT_COLLECTIVE, OPT_HOST, OPT_TUNE };
+enum { OPT_TABLE = PLAN_FIRST_FREE, OPT_FILE, OPT_PLAN, OPT_COLLECTIVE, OPT_HOST, OPT_TUNE };
 
 struct tune {
-	struct topo_source source;
+	struct plan_source source;
 	struct tutti_tune_config config;
+	const char *plan; /* a file, in place of a search */
 	bool table, file;
 };
 
@@ -22,35 +22,29 @@ static int write_text(char *text)
 	return TOOL_GOOD;
 }
 
-/* What the user gave wrong is bad usage, all else a finding. */
-static int failed(const struct args *args, tutti_status status)
-{
-	tool_error(args, "%s", tool_why(NULL, status));
-	return status == TUTTI_EINVAL ? TOOL_USAGE : TOOL_FINDING;
-}
-
 static int print_file(const struct args *args, const struct tune *tune)
 {
 	char *text;
 	const tutti_status status = tutti_tune_print_file(tune->config.tune_file, &text);
 
-	return status ? failed(args, status) : write_text(text);
+	return status ? plan_failed(args, status) : write_text(text);
 }
 
 static int print_table(const struct args *args, struct tune *tune)
 {
-	tutti_status status;
-	tutti_topo_t topo;
-	char *text;
-	int code = topo_load(args, &tune->source, &topo);
+	const struct plan_source *source = &tune->source;
+	tutti_plan_t plan = NULL;
+	char *text = NULL;
+	tutti_status status = tune->plan ? tutti_plan_read(tune->plan, source->node_topo,
+							   source->nnodes, &source->config, &plan)
+					 : tutti_plan_make(source->node_topo, source->nnodes,
+							   &source->config, &plan);
 
-	if (code)
-		return code;
-	tune->config.json = tune->source.json;
-	status = tutti_tune_print(topo, &tune->config, &text);
-	code = status ? failed(args, status) : write_text(text);
-	tutti_topo_free(topo);
-	return code;
+	tune->config.json = source->topo.json;
+	if (!status)
+		status = tutti_tune_print(plan, &tune->config, &text);
+	tutti_plan_free(plan);
+	return status ? plan_failed(args, status) : write_text(text);
 }
 
 static bool take_collective(struct args *args, struct tune *tune, const char *name)
@@ -76,10 +70,9 @@ static bool take_option(struct args *args, struct tune *tune, int id, const char
 	case OPT_FILE:
 		tune->file = true;
 		return true;
-	case OPT_NODES:
-		return args_int(args, "--nodes", value, 1, 32767, &tune->config.nodes);
-	case 'n':
-		return args_int(args, "--ranks", value, 1, 32767, &tune->config.ranks_per_node);
+	case OPT_PLAN:
+		tune->plan = value;
+		return true;
 	case OPT_COLLECTIVE:
 		return take_collective(args, tune, value);
 	case OPT_HOST:
@@ -89,36 +82,57 @@ static bool take_option(struct args *args, struct tune *tune, int id, const char
 		tune->config.tune_file = value;
 		return true;
 	default:
-		return topo_take_option(args, &tune->source, id, value);
+		return plan_take_option(args, &tune->source, id, value);
 	}
 }
 
-static int run(struct args *args)
+/* A plan file says enough; with its machines, how many cores they have too. */
+static int load_and_print(const struct args *args, struct tune *tune)
 {
-	struct tune tune = { TOPO_SOURCE_INIT, TUTTI_TUNE_CONFIG_INIT, false, false };
+	const bool needs_machines = !tune->plan || plan_has_machine(&tune->source);
+	const int code = needs_machines ? plan_load(args, &tune->source) : TOOL_GOOD;
+
+	return code ? code : print_table(args, tune);
+}
+
+/* -1: go on; else the exit code. */
+static int read_options(struct args *args, struct tune *tune)
+{
 	const char *value;
 	int id;
 
 	while ((id = args_next(args, &value)) != ARGS_END) {
 		if (id == ARGS_HELP)
 			return TOOL_GOOD;
-		if (id == ARGS_BAD || !take_option(args, &tune, id, value))
+		if (id == ARGS_BAD || !take_option(args, tune, id, value))
 			return TOOL_USAGE;
 	}
-	if (tune.table == tune.file)
+	if (tune->table == tune->file)
 		return tool_usage(args, "say what to print: --table, or --file");
-	return tune.table ? print_table(args, &tune) : print_file(args, &tune);
+	return -1;
+}
+
+static int run(struct args *args)
+{
+	struct tune tune = { .source = PLAN_SOURCE_INIT, .config = TUTTI_TUNE_CONFIG_INIT };
+	int code = read_options(args, &tune);
+
+	if (code < 0 && tune.file)
+		code = print_file(args, &tune);
+	else if (code < 0)
+		code = load_and_print(args, &tune);
+	plan_release(&tune.source);
+	return code;
 }
 
 static const struct args_option options[] = {
 	{ OPT_TABLE, "table", NULL, "predicted times, and what is taken" },
 	{ OPT_FILE, "file", NULL, "constants and choices, to edit and give back" },
-	{ OPT_NODES, "nodes", "N", "so many nodes of that kind (1)" },
-	{ 'n', "ranks", "R", "on each node (one a GPU, or else a NUMA node)" },
 	{ OPT_COLLECTIVE, "collective", "NAME", "that one alone" },
 	{ OPT_HOST, "host", NULL, "data in host memory, though there are GPUs" },
 	{ OPT_TUNE, "tune", "FILE", "constants and choices, else TUTTI_TUNE_FILE" },
-	TOPO_SOURCE_OPTIONS,
+	{ OPT_PLAN, "plan", "FILE", "this plan in place of a search" },
+	PLAN_MACHINE_OPTIONS,
 	ARGS_OPTION_JSON,
 	{ 0 },
 };

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_PLAN_INSPECT_H
+#define TTI_PLAN_INSPECT_H
+
+/* What is behind a tutti_plan_t, for what is made of plans. Borrowed. */
+
+#include "plan/plan.h"
+#include "tutti/inspect.h"
+
+const struct tti_plan *tti_plan_of(tutti_plan_t plan);
+/* NULL: it was read without its nodes. */
+const struct tti_job *tti_plan_job(tutti_plan_t plan);
+
+#endif
