@@ -2,18 +2,10 @@
 /* From a tree of elements to text and files. */
 #include "topo/xml.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "util/error.h"
-#include "util/mem.h"
+#include "util/file.h"
 
 /* Deeper levels are not indented further: the text stays in proportion to the tree. */
 #define INDENT_MOST 24
@@ -118,75 +110,14 @@ void tti_xml_write(const struct tti_xml_doc *doc, struct tti_strbuf *out)
 
 /* -- Files ------------------------------------------------------------------------ */
 
-static tutti_status write_all(int fd, const char *text, size_t nbytes, const char *path)
-{
-	while (nbytes > 0) {
-		const ssize_t n = write(fd, text, nbytes);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return tti_fail(TUTTI_ESYS, "write %s: %m", path);
-		text += n;
-		nbytes -= (size_t)n;
-	}
-	return TUTTI_OK;
-}
-
-/* A name beside `path` that no other process or host has, freed with tti_free(). */
-static char *name_beside(const char *path)
-{
-	struct tti_strbuf name = { 0 };
-	uint64_t number = 0;
-
-	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
-		number = (uint64_t)getpid();
-	tti_strbuf_addf(&name, "%s.%016" PRIx64, path, number);
-	return tti_strbuf_take(&name);
-}
-
-static tutti_status replace(const char *path, const char *text, size_t nbytes)
-{
-	char *beside = name_beside(path);
-	tutti_status st;
-	int fd = -1;
-
-	if (!beside)
-		return tti_fail(TUTTI_ENOMEM, "writing %s: out of memory", path);
-	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		st = tti_fail(TUTTI_ESYS, "create %s: %m", beside);
-		goto done;
-	}
-	st = write_all(fd, text, nbytes, beside);
-	if (close(fd) < 0 && st == TUTTI_OK)
-		st = tti_fail(TUTTI_ESYS, "write %s: %m", beside);
-	if (st == TUTTI_OK && rename(beside, path) < 0)
-		st = tti_fail(TUTTI_ESYS, "rename %s to %s: %m", beside, path);
-	if (st != TUTTI_OK)
-		unlink(beside);
-
-done:
-	tti_free(beside);
-	return st;
-}
-
 tutti_status tti_xml_write_file(const struct tti_xml_doc *doc, const char *path)
 {
-	char *real = realpath(path, NULL);
-	const char *target = real ? real : path;
 	struct tti_strbuf text = { 0 };
-	struct stat info;
 	tutti_status st;
 
 	tti_xml_write(doc, &text);
-	if (text.failed)
-		st = tti_fail(TUTTI_ENOMEM, "writing %s: out of memory", path);
-	else if (real && stat(real, &info) == 0 && !S_ISREG(info.st_mode))
-		st = tti_fail(TUTTI_EINVAL, "%s is not a regular file: name one to write to", path);
-	else
-		st = replace(target, text.text, text.len);
+	st = text.failed ? tti_fail(TUTTI_ENOMEM, "writing %s: out of memory", path)
+			 : tti_file_replace(path, text.text, text.len);
 	tti_strbuf_release(&text);
-	free(real);
 	return st;
 }

@@ -15,4 +15,8 @@
 TUTTI_CHECKED tutti_status tti_file_read(const char *path, const char *what, size_t most,
 					 char **text_out, size_t *nbytes_out);
 
+/* The whole file or none of it: a temporary one beside it that is renamed. A path that is
+ * there and is no regular file is refused; a symbolic link is followed. */
+TUTTI_CHECKED tutti_status tti_file_replace(const char *path, const char *text, size_t nbytes);
+
 #endif
