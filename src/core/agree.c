@@ -10,6 +10,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"
+#include "util/file.h"
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -173,6 +174,9 @@ static void fill_draft(const struct tti_roll *roll, const struct tti_views *view
 
 	if (st == TUTTI_OK)
 		st = write_text(plan, draft);
+	if (st == TUTTI_OK && tti_params()->plan_dump_file)
+		st = tti_file_replace(tti_params()->plan_dump_file, draft->text,
+				      draft->verdict.nbytes);
 	tti_plan_free(plan);
 	draft->verdict.status = st;
 	if (st != TUTTI_OK)

@@ -65,6 +65,15 @@ TUTTI_CHECKED tutti_status tti_fail_together(struct tti_boot *boot, int culprit,
 /* first_out[rank]: the lowest rank with that key; 0 is nobody else's. */
 TUTTI_CHECKED tutti_status tti_first_of(const uint64_t *key, int n, int *first_out);
 
+/* -- crowd.c ---------------------------------------------------------------------- */
+
+/* The ranks on a machine, and the cores that they have together. */
+struct tti_crowd {
+	int nranks, ncores;
+};
+/* out[rank]: of its machine. */
+TUTTI_CHECKED tutti_status tti_crowds_count(const struct tti_roll *roll, struct tti_crowd *out);
+
 /* -- differ.c -------------------------------------------------------------------- */
 
 /* What differs between two texts that should be one, in words; A is the first. */

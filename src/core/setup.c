@@ -5,7 +5,6 @@
 #include "core/agree.h"
 #include "core/comm.h"
 #include "core/roll.h"
-#include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"
@@ -28,9 +27,10 @@
 struct setup {
 	struct tti_comm *comm;
 	struct tti_roll roll;
-	int *host_of;     /* [n]: the lowest rank that shares memory with each */
-	char phases[256]; /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
-	int64_t last_ns;  /* when the last phase ended                      */
+	double ranks_a_core; /* where they are most */
+	int *host_of;        /* [n]: the lowest rank that shares memory with each */
+	char phases[256];    /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
+	int64_t last_ns;     /* when the last phase ended                      */
 };
 
 /* A phase is over. */
@@ -52,43 +52,24 @@ static const char *transport_names(const tutti_config *config)
 	return config->transport ? config->transport : "auto";
 }
 
-/* Whether the ranks of one machine are more than the cores that they may use. Each may
- * be bound to cores of its own, so it is all of their cores together that count; where
- * a quota lets a rank use less than it may run on, its ranks share that quota. */
-static bool is_crowded(const struct tti_rank_info *info, int n, int of, int *nhere)
+/* Whether the ranks of a machine are more than the cores that they may use, and how many
+ * times as many they are at worst. */
+static tutti_status count_crowds(struct setup *setup)
 {
-	uint64_t cpus[TTI_BITSET_WORDS(CPU_SETSIZE)] = { 0 };
-	size_t ncpus;
+	struct tti_comm *comm = setup->comm;
+	struct tti_crowd *crowd = tti_calloc((size_t)comm->n, sizeof(*crowd));
+	tutti_status st = crowd ? tti_crowds_count(&setup->roll, crowd)
+				: tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", comm->n);
 
-	*nhere = 0;
-	for (int rank = 0; rank < n; rank++) {
-		if (info[rank].machine != info[of].machine)
-			continue;
-		++*nhere;
-		for (size_t i = 0; i < TTI_BITSET_WORDS(CPU_SETSIZE); i++)
-			cpus[i] |= info[rank].cpus[i];
+	for (int rank = 0; rank < comm->n && st == TUTTI_OK; rank++) {
+		const double times = (double)crowd[rank].nranks / crowd[rank].ncores;
+
+		comm->crowded_here |= times > 1 && rank == comm->rank;
+		comm->crowded_somewhere |= times > 1;
+		setup->ranks_a_core = times > setup->ranks_a_core ? times : setup->ranks_a_core;
 	}
-	ncpus = tti_bitset_count(cpus, CPU_SETSIZE);
-	if (ncpus == 0 || info[of].ncpus < info[of].allowed)
-		ncpus = (size_t)info[of].ncpus;
-	return (size_t)*nhere > ncpus;
-}
-
-static void count_crowds(struct tti_comm *comm, const struct tti_rank_info *info)
-{
-	int nhere;
-
-	comm->crowded_here = is_crowded(info, comm->n, comm->rank, &nhere);
-	comm->crowded_somewhere = comm->crowded_here;
-	/* One machine for all is the usual case: the others see what we see. */
-	for (int rank = 0; rank < comm->n && nhere < comm->n; rank++) {
-		int nthere;
-
-		if (info[rank].machine == info[comm->rank].machine ||
-		    (rank > 0 && info[rank].machine == info[rank - 1].machine))
-			continue;
-		comm->crowded_somewhere |= is_crowded(info, comm->n, rank, &nthere);
-	}
+	tti_free(crowd);
+	return st;
 }
 
 /* -- Transports ------------------------------------------------------------ */
@@ -328,7 +309,7 @@ static tutti_status tune(struct setup *setup)
 	struct tti_tune_table *table = setup->roll.tune;
 
 	setup->roll.tune = NULL;
-	return tti_tuning_of(table, comm->plan, comm->crowded_somewhere, &comm->tuning);
+	return tti_tuning_of(table, comm->plan, setup->ranks_a_core, &comm->tuning);
 }
 
 /* -- All of it ------------------------------------------------------------------- */
@@ -357,7 +338,7 @@ static tutti_status run(struct setup *setup, const char *names)
 
 	mark(setup, "bootstrap", tti_now_ns());
 	TTI_TRY(tti_roll_call(comm->boot, names, comm->algo, &setup->roll));
-	count_crowds(comm, setup->roll.info);
+	TTI_TRY(count_crowds(setup));
 	mark(setup, "roll call", tti_now_ns());
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());

@@ -5,8 +5,8 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-tutti_status tti_tuning_of(struct tti_tune_table *table, const struct tti_plan *plan, bool crowded,
-			   struct tti_tuning *out)
+tutti_status tti_tuning_of(struct tti_tune_table *table, const struct tti_plan *plan,
+			   double ranks_a_core, struct tti_tuning *out)
 {
 	struct tti_tune_machine *machine = NULL;
 
@@ -18,8 +18,7 @@ tutti_status tti_tuning_of(struct tti_tune_table *table, const struct tti_plan *
 					plan->nranks);
 		}
 		*machine = tti_tune_machine_of_plan(plan);
-		/* It is only known that cores are too few. */
-		machine->cores = crowded ? machine->most / 2.0 : 0;
+		machine->cores = ranks_a_core > 1 ? machine->most / ranks_a_core : 0;
 	}
 	*out = (struct tti_tuning){ table, machine };
 	return TUTTI_OK;
