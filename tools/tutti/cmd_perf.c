@@ -271,6 +271,9 @@ static bool take_option(struct perf_options *o, int id, const char *value)
 	case OPT_THREADS:
 		o->threads = true;
 		return true;
+	case 'v':
+		o->verbose = true;
+		return true;
 	default:
 		o->json = true;
 		return true;
@@ -397,6 +400,7 @@ static const struct args_option options[] = {
 	{ OPT_ALGORITHM, "algorithm", "NAME", "instead of the one that the library chooses" },
 	{ OPT_BUFFERS, "buffers", "plain", "memory from malloc, the only kind yet (plain)" },
 	{ OPT_THREADS, "threads", NULL, "the ranks are threads of one process" },
+	{ 'v', "verbose", NULL, "print the plan in use, too" },
 	ARGS_OPTION_JSON,
 	{ 0 },
 };

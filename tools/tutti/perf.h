@@ -27,6 +27,7 @@ struct perf_options {
 	bool check;
 	bool threads;
 	bool json;
+	bool verbose;
 	const char *transport; /* NULL: not said */
 	const char *algorithm; /* NULL: the library chooses */
 };
@@ -124,6 +125,8 @@ long long perf_count_wrong(const struct perf_pattern *pattern, int rank, const v
 void perf_print_start(const struct perf_options *options);
 /* One "Using devices" line. */
 void perf_print_rank(int rank, int pid, const char *host);
+/* The plan in use, as the library writes it: lines. */
+void perf_print_plan(const char *text);
 void perf_print_columns(void);
 bool perf_print_row(const struct perf_rank *pr, const struct perf_row *row);
 void perf_print_end(const struct perf_rank *pr);

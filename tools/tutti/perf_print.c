@@ -56,6 +56,16 @@ void perf_print_rank(int rank, int pid, const char *host)
 	       0);
 }
 
+void perf_print_plan(const char *text)
+{
+	printf("#\n# Plan: ");
+	for (; *text; text++) {
+		putchar(*text);
+		if (*text == '\n' && text[1])
+			printf("#  ");
+	}
+}
+
 void perf_print_columns(void)
 {
 	static const char line[] = "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  "

@@ -365,6 +365,17 @@ static bool allocate(struct perf_rank *pr)
 	return true;
 }
 
+static bool print_plan(struct perf_rank *pr)
+{
+	char *text = NULL;
+
+	if (!is_good(pr, tutti_comm_plan(pr->comm, 0, &text), "asking for the plan"))
+		return false;
+	perf_print_plan(text);
+	free(text);
+	return true;
+}
+
 static bool introduce(struct perf_rank *pr)
 {
 	struct {
@@ -383,6 +394,8 @@ static bool introduce(struct perf_rank *pr)
 		memcpy(&blob, pr->gathered + (size_t)rank * PERF_BLOB, sizeof(blob));
 		perf_print_rank(rank, blob.pid, blob.host);
 	}
+	if (pr->options->verbose && !print_plan(pr))
+		return false;
 	perf_print_columns();
 	return true;
 }
