@@ -61,6 +61,8 @@ static void run_rank(struct crew *crew, int rank)
 	tutti_comm_t comm = NULL;
 	tutti_status st = TUTTI_OK;
 
+	if (crew->prepare)
+		crew->prepare(crew, rank);
 	if (rank == 0) {
 		st = tutti_get_unique_id(&crew->id);
 		atomic_store(&crew->has_id, 1);

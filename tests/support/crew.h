@@ -26,6 +26,8 @@ struct crew {
 	int n;
 	const char *transport;
 	int timeout_ms;
+	/* Called first in the process of a rank, before the library; NULL: nothing. */
+	void (*prepare)(struct crew *crew, int rank);
 	/* Called over and over until it fails or *stop is set. */
 	tutti_status (*call)(struct crew *crew, int rank, tutti_comm_t comm);
 	_Atomic int stop;
