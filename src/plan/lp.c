@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/lp.h"
 
-#include <Clp_C_Interface.h>
 #include <float.h>
 
+#include "plan/clp.h"
 #include "util/error.h"
 #include "util/mem.h"
 
 struct tti_lp {
+	const struct tti_clp *call;
 	Clp_Simplex *clp;
 	uint32_t nrows, ncolumns;
 	/* A column on its way to the solver: of each row what it takes, and which rows. */
@@ -19,26 +20,32 @@ struct tti_lp {
 
 tutti_status tti_lp_create(const double *capacity, uint32_t nrows, struct tti_lp **out)
 {
-	struct tti_lp *lp = tti_zalloc(sizeof(*lp));
-	double *lower = tti_calloc(nrows, sizeof(*lower));
-	int *starts = tti_calloc((size_t)nrows + 1, sizeof(*starts));
+	const struct tti_clp *call;
+	double *lower;
+	int *starts;
+	struct tti_lp *lp;
 
+	TTI_TRY(tti_clp_get(&call));
+	lp = tti_zalloc(sizeof(*lp));
+	lower = tti_calloc(nrows, sizeof(*lower));
+	starts = tti_calloc((size_t)nrows + 1, sizeof(*starts));
 	if (!lp || !lower || !starts)
 		goto fail;
+	lp->call = call;
 	lp->nrows = nrows;
 	lp->amount = tti_calloc(nrows, sizeof(*lp->amount));
 	lp->rows = tti_calloc(nrows, sizeof(*lp->rows));
 	lp->amounts = tti_calloc(nrows, sizeof(*lp->amounts));
 	lp->prices = tti_calloc(nrows, sizeof(*lp->prices));
-	lp->clp = Clp_newModel();
+	lp->clp = lp->call->create();
 	if (!lp->amount || !lp->rows || !lp->amounts || !lp->prices || !lp->clp)
 		goto fail;
 	for (uint32_t row = 0; row < nrows; row++)
 		lower[row] = -DBL_MAX;
-	Clp_setLogLevel(lp->clp, 0);
-	Clp_scaling(lp->clp, 0);
-	Clp_setOptimizationDirection(lp->clp, -1);
-	Clp_addRows(lp->clp, (int)nrows, lower, capacity, starts, NULL, NULL);
+	lp->call->log_level(lp->clp, 0);
+	lp->call->scaling(lp->clp, 0);
+	lp->call->direction(lp->clp, -1);
+	lp->call->add_rows(lp->clp, (int)nrows, lower, capacity, starts, NULL, NULL);
 	tti_free(lower);
 	tti_free(starts);
 	*out = lp;
@@ -56,7 +63,7 @@ void tti_lp_free(struct tti_lp *lp)
 	if (!lp)
 		return;
 	if (lp->clp)
-		Clp_deleteModel(lp->clp);
+		lp->call->destroy(lp->clp);
 	tti_free(lp->amount);
 	tti_free(lp->rows);
 	tti_free(lp->amounts);
@@ -86,7 +93,7 @@ tutti_status tti_lp_add(struct tti_lp *lp, const struct tti_load *loads, size_t 
 
 	const int starts[2] = { 0, nrows };
 
-	Clp_addColumns(lp->clp, 1, &lower, &upper, &one, starts, lp->rows, lp->amounts);
+	lp->call->add_columns(lp->clp, 1, &lower, &upper, &one, starts, lp->rows, lp->amounts);
 	lp->ncolumns++;
 	return TUTTI_OK;
 }
@@ -98,7 +105,7 @@ uint32_t tti_lp_ncolumns(const struct tti_lp *lp)
 
 void tti_lp_ban(struct tti_lp *lp, uint32_t column, bool banned)
 {
-	Clp_columnUpper(lp->clp)[column] = banned ? 0 : DBL_MAX;
+	lp->call->column_upper(lp->clp)[column] = banned ? 0 : DBL_MAX;
 }
 
 tutti_status tti_lp_solve(struct tti_lp *lp, double *value_out)
@@ -109,15 +116,15 @@ tutti_status tti_lp_solve(struct tti_lp *lp, double *value_out)
 	if (lp->ncolumns == 0)
 		return TUTTI_OK;
 	/* 1: start from the values there are. */
-	Clp_primal(lp->clp, 1);
-	if (Clp_status(lp->clp) != 0)
+	lp->call->primal(lp->clp, 1);
+	if (lp->call->status(lp->clp) != 0)
 		return tti_fail(
 			TUTTI_EINTERNAL,
 			"linear program of %u rows and %u columns: the solver ended with %d",
-			lp->nrows, lp->ncolumns, Clp_status(lp->clp));
-	*value_out = Clp_objectiveValue(lp->clp);
+			lp->nrows, lp->ncolumns, lp->call->status(lp->clp));
+	*value_out = lp->call->value(lp->clp);
 	/* Rounding leaves some a hair below 0. */
-	duals = Clp_dualRowSolution(lp->clp);
+	duals = lp->call->duals(lp->clp);
 	for (uint32_t row = 0; row < lp->nrows; row++)
 		lp->prices[row] = duals[row] > 0 ? duals[row] : 0;
 	return TUTTI_OK;
@@ -125,7 +132,7 @@ tutti_status tti_lp_solve(struct tti_lp *lp, double *value_out)
 
 const double *tti_lp_weights(const struct tti_lp *lp)
 {
-	return Clp_primalColumnSolution(lp->clp);
+	return lp->call->columns(lp->clp);
 }
 
 const double *tti_lp_prices(const struct tti_lp *lp)
