@@ -54,6 +54,8 @@
 	X(slot_us, 0.25, "a message through a slot, beyond its line",                              \
 	  "perf: 8 KiB on two ranks less what its bytes cost")                                     \
 	X(yield_us, 0.5, "a change of process, where ranks share a core", "perf")                  \
+	X(wake_us, 3, "waking a rank that waits for the network, where ranks share a core",        \
+	  "perf, How good the model is")                                                           \
 	X(cross_gbps, 12.9, "reading what another core wrote", "perf: slices through slots")       \
 	X(copy_gbps, 97, "reading or writing what the cache holds", "perf: memcpy of 64 KiB")      \
 	X(memory_gbps, 28, "reading or writing memory, one core", "perf: memcpy of 16 MiB")        \

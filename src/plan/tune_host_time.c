@@ -28,6 +28,7 @@ static struct rates rates_of(const struct tti_tune_constants *c,
 {
 	const double p = machine->most, cores = machine->cores > 0 ? machine->cores : p;
 	const double crowd = fmax(1, p / cores), turn = crowd > 1 ? crowd * c->yield_us : 0;
+	const double wake = crowd > 1 ? crowd * c->wake_us : 0;
 	const double crossing = p > 1 ? fmax(0, (p - crowd) / (p - 1)) : 0;
 	const double node_memory =
 		machine->node_memory_gbps > 0 ? machine->node_memory_gbps : c->node_memory_gbps;
@@ -36,7 +37,7 @@ static struct rates rates_of(const struct tti_tune_constants *c,
 	return (struct rates){
 		.crowd = crowd,
 		.near = c->line_us + turn,
-		.far = c->tcp_hop_us + c->wire_us + turn,
+		.far = c->tcp_hop_us + c->wire_us + wake,
 		.read = crowd * (crossing * per_byte(c->cross_gbps) +
 				 (1 - crossing) * per_byte(c->copy_gbps)),
 		.copy = crowd * per_byte(c->copy_gbps),
