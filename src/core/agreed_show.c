@@ -95,7 +95,8 @@ static void add_plan(const struct tti_agreed *agreed, struct tti_strbuf *out)
 		for (uint32_t k = 0; k < pattern->nchannels; k++) {
 			const struct tti_plan_channel *channel = &pattern->channels[k];
 
-			tti_strbuf_addf(out, "  %.4g GB/s:", (double)channel->bw_gbps);
+			tti_strbuf_addf(out, "  %.4g GB/s%s:", (double)channel->bw_gbps,
+					channel->parent ? ", parent<child" : "");
 			if (channel->parent)
 				add_tree(channel, out);
 			else

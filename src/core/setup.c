@@ -289,9 +289,10 @@ static tutti_status plan(struct setup *setup)
 	int64_t topology_ns = 0;
 
 	if (!tti_needs_plan(&setup->roll, comm->nhosts)) {
-		tti_log(TTI_LOG_INFO, TTI_PLAN,
-			"%s: nothing to choose, so nothing is detected or planned",
-			comm->n > 1 ? "one host with one NUMA node" : "one rank");
+		if (comm->rank == 0)
+			tti_log(TTI_LOG_INFO, TTI_PLAN,
+				"%s: nothing to choose, so nothing is detected or planned",
+				comm->n > 1 ? "one host with one NUMA node" : "one rank");
 		return tti_dump_topology(&setup->roll);
 	}
 	TTI_TRY(tti_agree_on_plan(&setup->roll, setup->host_of, comm->nhosts, &agreed,
