@@ -64,10 +64,12 @@ static void write_gpu(const struct nccl_writer *w, uint32_t member)
 
 static void write_net(const struct nccl_writer *w, uint32_t net)
 {
-	const char *name = w->report->plan->nodes[0].nets[net];
-	const uint32_t node = tti_graph_find(w->graph, TTI_NODE_NET, name);
+	uint32_t node;
 
-	if (w->nets && node != TTI_NODE_NONE)
+	if (!w->nets)
+		return;
+	node = tti_graph_find(w->graph, TTI_NODE_NET, w->report->plan->nodes[0].nets[net]);
+	if (node != TTI_NODE_NONE)
 		tti_strbuf_addf(w->out, "      <net dev=\"%x\"/>\n",
 				(unsigned)w->graph->nodes[node].net.dev);
 }
@@ -130,7 +132,7 @@ static void write_graph(const struct nccl_writer *w, const struct tti_local *par
 			n * each, part->total_gbps);
 	tti_strbuf_addf(w->out,
 			"  <graph id=\"%d\" pattern=\"%d\" crossnic=\"%d\" nchannels=\"%u\" "
-			"speedintra=\"%.4g\" speedinter=\"%.4g\" latencyinter=\"0\" "
+			"speedintra=\"%.7g\" speedinter=\"%.7g\" latencyinter=\"0\" "
 			"typeintra=\"%s\" typeinter=\"%s\" samechannels=\"0\">\n",
 			id, number, w->nets ? (int)part->cross_nic : 0, n, floor(each * 1e3) / 1e3,
 			floor(each * 1e3) / 1e3, worst_type(part, false), worst_type(part, true));
@@ -193,6 +195,24 @@ static tutti_status write_planned(const struct nccl_writer *w, enum tti_pattern 
 	return TUTTI_OK;
 }
 
+/* Two NICs of one number cannot be told apart in the file. */
+static tutti_status check_nets(const struct nccl_writer *w)
+{
+	for (uint32_t i = 0; w->nets && i < w->node->nnets; i++)
+		for (uint32_t k = 0; k < i; k++) {
+			const struct tti_node *a = &w->graph->nodes[w->node->nets[k]],
+					      *b = &w->graph->nodes[w->node->nets[i]];
+
+			if (a->net.dev == b->net.dev)
+				return tti_fail(
+					TUTTI_EINVAL,
+					"NCCL's graph file knows NICs by their dev, and %s and %s "
+					"both have %d",
+					a->name, b->name, a->net.dev);
+		}
+	return TUTTI_OK;
+}
+
 static tutti_status check(const struct nccl_writer *w)
 {
 	if (w->report->plan->nkinds > 1)
@@ -209,7 +229,7 @@ static tutti_status check(const struct nccl_writer *w)
 					"NCCL plans GPUs that a driver has numbered: %s is none",
 					member->name);
 	}
-	return TUTTI_OK;
+	return check_nets(w);
 }
 
 tutti_status tti_plan_nccl(const struct tti_report *report, struct tti_strbuf *out)

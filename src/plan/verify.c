@@ -148,15 +148,14 @@ static void use_ring(struct verifier *v, const struct tti_plan_channel *channel)
 	}
 }
 
-/* Hops inside nodes, and where the tree enters each: at its root, and for the patterns that
- * share this, at the rank on which others hang. */
+/* Hops inside nodes, and where the tree enters each. */
 static void use_tree_hops(struct verifier *v, const struct tti_plan_channel *channel)
 {
 	const struct tti_plan_rank *ranks = v->report->plan->ranks;
 	const double gbps = (double)channel->bw_gbps;
 
 	for (uint32_t node = 0; node < v->report->plan->nnodes; node++)
-		v->root[node] = v->second[node] = UINT32_MAX;
+		v->root[node] = UINT32_MAX;
 	for (uint32_t rank = 0; rank < v->report->plan->nranks; rank++) {
 		const uint32_t parent = channel->parent[rank];
 
@@ -171,11 +170,20 @@ static void use_tree_hops(struct verifier *v, const struct tti_plan_channel *cha
 			    ranks[v->root[ranks[rank].node]].name, ranks[rank].name);
 		v->root[ranks[rank].node] = rank;
 	}
+}
+
+/* On whom the trees of other nodes hang, if not on the root: one tree of a pair says it, as
+ * in the other the node has none below it. */
+static void find_seconds(struct verifier *v, const struct tti_plan_channel *channel)
+{
+	const struct tti_plan_rank *ranks = v->report->plan->ranks;
+
 	for (uint32_t rank = 0; rank < v->report->plan->nranks; rank++) {
 		const uint32_t parent = channel->parent[rank];
+		const uint32_t above = parent == UINT32_MAX ? parent : channel->parent[parent];
 
 		if (parent != UINT32_MAX && ranks[parent].node != ranks[rank].node &&
-		    parent != v->root[ranks[parent].node])
+		    above != UINT32_MAX && ranks[above].node == ranks[parent].node)
 			v->second[ranks[parent].node] = parent;
 	}
 }
@@ -187,21 +195,41 @@ static void use_tree(struct verifier *v, enum tti_pattern pattern,
 
 	use_tree_hops(v, channel);
 	for (uint32_t node = 0; channel->ends && node < v->report->plan->nnodes; node++) {
-		const uint32_t root = v->root[node];
-		const uint32_t second = v->second[node] == UINT32_MAX ? root : v->second[node];
+		const uint32_t root = v->root[node], second = v->second[node];
 
 		if (root == UINT32_MAX)
 			continue;
+		/* What is not said who does it is left out. */
 		if (pattern == TTI_PATTERN_BALANCED_TREE) {
 			use_ends(v, channel, root, gbps / 2);
-			use_ends(v, channel, second, gbps / 2);
+			if (second != UINT32_MAX)
+				use_ends(v, channel, second, gbps / 2);
 		} else if (pattern == TTI_PATTERN_SPLIT_TREE) {
 			use_in(v, channel, root, gbps);
-			use_out(v, channel, second, gbps);
+			if (second != UINT32_MAX)
+				use_out(v, channel, second, gbps);
 		} else {
 			use_ends(v, channel, root, gbps);
 		}
 	}
+}
+
+/* Ranks that share a device take part in it once. */
+static bool is_first(const struct tti_loads *loads, uint32_t member)
+{
+	for (uint32_t i = 0; i < member; i++)
+		if (loads->nodes[i] == loads->nodes[member])
+			return false;
+	return true;
+}
+
+static uint32_t count_devices(const struct tti_loads *loads)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < loads->n; i++)
+		n += is_first(loads, i);
+	return n;
 }
 
 static void use_head(struct verifier *v, enum tti_pattern pattern,
@@ -211,18 +239,21 @@ static void use_head(struct verifier *v, enum tti_pattern pattern,
 	const struct tti_plan_node *node = &v->report->plan->nodes[at->node];
 	const struct tti_loads *loads = loads_of(v, at->node);
 	const double gbps = (double)channel->bw_gbps;
+	const uint32_t ndevices = count_devices(loads);
 
 	for (uint32_t i = 0; i < node->nranks; i++) {
-		const uint32_t rank = node->ranks[i];
+		const bool same = loads->nodes[i] == loads->nodes[at->member];
 
+		if (!is_first(loads, i))
+			continue;
 		if (pattern == TTI_PATTERN_NVLS) {
-			const double amount = rank == head ? 2 * gbps : gbps;
-
-			use(v, at->node, &loads->sw[2 * i], amount, at->name, "its switch");
-			use(v, at->node, &loads->sw[2 * i + 1], amount, "its switch", at->name);
-		} else if (rank != head) {
-			use_inside(v, head, rank, gbps / (node->nranks - 1));
-			use_inside(v, rank, head, gbps / (node->nranks - 1));
+			use(v, at->node, &loads->sw[2 * i], same ? 2 * gbps : gbps, at->name,
+			    "its switch");
+			use(v, at->node, &loads->sw[2 * i + 1], same ? 2 * gbps : gbps,
+			    "its switch", at->name);
+		} else if (!same) {
+			use_inside(v, head, node->ranks[i], gbps / (ndevices - 1));
+			use_inside(v, node->ranks[i], head, gbps / (ndevices - 1));
 		}
 	}
 	if (channel->ends)
@@ -271,14 +302,25 @@ static void judge(struct verifier *v, const struct tti_plan_pattern *pattern, ui
 	}
 }
 
+static void note_pair(struct verifier *v, const struct tti_plan_pattern *pattern, uint32_t first)
+{
+	for (uint32_t node = 0; node < v->report->plan->nnodes; node++)
+		v->second[node] = UINT32_MAX;
+	for (uint32_t i = first; i < first + 2 && i < pattern->nchannels; i++)
+		find_seconds(v, &pattern->channels[i]);
+}
+
 static void verify_pattern(struct verifier *v, const struct tti_plan_pattern *pattern)
 {
 	const struct tti_plan *plan = v->report->plan;
 
 	for (uint32_t node = 0; node < plan->nnodes; node++)
 		memset(v->used[node], 0, loads_of(v, node)->nrows * sizeof(double));
-	for (uint32_t i = 0; i < pattern->nchannels; i++)
+	for (uint32_t i = 0; i < pattern->nchannels; i++) {
+		if (pattern->channels[i].parent && i % 2 == 0)
+			note_pair(v, pattern, i);
 		use_channel(v, pattern->pattern, &pattern->channels[i]);
+	}
 	for (uint32_t kind = 0; kind < plan->nkinds; kind++)
 		judge(v, pattern, kind);
 }
