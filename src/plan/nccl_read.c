@@ -351,8 +351,10 @@ tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *sou
 				 .nets = job->nnodes > 1,
 				 .config = config };
 	struct tti_plan *plan = NULL;
-	const tutti_status st = read_all(&r, job, text, nbytes, source, &plan);
+	tutti_status st = read_all(&r, job, text, nbytes, source, &plan);
 
+	if (st == TUTTI_EPLAN)
+		st = tti_plan_name_source(st, source);
 	for (int i = 0; i < TTI_PATTERN_COUNT; i++)
 		tti_local_free(r.given[i]);
 	tti_loads_free(r.loads);

@@ -142,6 +142,9 @@ TUTTI_CHECKED tutti_status tti_plan_json(const struct tti_plan *plan, struct tti
 TUTTI_CHECKED tutti_status tti_plan_read(const char *text, size_t nbytes, const char *source,
 					 struct tti_plan **out);
 
+/* The same status, and the last error text with the source of the plan before it. */
+TUTTI_CHECKED tutti_status tti_plan_name_source(tutti_status status, const char *source);
+
 /* Of what ranks must agree on. */
 uint64_t tti_plan_hash(const struct tti_plan *plan);
 /* The first difference of two plans in words; false: none that ranks must agree on. */

@@ -165,8 +165,8 @@ static tutti_status check_pattern(struct checker *c, const struct tti_plan_patte
 			TTI_TRY(check_parents(c, pattern, at));
 		if (pattern->pattern == TTI_PATTERN_RING)
 			TTI_TRY(check_nodes_in_a_row(c, pattern, at));
-		if (in_pairs && at % 2 == 0)
-			TTI_TRY(check_pair(c, pattern, at));
+		if (in_pairs && at % 2 == 1)
+			TTI_TRY(check_pair(c, pattern, at - 1));
 		total += (double)channel->bw_gbps;
 	}
 	if (fabs(total - pattern->total_gbps) > 1e-3 * (1 + total) ||

@@ -376,6 +376,14 @@ static tutti_status read_plan(struct reader *r, const json_t *root)
 	return TUTTI_OK;
 }
 
+tutti_status tti_plan_name_source(tutti_status status, const char *source)
+{
+	char text[512];
+
+	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
+	return tti_fail_quiet(status, "%s: %s", source, text);
+}
+
 tutti_status tti_plan_read(const char *text, size_t nbytes, const char *source,
 			   struct tti_plan **out)
 {
@@ -391,6 +399,8 @@ tutti_status tti_plan_read(const char *text, size_t nbytes, const char *source,
 		  : tti_fail(TUTTI_EINVAL, "%s:%d:%d: %s", source, error.line, error.column,
 			     error.text);
 	json_decref(root);
+	if (st == TUTTI_EPLAN)
+		st = tti_plan_name_source(st, source);
 	if (st == TUTTI_OK)
 		*out = r.plan;
 	else
