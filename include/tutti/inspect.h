@@ -233,9 +233,10 @@ struct tutti_plan_config {
 	const int *node_of_rank;  /* ranks are dealt out so; NULL: node after node           */
 	int nranks;               /* entries of that                                         */
 	const int *group_of_node; /* leaf switch of each node, -1 unknown; NULL: all unknown */
+	const char *const *name_of_node; /* NULL: node0, node1 ...                           */
 };
 /* clang-format off */
-#define TUTTI_PLAN_CONFIG_INIT { sizeof(struct tutti_plan_config), NULL, -1, 0, 0, 0, 0, NULL, 0, NULL }
+#define TUTTI_PLAN_CONFIG_INIT { sizeof(struct tutti_plan_config), NULL, -1, 0, 0, 0, 0, NULL, 0, NULL, NULL }
 /* clang-format on */
 
 /* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one

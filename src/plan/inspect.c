@@ -117,7 +117,8 @@ static tutti_status lay_out(struct tutti_plan *plan, const tutti_topo_t *nodes, 
 					 .nnodes = (uint32_t)nnodes,
 					 .ranks_per_node = (uint32_t)config->ranks_per_node,
 					 .nranks = (uint32_t)config->nranks,
-					 .group = config->group_of_node };
+					 .group = config->group_of_node,
+					 .names = config->name_of_node };
 	uint32_t *node_of_rank = NULL;
 	tutti_status st;
 

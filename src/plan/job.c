@@ -104,15 +104,14 @@ static tutti_status give_members(struct own_job *own, struct tti_job_node *nodes
 	return TUTTI_OK;
 }
 
-static tutti_status name_node(struct own_job *own, struct tti_job_node *node, uint32_t index)
+static tutti_status name_node(struct own_job *own, const char *const *names, uint32_t index,
+			      struct tti_job_node *node)
 {
-	char *name = tti_arena_alloc(&own->arena, 16);
+	char number[16];
 
-	if (!name)
-		return no_memory();
-	(void)snprintf(name, 16, "node%u", index);
-	node->name = name;
-	return TUTTI_OK;
+	(void)snprintf(number, sizeof(number), "node%u", index);
+	node->name = tti_arena_strdup(&own->arena, names ? names[index] : number);
+	return node->name ? TUTTI_OK : no_memory();
 }
 
 /* How many ranks each node has. */
@@ -175,7 +174,7 @@ static tutti_status fill(struct own_job *own, const struct tti_job_layout *layou
 			nodes[node] = nodes[node - 1];
 		else
 			TTI_TRY(fill_node(own, layout->routes[node], &nodes[node]));
-		TTI_TRY(name_node(own, &nodes[node], node));
+		TTI_TRY(name_node(own, layout->names, node, &nodes[node]));
 		if (layout->group)
 			nodes[node].group = layout->group[node];
 	}

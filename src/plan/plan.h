@@ -122,6 +122,7 @@ struct tti_job_layout {
 	const uint32_t *node_of_rank; /* how ranks are dealt out; NULL: node after node   */
 	uint32_t nranks;              /* entries of that                                  */
 	const int32_t *group;         /* leaf switch of each node, -1 unknown; NULL: all  */
+	const char *const *names;     /* of each node; NULL: node0, node1 ...             */
 };
 /* TUTTI_EINVAL: a node that is none or has no ranks. */
 TUTTI_CHECKED tutti_status tti_job_lay_out(const struct tti_job_layout *layout,

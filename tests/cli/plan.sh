@@ -68,7 +68,8 @@ says out 'ranks as they are dealt out now .* the plan has 8\.28 times that; 16 s
 printf '# two racks\na slots=8 switch=x\nb slots=8 switch=y\nc slots=8 switch=x\n' >"$tmp/hosts"
 expect 0 "$TUTTI" plan --xml "$simai" --hostfile "$tmp/hosts" --pattern ring
 says out '^24 ranks on 3 nodes$'
-says out 'follow each other as node0, node2, node1'
+says out 'follow each other as a, c, b'
+says out '^  c slots=8$'
 says out '3 steps leave a node, 2 a switch'
 expect 2 "$TUTTI" plan --xml "$simai" --hostfile "$tmp/hosts" --nodes 2
 says err 'names 3 nodes, and there are 2'

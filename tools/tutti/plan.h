@@ -56,7 +56,8 @@ struct plan_source {
 	/* What they come to: of each node, of each rank. */
 	tutti_topo_t *node_topo;
 	int *node_of_rank, *group_of_node;
-	int nnodes;
+	char **name_of_node; /* of a hostfile; NULL */
+	int nnames, nnodes;
 };
 /* clang-format off */
 #define PLAN_SOURCE_INIT { .topo = TOPO_SOURCE_INIT, .config = TUTTI_PLAN_CONFIG_INIT }

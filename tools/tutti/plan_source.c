@@ -348,8 +348,9 @@ static int read_hostfile(const struct args *args, struct plan_source *source)
 	}
 	free(line);
 	fclose(from);
-	release_names(&file.hosts);
 	release_names(&file.switches);
+	source->name_of_node = file.hosts.at;
+	source->nnames = file.hosts.n;
 	if (good && file.hosts.n == 0) {
 		tool_usage(args, "'%s' names no host", source->hostfile);
 		good = false;
@@ -379,6 +380,7 @@ int plan_load(const struct args *args, struct plan_source *source)
 		code = lay_nodes(args, source);
 	source->config.node_of_rank = source->node_of_rank;
 	source->config.group_of_node = source->group_of_node;
+	source->config.name_of_node = (const char *const *)source->name_of_node;
 	return code;
 }
 
@@ -388,6 +390,7 @@ void plan_release(struct plan_source *source)
 		tutti_topo_free(source->machines[i].topo);
 		free(source->machines[i].path);
 	}
+	release_names(&(struct names){ source->name_of_node, source->nnames });
 	free(source->machines);
 	free(source->node_topo);
 	free(source->node_of_rank);
