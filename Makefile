@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all check bench install clean format
+.PHONY: all check bench plan-table install clean format
 
 all: $(BUILD)/build.ninja
 	cmake --build --preset release
@@ -18,7 +18,11 @@ bench: all
 	scripts/setup bench
 	$(BUILD)/bench/bench_topo
 	$(BUILD)/bench/bench_cluster
+	$(BUILD)/bench/bench_plan
 	bench/compare/run
+
+plan-table: all
+	scripts/plan_table
 
 install: all
 	DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
