@@ -23,15 +23,7 @@
 
 bool tti_needs_plan(const struct tti_roll *roll, int nhosts)
 {
-	bool needed = nhosts > 1;
-
-	for (int rank = 0; rank < roll->n && !needed; rank++) {
-		const struct tti_rank_info *info = &roll->info[rank];
-
-		needed = info->nnuma > 1 || info->topo_file.hash || info->plan_file.hash ||
-			 info->sysfs_root;
-	}
-	return needed && roll->n > 1;
+	return roll->n > 1 && (nhosts > 1 || roll->asks);
 }
 
 /* -- Rank 0 makes it ----------------------------------------------------------------- */
@@ -320,11 +312,10 @@ static tutti_status agree(const struct tti_roll *roll, const struct tti_views *v
 tutti_status tti_agree_on_plan(const struct tti_roll *roll, const int *host_of, int nhosts,
 			       struct tti_agreed *out, int64_t *topology_ns)
 {
-	const bool from_file = roll->info[0].plan_file.hash != 0;
 	struct tti_agreed agreed = { NULL, NULL };
 	struct tti_views views = { 0 };
-	tutti_status st =
-		from_file ? tti_dump_topology(roll) : tti_views_exchange(roll, nhosts > 1, &views);
+	tutti_status st = roll->has_plan_file ? tti_dump_topology(roll)
+					      : tti_views_exchange(roll, nhosts > 1, &views);
 
 	*topology_ns = tti_now_ns();
 	if (st == TUTTI_OK)
@@ -347,11 +338,8 @@ void tti_agreed_release(struct tti_agreed *agreed)
 tutti_status tti_dump_topology(const struct tti_roll *roll)
 {
 	struct tti_views views;
-	bool wanted = false;
 
-	for (int rank = 0; rank < roll->n; rank++)
-		wanted |= roll->info[rank].dumps;
-	if (!wanted)
+	if (!roll->dumps)
 		return TUTTI_OK;
 	TTI_TRY(tti_views_exchange(roll, false, &views));
 	tti_views_release(&views);

@@ -466,9 +466,31 @@ tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const 
 	return st;
 }
 
+tutti_status tti_roll_digest(struct tti_roll *roll)
+{
+	roll->place = tti_calloc((size_t)roll->n, sizeof(*roll->place));
+	if (!roll->place)
+		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", roll->n);
+	for (int rank = 0; rank < roll->n; rank++) {
+		const struct tti_rank_info *info = &roll->info[rank];
+
+		roll->place[rank] = info->place;
+		roll->asks |= info->nnuma > 1 || info->topo_file.hash || info->plan_file.hash ||
+			      info->sysfs_root;
+		roll->dumps |= info->dumps != 0;
+		roll->has_plan_file |= info->plan_file.hash != 0;
+	}
+	if (roll->rank == 0)
+		return TUTTI_OK;
+	tti_free(roll->info);
+	roll->info = NULL;
+	return TUTTI_OK;
+}
+
 void tti_roll_release(struct tti_roll *roll)
 {
 	tti_free(roll->info);
+	tti_free(roll->place);
 	tti_free(roll->topo_text);
 	tti_free(roll->plan_text);
 	tti_tune_table_free(roll->tune);

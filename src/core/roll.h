@@ -46,7 +46,11 @@ struct tti_tune_table;
 struct tti_roll {
 	struct tti_boot *boot;
 	int rank, n;
-	struct tti_rank_info *info;  /* [n] */
+	struct tti_rank_info *info; /* [n]; once digested, at rank 0 alone */
+	/* What remains of it at the others. */
+	uint64_t *place; /* [n]                                          */
+	bool asks;       /* somebody names a topology or a plan, or has several NUMA nodes */
+	bool dumps, has_plan_file;
 	char *topo_text, *plan_text; /* of its own files; NULL: none */
 	struct tti_tune_table *tune; /* the same                   */
 };
@@ -55,6 +59,8 @@ struct tti_roll {
  * other topologies or plans. The same on all ranks. */
 TUTTI_CHECKED tutti_status tti_roll_call(struct tti_boot *boot, const char *transports,
 					 const char *algo, struct tti_roll *out);
+/* Keep what the rest of init needs: 1,000 ranks of one process would hold 300 KB each. */
+TUTTI_CHECKED tutti_status tti_roll_digest(struct tti_roll *roll);
 void tti_roll_release(struct tti_roll *roll);
 
 /* The end of all ranks by what one found: that is `culprit`, whose status and error text

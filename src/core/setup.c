@@ -340,6 +340,7 @@ static tutti_status run(struct setup *setup, const char *names)
 	mark(setup, "bootstrap", tti_now_ns());
 	TTI_TRY(tti_roll_call(comm->boot, names, comm->algo, &setup->roll));
 	TTI_TRY(count_crowds(setup));
+	TTI_TRY(tti_roll_digest(&setup->roll));
 	mark(setup, "roll call", tti_now_ns());
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());

@@ -15,22 +15,14 @@ static tutti_status no_memory(int n)
 
 static tutti_status find_leaders(const struct tti_roll *roll, struct tti_views *views)
 {
-	const int n = roll->n;
-	uint64_t *place = tti_calloc((size_t)n, sizeof(*place));
-	tutti_status st;
+	const size_t n = (size_t)roll->n;
 
-	views->leader = tti_calloc((size_t)n, sizeof(*views->leader));
-	views->cards = tti_calloc((size_t)n, sizeof(*views->cards));
-	views->kind = tti_calloc((size_t)n, sizeof(*views->kind));
-	if (!place || !views->leader || !views->cards || !views->kind) {
-		tti_free(place);
-		return no_memory(n);
-	}
-	for (int rank = 0; rank < n; rank++)
-		place[rank] = roll->info[rank].place;
-	st = tti_first_of(place, n, views->leader);
-	tti_free(place);
-	return st;
+	views->leader = tti_calloc(n, sizeof(*views->leader));
+	views->cards = tti_calloc(n, sizeof(*views->cards));
+	views->kind = tti_calloc(n, sizeof(*views->kind));
+	if (!views->leader || !views->cards || !views->kind)
+		return no_memory(roll->n);
+	return tti_first_of(roll->place, roll->n, views->leader);
 }
 
 /* A leader that fails says so on its card, and all fail with it. */
