@@ -67,18 +67,18 @@ static void every_algorithm(const char *transport, const int *ranks, size_t nran
 
 static void shm_every_algorithm(void **state)
 {
-	static const int ranks[] = { 1, 3, 4, 2, 7, 8 };
+	static const int ranks[] = { 1, 3, 4, 8 };
 
 	(void)state;
-	every_algorithm("shm", ranks, SANITIZED ? 3 : 6, NCOUNTS);
+	every_algorithm("shm", ranks, SANITIZED ? 3 : 4, NCOUNTS);
 }
 
 static void tcp_every_algorithm(void **state)
 {
-	static const int ranks[] = { 3, 2, 5 };
+	static const int ranks[] = { 3, 5 };
 
 	(void)state;
-	every_algorithm("tcp", ranks, SANITIZED ? 1 : 3, NCOUNTS - 1);
+	every_algorithm("tcp", ranks, SANITIZED ? 1 : 2, NCOUNTS - 1);
 }
 
 static void chosen_algorithms(void **state)

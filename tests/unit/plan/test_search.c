@@ -9,6 +9,7 @@
 
 #include "plan/column.h"
 #include "support/random_topo.h"
+#include "support/sanitizer.h"
 
 /* The first `most` GPUs, or HOSTs if there are none, and all NICs if asked for. */
 static bool members_of(const struct machine *m, uint32_t most, bool nets, struct tti_members *out)
@@ -83,7 +84,7 @@ static void real_machines(void **state)
 static void random_machines(void **state)
 {
 	const char *asked = getenv("TEST_ROUNDS");
-	const uint64_t rounds = asked ? strtoull(asked, NULL, 10) : 60;
+	const uint64_t rounds = asked ? strtoull(asked, NULL, 10) : SANITIZED ? 10 : 60;
 
 	(void)state;
 	for (uint64_t seed = 0; seed < rounds; seed++) {
@@ -172,7 +173,7 @@ static void every_subset(void **state)
 
 		snprintf(path, sizeof(path), TEST_DATA "/topologies/%s", machines[i]);
 		machine_read(&m, path, TTI_MODEL_NCCL);
-		for (uint32_t set = 0; set < 256; set++) {
+		for (uint32_t set = 0; set < 256; set += SANITIZED ? 7 : 1) {
 			uint32_t nodes[8];
 			struct tti_members members = { .routes = m.routes, .nodes = nodes };
 
@@ -191,7 +192,7 @@ static void against_all_rings(void **state)
 	glob_t files;
 
 	(void)state;
-	for (uint64_t seed = 1000; seed < 1060; seed++) {
+	for (uint64_t seed = 1000; seed < (SANITIZED ? 1010 : 1060); seed++) {
 		struct machine m;
 
 		machine_build(&m, random_topo(seed), TTI_MODEL_TUTTI);

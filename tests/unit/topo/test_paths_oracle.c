@@ -13,12 +13,13 @@
 
 #include "path_oracle.h"
 #include "support/random_topo.h"
+#include "support/sanitizer.h"
 #include "topo/paths.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 
-#define RANDOM_GRAPHS 1000
+#define RANDOM_GRAPHS (SANITIZED ? 100 : 1000)
 #define WHOLE_LINKS   70    /* up to here ways that lead nowhere are tried too */
 #define MOST_WAYS     40000 /* of a random machine; those with more are too slow to try */
 
