@@ -21,11 +21,11 @@
 #include "support/sanitizer.h"
 #include "tree.h"
 
-/* What any memory of any machine of today does, even in a loaded VM. */
+/* What any memory does, even of a VM that stands still in between. */
 static void check_speed(double gbps, double ns)
 {
-	assert_true(gbps > 0.05 && gbps < 5000);
-	assert_true(ns > 10 && ns < 20000);
+	assert_true(gbps > 0.001 && gbps < 5000);
+	assert_true(ns > 1 && ns < 1e8);
 }
 
 static uint32_t first_cpu(const cpu_set_t *set)
@@ -112,7 +112,7 @@ static void this_machine_is_measured(void **state)
 	assert_int_equal(tti_detect(&config, &doc), TUTTI_OK);
 	own_set(&after);
 	assert_true(CPU_EQUAL(&before, &after));
-	assert_true(tti_now_ns() - begin < (SANITIZED ? 20 : 4) * 1000 * TTI_NS_PER_MS);
+	assert_true(tti_now_ns() - begin < (SANITIZED ? 40 : 10) * 1000 * TTI_NS_PER_MS);
 	assert_int_equal(tti_schema_check(doc), TUTTI_OK);
 	detect = (struct tti_detect){ .doc = doc };
 	assert_true(count_measured(&detect) >= 1);
@@ -128,7 +128,7 @@ static void eight_nodes_are_in_time(void **state)
 
 	(void)state;
 	assert_int_equal(tti_measure_memory(&detect), TUTTI_OK);
-	assert_true(tti_now_ns() - begin < (SANITIZED ? 20 : 4) * 1000 * TTI_NS_PER_MS);
+	assert_true(tti_now_ns() - begin < (SANITIZED ? 40 : 10) * 1000 * TTI_NS_PER_MS);
 	assert_int_equal(count_measured(&detect), 8);
 	release(&detect);
 }
@@ -212,7 +212,7 @@ static void a_fault_is_told(void **state)
 	/* A CPU that no machine has cannot be run on. */
 	cpus[0] = cpus[1] = 1000000;
 	assert_int_equal(tti_measure_node(cpus, 2, 100 * TTI_NS_PER_MS, &speed), TUTTI_ESYS);
-	assert_true(tti_now_ns() - begin < (SANITIZED ? 20 : 4) * 1000 * TTI_NS_PER_MS);
+	assert_true(tti_now_ns() - begin < (SANITIZED ? 40 : 10) * 1000 * TTI_NS_PER_MS);
 }
 
 int main(void)
