@@ -147,18 +147,10 @@ static int judge(tutti_topo_t topo)
 static int run_lint(struct args *args)
 {
 	struct topo_source source = TOPO_SOURCE_INIT;
-	const char *value;
 	tutti_topo_t topo;
-	int id, code;
+	int code = topo_load_asked(args, &source, &topo);
 
-	while ((id = args_next(args, &value)) != ARGS_END) {
-		if (id == ARGS_HELP)
-			return TOOL_GOOD;
-		if (id == ARGS_BAD || !topo_take_option(args, &source, id, value))
-			return TOOL_USAGE;
-	}
-	code = topo_load(args, &source, &topo);
-	if (code)
+	if (!topo)
 		return code;
 	code = topo_print(args, topo, source.json ? TUTTI_TOPO_LINT_JSON : TUTTI_TOPO_LINT,
 			  topo_flags(&source, stdout), stdout);

@@ -46,6 +46,9 @@ bool topo_take_option(struct args *args, struct topo_source *source, int id, con
 /* Load; a .tar is unpacked into a folder that is gone when this returns. TOOL_GOOD, or
  * the exit code after the message is out. */
 int topo_load(const struct args *args, const struct topo_source *source, tutti_topo_t *out);
+/* For verbs whose options are those of a source: read them to the end, then load. *out is
+ * NULL when that is all (help was asked for, or the message is out): end with the code. */
+int topo_load_asked(struct args *args, struct topo_source *source, tutti_topo_t *out);
 /* A file, a captured machine or its .tar, by what is at that path. */
 int topo_load_path(const struct args *args, const struct topo_source *source, const char *path,
 		   tutti_topo_t *out);

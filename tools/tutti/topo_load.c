@@ -84,6 +84,21 @@ int topo_load(const struct args *args, const struct topo_source *source, tutti_t
 	return code;
 }
 
+int topo_load_asked(struct args *args, struct topo_source *source, tutti_topo_t *out)
+{
+	const char *value;
+	int id;
+
+	*out = NULL;
+	while ((id = args_next(args, &value)) != ARGS_END) {
+		if (id == ARGS_HELP)
+			return TOOL_GOOD;
+		if (id == ARGS_BAD || !topo_take_option(args, source, id, value))
+			return TOOL_USAGE;
+	}
+	return topo_load(args, source, out);
+}
+
 int topo_load_path(const struct args *args, const struct topo_source *source, const char *path,
 		   tutti_topo_t *out)
 {
