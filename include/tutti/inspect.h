@@ -11,23 +11,6 @@
 extern "C" {
 #endif
 
-/* X(name, value, text): the collectives that have programs. */
-#define TUTTI_COLLECTIVE_MAP(X)                \
-	X(ALL_REDUCE, 0, "all_reduce")         \
-	X(BROADCAST, 1, "broadcast")           \
-	X(REDUCE, 2, "reduce")                 \
-	X(ALL_GATHER, 3, "all_gather")         \
-	X(REDUCE_SCATTER, 4, "reduce_scatter") \
-	X(BARRIER, 5, "barrier")               \
-	X(SEND_RECV, 6, "send_recv")
-
-typedef enum tutti_collective {
-#define X(name, value, text) TUTTI_##name = (value),
-	TUTTI_COLLECTIVE_MAP(X)
-#undef X
-} tutti_collective;
-#define TUTTI_COLLECTIVE_COUNT 7
-
 TUTTI_API const char *tutti_collective_name(tutti_collective coll);
 
 /* One parameter of the environment. Strings are the library's. */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TUTTI_COMM_H
+#define TUTTI_COMM_H
+
+/* Communicators: made, asked, ended. Part of tutti.h, which is what to include and which
+ * says what holds of threads and errors. */
+
+#include <stddef.h>
+
+#include "tutti/status.h"
+#include "tutti/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* -- Making ---------------------------------------------------------------- */
+
+#define TUTTI_UNIQUE_ID_BYTES 128
+
+/* What one rank makes with tutti_get_unique_id() and every rank of the
+ * communicator is given, by whatever means (a file, MPI, a socket). It holds
+ * a secret: who has it can join. Good for one communicator. */
+typedef struct tutti_unique_id {
+	char bytes[TUTTI_UNIQUE_ID_BYTES];
+} tutti_unique_id;
+
+/* How a communicator is made. Fill it with TUTTI_CONFIG_INIT, then change what
+ * you need; `size` lets a newer library read an older caller's struct.
+ * A variable of the environment wins over a field, always. */
+typedef struct tutti_config {
+	size_t size;
+	/* 1 (default): init returns when done. 0: at once; poll
+	 * tutti_comm_get_async_error() until it is no longer TUTTI_AGAIN. */
+	int blocking;
+	const char *name;      /* shown in logs; may be NULL. Copied.            */
+	const char *transport; /* "auto" (NULL), or a list like "shm,tcp"        */
+	const char *algo;      /* as TUTTI_ALGO; NULL: chosen. Alike on all ranks */
+	/* A call that takes longer fails with TUTTI_ETIMEOUT; 0 (default): never. */
+	int timeout_ms;
+} tutti_config;
+
+/* clang-format off */
+#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0 }
+/* clang-format on */
+
+/* Make a new id and start the thread that serves the ranks that come with it.
+ * If TUTTI_COMM_ID is set, the id is made from it and nothing is started here:
+ * rank 0 does that. Thread-safe. TUTTI_ESYS: no usable network address. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_get_unique_id(tutti_unique_id *out);
+
+/* Join the communicator of `nranks` ranks as `rank` (0 .. nranks-1).
+ * Returns when all ranks have come, or TUTTI_ETIMEOUT with the missing ranks
+ * named after TUTTI_BOOT_TIMEOUT_MS. *out is written on success only and is
+ * the caller's: tutti_comm_destroy() or tutti_comm_abort(). */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank(tutti_comm_t *out, int nranks,
+							  tutti_unique_id id, int rank);
+
+/* The same with a configuration; `config` may be NULL and is not kept. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks,
+								 tutti_unique_id id, int rank,
+								 const tutti_config *config);
+
+/* The same with `nids` ids, made by `nids` different processes, for large
+ * jobs: rank r checks in at root r * nids / nranks (contiguous and even).
+ * 1 <= nids <= nranks; all ranks pass the same ids in the same order. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks,
+							      int rank, int nids,
+							      const tutti_unique_id *ids,
+							      const tutti_config *config);
+
+/* Make `nranks` communicators whose ranks are threads of this process.
+ * out[0 .. nranks-1] are written on success only; each is used by a thread of
+ * its own (or by one thread inside tutti_group_start/end). No network. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int nranks,
+							 const tutti_config *config);
+
+/* Join the communicator of all processes that one launcher started: `tutti
+ * run`, Open MPI, MPICH (Hydra), Slurm, torchrun, or TUTTI_RANK and
+ * TUTTI_NRANKS by hand. The id comes from TUTTI_COMM_ID (host:port), from a
+ * file named by TUTTI_COMM_FILE that rank 0 writes, or from torchrun's
+ * MASTER_ADDR. TUTTI_EUSAGE says what is missing. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_env(tutti_comm_t *out,
+							 const tutti_config *config);
+
+#define TUTTI_NOCOLOR (-1)
+
+/* -- Questions, the end ---------------------------------------------------- */
+
+/* Number of ranks, own rank. *out is written on success only. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_count(tutti_comm_t comm, int *out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_rank(tutti_comm_t comm, int *out);
+
+/* Wait until all calls of all ranks on this communicator are done. Collective.
+ * Afterwards only tutti_comm_destroy() is allowed. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_finalize(tutti_comm_t comm);
+
+/* Free the communicator once this rank's own calls are done; does not wait for
+ * other ranks (tutti_comm_finalize() does), so one thread may destroy the
+ * communicators of several. The handle is gone whatever the status says. NULL
+ * is fine. */
+TUTTI_API tutti_status tutti_comm_destroy(tutti_comm_t comm);
+
+/* Give up: every pending call on this rank returns TUTTI_EABORTED, every other
+ * rank gets TUTTI_EPEER, and the handle is freed once they have returned.
+ * Any thread. NULL is fine. */
+TUTTI_API tutti_status tutti_comm_abort(tutti_comm_t comm);
+
+/* TUTTI_OK while all is well, TUTTI_AGAIN while a nonblocking init is under
+ * way, else the error that ended the communicator or its init. Never blocks. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_get_async_error(tutti_comm_t comm,
+								tutti_status *out);
+
+/* The text of the last error on `comm`, or of this thread's last failed call
+ * if comm is NULL. Never NULL; valid until the next failing call on it. */
+TUTTI_API const char *tutti_last_error(tutti_comm_t comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

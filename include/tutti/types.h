@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TUTTI_TYPES_H
+#define TUTTI_TYPES_H
+
+/* What all areas of the library share: element types, reductions, handles. Part of
+ * tutti.h, which is what to include. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tutti/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* -- Types, operations --------------------------------------------------- */
+
+/* X(name, value, bytes, text) */
+#define TUTTI_TYPE_MAP(X)                    \
+	X(INT8, 0, 1, "int8")                \
+	X(UINT8, 1, 1, "uint8")              \
+	X(INT32, 2, 4, "int32")              \
+	X(UINT32, 3, 4, "uint32")            \
+	X(INT64, 4, 8, "int64")              \
+	X(UINT64, 5, 8, "uint64")            \
+	X(FLOAT16, 6, 2, "float16")          \
+	X(FLOAT32, 7, 4, "float32")          \
+	X(FLOAT64, 8, 8, "float64")          \
+	X(BFLOAT16, 9, 2, "bfloat16")        \
+	X(FLOAT8_E4M3, 10, 1, "float8_e4m3") \
+	X(FLOAT8_E5M2, 11, 1, "float8_e5m2")
+
+typedef enum tutti_type {
+#define X(name, value, bytes, text) TUTTI_##name = (value),
+	TUTTI_TYPE_MAP(X)
+#undef X
+} tutti_type;
+#define TUTTI_TYPE_COUNT 12
+
+/* Of all types. Integers wrap; AVG is the sum over all ranks divided by their number,
+ * towards zero for integers. 16-bit and 8-bit floats are accumulated in float32 and rounded to
+ * nearest even, once for each reduction on the way. If an operand is NaN so is the result, of MIN
+ * and MAX too; -0 is less than +0. Too large a result is an infinity, of 8-bit floats the largest
+ * finite number. X(name, value, text) */
+#define TUTTI_OP_MAP(X)    \
+	X(SUM, 0, "sum")   \
+	X(PROD, 1, "prod") \
+	X(MAX, 2, "max")   \
+	X(MIN, 3, "min")   \
+	X(AVG, 4, "avg")
+
+typedef enum tutti_op {
+#define X(name, value, text) TUTTI_##name = (value),
+	TUTTI_OP_MAP(X)
+#undef X
+} tutti_op;
+#define TUTTI_OP_COUNT 5
+
+/* Bytes of one element; 0 for a value that is no type. Any thread. */
+TUTTI_API size_t tutti_type_size(tutti_type type);
+
+/* "float32", "sum"; "?" for a value that is none. Any thread. */
+TUTTI_API const char *tutti_type_name(tutti_type type);
+TUTTI_API const char *tutti_op_name(tutti_op op);
+
+/* -- Collectives --------------------------------------------------------- */
+
+/* X(name, value, text): the collectives that have programs. */
+#define TUTTI_COLLECTIVE_MAP(X)                \
+	X(ALL_REDUCE, 0, "all_reduce")         \
+	X(BROADCAST, 1, "broadcast")           \
+	X(REDUCE, 2, "reduce")                 \
+	X(ALL_GATHER, 3, "all_gather")         \
+	X(REDUCE_SCATTER, 4, "reduce_scatter") \
+	X(BARRIER, 5, "barrier")               \
+	X(SEND_RECV, 6, "send_recv")
+
+typedef enum tutti_collective {
+#define X(name, value, text) TUTTI_##name = (value),
+	TUTTI_COLLECTIVE_MAP(X)
+#undef X
+} tutti_collective;
+#define TUTTI_COLLECTIVE_COUNT 7
+
+/* -- Handles --------------------------------------------------------------- */
+
+/* Opaque; each has its create and its destroy. */
+typedef struct tutti_comm *tutti_comm_t;
+typedef struct tutti_stream *tutti_stream_t;
+typedef struct tutti_event *tutti_event_t;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
