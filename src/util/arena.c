@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "util/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "util/error.h"
 #include "util/mem.h"
 
-#define BLOCK_BYTES 8192
+/* The first block, and the last of those that are each twice as large as the one before:
+ * many arenas hold little. */
+#define BLOCK_LEAST 512
+#define BLOCK_MOST  8192
 
 struct tti_arena_block {
 	struct tti_arena_block *next;
@@ -27,10 +31,18 @@ static void *place(struct tti_arena_block *block, size_t align, size_t nbytes)
 	return block->bytes + (block->used - nbytes);
 }
 
+static size_t next_size(const struct tti_arena *arena)
+{
+	const size_t size = arena->head ? arena->head->size : BLOCK_LEAST / 2;
+
+	return size < BLOCK_MOST / 2 ? 2 * size : BLOCK_MOST;
+}
+
 void *tti_arena_alloc_aligned(struct tti_arena *arena, size_t align, size_t nbytes)
 {
 	struct tti_arena_block *block;
-	size_t size = BLOCK_BYTES;
+	size_t size = next_size(arena);
+	bool is_apart;
 	void *memory;
 
 	tti_assert(align && !(align & (align - 1)));
@@ -41,13 +53,14 @@ void *tti_arena_alloc_aligned(struct tti_arena *arena, size_t align, size_t nbyt
 		return memory;
 	if (align > SIZE_MAX / 4 || nbytes > SIZE_MAX / 4)
 		return NULL;
-	if (nbytes + align > size)
+	is_apart = nbytes + align > size;
+	if (is_apart)
 		size = nbytes + align;
 	block = tti_zalloc(sizeof(*block) + size);
 	if (!block)
 		return NULL;
 	block->size = size;
-	if (size > BLOCK_BYTES && arena->head) {
+	if (is_apart && arena->head) {
 		/* A block made for one request; the head may still have room. */
 		block->next = arena->head->next;
 		arena->head->next = block;
