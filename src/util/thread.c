@@ -60,6 +60,16 @@ static void fill_mask(sigset_t *mask)
 		sigdelset(mask, faults[i]);
 }
 
+void tti_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 tutti_status tti_thread_start(pthread_t *out, const char *name, void *(*run)(void *), void *self)
 {
 	sigset_t mask, old;

@@ -17,6 +17,9 @@
 TUTTI_CHECKED tutti_status tti_thread_start(pthread_t *out, const char *name, void *(*run)(void *),
 					    void *self);
 
+/* Waits on it have deadlines of CLOCK_MONOTONIC. */
+void tti_cond_init(pthread_cond_t *cond);
+
 /* CPUs this thread may run on (sched_getaffinity and the cgroup's quota), >= 1. */
 int tti_cpu_count(void);
 
