@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -32,26 +33,22 @@ struct tti_canon_work {
 
 /* -- Hosts of a document ------------------------------------------------------------ */
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-/* Whether its CPUs are of several hosts: only then host_hash says something. */
+/* Whether its CPUs are of several hosts: only then host_hash says something. It is a
+ * number, which one file may hold in several words. */
 static bool has_several(const struct tti_xml_doc *doc)
 {
 	const struct tti_xml *first = tti_xml_find(doc->root, "cpu", NULL, NULL);
-	const char *hash = first ? tti_xml_get(first, "host_hash") : NULL;
+	const uint64_t hash = first ? tti_schema_host(doc, first) : 0;
 
 	for (const struct tti_xml *cpu = first; cpu; cpu = tti_xml_next(cpu, "cpu"))
-		if (!same_text(hash, tti_xml_get(cpu, "host_hash")))
+		if (tti_schema_host(doc, cpu) != hash)
 			return true;
 	return false;
 }
 
 void tti_canon_hosts_init(struct tti_canon_hosts *hosts, const struct tti_xml_doc *doc)
 {
-	*hosts = (struct tti_canon_hosts){ .several = has_several(doc) };
+	*hosts = (struct tti_canon_hosts){ .doc = doc, .several = has_several(doc) };
 }
 
 void tti_canon_hosts_release(struct tti_canon_hosts *hosts)
@@ -61,9 +58,9 @@ void tti_canon_hosts_release(struct tti_canon_hosts *hosts)
 
 uint32_t tti_canon_host_of(struct tti_canon_hosts *hosts, const struct tti_xml *cpu)
 {
-	const char *hash = hosts->several ? tti_xml_get(cpu, "host_hash") : NULL;
+	const uint64_t hash = hosts->several ? tti_schema_host(hosts->doc, cpu) : 0;
 
-	return tti_intern_text(&hosts->seen, hash ? hash : "");
+	return tti_intern(&hosts->seen, &hash, sizeof(hash));
 }
 
 /* -- As bytes ------------------------------------------------------------------------ */
