@@ -29,6 +29,9 @@
 /* Between two rounds through all candidates. */
 #define BACKOFF_FIRST_MS 10
 #define BACKOFF_MOST_MS  1000
+/* Before a proven address is tried again by itself. */
+#define AGAIN_FIRST_MS   2
+#define AGAIN_MOST_MS    500
 
 enum state {
 	IDLE,
@@ -44,6 +47,7 @@ try {
 	int fd;
 	int err; /* FAILED: why the connection was not made, 0: it was, or nobody knows */
 	int64_t deadline_ns;
+	int64_t wait_ms, again_ns; /* FAILED and proven: when to try it once more */
 	char why[112];
 	struct tti_auth auth;
 };
@@ -74,6 +78,7 @@ static void add_try(struct tti_dial *dial, const struct tti_addr *addr)
 		return;
 	dial->tries[dial->ntries].addr = *addr;
 	dial->tries[dial->ntries].fd = -1;
+	dial->tries[dial->ntries].wait_ms = AGAIN_FIRST_MS / 2;
 	dial->ntries++;
 }
 
@@ -122,13 +127,52 @@ static bool has_no_way(int err)
 	       err == EAFNOSUPPORT || err == EINVAL;
 }
 
+static bool is_gone(const struct tti_dial *dial)
+{
+	for (size_t i = 0; i < dial->config.nproven && i < dial->ntries; i++)
+		if (dial->tries[i].state == FAILED && dial->tries[i].err == ECONNREFUSED)
+			return true;
+	return false;
+}
+
+/* Whether this host has the address. */
+static bool is_ours(const struct tti_addr *addr)
+{
+	struct tti_addr any_port = *addr;
+	struct sockaddr_storage at;
+	socklen_t len;
+	bool ours;
+	int fd;
+
+	any_port.port = 0;
+	len = tti_addr_to_sock(&any_port, &at);
+	fd = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	ours = fd >= 0 && bind(fd, (const struct sockaddr *)&at, len) == 0;
+	tti_fd_close(&fd);
+	return ours;
+}
+
+/* Some addresses are on every host, as 127.0.0.1 is: a peer elsewhere does not answer there. */
+static bool is_elsewhere(const struct tti_dial *dial)
+{
+	for (size_t i = 0; i < dial->ntries; i++)
+		if (dial->tries[i].addr.scope == 0 && !is_ours(&dial->tries[i].addr))
+			return true;
+	return false;
+}
+
 bool tti_dial_is_refused(const struct tti_dial *dial)
 {
+	const bool elsewhere = is_elsewhere(dial);
 	size_t nrefused = 0;
 
+	if (is_gone(dial))
+		return true;
 	for (size_t i = 0; i < dial->ntries; i++) {
 		const struct try *try = &dial->tries[i];
 
+		if (elsewhere && is_ours(&try->addr))
+			continue;
 		if (try->state != FAILED || (try->err != ECONNREFUSED && !has_no_way(try->err)))
 			return false;
 		nrefused += try->err == ECONNREFUSED;
@@ -136,26 +180,36 @@ bool tti_dial_is_refused(const struct tti_dial *dial)
 	return nrefused > 0;
 }
 
+bool tti_dial_is_answered(const struct tti_dial *dial)
+{
+	for (size_t i = 0; i < dial->nstarted; i++)
+		if (dial->tries[i].state == PROVING)
+			return true;
+	return false;
+}
+
 void tti_dial_stop(struct tti_dial *dial)
 {
 	if (!dial)
 		return;
 	for (size_t i = 0; i < dial->ntries; i++)
-		tti_fd_close(&dial->tries[i].fd);
+		tti_loop_close(dial->loop, &dial->tries[i].fd);
 	tti_loop_bury(dial->loop, &dial->ear);
 }
 
-static void give_up(struct try *try, const char *why)
+static void give_up(struct tti_dial *dial, struct try *try, const char *why)
 {
-	tti_fd_close(&try->fd);
+	tti_loop_close(dial->loop, &try->fd);
 	try->state = FAILED;
 	try->err = 0;
+	try->wait_ms = 2 * try->wait_ms < AGAIN_MOST_MS ? 2 * try->wait_ms : AGAIN_MOST_MS;
+	try->again_ns = tti_deadline(try->wait_ms);
 	(void)snprintf(try->why, sizeof(try->why), "%s", why);
 }
 
-static void not_connected(struct try *try, int err)
+static void not_connected(struct tti_dial *dial, struct try *try, int err)
 {
-	give_up(try, strerror(err));
+	give_up(dial, try, strerror(err));
 	try->err = err;
 }
 
@@ -167,18 +221,19 @@ static void start_try(struct tti_dial *dial, struct try *try)
 
 	try->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (try->fd < 0) {
-		give_up(try, strerror(errno));
+		give_up(dial, try, strerror(errno));
 		return;
 	}
 	(void)setsockopt(try->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	try->state = CONNECTING;
-	try->deadline_ns = tti_deadline(CONNECT_MS);
+	try->deadline_ns =
+		tti_deadline(dial->config.connect_ms ? dial->config.connect_ms : CONNECT_MS);
 	if (connect(try->fd, (const struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS) {
-		not_connected(try, errno);
+		not_connected(dial, try, errno);
 		return;
 	}
 	if (tti_loop_add(dial->loop, try->fd, EPOLLIN | EPOLLOUT | EPOLLET, &dial->ear) != TUTTI_OK)
-		give_up(try, tti_error_text());
+		give_up(dial, try, tti_error_text());
 }
 
 /* A connection from a free port to the same port reaches itself. */
@@ -207,11 +262,11 @@ static void step_connect(struct tti_dial *dial, struct try *try)
 	if (getsockopt(try->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
 		error = errno;
 	if (error != 0) {
-		not_connected(try, error);
+		not_connected(dial, try, error);
 		return;
 	}
 	if (is_mirror(try->fd)) {
-		not_connected(try, ECONNREFUSED);
+		not_connected(dial, try, ECONNREFUSED);
 		return;
 	}
 	try->state = PROVING;
@@ -234,10 +289,10 @@ static tutti_status step_try(struct tti_dial *dial, struct try *try, int64_t now
 		return TUTTI_OK;
 	if (status != TUTTI_AGAIN) {
 		dial->strange |= status == TUTTI_EPROTO;
-		give_up(try,
+		give_up(dial, try,
 			status == TUTTI_OK ? "it closed after the handshake" : tti_error_text());
 	} else if (try->state != FAILED && now >= try->deadline_ns) {
-		give_up(try,
+		give_up(dial, try,
 			try->state == CONNECTING ? "no answer" : "connected, but no handshake");
 	}
 	return TUTTI_AGAIN;
@@ -286,7 +341,7 @@ static tutti_status end_round(struct tti_dial *dial, int64_t now)
 			tti_error_text());
 		dial->warned = true;
 	}
-	if (now >= dial->config.give_up_ns)
+	if (is_gone(dial) || now >= dial->config.give_up_ns)
 		return describe(dial, TUTTI_EPEER);
 	dial->next_ns = now + dial->backoff_ms * (TTI_NS_PER_MS / 1000) *
 				      (500 + (int64_t)randombytes_uniform(500));
@@ -332,6 +387,8 @@ static int64_t earliest(const struct tti_dial *dial)
 
 		if (try->state != FAILED && try->deadline_ns < when)
 			when = try->deadline_ns;
+		if (try->state == FAILED && i < dial->config.nproven && try->again_ns < when)
+			when = try->again_ns;
 		connected |= try->state == PROVING;
 	}
 
@@ -348,6 +405,8 @@ tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns
 	for (size_t i = 0; i < dial->nstarted; i++) {
 		struct try *try = &dial->tries[i];
 
+		if (try->state == FAILED && i < dial->config.nproven && now >= try->again_ns)
+			start_try(dial, try);
 		if (try->state == FAILED || step_try(dial, try, now) != TUTTI_OK)
 			continue;
 		log_success(dial, try);
@@ -359,6 +418,8 @@ tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns
 	if (now >= dial->config.deadline_ns)
 		return describe(dial, TUTTI_ETIMEOUT);
 	TTI_TRY(start_tries(dial, now) == TUTTI_AGAIN ? TUTTI_OK : TUTTI_EPEER);
+	if (is_gone(dial))
+		return describe(dial, TUTTI_EPEER);
 	*again_ns = earliest(dial);
 	return TUTTI_AGAIN;
 }

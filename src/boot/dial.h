@@ -19,11 +19,15 @@
 struct tti_dial_config {
 	const struct tti_addr *addrs; /* copied; IPv6 link-local: any interface */
 	size_t naddrs;
+	/* So many of the first ones have been the peer's for sure. They are tried again
+	 * and again while others do not answer; if one refuses, the peer is gone. */
+	size_t nproven;
 	enum tti_auth_kind kind;
 	const uint8_t *secret; /* borrowed while it runs                          */
 	struct tti_wire_who who;
 	int64_t deadline_ns;
 	int64_t give_up_ns;       /* every candidate has failed: retry, but not after this */
+	int64_t connect_ms;       /* how long one try waits for an answer, 0: 5 seconds */
 	void (*hear)(void *self); /* called when tti_dial_step() should be         */
 	void *self;
 };
@@ -39,10 +43,13 @@ TUTTI_CHECKED tutti_status tti_dial_start(struct tti_loop *loop,
  * failed: quietly, the text says how each candidate did. */
 TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns);
 
-/* After a failure: whether nobody listens there any more. No answer in time says
- * nothing of the kind, nor does a connection that was closed: the peer may be stopped,
- * busy, or full. */
+/* After a failure: whether nobody listens there any more: at one of the proven addresses, or at
+ * all. No answer in time says nothing of the kind, nor does a connection that was closed: the
+ * peer may be stopped, busy, or full. */
 bool tti_dial_is_refused(const struct tti_dial *dial);
+
+/* Whether somebody listens at one of the addresses, who may be busy. */
+bool tti_dial_is_answered(const struct tti_dial *dial);
 
 /* Also after success and failure. NULL is fine. */
 void tti_dial_stop(struct tti_dial *dial);

@@ -53,7 +53,7 @@ static void drop(struct tti_gate_guest *guest, const char *why)
 	if (gate->dropped <= LOGGED)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "dropped a connection from %s: %s",
 			tti_addr_format(&guest->addr, text, sizeof(text)), why);
-	tti_fd_close(&guest->fd);
+	tti_loop_close(gate->loop, &guest->fd);
 	forget(guest);
 }
 
@@ -67,7 +67,7 @@ static void join(struct tti_gate_guest *guest)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		tti_fd_close(&guest->fd);
+		tti_loop_close(gate->loop, &guest->fd);
 		forget(guest);
 		return;
 	}
@@ -194,10 +194,10 @@ tutti_status tti_gate_open(struct tti_gate *gate)
 void tti_gate_close(struct tti_gate *gate)
 {
 	while (gate->oldest) {
-		tti_fd_close(&gate->oldest->fd);
+		tti_loop_close(gate->loop, &gate->oldest->fd);
 		forget(gate->oldest);
 	}
-	tti_fd_close(&gate->listen_fd);
+	tti_loop_close(gate->loop, &gate->listen_fd);
 	if (gate->ear)
 		tti_loop_bury(gate->loop, gate->ear);
 	gate->ear = NULL;

@@ -56,6 +56,13 @@ void tti_loop_drop(struct tti_loop *loop, int fd)
 	(void)epoll_ctl(loop->epfd, EPOLL_CTL_DEL, fd, NULL);
 }
 
+void tti_loop_close(struct tti_loop *loop, int *fd)
+{
+	if (*fd >= 0)
+		tti_loop_drop(loop, *fd);
+	tti_fd_close(fd);
+}
+
 void tti_loop_wait(struct tti_loop *loop, int timeout_ms)
 {
 	struct epoll_event events[64];

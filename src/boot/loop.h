@@ -28,12 +28,14 @@ struct tti_loop {
 TUTTI_CHECKED tutti_status tti_loop_init(struct tti_loop *loop);
 void tti_loop_release(struct tti_loop *loop); /* after all ears are buried */
 
-/* Events are EPOLLIN and so on; a descriptor leaves the loop by being closed, or
- * by tti_loop_drop(). */
+/* Events are EPOLLIN and so on; a descriptor leaves the loop by tti_loop_drop() or
+ * tti_loop_close(). Closing alone does not do: the kernel goes on to name the ear while a child
+ * of fork(), or a system call of another thread, has the same connection. */
 TUTTI_CHECKED tutti_status tti_loop_add(struct tti_loop *loop, int fd, uint32_t events,
 					struct tti_ear *ear);
 void tti_loop_change(struct tti_loop *loop, int fd, uint32_t events, struct tti_ear *ear);
 void tti_loop_drop(struct tti_loop *loop, int fd);
+void tti_loop_close(struct tti_loop *loop, int *fd); /* -1 is fine, and is what is left */
 
 /* Wait once, at most timeout_ms (-1: for ever), and call the ears. */
 void tti_loop_wait(struct tti_loop *loop, int timeout_ms);

@@ -78,7 +78,7 @@ static void hang_up(struct caller *caller)
 	*caller->link = caller->next;
 	if (caller->next)
 		caller->next->link = caller->link;
-	tti_fd_close(&caller->fd);
+	tti_loop_close(&root->loop, &caller->fd);
 	tti_loop_bury(&root->loop, &caller->ear);
 }
 
@@ -394,7 +394,7 @@ static void destroy(struct tti_root *root)
 		hang_up(root->callers);
 	if (root->waker)
 		tti_loop_bury(&root->loop, root->waker);
-	tti_fd_close(&root->wake_fd);
+	tti_loop_close(&root->loop, &root->wake_fd);
 	tti_loop_release(&root->loop);
 	tti_free(root->seats);
 	explicit_bzero(root->secret, sizeof(root->secret));

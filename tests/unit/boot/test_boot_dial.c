@@ -4,12 +4,14 @@
 #include "ranks.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "boot/dial.h"
 #include "boot/gate.h"
 #include "util/fd.h"
+#include "util/mem.h"
 
 static const uint8_t secret[32] = { 5 };
 static const uint8_t other[32] = { 6 };
@@ -163,6 +165,126 @@ static void all_that_failed_is_said(void **state)
 	assert_int_equal(house.gate.dropped, 2);
 }
 
+static int nheard;
+
+static void hear(struct tti_ear *ear, uint32_t events)
+{
+	(void)ear;
+	(void)events;
+	nheard++;
+}
+
+/* As a child of fork() has it. */
+static void nothing_is_heard_of_what_is_closed(void **state)
+{
+	struct tti_ear *ear = tti_zalloc(sizeof(*ear));
+	struct tti_loop loop;
+	int fds[2], copy;
+
+	(void)state;
+	CHECK_OK(tti_loop_init(&loop));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	copy = dup(fds[0]);
+	ear->hear = hear;
+	CHECK_OK(tti_loop_add(&loop, fds[0], EPOLLIN, ear));
+	assert_int_equal(write(fds[1], "a", 1), 1);
+	tti_loop_wait(&loop, 1000);
+	assert_int_equal(nheard, 1);
+	tti_loop_close(&loop, &fds[0]);
+	assert_int_equal(fds[0], -1);
+	tti_loop_wait(&loop, 10);
+	assert_int_equal(nheard, 1);
+	tti_loop_bury(&loop, ear);
+	tti_loop_release(&loop);
+	close(fds[1]);
+	close(copy);
+}
+
+/* Lets in whoever comes and closes, for a while; then nobody listens any more. */
+static void *close_up(void *self)
+{
+	struct pollfd door = { .fd = *(int *)self, .events = POLLIN };
+	const int64_t end_ns = tti_deadline(100);
+
+	while (tti_now_ns() < end_ns) {
+		if (poll(&door, 1, 5) > 0)
+			close(accept(door.fd, NULL, NULL));
+	}
+	close(door.fd);
+	return NULL;
+}
+
+/* Whatever the other addresses do. */
+static void a_proven_address_that_refuses_says_it_all(void **state)
+{
+	struct tti_addr addrs[2];
+	pthread_t thread;
+	uint16_t port = 0;
+	int fds[6], fd;
+
+	(void)state;
+	CHECK_OK(tti_listen(&port, 64, &fd));
+	addrs[0] = loopback(port);
+	addrs[1] = loopback(hole(fds, 6));
+	for (int round = 0; round < 2; round++) {
+		struct tti_dial_config config = { .addrs = addrs,
+						  .naddrs = 2,
+						  .nproven = 1,
+						  .kind = TTI_AUTH_PEER,
+						  .secret = secret,
+						  .who = { 1, 3, 8, 0 },
+						  .deadline_ns = tti_deadline(20000),
+						  .give_up_ns = TTI_NEVER };
+		const int64_t start_ns = tti_now_ns();
+		int out;
+
+		if (round == 0)
+			pthread_create(&thread, NULL, close_up, &fd);
+		assert_int_equal(tti_dial_run(&config, NULL, &out), TUTTI_EPEER);
+		assert_non_null(strstr(tti_error_text(), "Connection refused"));
+		assert_in_range((tti_now_ns() - start_ns) / TTI_NS_PER_MS, round ? 0 : 90, 1500);
+		if (round == 0)
+			pthread_join(thread, NULL);
+	}
+	for (int i = 0; i < 6; i++)
+		close(fds[i]);
+}
+
+/* 127.0.0.1 is on every host: a refusal there says nothing of a peer that has another address. */
+static void who_is_elsewhere_does_not_refuse_here(void **state)
+{
+	/* Without a scope there is no way to it. */
+	const struct tti_addr addrs[2] = {
+		loopback(1), { .family = 6, .port = 1, .ip = { 0xfe, 0x80, [15] = 1 } }
+	};
+	struct tti_loop loop;
+
+	(void)state;
+	CHECK_OK(tti_loop_init(&loop));
+	for (size_t n = 1; n <= 2; n++) {
+		const struct tti_dial_config config = { .addrs = addrs,
+							.naddrs = n,
+							.kind = TTI_AUTH_PEER,
+							.secret = secret,
+							.who = { 1, 3, 8, 0 },
+							.deadline_ns = tti_deadline(20000) };
+		tutti_status status = TUTTI_AGAIN;
+		struct tti_dial *dial;
+		int64_t again_ns;
+		int fd;
+
+		CHECK_OK(tti_dial_start(&loop, &config, &dial));
+		while (status == TUTTI_AGAIN) {
+			usleep(1000);
+			status = tti_dial_step(dial, &fd, &again_ns);
+		}
+		assert_int_equal(status, TUTTI_EPEER);
+		assert_int_equal(tti_dial_is_refused(dial), n == 1);
+		tti_dial_stop(dial);
+	}
+	tti_loop_release(&loop);
+}
+
 /* Those who prove nothing fill the house; the oldest goes, a friend gets in. */
 static void the_oldest_stranger_goes(void **state)
 {
@@ -194,6 +316,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_does_not_answer_costs_little),
 		cmocka_unit_test(all_that_failed_is_said),
+		cmocka_unit_test(nothing_is_heard_of_what_is_closed),
+		cmocka_unit_test(a_proven_address_that_refuses_says_it_all),
+		cmocka_unit_test(who_is_elsewhere_does_not_refuse_here),
 		cmocka_unit_test(the_oldest_stranger_goes),
 	};
 
