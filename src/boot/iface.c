@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "boot/iface.h"
 
-#include <ifaddrs.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/error.h"
 #include "util/log.h"
-#include "util/params.h"
-#include "util/strbuf.h"
+#include "util/mem.h"
 
 bool tti_iface_passes(const char *list, const char *name)
 {
@@ -32,107 +30,78 @@ bool tti_iface_passes(const char *list, const char *name)
 	return all_but;
 }
 
-/* Small is likely to be reachable from elsewhere. */
-static int unlikeliness(const struct tti_addr *addr, unsigned flags)
+/* How many before addr[i] are of the same interface and family; those of a link alone are a
+ * family of their own. */
+static size_t turn_of(const struct tti_iface_addr *addr, size_t i)
 {
-	static const char *const virtual[] = { "docker",  "br-",  "virbr",  "veth", "cni",
-					       "flannel", "cali", "podman", "lxc",  "lxd" };
-	int score = 0;
+	size_t before = 0;
 
-	if (flags & IFF_LOOPBACK)
-		score += 100;
-	for (size_t i = 0; i < sizeof(virtual) / sizeof(*virtual); i++)
-		if (strncmp(addr->ifname, virtual[i], strlen(virtual[i])) == 0)
-			score += 10;
-	if (addr->family == 6)
-		score += addr->scope ? 5 : 1;
-	return score;
+	for (size_t k = 0; k < i; k++)
+		before += addr[k].iface == addr[i].iface &&
+			  addr[k].addr.family == addr[i].addr.family &&
+			  !addr[k].addr.scope == !addr[i].addr.scope;
+	return before;
 }
 
-struct found {
-	struct tti_addr addr;
-	int score;
-};
-
-#define FOUND_MOST 64
-
-/* Why this one is not offered; NULL: it is. */
-static const char *excluded(const struct ifaddrs *at, const struct tti_params *params)
+size_t tti_iface_choose(const struct tti_iface_addr *addr, size_t n, size_t most, bool *take)
 {
-	const int family = at->ifa_addr->sa_family;
+	size_t taken = 0, left = n;
 
-	if (!(at->ifa_flags & IFF_UP) || !(at->ifa_flags & IFF_RUNNING))
-		return "not running";
-	if (!tti_iface_passes(params->socket_ifname, at->ifa_name))
-		return "excluded by TUTTI_SOCKET_IFNAME";
-	if ((params->socket_family == 1 && family != AF_INET) ||
-	    (params->socket_family == 2 && family != AF_INET6))
-		return "excluded by TUTTI_SOCKET_FAMILY";
-	return NULL;
-}
-
-static void insert(struct found *found, size_t *n, const struct found *one)
-{
-	size_t at = *n < FOUND_MOST ? (*n)++ : FOUND_MOST - 1;
-
-	for (; at > 0 && found[at - 1].score > one->score; at--)
-		found[at] = found[at - 1];
-	found[at] = *one;
-}
-
-static size_t gather(const struct ifaddrs *list, struct found *found, struct tti_strbuf *why)
-{
-	const struct tti_params *params = tti_params();
-	size_t n = 0;
-
-	for (const struct ifaddrs *at = list; at; at = at->ifa_next) {
-		struct found one = { 0 };
-		char text[TTI_ADDR_TEXT];
-
-		if (!at->ifa_addr || tti_addr_from_sock(at->ifa_addr, &one.addr) != TUTTI_OK)
-			continue;
-		(void)strncpy(one.addr.ifname, at->ifa_name, IFNAMSIZ - 1);
-		one.score = unlikeliness(&one.addr, at->ifa_flags);
-
-		const char *reason = excluded(at, params);
-
-		tti_addr_format(&one.addr, text, sizeof(text));
-		if (reason)
-			tti_strbuf_addf(why, "%s%s (%s): %s", why->len ? "; " : "", at->ifa_name,
-					text, reason);
-		else
-			insert(found, &n, &one);
+	memset(take, 0, n * sizeof(*take));
+	for (size_t turn = 0; left > 0 && taken < most; turn++) {
+		for (size_t i = 0; i < n && taken < most; i++) {
+			if (take[i] || turn_of(addr, i) != turn)
+				continue;
+			take[i] = true;
+			taken++;
+			left--;
+		}
 	}
-	return n;
+	return taken;
+}
+
+static tutti_status keep(const struct tti_ifaces *ifaces, struct tti_addr *out, size_t most,
+			 size_t *n)
+{
+	bool *take = tti_calloc(ifaces->addr.n + 1, sizeof(*take));
+	size_t running = 0;
+
+	if (!take)
+		return tti_fail(TUTTI_ENOMEM, "%zu addresses", ifaces->addr.n);
+	/* Those that are not running come last. */
+	while (running < ifaces->addr.n && ifaces->iface.at[ifaces->addr.at[running].iface].running)
+		running++;
+	(void)tti_iface_choose(ifaces->addr.at, running, most, take);
+	for (size_t i = 0; i < running; i++) {
+		char addr[TTI_ADDR_TEXT];
+
+		if (!take[i])
+			continue;
+		out[*n] = ifaces->addr.at[i].addr;
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "offering %s (%s)",
+			tti_addr_format(&out[*n], addr, sizeof(addr)), out[*n].ifname);
+		(*n)++;
+	}
+	tti_free(take);
+	return TUTTI_OK;
 }
 
 tutti_status tti_iface_list(struct tti_addr *out, size_t most, size_t *n)
 {
-	struct found found[FOUND_MOST];
+	struct tti_ifaces ifaces;
 	struct tti_strbuf why = { 0 };
-	struct ifaddrs *list;
+	tutti_status status = tti_ifaces_look(&ifaces, &why);
+	char *text = tti_strbuf_take(&why);
 
 	*n = 0;
-	if (getifaddrs(&list) < 0)
-		return tti_fail(TUTTI_ESYS, "getifaddrs: %m");
-
-	const size_t nfound = gather(list, found, &why);
-	char *text = tti_strbuf_take(&why);
-	tutti_status status = TUTTI_OK;
-
-	freeifaddrs(list);
-	for (; *n < nfound && *n < most; (*n)++) {
-		char addr[TTI_ADDR_TEXT];
-
-		out[*n] = found[*n].addr;
-		tti_log(TTI_LOG_INFO, TTI_BOOT, "offering %s (%s)",
-			tti_addr_format(&out[*n], addr, sizeof(addr)), out[*n].ifname);
-	}
-	if (*n == 0)
+	if (status == TUTTI_OK)
+		status = keep(&ifaces, out, most, n);
+	if (status == TUTTI_OK && *n == 0)
 		status = tti_fail(TUTTI_ESYS,
 				  "no usable network address: %s. Bring an interface up, or "
 				  "change TUTTI_SOCKET_IFNAME or TUTTI_SOCKET_FAMILY",
 				  text && *text ? text : "there is no interface with an address");
 	free(text);
+	tti_ifaces_release(&ifaces);
 	return status;
 }

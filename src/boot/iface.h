@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 
 #include "tutti/status.h"
+#include "util/strbuf.h"
+#include "util/vec.h"
 
 /* An address, fixed width: fit for the wire as it is. */
 struct tti_addr {
@@ -31,9 +33,44 @@ struct tti_addr {
  * any. Pure. */
 bool tti_iface_passes(const char *list, const char *name);
 
-/* Fill out[0 .. most-1], *n of them. TUTTI_ESYS: none is left; the text says which
- * interfaces there are and what excluded them. */
+/* Fill out[0 .. most-1], *n of them; where there are more, each interface keeps its first
+ * of each family before another gets its second. TUTTI_ESYS: none is left; the text says
+ * which interfaces there are and what excluded them. */
 TUTTI_CHECKED tutti_status tti_iface_list(struct tti_addr *out, size_t most, size_t *n);
+
+enum tti_iface_kind { TTI_IFACE_NIC, TTI_IFACE_BRIDGE, TTI_IFACE_LOOPBACK };
+
+/* An interface: all its addresses are one way out. */
+struct tti_iface {
+	char name[IFNAMSIZ];
+	uint32_t index, mbps; /* mbps: the speed it claims, 0: none or unknown */
+	uint16_t mtu;         /* or 65535: more                                */
+	uint8_t kind;         /* enum tti_iface_kind, by its name              */
+	bool running;         /* up, and with a carrier                        */
+};
+
+struct tti_iface_addr {
+	struct tti_addr addr;
+	uint8_t iface;  /* which one has it                  */
+	uint8_t prefix; /* bits that its network's have in common */
+	int score;      /* small is likely to be reachable from elsewhere */
+};
+
+struct tti_ifaces {
+	TTI_VEC(struct tti_iface) iface;
+	TTI_VEC(struct tti_iface_addr) addr; /* likely ones first, those not running last */
+};
+
+/* All that may be used, also what has no carrier now. What is excluded is told in `why` if
+ * that is not NULL. Release it, also after a failure. */
+TUTTI_CHECKED tutti_status tti_ifaces_look(struct tti_ifaces *out, struct tti_strbuf *why);
+/* Find their speeds; takes locks of drivers, so it is not part of looking. */
+void tti_ifaces_measure(struct tti_ifaces *ifaces);
+void tti_ifaces_release(struct tti_ifaces *ifaces);
+
+/* Which `most` of addr[0 .. n-1] to keep, as described for tti_iface_list(): take[i]; as many
+ * as it returns. Pure. */
+size_t tti_iface_choose(const struct tti_iface_addr *addr, size_t n, size_t most, bool *take);
 
 /* To and from sockaddr; "10.0.0.1:5000", "[fe80::1]:5000" into buf, "10.0.0.1" if
  * the port is 0. */

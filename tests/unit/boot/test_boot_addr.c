@@ -70,6 +70,60 @@ static void interfaces_are_found(void **state)
 			     strcmp(addrs[i].ifname, "lo") != 0);
 }
 
+static void loopback_has_its_facts(void **state)
+{
+	struct tti_ifaces ifaces;
+	bool seen = false;
+
+	(void)state;
+	CHECK_OK(tti_ifaces_look(&ifaces, NULL));
+	tti_ifaces_measure(&ifaces);
+	for (size_t i = 0; i < ifaces.addr.n; i++) {
+		const struct tti_iface_addr *at = &ifaces.addr.at[i];
+		const struct tti_iface *iface = &ifaces.iface.at[at->iface];
+
+		assert_string_equal(at->addr.ifname, iface->name);
+		if (strcmp(iface->name, "lo") != 0 || at->addr.family != 4)
+			continue;
+		seen = true;
+		assert_int_equal(at->prefix, 8);
+		assert_int_equal(iface->kind, TTI_IFACE_LOOPBACK);
+		assert_int_equal(iface->index, if_nametoindex("lo"));
+		assert_true(iface->mtu >= 1280 && iface->running);
+		assert_int_equal(iface->mbps, 0);
+	}
+	assert_true(seen);
+	tti_ifaces_release(&ifaces);
+}
+
+/* Two of one interface, then one of another, of which only two are kept. */
+static void each_interface_keeps_its_first_address(void **state)
+{
+	const struct tti_iface_addr addr[] = {
+		{ .addr.family = 4, .iface = 0 },
+		{ .addr.family = 4, .iface = 0 },
+		{ .addr.family = 6, .iface = 0, .addr.scope = 1 },
+		{ .addr.family = 4, .iface = 1 },
+		{ .addr.family = 6, .iface = 0 },
+	};
+	static const bool expected[][5] = {
+		{ false },
+		{ true },
+		{ true, false, true },
+		{ true, false, true, true },
+		{ true, false, true, true, true },
+		{ true, true, true, true, true },
+		{ true, true, true, true, true },
+	};
+	bool take[5];
+
+	(void)state;
+	for (size_t most = 0; most < 7; most++) {
+		assert_int_equal(tti_iface_choose(addr, 5, most, take), most < 5 ? most : 5);
+		assert_memory_equal(take, expected[most], sizeof(take));
+	}
+}
+
 static void sockaddrs_come_back(void **state)
 {
 	struct tti_addr addr = { .family = 6, .port = htons(77), .scope = 3, .ip = { 0xfe, 0x80 } };
@@ -180,7 +234,7 @@ static void frames_in_pieces(void **state)
 	(void)state;
 	assert_true(tti_outbox_put(&out, TTI_FRAME_NEWS, 5, &news, sizeof(news), 0));
 	assert_true(tti_outbox_put(&out, TTI_FRAME_BYE, 1, NULL, 0, 0));
-	assert_false(tti_outbox_put(&out, TTI_FRAME_ASK, 1, NULL, 0, 800));
+	assert_false(tti_outbox_put(&out, TTI_FRAME_ASK, 1, NULL, 0, TTI_OUTBOX - out.len));
 	memcpy(bytes, out.bytes, out.len);
 	memcpy(bytes + out.len, &skip, sizeof(skip));
 	total = out.len + sizeof(skip) + 1000;
@@ -208,6 +262,8 @@ int main(void)
 		cmocka_unit_test(texts_become_addresses),
 		cmocka_unit_test(filters),
 		cmocka_unit_test(interfaces_are_found),
+		cmocka_unit_test(loopback_has_its_facts),
+		cmocka_unit_test(each_interface_keeps_its_first_address),
 		cmocka_unit_test(sockaddrs_come_back),
 		cmocka_unit_test(listening_twice_fails),
 		cmocka_unit_test(ids_come_back),
