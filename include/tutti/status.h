@@ -27,7 +27,8 @@ extern "C" {
 	X(EMISMATCH, -22, "ranks called different things")             \
 	X(EABORTED, -23, "the communicator was aborted")               \
 	X(EPROTO, -24, "a peer sent what the protocol does not allow") \
-	X(EPLAN, -25, "ranks hold different plans")
+	X(EPLAN, -25, "ranks hold different plans")                    \
+	X(EREVOKED, -26, "the communicator was revoked")
 
 typedef enum tutti_status {
 #define X(name, value, text) TUTTI_##name = (value),

@@ -2,11 +2,12 @@
 #ifndef TTI_BOOT_BASE_H
 #define TTI_BOOT_BASE_H
 
-/* What both kinds of bootstrap have, as the first member. Private to boot/. */
+/* What all kinds of bootstrap have, as the first member. Private to boot/. */
 
 #include <stdbool.h>
 
 #include "boot/boot.h"
+#include "boot/office.h"
 #include "boot/watch.h"
 
 struct tti_boot_ops {
@@ -19,6 +20,10 @@ struct tti_boot_ops {
 	void (*watch_notify)(struct tti_boot *boot, const struct tti_news *news);
 	void (*watch_ask)(struct tti_boot *boot, int peer);
 	void (*watch_stop)(struct tti_boot *boot);
+	/* Carriers, once they watch: nbytes from the head on, to be taken by the peer's office.
+	 * Does not wait; who cannot be reached goes down there. */
+	tutti_status (*mail)(struct tti_boot *boot, int peer, const struct tti_mail *mail,
+			     size_t nbytes);
 };
 
 struct tti_boot {
@@ -27,6 +32,7 @@ struct tti_boot {
 	bool local;
 	bool watching; /* tti_watch_start() was called */
 	uint8_t secret[TTI_SECRET_BYTES];
+	struct tti_office office; /* of carriers; zero in others */
 };
 
 /* Whether *stop is set; NULL: never. */

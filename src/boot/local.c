@@ -12,6 +12,7 @@
 #include "util/mem.h"
 #include "util/params.h"
 #include "util/strbuf.h"
+#include "util/thread.h"
 
 /* -- Waiting and failing ------------------------------------------------------------- */
 
@@ -295,6 +296,7 @@ static void free_world(struct tti_local_world *world)
 			tti_free(mail);
 		}
 		pthread_cond_destroy(&local->mail_came);
+		tti_office_release(&local->base.office);
 		sodium_memzero(local->base.secret, sizeof(local->base.secret));
 		tti_free(local);
 	}
@@ -317,6 +319,9 @@ static void close_rank(struct tti_boot *boot)
 
 	pthread_mutex_lock(&world->lock);
 	local->left = true;
+	pthread_mutex_unlock(&world->lock);
+	tti_local_go_down(local);
+	pthread_mutex_lock(&world->lock);
 	last = --world->nopen == 0;
 	pthread_cond_broadcast(&world->changed);
 	for (int i = 0; i < world->nranks; i++)
@@ -336,17 +341,8 @@ static const struct tti_boot_ops local_ops = {
 	.watch_notify = tti_local_watch_notify,
 	.watch_ask = tti_local_watch_ask,
 	.watch_stop = tti_local_watch_stop,
+	.mail = tti_local_mail,
 };
-
-static void init_cond(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
 
 static tutti_status fill_world(struct tti_local_world *world, int nranks)
 {
@@ -369,8 +365,9 @@ static tutti_status fill_world(struct tti_local_world *world, int nranks)
 		local->base.local = true;
 		memcpy(local->base.secret, secret, sizeof(secret));
 		local->world = world;
-		init_cond(&local->mail_came);
+		tti_cond_init(&local->mail_came);
 		world->ranks[i] = local;
+		TTI_TRY(tti_office_init(&local->base.office, nranks));
 	}
 	return TUTTI_OK;
 }
@@ -387,7 +384,7 @@ tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop, struct t
 	if (!world)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
 	pthread_mutex_init(&world->lock, NULL);
-	init_cond(&world->changed);
+	tti_cond_init(&world->changed);
 	world->nranks = world->nopen = nranks;
 	world->stop = stop;
 	world->timeout_ms = tti_params()->boot_timeout_ms;

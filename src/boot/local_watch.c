@@ -100,3 +100,30 @@ void tti_local_watch_stop(struct tti_boot *boot)
 		pthread_cond_wait(&local->world->changed, &local->world->lock);
 	pthread_mutex_unlock(&local->world->lock);
 }
+
+/* -- Mail ------------------------------------------------------------------------------ */
+
+tutti_status tti_local_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
+			    size_t nbytes)
+{
+	struct tti_local *local = (struct tti_local *)boot;
+	struct tti_local *to = local->world->ranks[peer];
+	bool left;
+
+	pthread_mutex_lock(&local->world->lock);
+	left = to->left;
+	pthread_mutex_unlock(&local->world->lock);
+	if (!left)
+		tti_office_take(&to->base, boot->rank, mail, nbytes);
+	return TUTTI_OK;
+}
+
+void tti_local_go_down(struct tti_local *local)
+{
+	struct tti_local_world *world = local->world;
+
+	for (int rank = 0; rank < world->nranks; rank++)
+		if (rank != local->base.rank)
+			tti_office_down(&world->ranks[rank]->base.office, local->base.rank, true,
+					true, "left");
+}
