@@ -2,10 +2,12 @@
 #include "boot/conn.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "util/bitset.h"
@@ -16,9 +18,13 @@
 #include "util/mem.h"
 
 /* Ranks that leave together leave within this time: no bypass is made for them. */
-#define BYPASS_MS 50
+#define BYPASS_MS      50
 /* What news and goodbye need is kept free. */
-#define SPARE     400
+#define SPARE          400
+/* What the peer's kernel has not acknowledged after so long may be lost: another way is tried
+ * beside this one. A queue in a switch may hold bytes nearly as long. */
+#define DOUBT_MS       400
+#define DOUBT_AGAIN_MS 2000
 
 struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role role, int peer, int fd)
 {
@@ -32,13 +38,15 @@ struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role rol
 	conn->role = role;
 	conn->peer = peer;
 	conn->fd = fd;
+	conn->doubt_ns = TTI_NEVER;
 	return conn;
 }
 
-/* A machine that lost its power sends nothing: ask it now and then. */
+/* A machine that lost its power sends nothing, nor does one behind a dead NIC: ask it now and
+ * then. That a link is given up in vain costs little (mend.c). */
 static void set_keepalive(int fd)
 {
-	const int yes = 1, idle_s = 10, interval_s = 2, count = 3, timeout_ms = 16000;
+	const int yes = 1, idle_s = 2, interval_s = 1, count = 3, timeout_ms = 5000;
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
@@ -54,13 +62,33 @@ static void flush(struct tti_conn *conn)
 			EPOLLIN | (conn->out.len > 0 ? (uint32_t)EPOLLOUT : 0), &conn->ear);
 }
 
+/* Look again after a while whether what has been put until now has arrived. */
+static void arm_doubt(struct tti_conn *conn, int64_t ms)
+{
+	conn->doubted = conn->put;
+	conn->doubt_ns = tti_deadline(ms);
+	if (conn->doubt_ns < conn->thread->doubt_ns)
+		conn->thread->doubt_ns = conn->doubt_ns;
+}
+
 static bool queue(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
 		  size_t nbytes, size_t spare)
 {
+	const size_t before = conn->out.len;
+
 	if (conn->torn || conn->shut || !tti_outbox_put(&conn->out, type, seq, body, nbytes, spare))
 		return false;
+	conn->put += conn->out.len - before;
 	flush(conn);
+	if (conn->doubt_ns == TTI_NEVER)
+		arm_doubt(conn, DOUBT_MS);
 	return true;
+}
+
+bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, const void *body, size_t nbytes,
+		  size_t spare)
+{
+	return queue(conn, type, 0, body, nbytes, spare);
 }
 
 void tti_conn_drop(struct tti_conn *conn)
@@ -70,7 +98,7 @@ void tti_conn_drop(struct tti_conn *conn)
 	*conn->link = conn->next;
 	if (conn->next)
 		conn->next->link = conn->link;
-	tti_fd_close(&conn->fd);
+	tti_loop_close(&thread->loop, &conn->fd);
 	tti_loop_bury(&thread->loop, &conn->ear);
 	if (conn->asked)
 		tti_thread_no_answer(thread, conn->peer, false);
@@ -85,6 +113,25 @@ void tti_conn_leave(struct tti_conn *conn)
 		conn->shut = true;
 		(void)shutdown(conn->fd, SHUT_WR);
 	}
+}
+
+void tti_conn_replace(struct tti_conn *conn, struct tti_conn *heir)
+{
+	const bool asked = conn->asked;
+
+	(void)queue(conn, TTI_FRAME_MOVED, 0, NULL, 0, 0);
+	conn->asked = false;
+	tti_conn_drop(conn);
+	if (asked)
+		tti_conn_ask(heir);
+}
+
+bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, int peer)
+{
+	for (const struct tti_conn *conn = thread->conns; conn; conn = conn->next)
+		if (conn->role == role && conn->peer == peer && conn->met)
+			return true;
+	return false;
 }
 
 struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring)
@@ -133,22 +180,25 @@ void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused)
 void tti_conn_ask(struct tti_conn *conn)
 {
 	conn->asked = true;
-	if (queue(conn, TTI_FRAME_ASK, 0, NULL, 0, SPARE))
+	conn->asked_ns = tti_now_ns();
+	conn->question = ++conn->thread->question;
+	if (queue(conn, TTI_FRAME_ASK, conn->question, NULL, 0, SPARE))
 		return;
 	conn->asked = false;
 	tti_thread_no_answer(conn->thread, conn->peer, false);
 }
 
-static void take_ask(struct tti_conn *conn)
+static void answer(struct tti_conn *conn, uint32_t question)
 {
 	struct tti_thread *thread = conn->thread;
 	struct tti_call call = { .waiting_on = -1 };
 
 	conn->owing = !thread->watching;
+	conn->owed = question;
 	if (conn->owing || thread->quitting || !thread->events.on_ask)
 		return;
 	thread->events.on_ask(thread->events.self, &call);
-	(void)queue(conn, TTI_FRAME_ANSWER, 0, &call, sizeof(call), SPARE);
+	(void)queue(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call), SPARE);
 }
 
 void tti_thread_catch_up(struct tti_thread *thread)
@@ -156,14 +206,14 @@ void tti_thread_catch_up(struct tti_thread *thread)
 	tell_caller(thread);
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 		if (conn->owing)
-			take_ask(conn);
+			answer(conn, conn->owed);
 }
 
 static void take_answer(struct tti_conn *conn)
 {
 	struct tti_thread *thread = conn->thread;
 
-	if (!conn->asked)
+	if (!conn->asked || conn->framer.head.seq != conn->question)
 		return;
 	conn->asked = false;
 	tti_bit_clear(thread->asked, (size_t)conn->peer);
@@ -181,48 +231,105 @@ static void take_bye(struct tti_conn *conn)
 		thread->gap = conn->peer;
 		thread->bypass_ns = tti_deadline(BYPASS_MS);
 	}
+	tti_mails_drop(&thread->mails, conn->peer);
+	tti_office_down(&thread->sock->base.office, conn->peer, true, true, "left");
+	if (conn->role == TTI_CONN_PAIR)
+		tti_conn_drop(conn);
+	else
+		tti_mend_end(thread, conn->role, conn->peer);
+}
+
+/* The other end has settled on another connection; unless that one is gone meanwhile. */
+static void take_moved(struct tti_conn *conn)
+{
+	struct tti_thread *thread = conn->thread;
+	const enum tti_conn_role role = conn->role;
+	const int peer = conn->peer;
+	const bool asked = conn->asked;
+	const struct tti_addr remote = conn->remote;
+
+	conn->asked = false;
 	tti_conn_drop(conn);
+	if (role == TTI_CONN_PREV && !tti_conn_linked(thread, role, peer))
+		tti_mend_begin(thread, role, peer, &remote, TTI_MEND_SILENT);
+	if (asked)
+		tti_reach_ask_again(thread, peer);
 }
 
 /* -- Reading ------------------------------------------------------------------------- */
 
-/* The connection is at its end, or broke: err is an errno, 0: it was closed.
- *
- * One that closes a gap in the ring may be let in by a rank that is just leaving: it
+static bool was_closed(int err)
+{
+	return err == 0 || err == ECONNRESET || err == EPIPE;
+}
+
+/* Has our goodbye arrived? Who has read it closes the connection. */
+static void end_of_leaver(struct tti_thread *thread, enum tti_conn_role role, int peer,
+			  const struct tti_addr *remote, int err)
+{
+	if (err == 0)
+		tti_mend_end(thread, role, peer);
+	else if (thread->bye)
+		tti_mend_begin(thread, role, peer, remote,
+			       was_closed(err) ? TTI_MEND_CLOSED : TTI_MEND_SILENT);
+}
+
+void tti_conn_lose_peer(struct tti_thread *thread, int peer, int err)
+{
+	const bool died = was_closed(err);
+	char why[128];
+
+	errno = err;
+	if (died)
+		(void)snprintf(why, sizeof(why), "died: it closed its connection without goodbye");
+	else
+		(void)snprintf(why, sizeof(why), "cannot be reached any more: %m");
+	tti_mails_drop(&thread->mails, peer);
+	tti_office_down(&thread->sock->base.office, peer, false, true, why);
+}
+
+/* One that closes a gap in the ring may be let in by a rank that is just leaving: it
  * has said goodbye to the neighbours it had, and never takes this one over. Only when
  * it has, and says so, we are its neighbours. Until then its death is for the old ones
  * to see, and the gap is what it was. */
+static void end_of_stranger(struct tti_thread *thread, enum tti_conn_role role, int peer)
+{
+	char name[TTI_SOCK_NAME];
+
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "%s closed a connection that it had not used yet",
+		tti_sock_name(thread->sock, peer, name));
+	if (role == TTI_CONN_NEXT)
+		tti_reach_bypass(thread, peer);
+}
+
+/* The connection is at its end, or broke: err is an errno, 0: it was closed. */
 static void end(struct tti_conn *conn, int err)
 {
 	struct tti_thread *thread = conn->thread;
-	struct tti_news news = { .status = TUTTI_EPEER,
-				 .culprit = conn->peer,
-				 .origin = thread->sock->base.rank };
 	const enum tti_conn_role role = conn->role;
-	const bool met = conn->met;
-	char name[TTI_SOCK_NAME];
+	const int peer = conn->peer;
+	const bool met = conn->met, closed = was_closed(err);
+	const bool ask_again = conn->asked && !closed && !thread->quitting;
+	const struct tti_addr remote = conn->remote;
 
-	tti_sock_name(thread->sock, conn->peer, name);
+	conn->asked &= !ask_again;
 	tti_conn_drop(conn);
-	if (role == TTI_CONN_PAIR || thread->quitting)
+	if (ask_again)
+		tti_reach_ask_again(thread, peer);
+	if (role == TTI_CONN_PAIR && closed && !thread->quitting)
+		tti_conn_lose_peer(thread, peer, err);
+	if (role == TTI_CONN_PAIR)
 		return;
-	if (!met) {
-		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s closed a connection that it had not used yet",
-			name);
-		if (role == TTI_CONN_NEXT)
-			tti_reach_bypass(thread, news.culprit);
+	if (thread->quitting)
+		end_of_leaver(thread, role, peer, &remote, err);
+	else if (tti_bit_has(thread->gone, (size_t)peer) ||
+		 (!met && tti_mend_goes_on(thread, role, peer)))
 		return;
-	}
-	errno = err;
-	if (err == 0 || err == ECONNRESET || err == EPIPE)
-		(void)snprintf(news.text, sizeof(news.text),
-			       "%s closed its connection without goodbye: it died", name);
-	else
-		(void)snprintf(news.text, sizeof(news.text), "%s cannot be reached any more: %m",
-			       name);
-	if (!thread->lost)
-		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", news.text);
-	tti_thread_learn(thread, &news, NULL);
+	else if (!met && !tti_conn_linked(thread, role, peer))
+		end_of_stranger(thread, role, peer);
+	else if (closed || !tti_conn_linked(thread, role, peer))
+		tti_mend_begin(thread, role, peer, &remote,
+			       closed ? TTI_MEND_CLOSED : TTI_MEND_SILENT);
 }
 
 static void malformed(struct tti_conn *conn, const char *why)
@@ -236,6 +343,7 @@ static void malformed(struct tti_conn *conn, const char *why)
 	(void)snprintf(news.text, sizeof(news.text), "%s broke the protocol: %s",
 		       tti_sock_name(thread->sock, conn->peer, name), why);
 	tti_conn_drop(conn);
+	tti_conn_lose_peer(thread, news.culprit, EPROTO);
 	tti_thread_learn(thread, &news, NULL);
 }
 
@@ -244,6 +352,8 @@ static bool take_frame(struct tti_conn *conn)
 {
 	const struct tti_framer *framer = &conn->framer;
 
+	if (!conn->met && conn->role != TTI_CONN_PAIR)
+		tti_mend_met(conn);
 	conn->met = true;
 	switch ((enum tti_frame_type)framer->head.type) {
 	case TTI_FRAME_NEWS:
@@ -255,7 +365,7 @@ static bool take_frame(struct tti_conn *conn)
 		tti_thread_learn(conn->thread, &framer->body.news, conn);
 		return true;
 	case TTI_FRAME_ASK:
-		take_ask(conn);
+		answer(conn, framer->head.seq);
 		return true;
 	case TTI_FRAME_ANSWER:
 		take_answer(conn);
@@ -263,6 +373,13 @@ static bool take_frame(struct tti_conn *conn)
 	case TTI_FRAME_BYE:
 		take_bye(conn);
 		return false;
+	case TTI_FRAME_MOVED:
+		take_moved(conn);
+		return false;
+	case TTI_FRAME_MAIL:
+		tti_office_take(&conn->thread->sock->base, conn->peer, &framer->body.mail,
+				framer->head.nbytes);
+		return true;
 	case TTI_FRAME_MESSAGE: /* sent, but never received */
 	case TTI_FRAME_HERE:
 		return true;
@@ -310,6 +427,16 @@ static void hear_conn(struct tti_ear *ear, uint32_t events)
 	}
 }
 
+static void note_remote(struct tti_conn *conn)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+
+	if (getpeername(conn->fd, (struct sockaddr *)&name, &len) < 0 ||
+	    tti_addr_from_sock((const struct sockaddr *)&name, &conn->remote) != TUTTI_OK)
+		conn->remote.family = 0;
+}
+
 void tti_conn_adopt(struct tti_conn *conn)
 {
 	struct tti_thread *thread = conn->thread;
@@ -321,11 +448,12 @@ void tti_conn_adopt(struct tti_conn *conn)
 		conn->next->link = &conn->next;
 	thread->conns = conn;
 	set_keepalive(conn->fd);
+	note_remote(conn);
 	if (tti_loop_add(&thread->loop, conn->fd, EPOLLIN, &conn->ear) != TUTTI_OK) {
 		tti_conn_drop(conn);
 		return;
 	}
-	if (conn->role == TTI_CONN_PAIR)
+	if (conn->role == TTI_CONN_PAIR && !thread->quitting)
 		return;
 	/* News say that we are here as well; and a rank that is still in its init, where
 	 * it takes over no connections, understands nothing else. */
@@ -333,4 +461,55 @@ void tti_conn_adopt(struct tti_conn *conn)
 		(void)queue(conn, TTI_FRAME_NEWS, 0, &thread->news, sizeof(thread->news), 0);
 	else if (!conn->met)
 		(void)queue(conn, TTI_FRAME_HERE, 0, NULL, 0, 0);
+	if (thread->quitting)
+		tti_conn_leave(conn);
+}
+
+/* -- Doubts -------------------------------------------------------------------------- */
+
+static void doubt(struct tti_conn *conn)
+{
+	struct tti_thread *thread = conn->thread;
+	const int peer = conn->peer;
+	uint64_t left = conn->out.len;
+	int under_way = 0;
+
+	conn->doubt_ns = TTI_NEVER;
+	if (ioctl(conn->fd, SIOCOUTQ, &under_way) < 0)
+		return;
+	left += (uint64_t)under_way;
+	if (left == 0)
+		return;
+	/* What is under way was put since: it has had no time yet. */
+	if (left <= conn->put - conn->doubted) {
+		arm_doubt(conn, DOUBT_MS);
+		return;
+	}
+	arm_doubt(conn, DOUBT_AGAIN_MS);
+	if (conn->role != TTI_CONN_PAIR) {
+		if (!thread->quitting || thread->bye)
+			tti_mend_begin(thread, conn->role, peer, &conn->remote, TTI_MEND_DOUBT);
+	} else if (conn->asked && !thread->quitting) {
+		conn->asked = false;
+		tti_conn_drop(conn);
+		tti_reach_ask_again(thread, peer);
+	}
+}
+
+int64_t tti_conn_doubt(struct tti_thread *thread)
+{
+	const int64_t now = tti_now_ns();
+
+	if (now < thread->doubt_ns)
+		return thread->doubt_ns;
+	for (struct tti_conn *conn = thread->conns, *next; conn; conn = next) {
+		next = conn->next;
+		if (conn->doubt_ns <= now)
+			doubt(conn);
+	}
+	thread->doubt_ns = TTI_NEVER;
+	for (const struct tti_conn *conn = thread->conns; conn; conn = conn->next)
+		if (conn->doubt_ns < thread->doubt_ns)
+			thread->doubt_ns = conn->doubt_ns;
+	return thread->doubt_ns;
 }

@@ -3,8 +3,9 @@
 #define TTI_BOOT_CONN_H
 
 /* What the thread of a rank consists of. Private to thread.c (which starts,
- * stops and is told), conn.c (connections to peers and what comes in over them)
- * and reach.c (making new ones).
+ * stops and is told), conn.c (connections to peers and what comes in over them),
+ * reach.c (making new ones), mend.c (making a link of the ring anew) and mails.c (what
+ * goes out by way of any).
  *
  * Threads: the thread's own, but for `post`, which sock->lock covers. */
 
@@ -30,11 +31,16 @@ struct tti_conn {
 	struct tti_conn *next, **link;
 	enum tti_conn_role role;
 	int fd, peer;
-	bool met;   /* the peer has used it: see end() */
-	bool asked; /* it owes us an answer            */
-	bool owing; /* we owe it one: asked too early  */
-	bool torn;  /* no frame can be sent on it      */
-	bool shut;  /* no more is sent                 */
+	bool met;                /* the peer has used it: see end() */
+	bool asked;              /* it owes us an answer            */
+	bool owing;              /* we owe it one: asked too early  */
+	bool torn;               /* no frame can be sent on it      */
+	bool shut;               /* no more is sent                 */
+	uint32_t question, owed; /* the numbers of what was asked */
+	int64_t asked_ns;
+	uint64_t put, doubted;  /* bytes sent, or in `out`; those of them that should be there */
+	int64_t doubt_ns;       /* by then, TTI_NEVER: they are                               */
+	struct tti_addr remote; /* where the peer is, family 0: unknown                    */
 	struct tti_framer framer;
 	struct tti_outbox out;
 };
@@ -46,6 +52,42 @@ struct tti_reach {
 	struct tti_conn *conn; /* what it will be */
 	struct tti_dial *dial;
 	int64_t again_ns;
+};
+
+/* A link of the ring that is made anew. */
+struct tti_mend {
+	struct tti_thread *thread;
+	struct tti_mend *next;
+	enum tti_conn_role role;
+	int peer;
+	struct tti_addr proven; /* where the peer was, family 0: unknown              */
+	struct tti_dial *dial;  /* NULL: to be started, or there is a connection that
+				    the peer has not used yet                         */
+	int64_t again_ns, deadline_ns, backoff_ms;
+	bool broken;   /* without a working connection; else there are but doubts  */
+	bool closed;   /* the peer closed it: a live one still listens             */
+	bool refused;  /* it does not: is its goodbye still on the way?            */
+	bool answered; /* it does, but is busy: it has more time                   */
+	char why[256]; /* what the last attempt met with                           */
+};
+
+/* What happened to a link. */
+enum tti_mend_why {
+	TTI_MEND_DOUBT,  /* what was sent does not arrive                  */
+	TTI_MEND_SILENT, /* it is given up: nothing came for too long      */
+	TTI_MEND_CLOSED, /* the peer's kernel closed it, so packets arrive */
+};
+
+/* Mail on its way out, from its head on. */
+struct tti_outmail {
+	struct tti_outmail *next;
+	int peer;
+	size_t nbytes;
+	struct tti_mail mail;
+};
+
+struct tti_mails {
+	struct tti_outmail *first, **end;
 };
 
 struct tti_thread {
@@ -67,18 +109,24 @@ struct tti_thread {
 		struct tti_watch_events events;
 		uint64_t *asks; /* peers to ask */
 		bool has_asks;
+		struct tti_mails mails;
 	} post;
 
 	bool watching, quitting, bye;
 	struct tti_watch_events events;
+	struct tti_mails mails;
 	struct tti_conn *conns;
 	struct tti_reach *reaches;
+	struct tti_mend *mends;
+	uint32_t question;      /* the number of the last one */
+	int64_t doubt_ns;       /* when to look at the connections' doubt_ns */
 	uint64_t *asked, *gone; /* peers: an answer is due; goodbye was said */
 	uint64_t *asks;         /* scratch */
 	bool lost, told;        /* there are news; on_lost() was called */
 	struct tti_news news;
 	int64_t bypass_ns; /* when to close the gap in the ring, TTI_NEVER: none */
 	int gap;           /* the rank that left it */
+	int64_t quit_ns;   /* when to wait for mail no longer */
 };
 
 /* A connection to be; NULL: out of memory, said. fd is not taken then. */
@@ -92,14 +140,31 @@ void tti_conn_drop(struct tti_conn *conn);
 /* The answer, or that the peer has left, is on_answer()'s. */
 void tti_conn_ask(struct tti_conn *conn);
 
+/* Communicators that live on mail hear that a peer is gone: err is an errno, 0: it closed
+ * its connection. */
+void tti_conn_lose_peer(struct tti_thread *thread, int peer, int err);
+
+/* A frame goes out behind those before it; false: there is no room but for `spare`. */
+bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, const void *body, size_t nbytes,
+		  size_t spare);
+
 /* The caller watches from now on: answer, and tell, what came before. */
 void tti_thread_catch_up(struct tti_thread *thread);
 
 /* Send BYE and no more. */
 void tti_conn_leave(struct tti_conn *conn);
 
+/* `heir` takes its place: tell the peer, drop it, and ask again what it was asked. */
+void tti_conn_replace(struct tti_conn *conn, struct tti_conn *heir);
+
+/* Look at those whose bytes should have arrived by now; when to call again. */
+int64_t tti_conn_doubt(struct tti_thread *thread);
+
 /* The first one to this peer, NULL: none. */
 struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring);
+
+/* Whether there is a connection for this link of the ring that the peer has used. */
+bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, int peer);
 
 /* These are the news, which came over `from` (NULL: from here). */
 void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
@@ -113,11 +178,47 @@ void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused);
 /* Ask over a connection there is or is to be (reach.c). */
 void tti_reach_ask(struct tti_thread *thread, int peer);
 
+/* The same, for a question that a connection has not brought there. */
+void tti_reach_ask_again(struct tti_thread *thread, int peer);
+
+/* Connect to a peer to which there is no connection, unless it is being made. false: that
+ * failed already, and everybody was told. */
+bool tti_reach_peer(struct tti_thread *thread, int peer);
+
 /* Connect to the first rank behind the gap that is still there. */
 void tti_reach_bypass(struct tti_thread *thread, int gap);
 
 /* Go on with all that is due; when to call again. */
 int64_t tti_reach_step(struct tti_thread *thread);
 void tti_reach_stop(struct tti_thread *thread);
+
+/* Something is wrong with this link: make it anew, or find that the peer is dead
+ * (mend.c). `remote` is where the peer was. Once per link at a time. */
+void tti_mend_begin(struct tti_thread *thread, enum tti_conn_role role, int peer,
+		    const struct tti_addr *remote, enum tti_mend_why why);
+
+/* This connection was not used by the peer, and has ended: whether it was one that
+ * mends a link, and another is made. */
+bool tti_mend_goes_on(struct tti_thread *thread, enum tti_conn_role role, int peer);
+
+/* The peer uses it: it is the link from now on. */
+void tti_mend_met(struct tti_conn *conn);
+
+/* The peer has left, or knows that we do: nothing is left to mend. */
+void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer);
+
+/* Go on with all that is due; when to call again. */
+int64_t tti_mend_step(struct tti_thread *thread);
+void tti_mend_stop(struct tti_thread *thread);
+
+/* -- mails.c ---------------------------------------------------------------------- */
+
+void tti_mails_init(struct tti_mails *mails);
+/* All of `from` behind those of `to`. */
+void tti_mails_move(struct tti_mails *from, struct tti_mails *to);
+/* Hand to connections what they have room for, make those that are missing. */
+void tti_mails_step(struct tti_thread *thread);
+/* Forget what is for this peer; -1: all. */
+void tti_mails_drop(struct tti_mails *mails, int peer);
 
 #endif

@@ -192,6 +192,8 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 	case TTI_FRAME_ASK:
 	case TTI_FRAME_ANSWER:
 	case TTI_FRAME_HERE:
+	case TTI_FRAME_MOVED:
+	case TTI_FRAME_MAIL:
 	case TTI_FRAME_TYPES:
 		break;
 	}

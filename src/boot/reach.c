@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "boot/conn.h"
 
+#include <stdio.h>
+
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -8,7 +10,9 @@
 #include "util/mem.h"
 
 /* A rank that does not answer for so long is passed by, or silent. */
-#define REACH_MS 3000
+#define REACH_MS     3000
+/* A question that is put again although it is on its way goes out once more after this. */
+#define ASK_AGAIN_NS (1000 * TTI_NS_PER_MS)
 
 static void end(struct tti_reach *reach)
 {
@@ -29,12 +33,19 @@ static void fail(struct tti_reach *reach)
 	const bool ring = reach->conn->role != TTI_CONN_PAIR;
 	const bool refused = reach->dial && tti_dial_is_refused(reach->dial);
 
-	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d cannot be reached: %s", peer, tti_error_text());
+	char why[128];
+
+	(void)snprintf(why, sizeof(why), "cannot be reached: %s", tti_error_text());
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d %s", peer, why);
 	end(reach);
-	if (ring)
+	if (ring) {
 		tti_reach_bypass(thread, peer);
-	else
-		tti_thread_no_answer(thread, peer, refused);
+		return;
+	}
+	tti_thread_no_answer(thread, peer, refused);
+	tti_mails_drop(&thread->mails, peer);
+	/* Where nobody listens there will never be somebody again. */
+	tti_office_down(&thread->sock->base.office, peer, false, refused, why);
 }
 
 static void step(struct tti_reach *reach)
@@ -51,7 +62,8 @@ static void step(struct tti_reach *reach)
 	reach->conn = NULL;
 	end(reach);
 	tti_conn_adopt(conn);
-	if (conn->role == TTI_CONN_PAIR && !conn->ear.dead)
+	if (conn->role == TTI_CONN_PAIR && !conn->ear.dead &&
+	    tti_bit_has(conn->thread->asked, (size_t)conn->peer))
 		tti_conn_ask(conn);
 }
 
@@ -112,19 +124,54 @@ static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
 		fail(reach);
 }
 
+static bool is_reaching(const struct tti_thread *thread, int peer)
+{
+	const struct tti_reach *at = thread->reaches;
+
+	while (at && !(at->conn->role == TTI_CONN_PAIR && at->conn->peer == peer))
+		at = at->next;
+	return at;
+}
+
+bool tti_reach_peer(struct tti_thread *thread, int peer)
+{
+	if (!is_reaching(thread, peer))
+		start(thread, TTI_CONN_PAIR, peer);
+	return is_reaching(thread, peer);
+}
+
+/* The answer may have been lost with its connection; what is sent now shows whether it works. */
+static void ask_once_more(struct tti_thread *thread, int peer)
+{
+	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next) {
+		if (conn->peer != peer || !conn->asked)
+			continue;
+		if (tti_now_ns() - conn->asked_ns >= ASK_AGAIN_NS)
+			tti_conn_ask(conn);
+		return;
+	}
+}
+
 void tti_reach_ask(struct tti_thread *thread, int peer)
+{
+	if (tti_bit_has(thread->asked, (size_t)peer)) {
+		ask_once_more(thread, peer);
+		return;
+	}
+	tti_bit_set(thread->asked, (size_t)peer);
+	tti_reach_ask_again(thread, peer);
+}
+
+void tti_reach_ask_again(struct tti_thread *thread, int peer)
 {
 	struct tti_conn *conn = tti_conn_find(thread, peer, false);
 
-	if (tti_bit_has(thread->asked, (size_t)peer))
-		return;
-	tti_bit_set(thread->asked, (size_t)peer);
 	if (tti_bit_has(thread->gone, (size_t)peer))
 		tti_thread_no_answer(thread, peer, false);
 	else if (conn)
 		tti_conn_ask(conn);
 	else
-		start(thread, TTI_CONN_PAIR, peer);
+		(void)tti_reach_peer(thread, peer);
 }
 
 void tti_reach_bypass(struct tti_thread *thread, int gap)

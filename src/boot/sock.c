@@ -124,6 +124,9 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
 						  have > 0 ? (const uint8_t *)rest + have : NULL,
 						  nrest - have, what);
 	}
+	if (frame->type == TTI_FRAME_MOVED)
+		return tti_sock_break(sock, TUTTI_EPEER, peer,
+				      "the connection to %s broke during %s", name, what);
 	if (frame->type == TTI_FRAME_BYE)
 		return tti_sock_break(sock, TUTTI_EPEER, peer, "%s left before %s", name, what);
 	nrest = nrest < sizeof(news) ? nrest : sizeof(news);
@@ -215,6 +218,7 @@ static void sock_close(struct tti_boot *boot)
 	tti_fd_close(&sock->inbox_prev);
 	tti_fd_close(&sock->inbox_fd);
 	pthread_mutex_destroy(&sock->lock);
+	tti_office_release(&boot->office);
 	tti_free(sock->out);
 	tti_free(sock->in);
 	tti_free(sock->cards);
@@ -248,6 +252,7 @@ const struct tti_boot_ops tti_sock_ops = {
 	.watch_notify = tti_thread_notify,
 	.watch_ask = tti_thread_ask,
 	.watch_stop = tti_thread_stop,
+	.mail = tti_thread_mail,
 };
 
 static tutti_status make(const struct tti_boot_config *config, struct tti_sock **out)
@@ -272,6 +277,7 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	if (sock->out)
 		memset(sock->out, -1, n * sizeof(*sock->out));
 	*out = sock;
+	TTI_TRY(tti_office_init(&sock->base.office, config->nranks));
 	sock->inbox_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (sock->inbox_fd < 0)
 		return tti_fail(TUTTI_ESYS, "eventfd: %m");

@@ -14,9 +14,11 @@
 #include "util/thread.h"
 
 /* Connections that prove nothing yet; beyond them, all ranks may come at once. */
-#define GUESTS_MOST 256
+#define GUESTS_MOST    256
 /* How long to wait for the others to have read our goodbye. */
-#define LINGER_MS   500
+#define LINGER_MS      500
+/* The same where a connection has to be made for it, as the old one broke. */
+#define LINGER_MOST_MS 1000
 
 /* -- Who comes --------------------------------------------------------------------- */
 
@@ -29,13 +31,14 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 	       who->from != boot->rank;
 }
 
-/* Before the watch: for the caller. A newer one replaces what he has not taken. */
+/* Before the watch: for the caller. A newer one replaces what he has not taken; who has him
+ * already, and comes again, makes a link anew and is the thread's. */
 static bool put_in_inbox(struct tti_sock *sock, int fd, bool ring, int peer)
 {
 	bool taken;
 
 	pthread_mutex_lock(&sock->lock);
-	taken = sock->taken || (ring && peer != tti_sock_prev(sock));
+	taken = sock->taken || (ring && (peer != tti_sock_prev(sock) || sock->prev_fd >= 0));
 	if (!taken) {
 		int *slot = ring ? &sock->inbox_prev : &sock->in[peer];
 
@@ -52,12 +55,15 @@ static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_
 {
 	struct tti_thread *thread = self;
 	const bool ring = kind == TTI_AUTH_RING;
+	const bool behind = ring && who->what == TTI_RING_BEHIND;
+	const enum tti_conn_role role = behind ? TTI_CONN_NEXT
+					: ring ? TTI_CONN_PREV
+					       : TTI_CONN_PAIR;
 
-	if (put_in_inbox(thread->sock, fd, ring, who->from))
+	if (!behind && put_in_inbox(thread->sock, fd, ring, who->from))
 		return;
 
-	struct tti_conn *conn =
-		tti_conn_make(thread, ring ? TTI_CONN_PREV : TTI_CONN_PAIR, who->from, fd);
+	struct tti_conn *conn = tti_conn_make(thread, role, who->from, fd);
 
 	if (conn)
 		tti_conn_adopt(conn);
@@ -96,6 +102,7 @@ static struct todo take_post(struct tti_thread *thread)
 			      .news = thread->post.news };
 	thread->post.conns = NULL;
 	thread->post.has_news = false;
+	tti_mails_move(&thread->post.mails, &thread->mails);
 	thread->bye = thread->post.bye;
 	if (todo.watch)
 		thread->events = thread->post.events;
@@ -111,10 +118,23 @@ static struct todo take_post(struct tti_thread *thread)
 static void start_quitting(struct tti_thread *thread)
 {
 	thread->quitting = true;
-	tti_gate_close(&thread->gate);
 	tti_reach_stop(thread);
+	if (!thread->bye)
+		tti_mend_stop(thread);
+	/* Whose link is broken just now is to hear our goodbye all the same. */
+	if (!thread->mends)
+		tti_gate_close(&thread->gate);
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 		tti_conn_leave(conn);
+}
+
+/* What was mailed before the end goes out before it, within the time for goodbyes. */
+static bool is_mail_out(struct tti_thread *thread)
+{
+	if (thread->quit_ns == TTI_NEVER)
+		thread->quit_ns = tti_deadline(LINGER_MS);
+	tti_mails_step(thread);
+	return !thread->mails.first || tti_now_ns() >= thread->quit_ns;
 }
 
 /* Do what the thread was told; false: vanish. */
@@ -139,7 +159,7 @@ static bool obey(struct tti_thread *thread)
 		for (size_t peer = tti_bitset_next(thread->asks, nranks, 0); peer < nranks;
 		     peer = tti_bitset_next(thread->asks, nranks, peer + 1))
 			tti_reach_ask(thread, (int)peer);
-	if (todo.quit && !thread->quitting)
+	if (todo.quit && !thread->quitting && is_mail_out(thread))
 		start_quitting(thread);
 	return true;
 }
@@ -152,31 +172,40 @@ static int64_t earlier(int64_t a, int64_t b)
 /* Do what is due; when to look again. */
 static int64_t tick(struct tti_thread *thread)
 {
-	int64_t next_ns = tti_gate_expire(&thread->gate);
+	int64_t next_ns = earlier(tti_gate_expire(&thread->gate), thread->quit_ns);
 
-	if (thread->bypass_ns <= tti_now_ns()) {
+	if (thread->bypass_ns <= tti_now_ns() && !thread->quitting) {
 		thread->bypass_ns = TTI_NEVER;
 		tti_reach_bypass(thread, thread->gap);
 	}
+	tti_mails_step(thread); /* may begin to reach somebody */
 	next_ns = earlier(next_ns, tti_reach_step(thread));
-	return earlier(next_ns, thread->bypass_ns);
+	next_ns = earlier(next_ns, tti_conn_doubt(thread));
+	next_ns = earlier(next_ns, tti_mend_step(thread));
+	return thread->quitting ? next_ns : earlier(next_ns, thread->bypass_ns);
+}
+
+/* Whether a rank that leaves has done all it can for its goodbye; else when to look again. */
+static bool is_over(const struct tti_thread *thread, int64_t since_ns, int64_t *end_ns)
+{
+	*end_ns = since_ns + (thread->mends ? LINGER_MOST_MS : LINGER_MS) * TTI_NS_PER_MS;
+	return (!thread->conns && !thread->mends) || tti_now_ns() >= *end_ns;
 }
 
 static void *run(void *self)
 {
 	struct tti_thread *thread = self;
-	int64_t linger_ns = TTI_NEVER;
+	int64_t quitting_ns = TTI_NEVER;
 
 	tti_log_set_rank(thread->sock->base.rank);
 	while (obey(thread)) {
-		int64_t next_ns;
+		int64_t next_ns = tick(thread), end_ns = TTI_NEVER;
 
-		if (thread->quitting && linger_ns == TTI_NEVER)
-			linger_ns = tti_deadline(LINGER_MS);
-		if (thread->quitting && (!thread->conns || tti_now_ns() >= linger_ns))
+		if (thread->quitting && quitting_ns == TTI_NEVER)
+			quitting_ns = tti_now_ns();
+		if (thread->quitting && is_over(thread, quitting_ns, &end_ns))
 			break;
-		next_ns = thread->quitting ? linger_ns : tick(thread);
-		tti_loop_wait(&thread->loop, tti_loop_left(next_ns));
+		tti_loop_wait(&thread->loop, tti_loop_left(earlier(next_ns, end_ns)));
 	}
 	return NULL;
 }
@@ -189,6 +218,7 @@ static void release(struct tti_thread *thread)
 
 	thread->quitting = true; /* nobody is told of what is dropped now */
 	tti_reach_stop(thread);
+	tti_mend_stop(thread);
 	while (thread->conns)
 		tti_conn_drop(thread->conns);
 	while ((conn = thread->post.conns)) {
@@ -196,6 +226,8 @@ static void release(struct tti_thread *thread)
 		tti_fd_close(&conn->fd);
 		tti_free(conn);
 	}
+	tti_mails_drop(&thread->mails, -1);
+	tti_mails_drop(&thread->post.mails, -1);
 	tti_gate_close(&thread->gate);
 	if (thread->waker)
 		tti_loop_bury(&thread->loop, thread->waker);
@@ -240,7 +272,9 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 	}
 	thread->sock = sock;
 	thread->wake_fd = thread->loop.epfd = -1;
-	thread->bypass_ns = TTI_NEVER;
+	thread->bypass_ns = thread->doubt_ns = thread->quit_ns = TTI_NEVER;
+	tti_mails_init(&thread->mails);
+	tti_mails_init(&thread->post.mails);
 	thread->gate = (struct tti_gate){ .loop = &thread->loop,
 					  .secret = sock->base.secret,
 					  .listen_fd = listen_fd,

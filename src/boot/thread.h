@@ -21,6 +21,8 @@ TUTTI_CHECKED tutti_status tti_thread_watch(struct tti_boot *boot,
 void tti_thread_notify(struct tti_boot *boot, const struct tti_news *news);
 void tti_thread_ask(struct tti_boot *boot, int peer);
 void tti_thread_stop(struct tti_boot *boot);
+tutti_status tti_thread_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
+			     size_t nbytes); /* mails.c */
 
 /* For tests: end as if the process had been killed, without goodbye. */
 void tti_thread_vanish(struct tti_boot *boot);

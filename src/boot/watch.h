@@ -23,7 +23,7 @@
 
 #include "boot/boot.h"
 
-#define TTI_NEWS_TEXT 256
+#define TTI_NEWS_TEXT 640
 
 /* The communicator is lost. Goes over the wire: fixed width. */
 struct tti_news {
@@ -36,11 +36,14 @@ struct tti_news {
 
 #define TTI_CALL_TEXT 128
 
+/* The rank has closed the communicator, though not its bootstrap. */
+#define TTI_CALL_LEFT (-1)
+
 /* What a rank is doing. Goes over the wire: fixed width. */
 struct tti_call {
 	uint64_t seq;             /* calls begun on this communicator     */
 	uint64_t signature;       /* of the call that seq counts          */
-	int32_t running;          /* 1: inside it; 0: returned from it    */
+	int32_t running;          /* 1: inside it; 0: returned from it; TTI_CALL_LEFT */
 	int32_t waiting_on;       /* the peer it waits for, -1: none      */
 	char text[TTI_CALL_TEXT]; /* "all_reduce(1024 x float32, sum)" */
 };

@@ -26,6 +26,8 @@ static size_t body_size(uint32_t type)
 	case TTI_FRAME_BYE:
 	case TTI_FRAME_ASK:
 	case TTI_FRAME_HERE:
+	case TTI_FRAME_MOVED:
+	case TTI_FRAME_MAIL: /* has a head of its own at least: check_head() */
 	case TTI_FRAME_TYPES:
 		break;
 	}
@@ -52,7 +54,7 @@ static tutti_status check_body(struct tti_framer *framer)
 	case TTI_FRAME_NEWS:
 		tti_wire_clean(framer->body.news.text, TTI_NEWS_TEXT);
 		if (framer->body.news.status > TUTTI_STATUS_LOST ||
-		    framer->body.news.status < TUTTI_EPLAN)
+		    framer->body.news.status < TUTTI_EREVOKED)
 			return tti_fail_quiet(TUTTI_EPROTO, "news with status %d",
 					      framer->body.news.status);
 		break;
@@ -65,7 +67,13 @@ static tutti_status check_body(struct tti_framer *framer)
 	case TTI_FRAME_BYE:
 	case TTI_FRAME_ASK:
 	case TTI_FRAME_HERE:
+	case TTI_FRAME_MOVED:
 	case TTI_FRAME_TYPES:
+		break;
+	case TTI_FRAME_MAIL:
+		if (framer->body.mail.kind == 0 || framer->body.mail.kind >= TTI_MAIL_KINDS)
+			return tti_fail_quiet(TUTTI_EPROTO, "mail of kind %u",
+					      framer->body.mail.kind);
 		break;
 	}
 	return TUTTI_OK;
@@ -77,6 +85,9 @@ static tutti_status check_head(const struct tti_frame *head)
 
 	if (head->type == 0 || head->type >= TTI_FRAME_TYPES)
 		return tti_fail_quiet(TUTTI_EPROTO, "a frame of type %u", head->type);
+	if (head->type == TTI_FRAME_MAIL && head->nbytes >= TTI_MAIL_HEAD &&
+	    head->nbytes <= sizeof(struct tti_mail))
+		return TUTTI_OK;
 	if (size != SIZE_MAX && head->nbytes != size)
 		return tti_fail_quiet(TUTTI_EPROTO, "a frame of type %u with %llu bytes",
 				      head->type, (unsigned long long)head->nbytes);

@@ -14,8 +14,13 @@
  *     kind   from -> to       frames                          frames back
  *     ROOT   rank -> root     CHECKIN                         NEXT, ALL or NEWS
  *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
- *                             closing a gap: HERE, NEWS, BYE  the same
- *     PEER   rank -> any      MESSAGE, then ASK, BYE          ANSWER, BYE
+ *                             closing a gap, or made anew:
+ *                             HERE, NEWS, ASK, MOVED, BYE     HERE, NEWS, ANSWER, BYE
+ *     PEER   rank -> any      MESSAGE, then ASK, MAIL, BYE    ANSWER, MAIL, BYE
+ *     RING, once the ranks watch:     MAIL                    the same
+ *
+ * A link of the ring that breaks is made anew, and what was on its way may come twice: all
+ * but ANSWER may be repeated without harm, and that has the seq of its ASK.
  *
  * All numbers are little-endian, as all supported machines are. */
 
@@ -24,6 +29,7 @@
 #include <stdint.h>
 
 #include "boot/iface.h"
+#include "boot/office.h"
 #include "boot/watch.h"
 #include "tutti/status.h"
 
@@ -38,7 +44,13 @@ struct tti_wire_who {
 	int32_t from;   /* rank                                  */
 	int32_t to;     /* rank; ROOT: index of the root         */
 	int32_t nranks; /* of the communicator                   */
-	int32_t nroots;
+	int32_t what;   /* ROOT: how many roots; RING: enum tti_ring_side */
+};
+
+/* On the wire: who connects to a neighbour in the ring. */
+enum tti_ring_side {
+	TTI_RING_BEFORE = 0, /* `from` comes before `to`                              */
+	TTI_RING_BEHIND = 1, /* after it, and makes a link anew from its other end    */
 };
 
 /* Where a rank listens, and how people know it. */
@@ -72,6 +84,8 @@ enum tti_frame_type {
 	TTI_FRAME_ASK,         /* what are you doing                      */
 	TTI_FRAME_ANSWER,      /* tti_call                                */
 	TTI_FRAME_HERE,        /* I have taken over this connection       */
+	TTI_FRAME_MOVED,       /* another connection takes its place      */
+	TTI_FRAME_MAIL,        /* tti_mail, as long as it is              */
 	TTI_FRAME_TYPES,
 };
 
@@ -88,7 +102,8 @@ _Static_assert(sizeof(struct tti_news) == 16 + TTI_NEWS_TEXT, "on the wire");
 _Static_assert(sizeof(struct tti_call) == 24 + TTI_CALL_TEXT, "on the wire");
 
 /* Takes bytes in pieces of any size, gives frames. A zeroed one is ready. */
-#define TTI_FRAME_BODY 272
+#define TTI_FRAME_BODY 680
+_Static_assert(sizeof(struct tti_mail) == TTI_FRAME_BODY, "on the wire");
 struct tti_framer {
 	struct tti_frame head;
 	union {
@@ -96,6 +111,7 @@ struct tti_framer {
 		struct tti_wire_card card;
 		struct tti_news news;
 		struct tti_call call;
+		struct tti_mail mail;
 		uint8_t bytes[TTI_FRAME_BODY];
 	} body;
 	size_t head_len;
@@ -111,7 +127,7 @@ TUTTI_CHECKED tutti_status tti_framer_feed(struct tti_framer *framer, const void
 					   size_t nbytes, size_t *used);
 
 /* Frames on their way out. A zeroed one is empty. */
-#define TTI_OUTBOX 1024
+#define TTI_OUTBOX 2048
 struct tti_outbox {
 	uint8_t bytes[TTI_OUTBOX];
 	size_t len;

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A connection of the ring runs over one pair of NICs. When it breaks or falls silent, the link is
+ * made anew over any address that the peer told, and only if none answers is the peer dead.
+ *
+ *     rank (its NEXT)  ----- the link -----  rank+1 (its PREV)
+ *
+ * Both ends dial, for one of them may not have noticed, or not be reachable. So there may be
+ * several connections at a time. The end to which the link is NEXT settles it: the one that it
+ * last heard a first frame on is the link, on all others it says MOVED and closes them. The other
+ * end closes none, and sends what it has to say on all of them. Nothing is lost: who takes a
+ * connection over says HERE, or the news if there are any; the first news win; an answer has the
+ * number of its question, and a question is asked again; a goodbye is said on each.
+ *
+ *     the peer's kernel closed it     packets arrive, so a refusal at that address is a death,
+ *                                     known in milliseconds; else it may take CLOSED_MS, and
+ *                                     SILENT_MS if it does listen, but says nothing
+ *     it fell silent                  the peer may be dead since, or have left: a refusal counts
+ *                                     after GRACE_MS, so that its goodbye can come another way;
+ *                                     no answer at all counts after SILENT_MS
+ *     bytes do not arrive             a doubt: the new connection is made beside the old one, and
+ *                                     nothing follows if that is not possible */
+#include "boot/conn.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/bitset.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+#define CLOSED_MS       4000
+#define SILENT_MS       11000
+#define GRACE_MS        1500
+/* For one address: all of them get several turns. */
+#define CONNECT_MS      2000
+#define BACKOFF_MS      4
+#define BACKOFF_MOST_MS 500
+
+static struct tti_mend *find(struct tti_thread *thread, enum tti_conn_role role, int peer)
+{
+	struct tti_mend *mend = thread->mends;
+
+	while (mend && (mend->role != role || mend->peer != peer))
+		mend = mend->next;
+	return mend;
+}
+
+static void end(struct tti_mend *mend)
+{
+	struct tti_mend **link = &mend->thread->mends;
+
+	while (*link != mend)
+		link = &(*link)->next;
+	*link = mend->next;
+	tti_dial_stop(mend->dial);
+	tti_free(mend);
+}
+
+/* -- The end of patience ------------------------------------------------------------- */
+
+static void describe(const struct tti_mend *mend, char *buf, size_t size)
+{
+	char name[TTI_SOCK_NAME];
+
+	tti_sock_name(mend->thread->sock, mend->peer, name);
+	if (mend->closed && mend->refused)
+		(void)snprintf(buf, size, "%s closed its connection without goodbye: it died",
+			       name);
+	else if (mend->refused)
+		(void)snprintf(buf, size,
+			       "%s died: its connection fell silent, and nobody listens where it "
+			       "did",
+			       name);
+	else
+		(void)snprintf(buf, size,
+			       "%s cannot be reached any more at any of its addresses, its "
+			       "connection %s: %s",
+			       name, mend->closed ? "was closed without goodbye" : "fell silent",
+			       mend->why[0] ? mend->why : "no answer");
+}
+
+/* Nobody answers, and what is left of the link, if anything, is worth nothing. */
+static void lose(struct tti_mend *mend)
+{
+	struct tti_thread *thread = mend->thread;
+	struct tti_news news = { .status = TUTTI_EPEER,
+				 .culprit = mend->peer,
+				 .origin = thread->sock->base.rank };
+
+	const int err = mend->closed ? 0 : ETIMEDOUT;
+
+	describe(mend, news.text, sizeof(news.text));
+	end(mend);
+	if (thread->quitting)
+		return;
+	tti_conn_lose_peer(thread, news.culprit, err);
+	if (!thread->lost)
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", news.text);
+	tti_thread_learn(thread, &news, NULL);
+}
+
+static void refused(struct tti_mend *mend)
+{
+	mend->refused = true;
+	if (!mend->broken || mend->thread->quitting)
+		end(mend); /* who is wrong will be seen on the old connection */
+	else if (mend->closed)
+		lose(mend);
+	else
+		mend->again_ns = mend->deadline_ns = tti_deadline(GRACE_MS);
+}
+
+static void expire(struct tti_mend *mend)
+{
+	const bool listens =
+		mend->dial ? tti_dial_is_answered(mend->dial) : mend->again_ns == mend->deadline_ns;
+
+	/* In a machine that has far too much to do. */
+	if (mend->closed && !mend->answered && listens) {
+		mend->answered = true;
+		mend->deadline_ns += (SILENT_MS - CLOSED_MS) * TTI_NS_PER_MS;
+		tti_dial_stop(mend->dial);
+		mend->dial = NULL;
+		mend->again_ns = tti_now_ns();
+	} else if (mend->broken &&
+		   (mend->refused || !tti_conn_linked(mend->thread, mend->role, mend->peer)))
+		lose(mend);
+	else
+		end(mend);
+}
+
+/* -- Dialing -------------------------------------------------------------------------- */
+
+/* Where the peer was comes first; what is no address of its own (somebody translates) is no place
+ * to dial. */
+static size_t put_first(const struct tti_addr *proven, struct tti_addr *addrs, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct tti_addr found = addrs[i];
+
+		if (found.family != proven->family ||
+		    memcmp(found.ip, proven->ip, sizeof(found.ip)) != 0)
+			continue;
+		memmove(addrs + 1, addrs, i * sizeof(*addrs));
+		addrs[0] = found;
+		addrs[0].scope = proven->scope;
+		return 1;
+	}
+	return 0;
+}
+
+static void heard(void *self);
+
+static tutti_status dial(struct tti_mend *mend)
+{
+	struct tti_sock *sock = mend->thread->sock;
+	const struct tti_wire_card *card = &sock->cards[mend->peer];
+	struct tti_addr addrs[TTI_IFACE_MOST];
+	struct tti_dial_config config = {
+		.addrs = addrs,
+		.kind = TTI_AUTH_RING,
+		.secret = sock->base.secret,
+		.who = { sock->base.rank, mend->peer, sock->base.nranks,
+			 mend->role == TTI_CONN_NEXT ? TTI_RING_BEFORE : TTI_RING_BEHIND },
+		.deadline_ns = mend->deadline_ns,
+		.connect_ms = CONNECT_MS,
+		.hear = heard,
+		.self = mend,
+	};
+
+	if (card->port == 0 || card->addr_bytes > TTI_CARD_ADDRS)
+		return tti_fail_quiet(TUTTI_EPEER, "it has no address");
+	TTI_TRY(tti_addrs_unpack(card->addrs, card->addr_bytes, card->port, addrs, TTI_IFACE_MOST,
+				 &config.naddrs));
+	config.nproven = put_first(&mend->proven, addrs, config.naddrs);
+	return tti_dial_start(&mend->thread->loop, &config, &mend->dial);
+}
+
+static void failed(struct tti_mend *mend)
+{
+	const bool is_refused = mend->dial && tti_dial_is_refused(mend->dial);
+
+	(void)snprintf(mend->why, sizeof(mend->why), "%s", tti_error_text());
+	tti_dial_stop(mend->dial);
+	mend->dial = NULL;
+	mend->again_ns = tti_deadline(mend->backoff_ms);
+	mend->backoff_ms =
+		2 * mend->backoff_ms < BACKOFF_MOST_MS ? 2 * mend->backoff_ms : BACKOFF_MOST_MS;
+	if (is_refused)
+		refused(mend);
+	else if (mend->thread->quitting)
+		end(mend);
+}
+
+static void succeeded(struct tti_mend *mend, int fd)
+{
+	struct tti_conn *conn = tti_conn_make(mend->thread, mend->role, mend->peer, fd);
+
+	tti_dial_stop(mend->dial);
+	mend->dial = NULL;
+	mend->again_ns = mend->deadline_ns;
+	if (conn)
+		tti_conn_adopt(conn);
+	else
+		tti_fd_close(&fd);
+}
+
+static void step(struct tti_mend *mend)
+{
+	const int64_t now = tti_now_ns();
+	tutti_status status = TUTTI_AGAIN;
+	int fd = -1;
+
+	if (tti_bit_has(mend->thread->gone, (size_t)mend->peer)) {
+		end(mend);
+		return;
+	}
+	if (now >= mend->deadline_ns) {
+		expire(mend);
+		return;
+	}
+	if (!mend->dial && now >= mend->again_ns)
+		status = dial(mend);
+	if (status >= TUTTI_OK && mend->dial)
+		status = tti_dial_step(mend->dial, &fd, &mend->again_ns);
+	if (status == TUTTI_OK && fd >= 0)
+		succeeded(mend, fd);
+	else if (status < 0)
+		failed(mend);
+}
+
+static void heard(void *self)
+{
+	step(self);
+}
+
+int64_t tti_mend_step(struct tti_thread *thread)
+{
+	int64_t next_ns = TTI_NEVER;
+
+	for (struct tti_mend *at = thread->mends, *next; at; at = next) {
+		next = at->next;
+		if (at->again_ns <= tti_now_ns())
+			step(at);
+	}
+	for (struct tti_mend *at = thread->mends; at; at = at->next)
+		if (at->again_ns < next_ns)
+			next_ns = at->again_ns;
+	return next_ns;
+}
+
+/* -- Beginning and ending ---------------------------------------------------------------- */
+
+static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role, int peer,
+			     enum tti_mend_why why)
+{
+	static const char *const what[] = { "does not take what is sent", "fell silent",
+					    "was closed without goodbye" };
+	struct tti_mend *mend = tti_zalloc(sizeof(*mend));
+	char name[TTI_SOCK_NAME];
+
+	tti_sock_name(thread->sock, peer, name);
+	if (!mend) {
+		struct tti_news news = { .status = TUTTI_EPEER,
+					 .culprit = peer,
+					 .origin = thread->sock->base.rank };
+
+		(void)snprintf(news.text, sizeof(news.text),
+			       "no memory to make the connection to %s anew, which %s", name,
+			       what[why]);
+		if (why != TTI_MEND_DOUBT && !thread->quitting)
+			tti_thread_learn(thread, &news, NULL);
+		return NULL;
+	}
+	tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s %s: it is made anew", name,
+		what[why]);
+	mend->thread = thread;
+	mend->role = role;
+	mend->peer = peer;
+	mend->deadline_ns = tti_deadline(CLOSED_MS);
+	mend->backoff_ms = BACKOFF_MS;
+	mend->next = thread->mends;
+	thread->mends = mend;
+	return mend;
+}
+
+void tti_mend_begin(struct tti_thread *thread, enum tti_conn_role role, int peer,
+		    const struct tti_addr *remote, enum tti_mend_why why)
+{
+	struct tti_mend *mend = find(thread, role, peer);
+
+	if (!mend)
+		mend = make(thread, role, peer, why);
+	if (!mend)
+		return;
+	if (remote->family != 0)
+		mend->proven = *remote;
+	if (!mend->broken && why != TTI_MEND_DOUBT) {
+		mend->broken = true;
+		mend->closed = why == TTI_MEND_CLOSED;
+		mend->deadline_ns = tti_deadline(mend->closed ? CLOSED_MS : SILENT_MS);
+	}
+	if (!mend->dial && !mend->refused)
+		mend->again_ns = tti_now_ns();
+}
+
+bool tti_mend_goes_on(struct tti_thread *thread, enum tti_conn_role role, int peer)
+{
+	struct tti_mend *mend = find(thread, role, peer);
+
+	if (mend && !mend->dial && !mend->refused)
+		mend->again_ns = tti_deadline(mend->backoff_ms);
+	return mend != NULL;
+}
+
+void tti_mend_met(struct tti_conn *conn)
+{
+	struct tti_mend *mend = find(conn->thread, conn->role, conn->peer);
+	char name[TTI_SOCK_NAME], addr[TTI_ADDR_TEXT];
+
+	if (mend) {
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s is made anew, to %s",
+			tti_sock_name(conn->thread->sock, conn->peer, name),
+			tti_addr_format(&conn->remote, addr, sizeof(addr)));
+		end(mend);
+	}
+	if (conn->role != TTI_CONN_NEXT)
+		return;
+	for (struct tti_conn *at = conn->thread->conns, *next; at; at = next) {
+		next = at->next;
+		if (at != conn && at->role == conn->role && at->peer == conn->peer)
+			tti_conn_replace(at, conn);
+	}
+}
+
+void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer)
+{
+	struct tti_mend *mend = find(thread, role, peer);
+
+	if (mend)
+		end(mend);
+	for (struct tti_conn *at = thread->conns, *next; at; at = next) {
+		next = at->next;
+		if (at->role == role && at->peer == peer)
+			tti_conn_drop(at);
+	}
+}
+
+void tti_mend_stop(struct tti_thread *thread)
+{
+	while (thread->mends)
+		end(thread->mends);
+}
