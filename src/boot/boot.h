@@ -9,8 +9,9 @@
  * anything it says is parsed. Every call has the deadline given at connect; its
  * error names the missing ranks.
  *
- * Two kinds behind one handle: sockets (ranks in processes) and local (ranks
- * that are threads of one process, memory only).
+ * Three kinds behind one handle: sockets (ranks in processes), local (ranks that are
+ * threads of one process, memory only), and sub (ranks of another bootstrap, over its
+ * connections).
  *
  * Owner: tti_boot_close(). Threads: one at a time; *stop may be set by any. */
 
@@ -51,6 +52,20 @@ TUTTI_CHECKED tutti_status tti_boot_connect(const struct tti_boot_config *config
 /* The local kind: out[0 .. nranks-1], one per thread-rank. */
 TUTTI_CHECKED tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop,
 						 struct tti_boot **out);
+
+/* The sub kind: `n` ranks of `parent` (of any kind), ranks[i] there is rank i here, NULL: the
+ * same ones; the own rank is among them. `parent` watches; it, or the carrier that it is
+ * a sub of, outlives this one. The context is another one for each communicator of a
+ * carrier, and the same on all its ranks. Of the config timeout_ms and stop are looked at.
+ * Does not wait for the others. */
+TUTTI_CHECKED tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context,
+					       const int *ranks, int n,
+					       const struct tti_boot_config *config,
+					       struct tti_boot **out);
+
+/* The sub kind: this rank has all it wanted of it without a watch, and closes it. Closed
+ * before, it tells the others that they wait in vain. */
+void tti_boot_sub_finish(struct tti_boot *boot);
 
 int tti_boot_rank(const struct tti_boot *boot);
 int tti_boot_nranks(const struct tti_boot *boot);

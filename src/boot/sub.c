@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/sub.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "util/bitset.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+/* A part of what a rank sent in the exchange. */
+struct tti_letter {
+	struct tti_letter *next;
+	int from; /* rank here */
+	uint32_t seq;
+	size_t nbytes;
+	uint8_t data[];
+};
+
+int tti_sub_find(const struct tti_sub *sub, int carrier_rank)
+{
+	for (int rank = 0; rank < sub->base.nranks; rank++)
+		if (sub->member[rank] == carrier_rank)
+			return rank;
+	return -1;
+}
+
+tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind, uint32_t seq,
+			  const void *data, size_t nbytes)
+{
+	struct tti_mail mail = { .context = sub->box.context, .kind = kind, .seq = seq };
+
+	if (nbytes > 0)
+		memcpy(mail.data, data, nbytes);
+	return sub->carrier->ops->mail(sub->carrier, sub->member[peer], &mail,
+				       TTI_MAIL_HEAD + nbytes);
+}
+
+/* -- What comes -------------------------------------------------------------------- */
+
+static void put_letter(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes)
+{
+	struct tti_letter *letter = tti_alloc(sizeof(*letter) + nbytes);
+	const struct tti_news news = { .status = TUTTI_EPEER,
+				       .culprit = sub->base.rank,
+				       .origin = sub->base.rank,
+				       .text = "out of memory for what a rank sent" };
+
+	if (!letter) {
+		tti_sub_learn(sub, &news, -1);
+		return;
+	}
+	*letter = (struct tti_letter){ .from = from, .seq = mail->seq, .nbytes = nbytes };
+	memcpy(letter->data, mail->data, nbytes);
+	pthread_mutex_lock(&sub->lock);
+	if (sub->received) {
+		*sub->letters_end = letter;
+		sub->letters_end = &letter->next;
+		letter = NULL;
+		pthread_cond_broadcast(&sub->came);
+	}
+	pthread_mutex_unlock(&sub->lock);
+	tti_free(letter);
+}
+
+static void take(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes)
+{
+	struct tti_sub *sub = tti_sub_of(box);
+	const int rank = tti_sub_find(sub, from);
+
+	if (rank < 0)
+		return; /* it is a rank of the carrier, but not of this */
+	if (mail->kind == TTI_MAIL_BLOCK)
+		put_letter(sub, rank, mail, nbytes);
+	else
+		tti_sub_hear(sub, rank, mail, nbytes);
+}
+
+/* -- The exchange ------------------------------------------------------------------- */
+
+static TUTTI_PRINTF(4, 5) tutti_status
+	fail(struct tti_sub *sub, tutti_status status, int culprit, const char *fmt, ...)
+{
+	struct tti_news news = { .status = status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER,
+				 .culprit = culprit,
+				 .origin = sub->base.rank };
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(news.text, sizeof(news.text), fmt, args);
+	va_end(args);
+	tti_sub_learn(sub, &news, -1);
+	return tti_fail(status, "%s", news.text);
+}
+
+/* What was sent before a goodbye may have come over another connection than that. */
+#define LATE_MS 300
+
+/* The next mail of `peer`, taken out; NULL: it is not here yet. The lock is held. */
+static struct tti_letter *find_letter(struct tti_sub *sub, int peer)
+{
+	for (struct tti_letter **link = &sub->letters; *link; link = &(*link)->next) {
+		struct tti_letter *letter = *link;
+
+		if (letter->from != peer || letter->seq != sub->received[peer])
+			continue;
+		*link = letter->next;
+		if (!*link)
+			sub->letters_end = link;
+		sub->received[peer]++;
+		return letter;
+	}
+	return NULL;
+}
+
+static void nap(struct tti_sub *sub, int64_t deadline_ns)
+{
+	const int64_t slice = tti_now_ns() + TTI_BOOT_NAP_MS * TTI_NS_PER_MS;
+	const int64_t until = slice < deadline_ns ? slice : deadline_ns;
+	const struct timespec time = { .tv_sec = until / 1000000000,
+				       .tv_nsec = until % 1000000000 };
+
+	(void)pthread_cond_timedwait(&sub->came, &sub->lock, &time);
+}
+
+static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64_t deadline_ns,
+			  struct tti_letter **out)
+{
+	tutti_status st = TUTTI_AGAIN;
+	int64_t late_ns = INT64_MAX;
+	bool lost, left = false;
+
+	pthread_mutex_lock(&sub->lock);
+	while (st == TUTTI_AGAIN) {
+		if (!left && tti_bit_has(sub->left, (size_t)peer)) {
+			left = true;
+			late_ns = tti_deadline(LATE_MS);
+		}
+		*out = find_letter(sub, peer);
+		if (*out)
+			st = TUTTI_OK;
+		else if (sub->lost)
+			st = (tutti_status)sub->news.status;
+		else if (tti_boot_stopped(sub->stop))
+			st = TUTTI_EABORTED;
+		else if (left && tti_now_ns() >= late_ns)
+			st = TUTTI_EPEER;
+		else if (tti_left_ms(deadline_ns, 1) == 0)
+			st = TUTTI_ETIMEOUT;
+		else
+			nap(sub, deadline_ns);
+	}
+	lost = sub->lost;
+	pthread_mutex_unlock(&sub->lock);
+	if (st == TUTTI_OK)
+		return st;
+	if (lost)
+		return tti_fail((tutti_status)sub->news.status, "%s", sub->news.text);
+	if (st == TUTTI_EABORTED)
+		return fail(sub, st, -1, "%s was aborted on rank %d", what, sub->base.rank);
+	if (st == TUTTI_EPEER)
+		return fail(sub, st, peer, "%s: rank %d left", what, peer);
+	return fail(sub, st, peer, "%s: nothing came from rank %d of %d within %lld ms", what, peer,
+		    sub->base.nranks, (long long)sub->timeout_ms);
+}
+
+static tutti_status receive(struct tti_sub *sub, int peer, void *data, size_t nbytes,
+			    const char *what, int64_t deadline_ns)
+{
+	size_t at = 0;
+
+	do {
+		const size_t left = nbytes - at;
+		const size_t now = left < TTI_MAIL_DATA ? left : TTI_MAIL_DATA;
+		struct tti_letter *letter = NULL;
+		size_t got;
+
+		TTI_TRY(await(sub, peer, what, deadline_ns, &letter));
+		got = letter->nbytes;
+		if (got == now && now > 0)
+			memcpy((uint8_t *)data + at, letter->data, now);
+		tti_free(letter);
+		if (got != now)
+			return fail(sub, TUTTI_EPROTO, peer,
+				    "%s: rank %d sent %zu bytes, %zu are wanted", what, peer, got,
+				    now);
+		at += now;
+	} while (at < nbytes);
+	return TUTTI_OK;
+}
+
+static tutti_status send_all(struct tti_sub *sub, int peer, const void *data, size_t nbytes,
+			     const char *what)
+{
+	size_t at = 0;
+
+	do {
+		const size_t left = nbytes - at;
+		const size_t now = left < TTI_MAIL_DATA ? left : TTI_MAIL_DATA;
+
+		if (tti_sub_mail(sub, peer, TTI_MAIL_BLOCK, sub->sent[peer]++,
+				 (const uint8_t *)data + at, now) != TUTTI_OK) {
+			char why[128];
+
+			(void)snprintf(why, sizeof(why), "%s", tti_error_text());
+			return fail(sub, TUTTI_EPEER, sub->base.rank, "%s, sending to rank %d: %s",
+				    what, peer, why);
+		}
+		at += now;
+	} while (at < nbytes);
+	return TUTTI_OK;
+}
+
+static tutti_status begin(struct tti_sub *sub)
+{
+	pthread_mutex_lock(&sub->lock);
+	const bool lost = sub->lost;
+
+	sub->used = true;
+	pthread_mutex_unlock(&sub->lock);
+	if (lost)
+		return tti_fail((tutti_status)sub->news.status, "%s", sub->news.text);
+	return TUTTI_OK;
+}
+
+/* The member so many places behind (or, negative, ahead of) this one. */
+static int behind(const struct tti_sub *sub, int places)
+{
+	const int n = sub->base.nranks;
+
+	return ((sub->base.rank - places) % n + n) % n;
+}
+
+static tutti_status all_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+	const char *what = nbytes ? "all_gather" : "barrier";
+	const int64_t deadline_ns = tti_deadline(sub->timeout_ms);
+	const int ahead = boot->nranks / 2, back = (boot->nranks - 1) / 2;
+	uint8_t *at = blobs;
+
+	TTI_TRY(begin(sub));
+	for (int i = 0; i < ahead; i++) {
+		const size_t mine = (size_t)behind(sub, i), his = (size_t)behind(sub, -i);
+		const size_t in = (size_t)behind(sub, i + 1), other = (size_t)behind(sub, -i - 1);
+
+		TTI_TRY(send_all(sub, behind(sub, -1), at + mine * nbytes, nbytes, what));
+		if (i < back)
+			TTI_TRY(send_all(sub, behind(sub, 1), at + his * nbytes, nbytes, what));
+		TTI_TRY(receive(sub, behind(sub, 1), at + in * nbytes, nbytes, what, deadline_ns));
+		if (i < back)
+			TTI_TRY(receive(sub, behind(sub, -1), at + other * nbytes, nbytes, what,
+					deadline_ns));
+	}
+	return TUTTI_OK;
+}
+
+/* To half the ring in each direction, as in the all-gather. */
+static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_t nbytes)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+	const int n = boot->nranks, ahead = n / 2, back = (n - 1) / 2;
+	const int hops = ((boot->rank - root) % n + n) % n; /* from the root, upwards */
+	const int64_t deadline_ns = tti_deadline(sub->timeout_ms);
+
+	TTI_TRY(begin(sub));
+	if (hops > 0)
+		TTI_TRY(receive(sub, behind(sub, hops <= ahead ? 1 : -1), data, nbytes, "broadcast",
+				deadline_ns));
+	if (hops < ahead)
+		TTI_TRY(send_all(sub, behind(sub, -1), data, nbytes, "broadcast"));
+	if (hops == 0 ? back > 0 : hops > ahead && n - hops < back)
+		TTI_TRY(send_all(sub, behind(sub, 1), data, nbytes, "broadcast"));
+	return TUTTI_OK;
+}
+
+static tutti_status send(struct tti_boot *boot, int peer, const void *data, size_t nbytes)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+
+	TTI_TRY(begin(sub));
+	return send_all(sub, peer, data, nbytes, "send");
+}
+
+static tutti_status recv(struct tti_boot *boot, int peer, void *data, size_t nbytes)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+
+	TTI_TRY(begin(sub));
+	return receive(sub, peer, data, nbytes, "recv", tti_deadline(sub->timeout_ms));
+}
+
+/* -- Opening and closing -------------------------------------------------------------- */
+
+void tti_sub_end_exchange(struct tti_sub *sub)
+{
+	while (sub->letters) {
+		struct tti_letter *letter = sub->letters;
+
+		sub->letters = letter->next;
+		tti_free(letter);
+	}
+	sub->letters_end = &sub->letters;
+	tti_free(sub->sent);
+	tti_free(sub->received);
+	sub->sent = sub->received = NULL;
+}
+
+static void release(struct tti_sub *sub)
+{
+	tti_sub_end_exchange(sub);
+	tti_free(sub->left);
+	tti_free(sub->member);
+	sodium_memzero(sub->base.secret, sizeof(sub->base.secret));
+	pthread_cond_destroy(&sub->came);
+	pthread_mutex_destroy(&sub->lock);
+	tti_free(sub);
+}
+
+static void close_sub(struct tti_boot *boot)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+	bool is_early;
+
+	/* In the middle of init: the others wait for what will not come. */
+	pthread_mutex_lock(&sub->lock);
+	is_early = sub->received && sub->used && !sub->finished && !sub->lost;
+	pthread_mutex_unlock(&sub->lock);
+	if (is_early)
+		(void)fail(sub, TUTTI_EPEER, boot->rank, "rank %d gave up: %s", boot->rank,
+			   tti_error_text());
+	tti_office_close(&sub->carrier->office, &sub->box);
+	release(sub);
+}
+
+void tti_boot_sub_finish(struct tti_boot *boot)
+{
+	((struct tti_sub *)boot)->finished = true;
+}
+
+static const struct tti_boot_ops sub_ops = {
+	.all_gather = all_gather,
+	.broadcast = broadcast,
+	.send = send,
+	.recv = recv,
+	.close = close_sub,
+	.watch_start = tti_sub_watch_start,
+	.watch_notify = tti_sub_watch_notify,
+	.watch_ask = tti_sub_watch_ask,
+	.watch_stop = tti_sub_watch_stop,
+};
+
+/* Who knows the carrier's secret and the context, knows this one. */
+static void derive_secret(struct tti_sub *sub)
+{
+	(void)crypto_generichash(sub->base.secret, sizeof(sub->base.secret),
+				 (const uint8_t *)&sub->box.context, sizeof(sub->box.context),
+				 sub->carrier->secret, sizeof(sub->carrier->secret));
+}
+
+struct tti_boot *tti_boot_carrier(struct tti_boot *boot)
+{
+	return boot->ops == &sub_ops ? ((struct tti_sub *)boot)->carrier : boot;
+}
+
+int tti_boot_carrier_rank(struct tti_boot *boot, int rank)
+{
+	return boot->ops == &sub_ops ? ((struct tti_sub *)boot)->member[rank] : rank;
+}
+
+static tutti_status fill(struct tti_sub *sub, struct tti_boot *parent, const int *ranks, int n)
+{
+	sub->member = tti_calloc((size_t)n, sizeof(*sub->member));
+	sub->sent = tti_calloc((size_t)n, sizeof(*sub->sent));
+	sub->received = tti_calloc((size_t)n, sizeof(*sub->received));
+	sub->left = tti_calloc(TTI_BITSET_WORDS(n), sizeof(uint64_t));
+	if (!sub->member || !sub->sent || !sub->received || !sub->left)
+		return tti_fail(TUTTI_ENOMEM, "a communicator of %d ranks: out of memory", n);
+	for (int rank = 0; rank < n; rank++) {
+		const int old = ranks ? ranks[rank] : rank;
+
+		sub->member[rank] = tti_boot_carrier_rank(parent, old);
+		if (old == parent->rank)
+			sub->base.rank = rank;
+	}
+	derive_secret(sub);
+	return TUTTI_OK;
+}
+
+tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, const int *ranks, int n,
+				 const struct tti_boot_config *config, struct tti_boot **out)
+{
+	struct tti_sub *sub = tti_zalloc(sizeof(*sub));
+	tutti_status st;
+
+	if (!sub)
+		return tti_fail(TUTTI_ENOMEM, "a communicator of %d ranks: out of memory", n);
+	sub->carrier = tti_boot_carrier(parent);
+	sub->base = (struct tti_boot){ .ops = &sub_ops, .nranks = n, .local = sub->carrier->local };
+	sub->box = (struct tti_box){ .context = context, .take = take, .down = tti_sub_down };
+	sub->timeout_ms = config->timeout_ms;
+	sub->stop = config->stop;
+	sub->letters_end = &sub->letters;
+	sub->heir[0] = sub->heir[1] = -1;
+	pthread_mutex_init(&sub->lock, NULL);
+	tti_cond_init(&sub->came);
+	st = fill(sub, parent, ranks, n);
+	if (st != TUTTI_OK) {
+		release(sub);
+		return st;
+	}
+	tti_office_open(&sub->carrier->office, &sub->box);
+	for (int rank = 0; rank < n; rank++)
+		if (tti_office_is_down(&sub->carrier->office, sub->member[rank]))
+			tti_sub_down(&sub->box, sub->member[rank], false, "is gone");
+	*out = &sub->base;
+	return TUTTI_OK;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_SUB_H
+#define TTI_BOOT_SUB_H
+
+/* The kind of bootstrap that needs no connections of its own: some ranks of another one,
+ * the carrier, whose watch runs, under new numbers. They exchange by mail (office.h), and
+ * so does their watch:
+ *
+ *     all_gather   half the ring of their own numbers in each direction, as ring.c does
+ *     news         along the same ring, in both directions, around who has left; over a
+ *                  carrier within a process: to all at once
+ *     death        who exchanged with the dead rank has a connection to it, and sees it end
+ *
+ * sub.c: exchange; sub_watch.c: the watch. Private to boot/ but for tti_boot_sub_create()
+ * in boot.h. */
+
+#include <pthread.h>
+
+#include "boot/base.h"
+
+struct tti_letter;
+
+struct tti_sub {
+	struct tti_boot base;
+	struct tti_box box;
+	struct tti_boot *carrier;
+	int *member; /* [nranks]: their ranks in the carrier */
+	int64_t timeout_ms;
+	const _Atomic int *stop;
+
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t came;
+	/* The exchange: until the watch starts. */
+	struct tti_letter *letters, **letters_end;
+	uint32_t *sent, *received; /* [nranks] mails, of the exchange with each */
+	bool used;                 /* something was exchanged, or was tried to be */
+	bool finished;             /* and is over                                 */
+
+	/* The watch. */
+	bool lost, told;
+	struct tti_news news;
+	struct tti_watch_events events;
+	bool has_events;
+	uint64_t *left; /* members that closed it, or whose process is gone */
+	int heir[2];    /* who got the news from here, that way round; -1: nobody */
+};
+
+static inline struct tti_sub *tti_sub_of(struct tti_box *box)
+{
+	return (struct tti_sub *)((char *)box - offsetof(struct tti_sub, box));
+}
+
+/* Of any bootstrap: whose connections it uses, and a rank's number there. */
+struct tti_boot *tti_boot_carrier(struct tti_boot *boot);
+int tti_boot_carrier_rank(struct tti_boot *boot, int rank);
+
+/* Which rank it is here; -1: none. */
+int tti_sub_find(const struct tti_sub *sub, int carrier_rank);
+
+/* nbytes <= TTI_MAIL_DATA. */
+TUTTI_CHECKED tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind,
+					uint32_t seq, const void *data, size_t nbytes);
+
+/* These are the news, which `from` brought (-1: found here); the first count. */
+void tti_sub_learn(struct tti_sub *sub, const struct tti_news *news, int from);
+
+/* Mail that is not of the exchange; a member is gone. */
+void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes);
+void tti_sub_down(struct tti_box *box, int peer, bool said_goodbye, const char *why);
+
+tutti_status tti_sub_watch_start(struct tti_boot *boot, const struct tti_watch_events *events);
+void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_news *news);
+void tti_sub_watch_ask(struct tti_boot *boot, int peer);
+void tti_sub_watch_stop(struct tti_boot *boot);
+
+/* Give back what the exchange needed; the lock is held. */
+void tti_sub_end_exchange(struct tti_sub *sub);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/sub.h"
+#include "boot/wire.h"
+#include "util/bitset.h"
+#include "util/error.h"
+#include "util/log.h"
+
+/* -- News --------------------------------------------------------------------------- */
+
+static void mail_news(struct tti_sub *sub, int peer)
+{
+	if (tti_sub_mail(sub, peer, TTI_MAIL_NEWS, 0, &sub->news, sizeof(sub->news)) != TUTTI_OK)
+		tti_log(TTI_LOG_WARN, TTI_BOOT, "no news to rank %d: %s", peer, tti_error_text());
+}
+
+/* The next member that way round that is still there; the own rank: nobody is. The lock
+ * is held. */
+static int next_member(const struct tti_sub *sub, int sign)
+{
+	const int n = sub->base.nranks;
+	int peer = sub->base.rank;
+
+	do
+		peer = (peer + sign + n) % n;
+	while (peer != sub->base.rank && tti_bit_has(sub->left, (size_t)peer));
+	return peer;
+}
+
+/* Hand the news on both ways, but not to who brought them: it has them. */
+static void forward(struct tti_sub *sub, int from)
+{
+	int to[2];
+
+	pthread_mutex_lock(&sub->lock);
+	for (int way = 0; way < 2; way++) {
+		const int peer = next_member(sub, way ? -1 : 1);
+
+		to[way] = peer == sub->base.rank || peer == sub->heir[0] || peer == sub->heir[1] ||
+					  peer == from
+				  ? -1
+				  : peer;
+		if (peer != sub->base.rank)
+			sub->heir[way] = peer;
+	}
+	pthread_mutex_unlock(&sub->lock);
+	for (int way = 0; way < 2; way++)
+		if (to[way] >= 0)
+			mail_news(sub, to[way]);
+}
+
+/* Within a process: a chain of calls would be as deep as there are ranks. */
+static void tell_all(struct tti_sub *sub)
+{
+	for (int peer = 0; peer < sub->base.nranks; peer++)
+		if (peer != sub->base.rank)
+			mail_news(sub, peer);
+}
+
+static void tell_caller(struct tti_sub *sub)
+{
+	struct tti_watch_events events;
+	bool tell;
+
+	pthread_mutex_lock(&sub->lock);
+	tell = sub->lost && sub->has_events && !sub->told;
+	sub->told |= tell;
+	events = sub->events;
+	pthread_mutex_unlock(&sub->lock);
+	if (tell && events.on_lost)
+		events.on_lost(events.self, &sub->news);
+}
+
+void tti_sub_learn(struct tti_sub *sub, const struct tti_news *news, int from)
+{
+	bool first;
+
+	pthread_mutex_lock(&sub->lock);
+	first = !sub->lost;
+	if (first) {
+		sub->news = *news;
+		sub->lost = true;
+		pthread_cond_broadcast(&sub->came);
+	}
+	pthread_mutex_unlock(&sub->lock);
+	if (!first)
+		return;
+	tell_caller(sub);
+	if (!sub->base.local)
+		forward(sub, from);
+	else if (from < 0)
+		tell_all(sub);
+}
+
+/* A member is there no more: the news go around it. */
+static void skip(struct tti_sub *sub, int peer)
+{
+	bool again;
+
+	pthread_mutex_lock(&sub->lock);
+	tti_bit_set(sub->left, (size_t)peer);
+	again = sub->lost && (sub->heir[0] == peer || sub->heir[1] == peer);
+	pthread_mutex_unlock(&sub->lock);
+	if (again && !sub->base.local)
+		forward(sub, peer);
+}
+
+void tti_sub_down(struct tti_box *box, int peer, bool said_goodbye, const char *why)
+{
+	struct tti_sub *sub = tti_sub_of(box);
+	const int rank = tti_sub_find(sub, peer);
+	struct tti_news news = { .status = TUTTI_EPEER, .culprit = rank, .origin = sub->base.rank };
+
+	if (rank < 0 || rank == sub->base.rank)
+		return;
+	skip(sub, rank);
+	/* It closed its communicator before; in an exchange it has sent all it had to, or is
+	 * missed there. */
+	if (said_goodbye)
+		return;
+	(void)snprintf(news.text, sizeof(news.text), "rank %d %s", rank, why);
+	tti_sub_learn(sub, &news, -1);
+}
+
+/* -- Questions -------------------------------------------------------------------------- */
+
+static bool get_events(struct tti_sub *sub, struct tti_watch_events *out)
+{
+	bool has;
+
+	pthread_mutex_lock(&sub->lock);
+	has = sub->has_events;
+	*out = sub->events;
+	pthread_mutex_unlock(&sub->lock);
+	return has;
+}
+
+/* One that does not watch yet does not answer, and is asked again. */
+static void take_ask(struct tti_sub *sub, int from)
+{
+	struct tti_watch_events events;
+	struct tti_call call = { .waiting_on = -1 };
+
+	if (!get_events(sub, &events) || !events.on_ask)
+		return;
+	events.on_ask(events.self, &call);
+	if (tti_sub_mail(sub, from, TTI_MAIL_ANSWER, 0, &call, sizeof(call)) != TUTTI_OK)
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "no answer to rank %d: %s", from, tti_error_text());
+}
+
+static void answer(struct tti_sub *sub, int from, const struct tti_call *call)
+{
+	struct tti_watch_events events;
+
+	if (get_events(sub, &events) && events.on_answer)
+		events.on_answer(events.self, from, call);
+}
+
+void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes)
+{
+	struct tti_news news;
+	struct tti_call call;
+
+	if (mail->kind == TTI_MAIL_NEWS && nbytes == sizeof(news)) {
+		memcpy(&news, mail->data, sizeof(news));
+		tti_wire_clean(news.text, sizeof(news.text));
+		if (news.status <= TUTTI_STATUS_LOST && news.culprit >= -1 &&
+		    news.culprit < sub->base.nranks)
+			tti_sub_learn(sub, &news, from);
+	} else if (mail->kind == TTI_MAIL_ASK) {
+		take_ask(sub, from);
+	} else if (mail->kind == TTI_MAIL_ANSWER && nbytes == sizeof(call)) {
+		memcpy(&call, mail->data, sizeof(call));
+		tti_wire_clean(call.text, sizeof(call.text));
+		answer(sub, from, &call);
+	} else if (mail->kind == TTI_MAIL_CLOSED) {
+		skip(sub, from);
+		answer(sub, from, NULL);
+	}
+}
+
+/* -- The watch (watch.h) ------------------------------------------------------------------ */
+
+tutti_status tti_sub_watch_start(struct tti_boot *boot, const struct tti_watch_events *events)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+
+	pthread_mutex_lock(&sub->lock);
+	tti_sub_end_exchange(sub);
+	sub->events = *events;
+	sub->has_events = true;
+	pthread_mutex_unlock(&sub->lock);
+	tell_caller(sub);
+	return TUTTI_OK;
+}
+
+void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_news *news)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+	struct tti_news own = *news;
+
+	own.text[TTI_NEWS_TEXT - 1] = '\0';
+	tti_sub_learn(sub, &own, -1);
+}
+
+void tti_sub_watch_ask(struct tti_boot *boot, int peer)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+	bool left;
+
+	pthread_mutex_lock(&sub->lock);
+	left = tti_bit_has(sub->left, (size_t)peer);
+	pthread_mutex_unlock(&sub->lock);
+	if (left)
+		answer(sub, peer, NULL);
+	else if (tti_sub_mail(sub, peer, TTI_MAIL_ASK, 0, NULL, 0) != TUTTI_OK)
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d cannot be asked: %s", peer,
+			tti_error_text());
+}
+
+void tti_sub_watch_stop(struct tti_boot *boot)
+{
+	struct tti_sub *sub = (struct tti_sub *)boot;
+
+	pthread_mutex_lock(&sub->lock);
+	sub->has_events = false;
+	pthread_mutex_unlock(&sub->lock);
+	tti_office_settle(&sub->carrier->office, &sub->box);
+}
