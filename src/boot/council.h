@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_COUNCIL_H
+#define TTI_BOOT_COUNCIL_H
+
+/* How the ranks that are left of a communicator agree on who is left.
+ *
+ * The lowest rank that a rank does not know to be dead is its speaker:
+ *
+ *     all       JOIN, with the dead they know of    ─▶ speaker
+ *     speaker   QUERY to all it has not heard of    ─▶ who is dead cannot be reached
+ *     speaker   once all others have come: VERDICT  ─▶ all that are left
+ *
+ * Should the speaker die, the next one asks all again. Who has a verdict answers with it,
+ * also after the call: so if a rank that lives has got one, it is everybody's. Who is heard
+ * of is not dead, whatever others say.
+ *
+ * Owner: tti_council_free(). Threads: one holds it; mail may come any time. */
+
+#include <stdint.h>
+
+#include "boot/boot.h"
+
+struct tti_council;
+
+/* `parent` is of any kind, and watches; context as in tti_boot_sub_create(). out: bits of
+ * parent's ranks that shall not be part of it in any case. */
+TUTTI_CHECKED tutti_status tti_council_create(struct tti_boot *parent, uint64_t context,
+					      const uint64_t *out, struct tti_council **council);
+
+/* Wait for the verdict: gone[TTI_BITSET_WORDS(nranks)] are the same bits on all ranks that
+ * are left. TUTTI_ETIMEOUT names who neither came nor died; TUTTI_EPEER: the others take
+ * this rank for dead; TUTTI_EABORTED. */
+TUTTI_CHECKED tutti_status tti_council_hold(struct tti_council *council,
+					    const struct tti_boot_config *config, uint64_t *gone);
+
+/* Answer no more. NULL is fine. */
+void tti_council_free(struct tti_council *council);
+
+#endif
