@@ -28,6 +28,7 @@
 
 #include "tutti/collectives.h"
 #include "tutti/comm.h"
+#include "tutti/operators.h"
 #include "tutti/status.h"
 #include "tutti/types.h"
 

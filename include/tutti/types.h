@@ -50,17 +50,25 @@ typedef enum tutti_type {
 	X(MIN, 3, "min")   \
 	X(AVG, 4, "avg")
 
+/* An int, as there are values beyond these: operators that were created (operators.h), and
+ * any of them with TUTTI_OP_REPRODUCIBLE added: see tutti_op_reproducible(). */
+#ifdef __cplusplus
+typedef enum tutti_op : int {
+#else
 typedef enum tutti_op {
+#endif
 #define X(name, value, text) TUTTI_##name = (value),
 	TUTTI_OP_MAP(X)
 #undef X
 } tutti_op;
-#define TUTTI_OP_COUNT 5
+#define TUTTI_OP_COUNT        5
+#define TUTTI_OP_REPRODUCIBLE 1024
 
 /* Bytes of one element; 0 for a value that is no type. Any thread. */
 TUTTI_API size_t tutti_type_size(tutti_type type);
 
-/* "float32", "sum"; "?" for a value that is none. Any thread. */
+/* "float32", "sum"; "premul_sum" or "user" for one that was created; "?" for a value that is
+ * none. Any thread. */
 TUTTI_API const char *tutti_type_name(tutti_type type);
 TUTTI_API const char *tutti_op_name(tutti_op op);
 

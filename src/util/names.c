@@ -37,7 +37,12 @@ const char *tutti_op_name(tutti_op op)
 #undef X
 	};
 
-	return (unsigned)op < TUTTI_OP_COUNT ? names[op] : "?";
+	static const char *const kinds[] = { NULL, "premul_sum", "user", "user" };
+	const unsigned value = (unsigned)op & ~(unsigned)TUTTI_OP_REPRODUCIBLE;
+
+	if (value < TUTTI_OP_COUNT)
+		return names[value];
+	return value >= 1u << 8 && value < 4u << 8 ? kinds[value >> 8] : "?";
 }
 
 const char *tutti_collective_name(tutti_collective coll)
