@@ -135,8 +135,8 @@ static tutti_status generate(struct pool *pool, struct tti_lp *lp, double *gbps_
 static tutti_status carry(const struct tti_job_node *node, bool nets, const struct steps *steps,
 			  double *gbps_out)
 {
-	const struct tti_members members = { node->routes, node->members, node->nranks, node->nets,
-					     nets ? node->nnets : 0 };
+	const struct tti_members members = { node->routes, node->members,          node->nranks,
+					     node->nets,   nets ? node->nnets : 0, 0 };
 	struct pool pool = { .steps = steps };
 	struct tti_loads *loads = NULL;
 	struct tti_lp *lp = NULL;

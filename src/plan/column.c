@@ -18,16 +18,42 @@ static double price_of(const struct tti_loads *loads, const struct tti_hop *hop,
 	return sum;
 }
 
+static bool loads_both_ways(const struct tti_pool *pool)
+{
+	return pool->config->both_ways && pool->config->pattern != TTI_PATTERN_RING;
+}
+
+/* Of trees that go up and down: what both directions of a hop cost, and of the ways between
+ * a member and a NIC. */
+static void price_both(struct tti_pool *pool, size_t nends)
+{
+	const uint32_t n = pool->loads->n;
+
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; j < n; j++)
+			pool->both[i * n + j] = pool->hop[i * n + j] + pool->hop[j * n + i];
+	for (size_t i = 0; i < nends; i++)
+		pool->ends[i] = pool->in[i] + pool->out[i];
+}
+
 void tti_pool_price(struct tti_pool *pool, const double *prices)
 {
 	const struct tti_loads *loads = pool->loads;
-	const size_t nends = (size_t)loads->n * loads->nnets;
+	const uint32_t n = loads->n;
+	const size_t nends = (size_t)n * (loads->nnets + (pool->detours ? loads->ninner : 0));
 
-	for (size_t i = 0; i < (size_t)loads->n * loads->n; i++)
+	for (size_t i = 0; i < (size_t)n * n; i++)
 		pool->hop[i] = price_of(loads, &loads->hop[i], prices);
 	for (size_t i = 0; i < nends; i++) {
 		pool->in[i] = price_of(loads, &loads->in[i], prices);
 		pool->out[i] = price_of(loads, &loads->out[i], prices);
+	}
+	if (loads_both_ways(pool)) {
+		price_both(pool, nends);
+		if (pool->detours)
+			tti_detour_price(pool, pool->both, pool->ends, pool->ends);
+	} else if (pool->detours) {
+		tti_detour_price(pool, pool->hop, pool->out, pool->in);
 	}
 }
 
@@ -43,6 +69,28 @@ static bool add_hop(struct tti_pool *pool, const struct tti_hop *hop, float amou
 	return true;
 }
 
+/* What `from` sends to `to`, and with `back` what `to` sends to `from`. */
+static bool add_way(struct tti_pool *pool, const struct tti_column *column, uint32_t from,
+		    uint32_t to, bool back)
+{
+	const struct tti_hop *hops[2];
+	const uint32_t n = back ? tti_way_hops_back(pool->loads, column->way, from, to, hops)
+				: tti_way_hops(pool->loads, column->way, from, to, hops);
+
+	return add_hop(pool, hops[0], 1) && (n == 1 || add_hop(pool, hops[1], 1));
+}
+
+/* A ring that closes in the node. */
+static bool add_closed(struct tti_pool *pool, const struct tti_column *column)
+{
+	const uint32_t n = pool->loads->n;
+	bool good = true;
+
+	for (uint32_t i = 0; n > 1 && good && i < n; i++)
+		good = add_way(pool, column, column->order[i], column->order[(i + 1) % n], false);
+	return good;
+}
+
 static bool add_ring(struct tti_pool *pool, const struct tti_column *column, bool back,
 		     float amount)
 {
@@ -55,9 +103,6 @@ static bool add_ring(struct tti_pool *pool, const struct tti_column *column, boo
 			       back ? tti_hop(loads, order[i + 1], order[i])
 				    : tti_hop(loads, order[i], order[i + 1]),
 			       amount);
-	if (loads->nnets == 0)
-		return good &&
-		       (n == 1 || add_hop(pool, tti_hop(loads, order[n - 1], order[0]), amount));
 	return good &&
 	       add_hop(pool,
 		       back ? tti_hop_in(loads, column->net_out, order[n - 1])
@@ -80,8 +125,8 @@ static bool add_tree(struct tti_pool *pool, const struct tti_column *column)
 
 		if (parent == UINT32_MAX)
 			continue;
-		good = add_hop(pool, tti_hop(loads, parent, i), 1) &&
-		       (!back || add_hop(pool, tti_hop(loads, i, parent), 1));
+		good = add_way(pool, column, parent, i, false) &&
+		       (!back || add_way(pool, column, parent, i, true));
 	}
 	return good;
 }
@@ -152,7 +197,8 @@ tutti_status tti_pool_loads(struct tti_pool *pool, const struct tti_column *colu
 	pool->scratch.n = 0;
 	switch (pool->config->pattern) {
 	case TTI_PATTERN_RING:
-		good = pool->config->cross_nic == TTI_CROSS_MIRROR
+		good = pool->loads->nnets == 0 ? add_closed(pool, column)
+		       : pool->config->cross_nic == TTI_CROSS_MIRROR
 			       ? add_ring(pool, column, false, 0.5f) &&
 					 add_ring(pool, column, true, 0.5f)
 			       : add_ring(pool, column, false, 1);
@@ -173,13 +219,12 @@ tutti_status tti_pool_loads(struct tti_pool *pool, const struct tti_column *colu
 	return good ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
 }
 
-static uint32_t *copy(struct tti_pool *pool, const uint32_t *from)
+static void *copy(struct tti_pool *pool, const void *from, size_t size)
 {
-	const size_t nbytes = pool->loads->n * sizeof(*from);
-	uint32_t *to = tti_arena_alloc(&pool->arena, nbytes);
+	void *to = tti_arena_alloc(&pool->arena, pool->loads->n * size);
 
 	if (to)
-		memcpy(to, from, nbytes);
+		memcpy(to, from, pool->loads->n * size);
 	return to;
 }
 
@@ -189,6 +234,8 @@ static bool same(const struct tti_pool *pool, const struct tti_column *a,
 	const size_t nbytes = pool->loads->n * sizeof(*a->order);
 
 	return a->net_in == b->net_in && a->net_out == b->net_out && a->second == b->second &&
+	       !a->way == !b->way &&
+	       (!a->way || memcmp(a->way, b->way, pool->loads->n * sizeof(*a->way)) == 0) &&
 	       (a->parent ? memcmp(a->parent, b->parent, nbytes) == 0
 			  : memcmp(a->order, b->order, nbytes) == 0);
 }
@@ -201,9 +248,11 @@ tutti_status tti_pool_add(struct tti_pool *pool, const struct tti_column *column
 	for (size_t i = 0; i < pool->columns.n; i++)
 		if (same(pool, &pool->columns.at[i], column))
 			return TUTTI_OK;
-	own.order = copy(pool, column->order);
-	own.parent = column->parent ? copy(pool, column->parent) : NULL;
-	if (!own.order || (column->parent && !own.parent) || !tti_vec_push(&pool->columns, own))
+	own.order = copy(pool, column->order, sizeof(*own.order));
+	own.parent = column->parent ? copy(pool, column->parent, sizeof(*own.parent)) : NULL;
+	own.way = column->way ? copy(pool, column->way, sizeof(*own.way)) : NULL;
+	if (!own.order || (column->parent && !own.parent) || (column->way && !own.way) ||
+	    !tti_vec_push(&pool->columns, own))
 		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
 	return tti_lp_add(pool->lp, pool->scratch.at, pool->scratch.n);
 }

@@ -5,12 +5,19 @@
 /* The inside of the search: a column is one channel that the linear program may use.
  * Owner: the pool. Threads: one search, one thread. */
 
-#include "plan/search.h"
+#include "plan/detour.h"
 #include "util/vec.h"
 
 struct tti_column {
 	uint32_t *order, *parent; /* as in struct tti_channel */
+	struct tti_way *way;
 	uint32_t net_in, net_out, second;
+};
+
+/* The cheapest NIC of a member, and the cheapest on another port. */
+struct tti_ends {
+	double price[2];
+	uint32_t net[2];
 };
 
 /* What rings pay: the prices, or the means of both directions. */
@@ -26,19 +33,25 @@ struct tti_pool {
 	struct tti_lp *lp;
 	TTI_VEC(struct tti_column) columns; /* those of the linear program, by number */
 	TTI_VEC(struct tti_load) scratch;
-	/* At the prices of now: of each hop and each way from and to a NIC. */
-	double *hop, *in, *out;
+	/* At the prices of now: of each hop and each way from and to a NIC; both[]: of each
+	 * hop in both directions, for trees that load both. */
+	double *hop, *in, *out, *both;
 	/* Room for one question to tour.h or arbor.h, and for its answer. */
 	double *begin, *end, *matrix, *ends;
 	double *fair; /* prices of rows, the same for links alike */
 	uint32_t *order, *parent;
+	/* Hops over NICs are looked at: of each hop the way that is cheapest now, and room for
+	 * those of a column. */
+	bool detours;
+	struct tti_way *way, *ways;
+	struct tti_ends *leave, *enter; /* [member]: its cheapest NICs of one fabric */
 	struct tti_ring_prices ring;
 	int64_t until_ns;
 	uint32_t questions; /* that may still be asked of many members: the same on every rank,
 			     * as time is not */
 };
 
-/* Fill hop, in and out from the prices of the rows. */
+/* Fill hop, in, out and both from the prices of the rows. */
 void tti_pool_price(struct tti_pool *pool, const double *prices);
 
 /* Add a copy of a column, if it is not there yet. pool->scratch is its load then. */

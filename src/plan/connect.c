@@ -139,6 +139,24 @@ static void note_end(struct tti_plan_channel *out, uint32_t node, const struct t
 	note_types(out, channel);
 }
 
+/* Hops over NICs inside a node, of a job of one. */
+static tutti_status note_ways(const struct tti_connect *connect, struct tti_plan_channel *out,
+			      uint32_t node, const struct tti_channel *channel)
+{
+	const struct tti_job_node *this = &connect->job->nodes[node];
+
+	if (!channel->way)
+		return TUTTI_OK;
+	out->ways = tti_arena_alloc(connect->arena, connect->job->nranks * sizeof(*out->ways));
+	if (!out->ways)
+		return no_memory();
+	for (uint32_t i = 0; i < this->nranks; i++)
+		out->ways[this->ranks[i]] =
+			(struct tti_plan_end){ .in = (int32_t)channel->way[i].in,
+					       .out = (int32_t)channel->way[i].out };
+	return TUTTI_OK;
+}
+
 static tutti_status ring(const struct tti_connect *connect, const struct tti_stretch *stretch,
 			 struct tti_plan_channel *out)
 {
@@ -152,6 +170,7 @@ static tutti_status ring(const struct tti_connect *connect, const struct tti_str
 		for (uint32_t i = 0; i < connect->job->nodes[node].nranks; i++)
 			out->ranks[count++] = connect->job->nodes[node].ranks[channel->order[i]];
 		note_end(out, node, channel);
+		TTI_TRY(note_ways(connect, out, node, channel));
 	}
 	return TUTTI_OK;
 }
@@ -186,7 +205,9 @@ tutti_status tti_connect_rings(const struct tti_connect *connect, struct tti_pla
 		struct tti_stretch part = stretches[i / ncopies];
 
 		part.gbps = round_down(part.gbps / ncopies);
-		TTI_TRY(ring(connect, &part, &pattern->channels[i]));
+		if (part.gbps <= 0)
+			continue;
+		TTI_TRY(ring(connect, &part, &pattern->channels[pattern->nchannels]));
 		take(pattern);
 	}
 	return TUTTI_OK;
@@ -290,10 +311,11 @@ static tutti_status order_by_depth(const struct tti_connect *connect, struct tti
 {
 	const uint32_t n = connect->job->nranks;
 	uint32_t *first = tti_calloc(2 * (size_t)n + 1, sizeof(*first));
-	uint32_t *next = first + n, count = 0;
+	uint32_t *next, count = 0;
 
 	if (!first)
 		return no_memory();
+	next = first + n;
 	for (uint32_t i = 0; i < 2 * n; i++)
 		first[i] = UINT32_MAX;
 	for (uint32_t rank = n; rank-- > 0;)
@@ -328,6 +350,7 @@ static tutti_status tree(const struct tti_connect *connect, enum tti_pattern pat
 							: parent_elsewhere(connect, pattern, place,
 									   stretch, second);
 		note_end(out, node, channel);
+		TTI_TRY(note_ways(connect, out, node, channel));
 	}
 	return order_by_depth(connect, out);
 }
@@ -346,8 +369,10 @@ tutti_status tti_connect_trees(const struct tti_connect *connect, struct tti_pla
 		struct tti_stretch part = stretches[i / parts];
 
 		part.gbps = round_down(part.gbps / parts);
+		if (part.gbps <= 0)
+			continue;
 		TTI_TRY(tree(connect, pattern->pattern, &part, pair == 2 && i % 2 == 1,
-			     &pattern->channels[i]));
+			     &pattern->channels[pattern->nchannels]));
 		take(pattern);
 	}
 	return TUTTI_OK;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/explain.h"
 
+#include "plan/detour.h"
 #include "plan/sharers.h"
 #include "topo/words.h"
 #include "util/error.h"
 
 /* The members of a node by name in a graph that may be another than its own: with a NIC
- * more, say. All NICs of that graph are in. */
+ * more, say. All NICs of that graph are in: `nets`: channels end at them. */
 static tutti_status find_members(struct tti_arena *arena, const struct tti_job_node *node,
 				 const struct tti_routes *routes, bool nets,
 				 struct tti_members *out)
 {
 	const struct tti_graph *from = node->routes->paths->graph, *to = routes->paths->graph;
 	struct tti_sharers sharers;
-	uint32_t *nodes;
+	uint32_t *nodes, nnets;
 
 	TTI_TRY(tti_sharers_find(arena, node->members, node->nranks, &sharers));
 	nodes = tti_arena_alloc(arena, sharers.nendpoints * sizeof(*nodes));
@@ -29,10 +30,11 @@ static tutti_status find_members(struct tti_arena *arena, const struct tti_job_n
 					member->name);
 	}
 	*out = (struct tti_members){ .routes = routes, .nodes = nodes, .n = sharers.nendpoints };
-	if (!nets)
-		return TUTTI_OK;
 	out->nets = from == to ? node->nets : to->by_type[TTI_NODE_NET];
-	out->nnets = from == to ? node->nnets : to->ntype[TTI_NODE_NET];
+	nnets = from == to ? node->nnets : to->ntype[TTI_NODE_NET];
+	if (!nets)
+		return tti_detour_nets(out, nnets, &out->ninner);
+	out->nnets = nnets;
 	return TUTTI_OK;
 }
 
@@ -122,9 +124,10 @@ static tutti_status explain_pattern(struct tti_explain *explain)
 		return TUTTI_OK;
 	}
 	TTI_TRY(tti_explain_links(explain));
-	if (explain->nets)
-		TTI_TRY(tti_explain_nics(explain));
-	return explain->nets ? tti_explain_more_nics(explain) : TUTTI_OK;
+	if (!explain->nets)
+		return tti_explain_detours(explain);
+	TTI_TRY(tti_explain_nics(explain));
+	return tti_explain_more_nics(explain);
 }
 
 /* What was asked for, else what people ask about first. */

@@ -24,6 +24,8 @@ struct tti_explain {
 TUTTI_CHECKED tutti_status tti_explain_links(struct tti_explain *explain);
 /* Which NICs carry what, which are idle and why, which GPUs have none near. */
 TUTTI_CHECKED tutti_status tti_explain_nics(struct tti_explain *explain);
+/* The same of hops over NICs, where there is one node. */
+TUTTI_CHECKED tutti_status tti_explain_detours(struct tti_explain *explain);
 /* What one more NIC would bring where there is none yet. */
 TUTTI_CHECKED tutti_status tti_explain_more_nics(struct tti_explain *explain);
 

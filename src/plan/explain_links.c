@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/detour.h"
 #include "plan/explain.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -91,10 +92,18 @@ static bool loads_row(const struct tti_explain *explain, const struct tti_hop *h
 	return false;
 }
 
+static bool way_loads_row(const struct tti_explain *explain, const struct tti_channel *channel,
+			  uint32_t from, uint32_t to, uint32_t row)
+{
+	const struct tti_hop *hops[2];
+	const uint32_t n = tti_way_hops(explain->loads, channel->way, from, to, hops);
+
+	return loads_row(explain, hops[0], row) || (n > 1 && loads_row(explain, hops[1], row));
+}
+
 /* The first hop between members that needs a row. */
-static const struct tti_hop *crosses(const struct tti_explain *explain,
-				     const struct tti_channel *channel, uint32_t row,
-				     uint32_t *from, uint32_t *to)
+static bool crosses(const struct tti_explain *explain, const struct tti_channel *channel,
+		    uint32_t row, uint32_t *from, uint32_t *to)
 {
 	const struct tti_loads *loads = explain->loads;
 
@@ -106,28 +115,45 @@ static const struct tti_hop *crosses(const struct tti_explain *explain,
 					: channel->order[loads->n - 1];
 		if (*from == UINT32_MAX || *from == *to)
 			continue;
-		if (loads_row(explain, tti_hop(loads, *from, *to), row))
-			return tti_hop(loads, *from, *to);
+		if (way_loads_row(explain, channel, *from, *to, row))
+			return true;
 	}
-	return NULL;
+	return false;
 }
 
-/* "GPU3-GPU4 (SYS, 9.0 GB/s alone) crosses it" */
+/* "(SYS, 9.0 GB/s alone)", "(by mlx5_0 and mlx5_2)" */
+static void say_way(const struct tti_explain *explain, const struct tti_channel *channel,
+		    uint32_t from, uint32_t to)
+{
+	const struct tti_loads *loads = explain->loads;
+	const struct tti_node *nodes = loads->routes->paths->graph->nodes;
+	const struct tti_hop *hop = tti_hop(loads, from, to);
+	char gbps[24];
+
+	if (!tti_way_is_direct(channel->way, to)) {
+		tti_strbuf_addf(explain->out, " (by %s and %s)",
+				nodes[loads->nets[channel->way[to].out]].name,
+				nodes[loads->nets[channel->way[to].in]].name);
+		return;
+	}
+	tti_gbps_words((double)hop->bw_gbps, gbps);
+	tti_strbuf_addf(explain->out, " (%s, %s GB/s alone)",
+			tti_path_type_name((enum tti_path_type)hop->type), gbps);
+}
+
+/* "; GPU3 to GPU4 goes over it (SYS, 9.0 GB/s alone)" */
 static void say_who(const struct tti_explain *explain, uint32_t row)
 {
 	uint32_t from, to;
-	char gbps[24];
 
 	for (uint32_t i = 0; i < explain->search->nchannels; i++) {
-		const struct tti_hop *hop =
-			crosses(explain, &explain->search->channels[i], row, &from, &to);
+		const struct tti_channel *channel = &explain->search->channels[i];
 
-		if (!hop)
+		if (!crosses(explain, channel, row, &from, &to))
 			continue;
-		tti_gbps_words((double)hop->bw_gbps, gbps);
-		tti_strbuf_addf(explain->out, "; %s to %s goes over it (%s, %s GB/s alone)",
-				member_name(explain, from), member_name(explain, to),
-				tti_path_type_name((enum tti_path_type)hop->type), gbps);
+		tti_strbuf_addf(explain->out, "; %s to %s goes over it", member_name(explain, from),
+				member_name(explain, to));
+		say_way(explain, channel, from, to);
 		return;
 	}
 }

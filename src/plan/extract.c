@@ -215,7 +215,9 @@ static void describe_types(const struct tti_loads *loads, struct tti_channel *ch
 
 		if (from != UINT32_MAX && from != at)
 			channel->type_intra =
-				worse(channel->type_intra, tti_hop(loads, from, at)->type);
+				worse(channel->type_intra, tti_way_is_direct(channel->way, at)
+								   ? tti_hop(loads, from, at)->type
+								   : TTI_PATH_NET);
 	}
 	if (channel->net_in == TTI_NO_NET)
 		return;
@@ -243,8 +245,11 @@ static bool fill_channel(struct tti_local *search, const struct tti_loads *loads
 	out->order = tti_arena_alloc(&search->arena, n * sizeof(*out->order));
 	out->parent =
 		column->parent ? tti_arena_alloc(&search->arena, n * sizeof(*out->parent)) : NULL;
-	if (!out->order || (column->parent && !out->parent))
+	out->way = column->way ? tti_arena_alloc(&search->arena, n * sizeof(*out->way)) : NULL;
+	if (!out->order || (column->parent && !out->parent) || (column->way && !out->way))
 		return false;
+	for (uint32_t i = 0; out->way && i < n; i++)
+		out->way[i] = column->way[i];
 	for (uint32_t i = 0; i < n; i++) {
 		out->order[i] = column->order[back ? n - 1 - i : i];
 		if (out->parent)

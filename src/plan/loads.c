@@ -24,6 +24,14 @@ struct builder {
 	bool failed;
 };
 
+static bool same_port(const struct tti_graph *graph, uint32_t net, uint32_t other)
+{
+	const struct tti_net_info *a = &graph->nodes[net].net, *b = &graph->nodes[other].net;
+
+	return graph->nodes[net].host == graph->nodes[other].host && a->asic == b->asic &&
+	       a->port == b->port;
+}
+
 /* Several NETs may be one port of one card: they share one cable, the first's. */
 static uint32_t same_cable(const struct builder *b, uint32_t link)
 {
@@ -33,14 +41,10 @@ static uint32_t same_cable(const struct builder *b, uint32_t link)
 
 	if (graph->links[link].type != TTI_LINK_NET)
 		return link;
-	for (uint32_t i = 0; i < b->members->nnets; i++) {
-		const uint32_t other = b->members->nets[i];
-		const struct tti_net_info *a = &graph->nodes[net].net,
-					  *c = &graph->nodes[other].net;
-		const uint32_t down = graph->nodes[other].first_link;
+	for (uint32_t i = 0; i < b->members->nnets + b->members->ninner; i++) {
+		const uint32_t down = graph->nodes[b->members->nets[i]].first_link;
 
-		if (graph->nodes[net].host == graph->nodes[other].host && a->asic == c->asic &&
-		    a->port == c->port)
+		if (same_port(graph, net, b->members->nets[i]))
 			return out ? graph->links[down].reverse : down;
 	}
 	return link;
@@ -175,6 +179,36 @@ static void make_switch_hops(struct builder *b, uint32_t member)
 	}
 }
 
+/* What is known of where a cable leads: InfiniBand is not Ethernet, one plane is not
+ * another, what is known is not what is unknown. Rails have a spine. */
+static bool same_fabric(const struct tti_graph *graph, uint32_t net, uint32_t other)
+{
+	const struct tti_node *a = &graph->nodes[net], *b = &graph->nodes[other];
+
+	return graph->nodes[a->parent].pci.class_code >> 8 ==
+		       graph->nodes[b->parent].pci.class_code >> 8 &&
+	       a->net.plane == b->net.plane;
+}
+
+/* A NIC whose speed is not stated may have no cable. */
+static void find_fabrics(struct builder *b)
+{
+	const struct tti_graph *graph = b->graph;
+	struct tti_loads *out = b->out;
+
+	for (uint32_t net = 0; net < out->nnets + out->ninner; net++) {
+		uint32_t first = 0, cable = 0;
+
+		while (!same_fabric(graph, out->nets[net], out->nets[first]))
+			first++;
+		while (!same_port(graph, out->nets[net], out->nets[cable]))
+			cable++;
+		out->fabric[net] =
+			graph->nodes[out->nets[net]].net.speed_mbps > 0 ? first : TTI_NODE_NONE;
+		out->cable[net] = cable;
+	}
+}
+
 static void make_hops(struct builder *b)
 {
 	const struct tti_members *members = b->members;
@@ -187,7 +221,7 @@ static void make_hops(struct builder *b)
 					 members->nodes[to]);
 	for (uint32_t i = 0; i < out->n; i++)
 		make_switch_hops(b, i);
-	for (uint32_t net = 0; net < out->nnets; net++)
+	for (uint32_t net = 0; net < out->nnets + out->ninner; net++)
 		for (uint32_t i = 0; i < out->n; i++) {
 			make_hop(b, &out->in[net * out->n + i], members->nets[net],
 				 members->nodes[i]);
@@ -206,7 +240,7 @@ static tutti_status finish(struct builder *b)
 	out->loads = tti_arena_alloc(&out->arena, b->loads.n * sizeof(*out->loads));
 	if (b->failed || !out->capacity || !out->link || !out->loads)
 		return tti_fail(TUTTI_ENOMEM, "loads of %u members and %u NICs: out of memory",
-				out->n, out->nnets);
+				out->n, out->nnets + out->ninner);
 	for (uint32_t row = 0; row < out->nrows; row++) {
 		out->link[row] = b->links.at[row];
 		out->capacity[row] = (double)b->graph->links[b->links.at[row]].bw_gbps;
@@ -232,7 +266,8 @@ tutti_status tti_loads_build(const struct tti_members *members, struct tti_loads
 			     .graph = members->routes->paths->graph,
 			     .out = loads };
 	const size_t nhops = (size_t)members->n * members->n;
-	const size_t nends = (size_t)members->n * members->nnets;
+	const uint32_t nnets = members->nnets + members->ninner;
+	const size_t nends = (size_t)members->n * nnets;
 	tutti_status st = tti_routes_want_all(members->routes);
 
 	if (st != TUTTI_OK)
@@ -243,25 +278,29 @@ tutti_status tti_loads_build(const struct tti_members *members, struct tti_loads
 	loads->routes = members->routes;
 	loads->n = members->n;
 	loads->nnets = members->nnets;
+	loads->ninner = members->ninner;
 	loads->nodes = copy(&loads->arena, members->nodes, members->n);
-	loads->nets = copy(&loads->arena, members->nets, members->nnets);
+	loads->nets = copy(&loads->arena, members->nets, nnets);
+	loads->fabric = copy(&loads->arena, members->nets, nnets);
+	loads->cable = copy(&loads->arena, members->nets, nnets);
 	loads->hop = tti_arena_alloc(&loads->arena, nhops * sizeof(*loads->hop) + 1);
 	loads->in = tti_arena_alloc(&loads->arena, nends * sizeof(*loads->in) + 1);
 	loads->out = tti_arena_alloc(&loads->arena, nends * sizeof(*loads->out) + 1);
 	loads->sw = tti_arena_alloc(&loads->arena, 2 * members->n * sizeof(*loads->sw) + 1);
 	loads->nvs = tti_arena_alloc(&loads->arena, members->n * sizeof(*loads->nvs) + 1);
-	if (!loads->nodes || !loads->nets || !loads->hop || !loads->in || !loads->out ||
-	    !loads->sw || !loads->nvs)
+	if (!loads->nodes || !loads->nets || !loads->fabric || !loads->cable || !loads->hop ||
+	    !loads->in || !loads->out || !loads->sw || !loads->nvs)
 		goto fail;
 	for (uint32_t link = 0; link < b.graph->nlinks; link++)
 		b.row_of[link] = UINT32_MAX;
 	make_hops(&b);
+	find_fabrics(&b);
 	st = finish(&b);
 	goto out;
 
 fail:
 	st = tti_fail(TUTTI_ENOMEM, "loads of %u members and %u NICs: out of memory", members->n,
-		      members->nnets);
+		      nnets);
 out:
 	tti_free(b.row_of);
 	tti_vec_release(&b.loads);

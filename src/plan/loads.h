@@ -14,13 +14,15 @@
 #include "util/arena.h"
 
 /* The members of one node: endpoints in the order of its ranks, and the NICs that
- * may be used, none if the node is alone. Arrays are the caller's. */
+ * may be used: channels end at them, or in a node that is alone hops go over them
+ * (detour.h). Arrays are the caller's. */
 struct tti_members {
 	const struct tti_routes *routes;
 	const uint32_t *nodes; /* GPU or HOST nodes of the graph            */
 	uint32_t n;
 	const uint32_t *nets; /* NET nodes of the graph                    */
-	uint32_t nnets;
+	uint32_t nnets;       /* that channels end at: 0 if the node is alone        */
+	uint32_t ninner;      /* that hops may go over: 0 if it is not     */
 };
 
 struct tti_hop {
@@ -33,8 +35,10 @@ struct tti_hop {
 struct tti_loads {
 	struct tti_arena arena;
 	const struct tti_routes *routes;
-	uint32_t n, nnets;
-	uint32_t *nodes, *nets; /* of the graph                                   */
+	uint32_t n, nnets, ninner; /* one of the last two is 0                        */
+	uint32_t *nodes, *nets;    /* of the graph; nnets + ninner NETs               */
+	uint32_t *fabric; /* [net]: those of one number reach each other; NODE_NONE: none */
+	uint32_t *cable;  /* [net]: the first NET on the same port                    */
 	uint32_t nrows;
 	double *capacity; /* GB/s of each row                                     */
 	uint32_t *link;   /* the link of a row; of a port that several NETs share: its first */

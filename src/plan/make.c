@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/connect.h"
+#include "plan/detour.h"
 #include "plan/report.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -82,6 +83,8 @@ static tutti_status start_kind(struct maker *maker, const struct tti_job_node *n
 	members.nodes = kind->sharers.nodes;
 	members.n = kind->sharers.nendpoints;
 	members.nnets = maker->job->nnodes > 1 ? node->nnets : 0;
+	if (maker->job->nnodes == 1)
+		TTI_TRY(tti_detour_nets(&members, node->nnets, &members.ninner));
 	return tti_loads_build(&members, &kind->loads);
 }
 
@@ -289,6 +292,8 @@ static tutti_status plan_pattern(struct maker *maker, enum tti_pattern pattern)
 	if (!all_have_channels(maker))
 		return TUTTI_OK;
 	TTI_TRY(connect(maker, out));
+	if (out->nchannels == 0) /* less than any figure can say */
+		return TUTTI_OK;
 	out->limit = name_limit(maker, weakest);
 	plan->npatterns++;
 	return TUTTI_OK;

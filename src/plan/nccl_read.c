@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/detour.h"
 #include "plan/report.h"
 #include "topo/xml.h"
 #include "util/error.h"
@@ -228,7 +229,7 @@ static tutti_status read_speed(const struct nccl_reader *r, const struct tti_xml
 			    intra, inter);
 }
 
-/* How much there is at most: from our own search. */
+/* How much there is at most: from our own search, with hops over NICs where they gain. */
 static tutti_status find_bound(const struct nccl_reader *r, struct tti_local *out)
 {
 	const struct tti_local_config config = { .pattern = out->pattern,
@@ -330,12 +331,17 @@ static tutti_status check_nodes(const struct tti_job *job, const char *source)
 static tutti_status read_all(struct nccl_reader *r, const struct tti_job *job, const char *text,
 			     size_t nbytes, const char *source, struct tti_plan **out)
 {
-	const struct tti_members members = { r->node->routes, r->node->members, r->node->nranks,
-					     r->node->nets, r->nets ? r->node->nnets : 0 };
+	struct tti_members members = { .routes = r->node->routes,
+				       .nodes = r->node->members,
+				       .n = r->node->nranks,
+				       .nets = r->node->nets,
+				       .nnets = r->nets ? r->node->nnets : 0 };
 	struct tti_plan_config config = *r->config;
 
 	TTI_TRY(check_nodes(job, source));
 	TTI_TRY(tti_xml_read(text, nbytes, source, &r->doc));
+	if (!r->nets)
+		TTI_TRY(tti_detour_nets(&members, r->node->nnets, &members.ninner));
 	TTI_TRY(tti_loads_build(&members, &r->loads));
 	TTI_TRY(read_graphs(r));
 	config.given = r->given;

@@ -145,8 +145,12 @@ static void write_graph(const struct nccl_writer *w, const struct tti_local *par
 static tutti_status search_part(const struct nccl_writer *w, enum tti_pattern pattern,
 				enum tti_cross_nic cross, struct tti_local **out)
 {
-	const struct tti_members members = { w->node->routes, w->node->members, w->node->nranks,
-					     w->node->nets, w->nets ? w->node->nnets : 0 };
+	const struct tti_members members = { w->node->routes,
+					     w->node->members,
+					     w->node->nranks,
+					     w->node->nets,
+					     w->nets ? w->node->nnets : 0,
+					     0 };
 	const struct tti_local_config config = { .pattern = pattern,
 						 .cross_nic = cross,
 						 .max_channels = MOST_CHANNELS };
@@ -157,6 +161,23 @@ static tutti_status search_part(const struct nccl_writer *w, enum tti_pattern pa
 	st = tti_local_search(loads, &config, out);
 	tti_loads_free(loads);
 	return st;
+}
+
+/* The file has no form for hops that leave a node by one NIC and come back by another:
+ * NCCL would take them directly. */
+static bool goes_over_nets(const struct nccl_writer *w, const struct tti_local *part)
+{
+	for (uint32_t i = 0; i < part->nchannels; i++)
+		if (part->channels[i].way) {
+			tti_strbuf_addf(
+				w->out,
+				"  <!-- %s: the plan has %.2f GB/s with hops inside the node "
+				"that go over NICs; this file cannot say so, and has the "
+				"best without -->\n",
+				tti_pattern_name(part->pattern), part->total_gbps);
+			return true;
+		}
+	return false;
 }
 
 /* Trees of the plan, if all are chains; else rings that come back to their NIC, which are
@@ -171,7 +192,7 @@ static tutti_status write_trees(const struct nccl_writer *w)
 	TTI_TRY(tti_plan_part(w->report->plan, TTI_PATTERN_TREE, 0, &part));
 	for (uint32_t i = 0; i < part->nchannels; i++)
 		chains &= is_chain(&part->channels[i], w->node->nranks);
-	if (!chains) {
+	if (goes_over_nets(w, part) || !chains) {
 		tti_local_free(part);
 		part = NULL;
 		TTI_TRY(search_part(w, TTI_PATTERN_RING, TTI_CROSS_SAME, &part));
@@ -190,6 +211,11 @@ static tutti_status write_planned(const struct nccl_writer *w, enum tti_pattern 
 	if (!tti_plan_pattern(w->report->plan, pattern))
 		return TUTTI_OK;
 	TTI_TRY(tti_plan_part(w->report->plan, pattern, 0, &part));
+	if (goes_over_nets(w, part)) {
+		tti_local_free(part);
+		part = NULL;
+		TTI_TRY(search_part(w, pattern, TTI_CROSS_SAME, &part));
+	}
 	write_graph(w, part, pattern, id, number);
 	tti_local_free(part);
 	return TUTTI_OK;

@@ -26,6 +26,23 @@ const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
 	return NULL;
 }
 
+uint32_t tti_plan_before(const struct tti_plan_channel *channel, uint32_t place)
+{
+	if (channel->parent)
+		return channel->parent[channel->ranks[place]];
+	if (channel->nranks == 1)
+		return UINT32_MAX;
+	return channel->ranks[(place + channel->nranks - 1) % channel->nranks];
+}
+
+bool tti_plan_uses_ways(const struct tti_plan_pattern *pattern)
+{
+	for (uint32_t i = 0; i < pattern->nchannels; i++)
+		if (pattern->channels[i].ways)
+			return true;
+	return false;
+}
+
 /* -- What ranks must agree on ------------------------------------------------------- */
 
 static uint64_t mix_list(uint64_t hash, const uint32_t *list, uint32_t n)
@@ -33,6 +50,15 @@ static uint64_t mix_list(uint64_t hash, const uint32_t *list, uint32_t n)
 	hash = tti_hash_combine(hash, n);
 	for (uint32_t i = 0; i < n; i++)
 		hash = tti_hash_combine(hash, list[i]);
+	return hash;
+}
+
+static uint64_t mix_ends(uint64_t hash, const struct tti_plan_end *ends, uint32_t n)
+{
+	for (uint32_t i = 0; ends && i < n; i++) {
+		hash = tti_hash_combine(hash, (uint64_t)(int64_t)ends[i].in);
+		hash = tti_hash_combine(hash, (uint64_t)(int64_t)ends[i].out);
+	}
 	return hash;
 }
 
@@ -44,11 +70,8 @@ static uint64_t mix_channel(uint64_t hash, const struct tti_plan *plan,
 	hash = mix_list(hash, channel->ranks, channel->nranks);
 	if (channel->parent)
 		hash = mix_list(hash, channel->parent, plan->nranks);
-	for (uint32_t node = 0; channel->ends && node < plan->nnodes; node++) {
-		hash = tti_hash_combine(hash, (uint64_t)(int64_t)channel->ends[node].in);
-		hash = tti_hash_combine(hash, (uint64_t)(int64_t)channel->ends[node].out);
-	}
-	return hash;
+	hash = mix_ends(hash, channel->ends, plan->nnodes);
+	return mix_ends(hash, channel->ways, plan->nranks);
 }
 
 uint64_t tti_plan_hash(const struct tti_plan *plan)
@@ -65,6 +88,23 @@ uint64_t tti_plan_hash(const struct tti_plan *plan)
 			hash = mix_channel(hash, plan, &pattern->channels[k]);
 	}
 	return hash;
+}
+
+static bool differ_ways(const struct tti_plan *plan, const struct tti_plan_channel *a,
+			const struct tti_plan_channel *b, char *why, size_t size)
+{
+	static const struct tti_plan_end direct = { -1, -1 };
+
+	for (uint32_t rank = 0; (a->ways || b->ways) && rank < plan->nranks; rank++) {
+		const struct tti_plan_end x = a->ways ? a->ways[rank] : direct,
+					  y = b->ways ? b->ways[rank] : direct;
+
+		if (x.in != y.in || x.out != y.out) {
+			(void)snprintf(why, size, "another way to rank %u", rank);
+			return true;
+		}
+	}
+	return false;
 }
 
 static bool differ_channel(const struct tti_plan *plan, const struct tti_plan_channel *a,
@@ -97,7 +137,7 @@ static bool differ_channel(const struct tti_plan *plan, const struct tti_plan_ch
 			(void)snprintf(why, size, "other NICs at node %u", node);
 			return true;
 		}
-	return false;
+	return differ_ways(plan, a, b, why, size);
 }
 
 static bool differ_pattern(const struct tti_plan *plan, const struct tti_plan_pattern *a,

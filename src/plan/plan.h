@@ -50,6 +50,9 @@ struct tti_plan_channel {
 	 * each node, as the network reduces). Else NULL. */
 	uint32_t *parent;
 	struct tti_plan_end *ends; /* by node; NULL for one node                   */
+	/* Of one node: by which NICs the hop to each rank, from the one before it or from its
+	 * parent, leaves the node (out) and comes back (in); -1: directly. NULL: all are. */
+	struct tti_plan_end *ways; /* by rank                                      */
 	uint8_t type_intra, type_inter;
 };
 
@@ -129,6 +132,14 @@ TUTTI_CHECKED tutti_status tti_job_lay_out(const struct tti_job_layout *layout,
 					   struct tti_job **out);
 void tti_job_free(struct tti_job *job);
 
+static inline bool tti_plan_hop_is_direct(const struct tti_plan_channel *channel, uint32_t rank)
+{
+	return !channel->ways || channel->ways[rank].out < 0;
+}
+/* The rank before ranks[place] in a ring, or its parent; UINT32_MAX: none. */
+uint32_t tti_plan_before(const struct tti_plan_channel *channel, uint32_t place);
+bool tti_plan_uses_ways(const struct tti_plan_pattern *pattern);
+
 const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
 						enum tti_pattern pattern);
 
@@ -137,7 +148,8 @@ const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
 TUTTI_CHECKED tutti_status tti_plan_check(const struct tti_plan *plan);
 
 /* As JSON, and back: {"nodes","ranks","patterns":{"ring":{"total_bw_gbps",
- * "bound_bw_gbps","search_ms","channels":[{"bw_gbps","ranks":[...],"nets":[...]}]}}}.
+ * "bound_bw_gbps","search_ms","channels":[{"bw_gbps","ranks":[...],"nets":[...],
+ * "over_nets":[[from,"out","in",to]...]}]}}}.
  * TUTTI_EINVAL names file, place and reason; what is read has passed tti_plan_check(). */
 TUTTI_CHECKED tutti_status tti_plan_json(const struct tti_plan *plan, struct tti_strbuf *out);
 TUTTI_CHECKED tutti_status tti_plan_read(const char *text, size_t nbytes, const char *source,

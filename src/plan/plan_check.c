@@ -107,6 +107,34 @@ static tutti_status check_ends(const struct checker *c, const struct tti_plan_pa
 	return TUTTI_OK;
 }
 
+/* Hops that leave the only node by a NIC and come back by another. */
+static tutti_status check_ways(const struct checker *c, const struct tti_plan_pattern *pattern,
+			       uint32_t at)
+{
+	const struct tti_plan_channel *channel = &pattern->channels[at];
+	const int32_t nnets = (int32_t)c->plan->nodes[0].nnets;
+
+	if (!channel->ways)
+		return TUTTI_OK;
+	if (c->plan->nnodes > 1 || tti_pattern_has_heads(pattern->pattern))
+		return breach(pattern, at,
+			      "hops inside a node go over NICs; nodes:", c->plan->nnodes);
+	for (uint32_t i = 0; i < channel->nranks; i++) {
+		const uint32_t rank = channel->ranks[i];
+		const struct tti_plan_end way = channel->ways[rank];
+
+		if (way.out == -1 && way.in == -1)
+			continue;
+		if (way.in < 0 || way.in >= nnets || way.out < 0 || way.out >= nnets ||
+		    way.in == way.out)
+			return breach(pattern, at,
+				      "goes over NICs that are no two of the node to rank", rank);
+		if (tti_plan_before(channel, i) == UINT32_MAX)
+			return breach(pattern, at, "goes over NICs, from nowhere, to rank", rank);
+	}
+	return TUTTI_OK;
+}
+
 /* The inner nodes of one tree of a pair are leaves of the other. */
 static tutti_status check_pair(struct checker *c, const struct tti_plan_pattern *pattern,
 			       uint32_t at)
@@ -163,6 +191,7 @@ static tutti_status check_pattern(struct checker *c, const struct tti_plan_patte
 		TTI_TRY(check_ends(c, pattern, at));
 		if (tree)
 			TTI_TRY(check_parents(c, pattern, at));
+		TTI_TRY(check_ways(c, pattern, at));
 		if (pattern->pattern == TTI_PATTERN_RING)
 			TTI_TRY(check_nodes_in_a_row(c, pattern, at));
 		if (in_pairs && at % 2 == 1)

@@ -150,6 +150,32 @@ static void diff_parents(struct diff *diff, const char *where, const struct tti_
 		    (int)b->parent[first]);
 }
 
+static const char *way_name(const struct tti_plan *plan, const struct tti_plan_channel *channel,
+			    uint32_t rank, bool out)
+{
+	if (tti_plan_hop_is_direct(channel, rank))
+		return "directly";
+	return plan->nodes[0].nets[out ? channel->ways[rank].out : channel->ways[rank].in];
+}
+
+static void diff_ways(struct diff *diff, const char *where, const struct tti_plan_channel *a,
+		      const struct tti_plan_channel *b)
+{
+	uint32_t count = 0, first = 0;
+
+	for (uint32_t rank = diff->a->nranks; (a->ways || b->ways) && rank-- > 0;)
+		if (strcmp(way_name(diff->a, a, rank, true), way_name(diff->b, b, rank, true)) ||
+		    strcmp(way_name(diff->a, a, rank, false), way_name(diff->b, b, rank, false))) {
+			count++;
+			first = rank;
+		}
+	if (count)
+		say(diff, "%s: to rank %u out by %s and in by %s against %s and %s%s", where, first,
+		    way_name(diff->a, a, first, true), way_name(diff->a, a, first, false),
+		    way_name(diff->b, b, first, true), way_name(diff->b, b, first, false),
+		    count > 1 ? ", and others to more ranks" : "");
+}
+
 static void diff_channel(struct diff *diff, const struct tti_plan_pattern *a,
 			 const struct tti_plan_pattern *b, uint32_t at)
 {
@@ -163,6 +189,7 @@ static void diff_channel(struct diff *diff, const struct tti_plan_pattern *a,
 	diff_ranks(diff, where, x, y);
 	diff_parents(diff, where, x, y);
 	diff_ends(diff, where, x, y);
+	diff_ways(diff, where, x, y);
 }
 
 static void diff_pattern(struct diff *diff, const struct tti_plan_pattern *a,

@@ -2,20 +2,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/detour.h"
 #include "plan/report.h"
 #include "topo/print_dot.h"
 #include "util/error.h"
 #include "util/mem.h"
 
 /* The first node with the channels of one pattern, each in a colour along the links that
- * it uses, and below it a table of them. */
-
-/* Told apart by most people, on white; more channels than colours are left out, those
+ * it uses, and below it a table of them. More channels than colours are left out, those
  * that carry least. */
-static const char *const palette[] = { "#e6194b", "#0068d9", "#2ca02c", "#ff7f0e",
-				       "#8b2fc9", "#00a5b5", "#c9a100", "#e377c2",
-				       "#7a4b2a", "#6b8e23", "#1a1a1a", "#7f8fa6" };
-#define NCOLORS (sizeof(palette) / sizeof(palette[0]))
 
 struct drawing {
 	const struct tti_report *report;
@@ -54,6 +49,16 @@ static void mark_hop(struct drawing *d, const struct tti_hop *hop, uint32_t colo
 		mark(d, d->loads->link[d->loads->loads[i].row], color);
 }
 
+static void mark_way(struct drawing *d, const struct tti_channel *channel, uint32_t from,
+		     uint32_t to, uint32_t color)
+{
+	const struct tti_hop *hops[2];
+	const uint32_t n = tti_way_hops(d->loads, channel->way, from, to, hops);
+
+	for (uint32_t i = 0; i < n; i++)
+		mark_hop(d, hops[i], color);
+}
+
 static void mark_members(struct drawing *d, const struct tti_channel *channel, uint32_t color)
 {
 	const struct tti_loads *loads = d->loads;
@@ -68,7 +73,7 @@ static void mark_members(struct drawing *d, const struct tti_channel *channel, u
 		if (d->part->pattern == TTI_PATTERN_NVLS)
 			mark_hop(d, &loads->sw[2 * i], color);
 		else if (from != UINT32_MAX && from != to)
-			mark_hop(d, tti_hop(loads, from, to), color);
+			mark_way(d, channel, from, to, color);
 	}
 }
 
@@ -95,13 +100,13 @@ static tutti_status write_colors(struct drawing *d)
 	if (!d->colors)
 		return tti_fail(TUTTI_ENOMEM, "picture of a plan: out of memory");
 	for (uint32_t link = 0; link < nlinks; link++) {
-		char text[8 * NCOLORS + 1] = "";
+		char text[8 * TTI_DOT_COLORS + 1] = "";
 		size_t len = 0;
 
 		for (uint32_t i = 0; i < d->shown; i++)
 			if (d->used[link] >> i & 1)
 				len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s",
-							len ? ":" : "", palette[i]);
+							len ? ":" : "", tti_dot_palette[i]);
 		if (len && !(d->colors[link] = tti_strdup(text)))
 			return tti_fail(TUTTI_ENOMEM, "picture of a plan: out of memory");
 	}
@@ -144,24 +149,42 @@ static bool is_chain(const struct drawing *d, const struct tti_channel *channel)
 	return true;
 }
 
-/* A chain as such; of what branches, each with its parent. */
+/* " → mlx5_0 → mlx5_2 → GPU4" */
+static void add_arrow(const struct drawing *d, const struct tti_channel *channel, uint32_t to,
+		      struct tti_strbuf *out)
+{
+	tti_strbuf_add(out, " &#8594; ");
+	if (!tti_way_is_direct(channel->way, to)) {
+		tti_dot_text(net_name(d, channel->way[to].out), out);
+		tti_strbuf_add(out, " &#8594; ");
+		tti_dot_text(net_name(d, channel->way[to].in), out);
+		tti_strbuf_add(out, " &#8594; ");
+	}
+	tti_dot_text(member_name(d, to), out);
+}
+
+/* A chain as such, and back to its begin only over NICs; of what branches, each with its
+ * parent. */
 static void add_order(const struct drawing *d, const struct tti_channel *channel,
 		      struct tti_strbuf *out)
 {
 	const bool chain = is_chain(d, channel);
+	const uint32_t first = channel->order[0];
 
 	tti_strbuf_add(out, "<td align=\"left\">");
-	for (uint32_t i = 0; i < d->loads->n; i++) {
+	if (chain)
+		tti_dot_text(member_name(d, first), out);
+	for (uint32_t i = 1; i < d->loads->n; i++) {
 		const uint32_t at = channel->order[i];
 
-		tti_strbuf_add(out, i == 0 ? "" : chain ? " &#8594; " : ", ");
-		if (!chain && i > 0) {
+		if (!chain) {
+			tti_strbuf_add(out, i == 1 ? "" : ", ");
 			tti_dot_text(member_name(d, channel->parent[at]), out);
-			tti_strbuf_add(out, " &#8594; ");
 		}
-		if (chain || i > 0)
-			tti_dot_text(member_name(d, at), out);
+		add_arrow(d, channel, at, out);
 	}
+	if (!tti_way_is_direct(channel->way, first))
+		add_arrow(d, channel, first, out);
 	tti_strbuf_add(out, "</td>");
 }
 
@@ -171,7 +194,7 @@ static void add_row(const struct drawing *d, uint32_t color, struct tti_strbuf *
 	char gbps[24];
 
 	tti_gbps_words((double)channel->bw_gbps * d->step, gbps);
-	tti_strbuf_addf(out, "<tr><td bgcolor=\"%s\" width=\"26\"></td>", palette[color]);
+	tti_strbuf_addf(out, "<tr><td bgcolor=\"%s\" width=\"26\"></td>", tti_dot_palette[color]);
 	tti_strbuf_addf(out, "<td align=\"right\">%s</td>", gbps);
 	if (channel->net_in != TTI_NO_NET) {
 		add_cell(out, net_name(d, channel->net_in));
@@ -214,8 +237,11 @@ static tutti_status prepare(struct drawing *d)
 	const struct tti_plan_node *said = &d->report->plan->nodes[0];
 	const struct tti_graph *graph = node->routes->paths->graph;
 	uint32_t *nets = tti_calloc((size_t)said->nnets + 1, sizeof(*nets));
-	struct tti_members members = { node->routes, node->members, node->nranks, nets,
-				       d->report->plan->nnodes > 1 ? said->nnets : 0 };
+	const bool alone = d->report->plan->nnodes == 1;
+	struct tti_members members = {
+		node->routes, node->members,           node->nranks,
+		nets,         alone ? 0 : said->nnets, alone ? said->nnets : 0
+	};
 	tutti_status st;
 
 	if (!nets)
@@ -245,8 +271,8 @@ static tutti_status draw(struct drawing *d, struct tti_strbuf *out)
 	TTI_TRY(prepare(d));
 	d->step = pairs ? 2 : 1;
 	d->shown = d->part->nchannels / d->step;
-	if (d->shown > NCOLORS)
-		d->shown = NCOLORS;
+	if (d->shown > TTI_DOT_COLORS)
+		d->shown = TTI_DOT_COLORS;
 	for (uint32_t color = 0; color < d->shown; color++)
 		mark_channel(d, &d->part->channels[color * d->step], color);
 	TTI_TRY(write_colors(d));

@@ -2,15 +2,14 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "plan/plan.h"
+#include "plan/report.h"
 #include "topo/paths.h"
 #include "util/error.h"
-#include "util/strbuf.h"
 
 /* Written by hand, a channel a line, so that a person can edit it; strings go through
  * jansson for their escapes. */
 
-static void add_text(struct tti_strbuf *out, const char *text)
+void tti_plan_json_text(struct tti_strbuf *out, const char *text)
 {
 	json_t *string = json_string(text);
 	char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
@@ -43,10 +42,33 @@ static void add_ends(struct tti_strbuf *out, const struct tti_plan *plan,
 		const char **nets = plan->nodes[node].nets;
 
 		tti_strbuf_add(out, node ? ",[" : "[");
-		add_text(out, nets[ends[node].in]);
+		tti_plan_json_text(out, nets[ends[node].in]);
 		tti_strbuf_add(out, ",");
-		add_text(out, nets[ends[node].out]);
+		tti_plan_json_text(out, nets[ends[node].out]);
 		tti_strbuf_add(out, "]");
+	}
+	tti_strbuf_add(out, "]");
+}
+
+/* [from, "out", "in", to] of each hop that leaves the node and comes back. */
+static void add_ways(struct tti_strbuf *out, const struct tti_plan *plan,
+		     const struct tti_plan_channel *channel)
+{
+	const char **nets = plan->nodes[0].nets;
+	bool first = true;
+
+	tti_strbuf_add(out, ",\"over_nets\":[");
+	for (uint32_t i = 0; i < channel->nranks; i++) {
+		const uint32_t to = channel->ranks[i];
+
+		if (tti_plan_hop_is_direct(channel, to))
+			continue;
+		tti_strbuf_addf(out, "%s[%u,", first ? "" : ",", tti_plan_before(channel, i));
+		tti_plan_json_text(out, nets[channel->ways[to].out]);
+		tti_strbuf_add(out, ",");
+		tti_plan_json_text(out, nets[channel->ways[to].in]);
+		tti_strbuf_addf(out, ",%u]", to);
+		first = false;
 	}
 	tti_strbuf_add(out, "]");
 }
@@ -62,6 +84,8 @@ static void add_channel(struct tti_strbuf *out, const struct tti_plan *plan,
 	}
 	tti_strbuf_add(out, ",\"nets\":");
 	add_ends(out, plan, channel->ends);
+	if (channel->ways)
+		add_ways(out, plan, channel);
 	tti_strbuf_addf(out, ",\"type_intra\":\"%s\",\"type_inter\":\"%s\"}",
 			tti_path_type_name((enum tti_path_type)channel->type_intra),
 			tti_path_type_name((enum tti_path_type)channel->type_inter));
@@ -75,7 +99,7 @@ static void add_pattern(struct tti_strbuf *out, const struct tti_plan *plan,
 			"\"search_ms\":%.3f,\"cross_nic\":%d,\"limit\":",
 			tti_pattern_name(pattern->pattern), pattern->total_gbps,
 			pattern->bound_gbps, pattern->search_ms, (int)pattern->cross_nic);
-	add_text(out, pattern->limit ? pattern->limit : "");
+	tti_plan_json_text(out, pattern->limit ? pattern->limit : "");
 	tti_strbuf_add(out, ",\"channels\":[\n");
 	for (uint32_t i = 0; i < pattern->nchannels; i++) {
 		add_channel(out, plan, &pattern->channels[i]);
@@ -88,18 +112,18 @@ static void add_node(struct tti_strbuf *out, const struct tti_plan *plan,
 		     const struct tti_plan_node *node)
 {
 	tti_strbuf_add(out, "    {\"name\":");
-	add_text(out, node->name);
+	tti_plan_json_text(out, node->name);
 	tti_strbuf_addf(out, ",\"kind\":%u,\"ranks\":", node->kind);
 	add_list(out, node->ranks, node->nranks);
 	tti_strbuf_add(out, ",\"endpoints\":[");
 	for (uint32_t i = 0; i < node->nranks; i++) {
 		tti_strbuf_add(out, i ? "," : "");
-		add_text(out, plan->ranks[node->ranks[i]].name);
+		tti_plan_json_text(out, plan->ranks[node->ranks[i]].name);
 	}
 	tti_strbuf_add(out, "],\"nets\":[");
 	for (uint32_t i = 0; i < node->nnets; i++) {
 		tti_strbuf_add(out, i ? "," : "");
-		add_text(out, node->nets[i]);
+		tti_plan_json_text(out, node->nets[i]);
 	}
 	tti_strbuf_add(out, "]}");
 }

@@ -123,6 +123,20 @@ static bool fill_order(const struct part *part, const struct tti_plan_channel *f
 	return count == part->n && (!to->parent || nroots == 1);
 }
 
+static tutti_status fill_ways(const struct part *part, const struct tti_plan_channel *from,
+			      struct tti_channel *to)
+{
+	const struct tti_plan_node *node = &part->plan->nodes[part->node];
+
+	to->way = tti_arena_alloc(&part->out->arena, part->n * sizeof(*to->way));
+	if (!to->way)
+		return tti_fail(TUTTI_ENOMEM, "part of a plan: out of memory");
+	for (uint32_t i = 0; i < part->n; i++)
+		to->way[i] = (struct tti_way){ .out = (uint32_t)from->ways[node->ranks[i]].out,
+					       .in = (uint32_t)from->ways[node->ranks[i]].in };
+	return TUTTI_OK;
+}
+
 static tutti_status fill_channel(const struct part *part, const struct tti_plan_channel *from,
 				 struct tti_channel *to)
 {
@@ -149,6 +163,8 @@ static tutti_status fill_channel(const struct part *part, const struct tti_plan_
 		to->net_in = (uint32_t)from->ends[part->node].in;
 		to->net_out = (uint32_t)from->ends[part->node].out;
 	}
+	if (from->ways)
+		TTI_TRY(fill_ways(part, from, to));
 	if (halves && from->ends)
 		to->second = find_second(part, from, to->order[0]);
 	return TUTTI_OK;

@@ -261,6 +261,69 @@ static tutti_status read_ends(struct reader *r, const json_t *in, struct tti_pla
 	return TUTTI_OK;
 }
 
+/* One hop: [from, "out", "in", to]. */
+static tutti_status read_way(struct reader *r, const json_t *in, const uint32_t *before,
+			     struct tti_plan_end *ways)
+{
+	const json_t *first = json_array_get(in, 0), *last = json_array_get(in, 3);
+	const long long from = json_integer_value(first), to = json_integer_value(last);
+	const struct tti_plan_node *node = &r->plan->nodes[0];
+	struct tti_plan_end way = { -1, -1 };
+
+	if (json_array_size(in) != 4 || !json_is_integer(first) || !json_is_integer(last))
+		return bad(r, "not a rank, the NIC it leaves by, the NIC it comes back by, a rank");
+	TTI_TRY(find_net(r, node, json_array_get(in, 1), &way.out));
+	TTI_TRY(find_net(r, node, json_array_get(in, 2), &way.in));
+	if (from < 0 || to < 0 || to >= r->plan->nranks || before[to] != (uint64_t)from)
+		return bad(r, "the channel has no hop from rank %lld to %lld", from, to);
+	if (ways[to].out >= 0)
+		return bad(r, "the hop from rank %lld to %lld is there twice", from, to);
+	ways[to] = way;
+	return TUTTI_OK;
+}
+
+static tutti_status read_list_of_ways(struct reader *r, const json_t *list,
+				      struct tti_plan_channel *channel)
+{
+	const uint32_t n = r->plan->nranks;
+	uint32_t *before = room(r, n * sizeof(*before));
+
+	channel->ways = room(r, n * sizeof(*channel->ways));
+	if (!channel->ways || !before)
+		return no_memory(r);
+	for (uint32_t rank = 0; rank < n; rank++) {
+		channel->ways[rank] = (struct tti_plan_end){ -1, -1 };
+		before[rank] = UINT32_MAX;
+	}
+	for (uint32_t i = 0; i < channel->nranks; i++)
+		before[channel->ranks[i]] = tti_plan_before(channel, i);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const size_t here = enter(r, "[%zu]", i);
+
+		TTI_TRY(read_way(r, json_array_get(list, i), before, channel->ways));
+		leave(r, here);
+	}
+	return TUTTI_OK;
+}
+
+/* Hops that are not named are direct, as in files that know of no others. */
+static tutti_status read_ways(struct reader *r, const json_t *in, struct tti_plan_channel *channel)
+{
+	size_t before;
+	json_t *list;
+
+	if (!json_object_get(in, "over_nets"))
+		return TUTTI_OK;
+	before = enter(r, ".over_nets");
+	TTI_TRY(need(r, in, "over_nets", JSON_ARRAY, &list));
+	if (r->plan->nnodes > 1)
+		return bad(r, "hops inside a node go over NICs only where there is one node");
+	if (json_array_size(list) > 0)
+		TTI_TRY(read_list_of_ways(r, list, channel));
+	leave(r, before);
+	return TUTTI_OK;
+}
+
 static tutti_status read_type(struct reader *r, const json_t *in, const char *key, uint8_t *out)
 {
 	enum tti_path_type type = TTI_PATH_LOC;
@@ -292,6 +355,7 @@ static tutti_status read_channel(struct reader *r, const json_t *in, uint32_t in
 			return bad(r, "%u parents for %u ranks", nparents, r->plan->nranks);
 	}
 	TTI_TRY(read_ends(r, in, channel));
+	TTI_TRY(read_ways(r, in, channel));
 	TTI_TRY(read_type(r, in, "type_intra", &channel->type_intra));
 	TTI_TRY(read_type(r, in, "type_inter", &channel->type_inter));
 	leave(r, before);

@@ -204,6 +204,25 @@ static void add_shape(const struct rows *rows, const struct tti_plan_channel *ch
 	}
 }
 
+/* "; 3-4 by mlx5_0, mlx5_2": the hops that leave the node and come back. */
+static void add_ways(const struct rows *rows, const struct tti_plan_channel *channel)
+{
+	for (uint32_t i = 0; channel->ways && i < channel->nranks; i++) {
+		const uint32_t to = channel->ranks[i];
+
+		if (tti_plan_hop_is_direct(channel, to))
+			continue;
+		tti_strbuf_add(rows->out, "; ");
+		add_name(rows, tti_plan_before(channel, i));
+		tti_strbuf_add(rows->out, "-");
+		add_name(rows, to);
+		tti_strbuf_add(rows->out, " by ");
+		tti_words_text(rows->node->nets[channel->ways[to].out], rows->out);
+		tti_strbuf_add(rows->out, ", ");
+		tti_words_text(rows->node->nets[channel->ways[to].in], rows->out);
+	}
+}
+
 static size_t net_width(const struct tti_plan_node *node)
 {
 	size_t width = 6;
@@ -236,6 +255,7 @@ static void add_row(const struct rows *rows, uint32_t at, bool pair)
 	else
 		tti_strbuf_addf(rows->out, "%-3s  ", type_name(channel->type_intra));
 	add_shape(rows, channel);
+	add_ways(rows, channel);
 	tti_strbuf_add(rows->out, "\n");
 }
 

@@ -110,6 +110,7 @@ static tutti_status add(struct tti_pool *pool, const struct question *q, uint32_
 		column.net_in = best_net(pool->ring.in, nnets, n, order[0]);
 	if (nnets > 0 && q->out == TTI_NO_NET)
 		column.net_out = best_net(pool->ring.out, nnets, n, order[n - 1]);
+	tti_detour_choose(pool, &column);
 	TTI_TRY(tti_pool_add(pool, &column));
 	*nadded += (uint32_t)(pool->columns.n - before);
 	return TUTTI_OK;

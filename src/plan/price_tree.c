@@ -9,16 +9,9 @@
 /* Trees are easy: the cheapest is found exactly (arbor.h), so each answer is a bound. */
 
 /* Prices of the hops of a tree: in both directions, if it loads both. */
-static const double *hop_prices(struct tti_pool *pool)
+static const double *hop_prices(const struct tti_pool *pool)
 {
-	const uint32_t n = pool->loads->n;
-
-	if (!pool->config->both_ways)
-		return pool->hop;
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t j = 0; j < n; j++)
-			pool->matrix[i * n + j] = pool->hop[i * n + j] + pool->hop[j * n + i];
-	return pool->matrix;
+	return pool->config->both_ways ? pool->both : pool->hop;
 }
 
 /* What a member that talks to a NIC for the whole channel pays. */
@@ -99,6 +92,7 @@ static tutti_status ask_and_add(struct tti_pool *pool, uint32_t net, double most
 	if (!(cost < most))
 		return TUTTI_OK;
 	order_by_parents(column->parent, pool->loads->n, column->order);
+	tti_detour_choose(pool, column);
 	return tti_pool_add(pool, column);
 }
 

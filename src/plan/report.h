@@ -52,5 +52,7 @@ TUTTI_CHECKED tutti_status tti_plan_part(const struct tti_plan *plan, enum tti_p
 void tti_link_words(const struct tti_loads *loads, uint32_t row, char buf[TTI_LINK_WORDS]);
 /* "24.0", "0.125". */
 void tti_gbps_words(double gbps, char buf[24]);
+/* A string of JSON, with its quotes. */
+void tti_plan_json_text(struct tti_strbuf *out, const char *text);
 
 #endif

@@ -55,7 +55,7 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 			      const struct tti_local_config *config)
 {
 	const size_t nhops = (size_t)loads->n * loads->n;
-	const size_t nends = (size_t)loads->n * loads->nnets;
+	const size_t nends = (size_t)loads->n * (loads->nnets + loads->ninner);
 	const double budget = config->budget_ms > 0 ? config->budget_ms : DEFAULT_BUDGET_MS;
 	double *room;
 
@@ -63,20 +63,25 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 				   .config = config,
 				   .until_ns = tti_now_ns() + (int64_t)(budget * 1e6),
 				   .questions = 1 + (uint32_t)(QUESTIONS / pow(loads->n, 3)) };
-	room = tti_arena_alloc(&pool->arena, (2 * nhops + 3 * nends + 2 * loads->n + loads->nrows) *
+	room = tti_arena_alloc(&pool->arena, (3 * nhops + 3 * nends + 2 * loads->n + loads->nrows) *
 						     sizeof(*room));
 	pool->order = tti_arena_alloc(&pool->arena, 2 * loads->n * sizeof(*pool->order));
-	if (!room || !pool->order)
+	pool->way = tti_arena_alloc(&pool->arena, (nhops + loads->n) * sizeof(*pool->way));
+	pool->leave = tti_arena_alloc(&pool->arena, 2 * loads->n * sizeof(*pool->leave));
+	if (!room || !pool->order || !pool->way || !pool->leave)
 		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
 	pool->hop = room;
 	pool->matrix = pool->hop + nhops;
-	pool->in = pool->matrix + nhops;
+	pool->both = pool->matrix + nhops;
+	pool->in = pool->both + nhops;
 	pool->out = pool->in + nends;
 	pool->ends = pool->out + nends;
 	pool->begin = pool->ends + nends;
 	pool->end = pool->begin + loads->n;
 	pool->fair = pool->end + loads->n;
 	pool->parent = pool->order + loads->n;
+	pool->ways = pool->way + nhops;
+	pool->enter = pool->leave + loads->n;
 	return tti_lp_create(loads->capacity, loads->nrows, &pool->lp);
 }
 
@@ -185,11 +190,31 @@ static tutti_status try_seeds(struct tti_pool *pool, tti_pricer *price, double *
 	return TUTTI_OK;
 }
 
-static tutti_status generate(struct tti_pool *pool, tti_pricer *price, double *value_out,
-			     double *bound_out)
+/* Add columns until none is left that would gain. */
+static tutti_status add_columns(struct tti_pool *pool, tti_pricer *price, double *value_out,
+				double *bound_out)
 {
 	const double known = pool->config->known_bound;
-	bool more = true, prove = false, best;
+	bool more = true, prove = false;
+
+	while (more || !prove) {
+		prove = !more || tti_now_ns() >= pool->until_ns;
+		TTI_TRY(round_of(pool, price, prove, value_out, bound_out, &more));
+		if (*value_out >= *bound_out * (1 - CLOSE) || (known > 0 && !more))
+			break;
+		if (prove && tti_now_ns() >= pool->until_ns)
+			break;
+	}
+	/* The last columns count too. */
+	return tti_lp_solve(pool->lp, value_out);
+}
+
+/* Directly. */
+static tutti_status generate_direct(struct tti_pool *pool, tti_pricer *price, double *value_out,
+				    double *bound_out)
+{
+	const double known = pool->config->known_bound;
+	bool best;
 
 	*value_out = 0;
 	*bound_out = known > 0 ? known : INFINITY;
@@ -201,16 +226,51 @@ static tutti_status generate(struct tti_pool *pool, tti_pricer *price, double *v
 		*bound_out = 0;
 		return TUTTI_OK;
 	}
-	while (more || !prove) {
-		prove = !more || tti_now_ns() >= pool->until_ns;
-		TTI_TRY(round_of(pool, price, prove, value_out, bound_out, &more));
-		if (*value_out >= *bound_out * (1 - CLOSE) || (known > 0 && !more))
-			break;
-		if (prove && tti_now_ns() >= pool->until_ns)
-			break;
+	return add_columns(pool, price, value_out, bound_out);
+}
+
+/* Where no question could be answered, for want of time or because prices were 0 along some
+ * circle: any prices give a bound, and these are 0 nowhere. */
+static tutti_status bound_somehow(struct tti_pool *pool, tti_pricer *price, double value,
+				  double *bound)
+{
+	const struct tti_loads *loads = pool->loads;
+	double least;
+	uint32_t nadded;
+
+	TTI_TRY(bound_alike(pool, price, value, bound));
+	if (isfinite(*bound))
+		return TUTTI_OK;
+	for (uint32_t row = 0; row < loads->nrows; row++)
+		pool->fair[row] = 1 / loads->capacity[row];
+	tti_pool_price(pool, pool->fair);
+	TTI_TRY(price(pool, TTI_ASK_BOUND, 0, &least, &nadded));
+	*bound = loads->nrows / least;
+	return TUTTI_OK;
+}
+
+/* Hops over NICs come last: where they gain nothing, which one question tells, all stays
+ * as it is without. */
+static tutti_status generate(struct tti_pool *pool, tti_pricer *price, double *value_out,
+			     double *bound_out)
+{
+	bool more;
+
+	TTI_TRY(generate_direct(pool, price, value_out, bound_out));
+	if (pool->loads->ninner == 0 || pool->config->cross_nic != TTI_CROSS_ANY)
+		return TUTTI_OK;
+	pool->detours = true;
+	*bound_out = INFINITY;
+	if (pool->columns.n > 0) {
+		TTI_TRY(round_of(pool, price, true, value_out, bound_out, &more));
+		if (!more)
+			return TUTTI_OK;
 	}
-	/* The last columns count too. */
-	return tti_lp_solve(pool->lp, value_out);
+	TTI_TRY(first_columns(pool, price));
+	if (pool->columns.n > 0)
+		return add_columns(pool, price, value_out, bound_out);
+	*bound_out = 0;
+	return TUTTI_OK;
 }
 
 static tutti_status generate_heads(struct tti_pool *pool, double *value_out)
@@ -247,6 +307,14 @@ static tutti_status keep_prices(struct tti_pool *pool, tti_pricer *price, double
 	return TUTTI_OK;
 }
 
+static bool uses_nets(const struct tti_local *search)
+{
+	for (uint32_t i = 0; i < search->nchannels; i++)
+		if (search->channels[i].way)
+			return true;
+	return false;
+}
+
 static tutti_status run_pool(struct tti_pool *pool, struct tti_local *search)
 {
 	tti_pricer *price = search->pattern == TTI_PATTERN_RING ? tti_price_rings : tti_price_trees;
@@ -258,10 +326,15 @@ static tutti_status run_pool(struct tti_pool *pool, struct tti_local *search)
 		search->bound_gbps = value;
 	} else {
 		TTI_TRY(generate(pool, price, &value, &search->bound_gbps));
+		if (!isfinite(search->bound_gbps))
+			TTI_TRY(bound_somehow(pool, price, value, &search->bound_gbps));
 	}
 	search->ncolumns = (uint32_t)pool->columns.n;
 	TTI_TRY(keep_prices(pool, price, value, search));
-	return tti_extract(pool, value, search);
+	TTI_TRY(tti_extract(pool, value, search));
+	if (pool->loads->nnets == 0)
+		search->cross_nic = uses_nets(search) ? TTI_CROSS_ANY : TTI_CROSS_SAME;
+	return TUTTI_OK;
 }
 
 /* A member alone moves nothing: as fast as memory inside a device. */
@@ -362,7 +435,9 @@ tutti_status tti_local_search(const struct tti_loads *loads, const struct tti_lo
 	if (config->cross_nic == TTI_CROSS_AUTO && config->pattern == TTI_PATTERN_RING &&
 	    loads->nnets > 1)
 		return search_auto(loads, config, out);
-	if (config->cross_nic == TTI_CROSS_AUTO)
+	if (loads->nnets == 0 && loads->ninner > 0 && config->cross_nic == TTI_CROSS_AUTO)
+		one.cross_nic = TTI_CROSS_ANY;
+	else if (config->cross_nic == TTI_CROSS_AUTO)
 		one.cross_nic = TTI_CROSS_SAME;
 	return run_one(loads, &one, out);
 }

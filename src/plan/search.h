@@ -22,7 +22,8 @@
 
 /* X(name, text, NCCL's number): what a channel looks like in a node.
  *
- *     ring            NIC → a → b → ... → z → NIC; alone in the world: back to a
+ *     ring            NIC → a → b → ... → z → NIC; alone in the world: back to a, and
+ *                     where that pays → NIC ~ NIC → between two members (detour.h)
  *     tree            NIC ⇄ root, a tree of any shape below it
  *     balanced-tree   the same, but a second member takes half of the NIC's traffic
  *     split-tree      from the NIC to the root, to the NIC from another
@@ -53,7 +54,8 @@ static inline bool tti_pattern_has_heads(enum tti_pattern pattern)
 }
 bool tti_pattern_parse(const char *text, enum tti_pattern *out);
 
-/* Through which NICs a ring may go. */
+/* Through which NICs a ring may go. Alone in the world AUTO and ANY allow hops over
+ * NICs, of trees too; the others do not, as those lead from one NIC to another. */
 enum tti_cross_nic {
 	TTI_CROSS_AUTO = -1, /* the first of SAME, MIRROR, ANY that reaches the best */
 	TTI_CROSS_SAME = 0,  /* out where it came in: stays on its rail            */
@@ -75,11 +77,18 @@ struct tti_local_config {
 
 #define TTI_NO_NET UINT32_MAX
 
+/* By which NICs a hop leaves the node and comes back (detour.h); TTI_NO_NET: directly. */
+struct tti_way {
+	uint32_t out, in; /* of members->nets */
+};
+
 struct tti_channel {
 	float bw_gbps;
 	uint32_t *order;  /* all members: of a ring in order, of a tree parents before their
 			   * children; of a head, the head and then the others        */
 	uint32_t *parent; /* [member], trees and heads; the root's is UINT32_MAX; else NULL */
+	/* [member]: of the hop from the one before it, or its parent; NULL: all direct. */
+	struct tti_way *way;
 	uint32_t net_in, net_out; /* of members->nets, TTI_NO_NET                        */
 	uint32_t second;          /* of balanced and split trees: the other member at the NIC */
 	uint8_t type_intra, type_inter; /* worst path type among its hops; to its NICs    */
@@ -88,7 +97,7 @@ struct tti_channel {
 struct tti_local {
 	struct tti_arena arena;
 	enum tti_pattern pattern;
-	enum tti_cross_nic cross_nic; /* never AUTO                                   */
+	enum tti_cross_nic cross_nic; /* never AUTO; alone: ANY if hops go over NICs  */
 	struct tti_channel *channels; /* most bandwidth first                          */
 	uint32_t nchannels;
 	double total_gbps; /* sum over channels                                       */

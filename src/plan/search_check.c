@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
-#include "plan/search.h"
+#include "plan/detour.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -58,6 +58,23 @@ static bool has_nets(const struct sum *sum, const struct tti_channel *channel)
 		     : channel->net_in == TTI_NO_NET && channel->net_out == TTI_NO_NET;
 }
 
+/* Directly, or out to a NIC and in from another; and what goes back. */
+static bool use_way(struct sum *sum, const struct tti_channel *channel, uint32_t from, uint32_t to,
+		    bool back, double gbps)
+{
+	const struct tti_loads *loads = sum->loads;
+	const struct tti_way way =
+		channel->way ? channel->way[to] : (struct tti_way){ TTI_NO_NET, TTI_NO_NET };
+
+	if (way.out == TTI_NO_NET && way.in == TTI_NO_NET)
+		return use(sum, tti_hop(loads, from, to), gbps) &&
+		       (!back || use(sum, tti_hop(loads, to, from), gbps));
+	return tti_way_exists(loads, way) && use(sum, tti_hop_out(loads, way.out, from), gbps) &&
+	       use(sum, tti_hop_in(loads, way.in, to), gbps) &&
+	       (!back || (use(sum, tti_hop_out(loads, way.in, to), gbps) &&
+			  use(sum, tti_hop_in(loads, way.out, from), gbps)));
+}
+
 static bool use_ring(struct sum *sum, const struct tti_channel *channel)
 {
 	const struct tti_loads *loads = sum->loads;
@@ -66,9 +83,10 @@ static bool use_ring(struct sum *sum, const struct tti_channel *channel)
 	bool good = true;
 
 	for (uint32_t i = 0; i + 1 < n; i++)
-		good &= use(sum, tti_hop(loads, order[i], order[i + 1]), gbps);
+		good &= use_way(sum, channel, order[i], order[i + 1], false, gbps);
 	if (loads->nnets == 0)
-		return good && (n == 1 || use(sum, tti_hop(loads, order[n - 1], order[0]), gbps));
+		return good &&
+		       (n == 1 || use_way(sum, channel, order[n - 1], order[0], false, gbps));
 	return good && use(sum, tti_hop_in(loads, channel->net_in, order[0]), gbps) &&
 	       use(sum, tti_hop_out(loads, channel->net_out, order[n - 1]), gbps);
 }
@@ -82,8 +100,7 @@ static bool use_tree_hops(struct sum *sum, const struct tti_channel *channel, do
 		const uint32_t parent = channel->parent[i];
 
 		if (parent != UINT32_MAX)
-			good &= use_both(sum, tti_hop(loads, parent, i), tti_hop(loads, i, parent),
-					 gbps);
+			good &= use_way(sum, channel, parent, i, sum->both_ways, gbps);
 	}
 	return good;
 }

@@ -68,6 +68,22 @@ static void hang(const struct tti_sharers *sharers, const struct tti_channel *fr
 	}
 }
 
+/* Only what leads from one endpoint to another may go over NICs. */
+static tutti_status expand_ways(const struct tti_sharers *sharers, struct tti_local *search,
+				struct tti_channel *channel)
+{
+	struct tti_way *way = tti_arena_alloc(&search->arena, sharers->n * sizeof(*way));
+
+	if (!way)
+		return no_memory();
+	for (uint32_t i = 0; i < sharers->n; i++)
+		way[i] = (struct tti_way){ TTI_NO_NET, TTI_NO_NET };
+	for (uint32_t e = 0; e < sharers->nendpoints; e++)
+		way[leader(sharers, e)] = channel->way[e];
+	channel->way = way;
+	return TUTTI_OK;
+}
+
 static tutti_status expand(const struct tti_sharers *sharers, struct tti_local *search,
 			   struct tti_channel *channel)
 {
@@ -78,6 +94,8 @@ static tutti_status expand(const struct tti_sharers *sharers, struct tti_local *
 
 	if (!order || (channel->parent && !parent))
 		return no_memory();
+	if (channel->way)
+		TTI_TRY(expand_ways(sharers, search, channel));
 	for (uint32_t i = 0; i < sharers->nendpoints; i++) {
 		const uint32_t e = channel->order[i];
 

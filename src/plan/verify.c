@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/detour.h"
 #include "plan/report.h"
 #include "topo/words.h"
 #include "util/error.h"
@@ -51,7 +52,8 @@ static tutti_status build_kind(struct verifier *v, uint32_t node, struct tti_loa
 				       .nodes = from->members,
 				       .n = from->nranks,
 				       .nets = nets,
-				       .nnets = plan->nnodes > 1 ? said->nnets : 0 };
+				       .nnets = plan->nnodes > 1 ? said->nnets : 0,
+				       .ninner = plan->nnodes > 1 ? 0 : said->nnets };
 	tutti_status st;
 
 	if (!nets)
@@ -101,6 +103,29 @@ static void use_inside(struct verifier *v, uint32_t a, uint32_t b, double gbps)
 	    from->name, to->name);
 }
 
+/* Directly, or out to one NIC of the only node and in from another. */
+static void use_hop(struct verifier *v, const struct tti_plan_end *way, uint32_t a, uint32_t b,
+		    double gbps)
+{
+	const struct tti_plan_rank *from = &v->report->plan->ranks[a],
+				   *to = &v->report->plan->ranks[b];
+	const char **names = v->report->plan->nodes[0].nets;
+	const struct tti_loads *loads = loads_of(v, 0);
+
+	if (!way || way->out < 0) {
+		use_inside(v, a, b, gbps);
+		return;
+	}
+	if (!tti_way_exists(loads, (struct tti_way){ (uint32_t)way->out, (uint32_t)way->in }))
+		say(v,
+		    "no network leads from %s to %s: they are one port, or on two fabrics, "
+		    "or of a speed that is not known",
+		    names[way->out], names[way->in]);
+	use(v, 0, tti_hop_out(loads, (uint32_t)way->out, from->member), gbps, from->name,
+	    names[way->out]);
+	use(v, 0, tti_hop_in(loads, (uint32_t)way->in, to->member), gbps, names[way->in], to->name);
+}
+
 static void use_in(struct verifier *v, const struct tti_plan_channel *channel, uint32_t rank,
 		   double gbps)
 {
@@ -140,7 +165,7 @@ static void use_ring(struct verifier *v, const struct tti_plan_channel *channel)
 		const uint32_t b = channel->ranks[(i + 1) % channel->nranks];
 
 		if (v->report->plan->ranks[a].node == v->report->plan->ranks[b].node) {
-			use_inside(v, a, b, gbps);
+			use_hop(v, channel->ways ? &channel->ways[b] : NULL, a, b, gbps);
 			continue;
 		}
 		use_out(v, channel, a, gbps);
@@ -148,11 +173,24 @@ static void use_ring(struct verifier *v, const struct tti_plan_channel *channel)
 	}
 }
 
+/* What a tree sends down a hop, and up by the same NICs if that counts. */
+static void use_both(struct verifier *v, const struct tti_plan_channel *channel, uint32_t parent,
+		     uint32_t rank)
+{
+	const struct tti_plan_end *way = channel->ways ? &channel->ways[rank] : NULL;
+	const struct tti_plan_end back =
+		way ? (struct tti_plan_end){ .in = way->out, .out = way->in }
+		    : (struct tti_plan_end){ -1, -1 };
+
+	use_hop(v, way, parent, rank, (double)channel->bw_gbps);
+	if (v->report->config->both_ways)
+		use_hop(v, &back, rank, parent, (double)channel->bw_gbps);
+}
+
 /* Hops inside nodes, and where the tree enters each. */
 static void use_tree_hops(struct verifier *v, const struct tti_plan_channel *channel)
 {
 	const struct tti_plan_rank *ranks = v->report->plan->ranks;
-	const double gbps = (double)channel->bw_gbps;
 
 	for (uint32_t node = 0; node < v->report->plan->nnodes; node++)
 		v->root[node] = UINT32_MAX;
@@ -160,9 +198,7 @@ static void use_tree_hops(struct verifier *v, const struct tti_plan_channel *cha
 		const uint32_t parent = channel->parent[rank];
 
 		if (parent != UINT32_MAX && ranks[parent].node == ranks[rank].node) {
-			use_inside(v, parent, rank, gbps);
-			if (v->report->config->both_ways)
-				use_inside(v, rank, parent, gbps);
+			use_both(v, channel, parent, rank);
 			continue;
 		}
 		if (v->root[ranks[rank].node] != UINT32_MAX)

@@ -16,6 +16,9 @@
 #include "plan/plan.h"
 #include "topo/schema.h"
 
+/* For searches whose result is looked at: what else the machine does has no say in it. */
+#define UNHURRIED_MS 1e5
+
 struct machine {
 	struct tti_xml_doc *doc;
 	struct tti_graph *graph;

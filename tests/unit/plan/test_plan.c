@@ -41,9 +41,11 @@ static int tear_down(void **state)
 
 static struct tti_plan *plan_of(const struct tti_job *job)
 {
+	const struct tti_plan_config config = { .cross_nic = TTI_CROSS_AUTO,
+						.budget_ms = UNHURRIED_MS };
 	struct tti_plan *plan = NULL;
 
-	if (tti_plan_make(job, NULL, &plan) != TUTTI_OK || tti_plan_check(plan) != TUTTI_OK)
+	if (tti_plan_make(job, &config, &plan) != TUTTI_OK || tti_plan_check(plan) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	return plan;
 }

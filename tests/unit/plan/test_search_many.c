@@ -45,7 +45,9 @@ static struct tti_xml_doc *rack(unsigned nhosts, unsigned nnics, bool odd)
 
 static void search(const struct tti_loads *loads, enum tti_pattern pattern, double gap)
 {
-	const struct tti_local_config config = { .pattern = pattern, .cross_nic = TTI_CROSS_AUTO };
+	const struct tti_local_config config = { .pattern = pattern,
+						 .cross_nic = TTI_CROSS_AUTO,
+						 .budget_ms = UNHURRIED_MS };
 	struct tti_local *first = NULL, *second = NULL;
 
 	assert_int_equal(tti_local_search(loads, &config, &first), TUTTI_OK);
