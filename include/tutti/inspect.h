@@ -279,6 +279,52 @@ TUTTI_API int tutti_plan_pattern_count(tutti_plan_t plan);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_get_pattern(tutti_plan_t plan, int index,
 							    struct tutti_plan_pattern *out);
 
+/* -- Handoffs ---------------------------------------------------------------------- */
+
+/* How tutti_handoff() would go over given machines: which ranks send how much over which NICs
+ * to which, how it spreads inside the nodes that receive, and how fast any method could be.
+ * Owner: tutti_handoff_plan_free(); the topologies it was made of must outlive it.
+ * Threads: any may read one. */
+typedef struct tutti_handoff_plan *tutti_handoff_plan_t;
+
+struct tutti_handoff_plan_config {
+	size_t size;     /* sizeof(struct tutti_handoff_plan_config)                        */
+	const int *from; /* ranks that hold it; NULL: all ranks of the first node           */
+	int nfrom;
+	const int *to; /* ranks that get it; NULL: all ranks of all other nodes           */
+	int nto;
+	int from_sharded, to_sharded; /* 1: each holds, or gets, its part; 0: all of it        */
+};
+/* clang-format off */
+#define TUTTI_HANDOFF_PLAN_CONFIG_INIT { sizeof(struct tutti_handoff_plan_config), NULL, 0, NULL, 0, 0, 0 }
+/* clang-format on */
+
+/* Nodes and job as for tutti_plan_make(), of which how ranks are dealt out counts. Either config
+ * may be NULL. TUTTI_EINVAL: a rank that is none, or twice on a side. TUTTI_EPLAN: what nothing
+ * leads to, by name. */
+TUTTI_API TUTTI_CHECKED tutti_status
+tutti_handoff_plan_make(const tutti_topo_t *nodes, int nnodes, const struct tutti_plan_config *job,
+			const struct tutti_handoff_plan_config *config, tutti_handoff_plan_t *out);
+TUTTI_API void tutti_handoff_plan_free(tutti_handoff_plan_t plan);
+
+/* TABLE, JSON, EXPLAIN or DOT of tutti_plan_print(), with times for so many bytes, in *out, to be
+ * freed with free(). docs/handoff.md says what is in the JSON. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_print(tutti_handoff_plan_t plan,
+							      tutti_plan_format format,
+							      size_t nbytes, char **out);
+
+/* Rates in GB/s of the whole vector. */
+struct tutti_handoff_figures {
+	int npairs;                    /* over NICs                                             */
+	double gbps;                   /* this plan; 0: nothing is to be moved                  */
+	double bound_gbps;             /* no method exceeds it                                  */
+	double naive_gbps;             /* a copy for each receiver                              */
+	double us, bound_us, naive_us; /* predicted, for so many bytes              */
+};
+TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_get(tutti_handoff_plan_t plan,
+							    size_t nbytes,
+							    struct tutti_handoff_figures *out);
+
 /* -- Times ------------------------------------------------------------------------- */
 
 struct tutti_tune_config {
