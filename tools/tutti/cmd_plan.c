@@ -19,6 +19,7 @@ enum {
 
 struct plan_options {
 	struct plan_source source;
+	struct plan_handoff handoff;
 	const char *output;
 	const char *plan;    /* a file, in place of a search */
 	const char *compare; /* a file, beside the search    */
@@ -64,6 +65,12 @@ static bool take_option(struct args *args, struct plan_options *options, int id,
 	case 'o':
 		options->output = value;
 		return true;
+	case PLAN_HANDOFF:
+	case PLAN_FROM:
+	case PLAN_TO:
+	case PLAN_SHARDED:
+	case PLAN_BYTES:
+		return plan_take_handoff(args, &options->handoff, id, value);
 	default:
 		return plan_take_option(args, &options->source, id, value);
 	}
@@ -254,44 +261,77 @@ static int make(struct args *args, const struct plan_options *options, tutti_pla
 	return status ? plan_failed(args, status) : TOOL_GOOD;
 }
 
-static int plan_and_show(struct args *args, const struct plan_options *options)
+static int hand_off(struct args *args, struct plan_options *options, FILE *to)
 {
-	FILE *to = stdout;
+	const bool draws = options->format == FORMAT_SVG;
+
+	if (options->plan || options->compare || options->format == TUTTI_PLAN_NCCL)
+		return tool_usage(args, "--handoff goes with no plan and no graph file of NCCL");
+	if (options->explain && options->source.topo.json)
+		return tool_usage(args, "--handoff --json has what --explain tells: give one");
+	return plan_show_handoff(args, &options->source, &options->handoff,
+				 draws ? TUTTI_PLAN_DOT : (tutti_plan_format)options->format, draws,
+				 options->explain, to);
+}
+
+static int plan_and_show(struct args *args, const struct plan_options *options, FILE *to)
+{
 	tutti_plan_t plan = NULL;
 	int code = make(args, options, &plan);
 
-	if (code)
-		return code;
-	if (options->output) {
-		to = fopen(options->output, "we");
-		if (!to) {
-			tutti_plan_free(plan);
-			return tool_usage(args, "cannot write '%s': %s", options->output,
-					  strerror(errno));
-		}
-	}
-	code = options->compare ? compare(args, options, plan, to) : show(args, options, plan, to);
+	if (code == TOOL_GOOD)
+		code = options->compare ? compare(args, options, plan, to)
+					: show(args, options, plan, to);
 	tutti_plan_free(plan);
+	return code;
+}
+
+static int write_to(struct args *args, struct plan_options *options)
+{
+	FILE *to = options->output ? fopen(options->output, "we") : stdout;
+	int code;
+
+	if (!to)
+		return tool_usage(args, "cannot write '%s': %s", options->output, strerror(errno));
+	code = options->handoff.asked ? hand_off(args, options, to)
+				      : plan_and_show(args, options, to);
 	if (to != stdout && (ferror(to) | fclose(to)) && code == TOOL_GOOD)
 		code = tool_error(args, "writing '%s' failed: %s", options->output,
 				  strerror(errno));
 	return code;
 }
 
+/* Said, but of no use: a mistake. */
+static bool check_options(struct args *args, const struct plan_options *options)
+{
+	const struct plan_handoff *handoff = &options->handoff;
+
+	if (handoff->asked || !(handoff->from || handoff->to || handoff->config.from_sharded ||
+				handoff->config.to_sharded))
+		return true;
+	tool_usage(args, "--from, --to and --sharded are for --handoff");
+	return false;
+}
+
 static int run_plan(struct args *args)
 {
-	struct plan_options options = { .source = PLAN_SOURCE_INIT, .format = TUTTI_PLAN_TABLE };
+	struct plan_options options = { .source = PLAN_SOURCE_INIT,
+					.handoff = PLAN_HANDOFF_INIT,
+					.format = TUTTI_PLAN_TABLE };
 	int code = read_options(args, &options);
 
 	if (options.source.topo.json && options.format == TUTTI_PLAN_TABLE)
 		options.format = TUTTI_PLAN_JSON;
-	if (code < 0)
+	if (code < 0 && !check_options(args, &options))
+		code = TOOL_USAGE;
+	else if (code < 0)
 		code = plan_load(args, &options.source);
 	else
 		code = code ? code : -1;
 	if (code == TOOL_GOOD)
-		code = plan_and_show(args, &options);
+		code = write_to(args, &options);
 	plan_release(&options.source);
+	plan_release_handoff(&options.handoff);
 	return code < 0 ? TOOL_GOOD : code;
 }
 
@@ -316,6 +356,7 @@ static int run(struct args *args)
 static const struct args_option options[] = {
 	PLAN_MACHINE_OPTIONS,
 	PLAN_SEARCH_OPTIONS,
+	PLAN_HANDOFF_OPTIONS,
 	{ OPT_EXPLAIN, "explain", NULL, "say what limits it, and what would help" },
 	{ OPT_PLAN, "plan", "FILE", "this plan, or graph file of NCCL, in place of a search" },
 	{ OPT_COMPARE, "compare", "FILE", "its channels beside ours" },
@@ -339,7 +380,9 @@ const struct command command_plan = {
 		 "  tutti plan check FILE  whether it is one, and the machines can carry it\n"
 		 "  tutti plan read FILE   print it again\n"
 		 "\n"
-		 "Each has a --help of its own; docs/planning.md has the rest.\n",
+		 "Each has a --help of its own; docs/planning.md has the rest, and docs/handoff.md "
+		 "what\n"
+		 "is about --handoff.\n",
 	.options = options,
 	.run = run,
 };

@@ -15,6 +15,11 @@ enum {
 	PLAN_BOTH,
 	PLAN_ORDER,
 	PLAN_HOSTFILE,
+	PLAN_HANDOFF,
+	PLAN_FROM,
+	PLAN_TO,
+	PLAN_SHARDED,
+	PLAN_BYTES,
 	PLAN_FIRST_FREE
 };
 
@@ -37,6 +42,16 @@ enum {
 		{ PLAN_CHANNELS, "channels", "MIN:MAX", "at least and at most so many" }, \
 	{                                                                                 \
 		PLAN_BOTH, "both-ways", NULL, "trees load links in both directions"       \
+	}
+
+#define PLAN_HANDOFF_OPTIONS                                                                   \
+	{ PLAN_HANDOFF, "handoff", NULL, "plan a handoff: one vector from ranks to ranks" },   \
+		{ PLAN_FROM, "from", "RANKS", "who holds it: 0-7,9 (all of the first node)" }, \
+		{ PLAN_TO, "to", "RANKS", "who gets it (all of the other nodes)" },            \
+		{ PLAN_SHARDED, "sharded", "SIDE",                                             \
+		  "from, to or both: each holds, or gets, its part" },                         \
+	{                                                                                      \
+		PLAN_BYTES, "bytes", "SIZE", "say how long that many take (64M)"               \
 	}
 
 /* One --xml. */
@@ -70,6 +85,24 @@ int plan_load(const struct args *args, struct plan_source *source);
 /* Whether any machine was named. */
 bool plan_has_machine(const struct plan_source *source);
 void plan_release(struct plan_source *source);
+
+/* What is asked with --handoff. */
+struct plan_handoff {
+	bool asked;
+	int *from, *to;
+	size_t nbytes;
+	struct tutti_handoff_plan_config config;
+};
+/* clang-format off */
+#define PLAN_HANDOFF_INIT { .nbytes = (size_t)64 << 20, .config = TUTTI_HANDOFF_PLAN_CONFIG_INIT }
+/* clang-format on */
+/* As plan_take_option(). */
+bool plan_take_handoff(struct args *args, struct plan_handoff *handoff, int id, const char *value);
+/* `draw`: what Graphviz makes of the format. The exit code. */
+int plan_show_handoff(struct args *args, const struct plan_source *source,
+		      struct plan_handoff *handoff, tutti_plan_format format, bool draw,
+		      bool explain, FILE *to);
+void plan_release_handoff(struct plan_handoff *handoff);
 
 /* What went wrong: the exit code. */
 int plan_failed(const struct args *args, tutti_status status);
