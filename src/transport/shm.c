@@ -340,6 +340,7 @@ static void shm_shutdown(struct tti_port *base)
 		tti_free(port->links.at[i]);
 	}
 	tti_vec_release(&port->links);
+	tti_shm_heap_release(&port->heap);
 	tti_shm_seg_release(&port->seg);
 	tti_fd_close(&port->listener);
 	tti_free(port->candidate);
@@ -369,6 +370,7 @@ static tutti_status shm_open_port(const struct tti_port_config *config, struct t
 	port->config = *config;
 	port->listener = -1;
 	port->seg.fd = -1;
+	tti_shm_heap_init(&port->heap);
 	st = tti_shm_listen(port, card);
 	if (st != TUTTI_OK) {
 		shm_shutdown(&port->base);
@@ -386,7 +388,7 @@ static int compare_ranks(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static int find_candidate(const struct tti_shm_port *port, int rank)
+int tti_shm_find_candidate(const struct tti_shm_port *port, int rank)
 {
 	const int *const found = bsearch(&rank, port->candidate, (size_t)port->n,
 					 sizeof(port->candidate[0]), compare_ranks);
@@ -424,7 +426,7 @@ static void set_up(struct tti_shm_link *link, int index, struct tti_shm_pair *pa
 static tutti_status shm_connect(struct tti_port *base, int peer, struct tti_link **out)
 {
 	struct tti_shm_port *const port = port_of(base);
-	const int index = port->seg.base ? find_candidate(port, peer) : -1;
+	const int index = port->seg.base ? tti_shm_find_candidate(port, peer) : -1;
 	struct tti_shm_link *link;
 	struct tti_shm_pair *pair;
 	tutti_status st;
@@ -489,4 +491,5 @@ const struct tti_transport tti_transport_shm = {
 	.shutdown = shm_shutdown,
 	.fanout = &fanout_ops,
 	.sleep = &sleep_ops,
+	.memory = &tti_shm_memory_ops,
 };

@@ -8,11 +8,32 @@
  * all of it until shutdown(), so that peers may still read what was sent.
  * Threads: as transport.h says. */
 
+#include <pthread.h>
+
 #include "transport/shm_seg.h"
 #include "transport/transport.h"
 #include "util/vec.h"
 
 #define TTI_SHM_NAME 32 /* of a socket in the abstract name space */
+
+/* Memory of this rank that peers can address (extent: in the segment; range: the user's),
+ * and of peers that is mapped here. */
+struct tti_shm_extent {
+	uint64_t at;
+	size_t nbytes;
+	uint8_t *base;
+};
+struct tti_shm_range {
+	uintptr_t first;
+	size_t nbytes;
+};
+
+struct tti_shm_heap {
+	pthread_mutex_t lock; /* of extents and ranges; views are the port's thread's */
+	TTI_VEC(struct tti_shm_extent) extents; /* ascending */
+	TTI_VEC(struct tti_shm_range) ranges;
+	TTI_VEC(struct tti_shm_extent) views;
+};
 
 struct tti_shm_port {
 	struct tti_port base;
@@ -32,7 +53,9 @@ struct tti_shm_port {
 	 * the next nap may be. */
 	uint32_t armed;
 	int64_t nap_ns;
-	uint32_t start; /* number of a ring's first message; tests start near the wrap */
+	struct tti_shm_heap heap;
+	bool one_process; /* all candidates are threads of this process */
+	uint32_t start;   /* number of a ring's first message; tests start near the wrap */
 };
 
 struct tti_shm_link {
@@ -65,7 +88,7 @@ TUTTI_CHECKED tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_s
 					int peer, const char *what);
 
 #define TTI_SHM_CARD_MAGIC   0x546d6873u
-#define TTI_SHM_CARD_VERSION 1u
+#define TTI_SHM_CARD_VERSION 2u
 
 struct tti_shm_card {
 	uint32_t magic, version;
@@ -75,9 +98,19 @@ struct tti_shm_card {
 	uint64_t slot_bytes;
 	uint32_t slots;
 	uint32_t pid, uid;
+	uint64_t process; /* a random number of the process */
+	uint64_t heap_bytes;
 	char name[TTI_SHM_NAME];
 };
 _Static_assert(sizeof(struct tti_shm_card) <= TTI_CARD_BYTES, "the card has room");
+
+/* shm_heap.c. */
+extern const struct tti_memory_ops tti_shm_memory_ops;
+void tti_shm_heap_init(struct tti_shm_heap *heap);
+void tti_shm_heap_release(struct tti_shm_heap *heap);
+
+/* The place of a rank among the candidates, -1: it is none. */
+int tti_shm_find_candidate(const struct tti_shm_port *port, int rank);
 
 /* shm_reach.c. Open the port's socket and write its card. */
 TUTTI_CHECKED tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *card);

@@ -367,11 +367,13 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 {
 	const struct tti_shm_card own = tti_shm_card_get(cards, port->base.rank);
 	size_t slot_bytes = port->config.slot_bytes;
+	uint64_t heap_bytes = own.heap_bytes;
 	uint32_t slots = (uint32_t)port->config.slots;
 
 	port->candidate = tti_calloc((size_t)port->base.nranks, sizeof(*port->candidate));
 	if (!port->candidate)
 		return tti_fail(TUTTI_ENOMEM, "list of %d ranks: out of memory", port->base.nranks);
+	port->one_process = true;
 	for (int rank = 0; rank < port->base.nranks; rank++) {
 		const struct tti_shm_card card = tti_shm_card_get(cards, rank);
 
@@ -387,10 +389,13 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 		port->candidate[port->n++] = rank;
 		slot_bytes = card.slot_bytes < slot_bytes ? card.slot_bytes : slot_bytes;
 		slots = card.slots < slots ? card.slots : slots;
+		heap_bytes = card.heap_bytes < heap_bytes ? card.heap_bytes : heap_bytes;
+		port->one_process &= card.process == own.process && card.pid == own.pid;
 	}
 	port->base.slot_bytes = slot_bytes;
 	if (tti_shm_layout_init(&port->seg.layout, port->n, slot_bytes, (int)slots) != TUTTI_OK)
 		return tti_shm_fail(port, TUTTI_EINVAL, -1, "joining");
+	tti_shm_layout_add_heaps(&port->seg.layout, heap_bytes);
 	return TUTTI_OK;
 }
 

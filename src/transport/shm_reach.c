@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -63,6 +65,39 @@ static int open_socket(void)
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
+/* Different in every process, also in one that was forked: 0 where it cannot be had. */
+static uint64_t process_number(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static uint64_t number;
+	static pid_t owner;
+	uint64_t result;
+
+	pthread_mutex_lock(&lock);
+	if (owner != getpid()) {
+		number = 0;
+		if (getrandom(&number, sizeof(number), 0) == (ssize_t)sizeof(number))
+			owner = getpid();
+	}
+	result = number;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* None where a limit forbids large sparse files, or much address space. */
+static uint64_t heap_bytes(const struct tti_shm_port *port)
+{
+	static const __rlimit_resource_t which[] = { RLIMIT_FSIZE, RLIMIT_AS };
+
+	for (int i = 0; i < 2; i++) {
+		struct rlimit limit;
+
+		if (getrlimit(which[i], &limit) || limit.rlim_cur != RLIM_INFINITY)
+			return 0;
+	}
+	return port->config.heap_bytes;
+}
+
 tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 {
 	struct tti_shm_card card = { .magic = TTI_SHM_CARD_MAGIC, .version = TTI_SHM_CARD_VERSION };
@@ -93,6 +128,8 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 	card.slots = (uint32_t)port->config.slots;
 	card.pid = (uint32_t)getpid();
 	card.uid = (uint32_t)geteuid();
+	card.process = process_number();
+	card.heap_bytes = heap_bytes(port);
 	memcpy(card.name, port->name, sizeof(card.name));
 	memset(out, 0, sizeof(*out));
 	memcpy(out->bytes, &card, sizeof(card));

@@ -18,7 +18,7 @@
 #endif
 
 #define PAGE  4096u
-#define GRAIN 65536u /* of what is mapped: no machine has larger pages */
+#define GRAIN TTI_SHM_GRAIN
 #define MAGIC UINT64_C(0x3130676573697474)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
@@ -71,7 +71,21 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 	return TUTTI_OK;
 }
 
-static tutti_status map(const struct tti_shm_seg *seg, uint64_t at, size_t nbytes, void **out)
+/* All heaps of a segment together: what is left of 47 bits of address space when a process
+ * has mapped all of them. */
+#define HEAPS_MOST (UINT64_C(16) << 40)
+
+void tti_shm_layout_add_heaps(struct tti_shm_layout *layout, uint64_t heap_bytes)
+{
+	const uint64_t most = HEAPS_MOST / (uint64_t)layout->n;
+
+	heap_bytes = heap_bytes < most ? heap_bytes : most;
+	layout->heap_at = layout->total_bytes;
+	layout->heap_bytes = heap_bytes / GRAIN * GRAIN;
+	layout->total_bytes += layout->heap_bytes * (uint64_t)layout->n;
+}
+
+tutti_status tti_shm_seg_map(const struct tti_shm_seg *seg, uint64_t at, size_t nbytes, void **out)
 {
 	void *const base = tti_fault("shm.mmap") ? (errno = ENOMEM, MAP_FAILED)
 						 : mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
@@ -91,7 +105,7 @@ static tutti_status map_control(struct tti_shm_seg *seg)
 {
 	void *base = NULL;
 
-	TTI_TRY(map(seg, 0, seg->layout.control_bytes, &base));
+	TTI_TRY(tti_shm_seg_map(seg, 0, seg->layout.control_bytes, &base));
 	seg->base = base;
 	return TUTTI_OK;
 }
@@ -230,8 +244,9 @@ tutti_status tti_shm_pair_map(const struct tti_shm_seg *seg, int a, int b,
 	if (!number || number > layout->most_pairs)
 		return tti_fail_quiet(TUTTI_EPROTO, "region %u of shared memory, there are %u",
 				      (unsigned)number, (unsigned)layout->most_pairs);
-	TTI_TRY(map(seg, layout->control_bytes + (uint64_t)(number - 1) * layout->pair_bytes,
-		    layout->pair_bytes, &base));
+	TTI_TRY(tti_shm_seg_map(seg,
+				layout->control_bytes + (uint64_t)(number - 1) * layout->pair_bytes,
+				layout->pair_bytes, &base));
 	*out = base;
 	return TUTTI_OK;
 }

@@ -4,14 +4,16 @@
 
 /* The segment: one sparse memfd that the ranks of a host share.
  *
- *     header | bell of each rank | table[lo][hi] | outbox of each rank | pair | pair | ...
- *     '---------------- control: mapped whole ----------------------'  each by its link
+ *     header | bell of each rank | table[lo][hi] | outbox of each rank | pair | ... | heap | ...
+ *     '---------------- control: mapped whole ----------------------'  by links,  by extents
  *
  * A bell is what a sleeping rank waits on. table[lo][hi] says which pair region
  * the ranks lo < hi use: 0 until one of them takes the next free one. An outbox
  * is `slots` slots that its rank writes and all others may read.
  *
  *     pair: done of 0 | done of 1 | ring 0 | ring 1 | slots 0 | slots 1
+ *
+ * A heap is what a rank allocates extents from that all others may map (shm_heap.c).
  *
  * Direction 0 is written by lo, direction 1 by hi. Nothing of it costs memory
  * before it is touched: first touch (and so the NUMA node) is the writer's, but
@@ -30,9 +32,10 @@
 
 #include "transport/transport.h"
 
-#define TTI_SHM_RING    64 /* lines of a ring, a power of two                */
-#define TTI_SHM_INLINE  48 /* bytes of a message that travel within the line */
-#define TTI_SHM_SLOTS   64 /* at most: bits of a word                        */
+#define TTI_SHM_RING    64     /* lines of a ring, a power of two                */
+#define TTI_SHM_INLINE  48     /* bytes of a message that travel within the line */
+#define TTI_SHM_SLOTS   64     /* at most: bits of a word                        */
+#define TTI_SHM_GRAIN   65536u /* of what is mapped: no machine has larger pages */
 #define TTI_SHM_LONGEST ((UINT32_C(1) << 30) - 1) /* message: bits of meta */
 
 enum tti_shm_kind {
@@ -76,6 +79,7 @@ struct tti_shm_layout {
 	size_t bells_at, table_at, outbox_at, control_bytes;
 	size_t pair_bytes;
 	uint32_t most_pairs;
+	uint64_t heap_at, heap_bytes; /* of the first rank; of each, 0: there are none */
 	uint64_t total_bytes;
 };
 
@@ -88,6 +92,13 @@ struct tti_shm_seg {
 /* TUTTI_EINVAL: out of range, or it does not fit into any file. */
 TUTTI_CHECKED tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_bytes,
 					       int slots);
+
+/* Room for heaps behind all else; fewer bytes, or none, where so much cannot be addressed. */
+void tti_shm_layout_add_heaps(struct tti_shm_layout *layout, uint64_t heap_bytes);
+
+/* Map a part of the segment, at a multiple of TTI_SHM_GRAIN. */
+TUTTI_CHECKED tutti_status tti_shm_seg_map(const struct tti_shm_seg *seg, uint64_t at,
+					   size_t nbytes, void **out);
 
 /* seg->layout is set, the rest is zero. Create the file; or map what another rank
  * created: takes fd, also when it fails. */

@@ -44,6 +44,7 @@ struct tti_port_config {
 	const char *host_id;     /* TUTTI_HOST_ID or NULL                           */
 	size_t slot_bytes;       /* of a slot                                       */
 	int slots;               /* of a link, per direction                        */
+	size_t heap_bytes;       /* of memory that peers can address, at most       */
 	const _Atomic int *stop; /* nonzero: join() gives up with TUTTI_EABORTED */
 	int64_t timeout_ms;      /* of join() and of connecting                  */
 };
@@ -64,7 +65,7 @@ struct tti_port {
 	 * sent nonsense. The engine looks here while it waits. */
 	tutti_status failure;
 	int failed_peer;        /* -1: unknown */
-	char failure_text[256]; /* the error text of then */
+	char failure_text[640]; /* the error text of then */
 	/* Bytes committed but not yet handed over to the system: a call is not
 	 * over before this is 0. Always 0 for memory. */
 	size_t unsent;
@@ -82,6 +83,10 @@ struct tti_link_ops {
 	/* The oldest message, in place; NULL: none yet. Valid until release. */
 	const void *(*peek)(struct tti_link *link, size_t *nbytes, uint64_t *tag);
 	void (*release)(struct tti_link *link);
+	/* Optional: as reserve, a copy of `data` and commit, but that need not copy first;
+	 * `data` is the caller's again on return. false: not now, or not of use here: nothing
+	 * has happened. */
+	bool (*send)(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
 };
 
 /* Optional: one slot for several links, written once and read by all. */
@@ -97,6 +102,70 @@ struct tti_fanout_ops {
  * may return early. Where it is NULL the engine sleeps in short naps. */
 struct tti_sleep_ops {
 	void (*wait)(struct tti_port *port, int64_t timeout_ns);
+	/* Optional: a descriptor that is readable while wait() would find something. Belongs
+	 * to the port; may be polled beside its thread. */
+	int (*descriptor)(const struct tti_port *port);
+};
+
+/* One way between the two ends of a link: over a network, a pair of addresses. */
+struct tti_lane_info {
+	char local_nic[16], remote_nic[16];   /* names of the interfaces, "" if unknown */
+	char local_addr[64], remote_addr[64]; /* as text                                */
+	uint32_t local_mbps, remote_mbps;     /* speeds the NICs claim, 0: unknown      */
+	bool up;
+	double gbps;        /* GB/s that it carries, as measured; 0: not yet       */
+	int64_t rtt_ns;     /* smoothed, 0: unknown                                */
+	uint64_t sent;      /* bytes, of messages                                  */
+	uint32_t losses;    /* how often it was given up                           */
+	uint32_t local_mtu; /* of the local NIC, 0: unknown                        */
+	uint64_t resent;    /* packets that had to be sent again, so far           */
+	char trouble[128];  /* why it is not up, or what is odd about it; "" if nothing */
+};
+
+/* Optional: links that are made of several lanes. Each message travels on one of them;
+ * which one is the transport's choice, by what each carries at the time. */
+struct tti_lane_ops {
+	/* How many lanes there are, up or not: 0 .. count - 1. May grow. */
+	int (*count)(const struct tti_link *link);
+	void (*get)(const struct tti_link *link, int lane, struct tti_lane_info *out);
+	/* Find and open all lanes now, not when there is much to send. Does not wait. */
+	void (*open_all)(struct tti_link *link);
+	/* Messages from now on take this lane alone; -1: any. For measuring. */
+	void (*only)(struct tti_link *link, int lane);
+};
+
+/* Where a range of a rank's memory lies, as its peers need it. Plain data; zeroed: they
+ * cannot get at it. */
+struct tti_memory_name {
+	uint64_t address;        /* in the process of its rank                           */
+	uint64_t at;             /* of the range in what the ranks share                    */
+	uint32_t extent, grains; /* what to map for it, in grains; none: address says it all */
+};
+
+/* Optional: memory of one rank that the others read and write in place. A name is valid
+ * until its memory is freed or dropped.
+ * Threads: alloc, free, add, drop and name may be called by any, also beside the one that
+ * uses the port. */
+struct tti_memory_ops {
+	/* Zeroed and page aligned, until free() or shutdown(). TUTTI_EUNSUPPORTED (quiet): this
+	 * port has no such memory; other memory will do. */
+	tutti_status (*alloc)(struct tti_port *port, size_t nbytes, void **out);
+	/* TUTTI_EINVAL (quiet): alloc() gave no such thing. */
+	tutti_status (*free)(struct tti_port *port, void *memory);
+	/* The caller's own memory; drop() with the same range. */
+	tutti_status (*add)(struct tti_port *port, const void *memory, size_t nbytes);
+	tutti_status (*drop)(struct tti_port *port, const void *memory, size_t nbytes);
+	/* The name of a range that is all allocated or added here, false: it has none that
+	 * every peer of the domain understands. */
+	bool (*name)(struct tti_port *port, const void *range, size_t nbytes,
+		     struct tti_memory_name *out);
+	/* Where a peer's range is to be found here, for as long as the call that it is for. */
+	tutti_status (*find)(struct tti_port *port, int peer, const struct tti_memory_name *name,
+			     size_t nbytes, void **out);
+	/* The same for as long as wanted: until unmap(), which is given what map() gave. */
+	tutti_status (*map)(struct tti_port *port, int peer, const struct tti_memory_name *name,
+			    size_t nbytes, void **out);
+	void (*unmap)(struct tti_port *port, const struct tti_memory_name *name, void *memory);
 };
 
 struct tti_transport {
@@ -127,11 +196,24 @@ struct tti_transport {
 	/* Give a link back; what was committed still arrives. */
 	void (*close)(struct tti_link *link);
 
-	/* After the last close(). Flushes, at most 1 s. NULL and half-built ok. */
+	/* After the last close(). Flushes, while the peers take something within
+	 * each second, at most 10 s. NULL and half-built ok. */
 	void (*shutdown)(struct tti_port *port);
 
 	const struct tti_fanout_ops *fanout; /* optional */
 	const struct tti_sleep_ops *sleep;   /* optional */
+	const struct tti_lane_ops *lanes;    /* optional */
+	const struct tti_memory_ops *memory; /* optional */
+
+	/* Optional: this rank's NICs in the order in which it should use them, nearest
+	 * first and dealt out fairly among the ranks of its host; those not named come
+	 * last. Before the first connect(). Names are copied. */
+	void (*prefer)(struct tti_port *port, const char *const *nics, int n);
+
+	/* Optional: a link to `peer` that connect() was called for and that has never been up
+	 * is wanted no more. Why it is not up is then port->failure_text, but the port has not
+	 * failed; connect() to that peer does from now on. */
+	void (*give_up)(struct tti_port *port, int peer);
 };
 
 extern const struct tti_transport tti_transport_self, tti_transport_shm, tti_transport_tcp;
