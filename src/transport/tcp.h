@@ -109,9 +109,9 @@ struct tti_tcp_dial {
 	int winner;          /* the one that proved itself, -1  */
 	int rounds;          /* in which all candidates failed  */
 	int64_t next_at;     /* when to try the next            */
-	struct tti_addr addr[TTI_IFACE_MOST];
-	char why[TTI_IFACE_MOST][96]; /* how each failed last */
-	bool final[TTI_IFACE_MOST];   /* trying again is of little use */
+	struct tti_addr addr[TTI_TCP_ADDRS_MOST];
+	char why[TTI_TCP_ADDRS_MOST][96]; /* how each failed last */
+	bool final[TTI_TCP_ADDRS_MOST];   /* trying again is of little use */
 };
 
 enum tti_tcp_link_state {

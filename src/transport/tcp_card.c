@@ -1,22 +1,111 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/tcp_card.h"
 
-#include <endian.h>
 #include <string.h>
 
-#define VERSION 1
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/wire.h"
+
+#define VERSION    2
+#define NAME_BYTES 15
 
 static const uint8_t magic[4] = { 't', 't', 'c', 'p' };
 
+static size_t addr_bytes(const struct tti_addr *addr)
+{
+	return addr->family == 4 ? TTI_TCP_CARD_IPV4 : TTI_TCP_CARD_IPV6;
+}
+
 size_t tti_tcp_card_bytes(const struct tti_tcp_card *card)
 {
-	return TTI_TCP_CARD_HEAD + card->naddrs * TTI_TCP_CARD_ADDR;
+	size_t bytes = TTI_TCP_CARD_HEAD + card->nnics * TTI_TCP_CARD_NIC;
+
+	for (size_t i = 0; i < card->naddrs; i++)
+		bytes += addr_bytes(&card->addr[i]);
+	return bytes;
+}
+
+size_t tti_tcp_card_running(const struct tti_tcp_card *card)
+{
+	size_t n = 0;
+
+	while (n < card->naddrs && card->nic[card->nic_of[n]].is.running)
+		n++;
+	return n;
+}
+
+/* -- Filling --------------------------------------------------------------- */
+
+static size_t bytes_of(const struct tti_ifaces *ifaces, const bool *take)
+{
+	size_t bytes = TTI_TCP_CARD_HEAD;
+	bool seen[256] = { false };
+
+	for (size_t i = 0; i < ifaces->addr.n; i++) {
+		const struct tti_iface_addr *at = &ifaces->addr.at[i];
+
+		if (!take[i])
+			continue;
+		bytes += addr_bytes(&at->addr) + (seen[at->iface] ? 0 : TTI_TCP_CARD_NIC);
+		seen[at->iface] = true;
+	}
+	return bytes;
+}
+
+/* Number of the NIC in the card, where it is put if it is new. */
+static uint8_t nic_in(struct tti_tcp_card *card, const struct tti_iface *iface)
+{
+	size_t i = 0;
+
+	while (i < card->nnics && card->nic[i].is.index != iface->index)
+		i++;
+	if (i == card->nnics)
+		card->nic[card->nnics++] = (struct tti_tcp_nic){ .is = *iface };
+	return (uint8_t)i;
+}
+
+tutti_status tti_tcp_card_fill(struct tti_tcp_card *card, const struct tti_ifaces *ifaces)
+{
+	size_t most = ifaces->addr.n < TTI_TCP_ADDRS_MOST ? ifaces->addr.n : TTI_TCP_ADDRS_MOST;
+	bool *take = tti_calloc(ifaces->addr.n + 1, sizeof(*take));
+
+	card->nnics = card->naddrs = 0;
+	if (!take)
+		return tti_fail(TUTTI_ENOMEM, "%zu addresses", ifaces->addr.n);
+	for (; most > 0; most--) {
+		(void)tti_iface_choose(ifaces->addr.at, ifaces->addr.n, most, take);
+		if (bytes_of(ifaces, take) <= TTI_CARD_BYTES)
+			break;
+	}
+	for (size_t i = 0; i < ifaces->addr.n && most > 0; i++) {
+		const struct tti_iface_addr *at = &ifaces->addr.at[i];
+
+		if (!take[i])
+			continue;
+		card->addr[card->naddrs] = at->addr;
+		card->addr[card->naddrs].port = card->port;
+		card->prefix[card->naddrs] = at->prefix;
+		card->nic_of[card->naddrs++] = nic_in(card, &ifaces->iface.at[at->iface]);
+	}
+	tti_free(take);
+	return TUTTI_OK;
+}
+
+/* -- As bytes -------------------------------------------------------------- */
+
+static void put_nic(uint8_t *at, const struct tti_tcp_nic *nic)
+{
+	memcpy(at, nic->is.name, NAME_BYTES);
+	at[15] = nic->is.kind | (nic->is.running ? 0 : TTI_TCP_CARD_DOWN);
+	tti_wire_put32(at + 16, nic->is.index);
+	tti_wire_put32(at + 20, nic->is.mbps);
+	tti_wire_put16(at + 24, nic->is.mtu);
+	memcpy(at + 26, &nic->port, 2);
 }
 
 void tti_tcp_card_put(const struct tti_tcp_card *card, struct tti_card *out)
 {
-	const uint32_t slot_bytes = htole32(card->slot_bytes);
-	const uint16_t slots = htole16(card->slots);
 	uint8_t *at = out->bytes;
 
 	memset(out, 0, sizeof(*out));
@@ -24,15 +113,17 @@ void tti_tcp_card_put(const struct tti_tcp_card *card, struct tti_card *out)
 	at[4] = VERSION;
 	at[5] = (uint8_t)card->naddrs;
 	memcpy(at + 6, &card->port, 2);
-	memcpy(at + 8, &slot_bytes, 4);
-	memcpy(at + 12, &slots, 2);
+	tti_wire_put32(at + 8, card->slot_bytes);
+	tti_wire_put16(at + 12, card->slots);
+	at[14] = (uint8_t)card->nnics;
 	at += TTI_TCP_CARD_HEAD;
-	for (size_t i = 0; i < card->naddrs; i++, at += TTI_TCP_CARD_ADDR) {
-		const uint32_t scope = htole32(card->addr[i].scope);
-
+	for (size_t i = 0; i < card->nnics; i++, at += TTI_TCP_CARD_NIC)
+		put_nic(at, &card->nic[i]);
+	for (size_t i = 0; i < card->naddrs; i++, at += addr_bytes(&card->addr[i - 1])) {
 		at[0] = (uint8_t)card->addr[i].family;
-		memcpy(at + 4, &scope, 4);
-		memcpy(at + 8, card->addr[i].ip, 16);
+		at[1] = card->nic_of[i];
+		at[2] = card->prefix[i];
+		memcpy(at + 4, card->addr[i].ip, card->addr[i].family == 4 ? 4 : 16);
 	}
 }
 
@@ -52,48 +143,110 @@ static bool all_zero(const uint8_t *bytes, size_t nbytes)
 	return true;
 }
 
-static tutti_status get_addrs(const uint8_t *at, struct tti_tcp_card *out,
-			      struct tti_tcp_fault *fault)
+/* Names are shown: nothing in them may disturb a terminal. */
+static bool is_plain(const uint8_t *name)
 {
-	for (size_t i = 0; i < out->naddrs; i++, at += TTI_TCP_CARD_ADDR) {
-		uint32_t scope;
+	size_t i = 0;
 
-		if (at[0] != 4 && at[0] != 6)
-			return refuse(fault, "family of an address", at[0], 6);
-		memcpy(&scope, at + 4, 4);
-		out->addr[i].family = at[0];
-		out->addr[i].port = out->port;
-		out->addr[i].scope = le32toh(scope);
-		memcpy(out->addr[i].ip, at + 8, 16);
+	while (i < NAME_BYTES && name[i] > ' ' && name[i] < 127)
+		i++;
+	return i > 0 && all_zero(name + i, NAME_BYTES - i);
+}
+
+static tutti_status get_nics(const uint8_t *at, struct tti_tcp_card *out,
+			     struct tti_tcp_fault *fault)
+{
+	for (size_t i = 0; i < out->nnics; i++, at += TTI_TCP_CARD_NIC) {
+		struct tti_iface *nic = &out->nic[i].is;
+		const uint8_t kind = at[15] & (uint8_t)~TTI_TCP_CARD_DOWN;
+
+		if (!is_plain(at))
+			return refuse(fault, "name of a NIC", at[0], 126);
+		if (kind > TTI_IFACE_LOOPBACK)
+			return refuse(fault, "kind of a NIC", kind, TTI_IFACE_LOOPBACK);
+		memcpy(nic->name, at, NAME_BYTES);
+		nic->kind = kind;
+		nic->running = !(at[15] & TTI_TCP_CARD_DOWN);
+		nic->index = tti_wire_get32(at + 16);
+		nic->mbps = tti_wire_get32(at + 20);
+		nic->mtu = tti_wire_get16(at + 24);
+		memcpy(&out->nic[i].port, at + 26, 2);
 	}
+	return TUTTI_OK;
+}
+
+static bool is_of_a_link(const struct tti_addr *addr)
+{
+	return addr->family == 6 && addr->ip[0] == 0xfe && (addr->ip[1] & 0xc0) == 0x80;
+}
+
+static tutti_status get_addr(const uint8_t *at, size_t left, struct tti_tcp_card *out, size_t i,
+			     struct tti_tcp_fault *fault)
+{
+	struct tti_addr *addr = &out->addr[i];
+
+	if (left < TTI_TCP_CARD_IPV4)
+		return refuse(fault, "size", left, TTI_CARD_BYTES);
+	if (at[0] != 4 && at[0] != 6)
+		return refuse(fault, "family of an address", at[0], 6);
+	if (at[1] >= out->nnics)
+		return refuse(fault, "NIC of an address", at[1], out->nnics);
+	if (at[2] > (at[0] == 4 ? 32 : 128))
+		return refuse(fault, "network of an address", at[2], at[0] == 4 ? 32 : 128);
+	addr->family = at[0];
+	if (left < addr_bytes(addr))
+		return refuse(fault, "size", left, TTI_CARD_BYTES);
+	addr->port = out->port;
+	out->nic_of[i] = at[1];
+	out->prefix[i] = at[2];
+	memcpy(addr->ip, at + 4, addr->family == 4 ? 4 : 16);
+	memcpy(addr->ifname, out->nic[at[1]].is.name, IFNAMSIZ);
+	if (is_of_a_link(addr))
+		addr->scope = out->nic[at[1]].is.index;
+	return TUTTI_OK;
+}
+
+static tutti_status get_head(const uint8_t *bytes, size_t nbytes, struct tti_tcp_card *out,
+			     struct tti_tcp_fault *fault)
+{
+	if (memcmp(bytes, magic, sizeof(magic)))
+		return refuse(fault, "magic", bytes[0], magic[0]);
+	if (bytes[4] != VERSION)
+		return refuse(fault, "version", bytes[4], VERSION);
+	if (bytes[5] > TTI_TCP_ADDRS_MOST)
+		return refuse(fault, "number of addresses", bytes[5], TTI_TCP_ADDRS_MOST);
+	if (bytes[14] > TTI_TCP_NICS_MOST)
+		return refuse(fault, "number of NICs", bytes[14], TTI_TCP_NICS_MOST);
+	out->naddrs = bytes[5];
+	out->nnics = bytes[14];
+	if (TTI_TCP_CARD_HEAD + out->nnics * TTI_TCP_CARD_NIC > nbytes)
+		return refuse(fault, "size", nbytes, TTI_CARD_BYTES);
+	memcpy(&out->port, bytes + 6, 2);
+	out->slot_bytes = tti_wire_get32(bytes + 8);
+	out->slots = tti_wire_get16(bytes + 12);
+	if (out->naddrs && (!out->slots || out->slots > TTI_TCP_SLOTS_MOST))
+		return refuse(fault, "slots", out->slots, TTI_TCP_SLOTS_MOST);
+	if (out->naddrs && !out->slot_bytes)
+		return refuse(fault, "slot_bytes", 0, UINT32_MAX);
 	return TUTTI_OK;
 }
 
 tutti_status tti_tcp_card_get(const uint8_t *bytes, size_t nbytes, struct tti_tcp_card *out,
 			      struct tti_tcp_fault *fault)
 {
+	size_t at = TTI_TCP_CARD_HEAD;
+
 	memset(out, 0, sizeof(*out));
 	if (nbytes < TTI_TCP_CARD_HEAD)
 		return refuse(fault, "size", nbytes, TTI_CARD_BYTES);
 	if (all_zero(bytes, TTI_TCP_CARD_HEAD))
 		return TUTTI_OK;
-	if (memcmp(bytes, magic, sizeof(magic)))
-		return refuse(fault, "magic", bytes[0], magic[0]);
-	if (bytes[4] != VERSION)
-		return refuse(fault, "version", bytes[4], VERSION);
-	if (bytes[5] > TTI_IFACE_MOST)
-		return refuse(fault, "number of addresses", bytes[5], TTI_IFACE_MOST);
-	out->naddrs = bytes[5];
-	if (tti_tcp_card_bytes(out) > nbytes)
-		return refuse(fault, "size", nbytes, TTI_CARD_BYTES);
-	memcpy(&out->port, bytes + 6, 2);
-	memcpy(&out->slot_bytes, bytes + 8, 4);
-	memcpy(&out->slots, bytes + 12, 2);
-	out->slot_bytes = le32toh(out->slot_bytes);
-	out->slots = le16toh(out->slots);
-	if (out->naddrs && (!out->slots || out->slots > TTI_TCP_SLOTS_MOST))
-		return refuse(fault, "slots", out->slots, TTI_TCP_SLOTS_MOST);
-	if (out->naddrs && !out->slot_bytes)
-		return refuse(fault, "slot_bytes", 0, UINT32_MAX);
-	return get_addrs(bytes + TTI_TCP_CARD_HEAD, out, fault);
+	TTI_TRY(get_head(bytes, nbytes, out, fault));
+	TTI_TRY(get_nics(bytes + at, out, fault));
+	at += out->nnics * TTI_TCP_CARD_NIC;
+	for (size_t i = 0; i < out->naddrs; i++) {
+		TTI_TRY(get_addr(bytes + at, nbytes - at, out, i, fault));
+		at += addr_bytes(&out->addr[i]);
+	}
+	return TUTTI_OK;
 }

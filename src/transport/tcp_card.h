@@ -2,42 +2,69 @@
 #ifndef TTI_TRANSPORT_TCP_CARD_H
 #define TTI_TRANSPORT_TCP_CARD_H
 
-/* What a TCP port tells the others' ports: where it listens, what its slots are.
+/* What a TCP port tells the others' ports: where it listens, what its slots are, which
+ * NICs it has and which addresses they have.
  *
  *      0                 4        5        6                 8
  *      +-----------------+--------+--------+-----------------+
  *    0 | "ttcp"          | version| naddrs | port (network)  |
- *      +-----------------+--------+--------+-----------------+
- *    8 | slot_bytes      | slots           | 0               |
- *      +-----------------+-----------------+-----------------+
- *   16 | naddrs of: family (4, 6), 0, 0, 0, scope (32), ip[16] (network)
+ *      +-----------------+--------+--------+--------+--------+
+ *    8 | slot_bytes      | slots           | nnics  | 0      |
+ *      +-----------------+-----------------+--------+--------+
+ *   16 | nnics of: name[15], kind, index (32), mbps (32), mtu (16), port (network)
+ *      | naddrs of: family (4, 6), NIC, bits of the network, 0, ip[4 or 16] (network)
  *
- * Little endian but where it says network. A card of zeros is that of a rank that
- * cannot be reached by TCP. Pure functions; any thread. */
+ * Little endian but where it says network. The port of a NIC is that of a socket which
+ * takes only what comes in by this NIC; 0: there is none. Addresses are in the order in which
+ * they should be tried. A card of zeros is that of a rank that cannot be reached by TCP.
+ * Pure functions; any thread. */
 
 #include "boot/iface.h"
 #include "transport/tcp_wire.h"
 #include "transport/transport.h"
 
 #define TTI_TCP_CARD_HEAD 16
-#define TTI_TCP_CARD_ADDR 24
-#define TTI_TCP_CARD_MOST (TTI_TCP_CARD_HEAD + TTI_IFACE_MOST * TTI_TCP_CARD_ADDR)
+#define TTI_TCP_CARD_NIC  28
+#define TTI_TCP_CARD_IPV4 8
+#define TTI_TCP_CARD_IPV6 20
+#define TTI_TCP_CARD_DOWN 0x80 /* in `kind`: has no carrier now */
+
+/* As many as there is room for. */
+#define TTI_TCP_NICS_MOST \
+	((TTI_CARD_BYTES - TTI_TCP_CARD_HEAD) / (TTI_TCP_CARD_NIC + TTI_TCP_CARD_IPV4))
+#define TTI_TCP_ADDRS_MOST 32
+
+struct tti_tcp_nic {
+	struct tti_iface is;
+	uint16_t port; /* network order */
+};
 
 struct tti_tcp_card {
 	uint32_t slot_bytes;
 	uint16_t slots;
 	uint16_t port; /* network order */
-	size_t naddrs;
-	struct tti_addr addr[TTI_IFACE_MOST]; /* with the port */
+	size_t nnics, naddrs;
+	struct tti_tcp_nic nic[TTI_TCP_NICS_MOST];
+	struct tti_addr addr[TTI_TCP_ADDRS_MOST]; /* with the port */
+	uint8_t nic_of[TTI_TCP_ADDRS_MOST], prefix[TTI_TCP_ADDRS_MOST];
 };
 
 /* Bytes of it that are used: what need be kept. */
 size_t tti_tcp_card_bytes(const struct tti_tcp_card *card);
+
+/* Put into a card what fits of the NICs and addresses: first one of each family for every
+ * NIC, then further ones. */
+TUTTI_CHECKED tutti_status tti_tcp_card_fill(struct tti_tcp_card *card,
+					     const struct tti_ifaces *ifaces);
 
 void tti_tcp_card_put(const struct tti_tcp_card *card, struct tti_card *out);
 
 /* TUTTI_EPROTO: no card; *fault says which field. */
 TUTTI_CHECKED tutti_status tti_tcp_card_get(const uint8_t *bytes, size_t nbytes,
 					    struct tti_tcp_card *out, struct tti_tcp_fault *fault);
+
+/* Those of its addresses that may be tried now: of NICs that are running. They are the first
+ * ones. */
+size_t tti_tcp_card_running(const struct tti_tcp_card *card);
 
 #endif

@@ -53,12 +53,12 @@ tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 	struct tti_tcp_fault fault;
 	struct tti_tcp_dial *dial;
 
-	if (tti_tcp_card_get(bytes, nbytes, &card, &fault) || !card.naddrs)
+	if (tti_tcp_card_get(bytes, nbytes, &card, &fault) || !tti_tcp_card_running(&card))
 		return tti_fail(TUTTI_EINVAL, "rank %d has no address for TCP", peer);
 	link->dial = dial = tti_zalloc(sizeof(*dial));
 	if (!dial)
 		return tti_fail(TUTTI_ENOMEM, "link to rank %d", peer);
-	dial->naddrs = card.naddrs;
+	dial->naddrs = tti_tcp_card_running(&card);
 	link->total = port->options.sockets;
 	memcpy(dial->addr, card.addr, sizeof(dial->addr));
 	TTI_TRY(renew(dial));

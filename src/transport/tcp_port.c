@@ -52,6 +52,19 @@ static tutti_status listen_on(struct tti_tcp_port *port)
 	return TUTTI_OK;
 }
 
+static tutti_status look_around(struct tti_tcp_card *mine, struct tti_strbuf *why)
+{
+	struct tti_ifaces ifaces;
+	tutti_status status = tti_ifaces_look(&ifaces, why);
+
+	if (!status) {
+		tti_ifaces_measure(&ifaces);
+		status = tti_tcp_card_fill(mine, &ifaces);
+	}
+	tti_ifaces_release(&ifaces);
+	return status;
+}
+
 /* No address is no error here: other transports may do. */
 static void describe(struct tti_tcp_port *port, struct tti_card *card)
 {
@@ -61,10 +74,10 @@ static void describe(struct tti_tcp_port *port, struct tti_card *card)
 		.port = htobe16(port->listen_port),
 	};
 
-	if (tti_iface_list(mine.addr, TTI_IFACE_MOST, &mine.naddrs)) {
+	if (look_around(&mine, NULL)) {
 		tti_log(TTI_LOG_INFO, TTI_TCP, "rank %d takes no part in TCP: %s", port->base.rank,
 			tti_error_text());
-		mine.naddrs = 0;
+		mine.naddrs = mine.nnics = 0;
 	}
 	tti_tcp_card_put(&mine, card);
 }
@@ -174,7 +187,7 @@ static tutti_status join(struct tti_port *base, const struct tti_card *cards, ui
 
 	*domain = 0;
 	port->card_at = tti_calloc(nranks + 1, sizeof(uint32_t));
-	port->cards = tti_alloc(nranks * TTI_TCP_CARD_MOST);
+	port->cards = tti_alloc(nranks * TTI_CARD_BYTES);
 	if (port->card_at && port->cards)
 		status = keep_cards(port, cards, domain);
 	else

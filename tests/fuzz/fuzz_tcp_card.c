@@ -30,12 +30,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 		return 0;
 	}
 	free(copy);
-	check(card.naddrs <= TTI_IFACE_MOST && tti_tcp_card_bytes(&card) <= TTI_CARD_BYTES);
+	check(card.naddrs <= TTI_TCP_ADDRS_MOST && card.nnics <= TTI_TCP_NICS_MOST);
+	check(tti_tcp_card_running(&card) <= card.naddrs &&
+	      tti_tcp_card_bytes(&card) <= TTI_CARD_BYTES);
 	check(!card.naddrs || (card.slots && card.slots <= TTI_TCP_SLOTS_MOST && card.slot_bytes));
 	for (size_t i = 0; i < card.naddrs; i++) {
 		struct sockaddr_storage to;
 		char text[TTI_ADDR_TEXT];
 
+		check(card.nic_of[i] < card.nnics);
 		check(tti_addr_to_sock(&card.addr[i], &to) > 0);
 		check(strlen(tti_addr_format(&card.addr[i], text, sizeof(text))) > 0);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames and cards of the TCP transport, without sockets. */
+/* Frames of the TCP transport, without sockets. */
 #include "unit/transport/tcp_world.h"
 
 #include <stdlib.h>
@@ -151,79 +151,12 @@ static void frames_come_back(void **state)
 	assert_int_equal(out.tag, in.tag);
 }
 
-static struct tti_tcp_card some_card(void)
-{
-	return (struct tti_tcp_card){
-		.slot_bytes = 65536,
-		.slots = 8,
-		.port = 0x3412,
-		.naddrs = 2,
-		.addr = { { .family = 4, .port = 0x3412, .ip = { 10, 0, 0, 1 } },
-			  { .family = 6, .port = 0x3412, .scope = 7, .ip = { 0xfe, 0x80, 1 } } },
-	};
-}
-
-static void cards_come_back(void **state)
-{
-	const struct tti_tcp_card in = some_card();
-	struct tti_tcp_card out;
-	struct tti_card card;
-	struct tti_tcp_fault fault;
-
-	(void)state;
-	tti_tcp_card_put(&in, &card);
-	assert_int_equal(tti_tcp_card_get(card.bytes, sizeof(card.bytes), &out, &fault), TUTTI_OK);
-	assert_memory_equal(&in, &out, sizeof(in));
-	/* Kept in no more bytes than it uses. */
-	assert_int_equal(tti_tcp_card_get(card.bytes, tti_tcp_card_bytes(&in), &out, &fault),
-			 TUTTI_OK);
-	assert_int_equal(tti_tcp_card_get(card.bytes, tti_tcp_card_bytes(&in) - 1, &out, &fault),
-			 TUTTI_EPROTO);
-	memset(&card, 0, sizeof(card));
-	assert_int_equal(tti_tcp_card_get(card.bytes, sizeof(card.bytes), &out, &fault), TUTTI_OK);
-	assert_int_equal(out.naddrs, 0);
-}
-
-static void bad_cards_are_refused_by_name(void **state)
-{
-	static const struct {
-		size_t at;
-		uint8_t value;
-		const char *field;
-	} bad[] = {
-		{ 0, 'x', "magic" },
-		{ 4, 2, "version" },
-		{ 5, 9, "number of addresses" },
-		{ 12, 0, "slots" },
-		{ 12, 65, "slots" },
-		{ 13, 1, "slots" },
-		{ TTI_TCP_CARD_HEAD, 5, "family of an address" },
-		{ TTI_TCP_CARD_HEAD + TTI_TCP_CARD_ADDR, 0, "family of an address" },
-	};
-	const struct tti_tcp_card in = some_card();
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct tti_tcp_card out;
-		struct tti_card card;
-		struct tti_tcp_fault fault = { 0 };
-
-		tti_tcp_card_put(&in, &card);
-		card.bytes[bad[i].at] = bad[i].value;
-		assert_int_equal(tti_tcp_card_get(card.bytes, sizeof(card.bytes), &out, &fault),
-				 TUTTI_EPROTO);
-		assert_string_equal(fault.field, bad[i].field);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_in_any_pieces),
 		cmocka_unit_test(puts_connections_in_order),
 		cmocka_unit_test(frames_come_back),
-		cmocka_unit_test(cards_come_back),
-		cmocka_unit_test(bad_cards_are_refused_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
