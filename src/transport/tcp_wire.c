@@ -1,38 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/tcp_wire.h"
 
-#include <endian.h>
 #include <string.h>
 
 #include "util/error.h"
-
-static void put32(uint8_t *at, uint32_t value)
-{
-	value = htole32(value);
-	memcpy(at, &value, sizeof(value));
-}
-
-static void put64(uint8_t *at, uint64_t value)
-{
-	value = htole64(value);
-	memcpy(at, &value, sizeof(value));
-}
-
-static uint32_t get32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return le32toh(value);
-}
-
-static uint64_t get64(const uint8_t *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return le64toh(value);
-}
+#include "util/wire.h"
 
 static tutti_status refuse(struct tti_tcp_fault *fault, const char *field, uint64_t value,
 			   uint64_t most)
@@ -45,16 +17,22 @@ void tti_tcp_frame_put(uint8_t bytes[TTI_TCP_HEADER], const struct tti_tcp_frame
 {
 	bytes[0] = TTI_TCP_MAGIC;
 	bytes[1] = frame->type;
-	bytes[2] = bytes[3] = 0;
-	put32(bytes + 4, frame->length);
-	put64(bytes + 8, frame->seq);
-	put64(bytes + 16, frame->consumed);
-	put64(bytes + 24, frame->tag);
+	tti_tcp_frame_set_retry(bytes, frame->retry);
+	tti_wire_put32(bytes + 4, frame->length);
+	tti_wire_put64(bytes + 8, frame->seq);
+	tti_wire_put64(bytes + 16, frame->consumed);
+	tti_wire_put64(bytes + 24, frame->tag);
 }
 
 void tti_tcp_frame_set_consumed(uint8_t bytes[TTI_TCP_HEADER], uint64_t consumed)
 {
-	put64(bytes + 16, consumed);
+	tti_wire_put64(bytes + 16, consumed);
+}
+
+void tti_tcp_frame_set_retry(uint8_t bytes[TTI_TCP_HEADER], uint16_t retry)
+{
+	bytes[2] = (uint8_t)retry;
+	bytes[3] = (uint8_t)(retry >> 8);
 }
 
 tutti_status tti_tcp_frame_get(const uint8_t bytes[TTI_TCP_HEADER], struct tti_tcp_frame *out,
@@ -62,17 +40,18 @@ tutti_status tti_tcp_frame_get(const uint8_t bytes[TTI_TCP_HEADER], struct tti_t
 {
 	if (bytes[0] != TTI_TCP_MAGIC)
 		return refuse(fault, "magic", bytes[0], TTI_TCP_MAGIC);
-	if (bytes[1] < TTI_TCP_DATA || bytes[1] > TTI_TCP_HELLO)
-		return refuse(fault, "type", bytes[1], TTI_TCP_HELLO);
-	if (bytes[2] || bytes[3])
-		return refuse(fault, "reserved", (uint64_t)bytes[2] << 8 | bytes[3], 0);
+	if (bytes[1] < TTI_TCP_DATA || bytes[1] > TTI_TCP_END)
+		return refuse(fault, "type", bytes[1], TTI_TCP_END);
 	out->type = bytes[1];
-	out->length = get32(bytes + 4);
-	out->seq = get64(bytes + 8);
-	out->consumed = get64(bytes + 16);
-	out->tag = get64(bytes + 24);
+	out->retry = (uint16_t)(bytes[2] | bytes[3] << 8);
+	out->length = tti_wire_get32(bytes + 4);
+	out->seq = tti_wire_get64(bytes + 8);
+	out->consumed = tti_wire_get64(bytes + 16);
+	out->tag = tti_wire_get64(bytes + 24);
 	if (out->type != TTI_TCP_DATA && out->length)
 		return refuse(fault, "length", out->length, 0);
+	if (out->type != TTI_TCP_DATA && out->retry)
+		return refuse(fault, "retry", out->retry, 0);
 	return TUTTI_OK;
 }
 
@@ -80,6 +59,7 @@ int tti_tcp_reader_room(struct tti_tcp_reader *reader, struct iovec iov[2])
 {
 	int n = 0;
 
+	/* Behind what is dropped a header may follow: the room ahead is for both. */
 	if (reader->left)
 		iov[n++] = (struct iovec){ reader->payload, reader->left };
 	iov[n++] = (struct iovec){ reader->ahead + reader->have, TTI_TCP_AHEAD - reader->have };
@@ -89,8 +69,55 @@ int tti_tcp_reader_room(struct tti_tcp_reader *reader, struct iovec iov[2])
 static void finish(struct tti_tcp_reader *reader)
 {
 	reader->slot->state = TTI_TCP_ARRIVED;
+	reader->slot->filler = NULL;
 	reader->slot = NULL;
 	reader->payload = NULL;
+}
+
+void tti_tcp_reader_abandon(struct tti_tcp_reader *reader)
+{
+	if (!reader->slot)
+		return;
+	reader->slot->state = TTI_TCP_FREE;
+	reader->slot->filler = NULL;
+	reader->slot = NULL;
+	reader->payload = NULL;
+	reader->skip = reader->left;
+	reader->left = 0;
+}
+
+static tutti_status take_credit(struct tti_tcp_reader *reader, struct tti_tcp_inbox *inbox,
+				const struct tti_tcp_frame *frame, struct tti_tcp_fault *fault)
+{
+	if (frame->consumed > inbox->committed)
+		return refuse(fault, "consumed", frame->consumed, inbox->committed);
+	/* A credit that tells nothing new would let a peer keep us busy for ever. */
+	if (frame->consumed < reader->consumed + (frame->type == TTI_TCP_CREDIT))
+		return refuse(fault, "consumed (told before)", frame->consumed, inbox->committed);
+	reader->consumed = frame->consumed;
+	/* With several connections an older count may come later. */
+	if (frame->consumed > inbox->credit)
+		inbox->credit = frame->consumed;
+	if (frame->type != TTI_TCP_DATA && (frame->seq || frame->tag))
+		return refuse(fault, "seq and tag of no message", frame->seq | frame->tag, 0);
+	inbox->ended |= frame->type == TTI_TCP_END;
+	return TUTTI_OK;
+}
+
+/* Whether a message that has begun to come before is taken from now on from the
+ * frame at hand. One connection never carries the same twice. */
+static tutti_status come_again(struct tti_tcp_slot *slot, struct tti_tcp_inbox *inbox,
+			       const struct tti_tcp_frame *frame, struct tti_tcp_fault *fault)
+{
+	if (frame->retry == slot->retry)
+		return refuse(fault, "seq (sent before)", frame->seq,
+			      inbox->released + inbox->slots - 1);
+	if (slot->state == TTI_TCP_FILLING && frame->retry > slot->retry) {
+		slot->filler->usurped = true;
+		inbox->usurped++;
+		tti_tcp_reader_abandon(slot->filler);
+	}
+	return TUTTI_OK;
 }
 
 /* A header is complete: judge it against what the link may do now. */
@@ -103,43 +130,58 @@ static tutti_status begin(struct tti_tcp_reader *reader, struct tti_tcp_inbox *i
 	if (tti_tcp_frame_get(bytes, &frame, fault))
 		return TUTTI_EPROTO;
 	if (frame.type == TTI_TCP_HELLO)
-		return refuse(fault, "type", frame.type, TTI_TCP_CREDIT);
-	if (frame.consumed > inbox->committed)
-		return refuse(fault, "consumed", frame.consumed, inbox->committed);
-	/* A credit that tells nothing new would let a peer keep us busy for ever. */
-	if (frame.consumed < reader->consumed + (frame.type == TTI_TCP_CREDIT))
-		return refuse(fault, "consumed (told before)", frame.consumed, inbox->committed);
-	reader->consumed = frame.consumed;
-	/* With several connections an older count may come later. */
-	if (frame.consumed > inbox->credit)
-		inbox->credit = frame.consumed;
-	if (frame.type == TTI_TCP_CREDIT) {
-		if (frame.seq || frame.tag)
-			return refuse(fault, "seq and tag of a credit", frame.seq | frame.tag, 0);
+		return refuse(fault, "type", frame.type, TTI_TCP_END);
+	TTI_TRY(take_credit(reader, inbox, &frame, fault));
+	if (frame.type != TTI_TCP_DATA)
 		return TUTTI_OK;
-	}
 	if (frame.length > inbox->slot_bytes)
 		return refuse(fault, "length", frame.length, inbox->slot_bytes);
-	if (frame.seq < inbox->released || frame.seq - inbox->released >= inbox->slots)
+	if (frame.seq >= inbox->released && frame.seq - inbox->released >= inbox->slots)
 		return refuse(fault, "seq", frame.seq, inbox->released + inbox->slots - 1);
 	slot = &inbox->slot[frame.seq % inbox->slots];
-	if (slot->state != TTI_TCP_FREE)
-		return refuse(fault, "seq (sent before)", frame.seq,
-			      inbox->released + inbox->slots - 1);
-	slot->state = TTI_TCP_FILLING;
-	slot->nbytes = frame.length;
-	slot->tag = frame.tag;
+	if (frame.seq >= inbox->released && slot->state != TTI_TCP_FREE)
+		TTI_TRY(come_again(slot, inbox, &frame, fault));
+	if (reader->usurped || frame.seq < inbox->released || slot->state != TTI_TCP_FREE) {
+		inbox->dropped++;
+		reader->skip = frame.length;
+		return TUTTI_OK;
+	}
+	*slot = (struct tti_tcp_slot){
+		.state = TTI_TCP_FILLING,
+		.nbytes = frame.length,
+		.tag = frame.tag,
+		.retry = frame.retry,
+		.filler = reader,
+	};
 	reader->slot = slot;
 	reader->payload = tti_tcp_inbox_room(inbox, frame.seq, frame.length);
 	reader->left = frame.length;
 	return TUTTI_OK;
 }
 
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What was read ahead and belongs to the payload; returns how much that was. */
+static size_t copy_on(struct tti_tcp_reader *reader, const uint8_t *at, size_t nbytes)
+{
+	const size_t copied = least(reader->left, nbytes);
+
+	memcpy(reader->payload, at, copied);
+	reader->payload += copied;
+	reader->left -= copied;
+	if (!reader->left)
+		finish(reader);
+	return copied;
+}
+
 tutti_status tti_tcp_reader_feed(struct tti_tcp_reader *reader, struct tti_tcp_inbox *inbox,
 				 size_t nbytes, struct tti_tcp_fault *fault)
 {
 	const uint8_t *at = reader->ahead, *end;
-	const size_t direct = nbytes < reader->left ? nbytes : reader->left;
+	const size_t direct = least(nbytes, reader->left);
 
 	if (direct) {
 		reader->payload += direct;
@@ -150,21 +192,17 @@ tutti_status tti_tcp_reader_feed(struct tti_tcp_reader *reader, struct tti_tcp_i
 	}
 	end = at + reader->have + (nbytes - direct);
 	reader->have = 0;
-	while (end - at >= TTI_TCP_HEADER) {
-		size_t copied;
+	for (;;) {
+		const size_t dropped = least(reader->skip, (size_t)(end - at));
 
+		at += dropped;
+		reader->skip -= dropped;
+		if (end - at < TTI_TCP_HEADER)
+			break;
 		TTI_TRY(begin(reader, inbox, at, fault));
 		at += TTI_TCP_HEADER;
-		if (!reader->slot)
-			continue;
-		copied = reader->left < (size_t)(end - at) ? reader->left : (size_t)(end - at);
-		memcpy(reader->payload, at, copied);
-		at += copied;
-		reader->payload += copied;
-		reader->left -= copied;
-		if (reader->left)
-			return TUTTI_OK;
-		finish(reader);
+		if (reader->slot)
+			at += copy_on(reader, at, (size_t)(end - at));
 	}
 	reader->have = (size_t)(end - at);
 	memmove(reader->ahead, at, reader->have);

@@ -9,7 +9,7 @@
  *
  *      0        1        2                 4                                 8
  *      +--------+--------+-----------------+---------------------------------+
- *    0 | magic  | type   | 0               | length                          |
+ *    0 | magic  | type   | retry           | length                          |
  *      +--------+--------+-----------------+---------------------------------+
  *    8 | seq: number of the message, from 0, of this direction of the link   |
  *      +---------------------------------------------------------------------+
@@ -18,14 +18,21 @@
  *   24 | tag                                                                 |
  *      +---------------------------------------------------------------------+
  *
- * DATA carries a message; CREDIT only tells `consumed` (length, seq and tag are
- * 0); HELLO opens a connection once both sides know who the other is (seq: index
+ * DATA carries a message; CREDIT only tells `consumed` (all else is 0); HELLO opens a connection once both sides know who the other is (seq: index
  * of the connection in the link, tag: the link's nonce) and is seen no more
  * afterwards.
  *
  * A link may have several connections. A message travels whole on one of them;
  * `seq` puts them back in order. Message s may be sent when s < consumed + slots,
  * and is received into slot s % slots, so there is always room for it.
+ *
+ * END says that no message follows on any connection of the link (all but `consumed`
+ * is 0): the connections that end then are not lost, but closed.
+ *
+ * A message whose connection was given up is sent again on another one, with a
+ * higher `retry`. What came is dropped when it comes again; what is still coming on
+ * the old connection is taken over by the higher `retry`, and the old connection is
+ * of no more use: its reader is `usurped` and throws away what it is fed.
  *
  * The reading machine does no I/O: it says where the next bytes go and is told
  * how many came. Bytes of a long message go straight into its slot; only what is
@@ -48,10 +55,12 @@ enum tti_tcp_type { /* on the wire */
 		    TTI_TCP_DATA = 1,
 		    TTI_TCP_CREDIT = 2,
 		    TTI_TCP_HELLO = 3,
+		    TTI_TCP_END = 4,
 };
 
 struct tti_tcp_frame {
 	uint8_t type;
+	uint16_t retry; /* how often it was sent before */
 	uint32_t length;
 	uint64_t seq, consumed, tag;
 };
@@ -64,8 +73,10 @@ struct tti_tcp_fault {
 
 void tti_tcp_frame_put(uint8_t bytes[TTI_TCP_HEADER], const struct tti_tcp_frame *frame);
 
-/* Bring the credit of a header up to date. */
+/* Bring a header up to date. */
 void tti_tcp_frame_set_consumed(uint8_t bytes[TTI_TCP_HEADER], uint64_t consumed);
+
+void tti_tcp_frame_set_retry(uint8_t bytes[TTI_TCP_HEADER], uint16_t retry);
 
 /* TUTTI_EPROTO: no header; *fault says which field. */
 TUTTI_CHECKED tutti_status tti_tcp_frame_get(const uint8_t bytes[TTI_TCP_HEADER],
@@ -82,7 +93,8 @@ enum tti_tcp_slot_state { TTI_TCP_FREE, TTI_TCP_FILLING, TTI_TCP_ARRIVED };
 struct tti_tcp_slot {
 	uint64_t tag;
 	uint32_t nbytes;
-	uint32_t state;
+	uint16_t state, retry;
+	struct tti_tcp_reader *filler; /* while FILLING: who writes to it */
 };
 
 /* Where the messages of one direction of a link arrive. */
@@ -96,6 +108,9 @@ struct tti_tcp_inbox {
 	/* The other direction, as far as the peer's credits are judged by it. */
 	uint64_t committed; /* messages sent               */
 	uint64_t credit;    /* of those, released by the peer */
+	uint32_t usurped;   /* readers that were, ever        */
+	bool ended;         /* the peer has said its last     */
+	uint64_t dropped;   /* messages that had come before  */
 };
 
 /* The memory of message `seq` of `nbytes`. */
@@ -128,7 +143,9 @@ static inline void tti_tcp_inbox_release(struct tti_tcp_inbox *inbox)
 struct tti_tcp_reader {
 	uint8_t *payload; /* where the rest of the payload goes */
 	size_t left;      /* bytes of it to come                */
+	size_t skip;      /* bytes of a message not wanted to come */
 	struct tti_tcp_slot *slot;
+	bool usurped;      /* its message was taken over: close the connection */
 	size_t have;       /* bytes in ahead: less than a header  */
 	uint64_t consumed; /* the latest count it was told        */
 	uint8_t ahead[TTI_TCP_AHEAD];
@@ -142,6 +159,9 @@ int tti_tcp_reader_room(struct tti_tcp_reader *reader, struct iovec iov[2]);
 TUTTI_CHECKED tutti_status tti_tcp_reader_feed(struct tti_tcp_reader *reader,
 					       struct tti_tcp_inbox *inbox, size_t nbytes,
 					       struct tti_tcp_fault *fault);
+
+/* It is fed no more: what it was filling is free for another one. */
+void tti_tcp_reader_abandon(struct tti_tcp_reader *reader);
 
 /* Whether it is between two frames: the only place where the peer may stop. */
 static inline bool tti_tcp_reader_idle(const struct tti_tcp_reader *reader)

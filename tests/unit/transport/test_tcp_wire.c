@@ -129,10 +129,11 @@ static void puts_connections_in_order(void **state)
 
 static void frames_come_back(void **state)
 {
-	const struct tti_tcp_frame in = { TTI_TCP_DATA, 0x01020304, 0x1112131415161718,
+	const struct tti_tcp_frame in = { TTI_TCP_DATA,       0x0506,
+					  0x01020304,         0x1112131415161718,
 					  0x2122232425262728, 0x3132333435363738 };
 	static const uint8_t expected[TTI_TCP_HEADER] = {
-		0x74, 1,    0,    0,    0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16,
+		0x74, 1,    0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16,
 		0x15, 0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23,
 		0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31,
 	};
@@ -145,6 +146,7 @@ static void frames_come_back(void **state)
 	assert_memory_equal(bytes, expected, sizeof(bytes));
 	assert_int_equal(tti_tcp_frame_get(bytes, &out, &fault), TUTTI_OK);
 	assert_int_equal(out.type, in.type);
+	assert_int_equal(out.retry, in.retry);
 	assert_int_equal(out.length, in.length);
 	assert_int_equal(out.seq, in.seq);
 	assert_int_equal(out.consumed, in.consumed);
