@@ -7,7 +7,14 @@
  *     tcp_port.c   open, join, connect, progress, sleep, shutdown
  *     tcp_dial.c   the higher rank of a pair connects (several addresses, one wins)
  *     tcp_guest.c  the lower rank accepts, and keeps what is not asked for yet
- *     tcp_link.c   messages: staging slots, credits, reading and writing
+ *     tcp_lane.c   a link that is up: which further lanes there are, when to open them
+ *     tcp_rail.c   opening one: bound to a NIC, and to one of the peer's
+ *     tcp_nics.c   the NICs of this rank: where they listen, in which order to use them
+ *     tcp_link.c   messages: slots, credits, reading
+ *     tcp_send.c   writing: staged messages go out on one lane or another
+ *     tcp_sched.c  which message takes which lane
+ *     tcp_retry.c  lanes join and leave a link; what a lost one carried goes again
+ *     tcp_info.c   what is known of each lane
  *     tcp_close.c  closing: what was committed still arrives
  *     tcp_conn.c   one socket: options, registration with epoll, end
  *     tcp_wire.h   frames and the machine that reads them
@@ -25,21 +32,36 @@
  *     HELLO on each (this one is used)       ->
  *     link is up                                 link is up when k HELLOs came
  *
+ * A link that is up is made of lanes. conn[i] is the connection of lane i, NULL
+ * while there is none; each message travels whole on one of them. More lanes come
+ * (tti_tcp_lane_joins) once there is much to send, others go (tti_tcp_lane_leaves);
+ * the last one never leaves: its end is the peer's.
+ *
+ *     data path                                  who opens lanes
+ *     much was moved: tti_tcp_lanes_want()   ->
+ *                                            <-  tti_tcp_lane_joins()
+ *     a lane is lost: tti_tcp_lane_leaves()
+ *                     tti_tcp_lanes_lost()   ->  connector: dials again, with backoff
+ *                                            <-  tti_tcp_lane_joins()
+ *
  * Owner: the port owns links and connections. A connection that ends is freed at
  * the end of progress (tti_tcp_conn_reap), as events may still name it.
  * Threads: one at a time per port. */
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "boot/auth.h"
 #include "transport/tcp_card.h"
+#include "transport/tcp_pairs.h"
 #include "transport/tcp_wire.h"
 #include "transport/transport.h"
 #include "util/vec.h"
 
-#define TTI_TCP_SOCKETS_MOST 16
+#define TTI_TCP_SOCKETS_MOST 16 /* of one pair of NICs                     */
+#define TTI_TCP_LANES_MOST   16 /* of a link; index < TTI_TCP_LANES_MOST   */
 
 /* Up to so many connections, reading the one that is asked for costs less than
  * asking epoll first, and epoll is looked at in every so many calls only. */
@@ -48,7 +70,8 @@
 
 /* What the parameters say; tests pass their own. */
 struct tti_tcp_options {
-	int sockets;            /* of a link for which this rank connects     */
+	int sockets;            /* of each pair of NICs of a link for which this rank connects */
+	int lanes;              /* of such a link, at most; 0: as many as can be */
 	const char *congestion; /* NULL: the system's                         */
 	int sndbuf;             /* SO_SNDBUF, 0: the system's, which grows    */
 	int handshake_ms;       /* how long a stranger may take to prove itself */
@@ -58,8 +81,24 @@ struct tti_tcp_options {
 #define TTI_TCP_PASS_BYTES 24
 struct tti_tcp_pass {
 	uint32_t from, to;
-	uint64_t nonce; /* of the attempt to make this link */
-	uint8_t index, total;
+	uint64_t nonce;           /* of the attempt to make this link           */
+	uint8_t index, total;     /* index: of the lane                         */
+	uint8_t from_nic, to_nic; /* 1 + number of the NIC in the card, 0: unknown */
+};
+
+/* How fast a connection gets rid of what it is given. */
+struct tti_tcp_pace {
+	uint64_t handed;       /* bytes given to the system                         */
+	size_t waiting;        /* of these, not acknowledged when last looked at    */
+	size_t unsent;         /* of these, not on the way then                     */
+	int64_t through_at;    /* when all of it should be through                  */
+	int64_t looked_at;     /* that was then                                     */
+	int64_t since;         /* it has had something to send since; 0: it has not */
+	uint64_t acked_before; /* bytes acknowledged at that time                   */
+	bool warm;             /* a full measurement has passed since it was idle   */
+	int64_t passed_over;   /* it has had nothing to do since, though others did */
+	int64_t patience;      /* after so long of that it is tried all the same    */
+	bool tried;            /* which it was, and not looked at since             */
 };
 
 enum tti_tcp_conn_state {
@@ -81,6 +120,7 @@ struct tti_tcp_conn {
 	bool ended;                /* the peer sends no more                          */
 	bool broken;               /* nothing can be sent                             */
 	bool shut;                 /* our end of stream is sent                            */
+	bool said_end;             /* END was sent */
 	bool hangup;               /* epoll said so: read until the end is seen       */
 	int error;                 /* errno it ended with, 0: orderly                 */
 	struct tti_tcp_link *link; /* NULL: a guest not yet assigned     */
@@ -96,10 +136,41 @@ struct tti_tcp_conn {
 	/* From then on. What is being sent: a frame, or the rest of it. */
 	const uint8_t *out;
 	size_t nout;
+	uint64_t out_seq; /* of the message, if it is one: out_data */
+	bool out_data;
+	uint64_t told; /* the latest credit it carried           */
+	struct tti_tcp_pace pace;
 	uint8_t credit[TTI_TCP_HEADER];
 	struct tti_tcp_reader *reader;
 	int64_t silent_since; /* see tti_tcp_conn_is_silent() */
+	int64_t waits_since;  /* something sent again is not acknowledged */
 	struct tti_tcp_conn *next_dead;
+};
+
+/* What is known of a lane, whether it is up or not. */
+struct tti_tcp_lane {
+	/* Of who opens lanes. Empty and 0 where unknown. */
+	char local_nic[IFNAMSIZ], remote_nic[IFNAMSIZ];
+	uint32_t local_mbps, remote_mbps;
+	/* Of the data path, from here on. */
+	struct tti_addr local, remote; /* of its latest connection; family 0: none yet */
+	double rate;                   /* bytes per ns, 0: not measured                */
+	double bytes, passed;          /* what was measured, the latest counts most    */
+	int64_t rtt_ns;                /* the least seen on the connection             */
+	int64_t loaded_ns;             /* what it takes while there is much to send    */
+	uint64_t sent;                 /* bytes of messages                            */
+	uint32_t losses;
+	char trouble[128]; /* why it is not up */
+};
+
+#define TTI_TCP_WHY 96 /* bytes of a reason, at most */
+
+/* How a connection is to go: by which NIC, to which one. */
+struct tti_tcp_rail {
+	uint8_t mine, theirs; /* 1 + numbers of the NICs in the cards, 0: unknown */
+	struct tti_addr from; /* family 0: the system's choice                    */
+	struct tti_addr to;   /* with the port                                    */
+	char device[IFNAMSIZ];
 };
 
 /* The higher rank's work on a link that is not up. */
@@ -109,9 +180,25 @@ struct tti_tcp_dial {
 	int winner;          /* the one that proved itself, -1  */
 	int rounds;          /* in which all candidates failed  */
 	int64_t next_at;     /* when to try the next            */
-	struct tti_addr addr[TTI_TCP_ADDRS_MOST];
-	char why[TTI_TCP_ADDRS_MOST][96]; /* how each failed last */
-	bool final[TTI_TCP_ADDRS_MOST];   /* trying again is of little use */
+	/* Candidate 0 is this one if it has an address: the NIC that is to be used. */
+	struct tti_tcp_rail rail;
+	struct tti_addr addr[TTI_TCP_ADDRS_MOST + 1];
+	char why[TTI_TCP_ADDRS_MOST + 1][TTI_TCP_WHY]; /* how each failed last */
+	bool final[TTI_TCP_ADDRS_MOST + 1];            /* trying again is of little use */
+};
+
+/* Its header is right before its payload, so that a frame is one piece; the payload
+ * begins on a cache line. */
+#define TTI_TCP_STAGE_PAYLOAD 64
+#define TTI_TCP_STAGE_SMALL   (TTI_TCP_STAGE_PAYLOAD + TTI_TCP_SMALL)
+
+/* A message that is staged: what became of it. */
+struct tti_tcp_out {
+	uint32_t nbytes;
+	uint16_t retry; /* times it had to go again                    */
+	int8_t lane;    /* that it went to last, -1: none yet          */
+	bool handed;    /* all of it was once given to the system      */
+	bool gone;      /* what was given to the system is nowhere else */
 };
 
 enum tti_tcp_link_state {
@@ -127,32 +214,48 @@ struct tti_tcp_link {
 	enum tti_tcp_link_state state;
 	bool asked; /* connect() was called: failure matters */
 	int64_t deadline;
-	struct tti_tcp_dial *dial; /* higher rank, until up */
+	struct tti_tcp_dial *dial;   /* higher rank, until up */
+	struct tti_tcp_lanes *lanes; /* higher rank, once more than one is wanted */
 	uint64_t nonce;
 	int total; /* connections it is to have, 0: not known */
 
-	/* Connections; while the link comes up, [i] may be NULL. */
-	struct tti_tcp_conn *conn[TTI_TCP_SOCKETS_MOST];
-	int nconns;
-	int turn;    /* connection that sends next            */
-	int nended;  /* connections on which nothing comes    */
-	int nfailed; /* of those, with an error              */
+	/* Lanes: [i] may be NULL, always. nconns of [0 .. nlanes-1] are there and well;
+	 * once the link is up, 0 says that the peer is gone: the last one to end stays
+	 * in conn[], for what it brought. */
+	struct tti_tcp_conn *conn[TTI_TCP_LANES_MOST];
+	struct tti_tcp_lane lane[TTI_TCP_LANES_MOST];
+	int nconns, nlanes;
+	int only;       /* new messages take this lane alone, -1: any  */
+	uint64_t moved; /* bytes of messages, both ways                */
+	bool wanted;    /* tti_tcp_lanes_want() was called             */
 
 	/* Receiving. */
 	struct tti_tcp_inbox in;
 	uint64_t told;    /* of in.released, how many the peer was told */
 	uint32_t tell_at; /* tell when so many more were released       */
+	uint64_t untold;  /* bytes released since it was told           */
 	bool credit_due;  /* it could not be told yet; in port->unsent  */
+	int heard;        /* lane on which something came last          */
+	uint32_t looks;   /* how often messages were looked for in vain */
+	uint32_t usurped; /* of in.usurped, how many lanes have left    */
 
-	/* Sending: message s is staged in slot s % slots, header before it. */
+	/* Sending: message s is staged in slot s % slots, header before it, until the
+	 * peer has released it. */
 	uint8_t *out_small, *out_large;
 	size_t out_stride;
-	uint32_t *out_nbytes; /* [slots] */
-	uint64_t begun;       /* messages handed to a connection */
-	bool lent;            /* a slot is reserved and not committed */
-	size_t unsent;        /* its part of port->unsent        */
+	struct tti_tcp_out *out; /* [slots] */
+	uint64_t todo;           /* bit per slot: to be handed to a lane         */
+	uint64_t first;          /* none before this message is to be handed     */
+	int again;               /* of those to do, how many for another time    */
+	bool resent;             /* something was sent again, ever               */
+	int64_t placed_at;       /* when a lane was chosen last                  */
+	bool pushing;
+	bool held;     /* messages wait for a lane that is full: port->nheld   */
+	bool lent;     /* a slot is reserved and not committed */
+	bool single;   /* there is one lane and will be no other */
+	size_t unsent; /* its part of port->unsent        */
 
-	void *memory; /* out_small, in.small, in.slot */
+	void *memory; /* out_small, in.small, in.slot, out */
 	void *pages;  /* out_large, in.large          */
 	size_t pages_bytes;
 };
@@ -164,7 +267,9 @@ struct tti_tcp_port {
 	char congestion[16];
 	int listen_fd, epoll_fd;
 	uint16_t listen_port;
-	bool starved; /* accept() fails, which was said */
+	int nic_fd[TTI_TCP_NICS_MOST]; /* listens to what comes in by that NIC, -1: does not */
+	TTI_VEC(char *) prefer;        /* names of NICs, those to use first */
+	bool starved;                  /* accept() fails, which was said */
 	int slots;
 	int64_t timeout_ms;
 
@@ -178,11 +283,15 @@ struct tti_tcp_port {
 	struct tti_tcp_conn *dead;             /* to be freed                          */
 
 	int nup;          /* connections up that are read                      */
+	int nheld;        /* links whose messages wait for a lane that is full */
+	int64_t held_at;  /* when these were tried last                      */
+	int64_t watch_at; /* when lanes are looked at for silence            */
 	int nblocked;     /* connections that wait for room                    */
 	int ncoming;      /* links asked for that are not up                   */
 	int skipped;      /* calls of progress since epoll was looked at       */
 	uint32_t ticks;   /* calls of progress, for rare work                 */
 	int64_t look_at;  /* when timers are due                              */
+	int64_t lanes_at; /* when something is to be done for a lane          */
 	int64_t alive_at; /* when connections are checked for a dead machine  */
 	uint64_t dropped; /* connections refused                              */
 };
@@ -237,6 +346,9 @@ TUTTI_CHECKED tutti_status tti_tcp_conn_greet(struct tti_tcp_conn *conn);
  * be), TUTTI_EPEER (it closed). Nothing behind it is read. Quiet. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn);
 
+/* Tell the peer's machine now what came, not in 40 ms: the peer waits for it to close. */
+void tti_tcp_conn_acknowledge(struct tti_tcp_conn *conn);
+
 /* Whether something sent was not acknowledged by the peer's machine for long,
  * though TCP kept asking. */
 bool tti_tcp_conn_is_silent(struct tti_tcp_conn *conn, int64_t now);
@@ -246,12 +358,24 @@ void tti_tcp_pass_get(const uint8_t bytes[TTI_TCP_PASS_BYTES], struct tti_tcp_pa
 
 /* -- tcp_dial.c -------------------------------------------------------------- */
 
+/* 0, or -1 and errno. */
+int tti_tcp_bind_device(int fd, const char *device);
+
+/* A socket that connects over that rail; -1: why not, and whether that is final. */
+int tti_tcp_rail_connect(struct tti_tcp_port *port, const struct tti_tcp_rail *rail,
+			 char why[TTI_TCP_WHY], bool *final);
+
 /* Start connecting to the link's peer. */
 TUTTI_CHECKED tutti_status tti_tcp_dial_start(struct tti_tcp_link *link);
 
 /* Something happened on an attempt; time has passed. */
 void tti_tcp_dial_event(struct tti_tcp_conn *conn);
 void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now);
+
+/* Go on with what comes before both sides are proven: TUTTI_OK: they are, TUTTI_AGAIN,
+ * or a quiet error that says why not; then *final as above. */
+TUTTI_CHECKED tutti_status tti_tcp_dial_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY],
+					     bool *final);
 
 /* An attempt took too long. */
 void tti_tcp_dial_expire(struct tti_tcp_conn *conn);
@@ -267,6 +391,130 @@ void tti_tcp_guest_accept(struct tti_tcp_port *port);
 void tti_tcp_guest_event(struct tti_tcp_port *port, struct tti_tcp_conn *conn);
 void tti_tcp_guest_expire(struct tti_tcp_port *port, struct tti_tcp_conn *conn);
 
+/* -- tcp_lane.c -------------------------------------------------------------- */
+
+/* Much is moved on this link, or all its lanes were asked for: find and open those
+ * that are missing. Called once per link, on both sides; the lower rank can only
+ * wait. Does not block. */
+void tti_tcp_lanes_want(struct tti_tcp_link *link);
+
+/* Lane `index` has just left, others are up: the connector tries to bring it back as
+ * long as the link is up (state UP, nconns > 0). */
+void tti_tcp_lanes_lost(struct tti_tcp_link *link, int index);
+
+/* Time has passed. Returns when something is to be done again. */
+int64_t tti_tcp_lanes_timer(struct tti_tcp_link *link, int64_t now);
+
+/* Something happened on an attempt to open a lane; it took too long. */
+void tti_tcp_lanes_event(struct tti_tcp_conn *conn);
+void tti_tcp_lanes_expire(struct tti_tcp_conn *conn);
+
+/* No more attempts. */
+void tti_tcp_lanes_free(struct tti_tcp_link *link);
+
+/* -- tcp_nics.c -------------------------------------------------------------- */
+
+/* Listen on each NIC by itself where there are several, and put the ports into the card. */
+void tti_tcp_nics_listen(struct tti_tcp_port *port, struct tti_tcp_card *mine);
+void tti_tcp_nics_release(struct tti_tcp_port *port);
+
+/* Of struct tti_transport. */
+void tti_tcp_prefer(struct tti_port *port, const char *const *nics, int n);
+
+/* The numbers of the card's NICs in the order in which they should be used. */
+void tti_tcp_nics_order(const struct tti_tcp_port *port, const struct tti_tcp_card *mine,
+			uint8_t order[TTI_TCP_NICS_MOST]);
+
+/* Whether there is one way to a peer only. */
+bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer);
+
+/* The card of a rank, which was checked when it came. */
+void tti_tcp_card_of(const struct tti_tcp_port *port, int rank, struct tti_tcp_card *out);
+
+/* 1 + the number of the NIC that has this address, 0: none. */
+uint8_t tti_tcp_nic_of(const struct tti_tcp_card *card, const struct tti_addr *addr);
+
+/* A rail between two NICs that have a way. */
+void tti_tcp_rail_make(const struct tti_tcp_card *mine, const struct tti_tcp_card *theirs,
+		       const struct tti_tcp_way *way, struct tti_tcp_rail *out);
+
+/* What is known of both ends of a lane, by the numbers of their NICs (1 + .., 0: unknown). */
+void tti_tcp_lane_name(struct tti_tcp_link *link, int index, uint8_t mine, uint8_t theirs);
+
+/* -- tcp_retry.c ------------------------------------------------------------- */
+
+/* `conn`, which is proven on both sides (state PROVEN, pass set, conn->link too), is
+ * lane conn->pass.index of a link that is UP from now on; one of that number that is
+ * still open leaves. Takes the connection, also on failure. */
+TUTTI_CHECKED tutti_status tti_tcp_lane_joins(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
+
+/* Give up a lane, one of several: close it, send again elsewhere what the peer has
+ * not released, tell tti_tcp_lanes_lost(). Nothing happens to the last one. `why` is
+ * copied. */
+void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why);
+
+/* Note who is at both ends of a lane that is up. */
+void tti_tcp_lane_introduce(struct tti_tcp_link *link, int index);
+
+/* Messages that wait to be sent again, but were released by the peer meanwhile. */
+void tti_tcp_link_settle_again(struct tti_tcp_link *link);
+
+/* Look for lanes and machines that do not answer; looks at the clock at most. */
+void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now);
+
+/* What became of each lane, for the text of an error: "" or "; lane 0 (...): ...". */
+void tti_tcp_link_tell(const struct tti_tcp_link *link, char *buf, size_t size);
+
+/* -- tcp_send.c -------------------------------------------------------------- */
+
+/* Bytes that are to be handed to the system, and no longer. */
+static inline void tti_tcp_owe(struct tti_tcp_link *link, size_t nbytes)
+{
+	link->unsent += nbytes;
+	link->port->base.unsent += nbytes;
+}
+
+static inline void tti_tcp_forget(struct tti_tcp_link *link, size_t nbytes)
+{
+	link->unsent -= nbytes;
+	link->port->base.unsent -= nbytes;
+}
+
+/* Whether there is room for one more message. */
+bool tti_tcp_may_stage(struct tti_tcp_link *link);
+
+/* That room, NULL: there is none. */
+void *tti_tcp_stage(struct tti_tcp_link *link, size_t nbytes);
+
+/* Of struct tti_link_ops. */
+void tti_tcp_commit(struct tti_link *link, size_t nbytes, uint64_t tag);
+
+/* The same: without a copy where nothing can have to be sent again. */
+bool tti_tcp_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
+
+/* Write what waits. */
+void tti_tcp_link_push(struct tti_tcp_link *link);
+
+/* The same for all links that hold something back, now and then. */
+void tti_tcp_port_push(struct tti_tcp_port *port);
+
+/* -- tcp_sched.c ------------------------------------------------------------- */
+
+/* A lane that can take a frame now, and which message it should be. false: none can, or
+ * waiting for a better one takes less time. */
+bool tti_tcp_sched_next(struct tti_tcp_link *link, int *lane, uint64_t *seq);
+
+/* The lane to tell a credit on, -1: none can now. */
+int tti_tcp_sched_credit(const struct tti_tcp_link *link);
+
+/* nbytes were given to the system. */
+void tti_tcp_sched_handed(struct tti_tcp_conn *conn, size_t nbytes);
+
+/* -- tcp_info.c -------------------------------------------------------------- */
+
+/* Of struct tti_transport. */
+extern const struct tti_lane_ops tti_tcp_lane_ops;
+
 /* -- tcp_link.c -------------------------------------------------------------- */
 
 /* A link to `peer` that is not up, in port->links and link_of. */
@@ -278,13 +526,21 @@ void tti_tcp_link_raise(struct tti_tcp_link *link);
 
 void tti_tcp_link_free(struct tti_tcp_link *link);
 
-/* Read what is there; write what waits. */
+/* Read what is there. */
 void tti_tcp_link_pull(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
-void tti_tcp_link_push(struct tti_tcp_link *link);
+
+/* More is wanted of the peer than is there: look whether it has come, or cannot. */
+void tti_tcp_link_look(struct tti_tcp_link *link);
 
 /* The link is lost: port->failure, and what is unsent stays so. `status` is that
  * of a tti_fail() just made. */
 void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status);
+
+/* The same: the peer is gone, by what happened and errno or 0. */
+void tti_tcp_link_lose(struct tti_tcp_link *link, const char *what, int error);
+
+/* nbytes of messages were moved, one way or the other. */
+void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes);
 
 extern const struct tti_link_ops tti_tcp_link_ops;
 

@@ -12,8 +12,10 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* How long shutdown() may take to get rid of what is unsent. */
-#define FLUSH_MS 1000
+/* How long shutdown() waits for a peer that takes nothing of what is unsent, and for one
+ * that does. */
+#define FLUSH_MS      1000
+#define FLUSH_MOST_MS 10000
 
 void tti_tcp_close(struct tti_link *base)
 {
@@ -28,47 +30,113 @@ void tti_tcp_close(struct tti_link *base)
 
 /* What the peer still sends is thrown away: it may wait for us to take it, and
  * closing over unread data would reset the connection and might take with it what
- * the peer has not read yet. Whether nothing more comes. */
-static bool drain(struct tti_tcp_conn *conn)
+ * the peer has not read yet. Whether nothing more comes: errno, 0 for an orderly end. */
+static bool drain(struct tti_tcp_conn *conn, int *error)
 {
 	char waste[16384];
+	bool some = false;
 	ssize_t got;
 
-	do
+	do {
 		got = recv(conn->fd, waste, sizeof(waste), MSG_DONTWAIT);
-	while (got > 0 || (got < 0 && errno == EINTR));
-	return !got || (errno != EAGAIN && errno != EWOULDBLOCK);
+		some |= got > 0;
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	*error = got ? errno : 0;
+	if (some)
+		tti_tcp_conn_acknowledge(conn);
+	return !got || (*error != EAGAIN && *error != EWOULDBLOCK);
+}
+
+/* Bytes the peer's machine has not acknowledged, of all lanes. A lane that breaks, or
+ * ends before it took all, is done without; the last one counts for nothing then. */
+static int64_t unacked(struct tti_tcp_link *link)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < link->nlanes; i++) {
+		struct tti_tcp_conn *conn = link->conn[i];
+		int bytes = 0, error;
+
+		if (!conn || conn->ended || conn->broken)
+			continue;
+		if (!ioctl(conn->fd, SIOCOUTQ, &bytes) && bytes > 0)
+			bytes -= conn->shut;
+		if (!drain(conn, &error))
+			sum += bytes;
+		else if (error || bytes)
+			tti_tcp_lane_leaves(link, i, error ? strerror(error) : "it was closed");
+	}
+	return sum;
+}
+
+static bool is_open(const struct tti_tcp_conn *conn)
+{
+	return conn && !conn->shut && !conn->ended && !conn->broken;
+}
+
+/* With several lanes: those that end from now on are not lost. */
+static void say_end(struct tti_tcp_link *link)
+{
+	const struct tti_tcp_frame end = { .type = TTI_TCP_END, .consumed = link->in.released };
+	uint8_t bytes[TTI_TCP_HEADER];
+
+	tti_tcp_frame_put(bytes, &end);
+	for (int i = 0; i < link->nlanes && link->nconns > 1; i++) {
+		struct tti_tcp_conn *conn = link->conn[i];
+		ssize_t sent;
+
+		if (!is_open(conn) || conn->said_end)
+			continue;
+		sent = send(conn->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (sent <= 0)
+			continue;
+		conn->said_end = true;
+		conn->out = (uint8_t *)memcpy(conn->credit, bytes, sizeof(bytes)) + sent;
+		conn->nout = sizeof(bytes) - (size_t)sent;
+		conn->out_data = false;
+		tti_tcp_owe(link, conn->nout);
+	}
+}
+
+static void shut(struct tti_tcp_link *link)
+{
+	for (int i = 0; i < link->nlanes; i++) {
+		struct tti_tcp_conn *conn = link->conn[i];
+
+		if (!is_open(conn))
+			continue;
+		shutdown(conn->fd, SHUT_WR);
+		conn->shut = true;
+	}
 }
 
 /* Whether the peer's machine has all we sent. Our end of stream counts as a byte,
  * and is not waited for: its acknowledgement is often delayed by 40 ms, and the
- * system sees to it after close(). */
+ * system sees to it after close(). Of several lanes none is shut before all has
+ * arrived: until then, one may have to take over from another. */
 static bool settle(struct tti_tcp_link *link)
 {
-	bool settled = true;
+	int64_t left;
 
 	if (link->state != TTI_TCP_LINK_CLOSED)
 		return true;
-	for (int i = 0; i < link->nconns; i++) {
-		struct tti_tcp_conn *conn = link->conn[i];
-		int unacked = 0;
-
-		if (conn->ended || conn->broken)
-			continue;
-		if (!link->unsent && !conn->shut) {
-			shutdown(conn->fd, SHUT_WR);
-			conn->shut = true;
-		}
-		if (drain(conn))
-			continue;
-		settled &= conn->shut && (ioctl(conn->fd, SIOCOUTQ, &unacked) || unacked <= 1);
-	}
-	return settled && !link->unsent;
+	if (!link->unsent)
+		say_end(link);
+	if (!link->unsent && link->nconns <= 1)
+		shut(link);
+	left = unacked(link);
+	if (link->unsent || left)
+		return false;
+	shut(link);
+	return true;
 }
 
 static void flush(struct tti_tcp_port *port)
 {
-	const int64_t deadline = tti_deadline(FLUSH_MS);
+	const int64_t last = tti_deadline(FLUSH_MOST_MS);
+	int64_t deadline = tti_deadline(FLUSH_MS);
+	size_t least = SIZE_MAX;
+	int64_t now;
 	bool settled;
 
 	for (size_t i = 0; i < port->links.n; i++)
@@ -80,11 +148,20 @@ static void flush(struct tti_tcp_port *port)
 		if (settled)
 			return;
 		tti_tcp_poll(port, 1);
-	} while (tti_now_ns() < deadline);
+		tti_tcp_port_watch(port, tti_now_ns());
+		tti_tcp_port_push(port);
+		if (port->base.unsent < least) {
+			least = port->base.unsent;
+			deadline = tti_deadline(FLUSH_MS);
+		}
+		now = tti_now_ns();
+	} while (now < deadline && now < last);
 	for (size_t i = 0; i < port->links.n; i++) {
-		const struct tti_tcp_link *link = port->links.at[i];
+		struct tti_tcp_link *link = port->links.at[i];
 
-		if (link->unsent)
+		if (!link->unsent)
+			shut(link);
+		else
 			tti_log(TTI_LOG_WARN, TTI_TCP,
 				"rank %d did not take the last %zu bytes in time", link->base.peer,
 				link->unsent);
@@ -105,6 +182,7 @@ void tti_tcp_shutdown(struct tti_port *base)
 		tti_tcp_conn_drop(port, port->rising.at[port->rising.n - 1]);
 	tti_tcp_conn_reap(port);
 	tti_fd_close(&port->listen_fd);
+	tti_tcp_nics_release(port);
 	tti_fd_close(&port->epoll_fd);
 	tti_vec_release(&port->links);
 	tti_vec_release(&port->rising);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/tcp.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -15,6 +14,7 @@
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/mem.h"
+#include "util/wire.h"
 
 /* A machine that answers nothing for so long is dead. */
 #define KEEPALIVE_IDLE_S  5
@@ -205,6 +205,13 @@ tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn)
 	return TUTTI_OK;
 }
 
+void tti_tcp_conn_acknowledge(struct tti_tcp_conn *conn)
+{
+	const int yes = 1;
+
+	(void)setsockopt(conn->fd, IPPROTO_TCP, TCP_QUICKACK, &yes, sizeof(yes));
+}
+
 bool tti_tcp_conn_is_silent(struct tti_tcp_conn *conn, int64_t now)
 {
 	struct tcp_info info = { 0 };
@@ -225,25 +232,23 @@ bool tti_tcp_conn_is_silent(struct tti_tcp_conn *conn, int64_t now)
 
 void tti_tcp_pass_put(const struct tti_tcp_pass *pass, uint8_t bytes[TTI_TCP_PASS_BYTES])
 {
-	const uint32_t from = htole32(pass->from), to = htole32(pass->to);
-	const uint64_t nonce = htole64(pass->nonce);
-
 	memset(bytes, 0, TTI_TCP_PASS_BYTES);
-	memcpy(bytes, &from, 4);
-	memcpy(bytes + 4, &to, 4);
-	memcpy(bytes + 8, &nonce, 8);
+	tti_wire_put32(bytes, pass->from);
+	tti_wire_put32(bytes + 4, pass->to);
+	tti_wire_put64(bytes + 8, pass->nonce);
 	bytes[16] = pass->index;
 	bytes[17] = pass->total;
+	bytes[18] = pass->from_nic;
+	bytes[19] = pass->to_nic;
 }
 
 void tti_tcp_pass_get(const uint8_t bytes[TTI_TCP_PASS_BYTES], struct tti_tcp_pass *out)
 {
-	memcpy(&out->from, bytes, 4);
-	memcpy(&out->to, bytes + 4, 4);
-	memcpy(&out->nonce, bytes + 8, 8);
-	out->from = le32toh(out->from);
-	out->to = le32toh(out->to);
-	out->nonce = le64toh(out->nonce);
+	out->from = tti_wire_get32(bytes);
+	out->to = tti_wire_get32(bytes + 4);
+	out->nonce = tti_wire_get64(bytes + 8);
 	out->index = bytes[16];
 	out->total = bytes[17];
+	out->from_nic = bytes[18];
+	out->to_nic = bytes[19];
 }

@@ -6,10 +6,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include "transport/tcp_route.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/fd.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/strbuf.h"
@@ -43,24 +44,50 @@ static tutti_status renew(struct tti_tcp_dial *dial)
 	return TUTTI_OK;
 }
 
-tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
+/* Whoever wants a NIC to be used first tries it first; if it does not work, nothing is lost. */
+static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *theirs)
 {
 	struct tti_tcp_port *port = link->port;
-	const int peer = link->base.peer;
-	const uint8_t *bytes = port->cards + port->card_at[peer];
-	const size_t nbytes = port->card_at[peer + 1] - port->card_at[peer];
-	struct tti_tcp_card card;
-	struct tti_tcp_fault fault;
-	struct tti_tcp_dial *dial;
+	uint8_t order[TTI_TCP_NICS_MOST];
+	struct tti_tcp_card mine;
+	struct tti_tcp_ways ways;
+	struct tti_tcp_pair pair;
+	int fd;
 
-	if (tti_tcp_card_get(bytes, nbytes, &card, &fault) || !tti_tcp_card_running(&card))
+	if (!port->prefer.n)
+		return;
+	tti_tcp_card_of(port, port->base.rank, &mine);
+	tti_tcp_nics_order(port, &mine, order);
+	if (mine.nnics < 2 || !mine.nic[order[0]].is.running)
+		return;
+	fd = tti_route_open();
+	tti_tcp_ways_find(&mine, theirs, order[0], tti_route_leaves, &fd, &ways);
+	tti_fd_close(&fd);
+	if (tti_tcp_pairs_add(&mine, theirs, &ways, order, &pair, 0, 1))
+		tti_tcp_rail_make(&mine, theirs, &ways.at[pair.mine][pair.theirs],
+				  &link->dial->rail);
+}
+
+tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
+{
+	const int peer = link->base.peer;
+	struct tti_tcp_card card;
+	struct tti_tcp_dial *dial;
+	size_t naddrs;
+
+	tti_tcp_card_of(link->port, peer, &card);
+	naddrs = tti_tcp_card_running(&card);
+	if (!naddrs)
 		return tti_fail(TUTTI_EINVAL, "rank %d has no address for TCP", peer);
 	link->dial = dial = tti_zalloc(sizeof(*dial));
 	if (!dial)
 		return tti_fail(TUTTI_ENOMEM, "link to rank %d", peer);
-	dial->naddrs = tti_tcp_card_running(&card);
-	link->total = port->options.sockets;
-	memcpy(dial->addr, card.addr, sizeof(dial->addr));
+	choose_rail(link, &card);
+	link->total = 1;
+	if (dial->rail.from.family)
+		dial->addr[dial->naddrs++] = dial->rail.to;
+	memcpy(dial->addr + dial->naddrs, card.addr, naddrs * sizeof(card.addr[0]));
+	dial->naddrs += naddrs;
 	TTI_TRY(renew(dial));
 	tti_tcp_dial_timer(link, tti_now_ns());
 	return TUTTI_OK;
@@ -99,51 +126,38 @@ static void note(struct tti_tcp_dial *dial, int candidate, bool final, const cha
 	snprintf(dial->why[candidate], sizeof(dial->why[candidate]), "%s", why);
 }
 
-/* This attempt has failed (why: NULL if that is noted); try the next address at once. If it had come to the
- * further connections of a link, all of it starts over. */
+/* This attempt has failed (why: NULL if that is noted): try the next address at once. */
 static void failed(struct tti_tcp_conn *conn, bool final, const char *why)
 {
 	struct tti_tcp_link *link = conn->link;
 	struct tti_tcp_dial *dial = link->dial;
-	const int candidate = conn->candidate;
+	const bool won = dial->winner == conn->candidate;
 
 	if (why)
-		note(dial, candidate, final, why);
+		note(dial, conn->candidate, final, why);
 	tti_tcp_conn_drop(link->port, conn);
 	dial->next_at = 0;
-	if (dial->winner < 0)
+	if (!won)
 		return;
-	drop_attempts(link, NULL);
-	memset(link->conn, 0, sizeof(link->conn));
-	link->nconns = 0;
 	dial->winner = -1;
 	dial->next = dial->naddrs;
 }
 
 /* Begin an attempt. false: failed at once, noted. */
-static bool attempt(struct tti_tcp_link *link, int candidate, int index)
+static bool attempt(struct tti_tcp_link *link, int candidate)
 {
 	struct tti_tcp_port *port = link->port;
 	struct tti_tcp_dial *dial = link->dial;
-	struct sockaddr_storage to;
-	const socklen_t size = tti_addr_to_sock(&dial->addr[candidate], &to);
+	struct tti_tcp_rail rail = { 0 };
 	struct tti_tcp_conn *conn;
-	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd;
 
-	if (fd < 0) {
-		note(dial, candidate, errno == EAFNOSUPPORT, strerror(errno));
+	if (!candidate && dial->rail.from.family)
+		rail = dial->rail;
+	rail.to = dial->addr[candidate];
+	fd = tti_tcp_rail_connect(port, &rail, dial->why[candidate], &dial->final[candidate]);
+	if (fd < 0)
 		return false;
-	}
-	if (tti_tcp_conn_tune(port, fd)) {
-		note(dial, candidate, true, tti_error_text());
-		close(fd);
-		return false;
-	}
-	if (connect(fd, (struct sockaddr *)&to, size) && errno != EINPROGRESS) {
-		note(dial, candidate, true, strerror(errno));
-		close(fd);
-		return false;
-	}
 	if (tti_tcp_conn_create(port, fd, &conn)) {
 		note(dial, candidate, false, tti_error_text());
 		return false;
@@ -156,8 +170,7 @@ static bool attempt(struct tti_tcp_link *link, int candidate, int index)
 		.from = (uint32_t)port->base.rank,
 		.to = (uint32_t)link->base.peer,
 		.nonce = dial->nonce,
-		.index = (uint8_t)index,
-		.total = (uint8_t)link->total,
+		.total = 1,
 	};
 	note(dial, candidate, false, "no answer");
 	return true;
@@ -171,7 +184,7 @@ void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
 	if (dial->winner >= 0 || now < dial->next_at)
 		return;
 	while (dial->next < dial->naddrs) {
-		if (!attempt(link, (int)dial->next++, 0))
+		if (!attempt(link, (int)dial->next++))
 			continue;
 		(void)count_attempts(link, &connected);
 		dial->next_at = now + (connected ? STAGGER_CONNECTED_NS : STAGGER_NS);
@@ -211,8 +224,6 @@ void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status)
 			  link->port->base.rank, link->base.peer, tried ? tried : "?");
 	tti_free(tried);
 	drop_attempts(link, NULL);
-	memset(link->conn, 0, sizeof(link->conn));
-	link->nconns = 0;
 	link->state = TTI_TCP_LINK_LOST;
 	link->port->ncoming--;
 	tti_tcp_dial_free(link);
@@ -221,84 +232,73 @@ void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status)
 
 void tti_tcp_dial_expire(struct tti_tcp_conn *conn)
 {
-	failed(conn, false, NULL);
+	if (conn->link->dial)
+		failed(conn, false, NULL);
+	else
+		tti_tcp_lanes_expire(conn);
 }
 
-/* Enough connections have proven themselves: say which ones are meant. */
-static void conclude(struct tti_tcp_link *link)
+/* -- One attempt ----------------------------------------------------------- */
+
+static tutti_status stop(char why[TTI_TCP_WHY], const char *text)
 {
-	struct tti_tcp_dial *dial = link->dial;
-	char addr[TTI_ADDR_TEXT];
-
-	for (int i = 0; i < link->total; i++) {
-		if (tti_tcp_conn_greet(link->conn[i])) {
-			failed(link->conn[i], false, "closed the connection");
-			return;
-		}
-	}
-	link->nonce = dial->nonce;
-	tti_log(TTI_LOG_INFO, TTI_TCP, "rank %d is reached over %s", link->base.peer,
-		tti_addr_format(&dial->addr[dial->winner], addr, sizeof(addr)));
-	tti_tcp_link_raise(link);
+	snprintf(why, TTI_TCP_WHY, "%s", text);
+	return TUTTI_EPEER;
 }
 
-/* The peer's HELLO came: it is the rank that is meant. */
-static void proven(struct tti_tcp_conn *conn)
-{
-	struct tti_tcp_link *link = conn->link;
-	struct tti_tcp_dial *dial = link->dial;
-
-	conn->state = TTI_TCP_PROVEN;
-	conn->deadline = TTI_NEVER;
-	link->conn[conn->pass.index] = conn;
-	link->nconns++;
-	if (dial->winner < 0) {
-		dial->winner = conn->candidate;
-		drop_attempts(link, conn);
-		for (int i = 1; i < link->total; i++) {
-			if (attempt(link, dial->winner, i))
-				continue;
-			failed(conn, false, NULL);
-			return;
-		}
-	}
-	if (link->nconns == link->total)
-		conclude(link);
-}
-
-static void greeting(struct tti_tcp_conn *conn)
+static tutti_status greeting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
 {
 	switch ((int)tti_tcp_conn_greeted(conn)) {
 	case TUTTI_OK:
-		proven(conn);
-		return;
+		conn->state = TTI_TCP_PROVEN;
+		conn->deadline = TTI_NEVER;
+		return TUTTI_OK;
 	case TUTTI_AGAIN:
-		return;
+		return TUTTI_AGAIN;
 	case TUTTI_EPEER:
-		failed(conn, false, "another rank answered, or one that is closing");
-		return;
+		return stop(why, "another rank answered, or one that is closing");
 	default:
-		failed(conn, false, "answered something that is no greeting");
+		return stop(why, "answered something that is no greeting");
 	}
 }
 
-static void proving(struct tti_tcp_conn *conn)
+static tutti_status proving(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
 {
 	const tutti_status status = tti_auth_step(conn->auth, conn->fd);
-	char why[96];
 
 	if (status == TUTTI_AGAIN)
-		return;
+		return status;
 	if (status) {
-		snprintf(why, sizeof(why), "handshake: %s", tti_error_text());
-		failed(conn, false, why);
-		return;
+		snprintf(why, TTI_TCP_WHY, "handshake: %s", tti_error_text());
+		return TUTTI_EPEER;
 	}
 	conn->state = TTI_TCP_GREETING;
-	greeting(conn);
+	return greeting(conn, why);
 }
 
-static void connecting(struct tti_tcp_conn *conn)
+/* Between which NICs it goes, where that is left to the system. */
+static void find_nics(struct tti_tcp_conn *conn)
+{
+	struct tti_tcp_port *port = conn->link->port;
+	struct sockaddr_storage who;
+	socklen_t size = sizeof(who);
+	struct tti_tcp_card card;
+	struct tti_addr addr;
+
+	if (conn->pass.from_nic || getsockname(conn->fd, (struct sockaddr *)&who, &size) ||
+	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
+		return;
+	tti_tcp_card_of(port, port->base.rank, &card);
+	conn->pass.from_nic = tti_tcp_nic_of(&card, &addr);
+	size = sizeof(who);
+	if (getpeername(conn->fd, (struct sockaddr *)&who, &size) ||
+	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
+		return;
+	tti_tcp_card_of(port, conn->link->base.peer, &card);
+	conn->pass.to_nic = tti_tcp_nic_of(&card, &addr);
+}
+
+static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY], bool *final)
 {
 	struct sockaddr_storage who;
 	socklen_t size = sizeof(int);
@@ -307,27 +307,78 @@ static void connecting(struct tti_tcp_conn *conn)
 
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &size))
 		error = errno;
+	conn->error = error;
 	if (error) {
-		failed(conn, error != ETIMEDOUT, strerror(error));
-		return;
+		*final = error != ETIMEDOUT;
+		return stop(why, strerror(error));
 	}
 	size = sizeof(who);
 	if (getpeername(conn->fd, (struct sockaddr *)&who, &size))
-		return;
+		return TUTTI_AGAIN;
+	find_nics(conn);
 	tti_tcp_pass_put(&conn->pass, pass);
 	tti_auth_init(conn->auth, true, TTI_AUTH_DATA, conn->link->port->secret, pass,
 		      sizeof(pass));
-	note(conn->link->dial, conn->candidate, false, NO_HANDSHAKE);
 	conn->state = TTI_TCP_PROVING;
-	proving(conn);
+	return proving(conn, why);
+}
+
+tutti_status tti_tcp_dial_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY], bool *final)
+{
+	*final = false;
+	switch (conn->state) {
+	case TTI_TCP_CONNECTING:
+		return connecting(conn, why, final);
+	case TTI_TCP_PROVING:
+		return proving(conn, why);
+	case TTI_TCP_GREETING:
+		return greeting(conn, why);
+	case TTI_TCP_PROVEN:
+	case TTI_TCP_UP:
+	case TTI_TCP_DEAD:
+		break;
+	}
+	return TUTTI_AGAIN;
+}
+
+/* The peer's HELLO came: it is the rank that is meant. Say which connection is. */
+static void conclude(struct tti_tcp_conn *conn)
+{
+	struct tti_tcp_link *link = conn->link;
+	struct tti_tcp_dial *dial = link->dial;
+	char addr[TTI_ADDR_TEXT];
+
+	dial->winner = conn->candidate;
+	drop_attempts(link, conn);
+	if (tti_tcp_conn_greet(conn)) {
+		failed(conn, false, "closed the connection");
+		return;
+	}
+	link->conn[0] = conn;
+	link->nconns = 1;
+	link->nonce = dial->nonce;
+	tti_log(TTI_LOG_INFO, TTI_TCP, "rank %d is reached over %s", link->base.peer,
+		tti_addr_format(&dial->addr[dial->winner], addr, sizeof(addr)));
+	tti_tcp_lane_name(link, 0, conn->pass.from_nic, conn->pass.to_nic);
+	tti_tcp_link_raise(link);
 }
 
 void tti_tcp_dial_event(struct tti_tcp_conn *conn)
 {
-	if (conn->state == TTI_TCP_CONNECTING)
-		connecting(conn);
+	struct tti_tcp_dial *dial = conn->link->dial;
+	char why[TTI_TCP_WHY];
+	tutti_status status;
+	bool final;
+
+	if (!dial) {
+		tti_tcp_lanes_event(conn);
+		return;
+	}
+	status = tti_tcp_dial_step(conn, why, &final);
+	if (status == TUTTI_OK)
+		conclude(conn);
+	else if (status != TUTTI_AGAIN)
+		failed(conn, final, why);
 	else if (conn->state == TTI_TCP_PROVING)
-		proving(conn);
-	else if (conn->state == TTI_TCP_GREETING)
-		greeting(conn);
+		note(dial, conn->candidate, false, NO_HANDSHAKE);
 }

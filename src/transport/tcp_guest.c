@@ -64,11 +64,11 @@ static bool accept_again(struct tti_tcp_port *port)
 	return false;
 }
 
-void tti_tcp_guest_accept(struct tti_tcp_port *port)
+static void accept_from(struct tti_tcp_port *port, int listen_fd)
 {
 	for (;;) {
 		struct tti_tcp_conn *conn;
-		const int fd = accept4(port->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		const int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
 			if (accept_again(port))
@@ -91,12 +91,48 @@ void tti_tcp_guest_accept(struct tti_tcp_port *port)
 	}
 }
 
+void tti_tcp_guest_accept(struct tti_tcp_port *port)
+{
+	accept_from(port, port->listen_fd);
+	for (size_t i = 0; i < TTI_TCP_NICS_MOST; i++) {
+		if (port->nic_fd[i] >= 0)
+			accept_from(port, port->nic_fd[i]);
+	}
+}
+
+/* One lane more of a link that is up, or one that was lost. */
+static void admit_lane(struct tti_tcp_port *port, struct tti_tcp_link *link,
+		       struct tti_tcp_conn *conn)
+{
+	const struct tti_tcp_pass pass = conn->pass;
+
+	if (link->nonce != pass.nonce) {
+		turn_away(port, conn, "there is a link to that rank");
+		return;
+	}
+	conn->link = link;
+	conn->state = TTI_TCP_PROVEN;
+	conn->deadline = TTI_NEVER;
+	tti_tcp_lane_name(link, pass.index, pass.to_nic, pass.from_nic);
+	if (tti_tcp_lane_joins(link, conn))
+		tti_log(TTI_LOG_INFO, TTI_TCP, "lane %d of the link to rank %d: %s", pass.index,
+			link->base.peer, tti_error_text());
+}
+
 /* Its HELLO came: it is one of the connections of a link. */
 static void admit(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 {
 	const struct tti_tcp_pass *pass = &conn->pass;
 	struct tti_tcp_link *link = port->link_of[pass->from];
 
+	if (link && link->state == TTI_TCP_LINK_UP) {
+		admit_lane(port, link, conn);
+		return;
+	}
+	if (pass->index) {
+		turn_away(port, conn, "there is no link for this lane");
+		return;
+	}
 	if (!link && tti_tcp_link_create(port, (int)pass->from, &link)) {
 		turn_away(port, conn, "out of memory");
 		return;
@@ -105,25 +141,15 @@ static void admit(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 		turn_away(port, conn, "there is a link to that rank");
 		return;
 	}
-	if (!link->nconns || link->nonce != pass->nonce) {
-		/* The other side has started over. */
-		for (int i = 0; i < TTI_TCP_SOCKETS_MOST; i++)
-			tti_tcp_conn_drop(port, link->conn[i]);
-		memset(link->conn, 0, sizeof(link->conn));
-		link->nconns = 0;
-		link->nonce = pass->nonce;
-		link->total = pass->total;
-	}
-	if (link->conn[pass->index] || link->total != pass->total) {
-		turn_away(port, conn, "there is that connection of the link");
-		return;
-	}
+	link->nonce = pass->nonce;
+	link->total = 1;
 	conn->link = link;
 	conn->state = TTI_TCP_PROVEN;
 	conn->deadline = TTI_NEVER;
-	link->conn[pass->index] = conn;
-	if (++link->nconns == link->total)
-		tti_tcp_link_raise(link);
+	link->conn[0] = conn;
+	link->nconns = 1;
+	tti_tcp_lane_name(link, 0, pass->to_nic, pass->from_nic);
+	tti_tcp_link_raise(link);
 }
 
 static void greeting(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
@@ -152,8 +178,7 @@ static void proving(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 	}
 	tti_tcp_pass_get(conn->auth->payload, pass);
 	if (pass->to != (uint32_t)port->base.rank || pass->from <= pass->to ||
-	    pass->from >= (uint32_t)port->base.nranks || !pass->total ||
-	    pass->total > TTI_TCP_SOCKETS_MOST || pass->index >= pass->total) {
+	    pass->from >= (uint32_t)port->base.nranks || pass->index >= TTI_TCP_LANES_MOST) {
 		turn_away(port, conn, "it wants another rank");
 		return;
 	}

@@ -11,12 +11,16 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-/* A staged message: the header right before the payload, so that a frame is one
- * piece; the payload on a cache line. */
-#define STAGE_PAYLOAD 64
-#define STAGE_HEADER  (STAGE_PAYLOAD - TTI_TCP_HEADER)
-#define STAGE_SMALL   (STAGE_PAYLOAD + TTI_TCP_SMALL)
-#define PAGE          4096
+/* More lanes are opened once a link has moved so much. */
+#define WANT_LANES (256 * 1024)
+/* On several lanes: only each so many looks for a message goes beyond the lane on
+ * which the last one came. */
+#define LOOK_WIDE  4
+
+/* Credits are told sooner once so much was released. */
+#define TELL_BYTES 32768
+
+#define PAGE 4096
 
 static struct tti_tcp_link *link_of(struct tti_link *link)
 {
@@ -26,19 +30,6 @@ static struct tti_tcp_link *link_of(struct tti_link *link)
 static size_t round_up(size_t value, size_t to)
 {
 	return (value + to - 1) / to * to;
-}
-
-/* Bytes that are to be handed to the system, and no longer. */
-static void owe(struct tti_tcp_link *link, size_t nbytes)
-{
-	link->unsent += nbytes;
-	link->port->base.unsent += nbytes;
-}
-
-static void forget(struct tti_tcp_link *link, size_t nbytes)
-{
-	link->unsent -= nbytes;
-	link->port->base.unsent -= nbytes;
 }
 
 /* -- Coming and going ------------------------------------------------------ */
@@ -54,6 +45,7 @@ tutti_status tti_tcp_link_create(struct tti_tcp_port *port, int peer, struct tti
 	link->base.ops = &tti_tcp_link_ops;
 	link->base.peer = peer;
 	link->port = port;
+	link->only = -1;
 	port->link_of[peer] = link;
 	*out = link;
 	return TUTTI_OK;
@@ -64,25 +56,25 @@ static tutti_status get_memory(struct tti_tcp_link *link)
 {
 	const size_t slots = (size_t)link->port->slots, slot_bytes = link->port->base.slot_bytes;
 	const size_t in_stride = round_up(slot_bytes, PAGE);
-	const size_t out_stride = round_up(STAGE_PAYLOAD + slot_bytes, PAGE);
+	const size_t out_stride = round_up(TTI_TCP_STAGE_PAYLOAD + slot_bytes, PAGE);
 	uint8_t *at;
 
-	at = link->memory =
-		tti_aligned_zalloc(64, slots * (STAGE_SMALL + TTI_TCP_SMALL +
-						sizeof(struct tti_tcp_slot) + sizeof(uint32_t)));
+	at = link->memory = tti_aligned_zalloc(64, slots * (TTI_TCP_STAGE_SMALL + TTI_TCP_SMALL +
+							    sizeof(struct tti_tcp_slot) +
+							    sizeof(struct tti_tcp_out)));
 	if (!at)
 		return tti_fail(TUTTI_ENOMEM, "link to rank %d: %zu slots", link->base.peer, slots);
 	link->out_small = at;
-	at += slots * STAGE_SMALL;
+	at += slots * TTI_TCP_STAGE_SMALL;
 	link->in.small = at;
 	at += slots * TTI_TCP_SMALL;
 	link->in.slot = (struct tti_tcp_slot *)at;
-	link->out_nbytes = (uint32_t *)(link->in.slot + slots);
+	link->out = (struct tti_tcp_out *)(link->in.slot + slots);
 	link->in.slots = (uint32_t)slots;
 	link->in.slot_bytes = slot_bytes;
 	link->in.stride = in_stride;
 	link->out_stride = out_stride;
-	link->tell_at = slots > 1 ? (uint32_t)slots / 2 : 1;
+	link->tell_at = slots > 8 ? (uint32_t)slots / 8 : slots > 1 ? (uint32_t)slots / 2 : 1;
 
 	link->pages_bytes = slots * (in_stride + out_stride);
 	at = tti_fault("tcp.mmap") ? MAP_FAILED
@@ -104,8 +96,12 @@ void tti_tcp_link_raise(struct tti_tcp_link *link)
 	struct tti_tcp_port *port = link->port;
 	tutti_status status = get_memory(link);
 
-	for (int i = 0; i < link->nconns && !status; i++)
+	link->nlanes = link->nconns;
+	for (int i = 0; i < link->nlanes && !status; i++) {
 		status = tti_tcp_conn_raise(port, link->conn[i]);
+		if (!status)
+			tti_tcp_lane_introduce(link, i);
+	}
 	tti_tcp_dial_free(link);
 	if (link->asked)
 		port->ncoming--;
@@ -115,17 +111,34 @@ void tti_tcp_link_raise(struct tti_tcp_link *link)
 		return;
 	}
 	link->state = TTI_TCP_LINK_UP;
+	link->single = link->nlanes == 1 && tti_tcp_nics_single(port, link->base.peer);
 	tti_log(TTI_LOG_INFO, TTI_TCP, "link to rank %d is up, %d sockets", link->base.peer,
 		link->nconns);
 	/* What came before this was not looked at. */
-	for (int i = 0; i < link->nconns; i++)
+	for (int i = 0; i < link->nlanes; i++)
 		tti_tcp_link_pull(link, link->conn[i]);
+}
+
+static void log_lanes(const struct tti_tcp_link *link)
+{
+	if (link->nlanes < 2 || !tti_log_enabled(TTI_LOG_INFO, TTI_TCP))
+		return;
+	for (int i = 0; i < link->nlanes; i++) {
+		const struct tti_tcp_lane *lane = &link->lane[i];
+
+		tti_log(TTI_LOG_INFO, TTI_TCP,
+			"lane %d to rank %d sent %llu bytes, last at %.3f GB/s, lost %u times", i,
+			link->base.peer, (unsigned long long)lane->sent, lane->rate, lane->losses);
+	}
 }
 
 void tti_tcp_link_free(struct tti_tcp_link *link)
 {
+	log_lanes(link);
 	tti_tcp_dial_free(link);
-	for (int i = 0; i < TTI_TCP_SOCKETS_MOST; i++)
+	link->port->nheld -= link->held;
+	tti_tcp_lanes_free(link);
+	for (int i = 0; i < TTI_TCP_LANES_MOST; i++)
 		tti_tcp_conn_drop(link->port, link->conn[i]);
 	if (link->pages)
 		munmap(link->pages, link->pages_bytes);
@@ -138,7 +151,9 @@ void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status)
 	struct tti_tcp_port *port = link->port;
 	const bool wanted = link->state != TTI_TCP_LINK_CLOSED;
 
-	forget(link, link->unsent);
+	tti_tcp_forget(link, link->unsent);
+	link->todo = 0;
+	link->again = 0;
 	if (link->state == TTI_TCP_LINK_LOST)
 		return;
 	link->state = TTI_TCP_LINK_LOST;
@@ -148,31 +163,51 @@ void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status)
 
 /* -- Reading --------------------------------------------------------------- */
 
-/* The peer sends no more on this connection: orderly (error 0) or not. */
+/* The peer sends no more on this connection: orderly (error 0) or not. One of several
+ * is done without, unless all are about to end; the end of the last one is the peer's. */
 static void end(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 {
-	const int peer = link->base.peer;
+	const int others = link->nconns - !conn->broken;
 
+	if (others && (error || !link->in.ended)) {
+		tti_tcp_lane_leaves(link, conn->pass.index,
+				    error ? strerror(error) : "the other side closed it");
+		return;
+	}
 	conn->ended = true;
 	conn->error = error;
 	link->port->nup--;
-	link->nended++;
-	if (error) {
-		conn->broken = true;
-		link->nfailed++;
-	}
+	link->nconns = others;
+	conn->broken |= error != 0;
 	if (!tti_tcp_reader_idle(conn->reader)) {
 		errno = error ? error : ECONNRESET;
-		tti_tcp_link_fail(link, tti_fail(TUTTI_EPEER,
-						 "rank %d is gone: its connection ended within a "
-						 "message (%m)",
-						 peer));
+		tti_tcp_link_lose(link, "its connection ended within a message", errno);
 	}
+}
+
+/* Lanes that their sender has given up: it sends on others what it had begun here. */
+static void drop_usurped(struct tti_tcp_link *link)
+{
+	link->usurped = link->in.usurped;
+	for (int i = 0; i < link->nlanes; i++) {
+		if (link->conn[i] && link->conn[i]->reader->usurped)
+			tti_tcp_lane_leaves(link, i, "the other side has given it up");
+	}
+}
+
+static void refuse(struct tti_tcp_link *link, const struct tti_tcp_fault *fault)
+{
+	tti_tcp_link_fail(link,
+			  tti_fail(TUTTI_EPROTO,
+				   "rank %d sent a frame whose %s is %llu; at most %llu is "
+				   "possible here",
+				   link->base.peer, fault->field, (unsigned long long)fault->value,
+				   (unsigned long long)fault->most));
 }
 
 void tti_tcp_link_pull(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 {
-	while (link->state == TTI_TCP_LINK_UP && !conn->ended) {
+	while (link->state == TTI_TCP_LINK_UP && conn->state == TTI_TCP_UP && !conn->ended) {
 		struct iovec iov[2];
 		struct tti_tcp_fault fault;
 		struct msghdr message = { .msg_iov = iov };
@@ -193,49 +228,51 @@ void tti_tcp_link_pull(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 			end(link, conn, got ? errno : 0);
 			return;
 		}
+		link->heard = conn->pass.index;
 		if (tti_tcp_reader_feed(conn->reader, &link->in, (size_t)got, &fault)) {
-			tti_tcp_link_fail(link,
-					  tti_fail(TUTTI_EPROTO,
-						   "rank %d sent a frame whose %s is %llu; at most "
-						   "%llu is possible here",
-						   link->base.peer, fault.field,
-						   (unsigned long long)fault.value,
-						   (unsigned long long)fault.most));
+			refuse(link, &fault);
 			return;
 		}
+		if (link->in.ended)
+			tti_tcp_conn_acknowledge(conn);
+		if (link->in.usurped != link->usurped)
+			drop_usurped(link);
 		/* Less than there was room for: nothing is left, unless the end. */
 		if ((size_t)got < room && !conn->hangup)
 			return;
 	}
 }
 
-/* More is wanted of the peer than is there: look whether it has come, or cannot. */
-static void look(struct tti_tcp_link *link)
+/* The lane that was heard last first: it has the most to say. */
+void tti_tcp_link_look(struct tti_tcp_link *link)
 {
-	if (link->state != TTI_TCP_LINK_UP || (link->port->nup > TTI_TCP_FEW && !link->nended))
+	if (link->state != TTI_TCP_LINK_UP || (link->port->nup > TTI_TCP_FEW && link->nconns))
 		return;
-	for (int i = 0; i < link->nconns; i++)
-		tti_tcp_link_pull(link, link->conn[i]);
+	if (link->conn[link->heard])
+		tti_tcp_link_pull(link, link->conn[link->heard]);
+	if (link->nconns == 1 || tti_tcp_inbox_oldest(&link->in) || ++link->looks % LOOK_WIDE)
+		return;
+	for (int i = 0; i < link->nlanes; i++) {
+		if (link->conn[i] && i != link->heard)
+			tti_tcp_link_pull(link, link->conn[i]);
+	}
 }
 
 /* Nothing more can come of what is wanted: the link is lost. */
 static void miss(struct tti_tcp_link *link)
 {
-	if (link->state != TTI_TCP_LINK_UP || (link->nended < link->nconns && !link->nfailed))
+	int error = 0;
+
+	if (link->state != TTI_TCP_LINK_UP || link->nconns)
 		return;
-	for (int i = 0; i < link->nconns; i++) {
-		if (link->conn[i]->error)
-			errno = link->conn[i]->error;
+	for (int i = 0; i < link->nlanes; i++) {
+		if (link->conn[i] && link->conn[i]->error)
+			error = link->conn[i]->error;
 	}
-	if (link->nfailed)
-		tti_tcp_link_fail(link,
-				  tti_fail(TUTTI_EPEER, "rank %d is gone: %m", link->base.peer));
-	else
-		tti_tcp_link_fail(link,
-				  tti_fail(TUTTI_EPEER,
-					   "rank %d is gone: it closed the connection, and more "
-					   "was expected of it",
-					   link->base.peer));
+	tti_tcp_link_lose(link,
+			  error ? "its connection broke"
+				: "it closed the connection, and more was expected of it",
+			  error);
 }
 
 static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
@@ -244,10 +281,10 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 	const struct tti_tcp_slot *slot = tti_tcp_inbox_oldest(&link->in);
 
 	if (!slot) {
-		look(link);
+		tti_tcp_link_look(link);
 		slot = tti_tcp_inbox_oldest(&link->in);
 		if (!slot) {
-			if (link->nended)
+			if (!link->nconns)
 				miss(link);
 			return NULL;
 		}
@@ -257,192 +294,56 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 	return tti_tcp_inbox_room(&link->in, link->in.released, slot->nbytes);
 }
 
+/* A credit costs as much as a short message: of these more are released first. */
+static bool is_worth_telling(const struct tti_tcp_link *link)
+{
+	const uint64_t n = link->in.released - link->told;
+
+	return n >= link->tell_at && (link->untold >= TELL_BYTES || n >= link->in.slots / 2);
+}
+
 static void release(struct tti_link *base)
 {
 	struct tti_tcp_link *link = link_of(base);
+	const size_t nbytes = link->in.slot[link->in.released % link->in.slots].nbytes;
 
 	tti_tcp_inbox_release(&link->in);
-	if (link->in.released - link->told < link->tell_at || link->credit_due ||
-	    link->state != TTI_TCP_LINK_UP || link->nended)
+	tti_tcp_link_count(link, nbytes);
+	link->untold += nbytes;
+	if (!is_worth_telling(link) || link->credit_due || link->state != TTI_TCP_LINK_UP ||
+	    !link->nconns || link->in.ended)
 		return;
 	link->credit_due = true;
-	owe(link, TTI_TCP_HEADER);
+	tti_tcp_owe(link, TTI_TCP_HEADER);
 	tti_tcp_link_push(link);
 }
 
-/* -- Writing --------------------------------------------------------------- */
-
-static uint8_t *stage(const struct tti_tcp_link *link, uint64_t seq, size_t nbytes)
+void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes)
 {
-	const size_t index = seq % link->in.slots;
-
-	return nbytes <= TTI_TCP_SMALL ? link->out_small + index * STAGE_SMALL
-				       : link->out_large + index * link->out_stride;
+	link->moved += nbytes;
+	if (link->moved <= WANT_LANES || link->wanted || link->state != TTI_TCP_LINK_UP)
+		return;
+	link->wanted = true;
+	tti_tcp_lanes_want(link);
 }
 
 static void *reserve(struct tti_link *base, size_t nbytes)
 {
 	struct tti_tcp_link *link = link_of(base);
 
-	if (nbytes > link->in.slot_bytes)
-		return NULL;
 	/* The same room as before, whatever has become of the link. */
-	if (!link->lent) {
-		if (link->nended || link->in.committed - link->in.credit >= link->in.slots) {
-			look(link);
-			if (link->nended)
-				miss(link);
-		}
-		link->lent = link->state == TTI_TCP_LINK_UP &&
-			     link->in.committed - link->in.credit < link->in.slots;
-		if (!link->lent)
-			return NULL;
+	if (!link->lent && nbytes <= link->in.slot_bytes && !tti_tcp_may_stage(link)) {
+		tti_tcp_link_look(link);
+		if (!link->nconns)
+			miss(link);
 	}
-	return stage(link, link->in.committed, nbytes) + STAGE_PAYLOAD;
-}
-
-static void commit(struct tti_link *base, size_t nbytes, uint64_t tag)
-{
-	struct tti_tcp_link *link = link_of(base);
-	const uint64_t seq = link->in.committed;
-	const struct tti_tcp_frame frame = {
-		.type = TTI_TCP_DATA,
-		.length = (uint32_t)nbytes,
-		.seq = seq,
-		.tag = tag,
-	};
-
-	link->lent = false;
-	if (link->state != TTI_TCP_LINK_UP)
-		return;
-	tti_tcp_frame_put(stage(link, seq, nbytes) + STAGE_HEADER, &frame);
-	link->out_nbytes[seq % link->in.slots] = (uint32_t)nbytes;
-	link->in.committed++;
-	owe(link, TTI_TCP_HEADER + nbytes);
-	tti_tcp_link_push(link);
-}
-
-/* Give an idle connection the next frame. */
-static void load(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
-{
-	const struct tti_tcp_frame frame = { .type = TTI_TCP_CREDIT };
-
-	if (link->begun < link->in.committed) {
-		const uint32_t nbytes = link->out_nbytes[link->begun % link->in.slots];
-		uint8_t *header = stage(link, link->begun, nbytes) + STAGE_HEADER;
-
-		tti_tcp_frame_set_consumed(header, link->in.released);
-		conn->out = header;
-		conn->nout = TTI_TCP_HEADER + (size_t)nbytes;
-		link->begun++;
-	} else {
-		tti_tcp_frame_put(conn->credit, &frame);
-		tti_tcp_frame_set_consumed(conn->credit, link->in.released);
-		conn->out = conn->credit;
-		conn->nout = TTI_TCP_HEADER;
-	}
-}
-
-/* Some of a frame that load() gave went out: it has told the credit. */
-static void told(struct tti_tcp_link *link, const struct tti_tcp_conn *conn)
-{
-	link->told = link->in.released;
-	if (!link->credit_due)
-		return;
-	link->credit_due = false;
-	if (conn->out == conn->credit)
-		return;
-	forget(link, TTI_TCP_HEADER);
-}
-
-/* Nothing more can be sent on it. Whether that matters depends on what for; what
- * the peer sent before stays readable. */
-static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
-{
-	const bool credit = conn->out >= conn->credit && conn->out <= conn->credit + TTI_TCP_HEADER;
-
-	conn->broken = true;
-	conn->hangup = true;
-	tti_tcp_link_pull(link, conn);
-	if (link->state == TTI_TCP_LINK_LOST)
-		return;
-	if (link->begun < link->in.committed || (conn->nout && !credit)) {
-		errno = error;
-		tti_tcp_link_fail(link, tti_fail(TUTTI_EPEER,
-						 "rank %d is gone: sending to it failed (%m)",
-						 link->base.peer));
-		return;
-	}
-	/* A peer that has left wants no credit. */
-	forget(link, conn->nout + (link->credit_due ? TTI_TCP_HEADER : 0));
-	conn->nout = 0;
-	link->credit_due = false;
-}
-
-/* One call of the system. The frame stays with the connection once a byte of it
- * is out; until then another connection may take it. */
-static void send_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
-{
-	const bool fresh = !conn->nout;
-	ssize_t sent;
-	int error;
-
-	if (fresh)
-		load(link, conn);
-	do
-		sent = send(conn->fd, conn->out, conn->nout, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	if (sent > 0) {
-		if (fresh)
-			told(link, conn);
-		conn->out += sent;
-		conn->nout -= (size_t)sent;
-		forget(link, (size_t)sent);
-		if (conn->nout)
-			tti_tcp_conn_block(link->port, conn, true);
-		return;
-	}
-	error = errno;
-	if (fresh) {
-		link->begun -= conn->out != conn->credit;
-		conn->nout = 0;
-	}
-	if (error == EAGAIN || error == EWOULDBLOCK)
-		tti_tcp_conn_block(link->port, conn, true);
-	else
-		broke(link, conn, error);
-}
-
-/* The connection whose turn it is and that can take something. */
-static struct tti_tcp_conn *next_conn(struct tti_tcp_link *link)
-{
-	const bool more = link->begun < link->in.committed || link->credit_due;
-
-	for (int i = 0; i < link->nconns; i++) {
-		struct tti_tcp_conn *conn = link->conn[link->turn];
-
-		if (++link->turn == link->nconns)
-			link->turn = 0;
-		if (!conn->blocked && !conn->broken && (more || conn->nout))
-			return conn;
-	}
-	return NULL;
-}
-
-void tti_tcp_link_push(struct tti_tcp_link *link)
-{
-	while (link->unsent) {
-		struct tti_tcp_conn *conn = next_conn(link);
-
-		if (!conn)
-			return;
-		send_some(link, conn);
-	}
+	return tti_tcp_stage(link, nbytes);
 }
 
 const struct tti_link_ops tti_tcp_link_ops = {
 	.reserve = reserve,
-	.commit = commit,
+	.commit = tti_tcp_commit,
 	.peek = peek,
 	.release = release,
+	.send = tti_tcp_send,
 };

@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -15,13 +16,18 @@
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
+#include "util/strbuf.h"
 
 #define BACKLOG      4096
 #define HANDSHAKE_MS 10000
 #define FLUSH_MS     1000
-/* How often timers are looked at while links come up, and dead machines for. */
+/* How often timers are looked at while links come up, while strangers or lanes do, and dead
+ * machines for. */
 #define TIMER_NS     (5 * TTI_NS_PER_MS)
+#define RISING_NS    (50 * TTI_NS_PER_MS)
 #define ALIVE_NS     (1000 * TTI_NS_PER_MS)
+/* How long to sleep while messages wait for a lane that is full: nothing else wakes. */
+#define HELD_NS      (200 * 1000)
 #define EVENTS       64
 
 /* -- Opening --------------------------------------------------------------- */
@@ -66,20 +72,26 @@ static tutti_status look_around(struct tti_tcp_card *mine, struct tti_strbuf *wh
 }
 
 /* No address is no error here: other transports may do. */
-static void describe(struct tti_tcp_port *port, struct tti_card *card)
+static tutti_status describe(struct tti_tcp_port *port, struct tti_card *card)
 {
 	struct tti_tcp_card mine = {
 		.slot_bytes = (uint32_t)port->base.slot_bytes,
 		.slots = (uint16_t)port->slots,
 		.port = htobe16(port->listen_port),
 	};
+	struct tti_strbuf why = { 0 };
+	tutti_status status = look_around(&mine, &why);
+	char *text = tti_strbuf_take(&why);
 
-	if (look_around(&mine, NULL)) {
-		tti_log(TTI_LOG_INFO, TTI_TCP, "rank %d takes no part in TCP: %s", port->base.rank,
-			tti_error_text());
+	if (!status && !tti_tcp_card_running(&mine)) {
+		tti_log(TTI_LOG_INFO, TTI_TCP, "rank %d takes no part in TCP: no address (%s)",
+			port->base.rank, text && *text ? text : "no interface has one");
 		mine.naddrs = mine.nnics = 0;
 	}
+	tti_tcp_nics_listen(port, &mine);
+	free(text);
 	tti_tcp_card_put(&mine, card);
+	return status;
 }
 
 tutti_status tti_tcp_open(const struct tti_port_config *config,
@@ -103,6 +115,8 @@ tutti_status tti_tcp_open(const struct tti_port_config *config,
 	port->slots = config->slots;
 	port->timeout_ms = config->timeout_ms;
 	port->listen_fd = port->epoll_fd = -1;
+	memset(port->nic_fd, -1, sizeof(port->nic_fd));
+	port->lanes_at = TTI_NEVER;
 	memcpy(port->secret, config->secret, sizeof(port->secret));
 	port->link_of = tti_calloc((size_t)config->nranks, sizeof(struct tti_tcp_link *));
 	if (!port->link_of) {
@@ -113,7 +127,9 @@ tutti_status tti_tcp_open(const struct tti_port_config *config,
 	status = listen_on(port);
 	if (status)
 		goto fail;
-	describe(port, card);
+	status = describe(port, card);
+	if (status)
+		goto fail;
 	*out = &port->base;
 	return TUTTI_OK;
 
@@ -128,6 +144,7 @@ static tutti_status open_port(const struct tti_port_config *config, struct tti_p
 	const struct tti_params *params = tti_params();
 	const struct tti_tcp_options options = {
 		.sockets = (int)params->tcp_sockets,
+		.lanes = (int)params->tcp_lanes,
 		.congestion = params->tcp_congestion,
 		.handshake_ms = HANDSHAKE_MS,
 	};
@@ -286,6 +303,8 @@ static void handle(struct tti_tcp_port *port, struct tti_tcp_conn *conn, uint32_
 static void give_up(struct tti_tcp_link *link)
 {
 	struct tti_tcp_port *port = link->port;
+	const int64_t left_ms = (link->deadline - tti_now_ns()) / TTI_NS_PER_MS;
+	const int64_t waited_ms = left_ms > 0 ? port->timeout_ms - left_ms : port->timeout_ms;
 	tutti_status status;
 
 	if (link->dial) {
@@ -295,11 +314,34 @@ static void give_up(struct tti_tcp_link *link)
 	status = tti_fail(TUTTI_ETIMEOUT,
 			  "rank %d did not connect to rank %d (port %u) within %lld ms; %llu "
 			  "connections were refused",
-			  link->base.peer, port->base.rank, port->listen_port,
-			  (long long)port->timeout_ms, (unsigned long long)port->dropped);
+			  link->base.peer, port->base.rank, port->listen_port, (long long)waited_ms,
+			  (unsigned long long)port->dropped);
 	link->state = TTI_TCP_LINK_LOST;
 	port->ncoming--;
 	tti_port_fail(&port->base, status, link->base.peer);
+}
+
+static void stop_trying(struct tti_port *base, int peer)
+{
+	struct tti_tcp_port *port = tti_tcp_port_of(base);
+	struct tti_tcp_link *link = port->link_of[peer];
+
+	if (!link || link->memory)
+		return;
+	if (link->state == TTI_TCP_LINK_NEW && link->asked)
+		give_up(link);
+	if (base->failed_peer != peer)
+		return;
+	base->failure = TUTTI_OK;
+	base->failed_peer = -1;
+}
+
+static void look_at_lanes(struct tti_tcp_link *link, int64_t now)
+{
+	const int64_t next = tti_tcp_lanes_timer(link, now);
+
+	if (next < link->port->lanes_at)
+		link->port->lanes_at = next;
 }
 
 static void look_at_timers(struct tti_tcp_port *port)
@@ -309,6 +351,7 @@ static void look_at_timers(struct tti_tcp_port *port)
 	if (now < port->look_at)
 		return;
 	port->look_at = now + TIMER_NS;
+	port->lanes_at = TTI_NEVER;
 	for (size_t i = 0; i < port->rising.n;) {
 		struct tti_tcp_conn *conn = port->rising.at[i];
 
@@ -329,29 +372,8 @@ static void look_at_timers(struct tti_tcp_port *port)
 			give_up(link);
 		else if (link->dial)
 			tti_tcp_dial_timer(link, now);
-	}
-}
-
-/* A machine that died without a word: nothing else would tell for a quarter of an
- * hour while something is in flight to it. */
-static void look_for_silence(struct tti_tcp_port *port)
-{
-	const int64_t now = tti_now_ns();
-
-	if (now < port->alive_at)
-		return;
-	port->alive_at = now + ALIVE_NS;
-	for (size_t i = 0; i < port->links.n; i++) {
-		struct tti_tcp_link *link = port->links.at[i];
-
-		for (int k = 0; k < link->nconns && link->state == TTI_TCP_LINK_UP; k++) {
-			if (link->conn[k]->ended || !tti_tcp_conn_is_silent(link->conn[k], now))
-				continue;
-			tti_tcp_link_fail(link, tti_fail(TUTTI_EPEER,
-							 "rank %d is gone: its machine has not "
-							 "answered for 15 s",
-							 link->base.peer));
-		}
+		else if (link->lanes)
+			look_at_lanes(link, now);
 	}
 }
 
@@ -370,7 +392,7 @@ void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms)
 		}
 		timeout_ms = 0;
 	} while (n == EVENTS);
-	if (port->ncoming || port->rising.n)
+	if (port->ncoming || port->rising.n || port->lanes_at != TTI_NEVER)
 		look_at_timers(port);
 	if (port->dead)
 		tti_tcp_conn_reap(port);
@@ -381,22 +403,40 @@ static void progress(struct tti_port *base)
 	struct tti_tcp_port *port = tti_tcp_port_of(base);
 
 	if (!(++port->ticks & 1023))
-		look_for_silence(port);
-	if (port->nup <= TTI_TCP_FEW && !port->ncoming && !port->rising.n && !port->nblocked &&
+		tti_tcp_port_watch(port, tti_now_ns());
+	if (port->nheld)
+		tti_tcp_port_push(port);
+	if (port->nup <= TTI_TCP_FEW && !port->ncoming && !port->nblocked &&
 	    ++port->skipped < TTI_TCP_SKIP)
 		return;
 	port->skipped = 0;
 	tti_tcp_poll(port, 0);
 }
 
+/* What no event tells of is looked at after so long. */
+static int64_t longest_nap(const struct tti_tcp_port *port, int64_t now)
+{
+	int64_t most = ALIVE_NS;
+
+	if (port->nheld)
+		return HELD_NS;
+	if (port->ncoming)
+		return TIMER_NS;
+	if (port->rising.n)
+		most = RISING_NS;
+	if (port->lanes_at - now < most)
+		most = port->lanes_at > now ? port->lanes_at - now : 0;
+	return most > TIMER_NS ? most : TIMER_NS;
+}
+
 static void nap(struct tti_port *base, int64_t timeout_ns)
 {
 	struct tti_tcp_port *port = tti_tcp_port_of(base);
 	struct pollfd fd = { .fd = port->epoll_fd, .events = POLLIN };
-	const int64_t most = port->ncoming || port->rising.n ? TIMER_NS : ALIVE_NS;
+	const int64_t now = tti_now_ns(), most = longest_nap(port, now);
 	struct timespec timeout;
 
-	look_for_silence(port);
+	tti_tcp_port_watch(port, now);
 	if (timeout_ns > most)
 		timeout_ns = most;
 	timeout.tv_sec = timeout_ns / 1000000000;
@@ -414,7 +454,12 @@ static void cost(const struct tti_port *port, struct tti_cost *out)
 	out->bw_gbps = 2.5;
 }
 
-static const struct tti_sleep_ops sleep_ops = { .wait = nap };
+static int descriptor(const struct tti_port *base)
+{
+	return ((const struct tti_tcp_port *)base)->epoll_fd;
+}
+
+static const struct tti_sleep_ops sleep_ops = { .wait = nap, .descriptor = descriptor };
 
 const struct tti_transport tti_transport_tcp = {
 	.size = sizeof(struct tti_transport),
@@ -427,4 +472,7 @@ const struct tti_transport tti_transport_tcp = {
 	.close = tti_tcp_close,
 	.shutdown = tti_tcp_shutdown,
 	.sleep = &sleep_ops,
+	.lanes = &tti_tcp_lane_ops,
+	.prefer = tti_tcp_prefer,
+	.give_up = stop_trying,
 };

@@ -44,6 +44,7 @@ static void move_to_loopback(struct world *world, int family)
 
 		card.naddrs = 1;
 		card.addr[0] = loopback(family, card.port);
+		card.prefix[0] = 8;
 		tti_tcp_card_put(&card, &world->card[rank]);
 	}
 }
@@ -209,6 +210,38 @@ static void waiting_has_an_end(void **state)
 	world_end(&world);
 }
 
+/* By either side: the links to others live. */
+static void a_link_may_be_given_up(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_open(&world, 3, 4, 4096, 1);
+	world_start(&world);
+	move_to_loopback(&world, 4);
+	world_join(&world);
+	assert_int_equal(tcp->connect(world.port[2], 0, &world.link[2][0]), TUTTI_AGAIN);
+	assert_int_equal(tcp->connect(world.port[0], 2, &world.link[0][2]), TUTTI_AGAIN);
+	tcp->progress(world.port[2]);
+	tcp->give_up(world.port[2], 0);
+	tcp->give_up(world.port[0], 2);
+	assert_non_null(
+		strstr(world.port[2]->failure_text, "cannot connect to rank 0 (127.0.0.1:"));
+	assert_non_null(strstr(world.port[0]->failure_text, "rank 2 did not connect to rank 0"));
+	assert_int_equal(tcp->connect(world.port[2], 0, &world.link[2][0]), TUTTI_EPEER);
+	for (int rank = 0; rank < 3; rank++)
+		assert_int_equal(world.port[rank]->failure, TUTTI_OK);
+	world_link(&world, 0, 1);
+	world_link(&world, 1, 2);
+	talks(&world, 0, 1);
+	talks(&world, 1, 2);
+	/* One that was up is not given up, nor one that nobody asked for. */
+	tcp->give_up(world.port[1], 2);
+	tcp->give_up(world.port[1], 1);
+	talks(&world, 1, 2);
+	world_end(&world);
+}
+
 static void a_wrong_secret_gets_nowhere(void **state)
 {
 	struct world world, other;
@@ -367,6 +400,21 @@ static void the_least_of_all_slots_counts(void **state)
 	world_end(&world);
 }
 
+/* Ask for all lanes until there are n. */
+static void open_lanes(struct world *world, int a, int b, int n)
+{
+	const struct tti_tcp_link *at_a = (struct tti_tcp_link *)world->link[a][b];
+	const struct tti_tcp_link *at_b = (struct tti_tcp_link *)world->link[b][a];
+	const int64_t deadline = tti_deadline(10000);
+
+	tcp->lanes->open_all(world->link[a][b]);
+	tcp->lanes->open_all(world->link[b][a]);
+	while (at_a->nconns < n || at_b->nconns < n) {
+		world_progress(world);
+		assert_true(tti_now_ns() < deadline);
+	}
+}
+
 static void congestion_control_is_chosen(void **state)
 {
 	char name[16] = "";
@@ -379,6 +427,7 @@ static void congestion_control_is_chosen(void **state)
 	world_start(&world);
 	world_join(&world);
 	world_link(&world, 0, 1);
+	open_lanes(&world, 0, 1, 2);
 	for (int rank = 0; rank < 2; rank++) {
 		struct tti_tcp_link *link = (struct tti_tcp_link *)world.link[rank][1 - rank];
 
@@ -465,6 +514,7 @@ int main(void)
 		cmocka_unit_test(another_rank_is_not_taken_for_the_peer),
 		cmocka_unit_test(refusal_by_all_is_an_early_answer),
 		cmocka_unit_test(waiting_has_an_end),
+		cmocka_unit_test(a_link_may_be_given_up),
 		cmocka_unit_test(a_wrong_secret_gets_nowhere),
 		cmocka_unit_test(strangers_do_not_disturb),
 		cmocka_unit_test(runs_out_of_descriptors),

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/tcp.h"
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/log.h"
+
+/* Lanes are looked at so often; one of several that leaves unanswered what it had to
+ * send again is given up after so long. TCP sends again after 200 ms at the soonest. */
+#define WATCH_NS  (50 * TTI_NS_PER_MS)
+#define SILENT_NS (100 * TTI_NS_PER_MS)
+
+#define TEXT_MOST 640
+
+/* -- What is known --------------------------------------------------------- */
+
+void tti_tcp_lane_introduce(struct tti_tcp_link *link, int index)
+{
+	struct tti_tcp_lane *lane = &link->lane[index];
+	const int fd = link->conn[index]->fd;
+	struct sockaddr_storage who;
+	socklen_t size = sizeof(who);
+
+	if (!getsockname(fd, (struct sockaddr *)&who, &size))
+		(void)tti_addr_from_sock((struct sockaddr *)&who, &lane->local);
+	size = sizeof(who);
+	if (!getpeername(fd, (struct sockaddr *)&who, &size))
+		(void)tti_addr_from_sock((struct sockaddr *)&who, &lane->remote);
+	lane->trouble[0] = 0;
+}
+
+/* "10.0.0.1 (eth0)" */
+static const char *place_of(const struct tti_addr *addr, const char *nic, char *buf, size_t size)
+{
+	struct tti_addr place = *addr;
+	char text[TTI_ADDR_TEXT];
+
+	place.port = 0;
+	snprintf(buf, size, nic[0] ? "%s (%s)" : "%s",
+		 addr->family ? tti_addr_format(&place, text, sizeof(text)) : "?", nic);
+	return buf;
+}
+
+void tti_tcp_link_tell(const struct tti_tcp_link *link, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	buf[0] = 0;
+	for (int i = 0; i < link->nlanes && link->nlanes > 1 && len < size; i++) {
+		const struct tti_tcp_lane *lane = &link->lane[i];
+		const struct tti_tcp_conn *conn = link->conn[i];
+		char from[96], to[96];
+		const char *what = lane->trouble;
+
+		if (conn && conn->error)
+			what = strerror(conn->error);
+		else if (conn && conn->ended)
+			what = "closed by the other side";
+		else if (conn)
+			what = conn->waits_since ? "no answer" : "up";
+		what = what[0] ? what : "not connected";
+		len += (size_t)snprintf(buf + len, size - len, "; lane %d, %s to %s: %s", i,
+					place_of(&lane->local, lane->local_nic, from, sizeof(from)),
+					place_of(&lane->remote, lane->remote_nic, to, sizeof(to)),
+					what);
+	}
+}
+
+void tti_tcp_link_lose(struct tti_tcp_link *link, const char *what, int error)
+{
+	char lanes[TEXT_MOST];
+
+	tti_tcp_link_tell(link, lanes, sizeof(lanes));
+	tti_tcp_link_fail(link, tti_fail(TUTTI_EPEER, "rank %d is gone: %s%s%s%s%s",
+					 link->base.peer, what, error ? " (" : "",
+					 error ? strerror(error) : "", error ? ")" : "", lanes));
+}
+
+/* -- Sending again --------------------------------------------------------- */
+
+static void mark(struct tti_tcp_link *link, uint64_t seq)
+{
+	struct tti_tcp_out *out = &link->out[seq % link->in.slots];
+
+	out->retry++;
+	out->lane = -1;
+	link->todo |= UINT64_C(1) << seq % link->in.slots;
+	link->again++;
+	link->resent = true;
+	if (seq < link->first)
+		link->first = seq;
+	tti_tcp_owe(link, TTI_TCP_HEADER + (size_t)out->nbytes);
+}
+
+/* What went to this lane and is not released may never have come, or may never be
+ * read: all of it goes again. It is still where it was staged. */
+static bool put_back(struct tti_tcp_link *link, int index)
+{
+	const struct tti_tcp_inbox *in = &link->in;
+
+	for (uint64_t seq = in->credit; seq < in->committed; seq++) {
+		const struct tti_tcp_out *out = &link->out[seq % in->slots];
+
+		if (out->lane != index)
+			continue;
+		if (out->retry == UINT16_MAX || out->gone)
+			return false;
+		mark(link, seq);
+	}
+	return true;
+}
+
+/* A credit that this lane told may be lost with it. */
+static void tell_again(struct tti_tcp_link *link)
+{
+	link->told = 0;
+	for (int i = 0; i < link->nlanes; i++) {
+		if (link->conn[i] && link->conn[i]->told > link->told)
+			link->told = link->conn[i]->told;
+	}
+	if (link->credit_due || link->in.released - link->told < link->tell_at)
+		return;
+	link->credit_due = true;
+	tti_tcp_owe(link, TTI_TCP_HEADER);
+}
+
+void tti_tcp_link_settle_again(struct tti_tcp_link *link)
+{
+	const struct tti_tcp_inbox *in = &link->in;
+
+	for (; link->first < in->credit; link->first++) {
+		const size_t index = link->first % in->slots;
+
+		if (!(link->todo & UINT64_C(1) << index))
+			continue;
+		link->todo &= ~(UINT64_C(1) << index);
+		link->again--;
+		tti_tcp_forget(link, TTI_TCP_HEADER + (size_t)link->out[index].nbytes);
+	}
+	while (link->first < in->committed &&
+	       !(link->todo & UINT64_C(1) << link->first % in->slots))
+		link->first++;
+}
+
+/* -- Joining and leaving --------------------------------------------------- */
+
+/* `conn` was lane `index` and is no more. */
+static void retire(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int index, const char *why)
+{
+	struct tti_tcp_lane *lane = &link->lane[index];
+
+	tti_tcp_reader_abandon(conn->reader);
+	tti_tcp_forget(link, conn->nout);
+	if (!conn->broken && !conn->ended)
+		link->nconns--;
+	/* A part of a credit that was sent is none. */
+	if (conn->nout && !conn->out_data)
+		conn->told = 0;
+	conn->nout = 0;
+	lane->losses++;
+	snprintf(lane->trouble, sizeof(lane->trouble), "%s", why);
+	tti_log(TTI_LOG_INFO, TTI_TCP, "lane %d of the link to rank %d is lost: %s", index,
+		link->base.peer, why);
+	tti_tcp_conn_drop(link->port, conn);
+	if (!put_back(link, index)) {
+		tti_tcp_link_lose(link, "what a lost connection carried cannot be sent again", 0);
+		return;
+	}
+	tell_again(link);
+}
+
+tutti_status tti_tcp_lane_joins(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
+{
+	const int index = conn->pass.index;
+	struct tti_tcp_conn *before = link->conn[index];
+	tutti_status status;
+
+	if (link->state != TTI_TCP_LINK_UP || !link->nconns)
+		status = tti_fail(TUTTI_EPEER, "the link to rank %d is not up", link->base.peer);
+	else
+		status = tti_tcp_conn_raise(link->port, conn);
+	if (status) {
+		tti_tcp_conn_drop(link->port, conn);
+		return status;
+	}
+	link->conn[index] = conn;
+	link->nconns++;
+	if (index >= link->nlanes)
+		link->nlanes = index + 1;
+	if (before)
+		retire(link, before, index, "it was opened anew");
+	tti_tcp_lane_introduce(link, index);
+	tti_tcp_link_pull(link, conn);
+	tti_tcp_link_push(link);
+	return TUTTI_OK;
+}
+
+void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why)
+{
+	struct tti_tcp_conn *conn = link->conn[index];
+
+	if (!conn || link->nconns <= !conn->broken)
+		return;
+	link->conn[index] = NULL;
+	retire(link, conn, index, why);
+	if (link->state == TTI_TCP_LINK_UP)
+		tti_tcp_lanes_lost(link, index);
+	tti_tcp_link_push(link);
+}
+
+/* -- Silence --------------------------------------------------------------- */
+
+enum mood { WELL, WAITING, SILENT };
+
+/* Silent: it had to send again, and that was not answered for a while either. What the
+ * system could not even send, as its NIC is down, it probes for; probes of a closed window are
+ * answered. */
+static enum mood mood_of(struct tti_tcp_conn *conn, int64_t now)
+{
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+
+	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &size) ||
+	    ((!info.tcpi_unacked || !info.tcpi_retransmits) && !info.tcpi_probes)) {
+		conn->waits_since = 0;
+		return WELL;
+	}
+	if (!conn->waits_since)
+		conn->waits_since = now;
+	return now - conn->waits_since >= SILENT_NS ? SILENT : WAITING;
+}
+
+/* Lanes that are silent leave, if there is one that is well. */
+static void watch_lanes(struct tti_tcp_link *link, int64_t now)
+{
+	enum mood mood[TTI_TCP_LANES_MOST];
+	int well = 0;
+
+	for (int i = 0; i < link->nlanes; i++) {
+		if (!link->conn[i])
+			continue;
+		mood[i] = mood_of(link->conn[i], now);
+		well += mood[i] == WELL;
+	}
+	for (int i = 0; i < link->nlanes && well; i++) {
+		if (link->conn[i] && mood[i] == SILENT)
+			tti_tcp_lane_leaves(link, i, "the other side does not answer on it");
+	}
+}
+
+/* A machine that died without a word: nothing else would tell for a quarter of an
+ * hour while something is in flight to it. */
+static void watch_machine(struct tti_tcp_link *link, int64_t now)
+{
+	for (int i = 0; i < link->nlanes && link->state == TTI_TCP_LINK_UP; i++) {
+		struct tti_tcp_conn *conn = link->conn[i];
+
+		if (conn && !conn->ended && tti_tcp_conn_is_silent(conn, now))
+			tti_tcp_link_lose(link, "its machine has not answered for 15 s", 0);
+	}
+}
+
+void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now)
+{
+	const bool all = now >= port->alive_at;
+
+	if (now < port->watch_at)
+		return;
+	port->watch_at = now + WATCH_NS;
+	if (all)
+		port->alive_at = now + 1000 * TTI_NS_PER_MS;
+	for (size_t i = 0; i < port->links.n; i++) {
+		struct tti_tcp_link *link = port->links.at[i];
+
+		if (link->state != TTI_TCP_LINK_UP && link->state != TTI_TCP_LINK_CLOSED)
+			continue;
+		if (link->nconns > 1 || all)
+			watch_lanes(link, now);
+		if (all)
+			watch_machine(link, now);
+	}
+}

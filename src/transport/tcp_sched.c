@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/tcp.h"
+
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "util/clock.h"
+
+/* What is this short takes the lane with the shortest way. */
+#define SHORT           4096
+/* A lane has enough to do for so long, beyond what is on the way: by what it was given
+ * and its rate, as acknowledgements are late where they wait behind what comes the other
+ * way. More would be late if another one could have carried it, and so would the credits
+ * that wait behind it: the system's own buffers hold megabytes. */
+#define HORIZON_NS      (5 * TTI_NS_PER_MS / 4)
+/* But no more if nothing was acknowledged for so long. */
+#define WAITING_NS      (12 * TTI_NS_PER_MS)
+#define ENOUGH          (64 * 1024)
+/* As long as nothing is known of it. */
+#define AT_FIRST        (256 * 1024)
+/* A rate is measured over at least so long and so much, but not longer than that. */
+#define MEASURE_NS      (4 * TTI_NS_PER_MS)
+#define MEASURE_MOST_NS (40 * TTI_NS_PER_MS)
+#define MEASURE_BYTES   (256 * 1024)
+/* Who was not looked at for so long may have had nothing to send meanwhile. */
+#define SEEN_NS         (3 * TTI_NS_PER_MS)
+/* What earlier measurements count beside one more: acknowledgements come in pieces, so a
+ * single one may be wrong by half. */
+#define EARLIER         0.875
+/* When a lane has got slower this is seen before a measurement ends; acknowledgements
+ * come in pieces of that size, beside what they take while there is much to send. */
+#define SLOWER_NS       (2 * TTI_NS_PER_MS)
+#define PIECE           (128 * 1024)
+
+/* A lane that gets nothing, as all others are through sooner, is tried after so long:
+ * it may have become faster. Then after twice as long, up to the most. */
+#define PATIENCE_NS      (100 * TTI_NS_PER_MS)
+#define PATIENCE_MOST_NS (10000 * TTI_NS_PER_MS)
+/* It has, by so much, if it was clearly faster with what it got. */
+#define HINT             4
+/* Without messages for so long the link was idle, and nobody passed over. */
+#define IDLE_NS          (20 * TTI_NS_PER_MS)
+
+/* What is known of the lanes while one message is placed. */
+struct choice {
+	int n;
+	int lane[TTI_TCP_LANES_MOST];
+	bool free[TTI_TCP_LANES_MOST];   /* can take a frame at once        */
+	double busy[TTI_TCP_LANES_MOST]; /* bytes that it has to send first */
+	double rate[TTI_TCP_LANES_MOST];
+};
+
+static bool is_of_use(const struct tti_tcp_conn *conn)
+{
+	return conn && !conn->broken;
+}
+
+static bool is_free(const struct tti_tcp_conn *conn)
+{
+	return !conn->blocked && !conn->nout;
+}
+
+void tti_tcp_sched_handed(struct tti_tcp_conn *conn, size_t nbytes)
+{
+	struct tti_tcp_pace *pace = &conn->pace;
+	const double rate = conn->link->lane[conn->pass.index].rate;
+
+	pace->handed += nbytes;
+	pace->waiting += nbytes;
+	if (rate > 0) {
+		const int64_t now = tti_now_ns();
+
+		if (pace->through_at < now)
+			pace->through_at = now;
+		pace->through_at += (int64_t)((double)nbytes / rate);
+	}
+}
+
+/* -- Rates ----------------------------------------------------------------- */
+
+static void look_at_rtt(const struct tti_tcp_conn *conn, struct tti_tcp_lane *lane)
+{
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+
+	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+		return;
+	lane->loaded_ns = (int64_t)info.tcpi_rtt * 1000;
+	lane->rtt_ns = info.tcpi_min_rtt && info.tcpi_min_rtt != ~0U
+			       ? (int64_t)info.tcpi_min_rtt * 1000
+			       : lane->loaded_ns;
+}
+
+static void learn(struct tti_tcp_lane *lane, double bytes, double passed)
+{
+	lane->bytes = lane->bytes * EARLIER + bytes;
+	lane->passed = lane->passed * EARLIER + passed;
+	lane->rate = lane->bytes / lane->passed;
+}
+
+/* All that it was given is through, nobody saw when: it was at least that fast. Of a lane
+ * of which nothing is known this says nothing. One that is only tried now and then gets too
+ * little for more than a hint. */
+static void measure_least(struct tti_tcp_pace *pace, struct tti_tcp_lane *lane, double bytes,
+			  double passed)
+{
+	if (bytes > PIECE && bytes - PIECE > passed * lane->rate) {
+		learn(lane, bytes - PIECE, passed);
+	} else if (pace->tried && bytes > HINT * passed * lane->rate) {
+		lane->bytes *= HINT;
+		lane->rate *= HINT;
+		pace->patience = 0;
+	}
+	pace->tried = false;
+}
+
+/* A rate is that of a time in which the lane always had something to send. The first one
+ * after it was idle does not count: what shapes a lane lets some pass unshaped then. */
+static void measure(struct tti_tcp_conn *conn, struct tti_tcp_lane *lane, int64_t now)
+{
+	struct tti_tcp_pace *pace = &conn->pace;
+	const uint64_t acked = pace->handed - pace->waiting;
+	const double passed = (double)(now - pace->since);
+	const double bytes = (double)(acked - pace->acked_before);
+
+	if (!pace->waiting) {
+		if (pace->since && lane->rate > 0)
+			measure_least(pace, lane, bytes, passed);
+		pace->since = 0;
+		return;
+	}
+	if (!pace->since || now - pace->looked_at > SEEN_NS) {
+		pace->since = now;
+		pace->acked_before = acked;
+		pace->warm = false;
+		return;
+	}
+	if (now - pace->since < MEASURE_NS ||
+	    (bytes < MEASURE_BYTES && now - pace->since < MEASURE_MOST_NS))
+		return;
+	if (pace->warm || lane->rate <= 0)
+		learn(lane, bytes, passed);
+	look_at_rtt(conn, lane);
+	pace->since = now;
+	pace->acked_before = acked;
+	pace->warm = true;
+}
+
+static void look_at(struct tti_tcp_link *link, int index, int64_t now)
+{
+	struct tti_tcp_conn *conn = link->conn[index];
+	int waiting = 0;
+
+	if (ioctl(conn->fd, SIOCOUTQ, &waiting) || waiting < 0)
+		return;
+	if ((uint64_t)waiting > conn->pace.handed)
+		waiting = (int)conn->pace.handed;
+	conn->pace.waiting = (size_t)waiting;
+	if (ioctl(conn->fd, SIOCOUTQNSD, &waiting) || waiting < 0)
+		waiting = 0;
+	conn->pace.unsent = (size_t)waiting;
+	measure(conn, &link->lane[index], now);
+	conn->pace.looked_at = now;
+}
+
+/* As measured, or less if it is just getting slower. */
+static double rate_now(const struct tti_tcp_link *link, int index, int64_t now)
+{
+	const struct tti_tcp_pace *pace = &link->conn[index]->pace;
+	const double rate = link->lane[index].rate;
+	const double passed = (double)(now - pace->since);
+	const double bytes = (double)(pace->handed - pace->waiting - pace->acked_before);
+
+	const double late = PIECE + rate * (double)link->lane[index].loaded_ns;
+
+	if (pace->since && passed > SLOWER_NS && bytes + late < passed * rate)
+		return (bytes + late) / passed;
+	return rate;
+}
+
+/* -- Which lane, which message --------------------------------------------- */
+
+static bool may_take(const struct tti_tcp_link *link, int lane)
+{
+	const bool is_one =
+		link->only >= 0 && link->only < link->nlanes && is_of_use(link->conn[link->only]);
+
+	return is_of_use(link->conn[lane]) && (!is_one || lane == link->only);
+}
+
+/* Those of which nothing is known are taken to be like the others. */
+static void fill_in_rates(struct choice *choice)
+{
+	double sum = 0;
+	int known = 0;
+
+	for (int k = 0; k < choice->n; k++) {
+		sum += choice->rate[k];
+		known += choice->rate[k] > 0;
+	}
+	for (int k = 0; k < choice->n; k++) {
+		if (choice->rate[k] <= 0)
+			choice->rate[k] = known ? sum / known : 1;
+	}
+}
+
+/* What a lane still has to send. Acknowledgements tell too late, and what has left the
+ * system's buffer too early: between the two, what it cannot have sent at its rate. */
+static double busy_of(const struct tti_tcp_pace *pace, double rate, int64_t now)
+{
+	const double left = rate * (double)(pace->through_at - now);
+
+	if (rate <= 0 || left > (double)pace->waiting)
+		return (double)pace->waiting;
+	return left < (double)pace->unsent ? (double)pace->unsent : left;
+}
+
+/* Given more than it could have told of by now. */
+static bool is_late(const struct tti_tcp_pace *pace, double rate, int64_t rtt_ns)
+{
+	return rate > 0 && (double)pace->waiting > ENOUGH + rate * (double)(WAITING_NS + rtt_ns);
+}
+
+static void look_around(struct tti_tcp_link *link, struct choice *choice, int64_t now)
+{
+	choice->n = 0;
+	for (int i = 0; i < link->nlanes; i++) {
+		const struct tti_tcp_conn *conn = link->conn[i];
+		const int k = choice->n;
+		double rate, most;
+
+		if (!may_take(link, i))
+			continue;
+		look_at(link, i, now);
+		rate = rate_now(link, i, now);
+		most = rate > 0 ? rate * (double)(HORIZON_NS + link->lane[i].rtt_ns) : AT_FIRST;
+		choice->lane[k] = i;
+		choice->rate[k] = rate;
+		choice->busy[k] = busy_of(&conn->pace, rate, now) + (double)conn->nout;
+		choice->free[k] = is_free(conn) &&
+				  choice->busy[k] < (most > ENOUGH ? most : ENOUGH) &&
+				  !is_late(&conn->pace, rate, link->lane[i].rtt_ns);
+		choice->n++;
+	}
+	fill_in_rates(choice);
+}
+
+/* Where nbytes would be through first. */
+static int soonest(const struct choice *choice, size_t nbytes)
+{
+	double least = 0;
+	int best = -1;
+
+	for (int k = 0; k < choice->n; k++) {
+		const double takes = (choice->busy[k] + (double)nbytes) / choice->rate[k];
+
+		if (best >= 0 && takes >= least)
+			continue;
+		least = takes;
+		best = k;
+	}
+	return best;
+}
+
+/* Whether a lane that has nothing to do has waited for long enough. */
+static bool is_impatient(struct tti_tcp_link *link, int lane, int64_t now)
+{
+	struct tti_tcp_pace *pace = &link->conn[lane]->pace;
+
+	if (!pace->passed_over || now - link->placed_at > IDLE_NS || pace->waiting) {
+		pace->passed_over = now;
+		return false;
+	}
+	if (!pace->patience)
+		pace->patience = PATIENCE_NS;
+	if (now - pace->passed_over < pace->patience)
+		return false;
+	pace->passed_over = now;
+	pace->tried = true;
+	pace->patience *= pace->patience < PATIENCE_MOST_NS ? 2 : 1;
+	return true;
+}
+
+/* A lane to be tried with the message that is needed last. */
+static bool give_a_chance(struct tti_tcp_link *link, const struct choice *choice, int64_t now,
+			  int *lane, uint64_t *seq)
+{
+	int tried = -1;
+
+	for (int k = 0; k < choice->n; k++) {
+		if (choice->free[k] && is_impatient(link, choice->lane[k], now))
+			tried = choice->lane[k];
+	}
+	if (tried < 0)
+		return false;
+	*lane = tried;
+	for (uint64_t s = link->first; s < link->in.committed; s++) {
+		if (link->todo & UINT64_C(1) << s % link->in.slots)
+			*seq = s;
+	}
+	return true;
+}
+
+/* Messages are placed in their order, in thought, each where it is through first. The
+ * first one whose lane is free now goes; those before it wait for theirs. So a slow lane
+ * gets a message that is needed late, and at the end none that others are faster with. */
+static bool place(struct tti_tcp_link *link, int *lane, uint64_t *seq)
+{
+	const int64_t now = tti_now_ns();
+	struct choice choice;
+	bool chance;
+	int nfree = 0;
+
+	look_around(link, &choice, now);
+	chance = give_a_chance(link, &choice, now, lane, seq);
+	link->placed_at = now;
+	if (chance)
+		return true;
+	for (int k = 0; k < choice.n; k++)
+		nfree += choice.free[k];
+	for (uint64_t s = link->first; s < link->in.committed && nfree; s++) {
+		const size_t index = s % link->in.slots;
+		const size_t nbytes = TTI_TCP_HEADER + (size_t)link->out[index].nbytes;
+		int k;
+
+		if (!(link->todo & UINT64_C(1) << index))
+			continue;
+		k = soonest(&choice, nbytes);
+		if (choice.free[k]) {
+			*lane = choice.lane[k];
+			*seq = s;
+			return true;
+		}
+		choice.busy[k] += (double)nbytes;
+	}
+	return false;
+}
+
+/* The way of one lane must be clearly shorter to be preferred to an earlier one's. */
+static int quickest(const struct tti_tcp_link *link)
+{
+	double least = 0;
+	int best = -1;
+
+	for (int i = 0; i < link->nlanes; i++) {
+		const struct tti_tcp_conn *conn = link->conn[i];
+		double takes;
+
+		if (!may_take(link, i) || !is_free(conn))
+			continue;
+		takes = (double)link->lane[i].rtt_ns;
+		if (conn->pace.waiting > ENOUGH && link->lane[i].rate > 0)
+			takes += (double)conn->pace.waiting / link->lane[i].rate;
+		if (best >= 0 && takes * 1.25 >= least)
+			continue;
+		least = takes;
+		best = i;
+	}
+	return best;
+}
+
+/* No look at the system but when much has been given to it since the last. */
+static int quick_lane(struct tti_tcp_link *link)
+{
+	for (int i = 0; i < link->nlanes; i++) {
+		if (may_take(link, i) && link->conn[i]->pace.waiting > ENOUGH)
+			look_at(link, i, tti_now_ns());
+	}
+	return quickest(link);
+}
+
+/* The one that is left; if the peer says no more on any, one it may still read. */
+static int only_lane(const struct tti_tcp_link *link)
+{
+	int best = -1;
+
+	for (int i = link->nlanes - 1; i >= 0; i--) {
+		if (is_of_use(link->conn[i]) && (best < 0 || !link->conn[i]->ended))
+			best = i;
+	}
+	return best >= 0 && is_free(link->conn[best]) ? best : -1;
+}
+
+bool tti_tcp_sched_next(struct tti_tcp_link *link, int *lane, uint64_t *seq)
+{
+	*seq = link->first;
+	if (link->nconns <= 1)
+		*lane = only_lane(link);
+	else if (link->out[link->first % link->in.slots].nbytes <= SHORT)
+		*lane = quick_lane(link);
+	else
+		return place(link, lane, seq);
+	return *lane >= 0;
+}
+
+/* Where something came from last there is somebody. */
+int tti_tcp_sched_credit(const struct tti_tcp_link *link)
+{
+	const struct tti_tcp_conn *heard = link->conn[link->heard];
+
+	if (is_of_use(heard) && is_free(heard))
+		return link->heard;
+	for (int i = 0; i < link->nlanes; i++) {
+		if (is_of_use(link->conn[i]) && is_free(link->conn[i]))
+			return i;
+	}
+	return -1;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/tcp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "util/clock.h"
+
+/* What is shorter is copied first: two pieces cost the system more than one. */
+#define THROUGH 4096
+/* How often messages that wait for a lane that is full are tried again. */
+#define PUSH_NS (20 * 1000)
+
+static uint8_t *payload_of(const struct tti_tcp_link *link, uint64_t seq, size_t nbytes)
+{
+	const size_t index = seq % link->in.slots;
+
+	return TTI_TCP_STAGE_PAYLOAD + (nbytes <= TTI_TCP_SMALL
+						? link->out_small + index * TTI_TCP_STAGE_SMALL
+						: link->out_large + index * link->out_stride);
+}
+
+static uint64_t bit_of(const struct tti_tcp_link *link, uint64_t seq)
+{
+	return UINT64_C(1) << seq % link->in.slots;
+}
+
+/* -- Staging --------------------------------------------------------------- */
+
+/* A lane may still be sending again what the peer has released by now: what is in
+ * that slot is of no matter any more, but where its frame ends is. */
+static bool is_being_sent(const struct tti_tcp_link *link, uint64_t seq)
+{
+	for (int i = 0; i < link->nlanes; i++) {
+		const struct tti_tcp_conn *conn = link->conn[i];
+
+		if (conn && conn->nout && conn->out_data && conn->out_seq == seq)
+			return true;
+	}
+	return false;
+}
+
+bool tti_tcp_may_stage(struct tti_tcp_link *link)
+{
+	const struct tti_tcp_inbox *in = &link->in;
+
+	if (link->state != TTI_TCP_LINK_UP || !link->nconns ||
+	    in->committed - in->credit >= in->slots)
+		return false;
+	if (link->again)
+		tti_tcp_link_settle_again(link);
+	return in->committed < in->slots || !link->resent ||
+	       !is_being_sent(link, in->committed - in->slots);
+}
+
+void *tti_tcp_stage(struct tti_tcp_link *link, size_t nbytes)
+{
+	if (nbytes > link->in.slot_bytes)
+		return NULL;
+	link->lent = link->lent || tti_tcp_may_stage(link);
+	return link->lent ? payload_of(link, link->in.committed, nbytes) : NULL;
+}
+
+static void put_header(struct tti_tcp_link *link, uint64_t seq, size_t nbytes, uint64_t tag)
+{
+	const struct tti_tcp_frame frame = {
+		.type = TTI_TCP_DATA,
+		.length = (uint32_t)nbytes,
+		.seq = seq,
+		.tag = tag,
+	};
+
+	tti_tcp_frame_put(payload_of(link, seq, nbytes) - TTI_TCP_HEADER, &frame);
+	link->out[seq % link->in.slots] =
+		(struct tti_tcp_out){ .nbytes = (uint32_t)nbytes, .lane = -1 };
+	link->todo |= bit_of(link, seq);
+}
+
+void tti_tcp_commit(struct tti_link *base, size_t nbytes, uint64_t tag)
+{
+	struct tti_tcp_link *link = (struct tti_tcp_link *)base;
+
+	link->lent = false;
+	if (link->state != TTI_TCP_LINK_UP)
+		return;
+	put_header(link, link->in.committed, nbytes, tag);
+	link->in.committed++;
+	tti_tcp_owe(link, TTI_TCP_HEADER + nbytes);
+	tti_tcp_link_count(link, nbytes);
+	tti_tcp_link_push(link);
+}
+
+/* -- Writing --------------------------------------------------------------- */
+
+static void load_message(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint64_t seq)
+{
+	const struct tti_tcp_out *out = &link->out[seq % link->in.slots];
+	uint8_t *header = payload_of(link, seq, out->nbytes) - TTI_TCP_HEADER;
+
+	tti_tcp_frame_set_consumed(header, link->in.released);
+	tti_tcp_frame_set_retry(header, out->retry);
+	conn->out = header;
+	conn->nout = TTI_TCP_HEADER + (size_t)out->nbytes;
+	conn->out_seq = seq;
+	conn->out_data = true;
+}
+
+static void load_credit(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
+{
+	const struct tti_tcp_frame frame = {
+		.type = TTI_TCP_CREDIT,
+		.consumed = link->in.released,
+	};
+
+	tti_tcp_frame_put(conn->credit, &frame);
+	conn->out = conn->credit;
+	conn->nout = TTI_TCP_HEADER;
+	conn->out_data = false;
+}
+
+/* Some of a frame went out for the first time: it is with this lane, and it has told
+ * the credit. */
+static void begun(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
+{
+	link->told = conn->told = link->in.released;
+	link->untold = 0;
+	if (link->credit_due && conn->out_data)
+		tti_tcp_forget(link, TTI_TCP_HEADER);
+	link->credit_due = false;
+	if (conn->out_data) {
+		struct tti_tcp_out *out = &link->out[conn->out_seq % link->in.slots];
+
+		out->lane = (int8_t)conn->pass.index;
+		link->again -= out->retry > 0;
+		link->todo &= ~bit_of(link, conn->out_seq);
+		while (link->first < link->in.committed &&
+		       !(link->todo & bit_of(link, link->first)))
+			link->first++;
+	}
+}
+
+static void sent_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, size_t nbytes)
+{
+	conn->out += nbytes;
+	conn->nout -= nbytes;
+	tti_tcp_forget(link, nbytes);
+	tti_tcp_sched_handed(conn, nbytes);
+	if (conn->nout) {
+		tti_tcp_conn_block(link->port, conn, true);
+	} else if (conn->out_data) {
+		struct tti_tcp_out *out = &link->out[conn->out_seq % link->in.slots];
+
+		out->handed = true;
+		link->lane[conn->pass.index].sent += out->nbytes;
+	}
+}
+
+/* Whether the peer's end takes away something that was never handed to the system. */
+static bool is_unfinished(const struct tti_tcp_link *link, const struct tti_tcp_conn *conn)
+{
+	if (conn->nout && conn->out_data && !link->out[conn->out_seq % link->in.slots].handed)
+		return true;
+	for (uint64_t seq = link->first; seq < link->in.committed; seq++) {
+		if ((link->todo & bit_of(link, seq)) && !link->out[seq % link->in.slots].handed)
+			return true;
+	}
+	return false;
+}
+
+/* Nothing more can be sent on it; what the peer sent before stays readable. One of
+ * several is done without. On the last one, whether that matters depends on what for:
+ * a peer that has left wants no credit, nor again what it may have. */
+static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
+{
+	conn->hangup = true;
+	tti_tcp_link_pull(link, conn);
+	if (link->state == TTI_TCP_LINK_LOST || conn->state != TTI_TCP_UP)
+		return;
+	if (link->nconns > 1) {
+		tti_tcp_lane_leaves(link, conn->pass.index, strerror(error));
+		return;
+	}
+	conn->broken = true;
+	link->nconns = 0;
+	if (is_unfinished(link, conn)) {
+		tti_tcp_link_lose(link, "sending to it failed", error);
+		return;
+	}
+	tti_tcp_forget(link, link->unsent);
+	conn->nout = 0;
+	link->todo = 0;
+	link->again = 0;
+	link->credit_due = false;
+}
+
+/* One call of the system. The frame stays with the connection once a byte of it
+ * is out; until then another connection may take it. */
+static void send_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool fresh)
+{
+	ssize_t sent;
+	int error;
+
+	do
+		sent = send(conn->fd, conn->out, conn->nout, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent > 0) {
+		if (fresh)
+			begun(link, conn);
+		sent_some(link, conn, (size_t)sent);
+		return;
+	}
+	error = errno;
+	if (fresh)
+		conn->nout = 0;
+	if (error == EAGAIN || error == EWOULDBLOCK)
+		tti_tcp_conn_block(link->port, conn, true);
+	else
+		broke(link, conn, error);
+}
+
+/* Header and payload in one call. What the system does not take of the payload is staged
+ * after all. */
+static bool send_through(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint64_t seq,
+			 const void *data)
+{
+	struct tti_tcp_out *out = &link->out[seq % link->in.slots];
+	struct iovec iov[2];
+	const struct msghdr message = { .msg_iov = iov, .msg_iovlen = 2 };
+	size_t taken;
+	ssize_t sent;
+
+	load_message(link, conn, seq);
+	iov[0] = (struct iovec){ (void *)(uintptr_t)conn->out, TTI_TCP_HEADER };
+	iov[1] = (struct iovec){ (void *)(uintptr_t)data, out->nbytes };
+	sent = sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent <= 0) {
+		conn->nout = 0;
+		return false;
+	}
+	taken = (size_t)sent > TTI_TCP_HEADER ? (size_t)sent - TTI_TCP_HEADER : 0;
+	memcpy(payload_of(link, seq, out->nbytes) + taken, (const char *)data + taken,
+	       out->nbytes - taken);
+	out->gone = true;
+	link->in.committed++;
+	tti_tcp_owe(link, conn->nout);
+	begun(link, conn);
+	sent_some(link, conn, (size_t)sent);
+	return true;
+}
+
+bool tti_tcp_send(struct tti_link *base, const void *data, size_t nbytes, uint64_t tag)
+{
+	struct tti_tcp_link *link = (struct tti_tcp_link *)base;
+	const uint64_t seq = link->in.committed;
+	struct tti_tcp_conn *conn = link->conn[0];
+
+	if (!link->single || nbytes < THROUGH || nbytes > link->in.slot_bytes || link->unsent ||
+	    link->lent || link->nconns != 1 || !conn || conn->blocked || conn->nout ||
+	    conn->broken || !tti_tcp_may_stage(link))
+		return false;
+	put_header(link, seq, nbytes, tag);
+	if (!send_through(link, conn, seq, data)) {
+		link->todo &= ~bit_of(link, seq);
+		return false;
+	}
+	tti_tcp_link_count(link, nbytes);
+	return true;
+}
+
+/* A lane in the middle of a frame that can go on. */
+static struct tti_tcp_conn *unfinished(const struct tti_tcp_link *link)
+{
+	for (int i = 0; i < link->nlanes; i++) {
+		struct tti_tcp_conn *conn = link->conn[i];
+
+		if (conn && conn->nout && !conn->blocked && !conn->broken)
+			return conn;
+	}
+	return NULL;
+}
+
+/* false: nothing can be sent now. */
+static bool push_one(struct tti_tcp_link *link)
+{
+	struct tti_tcp_conn *conn = unfinished(link);
+	uint64_t seq;
+	int lane;
+
+	if (conn) {
+		send_some(link, conn, false);
+		return true;
+	}
+	if (link->todo && tti_tcp_sched_next(link, &lane, &seq)) {
+		conn = link->conn[lane];
+		load_message(link, conn, seq);
+	} else {
+		lane = link->credit_due ? tti_tcp_sched_credit(link) : -1;
+		if (lane < 0)
+			return false;
+		conn = link->conn[lane];
+		load_credit(link, conn);
+	}
+	send_some(link, conn, true);
+	return true;
+}
+
+static void hold(struct tti_tcp_link *link, bool held)
+{
+	if (link->held == held)
+		return;
+	link->held = held;
+	link->port->nheld += held ? 1 : -1;
+}
+
+void tti_tcp_link_push(struct tti_tcp_link *link)
+{
+	/* A lane that breaks pushes what it had: this goes on with it. */
+	if (link->pushing)
+		return;
+	link->pushing = true;
+	if (link->again)
+		tti_tcp_link_settle_again(link);
+	while (link->unsent && push_one(link))
+		;
+	link->pushing = false;
+	hold(link, link->todo && link->nconns > 1);
+}
+
+void tti_tcp_port_push(struct tti_tcp_port *port)
+{
+	const int64_t now = tti_now_ns();
+
+	if (now - port->held_at < PUSH_NS)
+		return;
+	port->held_at = now;
+	for (size_t i = 0; i < port->links.n && port->nheld; i++) {
+		if (port->links.at[i]->held)
+			tti_tcp_link_push(port->links.at[i]);
+	}
+}
