@@ -82,14 +82,23 @@ TUTTI_API const char *tutti_op_name(tutti_op op);
 	X(ALL_GATHER, 3, "all_gather")         \
 	X(REDUCE_SCATTER, 4, "reduce_scatter") \
 	X(BARRIER, 5, "barrier")               \
-	X(SEND_RECV, 6, "send_recv")
+	X(SEND_RECV, 6, "send_recv")           \
+	X(HANDOFF, 7, "handoff")               \
+	X(ALL_TO_ALL, 8, "all_to_all")         \
+	X(GATHER, 9, "gather")                 \
+	X(SCATTER, 10, "scatter")              \
+	X(ALL_TO_ALL_V, 11, "all_to_all_v")    \
+	X(GATHER_V, 12, "gather_v")            \
+	X(SCATTER_V, 13, "scatter_v")          \
+	X(ALL_GATHER_V, 14, "all_gather_v")    \
+	X(REDUCE_SCATTER_V, 15, "reduce_scatter_v")
 
 typedef enum tutti_collective {
 #define X(name, value, text) TUTTI_##name = (value),
 	TUTTI_COLLECTIVE_MAP(X)
 #undef X
 } tutti_collective;
-#define TUTTI_COLLECTIVE_COUNT 7
+#define TUTTI_COLLECTIVE_COUNT 16
 
 /* -- Handles --------------------------------------------------------------- */
 

@@ -25,6 +25,9 @@ void tti_hierarchical_all_gather(struct tti_program *prog);
 void tti_hierarchical_reduce_scatter(struct tti_program *prog);
 void tti_hierarchical_broadcast(struct tti_program *prog);
 void tti_hierarchical_reduce(struct tti_program *prog);
+void tti_ordered_all_reduce(struct tti_program *prog);
+void tti_ordered_reduce(struct tti_program *prog);
+void tti_ordered_reduce_scatter(struct tti_program *prog);
 void tti_flat_broadcast(struct tti_program *prog);
 void tti_flat_reduce(struct tti_program *prog);
 void tti_binomial_broadcast(struct tti_program *prog);
@@ -32,6 +35,13 @@ void tti_binomial_reduce(struct tti_program *prog);
 void tti_chain_broadcast(struct tti_program *prog);
 void tti_chain_reduce(struct tti_program *prog);
 void tti_bruck_all_gather(struct tti_program *prog);
+void tti_direct_all_to_all(struct tti_program *prog);
+void tti_bruck_all_to_all(struct tti_program *prog);
+void tti_hierarchical_all_to_all(struct tti_program *prog);
+void tti_flat_gather(struct tti_program *prog);
+void tti_flat_scatter(struct tti_program *prog);
+void tti_binomial_gather(struct tti_program *prog);
+void tti_binomial_scatter(struct tti_program *prog);
 void tti_dissemination_barrier(struct tti_program *prog);
 
 /* rank modulo n, for rank >= -n. */

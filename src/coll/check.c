@@ -114,6 +114,13 @@ static tutti_status match_queues(struct tti_check *check, int source, int32_t ou
 		const int sent = tti_check_oper(check, from)->chunk;
 		const int wanted = tti_check_oper(check, to)->chunk;
 
+		if (tti_check_oper(check, from)->stage != tti_check_oper(check, to)->stage)
+			return tti_fail_quiet(
+				TUTTI_EINVAL,
+				"rank %d, step %d: chunk %d comes from rank %d in another stage "
+				"than its step %d sends it",
+				rank, tti_check_step(check, to, source), wanted, source,
+				tti_check_step(check, from, rank));
 		if (sent != wanted)
 			return tti_fail_quiet(
 				TUTTI_EINVAL,
@@ -251,9 +258,17 @@ static tutti_status check_modes(const struct tti_check *check)
 
 tutti_status tti_program_check(const struct tti_program *prog, int n, int slots)
 {
-	struct tti_check check = {
-		.prog = prog, .n = n, .slots = slots, .value_words = TTI_BITSET_WORDS(n)
-	};
+	return tti_program_check_order(prog, n, slots, TTI_ORDER_ANY);
+}
+
+tutti_status tti_program_check_order(const struct tti_program *prog, int n, int slots,
+				     enum tti_order order)
+{
+	struct tti_check check = { .prog = prog,
+				   .n = n,
+				   .slots = slots,
+				   .order = order,
+				   .value_words = TTI_BITSET_WORDS(n) };
 	tutti_status st;
 
 	TTI_TRY(check_size(prog, n));

@@ -5,11 +5,12 @@
 /* The symbolic checker: runs the programs of all ranks together, with sets of
  * contributions in place of numbers, and proves
  *   - every output chunk holds every contribution exactly once (reductions), or
- *     the right one (broadcast, all_gather);
+ *     the right one (all the others);
  *   - nothing reads what is not there;
  *   - every message is received, by the step and into the chunk it was sent for;
  *   - nothing deadlocks with `slots` slots per link;
- *   - exactly the last reduction of an output chunk is marked final.
+ *   - exactly the last reduction of an output chunk is marked final;
+ *   - contributions are combined in an order that was asked for.
  * Links are FIFOs with one writer and steps are ordered by their data, so all
  * interleavings end alike: one greedy run proves them all.
  *
@@ -22,7 +23,13 @@
  * n-ary reduction when all messages are there. Who sends a fan-out link by link gets
  * further, never less far. A proof for one slot is one for any number. One for
  * one block is one for any number of blocks: one after the other they run through,
- * and so they do in every other order. */
+ * and so they do in every other order.
+ *
+ * Blocks whose stages overlap (program.h) are proven with them: a round of the engine has
+ * the steps of the program in its order, some of them for earlier blocks. What a step waits
+ * for has been in this round or in one before; links see the order of the program; and
+ * where, at the beginning and at the end, steps are missing, their counterparts are
+ * missing too, and what is left of a row of messages needs no more slots than all. */
 
 #include "coll/compile.h"
 #include "coll/program.h"
@@ -30,5 +37,9 @@
 /* prog[0..n-1] are the programs of ranks 0..n-1. TUTTI_EINVAL (quiet: the text is
  * tti_error_text()) names rank, step and chunk of the first breach. */
 TUTTI_CHECKED tutti_status tti_program_check(const struct tti_program *prog, int n, int slots);
+
+/* The same, and every reduction is in that order. */
+TUTTI_CHECKED tutti_status tti_program_check_order(const struct tti_program *prog, int n, int slots,
+						   enum tti_order order);
 
 #endif

@@ -163,6 +163,74 @@ static tutti_status check_final(const struct tti_check *check, int32_t oper, con
 			      check->rank_of[oper], step, at->chunk);
 }
 
+/* The message that an operation takes from its i-th receiving queue. */
+static const uint64_t *message_of(const struct tti_check_run *run, int rank,
+				  const struct tti_oper *oper, int i)
+{
+	const struct tti_check *check = run->check;
+	const int32_t in = check->compiled[rank].queue_of[oper->in + i];
+	const struct tti_check_link *link =
+		&run->link[check->partner[check->queue_base[rank] + in]];
+
+	return value_at(run->message, check, link->messages + (size_t)(link->taken % link->depth));
+}
+
+/* One source more, the `place`-th, after the ranks before *next. */
+static tutti_status check_source_order(const struct tti_check *check, int32_t oper,
+				       const uint64_t *source, int place, size_t *next)
+{
+	const size_t n = (size_t)check->n, first = tti_bitset_next(source, n, 0);
+	const bool goes_on = place == 0 && check->order == TTI_ORDER_RANKS;
+	size_t end = first;
+
+	while (end < n && tti_bit_has(source, end))
+		end++;
+	if (first == *next && (end == first + 1 || goes_on) &&
+	    tti_bitset_next(source, n, end) == n) {
+		*next = end;
+		return TUTTI_OK;
+	}
+	if (first == *next)
+		return tti_fail_quiet(TUTTI_EINVAL,
+				      "rank %d, step %d: of chunk %d ranks %zu and others are "
+				      "combined before this reduction, which is not the order "
+				      "of ranks",
+				      check->rank_of[oper], tti_check_step(check, oper, -1),
+				      tti_check_oper(check, oper)->chunk, first);
+	return tti_fail_quiet(TUTTI_EINVAL,
+			      "rank %d, step %d: chunk %d is reduced with rank %zu's contribution "
+			      "where rank %zu's must come, in the order of ranks",
+			      check->rank_of[oper], tti_check_step(check, oper, -1),
+			      tti_check_oper(check, oper)->chunk, first, *next);
+}
+
+/* What an operation combines is in order, one after the other. */
+static tutti_status check_order(const struct tti_check_run *run, int32_t oper,
+				const uint64_t *local)
+{
+	const struct tti_check *check = run->check;
+	const struct tti_oper *at = tti_check_oper(check, oper);
+	const int rank = check->rank_of[oper];
+	size_t next = 0;
+	int place = 0;
+
+	for (int i = 0; i < at->nin; i++) {
+		if (i == at->local_at)
+			TTI_TRY(check_source_order(check, oper, local, place++, &next));
+		TTI_TRY(check_source_order(check, oper, message_of(run, rank, at, i), place++,
+					   &next));
+	}
+	if (at->local_at >= at->nin)
+		TTI_TRY(check_source_order(check, oper, local, place, &next));
+	if (check->order == TTI_ORDER_RANKS || next == (size_t)check->n)
+		return TUTTI_OK;
+	return tti_fail_quiet(
+		TUTTI_EINVAL,
+		"rank %d, step %d: chunk %d is reduced with the contributions of ranks "
+		"0 to %zu, not with all in one pass",
+		rank, tti_check_step(check, oper, -1), at->chunk, next - 1);
+}
+
 /* run->result from the local value and the messages. */
 static tutti_status reduce(struct tti_check_run *run, int32_t oper)
 {
@@ -180,12 +248,11 @@ static tutti_status reduce(struct tti_check_run *run, int32_t oper)
 		memcpy(run->result, value_at(run->value, check, (size_t)chunk),
 		       check->value_words * sizeof(uint64_t));
 
+	if (check->order != TTI_ORDER_ANY && at->nin && at->from != TTI_PLACE_NONE)
+		TTI_TRY(check_order(run, oper, value_at(run->value, check, (size_t)chunk)));
 	for (int i = 0; i < at->nin; i++) {
 		const int32_t in = check->compiled[rank].queue_of[at->in + i];
-		const struct tti_check_link *link =
-			&run->link[check->partner[check->queue_base[rank] + in]];
-		const uint64_t *message = value_at(
-			run->message, check, link->messages + (size_t)(link->taken % link->depth));
+		const uint64_t *message = message_of(run, rank, at, i);
 
 		for (size_t w = 0; w < check->value_words; w++) {
 			const uint64_t both = run->result[w] & message[w];
@@ -297,15 +364,38 @@ static tutti_status check_complete(const struct tti_check *check, int rank, int 
 		last_step(check, rank, chunk), chunk, missing);
 }
 
+/* Of a handoff any rank that had it will do: the one there is, else the first. */
+static size_t right_source(const struct tti_check *check, int chunk, size_t source)
+{
+	const size_t n = (size_t)check->n;
+	size_t first = 0;
+
+	if (source < n && tti_chunk_is_input(&check->prog[source], chunk))
+		return source;
+	while (first < n && !tti_chunk_is_input(&check->prog[first], chunk))
+		first++;
+	return first;
+}
+
+static size_t right_rank(const struct tti_check *check, int chunk, size_t source)
+{
+	const struct tti_program *prog = &check->prog[0];
+
+	if (prog->coll == TUTTI_HANDOFF)
+		return right_source(check, chunk, source);
+	if (prog->coll == TUTTI_ALL_TO_ALL)
+		return (size_t)tti_chunk_source(prog, chunk);
+	return (size_t)(prog->coll == TUTTI_ALL_GATHER || prog->coll == TUTTI_GATHER
+				? tti_chunk_owner(prog, chunk)
+				: prog->root);
+}
+
 /* The others: what one rank had. */
 static tutti_status check_source(const struct tti_check *check, int rank, int chunk,
 				 const uint64_t *value)
 {
 	const size_t n = (size_t)check->n, source = tti_bitset_next(value, n, 0);
-	const struct tti_program *prog = &check->prog[0];
-	const size_t right = prog->coll == TUTTI_BROADCAST    ? (size_t)prog->root
-			     : prog->coll == TUTTI_ALL_GATHER ? (size_t)tti_chunk_owner(prog, chunk)
-							      : source;
+	const size_t right = right_rank(check, chunk, source);
 
 	if (source == right)
 		return TUTTI_OK;
@@ -318,7 +408,7 @@ static tutti_status check_outputs(const struct tti_check_run *run, int rank)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_program *prog = &check->prog[rank];
-	const bool reduces = prog->coll != TUTTI_BROADCAST && prog->coll != TUTTI_ALL_GATHER;
+	const bool reduces = tti_collective_reduces(prog->coll);
 
 	/* Whatever of send_recv is received is an output. */
 	if (prog->coll == TUTTI_SEND_RECV)

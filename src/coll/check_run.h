@@ -5,6 +5,10 @@
 /* Private to the checker (check.c, check_run.c, check_stall.c): the compiled
  * programs of all ranks side by side, and one symbolic run of them.
  *
+ * A value is a set of ranks. Where an order is asked for it says all: it is one rank, so
+ * its input, or the ranks 0 to k, which then were combined from the left, as each operation
+ * begins with such a set and adds single ranks in their order.
+ *
  * Operations and queues of all ranks are numbered through: operation o of rank r is
  * oper_base[r] + o. A link is known by its sender's queue. */
 
@@ -18,6 +22,7 @@ struct tti_check {
 	const struct tti_program *prog;
 	struct tti_compiled *compiled;
 	int n, slots;
+	enum tti_order order;
 	int32_t *oper_base, *queue_base, *chunk_base; /* [n + 1]                      */
 	int32_t *partner; /* of each queue: the queue at the other end                */
 	int32_t *rank_of; /* of each operation                                        */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/compile.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "util/error.h"
@@ -16,6 +17,7 @@ struct edge {
 struct chunk_state {
 	int32_t writer;  /* operation that wrote it last, -1: none      */
 	int32_t readers; /* head of the list of readers since, -1: none */
+	int32_t scratch; /* which one of those in scratch, -1: not      */
 	uint8_t place;   /* enum tti_place of its value                 */
 	bool is_input, is_output;
 };
@@ -33,6 +35,7 @@ struct compiler {
 	int32_t *common;   /* of peer p: how many of the fan-outs so far go there       */
 	int32_t *stamp;    /* of queue q: the operation whose edges are being made      */
 	int32_t nfanouts;
+	int32_t late; /* an operation that waits for one of a later stage, -1: none     */
 	TTI_VEC(struct tti_oper) oper;
 	TTI_VEC(struct tti_queue) queue;
 	TTI_VEC(int32_t) queue_of;
@@ -51,15 +54,12 @@ static tutti_status no_memory(const struct compiler *c)
 			c->prog->nchunks, c->prog->steps.n);
 }
 
-static bool reduces(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_REDUCE || coll == TUTTI_REDUCE_SCATTER ||
-	       coll == TUTTI_BARRIER;
-}
-
 static tutti_status check_layout(const struct tti_program *prog)
 {
-	const bool by_rank = prog->coll == TUTTI_ALL_GATHER || prog->coll == TUTTI_REDUCE_SCATTER;
+	const bool by_pair = prog->coll == TUTTI_ALL_TO_ALL;
+	const int64_t unit = by_pair                                 ? (int64_t)prog->n * prog->n
+			     : tti_collective_is_by_rank(prog->coll) ? prog->n
+								     : 1;
 
 	if (prog->n < 1 || prog->n > TTI_PROGRAM_RANKS_MAX)
 		return tti_fail_quiet(TUTTI_EINVAL, "%d ranks: 1 to %d are possible", prog->n,
@@ -70,10 +70,11 @@ static tutti_status check_layout(const struct tti_program *prog)
 	if (prog->root < 0 || prog->root >= prog->n)
 		return tti_fail_quiet(TUTTI_EINVAL, "root %d is out of range, there are %d ranks",
 				      prog->root, prog->n);
-	if (by_rank && prog->nchunks % prog->n != 0)
+	if (prog->nchunks % unit != 0)
 		return tti_fail_quiet(
-			TUTTI_EINVAL, "%s of %d ranks has %d chunks: must be %d or a multiple",
-			tutti_collective_name(prog->coll), prog->n, prog->nchunks, prog->n);
+			TUTTI_EINVAL,
+			"%s of %d ranks has %d chunks: must be %" PRId64 " or a multiple",
+			tutti_collective_name(prog->coll), prog->n, prog->nchunks, unit);
 	if (prog->nchunks < 1 || (prog->coll == TUTTI_BARRIER && prog->nchunks != 1))
 		return tti_fail_quiet(TUTTI_EINVAL, "%s has %d chunks: must be %s",
 				      tutti_collective_name(prog->coll), prog->nchunks,
@@ -90,6 +91,8 @@ static const char *step_fault(const struct compiler *c, const struct tti_step *s
 	const struct chunk_state *chunk = &c->chunk[step->chunk];
 	const bool has_value = chunk->place != TTI_PLACE_NONE;
 
+	if (step->stage < 0 || step->stage > UINT8_MAX)
+		return "has a stage that is out of range";
 	if (step->final && step->kind != TTI_RECV_REDUCE)
 		return "is marked final, which is for recv_reduce";
 	if (step->kind == TTI_COPY) {
@@ -103,7 +106,7 @@ static const char *step_fault(const struct compiler *c, const struct tti_step *s
 		return has_value ? NULL : "is sent before it has a value";
 	if (step->kind == TTI_RECV)
 		return NULL;
-	if (!reduces(c->prog->coll))
+	if (!tti_collective_reduces(c->prog->coll))
 		return "is reduced in a collective without reduction";
 	return has_value ? NULL : "is reduced into before it has a value";
 }
@@ -158,8 +161,9 @@ static size_t row_length(struct compiler *c, size_t first, int32_t oper)
 		return 1;
 	c->seen[step->peer] = oper;
 	while (n < left && step[n].kind == step->kind && step[n].chunk == step->chunk &&
-	       step[n].peer >= 0 && step[n].peer < c->prog->n && step[n].peer != c->prog->rank &&
-	       c->seen[step[n].peer] != oper && !step[n - 1].final) {
+	       step[n].stage == step->stage && step[n].peer >= 0 && step[n].peer < c->prog->n &&
+	       step[n].peer != c->prog->rank && c->seen[step[n].peer] != oper &&
+	       !step[n - 1].final) {
 		c->seen[step[n].peer] = oper;
 		n++;
 	}
@@ -214,6 +218,8 @@ static bool add_edge(struct compiler *c, int32_t from, int32_t to)
 	const struct tti_oper *oper = &c->oper.at[from];
 	const struct edge edge = { from, to };
 
+	if (oper->stage > c->oper.at[to].stage)
+		c->late = to;
 	for (int i = 0; i < oper->nin; i++)
 		if (c->stamp[c->queue_of.at[oper->in + i]] == to)
 			return true;
@@ -265,6 +271,7 @@ static bool add_oper(struct compiler *c, const struct tti_step *step, size_t n, 
 		.in = (int32_t)c->queue_of.n,
 		.out = (int32_t)c->queue_of.n,
 		.then = -1,
+		.stage = (uint8_t)step->stage,
 		.from = is_read ? chunk->place : TTI_PLACE_NONE,
 	};
 
@@ -280,8 +287,11 @@ static bool add_oper(struct compiler *c, const struct tti_step *step, size_t n, 
 		for (size_t i = 0; i < n; i++)
 			oper.local_at = (int16_t)(oper.local_at + (step[i].peer < c->prog->rank));
 	}
-	if (oper.to == TTI_PLACE_SCRATCH)
-		c->out->uses_scratch = true;
+	if (oper.stage >= c->out->nstages)
+		c->out->nstages = oper.stage + 1;
+	if (oper.to == TTI_PLACE_SCRATCH && chunk->scratch < 0)
+		chunk->scratch = c->out->nscratch++;
+	oper.scratch = chunk->scratch;
 	if (is_write)
 		chunk->place = oper.to;
 	if (step->kind == TTI_COPY) {
@@ -305,6 +315,11 @@ static tutti_status add_opers(struct compiler *c)
 			TTI_TRY(check_step(c, first + i));
 		if (!add_oper(c, &prog->steps.at[first], n, (int32_t)first))
 			return no_memory(c);
+		if (c->late >= 0)
+			return tti_fail_quiet(TUTTI_EINVAL,
+					      "rank %d, step %zu: chunk %d waits for a step of a "
+					      "later stage than its own",
+					      prog->rank, first, prog->steps.at[first].chunk);
 	}
 	/* A barrier has no data; send_recv has no chunk that is both. */
 	if (prog->coll == TUTTI_BARRIER || prog->coll == TUTTI_SEND_RECV)
@@ -312,7 +327,8 @@ static tutti_status add_opers(struct compiler *c)
 	for (int chunk = 0; chunk < prog->nchunks; chunk++) {
 		const struct tti_step copy = { .kind = TTI_COPY,
 					       .chunk = chunk,
-					       .peer = prog->rank };
+					       .peer = prog->rank,
+					       .stage = c->out->nstages - 1 };
 
 		if (c->chunk[chunk].place == TTI_PLACE_INPUT && c->chunk[chunk].is_output &&
 		    !add_oper(c, &copy, 1, -1))
@@ -402,6 +418,7 @@ static void init_chunks(struct compiler *c)
 
 		chunk->writer = -1;
 		chunk->readers = -1;
+		chunk->scratch = -1;
 		/* Of send_recv the steps say it: below, once for all chunks. */
 		if (prog->coll == TUTTI_SEND_RECV)
 			continue;
@@ -449,8 +466,9 @@ tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *ou
 					 .rank = prog->rank,
 					 .n = prog->n,
 					 .root = prog->root,
-					 .nchunks = prog->nchunks };
-	struct compiler c = { .prog = prog, .out = &compiled };
+					 .nchunks = prog->nchunks,
+					 .nstages = 1 };
+	struct compiler c = { .prog = prog, .out = &compiled, .late = -1 };
 	tutti_status st;
 
 	TTI_TRY(check_layout(prog));

@@ -55,7 +55,8 @@ struct tti_oper {
 	uint8_t to;          /* enum tti_place of the result, NONE: not written   */
 	int16_t local_at;    /* position of the local value among the sources     */
 	uint8_t final;       /* the result is complete: AVG divides               */
-	uint8_t reserved;
+	uint8_t stage;       /* as its steps (program.h)                          */
+	int32_t scratch;     /* which of the chunks that are in scratch at any time; -1 */
 };
 
 /* A queue is one direction of one peer's link: its operations in FIFO order. */
@@ -75,11 +76,12 @@ struct tti_compiled {
 	int32_t *queued;         /* operations of all queues, one after another */
 	int32_t *queue_of;       /* queues of an operation's in[] and out[]     */
 	int32_t *succs;
-	int32_t *local; /* operations without any queue, in order      */
-	int32_t *step;  /* of each operation: the program's step it begins
+	int32_t *local;   /* operations without any queue, in order      */
+	int32_t *step;    /* of each operation: the program's step it begins
 			   with; -1: the COPY that compiling adds      */
-	bool uses_scratch;
-	bool exchange; /* the program is: SEND the one chunk to all others,
+	int32_t nstages;  /* 1 or more */
+	int32_t nscratch; /* chunks that are in scratch at any time */
+	bool exchange;    /* the program is: SEND the one chunk to all others,
 			  n-ary RECV_REDUCE from all others. Has a fast path */
 };
 

@@ -3,32 +3,46 @@
 #include "util/mem.h"
 
 /* Hierarchical: groups of ranks that are near each other, hosts mostly, each of which
- * works as one. Inside, everybody talks to everybody; between groups the members of one
- * number exchange their part of the data, so that every byte goes between groups as
- * often as it must and all members take part. With three groups of four, all_reduce:
+ * works as one. Inside, everybody talks to everybody; between groups the data goes in
+ * stripes, each with a member of its own in every group, so that every byte goes between
+ * groups as often as it must and all members take part. With three groups of four,
+ * all_reduce:
  *
  *     group 0     group 1     group 2
  *     0 1 2 3     0 1 2 3     0 1 2 3     each reduces a quarter of its group's data
  *     |   '-----------|-----------'|
- *     '-----------'-----------'           quarters go round, lane by lane, as rings
+ *     '-----------'-----------'           quarters go round, stripe by stripe, as rings
  *     0 1 2 3     0 1 2 3     0 1 2 3     and from each member to all of its group
  *
- * There are as many lanes as the smallest group has members; in larger groups the
- * members beyond them give to the lanes and take from them. What goes between groups is
- * the least there is all the same, but only the lanes carry it: beside a group of one
- * rank, one rank of each group does.
+ * There are as many stripes as the largest group has members, and in a smaller group a
+ * member serves several; or fewer (struct tti_cut), where few ranks are enough to keep the
+ * wires busy and more would only be in each other's way. The other members give to those
+ * that serve, and take from them.
  *
- * Pieces are numbered by group: lane l of group g ends up with piece (l, g), one chunk
- * of the vector for all_reduce, and where chunks belong to ranks those of the members
- * l, l + lanes, ... of group g. One group is what "direct" does, groups of one rank what
- * "ring" does. */
+ * With N bytes, G groups and B bytes a second into each group and out of it, what
+ * everything waits for at best is
+ *
+ *     all_reduce                    2 (G - 1) / G * N / B
+ *     all_gather, reduce_scatter    (n - smallest group) / n * N / B, (G - 1) / G if even
+ *     broadcast, reduce             N / B: chains, a block behind the other
+ *
+ * and that is what goes between groups here, no byte of it twice. To come near it, the
+ * wires must never wait. So what is done inside before and after are stages of their own
+ * (program.h), which work on other blocks meanwhile. And as in a block each round of a ring
+ * needs what came in the round before, what a round carries is cut into `parts` (struct
+ * tti_cut): while one is on its way and being reduced, the others are sent.
+ *
+ * Pieces are numbered by group: stripe s of group g ends up with piece (s, g): of the
+ * vector for all_reduce, and where chunks belong to ranks those of the members
+ * s, s + stripes, ... of group g. One group is what "direct" does, groups of one rank
+ * what "ring" does. */
 
 struct view {
 	const struct tti_shape *shape; /* NULL: one group of all, by number */
-	int ngroups, lanes;
+	int ngroups, stripes, parts;
 	int group, index, size; /* of the rank: its group, its number in it, how many */
-	/* 0: chunks belong to ranks. Else the vector is cut into so many chunks for each
-	 * lane: one for each group, or one for all. */
+	/* 0: chunks belong to ranks. Else the vector is cut into so many pieces for each
+	 * stripe: one for each group, or one for all. */
 	int pieces;
 };
 
@@ -43,6 +57,13 @@ static int size_of(const struct view *v, int group)
 	return v->shape ? (int)v->shape->group_size[group] : v->size;
 }
 
+/* The member of a group that a stripe goes through; one's own stripes are index,
+ * index + size, ... */
+static int server(const struct view *v, int group, int stripe)
+{
+	return member(v, group, stripe % size_of(v, group));
+}
+
 static int ngroups_of(const struct tti_program *prog)
 {
 	return prog->shape && prog->shape->ngroups ? (int)prog->shape->ngroups : 1;
@@ -52,7 +73,8 @@ static struct view look(const struct tti_program *prog, int pieces)
 {
 	const struct tti_shape *shape = prog->shape;
 	struct view v = { .ngroups = ngroups_of(prog),
-			  .lanes = prog->n,
+			  .stripes = prog->n,
+			  .parts = prog->cut.parts,
 			  .index = prog->rank,
 			  .size = prog->n,
 			  .pieces = pieces };
@@ -64,27 +86,28 @@ static struct view look(const struct tti_program *prog, int pieces)
 	v.size = size_of(&v, v.group);
 	for (v.index = 0; member(&v, v.group, v.index) != prog->rank;)
 		v.index++;
+	v.stripes = 0;
 	for (int group = 0; group < v.ngroups; group++)
-		if (size_of(&v, group) < v.lanes)
-			v.lanes = size_of(&v, group);
+		if (size_of(&v, group) > v.stripes)
+			v.stripes = size_of(&v, group);
+	if (prog->cut.stripes > 0 && prog->cut.stripes < v.stripes)
+		v.stripes = prog->cut.stripes;
 	return v;
 }
 
-static bool has_lane(const struct view *v)
+/* How many chunks piece (stripe, group) has; the first stripe's has most. */
+static int count(const struct view *v, int stripe, int group)
 {
-	return v->index < v->lanes;
+	return v->parts *
+	       (v->pieces ? 1 : (size_of(v, group) - stripe + v->stripes - 1) / v->stripes);
 }
 
-/* How many chunks piece (lane, group) has. */
-static int count(const struct view *v, int lane, int group)
+static int chunk_of(const struct view *v, int stripe, int group, int k)
 {
-	return v->pieces ? 1 : (size_of(v, group) - lane + v->lanes - 1) / v->lanes;
-}
+	const int piece = v->pieces ? stripe * v->pieces + group % v->pieces
+				    : member(v, group, stripe + k / v->parts * v->stripes);
 
-static int chunk_of(const struct view *v, int lane, int group, int i)
-{
-	return v->pieces ? lane * v->pieces + group % v->pieces
-			 : member(v, group, lane + i * v->lanes);
+	return piece * v->parts + k % v->parts;
 }
 
 /* The i-th other member of the group, from the next one on. */
@@ -100,75 +123,91 @@ static void send_inside(struct tti_program *prog, const struct view *v, int chun
 		tti_send(prog, chunk, member(v, v->group, other(v, i)));
 }
 
-/* Piece (l, group) of each lane l is reduced by the lane's member of this group. */
+/* One chunk of each of the stripes base, base + 1, ..., each of another member. */
+static void reduce_some(struct tti_program *prog, const struct view *v, int group, int k, int base)
+{
+	const int own = base + v->index;
+
+	for (int i = 0; i < v->size - 1; i++) {
+		const int stripe = base + other(v, i);
+
+		if (stripe < v->stripes && k < count(v, stripe, group))
+			tti_send(prog, chunk_of(v, stripe, group, k),
+				 member(v, v->group, other(v, i)));
+	}
+	for (int i = 0; i < v->size - 1 && own < v->stripes && k < count(v, own, group); i++)
+		tti_recv_reduce(prog, chunk_of(v, own, group, k), member(v, v->group, other(v, i)),
+				v->ngroups == 1 && i == v->size - 2);
+}
+
+/* Piece (s, group) of each stripe s is reduced by its member of this group. */
 static void reduce_inside(struct tti_program *prog, const struct view *v, int group)
 {
-	for (int k = 0; k < count(v, 0, group); k++) {
-		for (int i = 0; i < v->size - 1; i++) {
-			const int lane = other(v, i);
+	for (int k = 0; k < count(v, 0, group); k++)
+		for (int base = 0; base < v->stripes; base += v->size)
+			reduce_some(prog, v, group, k, base);
+}
 
-			if (lane < v->lanes && k < count(v, lane, group))
-				tti_send(prog, chunk_of(v, lane, group, k),
-					 member(v, v->group, lane));
-		}
-		for (int i = 0; i < v->size - 1 && has_lane(v) && k < count(v, v->index, group);
-		     i++)
-			tti_recv_reduce(prog, chunk_of(v, v->index, group, k),
-					member(v, v->group, other(v, i)),
-					v->ngroups == 1 && i == v->size - 2);
+static void gather_some(struct tti_program *prog, const struct view *v, int group, int k, int base)
+{
+	const int own = base + v->index;
+
+	if (own < v->stripes && k < count(v, own, group))
+		send_inside(prog, v, chunk_of(v, own, group, k));
+	for (int i = v->size - 2; i >= 0; i--) {
+		const int stripe = base + other(v, i);
+
+		if (stripe < v->stripes && k < count(v, stripe, group))
+			tti_recv(prog, chunk_of(v, stripe, group, k),
+				 member(v, v->group, other(v, i)));
 	}
 }
 
-/* Each lane's member gives its piece of `group` to all of its own group. */
+/* Each stripe's member gives its piece of `group` to all of its own group. */
 static void gather_inside(struct tti_program *prog, const struct view *v, int group)
 {
-	for (int k = 0; k < count(v, 0, group); k++) {
-		if (has_lane(v) && k < count(v, v->index, group))
-			send_inside(prog, v, chunk_of(v, v->index, group, k));
-		for (int i = v->size - 2; i >= 0; i--) {
-			const int lane = other(v, i);
-
-			if (lane < v->lanes && k < count(v, lane, group))
-				tti_recv(prog, chunk_of(v, lane, group, k),
-					 member(v, v->group, lane));
-		}
-	}
+	for (int k = 0; k < count(v, 0, group); k++)
+		for (int base = 0; base < v->stripes; base += v->size)
+			gather_some(prog, v, group, k, base);
 }
 
-/* One round of a lane's ring: its piece of group `out` goes to the next group, that of
- * the group before comes in. One by one: see ring.c. */
+/* One round of the rings: of each own stripe the piece of group `out` goes to the next
+ * group, that of the group before comes in. One by one: see ring.c. */
 static void pass_on(struct tti_program *prog, const struct view *v, int out, bool reduces,
 		    bool final)
 {
-	const int lane = v->index, in = tti_wrap(out - 1, v->ngroups);
-	const int next = member(v, tti_wrap(v->group + 1, v->ngroups), lane);
-	const int prev = member(v, tti_wrap(v->group - 1, v->ngroups), lane);
-	const int nout = count(v, lane, out), nin = count(v, lane, in);
+	const int next = tti_wrap(v->group + 1, v->ngroups);
+	const int prev = tti_wrap(v->group - 1, v->ngroups), in = tti_wrap(out - 1, v->ngroups);
+	const int most = count(v, 0, out) > count(v, 0, in) ? count(v, 0, out) : count(v, 0, in);
 
-	for (int k = 0; k < nout || k < nin; k++) {
-		if (k < nout)
-			tti_send(prog, chunk_of(v, lane, out, k), next);
-		if (k < nin && reduces)
-			tti_recv_reduce(prog, chunk_of(v, lane, in, k), prev, final);
-		else if (k < nin)
-			tti_recv(prog, chunk_of(v, lane, in, k), prev);
-	}
+	for (int k = 0; k < most; k++)
+		for (int stripe = v->index; stripe < v->stripes; stripe += v->size) {
+			if (k < count(v, stripe, out))
+				tti_send(prog, chunk_of(v, stripe, out, k),
+					 server(v, next, stripe));
+			if (k < count(v, stripe, in) && reduces)
+				tti_recv_reduce(prog, chunk_of(v, stripe, in, k),
+						server(v, prev, stripe), final);
+			else if (k < count(v, stripe, in))
+				tti_recv(prog, chunk_of(v, stripe, in, k), server(v, prev, stripe));
+		}
 }
 
-/* Of all groups' sums each lane's member ends up with the piece of its group; the
+/* Of all groups' sums each stripe's member ends up with the piece of its group; the
  * pieces are reduced inside in the order in which they are sent on. */
 static void reduce_to_groups(struct tti_program *prog, const struct view *v)
 {
 	for (int round = 0; round < v->ngroups; round++)
 		reduce_inside(prog, v, tti_wrap(v->group - 1 - round, v->ngroups));
-	for (int round = 0; round < v->ngroups - 1 && has_lane(v); round++)
+	prog->stage++;
+	for (int round = 0; round < v->ngroups - 1; round++)
 		pass_on(prog, v, tti_wrap(v->group - 1 - round, v->ngroups), true,
 			round == v->ngroups - 2);
 }
 
 static void gather_from_groups(struct tti_program *prog, const struct view *v)
 {
-	for (int round = 0; round < v->ngroups - 1 && has_lane(v); round++)
+	for (int round = 0; round < v->ngroups - 1; round++)
 		pass_on(prog, v, tti_wrap(v->group - round, v->ngroups), false, false);
 }
 
@@ -176,9 +215,10 @@ void tti_hierarchical_all_reduce(struct tti_program *prog)
 {
 	const struct view v = look(prog, ngroups_of(prog));
 
-	prog->nchunks = v.lanes * v.pieces;
+	prog->nchunks = v.stripes * v.pieces * v.parts;
 	reduce_to_groups(prog, &v);
 	gather_from_groups(prog, &v);
+	prog->stage++;
 	/* In the order in which they came. */
 	for (int round = 0; round < v.ngroups; round++)
 		gather_inside(prog, &v, tti_wrap(v.group - round, v.ngroups));
@@ -188,16 +228,18 @@ void tti_hierarchical_reduce_scatter(struct tti_program *prog)
 {
 	const struct view v = look(prog, 0);
 
-	prog->nchunks = prog->n;
+	prog->nchunks = prog->n * v.parts;
 	reduce_to_groups(prog, &v);
-	if (!has_lane(&v)) {
-		tti_recv(prog, prog->rank, member(&v, v.group, v.index % v.lanes));
+	prog->stage++;
+	for (int part = 0; part < v.parts && v.index >= v.stripes; part++)
+		tti_recv(prog, prog->rank * v.parts + part,
+			 member(&v, v.group, v.index % v.stripes));
+	if (v.index >= v.stripes)
 		return;
-	}
-	for (int k = 1; k < count(&v, v.index, v.group); k++) {
-		const int owner = chunk_of(&v, v.index, v.group, k);
+	for (int k = v.parts; k < count(&v, v.index, v.group); k++) {
+		const int chunk = chunk_of(&v, v.index, v.group, k);
 
-		tti_send(prog, owner, owner);
+		tti_send(prog, chunk, tti_chunk_owner(prog, chunk));
 	}
 }
 
@@ -205,40 +247,51 @@ void tti_hierarchical_all_gather(struct tti_program *prog)
 {
 	const struct view v = look(prog, 0);
 
-	prog->nchunks = prog->n;
-	send_inside(prog, &v, prog->rank);
-	for (int i = v.size - 2; i >= 0; i--) {
-		const int peer = member(&v, v.group, other(&v, i));
+	prog->nchunks = prog->n * v.parts;
+	for (int part = 0; part < v.parts; part++) {
+		send_inside(prog, &v, prog->rank * v.parts + part);
+		for (int i = v.size - 2; i >= 0; i--) {
+			const int peer = member(&v, v.group, other(&v, i));
 
-		tti_recv(prog, peer, peer);
+			tti_recv(prog, peer * v.parts + part, peer);
+		}
 	}
+	prog->stage++;
 	gather_from_groups(prog, &v);
+	prog->stage++;
 	for (int round = 1; round < v.ngroups; round++)
 		gather_inside(prog, &v, tti_wrap(v.group - round, v.ngroups));
 }
 
-/* -- Whole lanes: one chunk each ------------------------------------------------------ */
+/* -- Whole stripes -------------------------------------------------------------------- */
 
-/* Between groups by recursive doubling: log2 steps of all of a lane in place of two
- * for each group of a part of it. */
+/* Between groups by recursive doubling: log2 steps of all of a stripe in place of two
+ * for each group of a part of it. As many stripes as the smallest group has members: who
+ * took part in several could wait in one for somebody who waits in another. */
 void tti_hierarchical_doubling_all_reduce(struct tti_program *prog)
 {
-	const struct view v = look(prog, 1);
-	uint32_t *lane = tti_calloc((size_t)v.ngroups, sizeof(*lane));
-	const struct tti_ring ring = { .order = lane, .n = v.ngroups, .place = v.group };
+	struct view v = look(prog, 1);
+	uint32_t *order = tti_calloc((size_t)v.ngroups, sizeof(*order));
+	const struct tti_ring ring = { .order = order, .n = v.ngroups, .place = v.group };
 
-	prog->nchunks = v.lanes;
-	if (!lane) {
+	if (!order) {
+		prog->nchunks = 1;
 		prog->failed = true;
 		return;
 	}
-	for (int group = 0; group < v.ngroups && has_lane(&v); group++)
-		lane[group] = (uint32_t)member(&v, group, v.index);
+	for (int group = 0; group < v.ngroups; group++)
+		if (size_of(&v, group) < v.stripes)
+			v.stripes = size_of(&v, group);
+	prog->nchunks = v.stripes * v.parts;
+	for (int group = 0; group < v.ngroups && v.index < v.stripes; group++)
+		order[group] = (uint32_t)member(&v, group, v.index);
 	reduce_inside(prog, &v, 0);
-	if (has_lane(&v))
-		tti_double_recursively(prog, &ring, v.index);
+	prog->stage++;
+	for (int k = 0; k < v.parts && v.index < v.stripes; k++)
+		tti_double_recursively(prog, &ring, chunk_of(&v, v.index, 0, k));
+	prog->stage++;
 	gather_inside(prog, &v, 0);
-	tti_free(lane);
+	tti_free(order);
 }
 
 /* How many groups after that of the root. */
@@ -247,51 +300,81 @@ static int position_of(const struct tti_program *prog, const struct view *v)
 	return v->shape ? tti_wrap(v->group - (int)v->shape->group_of[prog->root], v->ngroups) : 0;
 }
 
-/* The root to all of its group, and from group to group a chain for each lane. */
+/* Along the chains: what the group before has goes into the next, and to all inside. */
+static void spread(struct tti_program *prog, const struct view *v, bool sends_on)
+{
+	const int next = tti_wrap(v->group + 1, v->ngroups);
+	const int prev = tti_wrap(v->group - 1, v->ngroups);
+
+	for (int stripe = v->index; stripe < v->stripes; stripe += v->size)
+		for (int k = 0; k < v->parts; k++) {
+			tti_recv(prog, chunk_of(v, stripe, 0, k), server(v, prev, stripe));
+			if (sends_on)
+				tti_send(prog, chunk_of(v, stripe, 0, k), server(v, next, stripe));
+		}
+	gather_inside(prog, v, 0);
+}
+
+/* The root to all of its group, and from group to group a chain for each stripe. */
 void tti_hierarchical_broadcast(struct tti_program *prog)
 {
 	const struct view v = look(prog, 1);
-	const int position = position_of(prog, &v);
-	const bool sends_on = has_lane(&v) && position < v.ngroups - 1;
-	const int next = sends_on ? member(&v, tti_wrap(v.group + 1, v.ngroups), v.index) : -1;
+	const int position = position_of(prog, &v), next = tti_wrap(v.group + 1, v.ngroups);
+	const bool sends_on = position < v.ngroups - 1;
 
-	prog->nchunks = v.lanes;
+	prog->nchunks = v.stripes * v.parts;
 	if (position > 0) {
-		if (has_lane(&v))
-			tti_recv(prog, v.index,
-				 member(&v, tti_wrap(v.group - 1, v.ngroups), v.index));
-		if (sends_on)
-			tti_send(prog, v.index, next);
-		gather_inside(prog, &v, 0);
+		spread(prog, &v, sends_on);
 		return;
 	}
-	for (int lane = 0; lane < v.lanes; lane++) {
+	for (int chunk = 0; chunk < prog->nchunks; chunk++) {
+		const int stripe = chunk / v.parts;
+
 		if (prog->rank != prog->root)
-			tti_recv(prog, lane, prog->root);
-		if (sends_on && lane == v.index)
-			tti_send(prog, lane, next);
+			tti_recv(prog, chunk, prog->root);
+		if (sends_on && server(&v, v.group, stripe) == prog->rank)
+			tti_send(prog, chunk, server(&v, next, stripe));
 		if (prog->rank == prog->root)
-			send_inside(prog, &v, lane);
+			send_inside(prog, &v, chunk);
 	}
 }
 
-/* The way back: inside each group to the lanes, along their chains, to the root. */
+/* The last group of the chains: the root gets what the others have. */
+static void collect(struct tti_program *prog, const struct view *v)
+{
+	for (int chunk = 0; chunk < prog->nchunks; chunk++) {
+		const int from = server(v, v->group, chunk / v->parts);
+
+		if (from == prog->root)
+			continue;
+		if (prog->rank == prog->root)
+			tti_recv(prog, chunk, from);
+		else if (prog->rank == from)
+			tti_send(prog, chunk, prog->root);
+	}
+}
+
+/* The way back: inside each group to the stripes, along their chains, to the root. */
 void tti_hierarchical_reduce(struct tti_program *prog)
 {
 	const struct view v = look(prog, 1);
 	const int position = tti_wrap(position_of(prog, &v) - 1, v.ngroups);
+	const int next = tti_wrap(v.group + 1, v.ngroups), prev = tti_wrap(v.group - 1, v.ngroups);
 	const bool ends_here = position == v.ngroups - 1;
 
-	prog->nchunks = v.lanes;
+	prog->nchunks = v.stripes * v.parts;
 	reduce_inside(prog, &v, 0);
-	if (has_lane(&v) && position > 0)
-		tti_recv_reduce(prog, v.index,
-				member(&v, tti_wrap(v.group - 1, v.ngroups), v.index), ends_here);
-	if (has_lane(&v) && !ends_here)
-		tti_send(prog, v.index, member(&v, tti_wrap(v.group + 1, v.ngroups), v.index));
-	for (int lane = 0; lane < v.lanes && ends_here && prog->rank == prog->root; lane++)
-		if (lane != v.index)
-			tti_recv(prog, lane, member(&v, v.group, lane));
-	if (has_lane(&v) && ends_here && prog->rank != prog->root)
-		tti_send(prog, v.index, prog->root);
+	prog->stage++;
+	for (int stripe = v.index; stripe < v.stripes; stripe += v.size)
+		for (int k = 0; k < v.parts; k++) {
+			if (position > 0)
+				tti_recv_reduce(prog, chunk_of(&v, stripe, 0, k),
+						server(&v, prev, stripe), ends_here);
+			if (!ends_here)
+				tti_send(prog, chunk_of(&v, stripe, 0, k),
+					 server(&v, next, stripe));
+		}
+	prog->stage++;
+	if (ends_here)
+		collect(prog, &v);
 }

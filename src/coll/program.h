@@ -20,7 +20,12 @@
  * RECV_REDUCE of b from a gets; both name the same chunk.
  *
  * A long call runs the program several times, each over a block: a slice of every
- * chunk. Within a block every step is one message.
+ * chunk. Within a block every step is one message. On a link the messages of a block come
+ * after those of the block before, so where a link carries what begins a block and what
+ * ends it, blocks could not overlap. Therefore steps have stages, 0 and up: those of a
+ * later stage stand among the steps of later blocks, a fixed number of blocks for each
+ * stage (engine/program.c). A step's stage is not less than that of any step that it
+ * waits for, and both ends of a message have the same.
  *
  * Owner: tti_program_release(). Threads: not synchronised; const use by any. */
 
@@ -42,8 +47,21 @@ struct tti_step {
 	enum tti_step_kind kind;
 	int chunk;
 	int peer;   /* own rank for COPY                                         */
+	int stage;  /* see below                                                 */
 	bool final; /* RECV_REDUCE: completes the reduction (AVG divides here).
 		       Of several in a row on one chunk, the last one           */
+};
+
+/* How finely an algorithm cuts the data, chosen by its size; equal on all ranks. Zeroed:
+ * as coarsely as it can.
+ *
+ *     parts    what a round of a ring carries is cut into so many chunks: one is on its
+ *              way and being reduced while the others are sent (0: 1)
+ *     stripes  so many members of each group at most talk to other groups (0: all)
+ *
+ * An algorithm that has no use for one does not look at it. */
+struct tti_cut {
+	int parts, stripes;
 };
 
 /* Which chunks a rank has as input and must have as output.
@@ -53,22 +71,33 @@ struct tti_step {
  *     reduce          any number: all in, all out at the root
  *     all_gather      n * parts chunks: own in, all out
  *     reduce_scatter  n * parts chunks: all in, own out
+ *     all_to_all      n * n * parts chunks: of each pair of ranks (s, d) `parts` in a row,
+ *                     those of pair s * n + d: in at s, out at d
+ *     gather          n * parts chunks: own in, all out at the root
+ *     scatter         n * parts chunks: all in at the root, own out
  *     barrier         1 chunk, empty: as all_reduce of nothing, where hearing of
  *                     a rank twice does no harm
  *     send_recv       one chunk per message: in where a rank's first step on it
  *                     is SEND, out where it is RECV
+ *     handoff         any number, each in and out as `ends` says
  *
  * "Any number": the vector is cut into that many equal parts. n * parts: what each rank
  * owns is cut into `parts` equal parts, chunk c being of rank c / parts.
  */
+#define TTI_END_INPUT  1
+#define TTI_END_OUTPUT 2
+
 struct tti_program {
 	tutti_collective coll;
 	const char *algorithm;         /* static string, or borrowed from who made it */
 	const struct tti_shape *shape; /* while steps are emitted; NULL: by number   */
 	int rank, n, root;
+	struct tti_cut cut; /* while steps are emitted; parts >= 1               */
 	int nchunks;
+	int stage; /* of the steps that are added next */
 	TTI_VEC(struct tti_step) steps;
-	bool failed; /* out of memory while steps were added */
+	TTI_VEC(uint8_t) ends; /* handoff: of each chunk, TTI_END_INPUT, TTI_END_OUTPUT */
+	bool failed;           /* out of memory while steps were added */
 };
 
 void tti_program_release(struct tti_program *prog);
@@ -84,11 +113,42 @@ static inline int tti_chunk_owner(const struct tti_program *prog, int chunk)
 	return chunk / (prog->nchunks / prog->n);
 }
 
+/* The ranks that a chunk of all_to_all comes from and goes to. */
+static inline int tti_chunk_source(const struct tti_program *prog, int chunk)
+{
+	return chunk / (prog->nchunks / prog->n);
+}
+
+static inline int tti_chunk_dest(const struct tti_program *prog, int chunk)
+{
+	return chunk / (prog->nchunks / prog->n / prog->n) % prog->n;
+}
+
+/* Whether a collective's calls name a root; whether it reduces; whether its chunks belong to
+ * ranks, `parts` to each. */
+bool tti_collective_is_rooted(tutti_collective coll);
+bool tti_collective_reduces(tutti_collective coll);
+bool tti_collective_is_by_rank(tutti_collective coll);
+
+/* Whether a rank (the root, if there is one) sends, or gets, as many elements for each rank as
+ * the call's count says. */
+bool tti_collective_sends_rows(tutti_collective coll);
+bool tti_collective_gets_rows(tutti_collective coll);
+
 bool tti_chunk_is_input(const struct tti_program *prog, int chunk);
 bool tti_chunk_is_output(const struct tti_program *prog, int chunk);
 
+/* In which order contributions are combined, of collectives that reduce. A later one keeps
+ * what an earlier one asks for. */
+enum tti_order {
+	TTI_ORDER_ANY,      /* as they come                                           */
+	TTI_ORDER_RANKS,    /* from the left, ((r0 op r1) op r2) ..., in any number of
+			       reductions: each goes on where another has ended        */
+	TTI_ORDER_ONE_PASS, /* the same in one reduction of all                        */
+};
+
 /* An algorithm: emits the steps of prog->rank among prog->n ranks (n >= 1), sets
- * prog->nchunks. prog is zeroed but for coll, shape, rank, n, root. Steps are emitted in
+ * prog->nchunks. prog is zeroed but for coll, shape, cut, rank, n, root. Steps are emitted in
  * an order that, run strictly one after the other, does not deadlock with one slot
  * per link either. */
 struct tti_algorithm {
@@ -97,7 +157,13 @@ struct tti_algorithm {
 	void (*emit)(struct tti_program *prog);
 	bool (*fits)(int n); /* NULL: any n */
 	const char *help;
+	enum tti_order order; /* that it keeps, over every shape and cut */
+	/* Of a user's algorithm, in place of emit: those of all its ranks. Each is copied. */
+	const struct tti_program *programs;
 };
+
+/* Whether there is one for n ranks. */
+bool tti_algorithm_fits(const struct tti_algorithm *algo, int n);
 
 /* All of a collective: the i-th, NULL past the last; by name, NULL if none. */
 const struct tti_algorithm *tti_algorithm_at(tutti_collective coll, int index);
@@ -108,6 +174,11 @@ const struct tti_algorithm *tti_algorithm_find(tutti_collective coll, const char
 
 /* Build the program of one rank. `shape` (of n ranks; NULL: by number) is borrowed for
  * the call only. */
+TUTTI_CHECKED tutti_status tti_program_build_cut(const struct tti_algorithm *algo,
+						 const struct tti_shape *shape, struct tti_cut cut,
+						 int rank, int n, int root,
+						 struct tti_program *out);
+/* As coarse as can be. */
 TUTTI_CHECKED tutti_status tti_program_build(const struct tti_algorithm *algo,
 					     const struct tti_shape *shape, int rank, int n,
 					     int root, struct tti_program *out);

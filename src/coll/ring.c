@@ -10,24 +10,31 @@
  * every rank owns, all of them at once.
  *
  * In every round a rank sends first, and of the parts one after the other: with one
- * slot per link nobody waits for somebody who waits for him. */
+ * slot per link nobody waits for somebody who waits for him. The parts of a ring, where
+ * there are several (struct tti_cut), keep its links busy: while one is on its way the
+ * others are sent. */
 
 struct rings {
-	struct tti_ring part[TTI_SHAPE_PARTS];
-	int parts;
+	struct tti_ring ring[TTI_SHAPE_PARTS];
+	int parts, each; /* parts in all, and of each ring */
 };
+
+static const struct tti_ring *ring_of(const struct rings *rings, int part)
+{
+	return &rings->ring[part / rings->each];
+}
 
 /* The chunk of one part that belongs to the rank at a place. */
 static int chunk_at(const struct rings *rings, int part, int place)
 {
-	return tti_ring_at(&rings->part[part], place) * rings->parts + part;
+	return tti_ring_at(ring_of(rings, part), place) * rings->parts + part;
 }
 
 static struct rings start(struct tti_program *prog)
 {
-	struct rings rings;
+	struct rings rings = { .each = prog->cut.parts };
 
-	rings.parts = tti_rings_of(prog, rings.part);
+	rings.parts = tti_rings_of(prog, rings.ring) * rings.each;
 	prog->nchunks = prog->n * rings.parts;
 	return rings;
 }
@@ -40,7 +47,7 @@ static void reduce_scatter_rounds(struct tti_program *prog, const struct rings *
 
 	for (int round = 0; round < n - 1; round++)
 		for (int part = 0; part < rings->parts; part++) {
-			const struct tti_ring *ring = &rings->part[part];
+			const struct tti_ring *ring = ring_of(rings, part);
 			const int out = tti_wrap(ring->place - 1 - round, n);
 
 			tti_send(prog, chunk_at(rings, part, out),
@@ -57,7 +64,7 @@ static void all_gather_rounds(struct tti_program *prog, const struct rings *ring
 
 	for (int round = 0; round < n - 1; round++)
 		for (int part = 0; part < rings->parts; part++) {
-			const struct tti_ring *ring = &rings->part[part];
+			const struct tti_ring *ring = ring_of(rings, part);
 			const int out = tti_wrap(ring->place - round, n);
 
 			tti_send(prog, chunk_at(rings, part, out),

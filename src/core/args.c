@@ -41,6 +41,17 @@ void tti_args_format(const struct tti_args *args, char *buf, size_t size)
 		snprintf(buf, size, "%s(%zu x %s, %s %d)", call_name(args), args->count, type,
 			 args->is_send ? "to" : "from", args->root);
 		break;
+	case TUTTI_HANDOFF:
+	case TUTTI_ALL_TO_ALL:
+	case TUTTI_GATHER:
+	case TUTTI_SCATTER:
+	case TUTTI_ALL_TO_ALL_V:
+	case TUTTI_GATHER_V:
+	case TUTTI_SCATTER_V:
+	case TUTTI_ALL_GATHER_V:
+	case TUTTI_REDUCE_SCATTER_V:
+		snprintf(buf, size, "%s()", call_name(args));
+		break;
 	}
 }
 

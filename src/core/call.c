@@ -113,9 +113,9 @@ static tutti_status start_program(struct tti_comm *comm, const struct tti_args *
 				  struct tti_job *job)
 {
 	const struct tti_layout layout = lay_out(args, tti_bound_nchunks(bound), comm->n);
+	const struct tti_reducer reducer = tti_reducer_of(args->type, args->op, comm->n);
 
-	return tti_job_program(job, &comm->engine, bound, &layout, args->type, args->op, slice,
-			       sign);
+	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, slice, sign);
 }
 
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)

@@ -8,8 +8,15 @@
 #include "util/mem.h"
 
 /* How many blocks of a call may be under way at once: enough to hide a hop, few
- * enough to stay in the cache. A power of two. */
-#define WINDOW 4
+ * enough to stay in the cache. A network with several lanes brings some blocks much
+ * later than others, and what it shares with others comes in gusts. Powers of two. */
+#define WINDOW          4
+#define WINDOW_OF_LANES 16
+/* Scratch has room for so many chunks of the window. */
+#define SCRATCH_CHUNKS  8
+/* How many blocks a stage is behind the one before it: one is on its way while the next one
+ * is begun. */
+#define BEHIND          2
 
 static int count_posts(const struct tti_bound *bound)
 {
@@ -26,25 +33,40 @@ static void *array(struct tti_bound *bound, size_t count, size_t nbytes)
 	return tti_arena_alloc(&bound->arena, (count + 1) * nbytes);
 }
 
-static tutti_status allocate(struct tti_bound *bound, int n)
+static int32_t choose_window(const struct tti_engine *engine, const struct tti_compiled *prog)
+{
+	if (prog->nscratch > SCRATCH_CHUNKS)
+		return WINDOW;
+	for (int i = 0; i < prog->nqueues; i++) {
+		if (tti_engine_port(engine, prog->queue[i].peer)->transport->lanes)
+			return WINDOW_OF_LANES;
+	}
+	return WINDOW;
+}
+
+static tutti_status allocate(struct tti_engine *engine, struct tti_bound *bound)
 {
 	const struct tti_compiled *prog = &bound->prog;
 	const size_t nopers = (size_t)prog->nopers;
 	const size_t nqueues = (size_t)prog->nqueues;
 	const size_t posts = (size_t)count_posts(bound);
 
-	bound->window = WINDOW;
+	bound->latest = BEHIND * (prog->nstages - 1);
+	/* The last stage of the oldest block stands behind the first of `latest` others. */
+	for (bound->window = choose_window(engine, prog); bound->window < 2 * bound->latest;)
+		bound->window *= 2;
 	bound->link = array(bound, nqueues, sizeof(*bound->link));
-	bound->peers = array(bound, (size_t)n, sizeof(*bound->peers));
+	bound->peers = array(bound, (size_t)engine->config.n, sizeof(*bound->peers));
 	bound->post = array(bound, posts, sizeof(*bound->post));
 	bound->post_of = array(bound, (nopers + 1), sizeof(*bound->post_of));
 	bound->fan = array(bound, posts, sizeof(*bound->fan));
 	bound->cursor = array(bound, nqueues, sizeof(*bound->cursor));
-	bound->pending = array(bound, WINDOW * nopers, sizeof(*bound->pending));
-	bound->left = array(bound, WINDOW, sizeof(*bound->left));
+	bound->pending = array(bound, (size_t)bound->window * nopers, sizeof(*bound->pending));
+	bound->left = array(bound, (size_t)bound->window, sizeof(*bound->left));
 	bound->lead = array(bound, nopers, sizeof(*bound->lead));
+	bound->late = array(bound, nopers, sizeof(*bound->late));
 	if (!bound->link || !bound->peers || !bound->post || !bound->post_of || !bound->fan ||
-	    !bound->cursor || !bound->pending || !bound->left || !bound->lead)
+	    !bound->cursor || !bound->pending || !bound->left || !bound->lead || !bound->late)
 		return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
 				prog->algorithm, prog->nopers);
 	return TUTTI_OK;
@@ -79,7 +101,7 @@ tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *pr
 	}
 	bound->prog = *prog;
 	*prog = (struct tti_compiled){ 0 };
-	st = allocate(bound, engine->config.n);
+	st = allocate(engine, bound);
 	if (st == TUTTI_OK)
 		st = list_peers(bound, engine->config.n);
 	if (st != TUTTI_OK) {
@@ -89,6 +111,7 @@ tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *pr
 	for (int i = 0; i < bound->prog.nopers; i++) {
 		const struct tti_oper *op = &bound->prog.oper[i];
 
+		bound->late[i] = BEHIND * op->stage;
 		bound->lead[i] = op->nin    ? bound->prog.queue_of[op->in]
 				 : op->nout ? bound->prog.queue_of[op->out]
 					    : -1;

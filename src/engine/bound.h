@@ -8,9 +8,10 @@
 #include "engine/engine.h"
 #include "util/arena.h"
 
-/* Where a queue stands: its next operation is queued[first + pos] of `block`. */
+/* Where a queue stands: its next operation is o = queued[first + pos], of block
+ * round - late[o]. */
 struct tti_cursor {
-	int32_t block, pos;
+	int32_t round, pos;
 };
 
 /* A message to one link, or to several of one port by fan-out. */
@@ -34,6 +35,8 @@ struct tti_bound {
 	struct tti_cursor *cursor; /* [nqueues]                                 */
 	int16_t *pending;          /* [window][nopers]: what it still waits for */
 	int32_t *left;             /* [window]: operations not done             */
+	int32_t *late;             /* [nopers]: rounds that it is behind, for its stage  */
+	int32_t latest;            /* of these; rounds are as many more than blocks      */
 	int32_t window;
 	struct tti_arena arena;
 };

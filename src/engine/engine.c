@@ -60,6 +60,8 @@ void tti_engine_release(struct tti_engine *engine)
 			tti_engine_port(engine, peer)->transport->close(engine->links[peer]);
 	tti_free(engine->links);
 	tti_free(engine->sources);
+	tti_free(engine->inputs);
+	tti_free(engine->outputs);
 	tti_free(engine->scratch);
 	*engine = (struct tti_engine){ 0 };
 }

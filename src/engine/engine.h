@@ -24,7 +24,8 @@
 #include <stdint.h>
 
 #include "coll/compile.h"
-#include "reduce/reduce.h"
+#include "coll/moves.h"
+#include "reduce/reducer.h"
 #include "transport/transport.h"
 
 #define TTI_ENGINE_PORTS 4
@@ -60,7 +61,8 @@ struct tti_engine {
 	void *scratch;
 	size_t scratch_bytes;
 	uint32_t spin_rounds;
-	const void **sources; /* [n + 1]: of the operation being run               */
+	const void **sources;     /* [n + 1]: of the operation being run               */
+	void **inputs, **outputs; /* [n]: buffers of all ranks, of a direct job; NULL: none yet */
 	/* Written by the executing thread, read by any. */
 	_Atomic int32_t waiting_on;
 };
@@ -82,16 +84,26 @@ int tti_bound_nchunks(const struct tti_bound *bound);
 
 /* -- Jobs ---------------------------------------------------------------- */
 
+/* Where a chunk lies that is like no other: `slice` elements of it in each block. */
+struct tti_extent {
+	size_t first, count, slice;
+};
+
 /* Where the chunks of a call lie: in rows of `parts` chunks each, one row or, where
  * chunks belong to ranks, one for each rank. A row has row_count elements, a chunk
- * chunk_count of them, those at the end of a row fewer or none. */
+ * chunk_count of them, those at the end of a row fewer or none. With extents there is one
+ * row, and chunk_count is that of the longest. */
 struct tti_layout {
+	const struct tti_extent *extents; /* of each chunk, until the job is done; NULL: none */
 	const void *input;
 	void *output;
 	size_t type_size;
 	int parts;
 	size_t chunk_count, row_count;
 	size_t in_stride, out_stride; /* bytes from row to row */
+	/* n: chunks belong to pairs of n ranks, row s * n + d being row d of s's input and row
+	 * s of d's output. 0: a row is one row of both. */
+	size_t paired;
 };
 
 /* One transfer of a point-to-point batch. */
@@ -101,15 +113,37 @@ struct tti_transfer {
 	char *data; /* read only if it is a send */
 	size_t nbytes;
 	uint64_t tag;
+	size_t message_bytes; /* of each message, the last one may have fewer; 0: a slot    */
+	/* Of a receive into the memory of a send to the same peer: bytes are written only once
+	 * that send is past them. NULL: none. */
+	const struct tti_transfer *after;
 	/* The engine's: */
 	size_t done;
 	int32_t next; /* the next one in the same direction with the same peer, -1 */
 	int32_t last; /* of a head: the last one of its list                      */
 };
 
+/* A collective on buffers that peers may be able to address: one of those of
+ * coll/moves.h, and what runs it if not all can. */
+struct tti_direct {
+	tutti_collective coll;
+	int root;
+	size_t count; /* as the user counts */
+	/* Of one that multiplies nothing: inputs are read where they are. */
+	struct tti_reducer reducer;
+	/* Of the own buffers, each if this rank has one; both zeroed: not to be had. */
+	struct tti_memory_name send, recv;
+	size_t send_bytes, recv_bytes; /* of a buffer, on the ranks that have one */
+	size_t total_bytes;            /* of all buffers of the host              */
+	struct tti_bound *bound;
+	size_t slice_bytes;
+	_Atomic(const char *) *taken; /* becomes "registered" if it is run so */
+};
+
 enum tti_job_kind {
 	TTI_JOB_PROGRAM,
 	TTI_JOB_TRANSFERS,
+	TTI_JOB_DIRECT, /* becomes TTI_JOB_PROGRAM where not all can */
 };
 
 struct tti_job {
@@ -123,8 +157,7 @@ struct tti_job {
 		struct {
 			struct tti_bound *bound;
 			struct tti_layout layout;
-			tti_reduce_fn reduce;
-			int divisor;
+			struct tti_reducer reducer;
 			bool is_large;         /* more than the caches hold               */
 			size_t slice;          /* elements per step                         */
 			int32_t nblocks, base; /* base: the oldest that is not done */
@@ -136,21 +169,40 @@ struct tti_job {
 			int32_t *heads; /* first unfinished of each direction       */
 			int32_t nheads;
 		} transfers;
+		struct {
+			struct tti_direct call;
+			struct tti_layout layout;
+			struct tti_move move; /* the own part */
+			size_t done;          /* elements of it */
+			bool plain, is_large;
+			int phase;
+			int32_t told, heard; /* the next peer, as a distance from the own rank */
+		} direct;
 	};
 };
 
 /* Start running a program: `slice_bytes` per step (<= the smallest slot). The
- * bound program serves one job at a time. `op` matters where the program reduces.
+ * bound program serves one job at a time. `reducer` is copied, what it points at stays the
+ * caller's until the job is done; of a program that reduces nothing it is not looked at.
  * Buffers stay the caller's and must not change until the job is done. */
 TUTTI_CHECKED tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
 					   struct tti_bound *bound, const struct tti_layout *layout,
-					   tutti_type type, tutti_op op, size_t slice_bytes,
+					   const struct tti_reducer *reducer, size_t slice_bytes,
 					   uint64_t tag);
 
 /* Start a batch: all at once, each direction of each peer in order of the list.
  * The list stays the caller's; `heads` is room for n indices. */
 void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tti_transfer *list,
 		       int32_t n, int32_t *heads);
+/* The same where no two go the same way with one peer. */
+void tti_job_transfers_apart(struct tti_job *job, struct tti_engine *engine,
+			     struct tti_transfer *list, int32_t n, int32_t *heads);
+
+/* Start a collective of several ranks where the data lies, if all can, else as a program
+ * with `layout`. For engines whose peers are all on one port that has memory. */
+TUTTI_CHECKED tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
+					  const struct tti_direct *call,
+					  const struct tti_layout *layout, uint64_t tag);
 
 /* Advance; whether anything moved. job->status tells when it is over. */
 bool tti_job_poll(struct tti_job *job);

@@ -51,7 +51,9 @@ bool tti_job_poll(struct tti_job *job)
 	bool moved;
 
 	tti_engine_progress(engine);
-	moved = job->kind == TTI_JOB_PROGRAM ? tti_program_poll(job) : tti_transfers_poll(job);
+	moved = job->kind == TTI_JOB_PROGRAM     ? tti_program_poll(job)
+		: job->kind == TTI_JOB_TRANSFERS ? tti_transfers_poll(job)
+						 : tti_direct_poll(job);
 	/* What was committed is on its way only once the system has it. */
 	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++)
 		if (engine->active[i]->unsent > 0)
@@ -61,6 +63,8 @@ bool tti_job_poll(struct tti_job *job)
 
 static int blame(const struct tti_job *job)
 {
+	if (job->kind == TTI_JOB_DIRECT)
+		return job->waiting_on;
 	return job->kind == TTI_JOB_PROGRAM ? tti_program_blame(job) : tti_transfers_blame(job);
 }
 

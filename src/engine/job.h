@@ -2,7 +2,7 @@
 #ifndef TTI_ENGINE_JOB_H
 #define TTI_ENGINE_JOB_H
 
-/* The two kinds of job and what they share. Internal to the engine. */
+/* The kinds of job and what they share. Internal to the engine. */
 
 #include "engine/bound.h"
 #include "engine/engine.h"
@@ -13,6 +13,8 @@ int tti_program_blame(const struct tti_job *job);
 
 bool tti_transfers_poll(struct tti_job *job);
 int tti_transfers_blame(const struct tti_job *job);
+
+bool tti_direct_poll(struct tti_job *job);
 
 /* Room for a post in post->slot, to be filled: one slot that all links share where that
  * pays, else that of the first link, from which the others get copies. False: not now;

@@ -17,23 +17,39 @@
  * the next message of that FIFO. So what can run next is found by looking at the
  * heads of the queues: an operation runs when it is the head of all its queues, its
  * predecessors in the block are done, its messages are there and its slots free.
- * Blocks touch different bytes, so they need no order but that of the queues. */
+ * Blocks touch different bytes, so they need no order but that of the queues.
+ *
+ * Queues go in rounds: in round r an operation of stage s works on block r - BEHIND * s
+ * (bound.c), if there is one. So what ends a block does not hold up, on a link that both
+ * use, what begins the blocks after it. */
 
 /* What one operation works on: a slice of a chunk. */
 struct piece {
-	int chunk;
-	int32_t block;
+	int32_t block, scratch;
 	size_t row, first; /* its first element, counted in the row */
 	size_t count;
 };
+
+static struct piece piece_of_extent(const struct tti_extent *extent, int32_t block)
+{
+	const size_t offset = (size_t)block * extent->slice;
+	struct piece piece = { .block = block, .first = extent->first + offset };
+
+	if (offset < extent->count)
+		piece.count = extent->count - offset < extent->slice ? extent->count - offset
+								     : extent->slice;
+	return piece;
+}
 
 static struct piece piece_at(const struct tti_job *job, int chunk, int32_t block)
 {
 	const struct tti_layout *layout = &job->program.layout;
 	const size_t slice = job->program.slice, offset = (size_t)block * slice;
-	struct piece piece = { .chunk = chunk, .block = block };
+	struct piece piece = { .block = block };
 	size_t part = 0, end;
 
+	if (layout->extents)
+		return piece_of_extent(&layout->extents[chunk], block);
 	/* Divided where it must be only: this is on the way of every step. */
 	if (chunk < layout->parts) {
 		part = (size_t)chunk;
@@ -52,6 +68,17 @@ static struct piece piece_at(const struct tti_job *job, int chunk, int32_t block
 	return piece;
 }
 
+/* Rows that are of pairs of ranks: in the input by the second, in the output by the first. */
+static size_t in_row(const struct tti_layout *layout, size_t row)
+{
+	return layout->paired ? row % layout->paired : row;
+}
+
+static size_t out_row(const struct tti_layout *layout, size_t row)
+{
+	return layout->paired ? row / layout->paired : row;
+}
+
 static void *memory_at(const struct tti_job *job, uint8_t place, const struct piece *piece)
 {
 	const struct tti_layout *layout = &job->program.layout;
@@ -62,12 +89,14 @@ static void *memory_at(const struct tti_job *job, uint8_t place, const struct pi
 	case TTI_PLACE_INPUT:
 		/* Not written: an input is never a destination. Integers, since
 		 * a call may move nothing and have no buffers. */
-		return (void *)((uintptr_t)layout->input + piece->row * layout->in_stride + byte);
+		return (void *)((uintptr_t)layout->input +
+				in_row(layout, piece->row) * layout->in_stride + byte);
 	case TTI_PLACE_OUTPUT:
-		return (void *)((uintptr_t)layout->output + piece->row * layout->out_stride + byte);
+		return (void *)((uintptr_t)layout->output +
+				out_row(layout, piece->row) * layout->out_stride + byte);
 	case TTI_PLACE_SCRATCH: {
 		const size_t row = (size_t)(piece->block & (bound->window - 1));
-		const size_t index = row * (size_t)bound->prog.nchunks + (size_t)piece->chunk;
+		const size_t index = row * (size_t)bound->prog.nscratch + (size_t)piece->scratch;
 
 		return (char *)job->engine->scratch +
 		       index * job->program.slice * layout->type_size;
@@ -87,8 +116,44 @@ static bool is_head(const struct tti_bound *bound, int32_t queue, int32_t block,
 {
 	const struct tti_cursor *cursor = &bound->cursor[queue];
 
-	return cursor->block == block &&
+	return cursor->round == block + bound->late[index] &&
 	       bound->prog.queued[bound->prog.queue[queue].first + cursor->pos] == index;
+}
+
+static int32_t head_of(const struct tti_bound *bound, int32_t queue)
+{
+	return bound->prog.queued[bound->prog.queue[queue].first + bound->cursor[queue].pos];
+}
+
+static bool has_ended(const struct tti_job *job, int32_t queue)
+{
+	const struct tti_bound *bound = job->program.bound;
+
+	return bound->cursor[queue].round >= job->program.nblocks + bound->latest;
+}
+
+static void step_on(const struct tti_bound *bound, int32_t queue)
+{
+	struct tti_cursor *cursor = &bound->cursor[queue];
+
+	if (++cursor->pos == bound->prog.queue[queue].n) {
+		cursor->pos = 0;
+		cursor->round++;
+	}
+}
+
+/* Past operations that have no block in this round. */
+static void skip(const struct tti_job *job, int32_t queue)
+{
+	const struct tti_bound *bound = job->program.bound;
+
+	for (; bound->latest > 0 && !has_ended(job, queue); step_on(bound, queue)) {
+		const int32_t block =
+			bound->cursor[queue].round - bound->late[head_of(bound, queue)];
+
+		if (block >= 0 && block < job->program.nblocks)
+			return;
+	}
 }
 
 /* Look for the messages of an operation and put their places into sources[], own
@@ -160,16 +225,19 @@ static void *first_slot(const struct tti_bound *bound, int32_t index)
 static const void *combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
 			   void *slot, size_t count)
 {
+	const struct tti_reducer *reducer = &job->program.reducer;
 	const size_t nbytes = count * job->program.layout.type_size;
-	const void *const *source = job->engine->sources;
+	const void **source = job->engine->sources;
+	/* A user's own input, which may have to be multiplied. */
+	const int input_at = op->from != TTI_PLACE_INPUT ? -1 : op->local_at;
 
 	if (count == 0)
 		return slot;
-	if (nsrc > 1) {
+	if (nsrc > 1 || (input_at >= 0 && reducer->scalars)) {
 		void *const first = slot ? slot : dst;
 
-		job->program.reduce(first, slot ? dst : NULL, source, nsrc, count,
-				    op->final ? job->program.divisor : 0);
+		tti_reducer_run(reducer, first, slot ? dst : NULL, source, nsrc, input_at, count,
+				op->final);
 		return first;
 	}
 	if (slot)
@@ -189,12 +257,9 @@ static void finish(struct tti_job *job, int32_t index, int32_t block)
 	for (int i = 0; i < op->nin + op->nout; i++) {
 		const int32_t queue =
 			prog->queue_of[i < op->nin ? op->in + i : op->out + i - op->nin];
-		struct tti_cursor *cursor = &bound->cursor[queue];
 
-		if (++cursor->pos == prog->queue[queue].n) {
-			cursor->pos = 0;
-			cursor->block++;
-		}
+		step_on(bound, queue);
+		skip(job, queue);
 	}
 	for (int i = 0; i < op->nsucc; i++)
 		pending[prog->succs[op->succ + i]]--;
@@ -222,6 +287,21 @@ static int32_t ready_then(struct tti_job *job, const struct tti_oper *op, int32_
 	return op->then;
 }
 
+/* What is only sent, to one peer, straight out of memory. */
+static bool send_from_memory(struct tti_job *job, const struct tti_oper *op, int32_t index,
+			     int32_t block, const void *data, size_t nbytes)
+{
+	const struct tti_bound *bound = job->program.bound;
+	struct tti_link *link;
+
+	if (op->nin || op->nout != 1 || op->to != TTI_PLACE_NONE || !nbytes ||
+	    (op->from == TTI_PLACE_INPUT && job->program.reducer.scalars))
+		return false;
+	link = bound->link[bound->prog.queue_of[op->out]];
+	return link->ops->send && is_head(bound, bound->prog.queue_of[op->out], block, index) &&
+	       link->ops->send(link, data, nbytes, job->tag);
+}
+
 /* Run one operation of one block if all it needs is there. */
 static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 {
@@ -237,6 +317,7 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 	if (pending_of(bound, block)[index] != 0)
 		return false;
 	piece = piece_at(job, op->chunk, block);
+	piece.scratch = op->scratch;
 	nbytes = piece.count * job->program.layout.type_size;
 	local = memory_at(job, op->from, &piece);
 	if (!find_sources(job, op, index, block, nbytes, local))
@@ -253,7 +334,7 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 
 		if (sender >= 0)
 			commit_posts(job, sender, result, nbytes);
-	} else {
+	} else if (!send_from_memory(job, op, index, block, local, nbytes)) {
 		if (!reserve_posts(job, op, index, block, nbytes))
 			return false;
 		commit_posts(job, index,
@@ -292,15 +373,14 @@ static void close_blocks(struct tti_job *job)
 static bool poll_queue(struct tti_job *job, int32_t queue)
 {
 	struct tti_bound *bound = job->program.bound;
-	const struct tti_cursor *cursor = &bound->cursor[queue];
 	bool moved = false;
 
-	while (cursor->block < job->program.nblocks &&
-	       cursor->block < job->program.base + bound->window && job->status == TUTTI_AGAIN) {
-		const int32_t index =
-			bound->prog.queued[bound->prog.queue[queue].first + cursor->pos];
+	while (!has_ended(job, queue) && job->status == TUTTI_AGAIN) {
+		const int32_t index = head_of(bound, queue);
+		const int32_t block = bound->cursor[queue].round - bound->late[index];
 
-		if (bound->lead[index] != queue || !try_oper(job, index, cursor->block))
+		if (block >= job->program.base + bound->window || bound->lead[index] != queue ||
+		    !try_oper(job, index, block))
 			break;
 		moved = true;
 		close_blocks(job);
@@ -360,13 +440,13 @@ int tti_program_blame(const struct tti_job *job)
 		return job->waiting_on;
 	for (int32_t i = 0; i < bound->prog.nqueues; i++) {
 		const struct tti_queue *queue = &bound->prog.queue[i];
-		const struct tti_cursor *cursor = &bound->cursor[i];
-		int32_t index;
+		int32_t index, block;
 
-		if (cursor->block > job->program.base || cursor->block >= job->program.nblocks)
+		if (has_ended(job, i))
 			continue;
-		index = bound->prog.queued[queue->first + cursor->pos];
-		if (pending_of(bound, cursor->block)[index] != 0)
+		index = head_of(bound, i);
+		block = bound->cursor[i].round - bound->late[index];
+		if (block > job->program.base || pending_of(bound, block)[index] != 0)
 			continue;
 		if (!queue->is_send &&
 		    bound->link[i]->ops->peek(bound->link[i], &(size_t){ 0 }, &(uint64_t){ 0 }))
@@ -381,10 +461,10 @@ int tti_program_blame(const struct tti_job *job)
 static tutti_status need_scratch(struct tti_engine *engine, const struct tti_bound *bound,
 				 size_t slice_bytes)
 {
-	const size_t want = (size_t)bound->window * (size_t)bound->prog.nchunks * slice_bytes;
+	const size_t want = (size_t)bound->window * (size_t)bound->prog.nscratch * slice_bytes;
 	void *scratch;
 
-	if (!bound->prog.uses_scratch || engine->scratch_bytes >= want)
+	if (engine->scratch_bytes >= want)
 		return TUTTI_OK;
 	scratch = tti_aligned_zalloc(4096, want);
 	if (!scratch)
@@ -398,7 +478,7 @@ static tutti_status need_scratch(struct tti_engine *engine, const struct tti_bou
 
 tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
 			     struct tti_bound *bound, const struct tti_layout *layout,
-			     tutti_type type, tutti_op op, size_t slice_bytes, uint64_t tag)
+			     const struct tti_reducer *reducer, size_t slice_bytes, uint64_t tag)
 {
 	size_t slice = slice_bytes / layout->type_size;
 
@@ -415,10 +495,11 @@ tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
 	job->program.bound = bound;
 	job->program.layout = *layout;
 	job->program.slice = slice;
-	job->program.is_large = layout->chunk_count * (size_t)bound->prog.nchunks >=
-				LARGE_BYTES / layout->type_size;
-	job->program.reduce = tti_reduce_get(type, op);
-	job->program.divisor = op == TUTTI_AVG ? bound->prog.n : 0;
+	job->program.is_large =
+		(layout->extents ? layout->row_count
+				 : layout->chunk_count * (size_t)bound->prog.nchunks) >=
+		LARGE_BYTES / layout->type_size;
+	job->program.reducer = *reducer;
 	job->program.nblocks = (int32_t)((layout->chunk_count + slice - 1) / slice);
 	if (job->program.nblocks == 0)
 		job->program.nblocks = 1;
@@ -426,6 +507,8 @@ tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
 	memset(bound->cursor, 0, (size_t)bound->prog.nqueues * sizeof(*bound->cursor));
 	for (int32_t block = 0; block < bound->window && block < job->program.nblocks; block++)
 		open_block(bound, block);
+	for (int32_t queue = 0; queue < bound->prog.nqueues; queue++)
+		skip(job, queue);
 	if (bound->prog.nopers == 0)
 		job->status = TUTTI_OK;
 	return TUTTI_OK;

@@ -8,8 +8,8 @@
  * order, all lists side by side. A transfer is cut into messages of a slot each;
  * an empty one is one empty message, so that it orders and is matched too. */
 
-void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tti_transfer *list,
-		       int32_t n, int32_t *heads)
+static void begin(struct tti_job *job, struct tti_engine *engine, struct tti_transfer *list,
+		  int32_t n, int32_t *heads)
 {
 	*job = (struct tti_job){ .engine = engine,
 				 .kind = TTI_JOB_TRANSFERS,
@@ -19,10 +19,27 @@ void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tt
 	job->transfers.list = list;
 	job->transfers.heads = heads;
 	for (int32_t i = 0; i < n; i++) {
-		int32_t head = 0;
-
 		list[i].done = 0;
 		list[i].next = -1;
+	}
+}
+
+void tti_job_transfers_apart(struct tti_job *job, struct tti_engine *engine,
+			     struct tti_transfer *list, int32_t n, int32_t *heads)
+{
+	begin(job, engine, list, n, heads);
+	job->transfers.nheads = n;
+	for (int32_t i = 0; i < n; i++)
+		heads[i] = i;
+}
+
+void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tti_transfer *list,
+		       int32_t n, int32_t *heads)
+{
+	begin(job, engine, list, n, heads);
+	for (int32_t i = 0; i < n; i++) {
+		int32_t head = 0;
+
 		while (head < job->transfers.nheads &&
 		       (list[heads[head]].peer != list[i].peer ||
 			list[heads[head]].is_send != list[i].is_send))
@@ -40,15 +57,30 @@ void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tt
 static size_t message_bytes(const struct tti_transfer *transfer, size_t slot_bytes)
 {
 	const size_t left = transfer->nbytes - transfer->done;
+	const size_t most = transfer->message_bytes ? transfer->message_bytes : slot_bytes;
 
-	return left < slot_bytes ? left : slot_bytes;
+	return left < most ? left : most;
+}
+
+/* Whether `nbytes` more may be written. */
+static bool is_free(const struct tti_transfer *transfer, size_t nbytes)
+{
+	const struct tti_transfer *send = transfer->after;
+
+	return !send || send->done == send->nbytes || send->done >= transfer->done + nbytes;
 }
 
 static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_t slot_bytes)
 {
 	const size_t nbytes = message_bytes(transfer, slot_bytes);
-	void *room = link->ops->reserve(link, nbytes);
+	void *room;
 
+	if (link->ops->send &&
+	    link->ops->send(link, transfer->data + transfer->done, nbytes, transfer->tag)) {
+		transfer->done += nbytes;
+		return true;
+	}
+	room = link->ops->reserve(link, nbytes);
 	if (!room)
 		return false;
 	if (nbytes > 0)
@@ -64,7 +96,7 @@ static bool recv_one(struct tti_job *job, struct tti_transfer *transfer, struct 
 	const size_t want = message_bytes(transfer, slot_bytes);
 	uint64_t tag;
 	size_t nbytes;
-	const void *data = link->ops->peek(link, &nbytes, &tag);
+	const void *data = is_free(transfer, want) ? link->ops->peek(link, &nbytes, &tag) : NULL;
 
 	if (!data)
 		return false;

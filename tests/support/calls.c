@@ -78,6 +78,15 @@ static tutti_status make(const struct call *call, const void *send, void *recv, 
 	case TUTTI_BARRIER:
 		return tutti_barrier(comm, NULL);
 	case TUTTI_SEND_RECV:
+	case TUTTI_HANDOFF:
+	case TUTTI_ALL_TO_ALL:
+	case TUTTI_GATHER:
+	case TUTTI_SCATTER:
+	case TUTTI_ALL_TO_ALL_V:
+	case TUTTI_GATHER_V:
+	case TUTTI_SCATTER_V:
+	case TUTTI_ALL_GATHER_V:
+	case TUTTI_REDUCE_SCATTER_V:
 		break;
 	}
 	return TUTTI_EINVAL;
@@ -99,6 +108,15 @@ static int expected(const struct call *call, int rank, int n, size_t i)
 		return reduced(n, (size_t)rank * call->count + i, call->op);
 	case TUTTI_BARRIER:
 	case TUTTI_SEND_RECV:
+	case TUTTI_HANDOFF:
+	case TUTTI_ALL_TO_ALL:
+	case TUTTI_GATHER:
+	case TUTTI_SCATTER:
+	case TUTTI_ALL_TO_ALL_V:
+	case TUTTI_GATHER_V:
+	case TUTTI_SCATTER_V:
+	case TUTTI_ALL_GATHER_V:
+	case TUTTI_REDUCE_SCATTER_V:
 		break;
 	}
 	return -1;

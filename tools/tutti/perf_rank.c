@@ -132,6 +132,15 @@ static tutti_status call(const struct perf_rank *pr, const struct buffers *b)
 	case TUTTI_SEND_RECV:
 		return send_recv(pr, b);
 	case TUTTI_BARRIER:
+	case TUTTI_HANDOFF:
+	case TUTTI_ALL_TO_ALL:
+	case TUTTI_GATHER:
+	case TUTTI_SCATTER:
+	case TUTTI_ALL_TO_ALL_V:
+	case TUTTI_GATHER_V:
+	case TUTTI_SCATTER_V:
+	case TUTTI_ALL_GATHER_V:
+	case TUTTI_REDUCE_SCATTER_V:
 		break;
 	}
 	return tutti_barrier(pr->comm, NULL);

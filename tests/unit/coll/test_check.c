@@ -42,6 +42,22 @@ static void accepted(const char *text, int slots)
 		fail_msg("%s", tti_error_text());
 }
 
+/* Right but for its order. */
+static void refused_in_order(const char *text, enum tti_order order, const char *expected)
+{
+	struct tti_program *prog;
+	int n;
+
+	accepted(text, 1);
+	assert_int_equal(tti_program_read(text, &prog, &n), TUTTI_OK);
+	assert_int_equal(tti_program_check_order(prog, n, 1, order), TUTTI_EINVAL);
+	if (!strstr(tti_error_text(), expected))
+		fail_msg("expected \"%s\", is \"%s\"", expected, tti_error_text());
+	for (int rank = 0; rank < n; rank++)
+		tti_program_release(&prog[rank]);
+	tti_free(prog);
+}
+
 #define ALL_REDUCE_OF_2 "program all_reduce algorithm test n 2 root 0 chunks 1\n"
 #define ALL_REDUCE_OF_3 "program all_reduce algorithm test n 3 root 0 chunks 1\n"
 
@@ -323,6 +339,68 @@ static void messages_are_programs(void **state)
 		1, "which sends only 0 messages");
 }
 
+/* Two ranks, the step of one of them in stage `stage`. */
+static void stage_refused(int rank, int step, int stage, const char *expected)
+{
+	struct tti_program *prog;
+	int n;
+
+	assert_int_equal(tti_program_read(ALL_REDUCE_OF_2
+					  "rank 0\n send chunk 0 to 1\n recv chunk 0 from 1\n"
+					  "rank 1\n recv_reduce chunk 0 from 0 final\n"
+					  " send chunk 0 to 0\n",
+					  &prog, &n),
+			 TUTTI_OK);
+	assert_int_equal(tti_program_check(prog, n, 1), TUTTI_OK);
+	prog[rank].steps.at[step].stage = stage;
+	assert_int_equal(tti_program_check(prog, n, 1), TUTTI_EINVAL);
+	if (!strstr(tti_error_text(), expected))
+		fail_msg("expected \"%s\", is \"%s\"", expected, tti_error_text());
+	for (rank = 0; rank < n; rank++)
+		tti_program_release(&prog[rank]);
+	tti_free(prog);
+}
+
+static void stages_that_do_not_fit(void **state)
+{
+	(void)state;
+	stage_refused(0, 1, 1, "chunk 0 comes from rank 1 in another stage");
+	stage_refused(1, 0, 1, "rank 1, step 1: chunk 0 waits for a step of a later stage");
+	stage_refused(0, 0, 1, "rank 0, step 1: chunk 0 waits for a step of a later stage");
+	stage_refused(0, 0, 256, "rank 0, step 0: chunk 0 has a stage that is out of range");
+}
+
+static void another_order(void **state)
+{
+	/* 2 to 0 to 1: right in order of nothing. */
+	const char *const from_above = "program reduce algorithm test n 3 root 1 chunks 1\n"
+				       "rank 0\n recv_reduce chunk 0 from 2\n send chunk 0 to 1\n"
+				       "rank 1\n recv_reduce chunk 0 from 0 final\n"
+				       "rank 2\n send chunk 0 to 0\n";
+	/* 0 op (1 op 2). */
+	const char *const from_the_right =
+		"program reduce algorithm test n 3 root 0 chunks 1\n"
+		"rank 0\n recv_reduce chunk 0 from 1 final\n"
+		"rank 1\n recv_reduce chunk 0 from 2\n send chunk 0 to 0\n"
+		"rank 2\n send chunk 0 to 1\n";
+	/* (0 op 1) op 2. */
+	const char *const in_two = "program reduce algorithm test n 3 root 2 chunks 1\n"
+				   "rank 0\n send chunk 0 to 1\n"
+				   "rank 1\n recv_reduce chunk 0 from 0\n send chunk 0 to 2\n"
+				   "rank 2\n recv_reduce chunk 0 from 1 final\n";
+
+	(void)state;
+	refused_in_order(from_above, TTI_ORDER_RANKS,
+			 "rank 0, step 0: chunk 0 is reduced with rank 2's contribution where rank "
+			 "1's must come");
+	refused_in_order(from_the_right, TTI_ORDER_RANKS,
+			 "rank 1, step 0: chunk 0 is reduced with rank 1's contribution where rank "
+			 "0's must come");
+	refused_in_order(in_two, TTI_ORDER_ONE_PASS,
+			 "rank 1, step 0: chunk 0 is reduced with the contributions of ranks 0 to "
+			 "1, not with all in one pass");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +422,8 @@ int main(void)
 		cmocka_unit_test(a_wrong_number_of_chunks),
 		cmocka_unit_test(programs_that_do_not_belong_together),
 		cmocka_unit_test(messages_are_programs),
+		cmocka_unit_test(stages_that_do_not_fit),
+		cmocka_unit_test(another_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static void direct_is_scatter_reduce_fanout_gather(void **state)
 	assert_int_equal(c.nopers, 3 + 1 + 1 + 3);
 	assert_int_equal(c.nqueues, 6);
 	assert_int_equal(c.nlocal, 0);
-	assert_false(c.uses_scratch);
+	assert_int_equal(c.nscratch, 0);
 	assert_false(c.exchange);
 	for (int i = 0; i < 3; i++) {
 		const struct tti_oper *send = &c.oper[i], *recv = &c.oper[5 + i];
@@ -104,8 +104,10 @@ static void exchange_is_marked(void **state)
 
 static void one_rank_copies(void **state)
 {
-	static const tutti_collective coll[] = { TUTTI_ALL_REDUCE, TUTTI_BROADCAST, TUTTI_REDUCE,
-						 TUTTI_ALL_GATHER, TUTTI_REDUCE_SCATTER };
+	static const tutti_collective coll[] = { TUTTI_ALL_REDUCE,     TUTTI_BROADCAST,
+						 TUTTI_REDUCE,         TUTTI_ALL_GATHER,
+						 TUTTI_REDUCE_SCATTER, TUTTI_ALL_TO_ALL,
+						 TUTTI_GATHER,         TUTTI_SCATTER };
 	const struct tti_algorithm *algo;
 	struct tti_compiled c;
 
@@ -135,17 +137,17 @@ static void partial_sums_go_to_scratch(void **state)
 
 	(void)state;
 	compile_one(TUTTI_REDUCE_SCATTER, "ring", 0, 3, 0, &c);
-	assert_true(c.uses_scratch);
+	assert_true(c.nscratch > 0);
 	assert_int_equal(c.oper[1].to, TTI_PLACE_SCRATCH);
 	assert_int_equal(c.oper[1].then, 2);
 	assert_int_equal(c.oper[2].from, TTI_PLACE_SCRATCH);
 	assert_int_equal(c.oper[3].to, TTI_PLACE_OUTPUT);
 	tti_compiled_release(&c);
 	compile_one(TUTTI_REDUCE, "chain", 2, 3, 0, &c);
-	assert_true(c.uses_scratch);
+	assert_true(c.nscratch > 0);
 	tti_compiled_release(&c);
 	compile_one(TUTTI_REDUCE, "chain", 0, 3, 0, &c);
-	assert_false(c.uses_scratch);
+	assert_int_equal(c.nscratch, 0);
 	tti_compiled_release(&c);
 }
 

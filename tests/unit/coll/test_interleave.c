@@ -17,7 +17,7 @@
 #include "util/hash.h"
 
 #define RANKS    7
-#define CHUNKS   8
+#define CHUNKS   (RANKS * RANKS)
 #define BLOCKS   2
 #define OPERS    64
 #define MESSAGES 64 /* of a link in all blocks */
@@ -235,8 +235,11 @@ static bool run_all(struct world *w)
 
 static bool is_right(const struct tti_program *prog, const struct value *value, int chunk)
 {
-	const bool reduces = prog->coll != TUTTI_BROADCAST && prog->coll != TUTTI_ALL_GATHER;
-	const int source = prog->coll == TUTTI_BROADCAST ? prog->root : chunk;
+	const bool reduces = tti_collective_reduces(prog->coll);
+	const bool from_root = prog->coll == TUTTI_BROADCAST || prog->coll == TUTTI_SCATTER;
+	const int source = from_root                        ? prog->root
+			   : prog->coll == TUTTI_ALL_TO_ALL ? chunk / prog->n
+							    : chunk;
 
 	for (int r = 0; r < prog->n; r++)
 		if (value->times[r] != (reduces || r == source))
