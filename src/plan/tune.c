@@ -5,6 +5,7 @@
 
 #include "plan/tune_terms.h"
 #include "topo/cpuset.h"
+#include "util/mem.h"
 
 static const char *const names[] = {
 #define X(name, text) [TTI_TUNE_##name] = (text),
@@ -43,6 +44,56 @@ static bool all_nvlink(const struct tti_plan_pattern *pattern)
 	return true;
 }
 
+/* How many hops over NICs are below each other at most; parents come first. Without memory
+ * for it: all there are. */
+static uint32_t count_tree_hops(const struct tti_plan *plan, const struct tti_plan_channel *channel)
+{
+	uint32_t *depth = tti_calloc(plan->nranks, sizeof(*depth));
+	uint32_t most = 0, all = 0;
+
+	for (uint32_t i = 0; i < channel->nranks; i++) {
+		const uint32_t rank = channel->ranks[i], parent = channel->parent[rank];
+		const uint32_t here = !tti_plan_hop_is_direct(channel, rank);
+
+		all += here;
+		if (!depth)
+			continue;
+		depth[rank] = here + (parent == UINT32_MAX ? 0 : depth[parent]);
+		most = depth[rank] > most ? depth[rank] : most;
+	}
+	if (!depth)
+		most = all;
+	tti_free(depth);
+	return most;
+}
+
+static uint32_t count_net_hops(const struct tti_plan *plan, const struct tti_plan_channel *channel)
+{
+	uint32_t n = 0;
+
+	if (!channel->ways)
+		return 0;
+	if (channel->parent)
+		return count_tree_hops(plan, channel);
+	for (uint32_t i = 0; i < channel->nranks; i++)
+		n += !tti_plan_hop_is_direct(channel, channel->ranks[i]);
+	return n;
+}
+
+/* The most in any channel of a pattern. */
+static uint32_t most_net_hops(const struct tti_plan *plan, enum tti_pattern which)
+{
+	const struct tti_plan_pattern *pattern = tti_plan_pattern(plan, which);
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; pattern && i < pattern->nchannels; i++) {
+		const uint32_t n = count_net_hops(plan, &pattern->channels[i]);
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
 struct tti_tune_machine tti_tune_machine_of_plan(const struct tti_plan *plan)
 {
 	const struct tti_plan_pattern *ring = tti_plan_pattern(plan, TTI_PATTERN_RING);
@@ -61,6 +112,8 @@ struct tti_tune_machine tti_tune_machine_of_plan(const struct tti_plan *plan)
 	for (uint32_t i = 0; i < plan->npatterns; i++)
 		machine.pattern_gbps[plan->patterns[i].pattern] = plan->patterns[i].total_gbps;
 	machine.nvlink = ring && all_nvlink(ring);
+	machine.ring_net_hops = most_net_hops(plan, TTI_PATTERN_RING);
+	machine.tree_net_hops = most_net_hops(plan, TTI_PATTERN_TREE);
 	/* A ring comes in by its NICs and leaves by them once. */
 	machine.node_gbps = machine.pattern_gbps[TTI_PATTERN_RING];
 	return machine;

@@ -16,12 +16,14 @@
  *             + crowd * (near_messages * line + far_messages * message)
  *     cpu     = crowd * S * (read / cross + written / copy + touched / memory
  *                            + socket / socket_gbps)
- *     time    = latency + max(cpu, S * wire / node) + slices under way
+ *     time    = latency + max(cpu, S * wire / node + gaps) + slices under way
  *
  * which is the LogGP model (Alexandrov, Ionescu, Schauser and Scheiman, SPAA 1995): hops
  * are its L, messages its o, the rates its G; what the busiest rank does one thing after
  * the other adds up, the wire works beside it. crowd is the number of ranks that share a
- * core. `memory` is the cache's rate while all buffers of a node fit into its caches, and
+ * core; `gaps` what the wire waits where a round begins only when the one before is over,
+ * block after block; many senders to one cost it something, too (node * many_to_one).
+ * `memory` is the cache's rate while all buffers of a node fit into its caches, and
  * for what does not fit the node's memory, which all its ranks share. A message that fits
  * beside its sequence number goes without a slot; others cost one slot for each slice.
  *
@@ -69,6 +71,8 @@
 	X(tcp_slot_bytes, 131072, "slot of a TCP link", "TUTTI_TCP_SLOT")                          \
 	X(socket_gbps, 6, "bytes that one core moves through sockets", "perf, TCP: 4 to 9")        \
 	X(wire_us, 5, "a message on the wire: NICs, interrupts, a switch", "estimate")             \
+	X(many_to_one, 0.8, "of that, where several nodes send to one at once",                    \
+	  "perf, Between hosts")                                                                   \
 	X(node_net_gbps, 1.25, "the wires of a node, if no plan says so", "10 Gb/s, topo/model.h") \
 	X(gpu_base_us, 8.4, "start of a kernel and its first message", "nccl_facts 8.1")           \
 	X(gpu_nvlink_us, 3.4, "hop of a ring over NVLink", "nccl_facts 8.1")                       \
@@ -103,6 +107,7 @@ struct tti_tune_constants {
 	X(DISSEMINATION, "dissemination")                 \
 	X(RING, "ring")                                   \
 	X(CHAIN, "chain")                                 \
+	X(ORDERED, "ordered")                             \
 	X(TREE, "tree")                                   \
 	X(NVLS, "nvls")                                   \
 	X(COLLNET_CHAIN, "collnet_chain")                 \
@@ -113,7 +118,7 @@ enum tti_tune_algo {
 	TTI_TUNE_ALGO_MAP(X)
 #undef X
 };
-#define TTI_TUNE_ALGO_COUNT 16
+#define TTI_TUNE_ALGO_COUNT 17
 
 const char *tti_tune_algo_name(enum tti_tune_algo algo);
 /* false: no such algorithm. */
@@ -125,6 +130,8 @@ bool tti_tune_algo_find(const char *name, enum tti_tune_algo *out);
 struct tti_tune_machine {
 	uint32_t n, nnodes;
 	uint32_t most, least; /* ranks of the node with most, with least                         */
+	uint32_t stripes;     /* ranks of a node that talk to others in hierarchical algorithms;
+			   * 0: as many as the largest node has */
 	double cores;         /* of a node, 0: one for each rank                      */
 	double node_memory_gbps; /* 0: the constant                             */
 	double node_gbps;        /* what enters, and what leaves, a node, by all its NICs; 0: the
@@ -132,7 +139,9 @@ struct tti_tune_machine {
 	bool gpu;
 	/* GPUs: of each pattern, 0: the plan has none; and how near they are. */
 	double pattern_gbps[TTI_PATTERN_COUNT];
-	bool nvlink;    /* all hops inside nodes                                   */
+	bool nvlink; /* all hops inside nodes                                   */
+	uint32_t ring_net_hops, tree_net_hops; /* inside nodes, over NICs: the most in a ring,
+						* and one below the other in a tree         */
 	bool both_ways; /* as tti_plan_config                                   */
 };
 

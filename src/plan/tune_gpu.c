@@ -22,17 +22,23 @@ static double pattern(const struct setting *s, enum tti_pattern which)
 	return s->machine->pattern_gbps[which];
 }
 
+static bool goes_round(tutti_collective coll)
+{
+	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE ||
+	       coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER;
+}
+
 static struct figures ring(const struct setting *s, tutti_collective coll)
 {
 	const bool rooted = coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE;
 	const double passes = coll == TUTTI_ALL_REDUCE ? 2 : 1;
 	const double hop = s->machine->nvlink ? s->c->gpu_nvlink_us : s->c->gpu_pci_us;
 	const double hops = passes * (rooted ? s->n : s->n - 1);
-	const double far = passes * (s->nodes - 1);
+	const double far = passes * (s->nodes - 1 + s->machine->ring_net_hops);
 	/* One rank alone copies; of two or more it is at least half. */
 	const double part = rooted ? 1 : fmax(0.5, passes * (s->n - 1) / s->n);
 
-	if (coll == TUTTI_BARRIER || coll == TUTTI_SEND_RECV)
+	if (!goes_round(coll))
 		return (struct figures){ 0 };
 	return (struct figures){
 		.latency_us =
@@ -60,7 +66,8 @@ static struct figures tree(const struct setting *s, tutti_collective coll)
 		return (struct figures){ 0 };
 	return (struct figures){
 		.latency_us = s->c->gpu_base_us +
-			      2 * ((s->per_node - 1) * hop + s->rounds * s->c->gpu_net_us),
+			      2 * ((s->per_node - 1 - s->machine->tree_net_hops) * hop +
+				   (s->rounds + s->machine->tree_net_hops) * s->c->gpu_net_us),
 		.gbps = most * tree_share(s),
 	};
 }

@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tune_terms.h"
+#include "plan/tune_host.h"
 
 #include <math.h>
 
-/* What the counts below are made of. Ranks of a node follow each other. */
-struct shape {
-	double n, nodes, p;             /* ranks, nodes, ranks of the largest node */
-	double lanes;                   /* ranks of the smallest node */
-	double near;                    /* 1: it has several ranks                 */
-	double far;                     /* 1: there are several nodes              */
-	double others;                  /* ranks on other nodes                    */
-	double far_rounds, near_rounds; /* of ceil(log2 n) rounds      */
-};
-
-static struct shape shape_of(const struct tti_tune_machine *machine)
+static struct tti_tune_shape shape_of(const struct tti_tune_machine *machine)
 {
-	struct shape shape = { .n = machine->n,
-			       .nodes = machine->nnodes,
-			       .p = machine->most,
-			       .lanes = machine->least,
-			       .near = machine->most > 1,
-			       .far = machine->nnodes > 1 };
+	struct tti_tune_shape shape = { .n = machine->n,
+					.nodes = machine->nnodes,
+					.p = machine->most,
+					.least = machine->least,
+					.stripes = machine->most,
+					.near = machine->most > 1,
+					.far = machine->nnodes > 1 };
 	const double rounds = ceil(log2(shape.n));
 
+	if (machine->stripes && machine->stripes < machine->most)
+		shape.stripes = machine->stripes;
+	shape.served = ceil(shape.stripes / shape.least);
 	shape.others = shape.n - shape.p;
 	shape.far_rounds = fmin(rounds, ceil(log2(shape.nodes)));
 	shape.near_rounds = rounds - shape.far_rounds;
@@ -32,7 +26,7 @@ static struct shape shape_of(const struct tti_tune_machine *machine)
 /* -- The algorithms --------------------------------------------------------------- */
 
 /* Everybody writes all of it once for its node and sends it to each other rank. */
-static struct tti_tune_terms exchange(const struct shape *s)
+static struct tti_tune_terms exchange(const struct tti_tune_shape *s)
 {
 	return (struct tti_tune_terms){
 		.near_hops = 1 - s->far,
@@ -45,11 +39,13 @@ static struct tti_tune_terms exchange(const struct shape *s)
 		.touched = 2,
 		.socket = 2 * s->others,
 		.wire = s->p * s->others,
+		.senders = s->nodes - 1,
 	};
 }
 
 /* One half of direct: parts to their owners, or from them to all. */
-static struct tti_tune_terms direct_half(const struct shape *s, double written, double touched)
+static struct tti_tune_terms direct_half(const struct tti_tune_shape *s, double written,
+					 double touched)
 {
 	return (struct tti_tune_terms){
 		.near_hops = 1 - s->far,
@@ -62,21 +58,22 @@ static struct tti_tune_terms direct_half(const struct shape *s, double written, 
 		.touched = touched,
 		.socket = 2 * s->others / s->n,
 		.wire = s->p * s->others / s->n,
+		.senders = s->nodes - 1,
 	};
 }
 
-static struct tti_tune_terms direct_reduce_scatter(const struct shape *s)
+static struct tti_tune_terms direct_reduce_scatter(const struct tti_tune_shape *s)
 {
 	return direct_half(s, (s->p - 1) / s->n, 1 + 1 / s->n);
 }
 
-static struct tti_tune_terms direct_all_gather(const struct shape *s)
+static struct tti_tune_terms direct_all_gather(const struct tti_tune_shape *s)
 {
 	return direct_half(s, s->near / s->n, 1 + 1 / s->n);
 }
 
 /* One half of a ring. A rank at the border of its node has one side near, one far. */
-static struct tti_tune_terms ring_half(const struct shape *s)
+static struct tti_tune_terms ring_half(const struct tti_tune_shape *s)
 {
 	const double moved = (s->n - 1) / s->n, hops = s->n - 1;
 	const double far_hops = s->far * fmin(s->nodes, hops);
@@ -92,6 +89,7 @@ static struct tti_tune_terms ring_half(const struct shape *s)
 		.touched = 1 + 1 / s->n,
 		.socket = s->far * (2 - s->near) * moved,
 		.wire = s->far * moved,
+		.overlaps = true,
 	};
 }
 
@@ -110,15 +108,17 @@ static struct tti_tune_terms twice(struct tti_tune_terms a, struct tti_tune_term
 		.touched = 2,
 		.socket = a.socket + b.socket,
 		.wire = a.wire + b.wire,
+		.senders = a.senders,
+		.overlaps = a.overlaps,
 	};
 }
 
-static struct tti_tune_terms direct_all_reduce(const struct shape *s)
+static struct tti_tune_terms direct_all_reduce(const struct tti_tune_shape *s)
 {
 	return twice(direct_reduce_scatter(s), direct_all_gather(s));
 }
 
-static struct tti_tune_terms ring_all_reduce(const struct shape *s)
+static struct tti_tune_terms ring_all_reduce(const struct tti_tune_shape *s)
 {
 	return twice(ring_half(s), ring_half(s));
 }
@@ -141,7 +141,7 @@ static double doubling_moved(double n)
 }
 
 /* Each round swaps all of it. Neighbours stand in for each other. */
-static struct tti_tune_terms recursive_doubling(const struct shape *s)
+static struct tti_tune_terms recursive_doubling(const struct tti_tune_shape *s)
 {
 	const double rounds = doubling_rounds(s->n);
 	const double far = s->near > 0 ? fmin(s->far_rounds, rounds) : s->far * rounds;
@@ -171,12 +171,12 @@ static double tree_edges(double m)
 
 /* Those that leave its node. Trees inside nodes hang on a tree over the nodes, the two on
  * two ranks, unless there is but one. */
-static double tree_edges_far(const struct shape *s)
+static double tree_edges_far(const struct tti_tune_shape *s)
 {
-	return tree_edges(s->nodes) - (s->far > 0 && s->lanes > 1);
+	return tree_edges(s->nodes) - (s->far > 0 && s->least > 1);
 }
 
-static struct tti_tune_terms double_tree(const struct shape *s)
+static struct tti_tune_terms double_tree(const struct tti_tune_shape *s)
 {
 	return (struct tti_tune_terms){
 		.near_hops = 2 * floor(log2(s->p)),
@@ -194,7 +194,7 @@ static struct tti_tune_terms double_tree(const struct shape *s)
 }
 
 /* One way. The root takes the place of both tops, so some pass on a half twice. */
-static struct tti_tune_terms double_tree_half(const struct shape *s, double received)
+static struct tti_tune_terms double_tree_half(const struct tti_tune_shape *s, double received)
 {
 	return (struct tti_tune_terms){
 		.near_hops = floor(log2(s->p)),
@@ -211,30 +211,31 @@ static struct tti_tune_terms double_tree_half(const struct shape *s, double rece
 	};
 }
 
-static struct tti_tune_terms double_tree_broadcast(const struct shape *s)
+static struct tti_tune_terms double_tree_broadcast(const struct tti_tune_shape *s)
 {
 	return double_tree_half(s, 2 * s->near);
 }
 
-static struct tti_tune_terms double_tree_reduce(const struct shape *s)
+static struct tti_tune_terms double_tree_reduce(const struct tti_tune_shape *s)
 {
 	return double_tree_half(s, fmin(3, tree_edges(s->p)));
 }
 
-/* Of a lane's part, which all of its group give to it or get from it; the rest of the
- * way is between groups. */
-static struct tti_tune_terms inside(const struct shape *s, double given, double gotten)
+/* What goes between nodes goes in stripes. Of a stripe's part, which all of its group give
+ * to it or get from it; the rest of the way is between groups. */
+static struct tti_tune_terms inside(const struct tti_tune_shape *s, double given, double gotten)
 {
 	return (struct tti_tune_terms){
 		.near_hops = s->near,
-		.near_messages = given * (s->p - 1) + gotten * (s->lanes - 1),
-		.read = given * (s->p - 1) / s->lanes + gotten * (s->lanes - 1) / s->lanes,
-		.written = s->near * (given * (s->lanes - 1) + gotten) / s->lanes,
+		.near_messages = given * (s->p - 1) + gotten * (s->stripes - 1),
+		.read = given * (s->p - 1) / s->stripes + gotten * (s->stripes - 1) / s->stripes,
+		.written = s->near * (given * (s->stripes - 1) + gotten) / s->stripes,
+		.busy = s->stripes,
 	};
 }
 
-/* Inside each node direct, between nodes lanes as rings. */
-static struct tti_tune_terms hierarchical(const struct shape *s)
+/* Inside each node direct, between nodes stripes as rings. */
+static struct tti_tune_terms hierarchical(const struct tti_tune_shape *s)
 {
 	const double moved = 2 * (s->nodes - 1) / s->nodes;
 	struct tti_tune_terms terms = inside(s, 1, 1);
@@ -242,48 +243,53 @@ static struct tti_tune_terms hierarchical(const struct shape *s)
 	terms.near_hops *= 2;
 	terms.near_messages *= s->nodes;
 	terms.far_hops = 2 * (s->nodes - 1);
-	terms.far_messages = 4 * (s->nodes - 1);
-	terms.chunks = s->lanes * s->nodes;
+	terms.far_messages = 4 * (s->nodes - 1) * s->served;
+	terms.chunks = s->stripes * s->nodes;
 	terms.touched = 2;
-	terms.socket = 2 * moved / s->lanes;
+	terms.socket = 2 * moved * s->served / s->stripes;
 	terms.wire = moved;
+	terms.overlaps = true;
 	return terms;
 }
 
-static struct tti_tune_terms hierarchical_doubling(const struct shape *s)
+/* Always as many stripes as the smallest node has ranks. */
+static struct tti_tune_terms hierarchical_doubling(const struct tti_tune_shape *all)
 {
-	const double rounds = doubling_rounds(s->nodes), moved = doubling_moved(s->nodes);
-	struct tti_tune_terms terms = inside(s, 1, 1);
+	const double rounds = doubling_rounds(all->nodes), moved = doubling_moved(all->nodes);
+	struct tti_tune_shape s = *all;
+	struct tti_tune_terms terms;
 
+	s.stripes = fmin(s.stripes, s.least);
+	terms = inside(&s, 1, 1);
 	terms.near_hops *= 2;
 	terms.far_hops = rounds;
 	terms.far_messages = 2 * moved;
-	terms.chunks = s->lanes;
-	terms.touched = 2 + rounds / s->lanes;
-	terms.socket = 2 * moved / s->lanes;
+	terms.chunks = s.stripes;
+	terms.touched = 2 + rounds / s.stripes;
+	terms.socket = 2 * moved / s.stripes;
 	terms.wire = moved;
 	return terms;
 }
 
-/* Lanes as chains: a broadcast gives to all of a group twice, first the root's, and a
+/* Stripes as chains: a broadcast gives to all of a group twice, first the root's, and a
  * reduction gathers twice, last at the root. */
-static struct tti_tune_terms hierarchical_chain(const struct shape *s, double given)
+static struct tti_tune_terms hierarchical_chain(const struct tti_tune_shape *s, double given)
 {
 	struct tti_tune_terms terms = inside(s, given, 1);
 
 	terms.near_hops *= 2;
 	terms.near_messages += s->near * (1 - given);
 	terms.far_hops = s->nodes - 1;
-	terms.far_messages = fmin(2, s->nodes - 1);
-	terms.chunks = s->lanes;
+	terms.far_messages = fmin(2, s->nodes - 1) * s->served;
+	terms.chunks = s->stripes;
 	terms.touched = 1 + given;
-	terms.socket = fmin(2, s->nodes - 1) / s->lanes;
+	terms.socket = fmin(2, s->nodes - 1) * s->served / s->stripes;
 	terms.wire = s->far;
 	terms.pipelined = true;
 	return terms;
 }
 
-static struct tti_tune_terms hierarchical_broadcast(const struct shape *s)
+static struct tti_tune_terms hierarchical_broadcast(const struct tti_tune_shape *s)
 {
 	struct tti_tune_terms terms = hierarchical_chain(s, 0);
 
@@ -293,46 +299,105 @@ static struct tti_tune_terms hierarchical_broadcast(const struct shape *s)
 	return terms;
 }
 
-static struct tti_tune_terms hierarchical_reduce(const struct shape *s)
+static struct tti_tune_terms hierarchical_reduce(const struct tti_tune_shape *s)
 {
 	return hierarchical_chain(s, 1);
 }
 
-/* Chunks are the ranks' own. Those of other nodes come along the lanes. */
-static struct tti_tune_terms hierarchical_half(const struct shape *s, struct tti_tune_terms terms)
+/* Chunks are the ranks' own. Those of other nodes come along the stripes. */
+static struct tti_tune_terms hierarchical_half(const struct tti_tune_shape *s,
+					       struct tti_tune_terms terms)
 {
 	const double far = s->others / s->n;
 
 	terms.near_hops *= 1 + s->far;
 	terms.far_hops = s->nodes - 1;
-	terms.far_messages = 2 * s->others / s->lanes;
+	terms.far_messages = 2 * s->others * s->served / s->stripes;
 	terms.chunks = s->n;
 	terms.touched = 1 + 1 / s->n;
-	terms.socket = 2 * far / s->lanes;
+	terms.socket = 2 * far * s->served / s->stripes;
 	terms.wire = far;
+	terms.overlaps = true;
 	return terms;
 }
 
-static struct tti_tune_terms hierarchical_all_gather(const struct shape *s)
+static struct tti_tune_terms hierarchical_all_gather(const struct tti_tune_shape *s)
 {
 	const double far = s->others / s->n;
 	struct tti_tune_terms terms = hierarchical_half(s, inside(s, 0, far));
 
-	terms.near_messages = s->p - 1 + s->others * (s->lanes - 1) / s->lanes;
+	terms.near_messages = s->p - 1 + s->others * (s->stripes - 1) / s->stripes;
 	terms.read += (s->p - 1) / s->n;
 	terms.written += s->near / s->n;
 	return terms;
 }
 
-static struct tti_tune_terms hierarchical_reduce_scatter(const struct shape *s)
+static struct tti_tune_terms hierarchical_reduce_scatter(const struct tti_tune_shape *s)
 {
 	struct tti_tune_terms terms = hierarchical_half(s, inside(s, 1, 0));
 
-	terms.near_messages = (s->p - 1) * s->n / s->lanes;
+	terms.near_messages = (s->p - 1) * s->n / s->stripes;
 	return terms;
 }
 
-static struct tti_tune_terms flat_broadcast(const struct shape *s)
+/* Stripes as chains from the first node to the last, where all are complete. Ranks are
+ * numbered node by node. */
+static struct tti_tune_terms ordered(const struct tti_tune_shape *s, double gotten)
+{
+	struct tti_tune_terms terms = inside(s, 1, gotten);
+
+	terms.near_hops *= 2;
+	terms.far_hops = s->nodes - 1;
+	terms.pipelined = true;
+	return terms;
+}
+
+/* And back. */
+static struct tti_tune_terms ordered_all_reduce(const struct tti_tune_shape *s)
+{
+	const double moved = fmin(2, s->nodes - 1);
+	struct tti_tune_terms terms = ordered(s, 1);
+
+	terms.far_hops *= 2;
+	terms.far_messages = 2 * moved * s->served;
+	terms.chunks = s->stripes;
+	terms.touched = 2;
+	terms.socket = 2 * moved * s->served / s->stripes;
+	terms.wire = moved;
+	return terms;
+}
+
+/* The root is taken to be on the first node: it gets all stripes from the last. */
+static struct tti_tune_terms ordered_reduce(const struct tti_tune_shape *s)
+{
+	struct tti_tune_terms terms = ordered(s, 1 - s->far);
+
+	terms.far_hops += s->far;
+	terms.far_messages = s->far * (s->stripes + s->served);
+	terms.chunks = s->stripes;
+	terms.touched = 2;
+	terms.socket = terms.far_messages / s->stripes;
+	terms.wire = s->far;
+	return terms;
+}
+
+static struct tti_tune_terms ordered_reduce_scatter(const struct tti_tune_shape *s)
+{
+	struct tti_tune_terms terms = ordered(s, 0);
+	const double owned = s->n / s->stripes; /* chunks of a stripe */
+	const double messages = s->nodes > 2 ? 2 * owned + 1 : 2 * owned - 1;
+
+	terms.near_messages = (s->p - 1) * owned;
+	terms.far_hops += s->far;
+	terms.far_messages = s->far * messages * s->served;
+	terms.chunks = s->n;
+	terms.touched = 1 + 1 / s->n;
+	terms.socket = terms.far_messages / s->n;
+	terms.wire = s->far + (s->nodes > 2) / s->nodes; /* its own comes back */
+	return terms;
+}
+
+static struct tti_tune_terms flat_broadcast(const struct tti_tune_shape *s)
 {
 	return (struct tti_tune_terms){
 		.near_hops = 1 - s->far,
@@ -348,7 +413,7 @@ static struct tti_tune_terms flat_broadcast(const struct shape *s)
 	};
 }
 
-static struct tti_tune_terms flat_reduce(const struct shape *s)
+static struct tti_tune_terms flat_reduce(const struct tti_tune_shape *s)
 {
 	return (struct tti_tune_terms){
 		.near_hops = 1 - s->far,
@@ -361,10 +426,12 @@ static struct tti_tune_terms flat_reduce(const struct shape *s)
 		.touched = 2,
 		.socket = s->others,
 		.wire = s->others,
+		.senders = s->nodes - 1,
 	};
 }
 
-static struct tti_tune_terms binomial(const struct shape *s, double near_messages, double touched)
+static struct tti_tune_terms binomial(const struct tti_tune_shape *s, double near_messages,
+				      double touched)
 {
 	return (struct tti_tune_terms){
 		.near_hops = s->near_rounds,
@@ -382,17 +449,17 @@ static struct tti_tune_terms binomial(const struct shape *s, double near_message
 }
 
 /* A fan-out is written once for all children of a node. */
-static struct tti_tune_terms binomial_broadcast(const struct shape *s)
+static struct tti_tune_terms binomial_broadcast(const struct tti_tune_shape *s)
 {
 	return binomial(s, s->near_rounds > 0, 1);
 }
 
-static struct tti_tune_terms binomial_reduce(const struct shape *s)
+static struct tti_tune_terms binomial_reduce(const struct tti_tune_shape *s)
 {
 	return binomial(s, s->near_rounds, 2);
 }
 
-static struct tti_tune_terms chain(const struct shape *s, double touched)
+static struct tti_tune_terms chain(const struct tti_tune_shape *s, double touched)
 {
 	return (struct tti_tune_terms){
 		.near_hops = s->n - s->nodes,
@@ -409,19 +476,19 @@ static struct tti_tune_terms chain(const struct shape *s, double touched)
 	};
 }
 
-static struct tti_tune_terms chain_broadcast(const struct shape *s)
+static struct tti_tune_terms chain_broadcast(const struct tti_tune_shape *s)
 {
 	return chain(s, 1);
 }
 
-static struct tti_tune_terms chain_reduce(const struct shape *s)
+static struct tti_tune_terms chain_reduce(const struct tti_tune_shape *s)
 {
 	return chain(s, 2);
 }
 
 /* As many bytes as a ring. Rounds over distances of a node and more are between nodes; of
  * those over a shorter distance d, d ranks of a node send to the next one. */
-static struct tti_tune_terms bruck(const struct shape *s)
+static struct tti_tune_terms bruck(const struct tti_tune_shape *s)
 {
 	const double across = s->far * (s->p - 1);
 
@@ -439,7 +506,7 @@ static struct tti_tune_terms bruck(const struct shape *s)
 	};
 }
 
-static struct tti_tune_terms dissemination(const struct shape *s)
+static struct tti_tune_terms dissemination(const struct tti_tune_shape *s)
 {
 	return (struct tti_tune_terms){
 		.near_hops = s->near_rounds,
@@ -453,7 +520,7 @@ static struct tti_tune_terms dissemination(const struct shape *s)
 static const struct {
 	tutti_collective coll;
 	enum tti_tune_algo algo;
-	struct tti_tune_terms (*terms)(const struct shape *shape);
+	struct tti_tune_terms (*terms)(const struct tti_tune_shape *shape);
 } algorithms[] = {
 	{ TUTTI_ALL_REDUCE, TTI_TUNE_EXCHANGE, exchange },
 	{ TUTTI_ALL_REDUCE, TTI_TUNE_DIRECT, direct_all_reduce },
@@ -462,6 +529,7 @@ static const struct {
 	{ TUTTI_ALL_REDUCE, TTI_TUNE_DOUBLE_TREE, double_tree },
 	{ TUTTI_ALL_REDUCE, TTI_TUNE_HIERARCHICAL, hierarchical },
 	{ TUTTI_ALL_REDUCE, TTI_TUNE_HIERARCHICAL_DOUBLING, hierarchical_doubling },
+	{ TUTTI_ALL_REDUCE, TTI_TUNE_ORDERED, ordered_all_reduce },
 	{ TUTTI_BROADCAST, TTI_TUNE_FLAT, flat_broadcast },
 	{ TUTTI_BROADCAST, TTI_TUNE_BINOMIAL, binomial_broadcast },
 	{ TUTTI_BROADCAST, TTI_TUNE_CHAIN, chain_broadcast },
@@ -472,6 +540,7 @@ static const struct {
 	{ TUTTI_REDUCE, TTI_TUNE_CHAIN, chain_reduce },
 	{ TUTTI_REDUCE, TTI_TUNE_DOUBLE_TREE, double_tree_reduce },
 	{ TUTTI_REDUCE, TTI_TUNE_HIERARCHICAL, hierarchical_reduce },
+	{ TUTTI_REDUCE, TTI_TUNE_ORDERED, ordered_reduce },
 	{ TUTTI_ALL_GATHER, TTI_TUNE_RING, ring_half },
 	{ TUTTI_ALL_GATHER, TTI_TUNE_DIRECT, direct_all_gather },
 	{ TUTTI_ALL_GATHER, TTI_TUNE_BRUCK, bruck },
@@ -479,6 +548,14 @@ static const struct {
 	{ TUTTI_REDUCE_SCATTER, TTI_TUNE_RING, ring_half },
 	{ TUTTI_REDUCE_SCATTER, TTI_TUNE_DIRECT, direct_reduce_scatter },
 	{ TUTTI_REDUCE_SCATTER, TTI_TUNE_HIERARCHICAL, hierarchical_reduce_scatter },
+	{ TUTTI_REDUCE_SCATTER, TTI_TUNE_ORDERED, ordered_reduce_scatter },
+	{ TUTTI_ALL_TO_ALL, TTI_TUNE_DIRECT, tti_tune_direct_all_to_all },
+	{ TUTTI_ALL_TO_ALL, TTI_TUNE_BRUCK, tti_tune_bruck_all_to_all },
+	{ TUTTI_ALL_TO_ALL, TTI_TUNE_HIERARCHICAL, tti_tune_hierarchical_all_to_all },
+	{ TUTTI_GATHER, TTI_TUNE_FLAT, tti_tune_flat_gather },
+	{ TUTTI_GATHER, TTI_TUNE_BINOMIAL, tti_tune_binomial_gather },
+	{ TUTTI_SCATTER, TTI_TUNE_FLAT, tti_tune_flat_scatter },
+	{ TUTTI_SCATTER, TTI_TUNE_BINOMIAL, tti_tune_binomial_scatter },
 	{ TUTTI_BARRIER, TTI_TUNE_DISSEMINATION, dissemination },
 	{ TUTTI_BARRIER, TTI_TUNE_EXCHANGE, exchange },
 };
@@ -486,7 +563,7 @@ static const struct {
 bool tti_tune_host_terms(const struct tti_tune_machine *machine, tutti_collective coll,
 			 enum tti_tune_algo algo, struct tti_tune_terms *out)
 {
-	const struct shape shape = shape_of(machine);
+	const struct tti_tune_shape shape = shape_of(machine);
 
 	for (size_t i = 0; i < sizeof(algorithms) / sizeof(algorithms[0]); i++)
 		if (algorithms[i].coll == coll && algorithms[i].algo == algo) {

@@ -24,11 +24,12 @@ static double per_byte(double gbps)
 }
 
 static struct rates rates_of(const struct tti_tune_constants *c,
-			     const struct tti_tune_machine *machine)
+			     const struct tti_tune_machine *machine, const struct tti_tune_terms *t)
 {
 	const double p = machine->most, cores = machine->cores > 0 ? machine->cores : p;
-	const double crowd = fmax(1, p / cores), turn = crowd > 1 ? crowd * c->yield_us : 0;
-	const double wake = crowd > 1 ? crowd * c->wake_us : 0;
+	const double sharers = fmax(1, p / cores), turn = sharers > 1 ? sharers * c->yield_us : 0;
+	const double crowd = t->busy > 0 ? fmax(1, t->busy / cores) : sharers;
+	const double wake = sharers > 1 ? sharers * c->wake_us : 0;
 	const double crossing = p > 1 ? fmax(0, (p - crowd) / (p - 1)) : 0;
 	const double node_memory =
 		machine->node_memory_gbps > 0 ? machine->node_memory_gbps : c->node_memory_gbps;
@@ -43,7 +44,7 @@ static struct rates rates_of(const struct tti_tune_constants *c,
 		.copy = crowd * per_byte(c->copy_gbps),
 		.memory = fmax(crowd * per_byte(c->memory_gbps), p * per_byte(node_memory)),
 		.socket = crowd * per_byte(c->socket_gbps),
-		.wire = per_byte(wire),
+		.wire = per_byte(t->senders > 1 ? wire * c->many_to_one : wire),
 	};
 }
 
@@ -84,6 +85,16 @@ static double slots(const struct tti_tune_constants *c, const struct rates *rate
 	       (t->near_messages * near * c->slot_us + t->far_messages * far * c->tcp_message_us);
 }
 
+/* The wires wait between the rounds of each block but the first, whose are in the
+ * latency, unless others are on their way meanwhile. */
+static double gaps(const struct tti_tune_constants *c, const struct rates *rates,
+		   const struct tti_tune_terms *t, double nbytes)
+{
+	const double blocks = nbytes / t->chunks / c->tcp_slot_bytes;
+
+	return t->pipelined || t->overlaps ? 0 : t->far_hops * rates->far * fmax(0, blocks - 1);
+}
+
 /* The first slice on its way along all hops but the first, when the last begins. */
 static double under_way(const struct tti_tune_constants *c, const struct tti_tune_machine *machine,
 			const struct rates *rates, const struct tti_tune_terms *t, double nbytes)
@@ -102,14 +113,15 @@ struct tti_tune_time tti_tune_host_time(const struct tti_tune_constants *c,
 					const struct tti_tune_machine *machine,
 					const struct tti_tune_terms *t, size_t nbytes)
 {
-	const struct rates rates = rates_of(c, machine);
+	const struct rates rates = rates_of(c, machine, t);
 	const double size = (double)nbytes;
 	const double cpu =
 		size * (t->read * rates.read + t->written * rates.copy + t->socket * rates.socket) +
 		touch(c, machine, &rates, t->touched, size) + slots(c, &rates, t, size);
 	struct tti_tune_time time = { .latency_us = latency(c, &rates, t) };
 
-	time.us = time.latency_us + fmax(cpu, size * t->wire * rates.wire);
+	time.us =
+		time.latency_us + fmax(cpu, size * t->wire * rates.wire + gaps(c, &rates, t, size));
 	if (t->pipelined)
 		time.us += under_way(c, machine, &rates, t, size);
 	return time;

@@ -18,6 +18,9 @@ struct tti_tune_terms {
 	double touched;             /* of the user's buffers, by the busiest rank       */
 	double socket;              /* through sockets, in and out, of the busiest rank */
 	double wire;                /* out of the busiest node, or into it              */
+	double senders;             /* nodes that send to one at a time, 0: 1           */
+	double busy;                /* ranks of a node that do this, 0: all             */
+	bool overlaps;  /* a round need not wait for the one before: it is cut into parts */
 	bool pipelined; /* slices move along the hops: the last begins when the first has
 			 * passed them all */
 };
