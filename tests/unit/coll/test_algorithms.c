@@ -16,12 +16,19 @@
 
 #define RANKS 33
 
+static void build_cut(const struct tti_algorithm *algo, const struct tti_shape *shape,
+		      struct tti_cut cut, int n, int root, struct tti_program *prog)
+{
+	for (int rank = 0; rank < n; rank++)
+		assert_int_equal(
+			tti_program_build_cut(algo, shape, cut, rank, n, root, &prog[rank]),
+			TUTTI_OK);
+}
+
 static void build(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root,
 		  struct tti_program *prog)
 {
-	for (int rank = 0; rank < n; rank++)
-		assert_int_equal(tti_program_build(algo, shape, rank, n, root, &prog[rank]),
-				 TUTTI_OK);
+	build_cut(algo, shape, (struct tti_cut){ 0 }, n, root, prog);
 }
 
 static void build_named(tutti_collective coll, const char *name, int n, struct tti_program *prog)
@@ -38,23 +45,25 @@ static void release(struct tti_program *prog, int n)
 		tti_program_release(&prog[rank]);
 }
 
-static bool is_rooted(tutti_collective coll)
-{
-	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE;
-}
-
-static void prove(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root)
+static void prove_cut(const struct tti_algorithm *algo, const struct tti_shape *shape,
+		      struct tti_cut cut, int n, int root)
 {
 	static const int slots[] = { 1, 2, 8 };
 	struct tti_program prog[RANKS];
 
-	build(algo, shape, n, root, prog);
+	build_cut(algo, shape, cut, n, root, prog);
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
 		if (tti_program_check(prog, n, slots[i]) != TUTTI_OK)
-			fail_msg("%s %s, %d ranks, %u groups, root %d: %s",
+			fail_msg("%s %s, %d ranks, %u groups, root %d, %d parts, %d stripes: %s",
 				 tutti_collective_name(algo->coll), algo->name, n,
-				 shape ? shape->ngroups : 0, root, tti_error_text());
+				 shape ? shape->ngroups : 0, root, cut.parts, cut.stripes,
+				 tti_error_text());
 	release(prog, n);
+}
+
+static void prove(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root)
+{
+	prove_cut(algo, shape, (struct tti_cut){ 0 }, n, root);
 }
 
 static void all_are_proven(void **state)
@@ -64,9 +73,9 @@ static void all_are_proven(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int n = 1; n <= RANKS; n++) {
+			for (int n = 1; n <= RANKS; n += SANITIZED && n > 9 ? 5 : 1) {
 				prove(algo, NULL, n, 0);
-				if (!is_rooted(algo->coll) || n == 1)
+				if (!tti_collective_is_rooted(algo->coll) || n == 1)
 					continue;
 				prove(algo, NULL, n, 1);
 				prove(algo, NULL, n, n - 1);
@@ -83,7 +92,7 @@ static void all_are_proven_over_shapes(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int n = 1; n <= RANKS; n += SANITIZED && n > 9 ? 3 : 1)
+			for (int n = 1; n <= RANKS; n += SANITIZED && n > 9 ? 7 : 1)
 				for (int kind = 0; kind < SHAPE_KINDS; kind++) {
 					struct tti_shape *shape =
 						shape_draw(n, (enum shape_kind)kind, seed++);
@@ -91,6 +100,157 @@ static void all_are_proven_over_shapes(void **state)
 					prove(algo, shape, n, (int)(seed % (uint64_t)n));
 					tti_shape_free(shape);
 				}
+}
+
+/* However the data is cut. */
+static void all_are_proven_in_cuts(void **state)
+{
+	const struct tti_algorithm *algo;
+	uint64_t seed = 7;
+
+	(void)state;
+	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
+		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
+			for (int n = 1; n <= RANKS; n += SANITIZED && n > 9 ? 5 : 1) {
+				struct tti_shape *shape = shape_draw(n, SHAPE_GROUPS, seed++);
+				const int most = 1 + (int)(seed % (uint64_t)n);
+
+				prove_cut(algo, shape, (struct tti_cut){ 3, 0 }, n, most - 1);
+				prove_cut(algo, shape, (struct tti_cut){ 2, most }, n, n / 2);
+				prove_cut(algo, NULL, (struct tti_cut){ 2, 1 }, n, 0);
+				tti_shape_free(shape);
+			}
+}
+
+/* The program as the engine runs it over several blocks, a stage `behind` blocks behind the
+ * one before it: each chunk has become one for each block. */
+static void unroll(const struct tti_program *prog, int blocks, int behind, struct tti_program *out)
+{
+	int last = 0;
+
+	*out = *prog;
+	memset(&out->steps, 0, sizeof(out->steps));
+	out->nchunks *= blocks;
+	for (size_t i = 0; i < prog->steps.n; i++)
+		if (prog->steps.at[i].stage > last)
+			last = prog->steps.at[i].stage;
+	for (int round = 0; round < blocks + behind * last; round++)
+		for (size_t i = 0; i < prog->steps.n; i++) {
+			struct tti_step step = prog->steps.at[i];
+			const int block = round - behind * step.stage;
+
+			if (block < 0 || block >= blocks)
+				continue;
+			step.chunk = step.chunk * blocks + block;
+			step.stage = 0;
+			assert_true(tti_vec_push(&out->steps, step));
+		}
+}
+
+static void prove_unrolled(const struct tti_algorithm *algo, const struct tti_shape *shape, int n,
+			   int root, int blocks, int behind)
+{
+	struct tti_program prog[RANKS], unrolled[RANKS];
+
+	build_cut(algo, shape, (struct tti_cut){ 1 + root % 2, root % 3 }, n, root, prog);
+	for (int rank = 0; rank < n; rank++)
+		unroll(&prog[rank], blocks, behind, &unrolled[rank]);
+	if (tti_program_check(unrolled, n, 1) != TUTTI_OK)
+		fail_msg("%s %s, %d ranks, %u groups, root %d, %d blocks, %d behind: %s",
+			 tutti_collective_name(algo->coll), algo->name, n, shape->ngroups, root,
+			 blocks, behind, tti_error_text());
+	release(unrolled, n);
+	release(prog, n);
+}
+
+static void stages_of_blocks_overlap(void **state)
+{
+	const struct tti_algorithm *algo;
+	uint64_t seed = 3;
+
+	(void)state;
+	for (int coll = 0; coll < TUTTI_BARRIER; coll++)
+		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
+			for (int n = 1; n <= 20; n += SANITIZED && n > 4 ? 5 : 1) {
+				struct tti_shape *shape = shape_draw(n, SHAPE_GROUPS, seed++);
+
+				prove_unrolled(algo, shape, n, (int)(seed % (uint64_t)n), 5, 1);
+				prove_unrolled(algo, shape, n, (int)(seed % (uint64_t)n), 3, 2);
+				tti_shape_free(shape);
+			}
+}
+
+/* Whether the algorithm keeps an order there. */
+static bool keeps(const struct tti_algorithm *algo, const struct tti_shape *shape,
+		  struct tti_cut cut, int n, int root, enum tti_order order)
+{
+	struct tti_program prog[RANKS];
+	bool kept;
+
+	build_cut(algo, shape, cut, n, root, prog);
+	kept = tti_program_check_order(prog, n, 1, order) == TUTTI_OK;
+	release(prog, n);
+	return kept;
+}
+
+/* What table.c promises, whoever sits where and however the data is cut. */
+static void orders_are_kept(void **state)
+{
+	const struct tti_algorithm *algo;
+	uint64_t seed = 11;
+	int found = 0;
+
+	(void)state;
+	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
+		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
+			for (int n = 1; n <= RANKS && algo->order; n += SANITIZED && n > 9 ? 5 : 1)
+				for (int kind = 0; kind <= SHAPE_KINDS; kind++) {
+					const struct tti_cut cut = { 1 + (int)(seed % 3),
+								     (int)(seed % 4) };
+					struct tti_shape *shape =
+						kind < SHAPE_KINDS
+							? shape_draw(n, (enum shape_kind)kind, seed)
+							: NULL;
+					const int root = (int)(seed++ % (uint64_t)n);
+
+					if (!keeps(algo, shape, cut, n, root, algo->order) ||
+					    !keeps(algo, shape, cut, n, root, TTI_ORDER_RANKS))
+						fail_msg("%s %s, %d ranks, root %d: %s",
+							 tutti_collective_name(algo->coll),
+							 algo->name, n, root, tti_error_text());
+					tti_shape_free(shape);
+					found++;
+				}
+	assert_true(found > 100);
+}
+
+/* Else the proof would prove nothing. */
+static void others_keep_none(void **state)
+{
+	static const struct {
+		tutti_collective coll;
+		const char *name;
+	} others[] = {
+		{ TUTTI_ALL_REDUCE, "ring" },        { TUTTI_ALL_REDUCE, "recursive_doubling" },
+		{ TUTTI_ALL_REDUCE, "double_tree" }, { TUTTI_REDUCE, "chain" },
+		{ TUTTI_REDUCE, "binomial" },        { TUTTI_REDUCE, "double_tree" },
+		{ TUTTI_REDUCE_SCATTER, "ring" },
+	};
+	const uint32_t hosts[] = { 0, 0, 1, 1 };
+	const struct tti_cut whole = { 0 };
+	struct tti_shape *shape = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(keeps(tti_algorithm_find(others[i].coll, others[i].name), NULL, whole,
+				   4, 1, TTI_ORDER_RANKS));
+	assert_int_equal(tti_shape_of_groups(hosts, 4, &shape), TUTTI_OK);
+	assert_false(keeps(tti_algorithm_find(TUTTI_ALL_REDUCE, "hierarchical"), shape, whole, 4, 0,
+			   TTI_ORDER_RANKS));
+	/* What comes from the other host is combined already. */
+	assert_false(keeps(tti_algorithm_find(TUTTI_ALL_REDUCE, "ordered"), shape, whole, 4, 0,
+			   TTI_ORDER_ONE_PASS));
+	tti_shape_free(shape);
 }
 
 static int count(const struct tti_program *prog, enum tti_step_kind kind)
@@ -153,47 +313,121 @@ static void rings_and_direct_send_the_least(void **state)
 	}
 }
 
-/* What all ranks together send to other groups. */
-static int crossing(const struct tti_program *prog, int n, const struct tti_shape *shape)
+/* Chunks that leave each group, and that come into it. */
+struct crossing {
+	int out[RANKS], in[RANKS], all;
+};
+
+static struct crossing cross(const struct tti_program *prog, int n, const struct tti_shape *shape)
 {
-	int found = 0;
+	struct crossing found = { .all = 0 };
 
 	for (int rank = 0; rank < n; rank++)
 		for (size_t i = 0; i < prog[rank].steps.n; i++) {
 			const struct tti_step *step = &prog[rank].steps.at[i];
+			const uint32_t from = shape->group_of[rank],
+				       to = shape->group_of[step->peer];
 
-			found += step->kind == TTI_SEND &&
-				 shape->group_of[rank] != shape->group_of[step->peer];
+			if (step->kind != TTI_SEND || from == to)
+				continue;
+			found.out[from]++;
+			found.in[to]++;
+			found.all++;
 		}
 	return found;
 }
 
-/* That the vector goes between groups `times` times for each group but one. */
-static void crosses(tutti_collective coll, int n, const struct tti_shape *shape, int times)
+/* What must leave a group, and come into it, for a collective to be done, in chunks. Of an
+ * all_reduce what rings take, which is the least if all shall have the same: 2 (G - 1) of
+ * G parts. */
+static void least_of(const struct tti_program *prog, const struct tti_shape *shape, int group,
+		     int *out, int *in)
+{
+	const int groups = (int)shape->ngroups, chunks = prog->nchunks;
+	const int size = (int)shape->group_size[group];
+	const int next = (int)shape->group_size[(group + 1) % groups];
+	const int before = (int)shape->group_size[(group + groups - 1) % groups];
+	const int root = (int)shape->group_of[prog->root];
+	const int parts = chunks / prog->n;
+
+	if (prog->coll == TUTTI_ALL_REDUCE) {
+		*out = *in = chunks / groups * 2 * (groups - 1);
+	} else if (prog->coll == TUTTI_ALL_GATHER) { /* all but what the next one has */
+		*in = chunks - size * parts;
+		*out = chunks - next * parts;
+	} else if (prog->coll == TUTTI_REDUCE_SCATTER) { /* all but its own */
+		*out = chunks - size * parts;
+		*in = chunks - before * parts;
+	} else if (prog->coll == TUTTI_BROADCAST) {
+		*in = group != root ? chunks : 0;
+		*out = (group + 1) % groups != root ? chunks : 0;
+	} else {
+		*out = group != root ? chunks : 0;
+		*in = (root + 1) % groups != group ? chunks : 0;
+	}
+}
+
+/* No byte crosses a NIC twice: what enters and leaves each group is what has to. */
+static void crosses_least(tutti_collective coll, int n, const struct tti_shape *shape,
+			  struct tti_cut cut)
 {
 	struct tti_program prog[RANKS];
+	struct crossing found;
 
-	build(tti_algorithm_find(coll, "hierarchical"), shape, n, n / 2, prog);
-	assert_int_equal(crossing(prog, n, shape),
-			 times * ((int)shape->ngroups - 1) * prog[0].nchunks);
+	build_cut(tti_algorithm_find(coll, "hierarchical"), shape, cut, n, n / 2, prog);
+	found = cross(prog, n, shape);
+	for (int group = 0; group < (int)shape->ngroups && shape->ngroups > 1; group++) {
+		int out = 0, in = 0;
+
+		least_of(&prog[0], shape, group, &out, &in);
+		assert_int_equal(found.out[group], out);
+		assert_int_equal(found.in[group], in);
+	}
+	assert_int_equal(found.all, (coll == TUTTI_ALL_REDUCE ? 2 : 1) * ((int)shape->ngroups - 1) *
+					    prog[0].nchunks);
 	release(prog, n);
 }
 
-/* Which is the least there is, whatever the sizes of the groups. */
 static void hierarchies_cross_as_little_as_can_be(void **state)
 {
+	static const tutti_collective colls[] = { TUTTI_ALL_REDUCE, TUTTI_ALL_GATHER,
+						  TUTTI_REDUCE_SCATTER, TUTTI_BROADCAST,
+						  TUTTI_REDUCE };
+	static const struct tti_cut cuts[] = { { 0, 0 }, { 4, 0 }, { 1, 2 }, { 3, 1 } };
+
 	(void)state;
 	for (int n = 1; n <= RANKS; n++)
 		for (uint64_t seed = 1; seed < 10; seed++) {
 			struct tti_shape *shape = shape_draw(n, SHAPE_GROUPS, seed);
 
-			crosses(TUTTI_ALL_REDUCE, n, shape, 2);
-			crosses(TUTTI_ALL_GATHER, n, shape, 1);
-			crosses(TUTTI_REDUCE_SCATTER, n, shape, 1);
-			crosses(TUTTI_BROADCAST, n, shape, 1);
-			crosses(TUTTI_REDUCE, n, shape, 1);
+			for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++)
+				crosses_least(colls[i], n, shape, cuts[seed % 4]);
 			tti_shape_free(shape);
 		}
+}
+
+/* All members of the largest group talk to others; of a smaller one all that it has. */
+static void stripes_recruit_all(void **state)
+{
+	struct tti_program prog[RANKS];
+
+	(void)state;
+	for (uint64_t seed = 1; seed < 20; seed++) {
+		struct tti_shape *shape = shape_draw(RANKS, SHAPE_GROUPS, seed);
+		bool talks[RANKS] = { false };
+
+		build(tti_algorithm_find(TUTTI_ALL_REDUCE, "hierarchical"), shape, RANKS, 0, prog);
+		for (int rank = 0; rank < RANKS; rank++)
+			for (size_t i = 0; i < prog[rank].steps.n; i++) {
+				const int peer = prog[rank].steps.at[i].peer;
+
+				talks[rank] |= shape->group_of[rank] != shape->group_of[peer];
+			}
+		for (int rank = 0; rank < RANKS; rank++)
+			assert_int_equal(talks[rank], shape->ngroups > 1);
+		release(prog, RANKS);
+		tti_shape_free(shape);
+	}
 }
 
 /* A round is a peer that is sent to; the chunks are the least again. */
@@ -266,6 +500,42 @@ static void double_trees_share_the_work(void **state)
 	}
 }
 
+/* Between groups each chunk goes once, and each rank hears from one rank of each. */
+static void all_to_all_crosses_once(void **state)
+{
+	const struct tti_algorithm *algo = tti_algorithm_find(TUTTI_ALL_TO_ALL, "hierarchical");
+	uint64_t seed = 11;
+
+	(void)state;
+	for (int n = 2; n <= RANKS; n++) {
+		struct tti_shape *shape = shape_draw(n, SHAPE_GROUPS, seed++);
+		struct tti_program prog[RANKS];
+		int crossing[RANKS * RANKS] = { 0 };
+
+		build(algo, shape, n, 0, prog);
+		for (int rank = 0; rank < n; rank++) {
+			int from[RANKS];
+
+			memset(from, -1, sizeof(from));
+			for (size_t i = 0; i < prog[rank].steps.n; i++) {
+				const struct tti_step *step = &prog[rank].steps.at[i];
+				const uint32_t group = shape->group_of[step->peer];
+
+				if (step->kind != TTI_RECV || group == shape->group_of[rank])
+					continue;
+				crossing[step->chunk]++;
+				assert_true(from[group] < 0 || from[group] == step->peer);
+				from[group] = step->peer;
+			}
+		}
+		for (int chunk = 0; chunk < n * n; chunk++)
+			assert_int_equal(crossing[chunk],
+					 shape->group_of[chunk / n] != shape->group_of[chunk % n]);
+		release(prog, n);
+		tti_shape_free(shape);
+	}
+}
+
 static void table_finds_what_it_lists(void **state)
 {
 	const struct tti_algorithm *algo;
@@ -295,8 +565,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_are_proven),
 		cmocka_unit_test(all_are_proven_over_shapes),
+		cmocka_unit_test(all_are_proven_in_cuts),
+		cmocka_unit_test(stages_of_blocks_overlap),
+		cmocka_unit_test(orders_are_kept),
+		cmocka_unit_test(others_keep_none),
 		cmocka_unit_test(rings_and_direct_send_the_least),
 		cmocka_unit_test(hierarchies_cross_as_little_as_can_be),
+		cmocka_unit_test(all_to_all_crosses_once),
+		cmocka_unit_test(stripes_recruit_all),
 		cmocka_unit_test(rounds_are_logarithmic),
 		cmocka_unit_test(double_trees_share_the_work),
 		cmocka_unit_test(table_finds_what_it_lists),

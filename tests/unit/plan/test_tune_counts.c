@@ -28,6 +28,8 @@ static double larger(double a, double b)
 static void count_rank(const struct tti_program *prog, const uint32_t *node, double *out,
 		       double *in, struct counts *counts)
 {
+	/* All to all: the vector is what one rank sends. */
+	const double chunks = prog->nchunks / (prog->coll == TUTTI_ALL_TO_ALL ? prog->n : 1);
 	double far = 0, near = 0;
 
 	for (size_t i = 0; i < prog->steps.n; i++) {
@@ -40,11 +42,11 @@ static void count_rank(const struct tti_program *prog, const uint32_t *node, dou
 		else
 			far++;
 		if (node[step->peer] != node[prog->rank])
-			*(step->kind == TTI_SEND ? out : in) += 1.0 / prog->nchunks;
+			*(step->kind == TTI_SEND ? out : in) += 1.0 / chunks;
 	}
 	counts->far_messages = larger(counts->far_messages, far);
-	counts->socket = larger(counts->socket, far / prog->nchunks);
-	counts->read = larger(counts->read, near / prog->nchunks);
+	counts->socket = larger(counts->socket, far / chunks);
+	counts->read = larger(counts->read, near / chunks);
 }
 
 static struct counts count(const struct tti_algorithm *algo, const struct tti_shape *shape,
@@ -116,10 +118,13 @@ static void model_counts_as_programs_do(void **state)
 		for (uint32_t rank = 0; rank < n; rank++)
 			node[rank] = rank / sizes[i][1];
 		assert_int_equal(tti_shape_of_groups(node, n, &shape), TUTTI_OK);
-		for (int coll = 0; coll < TUTTI_BARRIER; coll++) {
+		for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++) {
 			const struct tti_algorithm *algo;
 
-			for (int k = 0; (algo = tti_algorithm_at((tutti_collective)coll, k)); k++) {
+			/* A barrier moves no bytes. */
+			for (int k = 0; coll != TUTTI_BARRIER &&
+					(algo = tti_algorithm_at((tutti_collective)coll, k));
+			     k++) {
 				const struct counts counted = count(algo, shape, node);
 
 				check(algo, shape, sizes[i][0], &counted);
