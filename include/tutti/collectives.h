@@ -13,9 +13,10 @@ extern "C" {
 
 /* -- Collectives --------------------------------------------------------- */
 
-/* In place: pass the same address as send and receive buffer (all_gather: send
- * == recv + rank * count; reduce_scatter: recv == send + rank * count). Any
- * other overlap is TUTTI_EINVAL. A count of 0 only orders. Buffers need no alignment but that of their type. */
+/* In place: pass the same address as send and receive buffer (all_gather, and the
+ * root of a gather: send == recv + rank * count; reduce_scatter, and the root of a
+ * scatter: recv == send + rank * count). Any other overlap is TUTTI_EINVAL. A
+ * count of 0 only orders. Buffers need no alignment but that of their type. */
 
 /* recv[i] = op over all ranks of send[i], i < count, on every rank. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_reduce(const void *send, void *recv, size_t count,
@@ -44,8 +45,95 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_reduce_scatter(const void *send, void
 							  tutti_op op, tutti_comm_t comm,
 							  tutti_stream_t stream);
 
+/* recv[r * count + i] = rank r's send[rank * count + i], i < count, on every rank. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_all_to_all(const void *send, void *recv, size_t count,
+						      tutti_type type, tutti_comm_t comm,
+						      tutti_stream_t stream);
+
+/* recv[r * count + i] = rank r's send[i], i < count, on `root`; recv is not looked at on
+ * the other ranks. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_gather(const void *send, void *recv, size_t count,
+						  tutti_type type, int root, tutti_comm_t comm,
+						  tutti_stream_t stream);
+
+/* recv[i] = root's send[rank * count + i], i < count, on every rank; send is looked at on the
+ * root only. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_scatter(const void *send, void *recv, size_t count,
+						   tutti_type type, int root, tutti_comm_t comm,
+						   tutti_stream_t stream);
+
+/* The same with a count for each rank (size_t[nranks], in elements; 0 is fine) and a
+ * displacement: where its elements begin in the buffer, in elements. The library reads the
+ * arrays before it returns.
+ *
+ * What one rank sends to another is as much as the other expects of it: where each knows its
+ * own counts only, a pair that differs is TUTTI_EMISMATCH on all ranks. In place: as above,
+ * with the rank's displacement; all_to_all_v in place has the same counts and displacements
+ * both ways. */
+
+/* recv[recv_displs[r] + i] = rank r's send[its send_displs[rank] + i], i < recv_counts[r]. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_all_to_all_v(const void *send, const size_t *send_counts,
+							const size_t *send_displs, void *recv,
+							const size_t *recv_counts,
+							const size_t *recv_displs, tutti_type type,
+							tutti_comm_t comm, tutti_stream_t stream);
+
+/* recv[displs[r] + i] = rank r's send[i], i < counts[r], on `root`; recv, counts and displs
+ * are not looked at on the other ranks. `count` is this rank's. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_gather_v(const void *send, size_t count, void *recv,
+						    const size_t *counts, const size_t *displs,
+						    tutti_type type, int root, tutti_comm_t comm,
+						    tutti_stream_t stream);
+
+/* recv[i] = root's send[displs[rank] + i], i < counts[rank], on every rank; send, counts and
+ * displs are looked at on the root only. `count` is this rank's. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_scatter_v(const void *send, const size_t *counts,
+						     const size_t *displs, void *recv, size_t count,
+						     tutti_type type, int root, tutti_comm_t comm,
+						     tutti_stream_t stream);
+
+/* recv[displs[r] + i] = rank r's send[i], i < counts[r], on every rank. All ranks pass the
+ * same counts; displacements may differ. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_all_gather_v(const void *send, void *recv,
+							const size_t *counts, const size_t *displs,
+							tutti_type type, tutti_comm_t comm,
+							tutti_stream_t stream);
+
+/* recv[i] = op over all ranks of send[c + i], i < counts[rank], c being the sum of the counts
+ * of the ranks before. All ranks pass the same counts. In place: recv == send + c. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_reduce_scatter_v(const void *send, void *recv,
+							    const size_t *counts, tutti_type type,
+							    tutti_op op, tutti_comm_t comm,
+							    tutti_stream_t stream);
+
 /* Returns on no rank before all ranks have called it. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_barrier(tutti_comm_t comm, tutti_stream_t stream);
+
+/* One side of a handoff: which ranks, and what each of them holds. */
+typedef struct tutti_side {
+	const int *ranks; /* [n], each once, in any order */
+	int n;
+	/* 0: every rank holds the whole vector. 1: ranks[i] holds part i alone, and its
+	 * buffer is that part: see tutti_part(). */
+	int sharded;
+} tutti_side;
+
+/* Part `index` of `n` of a vector of `count` elements: where it begins, how many elements it
+ * has. The first count % n parts have one element more. Any thread. */
+TUTTI_API void tutti_part(size_t count, int n, int index, size_t *first, size_t *part_count);
+
+/* A vector of `count` elements from the ranks that hold it (the whole on each, or a part
+ * each) to those that shall (the whole on each, or a part each), over as many NICs as
+ * there are between them: each byte goes once to each node and is spread inside.
+ * Called by all ranks of the communicator with the same sides; ranks on neither side
+ * pass NULL buffers and are done at once. `send` is read on `from`, `recv` written on `to`. A
+ * rank on both sides may pass buffers that overlap only where the same elements lie at the
+ * same place. With TUTTI_CHECK=1 sources that hold the same are compared first:
+ * TUTTI_EMISMATCH on all ranks names one that differs. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff(const void *send, void *recv, size_t count,
+						   tutti_type type, const tutti_side *from,
+						   const tutti_side *to, tutti_comm_t comm,
+						   tutti_stream_t stream);
 
 /* -- Two ranks, groups --------------------------------------------------- */
 
@@ -57,6 +145,13 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_send(const void *send, size_t count, 
 						int peer, tutti_comm_t comm, tutti_stream_t stream);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_recv(void *recv, size_t count, tutti_type type, int peer,
 						tutti_comm_t comm, tutti_stream_t stream);
+
+/* Send to `to` and receive from `from` at once: a group of the two, so it cannot deadlock
+ * against another rank that does the same. -1: no send, or no receive. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_send_recv(const void *send, size_t send_count, int to,
+						     void *recv, size_t recv_count, int from,
+						     tutti_type type, tutti_comm_t comm,
+						     tutti_stream_t stream);
 
 /* Between start and end calls only queue; at the outermost end all run, those
  * on different communicators and all sends and receives at the same time, so

@@ -38,10 +38,14 @@ typedef struct tutti_config {
 	const char *algo;      /* as TUTTI_ALGO; NULL: chosen. Alike on all ranks */
 	/* A call that takes longer fails with TUTTI_ETIMEOUT; 0 (default): never. */
 	int timeout_ms;
+	/* 1: all reductions give the same bits however they are carried out, as if each were
+	 * called with tutti_op_reproducible(). 0 (default): those that are. Alike on all ranks;
+	 * TUTTI_REPRODUCIBLE is the variable. */
+	int reproducible;
 } tutti_config;
 
 /* clang-format off */
-#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0 }
+#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0, 0 }
 /* clang-format on */
 
 /* Make a new id and start the thread that serves the ranks that come with it.
@@ -83,7 +87,59 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_env(tutti_comm_t *out,
 							 const tutti_config *config);
 
+/* -- Made of others ---------------------------------------------------------
+ *
+ * A child is a communicator like any other: it has its own order of calls, may be used by
+ * another thread at the same time as its parent, outlives it, and is destroyed by itself.
+ * It costs little: connections, threads and what is known of the machines are those of the
+ * first communicator of its family. A duplicate takes less than 10 KiB a rank of heap and
+ * shared memory until its first call (11 KiB where two ranks share a host, and between 16
+ * ranks over TCP); programs, and memory for messages, come with the calls that need them.
+ *
+ * The calls below are calls of all ranks concerned, in the same order on all. They wait for
+ * the other ranks, but do not disturb what runs on the parent, nor wait for it. `config` is
+ * alike on all ranks; NULL, or a field left NULL: as the parent's. Inside a group, or with
+ * config.blocking 0, they return at once, as an init does; number and rank are known when
+ * it is done. A parent that is lost cannot be split (its status is returned), only shrunk
+ * with TUTTI_SHRINK_FAILED. The parent is not to be destroyed by another thread while a
+ * child is being made. *out is written on success only. */
+
 #define TUTTI_NOCOLOR (-1)
+
+/* Ranks that pass the same color (0 or more) make a communicator, in the order of their
+ * keys, and of their ranks where keys are equal. TUTTI_NOCOLOR: of none, *out = NULL.
+ * TUTTI_EINVAL: another negative color; another config than the others of the color. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_split(tutti_comm_t comm, int color, int key,
+						      tutti_comm_t *out,
+						      const tutti_config *config);
+
+/* The same ranks in the same order. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_dup(tutti_comm_t comm, tutti_comm_t *out,
+						    const tutti_config *config);
+
+/* Flags of tutti_comm_shrink(). */
+#define TUTTI_SHRINK_DEFAULT 0
+#define TUTTI_SHRINK_FAILED  1
+
+/* Those ranks that are not in exclude[0 .. nexclude-1], in their order; the others do not
+ * call it. `exclude` is the same on all that do.
+ *
+ * TUTTI_SHRINK_FAILED: without those that are dead, too. The ranks that are left find out
+ * who that is, and agree: all of them get the same ranks. The parent may be lost or revoked,
+ * and is revoked if it is not. A rank that has neither died nor called is waited for
+ * (TUTTI_BOOT_TIMEOUT_MS, then TUTTI_ETIMEOUT names it); one that destroyed the communicator
+ * but not all of its family must be named. If a rank dies while the child is being made,
+ * the child is lost: shrink that.
+ * TUTTI_EPEER: the others have agreed without this rank. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_shrink(tutti_comm_t comm, const int *exclude,
+						       int nexclude, tutti_comm_t *out,
+						       const tutti_config *config, int flags);
+
+/* End every pending call of every rank with TUTTI_EREVOKED, and every later one; the
+ * communicator can then be shrunk or destroyed. Of use where a rank has found out that
+ * something is wrong, and others may wait for it in a call. Does not wait. What ended the
+ * communicator before stays its status. Any thread. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_revoke(tutti_comm_t comm);
 
 /* -- Questions, the end ---------------------------------------------------- */
 

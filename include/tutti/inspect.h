@@ -3,7 +3,7 @@
 #define TUTTI_INSPECT_H
 
 /* What tools ask the library: its parameters, its algorithms, what a call
- * would do, how a machine is wired. Nothing here moves data. */
+ * would do, how a machine is wired. Nothing here moves data but tutti_ping(). */
 
 #include "tutti/tutti.h"
 
@@ -52,7 +52,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_program_verify(const char *text);
 
 /* What the last finished call on this communicator did. */
 struct tutti_call_report {
-	const char *algorithm; /* "direct"; the library's */
+	const char *algorithm; /* "direct"; the library's, that of a file the communicator's */
 	const char *transport; /* "shm", "tcp", "self", "shm+tcp" */
 	int channels;
 };
@@ -64,6 +64,102 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_last_call(tutti_comm_t comm,
  * TUTTI_PLAN_FILE. Where there was nothing to plan (one host with one NUMA node) the text
  * says so and the JSON is null. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_plan(tutti_comm_t comm, int json, char **out);
+
+/* -- Ping -------------------------------------------------------------------------- */
+
+/* A rank's link to another is made of lanes: between hosts, pairs of NICs. What is known of
+ * one, as one end sees it. */
+struct tutti_lane {
+	size_t size;                        /* sizeof(struct tutti_lane)             */
+	char local_nic[16], remote_nic[16]; /* "eth0", "" if unknown                 */
+	char local_address[64], remote_address[64];
+	unsigned local_mbps, remote_mbps; /* speeds the NICs claim, 0: unknown     */
+	unsigned local_mtu;               /* 0: unknown                            */
+	int up;
+	double gbps;               /* GB/s, as last seen; 0: not yet        */
+	double rtt_us;             /* 0: unknown                            */
+	unsigned long long sent;   /* bytes                                 */
+	unsigned long long resent; /* packets that were sent again          */
+	unsigned losses;           /* how often it was given up             */
+	char trouble[128];         /* why it is not up, or what is odd; ""  */
+};
+/* clang-format off */
+#define TUTTI_LANE_INIT { .size = sizeof(struct tutti_lane) }
+/* clang-format on */
+
+/* The lanes of the link from this rank to `peer`: *count_out of them, the first `most` in
+ * out[], whose size fields are set. None where nothing was sent to that rank yet; one of
+ * NIC "memory" where it is reached by shared memory. Waits for calls that are under way.
+ * TUTTI_EINVAL: the own rank. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_lanes(tutti_comm_t comm, int peer,
+						      struct tutti_lane *out, int most,
+						      int *count_out);
+/* How this rank reaches `peer`: "shm", "tcp", "self". Ranks on one host share memory,
+ * unless TUTTI_TRANSPORT forbids it. *out is the library's. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_transport(tutti_comm_t comm, int peer,
+							  const char **out);
+
+struct tutti_ping_options {
+	size_t size;    /* sizeof(struct tutti_ping_options)                   */
+	double seconds; /* to spend on a lane, and on all together             */
+	size_t bytes;   /* most to send in one direction of one measurement, 0: no limit */
+	double reach;   /* seconds in which the two must have come together     */
+};
+/* clang-format off */
+#define TUTTI_PING_OPTIONS_INIT { sizeof(struct tutti_ping_options), 0.3, 0, 10 }
+/* clang-format on */
+
+/* What was measured between two ranks, and what is wrong with it.
+ * Owner: tutti_ping_free(); strings it hands out are its own. Threads: any may read. */
+typedef struct tutti_ping_result *tutti_ping_t;
+
+/* Measure the link between ranks a and b, with messages over the lanes that collectives
+ * use. Both call it, alike but for the options, of which those of a count; the results are
+ * the same. options NULL: as above. Two ranks that cannot be connected are a finding, and the
+ * communicator lives on. TUTTI_EINVAL: a is b, this rank is neither. TUTTI_EPEER and so on:
+ * as for any call. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_ping(tutti_comm_t comm, int a, int b,
+						const struct tutti_ping_options *options,
+						tutti_ping_t *out);
+TUTTI_API void tutti_ping_free(tutti_ping_t ping);
+
+TUTTI_API int tutti_ping_lane_count(tutti_ping_t ping);
+/* A lane as rank a sees it, or (of_b) as rank b does. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_lane(tutti_ping_t ping, int lane, int of_b,
+							 struct tutti_lane *out);
+
+struct tutti_ping_measure {
+	size_t size;  /* sizeof(struct tutti_ping_measure)                     */
+	int measured; /* 0: the lane is not up, or the ranks not connected     */
+	int round_trips;
+	double rtt_least_us, rtt_us, rtt_p99_us; /* of 8 bytes; rtt_us is the median       */
+	double ab_gbps, ba_gbps;                 /* GB/s from a to b, from b to a, one at a time */
+	double both_ab_gbps, both_ba_gbps;       /* both at once                                 */
+	unsigned long long a_resent, b_resent;   /* packets                                  */
+	double a_starved, b_starved; /* share of the time in which a rank had to wait for a core */
+};
+/* clang-format off */
+#define TUTTI_PING_MEASURE_INIT { .size = sizeof(struct tutti_ping_measure) }
+/* clang-format on */
+
+/* lane -1: all of them together. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_measure(tutti_ping_t ping, int lane,
+							    struct tutti_ping_measure *out);
+
+struct tutti_ping_finding {
+	size_t size;          /* sizeof(struct tutti_ping_finding)                     */
+	int lane;             /* -1: all, or none                                       */
+	const char *rule;     /* "slow", "one-way" ...                         */
+	const char *severity; /* "error", "warning", "info"                    */
+	const char *what, *remedy;
+};
+/* clang-format off */
+#define TUTTI_PING_FINDING_INIT { .size = sizeof(struct tutti_ping_finding) }
+/* clang-format on */
+
+TUTTI_API int tutti_ping_finding_count(tutti_ping_t ping);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_finding(tutti_ping_t ping, int index,
+							    struct tutti_ping_finding *out);
 
 /* -- Topology --------------------------------------------------------------------- */
 

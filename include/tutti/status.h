@@ -7,7 +7,7 @@
  *
  * 0 is success, > 0 is "not yet", < 0 is an error. A value <= -20 means that
  * the communicator is lost: every later call on it fails with the same status,
- * and only tutti_comm_destroy() and tutti_comm_abort() are of use. */
+ * and only tutti_comm_shrink(), tutti_comm_destroy() and tutti_comm_abort() are of use. */
 
 #ifdef __cplusplus
 extern "C" {

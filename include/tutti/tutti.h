@@ -28,9 +28,12 @@
 
 #include "tutti/collectives.h"
 #include "tutti/comm.h"
+#include "tutti/memory.h"
 #include "tutti/operators.h"
+#include "tutti/plan.h"
 #include "tutti/status.h"
 #include "tutti/types.h"
+#include "tutti/window.h"
 
 #ifdef __cplusplus
 extern "C" {

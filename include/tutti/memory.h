@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TUTTI_MEMORY_H
+#define TUTTI_MEMORY_H
+
+/* Memory that other ranks can address. Part of tutti.h, which is what to include and
+ * which says what counts for all calls: threads, streams, errors. */
+
+#include "tutti/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* -- Registered memory --------------------------------------------------- */
+
+/* Buffers that all ranks of a call can address are not passed on through slots: each rank
+ * does its part of the call where the data lies, so that every byte is moved once. That is
+ * all_reduce, reduce, broadcast, all_gather and reduce_scatter of TUTTI_REGISTERED_LEAST
+ * bytes or more, on communicators whose ranks all share memory. The buffers of all ranks must
+ * be registered, and each lie in one allocation or registered range; any part of it will do.
+ * If one is not, the call is run as ever, with the same result.
+ *
+ * Allocating and registering are local: nobody else need do the same, or at the same time.
+ * What is registered says each rank in the call itself. */
+
+/* `size` bytes, zero and page aligned, that the other ranks of the host can address. They
+ * cost memory once they are touched, and then on the NUMA node of the rank that touched them.
+ * Where no rank is on the same host, or limits forbid it (ulimit -v, ulimit -f,
+ * TUTTI_SHM_HEAP 0), it is memory as any other: right, but nothing is gained.
+ * The memory outlives a failure of the communicator, but not the communicator: what was not
+ * freed goes with it. A forked child shares it with its parent, as it shares MAP_SHARED.
+ * TUTTI_EINVAL: out is NULL, size is 0. TUTTI_ENOMEM: more than TUTTI_SHM_HEAP in all. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t comm);
+
+/* Free it, once the calls that were made before on `comm` are done, on streams too. NULL is
+ * fine. TUTTI_EINVAL: nothing that tutti_mem_alloc() gave for `comm`. TUTTI_EUSAGE: inside a
+ * group, or destroyed before. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_free(void *ptr, tutti_comm_t comm);
+
+typedef struct tutti_reg *tutti_reg_t;
+
+/* Tell a communicator of memory that the caller has already. Something is gained where all
+ * ranks are threads of one process: they read and write it in place. Between processes
+ * nothing can be gained, as the kernel's copy from process to process is slower than the
+ * slots: such memory may be registered all the same, and calls on it run as ever. (Memory of
+ * tutti_mem_alloc() needs no registering for its own communicator.)
+ *
+ * The memory must stay until tutti_deregister(); if a call on it has failed, until the other
+ * ranks' calls have returned, too.
+ * TUTTI_EINVAL: ptr or out is NULL, size is 0 or goes past the end of memory. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_register(tutti_comm_t comm, void *ptr, size_t size,
+						    tutti_reg_t *out);
+
+/* Once the calls that were made before on `comm` are done, on streams too. NULL is fine; else
+ * `reg` is gone whatever the status says. TUTTI_EUSAGE: inside a group (then it stays), or the
+ * communicator was destroyed before. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_deregister(tutti_comm_t comm, tutti_reg_t reg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TUTTI_WINDOW_H
+#define TUTTI_WINDOW_H
+
+/* One-sided communication: one rank reads and writes the memory of another, which makes no
+ * call for it. Part of tutti.h, which is what to include and which says what counts for all
+ * calls: streams, errors.
+ *
+ * Between ranks of one host a window on memory of tutti_mem_alloc() (between threads of one
+ * process: on registered memory, too) is read and written in place. All else goes over TCP:
+ * then the window has a thread on each rank that serves the others, asleep while there is
+ * nothing to do. Either way the rank whose memory it is need not call anything, and bytes
+ * arrive within bounded time.
+ *
+ * Order and memory: what one rank puts and signals to one other arrives in that order. A rank
+ * that has returned from tutti_wait_signal() sees all that the signalling rank had put before
+ * that signal. Without a signal, or a flush and then any other message between the two ranks,
+ * nothing is said about when a put is seen, nor about what several ranks see that put to the
+ * same bytes.
+ *
+ * Threads: any, several at once, but for create and destroy. Nothing here is part of a group:
+ * inside one, calls are done at once.
+ *
+ * Errors, of all but destroy: TUTTI_EINVAL: no such rank, or bytes that are not in its window;
+ * nothing was done. TUTTI_EPEER and all else that ends the communicator, among them, where it
+ * has a timeout, TUTTI_ETIMEOUT of one that waited for longer; the communicator is lost then,
+ * as after a failed call. */
+
+#include "tutti/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tutti_window *tutti_window_t;
+
+/* Let the other ranks of `comm` read and write `size` bytes at `base`. Collective; sizes may
+ * differ, 0 and NULL are fine. The memory stays the caller's and must stay until destroy.
+ * TUTTI_EUNSUPPORTED, on all ranks: somebody's memory cannot be reached in place, and TCP is
+ * not among the transports (TUTTI_TRANSPORT). TUTTI_EUSAGE: inside a group. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_window_create(tutti_comm_t comm, void *base, size_t size,
+							 tutti_window_t *out);
+
+/* Collective: what all ranks have put is there when it returns. Before the communicator is
+ * destroyed; after, and after a failure, it frees what is left and waits for nobody. NULL is
+ * fine; else the window is gone whatever the status says. */
+TUTTI_API tutti_status tutti_window_destroy(tutti_window_t window);
+
+/* Write `size` bytes to the window of `peer`, `offset` bytes from its beginning; the own rank
+ * is fine. When it is done `src` may be changed; that the bytes are there only a flush says,
+ * or a signal to that rank. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_put(tutti_window_t window, int peer, size_t offset,
+					       const void *src, size_t size, tutti_stream_t stream);
+
+/* Read from the window of `peer`: the bytes are in `dst` when it is done. Sees what this rank
+ * put there before. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_get(tutti_window_t window, int peer, size_t offset,
+					       void *dst, size_t size, tutti_stream_t stream);
+
+/* One signal to `peer`, which it sees after all that this rank has put to it before. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_signal(tutti_window_t window, int peer,
+						  tutti_stream_t stream);
+
+/* Wait until `peer` has sent `count` more signals to this rank than were waited for. One
+ * thread or stream at a time for each peer. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_wait_signal(tutti_window_t window, int peer,
+						       uint64_t count, tutti_stream_t stream);
+
+/* Wait until all that this rank has put and signalled to `peer`, -1: to all, is there. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_window_flush(tutti_window_t window, int peer,
+							tutti_stream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
