@@ -291,12 +291,48 @@ static void groups_without_a_plan(void **state)
 	tti_shape_free(NULL);
 }
 
+/* Of some ranks of six in three groups: nobody is left over, and who stays keeps the order,
+ * whom it hangs on as far as there is one, and its group. */
+static void some_of_them(void **state)
+{
+	const uint32_t group_of[] = { 2, 0, 2, 0, 1, 2 }, order[] = { 2, 0, 3, 1 };
+	const int ranks[] = { 5, 4, 0, 1 }, all[] = { 0, 1, 2, 3, 4, 5 };
+	struct tti_shape *shape = NULL, *part = NULL;
+
+	(void)state;
+	assert_int_equal(tti_shape_of_groups(group_of, 6, &shape), TUTTI_OK);
+	assert_int_equal(tti_shape_project(shape, ranks, 4, &part), TUTTI_OK);
+	check_rings(part);
+	check_trees(part);
+	check_groups(part);
+	/* The ring was 0 2 5 1 3 4. */
+	assert_memory_equal(part->rings[0].order, order, sizeof(order));
+	assert_int_equal(part->rings[0].share, shape->rings[0].share);
+	assert_int_equal(part->ngroups, 3);
+	assert_int_equal(part->group_of[0], part->group_of[2]);
+	tti_shape_free(part);
+
+	assert_int_equal(tti_shape_project(shape, all, 6, &part), TUTTI_OK);
+	assert_memory_equal(part->members, shape->members, 6 * sizeof(*part->members));
+	for (uint32_t i = 0; i < shape->ntrees; i++)
+		assert_memory_equal(part->trees[i].parent, shape->trees[i].parent,
+				    6 * sizeof(uint32_t));
+	tti_shape_free(part);
+	for (int rank = 0; rank < 6; rank++) {
+		assert_int_equal(tti_shape_project(shape, &all[rank], 1, &part), TUTTI_OK);
+		check_trees(part);
+		tti_shape_free(part);
+	}
+	tti_shape_free(shape);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_plan),
 		cmocka_unit_test(bandwidths_become_shares),
 		cmocka_unit_test(groups_without_a_plan),
+		cmocka_unit_test(some_of_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
