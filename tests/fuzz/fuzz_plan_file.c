@@ -6,18 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "expect.h"
 #include "plan/report.h"
 #include "topo/schema.h"
 #include "util/error.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void expect(bool condition)
-{
-	if (!condition)
-		__builtin_trap();
-}
 
 /* Two GPUs and a NIC below each of two switches. */
 #define PCI(bus, class, inner)                                                                \

@@ -6,41 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/check.h"
-#include "coll/text.h"
+#include "programs.h"
 #include "util/error.h"
-#include "util/mem.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void expect(bool condition)
-{
-	if (!condition)
-		__builtin_trap();
-}
-
-static void release(struct tti_program *prog, int n)
-{
-	for (int rank = 0; rank < n; rank++)
-		tti_program_release(&prog[rank]);
-	tti_free(prog);
-}
-
-static void read_again(const struct tti_program *prog, int n)
-{
-	struct tti_program *again;
-	struct tti_strbuf buf = { 0 };
-	int found;
-
-	tti_program_print_head(prog, &buf);
-	for (int rank = 0; rank < n; rank++)
-		tti_program_print_rank(&prog[rank], &buf);
-	expect(!buf.failed && tti_program_read(buf.text, &again, &found) == TUTTI_OK && found == n);
-	for (int slots = 1; slots <= 2; slots++)
-		expect(tti_program_check(again, n, slots) == TUTTI_OK);
-	release(again, n);
-	tti_strbuf_release(&buf);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -60,11 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			nsteps += prog[rank].steps.n;
 		if (n <= 16 && nsteps <= 500 && prog->nchunks <= 64) {
 			if (tti_program_check(prog, n, 1) == TUTTI_OK)
-				read_again(prog, n);
+				programs_read_again(prog, n, 2);
 			else
 				expect(tti_error_text()[0] != '\0');
 		}
-		release(prog, n);
+		programs_release(prog, n);
 	}
 	free(text);
 	return 0;

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "expect.h"
 #include "topo/cluster.h"
 #include "topo/lint.h"
 #include "topo/schema.h"
@@ -19,12 +20,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MOST_STEPS 400
-
-static void expect(bool condition)
-{
-	if (!condition)
-		__builtin_trap();
-}
 
 /* -- Machines ----------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "expect.h"
 #include "topo/routes.h"
 #include "topo/schema.h"
 #include "util/error.h"
@@ -22,12 +23,6 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
 				 size_t size2, uint8_t *out, size_t max, unsigned int seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
-
-static void expect(bool condition)
-{
-	if (!condition)
-		__builtin_trap();
-}
 
 /* -- The mutator ------------------------------------------------------------------ */
 
