@@ -2,14 +2,14 @@
 #ifndef TTI_COLL_CHOOSE_H
 #define TTI_COLL_CHOOSE_H
 
-/* Which algorithm, in which slices, for a call: a rule of the tuning file; else, between
- * hosts, the least time that plan/tune.h predicts, and on one host what was measured
- * best. Pure: the same on all ranks, as it looks at nothing that differs between
+/* Which algorithm, in which slices, for a call: what a pin names; else the user's own that is
+ * for it; a rule of the tuning file; between hosts, the least time that plan/tune.h
+ * predicts; on one host what was measured best. Pure: the same on all ranks, as it looks at nothing that differs between
  * them. */
 
 #include <stddef.h>
 
-#include "coll/program.h"
+#include "coll/algo_files.h"
 
 struct tti_tune_machine; /* plan/tune.h */
 struct tti_tune_table;
@@ -17,10 +17,11 @@ struct tti_tune_table;
 struct tti_choice_input {
 	tutti_collective coll;
 	int n;
-	size_t nbytes;     /* of the whole vector: all_gather: received, reduce_scatter: sent */
-	int nhosts;        /* 1: all ranks share memory                                      */
-	int crowded;       /* some host has more ranks than cores                            */
-	size_t slot_bytes; /* the smallest of the links'                                     */
+	size_t nbytes;        /* of the whole vector: all_gather, gather: received; else sent */
+	int nhosts;           /* 1: all ranks share memory                                      */
+	int crowded;          /* some host has more ranks than cores                            */
+	enum tti_order order; /* that must be kept                                           */
+	size_t slot_bytes;    /* the smallest of the links'                                     */
 	size_t inline_bytes;
 	/* NULL: none. Hierarchical algorithms are taken where its groups are the hosts, or,
 	 * on one host, sockets whose link would hold direct up. */
@@ -29,16 +30,32 @@ struct tti_choice_input {
 	 * made of the shape, or of n and nhosts. */
 	const struct tti_tune_machine *machine;
 	const struct tti_tune_table *tune; /* NULL: tti_tune_defaults() */
+	/* The user's algorithms (NULL: none), and which one is for this call: tti_algo_files_find(),
+	 * as its sizes are exact and calls may be chosen for by classes of sizes. */
+	const struct tti_algo_files *files;
+	int file; /* -1, or any where files is NULL: none */
 };
+
+/* What an algorithm was taken for. */
+enum tti_choice_by {
+	TTI_CHOICE_BY_RULE,      /* measured best on one host       */
+	TTI_CHOICE_BY_MODEL,     /* least predicted time            */
+	TTI_CHOICE_BY_TUNE_FILE, /* a rule of the tuning file       */
+	TTI_CHOICE_BY_ALGO_FILE, /* the user's own                  */
+	TTI_CHOICE_BY_PIN,       /* TUTTI_ALGO names it             */
+};
+/* "measured", "predicted", or the variable. */
+const char *tti_choice_by_text(enum tti_choice_by by);
 
 struct tti_choice {
 	const struct tti_algorithm *algo;
+	enum tti_choice_by by;
 	size_t slice_bytes; /* per step, <= slot_bytes */
+	struct tti_cut cut;
 };
 
-/* `pin` is TUTTI_ALGO ("all_reduce:ring;broadcast:chain,binomial", a list is an
- * order of preference, ^ excludes) or NULL; `slice` TUTTI_SLICE or 0. TUTTI_EINVAL
- * names what is wrong with the pin. */
+/* `pin` is TUTTI_ALGO (pin.h) or NULL; `slice` TUTTI_SLICE or 0. TUTTI_EINVAL names what is
+ * wrong with the pin, or says that nothing it leaves keeps the order. */
 TUTTI_CHECKED tutti_status tti_choose(const struct tti_choice_input *input, const char *pin,
 				      size_t slice, struct tti_choice *out);
 

@@ -19,6 +19,7 @@
 
 struct view {
 	const struct tti_tune_table *tune;
+	const struct tti_algo_files *files; /* NULL: none */
 	struct tti_tune_machine machine;
 	struct tti_strbuf *out;
 };
@@ -32,9 +33,15 @@ static bool predicted(const struct view *v, tutti_collective coll, int algo, siz
 				nbytes, out);
 }
 
+/* What is taken, and who decided; a pin or a file is shown. */
+struct taken {
+	const char *name, *by;
+	bool pinned;
+};
+
 /* What a communicator would take. */
 static tutti_status choose_on_hosts(const struct view *v, tutti_collective coll, size_t nbytes,
-				    enum tti_tune_algo *out)
+				    struct taken *out)
 {
 	const struct tti_tune_machine *machine = &v->machine;
 	const struct tti_choice_input input = {
@@ -47,23 +54,29 @@ static tutti_status choose_on_hosts(const struct view *v, tutti_collective coll,
 		.inline_bytes = (size_t)v->tune->constants.inline_bytes,
 		.machine = machine,
 		.tune = v->tune,
+		.files = v->files,
+		.file = tti_algo_files_find(v->files, coll, (int)machine->n, 0, nbytes),
 	};
 	struct tti_choice choice;
 
 	TTI_TRY(tti_choose(&input, tti_params()->algo, tti_params()->slice, &choice));
-	return tti_tune_algo_find(choice.algo->name, out)
-		       ? TUTTI_OK
-		       : tti_fail(TUTTI_EINTERNAL, "the model does not know %s", choice.algo->name);
+	*out = (struct taken){ choice.algo->name, tti_choice_by_text(choice.by),
+			       choice.by >= TTI_CHOICE_BY_TUNE_FILE };
+	return TUTTI_OK;
 }
 
 static tutti_status choose(const struct view *v, tutti_collective coll, size_t nbytes,
-			   enum tti_tune_algo *out)
+			   struct taken *out)
 {
+	enum tti_tune_algo algo;
+
 	if (!v->machine.gpu)
 		return choose_on_hosts(v, coll, nbytes, out);
-	return tti_tune_choose(v->tune, &v->machine, coll, nbytes, out)
-		       ? TUTTI_OK
-		       : tti_fail(TUTTI_EPLAN, "no channels for %s", tutti_collective_name(coll));
+	if (!tti_tune_choose(v->tune, &v->machine, coll, nbytes, &algo))
+		return tti_fail(TUTTI_EPLAN, "no channels for %s", tutti_collective_name(coll));
+	*out = (struct taken){ tti_tune_algo_name(algo), tti_choice_by_text(TTI_CHOICE_BY_MODEL),
+			       false };
+	return TUTTI_OK;
 }
 
 static bool has_any(const struct view *v, tutti_collective coll)
@@ -106,18 +119,25 @@ static int width_of(enum tti_tune_algo algo)
 	return len > NAME_WIDTH ? len : NAME_WIDTH;
 }
 
+static bool is_taken(const struct taken *taken, int algo)
+{
+	return strcmp(taken->name, tti_tune_algo_name((enum tti_tune_algo)algo)) == 0;
+}
+
 static tutti_status print_row(const struct view *v, tutti_collective coll, size_t nbytes)
 {
-	enum tti_tune_algo chosen;
+	struct taken taken;
 	struct tti_tune_time time;
 
-	TTI_TRY(choose(v, coll, nbytes, &chosen));
+	TTI_TRY(choose(v, coll, nbytes, &taken));
 	print_size(v->out, nbytes);
 	for (int algo = 0; algo < TTI_TUNE_ALGO_COUNT; algo++)
 		if (predicted(v, coll, algo, nbytes, &time))
 			tti_strbuf_addf(v->out, " %*.*f%s", width_of((enum tti_tune_algo)algo),
 					time.us < 1000 ? 2 : 0, time.us,
-					(int)chosen == algo ? "*" : " ");
+					is_taken(&taken, algo) ? "*" : " ");
+	if (taken.pinned)
+		tti_strbuf_addf(v->out, " %s by %s", taken.name, taken.by);
 	tti_strbuf_add(v->out, "\n");
 	return TUTTI_OK;
 }
@@ -151,15 +171,17 @@ static void print_head(const struct view *v)
 
 static tutti_status json_row(const struct view *v, tutti_collective coll, size_t nbytes)
 {
-	enum tti_tune_algo chosen;
+	struct taken taken;
 	struct tti_tune_time time;
 	const char *comma = "";
 
-	TTI_TRY(choose(v, coll, nbytes, &chosen));
+	TTI_TRY(choose(v, coll, nbytes, &taken));
 	tti_strbuf_addf(v->out, "{\"collective\":\"%s\",\"bytes\":%zu,\"algorithm\":\"%s\",",
-			tutti_collective_name(coll), nbytes, tti_tune_algo_name(chosen));
-	tti_strbuf_addf(v->out, "\"nodes\":%u,\"ranks\":%u,\"memory\":\"%s\",\"predicted\":{",
-			v->machine.nnodes, v->machine.n, v->machine.gpu ? "gpu" : "host");
+			tutti_collective_name(coll), nbytes, taken.name);
+	tti_strbuf_addf(v->out,
+			"\"nodes\":%u,\"ranks\":%u,\"memory\":\"%s\",\"by\":\"%s\","
+			"\"predicted\":{",
+			v->machine.nnodes, v->machine.n, v->machine.gpu ? "gpu" : "host", taken.by);
 	for (int algo = 0; algo < TTI_TUNE_ALGO_COUNT; algo++) {
 		if (!predicted(v, coll, algo, nbytes, &time))
 			continue;
@@ -233,17 +255,25 @@ tutti_status tutti_tune_print(tutti_plan_t plan, const struct tutti_tune_config 
 {
 	static const struct tutti_tune_config defaults = TUTTI_TUNE_CONFIG_INIT;
 	const struct tutti_tune_config *config = given ? given : &defaults;
+	const char *list = tti_params()->algo_file;
 	struct tti_tune_table *tune = NULL;
+	struct tti_algo_files *files = NULL;
 	struct tti_strbuf text = { 0 };
-	tutti_status st;
+	tutti_status st = TUTTI_OK;
 
 	if (!plan || !out)
 		return tti_fail(TUTTI_EINVAL, "tutti_tune_print: plan or out is NULL");
 	*out = NULL;
 	TTI_TRY(check_config(config));
 	TTI_TRY(read_tune(config->tune_file, &tune));
-	st = print(&(struct view){ tune, machine_of(plan, config->host_memory), &text }, config);
+	if (list)
+		st = tti_algo_files_read(list, &files);
+	if (st == TUTTI_OK)
+		st = print(
+			&(struct view){ tune, files, machine_of(plan, config->host_memory), &text },
+			config);
 	tti_tune_table_free(tune);
+	tti_algo_files_free(files);
 	if (st == TUTTI_OK && !(*out = tti_strbuf_take(&text)))
 		st = tti_fail(TUTTI_ENOMEM, "table of times: out of memory");
 	tti_strbuf_release(&text);

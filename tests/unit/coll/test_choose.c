@@ -97,7 +97,7 @@ static void between_hosts(void **state)
 	assert_string_equal(choice(TUTTI_ALL_GATHER, 32, MIB, 4, NULL), "ring");
 }
 
-/* Where one rank is alone on its host there is one lane, which takes all in. */
+/* Who is alone on its host takes all in, in as many stripes as the other host needs. */
 static void shapes_and_machines(void **state)
 {
 	struct tti_choice_input input = input_of(TUTTI_ALL_REDUCE, 9, 64 * MIB, 2);
@@ -108,14 +108,94 @@ static void shapes_and_machines(void **state)
 	(void)state;
 	assert_int_equal(tti_shape_of_groups(uneven, 9, &shape), TUTTI_OK);
 	input.shape = shape;
-	assert_string_equal(chosen(&input, NULL), "double_tree");
+	assert_string_equal(chosen(&input, NULL), "hierarchical");
 	input.machine = &machine;
+	input.nbytes = MIB;
 	assert_string_equal(chosen(&input, NULL), "hierarchical_doubling");
 	machine.gpu = true;
 	assert_string_equal(chosen(&input, NULL), "hierarchical_doubling");
 	machine.nnodes = 3;
-	assert_string_equal(chosen(&input, NULL), "double_tree");
+	assert_string_equal(chosen(&input, NULL), "hierarchical");
 	tti_shape_free(shape);
+}
+
+static struct tti_choice far_cut(tutti_collective coll, uint32_t nhosts, uint32_t size,
+				 size_t nbytes, double gbps, int crowded)
+{
+	struct tti_choice_input input = input_of(coll, (int)(nhosts * size), nbytes, (int)nhosts);
+	struct tti_tune_machine machine =
+		tti_tune_machine_of_groups(nhosts * size, nhosts, size, size);
+	struct tti_choice out = { 0 };
+	uint32_t group_of[64];
+
+	for (uint32_t rank = 0; rank < nhosts * size; rank++)
+		group_of[rank] = rank / size;
+	machine.node_gbps = gbps;
+	input.crowded = crowded;
+	input.machine = &machine;
+	assert_int_equal(tti_shape_of_groups(group_of, nhosts * size,
+					     (struct tti_shape **)(uintptr_t)&input.shape),
+			 TUTTI_OK);
+	if (tti_choose(&input, NULL, 0, &out) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	tti_shape_free((struct tti_shape *)(uintptr_t)input.shape);
+	return out;
+}
+
+/* Where cores are few as many stripes as keep the wires busy, else what is best; parts where
+ * there is enough to cut. */
+static void cuts(void **state)
+{
+	const struct tti_choice slow = far_cut(TUTTI_ALL_REDUCE, 4, 4, 64 * MIB, 0.125, 1);
+	const struct tti_choice fast = far_cut(TUTTI_ALL_REDUCE, 4, 4, 64 * MIB, 25, 1);
+	const struct tti_choice few = far_cut(TUTTI_ALL_REDUCE, 4, 1, 64 * KIB, 0.125, 0);
+	const struct tti_choice alone = far_cut(TUTTI_ALL_REDUCE, 4, 1, 16 * MIB, 0.125, 0);
+	const struct tti_choice own = far_cut(TUTTI_ALL_GATHER, 2, 4, 64 * MIB, 0.125, 1);
+
+	(void)state;
+	assert_string_equal(slow.algo->name, "hierarchical");
+	assert_int_equal(slow.cut.stripes, 1);
+	assert_int_equal(slow.cut.parts, 8);
+	assert_string_equal(fast.algo->name, "hierarchical");
+	assert_int_equal(fast.cut.stripes, 4);
+	assert_int_equal(few.cut.parts, 1);
+	assert_string_equal(alone.algo->name, "ring");
+	assert_int_equal(alone.cut.parts, 8);
+	assert_int_equal(alone.slice_bytes, 96 * KIB);
+	/* Each rank's chunk is a part. */
+	assert_string_equal(own.algo->name, "hierarchical");
+	assert_int_equal(own.cut.stripes, 1);
+	assert_int_equal(own.cut.parts, 2);
+	assert_int_equal(far_cut(TUTTI_ALL_GATHER, 2, 4, 64 * MIB, 25, 1).cut.parts, 8);
+	assert_int_equal(far_cut(TUTTI_BROADCAST, 2, 4, 64 * MIB, 0.125, 1).cut.parts, 1);
+}
+
+/* Hosts of any sizes, any speed. */
+static void cuts_of_uneven_hosts(void **state)
+{
+	static const uint32_t group_of[] = { 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 2 };
+	struct tti_shape *shape = NULL;
+
+	(void)state;
+	for (uint32_t n = 9; n <= 11; n++) {
+		assert_int_equal(tti_shape_of_groups(group_of, n, &shape), TUTTI_OK);
+		for (int coll = 0; coll < TUTTI_SEND_RECV; coll++)
+			for (size_t nbytes = 0; nbytes < SIZE_MAX / 8; nbytes = 4 * nbytes + 1)
+				for (int crowded = 0; crowded < 2; crowded++) {
+					struct tti_choice_input input =
+						input_of((tutti_collective)coll, (int)n, nbytes,
+							 (int)shape->ngroups);
+					struct tti_choice out = { 0 };
+
+					input.shape = shape;
+					input.crowded = crowded;
+					assert_int_equal(tti_choose(&input, NULL, 0, &out),
+							 TUTTI_OK);
+					assert_in_range(out.cut.parts, 1, 8);
+					assert_in_range(out.cut.stripes, 0, 8);
+				}
+		tti_shape_free(shape);
+	}
 }
 
 static void rules_of_a_file(void **state)
@@ -212,6 +292,7 @@ static void nothing_is_left_without(void **state)
 					assert_true(out.slice_bytes >= 1);
 					assert_true(out.slice_bytes <= input.slot_bytes);
 					assert_int_equal(out.slice_bytes % 64, 0);
+					assert_true(out.cut.parts >= 1);
 				}
 }
 
@@ -249,6 +330,58 @@ static void pins(void **state)
 	assert_string_equal(choice(TUTTI_REDUCE, 40, 8, 1, "reduce:^binomial,chain"), "flat");
 }
 
+/* By size, for all collectives that have one, and by a word of the name. */
+static void pins_by_size_and_for_all(void **state)
+{
+	static const char by_size[] = "all_reduce@-1K:tree;all_reduce@2K-64K:ring,direct";
+
+	(void)state;
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 0, 1, by_size), "double_tree");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 1 * KIB, 1, by_size), "double_tree");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 1 * KIB + 1, 1, by_size), "exchange");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 2 * KIB, 1, by_size), "ring");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 64 * KIB, 1, by_size), "ring");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 64 * KIB + 1, 1, by_size), "direct");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "ring"), "ring");
+	assert_string_equal(choice(TUTTI_ALL_GATHER, 4, 8, 1, "ring"), "ring");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "ring"), "flat");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "ring,chain"), "chain");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "^exchange"), "direct");
+	assert_string_equal(choice(TUTTI_BARRIER, 4, 0, 1, "^exchange"), "dissemination");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "ring;all_reduce:direct"), "direct");
+	assert_string_equal(
+		choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:ring,tree;broadcast:^binomial"),
+		"ring");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:hierarchical"),
+			    "hierarchical");
+}
+
+static enum tti_choice_by decided_by(const struct tti_choice_input *input, const char *pin)
+{
+	struct tti_choice out = { 0 };
+
+	assert_int_equal(tti_choose(input, pin, 0, &out), TUTTI_OK);
+	return out.by;
+}
+
+static void who_decided_is_said(void **state)
+{
+	const struct tti_choice_input near = input_of(TUTTI_ALL_REDUCE, 4, 8, 1);
+	struct tti_choice_input far = input_of(TUTTI_ALL_REDUCE, 4, 8, 2);
+	struct tti_tune_table *tune = NULL;
+	static const char rule[] = "choose all_reduce inf ring\n";
+
+	(void)state;
+	assert_string_equal(tti_choice_by_text(decided_by(&near, NULL)), "measured");
+	assert_string_equal(tti_choice_by_text(decided_by(&near, "^exchange")), "measured");
+	assert_string_equal(tti_choice_by_text(decided_by(&near, "all_reduce:ring")), "TUTTI_ALGO");
+	assert_string_equal(tti_choice_by_text(decided_by(&far, NULL)), "predicted");
+	assert_int_equal(tti_tune_read(rule, sizeof(rule) - 1, "rule", &tune), TUTTI_OK);
+	far.tune = tune;
+	assert_string_equal(tti_choice_by_text(decided_by(&far, NULL)), "TUTTI_TUNE_FILE");
+	tti_tune_table_free(tune);
+}
+
 static void refused(const char *pin, const char *expected)
 {
 	const struct tti_choice_input input = input_of(TUTTI_ALL_REDUCE, 4, 8, 1);
@@ -263,21 +396,98 @@ static void refused(const char *pin, const char *expected)
 static void mistakes_in_pins_are_named(void **state)
 {
 	(void)state;
-	refused("ring", "no collective \"ring\"");
-	refused("allreduce:ring", "no collective \"allreduce\"; write all_reduce:ring");
+	refused("rign", "no collective has one algorithm \"rign\"");
+	refused("allreduce:ring", "no collective \"allreduce\": there are all_reduce, broadcast");
 	refused("all_reduce", "no algorithm after \"all_reduce\"");
 	refused("all_reduce:", "no algorithm after \"all_reduce:\"");
 	refused("all_reduce:^", "has no algorithm \"\"");
 	refused("all_reduce:rign", "all_reduce has no algorithm \"rign\": it has exchange, direct");
 	refused("all_reduce:ring,,direct", "has no algorithm \"\"");
 	refused("broadcast:ring", "broadcast has no algorithm \"ring\": it has flat");
-	refused("all_reduce:ring;all_reduce:direct", "names all_reduce twice");
+	refused("all_reduce:ring;all_reduce:direct", "names all_reduce twice for 8 bytes");
+	refused("all_reduce@-1K:ring;all_reduce@8-:direct", "names all_reduce twice for 8 bytes");
+	refused("all_reduce@64K:ring", "\"64K\" is no range of sizes");
+	refused("all_reduce@:ring", "\"\" is no range of sizes");
+	refused("broadcast@1M-64K:chain", "\"1M-64K\" is no range of sizes");
+	refused("all_reduce@-12345678901:ring", "\"-12345678901\" is no range of sizes");
+	refused("all_reduce@1T-:ring", "\"1T-\" is no range of sizes");
+	refused("all_reduce:doubling", "all_reduce has more than one algorithm \"doubling\"");
+	refused("^ring,^tree", "^ stands before the list");
 	refused("all_reduce:ring,^direct", "^ stands before the list");
 	refused("all_reduce:ring direct", "has no algorithm \"ring direct\"");
 	refused("send_recv:ring", "send_recv has no algorithm \"ring\"");
 	refused("all_reduce:^exchange,direct,ring,recursive_doubling,double_tree,hierarchical,"
-		"hierarchical_doubling",
+		"hierarchical_doubling,ordered",
 		"leaves no algorithm for all_reduce of 4 ranks");
+}
+
+static const char *ordered_choice(struct tti_choice_input input, enum tti_order order,
+				  const uint32_t *group_of, const char *pin)
+{
+	struct tti_shape *shape = NULL;
+	const char *name;
+
+	input.order = order;
+	assert_int_equal(tti_shape_of_groups(group_of, (uint32_t)input.n, &shape), TUTTI_OK);
+	input.shape = shape;
+	name = chosen(&input, pin);
+	tti_shape_free(shape);
+	return name;
+}
+
+/* Where an order must be kept, what keeps it is chosen, of any size and number of ranks. */
+static void orders(void **state)
+{
+	static const tutti_collective colls[] = { TUTTI_ALL_REDUCE, TUTTI_REDUCE,
+						  TUTTI_REDUCE_SCATTER };
+	static const int ranks[] = { 1, 2, 8, 40, 64, 1000 };
+	const uint32_t one[] = { 0, 0, 0, 0, 0, 0, 0, 0 }, blocks[] = { 0, 0, 0, 0, 1, 1, 1, 1 };
+	const uint32_t dealt[] = { 0, 1, 0, 1, 0, 1, 0, 1 };
+
+	(void)state;
+	for (size_t i = 0; i < 3 * 6 * 5; i++) {
+		struct tti_choice_input input =
+			input_of(colls[i % 3], ranks[i / 3 % 6], (size_t)8 << 7 * (i / 18), 1);
+		struct tti_choice out = { 0 };
+
+		for (int order = TTI_ORDER_ANY; order <= TTI_ORDER_ONE_PASS; order++) {
+			input.order = (enum tti_order)order;
+			assert_int_equal(tti_choose(&input, NULL, 0, &out), TUTTI_OK);
+			assert_true(out.algo->order >= input.order);
+		}
+	}
+	struct tti_choice_input far = input_of(TUTTI_ALL_REDUCE, 8, 64 * MIB, 2);
+	struct tti_choice_input near = input_of(TUTTI_ALL_REDUCE, 8, 64 * MIB, 1);
+
+	assert_string_equal(ordered_choice(near, TTI_ORDER_RANKS, one, NULL), "direct");
+	assert_string_equal(ordered_choice(far, TTI_ORDER_ANY, blocks, NULL), "hierarchical");
+	assert_string_equal(ordered_choice(far, TTI_ORDER_RANKS, blocks, NULL), "ordered");
+	assert_string_equal(ordered_choice(far, TTI_ORDER_ONE_PASS, blocks, NULL), "direct");
+	assert_string_equal(ordered_choice(far, TTI_ORDER_RANKS, dealt, NULL), "direct");
+	far.nbytes = 8;
+	assert_string_equal(ordered_choice(far, TTI_ORDER_ONE_PASS, blocks, NULL), "exchange");
+	/* A pin that holds for all calls may name one for those. */
+	assert_string_equal(ordered_choice(near, TTI_ORDER_RANKS, one, "all_reduce:ring,exchange"),
+			    "exchange");
+	assert_string_equal(ordered_choice(near, TTI_ORDER_ANY, one, "all_reduce:ring,exchange"),
+			    "ring");
+}
+
+static void pins_that_keep_no_order_are_named(void **state)
+{
+	struct tti_choice_input input = input_of(TUTTI_ALL_REDUCE, 4, 8, 1);
+	struct tti_choice out;
+
+	(void)state;
+	input.order = TTI_ORDER_ONE_PASS;
+	assert_int_equal(tti_choose(&input, "all_reduce:ring,ordered", 0, &out), TUTTI_EINVAL);
+	assert_non_null(strstr(tti_error_text(), "that reduces in the order of ranks in one pass"));
+	assert_non_null(strstr(tti_error_text(), "add one of exchange, direct"));
+	assert_null(strstr(tti_error_text(), "direct, ordered"));
+	input.order = TTI_ORDER_RANKS;
+	assert_int_equal(tti_choose(&input, "all_reduce:^exchange,direct,ordered", 0, &out),
+			 TUTTI_EINVAL);
+	assert_non_null(strstr(tti_error_text(), "add one of exchange, direct, ordered"));
 }
 
 int main(void)
@@ -286,13 +496,19 @@ int main(void)
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(between_hosts),
 		cmocka_unit_test(shapes_and_machines),
+		cmocka_unit_test(cuts),
+		cmocka_unit_test(cuts_of_uneven_hosts),
 		cmocka_unit_test(rules_of_a_file),
 		cmocka_unit_test(sockets),
 		cmocka_unit_test(crowds),
 		cmocka_unit_test(nothing_is_left_without),
 		cmocka_unit_test(slices),
 		cmocka_unit_test(pins),
+		cmocka_unit_test(pins_by_size_and_for_all),
+		cmocka_unit_test(who_decided_is_said),
 		cmocka_unit_test(mistakes_in_pins_are_named),
+		cmocka_unit_test(orders),
+		cmocka_unit_test(pins_that_keep_no_order_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

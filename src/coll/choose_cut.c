@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How finely an algorithm cuts the data, and how much of it goes in a message. */
+#include <string.h>
+
+#include "coll/choose_parts.h"
+
+#define KIB ((size_t)1024)
+
+/* direct: two slots of this for each peer stay in the L2 cache; less would cost more
+ * rounds than it saves misses (measured: docs/performance.md). */
+#define DIRECT_SLICE    (64 * KIB)
+/* Pipelines want several blocks per hop, but none so small that the cost of a
+ * message shows. */
+#define PIPELINE_BLOCKS 4
+#define SLICE_LEAST     (16 * KIB)
+/* Parts of what a round of a ring carries: as many as there are slots on a link. Messages
+ * are that part of what goes over a link, but not small (measured: docs/performance.md). */
+#define RING_PARTS      8
+#define LINK_SLICES     256
+#define LINK_LEAST      (32 * KIB)
+/* Slices are cut at cache lines. */
+#define SLICE_ALIGN     ((size_t)64)
+
+static size_t clamp(size_t value, size_t least, size_t most)
+{
+	if (value < least)
+		value = least;
+	return value > most ? most : value;
+}
+
+static bool is_ring(const struct tti_choice_input *input, const char *algorithm)
+{
+	return !tti_collective_is_rooted(input->coll) && input->coll != TUTTI_ALL_TO_ALL &&
+	       (strcmp(algorithm, "ring") == 0 || strcmp(algorithm, "hierarchical") == 0);
+}
+
+static size_t groups_of(const struct tti_choice_input *input, const char *algorithm)
+{
+	return (size_t)(strcmp(algorithm, "ring") == 0 ? input->n : input->nhosts);
+}
+
+/* Of a ring between hosts: a message takes one lane of its link, and for the last one the
+ * others wait. So messages are a small part of what goes over a link. */
+static size_t ring_slice(const struct tti_choice_input *input, const char *algorithm,
+			 struct tti_cut cut, size_t most)
+{
+	const size_t groups = groups_of(input, algorithm);
+	const size_t links = cut.stripes > 1 ? (size_t)cut.stripes : 1;
+	const size_t passed = input->nbytes / groups * (groups - 1) / links;
+	const size_t times = input->coll == TUTTI_ALL_REDUCE ? 2 : 1;
+
+	return clamp(passed / LINK_SLICES * times, most < LINK_LEAST ? most : LINK_LEAST, most);
+}
+
+static size_t choose_slice(const struct tti_choice_input *input, const char *algorithm,
+			   struct tti_cut cut)
+{
+	const bool direct = strcmp(algorithm, "direct") == 0 || tti_choice_has_stripes(algorithm);
+	const size_t most =
+		direct ? clamp(DIRECT_SLICE, SLICE_LEAST, input->slot_bytes) : input->slot_bytes;
+
+	if (input->nhosts > 1 && is_ring(input, algorithm))
+		return ring_slice(input, algorithm, cut, most);
+	if (strcmp(algorithm, "chain") == 0 || strcmp(algorithm, "double_tree") == 0 ||
+	    (input->nhosts > 1 && strcmp(algorithm, "ordered") == 0))
+		return clamp(input->nbytes / (PIPELINE_BLOCKS * (size_t)input->n), SLICE_LEAST,
+			     most);
+	return most;
+}
+
+/* Rings between hosts: what a round carries in several parts, so many that the wires are
+ * busy while one is worked on, and none so small that the cost of a message shows. */
+static int choose_parts(const struct tti_choice_input *input, const char *algorithm, int stripes)
+{
+	const bool by_rank = tti_collective_is_by_rank(input->coll);
+	const size_t links = stripes > 1 ? (size_t)stripes : 1;
+	const size_t round = input->nbytes / groups_of(input, algorithm) / links;
+	const size_t owners = (size_t)input->n / (size_t)input->nhosts / links;
+	/* Where chunks are the ranks' own, a stripe has several of them anyway. */
+	const size_t chunks = by_rank && stripes > 0 && owners > 1 ? owners : 1;
+	size_t parts = 1;
+
+	if (input->nhosts < 2 || !is_ring(input, algorithm))
+		return 1;
+	while (parts * chunks < RING_PARTS && round / (2 * parts * chunks) >= SLICE_LEAST)
+		parts *= 2;
+	return (int)parts;
+}
+
+struct tti_cut tti_choice_cut(const struct tti_choice_input *input,
+			      const struct tti_algorithm *algo)
+{
+	struct tti_cut cut = { 0 };
+
+	if (input->nhosts > 1 && tti_choice_has_stripes(algo->name) &&
+	    tti_choice_knows_hosts(input))
+		cut.stripes = tti_choice_stripes(input, algo);
+	cut.parts = choose_parts(input, algo->name, cut.stripes);
+	return cut;
+}
+
+size_t tti_choice_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
+			struct tti_cut cut, size_t slice)
+{
+	size_t nbytes =
+		slice ? clamp(slice, 1, input->slot_bytes) : choose_slice(input, algo->name, cut);
+
+	if (nbytes > SLICE_ALIGN)
+		nbytes -= nbytes % SLICE_ALIGN;
+	return nbytes;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_CHOOSE_PARTS_H
+#define TTI_COLL_CHOOSE_PARTS_H
+
+/* Private to the choice (choose.h): choose.c takes an algorithm, choose_time.c finds the one
+ * of least predicted time, choose_cut.c says how finely it cuts. */
+
+#include "coll/choose.h"
+#include "coll/pin.h"
+
+/* Whether an algorithm can serve the call, and the pin does not exclude it. NULL: false. */
+bool tti_choice_usable(const struct tti_pin *pin, const struct tti_choice_input *input,
+		       const struct tti_algorithm *algo);
+
+/* -- choose_time.c ----------------------------------------------------------------- */
+
+/* Whether the groups of the shape are the hosts: of ranks that share no memory, be they
+ * on one machine, each is one. */
+bool tti_choice_knows_hosts(const struct tti_choice_input *input);
+/* Whether an algorithm goes in stripes between groups. */
+bool tti_choice_has_stripes(const char *algorithm);
+/* The least predicted time, of equal ones the first in the table; NULL: none is predicted. */
+const struct tti_algorithm *tti_choice_by_time(const struct tti_pin *pin,
+					       const struct tti_choice_input *input);
+/* In how many stripes an algorithm does best; 0: nothing is predicted. */
+int tti_choice_stripes(const struct tti_choice_input *input, const struct tti_algorithm *algo);
+
+/* -- choose_cut.c ------------------------------------------------------------------ */
+
+struct tti_cut tti_choice_cut(const struct tti_choice_input *input,
+			      const struct tti_algorithm *algo);
+/* Bytes of a step. slice: TUTTI_SLICE, 0: chosen. */
+size_t tti_choice_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
+			struct tti_cut cut, size_t slice);
+
+#endif

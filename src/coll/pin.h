@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_PIN_H
+#define TTI_COLL_PIN_H
+
+/* What TUTTI_ALGO says. Entries stand between semicolons:
+ *
+ *     all_reduce:ring,tree       only these, in order of preference
+ *     broadcast:^binomial,chain  all but these
+ *     all_reduce@64K-1M:ring     for vectors of 64 KiB to 1 MiB; either end may be missing
+ *     ring                       every collective that has one of these
+ *
+ * An entry for a collective goes before one for all; two may not be for one size. A name
+ * is that of an algorithm of the library or of a file, or one of the words that underscores
+ * join in it, if no other has it: tree for double_tree. Everything is checked, whether it
+ * matters for this call or not: a typing error must not wait until the call it was meant
+ * for. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coll/algo_files.h"
+
+/* The entry for one collective and size; it borrows the text. */
+struct tti_pin {
+	const char *at, *end; /* the list of algorithms, NULL: no entry */
+	bool excludes;
+};
+
+/* text NULL: no entry. nbytes as tti_choice_input has it. TUTTI_EINVAL names the word and
+ * what there is. */
+TUTTI_CHECKED tutti_status tti_pin_read(const char *text, tutti_collective coll, size_t nbytes,
+					const struct tti_algo_files *files, struct tti_pin *out);
+
+/* Whether the entry names that algorithm (of that collective), and as which of its list,
+ * from 0; -1: not. */
+int tti_pin_find(const struct tti_pin *pin, const struct tti_algo_files *files,
+		 const struct tti_algorithm *algo);
+
+/* The names of a collective's algorithms that keep an order, for error texts. */
+void tti_pin_list(tutti_collective coll, enum tti_order order, const struct tti_algo_files *files,
+		  char *buf, size_t size);
+
+#endif
