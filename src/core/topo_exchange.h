@@ -13,11 +13,13 @@
  * Owner: tti_views_release(). Threads: one at a time. */
 
 #include "core/roll.h"
+#include "topo/xml.h"
 #include "util/vec.h"
 
 /* Interfaces that TCP uses: as many as a bond or a bridge may stand for. */
-#define TTI_CARD_NETS 8
-#define TTI_CARD_NAME 40
+#define TTI_CARD_NETS   8
+#define TTI_CARD_NAME   40
+#define TTI_CARD_IFNAME 16
 
 /* What the leader of a place tells all, of fixed width; zeroes from the others. */
 struct tti_topo_card {
@@ -27,7 +29,9 @@ struct tti_topo_card {
 	int32_t status;
 	uint32_t nnets;               /* TTI_CARD_ANY_NET: all that have a link                  */
 	uint32_t nets[TTI_CARD_NETS]; /* <net>s that TCP uses, as numbers of elements */
-	char name[TTI_CARD_NAME];     /* of the host, for people                   */
+	uint64_t rail[TTI_CARD_NETS]; /* of the network that each is on; 0: not known   */
+	char ifname[TTI_CARD_NETS][TTI_CARD_IFNAME]; /* by which interface each is used */
+	char name[TTI_CARD_NAME];                    /* of the host, for people                   */
 };
 #define TTI_CARD_ANY_NET UINT32_MAX
 
@@ -55,5 +59,11 @@ void tti_views_release(struct tti_views *views);
 
 /* The topology as a leader sees it, as text (free()), and what its card says of it. */
 TUTTI_CHECKED tutti_status tti_topo_look(bool several, struct tti_topo_card *card, char **text_out);
+
+/* -- topo_nets.c -------------------------------------------------------------------- */
+
+/* Note on the card which <net>s TCP uses: those below the interfaces that have addresses.
+ * Where no hardware is seen behind them, add them to the document. */
+TUTTI_CHECKED tutti_status tti_topo_find_nets(struct tti_xml_doc *doc, struct tti_topo_card *card);
 
 #endif
