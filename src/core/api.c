@@ -21,7 +21,14 @@ tutti_status tutti_get_unique_id(tutti_unique_id *out)
 tutti_status tutti_all_reduce(const void *send, void *recv, size_t count, tutti_type type,
 			      tutti_op op, tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = { TUTTI_ALL_REDUCE, send, recv, count, type, op, 0, false };
+	const struct tti_args args = { .coll = TUTTI_ALL_REDUCE,
+				       .send = send,
+				       .recv = recv,
+				       .count = count,
+				       .type = type,
+				       .op = op,
+				       .root = 0,
+				       .is_send = false };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -29,7 +36,14 @@ tutti_status tutti_all_reduce(const void *send, void *recv, size_t count, tutti_
 tutti_status tutti_reduce(const void *send, void *recv, size_t count, tutti_type type, tutti_op op,
 			  int root, tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = { TUTTI_REDUCE, send, recv, count, type, op, root, false };
+	const struct tti_args args = { .coll = TUTTI_REDUCE,
+				       .send = send,
+				       .recv = recv,
+				       .count = count,
+				       .type = type,
+				       .op = op,
+				       .root = root,
+				       .is_send = false };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -37,8 +51,14 @@ tutti_status tutti_reduce(const void *send, void *recv, size_t count, tutti_type
 tutti_status tutti_broadcast(const void *send, void *recv, size_t count, tutti_type type, int root,
 			     tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = { TUTTI_BROADCAST, send, recv, count, type,
-				       TUTTI_SUM,       root, false };
+	const struct tti_args args = { .coll = TUTTI_BROADCAST,
+				       .send = send,
+				       .recv = recv,
+				       .count = count,
+				       .type = type,
+				       .op = TUTTI_SUM,
+				       .root = root,
+				       .is_send = false };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -46,8 +66,14 @@ tutti_status tutti_broadcast(const void *send, void *recv, size_t count, tutti_t
 tutti_status tutti_all_gather(const void *send, void *recv, size_t count, tutti_type type,
 			      tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = { TUTTI_ALL_GATHER, send, recv, count, type,
-				       TUTTI_SUM,        0,    false };
+	const struct tti_args args = { .coll = TUTTI_ALL_GATHER,
+				       .send = send,
+				       .recv = recv,
+				       .count = count,
+				       .type = type,
+				       .op = TUTTI_SUM,
+				       .root = 0,
+				       .is_send = false };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -55,18 +81,28 @@ tutti_status tutti_all_gather(const void *send, void *recv, size_t count, tutti_
 tutti_status tutti_reduce_scatter(const void *send, void *recv, size_t count, tutti_type type,
 				  tutti_op op, tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = {
-		TUTTI_REDUCE_SCATTER, send, recv, count, type, op, 0, false
-	};
+	const struct tti_args args = { .coll = TUTTI_REDUCE_SCATTER,
+				       .send = send,
+				       .recv = recv,
+				       .count = count,
+				       .type = type,
+				       .op = op,
+				       .root = 0,
+				       .is_send = false };
 
 	return tti_submit(comm, &args, stream);
 }
 
 tutti_status tutti_barrier(tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = {
-		TUTTI_BARRIER, NULL, NULL, 0, TUTTI_INT8, TUTTI_SUM, 0, false
-	};
+	const struct tti_args args = { .coll = TUTTI_BARRIER,
+				       .send = NULL,
+				       .recv = NULL,
+				       .count = 0,
+				       .type = TUTTI_INT8,
+				       .op = TUTTI_SUM,
+				       .root = 0,
+				       .is_send = false };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -74,8 +110,14 @@ tutti_status tutti_barrier(tutti_comm_t comm, tutti_stream_t stream)
 tutti_status tutti_send(const void *send, size_t count, tutti_type type, int peer,
 			tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = { TUTTI_SEND_RECV, send, NULL, count, type,
-				       TUTTI_SUM,       peer, true };
+	const struct tti_args args = { .coll = TUTTI_SEND_RECV,
+				       .send = send,
+				       .recv = NULL,
+				       .count = count,
+				       .type = type,
+				       .op = TUTTI_SUM,
+				       .root = peer,
+				       .is_send = true };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -83,8 +125,14 @@ tutti_status tutti_send(const void *send, size_t count, tutti_type type, int pee
 tutti_status tutti_recv(void *recv, size_t count, tutti_type type, int peer, tutti_comm_t comm,
 			tutti_stream_t stream)
 {
-	const struct tti_args args = { TUTTI_SEND_RECV, NULL, recv, count, type,
-				       TUTTI_SUM,       peer, false };
+	const struct tti_args args = { .coll = TUTTI_SEND_RECV,
+				       .send = NULL,
+				       .recv = recv,
+				       .count = count,
+				       .type = type,
+				       .op = TUTTI_SUM,
+				       .root = peer,
+				       .is_send = false };
 
 	return tti_submit(comm, &args, stream);
 }

@@ -74,8 +74,8 @@ static tutti_status check_kind(const struct tti_comm *comm, const struct tti_arg
 }
 
 /* How many bytes the call reads at send and writes at recv on this rank. */
-static void extents(const struct tti_comm *comm, const struct tti_args *args, size_t *sends,
-		    size_t *recvs)
+void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, size_t *sends,
+		      size_t *recvs)
 {
 	const size_t one = args->count * tutti_type_size(args->type);
 	const bool at_root = comm->rank == args->root;
@@ -140,6 +140,6 @@ tutti_status tti_args_check(const struct tti_comm *comm, const struct tti_args *
 	    __builtin_mul_overflow(total, (size_t)comm->n, &total) || total > SIZE_MAX / 4)
 		return tti_fail(TUTTI_EINVAL, "%s: %zu elements of %s on %d ranks overflow",
 				call_name(args), args->count, tutti_type_name(args->type), comm->n);
-	extents(comm, args, &sends, &recvs);
+	tti_args_extents(comm, args, &sends, &recvs);
 	return check_buffers(comm, args, sends, recvs);
 }

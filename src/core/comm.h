@@ -22,25 +22,44 @@
 #include "boot/watch.h"
 #include "coll/choose.h"
 #include "core/agree.h"
+#include "core/counts.h"
+#include "core/handoff.h"
+#include "core/layout.h"
+#include "core/memory.h"
+#include "core/operators.h"
+#include "core/pairs.h"
 #include "core/tuning.h"
 #include "engine/engine.h"
 #include "tutti/inspect.h"
 #include "tutti/tutti.h"
 
-#define TTI_ERROR_TEXT   1024
-#define TTI_SIZE_CLASSES 65
-#define TTI_MOST_SETS    64 /* algorithms in use */
+#define TTI_ERROR_TEXT    1024
+#define TTI_COUNCILS_KEPT 8
+#define TTI_SIZE_CLASSES  65
+#define TTI_MOST_SETS     256 /* algorithms in use, each cut in some ways */
 
-/* One call as the user made it. */
+/* One call as the user made it. Of a handoff `root` is a hash of its sides, which come as
+ * the user passed them (from, to), and counted once the call is kept. */
 struct tti_args {
 	tutti_collective coll;
 	const void *send;
 	void *recv;
 	size_t count;
 	tutti_type type;
-	tutti_op op;
-	int root; /* or the peer of a send or receive */
+	tutti_op op;                 /* reproducible, if the communicator is, too */
+	int root;                    /* or the peer of a send or receive */
 	bool is_send;
+	struct tti_operator *custom; /* of op; NULL: one of the five              */
+	const tutti_side *from, *to;
+	struct tti_sides *sides;
+	/* Of calls with a count for each rank: in elements, the user's until the call is kept;
+	 * NULL where this rank has none. Where all ranks have the same, `count` is their sum and
+	 * `root` a hash of them. */
+	const size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
+	struct tti_counts *counts;
+	/* Of the check before a handoff: what this rank holds. */
+	const void *checked;
+	size_t checked_bytes;
 };
 
 /* What the executing thread publishes about the current call, for on_ask: a
@@ -49,6 +68,9 @@ struct tti_current_call {
 	_Atomic uint32_t version, running;
 	_Atomic uint64_t seq, signature, count;
 	_Atomic uint64_t shape; /* tti_args_shape() */
+	/* The last handoff, under comm->lock. */
+	struct tti_sides *sides;
+	uint64_t handoff_seq;
 };
 
 /* What is known about a rank that a call waits for. Under comm->lock. */
@@ -67,6 +89,7 @@ struct tti_stall {
 /* An algorithm in use, with its programs by root. */
 struct tti_program_set {
 	const struct tti_algorithm *algo;
+	struct tti_cut cut;
 	struct tti_bound **by_root; /* [n] for rooted collectives, else [1] */
 };
 
@@ -75,24 +98,42 @@ struct tti_choice_entry {
 	size_t slice_bytes;
 };
 
+/* By collective and size. */
+struct tti_choices {
+	struct tti_choice_entry at[TUTTI_COLLECTIVE_COUNT][TTI_SIZE_CLASSES];
+};
+
+/* What calls are run by: made with the first of them, since many communicators wait long
+ * for theirs. */
+struct tti_programs {
+	struct tti_choices *choices[TTI_ORDER_ONE_PASS + 1];  /* by order; NULL: none yet */
+	struct tti_choice_entry (*of_file)[TTI_SIZE_CLASSES]; /* by file; NULL: none yet */
+	struct tti_program_set sets[TTI_MOST_SETS];
+	int nsets;
+};
+
 enum tti_comm_state {
 	TTI_COMM_INIT,
 	TTI_COMM_READY,
 	TTI_COMM_FINALIZED,
+	TTI_COMM_BURIED, /* only its bootstrap lives on, for its children */
 };
 
 struct tti_comm {
 	int rank, n;
 	char name[64];
 	int64_t timeout_ms; /* of a call, 0: none */
-	char *algo;         /* pinned algorithms, NULL: none */
-	_Atomic int state;  /* enum tti_comm_state */
+	int64_t config_timeout_ms;
+	char *algo;        /* pinned algorithms, NULL: none */
+	char *transports;  /* as they were asked for        */
+	bool reproducible; /* all reductions                */
+	_Atomic int state; /* enum tti_comm_state */
 
 	/* Fate: written once under `lock`; status and stop read by any thread. */
 	_Atomic int stop;
 	_Atomic int fate; /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */
 	pthread_mutex_t lock;
-	char error[TTI_ERROR_TEXT];     /* last error of any call, under lock   */
+	char error[TTI_ERROR_TEXT]; /* last error of any call, under lock */
 	char error_out[TTI_ERROR_TEXT]; /* what tutti_last_error() handed out   */
 	char fate_text[TTI_ERROR_TEXT];
 
@@ -101,20 +142,37 @@ struct tti_comm {
 	pthread_t init_thread;
 	_Atomic int init_status; /* TUTTI_AGAIN while it runs */
 
+	/* Descent (child.h). The root is the first of all, maybe this one. */
+	struct tti_comm *root;
+	_Atomic int users; /* of a root: itself and all that descend from it */
+	uint64_t context;  /* its number among them, 0: it is the root       */
+	uint64_t nsplits;  /* made of it so far; who makes calls counts      */
+	uint64_t nshrinks, ncouncil_calls;
+	/* Of a root: verdicts that somebody may still ask for, under lock. */
+	struct tti_council *councils[TTI_COUNCILS_KEPT];
+	unsigned ncouncils;
+
 	struct tti_boot *boot;
 	bool watching;
 	struct tti_port *ports[TTI_ENGINE_PORTS];
 	int nports;
-	uint8_t *port_of; /* [n] */
+	uint8_t *port_of;               /* [n] */
+	int *host_of;                   /* [n]: the lowest rank that shares memory with each */
+	struct tti_handoff_door *doors; /* [n]: who is beside which NIC; NULL: not known */
 	char transport[32];
 	int nhosts;
 	bool crowded_here, crowded_somewhere;
+	bool is_outsider;                /* a split left this rank out: the handle is the group's */
 	size_t slot_bytes, inline_bytes; /* the smallest of the ports */
-	struct tti_plan *plan;           /* NULL: there was nothing to choose                */
+	struct tti_nic_names *nics;      /* which this rank should begin with; NULL: any     */
+	struct tti_plan *plan;           /* NULL: there was nothing to choose, or a child    */
 	struct tti_shape *shape;         /* how programs lie over the ranks; NULL: by number */
 	struct tti_tuning tuning;
 	struct tti_engine engine;
 	bool has_engine;
+	struct tti_memory memory;
+	bool may_tcp;                           /* among the transports asked for */
+	TTI_VEC(struct tutti_window *) windows; /* under lock                     */
 
 	_Atomic(const char *) last_algorithm; /* for those who ask */
 
@@ -124,9 +182,14 @@ struct tti_comm {
 
 	/* The executing thread's. */
 	uint64_t seq;
+	struct tti_programs *programs; /* NULL: no call needed one yet */
 	struct tti_choice_entry choice[TUTTI_COLLECTIVE_COUNT][TTI_SIZE_CLASSES];
 	struct tti_program_set sets[TTI_MOST_SETS];
 	int nsets;
+	struct tti_operator_list operators;
+	struct tti_handoff_kept *handoffs; /* [TTI_HANDOFFS_KEPT]; NULL: there was none yet */
+	struct tti_pairs pairs;
+	struct tti_extents extents;
 
 	struct tti_current_call current;
 	struct tti_stall stall;
@@ -157,9 +220,17 @@ struct tti_comm *tti_handle_take(struct tutti_comm *handle);
 
 /* -- comm.c: fate, errors, turns ------------------------------------------ */
 
+/* TUTTI_EINVAL: what is wrong with it. NULL is fine. */
+TUTTI_CHECKED tutti_status tti_config_check(const tutti_config *config);
+
 struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config);
 /* Ends the watch, closes links and ports, frees. Half-built is fine. */
 void tti_comm_free(struct tti_comm *comm);
+/* `comm` descends from that communicator's root, which stays as long. */
+void tti_comm_hold(struct tti_comm *comm, struct tti_comm *relative);
+
+/* Links and ports, when nothing runs any more. */
+void tti_comm_close_ports(struct tti_comm *comm);
 
 /* The communicator is lost; the first news wins. Any thread. */
 void tti_comm_lose(struct tti_comm *comm, tutti_status status, const char *text);
@@ -185,13 +256,19 @@ void tti_turn_done(struct tti_comm *comm);
 /* -- setup.c ---------------------------------------------------------------- */
 
 /* Roll call, transports, topologies, plan, engine, watch. `boot` was connected, which
- * began at began_ns, and is taken over. */
+ * began at began_ns, and is taken over. Of a child, parent's ranks ranks[0 .. n-1], roll
+ * call and plan are derived; else `parent` is NULL. */
 TUTTI_CHECKED tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 					  const tutti_config *config, int64_t began_ns);
 
+/* How to open a port of a transport for this communicator. */
+struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
+					  const struct tti_transport *transport);
+
 /* -- programs.c ------------------------------------------------------------- */
 
-/* The program for a call of `nbytes` (whole vector), bound, and its slice. */
+/* The program for a call of `nbytes` (whole vector) that must keep `order`, bound, and its
+ * slice. */
 TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int root,
 					    size_t nbytes, struct tti_bound **out,
 					    size_t *slice_bytes);
@@ -199,7 +276,15 @@ void tti_programs_release(struct tti_comm *comm);
 
 /* -- call.c ----------------------------------------------------------------- */
 
+/* Of a call that reduces, which is reproducible if the communicator is; the other arguments
+ * are not looked at. */
+TUTTI_CHECKED tutti_status tti_args_find_operator(const struct tti_comm *comm,
+						  struct tti_args *args);
 TUTTI_CHECKED tutti_status tti_args_check(const struct tti_comm *comm, const struct tti_args *args);
+
+/* How many bytes the call reads at send and writes at recv on this rank. */
+void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, size_t *sends,
+		      size_t *recvs);
 
 /* Several calls that run together: those of one communicator in order, all its
  * sends and receives first and at once; communicators side by side. */
@@ -216,14 +301,36 @@ struct tti_batch_item {
 /* Run one collective now: the turn is the caller's. */
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args);
 
+/* What a call is run by, found once for many: for the life of the communicator. */
+struct tti_ready {
+	struct tti_bound *bound; /* NULL: transfers */
+	size_t nbytes, slice;
+	const char *algorithm;
+};
+/* The turn is the caller's, of both. Not of handoffs. */
+TUTTI_CHECKED tutti_status tti_call_ready(struct tti_comm *comm, const struct tti_args *args,
+					  struct tti_ready *out);
+tutti_status tti_call_run_ready(struct tti_comm *comm, const struct tti_args *args,
+				const struct tti_ready *ready);
+
 /* Run all items (turns are waited for and given back); the first error. */
 tutti_status tti_batch_run(struct tti_batch_item *items, int n);
+
+/* What a call that is kept for later holds on to. */
+struct tti_args tti_args_take(const struct tti_args *args);
+void tti_args_drop(const struct tti_args *args);
+
+/* What ranks compare of the count: 0 where each has its own. */
+static inline size_t tti_args_common_count(const struct tti_args *args)
+{
+	return tti_is_by_pairs(args->coll) ? 0 : args->count;
+}
 
 /* All of a call but buffers and count in one number, and back. */
 static inline uint64_t tti_args_shape(const struct tti_args *args)
 {
 	return (uint64_t)args->coll | (uint64_t)args->type << 8 | (uint64_t)args->op << 16 |
-	       (uint64_t)args->is_send << 24 | (uint64_t)(uint32_t)args->root << 32;
+	       (uint64_t)args->is_send << 31 | (uint64_t)(uint32_t)args->root << 32;
 }
 
 static inline struct tti_args tti_args_of_shape(uint64_t shape, size_t count)
@@ -231,12 +338,25 @@ static inline struct tti_args tti_args_of_shape(uint64_t shape, size_t count)
 	return (struct tti_args){ .coll = (tutti_collective)(shape & 0xff),
 				  .count = count,
 				  .type = (tutti_type)(shape >> 8 & 0xff),
-				  .op = (tutti_op)(shape >> 16 & 0xff),
+				  .op = (tutti_op)(shape >> 16 & ((1 << TTI_OP_BITS) - 1)),
 				  .root = (int)(uint32_t)(shape >> 32),
-				  .is_send = shape >> 24 & 1 };
+				  .is_send = shape >> 31 & 1 };
 }
 
-/* A human's view of a call: "all_reduce(1024 x float32, sum)". */
+/* What a rank that measures its link to `peer` says it is doing, as a shape. */
+#define TTI_PING_COLL 0xff
+static inline uint64_t tti_ping_shape(int peer)
+{
+	return TTI_PING_COLL | (uint64_t)(uint32_t)peer << 32;
+}
+
+/* Around what is no call of all ranks: tell those who ask what this one does; what a
+ * failure means for the communicator. */
+void tti_call_begin(struct tti_comm *comm, uint64_t shape);
+void tti_call_end(struct tti_comm *comm);
+tutti_status tti_call_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer);
+
+/* A human's view of a call: "all_reduce(1024 x float32, sum)". `sides`: of a handoff. */
 void tti_args_format(const struct tti_args *args, char *buf, size_t size);
 
 /* -- stall.c: why does a call not end --------------------------------------- */
@@ -246,7 +366,8 @@ void tti_stall_on_ask(void *comm, struct tti_call *out);
 void tti_stall_on_answer(void *comm, int peer, const struct tti_call *call);
 void tti_stall_on_lost(void *comm, const struct tti_news *news);
 
-/* Messages of `peer` belong to another call: find out which, tell everybody. */
+/* Messages of `peer` belong to another call: find out which, tell everybody. `expected`: what
+ * else may be wrong, if the peer is in this very call; or NULL. */
 tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer);
 
 /* A port failed: wait a moment for news that say why, else tell everybody. */

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/counts.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "core/comm.h"
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/mem.h"
+#include "util/params.h"
+
+bool tti_has_counts(tutti_collective coll)
+{
+	return tti_is_by_pairs(coll) || coll == TUTTI_ALL_GATHER_V ||
+	       coll == TUTTI_REDUCE_SCATTER_V;
+}
+
+bool tti_is_by_pairs(tutti_collective coll)
+{
+	return coll == TUTTI_ALL_TO_ALL_V || coll == TUTTI_GATHER_V || coll == TUTTI_SCATTER_V;
+}
+
+/* -- What is on each side ------------------------------------------------------------ */
+
+/* One buffer of a call: nranges ranges, one for each rank, or one. */
+struct side {
+	const size_t *counts,
+		*displs; /* displs NULL: one after the other; counts NULL: one range */
+	size_t count;
+	int nranges;
+};
+
+static struct side side_of(const struct tti_comm *comm, const struct tti_args *args, bool is_send)
+{
+	const size_t *counts = is_send ? args->send_counts : args->recv_counts;
+	const bool sends_own = args->coll == TUTTI_ALL_GATHER_V;
+	const bool gets_own = args->coll == TUTTI_REDUCE_SCATTER_V;
+
+	if (is_send && sends_own)
+		return (struct side){ .count = args->recv_counts[comm->rank], .nranges = 1 };
+	if (!is_send && gets_own)
+		return (struct side){ .count = args->send_counts[comm->rank], .nranges = 1 };
+	if (counts)
+		return (struct side){ .counts = counts,
+				      .displs = is_send ? args->send_displs : args->recv_displs,
+				      .nranges = comm->n };
+	/* Of gather and scatter: a rank's own, or what the root alone has. */
+	if (is_send == (args->coll == TUTTI_GATHER_V))
+		return (struct side){ .count = args->count, .nranges = 1 };
+	return (struct side){ 0 };
+}
+
+/* *first of the range before is where the next one of none given begins. */
+static struct tti_range range_at(const struct side *side, int i, size_t packed)
+{
+	if (!side->counts)
+		return (struct tti_range){ 0, side->count };
+	return (struct tti_range){ side->displs ? side->displs[i] : packed, side->counts[i] };
+}
+
+bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, int peer,
+		    bool is_send, struct tti_range *out)
+{
+	const bool to_root = is_send == (args->coll == TUTTI_GATHER_V);
+	const int root_end = to_root ? peer : comm->rank;
+	struct side side;
+
+	if (!tti_is_by_pairs(args->coll) && args->coll != TUTTI_ALL_TO_ALL)
+		return false;
+	if (args->coll == TUTTI_ALL_TO_ALL) {
+		*out = (struct tti_range){ (size_t)peer * args->count, args->count };
+		return true;
+	}
+	/* All that is gathered is sent to the root; all that is scattered, by it. */
+	if (args->coll != TUTTI_ALL_TO_ALL_V && root_end != args->root)
+		return false;
+	side = side_of(comm, args, is_send);
+	*out = range_at(&side, side.counts ? peer : 0, 0);
+	return true;
+}
+
+/* -- Looking at them ------------------------------------------------------------------ */
+
+/* The root of a gather or scatter has counts for all; other ranks' are not looked at. */
+static bool needs_counts(const struct tti_comm *comm, const struct tti_args *args, bool is_send)
+{
+	const bool at_root = comm->rank == args->root;
+
+	switch ((int)args->coll) {
+	case TUTTI_ALL_TO_ALL_V:
+		return true;
+	case TUTTI_GATHER_V:
+		return !is_send && at_root;
+	case TUTTI_SCATTER_V:
+		return is_send && at_root;
+	case TUTTI_ALL_GATHER_V:
+		return !is_send;
+	default: /* reduce_scatter_v */
+		return is_send;
+	}
+}
+
+static tutti_status check_arrays(const struct tti_comm *comm, struct tti_args *args, bool is_send)
+{
+	const char *name = tutti_collective_name(args->coll), *which = is_send ? "send" : "receive";
+	const size_t **counts = is_send ? &args->send_counts : &args->recv_counts;
+	const size_t **displs = is_send ? &args->send_displs : &args->recv_displs;
+	const size_t most = SIZE_MAX / 4 / tutti_type_size(args->type);
+	size_t sum = 0;
+
+	if (!needs_counts(comm, args, is_send)) {
+		*counts = *displs = NULL;
+		return TUTTI_OK;
+	}
+	if (!*counts || (!*displs && args->coll != TUTTI_REDUCE_SCATTER_V))
+		return tti_fail(TUTTI_EINVAL, "%s: the %s %s are NULL: pass one for each rank",
+				name, which, *counts ? "displacements" : "counts");
+	for (int rank = 0; rank < comm->n; rank++) {
+		const size_t displ = *displs ? (*displs)[rank] : 0, count = (*counts)[rank];
+
+		if (count > most || displ > most || sum > most)
+			return tti_fail(TUTTI_EINVAL,
+					"%s: the %s count %zu at %zu of rank %d goes past the end "
+					"of memory",
+					name, which, count, displ, rank);
+		sum += count;
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_counts_take_in(const struct tti_comm *comm, struct tti_args *args)
+{
+	uint64_t hash = 0;
+	const size_t *counts;
+
+	if (tutti_type_size(args->type) == 0 || !tti_has_counts(args->coll))
+		return TUTTI_OK; /* refused by tti_args_check(), or nothing to look at */
+	TTI_TRY(check_arrays(comm, args, true));
+	TTI_TRY(check_arrays(comm, args, false));
+	if (tti_is_by_pairs(args->coll))
+		return TUTTI_OK;
+	counts = args->send_counts ? args->send_counts : args->recv_counts;
+	args->count = 0;
+	for (int rank = 0; rank < comm->n; rank++) {
+		args->count += counts[rank];
+		hash = tti_hash_combine(hash, counts[rank]);
+	}
+	args->root = (int)(uint32_t)(hash ^ hash >> 32);
+	return TUTTI_OK;
+}
+
+/* -- Buffers --------------------------------------------------------------------------- */
+
+/* Where all ranges of a side together begin and end, in elements; false: they are empty. */
+static bool bounds(const struct side *side, struct tti_range *out)
+{
+	size_t begin = SIZE_MAX, end = 0, packed = 0;
+
+	for (int i = 0; i < side->nranges; i++) {
+		const struct tti_range range = range_at(side, i, packed);
+
+		packed += range.count;
+		if (range.count == 0)
+			continue;
+		begin = range.first < begin ? range.first : begin;
+		end = range.first + range.count > end ? range.first + range.count : end;
+	}
+	*out = (struct tti_range){ begin, end > begin ? end - begin : 0 };
+	return end > 0;
+}
+
+/* Of two buffers' ranges, in bytes of memory. */
+static bool meet(uintptr_t a, struct tti_range first, uintptr_t b, struct tti_range second,
+		 size_t size)
+{
+	const uintptr_t from = a + first.first * size, to = b + second.first * size;
+
+	return first.count > 0 && second.count > 0 && from < to + second.count * size &&
+	       to < from + first.count * size;
+}
+
+/* Whether a range of one side lies over one of the other; of one side with itself, over
+ * another one. */
+static bool any_meet(uintptr_t a, const struct side *first, uintptr_t b, const struct side *second,
+		     size_t size)
+{
+	size_t packed = 0;
+
+	for (int i = 0; i < first->nranges; i++) {
+		const struct tti_range one = range_at(first, i, packed);
+		size_t other_packed = 0;
+
+		packed += one.count;
+		for (int k = 0; k < second->nranges; k++) {
+			const struct tti_range other = range_at(second, k, other_packed);
+
+			other_packed += other.count;
+			if ((first != second || i < k) && meet(a, one, b, other, size))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool tti_counts_in_place(const struct tti_comm *comm, const struct tti_args *args)
+{
+	const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
+	const size_t size = tutti_type_size(args->type), own = (size_t)comm->rank;
+	size_t before = 0;
+
+	switch ((int)args->coll) {
+	case TUTTI_ALL_TO_ALL_V:
+		return send == recv &&
+		       memcmp(args->send_counts, args->recv_counts,
+			      (size_t)comm->n * sizeof(size_t)) == 0 &&
+		       memcmp(args->send_displs, args->recv_displs,
+			      (size_t)comm->n * sizeof(size_t)) == 0;
+	case TUTTI_GATHER_V:
+	case TUTTI_ALL_GATHER_V:
+		return args->recv_displs && send == recv + args->recv_displs[own] * size;
+	case TUTTI_SCATTER_V:
+		return args->send_displs && recv == send + args->send_displs[own] * size;
+	case TUTTI_REDUCE_SCATTER_V:
+		for (size_t rank = 0; rank < own; rank++)
+			before += args->send_counts[rank];
+		return recv == send + before * size;
+	default:
+		return send == recv;
+	}
+}
+
+tutti_status tti_counts_check_buffers(const struct tti_comm *comm, const struct tti_args *args)
+{
+	const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
+	const struct side from = side_of(comm, args, true), to = side_of(comm, args, false);
+	const size_t size = tutti_type_size(args->type);
+	const char *name = tutti_collective_name(args->coll);
+	struct tti_range sent, got, own_sent, own_got;
+	const bool sends = bounds(&from, &sent), gets = bounds(&to, &got);
+
+	if (tti_pair_range(comm, args, comm->rank, true, &own_sent) &&
+	    tti_pair_range(comm, args, comm->rank, false, &own_got) &&
+	    own_sent.count != own_got.count)
+		return tti_fail(TUTTI_EINVAL,
+				"%s: rank %d sends %zu elements to itself but receives %zu", name,
+				comm->rank, own_sent.count, own_got.count);
+	if ((sends && !args->send) || (gets && !args->recv))
+		return tti_fail(TUTTI_EINVAL, "%s: the %s buffer is NULL", name,
+				sends && !args->send ? "send" : "receive");
+	if ((sends && sent.first * size + sent.count * size > UINTPTR_MAX - send) ||
+	    (gets && got.first * size + got.count * size > UINTPTR_MAX - recv))
+		return tti_fail(TUTTI_EINVAL, "%s: counts go past the end of memory", name);
+	if (sends && gets && meet(send, sent, recv, got, size) &&
+	    !tti_counts_in_place(comm, args) && any_meet(send, &from, recv, &to, size))
+		return tti_fail(TUTTI_EINVAL,
+				"%s: what is sent from %p and what is received at %p overlap but "
+				"are not in place: see tutti/collectives.h",
+				name, args->send, args->recv);
+	if (gets && tti_params()->check && any_meet(recv, &to, recv, &to, size))
+		return tti_fail(TUTTI_EINVAL,
+				"%s: what is received from two ranks overlaps at %p "
+				"(TUTTI_CHECK=1): give each a place of its own",
+				name, args->recv);
+	return TUTTI_OK;
+}
+
+/* -- Copies ----------------------------------------------------------------------------- */
+
+tutti_status tti_counts_keep(const struct tti_comm *comm, struct tti_args *args)
+{
+	const size_t **arrays[] = { &args->send_counts, &args->send_displs, &args->recv_counts,
+				    &args->recv_displs };
+	const size_t n = (size_t)comm->n;
+	struct tti_counts *counts = tti_alloc(sizeof(*counts) + 4 * n * sizeof(counts->at[0]));
+
+	if (!counts)
+		return tti_fail(TUTTI_ENOMEM, "counts of %d ranks: out of memory", comm->n);
+	atomic_init(&counts->users, 1);
+	for (size_t i = 0; i < 4; i++) {
+		if (!*arrays[i])
+			continue;
+		memcpy(counts->at + i * n, *arrays[i], n * sizeof(counts->at[0]));
+		*arrays[i] = counts->at + i * n;
+	}
+	args->counts = counts;
+	return TUTTI_OK;
+}
+
+struct tti_counts *tti_counts_take(struct tti_counts *counts)
+{
+	if (counts)
+		atomic_fetch_add(&counts->users, 1);
+	return counts;
+}
+
+void tti_counts_drop(struct tti_counts *counts)
+{
+	if (counts && atomic_fetch_sub(&counts->users, 1) == 1)
+		tti_free(counts);
+}

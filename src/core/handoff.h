@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_HANDOFF_H
+#define TTI_CORE_HANDOFF_H
+
+/* Programs of handoffs, and the proof that replicas are equal (TUTTI_CHECK).
+ *
+ * A program is kept for each pair of sides that was used lately; where both sides hold
+ * parts, for each order of their cuts, too, which a small count may change.
+ *
+ * Owner: the communicator. Threads: the executing one's. */
+
+#include "coll/handoff.h"
+#include "core/sides.h"
+#include "engine/engine.h"
+
+#define TTI_HANDOFFS_KEPT 32
+
+struct tti_comm;
+struct tti_args;
+
+struct tti_handoff_kept {
+	struct tti_sides *sides; /* NULL: free */
+	bool is_short;
+	int depth;
+	uint64_t used; /* when last, in calls */
+	struct tti_handoff_pairs pairs;
+	/* Of the last call: the next one may have another count. */
+	struct tti_handoff_chunks chunks;
+	size_t count, line;
+	struct tti_extent *extents; /* [chunks.list.n] */
+	struct tti_bound *bound;
+};
+
+/* The program of a call, how many bytes a step, and where its chunks lie: until the next
+ * handoff. */
+TUTTI_CHECKED tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
+					   struct tti_bound **out, size_t *slice_bytes,
+					   struct tti_layout *layout);
+void tti_handoffs_release(struct tti_comm *comm);
+
+/* -- handoff_check.c -------------------------------------------------------------- */
+
+/* Whether sources are to be compared first. */
+bool tti_handoff_wants_check(const struct tti_args *args);
+
+/* The call that does it: an all_gather of prints. `args` is that of a handoff. */
+struct tti_args tti_handoff_check_args(const struct tti_comm *comm, const struct tti_args *args);
+
+/* Before it: this rank's print. After it: TUTTI_EMISMATCH is every rank's fate if one
+ * source holds something else. Nothing for other calls. */
+void tti_handoff_before_check(const struct tti_comm *comm, const struct tti_args *args);
+TUTTI_CHECKED tutti_status tti_handoff_after_check(struct tti_comm *comm,
+						   const struct tti_args *args);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_MEMORY_H
+#define TTI_CORE_MEMORY_H
+
+/* Memory of a communicator that its ranks can address, and calls on it.
+ *
+ * Owner: the communicator. Threads: the executing thread, but for what memory.h promises. */
+
+#include "engine/engine.h"
+#include "util/vec.h"
+
+struct tti_comm;
+struct tti_args;
+
+/* Memory that had to be had from the system. */
+struct tti_private_memory {
+	void *base;
+	size_t nbytes;
+};
+
+struct tti_memory {
+	struct tti_port *port;                       /* that gives memory to share, NULL: none */
+	bool reaches_all;                            /* all other ranks are on it              */
+	TTI_VEC(struct tti_private_memory) privates; /* under comm->lock */
+};
+
+/* Once the ports are known; release also if that never came. */
+void tti_memory_init(struct tti_comm *comm);
+void tti_memory_release(struct tti_comm *comm);
+
+/* Whether a call of `nbytes` (whole vector) asks if all buffers can be addressed: the same on
+ * all ranks. */
+bool tti_memory_asks(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes);
+
+/* What the engine is to know of it, but for the program. */
+void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
+			 struct tti_direct *out);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_SIDES_H
+#define TTI_CORE_SIDES_H
+
+/* The sides of a handoff: what is wrong with them, and a copy that lives as long as a call
+ * that may be queued.
+ *
+ * Owner: counted; tti_sides_drop(). Threads: any may take and drop; else read only, but
+ * for prints[], which is the executing thread's. */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tutti/tutti.h"
+
+#define TTI_SIDES_TEXT 72 /* as much as there is room for in an error */
+
+/* What a rank holds, in short (TUTTI_CHECK). */
+struct tti_print {
+	uint64_t hash[2];
+};
+
+struct tti_sides {
+	_Atomic int users;
+	tutti_side from, to;
+	uint64_t hash;            /* of ranks, their order, and who holds parts       */
+	struct tti_print *prints; /* [nprints]: room for those of all ranks; NULL     */
+	int ranks[];
+};
+
+/* TUTTI_EINVAL: a side is NULL, empty, or has a rank that is none of n, or one twice. */
+TUTTI_CHECKED tutti_status tti_sides_check(const tutti_side *from, const tutti_side *to, int n);
+
+/* A copy of checked sides, with room for `nprints` prints. */
+TUTTI_CHECKED tutti_status tti_sides_create(const tutti_side *from, const tutti_side *to,
+					    int nprints, struct tti_sides **out);
+/* NULL is fine, here and there. */
+struct tti_sides *tti_sides_take(struct tti_sides *sides);
+void tti_sides_drop(struct tti_sides *sides);
+
+/* "from 0-3 to parts of 4-7"; shortened where they are many. NULL: "". */
+void tti_sides_format(const struct tti_sides *sides, char *buf, size_t size);
+
+bool tti_sides_equal(const struct tti_sides *a, const struct tti_sides *b);
+
+/* Which elements of a vector a rank has on a side: none if it is not on it. */
+void tti_side_range(const tutti_side *side, int rank, size_t count, size_t *first,
+		    size_t *range_count);
+
+#endif
