@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/memory.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/comm.h"
+#include "core/group.h"
+#include "tutti/memory.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/params.h"
+
+struct tutti_reg {
+	void *memory;
+	size_t nbytes;
+	bool shared; /* the port knows of it */
+};
+
+/* -- Calls on it --------------------------------------------------------------- */
+
+void tti_memory_init(struct tti_comm *comm)
+{
+	struct tti_memory *memory = &comm->memory;
+
+	memory->reaches_all = comm->n > 1;
+	for (int peer = 0; peer < comm->n; peer++) {
+		struct tti_port *port = comm->ports[comm->port_of[peer]];
+
+		if (peer == comm->rank)
+			continue;
+		if (port->transport->memory)
+			memory->port = port;
+		else
+			memory->reaches_all = false;
+	}
+}
+
+void tti_memory_release(struct tti_comm *comm)
+{
+	struct tti_memory *memory = &comm->memory;
+
+	for (size_t i = 0; i < memory->privates.n; i++)
+		munmap(memory->privates.at[i].base, memory->privates.at[i].nbytes);
+	tti_vec_release(&memory->privates);
+}
+
+bool tti_memory_asks(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
+{
+	return comm->memory.reaches_all && nbytes >= tti_params()->registered_least && nbytes > 0 &&
+	       tti_moves_know(args->coll);
+}
+
+/* The name of a buffer that the call looks at on this rank; false: it has none. */
+static bool name_of(struct tti_port *port, const void *buffer, size_t nbytes,
+		    struct tti_memory_name *out)
+{
+	return nbytes == 0 || port->transport->memory->name(port, buffer, nbytes, out);
+}
+
+void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args, struct tti_direct *out)
+{
+	struct tti_port *port = comm->memory.port;
+	const size_t one = args->count * tutti_type_size(args->type), n = (size_t)comm->n;
+	size_t sends, recvs;
+
+	*out = (struct tti_direct){
+		.coll = args->coll,
+		.root = args->root,
+		.count = args->count,
+		.send_bytes = args->coll == TUTTI_REDUCE_SCATTER ? one * n : one,
+		.recv_bytes = args->coll == TUTTI_ALL_GATHER ? one * n : one,
+		.taken = &comm->last_algorithm,
+	};
+	out->total_bytes = (out->send_bytes + out->recv_bytes) * n;
+	tti_args_extents(comm, args, &sends, &recvs);
+	if (!name_of(port, args->send, sends, &out->send) ||
+	    !name_of(port, args->recv, recvs, &out->recv))
+		out->send = out->recv = (struct tti_memory_name){ 0 };
+}
+
+/* -- The user's side ------------------------------------------------------------- */
+
+/* A communicator on which memory can be had now. To be left again. */
+static tutti_status enter(tutti_comm_t handle, const char *what, struct tti_comm **out)
+{
+	tutti_status st;
+
+	if (tti_group_is_open())
+		return tti_fail(TUTTI_EUSAGE, "%s() inside a group: end it first", what);
+	TTI_TRY(tti_handle_enter(handle, out));
+	st = atomic_load_explicit(&(*out)->state, memory_order_acquire) == TTI_COMM_INIT
+		     ? tti_comm_usable(*out)
+		     : TUTTI_OK;
+	if (st != TUTTI_OK)
+		tti_handle_leave(handle);
+	return st;
+}
+
+static tutti_status leave(tutti_comm_t handle, struct tti_comm *comm, tutti_status status)
+{
+	if (status != TUTTI_OK)
+		tti_comm_note(comm, status);
+	tti_handle_leave(handle);
+	return status;
+}
+
+/* All calls that were made before are done: nobody reads or writes the memory. */
+static void wait_for_calls(struct tti_comm *comm)
+{
+	tti_turn_wait(comm, atomic_load(&comm->issued));
+}
+
+static tutti_status allocate_private(struct tti_comm *comm, size_t size, void **out)
+{
+	const struct tti_private_memory fresh = {
+		.base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			     0),
+		.nbytes = size,
+	};
+	bool kept;
+
+	if (fresh.base == MAP_FAILED)
+		return tti_fail(TUTTI_ENOMEM, "mmap of %zu bytes: %m", size);
+	pthread_mutex_lock(&comm->lock);
+	kept = tti_vec_push(&comm->memory.privates, fresh);
+	pthread_mutex_unlock(&comm->lock);
+	if (!kept) {
+		munmap(fresh.base, size);
+		return tti_fail(TUTTI_ENOMEM, "list of allocations: out of memory");
+	}
+	*out = fresh.base;
+	return TUTTI_OK;
+}
+
+static tutti_status allocate(struct tti_comm *comm, size_t size, void **out)
+{
+	struct tti_port *port = comm->memory.port;
+	tutti_status st = TUTTI_EUNSUPPORTED;
+
+	if (size == 0)
+		return tti_fail(TUTTI_EINVAL, "tutti_mem_alloc() of 0 bytes");
+	if (port)
+		st = port->transport->memory->alloc(port, size, out);
+	if (st == TUTTI_EUNSUPPORTED)
+		return allocate_private(comm, size, out);
+	if (st != TUTTI_OK)
+		return tti_fail(st, "tutti_mem_alloc() of %zu bytes: %s", size, tti_error_text());
+	return TUTTI_OK;
+}
+
+tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t handle)
+{
+	struct tti_comm *comm;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a pointer");
+	TTI_TRY(enter(handle, "tutti_mem_alloc", &comm));
+	return leave(handle, comm, allocate(comm, size, out));
+}
+
+static bool free_private(struct tti_comm *comm, void *ptr)
+{
+	struct tti_memory *memory = &comm->memory;
+	struct tti_private_memory found = { 0 };
+
+	pthread_mutex_lock(&comm->lock);
+	for (size_t i = 0; i < memory->privates.n && !found.base; i++)
+		if (memory->privates.at[i].base == ptr) {
+			found = memory->privates.at[i];
+			memory->privates.at[i] = memory->privates.at[--memory->privates.n];
+		}
+	pthread_mutex_unlock(&comm->lock);
+	if (found.base)
+		munmap(found.base, found.nbytes);
+	return found.base != NULL;
+}
+
+static tutti_status release(struct tti_comm *comm, void *ptr)
+{
+	struct tti_port *port = comm->memory.port;
+
+	wait_for_calls(comm);
+	if (free_private(comm, ptr) ||
+	    (port && port->transport->memory->free(port, ptr) == TUTTI_OK))
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EINVAL,
+			"tutti_mem_free(): %p is not the beginning of memory that "
+			"tutti_mem_alloc() gave for this communicator",
+			ptr);
+}
+
+tutti_status tutti_mem_free(void *ptr, tutti_comm_t handle)
+{
+	struct tti_comm *comm;
+
+	if (!ptr)
+		return TUTTI_OK;
+	TTI_TRY(enter(handle, "tutti_mem_free", &comm));
+	return leave(handle, comm, release(comm, ptr));
+}
+
+static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg_t *out)
+{
+	struct tti_port *port = comm->memory.port;
+	struct tutti_reg *reg;
+
+	if (!ptr || size == 0 || size > UINTPTR_MAX - (uintptr_t)ptr)
+		return tti_fail(TUTTI_EINVAL, "tutti_register(): %zu bytes at %p are no memory",
+				size, ptr);
+	reg = tti_zalloc(sizeof(*reg));
+	if (!reg)
+		return tti_fail(TUTTI_ENOMEM, "tutti_register(): out of memory");
+	reg->memory = ptr;
+	reg->nbytes = size;
+	reg->shared = port != NULL;
+	if (port && port->transport->memory->add(port, ptr, size) != TUTTI_OK) {
+		tti_free(reg);
+		return tti_fail(TUTTI_ENOMEM, "tutti_register(): %s", tti_error_text());
+	}
+	*out = reg;
+	return TUTTI_OK;
+}
+
+tutti_status tutti_register(tutti_comm_t handle, void *ptr, size_t size, tutti_reg_t *out)
+{
+	struct tti_comm *comm;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_reg_t");
+	TTI_TRY(enter(handle, "tutti_register", &comm));
+	return leave(handle, comm, add(comm, ptr, size, out));
+}
+
+tutti_status tutti_deregister(tutti_comm_t handle, tutti_reg_t reg)
+{
+	struct tti_comm *comm;
+	tutti_status st = TUTTI_OK;
+
+	if (!reg)
+		return TUTTI_OK;
+	if (tti_group_is_open())
+		return tti_fail(TUTTI_EUSAGE, "tutti_deregister() inside a group: end it first");
+	st = tti_handle_enter(handle, &comm);
+	if (st == TUTTI_OK) {
+		wait_for_calls(comm);
+		if (reg->shared)
+			st = comm->memory.port->transport->memory->drop(comm->memory.port,
+									reg->memory, reg->nbytes);
+		if (st != TUTTI_OK)
+			st = tti_fail(st, "tutti_deregister(): %s", tti_error_text());
+		st = leave(handle, comm, st);
+	}
+	tti_free(reg);
+	return st;
+}
