@@ -31,7 +31,9 @@ bool tti_needs_plan(const struct tti_roll *roll, int nhosts)
 /* What goes round before the text: of what size it is, or why there is none. */
 struct verdict {
 	int32_t status;
-	uint32_t has_parts; /* behind the text: the part of its host of each rank */
+	uint16_t has_parts; /* behind the text: the part of its host of each rank */
+	uint8_t has_nics;   /* ... and the NICs that each should use first        */
+	uint8_t has_choice; /* some of them have several                         */
 	uint64_t nbytes, hash;
 	char why[WHY_BYTES];
 };
@@ -39,7 +41,8 @@ struct verdict {
 struct draft {
 	struct verdict verdict;
 	char *text;
-	uint32_t *part; /* [n] */
+	uint32_t *part;             /* [n] */
+	struct tti_nic_order *nics; /* [n] */
 };
 
 static tutti_status no_memory(int n)
@@ -90,10 +93,15 @@ static tutti_status make_of_views(const struct tti_roll *roll, const struct tti_
 				  const int *host_of, struct draft *draft, struct tti_plan **out)
 {
 	struct tti_comm_job job;
+	bool has_choice = false;
 	tutti_status st;
 
 	TTI_TRY(tti_comm_job_build(roll, views, host_of, &job));
 	st = make(&job, out);
+	if (st == TUTTI_OK && job.job.nnodes > 1)
+		st = tti_nics_deal(&job, views, draft->nics, &has_choice);
+	draft->verdict.has_nics = job.job.nnodes > 1;
+	draft->verdict.has_choice = has_choice;
 	if (st == TUTTI_OK && job.job.nnodes == 1) {
 		st = label_parts(job.part, roll->n, draft->part);
 		draft->verdict.has_parts = 1;
@@ -196,6 +204,9 @@ static tutti_status receive(const struct tti_roll *roll, struct draft *draft)
 	}
 	draft->text[verdict->nbytes] = '\0';
 	TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->text, verdict->nbytes));
+	if (verdict->has_nics)
+		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->nics,
+					   (size_t)roll->n * sizeof(*draft->nics)));
 	if (!verdict->has_parts)
 		return TUTTI_OK;
 	return tti_boot_broadcast(roll->boot, 0, draft->part,
@@ -292,11 +303,23 @@ static tutti_status compare(const struct tti_roll *roll, const struct tti_agreed
 
 /* -- All of it ----------------------------------------------------------------------------- */
 
+static tutti_status list_doors(const struct tti_nic_order *nics, int n,
+			       struct tti_handoff_door **out)
+{
+	*out = tti_calloc((size_t)n, sizeof(**out));
+	if (!*out)
+		return no_memory(n);
+	for (int rank = 0; rank < n; rank++)
+		(*out)[rank] = (struct tti_handoff_door){ nics[rank].rail, nics[rank].level };
+	return TUTTI_OK;
+}
+
 static tutti_status agree(const struct tti_roll *roll, const struct tti_views *views,
 			  const int *host_of, int nhosts, struct tti_agreed *out)
 {
-	struct draft draft = { .part = tti_calloc((size_t)roll->n, sizeof(*draft.part)) };
-	tutti_status st = draft.part ? TUTTI_OK : no_memory(roll->n);
+	struct draft draft = { .part = tti_calloc((size_t)roll->n, sizeof(*draft.part)),
+			       .nics = tti_calloc((size_t)roll->n, sizeof(*draft.nics)) };
+	tutti_status st = draft.part && draft.nics ? TUTTI_OK : no_memory(roll->n);
 
 	if (st == TUTTI_OK && roll->rank == 0)
 		fill_draft(roll, views, host_of, nhosts, &draft);
@@ -304,7 +327,12 @@ static tutti_status agree(const struct tti_roll *roll, const struct tti_views *v
 		st = receive(roll, &draft);
 	if (st == TUTTI_OK)
 		st = compare(roll, out, derive(roll->rank, &draft, out));
+	if (st == TUTTI_OK && draft.verdict.has_choice)
+		tti_nics_name(views, roll->rank, &draft.nics[roll->rank], &out->nics);
+	if (st == TUTTI_OK && draft.verdict.has_nics)
+		st = list_doors(draft.nics, roll->n, &out->doors);
 	tti_free(draft.text);
+	tti_free(draft.nics);
 	tti_free(draft.part);
 	return st;
 }
@@ -312,7 +340,7 @@ static tutti_status agree(const struct tti_roll *roll, const struct tti_views *v
 tutti_status tti_agree_on_plan(const struct tti_roll *roll, const int *host_of, int nhosts,
 			       struct tti_agreed *out, int64_t *topology_ns)
 {
-	struct tti_agreed agreed = { NULL, NULL };
+	struct tti_agreed agreed = { .plan = NULL };
 	struct tti_views views = { 0 };
 	tutti_status st = roll->has_plan_file ? tti_dump_topology(roll)
 					      : tti_views_exchange(roll, nhosts > 1, &views);
@@ -332,7 +360,8 @@ void tti_agreed_release(struct tti_agreed *agreed)
 {
 	tti_shape_free(agreed->shape);
 	tti_plan_free(agreed->plan);
-	*agreed = (struct tti_agreed){ NULL, NULL };
+	tti_free(agreed->doors);
+	*agreed = (struct tti_agreed){ .plan = NULL };
 }
 
 tutti_status tti_dump_topology(const struct tti_roll *roll)

@@ -6,6 +6,7 @@
 #include "core/comm.h"
 #include "core/group.h"
 #include "util/error.h"
+#include "util/mem.h"
 
 /* The public calls, each a few lines. */
 
@@ -26,9 +27,7 @@ tutti_status tutti_all_reduce(const void *send, void *recv, size_t count, tutti_
 				       .recv = recv,
 				       .count = count,
 				       .type = type,
-				       .op = op,
-				       .root = 0,
-				       .is_send = false };
+				       .op = op };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -42,8 +41,7 @@ tutti_status tutti_reduce(const void *send, void *recv, size_t count, tutti_type
 				       .count = count,
 				       .type = type,
 				       .op = op,
-				       .root = root,
-				       .is_send = false };
+				       .root = root };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -56,9 +54,7 @@ tutti_status tutti_broadcast(const void *send, void *recv, size_t count, tutti_t
 				       .recv = recv,
 				       .count = count,
 				       .type = type,
-				       .op = TUTTI_SUM,
-				       .root = root,
-				       .is_send = false };
+				       .root = root };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -66,14 +62,9 @@ tutti_status tutti_broadcast(const void *send, void *recv, size_t count, tutti_t
 tutti_status tutti_all_gather(const void *send, void *recv, size_t count, tutti_type type,
 			      tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = { .coll = TUTTI_ALL_GATHER,
-				       .send = send,
-				       .recv = recv,
-				       .count = count,
-				       .type = type,
-				       .op = TUTTI_SUM,
-				       .root = 0,
-				       .is_send = false };
+	const struct tti_args args = {
+		.coll = TUTTI_ALL_GATHER, .send = send, .recv = recv, .count = count, .type = type
+	};
 
 	return tti_submit(comm, &args, stream);
 }
@@ -86,23 +77,29 @@ tutti_status tutti_reduce_scatter(const void *send, void *recv, size_t count, tu
 				       .recv = recv,
 				       .count = count,
 				       .type = type,
-				       .op = op,
-				       .root = 0,
-				       .is_send = false };
+				       .op = op };
 
 	return tti_submit(comm, &args, stream);
 }
 
 tutti_status tutti_barrier(tutti_comm_t comm, tutti_stream_t stream)
 {
-	const struct tti_args args = { .coll = TUTTI_BARRIER,
-				       .send = NULL,
-				       .recv = NULL,
-				       .count = 0,
-				       .type = TUTTI_INT8,
-				       .op = TUTTI_SUM,
-				       .root = 0,
-				       .is_send = false };
+	const struct tti_args args = { .coll = TUTTI_BARRIER };
+
+	return tti_submit(comm, &args, stream);
+}
+
+tutti_status tutti_handoff(const void *send, void *recv, size_t count, tutti_type type,
+			   const tutti_side *from, const tutti_side *to, tutti_comm_t comm,
+			   tutti_stream_t stream)
+{
+	const struct tti_args args = { .coll = TUTTI_HANDOFF,
+				       .send = send,
+				       .recv = recv,
+				       .count = count,
+				       .type = type,
+				       .from = from,
+				       .to = to };
 
 	return tti_submit(comm, &args, stream);
 }
@@ -112,10 +109,8 @@ tutti_status tutti_send(const void *send, size_t count, tutti_type type, int pee
 {
 	const struct tti_args args = { .coll = TUTTI_SEND_RECV,
 				       .send = send,
-				       .recv = NULL,
 				       .count = count,
 				       .type = type,
-				       .op = TUTTI_SUM,
 				       .root = peer,
 				       .is_send = true };
 
@@ -125,14 +120,9 @@ tutti_status tutti_send(const void *send, size_t count, tutti_type type, int pee
 tutti_status tutti_recv(void *recv, size_t count, tutti_type type, int peer, tutti_comm_t comm,
 			tutti_stream_t stream)
 {
-	const struct tti_args args = { .coll = TUTTI_SEND_RECV,
-				       .send = NULL,
-				       .recv = recv,
-				       .count = count,
-				       .type = type,
-				       .op = TUTTI_SUM,
-				       .root = peer,
-				       .is_send = false };
+	const struct tti_args args = {
+		.coll = TUTTI_SEND_RECV, .recv = recv, .count = count, .type = type, .root = peer
+	};
 
 	return tti_submit(comm, &args, stream);
 }
@@ -180,14 +170,19 @@ tutti_status tutti_comm_get_async_error(tutti_comm_t handle, tutti_status *out)
 const char *tutti_last_error(tutti_comm_t handle)
 {
 	struct tti_comm *comm;
+	const char *out;
 
 	if (!handle || !atomic_load(&handle->comm) || tti_handle_enter(handle, &comm) != TUTTI_OK)
 		return tti_error_text();
 	pthread_mutex_lock(&comm->lock);
-	memcpy(comm->error_out, comm->error, sizeof(comm->error_out));
+	if (!comm->error_out)
+		comm->error_out = tti_alloc(sizeof(comm->error));
+	if (comm->error_out)
+		memcpy(comm->error_out, comm->error, sizeof(comm->error));
+	out = comm->error_out ? comm->error_out : "out of memory for the text of the last error";
 	pthread_mutex_unlock(&comm->lock);
 	tti_handle_leave(handle);
-	return comm->error_out;
+	return out;
 }
 
 tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report *out)
@@ -219,8 +214,9 @@ tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK)
-		st = tti_agreed_print(&(struct tti_agreed){ comm->plan, comm->shape }, json != 0,
-				      &text);
+		st = tti_agreed_print(
+			&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape }, json != 0,
+			&text);
 	if (st == TUTTI_OK)
 		*out = tti_strbuf_take(&text);
 	tti_strbuf_release(&text);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
-#include <string.h>
 
 #include "core/comm.h"
 #include "util/error.h"
@@ -8,8 +7,6 @@
 #include "util/mem.h"
 
 /* From a user's call to a job of the engine. */
-
-#define CACHE_LINE 64
 
 /* -- What ranks compare ---------------------------------------------------- */
 
@@ -50,105 +47,238 @@ static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, size_t
 	atomic_store_explicit(&call->version, version + 2, memory_order_release);
 }
 
+static void publish_call(struct tti_comm *comm, uint64_t sign, const struct tti_args *args)
+{
+	if (args->sides) {
+		struct tti_sides *last;
+
+		pthread_mutex_lock(&comm->lock);
+		last = comm->current.sides;
+		comm->current.sides = tti_sides_take(args->sides);
+		comm->current.handoff_seq = comm->seq;
+		pthread_mutex_unlock(&comm->lock);
+		tti_sides_drop(last);
+	}
+	publish(comm, sign, tti_args_shape(args), tti_args_common_count(args));
+}
+
 static void unpublish(struct tti_comm *comm)
 {
 	atomic_store_explicit(&comm->current.running, 0, memory_order_release);
 }
 
-/* -- Where the chunks lie --------------------------------------------------- */
-
-/* A row cut into `parts` pieces that begin on cache lines of their own. */
-static size_t piece_of(size_t count, size_t parts, size_t type_size)
+void tti_call_begin(struct tti_comm *comm, uint64_t shape)
 {
-	const size_t piece = (count + parts - 1) / parts, line = CACHE_LINE / type_size;
-
-	return piece > line ? (piece + line - 1) / line * line : piece;
+	publish(comm, 0, shape, 0);
 }
 
-static struct tti_layout lay_out(const struct tti_args *args, int nchunks, int n)
+void tti_call_end(struct tti_comm *comm)
 {
-	const size_t type_size = tutti_type_size(args->type);
-	const bool by_rank = args->coll == TUTTI_ALL_GATHER || args->coll == TUTTI_REDUCE_SCATTER;
-	const int parts = by_rank ? nchunks / n : nchunks;
-
-	return (struct tti_layout){
-		.input = args->send,
-		.output = args->recv,
-		.type_size = type_size,
-		.parts = parts,
-		.chunk_count = piece_of(args->count, (size_t)parts, type_size),
-		.row_count = args->count,
-		/* Of its own input or output a rank has one row only. */
-		.in_stride = args->coll == TUTTI_REDUCE_SCATTER ? args->count * type_size : 0,
-		.out_stride = args->coll == TUTTI_ALL_GATHER ? args->count * type_size : 0,
-	};
-}
-
-/* Bytes of the whole vector: what the choice of an algorithm goes by. */
-static size_t vector_bytes(const struct tti_comm *comm, const struct tti_args *args)
-{
-	const size_t nbytes = args->count * tutti_type_size(args->type);
-	const bool per_rank = args->coll == TUTTI_ALL_GATHER || args->coll == TUTTI_REDUCE_SCATTER;
-
-	return per_rank ? nbytes * (size_t)comm->n : nbytes;
+	unpublish(comm);
 }
 
 /* -- Running ----------------------------------------------------------------- */
 
-/* What a failed job means for the communicator: nothing can be trusted to be in
- * step any more, so everybody is told. */
-static tutti_status settle(struct tti_comm *comm, tutti_status status, int mismatch_peer)
+/* Nothing can be trusted to be in step any more, so everybody is told. */
+tutti_status tti_call_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer)
 {
 	if (status == TUTTI_OK)
 		return TUTTI_OK;
 	if (atomic_load(&comm->fate) != 0)
 		return tti_comm_fate(comm);
 	if (status == TUTTI_EMISMATCH && mismatch_peer >= 0)
-		return tti_stall_mismatch(comm, mismatch_peer);
+		return tti_stall_mismatch(comm, mismatch_peer, NULL);
 	return tti_stall_port_failed(comm, status);
 }
 
-static tutti_status start_program(struct tti_comm *comm, const struct tti_args *args,
-				  struct tti_bound *bound, size_t slice, uint64_t sign,
-				  struct tti_job *job)
-{
-	const struct tti_layout layout = lay_out(args, tti_bound_nchunks(bound), comm->n);
-	const struct tti_reducer reducer = tti_reducer_of(args->type, args->op, comm->n);
+/* What runs a call: a program, or transfers. The layout is that of a handoff; others have one
+ * by rule. */
+struct prepared {
+	uint64_t sign;
+	size_t nbytes, slice;
+	struct tti_bound *bound; /* NULL: transfers, in messages of `slice` bytes */
+	struct tti_layout layout;
+};
 
-	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, slice, sign);
+/* Whose programs run a call. */
+static tutti_collective program_of(tutti_collective coll)
+{
+	if (coll == TUTTI_ALL_GATHER_V)
+		return TUTTI_ALL_GATHER;
+	return coll == TUTTI_REDUCE_SCATTER_V ? TUTTI_REDUCE_SCATTER : coll;
+}
+
+static bool is_all_to_all_in_place(const struct tti_args *args)
+{
+	return args->coll == TUTTI_ALL_TO_ALL && args->send == args->recv;
+}
+
+/* In place, what comes from a rank must wait for what goes to it: as transfers it does, in
+ * the messages of the program "direct", which other ranks may be running. A program of the
+ * user's may have that name, too, but not the string of the library's. */
+static bool goes_by_transfers(const struct tti_comm *comm, const struct tti_args *args)
+{
+	return is_all_to_all_in_place(args) &&
+	       atomic_load_explicit(&comm->last_algorithm, memory_order_relaxed) ==
+		       tti_algorithm_find(TUTTI_ALL_TO_ALL, "direct")->name;
+}
+
+/* All of it but the signature. */
+static tutti_status choose(struct tti_comm *comm, const struct tti_args *args, struct prepared *out)
+{
+	out->nbytes = tti_vector_bytes(comm, args);
+	out->bound = NULL;
+	out->slice = 0;
+	if (args->coll == TUTTI_HANDOFF)
+		return tti_handoff_get(comm, args, &out->bound, &out->slice, &out->layout);
+	if (tti_is_by_pairs(args->coll) ||
+	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
+		return TUTTI_OK;
+	TTI_TRY(tti_programs_get(comm, program_of(args->coll),
+				 tti_collective_is_rooted(args->coll) ? args->root : 0, out->nbytes,
+				 tti_op_order(args->op, args->type), &out->bound, &out->slice));
+	if (goes_by_transfers(comm, args)) {
+		const size_t type_size = tutti_type_size(args->type);
+
+		out->bound = NULL;
+		/* Whole elements, as the program cuts them. */
+		out->slice =
+			out->slice > type_size ? out->slice - out->slice % type_size : type_size;
+	}
+	return TUTTI_OK;
+}
+
+static void sign(struct tti_comm *comm, const struct tti_args *args, struct prepared *out)
+{
+	out->sign = signature(++comm->seq, tti_args_shape(args), tti_args_common_count(args));
+}
+
+static tutti_status prepare(struct tti_comm *comm, const struct tti_args *args,
+			    struct prepared *out)
+{
+	sign(comm, args, out);
+	return choose(comm, args, out);
+}
+
+/* Where the data lies, if all ranks' buffers can be addressed; else the program. */
+static tutti_status start_direct(struct tti_comm *comm, const struct tti_args *args,
+				 const struct tti_reducer *reducer, const struct prepared *call,
+				 struct tti_job *job)
+{
+	struct tti_direct direct;
+
+	tti_memory_describe(comm, args, &direct);
+	direct.reducer = *reducer;
+	direct.bound = call->bound;
+	direct.slice_bytes = call->slice;
+	return tti_job_direct(job, &comm->engine, &direct, &call->layout, call->sign);
+}
+
+static tutti_status start(struct tti_comm *comm, const struct tti_args *args, struct prepared *call,
+			  struct tti_job *job)
+{
+	const struct tti_reducer reducer =
+		tti_operator_reducer(args->custom, args->op, args->type, comm->n);
+
+	if (!call->bound)
+		return tti_pairs_start(comm, args, call->sign, call->slice, job);
+	if (args->coll != TUTTI_HANDOFF)
+		TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(call->bound), call->slice,
+				      &call->layout));
+	if (is_all_to_all_in_place(args))
+		TTI_TRY(tti_pairs_set_apart(comm, args, &call->layout.input));
+	tti_handoff_before_check(comm, args);
+	/* Of others' inputs each is multiplied by what only its rank knows. */
+	if (!reducer.scalars && tti_memory_asks(comm, args, call->nbytes))
+		return start_direct(comm, args, &reducer, call, job);
+	return tti_job_program(job, &comm->engine, call->bound, &call->layout, &reducer,
+			       call->slice, call->sign);
+}
+
+/* What remains when a job is over, however it ended. */
+static tutti_status finish(struct tti_comm *comm, const struct tti_args *args,
+			   const struct prepared *call, tutti_status status, int mismatch_peer)
+{
+	char expected[TTI_CALL_TEXT];
+
+	if (status == TUTTI_OK && !call->bound)
+		tti_pairs_finish(comm, args);
+	if (status == TUTTI_OK)
+		return tti_handoff_after_check(comm, args);
+	if (status != TUTTI_EMISMATCH || mismatch_peer < 0 || !tti_is_by_pairs(args->coll) ||
+	    atomic_load(&comm->fate) != 0)
+		return tti_call_settle(comm, status, mismatch_peer);
+	tti_pairs_expect(comm, args, mismatch_peer, expected, sizeof(expected));
+	return tti_stall_mismatch(comm, mismatch_peer, expected);
+}
+
+static tutti_status run(struct tti_comm *comm, const struct tti_args *args, struct prepared *call,
+			int *mismatch_peer)
+{
+	struct tti_job job;
+	struct tti_job *jobs[] = { &job };
+	tutti_status st;
+
+	if (call->bound && call->nbytes <= call->slice && !args->custom &&
+	    tti_exchange_fits(&comm->engine, call->bound))
+		return tti_exchange(&comm->engine, call->bound, args->send, args->recv, args->count,
+				    tutti_type_size(args->type),
+				    tti_reduce_get(args->type, tti_op_base(args->op)),
+				    tti_op_base(args->op) == TUTTI_AVG ? comm->n : 0, call->sign,
+				    mismatch_peer);
+	TTI_TRY(start(comm, args, call, &job));
+	st = tti_job_wait(jobs, 1);
+	*mismatch_peer = job.mismatch_peer;
+	return st;
+}
+
+static tutti_status run_and_finish(struct tti_comm *comm, const struct tti_args *args,
+				   struct prepared *call)
+{
+	int mismatch_peer = -1;
+	tutti_status st;
+
+	publish_call(comm, call->sign, args);
+	st = run(comm, args, call, &mismatch_peer);
+	st = finish(comm, args, call, st, mismatch_peer);
+	unpublish(comm);
+	return st;
 }
 
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 {
-	const size_t nbytes = vector_bytes(comm, args);
-	const uint64_t shape = tti_args_shape(args);
-	const uint64_t sign = signature(++comm->seq, shape, args->count);
-	int mismatch_peer = -1;
-	struct tti_bound *bound;
-	tutti_status st;
-	size_t slice;
+	struct prepared call;
 
-	st = tti_programs_get(comm, args->coll, args->root, nbytes, &bound, &slice);
-	if (st != TUTTI_OK)
-		return st;
-	publish(comm, sign, shape, args->count);
-	if (nbytes <= slice && tti_exchange_fits(&comm->engine, bound)) {
-		st = tti_exchange(&comm->engine, bound, args->send, args->recv, args->count,
-				  tutti_type_size(args->type), tti_reduce_get(args->type, args->op),
-				  args->op == TUTTI_AVG ? comm->n : 0, sign, &mismatch_peer);
-	} else {
-		struct tti_job job;
-		struct tti_job *jobs[] = { &job };
+	TTI_TRY(prepare(comm, args, &call));
+	return run_and_finish(comm, args, &call);
+}
 
-		st = start_program(comm, args, bound, slice, sign, &job);
-		if (st == TUTTI_OK)
-			st = tti_job_wait(jobs, 1);
-		mismatch_peer = job.mismatch_peer;
-	}
-	if (st != TUTTI_OK)
-		st = settle(comm, st, mismatch_peer);
-	unpublish(comm);
-	return st;
+tutti_status tti_call_ready(struct tti_comm *comm, const struct tti_args *args,
+			    struct tti_ready *out)
+{
+	struct prepared call;
+
+	TTI_TRY(choose(comm, args, &call));
+	*out = (struct tti_ready){
+		.bound = call.bound,
+		.nbytes = call.nbytes,
+		.slice = call.slice,
+		.algorithm = atomic_load_explicit(&comm->last_algorithm, memory_order_relaxed),
+	};
+	return TUTTI_OK;
+}
+
+tutti_status tti_call_run_ready(struct tti_comm *comm, const struct tti_args *args,
+				const struct tti_ready *ready)
+{
+	struct prepared call;
+
+	sign(comm, args, &call);
+	call.nbytes = ready->nbytes;
+	call.bound = ready->bound;
+	call.slice = ready->slice;
+	atomic_store_explicit(&comm->last_algorithm, ready->algorithm, memory_order_relaxed);
+	return run_and_finish(comm, args, &call);
 }
 
 /* -- Batches ------------------------------------------------------------------ */
@@ -167,32 +297,52 @@ static void start_transfers(struct tti_batch_item *item, struct tti_job *job)
 			.tag = transfer_signature(args),
 		};
 	}
-	publish(item->comm, 0, tti_args_shape(&item->args[0]), item->args[0].count);
+	publish_call(item->comm, 0, &item->args[0]);
 	atomic_store_explicit(&item->comm->last_algorithm, "send_recv", memory_order_relaxed);
 	tti_job_transfers(job, &item->comm->engine, item->transfers, item->ntransfers, item->heads);
 }
 
-static tutti_status start_round(struct tti_batch_item *item, int round, struct tti_job *job)
+/* The collective of a round; NULL: the round of the sends and receives. */
+static const struct tti_args *args_of_round(const struct tti_batch_item *item, int round)
 {
-	struct tti_comm *comm = item->comm;
 	const bool has_transfers = item->ntransfers > 0;
-	const struct tti_args *args;
-	struct tti_bound *bound;
-	uint64_t sign, shape;
-	size_t slice;
+
+	return round == 0 && has_transfers ? NULL
+					   : &item->args[item->ntransfers + round - has_transfers];
+}
+
+/* A round of one communicator while it runs. */
+struct running {
+	struct tti_batch_item *item;
+	struct prepared call;
+};
+
+static tutti_status start_round(struct tti_batch_item *item, int round, struct prepared *call,
+				struct tti_job *job)
+{
+	const struct tti_args *args = args_of_round(item, round);
+	struct tti_comm *comm = item->comm;
 
 	TTI_TRY(tti_comm_fate(comm));
-	if (round == 0 && has_transfers) {
+	if (!args) {
 		start_transfers(item, job);
 		return TUTTI_OK;
 	}
-	args = &item->args[item->ntransfers + round - has_transfers];
-	shape = tti_args_shape(args);
-	sign = signature(++comm->seq, shape, args->count);
-	TTI_TRY(tti_programs_get(comm, args->coll, args->root, vector_bytes(comm, args), &bound,
-				 &slice));
-	publish(comm, sign, shape, args->count);
-	return start_program(comm, args, bound, slice, sign, job);
+	TTI_TRY(prepare(comm, args, call));
+	publish_call(comm, call->sign, args);
+	return start(comm, args, call, job);
+}
+
+/* How the job of a round ended, and what that means. */
+static void end_round(const struct running *running, int round, const struct tti_job *job)
+{
+	struct tti_batch_item *item = running->item;
+	const struct tti_args *args = args_of_round(item, round);
+
+	item->status =
+		args ? finish(item->comm, args, &running->call, job->status, job->mismatch_peer)
+		     : tti_call_settle(item->comm, job->status, job->mismatch_peer);
+	unpublish(item->comm);
 }
 
 static int rounds_of(const struct tti_batch_item *item)
@@ -203,7 +353,7 @@ static int rounds_of(const struct tti_batch_item *item)
 /* The k-th call of each communicator, all of them side by side: the k-th of one
  * never waits for a later one of another, on any rank. */
 static int run_round(struct tti_batch_item *items, int n, int round, struct tti_job *job,
-		     struct tti_job **jobs, struct tti_batch_item **owner)
+		     struct tti_job **jobs, struct running *running)
 {
 	int started = 0;
 
@@ -212,18 +362,17 @@ static int run_round(struct tti_batch_item *items, int n, int round, struct tti_
 
 		if (item->status != TUTTI_OK || round >= rounds_of(item))
 			continue;
-		item->status = start_round(item, round, &job[started]);
+		running[started].item = item;
+		item->status = start_round(item, round, &running[started].call, &job[started]);
 		if (item->status != TUTTI_OK)
 			continue;
 		jobs[started] = &job[started];
-		owner[started++] = item;
+		started++;
 	}
 	const tutti_status st = tti_job_wait(jobs, started);
 
-	for (int i = 0; i < started; i++) {
-		owner[i]->status = settle(owner[i]->comm, job[i].status, job[i].mismatch_peer);
-		unpublish(owner[i]->comm);
-	}
+	for (int i = 0; i < started; i++)
+		end_round(&running[i], round, &job[i]);
 	(void)st; /* each item has its own */
 	return started;
 }
@@ -232,13 +381,13 @@ tutti_status tti_batch_run(struct tti_batch_item *items, int n)
 {
 	struct tti_job *job = tti_calloc((size_t)n, sizeof(*job));
 	struct tti_job **jobs = tti_calloc((size_t)n, sizeof(struct tti_job *));
-	struct tti_batch_item **owner = tti_calloc((size_t)n, sizeof(struct tti_batch_item *));
+	struct running *running = tti_calloc((size_t)n, sizeof(*running));
 	tutti_status st = TUTTI_OK;
 
 	for (int i = 0; i < n; i++)
 		tti_turn_wait(items[i].comm, items[i].ticket);
-	if (job && jobs && owner) {
-		for (int round = 0; run_round(items, n, round, job, jobs, owner) > 0; round++)
+	if (job && jobs && running) {
+		for (int round = 0; run_round(items, n, round, job, jobs, running) > 0; round++)
 			;
 	} else {
 		for (int i = 0; i < n; i++)
@@ -253,6 +402,6 @@ tutti_status tti_batch_run(struct tti_batch_item *items, int n)
 	}
 	tti_free(job);
 	tti_free(jobs);
-	tti_free(owner);
+	tti_free(running);
 	return st;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/council.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -19,6 +20,11 @@ struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config)
 	comm->rank = rank;
 	comm->n = n;
 	comm->timeout_ms = tti_params()->timeout_ms;
+	comm->reproducible = tti_params()->reproducible >= 0 ? tti_params()->reproducible == 1
+							     : config->reproducible == 1;
+	comm->config_timeout_ms = config->timeout_ms;
+	comm->root = comm;
+	atomic_init(&comm->users, 1);
 	if (config->name)
 		snprintf(comm->name, sizeof(comm->name), "%s", config->name);
 	if (comm->timeout_ms == 0)
@@ -29,26 +35,87 @@ struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config)
 	return comm;
 }
 
-void tti_comm_free(struct tti_comm *comm)
+void tti_comm_hold(struct tti_comm *comm, struct tti_comm *relative)
 {
-	if (!comm)
+	comm->root = relative->root;
+	atomic_fetch_add(&comm->root->users, 1);
+}
+
+/* The last one of a family frees the root. */
+static void leave_family(struct tti_comm *root)
+{
+	if (atomic_fetch_sub(&root->users, 1) > 1)
 		return;
-	if (comm->has_init_thread)
-		pthread_join(comm->init_thread, NULL);
-	if (comm->watching)
-		tti_watch_stop(comm->boot);
-	tti_programs_release(comm);
+	for (int i = 0; i < TTI_COUNCILS_KEPT; i++)
+		tti_council_free(root->councils[i]);
+	tti_boot_close(root->boot);
+	tti_tuning_release(&root->tuning);
+	pthread_mutex_destroy(&root->lock);
+	tti_free(root);
+}
+
+static void drop_current_sides(struct tti_comm *comm)
+{
+	struct tti_sides *sides;
+
+	pthread_mutex_lock(&comm->lock);
+	sides = comm->current.sides;
+	comm->current.sides = NULL;
+	pthread_mutex_unlock(&comm->lock);
+	tti_sides_drop(sides);
+}
+
+void tti_comm_close_ports(struct tti_comm *comm)
+{
 	if (comm->has_engine)
 		tti_engine_release(&comm->engine);
+	tti_memory_release(comm);
 	for (int i = comm->nports - 1; i >= 0; i--)
 		comm->ports[i]->transport->shutdown(comm->ports[i]);
-	tti_boot_close(comm->boot);
+	comm->nports = 0;
+	comm->has_engine = false;
+}
+
+void tti_comm_free(struct tti_comm *comm)
+{
+	struct tti_comm *root;
+
+	if (!comm)
+		return;
+	root = comm->root;
+	if (comm->has_init_thread)
+		pthread_join(comm->init_thread, NULL);
+	/* A root's watch goes on while there are children, and says that it is closed. */
+	atomic_store(&comm->state, TTI_COMM_BURIED);
+	if (root != comm || atomic_load(&comm->users) == 1)
+		tti_watch_stop(comm->boot);
+	tti_programs_release(comm);
+	tti_handoffs_release(comm);
+	tti_operators_release(&comm->operators);
+	drop_current_sides(comm);
+	tti_pairs_release(&comm->pairs);
+	tti_free(comm->extents.at);
+	tti_comm_close_ports(comm);
+	if (root != comm)
+		tti_boot_close(comm->boot);
 	tti_free(comm->port_of);
-	tti_agreed_release(&(struct tti_agreed){ comm->plan, comm->shape });
-	tti_tuning_release(&comm->tuning);
+	tti_free(comm->host_of);
+	tti_agreed_release(&(struct tti_agreed){
+		.plan = comm->plan, .shape = comm->shape, .doors = comm->doors });
+	if (root != comm) /* they are the root's, which children choose by */
+		comm->tuning = (struct tti_tuning){ .machine = comm->tuning.machine };
+	tti_free(comm->tuning.machine);
+	comm->tuning.machine = NULL;
+	tti_free(comm->error_out);
+	comm->error_out = NULL;
+	tti_free(comm->nics);
 	tti_free(comm->algo);
-	pthread_mutex_destroy(&comm->lock);
-	tti_free(comm);
+	tti_free(comm->transports);
+	if (root != comm) {
+		pthread_mutex_destroy(&comm->lock);
+		tti_free(comm);
+	}
+	leave_family(root);
 }
 
 void tti_comm_lose(struct tti_comm *comm, tutti_status status, const char *text)

@@ -47,9 +47,9 @@ struct tti_args {
 	size_t count;
 	tutti_type type;
 	tutti_op op;                 /* reproducible, if the communicator is, too */
+	struct tti_operator *custom; /* of op; NULL: one of the five              */
 	int root;                    /* or the peer of a send or receive */
 	bool is_send;
-	struct tti_operator *custom; /* of op; NULL: one of the five              */
 	const tutti_side *from, *to;
 	struct tti_sides *sides;
 	/* Of calls with a count for each rank: in elements, the user's until the call is kept;
@@ -134,7 +134,7 @@ struct tti_comm {
 	_Atomic int fate; /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */
 	pthread_mutex_t lock;
 	char error[TTI_ERROR_TEXT]; /* last error of any call, under lock */
-	char error_out[TTI_ERROR_TEXT]; /* what tutti_last_error() handed out   */
+	char *error_out; /* its copy that tutti_last_error() handed out; NULL: none yet */
 	char fate_text[TTI_ERROR_TEXT];
 
 	/* Init on a thread of its own (nonblocking, or inside a group). */
@@ -183,9 +183,6 @@ struct tti_comm {
 	/* The executing thread's. */
 	uint64_t seq;
 	struct tti_programs *programs; /* NULL: no call needed one yet */
-	struct tti_choice_entry choice[TUTTI_COLLECTIVE_COUNT][TTI_SIZE_CLASSES];
-	struct tti_program_set sets[TTI_MOST_SETS];
-	int nsets;
 	struct tti_operator_list operators;
 	struct tti_handoff_kept *handoffs; /* [TTI_HANDOFFS_KEPT]; NULL: there was none yet */
 	struct tti_pairs pairs;
@@ -259,7 +256,8 @@ void tti_turn_done(struct tti_comm *comm);
  * began at began_ns, and is taken over. Of a child, parent's ranks ranks[0 .. n-1], roll
  * call and plan are derived; else `parent` is NULL. */
 TUTTI_CHECKED tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
-					  const tutti_config *config, int64_t began_ns);
+					  const tutti_config *config, const struct tti_comm *parent,
+					  const int *ranks, int64_t began_ns);
 
 /* How to open a port of a transport for this communicator. */
 struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
@@ -270,8 +268,8 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 /* The program for a call of `nbytes` (whole vector) that must keep `order`, bound, and its
  * slice. */
 TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int root,
-					    size_t nbytes, struct tti_bound **out,
-					    size_t *slice_bytes);
+					    size_t nbytes, enum tti_order order,
+					    struct tti_bound **out, size_t *slice_bytes);
 void tti_programs_release(struct tti_comm *comm);
 
 /* -- call.c ----------------------------------------------------------------- */
@@ -357,7 +355,7 @@ void tti_call_end(struct tti_comm *comm);
 tutti_status tti_call_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer);
 
 /* A human's view of a call: "all_reduce(1024 x float32, sum)". `sides`: of a handoff. */
-void tti_args_format(const struct tti_args *args, char *buf, size_t size);
+void tti_args_format(const struct tti_args *args, const char *sides, char *buf, size_t size);
 
 /* -- stall.c: why does a call not end --------------------------------------- */
 
@@ -368,7 +366,7 @@ void tti_stall_on_lost(void *comm, const struct tti_news *news);
 
 /* Messages of `peer` belong to another call: find out which, tell everybody. `expected`: what
  * else may be wrong, if the peer is in this very call; or NULL. */
-tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer);
+tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected);
 
 /* A port failed: wait a moment for news that say why, else tell everybody. */
 tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status);

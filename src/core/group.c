@@ -34,8 +34,7 @@ bool tti_group_is_open(void)
 	return group.depth > 0;
 }
 
-/* A failure inside the group is the group's. */
-static tutti_status remember(tutti_status status)
+tutti_status tti_group_remember(tutti_status status)
 {
 	if (status < 0 && group.depth > 0 && group.error == TUTTI_OK)
 		group.error = status;
@@ -45,7 +44,7 @@ static tutti_status remember(tutti_status status)
 tutti_status tti_group_add_init(tutti_comm_t handle)
 {
 	if (!tti_vec_push(&group.inits, handle))
-		return remember(tti_fail(TUTTI_ENOMEM, "group: out of memory"));
+		return tti_group_remember(tti_fail(TUTTI_ENOMEM, "group: out of memory"));
 	return TUTTI_OK;
 }
 
@@ -85,7 +84,16 @@ static struct tti_batch_item *item_of(struct batch *batch, struct tti_comm *comm
 	return &batch->items[i];
 }
 
-/* Copy the calls of one communicator, transfers first. */
+static void free_batch(struct batch *batch)
+{
+	for (int i = 0; i < batch->n; i++)
+		for (int k = 0; k < batch->items[i].nargs; k++)
+			tti_args_drop(&batch->items[i].args[k]);
+	tti_free(batch);
+}
+
+/* Copy the calls of one communicator, transfers first; a batch outlives what it is made
+ * of. */
 static void fill_item(struct tti_batch_item *item, const struct queued_call *calls, size_t ncalls,
 		      tutti_stream_t stream)
 {
@@ -93,7 +101,7 @@ static void fill_item(struct tti_batch_item *item, const struct queued_call *cal
 		for (size_t i = 0; i < ncalls; i++)
 			if (calls[i].comm == item->comm && calls[i].stream == stream &&
 			    is_transfer(&calls[i]) != (bool)collectives)
-				item->args[item->nargs++] = calls[i].args;
+				item->args[item->nargs++] = tti_args_take(&calls[i].args);
 }
 
 /* The batch of one stream; NULL: out of memory. */
@@ -105,12 +113,15 @@ static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 	const size_t transfers = align16(ncalls * sizeof(struct tti_transfer));
 	char *memory = tti_zalloc(head + args + transfers + ncalls * sizeof(int32_t));
 	struct batch *batch = (struct batch *)(void *)memory;
-	struct tti_args *next_args = (struct tti_args *)(void *)(memory + head);
-	struct tti_transfer *next_transfer = (struct tti_transfer *)(void *)(memory + head + args);
-	int32_t *next_head = (int32_t *)(void *)(memory + head + args + transfers);
+	struct tti_args *next_args;
+	struct tti_transfer *next_transfer;
+	int32_t *next_head;
 
 	if (!batch)
 		return NULL;
+	next_args = (struct tti_args *)(void *)(memory + head);
+	next_transfer = (struct tti_transfer *)(void *)(memory + head + args);
+	next_head = (int32_t *)(void *)(memory + head + args + transfers);
 	for (size_t i = 0; i < ncalls; i++)
 		if (calls[i].stream == stream) {
 			struct tti_batch_item *item = item_of(batch, calls[i].comm);
@@ -139,7 +150,7 @@ static tutti_status run_batch(void *self)
 	struct batch *batch = self;
 	const tutti_status st = tti_batch_run(batch->items, batch->n);
 
-	tti_free(batch);
+	free_batch(batch);
 	return st;
 }
 
@@ -150,7 +161,7 @@ static void drop_batch(struct batch *batch)
 		tti_turn_wait(batch->items[i].comm, batch->items[i].ticket);
 		tti_turn_done(batch->items[i].comm);
 	}
-	tti_free(batch);
+	free_batch(batch);
 }
 
 static tutti_status start_batch(const struct queued_call *calls, size_t ncalls,
@@ -191,19 +202,20 @@ static tutti_status keep(const struct queued_call *call)
 	struct tti_comm *comm;
 
 	TTI_TRY(tti_handle_enter(call->handle, &comm));
-	if (tti_vec_push(&group.calls, *call))
+	if (tti_vec_push(&group.calls, *call)) {
+		(void)tti_args_take(&call->args);
 		return TUTTI_OK;
+	}
 	tti_handle_leave(call->handle);
 	return tti_fail(TUTTI_ENOMEM, "group: out of memory");
 }
 
-static tutti_status submit(const struct queued_call *call)
+/* A call whose arguments are right. */
+static tutti_status place(const struct queued_call *call)
 {
 	struct tti_comm *comm = call->comm;
 	const struct tti_args *args = &call->args;
 
-	TTI_TRY(tti_comm_usable(comm));
-	TTI_TRY(tti_args_check(comm, args));
 	if (group.depth > 0)
 		return keep(call);
 	if (args->coll == TUTTI_SEND_RECV && args->root == comm->rank)
@@ -216,16 +228,63 @@ static tutti_status submit(const struct queued_call *call)
 	return start_batch(call, 1, call->stream);
 }
 
+/* Its sides are copied, since it may be queued; with TUTTI_CHECK it is two calls. */
+static tutti_status place_handoff(struct queued_call *call)
+{
+	struct tti_args *args = &call->args;
+	const bool checks = tti_handoff_wants_check(args);
+	tutti_status st = TUTTI_OK;
+
+	TTI_TRY(tti_sides_create(args->from, args->to, checks ? call->comm->n : 0, &args->sides));
+	args->from = &args->sides->from;
+	args->to = &args->sides->to;
+	args->root = (int)(uint32_t)args->sides->hash;
+	if (checks) {
+		struct queued_call check = *call;
+
+		check.args = tti_handoff_check_args(call->comm, args);
+		st = place(&check);
+	}
+	if (st == TUTTI_OK)
+		st = place(call);
+	tti_sides_drop(args->sides);
+	return st;
+}
+
+/* The user's arrays are copied if they may be gone before the call runs. */
+static tutti_status place_counts(struct queued_call *call)
+{
+	tutti_status st;
+
+	if (group.depth == 0 && !call->stream)
+		return place(call);
+	TTI_TRY(tti_counts_keep(call->comm, &call->args));
+	st = place(call);
+	tti_counts_drop(call->args.counts);
+	return st;
+}
+
+static tutti_status submit(struct queued_call *call)
+{
+	TTI_TRY(tti_comm_usable(call->comm));
+	TTI_TRY(tti_args_find_operator(call->comm, &call->args));
+	TTI_TRY(tti_counts_take_in(call->comm, &call->args));
+	TTI_TRY(tti_args_check(call->comm, &call->args));
+	if (call->args.coll == TUTTI_HANDOFF)
+		return place_handoff(call);
+	return tti_has_counts(call->args.coll) ? place_counts(call) : place(call);
+}
+
 tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream)
 {
 	struct queued_call call = { .handle = handle, .stream = stream, .args = *args };
 	tutti_status st = tti_handle_enter(handle, &call.comm);
 
 	if (st != TUTTI_OK)
-		return remember(st);
+		return tti_group_remember(st);
 	st = submit(&call);
 	if (st != TUTTI_OK)
-		st = remember(tti_comm_note(call.comm, st));
+		st = tti_group_remember(tti_comm_note(call.comm, st));
 	tti_handle_leave(handle);
 	return st;
 }
@@ -272,6 +331,10 @@ static tutti_status wait_for_inits(void)
 		if (st == TUTTI_OK && atomic_load(&comm->init_status) != TUTTI_OK)
 			st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
 					    comm->error);
+		if (comm->is_outsider) {
+			tti_handle_free(group.inits.at[i]);
+			tti_comm_free(comm);
+		}
 	}
 	return st;
 }
@@ -315,8 +378,10 @@ tutti_status tutti_group_end(void)
 	if (st == TUTTI_OK)
 		st = run_group();
 	group.error = TUTTI_OK;
-	for (size_t i = 0; i < group.calls.n; i++)
+	for (size_t i = 0; i < group.calls.n; i++) {
+		tti_args_drop(&group.calls.at[i].args);
 		tti_handle_leave(group.calls.at[i].handle);
+	}
 	tti_vec_release(&group.calls);
 	tti_vec_release(&group.inits);
 	return st;

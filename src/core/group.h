@@ -9,6 +9,9 @@
 
 tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream);
 
+/* A failure inside a group is the group's: its end returns it, too. Returns `status`. */
+tutti_status tti_group_remember(tutti_status status);
+
 /* Whether a group is open on this thread; leave it a handle whose init its end waits
  * for. */
 bool tti_group_is_open(void);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/child.h"
 #include "core/comm.h"
 #include "core/group.h"
 #include "util/clock.h"
@@ -15,7 +16,8 @@
 /* Everything an init needs, copied: it may run on a thread of its own. */
 struct plan {
 	struct tti_comm *comm;
-	struct tti_boot *boot; /* local kind: made beforehand */
+	struct tti_boot *boot;   /* local kind: made beforehand */
+	struct tti_maker *maker; /* NULL: it comes up by ids  */
 	tutti_config config;
 	char *transport, *algo;
 	int nids;
@@ -24,6 +26,8 @@ struct plan {
 
 static void plan_free(struct plan *plan)
 {
+	if (plan->maker)
+		plan->maker->free(plan->maker);
 	tti_free(plan->transport);
 	tti_free(plan->algo);
 	tti_free(plan);
@@ -39,10 +43,20 @@ static tutti_status read_config(const tutti_config *given, tutti_config *out)
 				given->size);
 	memcpy(out, given, given->size < sizeof(*out) ? given->size : sizeof(*out));
 	out->size = sizeof(*out);
+	if (out->reproducible != 0 && out->reproducible != 1)
+		return tti_fail(TUTTI_EINVAL, "config.reproducible is %d: 0 or 1",
+				out->reproducible);
 	if (out->timeout_ms < 0)
 		return tti_fail(TUTTI_EINVAL, "config.timeout_ms is %d: 0 (never) or more",
 				out->timeout_ms);
 	return TUTTI_OK;
+}
+
+tutti_status tti_config_check(const tutti_config *config)
+{
+	tutti_config read;
+
+	return read_config(config, &read);
 }
 
 static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique_id *ids,
@@ -84,6 +98,13 @@ static tutti_status connect_and_setup(struct plan *plan)
 	const int64_t began_ns = tti_now_ns();
 
 	tti_log_set_rank(comm->rank);
+	if (plan->maker) {
+		TTI_TRY(plan->maker->connect(plan->maker, comm, &boot));
+		if (!boot)
+			return TUTTI_OK;
+		return tti_comm_setup(comm, boot, &plan->config, plan->maker->parent,
+				      plan->maker->ranks, began_ns);
+	}
 	if (!boot) {
 		const struct tti_boot_config config = {
 			.rank = comm->rank,
@@ -96,15 +117,24 @@ static tutti_status connect_and_setup(struct plan *plan)
 
 		TTI_TRY(tti_boot_connect(&config, &boot));
 	}
-	return tti_comm_setup(comm, boot, &plan->config, began_ns);
+	return tti_comm_setup(comm, boot, &plan->config, NULL, NULL, began_ns);
 }
 
 /* Bring the communicator up; what went wrong stays readable on it. */
 static tutti_status bring_up(struct plan *plan)
 {
 	struct tti_comm *comm = plan->comm;
-	const tutti_status st = tti_comm_note(comm, connect_and_setup(plan));
+	tutti_status st = tti_comm_note(comm, connect_and_setup(plan));
 
+	/* All who are in it have it, whole or lost; who waits for this rank sees that its ports
+	 * are closed. */
+	if ((st <= TUTTI_STATUS_LOST || st == TUTTI_ESYS) && comm->boot && plan->maker &&
+	    plan->maker->is_final) {
+		tti_comm_lose(comm, st <= TUTTI_STATUS_LOST ? st : TUTTI_EPEER, tti_error_text());
+		tti_comm_close_ports(comm);
+		atomic_store_explicit(&comm->state, TTI_COMM_READY, memory_order_release);
+		st = TUTTI_OK;
+	}
 	atomic_store_explicit(&comm->init_status, st, memory_order_release);
 	return st;
 }
@@ -139,9 +169,9 @@ static tutti_status init_here(struct plan *plan, tutti_comm_t *out)
 	tutti_status st = bring_up(plan);
 
 	plan_free(plan);
-	if (st == TUTTI_OK)
+	if (st == TUTTI_OK && !comm->is_outsider)
 		st = tti_handle_create(comm, &handle);
-	if (st != TUTTI_OK) {
+	if (st != TUTTI_OK || comm->is_outsider) {
 		tti_comm_free(comm);
 		return st;
 	}
@@ -153,7 +183,7 @@ static tutti_status init_here(struct plan *plan, tutti_comm_t *out)
 static tutti_status init_aside(struct plan *plan, tutti_comm_t *out)
 {
 	struct tti_comm *comm = plan->comm;
-	const bool grouped = tti_group_is_open();
+	const bool grouped = tti_group_is_open(), is_outsider = comm->is_outsider;
 	tutti_comm_t handle = NULL;
 	tutti_status st = tti_handle_create(comm, &handle);
 
@@ -171,8 +201,28 @@ static tutti_status init_aside(struct plan *plan, tutti_comm_t *out)
 			tti_handle_free(handle);
 		return st;
 	}
-	*out = handle;
+	if (!is_outsider)
+		*out = handle;
 	return TUTTI_OK;
+}
+
+tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank, bool is_member,
+			   const tutti_config *config, tutti_comm_t *out)
+{
+	struct plan *plan = NULL;
+	const tutti_status st = make_plan(nranks, rank, 0, NULL, config, &plan);
+
+	if (st != TUTTI_OK) {
+		maker->free(maker);
+		return st;
+	}
+	plan->maker = maker;
+	plan->comm->is_outsider = !is_member;
+	if (maker->parent)
+		tti_comm_hold(plan->comm, maker->parent);
+	if ((plan->config.blocking || !is_member) && !tti_group_is_open())
+		return init_here(plan, out);
+	return init_aside(plan, out);
 }
 
 static tutti_status check_shape(const void *out, int nranks, int rank)

@@ -7,44 +7,44 @@
 #include "util/mem.h"
 #include "util/params.h"
 
-/* Programs are chosen once per size class (a power of two), built once per algorithm
- * and root, and kept for the life of the communicator. */
+/* Programs are chosen once per size class (a power of two), built once per algorithm,
+ * cut and root, and kept for the life of the communicator. */
 
 static int size_class(size_t nbytes)
 {
 	return nbytes <= 1 ? 0 : 64 - __builtin_clzll(nbytes - 1);
 }
 
-static bool is_rooted(tutti_collective coll)
-{
-	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE;
-}
-
 static tutti_status find_set(struct tti_comm *comm, const struct tti_algorithm *algo,
-			     struct tti_program_set **out)
+			     struct tti_cut cut, struct tti_program_set **out)
 {
-	const size_t nroots = is_rooted(algo->coll) ? (size_t)comm->n : 1;
+	const size_t nroots = tti_collective_is_rooted(algo->coll) ? (size_t)comm->n : 1;
+	struct tti_programs *programs = comm->programs;
 	struct tti_program_set *set;
 
-	for (int i = 0; i < comm->nsets; i++)
-		if (comm->sets[i].algo == algo) {
-			*out = &comm->sets[i];
+	for (int i = 0; i < programs->nsets; i++) {
+		set = &programs->sets[i];
+		if (set->algo == algo && set->cut.parts == cut.parts &&
+		    set->cut.stripes == cut.stripes) {
+			*out = set;
 			return TUTTI_OK;
 		}
-	if (comm->nsets == TTI_MOST_SETS)
+	}
+	if (programs->nsets == TTI_MOST_SETS)
 		return tti_fail(TUTTI_EINTERNAL, "more than %d algorithms in use", TTI_MOST_SETS);
-	set = &comm->sets[comm->nsets];
+	set = &programs->sets[programs->nsets];
 	set->by_root = tti_calloc(nroots, sizeof(*set->by_root));
 	if (!set->by_root)
 		return tti_fail(TUTTI_ENOMEM, "programs of %s: out of memory", algo->name);
 	set->algo = algo;
-	comm->nsets++;
+	set->cut = cut;
+	programs->nsets++;
 	*out = set;
 	return TUTTI_OK;
 }
 
 static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int class,
-			   struct tti_choice_entry *entry)
+			   enum tti_order order, int file, struct tti_choice_entry *entry)
 {
 	const struct tti_params *params = tti_params();
 	const struct tti_choice_input input = {
@@ -53,32 +53,42 @@ static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int cla
 		.nbytes = class >= 63 ? SIZE_MAX / 2 : (size_t)1 << class,
 		.nhosts = comm->nhosts,
 		.crowded = comm->crowded_somewhere,
+		.order = order,
 		.slot_bytes = comm->slot_bytes,
 		.inline_bytes = comm->inline_bytes,
 		.shape = comm->shape,
 		.machine = comm->tuning.machine,
 		.tune = comm->tuning.table,
+		.files = comm->tuning.files,
+		.file = file,
 	};
 	struct tti_choice choice;
 	struct tti_program_set *set = NULL;
 
 	TTI_TRY(tti_choose(&input, comm->algo, params->slice, &choice));
-	TTI_TRY(find_set(comm, choice.algo, &set));
+	TTI_TRY(find_set(comm, choice.algo, choice.cut, &set));
 	entry->slice_bytes = choice.slice_bytes;
 	entry->set = set;
-	tti_log(TTI_LOG_INFO, TTI_COLL, "%s up to %zu bytes: %s, %zu bytes a step",
-		tutti_collective_name(coll), input.nbytes, choice.algo->name, choice.slice_bytes);
+	tti_log(TTI_LOG_INFO, TTI_COLL,
+		"%s up to %zu bytes%s: %s (%s), %zu bytes a step, parts %d, stripes %d",
+		tutti_collective_name(coll), input.nbytes,
+		order == TTI_ORDER_ANY     ? ""
+		: order == TTI_ORDER_RANKS ? " in the order of ranks"
+					   : " in the order of ranks in one pass",
+		choice.algo->name, tti_choice_by_text(choice.by), choice.slice_bytes,
+		choice.cut.parts, choice.cut.stripes);
 	return TUTTI_OK;
 }
 
-static tutti_status build(struct tti_comm *comm, const struct tti_algorithm *algo, int root,
+static tutti_status build(struct tti_comm *comm, const struct tti_program_set *set, int root,
 			  struct tti_bound **out)
 {
 	struct tti_program prog;
 	struct tti_compiled compiled;
 	tutti_status st;
 
-	TTI_TRY(tti_program_build(algo, comm->shape, comm->rank, comm->n, root, &prog));
+	TTI_TRY(tti_program_build_cut(set->algo, comm->shape, set->cut, comm->rank, comm->n, root,
+				      &prog));
 	st = tti_compile(&prog, &compiled);
 	tti_program_release(&prog);
 	if (st != TUTTI_OK)
@@ -86,18 +96,45 @@ static tutti_status build(struct tti_comm *comm, const struct tti_algorithm *alg
 	return tti_bound_create(&comm->engine, &compiled, out);
 }
 
-tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int root, size_t nbytes,
-			      struct tti_bound **out, size_t *slice_bytes)
+/* Where the choice for such calls is kept; NULL: out of memory. Sizes that a file is for
+ * are exact, so where one is (file >= 0), it has choices of its own. */
+static struct tti_choice_entry *choice_at(struct tti_comm *comm, tutti_collective coll, int class,
+					  enum tti_order order, int file)
 {
-	const int class = size_class(nbytes);
-	struct tti_choice_entry *entry = &comm->choice[coll][class];
+	struct tti_programs *programs = comm->programs;
+
+	if (!programs)
+		programs = comm->programs = tti_zalloc(sizeof(*programs));
+	if (!programs)
+		return NULL;
+	if (file >= 0) {
+		if (!programs->of_file)
+			programs->of_file =
+				tti_calloc(comm->tuning.files->files.n, sizeof(*programs->of_file));
+		return programs->of_file ? &programs->of_file[file][class] : NULL;
+	}
+	if (!programs->choices[order])
+		programs->choices[order] = tti_zalloc(sizeof(*programs->choices[order]));
+	return programs->choices[order] ? &programs->choices[order]->at[coll][class] : NULL;
+}
+
+tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int root, size_t nbytes,
+			      enum tti_order order, struct tti_bound **out, size_t *slice_bytes)
+{
+	const int class = size_class(nbytes), at = tti_collective_is_rooted(coll) ? root : 0;
+	const int file = order == TTI_ORDER_ANY ? tti_algo_files_find(comm->tuning.files, coll,
+								      comm->n, root, nbytes)
+						: -1;
+	struct tti_choice_entry *entry = choice_at(comm, coll, class, order, file);
 	struct tti_bound **bound;
 
+	if (!entry)
+		return tti_fail(TUTTI_ENOMEM, "choice of algorithms: out of memory");
 	if (!entry->set)
-		TTI_TRY(choose(comm, coll, class, entry));
-	bound = &entry->set->by_root[is_rooted(coll) ? root : 0];
+		TTI_TRY(choose(comm, coll, class, order, file, entry));
+	bound = &entry->set->by_root[at];
 	if (!*bound)
-		TTI_TRY(build(comm, entry->set->algo, root, bound));
+		TTI_TRY(build(comm, entry->set, at, bound));
 	*out = *bound;
 	*slice_bytes = entry->slice_bytes;
 	atomic_store_explicit(&comm->last_algorithm, entry->set->algo->name, memory_order_relaxed);
@@ -106,13 +143,21 @@ tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int 
 
 void tti_programs_release(struct tti_comm *comm)
 {
-	for (int i = 0; i < comm->nsets; i++) {
-		const struct tti_program_set *set = &comm->sets[i];
-		const int nroots = is_rooted(set->algo->coll) ? comm->n : 1;
+	struct tti_programs *programs = comm->programs;
+
+	if (!programs)
+		return;
+	comm->programs = NULL;
+	for (int i = 0; i < programs->nsets; i++) {
+		const struct tti_program_set *set = &programs->sets[i];
+		const int nroots = tti_collective_is_rooted(set->algo->coll) ? comm->n : 1;
 
 		for (int root = 0; root < nroots; root++)
 			tti_bound_free(set->by_root[root]);
 		tti_free(set->by_root);
 	}
-	comm->nsets = 0;
+	for (int order = 0; order <= TTI_ORDER_ONE_PASS; order++)
+		tti_free(programs->choices[order]);
+	tti_free(programs->of_file);
+	tti_free(programs);
 }

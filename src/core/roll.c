@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "coll/algo_files.h"
 #include "plan/tune.h"
 #include "topo/sysfs.h"
 #include "topo/xml.h"
@@ -95,7 +96,8 @@ static const char *differing_level(uint64_t a, uint64_t b)
 	return NULL;
 }
 
-static void describe_settings(struct tti_rank_info *info, const char *transports, const char *algo)
+static void describe_settings(struct tti_rank_info *info, const char *transports, const char *algo,
+			      bool reproducible)
 {
 	const struct tti_params *params = tti_params();
 
@@ -105,10 +107,13 @@ static void describe_settings(struct tti_rank_info *info, const char *transports
 		.transport = hash_text(transports),
 		.algo = hash_text(algo),
 		.slice = params->slice,
+		.registered_least = params->registered_least,
 		.shm_slots = tti_hash_combine(params->shm_slot, (uint64_t)params->shm_slots),
 		.tcp_slots = tti_hash_combine(params->tcp_slot, (uint64_t)params->tcp_slots),
 		.levels = pack_levels(params),
 		.sysfs_root = hash_text(params->sysfs_root),
+		.check = params->check,
+		.reproducible = reproducible,
 		.dumps = params->topo_dump_file != NULL,
 	};
 	info->host = tti_hash_combine(info->machine, hash_text(params->host_id));
@@ -178,12 +183,16 @@ static tutti_status describe_inputs(struct tti_roll *roll, struct tti_rank_info 
 /* Each rank has its own, also those of one process. */
 static tutti_status describe_tuning(struct tti_roll *roll, struct tti_rank_info *info)
 {
-	const char *path = tti_params()->tune_file;
+	const char *path = tti_params()->tune_file, *list = tti_params()->algo_file;
 
-	if (!path)
-		return TUTTI_OK;
-	TTI_TRY(tti_tune_read_file(path, &roll->tune));
-	info->tune = tti_tune_hash(roll->tune);
+	if (path) {
+		TTI_TRY(tti_tune_read_file(path, &roll->tune));
+		info->tune = tti_tune_hash(roll->tune);
+	}
+	if (list) {
+		TTI_TRY(tti_algo_files_read(list, &roll->algo_files));
+		info->algo_files = tti_algo_files_hash(roll->algo_files);
+	}
 	return TUTTI_OK;
 }
 
@@ -263,15 +272,21 @@ tutti_status tti_first_of(const uint64_t *key, int n, int *first_out)
 static tutti_status check_settings(const struct tti_rank_info *info, int n)
 {
 	for (int rank = 1; rank < n; rank++) {
-		const char *what = info[rank].version != info[0].version       ? "version of Tutti"
-				   : info[rank].transport != info[0].transport ? "TUTTI_TRANSPORT"
-				   : info[rank].algo != info[0].algo           ? "TUTTI_ALGO"
-				   : info[rank].slice != info[0].slice         ? "TUTTI_SLICE"
-				   : info[rank].shm_slots != info[0].shm_slots
-					   ? "TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS"
-				   : info[rank].tcp_slots != info[0].tcp_slots
-					   ? "TUTTI_TCP_SLOT or TUTTI_TCP_SLOTS"
-					   : NULL;
+		const char *what =
+			info[rank].version != info[0].version       ? "version of Tutti"
+			: info[rank].transport != info[0].transport ? "TUTTI_TRANSPORT"
+			: info[rank].algo != info[0].algo           ? "TUTTI_ALGO"
+			: info[rank].slice != info[0].slice         ? "TUTTI_SLICE"
+			: info[rank].check != info[0].check         ? "TUTTI_CHECK"
+			: info[rank].registered_least != info[0].registered_least
+				? "TUTTI_REGISTERED_LEAST"
+			: info[rank].reproducible != info[0].reproducible
+				? "TUTTI_REPRODUCIBLE, or `reproducible` of its configuration,"
+			: info[rank].shm_slots != info[0].shm_slots
+				? "TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS"
+			: info[rank].tcp_slots != info[0].tcp_slots
+				? "TUTTI_TCP_SLOT or TUTTI_TCP_SLOTS"
+				: NULL;
 
 		if (what)
 			return tti_fail(TUTTI_EINVAL,
@@ -423,19 +438,25 @@ static tutti_status check(const struct tti_roll *roll)
 						 (tutti_status)roll->info[rank].status);
 	if (tti_boot_is_local(roll->boot))
 		return TUTTI_OK;
-	for (int rank = 1; rank < roll->n; rank++)
-		if (roll->info[rank].tune != roll->info[0].tune)
-			return tti_fail(
-				TUTTI_EINVAL,
-				"the TUTTI_TUNE_FILE of rank %d says other things than that "
-				"of rank 0: give all ranks one",
-				rank);
+	for (int rank = 1; rank < roll->n; rank++) {
+		const struct tti_rank_info *info = &roll->info[rank];
+		const char *what = info->tune != roll->info[0].tune ? "TUTTI_TUNE_FILE"
+				   : info->algo_files != roll->info[0].algo_files
+					   ? "TUTTI_ALGO_FILE"
+					   : NULL;
+
+		if (what)
+			return tti_fail(TUTTI_EINVAL,
+					"the %s of rank %d says other things than that of rank 0: "
+					"give all ranks one",
+					what, rank);
+	}
 	TTI_TRY(check_plan_files(roll));
 	return check_topologies(roll);
 }
 
 tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const char *algo,
-			   struct tti_roll *out)
+			   bool reproducible, struct tti_roll *out)
 {
 	const bool local = tti_boot_is_local(boot);
 	struct tti_roll roll = { .boot = boot,
@@ -448,7 +469,7 @@ tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const 
 	if (!roll.info)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", roll.n);
 	own = &roll.info[roll.rank];
-	describe_settings(own, transports, algo);
+	describe_settings(own, transports, algo, reproducible);
 	describe_cpus(own);
 	if (!local || roll.rank == 0)
 		own->status = describe_inputs(&roll, own);
@@ -494,5 +515,6 @@ void tti_roll_release(struct tti_roll *roll)
 	tti_free(roll->topo_text);
 	tti_free(roll->plan_text);
 	tti_tune_table_free(roll->tune);
+	tti_algo_files_free(roll->algo_files);
 	*roll = (struct tti_roll){ 0 };
 }

@@ -33,14 +33,19 @@ struct tti_rank_info {
 	uint64_t place;   /* what sees one topology: host, network namespace, directory */
 	uint64_t cpus[TTI_BITSET_WORDS(CPU_SETSIZE)];          /* allowed, which */
 	uint64_t transport, algo, slice, shm_slots, tcp_slots; /* settings       */
+	uint64_t registered_least;                             /* setting              */
 	uint64_t levels;                                       /* what routes go by, a byte each */
 	uint64_t sysfs_root;
-	uint64_t tune; /* of the tune file; 0: none */
+	uint64_t tune;       /* of the tune file; 0: none */
+	uint64_t algo_files; /* of the user's algorithms; 0: none */
 	struct tti_file_print topo_file, plan_file;
-	int32_t dumps;  /* the topology in use is to be written  */
-	int32_t status; /* what its own inputs are worth         */
+	int32_t check;        /* TUTTI_CHECK                           */
+	int32_t dumps;        /* the topology in use is to be written  */
+	int32_t reproducible; /* all reductions              */
+	int32_t status;       /* what its own inputs are worth         */
 };
 
+struct tti_algo_files;
 struct tti_tune_table;
 
 struct tti_roll {
@@ -53,12 +58,13 @@ struct tti_roll {
 	bool dumps, has_plan_file;
 	char *topo_text, *plan_text; /* of its own files; NULL: none */
 	struct tti_tune_table *tune; /* the same                   */
+	struct tti_algo_files *algo_files;
 };
 
 /* Gather and check. TUTTI_EINVAL: other settings, a file that cannot be read; TUTTI_EPLAN:
  * other topologies or plans. The same on all ranks. */
 TUTTI_CHECKED tutti_status tti_roll_call(struct tti_boot *boot, const char *transports,
-					 const char *algo, struct tti_roll *out);
+					 const char *algo, bool reproducible, struct tti_roll *out);
 /* Keep what the rest of init needs: 1,000 ranks of one process would hold 300 KB each. */
 TUTTI_CHECKED tutti_status tti_roll_digest(struct tti_roll *roll);
 void tti_roll_release(struct tti_roll *roll);

@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coll/algo_files.h"
 #include "core/agree.h"
+#include "core/child.h"
 #include "core/comm.h"
 #include "core/roll.h"
 #include "util/clock.h"
@@ -28,7 +30,6 @@ struct setup {
 	struct tti_comm *comm;
 	struct tti_roll roll;
 	double ranks_a_core; /* where they are most */
-	int *host_of;        /* [n]: the lowest rank that shares memory with each */
 	char phases[256];    /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
 	int64_t last_ns;     /* when the last phase ended                      */
 };
@@ -74,7 +75,7 @@ static tutti_status count_crowds(struct setup *setup)
 
 /* -- Transports ------------------------------------------------------------ */
 
-static struct tti_port_config port_config(const struct tti_comm *comm,
+struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 					  const struct tti_transport *transport)
 {
 	const struct tti_params *params = tti_params();
@@ -87,6 +88,7 @@ static struct tti_port_config port_config(const struct tti_comm *comm,
 		.host_id = params->host_id,
 		.slot_bytes = tcp ? params->tcp_slot : params->shm_slot,
 		.slots = (int)(tcp ? params->tcp_slots : params->shm_slots),
+		.heap_bytes = params->shm_heap,
 		.stop = &comm->stop,
 		.timeout_ms = params->boot_timeout_ms,
 	};
@@ -95,7 +97,7 @@ static struct tti_port_config port_config(const struct tti_comm *comm,
 static tutti_status open_and_join(struct tti_comm *comm, const struct tti_transport *transport,
 				  struct tti_card *cards, uint64_t *domains)
 {
-	const struct tti_port_config config = port_config(comm, transport);
+	const struct tti_port_config config = tti_port_config_of(comm, transport);
 	struct tti_port *port = NULL;
 
 	TTI_TRY(transport->open(&config, &port, &cards[comm->rank]));
@@ -136,7 +138,7 @@ static tutti_status take_domains(struct setup *setup, const struct tti_transport
 
 	if (st == TUTTI_OK && transport == &tti_transport_shm) {
 		setup->comm->nhosts = *ngroups;
-		memcpy(setup->host_of, first, n * sizeof(*first));
+		memcpy(setup->comm->host_of, first, n * sizeof(*first));
 	}
 	tti_free(first);
 	return st;
@@ -195,7 +197,7 @@ static void name_transports(struct tti_comm *comm)
 
 static tutti_status open_self(struct tti_comm *comm)
 {
-	struct tti_port_config config = port_config(comm, &tti_transport_self);
+	struct tti_port_config config = tti_port_config_of(comm, &tti_transport_self);
 	struct tti_card card;
 
 	TTI_TRY(tti_transport_self.open(&config, &comm->ports[0], &card));
@@ -214,13 +216,15 @@ static tutti_status open_transports(struct setup *setup, const char *names)
 	TTI_TRY(tti_transport_list(names, list, &nlist));
 	comm->nhosts = comm->n;
 	comm->port_of = tti_alloc((size_t)comm->n);
-	setup->host_of = tti_calloc((size_t)comm->n, sizeof(*setup->host_of));
-	if (!comm->port_of || !setup->host_of)
+	comm->host_of = tti_calloc((size_t)comm->n, sizeof(*comm->host_of));
+	if (!comm->port_of || !comm->host_of)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", comm->n);
 	memset(comm->port_of, UINT8_MAX, (size_t)comm->n);
 	for (int rank = 0; rank < comm->n; rank++)
-		setup->host_of[rank] = rank;
+		comm->host_of[rank] = rank;
 	TTI_TRY(open_self(comm));
+	for (int i = 0; i < nlist; i++)
+		comm->may_tcp |= list[i] == &tti_transport_tcp;
 	for (int i = 0; i < nlist && !covers_all; i++)
 		if (list[i] != &tti_transport_self)
 			TTI_TRY(try_transport(setup, list[i], &covers_all));
@@ -263,6 +267,7 @@ static tutti_status start_engine(struct tti_comm *comm)
 	memcpy(config.ports, comm->ports, sizeof(config.ports));
 	TTI_TRY(tti_engine_init(&comm->engine, &config));
 	comm->has_engine = true;
+	tti_memory_init(comm);
 	return TUTTI_OK;
 }
 
@@ -282,6 +287,35 @@ static tutti_status start_watch(struct tti_comm *comm)
 
 /* -- Plan --------------------------------------------------------------------- */
 
+/* Ports that can choose begin with the NICs that the plan gave to this rank. */
+static void prefer_nics(const struct tti_comm *comm)
+{
+	const struct tti_nic_names none = { .n = 0 };
+	const struct tti_nic_names *nics = comm->nics ? comm->nics : &none;
+	const char *names[TTI_CARD_NETS];
+
+	for (int i = 0; i < nics->n; i++)
+		names[i] = nics->name[i];
+	for (int i = 0; i < comm->nports && nics->n > 0; i++) {
+		struct tti_port *port = comm->ports[i];
+
+		if (!port->transport->prefer)
+			continue;
+		port->transport->prefer(port, names, nics->n);
+		tti_log(TTI_LOG_INFO, TTI_PLAN, "rank %d begins with %s of %d NICs", comm->rank,
+			names[0], nics->n);
+	}
+}
+
+static struct tti_nic_names *copy_nics(const struct tti_nic_names *nics)
+{
+	struct tti_nic_names *copy = tti_alloc(sizeof(*copy));
+
+	if (copy)
+		*copy = *nics;
+	return copy;
+}
+
 static tutti_status plan(struct setup *setup)
 {
 	struct tti_comm *comm = setup->comm;
@@ -295,22 +329,49 @@ static tutti_status plan(struct setup *setup)
 				comm->n > 1 ? "one host with one NUMA node" : "one rank");
 		return tti_dump_topology(&setup->roll);
 	}
-	TTI_TRY(tti_agree_on_plan(&setup->roll, setup->host_of, comm->nhosts, &agreed,
+	TTI_TRY(tti_agree_on_plan(&setup->roll, comm->host_of, comm->nhosts, &agreed,
 				  &topology_ns));
 	comm->plan = agreed.plan;
 	comm->shape = agreed.shape;
+	comm->doors = agreed.doors;
+	if (agreed.nics.n > 0 && !(comm->nics = copy_nics(&agreed.nics)))
+		return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
+	prefer_nics(comm);
 	mark(setup, "topology", topology_ns);
 	mark(setup, "plan", tti_now_ns());
 	return TUTTI_OK;
+}
+
+/* A file is for one number of ranks. That none is for this one may be a mistake. */
+static void report_algo_files(const struct tti_algo_files *files, int n)
+{
+	size_t nused = 0;
+
+	for (size_t i = 0; files && i < files->files.n; i++) {
+		const struct tti_algo_file *file = files->files.at[i];
+
+		nused += file->n == n;
+		tti_log(TTI_LOG_INFO, TTI_COLL, "%s: %s for %s of %d ranks, %zu to %zu bytes%s",
+			file->path, file->algo.name, tutti_collective_name(file->algo.coll),
+			file->n, file->min_bytes, file->max_bytes,
+			file->n == n ? "" : ": not for this communicator");
+	}
+	if (files && files->files.n && !nused)
+		tti_log(TTI_LOG_WARN, TTI_COLL,
+			"no file of TUTTI_ALGO_FILE is for %d ranks, %s is for %d: none is used", n,
+			files->files.at[0]->path, files->files.at[0]->n);
 }
 
 static tutti_status tune(struct setup *setup)
 {
 	struct tti_comm *comm = setup->comm;
 	struct tti_tune_table *table = setup->roll.tune;
+	struct tti_algo_files *files = setup->roll.algo_files;
 
 	setup->roll.tune = NULL;
-	return tti_tuning_of(table, comm->plan, setup->ranks_a_core, &comm->tuning);
+	setup->roll.algo_files = NULL;
+	report_algo_files(files, comm->n);
+	return tti_tuning_of(table, files, comm->plan, setup->ranks_a_core, &comm->tuning);
 }
 
 /* -- All of it ------------------------------------------------------------------- */
@@ -327,18 +388,19 @@ static void report(const struct setup *setup)
 		return;
 	tti_log(TTI_LOG_INFO, TTI_CORE, "init: %s", setup->phases);
 	if (comm->plan)
-		tti_agreed_sum_up(&(struct tti_agreed){ comm->plan, comm->shape }, &text);
+		tti_agreed_sum_up(&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape },
+				  &text);
 	if (text.len)
 		tti_log(TTI_LOG_INFO, TTI_PLAN, "plan: %s", text.text);
 	tti_strbuf_release(&text);
 }
 
-static tutti_status run(struct setup *setup, const char *names)
+/* All is found out. */
+static tutti_status begin_first(struct setup *setup, const char *names)
 {
 	struct tti_comm *comm = setup->comm;
 
-	mark(setup, "bootstrap", tti_now_ns());
-	TTI_TRY(tti_roll_call(comm->boot, names, comm->algo, &setup->roll));
+	TTI_TRY(tti_roll_call(comm->boot, names, comm->algo, comm->reproducible, &setup->roll));
 	TTI_TRY(count_crowds(setup));
 	TTI_TRY(tti_roll_digest(&setup->roll));
 	mark(setup, "roll call", tti_now_ns());
@@ -347,6 +409,31 @@ static tutti_status run(struct setup *setup, const char *names)
 	TTI_TRY(plan(setup));
 	TTI_TRY(tune(setup));
 	tti_roll_release(&setup->roll);
+	return TUTTI_OK;
+}
+
+/* Only its own transports are new. */
+static tutti_status begin_child(struct setup *setup, const char *names,
+				const struct tti_comm *parent, const int *ranks)
+{
+	struct tti_comm *comm = setup->comm;
+
+	TTI_TRY(open_transports(setup, names));
+	mark(setup, "transports", tti_now_ns());
+	TTI_TRY(tti_child_derive(comm, parent, ranks));
+	if (parent->nics && !(comm->nics = copy_nics(parent->nics)))
+		return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
+	prefer_nics(comm);
+	return TUTTI_OK;
+}
+
+static tutti_status run(struct setup *setup, const char *names, const struct tti_comm *parent,
+			const int *ranks)
+{
+	struct tti_comm *comm = setup->comm;
+
+	mark(setup, "bootstrap", tti_now_ns());
+	TTI_TRY(parent ? begin_child(setup, names, parent, ranks) : begin_first(setup, names));
 	measure_ports(comm);
 	name_transports(comm);
 	TTI_TRY(start_engine(comm));
@@ -358,19 +445,22 @@ static tutti_status run(struct setup *setup, const char *names)
 }
 
 tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
-			    const tutti_config *config, int64_t began_ns)
+			    const tutti_config *config, const struct tti_comm *parent,
+			    const int *ranks, int64_t began_ns)
 {
 	const char *algo = tti_params()->algo ? tti_params()->algo : config->algo;
+	const char *names = transport_names(config);
 	struct setup setup = { .comm = comm, .last_ns = began_ns };
 	tutti_status st;
 
 	comm->boot = boot;
-	if (algo && !(comm->algo = tti_strdup(algo)))
+	comm->algo = algo ? tti_strdup(algo) : NULL;
+	comm->transports = tti_strdup(names);
+	if ((algo && !comm->algo) || !comm->transports)
 		return tti_fail(TUTTI_ENOMEM, "settings: out of memory");
 	if (tti_fault("core.setup"))
 		return tti_fail(TUTTI_EINTERNAL, "core.setup: injected fault");
-	st = run(&setup, transport_names(config));
+	st = run(&setup, names, parent, ranks);
 	tti_roll_release(&setup.roll);
-	tti_free(setup.host_of);
 	return st;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/comm.h"
+#include "engine/connect.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -30,6 +32,26 @@
 
 /* -- This rank's own call ---------------------------------------------------- */
 
+/* Who is not part of a handoff is over it at once, so that sides that differ may show in
+ * the next call only: then both are named. */
+static void describe_own(struct tti_comm *comm, uint64_t seq, const struct tti_args *args,
+			 char *buf, size_t size)
+{
+	char sides[TTI_SIDES_TEXT];
+	uint64_t handoff_seq;
+
+	pthread_mutex_lock(&comm->lock);
+	tti_sides_format(comm->current.sides, sides, sizeof(sides));
+	handoff_seq = comm->current.handoff_seq;
+	pthread_mutex_unlock(&comm->lock);
+	tti_args_format(args, sides, buf, size);
+	if (args->coll != TUTTI_HANDOFF && handoff_seq > 0 && handoff_seq + 1 == seq) {
+		const size_t len = strlen(buf);
+
+		(void)snprintf(buf + len, size - len, " after handoff %s", sides);
+	}
+}
+
 void tti_stall_on_ask(void *self, struct tti_call *out)
 {
 	struct tti_comm *comm = self;
@@ -47,12 +69,15 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 		after = atomic_load_explicit(&call->version, memory_order_acquire);
 	} while (before != after || before % 2 != 0);
 	out->waiting_on = atomic_load_explicit(&comm->engine.waiting_on, memory_order_relaxed);
+	/* Its children keep the bootstrap up. */
+	if (atomic_load(&comm->state) == TTI_COMM_BURIED)
+		out->running = TTI_CALL_LEFT;
 	if (before == 0) {
 		snprintf(out->text, sizeof(out->text), "nothing yet");
 	} else {
 		const struct tti_args args = tti_args_of_shape(shape, count);
 
-		tti_args_format(&args, out->text, sizeof(out->text));
+		describe_own(comm, out->seq, &args, out->text, sizeof(out->text));
 	}
 }
 
@@ -83,12 +108,13 @@ static bool hop(struct tti_comm *comm)
 	return further;
 }
 
-/* The same place in the order of calls, but not the same call. A batch of transfers
+/* The same place in the order of calls, but not the same call; the other's may be over: a
+ * rank has nothing to do in a handoff that it is not part of. A batch of transfers
  * (signature 0) is matched by pairs, not by order. */
 static bool is_mismatch(const struct tti_call *own, const struct tti_call *other)
 {
-	return own->running && other->running && own->seq == other->seq &&
-	       own->signature != other->signature && own->signature && other->signature;
+	return own->running > 0 && own->seq == other->seq && own->signature != other->signature &&
+	       own->signature && other->signature;
 }
 
 static void tell_mismatch(struct tti_comm *comm, const struct tti_call *own, int peer,
@@ -106,6 +132,8 @@ void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
 	struct tti_comm *comm = self;
 	struct tti_call own;
 
+	if (call && call->running == TTI_CALL_LEFT)
+		call = NULL;
 	tti_stall_on_ask(comm, &own);
 	pthread_mutex_lock(&comm->lock);
 	const bool wanted = comm->stall.suspect == peer;
@@ -117,7 +145,7 @@ void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
 	if (wanted && !call && comm->stall.left == 0)
 		comm->stall.left = 1;
 	pthread_mutex_unlock(&comm->lock);
-	if (!wanted || !own.running || !call)
+	if (!wanted || own.running <= 0 || !call)
 		return;
 	if (is_mismatch(&own, call))
 		tell_mismatch(comm, &own, peer, call);
@@ -135,7 +163,9 @@ static void explain(struct tti_comm *comm, int peer, char *buf, size_t size)
 	const int64_t now = tti_now_ns();
 
 	pthread_mutex_lock(&comm->lock);
-	if (stall->suspect < 0)
+	if (stall->suspect < 0 && peer < 0)
+		snprintf(buf, size, "a connection");
+	else if (stall->suspect < 0)
 		snprintf(buf, size, "rank %d", peer);
 	else if (!stall->answered && now - stall->asked_ns > SILENT_NS)
 		snprintf(buf, size,
@@ -162,6 +192,35 @@ static void describe(struct tti_comm *comm, int64_t waited_ns, int peer, char *b
 	explain(comm, peer, why, sizeof(why));
 	snprintf(buf, size, "rank %d has waited %.1f s in call %" PRIu64 ", %.80s, for %.120s",
 		 comm->rank, (double)waited_ns / 1e9, own.seq, own.text, why);
+}
+
+/* The lanes to a peer that does not come: "; lanes eth0 to eth0: no answer for 4.7 s". Not
+ * if all is well with them and the peer answers over the bootstrap: it is just late. */
+static void add_lanes(struct tti_comm *comm, int peer, char *buf, size_t size)
+{
+	const struct tti_link *link = peer >= 0 && peer < comm->n ? comm->engine.links[peer] : NULL;
+	const struct tti_lane_ops *lanes =
+		link ? tti_engine_port(&comm->engine, peer)->transport->lanes : NULL;
+	const int n = lanes ? lanes->count(link) : 0;
+	bool odd;
+	size_t len = strlen(buf), begin = len;
+
+	pthread_mutex_lock(&comm->lock);
+	odd = comm->stall.suspect == peer && !comm->stall.answered;
+	pthread_mutex_unlock(&comm->lock);
+	for (int i = 0; i < n && len < size; i++) {
+		struct tti_lane_info lane;
+
+		lanes->get(link, i, &lane);
+		odd |= lane.trouble[0] != 0;
+		len += (size_t)snprintf(buf + len, size - len, "%s %s to %s: %s",
+					i ? "," : "; lanes",
+					lane.local_nic[0] ? lane.local_nic : lane.local_addr,
+					lane.remote_nic[0] ? lane.remote_nic : lane.remote_addr,
+					lane.trouble[0] ? lane.trouble : "up");
+	}
+	if (!odd)
+		buf[begin] = 0;
 }
 
 static bool due(struct tti_comm *comm, int64_t *last_ns, int64_t now, int64_t every_ns)
@@ -230,11 +289,13 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	}
 	if (comm->timeout_ms > 0 && waited >= comm->timeout_ms * TTI_NS_PER_MS) {
 		describe(comm, waited, peer, text, sizeof(text));
+		add_lanes(comm, peer, text, sizeof(text));
 		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
 		return TUTTI_ETIMEOUT;
 	}
 	if (waited >= stall_ns && due(comm, &stall->warned_ns, now, stall_ns)) {
 		describe(comm, waited, peer, text, sizeof(text));
+		add_lanes(comm, peer, text, sizeof(text));
 		tti_log(TTI_LOG_WARN, TTI_CORE, "%s", text);
 	}
 	return TUTTI_OK;
@@ -263,7 +324,7 @@ static bool wait_for_news(struct tti_comm *comm, int64_t wait_ns)
 	return atomic_load(&comm->fate) != 0;
 }
 
-tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer)
+tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected)
 {
 	const int64_t deadline = tti_now_ns() + EXPLAIN_NS;
 	char text[TTI_NEWS_TEXT];
@@ -282,7 +343,18 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer)
 	const bool known = comm->stall.answered && comm->stall.suspect == peer;
 
 	pthread_mutex_unlock(&comm->lock);
-	if (known)
+	if (expected && known && other.seq >= own.seq)
+		snprintf(text, sizeof(text),
+			 "counts do not fit together in call %" PRIu64 ", %.72s: %s", own.seq,
+			 own.text, expected);
+	else if (known && other.seq == own.seq && other.signature == own.signature &&
+		 strcmp(other.text, own.text) == 0)
+		snprintf(text, sizeof(text),
+			 "ranks called different things: call %" PRIu64
+			 " of ranks %d and %d is %.72s, but between them is what an earlier call "
+			 "left: its root or counts differed",
+			 own.seq, comm->rank, peer, own.text);
+	else if (known)
 		snprintf(text, sizeof(text),
 			 "ranks called different things: rank %d call %" PRIu64
 			 ", %.72s, but rank %d is at call %" PRIu64 ", %.72s",

@@ -23,6 +23,7 @@ _Static_assert(offsetof(tutti_config, name) == 16, "ABI");
 _Static_assert(offsetof(tutti_config, transport) == 24, "ABI");
 _Static_assert(offsetof(tutti_config, algo) == 32, "ABI");
 _Static_assert(offsetof(tutti_config, timeout_ms) == 40, "ABI");
+_Static_assert(offsetof(tutti_config, reproducible) == 44, "ABI");
 _Static_assert(sizeof(tutti_config) >= 48, "ABI");
 _Static_assert(offsetof(struct tutti_param_info, is_set) == 48, "ABI");
 _Static_assert(sizeof(struct tutti_call_report) >= 24, "ABI");
@@ -32,6 +33,9 @@ _Static_assert(TUTTI_EPEER == -20 && TUTTI_EPEER <= TUTTI_STATUS_LOST, "ABI");
 _Static_assert(TUTTI_EPLAN == -25, "ABI");
 _Static_assert(TUTTI_INT8 == 0 && TUTTI_FLOAT32 == 7 && TUTTI_FLOAT8_E5M2 == 11, "ABI");
 _Static_assert(TUTTI_SUM == 0 && TUTTI_AVG == 4, "ABI");
+_Static_assert(sizeof(tutti_op) == sizeof(int) && TUTTI_OP_REPRODUCIBLE == 1024, "ABI");
+_Static_assert(TUTTI_HANDOFF == 7 && TUTTI_ALL_TO_ALL == 8 && TUTTI_REDUCE_SCATTER_V == 15, "ABI");
+_Static_assert(TUTTI_SCALAR_NOW == 0 && TUTTI_SCALAR_AT_CALL == 1, "ABI");
 
 /* Per pair of ranks. */
 _Static_assert(sizeof(struct tti_link) <= 16, "a link's common part grew");

@@ -77,12 +77,15 @@ static tutti_status make(const struct call *call, const void *send, void *recv, 
 					    NULL);
 	case TUTTI_BARRIER:
 		return tutti_barrier(comm, NULL);
+	case TUTTI_ALL_TO_ALL:
+		return tutti_all_to_all(send, recv, call->count, call->type, comm, NULL);
+	case TUTTI_GATHER:
+		return tutti_gather(send, recv, call->count, call->type, call->root, comm, NULL);
+	case TUTTI_SCATTER:
+		return tutti_scatter(send, recv, call->count, call->type, call->root, comm, NULL);
 	case TUTTI_SEND_RECV:
 	case TUTTI_HANDOFF:
-	case TUTTI_ALL_TO_ALL:
-	case TUTTI_GATHER:
-	case TUTTI_SCATTER:
-	case TUTTI_ALL_TO_ALL_V:
+	case TUTTI_ALL_TO_ALL_V: /* test_uneven.c */
 	case TUTTI_GATHER_V:
 	case TUTTI_SCATTER_V:
 	case TUTTI_ALL_GATHER_V:
@@ -106,13 +109,17 @@ static int expected(const struct call *call, int rank, int n, size_t i)
 		return value_of((int)(i / call->count), i % call->count);
 	case TUTTI_REDUCE_SCATTER:
 		return reduced(n, (size_t)rank * call->count + i, call->op);
+	case TUTTI_ALL_TO_ALL:
+		return value_of((int)(i / call->count),
+				(size_t)rank * call->count + i % call->count);
+	case TUTTI_GATHER:
+		return rank == call->root ? value_of((int)(i / call->count), i % call->count) : -1;
+	case TUTTI_SCATTER:
+		return value_of(call->root, (size_t)rank * call->count + i);
 	case TUTTI_BARRIER:
 	case TUTTI_SEND_RECV:
 	case TUTTI_HANDOFF:
-	case TUTTI_ALL_TO_ALL:
-	case TUTTI_GATHER:
-	case TUTTI_SCATTER:
-	case TUTTI_ALL_TO_ALL_V:
+	case TUTTI_ALL_TO_ALL_V: /* test_uneven.c */
 	case TUTTI_GATHER_V:
 	case TUTTI_SCATTER_V:
 	case TUTTI_ALL_GATHER_V:
@@ -122,16 +129,30 @@ static int expected(const struct call *call, int rank, int n, size_t i)
 	return -1;
 }
 
+size_t call_bytes(const struct call *call, int n)
+{
+	return ((size_t)n * call->count * 2 + 64) * tutti_type_size(call->type);
+}
+
 void call_and_check(const struct call *call, tutti_comm_t comm, int rank, int n)
+{
+	char *memory = malloc(call_bytes(call, n));
+
+	if (CHECK(memory != NULL))
+		call_and_check_in(call, comm, rank, n, memory);
+	free(memory);
+}
+
+void call_and_check_in(const struct call *call, tutti_comm_t comm, int rank, int n, char *memory)
 {
 	const size_t size = tutti_type_size(call->type);
 	const size_t nn = (size_t)n;
-	const bool gathers = call->coll == TUTTI_ALL_GATHER;
-	const bool scatters = call->coll == TUTTI_REDUCE_SCATTER;
-	const size_t sends = call->count * (scatters ? nn : 1);
-	const size_t recvs = call->count * (gathers ? nn : 1);
+	const bool pairs = call->coll == TUTTI_ALL_TO_ALL;
+	const bool gathers = call->coll == TUTTI_ALL_GATHER || call->coll == TUTTI_GATHER;
+	const bool scatters = call->coll == TUTTI_REDUCE_SCATTER || call->coll == TUTTI_SCATTER;
+	const size_t sends = call->count * (scatters || pairs ? nn : 1);
+	const size_t recvs = call->count * (gathers || pairs ? nn : 1);
 	const size_t own = (size_t)rank * call->count * size;
-	char *memory = calloc(nn * call->count * 2 + 64, size);
 	char *send = memory;
 	char *recv = memory + (nn * call->count + 32) * size;
 	char *want = calloc(recvs + 1, size);
@@ -142,7 +163,7 @@ void call_and_check(const struct call *call, tutti_comm_t comm, int rank, int n)
 		recv = send + own;
 	else if (call->in_place)
 		recv = send;
-	memset(memory, 0x55, (nn * call->count * 2 + 64) * size);
+	memset(memory, 0x55, call_bytes(call, n));
 	for (size_t i = 0; i < sends; i++)
 		put(send, call->type, i, value_of(rank, i));
 	if (CHECK_OK(make(call, send, recv, comm))) {
@@ -159,6 +180,5 @@ void call_and_check(const struct call *call, tutti_comm_t comm, int rank, int n)
 				tutti_collective_name(call->coll), n, rank, call->count, call->root,
 				call->in_place, tutti_type_name(call->type));
 	}
-	free(memory);
 	free(want);
 }

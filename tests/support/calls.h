@@ -6,6 +6,7 @@
  * on every rank. */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "tutti/inspect.h"
 
@@ -20,5 +21,9 @@ struct call {
 
 /* Fills buffers of its own; what is wrong is CHECKed (world.h). */
 void call_and_check(const struct call *call, tutti_comm_t comm, int rank, int n);
+
+/* The same with its buffers in `memory`, of call_bytes(). */
+size_t call_bytes(const struct call *call, int n);
+void call_and_check_in(const struct call *call, tutti_comm_t comm, int rank, int n, char *memory);
 
 #endif

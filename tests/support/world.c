@@ -39,6 +39,7 @@ static void *member_thread(void *self)
 	config.transport = world->transport;
 	config.algo = world->algo;
 	config.timeout_ms = world->timeout_ms;
+	config.reproducible = world->reproducible;
 	if (world->sockets && !CHECK_OK(tutti_comm_init_rank_config(
 				      &member->comm, world->n, member->id, member->rank, &config)))
 		return NULL;
@@ -59,6 +60,7 @@ static bool prepare(const struct world *world, struct member *members)
 	config.transport = world->transport;
 	config.algo = world->algo;
 	config.timeout_ms = world->timeout_ms;
+	config.reproducible = world->reproducible;
 	ok = CHECK_OK(tutti_comm_init_all(comms, world->n, &config));
 	for (int rank = 0; ok && rank < world->n; rank++)
 		members[rank].comm = comms[rank];

@@ -17,6 +17,7 @@ struct world {
 	const char *algo;      /* NULL: chosen                         */
 	bool sockets;          /* a real bootstrap over loopback       */
 	int timeout_ms;
+	int reproducible;
 };
 
 /* What each rank does. */

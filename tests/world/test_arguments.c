@@ -44,11 +44,54 @@ static void bad_calls(void **state)
 	REFUSED(TUTTI_EINVAL, "root -1",
 		tutti_reduce(a, b, 1, TUTTI_FLOAT32, TUTTI_SUM, -1, comm, NULL));
 	REFUSED(TUTTI_EINVAL, "peer 5", tutti_send(a, 1, TUTTI_FLOAT32, 5, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "overlap", tutti_all_to_all(a, a + 1, 4, TUTTI_FLOAT32, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "root 3", tutti_gather(a, b, 1, TUTTI_FLOAT32, 3, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "overlap",
+		tutti_send_recv(a, 4, 0, a + 3, 4, 0, TUTTI_FLOAT32, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "peer -2",
+		tutti_send_recv(a, 4, -2, b, 4, -1, TUTTI_FLOAT32, comm, NULL));
+	assert_int_equal(tutti_send_recv(a, 4, -1, b, 4, -1, TUTTI_FLOAT32, comm, NULL), TUTTI_OK);
 	/* Nothing of this hurt the communicator. */
 	a[0] = 3;
 	assert_int_equal(tutti_all_reduce(a, b, 1, TUTTI_FLOAT32, TUTTI_AVG, comm, NULL), TUTTI_OK);
 	assert_true(b[0] == 3);
 	assert_int_equal(tutti_all_reduce(NULL, NULL, 0, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL),
+			 TUTTI_OK);
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+}
+
+/* Of calls with a count for each rank. */
+static void bad_counts(void **state)
+{
+	const size_t four[] = { 4 }, three[] = { 3 }, zero[] = { 0 }, most[] = { SIZE_MAX / 2 };
+	tutti_comm_t comm;
+	float a[64], b[64];
+
+	(void)state;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	REFUSED(TUTTI_EINVAL, "receive counts are NULL",
+		tutti_all_gather_v(a, b, NULL, zero, TUTTI_FLOAT32, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "send displacements are NULL",
+		tutti_scatter_v(a, four, NULL, b, 4, TUTTI_FLOAT32, 0, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "past the end of memory",
+		tutti_reduce_scatter_v(a, b, most, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "past the end of memory",
+		tutti_all_gather_v(a, b, four, most, TUTTI_FLOAT32, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "sends 4 elements to itself but receives 3",
+		tutti_all_to_all_v(a, four, zero, b, three, zero, TUTTI_FLOAT32, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "send buffer is NULL",
+		tutti_gather_v(NULL, 4, b, four, zero, TUTTI_FLOAT32, 0, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "overlap but are not in place",
+		tutti_all_gather_v(a, a, four, three, TUTTI_FLOAT32, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "root 1",
+		tutti_gather_v(a, 4, b, four, zero, TUTTI_FLOAT32, 1, comm, NULL));
+	REFUSED(TUTTI_EINVAL, "type 99",
+		tutti_all_gather_v(a, b, four, zero, (tutti_type)99, comm, NULL));
+	/* In place, and nothing at all. */
+	assert_int_equal(
+		tutti_all_to_all_v(a, four, three, a, four, three, TUTTI_FLOAT32, comm, NULL),
+		TUTTI_OK);
+	assert_int_equal(tutti_all_gather_v(NULL, NULL, zero, zero, TUTTI_FLOAT32, comm, NULL),
 			 TUTTI_OK);
 	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
 }
@@ -136,9 +179,8 @@ static void nonblocking_init(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_calls),
-		cmocka_unit_test(after_destroy),
-		cmocka_unit_test(bad_inits),
+		cmocka_unit_test(bad_calls),        cmocka_unit_test(bad_counts),
+		cmocka_unit_test(after_destroy),    cmocka_unit_test(bad_inits),
 		cmocka_unit_test(nonblocking_init),
 	};
 

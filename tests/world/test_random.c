@@ -52,7 +52,11 @@ static void random_calls(tutti_comm_t comm, int rank, int n, void *arg)
 	unsigned seed = *(const unsigned *)arg;
 
 	for (int i = 0; i < CALLS; i++) {
-		const int coll = rand_r(&seed) % TUTTI_COLLECTIVE_COUNT;
+		static const int colls[] = { TUTTI_ALL_REDUCE, TUTTI_BROADCAST,      TUTTI_REDUCE,
+					     TUTTI_ALL_GATHER, TUTTI_REDUCE_SCATTER, TUTTI_BARRIER,
+					     TUTTI_SEND_RECV,  TUTTI_ALL_TO_ALL,     TUTTI_GATHER,
+					     TUTTI_SCATTER };
+		const int coll = colls[(size_t)rand_r(&seed) % (sizeof(colls) / sizeof(colls[0]))];
 		struct call call = { .coll = (tutti_collective)coll };
 
 		call.type = types[(unsigned)rand_r(&seed) % 5];

@@ -28,17 +28,25 @@ struct laid {
 	uint64_t seed;
 };
 
-/* That the program that ran has the chunks that the shape makes. */
+/* That the programs that ran, one for each cut, have the chunks that the shape makes. */
 static void check_chunks(const struct tti_comm *comm, const struct laid *laid, int root)
 {
-	const struct tti_program_set *set = &comm->sets[0];
-	struct tti_program prog = { 0 };
+	const struct tti_programs *programs = comm->programs;
 
-	if (!CHECK_OK(tti_program_build(laid->algo, comm->shape, comm->rank, comm->n, root, &prog)))
-		return;
-	CHECK(comm->nsets == 1 && set->algo == laid->algo);
-	CHECK(tti_bound_nchunks(set->by_root[root]) == prog.nchunks);
-	tti_program_release(&prog);
+	CHECK(programs->nsets >= 1);
+	for (int i = 0; i < programs->nsets; i++) {
+		const struct tti_program_set *set = &programs->sets[i];
+		struct tti_program prog = { 0 };
+
+		CHECK(set->algo == laid->algo);
+		if (!set->by_root[root])
+			continue;
+		if (!CHECK_OK(tti_program_build_cut(laid->algo, comm->shape, set->cut, comm->rank,
+						    comm->n, root, &prog)))
+			return;
+		CHECK(tti_bound_nchunks(set->by_root[root]) == prog.nchunks);
+		tti_program_release(&prog);
+	}
 }
 
 static void calls_over_a_shape(tutti_comm_t handle, int rank, int n, void *arg)
@@ -77,7 +85,8 @@ static bool reads_shape(const struct tti_algorithm *algo)
 					     "double_tree",
 					     "recursive_doubling",
 					     "hierarchical",
-					     "hierarchical_doubling" };
+					     "hierarchical_doubling",
+					     "ordered" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(algo->name, names[i]) == 0)

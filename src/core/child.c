@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/child.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll/shape.h"
+#include "core/group.h"
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/mem.h"
+#include "util/params.h"
+
+uint64_t tti_child_context(const struct tti_comm *parent, enum tti_child_kind kind, uint64_t k)
+{
+	return tti_hash_combine(tti_hash_combine(parent->context, kind), k);
+}
+
+tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config *given)
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+
+	if (given)
+		memcpy(&config, given, given->size < sizeof(config) ? given->size : sizeof(config));
+	config.size = sizeof(config);
+	if (!config.transport)
+		config.transport = parent->transports;
+	if (!config.algo)
+		config.algo = parent->algo;
+	if (!given) {
+		config.timeout_ms = (int)parent->config_timeout_ms;
+		config.reproducible = parent->reproducible;
+	}
+	return config;
+}
+
+/* -- What it goes by ------------------------------------------------------------------ */
+
+static tutti_status derive_doors(struct tti_comm *comm, const struct tti_comm *parent,
+				 const int *ranks)
+{
+	if (!parent->doors || comm->nhosts == 1)
+		return TUTTI_OK;
+	comm->doors = tti_calloc((size_t)comm->n, sizeof(*comm->doors));
+	if (!comm->doors)
+		return tti_fail(TUTTI_ENOMEM, "NICs of %d ranks: out of memory", comm->n);
+	for (int rank = 0; rank < comm->n; rank++)
+		comm->doors[rank] = parent->doors[ranks[rank]];
+	return TUTTI_OK;
+}
+
+/* On one host of several there is nothing left to choose, as if it were alone. */
+static tutti_status derive_shape(struct tti_comm *comm, const struct tti_comm *parent,
+				 const int *ranks)
+{
+	if (!parent->shape || comm->n == 1 || (comm->nhosts == 1 && parent->nhosts > 1))
+		return TUTTI_OK;
+	return tti_shape_project(parent->shape, ranks, (uint32_t)comm->n, &comm->shape);
+}
+
+tutti_status tti_child_derive(struct tti_comm *comm, const struct tti_comm *parent,
+			      const int *ranks)
+{
+	/* The parent's other ranks run on the same cores. */
+	comm->crowded_here = parent->crowded_here;
+	comm->crowded_somewhere = parent->crowded_somewhere;
+	TTI_TRY(derive_shape(comm, parent, ranks));
+	TTI_TRY(derive_doors(comm, parent, ranks));
+	return tti_tuning_derive(&parent->tuning, comm->nhosts > 1 ? comm->shape : NULL,
+				 &comm->tuning);
+}
+
+/* -- Split ---------------------------------------------------------------------------- */
+
+/* What each rank of the parent says. */
+struct vote {
+	int32_t color, key;
+	uint64_t settings;
+};
+
+struct split {
+	struct tti_maker maker;
+	tutti_comm_t handle; /* of the parent, entered */
+	struct vote vote;
+	uint64_t k; /* the how many-th split of the parent */
+};
+
+struct seat {
+	int key, rank;
+};
+
+static int by_key(const void *left, const void *right)
+{
+	const struct seat *a = left, *b = right;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->rank - b->rank;
+}
+
+/* Who has our colour, by key, then by rank. */
+static tutti_status take_seats(struct split *split, struct tti_comm *comm, const struct vote *votes)
+{
+	const struct tti_comm *parent = split->maker.parent;
+	struct seat *seats = tti_calloc((size_t)parent->n, sizeof(*seats));
+	int n = 0;
+
+	for (int rank = 0; rank < parent->n && seats; rank++)
+		if (votes[rank].color == split->vote.color)
+			seats[n++] = (struct seat){ votes[rank].key, rank };
+	if (seats)
+		split->maker.ranks = tti_calloc((size_t)n, sizeof(*split->maker.ranks));
+	if (!split->maker.ranks) {
+		tti_free(seats);
+		return tti_fail(TUTTI_ENOMEM, "a split of %d ranks: out of memory", parent->n);
+	}
+	qsort(seats, (size_t)n, sizeof(*seats), by_key);
+	comm->n = n;
+	for (int rank = 0; rank < n; rank++) {
+		split->maker.ranks[rank] = seats[rank].rank;
+		if (seats[rank].rank == parent->rank)
+			comm->rank = rank;
+	}
+	tti_free(seats);
+	return TUTTI_OK;
+}
+
+static tutti_status check_settings(const struct split *split, const struct vote *votes)
+{
+	const struct tti_maker *maker = &split->maker;
+
+	for (int rank = 0; rank < maker->parent->n; rank++)
+		if (votes[rank].color == split->vote.color &&
+		    votes[rank].settings != split->vote.settings)
+			return tti_fail(TUTTI_EINVAL,
+					"ranks %d and %d of colour %d configure their new "
+					"communicator differently: give transport, algo and "
+					"reproducible alike",
+					maker->parent->rank, rank, split->vote.color);
+	return TUTTI_OK;
+}
+
+/* All ranks of the parent say what they want, over a bootstrap of its own: what runs on
+ * the parent is not disturbed. */
+static tutti_status gather_votes(const struct split *split, const struct tti_boot_config *config,
+				 struct vote *votes)
+{
+	const struct tti_comm *parent = split->maker.parent;
+	const uint64_t context = tti_child_context(parent, TTI_CHILD_SPLIT, split->k);
+	struct tti_boot *boot;
+	tutti_status st;
+
+	votes[parent->rank] = split->vote;
+	TTI_TRY(tti_boot_sub_create(parent->boot, context, NULL, parent->n, config, &boot));
+	st = tti_boot_all_gather(boot, votes, sizeof(*votes));
+	if (st == TUTTI_OK)
+		tti_boot_sub_finish(boot);
+	tti_boot_close(boot);
+	return st;
+}
+
+static tutti_status connect_split(struct tti_maker *maker, struct tti_comm *comm,
+				  struct tti_boot **boot)
+{
+	struct split *split = (struct split *)maker;
+	struct tti_comm *parent = maker->parent;
+	const struct tti_boot_config config = { .timeout_ms = tti_params()->boot_timeout_ms,
+						.stop = &comm->stop };
+	struct vote *votes = tti_calloc((size_t)parent->n, sizeof(*votes));
+	tutti_status st =
+		votes ? TUTTI_OK
+		      : tti_fail(TUTTI_ENOMEM, "a split of %d ranks: out of memory", parent->n);
+
+	*boot = NULL;
+	if (st == TUTTI_OK)
+		st = gather_votes(split, &config, votes);
+	if (st == TUTTI_OK && split->vote.color != TUTTI_NOCOLOR) {
+		st = take_seats(split, comm, votes);
+		if (st == TUTTI_OK)
+			st = check_settings(split, votes);
+		comm->context =
+			tti_hash_combine(tti_child_context(parent, TTI_CHILD_OF_COLOR, split->k),
+					 (uint64_t)split->vote.color);
+		if (st == TUTTI_OK)
+			st = tti_boot_sub_create(parent->boot, comm->context, maker->ranks, comm->n,
+						 &config, boot);
+	}
+	tti_free(votes);
+	return st;
+}
+
+static void free_split(struct tti_maker *maker)
+{
+	struct split *split = (struct split *)maker;
+
+	tti_handle_leave(split->handle);
+	tti_free(maker->ranks);
+	tti_free(split);
+}
+
+static uint64_t hash_text(const char *text)
+{
+	return text ? tti_hash_bytes(text, strlen(text)) : 0;
+}
+
+static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int color, int key,
+			  tutti_comm_t *out, const tutti_config *given)
+{
+	struct split *made;
+	tutti_config config;
+
+	TTI_TRY(tti_comm_usable(parent));
+	config = tti_child_config(parent, given);
+	made = tti_zalloc(sizeof(*made));
+	if (!made)
+		return tti_fail(TUTTI_ENOMEM, "a split: out of memory");
+	made->maker = (struct tti_maker){ .connect = connect_split,
+					  .free = free_split,
+					  .parent = parent };
+	made->vote = (struct vote){
+		.color = color,
+		.key = key,
+		.settings = tti_hash_combine(hash_text(config.transport), hash_text(config.algo)) ^
+			    (uint64_t)config.reproducible,
+	};
+	made->k = parent->nsplits++;
+	made->handle = handle;
+	/* Until it is made. */
+	TTI_TRY(tti_handle_enter(handle, &made->maker.parent));
+	return tti_comm_make(&made->maker, parent->n, parent->rank, color != TUTTI_NOCOLOR, &config,
+			     out);
+}
+
+tutti_status tutti_comm_split(tutti_comm_t handle, int color, int key, tutti_comm_t *out,
+			      const tutti_config *config)
+{
+	struct tti_comm *parent;
+	tutti_status st;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_comm_t");
+	if (color < 0 && color != TUTTI_NOCOLOR)
+		return tti_fail(TUTTI_EINVAL, "color is %d: 0 or more, or TUTTI_NOCOLOR", color);
+	TTI_TRY(tti_config_check(config));
+	TTI_TRY(tti_handle_enter(handle, &parent));
+	if (color == TUTTI_NOCOLOR)
+		*out = NULL;
+	st = tti_comm_note(parent, split(handle, parent, color, key, out, config));
+	tti_handle_leave(handle);
+	return st;
+}
+
+tutti_status tutti_comm_dup(tutti_comm_t handle, tutti_comm_t *out, const tutti_config *config)
+{
+	return tutti_comm_split(handle, 0, 0, out, config);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_CHILD_H
+#define TTI_CORE_CHILD_H
+
+/* Communicators that are made of another one, their parent. What is costly is shared: the
+ * connections and the thread of the first communicator of all (its root) carry the
+ * bootstrap and the watch of all that descend from it, and what was found out about the
+ * machines is derived, not detected anew. What moves bytes is a child's own, and costs
+ * memory only once it is used: so calls on several communicators never wait for each
+ * other.
+ *
+ * Owner: a child keeps its root alive (tti_comm_hold()). Threads: as comm.h says. */
+
+#include "core/comm.h"
+
+/* How a communicator comes to its bootstrap, if not by an id. */
+struct tti_maker {
+	/* Find out who belongs to it and connect; comm->rank and comm->n are set here if they
+	 * could not be before. *boot NULL on success: this rank is not part of it. */
+	tutti_status (*connect)(struct tti_maker *maker, struct tti_comm *comm,
+				struct tti_boot **boot);
+	void (*free)(struct tti_maker *maker); /* when the init is over */
+	struct tti_comm *parent;               /* lives until then; NULL: none */
+	int *ranks;                            /* [comm->n]: in the parent, by connect() */
+	/* Who belongs to it is settled by connect(): when a rank dies from then on, the init
+	 * succeeds, with a communicator that is lost. */
+	bool is_final;
+};
+
+/* init.c: make a communicator, here or on a thread of its own, as `config` (may be NULL)
+ * and groups want it. Takes the maker, in any case. is_member: *out is written, with the
+ * handle. */
+TUTTI_CHECKED tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank,
+					 bool is_member, const tutti_config *config,
+					 tutti_comm_t *out);
+
+/* Number of the communicator among those of its root: the same on all ranks that make it
+ * as the k-th of its kind, of a parent. */
+enum tti_child_kind {
+	TTI_CHILD_SPLIT = 1,
+	TTI_CHILD_OF_COLOR,
+	TTI_CHILD_SHRINK,  /* without those that are named */
+	TTI_CHILD_COUNCIL, /* on who is left               */
+	TTI_CHILD_REST,    /* who is left                  */
+};
+uint64_t tti_child_context(const struct tti_comm *parent, enum tti_child_kind kind, uint64_t k);
+
+/* The config of a child: what the user leaves open is the parent's. */
+tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config *given);
+
+/* setup.c asks, once the child knows its hosts: what its calls go by. */
+TUTTI_CHECKED tutti_status tti_child_derive(struct tti_comm *comm, const struct tti_comm *parent,
+					    const int *ranks);
+
+#endif
