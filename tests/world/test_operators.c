@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pre-multiplied sums and the user's operators: every collective that reduces, 1 to 9 ranks,
+ * each algorithm and transport; and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/reductions.h"
+#include "support/sanitizer.h"
+#include "support/world.h"
+
+static const tutti_collective colls[] = { TUTTI_ALL_REDUCE, TUTTI_REDUCE, TUTTI_REDUCE_SCATTER };
+#if SANITIZED
+static const size_t counts[] = { 1, 3000 };
+#else
+static const size_t counts[] = { 1, 7, 100, 3000, 20011 };
+#endif
+#define NCOUNTS (sizeof(counts) / sizeof(counts[0]))
+
+/* Over everything the ranks run one after the other. */
+static void run_counts(struct reduction r, tutti_comm_t comm, int rank, int n, tutti_stream_t s)
+{
+	for (size_t c = 0; c < NCOUNTS * sizeof(colls) / sizeof(colls[0]); c++) {
+		r.coll = colls[c / NCOUNTS];
+		r.count = counts[c % NCOUNTS];
+		r.root = (int)(c % (size_t)n);
+		r.in_place = c % 2;
+		r.seed = c + 1;
+		if (!CHECK(reduction_run(&r, comm, rank, n, s)))
+			return;
+	}
+}
+
+static void maps(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	struct reduction r = { .type = TUTTI_UINT64, .expect = expect_maps };
+
+	(void)arg;
+	if (!CHECK_OK(tutti_op_create(&r.op, compose_maps, NULL, 0, comm)))
+		return;
+	run_counts(r, comm, rank, n, NULL);
+	CHECK_OK(tutti_op_destroy(r.op, comm));
+}
+
+/* What keeps the order is chosen whether or not something is pinned, over any transport. */
+static void operators_that_do_not_commute(void **state)
+{
+	static const char *const pins[] = { NULL,
+					    "all_reduce:direct;reduce:flat;reduce_scatter:direct",
+					    "all_reduce:ordered;reduce:ordered;"
+					    "reduce_scatter:ordered",
+					    "all_reduce:ring,exchange" };
+
+	(void)state;
+	for (int n = 1; n <= 9; n += SANITIZED ? 4 : n < 3 ? 1 : 3)
+		for (int p = 0; p < 8; p += p < 4 ? 1 : 2) {
+			const struct world world = { .n = n,
+						     .transport = p < 4 ? "shm" : "tcp",
+						     .algo = pins[p % 4] };
+
+			if (world_run(&world, maps, NULL) > 0)
+				fail_msg("%d ranks over %s, %s", n, world.transport, world.algo);
+		}
+}
+
+/* r0 op r1, by hand. */
+static void lower_ranks_come_first(void **state)
+{
+	uint64_t low = UINT64_C(3) << 32 | 1, high = UINT64_C(5) << 32 | 2;
+
+	(void)state;
+	compose_maps(&high, &low, 1, TUTTI_UINT64, NULL); /* 5 (3 x + 1) + 2 */
+	assert_int_equal(high >> 32, 15);
+	assert_int_equal((uint32_t)high, 7);
+}
+
+static void largest(void *inout, const void *in, size_t count, tutti_type type, void *arg)
+{
+	const int *from = in;
+	int *to = inout, *calls = arg;
+
+	++*calls;
+	for (size_t i = 0; i < count && type == TUTTI_INT32; i++)
+		to[i] = from[i] > to[i] ? from[i] : to[i];
+}
+
+static void expect_largest(const struct reduction *r, void *out, const void *const *inputs, int n,
+			   size_t count)
+{
+	struct reduction max = *r;
+
+	max.op = TUTTI_MAX;
+	expect_kernel(&max, out, inputs, n, count);
+}
+
+static void maxima(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	int calls = 0;
+	struct reduction r = { .type = TUTTI_INT32, .expect = expect_largest };
+
+	(void)arg;
+	if (!CHECK_OK(tutti_op_create(&r.op, largest, &calls, 1, comm)))
+		return;
+	run_counts(r, comm, rank, n, NULL);
+	r.op = tutti_op_reproducible(r.op);
+	run_counts(r, comm, rank, n, NULL);
+	/* Who reduces nothing is not called. */
+	CHECK(calls > 0 || n == 1);
+	CHECK_OK(tutti_op_destroy(r.op, comm));
+}
+
+static void premul_of_type(tutti_comm_t comm, int rank, int n, tutti_type type, const void *scalars)
+{
+	const char *own = (const char *)scalars + (size_t)rank * tutti_type_size(type);
+	struct reduction r = { .type = type, .expect = expect_premul, .scalars = scalars };
+
+	/* Integers are the same in any order. */
+	if (!CHECK_OK(tutti_op_create_premul_sum(&r.op, own, type, TUTTI_SCALAR_NOW, comm)))
+		return;
+	if (type == TUTTI_INT32 || type == TUTTI_UINT8)
+		run_counts(r, comm, rank, n, NULL);
+	r.op = tutti_op_reproducible(r.op);
+	run_counts(r, comm, rank, n, NULL);
+	CHECK_OK(tutti_op_destroy(r.op, comm));
+}
+
+static void premul_sums(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	/* Any bits are integers; floats that are none but these. */
+	static const float floats[] = { 0.5f, 3, -1.1f, 1e-3f, 2, 7, 1, 0, 9 };
+	static const uint16_t halves[] = { 0x3c00, 0xc001, 0x3555, 0x4200, 0x3c01,
+					   0x4000, 0xbc00, 0x3800, 0x4900 };
+
+	(void)arg;
+	premul_of_type(comm, rank, n, TUTTI_INT32, floats);
+	premul_of_type(comm, rank, n, TUTTI_UINT8, floats);
+	premul_of_type(comm, rank, n, TUTTI_FLOAT32, floats);
+	premul_of_type(comm, rank, n, TUTTI_FLOAT16, halves);
+	premul_of_type(comm, rank, n, TUTTI_BFLOAT16, halves);
+}
+
+static void sums_of_multiplied_inputs(void **state)
+{
+	(void)state;
+	for (int n = 1; n <= 9; n += SANITIZED ? 4 : n < 3 ? 1 : 3)
+		for (int tcp = 0; tcp < 2; tcp++) {
+			const struct world world = { .n = n, .transport = tcp ? "tcp" : "shm" };
+
+			assert_int_equal(world_run(&world, premul_sums, NULL), 0);
+		}
+}
+
+static void every_algorithm(void **state)
+{
+	const char *name;
+
+	(void)state;
+	for (size_t c = 0; c < 3; c++)
+		for (int a = 0; (name = tutti_algorithm_name(colls[c], a)); a++) {
+			char pin[100];
+			/* An order may be asked for, too. */
+
+			if (c == 1)
+				snprintf(pin, sizeof(pin), "reduce:%s,ordered,flat", name);
+			else
+				snprintf(pin, sizeof(pin), "%s:%s,ordered,direct",
+					 tutti_collective_name(colls[c]), name);
+			const struct world world = { .n = 5, .transport = "shm", .algo = pin };
+
+			if (world_run(&world, maxima, NULL) + world_run(&world, premul_sums, NULL))
+				fail_msg("%s", pin);
+		}
+}
+
+/* A scalar that is read at the call: as it is when the stream comes to it. */
+static void later(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	int32_t scalar = 0, in = rank + 1, first = 0, second = 0;
+	const int32_t sum = n * (n + 1) / 2;
+	tutti_stream_t stream = NULL;
+	tutti_op op, again = TUTTI_SUM;
+
+	(void)arg;
+	if (!CHECK_OK(tutti_op_create_premul_sum(&op, &scalar, TUTTI_INT32, TUTTI_SCALAR_AT_CALL,
+						 comm)) ||
+	    !CHECK_OK(tutti_stream_create(&stream)))
+		return;
+	scalar = 3;
+	CHECK_OK(tutti_all_reduce(&in, &first, 1, TUTTI_INT32, op, comm, NULL));
+	CHECK(first == 3 * sum);
+	scalar = 5;
+	CHECK_OK(tutti_all_reduce(&in, &first, 1, TUTTI_INT32, op, comm, stream));
+	/* Queued calls keep it; its value may be another's. */
+	CHECK_OK(tutti_op_destroy(op, comm));
+	CHECK_OK(tutti_op_create(&again, compose_maps, NULL, 1, comm));
+	CHECK_OK(tutti_stream_synchronize(stream));
+	CHECK(first == 5 * sum);
+	CHECK_OK(tutti_op_destroy(again, comm));
+	scalar = 2;
+	CHECK_OK(tutti_op_create_premul_sum(&op, &scalar, TUTTI_INT32, TUTTI_SCALAR_NOW, comm));
+	scalar = 9;
+	CHECK_OK(tutti_group_start());
+	CHECK_OK(tutti_all_reduce(&in, &first, 1, TUTTI_INT32, op, comm, NULL));
+	CHECK_OK(tutti_all_reduce(&in, &second, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL));
+	CHECK_OK(tutti_op_destroy(op, comm));
+	CHECK_OK(tutti_group_end());
+	CHECK(first == 2 * sum && second == sum);
+	CHECK_OK(tutti_stream_destroy(stream));
+}
+
+static void scalars_are_read_when_they_should(void **state)
+{
+	const struct world world = { .n = 3 };
+
+	(void)state;
+	assert_int_equal(world_run(&world, later, NULL), 0);
+}
+
+static void refused(tutti_status got, tutti_comm_t comm, const char *words)
+{
+	if (!CHECK(got == TUTTI_EINVAL) || !CHECK(strstr(tutti_last_error(comm), words)))
+		fprintf(stderr, "  %s, not %s\n", tutti_last_error(comm), words);
+}
+
+static void mistakes(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	float one = 1, in = 1, out = 0;
+	tutti_op op = TUTTI_SUM, ordered;
+
+	(void)rank, (void)arg;
+	refused(tutti_op_create(NULL, largest, NULL, 1, comm), NULL, "out is NULL");
+	refused(tutti_op_create(&op, NULL, NULL, 1, comm), NULL, "fn is NULL");
+	refused(tutti_op_create_premul_sum(&op, NULL, TUTTI_INT8, TUTTI_SCALAR_NOW, comm), NULL,
+		"scalar is NULL");
+	refused(tutti_op_create_premul_sum(&op, &one, (tutti_type)99, TUTTI_SCALAR_NOW, comm), NULL,
+		"type 99");
+	refused(tutti_op_create_premul_sum(&op, &one, TUTTI_FLOAT32, (tutti_scalar_when)7, comm),
+		NULL, "when is 7");
+	refused(tutti_op_destroy(TUTTI_SUM, comm), comm, "operation 0 was not created");
+	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, (tutti_op)300, comm, NULL), comm,
+		"all_reduce: operation 300 is none");
+	CHECK_OK(tutti_op_create_premul_sum(&op, &one, TUTTI_FLOAT32, TUTTI_SCALAR_NOW, comm));
+	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT16, op, comm, NULL), comm,
+		"all_reduce of float16 with a pre-multiplied sum whose scalar is float32");
+	CHECK_OK(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, op, comm, NULL));
+	CHECK(out == (float)n);
+	CHECK_OK(tutti_op_destroy(op, comm));
+	refused(tutti_reduce(&in, &out, 1, TUTTI_FLOAT32, op, 0, comm, NULL), comm,
+		"reduce: operation 256 is none");
+	/* The pin leaves a ring alone. */
+	CHECK_OK(tutti_op_create(&ordered, compose_maps, NULL, 0, comm));
+	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, ordered, comm, NULL), comm,
+		"reduces in the order of ranks");
+	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, tutti_op_reproducible(TUTTI_SUM),
+				 comm, NULL),
+		comm, "add one of exchange, direct, ordered");
+	/* And the communicator is as good as before. */
+	CHECK_OK(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	CHECK(out == (float)n);
+	for (int i = 1; i < 256; i++)
+		CHECK_OK(tutti_op_create(&op, compose_maps, NULL, 0, comm));
+	refused(tutti_op_create(&op, compose_maps, NULL, 0, comm), comm, "256 operators of a kind");
+	CHECK_OK(tutti_op_create(&op, compose_maps, NULL, 1, comm));
+}
+
+static void mistakes_are_named(void **state)
+{
+	const struct world world = { .n = 2, .algo = "all_reduce:ring" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, mistakes, NULL), 0);
+}
+
+struct differing {
+	tutti_op of_rank[2];
+	bool creates; /* of rank 0 a sum of multiplied inputs, of rank 1 an operator */
+	const char *words;
+};
+
+static void differ(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const struct differing *d = arg;
+	const float one = 1;
+	float in = 1, out = 0;
+	tutti_op op = d->of_rank[rank];
+
+	(void)n;
+	if (d->creates && rank == 0)
+		CHECK_OK(tutti_op_create_premul_sum(&op, &one, TUTTI_FLOAT32, TUTTI_SCALAR_NOW,
+						    comm));
+	if (d->creates && rank == 1)
+		CHECK_OK(tutti_op_create(&op, compose_maps, NULL, 1, comm));
+	CHECK(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, op, comm, NULL) == TUTTI_EMISMATCH);
+	if (!CHECK(strstr(tutti_last_error(comm), d->words)))
+		fprintf(stderr, "  %s\n", tutti_last_error(comm));
+}
+
+static void ranks_that_differ_are_told(void **state)
+{
+	struct differing reproducible = { .of_rank = { TUTTI_SUM,
+						       (tutti_op)(TUTTI_OP_REPRODUCIBLE) },
+					  .words = "all_reduce(1 x float32, sum, reproducible)" };
+	struct differing kinds = { .creates = true,
+				   .words = "all_reduce(1 x float32, premul_sum 0)" };
+	const struct world world = { .n = 2 };
+
+	(void)state;
+	assert_int_equal(world_run(&world, differ, &reproducible), 0);
+	assert_int_equal(world_run(&world, differ, &kinds), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lower_ranks_come_first),
+		cmocka_unit_test(operators_that_do_not_commute),
+		cmocka_unit_test(sums_of_multiplied_inputs),
+		cmocka_unit_test(every_algorithm),
+		cmocka_unit_test(scalars_are_read_when_they_should),
+		cmocka_unit_test(mistakes_are_named),
+		cmocka_unit_test(ranks_that_differ_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
