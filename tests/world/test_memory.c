@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registered memory between threads: every collective on it against the serial result, with
+ * registered and other buffers mixed, in groups and on streams; what may go wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/calls.h"
+#include "support/sanitizer.h"
+#include "support/world.h"
+
+/* How the ranks come by their buffers. */
+enum kind { ALLOCATED, REGISTERED, MIXED, KINDS };
+
+#define MOST ((size_t)(SANITIZED ? 1 : 3) << 20)
+
+static const char *last_algorithm(tutti_comm_t comm)
+{
+	struct tutti_call_report report;
+
+	return CHECK_OK(tutti_comm_last_call(comm, &report)) ? report.algorithm : "";
+}
+
+/* MIXED: the highest rank has other memory, so all go another way. */
+static char *get_memory(tutti_comm_t comm, enum kind kind, int rank, int n, tutti_reg_t *reg)
+{
+	void *memory = NULL;
+
+	*reg = NULL;
+	if (kind == ALLOCATED || (kind == MIXED && rank < n - 1)) {
+		CHECK_OK(tutti_mem_alloc(&memory, MOST, comm));
+		return memory;
+	}
+	memory = malloc(MOST);
+	CHECK(memory != NULL);
+	if (kind == REGISTERED)
+		CHECK_OK(tutti_register(comm, memory, MOST, reg));
+	return memory;
+}
+
+static void drop_memory(tutti_comm_t comm, enum kind kind, int rank, int n, tutti_reg_t reg,
+			char *memory)
+{
+	CHECK_OK(tutti_deregister(comm, reg));
+	if (kind == ALLOCATED || (kind == MIXED && rank < n - 1))
+		CHECK_OK(tutti_mem_free(memory, comm));
+	else
+		free(memory);
+}
+
+struct job {
+	enum kind kind;
+	const char *want; /* how calls are run, NULL: not that way */
+};
+
+static void all_calls(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static const size_t counts[] = { 1, 100, 4097, 30001 };
+	static const tutti_type types[] = { TUTTI_FLOAT32, TUTTI_INT8, TUTTI_FLOAT64 };
+	static const tutti_op ops[] = { TUTTI_SUM, TUTTI_MAX };
+	const struct job *job = arg;
+	tutti_reg_t reg;
+	char *memory = get_memory(comm, job->kind, rank, n, &reg);
+
+	for (int coll = 0; coll < TUTTI_SEND_RECV && memory; coll++)
+		for (size_t k = 0; k < 16; k++) {
+			struct call call = { .coll = (tutti_collective)coll,
+					     .type = types[k % 3],
+					     .op = ops[k % 2],
+					     .count = counts[k / 4],
+					     .root = (int)k % n,
+					     .in_place = k & 2 };
+
+			if (call_bytes(&call, n) > MOST)
+				continue;
+			/* Not always where the memory begins. */
+			call_and_check_in(&call, comm, rank, n, memory + (k % 2 ? 8 : 0));
+			if (coll != TUTTI_BARRIER && job->want)
+				CHECK(!strcmp(last_algorithm(comm), job->want));
+			else
+				CHECK(strcmp(last_algorithm(comm), "registered") != 0);
+		}
+	drop_memory(comm, job->kind, rank, n, reg, memory);
+}
+
+static void every_collective(void **state)
+{
+	static const int ranks[] = { 2, 3, 8 };
+	static const struct job jobs[] = { { ALLOCATED, "registered" },
+					   { REGISTERED, "registered" },
+					   { MIXED, NULL } };
+
+	(void)state;
+	for (size_t r = 0; r < 3; r++)
+		for (size_t k = 0; k < 3; k++) {
+			const struct world world = { .n = ranks[r], .transport = "shm" };
+			struct job job = jobs[k];
+
+			assert_int_equal(world_run(&world, all_calls, &job), 0);
+		}
+}
+
+/* Over TCP, and alone, it is memory as any other. */
+static void elsewhere(void **state)
+{
+	struct job job = { ALLOCATED, NULL };
+	const struct world tcp = { .n = 3, .transport = "tcp" }, alone = { .n = 1 };
+
+	(void)state;
+	assert_int_equal(world_run(&tcp, all_calls, &job), 0);
+	assert_int_equal(world_run(&alone, all_calls, &job), 0);
+}
+
+static bool is_zero(const char *memory, size_t nbytes)
+{
+	size_t i = 0;
+
+	while (i < nbytes && !memory[i])
+		i++;
+	return i == nbytes;
+}
+
+/* Memory comes and goes; what others had mapped of it before is not what they see later. */
+static void anew(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	(void)arg;
+	for (int round = 0; round < 12; round++) {
+		const struct call call = { .coll = round % 2 ? TUTTI_ALL_REDUCE : TUTTI_ALL_GATHER,
+					   .type = TUTTI_INT32,
+					   .count = 1000 + 7000 * (size_t)(round % 3) };
+		/* Ranks allocate otherwise than each other. */
+		const size_t before = (size_t)((rank + round) % 3) * 70000;
+		void *gap = NULL, *memory = NULL;
+
+		if (before)
+			CHECK_OK(tutti_mem_alloc(&gap, before, comm));
+		CHECK_OK(tutti_mem_alloc(&memory, call_bytes(&call, n), comm));
+		CHECK(is_zero(memory, call_bytes(&call, n)));
+		call_and_check_in(&call, comm, rank, n, memory);
+		CHECK(!strcmp(last_algorithm(comm), "registered"));
+		CHECK_OK(tutti_mem_free(gap, comm));
+		/* Some stay for tutti_comm_destroy(). */
+		if (round % 4)
+			CHECK_OK(tutti_mem_free(memory, comm));
+	}
+}
+
+static void come_and_go(void **state)
+{
+	const struct world world = { .n = 4, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, anew, NULL), 0);
+}
+
+/* In a group and on a stream; freeing waits for what is queued. */
+static void queued(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const size_t count = 50000;
+	void *memory = NULL;
+	int *send, *recv;
+	tutti_stream_t stream;
+
+	(void)arg;
+	(void)rank;
+	CHECK_OK(tutti_stream_create(&stream));
+	CHECK_OK(tutti_mem_alloc(&memory, 3 * count * sizeof(int), comm));
+	send = memory;
+	recv = send + count;
+	for (size_t i = 0; i < count; i++)
+		send[i] = 1;
+	CHECK_OK(tutti_group_start());
+	CHECK_OK(tutti_all_reduce(send, recv, count, TUTTI_INT32, TUTTI_SUM, comm, stream));
+	CHECK_OK(tutti_all_reduce(recv, recv + count, count, TUTTI_INT32, TUTTI_SUM, comm, stream));
+	CHECK(tutti_mem_free(memory, comm) == TUTTI_EUSAGE);
+	CHECK_OK(tutti_group_end());
+	CHECK_OK(tutti_stream_synchronize(stream));
+	CHECK(recv[0] == n && recv[count - 1] == n);
+	CHECK(recv[count] == n * n && recv[2 * count - 1] == n * n);
+	CHECK_OK(tutti_all_reduce(recv, recv, count, TUTTI_INT32, TUTTI_MAX, comm, stream));
+	CHECK_OK(tutti_mem_free(memory, comm));
+	CHECK_OK(tutti_stream_destroy(stream));
+}
+
+static void groups_and_streams(void **state)
+{
+	const struct world world = { .n = 3, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, queued, NULL), 0);
+}
+
+static void misuse(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	char own[64] = { 0 };
+	void *memory = NULL;
+	tutti_reg_t reg = NULL;
+
+	(void)rank;
+	(void)n;
+	(void)arg;
+	CHECK(tutti_mem_alloc(NULL, 1, comm) == TUTTI_EINVAL);
+	CHECK(tutti_mem_alloc(&memory, 0, comm) == TUTTI_EINVAL);
+	CHECK(tutti_mem_alloc(&memory, SIZE_MAX - 5, comm) == TUTTI_ENOMEM);
+	CHECK(strstr(tutti_last_error(comm), "TUTTI_SHM_HEAP") != NULL);
+	CHECK(tutti_mem_alloc(&memory, 1, NULL) == TUTTI_EINVAL);
+	CHECK_OK(tutti_mem_free(NULL, comm));
+	CHECK(tutti_mem_free(own, comm) == TUTTI_EINVAL);
+	CHECK_OK(tutti_mem_alloc(&memory, 1, comm));
+	CHECK(tutti_mem_free((char *)memory + 4096, comm) == TUTTI_EINVAL);
+	CHECK_OK(tutti_mem_free(memory, comm));
+	CHECK(tutti_mem_free(memory, comm) == TUTTI_EINVAL);
+	CHECK(tutti_register(comm, NULL, 4, &reg) == TUTTI_EINVAL);
+	CHECK(tutti_register(comm, own, 0, &reg) == TUTTI_EINVAL);
+	CHECK(tutti_register(comm, own, SIZE_MAX, &reg) == TUTTI_EINVAL);
+	CHECK(tutti_register(comm, own, sizeof(own), NULL) == TUTTI_EINVAL);
+	CHECK_OK(tutti_deregister(comm, NULL));
+	CHECK_OK(tutti_register(comm, own, sizeof(own), &reg));
+	CHECK_OK(tutti_deregister(comm, reg));
+	CHECK_OK(tutti_barrier(comm, NULL));
+}
+
+static void wrong_use(void **state)
+{
+	const struct world world = { .n = 2, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, misuse, NULL), 0);
+}
+
+/* Where the data lies or by slots: in a fixed order the bits are the same, of every type. */
+static void same_bits(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static const tutti_type types[] = { TUTTI_FLOAT32, TUTTI_BFLOAT16, TUTTI_FLOAT64 };
+	const tutti_op op = tutti_op_reproducible(TUTTI_SUM);
+	unsigned char *memory = NULL, *plain = malloc(1 << 16);
+	uint32_t x = 12345 + (uint32_t)rank;
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_mem_alloc((void **)&memory, 1 << 17, comm));
+	for (size_t t = 0; t < 3 && CHECK(plain != NULL); t++) {
+		const size_t count = (1 << 16) / tutti_type_size(types[t]);
+
+		/* Exponents near 1, so that all sums are numbers and every rounding counts. */
+		for (size_t i = 0; i < 1 << 16; i++) {
+			x = x * 1664525 + 1013904223;
+			memory[i] = i % 2 ? (unsigned char)(x >> 31 << 7 | 0x3f)
+					  : (unsigned char)(x >> 24);
+		}
+		CHECK_OK(tutti_all_reduce(memory, plain, count, types[t], op, comm, NULL));
+		CHECK(strcmp(last_algorithm(comm), "registered") != 0);
+		CHECK_OK(tutti_all_reduce(memory, memory + (1 << 16), count, types[t], op, comm,
+					  NULL));
+		CHECK(!strcmp(last_algorithm(comm), "registered"));
+		CHECK(!memcmp(plain, memory + (1 << 16), 1 << 16));
+	}
+	CHECK_OK(tutti_mem_free(memory, comm));
+	free(plain);
+}
+
+static void reproducible(void **state)
+{
+	const struct world world = { .n = 5, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, same_bits, NULL), 0);
+}
+
+/* A call of another size is found out at the first message here, too. */
+static void differing(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const size_t count = 40000 + (rank == 1);
+	void *memory = NULL;
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_mem_alloc(&memory, 1 << 20, comm));
+	CHECK(tutti_all_reduce(memory, memory, count, TUTTI_INT32, TUTTI_SUM, comm, NULL) ==
+	      TUTTI_EMISMATCH);
+	/* It is still there. */
+	memset(memory, 1, 1 << 20);
+	CHECK_OK(tutti_mem_free(memory, comm));
+}
+
+static void mismatch(void **state)
+{
+	const struct world world = { .n = 3, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, differing, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_collective), cmocka_unit_test(elsewhere),
+		cmocka_unit_test(come_and_go),      cmocka_unit_test(groups_and_streams),
+		cmocka_unit_test(reproducible),     cmocka_unit_test(wrong_use),
+		cmocka_unit_test(mismatch),
+	};
+
+	/* Calls of any size ask, so that parts of 0 and 1 elements are tried. */
+	if (setenv("TUTTI_REGISTERED_LEAST", "0", 1))
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
