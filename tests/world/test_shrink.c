@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Revoked, and shrunk: by name, without those that have left, and what is refused. Ranks
+ * that die are tests/mp/test_shrink.c's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "support/world.h"
+
+static const struct world worlds[] = {
+	{ .n = 5 },
+	{ .n = 5, .sockets = true },
+	{ .n = 4, .sockets = true, .transport = "tcp" },
+};
+
+static void on_all_worlds(world_fn fn)
+{
+	for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++)
+		assert_int_equal(world_run(&worlds[i], fn, NULL), 0);
+}
+
+static int sum_over(tutti_comm_t comm, int value)
+{
+	int sum = -1;
+
+	CHECK_OK(tutti_all_reduce(&value, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL));
+	return sum;
+}
+
+/* Ranks 1 and 2 do not come along; the parent goes on. */
+static void by_name(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const int exclude[] = { 2, 1 };
+	tutti_comm_t rest = NULL, less = NULL;
+	int place = -1;
+
+	(void)arg;
+	if (rank != 1 && rank != 2) {
+		CHECK_OK(tutti_comm_shrink(comm, exclude, 2, &rest, NULL, TUTTI_SHRINK_DEFAULT));
+		CHECK_OK(tutti_comm_rank(rest, &place));
+		CHECK(place == (rank == 0 ? 0 : rank - 2));
+		CHECK(sum_over(rest, 1) == n - 2);
+		if (place > 0) {
+			CHECK_OK(tutti_comm_shrink(rest, (int[]){ 0 }, 1, &less, NULL, 0));
+			CHECK(sum_over(less, 1) == n - 3);
+			CHECK_OK(tutti_comm_destroy(less));
+		}
+		CHECK_OK(tutti_comm_destroy(rest));
+	}
+	CHECK(sum_over(comm, 1) == n);
+}
+
+static void named(void **state)
+{
+	(void)state;
+	on_all_worlds(by_name);
+}
+
+static void nap_ms(int ms)
+{
+	const struct timespec nap = { .tv_nsec = ms * 1000000L };
+
+	nanosleep(&nap, NULL);
+}
+
+/* All but the last are in a call when it revokes; then all shrink, and nobody is missing. */
+static void revoked(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_comm_t again = NULL, late = NULL;
+	tutti_status status = TUTTI_OK;
+
+	(void)arg;
+	CHECK(sum_over(comm, 1) == n);
+	if (rank == n - 1) {
+		nap_ms(30);
+		CHECK_OK(tutti_comm_revoke(comm));
+	} else {
+		CHECK(tutti_barrier(comm, NULL) == TUTTI_EREVOKED);
+		CHECK(strstr(tutti_last_error(comm), "revoked the communicator") != NULL);
+	}
+	CHECK(tutti_barrier(comm, NULL) == TUTTI_EREVOKED);
+	CHECK_OK(tutti_comm_get_async_error(comm, &status));
+	CHECK(status == TUTTI_EREVOKED);
+	CHECK(tutti_comm_split(comm, 0, 0, &late, NULL) == TUTTI_EREVOKED);
+	CHECK(tutti_comm_shrink(comm, NULL, 0, &late, NULL, 0) == TUTTI_EREVOKED);
+	CHECK_OK(tutti_comm_revoke(comm));
+	CHECK_OK(tutti_comm_shrink(comm, NULL, 0, &again, NULL, TUTTI_SHRINK_FAILED));
+	CHECK(sum_over(again, 1) == n);
+	CHECK_OK(tutti_comm_destroy(again));
+}
+
+static void revoke(void **state)
+{
+	(void)state;
+	on_all_worlds(revoked);
+}
+
+/* One has left altogether; those that stay shrink twice, once with one named besides. */
+static void one_left(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_comm_t rest = NULL, less = NULL;
+	int count = 0;
+
+	(void)arg;
+	if (rank == 1)
+		return; /* its communicator is destroyed */
+	CHECK_OK(tutti_comm_shrink(comm, NULL, 0, &rest, NULL, TUTTI_SHRINK_FAILED));
+	CHECK_OK(tutti_comm_count(rest, &count));
+	CHECK(count == n - 1);
+	CHECK(sum_over(rest, rank) == n * (n - 1) / 2 - 1);
+	CHECK(tutti_barrier(comm, NULL) <= TUTTI_STATUS_LOST);
+	if (rank != 0) {
+		CHECK_OK(
+			tutti_comm_shrink(rest, (int[]){ 0 }, 1, &less, NULL, TUTTI_SHRINK_FAILED));
+		CHECK(sum_over(less, 1) == n - 2);
+		CHECK_OK(tutti_comm_destroy(less));
+	}
+	CHECK_OK(tutti_comm_destroy(rest));
+}
+
+static void who_left(void **state)
+{
+	(void)state;
+	on_all_worlds(one_left);
+}
+
+static void wrong_use(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_comm_t rest = NULL;
+
+	(void)arg;
+	CHECK(tutti_comm_shrink(comm, &n, 1, &rest, NULL, 0) == TUTTI_EINVAL);
+	CHECK(strstr(tutti_last_error(NULL), "to be left out") != NULL);
+	CHECK(tutti_comm_shrink(comm, &rank, 1, &rest, NULL, 0) == TUTTI_EINVAL);
+	CHECK(tutti_comm_shrink(comm, NULL, 1, &rest, NULL, 0) == TUTTI_EINVAL);
+	CHECK(tutti_comm_shrink(comm, NULL, 0, &rest, NULL, 8) == TUTTI_EINVAL);
+	CHECK(tutti_comm_shrink(comm, NULL, 0, NULL, NULL, 0) == TUTTI_EINVAL);
+	CHECK(tutti_comm_revoke(NULL) == TUTTI_EINVAL);
+	CHECK(sum_over(comm, 1) == n);
+}
+
+static void refused(void **state)
+{
+	(void)state;
+	on_all_worlds(wrong_use);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(named),
+		cmocka_unit_test(revoke),
+		cmocka_unit_test(who_left),
+		cmocka_unit_test(refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
