@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/comm.h"
+#include "core/window.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,7 @@ void tti_comm_free(struct tti_comm *comm)
 	drop_current_sides(comm);
 	tti_pairs_release(&comm->pairs);
 	tti_free(comm->extents.at);
+	tti_windows_release(comm);
 	tti_comm_close_ports(comm);
 	if (root != comm)
 		tti_boot_close(comm->boot);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/window.h"
+
+#include "core/group.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/tsan.h"
+
+/* What ranks tell each other of a window. Goes through an all_gather of bytes. */
+struct card {
+	uint64_t nbytes;
+	struct tti_memory_name data, signals; /* zeroed: not to be had */
+	int32_t reachable;
+};
+
+static size_t signals_bytes(int n)
+{
+	return sizeof(struct tti_window_signals) + (size_t)n * sizeof(struct tti_window_signal);
+}
+
+/* Where peers can write it, if there is such memory, so that they need no messages. */
+static tutti_status get_signals(struct tutti_window *window)
+{
+	const int n = window->comm->n;
+	struct tti_port *port = window->comm->memory.port;
+	void *memory = NULL;
+	tutti_status st = TUTTI_EUNSUPPORTED;
+
+	if (port)
+		st = port->transport->memory->alloc(port, signals_bytes(n), &memory);
+	if (st != TUTTI_OK)
+		memory = tti_aligned_zalloc(64, signals_bytes(n));
+	if (!memory)
+		return tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", n);
+	window->signals = memory;
+	return TUTTI_OK;
+}
+
+static struct card make_card(const struct tutti_window *window)
+{
+	struct tti_port *port = window->comm->memory.port;
+	struct card card = { .nbytes = window->nbytes };
+
+	if (!port)
+		return card;
+	card.reachable =
+		port->transport->memory->name(port, window->signals, signals_bytes(window->comm->n),
+					      &card.signals) &&
+		(!window->nbytes ||
+		 port->transport->memory->name(port, window->base, window->nbytes, &card.data));
+	return card;
+}
+
+/* Whether rank a can address what rank b has: known alike by all. */
+static bool reaches(const struct tti_comm *comm, const struct card *cards, int a, int b)
+{
+	return a == b || (comm->host_of[a] == comm->host_of[b] && cards[b].reachable);
+}
+
+static tutti_status map_peer(struct tutti_window *window, int rank, const struct card *card)
+{
+	struct tti_window_peer *peer = &window->peers[rank];
+	struct tti_port *port = window->comm->memory.port;
+	void *data = NULL, *signals = NULL;
+
+	TTI_TRY(port->transport->memory->map(port, rank, &card->signals,
+					     signals_bytes(window->comm->n), &signals));
+	peer->signals = signals;
+	peer->signals_name = card->signals;
+	if (!card->nbytes)
+		return TUTTI_OK;
+	TTI_TRY(port->transport->memory->map(port, rank, &card->data, card->nbytes, &data));
+	peer->data = data;
+	peer->data_name = card->data;
+	return TUTTI_OK;
+}
+
+static tutti_status map_peers(struct tutti_window *window, const struct card *cards)
+{
+	const struct tti_comm *comm = window->comm;
+
+	for (int rank = 0; rank < comm->n; rank++) {
+		window->peers[rank].nbytes = cards[rank].nbytes;
+		if (rank == comm->rank) {
+			window->peers[rank].data = window->base;
+			window->peers[rank].signals = window->signals;
+		} else if (reaches(comm, cards, comm->rank, rank)) {
+			TTI_TRY(map_peer(window, rank, &cards[rank]));
+		}
+	}
+	return TUTTI_OK;
+}
+
+static bool needs_net(const struct tti_comm *comm, const struct card *cards)
+{
+	for (int a = 0; a < comm->n; a++)
+		for (int b = 0; b < comm->n; b++)
+			if (!reaches(comm, cards, a, b))
+				return true;
+	return false;
+}
+
+/* A message from all to all orders what threads of one process have done. */
+static void give_all(const struct tti_comm *comm)
+{
+	for (int peer = 0; peer < comm->n; peer++)
+		tti_tsan_give((uint32_t)comm->rank, (uint32_t)peer);
+}
+
+static void take_all(const struct tti_comm *comm)
+{
+	for (int peer = 0; peer < comm->n; peer++)
+		tti_tsan_take((uint32_t)peer, (uint32_t)comm->rank);
+}
+
+static tutti_status set_up(struct tutti_window *window, struct card *cards)
+{
+	struct tti_comm *comm = window->comm;
+
+	TTI_TRY(get_signals(window));
+	cards[comm->rank] = make_card(window);
+	give_all(comm);
+	TTI_TRY(tutti_all_gather(&cards[comm->rank], cards, sizeof(*cards), TUTTI_UINT8,
+				 window->handle, NULL));
+	take_all(comm);
+	TTI_TRY(map_peers(window, cards));
+	if (!needs_net(comm, cards))
+		return TUTTI_OK;
+	if (!comm->may_tcp)
+		return tti_fail(TUTTI_EUNSUPPORTED,
+				"a window that not all ranks can reach in place: let all allocate "
+				"it by tutti_mem_alloc(), or allow tcp (TUTTI_TRANSPORT)");
+	return tti_window_net_open(window);
+}
+
+/* What the communicator lent. */
+static void take_back(struct tutti_window *window)
+{
+	struct tti_comm *comm = window->comm;
+	struct tti_port *port = comm->memory.port;
+
+	tti_window_net_close(window->net);
+	window->net = NULL;
+	for (int rank = 0; rank < comm->n && port; rank++) {
+		const struct tti_window_peer *peer = &window->peers[rank];
+
+		if (rank != comm->rank && peer->data)
+			port->transport->memory->unmap(port, &peer->data_name, peer->data);
+		if (rank != comm->rank && peer->signals)
+			port->transport->memory->unmap(port, &peer->signals_name, peer->signals);
+	}
+	if (!port || port->transport->memory->free(port, window->signals) != TUTTI_OK)
+		tti_free(window->signals);
+	window->comm = NULL;
+}
+
+void tti_windows_release(struct tti_comm *comm)
+{
+	for (size_t i = 0; i < comm->windows.n; i++)
+		take_back(comm->windows.at[i]);
+	tti_vec_release(&comm->windows);
+}
+
+static void forget(struct tutti_window *window)
+{
+	struct tti_comm *comm = window->comm;
+
+	pthread_mutex_lock(&comm->lock);
+	for (size_t i = 0; i < comm->windows.n; i++)
+		if (comm->windows.at[i] == window)
+			comm->windows.at[i] = comm->windows.at[--comm->windows.n];
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *base, size_t size,
+			   tutti_window_t *out)
+{
+	struct tutti_window *window = tti_zalloc(sizeof(*window));
+	struct card *cards = tti_calloc((size_t)comm->n, sizeof(*cards));
+	tutti_status st = TUTTI_ENOMEM;
+	bool kept = false;
+
+	if (window) {
+		*window = (struct tutti_window){
+			.handle = handle, .comm = comm, .base = base, .nbytes = size
+		};
+		window->peers = tti_calloc((size_t)comm->n, sizeof(*window->peers));
+	}
+	if (window && window->peers && cards) {
+		pthread_mutex_lock(&comm->lock);
+		kept = tti_vec_push(&comm->windows, window);
+		pthread_mutex_unlock(&comm->lock);
+	}
+	st = kept ? set_up(window, cards)
+		  : tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", comm->n);
+	/* The others have a window, or wait for this rank. */
+	if (st != TUTTI_OK && st != TUTTI_EUNSUPPORTED)
+		st = tti_call_settle(comm, st, -1);
+	tti_free(cards);
+	if (st == TUTTI_OK) {
+		*out = window;
+		return TUTTI_OK;
+	}
+	if (kept) {
+		forget(window);
+		take_back(window);
+	}
+	if (window)
+		tti_free(window->peers);
+	tti_free(window);
+	return st;
+}
+
+tutti_status tutti_window_create(tutti_comm_t handle, void *base, size_t size, tutti_window_t *out)
+{
+	struct tti_comm *comm;
+	tutti_status st;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_window_t");
+	if (size && (!base || size > UINTPTR_MAX - (uintptr_t)base))
+		return tti_fail(TUTTI_EINVAL, "a window of %zu bytes at %p is no memory", size,
+				base);
+	if (tti_group_is_open())
+		return tti_fail(TUTTI_EUSAGE, "tutti_window_create() inside a group: end it first");
+	TTI_TRY(tti_handle_enter(handle, &comm));
+	st = tti_comm_usable(comm);
+	if (st == TUTTI_OK)
+		st = create(comm, handle, base, size, out);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	tti_handle_leave(handle);
+	return st;
+}
+
+tutti_status tutti_window_destroy(tutti_window_t window)
+{
+	struct tti_comm *comm;
+	tutti_status st = TUTTI_OK;
+
+	if (!window)
+		return TUTTI_OK;
+	if (window->comm && tti_handle_enter(window->handle, &comm) == TUTTI_OK) {
+		/* All have flushed before anybody's memory goes. */
+		st = tutti_window_flush(window, -1, NULL);
+		tti_window_net_leave(window->net);
+		give_all(comm);
+		if (st == TUTTI_OK)
+			st = tutti_barrier(window->handle, NULL);
+		take_all(comm);
+		forget(window);
+		take_back(window);
+		tti_handle_leave(window->handle);
+	}
+	tti_free(window->peers);
+	tti_free(window);
+	return st;
+}

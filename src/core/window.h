@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_WINDOW_H
+#define TTI_CORE_WINDOW_H
+
+/* Windows in parts: window.c makes them, window_call.c has the calls and moves bytes in place,
+ * window_net.c by messages.
+ *
+ * Signals from a rank are a counter that it increments, in memory of the rank that waits. To a
+ * rank whose window or counters cannot be reached, both go by messages: so one way carries
+ * all, and in order.
+ *
+ * Owner: the user, and until that comes the communicator, which takes back all but the struct.
+ * Threads: as window.h says. */
+
+#include "core/comm.h"
+#include "tutti/window.h"
+
+/* Of one origin, in memory that it can address. */
+struct tti_window_signal {
+	_Alignas(64) _Atomic uint64_t count;
+};
+
+/* Of one rank: who waits sleeps on `word` while `waiters` is not 0. */
+struct tti_window_signals {
+	_Alignas(64) _Atomic uint32_t word;
+	_Atomic uint32_t waiters;
+	struct tti_window_signal from[];
+};
+
+struct tti_window_peer {
+	uint64_t nbytes;
+	struct tti_memory_name data_name, signals_name; /* of what is mapped */
+	uint8_t *data;                                  /* NULL and no signals: by messages */
+	struct tti_window_signals *signals;
+	_Atomic uint64_t taken; /* signals from it that were waited for */
+};
+
+struct tti_window_net;
+
+struct tutti_window {
+	tutti_comm_t handle;
+	struct tti_comm *comm; /* NULL: it has taken back what it lent */
+	uint8_t *base;
+	size_t nbytes;
+	struct tti_window_signals *signals;
+	struct tti_window_peer *peers; /* [n] */
+	struct tti_window_net *net;    /* NULL: all are reached in place */
+};
+
+/* The communicator ends: all windows that are left lose what is its. */
+void tti_windows_release(struct tti_comm *comm);
+
+/* How long a wait has gone on. Zeroed: not at all. */
+struct tti_window_wait {
+	int64_t since_ns, nap_ns;
+	uint32_t rounds;
+};
+
+/* Nothing moved: look whether to go on waiting for `peer` and for `what`, then breathe. */
+TUTTI_CHECKED tutti_status tti_window_breathe(struct tutti_window *window,
+					      struct tti_window_wait *wait, int peer,
+					      const char *what);
+
+/* -- window_net.c --------------------------------------------------------- */
+
+/* Collective. A port of its own, links to all peers that are not reached in place. */
+TUTTI_CHECKED tutti_status tti_window_net_open(struct tutti_window *window);
+/* Nothing is put or got any more: from now on peers that are gone are no failure. */
+void tti_window_net_leave(struct tti_window_net *net);
+void tti_window_net_close(struct tti_window_net *net);
+
+TUTTI_CHECKED tutti_status tti_window_net_put(struct tutti_window *window, int peer, size_t offset,
+					      const void *src, size_t nbytes);
+TUTTI_CHECKED tutti_status tti_window_net_get(struct tutti_window *window, int peer, size_t offset,
+					      void *dst, size_t nbytes);
+TUTTI_CHECKED tutti_status tti_window_net_signal(struct tutti_window *window, int peer);
+TUTTI_CHECKED tutti_status tti_window_net_flush(struct tutti_window *window, int peer);
+
+/* A signal of `origin` has come. */
+void tti_window_count_signal(struct tti_window_signals *signals, int origin);
+
+#endif

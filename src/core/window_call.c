@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/stream.h"
+#include "core/window.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/thread.h"
+#include "util/tsan.h"
+
+/* A wait looks so often before it yields, yields so long before it sleeps, and sleeps at most
+ * so long: the communicator's fate is looked at in between. */
+#define SPINS    200
+#define YIELD_NS (200 * 1000)
+#define NAP_MOST (2 * TTI_NS_PER_MS)
+
+/* -- In place --------------------------------------------------------------------- */
+
+void tti_window_count_signal(struct tti_window_signals *signals, int origin)
+{
+	atomic_fetch_add(&signals->from[origin].count, 1);
+	if (atomic_load(&signals->waiters)) {
+		atomic_fetch_add(&signals->word, 1);
+		tti_futex_wake(&signals->word, INT32_MAX);
+	}
+}
+
+tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_wait *wait, int peer,
+				const char *what)
+{
+	struct tti_comm *comm = window->comm;
+	int64_t now;
+
+	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
+		return tti_comm_fate(comm);
+	if (wait->rounds++ < SPINS && !comm->crowded_here) {
+		tti_cpu_relax();
+		return TUTTI_OK;
+	}
+	now = tti_now_ns();
+	if (!wait->since_ns)
+		wait->since_ns = now;
+	if (comm->timeout_ms && now - wait->since_ns > comm->timeout_ms * TTI_NS_PER_MS) {
+		char text[TTI_NEWS_TEXT];
+
+		(void)snprintf(text, sizeof(text), "rank %d waited %lld ms for %s of rank %d",
+			       comm->rank, (long long)comm->timeout_ms, what, peer);
+		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
+		return tti_comm_fate(comm);
+	}
+	if (now - wait->since_ns < YIELD_NS)
+		sched_yield();
+	else
+		wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : YIELD_NS / 4;
+	if (wait->nap_ns > NAP_MOST)
+		wait->nap_ns = NAP_MOST;
+	return TUTTI_OK;
+}
+
+static tutti_status wait_signal(struct tutti_window *window, int peer, uint64_t count)
+{
+	struct tti_window_signals *signals = window->signals;
+	_Atomic uint64_t *const seen = &signals->from[peer].count;
+	const uint64_t want = atomic_load(&window->peers[peer].taken) + count;
+	struct tti_window_wait wait = { 0 };
+	tutti_status st = TUTTI_OK;
+
+	while (st == TUTTI_OK && atomic_load_explicit(seen, memory_order_acquire) < want) {
+		uint32_t word;
+
+		st = tti_window_breathe(window, &wait, peer, "a signal on a window");
+		if (st != TUTTI_OK || !wait.nap_ns)
+			continue;
+		atomic_fetch_add(&signals->waiters, 1);
+		word = atomic_load(&signals->word);
+		if (atomic_load(seen) < want)
+			tti_futex_wait(&signals->word, word, wait.nap_ns);
+		atomic_fetch_sub(&signals->waiters, 1);
+	}
+	if (st != TUTTI_OK)
+		return st;
+	atomic_store(&window->peers[peer].taken, want);
+	tti_tsan_take((uint32_t)peer, (uint32_t)window->comm->rank);
+	return TUTTI_OK;
+}
+
+/* -- The calls ------------------------------------------------------------------- */
+
+enum kind { PUT, GET, SIGNAL, WAIT_SIGNAL, FLUSH };
+
+struct work {
+	enum kind kind;
+	tutti_window_t window;
+	int peer;
+	size_t offset, nbytes;
+	void *memory;
+	uint64_t count;
+};
+
+static const char *const names[] = { "tutti_put", "tutti_get", "tutti_signal", "tutti_wait_signal",
+				     "tutti_window_flush" };
+
+static tutti_status move(const struct work *work)
+{
+	struct tutti_window *window = work->window;
+	const struct tti_window_peer *peer = &window->peers[work->peer];
+
+	if (!peer->signals)
+		return work->kind == PUT ? tti_window_net_put(window, work->peer, work->offset,
+							      work->memory, work->nbytes)
+					 : tti_window_net_get(window, work->peer, work->offset,
+							      work->memory, work->nbytes);
+	if (!work->nbytes)
+		return TUTTI_OK;
+	/* Not past the caches: who is signalled reads it next. */
+	if (work->kind == PUT)
+		memmove(peer->data + work->offset, work->memory, work->nbytes);
+	else
+		memmove(work->memory, peer->data + work->offset, work->nbytes);
+	return TUTTI_OK;
+}
+
+static tutti_status run(const struct work *work)
+{
+	struct tutti_window *window = work->window;
+	struct tti_comm *comm = window->comm;
+
+	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
+		return tti_comm_fate(comm);
+	switch (work->kind) {
+	case PUT:
+	case GET:
+		return move(work);
+	case SIGNAL:
+		if (!window->peers[work->peer].signals)
+			return tti_window_net_signal(window, work->peer);
+		tti_tsan_give((uint32_t)comm->rank, (uint32_t)work->peer);
+		tti_window_count_signal(window->peers[work->peer].signals, comm->rank);
+		return TUTTI_OK;
+	case WAIT_SIGNAL:
+		return wait_signal(window, work->peer, work->count);
+	case FLUSH:
+		atomic_thread_fence(memory_order_seq_cst);
+		return window->net ? tti_window_net_flush(window, work->peer) : TUTTI_OK;
+	}
+	return TUTTI_EINTERNAL;
+}
+
+static tutti_status check(const struct work *work, const struct tti_comm *comm)
+{
+	const bool moves = work->kind == PUT || work->kind == GET;
+	const uint64_t has = work->peer >= 0 && work->peer < comm->n
+				     ? work->window->peers[work->peer].nbytes
+				     : 0;
+
+	if (work->peer >= comm->n || (work->peer < 0 && (work->kind != FLUSH || work->peer != -1)))
+		return tti_fail(TUTTI_EINVAL, "%s(): there is no rank %d: 0 to %d",
+				names[work->kind], work->peer, comm->n - 1);
+	if (moves && (work->offset > has || work->nbytes > has - work->offset))
+		return tti_fail(TUTTI_EINVAL,
+				"%s(): %zu bytes at %zu are not in the window of rank %d, which "
+				"has %llu",
+				names[work->kind], work->nbytes, work->offset, work->peer,
+				(unsigned long long)has);
+	if (moves && work->nbytes && !work->memory)
+		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", names[work->kind],
+				work->nbytes);
+	return TUTTI_OK;
+}
+
+/* With the communicator held, so that nobody frees it meanwhile. */
+static tutti_status enter_and_run(const struct work *work, bool checked)
+{
+	tutti_window_t window = work->window;
+	struct tti_comm *comm;
+	tutti_status st;
+
+	TTI_TRY(tti_handle_enter(window->handle, &comm));
+	st = checked ? TUTTI_OK : check(work, comm);
+	if (st == TUTTI_OK)
+		st = run(work);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	tti_handle_leave(window->handle);
+	return st;
+}
+
+static tutti_status run_queued(void *self)
+{
+	const tutti_status st = enter_and_run(self, true);
+
+	tti_free(self);
+	return st;
+}
+
+static tutti_status submit(const struct work *work, tutti_stream_t stream)
+{
+	struct tti_comm *comm;
+	struct work *copy;
+	tutti_status st;
+
+	if (!work->window)
+		return tti_fail(TUTTI_EINVAL, "%s(): the window is NULL", names[work->kind]);
+	if (!stream)
+		return enter_and_run(work, false);
+	TTI_TRY(tti_handle_enter(work->window->handle, &comm));
+	st = check(work, comm);
+	tti_handle_leave(work->window->handle);
+	if (st != TUTTI_OK)
+		return st;
+	copy = tti_alloc(sizeof(*copy));
+	if (!copy)
+		return tti_fail(TUTTI_ENOMEM, "%s(): out of memory", names[work->kind]);
+	*copy = *work;
+	st = tti_stream_push(stream, run_queued, copy);
+	if (st != TUTTI_OK)
+		tti_free(copy);
+	return st;
+}
+
+tutti_status tutti_put(tutti_window_t window, int peer, size_t offset, const void *src, size_t size,
+		       tutti_stream_t stream)
+{
+	/* Only read from. */
+	return submit(&(struct work){ PUT, window, peer, offset, size, (void *)(uintptr_t)src, 0 },
+		      stream);
+}
+
+tutti_status tutti_get(tutti_window_t window, int peer, size_t offset, void *dst, size_t size,
+		       tutti_stream_t stream)
+{
+	return submit(&(struct work){ GET, window, peer, offset, size, dst, 0 }, stream);
+}
+
+tutti_status tutti_signal(tutti_window_t window, int peer, tutti_stream_t stream)
+{
+	return submit(&(struct work){ .kind = SIGNAL, .window = window, .peer = peer }, stream);
+}
+
+tutti_status tutti_wait_signal(tutti_window_t window, int peer, uint64_t count,
+			       tutti_stream_t stream)
+{
+	return submit(
+		&(struct work){
+			.kind = WAIT_SIGNAL, .window = window, .peer = peer, .count = count },
+		stream);
+}
+
+tutti_status tutti_window_flush(tutti_window_t window, int peer, tutti_stream_t stream)
+{
+	return submit(&(struct work){ .kind = FLUSH, .window = window, .peer = peer }, stream);
+}
