@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tutti/plan.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "core/comm.h"
+#include "core/group.h"
+#include "core/stream.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+struct tutti_call_plan {
+	tutti_comm_t handle;
+	struct tti_args args;
+	struct tti_ready ready;
+	/* Of a start on a stream: 1 until it is done; a futex word. */
+	_Atomic uint32_t running;
+	bool started; /* and not waited for */
+	struct tti_comm *comm;
+	uint64_t ticket;
+	tutti_status status;
+	char error[TTI_ERROR_TEXT];
+};
+
+static bool can_repeat(tutti_collective coll)
+{
+	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE ||
+	       coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_BARRIER ||
+	       coll == TUTTI_ALL_TO_ALL || coll == TUTTI_GATHER || coll == TUTTI_SCATTER;
+}
+
+static tutti_status make_ready(struct tti_comm *comm, struct tutti_call_plan *plan)
+{
+	uint64_t ticket;
+	tutti_status st;
+
+	TTI_TRY(tti_comm_usable(comm));
+	TTI_TRY(tti_args_find_operator(comm, &plan->args));
+	TTI_TRY(tti_args_check(comm, &plan->args));
+	ticket = tti_turn_take(comm);
+	tti_turn_wait(comm, ticket);
+	st = tti_comm_fate(comm);
+	if (st == TUTTI_OK)
+		st = tti_call_ready(comm, &plan->args, &plan->ready);
+	tti_turn_done(comm);
+	if (st == TUTTI_OK)
+		plan->args = tti_args_take(&plan->args);
+	return st;
+}
+
+/* Fields that the collective has no use for are as its own call leaves them. */
+static struct tti_args args_of(const tutti_call *call)
+{
+	const tutti_collective coll = call->coll;
+	const bool reduces = tti_collective_reduces(coll) && coll != TUTTI_BARRIER;
+	const bool rooted = coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE ||
+			    coll == TUTTI_GATHER || coll == TUTTI_SCATTER;
+
+	if (coll == TUTTI_BARRIER)
+		return (struct tti_args){ .coll = coll };
+	return (struct tti_args){
+		.coll = coll,
+		.send = call->send,
+		.recv = call->recv,
+		.count = call->count,
+		.type = call->type,
+		.op = reduces ? call->op : TUTTI_SUM,
+		.root = rooted ? call->root : 0,
+	};
+}
+
+static tutti_status check_call(const tutti_call *call, const tutti_call_plan_t *out)
+{
+	if (!call || !out)
+		return tti_fail(TUTTI_EINVAL, "tutti_plan_create(): %s is NULL",
+				call ? "out" : "call");
+	if (call->size != sizeof(*call))
+		return tti_fail(TUTTI_EINVAL,
+				"tutti_plan_create(): call.size is %zu: fill it with "
+				"TUTTI_CALL_INIT",
+				call->size);
+	if (!can_repeat(call->coll))
+		return tti_fail(TUTTI_EINVAL, "tutti_plan_create(): there are no plans for %s",
+				tutti_collective_name(call->coll));
+	if (tti_group_is_open())
+		return tti_fail(TUTTI_EUSAGE, "tutti_plan_create() inside a group: end it first");
+	return TUTTI_OK;
+}
+
+tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t handle, tutti_call_plan_t *out)
+{
+	struct tutti_call_plan *plan;
+	struct tti_comm *comm;
+	tutti_status st;
+
+	TTI_TRY(check_call(call, out));
+	TTI_TRY(tti_handle_enter(handle, &comm));
+	plan = tti_zalloc(sizeof(*plan));
+	if (plan) {
+		plan->handle = handle;
+		plan->args = args_of(call);
+		st = make_ready(comm, plan);
+	} else {
+		st = tti_fail(TUTTI_ENOMEM, "plan: out of memory");
+	}
+	if (st == TUTTI_OK) {
+		*out = plan;
+	} else {
+		tti_comm_note(comm, st);
+		tti_free(plan);
+	}
+	tti_handle_leave(handle);
+	return st;
+}
+
+static tutti_status run(struct tutti_call_plan *plan, struct tti_comm *comm, uint64_t ticket)
+{
+	tutti_status st;
+
+	tti_turn_wait(comm, ticket);
+	st = atomic_load_explicit(&comm->fate, memory_order_relaxed)
+		     ? tti_comm_fate(comm)
+		     : tti_call_run_ready(comm, &plan->args, &plan->ready);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	return st;
+}
+
+/* The communicator stays until its turn is given back: that comes last of what it is asked. */
+static tutti_status run_queued(void *self)
+{
+	struct tutti_call_plan *plan = self;
+	struct tti_comm *comm = plan->comm;
+	const tutti_status st = run(plan, comm, plan->ticket);
+
+	plan->status = st;
+	if (st != TUTTI_OK)
+		(void)snprintf(plan->error, sizeof(plan->error), "%s", tti_error_text());
+	tti_turn_done(comm);
+	atomic_store(&plan->running, 0);
+	/* The plan may be gone by now: the kernel is told an address, and nothing is read. */
+	tti_futex_wake(&plan->running, INT_MAX);
+	return st;
+}
+
+static tutti_status queue(struct tutti_call_plan *plan, struct tti_comm *comm,
+			  tutti_stream_t stream)
+{
+	tutti_status st;
+
+	plan->comm = comm;
+	plan->ticket = tti_turn_take(comm);
+	plan->started = true;
+	atomic_store(&plan->running, 1);
+	st = tti_stream_push(stream, run_queued, plan);
+	if (st == TUTTI_OK)
+		return st;
+	plan->started = false;
+	atomic_store(&plan->running, 0);
+	tti_turn_wait(comm, plan->ticket);
+	tti_turn_done(comm);
+	return st;
+}
+
+tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
+{
+	struct tti_comm *comm;
+	tutti_status st;
+
+	if (!plan)
+		return tti_fail(TUTTI_EINVAL, "the plan is NULL");
+	if (tti_group_is_open() || plan->started)
+		return tti_fail(TUTTI_EUSAGE, "tutti_plan_start() %s",
+				plan->started ? "of a plan whose last start was not waited for"
+					      : "inside a group: end it first");
+	TTI_TRY(tti_handle_enter(plan->handle, &comm));
+	st = tti_comm_usable(comm);
+	if (st == TUTTI_OK && stream) {
+		st = queue(plan, comm, stream);
+	} else if (st == TUTTI_OK) {
+		st = run(plan, comm, tti_turn_take(comm));
+		tti_turn_done(comm);
+		plan->status = st;
+		if (st != TUTTI_OK)
+			(void)snprintf(plan->error, sizeof(plan->error), "%s", tti_error_text());
+	}
+	tti_handle_leave(plan->handle);
+	return st;
+}
+
+tutti_status tutti_plan_wait(tutti_call_plan_t plan)
+{
+	if (!plan)
+		return tti_fail(TUTTI_EINVAL, "the plan is NULL");
+	while (atomic_load(&plan->running))
+		tti_futex_wait(&plan->running, 1, TTI_NS_PER_MS);
+	plan->started = false;
+	return plan->status == TUTTI_OK ? TUTTI_OK
+					: tti_fail_quiet(plan->status, "%s", plan->error);
+}
+
+tutti_status tutti_plan_destroy(tutti_call_plan_t plan)
+{
+	tutti_status st;
+
+	if (!plan)
+		return TUTTI_OK;
+	st = tutti_plan_wait(plan);
+	tti_args_drop(&plan->args);
+	tti_free(plan);
+	return st;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Persistent plans: results of every collective, beside plain calls, on streams; misuse. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/world.h"
+
+#define COUNT ((size_t)5000)
+#define MOST  (COUNT * 8)
+
+struct buffers {
+	int send[MOST], recv[MOST];
+};
+
+static const tutti_collective colls[] = { TUTTI_ALL_REDUCE,     TUTTI_BROADCAST, TUTTI_REDUCE,
+					  TUTTI_ALL_GATHER,     TUTTI_BARRIER,   TUTTI_SCATTER,
+					  TUTTI_REDUCE_SCATTER, TUTTI_GATHER,    TUTTI_ALL_TO_ALL };
+
+static int value_of(int rank, int round, size_t i)
+{
+	return rank * 1000 + round * 10 + (int)(i % 7);
+}
+
+static int sum_of(int n, int round, size_t i)
+{
+	int sum = 0;
+
+	for (int rank = 0; rank < n; rank++)
+		sum += value_of(rank, round, i);
+	return sum;
+}
+
+/* What recv[i] must be, i < COUNT * n; -1: anything. */
+static int wanted(tutti_collective coll, int rank, int n, int round, size_t i)
+{
+	const int row = (int)(i / COUNT);
+
+	if (coll == TUTTI_ALL_REDUCE || (coll == TUTTI_REDUCE && rank == 1))
+		return row ? -1 : sum_of(n, round, i);
+	if (coll == TUTTI_BROADCAST)
+		return row ? -1 : value_of(1, round, i);
+	if (coll == TUTTI_ALL_GATHER || (coll == TUTTI_GATHER && rank == 1))
+		return value_of(row, round, i % COUNT);
+	if (coll == TUTTI_REDUCE_SCATTER)
+		return row ? -1 : sum_of(n, round, (size_t)rank * COUNT + i);
+	if (coll == TUTTI_SCATTER)
+		return row ? -1 : value_of(1, round, (size_t)rank * COUNT + i);
+	if (coll == TUTTI_ALL_TO_ALL)
+		return value_of(row, round, (size_t)rank * COUNT + i % COUNT);
+	return -1;
+}
+
+static bool is_right(const struct buffers *b, tutti_collective coll, int rank, int n, int round)
+{
+	for (size_t i = 0; i < COUNT * (size_t)n; i++) {
+		const int want = wanted(coll, rank, n, round, i);
+
+		if (want >= 0 && b->recv[i] != want)
+			return false;
+	}
+	return true;
+}
+
+/* With the NULL stream, and on one; a rank in turn makes the plain call instead. */
+static void repeat(tutti_comm_t comm, int rank, int n, tutti_collective coll, struct buffers *b)
+{
+	const tutti_call call = { sizeof(call), coll,        b->send,   b->recv,
+				  COUNT,        TUTTI_INT32, TUTTI_SUM, 1 };
+	tutti_call_plan_t plan = NULL;
+	tutti_stream_t stream;
+
+	CHECK_OK(tutti_stream_create(&stream));
+	CHECK_OK(tutti_plan_create(&call, comm, &plan));
+	CHECK_OK(tutti_plan_wait(plan));
+	for (int round = 0; round < 6 && plan; round++) {
+		for (size_t i = 0; i < COUNT * (size_t)n; i++)
+			b->send[i] = value_of(rank, round, i);
+		memset(b->recv, 0, sizeof(b->recv));
+		if (coll == TUTTI_ALL_REDUCE && round % n == rank)
+			CHECK_OK(tutti_all_reduce(b->send, b->recv, COUNT, TUTTI_INT32, TUTTI_SUM,
+						  comm, NULL));
+		else
+			CHECK_OK(tutti_plan_start(plan, round % 2 ? stream : NULL));
+		CHECK_OK(tutti_plan_wait(plan));
+		CHECK(is_right(b, coll, rank, n, round));
+	}
+	CHECK_OK(tutti_plan_destroy(plan));
+	CHECK_OK(tutti_stream_destroy(stream));
+}
+
+static void all_collectives(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	struct buffers *b = malloc(sizeof(*b));
+
+	(void)arg;
+	for (size_t c = 0; c < sizeof(colls) / sizeof(colls[0]) && CHECK(b != NULL); c++)
+		repeat(comm, rank, n, colls[c], b);
+	free(b);
+}
+
+static void results(void **state)
+{
+	static const char *const transports[] = { "shm", "tcp" };
+
+	(void)state;
+	for (int t = 0; t < 2; t++)
+		for (int n = 2; n <= 5; n += 3) {
+			const struct world world = { .n = n, .transport = transports[t] };
+
+			assert_int_equal(world_run(&world, all_collectives, NULL), 0);
+		}
+}
+
+static void misuse(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	int data[4] = { 1, 2, 3, 4 };
+	tutti_call call = TUTTI_CALL_INIT;
+	tutti_call_plan_t plan = NULL;
+	tutti_stream_t stream;
+
+	(void)rank;
+	(void)n;
+	(void)arg;
+	call.send = call.recv = data;
+	call.count = 4;
+	call.type = TUTTI_INT32;
+	CHECK(tutti_plan_create(NULL, comm, &plan) == TUTTI_EINVAL);
+	CHECK(tutti_plan_create(&call, comm, NULL) == TUTTI_EINVAL);
+	CHECK(tutti_plan_create(&call, NULL, &plan) == TUTTI_EINVAL);
+	call.coll = TUTTI_HANDOFF;
+	CHECK(tutti_plan_create(&call, comm, &plan) == TUTTI_EINVAL);
+	call.coll = TUTTI_ALL_REDUCE;
+	call.op = (tutti_op)77;
+	CHECK(tutti_plan_create(&call, comm, &plan) == TUTTI_EINVAL);
+	call.op = TUTTI_SUM;
+	call.size = 3;
+	CHECK(tutti_plan_create(&call, comm, &plan) == TUTTI_EINVAL);
+	call.size = sizeof(call);
+	CHECK(tutti_plan_start(NULL, NULL) == TUTTI_EINVAL);
+	CHECK(tutti_plan_wait(NULL) == TUTTI_EINVAL);
+	CHECK_OK(tutti_plan_destroy(NULL));
+	CHECK_OK(tutti_stream_create(&stream));
+	CHECK_OK(tutti_plan_create(&call, comm, &plan));
+	CHECK_OK(tutti_group_start());
+	CHECK(tutti_plan_start(plan, NULL) == TUTTI_EUSAGE);
+	CHECK_OK(tutti_group_end());
+	CHECK_OK(tutti_plan_start(plan, stream));
+	CHECK(tutti_plan_start(plan, stream) == TUTTI_EUSAGE);
+	CHECK_OK(tutti_plan_destroy(plan));
+	CHECK(data[3] == 4 * n);
+	CHECK_OK(tutti_stream_destroy(stream));
+}
+
+static void wrong_use(void **state)
+{
+	const struct world world = { .n = 2 };
+
+	(void)state;
+	assert_int_equal(world_run(&world, misuse, NULL), 0);
+}
+
+/* Another size on one rank: all of them hear so, from the start or the wait. */
+static void differing(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	int data[4] = { 0 };
+	tutti_call call = TUTTI_CALL_INIT;
+	tutti_call_plan_t plan = NULL;
+	tutti_stream_t stream;
+
+	(void)n;
+	(void)arg;
+	call.send = call.recv = data;
+	call.type = TUTTI_INT32;
+	call.count = rank ? 4 : 3;
+	CHECK_OK(tutti_stream_create(&stream));
+	CHECK_OK(tutti_plan_create(&call, comm, &plan));
+	if (rank)
+		CHECK_OK(tutti_plan_start(plan, stream));
+	else
+		CHECK(tutti_plan_start(plan, NULL) == TUTTI_EMISMATCH);
+	CHECK(tutti_plan_wait(plan) == TUTTI_EMISMATCH);
+	CHECK(strstr(tutti_last_error(comm), "all_reduce(") != NULL);
+	CHECK(tutti_plan_start(plan, NULL) == TUTTI_EMISMATCH);
+	CHECK(tutti_plan_destroy(plan) == TUTTI_EMISMATCH);
+	CHECK(tutti_stream_destroy(stream) == (rank ? TUTTI_EMISMATCH : TUTTI_OK));
+}
+
+static void mismatch(void **state)
+{
+	const struct world world = { .n = 2 };
+
+	(void)state;
+	assert_int_equal(world_run(&world, differing, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(results),
+		cmocka_unit_test(wrong_use),
+		cmocka_unit_test(mismatch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
