@@ -57,6 +57,14 @@ says out "^\{\"collective\":\"reduce\",\"nranks\":2,\"bytes\":1024,\"count\":256
 lines err 0
 ok "a line of JSON per size"
 
+expect 0 "$TUTTI" perf all_reduce -n 3 -b 1M -e 1M -d half --json -i 5 --reproducible
+says out '"op":"sum".*"wrong":0.*"algorithm":"direct".*,"reproducible":true\}$'
+expect 0 "$TUTTI" perf reduce_scatter -n 3 -b 1M -e 1M -i 5 --reproducible
+says out '^# Reductions are reproducible$'
+expect 1 env TUTTI_ALGO=all_reduce:ring "$TUTTI" perf all_reduce -n 2 -e 64 -b 64 --reproducible
+says err 'TUTTI_ALGO leaves no algorithm for all_reduce of 2 ranks that reduces in the order'
+ok "reproducible reductions"
+
 expect 0 "$TUTTI" perf all_reduce -n 3 -b 100 -e 100 -d all -o all -i 1 -w 0
 rows_are_right 60
 ok "all types, all operations"
@@ -97,6 +105,24 @@ for collective in all_reduce broadcast all_gather; do
 	ok "every algorithm of $collective"
 done
 
+for sides in '--from 0 --to 1-2' '--from 2,0 --to 1' '--to 0-2'; do
+	for sharded in '' '--sharded from' '--sharded to' '--sharded both'; do
+		expect 0 "$TUTTI" perf handoff -n 3 -b 5 -e 1M -f 13 -d int8 -i 1 $sides $sharded
+		rows_are_right 5
+	done
+done
+ok "handoffs between any sides"
+
+for ranks in 3- 1-0 a 0,,1 -1 70000 ''; do
+	expect 2 "$TUTTI" perf handoff -n 2 --from "$ranks"
+	says err "is no list of ranks|needs a value"
+done
+expect 2 "$TUTTI" perf handoff -n 2 --sharded here
+says err "--sharded 'here': choose from, to or both"
+expect 1 "$TUTTI" perf handoff -n 2 --to 0-2
+says err 'to->n is 3: a side has 1 to 2 ranks'
+ok "sides that are none"
+
 expect 0 "$TUTTI" run -n 3 -- "$TUTTI" perf all_reduce -b 1K -e 1K -i 2
 rows_are_right 1
 says out 'Rank  2 '
@@ -105,6 +131,7 @@ ok "as the ranks of a launcher"
 # start_endless: perf with 3 ranks that are in the middle of it.
 start_endless()
 {
+	: >"$tmp/out" # what came before is not what we wait for
 	"$TUTTI" perf all_reduce -n 3 -b 8 -e 8 -i 2000000000 >"$tmp/out" 2>"$tmp/err" &
 	perf=$!
 	eventually grep -q '^#  *size' "$tmp/out"

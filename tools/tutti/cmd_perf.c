@@ -6,86 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "launch.h"
 #include "perf.h"
 
-enum { OPT_TRANSPORT = ARGS_FIRST_FREE, OPT_ALGORITHM, OPT_BUFFERS, OPT_THREADS };
-
-#define MAX_RANKS (1 << 16)
+enum {
+	OPT_TRANSPORT = ARGS_FIRST_FREE,
+	OPT_ALGORITHM,
+	OPT_BUFFERS,
+	OPT_REPRODUCIBLE,
+	OPT_THREADS,
+	OPT_FROM,
+	OPT_TO,
+	OPT_SHARDED
+};
 
 /* -- Ranks ---------------------------------------------------------------- */
 
-/* The id is made by rank 0: it starts a thread, which must not be before a
- * fork. The others wait for it here. */
-static bool share_id(const struct args *args, struct perf_shared *shared, int rank)
+static int rank_main(void *self, struct ranks_page *page, tutti_comm_t comm)
 {
-	const struct timespec nap = { .tv_nsec = 100000 };
-	tutti_status status;
-
-	if (rank == 0) {
-		status = tutti_get_unique_id(&shared->id);
-		if (status)
-			tool_error(args, "rank 0: making the id: %s", tool_why(NULL, status));
-		atomic_store(&shared->id_ready, status ? -1 : 1);
-	}
-	while (atomic_load(&shared->id_ready) == 0)
-		nanosleep(&nap, NULL);
-	return atomic_load(&shared->id_ready) > 0;
-}
-
-static int forked_rank(const struct perf_options *options, struct perf_shared *shared, int rank)
-{
-	tutti_status status;
-	tutti_comm_t comm;
-
-	if (!share_id(options->args, shared, rank))
-		return TOOL_FINDING;
-	status = tutti_comm_init_rank(&comm, options->nranks, shared->id, rank);
-	if (status) {
-		perf_report(options, shared, rank, "joining", NULL, status);
-		return TOOL_FINDING;
-	}
-	return perf_rank_main(options, shared, comm);
-}
-
-static int run_processes(const struct perf_options *options)
-{
-	const size_t size = sizeof(struct perf_shared);
-	struct perf_shared *shared;
-	struct launch launch;
-	int code = TOOL_FINDING;
-	pid_t pid;
-
-	shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return tool_error(options->args, "mmap of %zu bytes: %s", size, strerror(errno));
-	if (!launch_open(&launch, "perf", options->nranks, false))
-		goto done;
-	launch.quiet_on_failure = true;
-	launch_bind(&launch);
-	for (int rank = 0; rank < options->nranks; rank++) {
-		pid = launch_fork(&launch, rank);
-		if (pid == 0) {
-			code = forked_rank(options, shared, rank);
-			goto done;
-		}
-		if (pid < 0) {
-			launch_end(&launch, SIGTERM, TOOL_FINDING);
-			break;
-		}
-	}
-	code = launch_wait(&launch);
-	/* A rank's death is a finding; being interrupted ourselves is not. */
-	if (code > TOOL_USAGE && !launch.interrupted)
-		code = TOOL_FINDING;
-done:
-	launch_close(&launch);
-	munmap(shared, size);
-	return code;
+	return perf_rank_main(self, (struct perf_shared *)page, comm);
 }
 
 struct thread_rank {
@@ -158,20 +97,6 @@ done:
 	return code;
 }
 
-static int run_launched(const struct perf_options *options)
-{
-	tutti_comm_t comm;
-	const tutti_status status = tutti_comm_init_env(&comm, NULL);
-
-	if (status == TUTTI_EUSAGE)
-		return tool_usage(options->args,
-				  "%s; or give -n RANKS to start ranks on this machine",
-				  tool_why(NULL, status));
-	if (status)
-		return tool_error(options->args, "joining: %s", tool_why(NULL, status));
-	return perf_rank_main(options, NULL, comm);
-}
-
 /* -- Options -------------------------------------------------------------- */
 
 /* A list for people: "int8, uint8, ...". */
@@ -228,6 +153,16 @@ static bool take_op(struct perf_options *o, const char *name)
 	return o->nops > 0;
 }
 
+static bool take_sharded(struct perf_options *o, const char *value)
+{
+	o->sharded_from = !strcmp(value, "from") || !strcmp(value, "both");
+	o->sharded_to = !strcmp(value, "to") || !strcmp(value, "both");
+	if (o->sharded_from || o->sharded_to)
+		return true;
+	tool_usage(o->args, "--sharded '%s': choose from, to or both", value);
+	return false;
+}
+
 static bool take_option(struct perf_options *o, int id, const char *value)
 {
 	const struct args *const args = o->args;
@@ -235,7 +170,7 @@ static bool take_option(struct perf_options *o, int id, const char *value)
 
 	switch (id) {
 	case 'n':
-		return args_int(args, "-n", value, 1, MAX_RANKS, &o->nranks);
+		return args_int(args, "-n", value, 1, RANKS_MOST, &o->nranks);
 	case 'b':
 		return args_size(args, "-b", value, 1, &o->min_bytes);
 	case 'e':
@@ -247,7 +182,7 @@ static bool take_option(struct perf_options *o, int id, const char *value)
 	case 'o':
 		return take_op(o, value);
 	case 'r':
-		return args_int(args, "-r", value, 0, MAX_RANKS, &o->root);
+		return args_int(args, "-r", value, 0, RANKS_MOST, &o->root);
 	case 'w':
 		return args_int(args, "-w", value, 0, INT_MAX, &o->warmup);
 	case 'i':
@@ -264,13 +199,23 @@ static bool take_option(struct perf_options *o, int id, const char *value)
 		o->algorithm = value;
 		return true;
 	case OPT_BUFFERS:
-		if (!strcmp(value, "plain"))
+		o->registered = !strcmp(value, "registered");
+		if (o->registered || !strcmp(value, "plain"))
 			return true;
-		tool_usage(args, "--buffers '%s' is not there: the buffers are plain", value);
+		tool_usage(args, "--buffers '%s': choose plain or registered", value);
 		return false;
+	case OPT_REPRODUCIBLE:
+		o->reproducible = true;
+		return true;
 	case OPT_THREADS:
 		o->threads = true;
 		return true;
+	case OPT_FROM:
+		return perf_take_ranks(args, "--from", value, RANKS_MOST, &o->from);
+	case OPT_TO:
+		return perf_take_ranks(args, "--to", value, RANKS_MOST, &o->to);
+	case OPT_SHARDED:
+		return take_sharded(o, value);
 	case 'v':
 		o->verbose = true;
 		return true;
@@ -338,6 +283,64 @@ static bool set_environment(const struct perf_options *o)
 	return setenv("TUTTI_ALGO", text, 1) == 0;
 }
 
+static int start(struct perf_options *o)
+{
+	const struct ranks ranks = {
+		.args = o->args,
+		.nranks = o->nranks,
+		.page_bytes = sizeof(struct perf_shared),
+		.self = o,
+		.main = rank_main,
+	};
+
+	if (!perf_reduces(o->coll))
+		o->nops = 1;
+	if (o->coll == TUTTI_BARRIER) {
+		o->ntypes = 1;
+		o->max_bytes = o->min_bytes;
+	}
+	if (!set_environment(o))
+		return tool_error(o->args, "out of memory");
+	return o->threads ? run_threads(o) : ranks_run(&ranks);
+}
+
+/* What ended it: ARGS_END, ARGS_HELP or ARGS_BAD. */
+static int read_options(struct args *args, struct perf_options *o, const char **collective)
+{
+	const char *value;
+	int id;
+
+	while ((id = args_next(args, &value)) != ARGS_END && id != ARGS_HELP && id != ARGS_BAD) {
+		if (id != ARGS_POSITIONAL) {
+			if (!take_option(o, id, value))
+				return ARGS_BAD;
+			continue;
+		}
+		if (*collective) {
+			tool_usage(args, "measures one collective, it was given '%s' and '%s'",
+				   *collective, value);
+			return ARGS_BAD;
+		}
+		*collective = value;
+	}
+	return id;
+}
+
+static int read_and_start(struct args *args, struct perf_options *o)
+{
+	const char *collective = NULL;
+	const int end = read_options(args, o, &collective);
+
+	if (end != ARGS_END)
+		return end == ARGS_HELP ? TOOL_GOOD : TOOL_USAGE;
+	if (!collective)
+		return tool_usage(args, "say which collective: all_reduce, for example");
+	if (!tool_find_collective(args, collective, &o->coll) ||
+	    (o->algorithm && !tool_find_algorithm(args, o->coll, o->algorithm)) || !options_fit(o))
+		return TOOL_USAGE;
+	return start(o);
+}
+
 static int run(struct args *args)
 {
 	struct perf_options o = {
@@ -352,37 +355,11 @@ static int run(struct args *args)
 		.warmup = 5,
 		.check = true,
 	};
-	const char *value, *collective = NULL;
-	int id;
+	const int code = read_and_start(args, &o);
 
-	while ((id = args_next(args, &value)) != ARGS_END) {
-		if (id == ARGS_HELP)
-			return TOOL_GOOD;
-		if (id == ARGS_POSITIONAL && collective)
-			return tool_usage(args,
-					  "measures one collective, it was given '%s' and '%s'",
-					  collective, value);
-		if (id == ARGS_POSITIONAL)
-			collective = value;
-		else if (id == ARGS_BAD || !take_option(&o, id, value))
-			return TOOL_USAGE;
-	}
-	if (!collective)
-		return tool_usage(args, "say which collective: all_reduce, for example");
-	if (!tool_find_collective(args, collective, &o.coll) ||
-	    (o.algorithm && !tool_find_algorithm(args, o.coll, o.algorithm)) || !options_fit(&o))
-		return TOOL_USAGE;
-	if (!perf_reduces(o.coll))
-		o.nops = 1;
-	if (o.coll == TUTTI_BARRIER) {
-		o.ntypes = 1;
-		o.max_bytes = o.min_bytes;
-	}
-	if (!set_environment(&o))
-		return tool_error(args, "out of memory");
-	if (!o.nranks)
-		return run_launched(&o);
-	return o.threads ? run_threads(&o) : run_processes(&o);
+	free(o.from.ranks);
+	free(o.to.ranks);
+	return code;
 }
 
 static const struct args_option options[] = {
@@ -393,12 +370,18 @@ static const struct args_option options[] = {
 	{ 'd', "datatype", "TYPE", "float32 and so on, or all (float32)" },
 	{ 'o', "op", "OP", "sum, prod, max, min, avg or all (sum)" },
 	{ 'r', "root", "RANK", "root of broadcast and reduce (0)" },
+	{ OPT_FROM, "from", "RANKS", "who has what is handed off: 0-3, say (the first half)" },
+	{ OPT_TO, "to", "RANKS", "who gets it (the second half)" },
+	{ OPT_SHARDED, "sharded", "SIDE", "its ranks hold a part each: from, to or both" },
 	{ 'w', "warmup_iters", "COUNT", "calls before those that are timed (5)" },
 	{ 'i', "iters", "COUNT", "calls that are timed (as many as take 30 ms)" },
 	{ 'c', "check", "0|1", "compare every element of the results (1)" },
 	{ OPT_TRANSPORT, "transport", "LIST", "auto, or a list like shm,tcp" },
 	{ OPT_ALGORITHM, "algorithm", "NAME", "instead of the one that the library chooses" },
-	{ OPT_BUFFERS, "buffers", "plain", "memory from malloc, the only kind yet (plain)" },
+	{ OPT_BUFFERS, "buffers", "KIND",
+	  "plain: from malloc; registered: all ranks can address it" },
+	{ OPT_REPRODUCIBLE, "reproducible", NULL,
+	  "reductions give the same bits however they are carried out" },
 	{ OPT_THREADS, "threads", NULL, "the ranks are threads of one process" },
 	{ 'v', "verbose", NULL, "print the plan in use, too" },
 	ARGS_OPTION_JSON,
@@ -410,7 +393,7 @@ const struct command command_perf = {
 	.summary = "how fast a collective is, and whether its results are right",
 	.usage = "perf COLLECTIVE [-n RANKS] [-b MIN] [-e MAX] [OPTIONS]",
 	.notes = "Collectives: all_reduce broadcast reduce all_gather reduce_scatter barrier "
-		 "send_recv.\n"
+		 "send_recv handoff.\n"
 		 "Sizes are the bytes of the larger buffer of a rank and take K, M, G; the output "
 		 "is that of nccl-tests.\n"
 		 "Time is the average of calls back to back, on the slowest rank.\n"

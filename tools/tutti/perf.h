@@ -4,11 +4,17 @@
 
 /* tutti perf in parts: cmd_perf.c reads the options and starts the ranks,
  * perf_rank.c measures on one rank, perf_data.c makes and checks the data,
- * perf_print.c prints the table of nccl-tests, or JSON. */
+ * perf_sides.c reads sides of handoffs, perf_uneven.c has counts for each rank, perf_print.c prints the table of nccl-tests, or JSON. */
 
 #include <stdatomic.h>
 
-#include "tool.h"
+#include "ranks.h"
+
+/* Ranks, in the order they were given. */
+struct perf_list {
+	int *ranks;
+	int n;
+};
 
 struct perf_options {
 	const struct args *args;
@@ -26,18 +32,21 @@ struct perf_options {
 	int iters; /* 0: as many as fill about 30 ms */
 	bool check;
 	bool threads;
+	bool registered; /* buffers of tutti_mem_alloc() */
+	bool reproducible;
 	bool json;
 	bool verbose;
 	const char *transport; /* NULL: not said */
 	const char *algorithm; /* NULL: the library chooses */
+	/* Of a handoff; n 0: not said. */
+	struct perf_list from, to;
+	bool sharded_from, sharded_to;
 };
 
-/* One page that all ranks see, if we started them. */
+/* What all ranks see, if we started them. */
 struct perf_shared {
-	atomic_int id_ready; /* 1: id is good, -1: there will be none */
-	tutti_unique_id id;
+	struct ranks_page page;
 	atomic_ullong entered; /* barriers, by all ranks; see the check of one */
-	atomic_uint said;      /* 1 << -status: what has been reported */
 };
 
 /* What a size comes to, in elements. */
@@ -69,6 +78,18 @@ struct perf_row {
 	int channels;
 };
 
+/* The sides of a handoff. */
+struct perf_sides {
+	tutti_side from, to;
+	struct perf_list default_from, default_to;
+};
+
+/* Of calls with a count for each rank: this rank's, both ways. */
+struct perf_counts {
+	size_t *counts, *displs; /* [nranks] */
+	size_t own;
+};
+
 struct perf_rank {
 	const struct perf_options *options;
 	struct perf_shared *shared; /* NULL: started by somebody else */
@@ -78,6 +99,8 @@ struct perf_rank {
 	void *send; /* as many bytes as the largest size needs */
 	void *recv;
 	char *gathered; /* nranks * PERF_BLOB bytes */
+	struct perf_sides sides;
+	struct perf_counts counts; /* of the size being measured */
 	double busbw_sum;
 	int busbw_count;
 	long long wrong; /* over all sizes and ranks */
@@ -90,15 +113,13 @@ struct perf_rank {
 int perf_rank_main(const struct perf_options *options, struct perf_shared *shared,
 		   tutti_comm_t comm);
 
-/* Report what failed on a rank, unless another of ours has reported the same:
- * one dead rank fails the calls of all others. */
-void perf_report(const struct perf_options *options, struct perf_shared *shared, int rank,
-		 const char *what, tutti_comm_t comm, tutti_status status);
-
 /* -- Data ---------------------------------------------------------------- */
 
 bool perf_reduces(tutti_collective coll);
 bool perf_has_root(tutti_collective coll);
+/* Whether a rank, or the root, sends or gets as many elements for each rank. */
+bool perf_sends_rows(tutti_collective coll);
+bool perf_gets_rows(tutti_collective coll);
 
 void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 		    struct perf_layout *out);
@@ -112,6 +133,7 @@ struct perf_pattern {
 	int root;
 	uint64_t seed;
 	struct perf_layout layout;
+	const struct perf_sides *sides;
 };
 
 /* false: no memory. */
@@ -119,6 +141,36 @@ bool perf_fill(const struct perf_pattern *pattern, int rank, void *send);
 
 /* How many elements of recv are not what they should be; < 0: no memory. */
 long long perf_count_wrong(const struct perf_pattern *pattern, int rank, const void *recv);
+
+/* -- A count for each rank -------------------------------------------------- */
+
+bool perf_is_uneven(tutti_collective coll);
+
+/* Those of one rank, `count` on the average; room is made once. false: no memory. */
+bool perf_make_counts(tutti_collective coll, size_t count, int rank, int n,
+		      struct perf_counts *counts);
+void perf_free_counts(struct perf_counts *counts);
+
+/* What `rank` gets from `from`: `count` elements, which are those from `first` on of what
+ * that rank sends (of a reduction: of the result), at `place` of the receive buffer. */
+struct perf_part {
+	size_t first, count, place;
+};
+void perf_uneven_part(const struct perf_pattern *pattern, int rank, int from,
+		      struct perf_part *out);
+
+/* -- Sides of a handoff ---------------------------------------------------- */
+
+/* "0-3", "0,2,5-7", each below `most`; false: it is none, and it was said so. */
+bool perf_take_ranks(const struct args *args, const char *option, const char *text, int most,
+		     struct perf_list *out);
+
+/* What was given, else the first half of the ranks to the second; false: no memory. */
+bool perf_find_sides(const struct perf_options *options, int nranks, struct perf_sides *out);
+void perf_free_sides(struct perf_sides *sides);
+
+/* Which elements of the vector a rank has: none if it is not on the side. */
+void perf_side_range(const tutti_side *side, int rank, size_t count, size_t *first, size_t *length);
 
 /* -- Printing ------------------------------------------------------------ */
 

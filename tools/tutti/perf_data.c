@@ -43,20 +43,34 @@ static uint64_t hash(const struct perf_pattern *p, int rank, size_t i, unsigned 
 
 bool perf_reduces(tutti_collective coll)
 {
-	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_REDUCE || coll == TUTTI_REDUCE_SCATTER;
+	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_REDUCE || coll == TUTTI_REDUCE_SCATTER ||
+	       coll == TUTTI_REDUCE_SCATTER_V;
 }
 
 bool perf_has_root(tutti_collective coll)
 {
-	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE;
+	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE || coll == TUTTI_GATHER ||
+	       coll == TUTTI_SCATTER || coll == TUTTI_GATHER_V || coll == TUTTI_SCATTER_V;
+}
+
+bool perf_sends_rows(tutti_collective coll)
+{
+	return coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_SCATTER || coll == TUTTI_ALL_TO_ALL ||
+	       perf_is_uneven(coll);
+}
+
+bool perf_gets_rows(tutti_collective coll)
+{
+	return coll == TUTTI_ALL_GATHER || coll == TUTTI_GATHER || coll == TUTTI_ALL_TO_ALL ||
+	       perf_is_uneven(coll);
 }
 
 void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 		    struct perf_layout *out)
 {
 	const size_t n = (size_t)nranks;
-	const bool split = coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER;
-	size_t count = bytes / elt / (split ? n : 1);
+	const bool sends_rows = perf_sends_rows(coll), gets_rows = perf_gets_rows(coll);
+	size_t count = bytes / elt / (sends_rows || gets_rows ? n : 1);
 
 	/* nccl-tests shows a line of 0 bytes here, which measures nothing. */
 	if (!count)
@@ -66,8 +80,8 @@ void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 	*out = (struct perf_layout){
 		.elt = elt,
 		.param = count,
-		.send = coll == TUTTI_REDUCE_SCATTER ? count * n : count,
-		.recv = coll == TUTTI_ALL_GATHER ? count * n : count,
+		.send = sends_rows ? count * n : count,
+		.recv = gets_rows ? count * n : count,
 	};
 	out->bytes = (out->send > out->recv ? out->send : out->recv) * elt;
 }
@@ -349,14 +363,39 @@ static long long compare_with(const struct table *table, size_t first, size_t co
 
 bool perf_fill(const struct perf_pattern *pattern, int rank, void *send)
 {
+	const bool is_handoff = pattern->coll == TUTTI_HANDOFF;
+	size_t first = 0, count = pattern->layout.send;
 	struct table table;
 
 	if (!make_table(pattern, pattern->layout.send, &table))
 		return false;
-	table_of_rank(pattern, rank, &table);
-	write_from(&table, 0, pattern->layout.send, send);
+	/* All sources of a handoff have parts of one vector. */
+	if (is_handoff)
+		perf_side_range(&pattern->sides->from, rank, pattern->layout.send, &first, &count);
+	table_of_rank(pattern, is_handoff ? 0 : rank, &table);
+	write_from(&table, first, count, send);
 	free(table.data);
 	return true;
+}
+
+/* Of what rank `from` sent, its elements `first` and so on. */
+static long long wrong_of_row(const struct perf_pattern *p, struct table *table, int from,
+			      size_t first, const char *recv)
+{
+	table_of_rank(p, from, table);
+	return compare_with(table, first, p->layout.param, recv);
+}
+
+static long long wrong_from_all(const struct perf_pattern *p, struct table *table, int rank,
+				const char *recv)
+{
+	const size_t count = p->layout.param;
+	long long wrong = 0;
+
+	for (int from = 0; from < p->nranks; from++)
+		wrong += wrong_of_row(p, table, from, (size_t)rank * count,
+				      recv + (size_t)from * count * table->elt);
+	return wrong;
 }
 
 static long long wrong_from_ranks(const struct perf_pattern *p, struct table *table, int first_rank,
@@ -372,6 +411,37 @@ static long long wrong_from_ranks(const struct perf_pattern *p, struct table *ta
 	return wrong;
 }
 
+static long long wrong_of_handoff(const struct perf_pattern *p, struct table *table, int rank,
+				  const char *recv)
+{
+	size_t first, count;
+
+	perf_side_range(&p->sides->to, rank, p->layout.recv, &first, &count);
+	table_of_rank(p, 0, table);
+	return compare_with(table, first, count, recv);
+}
+
+static long long wrong_of_uneven(const struct perf_pattern *p, struct table *table, int rank,
+				 const char *recv)
+{
+	const bool from_one = p->coll == TUTTI_SCATTER_V || perf_reduces(p->coll);
+	long long wrong = 0;
+
+	for (int i = 0; i < (from_one ? 1 : p->nranks); i++) {
+		const int from = from_one ? p->root : i;
+		struct perf_part part;
+
+		perf_uneven_part(p, rank, from, &part);
+		if (perf_reduces(p->coll))
+			table_of_result(p, table);
+		else
+			table_of_rank(p, from, table);
+		wrong +=
+			compare_with(table, part.first, part.count, recv + part.place * table->elt);
+	}
+	return wrong;
+}
+
 long long perf_count_wrong(const struct perf_pattern *pattern, int rank, const void *recv)
 {
 	const struct perf_layout *const layout = &pattern->layout;
@@ -380,17 +450,27 @@ long long perf_count_wrong(const struct perf_pattern *pattern, int rank, const v
 	struct table table;
 	long long wrong = 0;
 
-	if (coll == TUTTI_REDUCE && rank != pattern->root)
+	if ((coll == TUTTI_REDUCE || coll == TUTTI_GATHER || coll == TUTTI_GATHER_V) &&
+	    rank != pattern->root)
 		return 0;
 	if (!make_table(pattern, layout->send, &table))
 		return -1;
-	if (perf_reduces(coll)) {
+	if (perf_is_uneven(coll)) {
+		wrong = wrong_of_uneven(pattern, &table, rank, recv);
+	} else if (perf_reduces(coll)) {
 		table_of_result(pattern, &table);
 		wrong = compare_with(
 			&table, coll == TUTTI_REDUCE_SCATTER ? (size_t)rank * layout->param : 0,
 			layout->recv, recv);
-	} else if (coll == TUTTI_ALL_GATHER) {
+	} else if (coll == TUTTI_ALL_GATHER || coll == TUTTI_GATHER) {
 		wrong = wrong_from_ranks(pattern, &table, 0, n, recv);
+	} else if (coll == TUTTI_ALL_TO_ALL) {
+		wrong = wrong_from_all(pattern, &table, rank, recv);
+	} else if (coll == TUTTI_SCATTER) {
+		wrong = wrong_of_row(pattern, &table, pattern->root, (size_t)rank * layout->param,
+				     recv);
+	} else if (coll == TUTTI_HANDOFF) {
+		wrong = wrong_of_handoff(pattern, &table, rank, recv);
 	} else if (coll == TUTTI_BROADCAST) {
 		wrong = wrong_from_ranks(pattern, &table, pattern->root, 1, recv);
 	} else {

@@ -45,9 +45,10 @@ void perf_print_start(const struct perf_options *options)
 	printf("# tutti version %d.%d.%d\n", version / 10000, version / 100 % 100, version % 100);
 	printf("# Collective test starting: %s_perf\n", tutti_collective_name(options->coll));
 	printf("# nThread %d nGpus 1 minBytes %zu maxBytes %zu step: %zu(factor) warmup iters: %d "
-	       "iters: %s agg iters: 1 validation: %d graph: 0\n#\n# Using devices\n",
+	       "iters: %s agg iters: 1 validation: %d graph: 0\n#%s\n# Using devices\n",
 	       options->threads ? options->nranks : 1, options->min_bytes, options->max_bytes,
-	       options->factor, options->warmup, iters, options->check);
+	       options->factor, options->warmup, iters, options->check,
+	       options->reproducible ? " Reductions are reproducible\n#" : "");
 }
 
 void perf_print_rank(int rank, int pid, const char *host)
@@ -146,6 +147,8 @@ bool perf_print_row(const struct perf_rank *pr, const struct perf_row *row)
 		moves ? tutti_type_name(row->type) : "none", "op", op, "root", root, "out_of_place",
 		json_of(&row->out_of_place), "in_place", json_of(&row->in_place), "algorithm",
 		row->algorithm, "channels", row->channels, "transport", row->transport);
+	if (options->reproducible)
+		json_object_set_new(object, "reproducible", json_true());
 	if (!tool_print_json(options->args, object))
 		return false;
 	fflush(stdout);

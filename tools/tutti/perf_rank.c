@@ -37,22 +37,14 @@ static double now_seconds(void)
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
-void perf_report(const struct perf_options *options, struct perf_shared *shared, int rank,
-		 const char *what, tutti_comm_t comm, tutti_status status)
-{
-	const unsigned bit = 1u << (-(int)status % 32);
-
-	if (!shared || !(atomic_fetch_or(&shared->said, bit) & bit))
-		tool_error(options->args, "rank %d: %s: %s", rank, what, tool_why(comm, status));
-}
-
 /* false: the call failed, and said so. */
 static bool is_good(struct perf_rank *pr, tutti_status status, const char *what)
 {
 	if (status == TUTTI_OK)
 		return true;
 	if (!pr->failed)
-		perf_report(pr->options, pr->shared, pr->rank, what, pr->comm, status);
+		ranks_report(pr->options->args, pr->shared ? &pr->shared->page : NULL, pr->rank,
+			     what, pr->comm, status);
 	pr->failed = true;
 	return false;
 }
@@ -98,18 +90,35 @@ static bool gather_sum(struct perf_rank *pr, long long mine, long long *sum_out)
 
 static tutti_status send_recv(const struct perf_rank *pr, const struct buffers *b)
 {
+	const size_t count = b->layout->param;
 	const int n = pr->nranks;
-	tutti_status status = tutti_group_start();
-	tutti_status end;
 
-	if (status)
-		return status;
-	status = tutti_send(b->send, b->layout->param, b->type, (pr->rank + 1) % n, pr->comm, NULL);
-	if (status == TUTTI_OK)
-		status = tutti_recv(b->recv, b->layout->param, b->type, (pr->rank + n - 1) % n,
-				    pr->comm, NULL);
-	end = tutti_group_end();
-	return status ? status : end;
+	return tutti_send_recv(b->send, count, (pr->rank + 1) % n, b->recv, count,
+			       (pr->rank + n - 1) % n, b->type, pr->comm, NULL);
+}
+
+static tutti_status call_uneven(const struct perf_rank *pr, const struct buffers *b)
+{
+	const struct perf_counts *const c = &pr->counts;
+	const int root = pr->options->root;
+
+	switch ((int)pr->options->coll) {
+	case TUTTI_GATHER_V:
+		return tutti_gather_v(b->send, c->own, b->recv, c->counts, c->displs, b->type, root,
+				      pr->comm, NULL);
+	case TUTTI_SCATTER_V:
+		return tutti_scatter_v(b->send, c->counts, c->displs, b->recv, c->own, b->type,
+				       root, pr->comm, NULL);
+	case TUTTI_ALL_GATHER_V:
+		return tutti_all_gather_v(b->send, b->recv, c->counts, c->displs, b->type, pr->comm,
+					  NULL);
+	case TUTTI_REDUCE_SCATTER_V:
+		return tutti_reduce_scatter_v(b->send, b->recv, c->counts, b->type, b->op, pr->comm,
+					      NULL);
+	default:
+		return tutti_all_to_all_v(b->send, c->counts, c->displs, b->recv, c->counts,
+					  c->displs, b->type, pr->comm, NULL);
+	}
 }
 
 static tutti_status call(const struct perf_rank *pr, const struct buffers *b)
@@ -129,18 +138,24 @@ static tutti_status call(const struct perf_rank *pr, const struct buffers *b)
 	case TUTTI_REDUCE_SCATTER:
 		return tutti_reduce_scatter(b->send, b->recv, count, b->type, b->op, pr->comm,
 					    NULL);
-	case TUTTI_SEND_RECV:
-		return send_recv(pr, b);
-	case TUTTI_BARRIER:
-	case TUTTI_HANDOFF:
 	case TUTTI_ALL_TO_ALL:
+		return tutti_all_to_all(b->send, b->recv, count, b->type, pr->comm, NULL);
 	case TUTTI_GATHER:
+		return tutti_gather(b->send, b->recv, count, b->type, root, pr->comm, NULL);
 	case TUTTI_SCATTER:
+		return tutti_scatter(b->send, b->recv, count, b->type, root, pr->comm, NULL);
 	case TUTTI_ALL_TO_ALL_V:
 	case TUTTI_GATHER_V:
 	case TUTTI_SCATTER_V:
 	case TUTTI_ALL_GATHER_V:
 	case TUTTI_REDUCE_SCATTER_V:
+		return call_uneven(pr, b);
+	case TUTTI_SEND_RECV:
+		return send_recv(pr, b);
+	case TUTTI_HANDOFF:
+		return tutti_handoff(b->send, b->recv, count, b->type, &pr->sides.from,
+				     &pr->sides.to, pr->comm, NULL);
+	case TUTTI_BARRIER:
 		break;
 	}
 	return tutti_barrier(pr->comm, NULL);
@@ -198,7 +213,7 @@ static double bus_factor(tutti_collective coll, int nranks)
 
 	if (coll == TUTTI_ALL_REDUCE)
 		return 2 * others;
-	if (coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER)
+	if (perf_sends_rows(coll) || perf_gets_rows(coll))
 		return others;
 	return 1;
 }
@@ -275,17 +290,22 @@ static bool run_case(struct perf_rank *pr, struct perf_row *row, bool in_place,
 		.root = o->root,
 		.seed = layout->bytes * 2 + in_place,
 		.layout = *layout,
+		.sides = &pr->sides,
 	};
-	struct buffers b = { layout, row->type, row->op, pr->send, pr->recv };
+	const tutti_op op = o->reproducible ? tutti_op_reproducible(row->op) : row->op;
+	struct buffers b = { layout, row->type, op, pr->send, pr->recv };
 	unsigned long long rounds = 0;
 	long long wrong = 0;
 
+	if (perf_is_uneven(o->coll) &&
+	    !perf_make_counts(o->coll, layout->param, pr->rank, pr->nranks, &pr->counts))
+		return is_good(pr, TUTTI_ENOMEM, "making counts");
 	memset(pr->recv, 0xa5, layout->bytes);
 	if (in_place) {
 		b.send = b.recv;
-		if (o->coll == TUTTI_ALL_GATHER)
+		if (perf_gets_rows(o->coll) && !perf_sends_rows(o->coll))
 			b.send = (char *)b.recv + mine;
-		else if (o->coll == TUTTI_REDUCE_SCATTER)
+		else if (perf_sends_rows(o->coll) && !perf_gets_rows(o->coll))
 			b.recv = (char *)b.recv + mine;
 	}
 	out->checked = o->check && (o->coll != TUTTI_BARRIER || pr->shared);
@@ -324,7 +344,8 @@ static void add_result(struct perf_rank *pr, const struct perf_result *result)
 static bool run_row(struct perf_rank *pr, struct perf_row *row)
 {
 	const tutti_collective coll = pr->options->coll;
-	const bool has_in_place = coll != TUTTI_SEND_RECV && coll != TUTTI_BARRIER;
+	const bool has_in_place = coll != TUTTI_SEND_RECV && coll != TUTTI_BARRIER &&
+				  coll != TUTTI_HANDOFF && !perf_is_uneven(coll);
 
 	if (!run_case(pr, row, false, &row->out_of_place) ||
 	    (has_in_place && !run_case(pr, row, true, &row->in_place)))
@@ -352,6 +373,28 @@ static bool run_sizes(struct perf_rank *pr, tutti_type type, tutti_op op)
 	return true;
 }
 
+/* Plain malloc is what programs have. */
+static bool get_buffer(struct perf_rank *pr, size_t room, void **out)
+{
+	if (pr->options->registered)
+		return is_good(pr, tutti_mem_alloc(out, room, pr->comm), "allocating a buffer");
+	*out = malloc(room);
+	return *out != NULL;
+}
+
+/* Registered memory goes with the communicator at the latest, plain memory does not. */
+static void drop_buffers(struct perf_rank *pr, bool good)
+{
+	if (!pr->options->registered) {
+		free(pr->send);
+		free(pr->recv);
+	} else if (good) {
+		is_good(pr, tutti_mem_free(pr->send, pr->comm), "freeing a buffer");
+		is_good(pr, tutti_mem_free(pr->recv, pr->comm), "freeing a buffer");
+	}
+	pr->send = pr->recv = NULL;
+}
+
 static bool allocate(struct perf_rank *pr)
 {
 	const struct perf_options *const o = pr->options;
@@ -363,12 +406,10 @@ static bool allocate(struct perf_rank *pr)
 			       &layout);
 		room = layout.bytes > room ? layout.bytes : room;
 	}
-	/* Plain malloc: what programs have. Touched, so that no page is new. */
-	pr->send = malloc(room);
-	pr->recv = malloc(room);
 	pr->gathered = calloc((size_t)pr->nranks, PERF_BLOB);
-	if (!pr->send || !pr->recv || !pr->gathered)
+	if (!pr->gathered || !get_buffer(pr, room, &pr->send) || !get_buffer(pr, room, &pr->recv))
 		return is_good(pr, TUTTI_ENOMEM, "allocating buffers");
+	/* Touched, so that no page is new. */
 	memset(pr->send, 0, room);
 	memset(pr->recv, 0, room);
 	return true;
@@ -422,6 +463,8 @@ static bool run_all(struct perf_rank *pr)
 			tool_usage(o->args, "--root %d is no rank of %d", o->root, pr->nranks);
 		return false;
 	}
+	if (!perf_find_sides(o, pr->nranks, &pr->sides))
+		return is_good(pr, TUTTI_ENOMEM, "listing ranks");
 	if (!allocate(pr) || !introduce(pr))
 		return false;
 	for (int i = 0; i < o->ntypes; i++)
@@ -443,13 +486,14 @@ int perf_rank_main(const struct perf_options *options, struct perf_shared *share
 	};
 	const bool good = run_all(&pr);
 
+	drop_buffers(&pr, good);
 	if (!good)
 		(void)tutti_comm_abort(comm);
 	else
 		is_good(&pr, tutti_comm_destroy(comm), "leaving");
-	free(pr.send);
-	free(pr.recv);
 	free(pr.gathered);
+	perf_free_sides(&pr.sides);
+	perf_free_counts(&pr.counts);
 	/* Every rank knows the sum; one exit code is enough to say it. */
 	return !good || pr.failed || (pr.wrong && pr.rank == 0) ? TOOL_FINDING : TOOL_GOOD;
 }

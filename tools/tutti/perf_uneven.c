@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* perf of calls with a count for each rank: counts that rise evenly from 0 to twice the mean,
+ * so that all together are as much as the even call's. */
+#include <stdlib.h>
+
+#include "perf.h"
+
+bool perf_is_uneven(tutti_collective coll)
+{
+	return coll == TUTTI_ALL_TO_ALL_V || coll == TUTTI_GATHER_V || coll == TUTTI_SCATTER_V ||
+	       coll == TUTTI_ALL_GATHER_V || coll == TUTTI_REDUCE_SCATTER_V;
+}
+
+static size_t share(size_t count, int k, int n)
+{
+	return n < 2 ? count : 2 * count / (size_t)(n - 1) * (size_t)k;
+}
+
+/* What `from` has for `to`; where all have the same counts, what is rank `to`'s. */
+static size_t count_between(tutti_collective coll, size_t count, int from, int to, int n)
+{
+	return share(count, coll == TUTTI_ALL_TO_ALL_V ? (from + to) % n : to, n);
+}
+
+static size_t place_of(tutti_collective coll, size_t count, int from, int to, int n)
+{
+	size_t place = 0;
+
+	for (int rank = 0; rank < to; rank++)
+		place += count_between(coll, count, from, rank, n);
+	return place;
+}
+
+bool perf_make_counts(tutti_collective coll, size_t count, int rank, int n,
+		      struct perf_counts *counts)
+{
+	const size_t ranks = (size_t)n;
+
+	if (!counts->counts) {
+		counts->counts = calloc(ranks, sizeof(*counts->counts));
+		counts->displs = calloc(ranks, sizeof(*counts->displs));
+	}
+	if (!counts->counts || !counts->displs)
+		return false;
+	/* (from + to) % n: what a rank sends is what it gets. */
+	for (int peer = 0; peer < n; peer++) {
+		counts->counts[peer] = count_between(coll, count, rank, peer, n);
+		counts->displs[peer] = place_of(coll, count, rank, peer, n);
+	}
+	counts->own = counts->counts[rank];
+	return true;
+}
+
+void perf_free_counts(struct perf_counts *counts)
+{
+	free(counts->counts);
+	free(counts->displs);
+}
+
+void perf_uneven_part(const struct perf_pattern *p, int rank, int from, struct perf_part *out)
+{
+	const size_t count = p->layout.param;
+	const int n = p->nranks;
+
+	*out = (struct perf_part){ .count = count_between(p->coll, count, from, rank, n) };
+	switch ((int)p->coll) {
+	case TUTTI_ALL_TO_ALL_V:
+		out->first = place_of(p->coll, count, from, rank, n);
+		out->place = place_of(p->coll, count, rank, from, n);
+		return;
+	case TUTTI_SCATTER_V:
+	case TUTTI_REDUCE_SCATTER_V:
+		out->first = place_of(p->coll, count, 0, rank, n);
+		return;
+	default: /* gathers */
+		out->count = count_between(p->coll, count, 0, from, n);
+		out->place = place_of(p->coll, count, 0, from, n);
+		return;
+	}
+}

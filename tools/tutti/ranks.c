@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ranks.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "launch.h"
+
+void ranks_report(const struct args *args, struct ranks_page *page, int rank, const char *what,
+		  tutti_comm_t comm, tutti_status status)
+{
+	const unsigned bit = 1u << (-(int)status % 32);
+
+	if (!page || !(atomic_fetch_or(&page->said, bit) & bit))
+		tool_error(args, "rank %d: %s: %s", rank, what, tool_why(comm, status));
+}
+
+/* The id is made by rank 0: it starts a thread, which must not be before a
+ * fork. The others wait for it here. */
+static bool share_id(const struct args *args, struct ranks_page *page, int rank)
+{
+	const struct timespec nap = { .tv_nsec = 100000 };
+	tutti_status status;
+
+	if (rank == 0) {
+		status = tutti_get_unique_id(&page->id);
+		if (status)
+			tool_error(args, "rank 0: making the id: %s", tool_why(NULL, status));
+		atomic_store(&page->id_ready, status ? -1 : 1);
+	}
+	while (atomic_load(&page->id_ready) == 0)
+		nanosleep(&nap, NULL);
+	return atomic_load(&page->id_ready) > 0;
+}
+
+static int forked_rank(const struct ranks *ranks, struct ranks_page *page, int rank)
+{
+	tutti_status status;
+	tutti_comm_t comm;
+
+	if (!share_id(ranks->args, page, rank))
+		return TOOL_FINDING;
+	status = tutti_comm_init_rank(&comm, ranks->nranks, page->id, rank);
+	if (status) {
+		ranks_report(ranks->args, page, rank, "joining", NULL, status);
+		return TOOL_FINDING;
+	}
+	return ranks->main(ranks->self, page, comm);
+}
+
+static int run_processes(const struct ranks *ranks)
+{
+	struct ranks_page *page;
+	struct launch launch;
+	int code = TOOL_FINDING;
+	pid_t pid;
+
+	page = mmap(NULL, ranks->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		    0);
+	if (page == MAP_FAILED)
+		return tool_error(ranks->args, "mmap of %zu bytes: %s", ranks->page_bytes,
+				  strerror(errno));
+	if (!launch_open(&launch, ranks->args->command->name, ranks->nranks, false))
+		goto done;
+	launch.quiet_on_failure = true;
+	launch_bind(&launch);
+	for (int rank = 0; rank < ranks->nranks; rank++) {
+		pid = launch_fork(&launch, rank);
+		if (pid == 0) {
+			code = forked_rank(ranks, page, rank);
+			goto done;
+		}
+		if (pid < 0) {
+			launch_end(&launch, SIGTERM, TOOL_FINDING);
+			break;
+		}
+	}
+	code = launch_wait(&launch);
+	/* A rank's death is a finding; being interrupted ourselves is not. */
+	if (code > TOOL_USAGE && !launch.interrupted)
+		code = TOOL_FINDING;
+done:
+	launch_close(&launch);
+	munmap(page, ranks->page_bytes);
+	return code;
+}
+
+static int run_launched(const struct ranks *ranks)
+{
+	tutti_comm_t comm;
+	const tutti_status status = tutti_comm_init_env(&comm, NULL);
+
+	if (status == TUTTI_EUSAGE)
+		return tool_usage(ranks->args,
+				  "%s; or give -n RANKS to start ranks on this machine",
+				  tool_why(NULL, status));
+	if (status)
+		return tool_error(ranks->args, "joining: %s", tool_why(NULL, status));
+	return ranks->main(ranks->self, NULL, comm);
+}
+
+int ranks_run(const struct ranks *ranks)
+{
+	return ranks->nranks ? run_processes(ranks) : run_launched(ranks);
+}
