@@ -53,7 +53,7 @@ ok "programs over several hosts"
 expect 0 "$TUTTI" show --check "$tmp/program"
 says out 'proven'
 expect 0 "$TUTTI" show --check "$tmp/program" --json
-says out '"ok":true,"reason":null\}$'
+says out '"ok":true,"reason":null,"algorithm":\{"name":"ring","collective":"all_reduce","ranks":4,'
 "$TUTTI" show --check - <"$tmp/program" >/dev/null || fail "standard input is not read"
 ok "a good program"
 
@@ -85,3 +85,26 @@ says err 'line 1'
 : >"$tmp/empty"
 expect 1 "$TUTTI" show --check "$tmp/empty"
 ok "what is no program at all is refused"
+
+# MSCCL's form: what is right, what it does, and where it is wrong. The example is that of
+# docs/algorithms.md.
+sed -n '/^    <algo/,/^    <.algo>/s/^    //p' "$(dirname "$0")/../../docs/algorithms.md" >"$tmp/pair.xml"
+expect 0 "$TUTTI" show --check "$tmp/pair.xml" --bytes 64K
+says out 'proven'
+says out '^pair: all_reduce of 2 ranks, 2 chunks, root 0, for 0 to 1048576 bytes$'
+says out '^steps      8, at most 4 of a rank$'
+says out '^of 65536 bytes: at most 65536 sent by a rank, 65536 over each of 2 links; predicted [0-9.]+ us'
+says out '^  1 -> 0  65536$'
+expect 0 "$TUTTI" show --check "$tmp/pair.xml" --bytes 64K --json
+says out '"links":\[\{"from":0,"to":1,"bytes":65536\},\{"from":1,"to":0,"bytes":65536\}\]'
+sed '5s/srcoff="1"/srcoff="2"/' "$tmp/pair.xml" >"$tmp/broken"
+expect 1 "$TUTTI" show --check "$tmp/broken"
+says err 'broken:5:[0-9]+: <step>: srcoff 2 and cnt 1 are out of range'
+export TUTTI_ALGO_FILE="$tmp/pair.xml"
+expect 0 "$TUTTI" perf all_reduce -n 2 -b 1K -e 1K -i 20 --json
+says out '"algorithm":"pair"'
+expect 0 "$TUTTI" perf all_reduce -n 2 -b 2M -e 2M -i 5 --json
+says out '"algorithm":"[a-z_]+"'
+grep -q '"algorithm":"pair"' "$tmp/out" && fail "a file is used beyond its sizes"
+unset TUTTI_ALGO_FILE
+ok "algorithms in MSCCL's form"

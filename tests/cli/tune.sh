@@ -27,11 +27,11 @@ one_mark_a_row()
 
 expect 0 "$TUTTI" tune --table
 says out '^1 node, '
-one_mark_a_row 51
+one_mark_a_row 81
 expect 0 "$TUTTI" tune --table --nodes 3 --ranks 2 --xml "$ndv5" --host
 says out '^3 nodes, 6 ranks in host memory;'
 says out ' hierarchical '
-one_mark_a_row 51
+one_mark_a_row 81
 expect 0 "$TUTTI" tune --table --xml "$ndv5" --nodes 2 --collective all_reduce
 says out '^2 nodes, 16 ranks on GPUs, which no program serves yet;'
 says out '^ +ring +tree +nvls '
@@ -117,3 +117,20 @@ echo 'constant speed 3' >"$tmp/tune"
 bad 'tune:1: there is no constant "speed"' tune --table --tune "$tmp/tune"
 bad 'nowhere' tune --table --plan /nowhere.json
 bad 'takes no argument' tune --table more
+
+# Who decided stands behind what it decided.
+expect 0 env TUTTI_ALGO="all_reduce@64K-:ring" "$TUTTI" tune --table --nodes 2 --ranks 2 --host \
+	--xml "$ndv5" --collective all_reduce
+says out '^ +256 KiB .* ring by TUTTI_ALGO$'
+says out '^ +8 B [^A-Z]*$'
+expect 0 env TUTTI_ALGO="all_reduce@64K-:ring" "$TUTTI" tune --table --nodes 2 --ranks 2 --host \
+	--xml "$ndv5" --collective all_reduce --json
+says out '"bytes":32768,"algorithm":"[a-z_]+",.*"by":"predicted"'
+says out '"bytes":262144,"algorithm":"ring",.*"by":"TUTTI_ALGO"'
+"$TUTTI" show all_reduce --algorithm ring -n 4 | sed '1s/ring/mine/' >"$tmp/mine"
+expect 0 env TUTTI_ALGO_FILE="$tmp/mine" "$TUTTI" tune --table --nodes 2 --ranks 2 --host \
+	--xml "$ndv5" --collective all_reduce
+says out '^ +8 B .* mine by TUTTI_ALGO_FILE$'
+expect 2 env TUTTI_ALGO="rign" "$TUTTI" tune --table --host --xml "$ndv5"
+says err 'no collective has one algorithm "rign"'
+ok "who decided"

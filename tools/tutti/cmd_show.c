@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tutti show: the program of an algorithm, and the proof of one in a file. */
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+#include "show.h"
 
-enum { OPT_ALGORITHM = ARGS_FIRST_FREE, OPT_RANK, OPT_CHECK, OPT_HOSTS };
-
-/* No program that a person or a generator writes comes near this. */
-#define MAX_FILE ((size_t)1 << 30)
+enum { OPT_ALGORITHM = ARGS_FIRST_FREE, OPT_RANK, OPT_CHECK, OPT_HOSTS, OPT_BYTES };
 
 #define MAX_RANKS 1000000
 
@@ -23,65 +19,9 @@ struct show {
 	int nranks;
 	int root;
 	int rank;
+	size_t nbytes; /* of the vector, for --check */
 	bool json;
 };
-
-/* All of a file, or of standard input for "-", as one string. */
-static char *read_file(const char *path)
-{
-	FILE *file = strcmp(path, "-") ? fopen(path, "re") : stdin;
-	size_t len = 0, room = 65536;
-	char *text = file ? malloc(room) : NULL;
-	char *bigger;
-
-	while (text && !feof(file) && !ferror(file)) {
-		len += fread(text + len, 1, room - len - 1, file);
-		if (len < room - 1)
-			continue;
-		room *= 2;
-		bigger = room > MAX_FILE ? NULL : realloc(text, room);
-		if (!bigger) {
-			free(text);
-			errno = EFBIG;
-		}
-		text = bigger;
-	}
-	if (text && ferror(file)) {
-		free(text);
-		text = NULL;
-	}
-	if (text)
-		text[len] = '\0';
-	if (file && file != stdin) {
-		const int saved = errno;
-
-		fclose(file);
-		errno = saved;
-	}
-	return text;
-}
-
-static int check_file(struct args *args, const struct show *show)
-{
-	char *text = read_file(show->check);
-	tutti_status status;
-	const char *why;
-	bool printed = true;
-
-	if (!text)
-		return tool_usage(args, "cannot read '%s': %s", show->check, strerror(errno));
-	status = tutti_program_verify(text);
-	free(text);
-	why = status ? tool_why(NULL, status) : NULL;
-	if (show->json)
-		printed = tool_print_json(args, json_pack("{s:s, s:b, s:s?}", "file", show->check,
-							  "ok", status == TUTTI_OK, "reason", why));
-	else if (status)
-		tool_error(args, "%s: %s", show->check, why);
-	else
-		printf("%s: proven: every output is right and nothing can deadlock\n", show->check);
-	return status == TUTTI_OK && printed ? TOOL_GOOD : TOOL_FINDING;
-}
 
 static int list_algorithms(struct args *args, const struct show *show, tutti_collective coll)
 {
@@ -200,6 +140,8 @@ static bool take_option(struct args *args, struct show *show, int id, const char
 	case OPT_HOSTS:
 		show->hosts = value;
 		return true;
+	case OPT_BYTES:
+		return args_size(args, "--bytes", value, 0, &show->nbytes);
 	default:
 		show->json = true;
 		return true;
@@ -208,7 +150,7 @@ static bool take_option(struct args *args, struct show *show, int id, const char
 
 static int run(struct args *args)
 {
-	struct show show = { .rank = -1 };
+	struct show show = { .rank = -1, .nbytes = (size_t)1 << 20 };
 	tutti_collective coll;
 	const char *value;
 	int id;
@@ -223,7 +165,7 @@ static int run(struct args *args)
 		if (show.collective || show.algorithm)
 			return tool_usage(args, "--check reads everything from the file, leave "
 						"out the collective and the algorithm");
-		return check_file(args, &show);
+		return show_check(args, show.check, show.nbytes, show.json);
 	}
 	if (!show.collective)
 		return tool_usage(args, "say which collective, or --check FILE");
@@ -242,7 +184,8 @@ static const struct args_option options[] = {
 	{ OPT_HOSTS, "hosts", "LIST", "on hosts of so many ranks each: 4,4,2" },
 	{ 'r', "root", "R", "root of broadcast and reduce (0)" },
 	{ OPT_RANK, "rank", "K", "the program of this rank alone" },
-	{ OPT_CHECK, "check", "FILE", "prove the programs in FILE (- for standard input)" },
+	{ OPT_CHECK, "check", "FILE", "prove the algorithm in FILE (- for standard input)" },
+	{ OPT_BYTES, "bytes", "SIZE", "of the vector that --check tells bytes and time of (1M)" },
 	ARGS_OPTION_JSON,
 	{ 0 },
 };
@@ -251,7 +194,9 @@ const struct command command_show = {
 	.name = "show",
 	.summary = "the steps of an algorithm, or the proof of one in a file",
 	.usage = "show COLLECTIVE [--algorithm NAME -n RANKS] | show --check FILE",
-	.notes = "What 'show' prints as text for all ranks, 'show --check' reads.\n",
+	.notes = "What 'show' prints as text for all ranks, 'show --check' reads, and XML as "
+		 "MSCCL's\n"
+		 "tools write it: what TUTTI_ALGO_FILE takes.\n",
 	.options = options,
 	.run = run,
 };

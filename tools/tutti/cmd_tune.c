@@ -53,8 +53,8 @@ static bool take_collective(struct args *args, struct tune *tune, const char *na
 
 	if (!tool_find_collective(args, name, &coll))
 		return false;
-	if (coll == TUTTI_SEND_RECV) {
-		tool_usage(args, "send_recv has no algorithms to choose from");
+	if (coll == TUTTI_SEND_RECV || coll == TUTTI_HANDOFF) {
+		tool_usage(args, "%s has no algorithms to choose from", name);
 		return false;
 	}
 	tune->config.collective = (int)coll;
