@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-	&command_perf, &command_run,  &command_show, &command_topo,    &command_paths,
-	&command_plan, &command_tune, &command_env,  &command_version,
+	&command_perf,  &command_ping, &command_run,  &command_show, &command_topo,
+	&command_paths, &command_plan, &command_tune, &command_env,  &command_version,
 };
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
 

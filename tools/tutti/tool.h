@@ -16,6 +16,7 @@ enum tool_exit {
 };
 
 extern const struct command command_perf;
+extern const struct command command_ping;
 extern const struct command command_run;
 extern const struct command command_show;
 extern const struct command command_topo;

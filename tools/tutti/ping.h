@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOOL_PING_H
+#define TOOL_PING_H
+
+/* tutti ping in parts: cmd_ping.c reads the options, ping_pairs.c says who measures whom
+ * when, ping_rank.c measures on one rank and brings the results to rank 0, ping_json.c makes
+ * one object of a pair's, ping_print.c shows them, ping_compare.c finds what is only seen
+ * when pairs are compared. */
+
+#include "ranks.h"
+
+struct ping_options {
+	const struct args *args;
+	int nranks; /* 0: a launcher started us as one rank */
+	struct tutti_ping_options ping;
+	const char *transport; /* NULL: not said */
+	enum { PING_AUTO, PING_HOSTS, PING_RANKS } whom;
+	int peer[2]; /* -1: all */
+	bool json;
+};
+
+/* What each rank tells of itself; the host is the lowest rank that shares memory with it. */
+struct ping_place {
+	int host, pid;
+	char name[64];
+};
+
+/* -- Who measures whom ---------------------------------------------------------- */
+
+struct ping_pair {
+	int step, a, b; /* a < b */
+};
+
+struct ping_pairs {
+	struct ping_pair *at; /* by step; free() */
+	size_t n, room;
+	int nsteps;
+};
+
+/* All pairs of hosts (of each its lowest rank), or all pairs of ranks: in steps, so that no
+ * host is in two pairs of a step. false: no memory. */
+bool ping_pairs_make(const struct ping_place *places, int nranks, bool all_ranks,
+		     struct ping_pairs *out);
+
+/* -- One rank -------------------------------------------------------------------- */
+
+int ping_rank_main(void *options, struct ranks_page *page, tutti_comm_t comm);
+
+/* -- Results, as objects ----------------------------------------------------------- */
+
+/* NULL: no memory. */
+json_t *ping_json(const struct ping_pair *pair, const struct ping_place *places,
+		  const char *transport, tutti_ping_t ping);
+
+/* Everything that came to rank 0. */
+struct ping_results {
+	const struct ping_options *options;
+	const struct ping_place *places;
+	int nranks;
+	json_t *pairs; /* array of what ping_json() made */
+	int nfindings; /* that make the exit code 1      */
+	int nremarks;  /* that do not                    */
+};
+
+/* Findings of the whole: nodes and pairs that are slow beside the others. */
+json_t *ping_compare(const struct ping_results *results);
+
+/* -- Printing --------------------------------------------------------------------- */
+
+void ping_print_start(const struct ping_results *results, const struct ping_pairs *pairs);
+/* One pair; takes it. Counts its findings. */
+bool ping_print_pair(struct ping_results *results, json_t *pair);
+/* The matrix, and what was found by comparing. */
+bool ping_print_end(struct ping_results *results);
+
+#endif
