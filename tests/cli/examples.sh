@@ -19,7 +19,17 @@ for n in 1 2 5; do
 	lines out $n
 	expect 0 "$TUTTI" run -n $n "$examples/04_send_recv_ring"
 	lines out $n
+	expect 0 "$TUTTI" run -n $n "$examples/06_handoff"
+	lines out $(((n + (n == 1)) / 2))
+	says out "^rank $((n - 1)) of $n: elements [0-9]+ to 100002, 0 wrong$"
 	ok "$n ranks"
+done
+
+for n in 4 5 7; do
+	expect 0 "$examples/07_survive" $n
+	[ "$(grep -c "the end: $((n - 2)) ranks, .*, right$" "$tmp/out")" -eq $((n - 2)) ] ||
+		fail "not all that are left trained on"
+	ok "$n ranks, two of them killed"
 done
 
 expect 0 "$examples/05_topology"

@@ -50,10 +50,12 @@ ok "a signal is 128 and its number"
 expect 3 "$TUTTI" run -n 2 sh -c '[ $TUTTI_RANK = 0 ] && sleep 0.3 && exit 3; trap "" TERM; while :; do sleep 1; done'
 ok "who does not want to end is ended"
 
-# A rank's own children, which a signal to the rank does not reach.
-expect 5 "$TUTTI" run -n 2 sh -c '[ $TUTTI_RANK = 0 ] && sleep 0.3 && exit 5; sleep 987 & sleep 987'
+# A rank's own children, which a signal to the rank does not reach. Nobody else sleeps as long.
+nap=987.$$
+expect 5 "$TUTTI" run -n 2 \
+	sh -c '[ $TUTTI_RANK = 0 ] && sleep 0.3 && exit 5; sleep '$nap' & sleep '$nap
 for pid in /proc/[0-9]*; do
-	! grep -aq '^sleep.987' "$pid/cmdline" 2>/dev/null || fail "$pid is left"
+	! grep -aq "^sleep.$nap" "$pid/cmdline" 2>/dev/null || fail "$pid is left"
 done
 ok "what ranks started is ended too"
 
