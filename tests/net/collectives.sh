@@ -6,20 +6,6 @@ set -eu
 cd "$(dirname "$0")"
 . ./common
 : "${TUTTI:?path of the tutti program}"
-passed=0
-
-ok()
-{
-	echo "ok $*"
-	passed=$((passed + 1))
-}
-
-die()
-{
-	echo "not ok $*" >&2
-	[ ! -f "$net_dir/out" ] || cat "$net_dir/out" >&2
-	exit 1
-}
 
 # Every size must be right, and over TCP.
 check_json()
@@ -46,7 +32,7 @@ by_launcher()
 	# shellcheck disable=SC2086
 	timeout 60 env NET="$net" TUTTI="$TUTTI" TUTTI_COMM_ID=10.77.0.1:4711 \
 		TUTTI_COMM_SECRET=of-this-test "$@" -n "$n" "$net_dir/rank.sh" $perf \
-		>"$net_dir/out" 2>"$net_dir/err" || { cat "$net_dir/err" >&2; die "$name"; }
+		>"$net_dir/out" 2>"$net_dir/err" || die "$name"
 	check_json "$name, $n hosts"
 }
 
@@ -78,6 +64,13 @@ by_hand 2 ""
 by_hand 3 "--transport tcp"
 by_hand 4 ""
 TUTTI_SOCKET_FAMILY=AF_INET6 by_hand 2 ""
+for coll in all_to_all all_to_all_v gather scatter_v all_gather_v reduce_scatter_v; do
+	perf="perf $coll -b 8 -e 1M -f 64 -i 3 -w 1 --json"
+	by_hand 3 ""
+done
+perf="perf all_to_all --algorithm hierarchical -b 8 -e 1M -f 64 -i 3 -w 1 --json"
+by_hand 4 ""
+perf="perf all_reduce -b 8 -e 4M -f 64 -i 3 -w 1 --json"
 if command -v mpirun.openmpi >/dev/null; then
 	by_launcher "Open MPI" 4 mpirun.openmpi --allow-run-as-root --oversubscribe
 else

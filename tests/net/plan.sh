@@ -7,61 +7,6 @@ cd "$(dirname "$0")"
 . ./common
 : "${TUTTI:?path of the tutti program}"
 data=$PWD/../data/topologies
-passed=0
-
-ok()
-{
-	echo "ok $*"
-	passed=$((passed + 1))
-}
-
-die()
-{
-	echo "not ok $*" >&2
-	for file in "$net_dir"/out.* "$net_dir"/err.*; do
-		echo "-- $file" >&2
-		cat "$file" >&2
-	done
-	exit 1
-}
-
-# job "0 1 2 0 1 0" command...: one rank for each word, on the host that it names. Each
-# rank's output and errors are in out.RANK and err.RANK, its exit code in code.RANK; `set_RANK`
-# is put into the environment of that rank. Returns whether all succeeded.
-job()
-{
-	hosts=$1 n=0 good=0
-	shift
-	for host in $hosts; do
-		n=$((n + 1))
-	done
-	rm -f "$net_dir"/id "$net_dir"/out.* "$net_dir"/err.* "$net_dir"/code.*
-	rank=0
-	net_pids=
-	for host in $hosts; do
-		eval "extra=\${set_$rank:-}"
-		(
-			code=0
-			# shellcheck disable=SC2086
-			on "$host" env TUTTI_RANK=$rank TUTTI_NRANKS=$n \
-				TUTTI_COMM_FILE="$net_dir/id" $extra timeout 60 "$@" \
-				>"$net_dir/out.$rank" 2>"$net_dir/err.$rank" || code=$?
-			echo "$code" >"$net_dir/code.$rank"
-		) &
-		net_pids="$net_pids $!"
-		rank=$((rank + 1))
-	done
-	for pid in $net_pids; do
-		wait "$pid"
-	done
-	net_pids=
-	rank=0
-	while [ "$rank" -lt "$n" ]; do
-		[ "$(cat "$net_dir/code.$rank")" = 0 ] || good=1
-		rank=$((rank + 1))
-	done
-	return "$good"
-}
 
 block="0 0 0 1 1 2"
 cyclic="0 1 2 0 1 0"

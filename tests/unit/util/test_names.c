@@ -52,6 +52,11 @@ static void operations_and_collectives_have_names(void **state)
 	assert_string_equal(tutti_op_name(TUTTI_SUM), "sum");
 	assert_string_equal(tutti_op_name(TUTTI_AVG), "avg");
 	assert_string_equal(tutti_op_name(TUTTI_OP_COUNT), "?");
+	assert_string_equal(tutti_op_name(tutti_op_reproducible(TUTTI_MAX)), "max");
+	assert_string_equal(tutti_op_name((tutti_op)256), "premul_sum");
+	assert_string_equal(tutti_op_name((tutti_op)(1023 + TUTTI_OP_REPRODUCIBLE)), "user");
+	assert_string_equal(tutti_op_name((tutti_op)255), "?");
+	assert_string_equal(tutti_op_name((tutti_op)2048), "?");
 	assert_string_equal(tutti_op_name((tutti_op)-1), "?");
 	assert_string_equal(tutti_collective_name(TUTTI_REDUCE_SCATTER), "reduce_scatter");
 	assert_string_equal(tutti_collective_name(TUTTI_SEND_RECV), "send_recv");

@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Several NICs as one: two hosts with two or three cables between them, all of which carry data, in
+# proportion to their rates, without a word of configuration.
+set -eu
+cd "$(dirname "$0")"
+. ./common
+: "${TUTTI:?path of the tutti program}" "${BUILD:?where tests were built}"
+stream=$BUILD/tests/net_stream
+
+# rate_of FILE: MB/s of a stream that ended well.
+rate_of()
+{
+	sed -n 's/.* \([0-9]*\) bytes right in \([0-9.]*\) s.*/\1 \2/p' "$1" |
+		awk '{ printf "%.1f\n", $1 / $2 / 1e6 }'
+}
+
+# at_least WHAT NUMBER BOUND
+at_least()
+{
+	awk -v a="$2" -v b="$3" 'BEGIN { exit !(a >= b) }' || die "$1: $2, at least $3 is asked for"
+}
+
+# carried NAME SHARE...: of all that was sent since net_rails, each rail has at least its share.
+carried()
+{
+	name=$1 rail=0 total=0
+	shift
+	for share; do
+		total=$((total + $(rail_bytes "$rail")))
+		rail=$((rail + 1))
+	done
+	rail=0
+	for share; do
+		at_least "$name: the share of eth$rail of $total bytes" \
+			"$(awk -v a="$(rail_bytes $rail)" -v b="$total" 'BEGIN { printf "%.3f", a / b }')" \
+			"$share"
+		rail=$((rail + 1))
+	done
+}
+
+# Data is right, and comes faster than the fastest rail alone could carry it.
+faster_than()
+{
+	name=$1 bound=$2
+	shift 2
+	job "0 1" "$stream" "$@" || die "$name"
+	rate=$(rate_of "$net_dir/out.1")
+	at_least "$name: MB/s" "$rate" "$bound"
+}
+
+equal_rails()
+{
+	net_rails 200 200
+	faster_than "two equal rails" 27 send 4194304 1.5
+	carried "two equal rails" 0.3 0.3
+	ok "two rails of 25 MB/s carry $rate MB/s"
+}
+
+unequal_rails()
+{
+	net_rails 200 100 50
+	faster_than "three unequal rails" 27 send 4194304 1.5
+	carried "three unequal rails" 0.4 0.12 0.05
+	ok "rails of 25, 12.5 and 6.25 MB/s carry $rate MB/s"
+}
+
+collectives()
+{
+	net_rails 400 400
+	for coll in all_reduce broadcast all_gather reduce_scatter send_recv; do
+		job "0 0 1 1" "$TUTTI" perf $coll -b 8 -e 2M -f 64 -i 2 -w 1 --json ||
+			die "$coll over two rails"
+		! grep -q '"wrong":[1-9]' "$net_dir/out.0" || die "$coll over two rails: wrong"
+		grep -q '"wrong":0' "$net_dir/out.0" || die "$coll over two rails: no results"
+	done
+	carried "collectives" 0.25 0.25
+	ok "collectives of 2 x 2 ranks use both rails"
+}
+
+equal_rails
+unequal_rails
+collectives
+echo "$passed passed, 0 failed"
