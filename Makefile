@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all check bench plan-table install clean format
+.PHONY: all check bench bench-net plan-table install clean format
 
 all: $(BUILD)/build.ninja
 	cmake --build --preset release
@@ -20,6 +20,11 @@ bench: all
 	$(BUILD)/bench/bench_cluster
 	$(BUILD)/bench/bench_plan
 	bench/compare/run
+
+# Needs root, for network namespaces.
+bench-net: all
+	scripts/setup bench
+	bench/net/run
 
 plan-table: all
 	scripts/plan_table
