@@ -125,7 +125,7 @@ static void on_text(void *data, const XML_Char *text, int len)
 	for (int i = 0; i < len; i++)
 		if (!strchr(" \t\r\n", text[i])) {
 			refuse(reader, i,
-			       "text inside <%.64s>: a topology has elements and comments only",
+			       "text inside <%.64s>: only elements and comments are read",
 			       reader->at->name);
 			return;
 		}
@@ -140,7 +140,7 @@ static void on_doctype(void *data, const XML_Char *name, const XML_Char *system_
 	(void)public_id;
 	(void)has_subset;
 	if (reader->st == TUTTI_OK)
-		refuse(reader, 0, "<!DOCTYPE %.64s>: a topology has none, remove it", name);
+		refuse(reader, 0, "<!DOCTYPE %.64s> is not read: remove it", name);
 }
 
 static void on_instruction(void *data, const XML_Char *target, const XML_Char *text)
@@ -149,7 +149,7 @@ static void on_instruction(void *data, const XML_Char *target, const XML_Char *t
 
 	(void)text;
 	if (reader->st == TUTTI_OK)
-		refuse(reader, 0, "<?%.64s?>: a topology has no processing instructions, remove it",
+		refuse(reader, 0, "<?%.64s?>: processing instructions are not read: remove it",
 		       target);
 }
 

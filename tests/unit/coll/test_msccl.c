@@ -185,6 +185,10 @@ static void refuses(const struct wrong *wrong)
 static const struct wrong wrongs[] = {
 	/* Values of attributes. */
 	{ 0, "<algo", "<graph", "a.xml:", "mismatched tag", 0 },
+	/* What no file of elements has, said without a word of topologies. */
+	{ 0, "<tb id", "word<tb id", "a.xml:3:", "text inside <gpu>: only elements and", 0 },
+	{ 0, "<algo", "<!DOCTYPE algo><algo", "a.xml:1:", "<!DOCTYPE algo> is not read", 0 },
+	{ 0, "<algo", "<?php?><algo", "a.xml:1:", "<?php?>: processing instructions are not", 0 },
 	{ 0, "proto=\"Simple\"", "proto=\"Quick\"", "a.xml:1:", "Simple, LL, LL128", 0 },
 	{ 0, "coll=\"allreduce\"", "coll=\"allsum\"", "a.xml:1:", "allreduce, allgather", 0 },
 	{ 0, "coll=\"allreduce\"", "", "a.xml:1:", "coll is missing", 0 },
