@@ -13,7 +13,12 @@ extern "C" {
 
 /* -- Collectives --------------------------------------------------------- */
 
-/* In place: pass the same address as send and receive buffer (all_gather, and the
+/* Called by all ranks of a communicator, in the same order. They fail with TUTTI_EINVAL for
+ * arguments that are wrong by themselves (nothing was sent then), TUTTI_EUSAGE while a
+ * nonblocking init is under way, and with what ends the communicator: TUTTI_EPEER,
+ * TUTTI_EMISMATCH, TUTTI_ETIMEOUT and their like.
+ *
+ * In place: pass the same address as send and receive buffer (all_gather, and the
  * root of a gather: send == recv + rank * count; reduce_scatter, and the root of a
  * scatter: recv == send + rank * count). Any other overlap is TUTTI_EINVAL. A
  * count of 0 only orders. Buffers need no alignment but that of their type. */
@@ -34,18 +39,21 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_broadcast(const void *send, void *rec
 						     tutti_type type, int root, tutti_comm_t comm,
 						     tutti_stream_t stream);
 
-/* recv[r * count + i] = rank r's send[i], i < count, on every rank. */
+/* recv[r * count + i] = rank r's send[i], i < count, on every rank. `count` is of one rank:
+ * recv holds as many times that as there are ranks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_gather(const void *send, void *recv, size_t count,
 						      tutti_type type, tutti_comm_t comm,
 						      tutti_stream_t stream);
 
-/* recv[i] = op over all ranks of send[rank * count + i], i < count. */
+/* recv[i] = op over all ranks of send[rank * count + i], i < count, `rank` being the own.
+ * `count` is of one rank: send holds as many times that as there are ranks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_reduce_scatter(const void *send, void *recv,
 							  size_t count, tutti_type type,
 							  tutti_op op, tutti_comm_t comm,
 							  tutti_stream_t stream);
 
-/* recv[r * count + i] = rank r's send[rank * count + i], i < count, on every rank. */
+/* recv[r * count + i] = rank r's send[rank * count + i], i < count, on every rank, `rank` being
+ * the own. `count` is what goes from one rank to one other. In place: recv == send. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_to_all(const void *send, void *recv, size_t count,
 						      tutti_type type, tutti_comm_t comm,
 						      tutti_stream_t stream);
@@ -71,7 +79,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_scatter(const void *send, void *recv,
  * with the rank's displacement; all_to_all_v in place has the same counts and displacements
  * both ways. */
 
-/* recv[recv_displs[r] + i] = rank r's send[its send_displs[rank] + i], i < recv_counts[r]. */
+/* recv[recv_displs[r] + i] = rank r's send[its send_displs[rank] + i], i < recv_counts[r], which
+ * is rank r's send_counts[rank]. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_all_to_all_v(const void *send, const size_t *send_counts,
 							const size_t *send_displs, void *recv,
 							const size_t *recv_counts,
@@ -106,7 +115,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_reduce_scatter_v(const void *send, vo
 							    tutti_op op, tutti_comm_t comm,
 							    tutti_stream_t stream);
 
-/* Returns on no rank before all ranks have called it. */
+/* Wait for each other: it is done on no rank before all ranks have called it. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_barrier(tutti_comm_t comm, tutti_stream_t stream);
 
 /* One side of a handoff: which ranks, and what each of them holds. */
@@ -118,12 +127,13 @@ typedef struct tutti_side {
 	int sharded;
 } tutti_side;
 
-/* Part `index` of `n` of a vector of `count` elements: where it begins, how many elements it
- * has. The first count % n parts have one element more. Any thread. */
+/* Part `index` of `n` of a vector of `count` elements: where it begins, in *first, and how many
+ * elements it has, in *part_count. The first count % n parts have one element more. Any
+ * thread. */
 TUTTI_API void tutti_part(size_t count, int n, int index, size_t *first, size_t *part_count);
 
-/* A vector of `count` elements from the ranks that hold it (the whole on each, or a part
- * each) to those that shall (the whole on each, or a part each), over as many NICs as
+/* Hand a vector of `count` elements from the ranks that hold it (the whole on each, or
+ * a part each) to those that shall (the whole on each, or a part each), over as many NICs as
  * there are between them: each byte goes once to each node and is spread inside.
  * Called by all ranks of the communicator with the same sides; ranks on neither side
  * pass NULL buffers and are done at once. `send` is read on `from`, `recv` written on `to`. A
@@ -137,28 +147,43 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff(const void *send, void *recv,
 
 /* -- Two ranks, groups --------------------------------------------------- */
 
-/* Send to and receive from one peer. Messages between two ranks match in the
- * order of the calls; count and type are the same on both sides. A send may
- * return before the receive has started, or wait for it: do not rely on
- * either; put calls that need each other into one group. */
+/* Send to one peer, which receives. Messages between two ranks match in the order of the
+ * calls; count and type are the same on both sides. A send may return before the receive has
+ * started, or wait for it: do not rely on either; put calls that need each other into one
+ * group. To the own rank only in a group that receives it, too (else TUTTI_EUSAGE). */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_send(const void *send, size_t count, tutti_type type,
 						int peer, tutti_comm_t comm, tutti_stream_t stream);
+
+/* Receive from one peer what it sends by tutti_send(): what is said there holds here. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_recv(void *recv, size_t count, tutti_type type, int peer,
 						tutti_comm_t comm, tutti_stream_t stream);
 
-/* Send to `to` and receive from `from` at once: a group of the two, so it cannot deadlock
- * against another rank that does the same. -1: no send, or no receive. */
+/* Send `send_count` elements to `to` and receive `recv_count` from `from` at once: a group of
+ * the two, so it cannot deadlock against another rank that does the same. A rank of -1: no
+ * send, or no receive. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_send_recv(const void *send, size_t send_count, int to,
 						     void *recv, size_t recv_count, int from,
 						     tutti_type type, tutti_comm_t comm,
 						     tutti_stream_t stream);
 
-/* Between start and end calls only queue; at the outermost end all run, those
- * on different communicators and all sends and receives at the same time, so
- * their order inside the group cannot deadlock. Per thread; nests. A call that
- * fails inside the group is reported by the call and again by the end, and
- * then nothing of the group runs. */
+/* Begin a group: until its end, calls of this thread only queue, and inits, splits and shrinks
+ * return at once. Groups nest; only the outermost end runs anything.
+ *
+ * A group has an order of its own. Of each communicator, first all its sends and receives of
+ * one stream run, at the same time, so that their order in the group cannot deadlock; then its
+ * collectives on that stream, in the order of the calls, wherever sends and receives were among
+ * them: they see what was received. (What a collective gives can only be sent in a later
+ * group.) Different communicators run at the same time. Of a communicator that has calls on
+ * several streams, those of the NULL stream come last, the others in the order of their first
+ * calls. Such sequences must fit on all ranks, as they must without groups. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_group_start(void);
+
+/* End a group; at the outermost end run what it holds, in the order that
+ * tutti_group_start() tells. Calls on the NULL stream are done when it returns, those on
+ * streams when they are at their turn there; what was to be made is. A call that fails inside
+ * the group is reported by the call and again here, and then nothing of the group runs.
+ * TUTTI_EUSAGE: there is no group, or sends to and receives from the own rank are not as
+ * many. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_group_end(void);
 
 #ifdef __cplusplus

@@ -16,6 +16,7 @@ extern "C" {
 
 /* -- Making ---------------------------------------------------------------- */
 
+/* Bytes of an id, as it is handed from rank to rank. */
 #define TUTTI_UNIQUE_ID_BYTES 128
 
 /* What one rank makes with tutti_get_unique_id() and every rank of the
@@ -60,13 +61,15 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_get_unique_id(tutti_unique_id *out);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank(tutti_comm_t *out, int nranks,
 							  tutti_unique_id id, int rank);
 
-/* The same with a configuration; `config` may be NULL and is not kept. */
+/* tutti_comm_init_rank() with a configuration: join the communicator of `nranks` ranks as
+ * `rank`. With config.blocking 0 it returns at once, with *out to be asked by
+ * tutti_comm_get_async_error(). */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks,
 								 tutti_unique_id id, int rank,
 								 const tutti_config *config);
 
-/* The same with `nids` ids, made by `nids` different processes, for large
- * jobs: rank r checks in at root r * nids / nranks (contiguous and even).
+/* tutti_comm_init_rank_config() with `nids` ids, made by `nids` different processes, for
+ * large jobs: rank r checks in at root r * nids / nranks (contiguous and even).
  * 1 <= nids <= nranks; all ranks pass the same ids in the same order. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks,
 							      int rank, int nids,
@@ -75,7 +78,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_scalable(tutti_comm_t *out,
 
 /* Make `nranks` communicators whose ranks are threads of this process.
  * out[0 .. nranks-1] are written on success only; each is used by a thread of
- * its own (or by one thread inside tutti_group_start/end). No network. */
+ * its own (or by one thread inside tutti_group_start/end), and destroyed by itself. No
+ * network. TUTTI_EINVAL: nranks is less than 1. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int nranks,
 							 const tutti_config *config);
 
@@ -83,7 +87,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
  * run`, Open MPI, MPICH (Hydra), Slurm, torchrun, or TUTTI_RANK and
  * TUTTI_NRANKS by hand. The id comes from TUTTI_COMM_ID (host:port), from a
  * file named by TUTTI_COMM_FILE that rank 0 writes, or from torchrun's
- * MASTER_ADDR. TUTTI_EUSAGE says what is missing. */
+ * MASTER_ADDR. TUTTI_EUSAGE says what is missing. *out is written on success only and is
+ * the caller's: tutti_comm_destroy() or tutti_comm_abort(). */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_env(tutti_comm_t *out,
 							 const tutti_config *config);
 
@@ -104,33 +109,35 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_env(tutti_comm_t *out,
  * with TUTTI_SHRINK_FAILED. The parent is not to be destroyed by another thread while a
  * child is being made. *out is written on success only. */
 
+/* The color of ranks that are in none of the communicators that a split makes. */
 #define TUTTI_NOCOLOR (-1)
 
-/* Ranks that pass the same color (0 or more) make a communicator, in the order of their
- * keys, and of their ranks where keys are equal. TUTTI_NOCOLOR: of none, *out = NULL.
- * TUTTI_EINVAL: another negative color; another config than the others of the color. */
+/* Cut a communicator into several: ranks that pass the same `color` (0 or more) make one, in
+ * the order of their `key`, any numbers, and of their ranks where keys are equal.
+ * TUTTI_NOCOLOR: of none, *out = NULL. TUTTI_EINVAL: another negative color; another config
+ * than the others of the color. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_split(tutti_comm_t comm, int color, int key,
 						      tutti_comm_t *out,
 						      const tutti_config *config);
 
-/* The same ranks in the same order. */
+/* Make another communicator of the same ranks in the same order, with an order of calls of
+ * its own: for a thread, or a library, that must not disturb the parent's. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_dup(tutti_comm_t comm, tutti_comm_t *out,
 						    const tutti_config *config);
 
-/* Flags of tutti_comm_shrink(). */
+/* The `flags` of tutti_comm_shrink(): who is left out besides those that are named. */
 #define TUTTI_SHRINK_DEFAULT 0
 #define TUTTI_SHRINK_FAILED  1
 
-/* Those ranks that are not in exclude[0 .. nexclude-1], in their order; the others do not
- * call it. `exclude` is the same on all that do.
+/* Make a communicator of those ranks that are not in exclude[0 .. nexclude-1], in their order;
+ * the others do not call it. `exclude` is the same on all that do.
  *
- * TUTTI_SHRINK_FAILED: without those that are dead, too. The ranks that are left find out
- * who that is, and agree: all of them get the same ranks. The parent may be lost or revoked,
- * and is revoked if it is not. A rank that has neither died nor called is waited for
- * (TUTTI_BOOT_TIMEOUT_MS, then TUTTI_ETIMEOUT names it); one that destroyed the communicator
- * but not all of its family must be named. If a rank dies while the child is being made,
- * the child is lost: shrink that.
- * TUTTI_EPEER: the others have agreed without this rank. */
+ * With TUTTI_SHRINK_FAILED in `flags`: without those that are dead, too. The ranks that are
+ * left find out who that is, and agree: all of them get the same ranks. The parent may be lost
+ * or revoked, and is revoked if it is not. A rank that has neither died nor called is waited
+ * for (TUTTI_BOOT_TIMEOUT_MS, then TUTTI_ETIMEOUT names it); one that destroyed the
+ * communicator but not all of its family must be named. If a rank dies while the child is being
+ * made, the child is lost: shrink that. TUTTI_EPEER: the others have agreed without this rank. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_shrink(tutti_comm_t comm, const int *exclude,
 						       int nexclude, tutti_comm_t *out,
 						       const tutti_config *config, int flags);
@@ -143,8 +150,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_revoke(tutti_comm_t comm);
 
 /* -- Questions, the end ---------------------------------------------------- */
 
-/* Number of ranks, own rank. *out is written on success only. */
+/* How many ranks the communicator has. Never blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_count(tutti_comm_t comm, int *out);
+
+/* Which rank of the communicator this is, from 0. Never blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_rank(tutti_comm_t comm, int *out);
 
 /* Wait until all calls of all ranks on this communicator are done. Collective.
@@ -162,13 +171,14 @@ TUTTI_API tutti_status tutti_comm_destroy(tutti_comm_t comm);
  * Any thread. NULL is fine. */
 TUTTI_API tutti_status tutti_comm_abort(tutti_comm_t comm);
 
-/* TUTTI_OK while all is well, TUTTI_AGAIN while a nonblocking init is under
- * way, else the error that ended the communicator or its init. Never blocks. */
+/* How a communicator is, in *out: TUTTI_OK while all is well, TUTTI_AGAIN while a nonblocking
+ * init is under way, else the error that ended the communicator or its init. Never blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_get_async_error(tutti_comm_t comm,
 								tutti_status *out);
 
 /* The text of the last error on `comm`, or of this thread's last failed call
- * if comm is NULL. Never NULL; valid until the next failing call on it. */
+ * if comm is NULL. Never NULL, not to be freed; valid until the next failing call on it. Any
+ * thread. */
 TUTTI_API const char *tutti_last_error(tutti_comm_t comm);
 
 #ifdef __cplusplus

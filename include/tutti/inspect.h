@@ -3,7 +3,15 @@
 #define TUTTI_INSPECT_H
 
 /* What tools ask the library: its parameters, its algorithms, what a call
- * would do, how a machine is wired. Nothing here moves data but tutti_ping(). */
+ * would do, how a machine is wired. Nothing here moves data but tutti_ping().
+ *
+ * Text in *out is the caller's, to be freed with free(), on success only; strings in structs
+ * belong to what they were asked of, and live as long. `json` 0: text for people, else JSON.
+ *
+ * Errors, of all that give a status: TUTTI_EINVAL for NULL where something must be, and for
+ * values that are none; TUTTI_ENOMEM. What else may be wrong is said below.
+ *
+ * Threads: any, but for what a communicator is asked: that counts as a call on it. */
 
 #include "tutti/tutti.h"
 
@@ -11,6 +19,8 @@
 extern "C" {
 #endif
 
+/* "all_reduce" for TUTTI_ALL_REDUCE; "?" for a value that is none. Never NULL, never to be
+ * freed. */
 TUTTI_API const char *tutti_collective_name(tutti_collective coll);
 
 /* One parameter of the environment. Strings are the library's. */
@@ -24,45 +34,47 @@ struct tutti_param_info {
 	int is_set;        /* 1: from the environment                   */
 };
 
-/* The i-th parameter, i = 0, 1, ...; TUTTI_EINVAL past the last. Any thread. */
+/* Parameter `index`, 0, 1, ..., of the library. TUTTI_EINVAL past the last. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_param_get(int index, struct tutti_param_info *out);
 
-/* The name of the i-th algorithm of a collective, NULL past the last. */
+/* The name of algorithm `index`, 0, 1, ..., of the collective `coll`, not to be freed; NULL past
+ * the last. */
 TUTTI_API const char *tutti_algorithm_name(tutti_collective coll, int index);
 
-/* The programs of all ranks as text, one step a line, as `tutti show` prints
- * them: *out is the caller's, to be freed with free(). `rank` >= 0 prints that
- * rank alone. TUTTI_EINVAL names what is unknown. */
+/* The programs of all ranks as text, one step a line, as `tutti show` prints them: of a
+ * collective of `nranks` ranks of one host by `algorithm`, with `root`, if it has one. `rank`
+ * >= 0 prints that rank alone. TUTTI_EINVAL names what is unknown. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print(tutti_collective coll,
 							 const char *algorithm, int nranks,
 							 int root, int rank, int json, char **out);
 
-/* The same for ranks on several hosts, rank r on host host_of[r], hosts being any numbers
- * from 0 below nranks. NULL: as above. */
+/* tutti_program_print() for ranks on several hosts: of a collective by `algorithm`, rank r
+ * being on host host_of[r], hosts any numbers from 0 below nranks. host_of NULL: all on one. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print_hosts(tutti_collective coll,
 							       const char *algorithm,
 							       const int *host_of, int nranks,
 							       int root, int rank, int json,
 							       char **out);
 
-/* Read programs as tutti_program_print() writes them (text form) and prove
- * them: every output holds what it should, nothing deadlocks at any number of
- * slots >= 1. TUTTI_EINVAL with line, rank, step and reason otherwise. */
+/* Read programs in `text` as tutti_program_print() writes them (not as JSON) and prove them:
+ * every output holds what it should, nothing deadlocks at any number of slots >= 1.
+ * TUTTI_EINVAL with line, rank, step and reason otherwise. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_program_verify(const char *text);
 
-/* What the last finished call on this communicator did. */
+/* How a call was carried out. */
 struct tutti_call_report {
 	const char *algorithm; /* "direct"; the library's, that of a file the communicator's */
 	const char *transport; /* "shm", "tcp", "self", "shm+tcp" */
 	int channels;
 };
+
+/* How the last finished call on this communicator was carried out. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_last_call(tutti_comm_t comm,
 							  struct tutti_call_report *out);
 
-/* The plan that a communicator goes by, as text or as JSON, in *out, to be freed with
- * free(): which rings and trees, what they carry, what limits it. As JSON it is a file for
- * TUTTI_PLAN_FILE. Where there was nothing to plan (one host with one NUMA node) the text
- * says so and the JSON is null. */
+/* The plan that a communicator goes by, as text or as JSON: which rings and trees, what they
+ * carry, what limits it. As JSON it is a file for TUTTI_PLAN_FILE. Where there was nothing to
+ * plan (one host with one NUMA node) the text says so and the JSON is null. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_plan(tutti_comm_t comm, int json, char **out);
 
 /* -- Ping -------------------------------------------------------------------------- */
@@ -90,15 +102,17 @@ struct tutti_lane {
 /* The lanes of the link from this rank to `peer`: *count_out of them, the first `most` in
  * out[], whose size fields are set. None where nothing was sent to that rank yet; one of
  * NIC "memory" where it is reached by shared memory. Waits for calls that are under way.
- * TUTTI_EINVAL: the own rank. */
+ * TUTTI_EINVAL: no such rank, or the own. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_lanes(tutti_comm_t comm, int peer,
 						      struct tutti_lane *out, int most,
 						      int *count_out);
+
 /* How this rank reaches `peer`: "shm", "tcp", "self". Ranks on one host share memory,
- * unless TUTTI_TRANSPORT forbids it. *out is the library's. */
+ * unless TUTTI_TRANSPORT forbids it. *out is the library's, not to be freed. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_transport(tutti_comm_t comm, int peer,
 							  const char **out);
 
+/* How tutti_ping() measures. Fill it with TUTTI_PING_OPTIONS_INIT, then change what you need. */
 struct tutti_ping_options {
 	size_t size;    /* sizeof(struct tutti_ping_options)                   */
 	double seconds; /* to spend on a lane, and on all together             */
@@ -121,13 +135,19 @@ typedef struct tutti_ping_result *tutti_ping_t;
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping(tutti_comm_t comm, int a, int b,
 						const struct tutti_ping_options *options,
 						tutti_ping_t *out);
+
+/* Free a result and its strings. NULL is fine. */
 TUTTI_API void tutti_ping_free(tutti_ping_t ping);
 
+/* How many lanes were found between the two ranks; 0 for NULL. */
 TUTTI_API int tutti_ping_lane_count(tutti_ping_t ping);
-/* A lane as rank a sees it, or (of_b) as rank b does. */
+
+/* Lane `lane`, from 0, as rank a sees it, or (of_b not 0) as rank b does. Set out->size, as
+ * TUTTI_LANE_INIT does. TUTTI_EINVAL: no such lane. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_lane(tutti_ping_t ping, int lane, int of_b,
 							 struct tutti_lane *out);
 
+/* What was measured of a lane, or of all together. */
 struct tutti_ping_measure {
 	size_t size;  /* sizeof(struct tutti_ping_measure)                     */
 	int measured; /* 0: the lane is not up, or the ranks not connected     */
@@ -142,10 +162,12 @@ struct tutti_ping_measure {
 #define TUTTI_PING_MEASURE_INIT { .size = sizeof(struct tutti_ping_measure) }
 /* clang-format on */
 
-/* lane -1: all of them together. */
+/* What was measured of lane `lane`, from 0; -1: of all of them together. Set out->size, as
+ * TUTTI_PING_MEASURE_INIT does. TUTTI_EINVAL: no such lane. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_measure(tutti_ping_t ping, int lane,
 							    struct tutti_ping_measure *out);
 
+/* What is wrong with a lane or with all, as `tutti ping` says it: docs/ping.md. */
 struct tutti_ping_finding {
 	size_t size;          /* sizeof(struct tutti_ping_finding)                     */
 	int lane;             /* -1: all, or none                                       */
@@ -157,7 +179,11 @@ struct tutti_ping_finding {
 #define TUTTI_PING_FINDING_INIT { .size = sizeof(struct tutti_ping_finding) }
 /* clang-format on */
 
+/* How many findings there are; 0 for NULL. */
 TUTTI_API int tutti_ping_finding_count(tutti_ping_t ping);
+
+/* Finding `index`, from 0. Set out->size, as TUTTI_PING_FINDING_INIT does. TUTTI_EINVAL: no such
+ * finding. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_finding(tutti_ping_t ping, int index,
 							    struct tutti_ping_finding *out);
 
@@ -168,6 +194,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_finding(tutti_ping_t ping, i
  * Threads: any may read one. */
 typedef struct tutti_topo *tutti_topo_t;
 
+/* What tutti_topo_load() loads. Fill it with TUTTI_TOPO_CONFIG_INIT, then change what you need. */
 struct tutti_topo_config {
 	size_t size;            /* sizeof(struct tutti_topo_config)                     */
 	const char *xml_file;   /* a topology file; NULL: none                          */
@@ -182,13 +209,18 @@ struct tutti_topo_config {
 #define TUTTI_TOPO_CONFIG_INIT { sizeof(struct tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL }
 /* clang-format on */
 
-/* With neither file nor root: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and
- * their kin say. config NULL: that. TUTTI_EINVAL: a file that cannot be read, with
+/* Load a topology from a file, detect a captured machine, or both. With neither file nor root,
+ * or config NULL: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and their kin say.
+ * TUTTI_EINVAL: a file that cannot be read, with
  * file, line, column and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_load(const struct tutti_topo_config *config,
 						     tutti_topo_t *out);
+
+/* Free a topology and its strings. NULL is fine. */
 TUTTI_API void tutti_topo_free(tutti_topo_t topo);
 
+/* How a topology can be printed, as by `tutti topo` and `tutti paths`: docs/topology.md. X(name,
+ * value, text): TUTTI_TOPO_FORMAT_MAP(X) is the list. */
 #define TUTTI_TOPO_FORMAT_MAP(X)       \
 	X(TREE, 0, "tree")             \
 	X(XML, 1, "xml")               \
@@ -205,15 +237,19 @@ typedef enum tutti_topo_format {
 #undef X
 } tutti_topo_format;
 
+/* Flags of tutti_topo_print(), tutti_plan_print(), ored together. */
 enum {
 	TUTTI_TOPO_COLOR = 1, /* ANSI colours                        */
 	TUTTI_TOPO_UTF8 = 2,  /* line drawing; without: plain ASCII  */
 };
 
-/* As text in *out, to be freed with free(). `flags`: of the above. */
+/* Print a topology into *out in `format`. `flags`: TUTTI_TOPO_COLOR, TUTTI_TOPO_UTF8, where
+ * the format is one for people. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_print(tutti_topo_t topo, tutti_topo_format format,
 						      unsigned flags, char **out);
 
+/* A node of the graph, a link between two of them in one direction, a path between two
+ * endpoints, and what is wrong somewhere. */
 struct tutti_topo_node {
 	const char *type;    /* "GPU", "HOST", "NET", "DEV", "PCI", "NVS", "CPU", "PKG", "NIC" */
 	const char *name;    /* "GPU0", "mlx5_0", "CPU1", "0000:3b:00.0"      */
@@ -245,22 +281,28 @@ struct tutti_topo_finding {
 	double have_gbps, want_gbps; /* 0, 0: no figure */
 };
 
+/* How many nodes, links, or findings a topology has; 0 for NULL. */
 TUTTI_API int tutti_topo_node_count(tutti_topo_t topo);
 TUTTI_API int tutti_topo_link_count(tutti_topo_t topo);
 TUTTI_API int tutti_topo_finding_count(tutti_topo_t topo);
-/* TUTTI_EINVAL: no such index; a path between what is no endpoint (GPU, HOST, NET). */
+
+/* Node, link, or finding `index`, from 0. TUTTI_EINVAL: there is none. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_node(tutti_topo_t topo, int index,
 							 struct tutti_topo_node *out);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_link(tutti_topo_t topo, int index,
 							 struct tutti_topo_link *out);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_finding(tutti_topo_t topo, int index,
 							    struct tutti_topo_finding *out);
+
+/* The path from one endpoint, node `from`, to another, node `to`. TUTTI_EINVAL: what is no
+ * endpoint (GPU, HOST, NET), by name. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_path(tutti_topo_t topo, int from, int to,
 							 struct tutti_topo_path *out);
-/* -1: none. `type` as above. */
+
+/* The index of the node of a `type`, like "GPU", and a `name`, like "GPU0"; -1: none. */
 TUTTI_API int tutti_topo_find(tutti_topo_t topo, const char *type, const char *name);
 
-/* What differs, in words, a line each, in *out (free()); *ndiffs_out lines. */
+/* What differs between two topologies, in words, a line each, in *out; *ndiffs_out lines. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_t b, char **out,
 						     int *ndiffs_out);
 
@@ -275,19 +317,25 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_gather(const char *directory);
  * Owner: tutti_cluster_free(). Threads: one at a time. */
 typedef struct tutti_cluster *tutti_cluster_t;
 
+/* Make a cluster without hosts. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_create(tutti_cluster_t *out);
+
+/* Free a cluster. NULL is fine. */
 TUTTI_API void tutti_cluster_free(tutti_cluster_t cluster);
+
 /* Add the host `name`, wired as `path` says: a topology file, or the root directory of a
  * captured machine. count > 0: so many hosts, NAME0, NAME1, ... TUTTI_EINVAL: what cannot be
  * read, with the place and the reason; a name that is taken. TUTTI_EUSAGE: printed already. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_add(tutti_cluster_t cluster, const char *name,
 						       const char *path, int count);
-/* Which NIC is on which rail and switch: lines of "HOST NIC RAIL [GROUP]". HOST may hold *
- * and ?, RAIL is a number or -, # begins a comment; of several lines for a NIC the last
- * counts. TUTTI_EINVAL with file and line. */
+
+/* Read which NIC is on which rail and switch, from the file `path`: lines of "HOST NIC RAIL
+ * [GROUP]". HOST may hold * and ?, RAIL is a number or -, # begins a comment; of several lines
+ * for a NIC the last counts. TUTTI_EINVAL with file and line. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_read_rails(tutti_cluster_t cluster,
 							      const char *path);
-/* As text, or as one JSON object, in *out, to be freed with free(). No host can be added
+
+/* Print the view of the cluster into *out, as text or as one JSON object. No host can be added
  * after the first time. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_print(tutti_cluster_t cluster, int json,
 							 char **out);
@@ -300,6 +348,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_print(tutti_cluster_t cluster
  * Threads: any may read one. */
 typedef struct tutti_plan *tutti_plan_t;
 
+/* What job is planned, and how. Fill it with TUTTI_PLAN_CONFIG_INIT, then change what you need. */
 struct tutti_plan_config {
 	size_t size;              /* sizeof(struct tutti_plan_config)                        */
 	const char *patterns;     /* "ring,tree"; NULL: all that make sense                  */
@@ -324,16 +373,20 @@ struct tutti_plan_config {
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
 						     const struct tutti_plan_config *config,
 						     tutti_plan_t *out);
-/* Read what TUTTI_PLAN_JSON printed, or a graph file of NCCL, whose channels are then
- * those of every node: it needs the nodes, all of one topology; a plan may have them (it
- * must fit them), and cannot be explained or drawn without. TUTTI_EINVAL: what is no
- * plan, with file, place and reason. */
+
+/* Read a plan from the file `path`: what TUTTI_PLAN_JSON printed, or a graph file of NCCL,
+ * whose channels are then those of every node: it needs the nodes, nodes[0 .. nnodes-1], all of
+ * one topology; a plan may have them (it must fit them), and cannot be explained or drawn
+ * without. TUTTI_EINVAL: what is no plan, with file, place and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_read(const char *path, const tutti_topo_t *nodes,
 						     int nnodes,
 						     const struct tutti_plan_config *config,
 						     tutti_plan_t *out);
+
+/* Free a plan and its strings; not its topologies. NULL is fine. */
 TUTTI_API void tutti_plan_free(tutti_plan_t plan);
 
+/* How a plan can be printed. X(name, value, text): TUTTI_PLAN_FORMAT_MAP(X) is the list. */
 #define TUTTI_PLAN_FORMAT_MAP(X) \
 	X(TABLE, 0, "table")     \
 	X(JSON, 1, "json")       \
@@ -348,18 +401,19 @@ typedef enum tutti_plan_format {
 #undef X
 } tutti_plan_format;
 
-/* As text in *out, to be freed with free(). `flags`: those of tutti_topo_print().
+/* Print a plan into *out in `format`. `flags`: those of tutti_topo_print().
  * EXPLAIN says in words what limits each pattern and what would help; ADVICE what the
  * order of ranks costs a library that runs rings in that order; NCCL is its graph file
  * for one of several equal nodes. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_print(tutti_plan_t plan, tutti_plan_format format,
 						      unsigned flags, char **out);
 
-/* Whether the machines can carry it: what is wrong, a line each, in *out (free());
- * *nfindings_out lines. Only of a plan that has its nodes. */
+/* Whether the machines can carry it: what is wrong, a line each, in *out;
+ * *nfindings_out lines. Only of a plan that has its nodes, else TUTTI_EINVAL. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_check(tutti_plan_t plan, char **out,
 						      int *nfindings_out);
-/* What differs, in words, a line each, in *out (free()); *ndiffs_out lines. */
+
+/* What differs between two plans, in words, a line each, in *out; *ndiffs_out lines. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_diff(tutti_plan_t a, tutti_plan_t b, char **out,
 						     int *ndiffs_out);
 
@@ -370,8 +424,11 @@ struct tutti_plan_pattern {
 	int nchannels, cross_nic;
 	double total_gbps, bound_gbps, search_ms;
 };
+
+/* How many patterns a plan has; 0 for NULL. */
 TUTTI_API int tutti_plan_pattern_count(tutti_plan_t plan);
-/* TUTTI_EINVAL: no such index. */
+
+/* Pattern `index`, from 0. TUTTI_EINVAL: no such pattern. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_get_pattern(tutti_plan_t plan, int index,
 							    struct tutti_plan_pattern *out);
 
@@ -383,6 +440,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_get_pattern(tutti_plan_t plan, i
  * Threads: any may read one. */
 typedef struct tutti_handoff_plan *tutti_handoff_plan_t;
 
+/* Which handoff is planned. Fill it with TUTTI_HANDOFF_PLAN_CONFIG_INIT, then change what you
+ * need. */
 struct tutti_handoff_plan_config {
 	size_t size;     /* sizeof(struct tutti_handoff_plan_config)                        */
 	const int *from; /* ranks that hold it; NULL: all ranks of the first node           */
@@ -395,21 +454,23 @@ struct tutti_handoff_plan_config {
 #define TUTTI_HANDOFF_PLAN_CONFIG_INIT { sizeof(struct tutti_handoff_plan_config), NULL, 0, NULL, 0, 0, 0 }
 /* clang-format on */
 
-/* Nodes and job as for tutti_plan_make(), of which how ranks are dealt out counts. Either config
- * may be NULL. TUTTI_EINVAL: a rank that is none, or twice on a side. TUTTI_EPLAN: what nothing
- * leads to, by name. */
+/* Plan a handoff. `nodes`, `nnodes` and `job` as for tutti_plan_make(), of which how ranks are
+ * dealt out counts. Either config may be NULL. TUTTI_EINVAL: a rank that is none, or twice on a
+ * side. TUTTI_EPLAN: what nothing leads to, by name. */
 TUTTI_API TUTTI_CHECKED tutti_status
 tutti_handoff_plan_make(const tutti_topo_t *nodes, int nnodes, const struct tutti_plan_config *job,
 			const struct tutti_handoff_plan_config *config, tutti_handoff_plan_t *out);
+
+/* Free a plan of a handoff; not its topologies. NULL is fine. */
 TUTTI_API void tutti_handoff_plan_free(tutti_handoff_plan_t plan);
 
-/* TABLE, JSON, EXPLAIN or DOT of tutti_plan_print(), with times for so many bytes, in *out, to be
- * freed with free(). docs/handoff.md says what is in the JSON. */
+/* Print into *out as TABLE, JSON, EXPLAIN or DOT of tutti_plan_print(), with times for a vector
+ * of `nbytes`. docs/handoff.md says what is in the JSON. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_print(tutti_handoff_plan_t plan,
 							      tutti_plan_format format,
 							      size_t nbytes, char **out);
 
-/* Rates in GB/s of the whole vector. */
+/* What a handoff is predicted to take. Rates in GB/s of the whole vector. */
 struct tutti_handoff_figures {
 	int npairs;                    /* over NICs                                             */
 	double gbps;                   /* this plan; 0: nothing is to be moved                  */
@@ -417,12 +478,16 @@ struct tutti_handoff_figures {
 	double naive_gbps;             /* a copy for each receiver                              */
 	double us, bound_us, naive_us; /* predicted, for so many bytes              */
 };
+
+/* What the handoff of a vector of `nbytes` is predicted to take. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_get(tutti_handoff_plan_t plan,
 							    size_t nbytes,
 							    struct tutti_handoff_figures *out);
 
 /* -- Times ------------------------------------------------------------------------- */
 
+/* What tutti_tune_print() prints. Fill it with TUTTI_TUNE_CONFIG_INIT, then change what you
+ * need. */
 struct tutti_tune_config {
 	size_t size;           /* sizeof(struct tutti_tune_config)                         */
 	int collective;        /* a tutti_collective, -1: all                              */
@@ -435,13 +500,13 @@ struct tutti_tune_config {
 /* clang-format on */
 
 /* How long each algorithm is predicted to take for each collective and size in the job of a
- * plan, and which would be taken, as text in *out, to be freed with free(). config NULL: as
- * above. */
+ * plan, and which would be taken, as text in *out. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_plan_t plan,
 						      const struct tutti_tune_config *config,
 						      char **out);
+
 /* The constants that predictions are made from, and the choices that are fixed, as a tune
- * file has them, in *out (free()). `path` NULL: those in force. TUTTI_EINVAL: what is no
+ * file has them, in *out. `path` NULL: those in force. TUTTI_EINVAL: what is no
  * tune file, with file, line and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print_file(const char *path, char **out);
 

@@ -23,7 +23,7 @@ extern "C" {
  * Allocating and registering are local: nobody else need do the same, or at the same time.
  * What is registered says each rank in the call itself. */
 
-/* `size` bytes, zero and page aligned, that the other ranks of the host can address. They
+/* Allocate `size` bytes, zero and page aligned, that the other ranks of the host can address. They
  * cost memory once they are touched, and then on the NUMA node of the rank that touched them.
  * Where no rank is on the same host, or limits forbid it (ulimit -v, ulimit -f,
  * TUTTI_SHM_HEAP 0), it is memory as any other: right, but nothing is gained.
@@ -32,11 +32,13 @@ extern "C" {
  * TUTTI_EINVAL: out is NULL, size is 0. TUTTI_ENOMEM: more than TUTTI_SHM_HEAP in all. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t comm);
 
-/* Free it, once the calls that were made before on `comm` are done, on streams too. NULL is
- * fine. TUTTI_EINVAL: nothing that tutti_mem_alloc() gave for `comm`. TUTTI_EUSAGE: inside a
- * group, or destroyed before. */
+/* Free memory at `ptr`, of tutti_mem_alloc(), once the calls that were made before on `comm`
+ * are done, on streams too. NULL is fine. TUTTI_EINVAL: nothing that tutti_mem_alloc() gave for
+ * `comm`. TUTTI_EUSAGE: inside a group, or destroyed before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_free(void *ptr, tutti_comm_t comm);
 
+/* That memory is registered with a communicator. Opaque; the caller's, until
+ * tutti_deregister(). */
 typedef struct tutti_reg *tutti_reg_t;
 
 /* Tell a communicator of memory that the caller has already. Something is gained where all
@@ -51,9 +53,9 @@ typedef struct tutti_reg *tutti_reg_t;
 TUTTI_API TUTTI_CHECKED tutti_status tutti_register(tutti_comm_t comm, void *ptr, size_t size,
 						    tutti_reg_t *out);
 
-/* Once the calls that were made before on `comm` are done, on streams too. NULL is fine; else
- * `reg` is gone whatever the status says. TUTTI_EUSAGE: inside a group (then it stays), or the
- * communicator was destroyed before. */
+/* Undo tutti_register(), once the calls that were made before on `comm` are done, on streams
+ * too. NULL is fine; else `reg` is gone whatever the status says. TUTTI_EUSAGE: inside a group
+ * (then it stays), or the communicator was destroyed before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_deregister(tutti_comm_t comm, tutti_reg_t reg);
 
 #ifdef __cplusplus

@@ -7,7 +7,9 @@
  *
  * An operator belongs to one communicator and this rank. All ranks create and destroy the
  * operators of a communicator in the same order, so that an operator has the same value on
- * all of them; ranks that pass others to one call get TUTTI_EMISMATCH. */
+ * all of them; ranks that pass others to one call get TUTTI_EMISMATCH.
+ *
+ * Threads: as for calls on the communicator. */
 
 #include "tutti/types.h"
 
@@ -15,17 +17,18 @@
 extern "C" {
 #endif
 
-/* When the scalar of a pre-multiplied sum is read. */
+/* `when` the scalar of a pre-multiplied sum is read. */
 typedef enum tutti_scalar_when {
 	TUTTI_SCALAR_NOW = 0,     /* by tutti_op_create_premul_sum(); it may go then  */
 	TUTTI_SCALAR_AT_CALL = 1, /* each time a call with the operator runs: on a stream, when
 				     it is the call's turn. It must stay until the last is done */
 } tutti_scalar_when;
 
-/* recv[i] = sum over all ranks r of scalar_r * send_r[i]: every rank's input is multiplied once
- * by that rank's scalar, rounded to the type, and then summed as by TUTTI_SUM. Ranks may have
- * different scalars. `scalar` points at one element of `type`, aligned or not, which is the type
- * of all calls with it (else TUTTI_EINVAL). Integers wrap. *out is written on success only. */
+/* Make the operator of a pre-multiplied sum, recv[i] = sum over all ranks r of scalar_r *
+ * send_r[i]: every rank's input is multiplied once by that rank's scalar, rounded to the type,
+ * and then summed as by TUTTI_SUM. Ranks may have different scalars. `scalar` points at one
+ * element of `type`, aligned or not, which is the type of all calls with it (else
+ * TUTTI_EINVAL). Integers wrap. *out is written on success only. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_op_create_premul_sum(tutti_op *out, const void *scalar,
 								tutti_type type,
 								tutti_scalar_when when,
@@ -42,7 +45,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_op_create_premul_sum(tutti_op *out, c
  * this communicator, nor jump or throw out of it. */
 typedef void (*tutti_op_fn)(void *inout, const void *in, size_t count, tutti_type type, void *arg);
 
-/* An operator of the user, for all types; `arg` is passed on and stays the caller's.
+/* Make an operator of `fn`, for all types; `arg` is passed on and stays the caller's.
  * commutative == 0: the result is r0 op r1 op r2 ..., from the left: ((r0 op r1) op r2) ..., in
  * the order of ranks, of whatever size and algorithm; it need not even be associative. Only
  * algorithms that keep the order are chosen then; TUTTI_ALGO that leaves none of them is
@@ -51,9 +54,9 @@ typedef void (*tutti_op_fn)(void *inout, const void *in, size_t count, tutti_typ
 TUTTI_API TUTTI_CHECKED tutti_status tutti_op_create(tutti_op *out, tutti_op_fn fn, void *arg,
 						     int commutative, tutti_comm_t comm);
 
-/* The value is no operator any more, and may be one again. Calls with it that are queued
- * still run. TUTTI_EINVAL: it is none of this communicator. Destroying the communicator does
- * the same for all of them. */
+/* Destroy an operator: the value is no operator any more, and may be one again. Calls with it
+ * that are queued still run. TUTTI_EINVAL: it is none of this communicator. Destroying the
+ * communicator does the same for all of them. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_op_destroy(tutti_op op, tutti_comm_t comm);
 
 /* The same operator, for one call whose result has the same bits whatever the algorithm, the

@@ -8,7 +8,10 @@
  *
  * Arguments are looked at and the program is chosen when the plan is created; a start does
  * neither, and is else the same as the call: all ranks make their calls and starts in the same
- * order, and a start on one rank may meet the plain call on another. */
+ * order, and a start on one rank may meet the plain call on another.
+ *
+ * Threads: a plan is used by one thread at a time, which counts as one that uses its
+ * communicator, but for tutti_plan_wait(). */
 
 #include "tutti/types.h"
 
@@ -16,8 +19,9 @@
 extern "C" {
 #endif
 
-/* Fill it with TUTTI_CALL_INIT, then say what is called; fields that the collective has no use
- * for are not looked at. `size` lets a newer library read an older caller's struct. */
+/* A call and its arguments. Fill it with TUTTI_CALL_INIT, then say what is called; fields that
+ * the collective has no use for are not looked at. `size` lets a newer library read an older
+ * caller's struct. */
 typedef struct tutti_call {
 	size_t size;
 	tutti_collective coll; /* any but send_recv and handoff */
@@ -33,6 +37,7 @@ typedef struct tutti_call {
 #define TUTTI_CALL_INIT { sizeof(tutti_call), TUTTI_ALL_REDUCE, NULL, NULL, 0, TUTTI_FLOAT32, TUTTI_SUM, 0 }
 /* clang-format on */
 
+/* A call that was made ready. Opaque; the caller's, until tutti_plan_destroy(). */
 typedef struct tutti_call_plan *tutti_call_plan_t;
 
 /* Make a call ready. Local: the other ranks need not do the same. `call` is not kept, its
@@ -50,7 +55,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_start(tutti_call_plan_t plan,
 /* Wait until the last start is done: its status. At once if there was none. By one thread. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_wait(tutti_call_plan_t plan);
 
-/* Waits for the last start. Before or after the end of the communicator. NULL is fine. */
+/* Wait for the last start and free the plan: the status of that start. Before or after the end
+ * of the communicator. NULL is fine. */
 TUTTI_API tutti_status tutti_plan_destroy(tutti_call_plan_t plan);
 
 #ifdef __cplusplus

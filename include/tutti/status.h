@@ -2,17 +2,18 @@
 #ifndef TUTTI_STATUS_H
 #define TUTTI_STATUS_H
 
-/* Every status a call of Tutti can return, once: the enum, the strings and the
- * documentation are made from this list.
- *
- * 0 is success, > 0 is "not yet", < 0 is an error. A value <= -20 means that
- * the communicator is lost: every later call on it fails with the same status,
- * and only tutti_comm_shrink(), tutti_comm_destroy() and tutti_comm_abort() are of use. */
+/* What calls return, and its texts. Part of tutti.h, which is what to include. */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* Every status that a call of Tutti can return: the enum, the strings and the documentation
+ * are made from this list. X(name, value, text): TUTTI_STATUS_MAP(X) is the list.
+ *
+ * 0 is success, > 0 is "not yet", < 0 is an error. A value <= -20 means that
+ * the communicator is lost: every later call on it fails with the same status,
+ * and only tutti_comm_shrink(), tutti_comm_destroy() and tutti_comm_abort() are of use. */
 #define TUTTI_STATUS_MAP(X)                                            \
 	X(OK, 0, "success")                                            \
 	X(AGAIN, 1, "not finished, call again")                        \

@@ -9,7 +9,22 @@
  * the same count, type, operation and root; what differs is detected and is
  * TUTTI_EMISMATCH on every rank.
  *
- * Counts are in elements of the given type, never in bytes.
+ * Arguments that mean the same in all calls:
+ *
+ *   comm      a communicator that this rank is in. NULL is TUTTI_EINVAL, one that was destroyed
+ *             TUTTI_EUSAGE
+ *   send      the first element of what this rank gives; not written. NULL is fine where the
+ *             rank gives nothing, or count is 0
+ *   recv      where what this rank gets begins; the caller's, and written as it comes, so that
+ *             its contents are undefined after a failure
+ *   count     elements of `type`, never bytes; 0 and any number that memory holds
+ *   type      a tutti_type: what an element is
+ *   op        a tutti_op, or one that was created (operators.h): how elements are combined
+ *   root      the rank, 0 or more, that gives or gets alone
+ *   peer      a rank of the communicator
+ *   stream    NULL: done on return. Else queued there, done in its order
+ *   config    settings; not kept. NULL: the defaults
+ *   out       where the result is put, on success only; not NULL
  *
  * Threads: one communicator handle is used by one thread at a time. Different
  * handles may be used by different threads at once. tutti_comm_abort(),
@@ -41,6 +56,9 @@ extern "C" {
 
 /* -- Version ------------------------------------------------------------- */
 
+/* What these headers are of, for #if; tutti_version() says what the library is. A library
+ * of another MINOR, or MAJOR, is another ABI. TUTTI_VERSION is MAJOR * 10000 + MINOR * 100 +
+ * PATCH. */
 #define TUTTI_VERSION_MAJOR 0
 #define TUTTI_VERSION_MINOR 1
 #define TUTTI_VERSION_PATCH 0
@@ -52,23 +70,46 @@ TUTTI_API int tutti_version(void);
 
 /* -- Streams and events -------------------------------------------------- */
 
-/* A queue of calls, done in order by a thread of its own. */
+/* Any thread may use a stream or an event, several at once, but for destroy. TUTTI_EINVAL: a
+ * stream or event that is NULL. TUTTI_ENOMEM: no memory for what is to be queued. */
+
+/* Make a queue of calls, done in order by a thread of its own. The caller's, until
+ * tutti_stream_destroy(). Calls of several communicators may be queued on one. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_create(tutti_stream_t *out);
-/* Waits for what is queued. NULL is fine. */
+
+/* Wait for what is queued, then free the stream. The first error of all that was queued; the
+ * stream is gone whatever the status says. NULL is fine. */
 TUTTI_API tutti_status tutti_stream_destroy(tutti_stream_t stream);
-/* Wait until all that is queued is done; the first error of it. */
+
+/* Wait until all that is queued is done. The first error of all that was ever queued, with
+ * its text as this thread's last error. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_synchronize(tutti_stream_t stream);
-/* TUTTI_AGAIN while something is queued, else as synchronize. */
+
+/* Whether all that is queued is done: TUTTI_AGAIN if not, else what
+ * tutti_stream_synchronize() would say. Never blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_query(tutti_stream_t stream);
-/* Later calls on `stream` start only after `event` has happened. */
+
+/* Let later calls on `stream` start only after `event` has happened, as it is recorded by
+ * now. Does not block the caller. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_wait_event(tutti_stream_t stream,
 							     tutti_event_t event);
 
-/* A point in a stream. An event that was never recorded has happened. */
+/* Make an event: a point in a stream. One that was never recorded has happened. The caller's,
+ * until tutti_event_destroy(). */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_event_create(tutti_event_t *out);
+
+/* Free an event; streams that are to record it, or wait for it, still do. NULL is fine. */
 TUTTI_API tutti_status tutti_event_destroy(tutti_event_t event);
+
+/* Let the event happen when `stream` has done all that is queued by now. It may be recorded
+ * again, on any stream: then the last record is what others wait for from then on. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_event_record(tutti_event_t event, tutti_stream_t stream);
+
+/* Wait until the event has happened, as it is recorded by now. Not how that went: whether a
+ * call on the stream failed is for tutti_stream_synchronize() to say. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_event_synchronize(tutti_event_t event);
+
+/* TUTTI_OK if the event has happened, TUTTI_AGAIN if not. Never blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_event_query(tutti_event_t event);
 
 #ifdef __cplusplus

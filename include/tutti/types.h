@@ -16,7 +16,7 @@ extern "C" {
 
 /* -- Types, operations --------------------------------------------------- */
 
-/* X(name, value, bytes, text) */
+/* What an element is. X(name, value, bytes, text): TUTTI_TYPE_MAP(X) is the list. */
 #define TUTTI_TYPE_MAP(X)                    \
 	X(INT8, 0, 1, "int8")                \
 	X(UINT8, 1, 1, "uint8")              \
@@ -38,11 +38,11 @@ typedef enum tutti_type {
 } tutti_type;
 #define TUTTI_TYPE_COUNT 12
 
-/* Of all types. Integers wrap; AVG is the sum over all ranks divided by their number,
- * towards zero for integers. 16-bit and 8-bit floats are accumulated in float32 and rounded to
- * nearest even, once for each reduction on the way. If an operand is NaN so is the result, of MIN
- * and MAX too; -0 is less than +0. Too large a result is an infinity, of 8-bit floats the largest
- * finite number. X(name, value, text) */
+/* How elements of any type are combined. Integers wrap; AVG is the sum over all ranks divided
+ * by their number, towards zero for integers. 16-bit and 8-bit floats are accumulated in
+ * float32 and rounded to nearest even, once for each reduction on the way. If an operand is NaN
+ * so is the result, of MIN and MAX too; -0 is less than +0. Too large a result is an infinity,
+ * of 8-bit floats the largest finite number. X(name, value, text): TUTTI_OP_MAP(X) is the list. */
 #define TUTTI_OP_MAP(X)    \
 	X(SUM, 0, "sum")   \
 	X(PROD, 1, "prod") \
@@ -50,8 +50,8 @@ typedef enum tutti_type {
 	X(MIN, 3, "min")   \
 	X(AVG, 4, "avg")
 
-/* An int, as there are values beyond these: operators that were created (operators.h), and
- * any of them with TUTTI_OP_REPRODUCIBLE added: see tutti_op_reproducible(). */
+/* The enum is as wide as an int, as there are values beyond these: operators that were created
+ * (operators.h), and any of them with TUTTI_OP_REPRODUCIBLE added: see tutti_op_reproducible(). */
 #ifdef __cplusplus
 typedef enum tutti_op : int {
 #else
@@ -64,17 +64,21 @@ typedef enum tutti_op {
 #define TUTTI_OP_COUNT        5
 #define TUTTI_OP_REPRODUCIBLE 1024
 
-/* Bytes of one element; 0 for a value that is no type. Any thread. */
+/* Bytes of one element of `type`; 0 for a value that is no type. Any thread. */
 TUTTI_API size_t tutti_type_size(tutti_type type);
 
-/* "float32", "sum"; "premul_sum" or "user" for one that was created; "?" for a value that is
- * none. Any thread. */
+/* "float32" for TUTTI_FLOAT32; "?" for a value that is no type. Never NULL, never to be freed.
+ * Any thread. */
 TUTTI_API const char *tutti_type_name(tutti_type type);
+
+/* "sum" for TUTTI_SUM; "premul_sum" or "user" for one that was created; "?" for a value that is
+ * none. Never NULL, never to be freed. Any thread. */
 TUTTI_API const char *tutti_op_name(tutti_op op);
 
 /* -- Collectives --------------------------------------------------------- */
 
-/* X(name, value, text): the collectives that have programs. */
+/* The kinds of calls, as reports and plans name them. X(name, value, text):
+ * TUTTI_COLLECTIVE_MAP(X) is the list. */
 #define TUTTI_COLLECTIVE_MAP(X)                \
 	X(ALL_REDUCE, 0, "all_reduce")         \
 	X(BROADCAST, 1, "broadcast")           \
@@ -102,7 +106,8 @@ typedef enum tutti_collective {
 
 /* -- Handles --------------------------------------------------------------- */
 
-/* Opaque; each has its create and its destroy. */
+/* Opaque; each has its create and its destroy: communicators (comm.h), streams and events
+ * (tutti.h). NULL is none. */
 typedef struct tutti_comm *tutti_comm_t;
 typedef struct tutti_stream *tutti_stream_t;
 typedef struct tutti_event *tutti_event_t;

@@ -32,6 +32,8 @@
 extern "C" {
 #endif
 
+/* Memory of all ranks of a communicator that each of them may read and write. Opaque; the
+ * caller's, until tutti_window_destroy(). */
 typedef struct tutti_window *tutti_window_t;
 
 /* Let the other ranks of `comm` read and write `size` bytes at `base`. Collective; sizes may
@@ -41,9 +43,9 @@ typedef struct tutti_window *tutti_window_t;
 TUTTI_API TUTTI_CHECKED tutti_status tutti_window_create(tutti_comm_t comm, void *base, size_t size,
 							 tutti_window_t *out);
 
-/* Collective: what all ranks have put is there when it returns. Before the communicator is
- * destroyed; after, and after a failure, it frees what is left and waits for nobody. NULL is
- * fine; else the window is gone whatever the status says. */
+/* End a window. Collective: what all ranks have put is there when it returns. Before the
+ * communicator is destroyed; after, and after a failure, it frees what is left and waits for
+ * nobody. NULL is fine; else the window is gone whatever the status says. */
 TUTTI_API tutti_status tutti_window_destroy(tutti_window_t window);
 
 /* Write `size` bytes to the window of `peer`, `offset` bytes from its beginning; the own rank
@@ -52,12 +54,13 @@ TUTTI_API tutti_status tutti_window_destroy(tutti_window_t window);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_put(tutti_window_t window, int peer, size_t offset,
 					       const void *src, size_t size, tutti_stream_t stream);
 
-/* Read from the window of `peer`: the bytes are in `dst` when it is done. Sees what this rank
+/* Read `size` bytes from the window of `peer`, `offset` bytes from its beginning: they are in
+ * `dst` when it is done. Sees what this rank
  * put there before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_get(tutti_window_t window, int peer, size_t offset,
 					       void *dst, size_t size, tutti_stream_t stream);
 
-/* One signal to `peer`, which it sees after all that this rank has put to it before. */
+/* Send one signal to `peer`, which it sees after all that this rank has put to it before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_signal(tutti_window_t window, int peer,
 						  tutti_stream_t stream);
 

@@ -101,6 +101,33 @@ static void collectives_beside_transfers(void **state)
 	assert_int_equal(world_run(&world, mixed_group, NULL), 0);
 }
 
+/* A collective sees what the receives of its group brought, wherever it stands among them. */
+static void sum_of_received(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const double mine = rank + 1;
+	double got = -1000, sum = 0;
+
+	(void)arg;
+	CHECK_OK(tutti_group_start());
+	CHECK_OK(tutti_all_reduce(&got, &sum, 1, TUTTI_FLOAT64, TUTTI_SUM, comm, NULL));
+	CHECK_OK(tutti_recv(&got, 1, TUTTI_FLOAT64, (rank + n - 1) % n, comm, NULL));
+	CHECK_OK(tutti_send(&mine, 1, TUTTI_FLOAT64, (rank + 1) % n, comm, NULL));
+	CHECK_OK(tutti_group_end());
+	CHECK(sum == n * (n + 1) / 2);
+}
+
+static void transfers_run_before_collectives(void **state)
+{
+	static const char *const transports[] = { "shm", "tcp" };
+
+	(void)state;
+	for (int t = 0; t < 2; t++) {
+		const struct world world = { .n = 3, .transport = transports[t] };
+
+		assert_int_equal(world_run(&world, sum_of_received, NULL), 0);
+	}
+}
+
 /* One thread plays all ranks. */
 static void one_thread_many_ranks(void **state)
 {
@@ -186,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(transfers_in_any_order),
 		cmocka_unit_test(collectives_beside_transfers),
+		cmocka_unit_test(transfers_run_before_collectives),
 		cmocka_unit_test(one_thread_many_ranks),
 		cmocka_unit_test(init_inside_a_group),
 		cmocka_unit_test(errors_in_groups),
