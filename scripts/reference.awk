@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The public headers, read into blocks, and what their comments must say.
+# The public headers, read into blocks, and what their comments must say. The functions
+# print_reference() of another file, which awk reads besides, make pages of them.
 #
 # block_kind[1 .. nblocks], in the order of the headers:
 #   header    block_name "comm.h", block_text the comment that it begins with
@@ -364,5 +365,7 @@ END {
 		exit 1
 	read_common()
 	check_comments()
-	exit failed
+	if (failed)
+		exit 1
+	print_reference()
 }
