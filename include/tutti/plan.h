@@ -24,7 +24,7 @@ extern "C" {
  * caller's struct. */
 typedef struct tutti_call {
 	size_t size;
-	tutti_collective coll; /* any but send_recv and handoff */
+	tutti_collective coll; /* any but send_recv, handoff, and those with _V */
 	const void *send;
 	void *recv;
 	size_t count;

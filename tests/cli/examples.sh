@@ -22,6 +22,9 @@ for n in 1 2 5; do
 	expect 0 "$TUTTI" run -n $n "$examples/06_handoff"
 	lines out $(((n + (n == 1)) / 2))
 	says out "^rank $((n - 1)) of $n: elements [0-9]+ to 100002, 0 wrong$"
+	expect 0 "$TUTTI" run -n $n "$examples/08_overlap"
+	lines out $n
+	says out "^rank $((n - 1)) of $n: 262144 weights, 0 wrong$"
 	ok "$n ranks"
 done
 
