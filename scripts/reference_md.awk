@@ -47,7 +47,9 @@ function inline(text,    out, word) {
 		else
 			out = out linked(word)
 	}
-	return out escaped(text)
+	out = out escaped(text)
+	# Else it would begin a list, a heading or a quotation.
+	return (out ~ /^([>#]|[-+] )/ ? "\\" : "") out
 }
 # Paragraphs, and lists of "  term  text".
 function markdown(text,    n, line, i, term, out, rest) {

@@ -127,11 +127,11 @@ struct tutti_ping_options {
  * Owner: tutti_ping_free(); strings it hands out are its own. Threads: any may read. */
 typedef struct tutti_ping_result *tutti_ping_t;
 
-/* Measure the link between ranks a and b, with messages over the lanes that collectives
- * use. Both call it, alike but for the options, of which those of a count; the results are
- * the same. options NULL: as above. Two ranks that cannot be connected are a finding, and the
- * communicator lives on. TUTTI_EINVAL: a is b, this rank is neither. TUTTI_EPEER and so on:
- * as for any call. */
+/* Measure the link between ranks a and b, with messages over the lanes that collectives use.
+ * Both call it, alike but for the options, of which those of a count; the results are the same.
+ * options NULL: as TUTTI_PING_OPTIONS_INIT. Two ranks that cannot be connected are a finding,
+ * and the communicator lives on. TUTTI_EINVAL: a is b, this rank is neither. TUTTI_EPEER and so
+ * on: as for any call. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping(tutti_comm_t comm, int a, int b,
 						const struct tutti_ping_options *options,
 						tutti_ping_t *out);
@@ -367,8 +367,8 @@ struct tutti_plan_config {
 #define TUTTI_PLAN_CONFIG_INIT { sizeof(struct tutti_plan_config), NULL, -1, 0, 0, 0, 0, NULL, 0, NULL, NULL }
 /* clang-format on */
 
-/* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one
- * topology several times. config NULL: as above. TUTTI_EINVAL: a config or job that is
+/* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one topology
+ * several times. config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: a config or job that is
  * none. TUTTI_EPLAN: what nothing connects, by name. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
 						     const struct tutti_plan_config *config,

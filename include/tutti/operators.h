@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* `when` the scalar of a pre-multiplied sum is read. */
+/* When the scalar of a pre-multiplied sum is read: the argument `when`. */
 typedef enum tutti_scalar_when {
 	TUTTI_SCALAR_NOW = 0,     /* by tutti_op_create_premul_sum(); it may go then  */
 	TUTTI_SCALAR_AT_CALL = 1, /* each time a call with the operator runs: on a stream, when
