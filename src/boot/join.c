@@ -2,6 +2,7 @@
 #include "boot/sock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -18,7 +19,8 @@
 
 /* With fewer ranks per root nobody needs to wait for his turn. */
 #define STAGGER_FROM 256
-/* At the deadline the root knows who is missing: wait a little for its word. */
+/* At the deadline the root knows who is missing, and when a rank has given up why it did:
+ * wait a little for its word. */
 #define GRACE_MS     1000
 
 /* A root that this rank checks in at: its own and, for the first rank of a group,
@@ -37,6 +39,7 @@ struct joiner {
 	struct tti_sock *sock;
 	struct tti_loop loop;
 	int64_t deadline_ns, end_ns, again_ns;
+	int64_t ended_ns; /* when the end of a neighbour counts, 0: there is none */
 	struct contact own, border;
 	struct tti_dial *next;
 	uint8_t secrets[2][TTI_SECRET_BYTES];
@@ -297,6 +300,30 @@ static tutti_status step_prev(struct joiner *joiner)
 			    &joiner->ear);
 }
 
+static bool has_ended(int fd)
+{
+	struct pollfd end = { .fd = fd, .events = POLLRDHUP };
+
+	return fd >= 0 && poll(&end, 1, 0) > 0;
+}
+
+/* A neighbour that gives up need not have told this rank why; but the root that has told the
+ * neighbour, or sees it leave, tells this rank as well. */
+static tutti_status check_links(struct joiner *joiner)
+{
+	struct tti_sock *sock = joiner->sock;
+
+	if (!joiner->ended_ns && (has_ended(sock->prev_fd) || has_ended(sock->next_fd)))
+		joiner->ended_ns = tti_deadline(GRACE_MS);
+	if (joiner->ended_ns && joiner->own.fd >= 0 && tti_now_ns() < joiner->ended_ns) {
+		again(joiner, joiner->ended_ns);
+		return TUTTI_OK;
+	}
+	TTI_TRY(tti_sock_check_ring(sock, "init"));
+	TTI_TRY(tti_sock_check_end(sock, tti_sock_prev(sock), sock->prev_fd, "init"));
+	return tti_sock_check_end(sock, tti_sock_next(sock), sock->next_fd, "init");
+}
+
 static bool joined(const struct joiner *joiner)
 {
 	const struct tti_sock *sock = joiner->sock;
@@ -336,9 +363,7 @@ static tutti_status step(struct joiner *joiner)
 	TTI_TRY(step_contact(joiner, &joiner->border));
 	TTI_TRY(step_next(joiner));
 	TTI_TRY(step_prev(joiner));
-	TTI_TRY(tti_sock_check_ring(sock, "init"));
-	TTI_TRY(tti_sock_check_end(sock, tti_sock_prev(sock), sock->prev_fd, "init"));
-	TTI_TRY(tti_sock_check_end(sock, tti_sock_next(sock), sock->next_fd, "init"));
+	TTI_TRY(check_links(joiner));
 	if (joined(joiner))
 		return TUTTI_OK;
 	if (tti_boot_stopped(sock->stop))
