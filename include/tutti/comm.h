@@ -142,6 +142,28 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_shrink(tutti_comm_t comm, const 
 						       int nexclude, tutti_comm_t *out,
 						       const tutti_config *config, int flags);
 
+/* Make a communicator of the ranks of `comm`, with the numbers they have, and new ones behind
+ * them, `nranks` in all. One rank makes an id with tutti_get_unique_id() and gives it to those
+ * that are to join, by whatever means; then all call, old and new, and wait for each other.
+ *
+ * An old rank passes `comm`, nranks, and -1 as rank; the id at least one of them, the others the
+ * same or NULL. A new rank passes NULL as comm, nranks, the id, and as rank its number, one of
+ * those behind comm's: that is tutti_comm_init_rank_config(), with such a `config` as the parent
+ * was made with, so a program need not know whether it is there from the start. The new
+ * communicator shares nothing with `comm`, and goes on when that is destroyed or lost; it costs
+ * as much as any that ranks make by an id. Dead ranks are replaced by a shrink, and then by
+ * growing what is left.
+ *
+ * If it fails, `comm` is as it was: it can be used, and grow with another id. TUTTI_EINVAL:
+ * old ranks pass different things, no id, one that was used, or an nranks that is not more
+ * than there are. TUTTI_EMISMATCH: a new rank passes another nranks, or a number that is taken.
+ * TUTTI_EPEER: a rank died or gave up on the way (late, some may have got the communicator,
+ * which is lost then). TUTTI_ETIMEOUT names those that did not come within
+ * TUTTI_BOOT_TIMEOUT_MS. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_grow(tutti_comm_t comm, int nranks,
+						     const tutti_unique_id *id, int rank,
+						     tutti_comm_t *out, const tutti_config *config);
+
 /* End every pending call of every rank with TUTTI_EREVOKED, and every later one; the
  * communicator can then be shrunk or destroyed. Of use where a rank has found out that
  * something is wrong, and others may wait for it in a call. Does not wait. What ended the

@@ -42,6 +42,7 @@ enum tti_child_kind {
 	TTI_CHILD_SHRINK,  /* without those that are named */
 	TTI_CHILD_COUNCIL, /* on who is left               */
 	TTI_CHILD_REST,    /* who is left                  */
+	TTI_CHILD_GROW,    /* on where to meet new ranks   */
 };
 uint64_t tti_child_context(const struct tti_comm *parent, enum tti_child_kind kind, uint64_t k);
 

@@ -147,7 +147,7 @@ struct tti_comm {
 	_Atomic int users; /* of a root: itself and all that descend from it */
 	uint64_t context;  /* its number among them, 0: it is the root       */
 	uint64_t nsplits;  /* made of it so far; who makes calls counts      */
-	uint64_t nshrinks, ncouncil_calls;
+	uint64_t nshrinks, ncouncil_calls, ngrows;
 	/* Of a root: verdicts that somebody may still ask for, under lock. */
 	struct tti_council *councils[TTI_COUNCILS_KEPT];
 	unsigned ncouncils;

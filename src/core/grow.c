@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "boot/id.h"
+#include "core/child.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/mem.h"
+#include "util/params.h"
+
+/* A communicator of the ranks there are and new ones. Those there are agree first, over a
+ * bootstrap of their own, on how many it will have and where they meet. Then all ranks,
+ * old and new alike, come up by that id as ranks do that have never met: the new ones have
+ * no connection to anybody, ring, roll call, topology and plan are to be made with them
+ * anyway, and what is new cannot break what the parent runs on. */
+
+/* What each rank of the parent says. */
+struct wish {
+	int32_t nranks, rank;
+	uint32_t has_id;
+	tutti_unique_id id;
+};
+
+struct grow {
+	struct tti_maker maker;  /* without a parent: nothing of it is derived */
+	tutti_comm_t handle;     /* of the parent, entered                     */
+	struct tti_comm *parent; /* lives as long                              */
+	struct wish wish;
+	uint64_t k; /* the how many-th time that the parent grows */
+};
+
+static tutti_status gather_wishes(const struct grow *grow, const struct tti_boot_config *config,
+				  struct wish *wishes)
+{
+	const struct tti_comm *parent = grow->parent;
+	const uint64_t context = tti_child_context(parent, TTI_CHILD_GROW, grow->k);
+	struct tti_boot *boot;
+	tutti_status st;
+
+	wishes[parent->rank] = grow->wish;
+	TTI_TRY(tti_boot_sub_create(parent->boot, context, NULL, parent->n, config, &boot));
+	st = tti_boot_all_gather(boot, wishes, sizeof(*wishes));
+	if (st == TUTTI_OK)
+		tti_boot_sub_finish(boot);
+	tti_boot_close(boot);
+	return st;
+}
+
+static tutti_status check_numbers(const struct wish *wishes, int n)
+{
+	for (int rank = 0; rank < n; rank++) {
+		if (wishes[rank].nranks != wishes[0].nranks)
+			return tti_fail(TUTTI_EINVAL,
+					"rank 0 wants %d ranks and rank %d wants %d: pass to all, "
+					"old and new, how many there will be",
+					wishes[0].nranks, rank, wishes[rank].nranks);
+		if (wishes[rank].rank != -1 && wishes[rank].rank != rank)
+			return tti_fail(TUTTI_EINVAL,
+					"rank %d wants to be rank %d: who is there keeps its "
+					"number, pass -1",
+					rank, wishes[rank].rank);
+	}
+	if (wishes[0].nranks <= n)
+		return tti_fail(TUTTI_EINVAL,
+				"a communicator of %d cannot grow to %d ranks: pass how many there "
+				"will be, old and new; tutti_comm_dup() makes one of the same",
+				n, wishes[0].nranks);
+	return TUTTI_OK;
+}
+
+/* One id, of at least one rank. */
+static tutti_status find_id(const struct wish *wishes, int n, const tutti_unique_id **out)
+{
+	int from = -1;
+
+	for (int rank = 0; rank < n; rank++) {
+		if (!wishes[rank].has_id)
+			continue;
+		if (from < 0)
+			from = rank;
+		else if (memcmp(&wishes[rank].id, &wishes[from].id, sizeof(wishes->id)) != 0)
+			return tti_fail(TUTTI_EINVAL,
+					"ranks %d and %d pass different ids: one makes it, the "
+					"others pass the same or NULL",
+					from, rank);
+	}
+	if (from < 0)
+		return tti_fail(TUTTI_EINVAL,
+				"no rank passes an id: one makes it with tutti_get_unique_id() and "
+				"gives it to those that join");
+	*out = &wishes[from].id;
+	return TUTTI_OK;
+}
+
+/* Nobody serves an id once all have come; but one that was given by hand is an address. */
+static tutti_status check_unused(const struct tti_comm *parent, const tutti_unique_id *id)
+{
+	const uint8_t *used = tti_boot_secret(parent->root->boot);
+	struct tti_id read;
+	tutti_status st;
+
+	TTI_TRY(tti_id_decode(id, &read));
+	st = (read.flags & TTI_ID_BY_HAND) || memcmp(read.secret, used, sizeof(read.secret)) != 0
+		     ? TUTTI_OK
+		     : tti_fail(TUTTI_EINVAL,
+				"the id is the one that this communicator was made by: make a new "
+				"one with tutti_get_unique_id()");
+	explicit_bzero(&read, sizeof(read));
+	return st;
+}
+
+static tutti_status meet(const struct tti_comm *parent, struct tti_comm *comm,
+			 const struct wish *wishes, struct tti_boot_config *config,
+			 struct tti_boot **boot)
+{
+	TTI_TRY(check_numbers(wishes, parent->n));
+	TTI_TRY(find_id(wishes, parent->n, &config->ids));
+	TTI_TRY(check_unused(parent, config->ids));
+	comm->n = wishes[0].nranks;
+	tti_log(TTI_LOG_INFO, TTI_CORE, "%d ranks, and %d that join them", parent->n,
+		comm->n - parent->n);
+	config->rank = comm->rank;
+	config->nranks = comm->n;
+	config->nids = 1;
+	return tti_boot_connect(config, boot);
+}
+
+static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm,
+				  struct tti_boot **boot)
+{
+	const struct grow *grow = (const struct grow *)maker;
+	const size_t n = (size_t)grow->parent->n;
+	struct tti_boot_config config = { .timeout_ms = tti_params()->boot_timeout_ms,
+					  .stop = &comm->stop };
+	struct wish *wishes = tti_calloc(n, sizeof(*wishes));
+	tutti_status st;
+
+	if (!wishes)
+		return tti_fail(TUTTI_ENOMEM, "%zu ranks that grow: out of memory", n);
+	st = gather_wishes(grow, &config, wishes);
+	if (st == TUTTI_OK)
+		st = meet(grow->parent, comm, wishes, &config, boot);
+	tti_free(wishes);
+	return st;
+}
+
+static void free_grow(struct tti_maker *maker)
+{
+	struct grow *grow = (struct grow *)maker;
+
+	tti_handle_leave(grow->handle);
+	tti_free(grow);
+}
+
+/* What is wrong with the arguments, all ranks find out together: so nobody waits for a
+ * rank that has been sent back. */
+static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const struct wish *wish,
+			 tutti_comm_t *out, const tutti_config *given)
+{
+	struct grow *made;
+	tutti_config config;
+
+	TTI_TRY(tti_comm_usable(parent));
+	config = tti_child_config(parent, given);
+	made = tti_zalloc(sizeof(*made));
+	if (!made)
+		return tti_fail(TUTTI_ENOMEM, "%d ranks that grow: out of memory", parent->n);
+	made->maker = (struct tti_maker){ .connect = connect_grown, .free = free_grow };
+	made->wish = *wish;
+	made->k = parent->ngrows++;
+	made->handle = handle;
+	if (tti_handle_enter(handle, &made->parent) != TUTTI_OK) {
+		tti_free(made);
+		return TUTTI_EUSAGE;
+	}
+	return tti_comm_make(&made->maker, parent->n, parent->rank, true, &config, out);
+}
+
+/* A new rank is one like any other. */
+static tutti_status join(int nranks, const tutti_unique_id *id, int rank, tutti_comm_t *out,
+			 const tutti_config *config)
+{
+	if (!id)
+		return tti_fail(TUTTI_EINVAL,
+				"comm and id are NULL: a rank that is there passes its "
+				"communicator, one that joins the id that it was given");
+	return tutti_comm_init_rank_config(out, nranks, *id, rank, config);
+}
+
+tutti_status tutti_comm_grow(tutti_comm_t handle, int nranks, const tutti_unique_id *id, int rank,
+			     tutti_comm_t *out, const tutti_config *config)
+{
+	struct wish wish = { .nranks = nranks, .rank = rank, .has_id = id != NULL };
+	struct tti_comm *parent;
+	tutti_status st;
+
+	if (!handle)
+		return join(nranks, id, rank, out, config);
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_comm_t");
+	TTI_TRY(tti_config_check(config));
+	TTI_TRY(tti_handle_enter(handle, &parent));
+	if (id)
+		wish.id = *id;
+	st = tti_comm_note(parent, grow(handle, parent, &wish, out, config));
+	tti_handle_leave(handle);
+	return st;
+}
