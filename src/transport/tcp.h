@@ -443,13 +443,26 @@ void tti_tcp_lane_name(struct tti_tcp_link *link, int index, uint8_t mine, uint8
 
 /* -- tcp_retry.c ------------------------------------------------------------- */
 
+/* Whether link->nconns counts it: both ways are open. */
+static inline bool tti_tcp_conn_counts(const struct tti_tcp_conn *conn)
+{
+	return !conn->broken && !conn->ended;
+}
+
+/* Whether a link has a lane that is well besides `conn`, which is one of its own. */
+static inline bool tti_tcp_has_others(const struct tti_tcp_link *link,
+				      const struct tti_tcp_conn *conn)
+{
+	return link->nconns > tti_tcp_conn_counts(conn);
+}
+
 /* `conn`, which is proven on both sides (state PROVEN, pass set, conn->link too), is
  * lane conn->pass.index of a link that is UP from now on; one of that number that is
  * still open leaves. Takes the connection, also on failure. */
 TUTTI_CHECKED tutti_status tti_tcp_lane_joins(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
 
 /* Give up a lane, one of several: close it, send again elsewhere what the peer has
- * not released, tell tti_tcp_lanes_lost(). Nothing happens to the last one. `why` is
+ * not released, tell tti_tcp_lanes_lost() unless the peer leaves. Nothing happens to the last one. `why` is
  * copied. */
 void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why);
 

@@ -167,17 +167,17 @@ void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status)
  * is done without, unless all are about to end; the end of the last one is the peer's. */
 static void end(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 {
-	const int others = link->nconns - !conn->broken;
+	const bool others = tti_tcp_has_others(link, conn);
 
 	if (others && (error || !link->in.ended)) {
 		tti_tcp_lane_leaves(link, conn->pass.index,
 				    error ? strerror(error) : "the other side closed it");
 		return;
 	}
+	link->nconns -= tti_tcp_conn_counts(conn);
 	conn->ended = true;
 	conn->error = error;
 	link->port->nup--;
-	link->nconns = others;
 	conn->broken |= error != 0;
 	if (!tti_tcp_reader_idle(conn->reader)) {
 		errno = error ? error : ECONNRESET;

@@ -158,8 +158,7 @@ static void retire(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int ind
 
 	tti_tcp_reader_abandon(conn->reader);
 	tti_tcp_forget(link, conn->nout);
-	if (!conn->broken && !conn->ended)
-		link->nconns--;
+	link->nconns -= tti_tcp_conn_counts(conn);
 	/* A part of a credit that was sent is none. */
 	if (conn->nout && !conn->out_data)
 		conn->told = 0;
@@ -206,11 +205,11 @@ void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why)
 {
 	struct tti_tcp_conn *conn = link->conn[index];
 
-	if (!conn || link->nconns <= !conn->broken)
+	if (!conn || !tti_tcp_has_others(link, conn))
 		return;
 	link->conn[index] = NULL;
 	retire(link, conn, index, why);
-	if (link->state == TTI_TCP_LINK_UP)
+	if (link->state == TTI_TCP_LINK_UP && !link->in.ended)
 		tti_tcp_lanes_lost(link, index);
 	tti_tcp_link_push(link);
 }

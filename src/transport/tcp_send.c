@@ -177,7 +177,7 @@ static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int erro
 	tti_tcp_link_pull(link, conn);
 	if (link->state == TTI_TCP_LINK_LOST || conn->state != TTI_TCP_UP)
 		return;
-	if (link->nconns > 1) {
+	if (tti_tcp_has_others(link, conn)) {
 		tti_tcp_lane_leaves(link, conn->pass.index, strerror(error));
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TCP links of several lanes that come and go: everything arrives once, in order. The
- * lanes are joined by hand. */
+/* TCP links of several lanes that come and go: everything arrives once, in
+ * order. The lanes are joined by hand. */
 #include "unit/transport/tcp_world.h"
 
 #include <arpa/inet.h>
@@ -293,8 +293,8 @@ static void both_lost_once(struct world *world, int index)
 	}
 }
 
-/* One lane of two is cut when so many messages have come: before, within and after a
- * message, on either side, in every way. */
+/* One lane of two is cut when so many messages have come: before, within and
+ * after a message, on either side, in every way. */
 static void a_lane_is_lost_at_any_time(void **state)
 {
 	(void)state;
@@ -424,6 +424,37 @@ static void closing_repairs_what_it_can(void **state)
 	}
 }
 
+/* A message waits on one lane of a peer that has left, while the peer is told
+ * over the other what was taken: that lane breaks by it, and takes nothing with
+ * it. */
+static void who_left_takes_nothing_with_it(void **state)
+{
+	enum { FIRST = 4, SIZE = 17000 }; /* two of them are worth a credit */
+	const int64_t deadline = tti_deadline(5000);
+	struct world world;
+
+	(void)state;
+	lanes_open(&world, 16, SLOT, 2, 0);
+	inside(&world, 0)->only = 0;
+	for (uint64_t i = 0; i < FIRST; i++)
+		assert_true(put(world.link[0][1], SIZE, i));
+	while (!inside(&world, 1)->in.slot[FIRST - 1].tag || world.port[0]->unsent) {
+		world_progress(&world);
+		assert_true(tti_now_ns() < deadline);
+	}
+	inside(&world, 0)->only = 1;
+	assert_true(put(world.link[0][1], SIZE, FIRST));
+	tcp->close(world.link[0][1]);
+	tcp->shutdown(world.port[0]);
+	world.port[0] = NULL;
+	world.link[0][1] = NULL;
+	for (uint64_t i = 0; i <= FIRST; i++)
+		take_soon(&world, world.link[1][0], SIZE, i);
+	assert_int_equal(world.port[1]->failure, TUTTI_OK);
+	assert_int_equal(world.port[1]->unsent, 0);
+	world_end(&world);
+}
+
 static int well_at_both(struct world *world)
 {
 	int n = 0;
@@ -479,6 +510,7 @@ int main(void)
 		cmocka_unit_test(a_lane_comes_back),
 		cmocka_unit_test(the_error_names_all_lanes),
 		cmocka_unit_test(closing_repairs_what_it_can),
+		cmocka_unit_test(who_left_takes_nothing_with_it),
 		cmocka_unit_test(storms_are_weathered),
 	};
 
