@@ -149,6 +149,15 @@ static void measure(struct tti_tcp_conn *conn, struct tti_tcp_lane *lane, int64_
 	pace->warm = true;
 }
 
+/* What is acknowledged is through, whatever was thought of it. */
+static void correct(struct tti_tcp_pace *pace, double rate, int64_t now)
+{
+	const int64_t latest = now + (int64_t)((double)pace->waiting / rate);
+
+	if (pace->through_at > latest)
+		pace->through_at = latest;
+}
+
 static void look_at(struct tti_tcp_link *link, int index, int64_t now)
 {
 	struct tti_tcp_conn *conn = link->conn[index];
@@ -163,6 +172,8 @@ static void look_at(struct tti_tcp_link *link, int index, int64_t now)
 		waiting = 0;
 	conn->pace.unsent = (size_t)waiting;
 	measure(conn, &link->lane[index], now);
+	if (link->lane[index].rate > 0)
+		correct(&conn->pace, link->lane[index].rate, now);
 	conn->pace.looked_at = now;
 }
 

@@ -255,6 +255,29 @@ static void every_lane_is_used(void **state)
 	world_end(&world);
 }
 
+/* A lane that was taken for slow when it got something has none of it left once all of that
+ * is acknowledged. */
+static void what_is_acknowledged_is_through(void **state)
+{
+	struct world world;
+	struct tti_tcp_link *link;
+	struct tti_tcp_pace *pace;
+
+	(void)state;
+	lanes_open(&world, 8, SLOT, 2, 0);
+	link = inside(&world, 0);
+	pace = &link->conn[1]->pace;
+	link->lane[1].rate = 1e-3;
+	tti_tcp_sched_handed(link->conn[1], 10 << 20);
+	assert_true(pace->through_at > tti_deadline(5000));
+	link->lane[1].rate = 1;
+	assert_non_null(link->base.ops->reserve(&link->base, SLOT));
+	link->base.ops->commit(&link->base, SLOT, 0);
+	assert_true(pace->through_at < tti_deadline(1000));
+	all_is_sent(&world);
+	world_end(&world);
+}
+
 static void one_lane_may_be_picked(void **state)
 {
 	struct world world;
@@ -504,6 +527,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lanes_carry_all_sizes),
 		cmocka_unit_test(every_lane_is_used),
+		cmocka_unit_test(what_is_acknowledged_is_through),
 		cmocka_unit_test(one_lane_may_be_picked),
 		cmocka_unit_test(a_lane_is_lost_at_any_time),
 		cmocka_unit_test(a_silent_lane_is_given_up),
