@@ -175,11 +175,9 @@ const char *tutti_last_error(tutti_comm_t handle)
 	if (!handle || !atomic_load(&handle->comm) || tti_handle_enter(handle, &comm) != TUTTI_OK)
 		return tti_error_text();
 	pthread_mutex_lock(&comm->lock);
-	if (!comm->error_out)
-		comm->error_out = tti_alloc(sizeof(comm->error));
-	if (comm->error_out)
-		memcpy(comm->error_out, comm->error, sizeof(comm->error));
-	out = comm->error_out ? comm->error_out : "out of memory for the text of the last error";
+	out = tti_comm_last_text(comm);
+	if (comm->texts)
+		out = memcpy(comm->texts->out, out, sizeof(comm->texts->out));
 	pthread_mutex_unlock(&comm->lock);
 	tti_handle_leave(handle);
 	return out;

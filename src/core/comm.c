@@ -49,8 +49,9 @@ static void leave_family(struct tti_comm *root)
 		return;
 	for (int i = 0; i < TTI_COUNCILS_KEPT; i++)
 		tti_council_free(root->councils[i]);
-	tti_boot_close(root->boot);
+	tti_boot_close(root->boot); /* until then it may hear news */
 	tti_tuning_release(&root->tuning);
+	tti_free(root->texts);
 	pthread_mutex_destroy(&root->lock);
 	tti_free(root);
 }
@@ -108,24 +109,44 @@ void tti_comm_free(struct tti_comm *comm)
 		comm->tuning = (struct tti_tuning){ .machine = comm->tuning.machine };
 	tti_free(comm->tuning.machine);
 	comm->tuning.machine = NULL;
-	tti_free(comm->error_out);
-	comm->error_out = NULL;
 	tti_free(comm->nics);
 	tti_free(comm->algo);
 	tti_free(comm->transports);
 	if (root != comm) {
+		tti_free(comm->texts);
 		pthread_mutex_destroy(&comm->lock);
 		tti_free(comm);
 	}
 	leave_family(root);
 }
 
+/* NULL: out of memory. The lock is held. */
+static struct tti_comm_texts *texts_of(struct tti_comm *comm)
+{
+	if (!comm->texts)
+		comm->texts = tti_zalloc(sizeof(*comm->texts));
+	return comm->texts;
+}
+
+#define NO_TEXT "out of memory for the text of the error"
+
+const char *tti_comm_last_text(const struct tti_comm *comm)
+{
+	if (comm->texts)
+		return comm->texts->last;
+	return atomic_load(&comm->fate) || atomic_load(&comm->init_status) < 0 ? NO_TEXT : "";
+}
+
 void tti_comm_lose(struct tti_comm *comm, tutti_status status, const char *text)
 {
 	pthread_mutex_lock(&comm->lock);
 	if (atomic_load(&comm->fate) == 0) {
-		snprintf(comm->fate_text, sizeof(comm->fate_text), "%s", text);
-		snprintf(comm->error, sizeof(comm->error), "%s", text);
+		struct tti_comm_texts *texts = texts_of(comm);
+
+		if (texts) {
+			snprintf(texts->fate, sizeof(texts->fate), "%s", text);
+			snprintf(texts->last, sizeof(texts->last), "%s", text);
+		}
 		atomic_store(&comm->fate, status);
 		atomic_store(&comm->stop, 1);
 	}
@@ -149,7 +170,11 @@ tutti_status tti_comm_note(struct tti_comm *comm, tutti_status status)
 	if (status >= 0)
 		return status;
 	pthread_mutex_lock(&comm->lock);
-	snprintf(comm->error, sizeof(comm->error), "%s", tti_error_text());
+
+	struct tti_comm_texts *texts = texts_of(comm);
+
+	if (texts)
+		snprintf(texts->last, sizeof(texts->last), "%s", tti_error_text());
 	pthread_mutex_unlock(&comm->lock);
 	return status;
 }
@@ -162,7 +187,8 @@ tutti_status tti_comm_fate(struct tti_comm *comm)
 	if (fate == 0)
 		return TUTTI_OK;
 	pthread_mutex_lock(&comm->lock);
-	status = tti_fail_quiet((tutti_status)fate, "%s", comm->fate_text);
+	status = tti_fail_quiet((tutti_status)fate, "%s",
+				comm->texts && *comm->texts->fate ? comm->texts->fate : NO_TEXT);
 	pthread_mutex_unlock(&comm->lock);
 	return status;
 }
@@ -174,8 +200,8 @@ static tutti_status refuse_before_init(struct tti_comm *comm)
 					      "tutti_comm_get_async_error() until it is no longer "
 					      "TUTTI_AGAIN");
 	pthread_mutex_lock(&comm->lock);
-	const tutti_status st =
-		tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s", comm->error);
+	const tutti_status st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
+					       tti_comm_last_text(comm));
 	pthread_mutex_unlock(&comm->lock);
 	return st;
 }

@@ -119,6 +119,14 @@ enum tti_comm_state {
 	TTI_COMM_BURIED, /* only its bootstrap lives on, for its children */
 };
 
+/* What went wrong on a communicator, in words: made with the first of them, as most have
+ * none. */
+struct tti_comm_texts {
+	char last[TTI_ERROR_TEXT];
+	char fate[TTI_ERROR_TEXT];
+	char out[TTI_ERROR_TEXT]; /* the copy of `last` that tutti_last_error() handed out */
+};
+
 struct tti_comm {
 	int rank, n;
 	char name[64];
@@ -133,9 +141,7 @@ struct tti_comm {
 	_Atomic int stop;
 	_Atomic int fate; /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */
 	pthread_mutex_t lock;
-	char error[TTI_ERROR_TEXT]; /* last error of any call, under lock */
-	char *error_out; /* its copy that tutti_last_error() handed out; NULL: none yet */
-	char fate_text[TTI_ERROR_TEXT];
+	struct tti_comm_texts *texts; /* under lock; NULL: there was no error */
 
 	/* Init on a thread of its own (nonblocking, or inside a group). */
 	bool has_init_thread;
@@ -237,6 +243,9 @@ void tti_comm_tell(struct tti_comm *comm, tutti_status status, int culprit, cons
 
 /* Keep this thread's error text as the communicator's; returns `status`. */
 tutti_status tti_comm_note(struct tti_comm *comm, tutti_status status);
+
+/* The text of its last error; "": there was none. The lock is held, or nobody else is there. */
+const char *tti_comm_last_text(const struct tti_comm *comm);
 
 /* The status and text of a lost communicator as this thread's error. */
 tutti_status tti_comm_fate(struct tti_comm *comm);

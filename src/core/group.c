@@ -330,7 +330,7 @@ static tutti_status wait_for_inits(void)
 		comm->has_init_thread = false;
 		if (st == TUTTI_OK && atomic_load(&comm->init_status) != TUTTI_OK)
 			st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
-					    comm->error);
+					    tti_comm_last_text(comm));
 		if (comm->is_outsider) {
 			tti_handle_free(group.inits.at[i]);
 			tti_comm_free(comm);

@@ -310,7 +310,7 @@ static tutti_status start_all(struct plan **plans, int nranks)
 		comm->has_init_thread = false;
 		if (st == TUTTI_OK && atomic_load(&comm->init_status) != TUTTI_OK)
 			st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
-					    comm->error);
+					    tti_comm_last_text(comm));
 	}
 	tti_free(comms);
 	return st;

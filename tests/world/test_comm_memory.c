@@ -98,10 +98,12 @@ static void make_many(tutti_comm_t comm, int rank, int n, void *arg)
 static void costs_little(void **state)
 {
 	static const struct world worlds[] = {
-		{ .n = 4 },
+		{ .n = 2 },
 		{ .n = 8 },
-		{ .n = 4, .sockets = true },
-		{ .n = 4, .sockets = true, .transport = "tcp" },
+		{ .n = 2, .sockets = true },
+		{ .n = 16, .sockets = true },
+		{ .n = 2, .sockets = true, .transport = "tcp" },
+		{ .n = 16, .sockets = true, .transport = "tcp" },
 	};
 
 	(void)state;
