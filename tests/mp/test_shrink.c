@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -133,8 +134,10 @@ static void start(int n, const char *transport)
 
 		const pid_t pid = fork();
 
-		if (pid == 0)
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			_exit(run_rank(rank));
+		}
 		assert_true(pid > 0);
 		room->seat[rank].pid = pid;
 	}
