@@ -15,7 +15,7 @@
 static void choose_sleeper(struct tti_engine *engine)
 {
 	const struct tti_engine_config *config = &engine->config;
-	int others = 0;
+	int others = 0, nets = 0;
 
 	for (int i = 0; i < config->nports; i++) {
 		bool used = false;
@@ -25,12 +25,14 @@ static void choose_sleeper(struct tti_engine *engine)
 		if (!used)
 			continue;
 		others++;
+		nets += config->ports[i]->transport->progress != NULL;
 		if (config->ports[i]->transport->sleep)
 			engine->sleeper = config->ports[i];
 	}
 	if (engine->nactive > 0)
 		engine->sleeper = engine->active[0]->transport->sleep ? engine->active[0] : NULL;
 	engine->is_mixed = others > 1;
+	engine->is_net = others == 1 && nets == 1 && !config->crowded;
 }
 
 tutti_status tti_engine_init(struct tti_engine *engine, const struct tti_engine_config *config)

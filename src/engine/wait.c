@@ -19,8 +19,39 @@
 #define NAP_MIXED_NS (50 * 1000)
 #define REPORT_NS    (50 * TTI_NS_PER_MS)
 
+/* Where all peers are over a network, who sleeps may be woken on another core than before, where
+ * the system sees less to do: two ranks that had a core each then share one for a while. So
+ * only long waits sleep. */
+#define YIELD_NET_NS (20 * TTI_NS_PER_MS)
+/* A yield that takes so long has let something else work than a peer, and whatever its
+ * priority (Linux 6.18: a tick or several). For a while none is made but in waits that are
+ * long already, where it may be the peer that needs this core. */
+#define DEAR_NS      (300 * 1000)
+#define DEAR_FOR_NS  (1000 * TTI_NS_PER_MS)
+#define DEAR_SPIN_NS (5 * TTI_NS_PER_MS)
+
 /* The clock is looked at once in so many rounds. */
 #define ROUNDS_PER_CLOCK 32
+
+/* Let others run, unless that was dear lately. */
+static void step_aside(const struct tti_wait *wait, struct tti_engine *engine)
+{
+	int64_t before;
+
+	if (!engine->is_net) {
+		sched_yield();
+		return;
+	}
+	before = tti_now_ns();
+	if (before < engine->dear_until &&
+	    (!wait->since_ns || before - wait->since_ns < DEAR_SPIN_NS)) {
+		tti_cpu_relax();
+		return;
+	}
+	sched_yield();
+	if (tti_now_ns() - before > DEAR_NS)
+		engine->dear_until = before + DEAR_FOR_NS;
+}
 
 static void nap(struct tti_wait *wait, struct tti_engine *engine, bool alone)
 {
@@ -75,7 +106,7 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 		tti_cpu_relax();
 		return TUTTI_AGAIN;
 	}
-	sched_yield();
+	step_aside(wait, engine);
 	if (wait->rounds % ROUNDS_PER_CLOCK != 0)
 		return TUTTI_AGAIN;
 
@@ -92,7 +123,7 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 		if (st != TUTTI_OK)
 			return st;
 	}
-	if (waited > YIELD_NS) {
+	if (waited > (engine->is_net ? YIELD_NET_NS : YIELD_NS)) {
 		wait->rounds--; /* look at the clock each time */
 		nap(wait, engine, alone);
 	}
