@@ -63,7 +63,7 @@ void tti_args_format(const struct tti_args *args, const char *sides, char *buf, 
 		break;
 	case TUTTI_REDUCE_SCATTER_V:
 		snprintf(buf, size, "%s(%zu x %s in all, %s, counts %08x)", call_name(args),
-			 args->count, type, tutti_op_name(args->op), (unsigned)args->root);
+			 args->count, type, op, (unsigned)args->root);
 		break;
 	case TUTTI_HANDOFF:
 		snprintf(buf, size, "handoff(%zu x %s, %s)", args->count, type, sides);
@@ -174,7 +174,11 @@ static tutti_status check_buffers(const struct tti_comm *comm, const struct tti_
 
 tutti_status tti_args_find_operator(const struct tti_comm *comm, struct tti_args *args)
 {
-	if (!tti_collective_reduces(args->coll) || args->coll == TUTTI_BARRIER)
+	const bool combines = args->coll == TUTTI_ALL_REDUCE || args->coll == TUTTI_REDUCE ||
+			      args->coll == TUTTI_REDUCE_SCATTER ||
+			      args->coll == TUTTI_REDUCE_SCATTER_V;
+
+	if (!combines)
 		return TUTTI_OK;
 	if (comm->reproducible)
 		args->op = tutti_op_reproducible(args->op);

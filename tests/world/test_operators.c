@@ -244,6 +244,9 @@ static void mistakes(tutti_comm_t comm, int rank, int n, void *arg)
 	refused(tutti_op_destroy(TUTTI_SUM, comm), comm, "operation 0 was not created");
 	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, (tutti_op)300, comm, NULL), comm,
 		"all_reduce: operation 300 is none");
+	refused(tutti_reduce_scatter_v(&in, &out, (const size_t[2]){ 1 }, TUTTI_FLOAT32,
+				       (tutti_op)300, comm, NULL),
+		comm, "reduce_scatter_v: operation 300 is none");
 	CHECK_OK(tutti_op_create_premul_sum(&op, &one, TUTTI_FLOAT32, TUTTI_SCALAR_NOW, comm));
 	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT16, op, comm, NULL), comm,
 		"all_reduce of float16 with a pre-multiplied sum whose scalar is float32");

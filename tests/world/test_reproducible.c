@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -103,6 +104,32 @@ static void other_orders_give_other_bits(void **state)
 	assert_int_equal(world_run(&world, not_asked, NULL), 0);
 }
 
+/* A communicator's reductions with a count for each rank are among those it means. */
+static void uneven(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const size_t lengths[] = { 3, 0, 2 };
+	const float send[] = { 1, 2, 3, 4, 5 };
+	struct tutti_call_report report = { 0 };
+	float recv[3] = { 0 };
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_reduce_scatter_v(send, recv, lengths, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	CHECK(lengths[rank] == 0 || recv[0] == (rank == 0 ? 3.0f : 12.0f));
+	CHECK_OK(tutti_comm_last_call(comm, &report));
+	CHECK(strcmp(report.algorithm, "direct") == 0);
+}
+
+static void uneven_counts_are_meant_too(void **state)
+{
+	const struct world world = { .n = 3,
+				     .algo = "reduce_scatter:ring,direct",
+				     .reproducible = 1 };
+
+	(void)state;
+	assert_int_equal(world_run(&world, uneven, NULL), 0);
+}
+
 /* Registered memory is another way through the same call. */
 static void on_registered_memory(tutti_comm_t comm, int rank, int n, void *arg)
 {
@@ -150,6 +177,7 @@ int main(void)
 		cmocka_unit_test(bits_depend_on_inputs_alone),
 		cmocka_unit_test(other_orders_give_other_bits),
 		cmocka_unit_test(registered_memory_gives_the_same),
+		cmocka_unit_test(uneven_counts_are_meant_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
