@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "reduce/reduce.h"
-#include "reference.h"
+#include "support/reference.h"
 
 #define MOST_SOURCES 33
 #define MOST         130 /* elements */

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "reduce/reduce.h"
-#include "reference.h"
+#include "support/reference.h"
 
 #define CODES 65536
 

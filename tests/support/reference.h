@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TESTS_UNIT_REDUCE_REFERENCE_H
-#define TTI_TESTS_UNIT_REDUCE_REFERENCE_H
+#ifndef TESTS_SUPPORT_REFERENCE_H
+#define TESTS_SUPPORT_REFERENCE_H
 
 /* What a reduction has to give, one element at a time, by arithmetic on the
  * numbers that the formats stand for and not on their bits.

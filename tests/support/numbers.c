@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/numbers.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/reference.h"
+
+uint64_t numbers_mix(uint64_t value)
+{
+	return next_random(&value);
+}
+
+/* -- Inputs ------------------------------------------------------------------------ */
+
+static uint64_t mask_of(const struct format *f)
+{
+	return UINT64_MAX >> (64 - 8 * f->bytes);
+}
+
+/* Of the sums of n values of up to this none needs more bits than the mantissa has. */
+static int64_t most_of(const struct format *f, int op, int n)
+{
+	const int bits = f->mbits + 1 < 20 ? f->mbits + 1 : 20;
+
+	return (INT64_C(1) << bits) / n / (op == NUMBERS_PREMUL && f->bytes > 1 ? 2 : 1);
+}
+
+/* Where not even ones can be added up, only as many ranks have one as can be. */
+static double draw_term(const struct format *f, int op, int n, size_t place, uint64_t column,
+			uint64_t random)
+{
+	const int64_t most = most_of(f, op, n);
+	int64_t value = most > 0 ? (int64_t)(random % (uint64_t)(2 * most + 1)) - most
+				 : (random & 1 ? 1 : -1);
+
+	if (most == 0 && place >= (size_t)1 << (f->mbits + 1))
+		value = 0;
+	return ldexp((double)value, (int)(numbers_mix(column) % 7) - 3);
+}
+
+/* Powers of two with one mantissa among them; few enough that even 8 bits hold the product. */
+static double draw_factor(size_t place, uint64_t random)
+{
+	const double sign = random & 1 ? 1 : -1;
+
+	if (place == 0)
+		return sign * 1.5;
+	return place < 6 ? ldexp(sign, (int)((random >> 1) % 3) - 1) : sign;
+}
+
+/* Of any mantissa and very different sizes. */
+static double draw_rounding(const struct format *f, uint64_t random)
+{
+	const int spread = f->ebits < 5 ? 4 : f->ebits < 8 ? 7 : 20;
+	const double mantissa = 1 + ldexp((double)(random >> 11), -53);
+
+	return ldexp(random & 1 ? mantissa : -mantissa,
+		     (int)((random >> 1) % (uint64_t)spread) - spread / 2);
+}
+
+static uint64_t draw(tutti_type type, int op, int rank, int n, size_t column, uint64_t seed)
+{
+	const struct format *f = &formats[type];
+	const uint64_t of_column = seed * 1000003 + column;
+	const uint64_t random = numbers_mix(of_column ^ (uint64_t)(rank + 1) << 48);
+	/* Which rank has what is another one in each column. */
+	const size_t place = ((size_t)rank + column) % (size_t)n;
+
+	if (f->mbits == 0 || op == NUMBERS_XOR || op == NUMBERS_FOLD)
+		return random & mask_of(f);
+	if (op == TUTTI_MAX || op == TUTTI_MIN)
+		return isnan(decode(f, random & mask_of(f))) ? f->nan : random & mask_of(f);
+	if (op == TUTTI_PROD)
+		return encode(f, draw_factor(place, random), false);
+	if (op == NUMBERS_REPRODUCIBLE)
+		return encode(f, draw_rounding(f, random), false);
+	return encode(f, draw_term(f, op, n, place, of_column, random), false);
+}
+
+static uint64_t draw_scalar(tutti_type type, int rank, uint64_t seed)
+{
+	static const double scalars[] = { 1, -1, 2, -2 };
+	const struct format *f = &formats[type];
+	const uint64_t random = numbers_mix(seed + (uint64_t)rank);
+
+	if (f->mbits == 0)
+		return random & mask_of(f);
+	return encode(f, scalars[random % (f->bytes > 1 ? 4 : 2)], false);
+}
+
+void numbers_draw(struct numbers *out, tutti_type type, int op, int n, size_t columns,
+		  uint64_t seed)
+{
+	const int bytes = formats[type].bytes;
+
+	if (n > NUMBERS_RANKS || columns > NUMBERS_PERIOD)
+		abort();
+	for (int rank = 0; rank < n; rank++) {
+		for (size_t i = 0; i < columns; i++)
+			code_put(out->tiles[rank] + i * (size_t)bytes, bytes,
+				 draw(type, op, rank, n, i, seed));
+		if (op == NUMBERS_PREMUL)
+			out->scalars[rank] = draw_scalar(type, rank, seed);
+	}
+}
+
+/* -- Results ----------------------------------------------------------------------- */
+
+/* a op b, for codes of any type. */
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	return a * 3 + b + 1;
+}
+
+static uint64_t reduce(tutti_type type, int op, uint64_t *codes, int n, const uint64_t *scalars)
+{
+	uint64_t acc = codes[0];
+
+	if (op == NUMBERS_XOR || op == NUMBERS_FOLD) {
+		for (int rank = 1; rank < n; rank++)
+			acc = op == NUMBERS_XOR ? acc ^ codes[rank] : fold(acc, codes[rank]);
+		return acc & mask_of(&formats[type]);
+	}
+	for (int rank = 0; op == NUMBERS_PREMUL && rank < n; rank++)
+		codes[rank] = reference(type, TUTTI_PROD,
+					(uint64_t[2]){ codes[rank], scalars[rank] }, 2, 0);
+	return reference(type, op < TUTTI_OP_COUNT ? (tutti_op)op : TUTTI_SUM, codes, n, n);
+}
+
+void numbers_reduce(struct numbers *numbers, tutti_type type, int op, int n, size_t columns)
+{
+	const int bytes = formats[type].bytes;
+	uint64_t codes[NUMBERS_RANKS];
+
+	for (size_t i = 0; i < columns; i++) {
+		const size_t at = i * (size_t)bytes;
+
+		for (int rank = 0; rank < n; rank++)
+			codes[rank] = code_at(numbers->tiles[rank] + at, bytes);
+		code_put(numbers->reduced + at, bytes,
+			 reduce(type, op, codes, n, numbers->scalars));
+	}
+}
+
+void numbers_lay(void *out, const unsigned char *tile, size_t first, size_t count, size_t size)
+{
+	unsigned char *to = out;
+
+	while (count > 0) {
+		const size_t at = first % NUMBERS_PERIOD;
+		const size_t run = count < NUMBERS_PERIOD - at ? count : NUMBERS_PERIOD - at;
+
+		memcpy(to, tile + at * size, run * size);
+		to += run * size;
+		first += run;
+		count -= run;
+	}
+}
+
+/* -- Operators ---------------------------------------------------------------------- */
+
+static void user_xor(void *inout, const void *in, size_t count, tutti_type type, void *arg)
+{
+	unsigned char *to = inout;
+	const unsigned char *from = in;
+
+	(void)arg;
+	for (size_t i = 0; i < count * tutti_type_size(type); i++)
+		to[i] ^= from[i];
+}
+
+static void user_fold(void *inout, const void *in, size_t count, tutti_type type, void *arg)
+{
+	const int bytes = (int)tutti_type_size(type);
+	unsigned char *to = inout;
+	const unsigned char *from = in;
+
+	(void)arg;
+	for (size_t at = 0; at < count * (size_t)bytes; at += (size_t)bytes)
+		code_put(to + at, bytes, fold(code_at(from + at, bytes), code_at(to + at, bytes)));
+}
+
+tutti_status numbers_make_op(const struct numbers *numbers, tutti_type type, int op, int rank,
+			     tutti_comm_t comm, tutti_op *out)
+{
+	if (op == NUMBERS_PREMUL)
+		return tutti_op_create_premul_sum(out, &numbers->scalars[rank], type,
+						  TUTTI_SCALAR_NOW, comm);
+	if (op == NUMBERS_XOR || op == NUMBERS_FOLD)
+		return tutti_op_create(out, op == NUMBERS_XOR ? user_xor : user_fold, NULL,
+				       op == NUMBERS_XOR, comm);
+	*out = op == NUMBERS_REPRODUCIBLE ? tutti_op_reproducible(TUTTI_SUM) : (tutti_op)op;
+	return TUTTI_OK;
+}
+
+tutti_status numbers_unmake_op(tutti_op op, tutti_comm_t comm)
+{
+	const int value = (int)op;
+
+	if (value < TUTTI_OP_COUNT || value >= TUTTI_OP_REPRODUCIBLE)
+		return TUTTI_OK;
+	return tutti_op_destroy(op, comm);
+}
+
+const char *numbers_op_name(int op)
+{
+	static const char *const names[] = { "reproducible sum", "premul_sum", "user's xor",
+					     "user's fold" };
+
+	return op < TUTTI_OP_COUNT ? tutti_op_name((tutti_op)op) : names[op - TUTTI_OP_COUNT];
+}
