@@ -91,12 +91,12 @@ static void all_jobs(tutti_comm_t comm, int rank, int n, void *arg)
 			for (int in_place = 0; in_place < 2; in_place++) {
 				const struct call call = { .coll = colls[i],
 							   .type = TUTTI_FLOAT32,
-							   .op = ops[c % 3],
+							   .op = (int)ops[c % 3],
 							   .count = counts[c],
 							   .root = (int)(c + (size_t)in_place) % n,
 							   .in_place = in_place };
 
-				call_and_check(&call, comm, rank, n);
+				call_and_check(&call, comm, rank, n, NULL);
 				check_algorithm(comm, &call, n);
 			}
 }

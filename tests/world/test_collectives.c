@@ -34,7 +34,7 @@ static void all_jobs(tutti_comm_t comm, int rank, int n, void *arg)
 					     .root = (int)(c + (size_t)in_place) % n,
 					     .in_place = in_place };
 
-			call_and_check(&call, comm, rank, n);
+			call_and_check(&call, comm, rank, n, NULL);
 		}
 }
 

@@ -67,7 +67,7 @@ static void random_calls(tutti_comm_t comm, int rank, int n, void *arg)
 		if (coll == TUTTI_SEND_RECV)
 			pass_around(comm, rank, n, call.count);
 		else
-			call_and_check(&call, comm, rank, n);
+			call_and_check(&call, comm, rank, n, NULL);
 	}
 }
 

@@ -66,12 +66,12 @@ static void calls_over_a_shape(tutti_comm_t handle, int rank, int n, void *arg)
 	for (size_t c = 0; c < NCOUNTS; c++) {
 		const struct call call = { .coll = coll,
 					   .type = types[c % 3],
-					   .op = ops[(c + laid->seed) % 3],
+					   .op = (int)ops[(c + laid->seed) % 3],
 					   .count = counts[c],
 					   .root = (int)((c + laid->seed) % (uint64_t)n),
 					   .in_place = (c + laid->seed) % 2 };
 
-		call_and_check(&call, handle, rank, n);
+		call_and_check(&call, handle, rank, n, NULL);
 		check_chunks(comm, laid, rooted ? call.root : 0);
 	}
 	tti_handle_leave(handle);
