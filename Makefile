@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all check bench bench-net plan-table install clean format
+.PHONY: all check matrix bench bench-net plan-table install clean format
 
 all: $(BUILD)/build.ninja
 	cmake --build --preset release
@@ -13,6 +13,10 @@ $(BUILD)/build.ninja:
 
 check:
 	scripts/check
+
+# Every call that the matrix of tests knows; the check runs a sample of them.
+matrix: all
+	TEST_CASES=all $(BUILD)/tests/world_matrix
 
 bench: all
 	scripts/setup bench

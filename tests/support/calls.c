@@ -373,6 +373,56 @@ static tutti_status make(const struct scene *s, tutti_op op, tutti_stream_t stre
 						   : call_even(s, op, stream);
 }
 
+static tutti_status make_on_stream(const struct scene *s, tutti_op op)
+{
+	tutti_stream_t *stream = &s->caller->stream;
+	tutti_status st = *stream ? TUTTI_OK : tutti_stream_create(stream);
+
+	if (st == TUTTI_OK)
+		st = make(s, op, *stream);
+	return st == TUTTI_OK ? tutti_stream_synchronize(*stream) : st;
+}
+
+static tutti_status make_in_group(const struct scene *s, tutti_op op)
+{
+	tutti_status st = tutti_group_start();
+
+	if (st == TUTTI_OK)
+		st = make(s, op, NULL);
+	const tutti_status end = tutti_group_end();
+
+	return st == TUTTI_OK ? end : st;
+}
+
+/* In place the second start would find another input. */
+static tutti_status make_as_plan(const struct scene *s, tutti_op op)
+{
+	const struct call *call = s->call;
+	const tutti_call planned = { sizeof(planned), call->coll, s->pass_send, s->pass_recv,
+				     call->count,     call->type, op,           call->root };
+	tutti_call_plan_t plan = NULL;
+	tutti_status st = tutti_plan_create(&planned, s->caller->comm, &plan);
+
+	for (int i = 0; st == TUTTI_OK && i < (call->in_place ? 1 : 2); i++)
+		st = tutti_plan_start(plan, NULL);
+	CHECK(tutti_plan_destroy(plan) == TUTTI_OK);
+	return st;
+}
+
+static tutti_status make_somehow(const struct scene *s, tutti_op op)
+{
+	const struct call *call = s->call;
+	const bool has_plan = !operation_of(call->coll)->uneven && call->coll != TUTTI_HANDOFF;
+
+	if (call->manner == CALL_ON_STREAM)
+		return make_on_stream(s, op);
+	if (call->manner == CALL_IN_GROUP)
+		return make_in_group(s, op);
+	if (call->manner == CALL_AS_PLAN && has_plan)
+		return make_as_plan(s, op);
+	return make(s, op, NULL);
+}
+
 static enum call_result run_scene(struct scene *s)
 {
 	const struct call *call = s->call;
@@ -386,7 +436,7 @@ static enum call_result run_scene(struct scene *s)
 		return CALL_LOST;
 	if (counts)
 		atomic_fetch_add(c->came, 1);
-	if (!CHECK_OK(make(s, op, NULL)))
+	if (!CHECK_OK(make_somehow(s, op)))
 		return CALL_LOST;
 	right = !counts || CHECK(atomic_load(c->came) >= ++c->barriers * c->n);
 	if (!CHECK(memcmp(c->want, c->memory, c->room) == 0)) {
@@ -443,6 +493,7 @@ enum call_result caller_run(struct caller *c, const struct call *call)
 
 void caller_release(struct caller *caller)
 {
+	CHECK(tutti_stream_destroy(caller->stream) == TUTTI_OK);
 	free(caller->own);
 	free(caller->want);
 }
@@ -457,10 +508,11 @@ void call_and_check(const struct call *call, tutti_comm_t comm, int rank, int n,
 
 void call_print(const struct call *call, char *out, size_t size)
 {
+	static const char *const manners[] = { "", ", on a stream", ", in a group", ", as a plan" };
 	const struct operation *op = operation_of(call->coll);
 
-	snprintf(out, size, "%s(%zu x %s%s%s, root %d, spread %d)%s",
+	snprintf(out, size, "%s(%zu x %s%s%s, root %d, spread %d)%s%s",
 		 tutti_collective_name(call->coll), call->count, tutti_type_name(call->type),
 		 op->reduces ? ", " : "", op->reduces ? numbers_op_name(call->op) : "", call->root,
-		 (int)call->spread, call->in_place ? " in place" : "");
+		 (int)call->spread, call->in_place ? " in place" : "", manners[call->manner]);
 }

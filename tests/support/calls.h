@@ -16,6 +16,9 @@
 enum call_spread { CALL_EQUAL, CALL_NOTHING, CALL_ONE_HAS_ALL, CALL_RISING, CALL_ODD };
 #define CALL_SPREADS 5
 
+/* How the call is made. Persistent plans are started twice. */
+enum call_manner { CALL_PLAIN, CALL_ON_STREAM, CALL_IN_GROUP, CALL_AS_PLAN };
+
 struct call {
 	tutti_collective coll;
 	tutti_type type;
@@ -24,6 +27,7 @@ struct call {
 	int root;      /* of send_recv: to how many ranks further                    */
 	bool in_place; /* of send_recv: the last rank does not go on with the first    */
 	enum call_spread spread;
+	enum call_manner manner;
 	/* Of the numbers, and of what is left open: the sides of a handoff, in which order
 	 * parts lie in a buffer, where buffers begin, whether what is not needed is NULL. */
 	uint64_t seed;
@@ -51,6 +55,7 @@ struct caller {
 	char *own, *want; /* of `room` bytes */
 	size_t own_room;
 	long barriers;
+	tutti_stream_t stream;
 	struct numbers numbers;
 };
 
@@ -69,7 +74,7 @@ enum call_result caller_run(struct caller *caller, const struct call *call);
 void call_and_check(const struct call *call, tutti_comm_t comm, int rank, int n, char *memory);
 size_t call_bytes(const struct call *call, int n);
 
-/* "reduce_scatter(17 x int8, sum) in place". */
+/* "reduce_scatter(17 x int8, sum) in place, on a stream". */
 void call_print(const struct call *call, char *out, size_t size);
 
 #endif
