@@ -102,34 +102,6 @@ void expect_premul(const struct reduction *r, void *out, const void *const *inpu
 	free(factors);
 }
 
-void compose_maps(void *inout, const void *in, size_t count, tutti_type type, void *arg)
-{
-	const uint64_t *first = in;
-	uint64_t *then = inout;
-
-	(void)arg;
-	for (size_t i = 0; i < count && type == TUTTI_UINT64; i++) {
-		const uint32_t a = (uint32_t)(first[i] >> 32), b = (uint32_t)first[i];
-		const uint32_t c = (uint32_t)(then[i] >> 32), d = (uint32_t)then[i];
-
-		then[i] = (uint64_t)(c * a) << 32 | (uint32_t)(c * b + d);
-	}
-}
-
-void expect_maps(const struct reduction *r, void *out, const void *const *inputs, int n,
-		 size_t count)
-{
-	uint64_t *all = get(count * sizeof(*all));
-
-	memcpy(out, inputs[0], count * sizeof(*all));
-	for (int rank = 1; rank < n; rank++) {
-		memcpy(all, inputs[rank], count * sizeof(*all));
-		compose_maps(all, out, count, r->type, NULL);
-		memcpy(out, all, count * sizeof(*all));
-	}
-	free(all);
-}
-
 /* -- The call ---------------------------------------------------------------------- */
 
 static tutti_status make(const struct reduction *r, const void *send, void *recv, tutti_comm_t comm,

@@ -31,13 +31,6 @@ void expect_kernel(const struct reduction *r, void *out, const void *const *inpu
 /* Each input times its rank's scalar, then the sum. */
 void expect_premul(const struct reduction *r, void *out, const void *const *inputs, int n,
 		   size_t count);
-/* By compose_maps(). */
-void expect_maps(const struct reduction *r, void *out, const void *const *inputs, int n,
-		 size_t count);
-
-/* x -> a x + b as (a, b) in the halves of a uint64: a tutti_op_fn that does not commute. */
-void compose_maps(void *inout, const void *in, size_t count, tutti_type type, void *arg);
-
 /* Call it with buffers of its own. false: it failed, or a bit is wrong; said on stderr. */
 bool reduction_run(const struct reduction *r, tutti_comm_t comm, int rank, int n,
 		   tutti_stream_t stream);

@@ -1,285 +1,110 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls with a count for each rank against what they must give: ranks, how uneven, types, roots,
- * in place, displacements with gaps and buffers at any byte, transports. */
+/* Calls with a count for each rank: in groups, on streams, with TUTTI_CHECK=1, and what does
+ * not fit together. What they give is part of test_matrix.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "support/sanitizer.h"
+#include "support/calls.h"
 #include "support/world.h"
-#include "tutti/inspect.h"
 
-#define RANKS 9
-#define GAP   3 /* elements between the parts of a buffer */
-
-enum unevenness { EQUAL, NOTHING, ONE_HAS_ALL, RISING, ODD, UNEVENNESSES };
-
-/* How much rank a has for rank b; of calls in which all have the same counts, b's count. */
-static size_t count_of(enum unevenness how, size_t most, int a, int b, int n)
+/* Nothing that is right is taken for an overlap. */
+static void all_checked(tutti_comm_t comm, int rank, int n, void *arg)
 {
-	switch (how) {
-	case EQUAL:
-		return most;
-	case ONE_HAS_ALL:
-		return b == n / 2 ? most : 0;
-	case RISING:
-		return most * (size_t)((a + b) % n) / (size_t)n;
-	case ODD:
-		return (size_t)(a * 7 + b * 13) % (most + 1);
-	case NOTHING:
-	case UNEVENNESSES:
-		break;
-	}
-	return 0;
-}
+	static const tutti_collective colls[] = { TUTTI_ALL_TO_ALL_V, TUTTI_GATHER_V,
+						  TUTTI_SCATTER_V, TUTTI_ALL_GATHER_V,
+						  TUTTI_REDUCE_SCATTER_V };
 
-struct setup {
-	tutti_collective coll;
-	enum unevenness how;
-	size_t most;
-	tutti_type type;
-	int root;
-	bool in_place;
-};
+	(void)arg;
+	for (uint64_t k = 0; k < 5 * CALL_SPREADS * 4; k++) {
+		const struct call call = { .coll = colls[k / 4 / CALL_SPREADS],
+					   .type = TUTTI_FLOAT32,
+					   .count = 200,
+					   .root = (int)k % n,
+					   .in_place = k / 2 % 2,
+					   .spread = (enum call_spread)(k / 4 % CALL_SPREADS),
+					   .seed = k };
 
-static bool is_pairwise(const struct setup *s)
-{
-	return s->coll == TUTTI_ALL_TO_ALL_V;
-}
-
-static bool reduces(const struct setup *s)
-{
-	return s->coll == TUTTI_REDUCE_SCATTER_V;
-}
-
-/* In place the counts of a pair are those of its other half. */
-static size_t between(const struct setup *s, int from, int to, int n)
-{
-	if (!is_pairwise(s))
-		return count_of(s->how, s->most, 0, to, n);
-	if (s->in_place && from > to)
-		return count_of(s->how, s->most, to, from, n);
-	return count_of(s->how, s->most, from, to, n);
-}
-
-/* Small numbers, exact in every type. */
-static int value(int rank, size_t i)
-{
-	return (int)((i * 5 + (size_t)rank * 3) % 7);
-}
-
-static void set(char *data, tutti_type type, size_t i, int number)
-{
-	const float f = (float)number;
-	const double d = number;
-	const signed char c = (signed char)number;
-
-	if (type == TUTTI_INT8)
-		memcpy(data + i, &c, sizeof(c));
-	else if (type == TUTTI_FLOAT32)
-		memcpy(data + i * sizeof(f), &f, sizeof(f));
-	else
-		memcpy(data + i * sizeof(d), &d, sizeof(d));
-}
-
-/* One rank's view: counts and displacements both ways, with gaps unless they are packed. */
-struct view {
-	size_t send_counts[RANKS], send_displs[RANKS], recv_counts[RANKS], recv_displs[RANKS];
-	size_t sends, recvs; /* of the buffers */
-};
-
-static struct view look(const struct setup *s, int rank, int n)
-{
-	const size_t gap = reduces(s) ? 0 : GAP;
-	struct view v = { 0 };
-
-	for (int peer = 0; peer < n; peer++) {
-		v.send_counts[peer] = between(s, rank, peer, n);
-		v.recv_counts[peer] =
-			is_pairwise(s) ? between(s, peer, rank, n) : between(s, 0, peer, n);
-		v.send_displs[peer] = v.sends;
-		v.recv_displs[peer] = v.recvs;
-		v.sends += v.send_counts[peer] + gap;
-		v.recvs += v.recv_counts[peer] + gap;
-	}
-	return v;
-}
-
-static tutti_status call(const struct setup *s, const struct view *v, int rank, char *send,
-			 char *recv, tutti_comm_t comm)
-{
-	const size_t own = v->recv_counts[rank];
-	/* What a rank does not need it need not have. */
-	const size_t *const counts = rank == s->root ? v->recv_counts : NULL;
-	const size_t *const displs = rank == s->root ? v->recv_displs : NULL;
-
-	switch ((int)s->coll) {
-	case TUTTI_ALL_TO_ALL_V:
-		return tutti_all_to_all_v(send, v->send_counts, v->send_displs, recv,
-					  v->recv_counts, v->recv_displs, s->type, comm, NULL);
-	case TUTTI_GATHER_V:
-		return tutti_gather_v(send, own, recv, counts, displs, s->type, s->root, comm,
-				      NULL);
-	case TUTTI_SCATTER_V:
-		return tutti_scatter_v(send, counts, displs, recv, own, s->type, s->root, comm,
-				       NULL);
-	case TUTTI_ALL_GATHER_V:
-		return tutti_all_gather_v(send, recv, v->recv_counts, v->recv_displs, s->type, comm,
-					  NULL);
-	default:
-		return tutti_reduce_scatter_v(send, recv, v->send_counts, s->type, TUTTI_SUM, comm,
-					      NULL);
+		call_and_check(&call, comm, rank, n, NULL);
 	}
 }
 
-static bool has_all(const struct setup *s, bool is_send)
+static void checked(void **state)
 {
-	const bool sends_all =
-		s->coll == TUTTI_ALL_TO_ALL_V || s->coll == TUTTI_SCATTER_V || reduces(s);
-	const bool gets_all = s->coll == TUTTI_ALL_TO_ALL_V || s->coll == TUTTI_GATHER_V ||
-			      s->coll == TUTTI_ALL_GATHER_V;
-
-	return is_send ? sends_all : gets_all;
-}
-
-/* What must be in the receive buffer after the call, gaps untouched. */
-static void expect(const struct setup *s, const struct view *v, int rank, int n, char *want)
-{
-	for (int from = 0; from < n; from++) {
-		const struct view theirs = look(s, from, n);
-		const size_t first = has_all(s, true) ? theirs.send_displs[rank] : 0;
-		const size_t place = has_all(s, false) ? v->recv_displs[from] : 0;
-		const size_t count =
-			has_all(s, false) ? v->recv_counts[from] : v->recv_counts[rank];
-
-		if ((s->coll == TUTTI_GATHER_V && rank != s->root) ||
-		    (s->coll == TUTTI_SCATTER_V && from != s->root))
-			continue;
-		for (size_t i = 0; i < count; i++) {
-			int number = value(from, first + i);
-
-			for (int other = 0; reduces(s) && other < n; other++)
-				number += other == from ? 0 : value(other, first + i);
-			set(want, s->type, place + i, number);
-		}
-	}
-}
-
-static void run_one(const struct setup *s, tutti_comm_t comm, int rank, int n)
-{
-	const size_t size = tutti_type_size(s->type);
-	const struct view v = look(s, rank, n);
-	const size_t room = ((v.sends > v.recvs ? v.sends : v.recvs) + 1) * size + 16;
-	const size_t own_at = has_all(s, true) ? v.send_displs[rank] : v.recv_displs[rank];
-	char *memory = malloc(2 * room), *want = malloc(room), *send, *recv;
-
-	/* Not aligned to anything but the type: what a view into a record is. */
-	send = memory + size;
-	recv = memory + room + 8 - (room % 8) + size;
-	if (s->in_place && is_pairwise(s))
-		recv = send;
-	else if (s->in_place && has_all(s, true))
-		recv = send + own_at * size;
-	else if (s->in_place)
-		send = recv + own_at * size;
-	memset(memory, 0x55, 2 * room);
-	for (size_t i = 0; i < (has_all(s, true) ? v.sends : v.recv_counts[rank]); i++)
-		set(send, s->type, i, value(rank, i));
-	memcpy(want, recv, (has_all(s, false) ? v.recvs : v.recv_counts[rank]) * size);
-	expect(s, &v, rank, n, want);
-	if (CHECK_OK(call(s, &v, rank, send, recv, comm)) &&
-	    !CHECK(memcmp(want, recv, (has_all(s, false) ? v.recvs : v.recv_counts[rank]) * size) ==
-		   0))
-		fprintf(stderr, "  %s n=%d rank=%d how=%d most=%zu root=%d in_place=%d type=%s\n",
-			tutti_collective_name(s->coll), n, rank, (int)s->how, s->most, s->root,
-			s->in_place, tutti_type_name(s->type));
-	free(memory);
-	free(want);
-}
-
-static const tutti_collective colls[] = { TUTTI_ALL_TO_ALL_V, TUTTI_GATHER_V, TUTTI_SCATTER_V,
-					  TUTTI_ALL_GATHER_V, TUTTI_REDUCE_SCATTER_V };
-
-static void all_of_them(tutti_comm_t comm, int rank, int n, void *arg)
-{
-	static const tutti_type types[] = { TUTTI_FLOAT32, TUTTI_INT8, TUTTI_FLOAT64 };
-	static const size_t most[] = { 1, 5, 200, 4097, 70001 };
-	const size_t sizes = *(const size_t *)arg;
-	size_t turn = 0;
-
-	for (size_t c = 0; c < sizeof(colls) / sizeof(colls[0]); c++)
-		for (int how = 0; how < UNEVENNESSES; how++)
-			for (size_t m = 0; m < sizes; m++, turn++)
-				for (int in_place = 0; in_place < 2; in_place++) {
-					const struct setup setup = { .coll = colls[c],
-								     .how = (enum unevenness)how,
-								     .most = most[m],
-								     .type = types[turn % 3],
-								     .root = (int)(turn / 3) % n,
-								     .in_place = in_place };
-
-					run_one(&setup, comm, rank, n);
-				}
-}
-
-static void every_case(const char *transport, const char *algo, const int *ranks, size_t nranks,
-		       size_t sizes)
-{
-	for (size_t r = 0; r < nranks; r++) {
-		const struct world world = { .n = ranks[r], .transport = transport, .algo = algo };
-
-		if (world_run(&world, all_of_them, &sizes) > 0)
-			fail_msg("%s over %s, %d ranks", algo ? algo : "", transport, ranks[r]);
-	}
-}
-
-static void shared_memory(void **state)
-{
-	static const int ranks[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	const struct world world = { .n = 4 };
 
 	(void)state;
-	every_case("shm", NULL, ranks, SANITIZED ? 4 : 9, SANITIZED ? 4 : 5);
-	every_case("shm", "all_gather:ring;reduce_scatter:ring", ranks + 2, SANITIZED ? 1 : 4, 4);
-	every_case("shm", "all_gather:bruck", ranks + 4, 1, 4);
-}
-
-static void sockets(void **state)
-{
-	static const int ranks[] = { 2, 3, 5 };
-
-	(void)state;
-	every_case("tcp", NULL, ranks, SANITIZED ? 2 : 3, 4);
+	assert_int_equal(world_run(&world, all_checked, NULL), 0);
 }
 
 /* -- In groups, on streams ----------------------------------------------------------- */
+
+#define RANKS 4
+
+/* What each rank has for each other: other counts both ways. */
+static size_t count_of(int from, int to)
+{
+	return (size_t)(100 + 30 * from + 7 * to);
+}
+
+static float value_of(int from, int to, size_t i)
+{
+	return (float)(from * 1000 + to * 100 + (int)(i % 91));
+}
+
+struct lists {
+	size_t send_counts[RANKS], send_displs[RANKS], recv_counts[RANKS], recv_displs[RANKS];
+	float send[RANKS * 300], recv[RANKS * 300];
+};
+
+static void fill(struct lists *l, int rank)
+{
+	size_t sends = 0, recvs = 0;
+
+	for (int peer = 0; peer < RANKS; peer++) {
+		l->send_counts[peer] = count_of(rank, peer);
+		l->recv_counts[peer] = count_of(peer, rank);
+		l->send_displs[peer] = sends;
+		l->recv_displs[peer] = recvs;
+		for (size_t i = 0; i < l->send_counts[peer]; i++)
+			l->send[sends + i] = value_of(rank, peer, i);
+		sends += l->send_counts[peer];
+		recvs += l->recv_counts[peer];
+	}
+}
+
+static bool is_right(const struct lists *l, int rank)
+{
+	size_t at = 0;
+
+	for (int from = 0; from < RANKS; from++)
+		for (size_t i = 0; i < count_of(from, rank); i++)
+			if (l->recv[at++] != value_of(from, rank, i))
+				return false;
+	return true;
+}
 
 /* Arrays are the caller's again as soon as the call has returned. */
 static void queued(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	const bool on_stream = *(const bool *)arg;
-	const struct setup setup = {
-		.coll = TUTTI_ALL_TO_ALL_V, .how = RISING, .most = 900, .type = TUTTI_FLOAT32
-	};
-	struct view v = look(&setup, rank, n), saved = v;
-	float *send = calloc(v.sends, sizeof(*send)), *recv = calloc(v.recvs, sizeof(*recv));
+	struct lists *l = calloc(1, sizeof(*l));
 	int out = rank + 1, in = 0;
 	tutti_stream_t stream = NULL;
 
-	for (size_t i = 0; i < v.sends; i++)
-		send[i] = (float)value(rank, i);
+	fill(l, rank);
 	if (on_stream)
 		CHECK_OK(tutti_stream_create(&stream));
 	else
 		CHECK_OK(tutti_group_start());
-	CHECK_OK(tutti_all_to_all_v(send, v.send_counts, v.send_displs, recv, v.recv_counts,
-				    v.recv_displs, TUTTI_FLOAT32, comm, stream));
-	memset(&v, 0xff, sizeof(v));
+	CHECK_OK(tutti_all_to_all_v(l->send, l->send_counts, l->send_displs, l->recv,
+				    l->recv_counts, l->recv_displs, TUTTI_FLOAT32, comm, stream));
+	memset(l, 0xff, offsetof(struct lists, send));
 	CHECK_OK(tutti_send_recv(&out, 1, (rank + 1) % n, &in, 1, (rank + n - 1) % n, TUTTI_INT32,
 				 comm, stream));
 	if (on_stream)
@@ -287,22 +112,14 @@ static void queued(tutti_comm_t comm, int rank, int n, void *arg)
 	else
 		CHECK_OK(tutti_group_end());
 	CHECK(in == (rank + n - 1) % n + 1);
-	for (int from = 0; from < n; from++) {
-		const struct view theirs = look(&setup, from, n);
-
-		for (size_t i = 0; i < saved.recv_counts[from]; i++)
-			if (!CHECK(recv[saved.recv_displs[from] + i] ==
-				   (float)value(from, theirs.send_displs[rank] + i)))
-				break;
-	}
+	CHECK(is_right(l, rank));
 	CHECK(tutti_stream_destroy(stream) == TUTTI_OK);
-	free(send);
-	free(recv);
+	free(l);
 }
 
 static void groups_and_streams(void **state)
 {
-	const struct world world = { .n = 4 };
+	const struct world world = { .n = RANKS };
 
 	(void)state;
 	for (int on_stream = 0; on_stream < 2; on_stream++)
@@ -419,8 +236,9 @@ static void parts_that_overlap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shared_memory),      cmocka_unit_test(sockets),
-		cmocka_unit_test(groups_and_streams), cmocka_unit_test(mismatches),
+		cmocka_unit_test(checked),
+		cmocka_unit_test(groups_and_streams),
+		cmocka_unit_test(mismatches),
 		cmocka_unit_test(parts_that_overlap),
 	};
 
