@@ -56,6 +56,8 @@ struct view {
 
 static size_t uneven_count(const struct call *call, int a, int b, int n)
 {
+	const size_t chunk = (call->count + (size_t)n - 1) / (size_t)n, before = (size_t)b * chunk;
+
 	switch (call->spread) {
 	case CALL_EQUAL:
 		return call->count;
@@ -65,6 +67,10 @@ static size_t uneven_count(const struct call *call, int a, int b, int n)
 		return call->count * (size_t)((a + b) % n) / (size_t)n;
 	case CALL_ODD:
 		return (size_t)(a * 7 + b * 13) % (call->count + 1);
+	case CALL_CHUNKS:
+		return before >= call->count          ? 0
+		       : call->count - before < chunk ? call->count - before
+						      : chunk;
 	case CALL_NOTHING:
 		break;
 	}
@@ -92,7 +98,7 @@ static size_t between(const struct call *call, int from, int to, int n)
 	if (!op->uneven)
 		return call->count;
 	if (!op->pairwise)
-		return uneven_count(call, 0, to, n);
+		return uneven_count(call, n - call->root % n, to, n);
 	/* In place a pair has the same counts both ways. */
 	if (call->in_place && from > to)
 		return uneven_count(call, to, from, n);
@@ -172,6 +178,7 @@ struct scene {
 	size_t first_out; /* of what is sent: element of the rank's vector */
 	char *send, *recv;
 	char *pass_send, *pass_recv; /* NULL where they are not looked at */
+	tutti_op op;
 };
 
 /* Of a whole call on any rank: two buffers and what is around them. */
@@ -423,29 +430,6 @@ static tutti_status make_somehow(const struct scene *s, tutti_op op)
 	return make(s, op, NULL);
 }
 
-static enum call_result run_scene(struct scene *s)
-{
-	const struct call *call = s->call;
-	struct caller *c = s->caller;
-	const bool counts = call->coll == TUTTI_BARRIER && c->came;
-	tutti_op op = TUTTI_SUM;
-	bool right;
-
-	if (operation_of(call->coll)->reduces &&
-	    !CHECK_OK(numbers_make_op(&c->numbers, call->type, call->op, c->rank, c->comm, &op)))
-		return CALL_LOST;
-	if (counts)
-		atomic_fetch_add(c->came, 1);
-	if (!CHECK_OK(make_somehow(s, op)))
-		return CALL_LOST;
-	right = !counts || CHECK(atomic_load(c->came) >= ++c->barriers * c->n);
-	if (!CHECK(memcmp(c->want, c->memory, c->room) == 0)) {
-		compare(s);
-		right = false;
-	}
-	return CHECK_OK(numbers_unmake_op(op, c->comm)) && right ? CALL_RIGHT : CALL_WRONG;
-}
-
 static void make_room(struct caller *c, const struct call *call)
 {
 	const size_t needs = call_bytes(call, c->n);
@@ -466,34 +450,74 @@ static void make_room(struct caller *c, const struct call *call)
 	c->room = needs;
 }
 
-enum call_result caller_run(struct caller *c, const struct call *call)
+void caller_prepare(struct caller *c, const struct call *call)
 {
 	const struct operation *op = operation_of(call->coll);
-	struct scene s = { .call = call, .caller = c, .size = tutti_type_size(call->type) };
 	const size_t most = (call->count + GAP) * (size_t)c->n;
 	const size_t columns = most < NUMBERS_PERIOD ? most : NUMBERS_PERIOD;
+	struct scene *s = c->scene ? c->scene : malloc(sizeof(*s));
 
+	if (!s)
+		abort();
+	*s = (struct scene){ .call = call, .caller = c, .size = tutti_type_size(call->type) };
+	c->scene = s;
 	make_room(c, call);
 	memset(c->memory, BLANK, c->room);
 	if (call->coll == TUTTI_HANDOFF)
-		draw_sides(call, c->n, &s.sides);
+		draw_sides(call, c->n, &s->sides);
 	else if (call->coll != TUTTI_BARRIER)
-		look(call, c->rank, c->n, &s.view);
-	place(&s);
-	leave_out(&s);
+		look(call, c->rank, c->n, &s->view);
+	place(s);
+	leave_out(s);
 	numbers_draw(&c->numbers, call->type, op->reduces ? call->op : TUTTI_MAX, c->n, columns,
 		     call->seed);
 	if (op->reduces)
 		numbers_reduce(&c->numbers, call->type, call->op, c->n, columns);
-	numbers_lay(s.send, c->numbers.tiles[call->coll == TUTTI_HANDOFF ? 0 : c->rank],
-		    s.first_out, s.view.sends, s.size);
-	expect(&s);
-	return run_scene(&s);
+	numbers_lay(s->send, c->numbers.tiles[call->coll == TUTTI_HANDOFF ? 0 : c->rank],
+		    s->first_out, s->view.sends, s->size);
+	expect(s);
+}
+
+tutti_status caller_make(struct caller *c)
+{
+	struct scene *s = c->scene;
+	const struct call *call = s->call;
+	tutti_status st = TUTTI_OK;
+
+	s->op = TUTTI_SUM;
+	if (operation_of(call->coll)->reduces)
+		st = numbers_make_op(&c->numbers, call->type, call->op, c->rank, c->comm, &s->op);
+	if (call->coll == TUTTI_BARRIER && c->came)
+		atomic_fetch_add(c->came, 1);
+	return st == TUTTI_OK ? make_somehow(s, s->op) : st;
+}
+
+bool caller_check(struct caller *c)
+{
+	const struct scene *s = c->scene;
+	bool right = true;
+
+	if (s->call->coll == TUTTI_BARRIER && c->came)
+		right = CHECK(atomic_load(c->came) >= ++c->barriers * c->n);
+	if (!CHECK(memcmp(c->want, c->memory, c->room) == 0)) {
+		compare(s);
+		right = false;
+	}
+	return CHECK_OK(numbers_unmake_op(s->op, c->comm)) && right;
+}
+
+enum call_result caller_run(struct caller *c, const struct call *call)
+{
+	caller_prepare(c, call);
+	if (!CHECK_OK(caller_make(c)))
+		return CALL_LOST;
+	return caller_check(c) ? CALL_RIGHT : CALL_WRONG;
 }
 
 void caller_release(struct caller *caller)
 {
 	CHECK(tutti_stream_destroy(caller->stream) == TUTTI_OK);
+	free(caller->scene);
 	free(caller->own);
 	free(caller->want);
 }

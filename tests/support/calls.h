@@ -13,8 +13,15 @@
 #include "tutti/inspect.h"
 
 /* How much more one rank has than another, in calls with a count for each. */
-enum call_spread { CALL_EQUAL, CALL_NOTHING, CALL_ONE_HAS_ALL, CALL_RISING, CALL_ODD };
-#define CALL_SPREADS 5
+enum call_spread {
+	CALL_EQUAL,
+	CALL_NOTHING,
+	CALL_ONE_HAS_ALL,
+	CALL_RISING, /* from none, at rank `root` where all have the same counts          */
+	CALL_ODD,
+	CALL_CHUNKS, /* of `count` elements in all, as long as they last                 */
+};
+#define CALL_SPREADS 6
 
 /* How the call is made. Persistent plans are started twice. */
 enum call_manner { CALL_PLAIN, CALL_ON_STREAM, CALL_IN_GROUP, CALL_AS_PLAN };
@@ -55,6 +62,7 @@ struct caller {
 	char *own, *want; /* of `room` bytes */
 	size_t own_room;
 	long barriers;
+	struct scene *scene;
 	tutti_stream_t stream;
 	struct numbers numbers;
 };
@@ -69,6 +77,13 @@ enum call_result {
 	CALL_LOST,  /* it failed: so does what comes after it  */
 };
 enum call_result caller_run(struct caller *caller, const struct call *call);
+
+/* The same in parts, for calls that are made together or are to fail: fill buffers; make the
+ * call; once it is done, look at all bytes. `call` must stay. A caller whose call has failed is
+ * released next. */
+void caller_prepare(struct caller *caller, const struct call *call);
+TUTTI_CHECKED tutti_status caller_make(struct caller *caller);
+bool caller_check(struct caller *caller);
 
 /* By a caller for this call alone, with its buffers in `memory` of call_bytes(); NULL: its own. */
 void call_and_check(const struct call *call, tutti_comm_t comm, int rank, int n, char *memory);
