@@ -136,7 +136,7 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
 	    tti_fd_recv_all(fd, (uint8_t *)&news + nrest, sizeof(news) - nrest, tti_deadline(1000),
 			    NULL) == TUTTI_OK) {
 		tti_wire_clean(news.text, sizeof(news.text));
-		if (news.status <= TUTTI_STATUS_LOST && news.status >= TUTTI_EPLAN)
+		if (news.status <= TUTTI_STATUS_LOST && news.status >= TUTTI_EREVOKED)
 			return tti_sock_break(sock, (tutti_status)news.status, news.culprit, "%s",
 					      news.text);
 	}
@@ -149,21 +149,27 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
 
 tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, int fd, const char *what)
 {
-	struct tti_frame frame;
+	struct {
+		struct tti_frame head;
+		struct tti_news news;
+	} said;
 	ssize_t n;
 
 	if (fd < 0)
 		return TUTTI_OK;
-	n = recv(fd, &frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
+	n = recv(fd, &said, sizeof(said), MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return TUTTI_OK;
 	if (n <= 0)
 		return tti_sock_broken_by(sock, peer, fd, NULL, NULL, 0, what);
-	if ((size_t)n == sizeof(frame) && frame.type == TTI_FRAME_NEWS) {
-		(void)recv(fd, &frame, sizeof(frame), MSG_DONTWAIT);
-		return tti_sock_broken_by(sock, peer, fd, &frame, NULL, 0, what);
-	}
-	return TUTTI_OK;
+	if ((size_t)n < sizeof(said.head) || said.head.type != TTI_FRAME_NEWS)
+		return TUTTI_OK;
+	/* Who revokes has ended its init, for which all ranks had sent what this one waits for:
+	 * the watch reads it after that. */
+	if ((size_t)n == sizeof(said) && said.news.status == TUTTI_EREVOKED)
+		return TUTTI_OK;
+	(void)recv(fd, &said.head, sizeof(said.head), MSG_DONTWAIT);
+	return tti_sock_broken_by(sock, peer, fd, &said.head, NULL, 0, what);
 }
 
 tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, int fd, const char *what)
