@@ -73,7 +73,7 @@ static void all_are_proven(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int n = 1; n <= RANKS; n += SANITIZED && n > 9 ? 5 : 1) {
+			for (int n = 1; n <= RANKS; n += SANITIZED && n > 5 ? 9 : 1) {
 				prove(algo, NULL, n, 0);
 				if (!tti_collective_is_rooted(algo->coll) || n == 1)
 					continue;
@@ -92,7 +92,7 @@ static void all_are_proven_over_shapes(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int n = 1; n <= RANKS; n += SANITIZED && n > 9 ? 7 : 1)
+			for (int n = 1; n <= RANKS; n += SANITIZED && n > 5 ? 9 : 1)
 				for (int kind = 0; kind < SHAPE_KINDS; kind++) {
 					struct tti_shape *shape =
 						shape_draw(n, (enum shape_kind)kind, seed++);
@@ -111,7 +111,7 @@ static void all_are_proven_in_cuts(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int n = 1; n <= RANKS; n += SANITIZED && n > 9 ? 5 : 1) {
+			for (int n = 1; n <= RANKS; n += SANITIZED && n > 5 ? 9 : 1) {
 				struct tti_shape *shape = shape_draw(n, SHAPE_GROUPS, seed++);
 				const int most = 1 + (int)(seed % (uint64_t)n);
 
@@ -203,7 +203,7 @@ static void orders_are_kept(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int n = 1; n <= RANKS && algo->order; n += SANITIZED && n > 9 ? 5 : 1)
+			for (int n = 1; n <= RANKS && algo->order; n += SANITIZED && n > 5 ? 9 : 1)
 				for (int kind = 0; kind <= SHAPE_KINDS; kind++) {
 					const struct tti_cut cut = { 1 + (int)(seed % 3),
 								     (int)(seed % 4) };

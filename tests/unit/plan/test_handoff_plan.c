@@ -12,7 +12,7 @@
 #include "util/mem.h"
 
 #define MOST   512
-#define ROUNDS (SANITIZED ? 40 : 500)
+#define ROUNDS (SANITIZED ? 40 : 250)
 
 static uint64_t next(uint64_t *state)
 {

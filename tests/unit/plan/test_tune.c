@@ -8,6 +8,7 @@
 
 #include "coll/program.h"
 #include "plan/tune_terms.h"
+#include "support/sanitizer.h"
 #include "util/error.h"
 #include "util/strbuf.h"
 
@@ -277,7 +278,7 @@ static void every_file(void **state)
 		struct machine m;
 
 		machine_read(&m, files.gl_pathv[i], TTI_MODEL_NCCL);
-		for (uint32_t count = 1; count <= 4; count *= 2) {
+		for (uint32_t count = 1; count <= 4; count *= SANITIZED ? 4 : 2) {
 			const struct tti_routes *routes = m.routes;
 			struct tti_job *job = NULL;
 			struct tti_plan *plan = NULL;
