@@ -85,10 +85,10 @@ static bool queue(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq,
 	return true;
 }
 
-bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, const void *body, size_t nbytes,
-		  size_t spare)
+bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
+		  size_t nbytes, size_t spare)
 {
-	return queue(conn, type, 0, body, nbytes, spare);
+	return queue(conn, type, seq, body, nbytes, spare);
 }
 
 void tti_conn_drop(struct tti_conn *conn)
@@ -98,6 +98,7 @@ void tti_conn_drop(struct tti_conn *conn)
 	*conn->link = conn->next;
 	if (conn->next)
 		conn->next->link = conn->link;
+	tti_mails_recall(conn);
 	tti_loop_close(&thread->loop, &conn->fd);
 	tti_loop_bury(&thread->loop, &conn->ear);
 	if (conn->asked)
@@ -231,7 +232,7 @@ static void take_bye(struct tti_conn *conn)
 		thread->gap = conn->peer;
 		thread->bypass_ns = tti_deadline(BYPASS_MS);
 	}
-	tti_mails_drop(&thread->mails, conn->peer);
+	tti_mails_forget(thread, conn->peer);
 	tti_office_down(&thread->sock->base.office, conn->peer, true, true, "left");
 	if (conn->role == TTI_CONN_PAIR)
 		tti_conn_drop(conn);
@@ -284,7 +285,7 @@ void tti_conn_lose_peer(struct tti_thread *thread, int peer, int err)
 		(void)snprintf(why, sizeof(why), "died: it closed its connection without goodbye");
 	else
 		(void)snprintf(why, sizeof(why), "cannot be reached any more: %m");
-	tti_mails_drop(&thread->mails, peer);
+	tti_mails_forget(thread, peer);
 	tti_office_down(&thread->sock->base.office, peer, false, true, why);
 }
 
@@ -379,6 +380,10 @@ static bool take_frame(struct tti_conn *conn)
 	case TTI_FRAME_MAIL:
 		tti_office_take(&conn->thread->sock->base, conn->peer, &framer->body.mail,
 				framer->head.nbytes);
+		tti_mails_came(conn, framer->head.seq);
+		return true;
+	case TTI_FRAME_TAKEN:
+		tti_mails_taken(conn, framer->head.seq);
 		return true;
 	case TTI_FRAME_MESSAGE: /* sent, but never received */
 	case TTI_FRAME_HERE:

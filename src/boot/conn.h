@@ -40,6 +40,8 @@ struct tti_conn {
 	int64_t asked_ns;
 	uint64_t put, doubted;  /* bytes sent, or in `out`; those of them that should be there */
 	int64_t doubt_ns;       /* by then, TTI_NEVER: they are                               */
+	uint32_t taken, told;   /* the number of the last mail from there; and that was said  */
+	uint32_t mailed;        /* the number of the last mail to there */
 	struct tti_addr remote; /* where the peer is, family 0: unknown                    */
 	struct tti_framer framer;
 	struct tti_outbox out;
@@ -82,6 +84,8 @@ enum tti_mend_why {
 struct tti_outmail {
 	struct tti_outmail *next;
 	int peer;
+	const struct tti_conn *by; /* the connection that it went out by */
+	uint32_t number;           /* there                              */
 	size_t nbytes;
 	struct tti_mail mail;
 };
@@ -114,7 +118,9 @@ struct tti_thread {
 
 	bool watching, quitting, bye;
 	struct tti_watch_events events;
-	struct tti_mails mails;
+	struct tti_mails mails; /* to be sent                       */
+	struct tti_mails sent;  /* of which nobody said yet that it has come */
+	int64_t tell_ns;        /* when to say what mail has come, TTI_NEVER: nothing is new */
 	struct tti_conn *conns;
 	struct tti_reach *reaches;
 	struct tti_mend *mends;
@@ -145,8 +151,8 @@ void tti_conn_ask(struct tti_conn *conn);
 void tti_conn_lose_peer(struct tti_thread *thread, int peer, int err);
 
 /* A frame goes out behind those before it; false: there is no room but for `spare`. */
-bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, const void *body, size_t nbytes,
-		  size_t spare);
+bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
+		  size_t nbytes, size_t spare);
 
 /* The caller watches from now on: answer, and tell, what came before. */
 void tti_thread_catch_up(struct tti_thread *thread);
@@ -204,6 +210,9 @@ bool tti_mend_goes_on(struct tti_thread *thread, enum tti_conn_role role, int pe
 /* The peer uses it: it is the link from now on. */
 void tti_mend_met(struct tti_conn *conn);
 
+/* Whether a link to it is broken and being made anew. */
+bool tti_mend_is_on(const struct tti_thread *thread, int peer);
+
 /* The peer has left, or knows that we do: nothing is left to mend. */
 void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer);
 
@@ -220,5 +229,15 @@ void tti_mails_move(struct tti_mails *from, struct tti_mails *to);
 void tti_mails_step(struct tti_thread *thread);
 /* Forget what is for this peer; -1: all. */
 void tti_mails_drop(struct tti_mails *mails, int peer);
+void tti_mails_forget(struct tti_thread *thread, int peer);
+
+/* The peer has what went out by this connection, up to that number. */
+void tti_mails_taken(struct tti_conn *conn, uint32_t number);
+/* What it may not have goes out again by another one. */
+void tti_mails_recall(const struct tti_conn *conn);
+/* Mail came: say so soon. */
+void tti_mails_came(struct tti_conn *conn, uint32_t number);
+/* Say so where it is due; when to call again. */
+int64_t tti_mails_tell(struct tti_thread *thread);
 
 #endif

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mail on its way out: over whatever connection there is to the peer, which keeps it in
- * order of its numbers, not of its coming. */
+/* Mail on its way out: over whatever connection there is to the peer, whose boxes keep it in
+ * order of its own numbers, not of its coming, and take it twice without harm.
+ *
+ *     to be sent ──▶ connection ──▶ sent ──▶ TAKEN came over that connection: done
+ *         ▲                           │
+ *         └───── the connection broke, or another takes its place ─────┘
+ */
 #include <string.h>
 #include <sys/eventfd.h>
 
 #include "boot/conn.h"
 #include "boot/thread.h"
 #include "util/bitset.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 
 /* What news and goodbye need is kept free. */
-#define SPARE 800
+#define SPARE     800
+/* What came is said to be taken after so many, and after so long. */
+#define TELL_MOST 8
+#define TELL_MS   50
 
 void tti_mails_init(struct tti_mails *mails)
 {
@@ -45,16 +54,37 @@ void tti_mails_drop(struct tti_mails *mails, int peer)
 	mails->end = link;
 }
 
-/* Whether it went, or never will. */
-static bool post(struct tti_thread *thread, const struct tti_outmail *mail)
+void tti_mails_forget(struct tti_thread *thread, int peer)
+{
+	tti_mails_drop(&thread->mails, peer);
+	tti_mails_drop(&thread->sent, peer);
+}
+
+/* -- Going out ------------------------------------------------------------------------ */
+
+static void add(struct tti_mails *mails, struct tti_outmail *mail)
+{
+	mail->next = NULL;
+	*mails->end = mail;
+	mails->end = &mail->next;
+}
+
+/* TUTTI_OK: it went; TUTTI_AGAIN: there is no room, or no connection yet; else it never will. */
+static tutti_status post(struct tti_thread *thread, struct tti_outmail *mail)
 {
 	struct tti_conn *conn = tti_conn_find(thread, mail->peer, false);
 
 	if (tti_bit_has(thread->gone, (size_t)mail->peer))
-		return true;
+		return TUTTI_EPEER;
+	if (!conn && tti_mend_is_on(thread, mail->peer))
+		return TUTTI_AGAIN;
 	if (!conn)
-		return !tti_reach_peer(thread, mail->peer);
-	return tti_conn_put(conn, TTI_FRAME_MAIL, &mail->mail, mail->nbytes, SPARE);
+		return tti_reach_peer(thread, mail->peer) ? TUTTI_AGAIN : TUTTI_EPEER;
+	if (!tti_conn_put(conn, TTI_FRAME_MAIL, conn->mailed + 1, &mail->mail, mail->nbytes, SPARE))
+		return TUTTI_AGAIN;
+	mail->by = conn;
+	mail->number = ++conn->mailed;
+	return TUTTI_OK;
 }
 
 void tti_mails_step(struct tti_thread *thread)
@@ -64,19 +94,99 @@ void tti_mails_step(struct tti_thread *thread)
 	tti_mails_init(&waiting);
 	while (thread->mails.first) {
 		struct tti_outmail *mail = thread->mails.first;
+		tutti_status status;
 
 		thread->mails.first = mail->next;
 		if (!mail->next)
 			thread->mails.end = &thread->mails.first;
-		mail->next = NULL;
-		if (post(thread, mail)) {
+		status = post(thread, mail);
+		if (status == TUTTI_OK)
+			add(&thread->sent, mail);
+		else if (status == TUTTI_AGAIN)
+			add(&waiting, mail);
+		else
 			tti_free(mail);
-			continue;
-		}
-		*waiting.end = mail;
-		waiting.end = &mail->next;
 	}
 	tti_mails_move(&waiting, &thread->mails);
+}
+
+/* -- Whether it has come --------------------------------------------------------------- */
+
+void tti_mails_taken(struct tti_conn *conn, uint32_t number)
+{
+	struct tti_mails *sent = &conn->thread->sent;
+	struct tti_outmail **link = &sent->first;
+
+	while (*link) {
+		struct tti_outmail *mail = *link;
+
+		if (mail->by != conn || (int32_t)(mail->number - number) > 0) {
+			link = &mail->next;
+			continue;
+		}
+		*link = mail->next;
+		tti_free(mail);
+	}
+	sent->end = link;
+}
+
+/* A rank that asks goes on asking, and has no use for an answer to what it asked before. */
+static bool is_worth_repeating(const struct tti_outmail *mail)
+{
+	return mail->mail.kind != TTI_MAIL_ASK && mail->mail.kind != TTI_MAIL_ANSWER;
+}
+
+void tti_mails_recall(const struct tti_conn *conn)
+{
+	struct tti_thread *thread = conn->thread;
+	struct tti_outmail **link = &thread->sent.first;
+
+	while (*link) {
+		struct tti_outmail *mail = *link;
+
+		if (mail->by != conn) {
+			link = &mail->next;
+			continue;
+		}
+		*link = mail->next;
+		if (is_worth_repeating(mail) && !thread->quitting)
+			add(&thread->mails, mail);
+		else
+			tti_free(mail);
+	}
+	thread->sent.end = link;
+}
+
+static void tell(struct tti_conn *conn)
+{
+	if (tti_conn_put(conn, TTI_FRAME_TAKEN, conn->taken, NULL, 0, 0))
+		conn->told = conn->taken;
+}
+
+void tti_mails_came(struct tti_conn *conn, uint32_t number)
+{
+	const int64_t soon_ns = tti_deadline(TELL_MS);
+
+	conn->taken = number;
+	if (conn->taken - conn->told >= TELL_MOST)
+		tell(conn);
+	else if (soon_ns < conn->thread->tell_ns)
+		conn->thread->tell_ns = soon_ns;
+}
+
+int64_t tti_mails_tell(struct tti_thread *thread)
+{
+	if (tti_now_ns() < thread->tell_ns)
+		return thread->tell_ns;
+	thread->tell_ns = TTI_NEVER;
+	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next) {
+		if (conn->taken == conn->told || conn->torn)
+			continue;
+		tell(conn);
+		if (conn->taken != conn->told) /* there is no room */
+			thread->tell_ns = tti_deadline(TELL_MS);
+	}
+	return thread->tell_ns;
 }
 
 tutti_status tti_thread_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,

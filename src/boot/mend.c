@@ -9,7 +9,8 @@
  * last heard a first frame on is the link, on all others it says MOVED and closes them. The other
  * end closes none, and sends what it has to say on all of them. Nothing is lost: who takes a
  * connection over says HERE, or the news if there are any; the first news win; an answer has the
- * number of its question, and a question is asked again; a goodbye is said on each.
+ * number of its question, and a question is asked again; a goodbye is said on each; mail that the
+ * peer did not say it has taken goes again.
  *
  *     the peer's kernel closed it     packets arrive, so a refusal at that address is a death,
  *                                     known in milliseconds; else it may take CLOSED_MS, and
@@ -329,13 +330,24 @@ void tti_mend_met(struct tti_conn *conn)
 			tti_addr_format(&conn->remote, addr, sizeof(addr)));
 		end(mend);
 	}
-	if (conn->role != TTI_CONN_NEXT)
-		return;
 	for (struct tti_conn *at = conn->thread->conns, *next; at; at = next) {
 		next = at->next;
-		if (at != conn && at->role == conn->role && at->peer == conn->peer)
+		if (at == conn || at->role != conn->role || at->peer != conn->peer)
+			continue;
+		if (conn->role == TTI_CONN_NEXT)
 			tti_conn_replace(at, conn);
+		else
+			tti_mails_recall(at); /* word that it is replaced may never come */
 	}
+}
+
+bool tti_mend_is_on(const struct tti_thread *thread, int peer)
+{
+	const struct tti_mend *mend = thread->mends;
+
+	while (mend && !(mend->peer == peer && mend->broken))
+		mend = mend->next;
+	return mend;
 }
 
 void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer)

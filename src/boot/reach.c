@@ -43,7 +43,7 @@ static void fail(struct tti_reach *reach)
 		return;
 	}
 	tti_thread_no_answer(thread, peer, refused);
-	tti_mails_drop(&thread->mails, peer);
+	tti_mails_forget(thread, peer);
 	/* Where nobody listens there will never be somebody again. */
 	tti_office_down(&thread->sock->base.office, peer, false, refused, why);
 }

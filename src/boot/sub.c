@@ -58,7 +58,8 @@ static void put_letter(struct tti_sub *sub, int from, const struct tti_mail *mai
 	*letter = (struct tti_letter){ .from = from, .seq = mail->seq, .nbytes = nbytes };
 	memcpy(letter->data, mail->data, nbytes);
 	pthread_mutex_lock(&sub->lock);
-	if (sub->received) {
+	/* One that came before may come again. */
+	if (sub->received && (int32_t)(letter->seq - sub->received[from]) >= 0) {
 		*sub->letters_end = letter;
 		sub->letters_end = &letter->next;
 		letter = NULL;

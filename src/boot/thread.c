@@ -180,6 +180,7 @@ static int64_t tick(struct tti_thread *thread)
 	}
 	tti_mails_step(thread); /* may begin to reach somebody */
 	next_ns = earlier(next_ns, tti_reach_step(thread));
+	next_ns = earlier(next_ns, tti_mails_tell(thread));
 	next_ns = earlier(next_ns, tti_conn_doubt(thread));
 	next_ns = earlier(next_ns, tti_mend_step(thread));
 	return thread->quitting ? next_ns : earlier(next_ns, thread->bypass_ns);
@@ -226,7 +227,7 @@ static void release(struct tti_thread *thread)
 		tti_fd_close(&conn->fd);
 		tti_free(conn);
 	}
-	tti_mails_drop(&thread->mails, -1);
+	tti_mails_forget(thread, -1);
 	tti_mails_drop(&thread->post.mails, -1);
 	tti_gate_close(&thread->gate);
 	if (thread->waker)
@@ -272,8 +273,9 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 	}
 	thread->sock = sock;
 	thread->wake_fd = thread->loop.epfd = -1;
-	thread->bypass_ns = thread->doubt_ns = thread->quit_ns = TTI_NEVER;
+	thread->bypass_ns = thread->doubt_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
 	tti_mails_init(&thread->mails);
+	tti_mails_init(&thread->sent);
 	tti_mails_init(&thread->post.mails);
 	thread->gate = (struct tti_gate){ .loop = &thread->loop,
 					  .secret = sock->base.secret,

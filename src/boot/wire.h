@@ -16,11 +16,12 @@
  *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
  *                             closing a gap, or made anew:
  *                             HERE, NEWS, ASK, MOVED, BYE     HERE, NEWS, ANSWER, BYE
- *     PEER   rank -> any      MESSAGE, then ASK, MAIL, BYE    ANSWER, MAIL, BYE
- *     RING, once the ranks watch:     MAIL                    the same
+ *     PEER   rank -> any      MESSAGE, then ASK, MAIL, BYE    ANSWER, MAIL, TAKEN, BYE
+ *     RING, once the ranks watch:     MAIL, TAKEN             the same
  *
  * A link of the ring that breaks is made anew, and what was on its way may come twice: all
- * but ANSWER may be repeated without harm, and that has the seq of its ASK.
+ * but ANSWER may be repeated without harm, and that has the seq of its ASK. Mail that was not
+ * said to be TAKEN goes again over another connection.
  *
  * All numbers are little-endian, as all supported machines are. */
 
@@ -85,7 +86,8 @@ enum tti_frame_type {
 	TTI_FRAME_ANSWER,      /* tti_call                                */
 	TTI_FRAME_HERE,        /* I have taken over this connection       */
 	TTI_FRAME_MOVED,       /* another connection takes its place      */
-	TTI_FRAME_MAIL,        /* tti_mail, as long as it is              */
+	TTI_FRAME_MAIL,        /* tti_mail, as long as it is; numbered    */
+	TTI_FRAME_TAKEN,       /* mail of this connection, up to seq      */
 	TTI_FRAME_TYPES,
 };
 

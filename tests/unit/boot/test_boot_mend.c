@@ -452,6 +452,86 @@ static void a_goodbye_is_repeated(void **state)
 	run(3, leave_unheard, true, false);
 }
 
+/* -- Mail ------------------------------------------------------------------------------------ */
+
+/* An exchange by mail, and whether it brought what it should. */
+static tutti_status gather(struct rank *rank, uint64_t context)
+{
+	const struct tti_boot_config config = { .timeout_ms = 10000 };
+	uint64_t all[MOST] = { 0 };
+	struct tti_boot *sub;
+	tutti_status status;
+
+	TTI_TRY(tti_boot_sub_create(rank->boot, context, NULL, rank->nranks, &config, &sub));
+	all[rank->rank] = context + (uint64_t)rank->rank;
+	status = tti_boot_all_gather(sub, all, sizeof(*all));
+	if (status == TUTTI_OK)
+		tti_boot_sub_finish(sub);
+	tti_boot_close(sub);
+	for (int i = 0; i < rank->nranks && status == TUTTI_OK; i++)
+		if (all[i] != context + (uint64_t)i)
+			status = tti_fail(TUTTI_EINTERNAL, "rank %d sent %llu in exchange %llu", i,
+					  (unsigned long long)all[i], (unsigned long long)context);
+	return status;
+}
+
+/* Ranks 0 and 1 have mailed to each other, and who is between them hangs up before it arrives. */
+static tutti_status mail_into_the_void(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	tutti_status status;
+
+	TTI_TRY(watch(rank));
+	job->middle.deaf = 1;
+	usleep(5000);
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == 2) {
+		usleep(200 * 1000);
+		hang_up(&job->middle, 0, true);
+		hang_up(&job->middle, 1, true);
+	}
+	status = gather(rank, 1);
+	pthread_barrier_wait(&job->barrier);
+	if (status == TUTTI_OK)
+		status = no_news(rank);
+	stop(rank);
+	return status;
+}
+
+static void lost_mail_goes_again(void **state)
+{
+	(void)state;
+	run(3, mail_into_the_void, true, false);
+}
+
+/* Exchange after exchange; a rank that is through breaks what the others still use. */
+static tutti_status mail_while_it_breaks(struct rank *rank)
+{
+	struct job *job = rank->arg;
+	tutti_status status = TUTTI_OK;
+	unsigned seed = 5;
+
+	TTI_TRY(watch(rank));
+	for (uint64_t round = 1; round <= 60 && status == TUTTI_OK; round++) {
+		status = gather(rank, round);
+		if (rank->rank == 0 && round % 6 == 0)
+			break_some(&seed);
+	}
+	pthread_barrier_wait(&job->barrier);
+	if (status == TUTTI_OK)
+		status = no_news(rank);
+	pthread_barrier_wait(&job->barrier);
+	stop(rank);
+	return status;
+}
+
+static void mail_passes_links_that_break(void **state)
+{
+	(void)state;
+	run(2, mail_while_it_breaks, false, false);
+	run(3, mail_while_it_breaks, false, false);
+}
+
 /* -- Nobody answers ----------------------------------------------------------------------- */
 
 static tutti_status wait_in_vain(struct rank *rank)
@@ -491,6 +571,8 @@ int main(void)
 		cmocka_unit_test(questions_pass_links_that_break),
 		cmocka_unit_test(one_end_may_not_notice),
 		cmocka_unit_test(a_goodbye_is_repeated),
+		cmocka_unit_test(lost_mail_goes_again),
+		cmocka_unit_test(mail_passes_links_that_break),
 		cmocka_unit_test(who_cannot_be_reached_is_lost),
 	};
 
