@@ -73,10 +73,11 @@ static bool is_free(const struct tti_transfer *transfer, size_t nbytes)
 static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_t slot_bytes)
 {
 	const size_t nbytes = message_bytes(transfer, slot_bytes);
+	/* A message of nothing may be sent from nowhere. */
+	const char *from = nbytes > 0 ? transfer->data + transfer->done : transfer->data;
 	void *room;
 
-	if (link->ops->send &&
-	    link->ops->send(link, transfer->data + transfer->done, nbytes, transfer->tag)) {
+	if (link->ops->send && link->ops->send(link, from, nbytes, transfer->tag)) {
 		transfer->done += nbytes;
 		return true;
 	}
@@ -84,7 +85,7 @@ static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_
 	if (!room)
 		return false;
 	if (nbytes > 0)
-		memcpy(room, transfer->data + transfer->done, nbytes);
+		memcpy(room, from, nbytes);
 	link->ops->commit(link, nbytes, transfer->tag);
 	transfer->done += nbytes;
 	return true;
