@@ -185,9 +185,9 @@ struct scene {
 size_t call_bytes(const struct call *call, int n)
 {
 	const struct operation *op = operation_of(call->coll);
-	const size_t parts = op->sends_all || op->gets_all ? (size_t)n : 1;
+	const size_t parts = (op->sends_all ? (size_t)n : 1) + (op->gets_all ? (size_t)n : 1);
 
-	return 2 * (call->count + GAP) * parts * tutti_type_size(call->type) + 6 * GUARD;
+	return (call->count + GAP) * parts * tutti_type_size(call->type) + 6 * GUARD;
 }
 
 /* Where buffers begin: at no better address than their type needs. */
