@@ -16,6 +16,9 @@
 #include "support/crew.h"
 
 #define MOST_COUNT (1 << 18)
+/* Of the calls below: the ring of messages, and how many there are. */
+#define RING       8
+#define CALLS      10
 
 static size_t count_in_use = 1;
 static int coll_in_use;
@@ -25,7 +28,6 @@ static tutti_status any_call(struct crew *crew, int rank, tutti_comm_t comm)
 	static float send[MOST_COUNT], recv[MOST_COUNT];
 	const size_t part = count_in_use / (size_t)crew->n;
 
-	(void)rank;
 	switch (coll_in_use) {
 	case 0:
 		return tutti_all_reduce(send, recv, count_in_use, TUTTI_FLOAT32, TUTTI_SUM, comm,
@@ -39,6 +41,15 @@ static tutti_status any_call(struct crew *crew, int rank, tutti_comm_t comm)
 	case 4:
 		return tutti_reduce(send, recv, count_in_use, TUTTI_FLOAT32, TUTTI_SUM, 0, comm,
 				    NULL);
+	case 5:
+		return tutti_all_to_all(send, recv, part, TUTTI_FLOAT32, comm, NULL);
+	case 6:
+		return tutti_gather(send, recv, part, TUTTI_FLOAT32, 0, comm, NULL);
+	case 7:
+		return tutti_scatter(send, recv, part, TUTTI_FLOAT32, 0, comm, NULL);
+	case RING:
+		return tutti_send_recv(send, count_in_use, (rank + 1) % crew->n, recv, count_in_use,
+				       (rank + crew->n - 1) % crew->n, TUTTI_FLOAT32, comm, NULL);
 	default:
 		return tutti_barrier(comm, NULL);
 	}
@@ -84,7 +95,7 @@ static void random_kills(void **state)
 	for (int run = 0; run < runs; run++) {
 		const int n = 2 + (int)(rand_r(&seed) % 4);
 
-		coll_in_use = (int)(rand_r(&seed) % 6);
+		coll_in_use = (int)(rand_r(&seed) % CALLS);
 		count_in_use = (size_t)1 << rand_r(&seed) % 19;
 		kill_one(n, transports[rand_r(&seed) % 2],
 			 (int)((unsigned)rand_r(&seed) % (unsigned)n),
@@ -103,10 +114,25 @@ static void first_and_last(void **state)
 	kill_one(4, "tcp", 3, 5000);
 }
 
+/* A ring of short messages, of which one rank goes at once, soon, or later. */
+static void rings(void **state)
+{
+	static const int after_us[] = { 0, 5000, 50000 };
+
+	(void)state;
+	coll_in_use = RING;
+	for (int n = 2; n <= 4; n++)
+		for (int i = 0; i < 3; i++) {
+			count_in_use = i == 1 ? 250 : 1;
+			kill_one(n, (n + i) % 2 ? "shm" : "tcp", 0, after_us[i]);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_and_last),
+		cmocka_unit_test(rings),
 		cmocka_unit_test(random_kills),
 	};
 
