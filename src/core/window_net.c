@@ -332,6 +332,7 @@ void tti_window_net_leave(struct tti_window_net *net)
 		return;
 	pthread_mutex_lock(&net->lock);
 	net->leaving = true;
+	net->port->parting = true;
 	pthread_mutex_unlock(&net->lock);
 }
 

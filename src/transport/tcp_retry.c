@@ -77,6 +77,11 @@ void tti_tcp_link_lose(struct tti_tcp_link *link, const char *what, int error)
 {
 	char lanes[TEXT_MOST];
 
+	if (link->port->base.parting) {
+		tti_tcp_link_fail(link, tti_fail_quiet(TUTTI_EPEER, "rank %d is gone: %s",
+						       link->base.peer, what));
+		return;
+	}
 	tti_tcp_link_tell(link, lanes, sizeof(lanes));
 	tti_tcp_link_fail(link, tti_fail(TUTTI_EPEER, "rank %d is gone: %s%s%s%s%s",
 					 link->base.peer, what, error ? " (" : "",

@@ -66,6 +66,9 @@ struct tti_port {
 	tutti_status failure;
 	int failed_peer;        /* -1: unknown */
 	char failure_text[640]; /* the error text of then */
+	/* Set by who owns the port: all is said, and a peer that goes is not missed, so its
+	 * end is a failure as ever, but nothing to log. */
+	bool parting;
 	/* Bytes committed but not yet handed over to the system: a call is not
 	 * over before this is 0. Always 0 for memory. */
 	size_t unsent;

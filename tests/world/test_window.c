@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -172,6 +173,23 @@ static void everywhere(void **state)
 			if (world_run(&world, all_of_it, &kind))
 				fail_msg("%d ranks over %s, kind %d", n, ways[w].transport, kind);
 		}
+}
+
+/* Where the log goes. */
+static char log_name[] = "/tmp/tutti-test-window-XXXXXX";
+
+/* Windows that end leave no warning of ranks that were the first to go. */
+static void nobody_is_missed(void **state)
+{
+	char line[1024];
+	FILE *log = fopen(log_name, "r");
+
+	(void)state;
+	assert_non_null(log);
+	while (fgets(line, sizeof(line), log))
+		if (strstr(line, "is gone"))
+			fail_msg("%s", line);
+	fclose(log);
 }
 
 /* Rank 0 only sleeps; the others read and write its memory. */
@@ -343,10 +361,19 @@ static void outlived(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everywhere), cmocka_unit_test(passive_target),
-		cmocka_unit_test(on_streams), cmocka_unit_test(wrong_use),
-		cmocka_unit_test(deadline),   cmocka_unit_test(outlived),
+		cmocka_unit_test(everywhere),     cmocka_unit_test(nobody_is_missed),
+		cmocka_unit_test(passive_target), cmocka_unit_test(on_streams),
+		cmocka_unit_test(wrong_use),      cmocka_unit_test(deadline),
+		cmocka_unit_test(outlived),
 	};
+	const int fd = mkstemp(log_name);
+	int failed;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (fd < 0)
+		return 1;
+	setenv("TUTTI_DEBUG_FILE", log_name, 1);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	close(fd);
+	unlink(log_name);
+	return failed;
 }
