@@ -191,20 +191,27 @@ static bool same_fabric(const struct tti_graph *graph, uint32_t net, uint32_t ot
 }
 
 /* A NIC whose speed is not stated may have no cable. */
+static bool has_fabric(const struct tti_graph *graph, uint32_t net)
+{
+	return graph->nodes[net].net.speed_mbps > 0;
+}
+
+/* The number of a fabric, and of a port, is that of its first NIC. */
 static void find_fabrics(struct builder *b)
 {
 	const struct tti_graph *graph = b->graph;
 	struct tti_loads *out = b->out;
 
 	for (uint32_t net = 0; net < out->nnets + out->ninner; net++) {
+		const bool known = has_fabric(graph, out->nets[net]);
 		uint32_t first = 0, cable = 0;
 
-		while (!same_fabric(graph, out->nets[net], out->nets[first]))
+		while (known && !(has_fabric(graph, out->nets[first]) &&
+				  same_fabric(graph, out->nets[net], out->nets[first])))
 			first++;
 		while (!same_port(graph, out->nets[net], out->nets[cable]))
 			cable++;
-		out->fabric[net] =
-			graph->nodes[out->nets[net]].net.speed_mbps > 0 ? first : TTI_NODE_NONE;
+		out->fabric[net] = known ? first : TTI_NODE_NONE;
 		out->cable[net] = cable;
 	}
 }

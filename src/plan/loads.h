@@ -37,7 +37,7 @@ struct tti_loads {
 	const struct tti_routes *routes;
 	uint32_t n, nnets, ninner; /* one of the last two is 0                        */
 	uint32_t *nodes, *nets;    /* of the graph; nnets + ninner NETs               */
-	uint32_t *fabric; /* [net]: those of one number reach each other; NODE_NONE: none */
+	uint32_t *fabric; /* [net]: the first net that it reaches, or itself; NODE_NONE: none */
 	uint32_t *cable;  /* [net]: the first NET on the same port                    */
 	uint32_t nrows;
 	double *capacity; /* GB/s of each row                                     */
