@@ -125,7 +125,7 @@ static tutti_status settle(struct tti_pool *pool, const struct question *q, uint
 
 	TTI_TRY(tti_tour_bound(&q->tour, least_out));
 	if (*least_out >= 1 - TTI_PRICE_EPS || n > TTI_TOUR_EXACT ||
-	    (n > EXACT_AT_ONCE && tti_now_ns() >= pool->until_ns))
+	    (n > EXACT_AT_ONCE && tti_thread_ns() >= pool->until_ns))
 		return TUTTI_OK;
 	return tti_tour_exact(&q->tour, order, cost, least_out);
 }

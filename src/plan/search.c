@@ -61,7 +61,7 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 
 	*pool = (struct tti_pool){ .loads = loads,
 				   .config = config,
-				   .until_ns = tti_now_ns() + (int64_t)(budget * 1e6),
+				   .until_ns = tti_thread_ns() + (int64_t)(budget * 1e6),
 				   .questions = 1 + (uint32_t)(QUESTIONS / pow(loads->n, 3)) };
 	room = tti_arena_alloc(&pool->arena, (3 * nhops + 3 * nends + 2 * loads->n + loads->nrows) *
 						     sizeof(*room));
@@ -198,11 +198,11 @@ static tutti_status add_columns(struct tti_pool *pool, tti_pricer *price, double
 	bool more = true, prove = false;
 
 	while (more || !prove) {
-		prove = !more || tti_now_ns() >= pool->until_ns;
+		prove = !more || tti_thread_ns() >= pool->until_ns;
 		TTI_TRY(round_of(pool, price, prove, value_out, bound_out, &more));
 		if (*value_out >= *bound_out * (1 - CLOSE) || (known > 0 && !more))
 			break;
-		if (prove && tti_now_ns() >= pool->until_ns)
+		if (prove && tti_thread_ns() >= pool->until_ns)
 			break;
 	}
 	/* The last columns count too. */

@@ -71,7 +71,7 @@ struct tti_local_config {
 	 * what they do; without, in one, as NCCL counts. */
 	bool both_ways;
 	uint32_t max_channels; /* 0: 32 */
-	double budget_ms;      /* how long to look for more; 0: 1000 */
+	double budget_ms;      /* time of its thread to look for more; 0: 1000 */
 	double known_bound;    /* GB/s: known from elsewhere, so none is proven; 0: none */
 };
 

@@ -19,6 +19,15 @@ static inline int64_t tti_now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* What this thread has used of a processor: on a busy machine less than the time that passed. */
+static inline int64_t tti_thread_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
 /* The deadline `timeout_ms` from now; TTI_NEVER if it is < 0, or centuries. */
 static inline int64_t tti_deadline(int64_t timeout_ms)
 {
