@@ -91,10 +91,12 @@ struct tti_tcp_pace {
 	uint64_t handed;       /* bytes given to the system                         */
 	size_t waiting;        /* of these, not acknowledged when last looked at    */
 	size_t unsent;         /* of these, not on the way then                     */
+	bool queued;           /* all of these were, but some in the queue of a NIC */
 	int64_t through_at;    /* when all of it should be through                  */
 	int64_t looked_at;     /* that was then                                     */
 	int64_t since;         /* it has had something to send since; 0: it has not */
 	uint64_t acked_before; /* bytes acknowledged at that time                   */
+	bool supplied;         /* since then it surely has, whenever looked at      */
 	bool warm;             /* a full measurement has passed since it was idle   */
 	int64_t passed_over;   /* it has had nothing to do since, though others did */
 	int64_t patience;      /* after so long of that it is tried all the same    */

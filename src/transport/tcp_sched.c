@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/tcp.h"
 
+#include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -25,6 +26,12 @@
 #define MEASURE_NS      (4 * TTI_NS_PER_MS)
 #define MEASURE_MOST_NS (40 * TTI_NS_PER_MS)
 #define MEASURE_BYTES   (256 * 1024)
+/* In the queues of this host beyond that is more than acknowledgements; those of the peer may be
+ * so late. */
+#define QUEUED          4096
+#define ACK_NS          (4 * TTI_NS_PER_MS)
+/* Of the rate that is known, what counts though the lane may have had too little to send. */
+#define SUPPLIED_LEAST  0.9
 /* Who was not looked at for so long may have had nothing to send meanwhile. */
 #define SEEN_NS         (3 * TTI_NS_PER_MS)
 /* What earlier measurements count beside one more: acknowledgements come in pieces, so a
@@ -117,8 +124,38 @@ static void measure_least(struct tti_tcp_pace *pace, struct tti_tcp_lane *lane, 
 	pace->tried = false;
 }
 
-/* A rate is that of a time in which the lane always had something to send. The first one
- * after it was idle does not count: what shapes a lane lets some pass unshaped then. */
+/* More is not acknowledged than what may be acknowledged late. */
+static bool is_behind(const struct tti_tcp_pace *pace, const struct tti_tcp_lane *lane)
+{
+	return (double)pace->waiting > PIECE + lane->rate * (double)(ACK_NS + lane->rtt_ns);
+}
+
+/* Whether a lane surely has something to send. */
+static bool is_supplied(const struct tti_tcp_pace *pace, const struct tti_tcp_lane *lane)
+{
+	return pace->unsent || pace->queued || is_behind(pace, lane);
+}
+
+static void measure_from(struct tti_tcp_pace *pace, const struct tti_tcp_lane *lane, uint64_t acked,
+			 int64_t now)
+{
+	pace->since = now;
+	pace->acked_before = acked;
+	pace->supplied = is_supplied(pace, lane);
+}
+
+/* What a lane got rid of while it had something to send all the time is what it can do. Else it
+ * is what the lane was given, which may be next to nothing: it counts if it is near what is
+ * known. The first time after it was idle does not count: what shapes a lane lets some pass
+ * unshaped then. */
+static bool counts(const struct tti_tcp_pace *pace, const struct tti_tcp_lane *lane, double bytes,
+		   double passed)
+{
+	if (pace->supplied)
+		return pace->warm || lane->rate <= 0;
+	return pace->warm && lane->rate > 0 && bytes > passed * lane->rate * SUPPLIED_LEAST;
+}
+
 static void measure(struct tti_tcp_conn *conn, struct tti_tcp_lane *lane, int64_t now)
 {
 	struct tti_tcp_pace *pace = &conn->pace;
@@ -133,19 +170,18 @@ static void measure(struct tti_tcp_conn *conn, struct tti_tcp_lane *lane, int64_
 		return;
 	}
 	if (!pace->since || now - pace->looked_at > SEEN_NS) {
-		pace->since = now;
-		pace->acked_before = acked;
+		measure_from(pace, lane, acked, now);
 		pace->warm = false;
 		return;
 	}
+	pace->supplied &= is_supplied(pace, lane);
 	if (now - pace->since < MEASURE_NS ||
 	    (bytes < MEASURE_BYTES && now - pace->since < MEASURE_MOST_NS))
 		return;
-	if (pace->warm || lane->rate <= 0)
+	if (counts(pace, lane, bytes, passed))
 		learn(lane, bytes, passed);
 	look_at_rtt(conn, lane);
-	pace->since = now;
-	pace->acked_before = acked;
+	measure_from(pace, lane, acked, now);
 	pace->warm = true;
 }
 
@@ -156,6 +192,16 @@ static void correct(struct tti_tcp_pace *pace, double rate, int64_t now)
 
 	if (pace->through_at > latest)
 		pace->through_at = latest;
+}
+
+/* Whether something of a socket is in the queue of a NIC. */
+static bool is_queued(int fd)
+{
+	uint32_t memory[SK_MEMINFO_VARS] = { 0 };
+	socklen_t size = sizeof(memory);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &size) &&
+	       memory[SK_MEMINFO_WMEM_ALLOC] > QUEUED;
 }
 
 static void look_at(struct tti_tcp_link *link, int index, int64_t now)
@@ -171,6 +217,7 @@ static void look_at(struct tti_tcp_link *link, int index, int64_t now)
 	if (ioctl(conn->fd, SIOCOUTQNSD, &waiting) || waiting < 0)
 		waiting = 0;
 	conn->pace.unsent = (size_t)waiting;
+	conn->pace.queued = conn->pace.waiting && !waiting && is_queued(conn->fd);
 	measure(conn, &link->lane[index], now);
 	if (link->lane[index].rate > 0)
 		correct(&conn->pace, link->lane[index].rate, now);
@@ -187,6 +234,8 @@ static double rate_now(const struct tti_tcp_link *link, int index, int64_t now)
 
 	const double late = PIECE + rate * (double)link->lane[index].loaded_ns;
 
+	if (!pace->supplied && !is_behind(pace, &link->lane[index]))
+		return rate;
 	if (pace->since && passed > SLOWER_NS && bytes + late < passed * rate)
 		return (bytes + late) / passed;
 	return rate;

@@ -257,6 +257,76 @@ static void every_lane_is_used(void **state)
 	world_end(&world);
 }
 
+/* A lane that was taken for slow when it got something has none of it left once all of that
+ * is acknowledged. */
+static void what_is_acknowledged_is_through(void **state)
+{
+	struct world world;
+	struct tti_tcp_link *link;
+	struct tti_tcp_pace *pace;
+
+	(void)state;
+	lanes_open(&world, 8, SLOT, 2, 0);
+	link = inside(&world, 0);
+	pace = &link->conn[1]->pace;
+	link->lane[1].rate = 1e-3;
+	tti_tcp_sched_handed(link->conn[1], 10 << 20);
+	assert_true(pace->through_at > tti_deadline(5000));
+	link->lane[1].rate = 1;
+	assert_non_null(link->base.ops->reserve(&link->base, SLOT));
+	link->base.ops->commit(&link->base, SLOT, 0);
+	assert_true(pace->through_at < tti_deadline(1000));
+	all_is_sent(&world);
+	world_end(&world);
+}
+
+/* Looks at lane 1, as when there is more to send, until a measurement has ended; some of
+ * what it was given is acknowledged after each begins. */
+static void measure_lane(struct tti_tcp_link *link)
+{
+	const struct tti_tcp_pace *pace = &link->conn[1]->pace;
+	const int64_t deadline = tti_deadline(20000);
+	int64_t begun = 0;
+	uint64_t seq;
+	int lane;
+
+	while (!pace->warm && tti_now_ns() < deadline) {
+		(void)tti_tcp_sched_next(link, &lane, &seq);
+		if (pace->since != begun)
+			tti_tcp_sched_handed(link->conn[1], 100000);
+		begun = pace->since;
+	}
+	assert_true(pace->warm);
+}
+
+/* A lane that was given little, the last of which is acknowledged late. */
+static void what_it_was_given_is_not_what_it_can(void **state)
+{
+	static const double known[] = { 0, 0.1 };
+	struct world world;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct tti_tcp_link *link;
+		struct tti_tcp_lane *lane;
+
+		lanes_open(&world, 1, SLOT, 2, 0);
+		link = inside(&world, 0);
+		lane = &link->lane[1];
+		*lane = (struct tti_tcp_lane){ .rate = known[i],
+					       .bytes = 4e6 * known[i],
+					       .passed = 4e6 };
+		tcp->lanes->only(&link->base, 1);
+		deafen(inside(&world, 1)->conn[1]->fd);
+		assert_non_null(link->base.ops->reserve(&link->base, SLOT));
+		link->base.ops->commit(&link->base, SLOT, 0);
+		measure_lane(link);
+		assert_true(lane->rate == known[i]);
+		cut_lane(&world, 0, 1, RESET);
+		world_end(&world);
+	}
+}
+
 static void one_lane_may_be_picked(void **state)
 {
 	struct world world;
@@ -505,6 +575,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lanes_carry_all_sizes),
 		cmocka_unit_test(every_lane_is_used),
+		cmocka_unit_test(what_is_acknowledged_is_through),
+		cmocka_unit_test(what_it_was_given_is_not_what_it_can),
 		cmocka_unit_test(one_lane_may_be_picked),
 		cmocka_unit_test(a_lane_is_lost_at_any_time),
 		cmocka_unit_test(a_silent_lane_is_given_up),
