@@ -46,7 +46,7 @@ struct tti_pool {
 	struct tti_way *way, *ways;
 	struct tti_ends *leave, *enter; /* [member]: its cheapest NICs of one fabric */
 	struct tti_ring_prices ring;
-	int64_t until_ns; /* of tti_thread_ns() */
+	int64_t until_ns;   /* of tti_thread_ns() */
 	uint32_t questions; /* that may still be asked of many members: the same on every rank,
 			     * as time is not */
 };
