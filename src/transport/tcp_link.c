@@ -112,6 +112,9 @@ void tti_tcp_link_raise(struct tti_tcp_link *link)
 	}
 	link->state = TTI_TCP_LINK_UP;
 	link->single = link->nlanes == 1 && tti_tcp_nics_single(port, link->base.peer);
+	/* One lane brings messages in their order, so a credit keeps none of several idle. */
+	if (link->single && link->port->slots > 8)
+		link->tell_at = (uint32_t)link->port->slots / 4;
 	tti_log(TTI_LOG_INFO, TTI_TCP, "link to rank %d is up, %d sockets", link->base.peer,
 		link->nconns);
 	/* What came before this was not looked at. */

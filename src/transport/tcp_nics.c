@@ -104,6 +104,16 @@ void tti_tcp_nics_order(const struct tti_tcp_port *port, const struct tti_tcp_ca
 
 /* -- Looking up -------------------------------------------------------------- */
 
+/* Lanes pair NICs; every card has the loopback interface, which is none. */
+static size_t count_paired(const struct tti_tcp_card *card)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < card->nnics; i++)
+		n += card->nic[i].is.kind != TTI_IFACE_LOOPBACK;
+	return n;
+}
+
 bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer)
 {
 	struct tti_tcp_card mine, theirs;
@@ -112,7 +122,7 @@ bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer)
 		return false;
 	tti_tcp_card_of(port, port->base.rank, &mine);
 	tti_tcp_card_of(port, peer, &theirs);
-	return mine.nnics <= 1 && theirs.nnics <= 1;
+	return count_paired(&mine) <= 1 && count_paired(&theirs) <= 1;
 }
 
 void tti_tcp_card_of(const struct tti_tcp_port *port, int rank, struct tti_tcp_card *out)

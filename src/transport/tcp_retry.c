@@ -195,6 +195,7 @@ tutti_status tti_tcp_lane_joins(struct tti_tcp_link *link, struct tti_tcp_conn *
 		return status;
 	}
 	link->conn[index] = conn;
+	link->single = false;
 	link->nconns++;
 	if (index >= link->nlanes)
 		link->nlanes = index + 1;

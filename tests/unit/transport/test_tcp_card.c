@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "transport/tcp_card.h"
+#include "transport/tcp.h"
 
 static struct tti_tcp_card some_card(void)
 {
@@ -173,6 +173,32 @@ static void no_nic_is_lost_to_another_with_many_addresses(void **state)
 	}
 }
 
+/* Every rank tells its loopback interface, over which there is no lane to another host. */
+static void one_nic_is_one_way(void **state)
+{
+	static const uint8_t kinds[] = { TTI_IFACE_LOOPBACK, TTI_IFACE_BRIDGE, TTI_IFACE_NIC };
+
+	(void)state;
+	for (int sockets = 1; sockets <= 2; sockets++) {
+		for (size_t i = 0; i < 3; i++) {
+			struct tti_tcp_card mine = some_card();
+			struct tti_card cards[2];
+			uint32_t at[3] = { 0, sizeof(cards[0]), sizeof(cards) };
+			struct tti_tcp_port port = {
+				.options.sockets = sockets,
+				.cards = cards[0].bytes,
+				.card_at = at,
+			};
+
+			mine.nic[1].is.kind = TTI_IFACE_LOOPBACK;
+			tti_tcp_card_put(&mine, &cards[0]);
+			mine.nic[1].is.kind = kinds[i];
+			tti_tcp_card_put(&mine, &cards[1]);
+			assert_int_equal(tti_tcp_nics_single(&port, 1), sockets == 1 && i == 0);
+		}
+	}
+}
+
 static void what_is_there_is_all_told(void **state)
 {
 	struct tti_ifaces ifaces = { 0 };
@@ -220,6 +246,7 @@ int main(void)
 		cmocka_unit_test(bad_cards_are_refused_by_name),
 		cmocka_unit_test(no_nic_is_lost_to_another_with_many_addresses),
 		cmocka_unit_test(what_is_there_is_all_told),
+		cmocka_unit_test(one_nic_is_one_way),
 		cmocka_unit_test(as_many_nics_as_fit),
 		cmocka_unit_test(no_interface_is_an_empty_card),
 	};
