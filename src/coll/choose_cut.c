@@ -78,11 +78,15 @@ static int choose_parts(const struct tti_choice_input *input, const char *algori
 	const size_t owners = (size_t)input->n / (size_t)input->nhosts / links;
 	/* Where chunks are the ranks' own, a stripe has several of them anyway. */
 	const size_t chunks = by_rank && stripes > 0 && owners > 1 ? owners : 1;
+	/* Of two ranks that gather none passes on what it gets: messages are cut as small as over
+	 * any link, and no smaller. */
+	const size_t least =
+		input->coll == TUTTI_ALL_GATHER && input->n == 2 ? LINK_LEAST : SLICE_LEAST;
 	size_t parts = 1;
 
 	if (input->nhosts < 2 || !is_ring(input, algorithm))
 		return 1;
-	while (parts * chunks < RING_PARTS && round / (2 * parts * chunks) >= SLICE_LEAST)
+	while (parts * chunks < RING_PARTS && round / (2 * parts * chunks) >= least)
 		parts *= 2;
 	return (int)parts;
 }
