@@ -284,13 +284,16 @@ static void what_is_acknowledged_is_through(void **state)
  * what it was given is acknowledged after each begins. */
 static void measure_lane(struct tti_tcp_link *link)
 {
-	const struct tti_tcp_pace *pace = &link->conn[1]->pace;
+	struct tti_tcp_pace *pace = &link->conn[1]->pace;
 	const int64_t deadline = tti_deadline(20000);
 	int64_t begun = 0;
 	uint64_t seq;
 	int lane;
 
 	while (!pace->warm && tti_now_ns() < deadline) {
+		/* What a busy machine takes away from this process is not the subject. */
+		if (pace->since)
+			pace->looked_at = tti_now_ns();
 		(void)tti_tcp_sched_next(link, &lane, &seq);
 		if (pace->since != begun)
 			tti_tcp_sched_handed(link->conn[1], 100000);
@@ -418,6 +421,7 @@ static void a_lane_comes_back(void **state)
 {
 	struct world world;
 	struct traffic traffic = { &world, .seed = 5, .messages = 100 };
+	const int64_t deadline = tti_deadline(60000);
 
 	(void)state;
 	lanes_open(&world, 8, SLOT, 3, 4096);
@@ -435,6 +439,9 @@ static void a_lane_comes_back(void **state)
 		before = inside(&world, 0)->lane[index].sent;
 		traffic.messages += 200;
 		flow_until_over(&traffic);
+		/* One that was lost is opened anew in between. */
+		while (inside(&world, 0)->nconns < 3 && tti_now_ns() < deadline)
+			world_progress(&world);
 		assert_int_equal(inside(&world, 0)->nconns, 3);
 		assert_true(inside(&world, 0)->lane[index].sent > before);
 		assert_string_equal(inside(&world, 0)->lane[index].trouble, "");
