@@ -90,7 +90,7 @@ static void round_trip(const struct tti_plan *plan)
 static void random_nodes(void **state)
 {
 	const char *asked = getenv("TEST_ROUNDS");
-	const uint64_t rounds = asked ? strtoull(asked, NULL, 10) : SANITIZED ? 10 : 60;
+	const uint64_t rounds = asked ? strtoull(asked, NULL, 10) : SANITIZED ? 20 : 60;
 	uint32_t count = 0;
 
 	(void)state;
