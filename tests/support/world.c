@@ -94,3 +94,36 @@ int world_run(const struct world *world, world_fn fn, void *arg)
 	free(members);
 	return atomic_load(&failures) - before;
 }
+
+int world_sum_over(tutti_comm_t comm, int value)
+{
+	int sum = -1;
+
+	CHECK_OK(tutti_all_reduce(&value, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL));
+	return sum;
+}
+
+void world_check_place(tutti_comm_t comm, int rank, int n)
+{
+	int out = -1;
+
+	CHECK_OK(tutti_comm_rank(comm, &out));
+	CHECK(out == rank);
+	CHECK_OK(tutti_comm_count(comm, &out));
+	CHECK(out == n);
+}
+
+void world_check_large(tutti_comm_t comm, int n)
+{
+	const size_t count = 300001;
+	float *data = calloc(count, sizeof(*data));
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < count; i++)
+		data[i] = (float)(i % 7);
+	CHECK_OK(tutti_all_reduce(data, data, count, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
+	for (size_t i = 0; i < count; i++)
+		wrong += data[i] != (float)(i % 7) * (float)n;
+	CHECK(wrong == 0);
+	free(data);
+}

@@ -37,4 +37,10 @@ bool world_failed(const char *file, int line, const char *what, const char *more
 	((condition) ? true : world_failed(__FILE__, __LINE__, #condition, tutti_last_error(NULL)))
 #define CHECK_OK(call) CHECK((call) == TUTTI_OK)
 
+/* For ranks: the sum of all their values; that this one is `rank` of `n`; a sum of more than a
+ * slot holds, so that it goes through many. */
+int world_sum_over(tutti_comm_t comm, int value);
+void world_check_place(tutti_comm_t comm, int rank, int n);
+void world_check_large(tutti_comm_t comm, int n);
+
 #endif

@@ -40,47 +40,13 @@ static void on_all_worlds(world_fn fn)
 	}
 }
 
-static int sum_over(tutti_comm_t comm, int value)
-{
-	int sum = -1;
-
-	CHECK_OK(tutti_all_reduce(&value, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL));
-	return sum;
-}
-
-static void check_place(tutti_comm_t comm, int rank, int n)
-{
-	int out = -1;
-
-	CHECK_OK(tutti_comm_rank(comm, &out));
-	CHECK(out == rank);
-	CHECK_OK(tutti_comm_count(comm, &out));
-	CHECK(out == n);
-}
-
-/* Larger than a slot, so that it goes through many. */
-static void check_large(tutti_comm_t comm, int n)
-{
-	const size_t count = 100001;
-	float *data = calloc(count, sizeof(*data));
-	size_t wrong = 0;
-
-	for (size_t i = 0; i < count; i++)
-		data[i] = (float)(i % 7);
-	CHECK_OK(tutti_all_reduce(data, data, count, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
-	for (size_t i = 0; i < count; i++)
-		wrong += data[i] != (float)(i % 7) * (float)n;
-	CHECK(wrong == 0);
-	free(data);
-}
-
 /* What all ranks of what has grown do, old and new. */
 static void use(tutti_comm_t comm, int rank, int n, struct growth *growth)
 {
 	(void)growth;
-	check_place(comm, rank, n);
-	CHECK(sum_over(comm, 1 << rank) == (1 << n) - 1);
-	check_large(comm, n);
+	world_check_place(comm, rank, n);
+	CHECK(world_sum_over(comm, 1 << rank) == (1 << n) - 1);
+	world_check_large(comm, n);
 }
 
 typedef void (*use_fn)(tutti_comm_t comm, int rank, int n, struct growth *growth);
@@ -158,11 +124,11 @@ static void grow_twice(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	struct growth *growth = arg;
 
-	CHECK(sum_over(comm, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
 	grow(comm, rank, n, n + growth->more, 0, growth, use);
-	CHECK(sum_over(comm, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
 	grow(comm, rank, n, n + 1, n - 1, growth, use);
-	CHECK(sum_over(comm, 2) == 2 * n);
+	CHECK(world_sum_over(comm, 2) == 2 * n);
 }
 
 static void it_grows(void **state)
@@ -180,7 +146,7 @@ static void use_and_grow(tutti_comm_t comm, int rank, int n, struct growth *grow
 	CHECK_OK(tutti_comm_split(comm, rank % 2, -rank, &half, NULL));
 	use(comm, rank, n, growth);
 	use(copy, rank, n, growth);
-	CHECK(sum_over(half, 1) == (n + 1 - rank % 2) / 2);
+	CHECK(world_sum_over(half, 1) == (n + 1 - rank % 2) / 2);
 	CHECK_OK(tutti_comm_destroy(half));
 	grow(copy, rank, n, n + 1, n - 1, growth, use);
 	CHECK_OK(tutti_comm_destroy(copy));
@@ -208,7 +174,7 @@ static void grow_a_child(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK_OK(tutti_comm_destroy(grown));
 	if (rank == 0)
 		discharge(recruits, growth->more);
-	CHECK(sum_over(comm, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
 }
 
 static void nested(void **state)
@@ -270,7 +236,7 @@ static void grow_aside(tutti_comm_t comm, int rank, int n, void *arg)
 		CHECK_OK(tutti_comm_grow(comm, total[i], rank == 0 ? &id[i] : NULL, -1, &grown[i],
 					 &config));
 	}
-	check_large(comm, n);
+	world_check_large(comm, n);
 	for (int i = 1; i >= 0; i--) {
 		if (rank == 0)
 			recruit(recruits[i], &id[i], n, total[i], growth, use);
@@ -343,7 +309,7 @@ static void try_with(tutti_comm_t comm, int rank, int n, struct recruit wrong, c
 	CHECK(strstr(tutti_last_error(comm), text) != NULL);
 	if (rank == 0)
 		pthread_join(wrong.thread, NULL);
-	CHECK(sum_over(comm, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
 }
 
 static void wrong_recruit(tutti_comm_t comm, int rank, int n, void *arg)

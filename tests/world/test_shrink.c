@@ -23,14 +23,6 @@ static void on_all_worlds(world_fn fn)
 		assert_int_equal(world_run(&worlds[i], fn, NULL), 0);
 }
 
-static int sum_over(tutti_comm_t comm, int value)
-{
-	int sum = -1;
-
-	CHECK_OK(tutti_all_reduce(&value, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL));
-	return sum;
-}
-
 /* Ranks 1 and 2 do not come along; the parent goes on. */
 static void by_name(tutti_comm_t comm, int rank, int n, void *arg)
 {
@@ -43,15 +35,15 @@ static void by_name(tutti_comm_t comm, int rank, int n, void *arg)
 		CHECK_OK(tutti_comm_shrink(comm, exclude, 2, &rest, NULL, TUTTI_SHRINK_DEFAULT));
 		CHECK_OK(tutti_comm_rank(rest, &place));
 		CHECK(place == (rank == 0 ? 0 : rank - 2));
-		CHECK(sum_over(rest, 1) == n - 2);
+		CHECK(world_sum_over(rest, 1) == n - 2);
 		if (place > 0) {
 			CHECK_OK(tutti_comm_shrink(rest, (int[]){ 0 }, 1, &less, NULL, 0));
-			CHECK(sum_over(less, 1) == n - 3);
+			CHECK(world_sum_over(less, 1) == n - 3);
 			CHECK_OK(tutti_comm_destroy(less));
 		}
 		CHECK_OK(tutti_comm_destroy(rest));
 	}
-	CHECK(sum_over(comm, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
 }
 
 static void named(void **state)
@@ -74,7 +66,7 @@ static void revoked(tutti_comm_t comm, int rank, int n, void *arg)
 	tutti_status status = TUTTI_OK;
 
 	(void)arg;
-	CHECK(sum_over(comm, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
 	if (rank == n - 1) {
 		nap_ms(30);
 		CHECK_OK(tutti_comm_revoke(comm));
@@ -89,7 +81,7 @@ static void revoked(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK(tutti_comm_shrink(comm, NULL, 0, &late, NULL, 0) == TUTTI_EREVOKED);
 	CHECK_OK(tutti_comm_revoke(comm));
 	CHECK_OK(tutti_comm_shrink(comm, NULL, 0, &again, NULL, TUTTI_SHRINK_FAILED));
-	CHECK(sum_over(again, 1) == n);
+	CHECK(world_sum_over(again, 1) == n);
 	CHECK_OK(tutti_comm_destroy(again));
 }
 
@@ -111,12 +103,12 @@ static void one_left(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK_OK(tutti_comm_shrink(comm, NULL, 0, &rest, NULL, TUTTI_SHRINK_FAILED));
 	CHECK_OK(tutti_comm_count(rest, &count));
 	CHECK(count == n - 1);
-	CHECK(sum_over(rest, rank) == n * (n - 1) / 2 - 1);
+	CHECK(world_sum_over(rest, rank) == n * (n - 1) / 2 - 1);
 	CHECK(tutti_barrier(comm, NULL) <= TUTTI_STATUS_LOST);
 	if (rank != 0) {
 		CHECK_OK(
 			tutti_comm_shrink(rest, (int[]){ 0 }, 1, &less, NULL, TUTTI_SHRINK_FAILED));
-		CHECK(sum_over(less, 1) == n - 2);
+		CHECK(world_sum_over(less, 1) == n - 2);
 		CHECK_OK(tutti_comm_destroy(less));
 	}
 	CHECK_OK(tutti_comm_destroy(rest));
@@ -140,7 +132,7 @@ static void wrong_use(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK(tutti_comm_shrink(comm, NULL, 0, &rest, NULL, 8) == TUTTI_EINVAL);
 	CHECK(tutti_comm_shrink(comm, NULL, 0, NULL, NULL, 0) == TUTTI_EINVAL);
 	CHECK(tutti_comm_revoke(NULL) == TUTTI_EINVAL);
-	CHECK(sum_over(comm, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
 }
 
 static void refused(void **state)

@@ -27,40 +27,6 @@ static void on_all_worlds(world_fn fn)
 		assert_int_equal(world_run(&worlds[i], fn, NULL), 0);
 }
 
-static int sum_over(tutti_comm_t comm, int value)
-{
-	int sum = -1;
-
-	CHECK_OK(tutti_all_reduce(&value, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL));
-	return sum;
-}
-
-static void check_place(tutti_comm_t comm, int rank, int n)
-{
-	int out = -1;
-
-	CHECK_OK(tutti_comm_rank(comm, &out));
-	CHECK(out == rank);
-	CHECK_OK(tutti_comm_count(comm, &out));
-	CHECK(out == n);
-}
-
-/* Larger than a slot, so that it goes through many. */
-static void check_large(tutti_comm_t comm, int n)
-{
-	const size_t count = 300001;
-	float *data = calloc(count, sizeof(*data));
-	size_t wrong = 0;
-
-	for (size_t i = 0; i < count; i++)
-		data[i] = (float)(i % 7);
-	CHECK_OK(tutti_all_reduce(data, data, count, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL));
-	for (size_t i = 0; i < count; i++)
-		wrong += data[i] != (float)(i % 7) * (float)n;
-	CHECK(wrong == 0);
-	free(data);
-}
-
 /* Even and odd ranks, in reverse order. */
 static void by_parity(tutti_comm_t comm, int rank, int n, void *arg)
 {
@@ -71,16 +37,16 @@ static void by_parity(tutti_comm_t comm, int rank, int n, void *arg)
 	(void)arg;
 	if (!CHECK_OK(tutti_comm_split(comm, color, -rank, &half, NULL)))
 		return;
-	check_place(half, size - 1 - rank / 2, size);
+	world_check_place(half, size - 1 - rank / 2, size);
 	for (int i = color; i < n; i += 2)
 		expected += 1 << i;
-	CHECK(sum_over(half, 1 << rank) == expected);
-	CHECK(sum_over(comm, 1) == n);
-	check_large(half, size);
-	check_large(comm, n);
-	CHECK(sum_over(half, 1) == size);
+	CHECK(world_sum_over(half, 1 << rank) == expected);
+	CHECK(world_sum_over(comm, 1) == n);
+	world_check_large(half, size);
+	world_check_large(comm, n);
+	CHECK(world_sum_over(half, 1) == size);
 	CHECK_OK(tutti_comm_destroy(half));
-	CHECK(sum_over(comm, 2) == 2 * n);
+	CHECK(world_sum_over(comm, 2) == 2 * n);
 }
 
 static void halves(void **state)
@@ -98,18 +64,18 @@ static void some_of_some(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK((some == NULL) == (rank == 0));
 	CHECK_OK(tutti_comm_dup(comm, &own, NULL));
 	if (rank == 0) {
-		check_place(own, rank, n);
-		CHECK(sum_over(own, 1) == n);
+		world_check_place(own, rank, n);
+		CHECK(world_sum_over(own, 1) == n);
 		CHECK_OK(tutti_comm_destroy(own));
 		return;
 	}
-	check_place(some, rank - 1, n - 1);
+	world_check_place(some, rank - 1, n - 1);
 	CHECK_OK(tutti_comm_dup(some, &copy, NULL));
 	CHECK_OK(tutti_comm_split(copy, rank < 3 ? 0 : 1, rank, &pair, NULL));
 	CHECK_OK(tutti_comm_destroy(copy));
 	CHECK_OK(tutti_comm_destroy(some));
-	CHECK(sum_over(own, 1) == n);
-	CHECK(sum_over(pair, 1) == (rank < 3 ? (n > 2 ? 2 : 1) : n - 3));
+	CHECK(world_sum_over(own, 1) == n);
+	CHECK(world_sum_over(pair, 1) == (rank < 3 ? (n > 2 ? 2 : 1) : n - 3));
 	CHECK_OK(tutti_comm_destroy(own));
 	CHECK_OK(tutti_comm_destroy(pair));
 }
@@ -139,10 +105,10 @@ static void *outlive(void *self)
 		return NULL;
 	CHECK_OK(tutti_comm_dup(member->root, &child, NULL));
 	CHECK_OK(tutti_comm_destroy(member->root));
-	CHECK(sum_over(child, 1) == member->n);
+	CHECK(world_sum_over(child, 1) == member->n);
 	CHECK_OK(tutti_comm_split(child, member->rank / 2, 0, &other, NULL));
 	CHECK_OK(tutti_comm_destroy(child));
-	CHECK(sum_over(other, 1) == 2);
+	CHECK(world_sum_over(other, 1) == 2);
 	CHECK_OK(tutti_comm_destroy(other));
 	return NULL;
 }
@@ -188,10 +154,10 @@ static void beside_a_call(tutti_comm_t comm, int rank, int n, void *arg)
 	if (rank == 0)
 		CHECK_OK(tutti_all_reduce(&one, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, stream));
 	CHECK_OK(tutti_comm_split(comm, 0, rank, &child, NULL));
-	CHECK(sum_over(child, 1) == n);
+	CHECK(world_sum_over(child, 1) == n);
 	if (rank == 0)
 		CHECK(tutti_stream_query(stream) == TUTTI_AGAIN);
-	CHECK(sum_over(child, 1) == n);
+	CHECK(world_sum_over(child, 1) == n);
 	if (rank != 0)
 		CHECK_OK(tutti_all_reduce(&one, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, stream));
 	CHECK_OK(tutti_stream_destroy(stream));
@@ -249,7 +215,7 @@ static void made_aside(tutti_comm_t comm, int rank, int n, void *arg)
 	while (status == TUTTI_AGAIN)
 		CHECK_OK(tutti_comm_get_async_error(child, &status));
 	CHECK_OK(status);
-	CHECK(sum_over(child, 1) == n);
+	CHECK(world_sum_over(child, 1) == n);
 	CHECK_OK(tutti_comm_destroy(child));
 }
 
@@ -288,9 +254,9 @@ static void one_rank(tutti_comm_t comm, int rank, int n, void *arg)
 	before = count_segments();
 	pthread_barrier_wait(&all_have);
 	CHECK_OK(tutti_comm_split(comm, rank, 0, &alone, NULL));
-	check_place(alone, 0, 1);
-	CHECK(sum_over(alone, 7) == 7);
-	check_large(alone, 1);
+	world_check_place(alone, 0, 1);
+	CHECK(world_sum_over(alone, 7) == 7);
+	world_check_large(alone, 1);
 	CHECK_OK(tutti_barrier(alone, NULL));
 	pthread_barrier_wait(&all_have);
 	after = count_segments();
@@ -329,7 +295,7 @@ static void wrong_use(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK(strstr(tutti_last_error(NULL), "configure") != NULL);
 	/* None of it did harm. */
 	CHECK_OK(tutti_comm_split(comm, 0, 0, &child, NULL));
-	CHECK(sum_over(child, 1) == n);
+	CHECK(world_sum_over(child, 1) == n);
 	CHECK_OK(tutti_comm_destroy(child));
 }
 
@@ -357,10 +323,10 @@ static void lost_child(tutti_comm_t comm, int rank, int n, void *arg)
 		      TUTTI_EMISMATCH);
 	CHECK(strstr(tutti_last_error(child), "called different things") != NULL);
 	CHECK(tutti_comm_dup(child, &late, NULL) == TUTTI_EMISMATCH);
-	CHECK(sum_over(comm, 1) == n);
-	CHECK(sum_over(sister, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
+	CHECK(world_sum_over(sister, 1) == n);
 	CHECK_OK(tutti_comm_destroy(child));
-	CHECK(sum_over(sister, 1) == n);
+	CHECK(world_sum_over(sister, 1) == n);
 	CHECK_OK(tutti_comm_destroy(sister));
 }
 
@@ -379,7 +345,7 @@ static void many_in_a_row(tutti_comm_t comm, int rank, int n, void *arg)
 	for (int i = 0; i < 24; i++) {
 		if (!CHECK_OK(tutti_comm_dup(comm, &copy, NULL)))
 			return;
-		check_place(copy, rank, n);
+		world_check_place(copy, rank, n);
 		CHECK_OK(tutti_comm_destroy(copy));
 	}
 }
@@ -399,11 +365,11 @@ static void left_child(tutti_comm_t comm, int rank, int n, void *arg)
 
 	(void)arg;
 	CHECK_OK(tutti_comm_dup(comm, &child, NULL));
-	CHECK(sum_over(child, 1) == n);
+	CHECK(world_sum_over(child, 1) == n);
 	if (rank != n - 1)
 		CHECK(tutti_barrier(child, NULL) == TUTTI_EPEER);
 	CHECK_OK(tutti_comm_destroy(child));
-	CHECK(sum_over(comm, 1) == n);
+	CHECK(world_sum_over(comm, 1) == n);
 }
 
 static void left(void **state)
