@@ -118,7 +118,8 @@ static const struct tti_algorithm *by_file(const struct tti_pin *pin,
 		const struct tti_algorithm *algo =
 			tti_algorithm_find(input->coll, tti_tune_algo_name(rule->algo));
 
-		if (rule->coll == input->coll && input->nbytes <= rule->upto &&
+		if (tti_tune_rule_fits(rule, input->coll, input->nbytes, (uint32_t)input->n,
+				       (uint32_t)input->nhosts) &&
 		    tti_choice_usable(pin, input, algo))
 			return algo;
 	}
@@ -248,7 +249,7 @@ const char *tti_choice_by_text(enum tti_choice_by by)
 	static const char *const texts[] = {
 		[TTI_CHOICE_BY_RULE] = "measured",
 		[TTI_CHOICE_BY_MODEL] = "predicted",
-		[TTI_CHOICE_BY_TUNE_FILE] = "TUTTI_TUNE_FILE",
+		[TTI_CHOICE_BY_TUNE_FILE] = "tune file",
 		[TTI_CHOICE_BY_ALGO_FILE] = "TUTTI_ALGO_FILE",
 		[TTI_CHOICE_BY_PIN] = "TUTTI_ALGO",
 	};

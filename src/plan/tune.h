@@ -167,25 +167,31 @@ bool tti_tune_predict(const struct tti_tune_constants *constants,
 
 /* -- The table, and the choice ---------------------------------------------------- */
 
-/* "For this collective up to this many bytes, this one": of a file, in its order. */
+/* "For this collective of so many bytes, this one": of a file, in its order. */
 struct tti_tune_rule {
 	tutti_collective coll;
-	size_t upto; /* SIZE_MAX: any */
+	size_t from, upto; /* SIZE_MAX: any */
 	enum tti_tune_algo algo;
+	uint32_t ranks; /* so many, on one host; 0: any, anywhere */
 };
+bool tti_tune_rule_fits(const struct tti_tune_rule *rule, tutti_collective coll, size_t nbytes,
+			uint32_t n, uint32_t nnodes);
 
 /* Owner: tti_tune_table_free(). */
 struct tti_tune_table {
 	struct tti_tune_constants constants;
 	struct tti_tune_rule *rules;
 	uint32_t nrules;
+	/* What was measured says where and by what (tune_place.h); "": does not. */
+	char machine[160], version[32];
 };
 
 /* The defaults and no rules. Never fails, nothing to free. */
 struct tti_tune_table tti_tune_defaults(void);
 
-/* Lines: "constant NAME VALUE", "choose COLLECTIVE UPTO ALGORITHM" (UPTO: bytes with K, M,
- * G, or inf), # begins a comment. What a file does not name is as by default.
+/* Lines: "constant NAME VALUE", "choose COLLECTIVE UPTO ALGORITHM [ranks N]" (UPTO: bytes with
+ * K, M, G, or inf; or FROM-UPTO, both within), "machine TEXT", "version TEXT"; # begins a
+ * comment, but not in texts. What a file does not name is as by default.
  * TUTTI_EINVAL with source, line and reason. */
 TUTTI_CHECKED tutti_status tti_tune_read(const char *text, size_t nbytes, const char *source,
 					 struct tti_tune_table **out);
@@ -193,7 +199,7 @@ TUTTI_CHECKED tutti_status tti_tune_read_file(const char *path, struct tti_tune_
 void tti_tune_table_free(struct tti_tune_table *table);
 /* As text that tti_tune_read() takes, with the sources as comments. */
 void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out);
-/* Of what ranks must agree on: all of it. */
+/* Of what ranks must agree on: all constants and rules. */
 uint64_t tti_tune_hash(const struct tti_tune_table *table);
 
 /* By the first rule that fits and that there is an algorithm for, else the least time;

@@ -19,7 +19,7 @@
 /* More is no tune file. */
 #define FILE_MOST (1 << 20)
 #define WORD_MOST 64
-#define WORDS     4
+#define WORDS     6
 
 static const struct constant {
 	const char *name;
@@ -63,7 +63,7 @@ struct reader {
 	uint32_t line;
 	char word[WORDS + 1][WORD_MOST];
 	uint32_t nwords;
-	struct tti_tune_constants *constants;
+	struct tti_tune_table *table;
 	TTI_VEC(struct tti_tune_rule) rules;
 };
 
@@ -91,7 +91,7 @@ static tutti_status read_constant(struct reader *in)
 					in->line, in->word[1], in->word[2],
 					"number, or out of range: times from 0, others from 1e-6, "
 					"to 1e12");
-		*value_of(in->constants, &constants[i]) = value;
+		*value_of(&in->table->constants, &constants[i]) = value;
 		return TUTTI_OK;
 	}
 	return tti_fail(TUTTI_EINVAL,
@@ -99,32 +99,50 @@ static tutti_status read_constant(struct reader *in)
 			in->source, in->line, in->word[1]);
 }
 
-static bool parse_size(const char *text, size_t *out)
+/* What is behind the size in *end. */
+static bool parse_size(const char *text, const char **end, size_t *out)
 {
 	static const char units[] = "KMG";
 	unsigned long long value;
 	const char *unit;
 	int shift = 0;
-	char *end;
+	char *at;
 
-	if (strcmp(text, "inf") == 0) {
+	if (strncmp(text, "inf", 3) == 0) {
+		*end = text + 3;
 		*out = SIZE_MAX;
 		return true;
 	}
 	if (text[0] < '0' || text[0] > '9')
 		return false;
 	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (*end != '\0') {
-		unit = strchr(units, *end);
-		if (!unit || end[1] != '\0')
-			return false;
+	value = strtoull(text, &at, 10);
+	unit = *at ? strchr(units, *at) : NULL;
+	if (unit) {
 		shift = 10 * (int)(unit - units + 1);
+		at++;
 	}
 	if (errno || value > SIZE_MAX >> shift)
 		return false;
+	*end = at;
 	*out = (size_t)value << shift;
 	return true;
+}
+
+/* UPTO, or FROM-UPTO. */
+static bool parse_sizes(const char *text, struct tti_tune_rule *rule)
+{
+	const char *end;
+
+	rule->from = 0;
+	if (!parse_size(text, &end, &rule->upto))
+		return false;
+	if (*end == '-') {
+		rule->from = rule->upto;
+		if (!parse_size(end + 1, &end, &rule->upto))
+			return false;
+	}
+	return *end == '\0' && rule->from <= rule->upto;
 }
 
 static bool parse_collective(const char *text, tutti_collective *out)
@@ -137,6 +155,24 @@ static bool parse_collective(const char *text, tutti_collective *out)
 	return false;
 }
 
+/* "ranks N", if it is there. */
+static tutti_status read_ranks(const struct reader *in, uint32_t *out)
+{
+	unsigned long value;
+	char *end;
+
+	*out = 0;
+	if (in->nwords == 4)
+		return TUTTI_OK;
+	value = strtoul(in->word[5], &end, 10);
+	if (strcmp(in->word[4], "ranks") != 0 || *end != '\0' || in->word[5][0] < '0' ||
+	    in->word[5][0] > '9' || value < 1 || value > INT32_MAX)
+		return tti_fail(TUTTI_EINVAL, "%s:%u: \"%s %s\" is not \"ranks N\", from 1",
+				in->source, in->line, in->word[4], in->word[5]);
+	*out = (uint32_t)value;
+	return TUTTI_OK;
+}
+
 static tutti_status read_rule(struct reader *in)
 {
 	struct tti_tune_rule rule;
@@ -144,13 +180,15 @@ static tutti_status read_rule(struct reader *in)
 	if (!parse_collective(in->word[1], &rule.coll))
 		return tti_fail(TUTTI_EINVAL, "%s:%u: there is no collective \"%s\"", in->source,
 				in->line, in->word[1]);
-	if (!parse_size(in->word[2], &rule.upto))
+	if (!parse_sizes(in->word[2], &rule))
 		return tti_fail(TUTTI_EINVAL,
-				"%s:%u: \"%s\" is no size: write bytes, with K, M or G, or inf",
+				"%s:%u: \"%s\" is no size: write bytes, with K, M or G, or inf; "
+				"or two of them, 4K-64K",
 				in->source, in->line, in->word[2]);
 	if (!tti_tune_algo_find(in->word[3], &rule.algo))
 		return tti_fail(TUTTI_EINVAL, "%s:%u: there is no algorithm \"%s\"", in->source,
 				in->line, in->word[3]);
+	TTI_TRY(read_ranks(in, &rule.ranks));
 	return tti_vec_push(&in->rules, rule)
 		       ? TUTTI_OK
 		       : tti_fail(TUTTI_ENOMEM, "%s: out of memory", in->source);
@@ -178,8 +216,31 @@ static bool split(struct reader *in, const char *at, const char *end)
 	return true;
 }
 
+/* "NAME TEXT" of the head, whose text may have any words. false: it is another line. */
+static bool read_head(const char *name, const char *at, const char *end, char *out, size_t size)
+{
+	const size_t len = strlen(name);
+	size_t n;
+
+	if ((size_t)(end - at) <= len || strncmp(at, name, len) != 0 || at[len] != ' ')
+		return false;
+	for (at += len; at < end && *at == ' '; at++)
+		;
+	while (end > at && (end[-1] == ' ' || end[-1] == '\r'))
+		end--;
+	n = (size_t)(end - at) < size ? (size_t)(end - at) : size - 1;
+	memcpy(out, at, n);
+	out[n] = '\0';
+	return true;
+}
+
 static tutti_status read_line(struct reader *in, const char *at, const char *end)
 {
+	struct tti_tune_table *table = in->table;
+
+	if (read_head("machine", at, end, table->machine, sizeof(table->machine)) ||
+	    read_head("version", at, end, table->version, sizeof(table->version)))
+		return TUTTI_OK;
 	if (!split(in, at, end))
 		return tti_fail(TUTTI_EINVAL, "%s:%u: a word of more than %d letters, or a NUL",
 				in->source, in->line, WORD_MOST - 1);
@@ -187,11 +248,11 @@ static tutti_status read_line(struct reader *in, const char *at, const char *end
 		return TUTTI_OK;
 	if (in->nwords == 3 && strcmp(in->word[0], "constant") == 0)
 		return read_constant(in);
-	if (in->nwords == 4 && strcmp(in->word[0], "choose") == 0)
+	if ((in->nwords == 4 || in->nwords == 6) && strcmp(in->word[0], "choose") == 0)
 		return read_rule(in);
 	return tti_fail(TUTTI_EINVAL,
 			"%s:%u: \"%s\" with %u more words: a line is \"constant NAME VALUE\" or "
-			"\"choose COLLECTIVE UPTO ALGORITHM\"",
+			"\"choose COLLECTIVE UPTO ALGORITHM [ranks N]\"",
 			in->source, in->line, in->word[0], in->nwords - 1);
 }
 
@@ -219,7 +280,7 @@ tutti_status tti_tune_read(const char *text, size_t nbytes, const char *source,
 	if (!table)
 		return tti_fail(TUTTI_ENOMEM, "%s: out of memory", source);
 	*table = tti_tune_defaults();
-	in.constants = &table->constants;
+	in.table = table;
 	st = read_lines(&in, text, nbytes);
 	table->rules = in.rules.at;
 	table->nrules = (uint32_t)in.rules.n;
@@ -302,15 +363,35 @@ void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
 {
 	struct tti_tune_constants copy = table->constants;
 
+	if (table->version[0])
+		tti_strbuf_addf(out, "version %s\n", table->version);
+	if (table->machine[0])
+		tti_strbuf_addf(out, "machine %s\n", table->machine);
 	for (size_t i = 0; i < NCONSTANTS; i++)
 		tti_strbuf_addf(out, "constant %-20s %-10.10g # %s; default from %s\n",
 				constants[i].name, *value_of(&copy, &constants[i]),
 				constants[i].what, constants[i].source);
 	for (uint32_t i = 0; i < table->nrules; i++) {
-		tti_strbuf_addf(out, "choose %s ", tutti_collective_name(table->rules[i].coll));
-		write_size(table->rules[i].upto, out);
-		tti_strbuf_addf(out, " %s\n", tti_tune_algo_name(table->rules[i].algo));
+		const struct tti_tune_rule *rule = &table->rules[i];
+
+		tti_strbuf_addf(out, "choose %s ", tutti_collective_name(rule->coll));
+		if (rule->from) {
+			write_size(rule->from, out);
+			tti_strbuf_add(out, "-");
+		}
+		write_size(rule->upto, out);
+		tti_strbuf_addf(out, " %s", tti_tune_algo_name(rule->algo));
+		if (rule->ranks)
+			tti_strbuf_addf(out, " ranks %u", rule->ranks);
+		tti_strbuf_add(out, "\n");
 	}
+}
+
+bool tti_tune_rule_fits(const struct tti_tune_rule *rule, tutti_collective coll, size_t nbytes,
+			uint32_t n, uint32_t nnodes)
+{
+	return rule->coll == coll && rule->from <= nbytes && nbytes <= rule->upto &&
+	       (rule->ranks == 0 || (rule->ranks == n && nnodes <= 1));
 }
 
 uint64_t tti_tune_hash(const struct tti_tune_table *table)
@@ -319,7 +400,9 @@ uint64_t tti_tune_hash(const struct tti_tune_table *table)
 
 	for (uint32_t i = 0; i < table->nrules; i++) {
 		hash = tti_hash_combine(hash, (uint64_t)table->rules[i].coll);
+		hash = tti_hash_combine(hash, table->rules[i].from);
 		hash = tti_hash_combine(hash, table->rules[i].upto);
+		hash = tti_hash_combine(hash, table->rules[i].ranks);
 		hash = tti_hash_combine(hash, (uint64_t)table->rules[i].algo);
 	}
 	return hash;

@@ -226,6 +226,32 @@ static void rules_of_a_file(void **state)
 	tti_tune_table_free(table);
 }
 
+/* What was measured among four ranks of one host says nothing of others. */
+static void rules_of_some_sizes_and_ranks(void **state)
+{
+	static const char text[] = "choose all_reduce 1025-4K ring ranks 4\n";
+	struct tti_choice_input input = input_of(TUTTI_ALL_REDUCE, 4, 4 * KIB, 1);
+	struct tti_tune_table *table = NULL;
+
+	(void)state;
+	assert_int_equal(tti_tune_read(text, strlen(text), "test", &table), TUTTI_OK);
+	input.tune = table;
+	assert_string_equal(chosen(&input, NULL), "ring");
+	input.nbytes = 1024;
+	assert_string_not_equal(chosen(&input, NULL), "ring");
+	input.nbytes = 4 * KIB + 1;
+	assert_string_not_equal(chosen(&input, NULL), "ring");
+	input = input_of(TUTTI_ALL_REDUCE, 3, 4 * KIB, 1);
+	input.tune = table;
+	assert_string_not_equal(chosen(&input, NULL), "ring");
+	/* Over two hosts it is what would be taken without the file. */
+	input = input_of(TUTTI_ALL_REDUCE, 4, 4 * KIB, 2);
+	assert_string_not_equal(chosen(&input, NULL), "ring");
+	input.tune = table;
+	assert_string_not_equal(chosen(&input, NULL), "ring");
+	tti_tune_table_free(table);
+}
+
 /* Only where their link would hold direct up, and is known. */
 static void sockets(void **state)
 {
@@ -378,7 +404,7 @@ static void who_decided_is_said(void **state)
 	assert_string_equal(tti_choice_by_text(decided_by(&far, NULL)), "predicted");
 	assert_int_equal(tti_tune_read(rule, sizeof(rule) - 1, "rule", &tune), TUTTI_OK);
 	far.tune = tune;
-	assert_string_equal(tti_choice_by_text(decided_by(&far, NULL)), "TUTTI_TUNE_FILE");
+	assert_string_equal(tti_choice_by_text(decided_by(&far, NULL)), "tune file");
 	tti_tune_table_free(tune);
 }
 
@@ -499,6 +525,7 @@ int main(void)
 		cmocka_unit_test(cuts),
 		cmocka_unit_test(cuts_of_uneven_hosts),
 		cmocka_unit_test(rules_of_a_file),
+		cmocka_unit_test(rules_of_some_sizes_and_ranks),
 		cmocka_unit_test(sockets),
 		cmocka_unit_test(crowds),
 		cmocka_unit_test(nothing_is_left_without),

@@ -348,7 +348,9 @@ static void what_is_written_is_read(void **state)
 {
 	struct tti_tune_table *table = read_good("constant socket_gbps 7.25\n"
 						 "choose barrier inf exchange\n"
-						 "choose reduce 3M flat\nchoose reduce 0 flat\n");
+						 "choose reduce 3M flat\nchoose reduce 0 flat\n"
+						 "choose reduce 1K-inf flat ranks 12\n"
+						 "version 1.2.3\nmachine one, of # many words \n");
 	struct tti_strbuf text = { 0 }, again = { 0 };
 	struct tti_tune_table *copy;
 
@@ -358,6 +360,8 @@ static void what_is_written_is_read(void **state)
 	copy = read_good(text.text);
 	tti_tune_write(copy, &again);
 	assert_string_equal(text.text, again.text);
+	assert_string_equal(copy->version, "1.2.3");
+	assert_string_equal(copy->machine, "one, of # many words");
 	assert_true(tti_tune_hash(table) == tti_tune_hash(copy));
 	copy->constants.call_us += 1;
 	assert_true(tti_tune_hash(table) != tti_tune_hash(copy));
@@ -388,6 +392,14 @@ static void what_is_no_file_is_refused(void **state)
 		{ "choose all_reduce 99999999999999999G ring", "is no size" },
 		{ "choose all_reduce 8 rings", "no algorithm \"rings\"" },
 		{ "choose all_reduce 8 ring fast", "4 more words" },
+		{ "choose all_reduce 8- ring", "\"8-\" is no size" },
+		{ "choose all_reduce -8 ring", "is no size" },
+		{ "choose all_reduce 8K-4K ring", "is no size" },
+		{ "choose all_reduce 8-16-32 ring", "is no size" },
+		{ "choose all_reduce 8 ring rank 4", "is not \"ranks N\"" },
+		{ "choose all_reduce 8 ring ranks 0", "is not \"ranks N\"" },
+		{ "choose all_reduce 8 ring ranks -4", "is not \"ranks N\"" },
+		{ "choose all_reduce 8 ring ranks 4 5", "6 more words" },
 		{ "pick all_reduce 8 ring", "\"pick\"" },
 		{ "0123456789012345678901234567890123456789012345678901234567890123456789",
 		  "more than 63 letters" },
