@@ -493,7 +493,8 @@ struct tutti_tune_config {
 	int collective;        /* a tutti_collective, -1: all                              */
 	int host_memory;       /* ranks keep their data in host memory, though there are GPUs */
 	int json;              /* an object a line                                         */
-	const char *tune_file; /* constants and choices; NULL: TUTTI_TUNE_FILE, or defaults */
+	const char *tune_file; /* constants and choices; NULL: as of a communicator: those of
+				* TUTTI_TUNE_FILE, of `tutti tune`, or the defaults */
 };
 /* clang-format off */
 #define TUTTI_TUNE_CONFIG_INIT { sizeof(struct tutti_tune_config), -1, 0, 0, NULL }

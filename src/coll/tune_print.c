@@ -9,6 +9,7 @@
 #include "coll/choose.h"
 #include "plan/inspect.h"
 #include "plan/tune.h"
+#include "plan/tune_place.h"
 #include "util/error.h"
 #include "util/params.h"
 #include "util/strbuf.h"
@@ -234,10 +235,13 @@ static struct tti_tune_machine machine_of(tutti_plan_t plan, bool host_memory)
 static tutti_status read_tune(const char *path, struct tti_tune_table **out)
 {
 	static const char nothing[] = "";
+	struct tti_tune_used used = { NULL, NULL };
 
-	if (!path)
-		path = tti_params()->tune_file;
-	return path ? tti_tune_read_file(path, out) : tti_tune_read(nothing, 0, "defaults", out);
+	if (path)
+		return tti_tune_read_file(path, out);
+	TTI_TRY(tti_tune_read_used(&used));
+	*out = used.named ? used.named : used.measured;
+	return *out ? TUTTI_OK : tti_tune_read(nothing, 0, "defaults", out);
 }
 
 static tutti_status check_config(const struct tutti_tune_config *config)

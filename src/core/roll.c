@@ -10,12 +10,14 @@
 
 #include "coll/algo_files.h"
 #include "plan/tune.h"
+#include "plan/tune_place.h"
 #include "topo/sysfs.h"
 #include "topo/xml.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
+#include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
 #include "util/thread.h"
@@ -183,12 +185,15 @@ static tutti_status describe_inputs(struct tti_roll *roll, struct tti_rank_info 
 /* Each rank has its own, also those of one process. */
 static tutti_status describe_tuning(struct tti_roll *roll, struct tti_rank_info *info)
 {
-	const char *path = tti_params()->tune_file, *list = tti_params()->algo_file;
+	const char *list = tti_params()->algo_file;
+	struct tti_tune_used used;
 
-	if (path) {
-		TTI_TRY(tti_tune_read_file(path, &roll->tune));
-		info->tune = tti_tune_hash(roll->tune);
-	}
+	TTI_TRY(tti_tune_read_used(&used));
+	if (used.named)
+		info->tune = tti_tune_hash(used.named);
+	if (used.measured)
+		info->measured = tti_tune_hash(used.measured);
+	roll->tune = used.named ? used.named : used.measured;
 	if (list) {
 		TTI_TRY(tti_algo_files_read(list, &roll->algo_files));
 		info->algo_files = tti_algo_files_hash(roll->algo_files);
@@ -455,6 +460,30 @@ static tutti_status check(const struct tti_roll *roll)
 	return check_topologies(roll);
 }
 
+/* What was measured on a machine counts if all ranks have the same: nobody named it, so
+ * that they differ is no mistake, but then they would choose differently. */
+static void settle_measured(struct tti_roll *roll)
+{
+	const struct tti_rank_info *info = roll->info;
+	int odd = 0;
+
+	for (int rank = 1; rank < roll->n && !odd; rank++)
+		if (info[rank].measured != info[0].measured)
+			odd = rank;
+	if (!odd)
+		return;
+	if (roll->rank == 0)
+		tti_log(TTI_LOG_INFO, TTI_PLAN,
+			"rank %d has not what was measured at rank 0, so all go by built-in "
+			"figures: run `tutti tune` as one job on all hosts, or give all ranks one "
+			"TUTTI_TUNE_FILE",
+			odd);
+	if (info[roll->rank].measured) {
+		tti_tune_table_free(roll->tune);
+		roll->tune = NULL;
+	}
+}
+
 tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const char *algo,
 			   bool reproducible, struct tti_roll *out)
 {
@@ -480,6 +509,8 @@ tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const 
 		copy_inputs(roll.info, roll.n);
 	if (st == TUTTI_OK)
 		st = check(&roll);
+	if (st == TUTTI_OK)
+		settle_measured(&roll);
 	if (st == TUTTI_OK)
 		*out = roll;
 	else

@@ -36,7 +36,8 @@ struct tti_rank_info {
 	uint64_t registered_least;                             /* setting              */
 	uint64_t levels;                                       /* what routes go by, a byte each */
 	uint64_t sysfs_root;
-	uint64_t tune;       /* of the tune file; 0: none */
+	uint64_t tune;       /* of TUTTI_TUNE_FILE; 0: none */
+	uint64_t measured;   /* of the tune file of this machine; 0: none, or another is named */
 	uint64_t algo_files; /* of the user's algorithms; 0: none */
 	struct tti_file_print topo_file, plan_file;
 	int32_t check;        /* TUTTI_CHECK                           */
