@@ -15,10 +15,16 @@ extern "C" {
 
 /* Buffers that all ranks of a call can address are not passed on through slots: each rank
  * does its part of the call where the data lies, so that every byte is moved once. That is
- * all_reduce, reduce, broadcast, all_gather and reduce_scatter of TUTTI_REGISTERED_LEAST
- * bytes or more, on communicators whose ranks all share memory. The buffers of all ranks must
- * be registered, and each lie in one allocation or registered range; any part of it will do.
- * If one is not, the call is run as ever, with the same result.
+ * all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter,
+ * all_gather_v and reduce_scatter_v of TUTTI_REGISTERED_LEAST bytes or more (of all that the
+ * buffer with parts for all ranks has), on communicators whose ranks all share memory. The
+ * buffers of all ranks must be registered, of gather and scatter the root's alone, and each lie
+ * in one allocation or registered range; any part of it will do. If one is not, the call is run
+ * as ever, with the same result.
+ *
+ * The ranks ask each other in the call. After 16 calls of one kind on a communicator that found
+ * buffers which are not registered, only every eighth of that kind asks, until one finds that
+ * they are.
  *
  * Allocating and registering are local: nobody else need do the same, or at the same time.
  * What is registered says each rank in the call itself. */

@@ -98,6 +98,11 @@ struct prepared {
 	size_t nbytes, slice;
 	struct tti_bound *bound; /* NULL: transfers, in messages of `slice` bytes */
 	struct tti_layout layout;
+	/* While it runs: */
+	struct tti_comm *comm;
+	const struct tti_args *args;
+	struct tti_reducer reducer;
+	bool by_pairs; /* what this rank has for itself is left to do */
 };
 
 /* Whose programs run a call. */
@@ -160,39 +165,60 @@ static tutti_status prepare(struct tti_comm *comm, const struct tti_args *args,
 	return choose(comm, args, out);
 }
 
-/* Where the data lies, if all ranks' buffers can be addressed; else the program. */
-static tutti_status start_direct(struct tti_comm *comm, const struct tti_args *args,
-				 const struct tti_reducer *reducer, const struct prepared *call,
-				 struct tti_job *job)
+/* By slots. */
+static tutti_status start_plain(void *self, struct tti_job *job)
 {
-	struct tti_direct direct;
+	struct prepared *call = self;
+	struct tti_comm *comm = call->comm;
+	const struct tti_args *args = call->args;
 
-	tti_memory_describe(comm, args, &direct);
-	direct.reducer = *reducer;
-	direct.bound = call->bound;
-	direct.slice_bytes = call->slice;
-	return tti_job_direct(job, &comm->engine, &direct, &call->layout, call->sign);
-}
-
-static tutti_status start(struct tti_comm *comm, const struct tti_args *args, struct prepared *call,
-			  struct tti_job *job)
-{
-	const struct tti_reducer reducer =
-		tti_operator_reducer(args->custom, args->op, args->type, comm->n);
-
-	if (!call->bound)
+	if (!call->bound) {
+		call->by_pairs = true;
 		return tti_pairs_start(comm, args, call->sign, call->slice, job);
+	}
 	if (args->coll != TUTTI_HANDOFF)
 		TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(call->bound), call->slice,
 				      &call->layout));
 	if (is_all_to_all_in_place(args))
 		TTI_TRY(tti_pairs_set_apart(comm, args, &call->layout.input));
+	return tti_job_program(job, &comm->engine, call->bound, &call->layout, &call->reducer,
+			       call->slice, call->sign);
+}
+
+static void take_direct(void *self)
+{
+	const struct prepared *call = self;
+
+	tti_memory_note_use(call->comm, call->args->coll);
+	atomic_store_explicit(&call->comm->last_algorithm, "registered", memory_order_relaxed);
+}
+
+/* Where the data lies, if all ranks' buffers can be addressed; else by slots. */
+static tutti_status start_direct(struct prepared *call, struct tti_job *job)
+{
+	struct tti_direct direct;
+
+	tti_memory_describe(call->comm, call->args, &direct);
+	direct.reducer = call->reducer;
+	direct.taken = take_direct;
+	direct.otherwise = start_plain;
+	direct.self = call;
+	return tti_job_direct(job, &call->comm->engine, &direct, call->sign);
+}
+
+/* *call stays where it is until the job is done. */
+static tutti_status start(struct tti_comm *comm, const struct tti_args *args, struct prepared *call,
+			  struct tti_job *job)
+{
+	call->comm = comm;
+	call->args = args;
+	call->by_pairs = false;
+	call->reducer = tti_operator_reducer(args->custom, args->op, args->type, comm->n);
 	tti_handoff_before_check(comm, args);
 	/* Of others' inputs each is multiplied by what only its rank knows. */
-	if (!reducer.scalars && tti_memory_asks(comm, args, call->nbytes))
-		return start_direct(comm, args, &reducer, call, job);
-	return tti_job_program(job, &comm->engine, call->bound, &call->layout, &reducer,
-			       call->slice, call->sign);
+	if (!call->reducer.scalars && tti_memory_asks(comm, args, call->nbytes))
+		return start_direct(call, job);
+	return start_plain(call, job);
 }
 
 /* What remains when a job is over, however it ended. */
@@ -201,7 +227,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args,
 {
 	char expected[TTI_CALL_TEXT];
 
-	if (status == TUTTI_OK && !call->bound)
+	if (status == TUTTI_OK && call->by_pairs)
 		tti_pairs_finish(comm, args);
 	if (status == TUTTI_OK)
 		return tti_handoff_after_check(comm, args);
@@ -239,6 +265,7 @@ static tutti_status run_and_finish(struct tti_comm *comm, const struct tti_args 
 	tutti_status st;
 
 	publish_call(comm, call->sign, args);
+	call->by_pairs = false;
 	st = run(comm, args, call, &mismatch_peer);
 	st = finish(comm, args, call, st, mismatch_peer);
 	unpublish(comm);

@@ -166,8 +166,16 @@ static bool bounds(const struct side *side, struct tti_range *out)
 		begin = range.first < begin ? range.first : begin;
 		end = range.first + range.count > end ? range.first + range.count : end;
 	}
-	*out = (struct tti_range){ begin, end > begin ? end - begin : 0 };
+	*out = (struct tti_range){ end > begin ? begin : 0, end > begin ? end - begin : 0 };
 	return end > 0;
+}
+
+void tti_counts_bounds(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
+		       struct tti_range *out)
+{
+	const struct side side = side_of(comm, args, is_send);
+
+	(void)bounds(&side, out);
 }
 
 /* Of two buffers' ranges, in bytes of memory. */

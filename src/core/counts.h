@@ -42,6 +42,10 @@ struct tti_range {
 bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, int peer,
 		    bool is_send, struct tti_range *out);
 
+/* Where all that this rank sends, or receives, begins and ends. */
+void tti_counts_bounds(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
+		       struct tti_range *out);
+
 /* The buffers of a checked call: NULL ones, and such that overlap and are not in place;
  * with TUTTI_CHECK=1 also what is received into one place from two ranks. */
 TUTTI_CHECKED tutti_status tti_counts_check_buffers(const struct tti_comm *comm,

@@ -11,6 +11,11 @@
 #include "util/mem.h"
 #include "util/params.h"
 
+/* To ask holds a call up by some microseconds, up to a third of a gather of 256 KiB. Where so
+ * many calls of a kind in a row found no registered memory, one of so many asks. */
+#define ASK_ALWAYS 16
+#define ASK_EVERY  8
+
 struct tutti_reg {
 	void *memory;
 	size_t nbytes;
@@ -45,10 +50,20 @@ void tti_memory_release(struct tti_comm *comm)
 	tti_vec_release(&memory->privates);
 }
 
-bool tti_memory_asks(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
+bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
 {
-	return comm->memory.reaches_all && nbytes >= tti_params()->registered_least && nbytes > 0 &&
-	       tti_moves_know(args->coll);
+	uint32_t unused;
+
+	if (!comm->memory.reaches_all || nbytes < tti_params()->registered_least || nbytes == 0 ||
+	    !tti_moves_know(args->coll))
+		return false;
+	unused = comm->memory.unused[args->coll]++;
+	return unused < ASK_ALWAYS || unused % ASK_EVERY == 0;
+}
+
+void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll)
+{
+	comm->memory.unused[coll] = 0;
 }
 
 /* The name of a buffer that the call looks at on this rank; false: it has none. */
@@ -58,24 +73,80 @@ static bool name_of(struct tti_port *port, const void *buffer, size_t nbytes,
 	return nbytes == 0 || port->transport->memory->name(port, buffer, nbytes, out);
 }
 
-void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args, struct tti_direct *out)
+/* Bytes of the buffers of all ranks together. */
+static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 {
-	struct tti_port *port = comm->memory.port;
-	const size_t one = args->count * tutti_type_size(args->type), n = (size_t)comm->n;
+	const size_t n = (size_t)comm->n, one = args->count * tutti_type_size(args->type);
+	const bool to_root = args->coll == TUTTI_GATHER, from_root = args->coll == TUTTI_SCATTER;
+	const size_t sends = tti_collective_sends_rows(args->coll) ? one * n : one;
+	const size_t recvs = tti_collective_gets_rows(args->coll) ? one * n : one;
+
+	return sends * (from_root ? 1 : n) + recvs * (to_root ? 1 : n);
+}
+
+/* Buffers of a call with a count for each rank. */
+static bool name_uneven(struct tti_comm *comm, const struct tti_args *args, struct tti_direct *out)
+{
+	const size_t size = tutti_type_size(args->type);
+	struct tti_range sent, got;
+
+	tti_counts_bounds(comm, args, true, &sent);
+	tti_counts_bounds(comm, args, false, &got);
+	if (!name_of(comm->memory.port, (const char *)args->send + sent.first * size,
+		     sent.count * size, &out->send) ||
+	    !name_of(comm->memory.port, (const char *)args->recv + got.first * size,
+		     got.count * size, &out->recv))
+		return false;
+	if (args->coll == TUTTI_ALL_GATHER_V) {
+		out->what.counts = args->recv_counts;
+		out->places = args->recv_displs;
+		out->recv_bytes = args->recv_counts[comm->rank] * size;
+		/* Displacements count from the begin of the buffer. */
+		out->recv.at -= got.first * size;
+		out->recv.address -= got.first * size;
+	} else {
+		out->what.counts = args->send_counts;
+		out->send_bytes = args->count * size;
+	}
+	return true;
+}
+
+static bool name_even(struct tti_comm *comm, const struct tti_args *args, struct tti_direct *out)
+{
+	const tutti_collective coll = args->coll;
+	const size_t one = args->count * tutti_type_size(args->type), all = one * (size_t)comm->n;
 	size_t sends, recvs;
 
-	*out = (struct tti_direct){
-		.coll = args->coll,
-		.root = args->root,
-		.count = args->count,
-		.send_bytes = args->coll == TUTTI_REDUCE_SCATTER ? one * n : one,
-		.recv_bytes = args->coll == TUTTI_ALL_GATHER ? one * n : one,
-		.taken = &comm->last_algorithm,
-	};
-	out->total_bytes = (out->send_bytes + out->recv_bytes) * n;
 	tti_args_extents(comm, args, &sends, &recvs);
-	if (!name_of(port, args->send, sends, &out->send) ||
-	    !name_of(port, args->recv, recvs, &out->recv))
+	/* Of the root's buffers others touch one. */
+	if (coll == TUTTI_GATHER || (coll == TUTTI_SCATTER && comm->rank != args->root))
+		sends = 0;
+	if (coll == TUTTI_SCATTER)
+		recvs = 0;
+	if (coll != TUTTI_ALL_GATHER && coll != TUTTI_GATHER)
+		out->send_bytes = tti_collective_sends_rows(coll) ? all : one;
+	if (coll != TUTTI_REDUCE_SCATTER && coll != TUTTI_SCATTER)
+		out->recv_bytes = tti_collective_gets_rows(coll) ? all : one;
+	return name_of(comm->memory.port, args->send, sends, &out->send) &&
+	       name_of(comm->memory.port, args->recv, recvs, &out->recv);
+}
+
+void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args, struct tti_direct *out)
+{
+	const size_t size = tutti_type_size(args->type);
+
+	*out = (struct tti_direct){
+		.what = { .coll = args->coll,
+			  .root = args->root,
+			  .n = comm->n,
+			  .count = args->count,
+			  .grain = 64 / size },
+		.input = args->send,
+		.output = args->recv,
+		.type_size = size,
+		.total_bytes = total_of(comm, args),
+	};
+	if (!(tti_has_counts(args->coll) ? name_uneven : name_even)(comm, args, out))
 		out->send = out->recv = (struct tti_memory_name){ 0 };
 }
 

@@ -22,6 +22,8 @@ struct tti_memory {
 	struct tti_port *port;                       /* that gives memory to share, NULL: none */
 	bool reaches_all;                            /* all other ranks are on it              */
 	TTI_VEC(struct tti_private_memory) privates; /* under comm->lock */
+	/* Calls of each kind since the last one that used it, of those that might have. */
+	uint32_t unused[TUTTI_COLLECTIVE_COUNT];
 };
 
 /* Once the ports are known; release also if that never came. */
@@ -29,10 +31,12 @@ void tti_memory_init(struct tti_comm *comm);
 void tti_memory_release(struct tti_comm *comm);
 
 /* Whether a call of `nbytes` (whole vector) asks if all buffers can be addressed: the same on
- * all ranks. */
-bool tti_memory_asks(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes);
+ * all ranks, as all make the same calls. Once for each call. */
+bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args, size_t nbytes);
+/* The call that asked is run so. */
+void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll);
 
-/* What the engine is to know of it, but for the program. */
+/* What the engine is to know of it, but for the reducer and what is done otherwise. */
 void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
 			 struct tti_direct *out);
 

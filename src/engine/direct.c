@@ -11,9 +11,12 @@
 /* A collective on buffers that all ranks can address (coll/moves.h):
  *
  *     tell all peers where the own buffers are, or that they are not to be had
- *     hear the same of all; if anyone's are not: run the program, with slots, after all
+ *     hear the same of all; if anyone's are not: go another way, with slots, after all
  *     do the own part of the call
  *     tell all, hear from all that it is done
+ *
+ * Where only buffers of the root are touched by others, "all" is the root, which others hear
+ * before and tell when they are done.
  *
  * The messages are the first and the last of the call on each link, with its signature, and
  * short enough for one cache line. They order memory: what a rank wrote before it told is
@@ -41,14 +44,38 @@ static struct tti_link *link_at(const struct tti_job *job, int offset)
 	return engine->links[(engine->config.rank + offset) % engine->config.n];
 }
 
-/* Connect to all. True: done. */
+/* Whether a message goes from one rank to another, before or when all is done. */
+static bool is_said(const struct tti_job *job, int from, int to, bool before)
+{
+	const struct tti_moved *what = &job->direct.call.what;
+
+	return !tti_moves_are_root_s(what->coll) || (before ? from : to) == what->root;
+}
+
+static bool tells(const struct tti_job *job, int offset)
+{
+	const int own = job->engine->config.rank, peer = (own + offset) % job->engine->config.n;
+
+	return is_said(job, own, peer, job->direct.phase < WORK);
+}
+
+static bool hears(const struct tti_job *job, int offset)
+{
+	const int own = job->engine->config.rank, peer = (own + offset) % job->engine->config.n;
+
+	return is_said(job, peer, own, job->direct.phase < WORK);
+}
+
+/* Connect to all that this rank tells or hears. True: done. */
 static bool connect_all(struct tti_job *job)
 {
 	bool all = true;
 
 	for (int offset = 1; offset < job->engine->config.n; offset++) {
 		const int peer = (job->engine->config.rank + offset) % job->engine->config.n;
-		const tutti_status st = tti_engine_connect(job->engine, peer);
+		const tutti_status st = tells(job, offset) || hears(job, offset)
+						? tti_engine_connect(job->engine, peer)
+						: TUTTI_OK;
 
 		if (st < 0) {
 			job->status = st;
@@ -61,22 +88,41 @@ static bool connect_all(struct tti_job *job)
 	return all;
 }
 
-/* The same message to each peer in turn, the first time from 1 on. */
-static bool tell(struct tti_job *job, const void *data, size_t nbytes)
+/* What a peer is told before: where all is, or the row that it writes. */
+static struct announcement announce_to(const struct tti_job *job, int peer)
 {
+	const struct tti_direct *call = &job->direct.call;
+	struct announcement said = { call->send, call->recv };
+
+	if (call->places && said.recv.address) {
+		said.recv.address += call->places[peer] * call->type_size;
+		said.recv.at += call->places[peer] * call->type_size;
+	}
+	return said;
+}
+
+/* A message to each peer in turn, the first time from 1 on: an announcement, or none. */
+static bool tell(struct tti_job *job, bool announces)
+{
+	const size_t nbytes = announces ? sizeof(struct announcement) : 0;
 	const int32_t before = job->direct.told;
 
-	while (job->direct.told < job->engine->config.n) {
+	for (; job->direct.told < job->engine->config.n; job->direct.told++) {
 		struct tti_link *link = link_at(job, job->direct.told);
-		void *room = link->ops->reserve(link, nbytes);
+		void *room;
 
+		if (!tells(job, job->direct.told))
+			continue;
+		room = link->ops->reserve(link, nbytes);
 		if (!room)
 			break;
-		if (nbytes > 0)
-			memcpy(room, data, nbytes);
+		if (announces) {
+			const struct announcement said = announce_to(job, link->peer);
+
+			memcpy(room, &said, nbytes);
+		}
 		tti_tsan_give((uint32_t)job->engine->config.rank, (uint32_t)link->peer);
 		link->ops->commit(link, nbytes, job->tag);
-		job->direct.told++;
 	}
 	return job->direct.told != before;
 }
@@ -108,13 +154,17 @@ static bool hear(struct tti_job *job, size_t nbytes)
 {
 	const int32_t before = job->direct.heard;
 
-	while (job->direct.heard < job->engine->config.n && job->status == TUTTI_AGAIN) {
+	for (; job->direct.heard < job->engine->config.n && job->status == TUTTI_AGAIN;
+	     job->direct.heard++) {
 		struct tti_link *link = link_at(job, job->direct.heard);
 		struct announcement said;
+		const void *data;
 		uint64_t tag;
 		size_t got;
-		const void *data = link->ops->peek(link, &got, &tag);
 
+		if (!hears(job, job->direct.heard))
+			continue;
+		data = link->ops->peek(link, &got, &tag);
 		job->waiting_on = link->peer;
 		if (!data)
 			break;
@@ -129,31 +179,33 @@ static bool hear(struct tti_job *job, size_t nbytes)
 			take(job, link->peer, &said);
 		}
 		link->ops->release(link);
-		job->direct.heard++;
 	}
 	return job->direct.heard != before;
 }
 
 /* -- The work ---------------------------------------------------------------- */
 
+static const char *source_of(const struct tti_job *job, int rank, size_t at)
+{
+	return (const char *)job->engine->inputs[rank] + at * job->direct.call.type_size;
+}
+
+static char *target_of(const struct tti_job *job, int rank, size_t at)
+{
+	return (char *)job->engine->outputs[rank] + at * job->direct.call.type_size;
+}
+
 /* Sources of the elements from `at` on, in the order of ranks; how many. */
 static int find_sources(const struct tti_job *job, size_t at)
 {
 	const struct tti_engine *engine = job->engine;
 	const struct tti_move *move = &job->direct.move;
-	const size_t byte = (move->from_at + at) * job->direct.layout.type_size;
 	int nsrc = 0;
 
 	for (int rank = 0; rank < engine->config.n; rank++)
 		if (move->from == TTI_EVERY || move->from == rank)
-			engine->sources[nsrc++] = (const char *)engine->inputs[rank] + byte;
+			engine->sources[nsrc++] = source_of(job, rank, move->from_at + at);
 	return nsrc;
-}
-
-static char *target_of(const struct tti_job *job, int rank, size_t at)
-{
-	return (char *)job->engine->outputs[rank] +
-	       (job->direct.move.to_at + at) * job->direct.layout.type_size;
 }
 
 /* One result to an output. In place its old value is in the cache, as it was just read. */
@@ -161,10 +213,9 @@ static void write_result(const struct tti_job *job, int rank, size_t at, const v
 			 size_t nbytes)
 {
 	const struct tti_move *move = &job->direct.move;
-	const char *const input = job->engine->inputs[rank];
-	char *const dst = target_of(job, rank, at);
+	char *const dst = target_of(job, rank, move->to_at + at);
 	const bool in_place =
-		input && dst == input + (move->from_at + at) * job->direct.layout.type_size;
+		job->engine->inputs[rank] && dst == source_of(job, rank, move->from_at + at);
 
 	if (dst != result)
 		tti_copy(dst, result, nbytes, job->direct.is_large && !in_place);
@@ -176,7 +227,7 @@ static void move_slice(struct tti_job *job, size_t at, size_t count)
 	struct tti_engine *engine = job->engine;
 	const int own = engine->config.rank, n = engine->config.n;
 	const int nsrc = find_sources(job, at), to = job->direct.move.to;
-	const size_t nbytes = count * job->direct.layout.type_size;
+	const size_t nbytes = count * job->direct.call.type_size;
 	const void *result = engine->sources[0];
 	int first = -1;
 
@@ -185,7 +236,7 @@ static void move_slice(struct tti_job *job, size_t at, size_t count)
 
 		if (!job->direct.is_large) {
 			first = to == TTI_EVERY ? own : to;
-			dst = target_of(job, first, at);
+			dst = target_of(job, first, job->direct.move.to_at + at);
 		}
 		tti_reducer_run(&job->direct.call.reducer, dst, NULL, engine->sources, nsrc, -1,
 				count, true);
@@ -200,21 +251,51 @@ static void move_slice(struct tti_job *job, size_t at, size_t count)
 	}
 }
 
-/* Some of the own part; true: all of it is done. */
+/* Both ways between two ranks, of which either may be in place: then what goes to it takes the
+ * place of what comes from it. */
+static void swap_slice(struct tti_job *job, size_t at, size_t count)
+{
+	const struct tti_move *move = &job->direct.move;
+	const size_t nbytes = count * job->direct.call.type_size;
+	const char *const there = source_of(job, move->from, move->from_at + at);
+	const char *back = source_of(job, move->to, move->back_from_at + at);
+	char *const dst = target_of(job, move->to, move->to_at + at);
+	char *const back_dst = target_of(job, move->from, move->back_to_at + at);
+	const bool is_large = job->direct.is_large;
+
+	if (dst == back) {
+		memcpy(job->engine->scratch, back, nbytes);
+		back = job->engine->scratch;
+	}
+	tti_copy(dst, there, nbytes, is_large && back != job->engine->scratch);
+	tti_copy(back_dst, back, nbytes, is_large && back_dst != there);
+}
+
+/* Some of the own moves; true: all are done. */
 static bool work(struct tti_job *job)
 {
-	const size_t type_size = job->direct.layout.type_size;
-	const size_t slice = SLICE_BYTES / type_size, most = POLL_BYTES / type_size;
-	const size_t all = job->direct.move.count;
-	size_t *const done = &job->direct.done, stop = *done + most < all ? *done + most : all;
+	const struct tti_moved *what = &job->direct.call.what;
+	const size_t type_size = job->direct.call.type_size, slice = SLICE_BYTES / type_size;
+	size_t most = POLL_BYTES / type_size;
 
-	while (*done < stop) {
-		const size_t count = stop - *done < slice ? stop - *done : slice;
+	while (most > 0 && job->direct.index < tti_moves_each(what)) {
+		const struct tti_move *move = &job->direct.move;
+		size_t *const done = &job->direct.done;
+		const size_t left = move->count - *done, once = left < slice ? left : slice;
+		const size_t count = once < most ? once : most;
 
-		move_slice(job, *done, count);
+		if (count > 0)
+			(move->swaps ? swap_slice : move_slice)(job, *done, count);
 		*done += count;
+		most -= count;
+		if (*done < move->count)
+			continue;
+		*done = 0;
+		if (++job->direct.index < tti_moves_each(what))
+			job->direct.move =
+				tti_move_at(what, job->engine->config.rank, job->direct.index);
 	}
-	return *done == all;
+	return job->direct.index == tti_moves_each(what);
 }
 
 /* -- From phase to phase ------------------------------------------------------- */
@@ -227,12 +308,10 @@ static void go_on(struct tti_job *job, int phase)
 }
 
 /* With slots after all: from here on it is another job. */
-static void run_program(struct tti_job *job)
+static void go_another_way(struct tti_job *job)
 {
 	const struct tti_direct call = job->direct.call;
-	const struct tti_layout layout = job->direct.layout;
-	const tutti_status st = tti_job_program(job, job->engine, call.bound, &layout,
-						&call.reducer, call.slice_bytes, job->tag);
+	const tutti_status st = call.otherwise(call.self, job);
 
 	if (st != TUTTI_OK)
 		job->status = st;
@@ -240,26 +319,25 @@ static void run_program(struct tti_job *job)
 
 bool tti_direct_poll(struct tti_job *job)
 {
-	const struct announcement said = { job->direct.call.send, job->direct.call.recv };
 	const int n = job->engine->config.n;
 	bool moved = false;
 
 	if (job->direct.phase == TELL) {
 		if (!connect_all(job))
 			return false;
-		moved |= tell(job, &said, sizeof(said));
+		moved |= tell(job, true);
 		if (job->direct.told == n)
 			go_on(job, HEAR);
 	}
 	if (job->direct.phase == HEAR) {
-		moved |= hear(job, sizeof(said));
+		moved |= hear(job, sizeof(struct announcement));
 		if (job->status != TUTTI_AGAIN || job->direct.heard < n)
 			return moved;
 		if (job->direct.plain) {
-			run_program(job);
+			go_another_way(job);
 			return true;
 		}
-		atomic_store_explicit(job->direct.call.taken, "registered", memory_order_relaxed);
+		job->direct.call.taken(job->direct.call.self);
 		go_on(job, WORK);
 	}
 	if (job->direct.phase == WORK) {
@@ -269,7 +347,7 @@ bool tti_direct_poll(struct tti_job *job)
 		go_on(job, TELL_DONE);
 	}
 	if (job->direct.phase == TELL_DONE) {
-		moved |= tell(job, NULL, 0);
+		moved |= tell(job, false);
 		if (job->direct.told == n)
 			go_on(job, HEAR_DONE);
 	}
@@ -304,10 +382,10 @@ static tutti_status need_room(struct tti_engine *engine)
 }
 
 tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
-			    const struct tti_direct *call, const struct tti_layout *layout,
-			    uint64_t tag)
+			    const struct tti_direct *call, uint64_t tag)
 {
 	const int rank = engine->config.rank;
+	const size_t place = call->places ? call->places[rank] * call->type_size : 0;
 
 	*job = (struct tti_job){ .engine = engine,
 				 .kind = TTI_JOB_DIRECT,
@@ -319,13 +397,12 @@ tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
 	memset(engine->inputs, 0, (size_t)engine->config.n * sizeof(void *));
 	memset(engine->outputs, 0, (size_t)engine->config.n * sizeof(void *));
 	/* Only read from. */
-	engine->inputs[rank] = (void *)(uintptr_t)layout->input;
-	engine->outputs[rank] = layout->output;
+	engine->inputs[rank] = (void *)(uintptr_t)call->input;
+	engine->outputs[rank] = (void *)((uintptr_t)call->output + place);
 	job->direct.call = *call;
-	job->direct.layout = *layout;
-	job->direct.plain = !call->send.address && !call->recv.address;
-	job->direct.move = tti_move_of(call->coll, call->root, rank, engine->config.n, call->count,
-				       64 / layout->type_size);
+	job->direct.plain = !call->send.address && !call->recv.address &&
+			    (!tti_moves_are_root_s(call->what.coll) || rank == call->what.root);
+	job->direct.move = tti_move_at(&call->what, rank, 0);
 	job->direct.is_large = call->total_bytes >= LARGE_BYTES;
 	go_on(job, TELL);
 	job->direct.told = job->direct.heard = 1;

@@ -125,27 +125,37 @@ struct tti_transfer {
 	int32_t last; /* of a head: the last one of its list                      */
 };
 
+struct tti_job;
+
 /* A collective on buffers that peers may be able to address: one of those of
  * coll/moves.h, and what runs it if not all can. */
 struct tti_direct {
-	tutti_collective coll;
-	int root;
-	size_t count; /* as the user counts */
+	struct tti_moved what;
+	const void *input;
+	void *output;
+	size_t type_size;
+	/* Where the row of each rank begins in the own output, in elements, if that is what
+	 * peers are told; until the job is done. */
+	const size_t *places;
 	/* Of one that multiplies nothing: inputs are read where they are. */
 	struct tti_reducer reducer;
-	/* Of the own buffers, each if this rank has one; both zeroed: not to be had. */
+	/* Of the own buffers, each if this rank has one that others may touch; both zeroed: not
+	 * to be had. */
 	struct tti_memory_name send, recv;
-	size_t send_bytes, recv_bytes; /* of a buffer, on the ranks that have one */
-	size_t total_bytes;            /* of all buffers of the host              */
-	struct tti_bound *bound;
-	size_t slice_bytes;
-	_Atomic(const char *) *taken; /* becomes "registered" if it is run so */
+	/* Of a buffer, on the ranks that have one; 0: no other rank reads, or writes, it. */
+	size_t send_bytes, recv_bytes;
+	size_t total_bytes; /* of all buffers of the host */
+	/* All can: it is run so. */
+	void (*taken)(void *self);
+	/* Not all can: start another job in place of this one. */
+	tutti_status (*otherwise)(void *self, struct tti_job *job);
+	void *self;
 };
 
 enum tti_job_kind {
 	TTI_JOB_PROGRAM,
 	TTI_JOB_TRANSFERS,
-	TTI_JOB_DIRECT, /* becomes TTI_JOB_PROGRAM where not all can */
+	TTI_JOB_DIRECT, /* becomes another where not all can */
 };
 
 struct tti_job {
@@ -173,8 +183,8 @@ struct tti_job {
 		} transfers;
 		struct {
 			struct tti_direct call;
-			struct tti_layout layout;
-			struct tti_move move; /* the own part */
+			struct tti_move move; /* the one of the own that is being made */
+			int index;            /* its number  */
 			size_t done;          /* elements of it */
 			bool plain, is_large;
 			int phase;
@@ -200,11 +210,10 @@ void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tt
 void tti_job_transfers_apart(struct tti_job *job, struct tti_engine *engine,
 			     struct tti_transfer *list, int32_t n, int32_t *heads);
 
-/* Start a collective of several ranks where the data lies, if all can, else as a program
- * with `layout`. For engines whose peers are all on one port that has memory. */
+/* Start a collective of several ranks where the data lies, if all can, else as call->otherwise
+ * does. For engines whose peers are all on one port that has memory. */
 TUTTI_CHECKED tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
-					  const struct tti_direct *call,
-					  const struct tti_layout *layout, uint64_t tag);
+					  const struct tti_direct *call, uint64_t tag);
 
 /* Advance; whether anything moved. job->status tells when it is over. */
 bool tti_job_poll(struct tti_job *job);
