@@ -76,8 +76,6 @@ static const char *algorithm_of(const struct corner *corner, tutti_collective co
 
 static bool takes_part(const struct corner *corner, tutti_collective coll)
 {
-	if (corner->registered)
-		return coll <= TUTTI_REDUCE_SCATTER;
 	return corner->pin == 0 || algorithm_of(corner, coll);
 }
 
@@ -272,7 +270,8 @@ static void one_rank(tutti_comm_t handle, int rank, int n, void *arg)
 	if (!CHECK_OK(tti_handle_enter(handle, &comm)))
 		return;
 	if (corner->registered) {
-		const struct call largest = { .coll = TUTTI_ALL_REDUCE,
+		/* Of the calls with a part for each rank in either buffer. */
+		const struct call largest = { .coll = TUTTI_SEND_RECV,
 					      .type = TUTTI_FLOAT64,
 					      .count = LARGEST + 64 };
 

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "coll/moves.h"
 #include "support/calls.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
@@ -55,35 +56,60 @@ static void drop_memory(tutti_comm_t comm, enum kind kind, int rank, int n, tutt
 
 struct job {
 	enum kind kind;
-	const char *want; /* how calls are run, NULL: not that way */
+	bool shared; /* all ranks share memory */
 };
 
-static void all_calls(tutti_comm_t comm, int rank, int n, void *arg)
+/* The case's number says everything but how much: in an all to all each rank may be in place or
+ * not. */
+static struct call call_at(int coll, size_t k, int rank, int n)
 {
 	static const size_t counts[] = { 1, 100, 4097, 30001 };
 	static const tutti_type types[] = { TUTTI_FLOAT32, TUTTI_INT8, TUTTI_FLOAT64 };
 	static const tutti_op ops[] = { TUTTI_SUM, TUTTI_MAX };
+
+	return (struct call){ .coll = (tutti_collective)coll,
+			      .type = types[k % 3],
+			      .op = (int)ops[k % 2],
+			      .count = counts[k / 4],
+			      .root = (int)k % n,
+			      .in_place = coll == TUTTI_ALL_TO_ALL ? (k >> rank % 3) & 1 : k & 2,
+			      .spread = (enum call_spread)(k % CALL_SPREADS),
+			      .seed = k };
+}
+
+/* Whether a call is run where the data lies, if it moves anything. Of some the root's buffers
+ * alone count. */
+static bool is_registered(const struct call *call, enum kind kind, int n)
+{
+	return tti_moves_know(call->coll) &&
+	       (kind != MIXED || (tti_moves_are_root_s(call->coll) && call->root != n - 1));
+}
+
+static bool moves_something(const struct call *call)
+{
+	return !operation_of(call->coll)->uneven || call->spread == CALL_EQUAL ||
+	       call->spread == CALL_ONE_HAS_ALL ||
+	       (call->count > 1 && call->spread != CALL_NOTHING);
+}
+
+static void all_calls(tutti_comm_t comm, int rank, int n, void *arg)
+{
 	const struct job *job = arg;
 	tutti_reg_t reg;
 	char *memory = get_memory(comm, job->kind, rank, n, &reg);
 
-	for (int coll = 0; coll < TUTTI_SEND_RECV && memory; coll++)
+	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT && memory; coll++)
 		for (size_t k = 0; k < 16; k++) {
-			struct call call = { .coll = (tutti_collective)coll,
-					     .type = types[k % 3],
-					     .op = (int)ops[k % 2],
-					     .count = counts[k / 4],
-					     .root = (int)k % n,
-					     .in_place = k & 2 };
+			const struct call call = call_at(coll, k, rank, n);
 
 			if (call_bytes(&call, n) + 8 > MOST)
 				continue;
 			/* Not always where the memory begins. */
 			call_and_check(&call, comm, rank, n, memory + (k % 2 ? 8 : 0));
-			if (coll != TUTTI_BARRIER && job->want)
-				CHECK(!strcmp(last_algorithm(comm), job->want));
-			else
+			if (!job->shared || !is_registered(&call, job->kind, n))
 				CHECK(strcmp(last_algorithm(comm), "registered") != 0);
+			else if (moves_something(&call) && job->kind != MIXED)
+				CHECK(!strcmp(last_algorithm(comm), "registered"));
 		}
 	drop_memory(comm, job->kind, rank, n, reg, memory);
 }
@@ -91,9 +117,9 @@ static void all_calls(tutti_comm_t comm, int rank, int n, void *arg)
 static void every_collective(void **state)
 {
 	static const int ranks[] = { 2, 3, 8 };
-	static const struct job jobs[] = { { ALLOCATED, "registered" },
-					   { REGISTERED, "registered" },
-					   { MIXED, NULL } };
+	static const struct job jobs[] = { { ALLOCATED, true },
+					   { REGISTERED, true },
+					   { MIXED, true } };
 
 	(void)state;
 	for (size_t r = 0; r < 3; r++)
@@ -108,12 +134,53 @@ static void every_collective(void **state)
 /* Over TCP, and alone, it is memory as any other. */
 static void elsewhere(void **state)
 {
-	struct job job = { ALLOCATED, NULL };
+	struct job job = { ALLOCATED, false };
 	const struct world tcp = { .n = 3, .transport = "tcp" }, alone = { .n = 1 };
 
 	(void)state;
 	assert_int_equal(world_run(&tcp, all_calls, &job), 0);
 	assert_int_equal(world_run(&alone, all_calls, &job), 0);
+}
+
+/* After many calls that found nothing registered few ask; one that finds it changes that. */
+static void seldom(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const size_t count = 50000;
+	void *plain = calloc(count, sizeof(int)), *memory = NULL;
+	int used = 0;
+
+	(void)rank;
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_mem_alloc(&memory, count * sizeof(int), comm));
+	for (int i = 0; i < 40; i++)
+		CHECK_OK(tutti_all_reduce(plain, plain, count, TUTTI_INT32, TUTTI_MAX, comm, NULL));
+	/* Calls of another kind ask as ever. */
+	CHECK_OK(tutti_broadcast(memory, memory, count, TUTTI_INT32, 0, comm, NULL));
+	CHECK(!strcmp(last_algorithm(comm), "registered"));
+	for (int i = 0; i < 8; i++) {
+		CHECK_OK(tutti_all_reduce(memory, memory, count, TUTTI_INT32, TUTTI_MAX, comm,
+					  NULL));
+		used += !strcmp(last_algorithm(comm), "registered");
+	}
+	CHECK(used >= 1);
+	for (int i = 0; i < 16; i++) {
+		void *buffer = i % 2 ? memory : plain;
+
+		CHECK_OK(tutti_all_reduce(buffer, buffer, count, TUTTI_INT32, TUTTI_MAX, comm,
+					  NULL));
+		CHECK((i % 2 != 0) == !strcmp(last_algorithm(comm), "registered"));
+	}
+	CHECK_OK(tutti_mem_free(memory, comm));
+	free(plain);
+}
+
+static void seldom_asked(void **state)
+{
+	const struct world world = { .n = 3, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, seldom, NULL), 0);
 }
 
 static bool is_zero(const char *memory, size_t nbytes)
@@ -299,10 +366,10 @@ static void mismatch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_collective), cmocka_unit_test(elsewhere),
-		cmocka_unit_test(come_and_go),      cmocka_unit_test(groups_and_streams),
-		cmocka_unit_test(reproducible),     cmocka_unit_test(wrong_use),
-		cmocka_unit_test(mismatch),
+		cmocka_unit_test(every_collective),   cmocka_unit_test(elsewhere),
+		cmocka_unit_test(seldom_asked),       cmocka_unit_test(come_and_go),
+		cmocka_unit_test(groups_and_streams), cmocka_unit_test(reproducible),
+		cmocka_unit_test(wrong_use),          cmocka_unit_test(mismatch),
 	};
 
 	/* Calls of any size ask, so that parts of 0 and 1 elements are tried. */
