@@ -3,7 +3,7 @@
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all check matrix bench bench-net plan-table install clean format
+.PHONY: all check matrix bench bench-net bench-overlap plan-table install clean format
 
 all: $(BUILD)/build.ninja
 	cmake --build --preset release
@@ -29,6 +29,11 @@ bench: all
 bench-net: all
 	scripts/setup bench
 	bench/net/run
+
+# What of a call hides behind computation; needs root, for network namespaces.
+bench-overlap: all
+	scripts/setup bench
+	bench/overlap/run
 
 plan-table: all
 	scripts/plan_table
