@@ -18,7 +18,8 @@ struct tutti_call_plan {
 	struct tti_ready ready;
 	/* Of a start on a stream: 1 until it is done; a futex word. */
 	_Atomic uint32_t running;
-	bool started; /* and not waited for */
+	bool started;                /* and not waited for */
+	struct tti_awaited *awaited; /* of the stream of the last start; NULL: none */
 	struct tti_comm *comm;
 	uint64_t ticket;
 	tutti_status status;
@@ -154,6 +155,8 @@ static tutti_status queue(struct tutti_call_plan *plan, struct tti_comm *comm,
 	plan->comm = comm;
 	plan->ticket = tti_turn_take(comm);
 	plan->started = true;
+	tti_awaited_drop(plan->awaited);
+	plan->awaited = tti_stream_awaited(stream);
 	atomic_store(&plan->running, 1);
 	st = tti_stream_push(stream, run_queued, plan);
 	if (st == TUTTI_OK)
@@ -195,8 +198,12 @@ tutti_status tutti_plan_wait(tutti_call_plan_t plan)
 {
 	if (!plan)
 		return tti_fail(TUTTI_EINVAL, "the plan is NULL");
-	while (atomic_load(&plan->running))
-		tti_futex_wait(&plan->running, 1, TTI_NS_PER_MS);
+	if (atomic_load(&plan->running)) {
+		atomic_fetch_add(&plan->awaited->now, 1);
+		while (atomic_load(&plan->running))
+			tti_futex_wait(&plan->running, 1, TTI_NS_PER_MS);
+		atomic_fetch_sub(&plan->awaited->now, 1);
+	}
 	plan->started = false;
 	return plan->status == TUTTI_OK ? TUTTI_OK
 					: tti_fail_quiet(plan->status, "%s", plan->error);
@@ -210,6 +217,7 @@ tutti_status tutti_plan_destroy(tutti_call_plan_t plan)
 		return TUTTI_OK;
 	st = tutti_plan_wait(plan);
 	tti_args_drop(&plan->args);
+	tti_awaited_drop(plan->awaited);
 	tti_free(plan);
 	return st;
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "engine/wait.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/thread.h"
@@ -19,6 +20,7 @@ struct tutti_stream {
 	pthread_cond_t changed; /* something was queued, or all is done */
 	struct work_item *first, **end;
 	bool busy, closing;
+	struct tti_awaited *awaited;
 	tutti_status error; /* the first */
 	char error_text[TTI_ERROR_TEXT];
 };
@@ -29,6 +31,7 @@ struct tutti_event {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t recorded, happened;
+	struct tti_awaited *awaited; /* of the stream of the last record */
 	int users;
 };
 
@@ -36,6 +39,34 @@ struct event_work {
 	struct tutti_event *event;
 	uint64_t target;
 };
+
+/* -- Who waits ------------------------------------------------------------------ */
+
+static struct tti_awaited *awaited_take(struct tti_awaited *awaited)
+{
+	atomic_fetch_add(&awaited->users, 1);
+	return awaited;
+}
+
+struct tti_awaited *tti_stream_awaited(tutti_stream_t stream)
+{
+	return awaited_take(stream->awaited);
+}
+
+void tti_awaited_drop(struct tti_awaited *awaited)
+{
+	if (awaited && atomic_fetch_sub(&awaited->users, 1) == 1)
+		tti_free(awaited);
+}
+
+static struct tti_awaited *awaited_create(void)
+{
+	struct tti_awaited *awaited = tti_zalloc(sizeof(*awaited));
+
+	if (awaited)
+		atomic_init(&awaited->users, 1);
+	return awaited;
+}
 
 /* -- The thread --------------------------------------------------------------- */
 
@@ -60,6 +91,8 @@ static void *stream_thread(void *self)
 	struct tutti_stream *stream = self;
 	struct work_item *item;
 
+	tti_wait_beside(&stream->awaited->now);
+	tti_thread_prompt();
 	pthread_mutex_lock(&stream->lock);
 	while ((item = next_item(stream))) {
 		tutti_status st;
@@ -106,13 +139,18 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_stream_t");
 	stream = tti_zalloc(sizeof(*stream));
-	if (!stream)
+	if (stream)
+		stream->awaited = awaited_create();
+	if (!stream || !stream->awaited) {
+		tti_free(stream);
 		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
+	}
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->changed, NULL);
 	stream->end = &stream->first;
 	st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
 	if (st != TUTTI_OK) {
+		tti_awaited_drop(stream->awaited);
 		tti_free(stream);
 		return st;
 	}
@@ -138,8 +176,10 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	stream->closing = true;
 	pthread_cond_broadcast(&stream->changed);
 	pthread_mutex_unlock(&stream->lock);
+	atomic_fetch_add(&stream->awaited->now, 1);
 	pthread_join(stream->thread, NULL);
 	st = first_error(stream);
+	tti_awaited_drop(stream->awaited);
 	pthread_cond_destroy(&stream->changed);
 	pthread_mutex_destroy(&stream->lock);
 	tti_free(stream);
@@ -160,8 +200,10 @@ tutti_status tutti_stream_synchronize(tutti_stream_t stream)
 
 	TTI_TRY(check_stream(stream));
 	pthread_mutex_lock(&stream->lock);
+	atomic_fetch_add(&stream->awaited->now, 1);
 	while (stream->first || stream->busy)
 		pthread_cond_wait(&stream->changed, &stream->lock);
+	atomic_fetch_sub(&stream->awaited->now, 1);
 	st = first_error(stream);
 	pthread_mutex_unlock(&stream->lock);
 	return st;
@@ -191,6 +233,7 @@ static void event_drop(struct tutti_event *event)
 		return;
 	pthread_cond_destroy(&event->changed);
 	pthread_mutex_destroy(&event->lock);
+	tti_awaited_drop(event->awaited);
 	tti_free(event);
 }
 
@@ -263,8 +306,11 @@ static tutti_status push_event(tutti_stream_t stream, struct tutti_event *event,
 	if (!work)
 		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
 	pthread_mutex_lock(&event->lock);
-	if (record)
+	if (record) {
 		event->recorded++;
+		tti_awaited_drop(event->awaited);
+		event->awaited = tti_stream_awaited(stream);
+	}
 	event->users++;
 	*work = (struct event_work){ .event = event, .target = event->recorded };
 	pthread_mutex_unlock(&event->lock);
@@ -298,13 +344,21 @@ tutti_status tutti_stream_wait_event(tutti_stream_t stream, tutti_event_t event)
 
 tutti_status tutti_event_synchronize(tutti_event_t event)
 {
+	struct tti_awaited *awaited = NULL;
 	uint64_t target;
 
 	TTI_TRY(check_event(event));
 	pthread_mutex_lock(&event->lock);
 	target = event->recorded;
+	if (event->happened < target)
+		awaited = awaited_take(event->awaited);
 	pthread_mutex_unlock(&event->lock);
+	if (!awaited)
+		return TUTTI_OK;
+	atomic_fetch_add(&awaited->now, 1);
 	await(event, target);
+	atomic_fetch_sub(&awaited->now, 1);
+	tti_awaited_drop(awaited);
 	return TUTTI_OK;
 }
 

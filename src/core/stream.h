@@ -15,4 +15,16 @@
 TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, tutti_status (*run)(void *work),
 					   void *work);
 
+/* How many threads of the user's sleep until a stream has got on, and so compute nothing
+ * meanwhile: its thread then waits as theirs would. It outlives the stream for those who
+ * count themselves in it. */
+struct tti_awaited {
+	_Atomic int now, users;
+};
+
+/* One more user of the stream's. */
+struct tti_awaited *tti_stream_awaited(tutti_stream_t stream);
+/* NULL is fine. */
+void tti_awaited_drop(struct tti_awaited *awaited);
+
 #endif

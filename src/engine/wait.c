@@ -33,6 +33,21 @@
 /* The clock is looked at once in so many rounds. */
 #define ROUNDS_PER_CLOCK 32
 
+/* A thread whose process computes meanwhile takes that computation's time with each spin, and a
+ * yield gives up its own turn (Linux 6.18: a tick or several for a look at a ring). Who sleeps
+ * until there is news is let in at once, since it has slept. */
+static _Thread_local const _Atomic int *beside;
+
+void tti_wait_beside(const _Atomic int *awaited)
+{
+	beside = awaited;
+}
+
+static bool is_beside(void)
+{
+	return beside && atomic_load_explicit(beside, memory_order_relaxed) == 0;
+}
+
 /* Let others run, unless that was dear lately. */
 static void step_aside(const struct tti_wait *wait, struct tti_engine *engine)
 {
@@ -97,19 +112,22 @@ static tutti_status look_for_trouble(const struct tti_engine *engine)
 tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int peer, bool alone)
 {
 	const tutti_status trouble = look_for_trouble(engine);
+	bool stands_back;
 	int64_t waited;
 	int64_t now;
 
 	if (trouble != TUTTI_AGAIN)
 		return trouble;
-	if (wait->rounds++ < engine->spin_rounds) {
+	stands_back = is_beside();
+	if (wait->rounds++ < (stands_back ? 0 : engine->spin_rounds)) {
 		tti_cpu_relax();
 		return TUTTI_AGAIN;
 	}
-	step_aside(wait, engine);
-	if (wait->rounds % ROUNDS_PER_CLOCK != 0)
-		return TUTTI_AGAIN;
-
+	if (!stands_back) {
+		step_aside(wait, engine);
+		if (wait->rounds % ROUNDS_PER_CLOCK != 0)
+			return TUTTI_AGAIN;
+	}
 	now = tti_now_ns();
 	if (wait->since_ns == 0) {
 		wait->since_ns = now;
@@ -123,7 +141,7 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 		if (st != TUTTI_OK)
 			return st;
 	}
-	if (waited > (engine->is_net ? YIELD_NET_NS : YIELD_NS)) {
+	if (stands_back || waited > (engine->is_net ? YIELD_NET_NS : YIELD_NS)) {
 		wait->rounds--; /* look at the clock each time */
 		nap(wait, engine, alone);
 	}

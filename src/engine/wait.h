@@ -25,6 +25,11 @@ static inline bool tti_wait_is_slow(const struct tti_wait *wait)
 	return wait->since_ns != 0;
 }
 
+/* From now on this thread works beside others of its process that compute, but while *awaited is
+ * above 0: its waits leave the core as soon as they can, and are woken by what they wait for. NULL:
+ * as any thread. What it points at stays the caller's, as long as the thread waits. */
+void tti_wait_beside(const _Atomic int *awaited);
+
 /* Progress of ports that need it. */
 static inline void tti_engine_progress(struct tti_engine *engine)
 {

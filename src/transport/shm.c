@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/shm.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,35 +293,31 @@ static const struct tti_fanout_ops fanout_ops = {
 /* Sleeping without a fence on the senders' side. A sender stores its message and
  * then loads our bell; the load may come first and miss that we armed it, while
  * our last look missed the message. A processor holds a store back for less than
- * a microsecond. So the first call arms the bell, waits 20 us and returns; the
+ * a microsecond. So the first call arms the bell and sleeps for 20 us at most; the
  * caller looks once more, and by then the message of everyone who missed the bell
- * is to be seen. The next call sleeps. Should it go wrong all the same, it costs
- * one nap. */
+ * is to be seen. The next call sleeps for long. Should it go wrong all the same, it
+ * costs one nap. */
 static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 {
 	struct tti_shm_port *const port = port_of(base);
 	struct tti_shm_bell *bell;
+	int64_t most = DWELL_NS;
 	uint32_t word;
-	int64_t until;
 
 	if (!port->seg.base)
 		return;
 	bell = tti_shm_seg_bell(&port->seg, port->self);
 	word = atomic_load_explicit(&bell->word, memory_order_acquire);
 	if (port->armed && word == port->armed) {
-		tti_futex_wait(&bell->word, word,
-			       timeout_ns < port->nap_ns ? timeout_ns : port->nap_ns);
+		most = port->nap_ns;
 		if (port->nap_ns < NAP_MOST_NS)
 			port->nap_ns *= 2;
-		return;
+	} else {
+		port->armed = (word + 1) | 1;
+		port->nap_ns = NAP_LEAST_NS;
+		atomic_store(&bell->word, port->armed);
 	}
-	port->armed = (word + 1) | 1;
-	port->nap_ns = NAP_LEAST_NS;
-	atomic_store(&bell->word, port->armed);
-	until = tti_now_ns() + (timeout_ns < DWELL_NS ? timeout_ns : DWELL_NS);
-	while (atomic_load_explicit(&bell->word, memory_order_acquire) == port->armed &&
-	       tti_now_ns() < until)
-		sched_yield();
+	tti_futex_wait(&bell->word, port->armed, timeout_ns < most ? timeout_ns : most);
 }
 
 static const struct tti_sleep_ops sleep_ops = {
