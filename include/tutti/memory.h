@@ -26,6 +26,11 @@ extern "C" {
  * buffers which are not registered, only every eighth of that kind asks, until one finds that
  * they are.
  *
+ * What goes from one rank to another alone (send, send_recv, all_to_all_v out of place, gather_v,
+ * scatter_v) is a matter of its sender: TUTTI_REGISTERED_LEAST bytes or more that are registered
+ * are copied by the receiver from where they lie, whatever memory it receives into. Such a send
+ * is over when the receiver has all of it.
+ *
  * Allocating and registering are local: nobody else need do the same, or at the same time.
  * What is registered says each rank in the call itself. */
 

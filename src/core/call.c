@@ -312,6 +312,8 @@ tutti_status tti_call_run_ready(struct tti_comm *comm, const struct tti_args *ar
 
 static void start_transfers(struct tti_batch_item *item, struct tti_job *job)
 {
+	const char *algorithm = "send_recv";
+
 	for (int i = 0; i < item->ntransfers; i++) {
 		const struct tti_args *args = &item->args[i];
 
@@ -323,9 +325,13 @@ static void start_transfers(struct tti_batch_item *item, struct tti_job *job)
 			.nbytes = args->count * tutti_type_size(args->type),
 			.tag = transfer_signature(args),
 		};
+		if (args->is_send &&
+		    tti_memory_offers(item->comm, args->root, args->send, item->transfers[i].nbytes,
+				      &item->transfers[i].name))
+			algorithm = "registered";
 	}
 	publish_call(item->comm, 0, &item->args[0]);
-	atomic_store_explicit(&item->comm->last_algorithm, "send_recv", memory_order_relaxed);
+	atomic_store_explicit(&item->comm->last_algorithm, algorithm, memory_order_relaxed);
 	tti_job_transfers(job, &item->comm->engine, item->transfers, item->ntransfers, item->heads);
 }
 

@@ -66,6 +66,18 @@ void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll)
 	comm->memory.unused[coll] = 0;
 }
 
+bool tti_memory_offers(struct tti_comm *comm, int peer, const void *data, size_t nbytes,
+		       struct tti_memory_name *out)
+{
+	struct tti_port *port = comm->ports[comm->port_of[peer]];
+
+	if (nbytes > 0 && nbytes >= tti_params()->registered_least && port->transport->memory &&
+	    port->transport->memory->name(port, data, nbytes, out))
+		return true;
+	*out = (struct tti_memory_name){ 0 };
+	return false;
+}
+
 /* The name of a buffer that the call looks at on this rank; false: it has none. */
 static bool name_of(struct tti_port *port, const void *buffer, size_t nbytes,
 		    struct tti_memory_name *out)

@@ -36,6 +36,11 @@ bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args, size_t 
 /* The call that asked is run so. */
 void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll);
 
+/* Where bytes that go to `peer` lie, if there are so many of them that it pays and the peer can
+ * address them; false: by messages then, and *out is zeroed. */
+bool tti_memory_offers(struct tti_comm *comm, int peer, const void *data, size_t nbytes,
+		       struct tti_memory_name *out);
+
 /* What the engine is to know of it, but for the reducer and what is done otherwise. */
 void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
 			 struct tti_direct *out);

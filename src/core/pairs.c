@@ -64,6 +64,7 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	const bool in_place = args->send == args->recv && args->coll != TUTTI_GATHER_V &&
 			      args->coll != TUTTI_SCATTER_V;
 	const int n = comm->n;
+	const char *algorithm = "direct";
 	struct tti_transfer *at;
 
 	TTI_TRY(make_room(comm));
@@ -81,10 +82,15 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	for (struct tti_transfer *i = comm->pairs.list; i < at; i++) {
 		i->tag = tag_of(args, sign, i->nbytes);
 		i->message_bytes = message_bytes;
+		/* What is sent must be out before something is received in its place, and the
+		 * peer may be waiting for the same. */
+		if (i->is_send && !in_place &&
+		    tti_memory_offers(comm, i->peer, i->data, i->nbytes, &i->name))
+			algorithm = "registered";
 	}
 	tti_job_transfers_apart(job, &comm->engine, comm->pairs.list,
 				(int32_t)(at - comm->pairs.list), comm->pairs.heads);
-	atomic_store_explicit(&comm->last_algorithm, "direct", memory_order_relaxed);
+	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	return TUTTI_OK;
 }
 

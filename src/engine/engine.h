@@ -119,7 +119,13 @@ struct tti_transfer {
 	/* Of a receive into the memory of a send to the same peer: bytes are written only once
 	 * that send is past them. NULL: none. */
 	const struct tti_transfer *after;
+	/* Of a send: where the data lies, for the peer to copy it from there; zeroed: it goes by
+	 * messages. Not of one that a receive waits for as above: two such would wait for each
+	 * other. */
+	struct tti_memory_name name;
 	/* The engine's: */
+	const char *there; /* of a receive from where the data lies */
+	bool is_offered;   /* of a send that is named: it was said  */
 	size_t done;
 	int32_t next; /* the next one in the same direction with the same peer, -1 */
 	int32_t last; /* of a head: the last one of its list                      */

@@ -218,11 +218,21 @@ static void release(struct tti_link *base)
 	tell(link);
 }
 
+static bool all_released(struct tti_link *base)
+{
+	struct tti_shm_link *const link = link_of(base);
+
+	if (link->tx_lines_back != link->tx_lines)
+		look_back(link);
+	return link->tx_lines_back == link->tx_lines;
+}
+
 static const struct tti_link_ops link_ops = {
 	.reserve = reserve,
 	.commit = commit,
 	.peek = peek,
 	.release = release,
+	.all_released = all_released,
 };
 
 static bool has_read(const struct tti_shm_link *link, int slot)

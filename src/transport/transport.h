@@ -90,6 +90,10 @@ struct tti_link_ops {
 	 * `data` is the caller's again on return. false: not now, or not of use here: nothing
 	 * has happened. */
 	bool (*send)(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
+	/* Whether the peer has released all that was committed, the last message of it longer
+	 * than inline_bytes (what is shorter may be said to be released later than it is). Of
+	 * ports that have memory, NULL elsewhere. */
+	bool (*all_released)(struct tti_link *link);
 };
 
 /* Optional: one slot for several links, written once and read by all. */
