@@ -85,6 +85,13 @@ static bool is_registered(const struct call *call, enum kind kind, int n)
 	       (kind != MIXED || (tti_moves_are_root_s(call->coll) && call->root != n - 1));
 }
 
+/* Where each sender decides. */
+static bool goes_by_transfers(tutti_collective coll)
+{
+	return coll == TUTTI_SEND_RECV || coll == TUTTI_ALL_TO_ALL_V || coll == TUTTI_GATHER_V ||
+	       coll == TUTTI_SCATTER_V;
+}
+
 static bool moves_something(const struct call *call)
 {
 	return !operation_of(call->coll)->uneven || call->spread == CALL_EQUAL ||
@@ -106,6 +113,8 @@ static void all_calls(tutti_comm_t comm, int rank, int n, void *arg)
 				continue;
 			/* Not always where the memory begins. */
 			call_and_check(&call, comm, rank, n, memory + (k % 2 ? 8 : 0));
+			if (goes_by_transfers(call.coll))
+				continue; /* see pairs() */
 			if (!job->shared || !is_registered(&call, job->kind, n))
 				CHECK(strcmp(last_algorithm(comm), "registered") != 0);
 			else if (moves_something(&call) && job->kind != MIXED)
@@ -181,6 +190,90 @@ static void seldom_asked(void **state)
 
 	(void)state;
 	assert_int_equal(world_run(&world, seldom, NULL), 0);
+}
+
+/* Each sender offers what it has registered, whatever memory others have; but in place what is
+ * sent must be out before anything is received. */
+static void pairs(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static const tutti_collective colls[] = { TUTTI_SEND_RECV, TUTTI_ALL_TO_ALL_V,
+						  TUTTI_GATHER_V, TUTTI_SCATTER_V };
+	const enum kind kind = *(const enum kind *)arg;
+	tutti_reg_t reg;
+	char *memory = get_memory(comm, kind, rank, n, &reg);
+
+	for (size_t k = 0; k < 16 && memory; k++) {
+		const struct call call = { .coll = colls[k % 4],
+					   .type = TUTTI_INT32,
+					   .count = k < 8 ? 20001 : 3,
+					   .root = 1,
+					   .in_place = k & 4,
+					   .seed = k };
+		const bool sends = call.coll == TUTTI_SEND_RECV ? !call.in_place || rank < n - 1
+				   : call.coll == TUTTI_ALL_TO_ALL_V ? !call.in_place
+				   : call.coll == TUTTI_GATHER_V     ? rank != call.root
+								     : rank == call.root;
+		const bool offers = sends && (kind != MIXED || rank < n - 1);
+
+		call_and_check(&call, comm, rank, n, memory);
+		CHECK(offers == !strcmp(last_algorithm(comm), "registered"));
+	}
+	drop_memory(comm, kind, rank, n, reg, memory);
+}
+
+static void by_pairs(void **state)
+{
+	(void)state;
+	for (int n = 2; n <= 5; n += 3)
+		for (enum kind kind = ALLOCATED; kind < KINDS; kind++) {
+			const struct world world = { .n = n, .transport = "shm" };
+
+			assert_int_equal(world_run(&world, pairs, &kind), 0);
+		}
+}
+
+/* Several transfers one way, offered and not; and both ways between two ranks. */
+static void several(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	enum { COUNT = 40000 };
+	const int to = (rank + 1) % n, from = (rank + n - 1) % n;
+	int *plain = calloc(6 * COUNT, sizeof(int)), *shared = NULL;
+
+	(void)arg;
+	CHECK_OK(tutti_mem_alloc((void **)&shared, 6 * COUNT * sizeof(int), comm));
+	for (int round = 0; round < 5; round++) {
+		CHECK_OK(tutti_group_start());
+		for (int i = 0; i < 4; i++) {
+			int *send = (i & 1 ? shared : plain) + (i / 2) * COUNT;
+			int *recv = (i & 2 ? shared : plain) + (2 + i) * COUNT;
+
+			for (int k = 0; k < COUNT; k++)
+				send[k] = rank * 1000 + round * 10 + i + k;
+			CHECK_OK(tutti_recv(recv, COUNT, TUTTI_INT32, from, comm, NULL));
+			CHECK_OK(tutti_send(send, COUNT, TUTTI_INT32, to, comm, NULL));
+		}
+		CHECK_OK(tutti_group_end());
+		for (int i = 0; i < 4; i++) {
+			const int *recv = (i & 2 ? shared : plain) + (2 + i) * COUNT;
+			int wrong = 0;
+
+			for (int k = 0; k < COUNT; k++)
+				wrong += recv[k] != from * 1000 + round * 10 + i + k;
+			CHECK(wrong == 0);
+		}
+	}
+	CHECK_OK(tutti_mem_free(shared, comm));
+	free(plain);
+}
+
+static void several_at_once(void **state)
+{
+	(void)state;
+	for (int n = 2; n <= 4; n++) {
+		const struct world world = { .n = n, .transport = "shm" };
+
+		assert_int_equal(world_run(&world, several, NULL), 0);
+	}
 }
 
 static bool is_zero(const char *memory, size_t nbytes)
@@ -363,13 +456,40 @@ static void mismatch(void **state)
 	assert_int_equal(world_run(&world, differing, NULL), 0);
 }
 
+/* An offer of another length is found out like a message. */
+static void differing_pair(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	void *memory = NULL;
+	tutti_status st;
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_mem_alloc(&memory, 1 << 20, comm));
+	if (rank == 0)
+		st = tutti_send(memory, 40001, TUTTI_INT32, 1, comm, NULL);
+	else
+		st = tutti_recv(memory, 40000, TUTTI_INT32, 0, comm, NULL);
+	CHECK(st == TUTTI_EMISMATCH);
+	CHECK_OK(tutti_mem_free(memory, comm));
+}
+
+static void mismatch_of_two(void **state)
+{
+	const struct world world = { .n = 2, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, differing_pair, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_collective),   cmocka_unit_test(elsewhere),
-		cmocka_unit_test(seldom_asked),       cmocka_unit_test(come_and_go),
+		cmocka_unit_test(seldom_asked),       cmocka_unit_test(by_pairs),
+		cmocka_unit_test(several_at_once),    cmocka_unit_test(come_and_go),
 		cmocka_unit_test(groups_and_streams), cmocka_unit_test(reproducible),
 		cmocka_unit_test(wrong_use),          cmocka_unit_test(mismatch),
+		cmocka_unit_test(mismatch_of_two),
 	};
 
 	/* Calls of any size ask, so that parts of 0 and 1 elements are tried. */
