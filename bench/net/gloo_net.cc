@@ -4,8 +4,10 @@
 #include <gloo/allgather.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
+#include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/reduce_scatter.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/rendezvous/prefix_store.h>
@@ -29,6 +31,7 @@ struct library {
 	std::unique_ptr<gloo::transport::UnboundBuffer> send;
 	std::unique_ptr<gloo::transport::UnboundBuffer> recv;
 	std::unique_ptr<gloo::Algorithm> all_reduce;
+	std::unique_ptr<gloo::Algorithm> reduce_scatter;
 	std::unique_ptr<gloo::Algorithm> maximum;
 	double values[2];
 };
@@ -70,6 +73,16 @@ void all_gather(struct measure *m)
 	gloo::allgather(options);
 }
 
+void all_to_all(struct measure *m)
+{
+	const size_t n = m->count * static_cast<size_t>(m->nranks);
+	gloo::AlltoallOptions options(of(m)->all);
+
+	options.setInput(m->send, n);
+	options.setOutput(m->recv, n);
+	gloo::alltoall(options);
+}
+
 void call(struct measure *m)
 {
 	switch (m->operation) {
@@ -84,6 +97,10 @@ void call(struct measure *m)
 		return of(m)->all_reduce->run();
 	case ALL_GATHER:
 		return all_gather(m);
+	case REDUCE_SCATTER:
+		return of(m)->reduce_scatter->run();
+	case ALL_TO_ALL:
+		return all_to_all(m);
 	case HANDOFF:
 	case HANDOFF_COPIES:
 		return broadcast(m, of(m)->receivers);
@@ -120,6 +137,14 @@ void prepare_all_reduce(struct measure *m, bool halving)
 			new gloo::AllreduceRingChunked<float>(lib->all, buffers, count));
 }
 
+void prepare_reduce_scatter(struct measure *m)
+{
+	const std::vector<int> counts(static_cast<size_t>(m->nranks), static_cast<int>(m->count));
+
+	of(m)->reduce_scatter.reset(new gloo::ReduceScatterHalvingDoubling<float>(
+		of(m)->all, { m->send }, static_cast<int>(m->bytes / sizeof(float)), counts));
+}
+
 void run(struct measure *m, char **argv)
 {
 	gloo::transport::tcp::attr attr(argv[8]);
@@ -141,6 +166,8 @@ void run(struct measure *m, char **argv)
 	lib.recv = lib.all->createUnboundBuffer(m->recv, m->bytes);
 	if (m->operation == ALL_REDUCE)
 		prepare_all_reduce(m, std::string(argv[4]) == "hd");
+	if (m->operation == REDUCE_SCATTER)
+		prepare_reduce_scatter(m);
 	lib.maximum.reset(new gloo::AllreduceHalvingDoubling<double>(
 		lib.all, std::vector<double *>{ lib.values }, 2,
 		gloo::ReductionFunction<double>::max));
@@ -159,8 +186,8 @@ int main(int argc, char **argv)
 		return 2;
 	m.nranks = atoi(argv[6]);
 	m.rank = atoi(argv[7]);
-	/* Its all-reduces that are worth comparing have no other form. */
-	m.in_place = strcmp(argv[1], "all_reduce") == 0;
+	/* What it has of these that is worth comparing has no other form. */
+	m.in_place = strcmp(argv[1], "all_reduce") == 0 || strcmp(argv[1], "reduce_scatter") == 0;
 	m.call = call;
 	m.barrier = barrier;
 	m.maximum = maximum;

@@ -21,6 +21,8 @@ enum operation {
 	BROADCAST,      /* from rank 0                                                     */
 	ALL_REDUCE,     /* float32 sum                                                     */
 	ALL_GATHER,     /* bytes: what each rank ends with                                 */
+	REDUCE_SCATTER, /* float32 sum; bytes: what each rank begins with                  */
+	ALL_TO_ALL,     /* bytes: what each rank begins and ends with                      */
 	HANDOFF,        /* from rank 0 to the second half of the ranks                     */
 	HANDOFF_COPIES, /* the same, and every rank of the first half holds what is handed */
 	OPERATIONS
@@ -31,7 +33,7 @@ struct measure {
 	int rank;
 	int nranks;
 	size_t bytes;
-	size_t count;   /* of the call, in floats        */
+	size_t count;   /* of the call, in floats: where each rank has its own part, of that */
 	double seconds; /* about how long to measure     */
 	int in_place;   /* 1: recv is send               */
 	float *send;    /* `bytes` each                  */
@@ -66,6 +68,13 @@ static inline int measure_is_handoff(const struct measure *m)
 	return m->operation == HANDOFF || m->operation == HANDOFF_COPIES;
 }
 
+/* Whether the vector is cut into a part for each rank. */
+static inline int measure_has_parts(const struct measure *m)
+{
+	return m->operation == ALL_GATHER || m->operation == REDUCE_SCATTER ||
+	       m->operation == ALL_TO_ALL;
+}
+
 /* Whether a result arrives at this rank. The root of a broadcast has it already: all libraries
  * get one buffer there, as MPI knows no other way. */
 static inline int measure_receives(const struct measure *m)
@@ -82,9 +91,10 @@ static inline int measure_receives(const struct measure *m)
 /* argv: OPERATION BYTES SECONDS. 0: not good. */
 static inline int measure_prepare(struct measure *m, char **argv)
 {
-	static const char *const names[OPERATIONS] = { "send_recv",     "ping_pong",  "broadcast",
-						       "all_reduce",    "all_gather", "handoff",
-						       "handoff_copies" };
+	static const char *const names[OPERATIONS] = {
+		"send_recv",      "ping_pong",  "broadcast", "all_reduce",     "all_gather",
+		"reduce_scatter", "all_to_all", "handoff",   "handoff_copies",
+	};
 	int operation = 0;
 
 	while (operation < OPERATIONS && strcmp(names[operation], argv[1]) != 0)
@@ -93,7 +103,7 @@ static inline int measure_prepare(struct measure *m, char **argv)
 	m->bytes = (size_t)strtoull(argv[2], NULL, 10);
 	m->seconds = strtod(argv[3], NULL);
 	m->count = m->bytes / sizeof(float);
-	if (m->operation == ALL_GATHER)
+	if (measure_has_parts(m))
 		m->count /= (size_t)m->nranks;
 	if (operation == OPERATIONS || m->count == 0 || m->nranks < 2) {
 		fprintf(stderr, "rank %d: nothing to do: %s of %zu bytes, %d ranks\n", m->rank,
@@ -137,6 +147,12 @@ static inline float measure_expected(const struct measure *m, size_t i)
 		return (float)n * measure_value(i, 0) + (float)(n * (n - 1) / 2);
 	case ALL_GATHER:
 		return measure_value(i % m->count, (int)(i / m->count));
+	case REDUCE_SCATTER:
+		return (float)n * measure_value((size_t)m->rank * m->count + i, 0) +
+		       (float)(n * (n - 1) / 2);
+	case ALL_TO_ALL:
+		return measure_value((size_t)m->rank * m->count + i % m->count,
+				     (int)(i / m->count));
 	case PING_PONG:
 		return measure_value(i, m->rank == 0 ? n - 1 : 0);
 	case SEND_RECV:
@@ -152,7 +168,8 @@ static inline float measure_expected(const struct measure *m, size_t i)
 /* 1: what came out is what it should be. */
 static inline int measure_is_right(const struct measure *m)
 {
-	const size_t n = m->operation == ALL_GATHER ? m->count * (size_t)m->nranks : m->count;
+	const int one_part = m->operation == REDUCE_SCATTER || !measure_has_parts(m);
+	const size_t n = m->count * (size_t)(one_part ? 1 : m->nranks);
 
 	for (size_t i = 0; i < n && measure_receives(m); i++)
 		if (m->recv[i] != measure_expected(m, i)) {

@@ -42,6 +42,14 @@ static void call(struct measure *m)
 		MPI_Allgather(m->send, (int)m->count, MPI_FLOAT, m->recv, (int)m->count, MPI_FLOAT,
 			      MPI_COMM_WORLD);
 		break;
+	case REDUCE_SCATTER:
+		MPI_Reduce_scatter_block(m->send, m->recv, (int)m->count, MPI_FLOAT, MPI_SUM,
+					 MPI_COMM_WORLD);
+		break;
+	case ALL_TO_ALL:
+		MPI_Alltoall(m->send, (int)m->count, MPI_FLOAT, m->recv, (int)m->count, MPI_FLOAT,
+			     MPI_COMM_WORLD);
+		break;
 	case HANDOFF:
 	case HANDOFF_COPIES:
 		broadcast(m, receivers);

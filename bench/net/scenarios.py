@@ -27,12 +27,20 @@ class Point:
 
     @property
     def limit(self):
-        """Seconds that the busiest wire is in use; None: no wire limits."""
+        """Seconds that the busiest wire is in use in its busier direction; None: no wire limits.
+
+        Of the vector of N bytes, over the bandwidth of a node: a broadcast brings all of it into
+        each node; so does all_gather but for what its own ranks gave, and a node of
+        reduce_scatter sends as much, as its ranks' vectors are one once they are reduced. An
+        all_reduce is both in a row. In all_to_all each rank sends all but what is for its node."""
         if not all(self.rates):
             return None
+        elsewhere = (self.nodes - 1) / self.nodes
         share = {
-            "all_reduce": 2 * (self.nodes - 1) / self.nodes,
-            "all_gather": (self.nodes - 1) / self.nodes,
+            "all_reduce": 2 * elsewhere,
+            "all_gather": elsewhere,
+            "reduce_scatter": elsewhere,
+            "all_to_all": self.ranks * elsewhere,
         }.get(self.operation, 1)
         return share * self.nbytes / (sum(self.rates) * GBIT)
 
@@ -70,8 +78,11 @@ def to_all_ranks():
 
 
 def four_nodes():
-    yield Point("nodes", "4 nodes x 2 ranks, 1 x 1 Gbit/s each", "all_reduce", 16 * MB, nodes=4,
-                ranks=2, rates=(1,), switched=True, target=0.93, quick=True)
+    for ranks in (1, 2):
+        for operation in ("broadcast", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"):
+            yield Point("nodes", f"4 nodes x {ranks} rank{'s'[:ranks - 1]}, 1 x 1 Gbit/s each",
+                        operation, 16 * MB, nodes=4, ranks=ranks, rates=(1,), switched=True,
+                        target=0.93, quick=operation == "all_reduce")
 
 
 def cut_rails():

@@ -66,6 +66,14 @@ static void call(struct measure *m)
 		must(m,
 		     tutti_all_gather(m->send, m->recv, m->count, TUTTI_FLOAT32, comm_of(m), NULL));
 		break;
+	case REDUCE_SCATTER:
+		must(m, tutti_reduce_scatter(m->send, m->recv, m->count, TUTTI_FLOAT32, TUTTI_SUM,
+					     comm_of(m), NULL));
+		break;
+	case ALL_TO_ALL:
+		must(m,
+		     tutti_all_to_all(m->send, m->recv, m->count, TUTTI_FLOAT32, comm_of(m), NULL));
+		break;
 	case HANDOFF:
 	case HANDOFF_COPIES:
 		hand_over(m);
