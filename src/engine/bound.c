@@ -33,15 +33,22 @@ static void *array(struct tti_bound *bound, size_t count, size_t nbytes)
 	return tti_arena_alloc(&bound->arena, (count + 1) * nbytes);
 }
 
+/* The more links to other hosts carry something at once the fewer blocks keep the wire busy, and
+ * the more harm is done by flows that get far ahead of others: those are late then, and what
+ * waits for many of them at one port overflows (measured: docs/performance.md). */
 static int32_t choose_window(const struct tti_engine *engine, const struct tti_compiled *prog)
 {
-	if (prog->nscratch > SCRATCH_CHUNKS)
+	int32_t links[2] = { 0 }, most, window = WINDOW_OF_LANES;
+
+	for (int i = 0; i < prog->nqueues; i++)
+		links[prog->queue[i].is_send != 0] +=
+			tti_engine_port(engine, prog->queue[i].peer)->transport->lanes != NULL;
+	most = links[0] > links[1] ? links[0] : links[1];
+	if (prog->nscratch > SCRATCH_CHUNKS || most == 0)
 		return WINDOW;
-	for (int i = 0; i < prog->nqueues; i++) {
-		if (tti_engine_port(engine, prog->queue[i].peer)->transport->lanes)
-			return WINDOW_OF_LANES;
-	}
-	return WINDOW;
+	while (window > WINDOW && window * most > WINDOW_OF_LANES)
+		window /= 2;
+	return window;
 }
 
 static tutti_status allocate(struct tti_engine *engine, struct tti_bound *bound)
