@@ -23,9 +23,9 @@
  * the system sees less to do: two ranks that had a core each then share one for a while. So
  * only long waits sleep. */
 #define YIELD_NET_NS (20 * TTI_NS_PER_MS)
-/* A yield that takes so long has let something else work than a peer, and whatever its
- * priority (Linux 6.18: a tick or several). For a while none is made but in waits that are
- * long already, where it may be the peer that needs this core. */
+/* Where every rank has a core, a yield that takes so long has let something else work than a
+ * peer, and whatever its priority (Linux 6.18: a tick or several). For a while none is made but
+ * in waits that are long already, where it may be the peer that needs this core. */
 #define DEAR_NS      (300 * 1000)
 #define DEAR_FOR_NS  (1000 * TTI_NS_PER_MS)
 #define DEAR_SPIN_NS (5 * TTI_NS_PER_MS)
@@ -53,7 +53,7 @@ static void step_aside(const struct tti_wait *wait, struct tti_engine *engine)
 {
 	int64_t before;
 
-	if (!engine->is_net) {
+	if (engine->config.crowded) {
 		sched_yield();
 		return;
 	}
