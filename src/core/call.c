@@ -308,30 +308,59 @@ tutti_status tti_call_run_ready(struct tti_comm *comm, const struct tti_args *ar
 	return run_and_finish(comm, args, &call);
 }
 
+/* -- Sends and receives --------------------------------------------------------- */
+
+/* *algorithm is set where the receiver may take the data from where it lies. */
+static struct tti_transfer transfer_of(struct tti_comm *comm, const struct tti_args *args,
+				       const char **algorithm)
+{
+	struct tti_transfer transfer = {
+		.peer = args->root,
+		.is_send = args->is_send,
+		/* Only read from where it is a send. */
+		.data = args->is_send ? (char *)(uintptr_t)args->send : args->recv,
+		.nbytes = args->count * tutti_type_size(args->type),
+		.tag = transfer_signature(args),
+	};
+
+	if (args->is_send &&
+	    tti_memory_offers(comm, args->root, args->send, transfer.nbytes, &transfer.name))
+		*algorithm = "registered";
+	return transfer;
+}
+
+static void begin_transfers(struct tti_comm *comm, const struct tti_args *first,
+			    const char *algorithm)
+{
+	publish_call(comm, 0, first);
+	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
+}
+
+tutti_status tti_call_transfer(struct tti_comm *comm, const struct tti_args *args)
+{
+	const char *algorithm = "send_recv";
+	struct tti_transfer transfer = transfer_of(comm, args, &algorithm);
+	struct tti_job job;
+	struct tti_job *jobs[] = { &job };
+	int32_t head;
+	tutti_status st;
+
+	begin_transfers(comm, args, algorithm);
+	tti_job_transfers(&job, &comm->engine, &transfer, 1, &head);
+	st = tti_call_settle(comm, tti_job_wait(jobs, 1), job.mismatch_peer);
+	unpublish(comm);
+	return st;
+}
+
 /* -- Batches ------------------------------------------------------------------ */
 
 static void start_transfers(struct tti_batch_item *item, struct tti_job *job)
 {
 	const char *algorithm = "send_recv";
 
-	for (int i = 0; i < item->ntransfers; i++) {
-		const struct tti_args *args = &item->args[i];
-
-		item->transfers[i] = (struct tti_transfer){
-			.peer = args->root,
-			.is_send = args->is_send,
-			/* Only read from where it is a send. */
-			.data = args->is_send ? (char *)(uintptr_t)args->send : args->recv,
-			.nbytes = args->count * tutti_type_size(args->type),
-			.tag = transfer_signature(args),
-		};
-		if (args->is_send &&
-		    tti_memory_offers(item->comm, args->root, args->send, item->transfers[i].nbytes,
-				      &item->transfers[i].name))
-			algorithm = "registered";
-	}
-	publish_call(item->comm, 0, &item->args[0]);
-	atomic_store_explicit(&item->comm->last_algorithm, algorithm, memory_order_relaxed);
+	for (int i = 0; i < item->ntransfers; i++)
+		item->transfers[i] = transfer_of(item->comm, &item->args[i], &algorithm);
+	begin_transfers(item->comm, &item->args[0], algorithm);
 	tti_job_transfers(job, &item->comm->engine, item->transfers, item->ntransfers, item->heads);
 }
 

@@ -307,6 +307,8 @@ struct tti_batch_item {
 
 /* Run one collective now: the turn is the caller's. */
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args);
+/* The same of one send or receive. */
+tutti_status tti_call_transfer(struct tti_comm *comm, const struct tti_args *args);
 
 /* What a call is run by, found once for many: for the life of the communicator. */
 struct tti_ready {

@@ -188,8 +188,12 @@ static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
 	tutti_status st;
 
 	tti_turn_wait(comm, ticket);
-	st = atomic_load_explicit(&comm->fate, memory_order_relaxed) ? tti_comm_fate(comm)
-								     : tti_call_run(comm, args);
+	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
+		st = tti_comm_fate(comm);
+	else if (args->coll == TUTTI_SEND_RECV)
+		st = tti_call_transfer(comm, args);
+	else
+		st = tti_call_run(comm, args);
 	if (st != TUTTI_OK)
 		tti_comm_note(comm, st);
 	tti_turn_done(comm);
@@ -223,7 +227,7 @@ static tutti_status place(const struct queued_call *call)
 				"a send to and a receive from the own rank %d need each other: put "
 				"both into one tutti_group_start/end",
 				comm->rank);
-	if (!call->stream && args->coll != TUTTI_SEND_RECV)
+	if (!call->stream)
 		return run_now(comm, args);
 	return start_batch(call, 1, call->stream);
 }
