@@ -246,7 +246,7 @@ static tutti_status run(struct tti_comm *comm, const struct tti_args *args, stru
 	tutti_status st;
 
 	if (call->bound && call->nbytes <= call->slice && !args->custom &&
-	    tti_exchange_fits(&comm->engine, call->bound))
+	    tti_exchange_fits(call->bound))
 		return tti_exchange(&comm->engine, call->bound, args->send, args->recv, args->count,
 				    tutti_type_size(args->type),
 				    tti_reduce_get(args->type, tti_op_base(args->op)),

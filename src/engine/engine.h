@@ -228,9 +228,9 @@ bool tti_job_poll(struct tti_job *job);
 tutti_status tti_job_wait(struct tti_job *const *jobs, int n);
 
 /* The short way for programs of the kind `exchange` whose vector fits a message of
- * every link, once they are connected and if no port needs progress: start, poll and
- * wait in one straight line. Same messages, same result as the general way. */
-bool tti_exchange_fits(const struct tti_engine *engine, const struct tti_bound *bound);
+ * every link, once they are connected: start, poll and wait in one straight line. Same
+ * messages, same result as the general way. */
+bool tti_exchange_fits(const struct tti_bound *bound);
 tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, const void *input,
 			  void *output, size_t count, size_t type_size, tti_reduce_fn reduce,
 			  int divisor, uint64_t tag, int *mismatch_peer);

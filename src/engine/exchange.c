@@ -53,9 +53,25 @@ static tutti_status wait_message(struct tti_engine *engine, struct tti_link *lin
 	return TUTTI_EMISMATCH;
 }
 
-bool tti_exchange_fits(const struct tti_engine *engine, const struct tti_bound *bound)
+/* What was committed is on its way only once the system has it. */
+static tutti_status wait_until_sent(struct tti_engine *engine)
 {
-	return bound->prog.exchange && bound->connected && engine->nactive == 0;
+	struct tti_wait wait = { 0 };
+
+	for (int i = 0; i < engine->nactive; i++)
+		while (engine->active[i]->unsent > 0) {
+			const tutti_status st = tti_wait_step(&wait, engine, -1, true);
+
+			if (st != TUTTI_AGAIN)
+				return st;
+			tti_engine_progress(engine);
+		}
+	return TUTTI_OK;
+}
+
+bool tti_exchange_fits(const struct tti_bound *bound)
+{
+	return bound->prog.exchange && bound->connected;
 }
 
 tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, const void *input,
@@ -83,5 +99,5 @@ tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, co
 
 		link->ops->release(link);
 	}
-	return TUTTI_OK;
+	return wait_until_sent(engine);
 }
