@@ -66,7 +66,7 @@
 /* Up to so many connections, reading the one that is asked for costs less than
  * asking epoll first, and epoll is looked at in every so many calls only. */
 #define TTI_TCP_FEW  4
-#define TTI_TCP_SKIP 8
+#define TTI_TCP_SKIP 32
 
 /* What the parameters say; tests pass their own. */
 struct tti_tcp_options {

@@ -256,9 +256,13 @@ bool tti_tcp_send(struct tti_link *base, const void *data, size_t nbytes, uint64
 	struct tti_tcp_conn *conn = link->conn[0];
 
 	if (!link->single || nbytes < THROUGH || nbytes > link->in.slot_bytes || link->unsent ||
-	    link->lent || link->nconns != 1 || !conn || conn->blocked || conn->nout ||
-	    conn->broken || !tti_tcp_may_stage(link))
+	    link->lent || link->nconns != 1 || !conn || conn->blocked || conn->nout || conn->broken)
 		return false;
+	if (!tti_tcp_may_stage(link)) {
+		tti_tcp_link_look(link);
+		if (!tti_tcp_may_stage(link))
+			return false;
+	}
 	put_header(link, seq, nbytes, tag);
 	if (!send_through(link, conn, seq, data)) {
 		link->todo &= ~bit_of(link, seq);
