@@ -35,6 +35,13 @@ for how in '' --threads; do
 	done
 done
 
+for collective in all_to_all_v gather_v scatter_v all_gather_v reduce_scatter_v; do
+	expect 0 "$TUTTI" perf "$collective" -n 3 -b 64K -e 64K -i 2 --buffers registered
+	rows_are_right 1
+	says out ' 0 +[0-9.]+ +[0-9.]+ +[0-9.]+ +0 *$'
+done
+ok "in place, with a count for each rank, too"
+
 expect 0 "$TUTTI" perf all_reduce -n 2 -b 8 -e 8 -i 1
 for line in '# Collective test starting: all_reduce_perf' \
 	'# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2\(factor\) warmup iters: 5 iters: 1 ' \

@@ -121,6 +121,11 @@ bool perf_has_root(tutti_collective coll);
 bool perf_sends_rows(tutti_collective coll);
 bool perf_gets_rows(tutti_collective coll);
 
+/* Whether a rank's own part is all that it, or any but the root, sends of what one buffer gets; or
+ * gets of what one buffer has. */
+bool perf_gathers(tutti_collective coll);
+bool perf_scatters(tutti_collective coll);
+
 void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 		    struct perf_layout *out);
 
@@ -150,6 +155,9 @@ bool perf_is_uneven(tutti_collective coll);
 bool perf_make_counts(tutti_collective coll, size_t count, int rank, int n,
 		      struct perf_counts *counts);
 void perf_free_counts(struct perf_counts *counts);
+
+/* How many elements `rank` sends, of gathers: its own; else as many as any buffer has. */
+size_t perf_uneven_sends(const struct perf_pattern *pattern, int rank);
 
 /* What `rank` gets from `from`: `count` elements, which are those from `first` on of what
  * that rank sends (of a reduction: of the result), at `place` of the receive buffer. */

@@ -65,6 +65,18 @@ bool perf_gets_rows(tutti_collective coll)
 	       perf_is_uneven(coll);
 }
 
+bool perf_gathers(tutti_collective coll)
+{
+	return coll == TUTTI_ALL_GATHER || coll == TUTTI_GATHER || coll == TUTTI_ALL_GATHER_V ||
+	       coll == TUTTI_GATHER_V;
+}
+
+bool perf_scatters(tutti_collective coll)
+{
+	return coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_SCATTER ||
+	       coll == TUTTI_REDUCE_SCATTER_V || coll == TUTTI_SCATTER_V;
+}
+
 void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 		    struct perf_layout *out)
 {
@@ -369,6 +381,8 @@ bool perf_fill(const struct perf_pattern *pattern, int rank, void *send)
 
 	if (!make_table(pattern, pattern->layout.send, &table))
 		return false;
+	if (perf_is_uneven(pattern->coll))
+		count = perf_uneven_sends(pattern, rank);
 	/* All sources of a handoff have parts of one vector. */
 	if (is_handoff)
 		perf_side_range(&pattern->sides->from, rank, pattern->layout.send, &first, &count);

@@ -275,13 +275,26 @@ static bool last_call(struct perf_rank *pr, struct perf_row *row)
 	return true;
 }
 
+/* Where the one buffer of a call in place has the rank's own part. */
+static void put_in_place(struct perf_rank *pr, const struct perf_layout *layout, struct buffers *b)
+{
+	const tutti_collective coll = pr->options->coll;
+	const size_t own = perf_is_uneven(coll) ? pr->counts.displs[pr->rank]
+						: (size_t)pr->rank * layout->param;
+
+	b->send = b->recv;
+	if (perf_gathers(coll))
+		b->send = (char *)b->recv + own * layout->elt;
+	else if (perf_scatters(coll))
+		b->recv = (char *)b->recv + own * layout->elt;
+}
+
 /* One half of a row. */
 static bool run_case(struct perf_rank *pr, struct perf_row *row, bool in_place,
 		     struct perf_result *out)
 {
 	const struct perf_options *const o = pr->options;
 	const struct perf_layout *const layout = &row->layout;
-	const size_t mine = (size_t)pr->rank * layout->param * layout->elt;
 	const struct perf_pattern pattern = {
 		.coll = o->coll,
 		.type = row->type,
@@ -301,13 +314,8 @@ static bool run_case(struct perf_rank *pr, struct perf_row *row, bool in_place,
 	    !perf_make_counts(o->coll, layout->param, pr->rank, pr->nranks, &pr->counts))
 		return is_good(pr, TUTTI_ENOMEM, "making counts");
 	memset(pr->recv, 0xa5, layout->bytes);
-	if (in_place) {
-		b.send = b.recv;
-		if (perf_gets_rows(o->coll) && !perf_sends_rows(o->coll))
-			b.send = (char *)b.recv + mine;
-		else if (perf_sends_rows(o->coll) && !perf_gets_rows(o->coll))
-			b.recv = (char *)b.recv + mine;
-	}
+	if (in_place)
+		put_in_place(pr, layout, &b);
 	out->checked = o->check && (o->coll != TUTTI_BARRIER || pr->shared);
 	if (o->coll != TUTTI_BARRIER && !perf_fill(&pattern, pr->rank, b.send))
 		return is_good(pr, TUTTI_ENOMEM, "making the data");
@@ -344,8 +352,8 @@ static void add_result(struct perf_rank *pr, const struct perf_result *result)
 static bool run_row(struct perf_rank *pr, struct perf_row *row)
 {
 	const tutti_collective coll = pr->options->coll;
-	const bool has_in_place = coll != TUTTI_SEND_RECV && coll != TUTTI_BARRIER &&
-				  coll != TUTTI_HANDOFF && !perf_is_uneven(coll);
+	const bool has_in_place =
+		coll != TUTTI_SEND_RECV && coll != TUTTI_BARRIER && coll != TUTTI_HANDOFF;
 
 	if (!run_case(pr, row, false, &row->out_of_place) ||
 	    (has_in_place && !run_case(pr, row, true, &row->in_place)))

@@ -57,6 +57,13 @@ void perf_free_counts(struct perf_counts *counts)
 	free(counts->displs);
 }
 
+size_t perf_uneven_sends(const struct perf_pattern *p, int rank)
+{
+	if (!perf_gathers(p->coll))
+		return p->layout.send;
+	return count_between(p->coll, p->layout.param, 0, rank, p->nranks);
+}
+
 void perf_uneven_part(const struct perf_pattern *p, int rank, int from, struct perf_part *out)
 {
 	const size_t count = p->layout.param;
