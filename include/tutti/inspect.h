@@ -511,6 +511,40 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_plan_t plan,
  * tune file, with file, line and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print_file(const char *path, char **out);
 
+/* What a call took: one of those that tutti_tune_fit() fits to. Fill it with
+ * TUTTI_TUNE_SAMPLE_INIT, then with what was measured. */
+struct tutti_tune_sample {
+	size_t size; /* sizeof(struct tutti_tune_sample) */
+	tutti_collective collective;
+	const char *algorithm; /* "direct": that it was pinned to */
+	size_t nbytes;         /* of the whole vector: all_gather: received, else sent */
+	int nranks, nhosts;
+	int most, least; /* ranks of the host with most, with least */
+	double cores;    /* of a host; 0: one for each rank */
+	int loopback;    /* the hosts are ranks of one machine, without a wire between them */
+	double us;
+};
+/* clang-format off */
+#define TUTTI_TUNE_SAMPLE_INIT { .size = sizeof(struct tutti_tune_sample) }
+/* clang-format on */
+
+/* Fit the built-in constants of the model to `nsamples` measured times, in *file_out as a tune
+ * file of this machine and this version, with the lines of `choices` ("choose all_reduce 4K
+ * ring ranks 4", NULL: none) behind; constants that the times do not determine are the
+ * built-in ones, and all are, if others fit no better. What was found goes to *report_out (NULL:
+ * not asked for), for people or as JSON. TUTTI_EINVAL names a sample that cannot be predicted
+ * or is not above 0, or a line that is none. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_fit(const struct tutti_tune_sample *samples,
+						    int nsamples, const char *choices, int json,
+						    char **file_out, char **report_out);
+
+/* Keep a tune file in `path`, or (NULL) where communicators of this machine look for it, if
+ * TUTTI_TUNE_FILE names none: in $XDG_CACHE_HOME/tutti, or ~/.cache/tutti. The path goes to
+ * *path_out. TUTTI_EINVAL: no tune file, with line and reason; TUTTI_ESYS: it cannot be
+ * written. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_keep(const char *path, const char *text,
+						     char **path_out);
+
 #ifdef __cplusplus
 }
 #endif
