@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOOL_TUNE_H
+#define TOOL_TUNE_H
+
+/* tutti tune that measures, in parts: tune_measure.c starts the ranks of one phase after the
+ * other and makes a tune file of what they found; tune_rank.c is one rank of a phase;
+ * tune_check.c looks whether times make sense beside each other. */
+
+#include "ranks.h"
+
+#define TUNE_ROUNDS  5 /* of a time; it is the median */
+#define TUNE_AGAIN   9 /* to be sure that a choice is better */
+#define TUNE_TIMES   2048
+#define TUNE_BETTERS 128
+#define TUNE_SIZES   8
+
+/* Ranks of one number, which reach each other in one way. */
+struct tune_phase {
+	int nranks;
+	double cores; /* that they share; 0: one for each */
+	bool tcp;     /* over loopback: each counts as a host of its own */
+	size_t most;  /* bytes of a vector */
+	bool choices; /* whether others would be better than what is taken */
+};
+
+/* Of one algorithm; in the units of a tune file. */
+struct tune_time {
+	tutti_collective coll;
+	const char *algorithm; /* the library's: alike in all processes that were forked */
+	size_t nbytes;
+	int phase;
+	double us;
+	double rounds[TUNE_ROUNDS];
+};
+
+/* One that is faster than what is taken. */
+struct tune_better {
+	tutti_collective coll;
+	const char *taken, *better;
+	size_t from, upto;
+	int nranks;
+	double taken_us, better_us;
+};
+
+/* In memory that all ranks have; rank 0 of each phase writes. */
+struct tune_results {
+	struct tune_time times[TUNE_TIMES];
+	int ntimes;
+	struct tune_better betters[TUNE_BETTERS];
+	int nbetters;
+	bool overflow; /* there was more than fits */
+};
+
+struct tune_job {
+	const struct args *args;
+	const struct tune_phase *phases;
+	int nphases;
+	int phase;  /* that is under way */
+	bool check; /* what is taken, in place of each algorithm */
+	struct tune_results *results;
+};
+
+/* 8, 64, 512, ... bytes. */
+size_t tune_size(int i);
+/* Everything of one rank of a phase: struct ranks's main; self is a tune_job. */
+int tune_rank_main(void *self, struct ranks_page *page, tutti_comm_t comm);
+
+/* Measure, and write a tune file to `path`: NULL: to its place, "-": to the output. Or, with
+ * `check`, measure what is taken and say what makes no sense. nranks: 2 and more, 0: as many as
+ * tell something here. The exit code. */
+struct tune_measure {
+	const struct args *args;
+	const char *path;
+	int nranks;
+	size_t most; /* bytes of a vector; 0: as many as tell something */
+	bool check, json;
+};
+int tune_measure_run(const struct tune_measure *measure);
+
+/* What makes no sense beyond noise, as text; the exit code. */
+int tune_check_print(const struct tune_job *job, bool json);
+
+#endif
