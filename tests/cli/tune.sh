@@ -105,8 +105,108 @@ expect 1 "$TUTTI" run -n 2 sh -c "TUTTI_TUNE_FILE=$tmp/tune\$TUTTI_RANK exec $pe
 says err 'rank 1: .*tune1:1: there is no algorithm "rings"'
 ok "a job by a tune file"
 
-bad 'say what to print' tune
-bad 'say what to print' tune --table --file
+# Measuring: what comes out is a tune file of this machine, and is used, by all ranks or none.
+short='tune -n 2 -e 8'
+limit=240
+# shellcheck disable=SC2086 # words
+expect 0 "$TUTTI" $short
+says out '^constant +built-in +measured$'
+says out '^half of [0-9]+ times are within a factor of [0-9.]+ '
+says out "^written to $XDG_CACHE_HOME/tutti/tune-[0-9a-f]{16}$"
+kept=$(sed -n 's/^written to //p' "$tmp/out")
+for line in 'version [0-9]+\.[0-9]+\.[0-9]+' 'machine .* CPUs, .*Linux .*' 'constant call_us .*'; do
+	grep -Eqx "$line" "$kept" || fail "no line '$line' in what was kept"
+done
+expect 0 env TUTTI_TUNE_FILE=none "$TUTTI" tune --file --tune "$kept"
+cmp -s "$tmp/out" "$kept" || fail "what was kept is read as something else"
+# shellcheck disable=SC2086 # words
+expect 0 "$TUTTI" $short --json -o "$tmp/elsewhere"
+python3 - "$tmp/out" "$tmp/elsewhere" <<'END' || fail "JSON of what was measured"
+import json, sys
+
+found = json.load(open(sys.argv[1]))
+assert found["path"] == sys.argv[2] and isinstance(found["choices"], str)
+assert 1 <= found["error_after"] <= found["error_before"], found["error_after"]
+assert len(found["constants"]) == 14 and len(found["samples"]) >= 5
+assert all(s["us"] > 0 and s["predicted_us"] > 0 for s in found["samples"])
+assert {s["hosts"] for s in found["samples"]} == {1, 2}
+END
+ok "measuring"
+
+# mine WORDS...: what is kept has this line in place of those that begin alike.
+mine()
+{
+	grep -v "^$1 " "$kept" >"$tmp/mine"
+	echo "$*" >>"$tmp/mine"
+	cp "$tmp/mine" "$kept"
+}
+mine choose all_reduce 64 ring ranks 2
+# shellcheck disable=SC2086 # words
+expect 0 env TUTTI_DEBUG=INFO $perf -n 2
+says out '"algorithm":"ring"'
+says err "what was measured on this machine: tune file $kept"
+says err 'all_reduce up to 64 bytes: ring \(tune file\)'
+# shellcheck disable=SC2086 # words
+expect 0 $perf -n 2 --threads
+says out '"algorithm":"ring"'
+# shellcheck disable=SC2086 # words
+expect 0 $perf -n 3
+says out '"algorithm":"exchange"'
+# shellcheck disable=SC2086 # words
+expect 0 env TUTTI_TUNE_FILE=none $perf -n 2
+says out '"algorithm":"exchange"'
+# shellcheck disable=SC2086 # words
+expect 0 env TUTTI_TUNE_FILE="$tmp/tune0" TUTTI_DEBUG=INFO $perf -n 2
+says out '"algorithm":"ring"'
+grep -q 'what was measured' "$tmp/err" && fail "TUTTI_TUNE_FILE does not come first"
+expect 1 "$TUTTI" run -n 2 sh -c "[ \$TUTTI_RANK = 0 ] || export TUTTI_TUNE_FILE=$tmp/tune0; exec $perf"
+says err 'TUTTI_TUNE_FILE of rank 1 says other things'
+ok "what is kept is used, after TUTTI_TUNE_FILE"
+
+# One rank has it, the other has not: no mistake, and nobody goes by it.
+expect 0 env TUTTI_DEBUG=INFO "$TUTTI" run -n 2 sh -c \
+	"[ \$TUTTI_RANK = 0 ] || export XDG_CACHE_HOME=/nowhere; exec $perf"
+says out '"algorithm":"exchange"'
+says err 'rank 1 has not what was measured at rank 0, so all go by built-in figures'
+expect 0 env TUTTI_DEBUG=INFO "$TUTTI" run -n 2 sh -c \
+	"[ \$TUTTI_RANK = 1 ] || export XDG_CACHE_HOME=/nowhere; exec $perf"
+says out '"algorithm":"exchange"'
+says err 'rank 1 has not what was measured at rank 0'
+ok "all ranks, or none"
+
+# Of another machine, of another version, no tune file.
+cp "$kept" "$tmp/good"
+for line in 'version 0.0.1' 'machine of somebody else'; do
+	cp "$tmp/good" "$kept"
+	# shellcheck disable=SC2086 # words
+	mine $line
+	# shellcheck disable=SC2086 # words
+	expect 0 env TUTTI_DEBUG=INFO $perf -n 2
+	says out '"algorithm":"exchange"'
+	says err "is ignored: its ${line%% *} is \"${line#* }\", not \""
+done
+echo nonsense >"$kept"
+# shellcheck disable=SC2086 # words
+expect 0 $perf -n 2
+says out '"algorithm":"exchange"'
+says err 'is ignored: delete it, or run `tutti tune`'
+rm -r "$XDG_CACHE_HOME"
+ok "what is not of this machine is ignored, and that is said"
+
+# Whether times hold is not for a busy machine to say; that they are compared is.
+status=0
+timeout $limit "$TUTTI" tune --check -n 2 -e 64 >"$tmp/out" 2>"$tmp/err" || status=$?
+[ $status -le 1 ] || fail "exit code $status of --check"
+says out '^of [1-9][0-9]* comparisons [0-9]+ do not hold by more than noise$'
+lines err 0
+limit=60
+ok "tune --check"
+
+bad 'say one of --table, --file and --check' tune --table --file
+bad 'are for measuring' tune --table -n 2
+bad 'writes no file' tune --check -o "$tmp/x"
+bad 'what is measured is this machine' tune --nodes 2
+bad "'1'" tune -n 1
 bad "there is no collective 'allreduce'" tune --table --collective allreduce
 bad 'send_recv has no algorithms' tune --table --collective send_recv
 bad "'0'" tune --table --nodes 0

@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tutti tune: how long each algorithm should take, which is taken, and why: the
- * constants behind it. */
+/* tutti tune: measure what this machine can; how long each algorithm should take, which is
+ * taken, and why: the constants behind it. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "plan.h"
+#include "tune.h"
 
-enum { OPT_TABLE = PLAN_FIRST_FREE, OPT_FILE, OPT_PLAN, OPT_COLLECTIVE, OPT_HOST, OPT_TUNE };
+enum {
+	OPT_TABLE = PLAN_FIRST_FREE,
+	OPT_FILE,
+	OPT_PLAN,
+	OPT_COLLECTIVE,
+	OPT_HOST,
+	OPT_TUNE,
+	OPT_CHECK
+};
 
 struct tune {
 	struct plan_source source;
 	struct tutti_tune_config config;
 	const char *plan; /* a file, in place of a search */
-	bool table, file;
+	bool table, file, check;
+	const char *out; /* where what is measured goes; NULL: to its place */
+	int nranks;      /* that measure; 0: not said                       */
+	size_t most;     /* bytes of a vector; 0: not said                  */
 };
 
 static int write_text(char *text)
@@ -78,6 +90,16 @@ static bool take_option(struct args *args, struct tune *tune, int id, const char
 	case OPT_HOST:
 		tune->config.host_memory = 1;
 		return true;
+	case OPT_CHECK:
+		tune->check = true;
+		return true;
+	case 'o':
+		tune->out = value;
+		return true;
+	case 'n':
+		return args_int(args, "-n", value, 2, RANKS_MOST, &tune->nranks);
+	case 'e':
+		return args_size(args, "-e", value, 8, &tune->most);
 	case OPT_TUNE:
 		tune->config.tune_file = value;
 		return true;
@@ -95,6 +117,25 @@ static int load_and_print(const struct args *args, struct tune *tune)
 	return code ? code : print_table(args, tune);
 }
 
+/* Whether there are options that say what to predict, not what to measure. */
+static bool measures_nothing(const struct tune *tune)
+{
+	return tune->plan || tune->source.nodes || plan_has_machine(&tune->source) ||
+	       tune->config.tune_file || tune->config.collective >= 0 || tune->config.host_memory;
+}
+
+static int measure(const struct args *args, const struct tune *tune)
+{
+	const struct tune_measure measure = { .args = args,
+					      .path = tune->out,
+					      .nranks = tune->nranks,
+					      .most = tune->most,
+					      .check = tune->check,
+					      .json = tune->source.topo.json };
+
+	return tune_measure_run(&measure);
+}
+
 /* -1: go on; else the exit code. */
 static int read_options(struct args *args, struct tune *tune)
 {
@@ -107,8 +148,17 @@ static int read_options(struct args *args, struct tune *tune)
 		if (id == ARGS_BAD || !take_option(args, tune, id, value))
 			return TOOL_USAGE;
 	}
-	if (tune->table == tune->file)
-		return tool_usage(args, "say what to print: --table, or --file");
+	if (tune->table + tune->file + tune->check > 1)
+		return tool_usage(args,
+				  "say one of --table, --file and --check; without, it measures");
+	if ((tune->table || tune->file) && (tune->out || tune->nranks || tune->most))
+		return tool_usage(args,
+				  "-n, -e and -o are for measuring, not for --table or --file");
+	if (tune->check && tune->out)
+		return tool_usage(args, "--check writes no file: leave -o out");
+	if (!tune->table && !tune->file && measures_nothing(tune))
+		return tool_usage(args, "machines, plans and --tune are for --table and --file: "
+					"what is measured is this machine");
 	return -1;
 }
 
@@ -120,17 +170,21 @@ static int run(struct args *args)
 	if (code < 0 && tune.file)
 		code = print_file(args, &tune);
 	else if (code < 0)
-		code = load_and_print(args, &tune);
+		code = tune.table ? load_and_print(args, &tune) : measure(args, &tune);
 	plan_release(&tune.source);
 	return code;
 }
 
 static const struct args_option options[] = {
+	{ 'n', "nranks", "RANKS", "measure with so many (as many as tell something here)" },
+	{ 'e', "maxbytes", "SIZE", "largest vector that is measured (16M)" },
+	{ 'o', "out", "FILE", "measure, but write there; -: to the output" },
+	{ OPT_CHECK, "check", NULL, "measure what is taken, and say what makes no sense" },
 	{ OPT_TABLE, "table", NULL, "predicted times, and what is taken" },
 	{ OPT_FILE, "file", NULL, "constants and choices, to edit and give back" },
 	{ OPT_COLLECTIVE, "collective", "NAME", "that one alone" },
 	{ OPT_HOST, "host", NULL, "data in host memory, though there are GPUs" },
-	{ OPT_TUNE, "tune", "FILE", "constants and choices, else TUTTI_TUNE_FILE" },
+	{ OPT_TUNE, "tune", "FILE", "constants and choices, else those in force" },
 	{ OPT_PLAN, "plan", "FILE", "this plan in place of a search" },
 	PLAN_MACHINE_OPTIONS,
 	ARGS_OPTION_JSON,
@@ -139,9 +193,19 @@ static const struct args_option options[] = {
 
 const struct command command_tune = {
 	.name = "tune",
-	.summary = "how long each algorithm should take, and which is taken",
-	.usage = "tune --table [--xml FILE] [--nodes N] [--ranks R] | tune --file",
-	.notes = "Times are predictions, from the plan and the constants that --file lists with "
+	.summary = "measure this machine; how long each algorithm takes, and which is taken",
+	.usage = "tune [-n RANKS] [-e SIZE] [-o FILE] | tune --check | tune --table [--xml FILE] "
+		 "[--nodes N] "
+		 "[--ranks R] | tune --file",
+	.notes = "Without --check, --table and --file it measures, for some seconds in which "
+		 "nothing "
+		 "else\n"
+		 "should run, and keeps what it found where the library finds it:\n"
+		 "$XDG_CACHE_HOME/tutti, or ~/.cache/tutti. That counts on this machine, for this\n"
+		 "version, if all ranks have the same; TUTTI_TUNE_FILE goes before, \"none\" turns "
+		 "it "
+		 "off.\n"
+		 "Times are predictions, from the plan and the constants that --file lists with "
 		 "their\n"
 		 "sources; on one host what is taken was measured. TUTTI_ALGO pins algorithms.\n",
 	.options = options,
