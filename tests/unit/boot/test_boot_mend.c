@@ -224,7 +224,7 @@ static tutti_status hear(struct rank *rank, int culprit, const char *text)
 {
 	struct spy *spy = &((struct job *)rank->arg)->spies[rank->rank];
 
-	if (!within(3000, &spy->nlost, 1))
+	if (!within(15000, &spy->nlost, 1))
 		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
 	if (spy->news.culprit != culprit || !strstr(spy->news.text, text))
 		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %s", rank->rank,
@@ -435,6 +435,7 @@ static tutti_status leave_unheard(struct rank *rank)
 		usleep(300 * 1000);
 		hang_up(&job->middle, 0, true);
 		tti_watch_ask(rank->boot, 1);
+		(void)within(15000, &spy->nanswers, 1);
 	}
 	usleep(600 * 1000);
 	pthread_barrier_wait(&job->barrier);
