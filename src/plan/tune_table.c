@@ -226,9 +226,10 @@ static bool read_head(const char *name, const char *at, const char *end, char *o
 		return false;
 	for (at += len; at < end && *at == ' '; at++)
 		;
-	while (end > at && (end[-1] == ' ' || end[-1] == '\r'))
-		end--;
-	n = (size_t)(end - at) < size ? (size_t)(end - at) : size - 1;
+	n = strnlen(at, (size_t)(end - at) < size ? (size_t)(end - at) : size - 1);
+	/* Blanks at the end would be lost when it is written and read again. */
+	while (n && (at[n - 1] == ' ' || at[n - 1] == '\r'))
+		n--;
 	memcpy(out, at, n);
 	out[n] = '\0';
 	return true;

@@ -132,6 +132,35 @@ static void without_a_folder(void **state)
 	is_ignored(NULL);
 }
 
+/* What is cut, be it by a NUL, is written as it is read, so that it can be compared. */
+static void a_long_head_is_cut_once(void **state)
+{
+	char line[300] = "machine a ";
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct tti_strbuf text = { 0 }, again = { 0 };
+		struct tti_tune_table *table = NULL, *copy = NULL;
+
+		memset(line + 10, 'b', 140);
+		memset(line + 150, ' ', 50);
+		memset(line + 200, 'c', 50);
+		if (i)
+			line[7 + 50 * i] = '\0';
+		assert_int_equal(tti_tune_read(line, 250, "long", &table), TUTTI_OK);
+		assert_true(strlen(table->machine) > 40);
+		tti_tune_write(table, &text);
+		assert_int_equal(tti_tune_read(text.text, text.len, "copy", &copy), TUTTI_OK);
+		tti_tune_write(copy, &again);
+		assert_string_equal(copy->machine, table->machine);
+		assert_string_equal(again.text, text.text);
+		tti_tune_table_free(table);
+		tti_tune_table_free(copy);
+		tti_strbuf_release(&text);
+		tti_strbuf_release(&again);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +168,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_file_is_ignored),
 		cmocka_unit_test(one_may_be_kept_elsewhere),
 		cmocka_unit_test(without_a_folder),
+		cmocka_unit_test(a_long_head_is_cut_once),
 	};
 	char command[96];
 	int code;
