@@ -245,7 +245,55 @@ static void keep_better(struct rank *r, const struct runner *taken, const struct
 	};
 }
 
-/* The best of many is also the luckiest: it must win once more, over more rounds. */
+/* The same by another name takes the same time: whether programs differ in more than their
+ * first line, which has the name. */
+static bool differ(const struct rank *r, const struct runner *a, const struct runner *b)
+{
+	const struct runner *const of[2] = { a, b };
+	char *text[2] = { NULL, NULL };
+	const char *rest[2] = { NULL, NULL };
+	bool different = false;
+
+	for (int i = 0; i < 2; i++)
+		if (tutti_program_print(of[i]->coll, of[i]->algorithm, r->n, 0, -1, 0, &text[i]) ==
+		    TUTTI_OK)
+			rest[i] = strchr(text[i], '\n');
+	if (rest[0] && rest[1])
+		different = strcmp(rest[0], rest[1]) != 0;
+	free(text[0]);
+	free(text[1]);
+	return different;
+}
+
+static bool pin_to(struct rank *r, const char *algorithms, tutti_comm_t *out)
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+
+	config.algo = algorithms;
+	return is_good(r, tutti_comm_split(r->comm, 0, r->rank, out, &config),
+		       "pinning algorithms");
+}
+
+/* Once more, over more rounds, and on communicators of their own, whose memory lies elsewhere:
+ * the best of many is also the luckiest. */
+static bool compare_again(struct rank *r, struct runner *pair)
+{
+	bool good = true;
+	char text[128];
+
+	for (int i = 0; i < 2 && good; i++) {
+		snprintf(text, sizeof(text), "%s:%s", tutti_collective_name(pair[i].coll),
+			 pair[i].algorithm);
+		pair[i].comm = NULL;
+		good = pin_to(r, text, &pair[i].comm);
+	}
+	good = good && warm_up_all(r, pair, 2, 2) && take_turns(r, pair, 2, TUNE_AGAIN);
+	for (int i = 0; i < 2; i++)
+		if (pair[i].comm)
+			good = is_good(r, tutti_comm_destroy(pair[i].comm), "leaving") && good;
+	return good;
+}
+
 static bool look_for_better(struct rank *r, const struct runner *runners, int n, int taken)
 {
 	struct runner pair[2];
@@ -253,13 +301,14 @@ static bool look_for_better(struct rank *r, const struct runner *runners, int n,
 
 	for (int i = 0; i < n; i++)
 		if (!runners[i].out &&
-		    median(runners[i].us, TUNE_ROUNDS) < median(runners[best].us, TUNE_ROUNDS))
+		    median(runners[i].us, TUNE_ROUNDS) < median(runners[best].us, TUNE_ROUNDS) &&
+		    differ(r, &runners[i], &runners[taken]))
 			best = i;
 	if (best == taken || !is_better(&runners[best], &runners[taken], TUNE_ROUNDS))
 		return true;
 	pair[0] = runners[taken];
 	pair[1] = runners[best];
-	if (!take_turns(r, pair, 2, TUNE_AGAIN))
+	if (!compare_again(r, pair))
 		return false;
 	if (is_better(&pair[1], &pair[0], TUNE_AGAIN))
 		keep_better(r, &pair[0], &pair[1]);
@@ -352,10 +401,9 @@ static bool measure_taken(struct rank *r, size_t nbytes)
 	return true;
 }
 
-static bool pin(struct rank *r)
+static bool pin_all(struct rank *r)
 {
 	for (int i = 0; i < ALGOS; i++) {
-		tutti_config config = TUTTI_CONFIG_INIT;
 		char text[512] = "";
 
 		for (size_t c = 0; c < NMEASURED; c++) {
@@ -367,10 +415,7 @@ static bool pin(struct rank *r)
 					 text[0] ? ";" : "", tutti_collective_name(measured[c]),
 					 name);
 		}
-		config.algo = text;
-		if (text[0] &&
-		    !is_good(r, tutti_comm_split(r->comm, 0, r->rank, &r->pinned[i], &config),
-			     "pinning algorithms"))
+		if (text[0] && !pin_to(r, text, &r->pinned[i]))
 			return false;
 	}
 	return true;
@@ -385,7 +430,7 @@ static bool measure_all(struct rank *r)
 	/* Pages that nobody has written are all one. */
 	memset(r->send, 1, r->phase->most);
 	memset(r->recv, 1, r->phase->most);
-	if (!r->job->check && !pin(r))
+	if (!r->job->check && !pin_all(r))
 		return false;
 	for (int i = 0; i < TUNE_SIZES && tune_size(i) <= r->phase->most; i++) {
 		if (r->job->check && !measure_taken(r, tune_size(i)))
