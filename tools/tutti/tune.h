@@ -29,7 +29,7 @@ struct tune_time {
 	const char *algorithm; /* the library's: alike in all processes that were forked */
 	size_t nbytes;
 	int phase;
-	double us;
+	double us, quiet_us; /* the median, and the second least */
 	double rounds[TUNE_ROUNDS];
 };
 
@@ -48,6 +48,7 @@ struct tune_results {
 	int ntimes;
 	struct tune_better betters[TUNE_BETTERS];
 	int nbetters;
+	int nunsteady; /* times that were not the same from round to round */
 	bool overflow; /* there was more than fits */
 };
 

@@ -147,7 +147,7 @@ static int make_samples(const struct tune_job *job, struct tutti_tune_sample *ou
 		sample->most = sample->least = phase->tcp ? 1 : phase->nranks;
 		sample->cores = phase->cores;
 		sample->loopback = phase->tcp;
-		sample->us = time->us;
+		sample->us = time->quiet_us;
 		n++;
 	}
 	return n;
@@ -176,24 +176,30 @@ static char *make_choices(const struct tune_job *job)
 	return text;
 }
 
-static bool print_report(const struct tune_measure *m, const char *report, const char *choices,
-			 const char *path)
+static bool print_report(const struct tune_measure *m, const struct tune_results *results,
+			 const char *report, const char *choices, const char *path)
 {
 	json_t *object;
 
 	if (!m->json) {
 		printf("%s%s", report, choices);
+		if (results->nunsteady > results->ntimes / 10)
+			printf("%d of %d times changed from round to round: measure again while "
+			       "nothing else runs\n",
+			       results->nunsteady, results->ntimes);
 		printf(path ? "written to %s\n" : "", path);
 		return true;
 	}
 	object = json_loads(report, 0, NULL);
 	json_object_set_new(object, "choices", json_string(choices));
+	json_object_set_new(object, "times", json_integer(results->ntimes));
+	json_object_set_new(object, "unsteady", json_integer(results->nunsteady));
 	json_object_set_new(object, "path", path ? json_string(path) : json_null());
 	return tool_print_json(m->args, object);
 }
 
-static int write_file(const struct tune_measure *m, const char *file, const char *report,
-		      const char *choices)
+static int write_file(const struct tune_measure *m, const struct tune_results *results,
+		      const char *file, const char *report, const char *choices)
 {
 	char *path = NULL;
 	tutti_status status;
@@ -206,7 +212,7 @@ static int write_file(const struct tune_measure *m, const char *file, const char
 	status = tutti_tune_keep(m->path, file, &path);
 	if (status)
 		return tool_error(m->args, "%s", tool_why(NULL, status));
-	good = print_report(m, report, choices, path);
+	good = print_report(m, results, report, choices, path);
 	free(path);
 	return good ? TOOL_GOOD : TOOL_FINDING;
 }
@@ -222,7 +228,7 @@ static int make_file(const struct tune_measure *m, const struct tune_job *job)
 		status = tutti_tune_fit(samples, make_samples(job, samples), choices, m->json,
 					&file, &report);
 		code = status ? tool_error(m->args, "%s", tool_why(NULL, status))
-			      : write_file(m, file, report, choices);
+			      : write_file(m, job->results, file, report, choices);
 	} else if (!samples) {
 		tool_error(m->args, "out of memory");
 	}

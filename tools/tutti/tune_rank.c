@@ -18,6 +18,8 @@
 #define HOPELESS 6.0
 /* What another algorithm must save to be worth a line in a file, and in how many rounds. */
 #define WORTH    0.9
+/* The middle half of the rounds, relative to their median: a machine that does other work. */
+#define UNSTEADY 0.3
 
 static const tutti_collective measured[] = {
 	TUTTI_ALL_REDUCE, TUTTI_ALL_GATHER, TUTTI_REDUCE_SCATTER, TUTTI_BROADCAST, TUTTI_REDUCE,
@@ -173,13 +175,25 @@ static int by_value(const void *left, const void *right)
 	return (*a > *b) - (*a < *b);
 }
 
-static double median(const double *us, int n)
+/* The i-th least of n. */
+static double ordered(const double *us, int n, int i)
 {
 	double sorted[TUNE_AGAIN];
 
 	memcpy(sorted, us, (size_t)n * sizeof(*us));
 	qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
-	return sorted[n / 2];
+	return sorted[i];
+}
+
+static double median(const double *us, int n)
+{
+	return ordered(us, n, n / 2);
+}
+
+/* Whether the middle half of the rounds is near the median: else something else ran. */
+static bool is_steady(const double *us, int n)
+{
+	return ordered(us, n, n - 1 - n / 4) - ordered(us, n, n / 4) < UNSTEADY * median(us, n);
 }
 
 /* -- What is found --------------------------------------------------------------------- */
@@ -199,12 +213,14 @@ static void keep_time(struct rank *r, const struct runner *runner)
 				    .algorithm = runner->algorithm,
 				    .nbytes = runner->nbytes,
 				    .phase = r->job->phase,
-				    .us = median(runner->us, TUNE_ROUNDS) };
+				    .us = median(runner->us, TUNE_ROUNDS),
+				    .quiet_us = ordered(runner->us, TUNE_ROUNDS, 1) };
 	memcpy(time->rounds, runner->us, sizeof(time->rounds));
 	results->ntimes++;
+	results->nunsteady += !is_steady(runner->us, TUNE_ROUNDS);
 }
 
-/* By the median, and in all rounds but one. */
+/* By the median, in all rounds but one, and where time is the same from round to round. */
 static bool is_better(const struct runner *runner, const struct runner *than, int rounds)
 {
 	int won = 0;
