@@ -40,6 +40,7 @@ struct tune_better {
 	size_t from, upto;
 	int nranks;
 	double taken_us, better_us;
+	bool dropped; /* it was not better in other processes */
 };
 
 /* In memory that all ranks have; rank 0 of each phase writes. */
@@ -56,8 +57,9 @@ struct tune_job {
 	const struct args *args;
 	const struct tune_phase *phases;
 	int nphases;
-	int phase;  /* that is under way */
-	bool check; /* what is taken, in place of each algorithm */
+	int phase;    /* that is under way */
+	bool check;   /* what is taken, in place of each algorithm */
+	bool confirm; /* those that were better, and nothing else */
 	struct tune_results *results;
 };
 

@@ -11,6 +11,8 @@
 #include "tune.h"
 
 #define PHASES       6
+/* How many times more, in processes of its own, a choice must be better. */
+#define CONFIRMED    3
 #define MOST_BYTES   ((size_t)16 << 20)
 #define MOST_TCP     ((size_t)2 << 20)
 #define MOST_CROWDED ((size_t)256 << 10)
@@ -90,28 +92,50 @@ static bool set_environment(bool check, const struct tune_phase *phase)
 }
 
 /* *is_rank: this is a process that was started for a rank, which is to end. */
+static int run_phase(struct tune_job *job, bool *is_rank)
+{
+	const struct ranks ranks = {
+		.args = job->args,
+		.nranks = job->phases[job->phase].nranks,
+		.page_bytes = sizeof(struct ranks_page),
+		.self = job,
+		.main = tune_rank_main,
+	};
+	const pid_t self = getpid();
+	int code;
+
+	if (!set_environment(job->check, &job->phases[job->phase]))
+		return tool_error(job->args, "out of memory");
+	code = ranks_run(&ranks);
+	*is_rank = getpid() != self;
+	return code;
+}
+
+static bool has_better(const struct tune_job *job, int nranks)
+{
+	for (int i = 0; i < job->results->nbetters; i++)
+		if (job->results->betters[i].nranks == nranks && !job->results->betters[i].dropped)
+			return true;
+	return false;
+}
+
 static int run_phases(struct tune_job *job, bool *is_rank)
 {
-	const pid_t self = getpid();
 	int code = TOOL_GOOD;
 
-	for (; job->phase < job->nphases && code == TOOL_GOOD; job->phase++) {
-		const struct ranks ranks = {
-			.args = job->args,
-			.nranks = job->phases[job->phase].nranks,
-			.page_bytes = sizeof(struct ranks_page),
-			.self = job,
-			.main = tune_rank_main,
-		};
+	for (int round = 0; round <= CONFIRMED; round++) {
+		job->confirm = round > 0;
+		for (job->phase = 0; job->phase < job->nphases; job->phase++) {
+			const struct tune_phase *phase = &job->phases[job->phase];
 
-		if (!set_environment(job->check, &job->phases[job->phase]))
-			return tool_error(job->args, "out of memory");
-		code = ranks_run(&ranks);
-		*is_rank = getpid() != self;
-		if (*is_rank)
-			return code;
+			if (round && (!phase->choices || !has_better(job, phase->nranks)))
+				continue;
+			code = run_phase(job, is_rank);
+			if (code != TOOL_GOOD || *is_rank)
+				return code;
+		}
 	}
-	if (code == TOOL_GOOD && job->results->overflow)
+	if (job->results->overflow)
 		code = tool_error(job->args, "more was measured than there is room for");
 	return code;
 }
@@ -163,6 +187,8 @@ static char *make_choices(const struct tune_job *job)
 	for (int i = 0; file && i < job->results->nbetters; i++) {
 		const struct tune_better *better = &job->results->betters[i];
 
+		if (better->dropped)
+			continue;
 		fprintf(file, "choose %s %zu-%zu %s ranks %d # %.4g us, %s %.4g us\n",
 			tutti_collective_name(better->coll), better->from, better->upto,
 			better->better, better->nranks, better->better_us, better->taken,

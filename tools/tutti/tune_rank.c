@@ -331,6 +331,30 @@ static bool look_for_better(struct rank *r, const struct runner *runners, int n,
 	return true;
 }
 
+/* In these processes, too: where their memory lies, and where they run, is another matter. */
+static bool confirm_all(struct rank *r)
+{
+	struct tune_results *results = r->job->results;
+
+	for (int i = 0; i < results->nbetters; i++) {
+		struct tune_better *better = &results->betters[i];
+		struct runner pair[2] = { { .coll = better->coll,
+					    .algorithm = better->taken,
+					    .nbytes = better->upto },
+					  { .coll = better->coll,
+					    .algorithm = better->better,
+					    .nbytes = better->upto } };
+
+		if (better->nranks != r->n)
+			continue;
+		if (!compare_again(r, pair))
+			return false;
+		if (r->rank == 0 && !is_better(&pair[1], &pair[0], TUNE_AGAIN))
+			better->dropped = true;
+	}
+	return true;
+}
+
 /* -- All of it ------------------------------------------------------------------------ */
 
 /* Of ranks on one host, or one on each, what goes by hosts is another one by another name. */
@@ -446,6 +470,8 @@ static bool measure_all(struct rank *r)
 	/* Pages that nobody has written are all one. */
 	memset(r->send, 1, r->phase->most);
 	memset(r->recv, 1, r->phase->most);
+	if (r->job->confirm)
+		return confirm_all(r);
 	if (!r->job->check && !pin_all(r))
 		return false;
 	for (int i = 0; i < TUNE_SIZES && tune_size(i) <= r->phase->most; i++) {
