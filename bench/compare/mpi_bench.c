@@ -1,13 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Allreduce, measured as in batches.h. mpirun -n N THIS BYTES SECONDS */
+/* MPI, measured as in batches.h: mpirun -n N THIS OPERATION SECONDS BYTES,... */
 #include <mpi.h>
 
 #include "batches.h"
 
+static void ping_pong(struct batches *b)
+{
+	const int receives_first = b->rank % 2;
+
+	for (int i = 0; b->peer >= 0 && i < 2; i++) {
+		if (i == receives_first)
+			MPI_Send(b->send, (int)b->sent, MPI_FLOAT, b->peer, 0, MPI_COMM_WORLD);
+		else
+			MPI_Recv(b->recv, (int)b->received, MPI_FLOAT, b->peer, 0, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
+	}
+}
+
 static void call(struct batches *b)
 {
-	MPI_Allreduce(b->send, b->recv, (int)(b->bytes / sizeof(float)), MPI_FLOAT, MPI_SUM,
-		      MPI_COMM_WORLD);
+	const int count = (int)b->block;
+
+	switch (b->operation) {
+	case ALL_REDUCE:
+		MPI_Allreduce(b->send, b->recv, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+		break;
+	case BROADCAST:
+		MPI_Bcast(b->recv, count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+		break;
+	case ALL_GATHER:
+		MPI_Allgather(b->send, count, MPI_FLOAT, b->recv, count, MPI_FLOAT, MPI_COMM_WORLD);
+		break;
+	case REDUCE_SCATTER:
+		MPI_Reduce_scatter_block(b->send, b->recv, count, MPI_FLOAT, MPI_SUM,
+					 MPI_COMM_WORLD);
+		break;
+	case ALL_TO_ALL:
+		MPI_Alltoall(b->send, count, MPI_FLOAT, b->recv, count, MPI_FLOAT, MPI_COMM_WORLD);
+		break;
+	case SEND_RECV:
+		ping_pong(b);
+		break;
+	case BARRIER:
+		MPI_Barrier(MPI_COMM_WORLD);
+		break;
+	case OPERATIONS:
+		break;
+	}
 }
 
 static void barrier(struct batches *b)
@@ -31,7 +70,7 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &b.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &b.nranks);
-	bad = argc != 3 || !batches_prepare(&b, argv) || batches_run(&b);
+	bad = argc != 4 || batches_run(&b, argv);
 	if (bad)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	MPI_Finalize();
