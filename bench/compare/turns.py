@@ -12,7 +12,7 @@ import time
 
 # A peer that took this many times as long as the fastest is not asked again: it cannot be the
 # best, and one that waits for time slices would take most of the time of the whole comparison.
-HOPELESS = 10
+HOPELESS = 5
 
 
 def stop(process):
