@@ -20,9 +20,11 @@ def size_text(nbytes):
 
 
 def time_text(us):
+    """Three digits: there are no more in a measurement."""
     if us is None:
         return "-"
-    return f"{us:.2f}" if us < 100 else f"{us:.0f}"
+    us = float(f"{us:.3g}")
+    return f"{us:.2f}" if us < 10 else f"{us:.1f}" if us < 100 else f"{us:.0f}"
 
 
 def ratio_text(ratio):
