@@ -3,15 +3,25 @@
 
 #include <string.h>
 
+/* Two things that AMD's processors do slowly (measured on a Zen 4, docs/performance.md), so
+ * there
+ *   - a line that another core has read is written past the caches: to make it one's own
+ *     again takes some 30 ns for each, one after the other;
+ *   - no copy is left to the C library, which may take "rep movsb": that is 3 times slower
+ *     where the target is some bytes behind the source, counted modulo 4 KiB. */
+#define PAST_LEAST   ((size_t)2 << 10)
+#define VECTOR_LEAST ((size_t)1 << 10)
+
 #if TTI_REDUCE_HAVE_X86
 
 #include <emmintrin.h>
 #include <stdint.h>
 
-#define NT_COPY   void tti_copy_nt_sse2
-#define NT_VEC    __m128i
-#define NT_STREAM _mm_stream_si128
-#include "reduce/copy_nt.inc.h"
+#define COPY       void tti_copy_nt_sse2
+#define COPY_VEC   __m128i
+#define COPY_STORE _mm_stream_si128
+#define COPY_FENCE _mm_sfence
+#include "reduce/copy.inc.h"
 
 static void copy_nt(void *dst, const void *src, size_t nbytes)
 {
@@ -25,9 +35,27 @@ static void copy_nt(void *dst, const void *src, size_t nbytes)
 		tti_copy_nt_sse2(dst, src, nbytes);
 }
 
+static void copy_cached(void *dst, const void *src, size_t nbytes)
+{
+	const enum tti_isa best =
+		tti_is_amd() && nbytes >= VECTOR_LEAST ? tti_reduce_best_isa() : TTI_ISA_SCALAR;
+
+	if (best == TTI_ISA_AVX512)
+		tti_copy_avx512(dst, src, nbytes);
+	else if (best == TTI_ISA_AVX2)
+		tti_copy_avx2(dst, src, nbytes);
+	else
+		memcpy(dst, src, nbytes);
+}
+
 #else
 
 static void copy_nt(void *dst, const void *src, size_t nbytes)
+{
+	memcpy(dst, src, nbytes);
+}
+
+static void copy_cached(void *dst, const void *src, size_t nbytes)
 {
 	memcpy(dst, src, nbytes);
 }
@@ -41,5 +69,15 @@ void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large)
 	if (hint_large)
 		copy_nt(dst, src, nbytes);
 	else
-		memcpy(dst, src, nbytes);
+		copy_cached(dst, src, nbytes);
+}
+
+bool tti_copies_past(size_t nbytes)
+{
+	return nbytes >= PAST_LEAST && tti_is_amd();
+}
+
+void tti_copy_out(void *dst, const void *src, size_t nbytes)
+{
+	tti_copy(dst, src, nbytes, tti_copies_past(nbytes));
 }

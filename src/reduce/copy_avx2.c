@@ -7,9 +7,21 @@
 #include <stdint.h>
 #include <string.h>
 
-#define NT_COPY   void tti_copy_nt_avx2
-#define NT_VEC    __m256i
-#define NT_STREAM _mm256_stream_si256
-#include "reduce/copy_nt.inc.h"
+/* Stores through the caches are in order. */
+static inline void no_fence(void)
+{
+}
+
+#define COPY       void tti_copy_nt_avx2
+#define COPY_VEC   __m256i
+#define COPY_STORE _mm256_stream_si256
+#define COPY_FENCE _mm_sfence
+#include "reduce/copy.inc.h"
+
+#define COPY       void tti_copy_avx2
+#define COPY_VEC   __m256i
+#define COPY_STORE _mm256_store_si256
+#define COPY_FENCE no_fence
+#include "reduce/copy.inc.h"
 
 #endif

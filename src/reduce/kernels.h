@@ -41,4 +41,11 @@ void tti_copy_nt_sse2(void *dst, const void *src, size_t nbytes);
 void tti_copy_nt_avx2(void *dst, const void *src, size_t nbytes);
 void tti_copy_nt_avx512(void *dst, const void *src, size_t nbytes);
 
+/* The same through the caches. */
+void tti_copy_avx2(void *dst, const void *src, size_t nbytes);
+void tti_copy_avx512(void *dst, const void *src, size_t nbytes);
+
+/* Whether the processor is one of AMD's. Asked at each call, which costs nothing. */
+bool tti_is_amd(void);
+
 #endif

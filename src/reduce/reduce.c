@@ -38,7 +38,17 @@ bool tti_reduce_has_isa(enum tti_isa isa)
 	return false;
 }
 
+bool tti_is_amd(void)
+{
+	return __builtin_cpu_is("amd");
+}
+
 #else
+
+bool tti_is_amd(void)
+{
+	return false;
+}
 
 bool tti_reduce_has_isa(enum tti_isa isa)
 {

@@ -33,6 +33,7 @@
  *
  * Pure; any thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "tutti/tutti.h"
@@ -54,5 +55,10 @@ const char *tti_isa_name(enum tti_isa isa);
 /* Copy for the engine: memcpy for what fits the caches, non-temporal stores for
  * what does not (hint != 0). */
 void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large);
+
+/* Copy to memory that another core reads next, and that was read by it before. On some
+ * processors past the caches: see copy.c; whether so many bytes go there. */
+void tti_copy_out(void *dst, const void *src, size_t nbytes);
+bool tti_copies_past(size_t nbytes);
 
 #endif

@@ -52,6 +52,7 @@ static void every_length_and_alignment(void **state)
 	(void)state;
 	check_all(copy_cached);
 	check_all(copy_large);
+	check_all(tti_copy_out);
 }
 
 static void every_instruction_set(void **state)
@@ -60,9 +61,9 @@ static void every_instruction_set(void **state)
 #if TTI_REDUCE_HAVE_X86
 	check_all(tti_copy_nt_sse2);
 	if (tti_reduce_has_isa(TTI_ISA_AVX2))
-		check_all(tti_copy_nt_avx2);
+		check_all(tti_copy_nt_avx2), check_all(tti_copy_avx2);
 	if (tti_reduce_has_isa(TTI_ISA_AVX512))
-		check_all(tti_copy_nt_avx512);
+		check_all(tti_copy_nt_avx512), check_all(tti_copy_avx512);
 #endif
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A copy with stores that pass the caches by, as NT_COPY, over NT_VEC and
- * NT_STREAM(aligned address, vector). The fence makes what was written visible
- * before any later store, as an ordinary copy would be. */
+/* A copy, as COPY, over COPY_VEC and COPY_STORE(aligned address, vector). Where stores pass
+ * the caches by, COPY_FENCE makes what was written visible before any later store, as an
+ * ordinary copy would be. */
 
-NT_COPY(void *dst, const void *src, size_t nbytes)
+COPY(void *dst, const void *src, size_t nbytes)
 {
 	unsigned char *to = dst;
 	const unsigned char *from = src;
@@ -15,12 +15,17 @@ NT_COPY(void *dst, const void *src, size_t nbytes)
 	from += head;
 	nbytes -= head;
 	for (; nbytes >= 256; nbytes -= 256, to += 256, from += 256) {
-		NT_VEC part[256 / sizeof(NT_VEC)];
+		COPY_VEC part[256 / sizeof(COPY_VEC)];
 
 		memcpy(part, from, sizeof(part));
 		for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++)
-			NT_STREAM((void *)(to + i * sizeof(part[0])), part[i]);
+			COPY_STORE((void *)(to + i * sizeof(part[0])), part[i]);
 	}
 	memcpy(to, from, nbytes);
-	_mm_sfence();
+	COPY_FENCE();
 }
+
+#undef COPY
+#undef COPY_VEC
+#undef COPY_STORE
+#undef COPY_FENCE
