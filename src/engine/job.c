@@ -29,7 +29,7 @@ bool tti_post_reserve(struct tti_post *post, size_t nbytes)
 void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag)
 {
 	if (nbytes > 0 && post->slot != data)
-		memcpy(post->slot, data, nbytes);
+		tti_slot_fill(post->links[0], post->slot, data, nbytes);
 	if (shares_slot(post, nbytes)) {
 		post->port->transport->fanout->commit(post->port, post->links, post->n, nbytes,
 						      tag);

@@ -4,8 +4,11 @@
 
 /* The kinds of job and what they share. Internal to the engine. */
 
+#include <string.h>
+
 #include "engine/bound.h"
 #include "engine/engine.h"
+#include "reduce/reduce.h"
 
 bool tti_program_poll(struct tti_job *job);
 /* The peer that the oldest unfinished block waits for, -1: none. */
@@ -20,6 +23,16 @@ bool tti_direct_poll(struct tti_job *job);
  * pays, else that of the first link, from which the others get copies. False: not now;
  * reserving again gives the same room. */
 bool tti_post_reserve(struct tti_post *post, size_t nbytes);
+
+/* A link's slot from memory. */
+static inline void tti_slot_fill(const struct tti_link *link, void *slot, const void *data,
+				 size_t nbytes)
+{
+	if (link->ops->shares_slots)
+		tti_copy_out(slot, data, nbytes);
+	else
+		memcpy(slot, data, nbytes);
+}
 
 /* Send it: post->slot is filled from `data` unless it is there already. */
 void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag);

@@ -215,13 +215,21 @@ static void commit_posts(struct tti_job *job, int32_t index, const void *data, s
 		tti_post_commit(&bound->post[i], data, nbytes, job->tag);
 }
 
-static void *first_slot(const struct tti_bound *bound, int32_t index)
+/* The first slot of an operation that sends, to be written with its result `dst` in one pass.
+ * NULL: that is better copied there from where the result lies, past the caches. */
+static void *first_slot(const struct tti_job *job, int32_t index, const void *dst, size_t nbytes)
 {
-	return bound->post[bound->post_of[index]].slot;
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_post *post = &bound->post[bound->post_of[index]];
+
+	if (post->links[0]->ops->shares_slots && tti_copies_past(nbytes) &&
+	    (dst || !job->program.reducer.scalars))
+		return NULL;
+	return post->slot;
 }
 
-/* Sources to memory and to the first slot, in one pass. Returns where the result
- * lies, for the other slots. */
+/* Sources to memory and to the first slot, if there is one, in one pass. Returns where the
+ * result lies, for the other slots. */
 static const void *combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
 			   void *slot, size_t count)
 {
@@ -244,7 +252,7 @@ static const void *combine(struct tti_job *job, const struct tti_oper *op, int n
 		memcpy(slot, source[0], nbytes);
 	if (dst && dst != source[0])
 		tti_copy(dst, slot ? slot : source[0], nbytes, job->program.is_large);
-	return slot ? slot : dst;
+	return slot ? slot : source[0];
 }
 
 static void finish(struct tti_job *job, int32_t index, int32_t block)
@@ -328,9 +336,9 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 
 	if (op->nout == 0) {
 		sender = ready_then(job, op, block, nbytes);
-		const void *result =
-			combine(job, op, nsrc, dst, sender >= 0 ? first_slot(bound, sender) : NULL,
-				piece.count);
+		const void *result = combine(
+			job, op, nsrc, dst,
+			sender >= 0 ? first_slot(job, sender, dst, nbytes) : NULL, piece.count);
 
 		if (sender >= 0)
 			commit_posts(job, sender, result, nbytes);
@@ -338,7 +346,8 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 		if (!reserve_posts(job, op, index, block, nbytes))
 			return false;
 		commit_posts(job, index,
-			     combine(job, op, nsrc, dst, first_slot(bound, index), piece.count),
+			     combine(job, op, nsrc, dst, first_slot(job, index, dst, nbytes),
+				     piece.count),
 			     nbytes);
 	}
 	release_sources(bound, op);

@@ -183,7 +183,7 @@ static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_
 	if (!room)
 		return false;
 	if (nbytes > 0)
-		memcpy(room, from, nbytes);
+		tti_slot_fill(link, room, from, nbytes);
 	link->ops->commit(link, nbytes, transfer->tag);
 	transfer->done += nbytes;
 	return true;
@@ -207,7 +207,8 @@ static bool recv_one(struct tti_job *job, struct tti_transfer *transfer, struct 
 		return false;
 	}
 	if (nbytes > 0)
-		memcpy(transfer->data + transfer->done, data, nbytes);
+		tti_copy(transfer->data + transfer->done, data, nbytes,
+			 transfer->nbytes >= LARGE_BYTES && !transfer->after);
 	link->ops->release(link);
 	transfer->done += nbytes;
 	return true;

@@ -233,6 +233,7 @@ static const struct tti_link_ops link_ops = {
 	.peek = peek,
 	.release = release,
 	.all_released = all_released,
+	.shares_slots = true,
 };
 
 static bool has_read(const struct tti_shm_link *link, int slot)

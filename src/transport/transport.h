@@ -90,6 +90,8 @@ struct tti_link_ops {
 	 * `data` is the caller's again on return. false: not now, or not of use here: nothing
 	 * has happened. */
 	bool (*send)(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
+	/* Another core reads what is written into a slot, and not the system. */
+	bool shares_slots;
 	/* Whether the peer has released all that was committed, the last message of it longer
 	 * than inline_bytes (what is shorter may be said to be released later than it is). Of
 	 * ports that have memory, NULL elsewhere. */
