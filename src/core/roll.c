@@ -475,8 +475,8 @@ static void settle_measured(struct tti_roll *roll)
 	if (roll->rank == 0)
 		tti_log(TTI_LOG_INFO, TTI_PLAN,
 			"rank %d has not what was measured at rank 0, so all go by built-in "
-			"figures: run `tutti tune` as one job on all hosts, or give all ranks one "
-			"TUTTI_TUNE_FILE",
+			"figures: give all ranks one tune file, by TUTTI_TUNE_FILE or where `tutti "
+			"tune` keeps it",
 			odd);
 	if (info[roll->rank].measured) {
 		tti_tune_table_free(roll->tune);
