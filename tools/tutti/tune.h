@@ -14,6 +14,9 @@
 #define TUNE_BETTERS 128
 #define TUNE_SIZES   8
 
+/* In place of an algorithm: a broadcast of the result comes behind. */
+#define TUNE_THEN_BROADCAST "then broadcast"
+
 /* Ranks of one number, which reach each other in one way. */
 struct tune_phase {
 	int nranks;
@@ -26,7 +29,8 @@ struct tune_phase {
 /* Of one algorithm; in the units of a tune file. */
 struct tune_time {
 	tutti_collective coll;
-	const char *algorithm; /* the library's: alike in all processes that were forked */
+	const char *algorithm; /* the library's: alike in all processes that were forked; NULL:
+				* what is taken */
 	size_t nbytes;
 	int phase;
 	double us, quiet_us; /* the median, and the second least */

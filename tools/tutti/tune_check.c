@@ -15,12 +15,13 @@ struct check {
 };
 
 static const struct tune_time *find(const struct check *check, int phase, tutti_collective coll,
-				    size_t nbytes)
+				    bool then_broadcast, size_t nbytes)
 {
 	for (int i = 0; i < check->job->results->ntimes; i++) {
 		const struct tune_time *time = &check->job->results->times[i];
 
-		if (time->phase == phase && time->coll == coll && time->nbytes == nbytes)
+		if (time->phase == phase && time->coll == coll && time->nbytes == nbytes &&
+		    then_broadcast == (time->algorithm != NULL))
 			return time;
 	}
 	return NULL;
@@ -53,27 +54,28 @@ static void check_sums(struct check *check, const struct tune_time *left)
 	static const struct {
 		tutti_collective left, one;
 		int two; /* -1: none */
+		bool then_broadcast;
 		const char *what;
 	} rules[] = {
-		{ TUTTI_ALL_REDUCE, TUTTI_REDUCE, TUTTI_BROADCAST,
-		  "all_reduce <= reduce + broadcast" },
-		{ TUTTI_ALL_REDUCE, TUTTI_REDUCE_SCATTER, TUTTI_ALL_GATHER,
+		{ TUTTI_ALL_REDUCE, TUTTI_REDUCE, -1, true, "all_reduce <= reduce + broadcast" },
+		{ TUTTI_ALL_REDUCE, TUTTI_REDUCE_SCATTER, TUTTI_ALL_GATHER, false,
 		  "all_reduce <= reduce_scatter + all_gather" },
-		{ TUTTI_REDUCE_SCATTER, TUTTI_ALL_REDUCE, -1, "reduce_scatter <= all_reduce" },
-		{ TUTTI_REDUCE, TUTTI_ALL_REDUCE, -1, "reduce <= all_reduce" },
-		{ TUTTI_BROADCAST, TUTTI_ALL_REDUCE, -1, "broadcast <= all_reduce" },
-		{ TUTTI_ALL_GATHER, TUTTI_ALL_REDUCE, -1, "all_gather <= all_reduce" },
+		{ TUTTI_REDUCE_SCATTER, TUTTI_ALL_REDUCE, -1, false,
+		  "reduce_scatter <= all_reduce" },
+		{ TUTTI_REDUCE, TUTTI_ALL_REDUCE, -1, false, "reduce <= all_reduce" },
+		{ TUTTI_BROADCAST, TUTTI_ALL_REDUCE, -1, false, "broadcast <= all_reduce" },
+		{ TUTTI_ALL_GATHER, TUTTI_ALL_REDUCE, -1, false, "all_gather <= all_reduce" },
 	};
 
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]) && !left->algorithm; i++) {
 		const struct tune_time *one, *two;
 
 		if (rules[i].left != left->coll)
 			continue;
-		one = find(check, left->phase, rules[i].one, left->nbytes);
+		one = find(check, left->phase, rules[i].one, rules[i].then_broadcast, left->nbytes);
 		two = rules[i].two < 0 ? NULL
 				       : find(check, left->phase, (tutti_collective)rules[i].two,
-					      left->nbytes);
+					      false, left->nbytes);
 		if (one && (two || rules[i].two < 0))
 			compare(check, left, one, two, rules[i].what);
 	}
@@ -81,7 +83,8 @@ static void check_sums(struct check *check, const struct tune_time *left)
 
 static void check_sizes(struct check *check, const struct tune_time *left)
 {
-	const struct tune_time *more = find(check, left->phase, left->coll, 8 * left->nbytes);
+	const struct tune_time *more =
+		find(check, left->phase, left->coll, left->algorithm != NULL, 8 * left->nbytes);
 	char what[80];
 
 	if (!more)

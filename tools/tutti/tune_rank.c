@@ -45,6 +45,7 @@ struct runner {
 	size_t nbytes;
 	int iters;
 	bool out; /* hopeless */
+	bool then_broadcast;
 	double us[TUNE_AGAIN];
 };
 
@@ -83,10 +84,24 @@ static bool by_rank(tutti_collective coll)
 	return coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_ALL_TO_ALL;
 }
 
+/* To one, and from it to all: the next call cannot begin before. */
+static tutti_status reduce_and_broadcast(const struct rank *r, const struct runner *runner)
+{
+	const size_t count = runner->nbytes / sizeof(float);
+	const tutti_status status = tutti_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM,
+						 0, runner->comm, NULL);
+
+	return status ? status
+		      : tutti_broadcast(r->recv, r->recv, count, TUTTI_FLOAT32, 0, runner->comm,
+					NULL);
+}
+
 static tutti_status call(const struct rank *r, const struct runner *runner, int i)
 {
 	const size_t count = runner->nbytes / sizeof(float), each = count / (size_t)r->n;
 
+	if (runner->then_broadcast)
+		return reduce_and_broadcast(r, runner);
 	switch ((int)runner->coll) {
 	case TUTTI_ALL_REDUCE:
 		return tutti_all_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM,
@@ -420,12 +435,18 @@ static bool measure_algorithms(struct rank *r, tutti_collective coll, size_t nby
 	return !r->phase->choices || taken < 0 || look_for_better(r, runners, n, taken);
 }
 
-/* What is taken for each collective, in turn. */
+/* What is taken for each collective, in turn, and for a reduce with a broadcast behind it. */
 static bool measure_taken(struct rank *r, size_t nbytes)
 {
-	struct runner runners[NMEASURED + 1] = { { 0 } };
+	struct runner runners[NMEASURED + 2] = { { 0 } };
 	int n = 0;
 
+	if (whole(r, TUTTI_REDUCE, nbytes))
+		runners[n++] = (struct runner){ .comm = r->comm,
+						.coll = TUTTI_REDUCE,
+						.algorithm = TUNE_THEN_BROADCAST,
+						.nbytes = whole(r, TUTTI_REDUCE, nbytes),
+						.then_broadcast = true };
 	for (size_t i = 0; i <= NMEASURED; i++) {
 		const tutti_collective coll = i < NMEASURED ? measured[i] : TUTTI_ALL_TO_ALL;
 
