@@ -213,14 +213,14 @@ static bool print_report(const struct tune_measure *m, const struct tune_results
 			printf("%d of %d times changed from round to round: measure again while "
 			       "nothing else runs\n",
 			       results->nunsteady, results->ntimes);
-		printf(path ? "written to %s\n" : "", path);
+		printf("written to %s\n", path);
 		return true;
 	}
 	object = json_loads(report, 0, NULL);
 	json_object_set_new(object, "choices", json_string(choices));
 	json_object_set_new(object, "times", json_integer(results->ntimes));
 	json_object_set_new(object, "unsteady", json_integer(results->nunsteady));
-	json_object_set_new(object, "path", path ? json_string(path) : json_null());
+	json_object_set_new(object, "path", json_string(path));
 	return tool_print_json(m->args, object);
 }
 
