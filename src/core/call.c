@@ -347,7 +347,8 @@ tutti_status tti_call_transfer(struct tti_comm *comm, const struct tti_args *arg
 
 	begin_transfers(comm, args, algorithm);
 	tti_job_transfers(&job, &comm->engine, &transfer, 1, &head);
-	st = tti_call_settle(comm, tti_job_wait(jobs, 1), job.mismatch_peer);
+	st = tti_job_wait(jobs, 1);
+	st = tti_call_settle(comm, st, job.mismatch_peer);
 	unpublish(comm);
 	return st;
 }
