@@ -14,6 +14,7 @@ bool tti_moves_know(tutti_collective coll)
 	case TUTTI_GATHER:
 	case TUTTI_SCATTER:
 	case TUTTI_ALL_TO_ALL:
+	case TUTTI_HANDOFF:
 		return true;
 	default:
 		return false;
@@ -61,6 +62,82 @@ static struct tti_move swap_of(const struct tti_moved *call, int rank, int index
 	return move;
 }
 
+/* -- Handoffs ------------------------------------------------------------------ */
+
+struct range {
+	size_t first, end;
+};
+
+/* What the ranks at place `place` of a side have of the vector. */
+static struct range range_of(const tutti_side *side, int place, size_t count)
+{
+	size_t first = 0, length = count;
+
+	if (side->sharded)
+		tutti_part(count, side->n, place, &first, &length);
+	return (struct range){ first, first + length };
+}
+
+static int place_of(const tutti_side *side, int rank)
+{
+	for (int place = 0; place < side->n; place++)
+		if (side->ranks[place] == rank)
+			return place;
+	return -1;
+}
+
+size_t tti_moves_side_count(const struct tti_moved *call, const tutti_side *side, int rank)
+{
+	const int place = place_of(side, rank);
+	const struct range range = range_of(side, place < 0 ? 0 : place, call->count);
+
+	return place < 0 ? 0 : range.end - range.first;
+}
+
+/* Sources of different parts: several that have the whole are one. */
+static int nsources(const struct tti_moved *call)
+{
+	return call->from->sharded ? call->from->n : 1;
+}
+
+/* Each source's part with each part that somebody gets, as far as they meet in the part of the
+ * vector that is this rank's to move. Who has what it gets is served by itself, since it may be
+ * in place. */
+static struct tti_move handoff_of(const struct tti_moved *call, int rank, int index)
+{
+	const int source = index % nsources(call), place = index / nsources(call);
+	const struct range had = range_of(call->from, source, call->count);
+	const struct range got = range_of(call->to, place, call->count);
+	const struct tti_move own = part_of(rank, call->n, call->count, call->grain);
+	const int to = call->to->ranks[place];
+	struct tti_move move = { .from = call->from->ranks[source], .to = to };
+	size_t first = own.from_at, end = own.from_at + own.count;
+
+	if (!call->from->sharded)
+		move.from = place_of(call->from, to) >= 0 ? to
+							  : call->from->ranks[rank % call->from->n];
+	first = first > had.first ? first : had.first;
+	first = first > got.first ? first : got.first;
+	end = end < had.end ? end : had.end;
+	end = end < got.end ? end : got.end;
+	if (first < end) {
+		move.from_at = first - had.first;
+		move.to_at = first - got.first;
+		move.count = end - first;
+	}
+	return move;
+}
+
+/* -- All ----------------------------------------------------------------------- */
+
+bool tti_moves_touch(const struct tti_moved *call, int rank)
+{
+	if (call->coll == TUTTI_HANDOFF)
+		return tti_moves_side_count(call, call->from, rank) > 0 ||
+		       tti_moves_side_count(call, call->to, rank) > 0;
+	return !tti_moves_are_root_s(call->coll) || rank == call->root;
+}
+
 static size_t row_of(const struct tti_moved *call, int rank, size_t *count)
 {
 	size_t row = 0;
@@ -75,6 +152,8 @@ static size_t row_of(const struct tti_moved *call, int rank, size_t *count)
 
 int tti_moves_each(const struct tti_moved *call)
 {
+	if (call->coll == TUTTI_HANDOFF)
+		return nsources(call) * call->to->n;
 	return call->coll == TUTTI_ALL_TO_ALL ? call->n : 1;
 }
 
@@ -83,6 +162,8 @@ struct tti_move tti_move_at(const struct tti_moved *call, int rank, int index)
 	struct tti_move move = { .from = rank, .to = rank };
 	const size_t row = row_of(call, rank, &move.count);
 
+	if (call->coll == TUTTI_HANDOFF)
+		return handoff_of(call, rank, index);
 	switch ((int)call->coll) {
 	case TUTTI_ALL_TO_ALL:
 		return swap_of(call, rank, index);

@@ -15,6 +15,7 @@
  *     all_gather      copy the own input into row r of all outputs
  *     gather          copy the own input into row r of the root's output
  *     scatter         copy row r of the root's input into the own output
+ *     handoff         copy part r of the vector from a rank that has it to all who get it
  *     all_to_all      swap, with each other rank, one half of what the two have for each other
  *
  * A part is one of n of the vector. Every byte is read once and written once, but for what
@@ -30,6 +31,7 @@
 #include <stddef.h>
 
 #include "tutti/inspect.h"
+#include "tutti/tutti.h"
 
 #define TTI_EVERY (-1)
 
@@ -45,9 +47,10 @@ struct tti_move {
 struct tti_moved {
 	tutti_collective coll;
 	int root, n;
-	size_t count;         /* as the user counts                            */
-	const size_t *counts; /* of each rank, in calls that have them         */
-	size_t grain;         /* parts are cut at multiples of so many elements */
+	size_t count;                /* as the user counts                            */
+	const size_t *counts;        /* of each rank, in calls that have them         */
+	const tutti_side *from, *to; /* of a handoff                           */
+	size_t grain;                /* parts are cut at multiples of so many elements */
 };
 
 /* Whether there are moves for it. */
@@ -55,6 +58,12 @@ bool tti_moves_know(tutti_collective coll);
 
 /* Whether a rank touches, beside its own buffers, those of the root alone. */
 bool tti_moves_are_root_s(tutti_collective coll);
+
+/* Whether other ranks touch a buffer of this one. */
+bool tti_moves_touch(const struct tti_moved *call, int rank);
+
+/* Of a handoff: how many elements a rank has, or gets. */
+size_t tti_moves_side_count(const struct tti_moved *call, const tutti_side *side, int rank);
 
 /* How many moves each rank makes, and the one of them that rank `rank` makes; moves of 0
  * elements are possible. */

@@ -152,6 +152,8 @@ void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args, str
 			  .root = args->root,
 			  .n = comm->n,
 			  .count = args->count,
+			  .from = args->from,
+			  .to = args->to,
 			  .grain = 64 / size },
 		.input = args->send,
 		.output = args->recv,

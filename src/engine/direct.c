@@ -135,16 +135,20 @@ static void take(struct tti_job *job, int peer, const struct announcement *said)
 	const struct tti_memory_ops *memory = port->transport->memory;
 	tutti_status st = TUTTI_OK;
 
+	size_t sends = call->send_bytes, recvs = call->recv_bytes;
+
+	if (call->what.coll == TUTTI_HANDOFF) {
+		sends = tti_moves_side_count(&call->what, call->what.from, peer) * call->type_size;
+		recvs = tti_moves_side_count(&call->what, call->what.to, peer) * call->type_size;
+	}
 	if (!said->send.address && !said->recv.address) {
-		job->direct.plain = true;
+		job->direct.plain |= tti_moves_touch(&call->what, peer);
 		return;
 	}
-	if (said->send.address && call->send_bytes)
-		st = memory->find(port, peer, &said->send, call->send_bytes,
-				  &job->engine->inputs[peer]);
-	if (st == TUTTI_OK && said->recv.address && call->recv_bytes)
-		st = memory->find(port, peer, &said->recv, call->recv_bytes,
-				  &job->engine->outputs[peer]);
+	if (said->send.address && sends)
+		st = memory->find(port, peer, &said->send, sends, &job->engine->inputs[peer]);
+	if (st == TUTTI_OK && said->recv.address && recvs)
+		st = memory->find(port, peer, &said->recv, recvs, &job->engine->outputs[peer]);
 	if (st != TUTTI_OK)
 		job->status = st;
 }
@@ -400,8 +404,8 @@ tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
 	engine->inputs[rank] = (void *)(uintptr_t)call->input;
 	engine->outputs[rank] = (void *)((uintptr_t)call->output + place);
 	job->direct.call = *call;
-	job->direct.plain = !call->send.address && !call->recv.address &&
-			    (!tti_moves_are_root_s(call->what.coll) || rank == call->what.root);
+	job->direct.plain =
+		!call->send.address && !call->recv.address && tti_moves_touch(&call->what, rank);
 	job->direct.move = tti_move_at(&call->what, rank, 0);
 	job->direct.is_large = call->total_bytes >= LARGE_BYTES;
 	go_on(job, TELL);

@@ -130,9 +130,12 @@ static bool may_be_one(tutti_collective coll)
 static void check_call(struct board *b, tutti_collective coll, int root, int n, size_t count)
 {
 	size_t counts[N_MOST];
-	const struct tti_moved call = {
-		coll, root, n, count, coll == TUTTI_REDUCE_SCATTER_V ? counts : NULL, 16
-	};
+	const struct tti_moved call = { .coll = coll,
+					.root = root,
+					.n = n,
+					.count = count,
+					.counts = coll == TUTTI_REDUCE_SCATTER_V ? counts : NULL,
+					.grain = 16 };
 
 	for (int rank = 0; rank < n; rank++)
 		counts[rank] = count_of(rank, count);
@@ -163,7 +166,9 @@ static void check_call(struct board *b, tutti_collective coll, int root, int n, 
 static void uneven_rows_begin_where_told(void **state)
 {
 	const size_t counts[3] = { 7, 0, 100 };
-	const struct tti_moved call = { TUTTI_ALL_GATHER_V, 0, 3, 107, counts, 16 };
+	const struct tti_moved call = {
+		.coll = TUTTI_ALL_GATHER_V, .n = 3, .count = 107, .counts = counts, .grain = 16
+	};
 
 	(void)state;
 	assert_int_equal(tti_moves_each(&call), 1);
@@ -178,6 +183,67 @@ static void uneven_rows_begin_where_told(void **state)
 	}
 }
 
+static void check_handoff(struct board *b, const struct tti_moved *call)
+{
+	memset(b, 0, sizeof(*b));
+	memset(b->reader, -1, sizeof(b->reader));
+	/* All sources have parts of the vector of rank 0. */
+	for (int k = 0; k < call->from->n; k++) {
+		size_t first = 0, count = call->count;
+
+		if (call->from->sharded)
+			tutti_part(call->count, call->from->n, k, &first, &count);
+		for (size_t i = 0; i < count; i++)
+			b->in[call->from->ranks[k]][i] = value_of(0, first + i);
+	}
+	for (int rank = 0; rank < call->n; rank++)
+		for (int index = 0; index < tti_moves_each(call); index++) {
+			const struct tti_move move = tti_move_at(call, rank, index);
+
+			move_all(b, &move, rank, call->n);
+		}
+	for (int rank = 0; rank < call->n; rank++) {
+		const size_t gets = tti_moves_side_count(call, call->to, rank);
+		size_t first = 0, count;
+
+		for (int k = 0; k < call->to->n && call->to->sharded; k++)
+			if (call->to->ranks[k] == rank)
+				tutti_part(call->count, call->to->n, k, &first, &count);
+		for (size_t i = 0; i < ROOM; i++) {
+			assert_int_equal(b->written[rank][i], i < gets);
+			if (i < gets)
+				assert_int_equal(b->out[rank][i], value_of(0, first + i));
+		}
+	}
+}
+
+/* Sides of any kind, that meet or do not; ranks of neither take part in the work. */
+static void handoffs(void **state)
+{
+	static const int ranks[] = { 4, 1, 3, 0, 2, 5, 6 };
+	static const size_t counts[] = COUNTS;
+	struct board *board = malloc(sizeof(*board));
+
+	(void)state;
+	assert_non_null(board);
+	for (int k = 0; k < 5 * 5 * 4; k++)
+		for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+			const tutti_side from = { ranks, 1 + k % 5, k / 25 & 1 };
+			const tutti_side to = { ranks + k % 3, 1 + k / 5 % 5, k / 50 };
+			const struct tti_moved call = { .coll = TUTTI_HANDOFF,
+							.n = 7,
+							.count = counts[c],
+							.from = &from,
+							.to = &to,
+							.grain = 16 };
+
+			check_handoff(board, &call);
+			assert_int_equal(tti_moves_touch(&call, 4), counts[c] > 0);
+			assert_false(tti_moves_touch(&call, 6) && k % 3 + to.n < 7);
+		}
+	free(board);
+}
+
 static void parts_are_the_call(void **state)
 {
 	static const size_t counts[] = COUNTS;
@@ -187,7 +253,7 @@ static void parts_are_the_call(void **state)
 	assert_non_null(board);
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int n = 1; n <= N_MOST && tti_moves_know((tutti_collective)coll) &&
-				coll != TUTTI_ALL_GATHER_V;
+				coll != TUTTI_ALL_GATHER_V && coll != TUTTI_HANDOFF;
 		     n++)
 			for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
 				check_call(board, (tutti_collective)coll, 0, n, counts[c]);
@@ -196,16 +262,16 @@ static void parts_are_the_call(void **state)
 	free(board);
 }
 
-static void ten_are_known(void **state)
+static void eleven_are_known(void **state)
 {
 	int known = 0;
 
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		known += tti_moves_know((tutti_collective)coll);
-	assert_int_equal(known, 10);
+	assert_int_equal(known, 11);
 	assert_false(tti_moves_know(TUTTI_BARRIER));
-	assert_false(tti_moves_know(TUTTI_HANDOFF));
+	assert_false(tti_moves_know(TUTTI_SEND_RECV));
 }
 
 int main(void)
@@ -213,7 +279,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parts_are_the_call),
 		cmocka_unit_test(uneven_rows_begin_where_told),
-		cmocka_unit_test(ten_are_known),
+		cmocka_unit_test(handoffs),
+		cmocka_unit_test(eleven_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
