@@ -8,6 +8,9 @@
 
 /* From a user's call to a job of the engine. */
 
+/* Calls of so little go straight through. */
+#define STRAIGHT_BYTES 16384
+
 /* -- What ranks compare ---------------------------------------------------- */
 
 /* One multiplication for each part, by odd numbers, and one mixing of their sum: it
@@ -102,6 +105,7 @@ struct prepared {
 	struct tti_comm *comm;
 	const struct tti_args *args;
 	struct tti_reducer reducer;
+	bool asks;     /* whether buffers are registered: on all ranks or none */
 	bool by_pairs; /* what this rank has for itself is left to do */
 };
 
@@ -206,19 +210,22 @@ static tutti_status start_direct(struct prepared *call, struct tti_job *job)
 	return tti_job_direct(job, &call->comm->engine, &direct, call->sign);
 }
 
-/* *call stays where it is until the job is done. */
-static tutti_status start(struct tti_comm *comm, const struct tti_args *args, struct prepared *call,
-			  struct tti_job *job)
+/* What all ways to run it need: once for each call, as asking counts. */
+static void describe(struct tti_comm *comm, const struct tti_args *args, struct prepared *call)
 {
 	call->comm = comm;
 	call->args = args;
 	call->by_pairs = false;
 	call->reducer = tti_operator_reducer(args->custom, args->op, args->type, comm->n);
-	tti_handoff_before_check(comm, args);
 	/* Of others' inputs each is multiplied by what only its rank knows. */
-	if (!call->reducer.scalars && tti_memory_asks(comm, args, call->nbytes))
-		return start_direct(call, job);
-	return start_plain(call, job);
+	call->asks = !call->reducer.scalars && tti_memory_asks(comm, args, call->nbytes);
+}
+
+/* *call stays where it is until the job is done. */
+static tutti_status start(struct prepared *call, struct tti_job *job)
+{
+	tti_handoff_before_check(call->comm, call->args);
+	return call->asks ? start_direct(call, job) : start_plain(call, job);
 }
 
 /* What remains when a job is over, however it ended. */
@@ -238,6 +245,13 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args,
 	return tti_stall_mismatch(comm, mismatch_peer, expected);
 }
 
+/* Whether its messages may go straight through, if each chunk is one. */
+static bool may_go_straight(const struct prepared *call)
+{
+	return call->bound && call->nbytes <= STRAIGHT_BYTES && !call->asks &&
+	       call->args->coll != TUTTI_HANDOFF && !is_all_to_all_in_place(call->args);
+}
+
 static tutti_status run(struct tti_comm *comm, const struct tti_args *args, struct prepared *call,
 			int *mismatch_peer)
 {
@@ -252,7 +266,15 @@ static tutti_status run(struct tti_comm *comm, const struct tti_args *args, stru
 				    tti_reduce_get(args->type, tti_op_base(args->op)),
 				    tti_op_base(args->op) == TUTTI_AVG ? comm->n : 0, call->sign,
 				    mismatch_peer);
-	TTI_TRY(start(comm, args, call, &job));
+	describe(comm, args, call);
+	if (may_go_straight(call)) {
+		TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(call->bound), call->slice,
+				      &call->layout));
+		if (tti_straight_fits(call->bound, &call->layout, call->slice))
+			return tti_straight(&comm->engine, call->bound, &call->layout,
+					    &call->reducer, call->slice, call->sign, mismatch_peer);
+	}
+	TTI_TRY(start(call, &job));
 	st = tti_job_wait(jobs, 1);
 	*mismatch_peer = job.mismatch_peer;
 	return st;
@@ -393,7 +415,8 @@ static tutti_status start_round(struct tti_batch_item *item, int round, struct p
 	}
 	TTI_TRY(prepare(comm, args, call));
 	publish_call(comm, call->sign, args);
-	return start(comm, args, call, job);
+	describe(comm, args, call);
+	return start(call, job);
 }
 
 /* How the job of a round ended, and what that means. */

@@ -228,9 +228,16 @@ bool tti_job_poll(struct tti_job *job);
 /* Run several jobs (of different engines) to their end; the first error. */
 tutti_status tti_job_wait(struct tti_job *const *jobs, int n);
 
-/* The short way for programs of the kind `exchange` whose vector fits a message of
- * every link, once they are connected: start, poll and wait in one straight line. Same
- * messages, same result as the general way. */
+/* The short ways of a call whose chunks fit a message each: straight through, once its links
+ * are connected. Same messages, same result as the general way, so ranks may differ in it.
+ * `mismatch_peer` as of a job. */
+bool tti_straight_fits(const struct tti_bound *bound, const struct tti_layout *layout,
+		       size_t slice_bytes);
+tutti_status tti_straight(struct tti_engine *engine, struct tti_bound *bound,
+			  const struct tti_layout *layout, const struct tti_reducer *reducer,
+			  size_t slice_bytes, uint64_t tag, int *mismatch_peer);
+
+/* The same, shorter still, for programs of the kind `exchange` that fit as a whole. */
 bool tti_exchange_fits(const struct tti_bound *bound);
 tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, const void *input,
 			  void *output, size_t count, size_t type_size, tti_reduce_fn reduce,

@@ -10,6 +10,12 @@
 #include "engine/engine.h"
 #include "reduce/reduce.h"
 
+/* All of tti_job_program() but what only polling needs. */
+TUTTI_CHECKED tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
+					       struct tti_bound *bound,
+					       const struct tti_layout *layout,
+					       const struct tti_reducer *reducer,
+					       size_t slice_bytes, uint64_t tag);
 bool tti_program_poll(struct tti_job *job);
 /* The peer that the oldest unfinished block waits for, -1: none. */
 int tti_program_blame(const struct tti_job *job);

@@ -3,6 +3,7 @@
 
 #include "engine/bound.h"
 #include "engine/job.h"
+#include "engine/piece.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -22,90 +23,6 @@
  * Queues go in rounds: in round r an operation of stage s works on block r - BEHIND * s
  * (bound.c), if there is one. So what ends a block does not hold up, on a link that both
  * use, what begins the blocks after it. */
-
-/* What one operation works on: a slice of a chunk. */
-struct piece {
-	int32_t block, scratch;
-	size_t row, first; /* its first element, counted in the row */
-	size_t count;
-};
-
-static struct piece piece_of_extent(const struct tti_extent *extent, int32_t block)
-{
-	const size_t offset = (size_t)block * extent->slice;
-	struct piece piece = { .block = block, .first = extent->first + offset };
-
-	if (offset < extent->count)
-		piece.count = extent->count - offset < extent->slice ? extent->count - offset
-								     : extent->slice;
-	return piece;
-}
-
-static struct piece piece_at(const struct tti_job *job, int chunk, int32_t block)
-{
-	const struct tti_layout *layout = &job->program.layout;
-	const size_t slice = job->program.slice, offset = (size_t)block * slice;
-	struct piece piece = { .block = block };
-	size_t part = 0, end;
-
-	if (layout->extents)
-		return piece_of_extent(&layout->extents[chunk], block);
-	/* Divided where it must be only: this is on the way of every step. */
-	if (chunk < layout->parts) {
-		part = (size_t)chunk;
-	} else if (layout->parts == 1) {
-		piece.row = (size_t)chunk;
-	} else {
-		piece.row = (size_t)(chunk / layout->parts);
-		part = (size_t)(chunk % layout->parts);
-	}
-	piece.first = part * layout->chunk_count + offset;
-	end = (part + 1) * layout->chunk_count;
-	if (end > layout->row_count)
-		end = layout->row_count;
-	if (piece.first < end)
-		piece.count = end - piece.first < slice ? end - piece.first : slice;
-	return piece;
-}
-
-/* Rows that are of pairs of ranks: in the input by the second, in the output by the first. */
-static size_t in_row(const struct tti_layout *layout, size_t row)
-{
-	return layout->paired ? row % layout->paired : row;
-}
-
-static size_t out_row(const struct tti_layout *layout, size_t row)
-{
-	return layout->paired ? row / layout->paired : row;
-}
-
-static void *memory_at(const struct tti_job *job, uint8_t place, const struct piece *piece)
-{
-	const struct tti_layout *layout = &job->program.layout;
-	const struct tti_bound *bound = job->program.bound;
-	const size_t byte = piece->first * layout->type_size;
-
-	switch ((enum tti_place)place) {
-	case TTI_PLACE_INPUT:
-		/* Not written: an input is never a destination. Integers, since
-		 * a call may move nothing and have no buffers. */
-		return (void *)((uintptr_t)layout->input +
-				in_row(layout, piece->row) * layout->in_stride + byte);
-	case TTI_PLACE_OUTPUT:
-		return (void *)((uintptr_t)layout->output +
-				out_row(layout, piece->row) * layout->out_stride + byte);
-	case TTI_PLACE_SCRATCH: {
-		const size_t row = (size_t)(piece->block & (bound->window - 1));
-		const size_t index = row * (size_t)bound->prog.nscratch + (size_t)piece->scratch;
-
-		return (char *)job->engine->scratch +
-		       index * job->program.slice * layout->type_size;
-	}
-	case TTI_PLACE_NONE:
-		break;
-	}
-	return NULL;
-}
 
 static int16_t *pending_of(const struct tti_bound *bound, int32_t block)
 {
@@ -215,46 +132,6 @@ static void commit_posts(struct tti_job *job, int32_t index, const void *data, s
 		tti_post_commit(&bound->post[i], data, nbytes, job->tag);
 }
 
-/* The first slot of an operation that sends, to be written with its result `dst` in one pass.
- * NULL: that is better copied there from where the result lies, past the caches. */
-static void *first_slot(const struct tti_job *job, int32_t index, const void *dst, size_t nbytes)
-{
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_post *post = &bound->post[bound->post_of[index]];
-
-	if (post->links[0]->ops->shares_slots && tti_copies_past(nbytes) &&
-	    (dst || !job->program.reducer.scalars))
-		return NULL;
-	return post->slot;
-}
-
-/* Sources to memory and to the first slot, if there is one, in one pass. Returns where the
- * result lies, for the other slots. */
-static const void *combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
-			   void *slot, size_t count)
-{
-	const struct tti_reducer *reducer = &job->program.reducer;
-	const size_t nbytes = count * job->program.layout.type_size;
-	const void **source = job->engine->sources;
-	/* A user's own input, which may have to be multiplied. */
-	const int input_at = op->from != TTI_PLACE_INPUT ? -1 : op->local_at;
-
-	if (count == 0)
-		return slot;
-	if (nsrc > 1 || (input_at >= 0 && reducer->scalars)) {
-		void *const first = slot ? slot : dst;
-
-		tti_reducer_run(reducer, first, slot ? dst : NULL, source, nsrc, input_at, count,
-				op->final);
-		return first;
-	}
-	if (slot)
-		memcpy(slot, source[0], nbytes);
-	if (dst && dst != source[0])
-		tti_copy(dst, slot ? slot : source[0], nbytes, job->program.is_large);
-	return slot ? slot : source[0];
-}
-
 static void finish(struct tti_job *job, int32_t index, int32_t block)
 {
 	struct tti_bound *bound = job->program.bound;
@@ -317,28 +194,27 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 	const struct tti_oper *op = &bound->prog.oper[index];
 	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
 	int32_t sender = -1;
-	struct piece piece;
+	struct tti_piece piece;
 	const void *local;
 	size_t nbytes;
 	void *dst;
 
 	if (pending_of(bound, block)[index] != 0)
 		return false;
-	piece = piece_at(job, op->chunk, block);
-	piece.scratch = op->scratch;
+	piece = tti_piece_at(job, op, block);
 	nbytes = piece.count * job->program.layout.type_size;
-	local = memory_at(job, op->from, &piece);
+	local = tti_piece_memory(job, op->from, &piece);
 	if (!find_sources(job, op, index, block, nbytes, local))
 		return false;
 	if (op->nin == 0)
 		job->engine->sources[0] = local;
-	dst = memory_at(job, op->to, &piece);
+	dst = tti_piece_memory(job, op->to, &piece);
 
 	if (op->nout == 0) {
 		sender = ready_then(job, op, block, nbytes);
-		const void *result = combine(
+		const void *result = tti_combine(
 			job, op, nsrc, dst,
-			sender >= 0 ? first_slot(job, sender, dst, nbytes) : NULL, piece.count);
+			sender >= 0 ? tti_first_slot(job, sender, dst, nbytes) : NULL, piece.count);
 
 		if (sender >= 0)
 			commit_posts(job, sender, result, nbytes);
@@ -346,8 +222,8 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 		if (!reserve_posts(job, op, index, block, nbytes))
 			return false;
 		commit_posts(job, index,
-			     combine(job, op, nsrc, dst, first_slot(job, index, dst, nbytes),
-				     piece.count),
+			     tti_combine(job, op, nsrc, dst,
+					 tti_first_slot(job, index, dst, nbytes), piece.count),
 			     nbytes);
 	}
 	release_sources(bound, op);
@@ -485,9 +361,10 @@ static tutti_status need_scratch(struct tti_engine *engine, const struct tti_bou
 	return TUTTI_OK;
 }
 
-tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
-			     struct tti_bound *bound, const struct tti_layout *layout,
-			     const struct tti_reducer *reducer, size_t slice_bytes, uint64_t tag)
+tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
+				 struct tti_bound *bound, const struct tti_layout *layout,
+				 const struct tti_reducer *reducer, size_t slice_bytes,
+				 uint64_t tag)
 {
 	size_t slice = slice_bytes / layout->type_size;
 
@@ -512,13 +389,20 @@ tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
 	job->program.nblocks = (int32_t)((layout->chunk_count + slice - 1) / slice);
 	if (job->program.nblocks == 0)
 		job->program.nblocks = 1;
-	TTI_TRY(need_scratch(engine, bound, slice * layout->type_size));
+	if (bound->prog.nopers == 0)
+		job->status = TUTTI_OK;
+	return need_scratch(engine, bound, slice * layout->type_size);
+}
+
+tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
+			     struct tti_bound *bound, const struct tti_layout *layout,
+			     const struct tti_reducer *reducer, size_t slice_bytes, uint64_t tag)
+{
+	TTI_TRY(tti_program_prepare(job, engine, bound, layout, reducer, slice_bytes, tag));
 	memset(bound->cursor, 0, (size_t)bound->prog.nqueues * sizeof(*bound->cursor));
 	for (int32_t block = 0; block < bound->window && block < job->program.nblocks; block++)
 		open_block(bound, block);
 	for (int32_t queue = 0; queue < bound->prog.nqueues; queue++)
 		skip(job, queue);
-	if (bound->prog.nopers == 0)
-		job->status = TUTTI_OK;
 	return TUTTI_OK;
 }

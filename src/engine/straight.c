@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/job.h"
+#include "engine/piece.h"
+#include "engine/wait.h"
+#include "util/error.h"
+
+/* The short ways: no window, no cursors, one operation after the other in the order of the
+ * program, which never deadlocks (coll/compile.h). They send and take the same messages in
+ * the same order on each link as the general way. */
+
+/* -- Waiting ------------------------------------------------------------------- */
+
+/* One round of a wait for `peer`. */
+static tutti_status wait_on(struct tti_wait *wait, struct tti_engine *engine, int peer)
+{
+	const tutti_status st = tti_wait_step(wait, engine, peer, true);
+
+	if (st == TUTTI_AGAIN)
+		tti_engine_progress(engine);
+	return st;
+}
+
+/* Nobody is waited for any more, if anybody was told so. */
+static void end_wait(const struct tti_wait *wait, struct tti_engine *engine)
+{
+	if (tti_wait_is_slow(wait))
+		atomic_store_explicit(&engine->waiting_on, -1, memory_order_relaxed);
+}
+
+static tutti_status wait_room(struct tti_engine *engine, struct tti_post *post, size_t nbytes)
+{
+	struct tti_wait wait = { 0 };
+
+	while (!tti_post_reserve(post, nbytes)) {
+		const tutti_status st = wait_on(&wait, engine, post->links[0]->peer);
+
+		if (st != TUTTI_AGAIN)
+			return st;
+	}
+	end_wait(&wait, engine);
+	return TUTTI_OK;
+}
+
+static tutti_status wait_message(struct tti_engine *engine, struct tti_link *link, size_t nbytes,
+				 uint64_t tag, const void **data, int *mismatch_peer)
+{
+	struct tti_wait wait = { 0 };
+	uint64_t got_tag;
+	size_t got;
+
+	while (!(*data = link->ops->peek(link, &got, &got_tag))) {
+		const tutti_status st = wait_on(&wait, engine, link->peer);
+
+		if (st != TUTTI_AGAIN)
+			return st;
+	}
+	end_wait(&wait, engine);
+	if (got_tag == tag && got == nbytes)
+		return TUTTI_OK;
+	*mismatch_peer = link->peer;
+	return TUTTI_EMISMATCH;
+}
+
+/* What was committed is on its way only once the system has it. */
+static tutti_status wait_sent(struct tti_engine *engine)
+{
+	struct tti_wait wait = { 0 };
+
+	for (int i = 0; i < engine->nactive; i++)
+		while (engine->active[i]->unsent > 0) {
+			const tutti_status st = wait_on(&wait, engine, -1);
+
+			if (st != TUTTI_AGAIN)
+				return st;
+		}
+	end_wait(&wait, engine);
+	return TUTTI_OK;
+}
+
+/* -- Parts of an operation ------------------------------------------------------ */
+
+/* Messages and the own value, in the order of ranks, to the engine's sources. */
+static tutti_status find_sources(struct tti_engine *engine, const struct tti_bound *bound,
+				 const struct tti_oper *op, const void *local, size_t nbytes,
+				 uint64_t tag, int *mismatch_peer)
+{
+	const void **source = engine->sources;
+
+	for (int i = 0; i < op->nin; i++) {
+		tutti_status st;
+
+		if (op->from != TTI_PLACE_NONE && i == op->local_at)
+			*source++ = local;
+		st = wait_message(engine, bound->link[bound->prog.queue_of[op->in + i]], nbytes,
+				  tag, source++, mismatch_peer);
+		if (st != TUTTI_OK)
+			return st;
+	}
+	if (op->from != TTI_PLACE_NONE && op->local_at >= op->nin)
+		*source++ = local;
+	return TUTTI_OK;
+}
+
+static void release_sources(const struct tti_bound *bound, const struct tti_oper *op)
+{
+	for (int i = 0; i < op->nin; i++) {
+		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
+
+		link->ops->release(link);
+	}
+}
+
+static tutti_status reserve_posts(struct tti_engine *engine, struct tti_bound *bound, int32_t index,
+				  size_t nbytes)
+{
+	tutti_status st = TUTTI_OK;
+
+	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1] && !st; i++)
+		st = wait_room(engine, &bound->post[i], nbytes);
+	return st;
+}
+
+static void commit_posts(struct tti_bound *bound, int32_t index, const void *data, size_t nbytes,
+			 uint64_t tag)
+{
+	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++)
+		tti_post_commit(&bound->post[i], data, nbytes, tag);
+}
+
+/* -- Any program ----------------------------------------------------------------- */
+
+bool tti_straight_fits(const struct tti_bound *bound, const struct tti_layout *layout,
+		       size_t slice_bytes)
+{
+	return bound->connected && !layout->extents &&
+	       layout->chunk_count <= slice_bytes / layout->type_size;
+}
+
+static tutti_status run_oper(struct tti_job *job, int32_t index, int *mismatch_peer)
+{
+	struct tti_engine *engine = job->engine;
+	struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
+	const struct tti_piece piece = tti_piece_at(job, op, 0);
+	const size_t nbytes = piece.count * job->program.layout.type_size;
+	const void *local = tti_piece_memory(job, op->from, &piece);
+	void *dst = tti_piece_memory(job, op->to, &piece), *slot = NULL;
+	const void *result;
+
+	TTI_TRY(find_sources(engine, bound, op, local, nbytes, job->tag, mismatch_peer));
+	TTI_TRY(reserve_posts(engine, bound, index, nbytes));
+	if (op->nout > 0)
+		slot = tti_first_slot(job, index, dst, nbytes);
+	result = tti_combine(job, op, nsrc, dst, slot, piece.count);
+	commit_posts(bound, index, result, nbytes, job->tag);
+	release_sources(bound, op);
+	return TUTTI_OK;
+}
+
+tutti_status tti_straight(struct tti_engine *engine, struct tti_bound *bound,
+			  const struct tti_layout *layout, const struct tti_reducer *reducer,
+			  size_t slice_bytes, uint64_t tag, int *mismatch_peer)
+{
+	struct tti_job job;
+
+	TTI_TRY(tti_program_prepare(&job, engine, bound, layout, reducer, slice_bytes, tag));
+	for (int32_t index = 0; index < bound->prog.nopers; index++)
+		TTI_TRY(run_oper(&job, index, mismatch_peer));
+	return wait_sent(engine);
+}
+
+/* -- An exchange ------------------------------------------------------------------ */
+
+bool tti_exchange_fits(const struct tti_bound *bound)
+{
+	return bound->prog.exchange && bound->connected;
+}
+
+tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, const void *input,
+			  void *output, size_t count, size_t type_size, tti_reduce_fn reduce,
+			  int divisor, uint64_t tag, int *mismatch_peer)
+{
+	const struct tti_oper *recv = &bound->prog.oper[1];
+	const size_t nbytes = count * type_size;
+
+	for (int32_t i = bound->post_of[0]; i < bound->post_of[1]; i++) {
+		TTI_TRY(wait_room(engine, &bound->post[i], nbytes));
+		tti_post_commit(&bound->post[i], input, nbytes, tag);
+	}
+	TTI_TRY(find_sources(engine, bound, recv, input, nbytes, tag, mismatch_peer));
+	reduce(output, NULL, engine->sources, recv->nin + 1, count, divisor);
+	release_sources(bound, recv);
+	return wait_sent(engine);
+}
