@@ -493,8 +493,9 @@ struct tutti_tune_config {
 	int collective;        /* a tutti_collective, -1: all                              */
 	int host_memory;       /* ranks keep their data in host memory, though there are GPUs */
 	int json;              /* an object a line                                         */
-	const char *tune_file; /* constants and choices; NULL: as of a communicator: those of
-				* TUTTI_TUNE_FILE, of `tutti tune`, or the defaults */
+	const char *tune_file; /* constants and choices; "none": the built-in ones; NULL: as of a
+				* communicator here: those of TUTTI_TUNE_FILE, of `tutti tune`, or
+				* the built-in ones */
 };
 /* clang-format off */
 #define TUTTI_TUNE_CONFIG_INIT { sizeof(struct tutti_tune_config), -1, 0, 0, NULL }

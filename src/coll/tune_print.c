@@ -237,9 +237,10 @@ static tutti_status read_tune(const char *path, struct tti_tune_table **out)
 	static const char nothing[] = "";
 	struct tti_tune_used used = { NULL, NULL };
 
-	if (path)
+	if (path && strcmp(path, "none") != 0)
 		return tti_tune_read_file(path, out);
-	TTI_TRY(tti_tune_read_used(&used));
+	if (!path)
+		TTI_TRY(tti_tune_read_used(&used));
 	*out = used.named ? used.named : used.measured;
 	return *out ? TUTTI_OK : tti_tune_read(nothing, 0, "defaults", out);
 }

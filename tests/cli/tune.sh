@@ -136,7 +136,7 @@ ok "measuring"
 # mine WORDS...: what is kept has this line in place of those that begin alike.
 mine()
 {
-	grep -v "^$1 " "$kept" >"$tmp/mine"
+	grep -v "^$1 $2" "$kept" >"$tmp/mine"
 	echo "$*" >>"$tmp/mine"
 	cp "$tmp/mine" "$kept"
 }
@@ -163,6 +163,21 @@ expect 1 "$TUTTI" run -n 2 sh -c "[ \$TUTTI_RANK = 0 ] || export TUTTI_TUNE_FILE
 says err 'TUTTI_TUNE_FILE of rank 1 says other things'
 ok "what is kept is used, after TUTTI_TUNE_FILE"
 
+# The tables of this machine go by it, too, those of others do not.
+table='tune --table --collective all_reduce --json --host --ranks 2'
+mine constant call_us 4321
+# shellcheck disable=SC2086 # words
+expect 0 "$TUTTI" $table
+says out '"bytes":8,.*"latency_us":4321'
+# shellcheck disable=SC2086 # words
+expect 0 "$TUTTI" $table --xml "$ndv5"
+grep -q '"latency_us":4321' "$tmp/out" && fail "another machine by what was measured here"
+# shellcheck disable=SC2086 # words
+expect 0 env TUTTI_TUNE_FILE="$kept" "$TUTTI" $table --xml "$ndv5"
+says out '"bytes":8,.*"latency_us":4321'
+mine choose all_reduce 64 ring ranks 2
+ok "tables of this machine, and of others"
+
 # One rank has it, the other has not: no mistake, and nobody goes by it.
 expect 0 env TUTTI_DEBUG=INFO "$TUTTI" run -n 2 sh -c \
 	"[ \$TUTTI_RANK = 0 ] || export XDG_CACHE_HOME=/nowhere; exec $perf"
@@ -177,9 +192,7 @@ ok "all ranks, or none"
 # Of another machine, of another version, no tune file.
 cp "$kept" "$tmp/good"
 for line in 'version 0.0.1' 'machine of somebody else'; do
-	cp "$tmp/good" "$kept"
-	# shellcheck disable=SC2086 # words
-	mine $line
+	sed "s/^${line%% *} .*/$line/" "$tmp/good" >"$kept"
 	# shellcheck disable=SC2086 # words
 	expect 0 env TUTTI_DEBUG=INFO $perf -n 2
 	says out '"algorithm":"exchange"'

@@ -3,6 +3,7 @@
  * taken, and why: the constants behind it. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan.h"
 #include "tune.h"
@@ -108,13 +109,34 @@ static bool take_option(struct args *args, struct tune *tune, int id, const char
 	}
 }
 
+/* What was measured on this machine says nothing of others; what the user names is the user's. */
+static void forget_this_machine(struct tune *tune)
+{
+	struct tutti_param_info info;
+
+	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++)
+		if (!strcmp(info.variable, "TUTTI_TUNE_FILE")) {
+			if (!info.is_set && !tune->config.tune_file)
+				tune->config.tune_file = "none";
+			return;
+		}
+}
+
 /* A plan file says enough; with its machines, how many cores they have too. */
 static int load_and_print(const struct args *args, struct tune *tune)
 {
 	const bool needs_machines = !tune->plan || plan_has_machine(&tune->source);
-	const int code = needs_machines ? plan_load(args, &tune->source) : TOOL_GOOD;
 
-	return code ? code : print_table(args, tune);
+	/* Loading names this machine, if nothing else is named. */
+	if (tune->plan || plan_has_machine(&tune->source))
+		forget_this_machine(tune);
+	if (needs_machines) {
+		const int code = plan_load(args, &tune->source);
+
+		if (code)
+			return code;
+	}
+	return print_table(args, tune);
 }
 
 /* Whether there are options that say what to predict, not what to measure. */
