@@ -21,6 +21,7 @@
 
 #define ASK_AFTER_NS (200 * TTI_NS_PER_MS)
 #define ASK_AGAIN_NS (300 * TTI_NS_PER_MS)
+#define EARLY_NS     (100 * TTI_NS_PER_MS)
 /* A rank that was asked and has said nothing for so long is not well. */
 #define SILENT_NS    (900 * TTI_NS_PER_MS)
 /* How far a chain of who waits for whom is followed in a round of asking. */
@@ -266,6 +267,15 @@ static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int
 	return target;
 }
 
+/* A call ends within its timeout: so at the last look at the wait before that is over, and with
+ * time left to tell others. */
+static int64_t most_to_wait(const struct tti_comm *comm)
+{
+	const int64_t timeout = comm->timeout_ms * TTI_NS_PER_MS;
+
+	return timeout - (timeout / 20 < EARLY_NS ? timeout / 20 : EARLY_NS);
+}
+
 tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 {
 	struct tti_comm *comm = self;
@@ -287,7 +297,7 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 		tti_comm_tell(comm, TUTTI_EPEER, peer, text);
 		return TUTTI_EPEER;
 	}
-	if (comm->timeout_ms > 0 && waited >= comm->timeout_ms * TTI_NS_PER_MS) {
+	if (comm->timeout_ms > 0 && waited >= most_to_wait(comm)) {
 		describe(comm, waited, peer, text, sizeof(text));
 		add_lanes(comm, peer, text, sizeof(text));
 		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
