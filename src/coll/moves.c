@@ -150,11 +150,28 @@ static size_t row_of(const struct tti_moved *call, int rank, size_t *count)
 	return row;
 }
 
+/* Rows of any length: each rank reduces a part of all of them together, as one row alone may
+ * be all there is. */
+static struct tti_move part_of_row(const struct tti_moved *call, int rank, int owner)
+{
+	struct tti_move move = part_of(rank, call->n, call->count, call->grain);
+	size_t first = move.from_at, end = move.from_at + move.count, length;
+	const size_t row = row_of(call, owner, &length);
+
+	first = first > row ? first : row;
+	end = end < row + length ? end : row + length;
+	return (struct tti_move){ .from = TTI_EVERY,
+				  .to = owner,
+				  .from_at = first,
+				  .to_at = first - row,
+				  .count = first < end ? end - first : 0 };
+}
+
 int tti_moves_each(const struct tti_moved *call)
 {
 	if (call->coll == TUTTI_HANDOFF)
 		return nsources(call) * call->to->n;
-	return call->coll == TUTTI_ALL_TO_ALL ? call->n : 1;
+	return call->coll == TUTTI_ALL_TO_ALL || call->coll == TUTTI_REDUCE_SCATTER_V ? call->n : 1;
 }
 
 struct tti_move tti_move_at(const struct tti_moved *call, int rank, int index)
@@ -164,6 +181,8 @@ struct tti_move tti_move_at(const struct tti_moved *call, int rank, int index)
 
 	if (call->coll == TUTTI_HANDOFF)
 		return handoff_of(call, rank, index);
+	if (call->coll == TUTTI_REDUCE_SCATTER_V)
+		return part_of_row(call, rank, (rank + index) % call->n);
 	switch ((int)call->coll) {
 	case TUTTI_ALL_TO_ALL:
 		return swap_of(call, rank, index);
@@ -176,7 +195,6 @@ struct tti_move tti_move_at(const struct tti_moved *call, int rank, int index)
 		move.to = TTI_EVERY;
 		return move;
 	case TUTTI_REDUCE_SCATTER:
-	case TUTTI_REDUCE_SCATTER_V:
 	case TUTTI_SCATTER:
 		move.from = call->coll == TUTTI_SCATTER ? call->root : TTI_EVERY;
 		move.from_at = row;

@@ -22,7 +22,8 @@
  * several ranks want. A reduction takes its sources in the order of ranks. A swap is one thing
  * done by one rank, so either buffer, or both, may be in place.
  *
- * Where each rank has a count of its own, rows follow each other: but in all_gather_v each rank
+ * Where each rank has a count of its own, rows follow each other, and each rank reduces a part of
+ * all of them (reduce_scatter_v), as one row may be all there is. But in all_gather_v each rank
  * has its own place for row r, which is where the output that a move means begins.
  *
  * Pure; any thread. */
@@ -47,7 +48,7 @@ struct tti_move {
 struct tti_moved {
 	tutti_collective coll;
 	int root, n;
-	size_t count;                /* as the user counts                            */
+	size_t count;                /* as the user counts; of uneven rows the sum */
 	const size_t *counts;        /* of each rank, in calls that have them         */
 	const tutti_side *from, *to; /* of a handoff                           */
 	size_t grain;                /* parts are cut at multiples of so many elements */

@@ -102,6 +102,7 @@ static bool name_uneven(struct tti_comm *comm, const struct tti_args *args, stru
 	const size_t size = tutti_type_size(args->type);
 	struct tti_range sent, got;
 
+	out->what.counts = args->coll == TUTTI_ALL_GATHER_V ? args->recv_counts : args->send_counts;
 	tti_counts_bounds(comm, args, true, &sent);
 	tti_counts_bounds(comm, args, false, &got);
 	if (!name_of(comm->memory.port, (const char *)args->send + sent.first * size,
@@ -110,14 +111,12 @@ static bool name_uneven(struct tti_comm *comm, const struct tti_args *args, stru
 		     got.count * size, &out->recv))
 		return false;
 	if (args->coll == TUTTI_ALL_GATHER_V) {
-		out->what.counts = args->recv_counts;
 		out->places = args->recv_displs;
 		out->recv_bytes = args->recv_counts[comm->rank] * size;
 		/* Displacements count from the begin of the buffer. */
 		out->recv.at -= got.first * size;
 		out->recv.address -= got.first * size;
 	} else {
-		out->what.counts = args->send_counts;
 		out->send_bytes = args->count * size;
 	}
 	return true;

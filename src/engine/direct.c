@@ -141,6 +141,8 @@ static void take(struct tti_job *job, int peer, const struct announcement *said)
 		sends = tti_moves_side_count(&call->what, call->what.from, peer) * call->type_size;
 		recvs = tti_moves_side_count(&call->what, call->what.to, peer) * call->type_size;
 	}
+	if (call->what.coll == TUTTI_REDUCE_SCATTER_V)
+		recvs = call->what.counts[peer] * call->type_size;
 	if (!said->send.address && !said->recv.address) {
 		job->direct.plain |= tti_moves_touch(&call->what, peer);
 		return;

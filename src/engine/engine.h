@@ -149,7 +149,7 @@ struct tti_direct {
 	 * to be had. */
 	struct tti_memory_name send, recv;
 	/* Of a buffer, on the ranks that have one; 0: no other rank reads, or writes, it. Not of
-	 * a handoff, where each has its own. */
+	 * outputs of reduce_scatter_v and of a handoff, where each has its own. */
 	size_t send_bytes, recv_bytes;
 	size_t total_bytes; /* of all buffers of the host */
 	/* All can: it is run so. */

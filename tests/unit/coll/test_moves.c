@@ -79,6 +79,15 @@ static size_t count_of(int rank, size_t count)
 	return rank % 3 == 1 ? 0 : count > (size_t)rank ? count - (size_t)rank : 0;
 }
 
+static size_t sum_of_counts(int n, size_t count)
+{
+	size_t sum = 0;
+
+	for (int rank = 0; rank < n; rank++)
+		sum += count_of(rank, count);
+	return sum;
+}
+
 struct want {
 	bool has; /* this element is written */
 	long value;
@@ -130,10 +139,11 @@ static bool may_be_one(tutti_collective coll)
 static void check_call(struct board *b, tutti_collective coll, int root, int n, size_t count)
 {
 	size_t counts[N_MOST];
+	const bool is_uneven = coll == TUTTI_REDUCE_SCATTER_V;
 	const struct tti_moved call = { .coll = coll,
 					.root = root,
 					.n = n,
-					.count = count,
+					.count = is_uneven ? sum_of_counts(n, count) : count,
 					.counts = coll == TUTTI_REDUCE_SCATTER_V ? counts : NULL,
 					.grain = 16 };
 
