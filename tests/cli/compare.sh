@@ -35,3 +35,28 @@ for point in points:
     assert point["best_peer"] is None and point["peer_over_tutti"] is None, point
 END
 ok "every operation"
+
+# Two points, of which the best peer takes half and twice the time: their mean is 1.
+cat >"$tmp/two" <<'END'
+{"about": {"machine": "a machine"}}
+{"operation": "all_reduce", "nranks": 2, "bytes": 8, "us": {"tutti": 2, "tutti-mem": 4, "gloo": 1}, "best_peer": "gloo", "peer_over_tutti": 0.5, "tutti_over_registered": 0.5}
+{"operation": "all_reduce", "nranks": 2, "bytes": 1048576, "us": {"tutti": 3, "tutti-mem": 1, "gloo": 6}, "best_peer": "gloo", "peer_over_tutti": 2.0, "tutti_over_registered": 3.0}
+END
+expect 0 "$root/bench/compare/table" "$tmp/two"
+says out '^\| all \| 1\.00 \| 1\.00 \| 2 \| 1 \| 3\.00 \|$'
+says out '^\| 1 MB \| 3\.00 / 1\.00 \| 6\.00 Gloo \| 2\.00 \|$'
+cp "$tmp/out" "$tmp/document"
+expect 0 "$root/bench/compare/table" "$tmp/two" --check "$tmp/document"
+expect 0 "$root/bench/compare/plot" "$tmp/two" -o "$tmp/svg"
+expect 0 "$root/bench/compare/plot" "$tmp/two" -o "$tmp/svg" --check
+ok "a picture and tables of two points"
+
+sed -i 's/"peer_over_tutti": 2.0/"peer_over_tutti": 2.5/' "$tmp/two"
+expect 1 "$root/bench/compare/plot" "$tmp/two" -o "$tmp/svg" --check
+says err 'is not what bench/compare/plot draws'
+expect 1 "$root/bench/compare/table" "$tmp/two" --check "$tmp/document"
+says err 'does not have the tables'
+echo '{"operation": "barrier"}' >>"$tmp/two"
+expect 1 "$root/bench/compare/plot" "$tmp/two" -o "$tmp/svg"
+says err 'two:4: not a point'
+ok "a picture and tables that are of other points"
