@@ -74,7 +74,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_last_call(tutti_comm_t comm,
 
 /* The plan that a communicator goes by, as text or as JSON: which rings and trees, what they
  * carry, what limits it. As JSON it is a file for TUTTI_PLAN_FILE. Where there was nothing to
- * plan (one host with one NUMA node) the text says so and the JSON is null. */
+ * plan (one host with one NUMA node) the text says so and the JSON is null. One that was made
+ * of another goes by the other's plan as far as its ranks are in it: the text tells the rings and
+ * trees that are left, by its own ranks and in shares of the data; the JSON is null. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_plan(tutti_comm_t comm, int json, char **out);
 
 /* -- Ping -------------------------------------------------------------------------- */

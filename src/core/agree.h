@@ -44,5 +44,9 @@ void tti_agreed_sum_up(const struct tti_agreed *agreed, struct tti_strbuf *out);
 /* All of it, as text or as JSON that tti_plan_read() reads. */
 TUTTI_CHECKED tutti_status tti_agreed_print(const struct tti_agreed *agreed, bool json,
 					    struct tti_strbuf *out);
+/* The same of a communicator that was made of another: it has no plan of its own but the shape
+ * of the other's, NULL if there is nothing to choose. As JSON null. */
+TUTTI_CHECKED tutti_status tti_derived_print(const struct tti_shape *shape, int n, bool json,
+					     struct tti_strbuf *out);
 
 #endif

@@ -24,11 +24,17 @@ static void add_total(const struct tti_plan_pattern *pattern, struct tti_strbuf 
 		tti_strbuf_addf(out, " (%s)", pattern->limit);
 }
 
+static void add_channels(const struct tti_shape *shape, struct tti_strbuf *out)
+{
+	tti_strbuf_addf(out, "%u ring%s, %u tree%s, %u group%s", shape->nrings,
+			shape->nrings == 1 ? "" : "s", shape->ntrees, shape->ntrees == 1 ? "" : "s",
+			shape->ngroups, shape->ngroups == 1 ? "" : "s");
+}
+
 void tti_agreed_sum_up(const struct tti_agreed *agreed, struct tti_strbuf *out)
 {
 	static const enum tti_pattern told[] = { TTI_PATTERN_RING, TTI_PATTERN_TREE };
 	const struct tti_plan *plan = agreed->plan;
-	const struct tti_shape *shape = agreed->shape;
 
 	tti_strbuf_addf(out, "%u ranks on %u node%s", plan->nranks, plan->nnodes,
 			plan->nnodes == 1 ? "" : "s");
@@ -40,9 +46,8 @@ void tti_agreed_sum_up(const struct tti_agreed *agreed, struct tti_strbuf *out)
 		tti_strbuf_add(out, ", ");
 		add_total(pattern, out);
 	}
-	tti_strbuf_addf(out, "; in use: %u ring%s, %u tree%s, %u group%s", shape->nrings,
-			shape->nrings == 1 ? "" : "s", shape->ntrees, shape->ntrees == 1 ? "" : "s",
-			shape->ngroups, shape->ngroups == 1 ? "" : "s");
+	tti_strbuf_add(out, "; in use: ");
+	add_channels(agreed->shape, out);
 }
 
 static void add_ranks(const uint32_t *ranks, uint32_t n, struct tti_strbuf *out)
@@ -53,19 +58,20 @@ static void add_ranks(const uint32_t *ranks, uint32_t n, struct tti_strbuf *out)
 		tti_strbuf_addf(out, " ... (%u)", n);
 }
 
-/* Each rank and the one that it hangs on. */
-static void add_tree(const struct tti_plan_channel *channel, struct tti_strbuf *out)
+/* Each rank (NULL: all, by number) and the one that it hangs on. */
+static void add_tree(const uint32_t *ranks, uint32_t n, const uint32_t *parent,
+		     struct tti_strbuf *out)
 {
-	for (uint32_t i = 0; i < channel->nranks && i < MOST_RANKS; i++) {
-		const uint32_t rank = channel->ranks[i];
+	for (uint32_t i = 0; i < n && i < MOST_RANKS; i++) {
+		const uint32_t rank = ranks ? ranks[i] : i;
 
-		if (channel->parent[rank] == UINT32_MAX)
+		if (parent[rank] == UINT32_MAX)
 			tti_strbuf_addf(out, " %u", rank);
 		else
-			tti_strbuf_addf(out, " %u<%u", channel->parent[rank], rank);
+			tti_strbuf_addf(out, " %u<%u", parent[rank], rank);
 	}
-	if (channel->nranks > MOST_RANKS)
-		tti_strbuf_addf(out, " ... (%u)", channel->nranks);
+	if (n > MOST_RANKS)
+		tti_strbuf_addf(out, " ... (%u)", n);
 }
 
 static void add_node(const struct tti_plan *plan, uint32_t index, struct tti_strbuf *out)
@@ -98,7 +104,7 @@ static void add_plan(const struct tti_agreed *agreed, struct tti_strbuf *out)
 			tti_strbuf_addf(out, "  %.4g GB/s%s:", (double)channel->bw_gbps,
 					channel->parent ? ", parent<child" : "");
 			if (channel->parent)
-				add_tree(channel, out);
+				add_tree(channel->ranks, channel->nranks, channel->parent, out);
 			else
 				add_ranks(channel->ranks, channel->nranks, out);
 			tti_strbuf_add(out, "\n");
@@ -116,5 +122,46 @@ tutti_status tti_agreed_print(const struct tti_agreed *agreed, bool json, struct
 		tti_strbuf_add(out, json ? "null\n"
 					 : "nothing to plan: one host with one NUMA node, ranks go "
 					   "by number\n");
+	return out->failed ? tti_fail(TUTTI_ENOMEM, "plan as text: out of memory") : TUTTI_OK;
+}
+
+/* What is left of the plan of the communicator that this one was made of. */
+static void add_shape(const struct tti_shape *shape, struct tti_strbuf *out)
+{
+	tti_strbuf_addf(out,
+			"%u ranks of a communicator with a plan, which holds as far as they go: ",
+			shape->n);
+	add_channels(shape, out);
+	tti_strbuf_add(out, "\n");
+	for (uint32_t group = 0; group < shape->ngroups; group++) {
+		tti_strbuf_addf(out, "group %u: ranks", group);
+		add_ranks(&shape->members[shape->first_member[group]], shape->group_size[group],
+			  out);
+		tti_strbuf_add(out, "\n");
+	}
+	for (uint32_t ring = 0; ring < shape->nrings; ring++) {
+		tti_strbuf_addf(out, "ring, share %u:", shape->rings[ring].share);
+		add_ranks(shape->rings[ring].order, shape->n, out);
+		tti_strbuf_add(out, "\n");
+	}
+	for (uint32_t tree = 0; tree < shape->ntrees; tree++) {
+		tti_strbuf_addf(out, "tree, share %u, parent<child:", shape->trees[tree].share);
+		add_tree(NULL, shape->n, shape->trees[tree].parent, out);
+		tti_strbuf_add(out, "\n");
+	}
+}
+
+tutti_status tti_derived_print(const struct tti_shape *shape, int n, bool json,
+			       struct tti_strbuf *out)
+{
+	if (json)
+		tti_strbuf_add(out, "null\n");
+	else if (shape)
+		add_shape(shape, out);
+	else
+		tti_strbuf_add(out,
+			       n == 1 ? "nothing to plan: one rank\n"
+				      : "nothing to plan: all of its ranks are on one host and "
+					"go by number\n");
 	return out->failed ? tti_fail(TUTTI_ENOMEM, "plan as text: out of memory") : TUTTI_OK;
 }

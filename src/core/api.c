@@ -211,7 +211,9 @@ tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a char *");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
-	if (st == TUTTI_OK)
+	if (st == TUTTI_OK && comm->root != comm)
+		st = tti_derived_print(comm->shape, comm->n, json != 0, &text);
+	else if (st == TUTTI_OK)
 		st = tti_agreed_print(
 			&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape }, json != 0,
 			&text);

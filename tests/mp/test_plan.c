@@ -298,6 +298,65 @@ static void sockets(void **state)
 	unlink(file);
 }
 
+/* What a communicator made of another goes by: of hosts a, b and c with ranks 0 and 3 on a,
+ * those of b, c and rank 0, or those of a alone. */
+static tutti_status keep_plan_of_child(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	static const int colour[N] = { 0, 0, 0, TUTTI_NOCOLOR };
+	tutti_comm_t three = NULL, host = NULL;
+	char *text = NULL, *json = NULL;
+	tutti_status st = tutti_comm_split(comm, colour[rank], -rank, &three, NULL);
+
+	atomic_store(&crew->stop, 1);
+	if (st == TUTTI_OK)
+		st = tutti_comm_split(comm, rank == 0 || rank == 3, 0, &host, NULL);
+	if (st == TUTTI_OK && three)
+		st = tutti_comm_plan(three, 0, &text);
+	if (st == TUTTI_OK && three)
+		st = tutti_comm_plan(three, 1, &json);
+	if (st == TUTTI_OK && !three)
+		st = tutti_comm_plan(host, 0, &text);
+	if (st == TUTTI_OK) {
+		(void)snprintf(seen->json[rank], sizeof(seen->json[rank]), "%s", json ? json : "");
+		(void)snprintf(seen->text[rank], sizeof(seen->text[rank]), "%s", text);
+		st = tutti_comm_destroy(host);
+	}
+	if (st == TUTTI_OK && three)
+		st = tutti_comm_destroy(three);
+	free(json);
+	free(text);
+	return st;
+}
+
+static void children(void **state)
+{
+	const struct setting set[] = { { 0, "TUTTI_HOST_ID", "a" },
+				       { 1, "TUTTI_HOST_ID", "b" },
+				       { 2, "TUTTI_HOST_ID", "c" },
+				       { 3, "TUTTI_HOST_ID", "a" },
+				       { 0 } };
+	struct crew *crew = start(set);
+
+	(void)state;
+	crew->call = keep_plan_of_child;
+	memset(seen, 0, sizeof(*seen));
+	assert_int_equal(crew_start(crew), 0);
+	assert_int_equal(crew_wait(crew, 20000, -1), 0);
+	for (int rank = 0; rank < N; rank++)
+		assert_int_equal(crew->rank[rank].status, TUTTI_OK);
+	assert_non_null(strstr(seen->text[0], "3 ranks of a communicator with a plan, which holds "
+					      "as far as they go: 1 ring, 2 trees, 3 groups\n"));
+	assert_non_null(strstr(seen->text[0], "\nring, share 1"));
+	assert_non_null(strstr(seen->text[0], "group 2: ranks "));
+	assert_non_null(strstr(seen->text[0], "parent<child:"));
+	assert_string_equal(seen->text[0], seen->text[2]);
+	assert_string_equal(seen->json[1], "null\n");
+	assert_string_equal(seen->text[3],
+			    "nothing to plan: all of its ranks are on one host and go "
+			    "by number\n");
+	crew_free(crew);
+}
+
 /* A plan that a rank tells is one that may be told to all. */
 static void saved(void **state)
 {
@@ -354,6 +413,7 @@ int main(void)
 		cmocka_unit_test(sockets),
 		cmocka_unit_test(saved),
 		cmocka_unit_test(one_numa_node),
+		cmocka_unit_test(children),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
