@@ -18,7 +18,7 @@
  *
  * The answer has kind and payload length 0, and is followed by the hash. An
  * answer of another version is this head and zeros: there is nothing to prove. */
-#define VERSION  1
+#define VERSION  2 /* 2: mail is acknowledged by frames TAKEN */
 #define HEAD     48
 #define HASH     32
 #define NONCE_AT 16
@@ -143,6 +143,7 @@ static tutti_status fail(struct tti_auth *auth, const char *why)
 static tutti_status wrong_version(struct tti_auth *auth, unsigned version)
 {
 	await(auth, FAILED, 0);
+	auth->other_version = true;
 	return tti_fail_quiet(TUTTI_EPROTO,
 			      "it speaks version %u of the protocol, this side version %d: "
 			      "use the same library on all ranks",

@@ -47,7 +47,8 @@ struct tti_auth {
 	int state;
 	enum tti_auth_kind kind;
 	bool connector;
-	bool hold; /* acceptor, set after init: the verdict waits for tti_auth_admit() */
+	bool other_version; /* it failed since the other end speaks another version */
+	bool hold;          /* acceptor, set after init: the verdict waits for tti_auth_admit() */
 };
 
 /* payload of a connector is copied; an acceptor passes NULL and the length that

@@ -60,6 +60,7 @@ struct tti_dial {
 	int64_t next_ns; /* the next candidate, or round, may start */
 	int64_t backoff_ms;
 	bool strange; /* somebody answered who does not belong to us */
+	bool other_version;
 	bool warned;
 	struct try tries[TRIES];
 };
@@ -289,6 +290,7 @@ static tutti_status step_try(struct tti_dial *dial, struct try *try, int64_t now
 		return TUTTI_OK;
 	if (status != TUTTI_AGAIN) {
 		dial->strange |= status == TUTTI_EPROTO;
+		dial->other_version |= try->auth.other_version;
 		give_up(dial, try,
 			status == TUTTI_OK ? "it closed after the handshake" : tti_error_text());
 	} else if (try->state != FAILED && now >= try->deadline_ns) {
@@ -335,6 +337,9 @@ static void log_success(struct tti_dial *dial, const struct try *best)
 /* All candidates have failed: once more, later. */
 static tutti_status end_round(struct tti_dial *dial, int64_t now)
 {
+	/* That will not change. */
+	if (dial->other_version && dial->config.kind == TTI_AUTH_ROOT)
+		return describe(dial, TUTTI_EMISMATCH);
 	if (dial->strange && !dial->warned && dial->config.kind == TTI_AUTH_ROOT) {
 		(void)describe(dial, TUTTI_EPROTO);
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "the root does not accept this rank yet: %s",
@@ -401,6 +406,7 @@ static int64_t earliest(const struct tti_dial *dial)
 tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns)
 {
 	const int64_t now = tti_now_ns();
+	tutti_status status;
 
 	for (size_t i = 0; i < dial->nstarted; i++) {
 		struct try *try = &dial->tries[i];
@@ -417,7 +423,9 @@ tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns
 	}
 	if (now >= dial->config.deadline_ns)
 		return describe(dial, TUTTI_ETIMEOUT);
-	TTI_TRY(start_tries(dial, now) == TUTTI_AGAIN ? TUTTI_OK : TUTTI_EPEER);
+	status = start_tries(dial, now);
+	if (status != TUTTI_AGAIN)
+		return status;
 	if (is_gone(dial))
 		return describe(dial, TUTTI_EPEER);
 	*again_ns = earliest(dial);

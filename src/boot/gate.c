@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -106,6 +107,9 @@ static void hear_guest(struct tti_ear *ear, uint32_t events)
 			return;
 		}
 	}
+	if (guest->auth.other_version)
+		(void)snprintf(gate->other_version, sizeof(gate->other_version), "%s",
+			       tti_error_text());
 	if (status < 0)
 		drop(guest, tti_error_text());
 	else if (status == TUTTI_OK)

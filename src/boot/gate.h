@@ -31,6 +31,7 @@ struct tti_gate {
 
 	struct tti_gate_guest *oldest, *newest;
 	size_t n, dropped;
+	char other_version[160]; /* of one that came with another version; "": none did */
 };
 
 /* The fields above `oldest`, but not `ear`, are filled in; listen_fd stays the

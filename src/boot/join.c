@@ -106,6 +106,10 @@ static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tu
 
 	(void)strncpy(why, tti_error_text(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
+	if (status == TUTTI_EMISMATCH)
+		return tti_sock_break(joiner->sock, status, -1,
+				      "the root of this id is of another version of Tutti: %.200s",
+				      why);
 	if (contact->by_hand && first != joiner->sock->base.rank)
 		return tti_sock_break(joiner->sock, status, first,
 				      "rank %d of %d, which serves this id, did not answer within "

@@ -129,6 +129,7 @@ static void refuse(struct caller *caller, const char *fmt, ...)
 
 static void fail_missing(struct tti_root *root)
 {
+	const char *turned_away = root->gate.other_version;
 	char text[128];
 	int *missing = tti_calloc((size_t)root->nseats, sizeof(*missing));
 	size_t n = 0;
@@ -144,11 +145,12 @@ static void fail_missing(struct tti_root *root)
 	}
 	tti_format_ranks(text, sizeof(text), missing, n);
 	tti_free(missing);
-	fail_all(root, TUTTI_ETIMEOUT, first,
-		 "rank%s %s of %d did not come within %lld ms: running? with this id? "
-		 "TUTTI_BOOT_TIMEOUT_MS is the limit",
+	fail_all(root, TUTTI_ETIMEOUT, first, "rank%s %s of %d did not come within %lld ms: %s%s",
 		 n == 1 ? "" : "s", text, root->group.nranks,
-		 (long long)((tti_now_ns() - root->start_ns) / TTI_NS_PER_MS));
+		 (long long)((tti_now_ns() - root->start_ns) / TTI_NS_PER_MS),
+		 *turned_away ? "one was turned away, " : "",
+		 *turned_away ? turned_away
+			      : "running? with this id? TUTTI_BOOT_TIMEOUT_MS is the limit");
 }
 
 /* Tell seat i where the next one listens, if both have come. */
