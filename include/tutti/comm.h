@@ -165,7 +165,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_grow(tutti_comm_t comm, int nran
 						     tutti_comm_t *out, const tutti_config *config);
 
 /* End every pending call of every rank with TUTTI_EREVOKED, and every later one; the
- * communicator can then be shrunk or destroyed. Of use where a rank has found out that
+ * communicator can then be shrunk or destroyed. So ends what waits for ranks of it to split,
+ * grow or shrink it by name, but not with TUTTI_SHRINK_FAILED. Of use where a rank has found out that
  * something is wrong, and others may wait for it in a call. Does not wait. What ended the
  * communicator before stays its status. Any thread. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_revoke(tutti_comm_t comm);

@@ -29,8 +29,9 @@ struct tti_boot_config {
 	const tutti_unique_id *ids; /* borrowed during connect */
 	int nids;                   /* >= 1: one root each     */
 	int64_t timeout_ms;
-	const _Atomic int *stop; /* nonzero: give up with TUTTI_EABORTED; may
-				     be NULL; outlives the handle          */
+	const _Atomic int *stop; /* nonzero: give up with TUTTI_EABORTED, of a sub with
+				    the status that it is; NULL: never; outlives the
+				    handle                                    */
 };
 
 /* Make an id: addresses and port of a listening socket, a fresh secret; starts

@@ -134,7 +134,7 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 {
 	tutti_status st = TUTTI_AGAIN;
 	int64_t late_ns = INT64_MAX;
-	bool lost, left = false;
+	bool lost, left = false, stopped = false;
 
 	pthread_mutex_lock(&sub->lock);
 	while (st == TUTTI_AGAIN) {
@@ -147,8 +147,8 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 			st = TUTTI_OK;
 		else if (sub->lost)
 			st = (tutti_status)sub->news.status;
-		else if (tti_boot_stopped(sub->stop))
-			st = TUTTI_EABORTED;
+		else if ((stopped = tti_boot_stopped(sub->stop)))
+			st = *sub->stop < 0 ? (tutti_status)*sub->stop : TUTTI_EABORTED;
 		else if (left && tti_now_ns() >= late_ns)
 			st = TUTTI_EPEER;
 		else if (tti_left_ms(deadline_ns, 1) == 0)
@@ -162,8 +162,9 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 		return st;
 	if (lost)
 		return tti_fail((tutti_status)sub->news.status, "%s", sub->news.text);
-	if (st == TUTTI_EABORTED)
-		return fail(sub, st, -1, "%s was aborted on rank %d", what, sub->base.rank);
+	if (stopped)
+		return fail(sub, st, -1, "%s was %s on rank %d", what,
+			    st == TUTTI_EREVOKED ? "revoked" : "aborted", sub->base.rank);
 	if (st == TUTTI_EPEER)
 		return fail(sub, st, peer, "%s: rank %d left", what, peer);
 	return fail(sub, st, peer, "%s: nothing came from rank %d of %d within %lld ms", what, peer,

@@ -22,6 +22,10 @@ struct tti_maker {
 	void (*free)(struct tti_maker *maker); /* when the init is over */
 	struct tti_comm *parent;               /* lives until then; NULL: none */
 	int *ranks;                            /* [comm->n]: in the parent, by connect() */
+	/* Whose revoking ends connect(); with follows_deaths also the death of one of its ranks.
+	 * NULL: nobody's. Lives until the init is over. */
+	struct tti_comm *follows;
+	bool follows_deaths;
 	/* Who belongs to it is settled by connect(): when a rank dies from then on, the init
 	 * succeeds, with a communicator that is lost. */
 	bool is_final;
@@ -33,6 +37,13 @@ struct tti_maker {
 TUTTI_CHECKED tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank,
 					 bool is_member, const tutti_config *config,
 					 tutti_comm_t *out);
+
+/* Run maker->connect(), and end it with the fate of whom it follows, on all ranks that wait in
+ * it: nobody need wait for one that will not come. */
+TUTTI_CHECKED tutti_status tti_child_connect(struct tti_maker *maker, struct tti_comm *comm,
+					     struct tti_boot **boot);
+/* This one has met its fate; under its lock. */
+void tti_child_end_followers(struct tti_comm *comm, tutti_status status);
 
 /* Number of the communicator among those of its root: the same on all ranks that make it
  * as the k-th of its kind, of a parent. */

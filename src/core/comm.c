@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "boot/council.h"
+#include "core/child.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -149,6 +150,7 @@ void tti_comm_lose(struct tti_comm *comm, tutti_status status, const char *text)
 		}
 		atomic_store(&comm->fate, status);
 		atomic_store(&comm->stop, 1);
+		tti_child_end_followers(comm, status);
 	}
 	pthread_mutex_unlock(&comm->lock);
 	atomic_fetch_add(&comm->turn, 1);

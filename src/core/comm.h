@@ -137,6 +137,9 @@ struct tti_comm {
 	bool reproducible; /* all reductions                */
 	_Atomic int state; /* enum tti_comm_state */
 
+	/* Children that wait for other ranks of this one, under its lock: see tti_comm_follow(). */
+	struct tti_comm *followers, *next_follower;
+	bool follows_deaths;
 	/* Fate: written once under `lock`; status and stop read by any thread. */
 	_Atomic int stop;
 	_Atomic int fate; /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */

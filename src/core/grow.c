@@ -165,7 +165,10 @@ static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const str
 	made = tti_zalloc(sizeof(*made));
 	if (!made)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks that grow: out of memory", parent->n);
-	made->maker = (struct tti_maker){ .connect = connect_grown, .free = free_grow };
+	made->maker = (struct tti_maker){ .connect = connect_grown,
+					  .free = free_grow,
+					  .follows = parent,
+					  .follows_deaths = true };
 	made->wish = *wish;
 	made->k = parent->ngrows++;
 	made->handle = handle;

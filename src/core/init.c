@@ -99,7 +99,7 @@ static tutti_status connect_and_setup(struct plan *plan)
 
 	tti_log_set_rank(comm->rank);
 	if (plan->maker) {
-		TTI_TRY(plan->maker->connect(plan->maker, comm, &boot));
+		TTI_TRY(tti_child_connect(plan->maker, comm, &boot));
 		if (!boot)
 			return TUTTI_OK;
 		return tti_comm_setup(comm, boot, &plan->config, plan->maker->parent,

@@ -171,6 +171,9 @@ static tutti_status start(tutti_comm_t handle, struct tti_comm *parent, struct s
 	shrink->maker = (struct tti_maker){ .connect = connect_rest,
 					    .free = free_shrink,
 					    .is_final = shrink->flags & TUTTI_SHRINK_FAILED };
+	/* With the flag it is made because the parent is revoked. */
+	if (!(shrink->flags & TUTTI_SHRINK_FAILED))
+		shrink->maker.follows = parent;
 	shrink->handle = handle;
 	shrink->k =
 		shrink->flags & TUTTI_SHRINK_FAILED ? parent->ncouncil_calls++ : parent->nshrinks++;

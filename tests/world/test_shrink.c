@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "support/world.h"
+#include "util/clock.h"
 
 static const struct world worlds[] = {
 	{ .n = 5 },
@@ -91,6 +92,67 @@ static void revoke(void **state)
 	on_all_worlds(revoked);
 }
 
+/* The last rank does not come but revokes: nobody waits for it. */
+static void revoked_meanwhile(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const int64_t begin = tti_now_ns();
+	tutti_unique_id id;
+	tutti_comm_t child = NULL;
+	tutti_status st;
+
+	if (rank == n - 1) {
+		nap_ms(100);
+		CHECK_OK(tutti_comm_revoke(comm));
+		return;
+	}
+	if (rank == 0)
+		CHECK_OK(tutti_get_unique_id(&id));
+	if (*(const bool *)arg)
+		st = tutti_comm_grow(comm, n + 1, rank == 0 ? &id : NULL, -1, &child, NULL);
+	else
+		st = tutti_comm_split(comm, 0, 0, &child, NULL);
+	CHECK(st == TUTTI_EREVOKED);
+	CHECK(strstr(tutti_last_error(NULL), "revoked"));
+	CHECK(!child);
+	CHECK(tti_now_ns() - begin < 20 * INT64_C(1000000000));
+}
+
+/* All of the old ranks have come, and wait for a new one. */
+static void revoked_before_it_joins(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+	tutti_comm_t child = NULL;
+	tutti_status st = TUTTI_AGAIN;
+	tutti_unique_id id;
+
+	(void)arg;
+	if (rank == 0)
+		CHECK_OK(tutti_get_unique_id(&id));
+	config.blocking = 0;
+	CHECK_OK(tutti_comm_grow(comm, n + 1, rank == 0 ? &id : NULL, -1, &child, &config));
+	nap_ms(100);
+	if (rank == n - 1)
+		CHECK_OK(tutti_comm_revoke(comm));
+	for (; st == TUTTI_AGAIN; nap_ms(2))
+		CHECK_OK(tutti_comm_get_async_error(child, &st));
+	CHECK(st == TUTTI_EREVOKED);
+	CHECK_OK(tutti_comm_abort(child));
+}
+
+static void pending(void **state)
+{
+	bool grows = false;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+		for (int k = 0; k < 2; k++) {
+			grows = k;
+			assert_int_equal(world_run(&worlds[i], revoked_meanwhile, &grows), 0);
+		}
+		assert_int_equal(world_run(&worlds[i], revoked_before_it_joins, NULL), 0);
+	}
+}
+
 /* One has left altogether; those that stay shrink twice, once with one named besides. */
 static void one_left(tutti_comm_t comm, int rank, int n, void *arg)
 {
@@ -144,10 +206,8 @@ static void refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(named),
-		cmocka_unit_test(revoke),
-		cmocka_unit_test(who_left),
-		cmocka_unit_test(refused),
+		cmocka_unit_test(named),    cmocka_unit_test(revoke),  cmocka_unit_test(pending),
+		cmocka_unit_test(who_left), cmocka_unit_test(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
