@@ -4,6 +4,7 @@
 #include "boot/id.h"
 #include "core/child.h"
 #include "util/error.h"
+#include "util/fault.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
@@ -113,6 +114,8 @@ static tutti_status meet(const struct tti_comm *parent, struct tti_comm *comm,
 			 const struct wish *wishes, struct tti_boot_config *config,
 			 struct tti_boot **boot)
 {
+	if (tti_fault("core.grow"))
+		return tti_fail(TUTTI_ESYS, "to meet new ranks: made to fail by TUTTI_FAULT");
 	TTI_TRY(check_numbers(wishes, parent->n));
 	TTI_TRY(find_id(wishes, parent->n, &config->ids));
 	TTI_TRY(check_unused(parent, config->ids));

@@ -24,12 +24,15 @@
 #define MOST 4
 
 /* How long a rank waits for others: what never comes costs this much. */
-#define TIMEOUT "2000"
+#define TIMEOUT      "2000"
+/* How long it would wait where nobody waits. */
+#define LONG_TIMEOUT "60000"
 
 enum fate {
 	FATE_NONE, /* the new rank works until all have had enough */
 	FATE_KILLED,
 	FATE_MISSING,
+	FATE_OLD_DIES, /* rank 1, when all have said what they want and none has met another */
 };
 
 static struct room {
@@ -109,6 +112,10 @@ static int run_old(struct seat *seat, int rank)
 		room->has_new_id = 1;
 	if (join(comm, seat, rank, &grown) == TUTTI_OK)
 		tutti_comm_destroy(grown);
+	if (room->fate == FATE_OLD_DIES && rank == 1)
+		raise(SIGKILL);
+	if (room->fate == FATE_OLD_DIES)
+		return 0;
 	/* Whatever came of it. */
 	for (int i = 0; i < 10; i++)
 		if (count_all(comm, room->n) != TUTTI_OK)
@@ -143,13 +150,20 @@ static void start(int rank)
 		return;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setenv("TUTTI_BOOT_TIMEOUT_MS", TIMEOUT, 1);
+	setenv("TUTTI_BOOT_TIMEOUT_MS", room->fate == FATE_OLD_DIES ? LONG_TIMEOUT : TIMEOUT, 1);
+	if (room->fate == FATE_OLD_DIES && rank == 1)
+		setenv("TUTTI_FAULT", "core.grow:1", 1);
 	if (room->address) {
 		setenv("TUTTI_COMM_ID", room->address, 1);
 		setenv("TUTTI_COMM_SECRET", "of this test", 1);
 	}
 	seat->done = rank < room->n ? run_old(seat, rank) : run_new(seat, rank);
 	_exit(seat->done);
+}
+
+static bool is_new_there(enum fate fate)
+{
+	return fate != FATE_MISSING && fate != FATE_OLD_DIES;
 }
 
 /* How long after it is about to join the new rank is killed. */
@@ -161,7 +175,7 @@ static void run(int n, const char *transport, const char *address, enum fate fat
 	room->transport = transport;
 	room->address = address;
 	room->fate = fate;
-	for (int rank = 0; rank <= n - (fate == FATE_MISSING); rank++)
+	for (int rank = 0; rank < n + is_new_there(fate); rank++)
 		start(rank);
 	if (fate == FATE_KILLED) {
 		while (!room->about_to_join)
@@ -169,11 +183,11 @@ static void run(int n, const char *transport, const char *address, enum fate fat
 		crew_nap_us(after_us);
 		kill(room->seat[n].pid, SIGKILL);
 	}
-	for (int rank = 0; rank <= n - (fate == FATE_MISSING); rank++) {
+	for (int rank = 0; rank < n + is_new_there(fate); rank++) {
 		int status = 0;
 
 		waitpid(room->seat[rank].pid, &status, 0);
-		if (rank == n && fate == FATE_KILLED)
+		if ((rank == n && fate == FATE_KILLED) || (rank == 1 && fate == FATE_OLD_DIES))
 			assert_true(WIFSIGNALED(status));
 		else if (status != 0)
 			fail_msg("rank %d ended with %#x: %s", rank, (unsigned)status,
@@ -257,13 +271,27 @@ static void one_is_killed(void **state)
 	}
 }
 
+/* Between what old ranks say to each other and where they meet the new one, which is not there
+ * yet, nobody listens for anybody: it is the parent that hears of the death. */
+static void an_old_one_dies(void **state)
+{
+	const time_t begin = time(NULL);
+
+	(void)state;
+	run(3, NULL, NULL, FATE_OLD_DIES, 0);
+	for (int rank = 0; rank < 3; rank += 2)
+		if (room->seat[rank].status != TUTTI_EPEER)
+			fail_msg("rank %d says: %s", rank, room->seat[rank].text);
+	assert_true(time(NULL) - begin < 30);
+	forget();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_joins),
-		cmocka_unit_test(by_hand),
-		cmocka_unit_test(one_is_missing),
-		cmocka_unit_test(one_is_killed),
+		cmocka_unit_test(one_joins),       cmocka_unit_test(by_hand),
+		cmocka_unit_test(one_is_missing),  cmocka_unit_test(one_is_killed),
+		cmocka_unit_test(an_old_one_dies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
