@@ -123,6 +123,9 @@ tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *pr
 				 : op->nout ? bound->prog.queue_of[op->out]
 					    : -1;
 	}
+	bound->is_one_each = true;
+	for (int i = 0; i < bound->prog.nqueues; i++)
+		bound->is_one_each &= bound->prog.queue[i].n == 1;
 	*out = bound;
 	return TUTTI_OK;
 }

@@ -158,6 +158,16 @@ static tutti_status run_oper(struct tti_job *job, int32_t index, int *mismatch_p
 	return TUTTI_OK;
 }
 
+/* Where each link has one message each way, what waits for nothing goes out before anything is
+ * waited for: it finds room once the peer is done with the calls before. Else ranks that share
+ * cores take turns once for each message. */
+static bool goes_first(const struct tti_bound *bound, int32_t index)
+{
+	const struct tti_oper *op = &bound->prog.oper[index];
+
+	return bound->is_one_each && op->nout > 0 && op->nin == 0 && op->npred == 0;
+}
+
 tutti_status tti_straight(struct tti_engine *engine, struct tti_bound *bound,
 			  const struct tti_layout *layout, const struct tti_reducer *reducer,
 			  size_t slice_bytes, uint64_t tag, int *mismatch_peer)
@@ -166,7 +176,11 @@ tutti_status tti_straight(struct tti_engine *engine, struct tti_bound *bound,
 
 	TTI_TRY(tti_program_prepare(&job, engine, bound, layout, reducer, slice_bytes, tag));
 	for (int32_t index = 0; index < bound->prog.nopers; index++)
-		TTI_TRY(run_oper(&job, index, mismatch_peer));
+		if (goes_first(bound, index))
+			TTI_TRY(run_oper(&job, index, mismatch_peer));
+	for (int32_t index = 0; index < bound->prog.nopers; index++)
+		if (!goes_first(bound, index))
+			TTI_TRY(run_oper(&job, index, mismatch_peer));
 	return wait_sent(engine);
 }
 
