@@ -123,9 +123,11 @@ tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *pr
 				 : op->nout ? bound->prog.queue_of[op->out]
 					    : -1;
 	}
-	bound->is_one_each = true;
+	bound->is_free = true;
 	for (int i = 0; i < bound->prog.nqueues; i++)
-		bound->is_one_each &= bound->prog.queue[i].n == 1;
+		bound->is_free &= bound->prog.queue[i].n == 1;
+	for (int i = 0; i < bound->prog.nopers; i++)
+		bound->is_free &= bound->prog.oper[i].npred == 0;
 	*out = bound;
 	return TUTTI_OK;
 }

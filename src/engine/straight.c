@@ -158,14 +158,66 @@ static tutti_status run_oper(struct tti_job *job, int32_t index, int *mismatch_p
 	return TUTTI_OK;
 }
 
-/* Where each link has one message each way, what waits for nothing goes out before anything is
- * waited for: it finds room once the peer is done with the calls before. Else ranks that share
- * cores take turns once for each message. */
-static bool goes_first(const struct tti_bound *bound, int32_t index)
+static bool is_there(const struct tti_bound *bound, const struct tti_oper *op)
 {
-	const struct tti_oper *op = &bound->prog.oper[index];
+	for (int i = 0; i < op->nin; i++) {
+		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
 
-	return bound->is_one_each && op->nout > 0 && op->nin == 0 && op->npred == 0;
+		if (!link->ops->peek(link, &(size_t){ 0 }, &(uint64_t){ 0 }))
+			return false;
+	}
+	return true;
+}
+
+/* Operations that wait for messages alone, each when its are there. */
+static tutti_status run_as_they_come(struct tti_job *job, int *mismatch_peer)
+{
+	struct tti_bound *bound = job->program.bound;
+	int16_t *pending = bound->pending;
+	struct tti_wait wait = { 0 };
+	int32_t missing;
+
+	for (int32_t i = 0; i < bound->prog.nopers; i++)
+		pending[i] = bound->prog.oper[i].nin > 0;
+	do {
+		bool moved = false;
+
+		missing = -1;
+		for (int32_t i = 0; i < bound->prog.nopers; i++) {
+			if (!pending[i])
+				continue;
+			if (!is_there(bound, &bound->prog.oper[i])) {
+				missing = i;
+				continue;
+			}
+			TTI_TRY(run_oper(job, i, mismatch_peer));
+			pending[i] = 0;
+			moved = true;
+		}
+		if (missing >= 0 && !moved) {
+			const struct tti_oper *op = &bound->prog.oper[missing];
+			const struct tti_link *link = bound->link[bound->prog.queue_of[op->in]];
+			const tutti_status st = wait_on(&wait, job->engine, link->peer);
+
+			if (st != TUTTI_AGAIN)
+				return st;
+		}
+	} while (missing >= 0);
+	end_wait(&wait, job->engine);
+	return TUTTI_OK;
+}
+
+/* What waits for nothing first, and the rest as it comes: what is sent finds room once the
+ * peer is done with the calls before. Else ranks that share cores take turns once for each
+ * message. */
+static tutti_status run_free(struct tti_job *job, int *mismatch_peer)
+{
+	const struct tti_compiled *prog = &job->program.bound->prog;
+
+	for (int32_t i = 0; i < prog->nopers; i++)
+		if (prog->oper[i].nin == 0)
+			TTI_TRY(run_oper(job, i, mismatch_peer));
+	return run_as_they_come(job, mismatch_peer);
 }
 
 tutti_status tti_straight(struct tti_engine *engine, struct tti_bound *bound,
@@ -175,12 +227,12 @@ tutti_status tti_straight(struct tti_engine *engine, struct tti_bound *bound,
 	struct tti_job job;
 
 	TTI_TRY(tti_program_prepare(&job, engine, bound, layout, reducer, slice_bytes, tag));
+	if (bound->is_free) {
+		TTI_TRY(run_free(&job, mismatch_peer));
+		return wait_sent(engine);
+	}
 	for (int32_t index = 0; index < bound->prog.nopers; index++)
-		if (goes_first(bound, index))
-			TTI_TRY(run_oper(&job, index, mismatch_peer));
-	for (int32_t index = 0; index < bound->prog.nopers; index++)
-		if (!goes_first(bound, index))
-			TTI_TRY(run_oper(&job, index, mismatch_peer));
+		TTI_TRY(run_oper(&job, index, mismatch_peer));
 	return wait_sent(engine);
 }
 
