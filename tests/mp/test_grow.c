@@ -150,7 +150,8 @@ static void start(int rank)
 		return;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setenv("TUTTI_BOOT_TIMEOUT_MS", room->fate == FATE_OLD_DIES ? LONG_TIMEOUT : TIMEOUT, 1);
+	setenv("TUTTI_BOOT_TIMEOUT_MS",
+	       room->fate == FATE_NONE || room->fate == FATE_OLD_DIES ? LONG_TIMEOUT : TIMEOUT, 1);
 	if (room->fate == FATE_OLD_DIES && rank == 1)
 		setenv("TUTTI_FAULT", "core.grow:1", 1);
 	if (room->address) {
