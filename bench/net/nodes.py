@@ -32,6 +32,7 @@ def run(*command):
 class Node:
     def __init__(self, name, hosts, own_processes):
         self.name = name
+        self.cores = []
         self.options = ["--net", "--uts", "--ipc", "--mount"]
         self.entry = ["-n", "-u", "-i", "-m"]
         if own_processes:
@@ -53,7 +54,7 @@ class Node:
 
     def inside(self, *command):
         """The command that runs `command` in this node."""
-        return ["nsenter", "-t", str(self.pid), *self.entry, *map(str, command)]
+        return [*self.cores, "nsenter", "-t", str(self.pid), *self.entry, *map(str, command)]
 
     def ip(self, *words):
         run("nsenter", "-t", self.pid, "-n", "ip", *words)
@@ -119,6 +120,7 @@ class Network:
         try:
             for i in range(self.count):
                 self.nodes.append(Node(f"node{i}", hosts, i > 0))
+            self.deal_out_cores()
             if self.switched:
                 self.switch = Node("switch", hosts, True)
                 self.connect_switch()
@@ -130,6 +132,15 @@ class Network:
             self.__exit__()
             raise
         return self
+
+    def deal_out_cores(self):
+        """A node has cores of its own, as a machine would, where there are enough of them. Else
+        the ranks of two nodes may share one while another is idle."""
+        cores = sorted(os.sched_getaffinity(0))
+        each = len(cores) // self.count
+        for i, node in enumerate(self.nodes if each else ()):
+            own = cores[i * each:(i + 1) * each]
+            node.cores = ["taskset", "-c", ",".join(map(str, own))]
 
     def __exit__(self, *_):
         for node in [*self.nodes, self.switch]:
