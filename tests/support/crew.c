@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -118,21 +119,29 @@ int crew_start(struct crew *crew)
 	return 0;
 }
 
+/* Whether it had to be killed. */
+static bool end_rank(pid_t pid, int64_t deadline)
+{
+	while (waitpid(pid, NULL, WNOHANG) == 0) {
+		if (crew_now_ns() > deadline) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			return true;
+		}
+		crew_nap_us(500);
+	}
+	return false;
+}
+
 int crew_wait(struct crew *crew, int timeout_ms, int except)
 {
 	const int64_t deadline = crew_now_ns() + (int64_t)timeout_ms * 1000000;
 	int killed = 0;
 
-	for (int rank = 0; rank < crew->n; rank++) {
-		while (waitpid(crew->rank[rank].pid, NULL, WNOHANG) == 0) {
-			if (crew_now_ns() > deadline) {
-				kill(crew->rank[rank].pid, SIGKILL);
-				waitpid(crew->rank[rank].pid, NULL, 0);
-				killed += rank != except;
-				break;
-			}
-			crew_nap_us(500);
-		}
-	}
+	for (int rank = 0; rank < crew->n; rank++)
+		if (rank != except)
+			killed += end_rank(crew->rank[rank].pid, deadline);
+	if (except >= 0)
+		(void)end_rank(crew->rank[except].pid, 0);
 	return killed;
 }
