@@ -277,9 +277,15 @@ static tutti_status create(uint32_t n, struct tti_shape **out)
 	return TUTTI_OK;
 }
 
+struct tti_shape *tti_shape_hold(struct tti_shape *shape)
+{
+	atomic_fetch_add_explicit(&shape->more_holders, 1, memory_order_relaxed);
+	return shape;
+}
+
 void tti_shape_free(struct tti_shape *shape)
 {
-	if (!shape)
+	if (!shape || atomic_fetch_sub_explicit(&shape->more_holders, 1, memory_order_acq_rel) > 0)
 		return;
 	tti_arena_release(&shape->arena);
 	tti_free(shape);

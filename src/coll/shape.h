@@ -11,8 +11,9 @@
  * Shares are small whole numbers: a channel of share 3 among shares that add up to 8
  * carries 3/8 of the data.
  *
- * Owner: tti_shape_free(). Threads: any may read. */
+ * Owner: tti_shape_free(), by each who holds it. Threads: any may read, hold and free. */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ struct tti_shape_tree {
 
 struct tti_shape {
 	struct tti_arena arena;
+	_Atomic uint32_t more_holders; /* than one */
 	uint32_t n;
 	struct tti_shape_ring *rings;
 	struct tti_shape_tree *trees;
@@ -70,6 +72,9 @@ TUTTI_CHECKED tutti_status tti_shape_group(struct tti_shape *shape, const uint32
  * trees with what hung on them hung higher, groups as far as they are left. */
 TUTTI_CHECKED tutti_status tti_shape_project(const struct tti_shape *of, const int *ranks,
 					     uint32_t n, struct tti_shape **out);
+/* The same shape for one more, who frees it as well. From then on nobody changes it. */
+struct tti_shape *tti_shape_hold(struct tti_shape *shape);
+/* NULL ok. */
 void tti_shape_free(struct tti_shape *shape);
 
 #endif

@@ -49,12 +49,25 @@ static tutti_status derive_doors(struct tti_comm *comm, const struct tti_comm *p
 	return TUTTI_OK;
 }
 
+static bool has_all_in_order(const struct tti_comm *parent, const int *ranks, int n)
+{
+	int rank = 0;
+
+	while (rank < n && ranks[rank] == rank)
+		rank++;
+	return rank == parent->n;
+}
+
 /* On one host of several there is nothing left to choose, as if it were alone. */
 static tutti_status derive_shape(struct tti_comm *comm, const struct tti_comm *parent,
 				 const int *ranks)
 {
 	if (!parent->shape || comm->n == 1 || (comm->nhosts == 1 && parent->nhosts > 1))
 		return TUTTI_OK;
+	if (has_all_in_order(parent, ranks, comm->n)) {
+		comm->shape = tti_shape_hold(parent->shape);
+		return TUTTI_OK;
+	}
 	return tti_shape_project(parent->shape, ranks, (uint32_t)comm->n, &comm->shape);
 }
 

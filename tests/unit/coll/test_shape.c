@@ -326,6 +326,23 @@ static void some_of_them(void **state)
 	tti_shape_free(shape);
 }
 
+/* One who has freed it does not take it from the other. */
+static void two_hold_one(void **state)
+{
+	const uint32_t group_of[] = { 0, 1, 0 };
+	struct tti_shape *shape = NULL, *same;
+
+	(void)state;
+	assert_int_equal(tti_shape_of_groups(group_of, 3, &shape), TUTTI_OK);
+	same = tti_shape_hold(shape);
+	assert_ptr_equal(same, shape);
+	tti_shape_free(shape);
+	check_rings(same);
+	check_trees(same);
+	check_groups(same);
+	tti_shape_free(same);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,6 +350,7 @@ int main(void)
 		cmocka_unit_test(bandwidths_become_shares),
 		cmocka_unit_test(groups_without_a_plan),
 		cmocka_unit_test(some_of_them),
+		cmocka_unit_test(two_hold_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
