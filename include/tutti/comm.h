@@ -97,9 +97,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_env(tutti_comm_t *out,
  * A child is a communicator like any other: it has its own order of calls, may be used by
  * another thread at the same time as its parent, outlives it, and is destroyed by itself.
  * It costs little: connections, threads and what is known of the machines are those of the
- * first communicator of its family. A duplicate takes less than 10 KiB a rank of heap and
- * shared memory until its first call (over TCP 0.3 KiB more for each rank above 16); programs,
- * and memory for messages, come with the calls that need them.
+ * first communicator of its family. A duplicate of up to 64 ranks takes less than 10 KiB a
+ * rank of heap and shared memory until its first call (over TCP 0.3 KiB more for each further
+ * host); programs, and memory for messages, come with the calls that need them.
  *
  * The calls below are calls of all ranks concerned, in the same order on all. They wait for
  * the other ranks, but do not disturb what runs on the parent, nor wait for it. `config` is

@@ -54,7 +54,7 @@
 #include <stdint.h>
 
 #include "boot/auth.h"
-#include "transport/tcp_card.h"
+#include "transport/tcp_cards.h"
 #include "transport/tcp_pairs.h"
 #include "transport/tcp_wire.h"
 #include "transport/transport.h"
@@ -275,9 +275,7 @@ struct tti_tcp_port {
 	int slots;
 	int64_t timeout_ms;
 
-	/* The cards, packed: that of rank r is cards[card_at[r] .. card_at[r + 1]). */
-	uint8_t *cards;
-	uint32_t *card_at;
+	struct tti_tcp_cards cards; /* of all ranks, from join() on */
 
 	struct tti_tcp_link **link_of; /* [nranks], NULL: none */
 	TTI_VEC(struct tti_tcp_link *) links;

@@ -187,8 +187,7 @@ void tti_tcp_shutdown(struct tti_port *base)
 	tti_vec_release(&port->links);
 	tti_vec_release(&port->rising);
 	tti_free(port->link_of);
-	tti_free(port->cards);
-	tti_free(port->card_at);
+	tti_tcp_cards_release(&port->cards);
 	explicit_bzero(port->secret, sizeof(port->secret));
 	tti_free(port);
 }

@@ -127,12 +127,7 @@ bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer)
 
 void tti_tcp_card_of(const struct tti_tcp_port *port, int rank, struct tti_tcp_card *out)
 {
-	struct tti_tcp_fault fault;
-
-	if (!port->cards ||
-	    tti_tcp_card_get(port->cards + port->card_at[rank],
-			     port->card_at[rank + 1] - port->card_at[rank], out, &fault))
-		memset(out, 0, sizeof(*out));
+	tti_tcp_cards_get(&port->cards, rank, out);
 }
 
 uint8_t tti_tcp_nic_of(const struct tti_tcp_card *card, const struct tti_addr *addr)

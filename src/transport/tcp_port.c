@@ -175,7 +175,6 @@ static tutti_status keep_cards(struct tti_tcp_port *port, const struct tti_card 
 	for (int rank = 0; rank < port->base.nranks; rank++) {
 		struct tti_tcp_card card;
 		struct tti_tcp_fault fault;
-		size_t nbytes;
 
 		if (tti_tcp_card_get(cards[rank].bytes, TTI_CARD_BYTES, &card, &fault))
 			return tti_fail(TUTTI_EPROTO,
@@ -184,9 +183,7 @@ static tutti_status keep_cards(struct tti_tcp_port *port, const struct tti_card 
 					rank, fault.field, (unsigned long long)fault.value,
 					(unsigned long long)fault.most);
 		agree(port, &card, rank);
-		nbytes = tti_tcp_card_bytes(&card);
-		memcpy(port->cards + port->card_at[rank], cards[rank].bytes, nbytes);
-		port->card_at[rank + 1] = port->card_at[rank] + (uint32_t)nbytes;
+		TTI_TRY(tti_tcp_cards_add(&port->cards, &card));
 		if (rank == port->base.rank && card.naddrs)
 			*domain = 1;
 	}
@@ -198,28 +195,13 @@ static tutti_status keep_cards(struct tti_tcp_port *port, const struct tti_card 
 static tutti_status join(struct tti_port *base, const struct tti_card *cards, uint64_t *domain)
 {
 	struct tti_tcp_port *port = tti_tcp_port_of(base);
-	const size_t nranks = (size_t)base->nranks;
-	uint8_t *room;
 	tutti_status status;
 
 	*domain = 0;
-	port->card_at = tti_calloc(nranks + 1, sizeof(uint32_t));
-	port->cards = tti_alloc(nranks * TTI_CARD_BYTES);
-	if (port->card_at && port->cards)
-		status = keep_cards(port, cards, domain);
-	else
-		status = tti_fail(TUTTI_ENOMEM, "cards of %zu ranks", nranks);
-	if (status) {
-		tti_free(port->cards);
-		tti_free(port->card_at);
-		port->cards = NULL;
-		port->card_at = NULL;
-		return status;
-	}
-	room = tti_realloc(port->cards, port->card_at[nranks]);
-	if (room)
-		port->cards = room;
-	return TUTTI_OK;
+	status = keep_cards(port, cards, domain);
+	if (status)
+		tti_tcp_cards_release(&port->cards);
+	return status;
 }
 
 static tutti_status lost(const struct tti_tcp_port *port, int peer)
@@ -253,7 +235,7 @@ static tutti_status connect_to(struct tti_port *base, int peer, struct tti_link 
 	struct tti_tcp_port *port = tti_tcp_port_of(base);
 	struct tti_tcp_link *link;
 
-	if (peer < 0 || peer >= base->nranks || peer == base->rank || !port->cards)
+	if (peer < 0 || peer >= base->nranks || peer == base->rank || !port->cards.of.n)
 		return tti_fail(TUTTI_EINVAL, "no TCP link from rank %d to rank %d (of %d)",
 				base->rank, peer, base->nranks);
 	if (base->failure)

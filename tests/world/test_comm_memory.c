@@ -104,6 +104,7 @@ static void costs_little(void **state)
 		{ .n = 16, .sockets = true },
 		{ .n = 2, .sockets = true, .transport = "tcp" },
 		{ .n = 16, .sockets = true, .transport = "tcp" },
+		{ .n = 32, .sockets = true, .transport = "tcp" },
 	};
 
 	(void)state;

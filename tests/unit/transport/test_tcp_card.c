@@ -173,6 +173,40 @@ static void no_nic_is_lost_to_another_with_many_addresses(void **state)
 	}
 }
 
+/* Ranks of a host differ in their ports; the last is of another host, the one before has no
+ * address. */
+static void what_ranks_of_a_host_share_is_kept_once(void **state)
+{
+	enum { RANKS = 6 };
+	struct tti_tcp_card given[RANKS], back;
+	struct tti_tcp_cards cards = { .of.n = 0 };
+
+	(void)state;
+	for (int rank = 0; rank < RANKS; rank++) {
+		struct tti_tcp_card *card = &given[rank];
+
+		*card = some_card();
+		if (rank == RANKS - 2)
+			memset(card, 0, sizeof(*card));
+		if (rank == RANKS - 1)
+			card->addr[0].ip[3]++;
+		for (size_t i = 0; i < card->nnics; i++)
+			card->nic[i].port = (uint16_t)(100 * rank + (int)i);
+		card->port = card->naddrs ? (uint16_t)(1000 + rank) : 0;
+		for (size_t i = 0; i < card->naddrs; i++)
+			card->addr[i].port = card->port;
+		assert_int_equal(tti_tcp_cards_add(&cards, card), TUTTI_OK);
+	}
+	assert_int_equal(cards.bodies.n, 3);
+	for (int rank = 0; rank < RANKS; rank++) {
+		tti_tcp_cards_get(&cards, rank, &back);
+		assert_memory_equal(&back, &given[rank], sizeof(back));
+	}
+	tti_tcp_cards_release(&cards);
+	tti_tcp_cards_get(&cards, 0, &back);
+	assert_int_equal(back.naddrs, 0);
+}
+
 /* Every rank tells its loopback interface, over which there is no lane to another host. */
 static void one_nic_is_one_way(void **state)
 {
@@ -182,19 +216,14 @@ static void one_nic_is_one_way(void **state)
 	for (int sockets = 1; sockets <= 2; sockets++) {
 		for (size_t i = 0; i < 3; i++) {
 			struct tti_tcp_card mine = some_card();
-			struct tti_card cards[2];
-			uint32_t at[3] = { 0, sizeof(cards[0]), sizeof(cards) };
-			struct tti_tcp_port port = {
-				.options.sockets = sockets,
-				.cards = cards[0].bytes,
-				.card_at = at,
-			};
+			struct tti_tcp_port port = { .options.sockets = sockets };
 
 			mine.nic[1].is.kind = TTI_IFACE_LOOPBACK;
-			tti_tcp_card_put(&mine, &cards[0]);
+			assert_int_equal(tti_tcp_cards_add(&port.cards, &mine), TUTTI_OK);
 			mine.nic[1].is.kind = kinds[i];
-			tti_tcp_card_put(&mine, &cards[1]);
+			assert_int_equal(tti_tcp_cards_add(&port.cards, &mine), TUTTI_OK);
 			assert_int_equal(tti_tcp_nics_single(&port, 1), sockets == 1 && i == 0);
+			tti_tcp_cards_release(&port.cards);
 		}
 	}
 }
@@ -246,6 +275,7 @@ int main(void)
 		cmocka_unit_test(bad_cards_are_refused_by_name),
 		cmocka_unit_test(no_nic_is_lost_to_another_with_many_addresses),
 		cmocka_unit_test(what_is_there_is_all_told),
+		cmocka_unit_test(what_ranks_of_a_host_share_is_kept_once),
 		cmocka_unit_test(one_nic_is_one_way),
 		cmocka_unit_test(as_many_nics_as_fit),
 		cmocka_unit_test(no_interface_is_an_empty_card),
