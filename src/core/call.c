@@ -15,12 +15,19 @@
 
 /* One multiplication for each part, by odd numbers, and one mixing of their sum: it
  * is on the way of every call. Never 0. */
-static uint64_t signature(uint64_t seq, uint64_t shape, size_t count)
+static uint64_t part_of(uint64_t shape, size_t count)
 {
-	return tti_hash_mix(seq * UINT64_C(0x9e3779b97f4a7c15) +
-			    count * UINT64_C(0xc2b2ae3d27d4eb4f) +
-			    shape * UINT64_C(0x165667b19e3779f9)) |
-	       1;
+	return count * UINT64_C(0xc2b2ae3d27d4eb4f) + shape * UINT64_C(0x165667b19e3779f9);
+}
+
+static uint64_t signature(uint64_t seq, uint64_t part)
+{
+	return tti_hash_mix(seq * UINT64_C(0x9e3779b97f4a7c15) + part) | 1;
+}
+
+uint64_t tti_call_signature_part(const struct tti_args *args)
+{
+	return part_of(tti_args_shape(args), tti_args_common_count(args));
 }
 
 /* A send and its receive are not calls of all ranks: no sequence number, and the
@@ -31,7 +38,7 @@ static uint64_t transfer_signature(const struct tti_args *args)
 
 	both.root = -1;
 	both.is_send = false;
-	return signature(UINT64_MAX, tti_args_shape(&both), args->count);
+	return signature(UINT64_MAX, part_of(tti_args_shape(&both), args->count));
 }
 
 /* -- What others may ask (stall.c reads it) --------------------------------- */
@@ -159,7 +166,7 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_args *args, s
 
 static void sign(struct tti_comm *comm, const struct tti_args *args, struct prepared *out)
 {
-	out->sign = signature(++comm->seq, tti_args_shape(args), tti_args_common_count(args));
+	out->sign = signature(++comm->seq, tti_call_signature_part(args));
 }
 
 static tutti_status prepare(struct tti_comm *comm, const struct tti_args *args,
@@ -245,35 +252,33 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args,
 	return tti_stall_mismatch(comm, mismatch_peer, expected);
 }
 
-/* Whether its messages may go straight through, if each chunk is one. */
-static bool may_go_straight(const struct prepared *call)
+/* Whether its messages may go straight through, if each chunk is one. What an exchange moves
+ * is one message whatever its length; nothing else that might ask. */
+static bool may_go_straight(const struct tti_comm *comm, const struct tti_args *args,
+			    const struct prepared *call)
 {
-	return call->bound && call->nbytes <= STRAIGHT_BYTES && !call->asks &&
-	       call->args->coll != TUTTI_HANDOFF && !is_all_to_all_in_place(call->args);
+	if (!call->bound || args->coll == TUTTI_HANDOFF || is_all_to_all_in_place(args))
+		return false;
+	if (tti_bound_is_exchange(call->bound) && !args->custom && call->nbytes <= call->slice)
+		return true;
+	return call->nbytes <= STRAIGHT_BYTES &&
+	       !tti_memory_may_ask(comm, args->coll, call->nbytes);
 }
 
 static tutti_status run(struct tti_comm *comm, const struct tti_args *args, struct prepared *call,
 			int *mismatch_peer)
 {
+	struct tti_brief *brief = NULL;
 	struct tti_job job;
 	struct tti_job *jobs[] = { &job };
 	tutti_status st;
 
-	if (call->bound && call->nbytes <= call->slice && !args->custom &&
-	    tti_exchange_fits(call->bound))
-		return tti_exchange(&comm->engine, call->bound, args->send, args->recv, args->count,
-				    tutti_type_size(args->type),
-				    tti_reduce_get(args->type, tti_op_base(args->op)),
-				    tti_op_base(args->op) == TUTTI_AVG ? comm->n : 0, call->sign,
-				    mismatch_peer);
+	if (may_go_straight(comm, args, call))
+		TTI_TRY(tti_brief_get(comm, args, call->bound, call->slice, &brief));
+	if (brief)
+		return tti_straight_run(&brief->way, args->send, args->recv, call->sign,
+					mismatch_peer);
 	describe(comm, args, call);
-	if (may_go_straight(call)) {
-		TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(call->bound), call->slice,
-				      &call->layout));
-		if (tti_straight_fits(call->bound, &call->layout, call->slice))
-			return tti_straight(&comm->engine, call->bound, &call->layout,
-					    &call->reducer, call->slice, call->sign, mismatch_peer);
-	}
 	TTI_TRY(start(call, &job));
 	st = tti_job_wait(jobs, 1);
 	*mismatch_peer = job.mismatch_peer;
@@ -300,6 +305,21 @@ tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 
 	TTI_TRY(prepare(comm, args, &call));
 	return run_and_finish(comm, args, &call);
+}
+
+tutti_status tti_call_run_brief(struct tti_comm *comm, struct tti_brief *brief,
+				const struct tti_args *args)
+{
+	const uint64_t sign = signature(++comm->seq, brief->part);
+	int mismatch_peer = -1;
+	tutti_status st;
+
+	atomic_store_explicit(&comm->last_algorithm, brief->algorithm, memory_order_relaxed);
+	publish(comm, sign, brief->shape, args->count);
+	st = tti_straight_run(&brief->way, args->send, args->recv, sign, &mismatch_peer);
+	st = tti_call_settle(comm, st, mismatch_peer);
+	unpublish(comm);
+	return st;
 }
 
 tutti_status tti_call_ready(struct tti_comm *comm, const struct tti_args *args,

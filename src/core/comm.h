@@ -22,6 +22,7 @@
 #include "boot/watch.h"
 #include "coll/choose.h"
 #include "core/agree.h"
+#include "core/brief.h"
 #include "core/counts.h"
 #include "core/handoff.h"
 #include "core/layout.h"
@@ -110,6 +111,7 @@ struct tti_programs {
 	struct tti_choice_entry (*of_file)[TTI_SIZE_CLASSES]; /* by file; NULL: none yet */
 	struct tti_program_set sets[TTI_MOST_SETS];
 	int nsets;
+	struct tti_briefs briefs;
 };
 
 enum tti_comm_state {
@@ -261,6 +263,12 @@ uint64_t tti_turn_take(struct tti_comm *comm);
 /* Until all before are done. */
 void tti_turn_wait(struct tti_comm *comm, uint64_t ticket);
 void tti_turn_done(struct tti_comm *comm);
+/* Whether all calls are done, for the thread that makes them: nobody else executes. */
+static inline bool tti_turn_is_free(struct tti_comm *comm)
+{
+	return atomic_load_explicit(&comm->done, memory_order_acquire) ==
+	       atomic_load_explicit(&comm->issued, memory_order_relaxed);
+}
 
 /* -- setup.c ---------------------------------------------------------------- */
 
@@ -310,6 +318,11 @@ struct tti_batch_item {
 
 /* Run one collective now: the turn is the caller's. */
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args);
+/* The same of a short one that was found (brief.h). */
+tutti_status tti_call_run_brief(struct tti_comm *comm, struct tti_brief *brief,
+				const struct tti_args *args);
+/* What of its arguments is in the signature of a call of all ranks. */
+uint64_t tti_call_signature_part(const struct tti_args *args);
 /* The same of one send or receive. */
 tutti_status tti_call_transfer(struct tti_comm *comm, const struct tti_args *args);
 

@@ -279,18 +279,44 @@ static tutti_status submit(struct queued_call *call)
 	return tti_has_counts(call->args.coll) ? place_counts(call) : place(call);
 }
 
+/* A call that was found among those kept, now: its arguments are right, nobody is before it. */
+static tutti_status run_brief(struct tti_comm *comm, struct tti_brief *brief,
+			      const struct tti_args *args)
+{
+	tutti_status st;
+
+	(void)tti_turn_take(comm);
+	st = tti_call_run_brief(comm, brief, args);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	tti_turn_done(comm);
+	return st;
+}
+
+static tutti_status submit_new(tutti_comm_t handle, struct tti_comm *comm,
+			       const struct tti_args *args, tutti_stream_t stream)
+{
+	struct queued_call call = {
+		.handle = handle, .comm = comm, .stream = stream, .args = *args
+	};
+	const tutti_status st = submit(&call);
+
+	return st == TUTTI_OK ? st : tti_comm_note(comm, st);
+}
+
 tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream)
 {
-	struct queued_call call = { .handle = handle, .stream = stream, .args = *args };
-	tutti_status st = tti_handle_enter(handle, &call.comm);
+	struct tti_brief *brief = NULL;
+	struct tti_comm *comm;
+	tutti_status st = tti_handle_enter(handle, &comm);
 
 	if (st != TUTTI_OK)
 		return tti_group_remember(st);
-	st = submit(&call);
-	if (st != TUTTI_OK)
-		st = tti_group_remember(tti_comm_note(call.comm, st));
+	if (!stream && group.depth == 0)
+		brief = tti_brief_find(comm, args);
+	st = brief ? run_brief(comm, brief, args) : submit_new(handle, comm, args, stream);
 	tti_handle_leave(handle);
-	return st;
+	return st == TUTTI_OK ? st : tti_group_remember(st);
 }
 
 /* -- Start and end --------------------------------------------------------------------- */

@@ -50,12 +50,17 @@ void tti_memory_release(struct tti_comm *comm)
 	tti_vec_release(&memory->privates);
 }
 
+bool tti_memory_may_ask(const struct tti_comm *comm, tutti_collective coll, size_t nbytes)
+{
+	return comm->memory.reaches_all && nbytes >= tti_params()->registered_least && nbytes > 0 &&
+	       tti_moves_know(coll);
+}
+
 bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
 {
 	uint32_t unused;
 
-	if (!comm->memory.reaches_all || nbytes < tti_params()->registered_least || nbytes == 0 ||
-	    !tti_moves_know(args->coll))
+	if (!tti_memory_may_ask(comm, args->coll, nbytes))
 		return false;
 	unused = comm->memory.unused[args->coll]++;
 	return unused < ASK_ALWAYS || unused % ASK_EVERY == 0;

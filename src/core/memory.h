@@ -33,6 +33,8 @@ void tti_memory_release(struct tti_comm *comm);
 /* Whether a call of `nbytes` (whole vector) asks if all buffers can be addressed: the same on
  * all ranks, as all make the same calls. Once for each call. */
 bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args, size_t nbytes);
+/* Whether any such call does. */
+bool tti_memory_may_ask(const struct tti_comm *comm, tutti_collective coll, size_t nbytes);
 /* The call that asked is run so. */
 void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll);
 

@@ -146,6 +146,11 @@ int tti_bound_nchunks(const struct tti_bound *bound)
 	return bound->prog.nchunks;
 }
 
+bool tti_bound_is_exchange(const struct tti_bound *bound)
+{
+	return bound->prog.exchange;
+}
+
 /* The posts of one operation: links of a port that can fan out go together. */
 static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *bound,
 				   const struct tti_oper *op, struct tti_post *post,

@@ -228,19 +228,39 @@ bool tti_job_poll(struct tti_job *job);
 /* Run several jobs (of different engines) to their end; the first error. */
 tutti_status tti_job_wait(struct tti_job *const *jobs, int n);
 
-/* The short ways of a call whose chunks fit a message each: straight through, once its links
- * are connected. Same messages, same result as the general way, so ranks may differ in it.
- * `mismatch_peer` as of a job. */
+/* The short way of a call whose chunks fit a message each: straight through, one operation
+ * after the other, once its links are connected. What is the same for all calls that differ in
+ * buffers alone is worked out once. Same messages, same result as the general way, so ranks may
+ * differ in it.
+ * Owner: the caller, tti_straight_release(), zeroed is fine; the bound program outlives it, and
+ * what the reducer points at. */
+struct tti_spot {
+	size_t from, to; /* of an operation, in bytes from where its places begin */
+	size_t count, nbytes;
+};
+
+struct tti_straight {
+	struct tti_job job;    /* all but buffers and tag */
+	struct tti_spot *spot; /* [nopers]                */
+	int32_t room;          /* of spot                 */
+	bool is_exchange;      /* of the whole vector: shorter still */
+};
+
 bool tti_straight_fits(const struct tti_bound *bound, const struct tti_layout *layout,
 		       size_t slice_bytes);
-tutti_status tti_straight(struct tti_engine *engine, struct tti_bound *bound,
-			  const struct tti_layout *layout, const struct tti_reducer *reducer,
-			  size_t slice_bytes, uint64_t tag, int *mismatch_peer);
+/* Zeroed, or prepared before: that is forgotten. The layout's buffers are not looked at. */
+TUTTI_CHECKED tutti_status tti_straight_prepare(struct tti_straight *call,
+						struct tti_engine *engine, struct tti_bound *bound,
+						const struct tti_layout *layout,
+						const struct tti_reducer *reducer,
+						size_t slice_bytes);
+/* `mismatch_peer` as of a job. */
+tutti_status tti_straight_run(struct tti_straight *call, const void *input, void *output,
+			      uint64_t tag, int *mismatch_peer);
+void tti_straight_release(struct tti_straight *call);
 
-/* The same, shorter still, for programs of the kind `exchange` that fit as a whole. */
-bool tti_exchange_fits(const struct tti_bound *bound);
-tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, const void *input,
-			  void *output, size_t count, size_t type_size, tti_reduce_fn reduce,
-			  int divisor, uint64_t tag, int *mismatch_peer);
+/* Whether a program reduces its one chunk in one exchange, which goes straight whatever its
+ * length, if it is one message. */
+bool tti_bound_is_exchange(const struct tti_bound *bound);
 
 #endif

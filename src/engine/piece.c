@@ -57,7 +57,7 @@ static size_t out_row(const struct tti_layout *layout, size_t row)
 	return layout->paired ? row / layout->paired : row;
 }
 
-void *tti_piece_memory(const struct tti_job *job, uint8_t place, const struct tti_piece *piece)
+size_t tti_piece_offset(const struct tti_job *job, uint8_t place, const struct tti_piece *piece)
 {
 	const struct tti_layout *layout = &job->program.layout;
 	const struct tti_bound *bound = job->program.bound;
@@ -65,20 +65,35 @@ void *tti_piece_memory(const struct tti_job *job, uint8_t place, const struct tt
 
 	switch ((enum tti_place)place) {
 	case TTI_PLACE_INPUT:
-		/* Not written: an input is never a destination. Integers, since
-		 * a call may move nothing and have no buffers. */
-		return (void *)((uintptr_t)layout->input +
-				in_row(layout, piece->row) * layout->in_stride + byte);
+		return in_row(layout, piece->row) * layout->in_stride + byte;
 	case TTI_PLACE_OUTPUT:
-		return (void *)((uintptr_t)layout->output +
-				out_row(layout, piece->row) * layout->out_stride + byte);
+		return out_row(layout, piece->row) * layout->out_stride + byte;
 	case TTI_PLACE_SCRATCH: {
 		const size_t row = (size_t)(piece->block & (bound->window - 1));
 		const size_t index = row * (size_t)bound->prog.nscratch + (size_t)piece->scratch;
 
-		return (char *)job->engine->scratch +
-		       index * job->program.slice * layout->type_size;
+		return index * job->program.slice * layout->type_size;
 	}
+	case TTI_PLACE_NONE:
+		break;
+	}
+	return 0;
+}
+
+void *tti_piece_memory(const struct tti_job *job, uint8_t place, const struct tti_piece *piece)
+{
+	const struct tti_layout *layout = &job->program.layout;
+	const size_t offset = tti_piece_offset(job, place, piece);
+
+	switch ((enum tti_place)place) {
+	case TTI_PLACE_INPUT:
+		/* Not written: an input is never a destination. Integers, since
+		 * a call may move nothing and have no buffers. */
+		return (void *)((uintptr_t)layout->input + offset);
+	case TTI_PLACE_OUTPUT:
+		return (void *)((uintptr_t)layout->output + offset);
+	case TTI_PLACE_SCRATCH:
+		return (char *)job->engine->scratch + offset;
 	case TTI_PLACE_NONE:
 		break;
 	}

@@ -16,6 +16,8 @@ struct tti_piece {
 
 struct tti_piece tti_piece_at(const struct tti_job *job, const struct tti_oper *op, int32_t block);
 
+/* Where it lies, in bytes from where its place begins; 0: nowhere. */
+size_t tti_piece_offset(const struct tti_job *job, uint8_t place, const struct tti_piece *piece);
 /* Where it lies; NULL: nowhere. */
 void *tti_piece_memory(const struct tti_job *job, uint8_t place, const struct tti_piece *piece);
 

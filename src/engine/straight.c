@@ -3,6 +3,7 @@
 #include "engine/piece.h"
 #include "engine/wait.h"
 #include "util/error.h"
+#include "util/mem.h"
 
 /* The short ways: no window, no cursors, one operation after the other in the order of the
  * program, which never deadlocks (coll/compile.h). They send and take the same messages in
@@ -136,24 +137,73 @@ bool tti_straight_fits(const struct tti_bound *bound, const struct tti_layout *l
 	       layout->chunk_count <= slice_bytes / layout->type_size;
 }
 
-static tutti_status run_oper(struct tti_job *job, int32_t index, int *mismatch_peer)
+/* Where an operation's data lies, in bytes from where its places begin. */
+static struct tti_spot spot_of(const struct tti_job *job, const struct tti_oper *op)
 {
+	const struct tti_piece piece = tti_piece_at(job, op, 0);
+
+	return (struct tti_spot){
+		.from = tti_piece_offset(job, op->from, &piece),
+		.to = tti_piece_offset(job, op->to, &piece),
+		.count = piece.count,
+		.nbytes = piece.count * job->program.layout.type_size,
+	};
+}
+
+tutti_status tti_straight_prepare(struct tti_straight *call, struct tti_engine *engine,
+				  struct tti_bound *bound, const struct tti_layout *layout,
+				  const struct tti_reducer *reducer, size_t slice_bytes)
+{
+	const int32_t n = bound->prog.nopers;
+
+	if (n > call->room) {
+		struct tti_spot *spot = tti_calloc((size_t)n, sizeof(*spot));
+
+		if (!spot)
+			return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
+					bound->prog.algorithm, n);
+		tti_free(call->spot);
+		call->spot = spot;
+		call->room = n;
+	}
+	TTI_TRY(tti_program_prepare(&call->job, engine, bound, layout, reducer, slice_bytes, 0));
+	for (int32_t i = 0; i < n; i++)
+		call->spot[i] = spot_of(&call->job, &bound->prog.oper[i]);
+	call->is_exchange = bound->prog.exchange && reducer->fn && !reducer->scalars;
+	return TUTTI_OK;
+}
+
+void tti_straight_release(struct tti_straight *call)
+{
+	tti_free(call->spot);
+	*call = (struct tti_straight){ 0 };
+}
+
+/* Where the places of a call begin, by enum tti_place: integers, since a call may move
+ * nothing and have no buffers. */
+struct places {
+	uintptr_t at[TTI_PLACE_SCRATCH + 1];
+};
+
+static tutti_status run_oper(struct tti_straight *call, const struct places *places, int32_t index,
+			     int *mismatch_peer)
+{
+	struct tti_job *job = &call->job;
 	struct tti_engine *engine = job->engine;
 	struct tti_bound *bound = job->program.bound;
 	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_spot *spot = &call->spot[index];
 	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
-	const struct tti_piece piece = tti_piece_at(job, op, 0);
-	const size_t nbytes = piece.count * job->program.layout.type_size;
-	const void *local = tti_piece_memory(job, op->from, &piece);
-	void *dst = tti_piece_memory(job, op->to, &piece), *slot = NULL;
+	const void *local = (const void *)(places->at[op->from] + spot->from);
+	void *dst = (void *)(places->at[op->to] + spot->to), *slot = NULL;
 	const void *result;
 
-	TTI_TRY(find_sources(engine, bound, op, local, nbytes, job->tag, mismatch_peer));
-	TTI_TRY(reserve_posts(engine, bound, index, nbytes));
+	TTI_TRY(find_sources(engine, bound, op, local, spot->nbytes, job->tag, mismatch_peer));
+	TTI_TRY(reserve_posts(engine, bound, index, spot->nbytes));
 	if (op->nout > 0)
-		slot = tti_first_slot(job, index, dst, nbytes);
-	result = tti_combine(job, op, nsrc, dst, slot, piece.count);
-	commit_posts(bound, index, result, nbytes, job->tag);
+		slot = tti_first_slot(job, index, dst, spot->nbytes);
+	result = tti_combine(job, op, nsrc, dst, slot, spot->count);
+	commit_posts(bound, index, result, spot->nbytes, job->tag);
 	release_sources(bound, op);
 	return TUTTI_OK;
 }
@@ -170,9 +220,11 @@ static bool is_there(const struct tti_bound *bound, const struct tti_oper *op)
 }
 
 /* Operations that wait for messages alone, each when its are there. */
-static tutti_status run_as_they_come(struct tti_job *job, int *mismatch_peer)
+static tutti_status run_as_they_come(struct tti_straight *call, const struct places *places,
+				     int *mismatch_peer)
 {
-	struct tti_bound *bound = job->program.bound;
+	struct tti_engine *engine = call->job.engine;
+	struct tti_bound *bound = call->job.program.bound;
 	int16_t *pending = bound->pending;
 	struct tti_wait wait = { 0 };
 	int32_t missing;
@@ -190,72 +242,75 @@ static tutti_status run_as_they_come(struct tti_job *job, int *mismatch_peer)
 				missing = i;
 				continue;
 			}
-			TTI_TRY(run_oper(job, i, mismatch_peer));
+			TTI_TRY(run_oper(call, places, i, mismatch_peer));
 			pending[i] = 0;
 			moved = true;
 		}
 		if (missing >= 0 && !moved) {
 			const struct tti_oper *op = &bound->prog.oper[missing];
 			const struct tti_link *link = bound->link[bound->prog.queue_of[op->in]];
-			const tutti_status st = wait_on(&wait, job->engine, link->peer);
+			const tutti_status st = wait_on(&wait, engine, link->peer);
 
 			if (st != TUTTI_AGAIN)
 				return st;
 		}
 	} while (missing >= 0);
-	end_wait(&wait, job->engine);
+	end_wait(&wait, engine);
 	return TUTTI_OK;
 }
 
 /* What waits for nothing first, and the rest as it comes: what is sent finds room once the
  * peer is done with the calls before. Else ranks that share cores take turns once for each
  * message. */
-static tutti_status run_free(struct tti_job *job, int *mismatch_peer)
+static tutti_status run_free(struct tti_straight *call, const struct places *places,
+			     int *mismatch_peer)
 {
-	const struct tti_compiled *prog = &job->program.bound->prog;
+	const struct tti_compiled *prog = &call->job.program.bound->prog;
 
 	for (int32_t i = 0; i < prog->nopers; i++)
 		if (prog->oper[i].nin == 0)
-			TTI_TRY(run_oper(job, i, mismatch_peer));
-	return run_as_they_come(job, mismatch_peer);
+			TTI_TRY(run_oper(call, places, i, mismatch_peer));
+	return run_as_they_come(call, places, mismatch_peer);
 }
 
-tutti_status tti_straight(struct tti_engine *engine, struct tti_bound *bound,
-			  const struct tti_layout *layout, const struct tti_reducer *reducer,
-			  size_t slice_bytes, uint64_t tag, int *mismatch_peer)
+/* Everybody sends the one chunk to all, then reduces what comes from them. */
+static tutti_status exchange(struct tti_straight *call, const void *input, void *output,
+			     int *mismatch_peer)
 {
-	struct tti_job job;
-
-	TTI_TRY(tti_program_prepare(&job, engine, bound, layout, reducer, slice_bytes, tag));
-	if (bound->is_free) {
-		TTI_TRY(run_free(&job, mismatch_peer));
-		return wait_sent(engine);
-	}
-	for (int32_t index = 0; index < bound->prog.nopers; index++)
-		TTI_TRY(run_oper(&job, index, mismatch_peer));
-	return wait_sent(engine);
-}
-
-/* -- An exchange ------------------------------------------------------------------ */
-
-bool tti_exchange_fits(const struct tti_bound *bound)
-{
-	return bound->prog.exchange && bound->connected;
-}
-
-tutti_status tti_exchange(struct tti_engine *engine, struct tti_bound *bound, const void *input,
-			  void *output, size_t count, size_t type_size, tti_reduce_fn reduce,
-			  int divisor, uint64_t tag, int *mismatch_peer)
-{
+	const struct tti_job *job = &call->job;
+	struct tti_bound *bound = job->program.bound;
 	const struct tti_oper *recv = &bound->prog.oper[1];
-	const size_t nbytes = count * type_size;
+	const struct tti_reducer *reducer = &job->program.reducer;
+	const size_t count = call->spot[1].count, nbytes = call->spot[1].nbytes;
 
 	for (int32_t i = bound->post_of[0]; i < bound->post_of[1]; i++) {
-		TTI_TRY(wait_room(engine, &bound->post[i], nbytes));
-		tti_post_commit(&bound->post[i], input, nbytes, tag);
+		TTI_TRY(wait_room(job->engine, &bound->post[i], nbytes));
+		tti_post_commit(&bound->post[i], input, nbytes, job->tag);
 	}
-	TTI_TRY(find_sources(engine, bound, recv, input, nbytes, tag, mismatch_peer));
-	reduce(output, NULL, engine->sources, recv->nin + 1, count, divisor);
+	TTI_TRY(find_sources(job->engine, bound, recv, input, nbytes, job->tag, mismatch_peer));
+	reducer->fn(output, NULL, job->engine->sources, recv->nin + 1, count, reducer->divisor);
 	release_sources(bound, recv);
+	return TUTTI_OK;
+}
+
+tutti_status tti_straight_run(struct tti_straight *call, const void *input, void *output,
+			      uint64_t tag, int *mismatch_peer)
+{
+	struct tti_engine *engine = call->job.engine;
+	const struct tti_bound *bound = call->job.program.bound;
+	const struct places places = { .at = {
+					       [TTI_PLACE_INPUT] = (uintptr_t)input,
+					       [TTI_PLACE_OUTPUT] = (uintptr_t)output,
+					       [TTI_PLACE_SCRATCH] = (uintptr_t)engine->scratch,
+				       } };
+
+	call->job.tag = tag;
+	if (call->is_exchange)
+		TTI_TRY(exchange(call, input, output, mismatch_peer));
+	else if (bound->is_free)
+		TTI_TRY(run_free(call, &places, mismatch_peer));
+	else
+		for (int32_t index = 0; index < bound->prog.nopers; index++)
+			TTI_TRY(run_oper(call, &places, index, mismatch_peer));
 	return wait_sent(engine);
 }
