@@ -84,6 +84,21 @@ tutti_status tti_shape_group(struct tti_shape *shape, const uint32_t *group_of)
 	return make_groups(shape, shape->nrings ? shape->rings[0].order : NULL, group_of, shape->n);
 }
 
+tutti_status tti_shape_group_by_name(struct tti_shape *shape, const struct tti_plan *plan)
+{
+	uint32_t *first = tti_calloc(plan->nranks, sizeof(*first));
+	tutti_status st;
+
+	if (!first)
+		return no_memory(plan->nranks);
+	for (uint32_t rank = 0; rank < plan->nranks; rank++)
+		while (strcmp(plan->ranks[first[rank]].name, plan->ranks[rank].name) != 0)
+			first[rank]++;
+	st = tti_shape_group(shape, first);
+	tti_free(first);
+	return st;
+}
+
 /* -- Shares ----------------------------------------------------------------------- */
 
 /* Of n channels, the one that takes longest for its share: its share by its bandwidth

@@ -68,6 +68,9 @@ TUTTI_CHECKED tutti_status tti_shape_of_groups(const uint32_t *group_of, uint32_
 					       struct tti_shape **out);
 /* Other groups for the same rings and trees: the sockets of one host. As above. */
 TUTTI_CHECKED tutti_status tti_shape_group(struct tti_shape *shape, const uint32_t *group_of);
+/* The same by the names in a plan of one host: ranks on one NUMA node have one name. */
+TUTTI_CHECKED tutti_status tti_shape_group_by_name(struct tti_shape *shape,
+						   const struct tti_plan *plan);
 /* Of some ranks of another shape, ranks[i] there is rank i here: rings without the others,
  * trees with what hung on them hung higher, groups as far as they are left. */
 TUTTI_CHECKED tutti_status tti_shape_project(const struct tti_shape *of, const int *ranks,

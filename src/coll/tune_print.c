@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coll/choose.h"
+#include "coll/shape.h"
 #include "plan/inspect.h"
 #include "plan/tune.h"
 #include "plan/tune_place.h"
@@ -21,6 +22,7 @@
 struct view {
 	const struct tti_tune_table *tune;
 	const struct tti_algo_files *files; /* NULL: none */
+	const struct tti_shape *shape;
 	struct tti_tune_machine machine;
 	struct tti_strbuf *out;
 };
@@ -53,6 +55,7 @@ static tutti_status choose_on_hosts(const struct view *v, tutti_collective coll,
 		.crowded = machine->cores > 0 && machine->cores < machine->most,
 		.slot_bytes = (size_t)v->tune->constants.slot_bytes,
 		.inline_bytes = (size_t)v->tune->constants.inline_bytes,
+		.shape = v->shape,
 		.machine = machine,
 		.tune = v->tune,
 		.files = v->files,
@@ -256,6 +259,13 @@ static tutti_status check_config(const struct tutti_tune_config *config)
 	return TUTTI_OK;
 }
 
+/* As communicators make it of their plan. */
+static tutti_status shape_of(const struct tti_plan *plan, struct tti_shape **out)
+{
+	TTI_TRY(tti_shape_of_plan(plan, out));
+	return plan->nnodes > 1 ? TUTTI_OK : tti_shape_group_by_name(*out, plan);
+}
+
 tutti_status tutti_tune_print(tutti_plan_t plan, const struct tutti_tune_config *given, char **out)
 {
 	static const struct tutti_tune_config defaults = TUTTI_TUNE_CONFIG_INIT;
@@ -263,20 +273,23 @@ tutti_status tutti_tune_print(tutti_plan_t plan, const struct tutti_tune_config 
 	const char *list = tti_params()->algo_file;
 	struct tti_tune_table *tune = NULL;
 	struct tti_algo_files *files = NULL;
+	struct tti_shape *shape = NULL;
 	struct tti_strbuf text = { 0 };
-	tutti_status st = TUTTI_OK;
+	tutti_status st;
 
 	if (!plan || !out)
 		return tti_fail(TUTTI_EINVAL, "tutti_tune_print: plan or out is NULL");
 	*out = NULL;
 	TTI_TRY(check_config(config));
 	TTI_TRY(read_tune(config->tune_file, &tune));
-	if (list)
+	st = shape_of(tti_plan_of(plan), &shape);
+	if (st == TUTTI_OK && list)
 		st = tti_algo_files_read(list, &files);
 	if (st == TUTTI_OK)
-		st = print(
-			&(struct view){ tune, files, machine_of(plan, config->host_memory), &text },
-			config);
+		st = print(&(struct view){ tune, files, shape,
+					   machine_of(plan, config->host_memory), &text },
+			   config);
+	tti_shape_free(shape);
 	tti_tune_table_free(tune);
 	tti_algo_files_free(files);
 	if (st == TUTTI_OK && !(*out = tti_strbuf_take(&text)))

@@ -213,18 +213,6 @@ static tutti_status receive(const struct tti_roll *roll, struct draft *draft)
 				  (size_t)roll->n * sizeof(*draft->part));
 }
 
-/* Of one host: ranks on one NUMA node, as the plan names them, are near each other. */
-static void part_by_name(const struct tti_plan *plan, uint32_t *part)
-{
-	for (uint32_t rank = 0; rank < plan->nranks; rank++) {
-		uint32_t first = 0;
-
-		while (strcmp(plan->ranks[first].name, plan->ranks[rank].name) != 0)
-			first++;
-		part[rank] = first;
-	}
-}
-
 static tutti_status derive(int rank, struct draft *draft, struct tti_agreed *out)
 {
 	const struct verdict *verdict = &draft->verdict;
@@ -235,9 +223,8 @@ static tutti_status derive(int rank, struct draft *draft, struct tti_agreed *out
 	TTI_TRY(tti_shape_of_plan(out->plan, &out->shape));
 	if (out->plan->nnodes > 1)
 		return TUTTI_OK;
-	if (!verdict->has_parts)
-		part_by_name(out->plan, draft->part);
-	return tti_shape_group(out->shape, draft->part);
+	return verdict->has_parts ? tti_shape_group(out->shape, draft->part)
+				  : tti_shape_group_by_name(out->shape, out->plan);
 }
 
 /* -- It is the same on all ---------------------------------------------------------------- */

@@ -65,6 +65,25 @@ for line in open(sys.argv[1]):
 END
 ok "as JSON"
 
+# Between hosts the least time is taken, of all that a communicator there would have: more stripes
+# than it takes are what hierarchical ones are predicted with.
+expect 0 "$TUTTI" tune --table --nodes 3 --ranks 2 --xml "$ndv5" --host --json
+python3 - "$tmp/out" <<'END' || fail "what is taken between hosts"
+import json, sys
+
+taken = set()
+for line in open(sys.argv[1]):
+    row = json.loads(line)
+    times = {name: time["us"] for name, time in row["predicted"].items() if name != "ordered"}
+    taken.add((row["collective"], row["algorithm"]))
+    assert row["by"] == "predicted", row
+    assert row["algorithm"].startswith("hierarchical") or \
+        times[row["algorithm"]] == min(times.values()), row
+assert {("all_reduce", "hierarchical"), ("all_reduce", "recursive_doubling"),
+        ("broadcast", "hierarchical")} <= taken, taken
+END
+ok "between hosts"
+
 # What is printed is read; what it changes shows; a pin comes first.
 expect 0 "$TUTTI" tune --file
 says out '^constant tcp_hop_us +3.05 '
