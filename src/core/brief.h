@@ -9,7 +9,7 @@
  * Nothing of it ever changes: programs stay for the life of the communicator, and calls with
  * operators of the user's own are not found again.
  *
- * Owner: the communicator, with its programs. Threads: the executing one's; find() is for who
+ * Owner: the communicator. Threads: the executing one's; find() is for who
  * makes calls, and looks only while no other thread executes. */
 
 #include "engine/engine.h"
@@ -19,17 +19,21 @@ struct tti_args;
 struct tti_comm;
 
 #define TTI_BRIEFS_KEPT 8
+#define TTI_BRIEF_BYTES 16384 /* of the whole vector, but of an exchange: one message */
 
 struct tti_brief_key {
 	tutti_collective coll; /* TUTTI_COLLECTIVE_COUNT: nothing is kept here */
 	tutti_type type;
 	tutti_op op; /* as it is run */
 	int root;
+	bool is_send;
 	size_t count;
 };
 
 struct tti_brief {
-	struct tti_straight way;
+	struct tti_straight way; /* not of a transfer */
+	bool is_transfer;
+	uint64_t tag; /* of a transfer */
 	/* Of a call's buffers: bytes; where recv is to send if they are one. */
 	size_t sends, recvs;
 	uintptr_t in_place;
@@ -54,7 +58,12 @@ TUTTI_CHECKED tutti_status tti_brief_get(struct tti_comm *comm, const struct tti
 					 struct tti_bound *bound, size_t slice_bytes,
 					 struct tti_brief **out);
 
-void tti_briefs_init(struct tti_briefs *briefs);
-void tti_briefs_release(struct tti_briefs *briefs);
+/* The same of one send or receive, whose messages have that tag; NULL also if there is no
+ * memory for it. */
+struct tti_brief *tti_brief_get_transfer(struct tti_comm *comm, const struct tti_args *args,
+					 uint64_t tag);
+
+/* NULL is fine. */
+void tti_briefs_free(struct tti_briefs *briefs);
 
 #endif

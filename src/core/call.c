@@ -8,9 +8,6 @@
 
 /* From a user's call to a job of the engine. */
 
-/* Calls of so little go straight through. */
-#define STRAIGHT_BYTES 16384
-
 /* -- What ranks compare ---------------------------------------------------- */
 
 /* One multiplication for each part, by odd numbers, and one mixing of their sum: it
@@ -261,7 +258,7 @@ static bool may_go_straight(const struct tti_comm *comm, const struct tti_args *
 		return false;
 	if (tti_bound_is_exchange(call->bound) && !args->custom && call->nbytes <= call->slice)
 		return true;
-	return call->nbytes <= STRAIGHT_BYTES &&
+	return call->nbytes <= TTI_BRIEF_BYTES &&
 	       !tti_memory_may_ask(comm, args->coll, call->nbytes);
 }
 
@@ -305,21 +302,6 @@ tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 
 	TTI_TRY(prepare(comm, args, &call));
 	return run_and_finish(comm, args, &call);
-}
-
-tutti_status tti_call_run_brief(struct tti_comm *comm, struct tti_brief *brief,
-				const struct tti_args *args)
-{
-	const uint64_t sign = signature(++comm->seq, brief->part);
-	int mismatch_peer = -1;
-	tutti_status st;
-
-	atomic_store_explicit(&comm->last_algorithm, brief->algorithm, memory_order_relaxed);
-	publish(comm, sign, brief->shape, args->count);
-	st = tti_straight_run(&brief->way, args->send, args->recv, sign, &mismatch_peer);
-	st = tti_call_settle(comm, st, mismatch_peer);
-	unpublish(comm);
-	return st;
 }
 
 tutti_status tti_call_ready(struct tti_comm *comm, const struct tti_args *args,
@@ -378,7 +360,8 @@ static void begin_transfers(struct tti_comm *comm, const struct tti_args *first,
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 }
 
-tutti_status tti_call_transfer(struct tti_comm *comm, const struct tti_args *args)
+static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *args,
+				 int *mismatch_peer)
 {
 	const char *algorithm = "send_recv";
 	struct tti_transfer transfer = transfer_of(comm, args, &algorithm);
@@ -387,10 +370,55 @@ tutti_status tti_call_transfer(struct tti_comm *comm, const struct tti_args *arg
 	int32_t head;
 	tutti_status st;
 
-	begin_transfers(comm, args, algorithm);
+	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	tti_job_transfers(&job, &comm->engine, &transfer, 1, &head);
 	st = tti_job_wait(jobs, 1);
-	st = tti_call_settle(comm, st, job.mismatch_peer);
+	*mismatch_peer = job.mismatch_peer;
+	/* From now on the peer is connected. */
+	if (st == TUTTI_OK)
+		(void)tti_brief_get_transfer(comm, args, transfer.tag);
+	return st;
+}
+
+tutti_status tti_call_transfer(struct tti_comm *comm, const struct tti_args *args)
+{
+	int mismatch_peer = -1;
+	tutti_status st;
+
+	publish_call(comm, 0, args);
+	st = run_transfer(comm, args, &mismatch_peer);
+	st = tti_call_settle(comm, st, mismatch_peer);
+	unpublish(comm);
+	return st;
+}
+
+/* -- What is kept of short calls ------------------------------------------------- */
+
+static tutti_status transfer_straight(struct tti_comm *comm, const struct tti_brief *brief,
+				      const struct tti_args *args, int *mismatch_peer)
+{
+	tutti_status st;
+
+	if (args->is_send)
+		return tti_straight_send(&comm->engine, args->root, args->send, brief->sends,
+					 brief->tag);
+	st = tti_straight_recv(&comm->engine, args->root, args->recv, brief->recvs, brief->tag);
+	return st == TUTTI_AGAIN ? run_transfer(comm, args, mismatch_peer) : st;
+}
+
+tutti_status tti_call_run_brief(struct tti_comm *comm, struct tti_brief *brief,
+				const struct tti_args *args)
+{
+	const uint64_t sign = brief->is_transfer ? 0 : signature(++comm->seq, brief->part);
+	int mismatch_peer = -1;
+	tutti_status st;
+
+	atomic_store_explicit(&comm->last_algorithm, brief->algorithm, memory_order_relaxed);
+	publish(comm, sign, brief->shape, args->count);
+	st = brief->is_transfer
+		     ? transfer_straight(comm, brief, args, &mismatch_peer)
+		     : tti_straight_run(&brief->way, args->send, args->recv, sign, &mismatch_peer);
+	st = tti_call_settle(comm, st, mismatch_peer);
 	unpublish(comm);
 	return st;
 }

@@ -92,6 +92,7 @@ void tti_comm_free(struct tti_comm *comm)
 	atomic_store(&comm->state, TTI_COMM_BURIED);
 	if (root != comm || atomic_load(&comm->users) == 1)
 		tti_watch_stop(comm->boot);
+	tti_briefs_free(comm->briefs);
 	tti_programs_release(comm);
 	tti_handoffs_release(comm);
 	tti_operators_release(&comm->operators);

@@ -111,7 +111,6 @@ struct tti_programs {
 	struct tti_choice_entry (*of_file)[TTI_SIZE_CLASSES]; /* by file; NULL: none yet */
 	struct tti_program_set sets[TTI_MOST_SETS];
 	int nsets;
-	struct tti_briefs briefs;
 };
 
 enum tti_comm_state {
@@ -194,6 +193,7 @@ struct tti_comm {
 	/* The executing thread's. */
 	uint64_t seq;
 	struct tti_programs *programs; /* NULL: no call needed one yet */
+	struct tti_briefs *briefs;     /* NULL: no call was short yet  */
 	struct tti_operator_list operators;
 	struct tti_handoff_kept *handoffs; /* [TTI_HANDOFFS_KEPT]; NULL: there was none yet */
 	struct tti_pairs pairs;

@@ -103,12 +103,10 @@ static struct tti_choice_entry *choice_at(struct tti_comm *comm, tutti_collectiv
 {
 	struct tti_programs *programs = comm->programs;
 
-	if (!programs) {
+	if (!programs)
 		programs = comm->programs = tti_zalloc(sizeof(*programs));
-		if (!programs)
-			return NULL;
-		tti_briefs_init(&programs->briefs);
-	}
+	if (!programs)
+		return NULL;
 	if (file >= 0) {
 		if (!programs->of_file)
 			programs->of_file =
@@ -150,7 +148,6 @@ void tti_programs_release(struct tti_comm *comm)
 	if (!programs)
 		return;
 	comm->programs = NULL;
-	tti_briefs_release(&programs->briefs);
 	for (int i = 0; i < programs->nsets; i++) {
 		const struct tti_program_set *set = &programs->sets[i];
 		const int nroots = tti_collective_is_rooted(set->algo->coll) ? comm->n : 1;

@@ -259,6 +259,14 @@ tutti_status tti_straight_run(struct tti_straight *call, const void *input, void
 			      uint64_t tag, int *mismatch_peer);
 void tti_straight_release(struct tti_straight *call);
 
+/* A transfer that is one message and named to nobody, with a peer that is connected. */
+bool tti_straight_reaches(const struct tti_engine *engine, int peer, size_t nbytes);
+tutti_status tti_straight_send(struct tti_engine *engine, int peer, const void *data, size_t nbytes,
+			       uint64_t tag);
+/* TUTTI_AGAIN: what comes is something else, and was not taken: the general way knows. */
+tutti_status tti_straight_recv(struct tti_engine *engine, int peer, void *data, size_t nbytes,
+			       uint64_t tag);
+
 /* Whether a program reduces its one chunk in one exchange, which goes straight whatever its
  * length, if it is one message. */
 bool tti_bound_is_exchange(const struct tti_bound *bound);

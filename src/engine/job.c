@@ -45,6 +45,21 @@ void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uin
 	post->links[0]->ops->commit(post->links[0], nbytes, tag);
 }
 
+bool tti_link_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag)
+{
+	void *room;
+
+	if (link->ops->send && link->ops->send(link, data, nbytes, tag))
+		return true;
+	room = link->ops->reserve(link, nbytes);
+	if (!room)
+		return false;
+	if (nbytes > 0)
+		tti_slot_fill(link, room, data, nbytes);
+	link->ops->commit(link, nbytes, tag);
+	return true;
+}
+
 bool tti_job_poll(struct tti_job *job)
 {
 	struct tti_engine *engine = job->engine;

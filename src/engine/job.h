@@ -40,6 +40,9 @@ static inline void tti_slot_fill(const struct tti_link *link, void *slot, const 
 		memcpy(slot, data, nbytes);
 }
 
+/* One message from memory; false: not now. What is nothing may come from nowhere. */
+bool tti_link_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
+
 /* Send it: post->slot is filled from `data` unless it is there already. */
 void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag);
 

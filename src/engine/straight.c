@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/connect.h"
 #include "engine/job.h"
 #include "engine/piece.h"
 #include "engine/wait.h"
@@ -312,5 +313,44 @@ tutti_status tti_straight_run(struct tti_straight *call, const void *input, void
 	else
 		for (int32_t index = 0; index < bound->prog.nopers; index++)
 			TTI_TRY(run_oper(call, &places, index, mismatch_peer));
+	return wait_sent(engine);
+}
+
+/* -- A transfer -------------------------------------------------------------------- */
+
+bool tti_straight_reaches(const struct tti_engine *engine, int peer, size_t nbytes)
+{
+	return engine->links[peer] && nbytes <= tti_engine_port(engine, peer)->slot_bytes;
+}
+
+tutti_status tti_straight_send(struct tti_engine *engine, int peer, const void *data, size_t nbytes,
+			       uint64_t tag)
+{
+	struct tti_link *link = engine->links[peer];
+	struct tti_wait wait = { 0 };
+
+	tti_engine_progress(engine);
+	while (!tti_link_send(link, data, nbytes, tag)) {
+		const tutti_status st = wait_on(&wait, engine, peer);
+
+		if (st != TUTTI_AGAIN)
+			return st;
+	}
+	end_wait(&wait, engine);
+	return wait_sent(engine);
+}
+
+tutti_status tti_straight_recv(struct tti_engine *engine, int peer, void *data, size_t nbytes,
+			       uint64_t tag)
+{
+	struct tti_link *link = engine->links[peer];
+	int mismatch_peer;
+	const void *message;
+	const tutti_status st = wait_message(engine, link, nbytes, tag, &message, &mismatch_peer);
+
+	if (st != TUTTI_OK)
+		return st == TUTTI_EMISMATCH ? TUTTI_AGAIN : st;
+	tti_copy(data, message, nbytes, 0);
+	link->ops->release(link);
 	return wait_sent(engine);
 }

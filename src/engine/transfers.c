@@ -173,18 +173,9 @@ static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_
 	const size_t nbytes = message_bytes(transfer, slot_bytes);
 	/* A message of nothing may be sent from nowhere. */
 	const char *from = nbytes > 0 ? transfer->data + transfer->done : transfer->data;
-	void *room;
 
-	if (link->ops->send && link->ops->send(link, from, nbytes, transfer->tag)) {
-		transfer->done += nbytes;
-		return true;
-	}
-	room = link->ops->reserve(link, nbytes);
-	if (!room)
+	if (!tti_link_send(link, from, nbytes, transfer->tag))
 		return false;
-	if (nbytes > 0)
-		tti_slot_fill(link, room, from, nbytes);
-	link->ops->commit(link, nbytes, transfer->tag);
 	transfer->done += nbytes;
 	return true;
 }
