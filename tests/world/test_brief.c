@@ -181,6 +181,46 @@ static void ranks_that_differ_find_out(void **state)
 	on_all(different);
 }
 
+/* Ranks 0 and 1, to and fro; beside them calls of all. */
+static void to_and_fro(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	int out[8], in[8];
+
+	(void)arg;
+	for (int round = 0; round < 4 * ROUNDS; round++) {
+		const size_t count = (size_t)(round % 5);
+
+		for (int i = 0; i < 8; i++)
+			out[i] = 10 * round + i + rank;
+		memset(in, 0, sizeof(in));
+		if (rank == 0) {
+			CHECK_OK(tutti_send(out, count, TUTTI_INT32, 1, comm, NULL));
+			CHECK_OK(tutti_recv(in, 8, TUTTI_INT32, 1, comm, NULL));
+			CHECK(in[7] == 10 * round + 8);
+			is_refused(tutti_send(NULL, 4, TUTTI_INT32, 1, comm, NULL), "is NULL");
+		} else if (rank == 1) {
+			CHECK_OK(tutti_recv(count ? in : NULL, count, TUTTI_INT32, 0, comm, NULL));
+			CHECK(count == 0 || in[count - 1] == 10 * round + (int)count - 1);
+			CHECK(count == 8 || in[count] == 0);
+			CHECK_OK(tutti_send(out, 8, TUTTI_INT32, 0, comm, NULL));
+		}
+		check_sum(comm, rank, n);
+	}
+	if (rank == 0) {
+		CHECK_OK(tutti_send(out, 4, TUTTI_INT32, 1, comm, NULL));
+		CHECK(tutti_recv(in, 8, TUTTI_INT32, 1, comm, NULL) < 0);
+	} else if (rank == 1) {
+		CHECK(tutti_recv(in, 3, TUTTI_INT32, 0, comm, NULL) == TUTTI_EMISMATCH);
+		CHECK(strstr(tutti_last_error(comm), "recv(3 x int32, from 0)"));
+	}
+}
+
+static void sends_and_receives(void **state)
+{
+	(void)state;
+	on_all(to_and_fro);
+}
+
 static void finalized(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	const int one = 1;
@@ -238,6 +278,7 @@ int main(void)
 		cmocka_unit_test(in_place_or_not),
 		cmocka_unit_test(operators_are_not_remembered),
 		cmocka_unit_test(ranks_that_differ_find_out),
+		cmocka_unit_test(sends_and_receives),
 		cmocka_unit_test(nothing_after_the_end),
 		cmocka_unit_test(streams_take_their_turn),
 	};
