@@ -80,14 +80,12 @@ static inline void cable(int n, const char *addr0, const char *addr1)
 
 	on(0, "ip link add eth%d type veth peer name eth%d netns /proc/%d/fd/%d", n, n,
 	   (int)getpid(), net.host[1]);
-	for (int i = 0; i < 2; i++) {
-		on(i, "ip addr add %s dev eth%d %s", addr[i], n,
-		   strchr(addr[i], ':') ? "nodad" : "");
-		on(i, "ip link set eth%d up", n);
-	}
-	/* The kernel takes a moment to believe in a carrier. */
 	for (int i = 0; i < 2; i++)
-		on(i, "until ip -br link show eth%d | grep -q ' UP '; do sleep 0.01; done", n);
+		on(i, "ip addr add %s dev eth%d %s && ip link set eth%d up", addr[i], n,
+		   strchr(addr[i], ':') ? "nodad" : "", n);
+	/* The kernel takes a moment, up to a second, to believe in a carrier. */
+	for (int i = 0; i < 2; i++)
+		on(i, "until ip -br link show eth%d | grep -q ' UP '; do sleep 0.05; done", n);
 }
 
 #endif
