@@ -95,18 +95,22 @@ class Mpi(Library):
         self.version = first_line([self.mpirun, "--version"])
 
 
+def open_mpi_options(nranks, oversubscribe):
+    """Of mpirun; `oversubscribe` lets it start more ranks than there are cores."""
+    options = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    if nranks > ncores():
+        # It does not notice by itself that spinning starves the others.
+        options += [*oversubscribe, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    return options
+
+
 class OpenMpi(Mpi):
     name = "openmpi"
     packages = "openmpi-bin libopenmpi-dev"
 
     @staticmethod
     def options(nranks):
-        options = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        if nranks > ncores():
-            # It does not notice by itself that spinning starves the others.
-            options += ["--oversubscribe", "--bind-to", "none",
-                        "--mca", "mpi_yield_when_idle", "1"]
-        return options
+        return open_mpi_options(nranks, ["--oversubscribe"])
 
 
 class Mpich(Mpi):

