@@ -3,14 +3,25 @@
 
 #include <string.h>
 
+#include "util/clock.h"
+
 /* Two things that AMD's processors do slowly (measured on a Zen 4, docs/performance.md), so
  * there
  *   - a line that another core has read is written past the caches: to make it one's own
- *     again takes some 30 ns for each, one after the other;
+ *     again takes some 30 ns for each, one after the other. Between near cores it takes 7 to 9,
+ *     and nothing where writer and reader take turns on one core: then memory is slower. Who
+ *     is near may change at any time, by the scheduler or by the host of a virtual machine, so
+ *     it is timed;
  *   - no copy is left to the C library, which may take "rep movsb": that is 3 times slower
  *     where the target is some bytes behind the source, counted modulo 4 KiB. */
 #define PAST_LEAST   ((size_t)2 << 10)
 #define VECTOR_LEAST ((size_t)1 << 10)
+
+/* A part of one copy in so many is timed, the clock's own time included. */
+#define TIMED_BYTES  ((size_t)4 << 10)
+#define TIMED_FAR    63
+#define TIMED_NEAR   7
+#define NEAR_LINE_NS 16
 
 #if TTI_REDUCE_HAVE_X86
 
@@ -72,12 +83,33 @@ void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large)
 		copy_cached(dst, src, nbytes);
 }
 
+void tti_copy_way_note(struct tti_copy_way *way, size_t nbytes, int64_t ns)
+{
+	way->is_near = ns < (int64_t)(nbytes / 64 * NEAR_LINE_NS);
+	way->left = way->is_near ? TIMED_NEAR : TIMED_FAR;
+}
+
 bool tti_copies_past(size_t nbytes)
 {
 	return nbytes >= PAST_LEAST && tti_is_amd();
 }
 
-void tti_copy_out(void *dst, const void *src, size_t nbytes)
+void tti_copy_out(struct tti_copy_way *way, void *dst, const void *src, size_t nbytes)
 {
-	tti_copy(dst, src, nbytes, tti_copies_past(nbytes));
+	const size_t part = nbytes < TIMED_BYTES ? nbytes : TIMED_BYTES;
+	int64_t began;
+
+	if (!way || !tti_copies_past(nbytes)) {
+		tti_copy(dst, src, nbytes, tti_copies_past(nbytes));
+		return;
+	}
+	if (way->left > 0) {
+		way->left--;
+		tti_copy(dst, src, nbytes, !way->is_near);
+		return;
+	}
+	began = tti_now_ns();
+	tti_copy(dst, src, part, false);
+	tti_copy_way_note(way, part, tti_now_ns() - began);
+	tti_copy((char *)dst + part, (const char *)src + part, nbytes - part, !way->is_near);
 }

@@ -35,6 +35,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tutti/tutti.h"
 
@@ -56,9 +57,19 @@ const char *tti_isa_name(enum tti_isa isa);
  * what does not (hint != 0). */
 void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large);
 
-/* Copy to memory that another core reads next, and that was read by it before. On some
- * processors past the caches: see copy.c; whether so many bytes go there. */
-void tti_copy_out(void *dst, const void *src, size_t nbytes);
+/* How to write to memory that another core reads next, and that was read by it before: on some
+ * processors past the caches (copy.c); `way` NULL: always so. Else unless the reader turns out to
+ * be near, on this core above all: a part of some copies is timed. Zeroed: not known yet. One
+ * thread's. */
+struct tti_copy_way {
+	uint8_t left; /* so many copies until one is timed */
+	bool is_near;
+};
+
+void tti_copy_out(struct tti_copy_way *way, void *dst, const void *src, size_t nbytes);
+/* Whether so many bytes go past the caches where `way` is NULL. */
 bool tti_copies_past(size_t nbytes);
+/* So many bytes were written through the caches in that time. */
+void tti_copy_way_note(struct tti_copy_way *way, size_t nbytes, int64_t ns);
 
 #endif

@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "reduce/reduce.h"
 #include "topo/cost.h"
 #include "tutti/status.h"
 
@@ -52,6 +53,8 @@ struct tti_port_config {
 struct tti_link {
 	const struct tti_link_ops *ops;
 	int peer;
+	struct tti_copy_way way; /* the engine's: how slots are written */
+
 	/* The transport's own fields follow in its larger struct. */
 };
 

@@ -27,6 +27,18 @@ static void copy_large(void *dst, const void *src, size_t nbytes)
 	tti_copy(dst, src, nbytes, 1);
 }
 
+static struct tti_copy_way way;
+
+static void copy_out(void *dst, const void *src, size_t nbytes)
+{
+	tti_copy_out(&way, dst, src, nbytes);
+}
+
+static void copy_out_past(void *dst, const void *src, size_t nbytes)
+{
+	tti_copy_out(NULL, dst, src, nbytes);
+}
+
 static void check(void (*copy)(void *dst, const void *src, size_t nbytes), size_t at_dst,
 		  size_t at_src, size_t nbytes)
 {
@@ -52,7 +64,8 @@ static void every_length_and_alignment(void **state)
 	(void)state;
 	check_all(copy_cached);
 	check_all(copy_large);
-	check_all(tti_copy_out);
+	check_all(copy_out);
+	check_all(copy_out_past);
 }
 
 static void every_instruction_set(void **state)
@@ -65,6 +78,55 @@ static void every_instruction_set(void **state)
 	if (tti_reduce_has_isa(TTI_ISA_AVX512))
 		check_all(tti_copy_nt_avx512), check_all(tti_copy_avx512);
 #endif
+}
+
+/* Whatever is known of the way, and where a copy is timed. */
+static void any_way(void **state)
+{
+	static const struct tti_copy_way ways[] = {
+		{ 0, false }, { 0, true }, { 1, false }, { 1, true }
+	};
+	enum { MOST = 20000, MARGIN = 70 };
+	static unsigned char a[MOST + MARGIN], b[MOST + 2 * MARGIN];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(a); i++)
+		a[i] = (unsigned char)(i * 31 >> 3);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		for (size_t nbytes = 2000; nbytes <= MOST; nbytes += 2047) {
+			struct tti_copy_way known = ways[i];
+
+			memset(b, GUARD, sizeof(b));
+			tti_copy_out(&known, b + nbytes % MARGIN, a + i, nbytes);
+			assert_memory_equal(b + nbytes % MARGIN, a + i, nbytes);
+			for (size_t at = 0; at < sizeof(b); at++)
+				if (at < nbytes % MARGIN || at >= nbytes % MARGIN + nbytes)
+					assert_int_equal(b[at], GUARD);
+			if (tti_copies_past(nbytes) && ways[i].left)
+				assert_int_equal(known.left, 0);
+			else if (tti_copies_past(nbytes))
+				assert_true(known.left > 0);
+			else
+				assert_memory_equal(&known, &ways[i], sizeof(known));
+		}
+}
+
+/* 4 KiB: 64 lines, at 30 ns from far away, at 8 from near by. */
+static void near_and_far(void **state)
+{
+	struct tti_copy_way known = { 0 };
+
+	(void)state;
+	tti_copy_way_note(&known, 4096, INT64_C(64) * 8);
+	assert_true(known.is_near);
+	/* What became far costs much: it is looked for more often. */
+	const int left_near = known.left;
+
+	tti_copy_way_note(&known, 4096, INT64_C(64) * 30);
+	assert_false(known.is_near);
+	assert_true(known.left > left_near && left_near > 0);
+	tti_copy_way_note(&known, 4096, INT64_MAX);
+	assert_false(known.is_near);
 }
 
 static void large_and_onto_itself(void **state)
@@ -92,6 +154,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length_and_alignment),
 		cmocka_unit_test(every_instruction_set),
+		cmocka_unit_test(any_way),
+		cmocka_unit_test(near_and_far),
 		cmocka_unit_test(large_and_onto_itself),
 	};
 
