@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where messages lie in a box: nothing that is not read is ever given away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "transport/shm_room.h"
+#include "util/hash.h"
+
+#define BOX_MOST 8192u
+
+/* As a transport asks: first without, then with turning round. */
+static uint32_t find(struct tti_shm_room *room, uint32_t cells)
+{
+	const uint32_t at = tti_shm_room_find(room, cells);
+
+	return at != TTI_SHM_FULL ? at : tti_shm_room_turn(room, cells);
+}
+
+static uint32_t put(struct tti_shm_room *room, uint32_t cells)
+{
+	const uint32_t at = find(room, cells);
+
+	if (at != TTI_SHM_FULL)
+		tti_shm_room_take(room, at, cells);
+	return at;
+}
+
+/* -- Against a model: who owns each cell -------------------------------------------- */
+
+struct model {
+	struct tti_shm_room room;
+	bool taken[BOX_MOST];
+	uint32_t at[TTI_SHM_HELD], cells[TTI_SHM_HELD];
+	uint32_t first, n; /* messages, oldest first */
+	uint64_t random;
+};
+
+static uint32_t draw(struct model *m, uint32_t below)
+{
+	m->random = tti_hash_mix(m->random + 1);
+	return (uint32_t)(m->random >> 33) % below;
+}
+
+static void model_give(struct model *m, uint32_t n)
+{
+	tti_shm_room_give(&m->room, n);
+	for (; n; n--, m->n--, m->first++) {
+		const uint32_t i = m->first % TTI_SHM_HELD;
+
+		for (uint32_t c = 0; c < m->cells[i]; c++)
+			m->taken[m->at[i] + c] = false;
+	}
+}
+
+static void model_take(struct model *m, uint32_t at, uint32_t cells)
+{
+	const uint32_t i = (m->first + m->n++) % TTI_SHM_HELD;
+
+	assert_true(at + cells <= m->room.ncells);
+	for (uint32_t c = 0; c < cells; c++) {
+		assert_false(m->taken[at + c]);
+		m->taken[at + c] = true;
+	}
+	m->at[i] = at;
+	m->cells[i] = cells;
+	tti_shm_room_take(&m->room, at, cells);
+}
+
+/* Mostly of one length for a while, as calls are; else any. */
+static uint32_t draw_cells(struct model *m, uint32_t longest, uint32_t usual)
+{
+	if (draw(m, 4))
+		return usual;
+	return 1 + draw(m, draw(m, 2) ? longest : longest < 8 ? longest : 8);
+}
+
+static void compare_with_model(uint32_t longest, int slots, uint32_t start, uint64_t seed)
+{
+	static struct model m;
+	uint32_t usual = 1, pause = 2, refused = 0, turned = 0;
+
+	memset(&m, 0, sizeof(m));
+	m.random = seed;
+	tti_shm_room_init(&m.room, (size_t)longest * (size_t)slots * TTI_SHM_CELL, slots,
+			  seed % 3 ? 2 : 8, seed % 2, start);
+	for (int step = 0; step < 4000; step++) {
+		uint32_t cells, at, again;
+
+		if (step % 100 == 0) {
+			usual = 1 + draw(&m, longest);
+			pause = 1 + draw(&m, 8);
+		}
+		cells = draw_cells(&m, longest, usual);
+		at = find(&m.room, cells);
+		refused += at == TTI_SHM_FULL;
+		turned += at == 0;
+		/* What is asked for is found once all is read, at the latest. */
+		assert_true(at != TTI_SHM_FULL || m.n > 0);
+		if (m.n && (!draw(&m, pause) || !draw(&m, 50))) {
+			model_give(&m, 1 + draw(&m, draw(&m, 4) ? 1 : m.n));
+			again = find(&m.room, cells);
+			assert_true(at == TTI_SHM_FULL || again == at);
+			at = again;
+		}
+		if (at != TTI_SHM_FULL)
+			model_take(&m, at, draw(&m, 8) ? cells : 1 + draw(&m, cells));
+		assert_int_equal(m.room.held, m.n);
+	}
+	assert_true(refused > 10 && turned > 10);
+}
+
+static void what_is_not_read_is_not_given_away(void **state)
+{
+	const struct {
+		uint32_t longest;
+		int slots;
+	} boxes[] = { { 64, 1 }, { 64, 2 }, { 256, 3 }, { 128, 64 }, { 4096, 2 } };
+
+	(void)state;
+	for (size_t b = 0; b < sizeof(boxes) / sizeof(boxes[0]); b++)
+		for (uint64_t seed = 0; seed < 20; seed++)
+			compare_with_model(boxes[b].longest, boxes[b].slots,
+					   seed % 2 ? UINT32_MAX - 100 : 0, seed * 1000 + b);
+}
+
+/* -- Single cases ---------------------------------------------------------------------- */
+
+static void the_longest_fit_as_often_as_there_are_slots(void **state)
+{
+	(void)state;
+	for (int slots = 1; slots <= (int)TTI_SHM_HELD; slots++) {
+		struct tti_shm_room room;
+
+		tti_shm_room_init(&room, (size_t)slots * 4096, slots, 2, false, 0);
+		for (int round = 0; round < 3; round++) {
+			for (int k = 0; k < slots; k++)
+				assert_int_equal(put(&room, 64), k * 64);
+			assert_int_equal(put(&room, 1), TTI_SHM_FULL);
+			tti_shm_room_give(&room, (uint32_t)slots);
+		}
+	}
+}
+
+/* Two of 256 KiB, as a link has by default, whose reader is behind. */
+static void short_ones_share_a_slot(void **state)
+{
+	const uint32_t lengths[] = { 1, 4, 16, 64, 128, 256, 1024, 4096 };
+	const uint32_t least[] = { 16, 16, 16, 16, 16, 8, 2, 2 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct tti_shm_room room;
+		uint32_t n = 0, at, last = 0;
+
+		tti_shm_room_init(&room, 2 * 262144, 2, 2, false, 0);
+		for (; (at = put(&room, lengths[i])) != TTI_SHM_FULL; n++)
+			last = at;
+		assert_in_range(n, least[i], TTI_SHM_HELD);
+		/* And none takes more memory than two of 64 KiB, or two of them. */
+		assert_true(last + lengths[i] <= 2048 || last <= lengths[i]);
+	}
+}
+
+/* The links of many ranks together take no more, nor does what is shared. */
+static void long_ones_have_their_slots(void **state)
+{
+	(void)state;
+	for (int is_shared = 0; is_shared < 2; is_shared++) {
+		struct tti_shm_room room;
+
+		tti_shm_room_init(&room, 2 * 262144, 2, 8, is_shared, 0);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(put(&room, 256), k * 256);
+		assert_int_equal(put(&room, 256), TTI_SHM_FULL);
+	}
+}
+
+/* Who waits for each message uses the same pages again and again. */
+static void who_keeps_pace_stays_on_the_first_pages(void **state)
+{
+	struct tti_shm_room room;
+
+	(void)state;
+	tti_shm_room_init(&room, 2 * 262144, 2, 2, false, 0);
+	/* One is on its way whenever the next is written. */
+	for (int k = 0; k < 200; k++) {
+		const bool behind = k == 51;
+		const uint32_t at = put(&room, 16);
+
+		for (int i = 0; behind && i < 8; i++)
+			assert_true(put(&room, 16) != TTI_SHM_FULL);
+		assert_true((k > 50 && k < 100) || at == TTI_SHM_PAGE * (uint32_t)(k % 2) ||
+			    at == TTI_SHM_PAGE * (uint32_t)(1 - k % 2));
+		tti_shm_room_give(&room, room.held - 1);
+	}
+}
+
+static void what_is_left_at_the_end_is_skipped(void **state)
+{
+	struct tti_shm_room room;
+
+	(void)state;
+	tti_shm_room_init(&room, 640 * (size_t)TTI_SHM_CELL, 1, 2, false, 0);
+	assert_int_equal(put(&room, 384), 0);
+	assert_int_equal(put(&room, 192), 384);
+	assert_int_equal(put(&room, 65), TTI_SHM_FULL); /* 64 are left */
+	tti_shm_room_give(&room, 1);
+	assert_int_equal(put(&room, 128), 0);
+	assert_int_equal(put(&room, 257), TTI_SHM_FULL);
+	assert_int_equal(put(&room, 256), 128); /* as far as the oldest */
+	assert_int_equal(put(&room, 1), TTI_SHM_FULL);
+	tti_shm_room_give(&room, 1);
+	/* What lay behind is free again. */
+	assert_int_equal(put(&room, 250), 384);
+	assert_int_equal(put(&room, 65), TTI_SHM_FULL);
+	tti_shm_room_give(&room, 3);
+	assert_int_equal(put(&room, 640), 0);
+	assert_int_equal(put(&room, 641), TTI_SHM_FULL);
+}
+
+static void no_more_are_held_than_can_be_numbered(void **state)
+{
+	struct tti_shm_room room;
+
+	(void)state;
+	tti_shm_room_init(&room, 64 * 4096, 64, 2, false, UINT32_MAX - 3);
+	for (uint32_t k = 0; k < TTI_SHM_HELD; k++)
+		assert_int_equal(put(&room, 1), k * TTI_SHM_PAGE);
+	assert_int_equal(put(&room, 1), TTI_SHM_FULL);
+	tti_shm_room_give(&room, 1);
+	assert_true(put(&room, 1) != TTI_SHM_FULL);
+	assert_int_equal(put(&room, 1), TTI_SHM_FULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_read_is_not_given_away),
+		cmocka_unit_test(the_longest_fit_as_often_as_there_are_slots),
+		cmocka_unit_test(short_ones_share_a_slot),
+		cmocka_unit_test(long_ones_have_their_slots),
+		cmocka_unit_test(who_keeps_pace_stays_on_the_first_pages),
+		cmocka_unit_test(what_is_left_at_the_end_is_skipped),
+		cmocka_unit_test(no_more_are_held_than_can_be_numbered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
