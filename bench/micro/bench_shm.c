@@ -2,8 +2,10 @@
 /* The shm transport alone, two processes on two cores:
  *   pingpong   one way of an 8-byte message
  *   exchange   both send 8 bytes, then both receive: an all_reduce without the sum
- *   stream     bandwidth one way, each message written and read in whole
- * Medians of the runs. bench_shm [SLICE]: bytes per message of the stream. */
+ *   stream     one way, each message written and read in whole, as the engine does
+ *   swap       both write such a message, then both read: an all_gather
+ * Medians of the runs, with the room that a link has by default.
+ * bench_shm [SLICE...]: bytes of a message of the stream, 64 KiB. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "reduce/reduce.h"
 #include "transport/transport.h"
 #include "util/clock.h"
 #include "util/thread.h"
@@ -20,6 +23,7 @@
 #define ROUNDS       200
 #define SPINS        20 /* then yield: the other one may need this core */
 #define BUFFER_BYTES (UINT64_C(8) << 20)
+#define SLOT_BYTES   (UINT64_C(256) << 10)
 #define MOST         512 /* messages of a stream: short runs are disturbed less */
 
 struct shared {
@@ -29,7 +33,8 @@ struct shared {
 
 static const uint8_t secret[32] = { 1 };
 static struct shared *shared;
-static size_t slice = 65536, whole_bytes;
+static size_t slices[16] = { 65536 }, slice, whole_bytes;
+static int nslices = 1;
 static uint8_t *buffer;
 
 static void die(const char *what)
@@ -115,28 +120,48 @@ static double exchange(int rank, struct tti_link *link)
 	return (double)(tti_now_ns() - begin) / ROUNDS;
 }
 
+static inline void put(struct tti_link *link, size_t at)
+{
+	tti_copy_out(NULL, reserve(link, slice), buffer + at, slice);
+	link->ops->commit(link, slice, 0);
+}
+
+static inline void get(struct tti_link *link, size_t at)
+{
+	size_t nbytes;
+	const void *const data = peek(link, &nbytes);
+
+	tti_copy(buffer + at, data, nbytes, 0);
+	link->ops->release(link);
+}
+
 static double stream(int rank, struct tti_link *link)
 {
 	const int64_t begin = tti_now_ns();
 
 	for (size_t at = 0; at < whole_bytes; at += slice) {
-		size_t nbytes;
-
-		if (rank == 0) {
-			memcpy(reserve(link, slice), buffer + at, slice);
-			link->ops->commit(link, slice, 0);
-		} else {
-			const void *const data = peek(link, &nbytes);
-
-			memcpy(buffer + at, data, nbytes);
-			link->ops->release(link);
-		}
+		if (rank == 0)
+			put(link, at);
+		else
+			get(link, at);
 	}
 	/* The receiver says when it is through. */
 	if (rank == 0)
 		recv_word(link, 0);
 	else
 		send_word(link, 0);
+	return (double)(tti_now_ns() - begin);
+}
+
+static double swap(int rank, struct tti_link *link)
+{
+	const int64_t begin = tti_now_ns();
+
+	(void)rank;
+	for (size_t at = 0; at < whole_bytes; at += slice) {
+		put(link, 0);
+		get(link, slice);
+	}
 	return (double)(tti_now_ns() - begin);
 }
 
@@ -164,12 +189,21 @@ static void measure(int rank, struct tti_link *link)
 {
 	const double one_way = median(pingpong, rank, link);
 	const double both = median(exchange, rank, link);
-	const double whole = median(stream, rank, link);
 
 	if (rank == 0)
-		printf("pingpong %.0f ns one way, exchange %.0f ns, stream of %zu bytes %.1f "
-		       "GB/s\n",
-		       one_way, both, slice, (double)whole_bytes / whole);
+		printf("pingpong %.0f ns one way, exchange %.0f ns\n", one_way, both);
+	for (int i = 0; i < nslices; i++) {
+		double streamed, swapped, n;
+
+		slice = slices[i];
+		n = (double)(BUFFER_BYTES / 2 / slice < MOST ? BUFFER_BYTES / 2 / slice : MOST);
+		whole_bytes = (size_t)n * slice;
+		streamed = median(stream, rank, link) / n;
+		swapped = median(swap, rank, link) / n;
+		if (rank == 0)
+			printf("%7zu bytes: stream %7.3f us a message, %4.1f GB/s, swap %7.3f us\n",
+			       slice, streamed / 1e3, (double)slice / streamed, swapped / 1e3);
+	}
 }
 
 static void run(int rank)
@@ -177,8 +211,8 @@ static void run(int rank)
 	const struct tti_port_config config = { .rank = rank,
 						.nranks = 2,
 						.secret = secret,
-						.slot_bytes = slice < 4096 ? 4096 : slice,
-						.slots = 4,
+						.slot_bytes = SLOT_BYTES,
+						.slots = 2,
 						.timeout_ms = 5000 };
 	const struct tti_transport *const shm = &tti_transport_shm;
 	struct tti_port *port = NULL;
@@ -212,13 +246,15 @@ int main(int argc, char **argv)
 	int status = 1;
 	pid_t child;
 
-	if (argc > 1)
-		slice = (size_t)strtoul(argv[1], NULL, 10);
-	if (argc > 2 || slice < 1 || slice > BUFFER_BYTES) {
-		fprintf(stderr, "usage: %s [SLICE]\n", argv[0]);
-		return 2;
+	for (int i = 1; i < argc; i++) {
+		slices[(i - 1) % 16] = (size_t)strtoul(argv[i], NULL, 10);
+		nslices = i;
+		if (i > 16 || slices[i - 1] < 1 || slices[i - 1] > SLOT_BYTES) {
+			fprintf(stderr, "usage: %s [SLICE...], at most 16 of at most %zu bytes\n",
+				argv[0], (size_t)SLOT_BYTES);
+			return 2;
+		}
 	}
-	whole_bytes = (BUFFER_BYTES / slice < MOST ? BUFFER_BYTES / slice : MOST) * slice;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)
