@@ -81,15 +81,15 @@ static void look_back(struct tti_shm_link *link)
 {
 	const uint64_t done = atomic_load_explicit(&link->tx_done->count, memory_order_acquire);
 	const uint32_t start = link->port->start;
-	const uint32_t lines = (uint32_t)link->tx_lines - ((uint32_t)done + start);
-	const uint32_t slots = link->tx_slots - ((uint32_t)(done >> 32) + start);
+	const uint32_t lines = (uint32_t)done + start - (uint32_t)link->tx_lines_back;
+	const uint32_t boxed = (uint32_t)(done >> 32) + start - link->tx_room.oldest;
 
-	if (lines > TTI_SHM_RING || slots > (uint32_t)link->port->seg.layout.slots) {
+	if (lines > link->tx_lines - link->tx_lines_back || boxed > link->tx_room.held) {
 		broken(link, "a count of what it read that cannot be");
 		return;
 	}
-	link->tx_lines_back = link->tx_lines - lines;
-	link->tx_slots_back = link->tx_slots - slots;
+	link->tx_lines_back += lines;
+	tti_shm_room_give(&link->tx_room, boxed);
 }
 
 static inline bool has_line(struct tti_shm_link *link)
@@ -100,14 +100,19 @@ static inline bool has_line(struct tti_shm_link *link)
 	return link->tx_lines - link->tx_lines_back < TTI_SHM_RING;
 }
 
-static bool has_slot(struct tti_shm_link *link)
+static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes)
 {
-	const uint32_t slots = (uint32_t)link->port->seg.layout.slots;
+	const uint32_t cells = tti_shm_cells(nbytes);
+	uint32_t at = tti_shm_room_find(&link->tx_room, cells);
 
-	if (link->tx_slots - link->tx_slots_back < slots)
-		return true;
-	look_back(link);
-	return link->tx_slots - link->tx_slots_back < slots;
+	if (UNLIKELY(at == TTI_SHM_FULL)) {
+		look_back(link);
+		at = tti_shm_room_turn(&link->tx_room, cells);
+		if (at == TTI_SHM_FULL)
+			return NULL;
+	}
+	link->tx_at = at;
+	return link->tx_box + (size_t)at * TTI_SHM_CELL;
 }
 
 static inline struct tti_shm_line *tx_line(const struct tti_shm_link *link)
@@ -123,7 +128,7 @@ static void *reserve(struct tti_link *base, size_t nbytes)
 		return NULL;
 	if (LIKELY(nbytes <= TTI_SHM_INLINE))
 		return tx_line(link)->data;
-	return has_slot(link) ? link->tx_next : NULL;
+	return find_room(link, nbytes);
 }
 
 static inline void send_line(struct tti_shm_link *link, enum tti_shm_kind kind, size_t nbytes,
@@ -145,11 +150,9 @@ static void commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 		send_line(link, TTI_SHM_IN_LINE, nbytes, tag);
 		return;
 	}
-	link->tx_slots++;
-	link->tx_next += link->port->seg.layout.stride;
-	if (link->tx_next == link->tx_end)
-		link->tx_next = link->tx_first;
-	send_line(link, TTI_SHM_IN_SLOT, nbytes, tag);
+	tti_shm_room_take(&link->tx_room, link->tx_at, tti_shm_cells(nbytes));
+	memcpy(tx_line(link)->data, &link->tx_at, sizeof(link->tx_at));
+	send_line(link, TTI_SHM_IN_BOX, nbytes, tag);
 }
 
 /* Where the bytes of a message lie that is not in its line; NULL: nonsense. */
@@ -157,14 +160,16 @@ static const void *find_data(struct tti_shm_link *link, const struct tti_shm_lin
 			     uint32_t kind, size_t nbytes)
 {
 	const struct tti_shm_layout *const layout = &link->port->seg.layout;
-	uint32_t slot;
+	const uint32_t cell = *(const volatile uint32_t *)line->data;
+	const size_t at = (size_t)cell * TTI_SHM_CELL;
 
-	if (nbytes <= layout->slot_bytes && kind == TTI_SHM_IN_SLOT)
-		return link->rx_next;
-	slot = *(const volatile uint32_t *)line->data;
-	if (nbytes <= layout->slot_bytes && kind == TTI_SHM_IN_OUTBOX &&
-	    slot < (uint32_t)layout->slots)
-		return link->rx_outbox + slot * layout->stride;
+	if (nbytes <= layout->slot_bytes && at <= layout->box_bytes &&
+	    nbytes <= layout->box_bytes - at) {
+		if (LIKELY(kind == TTI_SHM_IN_BOX))
+			return link->rx_box + at;
+		if (kind == TTI_SHM_IN_OUTBOX)
+			return link->rx_outbox + at;
+	}
 	broken(link, "a message that cannot be");
 	return NULL;
 }
@@ -191,14 +196,14 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 static void tell(struct tti_shm_link *link)
 {
 	const uint32_t start = link->port->start;
-	const uint64_t done = (uint64_t)(link->rx_slots - start) << 32 | (link->rx_lines - start);
+	const uint64_t done = (uint64_t)(link->rx_boxed - start) << 32 | (link->rx_lines - start);
 
 	link->rx_lines_told = link->rx_lines;
 	atomic_store_explicit(&link->rx_done->count, done, memory_order_release);
 	ring_if_asleep(link->bell);
 }
 
-/* A slot goes back at once: its writer may have no other. */
+/* What does not travel inline goes back at once: its writer may have no other room. */
 static void release(struct tti_link *base)
 {
 	struct tti_shm_link *const link = link_of(base);
@@ -209,12 +214,7 @@ static void release(struct tti_link *base)
 			tell(link);
 		return;
 	}
-	if (link->rx_kind == TTI_SHM_IN_SLOT) {
-		link->rx_slots++;
-		link->rx_next += link->port->seg.layout.stride;
-		if (link->rx_next == link->rx_end)
-			link->rx_next = link->rx_first;
-	}
+	link->rx_boxed += link->rx_kind == TTI_SHM_IN_BOX;
 	tell(link);
 }
 
@@ -236,64 +236,79 @@ static const struct tti_link_ops link_ops = {
 	.shares_slots = true,
 };
 
-static bool has_read(const struct tti_shm_link *link, int slot)
+static bool has_read(const struct tti_shm_link *link, uint32_t number)
 {
-	return link->tx_lines_back > link->out_line[slot];
+	return link->tx_lines_back > link->out_line[number % TTI_SHM_HELD];
 }
 
-/* Whether all have read the outbox slot that comes next. */
-static bool is_read(struct tti_shm_port *port)
+/* Whether all have read a message of the outbox. */
+static bool is_read(struct tti_shm_port *port, uint32_t number)
 {
-	const int slot = port->out_next;
-	const uint64_t bit = UINT64_C(1) << slot;
+	const uint64_t bit = UINT64_C(1) << number % TTI_SHM_HELD;
+	uint32_t *const unread = &port->out->unread[number % TTI_SHM_HELD];
 
-	for (size_t i = 0; i < port->links.n && port->out_unread[slot]; i++) {
+	for (size_t i = 0; i < port->links.n && *unread; i++) {
 		struct tti_shm_link *const link = port->links.at[i];
 
-		if (!(link->out_slots & bit))
+		if (!(link->out_unread & bit))
 			continue;
-		if (!has_read(link, slot)) {
+		if (!has_read(link, number)) {
 			look_back(link);
-			if (!has_read(link, slot))
+			if (!has_read(link, number))
 				return false;
 		}
-		link->out_slots &= ~bit;
-		port->out_unread[slot]--;
+		link->out_unread &= ~bit;
+		--*unread;
 	}
-	return !port->out_unread[slot];
+	return !*unread;
 }
 
 static void *fanout_reserve(struct tti_port *base, struct tti_link *const *links, int n,
 			    size_t nbytes)
 {
 	struct tti_shm_port *const port = port_of(base);
+	struct tti_shm_room *const room = &port->out->room;
+	const uint32_t cells = tti_shm_cells(nbytes);
+	uint32_t at;
 
-	(void)nbytes;
 	for (int i = 0; i < n; i++)
 		if (!has_line(link_of(links[i])))
 			return NULL;
-	if (!is_read(port))
+	at = tti_shm_room_find(room, cells);
+	if (at == TTI_SHM_FULL) {
+		/* The last one is hardly ever read by all, and asking costs a line of the
+		 * first who has not. */
+		while (room->held > 1 && is_read(port, room->oldest))
+			tti_shm_room_give(room, 1);
+		at = tti_shm_room_turn(room, cells);
+	}
+	if (at == TTI_SHM_FULL && room->held == 1 && is_read(port, room->oldest)) {
+		tti_shm_room_give(room, 1);
+		at = tti_shm_room_turn(room, cells);
+	}
+	if (at == TTI_SHM_FULL)
 		return NULL;
-	return tti_shm_seg_outbox(&port->seg, port->self) +
-	       (size_t)port->out_next * port->seg.layout.stride;
+	port->out->at = at;
+	return tti_shm_seg_outbox(&port->seg, port->self) + (size_t)at * TTI_SHM_CELL;
 }
 
 static void fanout_commit(struct tti_port *base, struct tti_link *const *links, int n,
 			  size_t nbytes, uint64_t tag)
 {
 	struct tti_shm_port *const port = port_of(base);
-	const uint32_t slot = (uint32_t)port->out_next;
+	struct tti_shm_outbox *const out = port->out;
+	const uint32_t slot = (out->room.oldest + out->room.held) % TTI_SHM_HELD;
 
+	tti_shm_room_take(&out->room, out->at, tti_shm_cells(nbytes));
 	for (int i = 0; i < n; i++) {
 		struct tti_shm_link *const link = link_of(links[i]);
 
-		memcpy(tx_line(link)->data, &slot, sizeof(slot));
+		memcpy(tx_line(link)->data, &out->at, sizeof(out->at));
 		link->out_line[slot] = link->tx_lines;
-		link->out_slots |= UINT64_C(1) << slot;
-		port->out_unread[slot]++;
+		link->out_unread |= UINT64_C(1) << slot;
+		out->unread[slot]++;
 		send_line(link, TTI_SHM_IN_OUTBOX, nbytes, tag);
 	}
-	port->out_next = (port->out_next + 1) % port->seg.layout.slots;
 }
 
 static const struct tti_fanout_ops fanout_ops = {
@@ -350,7 +365,7 @@ static void shm_shutdown(struct tti_port *base)
 	tti_shm_seg_release(&port->seg);
 	tti_fd_close(&port->listener);
 	tti_free(port->candidate);
-	tti_free(port->out_unread);
+	tti_free(port->out);
 	tti_free(port);
 }
 
@@ -406,9 +421,9 @@ static void set_up(struct tti_shm_link *link, int index, struct tti_shm_pair *pa
 {
 	struct tti_shm_port *const port = link->port;
 	const struct tti_shm_layout *const layout = &port->seg.layout;
-	const size_t box = layout->stride * (size_t)layout->slots;
+	const size_t box = layout->box_bytes;
 	const int tx = port->self < index ? 0 : 1, rx = 1 - tx;
-	uint8_t *const slots = (uint8_t *)(pair + 1);
+	uint8_t *const boxes = (uint8_t *)(pair + 1);
 
 	link->base.ops = &link_ops;
 	link->base.peer = port->candidate[index];
@@ -416,16 +431,27 @@ static void set_up(struct tti_shm_link *link, int index, struct tti_shm_pair *pa
 	link->bell = tti_shm_seg_bell(&port->seg, index);
 	link->tx_ring = pair->ring[tx];
 	link->tx_done = &pair->done[tx];
-	link->tx_first = link->tx_next = slots + (size_t)tx * box;
-	link->tx_end = link->tx_first + box;
+	link->tx_box = boxes + (size_t)tx * box;
+	tti_shm_room_init(&link->tx_room, box, layout->slots, layout->n, false, port->start);
 	link->rx_ring = pair->ring[rx];
 	link->rx_done = &pair->done[rx];
-	link->rx_first = link->rx_next = slots + (size_t)rx * box;
-	link->rx_end = link->rx_first + box;
+	link->rx_box = boxes + (size_t)rx * box;
 	link->rx_outbox = tti_shm_seg_outbox(&port->seg, index);
 	link->tx_lines = link->tx_lines_back = port->start;
-	link->tx_slots = link->tx_slots_back = port->start;
-	link->rx_lines = link->rx_lines_told = link->rx_slots = port->start;
+	link->rx_lines = link->rx_lines_told = link->rx_boxed = port->start;
+}
+
+static tutti_status need_outbox(struct tti_shm_port *port)
+{
+	const struct tti_shm_layout *const layout = &port->seg.layout;
+
+	if (port->out)
+		return TUTTI_OK;
+	port->out = tti_zalloc(sizeof(*port->out));
+	if (!port->out)
+		return tti_fail(TUTTI_ENOMEM, "outbox of rank %d: out of memory", port->base.rank);
+	tti_shm_room_init(&port->out->room, layout->box_bytes, layout->slots, layout->n, true, 0);
+	return TUTTI_OK;
 }
 
 /* A link stays when it is closed: connected again, it goes on where it was. */
@@ -445,8 +471,8 @@ static tutti_status shm_connect(struct tti_port *base, int peer, struct tti_link
 			*out = &port->links.at[i]->base;
 			return TUTTI_OK;
 		}
-	link = tti_zalloc(sizeof(*link) +
-			  (size_t)port->seg.layout.slots * sizeof(link->out_line[0]));
+	TTI_TRY(need_outbox(port));
+	link = tti_zalloc(sizeof(*link));
 	if (!link || !tti_vec_grow(&port->links)) {
 		st = tti_fail(TUTTI_ENOMEM, "link of rank %d to rank %d: out of memory", base->rank,
 			      peer);

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "transport/shm_room.h"
 #include "transport/shm_seg.h"
 #include "transport/transport.h"
 #include "util/vec.h"
@@ -35,6 +36,14 @@ struct tti_shm_heap {
 	TTI_VEC(struct tti_shm_extent) views;
 };
 
+/* How many links have not read each of its messages, by number; where the next one was
+ * given room. */
+struct tti_shm_outbox {
+	struct tti_shm_room room;
+	uint32_t unread[TTI_SHM_HELD];
+	uint32_t at;
+};
+
 struct tti_shm_port {
 	struct tti_port base;
 	struct tti_shm_seg seg;
@@ -46,9 +55,7 @@ struct tti_shm_port {
 	int *candidate;
 	int n, self;
 	TTI_VEC(struct tti_shm_link *) links;
-	/* Outbox: the slot to be used next; how many links have not read each. */
-	int out_next;
-	uint32_t *out_unread;
+	struct tti_shm_outbox *out; /* NULL before the first link */
 	/* Sleep: the value of our bell since it was armed, 0: it is not; how long
 	 * the next nap may be. */
 	uint32_t armed;
@@ -61,26 +68,27 @@ struct tti_shm_port {
 struct tti_shm_link {
 	struct tti_link base;
 	struct tti_shm_port *port;
-	/* Sending: lines and slots used by us, and given back as far as we know. Lines
-	 * never wrap here: out_line[] may be very old. */
+	/* Sending: lines used by us, and given back as far as we know; the same of the box,
+	 * and where its next message was given room. Lines never wrap here: out_line[] may be
+	 * very old. */
 	struct tti_shm_line *tx_ring;
 	uint64_t tx_lines, tx_lines_back;
-	uint32_t tx_slots, tx_slots_back;
-	uint8_t *tx_first, *tx_next, *tx_end; /* slots */
+	uint8_t *tx_box;
+	uint32_t tx_at;
+	struct tti_shm_room tx_room;
 	const struct tti_shm_done *tx_done;
 	struct tti_shm_bell *bell; /* the peer's */
-	/* Receiving: lines and slots read, and lines read that the peer knows of. */
+	/* Receiving: lines and messages of the box read, and lines read that the peer knows of. */
 	struct tti_shm_line *rx_ring;
 	uint32_t rx_lines, rx_lines_told;
-	uint32_t rx_slots;
+	uint32_t rx_boxed;
 	uint32_t rx_kind; /* of the message that peek() showed */
-	const uint8_t *rx_first, *rx_next, *rx_end;
-	const uint8_t *rx_outbox;
+	const uint8_t *rx_box, *rx_outbox;
 	struct tti_shm_done *rx_done;
 	struct tti_shm_pair *pair;
-	/* Slots of our outbox the peer has still to read, and as which line. */
-	uint64_t out_slots;
-	uint64_t out_line[];
+	/* Messages of our outbox the peer has still to read, by number, and as which line. */
+	uint64_t out_unread;
+	uint64_t out_line[TTI_SHM_HELD];
 };
 
 /* Say a quiet error aloud, with whom it is about: peer -1: nobody else. */
@@ -88,7 +96,7 @@ TUTTI_CHECKED tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_s
 					int peer, const char *what);
 
 #define TTI_SHM_CARD_MAGIC   0x546d6873u
-#define TTI_SHM_CARD_VERSION 2u
+#define TTI_SHM_CARD_VERSION 3u
 
 struct tti_shm_card {
 	uint32_t magic, version;

@@ -441,9 +441,6 @@ tutti_status tti_shm_join(struct tti_port *base, const struct tti_card *cards, u
 	tti_fd_close(&port->listener);
 	if (st != TUTTI_OK || !nmembers)
 		return st;
-	port->out_unread = tti_calloc((size_t)port->seg.layout.slots, sizeof(*port->out_unread));
-	if (!port->out_unread)
-		return tti_fail(TUTTI_ENOMEM, "outbox of rank %d: out of memory", base->rank);
 	*domain = 1 + (uint64_t)port->candidate[leader];
 	return TUTTI_OK;
 }

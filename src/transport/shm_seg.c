@@ -19,7 +19,7 @@
 
 #define PAGE  4096u
 #define GRAIN TTI_SHM_GRAIN
-#define MAGIC UINT64_C(0x3130676573697474)
+#define MAGIC UINT64_C(0x3230676573697474)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct header {
@@ -28,7 +28,7 @@ struct header {
 };
 
 _Static_assert(sizeof(struct tti_shm_line) == 64, "a line is a cache line");
-_Static_assert(sizeof(struct tti_shm_pair) % PAGE == 0, "slots follow on a page of their own");
+_Static_assert(sizeof(struct tti_shm_pair) % PAGE == 0, "boxes follow on a page of their own");
 _Static_assert(sizeof(struct header) <= PAGE, "bells follow on the next page");
 
 static size_t round_up(size_t nbytes, size_t unit)
@@ -47,8 +47,7 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 	out->n = n;
 	out->slots = slots;
 	out->slot_bytes = slot_bytes;
-	out->stride = round_up(slot_bytes, PAGE);
-	over = over || __builtin_mul_overflow(out->stride, (size_t)slots, &box);
+	over = over || __builtin_mul_overflow(round_up(slot_bytes, PAGE), (size_t)slots, &box);
 	over = over || __builtin_mul_overflow(count * sizeof(uint32_t), count, &table);
 	over = over || __builtin_mul_overflow(box, count, &outboxes);
 	over = over || __builtin_mul_overflow(box, (size_t)2, &pair);
@@ -60,6 +59,7 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 			"shared memory for %d ranks of a host with %d slots of %zu bytes: "
 			"more than a file can hold, lower TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS",
 			n, slots, slot_bytes);
+	out->box_bytes = box;
 	out->bells_at = PAGE;
 	out->table_at = round_up(out->bells_at + count * sizeof(struct tti_shm_bell), PAGE);
 	out->outbox_at = round_up(out->table_at + table, PAGE);
@@ -215,9 +215,7 @@ struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index)
 
 uint8_t *tti_shm_seg_outbox(const struct tti_shm_seg *seg, int index)
 {
-	const size_t box = seg->layout.stride * (size_t)seg->layout.slots;
-
-	return seg->base + seg->layout.outbox_at + (size_t)index * box;
+	return seg->base + seg->layout.outbox_at + (size_t)index * seg->layout.box_bytes;
 }
 
 /* Which region two ranks use, counted from 1; most_pairs + 1 or more is nonsense. */

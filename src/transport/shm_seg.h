@@ -9,9 +9,12 @@
  *
  * A bell is what a sleeping rank waits on. table[lo][hi] says which pair region
  * the ranks lo < hi use: 0 until one of them takes the next free one. An outbox
- * is `slots` slots that its rank writes and all others may read.
+ * is a box, room for `slots` of the longest messages, that its rank writes and all others
+ * may read.
  *
- *     pair: done of 0 | done of 1 | ring 0 | ring 1 | slots 0 | slots 1
+ *     pair: done of 0 | done of 1 | ring 0 | ring 1 | box 0 | box 1
+ *
+ * Where in a box a message lies is its writer's choice (shm_room.h).
  *
  * A heap is what a rank allocates extents from that all others may map (shm_heap.c).
  *
@@ -34,14 +37,14 @@
 
 #define TTI_SHM_RING    64     /* lines of a ring, a power of two                */
 #define TTI_SHM_INLINE  48     /* bytes of a message that travel within the line */
-#define TTI_SHM_SLOTS   64     /* at most: bits of a word                        */
+#define TTI_SHM_SLOTS   64     /* at most: lines of a ring                       */
 #define TTI_SHM_GRAIN   65536u /* of what is mapped: no machine has larger pages */
 #define TTI_SHM_LONGEST ((UINT32_C(1) << 30) - 1) /* message: bits of meta */
 
 enum tti_shm_kind {
 	TTI_SHM_IN_LINE,
-	TTI_SHM_IN_SLOT,   /* the sender's next slot of the pair             */
-	TTI_SHM_IN_OUTBOX, /* slot of the sender's outbox, its index in data */
+	TTI_SHM_IN_BOX,    /* the sender's of the pair: the cell where it begins is in data */
+	TTI_SHM_IN_OUTBOX, /* the sender's outbox: the same                                 */
 };
 
 /* A message, or all of it if it is short: one cache line to move. seq is written
@@ -53,7 +56,7 @@ struct tti_shm_line {
 	uint8_t data[TTI_SHM_INLINE];
 };
 
-/* What the reader is done with: lines | slots << 32, counted from 0. On its own
+/* What the reader is done with: lines | messages in its box << 32, counted from 0. On its own
  * pair of lines, since processors fetch lines in twos. */
 struct tti_shm_done {
 	_Alignas(128) _Atomic uint64_t count;
@@ -62,7 +65,7 @@ struct tti_shm_done {
 struct tti_shm_pair {
 	struct tti_shm_done done[2];
 	_Alignas(4096) struct tti_shm_line ring[2][TTI_SHM_RING];
-	/* Slots follow, the struct's size is a multiple of 4096. */
+	/* Boxes follow, the struct's size is a multiple of 4096. */
 };
 
 /* word: even: awake, odd: armed. The rank itself makes it odd, who rings makes it
@@ -75,7 +78,7 @@ struct tti_shm_bell {
 struct tti_shm_layout {
 	int n, slots;
 	size_t slot_bytes; /* longest message                   */
-	size_t stride;     /* of slots: a multiple of 4096      */
+	size_t box_bytes;  /* a multiple of 4096                */
 	size_t bells_at, table_at, outbox_at, control_bytes;
 	size_t pair_bytes;
 	uint32_t most_pairs;

@@ -172,8 +172,8 @@ static void many_threads(void **state)
 	nmessages = kept;
 }
 
-/* Nobody reads: a ring's worth of short messages fits, `slots` long ones, and not
- * one more; what is read is room again. */
+/* Nobody reads: a ring's worth of short messages fits, `slots` of the longest, and not one
+ * more; what is read is room again. */
 static void credits(struct world *world, struct tti_port *port)
 {
 	struct tti_link *link;
@@ -181,8 +181,9 @@ static void credits(struct world *world, struct tti_port *port)
 	uint64_t tag;
 
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
-	for (size_t size = 8; size <= 4096; size += 4088) {
-		const int most = size == 8 ? TTI_SHM_RING : world->slots;
+	for (int is_long = 0; is_long < 2; is_long++) {
+		const size_t size = is_long ? world->slot_bytes : 8;
+		const int most = is_long ? world->slots : TTI_SHM_RING;
 
 		for (int k = 0; port->rank == 0 && k < most; k++) {
 			CHECK(link->ops->reserve(link, size));
@@ -212,6 +213,48 @@ static void writers_stop_without_credit(void **state)
 		world_run_threads(world);
 		world_free(world);
 	}
+}
+
+/* With two slots, and nobody reading: 16 short messages of a link, and 16 to all. */
+static void run_ahead(struct world *world, struct tti_port *port)
+{
+	const struct tti_fanout_ops *const fanout = tti_transport_shm.fanout;
+	struct tti_link *link;
+	size_t nbytes;
+	uint64_t tag;
+
+	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
+	for (uint64_t k = 0; port->rank == 0 && k < 32; k++) {
+		void *const room = k % 2 ? fanout->reserve(port, &link, 1, 200 + k)
+					 : link->ops->reserve(link, 200 + k);
+
+		CHECK(room);
+		fill(room, 200 + k, k);
+		if (k % 2)
+			fanout->commit(port, &link, 1, 200 + k, k);
+		else
+			link->ops->commit(link, 200 + k, k);
+	}
+	world_sync(world);
+	for (uint64_t k = 0; port->rank == 1 && k < 32; k++) {
+		const void *const data = link->ops->peek(link, &nbytes, &tag);
+
+		CHECK(data && tag == k && nbytes == 200 + k && is_filled(data, nbytes, k));
+		link->ops->release(link);
+	}
+	world_sync(world);
+	CHECK(port->rank == 1 || link->ops->all_released(link));
+}
+
+static void short_messages_do_not_wait_for_slots(void **state)
+{
+	struct world *const world = world_create(2, run_ahead);
+
+	(void)state;
+	world->slots = 2;
+	world->start = UINT32_MAX - 10;
+	world_run_threads(world);
+	world_free(world);
 }
 
 /* Rank 0 fans out to all; rank 1 is slow and keeps each message a while. Every
@@ -468,6 +511,7 @@ int main(void)
 		cmocka_unit_test(message_numbers_wrap),
 		cmocka_unit_test(many_threads),
 		cmocka_unit_test(writers_stop_without_credit),
+		cmocka_unit_test(short_messages_do_not_wait_for_slots),
 		cmocka_unit_test(fan_out_waits_for_the_slowest),
 		cmocka_unit_test(an_old_fan_out_holds_no_slot),
 		cmocka_unit_test(what_was_sent_arrives_after_the_sender_left),

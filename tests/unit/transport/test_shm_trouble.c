@@ -22,26 +22,29 @@ static struct tti_shm_link *shm_link(struct tti_port *port, int peer)
 static void scribble(struct tti_shm_link *link, int kind)
 {
 	struct tti_shm_line *const line = link->tx_ring;
-	const uint32_t slot = (uint32_t)link->port->seg.layout.slots;
+	const uint32_t ncells = (uint32_t)(link->port->seg.layout.box_bytes / TTI_SHM_CELL);
 	const uint32_t longer = (uint32_t)link->port->seg.layout.slot_bytes + 1;
+	/* Behind the box; the last cell of it; far behind; where a sum would wrap. */
+	const uint32_t cells[] = { ncells, ncells - 1, UINT32_MAX - 1, UINT32_MAX };
+	const uint32_t cell = cells[kind / 2 % 4];
 
 	memset(line->data, 0, sizeof(line->data));
 	switch (kind) {
 	case 0: /* longer than a line */
 		line->meta = TTI_SHM_IN_LINE << 30 | (TTI_SHM_INLINE + 1);
 		break;
-	case 1: /* longer than a slot */
-		line->meta = TTI_SHM_IN_SLOT << 30 | longer;
+	case 1: /* longer than the longest */
+		line->meta = TTI_SHM_IN_BOX << 30 | longer;
 		break;
 	case 2:
 		line->meta = (uint32_t)TTI_SHM_IN_OUTBOX << 30 | longer;
 		break;
-	case 3: /* a slot that is none */
-		line->meta = (uint32_t)TTI_SHM_IN_OUTBOX << 30 | 8;
-		memcpy(line->data, &slot, sizeof(slot));
-		break;
-	default: /* a kind that is none */
+	case 3: /* a kind that is none */
 		line->meta = UINT32_C(3) << 30 | 8;
+		break;
+	default: /* not all in the box */
+		line->meta = (kind % 2 ? (uint32_t)TTI_SHM_IN_OUTBOX : TTI_SHM_IN_BOX) << 30 | 65;
+		memcpy(line->data, &cell, sizeof(cell));
 		break;
 	}
 	atomic_store(&line->seq, 1);
@@ -68,7 +71,7 @@ static void reader_of_nonsense(struct world *world, struct tti_port *port)
 static void impossible_messages_break_the_port(void **state)
 {
 	(void)state;
-	for (int kind = 0; kind < 5; kind++) {
+	for (int kind = 0; kind < 12; kind++) {
 		struct world *const world = world_create(2, reader_of_nonsense);
 
 		world->timeout_ms = 30000 + kind;
@@ -81,16 +84,38 @@ static void impossible_messages_break_the_port(void **state)
 static void writer_is_told_nonsense(struct world *world, struct tti_port *port)
 {
 	struct tti_shm_link *const link = shm_link(port, 1 - port->rank);
-	const uint64_t lies[] = { 100, UINT64_C(7) << 32, UINT64_MAX };
+	/* Lines, messages in the box: 65 and 2 are sent, 1 and 1 known to be read. */
+	const uint64_t high = UINT64_C(1) << 32;
+	const uint64_t lies[] = { 100 + high,   1 + 7 * high,  UINT64_MAX,   0 + high,
+				  1 + 0 * high, 66 + 2 * high, 65 + 3 * high };
+	const struct tti_link_ops *const ops = link->base.ops;
+	size_t nbytes;
+	uint64_t tag;
 
+	if (port->rank == 0) {
+		CHECK(ops->reserve(&link->base, 4096));
+		ops->commit(&link->base, 4096, 0);
+	}
+	world_sync(world);
+	if (port->rank == 1) {
+		CHECK(ops->peek(&link->base, &nbytes, &tag));
+		ops->release(&link->base);
+	}
+	world_sync(world);
+	CHECK(port->rank == 1 || ops->all_released(&link->base));
+	world_sync(world);
 	if (port->rank == 1)
 		atomic_store(&link->rx_done->count, lies[world->timeout_ms % 100]);
 	world_sync(world);
-	for (int k = 0; port->rank == 0 && k < TTI_SHM_RING; k++) {
-		CHECK(link->base.ops->reserve(&link->base, 8));
-		link->base.ops->commit(&link->base, 8, 0);
+	for (int k = 0; port->rank == 0 && k < TTI_SHM_RING - 1; k++) {
+		CHECK(ops->reserve(&link->base, 8));
+		ops->commit(&link->base, 8, 0);
 	}
-	CHECK(port->rank == 1 || !link->base.ops->reserve(&link->base, 8));
+	if (port->rank == 0) {
+		CHECK(ops->reserve(&link->base, 4096));
+		ops->commit(&link->base, 4096, 0);
+	}
+	CHECK(port->rank == 1 || !ops->reserve(&link->base, 8));
 	CHECK(port->rank == 1 || port->failure == TUTTI_EPROTO);
 	world_sync(world);
 }
@@ -98,7 +123,7 @@ static void writer_is_told_nonsense(struct world *world, struct tti_port *port)
 static void impossible_counts_break_the_port(void **state)
 {
 	(void)state;
-	for (int lie = 0; lie < 3; lie++) {
+	for (int lie = 0; lie < 7; lie++) {
 		struct world *const world = world_create(2, writer_is_told_nonsense);
 
 		world->timeout_ms = 30000 + lie;
