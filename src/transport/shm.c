@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "boot/boot.h"
 #include "util/clock.h"
@@ -107,7 +108,7 @@ static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes)
 
 	if (UNLIKELY(at == TTI_SHM_FULL)) {
 		look_back(link);
-		at = tti_shm_room_turn(&link->tx_room, cells);
+		at = tti_shm_room_find(&link->tx_room, cells);
 		if (at == TTI_SHM_FULL)
 			return NULL;
 	}
@@ -280,11 +281,11 @@ static void *fanout_reserve(struct tti_port *base, struct tti_link *const *links
 		 * first who has not. */
 		while (room->held > 1 && is_read(port, room->oldest))
 			tti_shm_room_give(room, 1);
-		at = tti_shm_room_turn(room, cells);
+		at = tti_shm_room_find(room, cells);
 	}
 	if (at == TTI_SHM_FULL && room->held == 1 && is_read(port, room->oldest)) {
 		tti_shm_room_give(room, 1);
-		at = tti_shm_room_turn(room, cells);
+		at = tti_shm_room_find(room, cells);
 	}
 	if (at == TTI_SHM_FULL)
 		return NULL;
@@ -417,6 +418,14 @@ int tti_shm_find_candidate(const struct tti_shm_port *port, int rank)
 	return found ? (int)(found - port->candidate) : -1;
 }
 
+/* Of the host: its ranks may have been given some of them each. */
+static int cores(void)
+{
+	const long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (int)n : 1;
+}
+
 static void set_up(struct tti_shm_link *link, int index, struct tti_shm_pair *pair)
 {
 	struct tti_shm_port *const port = link->port;
@@ -432,7 +441,8 @@ static void set_up(struct tti_shm_link *link, int index, struct tti_shm_pair *pa
 	link->tx_ring = pair->ring[tx];
 	link->tx_done = &pair->done[tx];
 	link->tx_box = boxes + (size_t)tx * box;
-	tti_shm_room_init(&link->tx_room, box, layout->slots, layout->n, false, port->start);
+	tti_shm_room_init(&link->tx_room, box, layout->slots, layout->n, cores(), false,
+			  port->start);
 	link->rx_ring = pair->ring[rx];
 	link->rx_done = &pair->done[rx];
 	link->rx_box = boxes + (size_t)rx * box;
@@ -450,7 +460,8 @@ static tutti_status need_outbox(struct tti_shm_port *port)
 	port->out = tti_zalloc(sizeof(*port->out));
 	if (!port->out)
 		return tti_fail(TUTTI_ENOMEM, "outbox of rank %d: out of memory", port->base.rank);
-	tti_shm_room_init(&port->out->room, layout->box_bytes, layout->slots, layout->n, true, 0);
+	tti_shm_room_init(&port->out->room, layout->box_bytes, layout->slots, layout->n, cores(),
+			  true, 0);
 	return TUTTI_OK;
 }
 

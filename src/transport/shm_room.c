@@ -3,90 +3,109 @@
 
 #include <string.h>
 
-#include "reduce/reduce.h"
-
-/* Measured on an AMD EPYC (docs/performance.md). While readers keep pace the lines of a message
- * are in one of two caches and have to move: those of few messages, each on a page of its own,
- * since processors fetch beyond what is read, what is just being written. Lines that are
- * written past the caches are in neither: there more messages mean less asking what is read,
- * but not where several readers share a core, as the first one has brought the lines there.
+/* Measured on an AMD EPYC (docs/performance.md), 64 KiB from core to core: 9 us a message if two
+ * places take turns, 2 if 32 do, as the reader has the lines of two in its L2 cache (1 MiB) and
+ * must be asked to let go of each. So as much is gone round as several of those, but by all ranks
+ * of a core together; and what all read, where the first one that does brings it into the cache of
+ * its core, takes turns in its slots.
  *
- * Who runs ahead has less to wait for with 16, one behind the other. Longer messages soon take
- * so many that they leave the caches for nothing: what all boxes of a rank take together is
- * limited, and what is longer than a short one has `slots` of its length where all read it. */
-#define PAST         8u
-#define AHEAD        16u
-#define AHEAD_BYTES  (UINT32_C(256) << 10) /* of all links of a rank        */
-#define AHEAD_MOST   (UINT32_C(128) << 10) /* of one: two of 64 KiB, as calls are cut */
-#define AHEAD_LEAST  (UINT32_C(16) << 10)
+ * What is under way is another thing: two of what calls are cut into, or as many short ones as
+ * take no more. All links of a rank together take little, or what is read late has left the
+ * caches of its writer; and long messages that all read have their slots and no more. */
+#define ROUND_BYTES  (UINT32_C(4) << 20)   /* of a rank that has a core               */
+#define FLIGHT_BYTES (UINT32_C(256) << 10) /* of all links of a rank                */
+#define FLIGHT_MOST  (UINT32_C(128) << 10)
+#define FLIGHT_LEAST (UINT32_C(16) << 10)
 #define SHORT_SHARED (UINT32_C(8) << 10)
+#define PAGE_BYTES   (TTI_SHM_PAGE * TTI_SHM_CELL)
 
-static uint32_t least(uint64_t a, uint32_t b)
+static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
 {
-	return a < b ? (uint32_t)a : b;
+	if (value < low)
+		return low;
+	return value > high ? high : (uint32_t)value;
 }
 
-void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, int slots, int n, bool is_shared,
-		       uint32_t start)
+static size_t page_up(size_t count, size_t page)
 {
-	uint32_t ahead = is_shared ? AHEAD_MOST : least(AHEAD_BYTES / (uint32_t)n, AHEAD_MOST);
+	return (count + page - 1) / page * page;
+}
 
-	if (ahead < AHEAD_LEAST)
-		ahead = AHEAD_LEAST;
+static size_t round_of_link(int n)
+{
+	return page_up(ROUND_BYTES / (size_t)(n > 1 ? n - 1 : 1), PAGE_BYTES);
+}
+
+size_t tti_shm_room_bytes(size_t slot_bytes, int slots, int n)
+{
+	const size_t needed = page_up(slot_bytes, PAGE_BYTES) * (size_t)slots;
+	const size_t round = round_of_link(n);
+
+	return needed > round ? needed : round;
+}
+
+void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, int slots, int n, int cores,
+		       bool is_shared, uint32_t start)
+{
+	const uint32_t ncells = (uint32_t)(nbytes / TTI_SHM_CELL);
+	const uint64_t own =
+		ROUND_BYTES / TTI_SHM_CELL / (uint64_t)(is_shared || n < 2 ? 1 : n - 1);
+	const uint64_t flight = FLIGHT_BYTES / (uint64_t)(is_shared ? 1 : n);
+
 	memset(room, 0, sizeof(*room));
-	room->ncells = (uint32_t)(nbytes / TTI_SHM_CELL);
 	room->slots = (uint32_t)slots;
-	room->ahead = ahead / TTI_SHM_CELL;
+	room->flight = clamp(flight, FLIGHT_LEAST, FLIGHT_MOST) / TTI_SHM_CELL;
+	if (cores >= n)
+		room->round = clamp(own, 0, ncells);
+	else if (!is_shared)
+		room->round = clamp(own * (uint64_t)cores / (uint64_t)n, 0, ncells);
+	room->round -= room->round % TTI_SHM_PAGE;
+	room->ncells = ncells;
 	room->is_shared = is_shared && n > 2;
 	room->oldest = start;
 }
 
-/* How far messages of so many cells go while their readers keep pace, */
-static uint32_t near_end(const struct tti_shm_room *room, uint32_t cells)
+/* Whether one more may be under way. */
+static bool may_fly(const struct tti_shm_room *room, uint32_t cells)
 {
-	const uint64_t page = tti_shm_page_up(cells), slots = room->slots * page;
-	const bool past = !room->is_shared && tti_copies_past((size_t)cells * TTI_SHM_CELL);
-	const uint32_t most = past ? least(PAST * page, room->ahead) : 0;
-
-	return least(slots > most ? slots : most, room->ncells);
-}
-
-/* and at most. */
-static uint32_t far_end(const struct tti_shm_room *room, uint32_t cells)
-{
-	const uint32_t near = near_end(room, cells);
-	const uint32_t far = least(near + (uint64_t)AHEAD * cells, room->ahead);
-
-	if (far <= near || (room->is_shared && cells > SHORT_SHARED / TTI_SHM_CELL))
-		return near;
-	return least(far, room->ncells);
+	if (room->held < room->slots)
+		return true;
+	if (room->is_shared && cells > SHORT_SHARED / TTI_SHM_CELL)
+		return false;
+	return room->held < TTI_SHM_HELD && room->used + cells <= room->flight;
 }
 
 /* Messages lie from first to next, or from first to the end and from the beginning to next. */
-uint32_t tti_shm_room_turn(struct tti_shm_room *room, uint32_t cells)
+uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t cells)
 {
 	const uint32_t first = room->begin[room->oldest % TTI_SHM_HELD];
-	const uint32_t end = far_end(room, cells);
-	const bool turned = room->next <= first;
-	const uint32_t stop = turned ? first : end;
-	const uint32_t at = tti_shm_room_find(room, cells);
+	const uint64_t slots = (uint64_t)page_up(cells, TTI_SHM_PAGE) * room->slots;
+	const uint32_t end = clamp(slots, room->round, room->ncells);
+	const uint32_t behind = (uint32_t)page_up(room->next, TTI_SHM_PAGE);
+	const bool turned = room->held && room->next <= first;
+	const bool turns = cells > end || behind > end - cells;
 
-	if (at != TTI_SHM_FULL || room->held == TTI_SHM_HELD || cells > room->ncells)
-		return at;
-	if (!room->held || (!turned && cells <= first)) {
-		if (room->held < 2) {
-			room->round = least(room->held ? room->round : end, near_end(room, cells));
-			room->is_packed = false;
-		}
-		if (!room->held)
-			room->next = 0;
-		return 0;
-	}
-	if (cells > stop || room->next > stop - cells)
+	if (cells > room->ncells || !may_fly(room, cells) || (turned && turns))
 		return TTI_SHM_FULL;
-	room->is_packed = true;
-	room->round = least(2 * (uint64_t)room->round, end);
-	if (room->round < room->next + cells)
-		room->round = room->next + cells;
-	return room->next;
+	if (turned)
+		return cells <= first && behind <= first - cells ? behind : TTI_SHM_FULL;
+	if (!turns)
+		return behind;
+	return !room->held || cells <= first ? 0 : TTI_SHM_FULL;
+}
+
+void tti_shm_room_take(struct tti_shm_room *room, uint32_t at, uint32_t cells)
+{
+	const uint32_t place = (room->oldest + room->held++) % TTI_SHM_HELD;
+
+	room->begin[place] = at;
+	room->cells[place] = cells;
+	room->used += cells;
+	room->next = at + cells;
+}
+
+void tti_shm_room_give(struct tti_shm_room *room, uint32_t n)
+{
+	for (; n; n--, room->held--)
+		room->used -= room->cells[room->oldest++ % TTI_SHM_HELD];
 }

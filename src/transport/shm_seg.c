@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/shm_room.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"
@@ -19,7 +20,7 @@
 
 #define PAGE  4096u
 #define GRAIN TTI_SHM_GRAIN
-#define MAGIC UINT64_C(0x3230676573697474)
+#define MAGIC UINT64_C(0x3330676573697474)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct header {
@@ -47,7 +48,7 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 	out->n = n;
 	out->slots = slots;
 	out->slot_bytes = slot_bytes;
-	over = over || __builtin_mul_overflow(round_up(slot_bytes, PAGE), (size_t)slots, &box);
+	box = over ? 0 : tti_shm_room_bytes(slot_bytes, slots, n);
 	over = over || __builtin_mul_overflow(count * sizeof(uint32_t), count, &table);
 	over = over || __builtin_mul_overflow(box, count, &outboxes);
 	over = over || __builtin_mul_overflow(box, (size_t)2, &pair);
