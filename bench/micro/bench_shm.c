@@ -122,7 +122,7 @@ static double exchange(int rank, struct tti_link *link)
 
 static inline void put(struct tti_link *link, size_t at)
 {
-	tti_copy_out(NULL, reserve(link, slice), buffer + at, slice);
+	tti_copy_out(&link->way, reserve(link, slice), buffer + at, slice);
 	link->ops->commit(link, slice, 0);
 }
 

@@ -169,11 +169,18 @@ static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *
 		}
 		*fan += nlinks;
 		if (nlinks > 1 && port->transport->fanout) {
-			*post++ = (struct tti_post){ .port = port, .links = first, .n = nlinks };
+			*post++ =
+				(struct tti_post){ .port = port,
+						   .links = first,
+						   .n = nlinks,
+						   .way = engine->config.crowded ? NULL
+										 : &first[0]->way };
 			continue;
 		}
 		for (int i = 0; i < nlinks; i++)
-			*post++ = (struct tti_post){ .links = first + i, .n = 1 };
+			*post++ = (struct tti_post){ .links = first + i,
+						     .n = 1,
+						     .way = &first[i]->way };
 	}
 	return post;
 }

@@ -19,7 +19,8 @@ struct tti_post {
 	struct tti_port *port; /* fan-out: the port; else NULL */
 	struct tti_link *const *links;
 	int n;
-	void *slot; /* reserved, for the operation being run */
+	struct tti_copy_way *way; /* as of tti_copy_out(): how the slot is written */
+	void *slot;               /* reserved, for the operation being run         */
 };
 
 struct tti_bound {

@@ -29,7 +29,7 @@ bool tti_post_reserve(struct tti_post *post, size_t nbytes)
 void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag)
 {
 	if (nbytes > 0 && post->slot != data)
-		tti_slot_fill(post->links[0], NULL, post->slot, data, nbytes);
+		tti_slot_fill(post->links[0], post->way, post->slot, data, nbytes);
 	if (shares_slot(post, nbytes)) {
 		post->port->transport->fanout->commit(post->port, post->links, post->n, nbytes,
 						      tag);
@@ -45,8 +45,7 @@ void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uin
 	post->links[0]->ops->commit(post->links[0], nbytes, tag);
 }
 
-bool tti_link_send(struct tti_link *link, struct tti_copy_way *way, const void *data, size_t nbytes,
-		   uint64_t tag)
+bool tti_link_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag)
 {
 	void *room;
 
@@ -56,7 +55,7 @@ bool tti_link_send(struct tti_link *link, struct tti_copy_way *way, const void *
 	if (!room)
 		return false;
 	if (nbytes > 0)
-		tti_slot_fill(link, way, room, data, nbytes);
+		tti_slot_fill(link, &link->way, room, data, nbytes);
 	link->ops->commit(link, nbytes, tag);
 	return true;
 }

@@ -30,15 +30,7 @@ bool tti_direct_poll(struct tti_job *job);
  * reserving again gives the same room. */
 bool tti_post_reserve(struct tti_post *post, size_t nbytes);
 
-/* How what is not large goes into a link's slots: where ranks share cores, the one that reads it
- * may be near, even on this very core. */
-static inline struct tti_copy_way *tti_link_way(const struct tti_engine *engine,
-						struct tti_link *link)
-{
-	return engine->config.crowded ? &link->way : NULL;
-}
-
-/* A link's slot from memory; `way` as of tti_copy_out(). */
+/* A link's slot from memory. */
 static inline void tti_slot_fill(const struct tti_link *link, struct tti_copy_way *way, void *slot,
 				 const void *data, size_t nbytes)
 {
@@ -49,8 +41,7 @@ static inline void tti_slot_fill(const struct tti_link *link, struct tti_copy_wa
 }
 
 /* One message from memory; false: not now. What is nothing may come from nowhere. */
-bool tti_link_send(struct tti_link *link, struct tti_copy_way *way, const void *data, size_t nbytes,
-		   uint64_t tag);
+bool tti_link_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
 
 /* Send it: post->slot is filled from `data` unless it is there already. */
 void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag);

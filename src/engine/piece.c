@@ -105,8 +105,8 @@ void *tti_first_slot(const struct tti_job *job, int32_t index, const void *dst, 
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_post *post = &bound->post[bound->post_of[index]];
 
-	if (post->links[0]->ops->shares_slots && tti_copies_past(nbytes) &&
-	    (dst || !job->program.reducer.scalars))
+	if (post->links[0]->ops->shares_slots && (dst || !job->program.reducer.scalars) &&
+	    !tti_copy_way_through(post->way, nbytes))
 		return NULL;
 	return post->slot;
 }

@@ -330,7 +330,7 @@ tutti_status tti_straight_send(struct tti_engine *engine, int peer, const void *
 	struct tti_wait wait = { 0 };
 
 	tti_engine_progress(engine);
-	while (!tti_link_send(link, tti_link_way(engine, link), data, nbytes, tag)) {
+	while (!tti_link_send(link, data, nbytes, tag)) {
 		const tutti_status st = wait_on(&wait, engine, peer);
 
 		if (st != TUTTI_AGAIN)

@@ -168,21 +168,13 @@ static bool copy_some(struct tti_transfer *transfer, struct tti_link *link,
 
 /* -- By messages --------------------------------------------------------------- */
 
-/* What is large is in no cache anyway. */
-static struct tti_copy_way *way_of(const struct tti_job *job, const struct tti_transfer *transfer,
-				   struct tti_link *link)
-{
-	return transfer->nbytes < LARGE_BYTES ? tti_link_way(job->engine, link) : NULL;
-}
-
-static bool send_one(const struct tti_job *job, struct tti_transfer *transfer,
-		     struct tti_link *link, size_t slot_bytes)
+static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_t slot_bytes)
 {
 	const size_t nbytes = message_bytes(transfer, slot_bytes);
 	/* A message of nothing may be sent from nowhere. */
 	const char *from = nbytes > 0 ? transfer->data + transfer->done : transfer->data;
 
-	if (!tti_link_send(link, way_of(job, transfer, link), from, nbytes, transfer->tag))
+	if (!tti_link_send(link, from, nbytes, transfer->tag))
 		return false;
 	transfer->done += nbytes;
 	return true;
@@ -220,7 +212,7 @@ static bool move_one(struct tti_job *job, struct tti_transfer *transfer, struct 
 		return transfer->there ? copy_some(transfer, link, port)
 				       : recv_one(job, transfer, link, port);
 	return transfer->name.address ? offer(transfer, link, port)
-				      : send_one(job, transfer, link, port->slot_bytes);
+				      : send_one(transfer, link, port->slot_bytes);
 }
 
 /* Move messages of one direction until it blocks or ends, or some of what lies elsewhere;

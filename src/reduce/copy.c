@@ -94,6 +94,16 @@ bool tti_copies_past(size_t nbytes)
 	return nbytes >= PAST_LEAST && tti_is_amd();
 }
 
+bool tti_copy_way_through(struct tti_copy_way *way, size_t nbytes)
+{
+	if (!tti_copies_past(nbytes))
+		return true;
+	if (!way || !way->is_near || !way->left)
+		return false;
+	way->left--;
+	return true;
+}
+
 void tti_copy_out(struct tti_copy_way *way, void *dst, const void *src, size_t nbytes)
 {
 	const size_t part = nbytes < TIMED_BYTES ? nbytes : TIMED_BYTES;

@@ -69,6 +69,9 @@ struct tti_copy_way {
 void tti_copy_out(struct tti_copy_way *way, void *dst, const void *src, size_t nbytes);
 /* Whether so many bytes go past the caches where `way` is NULL. */
 bool tti_copies_past(size_t nbytes);
+/* Whether so many may be written through the caches, by what is no copy; false: make them
+ * elsewhere and copy them out, which may be timed. */
+bool tti_copy_way_through(struct tti_copy_way *way, size_t nbytes);
 /* So many bytes were written through the caches in that time. */
 void tti_copy_way_note(struct tti_copy_way *way, size_t nbytes, int64_t ns);
 

@@ -149,11 +149,28 @@ static void large_and_onto_itself(void **state)
 	free(b);
 }
 
+/* What is no copy goes through the caches only where the reader is known to be near, and leaves
+ * it to a copy to find out again. */
+static void through_while_near(void **state)
+{
+	struct tti_copy_way known = { .left = 3 };
+
+	(void)state;
+	assert_true(tti_copy_way_through(NULL, 1));
+	assert_int_equal(tti_copy_way_through(NULL, 65536), !tti_copies_past(65536));
+	assert_int_equal(tti_copy_way_through(&known, 65536), !tti_copies_past(65536));
+	known.is_near = true;
+	for (int i = 0; i < 3; i++)
+		assert_true(tti_copy_way_through(&known, 65536));
+	assert_int_equal(tti_copy_way_through(&known, 65536), !tti_copies_past(65536));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_length_and_alignment),
 		cmocka_unit_test(every_instruction_set),
+		cmocka_unit_test(through_while_near),
 		cmocka_unit_test(any_way),
 		cmocka_unit_test(near_and_far),
 		cmocka_unit_test(large_and_onto_itself),
