@@ -341,7 +341,11 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	struct tti_call own;
 
 	/* The answer may come as a mismatch in the usual way (on_answer). If the
-	 * peer is past the call already, what it says it does is another one. */
+	 * peer is past the call already, what it says it does is another one: whom it waits
+	 * for there is not asked. */
+	pthread_mutex_lock(&comm->lock);
+	comm->stall.hops = MOST_HOPS;
+	pthread_mutex_unlock(&comm->lock);
 	while (tti_now_ns() < deadline) {
 		ask(comm, peer);
 		if (wait_for_news(comm, EXPLAIN_NS / 10))

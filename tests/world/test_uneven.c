@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -156,6 +157,24 @@ static void wrong_pair(tutti_comm_t comm, int rank, int n, void *arg)
 		"rank 2 takes 4 elements from rank 1, which sends another number");
 }
 
+/* The same, but rank 1 is in the next call when it is asked, and waits for another one there. */
+static void wrong_pair_long_ago(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	size_t sends[3] = { 4, 4, 4 }, recvs[3] = { 4, 4, 4 }, displs[3] = { 0, 4, 8 };
+	int a[16] = { 0 }, b[16];
+	tutti_status st;
+
+	(void)n;
+	(void)arg;
+	if (rank == 1)
+		sends[2] = 3;
+	st = tutti_all_to_all_v(a, sends, displs, b, recvs, displs, TUTTI_INT32, comm, NULL);
+	if (rank == 0)
+		nanosleep(&(struct timespec){ .tv_nsec = 900 * 1000 * 1000 }, NULL);
+	refused(then_barrier(st, comm),
+		"rank 2 takes 4 elements from rank 1, which sends another number");
+}
+
 static void wrong_part(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	const size_t counts[3] = { 2, 2, 2 }, displs[3] = { 0, 2, 4 };
@@ -197,7 +216,8 @@ static void wrong_counts(tutti_comm_t comm, int rank, int n, void *arg)
 
 static void mismatches(void **state)
 {
-	static const world_fn cases[] = { wrong_pair, wrong_part, wrong_root, wrong_counts };
+	static const world_fn cases[] = { wrong_pair, wrong_pair_long_ago, wrong_part, wrong_root,
+					  wrong_counts };
 	static const char *const transports[] = { "shm", "tcp" };
 
 	(void)state;
