@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/child.h"
+
+#include <time.h>
+
+#include "util/clock.h"
 #include "util/error.h"
+
+#define REASON_NS (500 * TTI_NS_PER_MS)
 
 /* A child that is being made waits for ranks of its parent. What tells those that they need
  * not come, tells the child that it need not wait. */
@@ -45,6 +51,17 @@ static void leave(struct tti_comm *whom, struct tti_comm *child)
 	pthread_mutex_unlock(&whom->lock);
 }
 
+/* Who knows earlier that the parent is lost leaves earlier, and looks from here as if it had
+ * died: why it did so is about to be told. */
+static void await_reason(const struct tti_comm *child)
+{
+	const int64_t deadline = tti_now_ns() + REASON_NS;
+	const struct timespec nap = { .tv_nsec = 500 * 1000 };
+
+	while (atomic_load(&child->stop) == 0 && tti_now_ns() < deadline)
+		nanosleep(&nap, NULL);
+}
+
 tutti_status tti_child_connect(struct tti_maker *maker, struct tti_comm *comm,
 			       struct tti_boot **boot)
 {
@@ -57,6 +74,8 @@ tutti_status tti_child_connect(struct tti_maker *maker, struct tti_comm *comm,
 	comm->follows_deaths = maker->follows_deaths;
 	follow(whom, comm);
 	st = maker->connect(maker, comm, boot);
+	if (st == TUTTI_EPEER || st == TUTTI_ESYS || st == TUTTI_EPROTO)
+		await_reason(comm);
 	leave(whom, comm);
 	if (atomic_load(&comm->stop) >= 0)
 		return st;
