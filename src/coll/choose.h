@@ -3,9 +3,9 @@
 #define TTI_COLL_CHOOSE_H
 
 /* Which algorithm, in which slices, for a call: what a pin names; else the user's own that is
- * for it; a rule of the tuning file; between hosts, the least time that plan/tune.h
- * predicts; on one host what was measured best. Pure: the same on all ranks, as it looks at nothing that differs between
- * them. */
+ * for it; a rule of the tuning file; between hosts, the least time that plan/tune.h predicts; on
+ * one host what was measured best. Pure: the same on all ranks, as it looks at nothing that
+ * differs between them. */
 
 #include <stddef.h>
 

@@ -31,15 +31,16 @@ static size_t page_up(size_t count, size_t page)
 	return (count + page - 1) / page * page;
 }
 
+/* Of what a rank goes round that has a core: a link's part. */
 static size_t round_of_link(int n)
 {
-	return page_up(ROUND_BYTES / (size_t)(n > 1 ? n - 1 : 1), PAGE_BYTES);
+	return ROUND_BYTES / (size_t)(n > 1 ? n - 1 : 1);
 }
 
 size_t tti_shm_room_bytes(size_t slot_bytes, int slots, int n)
 {
 	const size_t needed = page_up(slot_bytes, PAGE_BYTES) * (size_t)slots;
-	const size_t round = round_of_link(n);
+	const size_t round = page_up(round_of_link(n), PAGE_BYTES);
 
 	return needed > round ? needed : round;
 }
@@ -48,17 +49,16 @@ void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, int slots, int 
 		       bool is_shared, uint32_t start)
 {
 	const uint32_t ncells = (uint32_t)(nbytes / TTI_SHM_CELL);
-	const uint64_t own =
-		ROUND_BYTES / TTI_SHM_CELL / (uint64_t)(is_shared || n < 2 ? 1 : n - 1);
+	const uint64_t round = (is_shared ? ROUND_BYTES : round_of_link(n)) / TTI_SHM_CELL;
 	const uint64_t flight = FLIGHT_BYTES / (uint64_t)(is_shared ? 1 : n);
 
 	memset(room, 0, sizeof(*room));
 	room->slots = (uint32_t)slots;
 	room->flight = clamp(flight, FLIGHT_LEAST, FLIGHT_MOST) / TTI_SHM_CELL;
 	if (cores >= n)
-		room->round = clamp(own, 0, ncells);
+		room->round = clamp(round, 0, ncells);
 	else if (!is_shared)
-		room->round = clamp(own * (uint64_t)cores / (uint64_t)n, 0, ncells);
+		room->round = clamp(round * (uint64_t)cores / (uint64_t)n, 0, ncells);
 	room->round -= room->round % TTI_SHM_PAGE;
 	room->ncells = ncells;
 	room->is_shared = is_shared && n > 2;

@@ -18,9 +18,9 @@
  *   24 | tag                                                                 |
  *      +---------------------------------------------------------------------+
  *
- * DATA carries a message; CREDIT only tells `consumed` (all else is 0); HELLO opens a connection once both sides know who the other is (seq: index
- * of the connection in the link, tag: the link's nonce) and is seen no more
- * afterwards.
+ * DATA carries a message; CREDIT only tells `consumed` (all else is 0); HELLO opens a connection
+ * once both sides know who the other is (seq: index of the connection in the link, tag: the
+ * link's nonce) and is seen no more afterwards.
  *
  * A link may have several connections. A message travels whole on one of them;
  * `seq` puts them back in order. Message s may be sent when s < consumed + slots,
