@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was measured, as values: points, their ratios, files of them, and tables as text.
+"""What was measured, as values: points, their ratios, files of them, and tables as text. Times
+are medians of the rounds, and ratios are medians of each round's ratio.
 
 A file has one JSON object a line: first {"about": ...}, the machine, the versions and the
 settings; then one point each. Several files one after another are a file, too."""
 import json
 import math
+import statistics
 import sys
 
 TUTTI = ("tutti", "tutti-mem")
@@ -35,16 +37,28 @@ def rounded(value):
     return float(f"{value:.4g}")
 
 
+def median(values):
+    measured = [value for value in values if value]
+    return rounded(statistics.median(measured)) if measured else None
+
+
+def median_ratio(over, under):
+    """Of what was measured in the same round: what the machine does for minutes at a time, as
+    moving its cores nearer to each other, does not count then."""
+    return median([a / b if a and b else None for a, b in zip(over, under)])
+
+
 def make_point(operation, nranks, nbytes, times):
-    """times: us by library, None for who was given up."""
-    peers = {name: us for name, us in times.items() if us and name not in TUTTI}
-    best = min(peers, key=peers.get) if peers else None
-    tutti, registered = times.get("tutti"), times.get("tutti-mem")
+    """times: us by library, one of each round, None where it was given up."""
+    tutti = times["tutti"]
+    ratios = {name: median_ratio(mine, tutti) for name, mine in times.items() if name not in TUTTI}
+    ratios = {name: ratio for name, ratio in ratios.items() if ratio}
+    best = min(ratios, key=ratios.get) if ratios else None
     return {"operation": operation, "nranks": nranks, "bytes": nbytes,
-            "us": {name: us and rounded(us) for name, us in times.items()},
+            "us": {name: median(mine) for name, mine in times.items()},
             "best_peer": best,
-            "peer_over_tutti": rounded(peers[best] / tutti) if best and tutti else None,
-            "tutti_over_registered": rounded(tutti / registered) if tutti and registered else None}
+            "peer_over_tutti": ratios.get(best),
+            "tutti_over_registered": median_ratio(tutti, times.get("tutti-mem", []))}
 
 
 def read(paths):

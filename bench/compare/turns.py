@@ -4,7 +4,6 @@ and one number of ranks, so that what else happens on the machine hits all of th
 import os
 import selectors
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -98,13 +97,13 @@ def measure(library, nranks, operation, sizes, options):
 
 def is_hopeless(library, size, samples):
     """Whether there is no use in asking `library` for `size` again."""
-    mine = samples[library.name][size]
-    firsts = [all_sizes[size][0] for all_sizes in samples.values() if all_sizes[size]]
-    return not mine or not library.is_tutti and mine[0] > HOPELESS * min(firsts)
+    first = samples[library.name][size][0]
+    firsts = [of_size[size][0] for of_size in samples.values() if of_size[size][0]]
+    return not first or not library.is_tutti and first > HOPELESS * min(firsts)
 
 
 def run_turns(libraries, nranks, operation, sizes, options):
-    """By size and name of library the median in us, None for one that was given up."""
+    """By size and name of library the us of each round, None where it was given up."""
     samples = {library.name: {size: [] for size in sizes} for library in libraries}
     for turn in range(options.rounds):
         # Nobody is always the first, nor always behind the same other.
@@ -113,11 +112,7 @@ def run_turns(libraries, nranks, operation, sizes, options):
             mine = samples[library.name]
             wanted = [size for size in sizes
                       if turn == 0 or not is_hopeless(library, size, samples)]
-            if not wanted:
-                continue
-            figures = measure(library, nranks, operation, wanted, options)
-            for size in wanted:
-                if size in figures:
-                    mine[size].append(figures[size])
-    return {size: {name: statistics.median(mine[size]) if mine[size] else None
-                   for name, mine in samples.items()} for size in sizes}
+            figures = measure(library, nranks, operation, wanted, options) if wanted else {}
+            for size in sizes:
+                mine[size].append(figures.get(size))
+    return {size: {name: mine[size] for name, mine in samples.items()} for size in sizes}
