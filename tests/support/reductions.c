@@ -18,9 +18,11 @@ static void *get(size_t nbytes)
 
 /* -- Inputs ------------------------------------------------------------------------ */
 
+#define STEP UINT64_C(0x9e3779b97f4a7c15)
+
 static uint64_t draw(uint64_t *state)
 {
-	*state += UINT64_C(0x9e3779b97f4a7c15);
+	*state += STEP;
 	uint64_t z = *state;
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -55,9 +57,10 @@ static uint64_t draw_element(uint64_t *state, tutti_type type)
 	return draw(state);
 }
 
-static void fill(void *out, const struct reduction *r, int rank, size_t count)
+/* Of a rank's input `count` elements, from `first` on: each is one draw. */
+static void fill(void *out, const struct reduction *r, int rank, size_t first, size_t count)
 {
-	uint64_t state = r->seed * 1000003 + (uint64_t)rank;
+	uint64_t state = r->seed * 1000003 + (uint64_t)rank + first * STEP;
 	const size_t size = tutti_type_size(r->type);
 
 	for (size_t i = 0; i < count; i++) {
@@ -148,20 +151,18 @@ bool reduction_run(const struct reduction *r, tutti_comm_t comm, int rank, int n
 	const bool scatters = r->coll == TUTTI_REDUCE_SCATTER;
 	const size_t size = tutti_type_size(r->type);
 	const size_t all = r->count * (scatters ? (size_t)n : 1);
-	const size_t own = scatters ? (size_t)rank * r->count * size : 0;
+	const size_t first = scatters ? (size_t)rank * r->count : 0, own = first * size;
 	char *send = get(all * size), *recv = get(r->count * size), *want = get(r->count * size);
 	const void **inputs = get((size_t)n * sizeof(void *));
 	bool good;
 
 	for (int i = 0; i < n; i++) {
-		char *input = get(all * size);
+		char *input = get(r->count * size);
 
-		fill(input, r, i, all);
-		if (i == rank)
-			memcpy(send, input, all * size);
-		memmove(input, input + own, r->count * size);
+		fill(input, r, i, first, r->count);
 		inputs[i] = input;
 	}
+	fill(send, r, rank, 0, all);
 	r->expect(r, want, inputs, n, r->count);
 	good = make(r, send, r->in_place ? send + own : recv, comm, stream) == TUTTI_OK;
 	if (!good)
