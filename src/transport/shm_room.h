@@ -26,10 +26,11 @@
 #define TTI_SHM_FULL UINT32_MAX
 
 struct tti_shm_room {
-	uint32_t slots;  /* so many may be under way, however long; of more than those  */
-	uint32_t flight; /* so many cells together                                      */
-	uint32_t round;  /* cells gone round, but for longer messages                    */
-	uint32_t ncells; /* of the box                                                   */
+	uint32_t slots;       /* so many may be under way, however long; of more than those  */
+	uint32_t flight;      /* so many cells together                                      */
+	uint32_t round;       /* cells gone round, but for longer messages                    */
+	uint32_t round_short; /* by short messages                                        */
+	uint32_t ncells;      /* of the box                                               */
 	bool is_shared;
 	uint32_t next; /* behind the last message                                      */
 	uint32_t used; /* cells under way                                              */

@@ -179,6 +179,23 @@ static void long_ones_have_their_slots(void **state)
 	}
 }
 
+/* Of ranks that share cores, the one that writes what all read may be as far ahead as others. */
+static void short_ones_that_all_read_do_not_wait(void **state)
+{
+	const uint32_t lengths[] = { 1, 16, 32, 64, 128, 129 };
+	const uint32_t most[] = { 64, 64, 64, 32, 16, 2 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct tti_shm_room room;
+
+		tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 8), 2, 8, 2, true, 0);
+		for (uint32_t n = 0; n < most[i]; n++)
+			assert_true(put(&room, lengths[i]) != TTI_SHM_FULL);
+		assert_int_equal(put(&room, lengths[i]), TTI_SHM_FULL);
+	}
+}
+
 /* Where the k-th message of 1 KiB lies if each is read before the next but one is written;
  * false: somewhere else. */
 static bool goes_round(int n, int cores, bool is_shared, uint32_t round)
@@ -195,8 +212,8 @@ static bool goes_round(int n, int cores, bool is_shared, uint32_t round)
 	return good;
 }
 
-/* What a rank goes round is as much for many links as for one, and less where cores are shared;
- * what all read there stays where it is. In cells of 64 bytes. */
+/* What a rank goes round is as much for many links as for one, and less where cores are shared.
+ * In cells of 64 bytes. */
 static void who_keeps_pace_goes_round_much(void **state)
 {
 	(void)state;
@@ -205,7 +222,25 @@ static void who_keeps_pace_goes_round_much(void **state)
 	assert_true(goes_round(5, 8, false, 16384));
 	assert_true(goes_round(4, 2, false, 10880));
 	assert_true(goes_round(8, 2, false, 2304));
-	assert_true(goes_round(8, 2, true, 2 * TTI_SHM_PAGE));
+	assert_true(goes_round(8, 2, true, TTI_SHM_HELD * TTI_SHM_PAGE));
+}
+
+/* What is long and read by all ranks of a core stays where it is, behind what short ones left. */
+static void long_ones_take_turns_where_cores_are_shared(void **state)
+{
+	struct tti_shm_room room;
+
+	(void)state;
+	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 8), 2, 8, 2, true, 0);
+	for (uint32_t k = 0; k < 40; k++) {
+		assert_int_equal(put(&room, 16), k * TTI_SHM_PAGE);
+		tti_shm_room_give(&room, room.held - 1);
+	}
+	tti_shm_room_give(&room, 1);
+	for (uint32_t k = 0; k < 10; k++) {
+		assert_int_equal(put(&room, 1024), 1024 * (k % 2));
+		tti_shm_room_give(&room, room.held - 1);
+	}
 }
 
 /* Of what is longer than that there are as many as slots. */
@@ -266,7 +301,9 @@ int main(void)
 		cmocka_unit_test(the_longest_fit_as_often_as_there_are_slots),
 		cmocka_unit_test(short_ones_share_a_slot),
 		cmocka_unit_test(long_ones_have_their_slots),
+		cmocka_unit_test(short_ones_that_all_read_do_not_wait),
 		cmocka_unit_test(who_keeps_pace_goes_round_much),
+		cmocka_unit_test(long_ones_take_turns_where_cores_are_shared),
 		cmocka_unit_test(long_ones_go_as_far_as_they_must),
 		cmocka_unit_test(what_is_left_at_the_end_is_skipped),
 		cmocka_unit_test(no_more_are_held_than_can_be_numbered),
