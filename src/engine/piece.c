@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/piece.h"
 
-#include <string.h>
-
 #include "engine/bound.h"
 #include "reduce/reduce.h"
 
@@ -130,7 +128,7 @@ const void *tti_combine(struct tti_job *job, const struct tti_oper *op, int nsrc
 		return first;
 	}
 	if (slot)
-		memcpy(slot, source[0], nbytes);
+		tti_copy(slot, source[0], nbytes, false);
 	if (dst && dst != source[0])
 		tti_copy(dst, slot ? slot : source[0], nbytes, job->program.is_large);
 	return slot ? slot : source[0];

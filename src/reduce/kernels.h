@@ -45,6 +45,9 @@ void tti_copy_nt_avx512(void *dst, const void *src, size_t nbytes);
 void tti_copy_avx2(void *dst, const void *src, size_t nbytes);
 void tti_copy_avx512(void *dst, const void *src, size_t nbytes);
 
+/* The same by one instruction of x86. */
+void tti_copy_string(void *dst, const void *src, size_t nbytes);
+
 /* Whether the processor is one of AMD's. Asked at each call, which costs nothing. */
 bool tti_is_amd(void);
 

@@ -53,8 +53,8 @@ tti_reduce_fn tti_reduce_get_isa(tutti_type type, tutti_op op, enum tti_isa isa)
 
 const char *tti_isa_name(enum tti_isa isa);
 
-/* Copy for the engine: memcpy for what fits the caches, non-temporal stores for
- * what does not (hint != 0). */
+/* Copy for the engine: through the caches, as the processor does it best, what fits them;
+ * non-temporal stores for what does not (hint != 0). */
 void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large);
 
 /* How to write to memory that another core reads next, and that was read by it before: on some

@@ -73,6 +73,7 @@ static void every_instruction_set(void **state)
 	(void)state;
 #if TTI_REDUCE_HAVE_X86
 	check_all(tti_copy_nt_sse2);
+	check_all(tti_copy_string);
 	if (tti_reduce_has_isa(TTI_ISA_AVX2))
 		check_all(tti_copy_nt_avx2), check_all(tti_copy_avx2);
 	if (tti_reduce_has_isa(TTI_ISA_AVX512))
@@ -129,6 +130,28 @@ static void near_and_far(void **state)
 	assert_false(known.is_near);
 }
 
+/* Where the target lies behind the source, counted modulo a page: what is quick for some
+ * distances is not taken for others. */
+static void every_distance(void **state)
+{
+	enum { PAGE = 4096, NBYTES = 3 * PAGE + 5, MARGIN = 64 };
+	static _Alignas(PAGE) unsigned char a[NBYTES + PAGE], b[NBYTES + PAGE + 2 * MARGIN];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(a); i++)
+		a[i] = (unsigned char)(i * 31 >> 3);
+	for (size_t behind = 0; behind < PAGE; behind += behind < 70 || behind > 4030 ? 1 : 61)
+		for (size_t nbytes = PAGE - 1; nbytes <= NBYTES; nbytes += PAGE + 3) {
+			unsigned char *const dst = b + MARGIN + behind;
+
+			memset(b, GUARD, sizeof(b));
+			tti_copy(dst, a, nbytes, 0);
+			assert_memory_equal(dst, a, nbytes);
+			assert_int_equal(dst[-1], GUARD);
+			assert_int_equal(dst[nbytes], GUARD);
+		}
+}
+
 static void large_and_onto_itself(void **state)
 {
 	const size_t nbytes = (3 << 20) + 11;
@@ -172,6 +195,7 @@ int main(void)
 		cmocka_unit_test(every_instruction_set),
 		cmocka_unit_test(through_while_near),
 		cmocka_unit_test(any_way),
+		cmocka_unit_test(every_distance),
 		cmocka_unit_test(near_and_far),
 		cmocka_unit_test(large_and_onto_itself),
 	};
