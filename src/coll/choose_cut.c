@@ -7,8 +7,10 @@
 #define KIB ((size_t)1024)
 
 /* direct: two slots of this for each peer stay in the L2 cache; less would cost more
- * rounds than it saves misses (measured: docs/performance.md). */
+ * rounds than it saves misses (measured: docs/performance.md). Where two ranks have a core each
+ * they wait for each other at each message: there are fewer of them. */
 #define DIRECT_SLICE    (64 * KIB)
+#define PAIR_SLICE      (256 * KIB)
 /* Pipelines want several blocks per hop, but none so small that the cost of a
  * message shows. */
 #define PIPELINE_BLOCKS 4
@@ -52,12 +54,21 @@ static size_t ring_slice(const struct tti_choice_input *input, const char *algor
 	return clamp(passed / LINK_SLICES * times, most < LINK_LEAST ? most : LINK_LEAST, most);
 }
 
+/* Two that send as much as they get: nobody is ahead, as the root of a broadcast is, whose
+ * messages are the steps of a pipeline. */
+static bool is_pair(const struct tti_choice_input *input)
+{
+	return input->n == 2 && input->nhosts == 1 && !input->crowded &&
+	       !tti_collective_is_rooted(input->coll);
+}
+
 static size_t choose_slice(const struct tti_choice_input *input, const char *algorithm,
 			   struct tti_cut cut)
 {
 	const bool direct = strcmp(algorithm, "direct") == 0 || tti_choice_has_stripes(algorithm);
+	const size_t step = is_pair(input) ? PAIR_SLICE : DIRECT_SLICE;
 	const size_t most =
-		direct ? clamp(DIRECT_SLICE, SLICE_LEAST, input->slot_bytes) : input->slot_bytes;
+		direct ? clamp(step, SLICE_LEAST, input->slot_bytes) : input->slot_bytes;
 
 	if (input->nhosts > 1 && is_ring(input, algorithm))
 		return ring_slice(input, algorithm, cut, most);

@@ -336,6 +336,32 @@ static void slices(void **state)
 	assert_int_equal(out.slice_bytes, 10);
 }
 
+static size_t direct_slice(tutti_collective coll, int n, int nhosts, int crowded)
+{
+	struct tti_choice_input input = input_of(coll, n, 64 * MIB, nhosts);
+	struct tti_choice out = { 0 };
+
+	input.crowded = crowded;
+	assert_int_equal(tti_choose(&input, "direct", 0, &out), TUTTI_OK);
+	assert_string_equal(out.algo->name, "direct");
+	return out.slice_bytes;
+}
+
+/* Two ranks that have a core each, and send as much as they get, do it in few messages. */
+static void slices_of_two(void **state)
+{
+	static const tutti_collective both[] = { TUTTI_ALL_REDUCE, TUTTI_ALL_GATHER,
+						 TUTTI_REDUCE_SCATTER, TUTTI_ALL_TO_ALL };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
+		assert_int_equal(direct_slice(both[i], 2, 1, 0), 256 * KIB);
+		assert_int_equal(direct_slice(both[i], 2, 1, 1), 64 * KIB);
+		assert_int_equal(direct_slice(both[i], 3, 1, 0), 64 * KIB);
+		assert_int_equal(direct_slice(both[i], 2, 2, 0), 64 * KIB);
+	}
+}
+
 static void pins(void **state)
 {
 	(void)state;
@@ -530,6 +556,7 @@ int main(void)
 		cmocka_unit_test(crowds),
 		cmocka_unit_test(nothing_is_left_without),
 		cmocka_unit_test(slices),
+		cmocka_unit_test(slices_of_two),
 		cmocka_unit_test(pins),
 		cmocka_unit_test(pins_by_size_and_for_all),
 		cmocka_unit_test(who_decided_is_said),
