@@ -96,7 +96,7 @@ TUTTI_CHECKED tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_s
 					int peer, const char *what);
 
 #define TTI_SHM_CARD_MAGIC   0x546d6873u
-#define TTI_SHM_CARD_VERSION 3u
+#define TTI_SHM_CARD_VERSION 4u
 
 struct tti_shm_card {
 	uint32_t magic, version;

@@ -75,28 +75,32 @@ static bool is_short(uint32_t cells)
 	return cells <= SHORT_BYTES / TTI_SHM_CELL;
 }
 
-/* Whether one more may be under way. */
-static bool may_fly(const struct tti_shm_room *room, uint32_t cells)
+/* Whether one more may be under way; of pieces together as much as of what they are pieces of,
+ * so that who sends is not held up by a cut. */
+static bool may_fly(const struct tti_shm_room *room, uint32_t cells, uint64_t whole)
 {
+	const uint64_t wholes = whole > cells ? whole * room->slots : 0;
+	const uint64_t most = wholes > room->flight ? wholes : room->flight;
+
 	if (room->held < room->slots)
 		return true;
 	if (room->is_shared && !is_short(cells))
 		return false;
-	return room->held < TTI_SHM_HELD && room->used + cells <= room->flight;
+	return room->held < TTI_SHM_HELD && room->used + cells <= most;
 }
 
 /* Messages lie from first to next, or from first to the end and from the beginning to next. */
-uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t cells)
+uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t cells, uint32_t whole)
 {
 	const uint32_t first = room->begin[room->oldest % TTI_SHM_HELD];
-	const uint64_t slots = (uint64_t)page_up(cells, TTI_SHM_PAGE) * room->slots;
+	const uint64_t slots = (uint64_t)page_up(whole, TTI_SHM_PAGE) * room->slots;
 	const uint32_t round = is_short(cells) ? room->round_short : room->round;
 	const uint32_t end = clamp(slots, round, room->ncells);
 	const uint32_t behind = (uint32_t)page_up(room->next, TTI_SHM_PAGE);
 	const bool turned = room->held && room->next <= first;
 	const bool turns = cells > end || behind > end - cells;
 
-	if (cells > room->ncells || !may_fly(room, cells) || (turned && turns))
+	if (cells > room->ncells || !may_fly(room, cells, whole) || (turned && turns))
 		return TTI_SHM_FULL;
 	if (turned)
 		return cells <= first && behind <= first - cells ? behind : TTI_SHM_FULL;

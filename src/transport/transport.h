@@ -54,6 +54,9 @@ struct tti_link {
 	const struct tti_link_ops *ops;
 	int peer;
 	struct tti_copy_way way; /* the engine's: how slots are written */
+	/* The engine's: the next message is a piece of what would be a message of so many pages of 4 KiB,
+	 * and as much may be under way as if it were; 0: it is a whole one. */
+	uint16_t whole_pages;
 
 	/* The transport's own fields follow in its larger struct. */
 };
@@ -183,6 +186,11 @@ struct tti_memory_ops {
 struct tti_transport {
 	size_t size;      /* sizeof(*this); lets a newer core load us */
 	const char *name; /* "shm": shown to users, kept stable       */
+
+	/* What one rank has for another alone is cut into messages of no less, where it is long:
+	 * one is read while the next one is written. 0: in as few as there can be. The same on
+	 * both sides. */
+	size_t piece_bytes;
 
 	/* Open a port and describe it in *card. */
 	tutti_status (*open)(const struct tti_port_config *config, struct tti_port **out,

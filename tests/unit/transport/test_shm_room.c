@@ -14,7 +14,7 @@
 
 static uint32_t put(struct tti_shm_room *room, uint32_t cells)
 {
-	const uint32_t at = tti_shm_room_find(room, cells);
+	const uint32_t at = tti_shm_room_find(room, cells, cells);
 
 	if (at != TTI_SHM_FULL)
 		tti_shm_room_take(room, at, cells);
@@ -92,13 +92,13 @@ static void compare_with_model(uint32_t longest, int slots, uint32_t start, uint
 			pause = 1 + draw(&m, 16);
 		}
 		cells = draw_cells(&m, longest, usual);
-		at = tti_shm_room_find(&m.room, cells);
+		at = tti_shm_room_find(&m.room, cells, cells);
 		seen->refused += at == TTI_SHM_FULL;
 		/* What is asked for is found once all is read, at the latest. */
 		assert_true(at != TTI_SHM_FULL || m.n > 0);
 		if (m.n && (!draw(&m, pause) || !draw(&m, 50))) {
 			model_give(&m, 1 + draw(&m, draw(&m, 4) ? 1 : m.n));
-			again = tti_shm_room_find(&m.room, cells);
+			again = tti_shm_room_find(&m.room, cells, cells);
 			assert_true(at == TTI_SHM_FULL || again == at);
 			at = again;
 		}
@@ -194,6 +194,30 @@ static void short_ones_that_all_read_do_not_wait(void **state)
 			assert_true(put(&room, lengths[i]) != TTI_SHM_FULL);
 		assert_int_equal(put(&room, lengths[i]), TTI_SHM_FULL);
 	}
+}
+
+/* Of pieces of 8 KiB as much may be under way as of what they are pieces of, and no less. */
+static void pieces_go_as_far_as_the_whole(void **state)
+{
+	static const uint32_t wholes[] = { 256, 1024, 4096 };
+
+	(void)state;
+	for (int n = 2; n <= 8; n += 6)
+		for (size_t i = 0; i < sizeof(wholes) / sizeof(wholes[0]); i++) {
+			struct tti_shm_room room;
+			uint32_t at, k = 0;
+
+			tti_shm_room_init(&room, 2 * 262144, 2, n, n, false, 0);
+			while ((at = tti_shm_room_find(&room, 128, wholes[i])) != TTI_SHM_FULL) {
+				assert_int_equal(at, k++ * 128);
+				tti_shm_room_take(&room, at, 128);
+			}
+			assert_true(k * 128 >= 2 * wholes[i]);
+			assert_true(k * 128 == 2 * wholes[i] || k * 128 <= 2048);
+		}
+	assert_int_equal(tti_shm_whole(128, 0), 128);
+	assert_int_equal(tti_shm_whole(128, 1), 128);
+	assert_int_equal(tti_shm_whole(128, 3), 192);
 }
 
 /* Where the k-th message of 1 KiB lies if each is read before the next but one is written;
@@ -302,6 +326,7 @@ int main(void)
 		cmocka_unit_test(short_ones_share_a_slot),
 		cmocka_unit_test(long_ones_have_their_slots),
 		cmocka_unit_test(short_ones_that_all_read_do_not_wait),
+		cmocka_unit_test(pieces_go_as_far_as_the_whole),
 		cmocka_unit_test(who_keeps_pace_goes_round_much),
 		cmocka_unit_test(long_ones_take_turns_where_cores_are_shared),
 		cmocka_unit_test(long_ones_go_as_far_as_they_must),
