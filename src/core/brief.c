@@ -156,7 +156,7 @@ struct tti_brief *tti_brief_get_transfer(struct tti_comm *comm, const struct tti
 	struct tti_brief *brief;
 	int at;
 
-	if (nbytes > TTI_BRIEF_BYTES || nbytes >= tti_params()->registered_least ||
+	if (nbytes >= tti_params()->registered_least ||
 	    !tti_straight_reaches(&comm->engine, args->root, nbytes))
 		return NULL;
 	briefs = briefs_of(comm);

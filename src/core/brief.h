@@ -19,7 +19,7 @@ struct tti_args;
 struct tti_comm;
 
 #define TTI_BRIEFS_KEPT 8
-#define TTI_BRIEF_BYTES 16384 /* of the whole vector, but of an exchange: one message */
+#define TTI_BRIEF_BYTES 16384 /* of a vector; exchanges: one message; transfers: any */
 
 struct tti_brief_key {
 	tutti_collective coll; /* TUTTI_COLLECTIVE_COUNT: nothing is kept here */

@@ -402,7 +402,8 @@ static tutti_status transfer_straight(struct tti_comm *comm, const struct tti_br
 	if (args->is_send)
 		return tti_straight_send(&comm->engine, args->root, args->send, brief->sends,
 					 brief->tag);
-	st = tti_straight_recv(&comm->engine, args->root, args->recv, brief->recvs, brief->tag);
+	st = tti_straight_recv(&comm->engine, args->root, args->recv, brief->recvs, brief->tag,
+			       mismatch_peer);
 	return st == TUTTI_AGAIN ? run_transfer(comm, args, mismatch_peer) : st;
 }
 

@@ -259,6 +259,7 @@ static tutti_status start_engine(struct tti_comm *comm)
 		.nports = comm->nports,
 		.port_of = comm->port_of,
 		.crowded = comm->crowded_here,
+		.cuts = !comm->crowded_somewhere,
 		.spin_rounds = tti_params()->spin,
 		.stop = &comm->stop,
 		.events = { .self = comm, .on_wait = tti_stall_on_wait },

@@ -42,8 +42,11 @@ struct tti_engine_config {
 	int rank, n;
 	struct tti_port *ports[TTI_ENGINE_PORTS];
 	int nports;
-	const uint8_t *port_of;  /* [n]: index into ports[]; outlives the engine    */
-	bool crowded;            /* more ranks than cores on this host              */
+	const uint8_t *port_of; /* [n]: index into ports[]; outlives the engine    */
+	bool crowded;           /* more ranks than cores on this host              */
+	/* Transfers are cut for a peer that reads while the next piece is written. The same on
+	 * all ranks: who shares a core and waits for the next one lets others run, for each. */
+	bool cuts;
 	int64_t spin_rounds;     /* < 0: chosen                                     */
 	const _Atomic int *stop; /* nonzero: jobs end with TUTTI_EABORTED           */
 	struct tti_engine_events events;
@@ -115,7 +118,7 @@ struct tti_transfer {
 	char *data; /* read only if it is a send */
 	size_t nbytes;
 	uint64_t tag;
-	size_t message_bytes; /* of each message, the last one may have fewer; 0: a slot    */
+	size_t message_bytes; /* of each message, the last one may have fewer; 0: as is best */
 	/* Of a receive into the memory of a send to the same peer: bytes are written only once
 	 * that send is past them. NULL: none. */
 	const struct tti_transfer *after;
@@ -259,13 +262,15 @@ tutti_status tti_straight_run(struct tti_straight *call, const void *input, void
 			      uint64_t tag, int *mismatch_peer);
 void tti_straight_release(struct tti_straight *call);
 
-/* A transfer that is one message and named to nobody, with a peer that is connected. */
+/* A transfer that is named to nobody, with a peer that is connected: one message, or in pieces
+ * (transport.h). */
 bool tti_straight_reaches(const struct tti_engine *engine, int peer, size_t nbytes);
 tutti_status tti_straight_send(struct tti_engine *engine, int peer, const void *data, size_t nbytes,
 			       uint64_t tag);
-/* TUTTI_AGAIN: what comes is something else, and was not taken: the general way knows. */
+/* TUTTI_AGAIN: what comes is something else, and was not taken: the general way knows.
+ * `mismatch_peer` as of a job. */
 tutti_status tti_straight_recv(struct tti_engine *engine, int peer, void *data, size_t nbytes,
-			       uint64_t tag);
+			       uint64_t tag, int *mismatch_peer);
 
 /* Whether a program reduces its one chunk in one exchange, which goes straight whatever its
  * length, if it is one message. */

@@ -43,6 +43,15 @@ static inline void tti_slot_fill(const struct tti_link *link, struct tti_copy_wa
 /* One message from memory; false: not now. What is nothing may come from nowhere. */
 bool tti_link_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
 
+/* Bytes of each message of a transfer of nbytes with a peer, the last one may have fewer: both
+ * sides compute it. Few enough for one to be read while others are written; many enough for
+ * a message's own cost to count little. */
+size_t tti_transfer_piece(const struct tti_engine *engine, int peer, size_t nbytes);
+
+/* The next message of such a transfer; false: not now. */
+bool tti_link_send_piece(struct tti_link *link, const struct tti_port *port, const void *data,
+			 size_t nbytes, size_t total, uint64_t tag);
+
 /* Send it: post->slot is filled from `data` unless it is there already. */
 void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag);
 

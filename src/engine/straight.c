@@ -318,39 +318,81 @@ tutti_status tti_straight_run(struct tti_straight *call, const void *input, void
 
 /* -- A transfer -------------------------------------------------------------------- */
 
+/* Longer ones over a network go the general way: what a call costs is little beside them. */
+#define WHOLE_MOST ((size_t)16 << 10)
+
 bool tti_straight_reaches(const struct tti_engine *engine, int peer, size_t nbytes)
 {
-	return engine->links[peer] && nbytes <= tti_engine_port(engine, peer)->slot_bytes;
+	const struct tti_port *port = tti_engine_port(engine, peer);
+
+	if (!engine->links[peer])
+		return false;
+	return port->transport->piece_bytes > 0 ||
+	       (nbytes <= port->slot_bytes && nbytes <= WHOLE_MOST);
 }
 
-tutti_status tti_straight_send(struct tti_engine *engine, int peer, const void *data, size_t nbytes,
-			       uint64_t tag)
+static tutti_status send_piece(struct tti_engine *engine, int peer, const void *data, size_t nbytes,
+			       size_t total, uint64_t tag)
 {
-	struct tti_link *link = engine->links[peer];
+	const struct tti_port *port = tti_engine_port(engine, peer);
 	struct tti_wait wait = { 0 };
 
-	tti_engine_progress(engine);
-	while (!tti_link_send(link, data, nbytes, tag)) {
+	while (!tti_link_send_piece(engine->links[peer], port, data, nbytes, total, tag)) {
 		const tutti_status st = wait_on(&wait, engine, peer);
 
 		if (st != TUTTI_AGAIN)
 			return st;
 	}
 	end_wait(&wait, engine);
+	return TUTTI_OK;
+}
+
+/* Of what is nothing there is a message, too. */
+tutti_status tti_straight_send(struct tti_engine *engine, int peer, const void *data, size_t nbytes,
+			       uint64_t tag)
+{
+	const size_t most = tti_transfer_piece(engine, peer, nbytes);
+	const char *from = data;
+	size_t left = nbytes;
+
+	tti_engine_progress(engine);
+	for (; left > most; left -= most, from += most)
+		TTI_TRY(send_piece(engine, peer, from, most, nbytes, tag));
+	TTI_TRY(send_piece(engine, peer, from, left, nbytes, tag));
 	return wait_sent(engine);
 }
 
-tutti_status tti_straight_recv(struct tti_engine *engine, int peer, void *data, size_t nbytes,
-			       uint64_t tag)
+static tutti_status recv_piece(struct tti_engine *engine, int peer, void *data, size_t nbytes,
+			       uint64_t tag, int *mismatch_peer)
 {
 	struct tti_link *link = engine->links[peer];
-	int mismatch_peer;
 	const void *message;
-	const tutti_status st = wait_message(engine, link, nbytes, tag, &message, &mismatch_peer);
 
-	if (st != TUTTI_OK)
-		return st == TUTTI_EMISMATCH ? TUTTI_AGAIN : st;
+	TTI_TRY(wait_message(engine, link, nbytes, tag, &message, mismatch_peer));
 	tti_copy(data, message, nbytes, 0);
 	link->ops->release(link);
+	return TUTTI_OK;
+}
+
+tutti_status tti_straight_recv(struct tti_engine *engine, int peer, void *data, size_t nbytes,
+			       uint64_t tag, int *mismatch_peer)
+{
+	const size_t most = tti_transfer_piece(engine, peer, nbytes);
+	const size_t first = nbytes < most ? nbytes : most;
+	const tutti_status st = recv_piece(engine, peer, data, first, tag, mismatch_peer);
+	char *to = data;
+	size_t left = nbytes - first;
+
+	if (st != TUTTI_OK) {
+		if (st == TUTTI_EMISMATCH)
+			*mismatch_peer = -1;
+		return st == TUTTI_EMISMATCH ? TUTTI_AGAIN : st;
+	}
+	for (to += first; left > 0; to += most) {
+		const size_t piece = left < most ? left : most;
+
+		TTI_TRY(recv_piece(engine, peer, to, piece, tag, mismatch_peer));
+		left -= piece;
+	}
 	return wait_sent(engine);
 }

@@ -8,8 +8,9 @@
 #include "util/tsan.h"
 
 /* Point-to-point batches: each direction of each peer is a list worked off in
- * order, all lists side by side. A transfer is cut into messages of a slot each;
- * an empty one is one empty message, so that it orders and is matched too.
+ * order, all lists side by side. A transfer is cut into messages, as both sides
+ * compute from its length; an empty one is one empty message, so that it orders and is
+ * matched too.
  *
  * Data that the peer can address is one message that names it. The receiver copies it while it
  * holds the message; once that is released, the send is done. So only the sender need know, no
@@ -68,10 +69,12 @@ void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tt
 	}
 }
 
-static size_t message_bytes(const struct tti_transfer *transfer, size_t slot_bytes)
+static size_t message_bytes(const struct tti_engine *engine, const struct tti_transfer *transfer)
 {
 	const size_t left = transfer->nbytes - transfer->done;
-	const size_t most = transfer->message_bytes ? transfer->message_bytes : slot_bytes;
+	const size_t most = transfer->message_bytes
+				    ? transfer->message_bytes
+				    : tti_transfer_piece(engine, transfer->peer, transfer->nbytes);
 
 	return left < most ? left : most;
 }
@@ -168,13 +171,17 @@ static bool copy_some(struct tti_transfer *transfer, struct tti_link *link,
 
 /* -- By messages --------------------------------------------------------------- */
 
-static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_t slot_bytes)
+static bool send_one(const struct tti_engine *engine, struct tti_transfer *transfer,
+		     struct tti_link *link)
 {
-	const size_t nbytes = message_bytes(transfer, slot_bytes);
+	const size_t nbytes = message_bytes(engine, transfer);
+	/* Those that a program sends to others are whole. */
+	const size_t total = transfer->message_bytes ? nbytes : transfer->nbytes;
 	/* A message of nothing may be sent from nowhere. */
 	const char *from = nbytes > 0 ? transfer->data + transfer->done : transfer->data;
 
-	if (!tti_link_send(link, from, nbytes, transfer->tag))
+	if (!tti_link_send_piece(link, tti_engine_port(engine, link->peer), from, nbytes, total,
+				 transfer->tag))
 		return false;
 	transfer->done += nbytes;
 	return true;
@@ -183,7 +190,7 @@ static bool send_one(struct tti_transfer *transfer, struct tti_link *link, size_
 static bool recv_one(struct tti_job *job, struct tti_transfer *transfer, struct tti_link *link,
 		     struct tti_port *port)
 {
-	const size_t want = message_bytes(transfer, port->slot_bytes);
+	const size_t want = message_bytes(job->engine, transfer);
 	uint64_t tag;
 	size_t nbytes;
 	const void *data = is_free(transfer, want) ? link->ops->peek(link, &nbytes, &tag) : NULL;
@@ -212,7 +219,7 @@ static bool move_one(struct tti_job *job, struct tti_transfer *transfer, struct 
 		return transfer->there ? copy_some(transfer, link, port)
 				       : recv_one(job, transfer, link, port);
 	return transfer->name.address ? offer(transfer, link, port)
-				      : send_one(transfer, link, port->slot_bytes);
+				      : send_one(job->engine, transfer, link);
 }
 
 /* Move messages of one direction until it blocks or ends, or some of what lies elsewhere;

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends and receives of two ranks, of lengths around those at which they are cut into more
+ * messages, as the one or the other side finds its call kept or not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/world.h"
+
+#define KB 1024u
+
+/* One message, two, 16 and more; where pieces get longer; a slot and more (256 KiB over shared
+ * memory). */
+static const size_t lengths[] = {
+	0,
+	1,
+	48,
+	8 * KB - 1,
+	8 * KB,
+	8 * KB + 1,
+	16 * KB,
+	16 * KB + 1,
+	64 * KB,
+	128 * KB - 1,
+	128 * KB,
+	128 * KB + 15,
+	128 * KB + 16,
+	256 * KB - 1,
+	256 * KB,
+	256 * KB + 1,
+	1000 * KB,
+	2048 * KB + 5,
+	4096 * KB - 1,
+	4096 * KB,
+	4096 * KB + 77,
+};
+#define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
+#define LONGEST (4096 * KB + 77)
+
+static const char *const transports[] = { "shm", "tcp" };
+
+static uint8_t byte_of(size_t i, unsigned round)
+{
+	return (uint8_t)(i + i / 251 * 7 + round * 31);
+}
+
+static void fill(uint8_t *data, size_t nbytes, unsigned round)
+{
+	for (size_t i = 0; i < nbytes; i++)
+		data[i] = byte_of(i, round);
+}
+
+static bool is_filled(const uint8_t *data, size_t nbytes, unsigned round)
+{
+	for (size_t i = 0; i < nbytes; i++)
+		if (data[i] != byte_of(i, round))
+			return false;
+	return data[nbytes] == 0xee;
+}
+
+/* Round 0 is not kept yet; in round 2 the sender is in a group, in round 3 the receiver, and
+ * such calls never go straight. */
+static void one_way(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	uint8_t *data = malloc(LONGEST + 1);
+
+	(void)n;
+	(void)arg;
+	for (unsigned round = 0; round < 4 * LENGTHS && data; round++) {
+		const size_t nbytes = lengths[round / 4];
+		const bool groups = round % 4 == 3 - (unsigned)rank % 2;
+		tutti_status st;
+
+		memset(data, 0xee, nbytes + 1);
+		if (rank == 0)
+			fill(data, nbytes, round);
+		if (groups)
+			CHECK_OK(tutti_group_start());
+		st = rank == 0 ? tutti_send(data, nbytes, TUTTI_UINT8, 1, comm, NULL)
+			       : tutti_recv(data, nbytes, TUTTI_UINT8, 0, comm, NULL);
+		CHECK_OK(st);
+		if (groups)
+			CHECK_OK(tutti_group_end());
+		if (!CHECK(is_filled(data, nbytes, round)))
+			break;
+	}
+	CHECK(data);
+	free(data);
+}
+
+static void any_length_arrives(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < 2; t++) {
+		const struct world world = { .n = 2, .transport = transports[t] };
+
+		assert_int_equal(world_run(&world, one_way, NULL), 0);
+	}
+}
+
+/* What two slots hold is sent before anything is received, in however many messages. */
+static void send_first(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static const size_t both[] = { 8 * KB + 1, 100 * KB, 250 * KB, 256 * KB };
+	uint8_t *data = malloc(256 * KB + 1);
+	const int peer = 1 - rank;
+
+	(void)n;
+	(void)arg;
+	for (unsigned k = 0; k < 16 && data; k++) {
+		const size_t nbytes = both[k % 4];
+
+		for (unsigned i = 0; i < 2; i++) {
+			fill(data, nbytes, 2 * k + i);
+			CHECK_OK(tutti_send(data, nbytes, TUTTI_UINT8, peer, comm, NULL));
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			memset(data, 0xee, nbytes + 1);
+			CHECK_OK(tutti_recv(data, nbytes, TUTTI_UINT8, peer, comm, NULL));
+			CHECK(is_filled(data, nbytes, 2 * k + i));
+		}
+	}
+	CHECK(data);
+	free(data);
+}
+
+static void both_may_send_first(void **state)
+{
+	const struct world world = { .n = 2, .transport = "shm", .timeout_ms = 20000 };
+
+	(void)state;
+	assert_int_equal(world_run(&world, send_first, NULL), 0);
+}
+
+/* -- In place ------------------------------------------------------------------------ */
+
+/* What is not sent yet must not be written. */
+static void swap_in_place(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	uint8_t *data = malloc(LONGEST + 1);
+
+	(void)n;
+	(void)arg;
+	for (unsigned k = 0; k < LENGTHS && data; k++) {
+		const size_t nbytes = lengths[k], room = nbytes / 2 * 2;
+		const int half = (int)(nbytes / 2);
+
+		memset(data, 0xee, LONGEST + 1);
+		fill(data, room, k + (unsigned)rank);
+		CHECK_OK(tutti_all_to_all(data, data, (size_t)half, TUTTI_UINT8, comm, NULL));
+		for (size_t i = 0; i < room; i++) {
+			const size_t from = i / (size_t)half;
+			const size_t at = (size_t)rank * (size_t)half + i % (size_t)half;
+
+			if (!CHECK(data[i] == byte_of(at, k + (unsigned)from)))
+				break;
+		}
+		CHECK(data[room] == 0xee);
+	}
+	CHECK(data);
+	free(data);
+}
+
+static void in_place(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < 2; t++) {
+		const struct world world = { .n = 2, .transport = transports[t] };
+
+		assert_int_equal(world_run(&world, swap_in_place, NULL), 0);
+	}
+}
+
+/* The cut of each way is its own. */
+static void swap_uneven(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static const size_t pairs[][2] = { { 64 * KB, 600 * KB },
+					   { 8 * KB + 1, 8 * KB },
+					   { 3000 * KB, 9 },
+					   { 129 * KB, 255 * KB } };
+	uint8_t *data = malloc(LONGEST + 1), *got = malloc(LONGEST + 1);
+
+	(void)n;
+	(void)arg;
+	for (unsigned k = 0; k < 8 && data && got; k++) {
+		const size_t out = pairs[k % 4][rank], in = pairs[k % 4][1 - rank];
+
+		fill(data, out, k + (unsigned)rank);
+		memset(got, 0xee, in + 1);
+		CHECK_OK(tutti_send_recv(data, out, 1 - rank, got, in, 1 - rank, TUTTI_UINT8, comm,
+					 NULL));
+		CHECK(is_filled(got, in, k + (unsigned)(1 - rank)));
+	}
+	CHECK(data && got);
+	free(data);
+	free(got);
+}
+
+static void each_way_has_its_length(void **state)
+{
+	(void)state;
+	for (size_t t = 0; t < 2; t++) {
+		const struct world world = { .n = 2, .transport = transports[t] };
+
+		assert_int_equal(world_run(&world, swap_uneven, NULL), 0);
+	}
+}
+
+/* -- What does not fit together --------------------------------------------------------- */
+
+/* Of both lengths the first message has 8 KiB, and calls of both are kept. */
+static void differing(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static uint8_t data[2][80 * KB];
+	const size_t more = 80 * KB, less = 64 * KB;
+
+	(void)n;
+	(void)arg;
+	for (int round = 0; round < 2; round++)
+		for (int k = 0; k < 2; k++) {
+			const size_t nbytes = k ? more : less;
+
+			CHECK_OK(rank == 0
+					 ? tutti_send(data[0], nbytes, TUTTI_UINT8, 1, comm, NULL)
+					 : tutti_recv(data[1], nbytes, TUTTI_UINT8, 0, comm, NULL));
+		}
+	if (rank == 0) {
+		CHECK_OK(tutti_send(data[0], more, TUTTI_UINT8, 1, comm, NULL));
+		CHECK(tutti_recv(data[0], less, TUTTI_UINT8, 1, comm, NULL) == TUTTI_EMISMATCH);
+	} else {
+		CHECK(tutti_recv(data[1], less, TUTTI_UINT8, 0, comm, NULL) == TUTTI_EMISMATCH);
+		CHECK(strstr(tutti_last_error(comm), "recv(65536 x uint8, from 0)"));
+	}
+}
+
+static void mismatch(void **state)
+{
+	const struct world world = { .n = 2, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, differing, NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_length_arrives), cmocka_unit_test(both_may_send_first),
+		cmocka_unit_test(in_place),           cmocka_unit_test(each_way_has_its_length),
+		cmocka_unit_test(mismatch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
