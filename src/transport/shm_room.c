@@ -5,15 +5,16 @@
 
 /* Measured on an AMD EPYC (docs/performance.md), 64 KiB from core to core: 9 us a message if two
  * places take turns, 2 if 32 do, as the reader has the lines of two in its L2 cache (1 MiB) and
- * must be asked to let go of each. So as much is gone round as several of those, but by all ranks
- * of a core together; and what all read, where the first one that does brings it into the cache of
+ * must be asked to let go of each. So as much is gone round as two of those, and no more, which the
+ * cache that all cores share keeps less well; twice as much where ranks share cores, but by all of a
+ * core together; and what all read, where the first one that does brings it into the cache of
  * its core, takes turns in its slots; but for short ones, which its writer can be far ahead with:
  * where ranks share cores that saves a change of process for every two messages.
  *
  * What is under way is another thing: two of what calls are cut into, or as many short ones as
  * take no more. All links of a rank together take little, or what is read late has left the
  * caches of its writer; and long messages that all read have their slots and no more. */
-#define ROUND_BYTES  (UINT32_C(4) << 20)   /* of a rank that has a core               */
+#define ROUND_BYTES  (UINT32_C(2) << 20)   /* of a rank that has a core               */
 #define FLIGHT_BYTES (UINT32_C(256) << 10) /* of all links of a rank                */
 #define FLIGHT_MOST  (UINT32_C(128) << 10)
 #define FLIGHT_LEAST (UINT32_C(16) << 10)
@@ -60,7 +61,7 @@ void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, int slots, int 
 	if (cores >= n)
 		room->round = clamp(round, 0, ncells);
 	else if (!is_shared)
-		room->round = clamp(round * (uint64_t)cores / (uint64_t)n, 0, ncells);
+		room->round = clamp(2 * round * (uint64_t)cores / (uint64_t)n, 0, ncells);
 	room->round -= room->round % TTI_SHM_PAGE;
 	room->round_short = room->round;
 	if (is_shared && !room->round)

@@ -241,9 +241,9 @@ static bool goes_round(int n, int cores, bool is_shared, uint32_t round)
 static void who_keeps_pace_goes_round_much(void **state)
 {
 	(void)state;
-	assert_true(goes_round(2, 2, false, 65536));
-	assert_true(goes_round(2, 2, true, 65536));
-	assert_true(goes_round(5, 8, false, 16384));
+	assert_true(goes_round(2, 2, false, 32768));
+	assert_true(goes_round(2, 2, true, 32768));
+	assert_true(goes_round(5, 8, false, 8192));
 	assert_true(goes_round(4, 2, false, 10880));
 	assert_true(goes_round(8, 2, false, 2304));
 	assert_true(goes_round(8, 2, true, TTI_SHM_HELD * TTI_SHM_PAGE));
