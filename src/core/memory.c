@@ -90,7 +90,15 @@ static bool name_of(struct tti_port *port, const void *buffer, size_t nbytes,
 	return nbytes == 0 || port->transport->memory->name(port, buffer, nbytes, out);
 }
 
-/* Bytes of the buffers of all ranks together. */
+/* Whether one of two buffers has the other in it. */
+static bool is_one(const struct tti_args *args, size_t sends, size_t recvs)
+{
+	const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
+
+	return sends < recvs ? send - recv < recvs : recv - send < sends;
+}
+
+/* Bytes of the buffers of all ranks together, if they are in place where this one is. */
 static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 {
 	const size_t n = (size_t)comm->n, one = args->count * tutti_type_size(args->type);
@@ -98,6 +106,8 @@ static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 	const size_t sends = tti_collective_sends_rows(args->coll) ? one * n : one;
 	const size_t recvs = tti_collective_gets_rows(args->coll) ? one * n : one;
 
+	if (is_one(args, sends, recvs))
+		return (sends > recvs ? sends : recvs) * (to_root || from_root ? 1 : n);
 	return sends * (from_root ? 1 : n) + recvs * (to_root ? 1 : n);
 }
 

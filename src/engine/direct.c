@@ -4,6 +4,7 @@
 #include "coll/moves.h"
 #include "engine/connect.h"
 #include "engine/job.h"
+#include "util/caches.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/tsan.h"
@@ -27,8 +28,6 @@
 #define SLICE_BYTES ((size_t)16 << 10)
 /* Of a poll: a group has other jobs too. */
 #define POLL_BYTES  ((size_t)1 << 20)
-/* Results that do not fit the caches go past them. Bytes of all that a call moves. */
-#define LARGE_BYTES ((size_t)8 << 20)
 
 enum phase { TELL, HEAR, WORK, TELL_DONE, HEAR_DONE };
 
@@ -409,7 +408,8 @@ tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
 	job->direct.plain =
 		!call->send.address && !call->recv.address && tti_moves_touch(&call->what, rank);
 	job->direct.move = tti_move_at(&call->what, rank, 0);
-	job->direct.is_large = call->total_bytes >= LARGE_BYTES;
+	/* Results that do not fit the caches go past them. */
+	job->direct.is_large = call->total_bytes >= tti_cache_bytes(call->what.n);
 	go_on(job, TELL);
 	job->direct.told = job->direct.heard = 1;
 	return TUTTI_OK;
