@@ -7,6 +7,7 @@
 #include "core/child.h"
 #include "core/comm.h"
 #include "core/roll.h"
+#include "util/caches.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"
@@ -251,6 +252,16 @@ static void measure_ports(struct tti_comm *comm)
 	}
 }
 
+/* Of what the ranks of this host may keep in caches, one rank's part. */
+static size_t cache_bytes(const struct tti_comm *comm)
+{
+	int here = 0;
+
+	for (int rank = 0; rank < comm->n; rank++)
+		here += comm->host_of[rank] == comm->host_of[comm->rank];
+	return tti_cache_bytes(here) / (size_t)here;
+}
+
 static tutti_status start_engine(struct tti_comm *comm)
 {
 	struct tti_engine_config config = {
@@ -260,6 +271,7 @@ static tutti_status start_engine(struct tti_comm *comm)
 		.port_of = comm->port_of,
 		.crowded = comm->crowded_here,
 		.cuts = !comm->crowded_somewhere,
+		.cache_bytes = cache_bytes(comm),
 		.spin_rounds = tti_params()->spin,
 		.stop = &comm->stop,
 		.events = { .self = comm, .on_wait = tti_stall_on_wait },

@@ -4,7 +4,6 @@
 #include "coll/moves.h"
 #include "engine/connect.h"
 #include "engine/job.h"
-#include "util/caches.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/tsan.h"
@@ -409,7 +408,8 @@ tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
 		!call->send.address && !call->recv.address && tti_moves_touch(&call->what, rank);
 	job->direct.move = tti_move_at(&call->what, rank, 0);
 	/* Results that do not fit the caches go past them. */
-	job->direct.is_large = call->total_bytes >= tti_cache_bytes(call->what.n);
+	job->direct.is_large =
+		call->total_bytes / (size_t)call->what.n >= engine->config.cache_bytes;
 	go_on(job, TELL);
 	job->direct.told = job->direct.heard = 1;
 	return TUTTI_OK;

@@ -47,6 +47,7 @@ struct tti_engine_config {
 	/* Transfers are cut for a peer that reads while the next piece is written. The same on
 	 * all ranks: who shares a core and waits for the next one lets others run, for each. */
 	bool cuts;
+	size_t cache_bytes;      /* of the last level, that this rank has of them   */
 	int64_t spin_rounds;     /* < 0: chosen                                     */
 	const _Atomic int *stop; /* nonzero: jobs end with TUTTI_EABORTED           */
 	struct tti_engine_events events;
