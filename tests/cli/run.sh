@@ -119,6 +119,17 @@ if [ "$cores" -ge 2 ]; then
 	says err "more ranks than cores"
 	ok "a crowd is more ranks than cores"
 fi
-expect 0 "$TUTTI" run -n $((cores + 1)) nproc
-says out "^$cores$"
-ok "where there are more ranks than cores, they are not"
+if [ "$cores" -le 64 ]; then
+	expect 0 "$TUTTI" run -n $((cores * 3)) --tag grep Cpus_allowed_list: /proc/self/status
+	sed 's/^\[\([0-9]*\)\] */\1 /' "$tmp/out" | sort -n | awk '
+		NF != 3 || $3 !~ /^[0-9]+$/ || (NR % 3 != 1 && $3 != last) ||
+			(NR % 3 == 1 && $3 in seen) { bad = 1 }
+		{ last = $3; seen[$3] }
+		END { exit bad || NR == 0 }' || fail "3 ranks of a core: $(cat "$tmp/out")"
+	ok "three times as many ranks: three that follow each other share a core"
+fi
+if [ "$cores" -ge 2 ]; then
+	expect 0 "$TUTTI" run -n $((cores + 1)) nproc
+	says out "^$cores$"
+	ok "where some would have more ranks than others, the system spreads them"
+fi

@@ -90,7 +90,10 @@ void launch_bind(struct launch *launch)
 	launch->binds = true;
 }
 
-/* In the child. A system that will not is no reason not to run. */
+/* In the child: a share of the cores, or one of which so many ranks have each one. Those that
+ * follow each other share it then: what they exchange stays in its caches. Where some cores would
+ * have more ranks than others the system is to spread them. A system that will not is no reason
+ * not to run. */
 static void bind_rank(const struct launch *launch, int rank)
 {
 	cpu_set_t all, own;
@@ -99,13 +102,14 @@ static void bind_rank(const struct launch *launch, int rank)
 	if (sched_getaffinity(0, sizeof(all), &all) != 0)
 		return;
 	ncpus = CPU_COUNT(&all);
-	if (ncpus < launch->nranks)
+	if (ncpus < launch->nranks && launch->nranks % ncpus != 0)
 		return;
 	CPU_ZERO(&own);
 	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &all))
 			continue;
-		if ((int)((long)nth * launch->nranks / ncpus) == rank)
+		if (ncpus < launch->nranks ? rank / (launch->nranks / ncpus) == nth
+					   : (int)((long)nth * launch->nranks / ncpus) == rank)
 			CPU_SET(cpu, &own);
 		nth++;
 	}
