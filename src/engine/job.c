@@ -10,10 +10,9 @@
  * AMD EPYC (docs/performance.md). */
 #define PIECES 16
 
-/* For short messages sharing a slot gains nothing. */
 static bool shares_slot(const struct tti_post *post, size_t nbytes)
 {
-	return post->port && nbytes > post->port->inline_bytes;
+	return post->port && (post->port->fans_short || nbytes > post->port->inline_bytes);
 }
 
 bool tti_post_reserve(struct tti_post *post, size_t nbytes)

@@ -37,11 +37,15 @@ struct tti_shm_heap {
 };
 
 /* How many links have not read each of its messages, by number; where the next one was
- * given room. */
+ * given room. Beside it the lines that all read, and how many are known to be read by all. Which
+ * messages of the outbox are such a line, and which line, by number. */
 struct tti_shm_outbox {
 	struct tti_shm_room room;
 	uint32_t unread[TTI_SHM_HELD];
 	uint32_t at;
+	struct tti_shm_line *ring_for_all;
+	uint64_t for_all_back;
+	uint64_t is_for_all, for_all[TTI_SHM_HELD];
 };
 
 struct tti_shm_port {
@@ -56,6 +60,8 @@ struct tti_shm_port {
 	int n, self;
 	TTI_VEC(struct tti_shm_link *) links;
 	struct tti_shm_outbox *out; /* NULL before the first link */
+	uint64_t for_all;           /* lines sent that all read   */
+	uint32_t fanouts;           /* to all, either way         */
 	/* Sleep: the value of our bell since it was armed, 0: it is not; how long
 	 * the next nap may be. */
 	uint32_t armed;
@@ -73,6 +79,7 @@ struct tti_shm_link {
 	 * very old. */
 	struct tti_shm_line *tx_ring;
 	uint64_t tx_lines, tx_lines_back;
+	uint64_t tx_for_all_back; /* given back of port->for_all */
 	uint8_t *tx_box;
 	uint32_t tx_at;
 	struct tti_shm_room tx_room;
@@ -82,7 +89,11 @@ struct tti_shm_link {
 	struct tti_shm_line *rx_ring;
 	uint32_t rx_lines, rx_lines_told;
 	uint32_t rx_boxed;
+	/* The same of the peer's lines for all; NULL: it sends none. */
+	const struct tti_shm_line *rx_ring_for_all;
+	uint32_t rx_for_all, rx_for_all_told;
 	uint32_t rx_kind; /* of the message that peek() showed */
+	bool rx_is_for_all;
 	const uint8_t *rx_box, *rx_outbox;
 	struct tti_shm_done *rx_done;
 	struct tti_shm_pair *pair;
@@ -96,7 +107,7 @@ TUTTI_CHECKED tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_s
 					int peer, const char *what);
 
 #define TTI_SHM_CARD_MAGIC   0x546d6873u
-#define TTI_SHM_CARD_VERSION 4u
+#define TTI_SHM_CARD_VERSION 5u
 
 struct tti_shm_card {
 	uint32_t magic, version;
@@ -104,7 +115,7 @@ struct tti_shm_card {
 	uint64_t host_hash; /* of TUTTI_HOST_ID, 0: none */
 	uint64_t netns;     /* for the log only: numbers may be equal by chance */
 	uint64_t slot_bytes;
-	uint32_t slots;
+	uint32_t slots, cores;
 	uint32_t pid, uid;
 	uint64_t process; /* a random number of the process */
 	uint64_t heap_bytes;
@@ -116,6 +127,9 @@ _Static_assert(sizeof(struct tti_shm_card) <= TTI_CARD_BYTES, "the card has room
 extern const struct tti_memory_ops tti_shm_memory_ops;
 void tti_shm_heap_init(struct tti_shm_heap *heap);
 void tti_shm_heap_release(struct tti_shm_heap *heap);
+
+/* Of the host: its ranks may have been given some of them each. */
+int tti_shm_cores(void);
 
 /* The place of a rank among the candidates, -1: it is none. */
 int tti_shm_find_candidate(const struct tti_shm_port *port, int rank);

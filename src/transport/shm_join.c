@@ -368,7 +368,7 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 	const struct tti_shm_card own = tti_shm_card_get(cards, port->base.rank);
 	size_t slot_bytes = port->config.slot_bytes;
 	uint64_t heap_bytes = own.heap_bytes;
-	uint32_t slots = (uint32_t)port->config.slots;
+	uint32_t slots = (uint32_t)port->config.slots, cores = own.cores;
 
 	port->candidate = tti_calloc((size_t)port->base.nranks, sizeof(*port->candidate));
 	if (!port->candidate)
@@ -389,10 +389,13 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 		port->candidate[port->n++] = rank;
 		slot_bytes = card.slot_bytes < slot_bytes ? card.slot_bytes : slot_bytes;
 		slots = card.slots < slots ? card.slots : slots;
+		cores = card.cores < cores ? card.cores : cores;
 		heap_bytes = card.heap_bytes < heap_bytes ? card.heap_bytes : heap_bytes;
 		port->one_process &= card.process == own.process && card.pid == own.pid;
 	}
 	port->base.slot_bytes = slot_bytes;
+	/* Measured where ranks share cores only: docs/performance.md. */
+	port->base.fans_short = port->n > 2 && cores < (uint32_t)port->n;
 	if (tti_shm_layout_init(&port->seg.layout, port->n, slot_bytes, (int)slots) != TUTTI_OK)
 		return tti_shm_fail(port, TUTTI_EINVAL, -1, "joining");
 	tti_shm_layout_add_heaps(&port->seg.layout, heap_bytes);

@@ -125,6 +125,7 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 	card.host_hash = hash_text(port->config.host_id);
 	card.netns = stat("/proc/self/ns/net", &stat_ns) ? 0 : (uint64_t)stat_ns.st_ino;
 	card.slot_bytes = port->config.slot_bytes;
+	card.cores = (uint32_t)tti_shm_cores();
 	card.slots = (uint32_t)port->config.slots;
 	card.pid = (uint32_t)getpid();
 	card.uid = (uint32_t)geteuid();

@@ -20,8 +20,10 @@
 
 #define PAGE  4096u
 #define GRAIN TTI_SHM_GRAIN
-#define MAGIC UINT64_C(0x3330676573697474)
+#define MAGIC UINT64_C(0x3430676573697474)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+#define RING_BYTES (TTI_SHM_RING * sizeof(struct tti_shm_line))
 
 struct header {
 	uint64_t magic, total_bytes;
@@ -63,7 +65,8 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 	out->box_bytes = box;
 	out->bells_at = PAGE;
 	out->table_at = round_up(out->bells_at + count * sizeof(struct tti_shm_bell), PAGE);
-	out->outbox_at = round_up(out->table_at + table, PAGE);
+	out->rings_at = round_up(out->table_at + table, PAGE);
+	out->outbox_at = round_up(out->rings_at + count * RING_BYTES, PAGE);
 	out->control_bytes = round_up(out->outbox_at + outboxes, GRAIN);
 	out->pair_bytes = round_up(sizeof(struct tti_shm_pair) + pair, GRAIN);
 	/* Two ranks that look at the same time take two regions for one pair. */
@@ -212,6 +215,12 @@ void tti_shm_seg_release(struct tti_shm_seg *seg)
 struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index)
 {
 	return (struct tti_shm_bell *)(seg->base + seg->layout.bells_at) + index;
+}
+
+struct tti_shm_line *tti_shm_seg_ring(const struct tti_shm_seg *seg, int index)
+{
+	return (struct tti_shm_line *)(seg->base + seg->layout.rings_at +
+				       (size_t)index * RING_BYTES);
 }
 
 uint8_t *tti_shm_seg_outbox(const struct tti_shm_seg *seg, int index)

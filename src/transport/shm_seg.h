@@ -4,13 +4,13 @@
 
 /* The segment: one sparse memfd that the ranks of a host share.
  *
- *     header | bell of each rank | table[lo][hi] | outbox of each rank | pair | ... | heap | ...
- *     '---------------- control: mapped whole ----------------------'  by links,  by extents
+ *     header | bells | table[lo][hi] | rings for all | outboxes | pair | ... | heap | ...
+ *     '------------ control, of each rank: mapped whole -------'  by links,  by extents
  *
  * A bell is what a sleeping rank waits on. table[lo][hi] says which pair region
  * the ranks lo < hi use: 0 until one of them takes the next free one. An outbox
  * is a box, room for `slots` of the longest messages, that its rank writes and all others
- * may read.
+ * may read; so is a ring for all (shm_fan.c).
  *
  *     pair: done of 0 | done of 1 | ring 0 | ring 1 | box 0 | box 1
  *
@@ -56,10 +56,11 @@ struct tti_shm_line {
 	uint8_t data[TTI_SHM_INLINE];
 };
 
-/* What the reader is done with: lines | messages in its box << 32, counted from 0. On its own
- * pair of lines, since processors fetch lines in twos. */
+/* What the reader is done with: lines | messages in its box << 32, counted from 0; and of the
+ * writer's ring for all. On its own pair of lines, since processors fetch lines in twos. */
 struct tti_shm_done {
 	_Alignas(128) _Atomic uint64_t count;
+	_Atomic uint32_t of_all;
 };
 
 struct tti_shm_pair {
@@ -79,7 +80,7 @@ struct tti_shm_layout {
 	int n, slots;
 	size_t slot_bytes; /* longest message                   */
 	size_t box_bytes;  /* a multiple of 4096                */
-	size_t bells_at, table_at, outbox_at, control_bytes;
+	size_t bells_at, table_at, rings_at, outbox_at, control_bytes;
 	size_t pair_bytes;
 	uint32_t most_pairs;
 	uint64_t heap_at, heap_bytes; /* of the first rank; of each, 0: there are none */
@@ -112,6 +113,7 @@ TUTTI_CHECKED tutti_status tti_shm_seg_adopt(struct tti_shm_seg *seg, int fd);
 void tti_shm_seg_release(struct tti_shm_seg *seg);
 
 struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index);
+struct tti_shm_line *tti_shm_seg_ring(const struct tti_shm_seg *seg, int index);
 uint8_t *tti_shm_seg_outbox(const struct tti_shm_seg *seg, int index);
 
 /* The pair of two ranks (a != b), made if it is not there yet; munmap'ed by

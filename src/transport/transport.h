@@ -67,6 +67,7 @@ struct tti_port {
 	size_t slot_bytes;   /* longest message; join() may lower it: all agree    */
 	size_t inline_bytes; /* up to here a message is cheapest to write per link:
 				sharing one slot among links gains nothing         */
+	bool fans_short;     /* it does gain something: set by join(), all agree   */
 	/* Set by the transport when it can go on no more: a link broke, a peer
 	 * sent nonsense. The engine looks here while it waits. */
 	tutti_status failure;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TRANSPORT_SHM_LINK_H
+#define TTI_TRANSPORT_SHM_LINK_H
+
+/* How a line is sent: what links (shm.c) and messages for all (shm_fan.c) have in common. */
+
+#include "transport/shm.h"
+
+#define TTI_LIKELY(condition)   __builtin_expect(!!(condition), 1)
+#define TTI_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+static inline struct tti_shm_port *tti_shm_port_of(struct tti_port *port)
+{
+	return (struct tti_shm_port *)port;
+}
+
+static inline struct tti_shm_link *tti_shm_link_of(struct tti_link *link)
+{
+	return (struct tti_shm_link *)link;
+}
+
+/* Wake who armed this bell when it had that word. */
+void tti_shm_ring(struct tti_shm_bell *bell, uint32_t word);
+
+/* A plain load, no fence: shm_wait() makes up for that. */
+static inline void tti_shm_ring_if_asleep(struct tti_shm_bell *bell)
+{
+	const uint32_t word = atomic_load_explicit(&bell->word, memory_order_relaxed);
+
+	if (TTI_UNLIKELY(word & 1))
+		tti_shm_ring(bell, word);
+}
+
+/* Look up what the peer gave back. */
+void tti_shm_look_back(struct tti_shm_link *link);
+
+static inline bool tti_shm_has_line(struct tti_shm_link *link)
+{
+	if (TTI_LIKELY(link->tx_lines - link->tx_lines_back < TTI_SHM_RING))
+		return true;
+	tti_shm_look_back(link);
+	return link->tx_lines - link->tx_lines_back < TTI_SHM_RING;
+}
+
+static inline struct tti_shm_line *tti_shm_tx_line(const struct tti_shm_link *link)
+{
+	return &link->tx_ring[link->tx_lines % TTI_SHM_RING];
+}
+
+static inline void tti_shm_write_line(struct tti_shm_line *line, enum tti_shm_kind kind,
+				      size_t nbytes, uint64_t tag, uint32_t seq)
+{
+	line->meta = (uint32_t)kind << 30 | (uint32_t)nbytes;
+	line->tag = tag;
+	atomic_store_explicit(&line->seq, seq, memory_order_release);
+}
+
+static inline void tti_shm_send_line(struct tti_shm_link *link, enum tti_shm_kind kind,
+				     size_t nbytes, uint64_t tag)
+{
+	struct tti_shm_line *const line = tti_shm_tx_line(link);
+	const uint64_t number = ++link->tx_lines + link->port->for_all;
+
+	tti_shm_write_line(line, kind, nbytes, tag, (uint32_t)number);
+	tti_shm_ring_if_asleep(link->bell);
+}
+
+/* shm_fan.c. */
+extern const struct tti_fanout_ops tti_shm_fanout_ops;
+TUTTI_CHECKED tutti_status tti_shm_need_outbox(struct tti_shm_port *port);
+
+#endif
