@@ -264,6 +264,9 @@ static void short_messages_do_not_wait_for_slots(void **state)
  * third message goes over the links one by one, out of line order with the rest. */
 #define NFANOUT 300
 
+/* Whether what is for all is a line that all read. */
+static bool in_one_line;
+
 static void fan_out_root(struct world *world, struct tti_port *port, struct tti_link **links)
 {
 	const struct tti_fanout_ops *const fanout = tti_transport_shm.fanout;
@@ -319,6 +322,7 @@ static void fan_out(struct world *world, struct tti_port *port)
 {
 	struct tti_link *links[WORLD_MOST];
 
+	port->fans_short = in_one_line;
 	if (port->rank) {
 		CHECK(tti_transport_shm.connect(port, 0, &links[0]) == TUTTI_OK);
 		fan_out_leaf(world, port, links[0]);
@@ -327,22 +331,84 @@ static void fan_out(struct world *world, struct tti_port *port)
 	for (int peer = 1; peer < world->n; peer++)
 		CHECK(tti_transport_shm.connect(port, peer, &links[peer - 1]) == TUTTI_OK);
 	fan_out_root(world, port, links);
+	CHECK((((struct tti_shm_port *)port)->for_all > 0) == in_one_line);
 }
 
 static void fan_out_waits_for_the_slowest(void **state)
 {
 	(void)state;
-	for (int slots = 1; slots <= 4; slots *= 2) {
+	for (int k = 0; k < 6; k++) {
 		struct world *const world = world_create(5, fan_out);
 
-		world->slots = slots;
-		world->start = slots == 2 ? UINT32_MAX - 70 : 0;
-		if (slots == 4)
+		in_one_line = k >= 3;
+		world->slots = 1 << k % 3;
+		world->start = world->slots == 2 ? UINT32_MAX - 150 : 0;
+		if (world->slots == 4)
 			world_run_processes(world, NULL);
 		else
 			world_run_threads(world);
 		world_free(world);
 	}
+}
+
+/* Rank 0 sends `n` messages to all, which come with their numbers. */
+static void send_to_all(struct world *world, struct tti_port *port, struct tti_link **links,
+			uint64_t first, uint64_t n)
+{
+	const struct tti_fanout_ops *const fanout = tti_transport_shm.fanout;
+	size_t nbytes;
+	uint64_t tag;
+
+	for (uint64_t k = first; k < first + n; k++) {
+		if (port->rank == 0) {
+			CHECK(fanout->reserve(port, links, 2, 8));
+			fanout->commit(port, links, 2, 8, k);
+		}
+		world_sync(world);
+		if (port->rank) {
+			CHECK(links[0]->ops->peek(links[0], &nbytes, &tag) && tag == k);
+			links[0]->ops->release(links[0]);
+			CHECK(!links[0]->ops->peek(links[0], &nbytes, &tag));
+		}
+		world_sync(world);
+	}
+}
+
+/* The lines of a link are written anew from time to time, or the numbers of messages, which have
+ * 32 bits, would be found in them again. */
+static void renew(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_port *const shm = (struct tti_shm_port *)port;
+	struct tti_link *links[2];
+
+	port->fans_short = true;
+	for (int i = 0; i < (port->rank ? 1 : 2); i++)
+		CHECK(tti_transport_shm.connect(port, port->rank ? 0 : i + 1, &links[i]) ==
+		      TUTTI_OK);
+	send_to_all(world, port, links, 0, 2 * TTI_SHM_RING);
+	CHECK(port->rank || shm->for_all == TTI_SHM_RING);
+	/* So many more are pretended, and read by all, that numbers begin anew after ten. */
+	shm->fanouts += (UINT32_C(1) << 20) - 2 * TTI_SHM_RING;
+	if (port->rank) {
+		struct tti_shm_link *const link = (struct tti_shm_link *)links[0];
+
+		link->rx_for_all += UINT32_MAX - 2 * TTI_SHM_RING - 9;
+		link->rx_for_all_told = link->rx_for_all;
+		atomic_store(&link->rx_done->of_all, link->rx_for_all);
+	} else {
+		shm->for_all += UINT32_MAX - 2 * TTI_SHM_RING - 9;
+	}
+	world_sync(world);
+	send_to_all(world, port, links, 2 * TTI_SHM_RING, 3 * TTI_SHM_RING);
+}
+
+static void numbers_do_not_come_again(void **state)
+{
+	struct world *const world = world_create(3, renew);
+
+	(void)state;
+	world_run_threads(world);
+	world_free(world);
 }
 
 /* More than 2^31 messages after the last fan-out (here they are pretended: all that
@@ -516,6 +582,7 @@ int main(void)
 		cmocka_unit_test(writers_stop_without_credit),
 		cmocka_unit_test(short_messages_do_not_wait_for_slots),
 		cmocka_unit_test(fan_out_waits_for_the_slowest),
+		cmocka_unit_test(numbers_do_not_come_again),
 		cmocka_unit_test(an_old_fan_out_holds_no_slot),
 		cmocka_unit_test(what_was_sent_arrives_after_the_sender_left),
 		cmocka_unit_test(sleepers_are_woken),

@@ -19,9 +19,8 @@ static struct tti_shm_link *shm_link(struct tti_port *port, int peer)
 }
 
 /* What rank 0 does to what rank 1 reads. */
-static void scribble(struct tti_shm_link *link, int kind)
+static void scribble(struct tti_shm_link *link, struct tti_shm_line *line, int kind)
 {
-	struct tti_shm_line *const line = link->tx_ring;
 	const uint32_t ncells = (uint32_t)(link->port->seg.layout.box_bytes / TTI_SHM_CELL);
 	const uint32_t longer = (uint32_t)link->port->seg.layout.slot_bytes + 1;
 	/* Behind the box; the last cell of it; far behind; where a sum would wrap. */
@@ -52,29 +51,33 @@ static void scribble(struct tti_shm_link *link, int kind)
 
 static void reader_of_nonsense(struct world *world, struct tti_port *port)
 {
-	struct tti_shm_link *const link = shm_link(port, 1 - port->rank);
+	const bool for_all = world->n > 2;
+	struct tti_shm_link *link;
 	size_t nbytes;
 	uint64_t tag;
 
+	port->fans_short = for_all;
+	link = shm_link(port, port->rank ? 0 : 1);
 	if (port->rank == 0)
-		scribble(link, (int)world->timeout_ms % 100);
+		scribble(link, for_all ? link->port->out->ring_for_all : link->tx_ring,
+			 (int)world->timeout_ms % 100);
 	world_sync(world);
-	if (port->rank == 1) {
+	if (port->rank) {
 		CHECK(!link->base.ops->peek(&link->base, &nbytes, &tag));
 		CHECK(port->failure == TUTTI_EPROTO && port->failed_peer == 0);
 		CHECK(!link->base.ops->peek(&link->base, &nbytes, &tag));
 	}
 	world_sync(world);
-	CHECK(port->rank == 1 || port->failure == TUTTI_OK);
+	CHECK(port->rank || port->failure == TUTTI_OK);
 }
 
 static void impossible_messages_break_the_port(void **state)
 {
 	(void)state;
-	for (int kind = 0; kind < 12; kind++) {
-		struct world *const world = world_create(2, reader_of_nonsense);
+	for (int k = 0; k < 24; k++) {
+		struct world *const world = world_create(2 + k / 12, reader_of_nonsense);
 
-		world->timeout_ms = 30000 + kind;
+		world->timeout_ms = 30000 + k % 12;
 		world_run_threads(world);
 		world_free(world);
 	}
@@ -130,6 +133,34 @@ static void impossible_counts_break_the_port(void **state)
 		world_run_threads(world);
 		world_free(world);
 	}
+}
+
+/* Rank 1 claims to have read what was sent to nobody. */
+static void writer_is_told_too_much(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_link *link;
+
+	port->fans_short = true;
+	link = shm_link(port, port->rank ? 0 : 1);
+	if (port->rank == 1)
+		atomic_store(&link->rx_done->of_all, 1);
+	world_sync(world);
+	if (port->rank == 0) {
+		CHECK(link->base.ops->reserve(&link->base, 8));
+		link->base.ops->commit(&link->base, 8, 0);
+		CHECK(!link->base.ops->all_released(&link->base));
+		CHECK(port->failure == TUTTI_EPROTO && port->failed_peer == 1);
+	}
+	world_sync(world);
+}
+
+static void impossible_counts_of_all_break_the_port(void **state)
+{
+	struct world *const world = world_create(3, writer_is_told_too_much);
+
+	(void)state;
+	world_run_threads(world);
+	world_free(world);
 }
 
 static void table_is_nonsense(struct world *world, struct tti_port *port)
@@ -264,6 +295,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(impossible_messages_break_the_port),
 		cmocka_unit_test(impossible_counts_break_the_port),
+		cmocka_unit_test(impossible_counts_of_all_break_the_port),
 		cmocka_unit_test(an_impossible_region_is_refused),
 		cmocka_unit_test(noise_does_no_harm),
 		cmocka_unit_test(a_killed_peer_leaves_memory_usable),
