@@ -195,7 +195,7 @@ const struct command command_run = {
 	.notes = "Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
 		 "tutti_comm_init_env() makes the communicator. Rank 0 reads our standard input.\n"
 		 "Where there are as many cores as ranks, each rank gets its share of them; where\n"
-		 "there are 2, 3... times as many ranks, as many that follow each other share one.\n"
+		 "there are 2, 3... times as many ranks, neighbours share a core.\n"
 		 "One rank fails, all are ended: its exit code, or 128 + its signal, is ours.\n"
 		 "126: the program cannot be run, 127: it was not found.\n",
 	.options = options,
