@@ -139,15 +139,29 @@ void maximum(struct batches *b, double values[2])
 	memcpy(values, of(b)->values, sizeof(of(b)->values));
 }
 
+/* Who connects takes a store by pointer, in older versions by reference: whichever compiles. */
+template <class Context, class Store, class Device>
+auto connect(Context &context, std::shared_ptr<Store> store, Device &device, int)
+	-> decltype(context.connectFullMesh(store, device))
+{
+	return context.connectFullMesh(store, device);
+}
+
+template <class Context, class Store, class Device>
+void connect(Context &context, std::shared_ptr<Store> store, Device &device, long)
+{
+	context.connectFullMesh(*store, device);
+}
+
 void measure(struct batches *b, char **argv)
 {
 	gloo::transport::tcp::attr attr("localhost");
 	auto device = gloo::transport::tcp::CreateDevice(attr);
-	gloo::rendezvous::FileStore store(argv[5]);
+	auto store = std::make_shared<gloo::rendezvous::FileStore>(argv[5]);
 	library lib;
 
 	lib.context = std::make_shared<gloo::rendezvous::Context>(b->rank, b->nranks);
-	lib.context->connectFullMesh(store, device);
+	connect(*lib.context, store, device, 0);
 	lib.halving = std::string(argv[4]) == "hd";
 	lib.maximum.reset(new gloo::AllreduceHalvingDoubling<double>(
 		lib.context, std::vector<double *>{ lib.values }, 2,
