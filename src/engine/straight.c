@@ -380,19 +380,17 @@ tutti_status tti_straight_recv(struct tti_engine *engine, int peer, void *data, 
 	const size_t most = tti_transfer_piece(engine, peer, nbytes);
 	const size_t first = nbytes < most ? nbytes : most;
 	const tutti_status st = recv_piece(engine, peer, data, first, tag, mismatch_peer);
-	char *to = data;
-	size_t left = nbytes - first;
+	char *to = data; /* NULL may be where nothing goes */
 
 	if (st != TUTTI_OK) {
 		if (st == TUTTI_EMISMATCH)
 			*mismatch_peer = -1;
 		return st == TUTTI_EMISMATCH ? TUTTI_AGAIN : st;
 	}
-	for (to += first; left > 0; to += most) {
-		const size_t piece = left < most ? left : most;
+	for (size_t done = first; done < nbytes; done += most) {
+		const size_t piece = nbytes - done < most ? nbytes - done : most;
 
-		TTI_TRY(recv_piece(engine, peer, to, piece, tag, mismatch_peer));
-		left -= piece;
+		TTI_TRY(recv_piece(engine, peer, to + done, piece, tag, mismatch_peer));
 	}
 	return wait_sent(engine);
 }
