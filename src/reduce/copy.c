@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "util/clock.h"
+#include "util/sanitizer.h"
 
 /* Two things that AMD's processors do slowly (measured on a Zen 4, docs/performance.md), so
  * there
@@ -34,14 +35,6 @@
 #include <emmintrin.h>
 #include <stdatomic.h>
 #include <stdint.h>
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
 
 #define COPY       void tti_copy_nt_sse2
 #define COPY_VEC   __m128i
@@ -87,7 +80,7 @@ static bool is_alias(const void *dst, const void *src)
 /* Every x86 has it: it is fast or not. The sanitizers do not see what it touches. */
 void tti_copy_string(void *dst, const void *src, size_t nbytes)
 {
-#ifdef SANITIZED
+#if TTI_SANITIZED
 	memcpy(dst, src, nbytes);
 #else
 	__asm__ volatile("rep movsb" : "+D"(dst), "+S"(src), "+c"(nbytes) : : "memory");

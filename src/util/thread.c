@@ -11,18 +11,10 @@
 
 #include "util/error.h"
 #include "util/fault.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#endif
+#include "util/sanitizer.h"
 
 /* Sanitizers make frames several times as large. */
-#ifdef SANITIZED
+#if TTI_SANITIZED
 #define STACK_BYTES (1024 * 1024)
 #else
 #define STACK_BYTES (256 * 1024)
