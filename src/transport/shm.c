@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "boot/boot.h"
 #include "transport/shm_link.h"
@@ -348,7 +347,7 @@ static void set_up(struct tti_shm_link *link, int index, struct tti_shm_pair *pa
 	link->tx_ring = pair->ring[tx];
 	link->tx_done = &pair->done[tx];
 	link->tx_box = boxes + (size_t)tx * box;
-	tti_shm_room_init(&link->tx_room, box, layout->slots, layout->n, tti_shm_cores(), false,
+	tti_shm_room_init(&link->tx_room, box, layout->slots, layout->n, port->cores, false,
 			  port->start);
 	link->rx_ring = pair->ring[rx];
 	link->rx_done = &pair->done[rx];

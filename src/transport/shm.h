@@ -58,6 +58,7 @@ struct tti_shm_port {
 	 * Who is in our domain is among them. */
 	int *candidate;
 	int n, self;
+	int cores; /* of the host: its ranks may have been given some of them each */
 	TTI_VEC(struct tti_shm_link *) links;
 	struct tti_shm_outbox *out; /* NULL before the first link */
 	uint64_t for_all;           /* lines sent that all read   */
@@ -127,9 +128,6 @@ _Static_assert(sizeof(struct tti_shm_card) <= TTI_CARD_BYTES, "the card has room
 extern const struct tti_memory_ops tti_shm_memory_ops;
 void tti_shm_heap_init(struct tti_shm_heap *heap);
 void tti_shm_heap_release(struct tti_shm_heap *heap);
-
-/* Of the host: its ranks may have been given some of them each. */
-int tti_shm_cores(void);
 
 /* The place of a rank among the candidates, -1: it is none. */
 int tti_shm_find_candidate(const struct tti_shm_port *port, int rank);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
-#include <unistd.h>
 
 #include "transport/shm_link.h"
 #include "util/error.h"
@@ -20,13 +19,6 @@
  * 32 bits, and come again: so that none is found in a line that was written so long ago, a few
  * messages of so many go over the links, and write all of their lines anew. */
 #define RENEWED (UINT32_C(1) << 20)
-
-int tti_shm_cores(void)
-{
-	const long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n > 0 ? (int)n : 1;
-}
 
 static bool is_for_all(const struct tti_shm_port *port, int n)
 {
@@ -215,7 +207,7 @@ tutti_status tti_shm_need_outbox(struct tti_shm_port *port)
 	if (!port->out)
 		return tti_fail(TUTTI_ENOMEM, "outbox of rank %d: out of memory", port->base.rank);
 	tti_shm_room_init(&port->out->room, layout->box_bytes, layout->slots, layout->n,
-			  tti_shm_cores(), true, 0);
+			  port->cores, true, 0);
 	port->out->ring_for_all = tti_shm_seg_ring(&port->seg, port->self);
 	return TUTTI_OK;
 }

@@ -394,6 +394,7 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 		port->one_process &= card.process == own.process && card.pid == own.pid;
 	}
 	port->base.slot_bytes = slot_bytes;
+	port->cores = (int)cores;
 	/* Measured where ranks share cores only: docs/performance.md. */
 	port->base.fans_short = port->n > 2 && cores < (uint32_t)port->n;
 	if (tti_shm_layout_init(&port->seg.layout, port->n, slot_bytes, (int)slots) != TUTTI_OK)

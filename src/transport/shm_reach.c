@@ -19,6 +19,7 @@
 #include "util/fault.h"
 #include "util/fd.h"
 #include "util/hash.h"
+#include "util/thread.h"
 
 struct tti_shm_card tti_shm_card_get(const struct tti_card *cards, int rank)
 {
@@ -125,7 +126,7 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 	card.host_hash = hash_text(port->config.host_id);
 	card.netns = stat("/proc/self/ns/net", &stat_ns) ? 0 : (uint64_t)stat_ns.st_ino;
 	card.slot_bytes = port->config.slot_bytes;
-	card.cores = (uint32_t)tti_shm_cores();
+	card.cores = (uint32_t)tti_cpu_online();
 	card.slots = (uint32_t)port->config.slots;
 	card.pid = (uint32_t)getpid();
 	card.uid = (uint32_t)geteuid();

@@ -15,6 +15,13 @@
 
 #define PATH_BYTES 1024
 
+int tti_cpu_online(void)
+{
+	const long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 0 ? (int)n : 1;
+}
+
 static int affinity_count(void)
 {
 	/* The kernel refuses a mask smaller than its own. */
@@ -33,7 +40,7 @@ static int affinity_count(void)
 		if (errno != EINVAL)
 			break;
 	}
-	return sysconf(_SC_NPROCESSORS_ONLN) > 0 ? (int)sysconf(_SC_NPROCESSORS_ONLN) : 1;
+	return tti_cpu_online();
 }
 
 /* The numbers of a one-line file: how many were read (of 2); "max" is none. */

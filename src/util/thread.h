@@ -27,6 +27,9 @@ void tti_cond_init(pthread_cond_t *cond);
 /* CPUs this thread may run on (sched_getaffinity and the cgroup's quota), >= 1. */
 int tti_cpu_count(void);
 
+/* CPUs of the host, whoever may run on them, >= 1. */
+int tti_cpu_online(void);
+
 /* CPUs the control groups allow, rounded up, read below `root` ("": the
  * system); 0: no limit. */
 int tti_cpu_quota(const char *root);
