@@ -44,6 +44,15 @@ static const size_t lengths[] = {
 
 static const char *const transports[] = { "shm", "tcp" };
 
+static void over_each(world_fn two_ranks)
+{
+	for (size_t t = 0; t < sizeof(transports) / sizeof(transports[0]); t++) {
+		const struct world world = { .n = 2, .transport = transports[t] };
+
+		assert_int_equal(world_run(&world, two_ranks, NULL), 0);
+	}
+}
+
 static uint8_t byte_of(size_t i, unsigned round)
 {
 	return (uint8_t)(i + i / 251 * 7 + round * 31);
@@ -96,11 +105,7 @@ static void one_way(tutti_comm_t comm, int rank, int n, void *arg)
 static void any_length_arrives(void **state)
 {
 	(void)state;
-	for (size_t t = 0; t < 2; t++) {
-		const struct world world = { .n = 2, .transport = transports[t] };
-
-		assert_int_equal(world_run(&world, one_way, NULL), 0);
-	}
+	over_each(one_way);
 }
 
 /* What two slots hold is sent before anything is received, in however many messages. */
@@ -169,11 +174,7 @@ static void swap_in_place(tutti_comm_t comm, int rank, int n, void *arg)
 static void in_place(void **state)
 {
 	(void)state;
-	for (size_t t = 0; t < 2; t++) {
-		const struct world world = { .n = 2, .transport = transports[t] };
-
-		assert_int_equal(world_run(&world, swap_in_place, NULL), 0);
-	}
+	over_each(swap_in_place);
 }
 
 /* The cut of each way is its own. */
@@ -204,11 +205,7 @@ static void swap_uneven(tutti_comm_t comm, int rank, int n, void *arg)
 static void each_way_has_its_length(void **state)
 {
 	(void)state;
-	for (size_t t = 0; t < 2; t++) {
-		const struct world world = { .n = 2, .transport = transports[t] };
-
-		assert_int_equal(world_run(&world, swap_uneven, NULL), 0);
-	}
+	over_each(swap_uneven);
 }
 
 /* -- What does not fit together --------------------------------------------------------- */
