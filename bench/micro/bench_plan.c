@@ -70,17 +70,17 @@ static void plan(const char *name, const struct tti_routes *routes, uint32_t cou
 		 uint32_t patterns, bool each)
 {
 	const struct tti_plan_config config = { .patterns = patterns, .cross_nic = TTI_CROSS_AUTO };
-	struct tti_job *job = NULL;
+	struct tti_plan_job *job = NULL;
 	struct tti_plan *made = NULL;
 	double search_ms = 0, all_ms;
 	int64_t start_ns;
 
-	if (tti_job_of(&routes, 1, count, 0, &job) != TUTTI_OK)
+	if (tti_plan_job_of(&routes, 1, count, 0, &job) != TUTTI_OK)
 		die(name);
 	start_ns = tti_now_ns();
 	if (tti_plan_make(job, &config, &made) != TUTTI_OK) {
 		printf("%-42.42s %5u  no plan: %s\n", name, count, tti_error_text());
-		tti_job_free(job);
+		tti_plan_job_free(job);
 		return;
 	}
 	all_ms = since_ms(start_ns);
@@ -100,7 +100,7 @@ static void plan(const char *name, const struct tti_routes *routes, uint32_t cou
 		printf("%-42.42s %5u search %.1f ms, all %.1f ms, %.0f MiB\n", name, count,
 		       search_ms, all_ms, peak_mib());
 	tti_plan_free(made);
-	tti_job_free(job);
+	tti_plan_job_free(job);
 }
 
 static void plan_file(const char *path)

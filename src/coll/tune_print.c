@@ -226,7 +226,7 @@ static tutti_status print(const struct view *v, const struct tutti_tune_config *
 static struct tti_tune_machine machine_of(tutti_plan_t plan, bool host_memory)
 {
 	struct tti_tune_machine machine = tti_tune_machine_of_plan(tti_plan_of(plan));
-	const struct tti_job *job = tti_plan_job(plan);
+	const struct tti_plan_job *job = tti_plan_job(plan);
 
 	for (uint32_t i = 0; job && i < job->nnodes; i++)
 		if (i == 0 || job->nodes[i].routes != job->nodes[i - 1].routes)

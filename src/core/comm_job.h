@@ -20,7 +20,7 @@ struct tti_comm_job {
 	struct tti_arena arena;
 	struct tti_machine *machines; /* of each kind */
 	uint32_t nmachines;
-	struct tti_job job;
+	struct tti_plan_job job;
 	/* Which part of its host each rank is on: the socket, the NUMA node where there is
 	 * one socket. */
 	uint32_t *part; /* [n] */

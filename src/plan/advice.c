@@ -197,7 +197,7 @@ static void release_steps(struct steps *steps)
 static tutti_status judge(const struct order *order, double *gbps_out)
 {
 	const struct tti_plan *plan = order->report->plan;
-	const struct tti_job *job = order->report->job;
+	const struct tti_plan_job *job = order->report->job;
 	struct steps steps[2] = { { { 0 }, { 0 }, { 0 } } };
 	tutti_status st = TUTTI_OK;
 
@@ -269,7 +269,7 @@ static void count_steps(const struct order *order, uint32_t *nodes_out, uint32_t
 	}
 }
 
-static bool has_groups(const struct tti_job *job)
+static bool has_groups(const struct tti_plan_job *job)
 {
 	for (uint32_t node = 0; node < job->nnodes; node++)
 		if (job->nodes[node].group >= 0)

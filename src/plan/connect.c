@@ -118,7 +118,7 @@ static void note_types(struct tti_plan_channel *out, const struct tti_channel *c
 static tutti_status start_channel(const struct tti_connect *connect, double gbps, uint32_t nranks,
 				  bool tree, struct tti_plan_channel *out)
 {
-	const struct tti_job *job = connect->job;
+	const struct tti_plan_job *job = connect->job;
 
 	*out = (struct tti_plan_channel){ .bw_gbps = (float)gbps, .nranks = nranks };
 	out->ranks = tti_arena_alloc(connect->arena, nranks * sizeof(*out->ranks));

@@ -18,7 +18,7 @@ struct tti_kind {
 };
 
 struct tti_connect {
-	const struct tti_job *job;
+	const struct tti_plan_job *job;
 	const struct tti_kind *kinds;
 	uint32_t nkinds;
 	const uint32_t *kind_of;  /* of each node of the job                         */

@@ -55,7 +55,7 @@ tutti_status tti_explain_loads(const struct tti_job_node *node, const struct tti
 
 static tutti_status search_node(struct tti_explain *explain, uint32_t node)
 {
-	const struct tti_job *job = explain->report->job;
+	const struct tti_plan_job *job = explain->report->job;
 
 	tti_local_free(explain->search);
 	tti_loads_free(explain->loads);

@@ -24,7 +24,7 @@
 /* A side lists ranks of the job. Sharded: the i-th holds, or gets, the i-th of n equal parts
  * (of the sum of all parts), else each all of it. */
 struct tti_handoff_job {
-	const struct tti_job *job;
+	const struct tti_plan_job *job;
 	const uint32_t *from, *to;
 	uint32_t nfrom, nto;
 	bool from_sharded, to_sharded;

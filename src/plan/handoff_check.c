@@ -354,7 +354,7 @@ static tutti_status check_parts(struct checker *c)
 
 static bool prepare(struct checker *c)
 {
-	const struct tti_job *job = c->handoff->job;
+	const struct tti_plan_job *job = c->handoff->job;
 	uint32_t most = 0;
 
 	c->node_of = tti_arena_alloc(&c->arena, job->nranks * sizeof(*c->node_of));

@@ -9,7 +9,7 @@
 
 /* Sealed once it is given away. */
 struct tutti_handoff_plan {
-	struct tti_job *job;
+	struct tti_plan_job *job;
 	struct tti_handoff_job handoff;
 	uint32_t *from, *to; /* own */
 	struct tti_handoff_plan *plan;
@@ -38,7 +38,7 @@ static tutti_status read_job(const struct tutti_plan_config *given, struct tutti
 }
 
 static tutti_status lay_out(const tutti_topo_t *nodes, int nnodes,
-			    const struct tutti_plan_config *config, struct tti_job **out)
+			    const struct tutti_plan_config *config, struct tti_plan_job **out)
 {
 	const struct tti_routes **routes = tti_calloc((size_t)nnodes, sizeof(*routes));
 	uint32_t *node_of = tti_calloc((size_t)config->nranks + 1, sizeof(*node_of));
@@ -80,7 +80,7 @@ static tutti_status copy_side(const int *ranks, int n, uint32_t **out, uint32_t 
 }
 
 /* Ranks of nodes first .. end - 1. */
-static tutti_status take_nodes(const struct tti_job *job, uint32_t first, uint32_t end,
+static tutti_status take_nodes(const struct tti_plan_job *job, uint32_t first, uint32_t end,
 			       uint32_t **out, uint32_t *n_out)
 {
 	*out = tti_calloc((size_t)job->nranks + 1, sizeof(**out));
@@ -96,7 +96,7 @@ static tutti_status take_nodes(const struct tti_job *job, uint32_t first, uint32
 static tutti_status read_sides(struct tutti_handoff_plan *plan,
 			       const struct tutti_handoff_plan_config *config)
 {
-	const struct tti_job *job = plan->job;
+	const struct tti_plan_job *job = plan->job;
 	struct tti_handoff_job *handoff = &plan->handoff;
 	const struct tutti_handoff_plan_config none = TUTTI_HANDOFF_PLAN_CONFIG_INIT;
 
@@ -175,7 +175,7 @@ void tutti_handoff_plan_free(tutti_handoff_plan_t plan)
 	if (!plan)
 		return;
 	tti_handoff_plan_free(plan->plan);
-	tti_job_free(plan->job);
+	tti_plan_job_free(plan->job);
 	tti_free(plan->from);
 	tti_free(plan->to);
 	tti_free(plan);

@@ -55,7 +55,7 @@ static tutti_status read_side(const struct tti_hand_work *work, const char *name
 /* Where each rank is; nodes with ranks of either side, in the order of the job. */
 static void place_ranks(struct tti_hand_work *work)
 {
-	const struct tti_job *job = work->handoff->job;
+	const struct tti_plan_job *job = work->handoff->job;
 
 	for (uint32_t i = 0; i < job->nnodes; i++) {
 		const struct tti_job_node *node = &job->nodes[i];
@@ -297,7 +297,7 @@ static tutti_status find_doors(struct tti_hand_work *work, const struct tti_hand
 
 static tutti_status make_room(struct tti_hand_work *work)
 {
-	const struct tti_job *job = work->handoff->job;
+	const struct tti_plan_job *job = work->handoff->job;
 	const size_t n = job->nranks;
 
 	work->nodes = tti_arena_alloc(&work->arena, job->nnodes * sizeof(*work->nodes));

@@ -8,7 +8,7 @@ bool tti_handoff_view_open(const struct tti_handoff_job *handoff,
 			   const struct tti_handoff_plan *plan, double nbytes,
 			   struct tti_handoff_view *out)
 {
-	const struct tti_job *job = handoff->job;
+	const struct tti_plan_job *job = handoff->job;
 	uint32_t *room;
 
 	*out = (struct tti_handoff_view){ .handoff = handoff, .plan = plan, .nbytes = nbytes };

@@ -17,7 +17,7 @@
 /* Sealed once it is given away. */
 struct tutti_plan {
 	struct tti_plan *plan;
-	struct tti_job *job; /* NULL: read without its nodes */
+	struct tti_plan_job *job; /* NULL: read without its nodes */
 	struct tti_plan_config config;
 	const struct tti_xml_doc **docs; /* of each node; NULL */
 };
@@ -27,7 +27,7 @@ const struct tti_plan *tti_plan_of(tutti_plan_t plan)
 	return plan->plan;
 }
 
-const struct tti_job *tti_plan_job(tutti_plan_t plan)
+const struct tti_plan_job *tti_plan_job(tutti_plan_t plan)
 {
 	return plan->job;
 }
@@ -198,7 +198,7 @@ void tutti_plan_free(tutti_plan_t plan)
 	if (!plan)
 		return;
 	tti_plan_free(plan->plan);
-	tti_job_free(plan->job);
+	tti_plan_job_free(plan->job);
 	tti_free(plan->docs);
 	tti_free(plan);
 }
@@ -208,7 +208,7 @@ void tutti_plan_free(tutti_plan_t plan)
 /* The ranks of a file must live where those of the nodes do. */
 static tutti_status check_fit(const struct tutti_plan *plan, const char *path)
 {
-	const struct tti_job *job = plan->job;
+	const struct tti_plan_job *job = plan->job;
 
 	if (plan->plan->nnodes != job->nnodes || plan->plan->nranks != job->nranks)
 		return tti_fail(TUTTI_EINVAL,

@@ -9,6 +9,6 @@
 
 const struct tti_plan *tti_plan_of(tutti_plan_t plan);
 /* NULL: it was read without its nodes. */
-const struct tti_job *tti_plan_job(tutti_plan_t plan);
+const struct tti_plan_job *tti_plan_job(tutti_plan_t plan);
 
 #endif

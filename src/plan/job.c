@@ -8,7 +8,7 @@
 
 /* A job and the arrays that its nodes borrow; nodes of one kind share theirs. */
 struct own_job {
-	struct tti_job job;
+	struct tti_plan_job job;
 	struct tti_arena arena;
 };
 
@@ -181,7 +181,7 @@ static tutti_status fill(struct own_job *own, const struct tti_job_layout *layou
 	return deal_ranks(own, layout, nodes, count);
 }
 
-tutti_status tti_job_lay_out(const struct tti_job_layout *layout, struct tti_job **out)
+tutti_status tti_job_lay_out(const struct tti_job_layout *layout, struct tti_plan_job **out)
 {
 	struct own_job *own = tti_zalloc(sizeof(*own));
 	tutti_status st;
@@ -192,12 +192,12 @@ tutti_status tti_job_lay_out(const struct tti_job_layout *layout, struct tti_job
 	if (st == TUTTI_OK)
 		*out = &own->job;
 	else
-		tti_job_free(&own->job);
+		tti_plan_job_free(&own->job);
 	return st;
 }
 
-tutti_status tti_job_of(const struct tti_routes *const *kinds, uint32_t nkinds, uint32_t count,
-			uint32_t ranks_per_node, struct tti_job **out)
+tutti_status tti_plan_job_of(const struct tti_routes *const *kinds, uint32_t nkinds, uint32_t count,
+			     uint32_t ranks_per_node, struct tti_plan_job **out)
 {
 	const uint32_t nnodes = nkinds * count;
 	const struct tti_routes **routes = tti_calloc(nnodes + 1, sizeof(*routes));
@@ -215,7 +215,7 @@ tutti_status tti_job_of(const struct tti_routes *const *kinds, uint32_t nkinds, 
 	return st;
 }
 
-void tti_job_free(struct tti_job *job)
+void tti_plan_job_free(struct tti_plan_job *job)
 {
 	struct own_job *own = (struct own_job *)job;
 

@@ -12,7 +12,7 @@
 
 /* What is kept while a plan is made. */
 struct maker {
-	const struct tti_job *job;
+	const struct tti_plan_job *job;
 	const struct tti_plan_config *config;
 	struct tti_plan *plan;
 	struct tti_kind *kinds;
@@ -28,7 +28,7 @@ static tutti_status no_memory(void)
 
 /* -- The job ---------------------------------------------------------------------- */
 
-static tutti_status check_job(const struct tti_job *job)
+static tutti_status check_job(const struct tti_plan_job *job)
 {
 	uint32_t *node_of = tti_calloc(job->nranks + 1, sizeof(*node_of));
 	uint32_t count = 0;
@@ -114,7 +114,7 @@ static tutti_status find_kinds(struct maker *maker)
  * the order of their first. */
 static void order_nodes(struct maker *maker)
 {
-	const struct tti_job *job = maker->job;
+	const struct tti_plan_job *job = maker->job;
 	uint32_t count = 0;
 
 	for (uint32_t node = 0; node < job->nnodes; node++)
@@ -156,7 +156,7 @@ static tutti_status describe_node(struct tti_plan *plan, const struct tti_job_no
 /* Nodes of one kind share the names of their NICs. */
 static tutti_status describe(struct maker *maker)
 {
-	const struct tti_job *job = maker->job;
+	const struct tti_plan_job *job = maker->job;
 	struct tti_plan *plan = maker->plan;
 
 	plan->nranks = job->nranks;
@@ -301,7 +301,7 @@ static tutti_status plan_pattern(struct maker *maker, enum tti_pattern pattern)
 
 /* Trees that split a NIC's traffic inside a node make sense only with NICs; with one
  * rank on every node they are trees. */
-static uint32_t sensible_patterns(const struct tti_job *job)
+static uint32_t sensible_patterns(const struct tti_plan_job *job)
 {
 	const uint32_t all = (UINT32_C(1) << TTI_PATTERN_COUNT) - 1;
 	const uint32_t with_nets = 1u << TTI_PATTERN_BALANCED_TREE | 1u << TTI_PATTERN_SPLIT_TREE |
@@ -376,7 +376,7 @@ static tutti_status make(struct maker *maker)
 	return TUTTI_OK;
 }
 
-tutti_status tti_plan_make(const struct tti_job *job, const struct tti_plan_config *config,
+tutti_status tti_plan_make(const struct tti_plan_job *job, const struct tti_plan_config *config,
 			   struct tti_plan **out)
 {
 	static const struct tti_plan_config defaults = { .cross_nic = TTI_CROSS_AUTO };

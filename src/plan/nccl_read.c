@@ -315,7 +315,7 @@ static tutti_status read_graphs(struct nccl_reader *r)
 
 /* -- All of it ------------------------------------------------------------------------ */
 
-static tutti_status check_nodes(const struct tti_job *job, const char *source)
+static tutti_status check_nodes(const struct tti_plan_job *job, const char *source)
 {
 	for (uint32_t node = 1; node < job->nnodes; node++)
 		if (job->nodes[node].routes != job->nodes[0].routes ||
@@ -328,8 +328,9 @@ static tutti_status check_nodes(const struct tti_job *job, const char *source)
 	return TUTTI_OK;
 }
 
-static tutti_status read_all(struct nccl_reader *r, const struct tti_job *job, const char *text,
-			     size_t nbytes, const char *source, struct tti_plan **out)
+static tutti_status read_all(struct nccl_reader *r, const struct tti_plan_job *job,
+			     const char *text, size_t nbytes, const char *source,
+			     struct tti_plan **out)
 {
 	struct tti_members members = { .routes = r->node->routes,
 				       .nodes = r->node->members,
@@ -350,8 +351,8 @@ static tutti_status read_all(struct nccl_reader *r, const struct tti_job *job, c
 }
 
 tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *source,
-				const struct tti_job *job, const struct tti_plan_config *config,
-				struct tti_plan **out)
+				const struct tti_plan_job *job,
+				const struct tti_plan_config *config, struct tti_plan **out)
 {
 	struct nccl_reader r = { .node = &job->nodes[0],
 				 .nets = job->nnodes > 1,

@@ -89,7 +89,7 @@ struct tti_job_node {
 	uint32_t nnets;
 	int32_t group; /* leaf switch, -1: unknown: nodes of one group follow each other */
 };
-struct tti_job {
+struct tti_plan_job {
 	const struct tti_job_node *nodes;
 	uint32_t nnodes, nranks;
 };
@@ -107,17 +107,17 @@ struct tti_plan_config {
 
 /* TUTTI_EINVAL: a rank twice or missing, a node without ranks. Ranks that no way
  * connects: TUTTI_EPLAN, naming both. */
-TUTTI_CHECKED tutti_status tti_plan_make(const struct tti_job *job,
+TUTTI_CHECKED tutti_status tti_plan_make(const struct tti_plan_job *job,
 					 const struct tti_plan_config *config,
 					 struct tti_plan **out);
 void tti_plan_free(struct tti_plan *plan);
 
 /* A copy of GPUs (or, without any, HOSTs) of a topology as ranks of `count` nodes: for
- * tools. *out is freed with tti_job_free(). ranks_per_node 0: one for each GPU with a
+ * tools. *out is freed with tti_plan_job_free(). ranks_per_node 0: one for each GPU with a
  * rank, else for each GPU, else for each HOST. */
-TUTTI_CHECKED tutti_status tti_job_of(const struct tti_routes *const *kinds, uint32_t nkinds,
-				      uint32_t count, uint32_t ranks_per_node,
-				      struct tti_job **out);
+TUTTI_CHECKED tutti_status tti_plan_job_of(const struct tti_routes *const *kinds, uint32_t nkinds,
+					   uint32_t count, uint32_t ranks_per_node,
+					   struct tti_plan_job **out);
 /* The same of one node for each of routes[]; equal nodes have equal pointers. */
 struct tti_job_layout {
 	const struct tti_routes *const *routes;
@@ -129,8 +129,8 @@ struct tti_job_layout {
 };
 /* TUTTI_EINVAL: a node that is none or has no ranks. */
 TUTTI_CHECKED tutti_status tti_job_lay_out(const struct tti_job_layout *layout,
-					   struct tti_job **out);
-void tti_job_free(struct tti_job *job);
+					   struct tti_plan_job **out);
+void tti_plan_job_free(struct tti_plan_job *job);
 
 static inline bool tti_plan_hop_is_direct(const struct tti_plan_channel *channel, uint32_t rank)
 {

@@ -13,7 +13,7 @@
 /* A plan and what it was made of. */
 struct tti_report {
 	const struct tti_plan *plan;
-	const struct tti_job *job;             /* NULL: not known              */
+	const struct tti_plan_job *job;        /* NULL: not known              */
 	const struct tti_plan_config *config;  /* of the search                */
 	const struct tti_xml_doc *const *docs; /* of each node; NULL           */
 	bool color, utf8;
@@ -34,7 +34,7 @@ TUTTI_CHECKED tutti_status tti_plan_verify(const struct tti_report *report, stru
 
 /* NCCL's graph file as the plan of a job whose nodes are of one kind. */
 TUTTI_CHECKED tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *source,
-					      const struct tti_job *job,
+					      const struct tti_plan_job *job,
 					      const struct tti_plan_config *config,
 					      struct tti_plan **out);
 

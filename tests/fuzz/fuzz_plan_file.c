@@ -30,7 +30,7 @@ static const char machine[] =
 		PCI("20", "0x060400",
 		    GPU("21", "2") GPU("22", "3") NIC("23", "1")) "</cpu></system>";
 
-static struct tti_job *jobs[2]; /* of one node, of two */
+static struct tti_plan_job *jobs[2]; /* of one node, of two */
 static const struct tti_plan_config config = { .cross_nic = TTI_CROSS_AUTO };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -50,8 +50,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	expect(tti_paths_build(graph, &paths) == TUTTI_OK);
 	expect(tti_routes_build(paths, NULL, &made) == TUTTI_OK);
 	routes = made;
-	expect(tti_job_of(&routes, 1, 1, 0, &jobs[0]) == TUTTI_OK);
-	expect(tti_job_of(&routes, 1, 2, 0, &jobs[1]) == TUTTI_OK);
+	expect(tti_plan_job_of(&routes, 1, 1, 0, &jobs[0]) == TUTTI_OK);
+	expect(tti_plan_job_of(&routes, 1, 2, 0, &jobs[1]) == TUTTI_OK);
 	return 0;
 }
 
@@ -72,7 +72,7 @@ static void look(const struct tti_plan *plan)
 	tti_plan_free(again);
 }
 
-static void read_nccl(const char *text, size_t size, const struct tti_job *job)
+static void read_nccl(const char *text, size_t size, const struct tti_plan_job *job)
 {
 	struct tti_plan *plan = NULL;
 	struct tti_report report = { .job = job, .config = &config };

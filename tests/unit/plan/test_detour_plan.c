@@ -22,7 +22,8 @@ static const struct tti_plan_config both_ways = { .patterns = 1u << TTI_PATTERN_
 						  .both_ways = true,
 						  .budget_ms = UNHURRIED_MS };
 
-static struct tti_plan *plan_of(const struct tti_job *job, const struct tti_plan_config *config)
+static struct tti_plan *plan_of(const struct tti_plan_job *job,
+				const struct tti_plan_config *config)
 {
 	struct tti_plan *plan = NULL;
 
@@ -32,7 +33,7 @@ static struct tti_plan *plan_of(const struct tti_job *job, const struct tti_plan
 }
 
 /* What the machine cannot carry, in words. */
-static size_t findings(const struct tti_job *job, const struct tti_plan_config *config,
+static size_t findings(const struct tti_plan_job *job, const struct tti_plan_config *config,
 		       const struct tti_plan *plan, char *text, size_t size)
 {
 	const struct tti_report report = { .plan = plan, .job = job, .config = config };
@@ -45,7 +46,7 @@ static size_t findings(const struct tti_job *job, const struct tti_plan_config *
 	return n;
 }
 
-static void links_carry_it(const struct tti_job *job, const struct tti_plan_config *config,
+static void links_carry_it(const struct tti_plan_job *job, const struct tti_plan_config *config,
 			   const struct tti_plan *plan)
 {
 	char text[256];
@@ -54,12 +55,12 @@ static void links_carry_it(const struct tti_job *job, const struct tti_plan_conf
 		fail_msg("%s", text);
 }
 
-static struct tti_job *job_of(const struct machine *m, uint32_t nranks)
+static struct tti_plan_job *job_of(const struct machine *m, uint32_t nranks)
 {
 	const struct tti_routes *routes = m->routes;
-	struct tti_job *job = NULL;
+	struct tti_plan_job *job = NULL;
 
-	assert_int_equal(tti_job_of(&routes, 1, 1, nranks, &job), TUTTI_OK);
+	assert_int_equal(tti_plan_job_of(&routes, 1, 1, nranks, &job), TUTTI_OK);
 	return job;
 }
 
@@ -97,7 +98,7 @@ static void random_nodes(void **state)
 	for (uint64_t seed = 110; seed < 110 + rounds; seed++) {
 		const struct tti_plan_config *config = seed % 2 ? &both_ways : &one_way;
 		struct tti_plan *plan;
-		struct tti_job *job;
+		struct tti_plan_job *job;
 		struct machine m;
 
 		machine_build(&m, random_topo(seed), (enum tti_model)(seed % 2));
@@ -111,7 +112,7 @@ static void random_nodes(void **state)
 		}
 		count += uses_nets(plan);
 		tti_plan_free(plan);
-		tti_job_free(job);
+		tti_plan_job_free(job);
 		machine_release(&m);
 	}
 	assert_true(count > 0);
@@ -120,7 +121,7 @@ static void random_nodes(void **state)
 /* -- One machine ----------------------------------------------------------------------- */
 
 static struct machine machine;
-static struct tti_job *job;
+static struct tti_plan_job *job;
 static struct tti_plan *plan;
 
 static int set_up(void **state)
@@ -136,7 +137,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	tti_plan_free(plan);
-	tti_job_free(job);
+	tti_plan_job_free(job);
 	machine_release(&machine);
 	return 0;
 }
@@ -166,16 +167,16 @@ static void without_their_nics_it_is_too_much(void **state)
 static void a_node_of_several_does_not(void **state)
 {
 	const struct tti_routes *routes = machine.routes;
-	struct tti_job *two = NULL;
+	struct tti_plan_job *two = NULL;
 	struct tti_plan *other;
 
 	(void)state;
-	assert_int_equal(tti_job_of(&routes, 1, 2, 0, &two), TUTTI_OK);
+	assert_int_equal(tti_plan_job_of(&routes, 1, 2, 0, &two), TUTTI_OK);
 	other = plan_of(two, &one_way);
 	assert_true(uses_nets(plan));
 	assert_false(uses_nets(other));
 	tti_plan_free(other);
-	tti_job_free(two);
+	tti_plan_job_free(two);
 }
 
 /* -- In words -------------------------------------------------------------------------- */

@@ -62,7 +62,7 @@ static void as_many_pairs_as_sit_beside(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct machine m;
 		struct sides s = { .handoff = { .nfrom = 0 } };
-		struct tti_job *job = NULL;
+		struct tti_plan_job *job = NULL;
 		struct tti_handoff_plan *plan;
 		const struct tti_routes *routes;
 		char path[512];
@@ -70,7 +70,7 @@ static void as_many_pairs_as_sit_beside(void **state)
 		snprintf(path, sizeof(path), TEST_DATA "/topologies/handoff/%s.xml", cases[i].name);
 		machine_read(&m, path, TTI_MODEL_TUTTI);
 		routes = m.routes;
-		assert_int_equal(tti_job_of(&routes, 1, 2, 0, &job), TUTTI_OK);
+		assert_int_equal(tti_plan_job_of(&routes, 1, 2, 0, &job), TUTTI_OK);
 		s.handoff = (struct tti_handoff_job){ .job = job, .from = s.from, .to = s.to };
 		range(s.from, &s.handoff.nfrom, 0, 8);
 		range(s.to, &s.handoff.nto, 8, 8);
@@ -85,7 +85,7 @@ static void as_many_pairs_as_sit_beside(void **state)
 			assert_int_equal(plan->ways[k].from + 8, plan->ways[k].to);
 		}
 		tti_handoff_plan_free(plan);
-		tti_job_free(job);
+		tti_plan_job_free(job);
 		machine_release(&m);
 	}
 }
@@ -140,14 +140,14 @@ static void random_machines(void **state)
 		const struct tti_routes *routes[2];
 		uint64_t random = seed;
 		struct sides s;
-		struct tti_job *job = NULL;
+		struct tti_plan_job *job = NULL;
 		const uint32_t count = 1 + seed % 2;
 
 		for (int i = 0; i < 2; i++) {
 			machine_build(&m[i], random_topo(2 * seed + (uint64_t)i), TTI_MODEL_TUTTI);
 			routes[i] = m[i].routes;
 		}
-		if (tti_job_of(routes, 2, count, seed % 5 ? 0 : 7, &job) == TUTTI_OK &&
+		if (tti_plan_job_of(routes, 2, count, seed % 5 ? 0 : 7, &job) == TUTTI_OK &&
 		    job->nranks <= MOST) {
 			const uint32_t half = job->nranks / 2;
 			const bool overlap = seed % 4 == 0;
@@ -163,7 +163,7 @@ static void random_machines(void **state)
 						  overlap ? job->nranks : job->nranks - half, s.to);
 			nplans += try_one(&s.handoff, seed);
 		}
-		tti_job_free(job);
+		tti_plan_job_free(job);
 		machine_release(&m[0]);
 		machine_release(&m[1]);
 	}

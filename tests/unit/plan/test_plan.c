@@ -39,7 +39,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct tti_plan *plan_of(const struct tti_job *job)
+static struct tti_plan *plan_of(const struct tti_plan_job *job)
 {
 	const struct tti_plan_config config = { .cross_nic = TTI_CROSS_AUTO,
 						.budget_ms = UNHURRIED_MS };
@@ -56,10 +56,10 @@ static void equal_nodes(void **state)
 	for (size_t i = 0; i < NFILES; i++)
 		for (uint32_t count = 1; count < 8; count++) {
 			const struct tti_routes *routes = machines[i].routes;
-			struct tti_job *job = NULL;
+			struct tti_plan_job *job = NULL;
 			struct tti_plan *plan, *again;
 
-			assert_int_equal(tti_job_of(&routes, 1, count, 0, &job), TUTTI_OK);
+			assert_int_equal(tti_plan_job_of(&routes, 1, count, 0, &job), TUTTI_OK);
 			plan = plan_of(job);
 			again = plan_of(job);
 			assert_int_equal(plan->nranks, 8 * count);
@@ -69,7 +69,7 @@ static void equal_nodes(void **state)
 			assert_int_equal(plan->hash, again->hash);
 			tti_plan_free(plan);
 			tti_plan_free(again);
-			tti_job_free(job);
+			tti_plan_job_free(job);
 		}
 }
 
@@ -89,7 +89,7 @@ static void uneven_nodes(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tti_job_node nodes[4];
 		uint32_t ranks[4][8], count[4] = { 0 }, nranks = 0;
-		struct tti_job job = { nodes, cases[i].nnodes, 0 };
+		struct tti_plan_job job = { nodes, cases[i].nnodes, 0 };
 		struct tti_plan *plan;
 
 		for (uint32_t node = 0; node < job.nnodes; node++)
@@ -130,7 +130,7 @@ static void many_ranks_on_few_numa_nodes(void **state)
 		uint32_t *members = calloc(per, sizeof(*members));
 		uint32_t *ranks = calloc((size_t)per * nnodes, sizeof(*ranks));
 		struct tti_job_node nodes[3];
-		const struct tti_job job = { nodes, nnodes, per * nnodes };
+		const struct tti_plan_job job = { nodes, nnodes, per * nnodes };
 		struct tti_plan *plan;
 
 		for (uint32_t k = 0; k < per; k++)
@@ -175,33 +175,34 @@ static void jobs_that_are_none(void **state)
 	struct tti_plan *plan = NULL;
 
 	(void)state;
-	assert_int_equal(tti_plan_make(&(struct tti_job){ &node, 1, 3 }, NULL, &plan),
+	assert_int_equal(tti_plan_make(&(struct tti_plan_job){ &node, 1, 3 }, NULL, &plan),
 			 TUTTI_EINVAL);
 	node.nranks = 3;
-	assert_int_equal(tti_plan_make(&(struct tti_job){ &node, 1, 3 }, NULL, &plan),
+	assert_int_equal(tti_plan_make(&(struct tti_plan_job){ &node, 1, 3 }, NULL, &plan),
 			 TUTTI_EINVAL);
 	node.nranks = 0;
-	assert_int_equal(tti_plan_make(&(struct tti_job){ &node, 1, 0 }, NULL, &plan),
+	assert_int_equal(tti_plan_make(&(struct tti_plan_job){ &node, 1, 0 }, NULL, &plan),
 			 TUTTI_EINVAL);
 	two[0].nranks = 1;
 	two[1].ranks = ranks + 1;
 	two[1].nranks = 1;
-	assert_int_equal(tti_plan_make(&(struct tti_job){ two, 2, 2 }, NULL, &plan), TUTTI_EPLAN);
+	assert_int_equal(tti_plan_make(&(struct tti_plan_job){ two, 2, 2 }, NULL, &plan),
+			 TUTTI_EPLAN);
 	assert_non_null(strstr(tti_error_text(), "NIC"));
 }
 
 static void many_nodes(void **state)
 {
 	const struct tti_routes *routes = machines[0].routes;
-	struct tti_job *job = NULL;
+	struct tti_plan_job *job = NULL;
 	struct tti_plan *plan;
 
 	(void)state;
-	assert_int_equal(tti_job_of(&routes, 1, 512, 0, &job), TUTTI_OK);
+	assert_int_equal(tti_plan_job_of(&routes, 1, 512, 0, &job), TUTTI_OK);
 	plan = plan_of(job);
 	assert_int_equal(plan->nranks, 4096);
 	tti_plan_free(plan);
-	tti_job_free(job);
+	tti_plan_job_free(job);
 }
 
 /* Each place has one parent that knows it; inner places of one tree are leaves of the

@@ -21,13 +21,13 @@ static struct tti_plan *plan_of(const struct machine *m, uint32_t nnodes)
 						.cross_nic = TTI_CROSS_AUTO,
 						.budget_ms = UNHURRIED_MS };
 	const struct tti_routes *routes = m->routes;
-	struct tti_job *job = NULL;
+	struct tti_plan_job *job = NULL;
 	struct tti_plan *plan = NULL;
 
-	assert_int_equal(tti_job_of(&routes, 1, nnodes, 0, &job), TUTTI_OK);
+	assert_int_equal(tti_plan_job_of(&routes, 1, nnodes, 0, &job), TUTTI_OK);
 	if (tti_plan_make(job, &config, &plan) != TUTTI_OK || tti_plan_check(plan) != TUTTI_OK)
 		fail_msg("%s: %s", m->doc->source, tti_error_text());
-	tti_job_free(job);
+	tti_plan_job_free(job);
 	return plan;
 }
 

@@ -11,16 +11,16 @@ static struct tti_plan *plan_of(const char *file, uint32_t count)
 {
 	const struct tti_routes *routes;
 	struct tti_plan *plan = NULL;
-	struct tti_job *job = NULL;
+	struct tti_plan_job *job = NULL;
 	struct machine m;
 	char path[256];
 
 	snprintf(path, sizeof(path), TEST_DATA "/topologies/%s", file);
 	machine_read(&m, path, TTI_MODEL_TUTTI);
 	routes = m.routes;
-	assert_int_equal(tti_job_of(&routes, 1, count, 0, &job), TUTTI_OK);
+	assert_int_equal(tti_plan_job_of(&routes, 1, count, 0, &job), TUTTI_OK);
 	assert_int_equal(tti_plan_make(job, NULL, &plan), TUTTI_OK);
-	tti_job_free(job);
+	tti_plan_job_free(job);
 	machine_release(&m);
 	return plan;
 }

@@ -280,7 +280,7 @@ static void every_file(void **state)
 		machine_read(&m, files.gl_pathv[i], TTI_MODEL_NCCL);
 		for (uint32_t count = 1; count <= 4; count *= SANITIZED ? 4 : 2) {
 			const struct tti_routes *routes = m.routes;
-			struct tti_job *job = NULL;
+			struct tti_plan_job *job = NULL;
 			struct tti_plan *plan = NULL;
 			struct tti_tune_machine machine;
 			enum tti_tune_algo algo;
@@ -288,7 +288,7 @@ static void every_file(void **state)
 
 			if (count > 1 && m.graph->ntype[TTI_NODE_NET] == 0)
 				continue;
-			assert_int_equal(tti_job_of(&routes, 1, count, 0, &job), TUTTI_OK);
+			assert_int_equal(tti_plan_job_of(&routes, 1, count, 0, &job), TUTTI_OK);
 			assert_int_equal(tti_plan_make(job, NULL, &plan), TUTTI_OK);
 			machine = tti_tune_machine_of_plan(plan);
 			tti_tune_machine_add_node(&machine, m.graph);
@@ -301,7 +301,7 @@ static void every_file(void **state)
 			check_order(&machine, files.gl_pathv[i]);
 			check_sums(&machine, files.gl_pathv[i]);
 			tti_plan_free(plan);
-			tti_job_free(job);
+			tti_plan_job_free(job);
 		}
 		machine_release(&m);
 	}
