@@ -189,7 +189,7 @@ static tutti_status place_members(const struct tti_roll *roll, const struct tti_
 
 static bool has_link(const struct tti_graph *graph, uint32_t net)
 {
-	const struct tti_link *link =
+	const struct tti_topo_link *link =
 		tti_graph_link(graph, net, graph->nodes[net].parent, TTI_LINK_NET);
 
 	return link && link->bw_gbps > 0;

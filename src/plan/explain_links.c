@@ -23,7 +23,7 @@ struct group {
 	double price, share; /* GB/s of the bound */
 };
 
-static const struct tti_link *link_of(const struct tti_loads *loads, uint32_t row)
+static const struct tti_topo_link *link_of(const struct tti_loads *loads, uint32_t row)
 {
 	return &loads->routes->paths->graph->links[loads->link[row]];
 }
@@ -32,7 +32,7 @@ static bool are_alike(const struct tti_explain *explain, uint32_t a, uint32_t b)
 {
 	const struct tti_loads *loads = explain->loads;
 	const struct tti_node *nodes = loads->routes->paths->graph->nodes;
-	const struct tti_link *x = link_of(loads, a), *y = link_of(loads, b);
+	const struct tti_topo_link *x = link_of(loads, a), *y = link_of(loads, b);
 
 	return loads->capacity[a] == loads->capacity[b] && x->type == y->type &&
 	       nodes[x->from].type == nodes[y->from].type && nodes[x->to].type == nodes[y->to].type;

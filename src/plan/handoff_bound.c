@@ -78,7 +78,7 @@ static void add_node(struct flow *f, uint32_t index)
 	f->base[index] = base;
 	f->nvertices += graph->nnodes;
 	for (uint32_t i = 0; i < graph->nlinks; i++) {
-		const struct tti_link *link = &graph->links[i];
+		const struct tti_topo_link *link = &graph->links[i];
 		const bool limits =
 			link->type != TTI_LINK_LOC || (double)link->bw_gbps < TTI_LOC_GBPS;
 
@@ -310,7 +310,7 @@ static const struct tti_hand_node *node_of_wire(const struct flow *f, const stru
 	return &f->work->nodes[wire->node];
 }
 
-static const struct tti_link *link_of_wire(const struct flow *f, const struct wire *wire)
+static const struct tti_topo_link *link_of_wire(const struct flow *f, const struct wire *wire)
 {
 	return &node_of_wire(f, wire)->job->routes->paths->graph->links[wire->link];
 }

@@ -66,7 +66,7 @@ static void use_path(struct checker *c, uint32_t node, uint32_t from, uint32_t t
 	const uint32_t *hops = tti_paths_hops(paths, from, to);
 
 	for (uint32_t i = 0; i < path->nhops; i++) {
-		const struct tti_link *link = &paths->graph->links[hops[i]];
+		const struct tti_topo_link *link = &paths->graph->links[hops[i]];
 		uint32_t at = hops[i];
 
 		if (link->type == TTI_LINK_LOC && (double)link->bw_gbps >= TTI_LOC_GBPS &&
@@ -144,7 +144,7 @@ static tutti_status check_links(struct checker *c)
 	for (uint32_t node = 0; node < c->plan->nnodes; node++)
 		for (uint32_t i = 0; i < graph_of(c, node)->nlinks; i++) {
 			const struct tti_graph *graph = graph_of(c, node);
-			const struct tti_link *link = &graph->links[i];
+			const struct tti_topo_link *link = &graph->links[i];
 
 			if (c->used[node][i] > (double)link->bw_gbps * (1 + EPS))
 				return breach("%s to %s of node %u has %g GB/s and carries %g",

@@ -80,7 +80,7 @@ static void add_ranks(const struct drawing *d, uint32_t node, uint32_t end)
 
 static void add_speed(const struct drawing *d, const struct tti_graph *graph, uint32_t net)
 {
-	const struct tti_link *link =
+	const struct tti_topo_link *link =
 		tti_graph_link(graph, graph->nodes[net].parent, net, TTI_LINK_NET);
 	char gbps[24];
 

@@ -97,7 +97,7 @@ static double cable_gbps(const struct tti_handoff_view *view, uint32_t node, uin
 {
 	const struct tti_graph *graph = tti_handoff_graph(view, node);
 	const uint32_t at = tti_handoff_job_node(view, node)->nets[net];
-	const struct tti_link *link =
+	const struct tti_topo_link *link =
 		tti_graph_link(graph, graph->nodes[at].parent, at, TTI_LINK_NET);
 
 	return link ? (double)link->bw_gbps : 0;

@@ -174,8 +174,8 @@ static double cable_gbps(const struct tti_hand_node *node, uint32_t net, bool ou
 {
 	const struct tti_graph *graph = node->job->routes->paths->graph;
 	const uint32_t at = node->job->nets[net], nic = graph->nodes[at].parent;
-	const struct tti_link *link = outwards ? tti_graph_link(graph, nic, at, TTI_LINK_NET)
-					       : tti_graph_link(graph, at, nic, TTI_LINK_NET);
+	const struct tti_topo_link *link = outwards ? tti_graph_link(graph, nic, at, TTI_LINK_NET)
+						    : tti_graph_link(graph, at, nic, TTI_LINK_NET);
 
 	return link ? (double)link->bw_gbps : 0;
 }

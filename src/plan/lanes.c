@@ -104,8 +104,8 @@ static void price(struct work *w, const struct tti_lanes_node *first, const uint
 static double speed_of(const struct tti_lanes_node *node, uint32_t net)
 {
 	const struct tti_graph *graph = node->routes->paths->graph;
-	const struct tti_link *link = tti_graph_link(graph, graph->nodes[node->nets[net]].parent,
-						     node->nets[net], TTI_LINK_NET);
+	const struct tti_topo_link *link = tti_graph_link(
+		graph, graph->nodes[node->nets[net]].parent, node->nets[net], TTI_LINK_NET);
 
 	return link && link->bw_gbps > 0 ? (double)link->bw_gbps : 1e-3;
 }

@@ -82,7 +82,7 @@ static bool writes_cost_back(const struct tti_graph *graph, uint32_t to)
 }
 
 /* Links inside a device are never the limit of a way that leaves it. */
-static bool never_limits(const struct tti_link *link, const struct tti_path *path)
+static bool never_limits(const struct tti_topo_link *link, const struct tti_path *path)
 {
 	return link->type == TTI_LINK_LOC && (double)link->bw_gbps >= TTI_LOC_GBPS &&
 	       path->type != TTI_PATH_LOC;
@@ -121,7 +121,7 @@ static void load_path(struct builder *b, struct tti_hop *hop, uint32_t from, uin
 
 	for (uint32_t i = 0; i < path->nhops; i++) {
 		const uint32_t at = hops[i];
-		const struct tti_link *link = &b->graph->links[at];
+		const struct tti_topo_link *link = &b->graph->links[at];
 
 		if (never_limits(link, path))
 			continue;
@@ -163,7 +163,7 @@ static void make_switch_hops(struct builder *b, uint32_t member)
 		return;
 	for (uint32_t i = 0; i < graph->nodes[device].nlinks; i++) {
 		const uint32_t at = graph->nodes[device].first_link + i;
-		const struct tti_link *link = &graph->links[at];
+		const struct tti_topo_link *link = &graph->links[at];
 
 		if (link->type != TTI_LINK_NVL || graph->nodes[link->to].type != TTI_NODE_NVS)
 			continue;

@@ -32,7 +32,7 @@ static void mark(struct drawing *d, uint32_t link, uint32_t color)
 	const struct tti_graph *graph = d->loads->routes->paths->graph;
 	const uint32_t from = d->places[graph->links[link].from].box;
 	const uint32_t to = d->places[graph->links[link].to].box;
-	const struct tti_link *shown =
+	const struct tti_topo_link *shown =
 		from == to ? NULL : tti_graph_link(graph, from, to, graph->links[link].type);
 	uint32_t at;
 

@@ -38,7 +38,7 @@ static void end_words(const struct tti_graph *graph, uint32_t node, char buf[48]
 void tti_link_words(const struct tti_loads *loads, uint32_t row, char buf[TTI_LINK_WORDS])
 {
 	const struct tti_graph *graph = loads->routes->paths->graph;
-	const struct tti_link *link = &graph->links[loads->link[row]];
+	const struct tti_topo_link *link = &graph->links[loads->link[row]];
 	char from[48], to[48];
 
 	end_words(graph, link->from, from);

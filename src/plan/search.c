@@ -140,8 +140,8 @@ static tutti_status round_of(struct tti_pool *pool, tti_pricer *price, bool prov
 static bool are_alike(const struct tti_loads *loads, uint32_t a, uint32_t b)
 {
 	const struct tti_graph *graph = loads->routes->paths->graph;
-	const struct tti_link *x = &graph->links[loads->link[a]],
-			      *y = &graph->links[loads->link[b]];
+	const struct tti_topo_link *x = &graph->links[loads->link[a]],
+				   *y = &graph->links[loads->link[b]];
 
 	return loads->capacity[a] == loads->capacity[b] && x->type == y->type &&
 	       graph->nodes[x->from].type == graph->nodes[y->from].type &&

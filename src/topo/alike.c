@@ -16,7 +16,7 @@ static unsigned count_nvlinks(const struct tti_paths *paths, const struct tti_pa
 	unsigned least = 0;
 
 	for (unsigned i = 0; i < path->nhops; i++) {
-		const struct tti_link *link =
+		const struct tti_topo_link *link =
 			&paths->graph->links[paths->hops[path->first_hop + i]];
 
 		if (link->type == TTI_LINK_NVL && (!least || link->count < least))

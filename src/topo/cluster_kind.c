@@ -161,7 +161,8 @@ static tutti_status list_ports(struct tti_cluster_kind *kind)
 	for (uint32_t i = 0; i < kind->nports; i++) {
 		const uint32_t at = graph->by_type[TTI_NODE_NET][i];
 		const struct tti_node *node = &graph->nodes[at];
-		const struct tti_link *link = tti_graph_link(graph, at, node->parent, TTI_LINK_NET);
+		const struct tti_topo_link *link =
+			tti_graph_link(graph, at, node->parent, TTI_LINK_NET);
 
 		kind->ports[i] = (struct tti_cluster_port){
 			.node = at,

@@ -270,7 +270,7 @@ static const char *const link_words[] = {
 /* From a node to one that comes after it in A; of B: its matches, as A counts them. */
 struct cross {
 	uint32_t to; /* in A */
-	const struct tti_link *link;
+	const struct tti_topo_link *link;
 };
 
 struct crosses {
@@ -295,7 +295,7 @@ static bool list_crosses(const struct tti_diff_tree *tree, uint32_t v, uint32_t 
 
 	out->n = 0;
 	for (uint32_t i = 0; i < graph->nodes[v].nlinks; i++) {
-		const struct tti_link *link = &graph->links[graph->nodes[v].first_link + i];
+		const struct tti_topo_link *link = &graph->links[graph->nodes[v].first_link + i];
 		const uint32_t to = is_b ? tree->match[link->to] : link->to;
 
 		if (!tti_diff_crosses(graph, link) || tree->match[link->to] == TTI_NODE_NONE ||
@@ -310,10 +310,10 @@ static bool list_crosses(const struct tti_diff_tree *tree, uint32_t v, uint32_t 
 }
 
 /* "4 links, 80 GB/s", and both directions where they differ. */
-static void add_link(const struct tti_graph *graph, const struct tti_link *link,
+static void add_link(const struct tti_graph *graph, const struct tti_topo_link *link,
 		     struct tti_strbuf *out)
 {
-	const struct tti_link *back = &graph->links[link->reverse];
+	const struct tti_topo_link *back = &graph->links[link->reverse];
 	char there[TTI_WORDS_MAX], here[TTI_WORDS_MAX];
 
 	tti_words_gbps((double)link->bw_gbps, there);
@@ -325,18 +325,19 @@ static void add_link(const struct tti_graph *graph, const struct tti_link *link,
 		tti_strbuf_addf(out, " (%u links, %s GB/s back)", (unsigned)back->count, here);
 }
 
-static bool same_link(const struct diff *diff, const struct tti_link *x, const struct tti_link *y)
+static bool same_link(const struct diff *diff, const struct tti_topo_link *x,
+		      const struct tti_topo_link *y)
 {
-	const struct tti_link *back_x = &diff->a.tree.graph->links[x->reverse];
-	const struct tti_link *back_y = &diff->b.tree.graph->links[y->reverse];
+	const struct tti_topo_link *back_x = &diff->a.tree.graph->links[x->reverse];
+	const struct tti_topo_link *back_y = &diff->b.tree.graph->links[y->reverse];
 
 	return x->count == y->count && x->bw_gbps == y->bw_gbps && back_x->count == back_y->count &&
 	       back_x->bw_gbps == back_y->bw_gbps;
 }
 
 /* x of A, y of B; one may be NULL. */
-static void link_line(struct diff *diff, uint32_t from, uint32_t to, const struct tti_link *x,
-		      const struct tti_link *y)
+static void link_line(struct diff *diff, uint32_t from, uint32_t to, const struct tti_topo_link *x,
+		      const struct tti_topo_link *y)
 {
 	tti_strbuf_addf(diff->out, "%s between ", link_words[x ? x->type : y->type]);
 	add_pair(diff, from);
@@ -365,8 +366,8 @@ static bool compare_links(struct diff *diff, uint32_t v, struct crosses *a, stru
 		return false;
 	while (i < a->n || k < b->n) {
 		const int order = i == a->n ? 1 : k == b->n ? -1 : by_end(&a->at[i], &b->at[k]);
-		const struct tti_link *x = order <= 0 ? a->at[i].link : NULL;
-		const struct tti_link *y = order >= 0 ? b->at[k].link : NULL;
+		const struct tti_topo_link *x = order <= 0 ? a->at[i].link : NULL;
+		const struct tti_topo_link *y = order >= 0 ? b->at[k].link : NULL;
 		const uint32_t to = x ? a->at[i].to : b->at[k].to;
 
 		if (!x || !y || !same_link(diff, x, y))

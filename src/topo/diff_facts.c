@@ -40,7 +40,7 @@ static const char *yes_no(bool yes)
 static void say_link(const struct tti_graph *graph, uint32_t v, struct tti_diff_facts *facts)
 {
 	const struct tti_node *node = &graph->nodes[v];
-	const struct tti_link *link = tti_graph_link(graph, v, node->parent, TTI_LINK_PCI);
+	const struct tti_topo_link *link = tti_graph_link(graph, v, node->parent, TTI_LINK_PCI);
 	char stated[TTI_WORDS_MAX], out[TTI_WORDS_MAX] = "no", in[TTI_WORDS_MAX] = "no";
 
 	tti_words_pci_link(&node->pci, stated);

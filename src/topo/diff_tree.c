@@ -140,7 +140,7 @@ static uint64_t hash_links(const struct tti_graph *graph, const struct tti_node 
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < node->nlinks; i++) {
-		const struct tti_link *link = &graph->links[node->first_link + i];
+		const struct tti_topo_link *link = &graph->links[node->first_link + i];
 		uint64_t hash = tti_hash_combine(link->type, link->count);
 
 		if (tti_diff_crosses(graph, link))

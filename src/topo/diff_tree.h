@@ -47,7 +47,7 @@ void tti_diff_tree_release(struct tti_diff_tree *tree);
 TUTTI_CHECKED tutti_status tti_diff_match(struct tti_diff_tree *a, struct tti_diff_tree *b);
 
 /* Whether a link crosses the tree instead of being one of its branches. */
-static inline bool tti_diff_crosses(const struct tti_graph *graph, const struct tti_link *link)
+static inline bool tti_diff_crosses(const struct tti_graph *graph, const struct tti_topo_link *link)
 {
 	if (link->type == TTI_LINK_NVL || link->type == TTI_LINK_C2C || link->type == TTI_LINK_SYS)
 		return true;

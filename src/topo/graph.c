@@ -82,15 +82,15 @@ uint32_t tti_graph_cpu_of(const struct tti_graph *graph, uint32_t node)
 }
 
 /* The links that leave a node are in the order of (to, type). */
-const struct tti_link *tti_graph_link(const struct tti_graph *graph, uint32_t from, uint32_t to,
-				      enum tti_link_type type)
+const struct tti_topo_link *tti_graph_link(const struct tti_graph *graph, uint32_t from,
+					   uint32_t to, enum tti_link_type type)
 {
 	uint32_t low = graph->nodes[from].first_link;
 	uint32_t high = low + graph->nodes[from].nlinks;
 
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
-		const struct tti_link *link = &graph->links[middle];
+		const struct tti_topo_link *link = &graph->links[middle];
 
 		if (link->to == to && link->type == type)
 			return link;

@@ -121,7 +121,7 @@ struct tti_node {
 };
 
 /* One direction. links[link.reverse] is the other. */
-struct tti_link {
+struct tti_topo_link {
 	uint32_t from, to, reverse;
 	enum tti_link_type type;
 	uint16_t count; /* links in one: NVLinks; else 1                        */
@@ -152,7 +152,7 @@ struct tti_graph {
 	struct tti_arena arena;
 	enum tti_model model;
 	struct tti_node *nodes;
-	struct tti_link *links;
+	struct tti_topo_link *links;
 	uint32_t nnodes, nlinks;
 	/* By type, in the order of names: by_type[TTI_NODE_GPU][i]. */
 	uint32_t *by_type[TTI_NODE_NIC + 1];
@@ -191,7 +191,7 @@ uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, 
 /* The CPU that a node hangs below; itself for a CPU; NONE. */
 uint32_t tti_graph_cpu_of(const struct tti_graph *graph, uint32_t node);
 /* The link from a to b of that type, or NULL. */
-const struct tti_link *tti_graph_link(const struct tti_graph *graph, uint32_t from, uint32_t to,
-				      enum tti_link_type type);
+const struct tti_topo_link *tti_graph_link(const struct tti_graph *graph, uint32_t from,
+					   uint32_t to, enum tti_link_type type);
 
 #endif

@@ -224,7 +224,7 @@ static tutti_status fill_link(struct tti_build *build, uint32_t at)
 			high = middle;
 	}
 	tti_assert(low < build->halves.n && same_ends(&build->halves.at[low], &back));
-	build->graph->links[at] = (struct tti_link){
+	build->graph->links[at] = (struct tti_topo_link){
 		.from = half->from,
 		.to = half->to,
 		.reverse = (uint32_t)low,

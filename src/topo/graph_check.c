@@ -139,7 +139,7 @@ static tutti_status check_parent(const struct tti_graph *graph, uint32_t at)
 
 static tutti_status check_figures(const struct tti_graph *graph, uint32_t at)
 {
-	const struct tti_link *link = &graph->links[at];
+	const struct tti_topo_link *link = &graph->links[at];
 	const bool many = link->type == TTI_LINK_NVL || link->type == TTI_LINK_C2C;
 
 	if (!isfinite(link->bw_gbps) || !(link->bw_gbps > 0))
@@ -155,7 +155,7 @@ static tutti_status check_figures(const struct tti_graph *graph, uint32_t at)
 
 static tutti_status check_link(const struct tti_graph *graph, uint32_t at, uint32_t from)
 {
-	const struct tti_link *link = &graph->links[at], *back;
+	const struct tti_topo_link *link = &graph->links[at], *back;
 
 	if (link->from != from || link->to >= graph->nnodes || link->to == from)
 		return tti_fail(TUTTI_EINTERNAL, "graph: link %u of node %u is from %u to %u", at,
@@ -184,7 +184,7 @@ static tutti_status check_links_of(const struct tti_graph *graph, uint32_t at, u
 		return tti_fail(TUTTI_EINTERNAL, "graph: links %u + %u of %s, expected from %u on",
 				node->first_link, node->nlinks, node->name, first);
 	for (uint32_t i = first; i < first + node->nlinks; i++) {
-		const struct tti_link *link = &graph->links[i];
+		const struct tti_topo_link *link = &graph->links[i];
 
 		TTI_TRY(check_link(graph, i, at));
 		if (i > first && (link[-1].to > link->to ||

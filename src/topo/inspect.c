@@ -288,7 +288,7 @@ tutti_status tutti_topo_get_node(tutti_topo_t topo, int index, struct tutti_topo
 
 tutti_status tutti_topo_get_link(tutti_topo_t topo, int index, struct tutti_topo_link *out)
 {
-	const struct tti_link *link;
+	const struct tti_topo_link *link;
 
 	TTI_TRY(check_index("link", out, index, tutti_topo_link_count(topo)));
 	link = &topo->graph->links[index];

@@ -195,7 +195,7 @@ double tti_lint_uplink(const struct tti_linter *linter, uint32_t node)
 	const uint32_t parent = graph->nodes[node].parent;
 
 	for (uint32_t i = 0; parent != TTI_NODE_NONE && i < graph->nodes[node].nlinks; i++) {
-		const struct tti_link *link = &graph->links[graph->nodes[node].first_link + i];
+		const struct tti_topo_link *link = &graph->links[graph->nodes[node].first_link + i];
 
 		if (link->to == parent && link->type != TTI_LINK_NVL && link->type != TTI_LINK_C2C)
 			return (double)link->bw_gbps;

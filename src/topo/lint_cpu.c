@@ -176,7 +176,7 @@ static double way_out(const struct tti_graph *graph, uint32_t cpu)
 	double best = 0;
 
 	for (uint32_t i = 0; i < node->nlinks; i++) {
-		const struct tti_link *link = &graph->links[node->first_link + i];
+		const struct tti_topo_link *link = &graph->links[node->first_link + i];
 
 		if (link->type == TTI_LINK_SYS && (double)link->bw_gbps > best)
 			best = (double)link->bw_gbps;

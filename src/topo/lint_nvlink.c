@@ -83,7 +83,7 @@ void tti_lint_nvlink_no_target(struct tti_linter *linter)
 
 static double direction_gbps(const struct tti_linter *linter, uint32_t from, uint32_t to)
 {
-	const struct tti_link *link = tti_graph_link(linter->graph, from, to, TTI_LINK_NVL);
+	const struct tti_topo_link *link = tti_graph_link(linter->graph, from, to, TTI_LINK_NVL);
 
 	return link ? (double)link->bw_gbps : 0;
 }
@@ -156,7 +156,7 @@ static struct total total_of(const struct tti_graph *graph, uint32_t dev)
 	struct total total = { 0 };
 
 	for (uint32_t i = 0; i < node->nlinks; i++) {
-		const struct tti_link *link = &graph->links[node->first_link + i];
+		const struct tti_topo_link *link = &graph->links[node->first_link + i];
 
 		if (link->type == TTI_LINK_NVL) {
 			total.count += link->count;

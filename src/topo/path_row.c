@@ -17,8 +17,8 @@ static struct tti_reach reach_by(const struct tti_graph *graph, const uint32_t *
 	struct tti_reach reach = { .any = true };
 
 	for (size_t i = 0; i < nhops; i++) {
-		const struct tti_link *in = &graph->links[hops[i]];
-		const struct tti_link *out = &graph->links[in->reverse];
+		const struct tti_topo_link *in = &graph->links[hops[i]];
+		const struct tti_topo_link *out = &graph->links[in->reverse];
 
 		if (i == 0 || in->bw_gbps < reach.in_gbps)
 			reach.in_gbps = in->bw_gbps;

@@ -117,7 +117,7 @@ static bool order_nodes(struct tti_search *search)
 static int compare_edges(const void *left, const void *right, void *arg)
 {
 	const struct tti_search *search = arg;
-	const struct tti_link *links = search->graph->links;
+	const struct tti_topo_link *links = search->graph->links;
 	const struct edge *a = left, *b = right;
 	const bool ends[] = { a->kind == TO_ENDPOINT, b->kind == TO_ENDPOINT };
 	const uint32_t to[] = { search->order[a->to], search->order[b->to] };
@@ -138,7 +138,7 @@ static uint32_t copy_edges_of(struct tti_search *search, uint32_t from, uint32_t
 
 	search->first_edge[from] = search->first_inner[from] = first;
 	for (uint32_t at = node->first_link; at < node->first_link + node->nlinks; at++) {
-		const struct tti_link *link = &graph->links[at];
+		const struct tti_topo_link *link = &graph->links[at];
 		const enum tti_way_kind kind = tti_way_kind(graph, link);
 
 		if (kind == NO_KIND)

@@ -191,7 +191,7 @@ static enum tti_way_kind kind_of_nvlink(enum tti_node_type from, enum tti_node_t
 	return to == TTI_NODE_CPU ? NVL_CPU : NO_KIND;
 }
 
-enum tti_way_kind tti_way_kind(const struct tti_graph *graph, const struct tti_link *link)
+enum tti_way_kind tti_way_kind(const struct tti_graph *graph, const struct tti_topo_link *link)
 {
 	const enum tti_node_type from = graph->nodes[link->from].type;
 	const enum tti_node_type to = graph->nodes[link->to].type;

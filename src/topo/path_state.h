@@ -75,6 +75,6 @@ struct tti_way_rule {
 };
 extern const struct tti_way_rule tti_way_rules[NSTATES];
 
-enum tti_way_kind tti_way_kind(const struct tti_graph *graph, const struct tti_link *link);
+enum tti_way_kind tti_way_kind(const struct tti_graph *graph, const struct tti_topo_link *link);
 
 #endif

@@ -33,7 +33,7 @@ struct way {
 	size_t n;
 };
 
-static const struct tti_link *link_at(const struct way *way, size_t i)
+static const struct tti_topo_link *link_at(const struct way *way, size_t i)
 {
 	return &way->graph->links[way->hops[i]];
 }

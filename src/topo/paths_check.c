@@ -46,7 +46,7 @@ static struct made make(const struct tti_graph *graph, const uint32_t *hops, siz
 	struct made made = { 0 };
 
 	for (size_t i = 0; i < nhops; i++) {
-		const struct tti_link *link = &graph->links[hops[i]];
+		const struct tti_topo_link *link = &graph->links[hops[i]];
 
 		if (backwards)
 			link = &graph->links[link->reverse];

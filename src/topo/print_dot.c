@@ -348,7 +348,7 @@ static int level_of(enum tti_node_type type)
 	}
 }
 
-static void add_edge(const struct picture *picture, const struct tti_link *link)
+static void add_edge(const struct picture *picture, const struct tti_topo_link *link)
 {
 	const struct tti_node *from = node_at(picture, link->from);
 	const struct tti_node *to = node_at(picture, link->to);
@@ -369,7 +369,7 @@ static void add_edge(const struct picture *picture, const struct tti_link *link)
 }
 
 /* Two boxes side by side, not one above the other. */
-static bool is_arch(const struct tti_graph *graph, const struct tti_link *link)
+static bool is_arch(const struct tti_graph *graph, const struct tti_topo_link *link)
 {
 	const struct tti_node *from = &graph->nodes[link->from], *to = &graph->nodes[link->to];
 
@@ -381,7 +381,7 @@ static bool is_arch(const struct tti_graph *graph, const struct tti_link *link)
  * other, and Graphviz draws some of them twice. */
 static void add_arch(const struct picture *picture, uint32_t index)
 {
-	const struct tti_link *link = &picture->graph->links[index];
+	const struct tti_topo_link *link = &picture->graph->links[index];
 	char gbps[TTI_WORDS_MAX];
 
 	tti_words_gbps((double)link->bw_gbps, gbps);
@@ -399,7 +399,7 @@ static void add_arch(const struct picture *picture, uint32_t index)
  * the first. */
 static bool is_drawn(const struct picture *picture, uint32_t index)
 {
-	const struct tti_link *link = &picture->graph->links[index];
+	const struct tti_topo_link *link = &picture->graph->links[index];
 
 	return link->type != TTI_LINK_LOC && link->type != TTI_LINK_NET && index < link->reverse &&
 	       is_box(picture, link->from) && is_box(picture, link->to);

@@ -35,7 +35,7 @@ void tti_print_dot_over(const struct tti_routes *routes, const struct tti_dot_ov
 /* The end of an edge, "penwidth=2, color=...];": under an overlay its colours lie side by
  * side, as lines of a metro do, and what is not used fades. */
 void tti_dot_stroke(const struct tti_graph *graph, const struct tti_dot_overlay *overlay,
-		    const struct tti_link *link, struct tti_strbuf *out);
+		    const struct tti_topo_link *link, struct tti_strbuf *out);
 
 /* Told apart by most people, on white. */
 #define TTI_DOT_COLORS 12

@@ -6,7 +6,7 @@
 static float uplink_gbps(const struct tti_graph *graph, uint32_t node)
 {
 	const uint32_t parent = graph->nodes[node].parent;
-	const struct tti_link *link =
+	const struct tti_topo_link *link =
 		parent == TTI_NODE_NONE ? NULL : tti_graph_link(graph, node, parent, TTI_LINK_PCI);
 
 	return link ? link->bw_gbps : 0;

@@ -38,7 +38,7 @@ static const char *edge_color(enum tti_link_type type)
 }
 
 void tti_dot_stroke(const struct tti_graph *graph, const struct tti_dot_overlay *overlay,
-		    const struct tti_link *link, struct tti_strbuf *out)
+		    const struct tti_topo_link *link, struct tti_strbuf *out)
 {
 	const char *colors =
 		overlay ? overlay->colors(overlay->arg, (uint32_t)(link - graph->links)) : NULL;

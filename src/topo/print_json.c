@@ -130,7 +130,7 @@ static json_t *node_json(const struct tti_graph *graph, uint32_t index)
 
 static json_t *link_json(const struct tti_graph *graph, uint32_t index)
 {
-	const struct tti_link *link = &graph->links[index];
+	const struct tti_topo_link *link = &graph->links[index];
 
 	return json_pack("{s:I, s:I, s:I, s:s, s:i, s:f, s:f}", "id", (json_int_t)index, "from",
 			 (json_int_t)link->from, "to", (json_int_t)link->to, "type",

@@ -12,7 +12,7 @@
 /* A wider table would be folded by every terminal. */
 #define TABLE_MAX 32
 
-static bool is_mesh_link(const struct tti_graph *graph, const struct tti_link *link)
+static bool is_mesh_link(const struct tti_graph *graph, const struct tti_topo_link *link)
 {
 	return link->type == TTI_LINK_NVL && graph->nodes[link->to].type == TTI_NODE_DEV;
 }
@@ -58,7 +58,7 @@ static bool look_at(struct mesh *mesh, uint32_t device)
 	bool inside = false;
 
 	for (uint32_t i = 0; i < node->nlinks; i++) {
-		const struct tti_link *link = &mesh->graph->links[node->first_link + i];
+		const struct tti_topo_link *link = &mesh->graph->links[node->first_link + i];
 		const double each = (double)link->bw_gbps / (link->count ? link->count : 1);
 
 		if (!is_mesh_link(mesh->graph, link))
@@ -120,7 +120,7 @@ static void write_table(const struct mesh *mesh, struct tti_strbuf *out)
 	for (size_t i = 0; i < mesh->devices.n; i++) {
 		tti_words_padded(name_of(mesh, mesh->devices.at[i]), width, false, out);
 		for (size_t j = 0; j < mesh->devices.n; j++) {
-			const struct tti_link *link =
+			const struct tti_topo_link *link =
 				i == j ? NULL
 				       : tti_graph_link(graph, mesh->devices.at[i],
 							mesh->devices.at[j], TTI_LINK_NVL);
@@ -144,7 +144,7 @@ static void write_list(const struct mesh *mesh, struct tti_strbuf *out)
 		tti_words_text(name_of(mesh, mesh->devices.at[i]), out);
 		tti_strbuf_add(out, ":");
 		for (uint32_t k = 0; k < node->nlinks; k++) {
-			const struct tti_link *link = &graph->links[node->first_link + k];
+			const struct tti_topo_link *link = &graph->links[node->first_link + k];
 
 			if (!is_mesh_link(graph, link))
 				continue;
@@ -197,7 +197,7 @@ struct span {
 static void find_spans(const struct tti_graph *graph, struct span *spans, size_t *n)
 {
 	for (uint32_t i = 0; i < graph->nlinks; i++) {
-		const struct tti_link *link = &graph->links[i];
+		const struct tti_topo_link *link = &graph->links[i];
 		const char *what;
 		size_t k = 0;
 

@@ -173,7 +173,7 @@ static void what_of(const struct tti_node *node, const struct tti_node *device,
 }
 
 /* The link towards the CPU, of a device. */
-static const struct tti_link *uplink(const struct tti_graph *graph, uint32_t node)
+static const struct tti_topo_link *uplink(const struct tti_graph *graph, uint32_t node)
 {
 	const uint32_t parent = graph->nodes[node].parent;
 
@@ -189,7 +189,7 @@ static void add_nvlinks(const struct tti_graph *graph, uint32_t device, struct t
 	char text[TTI_WORDS_MAX];
 
 	for (uint32_t i = 0; i < node->nlinks; i++) {
-		const struct tti_link *link = &graph->links[node->first_link + i];
+		const struct tti_topo_link *link = &graph->links[node->first_link + i];
 
 		if (link->type != TTI_LINK_NVL)
 			continue;
@@ -246,7 +246,7 @@ static void add_row(struct tree *tree, const char *stem, uint32_t index, uint32_
 	const struct tti_node *node = &tree->graph->nodes[index];
 	const struct tti_node *plugged =
 		device == TTI_NODE_NONE ? NULL : &tree->graph->nodes[device];
-	const struct tti_link *link =
+	const struct tti_topo_link *link =
 		plugged && has_busid(plugged) ? uplink(tree->graph, device) : NULL;
 	struct row row = { .stem = stem, .type = node->type };
 	struct tti_strbuf buf = { 0 };

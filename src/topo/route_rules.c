@@ -219,7 +219,7 @@ static bool add_overhead(const struct tti_rules *rules, uint32_t from, uint32_t 
 	for (size_t i = 0; i < path->nhops; i++)
 		hinders = hinders || rules->overhead[graph->links[hops[i]].to];
 	for (size_t i = 0; i < path->nhops && hinders; i++) {
-		const struct tti_link *link = &graph->links[hops[i]];
+		const struct tti_topo_link *link = &graph->links[hops[i]];
 		const float left = link->bw_gbps * OVERHEAD_SHARE;
 
 		if (link->type == TTI_LINK_PCI && left < out->bw_gbps) {

@@ -60,7 +60,7 @@ static double cut_of_half(const struct machine *m)
 		const struct tti_node *dev = &m->graph->nodes[m->graph->nodes[gpu].parent];
 
 		for (uint32_t k = 0; k < dev->nlinks; k++) {
-			const struct tti_link *link = &m->graph->links[dev->first_link + k];
+			const struct tti_topo_link *link = &m->graph->links[dev->first_link + k];
 
 			if (link->type == TTI_LINK_PCI)
 				sum += (double)link->bw_gbps;

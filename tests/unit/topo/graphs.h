@@ -63,7 +63,7 @@ static inline uint32_t node_of(const struct tti_graph *graph, enum tti_node_type
 static inline double gbps_of(const struct tti_graph *graph, uint32_t from, uint32_t to,
 			     enum tti_link_type type)
 {
-	const struct tti_link *link = tti_graph_link(graph, from, to, type);
+	const struct tti_topo_link *link = tti_graph_link(graph, from, to, type);
 
 	return link ? (double)link->bw_gbps : 0;
 }

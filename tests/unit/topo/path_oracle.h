@@ -65,8 +65,8 @@ static bool oracle_is_better(const struct tti_graph *graph, const struct oracle_
 	if (a->latency != b->latency)
 		return a->latency < b->latency;
 	for (uint32_t i = 0; i < a->nhops; i++) {
-		const struct tti_link *x = &graph->links[a->hops[i]];
-		const struct tti_link *y = &graph->links[b->hops[i]];
+		const struct tti_topo_link *x = &graph->links[a->hops[i]];
+		const struct tti_topo_link *y = &graph->links[b->hops[i]];
 		const int order = oracle_node_order(graph, x->to, y->to);
 
 		if (order)
@@ -102,8 +102,8 @@ static bool oracle_is_lost(const struct oracle *oracle)
 	int ndevs = 0, nruns = 0;
 
 	for (uint32_t i = 1; i < oracle->way.nhops; i++) {
-		const struct tti_link *in = &graph->links[oracle->way.hops[i - 1]];
-		const struct tti_link *out = &graph->links[oracle->way.hops[i]];
+		const struct tti_topo_link *in = &graph->links[oracle->way.hops[i - 1]];
+		const struct tti_topo_link *out = &graph->links[oracle->way.hops[i]];
 		const enum tti_node_type type = graph->nodes[in->to].type;
 		const enum tti_node_type before = graph->nodes[in->from].type;
 		const enum tti_node_type after = graph->nodes[out->to].type;
@@ -135,7 +135,7 @@ static void oracle_walk(struct oracle *oracle, uint32_t node)
 		return;
 	oracle->visited[node] = true;
 	for (uint32_t i = at->first_link; i < at->first_link + at->nlinks; i++) {
-		const struct tti_link *link = &graph->links[i];
+		const struct tti_topo_link *link = &graph->links[i];
 
 		if (oracle->visited[link->to])
 			continue;
@@ -224,7 +224,7 @@ static struct oracle_way oracle_reach(const struct oracle *oracle, uint32_t node
 		return none;
 	}
 	for (uint32_t i = 0; i < nhops; i++) {
-		const struct tti_link *link = &graph->links[hops[i]];
+		const struct tti_topo_link *link = &graph->links[hops[i]];
 
 		if (out)
 			link = &graph->links[link->reverse];

@@ -111,7 +111,7 @@ static bool same_graph(const struct tti_graph *a, const struct tti_graph *b)
 	if (a->nnodes != b->nnodes || a->nlinks != b->nlinks || a->nnotes != b->nnotes)
 		return false;
 	for (uint32_t i = 0; i < a->nlinks; i++) {
-		const struct tti_link *x = &a->links[i], *y = &b->links[i];
+		const struct tti_topo_link *x = &a->links[i], *y = &b->links[i];
 
 		if (x->from != y->from || x->to != y->to || x->reverse != y->reverse ||
 		    x->type != y->type || x->count != y->count ||

@@ -34,7 +34,7 @@ static struct tti_node *node(struct tti_graph *graph, enum tti_node_type type, c
 	return &graph->nodes[node_of(graph, type, name)];
 }
 
-static struct tti_link *link_at(struct tti_graph *graph, enum tti_link_type type)
+static struct tti_topo_link *link_at(struct tti_graph *graph, enum tti_link_type type)
 {
 	for (uint32_t i = 0; i < graph->nlinks; i++)
 		if (graph->links[i].type == type)
@@ -96,7 +96,7 @@ static void link_to_nowhere(struct tti_graph *graph)
 
 static void link_to_itself(struct tti_graph *graph)
 {
-	struct tti_link *link = link_at(graph, TTI_LINK_NVL);
+	struct tti_topo_link *link = link_at(graph, TTI_LINK_NVL);
 
 	link->to = link->from;
 }
@@ -113,7 +113,7 @@ static void link_type_out_of_range(struct tti_graph *graph)
 
 static void link_type_of_others(struct tti_graph *graph)
 {
-	struct tti_link *link = link_at(graph, TTI_LINK_NVL);
+	struct tti_topo_link *link = link_at(graph, TTI_LINK_NVL);
 
 	link->type = graph->links[link->reverse].type = TTI_LINK_SYS;
 }
@@ -176,7 +176,7 @@ static void links_left_over(struct tti_graph *graph)
 static void links_out_of_order(struct tti_graph *graph)
 {
 	struct tti_node *dev = node(graph, TTI_NODE_DEV, "0000:02:00.0");
-	struct tti_link *links = &graph->links[dev->first_link], first = links[0];
+	struct tti_topo_link *links = &graph->links[dev->first_link], first = links[0];
 
 	links[0] = links[1];
 	links[1] = first;

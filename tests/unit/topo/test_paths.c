@@ -232,7 +232,7 @@ static void wide_ways_and_short_ones_live_side_by_side(void **state)
 static uint32_t hop(const struct tti_graph *graph, uint32_t from, uint32_t to)
 {
 	for (int type = 0; type <= TTI_LINK_NET; type++) {
-		const struct tti_link *link =
+		const struct tti_topo_link *link =
 			tti_graph_link(graph, from, to, (enum tti_link_type)type);
 
 		if (link)
