@@ -17,10 +17,10 @@
 /* -- Waiting and failing ------------------------------------------------------------- */
 
 TUTTI_PRINTF(4, 5)
-static tutti_status fail(struct tti_local *local, tutti_status status, int culprit, const char *fmt,
-			 ...)
+static tutti_status fail(struct tti_boot_local *local, tutti_status status, int culprit,
+			 const char *fmt, ...)
 {
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local_world *world = local->world;
 	va_list args;
 
 	if (world->broken.status == 0) {
@@ -37,7 +37,7 @@ static tutti_status fail(struct tti_local *local, tutti_status status, int culpr
 	return tti_fail((tutti_status)world->broken.status, "%s", world->broken.text);
 }
 
-static void nap(struct tti_local_world *world, pthread_cond_t *cond, int64_t deadline_ns)
+static void nap(struct tti_boot_local_world *world, pthread_cond_t *cond, int64_t deadline_ns)
 {
 	const int64_t slice =
 		tti_now_ns() + (world->stop ? TTI_BOOT_NAP_MS : 60000) * TTI_NS_PER_MS;
@@ -49,9 +49,9 @@ static void nap(struct tti_local_world *world, pthread_cond_t *cond, int64_t dea
 }
 
 /* Whether waiting is in vain, apart from the deadline. */
-static tutti_status check(struct tti_local *local, const char *what)
+static tutti_status check(struct tti_boot_local *local, const char *what)
 {
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local_world *world = local->world;
 
 	if (world->broken.status != 0)
 		return tti_fail_quiet((tutti_status)world->broken.status, "%s", world->broken.text);
@@ -63,8 +63,9 @@ static tutti_status check(struct tti_local *local, const char *what)
 /* -- All-gather ------------------------------------------------------------------------ */
 
 /* The ranks that have not arrived; the first in *first. */
-static void format_missing(struct tti_local_world *world, const struct tti_local_gather *gather,
-			   char *text, size_t size, int *first, size_t *n)
+static void format_missing(struct tti_boot_local_world *world,
+			   const struct tti_boot_local_gather *gather, char *text, size_t size,
+			   int *first, size_t *n)
 {
 	int *missing = tti_calloc((size_t)world->nranks, sizeof(*missing));
 
@@ -82,21 +83,22 @@ static void format_missing(struct tti_local_world *world, const struct tti_local
 	tti_free(missing);
 }
 
-static const char *name_of(const struct tti_local_gather *gather)
+static const char *name_of(const struct tti_boot_local_gather *gather)
 {
 	return gather->root >= 0 ? "broadcast" : gather->nbytes ? "all_gather" : "barrier";
 }
 
 /* Bytes of all blobs. */
-static size_t total_of(const struct tti_local_world *world, const struct tti_local_gather *gather)
+static size_t total_of(const struct tti_boot_local_world *world,
+		       const struct tti_boot_local_gather *gather)
 {
 	return gather->root >= 0 ? gather->nbytes : (size_t)world->nranks * gather->nbytes;
 }
 
-static tutti_status arrive(struct tti_local *local, struct tti_local_gather *gather,
+static tutti_status arrive(struct tti_boot_local *local, struct tti_boot_local_gather *gather,
 			   const uint8_t *blobs, int root, size_t nbytes)
 {
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local_world *world = local->world;
 	const int rank = local->base.rank;
 	const size_t own = root >= 0 ? 0 : (size_t)rank * nbytes;
 
@@ -121,9 +123,9 @@ static tutti_status arrive(struct tti_local *local, struct tti_local_gather *gat
 }
 
 /* Wait for the others: those who have left will not come. */
-static tutti_status await(struct tti_local *local, struct tti_local_gather *gather)
+static tutti_status await(struct tti_boot_local *local, struct tti_boot_local_gather *gather)
 {
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local_world *world = local->world;
 	const int64_t deadline_ns = tti_deadline(world->timeout_ms);
 	const char *what = name_of(gather);
 	char text[128];
@@ -149,9 +151,9 @@ static tutti_status await(struct tti_local *local, struct tti_local_gather *gath
 }
 
 /* The blobs of all others; the last one to copy frees them. */
-static void copy(struct tti_local *local, struct tti_local_gather *gather, uint8_t *blobs)
+static void copy(struct tti_boot_local *local, struct tti_boot_local_gather *gather, uint8_t *blobs)
 {
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local_world *world = local->world;
 	const size_t total = total_of(world, gather);
 
 	if (total > 0) {
@@ -169,14 +171,14 @@ static void copy(struct tti_local *local, struct tti_local_gather *gather, uint8
 
 static tutti_status exchange(struct tti_boot *boot, int root, void *blobs, size_t nbytes)
 {
-	struct tti_local *local = (struct tti_local *)boot;
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
+	struct tti_boot_local_world *world = local->world;
 	tutti_status status;
 
 	pthread_mutex_lock(&world->lock);
 
 	/* Nobody can be two ahead: the next one begins when all have come to this. */
-	struct tti_local_gather *gather = &world->gathers[local->ngathers++ % 2];
+	struct tti_boot_local_gather *gather = &world->gathers[local->ngathers++ % 2];
 
 	status = check(local, root < 0 ? "all_gather" : "broadcast");
 	if (status == TUTTI_OK)
@@ -203,11 +205,11 @@ static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_
 
 static tutti_status send(struct tti_boot *boot, int peer, const void *data, size_t nbytes)
 {
-	struct tti_local *local = (struct tti_local *)boot;
-	struct tti_local_world *world = local->world;
-	struct tti_local *to = world->ranks[peer];
-	struct tti_local_mail *mail = tti_alloc(sizeof(*mail) + nbytes);
-	struct tti_local_mail **link = &to->mail;
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
+	struct tti_boot_local_world *world = local->world;
+	struct tti_boot_local *to = world->ranks[peer];
+	struct tti_boot_local_mail *mail = tti_alloc(sizeof(*mail) + nbytes);
+	struct tti_boot_local_mail **link = &to->mail;
 	tutti_status status;
 
 	if (!mail)
@@ -235,13 +237,14 @@ static tutti_status send(struct tti_boot *boot, int peer, const void *data, size
 }
 
 /* Wait for the first message from `peer` and take it. */
-static tutti_status await_mail(struct tti_local *local, int peer, struct tti_local_mail **out)
+static tutti_status await_mail(struct tti_boot_local *local, int peer,
+			       struct tti_boot_local_mail **out)
 {
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local_world *world = local->world;
 	const int64_t deadline_ns = tti_deadline(world->timeout_ms);
 
 	for (;;) {
-		struct tti_local_mail **link = &local->mail;
+		struct tti_boot_local_mail **link = &local->mail;
 
 		TTI_TRY(check(local, "recv"));
 		while (*link && (*link)->from != peer)
@@ -263,8 +266,8 @@ static tutti_status await_mail(struct tti_local *local, int peer, struct tti_loc
 
 static tutti_status recv(struct tti_boot *boot, int peer, void *data, size_t nbytes)
 {
-	struct tti_local *local = (struct tti_local *)boot;
-	struct tti_local_mail *mail = NULL;
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
+	struct tti_boot_local_mail *mail = NULL;
 	tutti_status status;
 
 	pthread_mutex_lock(&local->world->lock);
@@ -282,15 +285,15 @@ static tutti_status recv(struct tti_boot *boot, int peer, void *data, size_t nby
 
 /* -- Opening and closing ------------------------------------------------------------------- */
 
-static void free_world(struct tti_local_world *world)
+static void free_world(struct tti_boot_local_world *world)
 {
 	for (int i = 0; i < world->nranks && world->ranks; i++) {
-		struct tti_local *local = world->ranks[i];
+		struct tti_boot_local *local = world->ranks[i];
 
 		if (!local)
 			continue;
 		while (local->mail) {
-			struct tti_local_mail *mail = local->mail;
+			struct tti_boot_local_mail *mail = local->mail;
 
 			local->mail = mail->next;
 			tti_free(mail);
@@ -313,14 +316,14 @@ static void free_world(struct tti_local_world *world)
 /* The rank itself stays until all have closed: others may look at it. */
 static void close_rank(struct tti_boot *boot)
 {
-	struct tti_local *local = (struct tti_local *)boot;
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
+	struct tti_boot_local_world *world = local->world;
 	bool last;
 
 	pthread_mutex_lock(&world->lock);
 	local->left = true;
 	pthread_mutex_unlock(&world->lock);
-	tti_local_go_down(local);
+	tti_boot_local_go_down(local);
 	pthread_mutex_lock(&world->lock);
 	last = --world->nopen == 0;
 	pthread_cond_broadcast(&world->changed);
@@ -337,25 +340,25 @@ static const struct tti_boot_ops local_ops = {
 	.send = send,
 	.recv = recv,
 	.close = close_rank,
-	.watch_start = tti_local_watch_start,
-	.watch_notify = tti_local_watch_notify,
-	.watch_ask = tti_local_watch_ask,
-	.watch_stop = tti_local_watch_stop,
-	.mail = tti_local_mail,
+	.watch_start = tti_boot_local_watch_start,
+	.watch_notify = tti_boot_local_watch_notify,
+	.watch_ask = tti_boot_local_watch_ask,
+	.watch_stop = tti_boot_local_watch_stop,
+	.mail = tti_boot_local_mail,
 };
 
-static tutti_status fill_world(struct tti_local_world *world, int nranks)
+static tutti_status fill_world(struct tti_boot_local_world *world, int nranks)
 {
 	uint8_t secret[TTI_SECRET_BYTES];
 
-	world->ranks = tti_calloc((size_t)nranks, sizeof(struct tti_local *));
+	world->ranks = tti_calloc((size_t)nranks, sizeof(struct tti_boot_local *));
 	world->gathers[0].has = tti_calloc((size_t)nranks, sizeof(bool));
 	world->gathers[1].has = tti_calloc((size_t)nranks, sizeof(bool));
 	if (!world->ranks || !world->gathers[0].has || !world->gathers[1].has)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
 	randombytes_buf(secret, sizeof(secret));
 	for (int i = 0; i < nranks; i++) {
-		struct tti_local *local = tti_zalloc(sizeof(*local));
+		struct tti_boot_local *local = tti_zalloc(sizeof(*local));
 
 		if (!local)
 			return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
@@ -374,7 +377,7 @@ static tutti_status fill_world(struct tti_local_world *world, int nranks)
 
 tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop, struct tti_boot **out)
 {
-	struct tti_local_world *world;
+	struct tti_boot_local_world *world;
 	tutti_status status;
 
 	if (nranks < 1)

@@ -16,24 +16,24 @@
 
 #include "boot/base.h"
 
-struct tti_local_world;
+struct tti_boot_local_world;
 
 /* A message under way. */
-struct tti_local_mail {
-	struct tti_local_mail *next;
+struct tti_boot_local_mail {
+	struct tti_boot_local_mail *next;
 	int from;
 	size_t nbytes;
 	uint8_t data[];
 };
 
-struct tti_local {
+struct tti_boot_local {
 	struct tti_boot base;
-	struct tti_local_world *world;
+	struct tti_boot_local_world *world;
 	bool created; /* to be closed */
 	bool left;    /* closed, or said goodbye */
 	uint64_t ngathers;
 	pthread_cond_t mail_came;
-	struct tti_local_mail *mail;
+	struct tti_boot_local_mail *mail;
 
 	/* The watch. */
 	bool watching, told;
@@ -42,7 +42,7 @@ struct tti_local {
 };
 
 /* An all-gather or a broadcast under way: at most two are, of even and odd number. */
-struct tti_local_gather {
+struct tti_boot_local_gather {
 	uint8_t *blobs;
 	size_t nbytes; /* of a blob        */
 	int root;      /* whose the only blob is; -1: each rank has one */
@@ -50,27 +50,28 @@ struct tti_local_gather {
 	bool *has;
 };
 
-struct tti_local_world {
+struct tti_boot_local_world {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	int nranks, nopen;
 	int64_t timeout_ms;
 	const _Atomic int *stop;
-	struct tti_local_gather gathers[2];
+	struct tti_boot_local_gather gathers[2];
 	bool lost;
 	struct tti_news news;
 	struct tti_news broken; /* of the exchange; status 0: none */
-	struct tti_local **ranks;
+	struct tti_boot_local **ranks;
 };
 
-tutti_status tti_local_watch_start(struct tti_boot *boot, const struct tti_watch_events *events);
-void tti_local_watch_notify(struct tti_boot *boot, const struct tti_news *news);
-void tti_local_watch_ask(struct tti_boot *boot, int peer);
-void tti_local_watch_stop(struct tti_boot *boot);
+tutti_status tti_boot_local_watch_start(struct tti_boot *boot,
+					const struct tti_watch_events *events);
+void tti_boot_local_watch_notify(struct tti_boot *boot, const struct tti_news *news);
+void tti_boot_local_watch_ask(struct tti_boot *boot, int peer);
+void tti_boot_local_watch_stop(struct tti_boot *boot);
 
 /* Mail goes into the peer's office at once; the others hear that a rank has closed. */
-tutti_status tti_local_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
-			    size_t nbytes);
-void tti_local_go_down(struct tti_local *local);
+tutti_status tti_boot_local_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
+				 size_t nbytes);
+void tti_boot_local_go_down(struct tti_boot_local *local);
 
 #endif

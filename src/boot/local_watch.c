@@ -3,14 +3,14 @@
 
 /* A callback runs without the lock, so that it may call back into the watch; the
  * rank is marked as calling meanwhile, and stop waits until it is not. */
-static void begin_call(struct tti_local *local, struct tti_watch_events *events)
+static void begin_call(struct tti_boot_local *local, struct tti_watch_events *events)
 {
 	local->calling++;
 	*events = local->events;
 	pthread_mutex_unlock(&local->world->lock);
 }
 
-static void end_call(struct tti_local *local)
+static void end_call(struct tti_boot_local *local)
 {
 	pthread_mutex_lock(&local->world->lock);
 	if (--local->calling == 0)
@@ -18,7 +18,7 @@ static void end_call(struct tti_local *local)
 }
 
 /* Tell this rank the news, once; the lock is held. */
-static void tell(struct tti_local *local)
+static void tell(struct tti_boot_local *local)
 {
 	struct tti_watch_events events;
 
@@ -31,9 +31,10 @@ static void tell(struct tti_local *local)
 	end_call(local);
 }
 
-tutti_status tti_local_watch_start(struct tti_boot *boot, const struct tti_watch_events *events)
+tutti_status tti_boot_local_watch_start(struct tti_boot *boot,
+					const struct tti_watch_events *events)
 {
-	struct tti_local *local = (struct tti_local *)boot;
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
 
 	pthread_mutex_lock(&local->world->lock);
 	local->events = *events;
@@ -44,10 +45,10 @@ tutti_status tti_local_watch_start(struct tti_boot *boot, const struct tti_watch
 	return TUTTI_OK;
 }
 
-void tti_local_watch_notify(struct tti_boot *boot, const struct tti_news *news)
+void tti_boot_local_watch_notify(struct tti_boot *boot, const struct tti_news *news)
 {
-	struct tti_local *local = (struct tti_local *)boot;
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
+	struct tti_boot_local_world *world = local->world;
 
 	pthread_mutex_lock(&world->lock);
 	if (!world->lost && local->watching) {
@@ -60,10 +61,10 @@ void tti_local_watch_notify(struct tti_boot *boot, const struct tti_news *news)
 	pthread_mutex_unlock(&world->lock);
 }
 
-void tti_local_watch_ask(struct tti_boot *boot, int peer)
+void tti_boot_local_watch_ask(struct tti_boot *boot, int peer)
 {
-	struct tti_local *local = (struct tti_local *)boot;
-	struct tti_local *other = local->world->ranks[peer];
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
+	struct tti_boot_local *other = local->world->ranks[peer];
 	struct tti_watch_events events;
 	struct tti_call call = { .waiting_on = -1 };
 	bool answered = false;
@@ -88,9 +89,9 @@ void tti_local_watch_ask(struct tti_boot *boot, int peer)
 	pthread_mutex_unlock(&local->world->lock);
 }
 
-void tti_local_watch_stop(struct tti_boot *boot)
+void tti_boot_local_watch_stop(struct tti_boot *boot)
 {
-	struct tti_local *local = (struct tti_local *)boot;
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
 
 	pthread_mutex_lock(&local->world->lock);
 	local->watching = false;
@@ -103,11 +104,11 @@ void tti_local_watch_stop(struct tti_boot *boot)
 
 /* -- Mail ------------------------------------------------------------------------------ */
 
-tutti_status tti_local_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
-			    size_t nbytes)
+tutti_status tti_boot_local_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
+				 size_t nbytes)
 {
-	struct tti_local *local = (struct tti_local *)boot;
-	struct tti_local *to = local->world->ranks[peer];
+	struct tti_boot_local *local = (struct tti_boot_local *)boot;
+	struct tti_boot_local *to = local->world->ranks[peer];
 	bool left;
 
 	pthread_mutex_lock(&local->world->lock);
@@ -118,9 +119,9 @@ tutti_status tti_local_mail(struct tti_boot *boot, int peer, const struct tti_ma
 	return TUTTI_OK;
 }
 
-void tti_local_go_down(struct tti_local *local)
+void tti_boot_local_go_down(struct tti_boot_local *local)
 {
-	struct tti_local_world *world = local->world;
+	struct tti_boot_local_world *world = local->world;
 
 	for (int rank = 0; rank < world->nranks; rank++)
 		if (rank != local->base.rank)
