@@ -31,7 +31,8 @@ static int compare_keys(const void *left, const void *right)
 	return a->node < b->node ? -1 : a->node > b->node;
 }
 
-static void sort_nodes(const struct tti_graph *graph, struct key *keys, struct tti_order *order)
+static void sort_nodes(const struct tti_graph *graph, struct key *keys,
+		       struct tti_print_order *order)
 {
 	const uint32_t n = graph->nnodes;
 
@@ -49,7 +50,7 @@ static void sort_nodes(const struct tti_graph *graph, struct key *keys, struct t
 }
 
 /* Depth first, with what is still to be visited on a stack: the last child first. */
-static void walk_nodes(uint32_t n, struct tti_order *order, uint32_t *stack)
+static void walk_nodes(uint32_t n, struct tti_print_order *order, uint32_t *stack)
 {
 	uint32_t depth = 0, done = 0, node = n;
 
@@ -63,7 +64,7 @@ static void walk_nodes(uint32_t n, struct tti_order *order, uint32_t *stack)
 	}
 }
 
-bool tti_order_make(const struct tti_graph *graph, struct tti_order *out)
+bool tti_print_order_make(const struct tti_graph *graph, struct tti_print_order *out)
 {
 	const size_t n = (size_t)graph->nnodes + 2;
 	struct key *keys = tti_calloc(n, sizeof(*keys));
@@ -76,17 +77,17 @@ bool tti_order_make(const struct tti_graph *graph, struct tti_order *out)
 		sort_nodes(graph, keys, out);
 		walk_nodes(graph->nnodes, out, stack);
 	} else {
-		tti_order_release(out);
+		tti_print_order_release(out);
 	}
 	tti_free(keys);
 	tti_free(stack);
 	return out->nodes != NULL;
 }
 
-void tti_order_release(struct tti_order *order)
+void tti_print_order_release(struct tti_print_order *order)
 {
 	tti_free(order->nodes);
 	tti_free(order->first);
 	tti_free(order->walk);
-	*order = (struct tti_order){ 0 };
+	*order = (struct tti_print_order){ 0 };
 }

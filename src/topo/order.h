@@ -5,11 +5,11 @@
 /* The nodes of a graph as a forest, in the order in which they are shown: hosts,
  * sockets and CPUs as they are numbered, devices by bus id.
  *
- * Owner: tti_order_release(). Threads: any may read. */
+ * Owner: tti_print_order_release(). Threads: any may read. */
 
 #include "topo/graph.h"
 
-struct tti_order {
+struct tti_print_order {
 	uint32_t *nodes;
 	/* The children of a node: nodes[first[node] .. first[node + 1]); what has no
 	 * parent is below the node `nnodes`. */
@@ -18,7 +18,7 @@ struct tti_order {
 };
 
 /* false: out of memory. */
-bool tti_order_make(const struct tti_graph *graph, struct tti_order *out);
-void tti_order_release(struct tti_order *order);
+bool tti_print_order_make(const struct tti_graph *graph, struct tti_print_order *out);
+void tti_print_order_release(struct tti_print_order *order);
 
 #endif

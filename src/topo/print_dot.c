@@ -16,7 +16,7 @@ struct picture {
 	const struct tti_lint *lint;
 	struct tti_strbuf *out;
 	struct tti_dot_place *places;
-	struct tti_order order;
+	struct tti_print_order order;
 	const struct tti_dot_overlay *over; /* NULL: the machine and nothing else */
 };
 
@@ -543,7 +543,7 @@ static void add_tables(const struct picture *picture, const struct tti_routes *r
 static void draw(struct picture *picture, const struct tti_routes *routes)
 {
 	picture->places = tti_dot_places(picture->graph);
-	if (picture->places && tti_order_make(picture->graph, &picture->order)) {
+	if (picture->places && tti_print_order_make(picture->graph, &picture->order)) {
 		add_header(picture);
 		for (uint32_t host = 0; host < picture->graph->nhosts; host++)
 			add_host(picture, host);
@@ -558,7 +558,7 @@ static void draw(struct picture *picture, const struct tti_routes *routes)
 		picture->out->failed = true;
 	}
 	tti_free(picture->places);
-	tti_order_release(&picture->order);
+	tti_print_order_release(&picture->order);
 }
 
 void tti_print_dot(const struct tti_routes *routes, const struct tti_lint *lint,

@@ -26,7 +26,7 @@ struct tree {
 	const struct tti_print_config *config;
 	struct tti_arena arena;
 	TTI_VEC(struct row) rows;
-	struct tti_order order;
+	struct tti_print_order order;
 	bool failed;
 };
 
@@ -463,7 +463,7 @@ void tti_print_tree(const struct tti_graph *graph, const struct tti_print_config
 {
 	struct tree tree = { .graph = graph, .config = config };
 
-	if (tti_order_make(graph, &tree.order))
+	if (tti_print_order_make(graph, &tree.order))
 		add_hosts(&tree);
 	else
 		tree.failed = true;
@@ -474,5 +474,5 @@ void tti_print_tree(const struct tti_graph *graph, const struct tti_print_config
 		out->failed = true;
 	tti_vec_release(&tree.rows);
 	tti_arena_release(&tree.arena);
-	tti_order_release(&tree.order);
+	tti_print_order_release(&tree.order);
 }
