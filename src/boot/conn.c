@@ -254,7 +254,7 @@ static void take_moved(struct tti_conn *conn)
 	if (role == TTI_CONN_PREV && !tti_conn_linked(thread, role, peer))
 		tti_mend_begin(thread, role, peer, &remote, TTI_MEND_SILENT);
 	if (asked)
-		tti_reach_ask_again(thread, peer);
+		tti_boot_reach_ask_again(thread, peer);
 }
 
 /* -- Reading ------------------------------------------------------------------------- */
@@ -300,7 +300,7 @@ static void end_of_stranger(struct tti_thread *thread, enum tti_conn_role role, 
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "%s closed a connection that it had not used yet",
 		tti_sock_name(thread->sock, peer, name));
 	if (role == TTI_CONN_NEXT)
-		tti_reach_bypass(thread, peer);
+		tti_boot_reach_bypass(thread, peer);
 }
 
 /* The connection is at its end, or broke: err is an errno, 0: it was closed. */
@@ -316,7 +316,7 @@ static void end(struct tti_conn *conn, int err)
 	conn->asked &= !ask_again;
 	tti_conn_drop(conn);
 	if (ask_again)
-		tti_reach_ask_again(thread, peer);
+		tti_boot_reach_ask_again(thread, peer);
 	if (role == TTI_CONN_PAIR && closed && !thread->quitting)
 		tti_conn_lose_peer(thread, peer, err);
 	if (role == TTI_CONN_PAIR)
@@ -497,7 +497,7 @@ static void doubt(struct tti_conn *conn)
 	} else if (conn->asked && !thread->quitting) {
 		conn->asked = false;
 		tti_conn_drop(conn);
-		tti_reach_ask_again(thread, peer);
+		tti_boot_reach_ask_again(thread, peer);
 	}
 }
 

@@ -48,9 +48,9 @@ struct tti_conn {
 };
 
 /* A connection that is being made. */
-struct tti_reach {
+struct tti_boot_reach {
 	struct tti_thread *thread;
-	struct tti_reach *next;
+	struct tti_boot_reach *next;
 	struct tti_conn *conn; /* what it will be */
 	struct tti_dial *dial;
 	int64_t again_ns;
@@ -122,7 +122,7 @@ struct tti_thread {
 	struct tti_mails sent;  /* of which nobody said yet that it has come */
 	int64_t tell_ns;        /* when to say what mail has come, TTI_NEVER: nothing is new */
 	struct tti_conn *conns;
-	struct tti_reach *reaches;
+	struct tti_boot_reach *reaches;
 	struct tti_mend *mends;
 	uint32_t question;      /* the number of the last one */
 	int64_t doubt_ns;       /* when to look at the connections' doubt_ns */
@@ -182,21 +182,21 @@ void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
 void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused);
 
 /* Ask over a connection there is or is to be (reach.c). */
-void tti_reach_ask(struct tti_thread *thread, int peer);
+void tti_boot_reach_ask(struct tti_thread *thread, int peer);
 
 /* The same, for a question that a connection has not brought there. */
-void tti_reach_ask_again(struct tti_thread *thread, int peer);
+void tti_boot_reach_ask_again(struct tti_thread *thread, int peer);
 
 /* Connect to a peer to which there is no connection, unless it is being made. false: that
  * failed already, and everybody was told. */
-bool tti_reach_peer(struct tti_thread *thread, int peer);
+bool tti_boot_reach_peer(struct tti_thread *thread, int peer);
 
 /* Connect to the first rank behind the gap that is still there. */
-void tti_reach_bypass(struct tti_thread *thread, int gap);
+void tti_boot_reach_bypass(struct tti_thread *thread, int gap);
 
 /* Go on with all that is due; when to call again. */
-int64_t tti_reach_step(struct tti_thread *thread);
-void tti_reach_stop(struct tti_thread *thread);
+int64_t tti_boot_reach_step(struct tti_thread *thread);
+void tti_boot_reach_stop(struct tti_thread *thread);
 
 /* Something is wrong with this link: make it anew, or find that the peer is dead
  * (mend.c). `remote` is where the peer was. Once per link at a time. */

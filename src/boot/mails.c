@@ -79,7 +79,7 @@ static tutti_status post(struct tti_thread *thread, struct tti_outmail *mail)
 	if (!conn && tti_mend_is_on(thread, mail->peer))
 		return TUTTI_AGAIN;
 	if (!conn)
-		return tti_reach_peer(thread, mail->peer) ? TUTTI_AGAIN : TUTTI_EPEER;
+		return tti_boot_reach_peer(thread, mail->peer) ? TUTTI_AGAIN : TUTTI_EPEER;
 	if (!tti_conn_put(conn, TTI_FRAME_MAIL, conn->mailed + 1, &mail->mail, mail->nbytes, SPARE))
 		return TUTTI_AGAIN;
 	mail->by = conn;

@@ -14,9 +14,9 @@
 /* A question that is put again although it is on its way goes out once more after this. */
 #define ASK_AGAIN_NS (1000 * TTI_NS_PER_MS)
 
-static void end(struct tti_reach *reach)
+static void end(struct tti_boot_reach *reach)
 {
-	struct tti_reach **link = &reach->thread->reaches;
+	struct tti_boot_reach **link = &reach->thread->reaches;
 
 	while (*link != reach)
 		link = &(*link)->next;
@@ -26,7 +26,7 @@ static void end(struct tti_reach *reach)
 	tti_free(reach);
 }
 
-static void fail(struct tti_reach *reach)
+static void fail(struct tti_boot_reach *reach)
 {
 	struct tti_thread *thread = reach->thread;
 	const int peer = reach->conn->peer;
@@ -39,7 +39,7 @@ static void fail(struct tti_reach *reach)
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d %s", peer, why);
 	end(reach);
 	if (ring) {
-		tti_reach_bypass(thread, peer);
+		tti_boot_reach_bypass(thread, peer);
 		return;
 	}
 	tti_thread_no_answer(thread, peer, refused);
@@ -48,7 +48,7 @@ static void fail(struct tti_reach *reach)
 	tti_office_down(&thread->sock->base.office, peer, false, refused, why);
 }
 
-static void step(struct tti_reach *reach)
+static void step(struct tti_boot_reach *reach)
 {
 	struct tti_conn *conn = reach->conn;
 	const tutti_status status = tti_dial_step(reach->dial, &conn->fd, &reach->again_ns);
@@ -72,7 +72,7 @@ static void heard(void *self)
 	step(self);
 }
 
-static tutti_status dial(struct tti_reach *reach)
+static tutti_status dial(struct tti_boot_reach *reach)
 {
 	struct tti_sock *sock = reach->thread->sock;
 	const int peer = reach->conn->peer;
@@ -102,7 +102,7 @@ static tutti_status dial(struct tti_reach *reach)
 
 static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
 {
-	struct tti_reach *reach = tti_zalloc(sizeof(*reach));
+	struct tti_boot_reach *reach = tti_zalloc(sizeof(*reach));
 	struct tti_conn *conn = tti_conn_make(thread, role, peer, -1);
 
 	if (!reach || !conn) {
@@ -126,14 +126,14 @@ static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
 
 static bool is_reaching(const struct tti_thread *thread, int peer)
 {
-	const struct tti_reach *at = thread->reaches;
+	const struct tti_boot_reach *at = thread->reaches;
 
 	while (at && !(at->conn->role == TTI_CONN_PAIR && at->conn->peer == peer))
 		at = at->next;
 	return at;
 }
 
-bool tti_reach_peer(struct tti_thread *thread, int peer)
+bool tti_boot_reach_peer(struct tti_thread *thread, int peer)
 {
 	if (!is_reaching(thread, peer))
 		start(thread, TTI_CONN_PAIR, peer);
@@ -152,17 +152,17 @@ static void ask_once_more(struct tti_thread *thread, int peer)
 	}
 }
 
-void tti_reach_ask(struct tti_thread *thread, int peer)
+void tti_boot_reach_ask(struct tti_thread *thread, int peer)
 {
 	if (tti_bit_has(thread->asked, (size_t)peer)) {
 		ask_once_more(thread, peer);
 		return;
 	}
 	tti_bit_set(thread->asked, (size_t)peer);
-	tti_reach_ask_again(thread, peer);
+	tti_boot_reach_ask_again(thread, peer);
 }
 
-void tti_reach_ask_again(struct tti_thread *thread, int peer)
+void tti_boot_reach_ask_again(struct tti_thread *thread, int peer)
 {
 	struct tti_conn *conn = tti_conn_find(thread, peer, false);
 
@@ -171,10 +171,10 @@ void tti_reach_ask_again(struct tti_thread *thread, int peer)
 	else if (conn)
 		tti_conn_ask(conn);
 	else
-		(void)tti_reach_peer(thread, peer);
+		(void)tti_boot_reach_peer(thread, peer);
 }
 
-void tti_reach_bypass(struct tti_thread *thread, int gap)
+void tti_boot_reach_bypass(struct tti_thread *thread, int gap)
 {
 	const int n = thread->sock->base.nranks;
 	int peer = (gap + 1) % n;
@@ -187,23 +187,23 @@ void tti_reach_bypass(struct tti_thread *thread, int gap)
 	start(thread, TTI_CONN_NEXT, peer);
 }
 
-int64_t tti_reach_step(struct tti_thread *thread)
+int64_t tti_boot_reach_step(struct tti_thread *thread)
 {
 	const int64_t now = tti_now_ns();
 	int64_t next_ns = TTI_NEVER;
 
-	for (struct tti_reach *at = thread->reaches, *next; at; at = next) {
+	for (struct tti_boot_reach *at = thread->reaches, *next; at; at = next) {
 		next = at->next;
 		if (at->again_ns <= now)
 			step(at);
 	}
-	for (struct tti_reach *at = thread->reaches; at; at = at->next)
+	for (struct tti_boot_reach *at = thread->reaches; at; at = at->next)
 		if (at->again_ns < next_ns)
 			next_ns = at->again_ns;
 	return next_ns;
 }
 
-void tti_reach_stop(struct tti_thread *thread)
+void tti_boot_reach_stop(struct tti_thread *thread)
 {
 	while (thread->reaches)
 		end(thread->reaches);

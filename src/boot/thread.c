@@ -118,7 +118,7 @@ static struct todo take_post(struct tti_thread *thread)
 static void start_quitting(struct tti_thread *thread)
 {
 	thread->quitting = true;
-	tti_reach_stop(thread);
+	tti_boot_reach_stop(thread);
 	if (!thread->bye)
 		tti_mend_stop(thread);
 	/* Whose link is broken just now is to hear our goodbye all the same. */
@@ -158,7 +158,7 @@ static bool obey(struct tti_thread *thread)
 	if (todo.has_asks && !thread->quitting)
 		for (size_t peer = tti_bitset_next(thread->asks, nranks, 0); peer < nranks;
 		     peer = tti_bitset_next(thread->asks, nranks, peer + 1))
-			tti_reach_ask(thread, (int)peer);
+			tti_boot_reach_ask(thread, (int)peer);
 	if (todo.quit && !thread->quitting && is_mail_out(thread))
 		start_quitting(thread);
 	return true;
@@ -176,10 +176,10 @@ static int64_t tick(struct tti_thread *thread)
 
 	if (thread->bypass_ns <= tti_now_ns() && !thread->quitting) {
 		thread->bypass_ns = TTI_NEVER;
-		tti_reach_bypass(thread, thread->gap);
+		tti_boot_reach_bypass(thread, thread->gap);
 	}
 	tti_mails_step(thread); /* may begin to reach somebody */
-	next_ns = earlier(next_ns, tti_reach_step(thread));
+	next_ns = earlier(next_ns, tti_boot_reach_step(thread));
 	next_ns = earlier(next_ns, tti_mails_tell(thread));
 	next_ns = earlier(next_ns, tti_conn_doubt(thread));
 	next_ns = earlier(next_ns, tti_mend_step(thread));
@@ -218,7 +218,7 @@ static void release(struct tti_thread *thread)
 	struct tti_conn *conn;
 
 	thread->quitting = true; /* nobody is told of what is dropped now */
-	tti_reach_stop(thread);
+	tti_boot_reach_stop(thread);
 	tti_mend_stop(thread);
 	while (thread->conns)
 		tti_conn_drop(thread->conns);

@@ -12,9 +12,10 @@ static tutti_status out_of_memory(const struct tti_rows *rows)
 /* -- To and from the network --------------------------------------------------------------- */
 
 /* The hops lead from a NET to the endpoint. */
-static struct tti_reach reach_by(const struct tti_graph *graph, const uint32_t *hops, size_t nhops)
+static struct tti_path_reach reach_by(const struct tti_graph *graph, const uint32_t *hops,
+				      size_t nhops)
 {
-	struct tti_reach reach = { .any = true };
+	struct tti_path_reach reach = { .any = true };
 
 	for (size_t i = 0; i < nhops; i++) {
 		const struct tti_topo_link *in = &graph->links[hops[i]];
@@ -31,12 +32,12 @@ static struct tti_reach reach_by(const struct tti_graph *graph, const uint32_t *
 }
 
 /* A NET is there already: what counts is its link. */
-static struct tti_reach reach_of_net(const struct tti_graph *graph, uint32_t net)
+static struct tti_path_reach reach_of_net(const struct tti_graph *graph, uint32_t net)
 {
 	const struct tti_node *node = &graph->nodes[net];
 
 	if (node->nlinks == 0)
-		return (struct tti_reach){ 0 };
+		return (struct tti_path_reach){ 0 };
 	return reach_by(graph, &graph->links[node->first_link].reverse, 1);
 }
 
@@ -92,7 +93,8 @@ void tti_rows_release(struct tti_rows *rows)
 
 /* -- A row --------------------------------------------------------------------------------- */
 
-static struct tti_path path_outside(const struct tti_reach *from, const struct tti_reach *to)
+static struct tti_path path_outside(const struct tti_path_reach *from,
+				    const struct tti_path_reach *to)
 {
 	struct tti_path path = { .type = TTI_PATH_DIS };
 

@@ -10,7 +10,7 @@
 #include "util/vec.h"
 
 /* From an endpoint to the network, and from there to it. */
-struct tti_reach {
+struct tti_path_reach {
 	bool any;
 	float out_gbps, in_gbps;
 	uint64_t out_latency, in_latency;
@@ -21,7 +21,7 @@ struct tti_rows {
 	const uint32_t *endpoints; /* borrowed */
 	uint32_t n;
 	struct tti_search *search;
-	struct tti_reach *reach;
+	struct tti_path_reach *reach;
 };
 
 typedef TTI_VEC(uint32_t) tti_hops;
