@@ -60,8 +60,8 @@ static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *th
 	tti_tcp_nics_order(port, &mine, order);
 	if (mine.nnics < 2 || !mine.nic[order[0]].is.running)
 		return;
-	fd = tti_route_open();
-	tti_tcp_ways_find(&mine, theirs, order[0], tti_route_leaves, &fd, &ways);
+	fd = tti_tcp_route_open();
+	tti_tcp_ways_find(&mine, theirs, order[0], tti_tcp_route_leaves, &fd, &ways);
 	tti_fd_close(&fd);
 	if (tti_tcp_pairs_add(&mine, theirs, &ways, order, &pair, 0, 1))
 		tti_tcp_rail_make(&mine, theirs, &ways.at[pair.mine][pair.theirs],

@@ -183,8 +183,8 @@ static void plan(struct tti_tcp_link *link)
 			push(link, &lanes->at[0].rail, true);
 		if (is_own(&mine, &lanes->at[0].rail.to))
 			return;
-		fd = tti_route_open();
-		tti_tcp_ways_find(&mine, &theirs, -1, tti_route_leaves, &fd, &lanes->ways);
+		fd = tti_tcp_route_open();
+		tti_tcp_ways_find(&mine, &theirs, -1, tti_tcp_route_leaves, &fd, &lanes->ways);
 		tti_fd_close(&fd);
 	}
 	add_pairs(link, &mine, &theirs);

@@ -35,9 +35,9 @@ static bool has_carrier(int fd, const char *device)
 /* Whether what comes from that address leaves by that NIC anyway. */
 static bool leads_there(const struct tti_tcp_rail *rail)
 {
-	struct tti_route route;
-	int fd = tti_route_open();
-	const bool known = tti_route_ask(fd, &rail->from, &rail->to, 0, &route);
+	struct tti_tcp_route route;
+	int fd = tti_tcp_route_open();
+	const bool known = tti_tcp_route_ask(fd, &rail->from, &rail->to, 0, &route);
 
 	tti_fd_close(&fd);
 	return known && route.index == if_nametoindex(rail->device);

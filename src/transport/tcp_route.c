@@ -13,7 +13,7 @@ struct question {
 	uint8_t attributes[96];
 };
 
-int tti_route_open(void)
+int tti_tcp_route_open(void)
 {
 	return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 }
@@ -50,7 +50,7 @@ static bool ask(int fd, const struct tti_addr *from, const struct tti_addr *to, 
 		      sizeof(kernel)) == (ssize_t)question.head.nlmsg_len;
 }
 
-static void read_answer(const uint8_t *at, size_t left, struct tti_route *out)
+static void read_answer(const uint8_t *at, size_t left, struct tti_tcp_route *out)
 {
 	struct rtattr attribute;
 
@@ -70,8 +70,8 @@ static void read_answer(const uint8_t *at, size_t left, struct tti_route *out)
 	}
 }
 
-bool tti_route_ask(int fd, const struct tti_addr *from, const struct tti_addr *to, uint32_t index,
-		   struct tti_route *out)
+bool tti_tcp_route_ask(int fd, const struct tti_addr *from, const struct tti_addr *to,
+		       uint32_t index, struct tti_tcp_route *out)
 {
 	uint8_t bytes[4096];
 	struct nlmsghdr head;
@@ -99,14 +99,14 @@ bool tti_route_ask(int fd, const struct tti_addr *from, const struct tti_addr *t
 }
 
 /* Bound to an interface without a route there, the kernel takes everybody for a neighbour. */
-bool tti_route_leaves(void *fd, const struct tti_addr *from, const struct tti_addr *to,
-		      uint32_t index)
+bool tti_tcp_route_leaves(void *fd, const struct tti_addr *from, const struct tti_addr *to,
+			  uint32_t index)
 {
-	struct tti_route route;
+	struct tti_tcp_route route;
 
-	if (tti_route_ask(*(const int *)fd, from, to, 0, &route) && !route.local &&
+	if (tti_tcp_route_ask(*(const int *)fd, from, to, 0, &route) && !route.local &&
 	    route.index == index)
 		return true;
-	return tti_route_ask(*(const int *)fd, from, to, index, &route) && !route.local &&
+	return tti_tcp_route_ask(*(const int *)fd, from, to, index, &route) && !route.local &&
 	       route.index == index && route.gateway;
 }

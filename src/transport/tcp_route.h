@@ -11,23 +11,23 @@
 
 #include "boot/iface.h"
 
-struct tti_route {
+struct tti_tcp_route {
 	uint32_t index; /* of the interface by which it leaves */
 	bool gateway;   /* by way of a router                  */
 	bool local;     /* it does not leave this host         */
 };
 
 /* A socket for questions, or -1: the kernel takes none. */
-int tti_route_open(void);
+int tti_tcp_route_open(void);
 
 /* `index`: as if the socket were bound to this interface, 0: it is not. false: no route, or no
  * answer. */
-bool tti_route_ask(int fd, const struct tti_addr *from, const struct tti_addr *to, uint32_t index,
-		   struct tti_route *out);
+bool tti_tcp_route_ask(int fd, const struct tti_addr *from, const struct tti_addr *to,
+		       uint32_t index, struct tti_tcp_route *out);
 
 /* Of type tti_tcp_leaves; context: const int *fd. Whether it leaves by that interface, by itself
  * or, as it goes to a router there, when bound. Without an answer: no. */
-bool tti_route_leaves(void *fd, const struct tti_addr *from, const struct tti_addr *to,
-		      uint32_t index);
+bool tti_tcp_route_leaves(void *fd, const struct tti_addr *from, const struct tti_addr *to,
+			  uint32_t index);
 
 #endif
