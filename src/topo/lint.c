@@ -128,7 +128,7 @@ const char *tti_lint_say(struct tti_linter *linter, const char *fmt, ...)
 static void add(struct tti_linter *linter, const char *place, uint32_t line,
 		const struct tti_finding *finding)
 {
-	struct tti_found found = {
+	struct tti_lint_found found = {
 		.finding = *finding,
 		.line = line,
 		.number = linter->found.n,
@@ -260,7 +260,7 @@ bool tti_lint_is_virtual(const struct tti_linter *linter, uint32_t node)
 
 static int worst_first(const void *left, const void *right)
 {
-	const struct tti_found *a = left, *b = right;
+	const struct tti_lint_found *a = left, *b = right;
 
 	if (a->finding.severity != b->finding.severity)
 		return a->finding.severity > b->finding.severity ? -1 : 1;

@@ -19,7 +19,7 @@ struct tti_lint_rule {
 	const char *remedy;
 };
 
-struct tti_found {
+struct tti_lint_found {
 	struct tti_finding finding;
 	uint32_t line;
 	size_t number; /* in the order in which they were found */
@@ -32,7 +32,7 @@ struct tti_linter {
 	const struct tti_routes *routes;
 	const struct tti_lint_rule *rule; /* that runs                          */
 	struct tti_lint *lint;
-	TTI_VEC(struct tti_found) found;
+	TTI_VEC(struct tti_lint_found) found;
 	TTI_VEC(const struct tti_xml *) elements; /* by number                  */
 	bool failed;                              /* out of memory              */
 };
