@@ -119,7 +119,7 @@ static int compare_edges(const void *left, const void *right, void *arg)
 	const struct tti_search *search = arg;
 	const struct tti_topo_link *links = search->graph->links;
 	const struct edge *a = left, *b = right;
-	const bool ends[] = { a->kind == TO_ENDPOINT, b->kind == TO_ENDPOINT };
+	const bool ends[] = { a->kind == TTI_WAY_TO_ENDPOINT, b->kind == TTI_WAY_TO_ENDPOINT };
 	const uint32_t to[] = { search->order[a->to], search->order[b->to] };
 	const enum tti_link_type type[] = { links[a->link].type, links[b->link].type };
 
@@ -141,9 +141,9 @@ static uint32_t copy_edges_of(struct tti_search *search, uint32_t from, uint32_t
 		const struct tti_topo_link *link = &graph->links[at];
 		const enum tti_way_kind kind = tti_way_kind(graph, link);
 
-		if (kind == NO_KIND)
+		if (kind == TTI_NO_WAY_KIND)
 			continue;
-		search->first_inner[from] += kind == TO_ENDPOINT;
+		search->first_inner[from] += kind == TTI_WAY_TO_ENDPOINT;
 		search->edges[n++] = (struct edge){
 			.to = link->to,
 			.link = at,
@@ -296,17 +296,18 @@ static bool follow(struct tti_search *search, uint32_t parent, const struct edge
 			       .parent = parent,
 			       .beside = NONE,
 			       .state = tti_way_rules[from->state].next[edge->kind],
-			       .last = edge->kind == TO_ENDPOINT,
+			       .last = edge->kind == TTI_WAY_TO_ENDPOINT,
 			       .latency = from->latency + edge->latency,
 			       .bw = from->bw < edge->bw ? from->bw : edge->bw };
 
-	if (label.state == START || (from->state == E_NVL && !label.last && !search->nvb))
+	if (label.state == TTI_AT_START ||
+	    (from->state == TTI_AT_E_NVL && !label.last && !search->nvb))
 		return true;
 	if (label.last)
 		return reach_endpoint(search, &label, round);
-	if (label.state == C_GPU && search->from_nic)
-		label.state = C_NIC;
-	if (edge->kind == PCI_PCI || edge->kind == NVL_NVS) {
+	if (label.state == TTI_AT_C_GPU && search->from_nic)
+		label.state = TTI_AT_C_NIC;
+	if (edge->kind == TTI_WAY_PCI_PCI || edge->kind == TTI_WAY_NVL_NVS) {
 		struct seen *seen = see(search, edge->to);
 
 		if (tti_way_rules[label.state].rank > seen->rank)
@@ -320,8 +321,8 @@ static bool follow_all(struct tti_search *search, uint32_t from, uint32_t round)
 {
 	const struct label *label = &search->labels.at[from];
 	const uint32_t first = search->first_edge[label->node];
-	const uint32_t last = label->state > E_NVL ? search->first_inner[label->node]
-						   : search->first_edge[label->node + 1];
+	const uint32_t last = label->state > TTI_AT_E_NVL ? search->first_inner[label->node]
+							  : search->first_edge[label->node + 1];
 
 	search->steps += last - first;
 	for (uint32_t at = first; at < last; at++)
@@ -370,7 +371,7 @@ tutti_status tti_search_run(struct tti_search *search, const uint32_t *sources, 
 					     .link = NONE,
 					     .parent = NONE,
 					     .beside = NONE,
-					     .state = START,
+					     .state = TTI_AT_START,
 					     .bw = FLT_MAX };
 
 		see(search, sources[i])->best = (uint32_t)i;

@@ -9,59 +9,59 @@
 #include "topo/paths.h"
 
 enum tti_way_state {
-	START,
+	TTI_AT_START,
 	/* On the device of the source. */
-	S_DEV,
-	S_NIC,
-	S_CPU,
+	TTI_AT_S_DEV,
+	TTI_AT_S_NIC,
+	TTI_AT_S_CPU,
 	/* Away from it: at an NVS, at the first PCI node, at a further one, at an NVS after
 	 * one DEV. */
-	U_NVS,
-	U_PCI1,
-	U_PCI2,
-	M_NVS,
+	TTI_AT_U_NVS,
+	TTI_AT_U_PCI1,
+	TTI_AT_U_PCI2,
+	TTI_AT_M_NVS,
 	/* At a CPU: over C2C, over NVLink, over PCI from a GPU, from a NIC, over SYS. */
-	C_C2C,
-	C_NVL,
-	C_GPU,
-	C_NIC,
-	C_SYS,
+	TTI_AT_C_C2C,
+	TTI_AT_C_NVL,
+	TTI_AT_C_GPU,
+	TTI_AT_C_NIC,
+	TTI_AT_C_SYS,
 	/* Below the last CPU, by the type that the way has so far. */
-	D_C2C,
-	D_P2C,
-	D_PHB,
-	D_SYS,
-	/* At a device, from which only its endpoints are left; E_NVL: or one more DEV. All
-	 * after E_NVL are such. */
-	E_NVL,
-	E_NVB,
-	E_C2C,
-	E_PIX,
-	E_PXB,
-	E_P2C,
-	E_PHB,
-	E_SYS,
-	NSTATES,
+	TTI_AT_D_C2C,
+	TTI_AT_D_P2C,
+	TTI_AT_D_PHB,
+	TTI_AT_D_SYS,
+	/* At a device, from which only its endpoints are left; at E_NVL also one more
+	 * DEV. All states after E_NVL are such. */
+	TTI_AT_E_NVL,
+	TTI_AT_E_NVB,
+	TTI_AT_E_C2C,
+	TTI_AT_E_PIX,
+	TTI_AT_E_PXB,
+	TTI_AT_E_P2C,
+	TTI_AT_E_PHB,
+	TTI_AT_E_SYS,
+	TTI_NWAY_STATES,
 };
 
 /* Links by what they join. */
 enum tti_way_kind {
-	TO_ENDPOINT,
-	OFF_GPU, /* to its DEV */
-	OFF_NET, /* to its NIC */
-	OFF_HOST,
-	NVL_NVS,
-	NVL_DEV,
-	NVL_CPU,
-	C2C_DEV,
-	C2C_CPU,
-	PCI_PCI,
-	PCI_DEV,
-	PCI_NIC,
-	PCI_CPU,
-	SYS_CPU,
-	NKINDS,
-	NO_KIND,
+	TTI_WAY_TO_ENDPOINT,
+	TTI_WAY_OFF_GPU, /* to its DEV */
+	TTI_WAY_OFF_NET, /* to its NIC */
+	TTI_WAY_OFF_HOST,
+	TTI_WAY_NVL_NVS,
+	TTI_WAY_NVL_DEV,
+	TTI_WAY_NVL_CPU,
+	TTI_WAY_C2C_DEV,
+	TTI_WAY_C2C_CPU,
+	TTI_WAY_PCI_PCI,
+	TTI_WAY_PCI_DEV,
+	TTI_WAY_PCI_NIC,
+	TTI_WAY_PCI_CPU,
+	TTI_WAY_SYS_CPU,
+	TTI_NWAY_KINDS,
+	TTI_NO_WAY_KIND,
 };
 
 #define TTI_WAY_PLACES 9
@@ -71,9 +71,10 @@ struct tti_way_rule {
 	uint8_t type;  /* of a way that ends at an endpoint of this node                   */
 	uint8_t rank;  /* at a PCI or NVS: all ways that go on from a lower one have a
 			* lower type                                                       */
-	uint8_t next[NKINDS]; /* where a link leads to; START: nowhere                     */
+	/* Where a link leads to; TTI_AT_START: nowhere. */
+	uint8_t next[TTI_NWAY_KINDS];
 };
-extern const struct tti_way_rule tti_way_rules[NSTATES];
+extern const struct tti_way_rule tti_way_rules[TTI_NWAY_STATES];
 
 enum tti_way_kind tti_way_kind(const struct tti_graph *graph, const struct tti_topo_link *link);
 
