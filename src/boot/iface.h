@@ -34,9 +34,16 @@ struct tti_addr {
 bool tti_iface_passes(const char *list, const char *name);
 
 /* Fill out[0 .. most-1], *n of them; where there are more, each interface keeps its first
- * of each family before another gets its second. TUTTI_ESYS: none is left; the text says
- * which interfaces there are and what excluded them. */
-TUTTI_CHECKED tutti_status tti_iface_list(struct tti_addr *out, size_t most, size_t *n);
+ * of each family before another gets its second. The first *nrunning (which may be NULL) are
+ * of interfaces that run. Where no plain NIC does, those that are up follow, as they may run
+ * soon: a container's NIC does not in its first second. TUTTI_ESYS (quiet): none is left; the
+ * text says which interfaces there are and what excluded them. */
+TUTTI_CHECKED tutti_status tti_iface_list(struct tti_addr *out, size_t most, size_t *n,
+					  size_t *nrunning);
+
+/* For the text of an error: "; on rank 1's host eth0 (10.0.0.1): up, but not running (no carrier)",
+ * with an entry for each interface that is excluded or does not run; "" if there is none. */
+const char *tti_iface_tell(const char *host, char *buf, size_t size);
 
 enum tti_iface_kind { TTI_IFACE_NIC, TTI_IFACE_BRIDGE, TTI_IFACE_LOOPBACK };
 
@@ -46,7 +53,8 @@ struct tti_iface {
 	uint32_t index, mbps; /* mbps: the speed it claims, 0: none or unknown */
 	uint16_t mtu;         /* or 65535: more                                */
 	uint8_t kind;         /* enum tti_iface_kind, by its name              */
-	bool running;         /* up, and with a carrier                        */
+	bool up;              /* it was switched on                            */
+	bool running;         /* and has a carrier                             */
 };
 
 struct tti_iface_addr {
@@ -58,7 +66,8 @@ struct tti_iface_addr {
 
 struct tti_ifaces {
 	TTI_VEC(struct tti_iface) iface;
-	TTI_VEC(struct tti_iface_addr) addr; /* likely ones first, those not running last */
+	/* Likely ones first; then those that are up and do not run, then those that are down. */
+	TTI_VEC(struct tti_iface_addr) addr;
 };
 
 /* All that may be used, also what has no carrier now. What is excluded is told in `why` if
@@ -67,6 +76,10 @@ TUTTI_CHECKED tutti_status tti_ifaces_look(struct tti_ifaces *out, struct tti_st
 /* Find their speeds; takes locks of drivers, so it is not part of looking. */
 void tti_ifaces_measure(struct tti_ifaces *ifaces);
 void tti_ifaces_release(struct tti_ifaces *ifaces);
+
+/* How many of the first addresses are offered (*nrunning: are of interfaces that run): see
+ * tti_iface_list(). */
+size_t tti_ifaces_offered(const struct tti_ifaces *ifaces, size_t *nrunning);
 
 /* Which `most` of addr[0 .. n-1] to keep, as described for tti_iface_list(): take[i]; as many
  * as it returns. Pure. */

@@ -15,8 +15,9 @@
 /* An interface's number in a card is one byte. */
 #define IFACES_MOST 255
 
-/* Behind all that run. */
+/* Behind all that run; and behind those. */
 #define NOT_RUNNING 1000
+#define NOT_UP      2000
 
 static bool has_virtual_name(const char *name)
 {
@@ -32,7 +33,7 @@ static bool has_virtual_name(const char *name)
 
 static int unlikeliness(const struct tti_iface *iface, const struct tti_addr *addr)
 {
-	int score = iface->running ? 0 : NOT_RUNNING;
+	int score = iface->running ? 0 : iface->up ? NOT_RUNNING : NOT_UP;
 
 	if (iface->kind == TTI_IFACE_LOOPBACK)
 		score += 100;
@@ -56,9 +57,14 @@ static const char *excluded(const struct ifaddrs *at, const struct tti_params *p
 	return NULL;
 }
 
+static bool is_up(const struct ifaddrs *at)
+{
+	return at->ifa_flags & IFF_UP;
+}
+
 static bool is_running(const struct ifaddrs *at)
 {
-	return (at->ifa_flags & IFF_UP) && (at->ifa_flags & IFF_RUNNING);
+	return is_up(at) && (at->ifa_flags & IFF_RUNNING);
 }
 
 static uint8_t prefix_of(const struct ifaddrs *at, int family)
@@ -81,7 +87,7 @@ static uint8_t prefix_of(const struct ifaddrs *at, int family)
 static struct tti_iface *iface_of(struct tti_ifaces *out, const char *name,
 				  const struct ifaddrs *at)
 {
-	struct tti_iface iface = { .running = is_running(at) };
+	struct tti_iface iface = { .up = is_up(at), .running = is_running(at) };
 
 	for (size_t i = 0; i < out->iface.n; i++) {
 		if (strcmp(out->iface.at[i].name, name) == 0)
@@ -149,7 +155,10 @@ static tutti_status gather(const struct ifaddrs *list, struct tti_ifaces *out,
 		(void)strncpy(addr.ifname, at->ifa_name, IFNAMSIZ - 1);
 		reason = excluded(at, params);
 		if (reason || !is_running(at))
-			tell(why, &addr, reason ? reason : "not running");
+			tell(why, &addr,
+			     reason      ? reason
+			     : is_up(at) ? "up, but not running (no carrier)"
+					 : "down");
 		if (!reason && !add(out, at, &addr))
 			return tti_fail(TUTTI_ENOMEM, "interface %s", at->ifa_name);
 	}

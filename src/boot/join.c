@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -99,13 +100,15 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 
 static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tutti_status status)
 {
-	char why[256];
+	char why[256], whose[24], ifaces[256];
 	const int first = tti_group_make(contact->checkin.nranks, contact->checkin.nroots,
 					 contact->checkin.iroot)
 				  .first;
 
 	(void)strncpy(why, tti_error_text(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
+	(void)snprintf(whose, sizeof(whose), "rank %d's", joiner->sock->base.rank);
+	tti_iface_tell(whose, ifaces, sizeof(ifaces));
 	if (status == TUTTI_EMISMATCH)
 		return tti_sock_break(joiner->sock, status, -1,
 				      "the root of this id is of another version of Tutti: %.200s",
@@ -113,13 +116,13 @@ static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tu
 	if (contact->by_hand && first != joiner->sock->base.rank)
 		return tti_sock_break(joiner->sock, status, first,
 				      "rank %d of %d, which serves this id, did not answer within "
-				      "%lld ms: %.120s",
+				      "%lld ms: %.120s%s",
 				      first, contact->checkin.nranks,
-				      (long long)joiner->sock->timeout_ms, why);
+				      (long long)joiner->sock->timeout_ms, why, ifaces);
 	return tti_sock_break(joiner->sock, status, -1,
 			      "no root answered within %lld ms (is the process that made the id "
-			      "still there?): %.140s",
-			      (long long)joiner->sock->timeout_ms, why);
+			      "still there?): %.140s%s",
+			      (long long)joiner->sock->timeout_ms, why, ifaces);
 }
 
 static tutti_status check_in(struct joiner *joiner, struct contact *contact)
@@ -260,6 +263,18 @@ static tutti_status step_contact(struct joiner *joiner, struct contact *contact)
 
 /* -- The ring -------------------------------------------------------------------- */
 
+static tutti_status fail_next(struct tti_sock *sock, tutti_status status)
+{
+	char name[TTI_SOCK_NAME], whose[24], ifaces[256], why[161];
+
+	(void)snprintf(why, sizeof(why), "%s", tti_error_text());
+	(void)snprintf(whose, sizeof(whose), "rank %d's", sock->base.rank);
+	return tti_sock_break(sock, status, tti_sock_next(sock),
+			      "%s came, but cannot be reached: %s%s",
+			      tti_sock_name(sock, tti_sock_next(sock), name), why,
+			      tti_iface_tell(whose, ifaces, sizeof(ifaces)));
+}
+
 static tutti_status step_next(struct joiner *joiner)
 {
 	struct tti_sock *sock = joiner->sock;
@@ -275,11 +290,7 @@ static tutti_status step_next(struct joiner *joiner)
 		return TUTTI_OK;
 	}
 	if (status != TUTTI_OK) {
-		char name[TTI_SOCK_NAME];
-
-		return tti_sock_break(
-			sock, status, tti_sock_next(sock), "%s came, but cannot be reached: %.160s",
-			tti_sock_name(sock, tti_sock_next(sock), name), tti_error_text());
+		return fail_next(sock, status);
 	}
 	tti_dial_stop(joiner->next);
 	joiner->next = NULL;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "boot/gate.h"
+#include "boot/iface.h"
 #include "boot/root_group.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -130,7 +131,7 @@ static void refuse(struct caller *caller, const char *fmt, ...)
 static void fail_missing(struct tti_root *root)
 {
 	const char *turned_away = root->gate.other_version;
-	char text[128];
+	char text[128], ifaces[256];
 	int *missing = tti_calloc((size_t)root->nseats, sizeof(*missing));
 	size_t n = 0;
 	int first = -1;
@@ -145,12 +146,13 @@ static void fail_missing(struct tti_root *root)
 	}
 	tti_format_ranks(text, sizeof(text), missing, n);
 	tti_free(missing);
-	fail_all(root, TUTTI_ETIMEOUT, first, "rank%s %s of %d did not come within %lld ms: %s%s",
+	fail_all(root, TUTTI_ETIMEOUT, first, "rank%s %s of %d did not come within %lld ms: %s%s%s",
 		 n == 1 ? "" : "s", text, root->group.nranks,
 		 (long long)((tti_now_ns() - root->start_ns) / TTI_NS_PER_MS),
 		 *turned_away ? "one was turned away, " : "",
 		 *turned_away ? turned_away
-			      : "running? with this id? TUTTI_BOOT_TIMEOUT_MS is the limit");
+			      : "running? with this id? TUTTI_BOOT_TIMEOUT_MS is the limit",
+		 tti_iface_tell("the root's", ifaces, sizeof(ifaces)));
 }
 
 /* Tell seat i where the next one listens, if both have come. */

@@ -214,17 +214,19 @@ tutti_status tti_topo_find_nets(struct tti_xml_doc *doc, struct tti_topo_card *c
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	struct tti_sysfs sysfs;
 	struct search s = { .sysfs = &sysfs, .doc = doc, .card = card };
-	size_t n = 0;
+	size_t n = 0, nrunning = 0;
 	tutti_status st;
 
 	/* The interfaces of here are not those of a captured machine. */
-	if (tti_params()->sysfs_root || tti_iface_list(addrs, TTI_IFACE_MOST, &n) != TUTTI_OK) {
+	if (tti_params()->sysfs_root ||
+	    tti_iface_list(addrs, TTI_IFACE_MOST, &n, &nrunning) != TUTTI_OK) {
 		card->nnets = TTI_CARD_ANY_NET;
 		return TUTTI_OK;
 	}
 	if (tti_sysfs_open(NULL, &sysfs) != TUTTI_OK)
 		sysfs = (struct tti_sysfs){ .fd = -1 };
-	st = search(&s, addrs, n);
+	/* A NIC that does not run is planned with if there is no other. */
+	st = search(&s, addrs, nrunning ? nrunning : n);
 	if (sysfs.fd >= 0)
 		tti_sysfs_close(&sysfs);
 	return st == TUTTI_OK ? tti_schema_check(doc) : st;

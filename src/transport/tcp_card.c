@@ -26,13 +26,14 @@ size_t tti_tcp_card_bytes(const struct tti_tcp_card *card)
 	return bytes;
 }
 
-size_t tti_tcp_card_running(const struct tti_tcp_card *card)
+size_t tti_tcp_card_offered(const struct tti_tcp_card *card)
 {
+	bool has_nic = false;
 	size_t n = 0;
 
-	while (n < card->naddrs && card->nic[card->nic_of[n]].is.running)
-		n++;
-	return n;
+	for (; n < card->naddrs && card->nic[card->nic_of[n]].is.running; n++)
+		has_nic |= card->nic[card->nic_of[n]].is.kind == TTI_IFACE_NIC;
+	return has_nic ? n : card->naddrs;
 }
 
 /* -- Filling --------------------------------------------------------------- */

@@ -63,8 +63,8 @@ void tti_tcp_card_put(const struct tti_tcp_card *card, struct tti_card *out);
 TUTTI_CHECKED tutti_status tti_tcp_card_get(const uint8_t *bytes, size_t nbytes,
 					    struct tti_tcp_card *out, struct tti_tcp_fault *fault);
 
-/* Those of its addresses that may be tried now: of NICs that are running. They are the first
- * ones. */
-size_t tti_tcp_card_running(const struct tti_tcp_card *card);
+/* How many of its addresses, the first ones, are to be tried: those of NICs that ran when it was
+ * made; where no plain NIC did, all, as one may by now. */
+size_t tti_tcp_card_offered(const struct tti_tcp_card *card);
 
 #endif

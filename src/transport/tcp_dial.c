@@ -76,7 +76,7 @@ tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 	size_t naddrs;
 
 	tti_tcp_card_of(link->port, peer, &card);
-	naddrs = tti_tcp_card_running(&card);
+	naddrs = tti_tcp_card_offered(&card);
 	if (!naddrs)
 		return tti_fail(TUTTI_EINVAL, "rank %d has no address for TCP", peer);
 	link->dial = dial = tti_zalloc(sizeof(*dial));
@@ -210,18 +210,20 @@ void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status)
 {
 	struct tti_tcp_dial *dial = link->dial;
 	struct tti_strbuf text = { 0 };
-	char addr[TTI_ADDR_TEXT];
+	char addr[TTI_ADDR_TEXT], whose[24], ifaces[256];
 	char *tried;
 
+	(void)snprintf(whose, sizeof(whose), "rank %d's", link->port->base.rank);
 	for (size_t i = 0; i < dial->naddrs; i++)
 		tti_strbuf_addf(&text, "%s%s: %s", i ? "; " : "",
 				tti_addr_format(&dial->addr[i], addr, sizeof(addr)),
 				dial->why[i][0] ? dial->why[i] : "not tried");
 	tried = tti_strbuf_take(&text);
 	status = tti_fail(status,
-			  "rank %d cannot connect to rank %d (%s); choose interfaces with "
+			  "rank %d cannot connect to rank %d (%s%s); choose interfaces with "
 			  "TUTTI_SOCKET_IFNAME, or let firewalls pass these ports",
-			  link->port->base.rank, link->base.peer, tried ? tried : "?");
+			  link->port->base.rank, link->base.peer, tried ? tried : "?",
+			  tti_iface_tell(whose, ifaces, sizeof(ifaces)));
 	tti_free(tried);
 	drop_attempts(link, NULL);
 	link->state = TTI_TCP_LINK_LOST;

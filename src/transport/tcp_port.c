@@ -58,11 +58,13 @@ static tutti_status listen_on(struct tti_tcp_port *port)
 	return TUTTI_OK;
 }
 
-static tutti_status look_around(struct tti_tcp_card *mine, struct tti_strbuf *why)
+static tutti_status look_around(struct tti_tcp_card *mine, struct tti_strbuf *why, bool *reachable)
 {
 	struct tti_ifaces ifaces;
 	tutti_status status = tti_ifaces_look(&ifaces, why);
+	size_t nrunning;
 
+	*reachable = tti_ifaces_offered(&ifaces, &nrunning) > 0;
 	if (!status) {
 		tti_ifaces_measure(&ifaces);
 		status = tti_tcp_card_fill(mine, &ifaces);
@@ -80,10 +82,11 @@ static tutti_status describe(struct tti_tcp_port *port, struct tti_card *card)
 		.port = htobe16(port->listen_port),
 	};
 	struct tti_strbuf why = { 0 };
-	tutti_status status = look_around(&mine, &why);
+	bool reachable;
+	tutti_status status = look_around(&mine, &why, &reachable);
 	char *text = tti_strbuf_take(&why);
 
-	if (!status && !tti_tcp_card_running(&mine)) {
+	if (!status && !reachable) {
 		tti_log(TTI_LOG_INFO, TTI_TCP, "rank %d takes no part in TCP: no address (%s)",
 			port->base.rank, text && *text ? text : "no interface has one");
 		mine.naddrs = mine.nnics = 0;

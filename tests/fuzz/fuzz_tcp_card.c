@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	}
 	free(copy);
 	check(card.naddrs <= TTI_TCP_ADDRS_MOST && card.nnics <= TTI_TCP_NICS_MOST);
-	check(tti_tcp_card_running(&card) <= card.naddrs &&
+	check(tti_tcp_card_offered(&card) <= card.naddrs &&
 	      tti_tcp_card_bytes(&card) <= TTI_CARD_BYTES);
 	check(!card.naddrs || (card.slots && card.slots <= TTI_TCP_SLOTS_MOST && card.slot_bytes));
 	for (size_t i = 0; i < card.naddrs; i++) {

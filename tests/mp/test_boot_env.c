@@ -45,7 +45,7 @@ static int only_lo(void)
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	size_t n;
 
-	if (tti_iface_list(addrs, TTI_IFACE_MOST, &n) != TUTTI_OK || n == 0)
+	if (tti_iface_list(addrs, TTI_IFACE_MOST, &n, NULL) != TUTTI_OK || n == 0)
 		return 1;
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(addrs[i].ifname, "lo") != 0)
@@ -60,7 +60,7 @@ static int only_ipv4(void)
 	size_t n;
 	int fd;
 
-	if (tti_iface_list(addrs, TTI_IFACE_MOST, &n) != TUTTI_OK || n == 0)
+	if (tti_iface_list(addrs, TTI_IFACE_MOST, &n, NULL) != TUTTI_OK || n == 0)
 		return 1;
 	for (size_t i = 0; i < n; i++)
 		if (addrs[i].family != 4)
@@ -73,7 +73,7 @@ static int nothing_is_left(void)
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	size_t n;
 
-	if (tti_iface_list(addrs, TTI_IFACE_MOST, &n) != TUTTI_ESYS)
+	if (tti_iface_list(addrs, TTI_IFACE_MOST, &n, NULL) != TUTTI_ESYS)
 		return 1;
 	return strstr(tti_error_text(), "excluded by TUTTI_SOCKET_IFNAME") &&
 			       strstr(tti_error_text(), "lo (127.0.0.1")

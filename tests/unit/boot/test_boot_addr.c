@@ -62,7 +62,7 @@ static void interfaces_are_found(void **state)
 	size_t n = 0;
 
 	(void)state;
-	CHECK_OK(tti_iface_list(addrs, TTI_IFACE_MOST, &n));
+	CHECK_OK(tti_iface_list(addrs, TTI_IFACE_MOST, &n, NULL));
 	assert_in_range(n, 1, TTI_IFACE_MOST);
 	/* Loopback is offered, but after all that reaches farther. */
 	for (size_t i = 1; i < n; i++)
@@ -94,6 +94,38 @@ static void loopback_has_its_facts(void **state)
 	}
 	assert_true(seen);
 	tti_ifaces_release(&ifaces);
+}
+
+/* In the order in which they are found: loopback before what is only up, what is down last. */
+static void what_is_up_is_offered_if_no_nic_runs(void **state)
+{
+	struct tti_iface iface[] = {
+		{ .name = "eth0", .kind = TTI_IFACE_NIC, .up = true, .running = true },
+		{ .name = "lo", .kind = TTI_IFACE_LOOPBACK, .up = true, .running = true },
+		{ .name = "eth1", .kind = TTI_IFACE_NIC, .up = true },
+		{ .name = "eth2", .kind = TTI_IFACE_NIC },
+	};
+	struct tti_iface_addr addr[] = {
+		{ .iface = 0 }, { .iface = 1 }, { .iface = 1 }, { .iface = 2 }, { .iface = 3 },
+	};
+	struct tti_ifaces all = { .iface = { .at = iface, .n = 4 },
+				  .addr = { .at = addr, .n = 5 } };
+	struct tti_ifaces no_nic = { .iface = all.iface, .addr = { .at = addr + 1, .n = 4 } };
+	struct tti_ifaces late = { .iface = all.iface, .addr = { .at = addr + 3, .n = 2 } };
+	struct tti_ifaces down = { .iface = all.iface, .addr = { .at = addr + 4, .n = 1 } };
+	size_t nrunning;
+
+	(void)state;
+	assert_int_equal(tti_ifaces_offered(&all, &nrunning), 3);
+	assert_int_equal(nrunning, 3);
+	assert_int_equal(tti_ifaces_offered(&no_nic, &nrunning), 3);
+	assert_int_equal(nrunning, 2);
+	assert_int_equal(tti_ifaces_offered(&late, &nrunning), 1);
+	assert_int_equal(nrunning, 0);
+	assert_int_equal(tti_ifaces_offered(&down, &nrunning), 0);
+	iface[0].kind = TTI_IFACE_BRIDGE;
+	assert_int_equal(tti_ifaces_offered(&all, &nrunning), 4);
+	assert_int_equal(nrunning, 3);
 }
 
 /* Two of one interface, then one of another, of which only two are kept. */
@@ -194,7 +226,15 @@ static void damaged_ids_are_refused(void **state)
 	}
 	memset(&wire, 0, sizeof(wire));
 	assert_int_equal(tti_id_decode(&wire, &back), TUTTI_EINVAL);
+	/* What says that it is for one rank has no address, and nothing else may. */
+	id.flags |= TTI_ID_ALONE;
+	tti_id_encode(&id, &wire);
+	assert_int_equal(tti_id_decode(&wire, &back), TUTTI_EINVAL);
 	id.naddrs = 0;
+	tti_id_encode(&id, &wire);
+	assert_int_equal(tti_id_decode(&wire, &back), TUTTI_OK);
+	assert_true(back.flags & TTI_ID_ALONE);
+	id.flags = 0;
 	tti_id_encode(&id, &wire);
 	assert_int_equal(tti_id_decode(&wire, &back), TUTTI_EINVAL);
 }
@@ -263,6 +303,7 @@ int main(void)
 		cmocka_unit_test(filters),
 		cmocka_unit_test(interfaces_are_found),
 		cmocka_unit_test(loopback_has_its_facts),
+		cmocka_unit_test(what_is_up_is_offered_if_no_nic_runs),
 		cmocka_unit_test(each_interface_keeps_its_first_address),
 		cmocka_unit_test(sockaddrs_come_back),
 		cmocka_unit_test(listening_twice_fails),

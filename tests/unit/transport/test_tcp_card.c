@@ -55,7 +55,16 @@ static void cards_come_back(void **state)
 	assert_int_equal(tti_tcp_card_bytes(&in), USED);
 	assert_int_equal(tti_tcp_card_get(card.bytes, sizeof(card.bytes), &out, &fault), TUTTI_OK);
 	assert_memory_equal(&in, &out, sizeof(in));
-	assert_int_equal(tti_tcp_card_running(&out), 2);
+	assert_int_equal(tti_tcp_card_offered(&out), 2);
+	/* Without eth0 there is no plain NIC that runs. */
+	out.nic[0].is.running = false;
+	assert_int_equal(tti_tcp_card_offered(&out), 3);
+	out.nic[0].is.kind = TTI_IFACE_LOOPBACK;
+	out.nic[0].is.running = true;
+	assert_int_equal(tti_tcp_card_offered(&out), 3);
+	out.nic[1].is.running = true;
+	out.nic[0].is.kind = TTI_IFACE_NIC;
+	assert_int_equal(tti_tcp_card_offered(&out), 3);
 	/* Kept in no more bytes than it uses. */
 	assert_int_equal(tti_tcp_card_get(card.bytes, USED, &out, &fault), TUTTI_OK);
 	for (size_t nbytes = 0; nbytes < USED; nbytes++)
@@ -265,7 +274,7 @@ static void no_interface_is_an_empty_card(void **state)
 	(void)state;
 	fill(&ifaces, &card);
 	assert_int_equal(card.nnics, 0);
-	assert_int_equal(tti_tcp_card_running(&card), 0);
+	assert_int_equal(tti_tcp_card_offered(&card), 0);
 }
 
 int main(void)
