@@ -66,12 +66,13 @@ static tutti_status measure_cpu(struct tti_xml_doc *doc, struct tti_xml *cpu, co
 
 	TTI_TRY(tti_measure_node(cpus->at, cpus->n, budget_ns, &speed));
 	decigbps = (int)(speed.gbps * 10 + 0.5);
+	if (decigbps == 0)
+		decigbps = 1; /* 0.0 would say that it is not known */
 	tti_log(TTI_LOG_INFO, TTI_TOPO,
 		"memory of NUMA node %s: %.1f GB/s with %zu threads, %.0f ns",
 		numaid ? numaid : "?", speed.gbps, speed.nthreads, speed.ns);
-	if ((speed.gbps > 0 &&
-	     !tti_xml_setf(doc, cpu, "tutti_mem_gbps", "%d.%d", decigbps / 10, decigbps % 10)) ||
-	    (speed.ns > 0 && !tti_xml_setf(doc, cpu, "tutti_mem_ns", "%.0f", speed.ns)))
+	if (!tti_xml_setf(doc, cpu, "tutti_mem_gbps", "%d.%d", decigbps / 10, decigbps % 10) ||
+	    !tti_xml_setf(doc, cpu, "tutti_mem_ns", "%.0f", speed.ns))
 		return tti_fail(TUTTI_ENOMEM, "no memory for the speed of a node's memory");
 	return TUTTI_OK;
 }

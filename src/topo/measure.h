@@ -12,13 +12,14 @@
 #include "tutti/status.h"
 
 struct tti_memory_speed {
-	double gbps; /* read and written, by a copy past the caches; 0: no time      */
-	double ns;   /* of one dependent access to what no cache holds; 0: no time   */
+	double gbps; /* read and written, by a copy past the caches    */
+	double ns;   /* of one dependent access to what no cache holds */
 	size_t nthreads;
 };
 
 /* `cpus` are cores of one node that this process may use. Takes about budget_ns, and
- * more only where the system gives it no time. TUTTI_ENOMEM, TUTTI_ESYS. */
+ * more where that is too short, or the system gives it no time, for a figure of either
+ * kind: both are above 0. TUTTI_ENOMEM, TUTTI_ESYS. */
 TUTTI_CHECKED tutti_status tti_measure_node(const uint32_t *cpus, size_t ncpus, int64_t budget_ns,
 					    struct tti_memory_speed *out);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/measure.h"
+
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +13,6 @@
 #include <emmintrin.h>
 #endif
 
-#include "topo/measure.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -20,7 +22,8 @@
  * stores that go past the caches and drop the line that was there; so what is read
  * next is in no cache, however large, and few megabytes do. The time is cut into
  * windows and the best one counts, so that another process costs a window, not the
- * result.
+ * result. A thread that gets no core while they last copies its memory once all the same,
+ * and what all have moved since the beginning counts.
  *
  * Latency: one thread follows a chain through lines in random order, each visited
  * once after all were flushed. */
@@ -97,17 +100,20 @@ struct worker {
 	struct crew *crew;
 	pthread_t thread;
 	uint32_t cpu;
-	uint64_t nbytes[WINDOWS]; /* moved in each window */
+	uint64_t nbytes[WINDOWS]; /* moved in each window        */
+	uint64_t moved;           /* in all windows and later     */
+	int64_t took_ns;          /* from the beginning to its end */
 	int error;
 };
 
 struct crew {
 	struct worker *workers;
 	size_t n;
-	int64_t window_ns, give_up_ns;
+	int64_t window_ns;
 	_Atomic size_t nready;
-	_Atomic int64_t begin_ns; /* 0: not yet */
+	_Atomic int64_t begin_ns; /* 0: not yet, NEVER: a thread could not be started */
 };
+#define NEVER INT64_C(-1)
 
 static int pin(uint32_t cpu)
 {
@@ -127,11 +133,11 @@ static int pin(uint32_t cpu)
 /* All begin together, when the last one has touched its memory. */
 static int64_t wait_for_all(struct crew *crew)
 {
-	int64_t begin = 0;
+	int64_t begin;
 
 	if (atomic_fetch_add(&crew->nready, 1) + 1 == crew->n)
 		atomic_store(&crew->begin_ns, tti_now_ns() + 100 * 1000);
-	while ((begin = atomic_load(&crew->begin_ns)) == 0 && tti_now_ns() < crew->give_up_ns)
+	while ((begin = atomic_load(&crew->begin_ns)) == 0)
 		sched_yield();
 	return begin;
 }
@@ -149,10 +155,13 @@ static void copy_until_end(struct worker *self, char *a, char *b, int64_t begin)
 			int64_t window;
 
 			copy_past_caches(b + at, a + at, COPY_CHUNK);
-			window = (tti_now_ns() - begin) / window_ns;
-			if (window >= WINDOWS)
+			self->took_ns = tti_now_ns() - begin;
+			self->moved += 2 * COPY_CHUNK;
+			window = self->took_ns / window_ns;
+			if (window < WINDOWS)
+				self->nbytes[window] += 2 * COPY_CHUNK;
+			else if (self->moved >= 2 * COPY_BYTES)
 				return;
-			self->nbytes[window] += 2 * COPY_CHUNK;
 		}
 		a = b;
 		b = from;
@@ -174,7 +183,7 @@ static void *run_worker(void *arg)
 	if (memory)
 		memset(memory, 1, 2 * COPY_BYTES);
 	begin = wait_for_all(self->crew);
-	if (memory && begin)
+	if (memory && begin != NEVER)
 		copy_until_end(self, memory, memory + COPY_BYTES, begin);
 	if (memory)
 		munmap(base, 2 * COPY_BYTES + HUGE_BYTES);
@@ -196,17 +205,31 @@ static double best_window_gbps(const struct crew *crew)
 	return (double)most / (double)crew->window_ns;
 }
 
+/* Of all that was moved, until the last one was done. */
+static double mean_gbps(const struct crew *crew)
+{
+	uint64_t nbytes = 0;
+	int64_t took_ns = 1;
+
+	for (size_t i = 0; i < crew->n; i++) {
+		const struct worker *worker = &crew->workers[i];
+
+		nbytes += worker->moved;
+		took_ns = worker->took_ns > took_ns ? worker->took_ns : took_ns;
+	}
+	return (double)nbytes / (double)took_ns;
+}
+
 static tutti_status measure_bandwidth(const uint32_t *cpus, size_t ncpus, int64_t budget_ns,
 				      struct tti_memory_speed *out)
 {
 	const size_t quota = (size_t)tti_cpu_count();
-	struct crew crew = { .window_ns = budget_ns / WINDOWS };
+	struct crew crew = { .window_ns = budget_ns > WINDOWS ? budget_ns / WINDOWS : 1 };
 	tutti_status status = TUTTI_OK;
 	size_t nstarted = 0;
 
 	crew.n = ncpus < THREADS_MAX ? ncpus : THREADS_MAX;
 	crew.n = crew.n < quota ? crew.n : quota;
-	crew.give_up_ns = tti_now_ns() + 4 * budget_ns;
 	crew.workers = tti_calloc(crew.n, sizeof(*crew.workers));
 	if (!crew.workers)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %zu threads that measure", crew.n);
@@ -219,6 +242,8 @@ static tutti_status measure_bandwidth(const uint32_t *cpus, size_t ncpus, int64_
 		if (status != TUTTI_OK)
 			break;
 	}
+	if (status != TUTTI_OK)
+		atomic_store(&crew.begin_ns, NEVER);
 	for (size_t i = 0; i < nstarted; i++) {
 		pthread_join(crew.workers[i].thread, NULL);
 		errno = crew.workers[i].error;
@@ -226,7 +251,7 @@ static tutti_status measure_bandwidth(const uint32_t *cpus, size_t ncpus, int64_
 			status = tti_fail(TUTTI_ESYS, "a thread on CPU %u to measure memory: %m",
 					  crew.workers[i].cpu);
 	}
-	out->gbps = best_window_gbps(&crew);
+	out->gbps = fmax(best_window_gbps(&crew), mean_gbps(&crew));
 	out->nthreads = crew.n;
 	tti_free(crew.workers);
 	return status;
