@@ -46,8 +46,10 @@ static struct card make_card(const struct tutti_window *window)
 	card.reachable =
 		port->transport->memory->name(port, window->signals, signals_bytes(window->comm->n),
 					      &card.signals) &&
+		card.signals.reach == TTI_REACH_MAPPED &&
 		(!window->nbytes ||
-		 port->transport->memory->name(port, window->base, window->nbytes, &card.data));
+		 (port->transport->memory->name(port, window->base, window->nbytes, &card.data) &&
+		  card.data.reach == TTI_REACH_MAPPED));
 	return card;
 }
 

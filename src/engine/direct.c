@@ -131,6 +131,7 @@ static void take(struct tti_job *job, int peer, const struct announcement *said)
 	const struct tti_direct *call = &job->direct.call;
 	struct tti_port *port = tti_engine_port(job->engine, peer);
 	const struct tti_memory_ops *memory = port->transport->memory;
+	struct tti_remote remote;
 	tutti_status st = TUTTI_OK;
 
 	size_t sends = call->send_bytes, recvs = call->recv_bytes;
@@ -145,10 +146,14 @@ static void take(struct tti_job *job, int peer, const struct announcement *said)
 		job->direct.plain |= tti_moves_touch(&call->what, peer);
 		return;
 	}
-	if (said->send.address && sends)
-		st = memory->find(port, peer, &said->send, sends, &job->engine->inputs[peer]);
-	if (st == TUTTI_OK && said->recv.address && recvs)
-		st = memory->find(port, peer, &said->recv, recvs, &job->engine->outputs[peer]);
+	if (said->send.address && sends) {
+		st = memory->find(port, peer, &said->send, sends, &remote);
+		job->engine->inputs[peer] = remote.mapped;
+	}
+	if (st == TUTTI_OK && said->recv.address && recvs) {
+		st = memory->find(port, peer, &said->recv, recvs, &remote);
+		job->engine->outputs[peer] = remote.mapped;
+	}
 	if (st != TUTTI_OK)
 		job->status = st;
 }

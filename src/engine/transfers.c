@@ -139,7 +139,7 @@ static bool take_offer(struct tti_job *job, struct tti_transfer *transfer, struc
 		       const void *message)
 {
 	struct tti_memory_name name;
-	void *there = NULL;
+	struct tti_remote there;
 	tutti_status st;
 
 	memcpy(&name, message, sizeof(name));
@@ -147,7 +147,7 @@ static bool take_offer(struct tti_job *job, struct tti_transfer *transfer, struc
 	st = port->transport->memory->find(port, transfer->peer, &name, transfer->nbytes, &there);
 	if (st != TUTTI_OK)
 		job->status = st;
-	transfer->there = there;
+	transfer->there = there.mapped;
 	return st == TUTTI_OK;
 }
 

@@ -280,6 +280,7 @@ static void shm_shutdown(struct tti_port *base)
 	tti_shm_seg_release(&port->seg);
 	tti_fd_close(&port->listener);
 	tti_free(port->candidate);
+	tti_free(port->process);
 	tti_free(port->out);
 	tti_free(port);
 }

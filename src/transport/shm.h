@@ -48,6 +48,14 @@ struct tti_shm_outbox {
 	uint64_t is_for_all, for_all[TTI_SHM_HELD];
 };
 
+/* The process of a rank, as the kernel is asked to copy from and to it. */
+struct tti_shm_process {
+	uint32_t pid;
+	uint64_t number;    /* random, the same for all ranks of the process; 0: none      */
+	uint64_t number_at; /* where the process keeps it: who finds it there has found it */
+	int64_t found_ns;   /* when that was last so, 0: never                             */
+};
+
 struct tti_shm_port {
 	struct tti_port base;
 	struct tti_shm_seg seg;
@@ -57,6 +65,7 @@ struct tti_shm_port {
 	/* The ranks that claim to be on this host, ascending, and our place there.
 	 * Who is in our domain is among them. */
 	int *candidate;
+	struct tti_shm_process *process; /* of each candidate */
 	int n, self;
 	int cores; /* of the host: its ranks may have been given some of them each */
 	TTI_VEC(struct tti_shm_link *) links;
@@ -108,7 +117,7 @@ TUTTI_CHECKED tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_s
 					int peer, const char *what);
 
 #define TTI_SHM_CARD_MAGIC   0x546d6873u
-#define TTI_SHM_CARD_VERSION 5u
+#define TTI_SHM_CARD_VERSION 6u
 
 struct tti_shm_card {
 	uint32_t magic, version;
@@ -118,7 +127,7 @@ struct tti_shm_card {
 	uint64_t slot_bytes;
 	uint32_t slots, cores;
 	uint32_t pid, uid;
-	uint64_t process; /* a random number of the process */
+	uint64_t process, process_at; /* a random number of the process, and where it is kept */
 	uint64_t heap_bytes;
 	char name[TTI_SHM_NAME];
 };
@@ -128,6 +137,12 @@ _Static_assert(sizeof(struct tti_shm_card) <= TTI_CARD_BYTES, "the card has room
 extern const struct tti_memory_ops tti_shm_memory_ops;
 void tti_shm_heap_init(struct tti_shm_heap *heap);
 void tti_shm_heap_release(struct tti_shm_heap *heap);
+
+/* shm_copy.c: the entries read and write of tti_memory_ops. */
+tutti_status tti_shm_copy_from(struct tti_port *port, int peer, void *to, uint64_t from,
+			       size_t nbytes);
+tutti_status tti_shm_copy_to(struct tti_port *port, int peer, uint64_t to, const void *from,
+			     size_t nbytes);
 
 /* The place of a rank among the candidates, -1: it is none. */
 int tti_shm_find_candidate(const struct tti_shm_port *port, int rank);

@@ -7,8 +7,9 @@
  * but what is touched; a freed extent is punched out of it. What a rank that died had goes
  * with the last one that holds the segment.
  *
- * Memory that was not allocated here (a range) has an address and nothing else, which means
- * something to threads of the same process only. */
+ * Memory that was not allocated here has an address and nothing else. Threads of the same
+ * process use the address as it is, if the memory was registered (a range). Where the kernel
+ * copies between all processes of the domain (shm_copy.c), any memory has a name. */
 #include "transport/shm.h"
 
 #include <fcntl.h>
@@ -18,6 +19,8 @@
 
 #include "util/error.h"
 #include "util/mem.h"
+
+#define GRAINS_MOST ((UINT32_C(1) << 30) - 1) /* bits of tti_memory_name */
 
 static struct tti_shm_port *port_of(struct tti_port *port)
 {
@@ -196,15 +199,16 @@ static bool heap_name(struct tti_port *base, const void *memory, size_t nbytes,
 	const struct tti_shm_extent *extent;
 	bool named = true;
 
-	*out = (struct tti_memory_name){ .address = first };
+	*out = (struct tti_memory_name){ .address = first, .reach = TTI_REACH_MAPPED };
 	pthread_mutex_lock(&heap->lock);
 	extent = find_extent(heap, first, nbytes);
 	if (extent) {
 		out->extent = (uint32_t)((extent->at - port->seg.layout.heap_at) / TTI_SHM_GRAIN);
-		out->grains = (uint32_t)(extent->nbytes / TTI_SHM_GRAIN);
+		out->grains = (uint32_t)(extent->nbytes / TTI_SHM_GRAIN) & GRAINS_MOST;
 		out->at = extent->at + (first - (uintptr_t)extent->base);
-	} else {
-		named = port->one_process && is_in_range(heap, first, nbytes);
+	} else if (!port->one_process || !is_in_range(heap, first, nbytes)) {
+		out->reach = TTI_REACH_COPIED;
+		named = base->plain == TTI_REACH_COPIED;
 	}
 	pthread_mutex_unlock(&heap->lock);
 	return named && memory;
@@ -274,14 +278,6 @@ static tutti_status find_view(struct tti_shm_port *port, int peer, struct tti_sh
 	return TUTTI_OK;
 }
 
-/* Whether the name is an address of this process, into *out. */
-static bool is_address(const struct tti_shm_port *port, const struct tti_memory_name *name,
-		       void **out)
-{
-	*out = (void *)(uintptr_t)name->address;
-	return !name->grains && port->one_process;
-}
-
 /* The address of what is named, in a mapping of its extent that `get` makes or knows. */
 static tutti_status
 look_up(struct tti_shm_port *port, int peer, const struct tti_memory_name *name, size_t nbytes,
@@ -289,8 +285,10 @@ look_up(struct tti_shm_port *port, int peer, const struct tti_memory_name *name,
 {
 	struct tti_shm_extent extent;
 
-	if (is_address(port, name, out))
+	if (!name->grains && port->one_process) {
+		*out = (void *)(uintptr_t)name->address;
 		return TUTTI_OK;
+	}
 	TTI_TRY(check_name(port, peer, name, nbytes, &extent));
 	TTI_TRY(get(port, peer, &extent));
 	*out = extent.base + (name->at - extent.at);
@@ -298,9 +296,17 @@ look_up(struct tti_shm_port *port, int peer, const struct tti_memory_name *name,
 }
 
 static tutti_status heap_find(struct tti_port *base, int peer, const struct tti_memory_name *name,
-			      size_t nbytes, void **out)
+			      size_t nbytes, struct tti_remote *out)
 {
-	return look_up(port_of(base), peer, name, nbytes, find_view, out);
+	*out = (struct tti_remote){ .address = name->address };
+	if (name->reach != TTI_REACH_COPIED)
+		return look_up(port_of(base), peer, name, nbytes, find_view, &out->mapped);
+	if (base->plain != TTI_REACH_COPIED)
+		return tti_fail(TUTTI_EPROTO,
+				"shared memory: rank %d names memory for the kernel to copy, which "
+				"the ranks of this host did not agree on",
+				peer);
+	return TUTTI_OK;
 }
 
 static tutti_status heap_map(struct tti_port *base, int peer, const struct tti_memory_name *name,
@@ -325,6 +331,8 @@ const struct tti_memory_ops tti_shm_memory_ops = {
 	.drop = heap_drop,
 	.name = heap_name,
 	.find = heap_find,
+	.read = tti_shm_copy_from,
+	.write = tti_shm_copy_to,
 	.map = heap_map,
 	.unmap = heap_unmap,
 };

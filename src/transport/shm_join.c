@@ -371,7 +371,8 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 	uint32_t slots = (uint32_t)port->config.slots, cores = own.cores;
 
 	port->candidate = tti_calloc((size_t)port->base.nranks, sizeof(*port->candidate));
-	if (!port->candidate)
+	port->process = tti_calloc((size_t)port->base.nranks, sizeof(*port->process));
+	if (!port->candidate || !port->process)
 		return tti_fail(TUTTI_ENOMEM, "list of %d ranks: out of memory", port->base.nranks);
 	port->one_process = true;
 	for (int rank = 0; rank < port->base.nranks; rank++) {
@@ -386,6 +387,9 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 					rank);
 		if (rank == port->base.rank)
 			port->self = port->n;
+		port->process[port->n] = (struct tti_shm_process){ .pid = card.pid,
+								   .number = card.process,
+								   .number_at = card.process_at };
 		port->candidate[port->n++] = rank;
 		slot_bytes = card.slot_bytes < slot_bytes ? card.slot_bytes : slot_bytes;
 		slots = card.slots < slots ? card.slots : slots;

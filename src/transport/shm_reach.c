@@ -66,14 +66,16 @@ static int open_socket(void)
 	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-/* Different in every process, also in one that was forked: 0 where it cannot be had. */
-static uint64_t process_number(void)
+/* Different in every process, also in one that was forked: 0 where it cannot be had. Kept where
+ * *at says for as long as the process lives. */
+static uint64_t process_number(uint64_t *at)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static uint64_t number;
 	static pid_t owner;
 	uint64_t result;
 
+	*at = (uint64_t)(uintptr_t)&number;
 	pthread_mutex_lock(&lock);
 	if (owner != getpid()) {
 		number = 0;
@@ -130,7 +132,7 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 	card.slots = (uint32_t)port->config.slots;
 	card.pid = (uint32_t)getpid();
 	card.uid = (uint32_t)geteuid();
-	card.process = process_number();
+	card.process = process_number(&card.process_at);
 	card.heap_bytes = heap_bytes(port);
 	memcpy(card.name, port->name, sizeof(card.name));
 	memset(out, 0, sizeof(*out));

@@ -61,6 +61,13 @@ struct tti_link {
 	/* The transport's own fields follow in its larger struct. */
 };
 
+/* How one rank gets at memory of another. */
+enum tti_reach {
+	TTI_REACH_SLOTS,  /* not at all: what it holds must be sent              */
+	TTI_REACH_MAPPED, /* by an address of its own: loads and stores          */
+	TTI_REACH_COPIED, /* by the kernel, which copies from process to process */
+};
+
 struct tti_port {
 	const struct tti_transport *transport;
 	int rank, nranks;
@@ -68,6 +75,9 @@ struct tti_port {
 	size_t inline_bytes; /* up to here a message is cheapest to write per link:
 				sharing one slot among links gains nothing         */
 	bool fans_short;     /* it does gain something: set by join(), all agree   */
+	/* How ordinary memory, which is neither allocated nor added at a port, is reached by
+	 * all ranks of the domain alike. */
+	enum tti_reach plain;
 	/* Set by the transport when it can go on no more: a link broke, a peer
 	 * sent nonsense. The engine looks here while it waits. */
 	tutti_status failure;
@@ -153,9 +163,17 @@ struct tti_lane_ops {
 /* Where a range of a rank's memory lies, as its peers need it. Plain data; zeroed: they
  * cannot get at it. */
 struct tti_memory_name {
-	uint64_t address;        /* in the process of its rank                           */
-	uint64_t at;             /* of the range in what the ranks share                    */
-	uint32_t extent, grains; /* what to map for it, in grains; none: address says it all */
+	uint64_t address;     /* in the process of its rank                           */
+	uint64_t at;          /* of the range in what the ranks share                    */
+	uint32_t extent;      /* what to map for it, in grains                           */
+	uint32_t reach : 2;   /* enum tti_reach: how peers get at it                     */
+	uint32_t grains : 30; /* of the extent; none: address says it all                */
+};
+
+/* A named range of a peer as this rank gets at it. */
+struct tti_remote {
+	void *mapped;     /* its address here; NULL: it can only be copied, by read() and write() */
+	uint64_t address; /* in the process of the peer                                        */
 };
 
 /* Optional: memory of one rank that the others read and write in place. A name is valid
@@ -171,14 +189,24 @@ struct tti_memory_ops {
 	/* The caller's own memory; drop() with the same range. */
 	tutti_status (*add)(struct tti_port *port, const void *memory, size_t nbytes);
 	tutti_status (*drop)(struct tti_port *port, const void *memory, size_t nbytes);
-	/* The name of a range that is all allocated or added here, false: it has none that
-	 * every peer of the domain understands. */
+	/* The name of a range that is all allocated or added here, or of any memory where
+	 * port->plain is TTI_REACH_COPIED; false: it has none that every peer of the domain
+	 * understands. */
 	bool (*name)(struct tti_port *port, const void *range, size_t nbytes,
 		     struct tti_memory_name *out);
 	/* Where a peer's range is to be found here, for as long as the call that it is for. */
 	tutti_status (*find)(struct tti_port *port, int peer, const struct tti_memory_name *name,
-			     size_t nbytes, void **out);
-	/* The same for as long as wanted: until unmap(), which is given what map() gave. */
+			     size_t nbytes, struct tti_remote *out);
+	/* Copy from or to memory of a peer's process at an address that find() gave, or further
+	 * on in the same range. All of it or an error, after which some of it may have been
+	 * copied. Only the port's thread, and only while the peer keeps its memory: it is in
+	 * the same call and waits for this rank before it leaves it. */
+	tutti_status (*read)(struct tti_port *port, int peer, void *to, uint64_t from,
+			     size_t nbytes);
+	tutti_status (*write)(struct tti_port *port, int peer, uint64_t to, const void *from,
+			      size_t nbytes);
+	/* As find(), for as long as wanted: until unmap(), which is given what map() gave. Only
+	 * of names that say TTI_REACH_MAPPED. */
 	tutti_status (*map)(struct tti_port *port, int peer, const struct tti_memory_name *name,
 			    size_t nbytes, void **out);
 	void (*unmap)(struct tti_port *port, const struct tti_memory_name *name, void *memory);
