@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* oneCCL on host memory, measured as in batches.h; MPI starts it and tells the ranks of each
- * other: mpirun -n N THIS OPERATION SECONDS BYTES,... */
+ * other: mpirun -n N THIS OPERATION MODE,... SECONDS BYTES,... */
 #include <mpi.h>
 #include <oneapi/ccl.hpp>
 
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 	b.barrier = barrier;
 	b.maximum = maximum;
 	try {
-		bad = argc != 4 || measure(&b, argv);
+		bad = argc != 5 || measure(&b, argv);
 	} catch (const std::exception &e) {
 		fprintf(stderr, "rank %d: %s\n", b.rank, e.what());
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gloo over TCP, measured as in batches.h; all_reduce and reduce_scatter in place, since the
  * classes that are fastest have no other form. The ranks meet in an empty directory:
- * THIS OPERATION SECONDS BYTES,... hd|ring DIRECTORY NRANKS RANK, once per rank */
+ * THIS OPERATION MODE,... SECONDS BYTES,... hd|ring DIRECTORY NRANKS RANK, once per rank */
 #include <gloo/allgather.h>
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
@@ -26,9 +26,10 @@ namespace
 
 struct library {
 	std::shared_ptr<gloo::rendezvous::Context> context;
-	std::unique_ptr<gloo::Algorithm> reduction;
+	/* One for each buffer that is sent, as they know their buffers. */
+	std::vector<std::unique_ptr<gloo::Algorithm>> reductions;
 	std::unique_ptr<gloo::Algorithm> maximum;
-	std::unique_ptr<gloo::transport::UnboundBuffer> send;
+	std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> sends;
 	std::unique_ptr<gloo::transport::UnboundBuffer> recv;
 	bool halving;
 	double values[2];
@@ -39,27 +40,41 @@ library *of(struct batches *b)
 	return static_cast<library *>(b->library);
 }
 
+std::unique_ptr<gloo::Algorithm> reduction(struct batches *b, float *buffer)
+{
+	const std::vector<float *> buffers{ buffer };
+	const int count = static_cast<int>(b->sent);
+	gloo::Algorithm *made;
+
+	if (b->operation == REDUCE_SCATTER)
+		made = new gloo::ReduceScatterHalvingDoubling<float>(
+			of(b)->context, buffers, count,
+			std::vector<int>(static_cast<size_t>(b->nranks),
+					 static_cast<int>(b->block)));
+	else if (of(b)->halving)
+		made = new gloo::AllreduceHalvingDoubling<float>(of(b)->context, buffers, count);
+	else
+		made = new gloo::AllreduceRingChunked<float>(of(b)->context, buffers, count);
+	return std::unique_ptr<gloo::Algorithm>(made);
+}
+
 /* What knows the buffers of this size, and only those. */
 void prepare(struct batches *b)
 {
-	const std::vector<float *> buffers{ b->send };
-	const int count = static_cast<int>(b->sent);
 	library *const lib = of(b);
 
-	lib->reduction.reset();
-	lib->send = lib->context->createUnboundBuffer(b->send, b->sent * sizeof(float));
+	lib->reductions.clear();
+	lib->sends.clear();
+	for (int i = 0; i < b->nsends; i++) {
+		float *const buffer = b->sends + static_cast<size_t>(i) * b->stride;
+
+		if (b->operation == SEND_RECV)
+			lib->sends.push_back(
+				lib->context->createUnboundBuffer(buffer, b->sent * sizeof(float)));
+		if (b->operation == ALL_REDUCE || b->operation == REDUCE_SCATTER)
+			lib->reductions.push_back(reduction(b, buffer));
+	}
 	lib->recv = lib->context->createUnboundBuffer(b->recv, b->received * sizeof(float));
-	if (b->operation == REDUCE_SCATTER)
-		lib->reduction.reset(new gloo::ReduceScatterHalvingDoubling<float>(
-			lib->context, buffers, count,
-			std::vector<int>(static_cast<size_t>(b->nranks),
-					 static_cast<int>(b->block))));
-	else if (b->operation == ALL_REDUCE && lib->halving)
-		lib->reduction.reset(
-			new gloo::AllreduceHalvingDoubling<float>(lib->context, buffers, count));
-	else if (b->operation == ALL_REDUCE)
-		lib->reduction.reset(
-			new gloo::AllreduceRingChunked<float>(lib->context, buffers, count));
 }
 
 void broadcast(struct batches *b)
@@ -95,8 +110,10 @@ void ping_pong(struct batches *b)
 
 	for (int i = 0; b->peer >= 0 && i < 2; i++) {
 		if (i == receives_first) {
-			of(b)->send->send(b->peer, 1);
-			of(b)->send->waitSend();
+			auto &send = of(b)->sends[static_cast<size_t>(b->turn)];
+
+			send->send(b->peer, 1);
+			send->waitSend();
 		} else {
 			of(b)->recv->recv(b->peer, 1);
 			of(b)->recv->waitRecv();
@@ -116,7 +133,7 @@ void call(struct batches *b)
 	switch (b->operation) {
 	case ALL_REDUCE:
 	case REDUCE_SCATTER:
-		return of(b)->reduction->run();
+		return of(b)->reductions[static_cast<size_t>(b->turn)]->run();
 	case BROADCAST:
 		return broadcast(b);
 	case ALL_GATHER:
@@ -157,12 +174,12 @@ void measure(struct batches *b, char **argv)
 {
 	gloo::transport::tcp::attr attr("localhost");
 	auto device = gloo::transport::tcp::CreateDevice(attr);
-	auto store = std::make_shared<gloo::rendezvous::FileStore>(argv[5]);
+	auto store = std::make_shared<gloo::rendezvous::FileStore>(argv[6]);
 	library lib;
 
 	lib.context = std::make_shared<gloo::rendezvous::Context>(b->rank, b->nranks);
 	connect(*lib.context, store, device, 0);
-	lib.halving = std::string(argv[4]) == "hd";
+	lib.halving = std::string(argv[5]) == "hd";
 	lib.maximum.reset(new gloo::AllreduceHalvingDoubling<double>(
 		lib.context, std::vector<double *>{ lib.values }, 2,
 		gloo::ReductionFunction<double>::max));
@@ -178,10 +195,10 @@ int main(int argc, char **argv)
 {
 	struct batches b = {};
 
-	if (argc != 8)
+	if (argc != 9)
 		return 2;
-	b.nranks = atoi(argv[6]);
-	b.rank = atoi(argv[7]);
+	b.nranks = atoi(argv[7]);
+	b.rank = atoi(argv[8]);
 	b.in_place = strcmp(argv[1], "all_reduce") == 0 || strcmp(argv[1], "reduce_scatter") == 0;
 	b.prepare = prepare;
 	b.call = call;

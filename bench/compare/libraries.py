@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How each library that is compared is built and started. Its command ends with what batches.h
-takes: OPERATION SECONDS BYTES,...
+takes: OPERATION MODE,... SECONDS BYTES,...
 
 Peers wait by spinning, which starves the others where ranks share cores. So each gets what
 helps it most there: Open MPI yields, Intel MPI and oneCCL sleep; MPICH has settings for it

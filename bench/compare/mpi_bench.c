@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI, measured as in batches.h: mpirun -n N THIS OPERATION SECONDS BYTES,... */
+/* MPI, measured as in batches.h: mpirun -n N THIS OPERATION MODE,... SECONDS BYTES,... */
 #include <mpi.h>
 
 #include "batches.h"
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &b.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &b.nranks);
-	bad = argc != 4 || batches_run(&b, argv);
+	bad = argc != 5 || batches_run(&b, argv);
 	if (bad)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	MPI_Finalize();

@@ -47,8 +47,8 @@ def read_points(process, timeout):
                 return figures, False
             *lines, pending = (pending + data).split(b"\n")
             for words in (line.split() for line in lines):
-                if len(words) == 5:
-                    figures[int(words[0])] = float(words[1])
+                if len(words) == 6:
+                    figures[int(words[1])] = float(words[2])
                     deadline = time.monotonic() + timeout
 
 
@@ -83,7 +83,8 @@ def measure(library, nranks, operation, sizes, options):
     best = {}
     for variant in library.variants_of(operation):
         with tempfile.TemporaryDirectory() as scratch:
-            arguments = [operation, str(options.seconds), ",".join(str(size) for size in sizes)]
+            arguments = [operation, "unchanged", str(options.seconds),
+                         ",".join(str(size) for size in sizes)]
             figures, why = run_group(library.command(nranks, arguments, variant, scratch),
                                      library.environment(nranks), options.timeout)
         missing = [size for size in sizes if size not in figures]

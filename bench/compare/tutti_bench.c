@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tutti, measured as in batches.h, with buffers of malloc or of tutti_mem_alloc():
- * tutti run -n N THIS OPERATION SECONDS BYTES,... plain|registered */
+ * tutti run -n N THIS OPERATION MODE,... SECONDS BYTES,... plain|registered */
 #include <tutti/tutti.h>
 
 #include "batches.h"
@@ -87,9 +87,9 @@ int main(int argc, char **argv)
 	tutti_comm_t comm;
 	int bad;
 
-	if (argc != 5)
+	if (argc != 6)
 		return 2;
-	if (strcmp(argv[4], "registered") == 0) {
+	if (strcmp(argv[5], "registered") == 0) {
 		b.allocate = allocate;
 		b.release = release;
 	}
