@@ -167,7 +167,8 @@ static uint64_t hash_program(const struct tti_program *prog)
 	for (size_t i = 0; i < prog->steps.n; i++) {
 		const struct tti_step *step = &prog->steps.at[i];
 
-		hash = tti_hash_combine(hash, (uint64_t)step->kind << 1 | step->final);
+		hash = tti_hash_combine(hash, (uint64_t)step->stage << 8 |
+						      (uint64_t)step->kind << 1 | step->final);
 		hash = tti_hash_combine(hash, (uint64_t)step->chunk << 32 | (uint32_t)step->peer);
 	}
 	return hash;

@@ -125,7 +125,6 @@ static struct wait waits_for(const struct tti_check_run *run, int32_t oper)
 static void describe(const struct tti_check_run *run, int32_t oper, struct wait wait,
 		     struct tti_strbuf *buf)
 {
-	static const char *const verb[] = { "send", "recv", "recv_reduce", "copy" };
 	const struct tti_check *check = run->check;
 	const int rank = check->rank_of[oper], chunk = tti_check_oper(check, oper)->chunk;
 	const bool remote = wait.reason != FOR_ORDER;
@@ -133,7 +132,8 @@ static void describe(const struct tti_check_run *run, int32_t oper, struct wait 
 	const int other = tti_check_step(check, wait.oper, remote ? rank : -1);
 
 	tti_strbuf_addf(buf, "rank %d, step %d (%s chunk %d)", rank, step,
-			step < 0 ? "copy" : verb[check->prog[rank].steps.at[step].kind], chunk);
+			step < 0 ? "copy" : tti_step_name(check->prog[rank].steps.at[step].kind),
+			chunk);
 	switch (wait.reason) {
 	case FOR_ORDER:
 		tti_strbuf_addf(buf, " comes after its step %d", other);

@@ -34,6 +34,55 @@ void tti_recv_reduce(struct tti_program *prog, int chunk, int peer, bool final)
 	add(prog, TTI_RECV_REDUCE, chunk, peer, final);
 }
 
+void tti_copy_chunk(struct tti_program *prog, int chunk)
+{
+	add(prog, TTI_COPY, chunk, prog->rank, false);
+}
+
+void tti_get(struct tti_program *prog, int chunk, int peer)
+{
+	add(prog, TTI_GET, chunk, peer, false);
+}
+
+void tti_get_reduce(struct tti_program *prog, int chunk, int peer, bool final)
+{
+	add(prog, TTI_GET_REDUCE, chunk, peer, final);
+}
+
+void tti_put(struct tti_program *prog, int chunk, int peer)
+{
+	add(prog, TTI_PUT, chunk, peer, false);
+}
+
+void tti_notify(struct tti_program *prog, int peer)
+{
+	add(prog, TTI_NOTIFY, 0, peer, false);
+}
+
+void tti_wait(struct tti_program *prog, int peer)
+{
+	add(prog, TTI_WAIT, 0, peer, false);
+}
+
+const char *tti_step_name(enum tti_step_kind kind)
+{
+	static const char *const name[TTI_STEP_KINDS] = {
+		[TTI_SEND] = "send", [TTI_RECV] = "recv",     [TTI_RECV_REDUCE] = "recv_reduce",
+		[TTI_COPY] = "copy", [TTI_GET] = "get",       [TTI_GET_REDUCE] = "get_reduce",
+		[TTI_PUT] = "put",   [TTI_NOTIFY] = "notify", [TTI_WAIT] = "wait",
+	};
+
+	return name[kind];
+}
+
+bool tti_program_is_memory(const struct tti_program *prog)
+{
+	for (size_t i = 0; i < prog->steps.n; i++)
+		if (tti_step_is_memory(prog->steps.at[i].kind))
+			return true;
+	return false;
+}
+
 bool tti_collective_is_rooted(tutti_collective coll)
 {
 	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE || coll == TUTTI_GATHER ||
@@ -66,7 +115,7 @@ bool tti_collective_gets_rows(tutti_collective coll)
 static const struct tti_step *first_step(const struct tti_program *prog, int chunk)
 {
 	for (size_t i = 0; i < prog->steps.n; i++)
-		if (prog->steps.at[i].chunk == chunk)
+		if (prog->steps.at[i].chunk == chunk && !tti_step_is_sync(prog->steps.at[i].kind))
 			return &prog->steps.at[i];
 	return NULL;
 }
@@ -130,7 +179,7 @@ bool tti_chunk_is_output(const struct tti_program *prog, int chunk)
 		return tti_chunk_dest(prog, chunk) == prog->rank;
 	case TUTTI_SEND_RECV:
 		step = first_step(prog, chunk);
-		return step && step->kind == TTI_RECV;
+		return step && (step->kind == TTI_RECV || step->kind == TTI_GET);
 	case TUTTI_HANDOFF:
 		return has_end(prog, chunk, TTI_END_OUTPUT);
 	case TUTTI_ALL_TO_ALL_V:
@@ -146,7 +195,9 @@ bool tti_chunk_is_output(const struct tti_program *prog, int chunk)
 tutti_status tti_program_build(const struct tti_algorithm *algo, const struct tti_shape *shape,
 			       int rank, int n, int root, struct tti_program *out)
 {
-	return tti_program_build_cut(algo, shape, (struct tti_cut){ 0 }, rank, n, root, out);
+	const struct tti_program_spec spec = { .shape = shape, .rank = rank, .n = n, .root = root };
+
+	return tti_program_build_for(algo, &spec, out);
 }
 
 bool tti_algorithm_fits(const struct tti_algorithm *algo, int n)
@@ -161,28 +212,29 @@ static void copy_steps(const struct tti_program *from, struct tti_program *prog)
 		prog->failed = !tti_vec_push(&prog->steps, from->steps.at[i]);
 }
 
-tutti_status tti_program_build_cut(const struct tti_algorithm *algo, const struct tti_shape *shape,
-				   struct tti_cut cut, int rank, int n, int root,
-				   struct tti_program *out)
+tutti_status tti_program_build_for(const struct tti_algorithm *algo,
+				   const struct tti_program_spec *spec, struct tti_program *out)
 {
+	const int rank = spec->rank, n = spec->n, root = spec->root;
 	struct tti_program prog = { .coll = algo->coll,
 				    .algorithm = algo->name,
-				    .shape = shape,
+				    .shape = spec->shape,
 				    .rank = rank,
 				    .n = n,
-				    .root = root };
+				    .root = root,
+				    .in_place = spec->in_place,
+				    .cut = spec->cut };
 
-	cut.parts = cut.parts > 1 ? cut.parts : 1;
-	prog.cut = cut;
-
+	prog.cut.parts = spec->cut.parts > 1 ? spec->cut.parts : 1;
 	if (n < 1 || n > TTI_PROGRAM_RANKS_MAX)
 		return tti_fail(TUTTI_EINVAL, "a program of %d ranks: 1 to %d are possible", n,
 				TTI_PROGRAM_RANKS_MAX);
 	if (rank < 0 || rank >= n || root < 0 || root >= n)
 		return tti_fail(TUTTI_EINVAL, "a program of %d ranks has no rank %d", n,
 				rank < 0 || rank >= n ? rank : root);
-	if (shape && shape->n != (uint32_t)n)
-		return tti_fail(TUTTI_EINVAL, "a program of %d ranks laid over %u", n, shape->n);
+	if (spec->shape && spec->shape->n != (uint32_t)n)
+		return tti_fail(TUTTI_EINVAL, "a program of %d ranks laid over %u", n,
+				spec->shape->n);
 	if (!tti_algorithm_fits(algo, n))
 		return tti_fail(TUTTI_EINVAL, "%s %s is not made for %d ranks: %s",
 				tutti_collective_name(algo->coll), algo->name, n, algo->help);

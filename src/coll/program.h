@@ -14,8 +14,32 @@
  *     RECV_REDUCE  value = value op what comes from peer
  *     COPY         the chunk's input becomes its output (no peer)
  *
- * Order: two steps of a rank run in program order if they touch the same chunk
- * and one of them writes it, or the same peer in the same direction. All others
+ * Where ranks reach each other's buffers, there are five more:
+ *
+ *     GET          what the peer's input holds for the chunk becomes the chunk's value
+ *     GET_REDUCE   value = value op what the peer's input holds for the chunk
+ *     PUT          the chunk's value goes into the peer's output
+ *     NOTIFY       a message of 0 bytes to peer: what this rank did before has happened
+ *     WAIT         until the peer's next NOTIFY is here
+ *
+ * A program with any of these is a memory program. It has no SEND, RECV or RECV_REDUCE, and
+ * no chunk: neither NOTIFY nor WAIT looks at theirs. Each rank runs its steps strictly in
+ * their order. The k-th NOTIFY of a to b is what the k-th WAIT of b for a waits for. Buffers
+ * of a peer may be touched after a WAIT for it, and before a NOTIFY that the peer waits for
+ * ahead of its end, each directly or by way of other ranks. What is copied from input to output
+ * at the owner is said by COPY; nothing is copied that no step says.
+ *
+ * Between two steps that are NOTIFY or WAIT, the steps in a row that have the same stage are
+ * a run. A rank may do a run block by block, in slices of its own choice, each block through
+ * all steps of the run. So what is neither input nor output (a partial result) is kept for one
+ * slice only: no later run sees it.
+ *
+ * In place: a rank whose input and output are one buffer. The input of a chunk then lies where
+ * the output of the same chunk does, but in all_to_all where the output of the pair (d, s)
+ * does for the pair (s, d). Ranks may differ in it.
+ *
+ * Order of all other programs: two steps of a rank run in program order if they touch the
+ * same chunk and one of them writes it, or the same peer in the same direction. All others
  * may overlap. A link is a FIFO: the k-th SEND of a to b is what the k-th RECV or
  * RECV_REDUCE of b from a gets; both name the same chunk.
  *
@@ -41,15 +65,36 @@ enum tti_step_kind {
 	TTI_RECV,
 	TTI_RECV_REDUCE,
 	TTI_COPY,
+	TTI_GET,
+	TTI_GET_REDUCE,
+	TTI_PUT,
+	TTI_NOTIFY,
+	TTI_WAIT,
+	TTI_STEP_KINDS /* how many there are */
 };
+
+/* "send" and so on, as in texts. */
+const char *tti_step_name(enum tti_step_kind kind);
+
+/* NOTIFY or WAIT. */
+static inline bool tti_step_is_sync(enum tti_step_kind kind)
+{
+	return kind == TTI_NOTIFY || kind == TTI_WAIT;
+}
+
+/* Whether a step is of memory programs only. */
+static inline bool tti_step_is_memory(enum tti_step_kind kind)
+{
+	return kind >= TTI_GET;
+}
 
 struct tti_step {
 	enum tti_step_kind kind;
 	int chunk;
 	int peer;   /* own rank for COPY                                         */
-	int stage;  /* see below                                                 */
-	bool final; /* RECV_REDUCE: completes the reduction (AVG divides here).
-		       Of several in a row on one chunk, the last one           */
+	int stage;  /* see above                                                 */
+	bool final; /* RECV_REDUCE, GET_REDUCE: completes the reduction (AVG divides
+		       here). Of several in a row on one chunk, the last one      */
 };
 
 /* How finely an algorithm cuts the data, chosen by its size; equal on all ranks. Zeroed:
@@ -78,7 +123,7 @@ struct tti_cut {
  *     barrier         1 chunk, empty: as all_reduce of nothing, where hearing of
  *                     a rank twice does no harm
  *     send_recv       one chunk per message: in where a rank's first step on it
- *                     is SEND, out where it is RECV
+ *                     is SEND, out where it is RECV or GET
  *     handoff         any number, each in and out as `ends` says
  *
  * "Any number": the vector is cut into that many equal parts. n * parts: what each rank
@@ -92,6 +137,7 @@ struct tti_program {
 	const char *algorithm;         /* static string, or borrowed from who made it */
 	const struct tti_shape *shape; /* while steps are emitted; NULL: by number   */
 	int rank, n, root;
+	bool in_place;      /* this rank's input and output are one buffer        */
 	struct tti_cut cut; /* while steps are emitted; parts >= 1               */
 	int nchunks;
 	int stage; /* of the steps that are added next */
@@ -106,6 +152,15 @@ void tti_program_release(struct tti_program *prog);
 void tti_send(struct tti_program *prog, int chunk, int peer);
 void tti_recv(struct tti_program *prog, int chunk, int peer);
 void tti_recv_reduce(struct tti_program *prog, int chunk, int peer, bool final);
+void tti_copy_chunk(struct tti_program *prog, int chunk);
+void tti_get(struct tti_program *prog, int chunk, int peer);
+void tti_get_reduce(struct tti_program *prog, int chunk, int peer, bool final);
+void tti_put(struct tti_program *prog, int chunk, int peer);
+void tti_notify(struct tti_program *prog, int peer);
+void tti_wait(struct tti_program *prog, int peer);
+
+/* Whether it has a step that only memory programs have. */
+bool tti_program_is_memory(const struct tti_program *prog);
 
 /* The rank that a chunk belongs to, where chunks belong to ranks. */
 static inline int tti_chunk_owner(const struct tti_program *prog, int chunk)
@@ -135,6 +190,18 @@ bool tti_collective_is_by_rank(tutti_collective coll);
 bool tti_collective_sends_rows(tutti_collective coll);
 bool tti_collective_gets_rows(tutti_collective coll);
 
+/* In place: the chunk whose output lies where the input of `chunk` does, and the other way
+ * round, at a rank that has both. */
+static inline int tti_chunk_twin(const struct tti_program *prog, int chunk)
+{
+	const int parts = prog->nchunks / prog->n / prog->n;
+
+	if (prog->coll != TUTTI_ALL_TO_ALL)
+		return chunk;
+	return (tti_chunk_dest(prog, chunk) * prog->n + tti_chunk_source(prog, chunk)) * parts +
+	       chunk % parts;
+}
+
 bool tti_chunk_is_input(const struct tti_program *prog, int chunk);
 bool tti_chunk_is_output(const struct tti_program *prog, int chunk);
 
@@ -148,7 +215,7 @@ enum tti_order {
 };
 
 /* An algorithm: emits the steps of prog->rank among prog->n ranks (n >= 1), sets
- * prog->nchunks. prog is zeroed but for coll, shape, cut, rank, n, root. Steps are emitted in
+ * prog->nchunks. prog is zeroed but for coll, shape, cut, rank, n, root, in_place. Steps are emitted in
  * an order that, run strictly one after the other, does not deadlock with one slot
  * per link either. */
 struct tti_algorithm {
@@ -172,13 +239,18 @@ const struct tti_algorithm *tti_algorithm_find(tutti_collective coll, const char
 /* Ranks of a program: counts of operands are 16 bits wide (compile.h). */
 #define TTI_PROGRAM_RANKS_MAX 32767
 
-/* Build the program of one rank. `shape` (of n ranks; NULL: by number) is borrowed for
- * the call only. */
-TUTTI_CHECKED tutti_status tti_program_build_cut(const struct tti_algorithm *algo,
-						 const struct tti_shape *shape, struct tti_cut cut,
-						 int rank, int n, int root,
+/* What the program of one rank is built for. */
+struct tti_program_spec {
+	const struct tti_shape *shape; /* of n ranks; NULL: by number. Borrowed for the call only */
+	struct tti_cut cut;
+	int rank, n, root;
+	bool in_place;
+};
+
+TUTTI_CHECKED tutti_status tti_program_build_for(const struct tti_algorithm *algo,
+						 const struct tti_program_spec *spec,
 						 struct tti_program *out);
-/* As coarse as can be. */
+/* As coarse as can be, not in place. */
 TUTTI_CHECKED tutti_status tti_program_build(const struct tti_algorithm *algo,
 					     const struct tti_shape *shape, int rank, int n,
 					     int root, struct tti_program *out);

@@ -6,12 +6,13 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-static const char *const kind_name[] = {
-	[TTI_SEND] = "send",
-	[TTI_RECV] = "recv",
-	[TTI_RECV_REDUCE] = "recv_reduce",
-	[TTI_COPY] = "copy",
-};
+/* What stands before the peer. */
+static const char *word_before_peer(enum tti_step_kind kind)
+{
+	if (kind == TTI_WAIT)
+		return "for";
+	return kind == TTI_SEND || kind == TTI_PUT || kind == TTI_NOTIFY ? "to" : "from";
+}
 
 /* -- Printing ------------------------------------------------------------- */
 
@@ -24,16 +25,35 @@ void tti_program_print_head(const struct tti_program *prog, struct tti_strbuf *b
 
 void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *buf)
 {
-	tti_strbuf_addf(buf, "rank %d\n", prog->rank);
+	const bool is_memory = tti_program_is_memory(prog);
+
+	tti_strbuf_addf(buf, "rank %d%s\n", prog->rank, prog->in_place ? " in_place" : "");
 	for (size_t i = 0; i < prog->steps.n; i++) {
 		const struct tti_step *step = &prog->steps.at[i];
 
-		tti_strbuf_addf(buf, "%3zu %s chunk %d", i, kind_name[step->kind], step->chunk);
+		tti_strbuf_addf(buf, "%3zu %s", i, tti_step_name(step->kind));
+		if (!tti_step_is_sync(step->kind))
+			tti_strbuf_addf(buf, " chunk %d", step->chunk);
 		if (step->kind != TTI_COPY)
-			tti_strbuf_addf(buf, " %s %d", step->kind == TTI_SEND ? "to" : "from",
-					step->peer);
+			tti_strbuf_addf(buf, " %s %d", word_before_peer(step->kind), step->peer);
+		if (is_memory && step->stage > 0)
+			tti_strbuf_addf(buf, " stage %d", step->stage);
 		tti_strbuf_add(buf, step->final ? " final\n" : "\n");
 	}
+}
+
+static void print_step_json(const struct tti_step *step, bool is_first, bool is_memory,
+			    struct tti_strbuf *buf)
+{
+	tti_strbuf_addf(buf, "%s{\"kind\": \"%s\"", is_first ? "" : ", ",
+			tti_step_name(step->kind));
+	if (!tti_step_is_sync(step->kind))
+		tti_strbuf_addf(buf, ", \"chunk\": %d", step->chunk);
+	if (step->kind != TTI_COPY)
+		tti_strbuf_addf(buf, ", \"peer\": %d", step->peer);
+	if (is_memory && step->stage > 0)
+		tti_strbuf_addf(buf, ", \"stage\": %d", step->stage);
+	tti_strbuf_add(buf, step->final ? ", \"final\": true}" : "}");
 }
 
 /* Names have no character that JSON would have to escape. */
@@ -45,16 +65,12 @@ tutti_status tti_program_print_json(const struct tti_program *prog, int n, struc
 			tutti_collective_name(prog->coll), prog->algorithm, prog->n, prog->root,
 			prog->nchunks);
 	for (int i = 0; i < n; i++) {
-		tti_strbuf_addf(buf, "%s{\"rank\": %d, \"steps\": [", i ? ", " : "", prog[i].rank);
-		for (size_t k = 0; k < prog[i].steps.n; k++) {
-			const struct tti_step *step = &prog[i].steps.at[k];
+		const bool is_memory = tti_program_is_memory(&prog[i]);
 
-			tti_strbuf_addf(buf, "%s{\"kind\": \"%s\", \"chunk\": %d", k ? ", " : "",
-					kind_name[step->kind], step->chunk);
-			if (step->kind != TTI_COPY)
-				tti_strbuf_addf(buf, ", \"peer\": %d", step->peer);
-			tti_strbuf_add(buf, step->final ? ", \"final\": true}" : "}");
-		}
+		tti_strbuf_addf(buf, "%s{\"rank\": %d, %s\"steps\": [", i ? ", " : "", prog[i].rank,
+				prog[i].in_place ? "\"in_place\": true, " : "");
+		for (size_t k = 0; k < prog[i].steps.n; k++)
+			print_step_json(&prog[i].steps.at[k], k == 0, is_memory, buf);
 		tti_strbuf_add(buf, "]}");
 	}
 	tti_strbuf_add(buf, "]}\n");
@@ -217,45 +233,57 @@ static tutti_status read_head(struct reader *r)
 	return TUTTI_OK;
 }
 
-/* rank R */
+/* rank R [in_place] */
 static tutti_status read_rank(struct reader *r)
 {
 	int rank;
 
-	if (r->nwords != 2 || !read_number(r->word[1], &rank) || rank >= r->head.n)
-		return tti_fail_quiet(TUTTI_EINVAL, "line %d: must be \"rank R\", R below %d",
-				      r->line, r->head.n);
+	if (r->nwords < 2 || r->nwords > 3 || !read_number(r->word[1], &rank) ||
+	    rank >= r->head.n || (r->nwords == 3 && !is_word(r->word[2], "in_place")))
+		return tti_fail_quiet(TUTTI_EINVAL,
+				      "line %d: must be \"rank R [in_place]\", R below %d", r->line,
+				      r->head.n);
 	r->rank = &r->prog[rank];
 	if (r->rank->nchunks)
 		return tti_fail_quiet(TUTTI_EINVAL, "line %d: rank %d was there before", r->line,
 				      rank);
 	*r->rank = r->head;
 	r->rank->rank = rank;
+	r->rank->in_place = r->nwords == 3;
 	return TUTTI_OK;
 }
 
-/* KIND chunk C [to|from P] [final], from word[0] on. */
+/* KIND [chunk C] [to|from|for P] [stage S] [final], from word[0] on. */
 static bool parse_step(const struct word *word, int nwords, int rank, struct tti_step *out)
 {
-	int kind = 0, want = 5;
+	int kind = 0, at = 1;
 
-	while (kind <= TTI_COPY && !is_word(word[0], kind_name[kind]))
+	while (kind < TTI_STEP_KINDS && !is_word(word[0], tti_step_name((enum tti_step_kind)kind)))
 		kind++;
-	if (kind > TTI_COPY || nwords < 3 || !is_word(word[1], "chunk"))
+	if (kind == TTI_STEP_KINDS)
 		return false;
 	*out = (struct tti_step){ .kind = (enum tti_step_kind)kind, .peer = rank };
-	if (!read_number(word[2], &out->chunk))
-		return false;
-	if (out->kind == TTI_COPY)
-		return nwords == 3;
-	if (nwords < 5 || !is_word(word[3], out->kind == TTI_SEND ? "to" : "from") ||
-	    !read_number(word[4], &out->peer))
-		return false;
-	if (out->kind == TTI_RECV_REDUCE && nwords == 6 && is_word(word[5], "final")) {
-		out->final = true;
-		want = 6;
+	if (!tti_step_is_sync(out->kind)) {
+		if (at + 2 > nwords || !is_word(word[at], "chunk") ||
+		    !read_number(word[at + 1], &out->chunk))
+			return false;
+		at += 2;
 	}
-	return nwords == want;
+	if (out->kind != TTI_COPY) {
+		if (at + 2 > nwords || !is_word(word[at], word_before_peer(out->kind)) ||
+		    !read_number(word[at + 1], &out->peer))
+			return false;
+		at += 2;
+	}
+	if (at + 2 <= nwords && is_word(word[at], "stage") &&
+	    read_number(word[at + 1], &out->stage))
+		at += 2;
+	if ((out->kind == TTI_RECV_REDUCE || out->kind == TTI_GET_REDUCE) && at + 1 == nwords &&
+	    is_word(word[at], "final")) {
+		out->final = true;
+		at++;
+	}
+	return at == nwords;
 }
 
 /* [NUMBER] STEP */
@@ -277,11 +305,13 @@ static tutti_status read_step(struct reader *r)
 		nwords--;
 	}
 	if (!parse_step(word, nwords, r->rank->rank, &step))
-		return tti_fail_quiet(TUTTI_EINVAL,
-				      "line %d: must be \"send chunk C to P\", \"recv chunk C from "
-				      "P\", \"recv_reduce chunk C from P [final]\" or \"copy chunk "
-				      "C\"",
-				      r->line);
+		return tti_fail_quiet(
+			TUTTI_EINVAL,
+			"line %d: must be \"send chunk C to P\", \"recv chunk C from "
+			"P\", \"recv_reduce chunk C from P [final]\", \"copy chunk C\", "
+			"\"get chunk C from P\", \"get_reduce chunk C from P [final]\", "
+			"\"put chunk C to P\", \"notify to P\" or \"wait for P\"",
+			r->line);
 	if (++r->nsteps > TTI_TEXT_STEPS_MAX)
 		return tti_fail_quiet(TUTTI_EINVAL, "line %d: more than %d steps", r->line,
 				      TTI_TEXT_STEPS_MAX);

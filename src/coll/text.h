@@ -12,7 +12,17 @@
  *     rank 1
  *       ...
  *
- * Each rank comes once, in any order. The numbers before the steps may be left
+ * Steps of memory programs (program.h), of a rank whose input and output are one buffer:
+ *
+ *     rank 2 in_place
+ *       0 notify to 0
+ *       1 wait for 0
+ *       2 get_reduce chunk 2 from 0
+ *       3 get chunk 3 from 1 stage 1
+ *       4 put chunk 3 to 0 stage 1
+ *
+ * A stage is printed of memory programs only, where it says what runs are; 0 where there is
+ * none. Each rank comes once, in any order. The numbers before the steps may be left
  * out. Blank lines are skipped, and so is the rest of a line after #. */
 
 #include "coll/program.h"

@@ -83,12 +83,16 @@ static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int cla
 static tutti_status build(struct tti_comm *comm, const struct tti_program_set *set, int root,
 			  struct tti_bound **out)
 {
+	const struct tti_program_spec how = { .shape = comm->shape,
+					      .cut = set->cut,
+					      .rank = comm->rank,
+					      .n = comm->n,
+					      .root = root };
 	struct tti_program prog;
 	struct tti_compiled compiled;
 	tutti_status st;
 
-	TTI_TRY(tti_program_build_cut(set->algo, comm->shape, set->cut, comm->rank, comm->n, root,
-				      &prog));
+	TTI_TRY(tti_program_build_for(set->algo, &how, &prog));
 	st = tti_compile(&prog, &compiled);
 	tti_program_release(&prog);
 	if (st != TUTTI_OK)

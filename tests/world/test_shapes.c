@@ -36,13 +36,17 @@ static void check_chunks(const struct tti_comm *comm, const struct laid *laid, i
 	CHECK(programs->nsets >= 1);
 	for (int i = 0; i < programs->nsets; i++) {
 		const struct tti_program_set *set = &programs->sets[i];
+		const struct tti_program_spec how = { .shape = comm->shape,
+						      .cut = set->cut,
+						      .rank = comm->rank,
+						      .n = comm->n,
+						      .root = root };
 		struct tti_program prog = { 0 };
 
 		CHECK(set->algo == laid->algo);
 		if (!set->by_root[root])
 			continue;
-		if (!CHECK_OK(tti_program_build_cut(laid->algo, comm->shape, set->cut, comm->rank,
-						    comm->n, root, &prog)))
+		if (!CHECK_OK(tti_program_build_for(laid->algo, &how, &prog)))
 			return;
 		CHECK(tti_bound_nchunks(set->by_root[root]) == prog.nchunks);
 		tti_program_release(&prog);

@@ -19,10 +19,13 @@
 static void build_cut(const struct tti_algorithm *algo, const struct tti_shape *shape,
 		      struct tti_cut cut, int n, int root, struct tti_program *prog)
 {
-	for (int rank = 0; rank < n; rank++)
-		assert_int_equal(
-			tti_program_build_cut(algo, shape, cut, rank, n, root, &prog[rank]),
-			TUTTI_OK);
+	for (int rank = 0; rank < n; rank++) {
+		const struct tti_program_spec how = {
+			.shape = shape, .cut = cut, .rank = rank, .n = n, .root = root
+		};
+
+		assert_int_equal(tti_program_build_for(algo, &how, &prog[rank]), TUTTI_OK);
+	}
 }
 
 static void build(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root,

@@ -204,7 +204,13 @@ static void mistakes_are_named(void **state)
 	refused("program broadcast algorithm t n 2 root 0 chunks 1048577\n", "chunks 1048577");
 	refused(HEAD "send chunk 0 to 1\n", "line 2: a step before");
 	refused(HEAD "rank 0\nrank 1\nrank 0\n", "line 4: rank 0 was there before");
-	refused(HEAD "rank 0\nrank 2\n", "line 3: must be \"rank R\", R below 2");
+	refused(HEAD "rank 0\nrank 2\n", "line 3: must be \"rank R [in_place]\", R below 2");
+	refused(HEAD "rank 0 in place\n", "line 2: must be \"rank R [in_place]\"");
+	refused(HEAD "rank 0\n wait to 1\n", "line 3: must be \"send");
+	refused(HEAD "rank 0\n notify chunk 0 to 1\n", "line 3: must be \"send");
+	refused(HEAD "rank 0\n put chunk 0 from 1\n", "line 3: must be \"send");
+	refused(HEAD "rank 0\n get chunk 0 from 1 stage\n", "line 3: must be \"send");
+	refused(HEAD "rank 0\n get chunk 0 from 1 final\n", "line 3: must be \"send");
 	refused(HEAD "rank 0\n", "the text ends without rank 1");
 	refused(HEAD "rank 0\n send chunk 0 from 1\n", "line 3: must be \"send");
 	refused(HEAD "rank 0\n send chunk 0 to 1 final\n", "line 3: must be \"send");
@@ -234,6 +240,50 @@ static void comments_and_numbers_are_optional(void **state)
 	assert_int_equal(prog[1].steps.n, 1);
 	assert_int_equal(prog[1].steps.at[0].kind, TTI_RECV);
 	assert_int_equal(prog[0].steps.at[0].peer, 1);
+	release(prog, n);
+}
+
+/* Every step that only memory programs have, a rank in place, a stage. */
+static void memory_programs_come_back(void **state)
+{
+	static const char *const text = "program all_reduce algorithm test n 2 root 0 chunks 2\n"
+					"rank 0 in_place\n"
+					"  0 notify to 1\n"
+					"  1 wait for 1\n"
+					"  2 get_reduce chunk 0 from 1 final\n"
+					"  3 put chunk 0 to 1\n"
+					"  4 copy chunk 1 stage 1\n"
+					"rank 1\n"
+					"  0 get chunk 0 from 0\n";
+	struct tti_program *prog;
+	struct tti_strbuf json = { 0 };
+	json_t *root, *steps;
+	char *again;
+	int n;
+
+	(void)state;
+	assert_int_equal(tti_program_read(text, &prog, &n), TUTTI_OK);
+	assert_true(prog[0].in_place);
+	assert_false(prog[1].in_place);
+	assert_int_equal(prog[0].steps.at[1].kind, TTI_WAIT);
+	assert_int_equal(prog[0].steps.at[1].peer, 1);
+	assert_true(prog[0].steps.at[2].final);
+	assert_int_equal(prog[0].steps.at[4].stage, 1);
+	again = print_all(prog, n);
+	assert_string_equal(text, again);
+	free(again);
+	assert_int_equal(tti_program_print_json(prog, n, &json), TUTTI_OK);
+	root = json_loads(json.text, 0, NULL);
+	assert_non_null(root);
+	assert_true(json_is_true(
+		json_object_get(json_array_get(json_object_get(root, "ranks"), 0), "in_place")));
+	steps = json_object_get(json_array_get(json_object_get(root, "ranks"), 0), "steps");
+	assert_string_equal(json_string_value(json_object_get(json_array_get(steps, 0), "kind")),
+			    "notify");
+	assert_null(json_object_get(json_array_get(steps, 0), "chunk"));
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(steps, 4), "stage")), 1);
+	json_decref(root);
+	tti_strbuf_release(&json);
 	release(prog, n);
 }
 
@@ -278,6 +328,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_cannot_be_printed),
 		cmocka_unit_test(mistakes_are_named),
 		cmocka_unit_test(comments_and_numbers_are_optional),
+		cmocka_unit_test(memory_programs_come_back),
 		cmocka_unit_test(memory_may_run_out),
 	};
 
