@@ -55,6 +55,11 @@ static tutti_status compile_all(struct tti_check *check)
 
 	for (int rank = 0; rank < check->n; rank++) {
 		TTI_TRY(tti_compile(&check->prog[rank], &check->compiled[rank]));
+		if (check->compiled[rank].is_memory)
+			return tti_fail_quiet(TUTTI_EINVAL,
+					      "rank %d touches memory of its peers: such programs "
+					      "cannot be checked yet",
+					      rank);
 		nopers += check->compiled[rank].nopers;
 		nqueues += check->compiled[rank].nqueues;
 		if (nopers > INT32_MAX / 2 || nqueues > INT32_MAX / 2)

@@ -4,50 +4,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "coll/compile_parts.h"
 #include "util/error.h"
 #include "util/mem.h"
 
 /* One pass over the steps makes operations and finds who waits for whom; then the
  * lists that the header shows (queues, successors) are laid out by counting. */
 
-struct edge {
-	int32_t from, to;
-};
-
-struct chunk_state {
-	int32_t writer;  /* operation that wrote it last, -1: none      */
-	int32_t readers; /* head of the list of readers since, -1: none */
-	int32_t scratch; /* which one of those in scratch, -1: not      */
-	uint8_t place;   /* enum tti_place of its value                 */
-	bool is_input, is_output;
-};
-
-struct reader {
-	int32_t oper, next;
-};
-
-struct compiler {
-	const struct tti_program *prog;
-	struct tti_compiled *out;
-	struct chunk_state *chunk;
-	int32_t *queue_at; /* of peer p: [2p] receives, [2p + 1] sends; -1: none yet */
-	int32_t *seen;     /* of peer p: the operation that used it last, for rows      */
-	int32_t *common;   /* of peer p: how many of the fan-outs so far go there       */
-	int32_t *stamp;    /* of queue q: the operation whose edges are being made      */
-	int32_t nfanouts;
-	int32_t late; /* an operation that waits for one of a later stage, -1: none     */
-	TTI_VEC(struct tti_oper) oper;
-	TTI_VEC(struct tti_queue) queue;
-	TTI_VEC(int32_t) queue_of;
-	TTI_VEC(int32_t) step;
-	TTI_VEC(int32_t) local;
-	TTI_VEC(struct reader) reader;
-	TTI_VEC(struct edge) edge;
-	TTI_VEC(int32_t) queued;
-	TTI_VEC(int32_t) succs;
-};
-
-static tutti_status no_memory(const struct compiler *c)
+tutti_status tti_compile_no_memory(const struct tti_compiler *c)
 {
 	return tti_fail(TUTTI_ENOMEM, "compiling %s %s of %d ranks, %d chunks, %zu steps",
 			tutti_collective_name(c->prog->coll), c->prog->algorithm, c->prog->n,
@@ -86,15 +50,21 @@ static tutti_status check_layout(const struct tti_program *prog)
 }
 
 /* What is wrong with one step, NULL if nothing. */
-static const char *step_fault(const struct compiler *c, const struct tti_step *step)
+static const char *step_fault(const struct tti_compiler *c, const struct tti_step *step)
 {
-	const struct chunk_state *chunk = &c->chunk[step->chunk];
+	const struct tti_compile_chunk *chunk = &c->chunk[step->chunk];
 	const bool has_value = chunk->place != TTI_PLACE_NONE;
 
 	if (step->stage < 0 || step->stage > UINT8_MAX)
 		return "has a stage that is out of range";
-	if (step->final && step->kind != TTI_RECV_REDUCE)
-		return "is marked final, which is for recv_reduce";
+	if (step->final && step->kind != TTI_RECV_REDUCE && step->kind != TTI_GET_REDUCE)
+		return "is marked final, which is for recv_reduce and get_reduce";
+	if (c->out->is_memory &&
+	    (step->kind == TTI_SEND || step->kind == TTI_RECV || step->kind == TTI_RECV_REDUCE))
+		return "is sent or received in a program that touches memory of peers";
+	if (chunk->place == TTI_PLACE_SCRATCH && c->out->is_memory && chunk->run != c->run &&
+	    step->kind != TTI_GET)
+		return "is used after the run of steps that had it in scratch has ended";
 	if (step->kind == TTI_COPY) {
 		if (!chunk->is_input || !chunk->is_output)
 			return "is copied but is not both input and output here";
@@ -102,20 +72,26 @@ static const char *step_fault(const struct compiler *c, const struct tti_step *s
 	}
 	if (step->peer == c->prog->rank)
 		return "goes to or comes from the rank itself";
-	if (step->kind == TTI_SEND)
+	if (step->kind == TTI_SEND || step->kind == TTI_PUT)
 		return has_value ? NULL : "is sent before it has a value";
-	if (step->kind == TTI_RECV)
+	if (step->kind == TTI_RECV || step->kind == TTI_GET)
 		return NULL;
 	if (!tti_collective_reduces(c->prog->coll))
 		return "is reduced in a collective without reduction";
 	return has_value ? NULL : "is reduced into before it has a value";
 }
 
-static tutti_status check_step(const struct compiler *c, size_t index)
+tutti_status tti_compile_check_step(const struct tti_compiler *c, size_t index)
 {
 	const struct tti_step *step = &c->prog->steps.at[index];
 	const char *fault;
 
+	if (tti_step_is_sync(step->kind) && step->peer >= 0 && step->peer < c->prog->n)
+		return step->peer != c->prog->rank
+			       ? TUTTI_OK
+			       : tti_fail_quiet(TUTTI_EINVAL,
+						"rank %d, step %zu: a %s of the rank itself",
+						c->prog->rank, index, tti_step_name(step->kind));
 	if (step->chunk < 0 || step->chunk >= c->prog->nchunks)
 		return tti_fail_quiet(TUTTI_EINVAL,
 				      "rank %d, step %zu: chunk %d is out of range, there are %d",
@@ -134,7 +110,7 @@ static tutti_status check_step(const struct compiler *c, size_t index)
 
 /* Whether the fan-out to peers of steps[first .. first+n-1] shares a queue with all
  * fan-outs so far; if so it is counted as one. */
-static bool joins_fanouts(struct compiler *c, size_t first, size_t n)
+static bool joins_fanouts(struct tti_compiler *c, size_t first, size_t n)
 {
 	const struct tti_step *step = &c->prog->steps.at[first];
 	bool joins = c->nfanouts == 0;
@@ -151,7 +127,7 @@ static bool joins_fanouts(struct compiler *c, size_t first, size_t n)
 }
 
 /* How many steps from `first` on become operation `oper`. */
-static size_t row_length(struct compiler *c, size_t first, int32_t oper)
+static size_t row_length(struct tti_compiler *c, size_t first, int32_t oper)
 {
 	const struct tti_step *step = &c->prog->steps.at[first];
 	const size_t left = c->prog->steps.n - first;
@@ -173,7 +149,7 @@ static size_t row_length(struct compiler *c, size_t first, int32_t oper)
 }
 
 /* The queue of one direction of a peer; -1: out of memory. */
-static int32_t queue_find(struct compiler *c, int peer, bool is_send)
+static int32_t queue_find(struct tti_compiler *c, int peer, bool is_send)
 {
 	int32_t *at = &c->queue_at[2 * peer + is_send];
 
@@ -187,10 +163,9 @@ static int32_t queue_find(struct compiler *c, int peer, bool is_send)
 	return *at;
 }
 
-/* The queues of a row of steps into queue_of[]; those of receives by rank. */
-static bool add_queues(struct compiler *c, const struct tti_step *step, size_t n)
+bool tti_compile_add_queues(struct tti_compiler *c, const struct tti_step *step, size_t n)
 {
-	const bool is_send = step->kind == TTI_SEND;
+	const bool is_send = step->kind == TTI_SEND || step->kind == TTI_NOTIFY;
 	const size_t base = c->queue_of.n;
 
 	for (size_t i = 0; i < n; i++) {
@@ -213,10 +188,10 @@ static bool add_queues(struct compiler *c, const struct tti_step *step, size_t n
 }
 
 /* `to` waits for `from`, unless they share a queue: `stamp` marks those of `to`. */
-static bool add_edge(struct compiler *c, int32_t from, int32_t to)
+static bool add_edge(struct tti_compiler *c, int32_t from, int32_t to)
 {
 	const struct tti_oper *oper = &c->oper.at[from];
-	const struct edge edge = { from, to };
+	const struct tti_compile_edge edge = { from, to };
 
 	if (oper->stage > c->oper.at[to].stage)
 		c->late = to;
@@ -229,19 +204,39 @@ static bool add_edge(struct compiler *c, int32_t from, int32_t to)
 	return tti_vec_push(&c->edge, edge);
 }
 
+/* In place: what the newest operation writes lies where the input of another chunk did. It
+ * waits for all that have read that. */
+static bool add_twin_edges(struct tti_compiler *c, int32_t self)
+{
+	const struct tti_oper *oper = &c->oper.at[self];
+	const int twin = tti_chunk_twin(c->prog, oper->chunk);
+	const struct tti_compile_chunk *chunk = &c->chunk[twin];
+
+	if (!c->prog->in_place || twin == oper->chunk || oper->to != TTI_PLACE_OUTPUT)
+		return true;
+	if (chunk->writer >= 0 && !add_edge(c, chunk->writer, self))
+		return false;
+	for (int32_t r = chunk->readers; r >= 0; r = c->reader.at[r].next)
+		if (!add_edge(c, c->reader.at[r].oper, self))
+			return false;
+	return true;
+}
+
 /* What the newest operation waits for: a reader for the last writer; a writer for
  * the readers since then, or, if there are none, for the last writer. */
-static bool add_edges(struct compiler *c, bool is_write)
+static bool add_edges(struct tti_compiler *c, bool is_write)
 {
 	const int32_t self = (int32_t)c->oper.n - 1;
 	const struct tti_oper *oper = &c->oper.at[self];
-	struct chunk_state *chunk = &c->chunk[oper->chunk];
+	struct tti_compile_chunk *chunk = &c->chunk[oper->chunk];
 
 	for (int i = 0; i < oper->nin; i++)
 		c->stamp[c->queue_of.at[oper->in + i]] = self;
 	for (int i = 0; i < oper->nout; i++)
 		c->stamp[c->queue_of.at[oper->out + i]] = self;
 
+	if (!add_twin_edges(c, self))
+		return false;
 	if (chunk->writer >= 0 && !(is_write && chunk->readers >= 0))
 		if (!add_edge(c, chunk->writer, self))
 			return false;
@@ -252,7 +247,7 @@ static bool add_edges(struct compiler *c, bool is_write)
 		chunk->writer = self;
 		chunk->readers = -1;
 	} else {
-		const struct reader reader = { self, chunk->readers };
+		const struct tti_compile_reader reader = { self, chunk->readers };
 
 		if (!tti_vec_push(&c->reader, reader))
 			return false;
@@ -261,10 +256,22 @@ static bool add_edges(struct compiler *c, bool is_write)
 	return true;
 }
 
-/* One operation from a row of n steps, or (first < 0) the COPY at the end. */
-static bool add_oper(struct compiler *c, const struct tti_step *step, size_t n, int32_t first)
+enum tti_place tti_compile_target(struct tti_compiler *c, int chunk, size_t index)
 {
-	struct chunk_state *chunk = &c->chunk[step->chunk];
+	const int twin = tti_chunk_twin(c->prog, chunk);
+
+	if (!c->chunk[chunk].is_output)
+		return TTI_PLACE_SCRATCH;
+	c->chunk[chunk].is_staged = twin != chunk && c->chunk[twin].last_read > (int32_t)index;
+	return c->chunk[chunk].is_staged ? TTI_PLACE_SCRATCH : TTI_PLACE_OUTPUT;
+}
+
+/* One operation from a row of n steps that begins with step `index`; `is_added`: a COPY that no
+ * step says. */
+static bool add_oper(struct tti_compiler *c, const struct tti_step *step, size_t n, size_t index,
+		     bool is_added)
+{
+	struct tti_compile_chunk *chunk = &c->chunk[step->chunk];
 	const bool is_write = step->kind != TTI_SEND, is_read = step->kind != TTI_RECV;
 	struct tti_oper oper = {
 		.chunk = step->chunk,
@@ -280,8 +287,7 @@ static bool add_oper(struct compiler *c, const struct tti_step *step, size_t n, 
 	else if (step->kind != TTI_COPY)
 		oper.nin = (int16_t)n;
 	if (is_write)
-		oper.to = tti_chunk_is_output(c->prog, step->chunk) ? TTI_PLACE_OUTPUT
-								    : TTI_PLACE_SCRATCH;
+		oper.to = (uint8_t)tti_compile_target(c, step->chunk, index);
 	if (step->kind == TTI_RECV_REDUCE) {
 		oper.final = step[n - 1].final;
 		for (size_t i = 0; i < n; i++)
@@ -297,24 +303,42 @@ static bool add_oper(struct compiler *c, const struct tti_step *step, size_t n, 
 	if (step->kind == TTI_COPY) {
 		if (!tti_vec_push(&c->local, (int32_t)c->oper.n))
 			return false;
-	} else if (!add_queues(c, step, n)) {
+	} else if (!tti_compile_add_queues(c, step, n)) {
 		return false;
 	}
-	return tti_vec_push(&c->oper, oper) && tti_vec_push(&c->step, first) &&
-	       add_edges(c, is_write);
+	return tti_vec_push(&c->oper, oper) &&
+	       tti_vec_push(&c->step, is_added ? -1 : (int32_t)index) && add_edges(c, is_write);
 }
 
-static tutti_status add_opers(struct compiler *c)
+/* What was kept in scratch until the input at its place had been read, which step `index` was
+ * the last one to do. */
+static bool add_staged(struct tti_compiler *c, size_t index)
+{
+	const struct tti_step *step = &c->prog->steps.at[index];
+	const int twin = tti_chunk_twin(c->prog, step->chunk);
+	struct tti_step copy = {
+		.kind = TTI_COPY, .chunk = twin, .peer = c->prog->rank, .stage = step->stage
+	};
+
+	if (!c->chunk[twin].is_staged || c->chunk[step->chunk].last_read != (int32_t)index)
+		return true;
+	if (copy.stage < c->oper.at[c->chunk[twin].writer].stage)
+		copy.stage = c->oper.at[c->chunk[twin].writer].stage;
+	return add_oper(c, &copy, 1, index, true);
+}
+
+static tutti_status add_opers(struct tti_compiler *c)
 {
 	const struct tti_program *prog = c->prog;
 
 	for (size_t first = 0, n; first < prog->steps.n; first += n) {
-		TTI_TRY(check_step(c, first));
+		TTI_TRY(tti_compile_check_step(c, first));
 		n = row_length(c, first, (int32_t)c->oper.n);
 		for (size_t i = 1; i < n; i++)
-			TTI_TRY(check_step(c, first + i));
-		if (!add_oper(c, &prog->steps.at[first], n, (int32_t)first))
-			return no_memory(c);
+			TTI_TRY(tti_compile_check_step(c, first + i));
+		if (!add_oper(c, &prog->steps.at[first], n, first, false) ||
+		    !add_staged(c, first + n - 1))
+			return tti_compile_no_memory(c);
 		if (c->late >= 0)
 			return tti_fail_quiet(TUTTI_EINVAL,
 					      "rank %d, step %zu: chunk %d waits for a step of a "
@@ -331,14 +355,14 @@ static tutti_status add_opers(struct compiler *c)
 					       .stage = c->out->nstages - 1 };
 
 		if (c->chunk[chunk].place == TTI_PLACE_INPUT && c->chunk[chunk].is_output &&
-		    !add_oper(c, &copy, 1, -1))
-			return no_memory(c);
+		    !add_oper(c, &copy, 1, prog->steps.n, true))
+			return tti_compile_no_memory(c);
 	}
 	return TUTTI_OK;
 }
 
 /* queue[].first, queued[] from the queues of the operations. */
-static bool lay_out_queues(struct compiler *c)
+static bool lay_out_queues(struct tti_compiler *c)
 {
 	struct tti_compiled *out = c->out;
 	int32_t first = 0;
@@ -364,14 +388,14 @@ static bool lay_out_queues(struct compiler *c)
 }
 
 /* succ, nsucc, npred, then and succs[] from the edges. */
-static tutti_status lay_out_succs(struct compiler *c)
+static tutti_status lay_out_succs(struct tti_compiler *c)
 {
 	struct tti_compiled *out = c->out;
 	int32_t first = 0;
 
 	if (!tti_vec_reserve((void **)&c->succs.at, &c->succs.room, c->edge.n + 1,
 			     sizeof(*c->succs.at)))
-		return no_memory(c);
+		return tti_compile_no_memory(c);
 	for (size_t e = 0; e < c->edge.n; e++) {
 		struct tti_oper *to = &out->oper[c->edge.at[e].to];
 
@@ -409,39 +433,65 @@ static bool is_exchange(const struct tti_compiled *out)
 	       out->oper[1].from == TTI_PLACE_INPUT;
 }
 
-static void init_chunks(struct compiler *c)
+/* Where chunks are pairs of ranks: until when the input of each is needed, as in place the
+ * output of another lies there. */
+static void find_last_reads(struct tti_compiler *c)
+{
+	const struct tti_program *prog = c->prog;
+
+	for (size_t i = 0; i < prog->steps.n; i++) {
+		const struct tti_step *step = &prog->steps.at[i];
+
+		if ((step->kind == TTI_SEND || step->kind == TTI_PUT) && step->chunk >= 0 &&
+		    step->chunk < prog->nchunks && c->chunk[step->chunk].is_input)
+			c->chunk[step->chunk].last_read = (int32_t)i;
+	}
+}
+
+/* Of send_recv the steps say what is input and output. */
+static void init_messages(struct tti_compiler *c)
+{
+	const struct tti_program *prog = c->prog;
+
+	for (size_t i = 0; i < prog->steps.n; i++) {
+		const struct tti_step *step = &prog->steps.at[i];
+		struct tti_compile_chunk *chunk;
+
+		if (tti_step_is_sync(step->kind) || step->chunk < 0 || step->chunk >= prog->nchunks)
+			continue;
+		chunk = &c->chunk[step->chunk];
+		if (chunk->is_input || chunk->is_output)
+			continue;
+		chunk->is_input = step->kind == TTI_SEND;
+		chunk->is_output = step->kind == TTI_RECV || step->kind == TTI_GET;
+		chunk->place = chunk->is_input ? TTI_PLACE_INPUT : TTI_PLACE_NONE;
+	}
+}
+
+static void init_chunks(struct tti_compiler *c)
 {
 	const struct tti_program *prog = c->prog;
 
 	for (int i = 0; i < prog->nchunks; i++) {
-		struct chunk_state *chunk = &c->chunk[i];
+		struct tti_compile_chunk *chunk = &c->chunk[i];
 
 		chunk->writer = -1;
 		chunk->readers = -1;
 		chunk->scratch = -1;
-		/* Of send_recv the steps say it: below, once for all chunks. */
+		chunk->last_read = -1;
 		if (prog->coll == TUTTI_SEND_RECV)
 			continue;
 		chunk->is_input = tti_chunk_is_input(prog, i);
 		chunk->is_output = tti_chunk_is_output(prog, i);
 		chunk->place = chunk->is_input ? TTI_PLACE_INPUT : TTI_PLACE_NONE;
 	}
-	for (size_t i = 0; prog->coll == TUTTI_SEND_RECV && i < prog->steps.n; i++) {
-		const struct tti_step *step = &prog->steps.at[i];
-		struct chunk_state *chunk;
-
-		if (step->chunk < 0 || step->chunk >= prog->nchunks)
-			continue;
-		chunk = &c->chunk[step->chunk];
-		if (chunk->is_input || chunk->is_output)
-			continue;
-		chunk->is_input = step->kind == TTI_SEND;
-		chunk->is_output = step->kind == TTI_RECV;
-		chunk->place = chunk->is_input ? TTI_PLACE_INPUT : TTI_PLACE_NONE;
-	}
+	if (prog->coll == TUTTI_SEND_RECV)
+		init_messages(c);
+	if (prog->coll == TUTTI_ALL_TO_ALL && prog->in_place)
+		find_last_reads(c);
 }
 
-static tutti_status compile(struct compiler *c)
+static tutti_status compile(struct tti_compiler *c)
 {
 	const size_t n = (size_t)c->prog->n, nchunks = (size_t)c->prog->nchunks;
 
@@ -451,12 +501,12 @@ static tutti_status compile(struct compiler *c)
 	c->common = tti_calloc(n, sizeof(*c->common));
 	c->stamp = tti_calloc(2 * n, sizeof(*c->stamp));
 	if (!c->chunk || !c->queue_at || !c->seen || !c->common || !c->stamp)
-		return no_memory(c);
+		return tti_compile_no_memory(c);
 	memset(c->queue_at, -1, 2 * n * sizeof(*c->queue_at));
 	memset(c->seen, -1, n * sizeof(*c->seen));
 	memset(c->stamp, -1, 2 * n * sizeof(*c->stamp));
 	init_chunks(c);
-	return add_opers(c);
+	return c->out->is_memory ? tti_compile_memory(c) : add_opers(c);
 }
 
 tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *out)
@@ -467,8 +517,9 @@ tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *ou
 					 .n = prog->n,
 					 .root = prog->root,
 					 .nchunks = prog->nchunks,
-					 .nstages = 1 };
-	struct compiler c = { .prog = prog, .out = &compiled, .late = -1 };
+					 .nstages = 1,
+					 .is_memory = tti_program_is_memory(prog) };
+	struct tti_compiler c = { .prog = prog, .out = &compiled, .late = -1 };
 	tutti_status st;
 
 	TTI_TRY(check_layout(prog));
@@ -478,11 +529,12 @@ tutti_status tti_compile(const struct tti_program *prog, struct tti_compiled *ou
 	compiled.queue = c.queue.at;
 	compiled.nqueues = (int32_t)c.queue.n;
 	compiled.queue_of = c.queue_of.at;
+	compiled.peer_of = c.peer_of.at;
 	compiled.step = c.step.at;
 	compiled.local = c.local.at;
 	compiled.nlocal = (int32_t)c.local.n;
 	if (st == TUTTI_OK && !lay_out_queues(&c))
-		st = no_memory(&c);
+		st = tti_compile_no_memory(&c);
 	if (st == TUTTI_OK)
 		st = lay_out_succs(&c);
 	compiled.queued = c.queued.at;
@@ -508,6 +560,7 @@ void tti_compiled_release(struct tti_compiled *compiled)
 	tti_free(compiled->oper);
 	tti_free(compiled->queue);
 	tti_free(compiled->queue_of);
+	tti_free(compiled->peer_of);
 	tti_free(compiled->step);
 	tti_free(compiled->local);
 	tti_free(compiled->queued);

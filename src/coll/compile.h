@@ -20,7 +20,20 @@
  * they do not deadlock either.
  *
  * Two operations that touch one chunk, one of them writing, run in order because
- * of succs[], or because they share a queue (then no edge says so again).
+ * of succs[], or because they share a queue (then no edge says so again). In place, so do
+ * one that reads an input and one that writes the output that lies there. Where the program
+ * has these two the other way round, the result is kept in scratch and a COPY is added to
+ * where the input has been read for the last time.
+ *
+ * Memory programs (program.h): an operation also takes what the inputs of peers hold, and
+ * its result goes into the outputs of peers as well:
+ *   - GET_REDUCEs in a row on one chunk become one n-ary reduction, own value included, in
+ *     the order of ranks;
+ *   - PUTs in a row of one chunk become one operation, and it joins the GET, GET_REDUCE or
+ *     COPY on the chunk that stands before it: one pass;
+ *   - NOTIFYs to different peers in a row become one operation, and so do WAITs.
+ * Operations run strictly in their order, those of a run block by block; succs[] and `then`
+ * say nothing. Scratch is numbered anew in each run.
  *
  * Receiving and sending on are separate operations here; the engine does them in
  * one pass where both are ready (`then`), which changes no order.
@@ -57,6 +70,11 @@ struct tti_oper {
 	uint8_t final;       /* the result is complete: AVG divides               */
 	uint8_t stage;       /* as its steps (program.h)                          */
 	int32_t scratch;     /* which of the chunks that are in scratch at any time; -1 */
+	/* Of memory programs. */
+	int16_t nget, nput; /* peers whose input is a source; whose output gets the result */
+	int32_t get, put;   /* first index into peer_of[]; those of get[] in the order of ranks,
+			       local_at being among them */
+	uint8_t sync;       /* NOTIFY or WAIT: messages are empty and there is no chunk */
 };
 
 /* A queue is one direction of one peer's link: its operations in FIFO order. */
@@ -81,6 +99,8 @@ struct tti_compiled {
 			   with; -1: the COPY that compiling adds      */
 	int32_t nstages;  /* 1 or more */
 	int32_t nscratch; /* chunks that are in scratch at any time */
+	bool is_memory;
+	int32_t *peer_of; /* ranks of operations' get[] and put[] */
 	bool exchange;    /* the program is: SEND the one chunk to all others,
 			  n-ary RECV_REDUCE from all others. Has a fast path */
 };
