@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_HANDOFF_SHAPE_H
+#define TTI_COLL_HANDOFF_SHAPE_H
+
+/* The plan of a handoff in ranks and whole numbers: what an algorithm needs of it.
+ *
+ * The vector, or each part of a sharded side, is cut into stripes. A stripe goes from one rank
+ * to another rank of another host, and from there down a tree of ranks to all of that host who
+ * want it. A stripe whose `from` and `to` are one rank is one which that rank has already.
+ *
+ *     stripe          hops                        the same vector, stripe by stripe
+ *     0 ─▶ 4 , 5/7    4 ─▶ 5, 4 ─▶ 6, 4 ─▶ 7      |----- 0 to 4 -----|- 1 to 5 -|
+ *     1 ─▶ 5 , 2/7    5 ─▶ 6, 5 ─▶ 7, 5 ─▶ 4
+ *
+ * One rank makes it of the plan, all others get it byte by byte and check it. It is one block
+ * of 32-bit numbers without pointers, so the same bytes are the same plan.
+ *
+ * Owner: tti_free(). Threads: any may read. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tutti/tutti.h"
+
+/* Stripes begin and end at multiples of 1 / TTI_HANDOFF_UNITS of what they are cut from. */
+#define TTI_HANDOFF_UNITS 4096
+
+struct tti_handoff_stripe {
+	int32_t from, to;
+	int32_t source, dest; /* the part of a sharded side `from`, `to`; -1: the side is whole */
+	uint32_t begin, end;  /* of that part, or of the whole vector, in units */
+	uint32_t first, n;    /* hops[first .. first + n): parents before their children */
+};
+
+struct tti_handoff_hop {
+	int32_t from, to;
+};
+
+struct tti_handoff_shape {
+	uint32_t nstripes, nhops;
+	/* Behind it the stripes, by source, by dest, then in an order in which each rank that
+	 * sends has what it sends; and the hops. */
+};
+
+static inline size_t tti_handoff_shape_bytes(uint32_t nstripes, uint32_t nhops)
+{
+	return sizeof(struct tti_handoff_shape) + nstripes * sizeof(struct tti_handoff_stripe) +
+	       nhops * sizeof(struct tti_handoff_hop);
+}
+
+static inline struct tti_handoff_stripe *tti_handoff_stripes(const struct tti_handoff_shape *shape)
+{
+	return (struct tti_handoff_stripe *)(uintptr_t)(shape + 1);
+}
+
+static inline struct tti_handoff_hop *tti_handoff_hops(const struct tti_handoff_shape *shape)
+{
+	return (struct tti_handoff_hop *)(uintptr_t)(tti_handoff_stripes(shape) + shape->nstripes);
+}
+
+/* A handoff among ranks 0 .. n - 1; borrows the sides, which are checked: in range, no rank
+ * twice on a side, at least one. */
+struct tti_handoff_call {
+	int n;
+	tutti_side from, to;
+};
+
+/* A side whose ranks hold parts; with one rank its part is the whole. */
+static inline bool tti_handoff_is_cut(const tutti_side *side)
+{
+	return side->sharded && side->n > 1;
+}
+
+/* Each part that one rank has and one other rank shall have goes straight to it: there is
+ * nothing to plan. */
+static inline bool tti_handoff_is_direct(const struct tti_handoff_call *call)
+{
+	return tti_handoff_is_cut(&call->from) && tti_handoff_is_cut(&call->to);
+}
+
+/* The stripes of one part: [*first, *first + return value). */
+uint32_t tti_handoff_stripes_of(const struct tti_handoff_shape *shape, int32_t source, int32_t dest,
+				uint32_t *first);
+
+/* Where the next of stripes[first .. first + n) begins or ends behind `at`;
+ * TTI_HANDOFF_UNITS if none does. */
+uint32_t tti_handoff_next_cut(const struct tti_handoff_shape *shape, uint32_t first, uint32_t n,
+			      uint32_t at);
+
+/* Proves that by the shape all of the vector gets to each rank that wants it, once, from ranks
+ * that have it, and to nobody else. `nbytes` is how long the block is. *depth: how many
+ * messages one after the other the longest way has, at least 1. TUTTI_EPLAN (quiet) names the
+ * first breach. */
+TUTTI_CHECKED tutti_status tti_handoff_shape_check(const struct tti_handoff_call *call,
+						   const struct tti_handoff_shape *shape,
+						   size_t nbytes, int *depth);
+
+#endif
