@@ -96,4 +96,17 @@ TUTTI_CHECKED tutti_status tti_handoff_shape_check(const struct tti_handoff_call
 						   const struct tti_handoff_shape *shape,
 						   size_t nbytes, int *depth);
 
+/* -- handoff_stripes.c ---------------------------------------------------------------- */
+
+struct tti_handoff_job;
+struct tti_handoff_plan;
+
+/* The shape of a plan, *nbytes long. A tree that would carry less than 1 / 128 of the vector is
+ * left to others of its root. A side of one rank is not sharded. TUTTI_EINTERNAL: the plan does
+ * not reach all. */
+TUTTI_CHECKED tutti_status tti_handoff_shape_of_plan(const struct tti_handoff_job *handoff,
+						     const struct tti_handoff_plan *plan,
+						     struct tti_handoff_shape **out,
+						     size_t *nbytes);
+
 #endif
