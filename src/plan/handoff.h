@@ -28,6 +28,10 @@ struct tti_handoff_job {
 	const uint32_t *from, *to;
 	uint32_t nfrom, nto;
 	bool from_sharded, to_sharded;
+	/* For what is over before several stages have begun: a node gets a whole vector over one
+	 * pair, and nodes stand in a binomial tree in place of chains. */
+	bool is_short;
+	double budget_ms; /* of its thread, to look for better shares and trees; 0: no limit */
 };
 
 #define TTI_HANDOFF_WHOLE UINT32_MAX

@@ -184,7 +184,8 @@ static uint32_t next_door(struct nic *nic)
 static bool add_match(struct tti_hand_work *work, struct matching *m, const struct match *one)
 {
 	struct nic *a = &m->out.at[one->out], *b = &m->in.at[one->in];
-	const uint32_t n = doors_each(a) < doors_each(b) ? doors_each(a) : doors_each(b);
+	const uint32_t least = doors_each(a) < doors_each(b) ? doors_each(a) : doors_each(b);
+	const uint32_t n = work->handoff->is_short ? 1 : least;
 
 	if (!tti_hand_begin_option(work, one->gbps))
 		return false;
@@ -225,7 +226,8 @@ static tutti_status add_remote_leg(struct tti_hand_work *work, uint32_t *const *
 	if (good && st == TUTTI_OK)
 		good = match_all(&m);
 	for (size_t i = 0; i < m.list.n && good && st == TUTTI_OK; i++)
-		good = add_match(work, &m, &m.list.at[i]);
+		if (i == 0 || !work->handoff->is_short)
+			good = add_match(work, &m, &m.list.at[i]);
 	matching_release(&m);
 	return good ? st : no_memory();
 }
@@ -289,25 +291,17 @@ static bool add_local_leg(struct tti_hand_work *work, uint32_t index)
 	return true;
 }
 
-tutti_status tti_hand_add_chains(struct tti_hand_work *work)
+/* Nodes that are served behind each other; from[]: who has it, of which each chain takes as many
+ * as another. */
+static tutti_status add_chains(struct tti_hand_work *work, uint32_t *from, uint32_t nfrom,
+			       uint32_t *remote, uint32_t nremote)
 {
-	uint32_t *sources = tti_arena_alloc(&work->arena, 2 * work->nnodes * sizeof(*sources));
-	uint32_t *remote = sources + work->nnodes, nsources = 0, nremote, nchains;
+	const uint32_t nchains = nfrom < nremote ? nfrom : nremote;
 
-	if (!sources)
-		return no_memory();
-	for (uint32_t i = 0; i < work->nnodes; i++)
-		if (work->nodes[i].nfrom) {
-			sources[nsources++] = i;
-			if (work->nodes[i].nto && !add_local_leg(work, i))
-				return no_memory();
-		}
-	nremote = tti_hand_list_remote(work, false, remote);
-	nchains = nsources < nremote ? nsources : nremote;
 	for (uint32_t chain = 0; chain < nchains; chain++) {
-		uint32_t *senders = sources + (uint64_t)nsources * chain / nchains;
+		uint32_t *senders = from + (uint64_t)nfrom * chain / nchains;
 		uint32_t nsenders =
-			(uint32_t)(sources + (uint64_t)nsources * (chain + 1) / nchains - senders);
+			(uint32_t)(from + (uint64_t)nfrom * (chain + 1) / nchains - senders);
 		uint32_t at = (uint32_t)((uint64_t)nremote * chain / nchains);
 		const uint32_t end = (uint32_t)((uint64_t)nremote * (chain + 1) / nchains);
 
@@ -318,4 +312,41 @@ tutti_status tti_hand_add_chains(struct tti_hand_work *work)
 		}
 	}
 	return TUTTI_OK;
+}
+
+/* Those that have it double with every round: nodes[0 .. n) do at first, the rest get it. */
+static tutti_status add_tree(struct tti_hand_work *work, uint32_t *nodes, uint32_t n, uint32_t rest)
+{
+	const size_t first = work->legs.n;
+	uint32_t have = n;
+
+	for (uint32_t at = n; at < n + rest; at++) {
+		uint32_t *sender, depth;
+
+		if (at == 2 * have)
+			have *= 2;
+		sender = &nodes[at - have];
+		depth = at - have < n ? 0 : work->legs.at[first + at - have - n].depth;
+		TTI_TRY(add_remote_leg(work, &sender, 1, nodes[at], depth + 1));
+	}
+	return TUTTI_OK;
+}
+
+tutti_status tti_hand_add_chains(struct tti_hand_work *work)
+{
+	uint32_t *nodes = tti_arena_alloc(&work->arena, 2 * work->nnodes * sizeof(*nodes));
+	uint32_t nsources = 0, nremote;
+
+	if (!nodes)
+		return no_memory();
+	for (uint32_t i = 0; i < work->nnodes; i++)
+		if (work->nodes[i].nfrom) {
+			nodes[nsources++] = i;
+			if (work->nodes[i].nto && !add_local_leg(work, i))
+				return no_memory();
+		}
+	nremote = tti_hand_list_remote(work, false, nodes + nsources);
+	return work->handoff->is_short
+		       ? add_tree(work, nodes, nsources, nremote)
+		       : add_chains(work, nodes, nsources, nodes + nsources, nremote);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/arbor.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -316,7 +317,7 @@ static void fill_capacity(struct tti_hand_packing *p)
 		p->capacity[row] = TTI_LOC_GBPS;
 }
 
-/* Columns until none is cheap enough. */
+/* Columns until none is cheap enough, or time is up. */
 static tutti_status generate(struct tti_hand_packing *p, double *value)
 {
 	double cost;
@@ -329,7 +330,8 @@ static tutti_status generate(struct tti_hand_packing *p, double *value)
 		TTI_TRY(cheapest(p, &cost));
 		if (cost > 0 && *value / cost < p->bound)
 			p->bound = *value / cost;
-		if (cost >= 1 - ENOUGH_GAP || *value >= p->bound * (1 - ENOUGH_GAP))
+		if (cost >= 1 - ENOUGH_GAP || *value >= p->bound * (1 - ENOUGH_GAP) ||
+		    tti_thread_ns() > p->until_ns)
 			return TUTTI_OK;
 		TTI_TRY(add_column(p));
 	}
@@ -432,7 +434,12 @@ static bool make_room(struct tti_hand_packing *p)
 
 tutti_status tti_hand_pack(struct tti_hand_work *work, struct tti_handoff_plan *plan)
 {
-	struct tti_hand_packing p = { .work = work };
+	const double budget_ms = work->handoff->budget_ms;
+	struct tti_hand_packing p = {
+		.work = work,
+		.until_ns =
+			budget_ms > 0 ? tti_thread_ns() + (int64_t)(budget_ms * 1e6) : INT64_MAX,
+	};
 	tutti_status st;
 
 	if (work->legs.n == 0)

@@ -34,6 +34,7 @@ struct tti_hand_packing {
 	uint32_t *root_tree; /* of the node at hand, of each end; NONE: not asked for  */
 	double *root_cost;
 	double bound;
+	int64_t until_ns; /* of the thread's clock */
 };
 
 /* Into ways, legs and trees of a plan: the columns at their weights, of `value` in all. */

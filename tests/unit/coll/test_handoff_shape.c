@@ -56,6 +56,7 @@ static void draw_sides(uint64_t *random, const struct tti_plan_job *job, struct 
 	s->job.nto = draw_side(random, job->nranks, s->to, s->to_ranks);
 	s->job.from_sharded = s->job.nfrom > 1 && next(random, 3) == 0;
 	s->job.to_sharded = s->job.nto > 1 && next(random, 4) == 0;
+	s->job.is_short = next(random, 4) == 0;
 	s->call = (struct tti_handoff_call){
 		.n = (int)job->nranks,
 		.from = { s->from_ranks, (int)s->job.nfrom, s->job.from_sharded },

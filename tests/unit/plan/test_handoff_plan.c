@@ -90,6 +90,38 @@ static void as_many_pairs_as_sit_beside(void **state)
 	}
 }
 
+/* Five nodes in three rounds over a pair each, in place of a chain of five with two. */
+static void short_ones_go_down_a_tree(void **state)
+{
+	static const uint32_t sender[] = { 0, 0, 1, 0, 1 };
+	struct machine m;
+	struct sides s = { .handoff = { .nfrom = 0 } };
+	struct tti_plan_job *job = NULL;
+	struct tti_handoff_plan *plan;
+	const struct tti_routes *routes;
+
+	(void)state;
+	machine_read(&m, TEST_DATA "/topologies/handoff/handoff_1nic.xml", TTI_MODEL_TUTTI);
+	routes = m.routes;
+	assert_int_equal(tti_plan_job_of(&routes, 1, 6, 0, &job), TUTTI_OK);
+	s.handoff = (struct tti_handoff_job){
+		.job = job, .from = s.from, .to = s.to, .is_short = true
+	};
+	range(s.from, &s.handoff.nfrom, 0, 8);
+	range(s.to, &s.handoff.nto, 8, 40);
+	plan = plan_of(&s.handoff);
+	assert_int_equal(plan->nways, 5);
+	assert_int_equal(plan->nlegs, 5);
+	assert_int_equal(plan->depth, 2);
+	for (uint32_t i = 0; i < plan->nlegs; i++) {
+		assert_int_equal(plan->legs[i].to_node, i + 1);
+		assert_int_equal(plan->legs[i].from_node, sender[i]);
+	}
+	tti_handoff_plan_free(plan);
+	tti_plan_job_free(job);
+	machine_release(&m);
+}
+
 /* -- Random ones ------------------------------------------------------------------------- */
 
 /* Some ranks of some, in any order. */
@@ -156,7 +188,9 @@ static void random_machines(void **state)
 							      .from = s.from,
 							      .to = s.to,
 							      .from_sharded = seed % 3 == 1,
-							      .to_sharded = seed % 7 == 2 };
+							      .to_sharded = seed % 7 == 2,
+							      .is_short = seed % 5 == 3,
+							      .budget_ms = seed % 2 ? 1e-3 : 0 };
 			s.handoff.nfrom =
 				draw_side(&random, 0, overlap ? job->nranks : half, s.from);
 			s.handoff.nto = draw_side(&random, overlap ? 0 : half,
@@ -177,6 +211,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_many_pairs_as_sit_beside),
+		cmocka_unit_test(short_ones_go_down_a_tree),
 		cmocka_unit_test(random_machines),
 	};
 
