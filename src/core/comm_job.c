@@ -195,17 +195,19 @@ static bool has_link(const struct tti_graph *graph, uint32_t net)
 	return link && link->bw_gbps > 0;
 }
 
-static bool is_used(const struct tti_topo_card *card, const struct tti_graph *graph, uint32_t net)
+/* nets[]: elements that are used. */
+static bool is_used(const uint32_t *nets, uint32_t nnets, const struct tti_graph *graph,
+		    uint32_t net)
 {
-	if (card->nnets == TTI_CARD_ANY_NET)
+	if (nnets == TTI_CARD_ANY_NET)
 		return has_link(graph, net);
-	for (uint32_t i = 0; i < card->nnets && i < TTI_CARD_NETS; i++)
-		if (graph->nodes[net].element == card->nets[i])
+	for (uint32_t i = 0; i < nnets && i < TTI_CARD_NETS; i++)
+		if (graph->nodes[net].element == nets[i])
 			return true;
 	return false;
 }
 
-static tutti_status choose_nets(const struct tti_topo_card *card, struct tti_job_node *node,
+static tutti_status choose_nets(const uint32_t *used, uint32_t nused, struct tti_job_node *node,
 				struct tti_arena *arena)
 {
 	const struct tti_graph *graph = node->routes->paths->graph;
@@ -216,7 +218,7 @@ static tutti_status choose_nets(const struct tti_topo_card *card, struct tti_job
 		return no_memory();
 	node->nets = nets;
 	for (uint32_t i = 0; i < n; i++)
-		if (is_used(card, graph, graph->by_type[TTI_NODE_NET][i]))
+		if (is_used(used, nused, graph, graph->by_type[TTI_NODE_NET][i]))
 			nets[node->nnets++] = graph->by_type[TTI_NODE_NET][i];
 	return TUTTI_OK;
 }
@@ -235,7 +237,7 @@ static tutti_status fill_node(const struct tti_roll *roll, const struct tti_view
 	node->members = members;
 	if (!node->name)
 		return no_memory();
-	TTI_TRY(choose_nets(card, node, &job->arena));
+	TTI_TRY(choose_nets(card->nets, card->nnets, node, &job->arena));
 	return place_members(roll, node, job, members);
 }
 
@@ -309,6 +311,68 @@ tutti_status tti_comm_job_build(const struct tti_roll *roll, const struct tti_vi
 {
 	struct tti_comm_job job = { .nmachines = 0 };
 	const tutti_status st = build(roll, views, host_of, &job);
+
+	if (st == TUTTI_OK)
+		*out = job;
+	else
+		tti_comm_job_release(&job);
+	return st;
+}
+
+/* -- Of what was kept ------------------------------------------------------------------ */
+
+static tutti_status fill_kept_node(const struct tti_wiring *wiring, struct tti_comm_job *job,
+				   struct tti_job_node *node)
+{
+	const struct tti_wiring_seat seat = tti_wiring_seat(wiring, (int)node->ranks[0]);
+	const struct tti_wiring_site *site = tti_wiring_site(wiring, seat.site);
+	struct tti_machine *machine = &job->machines[site->kind];
+	uint32_t *members = tti_arena_alloc(&job->arena, node->nranks * sizeof(*members));
+	const struct tti_graph *graph;
+
+	if (!members)
+		return no_memory();
+	if (!machine->routes)
+		TTI_TRY(build_machine(tti_wiring_kind(wiring, site->kind), machine));
+	graph = machine->graph;
+	node->name = site->name;
+	node->routes = machine->routes;
+	node->members = members;
+	node->group = -1;
+	for (uint32_t i = 0; i < node->nranks; i++) {
+		const uint32_t member = tti_wiring_seat(wiring, (int)node->ranks[i]).member;
+
+		/* Ranks that only since then share memory may have seats of another machine. */
+		members[i] = member < graph->nnodes && graph->nodes[member].type == TTI_NODE_HOST
+				     ? member
+				     : graph->by_type[TTI_NODE_HOST][0];
+	}
+	return choose_nets(site->nets, site->nnets, node, &job->arena);
+}
+
+static tutti_status build_kept(const struct tti_wiring *wiring, const int *host_of, int n,
+			       struct tti_comm_job *job)
+{
+	struct tti_job_node *nodes = tti_arena_alloc(&job->arena, (size_t)n * sizeof(*nodes));
+	uint32_t *node_of = tti_arena_alloc(&job->arena, (size_t)n * sizeof(*node_of));
+
+	job->nmachines = tti_wiring_nkinds(wiring);
+	job->machines = tti_arena_alloc(&job->arena, job->nmachines * sizeof(*job->machines));
+	if (!nodes || !node_of || !job->machines)
+		return no_memory();
+	job->job.nodes = nodes;
+	job->job.nranks = (uint32_t)n;
+	TTI_TRY(list_nodes(host_of, n, job, nodes, node_of));
+	for (uint32_t node = 0; node < job->job.nnodes; node++)
+		TTI_TRY(fill_kept_node(wiring, job, &nodes[node]));
+	return TUTTI_OK;
+}
+
+tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring, const int *host_of, int n,
+				    struct tti_comm_job *out)
+{
+	struct tti_comm_job job = { .nmachines = 0 };
+	const tutti_status st = build_kept(wiring, host_of, n, &job);
 
 	if (st == TUTTI_OK)
 		*out = job;

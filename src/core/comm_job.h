@@ -7,7 +7,7 @@
  *
  * Owner: tti_comm_job_release(). Threads: one at a time. */
 
-#include "core/topo_exchange.h"
+#include "core/wiring.h"
 #include "plan/plan.h"
 
 struct tti_machine {
@@ -31,6 +31,11 @@ struct tti_comm_job {
 TUTTI_CHECKED tutti_status tti_comm_job_build(const struct tti_roll *roll,
 					      const struct tti_views *views, const int *host_of,
 					      struct tti_comm_job *out);
+/* The same later, for what is planned at a call, by any rank; without parts and groups.
+ * `wiring` may be NULL. */
+TUTTI_CHECKED tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring,
+						  const int *host_of, int n,
+						  struct tti_comm_job *out);
 void tti_comm_job_release(struct tti_comm_job *job);
 
 #endif

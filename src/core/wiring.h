@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_WIRING_H
+#define TTI_CORE_WIRING_H
+
+/* How the hosts of a communicator are wired and where its ranks are, kept from init by every
+ * rank for what is planned at a call: handoffs. The hosts of one kind have one text. A
+ * communicator that is made of another one keeps which ranks of that it has.
+ *
+ * Owner: counted; tti_wiring_free() by each who holds it. Threads: any may read, hold and
+ * free. */
+
+#include <stdatomic.h>
+
+#include "core/topo_exchange.h"
+
+struct tti_wiring_site {
+	uint32_t kind;
+	uint32_t nnets; /* as on the card of its leader */
+	uint32_t nets[TTI_CARD_NETS];
+	char name[TTI_CARD_NAME];
+};
+
+/* Where a rank is: its site, its endpoint in the graph of the site's kind; TTI_NODE_NONE: the
+ * first. */
+struct tti_wiring_seat {
+	uint32_t site, member;
+};
+
+struct tti_wiring {
+	_Atomic int users;
+	int n;
+	/* Of ranks of another one, held; NULL: what follows is its own. */
+	struct tti_wiring *of;
+	int *ranks; /* [n] */
+	struct tti_view_kind *kinds;
+	struct tti_wiring_site *sites;
+	struct tti_wiring_seat *seats; /* [n] */
+	uint32_t nkinds, nsites;
+};
+
+/* Of views that have all texts, which it takes. host_of[rank]: the lowest rank of its host;
+ * member[rank]: its endpoint. */
+TUTTI_CHECKED tutti_status tti_wiring_create(struct tti_views *views, const int *host_of,
+					     const uint32_t *member, int n,
+					     struct tti_wiring **out);
+/* Of some ranks of another: ranks[i] there is rank i here. Of NULL NULL. */
+TUTTI_CHECKED tutti_status tti_wiring_project(struct tti_wiring *of, const int *ranks, int n,
+					      struct tti_wiring **out);
+/* NULL ok. */
+void tti_wiring_free(struct tti_wiring *wiring);
+
+/* Of NULL each host is a plain one, as nothing is known of it: one endpoint, one NIC. */
+struct tti_wiring_seat tti_wiring_seat(const struct tti_wiring *wiring, int rank);
+const struct tti_wiring_site *tti_wiring_site(const struct tti_wiring *wiring, uint32_t site);
+const struct tti_view_kind *tti_wiring_kind(const struct tti_wiring *wiring, uint32_t kind);
+uint32_t tti_wiring_nkinds(const struct tti_wiring *wiring);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is kept of how hosts are wired gives the job that it was made of, for all ranks and for
+ * some of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/comm_job.h"
+#include "core/wiring.h"
+#include "plan/handoff.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+#define NRANKS 6
+
+static const char two_nets[] =
+	"<system version=\"1\"><cpu numaid=\"0\" affinity=\"f\"/><cpu numaid=\"1\" affinity=\"f0\">"
+	"<pci busid=\"0000:01:00.0\" class=\"0x020000\" link_speed=\"16.0 GT/s PCIe\" "
+	"link_width=\"16\"><nic><net name=\"a\" dev=\"0\" speed=\"1000\"/></nic></pci>"
+	"<pci busid=\"0000:02:00.0\" class=\"0x020000\" link_speed=\"16.0 GT/s PCIe\" "
+	"link_width=\"16\"><nic><net name=\"b\" dev=\"1\" speed=\"400\"/></nic></pci>"
+	"</cpu></system>";
+
+/* Ranks 0, 2, 4 on one host, 1, 3, 5 on another of the same kind; leaders 0 and 1. */
+static const int host_of[NRANKS] = { 0, 1, 0, 1, 0, 1 };
+
+static struct tti_wiring *make(const uint32_t *member)
+{
+	struct tti_views views = { .cards = tti_calloc(NRANKS, sizeof(*views.cards)),
+				   .leader = tti_calloc(NRANKS, sizeof(*views.leader)),
+				   .kind = tti_calloc(NRANKS, sizeof(*views.kind)) };
+	const struct tti_view_kind kind = { .nbytes = sizeof(two_nets) - 1,
+					    .text = tti_strdup(two_nets) };
+	struct tti_wiring *wiring = NULL;
+
+	assert_true(views.cards && views.leader && views.kind && kind.text);
+	assert_true(tti_vec_push(&views.kinds, kind));
+	for (int rank = 0; rank < NRANKS; rank++) {
+		views.leader[rank] = host_of[rank];
+		views.cards[rank].nnets = TTI_CARD_ANY_NET;
+	}
+	strcpy(views.cards[1].name, "second");
+	assert_int_equal(tti_wiring_create(&views, host_of, member, NRANKS, &wiring), TUTTI_OK);
+	tti_views_release(&views);
+	return wiring;
+}
+
+/* The endpoints of the NUMA nodes, as a job finds them. */
+static void find_members(uint32_t *first, uint32_t *second)
+{
+	uint32_t none[NRANKS];
+	struct tti_wiring *wiring;
+	struct tti_comm_job job;
+
+	memset(none, 0xff, sizeof(none));
+	wiring = make(none);
+	assert_int_equal(tti_comm_job_of_wiring(wiring, host_of, NRANKS, &job), TUTTI_OK);
+	assert_int_equal(job.machines[0].graph->ntype[TTI_NODE_HOST], 2);
+	*first = job.machines[0].graph->by_type[TTI_NODE_HOST][0];
+	*second = job.machines[0].graph->by_type[TTI_NODE_HOST][1];
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(job.job.nodes[0].members[i], *first);
+	tti_comm_job_release(&job);
+	tti_wiring_free(wiring);
+}
+
+static void all_ranks_and_some(void **state)
+{
+	static const int all[] = { 0, 1, 2, 3, 4, 5 }, some[] = { 5, 4, 1 }, fewer[] = { 2, 0 };
+	static const int some_hosts[] = { 0, 1, 0 }, fewer_hosts[] = { 0, 0 };
+	uint32_t first, second, member[NRANKS];
+	struct tti_wiring *wiring, *same, *child, *grandchild;
+	struct tti_comm_job job;
+
+	(void)state;
+	find_members(&first, &second);
+	for (int rank = 0; rank < NRANKS; rank++)
+		member[rank] = rank < 4 ? first : second;
+	wiring = make(member);
+	assert_int_equal(tti_wiring_project(wiring, all, NRANKS, &same), TUTTI_OK);
+	assert_ptr_equal(same, wiring);
+	assert_int_equal(tti_wiring_project(wiring, some, 3, &child), TUTTI_OK);
+	assert_int_equal(tti_wiring_project(child, fewer, 2, &grandchild), TUTTI_OK);
+	/* Each outlives the one that it was made of. */
+	tti_wiring_free(wiring);
+	assert_int_equal(tti_comm_job_of_wiring(same, host_of, NRANKS, &job), TUTTI_OK);
+	assert_int_equal(job.job.nnodes, 2);
+	assert_ptr_equal(job.job.nodes[0].routes, job.job.nodes[1].routes);
+	assert_string_equal(job.job.nodes[1].name, "second");
+	for (uint32_t node = 0; node < 2; node++) {
+		assert_int_equal(job.job.nodes[node].nnets, 2);
+		for (uint32_t i = 0; i < 3; i++) {
+			assert_int_equal(job.job.nodes[node].ranks[i], 2 * i + node);
+			assert_int_equal(job.job.nodes[node].members[i], member[2 * i + node]);
+		}
+	}
+	tti_comm_job_release(&job);
+	tti_wiring_free(same);
+	assert_int_equal(tti_comm_job_of_wiring(child, some_hosts, 3, &job), TUTTI_OK);
+	assert_int_equal(job.job.nnodes, 2);
+	assert_int_equal(job.job.nodes[0].nranks, 2);
+	assert_string_equal(job.job.nodes[0].name, "second");
+	assert_int_equal(job.job.nodes[0].members[0], second);
+	assert_int_equal(job.job.nodes[0].members[1], first);
+	assert_int_equal(job.job.nodes[1].members[0], second);
+	tti_comm_job_release(&job);
+	tti_wiring_free(child);
+	/* Ranks 1 and 5 of all: those that the child has as 2 and 0. */
+	assert_int_equal(tti_comm_job_of_wiring(grandchild, fewer_hosts, 2, &job), TUTTI_OK);
+	assert_int_equal(job.job.nnodes, 1);
+	assert_int_equal(job.job.nodes[0].members[0], first);
+	assert_int_equal(job.job.nodes[0].members[1], second);
+	tti_comm_job_release(&job);
+	tti_wiring_free(grandchild);
+}
+
+/* Nothing is known: all ranks of a host sit beside its one NIC, and pairs carry alike. */
+static void plain_hosts(void **state)
+{
+	static const uint32_t from[] = { 0, 2, 4 }, to[] = { 1, 3, 5 };
+	struct tti_handoff_job handoff = { .from = from, .to = to, .nfrom = 3, .nto = 3 };
+	struct tti_handoff_plan *plan = NULL;
+	struct tti_wiring *child = NULL;
+	struct tti_comm_job job;
+
+	(void)state;
+	assert_int_equal(tti_wiring_project(NULL, host_of, NRANKS, &child), TUTTI_OK);
+	assert_null(child);
+	assert_int_equal(tti_comm_job_of_wiring(NULL, host_of, NRANKS, &job), TUTTI_OK);
+	handoff.job = &job.job;
+	if (tti_handoff_plan_make(&handoff, &plan) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	assert_int_equal(tti_handoff_plan_check(&handoff, plan), TUTTI_OK);
+	assert_int_equal(plan->nways, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(plan->ways[i].from, 2 * i);
+		assert_int_equal(plan->ways[i].to, 2 * i + 1);
+		assert_true(plan->ways[i].share > 0.333 && plan->ways[i].share < 0.334);
+	}
+	tti_handoff_plan_free(plan);
+	tti_comm_job_release(&job);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_ranks_and_some),
+		cmocka_unit_test(plain_hosts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
