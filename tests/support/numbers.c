@@ -183,6 +183,11 @@ static void user_fold(void *inout, const void *in, size_t count, tutti_type type
 		code_put(to + at, bytes, fold(code_at(from + at, bytes), code_at(to + at, bytes)));
 }
 
+tutti_op_fn numbers_user_op(int op)
+{
+	return op == NUMBERS_XOR ? user_xor : op == NUMBERS_FOLD ? user_fold : NULL;
+}
+
 tutti_status numbers_make_op(const struct numbers *numbers, tutti_type type, int op, int rank,
 			     tutti_comm_t comm, tutti_op *out)
 {
@@ -190,8 +195,7 @@ tutti_status numbers_make_op(const struct numbers *numbers, tutti_type type, int
 		return tutti_op_create_premul_sum(out, &numbers->scalars[rank], type,
 						  TUTTI_SCALAR_NOW, comm);
 	if (op == NUMBERS_XOR || op == NUMBERS_FOLD)
-		return tutti_op_create(out, op == NUMBERS_XOR ? user_xor : user_fold, NULL,
-				       op == NUMBERS_XOR, comm);
+		return tutti_op_create(out, numbers_user_op(op), NULL, op == NUMBERS_XOR, comm);
 	*out = op == NUMBERS_REPRODUCIBLE ? tutti_op_reproducible(TUTTI_SUM) : (tutti_op)op;
 	return TUTTI_OK;
 }

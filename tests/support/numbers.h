@@ -45,6 +45,9 @@ TUTTI_CHECKED tutti_status numbers_make_op(const struct numbers *numbers, tutti_
 					   int rank, tutti_comm_t comm, tutti_op *out);
 TUTTI_CHECKED tutti_status numbers_unmake_op(tutti_op op, tutti_comm_t comm);
 
+/* The function of an operator that is the user's, NULL for others. */
+tutti_op_fn numbers_user_op(int op);
+
 /* "sum", "reproducible sum", "fold" ... */
 const char *numbers_op_name(int op);
 

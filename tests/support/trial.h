@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TESTS_SUPPORT_TRIAL_H
+#define TESTS_SUPPORT_TRIAL_H
+
+/* A trial of the engine: the programs of one algorithm, bound on a test bed (bed.h), and calls
+ * that run them one after the other. Each call has its own type, operator, length, layout and
+ * buffers. Every byte of every buffer is compared with what the call has to leave there
+ * (numbers.h): results, inputs, and what lies between and around them.
+ *
+ * Owner: trial_release(). Threads: not synchronised. */
+
+#include "coll/program.h"
+#include "support/bed.h"
+#include "support/numbers.h"
+
+#define TRIAL_CALLS 3
+
+struct trial_config {
+	const struct tti_algorithm *algo;
+	int n, root;
+	int shape; /* enum shape_kind, -1: ranks go by number */
+	struct tti_cut cut;
+	/* Of the shape and of what the calls are; the bed has its own. */
+	uint64_t seed;
+};
+
+struct trial_call {
+	tutti_type type;
+	int op;       /* as of numbers.h                            */
+	size_t count; /* of a row; of uneven rows: of the longest   */
+	size_t slice_bytes, chunk_count;
+	size_t stride;            /* elements from row to row, count or more        */
+	size_t counts[BED_RANKS]; /* uneven: of each rank's row                     */
+	size_t firsts[BED_RANKS]; /* uneven: where it begins in the vector of all   */
+	bool is_uneven;           /* all_gather and reduce_scatter: extents in place of rows */
+	uint64_t tag;
+	struct numbers numbers;
+	struct tti_scalars scalars[BED_RANKS];
+	struct tti_extent *extents; /* [nchunks]                                 */
+	char *memory[BED_RANKS];    /* what the engine works on                    */
+	char *want[BED_RANKS];      /* what it has to be afterwards                */
+	size_t nbytes[BED_RANKS];
+	struct tti_layout layout[BED_RANKS];
+	struct tti_reducer reducer[BED_RANKS];
+};
+
+struct trial {
+	struct trial_config config;
+	struct bed bed;
+	int nchunks;
+	bool in_place[BED_RANKS]; /* drawn: programs are made for it */
+	struct tti_bound *bound[BED_RANKS];
+	struct trial_call call[TRIAL_CALLS];
+	char wrong[256]; /* the first byte that is not what it must be, "": none */
+};
+
+/* With calls that are drawn, each different from the others. */
+void trial_init(struct trial *trial, const struct trial_config *config,
+		const struct bed_config *bed);
+void trial_release(struct trial *trial);
+
+/* Run all calls; false: something is wrong, and said on stderr. */
+bool trial_run(struct trial *trial);
+/* The same by the engine's way for short calls, each call that is short enough for it. */
+bool trial_run_short(struct trial *trial);
+
+/* Draw a call, with its buffers, for the programs that are bound; trial_init() does so. */
+void trial_make_call(struct trial *trial, struct trial_call *call, uint64_t *random);
+/* Start a call in bed->job[rank]. */
+void trial_start(struct trial *trial, int rank, int at);
+/* Compare what a rank has after a call; false: trial->wrong says what. */
+bool trial_check(struct trial *trial, int rank, int at);
+/* What is tried, on stderr. */
+void trial_print(const struct trial *trial);
+
+#endif

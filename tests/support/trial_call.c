@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the calls of a trial are: drawn, laid out, and what comes out of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/reference.h"
+#include "support/trial.h"
+
+#define GUARD      48
+#define GUARD_BYTE 0x5a
+/* An output before it is written. */
+#define EMPTY_BYTE 0xee
+
+static uint64_t draw(uint64_t *random, uint64_t n)
+{
+	return next_random(random) % n;
+}
+
+static bool has_input(const struct trial *trial, int rank)
+{
+	const tutti_collective coll = trial->config.algo->coll;
+
+	return (coll != TUTTI_BROADCAST && coll != TUTTI_SCATTER) || rank == trial->config.root;
+}
+
+static bool has_output(const struct trial *trial, int rank)
+{
+	const tutti_collective coll = trial->config.algo->coll;
+
+	return (coll != TUTTI_REDUCE && coll != TUTTI_GATHER) || rank == trial->config.root;
+}
+
+/* -- What a call is ---------------------------------------------------------------------------- */
+
+/* An operator that the algorithm is made for: one whose result does not depend on the order, or
+ * that asks for the order which the algorithm keeps. */
+static int draw_op(const struct tti_algorithm *algo, uint64_t *random)
+{
+	static const int any[] = { TUTTI_SUM, TUTTI_PROD, TUTTI_MAX,      TUTTI_MIN,
+				   TUTTI_AVG, TUTTI_AVG,  NUMBERS_PREMUL, NUMBERS_XOR };
+
+	if (algo->order != TTI_ORDER_ANY && draw(random, 3) == 0)
+		return NUMBERS_FOLD;
+	if (algo->order == TTI_ORDER_ONE_PASS && draw(random, 4) == 0)
+		return NUMBERS_REPRODUCIBLE;
+	return any[draw(random, sizeof(any) / sizeof(any[0]))];
+}
+
+/* From nothing to about 20 blocks. */
+static size_t draw_count(size_t slice, uint64_t *random)
+{
+	switch (draw(random, 6)) {
+	case 0:
+		return draw(random, 3);
+	case 1:
+		return 1 + draw(random, slice);
+	case 2:
+		return slice * (1 + draw(random, 6));
+	default:
+		return draw(random, slice * (1 + draw(random, 40)) + 1);
+	}
+}
+
+static void draw_rows(const struct trial *trial, struct trial_call *call, uint64_t *random)
+{
+	size_t at = draw(random, 3);
+
+	for (int rank = 0; rank < trial->config.n; rank++) {
+		call->counts[rank] = draw(random, 3) ? draw(random, call->count + 1) : 0;
+		call->firsts[rank] = at;
+		at += call->counts[rank] + draw(random, 3);
+	}
+}
+
+static void draw_call(const struct trial *trial, struct trial_call *call, uint64_t *random)
+{
+	const tutti_collective coll = trial->config.algo->coll;
+	const size_t slot_bytes = trial->bed.config.mock.slot_bytes;
+	const size_t rows = coll == TUTTI_ALL_TO_ALL
+				    ? (size_t)trial->config.n * (size_t)trial->config.n
+			    : tti_collective_is_by_rank(coll) ? (size_t)trial->config.n
+							      : 1;
+	const size_t parts = (size_t)trial->nchunks / rows;
+	size_t size;
+
+	call->type = (tutti_type)draw(random, TUTTI_TYPE_COUNT);
+	call->op = tti_collective_reduces(coll) ? draw_op(trial->config.algo, random) : TUTTI_SUM;
+	size = tutti_type_size(call->type);
+	call->slice_bytes = draw(random, 3) ? size * (1 + draw(random, 32)) : slot_bytes;
+	if (call->slice_bytes > slot_bytes)
+		call->slice_bytes = slot_bytes / size * size;
+	call->count =
+		coll == TUTTI_BARRIER ? 0 : draw_count(call->slice_bytes / size * parts, random);
+	if (coll == TUTTI_ALL_TO_ALL)
+		call->count /= (size_t)trial->config.n;
+	call->chunk_count =
+		(call->count + parts - 1) / parts + (draw(random, 3) ? 0 : draw(random, 9));
+	call->stride = call->count + draw(random, 4);
+	call->tag = next_random(random);
+	call->is_uneven =
+		(coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER) && draw(random, 3) == 0;
+	if (call->is_uneven)
+		draw_rows(trial, call, random);
+}
+
+/* -- Where it lies ------------------------------------------------------------------------------- */
+
+/* Chunks of rows that differ in length: all take as many blocks as the longest. */
+static void make_extents(const struct trial *trial, struct trial_call *call, uint64_t *random)
+{
+	const size_t parts = (size_t)(trial->nchunks / trial->config.n);
+	const size_t size = tutti_type_size(call->type);
+	size_t longest = 0, nblocks, slice;
+
+	call->extents = calloc((size_t)trial->nchunks, sizeof(*call->extents));
+	for (int rank = 0; rank < trial->config.n; rank++) {
+		const size_t piece = (call->counts[rank] + parts - 1) / parts;
+
+		for (size_t part = 0; part < parts; part++) {
+			const size_t begin = part * piece < call->counts[rank] ? part * piece
+									       : call->counts[rank];
+			const size_t left = call->counts[rank] - begin;
+			struct tti_extent *extent = &call->extents[(size_t)rank * parts + part];
+
+			extent->first = call->firsts[rank] + begin;
+			extent->count = left < piece ? left : piece;
+			longest = extent->count > longest ? extent->count : longest;
+		}
+	}
+	slice = call->slice_bytes / size;
+	if (slice > longest && longest > 0)
+		slice = longest;
+	nblocks = longest ? (longest + slice - 1) / slice : 1;
+	for (int chunk = 0; chunk < trial->nchunks; chunk++) {
+		struct tti_extent *extent = &call->extents[chunk];
+		const size_t least = (extent->count + nblocks - 1) / nblocks;
+
+		extent->slice = least + draw(random, slice - least + 1);
+	}
+	call->chunk_count = longest;
+}
+
+/* The parts of a rank's memory, in bytes: each from its first byte, and how long it is. */
+struct parts {
+	size_t in, in_bytes, out, out_bytes;
+	size_t own; /* where the rank's own row begins in a buffer of all rows */
+};
+
+static struct parts place(const struct trial *trial, const struct trial_call *call, int rank)
+{
+	const tutti_collective coll = trial->config.algo->coll;
+	const size_t n = (size_t)trial->config.n, size = tutti_type_size(call->type);
+	const bool sends = tti_collective_sends_rows(coll), gets = tti_collective_gets_rows(coll);
+	const size_t last = n - 1;
+	const size_t all = size * (call->is_uneven ? call->firsts[last] + call->counts[last]
+						   : last * call->stride + call->count);
+	const size_t one = size * (call->is_uneven ? call->counts[rank] : call->count);
+	struct parts parts = {
+		.in = GUARD,
+		.in_bytes = has_input(trial, rank) ? (sends ? all : one) : 0,
+		.out_bytes = has_output(trial, rank) ? (gets ? all : one) : 0,
+		.own = size * (call->is_uneven ? call->firsts[rank] : (size_t)rank * call->stride),
+	};
+
+	if (!has_input(trial, rank) || !has_output(trial, rank) || !trial->in_place[rank])
+		parts.out = parts.in + parts.in_bytes + GUARD;
+	else if (gets && !sends) {
+		parts.out = parts.in;
+		parts.in += parts.own;
+	} else
+		parts.out = parts.in + (sends && !gets ? parts.own : 0);
+	return parts;
+}
+
+static void make_layout(const struct trial *trial, struct trial_call *call, int rank,
+			const struct parts *parts)
+{
+	const tutti_collective coll = trial->config.algo->coll;
+	const int n = trial->config.n;
+	const size_t size = tutti_type_size(call->type), row = call->stride * size;
+	const bool is_pairs = coll == TUTTI_ALL_TO_ALL, gets = tti_collective_gets_rows(coll);
+	struct tti_layout *layout = &call->layout[rank];
+	const uintptr_t base = (uintptr_t)call->memory[rank];
+
+	*layout = (struct tti_layout){
+		.input = has_input(trial, rank) ? (const void *)(base + parts->in) : NULL,
+		.output = has_output(trial, rank) ? (void *)(base + parts->out) : NULL,
+		.type_size = size,
+		.parts = is_pairs                          ? trial->nchunks / n / n
+			 : tti_collective_is_by_rank(coll) ? trial->nchunks / n
+							   : trial->nchunks,
+		.chunk_count = call->chunk_count,
+		.row_count = call->count,
+		.in_stride = tti_collective_sends_rows(coll) ? row : 0,
+		.out_stride = gets ? row : 0,
+		.paired = is_pairs ? (size_t)n : 0,
+	};
+	if (!call->is_uneven)
+		return;
+	/* The buffer of what is a rank's own alone is taken for its part of all. */
+	layout->extents = call->extents;
+	layout->parts = trial->nchunks;
+	layout->in_stride = 0;
+	layout->out_stride = 0;
+	if (gets)
+		layout->input = (const void *)(base + parts->in - parts->own);
+	else
+		layout->output = (void *)(base + parts->out - parts->own);
+}
+
+/* -- What it holds --------------------------------------------------------------------------------- */
+
+/* Elements [first, first + count) of a tile to a place in bytes. */
+static void lay(const struct trial_call *call, char *memory, size_t at, const unsigned char *tile,
+		size_t first, size_t count)
+{
+	numbers_lay(memory + at, tile, first, count, tutti_type_size(call->type));
+}
+
+/* One row of the inputs of a rank, and which row of the output it is to become: what every
+ * collective does but for reducing. Element i of row d of a rank's input is element first + i of
+ * its tile. */
+static size_t first_of(const struct trial *trial, const struct trial_call *call, int row)
+{
+	if (!tti_collective_sends_rows(trial->config.algo->coll))
+		return 0;
+	return call->is_uneven ? call->firsts[row] : (size_t)row * call->count;
+}
+
+static size_t count_of(const struct trial_call *call, int row)
+{
+	return call->is_uneven ? call->counts[row] : call->count;
+}
+
+static void fill_input(const struct trial *trial, struct trial_call *call, int rank,
+		       const struct parts *parts)
+{
+	const unsigned char *tile = call->numbers.tiles[rank];
+	const size_t size = tutti_type_size(call->type);
+
+	if (!has_input(trial, rank))
+		return;
+	if (!tti_collective_sends_rows(trial->config.algo->coll)) {
+		lay(call, call->memory[rank], parts->in, tile, 0, count_of(call, rank));
+		return;
+	}
+	for (int row = 0; row < trial->config.n; row++)
+		lay(call, call->memory[rank],
+		    parts->in + size * (call->is_uneven ? call->firsts[row]
+							: (size_t)row * call->stride),
+		    tile, first_of(trial, call, row), count_of(call, row));
+}
+
+static void fill_output(const struct trial *trial, struct trial_call *call, int rank,
+			const struct parts *parts)
+{
+	const tutti_collective coll = trial->config.algo->coll;
+	const size_t size = tutti_type_size(call->type);
+	char *want = call->want[rank];
+	/* Which row of the inputs comes here. */
+	const size_t first = first_of(trial, call, rank);
+
+	if (!has_output(trial, rank))
+		return;
+	if (tti_collective_reduces(coll)) {
+		lay(call, want, parts->out, call->numbers.reduced, first, count_of(call, rank));
+		return;
+	}
+	if (!tti_collective_gets_rows(coll)) {
+		lay(call, want, parts->out, call->numbers.tiles[trial->config.root], first,
+		    count_of(call, rank));
+		return;
+	}
+	for (int row = 0; row < trial->config.n; row++)
+		lay(call, want,
+		    parts->out + size * (call->is_uneven ? call->firsts[row]
+							 : (size_t)row * call->stride),
+		    call->numbers.tiles[row], first, count_of(call, row));
+}
+
+static void make_reducer(const struct trial *trial, struct trial_call *call, int rank)
+{
+	const int n = trial->config.n;
+
+	if (numbers_user_op(call->op)) {
+		call->reducer[rank] = (struct tti_reducer){ .type = call->type,
+							    .user = numbers_user_op(call->op) };
+		return;
+	}
+	call->reducer[rank] = tti_reducer_of(
+		call->type, call->op < TUTTI_OP_COUNT ? (tutti_op)call->op : TUTTI_SUM, n);
+	if (call->op != NUMBERS_PREMUL)
+		return;
+	tti_scalars_fill(&call->scalars[rank], &call->numbers.scalars[rank], call->type);
+	call->reducer[rank].scalars = &call->scalars[rank];
+}
+
+static void make_buffers(const struct trial *trial, struct trial_call *call, int rank)
+{
+	const struct parts parts = place(trial, call, rank);
+	const size_t in_end = parts.in + parts.in_bytes, out_end = parts.out + parts.out_bytes;
+
+	call->nbytes[rank] = (in_end > out_end ? in_end : out_end) + GUARD;
+	call->memory[rank] = malloc(call->nbytes[rank]);
+	call->want[rank] = malloc(call->nbytes[rank]);
+	memset(call->memory[rank], GUARD_BYTE, call->nbytes[rank]);
+	memset(call->memory[rank] + parts.out, EMPTY_BYTE, parts.out_bytes);
+	fill_input(trial, call, rank, &parts);
+	memcpy(call->want[rank], call->memory[rank], call->nbytes[rank]);
+	fill_output(trial, call, rank, &parts);
+	make_layout(trial, call, rank, &parts);
+	make_reducer(trial, call, rank);
+}
+
+void trial_make_call(struct trial *trial, struct trial_call *call, uint64_t *random)
+{
+	draw_call(trial, call, random);
+	if (call->is_uneven)
+		make_extents(trial, call, random);
+	numbers_draw(&call->numbers, call->type, call->op, trial->config.n, NUMBERS_PERIOD,
+		     next_random(random));
+	if (tti_collective_reduces(trial->config.algo->coll))
+		numbers_reduce(&call->numbers, call->type, call->op, trial->config.n,
+			       NUMBERS_PERIOD);
+	for (int rank = 0; rank < trial->config.n; rank++)
+		make_buffers(trial, call, rank);
+}
