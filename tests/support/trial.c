@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "support/trial.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/reference.h"
+#include "support/shapes.h"
+#include "util/error.h"
+
+static void must(tutti_status st)
+{
+	if (st == TUTTI_OK)
+		return;
+	fprintf(stderr, "%s\n", tti_error_text());
+	abort();
+}
+
+static void bind_rank(struct trial *trial, const struct tti_shape *shape, int rank)
+{
+	const struct trial_config *config = &trial->config;
+	const struct tti_program_spec spec = {
+		.shape = shape,
+		.cut = config->cut,
+		.rank = rank,
+		.n = config->n,
+		.root = config->root,
+		.in_place = trial->in_place[rank],
+	};
+	struct tti_program prog;
+	struct tti_compiled compiled;
+
+	must(tti_program_build_for(config->algo, &spec, &prog));
+	must(tti_compile(&prog, &compiled));
+	trial->nchunks = prog.nchunks;
+	tti_program_release(&prog);
+	must(tti_bound_create(&trial->bed.engine[rank], &compiled, &trial->bound[rank]));
+}
+
+void trial_init(struct trial *trial, const struct trial_config *config,
+		const struct bed_config *bed)
+{
+	struct tti_shape *shape =
+		config->shape < 0
+			? NULL
+			: shape_draw(config->n, (enum shape_kind)config->shape, config->seed);
+	uint64_t random = config->seed;
+
+	memset(trial, 0, sizeof(*trial));
+	trial->config = *config;
+	bed_init(&trial->bed, bed);
+	for (int rank = 0; rank < config->n; rank++)
+		trial->in_place[rank] = next_random(&random) % 3 == 0;
+	for (int rank = 0; rank < config->n; rank++)
+		bind_rank(trial, shape, rank);
+	tti_shape_free(shape);
+	for (int at = 0; at < TRIAL_CALLS; at++)
+		trial_make_call(trial, &trial->call[at], &random);
+}
+
+void trial_release(struct trial *trial)
+{
+	for (int at = 0; at < TRIAL_CALLS; at++) {
+		for (int rank = 0; rank < trial->config.n; rank++) {
+			free(trial->call[at].memory[rank]);
+			free(trial->call[at].want[rank]);
+		}
+		free(trial->call[at].extents);
+	}
+	for (int rank = 0; rank < trial->config.n; rank++)
+		tti_bound_free(trial->bound[rank]);
+	bed_release(&trial->bed);
+}
+
+/* -- Running ------------------------------------------------------------------------------------ */
+
+void trial_start(struct trial *trial, int rank, int at)
+{
+	const struct trial_call *call = &trial->call[at];
+
+	must(tti_job_program(&trial->bed.job[rank], &trial->bed.engine[rank], trial->bound[rank],
+			     &call->layout[rank], &call->reducer[rank], call->slice_bytes,
+			     call->tag));
+}
+
+bool trial_check(struct trial *trial, int rank, int at)
+{
+	const struct trial_call *call = &trial->call[at];
+	const char *got = call->memory[rank], *want = call->want[rank];
+
+	if (memcmp(got, want, call->nbytes[rank]) == 0)
+		return true;
+	for (size_t i = 0; !trial->wrong[0]; i++)
+		if (got[i] != want[i])
+			snprintf(trial->wrong, sizeof(trial->wrong),
+				 "call %d, rank %d, byte %zu of %zu is %02x, must be %02x", at,
+				 rank, i, call->nbytes[rank], (unsigned char)got[i],
+				 (unsigned char)want[i]);
+	return false;
+}
+
+void trial_print(const struct trial *trial)
+{
+	const struct trial_config *config = &trial->config;
+
+	fprintf(stderr,
+		"%s %s, %d ranks, root %d, shape %d, %d parts, %d stripes, seed %" PRIu64
+		", %d chunks\n",
+		tutti_collective_name(config->algo->coll), config->algo->name, config->n,
+		config->root, config->shape, config->cut.parts, config->cut.stripes, config->seed,
+		trial->nchunks);
+	for (int at = 0; at < TRIAL_CALLS; at++) {
+		const struct trial_call *call = &trial->call[at];
+
+		fprintf(stderr, "call %d: %zu x %s, %s, slices of %zu bytes, chunks of %zu%s\n", at,
+			call->count, tutti_type_name(call->type), numbers_op_name(call->op),
+			call->slice_bytes, call->chunk_count, call->is_uneven ? ", uneven" : "");
+	}
+	bed_print(&trial->bed, stderr);
+}
+
+static bool is_right(struct trial *trial, enum bed_end end)
+{
+	const bool clean = end == BED_DONE && bed_is_clean(&trial->bed);
+
+	if (clean && !trial->wrong[0])
+		return true;
+	fprintf(stderr, "%s%s%s\n",
+		end == BED_STUCK   ? "stuck "
+		: end == BED_ENDED ? "failed "
+				   : "",
+		trial->wrong, trial->bed.breach);
+	trial_print(trial);
+	return false;
+}
+
+static void start(void *self, struct bed *bed, int rank, int at)
+{
+	(void)bed;
+	trial_start(self, rank, at);
+}
+
+static void done(void *self, struct bed *bed, int rank, int at)
+{
+	(void)bed;
+	trial_check(self, rank, at);
+}
+
+bool trial_run(struct trial *trial)
+{
+	const struct bed_work work = {
+		.n = TRIAL_CALLS, .start = start, .done = done, .self = trial
+	};
+
+	return is_right(trial, bed_run(&trial->bed, &work));
+}
+
+/* -- The short way ---------------------------------------------------------------------------- */
+
+static tutti_status run_one(struct trial *trial, struct tti_straight *call, int rank, int at)
+{
+	const struct trial_call *what = &trial->call[at];
+	const struct tti_layout *layout = &what->layout[rank];
+	struct tti_engine *engine = &trial->bed.engine[rank];
+	int peer = -1;
+
+	if (!tti_straight_fits(trial->bound[rank], layout, what->slice_bytes)) {
+		struct tti_job *job = &trial->bed.job[rank];
+
+		trial_start(trial, rank, at);
+		return tti_job_wait(&job, 1);
+	}
+	TTI_TRY(tti_straight_prepare(call, engine, trial->bound[rank], layout, &what->reducer[rank],
+				     what->slice_bytes));
+	return tti_straight_run(call, layout->input, layout->output, what->tag, &peer);
+}
+
+static void run_rank(void *self, struct bed *bed, int rank)
+{
+	struct trial *trial = self;
+	struct tti_straight call = { 0 };
+	tutti_status st = TUTTI_OK;
+
+	(void)bed;
+	for (int at = 0; at < TRIAL_CALLS && st == TUTTI_OK; at++) {
+		st = run_one(trial, &call, rank, at);
+		if (st == TUTTI_OK)
+			trial_check(trial, rank, at);
+		else if (!trial->wrong[0])
+			snprintf(trial->wrong, sizeof(trial->wrong), "call %d, rank %d: status %d",
+				 at, rank, (int)st);
+	}
+	tti_straight_release(&call);
+}
+
+bool trial_run_short(struct trial *trial)
+{
+	return is_right(trial, bed_run_threads(&trial->bed, run_rank, trial));
+}
