@@ -83,34 +83,6 @@ bool tti_program_is_memory(const struct tti_program *prog)
 	return false;
 }
 
-bool tti_collective_is_rooted(tutti_collective coll)
-{
-	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE || coll == TUTTI_GATHER ||
-	       coll == TUTTI_SCATTER;
-}
-
-bool tti_collective_reduces(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_REDUCE || coll == TUTTI_REDUCE_SCATTER ||
-	       coll == TUTTI_BARRIER;
-}
-
-bool tti_collective_is_by_rank(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_GATHER ||
-	       coll == TUTTI_SCATTER;
-}
-
-bool tti_collective_sends_rows(tutti_collective coll)
-{
-	return coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_SCATTER || coll == TUTTI_ALL_TO_ALL;
-}
-
-bool tti_collective_gets_rows(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_GATHER || coll == TUTTI_GATHER || coll == TUTTI_ALL_TO_ALL;
-}
-
 /* The first step on a chunk; NULL if there is none. */
 static const struct tti_step *first_step(const struct tti_program *prog, int chunk)
 {
@@ -120,74 +92,50 @@ static const struct tti_step *first_step(const struct tti_program *prog, int chu
 	return NULL;
 }
 
-static bool has_end(const struct tti_program *prog, int chunk, uint8_t end)
+/* What the program itself says: of a handoff its ends, of messages their first step. */
+static bool is_stated(const struct tti_program *prog, int chunk, uint8_t end)
 {
-	return (size_t)chunk < prog->ends.n && prog->ends.at[chunk] & end;
+	const struct tti_step *step;
+
+	if (prog->coll == TUTTI_HANDOFF)
+		return (size_t)chunk < prog->ends.n && prog->ends.at[chunk] & end;
+	step = first_step(prog, chunk);
+	if (!step)
+		return false;
+	return end == TTI_END_INPUT ? step->kind == TTI_SEND
+				    : step->kind == TTI_RECV || step->kind == TTI_GET;
 }
 
 bool tti_chunk_is_input(const struct tti_program *prog, int chunk)
 {
-	const struct tti_step *step;
-
-	switch (prog->coll) {
-	case TUTTI_ALL_REDUCE:
-	case TUTTI_REDUCE:
-	case TUTTI_REDUCE_SCATTER:
-	case TUTTI_BARRIER:
+	switch (tti_collective_get(prog->coll)->input) {
+	case TTI_HOLDER_ALL:
 		return true;
-	case TUTTI_BROADCAST:
-	case TUTTI_SCATTER:
+	case TTI_HOLDER_ROOT:
 		return prog->rank == prog->root;
-	case TUTTI_ALL_GATHER:
-	case TUTTI_GATHER:
+	case TTI_HOLDER_OWNER:
 		return tti_chunk_owner(prog, chunk) == prog->rank;
-	case TUTTI_ALL_TO_ALL:
+	case TTI_HOLDER_PAIR:
 		return tti_chunk_source(prog, chunk) == prog->rank;
-	case TUTTI_SEND_RECV:
-		step = first_step(prog, chunk);
-		return step && step->kind == TTI_SEND;
-	case TUTTI_HANDOFF:
-		return has_end(prog, chunk, TTI_END_INPUT);
-	/* Those of other collectives' programs, or none. */
-	case TUTTI_ALL_TO_ALL_V:
-	case TUTTI_GATHER_V:
-	case TUTTI_SCATTER_V:
-	case TUTTI_ALL_GATHER_V:
-	case TUTTI_REDUCE_SCATTER_V:
-		break;
+	case TTI_HOLDER_STATED:
+		return is_stated(prog, chunk, TTI_END_INPUT);
 	}
 	return false;
 }
 
 bool tti_chunk_is_output(const struct tti_program *prog, int chunk)
 {
-	const struct tti_step *step;
-
-	switch (prog->coll) {
-	case TUTTI_ALL_REDUCE:
-	case TUTTI_BROADCAST:
-	case TUTTI_ALL_GATHER:
-	case TUTTI_BARRIER:
+	switch (tti_collective_get(prog->coll)->output) {
+	case TTI_HOLDER_ALL:
 		return true;
-	case TUTTI_REDUCE:
-	case TUTTI_GATHER:
+	case TTI_HOLDER_ROOT:
 		return prog->rank == prog->root;
-	case TUTTI_REDUCE_SCATTER:
-	case TUTTI_SCATTER:
+	case TTI_HOLDER_OWNER:
 		return tti_chunk_owner(prog, chunk) == prog->rank;
-	case TUTTI_ALL_TO_ALL:
+	case TTI_HOLDER_PAIR:
 		return tti_chunk_dest(prog, chunk) == prog->rank;
-	case TUTTI_SEND_RECV:
-		step = first_step(prog, chunk);
-		return step && (step->kind == TTI_RECV || step->kind == TTI_GET);
-	case TUTTI_HANDOFF:
-		return has_end(prog, chunk, TTI_END_OUTPUT);
-	case TUTTI_ALL_TO_ALL_V:
-	case TUTTI_GATHER_V:
-	case TUTTI_SCATTER_V:
-	case TUTTI_ALL_GATHER_V:
-	case TUTTI_REDUCE_SCATTER_V:
-		break;
+	case TTI_HOLDER_STATED:
+		return is_stated(prog, chunk, TTI_END_OUTPUT);
 	}
 	return false;
 }

@@ -56,6 +56,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coll/collective.h"
 #include "coll/shape.h"
 #include "tutti/inspect.h"
 #include "util/vec.h"
@@ -179,24 +180,13 @@ static inline int tti_chunk_dest(const struct tti_program *prog, int chunk)
 	return chunk / (prog->nchunks / prog->n / prog->n) % prog->n;
 }
 
-/* Whether a collective's calls name a root; whether it reduces; whether its chunks belong to
- * ranks, `parts` to each. */
-bool tti_collective_is_rooted(tutti_collective coll);
-bool tti_collective_reduces(tutti_collective coll);
-bool tti_collective_is_by_rank(tutti_collective coll);
-
-/* Whether a rank (the root, if there is one) sends, or gets, as many elements for each rank as
- * the call's count says. */
-bool tti_collective_sends_rows(tutti_collective coll);
-bool tti_collective_gets_rows(tutti_collective coll);
-
 /* In place: the chunk whose output lies where the input of `chunk` does, and the other way
  * round, at a rank that has both. */
 static inline int tti_chunk_twin(const struct tti_program *prog, int chunk)
 {
 	const int parts = prog->nchunks / prog->n / prog->n;
 
-	if (prog->coll != TUTTI_ALL_TO_ALL)
+	if (!tti_collective_is_by_pair(prog->coll))
 		return chunk;
 	return (tti_chunk_dest(prog, chunk) * prog->n + tti_chunk_source(prog, chunk)) * parts +
 	       chunk % parts;

@@ -10,17 +10,6 @@
 #include "util/mem.h"
 #include "util/params.h"
 
-bool tti_has_counts(tutti_collective coll)
-{
-	return tti_is_by_pairs(coll) || coll == TUTTI_ALL_GATHER_V ||
-	       coll == TUTTI_REDUCE_SCATTER_V;
-}
-
-bool tti_is_by_pairs(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_TO_ALL_V || coll == TUTTI_GATHER_V || coll == TUTTI_SCATTER_V;
-}
-
 /* -- What is on each side ------------------------------------------------------------ */
 
 /* One buffer of a call: nranges ranges, one for each rank, or one. */

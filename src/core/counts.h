@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "coll/collective.h"
 #include "tutti/inspect.h"
 
 struct tti_args;
@@ -20,12 +21,6 @@ struct tti_counts {
 	_Atomic int users;
 	size_t at[]; /* send counts, send displacements, receive counts, receive displacements */
 };
-
-/* Whether the calls of a collective have a count for each rank. */
-bool tti_has_counts(tutti_collective coll);
-
-/* Whether ranks cannot know each other's counts, so that each pair is by itself. */
-bool tti_is_by_pairs(tutti_collective coll);
 
 /* Look at the counts that this rank needs, and fill in what follows from them: of calls
  * whose counts are the same on all ranks args->count, the sum, and args->root, a hash.
