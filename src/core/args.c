@@ -16,65 +16,38 @@ static const char *call_name(const struct tti_args *args)
 
 void tti_args_format(const struct tti_args *args, const char *sides, char *buf, size_t size)
 {
-	const char *type = tutti_type_name(args->type);
-	char op[TTI_OP_TEXT];
+	const struct tti_collective *what = tti_collective_get(args->coll);
+	const bool all_know = what->has_counts && !what->by_pairs;
+	char count[40] = "", op[TTI_OP_TEXT + 2] = "", other[40] = "", name[TTI_OP_TEXT];
 
-	tti_op_format(args->op, op);
 	if ((int)args->coll == TTI_PING_COLL) {
 		snprintf(buf, size, "ping(rank %d)", args->root);
 		return;
 	}
-	switch (args->coll) {
-	case TUTTI_ALL_REDUCE:
-	case TUTTI_REDUCE_SCATTER:
-		snprintf(buf, size, "%s(%zu x %s, %s)", call_name(args), args->count, type, op);
-		break;
-	case TUTTI_REDUCE:
-		snprintf(buf, size, "reduce(%zu x %s, %s, root %d)", args->count, type, op,
-			 args->root);
-		break;
-	case TUTTI_BROADCAST:
-	case TUTTI_GATHER:
-	case TUTTI_SCATTER:
-		snprintf(buf, size, "%s(%zu x %s, root %d)", call_name(args), args->count, type,
-			 args->root);
-		break;
-	case TUTTI_ALL_GATHER:
-	case TUTTI_ALL_TO_ALL:
-		snprintf(buf, size, "%s(%zu x %s)", call_name(args), args->count, type);
-		break;
-	case TUTTI_BARRIER:
+	if (args->coll == TUTTI_BARRIER) {
 		snprintf(buf, size, "barrier()");
-		break;
-	case TUTTI_SEND_RECV:
-		snprintf(buf, size, "%s(%zu x %s, %s %d)", call_name(args), args->count, type,
-			 args->is_send ? "to" : "from", args->root);
-		break;
-	case TUTTI_ALL_TO_ALL_V:
-		snprintf(buf, size, "%s(%s)", call_name(args), type);
-		break;
-	case TUTTI_GATHER_V:
-	case TUTTI_SCATTER_V:
-		snprintf(buf, size, "%s(%s, root %d)", call_name(args), type, args->root);
-		break;
-	case TUTTI_ALL_GATHER_V:
-		snprintf(buf, size, "%s(%zu x %s in all, counts %08x)", call_name(args),
-			 args->count, type, (unsigned)args->root);
-		break;
-	case TUTTI_REDUCE_SCATTER_V:
-		snprintf(buf, size, "%s(%zu x %s in all, %s, counts %08x)", call_name(args),
-			 args->count, type, op, (unsigned)args->root);
-		break;
-	case TUTTI_HANDOFF:
-		snprintf(buf, size, "handoff(%zu x %s, %s)", args->count, type, sides);
-		break;
+		return;
 	}
+	if (!what->by_pairs)
+		snprintf(count, sizeof(count), "%zu x ", args->count);
+	tti_op_format(args->op, name);
+	if (what->takes_op)
+		snprintf(op, sizeof(op), ", %s", name);
+	if (all_know)
+		snprintf(other, sizeof(other), ", counts %08x", (unsigned)args->root);
+	else if (tti_collective_is_rooted(args->coll))
+		snprintf(other, sizeof(other), ", root %d", args->root);
+	else if (args->coll == TUTTI_SEND_RECV)
+		snprintf(other, sizeof(other), ", %s %d", args->is_send ? "to" : "from",
+			 args->root);
+	snprintf(buf, size, "%s(%s%s%s%s%s%s%s)", call_name(args), count,
+		 tutti_type_name(args->type), all_know ? " in all" : "", op, other,
+		 args->coll == TUTTI_HANDOFF ? ", " : "", args->coll == TUTTI_HANDOFF ? sides : "");
 }
 
 static tutti_status check_kind(const struct tti_comm *comm, const struct tti_args *args)
 {
-	const bool rooted = tti_collective_is_rooted(args->coll) || args->coll == TUTTI_SEND_RECV ||
-			    args->coll == TUTTI_GATHER_V || args->coll == TUTTI_SCATTER_V;
+	const bool rooted = tti_collective_is_rooted(args->coll) || args->coll == TUTTI_SEND_RECV;
 
 	if (tutti_type_size(args->type) == 0)
 		return tti_fail(TUTTI_EINVAL, "%s: type %d is none: see tutti_type",
@@ -103,22 +76,19 @@ static struct handoff_ranges ranges_of(const struct tti_comm *comm, const struct
 void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, size_t *sends,
 		      size_t *recvs)
 {
+	const struct tti_collective *what = tti_collective_get(args->coll);
 	const size_t one = args->count * tutti_type_size(args->type);
 	const size_t all = one * (size_t)comm->n;
 	const bool at_root = comm->rank == args->root;
 
-	*sends = *recvs = one;
-	if (tti_collective_gets_rows(args->coll))
-		*recvs = all;
-	if (tti_collective_sends_rows(args->coll))
-		*sends = all;
-	if ((args->coll == TUTTI_BROADCAST || args->coll == TUTTI_SCATTER) && !at_root)
+	*sends = tti_collective_sends_rows(args->coll) ? all : one;
+	*recvs = tti_collective_gets_rows(args->coll) ? all : one;
+	if ((what->input == TTI_HOLDER_ROOT && !at_root) ||
+	    (args->coll == TUTTI_SEND_RECV && !args->is_send))
 		*sends = 0;
-	if (((args->coll == TUTTI_REDUCE || args->coll == TUTTI_GATHER) && !at_root) ||
+	if ((what->output == TTI_HOLDER_ROOT && !at_root) ||
 	    (args->coll == TUTTI_SEND_RECV && args->is_send))
 		*recvs = 0;
-	if (args->coll == TUTTI_SEND_RECV && !args->is_send)
-		*sends = 0;
 	if (args->coll == TUTTI_HANDOFF) {
 		const struct handoff_ranges ranges = ranges_of(comm, args);
 
@@ -129,23 +99,18 @@ void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, 
 
 static bool is_in_place(const struct tti_comm *comm, const struct tti_args *args)
 {
+	const size_t size = tutti_type_size(args->type);
 	const uintptr_t send = (uintptr_t)args->send;
 	const uintptr_t recv = (uintptr_t)args->recv;
-	const size_t own = (size_t)comm->rank * args->count * tutti_type_size(args->type);
+	const size_t own = (size_t)comm->rank * args->count * size;
 
-	/* Only the root of a gather receives, only that of a scatter sends. */
-	if (args->coll == TUTTI_ALL_GATHER || args->coll == TUTTI_GATHER)
-		return send == recv + own;
-	if (args->coll == TUTTI_REDUCE_SCATTER || args->coll == TUTTI_SCATTER)
-		return recv == send + own;
 	if (args->coll == TUTTI_HANDOFF) {
 		const struct handoff_ranges r = ranges_of(comm, args);
-		const size_t size = tutti_type_size(args->type);
 
 		/* Where the whole vector would begin. */
 		return send - r.first_had * size == recv - r.first_got * size;
 	}
-	return send == recv;
+	return recv == send + tti_collective_in_place(args->coll, own);
 }
 
 static tutti_status check_buffers(const struct tti_comm *comm, const struct tti_args *args,
@@ -174,11 +139,7 @@ static tutti_status check_buffers(const struct tti_comm *comm, const struct tti_
 
 tutti_status tti_args_find_operator(const struct tti_comm *comm, struct tti_args *args)
 {
-	const bool combines = args->coll == TUTTI_ALL_REDUCE || args->coll == TUTTI_REDUCE ||
-			      args->coll == TUTTI_REDUCE_SCATTER ||
-			      args->coll == TUTTI_REDUCE_SCATTER_V;
-
-	if (!combines)
+	if (!tti_collective_takes_op(args->coll))
 		return TUTTI_OK;
 	if (comm->reproducible)
 		args->op = tutti_op_reproducible(args->op);

@@ -20,24 +20,28 @@ struct side {
 	int nranges;
 };
 
+static enum tti_holder holder_of(const struct tti_args *args, bool is_send)
+{
+	const struct tti_collective *what = tti_collective_get(args->coll);
+
+	return is_send ? what->input : what->output;
+}
+
 static struct side side_of(const struct tti_comm *comm, const struct tti_args *args, bool is_send)
 {
 	const size_t *counts = is_send ? args->send_counts : args->recv_counts;
-	const bool sends_own = args->coll == TUTTI_ALL_GATHER_V;
-	const bool gets_own = args->coll == TUTTI_REDUCE_SCATTER_V;
+	const size_t *of_all = is_send ? args->recv_counts : args->send_counts;
+	const bool own = holder_of(args, is_send) == TTI_HOLDER_OWNER;
 
-	if (is_send && sends_own)
-		return (struct side){ .count = args->recv_counts[comm->rank], .nranges = 1 };
-	if (!is_send && gets_own)
-		return (struct side){ .count = args->send_counts[comm->rank], .nranges = 1 };
+	/* A rank's own row alone: where all know all counts, as long as they say. */
+	if (own && !tti_is_by_pairs(args->coll))
+		return (struct side){ .count = of_all[comm->rank], .nranges = 1 };
 	if (counts)
 		return (struct side){ .counts = counts,
 				      .displs = is_send ? args->send_displs : args->recv_displs,
 				      .nranges = comm->n };
-	/* Of gather and scatter: a rank's own, or what the root alone has. */
-	if (is_send == (args->coll == TUTTI_GATHER_V))
-		return (struct side){ .count = args->count, .nranges = 1 };
-	return (struct side){ 0 };
+	/* Else what the root alone has. */
+	return own ? (struct side){ .count = args->count, .nranges = 1 } : (struct side){ 0 };
 }
 
 /* *first of the range before is where the next one of none given begins. */
@@ -51,18 +55,18 @@ static struct tti_range range_at(const struct side *side, int i, size_t packed)
 bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, int peer,
 		    bool is_send, struct tti_range *out)
 {
-	const bool to_root = is_send == (args->coll == TUTTI_GATHER_V);
-	const int root_end = to_root ? peer : comm->rank;
+	const bool has_row = holder_of(args, is_send) == TTI_HOLDER_OWNER;
+	const int root_end = has_row ? peer : comm->rank;
 	struct side side;
 
-	if (!tti_is_by_pairs(args->coll) && args->coll != TUTTI_ALL_TO_ALL)
-		return false;
 	if (args->coll == TUTTI_ALL_TO_ALL) {
 		*out = (struct tti_range){ (size_t)peer * args->count, args->count };
 		return true;
 	}
+	if (!tti_is_by_pairs(args->coll))
+		return false;
 	/* All that is gathered is sent to the root; all that is scattered, by it. */
-	if (args->coll != TUTTI_ALL_TO_ALL_V && root_end != args->root)
+	if (tti_collective_is_rooted(args->coll) && root_end != args->root)
 		return false;
 	side = side_of(comm, args, is_send);
 	*out = range_at(&side, side.counts ? peer : 0, 0);
@@ -71,23 +75,13 @@ bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, in
 
 /* -- Looking at them ------------------------------------------------------------------ */
 
-/* The root of a gather or scatter has counts for all; other ranks' are not looked at. */
+/* The root of a gather or scatter has counts for all; other ranks' are not looked at. Of a
+ * rank's own row the count is not in an array. */
 static bool needs_counts(const struct tti_comm *comm, const struct tti_args *args, bool is_send)
 {
-	const bool at_root = comm->rank == args->root;
+	const enum tti_holder holder = holder_of(args, is_send);
 
-	switch ((int)args->coll) {
-	case TUTTI_ALL_TO_ALL_V:
-		return true;
-	case TUTTI_GATHER_V:
-		return !is_send && at_root;
-	case TUTTI_SCATTER_V:
-		return is_send && at_root;
-	case TUTTI_ALL_GATHER_V:
-		return !is_send;
-	default: /* reduce_scatter_v */
-		return is_send;
-	}
+	return holder == TTI_HOLDER_ROOT ? comm->rank == args->root : holder != TTI_HOLDER_OWNER;
 }
 
 static tutti_status check_arrays(const struct tti_comm *comm, struct tti_args *args, bool is_send)
@@ -102,7 +96,7 @@ static tutti_status check_arrays(const struct tti_comm *comm, struct tti_args *a
 		*counts = *displs = NULL;
 		return TUTTI_OK;
 	}
-	if (!*counts || (!*displs && args->coll != TUTTI_REDUCE_SCATTER_V))
+	if (!*counts || (!*displs && !tti_collective_reduces(args->coll)))
 		return tti_fail(TUTTI_EINVAL, "%s: the %s %s are NULL: pass one for each rank",
 				name, which, *counts ? "displacements" : "counts");
 	for (int rank = 0; rank < comm->n; rank++) {
@@ -203,28 +197,21 @@ static bool any_meet(uintptr_t a, const struct side *first, uintptr_t b, const s
 bool tti_counts_in_place(const struct tti_comm *comm, const struct tti_args *args)
 {
 	const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
-	const size_t size = tutti_type_size(args->type), own = (size_t)comm->rank;
-	size_t before = 0;
+	const size_t size = tutti_type_size(args->type), nbytes = (size_t)comm->n * sizeof(size_t);
+	const bool has_row = holder_of(args, true) == TTI_HOLDER_OWNER;
+	const struct side rows = side_of(comm, args, !has_row);
+	size_t own = 0;
 
-	switch ((int)args->coll) {
-	case TUTTI_ALL_TO_ALL_V:
-		return send == recv &&
-		       memcmp(args->send_counts, args->recv_counts,
-			      (size_t)comm->n * sizeof(size_t)) == 0 &&
-		       memcmp(args->send_displs, args->recv_displs,
-			      (size_t)comm->n * sizeof(size_t)) == 0;
-	case TUTTI_GATHER_V:
-	case TUTTI_ALL_GATHER_V:
-		return args->recv_displs && send == recv + args->recv_displs[own] * size;
-	case TUTTI_SCATTER_V:
-		return args->send_displs && recv == send + args->send_displs[own] * size;
-	case TUTTI_REDUCE_SCATTER_V:
-		for (size_t rank = 0; rank < own; rank++)
-			before += args->send_counts[rank];
-		return recv == send + before * size;
-	default:
-		return send == recv;
-	}
+	if (tti_collective_is_by_pair(args->coll))
+		return send == recv && memcmp(args->send_counts, args->recv_counts, nbytes) == 0 &&
+		       memcmp(args->send_displs, args->recv_displs, nbytes) == 0;
+	if (!rows.counts)
+		return false; /* not the root, which alone has both buffers */
+	for (int rank = 0; rank < comm->rank; rank++)
+		own += rows.counts[rank];
+	if (rows.displs)
+		own = rows.displs[comm->rank];
+	return recv == send + tti_collective_in_place(args->coll, own * size);
 }
 
 tutti_status tti_counts_check_buffers(const struct tti_comm *comm, const struct tti_args *args)

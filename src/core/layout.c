@@ -28,7 +28,7 @@ static struct tti_layout even_layout(const struct tti_args *args, int nchunks, i
 {
 	const size_t type_size = tutti_type_size(args->type);
 	const size_t row = args->count * type_size;
-	const bool by_pair = args->coll == TUTTI_ALL_TO_ALL;
+	const bool by_pair = tti_collective_is_by_pair(args->coll);
 	const int parts = by_pair                                 ? nchunks / n / n
 			  : tti_collective_is_by_rank(args->coll) ? nchunks / n
 								  : nchunks;
@@ -98,7 +98,7 @@ static void slice_all(struct tti_extent *at, size_t nchunks, size_t longest, siz
 static tutti_status uneven_layout(struct tti_comm *comm, const struct tti_args *args, int nchunks,
 				  size_t slice_bytes, struct tti_layout *out)
 {
-	const bool gathers = args->coll == TUTTI_ALL_GATHER_V;
+	const bool gathers = !tti_collective_reduces(args->coll);
 	const size_t *counts = gathers ? args->recv_counts : args->send_counts;
 	const size_t type_size = tutti_type_size(args->type), parts = (size_t)(nchunks / comm->n);
 	const size_t slice = slice_bytes / type_size ? slice_bytes / type_size : 1;
