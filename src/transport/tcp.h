@@ -13,6 +13,7 @@
  *     tcp_link.c   messages: slots, credits, reading
  *     tcp_send.c   writing: staged messages go out on one lane or another
  *     tcp_sched.c  which message takes which lane
+ *     tcp_share.c  the shares of lanes that were assigned, and whether they can be kept
  *     tcp_retry.c  lanes join and leave a link; what a lost one carried goes again
  *     tcp_info.c   what is known of each lane
  *     tcp_close.c  closing: what was committed still arrives
@@ -56,6 +57,7 @@
 #include "boot/auth.h"
 #include "transport/tcp_cards.h"
 #include "transport/tcp_pairs.h"
+#include "transport/tcp_share.h"
 #include "transport/tcp_wire.h"
 #include "transport/transport.h"
 #include "util/vec.h"
@@ -154,6 +156,8 @@ struct tti_tcp_lane {
 	/* Of who opens lanes. Empty and 0 where unknown. */
 	char local_nic[IFNAMSIZ], remote_nic[IFNAMSIZ];
 	uint32_t local_mbps, remote_mbps;
+	double share;   /* that was assigned to its NICs, 0: none    */
+	uint64_t dealt; /* bytes of messages, in turn by their shares */
 	/* Of the data path, from here on. */
 	struct tti_addr local, remote; /* of its latest connection; family 0: none yet */
 	double rate;                   /* bytes per ns, 0: not measured                */
@@ -227,7 +231,9 @@ struct tti_tcp_link {
 	struct tti_tcp_conn *conn[TTI_TCP_LANES_MOST];
 	struct tti_tcp_lane lane[TTI_TCP_LANES_MOST];
 	int nconns, nlanes;
-	int only;       /* new messages take this lane alone, -1: any  */
+	int only;                        /* new messages take this lane alone, -1: any  */
+	const struct tti_tcp_wish *wish; /* of the port, NULL: none */
+	struct tti_tcp_dealer dealer;
 	uint64_t moved; /* bytes of messages, both ways                */
 	bool wanted;    /* tti_tcp_lanes_want() was called             */
 
@@ -271,7 +277,8 @@ struct tti_tcp_port {
 	uint16_t listen_port;
 	int nic_fd[TTI_TCP_NICS_MOST]; /* listens to what comes in by that NIC, -1: does not */
 	TTI_VEC(char *) prefer;        /* names of NICs, those to use first */
-	bool starved;                  /* accept() fails, which was said */
+	TTI_VEC(struct tti_tcp_wish *) wishes;
+	bool starved; /* accept() fails, which was said */
 	int slots;
 	int64_t timeout_ms;
 

@@ -44,6 +44,24 @@ static tutti_status renew(struct tti_tcp_dial *dial)
 	return TUTTI_OK;
 }
 
+/* Of what was assigned, the NICs with the largest share. */
+static bool choose_assigned(const struct tti_tcp_link *link, const struct tti_tcp_card *mine,
+			    const struct tti_tcp_card *theirs, struct tti_tcp_pair *out)
+{
+	const struct tti_tcp_wish *wish = link->wish;
+	struct tti_tcp_pair pair;
+	int best = -1;
+
+	for (int i = 0; wish && i < wish->n; i++) {
+		if (!tti_tcp_wish_nics(wish, i, mine, theirs, &pair) ||
+		    (best >= 0 && wish->shares[i].share <= wish->shares[best].share))
+			continue;
+		best = i;
+		*out = pair;
+	}
+	return best >= 0;
+}
+
 /* Whoever wants a NIC to be used first tries it first; if it does not work, nothing is lost. */
 static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *theirs)
 {
@@ -52,18 +70,23 @@ static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *th
 	struct tti_tcp_card mine;
 	struct tti_tcp_ways ways;
 	struct tti_tcp_pair pair;
+	bool assigned;
+	uint8_t first;
 	int fd;
 
-	if (!port->prefer.n)
+	if (!port->prefer.n && !link->wish)
 		return;
 	tti_tcp_card_of(port, port->base.rank, &mine);
 	tti_tcp_nics_order(port, &mine, order);
-	if (mine.nnics < 2 || !mine.nic[order[0]].is.running)
+	assigned = choose_assigned(link, &mine, theirs, &pair);
+	first = assigned ? pair.mine : order[0];
+	if (mine.nnics < 2 || !mine.nic[first].is.running)
 		return;
 	fd = tti_tcp_route_open();
-	tti_tcp_ways_find(&mine, theirs, order[0], tti_tcp_route_leaves, &fd, &ways);
+	tti_tcp_ways_find(&mine, theirs, first, tti_tcp_route_leaves, &fd, &ways);
 	tti_fd_close(&fd);
-	if (tti_tcp_pairs_add(&mine, theirs, &ways, order, &pair, 0, 1))
+	assigned = assigned && ways.at[pair.mine][pair.theirs].kind != TTI_TCP_WAY_NONE;
+	if (assigned || tti_tcp_pairs_add(&mine, theirs, &ways, order, &pair, 0, 1))
 		tti_tcp_rail_make(&mine, theirs, &ways.at[pair.mine][pair.theirs],
 				  &link->dial->rail);
 }

@@ -142,20 +142,44 @@ static size_t pairs_of(const struct tti_tcp_lanes *lanes, struct tti_tcp_pair *p
 	return n;
 }
 
+/* Add what was assigned to pair[0 .. n-1], up to `most` in all; returns how many there are. */
+static size_t add_assigned(const struct tti_tcp_link *link, const struct tti_tcp_card *mine,
+			   const struct tti_tcp_card *theirs, struct tti_tcp_pair *pair, size_t n,
+			   size_t most)
+{
+	for (int i = 0; link->wish && i < link->wish->n && n < most; i++) {
+		const struct tti_lane_share *share = &link->wish->shares[i];
+		const bool known = tti_tcp_wish_nics(link->wish, i, mine, theirs, &pair[n]);
+		size_t k = 0;
+
+		if (!known || !link->lanes->ways.at[pair[n].mine][pair[n].theirs].kind) {
+			tti_log(TTI_LOG_INFO, TTI_TCP,
+				"%s cannot talk to %s of rank %d, as the plan wants it to",
+				share->local_nic, share->remote_nic, link->base.peer);
+			continue;
+		}
+		while (pair[k].mine != pair[n].mine || pair[k].theirs != pair[n].theirs)
+			k++;
+		n += k == n;
+	}
+	return n;
+}
+
 static void add_pairs(struct tti_tcp_link *link, const struct tti_tcp_card *mine,
 		      const struct tti_tcp_card *theirs)
 {
 	struct tti_tcp_lanes *lanes = link->lanes;
 	const int sockets = link->port->options.sockets;
 	const int room = (most_of(link->port) - lanes->n) / sockets;
-	struct tti_tcp_pair pair[TTI_TCP_LANES_MOST];
+	struct tti_tcp_pair pair[2 * TTI_TCP_LANES_MOST];
 	size_t n = pairs_of(lanes, pair), all;
 	uint8_t order[TTI_TCP_NICS_MOST];
 
 	if (room <= 0)
 		return;
 	tti_tcp_nics_order(link->port, mine, order);
-	all = tti_tcp_pairs_add(mine, theirs, &lanes->ways, order, pair, n, n + (size_t)room);
+	all = add_assigned(link, mine, theirs, pair, n, n + (size_t)room);
+	all = tti_tcp_pairs_add(mine, theirs, &lanes->ways, order, pair, all, n + (size_t)room);
 	for (; n < all; n++) {
 		struct tti_tcp_rail rail;
 

@@ -46,6 +46,7 @@ tutti_status tti_tcp_link_create(struct tti_tcp_port *port, int peer, struct tti
 	link->base.peer = peer;
 	link->port = port;
 	link->only = -1;
+	tti_tcp_link_wish(link);
 	port->link_of[peer] = link;
 	*out = link;
 	return TUTTI_OK;

@@ -59,6 +59,7 @@ void tti_tcp_nics_release(struct tti_tcp_port *port)
 	while (port->prefer.n)
 		tti_free(port->prefer.at[--port->prefer.n]);
 	tti_vec_release(&port->prefer);
+	tti_tcp_wishes_release(port);
 }
 
 /* -- Which first ------------------------------------------------------------- */
@@ -176,4 +177,5 @@ void tti_tcp_lane_name(struct tti_tcp_link *link, int index, uint8_t mine, uint8
 		memcpy(lane->remote_nic, card.nic[theirs - 1].is.name, IFNAMSIZ);
 		lane->remote_mbps = card.nic[theirs - 1].is.mbps;
 	}
+	tti_tcp_lane_wish(link, index);
 }

@@ -459,5 +459,6 @@ const struct tti_transport tti_transport_tcp = {
 	.sleep = &sleep_ops,
 	.lanes = &tti_tcp_lane_ops,
 	.prefer = tti_tcp_prefer,
+	.assign = tti_tcp_assign,
 	.give_up = stop_trying,
 };

@@ -243,12 +243,15 @@ static double rate_now(const struct tti_tcp_link *link, int index, int64_t now)
 
 /* -- Which lane, which message --------------------------------------------- */
 
-static bool may_take(const struct tti_tcp_link *link, int lane)
+/* `shared`: messages go by the shares of lanes. */
+static bool may_take(const struct tti_tcp_link *link, int lane, bool shared)
 {
 	const bool is_one =
 		link->only >= 0 && link->only < link->nlanes && is_of_use(link->conn[link->only]);
 
-	return is_of_use(link->conn[lane]) && (!is_one || lane == link->only);
+	if (!is_of_use(link->conn[lane]))
+		return false;
+	return is_one ? lane == link->only : !shared || link->lane[lane].share > 0;
 }
 
 /* Those of which nothing is known are taken to be like the others. */
@@ -284,7 +287,7 @@ static bool is_late(const struct tti_tcp_pace *pace, double rate, int64_t rtt_ns
 	return rate > 0 && (double)pace->waiting > ENOUGH + rate * (double)(WAITING_NS + rtt_ns);
 }
 
-static void look_around(struct tti_tcp_link *link, struct choice *choice, int64_t now)
+static void look_around(struct tti_tcp_link *link, struct choice *choice, bool shared, int64_t now)
 {
 	choice->n = 0;
 	for (int i = 0; i < link->nlanes; i++) {
@@ -292,7 +295,7 @@ static void look_around(struct tti_tcp_link *link, struct choice *choice, int64_
 		const int k = choice->n;
 		double rate, most;
 
-		if (!may_take(link, i))
+		if (!may_take(link, i, shared))
 			continue;
 		look_at(link, i, now);
 		rate = rate_now(link, i, now);
@@ -367,20 +370,13 @@ static bool give_a_chance(struct tti_tcp_link *link, const struct choice *choice
 /* Messages are placed in their order, in thought, each where it is through first. The
  * first one whose lane is free now goes; those before it wait for theirs. So a slow lane
  * gets a message that is needed late, and at the end none that others are faster with. */
-static bool place(struct tti_tcp_link *link, int *lane, uint64_t *seq)
+static bool place_soonest(struct tti_tcp_link *link, struct choice *choice, int *lane,
+			  uint64_t *seq)
 {
-	const int64_t now = tti_now_ns();
-	struct choice choice;
-	bool chance;
 	int nfree = 0;
 
-	look_around(link, &choice, now);
-	chance = give_a_chance(link, &choice, now, lane, seq);
-	link->placed_at = now;
-	if (chance)
-		return true;
-	for (int k = 0; k < choice.n; k++)
-		nfree += choice.free[k];
+	for (int k = 0; k < choice->n; k++)
+		nfree += choice->free[k];
 	for (uint64_t s = link->first; s < link->in.committed && nfree; s++) {
 		const size_t index = s % link->in.slots;
 		const size_t nbytes = TTI_TCP_HEADER + (size_t)link->out[index].nbytes;
@@ -388,19 +384,43 @@ static bool place(struct tti_tcp_link *link, int *lane, uint64_t *seq)
 
 		if (!(link->todo & UINT64_C(1) << index))
 			continue;
-		k = soonest(&choice, nbytes);
-		if (choice.free[k]) {
-			*lane = choice.lane[k];
+		k = soonest(choice, nbytes);
+		if (choice->free[k]) {
+			*lane = choice->lane[k];
 			*seq = s;
 			return true;
 		}
-		choice.busy[k] += (double)nbytes;
+		choice->busy[k] += (double)nbytes;
 	}
 	return false;
 }
 
+static bool place(struct tti_tcp_link *link, int *lane, uint64_t *seq)
+{
+	const int64_t now = tti_now_ns();
+	struct choice choice;
+	bool shared, chance;
+
+	tti_tcp_shares_review(link, now);
+	shared = tti_tcp_shares_hold(link);
+	look_around(link, &choice, shared, now);
+	if (shared && choice.n > 1) {
+		const int k =
+			tti_tcp_shares_pick(link, choice.lane, choice.free, choice.n,
+					    link->out[link->first % link->in.slots].nbytes, now);
+
+		link->placed_at = now;
+		if (k >= 0)
+			*lane = choice.lane[k];
+		return k >= 0;
+	}
+	chance = choice.n > 1 && give_a_chance(link, &choice, now, lane, seq);
+	link->placed_at = now;
+	return chance || place_soonest(link, &choice, lane, seq);
+}
+
 /* The way of one lane must be clearly shorter to be preferred to an earlier one's. */
-static int quickest(const struct tti_tcp_link *link)
+static int quickest(const struct tti_tcp_link *link, bool shared)
 {
 	double least = 0;
 	int best = -1;
@@ -409,7 +429,7 @@ static int quickest(const struct tti_tcp_link *link)
 		const struct tti_tcp_conn *conn = link->conn[i];
 		double takes;
 
-		if (!may_take(link, i) || !is_free(conn))
+		if (!may_take(link, i, shared) || !is_free(conn))
 			continue;
 		takes = (double)link->lane[i].rtt_ns;
 		if (conn->pace.waiting > ENOUGH && link->lane[i].rate > 0)
@@ -425,11 +445,13 @@ static int quickest(const struct tti_tcp_link *link)
 /* No look at the system but when much has been given to it since the last. */
 static int quick_lane(struct tti_tcp_link *link)
 {
+	const bool shared = tti_tcp_shares_hold(link);
+
 	for (int i = 0; i < link->nlanes; i++) {
-		if (may_take(link, i) && link->conn[i]->pace.waiting > ENOUGH)
+		if (may_take(link, i, shared) && link->conn[i]->pace.waiting > ENOUGH)
 			look_at(link, i, tti_now_ns());
 	}
-	return quickest(link);
+	return quickest(link, shared);
 }
 
 /* The one that is left; if the peer says no more on any, one it may still read. */

@@ -132,6 +132,7 @@ static void begun(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 		struct tti_tcp_out *out = &link->out[conn->out_seq % link->in.slots];
 
 		out->lane = (int8_t)conn->pass.index;
+		link->lane[conn->pass.index].dealt += out->nbytes;
 		link->again -= out->retry > 0;
 		link->todo &= ~bit_of(link, conn->out_seq);
 		while (link->first < link->in.committed &&

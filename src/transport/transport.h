@@ -148,8 +148,16 @@ struct tti_lane_info {
 	char trouble[128];  /* why it is not up, or what is odd about it; "" if nothing */
 };
 
+/* What part of the bytes that this rank sends to a peer a pair of NICs should carry. */
+struct tti_lane_share {
+	char local_nic[16], remote_nic[16]; /* names of the interfaces */
+	/* Of the sum of all shares with that peer. 0: of none, but the peer sends by it. */
+	double share;
+};
+
 /* Optional: links that are made of several lanes. Each message travels on one of them;
- * which one is the transport's choice, by what each carries at the time. */
+ * which one is the transport's choice, by the shares that were assigned to its NICs, else by
+ * what each carries at the time. */
 struct tti_lane_ops {
 	/* How many lanes there are, up or not: 0 .. count - 1. May grow. */
 	int (*count)(const struct tti_link *link);
@@ -258,6 +266,12 @@ struct tti_transport {
 	 * first and dealt out fairly among the ranks of its host; those not named come
 	 * last. Before the first connect(). Names are copied. */
 	void (*prefer)(struct tti_port *port, const char *const *nics, int n);
+
+	/* Optional: the NICs by which a link goes, and in what shares what is sent is dealt to
+	 * them (one after the other, where nothing else is known); NICs that are not named carry
+	 * something when these are lost, or fall behind their shares. In place of what was
+	 * assigned to that peer before; n 0: nothing. After join(); shares are copied. */
+	void (*assign)(struct tti_port *port, int peer, const struct tti_lane_share *shares, int n);
 
 	/* Optional: a link to `peer` that connect() was called for and that has never been up
 	 * is wanted no more. Why it is not up is then port->failure_text, but the port has not

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/tcp_share.h"
+
+#include <string.h>
+
+#include "transport/tcp.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+/* By so much a lane may be ahead of its share before it waits for the others. */
+#define AHEAD         (384 * 1024)
+/* Waiting is looked at over so long, and is too much if it is more than one part in so many:
+ * then the others could carry a quarter more than they get. One look tells no more than so
+ * much, as the caller may have been busy. */
+#define REVIEW_NS     (20 * TTI_NS_PER_MS)
+#define WAITING_MOST  4
+#define LOOK_MOST_NS  TTI_NS_PER_MS
+/* Without messages for so long, nobody waited. */
+#define IDLE_NS       (20 * TTI_NS_PER_MS)
+/* After which shares are tried again, twice as long each time; and what all lanes must
+ * carry for it, of what their shares of the sum are. */
+#define AGAIN_NS      (1000 * TTI_NS_PER_MS)
+#define AGAIN_MOST_NS (60000 * TTI_NS_PER_MS)
+#define CARRIES_LEAST 0.9
+
+/* -- Wishes ------------------------------------------------------------------ */
+
+void tti_tcp_lane_wish(struct tti_tcp_link *link, int index)
+{
+	struct tti_tcp_lane *lane = &link->lane[index];
+
+	lane->share = 0;
+	for (int i = 0; link->wish && i < link->wish->n; i++) {
+		const struct tti_lane_share *share = &link->wish->shares[i];
+
+		if (strcmp(share->local_nic, lane->local_nic) == 0 &&
+		    strcmp(share->remote_nic, lane->remote_nic) == 0)
+			lane->share = share->share;
+	}
+}
+
+void tti_tcp_link_wish(struct tti_tcp_link *link)
+{
+	const struct tti_tcp_port *port = link->port;
+
+	link->wish = NULL;
+	link->dealer = (struct tti_tcp_dealer){ 0 };
+	for (size_t i = 0; i < port->wishes.n; i++)
+		if (port->wishes.at[i]->peer == link->base.peer)
+			link->wish = port->wishes.at[i];
+	for (int i = 0; i < link->nlanes; i++)
+		tti_tcp_lane_wish(link, i);
+}
+
+/* What was assigned to a peer is no more. */
+static void forget(struct tti_tcp_port *port, int peer)
+{
+	for (size_t i = 0; i < port->wishes.n; i++) {
+		if (port->wishes.at[i]->peer != peer)
+			continue;
+		tti_free(port->wishes.at[i]);
+		port->wishes.at[i] = port->wishes.at[--port->wishes.n];
+		return;
+	}
+}
+
+static void log_wish(const struct tti_tcp_port *port, const struct tti_tcp_wish *wish)
+{
+	double sum = 0;
+
+	for (int i = 0; i < wish->n; i++)
+		sum += wish->shares[i].share;
+	for (int i = 0; i < wish->n && sum > 0; i++)
+		if (wish->shares[i].share > 0)
+			tti_log(TTI_LOG_INFO, TTI_TCP,
+				"rank %d sends to rank %d by %s to %s: %.1f %% of it",
+				port->base.rank, wish->peer, wish->shares[i].local_nic,
+				wish->shares[i].remote_nic, 100 * wish->shares[i].share / sum);
+}
+
+void tti_tcp_assign(struct tti_port *base, int peer, const struct tti_lane_share *shares, int n)
+{
+	struct tti_tcp_port *port = tti_tcp_port_of(base);
+	struct tti_tcp_wish *wish =
+		n > 0 ? tti_alloc(sizeof(*wish) + (size_t)n * sizeof(*shares)) : NULL;
+
+	forget(port, peer);
+	if (wish) {
+		wish->peer = peer;
+		wish->n = n;
+		memcpy(wish->shares, shares, (size_t)n * sizeof(*shares));
+		/* Without memory for a wish, it is not fulfilled. */
+		if (!tti_vec_push(&port->wishes, wish))
+			tti_free(wish);
+		else
+			log_wish(port, wish);
+	}
+	if (port->link_of[peer])
+		tti_tcp_link_wish(port->link_of[peer]);
+}
+
+void tti_tcp_wishes_release(struct tti_tcp_port *port)
+{
+	while (port->wishes.n)
+		tti_free(port->wishes.at[--port->wishes.n]);
+	tti_vec_release(&port->wishes);
+}
+
+static size_t nic_named(const struct tti_tcp_card *card, const char *name)
+{
+	size_t i = 0;
+
+	while (i < card->nnics && strcmp(card->nic[i].is.name, name) != 0)
+		i++;
+	return i;
+}
+
+bool tti_tcp_wish_nics(const struct tti_tcp_wish *wish, int i, const struct tti_tcp_card *mine,
+		       const struct tti_tcp_card *theirs, struct tti_tcp_pair *out)
+{
+	const size_t local = nic_named(mine, wish->shares[i].local_nic);
+	const size_t remote = nic_named(theirs, wish->shares[i].remote_nic);
+
+	*out = (struct tti_tcp_pair){ (uint8_t)local, (uint8_t)remote };
+	return local < mine->nnics && remote < theirs->nnics;
+}
+
+/* -- Whether they hold ----------------------------------------------------------- */
+
+static bool is_well(const struct tti_tcp_link *link, int lane)
+{
+	return link->conn[lane] && !link->conn[lane]->broken;
+}
+
+bool tti_tcp_shares_hold(const struct tti_tcp_link *link)
+{
+	if (!link->wish || link->dealer.gave_up)
+		return false;
+	for (int i = 0; i < link->nlanes; i++)
+		if (link->lane[i].share > 0 && is_well(link, i))
+			return true;
+	return false;
+}
+
+static void give_up(struct tti_tcp_link *link, int slow, int64_t now)
+{
+	struct tti_tcp_dealer *dealer = &link->dealer;
+	const struct tti_tcp_lane *lane = &link->lane[slow];
+
+	if (!dealer->patience)
+		tti_log(TTI_LOG_INFO, TTI_TCP,
+			"lane %d to rank %d (%s to %s) falls behind its share in the plan: others "
+			"carry what it does not",
+			slow, link->base.peer, lane->local_nic, lane->remote_nic);
+	dealer->gave_up = true;
+	dealer->patience = dealer->patience ? 2 * dealer->patience : AGAIN_NS;
+	if (dealer->patience > AGAIN_MOST_NS)
+		dealer->patience = AGAIN_MOST_NS;
+	dealer->again_at = now + dealer->patience;
+}
+
+void tti_tcp_shares_review(struct tti_tcp_link *link, int64_t now)
+{
+	struct tti_tcp_dealer *dealer = &link->dealer;
+	double rates = 0, shares = 0;
+
+	if (!dealer->gave_up || now < dealer->again_at)
+		return;
+	dealer->again_at = now + dealer->patience;
+	for (int i = 0; i < link->nlanes; i++) {
+		if (link->lane[i].share <= 0 || !is_well(link, i))
+			continue;
+		if (link->lane[i].rate <= 0)
+			return;
+		rates += link->lane[i].rate;
+		shares += link->lane[i].share;
+	}
+	for (int i = 0; i < link->nlanes; i++)
+		if (link->lane[i].share > 0 && is_well(link, i) &&
+		    link->lane[i].rate * shares < CARRIES_LEAST * rates * link->lane[i].share)
+			return;
+	dealer->gave_up = false;
+	dealer->lanes = 0;
+}
+
+/* `slow`: what is to go next is for that lane, which is full, and others are not; -1: not so. */
+static void note_waiting(struct tti_tcp_link *link, int slow, int64_t now)
+{
+	struct tti_tcp_dealer *dealer = &link->dealer;
+	const int64_t passed = now - dealer->looked_at;
+
+	if (passed > IDLE_NS) {
+		dealer->since = now;
+		dealer->waited_ns = 0;
+	} else if (dealer->waits) {
+		dealer->waited_ns += passed < LOOK_MOST_NS ? passed : LOOK_MOST_NS;
+	}
+	dealer->looked_at = now;
+	dealer->waits = slow >= 0;
+	if (dealer->waits)
+		dealer->slow = (int8_t)slow;
+	if (now - dealer->since < REVIEW_NS)
+		return;
+	if (dealer->waited_ns > (now - dealer->since) / WAITING_MOST)
+		give_up(link, dealer->slow, now);
+	dealer->since = now;
+	dealer->waited_ns = 0;
+}
+
+/* -- Whose turn it is --------------------------------------------------------------- */
+
+/* Several lanes of one pair of NICs have its share together. */
+static double share_of(const struct tti_tcp_link *link, const int *lane, int n, int k)
+{
+	const struct tti_tcp_lane *one = &link->lane[lane[k]];
+	int alike = 0;
+
+	for (int i = 0; i < n; i++)
+		alike += strcmp(link->lane[lane[i]].local_nic, one->local_nic) == 0 &&
+			 strcmp(link->lane[lane[i]].remote_nic, one->remote_nic) == 0;
+	return one->share / alike;
+}
+
+/* What was dealt counts from when the lanes became these ones. */
+static void begin_anew(struct tti_tcp_link *link, const int *lane, int n)
+{
+	uint32_t lanes = 0;
+
+	for (int k = 0; k < n; k++)
+		lanes |= UINT32_C(1) << lane[k];
+	if (lanes == link->dealer.lanes)
+		return;
+	link->dealer.lanes = lanes;
+	for (int k = 0; k < n; k++)
+		link->lane[lane[k]].dealt = 0;
+}
+
+int tti_tcp_shares_pick(struct tti_tcp_link *link, const int *lane, const bool *free, int n,
+			size_t nbytes, int64_t now)
+{
+	double share[TTI_TCP_LANES_MOST], shares = 0, dealt = (double)nbytes;
+	int due = 0, best = -1;
+
+	begin_anew(link, lane, n);
+	for (int k = 0; k < n; k++) {
+		share[k] = share_of(link, lane, n, k);
+		shares += share[k];
+		dealt += (double)link->lane[lane[k]].dealt;
+	}
+	for (int k = 0; k < n; k++) {
+		const double mine = (double)link->lane[lane[k]].dealt + (double)nbytes;
+
+		if (mine * share[due] <
+		    ((double)link->lane[lane[due]].dealt + (double)nbytes) * share[k])
+			due = k;
+		if (free[k] &&
+		    (best < 0 ||
+		     mine * share[best] <
+			     ((double)link->lane[lane[best]].dealt + (double)nbytes) * share[k]))
+			best = k;
+	}
+	if (best >= 0 && best != due &&
+	    (double)link->lane[lane[best]].dealt + (double)nbytes >
+		    dealt * share[best] / shares + AHEAD) {
+		note_waiting(link, lane[due], now);
+		return -1;
+	}
+	note_waiting(link, -1, now);
+	return best;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TRANSPORT_TCP_SHARE_H
+#define TTI_TRANSPORT_TCP_SHARE_H
+
+/* By which NICs a link goes, as it was assigned, and in which shares. A message goes to the lane
+ * that is farthest behind its share of what was dealt; if that one is full, to another, as long as
+ * this one is not far ahead. If a lane that could take a message often waits for another, this other
+ * one is slower than its share says: then shares are given up, and messages go by what lanes
+ * carry, until all could carry theirs.
+ *
+ * Owner and threads: as the port. */
+
+#include "transport/tcp_pairs.h"
+#include "transport/transport.h"
+
+struct tti_tcp_link;
+struct tti_tcp_port;
+
+/* What was assigned to a peer. */
+struct tti_tcp_wish {
+	int peer, n;
+	struct tti_lane_share shares[];
+};
+
+/* How a link's messages are dealt to its lanes by their shares. */
+struct tti_tcp_dealer {
+	uint32_t lanes; /* to which messages are dealt now, a bit each   */
+	bool waits;     /* when last looked at, a lane that could take one waited ... */
+	int8_t slow;    /* ... for this one, or did before                            */
+	bool gave_up;   /* the shares: some lane fell behind             */
+	int64_t since, waited_ns, looked_at; /* so long of the time since then            */
+	int64_t again_at, patience;          /* when to look whether it is over            */
+};
+
+/* Of struct tti_transport. */
+void tti_tcp_assign(struct tti_port *port, int peer, const struct tti_lane_share *shares, int n);
+void tti_tcp_wishes_release(struct tti_tcp_port *port);
+
+/* A new link finds what was assigned to its peer; a lane its share, once its NICs are known. */
+void tti_tcp_link_wish(struct tti_tcp_link *link);
+void tti_tcp_lane_wish(struct tti_tcp_link *link, int index);
+
+/* Between which NICs, by their numbers in the cards, share `i` of a wish is. false: one of them
+ * is not there. */
+bool tti_tcp_wish_nics(const struct tti_tcp_wish *wish, int i, const struct tti_tcp_card *mine,
+		       const struct tti_tcp_card *theirs, struct tti_tcp_pair *out);
+
+/* Whether messages go by shares now: there are some, a lane that has one is well, and none fell
+ * behind. */
+bool tti_tcp_shares_hold(const struct tti_tcp_link *link);
+
+/* Of lanes that have shares, the place in lane[0 .. n-1] of the one that a message of nbytes
+ * goes to; -1: none now. `free` says which can take it. May find that a lane fell behind. */
+int tti_tcp_shares_pick(struct tti_tcp_link *link, const int *lane, const bool *free, int n,
+			size_t nbytes, int64_t now);
+
+/* After a lane fell behind: go by shares again if all can carry theirs by now. */
+void tti_tcp_shares_review(struct tti_tcp_link *link, int64_t now);
+
+#endif
