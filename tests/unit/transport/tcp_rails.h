@@ -25,6 +25,26 @@ static inline struct tti_tcp_link *end(struct world *world, int rank)
 
 #define begin(world, lanes, sockets) begin_with(world, lanes, sockets, NULL)
 
+/* What both ranks are assigned by begin_with(): by NICs of the same name. */
+static struct tti_lane_share assigned[4];
+static int nassigned;
+
+static inline void want(const char *nic, double share)
+{
+	struct tti_lane_share *one = &assigned[nassigned++];
+
+	*one = (struct tti_lane_share){ .share = share };
+	snprintf(one->local_nic, sizeof(one->local_nic), "%s", nic);
+	snprintf(one->remote_nic, sizeof(one->remote_nic), "%s", nic);
+}
+
+static inline void assign(struct world *world)
+{
+	for (int rank = 0; rank < 2; rank++)
+		tcp->assign(world->port[rank], 1 - rank, assigned, nassigned);
+	nassigned = 0;
+}
+
 static inline void begin_with(struct world *world, int lanes, int sockets, const char *prefer)
 {
 	const int64_t deadline = tti_deadline(10000);
@@ -42,6 +62,7 @@ static inline void begin_with(struct world *world, int lanes, int sockets, const
 			tcp->prefer(world->port[rank], &prefer, 1);
 	}
 	world_join(world);
+	assign(world);
 	while (!up[0] || !up[1]) {
 		for (int rank = 0; rank < 2; rank++) {
 			tutti_status status;
