@@ -2,7 +2,6 @@
 #include "coll/choose.h"
 
 #include <stdint.h>
-#include <string.h>
 
 #include "coll/choose_parts.h"
 #include "plan/tune.h"
@@ -172,7 +171,7 @@ static bool pays_by_socket(const struct tti_choice_input *input, const struct tt
 
 	if (input->coll != TUTTI_ALL_REDUCE || input->nbytes < SOCKETS_LEAST || !shape ||
 	    shape->ngroups < 2 || !shape->even || shape->group_size[0] < 2 ||
-	    shape->ring_gbps <= 0 || strcmp(algo->name, "direct") != 0)
+	    shape->ring_gbps <= 0 || !(algo->traits & TTI_TRAIT_DIRECT))
 		return false;
 	p = shape->group_size[0];
 	linked = 2 * p * (input->n - p) / input->n / (double)shape->ring_gbps;

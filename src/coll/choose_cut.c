@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How finely an algorithm cuts the data, and how much of it goes in a message. */
-#include <string.h>
-
 #include "coll/choose_parts.h"
 
 #define KIB ((size_t)1024)
@@ -30,23 +28,21 @@ static size_t clamp(size_t value, size_t least, size_t most)
 	return value > most ? most : value;
 }
 
-static bool is_ring(const struct tti_choice_input *input, const char *algorithm)
+/* How many members its ring has, or would have. */
+static size_t groups_of(const struct tti_choice_input *input, const struct tti_algorithm *algo)
 {
-	return !tti_collective_is_rooted(input->coll) && input->coll != TUTTI_ALL_TO_ALL &&
-	       (strcmp(algorithm, "ring") == 0 || strcmp(algorithm, "hierarchical") == 0);
-}
+	const bool of_ranks =
+		(algo->traits & (TTI_TRAIT_RING | TTI_TRAIT_GROUPS)) == TTI_TRAIT_RING;
 
-static size_t groups_of(const struct tti_choice_input *input, const char *algorithm)
-{
-	return (size_t)(strcmp(algorithm, "ring") == 0 ? input->n : input->nhosts);
+	return (size_t)(of_ranks ? input->n : input->nhosts);
 }
 
 /* Of a ring between hosts: a message takes one lane of its link, and for the last one the
  * others wait. So messages are a small part of what goes over a link. */
-static size_t ring_slice(const struct tti_choice_input *input, const char *algorithm,
+static size_t ring_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
 			 struct tti_cut cut, size_t most)
 {
-	const size_t groups = groups_of(input, algorithm);
+	const size_t groups = groups_of(input, algo);
 	const size_t links = cut.stripes > 1 ? (size_t)cut.stripes : 1;
 	const size_t passed = input->nbytes / groups * (groups - 1) / links;
 	const size_t times = input->coll == TUTTI_ALL_REDUCE ? 2 : 1;
@@ -62,18 +58,18 @@ static bool is_pair(const struct tti_choice_input *input)
 	       !tti_collective_is_rooted(input->coll);
 }
 
-static size_t choose_slice(const struct tti_choice_input *input, const char *algorithm,
+static size_t choose_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
 			   struct tti_cut cut)
 {
-	const bool direct = strcmp(algorithm, "direct") == 0 || tti_choice_has_stripes(algorithm);
+	const bool direct = algo->traits & (TTI_TRAIT_DIRECT | TTI_TRAIT_GROUPS);
 	const size_t step = is_pair(input) ? PAIR_SLICE : DIRECT_SLICE;
 	const size_t most =
 		direct ? clamp(step, SLICE_LEAST, input->slot_bytes) : input->slot_bytes;
 
-	if (input->nhosts > 1 && is_ring(input, algorithm))
-		return ring_slice(input, algorithm, cut, most);
-	if (strcmp(algorithm, "chain") == 0 || strcmp(algorithm, "double_tree") == 0 ||
-	    (input->nhosts > 1 && strcmp(algorithm, "ordered") == 0))
+	if (input->nhosts > 1 && algo->traits & TTI_TRAIT_RING)
+		return ring_slice(input, algo, cut, most);
+	if (algo->traits & TTI_TRAIT_PIPELINE &&
+	    (input->nhosts > 1 || !(algo->traits & TTI_TRAIT_GROUPS)))
 		return clamp(input->nbytes / (PIPELINE_BLOCKS * (size_t)input->n), SLICE_LEAST,
 			     most);
 	return most;
@@ -81,11 +77,12 @@ static size_t choose_slice(const struct tti_choice_input *input, const char *alg
 
 /* Rings between hosts: what a round carries in several parts, so many that the wires are
  * busy while one is worked on, and none so small that the cost of a message shows. */
-static int choose_parts(const struct tti_choice_input *input, const char *algorithm, int stripes)
+static int choose_parts(const struct tti_choice_input *input, const struct tti_algorithm *algo,
+			int stripes)
 {
 	const bool by_rank = tti_collective_is_by_rank(input->coll);
 	const size_t links = stripes > 1 ? (size_t)stripes : 1;
-	const size_t round = input->nbytes / groups_of(input, algorithm) / links;
+	const size_t round = input->nbytes / groups_of(input, algo) / links;
 	const size_t owners = (size_t)input->n / (size_t)input->nhosts / links;
 	/* Where chunks are the ranks' own, a stripe has several of them anyway. */
 	const size_t chunks = by_rank && stripes > 0 && owners > 1 ? owners : 1;
@@ -95,7 +92,7 @@ static int choose_parts(const struct tti_choice_input *input, const char *algori
 		input->coll == TUTTI_ALL_GATHER && input->n == 2 ? LINK_LEAST : SLICE_LEAST;
 	size_t parts = 1;
 
-	if (input->nhosts < 2 || !is_ring(input, algorithm))
+	if (input->nhosts < 2 || !(algo->traits & TTI_TRAIT_RING))
 		return 1;
 	while (parts * chunks < RING_PARTS && round / (2 * parts * chunks) >= least)
 		parts *= 2;
@@ -107,18 +104,16 @@ struct tti_cut tti_choice_cut(const struct tti_choice_input *input,
 {
 	struct tti_cut cut = { 0 };
 
-	if (input->nhosts > 1 && tti_choice_has_stripes(algo->name) &&
-	    tti_choice_knows_hosts(input))
+	if (input->nhosts > 1 && algo->traits & TTI_TRAIT_GROUPS && tti_choice_knows_hosts(input))
 		cut.stripes = tti_choice_stripes(input, algo);
-	cut.parts = choose_parts(input, algo->name, cut.stripes);
+	cut.parts = choose_parts(input, algo, cut.stripes);
 	return cut;
 }
 
 size_t tti_choice_slice(const struct tti_choice_input *input, const struct tti_algorithm *algo,
 			struct tti_cut cut, size_t slice)
 {
-	size_t nbytes =
-		slice ? clamp(slice, 1, input->slot_bytes) : choose_slice(input, algo->name, cut);
+	size_t nbytes = slice ? clamp(slice, 1, input->slot_bytes) : choose_slice(input, algo, cut);
 
 	if (nbytes > SLICE_ALIGN)
 		nbytes -= nbytes % SLICE_ALIGN;

@@ -17,8 +17,6 @@ bool tti_choice_usable(const struct tti_pin *pin, const struct tti_choice_input 
 /* Whether the groups of the shape are the hosts: of ranks that share no memory, be they
  * on one machine, each is one. */
 bool tti_choice_knows_hosts(const struct tti_choice_input *input);
-/* Whether an algorithm goes in stripes between groups. */
-bool tti_choice_has_stripes(const char *algorithm);
 /* The least predicted time, of equal ones the first in the table; NULL: none is predicted. */
 const struct tti_algorithm *tti_choice_by_time(const struct tti_pin *pin,
 					       const struct tti_choice_input *input);

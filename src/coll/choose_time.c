@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between hosts: how long each algorithm should take. */
-#include <string.h>
-
 #include "coll/choose_parts.h"
 #include "plan/tune.h"
 
@@ -34,21 +32,6 @@ static struct tti_tune_machine machine_of(const struct tti_choice_input *input)
 	return machine;
 }
 
-static bool is_hierarchical(const char *algorithm)
-{
-	return strncmp(algorithm, "hierarchical", strlen("hierarchical")) == 0;
-}
-
-static bool is_ordered(const char *algorithm)
-{
-	return strcmp(algorithm, "ordered") == 0;
-}
-
-bool tti_choice_has_stripes(const char *algorithm)
-{
-	return is_hierarchical(algorithm) || is_ordered(algorithm);
-}
-
 /* Whether ranks are numbered host by host; where they are dealt out, a chain in their order
  * would go to and fro between hosts. */
 static bool host_by_host(const struct tti_choice_input *input)
@@ -61,14 +44,15 @@ static bool host_by_host(const struct tti_choice_input *input)
 	return runs == shape->ngroups;
 }
 
-/* Whether time can be predicted for where ranks are. "ordered" pays for an order: where
- * none is asked for it is left out. */
+/* Whether time can be predicted for where ranks are. */
 static bool suits_hosts(const struct tti_choice_input *input, const struct tti_algorithm *algo)
 {
-	if (is_ordered(algo->name))
+	if (!(algo->traits & TTI_TRAIT_GROUPS))
+		return true;
+	if (algo->traits & TTI_TRAIT_ORDERED)
 		return input->order != TTI_ORDER_ANY && tti_choice_knows_hosts(input) &&
 		       host_by_host(input);
-	return !is_hierarchical(algo->name) || tti_choice_knows_hosts(input);
+	return tti_choice_knows_hosts(input);
 }
 
 /* The least time of an algorithm, over how many stripes it may go in. Where ranks share
@@ -78,7 +62,7 @@ static bool predict(const struct tti_choice_input *input, struct tti_tune_machin
 		    const struct tti_algorithm *algo, double *us, int *stripes)
 {
 	const struct tti_tune_constants defaults = tti_tune_defaults().constants;
-	const uint32_t most = tti_choice_has_stripes(algo->name) ? machine.most : 1;
+	const uint32_t most = algo->traits & TTI_TRAIT_GROUPS ? machine.most : 1;
 	const double worth = input->crowded ? FEWER_STRIPES : 1;
 	enum tti_tune_algo name;
 	bool found = false;

@@ -204,6 +204,16 @@ enum tti_order {
 	TTI_ORDER_ONE_PASS, /* the same in one reduction of all                        */
 };
 
+/* What the choice of slices, parts and stripes must know of an algorithm. */
+enum tti_trait {
+	TTI_TRAIT_DIRECT = 1,   /* every rank sends its part to every other one, which reads it */
+	TTI_TRAIT_RING = 2,     /* goes round rings, of ranks or, with groups, of groups: what a
+				 * round carries may be cut into parts                      */
+	TTI_TRAIT_PIPELINE = 4, /* passes block after block on: with groups, from group to group */
+	TTI_TRAIT_GROUPS = 8,   /* inside the groups of a shape and, in stripes, between them    */
+	TTI_TRAIT_ORDERED = 16, /* pays for an order: not for calls that need none               */
+};
+
 /* An algorithm: emits the steps of prog->rank among prog->n ranks (n >= 1), sets
  * prog->nchunks. prog is zeroed but for coll, shape, cut, rank, n, root, in_place. Steps are emitted in
  * an order that, run strictly one after the other, does not deadlock with one slot
@@ -213,6 +223,7 @@ struct tti_algorithm {
 	tutti_collective coll;
 	void (*emit)(struct tti_program *prog);
 	bool (*fits)(int n); /* NULL: any n */
+	unsigned traits;     /* enum tti_trait */
 	const char *help;
 	enum tti_order order; /* that it keeps, over every shape and cut */
 	/* Of a user's algorithm, in place of emit: those of all its ranks. Each is copied. */
