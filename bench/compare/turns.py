@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Libraries take turns: one process group of each in every round, over all sizes of one operation
-and one number of ranks, so that what else happens on the machine hits all of them."""
+"""Libraries take turns: one process group of each in every round, over all modes and sizes of one
+operation and one number of ranks, so that what else happens on the machine hits all of them."""
 import os
 import selectors
 import signal
@@ -33,7 +33,8 @@ def stop(process):
 
 
 def read_points(process, timeout):
-    """The figures in us by size, as long as each comes in time; and whether one did not."""
+    """Two figures in us by (mode, size), as long as each comes in time; and whether one did not.
+    The first is what counts; the second is the 90th percentile beside busy loops."""
     figures = {}
     pending = b""
     deadline = time.monotonic() + timeout
@@ -48,8 +49,18 @@ def read_points(process, timeout):
             *lines, pending = (pending + data).split(b"\n")
             for words in (line.split() for line in lines):
                 if len(words) == 6:
-                    figures[int(words[1])] = float(words[2])
+                    figures[words[0].decode(), int(words[1])] = float(words[2]), float(words[3])
                     deadline = time.monotonic() + timeout
+
+
+def beside_loops(command, count):
+    """The command beside so many processes that do nothing but want a core, as data loaders and
+    threads of a program do. They belong to the session of the job, since a scheduler that groups
+    by session (autogroup) would otherwise keep them off while a rank yields to its neighbours, and
+    to its process group, with which they are ended."""
+    loops = 'n=$1; shift; while [ "$n" -gt 0 ]; do ' \
+        '(while :; do :; done) >/dev/null 2>&1 & n=$((n - 1)); done; exec "$@"'
+    return ["sh", "-c", loops, "sh", count, *command] if count else command
 
 
 def run_group(command, environment, timeout):
@@ -78,42 +89,59 @@ def run_group(command, environment, timeout):
 
 
 def measure(library, nranks, operation, sizes, options):
-    """The medians of one process group (of each variant: the best) by size. What takes too long or
-    fails is given up for that size and larger ones, with a word on stderr."""
+    """The figures of one process group (of each variant: the best) by (mode, size). What takes too
+    long or fails is given up for that size and larger ones, with a word on stderr."""
     best = {}
     for variant in library.variants_of(operation):
         with tempfile.TemporaryDirectory() as scratch:
-            arguments = [operation, "unchanged", str(options.seconds),
+            arguments = [operation, ",".join(options.modes), str(options.seconds),
                          ",".join(str(size) for size in sizes)]
-            figures, why = run_group(library.command(nranks, arguments, variant, scratch),
+            command = library.command(nranks, arguments, variant, scratch)
+            figures, why = run_group(beside_loops(command, options.load),
                                      library.environment(nranks), options.timeout)
-        missing = [size for size in sizes if size not in figures]
+        missing = [key for key in keys_of(sizes, options) if key not in figures]
         if missing:
-            print(f"{library.name}, {operation}, {nranks} ranks, {missing[0]} bytes: given up: "
-                  f"{why or 'no figure'}", file=sys.stderr, flush=True)
-        for size, us in figures.items():
-            best[size] = min(us, best.get(size, us))
+            print(f"{library.name}, {operation}, {nranks} ranks, {missing[0][1]} bytes, "
+                  f"{missing[0][0]}: given up: {why or 'no figure'}", file=sys.stderr, flush=True)
+        for key, figure in figures.items():
+            best[key] = min(figure, best.get(key, figure))
     return best
 
 
-def is_hopeless(library, size, samples):
-    """Whether there is no use in asking `library` for `size` again."""
-    first = samples[library.name][size][0]
-    firsts = [of_size[size][0] for of_size in samples.values() if of_size[size][0]]
-    return not first or not library.is_tutti and first > HOPELESS * min(firsts)
+def keys_of(sizes, options):
+    return [(mode, size) for size in sizes for mode in options.modes]
 
 
-def run_turns(libraries, nranks, operation, sizes, options):
-    """By size and name of library the us of each round, None where it was given up."""
-    samples = {library.name: {size: [] for size in sizes} for library in libraries}
-    for turn in range(options.rounds):
-        # Nobody is always the first, nor always behind the same other.
-        at = turn % len(libraries)
-        for library in libraries[at:] + libraries[:at]:
-            mine = samples[library.name]
-            wanted = [size for size in sizes
-                      if turn == 0 or not is_hopeless(library, size, samples)]
-            figures = measure(library, nranks, operation, wanted, options) if wanted else {}
-            for size in sizes:
-                mine[size].append(figures.get(size))
-    return {size: {name: mine[size] for name, mine in samples.items()} for size in sizes}
+def why_not(library, options):
+    """None if the library can do a barrier of two ranks, else why it cannot."""
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments = ["barrier", "unchanged", "0.001", "0"]
+        figures, why = run_group(
+            library.command(2, arguments, library.variants_of("barrier")[0], scratch),
+            library.environment(2), options.timeout)
+    return None if figures else f"does not run: {why or 'no figure'}"
+
+
+def is_hopeless(library, key, first):
+    """Whether there is no use in asking `library` again for a mode and size; first: what the first
+    round found for it, us by library."""
+    mine = first[key].get(library.name)
+    measured = [us for us in first[key].values() if us]
+    return not mine or not library.is_tutti and mine > HOPELESS * min(measured)
+
+
+def run_round(libraries, turn, nranks, operation, sizes, options, first):
+    """One round: {(mode, size): {name: (us, 90th percentile)}}, without what was given up.
+    first: {(mode, size): {name: us}} of the first round, or None in that."""
+    found = {key: {} for key in keys_of(sizes, options)}
+    # Nobody is always the first, nor always behind the same other.
+    at = turn % len(libraries)
+    for library in libraries[at:] + libraries[:at]:
+        wanted = [size for size in sizes
+                  if not first or not all(is_hopeless(library, (mode, size), first)
+                                          for mode in options.modes)]
+        if not wanted:
+            continue
+        for key, figures in measure(library, nranks, operation, wanted, options).items():
+            found[key][library.name] = figures
+    return found
