@@ -96,6 +96,7 @@ def make_point(rounds):
         return best, ratios.get(best)
 
     point = {key: value for key, value in rounds[0].items() if key not in ("round", "us", "p90")}
+    point["rounds"] = len(rounds)
     point["us"] = {name: typical(times[name]) for name in names}
     if loaded:
         point["p90"] = {name: mean([value["p90"].get(name) for value in rounds])
