@@ -133,7 +133,8 @@ class Gloo(Library):
 
 
 def build_all(libraries, sources, out):
-    """Those that cannot be built are missing, and know why."""
+    """Those that cannot be built are missing, and know why. Whoever cannot be asked for its version
+    cannot be started either."""
     out.mkdir(parents=True, exist_ok=True)
     for library in libraries:
         if library.missing:
@@ -142,3 +143,5 @@ def build_all(libraries, sources, out):
             library.build(sources[library.name], out)
         except subprocess.CalledProcessError as error:
             library.missing = f"its benchmark does not compile (exit code {error.returncode})"
+        except OSError as error:
+            library.missing = f"{error.filename}: {error.strerror}"
