@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/mock_net.h"
+#include "util/error.h"
 
 #define GUARD        64
 #define GUARD_BYTE   0x5a
@@ -20,6 +21,11 @@ static void idle(struct mock_port *port)
 uint64_t mock_sent(const struct mock *mock, int from, int to)
 {
 	return mock->channels[from * mock->config.n + to].written;
+}
+
+void mock_refuse(struct mock *mock, int rank, int peer, tutti_status status)
+{
+	mock->ports[rank].links[peer].refusal = status;
 }
 
 int mock_breaches(const struct mock *mock)
@@ -199,6 +205,9 @@ static tutti_status mock_connect(struct tti_port *base, int peer, struct tti_lin
 
 	if (port->mock->config.pace != MOCK_AT_ONCE && mock_draw(port->mock, 2))
 		return TUTTI_AGAIN;
+	if (port->links[peer].refusal != TUTTI_OK)
+		return tti_fail_quiet(port->links[peer].refusal, "rank %d refuses rank %d", peer,
+				      base->rank);
 	*out = &port->links[peer].base;
 	return TUTTI_OK;
 }

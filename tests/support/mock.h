@@ -59,6 +59,8 @@ bool mock_flush(struct mock *mock);
 bool mock_is_quiet(const struct mock *mock);
 /* Messages that have been committed so far from one rank to another. */
 uint64_t mock_sent(const struct mock *mock, int from, int to);
+/* From now on connecting these two fails on the first of them, unless they are connected. */
+void mock_refuse(struct mock *mock, int rank, int peer, tutti_status status);
 /* How often a slot was written past its end so far. */
 int mock_breaches(const struct mock *mock);
 

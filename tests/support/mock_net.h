@@ -35,6 +35,7 @@ struct mock_link {
 	struct tti_link base;
 	struct mock_port *port;
 	struct mock_channel *out, *in;
+	tutti_status refusal; /* of connecting, TUTTI_OK: none */
 };
 
 struct mock_port {
