@@ -51,8 +51,10 @@ struct tti_shm_outbox {
 /* The process of a rank, as the kernel is asked to copy from and to it. */
 struct tti_shm_process {
 	uint32_t pid;
+	uint64_t pid_ns;    /* in which the id means something; 0: not known             */
 	uint64_t number;    /* random, the same for all ranks of the process; 0: none      */
-	uint64_t number_at; /* where the process keeps it: who finds it there has found it */
+	uint64_t number_at; /* where the process keeps it: who finds it there has found it;
+			       behind it is a word that anybody may write               */
 	int64_t found_ns;   /* when that was last so, 0: never                             */
 };
 
@@ -124,6 +126,7 @@ struct tti_shm_card {
 	uint64_t boot_hash; /* 0: unknown */
 	uint64_t host_hash; /* of TUTTI_HOST_ID, 0: none */
 	uint64_t netns;     /* for the log only: numbers may be equal by chance */
+	uint64_t pid_ns;
 	uint64_t slot_bytes;
 	uint32_t slots, cores;
 	uint32_t pid, uid;
@@ -138,7 +141,15 @@ extern const struct tti_memory_ops tti_shm_memory_ops;
 void tti_shm_heap_init(struct tti_shm_heap *heap);
 void tti_shm_heap_release(struct tti_shm_heap *heap);
 
-/* shm_copy.c: the entries read and write of tti_memory_ops. */
+/* shm_copy.c. Whether memory of that candidate's process can be read and written: 0, or errno;
+ * ESRCH: its process id means nothing here. */
+int tti_shm_copy_try(const struct tti_shm_port *port, int index);
+
+/* From a process that is the right one; 0, or errno. */
+int tti_shm_copy_quietly(const struct tti_shm_process *process, void *to, uint64_t from,
+			 size_t nbytes);
+
+/* The entries read and write of tti_memory_ops. */
 tutti_status tti_shm_copy_from(struct tti_port *port, int peer, void *to, uint64_t from,
 			       size_t nbytes);
 tutti_status tti_shm_copy_to(struct tti_port *port, int peer, uint64_t to, const void *from,
@@ -146,6 +157,9 @@ tutti_status tti_shm_copy_to(struct tti_port *port, int peer, uint64_t to, const
 
 /* The place of a rank among the candidates, -1: it is none. */
 int tti_shm_find_candidate(const struct tti_shm_port *port, int rank);
+
+/* A file of one line, "" if it cannot be read. */
+void tti_shm_read_line(const char *path, char *buf, size_t size);
 
 /* shm_reach.c. Open the port's socket and write its card. */
 TUTTI_CHECKED tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *card);

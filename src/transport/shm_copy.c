@@ -6,9 +6,8 @@
  * random number at an address that its card tells: a process in which the number stands there
  * is the right one. It is looked for before the first copy, and again when that was more than
  * FOUND_NS ago. In between this relies on Linux, which hands out ids in turn: an id comes back
- * only after all the others, of which there are at least 1024 for each processor, so not within
- * some milliseconds. A process that is in another pid namespace has an id that means nothing
- * here, or somebody else; the number tells that, too. */
+ * only after all the others (kernel.pid_max, by default 32768 or 1024 for each processor), so not
+ * within some milliseconds. */
 #include "transport/shm.h"
 
 #include <errno.h>
@@ -92,22 +91,54 @@ static tutti_status explain(const struct tti_shm_port *port, const struct tti_sh
 	}
 }
 
+int tti_shm_copy_quietly(const struct tti_shm_process *process, void *to, uint64_t from,
+			 size_t nbytes)
+{
+	const struct request request = {
+		.direction = READ, .here = to, .there = from, .nbytes = nbytes
+	};
+
+	return copy_all(process, &request) ? 0 : errno;
+}
+
+/* All who try write the same. */
+int tti_shm_copy_try(const struct tti_shm_port *port, int index)
+{
+	const struct tti_shm_process *process = &port->process[index];
+	const uint64_t word_at = process->number_at + sizeof(uint64_t);
+	uint64_t number = 0, word = process->number;
+	const struct request write = {
+		.direction = WRITE, .here = &word, .there = word_at, .nbytes = sizeof(word)
+	};
+	int error;
+
+	if (process->pid_ns != port->process[port->self].pid_ns)
+		return ESRCH;
+	error = tti_shm_copy_quietly(process, &number, process->number_at, sizeof(number));
+	/* Where that address is none, it is another process. */
+	if (error == EFAULT || (!error && (!number || number != process->number)))
+		return ESRCH;
+	if (!error && !copy_all(process, &write))
+		error = errno;
+	word = 0;
+	if (!error)
+		error = tti_shm_copy_quietly(process, &word, word_at, sizeof(word));
+	return !error && word != number ? EIO : error;
+}
+
 /* Whether the process with that id is still, or at all, the one of the peer. */
 static tutti_status find_process(const struct tti_shm_port *port, struct tti_shm_process *process,
 				 const struct request *request)
 {
 	const int64_t now_ns = tti_now_ns();
 	uint64_t number = 0;
-	const struct request look = { .direction = READ,
-				      .peer = request->peer,
-				      .here = &number,
-				      .there = process->number_at,
-				      .nbytes = sizeof(number) };
+	int error;
 
 	if (process->found_ns && now_ns - process->found_ns < FOUND_NS)
 		return TUTTI_OK;
+	error = tti_shm_copy_quietly(process, &number, process->number_at, sizeof(number));
 	/* Where that address is none, it is another process. */
-	if (!copy_all(process, &look) && errno != EFAULT)
+	if (error && error != EFAULT)
 		return explain(port, process, request);
 	if (!process->number || number != process->number)
 		return tti_fail(TUTTI_EPEER,

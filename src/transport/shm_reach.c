@@ -30,8 +30,7 @@ struct tti_shm_card tti_shm_card_get(const struct tti_card *cards, int rank)
 	return card;
 }
 
-/* A file of one line, "" if it cannot be read. */
-static void read_line(const char *path, char *buf, size_t size)
+void tti_shm_read_line(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const ssize_t got = fd < 0 ? 0 : read(fd, buf, size - 1);
@@ -71,20 +70,31 @@ static int open_socket(void)
 static uint64_t process_number(uint64_t *at)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static uint64_t number;
+	static struct {
+		uint64_t number, for_anybody;
+	} words;
 	static pid_t owner;
 	uint64_t result;
 
-	*at = (uint64_t)(uintptr_t)&number;
+	*at = (uint64_t)(uintptr_t)&words.number;
 	pthread_mutex_lock(&lock);
 	if (owner != getpid()) {
-		number = 0;
-		if (getrandom(&number, sizeof(number), 0) == (ssize_t)sizeof(number))
+		words.number = 0;
+		if (getrandom(&words.number, sizeof(words.number), 0) ==
+		    (ssize_t)sizeof(words.number))
 			owner = getpid();
 	}
-	result = number;
+	result = words.number;
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+/* 0: not known. */
+static uint64_t namespace_number(const char *path)
+{
+	struct stat info;
+
+	return stat(path, &info) ? 0 : (uint64_t)info.st_ino;
 }
 
 /* None where a limit forbids large sparse files, or much address space. */
@@ -105,7 +115,6 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 {
 	struct tti_shm_card card = { .magic = TTI_SHM_CARD_MAGIC, .version = TTI_SHM_CARD_VERSION };
 	struct sockaddr_un address;
-	struct stat stat_ns;
 	char boot[64];
 	uint64_t random[1];
 	socklen_t len;
@@ -123,10 +132,11 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 		return tti_fail(TUTTI_ESYS, "listening on the abstract unix socket %s: %m",
 				port->name);
 
-	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	tti_shm_read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	card.boot_hash = hash_text(boot);
 	card.host_hash = hash_text(port->config.host_id);
-	card.netns = stat("/proc/self/ns/net", &stat_ns) ? 0 : (uint64_t)stat_ns.st_ino;
+	card.netns = namespace_number("/proc/self/ns/net");
+	card.pid_ns = namespace_number("/proc/self/ns/pid");
 	card.slot_bytes = port->config.slot_bytes;
 	card.cores = (uint32_t)tti_cpu_online();
 	card.slots = (uint32_t)port->config.slots;

@@ -28,6 +28,7 @@
 struct header {
 	uint64_t magic, total_bytes;
 	_Alignas(128) _Atomic uint32_t pairs; /* regions handed out */
+	struct tti_shm_agreement agreement;
 };
 
 _Static_assert(sizeof(struct tti_shm_line) == 64, "a line is a cache line");
@@ -64,7 +65,8 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 			n, slots, slot_bytes);
 	out->box_bytes = box;
 	out->bells_at = PAGE;
-	out->table_at = round_up(out->bells_at + count * sizeof(struct tti_shm_bell), PAGE);
+	out->trials_at = out->bells_at + count * sizeof(struct tti_shm_bell);
+	out->table_at = round_up(out->trials_at + count * sizeof(struct tti_shm_trial), PAGE);
 	out->rings_at = round_up(out->table_at + table, PAGE);
 	out->outbox_at = round_up(out->rings_at + count * RING_BYTES, PAGE);
 	out->control_bytes = round_up(out->outbox_at + outboxes, GRAIN);
@@ -215,6 +217,16 @@ void tti_shm_seg_release(struct tti_shm_seg *seg)
 struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index)
 {
 	return (struct tti_shm_bell *)(seg->base + seg->layout.bells_at) + index;
+}
+
+struct tti_shm_agreement *tti_shm_seg_agreement(const struct tti_shm_seg *seg)
+{
+	return &((struct header *)seg->base)->agreement;
+}
+
+struct tti_shm_trial *tti_shm_seg_trial(const struct tti_shm_seg *seg, int index)
+{
+	return (struct tti_shm_trial *)(seg->base + seg->layout.trials_at) + index;
 }
 
 struct tti_shm_line *tti_shm_seg_ring(const struct tti_shm_seg *seg, int index)

@@ -4,8 +4,8 @@
 
 /* The segment: one sparse memfd that the ranks of a host share.
  *
- *     header | bells | table[lo][hi] | rings for all | outboxes | pair | ... | heap | ...
- *     '------------ control, of each rank: mapped whole -------'  by links,  by extents
+ *     header | bells, trials | table[lo][hi] | rings for all | outboxes | pair | ... | heap | ...
+ *     '---------------- control, of each rank: mapped whole ----------'  by links,  by extents
  *
  * A bell is what a sleeping rank waits on. table[lo][hi] says which pair region
  * the ranks lo < hi use: 0 until one of them takes the next free one. An outbox
@@ -33,6 +33,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "transport/shm_trial.h"
 #include "transport/transport.h"
 
 #define TTI_SHM_RING    64     /* lines of a ring, a power of two                */
@@ -80,7 +81,7 @@ struct tti_shm_layout {
 	int n, slots;
 	size_t slot_bytes; /* longest message                   */
 	size_t box_bytes;  /* a multiple of 4096                */
-	size_t bells_at, table_at, rings_at, outbox_at, control_bytes;
+	size_t bells_at, trials_at, table_at, rings_at, outbox_at, control_bytes;
 	size_t pair_bytes;
 	uint32_t most_pairs;
 	uint64_t heap_at, heap_bytes; /* of the first rank; of each, 0: there are none */
@@ -113,6 +114,8 @@ TUTTI_CHECKED tutti_status tti_shm_seg_adopt(struct tti_shm_seg *seg, int fd);
 void tti_shm_seg_release(struct tti_shm_seg *seg);
 
 struct tti_shm_bell *tti_shm_seg_bell(const struct tti_shm_seg *seg, int index);
+struct tti_shm_agreement *tti_shm_seg_agreement(const struct tti_shm_seg *seg);
+struct tti_shm_trial *tti_shm_seg_trial(const struct tti_shm_seg *seg, int index);
 struct tti_shm_line *tti_shm_seg_ring(const struct tti_shm_seg *seg, int index);
 uint8_t *tti_shm_seg_outbox(const struct tti_shm_seg *seg, int index);
 

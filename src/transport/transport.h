@@ -17,7 +17,7 @@
  * itself. A message carries a tag of 64 bits: the signature of the call.
  *
  * Life of a port: open -> (cards of all ranks exchanged) -> join -> (domains of
- * all ranks exchanged) -> connect ... -> close each link -> shutdown.
+ * all ranks exchanged) -> settle -> connect ... -> close each link -> shutdown.
  *
  * Threads: a port and its links are used by one thread at a time (the
  * communicator's executing thread). *stop may be set by any.
@@ -39,13 +39,35 @@ struct tti_card {
 	uint8_t bytes[TTI_CARD_BYTES];
 };
 
+/* How one rank gets at memory of another. */
+enum tti_reach {
+	TTI_REACH_SLOTS,  /* not at all: what it holds must be sent              */
+	TTI_REACH_MAPPED, /* by an address of its own: loads and stores          */
+	TTI_REACH_COPIED, /* by the kernel, which copies from process to process */
+};
+
+/* How ordinary memory is to be reached: TUTTI_REACH, in the order of its values. */
+enum tti_reach_wish { TTI_WISH_AUTO, TTI_WISH_SLOTS, TTI_WISH_COPIED };
+
+/* What copying memory of a peer takes, with a source that was just written, while the peer does
+ * the same; zeroed: not measured. Rates are in bytes per us. */
+struct tti_reach_figures {
+	uint32_t call_ns;                 /* of the kernel for a copy of 8 bytes */
+	uint32_t copied_64k, copied_512k; /* by the kernel                       */
+	uint32_t slots_64k, slots_512k;   /* in and out of slots                 */
+};
+
 struct tti_port_config {
 	int rank, nranks;
-	const uint8_t *secret;   /* TTI_SECRET_BYTES; outlives the port             */
-	const char *host_id;     /* TUTTI_HOST_ID or NULL                           */
-	size_t slot_bytes;       /* of a slot                                       */
-	int slots;               /* of a link, per direction                        */
-	size_t heap_bytes;       /* of memory that peers can address, at most       */
+	const uint8_t *secret; /* TTI_SECRET_BYTES; outlives the port             */
+	const char *host_id;   /* TUTTI_HOST_ID or NULL                           */
+	size_t slot_bytes;     /* of a slot                                       */
+	int slots;             /* of a link, per direction                        */
+	size_t heap_bytes;     /* of memory that peers can address, at most       */
+	enum tti_reach_wish reach;
+	/* What a port of these ranks and others measured, so that it need not be measured again;
+	 * NULL: nothing. Used by join() only. */
+	const struct tti_reach_figures *measured;
 	const _Atomic int *stop; /* nonzero: join() gives up with TUTTI_EABORTED */
 	int64_t timeout_ms;      /* of join() and of connecting                  */
 };
@@ -61,13 +83,6 @@ struct tti_link {
 	/* The transport's own fields follow in its larger struct. */
 };
 
-/* How one rank gets at memory of another. */
-enum tti_reach {
-	TTI_REACH_SLOTS,  /* not at all: what it holds must be sent              */
-	TTI_REACH_MAPPED, /* by an address of its own: loads and stores          */
-	TTI_REACH_COPIED, /* by the kernel, which copies from process to process */
-};
-
 struct tti_port {
 	const struct tti_transport *transport;
 	int rank, nranks;
@@ -78,6 +93,7 @@ struct tti_port {
 	/* How ordinary memory, which is neither allocated nor added at a port, is reached by
 	 * all ranks of the domain alike. */
 	enum tti_reach plain;
+	struct tti_reach_figures figures; /* zeroed: not measured */
 	/* Set by the transport when it can go on no more: a link broke, a peer
 	 * sent nonsense. The engine looks here while it waits. */
 	tutti_status failure;
@@ -238,6 +254,10 @@ struct tti_transport {
 	 * this transport connects them; 0: none. All ranks call it, it may block
 	 * until they have, or until the deadline. */
 	tutti_status (*join)(struct tti_port *port, const struct tti_card *cards, uint64_t *domain);
+
+	/* Optional: once all ranks have joined: what was agreed on meanwhile is in the port. Does
+	 * not wait. TUTTI_EUNSUPPORTED, on all ranks of the domain: config.reach cannot be. */
+	tutti_status (*settle)(struct tti_port *port);
 
 	/* The link to `peer` (of the same domain); TUTTI_AGAIN until it is there:
 	 * call progress() and then again. Both sides ask for it. */

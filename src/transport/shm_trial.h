@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_TRANSPORT_SHM_TRIAL_H
+#define TTI_TRANSPORT_SHM_TRIAL_H
+
+/* How ordinary memory of the ranks of a domain is reached: whether the kernel lets them copy
+ * from each other is tried by each rank while it joins, whether that is faster than slots is
+ * measured by the leader and the first member, and the leader decides for all.
+ *
+ *     leader                                  member
+ *     who is a member  ->  segment
+ *     tries some others                       tries some others, says what came of it
+ *            '-------- both measure, if it is the first member ------'
+ *     the decision  ->  segment
+ *                                             settle(): reads it, once all have joined
+ *
+ * Owner: all of it lies in the segment. Threads: each field says who writes it. */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "transport/transport.h"
+
+struct tti_shm_port;
+
+enum tti_shm_state {
+	TTI_SHM_STRANGER, /* not in the domain                   */
+	TTI_SHM_MEMBER,   /* it is, and has not tried yet        */
+	TTI_SHM_ALLOWED,
+	TTI_SHM_REFUSED,
+};
+
+/* Of each rank, which writes it, but that the leader makes it a member. */
+struct tti_shm_trial {
+	_Alignas(128) _Atomic uint32_t state; /* enum tti_shm_state */
+	int32_t peer, error;                  /* refused: whose memory, and errno */
+	/* While it measures: what it copies from; how often it came to a meeting; pieces that it
+	 * has put into its slots and taken out of the other's; that it gives up. */
+	uint64_t source;
+	_Alignas(128) _Atomic uint32_t met, put, taken, gave_up;
+};
+
+enum tti_shm_why {
+	TTI_SHM_BY_SETTING = 1, /* TUTTI_REACH                                    */
+	TTI_SHM_BY_THREADS,     /* all ranks are threads of one process           */
+	TTI_SHM_BY_REFUSAL,     /* the kernel does not let all copy from all      */
+	TTI_SHM_BY_FIGURES,
+	TTI_SHM_UNMEASURED, /* the two ranks did not get their cores in time  */
+};
+
+/* Of all; the leader writes it. */
+struct tti_shm_agreement {
+	_Alignas(128) _Atomic uint32_t why; /* enum tti_shm_why, 0: not yet        */
+	uint32_t plain;                     /* enum tti_reach                      */
+	uint32_t wish;                      /* enum tti_reach_wish                 */
+	int32_t rank, peer, error;          /* of the first refusal: who, of whom  */
+	struct tti_reach_figures figures;
+	_Atomic uint32_t rounds; /* while it measures: how many there are to be so far */
+};
+
+/* The leader's: the members are known (by candidate), itself among them. */
+void tti_shm_trial_begin(struct tti_shm_port *port, const bool *is_member);
+
+/* Try to read and to write memory of the ranks 1, 2, 4 ... places to the right. */
+void tti_shm_trial_run(struct tti_shm_port *port);
+
+/* The leader's: whether it measures with that member. */
+bool tti_shm_trial_measures(const struct tti_shm_port *port, int index);
+
+/* shm_measure.c. Both ranks call it; the leader keeps the figures. Some 1.5 ms, at most
+ * TTI_SHM_MEASURE_MS where others use their cores. */
+#define TTI_SHM_MEASURE_MS 20
+void tti_shm_measure(struct tti_shm_port *port, int index, bool leads);
+
+/* The leader's, once all members have tried. */
+void tti_shm_trial_decide(struct tti_shm_port *port);
+
+/* As transport.h says. */
+tutti_status tti_shm_settle(struct tti_port *port);
+
+#endif
