@@ -116,6 +116,7 @@ static void describe_settings(struct tti_rank_info *info, const char *transports
 		.sysfs_root = hash_text(params->sysfs_root),
 		.check = params->check,
 		.reproducible = reproducible,
+		.reach = (int32_t)params->reach,
 		.dumps = params->topo_dump_file != NULL,
 	};
 	info->host = tti_hash_combine(info->machine, hash_text(params->host_id));
@@ -283,6 +284,7 @@ static tutti_status check_settings(const struct tti_rank_info *info, int n)
 			: info[rank].algo != info[0].algo           ? "TUTTI_ALGO"
 			: info[rank].slice != info[0].slice         ? "TUTTI_SLICE"
 			: info[rank].check != info[0].check         ? "TUTTI_CHECK"
+			: info[rank].reach != info[0].reach         ? "TUTTI_REACH"
 			: info[rank].registered_least != info[0].registered_least
 				? "TUTTI_REGISTERED_LEAST"
 			: info[rank].reproducible != info[0].reproducible

@@ -43,6 +43,7 @@ struct tti_rank_info {
 	int32_t check;        /* TUTTI_CHECK                           */
 	int32_t dumps;        /* the topology in use is to be written  */
 	int32_t reproducible; /* all reductions              */
+	int32_t reach;        /* TUTTI_REACH                 */
 	int32_t status;       /* what its own inputs are worth         */
 };
 

@@ -30,9 +30,10 @@
 struct setup {
 	struct tti_comm *comm;
 	struct tti_roll roll;
-	double ranks_a_core; /* where they are most */
-	char phases[256];    /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
-	int64_t last_ns;     /* when the last phase ended                      */
+	double ranks_a_core;                      /* where they are most */
+	const struct tti_reach_figures *measured; /* by the parent; NULL: not yet */
+	char phases[256]; /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
+	int64_t last_ns;  /* when the last phase ended                      */
 };
 
 /* A phase is over. */
@@ -90,22 +91,26 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 		.slot_bytes = tcp ? params->tcp_slot : params->shm_slot,
 		.slots = (int)(tcp ? params->tcp_slots : params->shm_slots),
 		.heap_bytes = params->shm_heap,
+		.reach = (enum tti_reach_wish)params->reach,
 		.stop = &comm->stop,
 		.timeout_ms = params->boot_timeout_ms,
 	};
 }
 
-static tutti_status open_and_join(struct tti_comm *comm, const struct tti_transport *transport,
+static tutti_status open_and_join(const struct setup *setup, const struct tti_transport *transport,
 				  struct tti_card *cards, uint64_t *domains)
 {
-	const struct tti_port_config config = tti_port_config_of(comm, transport);
+	struct tti_comm *comm = setup->comm;
+	struct tti_port_config config = tti_port_config_of(comm, transport);
 	struct tti_port *port = NULL;
 
+	config.measured = setup->measured;
 	TTI_TRY(transport->open(&config, &port, &cards[comm->rank]));
 	comm->ports[comm->nports++] = port;
 	TTI_TRY(tti_boot_all_gather(comm->boot, cards, sizeof(*cards)));
 	TTI_TRY(transport->join(port, cards, &domains[comm->rank]));
-	return tti_boot_all_gather(comm->boot, domains, sizeof(*domains));
+	TTI_TRY(tti_boot_all_gather(comm->boot, domains, sizeof(*domains)));
+	return transport->settle ? transport->settle(port) : TUTTI_OK;
 }
 
 /* How many groups the domains make, and which: the lowest rank of each rank's. */
@@ -157,7 +162,7 @@ static tutti_status try_transport(struct setup *setup, const struct tti_transpor
 	tutti_status st = TUTTI_ENOMEM;
 
 	if (cards && domains)
-		st = open_and_join(comm, transport, cards, domains);
+		st = open_and_join(setup, transport, cards, domains);
 	else
 		st = tti_fail(TUTTI_ENOMEM, "cards of %d ranks: out of memory", comm->n);
 	if (st == TUTTI_OK)
@@ -425,12 +430,22 @@ static tutti_status begin_first(struct setup *setup, const char *names)
 	return TUTTI_OK;
 }
 
+/* What a port of that communicator measured; NULL: none did. */
+static const struct tti_reach_figures *find_figures(const struct tti_comm *comm)
+{
+	for (int i = 0; i < comm->nports; i++)
+		if (comm->ports[i]->figures.call_ns)
+			return &comm->ports[i]->figures;
+	return NULL;
+}
+
 /* Only its own transports are new. */
 static tutti_status begin_child(struct setup *setup, const char *names,
 				const struct tti_comm *parent, const int *ranks)
 {
 	struct tti_comm *comm = setup->comm;
 
+	setup->measured = find_figures(parent);
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());
 	TTI_TRY(tti_child_derive(comm, parent, ranks));

@@ -424,6 +424,7 @@ const struct tti_transport tti_transport_shm = {
 	.piece_bytes = PIECE_BYTES,
 	.open = shm_open_port,
 	.join = tti_shm_join,
+	.settle = tti_shm_settle,
 	.connect = shm_connect,
 	.cost = shm_cost,
 	.close = shm_close,

@@ -17,8 +17,10 @@
  *     leader                                        member
  *     handshake of boot/auth.h: both prove the secret
  *     offer + memfd                            ->   maps it
+ *                          tries to copy from others (shm_trial.h)
  *                          writes probe into its bell
  *                                              <-   1 byte
+ *     [1 byte                                  ->   both measure: the first member]
  *     checks probe, writes answer
  *     1 byte                                   ->   checks answer
  *
@@ -157,6 +159,7 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 	const struct claim claim = { .leader = (uint32_t)port->base.rank,
 				     .member = (uint32_t)port->candidate[index] };
 	struct tti_shm_bell *const bell = tti_shm_seg_bell(&port->seg, index);
+	const uint8_t measures = 1;
 	struct offer offer = { .total_bytes = port->seg.layout.total_bytes };
 	struct tti_auth auth;
 	uint8_t byte = 0;
@@ -169,12 +172,17 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
 	if (atomic_load(&bell->probe) != tti_hash_mix(offer.nonce))
 		return tti_fail_quiet(TUTTI_EPROTO, "what it wrote to shared memory is not there");
+	if (tti_shm_trial_measures(port, index)) {
+		TTI_TRY(tti_fd_send_all(fd, &measures, 1, deadline_ns, stop));
+		tti_shm_measure(port, index, true);
+	}
 	atomic_store(&bell->answer, tti_hash_mix(offer.nonce + 1));
+	byte = 0;
 	return tti_fd_send_all(fd, &byte, 1, deadline_ns, stop);
 }
 
 /* The member's side, after the handshake. Quiet errors. */
-static tutti_status enter(struct tti_shm_port *port, int fd, int64_t deadline_ns)
+static tutti_status enter(struct tti_shm_port *port, int leader, int fd, int64_t deadline_ns)
 {
 	const _Atomic int *const stop = port->config.stop;
 	struct tti_shm_bell *bell;
@@ -185,9 +193,14 @@ static tutti_status enter(struct tti_shm_port *port, int fd, int64_t deadline_ns
 	TTI_TRY(recv_offer(fd, deadline_ns, stop, &offer, &memfd));
 	TTI_TRY(tti_shm_seg_adopt(&port->seg, memfd));
 	bell = tti_shm_seg_bell(&port->seg, port->self);
+	tti_shm_trial_run(port);
 	atomic_store(&bell->probe, tti_hash_mix(offer.nonce));
 	TTI_TRY(tti_fd_send_all(fd, &byte, 1, deadline_ns, stop));
 	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
+	if (byte) {
+		tti_shm_measure(port, tti_shm_find_candidate(port, leader), false);
+		TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
+	}
 	if (atomic_load(&bell->answer) != tti_hash_mix(offer.nonce + 1))
 		return tti_fail_quiet(TUTTI_EPROTO, "its answer in shared memory is not there");
 	return TUTTI_OK;
@@ -244,6 +257,10 @@ static tutti_status lead(struct tti_shm_port *port, const struct tti_card *cards
 		if (st != TUTTI_OK)
 			st = tti_shm_fail(port, st, -1, "leading");
 	}
+	if (st == TUTTI_OK && *nmembers) {
+		tti_shm_trial_begin(port, is_member);
+		tti_shm_trial_run(port);
+	}
 	for (int i = port->self + 1; i < port->n && st == TUTTI_OK; i++) {
 		if (!is_member[i])
 			continue;
@@ -254,6 +271,8 @@ static tutti_status lead(struct tti_shm_port *port, const struct tti_card *cards
 		}
 	}
 	tti_free(is_member);
+	if (st == TUTTI_OK && *nmembers)
+		tti_shm_trial_decide(port);
 	return st;
 }
 
@@ -353,7 +372,7 @@ static tutti_status follow(struct tti_shm_port *port, int leader, int line, int6
 				port->base.rank);
 	st = await(port, leader, line, deadline_ns, guests, &fd);
 	if (st == TUTTI_OK)
-		st = enter(port, fd, deadline_ns);
+		st = enter(port, leader, fd, deadline_ns);
 	tti_fd_close(&fd);
 	tti_free(guests);
 	if (st == TUTTI_OK)
@@ -388,6 +407,7 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 		if (rank == port->base.rank)
 			port->self = port->n;
 		port->process[port->n] = (struct tti_shm_process){ .pid = card.pid,
+								   .pid_ns = card.pid_ns,
 								   .number = card.process,
 								   .number_at = card.process_at };
 		port->candidate[port->n++] = rank;
