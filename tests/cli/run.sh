@@ -133,3 +133,15 @@ if [ "$cores" -ge 2 ]; then
 	says out "^$cores$"
 	ok "where some would have more ranks than others, the system spreads them"
 fi
+
+# What is faster is the machine's affair; that every rank of a host is named, and why, is not.
+barrier="$TUTTI perf barrier -i 1"
+TUTTI_DEBUG=INFO expect 0 "$TUTTI" run -n 3 $barrier
+says err 'ranks 0-2: .*ordinary memory (is copied by the kernel: of 512 KiB|goes through slots: ).+'
+TUTTI_REACH=slots TUTTI_DEBUG=INFO expect 0 "$TUTTI" run -n 3 $barrier
+says err 'ranks 0-2: .*ordinary memory goes through slots: TUTTI_REACH asks for it'
+TUTTI_REACH=slots TUTTI_DEBUG=INFO expect 0 "$TUTTI" run -n 4 \
+	sh -c 'TUTTI_HOST_ID=$((TUTTI_RANK / 2)) exec "$0" perf barrier -i 1' "$TUTTI"
+says err 'ranks 0-1: .*ordinary memory goes through slots'
+says err 'ranks 2-3: .*ordinary memory goes through slots'
+ok "a job says how ordinary memory is reached"

@@ -110,6 +110,7 @@ static void other_topologies(void **state)
 					 { 3, "TUTTI_SYSFS_ROOT", "/." },
 					 { 0 } };
 	const struct setting level[] = { { 1, "TUTTI_PXN_DISABLE", "1" }, { 0 } };
+	const struct setting reach[] = { { 1, "TUTTI_REACH", "slots" }, { 0 } };
 
 	(void)state;
 	all_fail(other, TUTTI_EPLAN, "the TUTTI_TOPO_FILE of rank 2 (B) is not that of rank 0 (A)");
@@ -117,6 +118,7 @@ static void other_topologies(void **state)
 	all_fail(missing, TUTTI_EINVAL, "/does/not/exist: No such file");
 	all_fail(roots, TUTTI_EPLAN, "rank 3 has another TUTTI_SYSFS_ROOT than rank 0");
 	all_fail(level, TUTTI_EPLAN, "rank 1 has another TUTTI_PXN_DISABLE than rank 0");
+	all_fail(reach, TUTTI_EINVAL, "rank 1 has another TUTTI_REACH than rank 0");
 }
 
 static void write_file(char *path, const char *text)

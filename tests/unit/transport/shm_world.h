@@ -35,7 +35,10 @@ struct world {
 	int slots;
 	int64_t timeout_ms;
 	uint32_t start;
-	bool own_join; /* the body joins by itself */
+	bool own_join;   /* the body joins by itself */
+	bool own_settle; /* the body settles by itself */
+	enum tti_reach_wish reach;
+	const struct tti_reach_figures *measured;
 	void (*body)(struct world *world, struct tti_port *port);
 	const char *host_id[WORLD_MOST];
 	_Atomic int stop;
@@ -89,6 +92,8 @@ static inline struct tti_port_config world_config(struct world *world, int rank)
 		.host_id = world->host_id[rank],
 		.slot_bytes = world->slot_bytes,
 		.slots = world->slots,
+		.reach = world->reach,
+		.measured = world->measured,
 		.stop = &world->stop,
 		.timeout_ms = world->timeout_ms,
 	};
@@ -105,6 +110,8 @@ static inline void world_rank_run(struct world *world, int rank)
 		CHECK(tti_transport_shm.join(port, world->cards, &world->domain[rank]) == TUTTI_OK);
 		tti_shm_set_start(port, world->start);
 		world_sync(world);
+		if (!world->own_settle)
+			CHECK(tti_transport_shm.settle(port) == TUTTI_OK);
 	}
 	if (world->body)
 		world->body(world, port);

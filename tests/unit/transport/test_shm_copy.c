@@ -45,11 +45,13 @@ static void fill(uint8_t *data, int rank, size_t nbytes)
 		data[i] = pattern(rank, i);
 }
 
-static void run_with(int n, void (*body)(struct world *, struct tti_port *),
+static void run_with(int n, enum tti_reach_wish reach,
+		     void (*body)(struct world *, struct tti_port *),
 		     void (*before)(struct world *, int))
 {
 	struct world *const world = world_create(n, body);
 
+	world->reach = reach;
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	assert_true(board != MAP_FAILED);
@@ -60,7 +62,7 @@ static void run_with(int n, void (*body)(struct world *, struct tti_port *),
 
 static void run(int n, void (*body)(struct world *, struct tti_port *))
 {
-	run_with(n, body, NULL);
+	run_with(n, TTI_WISH_SLOTS, body, NULL);
 }
 
 static bool says(const char *words)
@@ -79,7 +81,7 @@ static void copies(struct world *world, struct tti_port *port)
 	uint8_t *const own = map_pages(PAGES), *const into = map_pages(PAGES);
 	struct tti_remote there;
 
-	port->plain = TTI_REACH_COPIED;
+	CHECK(port->plain == TTI_REACH_COPIED);
 	fill(own, port->rank, nbytes);
 	CHECK(ops->name(port, own, nbytes, &board->name[port->rank]));
 	CHECK(board->name[port->rank].reach == TTI_REACH_COPIED);
@@ -110,7 +112,7 @@ static void copies(struct world *world, struct tti_port *port)
 static void processes_copy_from_each_other(void **state)
 {
 	(void)state;
-	run(3, copies);
+	run_with(3, TTI_WISH_COPIED, copies, NULL);
 }
 
 /* -- Names ----------------------------------------------------------------- */
@@ -270,7 +272,7 @@ static void forbid_calls(struct world *world, int rank)
 static void a_filter_of_system_calls_refuses(void **state)
 {
 	(void)state;
-	run_with(2, expect_refusal, forbid_calls);
+	run_with(2, TTI_WISH_SLOTS, expect_refusal, forbid_calls);
 }
 
 /* Rank 1 lets nobody of its own user look into it. */
@@ -286,7 +288,7 @@ static void a_process_that_hides_refuses(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	run_with(2, expect_refusal, hide);
+	run_with(2, TTI_WISH_SLOTS, expect_refusal, hide);
 }
 
 int main(void)
