@@ -70,7 +70,7 @@ static const char *step_fault(const struct tti_compiler *c, const struct tti_ste
 			return "is copied but is not both input and output here";
 		return chunk->place == TTI_PLACE_INPUT ? NULL : "is copied after it was written";
 	}
-	if (step->peer == c->prog->rank)
+	if (step->peer == c->prog->rank && c->prog->coll != TUTTI_SEND_RECV)
 		return "goes to or comes from the rank itself";
 	if (step->kind == TTI_SEND || step->kind == TTI_PUT)
 		return has_value ? NULL : "is sent before it has a value";
@@ -460,10 +460,10 @@ static void init_messages(struct tti_compiler *c)
 		if (tti_step_is_sync(step->kind) || step->chunk < 0 || step->chunk >= prog->nchunks)
 			continue;
 		chunk = &c->chunk[step->chunk];
-		if (chunk->is_input || chunk->is_output)
-			continue;
-		chunk->is_input = step->kind == TTI_SEND;
-		chunk->is_output = step->kind == TTI_RECV || step->kind == TTI_GET;
+		/* What is received after it was sent takes its place. */
+		if (!chunk->is_output)
+			chunk->is_input |= step->kind == TTI_SEND || step->kind == TTI_COPY;
+		chunk->is_output |= step->kind != TTI_SEND;
 		chunk->place = chunk->is_input ? TTI_PLACE_INPUT : TTI_PLACE_NONE;
 	}
 }

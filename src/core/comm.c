@@ -92,12 +92,12 @@ void tti_comm_free(struct tti_comm *comm)
 	atomic_store(&comm->state, TTI_COMM_BURIED);
 	if (root != comm || atomic_load(&comm->users) == 1)
 		tti_watch_stop(comm->boot);
-	tti_briefs_free(comm->briefs);
+	tti_prepared_free_all(comm->prepared);
 	tti_programs_release(comm);
 	tti_handoffs_release(comm);
 	tti_operators_release(&comm->operators);
 	drop_current_sides(comm);
-	tti_pairs_release(&comm->pairs);
+	tti_transfers_release(&comm->transfers);
 	tti_free(comm->extents.at);
 	tti_windows_release(comm);
 	tti_comm_close_ports(comm);

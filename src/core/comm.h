@@ -22,13 +22,13 @@
 #include "boot/watch.h"
 #include "coll/choose.h"
 #include "core/agree.h"
-#include "core/brief.h"
 #include "core/counts.h"
 #include "core/handoff.h"
 #include "core/layout.h"
 #include "core/memory.h"
 #include "core/operators.h"
-#include "core/pairs.h"
+#include "core/prepared.h"
+#include "core/transfers.h"
 #include "core/tuning.h"
 #include "engine/engine.h"
 #include "tutti/inspect.h"
@@ -192,11 +192,11 @@ struct tti_comm {
 
 	/* The executing thread's. */
 	uint64_t seq;
-	struct tti_programs *programs; /* NULL: no call needed one yet */
-	struct tti_briefs *briefs;     /* NULL: no call was short yet  */
+	struct tti_programs *programs;       /* NULL: no call needed one yet */
+	struct tti_prepared_calls *prepared; /* NULL: there was no call yet */
 	struct tti_operator_list operators;
 	struct tti_handoff_kept *handoffs; /* [TTI_HANDOFFS_KEPT]; NULL: there was none yet */
-	struct tti_pairs pairs;
+	struct tti_transfers transfers;
 	struct tti_extents extents;
 
 	struct tti_current_call current;
@@ -289,7 +289,8 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
  * slice. */
 TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int root,
 					    size_t nbytes, enum tti_order order,
-					    struct tti_bound **out, size_t *slice_bytes);
+					    struct tti_bound **out, size_t *slice_bytes,
+					    const char **algorithm);
 void tti_programs_release(struct tti_comm *comm);
 
 /* -- call.c ----------------------------------------------------------------- */
@@ -311,32 +312,19 @@ struct tti_batch_item {
 	uint64_t ticket;
 	struct tti_args *args; /* [nargs], transfers first */
 	int nargs, ntransfers;
-	struct tti_transfer *transfers; /* [ntransfers], and room for heads */
-	int32_t *heads;
+	struct tti_transfer *transfers; /* [ntransfers] */
 	tutti_status status;
 };
 
-/* Run one collective now: the turn is the caller's. */
+/* Run one call now: the turn is the caller's. */
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args);
-/* The same of a short one that was found (brief.h). */
-tutti_status tti_call_run_brief(struct tti_comm *comm, struct tti_brief *brief,
-				const struct tti_args *args);
+/* The same of one that was prepared for such arguments (prepared.h). */
+tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args *args,
+				   struct tti_prepared *call);
 /* What of its arguments is in the signature of a call of all ranks. */
 uint64_t tti_call_signature_part(const struct tti_args *args);
-/* The same of one send or receive. */
-tutti_status tti_call_transfer(struct tti_comm *comm, const struct tti_args *args);
-
-/* What a call is run by, found once for many: for the life of the communicator. */
-struct tti_ready {
-	struct tti_bound *bound; /* NULL: transfers */
-	size_t nbytes, slice;
-	const char *algorithm;
-};
-/* The turn is the caller's, of both. Not of handoffs. */
-TUTTI_CHECKED tutti_status tti_call_ready(struct tti_comm *comm, const struct tti_args *args,
-					  struct tti_ready *out);
-tutti_status tti_call_run_ready(struct tti_comm *comm, const struct tti_args *args,
-				const struct tti_ready *ready);
+/* The tag of the messages of a send and its receive. */
+uint64_t tti_call_transfer_tag(const struct tti_args *args);
 
 /* Run all items (turns are waited for and given back); the first error. */
 tutti_status tti_batch_run(struct tti_batch_item *items, int n);

@@ -56,7 +56,7 @@ void tti_group_drop_init(tutti_comm_t handle)
 
 /* -- Batches ---------------------------------------------------------------------- */
 
-/* One allocation: items, their calls, transfers and heads. */
+/* One allocation: items, their calls and transfers. */
 struct batch {
 	int n;
 	struct tti_batch_item items[];
@@ -111,17 +111,15 @@ static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 	const size_t head = align16(sizeof(struct batch) + ncalls * sizeof(struct tti_batch_item));
 	const size_t args = align16(ncalls * sizeof(struct tti_args));
 	const size_t transfers = align16(ncalls * sizeof(struct tti_transfer));
-	char *memory = tti_zalloc(head + args + transfers + ncalls * sizeof(int32_t));
+	char *memory = tti_zalloc(head + args + transfers);
 	struct batch *batch = (struct batch *)(void *)memory;
 	struct tti_args *next_args;
 	struct tti_transfer *next_transfer;
-	int32_t *next_head;
 
 	if (!batch)
 		return NULL;
 	next_args = (struct tti_args *)(void *)(memory + head);
 	next_transfer = (struct tti_transfer *)(void *)(memory + head + args);
-	next_head = (int32_t *)(void *)(memory + head + args + transfers);
 	for (size_t i = 0; i < ncalls; i++)
 		if (calls[i].stream == stream) {
 			struct tti_batch_item *item = item_of(batch, calls[i].comm);
@@ -134,10 +132,8 @@ static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 
 		item->args = next_args;
 		item->transfers = next_transfer;
-		item->heads = next_head;
 		next_args += item->nargs;
 		next_transfer += item->ntransfers;
-		next_head += item->ntransfers;
 		item->nargs = 0;
 		fill_item(item, calls, ncalls, stream);
 		item->ticket = tti_turn_take(item->comm);
@@ -190,8 +186,6 @@ static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
 	tti_turn_wait(comm, ticket);
 	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
 		st = tti_comm_fate(comm);
-	else if (args->coll == TUTTI_SEND_RECV)
-		st = tti_call_transfer(comm, args);
 	else
 		st = tti_call_run(comm, args);
 	if (st != TUTTI_OK)
@@ -280,13 +274,13 @@ static tutti_status submit(struct queued_call *call)
 }
 
 /* A call that was found among those kept, now: its arguments are right, nobody is before it. */
-static tutti_status run_brief(struct tti_comm *comm, struct tti_brief *brief,
-			      const struct tti_args *args)
+static tutti_status run_prepared(struct tti_comm *comm, struct tti_prepared *call,
+				 const struct tti_args *args)
 {
 	tutti_status st;
 
 	(void)tti_turn_take(comm);
-	st = tti_call_run_brief(comm, brief, args);
+	st = tti_call_run_prepared(comm, args, call);
 	if (st != TUTTI_OK)
 		tti_comm_note(comm, st);
 	tti_turn_done(comm);
@@ -306,15 +300,15 @@ static tutti_status submit_new(tutti_comm_t handle, struct tti_comm *comm,
 
 tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream)
 {
-	struct tti_brief *brief = NULL;
+	struct tti_prepared *call = NULL;
 	struct tti_comm *comm;
 	tutti_status st = tti_handle_enter(handle, &comm);
 
 	if (st != TUTTI_OK)
 		return tti_group_remember(st);
 	if (!stream && group.depth == 0)
-		brief = tti_brief_find(comm, args);
-	st = brief ? run_brief(comm, brief, args) : submit_new(handle, comm, args, stream);
+		call = tti_prepared_find(comm, args);
+	st = call ? run_prepared(comm, call, args) : submit_new(handle, comm, args, stream);
 	tti_handle_leave(handle);
 	return st == TUTTI_OK ? st : tti_group_remember(st);
 }

@@ -276,8 +276,10 @@ static void lay_out(const struct tti_handoff_kept *kept, size_t longest, size_t 
 		size_t part = (chunk->count + nblocks - 1) / nblocks;
 
 		part = (part + kept->line - 1) / kept->line * kept->line;
-		kept->extents[i] = (struct tti_extent){ chunk->first, chunk->count,
-							part < slice ? part : slice };
+		kept->extents[i] = (struct tti_extent){ .first = chunk->first,
+							.to = chunk->first,
+							.count = chunk->count,
+							.slice = part < slice ? part : slice };
 	}
 }
 

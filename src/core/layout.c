@@ -75,6 +75,7 @@ static size_t cut_row(struct tti_extent *at, size_t parts, size_t first, size_t 
 		const size_t left = count - begin;
 
 		at[part] = (struct tti_extent){ .first = first + begin,
+						.to = first + begin,
 						.count = left < piece ? left : piece };
 	}
 	return piece < count ? piece : count;

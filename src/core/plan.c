@@ -15,7 +15,7 @@
 struct tutti_call_plan {
 	tutti_comm_t handle;
 	struct tti_args args;
-	struct tti_ready ready;
+	struct tti_prepared call;
 	/* Of a start on a stream: 1 until it is done; a futex word. */
 	_Atomic uint32_t running;
 	bool started;                /* and not waited for */
@@ -45,7 +45,7 @@ static tutti_status make_ready(struct tti_comm *comm, struct tutti_call_plan *pl
 	tti_turn_wait(comm, ticket);
 	st = tti_comm_fate(comm);
 	if (st == TUTTI_OK)
-		st = tti_call_ready(comm, &plan->args, &plan->ready);
+		st = tti_prepared_make(comm, &plan->args, &plan->call);
 	tti_turn_done(comm);
 	if (st == TUTTI_OK)
 		plan->args = tti_args_take(&plan->args);
@@ -124,7 +124,7 @@ static tutti_status run(struct tutti_call_plan *plan, struct tti_comm *comm, uin
 	tti_turn_wait(comm, ticket);
 	st = atomic_load_explicit(&comm->fate, memory_order_relaxed)
 		     ? tti_comm_fate(comm)
-		     : tti_call_run_ready(comm, &plan->args, &plan->ready);
+		     : tti_call_run_prepared(comm, &plan->args, &plan->call);
 	if (st != TUTTI_OK)
 		tti_comm_note(comm, st);
 	return st;
@@ -217,6 +217,7 @@ tutti_status tutti_plan_destroy(tutti_call_plan_t plan)
 		return TUTTI_OK;
 	st = tutti_plan_wait(plan);
 	tti_args_drop(&plan->args);
+	tti_prepared_release(&plan->call);
 	tti_awaited_drop(plan->awaited);
 	tti_free(plan);
 	return st;

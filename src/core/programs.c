@@ -123,7 +123,8 @@ static struct tti_choice_entry *choice_at(struct tti_comm *comm, tutti_collectiv
 }
 
 tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int root, size_t nbytes,
-			      enum tti_order order, struct tti_bound **out, size_t *slice_bytes)
+			      enum tti_order order, struct tti_bound **out, size_t *slice_bytes,
+			      const char **algorithm)
 {
 	const int class = size_class(nbytes), at = tti_collective_is_rooted(coll) ? root : 0;
 	const int file = order == TTI_ORDER_ANY ? tti_algo_files_find(comm->tuning.files, coll,
@@ -141,7 +142,7 @@ tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int 
 		TTI_TRY(build(comm, entry->set, at, bound));
 	*out = *bound;
 	*slice_bytes = entry->slice_bytes;
-	atomic_store_explicit(&comm->last_algorithm, entry->set->algo->name, memory_order_relaxed);
+	*algorithm = entry->set->algo->name;
 	return TUTTI_OK;
 }
 

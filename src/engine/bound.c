@@ -27,6 +27,15 @@ static int count_posts(const struct tti_bound *bound)
 	return posts;
 }
 
+static size_t count_edges(const struct tti_compiled *prog)
+{
+	size_t edges = 0;
+
+	for (int i = 0; i < prog->nopers; i++)
+		edges += (size_t)prog->oper[i].npred;
+	return edges;
+}
+
 /* An array of the bound program; never empty, so that NULL means no memory. */
 static void *array(struct tti_bound *bound, size_t count, size_t nbytes)
 {
@@ -68,15 +77,40 @@ static tutti_status allocate(struct tti_engine *engine, struct tti_bound *bound)
 	bound->post_of = array(bound, (nopers + 1), sizeof(*bound->post_of));
 	bound->fan = array(bound, posts, sizeof(*bound->fan));
 	bound->cursor = array(bound, nqueues, sizeof(*bound->cursor));
-	bound->pending = array(bound, (size_t)bound->window * nopers, sizeof(*bound->pending));
+	bound->progress = array(bound, nopers, sizeof(*bound->progress));
+	bound->pred = array(bound, count_edges(prog), sizeof(*bound->pred));
+	bound->pred_of = array(bound, nopers + 1, sizeof(*bound->pred_of));
+	if (prog->coll == TUTTI_SEND_RECV)
+		bound->lent = array(bound, nopers, sizeof(*bound->lent));
 	bound->left = array(bound, (size_t)bound->window, sizeof(*bound->left));
 	bound->lead = array(bound, nopers, sizeof(*bound->lead));
 	bound->late = array(bound, nopers, sizeof(*bound->late));
 	if (!bound->link || !bound->peers || !bound->post || !bound->post_of || !bound->fan ||
-	    !bound->cursor || !bound->pending || !bound->left || !bound->lead || !bound->late)
+	    !bound->cursor || !bound->progress || !bound->pred || !bound->pred_of || !bound->left ||
+	    !bound->lead || !bound->late || (prog->coll == TUTTI_SEND_RECV && !bound->lent))
 		return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
 				prog->algorithm, prog->nopers);
 	return TUTTI_OK;
+}
+
+/* Whom each operation waits for, from who waits for each. */
+static void list_preds(struct tti_bound *bound)
+{
+	const struct tti_compiled *prog = &bound->prog;
+	int32_t first = 0;
+
+	for (int i = 0; i < prog->nopers; i++) {
+		bound->pred_of[i] = first;
+		first += prog->oper[i].npred;
+	}
+	bound->pred_of[prog->nopers] = first;
+	/* Progress is set when a job starts: until then it counts. */
+	for (int i = 0; i < prog->nopers; i++)
+		for (int k = 0; k < prog->oper[i].nsucc; k++) {
+			const int32_t to = prog->succs[prog->oper[i].succ + k];
+
+			bound->pred[bound->pred_of[to] + bound->progress[to].next++] = i;
+		}
 }
 
 static tutti_status list_peers(struct tti_bound *bound, int n)
@@ -123,6 +157,7 @@ tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *pr
 				 : op->nout ? bound->prog.queue_of[op->out]
 					    : -1;
 	}
+	list_preds(bound);
 	bound->is_free = true;
 	for (int i = 0; i < bound->prog.nqueues; i++)
 		bound->is_free &= bound->prog.queue[i].n == 1;

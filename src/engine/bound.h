@@ -14,6 +14,19 @@ struct tti_cursor {
 	int32_t round, pos;
 };
 
+/* How far an operation is: the block that is its next, and how many it has. */
+struct tti_progress {
+	int32_t next, end;
+};
+
+/* Of an operation of a program of sends and receives whose data is not sent but lent: the message
+ * names it, and is released when the peer has copied it (lend.h). */
+struct tti_lent {
+	void *message;    /* of a send: the one that names the data, until the peer has it */
+	const char *from; /* of a receive: where the data lies */
+	size_t done;      /* bytes of it                       */
+};
+
 /* A message to one link, or to several of one port by fan-out. */
 struct tti_post {
 	struct tti_port *port; /* fan-out: the port; else NULL */
@@ -31,15 +44,17 @@ struct tti_bound {
 	bool connected;
 	/* No link has two messages one way in a block, and no operation waits for another. */
 	bool is_free;
-	struct tti_post *post;     /* all operations'                              */
-	int32_t *post_of;          /* [nopers + 1]: first index into post[]        */
-	struct tti_link **fan;     /* links of the posts                           */
-	int32_t *lead;             /* [nopers]: the queue that looks after it, -1  */
-	struct tti_cursor *cursor; /* [nqueues]                                 */
-	int16_t *pending;          /* [window][nopers]: what it still waits for */
-	int32_t *left;             /* [window]: operations not done             */
-	int32_t *late;             /* [nopers]: rounds that it is behind, for its stage  */
-	int32_t latest;            /* of these; rounds are as many more than blocks      */
+	struct tti_post *post;         /* all operations'                              */
+	int32_t *post_of;              /* [nopers + 1]: first index into post[]        */
+	struct tti_link **fan;         /* links of the posts                           */
+	int32_t *lead;                 /* [nopers]: the queue that looks after it, -1  */
+	int32_t *pred, *pred_of;       /* of each operation: those it waits for; [nopers + 1] */
+	struct tti_cursor *cursor;     /* [nqueues]                                 */
+	struct tti_progress *progress; /* [nopers]                              */
+	struct tti_lent *lent;         /* [nopers]; NULL: not of sends and receives */
+	int32_t *left;                 /* [window]: operations not done             */
+	int32_t *late;                 /* [nopers]: rounds that it is behind, for its stage  */
+	int32_t latest;                /* of these; rounds are as many more than blocks      */
 	int32_t window;
 	struct tti_arena arena;
 };

@@ -90,9 +90,10 @@ int tti_bound_nchunks(const struct tti_bound *bound);
 
 /* -- Jobs ---------------------------------------------------------------- */
 
-/* Where a chunk lies that is like no other: `slice` elements of it in each block. */
+/* Where a chunk lies that is like no other: `slice` elements of it in each block, from element
+ * `first` of the input, or `to` of the output, on. */
 struct tti_extent {
-	size_t first, count, slice;
+	size_t first, to, count, slice;
 };
 
 /* Where the chunks of a call lie: in rows of `parts` chunks each, one row or, where
@@ -101,6 +102,14 @@ struct tti_extent {
  * row, and chunk_count is that of the longest. */
 struct tti_layout {
 	const struct tti_extent *extents; /* of each chunk, until the job is done; NULL: none */
+	/* With extents: each chunk takes as many blocks as its own slices make, and on each link
+	 * chunk follows chunk. The two ends of a link then need to know of no other. Else all
+	 * chunks take as many blocks as the longest. */
+	bool by_chunk;
+	const uint64_t *tags; /* of the messages of each chunk; NULL: the call's */
+	/* Of each chunk that is sent: where it lies, for the peer to copy it from there; zeroed:
+	 * it goes by messages. NULL: all do. Of programs of sends and receives (TUTTI_SEND_RECV). */
+	const struct tti_memory_name *lent;
 	const void *input;
 	void *output;
 	size_t type_size;
@@ -110,29 +119,6 @@ struct tti_layout {
 	/* n: chunks belong to pairs of n ranks, row s * n + d being row d of s's input and row
 	 * s of d's output. 0: a row is one row of both. */
 	size_t paired;
-};
-
-/* One transfer of a point-to-point batch. */
-struct tti_transfer {
-	int peer;
-	bool is_send;
-	char *data; /* read only if it is a send */
-	size_t nbytes;
-	uint64_t tag;
-	size_t message_bytes; /* of each message, the last one may have fewer; 0: as is best */
-	/* Of a receive into the memory of a send to the same peer: bytes are written only once
-	 * that send is past them. NULL: none. */
-	const struct tti_transfer *after;
-	/* Of a send: where the data lies, for the peer to copy it from there; zeroed: it goes by
-	 * messages. Not of one that a receive waits for as above: two such would wait for each
-	 * other. */
-	struct tti_memory_name name;
-	/* The engine's: */
-	const char *there; /* of a receive from where the data lies */
-	bool is_offered;   /* of a send that is named: it was said  */
-	size_t done;
-	int32_t next; /* the next one in the same direction with the same peer, -1 */
-	int32_t last; /* of a head: the last one of its list                      */
 };
 
 struct tti_job;
@@ -165,8 +151,12 @@ struct tti_direct {
 
 enum tti_job_kind {
 	TTI_JOB_PROGRAM,
-	TTI_JOB_TRANSFERS,
 	TTI_JOB_DIRECT, /* becomes another where not all can */
+};
+
+/* Where the data of an operation lies in one block, in bytes from where its places begin. */
+struct tti_spot {
+	size_t from, to, count, nbytes;
 };
 
 struct tti_job {
@@ -181,17 +171,16 @@ struct tti_job {
 			struct tti_bound *bound;
 			struct tti_layout layout;
 			struct tti_reducer reducer;
-			bool is_large;         /* more than the caches hold               */
-			size_t slice;          /* elements per step                         */
-			int32_t nblocks, base; /* base: the oldest that is not done */
-			int32_t local_block, local_pos;
+			uintptr_t at[TTI_PLACE_SCRATCH + 1]; /* where each place begins */
+			const struct tti_spot
+				*spot;         /* [nopers]: of the one block; NULL: not known */
+			bool in_order;         /* else as messages come                       */
+			bool is_large;         /* more than the caches hold                   */
+			size_t slice;          /* elements of a block                         */
+			int32_t nblocks, base; /* base: the oldest that is not done           */
+			int64_t left;          /* operations of blocks that are not done      */
+			int32_t block, pos;    /* of operations in order, what comes next     */
 		} program;
-		struct {
-			struct tti_transfer *list;
-			int32_t n;
-			int32_t *heads; /* first unfinished of each direction       */
-			int32_t nheads;
-		} transfers;
 		struct {
 			struct tti_direct call;
 			struct tti_move move; /* the one of the own that is being made */
@@ -213,14 +202,6 @@ TUTTI_CHECKED tutti_status tti_job_program(struct tti_job *job, struct tti_engin
 					   const struct tti_reducer *reducer, size_t slice_bytes,
 					   uint64_t tag);
 
-/* Start a batch: all at once, each direction of each peer in order of the list.
- * The list stays the caller's; `heads` is room for n indices. */
-void tti_job_transfers(struct tti_job *job, struct tti_engine *engine, struct tti_transfer *list,
-		       int32_t n, int32_t *heads);
-/* The same where no two go the same way with one peer. */
-void tti_job_transfers_apart(struct tti_job *job, struct tti_engine *engine,
-			     struct tti_transfer *list, int32_t n, int32_t *heads);
-
 /* Start a collective of several ranks where the data lies, if all can, else as call->otherwise
  * does. For engines whose peers are all on one port that has memory. */
 TUTTI_CHECKED tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
@@ -232,49 +213,37 @@ bool tti_job_poll(struct tti_job *job);
 /* Run several jobs (of different engines) to their end; the first error. */
 tutti_status tti_job_wait(struct tti_job *const *jobs, int n);
 
-/* The short way of a call whose chunks fit a message each: straight through, one operation
- * after the other, once its links are connected. What is the same for all calls that differ in
- * buffers alone is worked out once. Same messages, same result as the general way, so ranks may
- * differ in it.
- * Owner: the caller, tti_straight_release(), zeroed is fine; the bound program outlives it, and
+/* A call whose chunks fit a message each, or a single send or receive: what is the same for all
+ * calls that differ in buffers alone is worked out once, and its operations are run in the order of
+ * the program. The same messages and the same result as by tti_job_program(), so ranks may differ
+ * in it.
+ * Owner: the caller, tti_short_release(), zeroed is fine; the bound program outlives it, and
  * what the reducer points at. */
-struct tti_spot {
-	size_t from, to; /* of an operation, in bytes from where its places begin */
-	size_t count, nbytes;
-};
-
-struct tti_straight {
+struct tti_short {
 	struct tti_job job;    /* all but buffers and tag */
 	struct tti_spot *spot; /* [nopers]                */
 	int32_t room;          /* of spot                 */
-	bool is_exchange;      /* of the whole vector: shorter still */
 };
 
-bool tti_straight_fits(const struct tti_bound *bound, const struct tti_layout *layout,
-		       size_t slice_bytes);
+/* Whether each chunk is one message. */
+bool tti_short_fits(const struct tti_layout *layout, size_t slice_bytes);
 /* Zeroed, or prepared before: that is forgotten. The layout's buffers are not looked at. */
-TUTTI_CHECKED tutti_status tti_straight_prepare(struct tti_straight *call,
-						struct tti_engine *engine, struct tti_bound *bound,
-						const struct tti_layout *layout,
-						const struct tti_reducer *reducer,
-						size_t slice_bytes);
+TUTTI_CHECKED tutti_status tti_short_prepare(struct tti_short *call, struct tti_engine *engine,
+					     struct tti_bound *bound,
+					     const struct tti_layout *layout,
+					     const struct tti_reducer *reducer, size_t slice_bytes);
 /* `mismatch_peer` as of a job. */
-tutti_status tti_straight_run(struct tti_straight *call, const void *input, void *output,
-			      uint64_t tag, int *mismatch_peer);
-void tti_straight_release(struct tti_straight *call);
+tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag,
+			   int *mismatch_peer);
+void tti_short_release(struct tti_short *call);
 
-/* A transfer that is named to nobody, with a peer that is connected: one message, or in pieces
- * (transport.h). */
-bool tti_straight_reaches(const struct tti_engine *engine, int peer, size_t nbytes);
-tutti_status tti_straight_send(struct tti_engine *engine, int peer, const void *data, size_t nbytes,
-			       uint64_t tag);
-/* TUTTI_AGAIN: what comes is something else, and was not taken: the general way knows.
- * `mismatch_peer` as of a job. */
-tutti_status tti_straight_recv(struct tti_engine *engine, int peer, void *data, size_t nbytes,
-			       uint64_t tag, int *mismatch_peer);
+/* Bytes of each message of what one rank has for another alone, the last one may have fewer:
+ * both sides compute it. Few enough for one to be read while others are written; many enough
+ * for a message's own cost to count little. */
+size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes);
 
-/* Whether a program reduces its one chunk in one exchange, which goes straight whatever its
- * length, if it is one message. */
+/* Whether a program reduces its one chunk in one exchange, which is one message whatever its
+ * length. */
 bool tti_bound_is_exchange(const struct tti_bound *bound);
 
 #endif

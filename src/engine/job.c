@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/connect.h"
+#include "engine/lend.h"
 #include "engine/wait.h"
 
 /* Of a transfer: the last one is all that is read with nothing written beside. Measured on an
@@ -15,7 +16,20 @@ static bool shares_slot(const struct tti_post *post, size_t nbytes)
 	return post->port && (post->port->fans_short || nbytes > post->port->inline_bytes);
 }
 
-bool tti_post_reserve(struct tti_post *post, size_t nbytes)
+/* Room for a piece: as much may be under way as if it were whole. */
+static void *reserve_piece(struct tti_link *link, size_t nbytes, size_t whole)
+{
+	void *room;
+
+	if (nbytes >= whole)
+		return link->ops->reserve(link, nbytes);
+	link->whole_pages = (uint16_t)((whole + 4095) / 4096);
+	room = link->ops->reserve(link, nbytes);
+	link->whole_pages = 0;
+	return room;
+}
+
+bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t whole)
 {
 	if (shares_slot(post, nbytes)) {
 		post->slot = post->port->transport->fanout->reserve(post->port, post->links,
@@ -23,7 +37,7 @@ bool tti_post_reserve(struct tti_post *post, size_t nbytes)
 		return post->slot != NULL;
 	}
 	for (int i = post->n - 1; i >= 0; i--) {
-		post->slot = post->links[i]->ops->reserve(post->links[i], nbytes);
+		post->slot = reserve_piece(post->links[i], nbytes, whole);
 		if (!post->slot)
 			return false;
 	}
@@ -49,22 +63,7 @@ void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uin
 	post->links[0]->ops->commit(post->links[0], nbytes, tag);
 }
 
-bool tti_link_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag)
-{
-	void *room;
-
-	if (link->ops->send && link->ops->send(link, data, nbytes, tag))
-		return true;
-	room = link->ops->reserve(link, nbytes);
-	if (!room)
-		return false;
-	if (nbytes > 0)
-		tti_slot_fill(link, &link->way, room, data, nbytes);
-	link->ops->commit(link, nbytes, tag);
-	return true;
-}
-
-size_t tti_transfer_piece(const struct tti_engine *engine, int peer, size_t nbytes)
+size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 {
 	const struct tti_port *port = tti_engine_port(engine, peer);
 	const size_t least = port->transport->piece_bytes, most = port->slot_bytes;
@@ -78,27 +77,13 @@ size_t tti_transfer_piece(const struct tti_engine *engine, int peer, size_t nbyt
 	return piece < most ? piece : most;
 }
 
-bool tti_link_send_piece(struct tti_link *link, const struct tti_port *port, const void *data,
-			 size_t nbytes, size_t total, uint64_t tag)
-{
-	const size_t whole = total < port->slot_bytes ? total : port->slot_bytes;
-	bool is_sent;
-
-	link->whole_pages = nbytes < whole ? (uint16_t)((whole + 4095) / 4096) : 0;
-	is_sent = tti_link_send(link, data, nbytes, tag);
-	link->whole_pages = 0;
-	return is_sent;
-}
-
 bool tti_job_poll(struct tti_job *job)
 {
 	struct tti_engine *engine = job->engine;
 	bool moved;
 
 	tti_engine_progress(engine);
-	moved = job->kind == TTI_JOB_PROGRAM     ? tti_program_poll(job)
-		: job->kind == TTI_JOB_TRANSFERS ? tti_transfers_poll(job)
-						 : tti_direct_poll(job);
+	moved = job->kind == TTI_JOB_PROGRAM ? tti_program_poll(job) : tti_direct_poll(job);
 	/* What was committed is on its way only once the system has it. */
 	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++)
 		if (engine->active[i]->unsent > 0)
@@ -108,9 +93,7 @@ bool tti_job_poll(struct tti_job *job)
 
 static int blame(const struct tti_job *job)
 {
-	if (job->kind == TTI_JOB_DIRECT)
-		return job->waiting_on;
-	return job->kind == TTI_JOB_PROGRAM ? tti_program_blame(job) : tti_transfers_blame(job);
+	return job->kind == TTI_JOB_PROGRAM ? tti_program_blame(job) : job->waiting_on;
 }
 
 tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
@@ -153,6 +136,9 @@ tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
 	}
 	for (int i = 0; i < n && result == TUTTI_OK; i++)
 		result = jobs[i]->status;
+	for (int i = 0; i < n; i++)
+		if (jobs[i]->status != TUTTI_OK && jobs[i]->kind == TTI_JOB_PROGRAM)
+			tti_lend_revoke(jobs[i]);
 	for (int i = 0; i < n; i++)
 		atomic_store_explicit(&jobs[i]->engine->waiting_on, -1, memory_order_relaxed);
 	return result;

@@ -10,25 +10,36 @@
 #include "engine/engine.h"
 #include "reduce/reduce.h"
 
-/* All of tti_job_program() but what only polling needs. */
+/* All of tti_job_program() but what only running blocks beside each other needs. */
 TUTTI_CHECKED tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 					       struct tti_bound *bound,
 					       const struct tti_layout *layout,
 					       const struct tti_reducer *reducer,
 					       size_t slice_bytes, uint64_t tag);
+/* No operation has begun. */
+void tti_program_begin(struct tti_job *job);
 bool tti_program_poll(struct tti_job *job);
 /* The peer that the oldest unfinished block waits for, -1: none. */
 int tti_program_blame(const struct tti_job *job);
 
-bool tti_transfers_poll(struct tti_job *job);
-int tti_transfers_blame(const struct tti_job *job);
+/* The same of operations in the order of the program. */
+bool tti_in_order_poll(struct tti_job *job);
+
+/* Where the places of a program begin: integers, since a call may move nothing and have no
+ * buffers. */
+static inline void tti_program_place(struct tti_job *job, const void *input, void *output)
+{
+	job->program.at[TTI_PLACE_INPUT] = (uintptr_t)input;
+	job->program.at[TTI_PLACE_OUTPUT] = (uintptr_t)output;
+	job->program.at[TTI_PLACE_SCRATCH] = (uintptr_t)job->engine->scratch;
+}
 
 bool tti_direct_poll(struct tti_job *job);
 
 /* Room for a post in post->slot, to be filled: one slot that all links share where that
  * pays, else that of the first link, from which the others get copies. False: not now;
- * reserving again gives the same room. */
-bool tti_post_reserve(struct tti_post *post, size_t nbytes);
+ * reserving again gives the same room. `whole`: it is a piece of so many bytes. */
+bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t whole);
 
 /* A link's slot from memory. */
 static inline void tti_slot_fill(const struct tti_link *link, struct tti_copy_way *way, void *slot,
@@ -39,18 +50,6 @@ static inline void tti_slot_fill(const struct tti_link *link, struct tti_copy_wa
 	else
 		memcpy(slot, data, nbytes);
 }
-
-/* One message from memory; false: not now. What is nothing may come from nowhere. */
-bool tti_link_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
-
-/* Bytes of each message of a transfer of nbytes with a peer, the last one may have fewer: both
- * sides compute it. Few enough for one to be read while others are written; many enough for
- * a message's own cost to count little. */
-size_t tti_transfer_piece(const struct tti_engine *engine, int peer, size_t nbytes);
-
-/* The next message of such a transfer; false: not now. */
-bool tti_link_send_piece(struct tti_link *link, const struct tti_port *port, const void *data,
-			 size_t nbytes, size_t total, uint64_t tag);
 
 /* Send it: post->slot is filled from `data` unless it is there already. */
 void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag);

@@ -2,27 +2,23 @@
 #include <string.h>
 
 #include "engine/bound.h"
-#include "engine/job.h"
-#include "engine/piece.h"
+#include "engine/lend.h"
+#include "engine/oper.h"
 #include "util/error.h"
 #include "util/mem.h"
 
-/* Running a compiled program, block by block.
+/* Running a compiled program as its messages come, several blocks at once.
  *
  * A queue is one direction of one link and stands at one operation of one block:
  * the next message of that FIFO. So what can run next is found by looking at the
- * heads of the queues: an operation runs when it is the head of all its queues, its
- * predecessors in the block are done, its messages are there and its slots free.
+ * heads of the queues: an operation runs when it is the head of all its queues, the
+ * operations that it waits for are past this block, its messages are there and its slots free.
  * Blocks touch different bytes, so they need no order but that of the queues.
  *
  * Queues go in rounds: in round r an operation of stage s works on block r - BEHIND * s
  * (bound.c), if there is one. So what ends a block does not hold up, on a link that both
- * use, what begins the blocks after it. */
-
-static int16_t *pending_of(const struct tti_bound *bound, int32_t block)
-{
-	return bound->pending + (size_t)(block & (bound->window - 1)) * (size_t)bound->prog.nopers;
-}
+ * use, what begins the blocks after it. Where each chunk has blocks of its own (by_chunk) a queue
+ * takes all blocks of one operation, then all of the next. */
 
 static bool is_head(const struct tti_bound *bound, int32_t queue, int32_t block, int32_t index)
 {
@@ -41,9 +37,18 @@ static bool has_ended(const struct tti_job *job, int32_t queue)
 {
 	const struct tti_bound *bound = job->program.bound;
 
+	if (job->program.layout.by_chunk)
+		return bound->cursor[queue].pos == bound->prog.queue[queue].n;
 	return bound->cursor[queue].round >= job->program.nblocks + bound->latest;
 }
 
+/* The block of the operation at the head of a queue. */
+static int32_t block_of(const struct tti_bound *bound, int32_t queue)
+{
+	return bound->cursor[queue].round - bound->late[head_of(bound, queue)];
+}
+
+/* To the next operation of the round. */
 static void step_on(const struct tti_bound *bound, int32_t queue)
 {
 	struct tti_cursor *cursor = &bound->cursor[queue];
@@ -60,194 +65,168 @@ static void skip(const struct tti_job *job, int32_t queue)
 	const struct tti_bound *bound = job->program.bound;
 
 	for (; bound->latest > 0 && !has_ended(job, queue); step_on(bound, queue)) {
-		const int32_t block =
-			bound->cursor[queue].round - bound->late[head_of(bound, queue)];
+		const int32_t block = block_of(bound, queue);
 
 		if (block >= 0 && block < job->program.nblocks)
 			return;
 	}
 }
 
-/* Look for the messages of an operation and put their places into sources[], own
- * value included. False: one is not there yet, or the job has failed. */
-static bool find_sources(struct tti_job *job, const struct tti_oper *op, int32_t index,
-			 int32_t block, size_t nbytes, const void *local)
+/* Past the block of the operation at its head. */
+static void leave(const struct tti_job *job, int32_t queue)
 {
 	const struct tti_bound *bound = job->program.bound;
-	const void **source = job->engine->sources;
+	struct tti_cursor *cursor = &bound->cursor[queue];
 
-	for (int i = 0; i < op->nin; i++) {
-		const int32_t queue = bound->prog.queue_of[op->in + i];
-		struct tti_link *link = bound->link[queue];
-		const void *data;
-		uint64_t tag;
-		size_t got;
-
-		if (!is_head(bound, queue, block, index))
-			return false;
-		data = link->ops->peek(link, &got, &tag);
-		if (!data)
-			return false;
-		if (tag != job->tag || got != nbytes) {
-			job->mismatch_peer = link->peer;
-			job->status = TUTTI_EMISMATCH;
-			return false;
-		}
-		if (op->from != TTI_PLACE_NONE && i == op->local_at)
-			*source++ = local;
-		*source++ = data;
+	if (!job->program.layout.by_chunk) {
+		step_on(bound, queue);
+		skip(job, queue);
+	} else if (++cursor->round >= bound->progress[head_of(bound, queue)].end) {
+		cursor->pos++;
+		cursor->round = 0;
 	}
-	if (op->from != TTI_PLACE_NONE && op->local_at >= op->nin)
-		*source++ = local;
-	return true;
 }
 
-/* Slots for what an operation sends. Reserving again gives the same slots, so
- * half a success costs nothing. */
-static bool reserve_posts(struct tti_job *job, const struct tti_oper *op, int32_t index,
-			  int32_t block, size_t nbytes)
-{
-	struct tti_bound *bound = job->program.bound;
+/* -- One operation ------------------------------------------------------------ */
 
+/* Whether it is next on all its links. */
+static bool leads_all(const struct tti_bound *bound, int32_t index, int32_t block)
+{
+	const struct tti_oper *op = &bound->prog.oper[index];
+
+	for (int i = 0; i < op->nin; i++)
+		if (!is_head(bound, bound->prog.queue_of[op->in + i], block, index))
+			return false;
 	for (int i = 0; i < op->nout; i++)
 		if (!is_head(bound, bound->prog.queue_of[op->out + i], block, index))
 			return false;
-	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++)
-		if (!tti_post_reserve(&bound->post[i], nbytes))
+	return true;
+}
+
+/* Whether those that it waits for are past this block, but for one (-1: none). */
+static bool is_free_but(const struct tti_bound *bound, int32_t index, int32_t block, int32_t but)
+{
+	for (int32_t i = bound->pred_of[index]; i < bound->pred_of[index + 1]; i++)
+		if (bound->progress[bound->pred[i]].next <= block && bound->pred[i] != but)
 			return false;
 	return true;
 }
 
-/* The posts' slots after the first are filled from `data`; all are sent. */
-static void commit_posts(struct tti_job *job, int32_t index, const void *data, size_t nbytes)
-{
-	struct tti_bound *bound = job->program.bound;
-
-	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++)
-		tti_post_commit(&bound->post[i], data, nbytes, job->tag);
-}
-
-static void finish(struct tti_job *job, int32_t index, int32_t block)
+/* An operation is past its next `nblocks` blocks. */
+static void finish(struct tti_job *job, int32_t index, int32_t block, int32_t nblocks)
 {
 	struct tti_bound *bound = job->program.bound;
 	const struct tti_compiled *prog = &bound->prog;
 	const struct tti_oper *op = &prog->oper[index];
-	int16_t *pending = pending_of(bound, block);
 
+	bound->progress[index].next += nblocks;
+	job->program.left -= nblocks;
 	for (int i = 0; i < op->nin + op->nout; i++) {
 		const int32_t queue =
 			prog->queue_of[i < op->nin ? op->in + i : op->out + i - op->nin];
 
-		step_on(bound, queue);
-		skip(job, queue);
+		bound->cursor[queue].round += nblocks - 1;
+		leave(job, queue);
 	}
-	for (int i = 0; i < op->nsucc; i++)
-		pending[prog->succs[op->succ + i]]--;
 	bound->left[block & (bound->window - 1)]--;
 }
 
-static void release_sources(const struct tti_bound *bound, const struct tti_oper *op)
-{
-	for (int i = 0; i < op->nin; i++) {
-		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
-
-		link->ops->release(link);
-	}
-}
-
-/* The operation that sends on what `op` is about to write, if it can run now. */
-static int32_t ready_then(struct tti_job *job, const struct tti_oper *op, int32_t block,
-			  size_t nbytes)
+/* The operation that sends on what `index` is about to write, if it can run now. */
+static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, size_t nbytes)
 {
 	const struct tti_bound *bound = job->program.bound;
+	const int32_t then = bound->prog.oper[index].then;
 
-	if (op->then < 0 || pending_of(bound, block)[op->then] != 1 ||
-	    !reserve_posts(job, &bound->prog.oper[op->then], op->then, block, nbytes))
+	if (then < 0 || !leads_all(bound, then, block) || !is_free_but(bound, then, block, index) ||
+	    tti_oper_reserve(job, then, nbytes) != TUTTI_OK)
 		return -1;
-	return op->then;
+	return then;
 }
 
 /* What is only sent, to one peer, straight out of memory. */
-static bool send_from_memory(struct tti_job *job, const struct tti_oper *op, int32_t index,
-			     int32_t block, const void *data, size_t nbytes)
+static bool send_from_memory(struct tti_job *job, int32_t index, const struct tti_spot *spot)
 {
 	const struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
 	struct tti_link *link;
 
-	if (op->nin || op->nout != 1 || op->to != TTI_PLACE_NONE || !nbytes ||
+	if (op->nin || op->nout != 1 || op->to != TTI_PLACE_NONE || !spot->nbytes ||
 	    (op->from == TTI_PLACE_INPUT && job->program.reducer.scalars))
 		return false;
 	link = bound->link[bound->prog.queue_of[op->out]];
-	return link->ops->send && is_head(bound, bound->prog.queue_of[op->out], block, index) &&
-	       link->ops->send(link, data, nbytes, job->tag);
+	return link->ops->send &&
+	       link->ops->send(link, (const void *)(job->program.at[op->from] + spot->from),
+			       spot->nbytes, tti_oper_tag(job, op));
+}
+
+/* Data that is lent is one piece, whatever its blocks. */
+static bool try_lent(struct tti_job *job, int32_t index)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const int32_t end = bound->progress[index].end;
+	enum tti_lend_step step;
+
+	if (!is_free_but(bound, index, end - 1, -1))
+		return false;
+	step = tti_lend_go_on(job, index);
+	if (step == TTI_LEND_DONE)
+		finish(job, index, 0, end);
+	return step != TTI_LEND_WAITS;
 }
 
 /* Run one operation of one block if all it needs is there. */
 static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 {
 	struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
-	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
+	struct tti_spot spot;
 	int32_t sender = -1;
-	struct tti_piece piece;
-	const void *local;
-	size_t nbytes;
-	void *dst;
+	tutti_status st;
 
-	if (pending_of(bound, block)[index] != 0)
+	if (!is_free_but(bound, index, block, -1) || !leads_all(bound, index, block))
 		return false;
-	piece = tti_piece_at(job, op, block);
-	nbytes = piece.count * job->program.layout.type_size;
-	local = tti_piece_memory(job, op->from, &piece);
-	if (!find_sources(job, op, index, block, nbytes, local))
-		return false;
-	if (op->nin == 0)
-		job->engine->sources[0] = local;
-	dst = tti_piece_memory(job, op->to, &piece);
-
-	if (op->nout == 0) {
-		sender = ready_then(job, op, block, nbytes);
-		const void *result = tti_combine(
-			job, op, nsrc, dst,
-			sender >= 0 ? tti_first_slot(job, sender, dst, nbytes) : NULL, piece.count);
-
-		if (sender >= 0)
-			commit_posts(job, sender, result, nbytes);
-	} else if (!send_from_memory(job, op, index, block, local, nbytes)) {
-		if (!reserve_posts(job, op, index, block, nbytes))
-			return false;
-		commit_posts(job, index,
-			     tti_combine(job, op, nsrc, dst,
-					 tti_first_slot(job, index, dst, nbytes), piece.count),
-			     nbytes);
+	if (tti_lends(job, index))
+		return try_lent(job, index);
+	spot = tti_spot_at(job, &bound->prog.oper[index], block);
+	if (send_from_memory(job, index, &spot)) {
+		finish(job, index, block, 1);
+		return true;
 	}
-	release_sources(bound, op);
-	finish(job, index, block);
+	st = tti_oper_sources(job, index, &spot);
+	if (st == TUTTI_OK)
+		st = tti_oper_reserve(job, index, spot.nbytes);
+	if (st != TUTTI_OK) {
+		if (st != TUTTI_AGAIN)
+			job->status = st;
+		return false;
+	}
+	if (bound->prog.oper[index].nout == 0)
+		sender = ready_then(job, index, block, spot.nbytes);
+	tti_oper_run(job, index, &spot, sender);
+	finish(job, index, block, 1);
 	if (sender >= 0)
-		finish(job, sender, block);
+		finish(job, sender, block, 1);
 	return true;
 }
 
-/* Let block `block` into the window. */
-static void open_block(struct tti_bound *bound, int32_t block)
-{
-	int16_t *pending = pending_of(bound, block);
+/* -- All ----------------------------------------------------------------------- */
 
-	for (int i = 0; i < bound->prog.nopers; i++)
-		pending[i] = bound->prog.oper[i].npred;
-	bound->left[block & (bound->window - 1)] = bound->prog.nopers;
-}
-
+/* Blocks that are done make room in the window. */
 static void close_blocks(struct tti_job *job)
 {
-	struct tti_bound *bound = job->program.bound;
+	const struct tti_bound *bound = job->program.bound;
 	int32_t *base = &job->program.base;
 
-	while (*base < job->program.nblocks && bound->left[*base & (bound->window - 1)] == 0) {
-		if (*base + bound->window < job->program.nblocks)
-			open_block(bound, *base + bound->window);
+	while (!job->program.layout.by_chunk && *base < job->program.nblocks &&
+	       bound->left[*base & (bound->window - 1)] == 0) {
+		bound->left[*base & (bound->window - 1)] = bound->prog.nopers;
 		++*base;
 	}
+}
+
+static bool is_in_window(const struct tti_job *job, int32_t block)
+{
+	return job->program.layout.by_chunk ||
+	       block < job->program.base + job->program.bound->window;
 }
 
 static bool poll_queue(struct tti_job *job, int32_t queue)
@@ -257,13 +236,16 @@ static bool poll_queue(struct tti_job *job, int32_t queue)
 
 	while (!has_ended(job, queue) && job->status == TUTTI_AGAIN) {
 		const int32_t index = head_of(bound, queue);
-		const int32_t block = bound->cursor[queue].round - bound->late[index];
+		const int32_t block = block_of(bound, queue);
+		const bool was_lent = tti_lends(job, index);
 
-		if (block >= job->program.base + bound->window || bound->lead[index] != queue ||
+		if (!is_in_window(job, block) || bound->lead[index] != queue ||
 		    !try_oper(job, index, block))
 			break;
 		moved = true;
 		close_blocks(job);
+		if (was_lent) /* a lot was copied: others have something to do, too */
+			break;
 	}
 	return moved;
 }
@@ -272,13 +254,12 @@ static bool poll_queue(struct tti_job *job, int32_t queue)
 static bool poll_local(struct tti_job *job)
 {
 	struct tti_bound *bound = job->program.bound;
-	int32_t *block = &job->program.local_block;
-	int32_t *pos = &job->program.local_pos;
+	int32_t *block = &job->program.block, *pos = &job->program.pos;
 	bool moved = false;
 
 	if (bound->prog.nlocal == 0)
 		return false;
-	while (*block < job->program.nblocks && *block < job->program.base + bound->window &&
+	while (*block < job->program.nblocks && is_in_window(job, *block) &&
 	       try_oper(job, bound->prog.local[*pos], *block)) {
 		moved = true;
 		if (++*pos == bound->prog.nlocal) {
@@ -303,30 +284,34 @@ bool tti_program_poll(struct tti_job *job)
 		if (st != TUTTI_OK)
 			return false;
 	}
+	if (job->program.in_order)
+		return tti_in_order_poll(job);
 	for (int32_t queue = 0; queue < bound->prog.nqueues; queue++)
 		moved |= poll_queue(job, queue);
 	moved |= poll_local(job);
-	if (job->status == TUTTI_AGAIN && job->program.base == job->program.nblocks)
+	if (job->status == TUTTI_AGAIN && job->program.left == 0)
 		job->status = TUTTI_OK;
 	return moved;
 }
 
+/* Of the links that keep the oldest block from its end, one that a message is missing on, else one
+ * without room. */
 int tti_program_blame(const struct tti_job *job)
 {
 	const struct tti_bound *bound = job->program.bound;
 	int blamed = -1;
 
-	if (!bound->connected)
+	if (!bound->connected || job->program.in_order)
 		return job->waiting_on;
 	for (int32_t i = 0; i < bound->prog.nqueues; i++) {
 		const struct tti_queue *queue = &bound->prog.queue[i];
-		int32_t index, block;
+		int32_t block;
 
 		if (has_ended(job, i))
 			continue;
-		index = head_of(bound, i);
-		block = bound->cursor[i].round - bound->late[index];
-		if (block > job->program.base || pending_of(bound, block)[index] != 0)
+		block = block_of(bound, i);
+		if ((!job->program.layout.by_chunk && block > job->program.base) ||
+		    !is_free_but(bound, head_of(bound, i), block, -1))
 			continue;
 		if (!queue->is_send &&
 		    bound->link[i]->ops->peek(bound->link[i], &(size_t){ 0 }, &(uint64_t){ 0 }))
@@ -368,6 +353,11 @@ static bool is_large(const struct tti_engine *engine, const struct tti_bound *bo
 	return count >= engine->config.cache_bytes / 2 / layout->type_size;
 }
 
+static int32_t blocks_for(size_t count, size_t slice)
+{
+	return count > slice ? (int32_t)((count + slice - 1) / slice) : 1;
+}
+
 tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 				 struct tti_bound *bound, const struct tti_layout *layout,
 				 const struct tti_reducer *reducer, size_t slice_bytes,
@@ -382,7 +372,7 @@ tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 	*job = (struct tti_job){ .engine = engine,
 				 .kind = TTI_JOB_PROGRAM,
 				 .tag = tag,
-				 .status = TUTTI_AGAIN,
+				 .status = bound->prog.nopers ? TUTTI_AGAIN : TUTTI_OK,
 				 .mismatch_peer = -1,
 				 .waiting_on = -1 };
 	job->program.bound = bound;
@@ -390,23 +380,43 @@ tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 	job->program.slice = slice;
 	job->program.is_large = is_large(engine, bound, layout);
 	job->program.reducer = *reducer;
-	job->program.nblocks = (int32_t)((layout->chunk_count + slice - 1) / slice);
-	if (job->program.nblocks == 0)
-		job->program.nblocks = 1;
-	if (bound->prog.nopers == 0)
-		job->status = TUTTI_OK;
-	return need_scratch(engine, bound, slice * layout->type_size);
+	job->program.nblocks = blocks_for(layout->chunk_count, slice);
+	TTI_TRY(need_scratch(engine, bound, slice * layout->type_size));
+	tti_program_place(job, layout->input, layout->output);
+	return TUTTI_OK;
+}
+
+void tti_program_begin(struct tti_job *job)
+{
+	const struct tti_layout *layout = &job->program.layout;
+	const struct tti_bound *bound = job->program.bound;
+
+	job->program.left = 0;
+	for (int32_t i = 0; i < bound->prog.nopers; i++) {
+		const struct tti_extent *extent =
+			layout->by_chunk ? &layout->extents[bound->prog.oper[i].chunk] : NULL;
+
+		bound->progress[i].next = 0;
+		bound->progress[i].end =
+			extent ? blocks_for(extent->count, extent->slice) : job->program.nblocks;
+		job->program.left += bound->progress[i].end;
+		if (bound->lent)
+			bound->lent[i] = (struct tti_lent){ 0 };
+	}
 }
 
 tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
 			     struct tti_bound *bound, const struct tti_layout *layout,
 			     const struct tti_reducer *reducer, size_t slice_bytes, uint64_t tag)
 {
+	const struct tti_compiled *prog = &bound->prog;
+
 	TTI_TRY(tti_program_prepare(job, engine, bound, layout, reducer, slice_bytes, tag));
-	memset(bound->cursor, 0, (size_t)bound->prog.nqueues * sizeof(*bound->cursor));
-	for (int32_t block = 0; block < bound->window && block < job->program.nblocks; block++)
-		open_block(bound, block);
-	for (int32_t queue = 0; queue < bound->prog.nqueues; queue++)
+	tti_program_begin(job);
+	memset(bound->cursor, 0, (size_t)prog->nqueues * sizeof(*bound->cursor));
+	for (int32_t block = 0; block < bound->window; block++)
+		bound->left[block] = prog->nopers;
+	for (int32_t queue = 0; queue < prog->nqueues; queue++)
 		skip(job, queue);
 	return TUTTI_OK;
 }

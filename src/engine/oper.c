@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/piece.h"
+#include "engine/oper.h"
 
-#include "engine/bound.h"
+#include "engine/lend.h"
 #include "reduce/reduce.h"
 
-static void find_in_extent(const struct tti_extent *extent, struct tti_piece *piece)
-{
-	const size_t offset = (size_t)piece->block * extent->slice;
+/* A slice of a chunk: its row, its first element, counted in the row, and how many. */
+struct piece {
+	size_t row, first, count;
+};
 
-	piece->first = extent->first + offset;
+static struct piece piece_of_extent(const struct tti_extent *extent, int32_t block)
+{
+	const size_t offset = (size_t)block * extent->slice;
+	struct piece piece = { .first = offset };
+
 	if (offset < extent->count)
-		piece->count = extent->count - offset < extent->slice ? extent->count - offset
-								      : extent->slice;
+		piece.count = extent->count - offset < extent->slice ? extent->count - offset
+								     : extent->slice;
+	return piece;
 }
 
-struct tti_piece tti_piece_at(const struct tti_job *job, const struct tti_oper *op, int32_t block)
+static struct piece piece_at(const struct tti_job *job, int32_t chunk, int32_t block)
 {
 	const struct tti_layout *layout = &job->program.layout;
-	const size_t slice = job->program.slice, offset = (size_t)block * slice;
-	const int32_t chunk = op->chunk;
-	struct tti_piece piece = { .block = block, .scratch = op->scratch };
+	const size_t slice = job->program.slice;
+	struct piece piece = { 0 };
 	size_t part = 0, end;
 
-	if (layout->extents) {
-		find_in_extent(&layout->extents[chunk], &piece);
-		return piece;
-	}
+	if (layout->extents)
+		return piece_of_extent(&layout->extents[chunk], block);
 	/* Divided where it must be only: this is on the way of every step. */
 	if (chunk < layout->parts) {
 		part = (size_t)chunk;
@@ -35,7 +38,7 @@ struct tti_piece tti_piece_at(const struct tti_job *job, const struct tti_oper *
 		piece.row = (size_t)(chunk / layout->parts);
 		part = (size_t)(chunk % layout->parts);
 	}
-	piece.first = part * layout->chunk_count + offset;
+	piece.first = part * layout->chunk_count + (size_t)block * slice;
 	end = (part + 1) * layout->chunk_count;
 	if (end > layout->row_count)
 		end = layout->row_count;
@@ -55,20 +58,26 @@ static size_t out_row(const struct tti_layout *layout, size_t row)
 	return layout->paired ? row / layout->paired : row;
 }
 
-size_t tti_piece_offset(const struct tti_job *job, uint8_t place, const struct tti_piece *piece)
+static size_t offset_of(const struct tti_job *job, const struct tti_oper *op, uint8_t place,
+			const struct piece *piece, int32_t block)
 {
 	const struct tti_layout *layout = &job->program.layout;
 	const struct tti_bound *bound = job->program.bound;
+	const struct tti_extent *extent = layout->extents ? &layout->extents[op->chunk] : NULL;
 	const size_t byte = piece->first * layout->type_size;
 
 	switch ((enum tti_place)place) {
 	case TTI_PLACE_INPUT:
+		if (extent)
+			return extent->first * layout->type_size + byte;
 		return in_row(layout, piece->row) * layout->in_stride + byte;
 	case TTI_PLACE_OUTPUT:
+		if (extent)
+			return extent->to * layout->type_size + byte;
 		return out_row(layout, piece->row) * layout->out_stride + byte;
 	case TTI_PLACE_SCRATCH: {
-		const size_t row = (size_t)(piece->block & (bound->window - 1));
-		const size_t index = row * (size_t)bound->prog.nscratch + (size_t)piece->scratch;
+		const size_t row = (size_t)(block & (bound->window - 1));
+		const size_t index = row * (size_t)bound->prog.nscratch + (size_t)op->scratch;
 
 		return index * job->program.slice * layout->type_size;
 	}
@@ -78,24 +87,27 @@ size_t tti_piece_offset(const struct tti_job *job, uint8_t place, const struct t
 	return 0;
 }
 
-void *tti_piece_memory(const struct tti_job *job, uint8_t place, const struct tti_piece *piece)
+struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_oper *op, int32_t block)
 {
-	const struct tti_layout *layout = &job->program.layout;
-	const size_t offset = tti_piece_offset(job, place, piece);
+	const struct piece piece = piece_at(job, op->chunk, block);
 
-	switch ((enum tti_place)place) {
-	case TTI_PLACE_INPUT:
-		/* Not written: an input is never a destination. Integers, since
-		 * a call may move nothing and have no buffers. */
-		return (void *)((uintptr_t)layout->input + offset);
-	case TTI_PLACE_OUTPUT:
-		return (void *)((uintptr_t)layout->output + offset);
-	case TTI_PLACE_SCRATCH:
-		return (char *)job->engine->scratch + offset;
-	case TTI_PLACE_NONE:
-		break;
-	}
-	return NULL;
+	return (struct tti_spot){
+		.from = offset_of(job, op, op->from, &piece, block),
+		.to = offset_of(job, op, op->to, &piece, block),
+		.count = piece.count,
+		.nbytes = piece.count * job->program.layout.type_size,
+	};
+}
+
+__attribute__((noinline, cold)) tutti_status tti_oper_refuse(struct tti_job *job, int32_t index,
+							     const struct tti_link *link,
+							     const void *message, size_t nbytes,
+							     uint64_t tag)
+{
+	if (tti_lend_take(job, index, link, message, nbytes, tag))
+		return TUTTI_AGAIN;
+	job->mismatch_peer = link->peer;
+	return TUTTI_EMISMATCH;
 }
 
 void *tti_first_slot(const struct tti_job *job, int32_t index, const void *dst, size_t nbytes)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_COLL_SEND_RECV_H
+#define TTI_COLL_SEND_RECV_H
+
+/* Programs of sends and receives that only their two ranks know of: a group of them, or a call
+ * whose counts are known by pairs of ranks alone. Chunks are numbered by each rank for itself: the
+ * k-th send to a peer is that peer's k-th receive from here, whatever their numbers.
+ *
+ * Pure; any thread. */
+
+#include "coll/program.h"
+
+enum tti_transfer_kind { TTI_TRANSFER_SEND, TTI_TRANSFER_RECV, TTI_TRANSFER_COPY };
+
+/* A receive into the memory of a send has its chunk, and comes after it in the list. */
+struct tti_transfer_step {
+	enum tti_transfer_kind kind;
+	int32_t peer; /* the own rank is one, too; of a copy it is */
+	int32_t chunk;
+};
+
+/* The program of `rank` among `nranks`: what goes the same way with one peer does so in the order
+ * of the list. */
+TUTTI_CHECKED tutti_status tti_send_recv_program(const struct tti_transfer_step *step, int32_t n,
+						 int32_t nchunks, int rank, int nranks,
+						 struct tti_program *out);
+
+#endif

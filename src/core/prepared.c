@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/prepared.h"
+
+#include "coll/send_recv.h"
+#include "core/comm.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/params.h"
+
+void tti_prepared_release(struct tti_prepared *call)
+{
+	if (call->is_transfer)
+		tti_bound_free(call->bound);
+	tti_short_release(&call->way);
+	*call = (struct tti_prepared){ 0 };
+}
+
+void tti_prepared_free_all(struct tti_prepared_calls *calls)
+{
+	if (!calls)
+		return;
+	for (int i = 0; i < TTI_PREPARED_KEPT; i++)
+		tti_prepared_release(&calls->at[i]);
+	tti_prepared_release(&calls->other);
+	tti_free(calls);
+}
+
+/* NULL: out of memory. */
+static struct tti_prepared_calls *calls_of(struct tti_comm *comm)
+{
+	struct tti_prepared_calls *calls = comm->prepared;
+
+	if (calls)
+		return calls;
+	calls = tti_zalloc(sizeof(*calls));
+	for (int i = 0; calls && i < TTI_PREPARED_KEPT; i++)
+		calls->key[i].coll = (tutti_collective)TUTTI_COLLECTIVE_COUNT;
+	comm->prepared = calls;
+	return calls;
+}
+
+/* -- Finding ----------------------------------------------------------------------- */
+
+static bool is_for(const struct tti_prepared_key *key, const struct tti_args *args, tutti_op op)
+{
+	return key->count == args->count && key->coll == args->coll && key->type == args->type &&
+	       key->op == op && key->root == args->root && key->is_send == args->is_send;
+}
+
+/* Its place, the newest being looked at first; -1: there is none. */
+static int place_of(const struct tti_prepared_calls *calls, const struct tti_args *args,
+		    tutti_op op)
+{
+	for (uint32_t i = 0; i < TTI_PREPARED_KEPT; i++) {
+		const uint32_t at = calls->newest >= i ? calls->newest - i
+						       : calls->newest + TTI_PREPARED_KEPT - i;
+
+		if (is_for(&calls->key[at], args, op))
+			return (int)at;
+	}
+	return -1;
+}
+
+/* As tti_args_check() would say. */
+static bool are_right(const struct tti_prepared *call, uintptr_t send, uintptr_t recv)
+{
+	if ((call->sends > 0 && !send) || (call->recvs > 0 && !recv) ||
+	    call->sends > UINTPTR_MAX - send || call->recvs > UINTPTR_MAX - recv)
+		return false;
+	return send >= recv + call->recvs || recv >= send + call->sends ||
+	       recv == send + call->in_place;
+}
+
+struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_args *args)
+{
+	tutti_op op = args->op;
+	struct tti_prepared_calls *calls;
+	int at;
+
+	if (atomic_load_explicit(&comm->state, memory_order_acquire) != TTI_COMM_READY ||
+	    atomic_load_explicit(&comm->fate, memory_order_relaxed) != 0 ||
+	    !tti_turn_is_free(comm) || !comm->prepared)
+		return NULL;
+	calls = comm->prepared;
+	if (comm->reproducible && tti_collective_reduces(args->coll) && args->coll != TUTTI_BARRIER)
+		op = tutti_op_reproducible(op);
+	at = place_of(calls, args, op);
+	if (at < 0 || !are_right(&calls->at[at], (uintptr_t)args->send, (uintptr_t)args->recv))
+		return NULL;
+	return &calls->at[at];
+}
+
+/* -- Making ------------------------------------------------------------------------ */
+
+/* Whose programs run a call. */
+static tutti_collective program_of(tutti_collective coll)
+{
+	if (coll == TUTTI_ALL_GATHER_V)
+		return TUTTI_ALL_GATHER;
+	return coll == TUTTI_REDUCE_SCATTER_V ? TUTTI_REDUCE_SCATTER : coll;
+}
+
+/* Where recv is to send in a call that is in place. */
+static uintptr_t in_place(const struct tti_comm *comm, const struct tti_args *args)
+{
+	const size_t own = (size_t)comm->rank * args->count * tutti_type_size(args->type);
+
+	if (args->coll == TUTTI_ALL_GATHER || args->coll == TUTTI_GATHER)
+		return 0 - own;
+	return args->coll == TUTTI_REDUCE_SCATTER || args->coll == TUTTI_SCATTER ? own : 0;
+}
+
+/* Whether its operations are run in their order, if each chunk is one message: short ones, and an
+ * exchange, which is one message whatever its length. Not what may be run where the data lies. */
+static bool may_be_short(const struct tti_comm *comm, const struct tti_args *args,
+			 const struct tti_prepared *call)
+{
+	const bool is_exchange = tti_bound_is_exchange(call->bound) && !args->custom;
+
+	return call->nbytes <= (is_exchange ? call->slice : TTI_SHORT_BYTES) &&
+	       !tti_memory_may_ask(comm, args->coll, call->nbytes);
+}
+
+static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *args,
+				  struct tti_prepared *call)
+{
+	struct tti_layout layout;
+	struct tti_reducer reducer;
+
+	if (!may_be_short(comm, args, call))
+		return TUTTI_OK;
+	TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(call->bound), call->slice, &layout));
+	if (!tti_short_fits(&layout, call->slice))
+		return TUTTI_OK;
+	reducer = tti_operator_reducer(args->custom, args->op, args->type, comm->n);
+	TTI_TRY(tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer,
+				  call->slice));
+	call->is_short = true;
+	return TUTTI_OK;
+}
+
+static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_args *args,
+				       struct tti_prepared *call)
+{
+	call->nbytes = tti_vector_bytes(comm, args);
+	if (args->coll == TUTTI_HANDOFF || tti_is_by_pairs(args->coll) ||
+	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
+		return TUTTI_OK;
+	TTI_TRY(tti_programs_get(comm, program_of(args->coll),
+				 tti_collective_is_rooted(args->coll) ? args->root : 0,
+				 call->nbytes, tti_op_order(args->op, args->type), &call->bound,
+				 &call->slice, &call->algorithm));
+	return prepare_short(comm, args, call);
+}
+
+/* A program of one operation, whose chunk is cut into messages as both ends compute. */
+static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_args *args,
+				     struct tti_prepared *call)
+{
+	const struct tti_transfer_step step = {
+		.kind = args->is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV,
+		.peer = args->root,
+	};
+	const struct tti_reducer reducer = { 0 };
+	struct tti_layout layout = { .by_chunk = true, .type_size = 1, .parts = 1 };
+	struct tti_program prog;
+	struct tti_compiled compiled;
+	tutti_status st;
+
+	call->is_transfer = call->is_short = true;
+	call->algorithm = "send_recv";
+	call->tag = tti_call_transfer_tag(args);
+	call->nbytes = args->count * tutti_type_size(args->type);
+	call->extent.count = call->nbytes;
+	call->extent.slice = tti_piece_bytes(&comm->engine, args->root, call->nbytes);
+	TTI_TRY(tti_send_recv_program(&step, 1, 1, comm->rank, comm->n, &prog));
+	st = tti_compile(&prog, &compiled);
+	tti_program_release(&prog);
+	if (st == TUTTI_OK)
+		st = tti_bound_create(&comm->engine, &compiled, &call->bound);
+	if (st != TUTTI_OK)
+		return st;
+	layout.row_count = call->nbytes;
+	layout.extents = &call->extent;
+	layout.tags = &call->tag;
+	layout.lent = args->is_send ? &call->name : NULL;
+	return tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer, 1);
+}
+
+tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *args,
+			       struct tti_prepared *out)
+{
+	tutti_status st;
+
+	tti_prepared_release(out);
+	st = args->coll == TUTTI_SEND_RECV ? prepare_transfer(comm, args, out)
+					   : prepare_collective(comm, args, out);
+	if (st != TUTTI_OK) {
+		tti_prepared_release(out);
+		return st;
+	}
+	out->shape = tti_args_shape(args);
+	out->part = tti_call_signature_part(args);
+	if (args->coll != TUTTI_HANDOFF && !tti_has_counts(args->coll)) {
+		tti_args_extents(comm, args, &out->sends, &out->recvs);
+		out->in_place = in_place(comm, args);
+	}
+	return TUTTI_OK;
+}
+
+/* -- Keeping ------------------------------------------------------------------------ */
+
+static bool can_be_kept(const struct tti_args *args)
+{
+	return !args->custom && args->coll != TUTTI_HANDOFF && !tti_has_counts(args->coll) &&
+	       !args->sides;
+}
+
+tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args,
+			      struct tti_prepared **out)
+{
+	struct tti_prepared_calls *calls = calls_of(comm);
+	uint32_t next;
+	int at;
+
+	if (!calls)
+		return tti_fail(TUTTI_ENOMEM, "prepared calls: out of memory");
+	if (!can_be_kept(args)) {
+		*out = &calls->other;
+		return tti_prepared_make(comm, args, &calls->other);
+	}
+	at = place_of(calls, args, args->op);
+	if (at >= 0) {
+		*out = &calls->at[at];
+		return TUTTI_OK;
+	}
+	/* The oldest makes room. */
+	next = (calls->newest + 1) % TTI_PREPARED_KEPT;
+	calls->key[next].coll = (tutti_collective)TUTTI_COLLECTIVE_COUNT;
+	TTI_TRY(tti_prepared_make(comm, args, &calls->at[next]));
+	calls->newest = next;
+	calls->key[next] = (struct tti_prepared_key){
+		.coll = args->coll,
+		.type = args->type,
+		.op = args->op,
+		.root = args->root,
+		.is_send = args->is_send,
+		.count = args->count,
+	};
+	*out = &calls->at[next];
+	return TUTTI_OK;
+}

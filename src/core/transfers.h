@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_TRANSFERS_H
+#define TTI_CORE_TRANSFERS_H
+
+/* What one rank has for another alone: sends and receives, calls whose counts only the two know,
+ * and an all to all in place, where what is sent to a rank must be out before what comes from it
+ * is written. A list of them is a program (coll/send_recv.h); those used lately are kept.
+ *
+ * Owner: the communicator. Threads: the executing one's. */
+
+#include "coll/send_recv.h"
+#include "core/counts.h"
+#include "engine/engine.h"
+
+/* An all to all of more ranks has no program of its own: its chunks would be too many to be
+ * numbered. */
+#define TTI_PAIRED_RANKS_MAX 1024
+
+#define TTI_TRANSFERS_KEPT 8
+
+/* One of a list. */
+struct tti_transfer {
+	struct tti_transfer_step step; /* its chunk is found by tti_transfers_start() */
+	char *data;                    /* read only if it is a send                   */
+	const char *from;              /* of a copy                                   */
+	size_t nbytes;
+	uint64_t tag;
+	size_t message_bytes; /* of each message, the last one may have fewer; 0: as is best */
+	/* Of a receive into the memory of a send to the same peer, which is before it in the list:
+	 * the place of that one. -1: none. */
+	int32_t after;
+	/* Of a send: where the data lies, for the peer to copy it from there; zeroed: it goes by
+	 * messages. Not of one that a receive waits for as above: two such would wait for each
+	 * other. */
+	struct tti_memory_name name;
+};
+
+struct tti_transfers_program {
+	struct tti_transfer_step *step; /* [n]; NULL: free */
+	int32_t n;
+	uint64_t hash, used;
+	struct tti_bound *bound;
+};
+
+struct tti_transfers {
+	struct tti_transfers_program kept[TTI_TRANSFERS_KEPT];
+	uint64_t uses;
+	struct tti_transfer *list; /* of a call by pairs: room for all that it can have */
+	/* Of the list that runs, by chunk. */
+	struct tti_extent *extents;
+	uint64_t *tags;
+	struct tti_memory_name *lent;
+	int32_t room;
+	void *spare; /* what an all to all in place sends, where programs need it apart */
+	size_t spare_bytes;
+};
+
+void tti_transfers_release(struct tti_transfers *transfers);
+
+/* Start all of a list at once, each direction of each peer in its order. The list is not needed
+ * after. */
+TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, struct tti_transfer *list,
+					       int32_t n, struct tti_job *job);
+
+/* Start a call by pairs. `sign` is its signature; messages have message_bytes, 0: as is best. The
+ * messages of an all to all are the same as those of its program "direct". */
+TUTTI_CHECKED tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
+					   uint64_t sign, size_t message_bytes,
+					   struct tti_job *job);
+
+/* "takes 7 elements from rank 3, which sends another number": for errors. */
+void tti_pairs_expect(const struct tti_comm *comm, const struct tti_args *args, int peer, char *buf,
+		      size_t size);
+
+/* A copy of what an all to all sends. */
+TUTTI_CHECKED tutti_status tti_pairs_set_apart(struct tti_comm *comm, const struct tti_args *args,
+					       const void **out);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/engine.h"
+#include "engine/lend.h"
+#include "engine/oper.h"
+#include "engine/wait.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* Running a compiled program one operation after the other, in its order, which never deadlocks
+ * (coll/compile.h): without a window and without queues. The same messages in the same order on
+ * each link as program.c sends. */
+
+/* What one operation does in one block, if all it needs is there. */
+static bool run_block(struct tti_job *job, int32_t index, const struct tti_spot *spot)
+{
+	tutti_status st = tti_oper_sources(job, index, spot);
+
+	if (st == TUTTI_OK)
+		st = tti_oper_reserve(job, index, spot->nbytes);
+	if (st != TUTTI_OK) {
+		if (st != TUTTI_AGAIN)
+			job->status = st;
+		return false;
+	}
+	tti_oper_run(job, index, spot, -1);
+	return true;
+}
+
+/* Operations that wait for messages alone, no two of which come from one peer, each when its are
+ * there: else ranks that share cores take turns once for each message. */
+static bool run_as_they_come(struct tti_job *job)
+{
+	struct tti_bound *bound = job->program.bound;
+	bool moved = false;
+
+	for (int32_t i = 0; i < bound->prog.nopers; i++) {
+		if (bound->progress[i].next)
+			continue;
+		if (run_block(job, i, &job->program.spot[i])) {
+			bound->progress[i].next = 1;
+			job->program.left--;
+			moved = true;
+		} else if (job->status != TUTTI_AGAIN) {
+			break;
+		}
+	}
+	return moved;
+}
+
+/* The next block of an operation, or some of all where its data is lent; how many are done. */
+static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
+{
+	const struct tti_bound *bound = job->program.bound;
+	struct tti_spot spot;
+
+	if (job->program.spot)
+		return run_block(job, index, &job->program.spot[index]);
+	if (tti_lends(job, index)) {
+		const enum tti_lend_step step = tti_lend_go_on(job, index);
+
+		*moved |= step == TTI_LEND_MOVED;
+		return step == TTI_LEND_DONE ? bound->progress[index].end : 0;
+	}
+	spot = tti_spot_at(job, &bound->prog.oper[index], bound->progress[index].next);
+	return run_block(job, index, &spot);
+}
+
+/* The next operations, each with all its blocks, until one has to wait. */
+static bool run_next(struct tti_job *job)
+{
+	const struct tti_bound *bound = job->program.bound;
+	bool moved = false;
+
+	while (job->program.left > 0) {
+		struct tti_progress *progress = &bound->progress[job->program.pos];
+		const int32_t done = run_some(job, job->program.pos, &moved);
+
+		if (!done)
+			break;
+		moved = true;
+		job->program.left -= done;
+		progress->next += done;
+		if (progress->next == progress->end)
+			job->program.pos++;
+	}
+	return moved;
+}
+
+bool tti_in_order_poll(struct tti_job *job)
+{
+	const bool moved = job->program.bound->is_free && job->program.spot ? run_as_they_come(job)
+									    : run_next(job);
+
+	if (job->program.left == 0 && job->status == TUTTI_AGAIN)
+		job->status = TUTTI_OK;
+	return moved;
+}
+
+/* -- Calls that are kept ------------------------------------------------------------ */
+
+bool tti_short_fits(const struct tti_layout *layout, size_t slice_bytes)
+{
+	return !layout->extents && layout->chunk_count <= slice_bytes / layout->type_size;
+}
+
+tutti_status tti_short_prepare(struct tti_short *call, struct tti_engine *engine,
+			       struct tti_bound *bound, const struct tti_layout *layout,
+			       const struct tti_reducer *reducer, size_t slice_bytes)
+{
+	const int32_t n = layout->by_chunk ? 0 : bound->prog.nopers;
+
+	if (n > call->room) {
+		struct tti_spot *spot = tti_calloc((size_t)n, sizeof(*spot));
+
+		if (!spot)
+			return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
+					bound->prog.algorithm, n);
+		tti_free(call->spot);
+		call->spot = spot;
+		call->room = n;
+	}
+	TTI_TRY(tti_program_prepare(&call->job, engine, bound, layout, reducer, slice_bytes, 0));
+	call->job.program.in_order = true;
+	call->job.program.spot = layout->by_chunk ? NULL : call->spot;
+	for (int32_t i = 0; i < n; i++)
+		call->spot[i] = tti_spot_at(&call->job, &bound->prog.oper[i], 0);
+	return TUTTI_OK;
+}
+
+void tti_short_release(struct tti_short *call)
+{
+	tti_free(call->spot);
+	*call = (struct tti_short){ 0 };
+}
+
+tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag,
+			   int *mismatch_peer)
+{
+	struct tti_job *job = &call->job;
+	struct tti_job *const jobs[] = { job };
+	tutti_status st;
+
+	job->tag = tag;
+	job->status = TUTTI_AGAIN;
+	job->mismatch_peer = -1;
+	job->program.pos = 0;
+	tti_program_begin(job);
+	tti_program_place(job, input, output);
+	st = tti_job_wait(jobs, 1);
+	*mismatch_peer = job->mismatch_peer;
+	return st;
+}

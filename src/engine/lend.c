@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/lend.h"
+
+#include <stdatomic.h>
+
+#include "engine/connect.h"
+#include "engine/oper.h"
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/tsan.h"
+
+/* Of a poll: other operations and jobs have something to do, too. */
+#define POLL_BYTES ((size_t)1 << 20)
+
+/* What the message says. */
+struct offer {
+	struct tti_memory_name name;
+	_Atomic uint32_t is_revoked;
+};
+
+/* Such messages have a tag of their own, and are too long to travel inline: the release of those is
+ * not told at once. */
+static uint64_t offer_tag(uint64_t tag)
+{
+	return tti_hash_mix(tag + UINT64_C(0x9e3779b97f4a7c15)) | 1;
+}
+
+static size_t offer_bytes(const struct tti_port *port)
+{
+	const size_t least = sizeof(struct offer);
+
+	return port->inline_bytes < least ? least : port->inline_bytes + 1;
+}
+
+static size_t chunk_bytes(const struct tti_job *job, int32_t index)
+{
+	const int32_t chunk = job->program.bound->prog.oper[index].chunk;
+
+	return job->program.layout.extents[chunk].count * job->program.layout.type_size;
+}
+
+bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *link,
+		   const void *message, size_t nbytes, uint64_t tag)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+	struct tti_port *port = tti_engine_port(job->engine, link->peer);
+	void *there = NULL;
+	struct offer offer;
+	tutti_status st;
+
+	if (!bound->lent || !port->transport->memory || chunk_bytes(job, index) == 0 ||
+	    nbytes != offer_bytes(port) || tag != offer_tag(tti_oper_tag(job, op)))
+		return false;
+	memcpy(&offer.name, message, sizeof(offer.name));
+	tti_tsan_take((uint32_t)link->peer, (uint32_t)port->rank);
+	st = port->transport->memory->find(port, link->peer, &offer.name, chunk_bytes(job, index),
+					   &there);
+	if (st != TUTTI_OK)
+		job->status = st;
+	bound->lent[index] = (struct tti_lent){
+		/* Only read. */
+		.message = (void *)(uintptr_t)message,
+		.from = there,
+	};
+	return true;
+}
+
+/* Say where the data is, then wait until the peer has it. */
+static enum tti_lend_step give(struct tti_job *job, int32_t index)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+	struct tti_lent *lent = &bound->lent[index];
+	struct tti_link *link = bound->link[bound->prog.queue_of[op->out]];
+	const struct tti_port *port = tti_engine_port(job->engine, link->peer);
+	const size_t nbytes = offer_bytes(port);
+	struct offer *offer;
+
+	job->waiting_on = link->peer;
+	if (lent->message) {
+		if (!link->ops->all_released(link))
+			return TTI_LEND_WAITS;
+		tti_tsan_take((uint32_t)link->peer, (uint32_t)port->rank);
+		lent->message = NULL;
+		return TTI_LEND_DONE;
+	}
+	offer = link->ops->reserve(link, nbytes);
+	if (!offer)
+		return TTI_LEND_WAITS;
+	memset(offer, 0, nbytes);
+	offer->name = job->program.layout.lent[op->chunk];
+	tti_tsan_give((uint32_t)port->rank, (uint32_t)link->peer);
+	link->ops->commit(link, nbytes, offer_tag(tti_oper_tag(job, op)));
+	lent->message = offer;
+	return TTI_LEND_MOVED;
+}
+
+/* All is copied, and was the sender's to lend until now. */
+static enum tti_lend_step end_copy(struct tti_job *job, int32_t index)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+	struct tti_link *link = bound->link[bound->prog.queue_of[op->in]];
+	struct offer *offer = bound->lent[index].message;
+
+	atomic_thread_fence(memory_order_acquire);
+	if (atomic_load_explicit(&offer->is_revoked, memory_order_relaxed)) {
+		job->status = tti_fail(
+			TUTTI_EPEER, "rank %d gave its send up while rank %d was copying the data",
+			link->peer, bound->prog.rank);
+		return TTI_LEND_MOVED;
+	}
+	tti_tsan_give((uint32_t)bound->prog.rank, (uint32_t)link->peer);
+	link->ops->release(link);
+	bound->lent[index] = (struct tti_lent){ 0 };
+	return TTI_LEND_DONE;
+}
+
+static enum tti_lend_step copy(struct tti_job *job, int32_t index)
+{
+	struct tti_lent *lent = &job->program.bound->lent[index];
+	const struct tti_oper *op = &job->program.bound->prog.oper[index];
+	const struct tti_spot spot = tti_spot_at(job, op, 0);
+	const size_t left = chunk_bytes(job, index) - lent->done;
+	const size_t nbytes = left < POLL_BYTES ? left : POLL_BYTES;
+	char *to = (char *)(job->program.at[op->to] + spot.to);
+
+	tti_copy(to + lent->done, lent->from + lent->done, nbytes, job->program.is_large);
+	lent->done += nbytes;
+	return nbytes < left ? TTI_LEND_MOVED : end_copy(job, index);
+}
+
+enum tti_lend_step tti_lend_go_on(struct tti_job *job, int32_t index)
+{
+	return job->program.bound->lent[index].from ? copy(job, index) : give(job, index);
+}
+
+void tti_lend_revoke(const struct tti_job *job)
+{
+	const struct tti_bound *bound = job->program.bound;
+
+	for (int32_t i = 0; bound->lent && i < bound->prog.nopers; i++) {
+		struct offer *offer = bound->lent[i].message;
+
+		if (offer && bound->prog.oper[i].nout) {
+			atomic_store_explicit(&offer->is_revoked, 1, memory_order_release);
+			atomic_thread_fence(memory_order_seq_cst);
+		}
+	}
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_ENGINE_OPER_H
+#define TTI_ENGINE_OPER_H
+
+/* Running one operation of a program: what it works on, whether all it needs is there, and what
+ * it makes of it. Both orders in which a program is run (program.c, in_order.c) come here with
+ * every operation. Internal to the engine. */
+
+#include "engine/connect.h"
+#include "engine/job.h"
+
+/* Where an operation's data lies in one block. */
+struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_oper *op, int32_t block);
+
+/* A message that is not what an operation waits for: TUTTI_EMISMATCH, unless it names data that
+ * is lent. */
+tutti_status tti_oper_refuse(struct tti_job *job, int32_t index, const struct tti_link *link,
+			     const void *message, size_t nbytes, uint64_t tag);
+
+/* The first slot of an operation that sends, to be written with its result `dst` in one pass.
+ * NULL: that is better copied there from where the result lies, past the caches. */
+void *tti_first_slot(const struct tti_job *job, int32_t index, const void *dst, size_t nbytes);
+
+/* The engine's sources to memory (dst) and to a slot, each of which may be NULL, in one pass.
+ * Returns where the result lies, for other slots. */
+const void *tti_combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
+			void *slot, size_t count);
+
+static inline uint64_t tti_oper_tag(const struct tti_job *job, const struct tti_oper *op)
+{
+	return job->program.layout.tags ? job->program.layout.tags[op->chunk] : job->tag;
+}
+
+/* Look for the messages of an operation and put their places into the engine's sources, the own
+ * value among them, in the order of ranks. TUTTI_AGAIN: one is not there yet. */
+static inline tutti_status tti_oper_sources(struct tti_job *job, int32_t index,
+					    const struct tti_spot *spot)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+	const void *local = (const void *)(job->program.at[op->from] + spot->from);
+	const void **source = job->engine->sources;
+
+	for (int i = 0; i < op->nin; i++) {
+		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
+		const void *data;
+		uint64_t tag;
+		size_t got;
+
+		data = link->ops->peek(link, &got, &tag);
+		if (!data) {
+			job->waiting_on = link->peer;
+			return TUTTI_AGAIN;
+		}
+		if (tag != tti_oper_tag(job, op) || got != spot->nbytes)
+			return tti_oper_refuse(job, index, link, data, got, tag);
+		if (op->from != TTI_PLACE_NONE && i == op->local_at)
+			*source++ = local;
+		*source++ = data;
+	}
+	if (op->from != TTI_PLACE_NONE && op->local_at >= op->nin)
+		*source = local;
+	return TUTTI_OK;
+}
+
+/* What a message of a chunk that is cut by itself is a piece of: as much of it as a message can
+ * have. Others are whole. */
+static inline size_t tti_oper_whole(const struct tti_job *job, const struct tti_oper *op,
+				    const struct tti_post *post, size_t nbytes)
+{
+	const struct tti_layout *layout = &job->program.layout;
+	size_t whole, most;
+
+	if (!layout->by_chunk)
+		return nbytes;
+	whole = layout->extents[op->chunk].count * layout->type_size;
+	most = tti_engine_port(job->engine, post->links[0]->peer)->slot_bytes;
+	return whole < most ? whole : most;
+}
+
+/* Slots for what an operation sends. Reserving again gives the same slots, so half a success
+ * costs nothing. TUTTI_AGAIN: there is no room yet. */
+static inline tutti_status tti_oper_reserve(struct tti_job *job, int32_t index, size_t nbytes)
+{
+	struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+
+	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++) {
+		struct tti_post *post = &bound->post[i];
+
+		if (!tti_post_reserve(post, nbytes, tti_oper_whole(job, op, post, nbytes))) {
+			job->waiting_on = post->links[0]->peer;
+			return TUTTI_AGAIN;
+		}
+	}
+	return TUTTI_OK;
+}
+
+/* The posts' slots that do not hold the result yet are filled from `data`; all are sent. */
+static inline void tti_oper_commit(struct tti_job *job, int32_t index, const void *data,
+				   size_t nbytes)
+{
+	struct tti_bound *bound = job->program.bound;
+	const uint64_t tag = tti_oper_tag(job, &bound->prog.oper[index]);
+
+	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++)
+		tti_post_commit(&bound->post[i], data, nbytes, tag);
+}
+
+/* Run an operation whose sources are found and whose slots are reserved. `sender` is one that
+ * sends on what this one writes, reserved too, and is run with it; -1: none. */
+static inline void tti_oper_run(struct tti_job *job, int32_t index, const struct tti_spot *spot,
+				int32_t sender)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+	const int32_t sends = op->nout > 0 ? index : sender;
+	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
+	void *dst = op->to == TTI_PLACE_NONE ? NULL : (void *)(job->program.at[op->to] + spot->to);
+	void *slot = sends >= 0 ? tti_first_slot(job, sends, dst, spot->nbytes) : NULL;
+	const void *result = tti_combine(job, op, nsrc, dst, slot, spot->count);
+
+	if (sends >= 0)
+		tti_oper_commit(job, sends, result, spot->nbytes);
+	for (int i = 0; i < op->nin; i++) {
+		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
+
+		link->ops->release(link);
+	}
+}
+
+#endif
