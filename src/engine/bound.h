@@ -22,9 +22,9 @@ struct tti_progress {
 /* Of an operation of a program of sends and receives whose data is not sent but lent: the message
  * names it, and is released when the peer has copied it (lend.h). */
 struct tti_lent {
-	void *message;    /* of a send: the one that names the data, until the peer has it */
-	const char *from; /* of a receive: where the data lies */
-	size_t done;      /* bytes of it                       */
+	void *message;          /* the one that names the data, until it is copied */
+	struct tti_remote from; /* of a receive: where the data lies */
+	size_t done;            /* bytes of it                       */
 };
 
 /* A message to one link, or to several of one port by fan-out. */

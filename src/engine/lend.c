@@ -12,6 +12,12 @@
 /* Of a poll: other operations and jobs have something to do, too. */
 #define POLL_BYTES ((size_t)1 << 20)
 
+/* What a job goes on with after something that may fail. */
+static tutti_status as_running(tutti_status status)
+{
+	return status == TUTTI_OK ? TUTTI_AGAIN : status;
+}
+
 /* What the message says. */
 struct offer {
 	struct tti_memory_name name;
@@ -39,13 +45,18 @@ static size_t chunk_bytes(const struct tti_job *job, int32_t index)
 	return job->program.layout.extents[chunk].count * job->program.layout.type_size;
 }
 
+static struct tti_link *link_of(const struct tti_bound *bound, int32_t at)
+{
+	return bound->link[bound->prog.queue_of[at]];
+}
+
 bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *link,
 		   const void *message, size_t nbytes, uint64_t tag)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_oper *op = &bound->prog.oper[index];
 	struct tti_port *port = tti_engine_port(job->engine, link->peer);
-	void *there = NULL;
+	struct tti_remote from = { 0 };
 	struct offer offer;
 	tutti_status st;
 
@@ -55,13 +66,13 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 	memcpy(&offer.name, message, sizeof(offer.name));
 	tti_tsan_take((uint32_t)link->peer, (uint32_t)port->rank);
 	st = port->transport->memory->find(port, link->peer, &offer.name, chunk_bytes(job, index),
-					   &there);
+					   &from);
 	if (st != TUTTI_OK)
 		job->status = st;
 	bound->lent[index] = (struct tti_lent){
 		/* Only read. */
 		.message = (void *)(uintptr_t)message,
-		.from = there,
+		.from = from,
 	};
 	return true;
 }
@@ -72,7 +83,7 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_oper *op = &bound->prog.oper[index];
 	struct tti_lent *lent = &bound->lent[index];
-	struct tti_link *link = bound->link[bound->prog.queue_of[op->out]];
+	struct tti_link *link = link_of(bound, op->out);
 	const struct tti_port *port = tti_engine_port(job->engine, link->peer);
 	const size_t nbytes = offer_bytes(port);
 	struct offer *offer;
@@ -101,7 +112,7 @@ static enum tti_lend_step end_copy(struct tti_job *job, int32_t index)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_oper *op = &bound->prog.oper[index];
-	struct tti_link *link = bound->link[bound->prog.queue_of[op->in]];
+	struct tti_link *link = link_of(bound, op->in);
 	struct offer *offer = bound->lent[index].message;
 
 	atomic_thread_fence(memory_order_acquire);
@@ -124,16 +135,25 @@ static enum tti_lend_step copy(struct tti_job *job, int32_t index)
 	const struct tti_spot spot = tti_spot_at(job, op, 0);
 	const size_t left = chunk_bytes(job, index) - lent->done;
 	const size_t nbytes = left < POLL_BYTES ? left : POLL_BYTES;
-	char *to = (char *)(job->program.at[op->to] + spot.to);
+	char *const to = (char *)(job->program.at[op->to] + spot.to) + lent->done;
+	const int peer = link_of(job->program.bound, op->in)->peer;
+	struct tti_port *port = tti_engine_port(job->engine, peer);
 
-	tti_copy(to + lent->done, lent->from + lent->done, nbytes, job->program.is_large);
+	if (lent->from.mapped)
+		tti_copy(to, (const char *)lent->from.mapped + lent->done, nbytes,
+			 job->program.is_large);
+	else
+		job->status = as_running(port->transport->memory->read(
+			port, peer, to, lent->from.address + lent->done, nbytes));
+	if (job->status != TUTTI_AGAIN)
+		return TTI_LEND_MOVED;
 	lent->done += nbytes;
 	return nbytes < left ? TTI_LEND_MOVED : end_copy(job, index);
 }
 
 enum tti_lend_step tti_lend_go_on(struct tti_job *job, int32_t index)
 {
-	return job->program.bound->lent[index].from ? copy(job, index) : give(job, index);
+	return job->program.bound->prog.oper[index].nin ? copy(job, index) : give(job, index);
 }
 
 void tti_lend_revoke(const struct tti_job *job)

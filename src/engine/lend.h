@@ -18,7 +18,7 @@ static inline bool tti_lends(const struct tti_job *job, int32_t index)
 	const struct tti_oper *op = &bound->prog.oper[index];
 
 	return bound->lent &&
-	       (bound->lent[index].from || (name && op->nout && name[op->chunk].address));
+	       (bound->lent[index].message || (name && op->nout && name[op->chunk].address));
 }
 
 enum tti_lend_step { TTI_LEND_WAITS, TTI_LEND_MOVED, TTI_LEND_DONE };

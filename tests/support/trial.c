@@ -158,28 +158,28 @@ bool trial_run(struct trial *trial)
 
 /* -- The short way ---------------------------------------------------------------------------- */
 
-static tutti_status run_one(struct trial *trial, struct tti_straight *call, int rank, int at)
+static tutti_status run_one(struct trial *trial, struct tti_short *call, int rank, int at)
 {
 	const struct trial_call *what = &trial->call[at];
 	const struct tti_layout *layout = &what->layout[rank];
 	struct tti_engine *engine = &trial->bed.engine[rank];
 	int peer = -1;
 
-	if (!tti_straight_fits(trial->bound[rank], layout, what->slice_bytes)) {
+	if (!tti_short_fits(layout, what->slice_bytes)) {
 		struct tti_job *job = &trial->bed.job[rank];
 
 		trial_start(trial, rank, at);
 		return tti_job_wait(&job, 1);
 	}
-	TTI_TRY(tti_straight_prepare(call, engine, trial->bound[rank], layout, &what->reducer[rank],
-				     what->slice_bytes));
-	return tti_straight_run(call, layout->input, layout->output, what->tag, &peer);
+	TTI_TRY(tti_short_prepare(call, engine, trial->bound[rank], layout, &what->reducer[rank],
+				  what->slice_bytes));
+	return tti_short_run(call, layout->input, layout->output, what->tag, &peer);
 }
 
 static void run_rank(void *self, struct bed *bed, int rank)
 {
 	struct trial *trial = self;
-	struct tti_straight call = { 0 };
+	struct tti_short call = { 0 };
 	tutti_status st = TUTTI_OK;
 
 	(void)bed;
@@ -191,7 +191,7 @@ static void run_rank(void *self, struct bed *bed, int rank)
 			snprintf(trial->wrong, sizeof(trial->wrong), "call %d, rank %d: status %d",
 				 at, rank, (int)st);
 	}
-	tti_straight_release(&call);
+	tti_short_release(&call);
 }
 
 bool trial_run_short(struct trial *trial)

@@ -122,7 +122,7 @@ static void make_extents(const struct trial *trial, struct trial_call *call, uin
 			const size_t left = call->counts[rank] - begin;
 			struct tti_extent *extent = &call->extents[(size_t)rank * parts + part];
 
-			extent->first = call->firsts[rank] + begin;
+			extent->first = extent->to = call->firsts[rank] + begin;
 			extent->count = left < piece ? left : piece;
 			longest = extent->count > longest ? extent->count : longest;
 		}
