@@ -108,31 +108,6 @@ struct running {
 	struct tti_reducer reducer;
 };
 
-static bool is_all_to_all_in_place(const struct tti_args *args)
-{
-	return args->coll == TUTTI_ALL_TO_ALL && args->send == args->recv;
-}
-
-/* In place, what comes from a rank must wait for what goes to it: as transfers it does, in the
- * messages of the program "direct", which other ranks may be running. A program of the user's may
- * have that name, too, but not the string of the library's. */
-static bool goes_by_transfers(const struct running *run)
-{
-	return !run->call->bound ||
-	       (is_all_to_all_in_place(run->args) &&
-		run->call->algorithm == tti_algorithm_find(TUTTI_ALL_TO_ALL, "direct")->name);
-}
-
-/* Whole elements, as the program cuts them; of what has no program as is best. */
-static size_t message_bytes(const struct running *run)
-{
-	const size_t type_size = tutti_type_size(run->args->type), slice = run->call->slice;
-
-	if (!run->call->bound)
-		return 0;
-	return slice > type_size ? slice - slice % type_size : type_size;
-}
-
 /* By slots. */
 static tutti_status start_plain(void *self, struct tti_job *job)
 {
@@ -144,12 +119,10 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 
 	if (args->coll == TUTTI_HANDOFF)
 		TTI_TRY(tti_handoff_get(comm, args, &bound, &slice, &run->layout));
-	else if (goes_by_transfers(run))
-		return tti_pairs_start(comm, args, run->sign, message_bytes(run), job);
+	else if (!bound)
+		return tti_pairs_start(comm, args, run->sign, job);
 	else
 		TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(bound), slice, &run->layout));
-	if (is_all_to_all_in_place(args))
-		TTI_TRY(tti_pairs_set_apart(comm, args, &run->layout.input));
 	return tti_job_program(job, &comm->engine, bound, &run->layout, &run->reducer, slice,
 			       run->sign);
 }
@@ -249,7 +222,7 @@ static tutti_status run_collective(struct tti_comm *comm, const struct tti_args 
 	int mismatch_peer = -1;
 	tutti_status st;
 
-	if (call->is_short && !is_all_to_all_in_place(args))
+	if (call->is_short)
 		st = tti_short_run(&call->way, args->send, args->recv, run.sign, &mismatch_peer);
 	else
 		st = run_long(&run, &mismatch_peer);

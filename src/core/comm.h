@@ -87,11 +87,11 @@ struct tti_stall {
 	struct tti_call answer;
 };
 
-/* An algorithm in use, with its programs by root. */
+/* An algorithm in use, with its programs by root, apart and in place. */
 struct tti_program_set {
 	const struct tti_algorithm *algo;
 	struct tti_cut cut;
-	struct tti_bound **by_root; /* [n] for rooted collectives, else [1] */
+	struct tti_bound **by_root; /* [2 n] for rooted collectives, else [2] */
 };
 
 struct tti_choice_entry {
@@ -285,12 +285,24 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 
 /* -- programs.c ------------------------------------------------------------- */
 
-/* The program for a call of `nbytes` (whole vector) that must keep `order`, bound, and its
- * slice. */
-TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int root,
-					    size_t nbytes, enum tti_order order,
-					    struct tti_bound **out, size_t *slice_bytes,
-					    const char **algorithm);
+/* Which program a call needs. */
+struct tti_program_need {
+	tutti_collective coll; /* one that has programs (coll/collective.h)               */
+	int root;
+	bool in_place; /* of this rank, where it makes a difference                 */
+	size_t nbytes; /* of the whole vector                                       */
+	enum tti_order order;
+};
+
+struct tti_program_found {
+	struct tti_bound *bound;
+	const struct tti_algorithm *algo;
+	size_t slice_bytes;
+};
+
+TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm,
+					    const struct tti_program_need *need,
+					    struct tti_program_found *out);
 void tti_programs_release(struct tti_comm *comm);
 
 /* -- call.c ----------------------------------------------------------------- */

@@ -41,21 +41,34 @@ static struct tti_prepared_calls *calls_of(struct tti_comm *comm)
 
 /* -- Finding ----------------------------------------------------------------------- */
 
-static bool is_for(const struct tti_prepared_key *key, const struct tti_args *args, tutti_op op)
+/* An all to all in place has a program of its own; to others it makes no difference. */
+static struct tti_prepared_key key_of(const struct tti_args *args, tutti_op op)
 {
-	return key->count == args->count && key->coll == args->coll && key->type == args->type &&
-	       key->op == op && key->root == args->root && key->is_send == args->is_send;
+	return (struct tti_prepared_key){
+		.coll = args->coll,
+		.type = args->type,
+		.op = op,
+		.root = args->root,
+		.is_send = args->is_send,
+		.in_place = args->coll == TUTTI_ALL_TO_ALL && args->send == args->recv,
+		.count = args->count,
+	};
+}
+
+static bool is_same(const struct tti_prepared_key *a, const struct tti_prepared_key *b)
+{
+	return a->count == b->count && a->coll == b->coll && a->type == b->type && a->op == b->op &&
+	       a->root == b->root && a->is_send == b->is_send && a->in_place == b->in_place;
 }
 
 /* Its place, the newest being looked at first; -1: there is none. */
-static int place_of(const struct tti_prepared_calls *calls, const struct tti_args *args,
-		    tutti_op op)
+static int place_of(const struct tti_prepared_calls *calls, const struct tti_prepared_key *key)
 {
 	for (uint32_t i = 0; i < TTI_PREPARED_KEPT; i++) {
 		const uint32_t at = calls->newest >= i ? calls->newest - i
 						       : calls->newest + TTI_PREPARED_KEPT - i;
 
-		if (is_for(&calls->key[at], args, op))
+		if (is_same(&calls->key[at], key))
 			return (int)at;
 	}
 	return -1;
@@ -75,6 +88,7 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 {
 	tutti_op op = args->op;
 	struct tti_prepared_calls *calls;
+	struct tti_prepared_key key;
 	int at;
 
 	if (atomic_load_explicit(&comm->state, memory_order_acquire) != TTI_COMM_READY ||
@@ -82,9 +96,10 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 	    !tti_turn_is_free(comm) || !comm->prepared)
 		return NULL;
 	calls = comm->prepared;
-	if (comm->reproducible && tti_collective_reduces(args->coll) && args->coll != TUTTI_BARRIER)
+	if (comm->reproducible && tti_collective_takes_op(args->coll))
 		op = tutti_op_reproducible(op);
-	at = place_of(calls, args, op);
+	key = key_of(args, op);
+	at = place_of(calls, &key);
 	if (at < 0 || !are_right(&calls->at[at], (uintptr_t)args->send, (uintptr_t)args->recv))
 		return NULL;
 	return &calls->at[at];
@@ -92,22 +107,11 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 
 /* -- Making ------------------------------------------------------------------------ */
 
-/* Whose programs run a call. */
-static tutti_collective program_of(tutti_collective coll)
-{
-	if (coll == TUTTI_ALL_GATHER_V)
-		return TUTTI_ALL_GATHER;
-	return coll == TUTTI_REDUCE_SCATTER_V ? TUTTI_REDUCE_SCATTER : coll;
-}
-
 /* Where recv is to send in a call that is in place. */
 static uintptr_t in_place(const struct tti_comm *comm, const struct tti_args *args)
 {
-	const size_t own = (size_t)comm->rank * args->count * tutti_type_size(args->type);
-
-	if (args->coll == TUTTI_ALL_GATHER || args->coll == TUTTI_GATHER)
-		return 0 - own;
-	return args->coll == TUTTI_REDUCE_SCATTER || args->coll == TUTTI_SCATTER ? own : 0;
+	return tti_collective_in_place(args->coll, (size_t)comm->rank * args->count *
+							   tutti_type_size(args->type));
 }
 
 /* Whether its operations are run in their order, if each chunk is one message: short ones, and an
@@ -142,14 +146,23 @@ static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *
 static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_args *args,
 				       struct tti_prepared *call)
 {
-	call->nbytes = tti_vector_bytes(comm, args);
+	const struct tti_program_need need = {
+		.coll = tti_collective_get(args->coll)->program,
+		.root = args->root,
+		.in_place = key_of(args, args->op).in_place,
+		.nbytes = tti_vector_bytes(comm, args),
+		.order = tti_op_order(args->op, args->type),
+	};
+	struct tti_program_found found;
+
+	call->nbytes = need.nbytes;
 	if (args->coll == TUTTI_HANDOFF || tti_is_by_pairs(args->coll) ||
 	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
 		return TUTTI_OK;
-	TTI_TRY(tti_programs_get(comm, program_of(args->coll),
-				 tti_collective_is_rooted(args->coll) ? args->root : 0,
-				 call->nbytes, tti_op_order(args->op, args->type), &call->bound,
-				 &call->slice, &call->algorithm));
+	TTI_TRY(tti_programs_get(comm, &need, &found));
+	call->bound = found.bound;
+	call->slice = found.slice_bytes;
+	call->algorithm = found.algo->name;
 	return prepare_short(comm, args, call);
 }
 
@@ -220,6 +233,7 @@ tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args
 			      struct tti_prepared **out)
 {
 	struct tti_prepared_calls *calls = calls_of(comm);
+	const struct tti_prepared_key key = key_of(args, args->op);
 	uint32_t next;
 	int at;
 
@@ -229,7 +243,7 @@ tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args
 		*out = &calls->other;
 		return tti_prepared_make(comm, args, &calls->other);
 	}
-	at = place_of(calls, args, args->op);
+	at = place_of(calls, &key);
 	if (at >= 0) {
 		*out = &calls->at[at];
 		return TUTTI_OK;
@@ -239,14 +253,7 @@ tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args
 	calls->key[next].coll = (tutti_collective)TUTTI_COLLECTIVE_COUNT;
 	TTI_TRY(tti_prepared_make(comm, args, &calls->at[next]));
 	calls->newest = next;
-	calls->key[next] = (struct tti_prepared_key){
-		.coll = args->coll,
-		.type = args->type,
-		.op = args->op,
-		.root = args->root,
-		.is_send = args->is_send,
-		.count = args->count,
-	};
+	calls->key[next] = key;
 	*out = &calls->at[next];
 	return TUTTI_OK;
 }

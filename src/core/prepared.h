@@ -46,7 +46,7 @@ struct tti_prepared_key {
 	tutti_type type;
 	tutti_op op; /* as it is run */
 	int root;
-	bool is_send;
+	bool is_send, in_place;
 	size_t count;
 };
 

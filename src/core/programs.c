@@ -33,7 +33,7 @@ static tutti_status find_set(struct tti_comm *comm, const struct tti_algorithm *
 	if (programs->nsets == TTI_MOST_SETS)
 		return tti_fail(TUTTI_EINTERNAL, "more than %d algorithms in use", TTI_MOST_SETS);
 	set = &programs->sets[programs->nsets];
-	set->by_root = tti_calloc(nroots, sizeof(*set->by_root));
+	set->by_root = tti_calloc(2 * nroots, sizeof(*set->by_root));
 	if (!set->by_root)
 		return tti_fail(TUTTI_ENOMEM, "programs of %s: out of memory", algo->name);
 	set->algo = algo;
@@ -81,13 +81,14 @@ static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int cla
 }
 
 static tutti_status build(struct tti_comm *comm, const struct tti_program_set *set, int root,
-			  struct tti_bound **out)
+			  bool in_place, struct tti_bound **out)
 {
 	const struct tti_program_spec how = { .shape = comm->shape,
 					      .cut = set->cut,
 					      .rank = comm->rank,
 					      .n = comm->n,
-					      .root = root };
+					      .root = root,
+					      .in_place = in_place };
 	struct tti_program prog;
 	struct tti_compiled compiled;
 	tutti_status st;
@@ -122,27 +123,28 @@ static struct tti_choice_entry *choice_at(struct tti_comm *comm, tutti_collectiv
 	return programs->choices[order] ? &programs->choices[order]->at[coll][class] : NULL;
 }
 
-tutti_status tti_programs_get(struct tti_comm *comm, tutti_collective coll, int root, size_t nbytes,
-			      enum tti_order order, struct tti_bound **out, size_t *slice_bytes,
-			      const char **algorithm)
+tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_need *need,
+			      struct tti_program_found *out)
 {
-	const int class = size_class(nbytes), at = tti_collective_is_rooted(coll) ? root : 0;
-	const int file = order == TTI_ORDER_ANY ? tti_algo_files_find(comm->tuning.files, coll,
-								      comm->n, root, nbytes)
-						: -1;
-	struct tti_choice_entry *entry = choice_at(comm, coll, class, order, file);
+	const int class = size_class(need->nbytes);
+	const int root = tti_collective_is_rooted(need->coll) ? need->root : 0;
+	const int file = need->order == TTI_ORDER_ANY
+				 ? tti_algo_files_find(comm->tuning.files, need->coll, comm->n,
+						       need->root, need->nbytes)
+				 : -1;
+	struct tti_choice_entry *entry = choice_at(comm, need->coll, class, need->order, file);
 	struct tti_bound **bound;
 
 	if (!entry)
 		return tti_fail(TUTTI_ENOMEM, "choice of algorithms: out of memory");
 	if (!entry->set)
-		TTI_TRY(choose(comm, coll, class, order, file, entry));
-	bound = &entry->set->by_root[at];
+		TTI_TRY(choose(comm, need->coll, class, need->order, file, entry));
+	bound = &entry->set->by_root[2 * root + need->in_place];
 	if (!*bound)
-		TTI_TRY(build(comm, entry->set, at, bound));
-	*out = *bound;
-	*slice_bytes = entry->slice_bytes;
-	*algorithm = entry->set->algo->name;
+		TTI_TRY(build(comm, entry->set, root, need->in_place, bound));
+	*out = (struct tti_program_found){ .bound = *bound,
+					   .algo = entry->set->algo,
+					   .slice_bytes = entry->slice_bytes };
 	return TUTTI_OK;
 }
 
@@ -157,8 +159,8 @@ void tti_programs_release(struct tti_comm *comm)
 		const struct tti_program_set *set = &programs->sets[i];
 		const int nroots = tti_collective_is_rooted(set->algo->coll) ? comm->n : 1;
 
-		for (int root = 0; root < nroots; root++)
-			tti_bound_free(set->by_root[root]);
+		for (int at = 0; at < 2 * nroots; at++)
+			tti_bound_free(set->by_root[at]);
 		tti_free(set->by_root);
 	}
 	for (int order = 0; order <= TTI_ORDER_ONE_PASS; order++)

@@ -24,7 +24,6 @@ void tti_transfers_release(struct tti_transfers *transfers)
 	tti_free(transfers->extents);
 	tti_free(transfers->tags);
 	tti_free(transfers->lent);
-	tti_free(transfers->spare);
 	*transfers = (struct tti_transfers){ 0 };
 }
 
@@ -147,12 +146,10 @@ static tutti_status make_room(struct tti_transfers *transfers, int32_t nchunks)
 /* Where the chunk of a transfer lies, counted in bytes from address 0, and how it is cut. */
 static struct tti_extent extent_of(const struct tti_comm *comm, const struct tti_transfer *transfer)
 {
-	const size_t slice =
-		transfer->step.kind == TTI_TRANSFER_COPY ? transfer->nbytes
-		: transfer->message_bytes
-			? transfer->message_bytes
-			: tti_piece_bytes(&comm->engine, transfer->step.peer, transfer->nbytes);
 	const bool copies = transfer->step.kind == TTI_TRANSFER_COPY;
+	const size_t slice =
+		copies ? transfer->nbytes
+		       : tti_piece_bytes(&comm->engine, transfer->step.peer, transfer->nbytes);
 
 	return (struct tti_extent){
 		.first = (uintptr_t)(copies ? transfer->from : transfer->data),
@@ -248,10 +245,11 @@ static tutti_status make_list(struct tti_comm *comm)
 /* In round k with the k-th rank after this one and the k-th before, as in the program: what
  * goes to one rank comes from all others one after the other. */
 tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args, uint64_t sign,
-			     size_t message_bytes, struct tti_job *job)
+			     struct tti_job *job)
 {
 	const bool in_place = args->coll != TUTTI_GATHER_V && args->coll != TUTTI_SCATTER_V &&
-			      tti_counts_in_place(comm, args);
+			      (args->coll == TUTTI_ALL_TO_ALL ? args->send == args->recv
+							      : tti_counts_in_place(comm, args));
 	const char *algorithm = "direct";
 	const int n = comm->n;
 	struct tti_transfer *list, *at;
@@ -273,8 +271,6 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 		at++;
 	}
 	at += fill_own(comm, args, at);
-	for (struct tti_transfer *i = list; i < at; i++)
-		i->message_bytes = message_bytes;
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	return tti_transfers_start(comm, list, (int32_t)(at - list), job);
 }
@@ -287,29 +283,4 @@ void tti_pairs_expect(const struct tti_comm *comm, const struct tti_args *args, 
 	(void)tti_pair_range(comm, args, peer, false, &range);
 	snprintf(buf, size, "rank %d takes %zu elements from rank %d, which sends another number",
 		 comm->rank, range.count, peer);
-}
-
-tutti_status tti_pairs_set_apart(struct tti_comm *comm, const struct tti_args *args,
-				 const void **out)
-{
-	const size_t nbytes = (size_t)comm->n * args->count * tutti_type_size(args->type);
-	struct tti_transfers *transfers = &comm->transfers;
-
-	if (transfers->spare_bytes < nbytes) {
-		void *spare = tti_aligned_zalloc(4096, nbytes);
-
-		if (!spare)
-			return tti_fail(
-				TUTTI_ENOMEM,
-				"all_to_all in place needs %zu bytes more with algorithm %s: "
-				"out of memory",
-				nbytes, atomic_load(&comm->last_algorithm));
-		tti_free(transfers->spare);
-		transfers->spare = spare;
-		transfers->spare_bytes = nbytes;
-	}
-	if (nbytes > 0)
-		memcpy(transfers->spare, args->send, nbytes);
-	*out = transfers->spare;
-	return TUTTI_OK;
 }

@@ -2,9 +2,8 @@
 #ifndef TTI_CORE_TRANSFERS_H
 #define TTI_CORE_TRANSFERS_H
 
-/* What one rank has for another alone: sends and receives, calls whose counts only the two know,
- * and an all to all in place, where what is sent to a rank must be out before what comes from it
- * is written. A list of them is a program (coll/send_recv.h); those used lately are kept.
+/* What one rank has for another alone: sends and receives, and calls whose counts only the two
+ * know. A list of them is a program (coll/send_recv.h); those used lately are kept.
  *
  * Owner: the communicator. Threads: the executing one's. */
 
@@ -25,7 +24,6 @@ struct tti_transfer {
 	const char *from;              /* of a copy                                   */
 	size_t nbytes;
 	uint64_t tag;
-	size_t message_bytes; /* of each message, the last one may have fewer; 0: as is best */
 	/* Of a receive into the memory of a send to the same peer, which is before it in the list:
 	 * the place of that one. -1: none. */
 	int32_t after;
@@ -51,8 +49,6 @@ struct tti_transfers {
 	uint64_t *tags;
 	struct tti_memory_name *lent;
 	int32_t room;
-	void *spare; /* what an all to all in place sends, where programs need it apart */
-	size_t spare_bytes;
 };
 
 void tti_transfers_release(struct tti_transfers *transfers);
@@ -62,18 +58,12 @@ void tti_transfers_release(struct tti_transfers *transfers);
 TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, struct tti_transfer *list,
 					       int32_t n, struct tti_job *job);
 
-/* Start a call by pairs. `sign` is its signature; messages have message_bytes, 0: as is best. The
- * messages of an all to all are the same as those of its program "direct". */
+/* Start a call by pairs, whose signature is `sign`. */
 TUTTI_CHECKED tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
-					   uint64_t sign, size_t message_bytes,
-					   struct tti_job *job);
+					   uint64_t sign, struct tti_job *job);
 
 /* "takes 7 elements from rank 3, which sends another number": for errors. */
 void tti_pairs_expect(const struct tti_comm *comm, const struct tti_args *args, int peer, char *buf,
 		      size_t size);
-
-/* A copy of what an all to all sends. */
-TUTTI_CHECKED tutti_status tti_pairs_set_apart(struct tti_comm *comm, const struct tti_args *args,
-					       const void **out);
 
 #endif
