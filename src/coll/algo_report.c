@@ -17,7 +17,8 @@
 static size_t chunk_bytes(const struct tti_program *prog, size_t nbytes)
 {
 	const size_t nchunks =
-		(size_t)(prog->coll == TUTTI_ALL_TO_ALL ? prog->nchunks / prog->n : prog->nchunks);
+		(size_t)(tti_collective_is_by_pair(prog->coll) ? prog->nchunks / prog->n
+							       : prog->nchunks);
 
 	return (nbytes + nchunks - 1) / nchunks;
 }

@@ -128,6 +128,9 @@ TUTTI_CHECKED tutti_status tti_msccl_find_dependency(struct tti_msccl *m, int32_
 TUTTI_CHECKED tutti_status tti_msccl_parse(struct tti_xml_doc *doc, struct tti_msccl *out);
 void tti_msccl_release(struct tti_msccl *m);
 
+/* Which ranks have a chunk in the input, or in the output. */
+enum tti_holder tti_msccl_holder(const struct tti_msccl *m, uint8_t buf);
+
 /* Chunk `off` of a buffer as a place, counted over all ranks: one number for one memory,
  * which input and output may be. */
 int32_t tti_msccl_place(const struct tti_msccl *m, int rank, uint8_t buf, int32_t off);

@@ -19,6 +19,13 @@ void tti_msccl_release(struct tti_msccl *m)
 
 /* -- Places ------------------------------------------------------------------------ */
 
+enum tti_holder tti_msccl_holder(const struct tti_msccl *m, uint8_t buf)
+{
+	const struct tti_collective *what = tti_collective_get(m->coll);
+
+	return buf == TTI_MSCCL_INPUT ? what->input : what->output;
+}
+
 /* Each rank has room for twice the vector, and its scratch. */
 int32_t tti_msccl_place(const struct tti_msccl *m, int rank, uint8_t buf, int32_t off)
 {
@@ -28,8 +35,7 @@ int32_t tti_msccl_place(const struct tti_msccl *m, int rank, uint8_t buf, int32_
 		return base + 2 * m->nchunks + off;
 	if (!m->in_place)
 		return base + (buf == TTI_MSCCL_OUTPUT ? m->nchunks : 0) + off;
-	if ((m->coll == TUTTI_ALL_GATHER && buf == TTI_MSCCL_INPUT) ||
-	    (m->coll == TUTTI_REDUCE_SCATTER && buf == TTI_MSCCL_OUTPUT))
+	if (tti_msccl_holder(m, buf) == TTI_HOLDER_OWNER)
 		off += own;
 	return base + off;
 }
@@ -124,12 +130,12 @@ static tutti_status read_algo(struct tti_msccl *m)
 	TTI_TRY(tti_msccl_number(m, node, "nchunksperloop", 1, TTI_MSCCL_CHUNKS_MAX, &m->nchunks));
 	TTI_TRY(tti_xml_int(m->doc, node, "root", 0, m->n - 1, 0, &root));
 	m->root = (int32_t)root;
-	if ((tti_collective_is_by_rank(m->coll) || m->coll == TUTTI_ALL_TO_ALL) &&
+	if ((tti_collective_is_by_rank(m->coll) || tti_collective_is_by_pair(m->coll)) &&
 	    m->nchunks % m->n != 0)
 		return tti_xml_fail(m->doc, node,
 				    "nchunksperloop %d of %s must be a multiple of ngpus %d",
 				    m->nchunks, tutti_collective_name(m->coll), m->n);
-	m->nvalues = m->coll == TUTTI_ALL_TO_ALL ? m->n * m->nchunks : m->nchunks;
+	m->nvalues = tti_collective_is_by_pair(m->coll) ? m->n * m->nchunks : m->nchunks;
 	if ((int64_t)m->n * m->nvalues > TTI_MSCCL_PLACES_MAX)
 		return tti_xml_fail(m->doc, node,
 				    "%d ranks of %d chunks: at most %d in all are possible", m->n,
@@ -140,19 +146,27 @@ static tutti_status read_algo(struct tti_msccl *m)
 
 /* -- <gpu>, <tb> ------------------------------------------------------------------- */
 
+static int32_t chunks_of(const struct tti_msccl *m, int rank, uint8_t buf)
+{
+	switch (tti_msccl_holder(m, buf)) {
+	case TTI_HOLDER_ROOT:
+		return rank == m->root || m->in_place ? m->nchunks : 0;
+	case TTI_HOLDER_OWNER:
+		return m->nchunks / m->n;
+	case TTI_HOLDER_ALL:
+	case TTI_HOLDER_PAIR:
+	case TTI_HOLDER_STATED:
+		break;
+	}
+	return m->nchunks;
+}
+
 /* How many chunks input or output have, or, where both are one memory, may not have. */
 static tutti_status check_chunks(const struct tti_msccl *m, const struct tti_msccl_gpu *gpu,
 				 int rank)
 {
-	const int own = m->nchunks / m->n;
-	const bool has_input = m->coll != TUTTI_BROADCAST || rank == m->root || m->in_place;
-	const bool has_output = m->coll != TUTTI_REDUCE || rank == m->root || m->in_place;
-	const int32_t want[] = { !has_input                    ? 0
-				 : m->coll == TUTTI_ALL_GATHER ? own
-							       : m->nchunks,
-				 !has_output                       ? 0
-				 : m->coll == TUTTI_REDUCE_SCATTER ? own
-								   : m->nchunks };
+	const int32_t want[] = { chunks_of(m, rank, TTI_MSCCL_INPUT),
+				 chunks_of(m, rank, TTI_MSCCL_OUTPUT) };
 	static const char *const names[] = { "i_chunks", "o_chunks" };
 
 	for (int buf = 0; buf < 2; buf++)

@@ -15,14 +15,13 @@ int32_t tti_msccl_home_of(const struct tti_msccl_emitter *e, int rank, uint8_t b
 	const struct tti_msccl *m = e->m;
 	const struct tti_program *prog = &e->prog[rank];
 	const int32_t own = m->nchunks / m->n;
-	const bool part =
-		m->coll == (buf == TTI_MSCCL_INPUT ? TUTTI_ALL_GATHER : TUTTI_REDUCE_SCATTER);
+	const bool part = tti_msccl_holder(m, buf) == TTI_HOLDER_OWNER;
 
 	if (!(buf == TTI_MSCCL_INPUT ? tti_chunk_is_input(prog, chunk)
 				     : tti_chunk_is_output(prog, chunk)))
 		return TTI_MSCCL_NONE;
 	/* Those of each other rank in a row. */
-	if (m->coll == TUTTI_ALL_TO_ALL)
+	if (tti_collective_is_by_pair(m->coll))
 		return tti_msccl_place(m, rank, buf,
 				       (buf == TTI_MSCCL_INPUT ? tti_chunk_dest(prog, chunk)
 							       : tti_chunk_source(prog, chunk)) *
