@@ -293,7 +293,7 @@ static int start(struct perf_options *o)
 		.main = rank_main,
 	};
 
-	if (!perf_reduces(o->coll))
+	if (!coll_is(o->coll, COLL_REDUCES))
 		o->nops = 1;
 	if (o->coll == TUTTI_BARRIER) {
 		o->ntypes = 1;
@@ -393,7 +393,9 @@ const struct command command_perf = {
 	.summary = "how fast a collective is, and whether its results are right",
 	.usage = "perf COLLECTIVE [-n RANKS] [-b MIN] [-e MAX] [OPTIONS]",
 	.notes = "Collectives: all_reduce broadcast reduce all_gather reduce_scatter barrier "
-		 "send_recv handoff.\n"
+		 "send_recv handoff\n"
+		 "all_to_all gather scatter all_to_all_v gather_v scatter_v all_gather_v "
+		 "reduce_scatter_v.\n"
 		 "Sizes are the bytes of the larger buffer of a rank and take K, M, G; the output "
 		 "is that of nccl-tests.\n"
 		 "Time is the average of calls back to back, on the slowest rank.\n"

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "coll.h"
 #include "ranks.h"
 
 /* Ranks, in the order they were given. */
@@ -115,17 +116,6 @@ int perf_rank_main(const struct perf_options *options, struct perf_shared *share
 
 /* -- Data ---------------------------------------------------------------- */
 
-bool perf_reduces(tutti_collective coll);
-bool perf_has_root(tutti_collective coll);
-/* Whether a rank, or the root, sends or gets as many elements for each rank. */
-bool perf_sends_rows(tutti_collective coll);
-bool perf_gets_rows(tutti_collective coll);
-
-/* Whether a rank's own part is all that it, or any but the root, sends of what one buffer gets; or
- * gets of what one buffer has. */
-bool perf_gathers(tutti_collective coll);
-bool perf_scatters(tutti_collective coll);
-
 void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 		    struct perf_layout *out);
 
@@ -148,8 +138,6 @@ bool perf_fill(const struct perf_pattern *pattern, int rank, void *send);
 long long perf_count_wrong(const struct perf_pattern *pattern, int rank, const void *recv);
 
 /* -- A count for each rank -------------------------------------------------- */
-
-bool perf_is_uneven(tutti_collective coll);
 
 /* Those of one rank, `count` on the average; room is made once. false: no memory. */
 bool perf_make_counts(tutti_collective coll, size_t count, int rank, int n,

@@ -41,47 +41,13 @@ static uint64_t hash(const struct perf_pattern *p, int rank, size_t i, unsigned 
 	return mix(mix(p->seed + salt * 0x100000001b3u) ^ mix((uint64_t)(unsigned)rank << 32 | i));
 }
 
-bool perf_reduces(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_REDUCE || coll == TUTTI_REDUCE_SCATTER ||
-	       coll == TUTTI_REDUCE_SCATTER_V;
-}
-
-bool perf_has_root(tutti_collective coll)
-{
-	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE || coll == TUTTI_GATHER ||
-	       coll == TUTTI_SCATTER || coll == TUTTI_GATHER_V || coll == TUTTI_SCATTER_V;
-}
-
-bool perf_sends_rows(tutti_collective coll)
-{
-	return coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_SCATTER || coll == TUTTI_ALL_TO_ALL ||
-	       perf_is_uneven(coll);
-}
-
-bool perf_gets_rows(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_GATHER || coll == TUTTI_GATHER || coll == TUTTI_ALL_TO_ALL ||
-	       perf_is_uneven(coll);
-}
-
-bool perf_gathers(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_GATHER || coll == TUTTI_GATHER || coll == TUTTI_ALL_GATHER_V ||
-	       coll == TUTTI_GATHER_V;
-}
-
-bool perf_scatters(tutti_collective coll)
-{
-	return coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_SCATTER ||
-	       coll == TUTTI_REDUCE_SCATTER_V || coll == TUTTI_SCATTER_V;
-}
-
 void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 		    struct perf_layout *out)
 {
 	const size_t n = (size_t)nranks;
-	const bool sends_rows = perf_sends_rows(coll), gets_rows = perf_gets_rows(coll);
+	/* With counts both buffers have room for the rows of all. */
+	const bool sends_rows = coll_is(coll, COLL_SENDS_ROWS | COLL_COUNTS);
+	const bool gets_rows = coll_is(coll, COLL_GETS_ROWS | COLL_COUNTS);
 	size_t count = bytes / elt / (sends_rows || gets_rows ? n : 1);
 
 	/* nccl-tests shows a line of 0 bytes here, which measures nothing. */
@@ -315,7 +281,7 @@ static void table_of_rank(const struct perf_pattern *p, int rank, struct table *
 	uint64_t h;
 
 	for (size_t i = 0; i < table->period; i++) {
-		if (perf_reduces(p->coll)) {
+		if (coll_is(p->coll, COLL_REDUCES)) {
 			store(p->type, value_of(p, rank, i), table->data + i * elt);
 		} else {
 			h = hash(p, rank, i, 6);
@@ -381,7 +347,7 @@ bool perf_fill(const struct perf_pattern *pattern, int rank, void *send)
 
 	if (!make_table(pattern, pattern->layout.send, &table))
 		return false;
-	if (perf_is_uneven(pattern->coll))
+	if (coll_is(pattern->coll, COLL_COUNTS))
 		count = perf_uneven_sends(pattern, rank);
 	/* All sources of a handoff have parts of one vector. */
 	if (is_handoff)
@@ -438,7 +404,7 @@ static long long wrong_of_handoff(const struct perf_pattern *p, struct table *ta
 static long long wrong_of_uneven(const struct perf_pattern *p, struct table *table, int rank,
 				 const char *recv)
 {
-	const bool from_one = p->coll == TUTTI_SCATTER_V || perf_reduces(p->coll);
+	const bool from_one = coll_is(p->coll, COLL_SCATTERS | COLL_REDUCES);
 	long long wrong = 0;
 
 	for (int i = 0; i < (from_one ? 1 : p->nranks); i++) {
@@ -446,7 +412,7 @@ static long long wrong_of_uneven(const struct perf_pattern *p, struct table *tab
 		struct perf_part part;
 
 		perf_uneven_part(p, rank, from, &part);
-		if (perf_reduces(p->coll))
+		if (coll_is(p->coll, COLL_REDUCES))
 			table_of_result(p, table);
 		else
 			table_of_rank(p, from, table);
@@ -464,23 +430,23 @@ long long perf_count_wrong(const struct perf_pattern *pattern, int rank, const v
 	struct table table;
 	long long wrong = 0;
 
-	if ((coll == TUTTI_REDUCE || coll == TUTTI_GATHER || coll == TUTTI_GATHER_V) &&
+	if (coll_is(coll, COLL_ROOTED) && coll_is(coll, COLL_REDUCES | COLL_GATHERS) &&
 	    rank != pattern->root)
 		return 0;
 	if (!make_table(pattern, layout->send, &table))
 		return -1;
-	if (perf_is_uneven(coll)) {
+	if (coll_is(coll, COLL_COUNTS)) {
 		wrong = wrong_of_uneven(pattern, &table, rank, recv);
-	} else if (perf_reduces(coll)) {
+	} else if (coll_is(coll, COLL_REDUCES)) {
 		table_of_result(pattern, &table);
 		wrong = compare_with(
-			&table, coll == TUTTI_REDUCE_SCATTER ? (size_t)rank * layout->param : 0,
+			&table, coll_is(coll, COLL_SCATTERS) ? (size_t)rank * layout->param : 0,
 			layout->recv, recv);
-	} else if (coll == TUTTI_ALL_GATHER || coll == TUTTI_GATHER) {
+	} else if (coll_is(coll, COLL_GATHERS)) {
 		wrong = wrong_from_ranks(pattern, &table, 0, n, recv);
-	} else if (coll == TUTTI_ALL_TO_ALL) {
+	} else if (coll_is(coll, COLL_PAIRS)) {
 		wrong = wrong_from_all(pattern, &table, rank, recv);
-	} else if (coll == TUTTI_SCATTER) {
+	} else if (coll_is(coll, COLL_SCATTERS)) {
 		wrong = wrong_of_row(pattern, &table, pattern->root, (size_t)rank * layout->param,
 				     recv);
 	} else if (coll == TUTTI_HANDOFF) {

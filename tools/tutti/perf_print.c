@@ -127,8 +127,8 @@ bool perf_print_row(const struct perf_rank *pr, const struct perf_row *row)
 {
 	const struct perf_options *const options = pr->options;
 	const bool moves = options->coll != TUTTI_BARRIER;
-	const char *op = perf_reduces(options->coll) ? tutti_op_name(row->op) : "none";
-	const int root = perf_has_root(options->coll) ? options->root : -1;
+	const char *op = coll_is(options->coll, COLL_REDUCES) ? tutti_op_name(row->op) : "none";
+	const int root = coll_is(options->coll, COLL_ROOTED) ? options->root : -1;
 	json_t *object;
 
 	if (!options->json) {

@@ -213,7 +213,7 @@ static double bus_factor(tutti_collective coll, int nranks)
 
 	if (coll == TUTTI_ALL_REDUCE)
 		return 2 * others;
-	if (perf_sends_rows(coll) || perf_gets_rows(coll))
+	if (coll_is(coll, COLL_HAS_ROWS))
 		return others;
 	return 1;
 }
@@ -279,13 +279,13 @@ static bool last_call(struct perf_rank *pr, struct perf_row *row)
 static void put_in_place(struct perf_rank *pr, const struct perf_layout *layout, struct buffers *b)
 {
 	const tutti_collective coll = pr->options->coll;
-	const size_t own = perf_is_uneven(coll) ? pr->counts.displs[pr->rank]
-						: (size_t)pr->rank * layout->param;
+	const size_t own = coll_is(coll, COLL_COUNTS) ? pr->counts.displs[pr->rank]
+						      : (size_t)pr->rank * layout->param;
 
 	b->send = b->recv;
-	if (perf_gathers(coll))
+	if (coll_is(coll, COLL_GATHERS))
 		b->send = (char *)b->recv + own * layout->elt;
-	else if (perf_scatters(coll))
+	else if (coll_is(coll, COLL_SCATTERS))
 		b->recv = (char *)b->recv + own * layout->elt;
 }
 
@@ -310,7 +310,7 @@ static bool run_case(struct perf_rank *pr, struct perf_row *row, bool in_place,
 	unsigned long long rounds = 0;
 	long long wrong = 0;
 
-	if (perf_is_uneven(o->coll) &&
+	if (coll_is(o->coll, COLL_COUNTS) &&
 	    !perf_make_counts(o->coll, layout->param, pr->rank, pr->nranks, &pr->counts))
 		return is_good(pr, TUTTI_ENOMEM, "making counts");
 	memset(pr->recv, 0xa5, layout->bytes);

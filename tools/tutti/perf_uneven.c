@@ -5,12 +5,6 @@
 
 #include "perf.h"
 
-bool perf_is_uneven(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_TO_ALL_V || coll == TUTTI_GATHER_V || coll == TUTTI_SCATTER_V ||
-	       coll == TUTTI_ALL_GATHER_V || coll == TUTTI_REDUCE_SCATTER_V;
-}
-
 static size_t share(size_t count, int k, int n)
 {
 	return n < 2 ? count : 2 * count / (size_t)(n - 1) * (size_t)k;
@@ -19,7 +13,7 @@ static size_t share(size_t count, int k, int n)
 /* What `from` has for `to`; where all have the same counts, what is rank `to`'s. */
 static size_t count_between(tutti_collective coll, size_t count, int from, int to, int n)
 {
-	return share(count, coll == TUTTI_ALL_TO_ALL_V ? (from + to) % n : to, n);
+	return share(count, coll_is(coll, COLL_PAIRS) ? (from + to) % n : to, n);
 }
 
 static size_t place_of(tutti_collective coll, size_t count, int from, int to, int n)
@@ -59,7 +53,7 @@ void perf_free_counts(struct perf_counts *counts)
 
 size_t perf_uneven_sends(const struct perf_pattern *p, int rank)
 {
-	if (!perf_gathers(p->coll))
+	if (!coll_is(p->coll, COLL_GATHERS))
 		return p->layout.send;
 	return count_between(p->coll, p->layout.param, 0, rank, p->nranks);
 }
@@ -70,18 +64,13 @@ void perf_uneven_part(const struct perf_pattern *p, int rank, int from, struct p
 	const int n = p->nranks;
 
 	*out = (struct perf_part){ .count = count_between(p->coll, count, from, rank, n) };
-	switch ((int)p->coll) {
-	case TUTTI_ALL_TO_ALL_V:
+	if (coll_is(p->coll, COLL_PAIRS)) {
 		out->first = place_of(p->coll, count, from, rank, n);
 		out->place = place_of(p->coll, count, rank, from, n);
-		return;
-	case TUTTI_SCATTER_V:
-	case TUTTI_REDUCE_SCATTER_V:
+	} else if (coll_is(p->coll, COLL_SCATTERS)) {
 		out->first = place_of(p->coll, count, 0, rank, n);
-		return;
-	default: /* gathers */
+	} else {
 		out->count = count_between(p->coll, count, 0, from, n);
 		out->place = place_of(p->coll, count, 0, from, n);
-		return;
 	}
 }

@@ -6,6 +6,7 @@
  * other and makes a tune file of what they found; tune_rank.c is one rank of a phase;
  * tune_check.c looks whether times make sense beside each other. */
 
+#include "coll.h"
 #include "ranks.h"
 
 #define TUNE_ROUNDS  5 /* of a time; it is the median */

@@ -145,7 +145,7 @@ static int run_phases(struct tune_job *job, bool *is_rank)
 /* Roots that go round make calls of one root overlap, which is no time of a call. */
 static bool is_sample(const struct tune_job *job, const struct tune_time *time)
 {
-	if (time->coll == TUTTI_BROADCAST || time->coll == TUTTI_REDUCE)
+	if (coll_is(time->coll, COLL_ROOTED))
 		return false;
 	return job->phases[time->phase].nranks > 1 ||
 	       strcmp(time->algorithm, tutti_algorithm_name(time->coll, 0)) == 0;

@@ -74,16 +74,6 @@ static double now_us(void)
 
 /* -- Calls --------------------------------------------------------------------------- */
 
-static bool is_rooted(tutti_collective coll)
-{
-	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE;
-}
-
-static bool by_rank(tutti_collective coll)
-{
-	return coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_ALL_TO_ALL;
-}
-
 /* To one, and from it to all: the next call cannot begin before. */
 static tutti_status reduce_and_broadcast(const struct rank *r, const struct runner *runner)
 {
@@ -140,7 +130,7 @@ static bool time_calls(struct rank *r, const struct runner *runner, int iters, d
 /* How many calls make a batch, after all that is done only once. */
 static bool warm_up(struct rank *r, struct runner *runner)
 {
-	const int least = is_rooted(runner->coll) ? r->n : 1;
+	const int least = coll_is(runner->coll, COLL_ROOTED) ? r->n : 1;
 	double us = 0;
 
 	for (int i = 0; i < 3; i++) {
@@ -407,7 +397,7 @@ static bool find_taken(struct rank *r, const struct runner *runners, int n, int 
 
 static size_t whole(const struct rank *r, tutti_collective coll, size_t nbytes)
 {
-	const size_t unit = sizeof(float) * (by_rank(coll) ? (size_t)r->n : 1);
+	const size_t unit = sizeof(float) * (coll_is(coll, COLL_HAS_ROWS) ? (size_t)r->n : 1);
 
 	return nbytes - nbytes % unit;
 }
