@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/stream.h"
 #include "core/window.h"
+#include "engine/wait.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/thread.h"
 #include "util/tsan.h"
 
-/* A wait looks so often before it yields, yields so long before it sleeps, and sleeps at most
- * so long: the communicator's fate is looked at in between. */
+/* A wait (engine/wait.h) spins so often, yields so long before it sleeps, and sleeps at most so
+ * long: the communicator's fate is looked at in between. */
 #define SPINS    200
 #define YIELD_NS (200 * 1000)
 #define NAP_MOST (2 * TTI_NS_PER_MS)
@@ -32,14 +32,16 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 				const char *what)
 {
 	struct tti_comm *comm = window->comm;
+	uint32_t spins;
 	int64_t now;
+	bool awake;
 
 	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
 		return tti_comm_fate(comm);
-	if (wait->rounds++ < SPINS && !comm->crowded_here) {
-		tti_cpu_relax();
+	spins = comm->crowded_here ? 0 : SPINS;
+	awake = tti_wait_aside(wait->rounds, spins, comm->crowded_here);
+	if (wait->rounds++ < spins && awake)
 		return TUTTI_OK;
-	}
 	now = tti_now_ns();
 	if (!wait->since_ns)
 		wait->since_ns = now;
@@ -51,9 +53,7 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
 		return tti_comm_fate(comm);
 	}
-	if (now - wait->since_ns < YIELD_NS)
-		sched_yield();
-	else
+	if (!awake || now - wait->since_ns >= YIELD_NS)
 		wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : YIELD_NS / 4;
 	if (wait->nap_ns > NAP_MOST)
 		wait->nap_ns = NAP_MOST;

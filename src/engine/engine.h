@@ -62,8 +62,7 @@ struct tti_engine {
 	 * in between. */
 	struct tti_port *sleeper;
 	bool is_mixed;
-	bool is_net;        /* all peers are over a network, and this rank has a core */
-	int64_t dear_until; /* no yields before that (wait.c)                         */
+	bool is_net; /* all peers are over a network, and this rank has a core */
 	void *scratch;
 	size_t scratch_bytes;
 	uint32_t spin_rounds;

@@ -8,11 +8,8 @@
 #include "util/error.h"
 #include "util/thread.h"
 
-/* Waiting costs: a spin sees news after some 50 ns but takes a core; a yield costs
- * 0.3 to 1 us; a sleep costs some 20 us to wake from. So spin where the core is
- * ours, yield where it is shared, and sleep when the other side is clearly not
- * about to answer. A spin is short even on a core of one's own: on a machine that
- * is busy with something else the peer may need this core to answer at all. */
+/* Spinning is short even on a core of one's own: on a machine that is busy with something else
+ * the peer may need this core to answer at all. */
 #define YIELD_NS     (200 * 1000)
 #define NAP_FIRST_NS (200 * 1000)
 #define NAP_MOST_NS  (5 * TTI_NS_PER_MS)
@@ -23,62 +20,122 @@
  * the system sees less to do: two ranks that had a core each then share one for a while. So
  * only long waits sleep. */
 #define YIELD_NET_NS (20 * TTI_NS_PER_MS)
-/* Where every rank has a core, a yield that takes so long has let something else work than a
- * peer, and whatever its priority (Linux 6.18: a tick or several). For a while none is made but
- * in waits that are long already, where it may be the peer that needs this core. */
-#define DEAR_NS      (300 * 1000)
-#define DEAR_FOR_NS  (1000 * TTI_NS_PER_MS)
-#define DEAR_SPIN_NS (5 * TTI_NS_PER_MS)
+
+/* See wait.h. */
+#define WORTH_NS      (50 * 1000)
+#define LOST_NS       (10 * TTI_NS_PER_MS)
+#define DEAR_FIRST_NS (100 * TTI_NS_PER_MS)
+#define DEAR_MOST_NS  (1000 * TTI_NS_PER_MS)
+
+/* A yield of fewer ticks is short: 0.03 to 0.13 ms. */
+#define FEW_TICKS (1 << 17)
 
 /* The clock is looked at once in so many rounds. */
 #define ROUNDS_PER_CLOCK 32
 
-/* A thread whose process computes meanwhile takes that computation's time with each spin, and a
- * yield gives up its own turn (Linux 6.18: a tick or several for a look at a ring). Who sleeps
- * until there is news is let in at once, since it has slept. */
-static _Thread_local const _Atomic int *beside;
+/* What this thread goes by. Ticks cost half of what the clock does; what one is worth is
+ * known by how many there were since the first yield. */
+static _Thread_local struct {
+	const _Atomic int *awaited; /* NULL: it is not beside a computation */
+	struct tti_yields yields;
+	uint64_t nshort; /* yields since the last one that was long */
+	uint64_t first_ticks;
+	int64_t first_ns; /* 0: no yield yet */
+} self;
 
 void tti_wait_beside(const _Atomic int *awaited)
 {
-	beside = awaited;
+	self.awaited = awaited;
+}
+
+bool tti_yields_are_dear(struct tti_yields *yields, int64_t now_ns)
+{
+	if (yields->dear_until_ns == 0)
+		return false;
+	if (now_ns < yields->dear_until_ns)
+		return true;
+	yields->dear_until_ns = 0;
+	yields->calm_since_ns = now_ns;
+	return false;
+}
+
+void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns, uint64_t nshort)
+{
+	const uint64_t most = LOST_NS / WORTH_NS;
+	const bool again =
+		yields->dear_for_ns && now_ns - yields->calm_since_ns < yields->dear_for_ns;
+
+	yields->lost_ns -= WORTH_NS * (int64_t)(nshort < most ? nshort : most);
+	if (yields->lost_ns < 0)
+		yields->lost_ns = 0;
+	yields->lost_ns += took_ns - WORTH_NS;
+	if (yields->lost_ns < LOST_NS)
+		return;
+	yields->lost_ns = LOST_NS;
+	yields->dear_for_ns = again ? yields->dear_for_ns * 2 : DEAR_FIRST_NS;
+	if (yields->dear_for_ns > DEAR_MOST_NS)
+		yields->dear_for_ns = DEAR_MOST_NS;
+	yields->dear_until_ns = now_ns + yields->dear_for_ns;
 }
 
 static bool is_beside(void)
 {
-	return beside && atomic_load_explicit(beside, memory_order_relaxed) == 0;
+	return self.awaited && atomic_load_explicit(self.awaited, memory_order_relaxed) == 0;
 }
 
-/* Let others run, unless that was dear lately. */
-static void step_aside(const struct tti_wait *wait, struct tti_engine *engine)
+static __attribute__((noinline, cold)) void look_at_yield(uint64_t before, uint64_t after)
 {
-	int64_t before;
+	const int64_t now = tti_now_ns();
+	const double ns_per_tick =
+		(double)(now - self.first_ns) / (double)(after - self.first_ticks);
 
-	if (engine->config.crowded) {
-		sched_yield();
-		return;
+	tti_yields_took(&self.yields, now, (int64_t)((double)(after - before) * ns_per_tick),
+			self.nshort);
+	self.nshort = 0;
+}
+
+static void yield(void)
+{
+	uint64_t before, after;
+
+	if (!self.first_ns) {
+		self.first_ns = tti_now_ns();
+		self.first_ticks = tti_ticks();
 	}
-	before = tti_now_ns();
-	if (before < engine->dear_until &&
-	    (!wait->since_ns || before - wait->since_ns < DEAR_SPIN_NS)) {
-		tti_cpu_relax();
-		return;
-	}
+	before = tti_ticks();
 	sched_yield();
-	if (tti_now_ns() - before > DEAR_NS)
-		engine->dear_until = before + DEAR_FOR_NS;
+	after = tti_ticks();
+	if (after - before > FEW_TICKS)
+		look_at_yield(before, after);
+	else
+		self.nshort++;
+}
+
+bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded)
+{
+	if (is_beside())
+		return false;
+	if (round < spins) {
+		tti_cpu_relax();
+		return true;
+	}
+	if (self.yields.dear_until_ns && tti_yields_are_dear(&self.yields, tti_now_ns())) {
+		if (!crowded)
+			tti_cpu_relax();
+		return !crowded;
+	}
+	yield();
+	return true;
 }
 
 static void nap(struct tti_wait *wait, struct tti_engine *engine, bool alone)
 {
 	struct tti_port *port = engine->sleeper;
-	const bool mixed = !alone || engine->is_mixed;
+	const int64_t most = alone && !engine->is_mixed ? NAP_MOST_NS : NAP_MIXED_NS;
 
-	if (wait->nap_ns == 0)
-		wait->nap_ns = NAP_FIRST_NS;
-	else if (wait->nap_ns < NAP_MOST_NS)
-		wait->nap_ns += wait->nap_ns / 2;
-	if (mixed && wait->nap_ns > NAP_MIXED_NS)
-		wait->nap_ns = NAP_MIXED_NS;
+	wait->nap_ns = wait->nap_ns ? wait->nap_ns + wait->nap_ns / 2 : NAP_FIRST_NS;
+	if (wait->nap_ns > most)
+		wait->nap_ns = most;
 	if (port && alone) {
 		port->transport->sleep->wait(port, wait->nap_ns);
 	} else {
@@ -109,39 +166,37 @@ static tutti_status look_for_trouble(const struct tti_engine *engine)
 	return TUTTI_AGAIN;
 }
 
+/* How long a wait goes on before it sleeps. */
+static int64_t awake_ns(const struct tti_engine *engine)
+{
+	return engine->is_net && !self.yields.dear_until_ns ? YIELD_NET_NS : YIELD_NS;
+}
+
 tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int peer, bool alone)
 {
 	const tutti_status trouble = look_for_trouble(engine);
-	bool stands_back;
-	int64_t waited;
+	const uint32_t round = wait->rounds++;
 	int64_t now;
+	bool awake;
 
 	if (trouble != TUTTI_AGAIN)
 		return trouble;
-	stands_back = is_beside();
-	if (wait->rounds++ < (stands_back ? 0 : engine->spin_rounds)) {
-		tti_cpu_relax();
+	awake = tti_wait_aside(round, engine->spin_rounds, engine->config.crowded);
+	if (awake && (round < engine->spin_rounds || wait->rounds % ROUNDS_PER_CLOCK != 0))
 		return TUTTI_AGAIN;
-	}
-	if (!stands_back) {
-		step_aside(wait, engine);
-		if (wait->rounds % ROUNDS_PER_CLOCK != 0)
-			return TUTTI_AGAIN;
-	}
 	now = tti_now_ns();
 	if (wait->since_ns == 0) {
 		wait->since_ns = now;
 		wait->report_ns = now + REPORT_NS;
 		return TUTTI_AGAIN;
 	}
-	waited = now - wait->since_ns;
 	if (now >= wait->report_ns) {
 		const tutti_status st = report(wait, engine, now, peer);
 
 		if (st != TUTTI_OK)
 			return st;
 	}
-	if (stands_back || waited > (engine->is_net ? YIELD_NET_NS : YIELD_NS)) {
+	if (!awake || now - wait->since_ns > awake_ns(engine)) {
 		wait->rounds--; /* look at the clock each time */
 		nap(wait, engine, alone);
 	}

@@ -2,11 +2,37 @@
 #ifndef TTI_ENGINE_WAIT_H
 #define TTI_ENGINE_WAIT_H
 
-/* How the engine waits when nothing moved: spin, yield, sleep. One struct a wait;
- * zero it when something moved. Internal to the engine. */
+/* How a thread waits when nothing moved. There is one policy for programs, transfers, windows
+ * and streams:
+ *
+ *     spin    where every rank of the host has a core of its own, for some 4 us
+ *     yield   until the wait has taken 0.2 ms (20 ms if all peers are over a network)
+ *     sleep   on the transport, woken by the peer; at most 5 ms, to look for an abort
+ *
+ * It changes while **yields are dear**. A yield takes 0.3 to 1 us if nobody wants the core, and
+ * little more if a peer does. If another job wants it, that job may get it for a whole time slice:
+ * beside busy loops most yields take more than 1 ms, and 4 ms or more is common (Linux 6.18, ticks
+ * of 4 ms). A sleeper that is woken is let in at once instead, as it has used less than its share,
+ * and that takes some 50 us with all that it brings about. So yields are timed, and they are dear
+ * when they take more than 50 us each in the mean: a few long ones among thousands cost less than
+ * sleeping would. What long ones took is added up, 50 us are taken off for each yield, and at 10 ms,
+ * after two or three long ones in a row, they are dear for 0.1 s, which is doubled up to 1 s as long
+ * as the same happens again soon afterwards; to find that out costs one time slice each time.
+ * While yields are dear,
+ *
+ *     where ranks share cores, a wait sleeps at once, since the peer may need this core;
+ *     where each has its own, it spins on, and sleeps after 0.2 ms: a peer that has its core at
+ *         the moment answers before a sleeper could be woken, which takes 10 us or more.
+ *
+ * A thread that works **beside a computation** of its own process sleeps at once, too: see
+ * tti_wait_beside().
+ *
+ * Who sends pays for a peer that sleeps and for no other: `sleep` of a port returns when a message
+ * or room for one has come (transport.h). */
 
 #include "engine/engine.h"
 
+/* One wait; zero it when something moved. */
 struct tti_wait {
 	uint32_t rounds;
 	int64_t since_ns;  /* 0: the clock was not looked at yet            */
@@ -25,10 +51,29 @@ static inline bool tti_wait_is_slow(const struct tti_wait *wait)
 	return wait->since_ns != 0;
 }
 
-/* From now on this thread works beside others of its process that compute, but while *awaited is
- * above 0: its waits leave the core as soon as they can, and are woken by what they wait for. NULL:
- * as any thread. What it points at stays the caller's, as long as the thread waits. */
+/* From now on this thread works beside others of its process that compute: while *awaited is 0,
+ * spinning would take the computation's time and a yield would give away the thread's turn, so its
+ * waits sleep at once. NULL: as any thread. What it points at stays the caller's, as long as the
+ * thread waits. */
 void tti_wait_beside(const _Atomic int *awaited);
+
+/* For waits that are not the engine's: spin or yield once, the first `spins` rounds of a wait
+ * being spins; `crowded`: ranks of this host share cores. False: neither, the thread should sleep
+ * at once. */
+bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded);
+
+/* What is known of a thread's yields. Zeroed: they are cheap. */
+struct tti_yields {
+	int64_t lost_ns;       /* by long ones, less what all may take */
+	int64_t dear_until_ns; /* 0: they are not                      */
+	int64_t dear_for_ns;   /* how long that was                    */
+	int64_t calm_since_ns; /* when it last ended                   */
+};
+
+/* Whether they are dear at `now_ns`, which must not go back. */
+bool tti_yields_are_dear(struct tti_yields *yields, int64_t now_ns);
+/* A long one that was over at `now_ns` took so long, after so many that were short. */
+void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns, uint64_t nshort);
 
 /* Progress of ports that need it. */
 static inline void tti_engine_progress(struct tti_engine *engine)

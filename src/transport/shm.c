@@ -21,10 +21,11 @@
 /* What a message costs by itself, some 0.1 us, is a quarter of what these take. */
 #define PIECE_BYTES 8192
 
-/* From arming the bell to the first nap, and the naps: see shm_wait(). */
-#define DWELL_NS     20000
-#define NAP_LEAST_NS (1 * TTI_NS_PER_MS)
-#define NAP_MOST_NS  (64 * TTI_NS_PER_MS)
+/* From arming the bell to the next look, the first sleep, and the next ones: see shm_wait(). */
+#define STORED_ROUNDS 8
+#define DWELL_NS      20000
+#define NAP_LEAST_NS  (1 * TTI_NS_PER_MS)
+#define NAP_MOST_NS   (64 * TTI_NS_PER_MS)
 
 tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_status status, int peer,
 			  const char *what)
@@ -231,34 +232,36 @@ static const struct tti_link_ops link_ops = {
 	.shares_slots = true,
 };
 
-/* Sleeping without a fence on the senders' side. A sender stores its message and
- * then loads our bell; the load may come first and miss that we armed it, while
- * our last look missed the message. A processor holds a store back for less than
- * a microsecond. So the first call arms the bell and sleeps for 20 us at most; the
- * caller looks once more, and by then the message of everyone who missed the bell
- * is to be seen. The next call sleeps for long. Should it go wrong all the same, it
- * costs one nap. */
+/* Sleeping without a fence on the senders' side. Who sleeps arms its bell, and whoever then sends
+ * or reads a message rings it. A sender stores its message and then loads the bell; the load may
+ * come first and find it not armed, while our last look missed the message. A processor holds a
+ * store back for less than a microsecond, mostly for less than 0.2. So the first call arms the
+ * bell, lets that pass and returns, for the caller to look again. The second one sleeps, but for
+ * 20 us at most, the next ones for longer. Should all of it go wrong, it costs one nap. */
 static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 {
 	struct tti_shm_port *const port = tti_shm_port_of(base);
 	struct tti_shm_bell *bell;
-	int64_t most = DWELL_NS;
 	uint32_t word;
 
 	if (!port->seg.base)
 		return;
 	bell = tti_shm_seg_bell(&port->seg, port->self);
 	word = atomic_load_explicit(&bell->word, memory_order_acquire);
-	if (port->armed && word == port->armed) {
-		most = port->nap_ns;
-		if (port->nap_ns < NAP_MOST_NS)
-			port->nap_ns *= 2;
-	} else {
+	if (!port->armed || word != port->armed) {
 		port->armed = (word + 1) | 1;
-		port->nap_ns = NAP_LEAST_NS;
+		port->nap_ns = DWELL_NS;
 		atomic_store(&bell->word, port->armed);
+		for (int i = 0; i < STORED_ROUNDS; i++)
+			tti_cpu_relax();
+		return;
 	}
-	tti_futex_wait(&bell->word, port->armed, timeout_ns < most ? timeout_ns : most);
+	tti_futex_wait(&bell->word, port->armed,
+		       timeout_ns < port->nap_ns ? timeout_ns : port->nap_ns);
+	if (port->nap_ns < NAP_LEAST_NS)
+		port->nap_ns = NAP_LEAST_NS;
+	else if (port->nap_ns < NAP_MOST_NS)
+		port->nap_ns *= 2;
 }
 
 static const struct tti_sleep_ops sleep_ops = {

@@ -1,14 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* How a wait goes on, with a clock, a yield and a transport of the test's own. */
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "engine/wait.h"
+#include "util/clock.h"
 
 #define STEPS 500
+#define MS    TTI_NS_PER_MS
+
+/* Time passes only by yields, and where a test says so. */
+static int64_t now_ns = 1, yield_ns;
+static int yields;
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+	(void)clock;
+	out->tv_sec = (time_t)(now_ns / 1000000000);
+	out->tv_nsec = (long)(now_ns % 1000000000);
+	return 0;
+}
+
+int sched_yield(void)
+{
+	const uint64_t begin = tti_ticks();
+
+	now_ns += yield_ns;
+	/* Ticks may be the processor's own. */
+	while (yield_ns && tti_ticks() - begin < (1 << 20))
+		continue;
+	yields++;
+	return 0;
+}
 
 /* A port that leads to a peer and counts how often somebody sleeps on it. */
 struct bed {
@@ -29,7 +59,7 @@ static void sleep_on(struct tti_port *port, int64_t timeout_ns)
 static const struct tti_sleep_ops sleep_ops = { .wait = sleep_on };
 static const struct tti_transport bedroom = { .name = "bed", .sleep = &sleep_ops };
 
-static int sleeps_of(const _Atomic int *awaited, struct bed *bed)
+static void prepare(struct bed *bed, struct tti_engine *engine, bool crowded, int64_t spins)
 {
 	static const uint8_t port_of[2] = { 0, 0 };
 	const struct tti_engine_config config = {
@@ -37,16 +67,29 @@ static int sleeps_of(const _Atomic int *awaited, struct bed *bed)
 		.ports = { &bed->port },
 		.nports = 1,
 		.port_of = port_of,
-		.spin_rounds = 2 * STEPS,
+		.crowded = crowded,
+		.spin_rounds = spins,
 	};
+
+	*bed = (struct bed){ .port = { .transport = &bedroom, .nranks = 2 } };
+	assert_int_equal(tti_engine_init(engine, &config), TUTTI_OK);
+	yields = 0;
+}
+
+static void step(struct tti_wait *wait, struct tti_engine *engine, int n)
+{
+	for (int i = 0; i < n; i++)
+		assert_int_equal(tti_wait_step(wait, engine, 1, true), TUTTI_AGAIN);
+}
+
+static int sleeps_of(const _Atomic int *awaited, struct bed *bed)
+{
 	struct tti_wait wait = { 0 };
 	struct tti_engine engine;
 
-	*bed = (struct bed){ .port = { .transport = &bedroom, .nranks = 2 } };
-	assert_int_equal(tti_engine_init(&engine, &config), TUTTI_OK);
+	prepare(bed, &engine, false, 2 * STEPS);
 	tti_wait_beside(awaited);
-	for (int i = 0; i < STEPS; i++)
-		assert_int_equal(tti_wait_step(&wait, &engine, 1, true), TUTTI_AGAIN);
+	step(&wait, &engine, STEPS);
 	tti_wait_beside(NULL);
 	tti_engine_release(&engine);
 	return bed->sleeps;
@@ -73,11 +116,216 @@ static void who_is_awaited_spins_as_any_thread(void **state)
 	assert_int_equal(sleeps_of(NULL, &bed), 0);
 }
 
+/* -- Dear yields ----------------------------------------------------------------- */
+
+static void yields_are_dear_by_what_they_take_in_the_mean(void **state)
+{
+	struct tti_yields known = { 0 };
+
+	(void)state;
+	/* 4 ms once in 80 is 50 us each. */
+	for (int i = 0; i < 1000; i++) {
+		tti_yields_took(&known, (10 + i) * MS, 4 * MS, 80);
+		assert_false(tti_yields_are_dear(&known, (10 + i) * MS));
+	}
+	/* More often: at once if there are three in a row, else when 10 ms are lost. */
+	known = (struct tti_yields){ 0 };
+	for (int i = 0; i < 3; i++) {
+		assert_false(tti_yields_are_dear(&known, 2000 * MS));
+		tti_yields_took(&known, 2000 * MS, 4 * MS, 0);
+	}
+	assert_true(tti_yields_are_dear(&known, 2000 * MS));
+	assert_true(tti_yields_are_dear(&known, 2100 * MS - 1));
+	assert_false(tti_yields_are_dear(&known, 2100 * MS));
+	assert_false(tti_yields_are_dear(&known, 2101 * MS));
+	known = (struct tti_yields){ 0 };
+	for (int i = 0; i < 6; i++) {
+		assert_false(tti_yields_are_dear(&known, 2000 * MS));
+		tti_yields_took(&known, 2000 * MS, 4 * MS, 50);
+	}
+	assert_true(tti_yields_are_dear(&known, 2000 * MS));
+}
+
+/* As long as a job beside stays, a yield a second is lost to finding out. */
+static void dear_again_is_dear_for_longer(void **state)
+{
+	static const int64_t lasts[] = { 100, 200, 400, 800, 1000, 1000 };
+	struct tti_yields known = { 0 };
+	int64_t now = MS;
+
+	(void)state;
+	tti_yields_took(&known, now, 8 * MS, 0);
+	for (size_t i = 0; i < sizeof(lasts) / sizeof(lasts[0]); i++) {
+		tti_yields_took(&known, now, 4 * MS, 30);
+		assert_true(tti_yields_are_dear(&known, now + lasts[i] * MS - 1));
+		now += lasts[i] * MS;
+		assert_false(tti_yields_are_dear(&known, now));
+		now += lasts[i] * MS - 1;
+	}
+	/* It was calm for as long as it was dear. */
+	now += MS;
+	tti_yields_took(&known, now, 4 * MS, 30);
+	assert_true(tti_yields_are_dear(&known, now + 100 * MS - 1));
+	assert_false(tti_yields_are_dear(&known, now + 100 * MS));
+	/* And short ones make up for what was lost. */
+	tti_yields_took(&known, now + 100 * MS, 4 * MS, 1000);
+	assert_false(tti_yields_are_dear(&known, now + 100 * MS));
+}
+
+/* Each in a thread of its own, as what is known of yields is a thread's. */
+static void *share_cores_beside_a_job(void *unused)
+{
+	struct tti_wait wait = { 0 };
+	struct tti_engine engine;
+	struct bed bed;
+
+	prepare(&bed, &engine, true, -1);
+	step(&wait, &engine, 1);
+	assert_int_equal(yields, 1);
+	assert_int_equal(bed.sleeps, 0);
+	/* The clock is looked at first, then it sleeps, in this wait and in others. */
+	step(&wait, &engine, 11);
+	assert_int_equal(bed.sleeps, 10);
+	wait = (struct tti_wait){ 0 };
+	step(&wait, &engine, 11);
+	assert_int_equal(bed.sleeps, 20);
+	assert_int_equal(yields, 1);
+	/* It is over: back to yields, which are cheap. */
+	now_ns += 100 * MS;
+	yield_ns = 0;
+	step(&wait, &engine, 1);
+	wait = (struct tti_wait){ 0 };
+	step(&wait, &engine, STEPS);
+	assert_int_equal(yields, 1 + 1 + STEPS);
+	assert_int_equal(bed.sleeps, 20);
+	tti_engine_release(&engine);
+	return unused;
+}
+
+static void *have_cores_beside_a_job(void *unused)
+{
+	struct tti_wait wait = { 0 };
+	struct tti_engine engine;
+	struct bed bed;
+
+	prepare(&bed, &engine, false, 0);
+	step(&wait, &engine, 1);
+	assert_int_equal(yields, 1);
+	wait = (struct tti_wait){ 0 };
+	step(&wait, &engine, STEPS);
+	assert_int_equal(yields, 1);
+	assert_int_equal(bed.sleeps, 0);
+	now_ns += MS / 4;
+	step(&wait, &engine, STEPS);
+	assert_int_equal(yields, 1);
+	assert_true(bed.sleeps > 0);
+	tti_engine_release(&engine);
+	return unused;
+}
+
+static void *yield_quietly(void *unused)
+{
+	struct tti_wait wait = { 0 };
+	struct tti_engine engine;
+	struct bed bed;
+
+	prepare(&bed, &engine, true, -1);
+	step(&wait, &engine, STEPS);
+	assert_int_equal(yields, STEPS);
+	assert_int_equal(bed.sleeps, 0);
+	/* A long wait sleeps all the same. */
+	now_ns += MS / 4;
+	step(&wait, &engine, STEPS);
+	assert_true(bed.sleeps > 0);
+	tti_engine_release(&engine);
+	return unused;
+}
+
+static void run(void *(*body)(void *), int64_t a_yield_ns)
+{
+	pthread_t thread;
+
+	yield_ns = a_yield_ns;
+	assert_int_equal(pthread_create(&thread, NULL, body, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	yield_ns = 0;
+}
+
+static void ranks_that_share_cores_sleep_while_yields_are_dear(void **state)
+{
+	(void)state;
+	run(share_cores_beside_a_job, 10000 * MS);
+}
+
+static void ranks_with_cores_of_their_own_spin_while_yields_are_dear(void **state)
+{
+	(void)state;
+	run(have_cores_beside_a_job, 10000 * MS);
+}
+
+static void cheap_yields_go_on(void **state)
+{
+	(void)state;
+	run(yield_quietly, 0);
+}
+
+/* -- What ends a wait that sleeps --------------------------------------------------- */
+
+static tutti_status never_mind(void *self, int64_t since_ns, int peer)
+{
+	int *const told = self;
+
+	assert_true(since_ns > 0);
+	assert_int_equal(peer, 1);
+	return ++*told == 3 ? TUTTI_ETIMEOUT : TUTTI_OK;
+}
+
+static void abort_failure_and_deadline_end_a_wait_that_sleeps(void **state)
+{
+	_Atomic int awaited = 0, stop = 0;
+	struct tti_wait wait = { 0 };
+	struct tti_engine engine;
+	struct bed bed;
+	int told = 0;
+
+	(void)state;
+	prepare(&bed, &engine, false, -1);
+	engine.config.stop = &stop;
+	engine.config.events.self = &told;
+	engine.config.events.on_wait = never_mind;
+	tti_wait_beside(&awaited);
+	step(&wait, &engine, 10);
+	assert_int_equal(bed.sleeps, 9);
+	/* No sleep is so long that these are seen late. */
+	assert_true(bed.longest_ns <= 5 * MS);
+	stop = 1;
+	assert_int_equal(tti_wait_step(&wait, &engine, 1, true), TUTTI_EABORTED);
+	stop = 0;
+	bed.port.failure = TUTTI_EPEER;
+	assert_int_equal(tti_wait_step(&wait, &engine, 1, true), TUTTI_EPEER);
+	bed.port.failure = TUTTI_OK;
+	for (int i = 0; i < 2; i++) {
+		now_ns += 60 * MS;
+		step(&wait, &engine, 2);
+	}
+	assert_int_equal(told, 2);
+	now_ns += 60 * MS;
+	assert_int_equal(tti_wait_step(&wait, &engine, 1, true), TUTTI_ETIMEOUT);
+	tti_wait_beside(NULL);
+	tti_engine_release(&engine);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(beside_a_computation_every_wait_sleeps),
 		cmocka_unit_test(who_is_awaited_spins_as_any_thread),
+		cmocka_unit_test(yields_are_dear_by_what_they_take_in_the_mean),
+		cmocka_unit_test(dear_again_is_dear_for_longer),
+		cmocka_unit_test(ranks_that_share_cores_sleep_while_yields_are_dear),
+		cmocka_unit_test(ranks_with_cores_of_their_own_spin_while_yields_are_dear),
+		cmocka_unit_test(cheap_yields_go_on),
+		cmocka_unit_test(abort_failure_and_deadline_end_a_wait_that_sleeps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
