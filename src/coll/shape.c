@@ -314,27 +314,10 @@ static tutti_status complete(struct tti_shape *shape)
 	return shape->ntrees ? TUTTI_OK : grow_trees(shape);
 }
 
-/* The pattern of trees that carries most. */
-static const struct tti_plan_pattern *best_trees(const struct tti_plan *plan)
-{
-	static const enum tti_pattern kinds[] = { TTI_PATTERN_TREE, TTI_PATTERN_BALANCED_TREE,
-						  TTI_PATTERN_SPLIT_TREE };
-	const struct tti_plan_pattern *best = NULL;
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		const struct tti_plan_pattern *pattern = tti_plan_pattern(plan, kinds[i]);
-
-		if (pattern && pattern->nchannels &&
-		    (!best || pattern->total_gbps > best->total_gbps))
-			best = pattern;
-	}
-	return best;
-}
-
 static tutti_status take_plan(struct tti_shape *shape, const struct tti_plan *plan)
 {
 	const struct tti_plan_pattern *ring = tti_plan_pattern(plan, TTI_PATTERN_RING);
-	const struct tti_plan_pattern *tree = best_trees(plan);
+	const struct tti_plan_pattern *tree = tti_plan_best_trees(plan);
 	uint32_t *node = tti_calloc(plan->nranks, sizeof(*node));
 	tutti_status st = node ? TUTTI_OK : no_memory(shape->n);
 

@@ -43,6 +43,22 @@ bool tti_plan_uses_ways(const struct tti_plan_pattern *pattern)
 	return false;
 }
 
+const struct tti_plan_pattern *tti_plan_best_trees(const struct tti_plan *plan)
+{
+	static const enum tti_pattern kinds[] = { TTI_PATTERN_TREE, TTI_PATTERN_BALANCED_TREE,
+						  TTI_PATTERN_SPLIT_TREE };
+	const struct tti_plan_pattern *best = NULL;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const struct tti_plan_pattern *pattern = tti_plan_pattern(plan, kinds[i]);
+
+		if (pattern && pattern->nchannels &&
+		    (!best || pattern->total_gbps > best->total_gbps))
+			best = pattern;
+	}
+	return best;
+}
+
 /* -- What ranks must agree on ------------------------------------------------------- */
 
 static uint64_t mix_list(uint64_t hash, const uint32_t *list, uint32_t n)

@@ -143,6 +143,9 @@ bool tti_plan_uses_ways(const struct tti_plan_pattern *pattern);
 const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
 						enum tti_pattern pattern);
 
+/* The trees that carry most, which are those that are run; NULL: there are none. */
+const struct tti_plan_pattern *tti_plan_best_trees(const struct tti_plan *plan);
+
 /* Each channel visits every rank once and is connected, ends are NICs that exist, trees
  * come in pairs as said, no total over its bound. TUTTI_EPLAN with the first breach. */
 TUTTI_CHECKED tutti_status tti_plan_check(const struct tti_plan *plan);
