@@ -23,11 +23,13 @@
 #define SMALL_BYTES ((size_t)64 << 10)
 #define PIECE_BYTES ((size_t)16 << 10)
 #define PIECES_MOST 8
-#define SPINS       256 /* before a core is yielded */
+#define LOOKS       64 /* between two looks at the clock */
 #define CALLS       8
-#define ROUNDS_MOST 4
-/* No further round begins after so long. */
-#define ENOUGH_NS   (1 * TTI_NS_PER_MS)
+/* The first round touches pages, and does not count. */
+#define ROUNDS      5
+/* Who waits keeps its core for so long: a process that gets it meanwhile leaves other data in its
+ * caches. Longer only if the other rank has no core of its own. */
+#define SPIN_NS     100000
 
 struct measure {
 	struct tti_shm_port *port;
@@ -44,15 +46,25 @@ struct measure {
 	int64_t deadline_ns;
 };
 
+struct wait {
+	uint32_t looks;
+	int64_t began_ns; /* 0: not yet */
+};
+
 /* One look of a wait; false: both give up. */
-static bool go_on(struct measure *measure, uint32_t looks)
+static bool go_on(struct measure *measure, struct wait *wait)
 {
-	if (looks % SPINS) {
-		tti_cpu_relax();
+	int64_t now_ns;
+
+	tti_cpu_relax();
+	if (++wait->looks % LOOKS)
 		return true;
-	}
-	sched_yield();
-	if (tti_now_ns() < measure->deadline_ns && !atomic_load(&measure->theirs->gave_up))
+	now_ns = tti_now_ns();
+	if (!wait->began_ns)
+		wait->began_ns = now_ns;
+	if (now_ns - wait->began_ns > SPIN_NS)
+		sched_yield();
+	if (now_ns < measure->deadline_ns && !atomic_load(&measure->theirs->gave_up))
 		return true;
 	atomic_store(&measure->mine->gave_up, 1);
 	return false;
@@ -61,11 +73,11 @@ static bool go_on(struct measure *measure, uint32_t looks)
 /* Both have done what they did before. */
 static bool meet(struct measure *measure)
 {
+	struct wait wait = { 0 };
+
 	atomic_store_explicit(&measure->mine->met, ++measure->met, memory_order_release);
-	for (uint32_t looks = 1;
-	     atomic_load_explicit(&measure->theirs->met, memory_order_acquire) < measure->met;
-	     looks++)
-		if (!go_on(measure, looks))
+	while (atomic_load_explicit(&measure->theirs->met, memory_order_acquire) < measure->met)
+		if (!go_on(measure, &wait))
 			return false;
 	return true;
 }
@@ -80,7 +92,7 @@ static bool copy_through_slots(struct measure *measure, size_t nbytes)
 {
 	const size_t piece = measure->piece, npieces = measure->npieces;
 	size_t sent = 0, got = 0;
-	uint32_t looks = 0;
+	struct wait wait = { 0 };
 
 	while (sent < nbytes || got < nbytes) {
 		const size_t before = sent + got;
@@ -102,7 +114,9 @@ static bool copy_through_slots(struct measure *measure, size_t nbytes)
 					      memory_order_release);
 			got += piece;
 		}
-		if (sent + got == before && !go_on(measure, ++looks))
+		if (sent + got != before)
+			wait = (struct wait){ 0 };
+		else if (!go_on(measure, &wait))
 			return false;
 	}
 	return true;
@@ -156,38 +170,19 @@ static uint32_t time_call(const struct measure *measure)
 	return best > 0 && best < UINT32_MAX ? (uint32_t)best : 1;
 }
 
-/* Whether there is another round: the leader looks at the clock, for both. The first one is for
- * touching pages. */
-static bool has_next(struct measure *measure, uint32_t round, bool leads, int64_t began_ns)
+/* Whether all rounds were run. */
+static bool run(struct measure *measure, struct tti_reach_figures *figures)
 {
-	if (leads && (round < 2 || (round < ROUNDS_MOST && tti_now_ns() - began_ns < ENOUGH_NS)))
-		atomic_store(&measure->agreement->rounds, round + 1);
-	return meet(measure) && atomic_load(&measure->agreement->rounds) > round;
-}
-
-/* Figures are kept if at least one round was measured that touched no new page. */
-static void run(struct measure *measure, bool leads)
-{
-	const int64_t began_ns = tti_now_ns();
-	struct tti_reach_figures figures = { 0 }, best = { 0 };
-	uint32_t round = 0;
-
-	measure->deadline_ns = began_ns + TTI_SHM_MEASURE_MS * TTI_NS_PER_MS;
-	while (has_next(measure, round, leads, began_ns)) {
-		if (!run_all(measure, &figures)) {
+	measure->deadline_ns = tti_now_ns() + TTI_SHM_MEASURE_MS * TTI_NS_PER_MS;
+	for (int round = 0; round < ROUNDS; round++) {
+		if (!run_all(measure, figures)) {
 			atomic_store(&measure->mine->gave_up, 1);
-			break;
+			return false;
 		}
-		if (round++ == 0)
-			memset(&figures, 0, sizeof(figures));
-		best = figures;
+		if (round == 0)
+			memset(figures, 0, sizeof(*figures));
 	}
-	if (leads && best.copied_512k) {
-		best.call_ns = time_call(measure);
-		measure->agreement->figures = best;
-	}
-	/* The other one is through, too, or gives up: what it copies from may go. */
-	(void)meet(measure);
+	return true;
 }
 
 void tti_shm_measure(struct tti_shm_port *port, int index, bool leads)
@@ -201,6 +196,7 @@ void tti_shm_measure(struct tti_shm_port *port, int index, bool leads)
 				   .out = tti_shm_seg_outbox(&port->seg, port->self),
 				   .in = tti_shm_seg_outbox(&port->seg, index),
 				   .piece = box < PIECE_BYTES ? 4096 : PIECE_BYTES };
+	struct tti_reach_figures figures = { 0 };
 	void *memory = mmap(NULL, 2 * LARGE_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -214,6 +210,12 @@ void tti_shm_measure(struct tti_shm_port *port, int index, bool leads)
 	measure.source = memory;
 	measure.target = (uint8_t *)memory + LARGE_BYTES;
 	measure.mine->source = (uint64_t)(uintptr_t)memory;
-	run(&measure, leads);
+	if (run(&measure, &figures)) {
+		figures.call_ns = time_call(&measure);
+		/* The other one is through, too, or gives up: what it copies from may go. */
+		(void)meet(&measure);
+		if (leads)
+			measure.agreement->figures = figures;
+	}
 	munmap(memory, 2 * LARGE_BYTES);
 }

@@ -55,7 +55,6 @@ struct tti_shm_agreement {
 	uint32_t wish;                      /* enum tti_reach_wish                 */
 	int32_t rank, peer, error;          /* of the first refusal: who, of whom  */
 	struct tti_reach_figures figures;
-	_Atomic uint32_t rounds; /* while it measures: how many there are to be so far */
 };
 
 /* The leader's: the members are known (by candidate), itself among them. */
@@ -67,8 +66,8 @@ void tti_shm_trial_run(struct tti_shm_port *port);
 /* The leader's: whether it measures with that member. */
 bool tti_shm_trial_measures(const struct tti_shm_port *port, int index);
 
-/* shm_measure.c. Both ranks call it; the leader keeps the figures. Some 1.5 ms, at most
- * TTI_SHM_MEASURE_MS where others use their cores. */
+/* shm_measure.c. Both ranks call it; the leader keeps the figures. Some 1.5 ms; none after
+ * TTI_SHM_MEASURE_MS, where others use their cores. */
 #define TTI_SHM_MEASURE_MS 20
 void tti_shm_measure(struct tti_shm_port *port, int index, bool leads);
 
