@@ -72,13 +72,18 @@ def key_of(value):
             value["bytes"])
 
 
-def make_round(number, key, times, percentiles):
-    """times, percentiles: us by library, None where it was given up."""
+def second_of(mode):
+    """What the programs say besides the figure that counts."""
+    return "p90" if mode == "loaded" else "least"
+
+
+def make_round(number, key, times, seconds):
+    """times, seconds: both figures in us by library, None where it was given up."""
     mode, load, operation, nranks, nbytes = key
     value = {"round": number, "mode": mode, "operation": operation, "nranks": nranks,
-             "bytes": nbytes, "us": times}
+             "bytes": nbytes, "us": times, second_of(mode): seconds}
     if mode == "loaded":
-        value |= {"load": load, "p90": percentiles}
+        value["load"] = load
     return value
 
 
@@ -95,7 +100,8 @@ def make_point(rounds):
         best = min(ratios, key=ratios.get) if ratios else None
         return best, ratios.get(best)
 
-    point = {key: value for key, value in rounds[0].items() if key not in ("round", "us", "p90")}
+    point = {key: value for key, value in rounds[0].items()
+             if key not in ("round", "us", "p90", "least")}
     point["rounds"] = len(rounds)
     point["us"] = {name: typical(times[name]) for name in names}
     if loaded:

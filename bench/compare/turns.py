@@ -9,7 +9,9 @@ import sys
 import tempfile
 import time
 
-# A peer that took this many times as long as the fastest is not asked again: it cannot be the
+import points
+
+# A peer that took this many times as long as the fastest peer is not asked again: it cannot be the
 # best, and one that waits for time slices would take most of the time of the whole comparison.
 HOPELESS = 5
 
@@ -34,7 +36,7 @@ def stop(process):
 
 def read_points(process, timeout):
     """Two figures in us by (mode, size), as long as each comes in time; and whether one did not.
-    The first is what counts; the second is the 90th percentile beside busy loops."""
+    The first is what counts; the second is the least, beside busy loops the 90th percentile."""
     figures = {}
     pending = b""
     deadline = time.monotonic() + timeout
@@ -88,13 +90,13 @@ def run_group(command, environment, timeout):
     return figures, None
 
 
-def measure(library, nranks, operation, sizes, options):
+def measure(library, nranks, operation, sizes, modes, options):
     """The figures of one process group (of each variant: the best) by (mode, size). What takes too
     long or fails is given up for that size and larger ones, with a word on stderr."""
     best = {}
     for variant in library.variants_of(operation):
         with tempfile.TemporaryDirectory() as scratch:
-            arguments = [operation, ",".join(options.modes), str(options.seconds),
+            arguments = [operation, ",".join(modes), str(options.seconds),
                          ",".join(str(size) for size in sizes)]
             command = library.command(nranks, arguments, variant, scratch)
             figures, why = run_group(beside_loops(command, options.load),
@@ -123,25 +125,28 @@ def why_not(library, options):
 
 
 def is_hopeless(library, key, first):
-    """Whether there is no use in asking `library` again for a mode and size; first: what the first
-    round found for it, us by library."""
+    """Whether there is no use in asking `library` again for a mode and size; first: the second
+    figure that the first round found for it, by library. (The least, as one batch in two that
+    waited for a time slice shall not end it for a library; beside busy loops all wait.)"""
     mine = first[key].get(library.name)
-    measured = [us for us in first[key].values() if us]
-    return not mine or not library.is_tutti and mine > HOPELESS * min(measured)
+    peers = [us for name, us in first[key].items() if us and name not in points.TUTTI]
+    return not mine or not library.is_tutti and mine > HOPELESS * min(peers)
 
 
 def run_round(libraries, turn, nranks, operation, sizes, options, first):
-    """One round: {(mode, size): {name: (us, 90th percentile)}}, without what was given up.
-    first: {(mode, size): {name: us}} of the first round, or None in that."""
+    """One round: {(mode, size): {name: both figures}}, without what was given up.
+    first: {(mode, size): {name: second figure}} of the first round, or None in that."""
     found = {key: {} for key in keys_of(sizes, options)}
-    # Nobody is always the first, nor always behind the same other.
+    # Nobody is always the first, nor always behind the same other, and no mode either.
     at = turn % len(libraries)
+    modes = options.modes[::-1] if turn % 2 else options.modes
     for library in libraries[at:] + libraries[:at]:
         wanted = [size for size in sizes
                   if not first or not all(is_hopeless(library, (mode, size), first)
                                           for mode in options.modes)]
         if not wanted:
             continue
-        for key, figures in measure(library, nranks, operation, wanted, options).items():
+        for key, figures in measure(library, nranks, operation, wanted, modes,
+                                    options).items():
             found[key][library.name] = figures
     return found
