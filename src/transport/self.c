@@ -133,14 +133,6 @@ static tutti_status self_connect(struct tti_port *base, int peer, struct tti_lin
 	return TUTTI_OK;
 }
 
-/* A copy in and a copy out of the caches. */
-static void self_cost(const struct tti_port *port, struct tti_cost *out)
-{
-	(void)port;
-	out->latency_ns = 10;
-	out->bw_gbps = 10;
-}
-
 /* Kept until shutdown, so what was committed is there after another connect. */
 static void self_close(struct tti_link *link)
 {
@@ -165,7 +157,6 @@ const struct tti_transport tti_transport_self = {
 	.open = self_open,
 	.join = self_join,
 	.connect = self_connect,
-	.cost = self_cost,
 	.close = self_close,
 	.shutdown = self_shutdown,
 };

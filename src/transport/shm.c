@@ -403,14 +403,6 @@ fail:
 	return st;
 }
 
-/* Measured: bench/micro/bench_shm.c. */
-static void shm_cost(const struct tti_port *port, struct tti_cost *out)
-{
-	(void)port;
-	out->latency_ns = 140;
-	out->bw_gbps = 12;
-}
-
 static void shm_close(struct tti_link *link)
 {
 	(void)link;
@@ -429,7 +421,6 @@ const struct tti_transport tti_transport_shm = {
 	.join = tti_shm_join,
 	.settle = tti_shm_settle,
 	.connect = shm_connect,
-	.cost = shm_cost,
 	.close = shm_close,
 	.shutdown = shm_shutdown,
 	.fanout = &tti_shm_fanout_ops,

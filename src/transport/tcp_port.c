@@ -431,14 +431,6 @@ static void nap(struct tti_port *base, int64_t timeout_ns)
 	tti_tcp_poll(port, 0);
 }
 
-/* A placeholder until the network is measured: loopback on a small machine. */
-static void cost(const struct tti_port *port, struct tti_cost *out)
-{
-	(void)port;
-	out->latency_ns = 15000;
-	out->bw_gbps = 2.5;
-}
-
 static int descriptor(const struct tti_port *base)
 {
 	return ((const struct tti_tcp_port *)base)->epoll_fd;
@@ -453,7 +445,6 @@ const struct tti_transport tti_transport_tcp = {
 	.join = join,
 	.connect = connect_to,
 	.progress = progress,
-	.cost = cost,
 	.close = tti_tcp_close,
 	.shutdown = tti_tcp_shutdown,
 	.sleep = &sleep_ops,

@@ -30,7 +30,6 @@
 #include <stdint.h>
 
 #include "reduce/reduce.h"
-#include "topo/cost.h"
 #include "tutti/status.h"
 
 /* What a port tells the peers' ports. Plain data of its transport's making. */
@@ -266,9 +265,6 @@ struct tti_transport {
 	/* Accept, read, write, hand out credits: what memory does by itself. NULL
 	 * if nothing is to be done. Failures go to port->failure. */
 	void (*progress)(struct tti_port *port);
-
-	/* Cost of a link inside a domain, for choosing. Pure. */
-	void (*cost)(const struct tti_port *port, struct tti_cost *out);
 
 	/* Give a link back; what was committed still arrives. */
 	void (*close)(struct tti_link *link);

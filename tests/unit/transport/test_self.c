@@ -68,12 +68,9 @@ static void only_the_own_rank_is_connected(void **state)
 {
 	struct tti_port *const port = open_port(2);
 	struct tti_link *link = NULL;
-	struct tti_cost cost = { 0 };
 
 	(void)state;
 	assert_int_equal(tti_transport_self.connect(port, 2, &link), TUTTI_EINVAL);
-	tti_transport_self.cost(port, &cost);
-	assert_true(cost.latency_ns > 0 && cost.bw_gbps > 0);
 	assert_int_equal(port->failed_peer, -1);
 	tti_transport_self.shutdown(port);
 	tti_transport_self.shutdown(NULL);

@@ -64,7 +64,7 @@ static void tables_are_complete(void **state)
 	assert_int_equal(tti_transport_list("auto", list, &n), TUTTI_OK);
 	for (int i = 0; i < n; i++) {
 		assert_int_equal(list[i]->size, sizeof(struct tti_transport));
-		assert_true(list[i]->open && list[i]->join && list[i]->connect && list[i]->cost);
+		assert_true(list[i]->open && list[i]->join && list[i]->connect);
 		assert_true(list[i]->close && list[i]->shutdown);
 	}
 }
