@@ -29,8 +29,7 @@ struct tti_boot_local_mail {
 struct tti_boot_local {
 	struct tti_boot base;
 	struct tti_boot_local_world *world;
-	bool created; /* to be closed */
-	bool left;    /* closed, or said goodbye */
+	bool left; /* closed, or said goodbye */
 	uint64_t ngathers;
 	pthread_cond_t mail_came;
 	struct tti_boot_local_mail *mail;

@@ -22,7 +22,6 @@ struct tti_choice_input {
 	int crowded;          /* some host has more ranks than cores                            */
 	enum tti_order order; /* that must be kept                                           */
 	size_t slot_bytes;    /* the smallest of the links'                                     */
-	size_t inline_bytes;
 	/* NULL: none. Hierarchical algorithms are taken where its groups are the hosts, or,
 	 * on one host, sockets whose link would hold direct up. */
 	const struct tti_shape *shape;

@@ -172,11 +172,11 @@ struct tti_comm {
 	char transport[32];
 	int nhosts;
 	bool crowded_here, crowded_somewhere;
-	bool is_outsider;                /* a split left this rank out: the handle is the group's */
-	size_t slot_bytes, inline_bytes; /* the smallest of the ports */
-	struct tti_nic_names *nics;      /* which this rank should begin with; NULL: any     */
-	struct tti_plan *plan;           /* NULL: there was nothing to choose, or a child    */
-	struct tti_shape *shape;         /* how programs lie over the ranks; NULL: by number */
+	bool is_outsider;           /* a split left this rank out: the handle is the group's */
+	size_t slot_bytes;          /* the smallest of the ports */
+	struct tti_nic_names *nics; /* which this rank should begin with; NULL: any     */
+	struct tti_plan *plan;      /* NULL: there was nothing to choose, or a child    */
+	struct tti_shape *shape;    /* how programs lie over the ranks; NULL: by number */
 	struct tti_tuning tuning;
 	struct tti_engine engine;
 	bool has_engine;

@@ -55,7 +55,6 @@ static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int cla
 		.crowded = comm->crowded_somewhere,
 		.order = order,
 		.slot_bytes = comm->slot_bytes,
-		.inline_bytes = comm->inline_bytes,
 		.shape = comm->shape,
 		.machine = comm->tuning.machine,
 		.tune = comm->tuning.table,

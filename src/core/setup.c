@@ -246,14 +246,11 @@ static tutti_status open_transports(struct setup *setup, const char *names)
 static void measure_ports(struct tti_comm *comm)
 {
 	comm->slot_bytes = SIZE_MAX;
-	comm->inline_bytes = SIZE_MAX;
 	for (int i = 0; i < comm->nports; i++) {
 		const struct tti_port *port = comm->ports[i];
 
 		if (port->slot_bytes < comm->slot_bytes)
 			comm->slot_bytes = port->slot_bytes;
-		if (port->inline_bytes < comm->inline_bytes && comm->n > 1 && i > 0)
-			comm->inline_bytes = port->inline_bytes;
 	}
 }
 

@@ -22,7 +22,6 @@ struct tti_hand_column {
 struct tti_hand_packing {
 	struct tti_hand_work *work;
 	struct tti_lp *lp;
-	uint32_t ncaps; /* rows behind those of links: one for each option, and one for all */
 	double *capacity;
 	TTI_VEC(struct tti_hand_shape) shapes;
 	TTI_VEC(struct tti_hand_column) columns;

@@ -35,14 +35,6 @@ uint32_t tti_plan_before(const struct tti_plan_channel *channel, uint32_t place)
 	return channel->ranks[(place + channel->nranks - 1) % channel->nranks];
 }
 
-bool tti_plan_uses_ways(const struct tti_plan_pattern *pattern)
-{
-	for (uint32_t i = 0; i < pattern->nchannels; i++)
-		if (pattern->channels[i].ways)
-			return true;
-	return false;
-}
-
 const struct tti_plan_pattern *tti_plan_best_trees(const struct tti_plan *plan)
 {
 	static const enum tti_pattern kinds[] = { TTI_PATTERN_TREE, TTI_PATTERN_BALANCED_TREE,

@@ -138,7 +138,6 @@ static inline bool tti_plan_hop_is_direct(const struct tti_plan_channel *channel
 }
 /* The rank before ranks[place] in a ring, or its parent; UINT32_MAX: none. */
 uint32_t tti_plan_before(const struct tti_plan_channel *channel, uint32_t place);
-bool tti_plan_uses_ways(const struct tti_plan_pattern *pattern);
 
 const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
 						enum tti_pattern pattern);

@@ -118,9 +118,6 @@ TUTTI_CHECKED tutti_status tti_cluster_seal(struct tti_cluster *cluster);
 TUTTI_CHECKED tutti_status tti_cluster_fuse(const struct tti_cluster *cluster,
 					    const uint32_t *hosts, uint32_t nhosts,
 					    struct tti_xml_doc **out);
-/* The hosts of a domain, fused. */
-TUTTI_CHECKED tutti_status tti_cluster_fuse_domain(const struct tti_cluster *cluster,
-						   uint32_t domain, struct tti_xml_doc **out);
 
 /* A sealed cluster for people: kinds, rails, groups, domains, hosts that differ. */
 TUTTI_CHECKED tutti_status tti_cluster_print(const struct tti_cluster *cluster,

@@ -121,22 +121,3 @@ tutti_status tti_cluster_fuse(const struct tti_cluster *cluster, const uint32_t 
 		tti_xml_free(fuse.doc);
 	return status;
 }
-
-tutti_status tti_cluster_fuse_domain(const struct tti_cluster *cluster, uint32_t domain,
-				     struct tti_xml_doc **out)
-{
-	TTI_VEC(uint32_t) hosts = { 0 };
-	tutti_status status = TUTTI_OK;
-
-	if (domain >= cluster->ndomains)
-		return tti_fail(TUTTI_EINVAL,
-				"NVLink domain %" PRIu32 " of a cluster that has %" PRIu32, domain,
-				cluster->ndomains);
-	for (uint32_t i = 0; status == TUTTI_OK && i < cluster->nhosts; i++)
-		if (cluster->hosts[i].domain == (int32_t)domain && !tti_vec_push(&hosts, i))
-			status = tti_cluster_no_memory();
-	if (status == TUTTI_OK)
-		status = tti_cluster_fuse(cluster, hosts.at, (uint32_t)hosts.n, out);
-	tti_vec_release(&hosts);
-	return status;
-}

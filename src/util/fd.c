@@ -27,15 +27,6 @@ void tti_fd_close(int *fd)
 	errno = error;
 }
 
-tutti_status tti_fd_set_nonblocking(int fd)
-{
-	const int flags = fcntl(fd, F_GETFL);
-
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return tti_fail(TUTTI_ESYS, "descriptor %d cannot be made nonblocking: %m", fd);
-	return TUTTI_OK;
-}
-
 /* What errno says about a stream: the other side is gone, or it is our fault. */
 static tutti_status stream_error(const char *what)
 {

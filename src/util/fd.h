@@ -12,8 +12,6 @@
 /* Close and set to -1; -1 is fine. */
 void tti_fd_close(int *fd);
 
-TUTTI_CHECKED tutti_status tti_fd_set_nonblocking(int fd);
-
 /* Move all nbytes over a nonblocking or blocking stream socket, or fail:
  * TUTTI_ETIMEOUT after the deadline (tti_deadline()), TUTTI_EPEER when the other
  * side closed, TUTTI_EABORTED when *stop (may be NULL) became nonzero, TUTTI_ESYS.

@@ -17,12 +17,9 @@
 
 static struct tti_choice_input input_of(tutti_collective coll, int n, size_t nbytes, int nhosts)
 {
-	return (struct tti_choice_input){ .coll = coll,
-					  .n = n,
-					  .nbytes = nbytes,
-					  .nhosts = nhosts,
-					  .slot_bytes = 256 * KIB,
-					  .inline_bytes = 256 };
+	return (struct tti_choice_input){
+		.coll = coll, .n = n, .nbytes = nbytes, .nhosts = nhosts, .slot_bytes = 256 * KIB
+	};
 }
 
 static const char *choice(tutti_collective coll, int n, size_t nbytes, int nhosts, const char *pin)

@@ -35,7 +35,6 @@ static double time_of(const struct job *job, tutti_collective coll, size_t nbyte
 					  .nhosts = (int)job->nhosts,
 					  .crowded = job->cores > 0 && job->cores < job->size,
 					  .slot_bytes = 128 << 10,
-					  .inline_bytes = 48,
 					  .machine = &machine,
 					  .tune = &table };
 	struct tti_shape *shape = NULL;

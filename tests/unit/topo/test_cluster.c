@@ -305,7 +305,7 @@ static void a_rack_is_one_domain_and_one_graph(void **state)
 	struct tti_graph *graph = NULL;
 	struct tti_paths *paths = NULL;
 	const struct tti_path *path;
-	uint32_t first, last;
+	uint32_t first, last, hosts[18];
 
 	(void)state;
 	assert_int_equal(tti_cluster_add_many(cluster, "rack0-", 18, doc), TUTTI_OK);
@@ -325,7 +325,9 @@ static void a_rack_is_one_domain_and_one_graph(void **state)
 	assert_int_equal(cluster->hosts[20].domain, -1);
 	expect(cluster, "18 hosts with 72 GPUs\n     rack0-0-17\n");
 
-	assert_int_equal(tti_cluster_fuse_domain(cluster, 0, &fused), TUTTI_OK);
+	for (uint32_t i = 0; i < 18; i++)
+		hosts[i] = i;
+	assert_int_equal(tti_cluster_fuse(cluster, hosts, 18, &fused), TUTTI_OK);
 	if (tti_schema_check(fused) != TUTTI_OK ||
 	    tti_graph_build(fused, NULL, &graph) != TUTTI_OK ||
 	    tti_paths_build(graph, &paths) != TUTTI_OK)
@@ -342,7 +344,6 @@ static void a_rack_is_one_domain_and_one_graph(void **state)
 	tti_paths_free(paths);
 	tti_graph_free(graph);
 	tti_xml_free(fused);
-	assert_int_equal(tti_cluster_fuse_domain(cluster, 1, &fused), TUTTI_EINVAL);
 	tti_cluster_free(cluster);
 }
 
