@@ -36,7 +36,9 @@ struct builder {
 	uint32_t *node_of, *end_of; /* of each rank: its node, its endpoint in the node's graph */
 	int32_t *from_place;        /* of each rank on its side, -1: not on it */
 	bool *is_to;
-	uint32_t *order, norder;       /* nodes with receivers, those that pass on before others */
+	uint32_t *order, norder; /* nodes with receivers, those that pass on before others */
+	bool *served;            /* by node: it has the part at hand */
+	uint32_t nserved;
 	uint32_t **members, *nmembers; /* of each node: its ranks on side `to` */
 	struct ref *ways, *trees;
 	double *left;    /* of each tree: the share that no stripe has yet */
@@ -318,22 +320,52 @@ static tutti_status give(struct builder *b, uint32_t node, uint32_t part, double
 
 /* -- Whole on side `to`: node by node ------------------------------------------------------------ */
 
+/* Whether all who send a part into a node have it by now. */
+static bool is_ready(const struct builder *b, uint32_t part, const struct ref *ways, uint32_t nways)
+{
+	for (uint32_t i = 0; i < nways; i++) {
+		const uint32_t from = b->plan->ways[ways[i].index].from;
+
+		if (!holds(b, from, part) && !b->served[b->node_of[from]])
+			return false;
+	}
+	return true;
+}
+
+/* To a node, if it can be by now. */
+static tutti_status spread_to(struct builder *b, uint32_t part, uint32_t node)
+{
+	const struct tti_job_node *at = &b->job->job->nodes[node];
+	uint32_t first, n;
+	bool has = false;
+
+	for (uint32_t k = 0; k < at->nranks && !has; k++)
+		has = holds(b, at->ranks[k], part);
+	n = find(b->ways, b->plan->nways, key_of(part, node), &first);
+	if (!has && !is_ready(b, part, b->ways + first, n))
+		return TUTTI_OK;
+	b->served[node] = true;
+	b->nserved++;
+	return has ? give(b, node, part, part == TTI_HANDOFF_WHOLE ? 1 : 1.0 / b->job->nfrom)
+		   : bring(b, node, part, b->ways + first, n);
+}
+
 static tutti_status spread_part(struct builder *b, uint32_t part)
 {
-	for (uint32_t i = 0; i < b->norder; i++) {
-		const uint32_t node = b->order[i];
-		const struct tti_job_node *at = &b->job->job->nodes[node];
-		uint32_t first, n;
-		bool has = false;
+	uint32_t before;
 
-		for (uint32_t k = 0; k < at->nranks && !has; k++)
-			has = holds(b, at->ranks[k], part);
-		n = find(b->ways, b->plan->nways, key_of(part, node), &first);
-		TTI_TRY(has ? give(b, node, part,
-				   part == TTI_HANDOFF_WHOLE ? 1 : 1.0 / b->job->nfrom)
-			    : bring(b, node, part, b->ways + first, n));
-	}
-	return TUTTI_OK;
+	memset(b->served, 0, b->job->job->nnodes * sizeof(*b->served));
+	b->nserved = 0;
+	do {
+		before = b->nserved;
+		for (uint32_t i = 0; i < b->norder; i++)
+			if (!b->served[b->order[i]])
+				TTI_TRY(spread_to(b, part, b->order[i]));
+	} while (b->nserved < b->norder && b->nserved > before);
+	return b->nserved == b->norder
+		       ? TUTTI_OK
+		       : tti_fail(TUTTI_EINTERNAL,
+				  "the plan of a handoff has ranks send what nobody has");
 }
 
 /* Each part straight to the rank that shall have it. */
@@ -384,12 +416,13 @@ static bool make_room(struct builder *b)
 	b->is_to = tti_arena_alloc(&b->arena, job->nranks);
 	b->order = tti_arena_alloc(&b->arena, 2 * job->nnodes * sizeof(*b->order));
 	b->members = tti_arena_alloc(&b->arena, job->nnodes * sizeof(*b->members));
+	b->served = tti_arena_alloc(&b->arena, job->nnodes * sizeof(*b->served));
 	b->ways = tti_arena_alloc(&b->arena, b->plan->nways * sizeof(*b->ways) + 1);
 	b->trees = tti_arena_alloc(&b->arena, b->plan->ntrees * sizeof(*b->trees) + 1);
 	b->left = tti_arena_alloc(&b->arena, b->plan->ntrees * sizeof(*b->left) + 1);
 	b->server = tti_arena_alloc(&b->arena, most * sizeof(*b->server));
-	return b->node_of && b->from_place && b->is_to && b->order && b->members && b->ways &&
-	       b->trees && b->left && b->server;
+	return b->node_of && b->from_place && b->is_to && b->order && b->members && b->served &&
+	       b->ways && b->trees && b->left && b->server;
 }
 
 static bool place_ranks(struct builder *b)

@@ -18,7 +18,7 @@ struct checker {
 	bool *is_from, *is_to;
 	double **used;  /* of each node, by link */
 	double *landed; /* scratch, by node of a graph */
-	bool *served;   /* of each node: all ways into it were seen */
+	bool *served;   /* of each node: the part at hand is there, or nobody wants it */
 };
 
 #define breach(...) tti_fail(TUTTI_EINTERNAL, "handoff plan: " __VA_ARGS__)
@@ -271,8 +271,6 @@ static tutti_status check_part(struct checker *c, uint32_t node, uint32_t part, 
 
 		if (c->node_of[way->to] != node || way->part != part)
 			continue;
-		if (!has(c, way->from, part))
-			return breach("rank %u sends what it has not", way->from);
 		if (!wants(c, node, c->member_of[way->to]))
 			return breach("rank %u gets what it shall not", way->to);
 		c->landed[c->member_of[way->to]] += way->share;
@@ -286,34 +284,53 @@ static tutti_status check_part(struct checker *c, uint32_t node, uint32_t part, 
 	return TUTTI_OK;
 }
 
-static tutti_status check_node(struct checker *c, uint32_t node)
+/* Whether all who send a part into a node have it. */
+static bool is_ready(const struct checker *c, uint32_t node, uint32_t part)
+{
+	for (uint32_t i = 0; i < c->plan->nways; i++) {
+		const struct tti_handoff_way *way = &c->plan->ways[i];
+
+		if (c->node_of[way->to] == node && way->part == part && !has(c, way->from, part))
+			return false;
+	}
+	return true;
+}
+
+/* Nodes as soon as whatever comes into them is there. */
+static tutti_status check_all_nodes(struct checker *c, uint32_t part, double share)
+{
+	const struct tti_handoff_job *handoff = c->handoff;
+	uint32_t left = 0, before = 0;
+
+	for (uint32_t node = 0; node < c->plan->nnodes; node++)
+		c->served[node] = true;
+	for (uint32_t i = 0; i < handoff->nto; i++)
+		c->served[c->node_of[handoff->to[i]]] = false;
+	do {
+		before = left;
+		left = 0;
+		for (uint32_t node = 0; node < c->plan->nnodes; node++) {
+			if (c->served[node])
+				continue;
+			if (!is_ready(c, node, part)) {
+				left++;
+				continue;
+			}
+			TTI_TRY(check_part(c, node, part, share));
+			c->served[node] = true;
+		}
+	} while (left > 0 && left != before);
+	return left ? breach("ranks of %u nodes are sent what nobody has", left) : TUTTI_OK;
+}
+
+static tutti_status check_whole(struct checker *c)
 {
 	const uint32_t n = c->handoff->nfrom;
 
 	if (!c->handoff->from_sharded)
-		return check_part(c, node, TTI_HANDOFF_WHOLE, 1);
+		return check_all_nodes(c, TTI_HANDOFF_WHOLE, 1);
 	for (uint32_t part = 0; part < n; part++)
-		TTI_TRY(check_part(c, node, part, 1.0 / n));
-	return TUTTI_OK;
-}
-
-/* Nodes in the order in which ways come into them. */
-static tutti_status check_whole(struct checker *c)
-{
-	for (uint32_t i = 0; i < c->plan->nlegs; i++) {
-		const uint32_t node = c->plan->legs[i].to_node;
-
-		if (c->served[node])
-			continue;
-		TTI_TRY(check_node(c, node));
-		c->served[node] = true;
-	}
-	for (uint32_t i = 0; i < c->handoff->nto; i++) {
-		const uint32_t node = c->node_of[c->handoff->to[i]];
-
-		if (!c->served[node])
-			TTI_TRY(check_node(c, node));
-	}
+		TTI_TRY(check_all_nodes(c, part, 1.0 / n));
 	return TUTTI_OK;
 }
 

@@ -129,15 +129,26 @@ static tutti_status bring_part(struct parts *p, uint32_t part, const struct tti_
 						   .spreads = true });
 }
 
+/* Where in the order of nodes a part's way begins: behind the node that has it. So what many
+ * nodes have goes round a ring, in which each sends as much as it gets. */
+static uint32_t first_place(const struct parts *p, uint32_t home)
+{
+	for (uint32_t place = 0; place < p->norder; place++)
+		if (p->order[place] == home)
+			return (place + 1) % p->norder;
+	return 0;
+}
+
 /* Parts to a node that shall have all of them. */
 static tutti_status gather_parts(struct parts *p, uint32_t place)
 {
 	const struct tti_handoff_job *handoff = p->work->handoff;
 	const uint32_t to = p->order[place];
+	const uint32_t before = p->order[(place + p->norder - 1) % p->norder];
 
 	for (uint32_t part = 0; part < handoff->nfrom; part++) {
 		const uint32_t source = handoff->from[part], home = p->work->node_of[source];
-		uint32_t before = place;
+		const bool is_first = place == first_place(p, home);
 
 		if (home == to) {
 			TTI_TRY(add_part(p, (struct tti_hand_atom){ .from = source,
@@ -147,10 +158,7 @@ static tutti_status gather_parts(struct parts *p, uint32_t place)
 								    .spreads = true }));
 			continue;
 		}
-		while (before > 0 && p->order[before - 1] == home)
-			before--;
-		TTI_TRY(bring_part(p, part,
-				   before > 0 ? &p->work->nodes[p->order[before - 1]] : NULL, to));
+		TTI_TRY(bring_part(p, part, is_first ? NULL : &p->work->nodes[before], to));
 	}
 	return TUTTI_OK;
 }
