@@ -321,6 +321,23 @@ tutti_status tti_comm_job_build(const struct tti_roll *roll, const struct tti_vi
 
 /* -- Of what was kept ------------------------------------------------------------------ */
 
+/* The network of each NIC, where the site knows it. */
+static tutti_status find_rails(const struct tti_wiring_site *site, struct tti_job_node *node,
+			       struct tti_arena *arena)
+{
+	const struct tti_graph *graph = node->routes->paths->graph;
+	uint64_t *rail = tti_arena_alloc(arena, node->nnets * sizeof(*rail) + 1);
+
+	if (!rail)
+		return no_memory();
+	for (uint32_t net = 0; net < node->nnets && site->nnets != TTI_CARD_ANY_NET; net++)
+		for (uint32_t i = 0; i < site->nnets && i < TTI_CARD_NETS; i++)
+			if (graph->nodes[node->nets[net]].element == site->nets[i])
+				rail[net] = site->rail[i];
+	node->rail = rail;
+	return TUTTI_OK;
+}
+
 static tutti_status fill_kept_node(const struct tti_wiring *wiring, struct tti_comm_job *job,
 				   struct tti_job_node *node)
 {
@@ -347,7 +364,8 @@ static tutti_status fill_kept_node(const struct tti_wiring *wiring, struct tti_c
 				     ? member
 				     : graph->by_type[TTI_NODE_HOST][0];
 	}
-	return choose_nets(site->nets, site->nnets, node, &job->arena);
+	TTI_TRY(choose_nets(site->nets, site->nnets, node, &job->arena));
+	return find_rails(site, node, &job->arena);
 }
 
 static tutti_status build_kept(const struct tti_wiring *wiring, const int *host_of, int n,

@@ -32,6 +32,7 @@ static void add_site(struct tti_wiring *w, const struct tti_views *views, int ra
 	site->kind = views->kind[leader];
 	site->nnets = card->nnets;
 	memcpy(site->nets, card->nets, sizeof(site->nets));
+	memcpy(site->rail, card->rail, sizeof(site->rail));
 	memcpy(site->name, card->name, sizeof(site->name));
 	site->name[sizeof(site->name) - 1] = '\0';
 }

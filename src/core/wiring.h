@@ -17,6 +17,7 @@ struct tti_wiring_site {
 	uint32_t kind;
 	uint32_t nnets; /* as on the card of its leader */
 	uint32_t nets[TTI_CARD_NETS];
+	uint64_t rail[TTI_CARD_NETS];
 	char name[TTI_CARD_NAME];
 };
 

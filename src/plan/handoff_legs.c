@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "plan/handoff_work.h"
+#include "plan/lanes.h"
 #include "util/error.h"
 
 static tutti_status no_memory(void)
@@ -57,10 +58,14 @@ static const char *net_name(const struct tti_hand_node *node, uint32_t net)
 	return node->job->routes->paths->graph->nodes[node->job->nets[net]].name;
 }
 
-/* NICs of one name, and where a name is on one node alone, of one place. */
 bool tti_hand_is_straight(const struct tti_hand_node *a, uint32_t net,
 			  const struct tti_hand_node *b, uint32_t other)
 {
+	const struct tti_lanes_node one = { .nnets = a->job->nnets, .rail = a->job->rail };
+	const struct tti_lanes_node two = { .nnets = b->job->nnets, .rail = b->job->rail };
+
+	if (tti_lanes_share_rails(&one, &two))
+		return one.rail[net] == two.rail[other];
 	for (uint32_t i = 0; i < b->job->nnets; i++)
 		if (!strcmp(net_name(a, net), net_name(b, i)))
 			return i == other;

@@ -110,7 +110,8 @@ bool tti_hand_begin_leg(struct tti_hand_work *work, uint32_t to, uint32_t depth)
 bool tti_hand_begin_option(struct tti_hand_work *work, double gbps);
 bool tti_hand_add_atom(struct tti_hand_work *work, const struct tti_hand_atom *atom);
 void tti_hand_end_leg(struct tti_hand_work *work);
-/* NICs of one name; where a name is on one node alone, of one place. */
+/* NICs of one rail as the job knows it; else of one name; where a name is on one node alone, of
+ * one place. */
 bool tti_hand_is_straight(const struct tti_hand_node *a, uint32_t net,
 			  const struct tti_hand_node *b, uint32_t other);
 /* Nodes that receive (`all`: those with sources too), who can pass on most first; how many. */

@@ -32,7 +32,7 @@ static bool knows_all(const struct tti_lanes_node *node)
 	return node->rail != NULL;
 }
 
-static bool share_a_rail(const struct tti_lanes_node *one, const struct tti_lanes_node *other)
+bool tti_lanes_share_rails(const struct tti_lanes_node *one, const struct tti_lanes_node *other)
 {
 	if (!knows_all(one) || !knows_all(other))
 		return false;
@@ -46,7 +46,7 @@ static bool share_a_rail(const struct tti_lanes_node *one, const struct tti_lane
 bool tti_lanes_same_rail(const struct tti_lanes_node *one, uint32_t a,
 			 const struct tti_lanes_node *other, uint32_t b)
 {
-	return share_a_rail(one, other) ? one->rail[a] == other->rail[b] : a == b;
+	return tti_lanes_share_rails(one, other) ? one->rail[a] == other->rail[b] : a == b;
 }
 
 /* -- What a choice costs ---------------------------------------------------------------- */

@@ -41,6 +41,8 @@ struct tti_lanes_node {
 TUTTI_CHECKED tutti_status tti_lanes_assign(const struct tti_lanes_node *nodes, uint32_t nnodes,
 					    struct tti_arena *arena, uint32_t ***order_out);
 
+/* Whether it is known which NICs of two nodes are on one rail, and there are such. */
+bool tti_lanes_share_rails(const struct tti_lanes_node *one, const struct tti_lanes_node *other);
 /* Whether NIC number a of one node and number b of another are on one rail. */
 bool tti_lanes_same_rail(const struct tti_lanes_node *one, uint32_t a,
 			 const struct tti_lanes_node *other, uint32_t b);

@@ -117,6 +117,41 @@ static void all_ranks_and_some(void **state)
 	tti_wiring_free(grandchild);
 }
 
+/* The networks of the NICs say which are on one rail, whatever their names and places. */
+static void crossed_rails(void **state)
+{
+	static const uint32_t from[] = { 0, 2, 4 }, to[] = { 1, 3, 5 };
+	struct tti_handoff_job handoff = { .from = from, .to = to, .nfrom = 3, .nto = 3 };
+	const uint32_t member[NRANKS] = { 0 };
+	struct tti_handoff_plan *plan = NULL;
+	struct tti_wiring *wiring = make(member);
+	struct tti_comm_job job;
+
+	(void)state;
+	for (uint32_t site = 0; site < 2; site++) {
+		assert_int_equal(tti_comm_job_of_wiring(wiring, host_of, NRANKS, &job), TUTTI_OK);
+		wiring->sites[site].nnets = 2;
+		for (uint32_t net = 0; net < 2; net++) {
+			const uint32_t at = job.job.nodes[0].nets[net];
+
+			wiring->sites[site].nets[net] = job.machines[0].graph->nodes[at].element;
+			wiring->sites[site].rail[net] = 7 + (net ^ site);
+		}
+		tti_comm_job_release(&job);
+	}
+	assert_int_equal(tti_comm_job_of_wiring(wiring, host_of, NRANKS, &job), TUTTI_OK);
+	handoff.job = &job.job;
+	assert_int_equal(tti_handoff_plan_make(&handoff, &plan), TUTTI_OK);
+	assert_true(plan->nways >= 2);
+	for (uint32_t i = 0; i < plan->nways; i++)
+		assert_int_equal(plan->ways[i].straight,
+				 plan->ways[i].net_out == 1 - plan->ways[i].net_in);
+	assert_true(plan->ways[0].straight);
+	tti_handoff_plan_free(plan);
+	tti_comm_job_release(&job);
+	tti_wiring_free(wiring);
+}
+
 /* Nothing is known: all ranks of a host sit beside its one NIC, and pairs carry alike. */
 static void plain_hosts(void **state)
 {
@@ -148,6 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_ranks_and_some),
+		cmocka_unit_test(crossed_rails),
 		cmocka_unit_test(plain_hosts),
 	};
 
