@@ -31,7 +31,8 @@ bool tti_needs_plan(const struct tti_roll *roll, int nhosts)
 /* What goes round before the text: of what size it is, or why there is none. */
 struct verdict {
 	int32_t status;
-	uint16_t has_parts; /* behind the text: the part of its host of each rank */
+	uint8_t has_seats;  /* behind the text: the endpoint of each rank */
+	uint8_t has_parts;  /* ... the part of its host of each rank      */
 	uint8_t has_nics;   /* ... and the NICs that each should use first        */
 	uint8_t has_choice; /* some of them have several                         */
 	uint64_t nbytes, hash;
@@ -41,7 +42,7 @@ struct verdict {
 struct draft {
 	struct verdict verdict;
 	char *text;
-	uint32_t *part;             /* [n] */
+	uint32_t *part, *member;    /* [n] */
 	struct tti_nic_order *nics; /* [n] */
 };
 
@@ -89,6 +90,13 @@ static tutti_status label_parts(const uint32_t *part, int n, uint32_t *label_out
 	return st;
 }
 
+static void list_members(const struct tti_plan_job *job, uint32_t *member)
+{
+	for (uint32_t node = 0; node < job->nnodes; node++)
+		for (uint32_t i = 0; i < job->nodes[node].nranks; i++)
+			member[job->nodes[node].ranks[i]] = job->nodes[node].members[i];
+}
+
 static tutti_status make_of_views(const struct tti_roll *roll, const struct tti_views *views,
 				  const int *host_of, struct draft *draft, struct tti_plan **out)
 {
@@ -106,6 +114,8 @@ static tutti_status make_of_views(const struct tti_roll *roll, const struct tti_
 		st = label_parts(job.part, roll->n, draft->part);
 		draft->verdict.has_parts = 1;
 	}
+	list_members(&job.job, draft->member);
+	draft->verdict.has_seats = 1;
 	tti_comm_job_release(&job);
 	return st;
 }
@@ -204,6 +214,9 @@ static tutti_status receive(const struct tti_roll *roll, struct draft *draft)
 	}
 	draft->text[verdict->nbytes] = '\0';
 	TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->text, verdict->nbytes));
+	if (verdict->has_seats)
+		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->member,
+					   (size_t)roll->n * sizeof(*draft->member)));
 	if (verdict->has_nics)
 		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->nics,
 					   (size_t)roll->n * sizeof(*draft->nics)));
@@ -290,23 +303,13 @@ static tutti_status compare(const struct tti_roll *roll, const struct tti_agreed
 
 /* -- All of it ----------------------------------------------------------------------------- */
 
-static tutti_status list_doors(const struct tti_nic_order *nics, int n,
-			       struct tti_handoff_door **out)
-{
-	*out = tti_calloc((size_t)n, sizeof(**out));
-	if (!*out)
-		return no_memory(n);
-	for (int rank = 0; rank < n; rank++)
-		(*out)[rank] = (struct tti_handoff_door){ nics[rank].rail, nics[rank].level };
-	return TUTTI_OK;
-}
-
-static tutti_status agree(const struct tti_roll *roll, const struct tti_views *views,
-			  const int *host_of, int nhosts, struct tti_agreed *out)
+static tutti_status agree(const struct tti_roll *roll, struct tti_views *views, const int *host_of,
+			  int nhosts, struct tti_agreed *out)
 {
 	struct draft draft = { .part = tti_calloc((size_t)roll->n, sizeof(*draft.part)),
+			       .member = tti_calloc((size_t)roll->n, sizeof(*draft.member)),
 			       .nics = tti_calloc((size_t)roll->n, sizeof(*draft.nics)) };
-	tutti_status st = draft.part && draft.nics ? TUTTI_OK : no_memory(roll->n);
+	tutti_status st = draft.part && draft.member && draft.nics ? TUTTI_OK : no_memory(roll->n);
 
 	if (st == TUTTI_OK && roll->rank == 0)
 		fill_draft(roll, views, host_of, nhosts, &draft);
@@ -316,9 +319,10 @@ static tutti_status agree(const struct tti_roll *roll, const struct tti_views *v
 		st = compare(roll, out, derive(roll->rank, &draft, out));
 	if (st == TUTTI_OK && draft.verdict.has_choice)
 		tti_nics_name(views, roll->rank, &draft.nics[roll->rank], &out->nics);
-	if (st == TUTTI_OK && draft.verdict.has_nics)
-		st = list_doors(draft.nics, roll->n, &out->doors);
+	if (st == TUTTI_OK && draft.verdict.has_seats)
+		st = tti_wiring_create(views, host_of, draft.member, roll->n, &out->wiring);
 	tti_free(draft.text);
+	tti_free(draft.member);
 	tti_free(draft.nics);
 	tti_free(draft.part);
 	return st;
@@ -347,7 +351,7 @@ void tti_agreed_release(struct tti_agreed *agreed)
 {
 	tti_shape_free(agreed->shape);
 	tti_plan_free(agreed->plan);
-	tti_free(agreed->doors);
+	tti_wiring_free(agreed->wiring);
 	*agreed = (struct tti_agreed){ .plan = NULL };
 }
 

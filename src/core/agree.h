@@ -9,7 +9,6 @@
  *
  * Owner: tti_agreed_release(). Threads: one at a time; any may read what came out. */
 
-#include "coll/handoff.h"
 #include "core/nics.h"
 #include "util/strbuf.h"
 
@@ -17,10 +16,10 @@ struct tti_plan;
 struct tti_shape;
 
 struct tti_agreed {
-	struct tti_plan *plan;          /* NULL: nothing to choose, ranks go by number */
-	struct tti_shape *shape;        /* of the plan; NULL without one               */
-	struct tti_nic_names nics;      /* which this rank should use first; none: as they come */
-	struct tti_handoff_door *doors; /* [n]: who is beside which; NULL: not known */
+	struct tti_plan *plan;     /* NULL: nothing to choose, ranks go by number */
+	struct tti_shape *shape;   /* of the plan; NULL without one               */
+	struct tti_nic_names nics; /* which this rank should use first; none: as they come */
+	struct tti_wiring *wiring; /* NULL: nothing was detected */
 };
 
 /* Not where there is nothing to choose: one host with one NUMA node, and nobody names a

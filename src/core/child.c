@@ -6,6 +6,7 @@
 
 #include "coll/shape.h"
 #include "core/group.h"
+#include "core/wiring.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
@@ -36,19 +37,6 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 
 /* -- What it goes by ------------------------------------------------------------------ */
 
-static tutti_status derive_doors(struct tti_comm *comm, const struct tti_comm *parent,
-				 const int *ranks)
-{
-	if (!parent->doors || comm->nhosts == 1)
-		return TUTTI_OK;
-	comm->doors = tti_calloc((size_t)comm->n, sizeof(*comm->doors));
-	if (!comm->doors)
-		return tti_fail(TUTTI_ENOMEM, "NICs of %d ranks: out of memory", comm->n);
-	for (int rank = 0; rank < comm->n; rank++)
-		comm->doors[rank] = parent->doors[ranks[rank]];
-	return TUTTI_OK;
-}
-
 static bool has_all_in_order(const struct tti_comm *parent, const int *ranks, int n)
 {
 	int rank = 0;
@@ -78,7 +66,7 @@ tutti_status tti_child_derive(struct tti_comm *comm, const struct tti_comm *pare
 	comm->crowded_here = parent->crowded_here;
 	comm->crowded_somewhere = parent->crowded_somewhere;
 	TTI_TRY(derive_shape(comm, parent, ranks));
-	TTI_TRY(derive_doors(comm, parent, ranks));
+	TTI_TRY(tti_wiring_project(parent->wiring, ranks, comm->n, &comm->wiring));
 	return tti_tuning_derive(&parent->tuning, comm->nhosts > 1 ? comm->shape : NULL,
 				 &comm->tuning);
 }

@@ -166,9 +166,9 @@ struct tti_comm {
 	bool watching;
 	struct tti_port *ports[TTI_ENGINE_PORTS];
 	int nports;
-	uint8_t *port_of;               /* [n] */
-	int *host_of;                   /* [n]: the lowest rank that shares memory with each */
-	struct tti_handoff_door *doors; /* [n]: who is beside which NIC; NULL: not known */
+	uint8_t *port_of;          /* [n] */
+	int *host_of;              /* [n]: the lowest rank that shares memory with each */
+	struct tti_wiring *wiring; /* what handoffs are planned by; NULL: not known */
 	char transport[32];
 	int nhosts;
 	bool crowded_here, crowded_somewhere;

@@ -44,7 +44,6 @@ static struct tti_handoff handoff_of(const struct tti_comm *comm, const struct t
 		.host_of = comm->host_of,
 		.from = sides->from,
 		.to = sides->to,
-		.doors = comm->doors,
 	};
 }
 

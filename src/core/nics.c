@@ -63,33 +63,6 @@ static void write_order(const struct tti_job_node *node, const struct tti_topo_c
 				index_on_card(node, card, order[i * node->nnets + k]);
 }
 
-/* The number of the first host's NIC that is on the network of this one, else its own. */
-static uint8_t rail_of(const struct tti_lanes_node *first, const struct tti_lanes_node *node,
-		       uint32_t net)
-{
-	for (uint32_t other = 0; other < first->nnets; other++)
-		if (tti_lanes_same_rail(first, other, node, net))
-			return (uint8_t)(other < UINT8_MAX ? other : UINT8_MAX);
-	return (uint8_t)(net < UINT8_MAX ? net : UINT8_MAX);
-}
-
-/* How far each rank is from its first NIC, and on which rail that is. */
-static void write_doors(const struct tti_job_node *node, const struct tti_lanes_node *first,
-			const struct tti_lanes_node *lanes, const uint32_t *order,
-			struct tti_nic_order *out)
-{
-	for (uint32_t i = 0; i < node->nranks; i++) {
-		const uint32_t net = order ? order[i * node->nnets] : 0;
-		const struct tti_route *route =
-			tti_routes_get(node->routes, node->members[i], node->nets[net]);
-
-		if (!route)
-			continue;
-		out[node->ranks[i]].level = route->type;
-		out[node->ranks[i]].rail = rail_of(first, lanes, net);
-	}
-}
-
 tutti_status tti_nics_deal(const struct tti_comm_job *job, const struct tti_views *views,
 			   struct tti_nic_order *order_out, bool *some_out)
 {
@@ -112,13 +85,9 @@ tutti_status tti_nics_deal(const struct tti_comm_job *job, const struct tti_view
 		st = tti_lanes_assign(nodes, nnodes, &arena, &order);
 	for (uint32_t i = 0; i < nnodes && st == TUTTI_OK; i++) {
 		const struct tti_job_node *node = &job->job.nodes[i];
-		const uint32_t *own = *some_out ? order[i] : NULL;
 
-		if (nodes[i].nnets == 0)
-			continue;
-		if (own)
-			write_order(node, card_of(views, node->ranks[0]), own, order_out);
-		write_doors(node, &nodes[0], &nodes[i], own, order_out);
+		if (*some_out && nodes[i].nnets > 0)
+			write_order(node, card_of(views, node->ranks[0]), order[i], order_out);
 	}
 	tti_arena_release(&arena);
 	return st;

@@ -14,8 +14,6 @@ struct tti_comm_job;
 /* The NICs of one rank in order, as indices into the card of its host's leader. */
 struct tti_nic_order {
 	uint8_t at[TTI_CARD_NETS]; /* TTI_NIC_NONE: no more */
-	uint8_t level;             /* of the way to the first: enum tti_path_type */
-	uint8_t rail;              /* of the first: one number for all that are on one network */
 };
 #define TTI_NIC_NONE UINT8_MAX
 
@@ -24,8 +22,7 @@ struct tti_nic_names {
 	int n;
 };
 
-/* order_out[n], by rank. *some_out: there is a host with two NICs or more; else the first of
- * each rank is all that there is of its order. */
+/* order_out[n], by rank. *some_out: there is a host with two NICs or more. */
 TUTTI_CHECKED tutti_status tti_nics_deal(const struct tti_comm_job *job,
 					 const struct tti_views *views,
 					 struct tti_nic_order *order_out, bool *some_out);

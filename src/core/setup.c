@@ -348,7 +348,7 @@ static tutti_status plan(struct setup *setup)
 				  &topology_ns));
 	comm->plan = agreed.plan;
 	comm->shape = agreed.shape;
-	comm->doors = agreed.doors;
+	comm->wiring = agreed.wiring;
 	if (agreed.nics.n > 0 && !(comm->nics = copy_nics(&agreed.nics)))
 		return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
 	prefer_nics(comm);

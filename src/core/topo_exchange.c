@@ -68,28 +68,17 @@ static tutti_status find_kinds(const struct tti_roll *roll, struct tti_views *vi
 	return TUTTI_OK;
 }
 
-/* From its owner to rank 0, over all; what rank 0 sees itself need not travel. */
+/* From its owner to all. */
 static tutti_status bring(const struct tti_roll *roll, struct tti_view_kind *kind,
 			  const char *own_text)
 {
-	tutti_status st;
-
-	if (kind->owner == 0 && roll->rank != 0)
-		return TUTTI_OK;
 	kind->text = tti_alloc((size_t)kind->nbytes + 1);
 	if (!kind->text)
 		return no_memory(roll->n);
 	if (kind->owner == roll->rank)
 		memcpy(kind->text, own_text, kind->nbytes);
 	kind->text[kind->nbytes] = '\0';
-	st = kind->owner == 0
-		     ? TUTTI_OK
-		     : tti_boot_broadcast(roll->boot, kind->owner, kind->text, kind->nbytes);
-	if (roll->rank != 0) {
-		tti_free(kind->text);
-		kind->text = NULL;
-	}
-	return st;
+	return tti_boot_broadcast(roll->boot, kind->owner, kind->text, kind->nbytes);
 }
 
 tutti_status tti_views_exchange(const struct tti_roll *roll, bool several, struct tti_views *out)

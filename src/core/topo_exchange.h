@@ -2,13 +2,13 @@
 #ifndef TTI_CORE_TOPO_EXCHANGE_H
 #define TTI_CORE_TOPO_EXCHANGE_H
 
-/* How the hosts of a job are wired, brought to rank 0. One rank of each place (host,
+/* How the hosts of a job are wired, brought to all ranks. One rank of each place (host,
  * network namespace, what else decides what is seen) detects; ranks exchange hashes, and
  * each kind of topology travels once.
  *
  *     leader of a place: detect ─▶ without what is its own ─▶ text ─▶ hash
  *     all:               gather cards
- *     owner of a kind:   broadcast of the text, which rank 0 keeps
+ *     owner of a kind:   broadcast of the text
  *
  * Owner: tti_views_release(). Threads: one at a time. */
 
@@ -38,8 +38,8 @@ struct tti_topo_card {
 struct tti_view_kind {
 	uint64_t hash;
 	uint32_t nbytes;
-	int owner;  /* the lowest leader that sees it    */
-	char *text; /* at rank 0 and at owners; else NULL */
+	int owner; /* the lowest leader that sees it    */
+	char *text;
 };
 
 struct tti_views {
