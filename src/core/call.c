@@ -54,8 +54,10 @@ static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, size_t
 	atomic_store_explicit(&call->version, version + 2, memory_order_release);
 }
 
+/* `args`, or the user's call that they are a part of: what ranks are told of. */
 static void publish_call(struct tti_comm *comm, uint64_t sign, const struct tti_args *args)
 {
+	args = args->part_of ? args->part_of : args;
 	if (args->sides) {
 		struct tti_sides *last;
 
@@ -176,13 +178,22 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, t
 	return tti_stall_mismatch(comm, mismatch_peer, expected);
 }
 
+/* A part of another call has the number of that. */
+static uint64_t next_signature(struct tti_comm *comm, const struct tti_args *args, uint64_t part)
+{
+	if (args->part_of)
+		return signature(comm->seq, part + tti_call_signature_part(args->part_of));
+	return signature(++comm->seq, part);
+}
+
 /* Numbered and told from here on: a failure is no longer this rank's alone. */
 static struct running begin(struct tti_comm *comm, const struct tti_args *args,
 			    const struct tti_prepared *call)
 {
-	const struct running run = {
-		.comm = comm, .args = args, .call = call, .sign = signature(++comm->seq, call->part)
-	};
+	const struct running run = { .comm = comm,
+				     .args = args,
+				     .call = call,
+				     .sign = next_signature(comm, args, call->part) };
 
 	if (call->algorithm)
 		atomic_store_explicit(&comm->last_algorithm, call->algorithm, memory_order_relaxed);
@@ -377,22 +388,30 @@ static int run_round(struct tti_batch_item *items, int n, int number, struct tti
 	return started;
 }
 
-tutti_status tti_batch_run(struct tti_batch_item *items, int n)
+void tti_batch_rounds(struct tti_batch_item *items, int n)
 {
 	struct tti_job *job = tti_calloc((size_t)n, sizeof(*job));
 	struct tti_job **jobs = tti_calloc((size_t)n, sizeof(struct tti_job *));
 	struct round *rounds = tti_calloc((size_t)n, sizeof(*rounds));
+	int started = 1;
+
+	if (!job || !jobs || !rounds)
+		for (int i = 0; i < n; i++)
+			items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
+	for (int number = 0; started > 0 && job && jobs && rounds; number++)
+		started = run_round(items, n, number, job, jobs, rounds);
+	tti_free(job);
+	tti_free(jobs);
+	tti_free(rounds);
+}
+
+tutti_status tti_batch_run(struct tti_batch_item *items, int n)
+{
 	tutti_status st = TUTTI_OK;
 
 	for (int i = 0; i < n; i++)
 		tti_turn_wait(items[i].comm, items[i].ticket);
-	if (job && jobs && rounds) {
-		for (int number = 0; run_round(items, n, number, job, jobs, rounds) > 0; number++)
-			;
-	} else {
-		for (int i = 0; i < n; i++)
-			items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
-	}
+	tti_batch_rounds(items, n);
 	for (int i = 0; i < n; i++) {
 		if (st == TUTTI_OK)
 			st = items[i].status;
@@ -400,8 +419,5 @@ tutti_status tti_batch_run(struct tti_batch_item *items, int n)
 			tti_comm_note(items[i].comm, items[i].status);
 		tti_turn_done(items[i].comm);
 	}
-	tti_free(job);
-	tti_free(jobs);
-	tti_free(rounds);
 	return st;
 }

@@ -58,6 +58,9 @@ struct tti_args {
 	 * `root` a hash of them. */
 	const size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
 	struct tti_counts *counts;
+	/* The call of the user's that this one is a part of, and which ranks compare and are told
+	 * of in its place; NULL: it is the user's. */
+	const struct tti_args *part_of;
 	/* Of the check before a handoff: what this rank holds. */
 	const void *checked;
 	size_t checked_bytes;
@@ -340,6 +343,8 @@ uint64_t tti_call_transfer_tag(const struct tti_args *args);
 
 /* Run all items (turns are waited for and given back); the first error. */
 tutti_status tti_batch_run(struct tti_batch_item *items, int n);
+/* The same where the turns are the caller's: each item has its status. */
+void tti_batch_rounds(struct tti_batch_item *items, int n);
 
 /* What a call that is kept for later holds on to. */
 struct tti_args tti_args_take(const struct tti_args *args);
