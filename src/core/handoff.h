@@ -10,6 +10,7 @@
  * Owner: the communicator. Threads: the executing one's. */
 
 #include "coll/handoff.h"
+#include "coll/handoff_shape.h"
 #include "core/sides.h"
 #include "engine/engine.h"
 
@@ -37,6 +38,18 @@ TUTTI_CHECKED tutti_status tti_handoff_get(struct tti_comm *comm, const struct t
 					   struct tti_bound **out, size_t *slice_bytes,
 					   struct tti_layout *layout);
 void tti_handoffs_release(struct tti_comm *comm);
+
+/* -- handoff_make.c ---------------------------------------------------------------- */
+
+/* A handoff as coll sees it, and whether it has a plan for short ones. */
+struct tti_handoff_call tti_handoff_call_of(const struct tti_comm *comm,
+					    const struct tti_args *args);
+bool tti_handoff_is_short(const struct tti_comm *comm, const struct tti_args *args);
+
+/* Plan it: any rank can. TUTTI_EPLAN: what nothing leads to. */
+TUTTI_CHECKED tutti_status tti_handoff_make(const struct tti_comm *comm,
+					    const struct tti_args *args,
+					    struct tti_handoff_shape **out, size_t *nbytes);
 
 /* -- handoff_check.c -------------------------------------------------------------- */
 
