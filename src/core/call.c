@@ -267,11 +267,23 @@ tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args 
 				 : run_collective(comm, args, call);
 }
 
+/* Before a handoff, if it has no plan yet. */
+static tutti_status plan_handoff(struct tti_comm *comm, const struct tti_args *args)
+{
+	struct tti_batch_item item = { .comm = comm };
+
+	if (args->coll == TUTTI_HANDOFF && tti_handoff_needs_plan(comm, args))
+		tti_handoffs_plan(&item, 1, &args);
+	return item.status;
+}
+
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 {
 	struct tti_prepared *call;
-	const tutti_status st = tti_prepared_get(comm, args, &call);
+	tutti_status st;
 
+	TTI_TRY(plan_handoff(comm, args));
+	st = tti_prepared_get(comm, args, &call);
 	return st == TUTTI_OK ? tti_call_run_prepared(comm, args, call)
 			      : settle_alone(comm, args, st);
 }
@@ -361,6 +373,24 @@ static int rounds_of(const struct tti_batch_item *item)
 	return item->nargs - item->ntransfers + (item->ntransfers > 0);
 }
 
+/* Handoffs of a round that have no plan yet. args[n] is scratch. */
+static void plan_handoffs(struct tti_batch_item *items, int n, int number,
+			  const struct tti_args **args)
+{
+	bool any = false;
+
+	for (int i = 0; i < n; i++) {
+		const bool runs = items[i].status == TUTTI_OK && number < rounds_of(&items[i]);
+
+		args[i] = runs ? args_of_round(&items[i], number) : NULL;
+		if (args[i] && args[i]->coll != TUTTI_HANDOFF)
+			args[i] = NULL;
+		any |= args[i] && tti_handoff_needs_plan(items[i].comm, args[i]);
+	}
+	if (any)
+		tti_handoffs_plan(items, n, args);
+}
+
 /* The k-th call of each communicator, all of them side by side: the k-th of one
  * never waits for a later one of another, on any rank. */
 static int run_round(struct tti_batch_item *items, int n, int number, struct tti_job *job,
@@ -393,16 +423,20 @@ void tti_batch_rounds(struct tti_batch_item *items, int n)
 	struct tti_job *job = tti_calloc((size_t)n, sizeof(*job));
 	struct tti_job **jobs = tti_calloc((size_t)n, sizeof(struct tti_job *));
 	struct round *rounds = tti_calloc((size_t)n, sizeof(*rounds));
+	const struct tti_args **args = tti_calloc((size_t)n, sizeof(const struct tti_args *));
 	int started = 1;
 
-	if (!job || !jobs || !rounds)
+	if (!job || !jobs || !rounds || !args)
 		for (int i = 0; i < n; i++)
 			items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
-	for (int number = 0; started > 0 && job && jobs && rounds; number++)
+	for (int number = 0; started > 0 && job && jobs && rounds && args; number++) {
+		plan_handoffs(items, n, number, args);
 		started = run_round(items, n, number, job, jobs, rounds);
+	}
 	tti_free(job);
 	tti_free(jobs);
 	tti_free(rounds);
+	tti_free(args);
 }
 
 tutti_status tti_batch_run(struct tti_batch_item *items, int n)

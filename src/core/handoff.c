@@ -5,24 +5,29 @@
 
 #include "core/comm.h"
 #include "util/error.h"
-#include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
 
 #define CACHE_LINE 64
 
-/* Up to here one message a host is sooner over than several begun. */
-#define SHORT_BYTES     ((size_t)32 << 10)
 /* Blocks for each message of the longest way, and the least that is worth one. */
 #define PIPELINE_BLOCKS 8
 #define SLICE_LEAST     ((size_t)16 << 10)
+
+static void drop(struct tti_handoff_agreed *agreed)
+{
+	if (!agreed || --agreed->users > 0)
+		return;
+	tti_free(agreed->shape);
+	tti_free(agreed);
+}
 
 static void forget(struct tti_handoff_kept *kept)
 {
 	tti_bound_free(kept->bound);
 	tti_free(kept->extents);
 	tti_handoff_chunks_release(&kept->chunks);
-	tti_handoff_pairs_release(&kept->pairs);
+	drop(kept->agreed);
 	tti_sides_drop(kept->sides);
 	*kept = (struct tti_handoff_kept){ 0 };
 }
@@ -35,33 +40,7 @@ void tti_handoffs_release(struct tti_comm *comm)
 	comm->handoffs = NULL;
 }
 
-/* -- Making ------------------------------------------------------------------------ */
-
-static struct tti_handoff handoff_of(const struct tti_comm *comm, const struct tti_sides *sides)
-{
-	return (struct tti_handoff){
-		.n = comm->n,
-		.host_of = comm->host_of,
-		.from = sides->from,
-		.to = sides->to,
-	};
-}
-
-static tutti_status build(struct tti_comm *comm, const struct tti_handoff *handoff,
-			  struct tti_handoff_kept *kept)
-{
-	struct tti_program prog;
-	struct tti_compiled compiled;
-	tutti_status st;
-
-	TTI_TRY(tti_handoff_depth(handoff, &kept->pairs, &kept->depth));
-	TTI_TRY(tti_handoff_program(handoff, &kept->pairs, &kept->chunks, comm->rank, &prog));
-	st = tti_compile(&prog, &compiled);
-	tti_program_release(&prog);
-	if (st == TUTTI_OK)
-		st = tti_bound_create(&comm->engine, &compiled, &kept->bound);
-	return st;
-}
+/* -- What is kept of a plan ---------------------------------------------------------- */
 
 /* A free place, or that of the program that was not used for longest. */
 static struct tti_handoff_kept *make_room(struct tti_comm *comm)
@@ -75,6 +54,38 @@ static struct tti_handoff_kept *make_room(struct tti_comm *comm)
 	return oldest;
 }
 
+/* A place for sides, with what is agreed of them. */
+static struct tti_handoff_kept *begin(struct tti_comm *comm, const struct tti_args *args,
+				      struct tti_handoff_agreed *agreed)
+{
+	struct tti_handoff_kept *kept = make_room(comm);
+
+	kept->sides = tti_sides_take(args->sides);
+	kept->is_short = tti_handoff_is_short(comm, args);
+	kept->agreed = agreed;
+	kept->used = comm->seq;
+	agreed->users++;
+	return kept;
+}
+
+tutti_status tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
+			      struct tti_handoff_shape *shape, int depth)
+{
+	struct tti_handoff_agreed *agreed = tti_zalloc(sizeof(*agreed));
+
+	if (!comm->handoffs)
+		comm->handoffs = tti_calloc(TTI_HANDOFFS_KEPT, sizeof(*comm->handoffs));
+	if (!agreed || !comm->handoffs) {
+		tti_free(agreed);
+		tti_free(shape);
+		return tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory");
+	}
+	agreed->shape = shape;
+	agreed->depth = depth;
+	(void)begin(comm, args, agreed);
+	return TUTTI_OK;
+}
+
 /* -- Finding ------------------------------------------------------------------------ */
 
 /* The same parts of the same sides, chunk by chunk. */
@@ -84,54 +95,64 @@ static bool same_program(const struct tti_handoff_chunks *a, const struct tti_ha
 		return false;
 	for (size_t i = 0; i < a->list.n; i++)
 		if (a->list.at[i].source != b->list.at[i].source ||
-		    a->list.at[i].dest != b->list.at[i].dest)
+		    a->list.at[i].dest != b->list.at[i].dest ||
+		    a->list.at[i].at != b->list.at[i].at)
 			return false;
 	return true;
 }
 
-/* What is known of a call before its program is. */
-struct wanted {
-	struct tti_handoff handoff;
-	struct tti_sides *sides;
-	bool is_short;
-	size_t count, line;
-};
-
-static bool has_sides(const struct tti_handoff_kept *kept, const struct wanted *wanted)
+static bool has_sides(const struct tti_handoff_kept *kept, const struct tti_args *args,
+		      bool is_short)
 {
-	return kept->sides && kept->is_short == wanted->is_short &&
-	       tti_sides_equal(kept->sides, wanted->sides);
+	return kept->sides && kept->is_short == is_short &&
+	       tti_sides_equal(kept->sides, args->sides);
+}
+
+static size_t line_of(const struct tti_args *args)
+{
+	return CACHE_LINE / tutti_type_size(args->type);
 }
 
 /* One with these sides; if possible one that was cut just so. */
-static struct tti_handoff_kept *find_sides(struct tti_comm *comm, const struct wanted *wanted)
+static struct tti_handoff_kept *find_sides(const struct tti_comm *comm, const struct tti_args *args)
 {
+	const bool is_short = tti_handoff_is_short(comm, args);
 	struct tti_handoff_kept *found = NULL;
 
-	for (int i = 0; i < TTI_HANDOFFS_KEPT; i++) {
+	for (int i = 0; comm->handoffs && i < TTI_HANDOFFS_KEPT; i++) {
 		struct tti_handoff_kept *kept = &comm->handoffs[i];
 
-		if (!has_sides(kept, wanted))
+		if (!has_sides(kept, args, is_short))
 			continue;
 		found = kept;
-		if (kept->count == wanted->count && kept->line == wanted->line)
+		if (kept->bound && kept->count == args->count && kept->line == line_of(args))
 			break;
 	}
 	return found;
 }
 
-static struct tti_handoff_kept *find_program(struct tti_comm *comm, const struct wanted *wanted,
+bool tti_handoff_needs_plan(const struct tti_comm *comm, const struct tti_args *args)
+{
+	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
+
+	return !tti_handoff_is_direct(&call) && !find_sides(comm, args);
+}
+
+/* The one that has these chunks, or one that has none yet. */
+static struct tti_handoff_kept *find_program(struct tti_comm *comm, const struct tti_args *args,
 					     const struct tti_handoff_chunks *chunks)
 {
+	const bool is_short = tti_handoff_is_short(comm, args);
+
 	for (int i = 0; i < TTI_HANDOFFS_KEPT; i++)
-		if (has_sides(&comm->handoffs[i], wanted) &&
-		    same_program(&comm->handoffs[i].chunks, chunks))
+		if (has_sides(&comm->handoffs[i], args, is_short) &&
+		    (!comm->handoffs[i].bound || same_program(&comm->handoffs[i].chunks, chunks)))
 			return &comm->handoffs[i];
 	return NULL;
 }
 
 /* The chunks of this count, which it takes over, in place of those of another. */
-static tutti_status take_chunks(struct tti_handoff_kept *kept, const struct wanted *wanted,
+static tutti_status take_chunks(struct tti_handoff_kept *kept, const struct tti_args *args,
 				struct tti_handoff_chunks *chunks)
 {
 	const size_t nchunks = chunks->list.n;
@@ -143,93 +164,75 @@ static tutti_status take_chunks(struct tti_handoff_kept *kept, const struct want
 	tti_handoff_chunks_release(&kept->chunks);
 	kept->chunks = *chunks;
 	*chunks = (struct tti_handoff_chunks){ 0 };
-	kept->count = wanted->count;
-	kept->line = wanted->line;
+	kept->count = args->count;
+	kept->line = line_of(args);
 	return TUTTI_OK;
 }
 
-static void report(const struct tti_handoff_kept *kept)
+static tutti_status build(struct tti_comm *comm, const struct tti_args *args,
+			  struct tti_handoff_kept *kept)
 {
-	char sides[TTI_SIDES_TEXT];
-
-	if (!tti_log_enabled(TTI_LOG_INFO, TTI_COLL))
-		return;
-	tti_sides_format(kept->sides, sides, sizeof(sides));
-	tti_log(TTI_LOG_INFO, TTI_COLL, "handoff %s: %zu pairs, %zu chunks", sides,
-		kept->pairs.list.n, kept->chunks.list.n);
-}
-
-/* A new one, half-made if it fails: then it is forgotten. Takes pairs and chunks over. */
-static tutti_status make(struct tti_comm *comm, const struct wanted *wanted,
-			 struct tti_handoff_pairs *pairs, struct tti_handoff_chunks *chunks,
-			 struct tti_handoff_kept **out)
-{
-	struct tti_handoff_kept *kept = make_room(comm);
+	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
+	struct tti_program prog;
+	struct tti_compiled compiled;
 	tutti_status st;
 
-	kept->sides = tti_sides_take(wanted->sides);
-	kept->is_short = wanted->is_short;
-	kept->pairs = *pairs;
-	*pairs = (struct tti_handoff_pairs){ 0 };
-	st = take_chunks(kept, wanted, chunks);
+	TTI_TRY(tti_handoff_program(&call, kept->agreed->shape, &kept->chunks, comm->rank, &prog));
+	st = tti_compile(&prog, &compiled);
+	tti_program_release(&prog);
 	if (st == TUTTI_OK)
-		st = build(comm, &wanted->handoff, kept);
-	if (st != TUTTI_OK) {
-		forget(kept);
-		return st;
-	}
-	report(kept);
-	*out = kept;
-	return TUTTI_OK;
+		st = tti_bound_create(&comm->engine, &compiled, &kept->bound);
+	return st;
 }
 
-/* Pairs and chunks of this count; then the program that has them, or a new one. */
-static tutti_status cut_and_find(struct tti_comm *comm, const struct wanted *wanted,
-				 const struct tti_handoff_kept *known,
-				 struct tti_handoff_kept **out)
+/* Chunks of this count; then the program that has them, or a new one. */
+static tutti_status cut_and_find(struct tti_comm *comm, const struct tti_args *args,
+				 struct tti_handoff_agreed *agreed, struct tti_handoff_kept **out)
 {
-	struct tti_handoff_pairs pairs = { 0 };
-	struct tti_handoff_chunks chunks = { 0 };
-	tutti_status st = TUTTI_OK;
+	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
+	struct tti_handoff_chunks chunks;
+	struct tti_handoff_kept *kept;
+	tutti_status st;
 
-	if (!known)
-		st = tti_handoff_pair_up(&wanted->handoff, wanted->is_short, &pairs);
-	if (st == TUTTI_OK)
-		st = tti_handoff_cut(&wanted->handoff, known ? &known->pairs : &pairs,
-				     wanted->count, wanted->line, &chunks);
-	if (st == TUTTI_OK) {
-		*out = find_program(comm, wanted, &chunks);
-		if (!*out && known)
-			st = tti_handoff_pair_up(&wanted->handoff, wanted->is_short, &pairs);
+	TTI_TRY(tti_handoff_cut(&call, agreed->shape, args->count, line_of(args), &chunks));
+	kept = find_program(comm, args, &chunks);
+	if (!kept) {
+		agreed->users++; /* the place that is made free may be its last */
+		kept = begin(comm, args, agreed);
+		drop(agreed);
 	}
-	if (st == TUTTI_OK)
-		st = *out ? take_chunks(*out, wanted, &chunks)
-			  : make(comm, wanted, &pairs, &chunks, out);
-	tti_handoff_pairs_release(&pairs);
+	st = take_chunks(kept, args, &chunks);
 	tti_handoff_chunks_release(&chunks);
+	if (st == TUTTI_OK && !kept->bound)
+		st = build(comm, args, kept);
+	if (st == TUTTI_OK)
+		*out = kept;
+	else
+		forget(kept);
 	return st;
+}
+
+/* Parts for parts are never planned: they have an empty shape. */
+static tutti_status keep_direct(struct tti_comm *comm, const struct tti_args *args)
+{
+	struct tti_handoff_shape *none = tti_zalloc(sizeof(*none));
+
+	if (!none)
+		return tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory");
+	return tti_handoff_keep(comm, args, none, 1);
 }
 
 static tutti_status find(struct tti_comm *comm, const struct tti_args *args,
 			 struct tti_handoff_kept **out)
 {
-	const size_t type_size = tutti_type_size(args->type);
-	const struct wanted wanted = {
-		.handoff = handoff_of(comm, args->sides),
-		.sides = args->sides,
-		.is_short = args->count * type_size <= SHORT_BYTES,
-		.count = args->count,
-		.line = CACHE_LINE / type_size,
-	};
-	struct tti_handoff_kept *kept;
+	struct tti_handoff_kept *kept = find_sides(comm, args);
 
-	if (!comm->handoffs)
-		comm->handoffs = tti_calloc(TTI_HANDOFFS_KEPT, sizeof(*comm->handoffs));
-	if (!comm->handoffs)
-		return tti_fail(TUTTI_ENOMEM, "programs of handoffs: out of memory");
-	kept = find_sides(comm, &wanted);
-	if (!kept || kept->count != wanted.count || kept->line != wanted.line)
-		TTI_TRY(cut_and_find(comm, &wanted, kept, &kept));
+	if (!kept) {
+		TTI_TRY(keep_direct(comm, args));
+		kept = find_sides(comm, args);
+	}
+	if (!kept->bound || kept->count != args->count || kept->line != line_of(args))
+		TTI_TRY(cut_and_find(comm, args, kept->agreed, &kept));
 	kept->used = comm->seq;
 	*out = kept;
 	return TUTTI_OK;
@@ -251,7 +254,7 @@ static size_t longest_chunk(const struct tti_handoff_kept *kept)
 static size_t choose_slice(const struct tti_comm *comm, const struct tti_handoff_kept *kept,
 			   size_t longest, size_t type_size)
 {
-	const size_t blocks = PIPELINE_BLOCKS * (size_t)kept->depth;
+	const size_t blocks = PIPELINE_BLOCKS * (size_t)kept->agreed->depth;
 	size_t slice = tti_params()->slice;
 
 	if (slice == 0)

@@ -2,34 +2,43 @@
 #ifndef TTI_CORE_HANDOFF_H
 #define TTI_CORE_HANDOFF_H
 
-/* Programs of handoffs, and the proof that replicas are equal (TUTTI_CHECK).
+/* Plans and programs of handoffs, and the proof that replicas are equal (TUTTI_CHECK).
  *
- * A program is kept for each pair of sides that was used lately; where both sides hold
- * parts, for each order of their cuts, too, which a small count may change.
+ * At the first handoff of some sides rank 0 plans it, over how hosts are wired (wiring.h). What
+ * the plan comes to (coll/handoff_shape.h) goes round, every rank proves it, hashes are
+ * compared, and it is kept with its program for as long as it is used. Where both sides hold
+ * parts there is nothing to plan, and a program for each order of their cuts, which a small
+ * count may change.
  *
  * Owner: the communicator. Threads: the executing one's. */
 
 #include "coll/handoff.h"
-#include "coll/handoff_shape.h"
 #include "core/sides.h"
 #include "engine/engine.h"
 
 #define TTI_HANDOFFS_KEPT 32
 
-struct tti_comm;
 struct tti_args;
+struct tti_batch_item;
+struct tti_comm;
+
+/* What all ranks agreed on, shared by the programs of the same sides. */
+struct tti_handoff_agreed {
+	int users;
+	int depth; /* messages of the longest way */
+	struct tti_handoff_shape *shape;
+};
 
 struct tti_handoff_kept {
 	struct tti_sides *sides; /* NULL: free */
 	bool is_short;
-	int depth;
 	uint64_t used; /* when last, in calls */
-	struct tti_handoff_pairs pairs;
+	struct tti_handoff_agreed *agreed;
 	/* Of the last call: the next one may have another count. */
 	struct tti_handoff_chunks chunks;
 	size_t count, line;
 	struct tti_extent *extents; /* [chunks.list.n] */
-	struct tti_bound *bound;
+	struct tti_bound *bound;    /* NULL: only planned yet */
 };
 
 /* The program of a call, how many bytes a step, and where its chunks lie: until the next
@@ -38,6 +47,12 @@ TUTTI_CHECKED tutti_status tti_handoff_get(struct tti_comm *comm, const struct t
 					   struct tti_bound **out, size_t *slice_bytes,
 					   struct tti_layout *layout);
 void tti_handoffs_release(struct tti_comm *comm);
+
+/* Whether the sides of a handoff have no plan yet: the same on all ranks. */
+bool tti_handoff_needs_plan(const struct tti_comm *comm, const struct tti_args *args);
+/* Keep one, which it takes over. */
+TUTTI_CHECKED tutti_status tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
+					    struct tti_handoff_shape *shape, int depth);
 
 /* -- handoff_make.c ---------------------------------------------------------------- */
 
@@ -50,6 +65,12 @@ bool tti_handoff_is_short(const struct tti_comm *comm, const struct tti_args *ar
 TUTTI_CHECKED tutti_status tti_handoff_make(const struct tti_comm *comm,
 					    const struct tti_args *args,
 					    struct tti_handoff_shape **out, size_t *nbytes);
+
+/* -- handoff_plan.c ---------------------------------------------------------------- */
+
+/* Plan what needs it of the calls args[i] of items[i] (NULL: none), side by side, by calls of
+ * their own; items[i].status tells what came of it, the same on all ranks of its communicator. */
+void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_args *const *args);
 
 /* -- handoff_check.c -------------------------------------------------------------- */
 

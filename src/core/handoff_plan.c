@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+
+#include "core/comm.h"
+#include "util/error.h"
+#include "util/fault.h"
+#include "util/hash.h"
+#include "util/mem.h"
+
+/* The first handoff of some sides: rank 0 plans it and what that comes to goes round, so that
+ * nothing of it is computed twice. What brings it are calls as any others, so a group may have
+ * several handoffs, of several communicators, that need a plan; they are parts of the handoff:
+ * with its number, and with its name where ranks call different things. */
+
+#define WHY_BYTES 512
+
+/* What goes round first: how long the shape is, or why there is none. */
+struct verdict {
+	int64_t status;
+	uint64_t nbytes, hash;
+	char why[WHY_BYTES];
+};
+
+/* What each rank holds then. */
+struct proof {
+	uint64_t hash;
+	int64_t status;
+};
+
+/* One handoff while it is planned. */
+struct planning {
+	struct tti_comm *comm; /* NULL: nothing to do */
+	const struct tti_args *args;
+	struct tti_args call; /* under way */
+	struct verdict verdict;
+	struct tti_handoff_shape *shape;
+	struct proof *proofs; /* [n] */
+	int depth;
+};
+
+/* A rank that cannot go on keeps all others waiting: they are told. */
+static tutti_status no_memory(struct tti_comm *comm)
+{
+	return tti_call_settle(comm, tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory"),
+			       -1);
+}
+
+/* -- It goes round, in three calls ---------------------------------------------------------- */
+
+static void set_call(struct planning *p, tutti_collective coll, const void *send, void *recv,
+		     size_t nbytes)
+{
+	p->call = (struct tti_args){ .coll = coll,
+				     .send = send,
+				     .recv = recv,
+				     .count = nbytes,
+				     .type = TUTTI_UINT8,
+				     .part_of = p->args };
+}
+
+/* At rank 0. */
+static void make(struct planning *p)
+{
+	struct verdict *verdict = &p->verdict;
+	size_t nbytes = 0;
+
+	verdict->status = tti_handoff_make(p->comm, p->args, &p->shape, &nbytes);
+	verdict->nbytes = nbytes;
+	if (verdict->status == TUTTI_OK)
+		verdict->hash = tti_hash_bytes(p->shape, nbytes);
+	else
+		(void)snprintf(verdict->why, sizeof(verdict->why), "%s", tti_error_text());
+}
+
+static tutti_status send_verdict(struct planning *p)
+{
+	p->proofs = tti_calloc((size_t)p->comm->n, sizeof(*p->proofs));
+	if (!p->proofs)
+		return no_memory(p->comm);
+	if (p->comm->rank == 0)
+		make(p);
+	set_call(p, TUTTI_BROADCAST, &p->verdict, &p->verdict, sizeof(p->verdict));
+	return TUTTI_OK;
+}
+
+static tutti_status send_shape(struct planning *p)
+{
+	struct verdict *verdict = &p->verdict;
+
+	verdict->why[sizeof(verdict->why) - 1] = '\0';
+	if (verdict->status != TUTTI_OK)
+		return tti_fail_quiet(verdict->status < 0 ? (tutti_status)verdict->status
+							  : TUTTI_EPROTO,
+				      "%s", verdict->why);
+	p->shape = p->shape ? p->shape : tti_alloc(verdict->nbytes);
+	if (!p->shape)
+		return no_memory(p->comm);
+	set_call(p, TUTTI_BROADCAST, p->shape, p->shape, verdict->nbytes);
+	return TUTTI_OK;
+}
+
+static tutti_status send_proof(struct planning *p)
+{
+	const struct tti_handoff_call call = tti_handoff_call_of(p->comm, p->args);
+	struct proof *own = &p->proofs[p->comm->rank];
+
+	own->hash = tti_hash_bytes(p->shape, p->verdict.nbytes) ^ tti_fault("core.handoff");
+	own->status =
+		own->hash == p->verdict.hash
+			? tti_handoff_shape_check(&call, p->shape, p->verdict.nbytes, &p->depth)
+			: tti_fail_quiet(TUTTI_EPLAN,
+					 "the plan of a handoff came to rank %d as %016llx, "
+					 "not %016llx",
+					 p->comm->rank, (unsigned long long)own->hash,
+					 (unsigned long long)p->verdict.hash);
+	if (own->status != TUTTI_OK)
+		(void)snprintf(p->verdict.why, sizeof(p->verdict.why), "%s", tti_error_text());
+	set_call(p, TUTTI_ALL_GATHER, own, p->proofs, sizeof(*own));
+	return TUTTI_OK;
+}
+
+static tutti_status keep(struct planning *p)
+{
+	struct tti_handoff_shape *shape = p->shape;
+
+	for (int rank = 0; rank < p->comm->n; rank++) {
+		const tutti_status status = (tutti_status)p->proofs[rank].status;
+
+		if (status == TUTTI_OK && p->proofs[rank].hash == p->verdict.hash)
+			continue;
+		if (rank == p->comm->rank)
+			return tti_fail(status, "%s", p->verdict.why);
+		return tti_fail(status < 0 ? status : TUTTI_EPLAN,
+				"rank %d cannot use the plan of a handoff: its log says why", rank);
+	}
+	p->shape = NULL;
+	return tti_handoff_keep(p->comm, p->args, shape, p->depth);
+}
+
+/* -- Of several communicators ------------------------------------------------------------------ */
+
+static void run_step(struct planning *all, struct tti_batch_item *calls,
+		     struct tti_batch_item *items, int n, tutti_status (*begin)(struct planning *))
+{
+	for (int i = 0; i < n; i++) {
+		calls[i] = (struct tti_batch_item){ .status = TUTTI_OK };
+		if (!all[i].comm || items[i].status != TUTTI_OK)
+			continue;
+		items[i].status = begin(&all[i]);
+		if (items[i].status != TUTTI_OK)
+			continue;
+		calls[i] = (struct tti_batch_item){ all[i].comm, .args = &all[i].call, .nargs = 1 };
+	}
+	tti_batch_rounds(calls, n);
+	for (int i = 0; i < n; i++)
+		if (calls[i].comm)
+			items[i].status = calls[i].status;
+}
+
+static void plan_all(struct planning *all, struct tti_batch_item *calls,
+		     struct tti_batch_item *items, int n)
+{
+	run_step(all, calls, items, n, send_verdict);
+	run_step(all, calls, items, n, send_shape);
+	run_step(all, calls, items, n, send_proof);
+	for (int i = 0; i < n; i++)
+		if (all[i].comm && items[i].status == TUTTI_OK)
+			items[i].status = keep(&all[i]);
+}
+
+void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_args *const *args)
+{
+	struct planning *all = tti_calloc((size_t)n, sizeof(*all));
+	struct tti_batch_item *calls = tti_calloc((size_t)n, sizeof(*calls));
+
+	for (int i = 0; i < n; i++) {
+		if (!args[i] || !tti_handoff_needs_plan(items[i].comm, args[i]))
+			continue;
+		if (!all || !calls) {
+			items[i].status = no_memory(items[i].comm);
+			continue;
+		}
+		all[i].comm = items[i].comm;
+		all[i].args = args[i];
+		all[i].comm->seq++; /* all of it has the number of the handoff */
+	}
+	if (all && calls)
+		plan_all(all, calls, items, n);
+	for (int i = 0; all && i < n; i++) {
+		if (all[i].comm)
+			all[i].comm->seq--;
+		tti_free(all[i].shape);
+		tti_free(all[i].proofs);
+	}
+	tti_free(all);
+	tti_free(calls);
+}
