@@ -402,6 +402,10 @@ static void report(const struct setup *setup)
 	if (comm->rank != 0 || !tti_log_enabled(TTI_LOG_INFO, TTI_CORE))
 		return;
 	tti_log(TTI_LOG_INFO, TTI_CORE, "init: %s", setup->phases);
+	if (comm->nhosts > 1)
+		tti_log(TTI_LOG_INFO, TTI_CORE,
+			"ranks of different hosts: all memory goes by messages, as they share "
+			"none");
 	if (comm->plan)
 		tti_agreed_sum_up(&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape },
 				  &text);

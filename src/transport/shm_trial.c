@@ -143,11 +143,14 @@ static int ptrace_scope(void)
 static void explain_refusal(const struct tti_shm_agreement *agreement, char *buf, size_t size)
 {
 	const int scope = agreement->error == EPERM ? ptrace_scope() : -1;
-	const char *cause = strerror(agreement->error), *remedy = "";
+	const char *remedy = "";
+	char yama[160];
 
+	snprintf(yama, sizeof(yama), ", as kernel.yama.ptrace_scope is %d: %s", scope,
+		 scope < 3 ? "`sysctl kernel.yama.ptrace_scope=0` lets processes of one user do it"
+			   : "that forbids it to all until the next boot");
 	if (agreement->error == EPERM && scope > 0)
-		remedy = ", as kernel.yama.ptrace_scope is above 0: `sysctl "
-			 "kernel.yama.ptrace_scope=0` allows it to processes of one user";
+		remedy = yama;
 	else if (agreement->error == EPERM)
 		remedy = ": a container's filter of system calls, or a process that hides its "
 			 "memory, forbids it (docker run --cap-add=SYS_PTRACE allows it)";
@@ -157,7 +160,7 @@ static void explain_refusal(const struct tti_shm_agreement *agreement, char *buf
 	else if (agreement->error == ESRCH)
 		remedy = ": its process id means nothing there: run both in one pid namespace";
 	snprintf(buf, size, "rank %d may not copy from the process of rank %d: %s%s",
-		 agreement->rank, agreement->peer, cause, remedy);
+		 agreement->rank, agreement->peer, strerror(agreement->error), remedy);
 }
 
 static void explain(const struct tti_shm_agreement *agreement, char *buf, size_t size)
@@ -169,7 +172,8 @@ static void explain(const struct tti_shm_agreement *agreement, char *buf, size_t
 		snprintf(buf, size, "TUTTI_REACH asks for it");
 		return;
 	case TTI_SHM_BY_THREADS:
-		snprintf(buf, size, "they are threads of one process");
+		snprintf(buf, size,
+			 "they are threads of one process, what they register is used in place");
 		return;
 	case TTI_SHM_BY_REFUSAL:
 		explain_refusal(agreement, buf, size);

@@ -115,6 +115,20 @@ static void processes_copy_from_each_other(void **state)
 	run_with(3, TTI_WISH_COPIED, copies, NULL);
 }
 
+/* Of one process, where nothing needs to be allowed. */
+static void threads_copy_from_each_other(void **state)
+{
+	struct world *const world = world_create(3, copies);
+
+	(void)state;
+	board = calloc(1, sizeof(*board));
+	assert_non_null(board);
+	world->reach = TTI_WISH_COPIED;
+	world_run_threads(world);
+	free(board);
+	world_free(world);
+}
+
 /* -- Names ----------------------------------------------------------------- */
 
 static void names(struct world *world, struct tti_port *port)
@@ -295,6 +309,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_copy_from_each_other),
+		cmocka_unit_test(threads_copy_from_each_other),
 		cmocka_unit_test(ordinary_memory_has_a_name_where_all_agreed),
 		cmocka_unit_test(memory_that_is_not_there_is_an_error),
 		cmocka_unit_test(another_process_is_not_touched),
