@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/check_run.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "util/bitset.h"
@@ -132,8 +133,8 @@ static void signal_initial(struct tti_check_run *run)
 
 /* -- Values --------------------------------------------------------------- */
 
-static tutti_status twice(const struct tti_check *check, int32_t oper, int peer,
-			  size_t contribution)
+tutti_status tti_check_twice(const struct tti_check *check, int32_t oper, int peer,
+			     size_t contribution)
 {
 	return tti_fail_quiet(TUTTI_EINVAL,
 			      "rank %d, step %d: chunk %d already holds rank %zu's contribution, "
@@ -144,7 +145,7 @@ static tutti_status twice(const struct tti_check *check, int32_t oper, int peer,
 
 /* What an operation that reduces must be: marked final if, and only if, nothing is
  * missing any more. A barrier has no value to divide. */
-static tutti_status check_final(const struct tti_check *check, int32_t oper, const uint64_t *value)
+tutti_status tti_check_final(const struct tti_check *check, int32_t oper, const uint64_t *value)
 {
 	const struct tti_oper *at = tti_check_oper(check, oper);
 	const size_t n = (size_t)check->n, missing = tti_bitset_first_clear(value, n);
@@ -152,7 +153,7 @@ static tutti_status check_final(const struct tti_check *check, int32_t oper, con
 
 	if (check->prog[0].coll == TUTTI_BARRIER || (missing == n) == (at->final != 0))
 		return TUTTI_OK;
-	step += at->nin - 1;
+	step += at->nin + at->nget - 1;
 	if (missing < n)
 		return tti_fail_quiet(TUTTI_EINVAL,
 				      "rank %d, step %d: chunk %d is marked final but lacks rank "
@@ -176,8 +177,8 @@ static const uint64_t *message_of(const struct tti_check_run *run, int rank,
 }
 
 /* One source more, the `place`-th, after the ranks before *next. */
-static tutti_status check_source_order(const struct tti_check *check, int32_t oper,
-				       const uint64_t *source, int place, size_t *next)
+tutti_status tti_check_source_order(const struct tti_check *check, int32_t oper,
+				    const uint64_t *source, int place, size_t *next)
 {
 	const size_t n = (size_t)check->n, first = tti_bitset_next(source, n, 0);
 	const bool goes_on = place == 0 && check->order == TTI_ORDER_RANKS;
@@ -204,6 +205,18 @@ static tutti_status check_source_order(const struct tti_check *check, int32_t op
 			      tti_check_oper(check, oper)->chunk, first, *next);
 }
 
+tutti_status tti_check_one_pass(const struct tti_check *check, int32_t oper, size_t next)
+{
+	if (check->order != TTI_ORDER_ONE_PASS || next == (size_t)check->n)
+		return TUTTI_OK;
+	return tti_fail_quiet(
+		TUTTI_EINVAL,
+		"rank %d, step %d: chunk %d is reduced with the contributions of ranks "
+		"0 to %zu, not with all in one pass",
+		check->rank_of[oper], tti_check_step(check, oper, -1),
+		tti_check_oper(check, oper)->chunk, next - 1);
+}
+
 /* What an operation combines is in order, one after the other. */
 static tutti_status check_order(const struct tti_check_run *run, int32_t oper,
 				const uint64_t *local)
@@ -216,19 +229,13 @@ static tutti_status check_order(const struct tti_check_run *run, int32_t oper,
 
 	for (int i = 0; i < at->nin; i++) {
 		if (i == at->local_at)
-			TTI_TRY(check_source_order(check, oper, local, place++, &next));
-		TTI_TRY(check_source_order(check, oper, message_of(run, rank, at, i), place++,
-					   &next));
+			TTI_TRY(tti_check_source_order(check, oper, local, place++, &next));
+		TTI_TRY(tti_check_source_order(check, oper, message_of(run, rank, at, i), place++,
+					       &next));
 	}
 	if (at->local_at >= at->nin)
-		TTI_TRY(check_source_order(check, oper, local, place, &next));
-	if (check->order == TTI_ORDER_RANKS || next == (size_t)check->n)
-		return TUTTI_OK;
-	return tti_fail_quiet(
-		TUTTI_EINVAL,
-		"rank %d, step %d: chunk %d is reduced with the contributions of ranks "
-		"0 to %zu, not with all in one pass",
-		rank, tti_check_step(check, oper, -1), at->chunk, next - 1);
+		TTI_TRY(tti_check_source_order(check, oper, local, place, &next));
+	return tti_check_one_pass(check, oper, next);
 }
 
 /* run->result from the local value and the messages. */
@@ -258,12 +265,13 @@ static tutti_status reduce(struct tti_check_run *run, int32_t oper)
 			const uint64_t both = run->result[w] & message[w];
 
 			if (both && check->prog[0].coll != TUTTI_BARRIER)
-				return twice(check, oper, check->compiled[rank].queue[in].peer,
-					     64 * w + (size_t)__builtin_ctzll(both));
+				return tti_check_twice(check, oper,
+						       check->compiled[rank].queue[in].peer,
+						       64 * w + (size_t)__builtin_ctzll(both));
 			run->result[w] |= message[w];
 		}
 	}
-	return at->nin && at->from != TTI_PLACE_NONE ? check_final(check, oper, run->result)
+	return at->nin && at->from != TTI_PLACE_NONE ? tti_check_final(check, oper, run->result)
 						     : TUTTI_OK;
 }
 
@@ -351,17 +359,16 @@ static int last_step(const struct tti_check *check, int rank, int chunk)
 }
 
 /* Reductions: all ranks' contributions. */
-static tutti_status check_complete(const struct tti_check *check, int rank, int chunk,
+static tutti_status check_complete(const struct tti_check *check, const char *where, int chunk,
 				   const uint64_t *value)
 {
 	const size_t missing = tti_bitset_first_clear(value, (size_t)check->n);
 
 	if (missing == (size_t)check->n)
 		return TUTTI_OK;
-	return tti_fail_quiet(
-		TUTTI_EINVAL,
-		"rank %d, step %d: output chunk %d ends without rank %zu's contribution", rank,
-		last_step(check, rank, chunk), chunk, missing);
+	return tti_fail_quiet(TUTTI_EINVAL,
+			      "%s: output chunk %d ends without rank %zu's contribution", where,
+			      chunk, missing);
 }
 
 /* Of a handoff any rank that had it will do: the one there is, else the first. */
@@ -391,7 +398,7 @@ static size_t right_rank(const struct tti_check *check, int chunk, size_t source
 }
 
 /* The others: what one rank had. */
-static tutti_status check_source(const struct tti_check *check, int rank, int chunk,
+static tutti_status check_source(const struct tti_check *check, const char *where, int chunk,
 				 const uint64_t *value)
 {
 	const size_t n = (size_t)check->n, source = tti_bitset_next(value, n, 0);
@@ -399,16 +406,23 @@ static tutti_status check_source(const struct tti_check *check, int rank, int ch
 
 	if (source == right)
 		return TUTTI_OK;
-	return tti_fail_quiet(TUTTI_EINVAL,
-			      "rank %d, step %d: output chunk %d is rank %zu's, must be rank %zu's",
-			      rank, last_step(check, rank, chunk), chunk, source, right);
+	return tti_fail_quiet(TUTTI_EINVAL, "%s: output chunk %d is rank %zu's, must be rank %zu's",
+			      where, chunk, source, right);
+}
+
+tutti_status tti_check_output(const struct tti_check *check, const char *where, int chunk,
+			      const uint64_t *value)
+{
+	return tti_collective_reduces(check->prog->coll)
+		       ? check_complete(check, where, chunk, value)
+		       : check_source(check, where, chunk, value);
 }
 
 static tutti_status check_outputs(const struct tti_check_run *run, int rank)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_program *prog = &check->prog[rank];
-	const bool reduces = tti_collective_reduces(prog->coll);
+	char where[60];
 
 	/* Whatever of send_recv is received is an output. */
 	if (prog->coll == TUTTI_SEND_RECV)
@@ -423,8 +437,9 @@ static tutti_status check_outputs(const struct tti_check_run *run, int rank)
 			return tti_fail_quiet(TUTTI_EINVAL,
 					      "rank %d: output chunk %d is never written", rank,
 					      chunk);
-		TTI_TRY(reduces ? check_complete(check, rank, chunk, value)
-				: check_source(check, rank, chunk, value));
+		snprintf(where, sizeof(where), "rank %d, step %d", rank,
+			 last_step(check, rank, chunk));
+		TTI_TRY(tti_check_output(check, where, chunk, value));
 	}
 	return TUTTI_OK;
 }

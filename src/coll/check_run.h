@@ -2,7 +2,7 @@
 #ifndef TTI_COLL_CHECK_RUN_H
 #define TTI_COLL_CHECK_RUN_H
 
-/* Private to the checker (check.c, check_run.c, check_stall.c): the compiled
+/* Private to the checker (check.c, check_run.c, check_stall.c, check_memory.c): the compiled
  * programs of all ranks side by side, and one symbolic run of them.
  *
  * A value is a set of ranks. Where an order is asked for it says all: it is one rank, so
@@ -23,6 +23,7 @@ struct tti_check {
 	struct tti_compiled *compiled;
 	int n, slots;
 	enum tti_order order;
+	bool is_memory;                               /* of any rank */
 	int32_t *oper_base, *queue_base, *chunk_base; /* [n + 1]                      */
 	int32_t *partner; /* of each queue: the queue at the other end                */
 	int32_t *rank_of; /* of each operation                                        */
@@ -89,6 +90,33 @@ static inline int32_t tti_check_queued(const struct tti_check *check, int rank, 
 
 /* Run all programs; quiet TUTTI_EINVAL says what went wrong. */
 TUTTI_CHECKED tutti_status tti_check_run(const struct tti_check *check, struct tti_check_mode mode);
+
+/* The same of memory programs, whose operations have one order. */
+TUTTI_CHECKED tutti_status tti_check_memory(const struct tti_check *check);
+
+/* In place: of one rank, that whatever writes an output waits for all that read the input which
+ * lies there. */
+TUTTI_CHECKED tutti_status tti_check_in_place(const struct tti_program *prog,
+					      const struct tti_compiled *compiled);
+
+/* -- What both kinds of runs look at. All are quiet TUTTI_EINVAL --------------------- */
+
+/* `contribution` comes a second time, from `peer`. */
+TUTTI_CHECKED tutti_status tti_check_twice(const struct tti_check *check, int32_t oper, int peer,
+					   size_t contribution);
+/* An operation that reduces is marked final if, and only if, its result is complete. */
+TUTTI_CHECKED tutti_status tti_check_final(const struct tti_check *check, int32_t oper,
+					   const uint64_t *value);
+/* The `place`-th source of an operation, after the ranks before *next, comes in the order of
+ * ranks. */
+TUTTI_CHECKED tutti_status tti_check_source_order(const struct tti_check *check, int32_t oper,
+						  const uint64_t *source, int place, size_t *next);
+/* Its sources were those of ranks 0 to next - 1: all, if that is asked for. */
+TUTTI_CHECKED tutti_status tti_check_one_pass(const struct tti_check *check, int32_t oper,
+					      size_t next);
+/* What an output chunk ends with; `where` begins the text. */
+TUTTI_CHECKED tutti_status tti_check_output(const struct tti_check *check, const char *where,
+					    int chunk, const uint64_t *value);
 
 /* The run has stopped early: who waits for whom. Always TUTTI_EINVAL, quiet. */
 TUTTI_CHECKED tutti_status tti_check_stall(const struct tti_check_run *run);
