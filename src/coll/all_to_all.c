@@ -11,7 +11,9 @@ static int pair(const struct tti_program *prog, int source, int dest)
 }
 
 /* Pairwise exchange: in round k everybody sends to the k-th rank after it and gets from the
- * k-th before it, so in no round two ranks send to one. */
+ * k-th before it, so in no round two ranks send to one. A rank in place sends everything before
+ * it gets anything, as what it gets lies where what it sends to the same rank did: one message
+ * goes to each, so there is room for all, whatever the others do first. */
 void tti_direct_all_to_all(struct tti_program *prog)
 {
 	const int rank = prog->rank, n = prog->n;
@@ -21,6 +23,12 @@ void tti_direct_all_to_all(struct tti_program *prog)
 		const int next = tti_wrap(rank + round, n), prev = tti_wrap(rank - round, n);
 
 		tti_send(prog, pair(prog, rank, next), next);
+		if (!prog->in_place)
+			tti_recv(prog, pair(prog, prev, rank), prev);
+	}
+	for (int round = 1; round < n && prog->in_place; round++) {
+		const int prev = tti_wrap(rank - round, n);
+
 		tti_recv(prog, pair(prog, prev, rank), prev);
 	}
 }

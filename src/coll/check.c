@@ -18,8 +18,10 @@ int tti_check_step(const struct tti_check *check, int32_t oper, int peer)
 	const struct tti_oper *at = &compiled->oper[oper - check->oper_base[rank]];
 	const int first = compiled->step[oper - check->oper_base[rank]];
 
-	/* An operation comes from steps in a row, one for each peer. */
-	for (int i = 0; i < at->nin + at->nout; i++)
+	/* An operation comes from steps in a row, one for each peer, or a COPY and its PUTs. */
+	for (int i = 0; first >= 0 && i < at->nin + at->nout + at->nget + at->nput + 1 &&
+			(size_t)(first + i) < check->prog[rank].steps.n;
+	     i++)
 		if (check->prog[rank].steps.at[first + i].peer == peer)
 			return first + i;
 	return first;
@@ -55,11 +57,8 @@ static tutti_status compile_all(struct tti_check *check)
 
 	for (int rank = 0; rank < check->n; rank++) {
 		TTI_TRY(tti_compile(&check->prog[rank], &check->compiled[rank]));
-		if (check->compiled[rank].is_memory)
-			return tti_fail_quiet(TUTTI_EINVAL,
-					      "rank %d touches memory of its peers: such programs "
-					      "cannot be checked yet",
-					      rank);
+		check->is_memory |= check->compiled[rank].is_memory;
+		TTI_TRY(tti_check_in_place(&check->prog[rank], &check->compiled[rank]));
 		nopers += check->compiled[rank].nopers;
 		nqueues += check->compiled[rank].nqueues;
 		if (nopers > INT32_MAX / 2 || nqueues > INT32_MAX / 2)
@@ -95,6 +94,13 @@ static tutti_status unmatched(const struct tti_check *check, int rank, int32_t q
 	const int step = tti_check_step(check, oper, at->peer);
 	const int chunk = tti_check_oper(check, oper)->chunk;
 
+	if (tti_check_oper(check, oper)->sync)
+		return tti_fail_quiet(TUTTI_EINVAL,
+				      at->is_send ? "rank %d, step %d: rank %d is notified, which "
+						    "waits for only %d notifies of rank %d"
+						  : "rank %d, step %d: waits for rank %d, which "
+						    "sends only %d notifies to rank %d",
+				      rank, step, at->peer, k, rank);
 	if (at->is_send)
 		return tti_fail_quiet(TUTTI_EINVAL,
 				      "rank %d, step %d: chunk %d is sent to rank %d, which "
@@ -119,6 +125,8 @@ static tutti_status match_queues(struct tti_check *check, int source, int32_t ou
 		const int sent = tti_check_oper(check, from)->chunk;
 		const int wanted = tti_check_oper(check, to)->chunk;
 
+		if (tti_check_oper(check, from)->sync)
+			continue;
 		if (tti_check_oper(check, from)->stage != tti_check_oper(check, to)->stage)
 			return tti_fail_quiet(
 				TUTTI_EINVAL,
@@ -235,6 +243,61 @@ static tutti_status check_size(const struct tti_program *prog, int n)
 	return TUTTI_OK;
 }
 
+/* Ranks that send, where others wait for what is in memory. */
+static tutti_status check_kinds(const struct tti_check *check)
+{
+	for (int rank = 0; rank < check->n; rank++)
+		if (check->is_memory && !check->compiled[rank].is_memory &&
+		    check->compiled[rank].nqueues > 0)
+			return tti_fail_quiet(TUTTI_EINVAL,
+					      "rank %d sends or receives chunks, while other ranks "
+					      "touch memory of their peers: all must do the same",
+					      rank);
+	return TUTTI_OK;
+}
+
+/* Whether operation `before` is before `after`: by an edge, or in a queue of both. */
+static bool is_ordered(const struct tti_compiled *compiled, int32_t before, int32_t after)
+{
+	const struct tti_oper *a = &compiled->oper[before], *b = &compiled->oper[after];
+
+	for (int i = 0; i < a->nsucc; i++)
+		if (compiled->succs[a->succ + i] == after)
+			return true;
+	for (int i = 0; i < a->nin + a->nout; i++)
+		for (int k = 0; k < b->nin + b->nout; k++)
+			if (compiled->queue_of[a->in + i] == compiled->queue_of[b->in + k])
+				return true;
+	return false;
+}
+
+/* Pairs of ranks share memory the other way round; of all other collectives a chunk lies where
+ * it did, and its operations are in order anyway. Operations of memory programs have one order,
+ * which tti_check_memory() looks at. */
+tutti_status tti_check_in_place(const struct tti_program *prog, const struct tti_compiled *compiled)
+{
+	if (!prog->in_place || prog->coll != TUTTI_ALL_TO_ALL || compiled->is_memory)
+		return TUTTI_OK;
+	for (int32_t w = 0; w < compiled->nopers; w++) {
+		const struct tti_oper *writer = &compiled->oper[w];
+		const int twin = tti_chunk_twin(prog, writer->chunk);
+
+		if (writer->to != TTI_PLACE_OUTPUT || twin == writer->chunk)
+			continue;
+		for (int32_t r = 0; r < compiled->nopers; r++)
+			if (compiled->oper[r].chunk == twin &&
+			    compiled->oper[r].from == TTI_PLACE_INPUT &&
+			    (r > w || !is_ordered(compiled, r, w)))
+				return tti_fail_quiet(TUTTI_EINVAL,
+						      "rank %d, step %d: chunk %d is written in "
+						      "place, where step "
+						      "%d may not have read chunk %d yet",
+						      prog->rank, compiled->step[w], writer->chunk,
+						      compiled->step[r], twin);
+	}
+	return TUTTI_OK;
+}
+
 static bool has_fanouts(const struct tti_check *check)
 {
 	for (int rank = 0; rank < check->n; rank++)
@@ -289,9 +352,11 @@ tutti_status tti_program_check_order(const struct tti_program *prog, int n, int 
 	else
 		st = tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", n);
 	if (st == TUTTI_OK)
+		st = check_kinds(&check);
+	if (st == TUTTI_OK)
 		st = match_all(&check);
 	if (st == TUTTI_OK)
-		st = check_modes(&check);
+		st = check.is_memory ? tti_check_memory(&check) : check_modes(&check);
 	for (int rank = 0; check.compiled && rank < n; rank++)
 		tti_compiled_release(&check.compiled[rank]);
 	tti_free(check.compiled);

@@ -14,6 +14,11 @@
  * Links are FIFOs with one writer and steps are ordered by their data, so all
  * interleavings end alike: one greedy run proves them all.
  *
+ * Of memory programs (program.h) also, in place or not, as each rank is:
+ *   - of every two accesses to one memory, one of them a write, one comes first by NOTIFY and
+ *     WAIT, so all interleavings end alike here, too;
+ *   - a rank's buffers are touched after its program has begun, and before it ends.
+ *
  * It runs what the engine runs: compiled programs (compile.h), each in dataflow order
  * and strictly one operation after the other, and each of these with fan-outs as
  * memory has them (one of the sender's `slots` shared slots, free again when all

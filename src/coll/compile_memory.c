@@ -6,14 +6,15 @@
  * same for other peers, or put what it has made, join it. Operations keep the order of the
  * program, so there are no edges. */
 
-/* Whether step `at` does for another peer what the step before it does: of operation `oper`,
- * which marks the peers it has seen. */
-static bool goes_on(const struct tti_compiler *c, size_t at, int32_t oper)
+/* Whether step `at` does for another peer what the step before it does, in a row that begins with
+ * step `first`, which marks the peers it has seen. */
+static bool goes_on(const struct tti_compiler *c, size_t first, size_t at)
 {
 	const struct tti_step *step = &c->prog->steps.at[at], *before = step - 1;
 
 	if (step->kind != before->kind || step->peer < 0 || step->peer >= c->prog->n ||
-	    step->kind == TTI_GET || step->kind == TTI_COPY || c->seen[step->peer] == oper)
+	    step->kind == TTI_GET || step->kind == TTI_COPY ||
+	    c->seen[step->peer] == (int32_t)first)
 		return false;
 	return tti_step_is_sync(step->kind) ||
 	       (step->chunk == before->chunk && step->stage == before->stage && !before->final);
@@ -23,14 +24,13 @@ static bool goes_on(const struct tti_compiler *c, size_t at, int32_t oper)
 static tutti_status measure_row(struct tti_compiler *c, size_t first, size_t *out)
 {
 	const struct tti_program *prog = c->prog;
-	const int32_t oper = (int32_t)c->oper.n;
 	size_t at = first;
 
 	do {
 		TTI_TRY(tti_compile_check_step(c, at));
-		c->seen[prog->steps.at[at].peer] = oper;
+		c->seen[prog->steps.at[at].peer] = (int32_t)first;
 		at++;
-	} while (at < prog->steps.n && goes_on(c, at, oper));
+	} while (at < prog->steps.n && goes_on(c, first, at));
 	*out = at - first;
 	return TUTTI_OK;
 }
@@ -101,7 +101,7 @@ static void begin_run(struct tti_compiler *c)
 static bool add_sync(struct tti_compiler *c, size_t first, size_t n)
 {
 	const struct tti_step *step = &c->prog->steps.at[first];
-	struct tti_oper oper = empty(c, 0, step->stage);
+	struct tti_oper oper = empty(c, 0, 0);
 
 	oper.sync = 1;
 	if (step->kind == TTI_NOTIFY)

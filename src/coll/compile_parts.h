@@ -31,7 +31,8 @@ struct tti_compiler {
 	struct tti_compiled *out;
 	struct tti_compile_chunk *chunk;
 	int32_t *queue_at; /* of peer p: [2p] receives, [2p + 1] sends; -1: none yet */
-	int32_t *seen;     /* of peer p: the operation that used it last, for rows      */
+	int32_t *seen;     /* of peer p: the row that had it last: its operation, or, in memory
+			      programs, its first step                          */
 	int32_t *common;   /* of peer p: how many of the fan-outs so far go there       */
 	int32_t *stamp;    /* of queue q: the operation whose edges are being made      */
 	int32_t nfanouts;
