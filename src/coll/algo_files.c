@@ -38,6 +38,14 @@ static tutti_status read_programs(const char *text, size_t nbytes, const char *p
 	return TUTTI_OK;
 }
 
+static bool is_memory(const struct tti_algo_file *file)
+{
+	for (int rank = 0; rank < file->n; rank++)
+		if (tti_program_is_memory(&file->prog[rank]))
+			return true;
+	return false;
+}
+
 /* That they do what they shall, and in which order: of orders the one that keeps most. */
 static tutti_status prove(struct tti_algo_file *file)
 {
@@ -71,6 +79,7 @@ tutti_status tti_algo_file_read(const char *text, size_t nbytes, const char *pat
 		file->algo = (struct tti_algorithm){ .name = file->prog->algorithm,
 						     .coll = head.coll,
 						     .help = "from a file",
+						     .needs_memory = is_memory(file),
 						     .programs = file->prog };
 		st = prove(file);
 	}

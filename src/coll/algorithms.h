@@ -43,6 +43,14 @@ void tti_flat_scatter(struct tti_program *prog);
 void tti_binomial_gather(struct tti_program *prog);
 void tti_binomial_scatter(struct tti_program *prog);
 void tti_dissemination_barrier(struct tti_program *prog);
+void tti_memory_all_reduce(struct tti_program *prog);
+void tti_memory_reduce(struct tti_program *prog);
+void tti_memory_reduce_scatter(struct tti_program *prog);
+void tti_memory_broadcast(struct tti_program *prog);
+void tti_memory_all_gather(struct tti_program *prog);
+void tti_memory_gather(struct tti_program *prog);
+void tti_memory_scatter(struct tti_program *prog);
+void tti_memory_all_to_all(struct tti_program *prog);
 
 /* rank modulo n, for rank >= -n. */
 static inline int tti_wrap(int rank, int n)

@@ -74,7 +74,8 @@ static const struct rule rules[] = {
 
 static bool fits(const struct tti_algorithm *algo, const struct tti_choice_input *input)
 {
-	return tti_algorithm_fits(algo, input->n) && algo->order >= input->order;
+	return tti_algorithm_fits(algo, input->n) && algo->order >= input->order &&
+	       (!algo->needs_memory || input->reaches_memory);
 }
 
 bool tti_choice_usable(const struct tti_pin *pin, const struct tti_choice_input *input,

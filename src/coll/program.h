@@ -103,6 +103,8 @@ struct tti_step {
  *
  *     parts    what a round of a ring carries is cut into so many chunks: one is on its
  *              way and being reduced while the others are sent (0: 1)
+ *              (of reduce_scatter in memory: more than 1, every rank reduces a part of
+ *              each row, as is right for rows of any length)
  *     stripes  so many members of each group at most talk to other groups (0: all)
  *
  * An algorithm that has no use for one does not look at it. */
@@ -226,6 +228,7 @@ struct tti_algorithm {
 	unsigned traits;     /* enum tti_trait */
 	const char *help;
 	enum tti_order order; /* that it keeps, over every shape and cut */
+	bool needs_memory;    /* makes memory programs: for ranks that reach each other's buffers */
 	/* Of a user's algorithm, in place of emit: those of all its ranks. Each is copied. */
 	const struct tti_program *programs;
 };
@@ -247,6 +250,10 @@ struct tti_program_spec {
 	int rank, n, root;
 	bool in_place;
 };
+
+/* One rank's part of a message from one rank to another in memory, of a program of send_recv
+ * whose chunk it is: the receiver reads it where it lies. */
+void tti_memory_message(struct tti_program *prog, int chunk, int from, int to);
 
 TUTTI_CHECKED tutti_status tti_program_build_for(const struct tti_algorithm *algo,
 						 const struct tti_program_spec *spec,

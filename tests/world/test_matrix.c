@@ -87,6 +87,15 @@ static const char *keeps_order(tutti_collective coll)
 	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_REDUCE_SCATTER ? ",direct" : "";
 }
 
+/* Where the first cannot be taken: for its order, or as buffers are not registered. */
+static const char *second(tutti_collective coll, const char *name)
+{
+	if (!name || strcmp(name, "memory") != 0 || coll == TUTTI_REDUCE)
+		return keeps_order(coll);
+	return coll == TUTTI_BROADCAST || coll == TUTTI_GATHER || coll == TUTTI_SCATTER ? ",flat"
+											: ",direct";
+}
+
 static void pin_all(const struct corner *corner, char *out, size_t size)
 {
 	size_t at = 0;
@@ -94,7 +103,7 @@ static void pin_all(const struct corner *corner, char *out, size_t size)
 	out[0] = '\0';
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++) {
 		const char *name = algorithm_of(corner, (tutti_collective)coll);
-		const char *other = keeps_order((tutti_collective)coll);
+		const char *other = second((tutti_collective)coll, name);
 
 		if (!name || (int)pinned_as((tutti_collective)coll) != coll)
 			continue;

@@ -210,6 +210,15 @@ static void algorithm_rows_of(tutti_comm_t comm, int rank, int n, void *arg)
 	caller_release(&caller);
 }
 
+/* What keeps an order, and is taken where buffers are not registered. */
+static const char *second(tutti_collective coll)
+{
+	return coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE || coll == TUTTI_GATHER ||
+			       coll == TUTTI_SCATTER
+		       ? ",flat"
+		       : ",direct";
+}
+
 /* The algorithm of that number of each collective; another one where an order is to be kept. */
 static bool pin(char *out, size_t size, int index)
 {
@@ -223,9 +232,10 @@ static bool pin(char *out, size_t size, int index)
 				out + at, size - at, "%s%s:%s%s", at ? ";" : "",
 				tutti_collective_name((tutti_collective)coll), name,
 				strcmp(name, "direct") == 0 || strcmp(name, "flat") == 0 ? ""
-				: coll == TUTTI_REDUCE                                   ? ",flat"
-				: operation_of((tutti_collective)coll)->reduces          ? ",direct"
-											 : "");
+				: strcmp(name, "memory") == 0 ? second((tutti_collective)coll)
+				: coll == TUTTI_REDUCE        ? ",flat"
+				: operation_of((tutti_collective)coll)->reduces ? ",direct"
+										: "");
 	}
 	return at > 0;
 }

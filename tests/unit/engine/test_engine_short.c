@@ -47,7 +47,8 @@ static void short_calls_come_out_right(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int n = 1; n <= RANKS; n += SANITIZED ? 2 : 1)
+			/* The mock has no memory that ranks share. */
+			for (int n = 1; n <= RANKS && !algo->needs_memory; n += SANITIZED ? 2 : 1)
 				for (int kind = 0; kind < 2; kind++)
 					try_one(algo, n, kind ? SHAPE_GROUPS : -1, seed++);
 }

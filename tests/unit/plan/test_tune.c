@@ -149,11 +149,15 @@ static void names_are_those_of_the_library(void **state)
 	for (size_t c = 0; c < NCOLLECTIVES; c++) {
 		const struct tti_algorithm *known;
 
-		for (int i = 0; (known = tti_algorithm_at(collectives[c], i)); i++)
+		for (int i = 0; (known = tti_algorithm_at(collectives[c], i)); i++) {
+			/* Is chosen by what can be reached, not by time. */
+			if (known->needs_memory)
+				continue;
 			if (!tti_tune_algo_find(known->name, &algo) ||
 			    !tti_tune_host_terms(&machine, collectives[c], algo, &terms))
 				fail_msg("the model does not know %s %s",
 					 tutti_collective_name(collectives[c]), known->name);
+		}
 	}
 	assert_false(tti_tune_algo_find("rings", &algo));
 	for (int i = 0; i < TTI_TUNE_ALGO_COUNT; i++) {
