@@ -3,36 +3,43 @@
 PREFIX ?= /usr/local
 BUILD := build/release
 
-.PHONY: all check matrix bench bench-net bench-overlap plan-table install clean format
+.PHONY: all check matrix benches bench bench-net bench-overlap plan-table install clean format
 
+# What is installed, made with what scripts/setup installs. Tests and benchmarks need more:
+# who asks for them has it installed.
 all: $(BUILD)/build.ninja
-	cmake --build --preset release
+	cmake --build --preset release --target tutti_shared tutti_static tutti_tool tutti_man
 
 $(BUILD)/build.ninja:
-	cmake --preset release
+	cmake --preset release -DTUTTI_TESTS=OFF -DTUTTI_BENCH=OFF
 
 check:
 	scripts/check
 
 # Every call that the matrix of tests knows; the check runs a sample of them.
 matrix: all
+	scripts/setup check
+	cmake -B $(BUILD) -DTUTTI_TESTS=ON
+	cmake --build --preset release --target world_matrix
 	TEST_CASES=all $(BUILD)/tests/world_matrix
 
-bench: all
+benches: all
 	scripts/setup bench
+	cmake -B $(BUILD) -DTUTTI_BENCH=ON
+	cmake --build --preset release
+
+bench: benches
 	$(BUILD)/bench/bench_topo
 	$(BUILD)/bench/bench_cluster
 	$(BUILD)/bench/bench_plan
 	bench/compare/run
 
 # Needs root, for network namespaces.
-bench-net: all
-	scripts/setup bench
+bench-net: benches
 	bench/net/run
 
 # What of a call hides behind computation; needs root, for network namespaces.
-bench-overlap: all
-	scripts/setup bench
+bench-overlap: benches
 	bench/overlap/run
 
 plan-table: all
