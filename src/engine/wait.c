@@ -22,8 +22,9 @@
 #define YIELD_NET_NS (20 * TTI_NS_PER_MS)
 
 /* See wait.h. */
-#define WORTH_NS      (50 * 1000)
-#define LOST_NS       (10 * TTI_NS_PER_MS)
+#define LONG_NS       (500 * 1000)
+#define LONG_IN       80
+#define LEVEL_MOST    (LONG_IN * 5 / 2)
 #define DEAR_FIRST_NS (100 * TTI_NS_PER_MS)
 #define DEAR_MOST_NS  (1000 * TTI_NS_PER_MS)
 
@@ -61,17 +62,18 @@ bool tti_yields_are_dear(struct tti_yields *yields, int64_t now_ns)
 
 void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns, uint64_t nshort)
 {
-	const uint64_t most = LOST_NS / WORTH_NS;
 	const bool again =
 		yields->dear_for_ns && now_ns - yields->calm_since_ns < yields->dear_for_ns;
 
-	yields->lost_ns -= WORTH_NS * (int64_t)(nshort < most ? nshort : most);
-	if (yields->lost_ns < 0)
-		yields->lost_ns = 0;
-	yields->lost_ns += took_ns - WORTH_NS;
-	if (yields->lost_ns < LOST_NS)
+	yields->level -= (int64_t)(nshort < LEVEL_MOST ? nshort : LEVEL_MOST);
+	if (yields->level < 0)
+		yields->level = 0;
+	if (took_ns <= LONG_NS)
 		return;
-	yields->lost_ns = LOST_NS;
+	yields->level += LONG_IN;
+	if (yields->level < LEVEL_MOST)
+		return;
+	yields->level = LEVEL_MOST;
 	yields->dear_for_ns = again ? yields->dear_for_ns * 2 : DEAR_FIRST_NS;
 	if (yields->dear_for_ns > DEAR_MOST_NS)
 		yields->dear_for_ns = DEAR_MOST_NS;

@@ -13,11 +13,11 @@
  * little more if a peer does. If another job wants it, that job may get it for a whole time slice:
  * beside busy loops most yields take more than 1 ms, and 4 ms or more is common (Linux 6.18, ticks
  * of 4 ms). A sleeper that is woken is let in at once instead, as it has used less than its share,
- * and that takes some 50 us with all that it brings about. So yields are timed, and they are dear
- * when they take more than 50 us each in the mean: a few long ones among thousands cost less than
- * sleeping would. What long ones took is added up, 50 us are taken off for each yield, and at 10 ms,
- * after two or three long ones in a row, they are dear for 0.1 s, which is doubled up to 1 s as long
- * as the same happens again soon afterwards; to find that out costs one time slice each time.
+ * but a call that sleeps costs some 50 us where one that yields takes a few. So yields are timed, and
+ * they are dear where more than one in 80 is long, which is over 0.5 ms: 4 ms in 80 are 50 us each.
+ * Fewer, as where all jobs get their time in long turns, cost less than sleeping would. Three long
+ * ones in a row are enough. Yields are then dear for 0.1 s, which is doubled up to 1 s as long as
+ * the same happens again soon afterwards; to find that out costs one long yield each time.
  * While yields are dear,
  *
  *     where ranks share cores, a wait sleeps at once, since the peer may need this core;
@@ -64,15 +64,15 @@ bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded);
 
 /* What is known of a thread's yields. Zeroed: they are cheap. */
 struct tti_yields {
-	int64_t lost_ns;       /* by long ones, less what all may take */
-	int64_t dear_until_ns; /* 0: they are not                      */
-	int64_t dear_for_ns;   /* how long that was                    */
-	int64_t calm_since_ns; /* when it last ended                   */
+	int64_t level;         /* 80 up for a long one, 1 down for a short one */
+	int64_t dear_until_ns; /* 0: they are not                              */
+	int64_t dear_for_ns;   /* how long that was                            */
+	int64_t calm_since_ns; /* when it last ended                           */
 };
 
 /* Whether they are dear at `now_ns`, which must not go back. */
 bool tti_yields_are_dear(struct tti_yields *yields, int64_t now_ns);
-/* A long one that was over at `now_ns` took so long, after so many that were short. */
+/* One that was over at `now_ns` took so long, after so many that are known to be short. */
 void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns, uint64_t nshort);
 
 /* Progress of ports that need it. */

@@ -118,28 +118,34 @@ static void who_is_awaited_spins_as_any_thread(void **state)
 
 /* -- Dear yields ----------------------------------------------------------------- */
 
-static void yields_are_dear_by_what_they_take_in_the_mean(void **state)
+static void yields_are_dear_if_too_many_are_long(void **state)
 {
 	struct tti_yields known = { 0 };
 
 	(void)state;
-	/* 4 ms once in 80 is 50 us each. */
+	/* One in 80, however long, costs less than sleeping. */
 	for (int i = 0; i < 1000; i++) {
-		tti_yields_took(&known, (10 + i) * MS, 4 * MS, 80);
+		tti_yields_took(&known, (10 + i) * MS, 40 * MS, 80);
 		assert_false(tti_yields_are_dear(&known, (10 + i) * MS));
 	}
-	/* More often: at once if there are three in a row, else when 10 ms are lost. */
+	/* Nor is a yield long in which a peer computes. */
+	for (int i = 0; i < 1000; i++) {
+		tti_yields_took(&known, 1100 * MS, MS / 2, 0);
+		assert_false(tti_yields_are_dear(&known, 1100 * MS));
+	}
+	/* Three in a row are too many. */
 	known = (struct tti_yields){ 0 };
 	for (int i = 0; i < 3; i++) {
 		assert_false(tti_yields_are_dear(&known, 2000 * MS));
-		tti_yields_took(&known, 2000 * MS, 4 * MS, 0);
+		tti_yields_took(&known, 2000 * MS, MS / 2 + 1, 0);
 	}
 	assert_true(tti_yields_are_dear(&known, 2000 * MS));
 	assert_true(tti_yields_are_dear(&known, 2100 * MS - 1));
 	assert_false(tti_yields_are_dear(&known, 2100 * MS));
 	assert_false(tti_yields_are_dear(&known, 2101 * MS));
+	/* And so is one in 51. */
 	known = (struct tti_yields){ 0 };
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 5; i++) {
 		assert_false(tti_yields_are_dear(&known, 2000 * MS));
 		tti_yields_took(&known, 2000 * MS, 4 * MS, 50);
 	}
@@ -154,7 +160,8 @@ static void dear_again_is_dear_for_longer(void **state)
 	int64_t now = MS;
 
 	(void)state;
-	tti_yields_took(&known, now, 8 * MS, 0);
+	tti_yields_took(&known, now, 4 * MS, 0);
+	tti_yields_took(&known, now, 4 * MS, 0);
 	for (size_t i = 0; i < sizeof(lasts) / sizeof(lasts[0]); i++) {
 		tti_yields_took(&known, now, 4 * MS, 30);
 		assert_true(tti_yields_are_dear(&known, now + lasts[i] * MS - 1));
@@ -180,8 +187,8 @@ static void *share_cores_beside_a_job(void *unused)
 	struct bed bed;
 
 	prepare(&bed, &engine, true, -1);
-	step(&wait, &engine, 1);
-	assert_int_equal(yields, 1);
+	step(&wait, &engine, 3);
+	assert_int_equal(yields, 3);
 	assert_int_equal(bed.sleeps, 0);
 	/* The clock is looked at first, then it sleeps, in this wait and in others. */
 	step(&wait, &engine, 11);
@@ -189,14 +196,14 @@ static void *share_cores_beside_a_job(void *unused)
 	wait = (struct tti_wait){ 0 };
 	step(&wait, &engine, 11);
 	assert_int_equal(bed.sleeps, 20);
-	assert_int_equal(yields, 1);
+	assert_int_equal(yields, 3);
 	/* It is over: back to yields, which are cheap. */
 	now_ns += 100 * MS;
 	yield_ns = 0;
 	step(&wait, &engine, 1);
 	wait = (struct tti_wait){ 0 };
 	step(&wait, &engine, STEPS);
-	assert_int_equal(yields, 1 + 1 + STEPS);
+	assert_int_equal(yields, 3 + 1 + STEPS);
 	assert_int_equal(bed.sleeps, 20);
 	tti_engine_release(&engine);
 	return unused;
@@ -209,15 +216,15 @@ static void *have_cores_beside_a_job(void *unused)
 	struct bed bed;
 
 	prepare(&bed, &engine, false, 0);
-	step(&wait, &engine, 1);
-	assert_int_equal(yields, 1);
+	step(&wait, &engine, 3);
+	assert_int_equal(yields, 3);
 	wait = (struct tti_wait){ 0 };
 	step(&wait, &engine, STEPS);
-	assert_int_equal(yields, 1);
+	assert_int_equal(yields, 3);
 	assert_int_equal(bed.sleeps, 0);
 	now_ns += MS / 4;
 	step(&wait, &engine, STEPS);
-	assert_int_equal(yields, 1);
+	assert_int_equal(yields, 3);
 	assert_true(bed.sleeps > 0);
 	tti_engine_release(&engine);
 	return unused;
@@ -320,7 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(beside_a_computation_every_wait_sleeps),
 		cmocka_unit_test(who_is_awaited_spins_as_any_thread),
-		cmocka_unit_test(yields_are_dear_by_what_they_take_in_the_mean),
+		cmocka_unit_test(yields_are_dear_if_too_many_are_long),
 		cmocka_unit_test(dear_again_is_dear_for_longer),
 		cmocka_unit_test(ranks_that_share_cores_sleep_while_yields_are_dear),
 		cmocka_unit_test(ranks_with_cores_of_their_own_spin_while_yields_are_dear),
