@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that sleep for every message: none is woken too seldom, whatever the moment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "shm_world.h"
+#include "transport/shm.h"
+#include "util/sanitizer.h"
+#include "util/thread.h"
+
+#if TTI_SANITIZED
+#define BURSTS 20000
+#else
+#define BURSTS 50000
+#endif
+#define LONGEST 12 /* burst */
+
+/* Messages that each rank has sent and rung for. */
+static _Atomic uint64_t rung[2];
+
+static uint32_t draw(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed >> 16;
+}
+
+/* From the third sleep in a row on the bell has been armed for long, and whoever sends must ring
+ * it; before, a sender may not have seen it armed, but that lasts 20 us only. */
+static const void *sleep_for(struct tti_port *port, struct tti_link *link, uint64_t number,
+			     size_t *nbytes)
+{
+	const struct tti_shm_port *const shm = (const struct tti_shm_port *)port;
+	const struct tti_shm_bell *const bell = tti_shm_seg_bell(&shm->seg, shm->self);
+	uint32_t armed = 0;
+	const void *data;
+	uint64_t tag;
+
+	for (int sleeps = 1; !(data = link->ops->peek(link, nbytes, &tag)); sleeps++) {
+		tti_transport_shm.sleep->wait(port, TTI_NEVER);
+		if (shm->armed != armed)
+			sleeps = 1;
+		armed = shm->armed;
+		CHECK(sleeps < 3 || atomic_load(&rung[1 - port->rank]) <= number ||
+		      atomic_load(&bell->word) != armed);
+	}
+	CHECK(tag == number);
+	return data;
+}
+
+static void take_turns(struct world *world, struct tti_port *port)
+{
+	const int peer = 1 - port->rank;
+	uint32_t seed = 7, pauses = (uint32_t)port->rank;
+	uint64_t number[2] = { 0 };
+	struct tti_link *link;
+	size_t nbytes;
+
+	(void)world;
+	CHECK(tti_transport_shm.connect(port, peer, &link) == TUTTI_OK);
+	for (int burst = 0; burst < BURSTS; burst++) {
+		const uint32_t count = 1 + draw(&seed) % LONGEST;
+		/* In the line, and in a box that has less room than a burst needs. */
+		const size_t size = draw(&seed) % 2 ? 8 : 3000;
+
+		for (uint32_t i = 0; i < count; i++) {
+			if (burst % 2 != port->rank) {
+				(void)sleep_for(port, link, number[peer]++, &nbytes);
+				CHECK(nbytes == size);
+				link->ops->release(link);
+				continue;
+			}
+			/* The other one is awake, about to sleep, or asleep. */
+			for (uint32_t n = draw(&pauses) % 256; n > 0; n--)
+				tti_cpu_relax();
+			while (!link->ops->reserve(link, size))
+				tti_transport_shm.sleep->wait(port, TTI_NEVER);
+			link->ops->commit(link, size, number[port->rank]++);
+			atomic_store(&rung[port->rank], number[port->rank]);
+		}
+	}
+}
+
+static void no_message_leaves_its_reader_asleep(void **state)
+{
+	struct world *const world = world_create(2, take_turns);
+
+	(void)state;
+	atomic_store(&rung[0], 0);
+	atomic_store(&rung[1], 0);
+	world_run_threads(world);
+	world_free(world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_message_leaves_its_reader_asleep),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
