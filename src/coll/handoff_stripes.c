@@ -506,9 +506,11 @@ tutti_status tti_handoff_shape_of_plan(const struct tti_handoff_job *handoff,
 	}
 	if (st == TUTTI_OK) {
 		*shape = (struct tti_handoff_shape){ (uint32_t)b.stripes.n, (uint32_t)b.hops.n };
-		memcpy(tti_handoff_stripes(shape), b.stripes.at,
-		       b.stripes.n * sizeof(*b.stripes.at));
-		memcpy(tti_handoff_hops(shape), b.hops.at, b.hops.n * sizeof(*b.hops.at));
+		if (b.stripes.n)
+			memcpy(tti_handoff_stripes(shape), b.stripes.at,
+			       b.stripes.n * sizeof(*b.stripes.at));
+		if (b.hops.n)
+			memcpy(tti_handoff_hops(shape), b.hops.at, b.hops.n * sizeof(*b.hops.at));
 		*out = shape;
 	}
 	tti_vec_release(&b.pieces);
