@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handoffs between any sides: right data, in place too, groups and streams, what is wrong
- * with arguments, sides that differ between ranks. */
+ * with arguments, sides that differ between ranks, plans that do. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "core/comm.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
+#include "util/fault.h"
 
 #define MOST  16
 #define GUARD 64
@@ -238,6 +240,94 @@ static void least_recently_used(void **state)
 	assert_int_equal(world_run(&world, is_bounded, NULL), 0);
 }
 
+/* -- How ranks agree on the plan ----------------------------------------------------------- */
+
+/* One rank holds another plan than the others: none goes on, and the next call is as any. */
+static void one_differs(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static _Atomic int named;
+	struct handoff h;
+	struct buffers b;
+
+	(void)arg;
+	set_sides(&h, 0, 2, 0, 2, n - 2, 0);
+	fill(&h, rank, &b);
+	CHECK(call(&h, comm, &b) == TUTTI_EPLAN);
+	for (size_t i = 0; i < b.got; i++)
+		CHECK(b.recv[i] == 0x55);
+	free(b.memory);
+	if (strstr(tutti_last_error(comm), "cannot use the plan"))
+		atomic_fetch_add(&named, 1);
+	else
+		CHECK(strstr(tutti_last_error(comm), "came to rank") != NULL);
+	call_and_verify(&h, comm, rank);
+	CHECK_OK(tutti_barrier(comm, NULL));
+	CHECK(atomic_load(&named) == n - 1);
+}
+
+/* Of communicators that are made of another one, with rank 0 of that and without; their ranks
+ * in another order. Over TCP each rank is a host, so there is a topology to go by. */
+static void in_children(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_comm_t child;
+
+	(void)arg;
+	for (int colors = 1; colors <= 2; colors++) {
+		const int size = (n - rank % colors + colors - 1) / colors;
+		struct handoff h;
+
+		CHECK_OK(tutti_comm_split(comm, rank % colors, -rank, &child, NULL));
+		set_sides(&h, 0, 1, 0, 1, size - 1, 0);
+		call_and_verify(&h, child, size - 1 - rank / colors);
+		set_sides(&h, 1, size - 1, 1, 0, size, 0);
+		call_and_verify(&h, child, size - 1 - rank / colors);
+		CHECK_OK(tutti_comm_destroy(child));
+	}
+}
+
+/* Handoffs of two communicators in one group, of sides that none of them has a plan of, not in the
+ * same order on all ranks. */
+static void side_by_side(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_comm_t both[2] = { comm, NULL };
+
+	(void)arg;
+	CHECK_OK(tutti_comm_dup(comm, &both[1], NULL));
+	for (int first = 0; first + 1 < n; first++) {
+		struct handoff h[2];
+		struct buffers b[2];
+
+		for (int i = 0; i < 2; i++) {
+			set_sides(&h[i], first, 1, 0, first + 1 - i, n - first - 1, i);
+			fill(&h[i], rank, &b[i]);
+		}
+		CHECK_OK(tutti_group_start());
+		for (int i = 0; i < 2; i++) {
+			const int which = (i + rank) % 2;
+
+			CHECK_OK(call(&h[which], both[which], &b[which]));
+		}
+		CHECK_OK(tutti_group_end());
+		for (int i = 0; i < 2; i++)
+			verify(&h[i], rank, &b[i]);
+	}
+	CHECK_OK(tutti_comm_destroy(both[1]));
+}
+
+static void one_plan(void **state)
+{
+	const struct world shm = { .n = 5, .transport = "shm" };
+	const struct world tcp = { .n = 6, .transport = "tcp" };
+
+	(void)state;
+	tti_fault_set("core.handoff:3");
+	assert_int_equal(world_run(&shm, one_differs, NULL), 0);
+	tti_fault_set(NULL);
+	assert_int_equal(world_run(&tcp, in_children, NULL), 0);
+	assert_int_equal(world_run(&shm, side_by_side, NULL), 0);
+	assert_int_equal(world_run(&tcp, side_by_side, NULL), 0);
+}
+
 /* -- Groups and streams ------------------------------------------------------------------ */
 
 /* Two handoffs and an all_reduce as a group, on the NULL stream and on another, the sides
@@ -421,8 +511,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_sides), cmocka_unit_test(least_recently_used),
-		cmocka_unit_test(groups),    cmocka_unit_test(arguments),
-		cmocka_unit_test(mismatch),
+		cmocka_unit_test(one_plan),  cmocka_unit_test(groups),
+		cmocka_unit_test(arguments), cmocka_unit_test(mismatch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
