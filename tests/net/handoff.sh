@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Handoffs between hosts (network namespaces): right data for all kinds of sides, over one
-# cable and several; what crosses does so once.
+# cable and several; what crosses does so once, over unequal cables by the plan's shares.
 set -eu
 cd "$(dirname "$0")"
 . ./common
@@ -48,6 +48,41 @@ crosses_once()
 	ok "$1: every byte crosses once"
 }
 
+# Two cables of 1 and 0.4 Gbit/s, and a topology file that says so, since a veth does not: each
+# carries its share of the plan within 5 %, which is 5/7 and 2/7. Lanes share by what each carries,
+# so what else runs on the machine shows in it: it may take some tries.
+carries_shares()
+{
+	hosts=$1 tries=0
+	net_rails 1000 400
+	cat >"$net_dir/topo.xml" <<-'END'
+		<system version="1">
+		  <cpu numaid="0" affinity="ffffffff" arch="x86_64">
+		    <pci busid="0000:01:00.0" class="0x020000" link_speed="8.0 GT/s PCIe" link_width="8">
+		      <nic><net name="eth0" dev="0" speed="1000"/></nic>
+		    </pci>
+		    <pci busid="0000:02:00.0" class="0x020000" link_speed="8.0 GT/s PCIe" link_width="8">
+		      <nic><net name="eth1" dev="1" speed="400"/></nic>
+		    </pci>
+		  </cpu>
+		</system>
+	END
+	shift
+	while :; do
+		wide=$(rail_bytes 0) narrow=$(rail_bytes 1)
+		TUTTI_DEBUG=INFO TUTTI_TOPO_FILE=$net_dir/topo.xml hand "unequal cables: $hosts" \
+			-b 32M -e 32M -i 4 "$@"
+		wide=$(($(rail_bytes 0) - wide)) narrow=$(($(rail_bytes 1) - narrow))
+		grep -q 'handoff from .* pairs, 0.175 GB/s of at most 0.175: cable of eth' \
+			"$net_dir/err.0" || die "unequal cables: $hosts: another plan"
+		part=$((narrow * 10000 / (wide + narrow)))
+		[ "$part" -lt 2714 ] || [ "$part" -gt 3000 ] || break
+		tries=$((tries + 1))
+		[ "$tries" -lt 10 ] || die "unequal cables: $hosts: $part of 10000 over the narrow one"
+	done
+	ok "unequal cables: $hosts: each carries its share"
+}
+
 # A host in the middle passes on what it gets.
 three_hosts()
 {
@@ -85,4 +120,6 @@ net_rails 0 0
 rails="0 1"
 all_kinds "two cables"
 crosses_once "two cables"
+carries_shares "0 0 1 1" --from 0-1 --to 2-3
+carries_shares "0 0 0 0 1 1 1 1" --from 0-3 --to 4-7
 echo "$passed passed, 0 failed"
