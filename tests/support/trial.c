@@ -64,6 +64,7 @@ void trial_release(struct trial *trial)
 	for (int at = 0; at < TRIAL_CALLS; at++) {
 		for (int rank = 0; rank < trial->config.n; rank++) {
 			free(trial->call[at].memory[rank]);
+			free(trial->call[at].before[rank]);
 			free(trial->call[at].want[rank]);
 		}
 		free(trial->call[at].extents);
@@ -158,22 +159,31 @@ bool trial_run(struct trial *trial)
 
 /* -- The short way ---------------------------------------------------------------------------- */
 
-static tutti_status run_one(struct trial *trial, struct tti_short *call, int rank, int at)
+/* Twice with one preparation, which has not seen the buffers. */
+static tutti_status run_kept(struct trial *trial, struct tti_short *call, int rank, int at)
 {
 	const struct trial_call *what = &trial->call[at];
-	const struct tti_layout *layout = &what->layout[rank];
-	struct tti_engine *engine = &trial->bed.engine[rank];
+	const struct tti_layout *buffers = &what->layout[rank];
+	struct tti_layout layout = *buffers;
 	int peer = -1;
 
-	if (!tti_short_fits(layout, what->slice_bytes)) {
-		struct tti_job *job = &trial->bed.job[rank];
+	layout.input = layout.output = NULL;
+	TTI_TRY(tti_short_prepare(call, &trial->bed.engine[rank], trial->bound[rank], &layout,
+				  &what->reducer[rank], what->slice_bytes));
+	TTI_TRY(tti_short_run(call, buffers->input, buffers->output, what->tag, &peer));
+	trial_check(trial, rank, at);
+	memcpy(what->memory[rank], what->before[rank], what->nbytes[rank]);
+	return tti_short_run(call, buffers->input, buffers->output, what->tag + 1, &peer);
+}
 
-		trial_start(trial, rank, at);
-		return tti_job_wait(&job, 1);
-	}
-	TTI_TRY(tti_short_prepare(call, engine, trial->bound[rank], layout, &what->reducer[rank],
-				  what->slice_bytes));
-	return tti_short_run(call, layout->input, layout->output, what->tag, &peer);
+static tutti_status run_one(struct trial *trial, struct tti_short *call, int rank, int at)
+{
+	struct tti_job *job = &trial->bed.job[rank];
+
+	if (tti_short_fits(&trial->call[at].layout[rank], trial->call[at].slice_bytes))
+		return run_kept(trial, call, rank, at);
+	trial_start(trial, rank, at);
+	return tti_job_wait(&job, 1);
 }
 
 static void run_rank(void *self, struct bed *bed, int rank)

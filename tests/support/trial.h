@@ -32,12 +32,14 @@ struct trial_call {
 	size_t stride;            /* elements from row to row, count or more        */
 	size_t counts[BED_RANKS]; /* uneven: of each rank's row                     */
 	size_t firsts[BED_RANKS]; /* uneven: where it begins in the vector of all   */
+	size_t shift;             /* uneven: elements that outputs are said to lie further on */
 	bool is_uneven;           /* all_gather and reduce_scatter: extents in place of rows */
 	uint64_t tag;
 	struct numbers numbers;
 	struct tti_scalars scalars[BED_RANKS];
 	struct tti_extent *extents; /* [nchunks]                                 */
 	char *memory[BED_RANKS];    /* what the engine works on                    */
+	char *before[BED_RANKS];    /* what that is at first                       */
 	char *want[BED_RANKS];      /* what it has to be afterwards                */
 	size_t nbytes[BED_RANKS];
 	struct tti_layout layout[BED_RANKS];
@@ -61,7 +63,8 @@ void trial_release(struct trial *trial);
 
 /* Run all calls; false: something is wrong, and said on stderr. */
 bool trial_run(struct trial *trial);
-/* The same by the engine's way for short calls, each call that is short enough for it. */
+/* The same by the engine's way for short calls, each call that is short enough for it, twice as
+ * the same kept call. */
 bool trial_run_short(struct trial *trial);
 
 /* Draw a call, with its buffers, for the programs that are bound; trial_init() does so. */

@@ -99,6 +99,7 @@ static void draw_call(const struct trial *trial, struct trial_call *call, uint64
 	call->tag = next_random(random);
 	call->is_uneven =
 		(coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER) && draw(random, 3) == 0;
+	call->shift = draw(random, 5);
 	if (call->is_uneven)
 		draw_rows(trial, call, random);
 }
@@ -122,7 +123,8 @@ static void make_extents(const struct trial *trial, struct trial_call *call, uin
 			const size_t left = call->counts[rank] - begin;
 			struct tti_extent *extent = &call->extents[(size_t)rank * parts + part];
 
-			extent->first = extent->to = call->firsts[rank] + begin;
+			extent->first = call->firsts[rank] + begin;
+			extent->to = extent->first + call->shift;
 			extent->count = left < piece ? left : piece;
 			longest = extent->count > longest ? extent->count : longest;
 		}
@@ -202,10 +204,8 @@ static void make_layout(const struct trial *trial, struct trial_call *call, int 
 	layout->parts = trial->nchunks;
 	layout->in_stride = 0;
 	layout->out_stride = 0;
-	if (gets)
-		layout->input = (const void *)(base + parts->in - parts->own);
-	else
-		layout->output = (void *)(base + parts->out - parts->own);
+	layout->input = (const void *)(base + parts->in - (gets ? parts->own : 0));
+	layout->output = (void *)(base + parts->out - (gets ? 0 : parts->own) - call->shift * size);
 }
 
 /* -- What it holds --------------------------------------------------------------------------------- */
@@ -306,6 +306,8 @@ static void make_buffers(const struct trial *trial, struct trial_call *call, int
 	memset(call->memory[rank], GUARD_BYTE, call->nbytes[rank]);
 	memset(call->memory[rank] + parts.out, EMPTY_BYTE, parts.out_bytes);
 	fill_input(trial, call, rank, &parts);
+	call->before[rank] = malloc(call->nbytes[rank]);
+	memcpy(call->before[rank], call->memory[rank], call->nbytes[rank]);
 	memcpy(call->want[rank], call->memory[rank], call->nbytes[rank]);
 	fill_output(trial, call, rank, &parts);
 	make_layout(trial, call, rank, &parts);
