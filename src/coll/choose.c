@@ -181,6 +181,29 @@ static bool pays_by_socket(const struct tti_choice_input *input, const struct tt
 	return linked > 2 * read;
 }
 
+/* The first that works where the data lies; NULL: none. */
+static const struct tti_algorithm *in_memory(const struct tti_pin *pin,
+					     const struct tti_choice_input *input)
+{
+	const struct tti_algorithm *algo;
+
+	for (int i = 0; input->reaches_memory && (algo = tti_algorithm_at(input->coll, i)); i++)
+		if (algo->needs_memory && tti_choice_usable(pin, input, algo))
+			return algo;
+	return NULL;
+}
+
+/* Whether a pin names algorithms that need memory, and no other that can be used. */
+static bool asks_for_memory(const struct tti_pin *pin, const struct tti_choice_input *input)
+{
+	struct tti_choice_input reaching = *input;
+	const struct tti_algorithm *algo;
+
+	reaching.reaches_memory = true;
+	algo = pin->at && !pin->excludes ? pinned(pin, &reaching) : NULL;
+	return algo && algo->needs_memory && !input->reaches_memory;
+}
+
 /* Which algorithm without a pin that names one. */
 static const struct tti_algorithm *
 decide(const struct tti_pin *pin, const struct tti_choice_input *input, enum tti_choice_by *by)
@@ -192,6 +215,10 @@ decide(const struct tti_pin *pin, const struct tti_choice_input *input, enum tti
 		return algo;
 	*by = TTI_CHOICE_BY_TUNE_FILE;
 	algo = by_file(pin, input);
+	if (algo)
+		return algo;
+	*by = TTI_CHOICE_BY_RULE;
+	algo = in_memory(pin, input);
 	if (algo)
 		return algo;
 	*by = TTI_CHOICE_BY_MODEL;
@@ -228,6 +255,9 @@ tutti_status tti_choose(const struct tti_choice_input *input, const char *pin_te
 	struct tti_choice choice = { .by = TTI_CHOICE_BY_PIN };
 
 	TTI_TRY(tti_pin_read(pin_text, input->coll, input->nbytes, input->files, &pin));
+	/* Where its buffers are not reached a call still has to be made. */
+	if (asks_for_memory(&pin, input) && !pinned(&pin, input))
+		pin = (struct tti_pin){ 0 };
 	choice.algo =
 		pin.at && !pin.excludes ? pinned(&pin, input) : decide(&pin, input, &choice.by);
 	if (!choice.algo && pin.at && input->order != TTI_ORDER_ANY)

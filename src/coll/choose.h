@@ -21,8 +21,10 @@ struct tti_choice_input {
 	int nhosts;           /* 1: all ranks share memory                                      */
 	int crowded;          /* some host has more ranks than cores                            */
 	enum tti_order order; /* that must be kept                                           */
-	bool reaches_memory;  /* all ranks reach each other's buffers of this call            */
-	size_t slot_bytes;    /* the smallest of the links'                                     */
+	/* All ranks may reach each other's buffers: what works there goes before all else but
+	 * what a pin or a file says. */
+	bool reaches_memory;
+	size_t slot_bytes; /* the smallest of the links'                                     */
 	/* NULL: none. Hierarchical algorithms are taken where its groups are the hosts, or,
 	 * on one host, sockets whose link would hold direct up. */
 	const struct tti_shape *shape;

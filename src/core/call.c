@@ -129,25 +129,30 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 			       run->sign);
 }
 
-static void take_direct(void *self)
+static void note_in_memory(void *self)
 {
 	const struct running *run = self;
 
 	tti_memory_note_use(run->comm, run->args->coll);
-	atomic_store_explicit(&run->comm->last_algorithm, "registered", memory_order_relaxed);
+	atomic_store_explicit(&run->comm->last_algorithm, "memory", memory_order_relaxed);
 }
 
 /* Where the data lies, if all ranks' buffers can be addressed; else by slots. */
-static tutti_status start_direct(struct running *run, struct tti_job *job)
+static tutti_status start_in_memory(struct running *run, struct tti_job *job)
 {
-	struct tti_direct direct;
+	struct tti_comm *comm = run->comm;
+	struct tti_bound *bound = run->call->memory;
+	struct tti_memory_call memory;
+	size_t slice;
 
-	tti_memory_describe(run->comm, run->args, &direct);
-	direct.reducer = run->reducer;
-	direct.taken = take_direct;
-	direct.otherwise = start_plain;
-	direct.self = run;
-	return tti_job_direct(job, &run->comm->engine, &direct, run->sign);
+	TTI_TRY(tti_memory_describe(comm, run->args, &memory));
+	memory.taken = note_in_memory;
+	memory.otherwise = start_plain;
+	memory.self = run;
+	slice = tti_memory_block_bytes(&comm->engine, &memory);
+	TTI_TRY(tti_layout_of(comm, run->args, tti_bound_nchunks(bound), slice, &run->layout));
+	return tti_job_memory(job, &comm->engine, bound, &run->layout, &run->reducer, &memory,
+			      run->sign);
 }
 
 /* *run stays where it is until the job is done. */
@@ -158,8 +163,8 @@ static tutti_status start(struct running *run, struct tti_job *job)
 
 	run->reducer = tti_operator_reducer(args->custom, args->op, args->type, comm->n);
 	/* Of others' inputs each is multiplied by what only its rank knows. */
-	if (!run->reducer.scalars && tti_memory_asks(comm, args, run->call->nbytes))
-		return start_direct(run, job);
+	if (!run->reducer.scalars && tti_memory_asks(comm, args, run->call))
+		return start_in_memory(run, job);
 	return start_plain(run, job);
 }
 
@@ -251,7 +256,7 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 
 	if (args->is_send &&
 	    tti_memory_offers(comm, args->root, args->send, call->nbytes, &call->name))
-		algorithm = "registered";
+		algorithm = "memory";
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	publish_call(comm, 0, args);
 	st = tti_short_run(&call->way, args->send, args->recv, 0, &mismatch_peer);
@@ -310,7 +315,7 @@ static tutti_status start_transfers(struct tti_batch_item *item, struct tti_job 
 		};
 		if (args->is_send && tti_memory_offers(comm, args->root, args->send,
 						       transfer->nbytes, &transfer->name))
-			algorithm = "registered";
+			algorithm = "memory";
 	}
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	publish_call(comm, 0, &item->args[0]);

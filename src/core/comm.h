@@ -100,6 +100,7 @@ struct tti_program_set {
 struct tti_choice_entry {
 	struct tti_program_set *set;
 	size_t slice_bytes;
+	bool is_pinned;
 };
 
 /* By collective and size. */
@@ -110,7 +111,8 @@ struct tti_choices {
 /* What calls are run by: made with the first of them, since many communicators wait long
  * for theirs. */
 struct tti_programs {
-	struct tti_choices *choices[TTI_ORDER_ONE_PASS + 1];  /* by order; NULL: none yet */
+	/* By order, by slots and in memory; NULL: none yet. */
+	struct tti_choices *choices[TTI_ORDER_ONE_PASS + 1][2];
 	struct tti_choice_entry (*of_file)[TTI_SIZE_CLASSES]; /* by file; NULL: none yet */
 	struct tti_program_set sets[TTI_MOST_SETS];
 	int nsets;
@@ -293,6 +295,8 @@ struct tti_program_need {
 	tutti_collective coll; /* one that has programs (coll/collective.h)               */
 	int root;
 	bool in_place; /* of this rank, where it makes a difference                 */
+	bool memory;   /* all ranks may reach each other's buffers                  */
+	bool uneven;   /* rows have lengths of their own                            */
 	size_t nbytes; /* of the whole vector                                       */
 	enum tti_order order;
 };
@@ -301,6 +305,7 @@ struct tti_program_found {
 	struct tti_bound *bound;
 	const struct tti_algorithm *algo;
 	size_t slice_bytes;
+	bool is_pinned;
 };
 
 TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm,

@@ -56,20 +56,25 @@ void tti_memory_release(struct tti_comm *comm)
 	for (size_t i = 0; i < memory->privates.n; i++)
 		munmap(memory->privates.at[i].base, memory->privates.at[i].nbytes);
 	tti_vec_release(&memory->privates);
+	tti_free(memory->regions);
+	memory->regions = NULL;
 }
 
-bool tti_memory_may_ask(const struct tti_comm *comm, tutti_collective coll, size_t nbytes)
+bool tti_memory_may_serve(const struct tti_comm *comm, size_t nbytes)
 {
-	return comm->memory.reaches_all && nbytes >= tti_params()->registered_least && nbytes > 0 &&
-	       tti_moves_know(coll);
+	return comm->memory.reaches_all && nbytes > 0 &&
+	       (comm->algo || nbytes >= tti_params()->registered_least);
 }
 
-bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
+bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
+		     const struct tti_prepared *call)
 {
 	uint32_t unused;
 
-	if (!tti_memory_may_ask(comm, args->coll, nbytes))
+	if (!call->memory)
 		return false;
+	if (call->is_pinned || comm->memory.port->plain != TTI_REACH_SLOTS)
+		return true;
 	unused = comm->memory.unused[args->coll]++;
 	return unused < ASK_ALWAYS || unused % ASK_EVERY == 0;
 }
@@ -119,33 +124,46 @@ static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 	return sends * (from_root ? 1 : n) + recvs * (to_root ? 1 : n);
 }
 
-/* Buffers of a call with a count for each rank. */
-static bool name_uneven(struct tti_comm *comm, const struct tti_args *args, struct tti_direct *out)
+/* Buffers of a call with a count for each rank; false: they cannot be addressed. */
+static bool name_uneven(struct tti_comm *comm, const struct tti_args *args,
+			struct tti_memory_call *out)
 {
+	const bool gathers = args->coll == TUTTI_ALL_GATHER_V;
+	const size_t *counts = gathers ? args->recv_counts : args->send_counts;
 	const size_t size = tutti_type_size(args->type);
+	struct tti_region *region = comm->memory.regions;
 	struct tti_range sent, got;
+	size_t first = 0;
 
-	out->what.counts = args->coll == TUTTI_ALL_GATHER_V ? args->recv_counts : args->send_counts;
 	tti_counts_bounds(comm, args, true, &sent);
 	tti_counts_bounds(comm, args, false, &got);
+	for (int rank = 0; rank < comm->n; first += counts[rank++])
+		region[rank] = gathers ? (struct tti_region){
+			.out_first = args->recv_displs[comm->rank],
+			.out_bytes = counts[comm->rank] * size,
+		} : (struct tti_region){
+			.in_first = sent.first,
+			.in_bytes = sent.count * size,
+			.out_first = first,
+			.out_bytes = counts[rank] * size,
+		};
+	out->region = region;
 	if (!name_of(comm->memory.port, (const char *)args->send + sent.first * size,
 		     sent.count * size, &out->send) ||
 	    !name_of(comm->memory.port, (const char *)args->recv + got.first * size,
 		     got.count * size, &out->recv))
 		return false;
-	if (args->coll == TUTTI_ALL_GATHER_V) {
-		out->places = args->recv_displs;
-		out->recv_bytes = args->recv_counts[comm->rank] * size;
+	if (gathers) {
 		/* Displacements count from the begin of the buffer. */
+		out->places = args->recv_displs;
 		out->recv.at -= got.first * size;
 		out->recv.address -= got.first * size;
-	} else {
-		out->send_bytes = args->count * size;
 	}
 	return true;
 }
 
-static bool name_even(struct tti_comm *comm, const struct tti_args *args, struct tti_direct *out)
+static bool name_even(struct tti_comm *comm, const struct tti_args *args,
+		      struct tti_memory_call *out)
 {
 	const tutti_collective coll = args->coll;
 	const size_t one = args->count * tutti_type_size(args->type), all = one * (size_t)comm->n;
@@ -158,32 +176,31 @@ static bool name_even(struct tti_comm *comm, const struct tti_args *args, struct
 	if (coll == TUTTI_SCATTER)
 		recvs = 0;
 	if (coll != TUTTI_ALL_GATHER && coll != TUTTI_GATHER)
-		out->send_bytes = tti_collective_sends_rows(coll) ? all : one;
+		out->all.in_bytes = tti_collective_sends_rows(coll) ? all : one;
 	if (coll != TUTTI_REDUCE_SCATTER && coll != TUTTI_SCATTER)
-		out->recv_bytes = tti_collective_gets_rows(coll) ? all : one;
+		out->all.out_bytes = tti_collective_gets_rows(coll) ? all : one;
 	return name_of(comm->memory.port, args->send, sends, &out->send) &&
 	       name_of(comm->memory.port, args->recv, recvs, &out->recv);
 }
 
-void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args, struct tti_direct *out)
+tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
+				 struct tti_memory_call *out)
 {
-	const size_t size = tutti_type_size(args->type);
+	const size_t n = (size_t)comm->n;
 
-	*out = (struct tti_direct){
-		.what = { .coll = args->coll,
-			  .root = args->root,
-			  .n = comm->n,
-			  .count = args->count,
-			  .from = args->from,
-			  .to = args->to,
-			  .grain = 64 / size },
-		.input = args->send,
-		.output = args->recv,
-		.type_size = size,
-		.total_bytes = total_of(comm, args),
+	*out = (struct tti_memory_call){
+		.coll = args->coll,
+		/* Results that do not fit the caches go past them. */
+		.is_large = total_of(comm, args) / n >= comm->engine.config.cache_bytes,
 	};
-	if (!(tti_has_counts(args->coll) ? name_uneven : name_even)(comm, args, out))
+	if (!comm->memory.regions)
+		comm->memory.regions = tti_calloc(n, sizeof(*comm->memory.regions));
+	if (!comm->memory.regions)
+		return tti_fail(TUTTI_ENOMEM, "buffers of %d ranks: out of memory", comm->n);
+	out->is_ready = (tti_has_counts(args->coll) ? name_uneven : name_even)(comm, args, out);
+	if (!out->is_ready)
 		out->send = out->recv = (struct tti_memory_name){ 0 };
+	return TUTTI_OK;
 }
 
 /* -- The user's side ------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 struct tti_comm;
 struct tti_args;
+struct tti_prepared;
 
 /* Memory that had to be had from the system. */
 struct tti_private_memory {
@@ -24,17 +25,20 @@ struct tti_memory {
 	TTI_VEC(struct tti_private_memory) privates; /* under comm->lock */
 	/* Calls of each kind since the last one that used it, of those that might have. */
 	uint32_t unused[TUTTI_COLLECTIVE_COUNT];
+	struct tti_region *regions; /* [n]: of the call that runs; NULL: none yet */
 };
 
 /* Once the ports are known; release also if that never came. */
 void tti_memory_init(struct tti_comm *comm);
 void tti_memory_release(struct tti_comm *comm);
 
-/* Whether a call of `nbytes` (whole vector) asks if all buffers can be addressed: the same on
- * all ranks, as all make the same calls. Once for each call. */
-bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args, size_t nbytes);
-/* Whether any such call does. */
-bool tti_memory_may_ask(const struct tti_comm *comm, tutti_collective coll, size_t nbytes);
+/* Whether a call of so many bytes (whole vector) may be served by a memory program: all ranks share
+ * memory, and it is long enough, or a pin may ask for one. */
+bool tti_memory_may_serve(const struct tti_comm *comm, size_t nbytes);
+/* Whether a call that has a memory program asks if all buffers can be addressed: the same on all
+ * ranks, as all make the same calls. Once for each call. */
+bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
+		     const struct tti_prepared *call);
 /* The call that asked is run so. */
 void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll);
 
@@ -43,8 +47,8 @@ void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll);
 bool tti_memory_offers(struct tti_comm *comm, int peer, const void *data, size_t nbytes,
 		       struct tti_memory_name *out);
 
-/* What the engine is to know of it, but for the reducer and what is done otherwise. */
-void tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
-			 struct tti_direct *out);
+/* What the engine is to know of it, but for what is done otherwise. */
+TUTTI_CHECKED tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
+					       struct tti_memory_call *out);
 
 #endif

@@ -116,13 +116,11 @@ static uintptr_t in_place(const struct tti_comm *comm, const struct tti_args *ar
 
 /* Whether its operations are run in their order, if each chunk is one message: short ones, and an
  * exchange, which is one message whatever its length. Not what may be run where the data lies. */
-static bool may_be_short(const struct tti_comm *comm, const struct tti_args *args,
-			 const struct tti_prepared *call)
+static bool may_be_short(const struct tti_args *args, const struct tti_prepared *call)
 {
 	const bool is_exchange = tti_bound_is_exchange(call->bound) && !args->custom;
 
-	return call->nbytes <= (is_exchange ? call->slice : TTI_SHORT_BYTES) &&
-	       !tti_memory_may_ask(comm, args->coll, call->nbytes);
+	return !call->memory && call->nbytes <= (is_exchange ? call->slice : TTI_SHORT_BYTES);
 }
 
 static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *args,
@@ -131,7 +129,7 @@ static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *
 	struct tti_layout layout;
 	struct tti_reducer reducer;
 
-	if (!may_be_short(comm, args, call))
+	if (!may_be_short(args, call))
 		return TUTTI_OK;
 	TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(call->bound), call->slice, &layout));
 	if (!tti_short_fits(&layout, call->slice))
@@ -146,7 +144,7 @@ static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *
 static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_args *args,
 				       struct tti_prepared *call)
 {
-	const struct tti_program_need need = {
+	struct tti_program_need need = {
 		.coll = tti_collective_get(args->coll)->program,
 		.root = args->root,
 		.in_place = key_of(args, args->op).in_place,
@@ -163,6 +161,15 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	call->bound = found.bound;
 	call->slice = found.slice_bytes;
 	call->algorithm = found.algo->name;
+	need.uneven = args->coll == TUTTI_REDUCE_SCATTER_V;
+	need.memory = true;
+	if (tti_memory_may_serve(comm, need.nbytes)) {
+		TTI_TRY(tti_programs_get(comm, &need, &found));
+		call->is_pinned = found.algo->needs_memory && found.is_pinned;
+		if (call->is_pinned ||
+		    (found.algo->needs_memory && need.nbytes >= tti_params()->registered_least))
+			call->memory = found.bound;
+	}
 	return prepare_short(comm, args, call);
 }
 

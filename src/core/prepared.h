@@ -26,6 +26,9 @@ struct tti_comm;
 struct tti_prepared {
 	struct tti_bound *bound; /* NULL: there is no program, but one for its list of transfers */
 	size_t nbytes, slice;    /* of the whole vector; of a step */
+	/* Another one, run in place of it if all ranks' buffers can be addressed; NULL: none. */
+	struct tti_bound *memory;
+	bool is_pinned; /* the memory program: every call asks whether they can */
 	const char *algorithm;
 	uint64_t shape, part; /* of its signature */
 	/* Of a call's buffers: bytes; where recv is to send if they are one. */

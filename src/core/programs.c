@@ -43,17 +43,18 @@ static tutti_status find_set(struct tti_comm *comm, const struct tti_algorithm *
 	return TUTTI_OK;
 }
 
-static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int class,
-			   enum tti_order order, int file, struct tti_choice_entry *entry)
+static tutti_status choose(struct tti_comm *comm, const struct tti_program_need *need, int class,
+			   int file, struct tti_choice_entry *entry)
 {
 	const struct tti_params *params = tti_params();
 	const struct tti_choice_input input = {
-		.coll = coll,
+		.coll = need->coll,
 		.n = comm->n,
 		.nbytes = class >= 63 ? SIZE_MAX / 2 : (size_t)1 << class,
 		.nhosts = comm->nhosts,
 		.crowded = comm->crowded_somewhere,
-		.order = order,
+		.order = need->order,
+		.reaches_memory = need->memory,
 		.slot_bytes = comm->slot_bytes,
 		.shape = comm->shape,
 		.machine = comm->tuning.machine,
@@ -65,15 +66,19 @@ static tutti_status choose(struct tti_comm *comm, tutti_collective coll, int cla
 	struct tti_program_set *set = NULL;
 
 	TTI_TRY(tti_choose(&input, comm->algo, params->slice, &choice));
+	/* A row may be all there is, so each rank does a part of every row. */
+	if (choice.algo->needs_memory && need->uneven)
+		choice.cut.parts = 2;
 	TTI_TRY(find_set(comm, choice.algo, choice.cut, &set));
 	entry->slice_bytes = choice.slice_bytes;
+	entry->is_pinned = choice.by == TTI_CHOICE_BY_PIN;
 	entry->set = set;
 	tti_log(TTI_LOG_INFO, TTI_COLL,
 		"%s up to %zu bytes%s: %s (%s), %zu bytes a step, parts %d, stripes %d",
-		tutti_collective_name(coll), input.nbytes,
-		order == TTI_ORDER_ANY     ? ""
-		: order == TTI_ORDER_RANKS ? " in the order of ranks"
-					   : " in the order of ranks in one pass",
+		tutti_collective_name(need->coll), input.nbytes,
+		need->order == TTI_ORDER_ANY     ? ""
+		: need->order == TTI_ORDER_RANKS ? " in the order of ranks"
+						 : " in the order of ranks in one pass",
 		choice.algo->name, tti_choice_by_text(choice.by), choice.slice_bytes,
 		choice.cut.parts, choice.cut.stripes);
 	return TUTTI_OK;
@@ -101,11 +106,15 @@ static tutti_status build(struct tti_comm *comm, const struct tti_program_set *s
 }
 
 /* Where the choice for such calls is kept; NULL: out of memory. Sizes that a file is for
- * are exact, so where one is (file >= 0), it has choices of its own. */
-static struct tti_choice_entry *choice_at(struct tti_comm *comm, tutti_collective coll, int class,
-					  enum tti_order order, int file)
+ * are exact, so where one is (file >= 0), it has choices of its own. Uneven calls stand at their own
+ * collective. */
+static struct tti_choice_entry *choice_at(struct tti_comm *comm,
+					  const struct tti_program_need *need, int class, int file)
 {
+	const tutti_collective coll =
+		need->uneven ? (tutti_collective)TUTTI_REDUCE_SCATTER_V : need->coll;
 	struct tti_programs *programs = comm->programs;
+	struct tti_choices **choices;
 
 	if (!programs)
 		programs = comm->programs = tti_zalloc(sizeof(*programs));
@@ -117,9 +126,10 @@ static struct tti_choice_entry *choice_at(struct tti_comm *comm, tutti_collectiv
 				tti_calloc(comm->tuning.files->files.n, sizeof(*programs->of_file));
 		return programs->of_file ? &programs->of_file[file][class] : NULL;
 	}
-	if (!programs->choices[order])
-		programs->choices[order] = tti_zalloc(sizeof(*programs->choices[order]));
-	return programs->choices[order] ? &programs->choices[order]->at[coll][class] : NULL;
+	choices = &programs->choices[need->order][need->memory];
+	if (!*choices)
+		*choices = tti_zalloc(sizeof(**choices));
+	return *choices ? &(*choices)->at[coll][class] : NULL;
 }
 
 tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_need *need,
@@ -131,19 +141,20 @@ tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_ne
 				 ? tti_algo_files_find(comm->tuning.files, need->coll, comm->n,
 						       need->root, need->nbytes)
 				 : -1;
-	struct tti_choice_entry *entry = choice_at(comm, need->coll, class, need->order, file);
+	struct tti_choice_entry *entry = choice_at(comm, need, class, file);
 	struct tti_bound **bound;
 
 	if (!entry)
 		return tti_fail(TUTTI_ENOMEM, "choice of algorithms: out of memory");
 	if (!entry->set)
-		TTI_TRY(choose(comm, need->coll, class, need->order, file, entry));
+		TTI_TRY(choose(comm, need, class, file, entry));
 	bound = &entry->set->by_root[2 * root + need->in_place];
 	if (!*bound)
 		TTI_TRY(build(comm, entry->set, root, need->in_place, bound));
 	*out = (struct tti_program_found){ .bound = *bound,
 					   .algo = entry->set->algo,
-					   .slice_bytes = entry->slice_bytes };
+					   .slice_bytes = entry->slice_bytes,
+					   .is_pinned = entry->is_pinned };
 	return TUTTI_OK;
 }
 
@@ -163,7 +174,8 @@ void tti_programs_release(struct tti_comm *comm)
 		tti_free(set->by_root);
 	}
 	for (int order = 0; order <= TTI_ORDER_ONE_PASS; order++)
-		tti_free(programs->choices[order]);
+		for (int memory = 0; memory < 2; memory++)
+			tti_free(programs->choices[order][memory]);
 	tti_free(programs->of_file);
 	tti_free(programs);
 }

@@ -261,7 +261,7 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	for (struct tti_transfer *i = list; i < at; i++)
 		if (!in_place &&
 		    tti_memory_offers(comm, i->step.peer, i->data, i->nbytes, &i->name))
-			algorithm = "registered";
+			algorithm = "memory";
 	for (int round = 1; round < n; round++) {
 		if (!fill(comm, args, sign, (comm->rank + n - round) % n, false, at))
 			continue;

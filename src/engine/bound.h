@@ -56,6 +56,7 @@ struct tti_bound {
 	int32_t *late;                 /* [nopers]: rounds that it is behind, for its stage  */
 	int32_t latest;                /* of these; rounds are as many more than blocks      */
 	int32_t window;
+	int32_t done; /* of a notification: peers that were told or heard */
 	struct tti_arena arena;
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/connect.h"
+#include "engine/job.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -66,6 +67,21 @@ void tti_engine_release(struct tti_engine *engine)
 	tti_free(engine->outputs);
 	tti_free(engine->scratch);
 	*engine = (struct tti_engine){ 0 };
+}
+
+tutti_status tti_engine_need_scratch(struct tti_engine *engine, size_t nbytes)
+{
+	void *scratch;
+
+	if (engine->scratch_bytes >= nbytes)
+		return TUTTI_OK;
+	scratch = tti_aligned_zalloc(4096, nbytes);
+	if (!scratch)
+		return tti_fail(TUTTI_ENOMEM, "%zu bytes of scratch: out of memory", nbytes);
+	tti_free(engine->scratch);
+	engine->scratch = scratch;
+	engine->scratch_bytes = nbytes;
+	return TUTTI_OK;
 }
 
 tutti_status tti_engine_connect(struct tti_engine *engine, int peer)

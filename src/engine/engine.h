@@ -24,7 +24,6 @@
 #include <stdint.h>
 
 #include "coll/compile.h"
-#include "coll/moves.h"
 #include "reduce/reducer.h"
 #include "transport/transport.h"
 
@@ -66,8 +65,8 @@ struct tti_engine {
 	void *scratch;
 	size_t scratch_bytes;
 	uint32_t spin_rounds;
-	const void **sources;     /* [n + 1]: of the operation being run               */
-	void **inputs, **outputs; /* [n]: buffers of all ranks, of a direct job; NULL: none yet */
+	const void **sources; /* [n + 1]: of the operation being run                       */
+	struct tti_remote *inputs, *outputs; /* [n]: buffers of the peers of a memory program */
 	/* Written by the executing thread, read by any. */
 	_Atomic int32_t waiting_on;
 };
@@ -122,35 +121,30 @@ struct tti_layout {
 
 struct tti_job;
 
-/* A collective on buffers that peers may be able to address: one of those of
- * coll/moves.h, and what runs it if not all can. */
-struct tti_direct {
-	struct tti_moved what;
-	const void *input;
-	void *output;
-	size_t type_size;
-	/* Where the row of each rank begins in the own output, in elements, if that is what
-	 * peers are told; until the job is done. */
-	const size_t *places;
-	/* Of one that multiplies nothing: inputs are read where they are. */
-	struct tti_reducer reducer;
-	/* Of the own buffers, each if this rank has one that others may touch; both zeroed: not
-	 * to be had. */
+/* What of a rank's buffers others touch: bytes of its input and output, and where each begins among
+ * the chunks of the call, in elements. */
+struct tti_region {
+	size_t in_first, in_bytes, out_first, out_bytes;
+};
+
+/* What a memory program needs to know beside its layout. */
+struct tti_memory_call {
+	tutti_collective coll;
+	/* What others touch of the own buffers, each if this rank has one, and whether they can. */
 	struct tti_memory_name send, recv;
-	/* Of a buffer, on the ranks that have one; 0: no other rank reads, or writes, it. Not of
-	 * outputs of reduce_scatter_v and of a handoff, where each has its own. */
-	size_t send_bytes, recv_bytes;
-	size_t total_bytes; /* of all buffers of the host */
-	/* All can: it is run so. */
+	bool is_ready;
+	/* Of each rank's buffers, until the job is done; NULL: of all alike. */
+	const struct tti_region *region;
+	struct tti_region all;
+	/* Where the row of each rank begins in the own output, in elements, if that is what peers
+	 * are told; until the job is done. */
+	const size_t *places;
+	bool is_large; /* results go past the caches */
+	/* All buffers can be addressed: it is run so. */
 	void (*taken)(void *self);
 	/* Not all can: start another job in place of this one. */
 	tutti_status (*otherwise)(void *self, struct tti_job *job);
 	void *self;
-};
-
-enum tti_job_kind {
-	TTI_JOB_PROGRAM,
-	TTI_JOB_DIRECT, /* becomes another where not all can */
 };
 
 /* Where the data of an operation lies in one block, in bytes from where its places begin. */
@@ -160,36 +154,30 @@ struct tti_spot {
 
 struct tti_job {
 	struct tti_engine *engine;
-	enum tti_job_kind kind;
 	uint64_t tag;
 	tutti_status status; /* TUTTI_AGAIN while it runs */
 	int mismatch_peer;   /* status is TUTTI_EMISMATCH: who sent another tag   */
 	int waiting_on;      /* a peer that something is wanted from, -1: nobody  */
-	union {
-		struct {
-			struct tti_bound *bound;
-			struct tti_layout layout;
-			struct tti_reducer reducer;
-			uintptr_t at[TTI_PLACE_SCRATCH + 1]; /* where each place begins */
-			const struct tti_spot
-				*spot;         /* [nopers]: of the one block; NULL: not known */
-			bool in_order;         /* else as messages come                       */
-			bool is_large;         /* more than the caches hold                   */
-			size_t slice;          /* elements of a block                         */
-			int32_t nblocks, base; /* base: the oldest that is not done           */
-			int64_t left;          /* operations of blocks that are not done      */
-			int32_t block, pos;    /* of operations in order, what comes next     */
-		} program;
-		struct {
-			struct tti_direct call;
-			struct tti_move move; /* the one of the own that is being made */
-			int index;            /* its number  */
-			size_t done;          /* elements of it */
-			bool plain, is_large;
-			int phase;
-			int32_t told, heard; /* the next peer, as a distance from the own rank */
-		} direct;
-	};
+	struct {
+		struct tti_bound *bound;
+		struct tti_layout layout;
+		struct tti_reducer reducer;
+		uintptr_t
+			at[TTI_PLACE_SCRATCH + 1]; /* where each place begins                     */
+		const struct tti_spot *spot;       /* [nopers]: of the one block; NULL: not known */
+		bool in_order;                     /* else as messages come                       */
+		bool is_large;                     /* more than the caches hold                   */
+		size_t slice;                      /* elements of a block                         */
+		int32_t nblocks, base;             /* base: the oldest that is not done           */
+		int64_t left;                      /* operations of blocks that are not done      */
+		int32_t block, pos;                /* of operations in order, what comes next     */
+		/* Of a memory program: */
+		bool is_memory;
+		bool begins;     /* nobody has touched memory of another rank yet */
+		bool is_refused; /* a rank's buffers cannot be addressed          */
+		size_t staged;   /* where in scratch there is room for sources    */
+		struct tti_memory_call memory;
+	} program;
 };
 
 /* Start running a program: `slice_bytes` per step (<= the smallest slot). The
@@ -201,10 +189,15 @@ TUTTI_CHECKED tutti_status tti_job_program(struct tti_job *job, struct tti_engin
 					   const struct tti_reducer *reducer, size_t slice_bytes,
 					   uint64_t tag);
 
-/* Start a collective of several ranks where the data lies, if all can, else as call->otherwise
- * does. For engines whose peers are all on one port that has memory. */
-TUTTI_CHECKED tutti_status tti_job_direct(struct tti_job *job, struct tti_engine *engine,
-					  const struct tti_direct *call, uint64_t tag);
+/* How many bytes of each chunk a memory program works on at a time: the rank's own choice. */
+size_t tti_memory_block_bytes(const struct tti_engine *engine, const struct tti_memory_call *call);
+
+/* Start a memory program, if all ranks' buffers can be addressed, else what call->otherwise
+ * starts. For engines whose peers are all on one port that has memory. */
+TUTTI_CHECKED tutti_status tti_job_memory(struct tti_job *job, struct tti_engine *engine,
+					  struct tti_bound *bound, const struct tti_layout *layout,
+					  const struct tti_reducer *reducer,
+					  const struct tti_memory_call *call, uint64_t tag);
 
 /* Advance; whether anything moved. job->status tells when it is over. */
 bool tti_job_poll(struct tti_job *job);

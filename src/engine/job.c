@@ -83,7 +83,7 @@ bool tti_job_poll(struct tti_job *job)
 	bool moved;
 
 	tti_engine_progress(engine);
-	moved = job->kind == TTI_JOB_PROGRAM ? tti_program_poll(job) : tti_direct_poll(job);
+	moved = tti_program_poll(job);
 	/* What was committed is on its way only once the system has it. */
 	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++)
 		if (engine->active[i]->unsent > 0)
@@ -93,7 +93,7 @@ bool tti_job_poll(struct tti_job *job)
 
 static int blame(const struct tti_job *job)
 {
-	return job->kind == TTI_JOB_PROGRAM ? tti_program_blame(job) : job->waiting_on;
+	return tti_program_blame(job);
 }
 
 tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
@@ -137,7 +137,7 @@ tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
 	for (int i = 0; i < n && result == TUTTI_OK; i++)
 		result = jobs[i]->status;
 	for (int i = 0; i < n; i++)
-		if (jobs[i]->status != TUTTI_OK && jobs[i]->kind == TTI_JOB_PROGRAM)
+		if (jobs[i]->status != TUTTI_OK)
 			tti_lend_revoke(jobs[i]);
 	for (int i = 0; i < n; i++)
 		atomic_store_explicit(&jobs[i]->engine->waiting_on, -1, memory_order_relaxed);

@@ -25,6 +25,9 @@ int tti_program_blame(const struct tti_job *job);
 /* The same of operations in the order of the program. */
 bool tti_in_order_poll(struct tti_job *job);
 
+/* Scratch of so many bytes at least; what was in it is gone. */
+TUTTI_CHECKED tutti_status tti_engine_need_scratch(struct tti_engine *engine, size_t nbytes);
+
 /* Where the places of a program begin: integers, since a call may move nothing and have no
  * buffers. */
 static inline void tti_program_place(struct tti_job *job, const void *input, void *output)
@@ -34,7 +37,8 @@ static inline void tti_program_place(struct tti_job *job, const void *input, voi
 	job->program.at[TTI_PLACE_SCRATCH] = (uintptr_t)job->engine->scratch;
 }
 
-bool tti_direct_poll(struct tti_job *job);
+/* The same of memory programs. */
+bool tti_memory_poll(struct tti_job *job);
 
 /* Room for a post in post->slot, to be filled: one slot that all links share where that
  * pays, else that of the first link, from which the others get copies. False: not now;

@@ -99,6 +99,21 @@ struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_oper *op
 	};
 }
 
+struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_oper *op,
+				  int32_t block)
+{
+	const struct piece piece = piece_at(job, op->chunk, block);
+
+	return (struct tti_offsets){
+		.from = offset_of(job, op, op->from, &piece, block),
+		.to = offset_of(job, op, op->to, &piece, block),
+		.input = offset_of(job, op, TTI_PLACE_INPUT, &piece, block),
+		.output = offset_of(job, op, TTI_PLACE_OUTPUT, &piece, block),
+		.count = piece.count,
+		.nbytes = piece.count * job->program.layout.type_size,
+	};
+}
+
 __attribute__((noinline, cold)) tutti_status tti_oper_refuse(struct tti_job *job, int32_t index,
 							     const struct tti_link *link,
 							     const void *message, size_t nbytes,

@@ -12,6 +12,14 @@
 /* Where an operation's data lies in one block. */
 struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_oper *op, int32_t block);
 
+/* The same, and where the chunk lies in an input and in an output, a peer's, too. */
+struct tti_offsets {
+	size_t from, to, input, output, count, nbytes;
+};
+
+struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_oper *op,
+				  int32_t block);
+
 /* A message that is not what an operation waits for: TUTTI_EMISMATCH, unless it names data that
  * is lent. */
 tutti_status tti_oper_refuse(struct tti_job *job, int32_t index, const struct tti_link *link,

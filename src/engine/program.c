@@ -284,6 +284,8 @@ bool tti_program_poll(struct tti_job *job)
 		if (st != TUTTI_OK)
 			return false;
 	}
+	if (job->program.is_memory)
+		return tti_memory_poll(job);
 	if (job->program.in_order)
 		return tti_in_order_poll(job);
 	for (int32_t queue = 0; queue < bound->prog.nqueues; queue++)
@@ -301,7 +303,7 @@ int tti_program_blame(const struct tti_job *job)
 	const struct tti_bound *bound = job->program.bound;
 	int blamed = -1;
 
-	if (!bound->connected || job->program.in_order)
+	if (!bound->connected || job->program.in_order || job->program.is_memory)
 		return job->waiting_on;
 	for (int32_t i = 0; i < bound->prog.nqueues; i++) {
 		const struct tti_queue *queue = &bound->prog.queue[i];
@@ -321,24 +323,6 @@ int tti_program_blame(const struct tti_job *job)
 			break;
 	}
 	return blamed;
-}
-
-static tutti_status need_scratch(struct tti_engine *engine, const struct tti_bound *bound,
-				 size_t slice_bytes)
-{
-	const size_t want = (size_t)bound->window * (size_t)bound->prog.nscratch * slice_bytes;
-	void *scratch;
-
-	if (engine->scratch_bytes >= want)
-		return TUTTI_OK;
-	scratch = tti_aligned_zalloc(4096, want);
-	if (!scratch)
-		return tti_fail(TUTTI_ENOMEM, "scratch of %zu bytes for %s: out of memory", want,
-				bound->prog.algorithm);
-	tti_free(engine->scratch);
-	engine->scratch = scratch;
-	engine->scratch_bytes = want;
-	return TUTTI_OK;
 }
 
 /* Two vectors that the caches do not hold: what is only copied into them is written past the
@@ -370,7 +354,6 @@ tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 	if (slice > layout->chunk_count)
 		slice = layout->chunk_count ? layout->chunk_count : 1;
 	*job = (struct tti_job){ .engine = engine,
-				 .kind = TTI_JOB_PROGRAM,
 				 .tag = tag,
 				 .status = bound->prog.nopers ? TUTTI_AGAIN : TUTTI_OK,
 				 .mismatch_peer = -1,
@@ -381,7 +364,9 @@ tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 	job->program.is_large = is_large(engine, bound, layout);
 	job->program.reducer = *reducer;
 	job->program.nblocks = blocks_for(layout->chunk_count, slice);
-	TTI_TRY(need_scratch(engine, bound, slice * layout->type_size));
+	TTI_TRY(tti_engine_need_scratch(engine, (size_t)bound->window *
+							(size_t)bound->prog.nscratch * slice *
+							layout->type_size));
 	tti_program_place(job, layout->input, layout->output);
 	return TUTTI_OK;
 }

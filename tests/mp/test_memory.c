@@ -36,7 +36,7 @@ static tutti_status check_way(tutti_comm_t comm)
 
 	if (st != TUTTI_OK)
 		return st;
-	return strcmp(report.algorithm, "registered") ? TUTTI_EINTERNAL : TUTTI_OK;
+	return strcmp(report.algorithm, "memory") ? TUTTI_EINTERNAL : TUTTI_OK;
 }
 
 /* A sum that everybody checks; stops after some rounds. A wrong result is an odd status. */

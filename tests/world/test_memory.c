@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "coll/moves.h"
+#include "coll/program.h"
 #include "support/calls.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
@@ -81,8 +81,10 @@ static struct call call_at(int coll, size_t k, int rank, int n)
  * alone count. */
 static bool is_registered(const struct call *call, enum kind kind, int n)
 {
-	return tti_moves_know(call->coll) &&
-	       (kind != MIXED || (tti_moves_are_root_s(call->coll) && call->root != n - 1));
+	const bool is_root_s = call->coll == TUTTI_GATHER || call->coll == TUTTI_SCATTER;
+
+	return tti_algorithm_find(tti_collective_get(call->coll)->program, "memory") &&
+	       (kind != MIXED || (is_root_s && call->root != n - 1));
 }
 
 /* Where each sender decides. */
@@ -118,9 +120,9 @@ static void all_calls(tutti_comm_t comm, int rank, int n, void *arg)
 			    (call.coll == TUTTI_HANDOFF && job->kind == MIXED))
 				continue;
 			if (!job->shared || !is_registered(&call, job->kind, n))
-				CHECK(strcmp(last_algorithm(comm), "registered") != 0);
+				CHECK(strcmp(last_algorithm(comm), "memory") != 0);
 			else if (moves_something(&call) && job->kind != MIXED)
-				CHECK(!strcmp(last_algorithm(comm), "registered"));
+				CHECK(!strcmp(last_algorithm(comm), "memory"));
 		}
 	drop_memory(comm, job->kind, rank, n, reg, memory);
 }
@@ -168,11 +170,11 @@ static void seldom(tutti_comm_t comm, int rank, int n, void *arg)
 		CHECK_OK(tutti_all_reduce(plain, plain, count, TUTTI_INT32, TUTTI_MAX, comm, NULL));
 	/* Calls of another kind ask as ever. */
 	CHECK_OK(tutti_broadcast(memory, memory, count, TUTTI_INT32, 0, comm, NULL));
-	CHECK(!strcmp(last_algorithm(comm), "registered"));
+	CHECK(!strcmp(last_algorithm(comm), "memory"));
 	for (int i = 0; i < 8; i++) {
 		CHECK_OK(tutti_all_reduce(memory, memory, count, TUTTI_INT32, TUTTI_MAX, comm,
 					  NULL));
-		used += !strcmp(last_algorithm(comm), "registered");
+		used += !strcmp(last_algorithm(comm), "memory");
 	}
 	CHECK(used >= 1);
 	for (int i = 0; i < 16; i++) {
@@ -180,7 +182,7 @@ static void seldom(tutti_comm_t comm, int rank, int n, void *arg)
 
 		CHECK_OK(tutti_all_reduce(buffer, buffer, count, TUTTI_INT32, TUTTI_MAX, comm,
 					  NULL));
-		CHECK((i % 2 != 0) == !strcmp(last_algorithm(comm), "registered"));
+		CHECK((i % 2 != 0) == !strcmp(last_algorithm(comm), "memory"));
 	}
 	CHECK_OK(tutti_mem_free(memory, comm));
 	free(plain);
@@ -218,7 +220,7 @@ static void pairs(tutti_comm_t comm, int rank, int n, void *arg)
 		const bool offers = sends && (kind != MIXED || rank < n - 1);
 
 		call_and_check(&call, comm, rank, n, memory);
-		CHECK(offers == !strcmp(last_algorithm(comm), "registered"));
+		CHECK(offers == !strcmp(last_algorithm(comm), "memory"));
 	}
 	drop_memory(comm, kind, rank, n, reg, memory);
 }
@@ -304,7 +306,7 @@ static void anew(tutti_comm_t comm, int rank, int n, void *arg)
 		CHECK_OK(tutti_mem_alloc(&memory, call_bytes(&call, n), comm));
 		CHECK(is_zero(memory, call_bytes(&call, n)));
 		call_and_check(&call, comm, rank, n, memory);
-		CHECK(!strcmp(last_algorithm(comm), "registered"));
+		CHECK(!strcmp(last_algorithm(comm), "memory"));
 		CHECK_OK(tutti_mem_free(gap, comm));
 		/* Some stay for tutti_comm_destroy(). */
 		if (round % 4)
@@ -416,10 +418,10 @@ static void same_bits(tutti_comm_t comm, int rank, int n, void *arg)
 					  : (unsigned char)(x >> 24);
 		}
 		CHECK_OK(tutti_all_reduce(memory, plain, count, types[t], op, comm, NULL));
-		CHECK(strcmp(last_algorithm(comm), "registered") != 0);
+		CHECK(strcmp(last_algorithm(comm), "memory") != 0);
 		CHECK_OK(tutti_all_reduce(memory, memory + (1 << 16), count, types[t], op, comm,
 					  NULL));
-		CHECK(!strcmp(last_algorithm(comm), "registered"));
+		CHECK(!strcmp(last_algorithm(comm), "memory"));
 		CHECK(!memcmp(plain, memory + (1 << 16), 1 << 16));
 	}
 	CHECK_OK(tutti_mem_free(memory, comm));

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
+#include "engine/connect.h"
+#include "engine/oper.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/tsan.h"
+
+/* Running memory programs (coll/program.h): operations in their order, those between two
+ * notifications block by block. A program begins with notifications that also say where the buffers
+ * of the rank are, or that they cannot be addressed. If any of those that a rank hears of cannot, all
+ * ranks that touch them hear so, and run another program. Messages order memory: what a rank wrote
+ * before it notified is seen by who heard it. */
+
+/* A block: stays in the first cache beside what it is read from. What the kernel copies pays for
+ * each call of it, and goes through room that the second cache holds. */
+#define BLOCK_MAPPED ((size_t)16 << 10)
+#define BLOCK_COPIED ((size_t)256 << 10)
+#define STAGED_MOST  ((size_t)512 << 10)
+/* Of a poll: a group has other jobs too. */
+#define POLL_BYTES   ((size_t)1 << 20)
+
+/* What the first notifications say. */
+struct announcement {
+	struct tti_memory_name send, recv;
+	uint32_t is_ready;
+};
+
+/* -- Notifications ------------------------------------------------------------------- */
+
+/* What a peer is told: where all is, or the row that it writes. */
+static struct announcement announce_to(const struct tti_job *job, int peer)
+{
+	const struct tti_memory_call *call = &job->program.memory;
+	struct announcement said = { call->send, call->recv, call->is_ready };
+
+	if (call->places && said.recv.address) {
+		const size_t at = call->places[peer] * job->program.layout.type_size;
+
+		said.recv.address += at;
+		said.recv.at += at;
+	}
+	return said;
+}
+
+/* Where the buffers of a peer are, here: so that the offsets of the own layout lead to its chunks. */
+static tutti_status take(struct tti_job *job, int peer, const struct announcement *said)
+{
+	const struct tti_memory_call *call = &job->program.memory;
+	const struct tti_region *region = call->region ? &call->region[peer] : &call->all;
+	const size_t type_size = job->program.layout.type_size;
+	struct tti_remote *in = &job->engine->inputs[peer], *out = &job->engine->outputs[peer];
+	struct tti_port *port = tti_engine_port(job->engine, peer);
+	const struct tti_memory_ops *memory = port->transport->memory;
+	const struct tti_remote none = { 0 };
+
+	*in = *out = none;
+	job->program.is_refused |= !said->is_ready;
+	if (!said->is_ready)
+		return TUTTI_OK;
+	if (said->send.address && region->in_bytes)
+		TTI_TRY(memory->find(port, peer, &said->send, region->in_bytes, in));
+	if (said->recv.address && region->out_bytes)
+		TTI_TRY(memory->find(port, peer, &said->recv, region->out_bytes, out));
+	in->mapped =
+		(void *)((uintptr_t)in->mapped - (in->mapped ? region->in_first * type_size : 0));
+	in->address -= region->in_first * type_size;
+	out->mapped = (void *)((uintptr_t)out->mapped -
+			       (out->mapped ? region->out_first * type_size : 0));
+	out->address -= region->out_first * type_size;
+	return TUTTI_OK;
+}
+
+static struct tti_link *link_at(const struct tti_bound *bound, const struct tti_oper *op)
+{
+	return bound->link[bound->prog.queue_of[op->in + bound->done]];
+}
+
+/* To each peer in turn; true: to all. `says`: where the buffers are. */
+static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
+{
+	const size_t nbytes = says ? sizeof(struct announcement) : 0;
+	struct tti_bound *bound = job->program.bound;
+
+	for (; bound->done < op->nout; bound->done++) {
+		struct tti_link *link = link_at(bound, op);
+		void *room = link->ops->reserve(link, nbytes);
+
+		job->waiting_on = link->peer;
+		if (!room)
+			return false;
+		if (says) {
+			const struct announcement said = announce_to(job, link->peer);
+
+			memcpy(room, &said, nbytes);
+		}
+		tti_tsan_give((uint32_t)bound->prog.rank, (uint32_t)link->peer);
+		link->ops->commit(link, nbytes, job->tag);
+	}
+	return true;
+}
+
+/* Of each peer in turn; true: of all. */
+static bool hear(struct tti_job *job, int32_t index, bool says)
+{
+	const size_t nbytes = says ? sizeof(struct announcement) : 0;
+	struct tti_bound *bound = job->program.bound;
+	const struct tti_oper *op = &bound->prog.oper[index];
+
+	for (; bound->done < op->nin; bound->done++) {
+		struct tti_link *link = link_at(bound, op);
+		tutti_status st = TUTTI_OK;
+		struct announcement said;
+		const void *data;
+		uint64_t tag;
+		size_t got;
+
+		data = link->ops->peek(link, &got, &tag);
+		job->waiting_on = link->peer;
+		if (!data)
+			return false;
+		if (tag != job->tag || got != nbytes) {
+			job->status = tti_oper_refuse(job, index, link, data, got, tag);
+			return false;
+		}
+		tti_tsan_take((uint32_t)link->peer, (uint32_t)bound->prog.rank);
+		if (says) {
+			memcpy(&said, data, sizeof(said));
+			st = take(job, link->peer, &said);
+		}
+		link->ops->release(link);
+		if (st != TUTTI_OK) {
+			job->status = st;
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool sync(struct tti_job *job)
+{
+	struct tti_bound *bound = job->program.bound;
+	const int32_t index = job->program.pos;
+	const struct tti_oper *op = &bound->prog.oper[index];
+
+	if (!(op->nout ? tell(job, op, job->program.begins)
+		       : hear(job, index, job->program.begins)))
+		return false;
+	bound->done = 0;
+	return true;
+}
+
+/* -- Operations ---------------------------------------------------------------------- */
+
+/* What goes wrong with memory of a peer is the end of the job. */
+static void note(struct tti_job *job, tutti_status status)
+{
+	if (status != TUTTI_OK && job->status == TUTTI_AGAIN)
+		job->status = status;
+}
+
+/* The input of a peer: where it lies, or a copy of it at `staged`. */
+static const void *read_from(struct tti_job *job, int peer, size_t offset, void *staged,
+			     size_t nbytes)
+{
+	const struct tti_remote *remote = &job->engine->inputs[peer];
+	struct tti_port *port = tti_engine_port(job->engine, peer);
+
+	if (remote->mapped)
+		return (const char *)remote->mapped + offset;
+	note(job,
+	     port->transport->memory->read(port, peer, staged, remote->address + offset, nbytes));
+	return staged;
+}
+
+/* The result to the output of a peer. In place its old value is in the cache, as it was just
+ * read. */
+static void write_to(struct tti_job *job, int peer, size_t offset, const void *result,
+		     size_t nbytes)
+{
+	const struct tti_remote *remote = &job->engine->outputs[peer];
+	struct tti_port *port = tti_engine_port(job->engine, peer);
+	char *const dst = (char *)remote->mapped + offset;
+
+	if (!remote->mapped)
+		note(job, port->transport->memory->write(port, peer, remote->address + offset,
+							 result, nbytes));
+	else if (dst != result)
+		tti_copy(dst, result, nbytes,
+			 job->program.is_large &&
+				 (const char *)job->engine->inputs[peer].mapped + offset != dst);
+}
+
+/* The sources of an operation to the engine's list, in the order of ranks; how many. What the
+ * kernel copies goes to `staged`, block after block. */
+static int find_sources(struct tti_job *job, const struct tti_oper *op,
+			const struct tti_offsets *offsets, const void *local, char *staged)
+{
+	const int32_t *peer = &job->program.bound->prog.peer_of[op->get];
+	const void **source = job->engine->sources;
+	int nsrc = 0;
+
+	for (int i = 0; i < op->nget; i++) {
+		if (op->from != TTI_PLACE_NONE && i == op->local_at)
+			source[nsrc++] = local;
+		source[nsrc++] = read_from(job, peer[i], offsets->input,
+					   staged + (size_t)i * offsets->nbytes, offsets->nbytes);
+	}
+	if (op->from != TTI_PLACE_NONE && op->local_at >= op->nget)
+		source[nsrc++] = local;
+	return nsrc;
+}
+
+/* Where the result of a reduction is made: past the caches it is copied from room of its own. */
+static char *first_target(const struct tti_job *job, const struct tti_oper *op, char *own,
+			  size_t offset, char *staged)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_remote *remote =
+		op->nput ? &job->engine->outputs[bound->prog.peer_of[op->put]] : NULL;
+
+	if (job->program.is_large)
+		return staged;
+	if (own)
+		return own;
+	return remote && remote->mapped ? (char *)remote->mapped + offset : staged;
+}
+
+/* One operation in one block. */
+static void run_block(struct tti_job *job, const struct tti_oper *op, int32_t block)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_offsets offsets = tti_offsets_at(job, op, block);
+	const void *local = (const void *)(job->program.at[op->from] + offsets.from);
+	char *own =
+		op->to == TTI_PLACE_NONE ? NULL : (char *)(job->program.at[op->to] + offsets.to);
+	char *const staged = (char *)job->engine->scratch + job->program.staged;
+	const bool reduces = op->nget + (op->from != TTI_PLACE_NONE) > 1;
+	const void *result;
+	int nsrc;
+
+	if (offsets.count == 0)
+		return;
+	/* What only goes on is read to where it goes; a reduction has room for itself, too. */
+	nsrc = find_sources(job, op, &offsets, local,
+			    reduces ? staged + offsets.nbytes
+			    : own   ? own
+				    : staged);
+	result = job->engine->sources[0];
+	if (job->status != TUTTI_AGAIN)
+		return;
+	if (reduces) {
+		char *const dst = first_target(job, op, own, offsets.output, staged);
+
+		tti_reducer_run(&job->program.reducer, dst, NULL, job->engine->sources, nsrc, -1,
+				offsets.count, op->final);
+		result = dst;
+	}
+	if (own && own != result)
+		tti_copy(own, result, offsets.nbytes,
+			 job->program.is_large && own != local && op->to == TTI_PLACE_OUTPUT);
+	for (int i = 0; i < op->nput; i++)
+		write_to(job, bound->prog.peer_of[op->put + i], offsets.output, result,
+			 offsets.nbytes);
+}
+
+/* The end of the operations that are run block by block with that at `first`. */
+static int32_t end_of_run(const struct tti_bound *bound, int32_t first)
+{
+	const struct tti_oper *op = bound->prog.oper;
+	int32_t end = first + 1;
+
+	while (end < bound->prog.nopers && !op[end].sync && op[end].stage == op[first].stage)
+		end++;
+	return end;
+}
+
+/* Some blocks of the operations from job->program.pos on; true: all. */
+static bool work(struct tti_job *job)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const int32_t end = end_of_run(bound, job->program.pos);
+	const size_t block_bytes = job->program.slice * job->program.layout.type_size;
+	size_t moved = 0;
+
+	while (job->program.block < job->program.nblocks && moved < POLL_BYTES) {
+		for (int32_t i = job->program.pos; i < end && job->status == TUTTI_AGAIN; i++)
+			run_block(job, &bound->prog.oper[i], job->program.block);
+		if (job->status != TUTTI_AGAIN)
+			return false;
+		job->program.block++;
+		moved += block_bytes * (size_t)(end - job->program.pos);
+	}
+	if (job->program.block < job->program.nblocks)
+		return false;
+	job->program.block = 0;
+	job->program.pos = end - 1;
+	return true;
+}
+
+/* -- All ----------------------------------------------------------------------------- */
+
+/* By another program after all: from here on it is another job. */
+static void go_another_way(struct tti_job *job)
+{
+	const struct tti_memory_call call = job->program.memory;
+	const tutti_status st = call.otherwise(call.self, job);
+
+	if (st != TUTTI_OK)
+		job->status = st;
+}
+
+bool tti_memory_poll(struct tti_job *job)
+{
+	const struct tti_bound *bound = job->program.bound;
+	bool moved = false;
+
+	while (job->status == TUTTI_AGAIN && job->program.pos < bound->prog.nopers) {
+		const bool is_sync = bound->prog.oper[job->program.pos].sync;
+
+		if (job->program.begins && !is_sync) {
+			job->program.begins = false;
+			if (job->program.is_refused) {
+				go_another_way(job);
+				return true;
+			}
+			job->program.memory.taken(job->program.memory.self);
+		}
+		if (!(is_sync ? sync(job) : work(job)))
+			return moved || !is_sync;
+		moved = true;
+		job->program.pos++;
+	}
+	if (job->status == TUTTI_AGAIN)
+		job->status = TUTTI_OK;
+	return moved;
+}
+
+static tutti_status need_room(struct tti_engine *engine, size_t scratch_bytes)
+{
+	const size_t n = (size_t)engine->config.n;
+
+	if (!engine->inputs)
+		engine->inputs = tti_calloc(n, sizeof(*engine->inputs));
+	if (!engine->outputs)
+		engine->outputs = tti_calloc(n, sizeof(*engine->outputs));
+	if (!engine->inputs || !engine->outputs)
+		return tti_fail(TUTTI_ENOMEM, "buffers of %zu ranks: out of memory", n);
+	return tti_engine_need_scratch(engine, scratch_bytes);
+}
+
+/* Bytes of a block: so that what is staged for a reduction of all inputs fits the second cache. */
+size_t tti_memory_block_bytes(const struct tti_engine *engine, const struct tti_memory_call *call)
+{
+	const size_t each = STAGED_MOST / (size_t)(engine->config.n + 1) / 4096 * 4096;
+
+	if (call->send.reach != TTI_REACH_COPIED && call->recv.reach != TTI_REACH_COPIED)
+		return BLOCK_MAPPED;
+	if (!tti_collective_reduces(call->coll))
+		return BLOCK_COPIED;
+	return each < BLOCK_MAPPED ? BLOCK_MAPPED : each;
+}
+
+tutti_status tti_job_memory(struct tti_job *job, struct tti_engine *engine, struct tti_bound *bound,
+			    const struct tti_layout *layout, const struct tti_reducer *reducer,
+			    const struct tti_memory_call *call, uint64_t tag)
+{
+	const size_t block = tti_memory_block_bytes(engine, call);
+	const size_t kept = (size_t)bound->prog.nscratch * (size_t)bound->window * block;
+	const size_t staged = block * (size_t)(engine->config.n + 1);
+
+	TTI_TRY(need_room(engine, kept + staged));
+	TTI_TRY(tti_program_prepare(job, engine, bound, layout, reducer, block, tag));
+	job->program.memory = *call;
+	job->program.is_memory = true;
+	job->program.begins = true;
+	job->program.is_refused = !call->is_ready;
+	job->program.is_large = call->is_large;
+	job->program.staged = kept;
+	bound->done = 0;
+	return TUTTI_OK;
+}
