@@ -46,18 +46,32 @@ static bool is_memory(const struct tti_algo_file *file)
 	return false;
 }
 
+/* Calls come in place or not, whatever the file says. Where that is another use of memory, both are
+ * proven: of ranks that differ in it each is like one of these. */
+static tutti_status prove_order(struct tti_algo_file *file, enum tti_order order)
+{
+	const bool both = file->algo.needs_memory || tti_collective_is_by_pair(file->algo.coll);
+
+	for (int in_place = 0; in_place <= both; in_place++) {
+		for (int rank = 0; rank < file->n; rank++)
+			file->prog[rank].in_place = in_place;
+		TTI_TRY(tti_program_check_order(file->prog, file->n, 1, order));
+	}
+	return TUTTI_OK;
+}
+
 /* That they do what they shall, and in which order: of orders the one that keeps most. */
 static tutti_status prove(struct tti_algo_file *file)
 {
 	for (int order = TTI_ORDER_ONE_PASS; order >= TTI_ORDER_ANY; order--) {
-		const tutti_status st =
-			tti_program_check_order(file->prog, file->n, 1, (enum tti_order)order);
+		const tutti_status st = prove_order(file, (enum tti_order)order);
 
 		file->algo.order = (enum tti_order)order;
 		if (st != TUTTI_EINVAL)
 			return st;
 	}
-	return tti_fail(TUTTI_EINVAL, "%s: as programs: %s", file->path, tti_error_text());
+	return tti_fail(TUTTI_EINVAL, "%s: as programs%s: %s", file->path,
+			file->prog->in_place ? ", in place" : "", tti_error_text());
 }
 
 tutti_status tti_algo_file_read(const char *text, size_t nbytes, const char *path,

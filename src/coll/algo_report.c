@@ -23,6 +23,22 @@ static size_t chunk_bytes(const struct tti_program *prog, size_t nbytes)
 	return (nbytes + nchunks - 1) / nchunks;
 }
 
+/* What goes from one rank to another, whoever moves it. */
+static void count_steps(const struct tti_program *prog, size_t chunk, uint64_t *link)
+{
+	const size_t n = (size_t)prog->n, rank = (size_t)prog->rank;
+
+	for (size_t i = 0; i < prog->steps.n; i++) {
+		const enum tti_step_kind kind = prog->steps.at[i].kind;
+		const size_t peer = (size_t)prog->steps.at[i].peer;
+
+		if (kind == TTI_SEND || kind == TTI_PUT)
+			link[rank * n + peer] += chunk;
+		else if (kind == TTI_GET || kind == TTI_GET_REDUCE)
+			link[peer * n + rank] += chunk;
+	}
+}
+
 static void count_links(const struct tti_algo_file *file, size_t nbytes, uint64_t *link,
 			struct tutti_algo_report *out)
 {
@@ -30,15 +46,16 @@ static void count_links(const struct tti_algo_file *file, size_t nbytes, uint64_
 
 	for (size_t rank = 0; rank < n; rank++) {
 		const struct tti_program *prog = &file->prog[rank];
-		uint64_t sent = 0;
-		int peers = 0;
 
 		out->steps += prog->steps.n;
 		if (prog->steps.n > out->most_steps)
 			out->most_steps = prog->steps.n;
-		for (size_t i = 0; i < prog->steps.n; i++)
-			if (prog->steps.at[i].kind == TTI_SEND)
-				link[rank * n + (size_t)prog->steps.at[i].peer] += chunk;
+		count_steps(prog, chunk, link);
+	}
+	for (size_t rank = 0; rank < n; rank++) {
+		uint64_t sent = 0;
+		int peers = 0;
+
 		for (size_t peer = 0; peer < n; peer++) {
 			const uint64_t bytes = link[rank * n + peer];
 
@@ -67,31 +84,58 @@ struct run {
 	double *now;            /* [n], microseconds     */
 	size_t *next;           /* [n]: steps done       */
 	double line, put, take; /* of one message        */
+	double read, write;     /* of a chunk in memory of a peer */
 };
+
+/* One step of a rank; *done: it could be done. false: out of memory. */
+static bool run_step(struct run *run, size_t rank, const struct tti_step *step, bool *done)
+{
+	const size_t n = (size_t)run->file->n, peer = (size_t)step->peer;
+	const bool is_notify = step->kind == TTI_NOTIFY, is_wait = step->kind == TTI_WAIT;
+	struct wire *in = &run->wire[peer * n + rank], *out = &run->wire[rank * n + peer];
+	double *now = &run->now[rank];
+
+	*done = true;
+	switch (step->kind) {
+	case TTI_SEND:
+	case TTI_NOTIFY:
+		*now += is_notify ? 0 : run->put;
+		return tti_vec_push(&out->at, *now + run->line);
+	case TTI_RECV:
+	case TTI_RECV_REDUCE:
+	case TTI_WAIT:
+		*done = in->taken < in->at.n;
+		if (*done)
+			*now = fmax(*now, in->at.at[in->taken++]) + (is_wait ? 0 : run->take);
+		return true;
+	case TTI_GET:
+	case TTI_GET_REDUCE:
+		*now += run->read;
+		return true;
+	case TTI_PUT:
+		*now += run->write;
+		return true;
+	case TTI_COPY:
+	case TTI_STEP_KINDS:
+		break;
+	}
+	return true;
+}
 
 /* The steps of one rank, as far as messages are there. false: out of memory. */
 static bool run_rank(struct run *run, size_t rank, bool *moved)
 {
 	const struct tti_program *prog = &run->file->prog[rank];
-	const size_t n = (size_t)run->file->n;
 
-	for (; run->next[rank] < prog->steps.n; run->next[rank]++, *moved = true) {
-		const struct tti_step *step = &prog->steps.at[run->next[rank]];
-		const size_t peer = (size_t)step->peer;
+	while (run->next[rank] < prog->steps.n) {
+		bool done;
 
-		if (step->kind == TTI_SEND) {
-			run->now[rank] += run->put;
-			if (!tti_vec_push(&run->wire[rank * n + peer].at,
-					  run->now[rank] + run->line))
-				return false;
-		} else if (step->kind != TTI_COPY) {
-			struct wire *wire = &run->wire[peer * n + rank];
-
-			if (wire->taken == wire->at.n)
-				return true;
-			run->now[rank] = fmax(run->now[rank], wire->at.at[wire->taken++]);
-			run->now[rank] += run->take;
-		}
+		if (!run_step(run, rank, &prog->steps.at[run->next[rank]], &done))
+			return false;
+		if (!done)
+			return true;
+		run->next[rank]++;
+		*moved = true;
 	}
 	return true;
 }
@@ -128,6 +172,8 @@ static tutti_status predict(const struct tti_algo_file *file, size_t nbytes,
 		.put = (bytes > c->inline_bytes ? slots * c->slot_us : 0) +
 		       bytes / c->copy_gbps / 1e3,
 		.take = bytes / c->cross_gbps / 1e3,
+		.read = bytes / c->cross_gbps / 1e3,
+		.write = bytes / c->copy_gbps / 1e3,
 	};
 	bool good = run.wire && run.now && run.next;
 

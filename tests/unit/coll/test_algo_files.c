@@ -149,13 +149,72 @@ static void reports_add_up(void **state)
 	free(text);
 }
 
+/* What is read from a rank's memory leaves it as what is sent does. */
+static void reports_of_memory_add_up(void **state)
+{
+	struct tutti_algo_report report = TUTTI_ALGO_REPORT_INIT;
+	uint64_t *link;
+	char *text;
+	double before;
+
+	(void)state;
+	assert_int_equal(tutti_program_print(TUTTI_ALL_REDUCE, "memory", 4, 0, -1, 0, &text),
+			 TUTTI_OK);
+	assert_int_equal(
+		tutti_algo_file_check(text, strlen(text), "memory.txt", 4096, &report, &link),
+		TUTTI_OK);
+	assert_int_equal(report.most_steps, 4 * 3 + 3 + 3);
+	assert_int_equal(report.links, 4 * 3);
+	/* One chunk is read by each peer, one is written to each. */
+	for (int from = 0; from < 4; from++)
+		for (int to = 0; to < 4; to++)
+			assert_int_equal(link[from * 4 + to], from == to ? 0 : 2 * 1024);
+	assert_int_equal(report.most_sent_bytes, 6 * 1024);
+	before = report.predicted_us;
+	free(link);
+	assert_int_equal(
+		tutti_algo_file_check(text, strlen(text), "memory.txt", 1 << 20, &report, &link),
+		TUTTI_OK);
+	assert_true(report.predicted_us > before);
+	free(link);
+	free(text);
+}
+
+/* A file may be used in place, so it must be right there, too. */
+static void files_are_proven_in_place(void **state)
+{
+	static const char *const text = "program all_reduce algorithm racing n 2 root 0 chunks 1\n"
+					"rank 0\n notify to 1\n wait for 1\n"
+					" get_reduce chunk 0 from 1 final\n notify to 1\n"
+					" wait for 1\n"
+					"rank 1\n notify to 0\n wait for 0\n"
+					" get_reduce chunk 0 from 0 final\n notify to 0\n"
+					" wait for 0\n";
+	struct tti_algo_file *file;
+	char *good;
+
+	(void)state;
+	assert_int_equal(tutti_program_verify(text), TUTTI_OK);
+	assert_int_equal(tti_algo_file_read(text, strlen(text), "racing.txt", &file), TUTTI_EINVAL);
+	assert_non_null(strstr(tti_error_text(), "racing.txt: as programs, in place: rank "));
+	assert_int_equal(tutti_program_print(TUTTI_ALL_REDUCE, "memory", 2, 0, -1, 0, &good),
+			 TUTTI_OK);
+	assert_int_equal(tti_algo_file_read(good, strlen(good), "memory.txt", &file), TUTTI_OK);
+	assert_true(file->algo.needs_memory);
+	assert_int_equal(file->algo.order, TTI_ORDER_ONE_PASS);
+	tti_algo_file_free(file);
+	free(good);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_are_found_by_call),
 		cmocka_unit_test(hashes_tell_files_apart),
 		cmocka_unit_test(what_cannot_be_used_is_refused),
+		cmocka_unit_test(files_are_proven_in_place),
 		cmocka_unit_test(reports_add_up),
+		cmocka_unit_test(reports_of_memory_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, write_all, remove_all);
