@@ -92,6 +92,7 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 		.slots = (int)(tcp ? params->tcp_slots : params->shm_slots),
 		.heap_bytes = params->shm_heap,
 		.reach = (enum tti_reach_wish)params->reach,
+		.ptracer = params->ptracer,
 		.stop = &comm->stop,
 		.timeout_ms = params->boot_timeout_ms,
 	};

@@ -158,9 +158,6 @@ tutti_status tti_shm_copy_to(struct tti_port *port, int peer, uint64_t to, const
 /* The place of a rank among the candidates, -1: it is none. */
 int tti_shm_find_candidate(const struct tti_shm_port *port, int rank);
 
-/* A file of one line, "" if it cannot be read. */
-void tti_shm_read_line(const char *path, char *buf, size_t size);
-
 /* shm_reach.c. Open the port's socket and write its card. */
 TUTTI_CHECKED tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *card);
 
@@ -169,6 +166,10 @@ struct tti_shm_card tti_shm_card_get(const struct tti_card *cards, int rank);
 /* A connection to a candidate's socket. TUTTI_OK and *fd == -1: there is nobody of
  * this user to be reached there; TUTTI_AGAIN: it is there and overrun. Quiet. */
 TUTTI_CHECKED tutti_status tti_shm_reach(const struct tti_shm_card *card, int *fd);
+
+/* What Yama allows: 0: processes of one user look into each other; 1: a process into those that it
+ * started, and where it is let in; 2: the administrator; 3: nobody; -1: there is no Yama. */
+int tti_shm_ptrace_scope(void);
 
 /* Whether the other end of a unix socket is this user. */
 bool tti_shm_is_same_user(int fd);

@@ -7,7 +7,9 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -30,7 +32,8 @@ struct tti_shm_card tti_shm_card_get(const struct tti_card *cards, int rank)
 	return card;
 }
 
-void tti_shm_read_line(const char *path, char *buf, size_t size)
+/* A file of one line, "" if it cannot be read. */
+static void read_line(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const ssize_t got = fd < 0 ? 0 : read(fd, buf, size - 1);
@@ -89,6 +92,23 @@ static uint64_t process_number(uint64_t *at)
 	return result;
 }
 
+int tti_shm_ptrace_scope(void)
+{
+	char text[16];
+
+	read_line("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text));
+	return *text ? atoi(text) : -1;
+}
+
+/* Yama lets one process in, and all that descend from it: of a job's launcher, no others than its
+ * ranks. Whether that helped is tried (shm_trial.h). It lasts as long as the process. */
+static void let_in(const struct tti_shm_port *port)
+{
+	if (port->config.ptracer && port->config.reach != TTI_WISH_SLOTS &&
+	    tti_shm_ptrace_scope() == 1)
+		(void)prctl(PR_SET_PTRACER, (unsigned long)port->config.ptracer, 0, 0, 0);
+}
+
 /* 0: not known. */
 static uint64_t namespace_number(const char *path)
 {
@@ -132,7 +152,7 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 		return tti_fail(TUTTI_ESYS, "listening on the abstract unix socket %s: %m",
 				port->name);
 
-	tti_shm_read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	card.boot_hash = hash_text(boot);
 	card.host_hash = hash_text(port->config.host_id);
 	card.netns = namespace_number("/proc/self/ns/net");
@@ -144,6 +164,7 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 	card.uid = (uint32_t)geteuid();
 	card.process = process_number(&card.process_at);
 	card.heap_bytes = heap_bytes(port);
+	let_in(port);
 	memcpy(card.name, port->name, sizeof(card.name));
 	memset(out, 0, sizeof(*out));
 	memcpy(out->bytes, &card, sizeof(card));

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "transport/shm.h"
@@ -130,25 +129,17 @@ void tti_shm_trial_decide(struct tti_shm_port *port)
 
 /* -- Saying ---------------------------------------------------------------- */
 
-/* What Yama allows: 0: processes of one user look into each other; -1: there is no Yama. */
-static int ptrace_scope(void)
-{
-	char text[16];
-
-	tti_shm_read_line("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text));
-	return *text ? atoi(text) : -1;
-}
-
 /* Why a rank cannot copy from another, and what would change that. */
 static void explain_refusal(const struct tti_shm_agreement *agreement, char *buf, size_t size)
 {
-	const int scope = agreement->error == EPERM ? ptrace_scope() : -1;
+	const int scope = agreement->error == EPERM ? tti_shm_ptrace_scope() : -1;
 	const char *remedy = "";
-	char yama[160];
+	char yama[256];
 
-	snprintf(yama, sizeof(yama), ", as kernel.yama.ptrace_scope is %d: %s", scope,
+	snprintf(yama, sizeof(yama), ", as kernel.yama.ptrace_scope is %d: %s%s", scope,
 		 scope < 3 ? "`sysctl kernel.yama.ptrace_scope=0` lets processes of one user do it"
-			   : "that forbids it to all until the next boot");
+			   : "that forbids it to all until the next boot",
+		 scope == 1 ? ", TUTTI_PTRACER those that one process started" : "");
 	if (agreement->error == EPERM && scope > 0)
 		remedy = yama;
 	else if (agreement->error == EPERM)

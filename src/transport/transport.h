@@ -64,6 +64,7 @@ struct tti_port_config {
 	int slots;             /* of a link, per direction                        */
 	size_t heap_bytes;     /* of memory that peers can address, at most       */
 	enum tti_reach_wish reach;
+	int64_t ptracer; /* TUTTI_PTRACER; 0: none */
 	/* What a port of these ranks and others measured, so that it need not be measured again;
 	 * NULL: nothing. Used by join() only. */
 	const struct tti_reach_figures *measured;

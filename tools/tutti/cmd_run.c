@@ -40,6 +40,8 @@ static bool set_environment(const struct job *job)
 	good = setenv("TUTTI_NRANKS", text, 1) == 0;
 	snprintf(text, sizeof(text), "%s/id", job->dir);
 	good = good && setenv("TUTTI_COMM_FILE", text, 1) == 0;
+	snprintf(text, sizeof(text), "%d", (int)getpid());
+	good = good && setenv("TUTTI_PTRACER", text, 0) == 0;
 	return good && unsetenv("TUTTI_COMM_ID") == 0 && unsetenv("TUTTI_COMM_SECRET") == 0;
 }
 
@@ -192,12 +194,14 @@ const struct command command_run = {
 	.name = "run",
 	.summary = "start the ranks of a program on this machine",
 	.usage = "run -n RANKS [--tag] [--no-bind] [--] PROGRAM [ARGUMENTS...]",
-	.notes = "Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
-		 "tutti_comm_init_env() makes the communicator. Rank 0 reads our standard input.\n"
-		 "Where there are as many cores as ranks, each rank gets its share of them; where\n"
-		 "there are 2, 3... times as many ranks, neighbours share a core.\n"
-		 "One rank fails, all are ended: its exit code, or 128 + its signal, is ours.\n"
-		 "126: the program cannot be run, 127: it was not found.\n",
+	.notes =
+		"Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
+		"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, our process, so\n"
+		"that ranks may copy from each other. Rank 0 reads our standard input.\n"
+		"Where there are as many cores as ranks, each rank gets its share of them; where\n"
+		"there are 2, 3... times as many ranks, neighbours share a core.\n"
+		"One rank fails, all are ended: its exit code, or 128 + its signal, is ours.\n"
+		"126: the program cannot be run, 127: it was not found.\n",
 	.options = options,
 	.stop_at_positional = true,
 	.run = run,
