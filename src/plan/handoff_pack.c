@@ -352,9 +352,31 @@ static tutti_status no_way(const struct tti_hand_packing *p)
 			"reach all");
 }
 
-/* The first column: a link costs by how slow it is. */
+/* The column of the k-th option of each leg, counted around; none if nothing leads along it. */
+static tutti_status add_kth(struct tti_hand_packing *p, uint32_t k)
+{
+	const struct tti_hand_work *work = p->work;
+	double sum = 0, cost;
+
+	p->trees.n = 0;
+	for (size_t i = 0; i < work->legs.n; i++) {
+		const struct tti_hand_leg *leg = &work->legs.at[i];
+
+		price_inside(p, &work->nodes[leg->to]);
+		p->option[i] = leg->first + k % leg->n;
+		TTI_TRY(option_cost(p, leg, p->option[i], &cost));
+		sum += cost;
+		if (!add_trees(p, p->option[i]))
+			return no_memory();
+	}
+	return sum < (double)INFINITY ? add_column(p) : TUTTI_OK;
+}
+
+/* The first columns: a link costs by how slow it is. Where nodes are alike, what is best for one
+ * is for all, so by the k-th NIC everywhere is near the best of many. */
 static tutti_status begin(struct tti_hand_packing *p)
 {
+	uint32_t most = 0;
 	double cost;
 
 	for (uint32_t row = 0; row < nrows_of(p); row++)
@@ -362,7 +384,12 @@ static tutti_status begin(struct tti_hand_packing *p)
 	TTI_TRY(cheapest(p, &cost));
 	if (cost >= (double)INFINITY)
 		return no_way(p);
-	return add_column(p);
+	TTI_TRY(add_column(p));
+	for (size_t i = 0; i < p->work->legs.n; i++)
+		most = p->work->legs.at[i].n > most ? p->work->legs.at[i].n : most;
+	for (uint32_t k = 0; k < most && p->work->legs.n > 1; k++)
+		TTI_TRY(add_kth(p, k));
+	return TUTTI_OK;
 }
 
 /* The same with every option held to its part by speed, so that no NIC is left idle where

@@ -122,6 +122,32 @@ static void short_ones_go_down_a_tree(void **state)
 	machine_release(&m);
 }
 
+/* 64 nodes alike, without any time to look for better shares than the first. */
+static void many_nodes_alike(void **state)
+{
+	struct machine m;
+	struct sides s = { .handoff = { .nfrom = 0 } };
+	struct tti_plan_job *job = NULL;
+	struct tti_handoff_plan *plan;
+	const struct tti_routes *routes;
+
+	(void)state;
+	machine_read(&m, TEST_DATA "/topologies/handoff/handoff_2nic_unequal.xml", TTI_MODEL_TUTTI);
+	routes = m.routes;
+	assert_int_equal(tti_plan_job_of(&routes, 1, 64, 0, &job), TUTTI_OK);
+	s.handoff = (struct tti_handoff_job){
+		.job = job, .from = s.from, .to = s.to, .budget_ms = 1e-6
+	};
+	range(s.from, &s.handoff.nfrom, 0, 8);
+	range(s.to, &s.handoff.nto, 8, 504);
+	plan = plan_of(&s.handoff);
+	assert_true(plan->gbps > 4.375 * 0.99);
+	assert_int_equal(plan->nlegs, 63);
+	tti_handoff_plan_free(plan);
+	tti_plan_job_free(job);
+	machine_release(&m);
+}
+
 /* -- Random ones ------------------------------------------------------------------------- */
 
 /* Some ranks of some, in any order. */
@@ -212,6 +238,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_many_pairs_as_sit_beside),
 		cmocka_unit_test(short_ones_go_down_a_tree),
+		cmocka_unit_test(many_nodes_alike),
 		cmocka_unit_test(random_machines),
 	};
 
