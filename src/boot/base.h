@@ -13,8 +13,6 @@
 struct tti_boot_ops {
 	tutti_status (*all_gather)(struct tti_boot *boot, void *blobs, size_t nbytes);
 	tutti_status (*broadcast)(struct tti_boot *boot, int root, void *data, size_t nbytes);
-	tutti_status (*send)(struct tti_boot *boot, int peer, const void *data, size_t nbytes);
-	tutti_status (*recv)(struct tti_boot *boot, int peer, void *data, size_t nbytes);
 	void (*close)(struct tti_boot *boot);
 	tutti_status (*watch_start)(struct tti_boot *boot, const struct tti_watch_events *events);
 	void (*watch_notify)(struct tti_boot *boot, const struct tti_news *news);

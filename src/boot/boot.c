@@ -32,14 +32,6 @@ static tutti_status check_phase(const struct tti_boot *boot)
 	return TUTTI_OK;
 }
 
-static tutti_status check_peer(const struct tti_boot *boot, int peer)
-{
-	if (peer < 0 || peer >= boot->nranks || peer == boot->rank)
-		return tti_fail(TUTTI_EINVAL, "rank %d of %d cannot exchange a message with %d",
-				boot->rank, boot->nranks, peer);
-	return check_phase(boot);
-}
-
 tutti_status tti_boot_all_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
 {
 	TTI_TRY(check_phase(boot));
@@ -66,23 +58,6 @@ tutti_status tti_boot_broadcast(struct tti_boot *boot, int root, void *data, siz
 		left -= now;
 	}
 	return TUTTI_OK;
-}
-
-tutti_status tti_boot_barrier(struct tti_boot *boot)
-{
-	return tti_boot_all_gather(boot, NULL, 0);
-}
-
-tutti_status tti_boot_send(struct tti_boot *boot, int peer, const void *data, size_t nbytes)
-{
-	TTI_TRY(check_peer(boot, peer));
-	return boot->ops->send(boot, peer, data, nbytes);
-}
-
-tutti_status tti_boot_recv(struct tti_boot *boot, int peer, void *data, size_t nbytes)
-{
-	TTI_TRY(check_peer(boot, peer));
-	return boot->ops->recv(boot, peer, data, nbytes);
 }
 
 void tti_boot_close(struct tti_boot *boot)

@@ -84,16 +84,6 @@ TUTTI_CHECKED tutti_status tti_boot_all_gather(struct tti_boot *boot, void *blob
 TUTTI_CHECKED tutti_status tti_boot_broadcast(struct tti_boot *boot, int root, void *data,
 					      size_t nbytes);
 
-TUTTI_CHECKED tutti_status tti_boot_barrier(struct tti_boot *boot);
-
-/* A message to or from any rank, matched in order per pair; connections are made
- * on first use and kept. nbytes must be equal on both sides (TUTTI_EPROTO). A send
- * does not wait for the receive as long as it is <= 4 KiB. */
-TUTTI_CHECKED tutti_status tti_boot_send(struct tti_boot *boot, int peer, const void *data,
-					 size_t nbytes);
-TUTTI_CHECKED tutti_status tti_boot_recv(struct tti_boot *boot, int peer, void *data,
-					 size_t nbytes);
-
 /* NULL and half-built are fine. Stops the watch (watch.h) if it runs. */
 void tti_boot_close(struct tti_boot *boot);
 

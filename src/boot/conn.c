@@ -385,7 +385,6 @@ static bool take_frame(struct tti_conn *conn)
 	case TTI_FRAME_TAKEN:
 		tti_mails_taken(conn, framer->head.seq);
 		return true;
-	case TTI_FRAME_MESSAGE: /* sent, but never received */
 	case TTI_FRAME_HERE:
 		return true;
 	case TTI_FRAME_BLOCK:

@@ -431,36 +431,3 @@ tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns
 	*again_ns = earliest(dial);
 	return TUTTI_AGAIN;
 }
-
-static void heard(void *self)
-{
-	(void)self;
-}
-
-tutti_status tti_dial_run(const struct tti_dial_config *config, const _Atomic int *stop,
-			  int *fd_out)
-{
-	struct tti_dial_config own = *config;
-	struct tti_dial *dial = NULL;
-	struct tti_loop loop;
-	tutti_status status;
-
-	own.hear = heard;
-	TTI_TRY(tti_loop_init(&loop));
-	status = tti_dial_start(&loop, &own, &dial);
-	while (status == TUTTI_OK) {
-		int64_t again_ns;
-
-		status = tti_dial_step(dial, fd_out, &again_ns);
-		if (status != TUTTI_AGAIN)
-			break;
-		status = TUTTI_OK;
-		if (stop && *stop)
-			status = tti_fail_quiet(TUTTI_EABORTED, "aborted");
-		else
-			tti_loop_wait(&loop, tti_left_ms(again_ns, stop ? 40 : 60000));
-	}
-	tti_dial_stop(dial);
-	tti_loop_release(&loop);
-	return status;
-}

@@ -54,8 +54,4 @@ bool tti_dial_is_answered(const struct tti_dial *dial);
 /* Also after success and failure. NULL is fine. */
 void tti_dial_stop(struct tti_dial *dial);
 
-/* All of it, blocking. */
-TUTTI_CHECKED tutti_status tti_dial_run(const struct tti_dial_config *config,
-					const _Atomic int *stop, int *fd_out);
-
 #endif

@@ -197,7 +197,6 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 				      framer->body.news.culprit, "%s", framer->body.news.text);
 	case TTI_FRAME_CHECKIN:
 	case TTI_FRAME_BLOCK:
-	case TTI_FRAME_MESSAGE:
 	case TTI_FRAME_BYE:
 	case TTI_FRAME_ASK:
 	case TTI_FRAME_ANSWER:

@@ -31,8 +31,6 @@ static tutti_status fail(struct tti_boot_local *local, tutti_status status, int 
 		(void)vsnprintf(world->broken.text, sizeof(world->broken.text), fmt, args);
 		va_end(args);
 		pthread_cond_broadcast(&world->changed);
-		for (int i = 0; i < world->nranks; i++)
-			pthread_cond_broadcast(&world->ranks[i]->mail_came);
 	}
 	return tti_fail((tutti_status)world->broken.status, "%s", world->broken.text);
 }
@@ -201,88 +199,6 @@ static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_
 	return exchange(boot, root, data, nbytes);
 }
 
-/* -- Messages ---------------------------------------------------------------------------- */
-
-static tutti_status send(struct tti_boot *boot, int peer, const void *data, size_t nbytes)
-{
-	struct tti_boot_local *local = (struct tti_boot_local *)boot;
-	struct tti_boot_local_world *world = local->world;
-	struct tti_boot_local *to = world->ranks[peer];
-	struct tti_boot_local_mail *mail = tti_alloc(sizeof(*mail) + nbytes);
-	struct tti_boot_local_mail **link = &to->mail;
-	tutti_status status;
-
-	if (!mail)
-		return tti_fail(TUTTI_ENOMEM, "no memory for a message of %zu bytes", nbytes);
-	mail->next = NULL;
-	mail->from = boot->rank;
-	mail->nbytes = nbytes;
-	if (nbytes > 0)
-		memcpy(mail->data, data, nbytes);
-
-	pthread_mutex_lock(&world->lock);
-	status = check(local, "send");
-	if (status == TUTTI_OK && to->left)
-		status = fail(local, TUTTI_EPEER, peer, "rank %d left before it received", peer);
-	if (status == TUTTI_OK) {
-		while (*link)
-			link = &(*link)->next;
-		*link = mail;
-		pthread_cond_broadcast(&to->mail_came);
-	}
-	pthread_mutex_unlock(&world->lock);
-	if (status != TUTTI_OK)
-		tti_free(mail);
-	return status;
-}
-
-/* Wait for the first message from `peer` and take it. */
-static tutti_status await_mail(struct tti_boot_local *local, int peer,
-			       struct tti_boot_local_mail **out)
-{
-	struct tti_boot_local_world *world = local->world;
-	const int64_t deadline_ns = tti_deadline(world->timeout_ms);
-
-	for (;;) {
-		struct tti_boot_local_mail **link = &local->mail;
-
-		TTI_TRY(check(local, "recv"));
-		while (*link && (*link)->from != peer)
-			link = &(*link)->next;
-		if (*link) {
-			*out = *link;
-			*link = (*out)->next;
-			return TUTTI_OK;
-		}
-		if (world->ranks[peer]->left)
-			return fail(local, TUTTI_EPEER, peer, "rank %d left before it sent", peer);
-		if (tti_left_ms(deadline_ns, 1) == 0)
-			return fail(local, TUTTI_ETIMEOUT, peer,
-				    "rank %d sent nothing to rank %d within %lld ms", peer,
-				    local->base.rank, (long long)world->timeout_ms);
-		nap(world, &local->mail_came, deadline_ns);
-	}
-}
-
-static tutti_status recv(struct tti_boot *boot, int peer, void *data, size_t nbytes)
-{
-	struct tti_boot_local *local = (struct tti_boot_local *)boot;
-	struct tti_boot_local_mail *mail = NULL;
-	tutti_status status;
-
-	pthread_mutex_lock(&local->world->lock);
-	status = await_mail(local, peer, &mail);
-	if (status == TUTTI_OK && mail->nbytes != nbytes)
-		status = fail(local, TUTTI_EPROTO, peer,
-			      "rank %d sent a message of %zu bytes, rank %d wants %zu", peer,
-			      mail->nbytes, boot->rank, nbytes);
-	pthread_mutex_unlock(&local->world->lock);
-	if (status == TUTTI_OK && nbytes > 0)
-		memcpy(data, mail->data, nbytes);
-	tti_free(mail);
-	return status;
-}
-
 /* -- Opening and closing ------------------------------------------------------------------- */
 
 static void free_world(struct tti_boot_local_world *world)
@@ -292,13 +208,6 @@ static void free_world(struct tti_boot_local_world *world)
 
 		if (!local)
 			continue;
-		while (local->mail) {
-			struct tti_boot_local_mail *mail = local->mail;
-
-			local->mail = mail->next;
-			tti_free(mail);
-		}
-		pthread_cond_destroy(&local->mail_came);
 		tti_office_release(&local->base.office);
 		sodium_memzero(local->base.secret, sizeof(local->base.secret));
 		tti_free(local);
@@ -327,8 +236,6 @@ static void close_rank(struct tti_boot *boot)
 	pthread_mutex_lock(&world->lock);
 	last = --world->nopen == 0;
 	pthread_cond_broadcast(&world->changed);
-	for (int i = 0; i < world->nranks; i++)
-		pthread_cond_broadcast(&world->ranks[i]->mail_came);
 	pthread_mutex_unlock(&world->lock);
 	if (last)
 		free_world(world);
@@ -337,8 +244,6 @@ static void close_rank(struct tti_boot *boot)
 static const struct tti_boot_ops local_ops = {
 	.all_gather = all_gather,
 	.broadcast = broadcast,
-	.send = send,
-	.recv = recv,
 	.close = close_rank,
 	.watch_start = tti_boot_local_watch_start,
 	.watch_notify = tti_boot_local_watch_notify,
@@ -368,7 +273,6 @@ static tutti_status fill_world(struct tti_boot_local_world *world, int nranks)
 		local->base.local = true;
 		memcpy(local->base.secret, secret, sizeof(secret));
 		local->world = world;
-		tti_cond_init(&local->mail_came);
 		world->ranks[i] = local;
 		TTI_TRY(tti_office_init(&local->base.office, nranks));
 	}

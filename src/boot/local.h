@@ -18,21 +18,11 @@
 
 struct tti_boot_local_world;
 
-/* A message under way. */
-struct tti_boot_local_mail {
-	struct tti_boot_local_mail *next;
-	int from;
-	size_t nbytes;
-	uint8_t data[];
-};
-
 struct tti_boot_local {
 	struct tti_boot base;
 	struct tti_boot_local_world *world;
 	bool left; /* closed, or said goodbye */
 	uint64_t ngathers;
-	pthread_cond_t mail_came;
-	struct tti_boot_local_mail *mail;
 
 	/* The watch. */
 	bool watching, told;

@@ -66,10 +66,8 @@ static void break_off(struct tti_sock *sock)
 	sock->prev_torn = sock->next_torn = true;
 	pthread_mutex_lock(&sock->lock);
 	tell(sock->inbox_prev, false, &out);
-	for (int i = 0; i < sock->base.nranks; i++) {
-		tell(sock->out[i], false, &out);
+	for (int i = 0; i < sock->base.nranks; i++)
 		tell(sock->in[i], false, &out);
-	}
 	pthread_mutex_unlock(&sock->lock);
 }
 
@@ -215,17 +213,12 @@ static void sock_close(struct tti_boot *boot)
 	tti_thread_end(sock);
 	tti_fd_close(&sock->prev_fd);
 	tti_fd_close(&sock->next_fd);
-	for (int i = 0; i < boot->nranks; i++) {
-		if (sock->out)
-			tti_fd_close(&sock->out[i]);
-		if (sock->in)
-			tti_fd_close(&sock->in[i]);
-	}
+	for (int i = 0; sock->in && i < boot->nranks; i++)
+		tti_fd_close(&sock->in[i]);
 	tti_fd_close(&sock->inbox_prev);
 	tti_fd_close(&sock->inbox_fd);
 	pthread_mutex_destroy(&sock->lock);
 	tti_office_release(&boot->office);
-	tti_free(sock->out);
 	tti_free(sock->in);
 	tti_free(sock->cards);
 	explicit_bzero(boot->secret, sizeof(boot->secret));
@@ -251,8 +244,6 @@ static tutti_status sock_broadcast(struct tti_boot *boot, int root, void *data, 
 const struct tti_boot_ops tti_sock_ops = {
 	.all_gather = sock_gather,
 	.broadcast = sock_broadcast,
-	.send = tti_sock_send,
-	.recv = tti_sock_recv,
 	.close = sock_close,
 	.watch_start = tti_thread_watch,
 	.watch_notify = tti_thread_notify,
@@ -277,17 +268,14 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	pthread_mutex_init(&sock->lock, NULL);
 	sock->cards = tti_calloc(n, sizeof(*sock->cards));
 	sock->in = tti_calloc(n, sizeof(*sock->in));
-	sock->out = tti_calloc(n, sizeof(*sock->out));
 	if (sock->in)
 		memset(sock->in, -1, n * sizeof(*sock->in));
-	if (sock->out)
-		memset(sock->out, -1, n * sizeof(*sock->out));
 	*out = sock;
 	TTI_TRY(tti_office_init(&sock->base.office, config->nranks));
 	sock->inbox_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (sock->inbox_fd < 0)
 		return tti_fail(TUTTI_ESYS, "eventfd: %m");
-	if (!sock->cards || !sock->in || !sock->out)
+	if (!sock->cards || !sock->in)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %zu ranks", n);
 	return TUTTI_OK;
 }

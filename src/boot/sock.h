@@ -6,8 +6,7 @@
  *
  *     ... <--> rank-1 <--prev--> rank <--next--> rank+1 <--> ...      the ring
  *                                 |
- *                                 +--out[i]--> any, what it sends
- *                                 <--in[i]---+ any, what it receives
+ *                                 <--in[i]---+ any that watches already
  *
  * The thread (thread.c) listens from the start, so that a rank can be
  * reached whatever its caller is doing; it hands over who has come through the
@@ -26,7 +25,6 @@ struct tti_sock {
 	const _Atomic int *stop;
 	struct tti_wire_card *cards; /* [nranks]; port 0: not known yet */
 	int prev_fd, next_fd;
-	int *out; /* [nranks], -1: none */
 	uint32_t seq;
 
 	/* Why nothing works any more; news.status 0: all is well. */
@@ -38,7 +36,7 @@ struct tti_sock {
 	pthread_mutex_t lock;
 	int inbox_fd; /* an eventfd: something came */
 	int inbox_prev;
-	int *in;    /* [nranks] */
+	int *in;    /* [nranks], -1: none */
 	bool taken; /* the thread keeps what comes */
 
 	struct tti_thread *thread;
@@ -97,10 +95,5 @@ TUTTI_CHECKED tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, i
 
 /* The error that broke it, again. */
 TUTTI_CHECKED tutti_status tti_sock_check(struct tti_sock *sock);
-
-TUTTI_CHECKED tutti_status tti_sock_send(struct tti_boot *boot, int peer, const void *data,
-					 size_t nbytes);
-TUTTI_CHECKED tutti_status tti_sock_recv(struct tti_boot *boot, int peer, void *data,
-					 size_t nbytes);
 
 #endif

@@ -281,22 +281,6 @@ static tutti_status broadcast(struct tti_boot *boot, int root, void *data, size_
 	return TUTTI_OK;
 }
 
-static tutti_status send(struct tti_boot *boot, int peer, const void *data, size_t nbytes)
-{
-	struct tti_sub *sub = (struct tti_sub *)boot;
-
-	TTI_TRY(begin(sub));
-	return send_all(sub, peer, data, nbytes, "send");
-}
-
-static tutti_status recv(struct tti_boot *boot, int peer, void *data, size_t nbytes)
-{
-	struct tti_sub *sub = (struct tti_sub *)boot;
-
-	TTI_TRY(begin(sub));
-	return receive(sub, peer, data, nbytes, "recv", tti_deadline(sub->timeout_ms));
-}
-
 /* -- Opening and closing -------------------------------------------------------------- */
 
 void tti_sub_end_exchange(struct tti_sub *sub)
@@ -348,8 +332,6 @@ void tti_boot_sub_finish(struct tti_boot *boot)
 static const struct tti_boot_ops sub_ops = {
 	.all_gather = all_gather,
 	.broadcast = broadcast,
-	.send = send,
-	.recv = recv,
 	.close = close_sub,
 	.watch_start = tti_sub_watch_start,
 	.watch_notify = tti_sub_watch_notify,

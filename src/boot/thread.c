@@ -315,14 +315,9 @@ static tutti_status hand_over(struct tti_sock *sock)
 	struct tti_conn **list = &thread->post.conns;
 	tutti_status status = TUTTI_OK;
 
-	for (int i = -2; i < 2 * sock->base.nranks && status == TUTTI_OK; i++) {
-		const int peer = i == -2   ? tti_sock_prev(sock)
-				 : i == -1 ? tti_sock_next(sock)
-					   : i / 2;
-		int *fd = i == -2      ? &sock->prev_fd
-			  : i == -1    ? &sock->next_fd
-			  : i % 2 == 0 ? &sock->in[peer]
-				       : &sock->out[peer];
+	for (int i = -2; i < sock->base.nranks && status == TUTTI_OK; i++) {
+		const int peer = i == -2 ? tti_sock_prev(sock) : i == -1 ? tti_sock_next(sock) : i;
+		int *fd = i == -2 ? &sock->prev_fd : i == -1 ? &sock->next_fd : &sock->in[peer];
 		const enum tti_conn_role role = i == -2   ? TTI_CONN_PREV
 						: i == -1 ? TTI_CONN_NEXT
 							  : TTI_CONN_PAIR;

@@ -20,7 +20,6 @@ static size_t body_size(uint32_t type)
 	case TTI_FRAME_ANSWER:
 		return sizeof(struct tti_call);
 	case TTI_FRAME_BLOCK:
-	case TTI_FRAME_MESSAGE:
 		return SIZE_MAX;
 	case TTI_FRAME_ALL:
 	case TTI_FRAME_BYE:
@@ -64,7 +63,6 @@ static tutti_status check_body(struct tti_framer *framer)
 		break;
 	case TTI_FRAME_ALL:
 	case TTI_FRAME_BLOCK:
-	case TTI_FRAME_MESSAGE:
 	case TTI_FRAME_BYE:
 	case TTI_FRAME_ASK:
 	case TTI_FRAME_HERE:

@@ -16,7 +16,7 @@
  *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
  *                             closing a gap, or made anew:
  *                             HERE, NEWS, ASK, MOVED, BYE     HERE, NEWS, ANSWER, BYE
- *     PEER   rank -> any      MESSAGE, then ASK, MAIL, BYE    ANSWER, MAIL, TAKEN, BYE
+ *     PEER   rank -> any      ASK, MAIL, BYE                  ANSWER, MAIL, TAKEN, BYE
  *     RING, once the ranks watch:     MAIL, TAKEN             the same
  *
  * A link of the ring that breaks is made anew, and what was on its way may come twice: all
@@ -79,7 +79,6 @@ enum tti_frame_type {
 	TTI_FRAME_NEXT,        /* tti_wire_card of the next rank          */
 	TTI_FRAME_ALL,         /* all ranks of this root have come        */
 	TTI_FRAME_BLOCK,       /* a blob of an all-gather                 */
-	TTI_FRAME_MESSAGE,     /* of tti_boot_send()                      */
 	TTI_FRAME_NEWS,        /* tti_news                                */
 	TTI_FRAME_BYE,         /* seq 1: I had the news and passed it on  */
 	TTI_FRAME_ASK,         /* what are you doing                      */
@@ -122,7 +121,7 @@ struct tti_framer {
 };
 
 /* *used of the nbytes are taken. TUTTI_OK: head and body hold a whole frame, look
- * at it before the next call (the body of BLOCK and MESSAGE is thrown away);
+ * at it before the next call (the body of BLOCK is thrown away);
  * TUTTI_AGAIN: all were used; TUTTI_EPROTO. What the body says is checked
  * so far as it can be without knowing the job: texts are printable and end. */
 TUTTI_CHECKED tutti_status tti_framer_feed(struct tti_framer *framer, const void *data,

@@ -37,7 +37,6 @@ struct report {
 enum scene {
 	IN_WATCH,    /* all are connected and watch                */
 	IN_EXCHANGE, /* in the middle of all-gathers               */
-	IN_RECV,     /* others wait for a message from someone else */
 	ASKING,      /* rank 3 asks rank 1 until it answers         */
 	IN_INIT,     /* anywhere on the way to the watch            */
 };
@@ -109,7 +108,6 @@ static tutti_status act(const struct world *world, struct tti_boot *boot, struct
 	const struct tti_watch_events events = { seen, on_lost, on_ask, on_answer };
 	uint8_t blobs[MOST * 64] = { 0 };
 	tutti_status status = TUTTI_OK;
-	int word = 0;
 
 	if (write(world->ready[1], "r", 1) != 1)
 		return TUTTI_EINTERNAL;
@@ -117,9 +115,6 @@ static tutti_status act(const struct world *world, struct tti_boot *boot, struct
 	case IN_EXCHANGE:
 		while (status == TUTTI_OK)
 			status = tti_boot_all_gather(boot, blobs, 64);
-		break;
-	case IN_RECV:
-		status = tti_boot_recv(boot, (tti_boot_rank(boot) + 1) % world->n, &word, 4);
 		break;
 	case ASKING:
 		TTI_TRY(tti_watch_start(boot, &events));
@@ -253,12 +248,6 @@ static void killed_in_an_exchange(void **state)
 		kill_one(5, IN_EXCHANGE, i % 5, 1000);
 }
 
-static void killed_while_others_receive(void **state)
-{
-	(void)state;
-	kill_one(6, IN_RECV, 4, 1000);
-}
-
 /* Wherever it was: all others return, with a reason. A rank that had not even come
  * is missing at the deadline. */
 static void killed_during_init(void **state)
@@ -337,11 +326,8 @@ static void stopped_does_not_answer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(killed_in_watch),
-		cmocka_unit_test(killed_in_an_exchange),
-		cmocka_unit_test(killed_while_others_receive),
-		cmocka_unit_test(killed_during_init),
-		cmocka_unit_test(stopped_is_not_dead),
+		cmocka_unit_test(killed_in_watch),         cmocka_unit_test(killed_in_an_exchange),
+		cmocka_unit_test(killed_during_init),      cmocka_unit_test(stopped_is_not_dead),
 		cmocka_unit_test(stopped_does_not_answer),
 	};
 

@@ -69,31 +69,6 @@ static tutti_status broadcasts(struct rank *rank)
 	return broadcast(rank, rank->nranks - 1, 100001);
 }
 
-static tutti_status pass_around(struct rank *rank)
-{
-	const int n = rank->nranks;
-
-	for (int far = 1; far < n; far = far * 2 + 1) {
-		const int to = (rank->rank + far) % n, from = (rank->rank + n - far) % n;
-
-		for (uint32_t i = 0; i < 3; i++) {
-			uint32_t word = (uint32_t)rank->rank * 1000 + i;
-
-			TTI_TRY(tti_boot_send(rank->boot, to, &word, sizeof(word)));
-		}
-		TTI_TRY(tti_boot_send(rank->boot, to, NULL, 0));
-		for (uint32_t i = 0; i < 3; i++) {
-			uint32_t word = 0;
-
-			TTI_TRY(tti_boot_recv(rank->boot, from, &word, sizeof(word)));
-			if (word != (uint32_t)from * 1000 + i)
-				return tti_fail(TUTTI_EINTERNAL, "got %u from %d", word, from);
-		}
-		TTI_TRY(tti_boot_recv(rank->boot, from, NULL, 0));
-	}
-	return TUTTI_OK;
-}
-
 static tutti_status exchange(struct rank *rank)
 {
 	static const size_t sizes[] = { 0, 1, 15, 1024, 70000 };
@@ -107,9 +82,7 @@ static tutti_status exchange(struct rank *rank)
 	if (status == TUTTI_OK)
 		status = broadcasts(rank);
 	for (int i = 0; i < 3 && status == TUTTI_OK; i++)
-		status = tti_boot_barrier(rank->boot);
-	if (status == TUTTI_OK && rank->nranks <= 64)
-		status = pass_around(rank);
+		status = tti_boot_all_gather(rank->boot, NULL, 0);
 	tti_boot_close(rank->boot);
 	return status;
 }

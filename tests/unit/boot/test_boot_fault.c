@@ -30,7 +30,7 @@ static tutti_status live(struct rank *rank)
 	const struct tti_watch_events events = { job, on_lost, NULL, NULL };
 	const struct tti_news news = { .status = TUTTI_EPEER, .culprit = -1, .text = "enough" };
 	uint32_t words[NRANKS] = { 0 };
-	const int next = (rank->rank + 1) % NRANKS, prev = (rank->rank + NRANKS - 1) % NRANKS;
+	const int next = (rank->rank + 1) % NRANKS;
 
 	if (job->is_local)
 		rank->boot = job->local[rank->rank];
@@ -38,8 +38,6 @@ static tutti_status live(struct rank *rank)
 		TTI_TRY(rank_connect(rank, &job->id, 1, 400, NULL));
 	TTI_TRY(tti_boot_all_gather(rank->boot, words, sizeof(*words)));
 	TTI_TRY(tti_boot_broadcast(rank->boot, 1, words, sizeof(words)));
-	TTI_TRY(tti_boot_send(rank->boot, next, words, 4));
-	TTI_TRY(tti_boot_recv(rank->boot, prev, words, 4));
 	TTI_TRY(tti_watch_start(rank->boot, &events));
 	tti_watch_ask(rank->boot, next);
 	if (rank->rank == 0)

@@ -12,6 +12,7 @@
 #include "boot/id.h"
 #include "boot/iface.h"
 #include "boot/sock.h"
+#include "boot/watch.h"
 #include "boot/wire.h"
 
 #define MOST 16
@@ -20,6 +21,7 @@ struct stranger {
 	_Atomic uint16_t ports[MOST + 1];
 	_Atomic int nports;
 	_Atomic int stop;
+	pthread_barrier_t met;
 };
 
 struct job {
@@ -34,25 +36,56 @@ struct job {
 	struct tti_boot **local;
 };
 
+/* One rank's questions to all others. */
+struct talk {
+	int rank;
+	_Atomic int answers[MOST];
+};
+
+static void on_lost(void *self, const struct tti_news *news)
+{
+	(void)self;
+	(void)news;
+}
+
+static void on_ask(void *self, struct tti_call *out)
+{
+	out->seq = (uint64_t)((struct talk *)self)->rank;
+}
+
+static void on_answer(void *self, int peer, const struct tti_call *call)
+{
+	struct talk *talk = self;
+
+	talk->answers[peer] = call && call->seq == (uint64_t)peer ? 1 : -1;
+}
+
 /* While strangers knock at all doors, each rank reaches each other one. */
 static tutti_status meet_all(struct rank *rank, struct stranger *stranger)
 {
 	const struct tti_sock *sock = (const struct tti_sock *)rank->boot;
-	const int n = rank->nranks;
+	struct talk talk = { .rank = rank->rank };
+	const struct tti_watch_events events = { &talk, on_lost, on_ask, on_answer };
+	bool good = true;
 
 	stranger->ports[1 + rank->rank] = ntohs(sock->cards[rank->rank].port);
 	stranger->nports++;
-	TTI_TRY(tti_boot_barrier(rank->boot));
-	for (int far = 1; far < n; far++) {
-		int word = rank->rank, got = -1;
+	TTI_TRY(tti_boot_all_gather(rank->boot, NULL, 0));
+	TTI_TRY(tti_watch_start(rank->boot, &events));
+	for (int far = 1; far < rank->nranks; far++) {
+		const int peer = (rank->rank + far) % rank->nranks;
 
 		usleep(20000);
-		TTI_TRY(tti_boot_send(rank->boot, (rank->rank + far) % n, &word, sizeof(word)));
-		TTI_TRY(tti_boot_recv(rank->boot, (rank->rank + n - far) % n, &got, sizeof(got)));
-		if (got != (rank->rank + n - far) % n)
-			return tti_fail(TUTTI_EINTERNAL, "got %d", got);
+		for (int i = 0; i < 1000 && !talk.answers[peer]; i++) {
+			tti_watch_ask(rank->boot, peer);
+			usleep(10000);
+		}
+		good = good && talk.answers[peer] == 1;
 	}
-	return TUTTI_OK;
+	/* Nobody leaves while another still asks. */
+	pthread_barrier_wait(&stranger->met);
+	tti_watch_stop(rank->boot);
+	return good ? TUTTI_OK : tti_fail(TUTTI_EINTERNAL, "a rank did not answer as itself");
 }
 
 static tutti_status come(struct rank *rank)
@@ -373,6 +406,7 @@ static void strangers_do_not_disturb(void **state)
 	CHECK_OK(tti_boot_id_create(&job.ids[0]));
 	CHECK_OK(tti_id_decode(&job.ids[0], &id));
 	stranger.ports[0] = ntohs(id.addrs[0].port);
+	pthread_barrier_init(&stranger.met, NULL, 8);
 	pthread_create(&thread, NULL, bother, &stranger);
 	job.stranger = &stranger;
 	usleep(200 * 1000);
@@ -383,6 +417,7 @@ static void strangers_do_not_disturb(void **state)
 	assert_in_range((tti_now_ns() - start_ns) / TTI_NS_PER_MS, 0, 5000);
 	stranger.stop = 1;
 	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&stranger.met);
 }
 
 int main(void)

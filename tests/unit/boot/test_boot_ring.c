@@ -37,7 +37,6 @@ static void ring_open(struct ring *ring)
 		.cards = ring->cards,
 		.next_fd = next[0],
 		.prev_fd = prev[0],
-		.out = ring->none,
 		.in = ring->none,
 		.inbox_fd = -1,
 		.inbox_prev = -1,

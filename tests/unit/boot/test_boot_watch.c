@@ -345,7 +345,7 @@ static tutti_status misuse(struct rank *rank)
 	const struct tti_watch_events none = { 0 };
 
 	TTI_TRY(watch(rank));
-	assert_int_equal(tti_boot_barrier(rank->boot), TUTTI_EUSAGE);
+	assert_int_equal(tti_boot_all_gather(rank->boot, NULL, 0), TUTTI_EUSAGE);
 	assert_int_equal(tti_watch_start(rank->boot, &none), TUTTI_EUSAGE);
 	pthread_barrier_wait(&job->barrier);
 	tti_watch_stop(rank->boot);
