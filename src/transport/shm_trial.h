@@ -37,7 +37,9 @@ struct tti_shm_trial {
 	/* While it measures: what it copies from; how often it came to a meeting; pieces that it
 	 * has put into its slots and taken out of the other's; that it gives up. */
 	uint64_t source;
+	int64_t began_ns; /* the copy of this round */
 	_Alignas(128) _Atomic uint32_t met, put, taken, gave_up;
+	_Atomic int32_t cpu; /* where it was at the last meeting */
 };
 
 enum tti_shm_why {
