@@ -136,7 +136,8 @@ TUTTI_API void tutti_part(size_t count, int n, int index, size_t *first, size_t 
  * a part each) to those that shall (the whole on each, or a part each), over as many NICs as
  * there are between them: each byte goes once to each node and is spread inside.
  * Called by all ranks of the communicator with the same sides; ranks on neither side
- * pass NULL buffers and are done at once. `send` is read on `from`, `recv` written on `to`. A
+ * pass NULL buffers and are done at once, but for the first call with some sides: that is planned
+ * by one rank, and all take part, or get TUTTI_EPLAN. `send` is read on `from`, `recv` written on `to`. A
  * rank on both sides may pass buffers that overlap only where the same elements lie at the
  * same place. With TUTTI_CHECK=1 sources that hold the same are compared first:
  * TUTTI_EMISMATCH on all ranks names one that differs. */
