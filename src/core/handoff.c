@@ -68,22 +68,24 @@ static struct tti_handoff_kept *begin(struct tti_comm *comm, const struct tti_ar
 	return kept;
 }
 
-tutti_status tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
-			      struct tti_handoff_shape *shape, int depth)
+tutti_status tti_handoff_make_room(struct tti_comm *comm, struct tti_handoff_agreed **out)
 {
-	struct tti_handoff_agreed *agreed = tti_zalloc(sizeof(*agreed));
-
+	*out = tti_zalloc(sizeof(**out));
 	if (!comm->handoffs)
 		comm->handoffs = tti_calloc(TTI_HANDOFFS_KEPT, sizeof(*comm->handoffs));
-	if (!agreed || !comm->handoffs) {
-		tti_free(agreed);
-		tti_free(shape);
-		return tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory");
-	}
-	agreed->shape = shape;
-	agreed->depth = depth;
-	(void)begin(comm, args, agreed);
-	return TUTTI_OK;
+	if (*out && comm->handoffs)
+		return TUTTI_OK;
+	tti_free(*out);
+	*out = NULL;
+	return tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory");
+}
+
+void tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
+		      struct tti_handoff_agreed *room, struct tti_handoff_shape *shape, int depth)
+{
+	room->shape = shape;
+	room->depth = depth;
+	(void)begin(comm, args, room);
 }
 
 /* -- Finding ------------------------------------------------------------------------ */
@@ -216,10 +218,16 @@ static tutti_status cut_and_find(struct tti_comm *comm, const struct tti_args *a
 static tutti_status keep_direct(struct tti_comm *comm, const struct tti_args *args)
 {
 	struct tti_handoff_shape *none = tti_zalloc(sizeof(*none));
+	struct tti_handoff_agreed *room;
 
 	if (!none)
 		return tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory");
-	return tti_handoff_keep(comm, args, none, 1);
+	if (tti_handoff_make_room(comm, &room) != TUTTI_OK) {
+		tti_free(none);
+		return TUTTI_ENOMEM;
+	}
+	tti_handoff_keep(comm, args, room, none, 1);
+	return TUTTI_OK;
 }
 
 static tutti_status find(struct tti_comm *comm, const struct tti_args *args,

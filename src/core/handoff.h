@@ -50,9 +50,11 @@ void tti_handoffs_release(struct tti_comm *comm);
 
 /* Whether the sides of a handoff have no plan yet: the same on all ranks. */
 bool tti_handoff_needs_plan(const struct tti_comm *comm, const struct tti_args *args);
-/* Keep one, which it takes over. */
-TUTTI_CHECKED tutti_status tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
-					    struct tti_handoff_shape *shape, int depth);
+/* Room to keep one: tti_free(), or tti_handoff_keep(), which takes it and the shape. */
+TUTTI_CHECKED tutti_status tti_handoff_make_room(struct tti_comm *comm,
+						 struct tti_handoff_agreed **out);
+void tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
+		      struct tti_handoff_agreed *room, struct tti_handoff_shape *shape, int depth);
 
 /* -- handoff_make.c ---------------------------------------------------------------- */
 

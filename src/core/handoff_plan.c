@@ -35,6 +35,7 @@ struct planning {
 	struct verdict verdict;
 	struct tti_handoff_shape *shape;
 	struct proof *proofs; /* [n] */
+	struct tti_handoff_agreed *room;
 	int depth;
 };
 
@@ -113,6 +114,8 @@ static tutti_status send_proof(struct planning *p)
 					 "not %016llx",
 					 p->comm->rank, (unsigned long long)own->hash,
 					 (unsigned long long)p->verdict.hash);
+	if (own->status == TUTTI_OK)
+		own->status = tti_handoff_make_room(p->comm, &p->room);
 	if (own->status != TUTTI_OK)
 		(void)snprintf(p->verdict.why, sizeof(p->verdict.why), "%s", tti_error_text());
 	set_call(p, TUTTI_ALL_GATHER, own, p->proofs, sizeof(*own));
@@ -121,8 +124,6 @@ static tutti_status send_proof(struct planning *p)
 
 static tutti_status keep(struct planning *p)
 {
-	struct tti_handoff_shape *shape = p->shape;
-
 	for (int rank = 0; rank < p->comm->n; rank++) {
 		const tutti_status status = (tutti_status)p->proofs[rank].status;
 
@@ -133,8 +134,10 @@ static tutti_status keep(struct planning *p)
 		return tti_fail(status < 0 ? status : TUTTI_EPLAN,
 				"rank %d cannot use the plan of a handoff: its log says why", rank);
 	}
+	tti_handoff_keep(p->comm, p->args, p->room, p->shape, p->depth);
+	p->room = NULL;
 	p->shape = NULL;
-	return tti_handoff_keep(p->comm, p->args, shape, p->depth);
+	return TUTTI_OK;
 }
 
 /* -- Of several communicators ------------------------------------------------------------------ */
@@ -191,6 +194,7 @@ void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_arg
 			all[i].comm->seq--;
 		tti_free(all[i].shape);
 		tti_free(all[i].proofs);
+		tti_free(all[i].room);
 	}
 	tti_free(all);
 	tti_free(calls);
