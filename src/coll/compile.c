@@ -500,7 +500,9 @@ static tutti_status compile(struct tti_compiler *c)
 	c->seen = tti_calloc(n, sizeof(*c->seen));
 	c->common = tti_calloc(n, sizeof(*c->common));
 	c->stamp = tti_calloc(2 * n, sizeof(*c->stamp));
-	if (!c->chunk || !c->queue_at || !c->seen || !c->common || !c->stamp)
+	/* peer_of[] is there where no operation has peers, too: each has a first index into it. */
+	if (!c->chunk || !c->queue_at || !c->seen || !c->common || !c->stamp ||
+	    !tti_vec_reserve((void **)&c->peer_of.at, &c->peer_of.room, 1, sizeof(*c->peer_of.at)))
 		return tti_compile_no_memory(c);
 	memset(c->queue_at, -1, 2 * n * sizeof(*c->queue_at));
 	memset(c->seen, -1, n * sizeof(*c->seen));

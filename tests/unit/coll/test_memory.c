@@ -358,6 +358,10 @@ static void accesses_that_nothing_orders(void **state)
 			 "rank 1 in_place\n" MEET_0 " get_reduce chunk 0 from 0 final\n" MEET_0,
 		"rank 0, step 2: chunk 0 of rank 1 is read while rank 1, step 2, may still write "
 		"that memory");
+	refused(SUM_OF_2 "rank 0 in_place\n" MEET_1 " get_reduce chunk 0 from 1 final\n" MEET_1
+			 "rank 1\n" MEET_0 " get_reduce chunk 0 from 0 final\n" MEET_0,
+		"rank 0, step 2: chunk 0 of rank 0 is written while rank 1, step 2, may still read "
+		"that memory");
 	refused(SWAP_OF_2 "rank 0\n" MEET_1
 			  " put chunk 1 to 1\n get chunk 2 from 1\n copy chunk 0\n" MEET_1
 			  "rank 1\n" MEET_0 " copy chunk 3\n" MEET_0,
