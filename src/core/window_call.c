@@ -77,7 +77,7 @@ static tutti_status wait_signal(struct tutti_window *window, int peer, uint64_t 
 		atomic_fetch_add(&signals->waiters, 1);
 		word = atomic_load(&signals->word);
 		if (atomic_load(seen) < want)
-			tti_futex_wait(&signals->word, word, wait.nap_ns);
+			tti_futex_wait(&signals->word, word, NAP_MOST);
 		atomic_fetch_sub(&signals->waiters, 1);
 	}
 	if (st != TUTTI_OK)

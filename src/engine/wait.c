@@ -11,8 +11,7 @@
 /* Spinning is short even on a core of one's own: on a machine that is busy with something else
  * the peer may need this core to answer at all. */
 #define YIELD_NS     (200 * 1000)
-#define NAP_FIRST_NS (200 * 1000)
-#define NAP_MOST_NS  (5 * TTI_NS_PER_MS)
+#define NAP_NS       (5 * TTI_NS_PER_MS)
 #define NAP_MIXED_NS (50 * 1000)
 #define REPORT_NS    (50 * TTI_NS_PER_MS)
 
@@ -28,21 +27,27 @@
 #define DEAR_FIRST_NS (100 * TTI_NS_PER_MS)
 #define DEAR_MOST_NS  (1000 * TTI_NS_PER_MS)
 
-/* A yield of fewer ticks is short: 0.03 to 0.13 ms. */
+/* Fewer ticks are 0.03 to 0.13 ms at most: a yield, or two and what is between, that take no more
+ * are short. What took more may have been something else than a yield: so many are then timed one
+ * by one. */
 #define FEW_TICKS (1 << 17)
+#define EXACTLY   8
 
 /* The clock is looked at once in so many rounds. */
 #define ROUNDS_PER_CLOCK 32
 
-/* What this thread goes by. Ticks cost half of what the clock does; what one is worth is
- * known by how many there were since the first yield. */
+/* What this thread goes by. Ticks cost half of what the clock does, and are still looked at once in
+ * two yields only, as all that the ranks of a core do together in a short call takes a microsecond
+ * or two. What one is worth is known by how many there were since the first yield. */
 static _Thread_local struct {
 	const _Atomic int *awaited; /* NULL: it is not beside a computation */
 	struct tti_yields yields;
-	uint64_t nshort; /* yields since the last one that was long */
+	uint64_t nshort;  /* yields since the last one that was not known to be short */
+	uint32_t exactly; /* so many are timed one by one */
+	uint64_t seen_ticks;
 	uint64_t first_ticks;
 	int64_t first_ns; /* 0: no yield yet */
-} self;
+} self = { .exactly = EXACTLY };
 
 void tti_wait_beside(const _Atomic int *awaited)
 {
@@ -85,20 +90,10 @@ static bool is_beside(void)
 	return self.awaited && atomic_load_explicit(self.awaited, memory_order_relaxed) == 0;
 }
 
-static __attribute__((noinline, cold)) void look_at_yield(uint64_t before, uint64_t after)
+static __attribute__((noinline, cold)) void yield_exactly(void)
 {
-	const int64_t now = tti_now_ns();
-	const double ns_per_tick =
-		(double)(now - self.first_ns) / (double)(after - self.first_ticks);
-
-	tti_yields_took(&self.yields, now, (int64_t)((double)(after - before) * ns_per_tick),
-			self.nshort);
-	self.nshort = 0;
-}
-
-static void yield(void)
-{
-	uint64_t before, after;
+	uint64_t before;
+	int64_t now;
 
 	if (!self.first_ns) {
 		self.first_ns = tti_now_ns();
@@ -106,11 +101,36 @@ static void yield(void)
 	}
 	before = tti_ticks();
 	sched_yield();
-	after = tti_ticks();
-	if (after - before > FEW_TICKS)
-		look_at_yield(before, after);
-	else
-		self.nshort++;
+	self.seen_ticks = tti_ticks();
+	self.exactly--;
+	self.nshort++;
+	if (self.seen_ticks - before <= FEW_TICKS)
+		return;
+	now = tti_now_ns();
+	tti_yields_took(
+		&self.yields, now,
+		(int64_t)((double)(self.seen_ticks - before) * (double)(now - self.first_ns) /
+			  (double)(self.seen_ticks - self.first_ticks)),
+		self.nshort - 1);
+	self.nshort = 0;
+	self.exactly = EXACTLY;
+}
+
+static void yield(void)
+{
+	uint64_t before;
+
+	if (self.exactly) {
+		yield_exactly();
+		return;
+	}
+	sched_yield();
+	if (++self.nshort % 2)
+		return;
+	before = self.seen_ticks;
+	self.seen_ticks = tti_ticks();
+	if (self.seen_ticks - before > FEW_TICKS)
+		self.exactly = EXACTLY;
 }
 
 bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded)
@@ -121,30 +141,28 @@ bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded)
 		tti_cpu_relax();
 		return true;
 	}
-	if (self.yields.dear_until_ns && tti_yields_are_dear(&self.yields, tti_now_ns())) {
-		if (!crowded)
-			tti_cpu_relax();
-		return !crowded;
+	if (self.yields.dear_until_ns) {
+		if (tti_yields_are_dear(&self.yields, tti_now_ns())) {
+			if (!crowded)
+				tti_cpu_relax();
+			return !crowded;
+		}
+		self.exactly = EXACTLY;
 	}
 	yield();
 	return true;
 }
 
-static void nap(struct tti_wait *wait, struct tti_engine *engine, bool alone)
+/* Where nothing wakes, or not all, a sleep is short. */
+static void nap(struct tti_engine *engine, bool alone)
 {
-	struct tti_port *port = engine->sleeper;
-	const int64_t most = alone && !engine->is_mixed ? NAP_MOST_NS : NAP_MIXED_NS;
+	const int64_t most = alone && engine->sleeper && !engine->is_mixed ? NAP_NS : NAP_MIXED_NS;
+	const struct timespec pause = { .tv_nsec = (long)most };
 
-	wait->nap_ns = wait->nap_ns ? wait->nap_ns + wait->nap_ns / 2 : NAP_FIRST_NS;
-	if (wait->nap_ns > most)
-		wait->nap_ns = most;
-	if (port && alone) {
-		port->transport->sleep->wait(port, wait->nap_ns);
-	} else {
-		const struct timespec pause = { .tv_nsec = (long)wait->nap_ns };
-
+	if (engine->sleeper && alone)
+		engine->sleeper->transport->sleep->wait(engine->sleeper, most);
+	else
 		nanosleep(&pause, NULL);
-	}
 }
 
 static tutti_status report(struct tti_wait *wait, struct tti_engine *engine, int64_t now, int peer)
@@ -200,7 +218,7 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 	}
 	if (!awake || now - wait->since_ns > awake_ns(engine)) {
 		wait->rounds--; /* look at the clock each time */
-		nap(wait, engine, alone);
+		nap(engine, alone);
 	}
 	return TUTTI_AGAIN;
 }

@@ -37,7 +37,6 @@ struct tti_wait {
 	uint32_t rounds;
 	int64_t since_ns;  /* 0: the clock was not looked at yet            */
 	int64_t report_ns; /* when to call on_wait next                     */
-	int64_t nap_ns;
 };
 
 /* Nothing moved on the engine. TUTTI_AGAIN: look again; else the wait is over with

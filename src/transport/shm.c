@@ -21,11 +21,9 @@
 /* What a message costs by itself, some 0.1 us, is a quarter of what these take. */
 #define PIECE_BYTES 8192
 
-/* From arming the bell to the next look, the first sleep, and the next ones: see shm_wait(). */
-#define STORED_ROUNDS 8
-#define DWELL_NS      20000
-#define NAP_LEAST_NS  (1 * TTI_NS_PER_MS)
-#define NAP_MOST_NS   (64 * TTI_NS_PER_MS)
+/* From arming the bell to the next look, some 0.7 us, and a sleep: see shm_wait(). */
+#define STORED_ROUNDS 16
+#define LONGEST_NS    (64 * TTI_NS_PER_MS)
 
 tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_status status, int peer,
 			  const char *what)
@@ -236,8 +234,9 @@ static const struct tti_link_ops link_ops = {
  * or reads a message rings it. A sender stores its message and then loads the bell; the load may
  * come first and find it not armed, while our last look missed the message. A processor holds a
  * store back for less than a microsecond, mostly for less than 0.2. So the first call arms the
- * bell, lets that pass and returns, for the caller to look again. The second one sleeps, but for
- * 20 us at most, the next ones for longer. Should all of it go wrong, it costs one nap. */
+ * bell, lets that pass and returns, for the caller to look again; the next one sleeps. Should it
+ * go wrong all the same, it costs one sleep. A short one to be safe would cost more each time:
+ * timers that end before the next tick are dear, in virtual machines above all. */
 static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 {
 	struct tti_shm_port *const port = tti_shm_port_of(base);
@@ -248,20 +247,15 @@ static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 		return;
 	bell = tti_shm_seg_bell(&port->seg, port->self);
 	word = atomic_load_explicit(&bell->word, memory_order_acquire);
-	if (!port->armed || word != port->armed) {
-		port->armed = (word + 1) | 1;
-		port->nap_ns = DWELL_NS;
-		atomic_store(&bell->word, port->armed);
-		for (int i = 0; i < STORED_ROUNDS; i++)
-			tti_cpu_relax();
+	if (port->armed && word == port->armed) {
+		tti_futex_wait(&bell->word, word,
+			       timeout_ns < LONGEST_NS ? timeout_ns : LONGEST_NS);
 		return;
 	}
-	tti_futex_wait(&bell->word, port->armed,
-		       timeout_ns < port->nap_ns ? timeout_ns : port->nap_ns);
-	if (port->nap_ns < NAP_LEAST_NS)
-		port->nap_ns = NAP_LEAST_NS;
-	else if (port->nap_ns < NAP_MOST_NS)
-		port->nap_ns *= 2;
+	port->armed = (word + 1) | 1;
+	atomic_store(&bell->word, port->armed);
+	for (int i = 0; i < STORED_ROUNDS; i++)
+		tti_cpu_relax();
 }
 
 static const struct tti_sleep_ops sleep_ops = {

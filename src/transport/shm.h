@@ -74,10 +74,7 @@ struct tti_shm_port {
 	struct tti_shm_outbox *out; /* NULL before the first link */
 	uint64_t for_all;           /* lines sent that all read   */
 	uint32_t fanouts;           /* to all, either way         */
-	/* Sleep: the value of our bell since it was armed, 0: it is not; how long
-	 * the next nap may be. */
-	uint32_t armed;
-	int64_t nap_ns;
+	uint32_t armed;             /* the value of our bell since it was armed, 0: it is not */
 	struct tti_shm_heap heap;
 	bool one_process; /* all candidates are threads of this process */
 	uint32_t start;   /* number of a ring's first message; tests start near the wrap */

@@ -197,14 +197,25 @@ static void *share_cores_beside_a_job(void *unused)
 	step(&wait, &engine, 11);
 	assert_int_equal(bed.sleeps, 20);
 	assert_int_equal(yields, 3);
-	/* It is over: back to yields, which are cheap. */
+	/* The job is still there after that time, which one long yield shows. */
 	now_ns += 100 * MS;
+	wait = (struct tti_wait){ 0 };
+	step(&wait, &engine, 12);
+	assert_int_equal(yields, 4);
+	assert_int_equal(bed.sleeps, 30);
+	/* It is over: back to yields, which are cheap. */
+	now_ns += 200 * MS;
 	yield_ns = 0;
-	step(&wait, &engine, 1);
 	wait = (struct tti_wait){ 0 };
 	step(&wait, &engine, STEPS);
-	assert_int_equal(yields, 3 + 1 + STEPS);
-	assert_int_equal(bed.sleeps, 20);
+	assert_int_equal(yields, 4 + STEPS);
+	assert_int_equal(bed.sleeps, 30);
+	/* A new one is noticed after a few. */
+	yield_ns = 10000 * MS;
+	wait = (struct tti_wait){ 0 };
+	step(&wait, &engine, 20);
+	assert_in_range(yields, 4 + STEPS + 3, 4 + STEPS + 5);
+	assert_true(bed.sleeps > 40);
 	tti_engine_release(&engine);
 	return unused;
 }

@@ -27,8 +27,8 @@ static uint32_t draw(uint32_t *seed)
 	return *seed >> 16;
 }
 
-/* From the third sleep in a row on the bell has been armed for long, and whoever sends must ring
- * it; before, a sender may not have seen it armed, but that lasts 20 us only. */
+/* The first call arms the bell. Once the third one is made it has been armed for long, and whoever
+ * sends must ring it; before, a sender may not have seen it armed. */
 static const void *sleep_for(struct tti_port *port, struct tti_link *link, uint64_t number,
 			     size_t *nbytes)
 {
