@@ -148,16 +148,11 @@ static size_t add_assigned(const struct tti_tcp_link *link, const struct tti_tcp
 			   size_t most)
 {
 	for (int i = 0; link->wish && i < link->wish->n && n < most; i++) {
-		const struct tti_lane_share *share = &link->wish->shares[i];
 		const bool known = tti_tcp_wish_nics(link->wish, i, mine, theirs, &pair[n]);
 		size_t k = 0;
 
-		if (!known || !link->lanes->ways.at[pair[n].mine][pair[n].theirs].kind) {
-			tti_log(TTI_LOG_INFO, TTI_TCP,
-				"%s cannot talk to %s of rank %d, as the plan wants it to",
-				share->local_nic, share->remote_nic, link->base.peer);
+		if (!known || !link->lanes->ways.at[pair[n].mine][pair[n].theirs].kind)
 			continue;
-		}
 		while (pair[k].mine != pair[n].mine || pair[k].theirs != pair[n].theirs)
 			k++;
 		n += k == n;

@@ -4,25 +4,28 @@
 #include <string.h>
 
 #include "transport/tcp.h"
+#include "transport/tcp_route.h"
 #include "util/clock.h"
+#include "util/fd.h"
 #include "util/log.h"
 #include "util/mem.h"
 
 /* By so much a lane may be ahead of its share before it waits for the others. */
 #define AHEAD         (384 * 1024)
-/* Waiting is looked at over so long, and is too much if it is more than one part in so many:
- * then the others could carry a quarter more than they get. One look tells no more than so
- * much, as the caller may have been busy. */
+/* Waiting is looked at over so long, and is too much if it is more than one part in so many. One
+ * look tells no more than so much, as the caller may have been busy. */
 #define REVIEW_NS     (20 * TTI_NS_PER_MS)
 #define WAITING_MOST  4
 #define LOOK_MOST_NS  TTI_NS_PER_MS
 /* Without messages for so long, nobody waited. */
 #define IDLE_NS       (20 * TTI_NS_PER_MS)
-/* After which shares are tried again, twice as long each time; and what all lanes must
- * carry for it, of what their shares of the sum are. */
+/* A pause takes so long: all lanes are measured by then. After that it is so long until the next one,
+ * or until what fell behind is looked at again; twice as long each time. */
+#define PAUSE_NS      (100 * TTI_NS_PER_MS)
 #define AGAIN_NS      (1000 * TTI_NS_PER_MS)
 #define AGAIN_MOST_NS (60000 * TTI_NS_PER_MS)
-#define CARRIES_LEAST 0.9
+/* What a lane must carry, of what its share of all that lanes carry is. */
+#define CARRIES_LEAST 0.8
 
 /* -- Wishes ------------------------------------------------------------------ */
 
@@ -40,6 +43,52 @@ void tti_tcp_lane_wish(struct tti_tcp_link *link, int index)
 	}
 }
 
+static size_t nic_named(const struct tti_tcp_card *card, const char *name)
+{
+	size_t i = 0;
+
+	while (i < card->nnics && strcmp(card->nic[i].is.name, name) != 0)
+		i++;
+	return i;
+}
+
+bool tti_tcp_wish_nics(const struct tti_tcp_wish *wish, int i, const struct tti_tcp_card *mine,
+		       const struct tti_tcp_card *theirs, struct tti_tcp_pair *out)
+{
+	const size_t local = nic_named(mine, wish->shares[i].local_nic);
+	const size_t remote = nic_named(theirs, wish->shares[i].remote_nic);
+
+	*out = (struct tti_tcp_pair){ (uint8_t)local, (uint8_t)remote };
+	return local < mine->nnics && remote < theirs->nnics;
+}
+
+/* Whether all NICs that have a share can talk: a plan knows nothing of networks. */
+static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_wish *wish)
+{
+	struct tti_tcp_card mine, theirs;
+	struct tti_tcp_ways ways;
+	struct tti_tcp_pair pair;
+	bool good = true;
+	int fd = tti_tcp_route_open();
+
+	tti_tcp_card_of(link->port, link->port->base.rank, &mine);
+	tti_tcp_card_of(link->port, link->base.peer, &theirs);
+	tti_tcp_ways_find(&mine, &theirs, -1, tti_tcp_route_leaves, &fd, &ways);
+	tti_fd_close(&fd);
+	for (int i = 0; i < wish->n && good; i++) {
+		const struct tti_lane_share *share = &wish->shares[i];
+
+		good = share->share <= 0 || (tti_tcp_wish_nics(wish, i, &mine, &theirs, &pair) &&
+					     ways.at[pair.mine][pair.theirs].kind);
+		if (!good)
+			tti_log(TTI_LOG_INFO, TTI_TCP,
+				"%s cannot talk to %s of rank %d, as the plan wants it to: what "
+				"goes there goes by what lanes carry",
+				share->local_nic, share->remote_nic, link->base.peer);
+	}
+	return good;
+}
+
 void tti_tcp_link_wish(struct tti_tcp_link *link)
 {
 	const struct tti_tcp_port *port = link->port;
@@ -47,7 +96,7 @@ void tti_tcp_link_wish(struct tti_tcp_link *link)
 	link->wish = NULL;
 	link->dealer = (struct tti_tcp_dealer){ 0 };
 	for (size_t i = 0; i < port->wishes.n; i++)
-		if (port->wishes.at[i]->peer == link->base.peer)
+		if (port->wishes.at[i]->peer == link->base.peer && can_be(link, port->wishes.at[i]))
 			link->wish = port->wishes.at[i];
 	for (int i = 0; i < link->nlanes; i++)
 		tti_tcp_lane_wish(link, i);
@@ -107,25 +156,6 @@ void tti_tcp_wishes_release(struct tti_tcp_port *port)
 	tti_vec_release(&port->wishes);
 }
 
-static size_t nic_named(const struct tti_tcp_card *card, const char *name)
-{
-	size_t i = 0;
-
-	while (i < card->nnics && strcmp(card->nic[i].is.name, name) != 0)
-		i++;
-	return i;
-}
-
-bool tti_tcp_wish_nics(const struct tti_tcp_wish *wish, int i, const struct tti_tcp_card *mine,
-		       const struct tti_tcp_card *theirs, struct tti_tcp_pair *out)
-{
-	const size_t local = nic_named(mine, wish->shares[i].local_nic);
-	const size_t remote = nic_named(theirs, wish->shares[i].remote_nic);
-
-	*out = (struct tti_tcp_pair){ (uint8_t)local, (uint8_t)remote };
-	return local < mine->nnics && remote < theirs->nnics;
-}
-
 /* -- Whether they hold ----------------------------------------------------------- */
 
 static bool is_well(const struct tti_tcp_link *link, int lane)
@@ -135,7 +165,7 @@ static bool is_well(const struct tti_tcp_link *link, int lane)
 
 bool tti_tcp_shares_hold(const struct tti_tcp_link *link)
 {
-	if (!link->wish || link->dealer.gave_up)
+	if (!link->wish || link->dealer.paused)
 		return false;
 	for (int i = 0; i < link->nlanes; i++)
 		if (link->lane[i].share > 0 && is_well(link, i))
@@ -143,51 +173,58 @@ bool tti_tcp_shares_hold(const struct tti_tcp_link *link)
 	return false;
 }
 
-static void give_up(struct tti_tcp_link *link, int slow, int64_t now)
+/* The lane that carries least of its share of what is carried by all that were measured; -1: all
+ * carry theirs. */
+static int find_slow(const struct tti_tcp_link *link)
+{
+	double rates = 0, shares = 0, least = CARRIES_LEAST;
+	int slow = -1;
+
+	for (int i = 0; i < link->nlanes; i++) {
+		if (link->lane[i].share <= 0 || link->lane[i].rate <= 0 || !is_well(link, i))
+			continue;
+		rates += link->lane[i].rate;
+		shares += link->lane[i].share;
+	}
+	for (int i = 0; i < link->nlanes; i++) {
+		const struct tti_tcp_lane *lane = &link->lane[i];
+
+		if (lane->share <= 0 || lane->rate <= 0 || !is_well(link, i) ||
+		    lane->rate * shares >= least * rates * lane->share)
+			continue;
+		least = lane->rate * shares / (rates * lane->share);
+		slow = i;
+	}
+	return slow;
+}
+
+void tti_tcp_shares_review(struct tti_tcp_link *link, int64_t now)
 {
 	struct tti_tcp_dealer *dealer = &link->dealer;
-	const struct tti_tcp_lane *lane = &link->lane[slow];
+	int slow;
 
-	if (!dealer->patience)
+	if (!dealer->paused || now < dealer->again_at)
+		return;
+	slow = find_slow(link);
+	if (slow >= 0 && !link->lane[slow].fell_behind)
 		tti_log(TTI_LOG_INFO, TTI_TCP,
 			"lane %d to rank %d (%s to %s) falls behind its share in the plan: others "
 			"carry what it does not",
-			slow, link->base.peer, lane->local_nic, lane->remote_nic);
-	dealer->gave_up = true;
+			slow, link->base.peer, link->lane[slow].local_nic,
+			link->lane[slow].remote_nic);
+	if (slow >= 0)
+		link->lane[slow].fell_behind = true;
+	dealer->paused = slow >= 0;
+	dealer->lanes = 0;
 	dealer->patience = dealer->patience ? 2 * dealer->patience : AGAIN_NS;
 	if (dealer->patience > AGAIN_MOST_NS)
 		dealer->patience = AGAIN_MOST_NS;
 	dealer->again_at = now + dealer->patience;
 }
 
-void tti_tcp_shares_review(struct tti_tcp_link *link, int64_t now)
+/* `waits`: what is to go next is for a lane that is full, and others are not. */
+static void note_waiting(struct tti_tcp_dealer *dealer, bool waits, int64_t now)
 {
-	struct tti_tcp_dealer *dealer = &link->dealer;
-	double rates = 0, shares = 0;
-
-	if (!dealer->gave_up || now < dealer->again_at)
-		return;
-	dealer->again_at = now + dealer->patience;
-	for (int i = 0; i < link->nlanes; i++) {
-		if (link->lane[i].share <= 0 || !is_well(link, i))
-			continue;
-		if (link->lane[i].rate <= 0)
-			return;
-		rates += link->lane[i].rate;
-		shares += link->lane[i].share;
-	}
-	for (int i = 0; i < link->nlanes; i++)
-		if (link->lane[i].share > 0 && is_well(link, i) &&
-		    link->lane[i].rate * shares < CARRIES_LEAST * rates * link->lane[i].share)
-			return;
-	dealer->gave_up = false;
-	dealer->lanes = 0;
-}
-
-/* `slow`: what is to go next is for that lane, which is full, and others are not; -1: not so. */
-static void note_waiting(struct tti_tcp_link *link, int slow, int64_t now)
-{
-	struct tti_tcp_dealer *dealer = &link->dealer;
 	const int64_t passed = now - dealer->looked_at;
 
 	if (passed > IDLE_NS) {
@@ -197,13 +234,13 @@ static void note_waiting(struct tti_tcp_link *link, int slow, int64_t now)
 		dealer->waited_ns += passed < LOOK_MOST_NS ? passed : LOOK_MOST_NS;
 	}
 	dealer->looked_at = now;
-	dealer->waits = slow >= 0;
-	if (dealer->waits)
-		dealer->slow = (int8_t)slow;
+	dealer->waits = waits;
 	if (now - dealer->since < REVIEW_NS)
 		return;
-	if (dealer->waited_ns > (now - dealer->since) / WAITING_MOST)
-		give_up(link, dealer->slow, now);
+	if (dealer->waited_ns > (now - dealer->since) / WAITING_MOST && now >= dealer->again_at) {
+		dealer->paused = true;
+		dealer->again_at = now + PAUSE_NS;
+	}
 	dealer->since = now;
 	dealer->waited_ns = 0;
 }
@@ -263,9 +300,9 @@ int tti_tcp_shares_pick(struct tti_tcp_link *link, const int *lane, const bool *
 	if (best >= 0 && best != due &&
 	    (double)link->lane[lane[best]].dealt + (double)nbytes >
 		    dealt * share[best] / shares + AHEAD) {
-		note_waiting(link, lane[due], now);
+		note_waiting(&link->dealer, true, now);
 		return -1;
 	}
-	note_waiting(link, -1, now);
+	note_waiting(&link->dealer, false, now);
 	return best;
 }

@@ -4,9 +4,9 @@
 
 /* By which NICs a link goes, as it was assigned, and in which shares. A message goes to the lane
  * that is farthest behind its share of what was dealt; if that one is full, to another, as long as
- * this one is not far ahead. If a lane that could take a message often waits for another, this other
- * one is slower than its share says: then shares are given up, and messages go by what lanes
- * carry, until all could carry theirs.
+ * this one is not far ahead. If a lane that could take a message often waits for another, the link
+ * pauses from its shares for a moment, and messages go by what lanes carry: this measures all. If a
+ * lane carries clearly less than its share of all of it, it stays that way until it is well.
  *
  * Owner and threads: as the port. */
 
@@ -25,11 +25,10 @@ struct tti_tcp_wish {
 /* How a link's messages are dealt to its lanes by their shares. */
 struct tti_tcp_dealer {
 	uint32_t lanes; /* to which messages are dealt now, a bit each   */
-	bool waits;     /* when last looked at, a lane that could take one waited ... */
-	int8_t slow;    /* ... for this one, or did before                            */
-	bool gave_up;   /* the shares: some lane fell behind             */
+	bool paused;    /* messages go by what lanes carry, until again_at at least */
+	bool waits;     /* when last looked at, a lane that could take one waited for another */
 	int64_t since, waited_ns, looked_at; /* so long of the time since then            */
-	int64_t again_at, patience;          /* when to look whether it is over            */
+	int64_t again_at, patience;          /* how long until the next pause, or its end   */
 };
 
 /* Of struct tti_transport. */
@@ -45,16 +44,16 @@ void tti_tcp_lane_wish(struct tti_tcp_link *link, int index);
 bool tti_tcp_wish_nics(const struct tti_tcp_wish *wish, int i, const struct tti_tcp_card *mine,
 		       const struct tti_tcp_card *theirs, struct tti_tcp_pair *out);
 
-/* Whether messages go by shares now: there are some, a lane that has one is well, and none fell
- * behind. */
+/* Whether messages go by shares now: there are some, a lane that has one is well, and they are not
+ * paused from. */
 bool tti_tcp_shares_hold(const struct tti_tcp_link *link);
 
 /* Of lanes that have shares, the place in lane[0 .. n-1] of the one that a message of nbytes
- * goes to; -1: none now. `free` says which can take it. May find that a lane fell behind. */
+ * goes to; -1: none now. `free` says which can take it. May pause. */
 int tti_tcp_shares_pick(struct tti_tcp_link *link, const int *lane, const bool *free, int n,
 			size_t nbytes, int64_t now);
 
-/* After a lane fell behind: go by shares again if all can carry theirs by now. */
+/* Go by shares again, if it is time, and none is known not to carry its own. */
 void tti_tcp_shares_review(struct tti_tcp_link *link, int64_t now);
 
 #endif

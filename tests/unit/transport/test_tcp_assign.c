@@ -76,9 +76,22 @@ static void assigned_nics_that_are_not_there(void **state)
 	cable(1, "10.1.1.1/24", "10.1.1.2/24");
 	want("eth7", 1);
 	begin(&world, 0, 1);
+	assert_null(end(&world, 0)->wish);
 	check_lane(&world, 0, "eth0", "eth0");
 	open_all(&world, 2);
 	transfer(&world, 300);
+	/* Nor can NICs of different networks talk. */
+	want("eth1", 1);
+	want("eth0", 1);
+	strcpy(assigned[1].remote_nic, "eth1");
+	assign(&world);
+	assert_null(end(&world, 0)->wish);
+	assert_null(end(&world, 1)->wish);
+	transfer(&world, 300);
+	want("eth1", 1);
+	assign(&world);
+	assert_non_null(end(&world, 0)->wish);
+	assert_non_null(end(&world, 1)->wish);
 	world_end(&world);
 }
 
