@@ -35,6 +35,7 @@ struct verdict {
 	uint8_t has_parts;  /* ... the part of its host of each rank      */
 	uint8_t has_nics;   /* ... and the NICs that each should use first        */
 	uint8_t has_choice; /* some of them have several                         */
+	uint32_t nlocated;  /* ... and which interfaces the NICs of the plan are  */
 	uint64_t nbytes, hash;
 	char why[WHY_BYTES];
 };
@@ -44,6 +45,7 @@ struct draft {
 	char *text;
 	uint32_t *part, *member;    /* [n] */
 	struct tti_nic_order *nics; /* [n] */
+	uint8_t *located;           /* of tti_nics_locate() */
 };
 
 static tutti_status no_memory(int n)
@@ -97,25 +99,38 @@ static void list_members(const struct tti_plan_job *job, uint32_t *member)
 			member[job->nodes[node].ranks[i]] = job->nodes[node].members[i];
 }
 
+/* Where ranks sit, and of several hosts, by which NICs they talk. */
+static tutti_status describe(const struct tti_comm_job *job, const struct tti_views *views,
+			     const struct tti_plan *plan, struct draft *draft)
+{
+	bool has_choice = false;
+
+	list_members(&job->job, draft->member);
+	draft->verdict.has_seats = 1;
+	if (job->job.nnodes == 1)
+		return TUTTI_OK;
+	TTI_TRY(tti_nics_deal(job, views, draft->nics, &has_choice));
+	draft->verdict.has_nics = 1;
+	draft->verdict.has_choice = has_choice;
+	if (!has_choice)
+		return TUTTI_OK;
+	return tti_nics_locate(job, views, plan, &draft->located, &draft->verdict.nlocated);
+}
+
 static tutti_status make_of_views(const struct tti_roll *roll, const struct tti_views *views,
 				  const int *host_of, struct draft *draft, struct tti_plan **out)
 {
 	struct tti_comm_job job;
-	bool has_choice = false;
 	tutti_status st;
 
 	TTI_TRY(tti_comm_job_build(roll, views, host_of, &job));
 	st = make(&job, out);
-	if (st == TUTTI_OK && job.job.nnodes > 1)
-		st = tti_nics_deal(&job, views, draft->nics, &has_choice);
-	draft->verdict.has_nics = job.job.nnodes > 1;
-	draft->verdict.has_choice = has_choice;
+	if (st == TUTTI_OK)
+		st = describe(&job, views, *out, draft);
 	if (st == TUTTI_OK && job.job.nnodes == 1) {
 		st = label_parts(job.part, roll->n, draft->part);
 		draft->verdict.has_parts = 1;
 	}
-	list_members(&job.job, draft->member);
-	draft->verdict.has_seats = 1;
 	tti_comm_job_release(&job);
 	return st;
 }
@@ -140,7 +155,16 @@ static tutti_status check_hosts(const struct tti_plan *plan, const int *host_of,
 	return TUTTI_OK;
 }
 
-static tutti_status read_file(const struct tti_roll *roll, const int *host_of, int nhosts,
+static bool has_ways(const struct tti_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->npatterns; i++)
+		for (uint32_t k = 0; k < plan->patterns[i].nchannels; k++)
+			if (plan->patterns[i].channels[k].ways)
+				return true;
+	return false;
+}
+
+static tutti_status read_plan(const struct tti_roll *roll, const int *host_of, int nhosts,
 			      struct tti_plan **out)
 {
 	const char *path = tti_params()->plan_file;
@@ -151,6 +175,12 @@ static tutti_status read_file(const struct tti_roll *roll, const int *host_of, i
 	if (st == TUTTI_OK)
 		st = check_hosts(plan, host_of, roll->n, nhosts);
 	if (st == TUTTI_OK) {
+		/* Ranks on CPUs do not leave their host to get to another rank there. */
+		if (has_ways(plan))
+			tti_log(TTI_LOG_WARN, TTI_PLAN,
+				"TUTTI_PLAN_FILE %s: hops of \"over_nets\" go by shared memory, as "
+				"ranks are on CPUs",
+				path);
 		*out = plan;
 		return TUTTI_OK;
 	}
@@ -159,6 +189,23 @@ static tutti_status read_file(const struct tti_roll *roll, const int *host_of, i
 		return st;
 	return tti_fail(TUTTI_EPLAN, "TUTTI_PLAN_FILE %s cannot be used: %s", path,
 			tti_error_text());
+}
+
+/* The user's plan; which NICs it speaks of is looked up in what the hosts have. */
+static tutti_status read_file(const struct tti_roll *roll, const struct tti_views *views,
+			      const int *host_of, int nhosts, struct draft *draft,
+			      struct tti_plan **out)
+{
+	struct tti_comm_job job;
+	tutti_status st;
+
+	TTI_TRY(read_plan(roll, host_of, nhosts, out));
+	if (nhosts == 1)
+		return TUTTI_OK;
+	TTI_TRY(tti_comm_job_build(roll, views, host_of, &job));
+	st = describe(&job, views, *out, draft);
+	tti_comm_job_release(&job);
+	return st;
 }
 
 static tutti_status write_text(const struct tti_plan *plan, struct draft *draft)
@@ -179,7 +226,7 @@ static void fill_draft(const struct tti_roll *roll, const struct tti_views *view
 		       const int *host_of, int nhosts, struct draft *draft)
 {
 	struct tti_plan *plan = NULL;
-	tutti_status st = roll->plan_text ? read_file(roll, host_of, nhosts, &plan)
+	tutti_status st = roll->plan_text ? read_file(roll, views, host_of, nhosts, draft, &plan)
 					  : make_of_views(roll, views, host_of, draft, &plan);
 
 	if (st == TUTTI_OK)
@@ -209,7 +256,8 @@ static tutti_status receive(const struct tti_roll *roll, struct draft *draft)
 				"%s", verdict->why);
 	if (roll->rank != 0) {
 		draft->text = tti_alloc(verdict->nbytes + 1);
-		if (!draft->text)
+		draft->located = tti_alloc(verdict->nlocated + 1);
+		if (!draft->text || !draft->located)
 			return no_memory(roll->n);
 	}
 	draft->text[verdict->nbytes] = '\0';
@@ -220,6 +268,8 @@ static tutti_status receive(const struct tti_roll *roll, struct draft *draft)
 	if (verdict->has_nics)
 		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->nics,
 					   (size_t)roll->n * sizeof(*draft->nics)));
+	if (verdict->nlocated)
+		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->located, verdict->nlocated));
 	if (!verdict->has_parts)
 		return TUTTI_OK;
 	return tti_boot_broadcast(roll->boot, 0, draft->part,
@@ -319,11 +369,14 @@ static tutti_status agree(const struct tti_roll *roll, struct tti_views *views, 
 		st = compare(roll, out, derive(roll->rank, &draft, out));
 	if (st == TUTTI_OK && draft.verdict.has_choice)
 		tti_nics_name(views, roll->rank, &draft.nics[roll->rank], &out->nics);
+	if (st == TUTTI_OK && draft.verdict.nlocated)
+		st = tti_nics_wire(out->plan, views, draft.located, roll->rank, &out->wires);
 	if (st == TUTTI_OK && draft.verdict.has_seats)
 		st = tti_wiring_create(views, host_of, draft.member, roll->n, &out->wiring);
 	tti_free(draft.text);
 	tti_free(draft.member);
 	tti_free(draft.nics);
+	tti_free(draft.located);
 	tti_free(draft.part);
 	return st;
 }
@@ -333,8 +386,9 @@ tutti_status tti_agree_on_plan(const struct tti_roll *roll, const int *host_of, 
 {
 	struct tti_agreed agreed = { .plan = NULL };
 	struct tti_views views = { 0 };
-	tutti_status st = roll->has_plan_file ? tti_dump_topology(roll)
-					      : tti_views_exchange(roll, nhosts > 1, &views);
+	const bool is_read = roll->has_plan_file && nhosts == 1;
+	tutti_status st =
+		is_read ? tti_dump_topology(roll) : tti_views_exchange(roll, nhosts > 1, &views);
 
 	*topology_ns = tti_now_ns();
 	if (st == TUTTI_OK)
@@ -351,6 +405,7 @@ void tti_agreed_release(struct tti_agreed *agreed)
 {
 	tti_shape_free(agreed->shape);
 	tti_plan_free(agreed->plan);
+	tti_nics_unwire(&agreed->wires);
 	tti_wiring_free(agreed->wiring);
 	*agreed = (struct tti_agreed){ .plan = NULL };
 }

@@ -16,10 +16,11 @@ struct tti_plan;
 struct tti_shape;
 
 struct tti_agreed {
-	struct tti_plan *plan;     /* NULL: nothing to choose, ranks go by number */
-	struct tti_shape *shape;   /* of the plan; NULL without one               */
-	struct tti_nic_names nics; /* which this rank should use first; none: as they come */
-	struct tti_wiring *wiring; /* NULL: nothing was detected */
+	struct tti_plan *plan;      /* NULL: nothing to choose, ranks go by number */
+	struct tti_shape *shape;    /* of the plan; NULL without one               */
+	struct tti_nic_names nics;  /* which this rank should use first; none: as they come */
+	struct tti_nic_wires wires; /* by which it talks to neighbours in channels */
+	struct tti_wiring *wiring;  /* NULL: nothing was detected */
 };
 
 /* Not where there is nothing to choose: one host with one NUMA node, and nobody names a

@@ -105,8 +105,10 @@ void tti_comm_free(struct tti_comm *comm)
 		tti_boot_close(comm->boot);
 	tti_free(comm->port_of);
 	tti_free(comm->host_of);
-	tti_agreed_release(&(struct tti_agreed){
-		.plan = comm->plan, .shape = comm->shape, .wiring = comm->wiring });
+	tti_agreed_release(&(struct tti_agreed){ .plan = comm->plan,
+						 .shape = comm->shape,
+						 .wires = comm->wires,
+						 .wiring = comm->wiring });
 	if (root != comm) /* they are the root's, which children choose by */
 		comm->tuning = (struct tti_tuning){ .machine = comm->tuning.machine };
 	tti_free(comm->tuning.machine);

@@ -180,6 +180,7 @@ struct tti_comm {
 	bool is_outsider;           /* a split left this rank out: the handle is the group's */
 	size_t slot_bytes;          /* the smallest of the ports */
 	struct tti_nic_names *nics; /* which this rank should begin with; NULL: any     */
+	struct tti_nic_wires wires; /* by which it talks to neighbours in channels      */
 	struct tti_plan *plan;      /* NULL: there was nothing to choose, or a child    */
 	struct tti_shape *shape;    /* how programs lie over the ranks; NULL: by number */
 	struct tti_tuning tuning;

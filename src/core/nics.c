@@ -5,7 +5,9 @@
 
 #include "core/comm_job.h"
 #include "plan/lanes.h"
+#include "plan/wires.h"
 #include "util/error.h"
+#include "util/log.h"
 #include "util/mem.h"
 
 static tutti_status no_memory(void)
@@ -118,5 +120,159 @@ void tti_nics_name(const struct tti_views *views, int rank, const struct tti_nic
 		name[sizeof(name) - 1] = '\0';
 		if (name[0] && !is_named(out, name))
 			memcpy(out->name[out->n++], name, sizeof(name));
+	}
+}
+
+/* -- What the plan says -------------------------------------------------------------- */
+
+static const struct tti_job_node *node_of_rank(const struct tti_comm_job *job, uint32_t rank)
+{
+	for (uint32_t i = 0; i < job->job.nnodes; i++)
+		for (uint32_t k = 0; k < job->job.nodes[i].nranks; k++)
+			if (job->job.nodes[i].ranks[k] == rank)
+				return &job->job.nodes[i];
+	return NULL;
+}
+
+/* A plan from a file has names alone. */
+static uint8_t locate(const struct tti_job_node *node, const struct tti_topo_card *card,
+		      const char *name)
+{
+	const struct tti_graph *graph = node->routes->paths->graph;
+
+	for (uint32_t net = 0; net < node->nnets && card->nnets != TTI_CARD_ANY_NET; net++)
+		if (strcmp(graph->nodes[node->nets[net]].name, name) == 0)
+			return index_on_card(node, card, net);
+	return TTI_NIC_NONE;
+}
+
+tutti_status tti_nics_locate(const struct tti_comm_job *job, const struct tti_views *views,
+			     const struct tti_plan *plan, uint8_t **at_out, uint32_t *n_out)
+{
+	uint32_t n = 0;
+
+	*n_out = 0;
+	for (uint32_t i = 0; i < plan->nnodes; i++)
+		n += plan->nodes[i].nnets;
+	*at_out = tti_alloc(n + 1);
+	if (!*at_out)
+		return no_memory();
+	for (uint32_t i = 0; i < plan->nnodes; i++) {
+		const struct tti_plan_node *node = &plan->nodes[i];
+		const struct tti_job_node *here = node_of_rank(job, node->ranks[0]);
+		const struct tti_topo_card *card = card_of(views, node->ranks[0]);
+
+		for (uint32_t net = 0; net < node->nnets; net++) {
+			const uint8_t at = locate(here, card, node->nets[net]);
+
+			if (at == TTI_NIC_NONE)
+				tti_log(TTI_LOG_INFO, TTI_PLAN,
+					"NIC %s of the plan is none that rank %u uses: what should "
+					"go by it goes by others",
+					node->nets[net], node->ranks[0]);
+			(*at_out)[(*n_out)++] = at;
+		}
+	}
+	return TUTTI_OK;
+}
+
+static const char *name_at(const struct tti_plan *plan, const struct tti_views *views,
+			   const uint8_t *at, uint32_t rank, uint32_t net)
+{
+	const struct tti_topo_card *card = card_of(views, rank);
+	uint8_t slot;
+
+	for (uint32_t node = 0; node < plan->ranks[rank].node; node++)
+		at += plan->nodes[node].nnets;
+	slot = at[net];
+	return slot < TTI_CARD_NETS && slot < card->nnets && card->ifname[slot][0]
+		       ? card->ifname[slot]
+		       : NULL;
+}
+
+static tutti_status make_room(struct tti_nic_wires *wires, uint32_t n)
+{
+	*wires = (struct tti_nic_wires){
+		.peer = tti_calloc(n + 1, sizeof(*wires->peer)),
+		.share = tti_calloc(n + 1, sizeof(*wires->share)),
+	};
+	if (wires->peer && wires->share)
+		return TUTTI_OK;
+	tti_nics_unwire(wires);
+	return no_memory();
+}
+
+/* Two NICs of the plan may be one interface: a bond. */
+static void add_share(struct tti_nic_wires *wires, int peer, const char *near, const char *far,
+		      double gbps)
+{
+	struct tti_lane_share one = { .share = gbps };
+
+	memcpy(one.local_nic, near, sizeof(one.local_nic) - 1);
+	memcpy(one.remote_nic, far, sizeof(one.remote_nic) - 1);
+	for (int i = wires->n; i-- > 0 && wires->peer[i] == peer;)
+		if (strcmp(wires->share[i].local_nic, one.local_nic) == 0 &&
+		    strcmp(wires->share[i].remote_nic, one.remote_nic) == 0) {
+			wires->share[i].share += gbps;
+			return;
+		}
+	wires->peer[wires->n] = peer;
+	wires->share[wires->n++] = one;
+}
+
+tutti_status tti_nics_wire(const struct tti_plan *plan, const struct tti_views *views,
+			   const uint8_t *at, int rank, struct tti_nic_wires *out)
+{
+	struct tti_wires wires;
+	tutti_status st = tti_wires_of_plan(plan, (uint32_t)rank, &wires);
+
+	*out = (struct tti_nic_wires){ .n = 0 };
+	if (st == TUTTI_OK)
+		st = make_room(out, wires.n);
+	for (uint32_t i = 0; i < wires.n && st == TUTTI_OK; i++) {
+		const struct tti_wire *wire = &wires.at[i];
+		const char *near = name_at(plan, views, at, (uint32_t)rank, wire->near);
+		const char *far = name_at(plan, views, at, wire->peer, wire->far);
+
+		if (near && far)
+			add_share(out, (int)wire->peer, near, far, wire->out_gbps);
+	}
+	tti_wires_release(&wires);
+	return st;
+}
+
+tutti_status tti_nics_rewire(const struct tti_nic_wires *wires, const int *ranks, int n,
+			     struct tti_nic_wires *out)
+{
+	*out = (struct tti_nic_wires){ .n = 0 };
+	if (!wires->n)
+		return TUTTI_OK;
+	TTI_TRY(make_room(out, (uint32_t)wires->n));
+	for (int rank = 0; rank < n; rank++)
+		for (int i = 0; i < wires->n; i++) {
+			if (wires->peer[i] != ranks[rank])
+				continue;
+			out->peer[out->n] = rank;
+			out->share[out->n++] = wires->share[i];
+		}
+	return TUTTI_OK;
+}
+
+void tti_nics_unwire(struct tti_nic_wires *wires)
+{
+	tti_free(wires->peer);
+	tti_free(wires->share);
+	*wires = (struct tti_nic_wires){ .n = 0 };
+}
+
+void tti_nics_assign(const struct tti_nic_wires *wires, struct tti_port *port,
+		     const uint8_t *port_of, uint8_t number)
+{
+	for (int i = 0, end; port->transport->assign && i < wires->n; i = end) {
+		end = i + 1;
+		while (end < wires->n && wires->peer[end] == wires->peer[i])
+			end++;
+		if (port_of[wires->peer[i]] == number)
+			port->transport->assign(port, wires->peer[i], &wires->share[i], end - i);
 	}
 }

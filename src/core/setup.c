@@ -323,6 +323,13 @@ static void prefer_nics(const struct tti_comm *comm)
 	}
 }
 
+/* What goes to neighbours in the plan's channels goes by the NICs of these. */
+static void assign_nics(const struct tti_comm *comm)
+{
+	for (int i = 0; i < comm->nports; i++)
+		tti_nics_assign(&comm->wires, comm->ports[i], comm->port_of, (uint8_t)i);
+}
+
 static struct tti_nic_names *copy_nics(const struct tti_nic_names *nics)
 {
 	struct tti_nic_names *copy = tti_alloc(sizeof(*copy));
@@ -349,10 +356,12 @@ static tutti_status plan(struct setup *setup)
 				  &topology_ns));
 	comm->plan = agreed.plan;
 	comm->shape = agreed.shape;
+	comm->wires = agreed.wires;
 	comm->wiring = agreed.wiring;
 	if (agreed.nics.n > 0 && !(comm->nics = copy_nics(&agreed.nics)))
 		return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
 	prefer_nics(comm);
+	assign_nics(comm);
 	mark(setup, "topology", topology_ns);
 	mark(setup, "plan", tti_now_ns());
 	return TUTTI_OK;
@@ -453,7 +462,9 @@ static tutti_status begin_child(struct setup *setup, const char *names,
 	TTI_TRY(tti_child_derive(comm, parent, ranks));
 	if (parent->nics && !(comm->nics = copy_nics(parent->nics)))
 		return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
+	TTI_TRY(tti_nics_rewire(&parent->wires, ranks, comm->n, &comm->wires));
 	prefer_nics(comm);
+	assign_nics(comm);
 	return TUTTI_OK;
 }
 

@@ -170,13 +170,135 @@ static void bonded(void **state)
 	tear_down(&given);
 }
 
+/* -- What the plan says --------------------------------------------------------------- */
+
+static struct tti_plan *plan_of(const struct given *given)
+{
+	const struct tti_plan_config config = { .patterns = 1u << TTI_PATTERN_RING |
+							    1u << TTI_PATTERN_TREE };
+	struct tti_plan *plan = NULL;
+
+	if (tti_plan_make(&given->job.job, &config, &plan) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	return plan;
+}
+
+static struct tti_nic_wires wires_of(const struct given *given, const struct tti_plan *plan,
+				     int rank)
+{
+	struct tti_nic_wires wires;
+	uint8_t *at = NULL;
+	uint32_t n = 0;
+
+	assert_int_equal(tti_nics_locate(&given->job, &given->views, plan, &at, &n), TUTTI_OK);
+	assert_int_equal(n, plan->nodes[0].nnets + plan->nodes[1].nnets);
+	assert_int_equal(tti_nics_wire(plan, &given->views, at, rank, &wires), TUTTI_OK);
+	tti_free(at);
+	return wires;
+}
+
+/* The interfaces are those whose NICs the rings use, on both sides. */
+static void wires_are_interfaces(void **state)
+{
+	int nwired = 0;
+	struct tti_plan *plan;
+	struct given given;
+
+	(void)state;
+	set_up(&given, "abcd", "dbca", NULL);
+	for (int host = 0; host < N; host += 4)
+		for (int i = 0; i < 4; i++)
+			given.views.cards[host].ifname[i][0] -= 'a' - 'A';
+	plan = plan_of(&given);
+	for (int rank = 0; rank < N; rank++) {
+		struct tti_nic_wires wires = wires_of(&given, plan, rank);
+
+		for (int i = 0; i < wires.n; i++) {
+			const struct tti_lane_share *here = &wires.share[i];
+			struct tti_nic_wires there = wires_of(&given, plan, wires.peer[i]);
+			bool mirrored = false;
+
+			for (int k = 0; k < there.n; k++)
+				mirrored |= there.peer[k] == rank &&
+					    !strcmp(there.share[k].local_nic, here->remote_nic) &&
+					    !strcmp(there.share[k].remote_nic, here->local_nic);
+			assert_true(mirrored && here->share > 0);
+			assert_in_range(here->local_nic[0], 'A', 'D');
+			assert_true(wires.peer[i] / 4 != rank / 4);
+			tti_nics_unwire(&there);
+		}
+		nwired += wires.n;
+		tti_nics_unwire(&wires);
+	}
+	assert_true(nwired > 0);
+	tti_plan_free(plan);
+	tear_down(&given);
+}
+
+/* A bond carries what its NICs would; what is no interface here is left out. */
+static void bonds_and_strangers(void **state)
+{
+	struct tti_nic_wires wires;
+	struct tti_plan *plan;
+	struct given given;
+	double all = 0;
+	int n = 0;
+
+	(void)state;
+	set_up(&given, "ab", "ab", NULL);
+	plan = plan_of(&given);
+	for (int host = 0; host < N; host += 4)
+		for (int i = 0; i < 2; i++)
+			memcpy(given.views.cards[host].ifname[i], "bond0", 6);
+	for (int rank = 0; rank < 4; rank++) {
+		wires = wires_of(&given, plan, rank);
+		n += wires.n;
+		for (int i = 0; i < wires.n; i++) {
+			assert_true(i == 0 || wires.peer[i] != wires.peer[i - 1]);
+			assert_string_equal(wires.share[i].local_nic, "bond0");
+			all += wires.share[i].share;
+		}
+		tti_nics_unwire(&wires);
+	}
+	assert_true(n > 0 && all > 0);
+	given.views.cards[4].nnets = TTI_CARD_ANY_NET;
+	for (int rank = 0; rank < 4; rank++) {
+		wires = wires_of(&given, plan, rank);
+		assert_int_equal(wires.n, 0);
+		tti_nics_unwire(&wires);
+	}
+	tti_plan_free(plan);
+	tear_down(&given);
+}
+
+static void some_of_the_ranks(void **state)
+{
+	static const int of[] = { 6, 1, 4 };
+	int peer[] = { 1, 4, 4, 5 };
+	struct tti_lane_share share[4] = { { .share = 1 }, { .share = 2 }, { .share = 3 } };
+	const struct tti_nic_wires all = { .n = 4, .peer = peer, .share = share };
+	const struct tti_nic_wires none = { .n = 0 };
+	struct tti_nic_wires wires;
+
+	(void)state;
+	assert_int_equal(tti_nics_rewire(&all, of, 3, &wires), TUTTI_OK);
+	assert_int_equal(wires.n, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(wires.peer[i], i ? 2 : 1);
+		assert_float_equal(wires.share[i].share, i + 1, 0);
+	}
+	tti_nics_unwire(&wires);
+	assert_int_equal(tti_nics_rewire(&none, of, 3, &wires), TUTTI_OK);
+	assert_null(wires.peer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nearest_and_fair),
-		cmocka_unit_test(straight_by_network),
-		cmocka_unit_test(nothing_to_choose),
-		cmocka_unit_test(bonded),
+		cmocka_unit_test(nearest_and_fair),     cmocka_unit_test(straight_by_network),
+		cmocka_unit_test(nothing_to_choose),    cmocka_unit_test(bonded),
+		cmocka_unit_test(wires_are_interfaces), cmocka_unit_test(bonds_and_strangers),
+		cmocka_unit_test(some_of_the_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
