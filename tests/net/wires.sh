@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The NICs that a plan names for a channel are those that carry it: counted in bytes. Two hosts with
+# two cables between them.
+set -eu
+cd "$(dirname "$0")"
+. ./common
+: "${TUTTI:?path of the tutti program}" "${BUILD:?where tests were built}"
+stream=$BUILD/tests/net_stream
+
+# edit GBPS_ETH0 GBPS_ETH1: the plan in $net_dir/plan, with what channels carry over each NIC in
+# $net_dir/edited; a channel that carries nothing is left out.
+edit()
+{
+	python3 - "$net_dir/plan" "$net_dir/edited" "$@" <<-'END'
+		import json, sys
+		plan = json.load(open(sys.argv[1]))
+		gbps = {"eth0": float(sys.argv[3]), "eth1": float(sys.argv[4])}
+		for pattern in plan["patterns"].values():
+		    kept = []
+		    for channel in pattern["channels"]:
+		        nics = {nic for ends in channel["nets"] for nic in ends}
+		        assert len(nics) == 1, channel
+		        channel["bw_gbps"] = gbps[nics.pop()]
+		        kept += [channel] if channel["bw_gbps"] > 0 else []
+		    pattern["channels"] = kept
+		    pattern["total_bw_gbps"] = sum(channel["bw_gbps"] for channel in kept)
+		    pattern["bound_bw_gbps"] = pattern["total_bw_gbps"]
+		json.dump(plan, open(sys.argv[2], "w"))
+	END
+}
+
+# part WHAT LEAST MOST: of what the first host has sent since `count`, eth1 sent that part.
+count()
+{
+	sent_0=$(rail_bytes 0) sent_1=$(rail_bytes 1)
+}
+
+part()
+{
+	eth0=$(($(rail_bytes 0) - sent_0)) eth1=$(($(rail_bytes 1) - sent_1))
+	part=$(awk -v a="$eth0" -v b="$eth1" 'BEGIN { printf "%.4f", b / (a + b) }')
+	awk -v p="$part" -v least="$2" -v most="$3" 'BEGIN { exit !(p >= least && p <= most) }' ||
+		die "$1: eth1 sent $part of $((eth0 + eth1)) bytes, $2 to $3 is asked for"
+}
+
+# reduce NAME HOSTS: 20 sums of 4 MB around the rings.
+reduce()
+{
+	count
+	TUTTI_ALGO=all_reduce:ring job "$2" "$TUTTI" perf all_reduce -b 4M -e 4M -i 20 -w 1 --json ||
+		die "$1"
+	! grep -q '"wrong":[1-9]' "$net_dir/out.0" || die "$1: wrong results"
+	grep -q '"wrong":0' "$net_dir/out.0" || die "$1: no results"
+}
+
+moved_rings()
+{
+	net_rails 0 0
+	for hosts in "0 1" "0 0 1 1"; do
+		unset TUTTI_PLAN_FILE
+		TUTTI_PLAN_DUMP_FILE="$net_dir/plan" reduce "rings over both NICs" "$hosts"
+		part "rings over both NICs" 0.3 0.7
+		export TUTTI_PLAN_FILE="$net_dir/edited"
+		edit 0 2
+		reduce "rings over eth1" "$hosts"
+		part "rings over eth1" 0.98 1
+		edit 2 0
+		reduce "rings over eth0" "$hosts"
+		part "rings over eth0" 0 0.02
+	done
+	unset TUTTI_PLAN_FILE
+	ok "a plan that moves rings to one NIC moves their bytes there"
+}
+
+# Sums of 64 KiB, each over before the next begins: no NIC is ever the one that others wait for.
+shares()
+{
+	TUTTI_PLAN_DUMP_FILE="$net_dir/plan" job "0 1" "$TUTTI" perf barrier ||
+		die "a plan to edit"
+	export TUTTI_PLAN_FILE="$net_dir/edited"
+	edit 1 3
+	count
+	job "0 1" "$stream" all_reduce 65536 3 || die "shares of 1 and 3"
+	part "shares of 1 and 3" 0.71 0.79
+	edit 2 1
+	count
+	job "0 1" "$stream" all_reduce 65536 3 || die "shares of 2 and 1"
+	part "shares of 2 and 1" 0.29 0.38
+	unset TUTTI_PLAN_FILE
+	ok "NICs carry the shares of a plan"
+}
+
+# The plan knows nothing of it: both cables claim the same.
+slow_nic()
+{
+	net_rails 200 50
+	count
+	set_0=TUTTI_DEBUG=INFO
+	job "0 1" "$stream" send 4194304 3 || die "a NIC that is slower than the plan thinks"
+	set_0=
+	part "a NIC that is slower than the plan thinks" 0.1 0.4
+	[ "$(grep -c 'eth1 to eth1) falls behind its share in the plan' "$net_dir/err.0")" = 1 ] ||
+		die "a NIC that is slower than the plan thinks: that is not said, or too often"
+	ok "a NIC that falls behind its share loses work"
+}
+
+# What was to go by eth1 alone goes by eth0 while there is no eth1, and comes back.
+lost_nic()
+{
+	net_rails 0 0
+	export TUTTI_PLAN_FILE="$net_dir/edited"
+	edit 0 2
+	count
+	job_begin "0 1" "$stream" all_reduce 1048576 6 2
+	await_begin "a NIC of the plan is lost"
+	sleep 1
+	link 0 1 down
+	sleep 1.5
+	link 0 1 up
+	job_end || die "a NIC of the plan is lost: the job fails"
+	unset TUTTI_PLAN_FILE
+	eth0=$(($(rail_bytes 0) - sent_0))
+	[ "$eth0" -gt 4000000 ] || die "a NIC of the plan is lost: eth0 sent $eth0 bytes"
+	part "a NIC of the plan is lost" 0.4 0.95
+	ok "a NIC of the plan that is lost is replaced, and comes back"
+}
+
+moved_rings
+shares
+slow_nic
+lost_nic
+echo "$passed passed, 0 failed"
