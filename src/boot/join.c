@@ -17,6 +17,7 @@
 #include "util/fd.h"
 #include "util/log.h"
 #include "util/params.h"
+#include "util/strbuf.h"
 
 /* With fewer ranks per root nobody needs to wait for his turn. */
 #define STAGGER_FROM 256
@@ -100,28 +101,29 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 
 static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tutti_status status)
 {
-	char why[256], whose[24], ifaces[256];
+	char why[512], whose[24], ifaces[256];
 	const int first = tti_group_make(contact->checkin.nranks, contact->checkin.nroots,
 					 contact->checkin.iroot)
 				  .first;
 
 	(void)strncpy(why, tti_error_text(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
+	tti_cut_list(why, 200);
 	(void)snprintf(whose, sizeof(whose), "rank %d's", joiner->sock->base.rank);
 	tti_iface_tell(whose, ifaces, sizeof(ifaces));
 	if (status == TUTTI_EMISMATCH)
 		return tti_sock_break(joiner->sock, status, -1,
-				      "the root of this id is of another version of Tutti: %.200s",
+				      "the root of this id is of another version of Tutti: %s",
 				      why);
 	if (contact->by_hand && first != joiner->sock->base.rank)
 		return tti_sock_break(joiner->sock, status, first,
 				      "rank %d of %d, which serves this id, did not answer within "
-				      "%lld ms: %.120s%s",
+				      "%lld ms: %s%s",
 				      first, contact->checkin.nranks,
 				      (long long)joiner->sock->timeout_ms, why, ifaces);
 	return tti_sock_break(joiner->sock, status, -1,
 			      "no root answered within %lld ms (is the process that made the id "
-			      "still there?): %.140s%s",
+			      "still there?): %s%s",
 			      (long long)joiner->sock->timeout_ms, why, ifaces);
 }
 

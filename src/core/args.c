@@ -50,7 +50,7 @@ static tutti_status check_kind(const struct tti_comm *comm, const struct tti_arg
 	const bool rooted = tti_collective_is_rooted(args->coll) || args->coll == TUTTI_SEND_RECV;
 
 	if (tutti_type_size(args->type) == 0)
-		return tti_fail(TUTTI_EINVAL, "%s: type %d is none: see tutti_type",
+		return tti_fail(TUTTI_EINVAL, "%s: there is no type %d: see tutti_type",
 				call_name(args), (int)args->type);
 	if (rooted && (args->root < 0 || args->root >= comm->n))
 		return tti_fail(TUTTI_EINVAL, "%s: %s %d of %d ranks: 0 to %d", call_name(args),

@@ -138,10 +138,11 @@ tutti_status tti_operator_find(const struct tti_operator_list *list, tutti_op op
 	if (base < TUTTI_OP_COUNT)
 		return TUTTI_OK;
 	if (place == list->all.n)
-		return tti_fail(TUTTI_EINVAL,
-				"%s: operation %d is none: see tutti_op, and tutti_op_create() of "
-				"this communicator",
-				call, (int)base);
+		return tti_fail(
+			TUTTI_EINVAL,
+			"%s: there is no operation %d: see tutti_op, and tutti_op_create() of "
+			"this communicator",
+			call, (int)base);
 	*out = list->all.at[place];
 	if (tti_op_kind(op) == TTI_OP_PREMUL && (*out)->type != type)
 		return tti_fail(
@@ -198,7 +199,8 @@ tutti_status tutti_op_create_premul_sum(tutti_op *out, const void *scalar, tutti
 		return tti_fail(TUTTI_EINVAL, "%s is NULL: pass the address of a%s",
 				out ? "scalar" : "out", out ? "n element" : " tutti_op");
 	if (tutti_type_size(type) == 0)
-		return tti_fail(TUTTI_EINVAL, "type %d of a scalar is none: see tutti_type",
+		return tti_fail(TUTTI_EINVAL,
+				"a scalar of type %d, which there is not: see tutti_type",
 				(int)type);
 	if (when != TUTTI_SCALAR_NOW && when != TUTTI_SCALAR_AT_CALL)
 		return tti_fail(TUTTI_EINVAL, "when is %d: see tutti_scalar_when", (int)when);

@@ -210,7 +210,7 @@ static bool read_nccl_debug(const char *text, struct tti_params *out, struct not
 static void note_unknown(const char *entry, struct notes *notes)
 {
 	const size_t len = strcspn(entry, "=");
-	const struct row *nearest = NULL;
+	const struct row *nearest = NULL, *other = NULL; /* as near */
 	int distance = INT_MAX;
 	char name[72];
 
@@ -225,12 +225,16 @@ static void note_unknown(const char *entry, struct notes *notes)
 		if (d < distance) {
 			distance = d;
 			nearest = &rows[i];
+			other = NULL;
+		} else if (d == distance && !other) {
+			other = &rows[i];
 		}
 	}
 	/* Half of it different is another word. */
 	if (nearest && (size_t)distance <= (len - strlen(PREFIX)) / 2)
-		note(notes, "%s is set, but there is no such parameter; is %s meant?", name,
-		     nearest->desc.variable);
+		note(notes, "%s is set, but there is no such parameter; is %s%s%s meant?", name,
+		     nearest->desc.variable, other ? " or " : "",
+		     other ? other->desc.variable : "");
 	else
 		note(notes, "%s is set, but there is no such parameter; `tutti env` lists them",
 		     name);

@@ -117,3 +117,18 @@ void tti_format_ranks(char *buf, size_t size, const int *ranks, size_t n)
 		len += (size_t)snprintf(buf + len, size - len, "%s", item);
 	}
 }
+
+void tti_cut_list(char *text, size_t most)
+{
+	const size_t ellipsis = strlen("...");
+	size_t end = 0;
+
+	if (strlen(text) <= most)
+		return;
+	for (const char *at = text; (at = strstr(at, "; ")); at += 2)
+		if ((size_t)(at - text) + 2 + ellipsis <= most)
+			end = (size_t)(at - text) + 2;
+	if (end == 0)
+		end = most > ellipsis ? most - ellipsis : 0;
+	snprintf(text + end, most + 1 - end, "...");
+}

@@ -27,4 +27,8 @@ void tti_strbuf_release(struct tti_strbuf *buf);
 /* Ranks as people write them: "0-3, 7" into buf; ends in ", ..." if too long. */
 void tti_format_ranks(char *buf, size_t size, const int *ranks, size_t n);
 
+/* Shorten "a; b; c" to at most `most` bytes, between two of its parts: "a; b; ...". What is one
+ * part, and longer, is cut. */
+void tti_cut_list(char *text, size_t most);
+
 #endif

@@ -430,7 +430,7 @@ static void wrong_arguments(tutti_comm_t comm, int rank, int n, void *arg)
 	expect(comm, TRY(a, NULL, 8, &one, &all), "receive buffer of 32 bytes is NULL");
 	expect(comm, TRY(a, b, SIZE_MAX / 8, &one, &all), "overflow");
 	expect(comm, tutti_handoff(a, b, 8, (tutti_type)99, &one, &all, comm, NULL),
-	       "type 99 is none");
+	       "there is no type 99");
 	if (rank == 0)
 		expect(comm, TRY(NULL, b, 8, &one, &all), "send buffer of 32 bytes is NULL");
 	/* Of a part the elements lie elsewhere than in the whole: only rank 0's do not. */

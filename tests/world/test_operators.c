@@ -184,10 +184,10 @@ static void mistakes(tutti_comm_t comm, int rank, int n, void *arg)
 		NULL, "when is 7");
 	refused(tutti_op_destroy(TUTTI_SUM, comm), comm, "operation 0 was not created");
 	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, (tutti_op)300, comm, NULL), comm,
-		"all_reduce: operation 300 is none");
+		"all_reduce: there is no operation 300");
 	refused(tutti_reduce_scatter_v(&in, &out, (const size_t[2]){ 1 }, TUTTI_FLOAT32,
 				       (tutti_op)300, comm, NULL),
-		comm, "reduce_scatter_v: operation 300 is none");
+		comm, "reduce_scatter_v: there is no operation 300");
 	CHECK_OK(tutti_op_create_premul_sum(&op, &one, TUTTI_FLOAT32, TUTTI_SCALAR_NOW, comm));
 	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT16, op, comm, NULL), comm,
 		"all_reduce of float16 with a pre-multiplied sum whose scalar is float32");
@@ -195,7 +195,7 @@ static void mistakes(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK(out == (float)n);
 	CHECK_OK(tutti_op_destroy(op, comm));
 	refused(tutti_reduce(&in, &out, 1, TUTTI_FLOAT32, op, 0, comm, NULL), comm,
-		"reduce: operation 256 is none");
+		"reduce: there is no operation 256");
 	/* The pin leaves a ring alone. */
 	CHECK_OK(tutti_op_create(&ordered, largest, NULL, 0, comm));
 	refused(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, ordered, comm, NULL), comm,

@@ -45,6 +45,7 @@ static void unknown_names_are_reported_with_the_nearest(void **state)
 {
 	static const char *const env[] = { "TUTTI_SHM_SLTO=1M",
 					   "TUTTI_socket_ifnam=eth0",
+					   "TUTTI_NRANK=2",
 					   "TUTTI_QQQQQQQQQQQQQQQ=1",
 					   "TUTTIFRUTTI=1",
 					   "TUTTI_=1",
@@ -54,9 +55,10 @@ static void unknown_names_are_reported_with_the_nearest(void **state)
 	(void)state;
 	child_run(&child, env, read_twice);
 	assert_int_equal(child.status, 0);
-	assert_int_equal(child.n, 4);
+	assert_int_equal(child.n, 5);
 	assert_int_equal(child_count(&child, "is TUTTI_SHM_SLOT meant?"), 1);
 	assert_int_equal(child_count(&child, "is TUTTI_SOCKET_IFNAME meant?"), 1);
+	assert_int_equal(child_count(&child, "is TUTTI_RANK or TUTTI_NRANKS meant?"), 1);
 	assert_int_equal(child_count(&child, "TUTTI_QQQQQQQQQQQQQQQ is set, but there is no such "
 					     "parameter; `tutti env` lists them"),
 			 1);

@@ -143,6 +143,33 @@ static void ranks_that_do_not_fit_are_marked(void **state)
 	tti_format_ranks(NULL, 0, ranks, 8);
 }
 
+static void lists_are_cut_between_their_parts(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t most;
+		const char *want;
+	} tests[] = {
+		{ "a: no; b: refused", 17, "a: no; b: refused" },
+		{ "a: no; b: refused", 16, "a: no; ..." },
+		{ "a: no; b: refused", 10, "a: no; ..." },
+		{ "a: no; b: refused", 9, "a: no;..." },
+		{ "one; two; three; four", 18, "one; two; ..." },
+		{ "onlyone", 6, "onl..." },
+		{ "", 0, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%s", tests[i].text);
+		tti_cut_list(text, tests[i].most);
+		assert_string_equal(text, tests[i].want);
+		assert_true(strlen(text) <= tests[i].most);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +179,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(out_of_memory_is_remembered, no_faults, no_faults),
 		cmocka_unit_test(ranks_as_people_write_them),
 		cmocka_unit_test(ranks_that_do_not_fit_are_marked),
+		cmocka_unit_test(lists_are_cut_between_their_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
