@@ -80,7 +80,7 @@ static const struct tti_lint_rule rules[] = {
 	{ "net-guid-twice", WARNING, tti_lint_net_guid_twice,
 	  "give each card its own guid; if it is one card in two slots, nothing is wrong" },
 	{ "net-speed-unknown", WARNING, tti_lint_net_speed,
-	  "bring the port up, or state speed (in Mb/s) in the topology file" },
+	  "its driver tells no speed: state it (speed, in Mb/s) in the topology file" },
 	{ "net-down", WARNING, tti_lint_net_down,
 	  "check cable, transceiver and switch port; `ibstat` or `ip link` shows the state" },
 	{ "too-large", NOTE, tti_lint_too_large, "look at the hosts one by one" },
