@@ -24,6 +24,11 @@ bad "no option --rank" perf all_reduce --rank 3
 bad "no option -x" perf all_reduce -x
 bad "option -n needs a value: RANKS" perf all_reduce -n
 bad "option --json takes no value, it was given '1'" perf all_reduce --json=1
+for word in allreduce AllReduce all-reduce; do
+	bad "no collective '$word'; is all_reduce meant\?" perf $word -n 2
+done
+bad "no collective 'all': choose one of" perf all -n 2
+bad "-n 'p' is no number from 1 to [0-9]+ .-np of mpirun is -n here." run -np 2 true
 bad "-n 'two' is no number" perf all_reduce -n two
 bad "-n '0' is no number from 1 to" perf all_reduce -n 0
 bad "-n '2x' is no number" perf all_reduce -n 2x

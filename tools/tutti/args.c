@@ -116,8 +116,9 @@ bool args_int(const struct args *args, const char *option, const char *text, int
 		if (max == INT_MAX)
 			tool_usage(args, "%s '%s' is no number of at least %d", option, text, min);
 		else
-			tool_usage(args, "%s '%s' is no number from %d to %d", option, text, min,
-				   max);
+			tool_usage(args, "%s '%s' is no number from %d to %d%s", option, text, min,
+				   max,
+				   strcmp(text, "p") == 0 ? " (-np of mpirun is -n here)" : "");
 		return false;
 	}
 	*out = (int)value;

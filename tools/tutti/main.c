@@ -2,6 +2,7 @@
 /* tutti: one program, one verb per thing one may want to know or do. */
 #include "tool.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,22 @@ int tool_usage(const struct args *args, const char *fmt, ...)
 	return TOOL_USAGE;
 }
 
+/* allreduce, AllReduce and all-reduce are all_reduce. */
+static bool is_written_otherwise(const char *name, const char *word)
+{
+	while (*name || *word) {
+		while (*name == '_')
+			name++;
+		while (*word == '_' || *word == '-')
+			word++;
+		if (tolower((unsigned char)*name) != tolower((unsigned char)*word))
+			return false;
+		name += *name != '\0';
+		word += *word != '\0';
+	}
+	return true;
+}
+
 bool tool_find_collective(const struct args *args, const char *name, tutti_collective *out)
 {
 	char names[256] = "";
@@ -64,6 +81,11 @@ bool tool_find_collective(const struct args *args, const char *name, tutti_colle
 		if (!strcmp(candidate, name)) {
 			*out = (tutti_collective)i;
 			return true;
+		}
+		if (is_written_otherwise(candidate, name)) {
+			tool_usage(args, "there is no collective '%s'; is %s meant?", name,
+				   candidate);
+			return false;
 		}
 		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
 					candidate);
