@@ -13,28 +13,37 @@
 #include <cmocka.h>
 
 #include "coll/check.h"
+#include "support/sanitizer.h"
+#include "support/shapes.h"
 #include "util/error.h"
 #include "util/hash.h"
 
 #define RANKS    7
-#define CHUNKS   (RANKS * RANKS)
+#define CHUNKS   128
 #define BLOCKS   2
-#define OPERS    64
-#define MESSAGES 64 /* of a link in all blocks */
+#define BEHIND   1 /* blocks that a stage is behind the one before it */
+#define OPERS    512
+#define MESSAGES 512 /* of a link in all blocks */
 
 /* How often each rank's contribution is in a value; the last: how often divided. */
 struct value {
 	uint8_t times[RANKS + 1];
 };
 
+/* An operation of a block: what a queue stands at. */
+struct turn {
+	int16_t block, oper;
+};
+
 struct rank {
 	struct tti_compiled c;
 	struct value memory[BLOCKS][4][CHUNKS]; /* by enum tti_place */
-	bool aliased[CHUNKS];                   /* input and output are one memory */
+	int alias[CHUNKS]; /* the chunk whose output lies where this one's input does, -1: none */
 	int npred[BLOCKS][OPERS];
 	int sent[BLOCKS][OPERS]; /* messages of an operation that are out, -1: done */
 	int unread[BLOCKS][OPERS];
-	int position[2 * RANKS]; /* of each queue */
+	struct turn turn[2 * RANKS][BLOCKS * OPERS]; /* of each queue, in its order */
+	int position[2 * RANKS];                     /* of each queue               */
 };
 
 struct link {
@@ -59,9 +68,28 @@ static unsigned draw(uint64_t *random, unsigned below)
 
 static struct value *cell(struct rank *rank, int block, int place, int chunk)
 {
-	if (place == TTI_PLACE_INPUT && rank->aliased[chunk])
-		place = TTI_PLACE_OUTPUT;
+	if (place == TTI_PLACE_INPUT && rank->alias[chunk] >= 0)
+		return &rank->memory[block][TTI_PLACE_OUTPUT][rank->alias[chunk]];
 	return &rank->memory[block][place][chunk];
+}
+
+/* The order of a queue: in each round an operation works on the block that its stage is at. */
+static void line_up(struct rank *rank, int queue)
+{
+	const struct tti_queue *at = &rank->c.queue[queue];
+	const int rounds = BLOCKS + BEHIND * (rank->c.nstages - 1);
+	int n = 0;
+
+	for (int round = 0; round < rounds; round++)
+		for (int k = 0; k < at->n; k++) {
+			const int32_t oper = rank->c.queued[at->first + k];
+			const int block = round - BEHIND * rank->c.oper[oper].stage;
+
+			if (block >= 0 && block < BLOCKS)
+				rank->turn[queue][n++] =
+					(struct turn){ (int16_t)block, (int16_t)oper };
+		}
+	assert_int_equal(n, BLOCKS * at->n);
 }
 
 static void set_up(struct world *w, const struct tti_program *prog, int n, bool in_place)
@@ -71,18 +99,25 @@ static void set_up(struct world *w, const struct tti_program *prog, int n, bool 
 	memset(w->in_use, 0, sizeof(w->in_use));
 	for (int r = 0; r < n; r++) {
 		struct rank *rank = &w->rank[r];
+		struct tti_program placed = prog[r];
 
 		memset(rank, 0, sizeof(*rank));
-		assert_int_equal(tti_compile(&prog[r], &rank->c), TUTTI_OK);
+		placed.in_place = in_place;
+		assert_int_equal(tti_compile(&placed, &rank->c), TUTTI_OK);
 		assert_true(rank->c.nopers <= OPERS && rank->c.nchunks <= CHUNKS);
+		for (int q = 0; q < rank->c.nqueues; q++)
+			line_up(rank, q);
 		for (int block = 0; block < BLOCKS; block++)
 			for (int o = 0; o < rank->c.nopers; o++) {
 				rank->npred[block][o] = rank->c.oper[o].npred;
 				rank->unread[block][o] = rank->c.oper[o].nout;
 			}
 		for (int chunk = 0; chunk < rank->c.nchunks; chunk++) {
-			rank->aliased[chunk] = in_place && tti_chunk_is_input(&prog[r], chunk) &&
-					       tti_chunk_is_output(&prog[r], chunk);
+			const int twin = tti_chunk_twin(&prog[r], chunk);
+			const bool shares = in_place && tti_chunk_is_input(&prog[r], chunk) &&
+					    tti_chunk_is_output(&prog[r], twin);
+
+			rank->alias[chunk] = shares ? twin : -1;
 			for (int block = 0; block < BLOCKS; block++)
 				if (tti_chunk_is_input(&prog[r], chunk))
 					cell(rank, block, TTI_PLACE_INPUT, chunk)->times[r] = 1;
@@ -99,10 +134,10 @@ static void tear_down(struct world *w)
 /* Whether (block, oper) is the next one of queue q. */
 static bool is_next(const struct rank *rank, int queue, int block, int oper)
 {
-	const struct tti_queue *at = &rank->c.queue[queue];
-	const int position = rank->position[queue];
+	const struct turn *turn = &rank->turn[queue][rank->position[queue]];
 
-	return position / at->n == block && rank->c.queued[at->first + position % at->n] == oper;
+	return rank->position[queue] < BLOCKS * rank->c.queue[queue].n && turn->block == block &&
+	       turn->oper == oper;
 }
 
 static bool has_room(const struct world *w, int r, int queue, int block, int oper)
@@ -157,13 +192,12 @@ static void take(struct world *w, int r, int queue, struct value *out)
 
 	while (!sender->c.queue[q].is_send || sender->c.queue[q].peer != r)
 		q++;
-	const struct tti_queue *at = &sender->c.queue[q];
-	const int block = link->taken / at->n;
-	const int o = sender->c.queued[at->first + link->taken % at->n];
+	const struct turn turn = sender->turn[q][link->taken];
 
 	add(out, &link->message[link->taken++]);
 	rank->position[queue]++;
-	if (--sender->unread[block][o] == 0 && w->shared && sender->c.oper[o].nout > 1)
+	if (--sender->unread[turn.block][turn.oper] == 0 && w->shared &&
+	    sender->c.oper[turn.oper].nout > 1)
 		w->in_use[peer]--;
 }
 
@@ -237,10 +271,12 @@ static bool is_right(const struct tti_program *prog, const struct value *value, 
 {
 	const bool reduces = tti_collective_reduces(prog->coll);
 	const bool from_root = prog->coll == TUTTI_BROADCAST || prog->coll == TUTTI_SCATTER;
-	const int source = from_root                        ? prog->root
-			   : prog->coll == TUTTI_ALL_TO_ALL ? chunk / prog->n
-							    : chunk;
+	int source = prog->root;
 
+	if (prog->coll == TUTTI_ALL_TO_ALL)
+		source = tti_chunk_source(prog, chunk);
+	else if (!reduces && !from_root)
+		source = tti_chunk_owner(prog, chunk);
 	for (int r = 0; r < prog->n; r++)
 		if (value->times[r] != (reduces || r == source))
 			return false;
@@ -279,16 +315,26 @@ static void run_randomly(const struct tti_program *prog, int n, unsigned variant
 	tear_down(&w);
 }
 
-static void build(const struct tti_algorithm *algo, int n, int root, struct tti_program *prog)
+static void build(const struct tti_algorithm *algo, const struct tti_shape *shape, int n, int root,
+		  struct tti_program *prog)
 {
 	for (int r = 0; r < n; r++)
-		assert_int_equal(tti_program_build(algo, NULL, r, n, root, &prog[r]), TUTTI_OK);
+		assert_int_equal(tti_program_build(algo, shape, r, n, root, &prog[r]), TUTTI_OK);
 }
 
 static void release(struct tti_program *prog, int n)
 {
 	for (int r = 0; r < n; r++)
 		tti_program_release(&prog[r]);
+}
+
+static bool has_stages(const struct tti_program *prog, int n)
+{
+	for (int r = 0; r < n; r++)
+		for (size_t i = 0; i < prog[r].steps.n; i++)
+			if (prog[r].steps.at[i].stage > 0)
+				return true;
+	return false;
 }
 
 static void algorithms_come_out_right(void **state)
@@ -301,11 +347,38 @@ static void algorithms_come_out_right(void **state)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
 			/* Memory programs have a test of their own. */
 			for (int n = 1; n <= RANKS && !algo->needs_memory; n++) {
-				build(algo, n, n / 2, prog);
+				build(algo, NULL, n, n / 2, prog);
 				for (unsigned variant = 0; variant < 8; variant++)
 					run_randomly(prog, n, variant);
 				release(prog, n);
 			}
+}
+
+/* Over rings in any order, trees and groups: programs of several stages among them. */
+static void shapes_come_out_right(void **state)
+{
+	const struct tti_algorithm *algo;
+	struct tti_program prog[RANKS];
+	uint64_t seed = 1;
+	int staged = 0;
+
+	(void)state;
+	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
+		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
+			for (int kind = 0; kind < SHAPE_KINDS && !algo->needs_memory; kind++) {
+				const int n = 3 + (int)(seed % (SANITIZED ? 2 : 3));
+				struct tti_shape *shape =
+					shape_draw(n, (enum shape_kind)kind, seed++);
+
+				build(algo, shape, n, (int)(seed % (uint64_t)n), prog);
+				staged += has_stages(prog, n);
+				for (unsigned variant = 0; variant < 8; variant += 3)
+					run_randomly(prog, n, variant);
+				release(prog, n);
+				tti_shape_free(shape);
+			}
+	/* Two of all_reduce, one each of others, all_to_all among them. */
+	assert_true(staged >= 6);
 }
 
 /* One thing less, more, elsewhere or otherwise. */
@@ -356,11 +429,14 @@ static void what_is_accepted_is_right(void **state)
 		for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 			for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++) {
 				const int n = 2 + (int)draw(&random, 3);
+				struct tti_shape *shape = NULL;
 
 				/* A barrier has no result to be right or wrong. */
 				if (algo->needs_memory || coll == TUTTI_BARRIER)
 					continue;
-				build(algo, n, (int)draw(&random, (unsigned)n), prog);
+				if (draw(&random, 2))
+					shape = shape_draw(n, SHAPE_GROUPS, random);
+				build(algo, shape, n, (int)draw(&random, (unsigned)n), prog);
 				for (unsigned k = 0; k <= draw(&random, 2); k++)
 					break_one(prog, n, &random);
 				if (tti_program_check(prog, n, 1) == TUTTI_OK) {
@@ -371,6 +447,7 @@ static void what_is_accepted_is_right(void **state)
 					refused++;
 				}
 				release(prog, n);
+				tti_shape_free(shape);
 			}
 	/* Both happen, or this test says nothing. */
 	assert_true(accepted > 100);
@@ -381,6 +458,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(algorithms_come_out_right),
+		cmocka_unit_test(shapes_come_out_right),
 		cmocka_unit_test(what_is_accepted_is_right),
 	};
 
