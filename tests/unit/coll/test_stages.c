@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs over several blocks: all of them as one program, as the engine runs it, is proven. */
+/* Programs over several blocks, and over chunks of uneven length: all messages as one program, as
+ * the engine runs it, is proven. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include "support/sanitizer.h"
 #include "support/shapes.h"
 #include "util/error.h"
+#include "util/hash.h"
 
 #define RANKS 20
 
@@ -128,10 +130,75 @@ static void stages_of_blocks_overlap(void **state)
 			}
 }
 
+/* -- Chunks of uneven length ------------------------------------------------------- */
+
+#define PAIRS_RANKS 8
+#define MESSAGES    4 /* of a chunk at most */
+
+/* Where two ranks alone know how much goes between them, a chunk takes as many messages as its own
+ * length makes, none if it is empty, and on each link chunk follows chunk: each is now a message
+ * of its own. */
+static void spread(const struct tti_program *prog, const int *first, struct tti_program *out)
+{
+	*out = *prog;
+	memset(&out->steps, 0, sizeof(out->steps));
+	out->coll = TUTTI_SEND_RECV;
+	/* One more, as there may be none. */
+	out->nchunks = first[prog->nchunks] + 1;
+	for (size_t i = 0; i < prog->steps.n; i++) {
+		struct tti_step step = prog->steps.at[i];
+		const int chunk = step.chunk;
+
+		for (step.chunk = first[chunk]; step.chunk < first[chunk + 1]; step.chunk++)
+			assert_true(tti_vec_push(&out->steps, step));
+	}
+}
+
+static void chunks_of_any_length_find_their_way(void **state)
+{
+	static const struct {
+		tutti_collective coll;
+		const char *name;
+	} calls[] = { { TUTTI_ALL_TO_ALL, "direct" },
+		      { TUTTI_GATHER, "flat" },
+		      { TUTTI_SCATTER, "flat" } };
+	struct tti_program prog[PAIRS_RANKS], spreads[PAIRS_RANKS];
+	int first[PAIRS_RANKS * PAIRS_RANKS + 1] = { 0 };
+	uint64_t random = 1;
+	size_t messages = 0;
+
+	(void)state;
+	for (int round = 0; round < 1000; round++) {
+		const int call = round % 3, n = 1 + round % PAIRS_RANKS;
+
+		build_cut(tti_algorithm_find(calls[call].coll, calls[call].name), NULL,
+			  (struct tti_cut){ 0 }, n, round % n, prog);
+		for (int chunk = 0; chunk < prog->nchunks; chunk++) {
+			random = tti_hash_combine(random, (uint64_t)round);
+			/* Many are empty. */
+			first[chunk + 1] =
+				first[chunk] +
+				(random >> 60 & 1 ? (int)(random >> 40) % (MESSAGES + 1) : 0);
+		}
+		for (int rank = 0; rank < n; rank++) {
+			spread(&prog[rank], first, &spreads[rank]);
+			messages += spreads[rank].steps.n;
+		}
+		if (tti_program_check(spreads, n, MESSAGES) != TUTTI_OK)
+			fail_msg("%s, %d ranks, round %d: %s",
+				 tutti_collective_name(calls[call].coll), n, round,
+				 tti_error_text());
+		release(spreads, n);
+		release(prog, n);
+	}
+	assert_true(messages > 10000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stages_of_blocks_overlap),
+		cmocka_unit_test(chunks_of_any_length_find_their_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
