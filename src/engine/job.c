@@ -128,6 +128,8 @@ tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
 
 			if (job->status != TUTTI_AGAIN)
 				continue;
+			wait.awaited =
+				n == 1 && tti_wait_is_slow(&wait) ? tti_in_order_awaits(job) : NULL;
 			st = tti_wait_step(&wait, job->engine,
 					   tti_wait_is_slow(&wait) ? blame(job) : -1, n == 1);
 			if (st != TUTTI_AGAIN)

@@ -24,6 +24,8 @@ int tti_program_blame(const struct tti_job *job);
 
 /* The same of operations in the order of the program. */
 bool tti_in_order_poll(struct tti_job *job);
+/* The link without whose next message a job cannot go on; NULL: it is not known. */
+const struct tti_link *tti_in_order_awaits(const struct tti_job *job);
 
 /* Scratch of so many bytes at least; what was in it is gone. */
 TUTTI_CHECKED tutti_status tti_engine_need_scratch(struct tti_engine *engine, size_t nbytes);

@@ -154,15 +154,17 @@ bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded)
 }
 
 /* Where nothing wakes, or not all, a sleep is short. */
-static void nap(struct tti_engine *engine, bool alone)
+static void nap(const struct tti_wait *wait, struct tti_engine *engine, bool alone)
 {
 	const int64_t most = alone && engine->sleeper && !engine->is_mixed ? NAP_NS : NAP_MIXED_NS;
 	const struct timespec pause = { .tv_nsec = (long)most };
 
-	if (engine->sleeper && alone)
+	if (engine->sleeper && alone) {
+		engine->sleeper->awaited = wait->awaited;
 		engine->sleeper->transport->sleep->wait(engine->sleeper, most);
-	else
+	} else {
 		nanosleep(&pause, NULL);
+	}
 }
 
 static tutti_status report(struct tti_wait *wait, struct tti_engine *engine, int64_t now, int peer)
@@ -218,7 +220,7 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 	}
 	if (!awake || now - wait->since_ns > awake_ns(engine)) {
 		wait->rounds--; /* look at the clock each time */
-		nap(engine, alone);
+		nap(wait, engine, alone);
 	}
 	return TUTTI_AGAIN;
 }

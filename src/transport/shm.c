@@ -51,10 +51,24 @@ static __attribute__((noinline, cold)) void broken(const struct tti_shm_link *li
 		      link->base.peer);
 }
 
-__attribute__((noinline, cold)) void tti_shm_ring(struct tti_shm_bell *bell, uint32_t word)
+/* Parts of a bell's word. */
+#define ARMED UINT32_C(1)
+#define BY    (UINT32_C(4095) << 1)
+
+/* Who is to ring: ranks whose place does not fit are anybody. */
+static uint32_t by(int place)
 {
-	if (atomic_compare_exchange_strong(&bell->word, &word, word + 1))
-		tti_futex_wake(&bell->word, 1);
+	return (uint32_t)place < 4095 ? (uint32_t)(place + 1) << 1 : 0;
+}
+
+__attribute__((noinline, cold)) void tti_shm_ring(const struct tti_shm_link *link, uint32_t word)
+{
+	_Atomic uint32_t *const bell = &link->bell->word;
+
+	if ((word & BY) && (word & BY) != by(link->port->self))
+		return;
+	if (atomic_compare_exchange_strong(bell, &word, (word | BY | ARMED) + 1))
+		tti_futex_wake(bell, 1);
 }
 
 void tti_shm_look_back(struct tti_shm_link *link)
@@ -188,7 +202,7 @@ static void tell(struct tti_shm_link *link)
 				      memory_order_release);
 	}
 	atomic_store_explicit(&link->rx_done->count, done, memory_order_release);
-	tti_shm_ring_if_asleep(link->bell);
+	tti_shm_ring_if_asleep(link);
 }
 
 /* What does not travel inline goes back at once: its writer may have no other room. */
@@ -241,19 +255,21 @@ static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 {
 	struct tti_shm_port *const port = tti_shm_port_of(base);
 	struct tti_shm_bell *bell;
-	uint32_t word;
+	uint32_t word, armed = ARMED;
 
 	if (!port->seg.base)
 		return;
+	if (base->awaited)
+		armed |= by(tti_shm_find_candidate(port, base->awaited->peer));
 	bell = tti_shm_seg_bell(&port->seg, port->self);
 	word = atomic_load_explicit(&bell->word, memory_order_acquire);
-	if (port->armed && word == port->armed) {
+	armed |= word & ~(BY | ARMED);
+	if (word == armed) {
 		tti_futex_wait(&bell->word, word,
 			       timeout_ns < LONGEST_NS ? timeout_ns : LONGEST_NS);
 		return;
 	}
-	port->armed = (word + 1) | 1;
-	atomic_store(&bell->word, port->armed);
+	atomic_store(&bell->word, armed);
 	for (int i = 0; i < STORED_ROUNDS; i++)
 		tti_cpu_relax();
 }

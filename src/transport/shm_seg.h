@@ -70,8 +70,8 @@ struct tti_shm_pair {
 	/* Boxes follow, the struct's size is a multiple of 4096. */
 };
 
-/* word: even: awake, odd: armed. The rank itself makes it odd, who rings makes it
- * even again. probe and answer prove at join that the memory is really shared. */
+/* word: how often it was rung << 13 | who is to ring it, that is place + 1, 0: anybody << 1 | whether
+ * it is armed. The rank itself arms it, who rings disarms it. probe and answer prove at join that the memory is really shared. */
 struct tti_shm_bell {
 	_Alignas(128) _Atomic uint32_t word;
 	_Atomic uint64_t probe, answer;

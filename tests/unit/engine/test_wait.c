@@ -45,6 +45,7 @@ struct bed {
 	struct tti_port port;
 	int sleeps;
 	int64_t longest_ns;
+	const struct tti_link *awaited; /* of the last sleep */
 };
 
 static void sleep_on(struct tti_port *port, int64_t timeout_ns)
@@ -52,6 +53,7 @@ static void sleep_on(struct tti_port *port, int64_t timeout_ns)
 	struct bed *bed = (struct bed *)port;
 
 	bed->sleeps++;
+	bed->awaited = port->awaited;
 	if (bed->longest_ns < timeout_ns)
 		bed->longest_ns = timeout_ns;
 }
@@ -301,6 +303,7 @@ static tutti_status never_mind(void *self, int64_t since_ns, int peer)
 static void abort_failure_and_deadline_end_a_wait_that_sleeps(void **state)
 {
 	_Atomic int awaited = 0, stop = 0;
+	const struct tti_link link = { .peer = 1 };
 	struct tti_wait wait = { 0 };
 	struct tti_engine engine;
 	struct bed bed;
@@ -314,6 +317,10 @@ static void abort_failure_and_deadline_end_a_wait_that_sleeps(void **state)
 	tti_wait_beside(&awaited);
 	step(&wait, &engine, 10);
 	assert_int_equal(bed.sleeps, 9);
+	assert_null(bed.awaited);
+	wait.awaited = &link;
+	step(&wait, &engine, 1);
+	assert_ptr_equal(bed.awaited, &link);
 	/* No sleep is so long that these are seen late. */
 	assert_true(bed.longest_ns <= 5 * MS);
 	stop = 1;

@@ -34,17 +34,16 @@ static const void *sleep_for(struct tti_port *port, struct tti_link *link, uint6
 {
 	const struct tti_shm_port *const shm = (const struct tti_shm_port *)port;
 	const struct tti_shm_bell *const bell = tti_shm_seg_bell(&shm->seg, shm->self);
-	uint32_t armed = 0;
+	uint32_t word = 0;
 	const void *data;
 	uint64_t tag;
 
 	for (int sleeps = 1; !(data = link->ops->peek(link, nbytes, &tag)); sleeps++) {
 		tti_transport_shm.sleep->wait(port, TTI_NEVER);
-		if (shm->armed != armed)
-			sleeps = 1;
-		armed = shm->armed;
+		sleeps = atomic_load(&bell->word) == word ? sleeps : 1;
+		word = atomic_load(&bell->word);
 		CHECK(sleeps < 3 || atomic_load(&rung[1 - port->rank]) <= number ||
-		      atomic_load(&bell->word) != armed);
+		      atomic_load(&bell->word) != word);
 	}
 	CHECK(tag == number);
 	return data;
@@ -94,10 +93,59 @@ static void no_message_leaves_its_reader_asleep(void **state)
 	world_free(world);
 }
 
+/* Rank 0 sleeps for what rank 2 sends, then for anybody. */
+static void sleep_for_one(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_port *const shm = (struct tti_shm_port *)port;
+	const struct tti_shm_bell *const bell = tti_shm_seg_bell(&shm->seg, shm->self);
+	struct tti_link *links[3] = { NULL };
+
+	for (int peer = 0; peer < 3; peer++)
+		CHECK(peer == port->rank ||
+		      tti_transport_shm.connect(port, peer, &links[peer]) == TUTTI_OK);
+	for (int turn = 0; turn < 3; turn++) {
+		uint32_t armed = 0;
+
+		if (port->rank == 0) {
+			port->awaited = turn == 0 ? links[2] : turn == 1 ? links[1] : NULL;
+			tti_transport_shm.sleep->wait(port, TTI_NEVER);
+			armed = atomic_load(&bell->word);
+			CHECK(armed & 1);
+		}
+		world_sync(world);
+		if (port->rank == 1) {
+			CHECK(links[0]->ops->reserve(links[0], 8));
+			links[0]->ops->commit(links[0], 8, 0);
+		}
+		world_sync(world);
+		if (port->rank == 0)
+			CHECK((atomic_load(&bell->word) == armed) == (turn == 0));
+		world_sync(world);
+		if (port->rank == 2) {
+			CHECK(links[0]->ops->reserve(links[0], 8));
+			links[0]->ops->commit(links[0], 8, 0);
+		}
+		world_sync(world);
+		if (port->rank == 0)
+			CHECK(!(atomic_load(&bell->word) & 1));
+		world_sync(world);
+	}
+}
+
+static void only_who_is_awaited_wakes(void **state)
+{
+	struct world *const world = world_create(3, sleep_for_one);
+
+	(void)state;
+	world_run_threads(world);
+	world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_message_leaves_its_reader_asleep),
+		cmocka_unit_test(only_who_is_awaited_wakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
