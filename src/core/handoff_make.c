@@ -67,6 +67,7 @@ static tutti_status plan_over(const struct tti_comm *comm, const struct tti_args
 	};
 
 	TTI_TRY(tti_handoff_plan_make(&handoff, out));
+	TTI_TRY(tti_handoff_plan_check(&handoff, *out));
 	return tti_handoff_shape_of_plan(&handoff, *out, shape, nbytes);
 }
 

@@ -16,9 +16,10 @@ struct checker {
 	struct tti_arena arena;
 	uint32_t *node_of, *member_of; /* of each rank: its node, its endpoint  */
 	bool *is_from, *is_to;
-	double **used;  /* of each node, by link */
-	double *landed; /* scratch, by node of a graph */
-	bool *served;   /* of each node: the part at hand is there, or nobody wants it */
+	double **used;       /* of each node, by link */
+	double *landed;      /* scratch, by node of a graph */
+	uint32_t *first_way; /* of each node; nways: none comes into it */
+	bool *served;        /* of each node: the part at hand is there, or nobody wants it */
 };
 
 #define breach(...) tti_fail(TUTTI_EINTERNAL, "handoff plan: " __VA_ARGS__)
@@ -103,6 +104,11 @@ static tutti_status use_ways(struct checker *c)
 	for (uint32_t i = 0; i < c->plan->nways; i++) {
 		const struct tti_handoff_way *way = &c->plan->ways[i];
 		const uint32_t a = c->node_of[way->from], b = c->node_of[way->to];
+
+		if (c->first_way[b] == c->plan->nways)
+			c->first_way[b] = i;
+		else if (c->node_of[c->plan->ways[i - 1].to] != b)
+			return breach("ways into node %u do not stand together", b);
 
 		if (!near(way->gbps, way->share * c->plan->gbps))
 			return breach("way %u carries %g, and %g of %g", i, way->gbps, way->share,
@@ -257,6 +263,14 @@ static tutti_status check_there(const struct checker *c, uint32_t node, uint32_t
 	return TUTTI_OK;
 }
 
+/* The first way into a node from ways[i] on: those of a node stand together. */
+static uint32_t next_way(const struct checker *c, uint32_t node, uint32_t i)
+{
+	if (i > 0 && (i == c->plan->nways || c->node_of[c->plan->ways[i].to] != node))
+		return c->plan->nways;
+	return i > 0 ? i : c->first_way[node];
+}
+
 static tutti_status check_part(struct checker *c, uint32_t node, uint32_t part, double share)
 {
 	const struct tti_graph *graph = graph_of(c, node);
@@ -266,10 +280,10 @@ static tutti_status check_part(struct checker *c, uint32_t node, uint32_t part, 
 		return check_there(c, node, part, share);
 	for (uint32_t i = 0; i < graph->nnodes; i++)
 		c->landed[i] = 0;
-	for (uint32_t i = 0; i < c->plan->nways; i++) {
+	for (uint32_t i = next_way(c, node, 0); i < c->plan->nways; i = next_way(c, node, i + 1)) {
 		const struct tti_handoff_way *way = &c->plan->ways[i];
 
-		if (c->node_of[way->to] != node || way->part != part)
+		if (way->part != part)
 			continue;
 		if (!wants(c, node, c->member_of[way->to]))
 			return breach("rank %u gets what it shall not", way->to);
@@ -287,12 +301,9 @@ static tutti_status check_part(struct checker *c, uint32_t node, uint32_t part, 
 /* Whether all who send a part into a node have it. */
 static bool is_ready(const struct checker *c, uint32_t node, uint32_t part)
 {
-	for (uint32_t i = 0; i < c->plan->nways; i++) {
-		const struct tti_handoff_way *way = &c->plan->ways[i];
-
-		if (c->node_of[way->to] == node && way->part == part && !has(c, way->from, part))
+	for (uint32_t i = next_way(c, node, 0); i < c->plan->nways; i = next_way(c, node, i + 1))
+		if (c->plan->ways[i].part == part && !has(c, c->plan->ways[i].from, part))
 			return false;
-	}
 	return true;
 }
 
@@ -379,11 +390,15 @@ static bool prepare(struct checker *c)
 	c->is_from = tti_arena_alloc(&c->arena, job->nranks);
 	c->is_to = tti_arena_alloc(&c->arena, job->nranks);
 	c->served = tti_arena_alloc(&c->arena, job->nnodes);
+	c->first_way = tti_arena_alloc(&c->arena, job->nnodes * sizeof(*c->first_way));
 	c->used = tti_arena_alloc(&c->arena, job->nnodes * sizeof(*c->used));
-	if (!c->node_of || !c->member_of || !c->is_from || !c->is_to || !c->served || !c->used)
+	if (!c->node_of || !c->member_of || !c->is_from || !c->is_to || !c->served ||
+	    !c->first_way || !c->used)
 		return false;
 	for (uint32_t i = 0; i < job->nnodes; i++) {
 		const struct tti_graph *graph = graph_of(c, i);
+
+		c->first_way[i] = c->plan->nways;
 
 		most = graph->nnodes > most ? graph->nnodes : most;
 		c->used[i] = tti_arena_alloc(&c->arena, graph->nlinks * sizeof(double) + 1);
