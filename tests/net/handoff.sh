@@ -120,6 +120,7 @@ net_rails 0 0
 rails="0 1"
 all_kinds "two cables"
 crosses_once "two cables"
+carries_shares "0 1" --from 0 --to 1
 carries_shares "0 0 1 1" --from 0-1 --to 2-3
 carries_shares "0 0 0 0 1 1 1 1" --from 0-3 --to 4-7
 echo "$passed passed, 0 failed"
