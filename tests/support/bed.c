@@ -38,6 +38,8 @@ void bed_draw(struct bed_config *out, int n, uint64_t seed)
 	mock->has_progress = draw(&random, 2);
 	mock->has_lanes = draw(&random, 3) == 0;
 	mock->piece_bytes = draw(&random, 2) ? 64 : 0;
+	mock->memory = (enum tti_reach)draw(&random, 3);
+	mock->one_copy = draw(&random, 3) == 0;
 	out->order = (enum bed_order)draw(&random, BED_ORDERS);
 	out->is_split = n > 2 && draw(&random, 3) == 0;
 	out->lossy_percent = draw(&random, 2) ? (int)draw(&random, 90) : 0;
@@ -60,6 +62,7 @@ static void open_port(struct bed *bed, int at)
 		config.has_lanes = true;
 		config.fans = false;
 		config.shares_slots = false;
+		config.memory = TTI_REACH_SLOTS;
 	}
 	port->mock = mock_create(&config);
 	for (int rank = 0; rank < bed->config.n; rank++) {
@@ -365,6 +368,11 @@ bool bed_is_clean(struct bed *bed)
 			note_breach(bed, "a message was sent and never received", -1);
 	}
 	return !bed->breach[0];
+}
+
+struct tti_port *bed_port(const struct bed *bed, int rank, int peer)
+{
+	return mock_port(bed->port[bed->port_of[rank][peer]].mock, rank);
 }
 
 uint64_t bed_sent(const struct bed *bed, int from, int to)

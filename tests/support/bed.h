@@ -93,6 +93,8 @@ enum bed_end bed_run_threads(struct bed *bed, void (*body)(void *self, struct be
 /* Whether no message is left, and no contract was broken; if not, bed->breach says what. */
 bool bed_is_clean(struct bed *bed);
 
+/* The port of a rank by which it reaches a peer. */
+struct tti_port *bed_port(const struct bed *bed, int rank, int peer);
 /* Messages sent so far from one rank to another. */
 uint64_t bed_sent(const struct bed *bed, int from, int to);
 

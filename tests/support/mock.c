@@ -67,8 +67,9 @@ static void put(struct mock_link *link, const void *data, size_t nbytes, uint64_
 	struct mock_channel *channel = link->out;
 	struct mock_slot *slot = mock_slot_of(mock, channel, channel->written);
 
-	if (nbytes > 0)
-		memcpy(slot->copy, data, nbytes);
+	slot->at = data == slot->room && mock->config.one_copy ? slot->room : slot->copy;
+	if (nbytes > 0 && data != slot->at)
+		memcpy(slot->at, data, nbytes);
 	slot->nbytes = nbytes;
 	slot->tag = tag;
 	slot->fan = fan;
@@ -123,7 +124,7 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 	}
 	*nbytes = slot->nbytes;
 	*tag = slot->tag;
-	return slot->copy;
+	return slot->at;
 }
 
 static void release(struct tti_link *base)
@@ -131,7 +132,7 @@ static void release(struct tti_link *base)
 	struct mock_link *link = (struct mock_link *)base;
 	struct mock *mock = link->port->mock;
 
-	memset(mock_slot_of(mock, link->in, link->in->released)->copy, RELEASE_BYTE,
+	memset(mock_slot_of(mock, link->in, link->in->released)->at, RELEASE_BYTE,
 	       mock->config.slot_bytes + GUARD);
 	link->in->released++;
 	if (mock->config.pace == MOCK_AT_ONCE)
@@ -251,6 +252,7 @@ static void init_port(struct mock *mock, int rank)
 	port->base.inline_bytes = config->inline_bytes;
 	port->base.fans_short = config->fans_short;
 	port->base.failed_peer = -1;
+	port->base.plain = config->memory;
 	port->links = calloc((size_t)config->n, sizeof(*port->links));
 	port->fans = calloc((size_t)config->slots, sizeof(*port->fans));
 	for (int i = 0; i < config->slots; i++)
@@ -294,6 +296,7 @@ struct mock *mock_create(const struct mock_config *config)
 		.fanout = config->fans ? &fanout_ops : NULL,
 		.sleep = &sleep_ops,
 		.lanes = config->has_lanes ? &lane_ops : NULL,
+		.memory = config->memory != TTI_REACH_SLOTS ? &mock_memory_ops : NULL,
 	};
 	mock->link_ops = (struct tti_link_ops){
 		.reserve = reserve,

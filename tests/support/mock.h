@@ -43,6 +43,12 @@ struct mock_config {
 	bool has_progress; /* messages leave in progress() only; until then they are unsent */
 	bool has_lanes;    /* the transport says that links have lanes, like a network's   */
 	size_t piece_bytes;
+	/* How memory of one rank is reached by the others; TTI_REACH_SLOTS: not at all, and the
+	 * transport has no memory. */
+	enum tti_reach memory;
+	/* The receiver looks at the slot that the sender has written, as in shared memory, so what
+	 * is written after the commit does arrive. */
+	bool one_copy;
 };
 
 struct mock;
@@ -57,10 +63,14 @@ bool mock_tick(struct mock *mock);
 bool mock_flush(struct mock *mock);
 /* Whether no message is left that was sent and not received. */
 bool mock_is_quiet(const struct mock *mock);
+/* Bytes that a rank has copied from memory of others, or found there, so far. */
+uint64_t mock_reached(const struct mock *mock, int rank);
 /* Messages that have been committed so far from one rank to another. */
 uint64_t mock_sent(const struct mock *mock, int from, int to);
 /* From now on connecting these two fails on the first of them, unless they are connected. */
 void mock_refuse(struct mock *mock, int rank, int peer, tutti_status status);
+/* From now on a rank cannot find, read nor write memory of others. */
+void mock_break_memory(struct mock *mock, int rank, tutti_status status);
 /* How often a slot was written past its end so far. */
 int mock_breaches(const struct mock *mock);
 

@@ -10,6 +10,7 @@
 /* A slot on its way: the sender's room, the receiver's copy. */
 struct mock_slot {
 	uint8_t *room, *copy;
+	uint8_t *at; /* where the receiver finds it: one of the two */
 	size_t nbytes;
 	uint64_t tag;
 	int32_t fan; /* the shared slot that it was written in, -1: none */
@@ -45,6 +46,8 @@ struct mock_port {
 	struct mock_fan *fans;
 	size_t fan_reserved; /* bytes + 1, 0: none */
 	int32_t fan;         /* that is reserved   */
+	tutti_status broken; /* of memory of others, TUTTI_OK: it is not */
+	uint64_t reached;
 };
 
 struct mock {
@@ -72,6 +75,8 @@ static inline struct mock_slot *mock_slot_of(const struct mock *mock,
 
 /* All that is under way on a channel arrives; false: nothing is. */
 bool mock_deliver(struct mock *mock, struct mock_channel *channel);
+/* How memory of others is reached. */
+extern const struct tti_memory_ops mock_memory_ops;
 /* What a port has committed goes out. */
 void mock_hand_over(struct mock_port *port);
 
