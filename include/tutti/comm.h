@@ -180,13 +180,15 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_count(tutti_comm_t comm, int *ou
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_rank(tutti_comm_t comm, int *out);
 
 /* Wait until all calls of all ranks on this communicator are done. Collective.
- * Afterwards only tutti_comm_destroy() is allowed. */
+ * Afterwards only tutti_comm_destroy() is allowed. TUTTI_EMISMATCH names ranks that named
+ * different roots in a call before, if no call has found that yet. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_finalize(tutti_comm_t comm);
 
 /* Free the communicator once this rank's own calls are done; does not wait for
  * other ranks (tutti_comm_finalize() does), so one thread may destroy the
  * communicators of several. The handle is gone whatever the status says. NULL
- * is fine. */
+ * is fine. TUTTI_EMISMATCH: what other ranks sent says that they named another root than this rank
+ * in a call before. That is found only if it has come by now; tutti_comm_finalize() waits for it. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm_t comm);
 
 /* Give up: every pending call on this rank returns TUTTI_EABORTED, every other

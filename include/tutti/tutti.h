@@ -7,7 +7,10 @@
  * A rank is one member of a communicator: a process, or a thread of one. Every
  * collective is called by all ranks of a communicator in the same order, with
  * the same count, type, operation and root; what differs is detected and is
- * TUTTI_EMISMATCH on every rank.
+ * TUTTI_EMISMATCH on every rank. One difference may be detected late: where ranks name
+ * different roots in a short call, each of them may send and none receive. Then the next call, or
+ * tutti_comm_finalize(), fails and names both roots; with TUTTI_CHECK=1 the call itself does,
+ * outside of groups.
  *
  * Arguments that mean the same in all calls:
  *

@@ -243,6 +243,8 @@ tutti_status tutti_comm_finalize(tutti_comm_t handle)
 static tutti_status bury(tutti_comm_t handle)
 {
 	struct tti_comm *comm = tti_handle_take(handle);
+	char text[TTI_ERROR_TEXT];
+	tutti_status st;
 
 	if (!comm)
 		return tti_fail(TUTTI_EUSAGE,
@@ -250,12 +252,14 @@ static tutti_status bury(tutti_comm_t handle)
 				"thread",
 				(void *)handle);
 	tti_turn_wait(comm, atomic_load(&comm->issued));
+	st = tti_roots_check(comm);
+	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	/* A call that wakes waiters holds the lock while it does. */
 	pthread_mutex_lock(&comm->lock);
 	pthread_mutex_unlock(&comm->lock);
 	tti_handle_free(handle);
 	tti_comm_free(comm);
-	return TUTTI_OK;
+	return st == TUTTI_OK ? st : tti_fail_quiet(st, "%s", text);
 }
 
 tutti_status tutti_comm_destroy(tutti_comm_t handle)

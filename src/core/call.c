@@ -5,6 +5,7 @@
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
+#include "util/params.h"
 
 /* From a user's call to a job of the engine. */
 
@@ -17,7 +18,7 @@ static uint64_t part_of(uint64_t shape, size_t count)
 	return count * UINT64_C(0xc2b2ae3d27d4eb4f) + shape * UINT64_C(0x165667b19e3779f9);
 }
 
-static uint64_t signature(uint64_t seq, uint64_t part)
+uint64_t tti_call_signature(uint64_t seq, uint64_t part)
 {
 	return tti_hash_mix(seq * UINT64_C(0x9e3779b97f4a7c15) + part) | 1;
 }
@@ -35,7 +36,7 @@ uint64_t tti_call_transfer_tag(const struct tti_args *args)
 
 	both.root = -1;
 	both.is_send = false;
-	return signature(UINT64_MAX, part_of(tti_args_shape(&both), args->count));
+	return tti_call_signature(UINT64_MAX, part_of(tti_args_shape(&both), args->count));
 }
 
 /* -- What others may ask (stall.c reads it) --------------------------------- */
@@ -187,8 +188,8 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, t
 static uint64_t next_signature(struct tti_comm *comm, const struct tti_args *args, uint64_t part)
 {
 	if (args->part_of)
-		return signature(comm->seq, part + tti_call_signature_part(args->part_of));
-	return signature(++comm->seq, part);
+		return tti_call_signature(comm->seq, part + tti_call_signature_part(args->part_of));
+	return tti_call_signature(++comm->seq, part);
 }
 
 /* Numbered and told from here on: a failure is no longer this rank's alone. */
@@ -204,11 +205,14 @@ static struct running begin(struct tti_comm *comm, const struct tti_args *args,
 		atomic_store_explicit(&comm->last_algorithm, call->algorithm, memory_order_relaxed);
 	publish_call(comm, run.sign, args);
 	tti_handoff_before_check(comm, args);
+	if (tti_collective_is_rooted(args->coll))
+		tti_roots_note(comm, args);
 	return run;
 }
 
 static tutti_status run_long(struct running *run, int *mismatch_peer)
 {
+	struct tti_comm *comm = run->comm;
 	struct tti_job job;
 	struct tti_job *const jobs[] = { &job };
 	tutti_status st;
@@ -216,6 +220,7 @@ static tutti_status run_long(struct running *run, int *mismatch_peer)
 	TTI_TRY(start(run, &job));
 	st = tti_job_wait(jobs, 1);
 	*mismatch_peer = job.mismatch_peer;
+	comm->odd_tag = job.mismatch_tag;
 	return st;
 }
 
@@ -231,17 +236,44 @@ static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *a
 	return status;
 }
 
+/* With TUTTI_CHECK=1 ranks meet under the signature of a call that names a root, before it: else
+ * those that name different ones may find out only after it. */
+static tutti_status check_root(struct tti_comm *comm, const struct tti_args *args, uint64_t part)
+{
+	const struct tti_args barrier = { .coll = TUTTI_BARRIER };
+	const uint64_t sign = tti_call_signature(++comm->seq, part);
+	struct tti_prepared call = { 0 };
+	int mismatch_peer = -1;
+	tutti_status st = tti_prepared_make(comm, &barrier, &call);
+
+	publish_call(comm, sign, args);
+	tti_roots_note(comm, args);
+	if (st == TUTTI_OK)
+		st = tti_short_run(&call.way, NULL, NULL, sign, &mismatch_peer);
+	comm->odd_tag = call.way.job.mismatch_tag;
+	tti_prepared_release(&call);
+	st = tti_call_settle(comm, st, mismatch_peer);
+	unpublish(comm);
+	return st;
+}
+
 static tutti_status run_collective(struct tti_comm *comm, const struct tti_args *args,
 				   struct tti_prepared *call)
 {
-	struct running run = begin(comm, args, call);
+	struct running run;
 	int mismatch_peer = -1;
 	tutti_status st;
 
-	if (call->is_short)
+	if (tti_params()->check && tti_collective_is_rooted(args->coll))
+		TTI_TRY(check_root(comm, args, call->part));
+	run = begin(comm, args, call);
+
+	if (call->is_short) {
 		st = tti_short_run(&call->way, args->send, args->recv, run.sign, &mismatch_peer);
-	else
+		comm->odd_tag = call->way.job.mismatch_tag;
+	} else {
 		st = run_long(&run, &mismatch_peer);
+	}
 	st = finish(comm, args, st, mismatch_peer);
 	unpublish(comm);
 	return st;
@@ -367,6 +399,7 @@ static void end_round(struct round *round, int number, const struct tti_job *job
 	struct tti_batch_item *item = round->item;
 	const struct tti_args *args = args_of_round(item, number);
 
+	item->comm->odd_tag = job->mismatch_tag;
 	item->status = args ? finish(item->comm, args, job->status, job->mismatch_peer)
 			    : tti_call_settle(item->comm, job->status, job->mismatch_peer);
 	unpublish(item->comm);

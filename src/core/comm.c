@@ -191,6 +191,7 @@ tutti_status tti_comm_fate(struct tti_comm *comm)
 
 	if (fate == 0)
 		return TUTTI_OK;
+	atomic_store(&comm->fate_is_known, true);
 	pthread_mutex_lock(&comm->lock);
 	status = tti_fail_quiet((tutti_status)fate, "%s",
 				comm->texts && *comm->texts->fate ? comm->texts->fate : NO_TEXT);

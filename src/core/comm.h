@@ -28,6 +28,7 @@
 #include "core/memory.h"
 #include "core/operators.h"
 #include "core/prepared.h"
+#include "core/roots.h"
 #include "core/transfers.h"
 #include "core/tuning.h"
 #include "engine/engine.h"
@@ -148,7 +149,8 @@ struct tti_comm {
 	bool follows_deaths;
 	/* Fate: written once under `lock`; status and stop read by any thread. */
 	_Atomic int stop;
-	_Atomic int fate; /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */
+	_Atomic int fate;           /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */
+	_Atomic bool fate_is_known; /* a call has returned it */
 	pthread_mutex_t lock;
 	struct tti_comm_texts *texts; /* under lock; NULL: there was no error */
 
@@ -203,6 +205,8 @@ struct tti_comm {
 	struct tti_operator_list operators;
 	struct tti_handoff_kept *handoffs; /* [TTI_HANDOFFS_KEPT]; NULL: there was none yet */
 	struct tti_transfers transfers;
+	struct tti_roots roots;
+	uint64_t odd_tag; /* of the message that the last call did not expect */
 	struct tti_extents extents;
 
 	struct tti_current_call current;
@@ -342,7 +346,8 @@ tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args);
 /* The same of one that was prepared for such arguments (prepared.h). */
 tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args *args,
 				   struct tti_prepared *call);
-/* What of its arguments is in the signature of a call of all ranks. */
+/* The signature of a call of all ranks, and what of its arguments is in it. */
+uint64_t tti_call_signature(uint64_t seq, uint64_t part);
 uint64_t tti_call_signature_part(const struct tti_args *args);
 /* The tag of the messages of a send and its receive. */
 uint64_t tti_call_transfer_tag(const struct tti_args *args);

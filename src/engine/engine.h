@@ -155,9 +155,10 @@ struct tti_spot {
 struct tti_job {
 	struct tti_engine *engine;
 	uint64_t tag;
-	tutti_status status; /* TUTTI_AGAIN while it runs */
-	int mismatch_peer;   /* status is TUTTI_EMISMATCH: who sent another tag   */
-	int waiting_on;      /* a peer that something is wanted from, -1: nobody  */
+	tutti_status status;   /* TUTTI_AGAIN while it runs */
+	int mismatch_peer;     /* status is TUTTI_EMISMATCH: who sent another tag   */
+	uint64_t mismatch_tag; /* that one                                          */
+	int waiting_on;        /* a peer that something is wanted from, -1: nobody  */
 	struct {
 		struct tti_bound *bound;
 		struct tti_layout layout;

@@ -122,6 +122,7 @@ __attribute__((noinline, cold)) tutti_status tti_oper_refuse(struct tti_job *job
 	if (tti_lend_take(job, index, link, message, nbytes, tag))
 		return TUTTI_AGAIN;
 	job->mismatch_peer = link->peer;
+	job->mismatch_tag = tag;
 	return TUTTI_EMISMATCH;
 }
 

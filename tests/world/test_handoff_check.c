@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* TUTTI_CHECK=1: sources of a handoff that do not hold the same are named, on all ranks. */
+/* TUTTI_CHECK=1: sources of a handoff that do not hold the same are named, on all ranks, and so
+ * are roots that differ, in the call itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,9 +73,37 @@ static void check_replicas(void **state)
 		}
 }
 
+static void name_own_root(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	float value = 0;
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_broadcast(&value, &value, 1, TUTTI_FLOAT32, 1, comm, NULL));
+	CHECK(tutti_broadcast(&value, &value, 1, TUTTI_FLOAT32, rank, comm, NULL) ==
+	      TUTTI_EMISMATCH);
+	/* Two of the three calls, each with its root. */
+	if (!CHECK(!!strstr(tutti_last_error(comm), "root 0") +
+			   !!strstr(tutti_last_error(comm), "root 1") +
+			   !!strstr(tutti_last_error(comm), "root 2") ==
+		   2))
+		fprintf(stderr, "  %s\n", tutti_last_error(comm));
+}
+
+static void check_roots(void **state)
+{
+	const struct world world = { .n = 3, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, name_own_root, NULL), 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(check_replicas) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(check_replicas),
+		cmocka_unit_test(check_roots),
+	};
 
 	/* Before the library looks. */
 	setenv("TUTTI_CHECK", "1", 1);

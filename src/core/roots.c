@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/roots.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/comm.h"
+#include "util/error.h"
+
+void tti_roots_note(struct tti_comm *comm, const struct tti_args *args)
+{
+	struct tti_roots *roots = &comm->roots;
+
+	roots->newest = (roots->newest + 1) % TTI_ROOTS_KEPT;
+	roots->call[roots->newest].seq = comm->seq;
+	roots->call[roots->newest].shape = tti_args_shape(args);
+	roots->call[roots->newest].count = tti_args_common_count(args);
+}
+
+/* The root that a rank named whose messages in such a call have that tag; -1: none. */
+static int root_of(const struct tti_comm *comm, uint64_t seq, struct tti_args args, uint64_t tag)
+{
+	const int own = args.root;
+
+	for (args.root = 0; args.root < comm->n; args.root++)
+		if (args.root != own &&
+		    tti_call_signature(seq, tti_call_signature_part(&args)) == tag)
+			return args.root;
+	return -1;
+}
+
+bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char *buf, size_t size)
+{
+	for (int i = 0; i < TTI_ROOTS_KEPT; i++) {
+		const uint64_t seq = comm->roots.call[i].seq;
+		const struct tti_args args =
+			tti_args_of_shape(comm->roots.call[i].shape, comm->roots.call[i].count);
+		char text[TTI_CALL_TEXT];
+		int root;
+
+		if (seq == 0)
+			continue;
+		root = root_of(comm, seq, args, tag);
+		if (root < 0)
+			continue;
+		tti_args_format(&args, NULL, text, sizeof(text));
+		snprintf(buf, size,
+			 "ranks named different roots: in call %" PRIu64
+			 ", %.72s, rank %d named root %d and rank %d root %d",
+			 seq, text, comm->rank, args.root, peer, root);
+		return true;
+	}
+	return false;
+}
+
+tutti_status tti_roots_check(struct tti_comm *comm)
+{
+	char text[TTI_NEWS_TEXT];
+
+	if (!comm->has_engine || comm->roots.call[comm->roots.newest].seq == 0 ||
+	    atomic_load(&comm->fate_is_known))
+		return TUTTI_OK;
+	for (int peer = 0; peer < comm->n; peer++) {
+		struct tti_link *link = comm->engine.links[peer];
+		uint64_t tag;
+		size_t nbytes;
+
+		if (!link || !link->ops->peek(link, &nbytes, &tag) ||
+		    !tti_roots_explain(comm, peer, tag, text, sizeof(text)))
+			continue;
+		/* Another rank may have been first to find it. */
+		if (atomic_load(&comm->fate) == 0)
+			tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
+		return tti_fail_quiet(TUTTI_EMISMATCH, "%s", text);
+	}
+	return TUTTI_OK;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_ROOTS_H
+#define TTI_CORE_ROOTS_H
+
+/* Ranks that name different roots in a short call may all send and none receive: then nobody
+ * notices in that call. What was sent is found by the next call, or when the communicator ends. The
+ * last rooted calls are kept, so that it can be told which of them a message belongs to.
+ *
+ * Owner: the communicator. Threads: the executing one's. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tutti/status.h"
+
+#define TTI_ROOTS_KEPT 16
+
+struct tti_comm;
+struct tti_args;
+
+struct tti_roots {
+	struct {
+		uint64_t seq, shape; /* as published; seq 0: nothing */
+		size_t count;
+	} call[TTI_ROOTS_KEPT];
+	unsigned newest;
+};
+
+/* A call that names a root has begun. */
+void tti_roots_note(struct tti_comm *comm, const struct tti_args *args);
+
+/* Whether `tag` is that of a message of `peer` in one of these calls, in which it named another
+ * root: says so in buf. */
+bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char *buf, size_t size);
+
+/* Before the communicator ends: TUTTI_EMISMATCH, told to all ranks, if such a message has come. */
+tutti_status tti_roots_check(struct tti_comm *comm);
+
+#endif
