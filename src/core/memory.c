@@ -22,14 +22,6 @@ struct tutti_reg {
 	bool shared; /* the port knows of it */
 };
 
-/* Whether memory has a name by which peers load and store it. */
-static bool find_mapped_name(struct tti_port *port, const void *memory, size_t nbytes,
-			     struct tti_memory_name *out)
-{
-	return port->transport->memory->name(port, memory, nbytes, out) &&
-	       out->reach == TTI_REACH_MAPPED;
-}
-
 /* -- Calls on it --------------------------------------------------------------- */
 
 void tti_memory_init(struct tti_comm *comm)
@@ -90,7 +82,7 @@ bool tti_memory_offers(struct tti_comm *comm, int peer, const void *data, size_t
 	struct tti_port *port = comm->ports[comm->port_of[peer]];
 
 	if (nbytes > 0 && nbytes >= tti_params()->registered_least && port->transport->memory &&
-	    find_mapped_name(port, data, nbytes, out))
+	    port->transport->memory->name(port, data, nbytes, out))
 		return true;
 	*out = (struct tti_memory_name){ 0 };
 	return false;
@@ -100,7 +92,7 @@ bool tti_memory_offers(struct tti_comm *comm, int peer, const void *data, size_t
 static bool name_of(struct tti_port *port, const void *buffer, size_t nbytes,
 		    struct tti_memory_name *out)
 {
-	return nbytes == 0 || find_mapped_name(port, buffer, nbytes, out);
+	return nbytes == 0 || port->transport->memory->name(port, buffer, nbytes, out);
 }
 
 /* Whether one of two buffers has the other in it. */
