@@ -16,9 +16,9 @@ extern "C" {
 /* Buffers that all ranks of a call can address are not passed on through slots: each rank
  * does its part of the call where the data lies, so that every byte is moved once. That is
  * all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter,
- * all_gather_v, reduce_scatter_v and handoff of TUTTI_REGISTERED_LEAST bytes or more (of all that the
+ * all_gather_v and reduce_scatter_v of TUTTI_REGISTERED_LEAST bytes or more (of all that the
  * buffer with parts for all ranks has), on communicators whose ranks all share memory. The
- * buffers of all ranks must be registered, of gather and scatter the root's alone, of a handoff those of its sides, and each lie
+ * buffers of all ranks must be registered, of gather and scatter the root's alone, and each lie
  * in one allocation or registered range; any part of it will do. If one is not, the call is run
  * as ever, with the same result.
  *
