@@ -164,15 +164,3 @@ void tti_memory_all_to_all(struct tti_program *prog)
 		tti_copy_chunk(prog, 2 * (rank * n + rank) + half);
 	meet(prog);
 }
-
-void tti_memory_message(struct tti_program *prog, int chunk, int from, int to)
-{
-	if (prog->rank == from) {
-		tti_notify(prog, to);
-		tti_wait(prog, to);
-	} else if (prog->rank == to) {
-		tti_wait(prog, from);
-		tti_get(prog, chunk, from);
-		tti_notify(prog, from);
-	}
-}

@@ -251,10 +251,6 @@ struct tti_program_spec {
 	bool in_place;
 };
 
-/* One rank's part of a message from one rank to another in memory, of a program of send_recv
- * whose chunk it is: the receiver reads it where it lies. */
-void tti_memory_message(struct tti_program *prog, int chunk, int from, int to);
-
 TUTTI_CHECKED tutti_status tti_program_build_for(const struct tti_algorithm *algo,
 						 const struct tti_program_spec *spec,
 						 struct tti_program *out);
