@@ -25,8 +25,6 @@ void tti_program_print_head(const struct tti_program *prog, struct tti_strbuf *b
 
 void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *buf)
 {
-	const bool is_memory = tti_program_is_memory(prog);
-
 	tti_strbuf_addf(buf, "rank %d%s\n", prog->rank, prog->in_place ? " in_place" : "");
 	for (size_t i = 0; i < prog->steps.n; i++) {
 		const struct tti_step *step = &prog->steps.at[i];
@@ -36,14 +34,13 @@ void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *b
 			tti_strbuf_addf(buf, " chunk %d", step->chunk);
 		if (step->kind != TTI_COPY)
 			tti_strbuf_addf(buf, " %s %d", word_before_peer(step->kind), step->peer);
-		if (is_memory && step->stage > 0)
+		if (step->stage > 0)
 			tti_strbuf_addf(buf, " stage %d", step->stage);
 		tti_strbuf_add(buf, step->final ? " final\n" : "\n");
 	}
 }
 
-static void print_step_json(const struct tti_step *step, bool is_first, bool is_memory,
-			    struct tti_strbuf *buf)
+static void print_step_json(const struct tti_step *step, bool is_first, struct tti_strbuf *buf)
 {
 	tti_strbuf_addf(buf, "%s{\"kind\": \"%s\"", is_first ? "" : ", ",
 			tti_step_name(step->kind));
@@ -51,7 +48,7 @@ static void print_step_json(const struct tti_step *step, bool is_first, bool is_
 		tti_strbuf_addf(buf, ", \"chunk\": %d", step->chunk);
 	if (step->kind != TTI_COPY)
 		tti_strbuf_addf(buf, ", \"peer\": %d", step->peer);
-	if (is_memory && step->stage > 0)
+	if (step->stage > 0)
 		tti_strbuf_addf(buf, ", \"stage\": %d", step->stage);
 	tti_strbuf_add(buf, step->final ? ", \"final\": true}" : "}");
 }
@@ -65,12 +62,10 @@ tutti_status tti_program_print_json(const struct tti_program *prog, int n, struc
 			tutti_collective_name(prog->coll), prog->algorithm, prog->n, prog->root,
 			prog->nchunks);
 	for (int i = 0; i < n; i++) {
-		const bool is_memory = tti_program_is_memory(&prog[i]);
-
 		tti_strbuf_addf(buf, "%s{\"rank\": %d, %s\"steps\": [", i ? ", " : "", prog[i].rank,
 				prog[i].in_place ? "\"in_place\": true, " : "");
 		for (size_t k = 0; k < prog[i].steps.n; k++)
-			print_step_json(&prog[i].steps.at[k], k == 0, is_memory, buf);
+			print_step_json(&prog[i].steps.at[k], k == 0, buf);
 		tti_strbuf_add(buf, "]}");
 	}
 	tti_strbuf_add(buf, "]}\n");

@@ -21,8 +21,7 @@
  *       3 get chunk 3 from 1 stage 1
  *       4 put chunk 3 to 0 stage 1
  *
- * A stage is printed of memory programs only, where it says what runs are; 0 where there is
- * none. Each rank comes once, in any order. The numbers before the steps may be left
+ * A stage that is not said is 0. Each rank comes once, in any order. The numbers before the steps may be left
  * out. Blank lines are skipped, and so is the rest of a line after #. */
 
 #include "coll/program.h"
