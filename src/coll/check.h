@@ -17,7 +17,8 @@
  * Of memory programs (program.h) also, in place or not, as each rank is:
  *   - of every two accesses to one memory, one of them a write, one comes first by NOTIFY and
  *     WAIT, so all interleavings end alike here, too;
- *   - a rank's buffers are touched after its program has begun, and before it ends.
+ *   - a rank's buffers are touched after its program has begun, and before it ends;
+ *   - all have heard where buffers are that somebody touches, before they move data.
  *
  * It runs what the engine runs: compiled programs (compile.h), each in dataflow order
  * and strictly one operation after the other, and each of these with fan-outs as

@@ -252,6 +252,76 @@ static tutti_status check_ended(const struct tti_check_memory_run *run, int rank
 	return TUTTI_OK;
 }
 
+/* How many operations of a rank stand before the first that moves data: its beginning. */
+static int32_t beginning_of(const struct tti_compiled *compiled)
+{
+	int32_t n = 0;
+
+	while (n < compiled->nopers && compiled->oper[n].sync)
+		n++;
+	return n;
+}
+
+/* Messages of a beginning say where the buffers are, so they are heard in one. */
+static tutti_status check_announcements(const struct tti_check *check, int rank)
+{
+	const struct tti_compiled *compiled = &check->compiled[rank];
+
+	for (int32_t q = 0; q < compiled->nqueues; q++) {
+		const struct tti_queue *queue = &compiled->queue[q];
+		const int32_t in = check->queue_base[rank] + q, out = check->partner[in];
+		const int32_t begins = beginning_of(&check->compiled[queue->peer]);
+
+		for (int32_t k = 0; k < queue->n && !queue->is_send; k++) {
+			const int32_t from = tti_check_queued(check, queue->peer, out, k);
+			const int32_t to = tti_check_queued(check, rank, in, k);
+
+			if ((tti_check_index(check, from) < begins) ==
+			    (tti_check_index(check, to) < beginning_of(compiled)))
+				continue;
+			return tti_fail_quiet(
+				TUTTI_EINVAL,
+				"rank %d, step %d: a wait for rank %d, step %d: both must "
+				"be before the first step of their rank that moves data, "
+				"or neither",
+				rank, tti_check_step(check, to, queue->peer), queue->peer,
+				tti_check_step(check, from, rank));
+		}
+	}
+	return TUTTI_OK;
+}
+
+static bool is_touched(const struct tti_check_memory_run *run, int rank)
+{
+	for (int peer = 0; peer < run->check->n; peer++)
+		if (run->touched[rank * run->check->n + peer])
+			return true;
+	return false;
+}
+
+/* Whether all other ranks wait for one in their beginning. */
+static tutti_status check_heard(const struct tti_check *check, int owner)
+{
+	for (int rank = 0; rank < check->n; rank++) {
+		const struct tti_compiled *compiled = &check->compiled[rank];
+		const int32_t end = beginning_of(compiled);
+		bool hears = rank == owner;
+
+		for (int32_t o = 0; o < end; o++)
+			for (int i = 0; i < compiled->oper[o].nin; i++)
+				hears |= compiled->queue[compiled->queue_of[compiled->oper[o].in +
+									    i]]
+						 .peer == owner;
+		if (!hears)
+			return tti_fail_quiet(
+				TUTTI_EINVAL,
+				"rank %d moves data, or ends, without a wait for rank %d, "
+				"whose memory is touched: all must hear whether it can be",
+				rank, owner);
+	}
+	return TUTTI_OK;
+}
+
 static tutti_status check_outputs(const struct tti_check_memory_run *run, int rank)
 {
 	const struct tti_check *check = run->check;
@@ -315,6 +385,11 @@ static tutti_status run_all(struct tti_check_memory_run *run)
 	for (int rank = 0; rank < check->n; rank++) {
 		TTI_TRY(check_ended(run, rank));
 		TTI_TRY(check_outputs(run, rank));
+	}
+	for (int rank = 0; rank < check->n; rank++) {
+		TTI_TRY(check_announcements(check, rank));
+		if (is_touched(run, rank))
+			TTI_TRY(check_heard(check, rank));
 	}
 	return TUTTI_OK;
 }

@@ -26,7 +26,10 @@
  * no chunk: neither NOTIFY nor WAIT looks at theirs. Each rank runs its steps strictly in
  * their order. The k-th NOTIFY of a to b is what the k-th WAIT of b for a waits for. Buffers
  * of a peer may be touched after a WAIT for it, and before a NOTIFY that the peer waits for
- * ahead of its end, each directly or by way of other ranks. What is copied from input to output
+ * ahead of its end, each directly or by way of other ranks. The NOTIFYs before the first step
+ * that moves data say where the buffers of the rank are, or that nobody reaches them, so they are
+ * what WAITs before the first such step of the peer wait for; and for a rank whose buffers are
+ * touched by others all ranks wait there, as all must know. What is copied from input to output
  * at the owner is said by COPY; nothing is copied that no step says.
  *
  * Between two steps that are NOTIFY or WAIT, the steps in a row that have the same stage are

@@ -399,10 +399,10 @@ static void draw_program(uint64_t plan, uint64_t *random, struct tti_program *pr
 {
 	const int n = prog->n, rank = prog->rank;
 
-	prog->nchunks = 3;
+	prog->nchunks = n;
 	meet(prog);
 	for (int chunk = 0; chunk < prog->nchunks; chunk++) {
-		const int owner = (int)draw(&plan, (unsigned)n);
+		const int owner = chunk;
 		const unsigned served = draw(&plan, 4) ? (1U << n) - 1 : draw(&plan, 1U << n);
 		const int last = rank == n - 1 ? n - 2 : n - 1;
 
