@@ -44,22 +44,25 @@ static tutti_status renew(struct tti_tcp_dial *dial)
 	return TUTTI_OK;
 }
 
-/* Of what was assigned, the NICs with the largest share. */
+/* Of what was assigned, the NICs with the largest share; of equal ones, those that come first in the
+ * order of this rank, so that links with little to carry do not all begin with one NIC. */
 static bool choose_assigned(const struct tti_tcp_link *link, const struct tti_tcp_card *mine,
-			    const struct tti_tcp_card *theirs, struct tti_tcp_pair *out)
+			    const struct tti_tcp_card *theirs, const uint8_t *order,
+			    struct tti_tcp_pair *out)
 {
 	const struct tti_tcp_wish *wish = link->wish;
 	struct tti_tcp_pair pair;
-	int best = -1;
+	double most = -1;
 
-	for (int i = 0; wish && i < wish->n; i++) {
-		if (!tti_tcp_wish_nics(wish, i, mine, theirs, &pair) ||
-		    (best >= 0 && wish->shares[i].share <= wish->shares[best].share))
-			continue;
-		best = i;
-		*out = pair;
-	}
-	return best >= 0;
+	for (size_t at = 0; wish && at < mine->nnics; at++)
+		for (int i = 0; i < wish->n; i++) {
+			if (!tti_tcp_wish_nics(wish, i, mine, theirs, &pair) ||
+			    pair.mine != order[at] || wish->shares[i].share <= most)
+				continue;
+			most = wish->shares[i].share;
+			*out = pair;
+		}
+	return most >= 0;
 }
 
 /* Whoever wants a NIC to be used first tries it first; if it does not work, nothing is lost. */
@@ -78,7 +81,7 @@ static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *th
 		return;
 	tti_tcp_card_of(port, port->base.rank, &mine);
 	tti_tcp_nics_order(port, &mine, order);
-	assigned = choose_assigned(link, &mine, theirs, &pair);
+	assigned = choose_assigned(link, &mine, theirs, order, &pair);
 	first = assigned ? pair.mine : order[0];
 	if (mine.nnics < 2 || !mine.nic[first].is.running)
 		return;

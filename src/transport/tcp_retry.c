@@ -242,7 +242,8 @@ static enum mood mood_of(struct tti_tcp_conn *conn, int64_t now)
 	return now - conn->waits_since >= SILENT_NS ? SILENT : WAITING;
 }
 
-/* Lanes that are silent leave, if there is one that is well. */
+/* Lanes that are silent leave, if there is one that is well. A link of one lane, which has carried
+ * too little to get others, gets them now. */
 static void watch_lanes(struct tti_tcp_link *link, int64_t now)
 {
 	enum mood mood[TTI_TCP_LANES_MOST];
@@ -257,6 +258,10 @@ static void watch_lanes(struct tti_tcp_link *link, int64_t now)
 	for (int i = 0; i < link->nlanes && well; i++) {
 		if (link->conn[i] && mood[i] == SILENT)
 			tti_tcp_lane_leaves(link, i, "the other side does not answer on it");
+	}
+	if (!well && link->nconns == 1 && !link->wanted && link->state == TTI_TCP_LINK_UP) {
+		link->wanted = true;
+		tti_tcp_lanes_want(link);
 	}
 }
 

@@ -208,6 +208,25 @@ static void a_rail_that_is_cut_comes_back(void **state)
 	world_end(&world);
 }
 
+/* It has carried too little to have others, but then it needs one. */
+static void the_only_lane_is_cut(void **state)
+{
+	struct world world;
+
+	(void)state;
+	cable(0, "10.1.0.1/24", "10.1.0.2/24");
+	cable(1, "10.1.1.1/24", "10.1.1.2/24");
+	begin(&world, 0, 1);
+	check_lane(&world, 0, "eth0", "eth0");
+	transfer(&world, 3);
+	assert_int_equal(end(&world, 1)->nconns, 1);
+	on(0, "ip link set eth0 down");
+	transfer(&world, 3);
+	assert_true(info(&world, 1, 1).up);
+	assert_false(info(&world, 1, 0).up);
+	world_end(&world);
+}
+
 static void a_rail_that_is_down_at_start(void **state)
 {
 	struct world world;
@@ -363,6 +382,7 @@ int main(void)
 		test(the_preferred_nic_is_first),
 		test(as_many_as_are_allowed),
 		test(a_rail_that_is_cut_comes_back),
+		test(the_only_lane_is_cut),
 		test(a_rail_that_is_down_at_start),
 		test(a_rail_that_leads_nowhere),
 		test(a_nic_that_another_one_answers_for),
