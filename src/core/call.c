@@ -220,7 +220,7 @@ static tutti_status run_long(struct running *run, int *mismatch_peer)
 	TTI_TRY(start(run, &job));
 	st = tti_job_wait(jobs, 1);
 	*mismatch_peer = job.mismatch_peer;
-	comm->odd_tag = job.mismatch_tag;
+	comm->roots.odd_tag = job.mismatch_tag;
 	return st;
 }
 
@@ -250,7 +250,7 @@ static tutti_status check_root(struct tti_comm *comm, const struct tti_args *arg
 	tti_roots_note(comm, args);
 	if (st == TUTTI_OK)
 		st = tti_short_run(&call.way, NULL, NULL, sign, &mismatch_peer);
-	comm->odd_tag = call.way.job.mismatch_tag;
+	comm->roots.odd_tag = call.way.job.mismatch_tag;
 	tti_prepared_release(&call);
 	st = tti_call_settle(comm, st, mismatch_peer);
 	unpublish(comm);
@@ -270,13 +270,27 @@ static tutti_status run_collective(struct tti_comm *comm, const struct tti_args 
 
 	if (call->is_short) {
 		st = tti_short_run(&call->way, args->send, args->recv, run.sign, &mismatch_peer);
-		comm->odd_tag = call->way.job.mismatch_tag;
+		comm->roots.odd_tag = call->way.job.mismatch_tag;
 	} else {
 		st = run_long(&run, &mismatch_peer);
 	}
 	st = finish(comm, args, st, mismatch_peer);
 	unpublish(comm);
 	return st;
+}
+
+/* What the end of the job of n sends and receives means. */
+static tutti_status settle_transfers(struct tti_comm *comm, const struct tti_args *args, int n,
+				     tutti_status status, const struct tti_job *job)
+{
+	char text[TTI_NEWS_TEXT];
+
+	if (status != TUTTI_EMISMATCH || job->mismatch_peer < 0 || atomic_load(&comm->fate) != 0 ||
+	    !tti_transfers_explain(comm, args, n, job->mismatch_peer, job->mismatch_tag,
+				   job->mismatch_bytes, text, sizeof(text)))
+		return tti_call_settle(comm, status, job->mismatch_peer);
+	tti_comm_tell(comm, TUTTI_EMISMATCH, job->mismatch_peer, text);
+	return tti_comm_fate(comm);
 }
 
 static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *args,
@@ -292,7 +306,7 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	publish_call(comm, 0, args);
 	st = tti_short_run(&call->way, args->send, args->recv, 0, &mismatch_peer);
-	st = tti_call_settle(comm, st, mismatch_peer);
+	st = settle_transfers(comm, args, 1, st, &call->way.job);
 	unpublish(comm);
 	return st;
 }
@@ -399,9 +413,10 @@ static void end_round(struct round *round, int number, const struct tti_job *job
 	struct tti_batch_item *item = round->item;
 	const struct tti_args *args = args_of_round(item, number);
 
-	item->comm->odd_tag = job->mismatch_tag;
-	item->status = args ? finish(item->comm, args, job->status, job->mismatch_peer)
-			    : tti_call_settle(item->comm, job->status, job->mismatch_peer);
+	item->comm->roots.odd_tag = job->mismatch_tag;
+	item->status =
+		args ? finish(item->comm, args, job->status, job->mismatch_peer)
+		     : settle_transfers(item->comm, item->args, item->ntransfers, job->status, job);
 	unpublish(item->comm);
 	tti_prepared_release(&round->call);
 }

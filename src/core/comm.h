@@ -206,7 +206,6 @@ struct tti_comm {
 	struct tti_handoff_kept *handoffs; /* [TTI_HANDOFFS_KEPT]; NULL: there was none yet */
 	struct tti_transfers transfers;
 	struct tti_roots roots;
-	uint64_t odd_tag; /* of the message that the last call did not expect */
 	struct tti_extents extents;
 
 	struct tti_current_call current;

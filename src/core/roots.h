@@ -25,6 +25,7 @@ struct tti_roots {
 		size_t count;
 	} call[TTI_ROOTS_KEPT];
 	unsigned newest;
+	uint64_t odd_tag; /* of the message that the last call did not expect */
 };
 
 /* A call that names a root has begun. */

@@ -357,7 +357,7 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	const bool known = comm->stall.answered && comm->stall.suspect == peer;
 
 	pthread_mutex_unlock(&comm->lock);
-	if (!expected && tti_roots_explain(comm, peer, comm->odd_tag, text, sizeof(text))) {
+	if (!expected && tti_roots_explain(comm, peer, comm->roots.odd_tag, text, sizeof(text))) {
 		tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
 		return tti_comm_fate(comm);
 	}

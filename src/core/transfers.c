@@ -186,6 +186,39 @@ tutti_status tti_transfers_start(struct tti_comm *comm, struct tti_transfer *lis
 	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, 1, 0);
 }
 
+/* The type and count of a send whose one message has that tag; false: of none. */
+static bool find_send(const struct tti_args *recv, uint64_t tag, size_t nbytes,
+		      struct tti_args *out)
+{
+	*out = *recv;
+	for (int type = 0; type < TUTTI_TYPE_COUNT; type++) {
+		out->type = (tutti_type)type;
+		out->count = nbytes / tutti_type_size(out->type);
+		if (nbytes % tutti_type_size(out->type) == 0 && tti_call_transfer_tag(out) == tag)
+			return true;
+	}
+	return false;
+}
+
+bool tti_transfers_explain(const struct tti_comm *comm, const struct tti_args *args, int n,
+			   int peer, uint64_t tag, size_t nbytes, char *buf, size_t size)
+{
+	struct tti_args sent;
+
+	for (int i = 0; i < n; i++) {
+		if (args[i].is_send || args[i].root != peer ||
+		    !find_send(&args[i], tag, nbytes, &sent))
+			continue;
+		snprintf(buf, size,
+			 "a send and its receive differ: rank %d sends %zu x %s to rank %d, which "
+			 "receives %zu x %s",
+			 peer, sent.count, tutti_type_name(sent.type), comm->rank, args[i].count,
+			 tutti_type_name(args[i].type));
+		return true;
+	}
+	return false;
+}
+
 /* -- By pairs ---------------------------------------------------------------------- */
 
 /* Counts that only the two know are part of what their messages must agree on. */

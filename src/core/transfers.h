@@ -62,6 +62,11 @@ TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, struct tti
 TUTTI_CHECKED tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 					   uint64_t sign, struct tti_job *job);
 
+/* What a peer sends in place of what is received from it by one of n sends and receives, if a message
+ * of `nbytes` with that tag is the whole of it: for errors. */
+bool tti_transfers_explain(const struct tti_comm *comm, const struct tti_args *args, int n,
+			   int peer, uint64_t tag, size_t nbytes, char *buf, size_t size);
+
 /* "takes 7 elements from rank 3, which sends another number": for errors. */
 void tti_pairs_expect(const struct tti_comm *comm, const struct tti_args *args, int peer, char *buf,
 		      size_t size);

@@ -158,6 +158,7 @@ struct tti_job {
 	tutti_status status;   /* TUTTI_AGAIN while it runs */
 	int mismatch_peer;     /* status is TUTTI_EMISMATCH: who sent another tag   */
 	uint64_t mismatch_tag; /* that one                                          */
+	size_t mismatch_bytes; /* of that message */
 	int waiting_on;        /* a peer that something is wanted from, -1: nobody  */
 	struct {
 		struct tti_bound *bound;

@@ -123,6 +123,7 @@ __attribute__((noinline, cold)) tutti_status tti_oper_refuse(struct tti_job *job
 		return TUTTI_AGAIN;
 	job->mismatch_peer = link->peer;
 	job->mismatch_tag = tag;
+	job->mismatch_bytes = nbytes;
 	return TUTTI_EMISMATCH;
 }
 
