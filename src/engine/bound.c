@@ -130,6 +130,28 @@ static tutti_status list_peers(struct tti_bound *bound, int n)
 	return TUTTI_OK;
 }
 
+/* Where each operation stands among the blocks and queues, and whether any order will do. */
+static void note_order(struct tti_bound *bound)
+{
+	const struct tti_compiled *prog = &bound->prog;
+	int nreceivers = 0;
+	bool is_free = true;
+
+	for (int i = 0; i < prog->nopers; i++) {
+		const struct tti_oper *op = &prog->oper[i];
+
+		bound->late[i] = BEHIND * op->stage;
+		bound->lead[i] = op->nin    ? prog->queue_of[op->in]
+				 : op->nout ? prog->queue_of[op->out]
+					    : -1;
+		nreceivers += op->nin > 0;
+		is_free &= op->npred == 0;
+	}
+	for (int i = 0; i < prog->nqueues; i++)
+		is_free &= prog->queue[i].n == 1;
+	bound->is_free = is_free && nreceivers > 1;
+}
+
 tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *prog,
 			      struct tti_bound **out)
 {
@@ -137,8 +159,10 @@ tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *pr
 	tutti_status st;
 
 	if (!bound) {
+		const char *const name = prog->algorithm;
+
 		tti_compiled_release(prog);
-		return tti_fail(TUTTI_ENOMEM, "program %s: out of memory", prog->algorithm);
+		return tti_fail(TUTTI_ENOMEM, "program %s: out of memory", name);
 	}
 	bound->prog = *prog;
 	*prog = (struct tti_compiled){ 0 };
@@ -149,20 +173,8 @@ tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *pr
 		tti_bound_free(bound);
 		return st;
 	}
-	for (int i = 0; i < bound->prog.nopers; i++) {
-		const struct tti_oper *op = &bound->prog.oper[i];
-
-		bound->late[i] = BEHIND * op->stage;
-		bound->lead[i] = op->nin    ? bound->prog.queue_of[op->in]
-				 : op->nout ? bound->prog.queue_of[op->out]
-					    : -1;
-	}
 	list_preds(bound);
-	bound->is_free = true;
-	for (int i = 0; i < bound->prog.nqueues; i++)
-		bound->is_free &= bound->prog.queue[i].n == 1;
-	for (int i = 0; i < bound->prog.nopers; i++)
-		bound->is_free &= bound->prog.oper[i].npred == 0;
+	note_order(bound);
 	*out = bound;
 	return TUTTI_OK;
 }

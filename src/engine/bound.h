@@ -42,7 +42,8 @@ struct tti_bound {
 	int32_t *peers;           /* that must be connected, npeers of them     */
 	int32_t npeers;
 	bool connected;
-	/* No link has two messages one way in a block, and no operation waits for another. */
+	/* Several operations receive, no link has two messages one way in a block, and no operation
+	 * waits for another. */
 	bool is_free;
 	struct tti_post *post;         /* all operations'                              */
 	int32_t *post_of;              /* [nopers + 1]: first index into post[]        */

@@ -173,6 +173,7 @@ struct tti_job {
 		int32_t nblocks, base;             /* base: the oldest that is not done           */
 		int64_t left;                      /* operations of blocks that are not done      */
 		int32_t block, pos;                /* of operations in order, what comes next     */
+		int32_t found;                     /* messages of that operation that are there */
 		/* Of a memory program: */
 		bool is_memory;
 		bool begins;     /* nobody has touched memory of another rank yet */

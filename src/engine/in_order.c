@@ -10,10 +10,12 @@
  * (coll/compile.h): without a window and without queues. The same messages in the same order on
  * each link as program.c sends. */
 
-/* What one operation does in one block, if all it needs is there. */
-static bool run_block(struct tti_job *job, int32_t index, const struct tti_spot *spot)
+/* What one operation does in one block, if all it needs is there. *found: how many of its messages
+ * are. */
+static bool run_block(struct tti_job *job, int32_t index, const struct tti_spot *spot,
+		      int32_t *found)
 {
-	tutti_status st = tti_oper_sources(job, index, spot);
+	tutti_status st = tti_oper_sources(job, index, spot, found);
 
 	if (st == TUTTI_OK)
 		st = tti_oper_reserve(job, index, spot->nbytes);
@@ -23,6 +25,7 @@ static bool run_block(struct tti_job *job, int32_t index, const struct tti_spot 
 		return false;
 	}
 	tti_oper_run(job, index, spot, -1);
+	*found = 0;
 	return true;
 }
 
@@ -34,9 +37,11 @@ static bool run_as_they_come(struct tti_job *job)
 	bool moved = false;
 
 	for (int32_t i = 0; i < bound->prog.nopers; i++) {
+		int32_t found = 0;
+
 		if (bound->progress[i].next)
 			continue;
-		if (run_block(job, i, &job->program.spot[i])) {
+		if (run_block(job, i, &job->program.spot[i], &found)) {
 			bound->progress[i].next = 1;
 			job->program.left--;
 			moved = true;
@@ -54,7 +59,7 @@ static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 	struct tti_spot spot;
 
 	if (job->program.spot)
-		return run_block(job, index, &job->program.spot[index]);
+		return run_block(job, index, &job->program.spot[index], &job->program.found);
 	if (tti_lends(job, index)) {
 		const enum tti_lend_step step = tti_lend_go_on(job, index);
 
@@ -62,7 +67,7 @@ static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 		return step == TTI_LEND_DONE ? bound->progress[index].end : 0;
 	}
 	spot = tti_spot_at(job, &bound->prog.oper[index], bound->progress[index].next);
-	return run_block(job, index, &spot);
+	return run_block(job, index, &spot, &job->program.found);
 }
 
 /* The next operations, each with all its blocks, until one has to wait. */
@@ -177,6 +182,7 @@ tutti_status tti_short_run(struct tti_short *call, const void *input, void *outp
 	job->status = TUTTI_AGAIN;
 	job->mismatch_peer = -1;
 	job->program.pos = 0;
+	job->program.found = 0;
 	tti_program_begin(job);
 	tti_program_place(job, input, output);
 	st = tti_job_wait(jobs, 1);

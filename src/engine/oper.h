@@ -40,16 +40,18 @@ static inline uint64_t tti_oper_tag(const struct tti_job *job, const struct tti_
 }
 
 /* Look for the messages of an operation and put their places into the engine's sources, the own
- * value among them, in the order of ranks. TUTTI_AGAIN: one is not there yet. */
+ * value among them, in the order of ranks. *found: how many are there already. TUTTI_AGAIN: the next
+ * one is not there yet. */
 static inline tutti_status tti_oper_sources(struct tti_job *job, int32_t index,
-					    const struct tti_spot *spot)
+					    const struct tti_spot *spot, int32_t *found)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_oper *op = &bound->prog.oper[index];
 	const void *local = (const void *)(job->program.at[op->from] + spot->from);
-	const void **source = job->engine->sources;
+	const bool has_own = op->from != TTI_PLACE_NONE;
+	const void **source = job->engine->sources + *found + (has_own && op->local_at < *found);
 
-	for (int i = 0; i < op->nin; i++) {
+	for (int32_t i = *found; i < op->nin; i++) {
 		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
 		const void *data;
 		uint64_t tag;
@@ -58,16 +60,18 @@ static inline tutti_status tti_oper_sources(struct tti_job *job, int32_t index,
 		data = link->ops->peek(link, &got, &tag);
 		if (!data) {
 			job->waiting_on = link->peer;
+			*found = i;
 			return TUTTI_AGAIN;
 		}
 		if (tag != tti_oper_tag(job, op) || got != spot->nbytes)
 			return tti_oper_refuse(job, index, link, data, got, tag);
-		if (op->from != TTI_PLACE_NONE && i == op->local_at)
+		if (has_own && i == op->local_at)
 			*source++ = local;
 		*source++ = data;
 	}
-	if (op->from != TTI_PLACE_NONE && op->local_at >= op->nin)
+	if (has_own && op->local_at >= op->nin)
 		*source = local;
+	*found = op->nin;
 	return TUTTI_OK;
 }
 

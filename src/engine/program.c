@@ -179,7 +179,7 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 {
 	struct tti_bound *bound = job->program.bound;
 	struct tti_spot spot;
-	int32_t sender = -1;
+	int32_t sender = -1, found = 0;
 	tutti_status st;
 
 	if (!is_free_but(bound, index, block, -1) || !leads_all(bound, index, block))
@@ -191,7 +191,7 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 		finish(job, index, block, 1);
 		return true;
 	}
-	st = tti_oper_sources(job, index, &spot);
+	st = tti_oper_sources(job, index, &spot, &found);
 	if (st == TUTTI_OK)
 		st = tti_oper_reserve(job, index, spot.nbytes);
 	if (st != TUTTI_OK) {
