@@ -381,24 +381,25 @@ static const struct tti_args *args_of_round(const struct tti_batch_item *item, i
 struct round {
 	struct tti_batch_item *item;
 	struct running run;
-	struct tti_prepared call; /* of its own: the next communicator may be the same */
+	struct tti_job job;
 };
 
-static tutti_status start_round(struct round *round, int number, struct tti_job *job)
+static tutti_status start_round(struct round *round, int number)
 {
 	struct tti_comm *comm = round->item->comm;
 	const struct tti_args *args = args_of_round(round->item, number);
+	struct tti_prepared *call;
 	tutti_status st;
 
 	TTI_TRY(tti_comm_fate(comm));
 	if (!args) {
-		st = start_transfers(round->item, job);
+		st = start_transfers(round->item, &round->job);
 	} else {
-		st = tti_prepared_make(comm, args, &round->call);
+		st = tti_prepared_get(comm, args, &call);
 		if (st != TUTTI_OK)
 			return settle_alone(comm, args, st);
-		round->run = begin(comm, args, &round->call);
-		st = start(&round->run, job);
+		round->run = begin(comm, args, call);
+		st = start(&round->run, &round->job);
 	}
 	if (st != TUTTI_OK) {
 		st = tti_call_settle(comm, st, -1);
@@ -408,17 +409,17 @@ static tutti_status start_round(struct round *round, int number, struct tti_job 
 }
 
 /* How the job of a round ended, and what that means. */
-static void end_round(struct round *round, int number, const struct tti_job *job)
+static void end_round(const struct round *round, int number)
 {
 	struct tti_batch_item *item = round->item;
 	const struct tti_args *args = args_of_round(item, number);
+	const struct tti_job *job = &round->job;
 
 	item->comm->roots.odd_tag = job->mismatch_tag;
 	item->status =
 		args ? finish(item->comm, args, job->status, job->mismatch_peer)
 		     : settle_transfers(item->comm, item->args, item->ntransfers, job->status, job);
 	unpublish(item->comm);
-	tti_prepared_release(&round->call);
 }
 
 static int rounds_of(const struct tti_batch_item *item)
@@ -446,49 +447,55 @@ static void plan_handoffs(struct tti_batch_item *items, int n, int number,
 
 /* The k-th call of each communicator, all of them side by side: the k-th of one
  * never waits for a later one of another, on any rank. */
-static int run_round(struct tti_batch_item *items, int n, int number, struct tti_job *job,
-		     struct tti_job **jobs, struct round *rounds)
+static int run_round(struct tti_batch_item *items, int n, int number, struct tti_job **jobs,
+		     struct round *rounds)
 {
 	int started = 0;
 
 	for (int i = 0; i < n; i++) {
 		struct tti_batch_item *item = &items[i];
+		struct round *round = &rounds[started];
 
 		if (item->status != TUTTI_OK || number >= rounds_of(item))
 			continue;
-		rounds[started] = (struct round){ .item = item };
-		item->status = start_round(&rounds[started], number, &job[started]);
-		if (item->status != TUTTI_OK)
-			continue;
-		jobs[started] = &job[started];
-		started++;
+		round->item = item;
+		item->status = start_round(round, number);
+		if (item->status == TUTTI_OK)
+			jobs[started++] = &round->job;
 	}
-	const tutti_status st = tti_job_wait(jobs, started);
-
+	(void)tti_job_wait(jobs, started); /* each item has a status of its own */
 	for (int i = 0; i < started; i++)
-		end_round(&rounds[i], number, &job[i]);
-	(void)st; /* each item has its own */
+		end_round(&rounds[i], number);
 	return started;
 }
 
+/* With room for n of each. */
+static void run_rounds(struct tti_batch_item *items, int n, struct tti_job **jobs,
+		       struct round *rounds, const struct tti_args **args)
+{
+	int number = 0;
+
+	do
+		plan_handoffs(items, n, number, args);
+	while (run_round(items, n, number++, jobs, rounds) > 0);
+}
+
+/* As most groups are of one communicator, those need no memory. */
 void tti_batch_rounds(struct tti_batch_item *items, int n)
 {
-	struct tti_job *job = tti_calloc((size_t)n, sizeof(*job));
-	struct tti_job **jobs = tti_calloc((size_t)n, sizeof(struct tti_job *));
-	struct round *rounds = tti_calloc((size_t)n, sizeof(*rounds));
-	const struct tti_args **args = tti_calloc((size_t)n, sizeof(const struct tti_args *));
-	int started = 1;
+	struct round one, *rounds = n == 1 ? &one : tti_alloc((size_t)n * sizeof(*rounds));
+	struct tti_job *job, **jobs = n == 1 ? &job : tti_alloc((size_t)n * sizeof(*jobs));
+	const struct tti_args *arg, **args = n == 1 ? &arg : tti_alloc((size_t)n * sizeof(*args));
 
-	if (!job || !jobs || !rounds || !args)
+	if (rounds && jobs && args)
+		run_rounds(items, n, jobs, rounds, args);
+	else
 		for (int i = 0; i < n; i++)
 			items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
-	for (int number = 0; started > 0 && job && jobs && rounds && args; number++) {
-		plan_handoffs(items, n, number, args);
-		started = run_round(items, n, number, job, jobs, rounds);
-	}
-	tti_free(job);
-	tti_free(jobs);
+	if (n == 1)
+		return;
 	tti_free(rounds);
+	tti_free(jobs);
 	tti_free(args);
 }
 

@@ -96,52 +96,78 @@ static int blame(const struct tti_job *job)
 	return tti_program_blame(job);
 }
 
+/* Nothing moved: one round of waiting. Not TUTTI_AGAIN: the job ends with that. */
+static void wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
+{
+	const bool is_slow = tti_wait_is_slow(wait);
+	tutti_status st;
+
+	wait->awaited = alone && is_slow ? tti_in_order_awaits(job) : NULL;
+	st = tti_wait_step(wait, job->engine, is_slow ? blame(job) : -1, alone);
+	if (st != TUTTI_AGAIN)
+		job->status = st;
+}
+
+static void end(const struct tti_job *job)
+{
+	if (job->status != TUTTI_OK)
+		tti_lend_revoke(job);
+	atomic_store_explicit(&job->engine->waiting_on, -1, memory_order_relaxed);
+}
+
+/* On the way of every short call. */
+static tutti_status wait_for_one(struct tti_job *job)
+{
+	struct tti_wait wait = { 0 };
+
+	while (job->status == TUTTI_AGAIN) {
+		if (tti_job_poll(job))
+			wait = (struct tti_wait){ 0 };
+		else if (job->status == TUTTI_AGAIN)
+			wait_once(job, &wait, true);
+	}
+	end(job);
+	return job->status;
+}
+
+/* Whether any of them moved; *running: how many go on. */
+static bool poll_all(struct tti_job *const *jobs, int n, int *running)
+{
+	bool moved = false;
+
+	*running = 0;
+	for (int i = 0; i < n; i++) {
+		struct tti_job *job = jobs[i];
+
+		if (job->status != TUTTI_AGAIN)
+			continue;
+		moved |= tti_job_poll(job) || job->status != TUTTI_AGAIN;
+		*running += job->status == TUTTI_AGAIN;
+	}
+	return moved;
+}
+
 tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
 {
 	struct tti_wait wait = { 0 };
 	tutti_status result = TUTTI_OK;
 	int running = n;
 
+	if (n == 1)
+		return wait_for_one(jobs[0]);
 	while (running > 0) {
-		bool moved = false;
-
-		running = 0;
-		for (int i = 0; i < n; i++) {
-			struct tti_job *job = jobs[i];
-
-			if (job->status != TUTTI_AGAIN)
-				continue;
-			moved |= tti_job_poll(job);
-			if (job->status == TUTTI_AGAIN) {
-				running++;
-				continue;
-			}
-			moved = true;
-		}
-		if (moved) {
+		if (poll_all(jobs, n, &running)) {
 			wait = (struct tti_wait){ 0 };
 			continue;
 		}
-		for (int i = 0; i < n; i++) {
-			struct tti_job *job = jobs[i];
-			tutti_status st;
-
-			if (job->status != TUTTI_AGAIN)
-				continue;
-			wait.awaited =
-				n == 1 && tti_wait_is_slow(&wait) ? tti_in_order_awaits(job) : NULL;
-			st = tti_wait_step(&wait, job->engine,
-					   tti_wait_is_slow(&wait) ? blame(job) : -1, n == 1);
-			if (st != TUTTI_AGAIN)
-				job->status = st;
-		}
+		for (int i = 0; i < n; i++)
+			if (jobs[i]->status == TUTTI_AGAIN)
+				wait_once(jobs[i], &wait, false);
 	}
-	for (int i = 0; i < n && result == TUTTI_OK; i++)
-		result = jobs[i]->status;
-	for (int i = 0; i < n; i++)
-		if (jobs[i]->status != TUTTI_OK)
-			tti_lend_revoke(jobs[i]);
-	for (int i = 0; i < n; i++)
-		atomic_store_explicit(&jobs[i]->engine->waiting_on, -1, memory_order_relaxed);
+	for (int i = 0; i < n; i++) {
+		end(jobs[i]);
+		if (result == TUTTI_OK)
+			result = jobs[i]->status;
+	}
 	return result;
 }
