@@ -167,7 +167,9 @@ void tti_check_fill_cells(struct tti_check_memory_run *run)
 	const size_t ncells = (size_t)check->n * 2 * (size_t)check->prog->nchunks;
 
 	for (size_t i = 0; i < ncells; i++)
-		run->cell[i] = (struct tti_check_cell){ .writer = -1, .readers = -1, .holds = -1 };
+		run->cell[i] = (struct tti_check_cell){
+			.writer = -1, .kept = -1, .readers = -1, .holds = -1
+		};
 	for (int rank = 0; rank < check->n; rank++)
 		for (int chunk = 0; chunk < check->prog->nchunks; chunk++) {
 			const size_t index = tti_check_cell_of(run, rank, chunk, false);

@@ -97,6 +97,20 @@ static tutti_status combine(struct tti_check_memory_run *run, int32_t oper)
 	return tti_check_final(check, oper, run->result);
 }
 
+/* The result to the own output; in place a COPY moves nothing, so it may be read meanwhile. */
+static tutti_status write_own(struct tti_check_memory_run *run,
+			      const struct tti_check_access *access)
+{
+	const struct tti_oper *at = tti_check_oper(run->check, access->oper);
+	const size_t cell = tti_check_cell_of(run, access->owner, at->chunk, true);
+
+	if (at->nget || at->from != TTI_PLACE_INPUT ||
+	    tti_check_cell_of(run, access->owner, at->chunk, false) != cell)
+		return tti_check_write(run, access);
+	run->cell[cell].kept = access->oper;
+	return TUTTI_OK;
+}
+
 static tutti_status run_data(struct tti_check_memory_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
@@ -112,7 +126,7 @@ static tutti_status run_data(struct tti_check_memory_run *run, int32_t oper)
 		memcpy(scratch_of(run, rank, at), run->result,
 		       tti_check_words(run) * sizeof(uint64_t));
 	else if (at->to == TTI_PLACE_OUTPUT)
-		TTI_TRY(tti_check_write(run, &access));
+		TTI_TRY(write_own(run, &access));
 	for (int i = 0; i < at->nput; i++) {
 		access.owner = peer[i];
 		TTI_TRY(tti_check_write(run, &access));
@@ -330,7 +344,8 @@ static tutti_status check_outputs(const struct tti_check_memory_run *run, int ra
 
 	for (int chunk = 0; chunk < prog->nchunks && prog->coll != TUTTI_BARRIER; chunk++) {
 		const size_t index = tti_check_cell_of(run, rank, chunk, true);
-		const int32_t writer = run->cell[index].writer;
+		const struct tti_check_cell *cell = &run->cell[index];
+		const int32_t writer = cell->writer >= 0 ? cell->writer : cell->kept;
 
 		if (!tti_chunk_is_output(prog, chunk))
 			continue;

@@ -14,6 +14,7 @@ struct tti_check_reader {
 
 struct tti_check_cell {
 	int32_t writer;  /* the operation that wrote it last, -1: none       */
+	int32_t kept;    /* a COPY in place, which leaves it as it is, -1: none */
 	int32_t readers; /* since then: head of a list, -1: none             */
 	int32_t holds;   /* the chunk whose value it has, -1: it has none yet */
 };

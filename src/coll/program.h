@@ -38,8 +38,8 @@
  * slice only: no later run sees it.
  *
  * In place: a rank whose input and output are one buffer. The input of a chunk then lies where
- * the output of the same chunk does, but in all_to_all where the output of the pair (d, s)
- * does for the pair (s, d). Ranks may differ in it.
+ * the output of the same chunk does, so that a COPY of it moves nothing; but in all_to_all where
+ * the output of the pair (d, s) does for the pair (s, d). Ranks may differ in it.
  *
  * Order of all other programs: two steps of a rank run in program order if they touch the
  * same chunk and one of them writes it, or the same peer in the same direction. All others
