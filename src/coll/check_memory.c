@@ -266,16 +266,6 @@ static tutti_status check_ended(const struct tti_check_memory_run *run, int rank
 	return TUTTI_OK;
 }
 
-/* How many operations of a rank stand before the first that moves data: its beginning. */
-static int32_t beginning_of(const struct tti_compiled *compiled)
-{
-	int32_t n = 0;
-
-	while (n < compiled->nopers && compiled->oper[n].sync)
-		n++;
-	return n;
-}
-
 /* Messages of a beginning say where the buffers are, so they are heard in one. */
 static tutti_status check_announcements(const struct tti_check *check, int rank)
 {
@@ -284,20 +274,20 @@ static tutti_status check_announcements(const struct tti_check *check, int rank)
 	for (int32_t q = 0; q < compiled->nqueues; q++) {
 		const struct tti_queue *queue = &compiled->queue[q];
 		const int32_t in = check->queue_base[rank] + q, out = check->partner[in];
-		const int32_t begins = beginning_of(&check->compiled[queue->peer]);
+		const int32_t begins = check->compiled[queue->peer].nopening;
 
 		for (int32_t k = 0; k < queue->n && !queue->is_send; k++) {
 			const int32_t from = tti_check_queued(check, queue->peer, out, k);
 			const int32_t to = tti_check_queued(check, rank, in, k);
 
 			if ((tti_check_index(check, from) < begins) ==
-			    (tti_check_index(check, to) < beginning_of(compiled)))
+			    (tti_check_index(check, to) < compiled->nopening))
 				continue;
 			return tti_fail_quiet(
 				TUTTI_EINVAL,
 				"rank %d, step %d: a wait for rank %d, step %d: both must "
-				"be before the first step of their rank that moves data, "
-				"or neither",
+				"be of the first meeting of their rank, before it moves "
+				"data, or neither",
 				rank, tti_check_step(check, to, queue->peer), queue->peer,
 				tti_check_step(check, from, rank));
 		}
@@ -318,10 +308,9 @@ static tutti_status check_heard(const struct tti_check *check, int owner)
 {
 	for (int rank = 0; rank < check->n; rank++) {
 		const struct tti_compiled *compiled = &check->compiled[rank];
-		const int32_t end = beginning_of(compiled);
 		bool hears = rank == owner;
 
-		for (int32_t o = 0; o < end; o++)
+		for (int32_t o = 0; o < compiled->nopening; o++)
 			for (int i = 0; i < compiled->oper[o].nin; i++)
 				hears |= compiled->queue[compiled->queue_of[compiled->oper[o].in +
 									    i]]

@@ -103,6 +103,9 @@ struct tti_compiled {
 	int32_t *peer_of; /* ranks of operations' get[] and put[] */
 	bool exchange;    /* the program is: SEND the one chunk to all others,
 			  n-ary RECV_REDUCE from all others. Has a fast path */
+	/* Of a memory program: operations of its first meeting (program.h), which say where buffers
+	 * are. */
+	int32_t nopening;
 };
 
 /* TUTTI_EINVAL (quiet, see tti_error_text()) names rank, step and chunk of what no

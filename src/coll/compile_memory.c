@@ -101,6 +101,7 @@ static void begin_run(struct tti_compiler *c)
 static bool add_sync(struct tti_compiler *c, size_t first, size_t n)
 {
 	const struct tti_step *step = &c->prog->steps.at[first];
+	const size_t nqueues = c->queue.n;
 	struct tti_oper oper = empty(c, 0, 0);
 
 	oper.sync = 1;
@@ -109,7 +110,12 @@ static bool add_sync(struct tti_compiler *c, size_t first, size_t n)
 	else
 		oper.nin = (int16_t)n;
 	begin_run(c);
-	return tti_compile_add_queues(c, step, n) && push_oper(c, &oper, (int32_t)first);
+	if (!tti_compile_add_queues(c, step, n))
+		return false;
+	/* Its peers have queues for it only now. */
+	if (c->oper.n == (size_t)c->out->nopening && c->queue.n == nqueues + n)
+		c->out->nopening++;
+	return push_oper(c, &oper, (int32_t)first);
 }
 
 /* GETs, GET_REDUCEs or a COPY. */

@@ -26,11 +26,14 @@
  * no chunk: neither NOTIFY nor WAIT looks at theirs. Each rank runs its steps strictly in
  * their order. The k-th NOTIFY of a to b is what the k-th WAIT of b for a waits for. Buffers
  * of a peer may be touched after a WAIT for it, and before a NOTIFY that the peer waits for
- * ahead of its end, each directly or by way of other ranks. The NOTIFYs before the first step
- * that moves data say where the buffers of the rank are, or that nobody reaches them, so they are
- * what WAITs before the first such step of the peer wait for; and for a rank whose buffers are
- * touched by others all ranks wait there, as all must know. What is copied from input to output
- * at the owner is said by COPY; nothing is copied that no step says.
+ * ahead of its end, each directly or by way of other ranks. What is copied
+ * from input to output at the owner is said by COPY; nothing is copied that no step says.
+ *
+ * A program begins with its first meeting: the NOTIFYs and WAITs before any step that moves data,
+ * and before the first row of either (to or for different peers) that names a peer once more.
+ * Those NOTIFYs say where the buffers of the rank are, or that nobody reaches them; so they are
+ * what WAITs of the peer's first meeting wait for, and for a rank whose buffers are touched by
+ * others all ranks wait there, as all must know.
  *
  * Between two steps that are NOTIFY or WAIT, the steps in a row that have the same stage are
  * a run. A rank may do a run block by block, in slices of its own choice, each block through

@@ -319,7 +319,7 @@ bool tti_memory_poll(struct tti_job *job)
 	while (job->status == TUTTI_AGAIN && job->program.pos < bound->prog.nopers) {
 		const bool is_sync = bound->prog.oper[job->program.pos].sync;
 
-		if (job->program.begins && !is_sync) {
+		if (job->program.begins && job->program.pos == bound->prog.nopening) {
 			job->program.begins = false;
 			if (job->program.is_refused) {
 				go_another_way(job);

@@ -364,8 +364,13 @@ static void all_hear_where_buffers_are(void **state)
 	refused("program scatter algorithm test n 2 root 0 chunks 2\n"
 		"rank 0\n copy chunk 0\n notify to 1\n wait for 1\n"
 		"rank 1\n wait for 0\n get chunk 1 from 0\n notify to 0\n",
-		"rank 1, step 0: a wait for rank 0, step 1: both must be before the first step of "
-		"their rank that moves data, or neither");
+		"rank 1, step 0: a wait for rank 0, step 1: both must be of the first meeting of "
+		"their rank, before it moves data, or neither");
+	/* Rank 1 has nothing to do between two meetings: the first alone says it. */
+	refused(SUM_OF_2 "rank 0\n" MEET_1
+			 " get_reduce chunk 0 from 1 final\n put chunk 0 to 1\n" MEET_1
+			 "rank 1\n" MEET_0 MEET_0,
+		NULL);
 	/* Rank 2 hears of rank 0 by way of rank 1. */
 	refused("program broadcast algorithm test n 3 root 0 chunks 1\n"
 		"rank 0\n notify to 1\n copy chunk 0\n wait for 1\n"
