@@ -16,7 +16,8 @@
 struct tti_handoff_chunk {
 	size_t first, count;
 	int32_t source, dest; /* which part of a sharded side it is of, -1: of a whole one */
-	uint32_t at;          /* where in that part, in units: stripes that are there carry it */
+	uint32_t at;          /* where in that part, in units: stripes that are there carry it;
+			     in memory: the rank that moves it */
 };
 
 struct tti_handoff_chunks {
@@ -37,5 +38,14 @@ TUTTI_CHECKED tutti_status tti_handoff_program(const struct tti_handoff_call *ca
 					       const struct tti_handoff_shape *shape,
 					       const struct tti_handoff_chunks *chunks, int rank,
 					       struct tti_program *out);
+
+/* The same where every rank reaches the buffers of all (a memory program): cut where the parts of
+ * either side begin, and into an even part for each rank to move, whichever side it is on. Two
+ * counts that give chunks of the same sources, dests and movers have the same program. */
+TUTTI_CHECKED tutti_status tti_handoff_memory_cut(const struct tti_handoff_call *call, size_t count,
+						  size_t line, struct tti_handoff_chunks *out);
+TUTTI_CHECKED tutti_status tti_handoff_memory_program(const struct tti_handoff_call *call,
+						      const struct tti_handoff_chunks *chunks,
+						      int rank, struct tti_program *out);
 
 #endif

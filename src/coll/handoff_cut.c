@@ -3,7 +3,7 @@
 #include "util/error.h"
 
 /* Where a vector is cut: at the parts of sharded sides, and each part, or the whole, where its
- * stripes begin. */
+ * stripes begin; in memory, where the part that each rank moves begins. */
 
 void tti_handoff_chunks_release(struct tti_handoff_chunks *chunks)
 {
@@ -24,27 +24,38 @@ void tutti_part(size_t count, int n, int index, size_t *first, size_t *part_coun
 struct walk {
 	size_t count, end; /* of the part */
 	int n, part;
+	size_t line; /* parts but the last end at multiples of it */
 };
+
+static void find_end(struct walk *walk)
+{
+	size_t first, length;
+
+	tutti_part(walk->count, walk->n, walk->part, &first, &length);
+	walk->end = first + length;
+	if (walk->part < walk->n - 1)
+		walk->end -= walk->end % walk->line;
+}
+
+static struct walk begin_parts(size_t count, int n, size_t line)
+{
+	struct walk walk = { .count = count, .n = n, .line = line ? line : 1 };
+
+	find_end(&walk);
+	return walk;
+}
 
 static struct walk begin_walk(const tutti_side *side, size_t count)
 {
-	struct walk walk = { .count = count,
-			     .end = count,
-			     .n = tti_handoff_is_cut(side) ? side->n : 1 };
-	size_t first;
-
-	tutti_part(count, walk.n, 0, &first, &walk.end);
-	return walk;
+	return begin_parts(count, tti_handoff_is_cut(side) ? side->n : 1, 1);
 }
 
 /* To the part that has element `at`. */
 static void walk_to(struct walk *walk, size_t at)
 {
 	while (walk->end <= at && walk->part < walk->n - 1) {
-		size_t first, length;
-
-		tutti_part(walk->count, walk->n, ++walk->part, &first, &length);
-		walk->end = first + length;
+		walk->part++;
+		find_end(walk);
 	}
 }
 
@@ -109,6 +120,42 @@ tutti_status tti_handoff_cut(const struct tti_handoff_call *call,
 		at = end;
 		walk_to(&from, at);
 		walk_to(&to, at);
+	} while (at < count);
+	*out = chunks;
+	return TUTTI_OK;
+}
+
+tutti_status tti_handoff_memory_cut(const struct tti_handoff_call *call, size_t count, size_t line,
+				    struct tti_handoff_chunks *out)
+{
+	struct walk from = begin_walk(&call->from, count);
+	struct walk to = begin_walk(&call->to, count);
+	struct walk mover = begin_parts(count, call->n, line);
+	struct tti_handoff_chunks chunks = { 0 };
+	size_t at = 0;
+
+	/* A part that is shorter than a line may be empty, the first one too. */
+	walk_to(&mover, 0);
+	do {
+		const size_t nearer = from.end < to.end ? from.end : to.end;
+		const size_t end = nearer < mover.end ? nearer : mover.end;
+		const struct tti_handoff_chunk chunk = {
+			.first = at,
+			.count = end - at,
+			.source = from.n > 1 ? from.part : -1,
+			.dest = to.n > 1 ? to.part : -1,
+			.at = (uint32_t)mover.part,
+		};
+
+		if (!tti_vec_push(&chunks.list, chunk)) {
+			tti_handoff_chunks_release(&chunks);
+			return tti_fail(TUTTI_ENOMEM, "a handoff of %d ranks: out of memory",
+					call->n);
+		}
+		at = end;
+		walk_to(&from, at);
+		walk_to(&to, at);
+		walk_to(&mover, at);
 	} while (at < count);
 	*out = chunks;
 	return TUTTI_OK;
