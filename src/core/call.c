@@ -151,7 +151,11 @@ static tutti_status start_in_memory(struct running *run, struct tti_job *job)
 	memory.otherwise = start_plain;
 	memory.self = run;
 	slice = tti_memory_block_bytes(&comm->engine, &memory);
-	TTI_TRY(tti_layout_of(comm, run->args, tti_bound_nchunks(bound), slice, &run->layout));
+	if (run->args->coll == TUTTI_HANDOFF)
+		TTI_TRY(tti_handoff_get_in_memory(comm, run->args, slice, &bound, &run->layout));
+	else
+		TTI_TRY(tti_layout_of(comm, run->args, tti_bound_nchunks(bound), slice,
+				      &run->layout));
 	return tti_job_memory(job, &comm->engine, bound, &run->layout, &run->reducer, &memory,
 			      run->sign);
 }

@@ -22,8 +22,17 @@ static void drop(struct tti_handoff_agreed *agreed)
 	tti_free(agreed);
 }
 
+static void forget_memory(struct tti_handoff_memory *memory)
+{
+	tti_bound_free(memory->bound);
+	tti_free(memory->extents);
+	tti_handoff_chunks_release(&memory->chunks);
+	*memory = (struct tti_handoff_memory){ 0 };
+}
+
 static void forget(struct tti_handoff_kept *kept)
 {
+	forget_memory(&kept->memory);
 	tti_bound_free(kept->bound);
 	tti_free(kept->extents);
 	tti_handoff_chunks_release(&kept->chunks);
@@ -230,15 +239,24 @@ static tutti_status keep_direct(struct tti_comm *comm, const struct tti_args *ar
 	return TUTTI_OK;
 }
 
+/* What is agreed of the sides, with or without a program. */
+static tutti_status find_agreed(struct tti_comm *comm, const struct tti_args *args,
+				struct tti_handoff_kept **out)
+{
+	*out = find_sides(comm, args);
+	if (*out)
+		return TUTTI_OK;
+	TTI_TRY(keep_direct(comm, args));
+	*out = find_sides(comm, args);
+	return TUTTI_OK;
+}
+
 static tutti_status find(struct tti_comm *comm, const struct tti_args *args,
 			 struct tti_handoff_kept **out)
 {
-	struct tti_handoff_kept *kept = find_sides(comm, args);
+	struct tti_handoff_kept *kept = NULL;
 
-	if (!kept) {
-		TTI_TRY(keep_direct(comm, args));
-		kept = find_sides(comm, args);
-	}
+	TTI_TRY(find_agreed(comm, args, &kept));
 	if (!kept->bound || kept->count != args->count || kept->line != line_of(args))
 		TTI_TRY(cut_and_find(comm, args, kept->agreed, &kept));
 	kept->used = comm->seq;
@@ -248,13 +266,13 @@ static tutti_status find(struct tti_comm *comm, const struct tti_args *args,
 
 /* -- Where it lies ------------------------------------------------------------------- */
 
-static size_t longest_chunk(const struct tti_handoff_kept *kept)
+static size_t longest_chunk(const struct tti_handoff_chunks *chunks)
 {
 	size_t longest = 0;
 
-	for (size_t i = 0; i < kept->chunks.list.n; i++)
-		if (kept->chunks.list.at[i].count > longest)
-			longest = kept->chunks.list.at[i].count;
+	for (size_t i = 0; i < chunks->list.n; i++)
+		if (chunks->list.at[i].count > longest)
+			longest = chunks->list.at[i].count;
 	return longest;
 }
 
@@ -303,21 +321,13 @@ static uintptr_t origin(const void *data, const tutti_side *side, int rank, size
 	return (uintptr_t)data - first * type_size;
 }
 
-tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
-			     struct tti_bound **out, size_t *slice_bytes, struct tti_layout *layout)
+static struct tti_layout layout_of(const struct tti_comm *comm, const struct tti_args *args,
+				   const struct tti_extent *extents, size_t longest)
 {
 	const size_t type_size = tutti_type_size(args->type), count = args->count;
-	struct tti_handoff_kept *kept = NULL;
-	size_t longest, slice;
 
-	TTI_TRY(find(comm, args, &kept));
-	longest = longest_chunk(kept);
-	slice = choose_slice(comm, kept, longest, type_size);
-	lay_out(kept, longest, slice);
-	*out = kept->bound;
-	*slice_bytes = slice * type_size;
-	*layout = (struct tti_layout){
-		.extents = kept->extents,
+	return (struct tti_layout){
+		.extents = extents,
 		.input = (const void *)origin(args->send, args->from, comm->rank, count, type_size),
 		.output = (void *)origin(args->recv, args->to, comm->rank, count, type_size),
 		.type_size = type_size,
@@ -325,6 +335,84 @@ tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
 		.chunk_count = longest,
 		.row_count = count,
 	};
+}
+
+tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
+			     struct tti_bound **out, size_t *slice_bytes, struct tti_layout *layout)
+{
+	const size_t type_size = tutti_type_size(args->type);
+	struct tti_handoff_kept *kept = NULL;
+	size_t longest, slice;
+
+	TTI_TRY(find(comm, args, &kept));
+	longest = longest_chunk(&kept->chunks);
+	slice = choose_slice(comm, kept, longest, type_size);
+	lay_out(kept, longest, slice);
+	*out = kept->bound;
+	*slice_bytes = slice * type_size;
+	*layout = layout_of(comm, args, kept->extents, longest);
 	atomic_store_explicit(&comm->last_algorithm, "handoff", memory_order_relaxed);
+	return TUTTI_OK;
+}
+
+/* -- In memory ----------------------------------------------------------------------- */
+
+static tutti_status build_in_memory(struct tti_comm *comm, const struct tti_args *args,
+				    const struct tti_handoff_chunks *chunks,
+				    struct tti_handoff_memory *memory)
+{
+	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
+	const size_t nchunks = chunks->list.n;
+	struct tti_program prog;
+	struct tti_compiled compiled;
+	tutti_status st;
+
+	forget_memory(memory);
+	memory->extents = tti_calloc(nchunks, sizeof(*memory->extents));
+	if (!memory->extents)
+		return tti_fail(TUTTI_ENOMEM, "handoff of %zu chunks: out of memory", nchunks);
+	TTI_TRY(tti_handoff_memory_program(&call, chunks, comm->rank, &prog));
+	st = tti_compile(&prog, &compiled);
+	tti_program_release(&prog);
+	if (st == TUTTI_OK)
+		st = tti_bound_create(&comm->engine, &compiled, &memory->bound);
+	return st;
+}
+
+/* Chunks of this count, and the program that has them. */
+static tutti_status cut_in_memory(struct tti_comm *comm, const struct tti_args *args,
+				  struct tti_handoff_memory *memory)
+{
+	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
+	struct tti_handoff_chunks chunks;
+	tutti_status st = TUTTI_OK;
+
+	TTI_TRY(tti_handoff_memory_cut(&call, args->count, line_of(args), &chunks));
+	if (!memory->bound || !same_program(&memory->chunks, &chunks))
+		st = build_in_memory(comm, args, &chunks, memory);
+	tti_handoff_chunks_release(&memory->chunks);
+	memory->chunks = chunks;
+	return st;
+}
+
+tutti_status tti_handoff_get_in_memory(struct tti_comm *comm, const struct tti_args *args,
+				       size_t slice_bytes, struct tti_bound **out,
+				       struct tti_layout *layout)
+{
+	const size_t slice = slice_bytes / tutti_type_size(args->type);
+	struct tti_handoff_kept *kept = NULL;
+	struct tti_handoff_memory *memory;
+
+	TTI_TRY(find_agreed(comm, args, &kept));
+	kept->used = comm->seq;
+	memory = &kept->memory;
+	TTI_TRY(cut_in_memory(comm, args, memory));
+	for (size_t i = 0; i < memory->chunks.list.n; i++)
+		memory->extents[i] = (struct tti_extent){ .first = memory->chunks.list.at[i].first,
+							  .to = memory->chunks.list.at[i].first,
+							  .count = memory->chunks.list.at[i].count,
+							  .slice = slice };
+	*out = memory->bound;
+	*layout = layout_of(comm, args, memory->extents, longest_chunk(&memory->chunks));
 	return TUTTI_OK;
 }

@@ -29,6 +29,13 @@ struct tti_handoff_agreed {
 	struct tti_handoff_shape *shape;
 };
 
+/* The memory program of some sides. Its chunks are those of the last call. */
+struct tti_handoff_memory {
+	struct tti_handoff_chunks chunks;
+	struct tti_extent *extents; /* [chunks.list.n] */
+	struct tti_bound *bound;    /* NULL: none yet */
+};
+
 struct tti_handoff_kept {
 	struct tti_sides *sides; /* NULL: free */
 	bool is_short;
@@ -39,6 +46,7 @@ struct tti_handoff_kept {
 	size_t count, line;
 	struct tti_extent *extents; /* [chunks.list.n] */
 	struct tti_bound *bound;    /* NULL: only planned yet */
+	struct tti_handoff_memory memory;
 };
 
 /* The program of a call, how many bytes a step, and where its chunks lie: until the next
@@ -46,6 +54,11 @@ struct tti_handoff_kept {
 TUTTI_CHECKED tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
 					   struct tti_bound **out, size_t *slice_bytes,
 					   struct tti_layout *layout);
+/* The same of its memory program, for steps of `slice_bytes`. */
+TUTTI_CHECKED tutti_status tti_handoff_get_in_memory(struct tti_comm *comm,
+						     const struct tti_args *args,
+						     size_t slice_bytes, struct tti_bound **out,
+						     struct tti_layout *layout);
 void tti_handoffs_release(struct tti_comm *comm);
 
 /* Whether the sides of a handoff have no plan yet: the same on all ranks. */

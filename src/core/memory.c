@@ -63,7 +63,7 @@ bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 {
 	uint32_t unused;
 
-	if (!call->memory)
+	if (!call->memory && !call->in_memory)
 		return false;
 	if (call->is_pinned || comm->memory.port->plain != TTI_REACH_SLOTS)
 		return true;
@@ -111,6 +111,9 @@ static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 	const size_t sends = tti_collective_sends_rows(args->coll) ? one * n : one;
 	const size_t recvs = tti_collective_gets_rows(args->coll) ? one * n : one;
 
+	if (args->coll == TUTTI_HANDOFF)
+		return one * (size_t)((args->from->sharded ? 1 : args->from->n) +
+				      (args->to->sharded ? 1 : args->to->n));
 	if (is_one(args, sends, recvs))
 		return (sends > recvs ? sends : recvs) * (to_root || from_root ? 1 : n);
 	return sends * (from_root ? 1 : n) + recvs * (to_root ? 1 : n);
@@ -175,6 +178,34 @@ static bool name_even(struct tti_comm *comm, const struct tti_args *args,
 	       name_of(comm->memory.port, args->recv, recvs, &out->recv);
 }
 
+/* Buffers of a handoff: of each rank what it has on a side, if it is on it. */
+static bool name_sides(struct tti_comm *comm, const struct tti_args *args,
+		       struct tti_memory_call *out)
+{
+	struct tti_region *region = comm->memory.regions;
+	const size_t size = tutti_type_size(args->type);
+	size_t count;
+
+	memset(region, 0, (size_t)comm->n * sizeof(*region));
+	for (int i = 0; i < args->from->n; i++) {
+		struct tti_region *its = &region[args->from->ranks[i]];
+
+		tutti_part(args->count, args->from->sharded ? args->from->n : 1,
+			   args->from->sharded ? i : 0, &its->in_first, &count);
+		its->in_bytes = count * size;
+	}
+	for (int i = 0; i < args->to->n; i++) {
+		struct tti_region *its = &region[args->to->ranks[i]];
+
+		tutti_part(args->count, args->to->sharded ? args->to->n : 1,
+			   args->to->sharded ? i : 0, &its->out_first, &count);
+		its->out_bytes = count * size;
+	}
+	out->region = region;
+	return name_of(comm->memory.port, args->send, region[comm->rank].in_bytes, &out->send) &&
+	       name_of(comm->memory.port, args->recv, region[comm->rank].out_bytes, &out->recv);
+}
+
 tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
 				 struct tti_memory_call *out)
 {
@@ -189,7 +220,9 @@ tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *a
 		comm->memory.regions = tti_calloc(n, sizeof(*comm->memory.regions));
 	if (!comm->memory.regions)
 		return tti_fail(TUTTI_ENOMEM, "buffers of %d ranks: out of memory", comm->n);
-	out->is_ready = (tti_has_counts(args->coll) ? name_uneven : name_even)(comm, args, out);
+	out->is_ready = (args->coll == TUTTI_HANDOFF  ? name_sides
+			 : tti_has_counts(args->coll) ? name_uneven
+						      : name_even)(comm, args, out);
 	if (!out->is_ready)
 		out->send = out->recv = (struct tti_memory_name){ 0 };
 	return TUTTI_OK;

@@ -154,6 +154,8 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	struct tti_program_found found;
 
 	call->nbytes = need.nbytes;
+	call->in_memory = args->coll == TUTTI_HANDOFF && tti_memory_may_serve(comm, need.nbytes) &&
+			  need.nbytes >= tti_params()->registered_least;
 	if (args->coll == TUTTI_HANDOFF || tti_is_by_pairs(args->coll) ||
 	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
 		return TUTTI_OK;

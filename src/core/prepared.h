@@ -28,6 +28,7 @@ struct tti_prepared {
 	size_t nbytes, slice;    /* of the whole vector; of a step */
 	/* Another one, run in place of it if all ranks' buffers can be addressed; NULL: none. */
 	struct tti_bound *memory;
+	bool in_memory; /* a handoff, which finds its own by its sides, has such a program */
 	bool is_pinned; /* the memory program: every call asks whether they can */
 	const char *algorithm;
 	uint64_t shape, part; /* of its signature */

@@ -83,7 +83,8 @@ static bool is_registered(const struct call *call, enum kind kind, int n)
 {
 	const bool is_root_s = call->coll == TUTTI_GATHER || call->coll == TUTTI_SCATTER;
 
-	return tti_algorithm_find(tti_collective_get(call->coll)->program, "memory") &&
+	return (call->coll == TUTTI_HANDOFF ||
+		tti_algorithm_find(tti_collective_get(call->coll)->program, "memory")) &&
 	       (kind != MIXED || (is_root_s && call->root != n - 1));
 }
 
@@ -194,6 +195,43 @@ static void seldom_asked(void **state)
 
 	(void)state;
 	assert_int_equal(world_run(&world, seldom, NULL), 0);
+}
+
+/* A rank on no side, where nothing is left for it to move; and the same sides with other counts. */
+static void to_themselves(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static const size_t counts[] = { 3, 4097, 70001, 4097 };
+	static const int ranks[] = { 0, 1 };
+	const tutti_side side = { ranks, 2, 0 };
+	const size_t most = 70001;
+	int *memory = NULL;
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_mem_alloc((void **)&memory, 2 * most * sizeof(*memory), comm));
+	for (size_t i = 0; memory && i < most; i++)
+		memory[i] = (int)i;
+	for (size_t k = 0; memory && k < 4; k++) {
+		int *const copy = memory + most;
+		int wrong = 0;
+
+		memset(copy, 0, most * sizeof(*copy));
+		CHECK_OK(tutti_handoff(memory, copy, counts[k], TUTTI_INT32, &side, &side, comm,
+				       NULL));
+		CHECK(!strcmp(last_algorithm(comm), "memory"));
+		for (size_t i = 0; i < most; i++)
+			wrong += copy[i] != (rank < 2 && i < counts[k] ? (int)i : 0);
+		CHECK(wrong == 0);
+	}
+	CHECK_OK(tutti_mem_free(memory, comm));
+}
+
+static void handoff_to_themselves(void **state)
+{
+	const struct world world = { .n = 3, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, to_themselves, NULL), 0);
 }
 
 /* Each sender offers what it has registered, whatever memory others have; but in place what is
@@ -494,7 +532,7 @@ int main(void)
 		cmocka_unit_test(several_at_once),    cmocka_unit_test(come_and_go),
 		cmocka_unit_test(groups_and_streams), cmocka_unit_test(reproducible),
 		cmocka_unit_test(wrong_use),          cmocka_unit_test(mismatch),
-		cmocka_unit_test(mismatch_of_two),
+		cmocka_unit_test(mismatch_of_two),    cmocka_unit_test(handoff_to_themselves),
 	};
 
 	/* Calls of any size ask, so that parts of 0 and 1 elements are tried. */
