@@ -69,7 +69,7 @@ uint64_t mock_reached(const struct mock *mock, int rank);
 uint64_t mock_sent(const struct mock *mock, int from, int to);
 /* From now on connecting these two fails on the first of them, unless they are connected. */
 void mock_refuse(struct mock *mock, int rank, int peer, tutti_status status);
-/* From now on a rank cannot find, read nor write memory of others. */
+/* From now on a rank finds no memory of others that is mapped, and copies none that is not. */
 void mock_break_memory(struct mock *mock, int rank, tutti_status status);
 /* How often a slot was written past its end so far. */
 int mock_breaches(const struct mock *mock);

@@ -2,6 +2,7 @@
 #include "support/trial.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ static void must(tutti_status st)
 	abort();
 }
 
-static void bind_rank(struct trial *trial, const struct tti_shape *shape, int rank)
+static struct tti_bound *bind_one(struct trial *trial, const struct tti_algorithm *algo,
+				  const struct tti_shape *shape, int rank, int *nchunks)
 {
 	const struct trial_config *config = &trial->config;
 	const struct tti_program_spec spec = {
@@ -28,14 +30,37 @@ static void bind_rank(struct trial *trial, const struct tti_shape *shape, int ra
 		.root = config->root,
 		.in_place = trial->in_place[rank],
 	};
+	struct tti_bound *bound = NULL;
 	struct tti_program prog;
 	struct tti_compiled compiled;
 
-	must(tti_program_build_for(config->algo, &spec, &prog));
+	must(tti_program_build_for(algo, &spec, &prog));
 	must(tti_compile(&prog, &compiled));
-	trial->nchunks = prog.nchunks;
+	*nchunks = prog.nchunks;
 	tti_program_release(&prog);
-	must(tti_bound_create(&trial->bed.engine[rank], &compiled, &trial->bound[rank]));
+	must(tti_bound_create(&trial->bed.engine[rank], &compiled, &bound));
+	return bound;
+}
+
+/* One that keeps the order of ranks, too. */
+static const struct tti_algorithm *other_of(const struct tti_algorithm *algo)
+{
+	int i = 0;
+
+	while (tti_algorithm_at(algo->coll, i)->needs_memory ||
+	       tti_algorithm_at(algo->coll, i)->order < algo->order)
+		i++;
+	return tti_algorithm_at(algo->coll, i);
+}
+
+static void bind_rank(struct trial *trial, const struct tti_shape *shape, int rank)
+{
+	const struct tti_algorithm *algo = trial->config.algo;
+
+	trial->bound[rank] = bind_one(trial, algo, shape, rank, &trial->nchunks);
+	if (algo->needs_memory)
+		trial->other[rank] =
+			bind_one(trial, other_of(algo), shape, rank, &trial->other_chunks);
 }
 
 void trial_init(struct trial *trial, const struct trial_config *config,
@@ -69,20 +94,91 @@ void trial_release(struct trial *trial)
 		}
 		free(trial->call[at].extents);
 	}
-	for (int rank = 0; rank < trial->config.n; rank++)
+	for (int rank = 0; rank < trial->config.n; rank++) {
 		tti_bound_free(trial->bound[rank]);
+		tti_bound_free(trial->other[rank]);
+	}
 	bed_release(&trial->bed);
 }
 
 /* -- Running ------------------------------------------------------------------------------------ */
 
+static void taken(void *self)
+{
+	++*(int *)self;
+}
+
+/* The chunks of the other algorithm lie in the same rows. */
+static tutti_status otherwise(void *self, struct tti_job *job)
+{
+	struct trial *trial =
+		(struct trial *)(void *)((char *)self - offsetof(struct trial, taken));
+	const int rank = (int)(job - trial->bed.job),
+		  rows = trial->nchunks / job->program.layout.parts;
+	const struct trial_call *call = &trial->call[trial->at[rank]];
+	struct tti_layout layout = call->layout[rank];
+
+	layout.parts = trial->other_chunks / rows;
+	layout.chunk_count = (layout.row_count + (size_t)layout.parts - 1) / (size_t)layout.parts;
+	return tti_job_program(job, &trial->bed.engine[rank], trial->other[rank], &layout,
+			       &call->reducer[rank], 64, call->tag + 1);
+}
+
+static bool name_buffer(const struct trial *trial, int rank, const void *buffer, size_t nbytes,
+			struct tti_memory_name *out)
+{
+	struct tti_port *port = mock_port(trial->bed.port[0].mock, rank);
+
+	return nbytes == 0 || port->transport->memory->name(port, buffer, nbytes, out);
+}
+
+/* Whether others touch memory of this rank. Uneven calls have no other program, since extents are
+ * of the chunks of this one. */
+static bool may_refuse(const struct trial *trial, const struct trial_call *call, int rank)
+{
+	const tutti_collective coll = trial->config.algo->coll;
+
+	return trial->config.refuses && !call->is_uneven &&
+	       ((coll != TUTTI_GATHER && coll != TUTTI_SCATTER) || rank == trial->config.root);
+}
+
+static void start_memory(struct trial *trial, int rank, int at)
+{
+	const struct trial_call *call = &trial->call[at];
+	const struct tti_layout *layout = &call->layout[rank];
+	const struct tti_region *region = &call->region[rank];
+	const size_t size = layout->type_size;
+	struct tti_memory_call memory = {
+		.coll = trial->config.algo->coll,
+		.region = call->region,
+		.is_large = (call->tag & 1) != 0,
+		.taken = taken,
+		.otherwise = otherwise,
+		.self = &trial->taken,
+	};
+
+	memory.is_ready =
+		name_buffer(trial, rank, (const char *)layout->input + region->in_first * size,
+			    region->in_bytes, &memory.send) &&
+		name_buffer(trial, rank, (char *)layout->output + region->out_first * size,
+			    region->out_bytes, &memory.recv);
+	if (may_refuse(trial, call, rank) && (call->tag >> (8 + rank)) % 2)
+		memory.is_ready = false;
+	must(tti_job_memory(&trial->bed.job[rank], &trial->bed.engine[rank], trial->bound[rank],
+			    layout, &call->reducer[rank], &memory, call->tag));
+}
+
 void trial_start(struct trial *trial, int rank, int at)
 {
 	const struct trial_call *call = &trial->call[at];
 
-	must(tti_job_program(&trial->bed.job[rank], &trial->bed.engine[rank], trial->bound[rank],
-			     &call->layout[rank], &call->reducer[rank], call->slice_bytes,
-			     call->tag));
+	trial->at[rank] = at;
+	if (trial->config.algo->needs_memory)
+		start_memory(trial, rank, at);
+	else
+		must(tti_job_program(&trial->bed.job[rank], &trial->bed.engine[rank],
+				     trial->bound[rank], &call->layout[rank], &call->reducer[rank],
+				     call->slice_bytes, call->tag));
 }
 
 bool trial_check(struct trial *trial, int rank, int at)

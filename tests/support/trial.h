@@ -20,6 +20,9 @@ struct trial_config {
 	int n, root;
 	int shape; /* enum shape_kind, -1: ranks go by number */
 	struct tti_cut cut;
+	/* Of memory programs: some ranks say that their buffers cannot be addressed, and all run
+	 * another algorithm of the collective in the end. */
+	bool refuses;
 	/* Of the shape and of what the calls are; the bed has its own. */
 	uint64_t seed;
 };
@@ -42,6 +45,7 @@ struct trial_call {
 	char *before[BED_RANKS];    /* what that is at first                       */
 	char *want[BED_RANKS];      /* what it has to be afterwards                */
 	size_t nbytes[BED_RANKS];
+	struct tti_region region[BED_RANKS];
 	struct tti_layout layout[BED_RANKS];
 	struct tti_reducer reducer[BED_RANKS];
 };
@@ -52,6 +56,10 @@ struct trial {
 	int nchunks;
 	bool in_place[BED_RANKS]; /* drawn: programs are made for it */
 	struct tti_bound *bound[BED_RANKS];
+	struct tti_bound *other[BED_RANKS]; /* what runs where memory is refused */
+	int other_chunks;
+	int at[BED_RANKS]; /* the call that a rank is at */
+	int taken;         /* calls that memory programs have run, of all ranks */
 	struct trial_call call[TRIAL_CALLS];
 	char wrong[256]; /* the first byte that is not what it must be, "": none */
 };

@@ -39,16 +39,21 @@ static int draw_op(const struct tti_algorithm *algo, uint64_t *random)
 	static const int any[] = { TUTTI_SUM, TUTTI_PROD, TUTTI_MAX,      TUTTI_MIN,
 				   TUTTI_AVG, TUTTI_AVG,  NUMBERS_PREMUL, NUMBERS_XOR };
 
-	if (algo->order != TTI_ORDER_ANY && draw(random, 3) == 0)
+	/* A memory program reads inputs where they are, so it multiplies none. */
+	if (algo->needs_memory && draw(random, 3))
+		return any[draw(random, 6)];
+	if (algo->order != TTI_ORDER_ANY && (algo->needs_memory || draw(random, 3) == 0))
 		return NUMBERS_FOLD;
 	if (algo->order == TTI_ORDER_ONE_PASS && draw(random, 4) == 0)
 		return NUMBERS_REPRODUCIBLE;
 	return any[draw(random, sizeof(any) / sizeof(any[0]))];
 }
 
-/* From nothing to about 20 blocks. */
+/* From nothing to about 20 blocks; of long ones fewer. */
 static size_t draw_count(size_t slice, uint64_t *random)
 {
+	if (slice >= 2048)
+		return draw(random, draw(random, 6) ? 300 : slice + slice / 3);
 	switch (draw(random, 6)) {
 	case 0:
 		return draw(random, 3);
@@ -59,6 +64,17 @@ static size_t draw_count(size_t slice, uint64_t *random)
 	default:
 		return draw(random, slice * (1 + draw(random, 40)) + 1);
 	}
+}
+
+/* Memory programs have blocks of their own choice. */
+static size_t block_of_memory(const struct trial *trial)
+{
+	const struct tti_memory_call call = {
+		.coll = trial->config.algo->coll,
+		.send = { .reach = trial->bed.config.mock.memory & 3 },
+	};
+
+	return tti_memory_block_bytes(&trial->bed.engine[0], &call);
 }
 
 static void draw_rows(const struct trial *trial, struct trial_call *call, uint64_t *random)
@@ -89,6 +105,8 @@ static void draw_call(const struct trial *trial, struct trial_call *call, uint64
 	call->slice_bytes = draw(random, 3) ? size * (1 + draw(random, 32)) : slot_bytes;
 	if (call->slice_bytes > slot_bytes)
 		call->slice_bytes = slot_bytes / size * size;
+	if (trial->config.algo->needs_memory)
+		call->slice_bytes = block_of_memory(trial);
 	call->count =
 		coll == TUTTI_BARRIER ? 0 : draw_count(call->slice_bytes / size * parts, random);
 	if (coll == TUTTI_ALL_TO_ALL)
@@ -310,6 +328,13 @@ static void make_buffers(const struct trial *trial, struct trial_call *call, int
 	memcpy(call->before[rank], call->memory[rank], call->nbytes[rank]);
 	memcpy(call->want[rank], call->memory[rank], call->nbytes[rank]);
 	fill_output(trial, call, rank, &parts);
+	call->region[rank] = (struct tti_region){ .in_bytes = parts.in_bytes,
+						  .out_bytes = parts.out_bytes,
+						  .out_first = call->is_uneven ? call->shift : 0 };
+	if (call->is_uneven && tti_collective_gets_rows(trial->config.algo->coll))
+		call->region[rank].in_first = call->firsts[rank];
+	else if (call->is_uneven)
+		call->region[rank].out_first += call->firsts[rank];
 	make_layout(trial, call, rank, &parts);
 	make_reducer(trial, call, rank);
 }
