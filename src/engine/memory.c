@@ -181,15 +181,15 @@ static void write_to(struct tti_job *job, int peer, size_t offset, const void *r
 {
 	const struct tti_remote *remote = &job->engine->outputs[peer];
 	struct tti_port *port = tti_engine_port(job->engine, peer);
-	char *const dst = (char *)remote->mapped + offset;
+	/* Integers, since what is not mapped has no address here. */
+	const uintptr_t input = (uintptr_t)job->engine->inputs[peer].mapped + offset;
+	void *const dst = (void *)((uintptr_t)remote->mapped + offset);
 
 	if (!remote->mapped)
 		note(job, port->transport->memory->write(port, peer, remote->address + offset,
 							 result, nbytes));
 	else if (dst != result)
-		tti_copy(dst, result, nbytes,
-			 job->program.is_large &&
-				 (const char *)job->engine->inputs[peer].mapped + offset != dst);
+		tti_copy(dst, result, nbytes, job->program.is_large && (const void *)input != dst);
 }
 
 /* The sources of an operation to the engine's list, in the order of ranks; how many. What the

@@ -124,12 +124,13 @@ static tutti_status otherwise(void *self, struct tti_job *job)
 			       &call->reducer[rank], 64, call->tag + 1);
 }
 
-static bool name_buffer(const struct trial *trial, int rank, const void *buffer, size_t nbytes,
+static bool name_buffer(const struct trial *trial, int rank, uintptr_t buffer, size_t nbytes,
 			struct tti_memory_name *out)
 {
 	struct tti_port *port = mock_port(trial->bed.port[0].mock, rank);
 
-	return nbytes == 0 || port->transport->memory->name(port, buffer, nbytes, out);
+	return nbytes == 0 ||
+	       port->transport->memory->name(port, (const void *)buffer, nbytes, out);
 }
 
 /* Whether others touch memory of this rank. Uneven calls have no other program, since extents are
@@ -158,9 +159,9 @@ static void start_memory(struct trial *trial, int rank, int at)
 	};
 
 	memory.is_ready =
-		name_buffer(trial, rank, (const char *)layout->input + region->in_first * size,
+		name_buffer(trial, rank, (uintptr_t)layout->input + region->in_first * size,
 			    region->in_bytes, &memory.send) &&
-		name_buffer(trial, rank, (char *)layout->output + region->out_first * size,
+		name_buffer(trial, rank, (uintptr_t)layout->output + region->out_first * size,
 			    region->out_bytes, &memory.recv);
 	if (may_refuse(trial, call, rank) && (call->tag >> (8 + rank)) % 2)
 		memory.is_ready = false;
