@@ -197,31 +197,37 @@ static uint64_t next_signature(struct tti_comm *comm, const struct tti_args *arg
 }
 
 /* Numbered and told from here on: a failure is no longer this rank's alone. */
-static struct running begin(struct tti_comm *comm, const struct tti_args *args,
-			    const struct tti_prepared *call)
+static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
+		      const struct tti_prepared *call)
 {
-	const struct running run = { .comm = comm,
-				     .args = args,
-				     .call = call,
-				     .sign = next_signature(comm, args, call->part) };
+	const uint64_t sign = next_signature(comm, args, call->part);
 
 	if (call->algorithm)
 		atomic_store_explicit(&comm->last_algorithm, call->algorithm, memory_order_relaxed);
-	publish_call(comm, run.sign, args);
-	tti_handoff_before_check(comm, args);
-	if (tti_collective_is_rooted(args->coll))
-		tti_roots_note(comm, args);
-	return run;
+	if (args->sides || args->part_of) {
+		publish_call(comm, sign, args);
+		tti_handoff_before_check(comm, args);
+	} else {
+		publish(comm, sign, call->shape, tti_args_common_count(args));
+	}
+	if (call->is_rooted)
+		tti_roots_note(comm, call->shape, args->count);
+	return sign;
 }
 
-static tutti_status run_long(struct running *run, int *mismatch_peer)
+static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
+			     const struct tti_prepared *call, uint64_t sign, int *mismatch_peer)
 {
-	struct tti_comm *comm = run->comm;
+	struct running run;
 	struct tti_job job;
 	struct tti_job *const jobs[] = { &job };
 	tutti_status st;
 
-	TTI_TRY(start(run, &job));
+	run.comm = comm;
+	run.args = args;
+	run.call = call;
+	run.sign = sign;
+	TTI_TRY(start(&run, &job));
 	st = tti_job_wait(jobs, 1);
 	*mismatch_peer = job.mismatch_peer;
 	comm->roots.odd_tag = job.mismatch_tag;
@@ -251,7 +257,7 @@ static tutti_status check_root(struct tti_comm *comm, const struct tti_args *arg
 	tutti_status st = tti_prepared_make(comm, &barrier, &call);
 
 	publish_call(comm, sign, args);
-	tti_roots_note(comm, args);
+	tti_roots_note(comm, tti_args_shape(args), args->count);
 	if (st == TUTTI_OK)
 		st = tti_short_run(&call.way, NULL, NULL, sign, &mismatch_peer);
 	comm->roots.odd_tag = call.way.job.mismatch_tag;
@@ -264,21 +270,21 @@ static tutti_status check_root(struct tti_comm *comm, const struct tti_args *arg
 static tutti_status run_collective(struct tti_comm *comm, const struct tti_args *args,
 				   struct tti_prepared *call)
 {
-	struct running run;
 	int mismatch_peer = -1;
+	uint64_t sign;
 	tutti_status st;
 
-	if (tti_params()->check && tti_collective_is_rooted(args->coll))
+	if (call->is_rooted && tti_params()->check)
 		TTI_TRY(check_root(comm, args, call->part));
-	run = begin(comm, args, call);
-
+	sign = begin(comm, args, call);
 	if (call->is_short) {
-		st = tti_short_run(&call->way, args->send, args->recv, run.sign, &mismatch_peer);
+		st = tti_short_run(&call->way, args->send, args->recv, sign, &mismatch_peer);
 		comm->roots.odd_tag = call->way.job.mismatch_tag;
 	} else {
-		st = run_long(&run, &mismatch_peer);
+		st = run_long(comm, args, call, sign, &mismatch_peer);
 	}
-	st = finish(comm, args, st, mismatch_peer);
+	if (st != TUTTI_OK || args->sides)
+		st = finish(comm, args, st, mismatch_peer);
 	unpublish(comm);
 	return st;
 }
@@ -304,13 +310,14 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 	const char *algorithm = call->algorithm;
 	tutti_status st;
 
-	if (args->is_send &&
+	if (call->may_be_lent && args->is_send &&
 	    tti_memory_offers(comm, args->root, args->send, call->nbytes, &call->name))
 		algorithm = "memory";
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
-	publish_call(comm, 0, args);
+	publish(comm, 0, call->shape, args->count);
 	st = tti_short_run(&call->way, args->send, args->recv, 0, &mismatch_peer);
-	st = settle_transfers(comm, args, 1, st, &call->way.job);
+	if (st != TUTTI_OK)
+		st = settle_transfers(comm, args, 1, st, &call->way.job);
 	unpublish(comm);
 	return st;
 }
@@ -402,7 +409,10 @@ static tutti_status start_round(struct round *round, int number)
 		st = tti_prepared_get(comm, args, &call);
 		if (st != TUTTI_OK)
 			return settle_alone(comm, args, st);
-		round->run = begin(comm, args, call);
+		round->run.comm = comm;
+		round->run.args = args;
+		round->run.call = call;
+		round->run.sign = begin(comm, args, call);
 		st = start(&round->run, &round->job);
 	}
 	if (st != TUTTI_OK) {

@@ -7,6 +7,11 @@
 #include "util/mem.h"
 #include "util/params.h"
 
+#define NOTHING  UINT64_MAX
+#define IN_PLACE (UINT64_C(1) << 30)
+
+_Static_assert(16 + TTI_OP_BITS <= 30, "the operator leaves a bit of a shape free");
+
 void tti_prepared_release(struct tti_prepared *call)
 {
 	if (call->is_transfer)
@@ -34,7 +39,7 @@ static struct tti_prepared_calls *calls_of(struct tti_comm *comm)
 		return calls;
 	calls = tti_zalloc(sizeof(*calls));
 	for (int i = 0; calls && i < TTI_PREPARED_KEPT; i++)
-		calls->key[i].coll = (tutti_collective)TUTTI_COLLECTIVE_COUNT;
+		calls->key[i].what = NOTHING;
 	comm->prepared = calls;
 	return calls;
 }
@@ -42,23 +47,20 @@ static struct tti_prepared_calls *calls_of(struct tti_comm *comm)
 /* -- Finding ----------------------------------------------------------------------- */
 
 /* An all to all in place has a program of its own; to others it makes no difference. */
-static struct tti_prepared_key key_of(const struct tti_args *args, tutti_op op)
+static bool is_in_place(const struct tti_args *args)
 {
-	return (struct tti_prepared_key){
-		.coll = args->coll,
-		.type = args->type,
-		.op = op,
-		.root = args->root,
-		.is_send = args->is_send,
-		.in_place = args->coll == TUTTI_ALL_TO_ALL && args->send == args->recv,
-		.count = args->count,
-	};
+	return args->coll == TUTTI_ALL_TO_ALL && args->send == args->recv;
 }
 
-static bool is_same(const struct tti_prepared_key *a, const struct tti_prepared_key *b)
+static inline struct tti_prepared_key key_of(const struct tti_args *args, tutti_op op)
 {
-	return a->count == b->count && a->coll == b->coll && a->type == b->type && a->op == b->op &&
-	       a->root == b->root && a->is_send == b->is_send && a->in_place == b->in_place;
+	struct tti_args with = *args;
+
+	with.op = op;
+	return (struct tti_prepared_key){
+		.what = tti_args_shape(&with) | (is_in_place(args) ? IN_PLACE : 0),
+		.count = args->count,
+	};
 }
 
 /* Its place, the newest being looked at first; -1: there is none. */
@@ -68,7 +70,7 @@ static int place_of(const struct tti_prepared_calls *calls, const struct tti_pre
 		const uint32_t at = calls->newest >= i ? calls->newest - i
 						       : calls->newest + TTI_PREPARED_KEPT - i;
 
-		if (is_same(&calls->key[at], key))
+		if (calls->key[at].what == key->what && calls->key[at].count == key->count)
 			return (int)at;
 	}
 	return -1;
@@ -147,7 +149,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	struct tti_program_need need = {
 		.coll = tti_collective_get(args->coll)->program,
 		.root = args->root,
-		.in_place = key_of(args, args->op).in_place,
+		.in_place = is_in_place(args),
 		.nbytes = tti_vector_bytes(comm, args),
 		.order = tti_op_order(args->op, args->type),
 	};
@@ -205,7 +207,9 @@ static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_arg
 	layout.row_count = call->nbytes;
 	layout.extents = &call->extent;
 	layout.tags = &call->tag;
-	layout.lent = args->is_send ? &call->name : NULL;
+	/* Both ends know which lengths may be lent. */
+	call->may_be_lent = call->nbytes > 0 && call->nbytes >= tti_params()->registered_least;
+	layout.lent = call->may_be_lent ? &call->name : NULL;
 	return tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer, 1);
 }
 
@@ -223,6 +227,7 @@ tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *arg
 	}
 	out->shape = tti_args_shape(args);
 	out->part = tti_call_signature_part(args);
+	out->is_rooted = tti_collective_is_rooted(args->coll);
 	if (args->coll != TUTTI_HANDOFF && !tti_has_counts(args->coll)) {
 		tti_args_extents(comm, args, &out->sends, &out->recvs);
 		out->in_place = in_place(comm, args);
@@ -259,7 +264,7 @@ tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args
 	}
 	/* The oldest makes room. */
 	next = (calls->newest + 1) % TTI_PREPARED_KEPT;
-	calls->key[next].coll = (tutti_collective)TUTTI_COLLECTIVE_COUNT;
+	calls->key[next].what = NOTHING;
 	TTI_TRY(tti_prepared_make(comm, args, &calls->at[next]));
 	calls->newest = next;
 	calls->key[next] = key;

@@ -32,6 +32,7 @@ struct tti_prepared {
 	bool is_pinned; /* the memory program: every call asks whether they can */
 	const char *algorithm;
 	uint64_t shape, part; /* of its signature */
+	bool is_rooted;       /* it names a root that all ranks know */
 	/* Of a call's buffers: bytes; where recv is to send if they are one. */
 	size_t sends, recvs;
 	uintptr_t in_place;
@@ -39,18 +40,16 @@ struct tti_prepared {
 	bool is_short;
 	struct tti_short way;
 	/* A send or receive, whose program is its own: */
-	bool is_transfer;
+	bool is_transfer, may_be_lent;
 	struct tti_extent extent;
 	struct tti_memory_name name;
 	uint64_t tag;
 };
 
+/* What a call is found by: tti_args_shape() with its operator as it is run, and whether it is in
+ * place, where that makes a difference. All bits set: nothing is kept here. */
 struct tti_prepared_key {
-	tutti_collective coll; /* TUTTI_COLLECTIVE_COUNT: nothing is kept here */
-	tutti_type type;
-	tutti_op op; /* as it is run */
-	int root;
-	bool is_send, in_place;
+	uint64_t what;
 	size_t count;
 };
 

@@ -7,14 +7,14 @@
 #include "core/comm.h"
 #include "util/error.h"
 
-void tti_roots_note(struct tti_comm *comm, const struct tti_args *args)
+void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count)
 {
 	struct tti_roots *roots = &comm->roots;
 
 	roots->newest = (roots->newest + 1) % TTI_ROOTS_KEPT;
 	roots->call[roots->newest].seq = comm->seq;
-	roots->call[roots->newest].shape = tti_args_shape(args);
-	roots->call[roots->newest].count = tti_args_common_count(args);
+	roots->call[roots->newest].shape = shape;
+	roots->call[roots->newest].count = count;
 }
 
 /* The root that a rank named whose messages in such a call have that tag; -1: none. */

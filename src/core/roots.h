@@ -17,7 +17,6 @@
 #define TTI_ROOTS_KEPT 16
 
 struct tti_comm;
-struct tti_args;
 
 struct tti_roots {
 	struct {
@@ -28,8 +27,8 @@ struct tti_roots {
 	uint64_t odd_tag; /* of the message that the last call did not expect */
 };
 
-/* A call that names a root has begun. */
-void tti_roots_note(struct tti_comm *comm, const struct tti_args *args);
+/* A call that names a root has begun: as it was published. */
+void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count);
 
 /* Whether `tag` is that of a message of `peer` in one of these calls, in which it named another
  * root: says so in buf. */

@@ -33,23 +33,36 @@ static bool run_block(struct tti_job *job, int32_t index, const struct tti_spot 
  * there: else ranks that share cores take turns once for each message. */
 static bool run_as_they_come(struct tti_job *job)
 {
-	struct tti_bound *bound = job->program.bound;
+	struct tti_progress *list = job->program.bound->progress;
 	bool moved = false;
 
-	for (int32_t i = 0; i < bound->prog.nopers; i++) {
+	/* The list of those that are left, by number. */
+	for (int64_t at = 0; at < job->program.left && job->status == TUTTI_AGAIN;) {
+		const int32_t index = list[at].next;
 		int32_t found = 0;
 
-		if (bound->progress[i].next)
-			continue;
-		if (run_block(job, i, &job->program.spot[i], &found)) {
-			bound->progress[i].next = 1;
-			job->program.left--;
+		if (run_block(job, index, &job->program.spot[index], &found)) {
+			list[at].next = list[--job->program.left].next;
 			moved = true;
-		} else if (job->status != TUTTI_AGAIN) {
-			break;
+		} else {
+			at++;
 		}
 	}
 	return moved;
+}
+
+/* The next operations of the one block, whose places are known, until one has to wait. */
+static bool run_known(struct tti_job *job)
+{
+	int32_t *pos = &job->program.pos;
+	const int32_t before = *pos;
+
+	while (job->program.left > 0 &&
+	       run_block(job, *pos, &job->program.spot[*pos], &job->program.found)) {
+		++*pos;
+		job->program.left--;
+	}
+	return *pos != before;
 }
 
 /* The next block of an operation, or some of all where its data is lent; how many are done. */
@@ -58,8 +71,6 @@ static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 	const struct tti_bound *bound = job->program.bound;
 	struct tti_spot spot;
 
-	if (job->program.spot)
-		return run_block(job, index, &job->program.spot[index], &job->program.found);
 	if (tti_lends(job, index)) {
 		const enum tti_lend_step step = tti_lend_go_on(job, index);
 
@@ -93,8 +104,9 @@ static bool run_next(struct tti_job *job)
 
 bool tti_in_order_poll(struct tti_job *job)
 {
-	const bool moved = job->program.bound->is_free && job->program.spot ? run_as_they_come(job)
-									    : run_next(job);
+	const bool moved = !job->program.spot            ? run_next(job)
+			   : job->program.bound->is_free ? run_as_they_come(job)
+							 : run_known(job);
 
 	if (job->program.left == 0 && job->status == TUTTI_AGAIN)
 		job->status = TUTTI_OK;
@@ -108,10 +120,7 @@ static int32_t next_oper(const struct tti_job *job)
 
 	if (!bound->is_free || !job->program.spot)
 		return job->program.pos;
-	for (int32_t i = 0; i < bound->prog.nopers && job->program.left == 1; i++)
-		if (!bound->progress[i].next)
-			return i;
-	return -1;
+	return job->program.left == 1 ? bound->progress[0].next : -1;
 }
 
 const struct tti_link *tti_in_order_awaits(const struct tti_job *job)
@@ -141,11 +150,19 @@ bool tti_short_fits(const struct tti_layout *layout, size_t slice_bytes)
 	return !layout->extents && layout->chunk_count <= slice_bytes / layout->type_size;
 }
 
+/* A send or receive that nobody lends. */
+static bool is_one_message(const struct tti_bound *bound, const struct tti_layout *layout)
+{
+	return bound->prog.nopers == 1 && !layout->lent &&
+	       layout->extents[0].count <= layout->extents[0].slice;
+}
+
 tutti_status tti_short_prepare(struct tti_short *call, struct tti_engine *engine,
 			       struct tti_bound *bound, const struct tti_layout *layout,
 			       const struct tti_reducer *reducer, size_t slice_bytes)
 {
-	const int32_t n = layout->by_chunk ? 0 : bound->prog.nopers;
+	const bool is_known = !layout->by_chunk || is_one_message(bound, layout);
+	const int32_t n = is_known ? bound->prog.nopers : 0;
 
 	if (n > call->room) {
 		struct tti_spot *spot = tti_calloc((size_t)n, sizeof(*spot));
@@ -159,7 +176,7 @@ tutti_status tti_short_prepare(struct tti_short *call, struct tti_engine *engine
 	}
 	TTI_TRY(tti_program_prepare(&call->job, engine, bound, layout, reducer, slice_bytes, 0));
 	call->job.program.in_order = true;
-	call->job.program.spot = layout->by_chunk ? NULL : call->spot;
+	call->job.program.spot = is_known ? call->spot : NULL;
 	for (int32_t i = 0; i < n; i++)
 		call->spot[i] = tti_spot_at(&call->job, &bound->prog.oper[i], 0);
 	return TUTTI_OK;
@@ -171,11 +188,30 @@ void tti_short_release(struct tti_short *call)
 	*call = (struct tti_short){ 0 };
 }
 
+/* As tti_job_poll(), once there is nothing else to find out. */
+static bool poll_connected(struct tti_job *job)
+{
+	bool moved;
+
+	tti_engine_progress(job->engine);
+	moved = tti_in_order_poll(job);
+	tti_job_hold_unsent(job);
+	return moved;
+}
+
+static void list_all(struct tti_job *job)
+{
+	const struct tti_bound *bound = job->program.bound;
+
+	job->program.left = bound->prog.nopers;
+	for (int32_t i = 0; bound->is_free && i < bound->prog.nopers; i++)
+		bound->progress[i].next = i;
+}
+
 tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag,
 			   int *mismatch_peer)
 {
 	struct tti_job *job = &call->job;
-	struct tti_job *const jobs[] = { job };
 	tutti_status st;
 
 	job->tag = tag;
@@ -183,9 +219,13 @@ tutti_status tti_short_run(struct tti_short *call, const void *input, void *outp
 	job->mismatch_peer = -1;
 	job->program.pos = 0;
 	job->program.found = 0;
-	tti_program_begin(job);
+	if (job->program.spot)
+		list_all(job);
+	else
+		tti_program_begin(job);
 	tti_program_place(job, input, output);
-	st = tti_job_wait(jobs, 1);
+	st = job->program.bound->connected ? tti_job_wait_for(job, poll_connected)
+					   : tti_job_wait_for(job, tti_job_poll);
 	*mismatch_peer = job->mismatch_peer;
 	return st;
 }

@@ -84,10 +84,7 @@ bool tti_job_poll(struct tti_job *job)
 
 	tti_engine_progress(engine);
 	moved = tti_program_poll(job);
-	/* What was committed is on its way only once the system has it. */
-	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++)
-		if (engine->active[i]->unsent > 0)
-			job->status = TUTTI_AGAIN;
+	tti_job_hold_unsent(job);
 	return moved;
 }
 
@@ -96,8 +93,7 @@ static int blame(const struct tti_job *job)
 	return tti_program_blame(job);
 }
 
-/* Nothing moved: one round of waiting. Not TUTTI_AGAIN: the job ends with that. */
-static void wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
+void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
 {
 	const bool is_slow = tti_wait_is_slow(wait);
 	tutti_status st;
@@ -108,26 +104,11 @@ static void wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
 		job->status = st;
 }
 
-static void end(const struct tti_job *job)
+void tti_job_end(const struct tti_job *job)
 {
 	if (job->status != TUTTI_OK)
 		tti_lend_revoke(job);
 	atomic_store_explicit(&job->engine->waiting_on, -1, memory_order_relaxed);
-}
-
-/* On the way of every short call. */
-static tutti_status wait_for_one(struct tti_job *job)
-{
-	struct tti_wait wait = { 0 };
-
-	while (job->status == TUTTI_AGAIN) {
-		if (tti_job_poll(job))
-			wait = (struct tti_wait){ 0 };
-		else if (job->status == TUTTI_AGAIN)
-			wait_once(job, &wait, true);
-	}
-	end(job);
-	return job->status;
 }
 
 /* Whether any of them moved; *running: how many go on. */
@@ -153,8 +134,8 @@ tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
 	tutti_status result = TUTTI_OK;
 	int running = n;
 
-	if (n == 1)
-		return wait_for_one(jobs[0]);
+	if (n == 1 && jobs[0]->status == TUTTI_AGAIN)
+		return tti_job_wait_for(jobs[0], tti_job_poll);
 	while (running > 0) {
 		if (poll_all(jobs, n, &running)) {
 			wait = (struct tti_wait){ 0 };
@@ -162,10 +143,10 @@ tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
 		}
 		for (int i = 0; i < n; i++)
 			if (jobs[i]->status == TUTTI_AGAIN)
-				wait_once(jobs[i], &wait, false);
+				tti_job_wait_once(jobs[i], &wait, false);
 	}
 	for (int i = 0; i < n; i++) {
-		end(jobs[i]);
+		tti_job_end(jobs[i]);
 		if (result == TUTTI_OK)
 			result = jobs[i]->status;
 	}

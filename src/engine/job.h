@@ -8,6 +8,7 @@
 
 #include "engine/bound.h"
 #include "engine/engine.h"
+#include "engine/wait.h"
 #include "reduce/reduce.h"
 
 /* All of tti_job_program() but what only running blocks beside each other needs. */
@@ -21,6 +22,43 @@ void tti_program_begin(struct tti_job *job);
 bool tti_program_poll(struct tti_job *job);
 /* The peer that the oldest unfinished block waits for, -1: none. */
 int tti_program_blame(const struct tti_job *job);
+
+/* One round of waiting for a job, as nothing moved: alone, or beside other jobs of the thread. */
+void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone);
+/* A job is over: nothing of it is left for others to see. */
+void tti_job_end(const struct tti_job *job);
+
+/* Wait for one job, which `poll` advances. Inline, as it is on the way of every short call. */
+static inline tutti_status tti_job_wait_for(struct tti_job *job, bool (*poll)(struct tti_job *))
+{
+	struct tti_wait wait = { 0 };
+	bool waits = false;
+
+	for (;;) {
+		const bool moved = poll(job);
+
+		if (job->status != TUTTI_AGAIN)
+			break;
+		if (!moved)
+			tti_job_wait_once(job, &wait, true);
+		else if (waits)
+			wait = (struct tti_wait){ 0 };
+		waits = !moved;
+	}
+	if (job->status != TUTTI_OK || waits)
+		tti_job_end(job);
+	return job->status;
+}
+
+/* What was committed is on its way only once the system has it. */
+static inline void tti_job_hold_unsent(struct tti_job *job)
+{
+	const struct tti_engine *engine = job->engine;
+
+	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++)
+		if (engine->active[i]->unsent > 0)
+			job->status = TUTTI_AGAIN;
+}
 
 /* The same of operations in the order of the program. */
 bool tti_in_order_poll(struct tti_job *job);
