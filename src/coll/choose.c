@@ -69,6 +69,37 @@ static const struct rule rules[] = {
 	{ TUTTI_BARRIER, ONE_HOST, ANY_RANKS, ANY_BYTES, "dissemination" },
 };
 
+/* What a memory program of ordinary memory gains beside slots, where the kernel copies it: one copy
+ * in place of two while both are in the caches, against its calls and the meetings of all ranks, which
+ * are dear where ranks share cores; past the caches its copies read each line that they write
+ * (measured: docs/performance.md). */
+struct copied {
+	tutti_collective coll;
+	bool crowded;
+	int ranks; /* up to here */
+	size_t least, most;
+};
+
+static const struct copied copied[] = {
+	{ TUTTI_ALL_REDUCE, false, ANY_RANKS, 512 * KIB, ANY_BYTES },
+	{ TUTTI_REDUCE, false, ANY_RANKS, 512 * KIB, ANY_BYTES },
+	{ TUTTI_BROADCAST, false, ANY_RANKS, 1 * MIB, ANY_BYTES },
+	{ TUTTI_ALL_GATHER, false, ANY_RANKS, 256 * KIB, ANY_BYTES },
+	{ TUTTI_REDUCE_SCATTER, false, ANY_RANKS, 4 * MIB, 32 * MIB },
+	{ TUTTI_ALL_TO_ALL, false, ANY_RANKS, 512 * KIB, 32 * MIB },
+	{ TUTTI_ALL_GATHER, true, 4, 512 * KIB, 8 * MIB },
+	{ TUTTI_ALL_TO_ALL, true, 4, 512 * KIB, 2 * MIB },
+};
+
+bool tti_choice_copies(tutti_collective coll, int n, bool crowded, size_t nbytes)
+{
+	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++)
+		if (copied[i].coll == coll && copied[i].crowded == crowded &&
+		    n <= copied[i].ranks && nbytes >= copied[i].least && nbytes <= copied[i].most)
+			return true;
+	return false;
+}
+
 /* Below this sockets save less than the hops between them cost. */
 #define SOCKETS_LEAST (256 * KIB)
 

@@ -56,6 +56,10 @@ struct tti_choice {
 	struct tti_cut cut;
 };
 
+/* Whether a memory program whose buffers the kernel copies is faster than slots, on a host where the
+ * kernel was measured to be: for calls of `nbytes` as tti_choice_input has it. */
+bool tti_choice_copies(tutti_collective coll, int n, bool crowded, size_t nbytes);
+
 /* `pin` is TUTTI_ALGO (pin.h) or NULL; `slice` TUTTI_SLICE or 0. TUTTI_EINVAL names what is
  * wrong with the pin, or says that nothing it leaves keeps the order. */
 TUTTI_CHECKED tutti_status tti_choose(const struct tti_choice_input *input, const char *pin,

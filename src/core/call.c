@@ -146,7 +146,7 @@ static tutti_status start_in_memory(struct running *run, struct tti_job *job)
 	struct tti_memory_call memory;
 	size_t slice;
 
-	TTI_TRY(tti_memory_describe(comm, run->args, &memory));
+	TTI_TRY(tti_memory_describe(comm, run->args, run->call, &memory));
 	memory.taken = note_in_memory;
 	memory.otherwise = start_plain;
 	memory.self = run;

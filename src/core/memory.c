@@ -58,6 +58,16 @@ bool tti_memory_may_serve(const struct tti_comm *comm, size_t nbytes)
 	       (comm->algo || nbytes >= tti_params()->registered_least);
 }
 
+bool tti_memory_copies(const struct tti_comm *comm, tutti_collective coll,
+		       const struct tti_prepared *call)
+{
+	if ((!call->memory && !call->in_memory) || comm->memory.port->plain != TTI_REACH_COPIED)
+		return false;
+	return call->is_pinned || tti_params()->reach == TTI_WISH_COPIED ||
+	       tti_choice_copies(tti_collective_get(coll)->program, comm->n,
+				 comm->crowded_somewhere, call->nbytes);
+}
+
 bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 		     const struct tti_prepared *call)
 {
@@ -65,7 +75,7 @@ bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 
 	if (!call->memory && !call->in_memory)
 		return false;
-	if (call->is_pinned || comm->memory.port->plain != TTI_REACH_SLOTS)
+	if (call->is_pinned || call->copies)
 		return true;
 	unused = comm->memory.unused[args->coll]++;
 	return unused < ASK_ALWAYS || unused % ASK_EVERY == 0;
@@ -82,17 +92,21 @@ bool tti_memory_offers(struct tti_comm *comm, int peer, const void *data, size_t
 	struct tti_port *port = comm->ports[comm->port_of[peer]];
 
 	if (nbytes > 0 && nbytes >= tti_params()->registered_least && port->transport->memory &&
-	    port->transport->memory->name(port, data, nbytes, out))
+	    port->transport->memory->name(port, data, nbytes, out) &&
+	    (out->reach == TTI_REACH_MAPPED || tti_params()->reach == TTI_WISH_COPIED))
 		return true;
 	*out = (struct tti_memory_name){ 0 };
 	return false;
 }
 
-/* The name of a buffer that the call looks at on this rank; false: it has none. */
-static bool name_of(struct tti_port *port, const void *buffer, size_t nbytes,
+/* The name of a buffer that the call looks at on this rank; false: it has none that this call takes. */
+static bool name_of(const struct tti_comm *comm, const void *buffer, size_t nbytes,
 		    struct tti_memory_name *out)
 {
-	return nbytes == 0 || port->transport->memory->name(port, buffer, nbytes, out);
+	struct tti_port *port = comm->memory.port;
+
+	return nbytes == 0 || (port->transport->memory->name(port, buffer, nbytes, out) &&
+			       (out->reach == TTI_REACH_MAPPED || comm->memory.copies));
 }
 
 /* Whether one of two buffers has the other in it. */
@@ -143,10 +157,10 @@ static bool name_uneven(struct tti_comm *comm, const struct tti_args *args,
 			.out_bytes = counts[rank] * size,
 		};
 	out->region = region;
-	if (!name_of(comm->memory.port, (const char *)args->send + sent.first * size,
-		     sent.count * size, &out->send) ||
-	    !name_of(comm->memory.port, (const char *)args->recv + got.first * size,
-		     got.count * size, &out->recv))
+	if (!name_of(comm, (const char *)args->send + sent.first * size, sent.count * size,
+		     &out->send) ||
+	    !name_of(comm, (const char *)args->recv + got.first * size, got.count * size,
+		     &out->recv))
 		return false;
 	if (gathers) {
 		/* Displacements count from the begin of the buffer. */
@@ -174,8 +188,8 @@ static bool name_even(struct tti_comm *comm, const struct tti_args *args,
 		out->all.in_bytes = tti_collective_sends_rows(coll) ? all : one;
 	if (coll != TUTTI_REDUCE_SCATTER && coll != TUTTI_SCATTER)
 		out->all.out_bytes = tti_collective_gets_rows(coll) ? all : one;
-	return name_of(comm->memory.port, args->send, sends, &out->send) &&
-	       name_of(comm->memory.port, args->recv, recvs, &out->recv);
+	return name_of(comm, args->send, sends, &out->send) &&
+	       name_of(comm, args->recv, recvs, &out->recv);
 }
 
 /* Buffers of a handoff: of each rank what it has on a side, if it is on it. */
@@ -202,14 +216,16 @@ static bool name_sides(struct tti_comm *comm, const struct tti_args *args,
 		its->out_bytes = count * size;
 	}
 	out->region = region;
-	return name_of(comm->memory.port, args->send, region[comm->rank].in_bytes, &out->send) &&
-	       name_of(comm->memory.port, args->recv, region[comm->rank].out_bytes, &out->recv);
+	return name_of(comm, args->send, region[comm->rank].in_bytes, &out->send) &&
+	       name_of(comm, args->recv, region[comm->rank].out_bytes, &out->recv);
 }
 
 tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
-				 struct tti_memory_call *out)
+				 const struct tti_prepared *call, struct tti_memory_call *out)
 {
 	const size_t n = (size_t)comm->n;
+
+	comm->memory.copies = call->copies;
 
 	*out = (struct tti_memory_call){
 		.coll = args->coll,

@@ -158,6 +158,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	call->nbytes = need.nbytes;
 	call->in_memory = args->coll == TUTTI_HANDOFF && tti_memory_may_serve(comm, need.nbytes) &&
 			  need.nbytes >= tti_params()->registered_least;
+	call->copies = tti_memory_copies(comm, args->coll, call);
 	if (args->coll == TUTTI_HANDOFF || tti_is_by_pairs(args->coll) ||
 	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
 		return TUTTI_OK;
@@ -174,6 +175,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 		    (found.algo->needs_memory && need.nbytes >= tti_params()->registered_least))
 			call->memory = found.bound;
 	}
+	call->copies = tti_memory_copies(comm, args->coll, call);
 	return prepare_short(comm, args, call);
 }
 
@@ -204,7 +206,7 @@ static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_arg
 		st = tti_bound_create(&comm->engine, &compiled, &call->bound);
 	if (st != TUTTI_OK)
 		return st;
-	layout.row_count = call->nbytes;
+	layout.row_count = layout.chunk_count = call->nbytes;
 	layout.extents = &call->extent;
 	layout.tags = &call->tag;
 	/* Both ends know which lengths may be lent. */

@@ -30,6 +30,7 @@ struct tti_prepared {
 	struct tti_bound *memory;
 	bool in_memory; /* a handoff, which finds its own by its sides, has such a program */
 	bool is_pinned; /* the memory program: every call asks whether they can */
+	bool copies;    /* ordinary memory can, by the kernel, and that is faster */
 	const char *algorithm;
 	uint64_t shape, part; /* of its signature */
 	bool is_rooted;       /* it names a root that all ranks know */

@@ -175,6 +175,8 @@ tutti_status tti_transfers_start(struct tti_comm *comm, struct tti_transfer *lis
 		const int32_t chunk = list[i].step.chunk;
 
 		layout.row_count += list[i].nbytes;
+		if (list[i].nbytes > layout.chunk_count)
+			layout.chunk_count = list[i].nbytes;
 		transfers->extents[chunk] = extent_of(comm, &list[i]);
 		transfers->tags[chunk] = list[i].tag;
 		transfers->lent[chunk] = list[i].name;

@@ -93,12 +93,35 @@ static void pins_go_before_it(void **state)
 			 TTI_CHOICE_BY_RULE);
 }
 
+/* By the kernel only what has a memory program, more readily where ranks have cores of their own, and
+ * nothing short. */
+static void the_kernel_copies_what_gains(void **state)
+{
+	(void)state;
+	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
+		for (size_t nbytes = 1; nbytes <= (size_t)1 << 32; nbytes *= 2) {
+			const bool own =
+				tti_choice_copies((tutti_collective)coll, 3, false, nbytes);
+			const bool shared =
+				tti_choice_copies((tutti_collective)coll, 3, true, nbytes);
+
+			assert_false(shared && !own);
+			assert_false(own && nbytes < (256 << 10));
+			assert_false(own && !tti_algorithm_find((tutti_collective)coll, "memory"));
+			assert_false(tti_choice_copies((tutti_collective)coll, 5, true, nbytes));
+		}
+	assert_true(tti_choice_copies(TUTTI_ALL_TO_ALL, 2, false, 1 << 20));
+	assert_true(tti_choice_copies(TUTTI_ALL_GATHER, 4, true, 1 << 20));
+	assert_false(tti_choice_copies(TUTTI_ALL_REDUCE, 4, true, 1 << 20));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_taken_where_it_can_be),
 		cmocka_unit_test(it_is_never_taken_elsewhere),
 		cmocka_unit_test(pins_go_before_it),
+		cmocka_unit_test(the_kernel_copies_what_gains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
