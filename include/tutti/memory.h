@@ -31,6 +31,11 @@ extern "C" {
  * are copied by the receiver from where they lie, whatever memory it receives into. Such a send
  * is over when the receiver has all of it.
  *
+ * Ordinary memory is used in the same way where the kernel copies it from process to process and
+ * that was found to be faster when the communicator was made; TUTTI_DEBUG=INFO says what was
+ * measured. After a call that failed, other ranks may still write to a buffer of it until their own
+ * call has returned.
+ *
  * Allocating and registering are local: nobody else need do the same, or at the same time.
  * What is registered says each rank in the call itself. */
 
@@ -54,9 +59,9 @@ typedef struct tutti_reg *tutti_reg_t;
 
 /* Tell a communicator of memory that the caller has already. Something is gained where all
  * ranks are threads of one process: they read and write it in place. Between processes
- * nothing can be gained, as the kernel's copy from process to process is slower than the
- * slots: such memory may be registered all the same, and calls on it run as ever. (Memory of
- * tutti_mem_alloc() needs no registering for its own communicator.)
+ * nothing is gained: there ordinary memory is copied by the kernel where that is faster than
+ * slots (TUTTI_REACH), registered or not. (Memory of tutti_mem_alloc() needs no registering for
+ * its own communicator.)
  *
  * The memory must stay until tutti_deregister(); if a call on it has failed, until the other
  * ranks' calls have returned, too.
