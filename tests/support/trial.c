@@ -289,9 +289,12 @@ static void run_rank(void *self, struct bed *bed, int rank)
 	struct tti_short call = { 0 };
 	tutti_status st = TUTTI_OK;
 
-	(void)bed;
 	for (int at = 0; at < TRIAL_CALLS && st == TUTTI_OK; at++) {
 		st = run_one(trial, &call, rank, at);
+		if (st == TUTTI_OK && mock_port(bed->port[0].mock, rank)->unsent > 0)
+			snprintf(trial->wrong, sizeof(trial->wrong),
+				 "call %d, rank %d has ended with messages that are not sent", at,
+				 rank);
 		if (st == TUTTI_OK)
 			trial_check(trial, rank, at);
 		else if (!trial->wrong[0])
