@@ -20,16 +20,27 @@ ok "a size that is too small"
 
 expect 0 "$root/bench/compare/run" --build-dir "$BUILD" --peers none --ranks 3 --sizes 8,1K \
 	--rounds 1 --seconds 0.001 --json "$tmp/points"
-says out '^all +0 +- +0 +-$'
-python3 - "$tmp/points" <<'END' || fail "the points"
+says out '^\| all \| - \| - \| 0 \| 0 \| - \|'
+expect 0 "$root/bench/compare/table" --points "$tmp/points"
+python3 - "$tmp/points" "$tmp/out" <<'END' || fail "the points"
 import json, sys
 
-about, *points = [json.loads(line) for line in open(sys.argv[1])]
-assert "tutti" in about["about"]["versions"], about
-keys = [(p["operation"], p["nranks"], p["bytes"]) for p in points]
 blocks = ["all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
-assert keys == [(o, 3, b) for o in blocks for b in (8, 1024)] + [("barrier", 3, 0)], keys
-for point in points:
+want = sorted([(m, o, 3, b) for m in ("rewritten", "unchanged") for o in blocks for b in (8, 1024)] +
+              [(m, "barrier", 3, 0) for m in ("rewritten", "unchanged")])
+
+
+def read(path):
+    about, *points = [json.loads(line) for line in open(path)]
+    assert "tutti" in about["about"]["versions"], about
+    keys = [(p["mode"], p["operation"], p["nranks"], p["bytes"]) for p in points]
+    assert sorted(keys) == want, keys
+    return points
+
+
+for round in read(sys.argv[1]):
+    assert round["round"] == 0 and set(round["us"]) == {"tutti", "tutti-mem"}, round
+for point in read(sys.argv[2]):
     assert set(point["us"]) == {"tutti", "tutti-mem"}, point
     assert all(us > 0 for us in point["us"].values()), point
     assert point["best_peer"] is None and point["peer_over_tutti"] is None, point
@@ -43,9 +54,13 @@ cat >"$tmp/two" <<'END'
 {"operation": "all_reduce", "nranks": 2, "bytes": 1048576, "us": {"tutti": 3, "tutti-mem": 1, "gloo": 6}, "best_peer": "gloo", "peer_over_tutti": 2.0, "tutti_over_registered": 3.0}
 END
 expect 0 "$root/bench/compare/table" "$tmp/two"
-says out '^\| all \| 1\.00 \| 1\.00 \| 2 \| 1 \| 3\.00 \|$'
+says out '^\| unchanged \| 2 \| 0\.50, all_reduce 8 B on 2 ranks \| 0\.95 \| 1 \| 1\.00 \| 1\.6 \| no \|$'
+says out '^\| all \| 1\.00 \| 1\.00 \| 2 \| 1 \| - \| 3\.00 \|$'
 says out '^\| 1 MB \| 3\.00 / 1\.00 \| 6\.00 Gloo \| 2\.00 \|$'
-cp "$tmp/out" "$tmp/document"
+printf '%s\n' 'before' '<!-- bench/compare/table writes what follows -->' '<!-- up to here -->' >"$tmp/document"
+expect 1 "$root/bench/compare/table" "$tmp/two" --check "$tmp/document"
+expect 0 "$root/bench/compare/table" "$tmp/two" --write "$tmp/document"
+grep -q '^before$' "$tmp/document" || fail "what stood before the tables is gone"
 expect 0 "$root/bench/compare/table" "$tmp/two" --check "$tmp/document"
 expect 0 "$root/bench/compare/plot" "$tmp/two" -o "$tmp/svg"
 expect 0 "$root/bench/compare/plot" "$tmp/two" -o "$tmp/svg" --check
@@ -55,8 +70,8 @@ sed -i 's/"peer_over_tutti": 2.0/"peer_over_tutti": 2.5/' "$tmp/two"
 expect 1 "$root/bench/compare/plot" "$tmp/two" -o "$tmp/svg" --check
 says err 'is not what bench/compare/plot draws'
 expect 1 "$root/bench/compare/table" "$tmp/two" --check "$tmp/document"
-says err 'does not have the tables'
+says err "$tmp/document"
 echo '{"operation": "barrier"}' >>"$tmp/two"
 expect 1 "$root/bench/compare/plot" "$tmp/two" -o "$tmp/svg"
-says err 'two:4: not a point'
+says err 'two:4: nothing that bench/compare/run writes'
 ok "a picture and tables that are of other points"
