@@ -83,8 +83,11 @@ size_t tti_ifaces_offered(const struct tti_ifaces *ifaces, size_t *nrunning)
 static tutti_status keep(const struct tti_ifaces *ifaces, size_t from, size_t to,
 			 struct tti_addr *out, size_t most, size_t *n)
 {
-	bool *take = tti_calloc(to - from + 1, sizeof(*take));
+	bool *take;
 
+	if (from == to)
+		return TUTTI_OK;
+	take = tti_calloc(to - from, sizeof(*take));
 	if (!take)
 		return tti_fail(TUTTI_ENOMEM, "%zu addresses", ifaces->addr.n);
 	(void)tti_iface_choose(ifaces->addr.at + from, to - from, most - *n, take);
