@@ -88,18 +88,13 @@ bool tti_job_poll(struct tti_job *job)
 	return moved;
 }
 
-static int blame(const struct tti_job *job)
-{
-	return tti_program_blame(job);
-}
-
 void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
 {
 	const bool is_slow = tti_wait_is_slow(wait);
 	tutti_status st;
 
 	wait->awaited = alone && is_slow ? tti_in_order_awaits(job) : NULL;
-	st = tti_wait_step(wait, job->engine, is_slow ? blame(job) : -1, alone);
+	st = tti_wait_step(wait, job->engine, is_slow ? tti_program_blame(job) : -1, alone);
 	if (st != TUTTI_AGAIN)
 		job->status = st;
 }

@@ -32,7 +32,7 @@ void tti_job_end(const struct tti_job *job);
 static inline tutti_status tti_job_wait_for(struct tti_job *job, bool (*poll)(struct tti_job *))
 {
 	struct tti_wait wait = { 0 };
-	bool waits = false;
+	bool waits = false, has_waited = false;
 
 	for (;;) {
 		const bool moved = poll(job);
@@ -44,8 +44,9 @@ static inline tutti_status tti_job_wait_for(struct tti_job *job, bool (*poll)(st
 		else if (waits)
 			wait = (struct tti_wait){ 0 };
 		waits = !moved;
+		has_waited |= waits;
 	}
-	if (job->status != TUTTI_OK || waits)
+	if (job->status != TUTTI_OK || has_waited)
 		tti_job_end(job);
 	return job->status;
 }
