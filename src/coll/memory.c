@@ -115,7 +115,9 @@ void tti_memory_all_gather(struct tti_program *prog)
 	meet(prog);
 }
 
-void tti_memory_gather(struct tti_program *prog)
+/* Each other rank moves its row to or from the root. */
+static void move_rows(struct tti_program *prog,
+		      void (*move)(struct tti_program *prog, int chunk, int peer))
 {
 	prog->nchunks = prog->n;
 	if (prog->rank == prog->root) {
@@ -124,23 +126,19 @@ void tti_memory_gather(struct tti_program *prog)
 		wait_for_all(prog);
 	} else {
 		tti_wait(prog, prog->root);
-		tti_put(prog, prog->rank, prog->root);
+		move(prog, prog->rank, prog->root);
 		tti_notify(prog, prog->root);
 	}
 }
 
+void tti_memory_gather(struct tti_program *prog)
+{
+	move_rows(prog, tti_put);
+}
+
 void tti_memory_scatter(struct tti_program *prog)
 {
-	prog->nchunks = prog->n;
-	if (prog->rank == prog->root) {
-		notify_all(prog);
-		tti_copy_chunk(prog, prog->root);
-		wait_for_all(prog);
-	} else {
-		tti_wait(prog, prog->root);
-		tti_get(prog, prog->rank, prog->root);
-		tti_notify(prog, prog->root);
-	}
+	move_rows(prog, tti_get);
 }
 
 /* What two ranks have for each other is swapped in two halves: the lower rank does the first one,

@@ -56,9 +56,6 @@ static tutti_status make_ready(struct tti_comm *comm, struct tutti_call_plan *pl
 static struct tti_args args_of(const tutti_call *call)
 {
 	const tutti_collective coll = call->coll;
-	const bool reduces = tti_collective_reduces(coll) && coll != TUTTI_BARRIER;
-	const bool rooted = coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE ||
-			    coll == TUTTI_GATHER || coll == TUTTI_SCATTER;
 
 	if (coll == TUTTI_BARRIER)
 		return (struct tti_args){ .coll = coll };
@@ -68,8 +65,8 @@ static struct tti_args args_of(const tutti_call *call)
 		.recv = call->recv,
 		.count = call->count,
 		.type = call->type,
-		.op = reduces ? call->op : TUTTI_SUM,
-		.root = rooted ? call->root : 0,
+		.op = tti_collective_takes_op(coll) ? call->op : TUTTI_SUM,
+		.root = tti_collective_is_rooted(coll) ? call->root : 0,
 	};
 }
 
