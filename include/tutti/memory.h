@@ -53,8 +53,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_alloc(void **out, size_t size, tu
  * `comm`. TUTTI_EUSAGE: inside a group, or destroyed before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_free(void *ptr, tutti_comm_t comm);
 
-/* That memory is registered with a communicator. Opaque; the caller's, until
- * tutti_deregister(). */
+/* That memory is registered with a communicator. Opaque; lives until tutti_deregister(), and at most as
+ * long as the communicator. */
 typedef struct tutti_reg *tutti_reg_t;
 
 /* Tell a communicator of memory that the caller has already. Something is gained where all
@@ -69,9 +69,10 @@ typedef struct tutti_reg *tutti_reg_t;
 TUTTI_API TUTTI_CHECKED tutti_status tutti_register(tutti_comm_t comm, void *ptr, size_t size,
 						    tutti_reg_t *out);
 
-/* Undo tutti_register(), once the calls that were made before on `comm` are done, on streams
- * too. NULL is fine; else `reg` is gone whatever the status says. TUTTI_EUSAGE: inside a group
- * (then it stays), or the communicator was destroyed before. */
+/* Undo tutti_register() of the same communicator, once the calls that were made before on `comm` are
+ * done, on streams too. NULL is fine. Destroying the communicator does the same for all that is
+ * registered with it. TUTTI_EINVAL: `reg` is no registration of `comm`; it stays. TUTTI_EUSAGE:
+ * inside a group (then it stays), or the communicator was destroyed before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_deregister(tutti_comm_t comm, tutti_reg_t reg);
 
 #ifdef __cplusplus

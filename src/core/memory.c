@@ -48,6 +48,9 @@ void tti_memory_release(struct tti_comm *comm)
 	for (size_t i = 0; i < memory->privates.n; i++)
 		munmap(memory->privates.at[i].base, memory->privates.at[i].nbytes);
 	tti_vec_release(&memory->privates);
+	for (size_t i = 0; i < memory->regs.n; i++)
+		tti_free(memory->regs.at[i]);
+	tti_vec_release(&memory->regs);
 	tti_free(memory->regions);
 	memory->regions = NULL;
 }
@@ -365,10 +368,27 @@ tutti_status tutti_mem_free(void *ptr, tutti_comm_t handle)
 	return leave(handle, comm, release(comm, ptr));
 }
 
+/* From the list of this communicator; false: it is not in it, and may not be looked at. */
+static bool take_reg(struct tti_comm *comm, const struct tutti_reg *reg)
+{
+	struct tti_memory *memory = &comm->memory;
+	bool found = false;
+
+	pthread_mutex_lock(&comm->lock);
+	for (size_t i = 0; i < memory->regs.n && !found; i++)
+		if (memory->regs.at[i] == reg) {
+			memory->regs.at[i] = memory->regs.at[--memory->regs.n];
+			found = true;
+		}
+	pthread_mutex_unlock(&comm->lock);
+	return found;
+}
+
 static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg_t *out)
 {
 	struct tti_port *port = comm->memory.port;
 	struct tutti_reg *reg;
+	bool kept;
 
 	if (!ptr || size == 0 || size > UINTPTR_MAX - (uintptr_t)ptr)
 		return tti_fail(TUTTI_EINVAL, "tutti_register(): %zu bytes at %p are no memory",
@@ -379,7 +399,15 @@ static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg
 	reg->memory = ptr;
 	reg->nbytes = size;
 	reg->shared = port != NULL;
+	pthread_mutex_lock(&comm->lock);
+	kept = tti_vec_push(&comm->memory.regs, reg);
+	pthread_mutex_unlock(&comm->lock);
+	if (!kept) {
+		tti_free(reg);
+		return tti_fail(TUTTI_ENOMEM, "tutti_register(): out of memory");
+	}
 	if (port && port->transport->memory->add(port, ptr, size) != TUTTI_OK) {
+		take_reg(comm, reg);
 		tti_free(reg);
 		return tti_fail(TUTTI_ENOMEM, "tutti_register(): %s", tti_error_text());
 	}
@@ -397,25 +425,29 @@ tutti_status tutti_register(tutti_comm_t handle, void *ptr, size_t size, tutti_r
 	return leave(handle, comm, add(comm, ptr, size, out));
 }
 
+static tutti_status drop(struct tti_comm *comm, tutti_reg_t reg)
+{
+	struct tti_port *port = comm->memory.port;
+	tutti_status st = TUTTI_OK;
+
+	wait_for_calls(comm);
+	if (!take_reg(comm, reg))
+		return tti_fail(TUTTI_EINVAL,
+				"tutti_deregister(): %p is no registration of this communicator: "
+				"pass the one that tutti_register() was given",
+				(void *)reg);
+	if (reg->shared)
+		st = port->transport->memory->drop(port, reg->memory, reg->nbytes);
+	tti_free(reg);
+	return st == TUTTI_OK ? st : tti_fail(st, "tutti_deregister(): %s", tti_error_text());
+}
+
 tutti_status tutti_deregister(tutti_comm_t handle, tutti_reg_t reg)
 {
 	struct tti_comm *comm;
-	tutti_status st = TUTTI_OK;
 
 	if (!reg)
 		return TUTTI_OK;
-	if (tti_group_is_open())
-		return tti_fail(TUTTI_EUSAGE, "tutti_deregister() inside a group: end it first");
-	st = tti_handle_enter(handle, &comm);
-	if (st == TUTTI_OK) {
-		wait_for_calls(comm);
-		if (reg->shared)
-			st = comm->memory.port->transport->memory->drop(comm->memory.port,
-									reg->memory, reg->nbytes);
-		if (st != TUTTI_OK)
-			st = tti_fail(st, "tutti_deregister(): %s", tti_error_text());
-		st = leave(handle, comm, st);
-	}
-	tti_free(reg);
-	return st;
+	TTI_TRY(enter(handle, "tutti_deregister", &comm));
+	return leave(handle, comm, drop(comm, reg));
 }

@@ -23,6 +23,7 @@ struct tti_memory {
 	struct tti_port *port;                       /* that gives memory to share, NULL: none */
 	bool reaches_all;                            /* all other ranks are on it              */
 	TTI_VEC(struct tti_private_memory) privates; /* under comm->lock */
+	TTI_VEC(struct tutti_reg *) regs;            /* what is registered, under comm->lock */
 	/* Calls of each kind since the last one that used it, of those that might have. */
 	uint32_t unused[TUTTI_COLLECTIVE_COUNT];
 	bool copies;                /* of the call that runs: as it was prepared    */

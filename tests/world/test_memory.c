@@ -435,6 +435,41 @@ static void wrong_use(void **state)
 	assert_int_equal(world_run(&world, misuse, NULL), 0);
 }
 
+/* A registration belongs to one communicator: others, with shared memory or without, refuse it, and
+ * it stays. What nobody deregistered goes with its communicator. */
+static void other_communicator(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static char own[2][4096];
+	tutti_comm_t alone = NULL, all = NULL;
+	tutti_reg_t reg = NULL, left = NULL;
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_comm_split(comm, rank, 0, &alone, NULL));
+	CHECK_OK(tutti_comm_dup(comm, &all, NULL));
+	CHECK_OK(tutti_register(comm, own[rank], sizeof(own[0]), &reg));
+	CHECK(tutti_deregister(alone, reg) == TUTTI_EINVAL);
+	CHECK(strstr(tutti_last_error(alone), "is no registration of this communicator") != NULL);
+	CHECK(tutti_deregister(all, reg) == TUTTI_EINVAL);
+	CHECK_OK(tutti_deregister(comm, reg));
+	CHECK(tutti_deregister(comm, reg) == TUTTI_EINVAL);
+	CHECK_OK(tutti_register(alone, own[rank], sizeof(own[0]), &reg));
+	CHECK(tutti_deregister(comm, reg) == TUTTI_EINVAL);
+	CHECK_OK(tutti_deregister(alone, reg));
+	CHECK_OK(tutti_register(all, own[rank], sizeof(own[0]), &left));
+	CHECK_OK(tutti_comm_destroy(alone));
+	CHECK_OK(tutti_comm_destroy(all));
+	CHECK(tutti_deregister(all, left) == TUTTI_EUSAGE);
+}
+
+static void registered_elsewhere(void **state)
+{
+	const struct world world = { .n = 2, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, other_communicator, NULL), 0);
+}
+
 /* Where the data lies or by slots: in a fixed order the bits are the same, of every type. */
 static void same_bits(tutti_comm_t comm, int rank, int n, void *arg)
 {
@@ -527,12 +562,19 @@ static void mismatch_of_two(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_collective),   cmocka_unit_test(elsewhere),
-		cmocka_unit_test(seldom_asked),       cmocka_unit_test(by_pairs),
-		cmocka_unit_test(several_at_once),    cmocka_unit_test(come_and_go),
-		cmocka_unit_test(groups_and_streams), cmocka_unit_test(reproducible),
-		cmocka_unit_test(wrong_use),          cmocka_unit_test(mismatch),
-		cmocka_unit_test(mismatch_of_two),    cmocka_unit_test(handoff_to_themselves),
+		cmocka_unit_test(every_collective),
+		cmocka_unit_test(elsewhere),
+		cmocka_unit_test(seldom_asked),
+		cmocka_unit_test(by_pairs),
+		cmocka_unit_test(several_at_once),
+		cmocka_unit_test(come_and_go),
+		cmocka_unit_test(groups_and_streams),
+		cmocka_unit_test(reproducible),
+		cmocka_unit_test(wrong_use),
+		cmocka_unit_test(registered_elsewhere),
+		cmocka_unit_test(mismatch),
+		cmocka_unit_test(mismatch_of_two),
+		cmocka_unit_test(handoff_to_themselves),
 	};
 
 	/* Calls of any size ask, so that parts of 0 and 1 elements are tried. */
