@@ -18,7 +18,8 @@
  * nothing is said about when a put is seen, nor about what several ranks see that put to the
  * same bytes.
  *
- * Threads: any, several at once, but for create and destroy. Nothing here is part of a group:
+ * Threads: any, several at once, but for create, and for destroy, after which no thread may begin a
+ * call. Nothing here is part of a group:
  * inside one, calls are done at once.
  *
  * Errors, of all but destroy: TUTTI_EINVAL: no such rank, or bytes that are not in its window;
@@ -43,9 +44,11 @@ typedef struct tutti_window *tutti_window_t;
 TUTTI_API TUTTI_CHECKED tutti_status tutti_window_create(tutti_comm_t comm, void *base, size_t size,
 							 tutti_window_t *out);
 
-/* End a window. Collective: what all ranks have put is there when it returns. Before the
- * communicator is destroyed; after, and after a failure, it frees what is left and waits for
- * nobody. NULL is fine; else the window is gone whatever the status says. */
+/* End a window, once the calls on it that this rank has queued on streams are done: so it waits for
+ * an event, or a signal, that one of those waits for. Collective: what all ranks have put is there
+ * when it returns. Before the communicator is destroyed; after, and after a failure, it frees what
+ * is left and waits for no other rank. NULL is fine; else the window is gone whatever the status
+ * says. What failed of the queued calls, tutti_stream_synchronize() says. */
 TUTTI_API tutti_status tutti_window_destroy(tutti_window_t window);
 
 /* Write `size` bytes to the window of `peer`, `offset` bytes from its beginning; the own rank

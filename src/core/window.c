@@ -174,6 +174,16 @@ static void forget(struct tutti_window *window)
 	pthread_mutex_unlock(&comm->lock);
 }
 
+static void free_window(struct tutti_window *window)
+{
+	if (!window)
+		return;
+	pthread_cond_destroy(&window->ran);
+	pthread_mutex_destroy(&window->lock);
+	tti_free(window->peers);
+	tti_free(window);
+}
+
 static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *base, size_t size,
 			   tutti_window_t *out)
 {
@@ -186,6 +196,8 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *bas
 		*window = (struct tutti_window){
 			.handle = handle, .comm = comm, .base = base, .nbytes = size
 		};
+		pthread_mutex_init(&window->lock, NULL);
+		pthread_cond_init(&window->ran, NULL);
 		window->peers = tti_calloc((size_t)comm->n, sizeof(*window->peers));
 	}
 	if (window && window->peers && cards) {
@@ -207,9 +219,7 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *bas
 		forget(window);
 		take_back(window);
 	}
-	if (window)
-		tti_free(window->peers);
-	tti_free(window);
+	free_window(window);
 	return st;
 }
 
@@ -242,6 +252,7 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 
 	if (!window)
 		return TUTTI_OK;
+	tti_window_await_queued(window);
 	if (window->comm && tti_handle_enter(window->handle, &comm) == TUTTI_OK) {
 		/* All have flushed before anybody's memory goes. */
 		st = tutti_window_flush(window, -1, NULL);
@@ -254,7 +265,6 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 		take_back(window);
 		tti_handle_leave(window->handle);
 	}
-	tti_free(window->peers);
-	tti_free(window);
+	free_window(window);
 	return st;
 }

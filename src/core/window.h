@@ -45,10 +45,17 @@ struct tutti_window {
 	struct tti_window_signals *signals;
 	struct tti_window_peer *peers; /* [n] */
 	struct tti_window_net *net;    /* NULL: all are reached in place */
+	/* Calls that streams have not run yet. */
+	pthread_mutex_t lock;
+	pthread_cond_t ran;
+	size_t queued;
 };
 
 /* The communicator ends: all windows that are left lose what is its. */
 void tti_windows_release(struct tti_comm *comm);
+
+/* Wait until no stream has a call of the window left to run. */
+void tti_window_await_queued(struct tutti_window *window);
 
 /* How long a wait has gone on. Zeroed: not at all. */
 struct tti_window_wait {

@@ -188,11 +188,32 @@ static tutti_status enter_and_run(const struct work *work, bool checked)
 	return st;
 }
 
+/* After a call that was queued nothing of the window is touched: it may be freed. */
+static void count_queued(struct tutti_window *window, bool more)
+{
+	pthread_mutex_lock(&window->lock);
+	if (more)
+		window->queued++;
+	else if (--window->queued == 0)
+		pthread_cond_broadcast(&window->ran);
+	pthread_mutex_unlock(&window->lock);
+}
+
+void tti_window_await_queued(struct tutti_window *window)
+{
+	pthread_mutex_lock(&window->lock);
+	while (window->queued > 0)
+		pthread_cond_wait(&window->ran, &window->lock);
+	pthread_mutex_unlock(&window->lock);
+}
+
 static tutti_status run_queued(void *self)
 {
-	const tutti_status st = enter_and_run(self, true);
+	struct work *const work = self;
+	const tutti_status st = enter_and_run(work, true);
 
-	tti_free(self);
+	count_queued(work->window, false);
+	tti_free(work);
 	return st;
 }
 
@@ -215,9 +236,12 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 	if (!copy)
 		return tti_fail(TUTTI_ENOMEM, "%s(): out of memory", names[work->kind]);
 	*copy = *work;
+	count_queued(work->window, true);
 	st = tti_stream_push(stream, run_queued, copy);
-	if (st != TUTTI_OK)
+	if (st != TUTTI_OK) {
+		count_queued(work->window, false);
 		tti_free(copy);
+	}
 	return st;
 }
 

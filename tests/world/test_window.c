@@ -274,6 +274,74 @@ static void on_streams(void **state)
 	assert_int_equal(world_run(&tcp, streams, &plain), 0);
 }
 
+/* Calls wait on a stream, held up by an event that the caller lets happen only shortly before the
+ * window is destroyed: they are done first, on all ranks, and what they put is there. */
+static void destroyed_early(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const enum kind kind = *(enum kind *)arg;
+	const struct memory memory = get_memory(comm, kind);
+	const int next = (rank + 1) % n, prev = (rank + n - 1) % n;
+	tutti_window_t window = NULL;
+	tutti_stream_t stream = NULL, held = NULL;
+	tutti_event_t event = NULL;
+	unsigned char *src = malloc(ROOM);
+
+	CHECK(src != NULL);
+	fill(src, ROOM, rank, 4);
+	CHECK_OK(tutti_stream_create(&stream));
+	CHECK_OK(tutti_stream_create(&held));
+	CHECK_OK(tutti_event_create(&event));
+	CHECK_OK(tutti_window_create(comm, memory.at, ROOM, &window));
+	/* The gate of all that follows on `stream`. */
+	CHECK_OK(tutti_wait_signal(window, rank, 1, held));
+	CHECK_OK(tutti_event_record(event, held));
+	CHECK_OK(tutti_stream_wait_event(stream, event));
+	for (size_t at = 0; at < ROOM; at += 4096)
+		CHECK_OK(tutti_put(window, next, at, src + at, 4096, stream));
+	CHECK_OK(tutti_signal(window, next, stream));
+	CHECK_OK(tutti_wait_signal(window, prev, 1, stream));
+	CHECK_OK(tutti_signal(window, rank, NULL));
+	CHECK_OK(tutti_window_destroy(window));
+	CHECK(is_filled(memory.at, ROOM, prev, 4));
+	CHECK_OK(tutti_stream_destroy(stream));
+	CHECK_OK(tutti_stream_destroy(held));
+	CHECK_OK(tutti_event_destroy(event));
+	drop_memory(comm, kind, memory);
+	free(src);
+}
+
+static void destroyed_with_calls_queued(void **state)
+{
+	enum kind allocated = ALLOCATED, plain = PLAIN;
+	const struct world shm = { .n = 3, .transport = "shm" },
+			   tcp = { .n = 3, .transport = "tcp" };
+
+	(void)state;
+	for (int round = 0; round < (SANITIZED ? 3 : 20); round++) {
+		assert_int_equal(world_run(&shm, destroyed_early, &allocated), 0);
+		assert_int_equal(world_run(&tcp, destroyed_early, &plain), 0);
+	}
+}
+
+/* The communicator goes first: what is still queued fails, and the window waits for that. */
+static void outlived_with_calls_queued(void **state)
+{
+	tutti_comm_t comm;
+	tutti_window_t window = NULL;
+	tutti_stream_t stream = NULL;
+	char own[8];
+
+	(void)state;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	assert_int_equal(tutti_stream_create(&stream), TUTTI_OK);
+	assert_int_equal(tutti_window_create(comm, own, sizeof(own), &window), TUTTI_OK);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(tutti_put(window, 0, 0, "12345678", 8, stream), TUTTI_OK);
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+	assert_int_equal(tutti_window_destroy(window), TUTTI_OK);
+	(void)tutti_stream_destroy(stream);
+}
+
 static void misuse(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	char byte = 0, own[100] = { 0 };
@@ -361,10 +429,15 @@ static void outlived(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everywhere),     cmocka_unit_test(nobody_is_missed),
-		cmocka_unit_test(passive_target), cmocka_unit_test(on_streams),
-		cmocka_unit_test(wrong_use),      cmocka_unit_test(deadline),
+		cmocka_unit_test(everywhere),
+		cmocka_unit_test(nobody_is_missed),
+		cmocka_unit_test(passive_target),
+		cmocka_unit_test(on_streams),
+		cmocka_unit_test(wrong_use),
+		cmocka_unit_test(deadline),
 		cmocka_unit_test(outlived),
+		cmocka_unit_test(destroyed_with_calls_queued),
+		cmocka_unit_test(outlived_with_calls_queued),
 	};
 	const int fd = mkstemp(log_name);
 	int failed;
