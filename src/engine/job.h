@@ -86,11 +86,20 @@ bool tti_memory_poll(struct tti_job *job);
  * reserving again gives the same room. `whole`: it is a piece of so many bytes. */
 bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t whole);
 
+/* Whether a slot that was reserved is filled for a reader that waits: what fits a line is not, and
+ * what is long is read while it is written. */
+static inline bool tti_slot_is_awaited(const struct tti_link *link, size_t nbytes)
+{
+	return link->is_awaited && nbytes > 64 && nbytes <= 2048;
+}
+
 /* A link's slot from memory. */
 static inline void tti_slot_fill(const struct tti_link *link, struct tti_copy_way *way, void *slot,
 				 const void *data, size_t nbytes)
 {
-	if (link->ops->shares_slots)
+	if (tti_slot_is_awaited(link, nbytes))
+		tti_copy_for_reader(slot, data, nbytes);
+	else if (link->ops->shares_slots)
 		tti_copy_out(way, slot, data, nbytes);
 	else
 		memcpy(slot, data, nbytes);

@@ -133,7 +133,8 @@ void *tti_first_slot(const struct tti_job *job, int32_t index, const void *dst, 
 	const struct tti_post *post = &bound->post[bound->post_of[index]];
 
 	if (post->links[0]->ops->shares_slots && (dst || !job->program.reducer.scalars) &&
-	    !tti_copy_way_through(post->way, nbytes))
+	    (tti_slot_is_awaited(post->links[0], nbytes) ||
+	     !tti_copy_way_through(post->way, nbytes)))
 		return NULL;
 	return post->slot;
 }

@@ -29,6 +29,8 @@
 #define TIMED_NEAR   7
 #define NEAR_LINE_NS 16
 
+#define LINE_BYTES 64
+
 #if TTI_REDUCE_HAVE_X86
 
 #include <cpuid.h>
@@ -87,6 +89,25 @@ void tti_copy_string(void *dst, const void *src, size_t nbytes)
 #endif
 }
 
+/* Asked once: CLDEMOTE, a hint. Processors that do not know it do nothing. */
+bool tti_copies_for_reader(void)
+{
+	static _Atomic int answer = -1;
+	unsigned eax, ebx, ecx, edx;
+	int demotes = atomic_load_explicit(&answer, memory_order_relaxed);
+
+	if (demotes < 0) {
+		demotes = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && ecx >> 25 & 1;
+		atomic_store_explicit(&answer, demotes, memory_order_relaxed);
+	}
+	return demotes;
+}
+
+static inline void demote(char *line)
+{
+	__asm__ volatile("cldemote %0" : : "m"(*line));
+}
+
 static void copy_cached(void *dst, const void *src, size_t nbytes)
 {
 	const enum tti_isa best =
@@ -114,6 +135,16 @@ static void copy_cached(void *dst, const void *src, size_t nbytes)
 	memcpy(dst, src, nbytes);
 }
 
+bool tti_copies_for_reader(void)
+{
+	return false;
+}
+
+static inline void demote(char *line)
+{
+	(void)line;
+}
+
 #endif
 
 void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large)
@@ -124,6 +155,17 @@ void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large)
 		copy_nt(dst, src, nbytes);
 	else
 		copy_cached(dst, src, nbytes);
+}
+
+void tti_copy_for_reader(void *dst, const void *src, size_t nbytes)
+{
+	for (size_t at = 0; at < nbytes; at += LINE_BYTES) {
+		char *const line = (char *)dst + at;
+
+		memcpy(line, (const char *)src + at,
+		       nbytes - at < LINE_BYTES ? nbytes - at : LINE_BYTES);
+		demote(line);
+	}
 }
 
 void tti_copy_way_note(struct tti_copy_way *way, size_t nbytes, int64_t ns)

@@ -57,6 +57,12 @@ const char *tti_isa_name(enum tti_isa isa);
  * non-temporal stores for what does not (hint != 0). */
 void tti_copy(void *dst, const void *src, size_t nbytes, int hint_large);
 
+/* Copy for a reader on another core that waits for it: each line leaves this core's caches for the
+ * one that cores share as soon as it is written, where the processor can be told so
+ * (tti_copies_for_reader()); else as memcpy(). */
+void tti_copy_for_reader(void *dst, const void *src, size_t nbytes);
+bool tti_copies_for_reader(void);
+
 /* How to write to memory that another core reads next, and that was read by it before: on some
  * processors past the caches (copy.c); `way` NULL: always so. Else unless the reader turns out to
  * be near, on this core above all: a part of some copies is timed. Zeroed: not known yet. One

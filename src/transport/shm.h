@@ -77,7 +77,11 @@ struct tti_shm_port {
 	uint32_t armed;             /* the value of our bell since it was armed, 0: it is not */
 	struct tti_shm_heap heap;
 	bool one_process; /* all candidates are threads of this process */
-	uint32_t start;   /* number of a ring's first message; tests start near the wrap */
+	bool demotes;     /* lines written for a reader: each rank has a core of its own */
+	/* How many messages were read here, and how many when the last one was written for a
+	 * reader that waits. */
+	uint32_t taken, taken_then;
+	uint32_t start; /* number of a ring's first message; tests start near the wrap */
 };
 
 struct tti_shm_link {

@@ -66,6 +66,7 @@ static void every_length_and_alignment(void **state)
 	check_all(copy_large);
 	check_all(copy_out);
 	check_all(copy_out_past);
+	check_all(tti_copy_for_reader);
 }
 
 static void every_instruction_set(void **state)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which messages over shared memory are written for a reader that waits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "reduce/reduce.h"
+#include "shm_world.h"
+#include "util/thread.h"
+
+static void exchange(struct tti_port *port, struct tti_link *link, size_t nbytes, bool expected)
+{
+	size_t got;
+	uint64_t tag;
+
+	CHECK(link->ops->reserve(link, nbytes));
+	CHECK(!expected || link->is_awaited);
+	CHECK(expected || !link->is_awaited);
+	link->ops->commit(link, nbytes, 1);
+	while (!link->ops->peek(link, &got, &tag))
+		CHECK(port->failed_peer == -1);
+	link->ops->release(link);
+}
+
+/* A message that follows one which was read answers it, so somebody waits for it; the next one in
+ * a row, and a long one, nobody does. */
+static void await(struct world *world, struct tti_port *port)
+{
+	const bool demotes = tti_copies_for_reader() && tti_cpu_online() >= world->n;
+	struct tti_link *link;
+
+	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
+	exchange(port, link, 1000, false);
+	exchange(port, link, 1000, demotes);
+	CHECK(link->ops->reserve(link, 1000));
+	CHECK(link->is_awaited == demotes);
+	link->ops->commit(link, 1000, 2);
+	exchange(port, link, 1000, false);
+	CHECK(link->ops->peek(link, &(size_t){ 0 }, &(uint64_t){ 0 }));
+	link->ops->release(link);
+	exchange(port, link, 2048, demotes);
+	exchange(port, link, 2049, false);
+	world_sync(world);
+}
+
+static void an_answer_is_awaited(void **state)
+{
+	struct world *const world = world_create(2, await);
+
+	(void)state;
+	world_run_threads(world);
+	world_free(world);
+	tti_transport_shm.shutdown(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_answer_is_awaited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
