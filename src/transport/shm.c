@@ -24,6 +24,8 @@
 /* Up to here lines are written for a reader that waits; longer messages it begins to read while
  * they are written (docs/performance.md). */
 #define AWAITED_CELLS 32
+/* So many of the lines of a next message are fetched while its writer waits. */
+#define OWNED_CELLS   128u
 
 /* From arming the bell to the next look, some 0.7 us, and a sleep: see shm_wait(). */
 #define STORED_ROUNDS 16
@@ -138,6 +140,7 @@ static void commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 	tti_shm_room_take(&link->tx_room, link->tx_at, tti_shm_cells(nbytes));
 	memcpy(tti_shm_tx_line(link)->data, &link->tx_at, sizeof(link->tx_at));
 	tti_shm_send_line(link, TTI_SHM_IN_BOX, nbytes, tag);
+	link->port->unowned = link;
 }
 
 /* Where the bytes of a message lie that is not in its line; NULL: nonsense. */
@@ -157,6 +160,32 @@ static const void *find_data(struct tti_shm_link *link, const struct tti_shm_lin
 	}
 	broken(link, "a message that cannot be");
 	return NULL;
+}
+
+static inline void own(const uint8_t *line)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+/* To write to a line that a peer has read is to ask for it first. This rank has nothing to do but
+ * wait, so it asks for those of the next message now, which is taken to be as long as the last. */
+__attribute__((noinline)) static void own_next(struct tti_shm_port *port)
+{
+	const struct tti_shm_link *const link = port->unowned;
+	const struct tti_shm_room *const room = &link->tx_room;
+	const uint32_t cells = room->cells[(room->oldest + room->held - 1) % TTI_SHM_HELD];
+	uint32_t at;
+
+	port->unowned = NULL;
+	if (!port->has_cores)
+		return;
+	at = tti_shm_room_find(room, cells, cells);
+	for (uint32_t i = 0; at != TTI_SHM_FULL && i < cells && i < OWNED_CELLS; i++)
+		own(link->tx_box + (size_t)(at + i) * TTI_SHM_CELL);
 }
 
 /* The next message, NULL: it is not there yet. Of those of the link and those for all only one can
@@ -186,8 +215,11 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 	const struct tti_shm_line *const line = next_line(link);
 	uint32_t meta, kind;
 
-	if (!line)
+	if (!line) {
+		if (link->port->unowned)
+			own_next(link->port);
 		return NULL;
+	}
 	/* Read once: what the peer does to it later cannot fool the checks. */
 	meta = *(const volatile uint32_t *)&line->meta;
 	kind = meta >> 30;

@@ -76,8 +76,10 @@ struct tti_shm_port {
 	uint32_t fanouts;           /* to all, either way         */
 	uint32_t armed;             /* the value of our bell since it was armed, 0: it is not */
 	struct tti_shm_heap heap;
-	bool one_process; /* all candidates are threads of this process */
-	bool demotes;     /* lines written for a reader: each rank has a core of its own */
+	bool one_process;             /* all candidates are threads of this process */
+	bool has_cores;               /* each rank has one of its own */
+	bool demotes;                 /* then, lines that are written for a reader that waits */
+	struct tti_shm_link *unowned; /* that of the last message in a box; NULL: we waited since */
 	/* How many messages were read here, and how many when the last one was written for a
 	 * reader that waits. */
 	uint32_t taken, taken_then;

@@ -422,7 +422,8 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 	port->cores = (int)cores;
 	/* Measured where ranks share cores only: docs/performance.md. */
 	port->base.fans_short = port->n > 2 && cores < (uint32_t)port->n;
-	port->demotes = cores >= (uint32_t)port->n && tti_copies_for_reader();
+	port->has_cores = cores >= (uint32_t)port->n;
+	port->demotes = port->has_cores && tti_copies_for_reader();
 	if (tti_shm_layout_init(&port->seg.layout, port->n, slot_bytes, (int)slots) != TUTTI_OK)
 		return tti_shm_fail(port, TUTTI_EINVAL, -1, "joining");
 	tti_shm_layout_add_heaps(&port->seg.layout, heap_bytes);

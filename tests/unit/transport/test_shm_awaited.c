@@ -8,9 +8,11 @@
 
 #include "reduce/reduce.h"
 #include "shm_world.h"
+#include "transport/shm_link.h"
 #include "util/thread.h"
 
-static void exchange(struct tti_port *port, struct tti_link *link, size_t nbytes, bool expected)
+static void exchange(struct world *world, struct tti_port *port, struct tti_link *link,
+		     size_t nbytes, bool expected)
 {
 	size_t got;
 	uint64_t tag;
@@ -19,6 +21,7 @@ static void exchange(struct tti_port *port, struct tti_link *link, size_t nbytes
 	CHECK(!expected || link->is_awaited);
 	CHECK(expected || !link->is_awaited);
 	link->ops->commit(link, nbytes, 1);
+	world_sync(world);
 	while (!link->ops->peek(link, &got, &tag))
 		CHECK(port->failed_peer == -1);
 	link->ops->release(link);
@@ -32,17 +35,47 @@ static void await(struct world *world, struct tti_port *port)
 	struct tti_link *link;
 
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
-	exchange(port, link, 1000, false);
-	exchange(port, link, 1000, demotes);
+	exchange(world, port, link, 1000, false);
+	exchange(world, port, link, 1000, demotes);
 	CHECK(link->ops->reserve(link, 1000));
 	CHECK(link->is_awaited == demotes);
 	link->ops->commit(link, 1000, 2);
-	exchange(port, link, 1000, false);
+	exchange(world, port, link, 1000, false);
 	CHECK(link->ops->peek(link, &(size_t){ 0 }, &(uint64_t){ 0 }));
 	link->ops->release(link);
-	exchange(port, link, 2048, demotes);
-	exchange(port, link, 2049, false);
+	exchange(world, port, link, 2048, demotes);
+	exchange(world, port, link, 2049, false);
 	world_sync(world);
+}
+
+/* While nothing is there to read, the lines of the next message are fetched, once; also if there
+ * is no room for one. */
+static void own(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_port *const own = tti_shm_port_of(port);
+	struct tti_link *link;
+	size_t got;
+	uint64_t tag;
+
+	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
+	CHECK(!link->ops->peek(link, &got, &tag) && !own->unowned);
+	world_sync(world);
+	while (port->rank == 0 && link->ops->reserve(link, 9000)) {
+		link->ops->commit(link, 9000, 1);
+		CHECK(own->unowned == tti_shm_link_of(link));
+		CHECK(!link->ops->peek(link, &got, &tag) && !own->unowned);
+	}
+	world_sync(world);
+}
+
+static void lines_are_owned_while_nothing_comes(void **state)
+{
+	struct world *const world = world_create(2, own);
+
+	(void)state;
+	world_run_threads(world);
+	world_free(world);
+	tti_transport_shm.shutdown(NULL);
 }
 
 static void an_answer_is_awaited(void **state)
@@ -58,6 +91,7 @@ static void an_answer_is_awaited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_are_owned_while_nothing_comes),
 		cmocka_unit_test(an_answer_is_awaited),
 	};
 
