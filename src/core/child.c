@@ -37,37 +37,64 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 
 /* -- What it goes by ------------------------------------------------------------------ */
 
-static bool has_all_in_order(const struct tti_comm *parent, const int *ranks, int n)
+tutti_status tti_child_descend(struct tti_comm *comm, const struct tti_comm *parent,
+			       const int *ranks)
+{
+	comm->in_root = tti_calloc((size_t)comm->n, sizeof(*comm->in_root));
+	if (!comm->in_root)
+		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", comm->n);
+	for (int rank = 0; rank < comm->n; rank++)
+		comm->in_root[rank] = parent->in_root ? parent->in_root[ranks[rank]] : ranks[rank];
+	return TUTTI_OK;
+}
+
+static bool has_all_in_order(const struct tti_comm *comm)
 {
 	int rank = 0;
 
-	while (rank < n && ranks[rank] == rank)
+	while (rank < comm->n && comm->in_root[rank] == rank)
 		rank++;
-	return rank == parent->n;
+	return rank == comm->root->n;
 }
 
 /* On one host of several there is nothing left to choose, as if it were alone. */
-static tutti_status derive_shape(struct tti_comm *comm, const struct tti_comm *parent,
-				 const int *ranks)
+static tutti_status derive_shape(struct tti_comm *comm)
 {
-	if (!parent->shape || comm->n == 1 || (comm->nhosts == 1 && parent->nhosts > 1))
+	const struct tti_comm *root = comm->root;
+
+	if (!root->shape || comm->n == 1 || (comm->nhosts == 1 && root->nhosts > 1))
 		return TUTTI_OK;
-	if (has_all_in_order(parent, ranks, comm->n)) {
-		comm->shape = tti_shape_hold(parent->shape);
+	if (has_all_in_order(comm)) {
+		comm->shape = tti_shape_hold(root->shape);
 		return TUTTI_OK;
 	}
-	return tti_shape_project(parent->shape, ranks, (uint32_t)comm->n, &comm->shape);
+	return tti_shape_project(root->shape, comm->in_root, (uint32_t)comm->n, &comm->shape);
 }
 
-tutti_status tti_child_derive(struct tti_comm *comm, const struct tti_comm *parent,
-			      const int *ranks)
+static tutti_status derive_nics(struct tti_comm *comm)
 {
-	/* The parent's other ranks run on the same cores. */
-	comm->crowded_here = parent->crowded_here;
-	comm->crowded_somewhere = parent->crowded_somewhere;
-	TTI_TRY(derive_shape(comm, parent, ranks));
-	TTI_TRY(tti_wiring_project(parent->wiring, ranks, comm->n, &comm->wiring));
-	return tti_tuning_derive(&parent->tuning, comm->nhosts > 1 ? comm->shape : NULL,
+	const struct tti_comm *root = comm->root;
+
+	if (root->nics) {
+		comm->nics = tti_alloc(sizeof(*comm->nics));
+		if (!comm->nics)
+			return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
+		*comm->nics = *root->nics;
+	}
+	return tti_nics_rewire(&root->wires, comm->in_root, comm->n, &comm->wires);
+}
+
+tutti_status tti_child_derive(struct tti_comm *comm)
+{
+	const struct tti_comm *root = comm->root;
+
+	/* The root's other ranks run on the same cores. */
+	comm->crowded_here = root->crowded_here;
+	comm->crowded_somewhere = root->crowded_somewhere;
+	TTI_TRY(derive_shape(comm));
+	TTI_TRY(tti_wiring_project(root->wiring, comm->in_root, comm->n, &comm->wiring));
+	TTI_TRY(derive_nics(comm));
+	return tti_tuning_derive(&root->tuning, comm->nhosts > 1 ? comm->shape : NULL,
 				 &comm->tuning);
 }
 

@@ -5,7 +5,7 @@
 /* Communicators that are made of another one, their parent. What is costly is shared: the
  * connections and the thread of the first communicator of all (its root) carry the
  * bootstrap and the watch of all that descend from it, and what was found out about the
- * machines is derived, not detected anew. What moves bytes is a child's own, and costs
+ * machines is derived from what it knows, not detected anew. What moves bytes is a child's own, and costs
  * memory only once it is used: so calls on several communicators never wait for each
  * other.
  *
@@ -60,8 +60,13 @@ uint64_t tti_child_context(const struct tti_comm *parent, enum tti_child_kind ki
 /* The config of a child: what the user leaves open is the parent's. */
 tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config *given);
 
-/* setup.c asks, once the child knows its hosts: what its calls go by. */
-TUTTI_CHECKED tutti_status tti_child_derive(struct tti_comm *comm, const struct tti_comm *parent,
-					    const int *ranks);
+/* Its ranks are those of the parent, ranks[0 .. n-1]; or of no communicator that is left out. */
+TUTTI_CHECKED tutti_status tti_child_descend(struct tti_comm *comm, const struct tti_comm *parent,
+					     const int *ranks);
+
+/* setup.c asks, once the child knows its hosts: what its calls go by. From the root, which was
+ * made whole on all ranks: a parent may have been lost while it was made, on some ranks early
+ * and on others late. */
+TUTTI_CHECKED tutti_status tti_child_derive(struct tti_comm *comm);
 
 #endif

@@ -43,6 +43,14 @@ void tti_comm_hold(struct tti_comm *comm, struct tti_comm *relative)
 	atomic_fetch_add(&comm->root->users, 1);
 }
 
+/* What was found out about the machines, for the ranks of this communicator. */
+static void free_findings(struct tti_comm *comm)
+{
+	tti_agreed_release(&(struct tti_agreed){
+		.shape = comm->shape, .wires = comm->wires, .wiring = comm->wiring });
+	tti_free(comm->nics);
+}
+
 /* The last one of a family frees the root. */
 static void leave_family(struct tti_comm *root)
 {
@@ -51,6 +59,7 @@ static void leave_family(struct tti_comm *root)
 	for (int i = 0; i < TTI_COUNCILS_KEPT; i++)
 		tti_council_free(root->councils[i]);
 	tti_boot_close(root->boot); /* until then it may hear news */
+	free_findings(root);
 	tti_tuning_release(&root->tuning);
 	tti_free(root->texts);
 	pthread_mutex_destroy(&root->lock);
@@ -105,15 +114,13 @@ void tti_comm_free(struct tti_comm *comm)
 		tti_boot_close(comm->boot);
 	tti_free(comm->port_of);
 	tti_free(comm->host_of);
-	tti_agreed_release(&(struct tti_agreed){ .plan = comm->plan,
-						 .shape = comm->shape,
-						 .wires = comm->wires,
-						 .wiring = comm->wiring });
-	if (root != comm) /* they are the root's, which children choose by */
-		comm->tuning = (struct tti_tuning){ .machine = comm->tuning.machine };
-	tti_free(comm->tuning.machine);
-	comm->tuning.machine = NULL;
-	tti_free(comm->nics);
+	tti_agreed_release(&(struct tti_agreed){ .plan = comm->plan });
+	/* Those of the root are what children are derived from. */
+	if (root != comm) {
+		free_findings(comm);
+		tti_free(comm->tuning.machine);
+		tti_free(comm->in_root);
+	}
 	tti_free(comm->algo);
 	tti_free(comm->transports);
 	if (root != comm) {

@@ -162,6 +162,7 @@ struct tti_comm {
 	/* Descent (child.h). The root is the first of all, maybe this one. */
 	struct tti_comm *root;
 	_Atomic int users; /* of a root: itself and all that descend from it */
+	int *in_root;      /* [n]: which rank of the root each one is; NULL: it is the root */
 	uint64_t context;  /* its number among them, 0: it is the root       */
 	uint64_t nsplits;  /* made of it so far; who makes calls counts      */
 	uint64_t nshrinks, ncouncil_calls, ngrows;
@@ -179,6 +180,7 @@ struct tti_comm {
 	char transport[32];
 	int nhosts;
 	bool crowded_here, crowded_somewhere;
+	struct tti_reach_figures figures; /* of its ports; zeroed: none measured */
 	bool is_outsider;           /* a split left this rank out: the handle is the group's */
 	size_t slot_bytes;          /* the smallest of the ports */
 	struct tti_nic_names *nics; /* which this rank should begin with; NULL: any     */
@@ -283,7 +285,7 @@ static inline bool tti_turn_is_free(struct tti_comm *comm)
 
 /* Roll call, transports, topologies, plan, engine, watch. `boot` was connected, which
  * began at began_ns, and is taken over. Of a child, parent's ranks ranks[0 .. n-1], roll
- * call and plan are derived; else `parent` is NULL. */
+ * call and plan are derived from those of the root; else `parent` is NULL. */
 TUTTI_CHECKED tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 					  const tutti_config *config, const struct tti_comm *parent,
 					  const int *ranks, int64_t began_ns);

@@ -31,7 +31,7 @@ struct setup {
 	struct tti_comm *comm;
 	struct tti_roll roll;
 	double ranks_a_core;                      /* where they are most */
-	const struct tti_reach_figures *measured; /* by the parent; NULL: not yet */
+	const struct tti_reach_figures *measured; /* by the root; NULL: not yet   */
 	char phases[256]; /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
 	int64_t last_ns;  /* when the last phase ended                      */
 };
@@ -250,6 +250,8 @@ static void measure_ports(struct tti_comm *comm)
 	for (int i = 0; i < comm->nports; i++) {
 		const struct tti_port *port = comm->ports[i];
 
+		if (port->figures.call_ns)
+			comm->figures = port->figures;
 		if (port->slot_bytes < comm->slot_bytes)
 			comm->slot_bytes = port->slot_bytes;
 	}
@@ -441,40 +443,29 @@ static tutti_status begin_first(struct setup *setup, const char *names)
 	return TUTTI_OK;
 }
 
-/* What a port of that communicator measured; NULL: none did. */
-static const struct tti_reach_figures *find_figures(const struct tti_comm *comm)
-{
-	for (int i = 0; i < comm->nports; i++)
-		if (comm->ports[i]->figures.call_ns)
-			return &comm->ports[i]->figures;
-	return NULL;
-}
-
 /* Only its own transports are new. */
-static tutti_status begin_child(struct setup *setup, const char *names,
-				const struct tti_comm *parent, const int *ranks)
+static tutti_status begin_child(struct setup *setup, const char *names)
 {
 	struct tti_comm *comm = setup->comm;
 
-	setup->measured = find_figures(parent);
+	if (comm->root->figures.call_ns)
+		setup->measured = &comm->root->figures;
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());
-	TTI_TRY(tti_child_derive(comm, parent, ranks));
-	if (parent->nics && !(comm->nics = copy_nics(parent->nics)))
-		return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
-	TTI_TRY(tti_nics_rewire(&parent->wires, ranks, comm->n, &comm->wires));
+	if (tti_fault("core.child"))
+		return tti_fail(TUTTI_EPEER, "core.child: injected fault");
+	TTI_TRY(tti_child_derive(comm));
 	prefer_nics(comm);
 	assign_nics(comm);
 	return TUTTI_OK;
 }
 
-static tutti_status run(struct setup *setup, const char *names, const struct tti_comm *parent,
-			const int *ranks)
+static tutti_status run(struct setup *setup, const char *names, bool is_child)
 {
 	struct tti_comm *comm = setup->comm;
 
 	mark(setup, "bootstrap", tti_now_ns());
-	TTI_TRY(parent ? begin_child(setup, names, parent, ranks) : begin_first(setup, names));
+	TTI_TRY(is_child ? begin_child(setup, names) : begin_first(setup, names));
 	measure_ports(comm);
 	name_transports(comm);
 	TTI_TRY(start_engine(comm));
@@ -499,9 +490,11 @@ tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 	comm->transports = tti_strdup(names);
 	if ((algo && !comm->algo) || !comm->transports)
 		return tti_fail(TUTTI_ENOMEM, "settings: out of memory");
+	if (parent)
+		TTI_TRY(tti_child_descend(comm, parent, ranks));
 	if (tti_fault("core.setup"))
 		return tti_fail(TUTTI_EINTERNAL, "core.setup: injected fault");
-	st = run(&setup, names, parent, ranks);
+	st = run(&setup, names, parent != NULL);
 	tti_roll_release(&setup.roll);
 	return st;
 }
