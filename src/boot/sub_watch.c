@@ -174,6 +174,7 @@ void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, si
 	} else if (mail->kind == TTI_MAIL_ANSWER && nbytes == sizeof(call)) {
 		memcpy(&call, mail->data, sizeof(call));
 		tti_wire_clean(call.text, sizeof(call.text));
+		tti_wire_clean(call.way, sizeof(call.way));
 		answer(sub, from, &call);
 	} else if (mail->kind == TTI_MAIL_CLOSED) {
 		skip(sub, from);

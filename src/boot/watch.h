@@ -35,6 +35,7 @@ struct tti_news {
 };
 
 #define TTI_CALL_TEXT 128
+#define TTI_WAY_TEXT  112
 
 /* The rank has closed the communicator, though not its bootstrap. */
 #define TTI_CALL_LEFT (-1)
@@ -46,6 +47,7 @@ struct tti_call {
 	int32_t running;          /* 1: inside it; 0: returned from it; TTI_CALL_LEFT */
 	int32_t waiting_on;       /* the peer it waits for, -1: none      */
 	char text[TTI_CALL_TEXT]; /* "all_reduce(1024 x float32, sum)" */
+	char way[TTI_WAY_TEXT];   /* the algorithm and its cut; "": it has none */
 };
 
 struct tti_watch_events {

@@ -60,6 +60,7 @@ static tutti_status check_body(struct tti_framer *framer)
 		break;
 	case TTI_FRAME_ANSWER:
 		tti_wire_clean(framer->body.call.text, TTI_CALL_TEXT);
+		tti_wire_clean(framer->body.call.way, TTI_WAY_TEXT);
 		break;
 	case TTI_FRAME_ALL:
 	case TTI_FRAME_BLOCK:

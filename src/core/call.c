@@ -41,7 +41,8 @@ uint64_t tti_call_transfer_tag(const struct tti_args *args)
 
 /* -- What others may ask (stall.c reads it) --------------------------------- */
 
-static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, size_t count)
+static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, uint64_t cut,
+		    size_t count)
 {
 	struct tti_current_call *call = &comm->current;
 	const uint32_t version = atomic_load_explicit(&call->version, memory_order_relaxed);
@@ -51,6 +52,7 @@ static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, size_t
 	atomic_store_explicit(&call->signature, sign, memory_order_release);
 	atomic_store_explicit(&call->count, count, memory_order_release);
 	atomic_store_explicit(&call->shape, shape, memory_order_release);
+	atomic_store_explicit(&call->cut, cut, memory_order_release);
 	atomic_store_explicit(&call->running, 1, memory_order_release);
 	atomic_store_explicit(&call->version, version + 2, memory_order_release);
 }
@@ -69,7 +71,7 @@ static void publish_call(struct tti_comm *comm, uint64_t sign, const struct tti_
 		pthread_mutex_unlock(&comm->lock);
 		tti_sides_drop(last);
 	}
-	publish(comm, sign, tti_args_shape(args), tti_args_common_count(args));
+	publish(comm, sign, tti_args_shape(args), 0, tti_args_common_count(args));
 }
 
 static void unpublish(struct tti_comm *comm)
@@ -79,7 +81,7 @@ static void unpublish(struct tti_comm *comm)
 
 void tti_call_begin(struct tti_comm *comm, uint64_t shape)
 {
-	publish(comm, 0, shape, 0);
+	publish(comm, 0, shape, 0, 0);
 }
 
 void tti_call_end(struct tti_comm *comm)
@@ -208,10 +210,10 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 		publish_call(comm, sign, args);
 		tti_handoff_before_check(comm, args);
 	} else {
-		publish(comm, sign, call->shape, tti_args_common_count(args));
+		publish(comm, sign, call->shape, call->cut, tti_args_common_count(args));
 	}
 	if (call->is_rooted)
-		tti_roots_note(comm, call->shape, args->count);
+		tti_roots_note(comm, call->shape, args->count, call->choice);
 	return sign;
 }
 
@@ -248,16 +250,17 @@ static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *a
 
 /* With TUTTI_CHECK=1 ranks meet under the signature of a call that names a root, before it: else
  * those that name different ones may find out only after it. */
-static tutti_status check_root(struct tti_comm *comm, const struct tti_args *args, uint64_t part)
+static tutti_status check_root(struct tti_comm *comm, const struct tti_args *args,
+			       const struct tti_prepared *checked)
 {
 	const struct tti_args barrier = { .coll = TUTTI_BARRIER };
-	const uint64_t sign = tti_call_signature(++comm->seq, part);
+	const uint64_t sign = tti_call_signature(++comm->seq, checked->part);
 	struct tti_prepared call = { 0 };
 	int mismatch_peer = -1;
 	tutti_status st = tti_prepared_make(comm, &barrier, &call);
 
 	publish_call(comm, sign, args);
-	tti_roots_note(comm, tti_args_shape(args), args->count);
+	tti_roots_note(comm, checked->shape, args->count, checked->choice);
 	if (st == TUTTI_OK)
 		st = tti_short_run(&call.way, NULL, NULL, sign, &mismatch_peer);
 	comm->roots.odd_tag = call.way.job.mismatch_tag;
@@ -275,7 +278,7 @@ static tutti_status run_collective(struct tti_comm *comm, const struct tti_args 
 	tutti_status st;
 
 	if (call->is_rooted && tti_params()->check)
-		TTI_TRY(check_root(comm, args, call->part));
+		TTI_TRY(check_root(comm, args, call));
 	sign = begin(comm, args, call);
 	if (call->is_short) {
 		st = tti_short_run(&call->way, args->send, args->recv, sign, &mismatch_peer);
@@ -314,7 +317,7 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 	    tti_memory_offers(comm, args->root, args->send, call->nbytes, &call->name))
 		algorithm = "memory";
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
-	publish(comm, 0, call->shape, args->count);
+	publish(comm, 0, call->shape, 0, args->count);
 	st = tti_short_run(&call->way, args->send, args->recv, 0, &mismatch_peer);
 	if (st != TUTTI_OK)
 		st = settle_transfers(comm, args, 1, st, &call->way.job);

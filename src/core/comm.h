@@ -73,6 +73,7 @@ struct tti_current_call {
 	_Atomic uint32_t version, running;
 	_Atomic uint64_t seq, signature, count;
 	_Atomic uint64_t shape; /* tti_args_shape() */
+	_Atomic uint64_t cut;   /* of its program, as tti_program_cut() packs it; 0: it has none */
 	/* The last handoff, under comm->lock. */
 	struct tti_sides *sides;
 	uint64_t handoff_seq;
@@ -102,6 +103,7 @@ struct tti_choice_entry {
 	struct tti_program_set *set;
 	size_t slice_bytes;
 	bool is_pinned;
+	uint64_t hash;
 };
 
 /* By collective and size. */
@@ -307,11 +309,23 @@ struct tti_program_need {
 	enum tti_order order;
 };
 
+/* How a program goes through the data: bytes of a step, parts, stripes, and how other ranks'
+ * buffers are reached. */
+enum tti_program_reach { TTI_BY_SLOTS, TTI_BY_MEMORY, TTI_BY_MEMORY_PINNED, TTI_BY_COPIES };
+static inline uint64_t tti_program_cut(size_t slice_bytes, struct tti_cut cut,
+				       enum tti_program_reach reach)
+{
+	return (uint64_t)slice_bytes << 26 | (uint64_t)(cut.parts & 0xfff) << 14 |
+	       (uint64_t)(cut.stripes & 0xfff) << 2 | reach;
+}
+
 struct tti_program_found {
 	struct tti_bound *bound;
 	const struct tti_algorithm *algo;
+	struct tti_cut cut;
 	size_t slice_bytes;
 	bool is_pinned;
+	uint64_t choice; /* hash of all of that: ranks that run together have the same */
 };
 
 TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm,

@@ -4,6 +4,7 @@
 #include "coll/send_recv.h"
 #include "core/comm.h"
 #include "util/error.h"
+#include "util/hash.h"
 #include "util/mem.h"
 #include "util/params.h"
 
@@ -143,6 +144,15 @@ static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *
 	return TUTTI_OK;
 }
 
+static enum tti_program_reach reach_of(const struct tti_prepared *call)
+{
+	if (!call->memory)
+		return TTI_BY_SLOTS;
+	if (call->copies)
+		return TTI_BY_COPIES;
+	return call->is_pinned ? TTI_BY_MEMORY_PINNED : TTI_BY_MEMORY;
+}
+
 static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_args *args,
 				       struct tti_prepared *call)
 {
@@ -154,6 +164,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 		.order = tti_op_order(args->op, args->type),
 	};
 	struct tti_program_found found;
+	struct tti_cut cut;
 
 	call->nbytes = need.nbytes;
 	call->in_memory = args->coll == TUTTI_HANDOFF && tti_memory_may_serve(comm, need.nbytes) &&
@@ -166,6 +177,8 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	call->bound = found.bound;
 	call->slice = found.slice_bytes;
 	call->algorithm = found.algo->name;
+	call->choice = found.choice;
+	cut = found.cut;
 	need.uneven = args->coll == TUTTI_REDUCE_SCATTER_V;
 	need.memory = true;
 	if (tti_memory_may_serve(comm, need.nbytes)) {
@@ -174,8 +187,11 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 		if (call->is_pinned ||
 		    (found.algo->needs_memory && need.nbytes >= tti_params()->registered_least))
 			call->memory = found.bound;
+		call->choice = tti_hash_combine(call->choice, found.choice);
 	}
 	call->copies = tti_memory_copies(comm, args->coll, call);
+	call->cut = tti_program_cut(call->slice, cut, reach_of(call));
+	call->choice = tti_hash_combine(call->choice, call->cut);
 	return prepare_short(comm, args, call);
 }
 
@@ -228,7 +244,7 @@ tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *arg
 		return st;
 	}
 	out->shape = tti_args_shape(args);
-	out->part = tti_call_signature_part(args);
+	out->part = tti_call_signature_part(args) + out->choice;
 	out->is_rooted = tti_collective_is_rooted(args->coll);
 	if (args->coll != TUTTI_HANDOFF && !tti_has_counts(args->coll)) {
 		tti_args_extents(comm, args, &out->sends, &out->recvs);

@@ -33,7 +33,10 @@ struct tti_prepared {
 	bool copies;    /* ordinary memory can, by the kernel, and that is faster */
 	const char *algorithm;
 	uint64_t shape, part; /* of its signature */
-	bool is_rooted;       /* it names a root that all ranks know */
+	/* Which programs it has and how they cut the data: as ranks compare it (part holds it), and
+	 * as tti_program_cut() has it, to be named. 0: none. */
+	uint64_t choice, cut;
+	bool is_rooted; /* it names a root that all ranks know */
 	/* Of a call's buffers: bytes; where recv is to send if they are one. */
 	size_t sends, recvs;
 	uintptr_t in_place;

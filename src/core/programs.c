@@ -3,6 +3,7 @@
 
 #include "core/comm.h"
 #include "util/error.h"
+#include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
@@ -73,6 +74,9 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 	entry->slice_bytes = choice.slice_bytes;
 	entry->is_pinned = choice.by == TTI_CHOICE_BY_PIN;
 	entry->set = set;
+	entry->hash = tti_hash_combine(
+		tti_hash_bytes(choice.algo->name, strlen(choice.algo->name)),
+		tti_program_cut(choice.slice_bytes, choice.cut, TTI_BY_SLOTS) | entry->is_pinned);
 	tti_log(TTI_LOG_INFO, TTI_COLL,
 		"%s up to %zu bytes%s: %s (%s), %zu bytes a step, parts %d, stripes %d",
 		tutti_collective_name(need->coll), input.nbytes,
@@ -153,8 +157,10 @@ tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_ne
 		TTI_TRY(build(comm, entry->set, root, need->in_place, bound));
 	*out = (struct tti_program_found){ .bound = *bound,
 					   .algo = entry->set->algo,
+					   .cut = entry->set->cut,
 					   .slice_bytes = entry->slice_bytes,
-					   .is_pinned = entry->is_pinned };
+					   .is_pinned = entry->is_pinned,
+					   .choice = entry->hash };
 	return TUTTI_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "core/comm.h"
 #include "util/error.h"
 
-void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count)
+void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count, uint64_t choice)
 {
 	struct tti_roots *roots = &comm->roots;
 
@@ -15,16 +15,18 @@ void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count)
 	roots->call[roots->newest].seq = comm->seq;
 	roots->call[roots->newest].shape = shape;
 	roots->call[roots->newest].count = count;
+	roots->call[roots->newest].choice = choice;
 }
 
 /* The root that a rank named whose messages in such a call have that tag; -1: none. */
-static int root_of(const struct tti_comm *comm, uint64_t seq, struct tti_args args, uint64_t tag)
+static int root_of(const struct tti_comm *comm, uint64_t seq, struct tti_args args, uint64_t choice,
+		   uint64_t tag)
 {
 	const int own = args.root;
 
 	for (args.root = 0; args.root < comm->n; args.root++)
 		if (args.root != own &&
-		    tti_call_signature(seq, tti_call_signature_part(&args)) == tag)
+		    tti_call_signature(seq, tti_call_signature_part(&args) + choice) == tag)
 			return args.root;
 	return -1;
 }
@@ -40,7 +42,7 @@ bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char
 
 		if (seq == 0)
 			continue;
-		root = root_of(comm, seq, args, tag);
+		root = root_of(comm, seq, args, comm->roots.call[i].choice, tag);
 		if (root < 0)
 			continue;
 		tti_args_format(&args, NULL, text, sizeof(text));

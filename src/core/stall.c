@@ -53,11 +53,29 @@ static void describe_own(struct tti_comm *comm, uint64_t seq, const struct tti_a
 	}
 }
 
+static void describe_way(const char *algorithm, uint64_t cut, char *buf, size_t size)
+{
+	static const char *const reaches[] = {
+		[TTI_BY_SLOTS] = "slots",
+		[TTI_BY_MEMORY] = "memory if all can be addressed",
+		[TTI_BY_MEMORY_PINNED] = "memory",
+		[TTI_BY_COPIES] = "memory copied by the kernel",
+	};
+
+	buf[0] = 0;
+	if (cut && algorithm)
+		(void)snprintf(buf, size,
+			       "%.24s (%" PRIu64 " bytes a step, parts %d, stripes %d, %s)",
+			       algorithm, cut >> 26, (int)(cut >> 14 & 0xfff),
+			       (int)(cut >> 2 & 0xfff), reaches[cut & 3]);
+}
+
 void tti_stall_on_ask(void *self, struct tti_call *out)
 {
 	struct tti_comm *comm = self;
 	struct tti_current_call *call = &comm->current;
-	uint64_t shape, count;
+	uint64_t shape, count, cut;
+	const char *algorithm;
 	uint32_t before, after;
 
 	do {
@@ -66,6 +84,8 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 		out->signature = atomic_load_explicit(&call->signature, memory_order_acquire);
 		count = atomic_load_explicit(&call->count, memory_order_acquire);
 		shape = atomic_load_explicit(&call->shape, memory_order_acquire);
+		cut = atomic_load_explicit(&call->cut, memory_order_acquire);
+		algorithm = atomic_load_explicit(&comm->last_algorithm, memory_order_acquire);
 		out->running = (int32_t)atomic_load_explicit(&call->running, memory_order_acquire);
 		after = atomic_load_explicit(&call->version, memory_order_acquire);
 	} while (before != after || before % 2 != 0);
@@ -73,6 +93,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 	/* Its children keep the bootstrap up. */
 	if (atomic_load(&comm->state) == TTI_COMM_BURIED)
 		out->running = TTI_CALL_LEFT;
+	describe_way(algorithm, cut, out->way, sizeof(out->way));
 	if (before == 0) {
 		snprintf(out->text, sizeof(out->text), "nothing yet");
 	} else {
@@ -123,8 +144,15 @@ static void tell_mismatch(struct tti_comm *comm, const struct tti_call *own, int
 {
 	char text[TTI_NEWS_TEXT];
 
-	snprintf(text, sizeof(text), "ranks called different things: rank %d %.80s, rank %d %.80s",
-		 comm->rank, own->text, peer, other->text);
+	if (strcmp(own->text, other->text) == 0 && own->way[0] && other->way[0])
+		snprintf(text, sizeof(text),
+			 "ranks run call %" PRIu64 ", %.72s, in different ways: rank %d by %s, "
+			 "rank %d by %s",
+			 own->seq, own->text, comm->rank, own->way, peer, other->way);
+	else
+		snprintf(text, sizeof(text),
+			 "ranks called different things: rank %d %.80s, rank %d %.80s", comm->rank,
+			 own->text, peer, other->text);
 	tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
 }
 
