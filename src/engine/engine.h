@@ -160,6 +160,8 @@ struct tti_job {
 	uint64_t mismatch_tag; /* that one                                          */
 	size_t mismatch_bytes; /* of that message */
 	int waiting_on;        /* a peer that something is wanted from, -1: nobody  */
+	/* In place of that: what there was no room for, whose readers are waited for; NULL: nothing. */
+	const struct tti_post *no_room;
 	struct {
 		struct tti_bound *bound;
 		struct tti_layout layout;

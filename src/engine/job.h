@@ -78,6 +78,13 @@ static inline void tti_program_place(struct tti_job *job, const void *input, voi
 	job->program.at[TTI_PLACE_SCRATCH] = (uintptr_t)job->engine->scratch;
 }
 
+/* Nothing goes on before that peer does something. */
+static inline void tti_job_awaits(struct tti_job *job, int peer)
+{
+	job->waiting_on = peer;
+	job->no_room = NULL;
+}
+
 /* The same of memory programs. */
 bool tti_memory_poll(struct tti_job *job);
 

@@ -88,7 +88,7 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 	const size_t nbytes = offer_bytes(port);
 	struct offer *offer;
 
-	job->waiting_on = link->peer;
+	tti_job_awaits(job, link->peer);
 	if (lent->message) {
 		if (!link->ops->all_released(link))
 			return TTI_LEND_WAITS;

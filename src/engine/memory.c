@@ -87,7 +87,7 @@ static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
 		struct tti_link *link = link_at(bound, op);
 		void *room = link->ops->reserve(link, nbytes);
 
-		job->waiting_on = link->peer;
+		tti_job_awaits(job, link->peer);
 		if (!room)
 			return false;
 		if (says) {
@@ -117,7 +117,7 @@ static bool hear(struct tti_job *job, int32_t index, bool says)
 		size_t got;
 
 		data = link->ops->peek(link, &got, &tag);
-		job->waiting_on = link->peer;
+		tti_job_awaits(job, link->peer);
 		if (!data)
 			return false;
 		if (tag != job->tag || got != nbytes) {

@@ -59,7 +59,7 @@ static inline tutti_status tti_oper_sources(struct tti_job *job, int32_t index,
 
 		data = link->ops->peek(link, &got, &tag);
 		if (!data) {
-			job->waiting_on = link->peer;
+			tti_job_awaits(job, link->peer);
 			*found = i;
 			return TUTTI_AGAIN;
 		}
@@ -101,7 +101,7 @@ static inline tutti_status tti_oper_reserve(struct tti_job *job, int32_t index, 
 		struct tti_post *post = &bound->post[i];
 
 		if (!tti_post_reserve(post, nbytes, tti_oper_whole(job, op, post, nbytes))) {
-			job->waiting_on = post->links[0]->peer;
+			job->no_room = post;
 			return TUTTI_AGAIN;
 		}
 	}

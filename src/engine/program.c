@@ -4,6 +4,7 @@
 #include "engine/bound.h"
 #include "engine/lend.h"
 #include "engine/oper.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -296,6 +297,31 @@ bool tti_program_poll(struct tti_job *job)
 	return moved;
 }
 
+/* So long one of several is asked, and can turn out to be gone. */
+#define BLAMED_NS (1000 * TTI_NS_PER_MS)
+
+static bool is_behind(struct tti_link *link)
+{
+	return !link->ops->all_released || !link->ops->all_released(link);
+}
+
+/* Who has not read what lies where there is no room: each of several for a while, as one that waits
+ * for others cannot tell them from one that is gone. */
+static int blame_readers(const struct tti_post *post)
+{
+	int behind = 0, skipped;
+
+	for (int i = 0; i < post->n; i++)
+		behind += is_behind(post->links[i]);
+	if (behind == 0)
+		return -1;
+	skipped = (int)(tti_now_ns() / BLAMED_NS % behind);
+	for (int i = 0; i < post->n; i++)
+		if (is_behind(post->links[i]) && skipped-- == 0)
+			return post->links[i]->peer;
+	return -1;
+}
+
 /* Of the links that keep the oldest block from its end, one that a message is missing on, else one
  * without room. */
 int tti_program_blame(const struct tti_job *job)
@@ -304,7 +330,7 @@ int tti_program_blame(const struct tti_job *job)
 	int blamed = -1;
 
 	if (!bound->connected || job->program.in_order || job->program.is_memory)
-		return job->waiting_on;
+		return job->no_room ? blame_readers(job->no_room) : job->waiting_on;
 	for (int32_t i = 0; i < bound->prog.nqueues; i++) {
 		const struct tti_queue *queue = &bound->prog.queue[i];
 		int32_t block;
