@@ -29,6 +29,8 @@
 /* Between two rounds through all candidates. */
 #define BACKOFF_FIRST_MS 10
 #define BACKOFF_MOST_MS  1000
+/* So long refused by who listens from the beginning: it is gone. */
+#define REFUSED_MS       1000
 /* Before a proven address is tried again by itself. */
 #define AGAIN_FIRST_MS   2
 #define AGAIN_MOST_MS    500
@@ -59,7 +61,9 @@ struct tti_dial {
 	size_t ntries, nstarted;
 	int64_t next_ns; /* the next candidate, or round, may start */
 	int64_t backoff_ms;
-	bool strange; /* somebody answered who does not belong to us */
+	int64_t refused_ns; /* since when each round was refused, 0: the last one was not */
+	int own_err;        /* this process cannot have a socket, 0: it can */
+	bool strange;       /* somebody answered who does not belong to us */
 	bool other_version;
 	bool warned;
 	struct try tries[TRIES];
@@ -222,6 +226,8 @@ static void start_try(struct tti_dial *dial, struct try *try)
 
 	try->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (try->fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			dial->own_err = errno;
 		give_up(dial, try, strerror(errno));
 		return;
 	}
@@ -334,6 +340,26 @@ static void log_success(struct tti_dial *dial, const struct try *best)
 		tti_addr_format(&best->addr, text, sizeof(text)));
 }
 
+/* Whether all candidates of a peer that listened have refused for long enough. */
+static bool has_ended(struct tti_dial *dial, int64_t now)
+{
+	if (!dial->config.listens || dial->strange || !tti_dial_is_refused(dial)) {
+		dial->refused_ns = 0;
+		return false;
+	}
+	if (dial->refused_ns == 0)
+		dial->refused_ns = now;
+	return now - dial->refused_ns >= REFUSED_MS * TTI_NS_PER_MS;
+}
+
+static tutti_status fail_own(const struct tti_dial *dial)
+{
+	const bool files = dial->own_err == EMFILE || dial->own_err == ENFILE;
+
+	return tti_fail_quiet(TUTTI_ESYS, "a socket to connect with: %s%s", strerror(dial->own_err),
+			      files ? "; allow more (ulimit -n)" : "");
+}
+
 /* All candidates have failed: once more, later. */
 static tutti_status end_round(struct tti_dial *dial, int64_t now)
 {
@@ -346,7 +372,7 @@ static tutti_status end_round(struct tti_dial *dial, int64_t now)
 			tti_error_text());
 		dial->warned = true;
 	}
-	if (is_gone(dial) || now >= dial->config.give_up_ns)
+	if (is_gone(dial) || has_ended(dial, now) || now >= dial->config.give_up_ns)
 		return describe(dial, TUTTI_EPEER);
 	dial->next_ns = now + dial->backoff_ms * (TTI_NS_PER_MS / 1000) *
 				      (500 + (int64_t)randombytes_uniform(500));
@@ -424,6 +450,8 @@ tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns
 	if (now >= dial->config.deadline_ns)
 		return describe(dial, TUTTI_ETIMEOUT);
 	status = start_tries(dial, now);
+	if (dial->own_err)
+		return fail_own(dial);
 	if (status != TUTTI_AGAIN)
 		return status;
 	if (is_gone(dial))

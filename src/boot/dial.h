@@ -26,8 +26,11 @@ struct tti_dial_config {
 	const uint8_t *secret; /* borrowed while it runs                          */
 	struct tti_wire_who who;
 	int64_t deadline_ns;
-	int64_t give_up_ns;       /* every candidate has failed: retry, but not after this */
-	int64_t connect_ms;       /* how long one try waits for an answer, 0: 5 seconds */
+	int64_t give_up_ns; /* every candidate has failed: retry, but not after this */
+	int64_t connect_ms; /* how long one try waits for an answer, 0: 5 seconds */
+	/* The peer listened before anybody was told where: who is refused by all candidates for a
+	 * second need not go on. */
+	bool listens;
 	void (*hear)(void *self); /* called when tti_dial_step() should be         */
 	void *self;
 };
@@ -40,7 +43,8 @@ TUTTI_CHECKED tutti_status tti_dial_start(struct tti_loop *loop,
 
 /* Go on. TUTTI_OK: *fd_out is connected, proven, nonblocking, in no loop, and
  * the caller's. TUTTI_AGAIN: call again when heard, or at *again_ns. Else it has
- * failed: quietly, the text says how each candidate did. */
+ * failed: quietly, the text says how each candidate did. TUTTI_EPEER: the peer is gone.
+ * TUTTI_ESYS: this process cannot have a socket, and the text says why. */
 TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns);
 
 /* After a failure: whether nobody listens there any more: at one of the proven addresses, or at

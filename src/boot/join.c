@@ -92,6 +92,7 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 		.who = { config->rank, iroot, config->nranks, config->nids },
 		.deadline_ns = joiner->deadline_ns,
 		.give_up_ns = TTI_NEVER,
+		.listens = !contact->by_hand,
 		.hear = heard,
 	};
 
@@ -115,6 +116,14 @@ static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tu
 		return tti_sock_break(joiner->sock, status, -1,
 				      "the root of this id is of another version of Tutti: %s",
 				      why);
+	if (status == TUTTI_ESYS)
+		return tti_sock_break(joiner->sock, status, -1, "cannot connect to the root: %s",
+				      why);
+	if (status == TUTTI_EPEER && !contact->by_hand)
+		return tti_sock_break(joiner->sock, status, -1,
+				      "nobody listens at the addresses of this id any more: the "
+				      "process that made it has ended (%s)%s",
+				      why, ifaces);
 	if (contact->by_hand && first != joiner->sock->base.rank)
 		return tti_sock_break(joiner->sock, status, first,
 				      "rank %d of %d, which serves this id, did not answer within "
