@@ -51,6 +51,7 @@ void tti_memory_all_gather(struct tti_program *prog);
 void tti_memory_gather(struct tti_program *prog);
 void tti_memory_scatter(struct tti_program *prog);
 void tti_memory_all_to_all(struct tti_program *prog);
+void tti_memory_barrier(struct tti_program *prog);
 
 /* rank modulo n, for rank >= -n. */
 static inline int tti_wrap(int rank, int n)

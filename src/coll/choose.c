@@ -212,13 +212,16 @@ static bool pays_by_socket(const struct tti_choice_input *input, const struct tt
 	return linked > 2 * read;
 }
 
-/* The first that works where the data lies; NULL: none. */
+/* The first that works where the data lies; NULL: none. A barrier has none, and is as fast by
+ * messages. */
 static const struct tti_algorithm *in_memory(const struct tti_pin *pin,
 					     const struct tti_choice_input *input)
 {
 	const struct tti_algorithm *algo;
 
-	for (int i = 0; input->reaches_memory && (algo = tti_algorithm_at(input->coll, i)); i++)
+	if (!input->reaches_memory || input->coll == TUTTI_BARRIER)
+		return NULL;
+	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++)
 		if (algo->needs_memory && tti_choice_usable(pin, input, algo))
 			return algo;
 	return NULL;

@@ -162,3 +162,14 @@ void tti_memory_all_to_all(struct tti_program *prog)
 		tti_copy_chunk(prog, 2 * (rank * n + rank) + half);
 	meet(prog);
 }
+
+/* Dissemination (Hensgen, Finkel and Manber, International Journal of Parallel Programming 1988):
+ * after round k a rank has heard of the 2^k ranks before it, and there is nothing to move. */
+void tti_memory_barrier(struct tti_program *prog)
+{
+	prog->nchunks = 1;
+	for (int distance = 1; distance < prog->n; distance *= 2) {
+		tti_notify(prog, other(prog, distance));
+		tti_wait(prog, other(prog, -distance));
+	}
+}

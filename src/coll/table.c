@@ -221,6 +221,11 @@ static const struct tti_algorithm table[] = {
 	  .coll = TUTTI_BARRIER,
 	  .emit = tti_exchange_barrier,
 	  .help = "empty message to everybody; few ranks in shared memory" },
+	{ .name = "memory",
+	  .coll = TUTTI_BARRIER,
+	  .emit = tti_memory_barrier,
+	  .help = "ceil(log2 n) rounds of notify and wait; one host, if it is asked for",
+	  .needs_memory = true },
 };
 
 #define TABLE_ROWS (sizeof(table) / sizeof(table[0]))

@@ -236,6 +236,19 @@ static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
 	return st;
 }
 
+/* As it was prepared. */
+static inline tutti_status run_job(struct tti_comm *comm, const struct tti_args *args,
+				   struct tti_prepared *call, uint64_t sign, int *mismatch_peer)
+{
+	tutti_status st;
+
+	if (!call->is_short)
+		return run_long(comm, args, call, sign, mismatch_peer);
+	st = tti_short_run(&call->way, args->send, args->recv, sign, mismatch_peer);
+	comm->roots.odd_tag = call->way.job.mismatch_tag;
+	return st;
+}
+
 /* A rank that has no memory for a call, alone, keeps all others waiting: they are told. */
 static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *args,
 				 tutti_status status)
@@ -262,8 +275,7 @@ static tutti_status check_root(struct tti_comm *comm, const struct tti_args *arg
 	publish_call(comm, sign, args);
 	tti_roots_note(comm, checked->shape, args->count, checked->choice);
 	if (st == TUTTI_OK)
-		st = tti_short_run(&call.way, NULL, NULL, sign, &mismatch_peer);
-	comm->roots.odd_tag = call.way.job.mismatch_tag;
+		st = run_job(comm, &barrier, &call, sign, &mismatch_peer);
 	tti_prepared_release(&call);
 	st = tti_call_settle(comm, st, mismatch_peer);
 	unpublish(comm);
@@ -280,12 +292,7 @@ static tutti_status run_collective(struct tti_comm *comm, const struct tti_args 
 	if (call->is_rooted && tti_params()->check)
 		TTI_TRY(check_root(comm, args, call));
 	sign = begin(comm, args, call);
-	if (call->is_short) {
-		st = tti_short_run(&call->way, args->send, args->recv, sign, &mismatch_peer);
-		comm->roots.odd_tag = call->way.job.mismatch_tag;
-	} else {
-		st = run_long(comm, args, call, sign, &mismatch_peer);
-	}
+	st = run_job(comm, args, call, sign, &mismatch_peer);
 	if (st != TUTTI_OK || args->sides)
 		st = finish(comm, args, st, mismatch_peer);
 	unpublish(comm);

@@ -55,10 +55,11 @@ void tti_memory_release(struct tti_comm *comm)
 	memory->regions = NULL;
 }
 
-bool tti_memory_may_serve(const struct tti_comm *comm, size_t nbytes)
+bool tti_memory_may_serve(const struct tti_comm *comm, tutti_collective coll, size_t nbytes)
 {
-	return comm->memory.reaches_all && nbytes > 0 &&
-	       (comm->algo || nbytes >= tti_params()->registered_least);
+	if (!comm->memory.reaches_all || (nbytes == 0 && coll != TUTTI_BARRIER))
+		return false;
+	return comm->algo || (nbytes > 0 && nbytes >= tti_params()->registered_least);
 }
 
 bool tti_memory_copies(const struct tti_comm *comm, tutti_collective coll,

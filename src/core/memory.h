@@ -36,7 +36,7 @@ void tti_memory_release(struct tti_comm *comm);
 
 /* Whether a call of so many bytes (whole vector) may be served by a memory program: all ranks share
  * memory, and it is long enough, or a pin may ask for one. */
-bool tti_memory_may_serve(const struct tti_comm *comm, size_t nbytes);
+bool tti_memory_may_serve(const struct tti_comm *comm, tutti_collective coll, size_t nbytes);
 /* Whether such a call is to take memory that the kernel copies: TUTTI_REACH or a pin asks for it, or it
  * is faster. */
 bool tti_memory_copies(const struct tti_comm *comm, tutti_collective coll,

@@ -167,7 +167,8 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	struct tti_cut cut;
 
 	call->nbytes = need.nbytes;
-	call->in_memory = args->coll == TUTTI_HANDOFF && tti_memory_may_serve(comm, need.nbytes) &&
+	call->in_memory = args->coll == TUTTI_HANDOFF &&
+			  tti_memory_may_serve(comm, args->coll, need.nbytes) &&
 			  need.nbytes >= tti_params()->registered_least;
 	call->copies = tti_memory_copies(comm, args->coll, call);
 	if (args->coll == TUTTI_HANDOFF || tti_is_by_pairs(args->coll) ||
@@ -181,7 +182,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	cut = found.cut;
 	need.uneven = args->coll == TUTTI_REDUCE_SCATTER_V;
 	need.memory = true;
-	if (tti_memory_may_serve(comm, need.nbytes)) {
+	if (tti_memory_may_serve(comm, args->coll, need.nbytes)) {
 		TTI_TRY(tti_programs_get(comm, &need, &found));
 		call->is_pinned = found.algo->needs_memory && found.is_pinned;
 		if (call->is_pinned ||

@@ -311,29 +311,40 @@ static void go_another_way(struct tti_job *job)
 		job->status = st;
 }
 
+/* All have said where their buffers are; false: not all can be reached, and the job has another
+ * program now. */
+static bool end_opening(struct tti_job *job)
+{
+	job->program.begins = false;
+	if (job->program.is_refused) {
+		go_another_way(job);
+		return false;
+	}
+	job->program.memory.taken(job->program.memory.self);
+	return true;
+}
+
 bool tti_memory_poll(struct tti_job *job)
 {
 	const struct tti_bound *bound = job->program.bound;
 	bool moved = false;
 
-	while (job->status == TUTTI_AGAIN && job->program.pos < bound->prog.nopers) {
-		const bool is_sync = bound->prog.oper[job->program.pos].sync;
+	while (job->status == TUTTI_AGAIN) {
+		bool is_sync;
 
-		if (job->program.begins && job->program.pos == bound->prog.nopening) {
-			job->program.begins = false;
-			if (job->program.is_refused) {
-				go_another_way(job);
-				return true;
-			}
-			job->program.memory.taken(job->program.memory.self);
+		if (job->program.begins && job->program.pos == bound->prog.nopening &&
+		    !end_opening(job))
+			return true;
+		if (job->program.pos == bound->prog.nopers) {
+			job->status = TUTTI_OK;
+			break;
 		}
+		is_sync = bound->prog.oper[job->program.pos].sync;
 		if (!(is_sync ? sync(job) : work(job)))
 			return moved || !is_sync;
 		moved = true;
 		job->program.pos++;
 	}
-	if (job->status == TUTTI_AGAIN)
-		job->status = TUTTI_OK;
 	return moved;
 }
 

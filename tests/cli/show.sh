@@ -30,6 +30,16 @@ for collective in $collectives; do
 	done
 done
 
+for collective in $collectives; do
+	expect 0 "$TUTTI" show "$collective"
+	if [ -s "$tmp/out" ]; then
+		says out '^memory$'
+	else
+		says err "^$collective has no algorithms of its own: ."
+	fi
+done
+ok "each collective has a memory program, or says what it runs"
+
 for hosts in 1 4,4 3,2,1 1,1,1,1,1; do
 	for collective in all_reduce broadcast reduce all_gather reduce_scatter; do
 		"$TUTTI" show $collective --algorithm hierarchical --hosts $hosts >"$tmp/program" ||

@@ -90,7 +90,7 @@ static const char *keeps_order(tutti_collective coll)
 /* Where the first cannot be taken: for its order, or as buffers are not registered. */
 static const char *second(tutti_collective coll, const char *name)
 {
-	if (!name || strcmp(name, "memory") != 0 || coll == TUTTI_REDUCE)
+	if (!name || strcmp(name, "memory") != 0 || coll == TUTTI_REDUCE || coll == TUTTI_BARRIER)
 		return keeps_order(coll);
 	return coll == TUTTI_BROADCAST || coll == TUTTI_GATHER || coll == TUTTI_SCATTER ? ",flat"
 											: ",direct";

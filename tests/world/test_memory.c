@@ -97,6 +97,8 @@ static bool goes_by_transfers(tutti_collective coll)
 
 static bool moves_something(const struct call *call)
 {
+	if (call->coll == TUTTI_BARRIER)
+		return false;
 	return (!operation_of(call->coll)->uneven && call->coll != TUTTI_HANDOFF) ||
 	       call->spread == CALL_EQUAL || call->spread == CALL_ONE_HAS_ALL ||
 	       (call->count > 1 && call->spread != CALL_NOTHING);

@@ -232,6 +232,7 @@ static bool pin(char *out, size_t size, int index)
 				out + at, size - at, "%s%s:%s%s", at ? ";" : "",
 				tutti_collective_name((tutti_collective)coll), name,
 				strcmp(name, "direct") == 0 || strcmp(name, "flat") == 0 ? ""
+				: coll == TUTTI_BARRIER                                  ? ""
 				: strcmp(name, "memory") == 0 ? second((tutti_collective)coll)
 				: coll == TUTTI_REDUCE        ? ",flat"
 				: operation_of((tutti_collective)coll)->reduces ? ",direct"

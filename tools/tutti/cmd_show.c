@@ -23,9 +23,29 @@ struct show {
 	bool json;
 };
 
+/* What calls run that have no algorithms of their own to choose from. */
+static const char *what_runs(tutti_collective coll)
+{
+	switch ((int)coll) {
+	case TUTTI_ALL_GATHER_V:
+		return "it runs those of all_gather";
+	case TUTTI_REDUCE_SCATTER_V:
+		return "it runs those of reduce_scatter";
+	case TUTTI_HANDOFF:
+		return "its sides and the wiring say what it runs (tutti plan --help)";
+	default:
+		return "ranks send each other what they have for one another, or lend it where "
+		       "memory is shared";
+	}
+}
+
 static int list_algorithms(struct args *args, const struct show *show, tutti_collective coll)
 {
 	const char *name;
+
+	if (!tutti_algorithm_name(coll, 0))
+		fprintf(stderr, "%s has no algorithms of its own: %s\n", show->collective,
+			what_runs(coll));
 
 	for (int i = 0; (name = tutti_algorithm_name(coll, i)) != NULL; i++) {
 		if (!show->json)
