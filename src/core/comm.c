@@ -62,6 +62,7 @@ static void leave_family(struct tti_comm *root)
 	free_findings(root);
 	tti_tuning_release(&root->tuning);
 	tti_free(root->texts);
+	tti_free(root->answer);
 	pthread_mutex_destroy(&root->lock);
 	tti_free(root);
 }
@@ -125,6 +126,7 @@ void tti_comm_free(struct tti_comm *comm)
 	tti_free(comm->transports);
 	if (root != comm) {
 		tti_free(comm->texts);
+		tti_free(comm->answer);
 		pthread_mutex_destroy(&comm->lock);
 		tti_free(comm);
 	}

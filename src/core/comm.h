@@ -89,7 +89,6 @@ struct tti_stall {
 	bool answered;
 	int hops; /* along the chain of who waits for whom, this round */
 	int left; /* the suspect said goodbye: looks since then that found nothing */
-	struct tti_call answer;
 };
 
 /* An algorithm in use, with its programs by root, apart and in place. */
@@ -214,6 +213,7 @@ struct tti_comm {
 
 	struct tti_current_call current;
 	struct tti_stall stall;
+	struct tti_call *answer; /* the last one to it, under lock; NULL: there was none yet */
 };
 
 /* -- handle.c: what the user holds ---------------------------------------- */

@@ -9,6 +9,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
+#include "util/mem.h"
 #include "util/params.h"
 
 /* Why does a call not end?
@@ -167,8 +168,10 @@ void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
 	pthread_mutex_lock(&comm->lock);
 	const bool wanted = comm->stall.suspect == peer;
 
-	if (wanted && call) {
-		comm->stall.answer = *call;
+	if (wanted && call && !comm->answer)
+		comm->answer = tti_alloc(sizeof(*comm->answer));
+	if (wanted && call && comm->answer) {
+		*comm->answer = *call;
 		comm->stall.answered = true;
 	}
 	if (wanted && !call && comm->stall.left == 0)
@@ -202,13 +205,13 @@ static void explain(struct tti_comm *comm, int peer, char *buf, size_t size)
 			 stall->suspect);
 	else if (!stall->answered)
 		snprintf(buf, size, "rank %d", stall->suspect);
-	else if (stall->answer.running)
+	else if (comm->answer->running)
 		snprintf(buf, size, "rank %d, which is in call %" PRIu64 ", %s", stall->suspect,
-			 stall->answer.seq, stall->answer.text);
+			 comm->answer->seq, comm->answer->text);
 	else
 		snprintf(buf, size,
 			 "rank %d, which has not come: its last call was %" PRIu64 ", %s",
-			 stall->suspect, stall->answer.seq, stall->answer.text);
+			 stall->suspect, comm->answer->seq, comm->answer->text);
 	pthread_mutex_unlock(&comm->lock);
 }
 
@@ -381,8 +384,8 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	}
 	tti_stall_on_ask(comm, &own);
 	pthread_mutex_lock(&comm->lock);
-	const struct tti_call other = comm->stall.answer;
 	const bool known = comm->stall.answered && comm->stall.suspect == peer;
+	const struct tti_call other = known ? *comm->answer : own;
 
 	pthread_mutex_unlock(&comm->lock);
 	if (!expected && tti_roots_explain(comm, peer, comm->roots.odd_tag, text, sizeof(text))) {
