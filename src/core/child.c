@@ -242,9 +242,11 @@ static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int colo
 	made = tti_zalloc(sizeof(*made));
 	if (!made)
 		return tti_fail(TUTTI_ENOMEM, "a split: out of memory");
-	made->maker = (struct tti_maker){
-		.connect = connect_split, .free = free_split, .parent = parent, .follows = parent
-	};
+	made->maker = (struct tti_maker){ .connect = connect_split,
+					  .free = free_split,
+					  .parent = parent,
+					  .follows = parent,
+					  .follows_deaths = true };
 	made->vote = (struct vote){
 		.color = color,
 		.key = key,

@@ -22,7 +22,7 @@ struct tti_maker {
 	void (*free)(struct tti_maker *maker); /* when the init is over */
 	struct tti_comm *parent;               /* lives until then; NULL: none */
 	int *ranks;                            /* [comm->n]: in the parent, by connect() */
-	/* Whose revoking ends connect(); with follows_deaths also the death of one of its ranks.
+	/* Whose revoking ends the init; with follows_deaths also the death of one of its ranks.
 	 * NULL: nobody's. Lives until the init is over. */
 	struct tti_comm *follows;
 	bool follows_deaths;
@@ -38,10 +38,12 @@ TUTTI_CHECKED tutti_status tti_comm_make(struct tti_maker *maker, int nranks, in
 					 bool is_member, const tutti_config *config,
 					 tutti_comm_t *out);
 
-/* Run maker->connect(), and end it with the fate of whom it follows, on all ranks that wait in
- * it: nobody need wait for one that will not come. */
-TUTTI_CHECKED tutti_status tti_child_connect(struct tti_maker *maker, struct tti_comm *comm,
-					     struct tti_boot **boot);
+/* From follow() on the fate of whom it follows ends the making of `comm`, on all ranks that wait in
+ * it: nobody need wait for one that will not come. unfollow() gives the status of it: a death that
+ * ended it is named by the parent, by its number there. */
+void tti_child_follow(const struct tti_maker *maker, struct tti_comm *comm);
+TUTTI_CHECKED tutti_status tti_child_unfollow(const struct tti_maker *maker, struct tti_comm *comm,
+					      tutti_status status);
 /* This one has met its fate; under its lock. */
 void tti_child_end_followers(struct tti_comm *comm, tutti_status status);
 

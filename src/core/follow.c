@@ -51,35 +51,42 @@ static void leave(struct tti_comm *whom, struct tti_comm *child)
 	pthread_mutex_unlock(&whom->lock);
 }
 
+static bool may_be_a_death(tutti_status status)
+{
+	return status == TUTTI_EPEER || status == TUTTI_ESYS || status == TUTTI_EPROTO;
+}
+
 /* Who knows earlier that the parent is lost leaves earlier, and looks from here as if it had
  * died: why it did so is about to be told. */
-static void await_reason(const struct tti_comm *child)
+static void await_reason(const struct tti_comm *whom, const struct tti_comm *child)
 {
 	const int64_t deadline = tti_now_ns() + REASON_NS;
 	const struct timespec nap = { .tv_nsec = 500 * 1000 };
 
-	while (atomic_load(&child->stop) == 0 && tti_now_ns() < deadline)
+	while (atomic_load(&child->stop) == 0 && atomic_load(&whom->fate) == 0 &&
+	       tti_now_ns() < deadline)
 		nanosleep(&nap, NULL);
 }
 
-tutti_status tti_child_connect(struct tti_maker *maker, struct tti_comm *comm,
-			       struct tti_boot **boot)
+void tti_child_follow(const struct tti_maker *maker, struct tti_comm *comm)
+{
+	comm->follows_deaths = maker->follows_deaths;
+	if (maker->follows)
+		follow(maker->follows, comm);
+}
+
+tutti_status tti_child_unfollow(const struct tti_maker *maker, struct tti_comm *comm,
+				tutti_status status)
 {
 	struct tti_comm *const whom = maker->follows;
-	tutti_status st;
 
 	if (!whom)
-		return maker->connect(maker, comm, boot);
-	*boot = NULL;
-	comm->follows_deaths = maker->follows_deaths;
-	follow(whom, comm);
-	st = maker->connect(maker, comm, boot);
-	if (st == TUTTI_EPEER || st == TUTTI_ESYS || st == TUTTI_EPROTO)
-		await_reason(comm);
+		return status;
+	if (may_be_a_death(status))
+		await_reason(whom, comm);
 	leave(whom, comm);
-	if (atomic_load(&comm->stop) >= 0)
-		return st;
-	tti_boot_close(*boot);
-	*boot = NULL;
-	return tti_comm_fate(whom);
+	if (atomic_load(&comm->stop) < 0 ||
+	    (may_be_a_death(status) && atomic_load(&whom->fate) == TUTTI_EPEER))
+		return tti_comm_fate(whom);
+	return status;
 }

@@ -96,14 +96,16 @@ static tutti_status connect_and_setup(struct plan *plan)
 	struct tti_comm *comm = plan->comm;
 	struct tti_boot *boot = plan->boot;
 	const int64_t began_ns = tti_now_ns();
+	tutti_status st;
 
 	tti_log_set_rank(comm->rank);
 	if (plan->maker) {
-		TTI_TRY(tti_child_connect(plan->maker, comm, &boot));
-		if (!boot)
-			return TUTTI_OK;
-		return tti_comm_setup(comm, boot, &plan->config, plan->maker->parent,
-				      plan->maker->ranks, began_ns);
+		tti_child_follow(plan->maker, comm);
+		st = plan->maker->connect(plan->maker, comm, &boot);
+		if (st == TUTTI_OK && boot)
+			st = tti_comm_setup(comm, boot, &plan->config, plan->maker->parent,
+					    plan->maker->ranks, began_ns);
+		return tti_child_unfollow(plan->maker, comm, st);
 	}
 	if (!boot) {
 		const struct tti_boot_config config = {
