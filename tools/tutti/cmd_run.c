@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launch.h"
@@ -145,6 +147,8 @@ static int run_job(struct args *args, struct job *job)
 	if (error)
 		tool_error(args, "cannot run '%s': %s", job->program[0], strerror(error));
 done:
+	/* Where nobody reads what we print, this may be the end of us. */
+	remove_dir(job);
 	launch_close(&launch);
 	if (job->json)
 		tool_print_json(args,
@@ -152,11 +156,70 @@ done:
 	return code;
 }
 
+/* In the child of guard(): as if there were no guard, but that its end ends us. */
+static int guarded(struct args *args, struct job *job, pid_t guard, const sigset_t *old_mask)
+{
+	int code = TOOL_FINDING;
+
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	sigprocmask(SIG_SETMASK, old_mask, NULL);
+	if (getppid() == guard)
+		code = run_job(args, job);
+	else
+		remove_dir(job);
+	return code;
+}
+
+/* Hand on what only we were sent: a terminal's signals reach the child by themselves. */
+static int attend(pid_t child, const sigset_t *mask)
+{
+	siginfo_t info;
+	int status;
+
+	for (;;) {
+		if (waitpid(child, &status, WNOHANG) == child)
+			break;
+		if (sigwaitinfo(mask, &info) > 0 && info.si_signo != SIGCHLD && info.si_code <= 0)
+			kill(child, info.si_signo);
+	}
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	fprintf(stderr, "tutti run: process %d, which minds the ranks, was killed by signal %d\n",
+		(int)child, WTERMSIG(status));
+	launch_kill_leftovers();
+	return 128 + WTERMSIG(status);
+}
+
+/* SIGKILL gives no process the time to clean up, so there are two of ours: the child minds the ranks,
+ * and each of the two ends them and removes the directory if the other one is killed. */
+static int guard(struct args *args, struct job *job)
+{
+	const pid_t own = getpid();
+	sigset_t mask, old_mask;
+	int code = TOOL_FINDING;
+	pid_t child;
+
+	launch_signals(&mask);
+	sigprocmask(SIG_BLOCK, &mask, &old_mask);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	fflush(NULL);
+	child = fork();
+	if (child == 0)
+		return guarded(args, job, own, &old_mask);
+	if (child < 0)
+		tool_error(args, "fork: %s", strerror(errno));
+	else
+		code = attend(child, &mask);
+	remove_dir(job);
+	sigprocmask(SIG_SETMASK, &old_mask, NULL);
+	return code;
+}
+
 static int run(struct args *args)
 {
 	struct job job = { 0 };
 	const char *value;
-	int id, code;
+	int id;
 
 	while ((id = args_next(args, &value)) != ARGS_END && id != ARGS_POSITIONAL) {
 		if (id == ARGS_HELP)
@@ -177,9 +240,7 @@ static int run(struct args *args)
 	job.program = args->argv + args->pos - 1;
 	if (!make_dir(args, &job))
 		return TOOL_FINDING;
-	code = run_job(args, &job);
-	remove_dir(&job);
-	return code;
+	return guard(args, &job);
 }
 
 static const struct args_option options[] = {

@@ -50,15 +50,21 @@ static bool open_tags(struct launch *launch)
 	return good;
 }
 
+void launch_signals(sigset_t *out)
+{
+	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+
+	sigemptyset(out);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(out, signals[i]);
+}
+
 bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagged)
 {
-	static const int signals[] = { SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	sigset_t mask;
 
 	*launch = (struct launch){ .verb = verb, .nranks = nranks, .signalfd = -1 };
-	sigemptyset(&mask);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaddset(&mask, signals[i]);
+	launch_signals(&mask);
 	sigprocmask(SIG_BLOCK, &mask, &launch->old_mask);
 	launch->signalfd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 	launch->pids = calloc((size_t)nranks, sizeof(*launch->pids));
@@ -246,8 +252,7 @@ static void wait_for_something(struct launch *launch, struct pollfd *fds)
 		tag_pump(&launch->tags[i]);
 }
 
-/* Processes that ranks started and left behind are our children by now. */
-static void kill_leftovers(void)
+void launch_kill_leftovers(void)
 {
 	char path[64];
 	int pid, found;
@@ -263,7 +268,10 @@ static void kill_leftovers(void)
 		}
 		if (file)
 			fclose(file);
-		while (waitpid(-1, NULL, found ? 0 : WNOHANG) > 0)
+		/* What one leaves behind when it ends is ours then, and not killed yet. */
+		if (found)
+			waitpid(-1, NULL, 0);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 	} while (found);
 }
@@ -290,7 +298,7 @@ int launch_wait(struct launch *launch)
 	for (int i = 0; launch->tags && i < launch->nranks * 2; i++)
 		tag_pump(&launch->tags[i]);
 	if (launch->ending)
-		kill_leftovers();
+		launch_kill_leftovers();
 	free(fds);
 	return launch->exit_code;
 }

@@ -6,9 +6,9 @@
  *
  * launch_open(), then launch_fork() once per rank, then launch_wait(): it
  * returns when all have ended. The first that fails, or a SIGINT, SIGTERM,
- * SIGHUP or SIGQUIT to us, ends all of them: with SIGTERM (or the signal we
- * got), with SIGKILL two seconds later, and then whatever they left behind. If
- * we die ourselves, the kernel kills them.
+ * SIGHUP, SIGQUIT or SIGPIPE to us, ends all of them: with SIGTERM (or the signal
+ * we got), with SIGKILL two seconds later, and then whatever they left behind. If
+ * we die ourselves, the kernel kills them, but not what they have started.
  *
  * Owner: the caller; launch_close() also after a failed open. One thread, and
  * no other children than these. */
@@ -57,5 +57,12 @@ void launch_end(struct launch *launch, int signal, int exit_code);
 int launch_wait(struct launch *launch);
 
 void launch_close(struct launch *launch);
+
+/* The signals that end a launch, and SIGCHLD. */
+void launch_signals(sigset_t *out);
+
+/* Kill all children, and what they leave behind: of a process that asked for it by
+ * PR_SET_CHILD_SUBREAPER. */
+void launch_kill_leftovers(void);
 
 #endif
