@@ -283,6 +283,14 @@ static inline bool tti_turn_is_free(struct tti_comm *comm)
 	       atomic_load_explicit(&comm->issued, memory_order_relaxed);
 }
 
+/* -- init.c ----------------------------------------------------------------- */
+
+/* tutti_comm_init_rank_config() with an id that others read from a file that this rank has made,
+ * NULL: none. It removes the file when all have come, or the init has failed. */
+TUTTI_CHECKED tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank,
+					     const tutti_unique_id *id, const char *id_file,
+					     const tutti_config *config);
+
 /* -- setup.c ---------------------------------------------------------------- */
 
 /* Roll call, transports, topologies, plan, engine, watch. `boot` was connected, which

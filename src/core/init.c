@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/child.h"
 #include "core/comm.h"
@@ -20,6 +21,7 @@ struct plan {
 	struct tti_maker *maker; /* NULL: it comes up by ids  */
 	tutti_config config;
 	char *transport, *algo;
+	char *id_file; /* goes once all ranks have read it; NULL: there is none of ours */
 	int nids;
 	tutti_unique_id ids[];
 };
@@ -28,6 +30,7 @@ static void plan_free(struct plan *plan)
 {
 	if (plan->maker)
 		plan->maker->free(plan->maker);
+	tti_free(plan->id_file);
 	tti_free(plan->transport);
 	tti_free(plan->algo);
 	tti_free(plan);
@@ -117,7 +120,11 @@ static tutti_status connect_and_setup(struct plan *plan)
 			.stop = &comm->stop,
 		};
 
-		TTI_TRY(tti_boot_connect(&config, &boot));
+		st = tti_boot_connect(&config, &boot);
+		/* Before this rank's roll call, so that no other has ended its init. */
+		if (plan->id_file)
+			unlink(plan->id_file);
+		TTI_TRY(st);
 	}
 	return tti_comm_setup(comm, boot, &plan->config, NULL, NULL, began_ns);
 }
@@ -239,8 +246,9 @@ static tutti_status check_shape(const void *out, int nranks, int rank)
 	return TUTTI_OK;
 }
 
-tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
-				      const tutti_unique_id *ids, const tutti_config *config)
+static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nids,
+				const tutti_unique_id *ids, const char *id_file,
+				const tutti_config *config)
 {
 	struct plan *plan;
 
@@ -249,9 +257,26 @@ tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks, int rank, i
 		return tti_fail(TUTTI_EINVAL, "%d ids at %p: 1 to %d of them", nids,
 				(const void *)ids, nranks);
 	TTI_TRY(make_plan(nranks, rank, nids, ids, config, &plan));
+	if (id_file && !(plan->id_file = tti_strdup(id_file))) {
+		tti_comm_free(plan->comm);
+		plan_free(plan);
+		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
+	}
 	if (plan->config.blocking && !tti_group_is_open())
 		return init_here(plan, out);
 	return init_aside(plan, out);
+}
+
+tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
+				      const tutti_unique_id *ids, const tutti_config *config)
+{
+	return init_by_ids(out, nranks, rank, nids, ids, NULL, config);
+}
+
+tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank, const tutti_unique_id *id,
+			       const char *id_file, const tutti_config *config)
+{
+	return init_by_ids(out, nranks, rank, 1, id, id_file, config);
 }
 
 tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks, tutti_unique_id id,

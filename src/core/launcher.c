@@ -73,65 +73,77 @@ static tutti_status find_place(struct place *out)
 
 /* -- The id through a file ----------------------------------------------------- */
 
-/* Written beside and renamed, so that a reader sees all of it or nothing. */
-static tutti_status write_id(const char *path, const tutti_unique_id *id)
+/* Nobody may put an id of his own in the place of ours, in a folder that all may write to: so the
+ * file is made here, or it is an error. */
+static tutti_status make_id(const char *path, tutti_unique_id *out)
 {
-	char temporary[4096];
-	ssize_t put;
-	int fd;
+	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	tutti_status st;
 
-	if (snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid()) >=
-	    (int)sizeof(temporary))
-		return tti_fail(TUTTI_EINVAL, "TUTTI_COMM_FILE: the path is too long: %.80s...",
-				path);
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return tti_fail(TUTTI_ESYS, "TUTTI_COMM_FILE: cannot create %s: %m", temporary);
-	put = write(fd, id->bytes, sizeof(id->bytes));
-	close(fd);
-	if (put != (ssize_t)sizeof(id->bytes) || rename(temporary, path) < 0) {
-		unlink(temporary);
-		return tti_fail(TUTTI_ESYS, "TUTTI_COMM_FILE: cannot write %s: %m", path);
-	}
-	return TUTTI_OK;
-}
-
-static bool read_id(const char *path, tutti_unique_id *id)
-{
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	if (fd < 0)
-		return false;
-	got = read(fd, id->bytes, sizeof(id->bytes));
-	close(fd);
-	return got == (ssize_t)sizeof(id->bytes);
-}
-
-/* An id of an earlier run would make ranks wait for somebody who is gone. */
-static tutti_status refuse_old(const char *path)
-{
-	struct stat file;
-
-	if (stat(path, &file) == 0)
+	/* An id of an earlier run would make ranks wait for somebody who is gone. */
+	if (fd < 0 && errno == EEXIST)
 		return tti_fail(TUTTI_EUSAGE,
 				"TUTTI_COMM_FILE=%s exists already: remove it, or name another "
 				"file for each run",
 				path);
+	if (fd < 0)
+		return tti_fail(TUTTI_ESYS, "TUTTI_COMM_FILE: cannot create %s: %m", path);
+	st = tti_boot_id_create(out);
+	if (st == TUTTI_OK &&
+	    write(fd, out->bytes, sizeof(out->bytes)) != (ssize_t)sizeof(out->bytes))
+		st = tti_fail(TUTTI_ESYS, "TUTTI_COMM_FILE: cannot write %s: %m", path);
+	close(fd);
+	if (st != TUTTI_OK)
+		unlink(path);
+	return st;
+}
+
+/* Whoever made the file says with whom this rank talks, so it must be a rank of the same user. */
+static tutti_status check_maker(const char *path, int fd)
+{
+	struct stat file;
+
+	if (fstat(fd, &file) < 0)
+		return tti_fail(TUTTI_ESYS, "TUTTI_COMM_FILE: cannot look at %s: %m", path);
+	if (!S_ISREG(file.st_mode) || file.st_uid != geteuid() || (file.st_mode & 077))
+		return tti_fail(TUTTI_EUSAGE,
+				"TUTTI_COMM_FILE=%s is not what rank 0 makes: it has mode %03o and "
+				"belongs to user %u, and must be a file of mode 600 of user %u; "
+				"remove it, or name one in a folder of your own",
+				path, file.st_mode & 0777, file.st_uid, geteuid());
 	return TUTTI_OK;
+}
+
+/* TUTTI_AGAIN: it is not there yet, or not all of it. */
+static tutti_status read_id(const char *path, tutti_unique_id *id)
+{
+	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	tutti_status st;
+
+	if (fd < 0 && errno == ENOENT)
+		return TUTTI_AGAIN;
+	if (fd < 0 && errno == ELOOP)
+		return tti_fail(TUTTI_EUSAGE,
+				"TUTTI_COMM_FILE=%s is a symbolic link: name the file itself",
+				path);
+	if (fd < 0)
+		return tti_fail(TUTTI_ESYS, "TUTTI_COMM_FILE: cannot open %s: %m", path);
+	st = check_maker(path, fd);
+	if (st == TUTTI_OK && read(fd, id->bytes, sizeof(id->bytes)) != (ssize_t)sizeof(id->bytes))
+		st = TUTTI_AGAIN;
+	close(fd);
+	return st;
 }
 
 static tutti_status id_from_file(const char *path, int rank, tutti_unique_id *out)
 {
 	const int64_t deadline = tti_deadline(tti_params()->boot_timeout_ms);
 	struct timespec nap = { .tv_nsec = 500 * 1000 };
+	tutti_status st;
 
-	if (rank == 0) {
-		TTI_TRY(refuse_old(path));
-		TTI_TRY(tti_boot_id_create(out));
-		return write_id(path, out);
-	}
-	while (!read_id(path, out)) {
+	if (rank == 0)
+		return make_id(path, out);
+	while ((st = read_id(path, out)) == TUTTI_AGAIN) {
 		if (tti_now_ns() > deadline)
 			return tti_fail(TUTTI_ETIMEOUT,
 					"rank 0 has not written TUTTI_COMM_FILE=%s within %lld ms "
@@ -141,7 +153,7 @@ static tutti_status id_from_file(const char *path, int rank, tutti_unique_id *ou
 		if (nap.tv_nsec < 20 * 1000 * 1000)
 			nap.tv_nsec += nap.tv_nsec / 4;
 	}
-	return TUTTI_OK;
+	return st;
 }
 
 /* torchrun's MASTER_PORT is its own store's: rank 0 listens on the next one. */
@@ -183,11 +195,18 @@ static tutti_status find_id(const struct place *place, tutti_unique_id *out)
 tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 {
 	struct place place = { 0 };
+	const char *made = NULL;
 	tutti_unique_id id;
+	tutti_status st;
 
 	TTI_TRY(find_place(&place));
 	TTI_TRY(find_id(&place, &id));
+	if (place.rank == 0 && !tti_params()->comm_id)
+		made = tti_params()->comm_file;
 	tti_log(TTI_LOG_INFO, TTI_CORE, "rank %d of %d by %s", place.rank, place.nranks,
 		place.launcher);
-	return tutti_comm_init_scalable(out, place.nranks, place.rank, 1, &id, config);
+	st = tti_comm_init_met(out, place.nranks, place.rank, &id, made, config);
+	if (st != TUTTI_OK && made)
+		unlink(made);
+	return st;
 }

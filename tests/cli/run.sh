@@ -80,18 +80,43 @@ for signal in TERM HUP; do
 done
 ok "signals reach the ranks"
 
-"$TUTTI" run -n 2 sh -c 'echo "$TUTTI_COMM_FILE"; exec sleep 986' >"$tmp/out" &
+# Ranks that are shells with children of their own, of which nobody else has such.
+nap=986.$$
+leaves='echo "$TUTTI_COMM_FILE"; sleep '$nap' & sleep '$nap' &'
+no_naps() { ! grep -aqs "^sleep.$nap" /proc/[0-9]*/cmdline; }
+nothing_is_left()
+{
+	eventually no_naps
+	dir=$(dirname "$(head -n 1 "$tmp/out")")
+	case $dir in /tmp/tutti-run-*) ;; *) fail "the ranks did not say where they meet" ;; esac
+	eventually test ! -e "$dir"
+}
+"$TUTTI" run -n 2 sh -c "$leaves wait" >"$tmp/out" &
 run=$!
 eventually lines_are 2
-ranks=$(children $run)
-dir=$(dirname "$(head -n 1 "$tmp/out")")
 kill -KILL $run
 wait $run 2>/dev/null
-for pid in $ranks; do
-	eventually has_ended "$pid"
+nothing_is_left
+ok "nothing outlives us, if we are killed"
+
+"$TUTTI" run -n 2 sh -c "$leaves wait" >"$tmp/out" 2>"$tmp/err" &
+run=$!
+eventually lines_are 2
+kill -KILL $(children $run)
+status=0
+wait $run || status=$?
+[ $status = 137 ] || fail "exit code $status"
+nothing_is_left
+says err 'was killed by signal 9$'
+ok "nothing is left if our child is killed, which minds the ranks"
+
+# Nobody reads what they print, with and without tags.
+for tag in "" --tag; do
+	"$TUTTI" run -n 2 $tag sh -c "$leaves while :; do echo more; sleep 0.1; done" 2>&1 |
+		head -n 2 | sed 's/^\[[01]\] //' >"$tmp/out"
+	nothing_is_left
 done
-rm -rf "$dir"
-ok "the ranks do not outlive us"
+ok "nothing is left if our output is closed"
 
 expect 0 "$TUTTI" run -n 2 --json true
 says out '^\{"nranks":2,"exit_code":0\}$'
@@ -146,3 +171,36 @@ says err 'ranks 0-1: .*ordinary memory goes through slots'
 says err 'ranks 2-3: .*ordinary memory goes through slots'
 says err 'ranks of different hosts: all memory goes by messages'
 ok "a job says how ordinary memory is reached"
+
+# The id, through which any process of this user could join, is there only until all have come.
+expect 0 "$TUTTI" run -n 2 sh -c '"$0" perf barrier -i 1 && ls "${TUTTI_COMM_FILE%/*}"' "$TUTTI"
+! grep -q '^id' "$tmp/out" || fail "the id stays while the job runs"
+ok "the id is removed when all have read it"
+
+# refuses RANK PATTERN: a rank started by hand does not take $tmp/meet, and says why at once.
+refuses()
+{
+	limit=20 TUTTI_RANK=$1 TUTTI_NRANKS=2 TUTTI_COMM_FILE="$tmp/meet" expect 2 "$TUTTI" perf barrier -i 1
+	says err "$2"
+}
+head -c 256 /dev/zero >"$tmp/other"
+chmod 600 "$tmp/other"
+ln -s "$tmp/other" "$tmp/meet"
+refuses 1 'TUTTI_COMM_FILE=.*/meet is a symbolic link'
+refuses 0 'TUTTI_COMM_FILE=.*/meet exists already'
+rm "$tmp/meet"
+cp "$tmp/other" "$tmp/meet"
+refuses 0 'TUTTI_COMM_FILE=.*/meet exists already'
+for mode in 640 602; do
+	chmod $mode "$tmp/meet"
+	refuses 1 "is not what rank 0 makes: it has mode $mode and"
+done
+chmod 600 "$tmp/meet"
+if [ "$(id -u)" = 0 ]; then
+	chown 65534 "$tmp/meet"
+	refuses 1 'belongs to user 65534, and must be a file of mode 600 of user 0'
+fi
+rm "$tmp/meet"
+mkfifo -m 600 "$tmp/meet"
+refuses 1 'is not what rank 0 makes'
+ok "an id that somebody else may have put there is refused"
