@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/child.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #include "util/clock.h"
@@ -68,6 +69,16 @@ static void await_reason(const struct tti_comm *whom, const struct tti_comm *chi
 		nanosleep(&nap, NULL);
 }
 
+/* The parent has not heard of it: so the text has the numbers of what was being made. */
+static tutti_status say_numbers(tutti_status status)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
+	return tti_fail_quiet(status, "%s (by its number in the communicator that was being made)",
+			      text);
+}
+
 void tti_child_follow(const struct tti_maker *maker, struct tti_comm *comm)
 {
 	comm->follows_deaths = maker->follows_deaths;
@@ -88,5 +99,5 @@ tutti_status tti_child_unfollow(const struct tti_maker *maker, struct tti_comm *
 	if (atomic_load(&comm->stop) < 0 ||
 	    (may_be_a_death(status) && atomic_load(&whom->fate) == TUTTI_EPEER))
 		return tti_comm_fate(whom);
-	return status;
+	return status == TUTTI_EPEER && maker->ranks ? say_numbers(status) : status;
 }
