@@ -16,11 +16,12 @@
  *     0        8         10     12            16          48
  *     | magic  | version | kind | payload len | nonce 32  |
  *
- * The answer has kind and payload length 0, and is followed by the hash. An
- * answer of another version is this head and zeros: there is nothing to prove. */
-#define VERSION  2 /* 2: mail is acknowledged by frames TAKEN */
+ * The answer has kind and payload length 0. An answer to another version is followed by
+ * zeros, as many as the hash has bytes that versions 1 and 2 wait for. */
+#define VERSION  3 /* 2: mail is acknowledged by frames TAKEN; 3: the connector proves first */
 #define HEAD     48
 #define HASH     32
+#define VERDICT  (1 + HASH)
 #define NONCE_AT 16
 
 enum state {
@@ -36,6 +37,7 @@ enum state {
 enum verdict {
 	WELCOME = 1,
 	SOMEBODY_ELSE = 2,
+	OTHER_SECRET = 3, /* the hash is zeros: there is nothing to prove it with */
 };
 
 static const uint8_t magic[8] = { 'T', 'U', 'T', 'T', 'I', '\r', '\n', 0x1a };
@@ -66,8 +68,8 @@ static void get_head(const uint8_t *head, unsigned *version, unsigned *kind, siz
 	*payload_len = len32;
 }
 
-/* The proof of side 'a' or 'c'. */
-static void prove(const struct tti_auth *auth, char side, uint8_t *out)
+/* The connector's proof ('c', verdict 0), or the acceptor's of its verdict ('a'). */
+static void prove(const struct tti_auth *auth, char side, uint8_t verdict, uint8_t *out)
 {
 	crypto_generichash_state hash;
 
@@ -75,8 +77,8 @@ static void prove(const struct tti_auth *auth, char side, uint8_t *out)
 	crypto_generichash_update(&hash, (const uint8_t *)&side, 1);
 	crypto_generichash_update(&hash, auth->hello, HEAD);
 	crypto_generichash_update(&hash, auth->answer, HEAD);
-	if (side == 'c')
-		crypto_generichash_update(&hash, auth->payload, auth->payload_len);
+	crypto_generichash_update(&hash, auth->payload, auth->payload_len);
+	crypto_generichash_update(&hash, &verdict, 1);
 	crypto_generichash_final(&hash, out, HASH);
 }
 
@@ -112,7 +114,7 @@ void tti_auth_init(struct tti_auth *auth, bool connector, enum tti_auth_kind kin
 		memcpy(auth->payload, payload, payload_len);
 	put_head(auth->hello, (int)kind, payload_len);
 	say(auth, auth->hello, HEAD);
-	await(auth, WAIT_ANSWER, HEAD + HASH);
+	await(auth, WAIT_ANSWER, HEAD);
 }
 
 size_t tti_auth_output(const struct tti_auth *auth, const uint8_t **data)
@@ -140,6 +142,12 @@ static tutti_status fail(struct tti_auth *auth, const char *why)
 	return tti_fail_quiet(TUTTI_EPROTO, "%s", why);
 }
 
+static tutti_status wrong_secret(struct tti_auth *auth)
+{
+	auth->other_secret = true;
+	return fail(auth, "it holds another secret");
+}
+
 static tutti_status wrong_version(struct tti_auth *auth, unsigned version)
 {
 	await(auth, FAILED, 0);
@@ -152,7 +160,7 @@ static tutti_status wrong_version(struct tti_auth *auth, unsigned version)
 
 static tutti_status take_hello(struct tti_auth *auth)
 {
-	uint8_t hash[HASH] = { 0 };
+	static const uint8_t zeros[HASH];
 	unsigned version, kind;
 	size_t payload_len;
 
@@ -160,7 +168,7 @@ static tutti_status take_hello(struct tti_auth *auth)
 	put_head(auth->answer, 0, 0);
 	if (version != VERSION) {
 		say(auth, auth->answer, HEAD);
-		say(auth, hash, HASH);
+		say(auth, zeros, HASH);
 		return wrong_version(auth, version);
 	}
 	if (kind < TTI_AUTH_ROOT || kind > TTI_AUTH_SHM ||
@@ -170,9 +178,7 @@ static tutti_status take_hello(struct tti_auth *auth)
 		return fail(auth, "its payload has another length");
 	auth->kind = (enum tti_auth_kind)kind;
 	memcpy(auth->hello, auth->in, HEAD);
-	prove(auth, 'a', hash);
 	say(auth, auth->answer, HEAD);
-	say(auth, hash, HASH);
 	await(auth, WAIT_PROOF, HASH + auth->payload_len);
 	return TUTTI_AGAIN;
 }
@@ -189,24 +195,24 @@ static tutti_status take_answer(struct tti_auth *auth)
 	if (kind != 0 || payload_len != 0)
 		return fail(auth, "its answer is malformed");
 	memcpy(auth->answer, auth->in, HEAD);
-	prove(auth, 'a', hash);
-	if (sodium_memcmp(hash, auth->in + HEAD, HASH) != 0)
-		return fail(auth, "it holds another secret");
-	prove(auth, 'c', hash);
+	prove(auth, 'c', 0, hash);
 	say(auth, hash, HASH);
 	say(auth, auth->payload, auth->payload_len);
-	await(auth, WAIT_VERDICT, 1);
+	await(auth, WAIT_VERDICT, VERDICT);
 	return TUTTI_AGAIN;
 }
 
 static tutti_status take_proof(struct tti_auth *auth)
 {
+	static const uint8_t refusal[VERDICT] = { OTHER_SECRET };
 	uint8_t hash[HASH];
 
 	memcpy(auth->payload, auth->in + HASH, auth->payload_len);
-	prove(auth, 'c', hash);
-	if (sodium_memcmp(hash, auth->in, HASH) != 0)
-		return fail(auth, "it holds another secret");
+	prove(auth, 'c', 0, hash);
+	if (sodium_memcmp(hash, auth->in, HASH) != 0) {
+		say(auth, refusal, VERDICT);
+		return wrong_secret(auth);
+	}
 	await(auth, HELD, 0);
 	if (auth->hold)
 		return TUTTI_OK;
@@ -216,6 +222,11 @@ static tutti_status take_proof(struct tti_auth *auth)
 
 static tutti_status take_verdict(struct tti_auth *auth)
 {
+	uint8_t hash[HASH];
+
+	prove(auth, 'a', auth->in[0], hash);
+	if (auth->in[0] == OTHER_SECRET || sodium_memcmp(hash, auth->in + 1, HASH) != 0)
+		return wrong_secret(auth);
 	if (auth->in[0] == SOMEBODY_ELSE)
 		return fail(auth, "it is another rank than the one wanted");
 	if (auth->in[0] != WELCOME)
@@ -262,10 +273,11 @@ bool tti_auth_held(const struct tti_auth *auth)
 
 void tti_auth_admit(struct tti_auth *auth, bool welcome)
 {
-	const uint8_t verdict = welcome ? WELCOME : SOMEBODY_ELSE;
+	uint8_t verdict[VERDICT] = { welcome ? WELCOME : SOMEBODY_ELSE };
 
 	tti_assert(auth->state == HELD);
-	say(auth, &verdict, 1);
+	prove(auth, 'a', verdict[0], verdict + 1);
+	say(auth, verdict, VERDICT);
 	await(auth, welcome ? PROVEN : FAILED, 0);
 }
 
@@ -319,7 +331,7 @@ tutti_status tti_auth_step(struct tti_auth *auth, int fd)
 		const tutti_status status = tti_auth_feed(auth, data, (size_t)n);
 
 		if (status < 0) {
-			/* The other side learns why, if it is a matter of versions. */
+			/* The other side learns why, if versions or secrets differ. */
 			char why[256];
 
 			(void)strncpy(why, tti_error_text(), sizeof(why) - 1);

@@ -8,13 +8,14 @@
  *
  *     connector                                   acceptor
  *     hello: magic, version, kind, nonce_c  ->
- *                    <-  answer: magic, version, nonce_a,
- *                        H(secret, "a", hello, answer)
+ *                    <-  answer: magic, version, nonce_a
  *     H(secret, "c", hello, answer, payload), payload  ->
- *                    <-  verdict (1 byte)
+ *                    <-  verdict, H(secret, "a", hello, answer, payload, verdict)
  *
  * H is keyed BLAKE2b (libsodium crypto_generichash, 32 bytes). The payload is
- * `nbytes` of the caller's (who am I), covered by the connector's hash.
+ * `nbytes` of the caller's (who am I). The connector proves first, so what an acceptor
+ * sends to a stranger does not depend on the secret: it is a random nonce, and a verdict
+ * with zeros in place of the hash. There is nothing on which a guess could be tried.
  *
  * The state machine does no I/O by itself: feed what arrived, send what it wants
  * sent; so it runs blocking, nonblocking and under a fuzzer. */
@@ -48,6 +49,7 @@ struct tti_auth {
 	enum tti_auth_kind kind;
 	bool connector;
 	bool other_version; /* it failed since the other end speaks another version */
+	bool other_secret;  /* ... since the other end holds another secret         */
 	bool hold;          /* acceptor, set after init: the verdict waits for tti_auth_admit() */
 };
 

@@ -87,6 +87,21 @@ static void join(struct tti_gate_guest *guest)
 	gate->enter(gate->self, fd, kind, &who);
 }
 
+/* Of a rank that belongs here, this is why it does not come. */
+static void note_reason(const struct tti_gate_guest *guest, const char *why)
+{
+	struct tti_gate *gate = guest->gate;
+	const bool version = guest->auth.other_version;
+
+	if (!version && (!guest->auth.other_secret || gate->other_version))
+		return;
+	gate->other_version = version;
+	(void)snprintf(gate->turned_away, sizeof(gate->turned_away), "%s%s", why,
+		       version ? ""
+			       : ": pass the same id, or TUTTI_COMM_ID and TUTTI_COMM_SECRET, "
+				 "to all ranks");
+}
+
 static void hear_guest(struct tti_ear *ear, uint32_t events)
 {
 	struct tti_gate_guest *guest = (struct tti_gate_guest *)ear;
@@ -107,13 +122,12 @@ static void hear_guest(struct tti_ear *ear, uint32_t events)
 			return;
 		}
 	}
-	if (guest->auth.other_version)
-		(void)snprintf(gate->other_version, sizeof(gate->other_version), "%s",
-			       tti_error_text());
-	if (status < 0)
+	if (status < 0) {
+		note_reason(guest, tti_error_text());
 		drop(guest, tti_error_text());
-	else if (status == TUTTI_OK)
+	} else if (status == TUTTI_OK) {
 		join(guest);
+	}
 }
 
 static tutti_status greet(struct tti_gate *gate, int fd, const struct sockaddr *from)

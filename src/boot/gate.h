@@ -31,7 +31,10 @@ struct tti_gate {
 
 	struct tti_gate_guest *oldest, *newest;
 	size_t n, dropped;
-	char other_version[160]; /* of one that came with another version; "": none did */
+	/* What is wrong with one that came with another version of the protocol, or else with
+	 * another secret; "": none did. */
+	char turned_away[160];
+	bool other_version; /* it is the version */
 };
 
 /* The fields above `oldest`, but not `ear`, are filled in; listen_fd stays the

@@ -130,7 +130,7 @@ static void refuse(struct caller *caller, const char *fmt, ...)
 
 static void fail_missing(struct tti_root *root)
 {
-	const char *turned_away = root->gate.other_version;
+	const char *turned_away = root->gate.turned_away;
 	char text[128], ifaces[256];
 	int *missing = tti_calloc((size_t)root->nseats, sizeof(*missing));
 	size_t n = 0;

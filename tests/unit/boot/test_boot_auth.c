@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sodium.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -91,8 +92,10 @@ static void different_secrets_do_not(void **state)
 	run(&pair, 1000, -1, -1);
 	assert_int_equal(pair.connector_status, TUTTI_EPROTO);
 	assert_non_null(strstr(tti_error_text(), "another secret"));
-	assert_int_equal(pair.acceptor_status, TUTTI_AGAIN);
+	assert_int_equal(pair.acceptor_status, TUTTI_EPROTO);
+	assert_true(pair.connector.other_secret && pair.acceptor.other_secret);
 	assert_false(tti_auth_done(&pair.acceptor));
+	assert_false(tti_auth_done(&pair.connector));
 }
 
 /* Whatever bit is changed on the way, one side notices and none is done. */
@@ -107,7 +110,7 @@ static void a_changed_bit_is_noticed(void **state)
 		assert_false(tti_auth_done(&pair.acceptor) && tti_auth_done(&pair.connector));
 		assert_true(pair.acceptor_status < 0 || pair.connector_status < 0);
 	}
-	for (long bit = 0; bit < (48 + 32 + 1) * 8; bit++) {
+	for (long bit = 0; bit < (48 + 1 + 32) * 8; bit++) {
 		make(&pair, secret, secret);
 		run(&pair, 1000, -1, bit);
 		assert_int_equal(pair.connector_status, TUTTI_EPROTO);
@@ -123,7 +126,7 @@ static tutti_status hello_of_version(uint8_t version)
 	make(&pair, secret, secret);
 	assert_int_equal(tti_auth_output(&pair.connector, &data), sizeof(hello));
 	memcpy(hello, data, sizeof(hello));
-	assert_int_equal(hello[8], 2);
+	assert_int_equal(hello[8], 3);
 	hello[8] = version;
 	return tti_auth_feed(&pair.acceptor, hello, sizeof(hello));
 }
@@ -134,16 +137,16 @@ static void another_version_is_named(void **state)
 	struct pair pair;
 
 	(void)state;
-	assert_int_equal(hello_of_version(2), TUTTI_AGAIN);
-	assert_int_equal(hello_of_version(1), TUTTI_EPROTO);
-	assert_non_null(strstr(tti_error_text(), "it speaks version 1 of the protocol, this side "
-						 "version 2"));
-	assert_int_equal(hello_of_version(3), TUTTI_EPROTO);
+	assert_int_equal(hello_of_version(3), TUTTI_AGAIN);
+	assert_int_equal(hello_of_version(2), TUTTI_EPROTO);
+	assert_non_null(strstr(tti_error_text(), "it speaks version 2 of the protocol, this side "
+						 "version 3"));
+	assert_int_equal(hello_of_version(4), TUTTI_EPROTO);
 	make(&pair, secret, secret);
-	run(&pair, 1000, -1, 8 * 8 + 1); /* version 2 becomes 0, on the way back */
+	run(&pair, 1000, -1, 8 * 8 + 1); /* version 3 becomes 1, on the way back */
 	assert_int_equal(pair.connector_status, TUTTI_EPROTO);
-	assert_non_null(strstr(tti_error_text(), "it speaks version 0 of the protocol, this side "
-						 "version 2"));
+	assert_non_null(strstr(tti_error_text(), "it speaks version 1 of the protocol, this side "
+						 "version 3"));
 }
 
 static void a_stranger_goes_at_his_first_byte(void **state)
@@ -197,11 +200,129 @@ static void replays_and_echoes_fail(void **state)
 	tti_auth_sent(&connector, 48);
 	assert_int_equal(tti_auth_feed(&acceptor, hello, 48), TUTTI_AGAIN);
 	assert_int_equal(tti_auth_feed(&second, hello, 48), TUTTI_AGAIN);
-	assert_int_equal(tti_auth_output(&acceptor, &data), 80);
-	assert_int_equal(tti_auth_feed(&connector, data, 80), TUTTI_AGAIN);
+	assert_int_equal(tti_auth_output(&acceptor, &data), 48);
+	assert_int_equal(tti_auth_feed(&connector, data, 48), TUTTI_AGAIN);
 	assert_int_equal(tti_auth_output(&connector, &data), 48);
 	assert_int_equal(tti_auth_feed(&second, data, 48), TUTTI_EPROTO);
 	assert_int_equal(tti_auth_feed(&acceptor, data, 48), TUTTI_OK);
+}
+
+/* Whoever poses as an acceptor and sends the connector's own words back learns nothing that
+ * opens anything: the two proofs are of different sides, and a verdict cannot be made up. */
+static void a_reflection_is_refused(void **state)
+{
+	struct tti_auth connector;
+	const uint8_t *data;
+	uint8_t verdict[33] = { 1 };
+
+	(void)state;
+	tti_auth_init(&connector, true, TTI_AUTH_DATA, secret, payload, sizeof(payload));
+	assert_int_equal(tti_auth_output(&connector, &data), 48);
+	assert_int_equal(tti_auth_feed(&connector, data, 48), TUTTI_EPROTO);
+
+	for (int proof = 0; proof < 2; proof++) {
+		struct tti_auth acceptor;
+
+		tti_auth_init(&connector, true, TTI_AUTH_DATA, secret, payload, sizeof(payload));
+		tti_auth_init(&acceptor, false, TTI_AUTH_DATA, secret, NULL, sizeof(payload));
+		assert_int_equal(tti_auth_output(&connector, &data), 48);
+		assert_int_equal(tti_auth_feed(&acceptor, data, 48), TUTTI_AGAIN);
+		tti_auth_sent(&connector, 48);
+		tti_auth_output(&acceptor, &data);
+		assert_int_equal(tti_auth_feed(&connector, data, 48), TUTTI_AGAIN);
+		assert_int_equal(tti_auth_output(&connector, &data), 48);
+		if (proof)
+			memcpy(verdict + 1, data, 32);
+		assert_int_equal(tti_auth_feed(&connector, verdict, 33), TUTTI_EPROTO);
+		assert_false(tti_auth_done(&connector));
+	}
+}
+
+/* -- What a stranger learns --------------------------------------------------------- */
+
+/* The nonces of all tests come from here, so that a handshake can be had twice. */
+static uint64_t dice;
+
+static void dice_buf(void *const buf, const size_t nbytes)
+{
+	for (size_t i = 0; i < nbytes; i++) {
+		dice = dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		((uint8_t *)buf)[i] = (uint8_t)(dice >> 56);
+	}
+}
+
+static uint32_t dice_random(void)
+{
+	uint32_t value;
+
+	dice_buf(&value, sizeof(value));
+	return value;
+}
+
+static const char *dice_name(void)
+{
+	return "dice";
+}
+
+static struct randombytes_implementation dice_of_this_test = {
+	.implementation_name = dice_name,
+	.random = dice_random,
+	.buf = dice_buf,
+};
+
+/* All that an acceptor with this key sends to one who says this hello, and then this proof. */
+static size_t record(const uint8_t *key, const uint8_t *hello, const uint8_t *proof, uint8_t *out)
+{
+	struct tti_auth acceptor;
+	const uint8_t *data;
+	size_t n, all = 0;
+
+	dice = 1;
+	tti_auth_init(&acceptor, false, TTI_AUTH_ANY, key, NULL, sizeof(payload));
+	for (int step = 0; step < 2; step++) {
+		const tutti_status st = step == 0 ? tti_auth_feed(&acceptor, hello, 48)
+						  : tti_auth_feed(&acceptor, proof, 48);
+
+		assert_int_not_equal(st, TUTTI_OK);
+		n = tti_auth_output(&acceptor, &data);
+		memcpy(out + all, data, n);
+		tti_auth_sent(&acceptor, n);
+		all += n;
+		if (tti_auth_wants(&acceptor) == 0)
+			break;
+	}
+	return all;
+}
+
+/* If what a stranger can get is the same whatever the key is, no number of guesses tells one key
+ * from another. */
+static void a_stranger_learns_nothing(void **state)
+{
+	uint8_t hello[48], proof[48], first[TTI_AUTH_ROOM], again[TTI_AUTH_ROOM];
+	const uint8_t *data;
+	struct tti_auth connector;
+
+	(void)state;
+	for (int how = 0; how < 3; how++) {
+		size_t n = 0;
+
+		tti_auth_init(&connector, true, TTI_AUTH_DATA, other, payload, sizeof(payload));
+		tti_auth_output(&connector, &data);
+		memcpy(hello, data, sizeof(hello));
+		hello[8] = (uint8_t)(how == 1 ? 2 : hello[8]);    /* another version         */
+		hello[10] = (uint8_t)(how == 2 ? 99 : hello[10]); /* a kind that is not there */
+		dice_buf(proof, sizeof(proof));
+		for (int i = 0; i < 1000; i++) {
+			const uint8_t key[32] = { (uint8_t)i, (uint8_t)(i >> 8) };
+			const size_t now = record(key, hello, proof, i == 0 ? first : again);
+
+			assert_true(i == 0 || now == n);
+			if (i > 0)
+				assert_memory_equal(again, first, n);
+			n = now;
+		}
+		assert_int_equal(n, how == 0 ? 48 + 33 : how == 1 ? 80 : 0);
+	}
 }
 
 /* -- Over sockets ------------------------------------------------------------------ */
@@ -272,8 +393,11 @@ int main(void)
 		cmocka_unit_test(a_stranger_goes_at_his_first_byte),
 		cmocka_unit_test(kinds_and_verdicts),
 		cmocka_unit_test(replays_and_echoes_fail),
+		cmocka_unit_test(a_reflection_is_refused),
+		cmocka_unit_test(a_stranger_learns_nothing),
 		cmocka_unit_test(blocking),
 	};
 
+	randombytes_set_implementation(&dice_of_this_test);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,8 @@
 #include "util/error.h"
 
 #define HELLO   48
-#define ANSWER  80
-#define VERSION 8 /* where it is in either */
+#define ANSWER  80 /* to, or of, a build of version 2 */
+#define VERSION 8  /* where it is in either */
 
 static void receive(int fd, uint8_t *data, size_t nbytes)
 {
@@ -75,14 +75,14 @@ static void an_old_rank(void **state)
 	tti_auth_init(&auth, true, TTI_AUTH_ROOT, read.secret, payload, sizeof(payload));
 	assert_int_equal(tti_auth_output(&auth, &data), HELLO);
 	memcpy(hello, data, HELLO);
-	hello[VERSION] = 1;
+	hello[VERSION] = 2;
 	assert_int_equal(send(fd, hello, HELLO, MSG_NOSIGNAL), HELLO);
 	receive(fd, answer, ANSWER);
-	assert_int_equal(answer[VERSION], 2);
+	assert_int_equal(answer[VERSION], 3);
 	assert_int_equal(come(0, &id, 1000), TUTTI_ETIMEOUT);
 	assert_non_null(strstr(tti_error_text(), "rank 1 of 2 did not come"));
-	assert_non_null(strstr(tti_error_text(), "one was turned away, it speaks version 1 of the "
-						 "protocol, this side version 2"));
+	assert_non_null(strstr(tti_error_text(), "one was turned away, it speaks version 2 of the "
+						 "protocol, this side version 3"));
 	close(fd);
 }
 
@@ -95,7 +95,7 @@ static void *serve(void *self)
 
 	while ((fd = accept(listening, NULL, NULL)) >= 0) {
 		if (recv(fd, bytes, HELLO, MSG_WAITALL) == HELLO) {
-			bytes[VERSION] = 3;
+			bytes[VERSION] = 4;
 			(void)!send(fd, bytes, ANSWER, MSG_NOSIGNAL);
 		}
 		close(fd);
@@ -124,8 +124,8 @@ static void a_root_of_some_day(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, serve, &listening), 0);
 	assert_int_equal(come(1, &id, 60000), TUTTI_EMISMATCH);
 	assert_non_null(strstr(tti_error_text(), "another version of Tutti"));
-	assert_non_null(strstr(tti_error_text(), "it speaks version 3 of the protocol, this side "
-						 "version 2"));
+	assert_non_null(strstr(tti_error_text(), "it speaks version 4 of the protocol, this side "
+						 "version 3"));
 	assert_true(tti_now_ns() - begin < 30 * INT64_C(1000000000));
 	shutdown(listening, SHUT_RDWR);
 	pthread_join(thread, NULL);
