@@ -18,6 +18,13 @@
 #define ADDRS_AT  45
 #define CHECK_AT  124
 
+/* Of TUTTI_COMM_SECRET. */
+#define SECRET_LEAST  16
+/* argon2id with what OWASP recommends at least: some 11 ms of one core. Ranks that share a host pay
+ * it at the same time. */
+#define PWHASH_BYTES  (19 << 20)
+#define PWHASH_PASSES 2
+
 static const uint8_t magic[8] = { 'T', 'U', 'T', 'T', 'I', '-', 'I', 'D' };
 
 void tti_id_encode(const struct tti_id *id, tutti_unique_id *out)
@@ -72,17 +79,43 @@ tutti_status tti_id_decode(const tutti_unique_id *in, struct tti_id *out)
 	return TUTTI_OK;
 }
 
+/* The key of a secret that people chose. Whoever poses as a rank that others connect to gets a
+ * proof of the key, on which guesses can be tried: each costs as much as this does. The address
+ * is the salt, so that no guess serves for two jobs. */
+static tutti_status key_of(const char *address, const char *secret, uint8_t *key)
+{
+	uint8_t salt[crypto_pwhash_SALTBYTES];
+	const size_t len = strlen(secret);
+
+	if (len < SECRET_LEAST)
+		return tti_fail(
+			TUTTI_EINVAL,
+			"TUTTI_COMM_SECRET has %zu bytes, which can be guessed; it needs %d "
+			"or more, and the same on all ranks: "
+			"export TUTTI_COMM_SECRET=$(head -c 24 /dev/urandom | base64)",
+			len, SECRET_LEAST);
+	crypto_generichash(salt, sizeof(salt), (const uint8_t *)address, strlen(address), NULL, 0);
+	if (crypto_pwhash(key, TTI_SECRET_BYTES, secret, len, salt, PWHASH_PASSES, PWHASH_BYTES,
+			  crypto_pwhash_ALG_ARGON2ID13) != 0)
+		return tti_fail(TUTTI_ENOMEM,
+				"no memory for the key of TUTTI_COMM_SECRET: it takes %d MiB",
+				PWHASH_BYTES >> 20);
+	return TUTTI_OK;
+}
+
 tutti_status tti_boot_id_from_address(const char *address, const char *secret, tutti_unique_id *out)
 {
 	struct tti_id id = { .flags = TTI_ID_BY_HAND };
-	const char *from = secret ? secret : address;
 
 	tti_assert(sodium_init() >= 0);
 	TTI_TRY(tti_addr_parse(address, id.addrs, TTI_IFACE_MOST, &id.naddrs));
-	if (!secret)
+	if (secret) {
+		TTI_TRY(key_of(address, secret, id.secret));
+	} else {
 		id.flags |= TTI_ID_OPEN;
-	crypto_generichash(id.secret, sizeof(id.secret), (const uint8_t *)from, strlen(from),
-			   (const uint8_t *)(secret ? "tutti secret key" : "tutti address ky"), 16);
+		crypto_generichash(id.secret, sizeof(id.secret), (const uint8_t *)address,
+				   strlen(address), (const uint8_t *)"tutti address ky", 16);
+	}
 	tti_id_encode(&id, out);
 	sodium_memzero(&id, sizeof(id));
 	return TUTTI_OK;

@@ -156,7 +156,7 @@ static void start(int rank)
 		setenv("TUTTI_FAULT", "core.grow:1", 1);
 	if (room->address) {
 		setenv("TUTTI_COMM_ID", room->address, 1);
-		setenv("TUTTI_COMM_SECRET", "of this test", 1);
+		setenv("TUTTI_COMM_SECRET", "the secret of this test", 1);
 	}
 	seat->done = rank < room->n ? run_old(seat, rank) : run_new(seat, rank);
 	_exit(seat->done);

@@ -31,7 +31,7 @@ by_launcher()
 	chmod +x "$net_dir/rank.sh"
 	# shellcheck disable=SC2086
 	timeout 60 env NET="$net" TUTTI="$TUTTI" TUTTI_COMM_ID=10.77.0.1:4711 \
-		TUTTI_COMM_SECRET=of-this-test "$@" -n "$n" "$net_dir/rank.sh" $perf \
+		TUTTI_COMM_SECRET=the-secret-of-this-test "$@" -n "$n" "$net_dir/rank.sh" $perf \
 		>"$net_dir/out" 2>"$net_dir/err" || die "$name"
 	check_json "$name, $n hosts"
 }

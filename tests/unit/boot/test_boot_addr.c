@@ -212,6 +212,46 @@ static void ids_come_back(void **state)
 	assert_memory_equal(back.addrs, id.addrs, 4 * sizeof(*id.addrs));
 }
 
+static void key_of(const char *address, const char *secret, uint8_t *key)
+{
+	tutti_unique_id wire;
+	struct tti_id id;
+
+	CHECK_OK(tti_boot_id_from_address(address, secret, &wire));
+	CHECK_OK(tti_id_decode(&wire, &id));
+	memcpy(key, id.secret, TTI_SECRET_BYTES);
+}
+
+/* The same text gives another key at another address: nobody can make a table of them. */
+static void a_secret_is_salted_with_the_address(void **state)
+{
+	static const char *const secret = "0123456789abcdef";
+	uint8_t key[4][TTI_SECRET_BYTES];
+
+	(void)state;
+	key_of("127.0.0.1:4711", secret, key[0]);
+	key_of("127.0.0.1:4711", secret, key[1]);
+	key_of("127.0.0.1:4712", secret, key[2]);
+	key_of("127.0.0.1:4711", "0123456789abcdeg", key[3]);
+	assert_memory_equal(key[0], key[1], TTI_SECRET_BYTES);
+	assert_memory_not_equal(key[0], key[2], TTI_SECRET_BYTES);
+	assert_memory_not_equal(key[0], key[3], TTI_SECRET_BYTES);
+}
+
+static void short_secrets_are_refused(void **state)
+{
+	tutti_unique_id wire;
+
+	(void)state;
+	assert_int_equal(tti_boot_id_from_address("127.0.0.1:4711", "hunter2", &wire),
+			 TUTTI_EINVAL);
+	assert_non_null(strstr(tti_error_text(), "TUTTI_COMM_SECRET has 7 bytes"));
+	assert_non_null(strstr(tti_error_text(), "$(head -c 24 /dev/urandom | base64)"));
+	assert_null(strstr(tti_error_text(), "hunter2"));
+	assert_int_equal(tti_boot_id_from_address("127.0.0.1:4711", "0123456789abcde", &wire),
+			 TUTTI_EINVAL);
+}
+
 static void damaged_ids_are_refused(void **state)
 {
 	struct tti_id id = make_id(), back;
@@ -308,6 +348,8 @@ int main(void)
 		cmocka_unit_test(sockaddrs_come_back),
 		cmocka_unit_test(listening_twice_fails),
 		cmocka_unit_test(ids_come_back),
+		cmocka_unit_test(a_secret_is_salted_with_the_address),
+		cmocka_unit_test(short_secrets_are_refused),
 		cmocka_unit_test(damaged_ids_are_refused),
 		cmocka_unit_test(groups_are_contiguous_and_even),
 		cmocka_unit_test(frames_in_pieces),

@@ -183,7 +183,7 @@ static void the_stop_flag_is_obeyed(void **state)
 
 	/* Nobody serves this one. */
 	job = (struct job){ .nids = 1, .timeout_ms = 60000, .nranks = 3, .absent = 1u << 0 };
-	CHECK_OK(tti_boot_id_from_address("127.0.0.1:1", "x", &job.ids[0]));
+	CHECK_OK(tti_boot_id_from_address("127.0.0.1:1", NULL, &job.ids[0]));
 	set_stop(&job, 100, &ms);
 	assert_in_range(ms, 0, 1000);
 }
@@ -209,14 +209,20 @@ static void a_local_rank_that_is_missing_is_named(void **state)
 
 /* -- By hand --------------------------------------------------------------------- */
 
+/* A port that the kernel gives to nobody: it is free between here and its use, for sure. */
 static uint16_t free_port(void)
 {
-	uint16_t port = 0;
-	int fd;
+	static unsigned used;
 
-	CHECK_OK(tti_listen(&port, 1, &fd));
-	close(fd);
-	return port;
+	for (;;) {
+		uint16_t port = (uint16_t)(10000 + ((unsigned)getpid() * 61 + used++) % 20000);
+		int fd;
+
+		if (tti_listen(&port, 1, &fd) != TUTTI_OK)
+			continue;
+		close(fd);
+		return port;
+	}
 }
 
 static void by_hand(const char *format, const char *secret)
@@ -234,9 +240,9 @@ static void by_hand(const char *format, const char *secret)
 static void an_address_by_hand_serves(void **state)
 {
 	(void)state;
-	by_hand("127.0.0.1:%u", "a secret");
+	by_hand("127.0.0.1:%u", "a secret that is long enough");
 	by_hand("127.0.0.1:%u", NULL);
-	by_hand("localhost:%u", "another");
+	by_hand("localhost:%u", "another one of that length");
 }
 
 static void ipv6_serves(void **state)
@@ -252,7 +258,7 @@ static void ipv6_serves(void **state)
 		skip();
 	}
 	close(fd);
-	by_hand("[::1]:%u", "a secret");
+	by_hand("[::1]:%u", "a secret that is long enough");
 }
 
 static tutti_status come_with_two_secrets(struct rank *rank)
@@ -279,14 +285,17 @@ static void a_wrong_secret_does_not_get_in(void **state)
 
 	(void)state;
 	(void)snprintf(address, sizeof(address), "127.0.0.1:%u", free_port());
-	CHECK_OK(tti_boot_id_from_address(address, "right", &job.ids[0]));
-	CHECK_OK(tti_boot_id_from_address(address, "wrong", &job.ids[1]));
+	CHECK_OK(tti_boot_id_from_address(address, "the right one, to be sure", &job.ids[0]));
+	CHECK_OK(tti_boot_id_from_address(address, "the wrong one, to be sure", &job.ids[1]));
 	ranks_start(threads, 4, come_with_two_secrets, &job);
 	ranks_join(threads, 4);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(threads[i].rank.status, TUTTI_ETIMEOUT);
 		assert_non_null(strstr(threads[i].rank.text,
 				       i == 3 ? "another secret" : "rank 3 of 4 did not come"));
+		if (i < 3)
+			assert_non_null(strstr(threads[i].rank.text,
+					       "one was turned away, it holds another secret"));
 	}
 }
 
