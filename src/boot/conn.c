@@ -154,17 +154,32 @@ static void tell_caller(struct tti_thread *thread)
 		thread->events.on_lost(thread->events.self, &thread->news);
 }
 
+/* The first news end the communicator. Later ones matter to those that were made of it, if a rank
+ * died that was not known to be dead. */
+static bool tells_of_death(struct tti_thread *thread, const struct tti_news *news)
+{
+	const struct tti_boot *boot = &thread->sock->base;
+
+	return news->died && news->culprit >= 0 && news->culprit != boot->rank &&
+	       !tti_office_is_down(&thread->sock->base.office, news->culprit);
+}
+
 void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
 		      const struct tti_conn *from)
 {
-	if (!thread->lost) {
-		thread->lost = true;
-		thread->news = *news;
+	const bool is_death = tells_of_death(thread, news);
+
+	if (!thread->lost || is_death)
 		for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 			if (conn != from && conn->role != TTI_CONN_PAIR)
 				(void)queue(conn, TTI_FRAME_NEWS, 0, news, sizeof(*news), 0);
+	if (!thread->lost) {
+		thread->lost = true;
+		thread->news = *news;
 	}
 	tell_caller(thread);
+	if (is_death)
+		tti_conn_lose_peer(thread, news->culprit, 0);
 }
 
 void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused)

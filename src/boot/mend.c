@@ -91,18 +91,18 @@ static void lose(struct tti_mend *mend)
 	struct tti_thread *thread = mend->thread;
 	struct tti_news news = { .status = TUTTI_EPEER,
 				 .culprit = mend->peer,
-				 .origin = thread->sock->base.rank };
-
+				 .origin = thread->sock->base.rank,
+				 .died = mend->closed && mend->refused };
 	const int err = mend->closed ? 0 : ETIMEDOUT;
 
 	describe(mend, news.text, sizeof(news.text));
 	end(mend);
 	if (thread->quitting)
 		return;
-	tti_conn_lose_peer(thread, news.culprit, err);
 	if (!thread->lost)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", news.text);
 	tti_thread_learn(thread, &news, NULL);
+	tti_conn_lose_peer(thread, news.culprit, err);
 }
 
 static void refused(struct tti_mend *mend)

@@ -23,16 +23,21 @@
 
 #define GRACE_MS 1500
 
-const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf)
+static const char *sock_name(const struct tti_boot *boot, int rank, int number, char *buf)
 {
-	const struct tti_wire_card *card = &sock->cards[rank];
+	const struct tti_wire_card *card = &((const struct tti_sock *)boot)->cards[rank];
 
 	if (card->port)
-		(void)snprintf(buf, TTI_SOCK_NAME, "rank %d (%s, process %d)", rank, card->host,
+		(void)snprintf(buf, TTI_SOCK_NAME, "rank %d (%s, process %d)", number, card->host,
 			       card->pid);
 	else
-		(void)snprintf(buf, TTI_SOCK_NAME, "rank %d", rank);
+		(void)snprintf(buf, TTI_SOCK_NAME, "rank %d", number);
 	return buf;
+}
+
+const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf)
+{
+	return sock_name(&sock->base, rank, rank, buf);
 }
 
 /* -- Failing ------------------------------------------------------------------- */
@@ -249,6 +254,7 @@ const struct tti_boot_ops tti_sock_ops = {
 	.watch_notify = tti_thread_notify,
 	.watch_ask = tti_thread_ask,
 	.watch_stop = tti_thread_stop,
+	.name = sock_name,
 	.mail = tti_thread_mail,
 };
 

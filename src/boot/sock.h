@@ -58,7 +58,7 @@ static inline int tti_sock_next(const struct tti_sock *sock)
 #define TTI_SOCK_RETRY_MS 700
 
 /* "rank 3 (host, process 17)". */
-#define TTI_SOCK_NAME 96
+#define TTI_SOCK_NAME TTI_BOOT_NAME
 const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf);
 
 /* Check in and connect the ring (join.c). */

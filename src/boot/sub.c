@@ -30,6 +30,14 @@ int tti_sub_find(const struct tti_sub *sub, int carrier_rank)
 	return -1;
 }
 
+const char *tti_sub_name(const struct tti_sub *sub, int rank, char buf[TTI_BOOT_NAME])
+{
+	if (sub->carrier->ops->name)
+		return sub->carrier->ops->name(sub->carrier, sub->member[rank], rank, buf);
+	(void)snprintf(buf, TTI_BOOT_NAME, "rank %d", rank);
+	return buf;
+}
+
 tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind, uint32_t seq,
 			  const void *data, size_t nbytes)
 {
@@ -135,6 +143,7 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 	tutti_status st = TUTTI_AGAIN;
 	int64_t late_ns = INT64_MAX;
 	bool lost, left = false, stopped = false;
+	char name[TTI_BOOT_NAME];
 
 	pthread_mutex_lock(&sub->lock);
 	while (st == TUTTI_AGAIN) {
@@ -166,9 +175,9 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 		return fail(sub, st, -1, "%s was %s on rank %d", what,
 			    st == TUTTI_EREVOKED ? "revoked" : "aborted", sub->base.rank);
 	if (st == TUTTI_EPEER)
-		return fail(sub, st, peer, "%s: rank %d left", what, peer);
-	return fail(sub, st, peer, "%s: nothing came from rank %d of %d within %lld ms", what, peer,
-		    sub->base.nranks, (long long)sub->timeout_ms);
+		return fail(sub, st, peer, "%s: %s left", what, tti_sub_name(sub, peer, name));
+	return fail(sub, st, peer, "%s: nothing came from %s within %lld ms", what,
+		    tti_sub_name(sub, peer, name), (long long)sub->timeout_ms);
 }
 
 static tutti_status receive(struct tti_sub *sub, int peer, void *data, size_t nbytes,
@@ -311,6 +320,7 @@ static void release(struct tti_sub *sub)
 static void close_sub(struct tti_boot *boot)
 {
 	struct tti_sub *sub = (struct tti_sub *)boot;
+	char name[TTI_BOOT_NAME];
 	bool is_early;
 
 	/* In the middle of init: the others wait for what will not come. */
@@ -318,8 +328,8 @@ static void close_sub(struct tti_boot *boot)
 	is_early = sub->received && sub->used && !sub->finished && !sub->lost;
 	pthread_mutex_unlock(&sub->lock);
 	if (is_early)
-		(void)fail(sub, TUTTI_EPEER, boot->rank, "rank %d gave up: %s", boot->rank,
-			   tti_error_text());
+		(void)fail(sub, TUTTI_EPEER, boot->rank, "%s gave up: %s",
+			   tti_sub_name(sub, boot->rank, name), tti_error_text());
 	tti_office_close(&sub->carrier->office, &sub->box);
 	release(sub);
 }

@@ -9,7 +9,7 @@
  *     all_gather   half the ring of their own numbers in each direction, as ring.c does
  *     news         along the same ring, in both directions, around who has left; over a
  *                  carrier within a process: to all at once
- *     death        who exchanged with the dead rank has a connection to it, and sees it end
+ *     death        the carrier's news say so; who has a connection to the dead rank sees it end
  *
  * sub.c: exchange; sub_watch.c: the watch. Private to boot/ but for tti_boot_sub_create()
  * in boot.h. */
@@ -56,6 +56,9 @@ int tti_boot_carrier_rank(struct tti_boot *boot, int rank);
 
 /* Which rank it is here; -1: none. */
 int tti_sub_find(const struct tti_sub *sub, int carrier_rank);
+
+/* "rank 3 (host, process 17)". */
+const char *tti_sub_name(const struct tti_sub *sub, int rank, char buf[TTI_BOOT_NAME]);
 
 /* nbytes <= TTI_MAIL_DATA. */
 TUTTI_CHECKED tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind,

@@ -112,6 +112,7 @@ void tti_sub_down(struct tti_box *box, int peer, bool said_goodbye, const char *
 	struct tti_sub *sub = tti_sub_of(box);
 	const int rank = tti_sub_find(sub, peer);
 	struct tti_news news = { .status = TUTTI_EPEER, .culprit = rank, .origin = sub->base.rank };
+	char name[TTI_BOOT_NAME];
 
 	if (rank < 0 || rank == sub->base.rank)
 		return;
@@ -120,7 +121,7 @@ void tti_sub_down(struct tti_box *box, int peer, bool said_goodbye, const char *
 	 * missed there. */
 	if (said_goodbye)
 		return;
-	(void)snprintf(news.text, sizeof(news.text), "rank %d %s", rank, why);
+	(void)snprintf(news.text, sizeof(news.text), "%s %s", tti_sub_name(sub, rank, name), why);
 	tti_sub_learn(sub, &news, -1);
 }
 
