@@ -434,6 +434,10 @@ void tti_stall_on_lost(void *comm, const struct tti_news *news);
  * else may be wrong, if the peer is in this very call; or NULL. */
 tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected);
 
+/* Give news some time to come in, as a connection broke; whether the communicator is lost by
+ * then. */
+bool tti_stall_await_news(struct tti_comm *comm);
+
 /* A port failed: wait a moment for news that say why, else tell everybody. */
 tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status);
 

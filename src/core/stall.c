@@ -354,7 +354,6 @@ void tti_stall_on_lost(void *self, const struct tti_news *news)
 	tti_comm_lose(comm, (tutti_status)news->status, news->text);
 }
 
-/* Give news some time to come in; whether the communicator is lost by then. */
 static bool wait_for_news(struct tti_comm *comm, int64_t wait_ns)
 {
 	const int64_t deadline = tti_now_ns() + wait_ns;
@@ -363,6 +362,11 @@ static bool wait_for_news(struct tti_comm *comm, int64_t wait_ns)
 	while (atomic_load(&comm->fate) == 0 && tti_now_ns() < deadline)
 		nanosleep(&nap, NULL);
 	return atomic_load(&comm->fate) != 0;
+}
+
+bool tti_stall_await_news(struct tti_comm *comm)
+{
+	return wait_for_news(comm, NEWS_NS);
 }
 
 tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected)
@@ -421,7 +425,7 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status)
 	const struct tti_port *port = NULL;
 	char text[TTI_NEWS_TEXT];
 
-	if (wait_for_news(comm, NEWS_NS))
+	if (tti_stall_await_news(comm))
 		return tti_comm_fate(comm);
 	for (int i = 0; i < comm->nports && !port; i++)
 		if (comm->ports[i]->failure != TUTTI_OK)

@@ -220,7 +220,8 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *bas
 		take_back(window);
 	}
 	free_window(window);
-	return st;
+	/* Ending connections has met errors of its own. */
+	return atomic_load(&comm->fate) ? tti_comm_fate(comm) : st;
 }
 
 tutti_status tutti_window_create(tutti_comm_t handle, void *base, size_t size, tutti_window_t *out)

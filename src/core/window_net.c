@@ -202,7 +202,8 @@ void tti_net_report(struct tti_window_net *net)
 	peer = net->port->failed_peer;
 	snprintf(text, sizeof(text), "%s", net->port->failure_text);
 	pthread_mutex_unlock(&net->lock);
-	if (status != TUTTI_OK && !atomic_load(&comm->fate))
+	/* Who closed a connection may have done so because another rank died. */
+	if (status != TUTTI_OK && !tti_stall_await_news(comm))
 		tti_comm_tell(comm, status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER, peer, text);
 }
 
