@@ -181,6 +181,10 @@ void tti_tcp_shutdown(struct tti_port *base)
 	while (port->rising.n)
 		tti_tcp_conn_drop(port, port->rising.at[port->rising.n - 1]);
 	tti_tcp_conn_reap(port);
+	if (port->dropped > 0)
+		tti_log(TTI_LOG_INFO, TTI_TCP,
+			"rank %d: %llu connections were dropped that did not belong here",
+			port->base.rank, (unsigned long long)port->dropped);
 	tti_fd_close(&port->listen_fd);
 	tti_tcp_nics_release(port);
 	tti_fd_close(&port->epoll_fd);

@@ -12,6 +12,8 @@
 
 /* So many strangers at a time besides one per rank; the oldest gives way. */
 #define GUESTS_MOST 256
+/* Dropped connections that are logged one by one; all are counted when the port closes. */
+#define LOGGED      20
 
 static void turn_away(struct tti_tcp_port *port, struct tti_tcp_conn *conn, const char *why)
 {
@@ -21,6 +23,10 @@ static void turn_away(struct tti_tcp_port *port, struct tti_tcp_conn *conn, cons
 	char text[TTI_ADDR_TEXT] = "?";
 
 	port->dropped++;
+	if (port->dropped > LOGGED) {
+		tti_tcp_conn_drop(port, conn);
+		return;
+	}
 	if (tti_log_enabled(TTI_LOG_INFO, TTI_TCP) &&
 	    !getpeername(conn->fd, (struct sockaddr *)&who, &size) &&
 	    !tti_addr_from_sock((struct sockaddr *)&who, &addr))

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -271,6 +272,24 @@ static void a_wrong_secret_gets_nowhere(void **state)
 	world_end(&other);
 }
 
+/* -- Strangers ----------------------------------------------------------------- */
+
+static char log_file[] = "/tmp/tutti-test-XXXXXX";
+
+/* Lines of the log with this text. */
+static size_t count_logged(const char *text)
+{
+	FILE *file = fopen(log_file, "re");
+	char line[1024];
+	size_t n = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, text) != NULL;
+	fclose(file);
+	return n;
+}
+
 #define STRANGERS 300
 
 /* Scanners, noise and half-open connections before, while and after the link
@@ -288,6 +307,8 @@ static void strangers_do_not_disturb(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(junk); i++)
 		junk[i] = (uint8_t)(i * 31 + i / 7);
+	const size_t logged = count_logged("connection from");
+
 	world_open(&world, 2, 4, 4096, 2);
 	world.options.handshake_ms = 200;
 	world_start(&world);
@@ -320,6 +341,8 @@ static void strangers_do_not_disturb(void **state)
 	for (int i = 0; i < STRANGERS; i++)
 		close(fd[i]);
 	world_end(&world);
+	assert_int_equal(count_logged("connection from"), logged + 20);
+	assert_int_equal(count_logged("300 connections were dropped"), 1);
 }
 
 /* Out of descriptors, a connection waits until there are some. */
@@ -525,5 +548,13 @@ int main(void)
 		cmocka_unit_test(no_address_is_no_domain),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	const int fd = mkstemp(log_file);
+	int failed;
+
+	if (fd < 0 || setenv("TUTTI_DEBUG", "INFO", 1) || setenv("TUTTI_DEBUG_FILE", log_file, 1))
+		return 1;
+	close(fd);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(log_file);
+	return failed;
 }
