@@ -120,6 +120,7 @@ struct tti_layout {
 };
 
 struct tti_job;
+struct tti_wait; /* wait.h */
 
 /* What of a rank's buffers others touch: bytes of its input and output, and where each begins among
  * the chunks of the call, in elements. */
@@ -162,6 +163,9 @@ struct tti_job {
 	int waiting_on;        /* a peer that something is wanted from, -1: nobody  */
 	/* In place of that: what there was no room for, whose readers are waited for; NULL: nothing. */
 	const struct tti_post *no_room;
+	/* That of who runs the job, if a message may be waited for in the middle of an operation;
+	 * else NULL. */
+	struct tti_wait *wait;
 	struct {
 		struct tti_bound *bound;
 		struct tti_layout layout;

@@ -11,11 +11,11 @@
  * each link as program.c sends. */
 
 /* What one operation does in one block, if all it needs is there. *found: how many of its messages
- * are. */
+ * are. `is_all`: nothing but it can be done. */
 static bool run_block(struct tti_job *job, int32_t index, const struct tti_spot *spot,
-		      int32_t *found)
+		      int32_t *found, bool is_all)
 {
-	tutti_status st = tti_oper_sources(job, index, spot, found);
+	tutti_status st = tti_oper_sources(job, index, spot, found, is_all ? job->wait : NULL);
 
 	if (st == TUTTI_OK)
 		st = tti_oper_reserve(job, index, spot->nbytes);
@@ -41,7 +41,8 @@ static bool run_as_they_come(struct tti_job *job)
 		const int32_t index = list[at].next;
 		int32_t found = 0;
 
-		if (run_block(job, index, &job->program.spot[index], &found)) {
+		if (run_block(job, index, &job->program.spot[index], &found,
+			      job->program.left == 1)) {
 			list[at].next = list[--job->program.left].next;
 			moved = true;
 		} else {
@@ -58,7 +59,7 @@ static bool run_known(struct tti_job *job)
 	const int32_t before = *pos;
 
 	while (job->program.left > 0 &&
-	       run_block(job, *pos, &job->program.spot[*pos], &job->program.found)) {
+	       run_block(job, *pos, &job->program.spot[*pos], &job->program.found, true)) {
 		++*pos;
 		job->program.left--;
 	}
@@ -78,7 +79,7 @@ static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 		return step == TTI_LEND_DONE ? bound->progress[index].end : 0;
 	}
 	spot = tti_spot_at(job, &bound->prog.oper[index], bound->progress[index].next);
-	return run_block(job, index, &spot, &job->program.found);
+	return run_block(job, index, &spot, &job->program.found, true);
 }
 
 /* The next operations, each with all its blocks, until one has to wait. */

@@ -11,6 +11,7 @@
  * AMD EPYC (docs/performance.md). */
 #define PIECES 16
 
+/* One slot for all links of a post. */
 static bool shares_slot(const struct tti_post *post, size_t nbytes)
 {
 	return post->port && (post->port->fans_short || nbytes > post->port->inline_bytes);
@@ -29,7 +30,7 @@ static void *reserve_piece(struct tti_link *link, size_t nbytes, size_t whole)
 	return room;
 }
 
-bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t whole)
+bool tti_post_reserve_any(struct tti_post *post, size_t nbytes, size_t whole)
 {
 	if (shares_slot(post, nbytes)) {
 		post->slot = post->port->transport->fanout->reserve(post->port, post->links,
@@ -44,10 +45,8 @@ bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t whole)
 	return true;
 }
 
-void tti_post_commit(struct tti_post *post, const void *data, size_t nbytes, uint64_t tag)
+void tti_post_commit_all(const struct tti_post *post, size_t nbytes, uint64_t tag)
 {
-	if (nbytes > 0 && post->slot != data)
-		tti_slot_fill(post->links[0], post->way, post->slot, data, nbytes);
 	if (shares_slot(post, nbytes)) {
 		post->port->transport->fanout->commit(post->port, post->links, post->n, nbytes,
 						      tag);

@@ -127,11 +127,9 @@ __attribute__((noinline, cold)) tutti_status tti_oper_refuse(struct tti_job *job
 	return TUTTI_EMISMATCH;
 }
 
-void *tti_first_slot(const struct tti_job *job, int32_t index, const void *dst, size_t nbytes)
+void *tti_first_slot_of_long(const struct tti_job *job, const struct tti_post *post,
+			     const void *dst, size_t nbytes)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_post *post = &bound->post[bound->post_of[index]];
-
 	if (post->links[0]->ops->shares_slots && (dst || !job->program.reducer.scalars) &&
 	    (tti_slot_is_awaited(post->links[0], nbytes) ||
 	     !tti_copy_way_through(post->way, nbytes)))
@@ -148,8 +146,6 @@ const void *tti_combine(struct tti_job *job, const struct tti_oper *op, int nsrc
 	/* A user's own input, which may have to be multiplied. */
 	const int input_at = op->from != TTI_PLACE_INPUT ? -1 : op->local_at;
 
-	if (count == 0)
-		return slot;
 	if (nsrc > 1 || (input_at >= 0 && reducer->scalars)) {
 		void *const first = slot ? slot : dst;
 

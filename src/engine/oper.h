@@ -25,12 +25,23 @@ struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_op
 tutti_status tti_oper_refuse(struct tti_job *job, int32_t index, const struct tti_link *link,
 			     const void *message, size_t nbytes, uint64_t tag);
 
+void *tti_first_slot_of_long(const struct tti_job *job, const struct tti_post *post,
+			     const void *dst, size_t nbytes);
+
 /* The first slot of an operation that sends, to be written with its result `dst` in one pass.
  * NULL: that is better copied there from where the result lies, past the caches. */
-void *tti_first_slot(const struct tti_job *job, int32_t index, const void *dst, size_t nbytes);
+static inline void *tti_first_slot(const struct tti_job *job, int32_t index, const void *dst,
+				   size_t nbytes)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_post *post = &bound->post[bound->post_of[index]];
+
+	return nbytes <= TTI_LINE_BYTES ? post->slot
+					: tti_first_slot_of_long(job, post, dst, nbytes);
+}
 
 /* The engine's sources to memory (dst) and to a slot, each of which may be NULL, in one pass.
- * Returns where the result lies, for other slots. */
+ * Returns where the result lies, for other slots. Not of nothing. */
 const void *tti_combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
 			void *slot, size_t count);
 
@@ -39,11 +50,28 @@ static inline uint64_t tti_oper_tag(const struct tti_job *job, const struct tti_
 	return job->program.layout.tags ? job->program.layout.tags[op->chunk] : job->tag;
 }
 
+/* The next message of a link that had none; NULL: it takes long to come. */
+static inline const void *tti_oper_await(const struct tti_job *job, struct tti_link *link,
+					 size_t *nbytes, uint64_t *tag, struct tti_wait *wait)
+{
+	while (tti_wait_briefly(wait, job->engine)) {
+		const void *data = link->ops->peek(link, nbytes, tag);
+
+		if (data) {
+			*wait = (struct tti_wait){ 0 };
+			return data;
+		}
+	}
+	return NULL;
+}
+
 /* Look for the messages of an operation and put their places into the engine's sources, the own
  * value among them, in the order of ranks. *found: how many are there already. TUTTI_AGAIN: the next
- * one is not there yet. */
+ * one is not there yet. `wait`: as nothing else can be done, one that is about to come is waited for
+ * here, the sooner to see it; NULL: not so. */
 static inline tutti_status tti_oper_sources(struct tti_job *job, int32_t index,
-					    const struct tti_spot *spot, int32_t *found)
+					    const struct tti_spot *spot, int32_t *found,
+					    struct tti_wait *wait)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_oper *op = &bound->prog.oper[index];
@@ -58,6 +86,8 @@ static inline tutti_status tti_oper_sources(struct tti_job *job, int32_t index,
 		size_t got;
 
 		data = link->ops->peek(link, &got, &tag);
+		if (!data && wait)
+			data = tti_oper_await(job, link, &got, &tag, wait);
 		if (!data) {
 			tti_job_awaits(job, link->peer);
 			*found = i;
@@ -130,7 +160,8 @@ static inline void tti_oper_run(struct tti_job *job, int32_t index, const struct
 	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
 	void *dst = op->to == TTI_PLACE_NONE ? NULL : (void *)(job->program.at[op->to] + spot->to);
 	void *slot = sends >= 0 ? tti_first_slot(job, sends, dst, spot->nbytes) : NULL;
-	const void *result = tti_combine(job, op, nsrc, dst, slot, spot->count);
+	const void *result =
+		spot->count > 0 ? tti_combine(job, op, nsrc, dst, slot, spot->count) : slot;
 
 	if (sends >= 0)
 		tti_oper_commit(job, sends, result, spot->nbytes);

@@ -192,7 +192,7 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 		finish(job, index, block, 1);
 		return true;
 	}
-	st = tti_oper_sources(job, index, &spot, &found);
+	st = tti_oper_sources(job, index, &spot, &found, NULL);
 	if (st == TUTTI_OK)
 		st = tti_oper_reserve(job, index, spot.nbytes);
 	if (st != TUTTI_OK) {

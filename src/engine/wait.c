@@ -39,7 +39,7 @@
 /* What this thread goes by. Ticks cost half of what the clock does, and are still looked at once in
  * two yields only, as all that the ranks of a core do together in a short call takes a microsecond
  * or two. What one is worth is known by how many there were since the first yield. */
-static _Thread_local struct {
+static _Thread_local struct waiter {
 	const _Atomic int *awaited; /* NULL: it is not beside a computation */
 	struct tti_yields yields;
 	uint64_t nshort;  /* yields since the last one that was not known to be short */
@@ -85,72 +85,83 @@ void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns,
 	yields->dear_until_ns = now_ns + yields->dear_for_ns;
 }
 
-static bool is_beside(void)
+static bool is_beside(const struct waiter *me)
 {
-	return self.awaited && atomic_load_explicit(self.awaited, memory_order_relaxed) == 0;
+	return me->awaited && atomic_load_explicit(me->awaited, memory_order_relaxed) == 0;
 }
 
-static __attribute__((noinline, cold)) void yield_exactly(void)
+static __attribute__((noinline, cold)) void yield_exactly(struct waiter *me)
 {
 	uint64_t before;
 	int64_t now;
 
-	if (!self.first_ns) {
-		self.first_ns = tti_now_ns();
-		self.first_ticks = tti_ticks();
+	if (!me->first_ns) {
+		me->first_ns = tti_now_ns();
+		me->first_ticks = tti_ticks();
 	}
 	before = tti_ticks();
 	sched_yield();
-	self.seen_ticks = tti_ticks();
-	self.exactly--;
-	self.nshort++;
-	if (self.seen_ticks - before <= FEW_TICKS)
+	me->seen_ticks = tti_ticks();
+	me->exactly--;
+	me->nshort++;
+	if (me->seen_ticks - before <= FEW_TICKS)
 		return;
 	now = tti_now_ns();
-	tti_yields_took(
-		&self.yields, now,
-		(int64_t)((double)(self.seen_ticks - before) * (double)(now - self.first_ns) /
-			  (double)(self.seen_ticks - self.first_ticks)),
-		self.nshort - 1);
-	self.nshort = 0;
-	self.exactly = EXACTLY;
+	tti_yields_took(&me->yields, now,
+			(int64_t)((double)(me->seen_ticks - before) * (double)(now - me->first_ns) /
+				  (double)(me->seen_ticks - me->first_ticks)),
+			me->nshort - 1);
+	me->nshort = 0;
+	me->exactly = EXACTLY;
 }
 
-static void yield(void)
+static inline void yield(struct waiter *me)
 {
 	uint64_t before;
 
-	if (self.exactly) {
-		yield_exactly();
+	if (me->exactly) {
+		yield_exactly(me);
 		return;
 	}
 	sched_yield();
-	if (++self.nshort % 2)
+	if (++me->nshort % 2)
 		return;
-	before = self.seen_ticks;
-	self.seen_ticks = tti_ticks();
-	if (self.seen_ticks - before > FEW_TICKS)
-		self.exactly = EXACTLY;
+	before = me->seen_ticks;
+	me->seen_ticks = tti_ticks();
+	if (me->seen_ticks - before > FEW_TICKS)
+		me->exactly = EXACTLY;
 }
 
-bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded)
+/* Yields are dear at the moment, or were: what to do in place of one. */
+static __attribute__((noinline, cold)) bool be_dear(struct waiter *me, bool crowded)
 {
-	if (is_beside())
+	if (tti_yields_are_dear(&me->yields, tti_now_ns())) {
+		if (!crowded)
+			tti_cpu_relax();
+		return !crowded;
+	}
+	me->exactly = EXACTLY;
+	yield(me);
+	return true;
+}
+
+static inline bool step_aside(struct waiter *me, uint32_t round, uint32_t spins, bool crowded)
+{
+	if (is_beside(me))
 		return false;
 	if (round < spins) {
 		tti_cpu_relax();
 		return true;
 	}
-	if (self.yields.dear_until_ns) {
-		if (tti_yields_are_dear(&self.yields, tti_now_ns())) {
-			if (!crowded)
-				tti_cpu_relax();
-			return !crowded;
-		}
-		self.exactly = EXACTLY;
-	}
-	yield();
+	if (me->yields.dear_until_ns)
+		return be_dear(me, crowded);
+	yield(me);
 	return true;
+}
+
+bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded)
+{
+	return step_aside(&self, round, spins, crowded);
 }
 
 /* Where nothing wakes, or not all, a sleep is short. */
@@ -194,6 +205,17 @@ static int64_t awake_ns(const struct tti_engine *engine)
 	return engine->is_net && !self.yields.dear_until_ns ? YIELD_NET_NS : YIELD_NS;
 }
 
+bool tti_wait_briefly(struct tti_wait *wait, const struct tti_engine *engine)
+{
+	const uint32_t round = wait->rounds;
+
+	if (round % ROUNDS_PER_CLOCK == ROUNDS_PER_CLOCK - 1 ||
+	    !step_aside(&self, round, engine->spin_rounds, engine->config.crowded))
+		return false;
+	wait->rounds = round + 1;
+	return true;
+}
+
 tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int peer, bool alone)
 {
 	const tutti_status trouble = look_for_trouble(engine);
@@ -203,7 +225,7 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 
 	if (trouble != TUTTI_AGAIN)
 		return trouble;
-	awake = tti_wait_aside(round, engine->spin_rounds, engine->config.crowded);
+	awake = step_aside(&self, round, engine->spin_rounds, engine->config.crowded);
 	if (awake && (round < engine->spin_rounds || wait->rounds % ROUNDS_PER_CLOCK != 0))
 		return TUTTI_AGAIN;
 	now = tti_now_ns();

@@ -46,6 +46,10 @@ struct tti_wait {
  * only one the thread serves, so it may sleep long. */
 tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int peer, bool alone);
 
+/* As that, in the middle of something, and only to spin or yield once. False: the next step has
+ * more to do, and must be tti_wait_step(). */
+bool tti_wait_briefly(struct tti_wait *wait, const struct tti_engine *engine);
+
 /* Whether the next step may report whom the wait is for: worth finding out. */
 static inline bool tti_wait_is_slow(const struct tti_wait *wait)
 {

@@ -118,6 +118,33 @@ static void who_is_awaited_spins_as_any_thread(void **state)
 	assert_int_equal(sleeps_of(NULL, &bed), 0);
 }
 
+static void a_brief_wait_leaves_the_clock_to_the_step(void **state)
+{
+	_Atomic int awaited = 0;
+	struct tti_wait wait = { 0 };
+	struct tti_engine engine;
+	struct bed bed;
+	int brief = 0;
+
+	(void)state;
+	prepare(&bed, &engine, true, -1);
+	while (brief < STEPS && tti_wait_briefly(&wait, &engine))
+		brief++;
+	assert_in_range(brief, 1, STEPS - 1);
+	assert_int_equal(yields, brief);
+	/* The clock is looked at, and then it may go on. */
+	step(&wait, &engine, 1);
+	assert_int_not_equal(wait.since_ns, 0);
+	assert_true(tti_wait_briefly(&wait, &engine));
+	/* Where the step would sleep, nothing is done. */
+	yields = 0;
+	tti_wait_beside(&awaited);
+	assert_false(tti_wait_briefly(&wait, &engine));
+	tti_wait_beside(NULL);
+	assert_int_equal(yields, 0);
+	tti_engine_release(&engine);
+}
+
 /* -- Dear yields ----------------------------------------------------------------- */
 
 static void yields_are_dear_if_too_many_are_long(void **state)
@@ -345,6 +372,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(beside_a_computation_every_wait_sleeps),
 		cmocka_unit_test(who_is_awaited_spins_as_any_thread),
+		cmocka_unit_test(a_brief_wait_leaves_the_clock_to_the_step),
 		cmocka_unit_test(yields_are_dear_if_too_many_are_long),
 		cmocka_unit_test(dear_again_is_dear_for_longer),
 		cmocka_unit_test(ranks_that_share_cores_sleep_while_yields_are_dear),
