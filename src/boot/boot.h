@@ -34,6 +34,9 @@ struct tti_boot_config {
 				    handle                                    */
 };
 
+/* More ranks are a mistake, not a job: each holds a card of every other, some 300 bytes. */
+#define TTI_BOOT_RANKS_MOST (1 << 20)
+
 /* Make an id: addresses and port of a listening socket, a fresh secret; starts
  * the detached root thread that serves it and ends by itself (all ranks came, or
  * the deadline passed). With TUTTI_COMM_ID the id names that address instead, and

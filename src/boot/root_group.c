@@ -3,9 +3,6 @@
 
 #include "util/error.h"
 
-/* More is a mistake, not a job. */
-#define NRANKS_MOST (1 << 22)
-
 int tti_group_of(int nranks, int nroots, int rank)
 {
 	return (int)((int64_t)rank * nroots / nranks);
@@ -35,7 +32,7 @@ tutti_status tti_checkin_check(const struct tti_wire_checkin *checkin)
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	size_t n;
 
-	if (checkin->nranks < 1 || checkin->nranks > NRANKS_MOST)
+	if (checkin->nranks < 1 || checkin->nranks > TTI_BOOT_RANKS_MOST)
 		return tti_fail_quiet(TUTTI_EPROTO, "%d ranks", checkin->nranks);
 	if (checkin->rank < 0 || checkin->rank >= checkin->nranks)
 		return tti_fail_quiet(TUTTI_EPROTO, "rank %d of %d", checkin->rank,

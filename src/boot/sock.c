@@ -270,19 +270,18 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	sock->base.nranks = config->nranks;
 	sock->timeout_ms = config->timeout_ms;
 	sock->stop = config->stop;
-	sock->prev_fd = sock->next_fd = sock->inbox_prev = -1;
+	sock->prev_fd = sock->next_fd = sock->inbox_prev = sock->inbox_fd = -1;
 	pthread_mutex_init(&sock->lock, NULL);
 	sock->cards = tti_calloc(n, sizeof(*sock->cards));
 	sock->in = tti_calloc(n, sizeof(*sock->in));
-	if (sock->in)
-		memset(sock->in, -1, n * sizeof(*sock->in));
 	*out = sock;
+	if (!sock->cards || !sock->in)
+		return tti_fail(TUTTI_ENOMEM, "no memory for %zu ranks", n);
+	memset(sock->in, -1, n * sizeof(*sock->in));
 	TTI_TRY(tti_office_init(&sock->base.office, config->nranks));
 	sock->inbox_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (sock->inbox_fd < 0)
 		return tti_fail(TUTTI_ESYS, "eventfd: %m");
-	if (!sock->cards || !sock->in)
-		return tti_fail(TUTTI_ENOMEM, "no memory for %zu ranks", n);
 	return TUTTI_OK;
 }
 
@@ -332,6 +331,9 @@ static tutti_status check_config(const struct tti_boot_config *config)
 	if (config->nranks < 1 || config->rank < 0 || config->rank >= config->nranks)
 		return tti_fail(TUTTI_EINVAL, "rank %d of %d ranks: it must be 0 to nranks - 1",
 				config->rank, config->nranks);
+	if (config->nranks > TTI_BOOT_RANKS_MOST)
+		return tti_fail(TUTTI_EINVAL, "%d ranks: at most %d", config->nranks,
+				TTI_BOOT_RANKS_MOST);
 	if (config->nids < 1 || config->nids > config->nranks || !config->ids)
 		return tti_fail(TUTTI_EINVAL, "%d unique ids for %d ranks: it must be 1 to nranks",
 				config->nids, config->nranks);

@@ -240,6 +240,9 @@ static tutti_status check_shape(const void *out, int nranks, int rank)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_comm_t");
 	if (nranks < 1)
 		return tti_fail(TUTTI_EINVAL, "nranks is %d: 1 or more", nranks);
+	if (nranks > TTI_BOOT_RANKS_MOST)
+		return tti_fail(TUTTI_EINVAL, "nranks is %d: at most %d", nranks,
+				TTI_BOOT_RANKS_MOST);
 	if (rank < 0 || rank >= nranks)
 		return tti_fail(TUTTI_EINVAL, "rank is %d: 0 to %d with %d ranks", rank, nranks - 1,
 				nranks);

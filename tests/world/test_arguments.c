@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is wrong with a call is said before anything moves, and says what. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,6 +124,10 @@ static void bad_inits(void **state)
 
 	(void)state;
 	REFUSED(TUTTI_EINVAL, "nranks is 0", tutti_comm_init_rank(&comm, 0, id, 0));
+	REFUSED(TUTTI_EINVAL, "nranks is 200000000: at most 1048576",
+		tutti_comm_init_rank(&comm, 200000000, id, 0));
+	REFUSED(TUTTI_EINVAL, "nranks is 2147483647: at most 1048576",
+		tutti_comm_init_all(&comm, INT_MAX, NULL));
 	REFUSED(TUTTI_EINVAL, "rank is 4", tutti_comm_init_rank(&comm, 4, id, 4));
 	REFUSED(TUTTI_EINVAL, "out is NULL", tutti_comm_init_rank(NULL, 1, id, 0));
 	REFUSED(TUTTI_EINVAL, "id", tutti_comm_init_rank(&comm, 2, id, 0));
