@@ -14,6 +14,7 @@
 #include "boot/sock.h"
 #include "boot/watch.h"
 #include "boot/wire.h"
+#include "support/port.h"
 
 #define MOST 16
 
@@ -209,28 +210,12 @@ static void a_local_rank_that_is_missing_is_named(void **state)
 
 /* -- By hand --------------------------------------------------------------------- */
 
-/* A port that the kernel gives to nobody: it is free between here and its use, for sure. */
-static uint16_t free_port(void)
-{
-	static unsigned used;
-
-	for (;;) {
-		uint16_t port = (uint16_t)(10000 + ((unsigned)getpid() * 61 + used++) % 20000);
-		int fd;
-
-		if (tti_listen(&port, 1, &fd) != TUTTI_OK)
-			continue;
-		close(fd);
-		return port;
-	}
-}
-
 static void by_hand(const char *format, const char *secret)
 {
 	struct job job = { .nids = 1, .timeout_ms = 10000, .nranks = 5, .rounds = true };
 	char address[64];
 
-	(void)snprintf(address, sizeof(address), format, free_port());
+	(void)snprintf(address, sizeof(address), format, port_for_later());
 	for (int round = 0; round < 3; round++) {
 		CHECK_OK(tti_boot_id_from_address(address, secret, &job.ids[0]));
 		ranks_run(5, come, &job);
@@ -284,7 +269,7 @@ static void a_wrong_secret_does_not_get_in(void **state)
 	char address[64];
 
 	(void)state;
-	(void)snprintf(address, sizeof(address), "127.0.0.1:%u", free_port());
+	(void)snprintf(address, sizeof(address), "127.0.0.1:%u", port_for_later());
 	CHECK_OK(tti_boot_id_from_address(address, "the right one, to be sure", &job.ids[0]));
 	CHECK_OK(tti_boot_id_from_address(address, "the wrong one, to be sure", &job.ids[1]));
 	ranks_start(threads, 4, come_with_two_secrets, &job);
