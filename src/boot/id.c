@@ -20,7 +20,7 @@
 
 /* Of TUTTI_COMM_SECRET. */
 #define SECRET_LEAST  16
-/* argon2id with what OWASP recommends at least: some 11 ms of one core. Ranks that share a host pay
+/* argon2id with what OWASP recommends at least: some 13 ms of one core. Ranks that share a host pay
  * it at the same time. */
 #define PWHASH_BYTES  (19 << 20)
 #define PWHASH_PASSES 2

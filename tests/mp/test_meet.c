@@ -40,7 +40,7 @@ static pid_t start(void (*body)(int limit), int limit)
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		setenv("TUTTI_BOOT_TIMEOUT_MS", "120000", 1);
+		setenv("TUTTI_BOOT_TIMEOUT_MS", "120000", 1); /* the default */
 		body(limit);
 		_exit(0);
 	}
@@ -100,10 +100,13 @@ static void must_have_been_soon(const char *part)
 static void who_made_the_id_is_gone(void **state)
 {
 	(void)state;
-	reset();
-	waitpid(start(make_id, 0), NULL, 0);
-	assert_int_equal(room->has_id, 1);
-	waitpid(start(be_rank_1, 0), NULL, 0);
+	/* The port is free again: somebody else may listen there by now, but hardly every time. */
+	for (int tries = 0; tries < 5 && room->status != TUTTI_EPEER; tries++) {
+		reset();
+		waitpid(start(make_id, 0), NULL, 0);
+		assert_int_equal(room->has_id, 1);
+		waitpid(start(be_rank_1, 0), NULL, 0);
+	}
 	assert_int_equal(room->status, TUTTI_EPEER);
 	must_have_been_soon("the process that made it has ended");
 }
