@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that cannot meet know it when it is known, not after TUTTI_BOOT_TIMEOUT_MS (here and by
- * default two minutes). */
+/* Ranks that cannot meet know it when it is known, not after TUTTI_BOOT_TIMEOUT_MS. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,7 +21,7 @@
 #include "support/crew.h"
 
 /* A second is needed, and what a busy machine adds. */
-#define SOON_NS INT64_C(60000000000)
+#define SOON_NS INT64_C(30000000000)
 
 static struct room {
 	_Atomic int has_id;
@@ -40,7 +39,7 @@ static pid_t start(void (*body)(int limit), int limit)
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		setenv("TUTTI_BOOT_TIMEOUT_MS", "120000", 1); /* the default */
+		setenv("TUTTI_BOOT_TIMEOUT_MS", "60000", 1);
 		body(limit);
 		_exit(0);
 	}
