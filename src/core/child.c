@@ -71,19 +71,6 @@ static tutti_status derive_shape(struct tti_comm *comm)
 	return tti_shape_project(root->shape, comm->in_root, (uint32_t)comm->n, &comm->shape);
 }
 
-static tutti_status derive_nics(struct tti_comm *comm)
-{
-	const struct tti_comm *root = comm->root;
-
-	if (root->nics) {
-		comm->nics = tti_alloc(sizeof(*comm->nics));
-		if (!comm->nics)
-			return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
-		*comm->nics = *root->nics;
-	}
-	return tti_nics_rewire(&root->wires, comm->in_root, comm->n, &comm->wires);
-}
-
 tutti_status tti_child_derive(struct tti_comm *comm)
 {
 	const struct tti_comm *root = comm->root;
@@ -93,7 +80,8 @@ tutti_status tti_child_derive(struct tti_comm *comm)
 	comm->crowded_somewhere = root->crowded_somewhere;
 	TTI_TRY(derive_shape(comm));
 	TTI_TRY(tti_wiring_project(root->wiring, comm->in_root, comm->n, &comm->wiring));
-	TTI_TRY(derive_nics(comm));
+	TTI_TRY(tti_nics_copy(root->nics, &comm->nics));
+	TTI_TRY(tti_nics_rewire(&root->wires, comm->in_root, comm->n, &comm->wires));
 	return tti_tuning_derive(&root->tuning, comm->nhosts > 1 ? comm->shape : NULL,
 				 &comm->tuning);
 }

@@ -258,6 +258,18 @@ tutti_status tti_nics_rewire(const struct tti_nic_wires *wires, const int *ranks
 	return TUTTI_OK;
 }
 
+tutti_status tti_nics_copy(const struct tti_nic_names *names, struct tti_nic_names **out)
+{
+	*out = NULL;
+	if (!names || names->n == 0)
+		return TUTTI_OK;
+	*out = tti_alloc(sizeof(**out));
+	if (!*out)
+		return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
+	**out = *names;
+	return TUTTI_OK;
+}
+
 void tti_nics_unwire(struct tti_nic_wires *wires)
 {
 	tti_free(wires->peer);

@@ -35,6 +35,10 @@ TUTTI_CHECKED tutti_status tti_nics_deal(const struct tti_comm_job *job,
 void tti_nics_name(const struct tti_views *views, int rank, const struct tti_nic_order *order,
 		   struct tti_nic_names *out);
 
+/* A copy, which is the caller's to free; of NULL, or of none, NULL. */
+TUTTI_CHECKED tutti_status tti_nics_copy(const struct tti_nic_names *names,
+					 struct tti_nic_names **out);
+
 /* Of each NIC of the plan, node after node, which one of the card of its host's leader it is;
  * TTI_NIC_NONE: none that its host uses. */
 TUTTI_CHECKED tutti_status tti_nics_locate(const struct tti_comm_job *job,

@@ -332,15 +332,6 @@ static void assign_nics(const struct tti_comm *comm)
 		tti_nics_assign(&comm->wires, comm->ports[i], comm->port_of, (uint8_t)i);
 }
 
-static struct tti_nic_names *copy_nics(const struct tti_nic_names *nics)
-{
-	struct tti_nic_names *copy = tti_alloc(sizeof(*copy));
-
-	if (copy)
-		*copy = *nics;
-	return copy;
-}
-
 static tutti_status plan(struct setup *setup)
 {
 	struct tti_comm *comm = setup->comm;
@@ -360,8 +351,7 @@ static tutti_status plan(struct setup *setup)
 	comm->shape = agreed.shape;
 	comm->wires = agreed.wires;
 	comm->wiring = agreed.wiring;
-	if (agreed.nics.n > 0 && !(comm->nics = copy_nics(&agreed.nics)))
-		return tti_fail(TUTTI_ENOMEM, "names of NICs: out of memory");
+	TTI_TRY(tti_nics_copy(&agreed.nics, &comm->nics));
 	prefer_nics(comm);
 	assign_nics(comm);
 	mark(setup, "topology", topology_ns);
