@@ -116,7 +116,7 @@ static inline bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t
  * what is long is read while it is written. */
 static inline bool tti_slot_is_awaited(const struct tti_link *link, size_t nbytes)
 {
-	return link->is_awaited && nbytes > TTI_LINE_BYTES && nbytes <= 2048;
+	return link->is_awaited && nbytes > TTI_LINE_BYTES && nbytes <= TTI_AWAITED_BYTES;
 }
 
 /* A link's slot from memory. */

@@ -21,11 +21,8 @@
 /* What a message costs by itself, some 0.1 us, is a quarter of what these take. */
 #define PIECE_BYTES 8192
 
-/* Up to here lines are written for a reader that waits; longer messages it begins to read while
- * they are written (docs/performance.md). */
-#define AWAITED_CELLS 32
 /* So many of the lines of a next message are fetched while its writer waits. */
-#define OWNED_CELLS   128u
+#define OWNED_CELLS 128u
 
 /* From arming the bell to the next look, some 0.7 us, and a sleep: see shm_wait(). */
 #define STORED_ROUNDS 16
@@ -111,7 +108,7 @@ static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes)
 	link->tx_at = at;
 	/* Who sends several messages in a row is ahead of its reader, and each takes a little longer
 	 * to write so. */
-	link->base.is_awaited = link->port->demotes && cells <= AWAITED_CELLS &&
+	link->base.is_awaited = link->port->demotes && cells <= TTI_AWAITED_BYTES / TTI_SHM_CELL &&
 				link->port->taken != link->port->taken_then;
 	return link->tx_box + (size_t)at * TTI_SHM_CELL;
 }

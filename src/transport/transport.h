@@ -72,6 +72,9 @@ struct tti_port_config {
 	int64_t timeout_ms;      /* of join() and of connecting                  */
 };
 
+/* Longer messages are read while they are written (docs/performance.md). */
+#define TTI_AWAITED_BYTES 2048
+
 struct tti_link {
 	const struct tti_link_ops *ops;
 	int peer;
@@ -79,8 +82,9 @@ struct tti_link {
 	/* The engine's: the next message is a piece of what would be a message of so many pages of 4 KiB,
 	 * and as much may be under way as if it were; 0: it is a whole one. */
 	uint16_t whole_pages;
-	/* Set by reserve(): the peer seems to wait for this message, and its cores are others, so it
-	 * is written by tti_copy_for_reader(). */
+	/* Set by reserve() of more than fits a line: the peer seems to wait for this message of at
+	 * most TTI_AWAITED_BYTES, and its cores are others, so it is written by
+	 * tti_copy_for_reader(). */
 	bool is_awaited;
 
 	/* The transport's own fields follow in its larger struct. */
