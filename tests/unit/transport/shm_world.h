@@ -144,6 +144,16 @@ static inline void world_run_threads(struct world *world)
 	free(ranks);
 }
 
+/* Two ranks, threads of this process, with nothing out of the ordinary. */
+static inline void world_run_two(void (*body)(struct world *, struct tti_port *))
+{
+	struct world *const world = world_create(2, body);
+
+	world_run_threads(world);
+	world_free(world);
+	tti_transport_shm.shutdown(NULL);
+}
+
 /* before: run in each process first, NULL: nothing. */
 static inline void world_run_processes(struct world *world, void (*before)(struct world *, int))
 {

@@ -561,12 +561,8 @@ static void properties(struct world *world, struct tti_port *port)
 
 static void ports_say_what_they_are(void **state)
 {
-	struct world *const world = world_create(2, properties);
-
 	(void)state;
-	world_run_threads(world);
-	world_free(world);
-	tti_transport_shm.shutdown(NULL);
+	world_run_two(properties);
 }
 
 int main(void)

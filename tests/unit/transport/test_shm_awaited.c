@@ -70,22 +70,14 @@ static void own(struct world *world, struct tti_port *port)
 
 static void lines_are_owned_while_nothing_comes(void **state)
 {
-	struct world *const world = world_create(2, own);
-
 	(void)state;
-	world_run_threads(world);
-	world_free(world);
-	tti_transport_shm.shutdown(NULL);
+	world_run_two(own);
 }
 
 static void an_answer_is_awaited(void **state)
 {
-	struct world *const world = world_create(2, await);
-
 	(void)state;
-	world_run_threads(world);
-	world_free(world);
-	tti_transport_shm.shutdown(NULL);
+	world_run_two(await);
 }
 
 int main(void)
