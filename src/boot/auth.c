@@ -10,19 +10,21 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/wire.h"
 
 /* The first two messages begin alike:
  *
- *     0        8         10     12            16          48
- *     | magic  | version | kind | payload len | nonce 32  |
+ *     0        8         10     12            14        16           48
+ *     | magic  | version | kind | payload len | ciphers | public 32  |
  *
  * The answer has kind and payload length 0. An answer to another version is followed by
  * zeros, as many as the hash has bytes that versions 1 and 2 wait for. */
-#define VERSION  3 /* 2: mail is acknowledged by frames TAKEN; 3: the connector proves first */
-#define HEAD     48
-#define HASH     32
-#define VERDICT  (1 + HASH)
-#define NONCE_AT 16
+#define VERSION \
+	4 /* 2: mail is acknowledged by frames TAKEN; 3: the connector proves first; 4: keys */
+#define HEAD      48
+#define HASH      32
+#define VERDICT   (1 + HASH)
+#define PUBLIC_AT 16
 
 enum state {
 	WAIT_HELLO,   /* acceptor                                  */
@@ -42,30 +44,29 @@ enum verdict {
 
 static const uint8_t magic[8] = { 'T', 'U', 'T', 'T', 'I', '\r', '\n', 0x1a };
 
-static void put_head(uint8_t *head, int kind, size_t payload_len)
-{
-	const uint16_t version = VERSION;
-	const uint16_t kind16 = (uint16_t)kind;
-	const uint32_t len32 = (uint32_t)payload_len;
+struct head {
+	unsigned version, kind, ciphers;
+	size_t payload_len;
+};
 
+/* A public value that serves for this handshake alone. */
+static void put_head(struct tti_auth *auth, uint8_t *head, int kind)
+{
 	memcpy(head, magic, 8);
-	memcpy(head + 8, &version, 2);
-	memcpy(head + 10, &kind16, 2);
-	memcpy(head + 12, &len32, 4);
-	randombytes_buf(head + NONCE_AT, HEAD - NONCE_AT);
+	tti_wire_put16(head + 8, VERSION);
+	tti_wire_put16(head + 10, (uint16_t)kind);
+	tti_wire_put16(head + 12, (uint16_t)(kind ? auth->payload_len : 0));
+	tti_wire_put16(head + 14, (uint16_t)tti_seal_ciphers());
+	randombytes_buf(auth->ours, sizeof(auth->ours));
+	(void)crypto_scalarmult_base(head + PUBLIC_AT, auth->ours);
 }
 
-static void get_head(const uint8_t *head, unsigned *version, unsigned *kind, size_t *payload_len)
+static struct head get_head(const uint8_t *head)
 {
-	uint16_t version16, kind16;
-	uint32_t len32;
-
-	memcpy(&version16, head + 8, 2);
-	memcpy(&kind16, head + 10, 2);
-	memcpy(&len32, head + 12, 4);
-	*version = version16;
-	*kind = kind16;
-	*payload_len = len32;
+	return (struct head){ .version = tti_wire_get16(head + 8),
+			      .kind = tti_wire_get16(head + 10),
+			      .payload_len = tti_wire_get16(head + 12),
+			      .ciphers = tti_wire_get16(head + 14) };
 }
 
 /* The connector's proof ('c', verdict 0), or the acceptor's of its verdict ('a'). */
@@ -112,7 +113,7 @@ void tti_auth_init(struct tti_auth *auth, bool connector, enum tti_auth_kind kin
 	}
 	if (payload_len > 0)
 		memcpy(auth->payload, payload, payload_len);
-	put_head(auth->hello, (int)kind, payload_len);
+	put_head(auth, auth->hello, (int)kind);
 	say(auth, auth->hello, HEAD);
 	await(auth, WAIT_ANSWER, HEAD);
 }
@@ -158,25 +159,66 @@ static tutti_status wrong_version(struct tti_auth *auth, unsigned version)
 			      version, VERSION);
 }
 
+static void derive_key(const struct tti_auth *auth, char side, const uint8_t *shared, uint8_t *key)
+{
+	static const uint8_t label[] = "key";
+	crypto_generichash_state hash;
+
+	crypto_generichash_init(&hash, auth->secret, sizeof(auth->secret), TTI_SEAL_KEY);
+	crypto_generichash_update(&hash, label, sizeof(label) - 1);
+	crypto_generichash_update(&hash, (const uint8_t *)&side, 1);
+	crypto_generichash_update(&hash, shared, crypto_scalarmult_BYTES);
+	crypto_generichash_update(&hash, auth->hello, HEAD);
+	crypto_generichash_update(&hash, auth->answer, HEAD);
+	crypto_generichash_final(&hash, key, TTI_SEAL_KEY);
+}
+
+/* The other side has proven itself, so its public value is its own. */
+static tutti_status derive(struct tti_auth *auth)
+{
+	const uint8_t *theirs = (auth->connector ? auth->answer : auth->hello) + PUBLIC_AT;
+	struct tti_seal_keys *keys = &auth->keys;
+	uint8_t shared[crypto_scalarmult_BYTES];
+
+	if (crypto_scalarmult(shared, auth->ours, theirs))
+		return fail(auth, "its public value is none");
+	derive_key(auth, 'c', shared, auth->connector ? keys->out : keys->in);
+	derive_key(auth, 'a', shared, auth->connector ? keys->in : keys->out);
+	keys->cipher =
+		tti_seal_choose(get_head(auth->hello).ciphers, get_head(auth->answer).ciphers);
+	sodium_memzero(shared, sizeof(shared));
+	sodium_memzero(auth->ours, sizeof(auth->ours));
+	return TUTTI_OK;
+}
+
+const struct tti_seal_keys *tti_auth_keys(const struct tti_auth *auth)
+{
+	tti_assert(auth->state == PROVEN);
+	return &auth->keys;
+}
+
+void tti_auth_forget(struct tti_auth *auth)
+{
+	sodium_memzero(auth, sizeof(*auth));
+}
+
 static tutti_status take_hello(struct tti_auth *auth)
 {
 	static const uint8_t zeros[HASH];
-	unsigned version, kind;
-	size_t payload_len;
+	const struct head head = get_head(auth->in);
 
-	get_head(auth->in, &version, &kind, &payload_len);
-	put_head(auth->answer, 0, 0);
-	if (version != VERSION) {
+	put_head(auth, auth->answer, 0);
+	if (head.version != VERSION) {
 		say(auth, auth->answer, HEAD);
 		say(auth, zeros, HASH);
-		return wrong_version(auth, version);
+		return wrong_version(auth, head.version);
 	}
-	if (kind < TTI_AUTH_ROOT || kind > TTI_AUTH_SHM ||
-	    (auth->kind != TTI_AUTH_ANY && auth->kind != kind))
+	if (head.kind < TTI_AUTH_ROOT || head.kind > TTI_AUTH_SHM ||
+	    (auth->kind != TTI_AUTH_ANY && auth->kind != head.kind))
 		return fail(auth, "it asked for a kind of connection that is not served here");
-	if (payload_len != auth->payload_len)
+	if (head.payload_len != auth->payload_len)
 		return fail(auth, "its payload has another length");
-	auth->kind = (enum tti_auth_kind)kind;
+	auth->kind = (enum tti_auth_kind)head.kind;
 	memcpy(auth->hello, auth->in, HEAD);
 	say(auth, auth->answer, HEAD);
 	await(auth, WAIT_PROOF, HASH + auth->payload_len);
@@ -185,14 +227,12 @@ static tutti_status take_hello(struct tti_auth *auth)
 
 static tutti_status take_answer(struct tti_auth *auth)
 {
+	const struct head head = get_head(auth->in);
 	uint8_t hash[HASH];
-	unsigned version, kind;
-	size_t payload_len;
 
-	get_head(auth->in, &version, &kind, &payload_len);
-	if (version != VERSION)
-		return wrong_version(auth, version);
-	if (kind != 0 || payload_len != 0)
+	if (head.version != VERSION)
+		return wrong_version(auth, head.version);
+	if (head.kind != 0 || head.payload_len != 0)
 		return fail(auth, "its answer is malformed");
 	memcpy(auth->answer, auth->in, HEAD);
 	prove(auth, 'c', 0, hash);
@@ -213,6 +253,7 @@ static tutti_status take_proof(struct tti_auth *auth)
 		say(auth, refusal, VERDICT);
 		return wrong_secret(auth);
 	}
+	TTI_TRY(derive(auth));
 	await(auth, HELD, 0);
 	if (auth->hold)
 		return TUTTI_OK;
@@ -231,6 +272,7 @@ static tutti_status take_verdict(struct tti_auth *auth)
 		return fail(auth, "it is another rank than the one wanted");
 	if (auth->in[0] != WELCOME)
 		return fail(auth, "its verdict is malformed");
+	TTI_TRY(derive(auth));
 	await(auth, PROVEN, 0);
 	return TUTTI_OK;
 }

@@ -3,19 +3,27 @@
 #define TTI_BOOT_AUTH_H
 
 /* Both sides of a connection prove to each other that they hold the secret
- * before a byte of what they say is trusted, and agree on the protocol version.
- * Used by bootstrap, control and data connections alike.
+ * before a byte of what they say is trusted, and agree on the protocol version and on keys
+ * for what they will say. Used by bootstrap, control and data connections alike.
  *
  *     connector                                   acceptor
- *     hello: magic, version, kind, nonce_c  ->
- *                    <-  answer: magic, version, nonce_a
+ *     hello: magic, version, kind, ciphers, public_c  ->
+ *                    <-  answer: magic, version, ciphers, public_a
  *     H(secret, "c", hello, answer, payload), payload  ->
  *                    <-  verdict, H(secret, "a", hello, answer, payload, verdict)
  *
  * H is keyed BLAKE2b (libsodium crypto_generichash, 32 bytes). The payload is
  * `nbytes` of the caller's (who am I). The connector proves first, so what an acceptor
- * sends to a stranger does not depend on the secret: it is a random nonce, and a verdict
- * with zeros in place of the hash. There is nothing on which a guess could be tried.
+ * sends to a stranger does not depend on the secret: it is a random public value, and a
+ * verdict with zeros in place of the hash. There is nothing on which a guess could be tried.
+ *
+ * The public values are of X25519 and of this connection alone, so they are also what makes
+ * each handshake another one. Once both are proven, the keys of the two directions (seal.h) are
+ *
+ *     H(secret, "key", "c" or "a", X25519(public_c, public_a), hello, answer)
+ *
+ * Nobody can compute them later, not even who gets hold of the secret: the private values
+ * are forgotten with the handshake.
  *
  * The state machine does no I/O by itself: feed what arrived, send what it wants
  * sent; so it runs blocking, nonblocking and under a fuzzer. */
@@ -24,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "boot/seal.h"
 #include "tutti/status.h"
 
 /* On the wire. */
@@ -41,6 +50,8 @@ enum tti_auth_kind {
 
 struct tti_auth {
 	uint8_t secret[32];
+	uint8_t ours[32];          /* the private value of this side; zeros once there are keys */
+	struct tti_seal_keys keys; /* once proven */
 	uint8_t hello[48], answer[48];
 	uint8_t payload[TTI_AUTH_PAYLOAD]; /* connector: to send; acceptor: received */
 	uint8_t in[TTI_AUTH_ROOM], out[TTI_AUTH_ROOM];
@@ -78,6 +89,10 @@ void tti_auth_admit(struct tti_auth *auth, bool welcome);
 
 /* Whether all is proven and sent. */
 bool tti_auth_done(const struct tti_auth *auth);
+
+/* The keys of what follows, once all is proven; and forget all that is secret. */
+const struct tti_seal_keys *tti_auth_keys(const struct tti_auth *auth);
+void tti_auth_forget(struct tti_auth *auth);
 
 /* Run it to the end over a socket, blocking until the deadline. Quiet errors:
  * TUTTI_EPROTO, TUTTI_EPEER, TUTTI_ETIMEOUT, TUTTI_EABORTED (see tti_fd_recv_all). */

@@ -126,7 +126,7 @@ static tutti_status hello_of_version(uint8_t version)
 	make(&pair, secret, secret);
 	assert_int_equal(tti_auth_output(&pair.connector, &data), sizeof(hello));
 	memcpy(hello, data, sizeof(hello));
-	assert_int_equal(hello[8], 3);
+	assert_int_equal(hello[8], 4);
 	hello[8] = version;
 	return tti_auth_feed(&pair.acceptor, hello, sizeof(hello));
 }
@@ -137,16 +137,16 @@ static void another_version_is_named(void **state)
 	struct pair pair;
 
 	(void)state;
-	assert_int_equal(hello_of_version(3), TUTTI_AGAIN);
+	assert_int_equal(hello_of_version(4), TUTTI_AGAIN);
 	assert_int_equal(hello_of_version(2), TUTTI_EPROTO);
 	assert_non_null(strstr(tti_error_text(), "it speaks version 2 of the protocol, this side "
-						 "version 3"));
-	assert_int_equal(hello_of_version(4), TUTTI_EPROTO);
+						 "version 4"));
+	assert_int_equal(hello_of_version(5), TUTTI_EPROTO);
 	make(&pair, secret, secret);
-	run(&pair, 1000, -1, 8 * 8 + 1); /* version 3 becomes 1, on the way back */
+	run(&pair, 1000, -1, 8 * 8); /* version 4 becomes 5, on the way back */
 	assert_int_equal(pair.connector_status, TUTTI_EPROTO);
-	assert_non_null(strstr(tti_error_text(), "it speaks version 1 of the protocol, this side "
-						 "version 3"));
+	assert_non_null(strstr(tti_error_text(), "it speaks version 5 of the protocol, this side "
+						 "version 4"));
 }
 
 static void a_stranger_goes_at_his_first_byte(void **state)
@@ -325,6 +325,65 @@ static void a_stranger_learns_nothing(void **state)
 	}
 }
 
+/* -- Keys ---------------------------------------------------------------------------- */
+
+static void equal(const uint8_t *a, const uint8_t *b, bool are)
+{
+	assert_int_equal(memcmp(a, b, TTI_SEAL_KEY) == 0, are);
+}
+
+/* Both sides have the same two keys, of which each handshake makes new ones. */
+static void a_handshake_yields_keys(void **state)
+{
+	struct tti_seal_keys first = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const struct tti_seal_keys *c, *a;
+		struct pair pair;
+
+		make(&pair, secret, secret);
+		run(&pair, 1000, -1, -1);
+		c = tti_auth_keys(&pair.connector);
+		a = tti_auth_keys(&pair.acceptor);
+		equal(c->out, a->in, true);
+		equal(c->in, a->out, true);
+		equal(c->in, c->out, false);
+		equal(c->in, first.in, false);
+		equal(c->out, first.out, false);
+		assert_int_equal(c->cipher, a->cipher);
+		/* What the keys were made of is gone, with what the log of a wire has. */
+		equal(pair.connector.ours, (const uint8_t[32]){ 0 }, true);
+		equal(pair.acceptor.ours, (const uint8_t[32]){ 0 }, true);
+		first = *c;
+	}
+}
+
+/* The keys of given private values, worked out by another program (Python's hashlib and X25519):
+ * no build means something else by the same version of the protocol. They depend on the ciphers
+ * that both sides have. */
+static void the_keys_are_those_of_the_protocol(void **state)
+{
+	static const char *const expected[2][2] = {
+		{ "23e9d98a2a598a347e3f90f120eb5669a9389a3c33fe157098fc4eea4b31fc72",
+		  "291ecee7f276d41b2b6eb1cddd886b6466558648b1ed2510870b973ade27aadd" },
+		{ "5d41402537d19abc35f101bc35a1d48efb0a7b93552ddb86087ba8db6c1fc13f",
+		  "0992420e1bebd927fc9eae885be0795c08ee0a9a56d0c5c3fd2e18b7616adb67" },
+	};
+	const char *const *keys = expected[(tti_seal_ciphers() & TTI_SEAL_AES) != 0];
+	char text[2 * TTI_SEAL_KEY + 1];
+	struct pair pair;
+
+	(void)state;
+	dice = 7;
+	make(&pair, secret, secret);
+	run(&pair, 1000, -1, -1);
+	sodium_bin2hex(text, sizeof(text), tti_auth_keys(&pair.connector)->out, TTI_SEAL_KEY);
+	assert_string_equal(text, keys[0]);
+	sodium_bin2hex(text, sizeof(text), tti_auth_keys(&pair.connector)->in, TTI_SEAL_KEY);
+	assert_string_equal(text, keys[1]);
+}
+
 /* -- Over sockets ------------------------------------------------------------------ */
 
 struct side {
@@ -395,6 +454,8 @@ int main(void)
 		cmocka_unit_test(replays_and_echoes_fail),
 		cmocka_unit_test(a_reflection_is_refused),
 		cmocka_unit_test(a_stranger_learns_nothing),
+		cmocka_unit_test(a_handshake_yields_keys),
+		cmocka_unit_test(the_keys_are_those_of_the_protocol),
 		cmocka_unit_test(blocking),
 	};
 
