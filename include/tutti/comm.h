@@ -86,9 +86,13 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
 /* Join the communicator of all processes that one launcher started: `tutti
  * run`, Open MPI, MPICH (Hydra), Slurm, torchrun, or TUTTI_RANK and
  * TUTTI_NRANKS by hand. The id comes from TUTTI_COMM_ID (host:port), from a
- * file named by TUTTI_COMM_FILE, or from torchrun's MASTER_ADDR. That file is made by rank 0, which
- * removes it when all have come; others read it only if it belongs to their user and nobody else may
- * read or write it. TUTTI_EUSAGE says what is missing, or wrong with the file. *out is written on success only and is
+ * file named by TUTTI_COMM_FILE, or from torchrun's MASTER_ADDR. A process may call it
+ * several times, as often as the others do: each call makes another communicator.
+ *
+ * The file is made by rank 0, which removes it when all have come and replaces one that an earlier
+ * run has left. If rank 0 fails, it leaves its error there, for ranks that come later. The others
+ * read the file only if it belongs to their user and nobody else may read or write it.
+ * TUTTI_EUSAGE says what is missing, or wrong with the file. *out is written on success only and is
  * the caller's: tutti_comm_destroy() or tutti_comm_abort(). */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_env(tutti_comm_t *out,
 							 const tutti_config *config);

@@ -25,6 +25,7 @@
 #include "core/counts.h"
 #include "core/handoff.h"
 #include "core/layout.h"
+#include "core/meeting.h"
 #include "core/memory.h"
 #include "core/operators.h"
 #include "core/prepared.h"
@@ -285,10 +286,10 @@ static inline bool tti_turn_is_free(struct tti_comm *comm)
 
 /* -- init.c ----------------------------------------------------------------- */
 
-/* tutti_comm_init_rank_config() with an id that others read from a file that this rank has made,
- * NULL: none. It removes the file when all have come, or the init has failed. */
+/* tutti_comm_init_rank_config() with an id that others read from a file of this rank, NULL: there is
+ * none. The meeting is taken over, and closed when all have come or the init has failed. */
 TUTTI_CHECKED tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank,
-					     const tutti_unique_id *id, const char *id_file,
+					     const tutti_unique_id *id, struct tti_meeting *meeting,
 					     const tutti_config *config);
 
 /* -- setup.c ---------------------------------------------------------------- */

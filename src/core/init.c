@@ -2,7 +2,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/child.h"
 #include "core/comm.h"
@@ -21,7 +20,7 @@ struct plan {
 	struct tti_maker *maker; /* NULL: it comes up by ids  */
 	tutti_config config;
 	char *transport, *algo;
-	char *id_file; /* goes once all ranks have read it; NULL: there is none of ours */
+	struct tti_meeting *meeting; /* until all have come; NULL: there is none */
 	int nids;
 	tutti_unique_id ids[];
 };
@@ -30,7 +29,7 @@ static void plan_free(struct plan *plan)
 {
 	if (plan->maker)
 		plan->maker->free(plan->maker);
-	tti_free(plan->id_file);
+	tti_meeting_close(plan->meeting, false);
 	tti_free(plan->transport);
 	tti_free(plan->algo);
 	tti_free(plan);
@@ -122,8 +121,8 @@ static tutti_status connect_and_setup(struct plan *plan)
 
 		st = tti_boot_connect(&config, &boot);
 		/* Before this rank's roll call, so that no other has ended its init. */
-		if (plan->id_file)
-			unlink(plan->id_file);
+		tti_meeting_close(plan->meeting, st == TUTTI_OK);
+		plan->meeting = NULL;
 		TTI_TRY(st);
 	}
 	return tti_comm_setup(comm, boot, &plan->config, NULL, NULL, began_ns);
@@ -250,21 +249,22 @@ static tutti_status check_shape(const void *out, int nranks, int rank)
 }
 
 static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nids,
-				const tutti_unique_id *ids, const char *id_file,
+				const tutti_unique_id *ids, struct tti_meeting *meeting,
 				const tutti_config *config)
 {
 	struct plan *plan;
+	tutti_status st = check_shape(out, nranks, rank);
 
-	TTI_TRY(check_shape(out, nranks, rank));
-	if (!ids || nids < 1 || nids > nranks)
-		return tti_fail(TUTTI_EINVAL, "%d ids at %p: 1 to %d of them", nids,
-				(const void *)ids, nranks);
-	TTI_TRY(make_plan(nranks, rank, nids, ids, config, &plan));
-	if (id_file && !(plan->id_file = tti_strdup(id_file))) {
-		tti_comm_free(plan->comm);
-		plan_free(plan);
-		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
+	if (st == TUTTI_OK && (!ids || nids < 1 || nids > nranks))
+		st = tti_fail(TUTTI_EINVAL, "%d ids at %p: 1 to %d of them", nids,
+			      (const void *)ids, nranks);
+	if (st == TUTTI_OK)
+		st = make_plan(nranks, rank, nids, ids, config, &plan);
+	if (st != TUTTI_OK) {
+		tti_meeting_close(meeting, false);
+		return st;
 	}
+	plan->meeting = meeting;
 	if (plan->config.blocking && !tti_group_is_open())
 		return init_here(plan, out);
 	return init_aside(plan, out);
@@ -277,9 +277,9 @@ tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks, int rank, i
 }
 
 tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank, const tutti_unique_id *id,
-			       const char *id_file, const tutti_config *config)
+			       struct tti_meeting *meeting, const tutti_config *config)
 {
-	return init_by_ids(out, nranks, rank, 1, id, id_file, config);
+	return init_by_ids(out, nranks, rank, 1, id, meeting, config);
 }
 
 tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks, tutti_unique_id id,

@@ -186,14 +186,17 @@ refuses()
 head -c 256 /dev/zero >"$tmp/other"
 chmod 600 "$tmp/other"
 ln -s "$tmp/other" "$tmp/meet"
-refuses 1 'TUTTI_COMM_FILE=.*/meet is a symbolic link'
-refuses 0 'TUTTI_COMM_FILE=.*/meet exists already'
+for rank in 0 1; do
+	refuses $rank 'TUTTI_COMM_FILE=.*/meet is a symbolic link'
+done
 rm "$tmp/meet"
 cp "$tmp/other" "$tmp/meet"
-refuses 0 'TUTTI_COMM_FILE=.*/meet exists already'
+refuses 0 'TUTTI_COMM_FILE=.*/meet exists already and is not what rank 0 makes'
 for mode in 640 602; do
 	chmod $mode "$tmp/meet"
-	refuses 1 "is not what rank 0 makes: it has mode $mode and"
+	for rank in 0 1; do
+		refuses $rank "is not what rank 0 makes: it has mode $mode and"
+	done
 done
 chmod 600 "$tmp/meet"
 if [ "$(id -u)" = 0 ]; then
