@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that meet through TUTTI_COMM_FILE: whichever comes first, after an earlier run that left its
+ * file, and when rank 0 fails or dies. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/crew.h"
+
+#define SOON_NS INT64_C(30000000000) /* where it is known within milliseconds */
+#define LIMIT   "1000"               /* where it is never known               */
+
+struct rank {
+	pid_t pid;
+	tutti_status status;
+	int64_t ns;
+	char text[2048];
+};
+
+static struct rank *ranks; /* [2], shared */
+static char folder[] = "/tmp/tutti-test-XXXXXX", path[64];
+
+#define TIMES_MOST 5
+
+/* A program of which several parts start up for themselves. */
+static tutti_status meet(int times, const tutti_config *config)
+{
+	tutti_comm_t comms[TIMES_MOST] = { 0 };
+	tutti_status st = TUTTI_OK;
+
+	for (int i = 0; i < times && st == TUTTI_OK; i++)
+		st = tutti_comm_init_env(&comms[i], config);
+	for (int i = 0; i < times && st == TUTTI_OK; i++)
+		st = tutti_barrier(comms[i], NULL);
+	for (int i = 0; i < times && st == TUTTI_OK; i++)
+		st = tutti_comm_destroy(comms[i]);
+	return st;
+}
+
+enum { BAD_CONFIG = -1 };
+
+static void start(int rank, int times, const char *limit_ms)
+{
+	struct rank *own = &ranks[rank];
+
+	memset(own, 0, sizeof(*own));
+	fflush(NULL);
+
+	const pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid > 0) {
+		own->pid = pid;
+		return;
+	}
+	tutti_config config = TUTTI_CONFIG_INIT;
+	const int64_t began = crew_now_ns();
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setenv("TUTTI_RANK", rank ? "1" : "0", 1);
+	setenv("TUTTI_NRANKS", "2", 1);
+	setenv("TUTTI_COMM_FILE", path, 1);
+	setenv("TUTTI_BOOT_TIMEOUT_MS", limit_ms, 1);
+	if (times == BAD_CONFIG)
+		config.timeout_ms = -7;
+	own->status = meet(times == BAD_CONFIG ? 1 : times, &config);
+	own->ns = crew_now_ns() - began;
+	snprintf(own->text, sizeof(own->text), "%s", tutti_last_error(NULL));
+	_exit(0);
+}
+
+static void end(int rank)
+{
+	assert_int_equal(waitpid(ranks[rank].pid, NULL, 0), ranks[rank].pid);
+}
+
+static void must_be(int rank, tutti_status status, const char *part)
+{
+	end(rank);
+	if (ranks[rank].status != status || !strstr(ranks[rank].text, part))
+		fail_msg("rank %d: %s: %s", rank, tutti_status_name(ranks[rank].status),
+			 ranks[rank].text);
+	assert_true(ranks[rank].ns < SOON_NS);
+}
+
+static bool there_is_a_file(void)
+{
+	return access(path, F_OK) == 0;
+}
+
+static void await_file(void)
+{
+	while (!there_is_a_file())
+		crew_nap_us(200);
+	crew_nap_us(50000); /* the id is in it by now, or soon */
+}
+
+/* A rank 0 that is killed while it waits, and leaves its file. */
+static void leave_a_file(void)
+{
+	start(0, 1, "60000");
+	await_file();
+	kill(ranks[0].pid, SIGKILL);
+	end(0);
+	assert_true(there_is_a_file());
+}
+
+static void run_with(int first, int delay_us, int times)
+{
+	start(first, times, "60000");
+	crew_nap_us(delay_us);
+	start(1 - first, times, "60000");
+	must_be(0, TUTTI_OK, "");
+	must_be(1, TUTTI_OK, "");
+	assert_false(there_is_a_file());
+}
+
+static void either_may_come_first(void **state)
+{
+	(void)state;
+	for (int first = 0; first < 2; first++)
+		run_with(first, 1000000, 1);
+}
+
+static void a_program_may_do_it_several_times(void **state)
+{
+	(void)state;
+	run_with(0, 0, TIMES_MOST);
+	run_with(1, 0, TIMES_MOST);
+}
+
+static void an_old_file_is_replaced(void **state)
+{
+	(void)state;
+	for (int first = 0; first < 2; first++) {
+		leave_a_file();
+		run_with(first, 200000, 1);
+	}
+	/* One that mktemp has made. */
+	close(open(path, O_WRONLY | O_CREAT | O_EXCL, 0600));
+	run_with(1, 200000, 1);
+	/* And one of a rank 0 that failed. */
+	start(0, BAD_CONFIG, "60000");
+	end(0);
+	run_with(1, 200000, 1);
+}
+
+static void whoever_waits_hears_why_rank_0_failed(void **state)
+{
+	(void)state;
+	start(1, 1, "60000");
+	crew_nap_us(200000);
+	start(0, BAD_CONFIG, "60000");
+	must_be(0, TUTTI_EINVAL, "config.timeout_ms is -7");
+	must_be(1, TUTTI_EPEER, "config.timeout_ms is -7");
+	unlink(path);
+}
+
+static void whoever_comes_later_hears_it_too(void **state)
+{
+	(void)state;
+	start(0, BAD_CONFIG, "60000");
+	must_be(0, TUTTI_EINVAL, "config.timeout_ms is -7");
+	start(1, 1, LIMIT);
+	must_be(1, TUTTI_ETIMEOUT, "config.timeout_ms is -7");
+	leave_a_file();
+	start(1, 1, LIMIT);
+	must_be(1, TUTTI_ETIMEOUT, "it was killed");
+	unlink(path);
+	start(1, 1, LIMIT);
+	must_be(1, TUTTI_ETIMEOUT, "rank 0 has not written TUTTI_COMM_FILE");
+}
+
+/* The other rank looks before and after, but not while rank 0 lives. */
+static void a_killed_rank_0_is_known_of(void **state)
+{
+	(void)state;
+	for (int is_old = 0; is_old < 2; is_old++) {
+		if (is_old)
+			leave_a_file();
+		start(1, 1, "60000");
+		crew_nap_us(300000);
+		kill(ranks[1].pid, SIGSTOP);
+		unlink(path);
+		leave_a_file();
+		kill(ranks[1].pid, SIGCONT);
+		must_be(1, TUTTI_EPEER, "it was killed");
+		unlink(path);
+	}
+}
+
+static void one_name_is_for_one_job(void **state)
+{
+	pid_t first;
+
+	(void)state;
+	start(0, 1, "60000");
+	await_file();
+	first = ranks[0].pid;
+	start(0, 1, "60000");
+	must_be(0, TUTTI_EUSAGE, "is in use by another job");
+	ranks[0].pid = first;
+	start(1, 1, "60000");
+	must_be(1, TUTTI_OK, "");
+	must_be(0, TUTTI_OK, "");
+}
+
+static void a_file_of_the_users_stays(void **state)
+{
+	const int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+	char text[8] = "";
+
+	(void)state;
+	assert_int_equal(write(fd, "my key", 6), 6);
+	for (int rank = 0; rank < 2; rank++) {
+		start(rank, 1, "60000");
+		must_be(rank, TUTTI_EUSAGE, "is not what rank 0 makes");
+	}
+	assert_int_equal(pread(fd, text, sizeof(text), 0), 6);
+	assert_string_equal(text, "my key");
+	assert_true(there_is_a_file());
+	close(fd);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(either_may_come_first),
+		cmocka_unit_test(a_program_may_do_it_several_times),
+		cmocka_unit_test(an_old_file_is_replaced),
+		cmocka_unit_test(whoever_waits_hears_why_rank_0_failed),
+		cmocka_unit_test(whoever_comes_later_hears_it_too),
+		cmocka_unit_test(a_killed_rank_0_is_known_of),
+		cmocka_unit_test(one_name_is_for_one_job),
+		cmocka_unit_test(a_file_of_the_users_stays),
+	};
+	int failed;
+
+	ranks = mmap(NULL, 2 * sizeof(*ranks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		     -1, 0);
+	if (ranks == MAP_FAILED || !mkdtemp(folder))
+		return 1;
+	snprintf(path, sizeof(path), "%s/id", folder);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(path);
+	rmdir(folder);
+	return failed;
+}
