@@ -64,7 +64,7 @@ static inline void *reserve(struct tti_link *link, size_t nbytes)
 {
 	void *room;
 
-	for (int spins = 0; !(room = link->ops->reserve(link, nbytes));)
+	for (int spins = 0; !(room = link->ops->reserve(link, nbytes, 0));)
 		relax(&spins);
 	return room;
 }

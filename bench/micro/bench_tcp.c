@@ -74,7 +74,7 @@ static bool round_trip(struct tti_port *port, struct tti_link *link, bool first)
 
 	for (int turn = 0; turn < 2; turn++) {
 		if ((turn == 0) == first) {
-			while (!link->ops->reserve(link, 8)) {
+			while (!link->ops->reserve(link, 8, 0)) {
 				if (port->failure)
 					return false;
 				tcp->progress(port);
@@ -102,7 +102,7 @@ static bool stream(struct tti_port *port, struct tti_link *link, size_t size, ui
 	while (out || in || port->unsent) {
 		bool moved = false;
 
-		if (out && link->ops->reserve(link, size)) {
+		if (out && link->ops->reserve(link, size, 0)) {
 			link->ops->commit(link, size, 0);
 			out--, moved = true;
 		}

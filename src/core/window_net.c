@@ -39,7 +39,7 @@
 bool tti_net_send(const struct tti_net_peer *peer, const struct tti_net_head *head,
 		  const void *data, size_t nbytes)
 {
-	uint8_t *room = peer->link->ops->reserve(peer->link, sizeof(*head) + nbytes);
+	uint8_t *room = peer->link->ops->reserve(peer->link, sizeof(*head) + nbytes, 0);
 
 	if (!room)
 		return false;

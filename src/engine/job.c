@@ -17,20 +17,7 @@ static bool shares_slot(const struct tti_post *post, size_t nbytes)
 	return post->port && (post->port->fans_short || nbytes > post->port->inline_bytes);
 }
 
-/* Room for a piece: as much may be under way as if it were whole. */
-static void *reserve_piece(struct tti_link *link, size_t nbytes, size_t whole)
-{
-	void *room;
-
-	if (nbytes >= whole)
-		return link->ops->reserve(link, nbytes);
-	link->whole_pages = (uint16_t)((whole + 4095) / 4096);
-	room = link->ops->reserve(link, nbytes);
-	link->whole_pages = 0;
-	return room;
-}
-
-bool tti_post_reserve_any(struct tti_post *post, size_t nbytes, size_t whole)
+bool tti_post_reserve_all(struct tti_post *post, size_t nbytes, size_t whole)
 {
 	if (shares_slot(post, nbytes)) {
 		post->slot = post->port->transport->fanout->reserve(post->port, post->links,
@@ -38,7 +25,7 @@ bool tti_post_reserve_any(struct tti_post *post, size_t nbytes, size_t whole)
 		return post->slot != NULL;
 	}
 	for (int i = post->n - 1; i >= 0; i--) {
-		post->slot = reserve_piece(post->links[i], nbytes, whole);
+		post->slot = post->links[i]->ops->reserve(post->links[i], nbytes, whole);
 		if (!post->slot)
 			return false;
 	}
@@ -56,7 +43,7 @@ void tti_post_commit_all(const struct tti_post *post, size_t nbytes, uint64_t ta
 	for (int i = post->n - 1; i > 0; i--) {
 		struct tti_link *link = post->links[i];
 
-		memcpy(link->ops->reserve(link, nbytes), post->slot, nbytes);
+		memcpy(link->ops->reserve(link, nbytes, 0), post->slot, nbytes);
 		link->ops->commit(link, nbytes, tag);
 	}
 	post->links[0]->ops->commit(post->links[0], nbytes, tag);

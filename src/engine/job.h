@@ -92,7 +92,7 @@ static inline void tti_job_awaits(struct tti_job *job, int peer)
 /* The same of memory programs. */
 bool tti_memory_poll(struct tti_job *job);
 
-bool tti_post_reserve_any(struct tti_post *post, size_t nbytes, size_t whole);
+bool tti_post_reserve_all(struct tti_post *post, size_t nbytes, size_t whole);
 void tti_post_commit_all(const struct tti_post *post, size_t nbytes, uint64_t tag);
 
 /* Room for a post in post->slot, to be filled: one slot that all links share where that
@@ -103,9 +103,9 @@ static inline bool tti_post_reserve(struct tti_post *post, size_t nbytes, size_t
 {
 	struct tti_link *const link = post->links[0];
 
-	if (post->n > 1 || nbytes < whole)
-		return tti_post_reserve_any(post, nbytes, whole);
-	post->slot = link->ops->reserve(link, nbytes);
+	if (post->n > 1)
+		return tti_post_reserve_all(post, nbytes, whole);
+	post->slot = link->ops->reserve(link, nbytes, whole);
 	return post->slot != NULL;
 }
 

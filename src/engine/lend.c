@@ -96,7 +96,7 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 		lent->message = NULL;
 		return TTI_LEND_DONE;
 	}
-	offer = link->ops->reserve(link, nbytes);
+	offer = link->ops->reserve(link, nbytes, 0);
 	if (!offer)
 		return TTI_LEND_WAITS;
 	memset(offer, 0, nbytes);

@@ -85,7 +85,7 @@ static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
 
 	for (; bound->done < op->nout; bound->done++) {
 		struct tti_link *link = link_at(bound, op);
-		void *room = link->ops->reserve(link, nbytes);
+		void *room = link->ops->reserve(link, nbytes, 0);
 
 		tti_job_awaits(job, link->peer);
 		if (!room)

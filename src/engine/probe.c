@@ -53,7 +53,7 @@ tutti_status tti_probe_send(struct tti_probe *probe, const void *data, size_t nb
 	struct tti_wait wait = { 0 };
 	void *room;
 
-	while (!(room = link->ops->reserve(link, nbytes))) {
+	while (!(room = link->ops->reserve(link, nbytes, 0))) {
 		const tutti_status st = tti_wait_step(&wait, probe->engine, probe->peer, true);
 
 		if (st != TUTTI_AGAIN)
@@ -179,7 +179,7 @@ static bool send_some(struct flowing *fl)
 
 		if (flow->most > 0 && nbytes > flow->most - fl->sent)
 			nbytes = (size_t)(flow->most - fl->sent);
-		room = fl->link->ops->reserve(fl->link, nbytes);
+		room = fl->link->ops->reserve(fl->link, nbytes, 0);
 		if (!room)
 			break;
 		memcpy(room, flow->out + fl->out_at, nbytes);

@@ -27,11 +27,12 @@ struct self_port {
 	struct self_link *link;
 };
 
-static void *reserve(struct tti_link *base, size_t nbytes)
+static void *reserve(struct tti_link *base, size_t nbytes, size_t whole)
 {
 	const struct self_link *link = (const struct self_link *)base;
 
 	(void)nbytes;
+	(void)whole;
 	if (link->used == link->slots)
 		return NULL;
 	return link->data + (size_t)((link->head + link->used) % link->slots) * link->stride;

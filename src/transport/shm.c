@@ -93,10 +93,10 @@ void tti_shm_look_back(struct tti_shm_link *link)
 	tti_shm_room_give(&link->tx_room, boxed);
 }
 
-static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes)
+static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes, size_t whole_bytes)
 {
 	const uint32_t cells = tti_shm_cells(nbytes);
-	const uint32_t whole = tti_shm_whole(cells, link->base.whole_pages);
+	const uint32_t whole = whole_bytes > nbytes ? tti_shm_cells(whole_bytes) : cells;
 	uint32_t at = tti_shm_room_find(&link->tx_room, cells, whole);
 
 	if (TTI_UNLIKELY(at == TTI_SHM_FULL)) {
@@ -113,7 +113,7 @@ static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes)
 	return link->tx_box + (size_t)at * TTI_SHM_CELL;
 }
 
-static void *reserve(struct tti_link *base, size_t nbytes)
+static void *reserve(struct tti_link *base, size_t nbytes, size_t whole)
 {
 	struct tti_shm_link *const link = tti_shm_link_of(base);
 
@@ -121,7 +121,7 @@ static void *reserve(struct tti_link *base, size_t nbytes)
 		return NULL;
 	if (TTI_LIKELY(nbytes <= TTI_SHM_INLINE))
 		return tti_shm_tx_line(link)->data;
-	return find_room(link, nbytes);
+	return find_room(link, nbytes, whole);
 }
 
 static void commit(struct tti_link *base, size_t nbytes, uint64_t tag)

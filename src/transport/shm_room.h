@@ -52,14 +52,6 @@ static inline uint32_t tti_shm_cells(size_t nbytes)
 	return nbytes ? (uint32_t)((nbytes + TTI_SHM_CELL - 1) / TTI_SHM_CELL) : 1;
 }
 
-/* Of a piece, the cells of what it is a piece of (transport.h). */
-static inline uint32_t tti_shm_whole(uint32_t cells, uint16_t whole_pages)
-{
-	const uint32_t whole = whole_pages * TTI_SHM_PAGE;
-
-	return whole > cells ? whole : cells;
-}
-
 /* The place of a message of so many cells; TTI_SHM_FULL: not before more are read. Until
  * tti_shm_room_take() it says the same when it is asked again, whatever is given back.
  * `whole` >= cells: pieces of what would be a message of so many; cells: it is none. */

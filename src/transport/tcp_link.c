@@ -331,10 +331,11 @@ void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes)
 	tti_tcp_lanes_want(link);
 }
 
-static void *reserve(struct tti_link *base, size_t nbytes)
+static void *reserve(struct tti_link *base, size_t nbytes, size_t whole)
 {
 	struct tti_tcp_link *link = link_of(base);
 
+	(void)whole;
 	/* The same room as before, whatever has become of the link. */
 	if (!link->lent && nbytes <= link->in.slot_bytes && !tti_tcp_may_stage(link)) {
 		tti_tcp_link_look(link);

@@ -79,9 +79,6 @@ struct tti_link {
 	const struct tti_link_ops *ops;
 	int peer;
 	struct tti_copy_way way; /* the engine's: how slots are written */
-	/* The engine's: the next message is a piece of what would be a message of so many pages of 4 KiB,
-	 * and as much may be under way as if it were; 0: it is a whole one. */
-	uint16_t whole_pages;
 	/* Set by reserve() of more than fits a line: the peer seems to wait for this message of at
 	 * most TTI_AWAITED_BYTES, and its cores are others, so it is written by
 	 * tti_copy_for_reader(). */
@@ -122,8 +119,9 @@ void tti_port_fail(struct tti_port *port, tutti_status status, int peer);
 
 struct tti_link_ops {
 	/* Room for one message of nbytes <= slot_bytes; NULL: no credit now.
-	 * Again without commit: the same room. */
-	void *(*reserve)(struct tti_link *link, size_t nbytes);
+	 * Again without commit: the same room. `whole` > nbytes: it is a piece of what would be a
+	 * message of so many bytes, and as much may be under way as if it were. */
+	void *(*reserve)(struct tti_link *link, size_t nbytes, size_t whole);
 	/* What was written goes out, nbytes as reserved. */
 	void (*commit)(struct tti_link *link, size_t nbytes, uint64_t tag);
 	/* The oldest message, in place; NULL: none yet. Valid until release. */

@@ -15,12 +15,12 @@ static void step_up(struct layer_link *self)
 	self->link->ops = &self->ops;
 }
 
-void *layer_reserve(struct layer_link *self, size_t nbytes)
+void *layer_reserve(struct layer_link *self, size_t nbytes, size_t whole)
 {
 	void *room;
 
 	step_down(self);
-	room = self->inner->reserve(self->link, nbytes);
+	room = self->inner->reserve(self->link, nbytes, whole);
 	step_up(self);
 	return room;
 }

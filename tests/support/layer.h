@@ -51,7 +51,7 @@ static inline struct layer *layer_of(const struct tti_port *port)
 }
 
 /* The functions beneath, called as if the layer were not there. */
-void *layer_reserve(struct layer_link *self, size_t nbytes);
+void *layer_reserve(struct layer_link *self, size_t nbytes, size_t whole);
 void layer_commit(struct layer_link *self, size_t nbytes, uint64_t tag);
 const void *layer_peek(struct layer_link *self, size_t *nbytes, uint64_t *tag);
 void layer_release(struct layer_link *self);

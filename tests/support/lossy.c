@@ -43,14 +43,14 @@ static struct lossy_link *link_of(struct tti_link *link)
 	return (struct lossy_link *)layer_link_of(link);
 }
 
-static void *reserve(struct tti_link *link, size_t nbytes)
+static void *reserve(struct tti_link *link, size_t nbytes, size_t whole)
 {
 	struct lossy_link *self = link_of(link);
 	void *room;
 
 	if (!self->is_reserved && refuses(lossy_of(self), &self->reserves))
 		return NULL;
-	room = layer_reserve(&self->base, nbytes);
+	room = layer_reserve(&self->base, nbytes, whole);
 	self->is_reserved = room != NULL;
 	return room;
 }

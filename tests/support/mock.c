@@ -82,7 +82,7 @@ static void put(struct mock_link *link, const void *data, size_t nbytes, uint64_
 		mock_deliver(mock, channel);
 }
 
-static void *reserve(struct tti_link *base, size_t nbytes)
+static void *reserve(struct tti_link *base, size_t nbytes, size_t whole)
 {
 	struct mock_link *link = (struct mock_link *)base;
 	struct mock *mock = link->port->mock;
@@ -93,6 +93,7 @@ static void *reserve(struct tti_link *base, size_t nbytes)
 		mock->breaches++;
 		return NULL;
 	}
+	(void)whole;
 	if (!has_credit(mock, channel)) {
 		idle(link->port);
 		return NULL;

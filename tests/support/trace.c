@@ -79,14 +79,14 @@ static void check_length(struct trace *trace, size_t nbytes, int peer)
 
 /* -- Sending ------------------------------------------------------------------------------- */
 
-static void *reserve(struct tti_link *link, size_t nbytes)
+static void *reserve(struct tti_link *link, size_t nbytes, size_t whole)
 {
 	struct trace_link *self = use(link, "reserve");
 	struct trace *trace = trace_of(self);
 	void *room;
 
 	check_length(trace, nbytes, link->peer);
-	room = layer_reserve(&self->base, nbytes);
+	room = layer_reserve(&self->base, nbytes, whole);
 	if (room && self->room && self->room != room)
 		fault(trace, "a reserve to rank %d that is repeated gives another room",
 		      link->peer);

@@ -67,7 +67,7 @@ static void tear_down(struct pair *pair)
 static bool send_one(struct tti_link *link, uint64_t number)
 {
 	const size_t nbytes = sizeof(number) + number % 40;
-	void *room = link->ops->reserve(link, nbytes);
+	void *room = link->ops->reserve(link, nbytes, 0);
 
 	if (!room)
 		return false;
@@ -167,7 +167,7 @@ static void what_is_written_after_a_commit_does_not_arrive(void **state)
 
 	(void)state;
 	set_up(&pair, MOCK_AT_ONCE, false);
-	room = pair.out->ops->reserve(pair.out, 4);
+	room = pair.out->ops->reserve(pair.out, 4, 0);
 	memcpy(room, "good", 4);
 	pair.out->ops->commit(pair.out, 4, 1);
 	memcpy(room, "late", 4);
@@ -183,7 +183,7 @@ static void what_is_written_after_a_commit_does_not_arrive(void **state)
 
 static void write_too_far(struct pair *pair)
 {
-	char *room = pair->out->ops->reserve(pair->out, 4);
+	char *room = pair->out->ops->reserve(pair->out, 4, 0);
 
 	memcpy(room, "12345", 5);
 	pair->out->ops->commit(pair->out, 4, 1);
@@ -196,13 +196,13 @@ static void commit_nothing(struct pair *pair)
 
 static void commit_more(struct pair *pair)
 {
-	assert_non_null(pair->out->ops->reserve(pair->out, 4));
+	assert_non_null(pair->out->ops->reserve(pair->out, 4, 0));
 	pair->out->ops->commit(pair->out, 8, 1);
 }
 
 static void reserve_too_much(struct pair *pair)
 {
-	assert_null(pair->out->ops->reserve(pair->out, SLOT + 1));
+	assert_null(pair->out->ops->reserve(pair->out, SLOT + 1, 0));
 }
 
 static void release_nothing(struct pair *pair)
@@ -229,7 +229,7 @@ static void use_what_is_closed(struct pair *pair)
 
 	pair->port[0]->transport->close(pair->out);
 	pair->out->ops = ops;
-	ops->reserve(pair->out, 4);
+	ops->reserve(pair->out, 4, 0);
 }
 
 static void fan_out_over_a_reserved_slot(struct pair *pair)
@@ -237,7 +237,7 @@ static void fan_out_over_a_reserved_slot(struct pair *pair)
 	struct tti_link *links[2] = { pair->out, link_to(pair->port[0], 2) };
 	const struct tti_fanout_ops *fanout = pair->port[0]->transport->fanout;
 
-	assert_non_null(pair->out->ops->reserve(pair->out, 4));
+	assert_non_null(pair->out->ops->reserve(pair->out, 4, 0));
 	assert_non_null(fanout->reserve(pair->port[0], links, 2, 4));
 	fanout->commit(pair->port[0], links, 2, 4, 1);
 }

@@ -137,11 +137,11 @@ static inline void check_filled(const void *data, size_t nbytes, uint64_t seed)
 /* One message if there is credit. */
 static inline bool put(struct tti_link *link, size_t nbytes, uint64_t seed)
 {
-	void *room = link->ops->reserve(link, nbytes);
+	void *room = link->ops->reserve(link, nbytes, 0);
 
 	if (!room)
 		return false;
-	assert_ptr_equal(room, link->ops->reserve(link, nbytes));
+	assert_ptr_equal(room, link->ops->reserve(link, nbytes, 0));
 	fill(room, nbytes, seed);
 	link->ops->commit(link, nbytes, seed ^ 0xabcdef);
 	return true;

@@ -41,9 +41,11 @@ static void messages_come_back_in_order(void **state)
 			uint8_t *room;
 			const uint8_t *data;
 
-			while (sent < 100 && (room = link->ops->reserve(link, (size_t)sent * 10))) {
+			while (sent < 100 &&
+			       (room = link->ops->reserve(link, (size_t)sent * 10, 0))) {
 				assert_true(sent - received < (uint64_t)slots);
-				assert_ptr_equal(room, link->ops->reserve(link, (size_t)sent * 10));
+				assert_ptr_equal(room,
+						 link->ops->reserve(link, (size_t)sent * 10, 0));
 				memset(room, (int)sent, (size_t)sent * 10);
 				link->ops->commit(link, (size_t)sent * 10, sent);
 				sent++;

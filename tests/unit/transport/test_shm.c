@@ -45,11 +45,11 @@ static bool try_send(const struct world *world, int rank, struct tti_link *link,
 {
 	const uint64_t key = key_of(rank, link->peer, k);
 	const size_t nbytes = size_of(world, key);
-	void *const room = link->ops->reserve(link, nbytes);
+	void *const room = link->ops->reserve(link, nbytes, 0);
 
 	if (!room)
 		return false;
-	CHECK(link->ops->reserve(link, nbytes) == room);
+	CHECK(link->ops->reserve(link, nbytes, 0) == room);
 	fill(room, nbytes, key);
 	link->ops->commit(link, nbytes, key);
 	return true;
@@ -175,24 +175,26 @@ static void many_threads(void **state)
 static int nsent; /* of rank 0, read by rank 1 behind a barrier */
 
 /* Nobody reads: a ring's worth of short messages fits, and of the longest at least `slots`, but
- * not many; what is read is room again. */
+ * not many; of pieces of those as much together; what is read is room again. */
 static void credits(struct world *world, struct tti_port *port)
 {
+	const size_t sizes[] = { 8, world->slot_bytes, 8192 };
+	const size_t least[] = { TTI_SHM_RING, (size_t)world->slots,
+				 (size_t)world->slots * world->slot_bytes / 8192 };
 	struct tti_link *link;
 	size_t nbytes;
 	uint64_t tag;
 
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
-	for (int is_long = 0; is_long < 2; is_long++) {
-		const size_t size = is_long ? world->slot_bytes : 8;
-		const int least = is_long ? world->slots : TTI_SHM_RING;
+	for (int kind = 0; kind < 3; kind++) {
+		const size_t size = sizes[kind], whole = kind == 2 ? world->slot_bytes : size;
 		int sent = 0;
 
-		for (; port->rank == 0 && link->ops->reserve(link, size); sent++)
+		for (; port->rank == 0 && link->ops->reserve(link, size, whole); sent++)
 			link->ops->commit(link, size, (uint64_t)sent);
 		if (port->rank == 0)
 			nsent = sent;
-		CHECK(port->rank == 1 || (sent >= least && sent <= TTI_SHM_RING));
+		CHECK(port->rank == 1 || ((size_t)sent >= least[kind] && sent <= TTI_SHM_RING));
 		world_sync(world);
 		for (int k = 0; port->rank == 1 && k < nsent; k++) {
 			CHECK(link->ops->peek(link, &nbytes, &tag));
@@ -201,7 +203,7 @@ static void credits(struct world *world, struct tti_port *port)
 		}
 		CHECK(port->rank == 0 || !link->ops->peek(link, &nbytes, &tag));
 		world_sync(world);
-		CHECK(port->rank == 1 || link->ops->reserve(link, size));
+		CHECK(port->rank == 1 || link->ops->reserve(link, size, whole));
 	}
 	tti_transport_shm.close(link);
 }
@@ -213,6 +215,7 @@ static void writers_stop_without_credit(void **state)
 		struct world *const world = world_create(2, credits);
 
 		world->slots = slots;
+		world->slot_bytes = 64 << 10;
 		world_run_threads(world);
 		world_free(world);
 	}
@@ -229,7 +232,7 @@ static void run_ahead(struct world *world, struct tti_port *port)
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
 	for (uint64_t k = 0; port->rank == 0 && k < 32; k++) {
 		void *const room = k % 2 ? fanout->reserve(port, &link, 1, 200 + k)
-					 : link->ops->reserve(link, 200 + k);
+					 : link->ops->reserve(link, 200 + k, 0);
 
 		CHECK(room);
 		fill(room, 200 + k, k);
@@ -280,7 +283,7 @@ static void fan_out_root(struct world *world, struct tti_port *port, struct tti_
 		for (int i = 0; k % 3 == 2 && i < n; i++) {
 			void *room;
 
-			while (!(room = links[i]->ops->reserve(links[i], nbytes)))
+			while (!(room = links[i]->ops->reserve(links[i], nbytes, 0)))
 				sched_yield();
 			fill(room, nbytes, key);
 			links[i]->ops->commit(links[i], nbytes, key);
@@ -465,9 +468,9 @@ static void leave_early(struct world *world, struct tti_port *port)
 		const uint64_t keys[] = { 3, 4, 5 };
 
 		CHECK(tti_transport_shm.connect(port, 1, &link) == TUTTI_OK);
-		fill(link->ops->reserve(link, 40), 40, keys[0]);
+		fill(link->ops->reserve(link, 40, 0), 40, keys[0]);
 		link->ops->commit(link, 40, keys[0]);
-		fill(link->ops->reserve(link, 4000), 4000, keys[1]);
+		fill(link->ops->reserve(link, 4000, 0), 4000, keys[1]);
 		link->ops->commit(link, 4000, keys[1]);
 		fill(tti_transport_shm.fanout->reserve(port, &link, 1, 9000), 9000, keys[2]);
 		tti_transport_shm.fanout->commit(port, &link, 1, 9000, keys[2]);
@@ -511,7 +514,7 @@ static void sleep_body(struct world *world, struct tti_port *port)
 		world_sync(world);
 		if (port->rank == 0) {
 			nap_ms(25);
-			CHECK(link->ops->reserve(link, 8));
+			CHECK(link->ops->reserve(link, 8, 0));
 			atomic_store(&sent_ns, tti_now_ns());
 			link->ops->commit(link, 8, (uint64_t)k);
 			continue;
@@ -555,8 +558,8 @@ static void properties(struct world *world, struct tti_port *port)
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &again) == TUTTI_OK);
 	CHECK(link == again && link->peer == 1 - port->rank);
-	CHECK((uintptr_t)link->ops->reserve(link, 4000) % 4096 == 0);
-	CHECK(((uintptr_t)link->ops->reserve(link, 8) - 16) % 64 == 0);
+	CHECK((uintptr_t)link->ops->reserve(link, 4000, 0) % 4096 == 0);
+	CHECK(((uintptr_t)link->ops->reserve(link, 8, 0) - 16) % 64 == 0);
 }
 
 static void ports_say_what_they_are(void **state)

@@ -17,7 +17,7 @@ static void exchange(struct world *world, struct tti_port *port, struct tti_link
 	size_t got;
 	uint64_t tag;
 
-	CHECK(link->ops->reserve(link, nbytes));
+	CHECK(link->ops->reserve(link, nbytes, 0));
 	CHECK(!expected || link->is_awaited);
 	CHECK(expected || !link->is_awaited);
 	link->ops->commit(link, nbytes, 1);
@@ -37,7 +37,7 @@ static void await(struct world *world, struct tti_port *port)
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
 	exchange(world, port, link, 1000, false);
 	exchange(world, port, link, 1000, demotes);
-	CHECK(link->ops->reserve(link, 1000));
+	CHECK(link->ops->reserve(link, 1000, 0));
 	CHECK(link->is_awaited == demotes);
 	link->ops->commit(link, 1000, 2);
 	exchange(world, port, link, 1000, false);
@@ -60,7 +60,7 @@ static void own(struct world *world, struct tti_port *port)
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
 	CHECK(!link->ops->peek(link, &got, &tag) && !own->unowned);
 	world_sync(world);
-	while (port->rank == 0 && link->ops->reserve(link, 9000)) {
+	while (port->rank == 0 && link->ops->reserve(link, 9000, 0)) {
 		link->ops->commit(link, 9000, 1);
 		CHECK(own->unowned == tti_shm_link_of(link));
 		CHECK(!link->ops->peek(link, &got, &tag) && !own->unowned);

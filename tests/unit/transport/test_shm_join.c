@@ -27,7 +27,7 @@ static void greet(struct world *world, struct tti_port *port)
 				continue;
 			CHECK(tti_transport_shm.connect(port, peer, &link) == TUTTI_OK);
 			if (round == 0) {
-				CHECK(link->ops->reserve(link, 0));
+				CHECK(link->ops->reserve(link, 0, 0));
 				link->ops->commit(link, 0, (uint64_t)(port->rank + 7));
 				continue;
 			}
@@ -134,7 +134,7 @@ static void the_most_modest_slots_win(struct world *world, struct tti_port *port
 	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
 	CHECK(((struct tti_shm_port *)port)->seg.layout.slots == 2);
 	CHECK(((struct tti_shm_link *)link)->tx_room.slots == 2);
-	CHECK(link->ops->reserve(link, 4096));
+	CHECK(link->ops->reserve(link, 4096, 0));
 	world_sync(world);
 }
 

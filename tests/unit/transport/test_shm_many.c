@@ -48,7 +48,7 @@ static void disseminate(struct world *world, struct tti_port *port)
 		for (int k = 0; k < 2 * world->slots; k++) {
 			const size_t size = k % 2 ? 8 : 1000;
 
-			memset(out->ops->reserve(out, size), k, size);
+			memset(out->ops->reserve(out, size, 0), k, size);
 			out->ops->commit(out, size, (uint64_t)k);
 			while (!in->ops->peek(in, &nbytes, &tag))
 				tti_transport_shm.sleep->wait(port, 50 * TTI_NS_PER_MS);

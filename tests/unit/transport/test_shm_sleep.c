@@ -74,7 +74,7 @@ static void take_turns(struct world *world, struct tti_port *port)
 			/* The other one is awake, about to sleep, or asleep. */
 			for (uint32_t n = draw(&pauses) % 256; n > 0; n--)
 				tti_cpu_relax();
-			while (!link->ops->reserve(link, size))
+			while (!link->ops->reserve(link, size, 0))
 				tti_transport_shm.sleep->wait(port, TTI_NEVER);
 			link->ops->commit(link, size, number[port->rank]++);
 			atomic_store(&rung[port->rank], number[port->rank]);
@@ -114,7 +114,7 @@ static void sleep_for_one(struct world *world, struct tti_port *port)
 		}
 		world_sync(world);
 		if (port->rank == 1) {
-			CHECK(links[0]->ops->reserve(links[0], 8));
+			CHECK(links[0]->ops->reserve(links[0], 8, 0));
 			links[0]->ops->commit(links[0], 8, 0);
 		}
 		world_sync(world);
@@ -122,7 +122,7 @@ static void sleep_for_one(struct world *world, struct tti_port *port)
 			CHECK((atomic_load(&bell->word) == armed) == (turn == 0));
 		world_sync(world);
 		if (port->rank == 2) {
-			CHECK(links[0]->ops->reserve(links[0], 8));
+			CHECK(links[0]->ops->reserve(links[0], 8, 0));
 			links[0]->ops->commit(links[0], 8, 0);
 		}
 		world_sync(world);

@@ -96,7 +96,7 @@ static void writer_is_told_nonsense(struct world *world, struct tti_port *port)
 	uint64_t tag;
 
 	if (port->rank == 0) {
-		CHECK(ops->reserve(&link->base, 4096));
+		CHECK(ops->reserve(&link->base, 4096, 0));
 		ops->commit(&link->base, 4096, 0);
 	}
 	world_sync(world);
@@ -111,14 +111,14 @@ static void writer_is_told_nonsense(struct world *world, struct tti_port *port)
 		atomic_store(&link->rx_done->count, lies[world->timeout_ms % 100]);
 	world_sync(world);
 	for (int k = 0; port->rank == 0 && k < TTI_SHM_RING - 1; k++) {
-		CHECK(ops->reserve(&link->base, 8));
+		CHECK(ops->reserve(&link->base, 8, 0));
 		ops->commit(&link->base, 8, 0);
 	}
 	if (port->rank == 0) {
-		CHECK(ops->reserve(&link->base, 4096));
+		CHECK(ops->reserve(&link->base, 4096, 0));
 		ops->commit(&link->base, 4096, 0);
 	}
-	CHECK(port->rank == 1 || !ops->reserve(&link->base, 8));
+	CHECK(port->rank == 1 || !ops->reserve(&link->base, 8, 0));
 	CHECK(port->rank == 1 || port->failure == TUTTI_EPROTO);
 	world_sync(world);
 }
@@ -146,7 +146,7 @@ static void writer_is_told_too_much(struct world *world, struct tti_port *port)
 		atomic_store(&link->rx_done->of_all, 1);
 	world_sync(world);
 	if (port->rank == 0) {
-		CHECK(link->base.ops->reserve(&link->base, 8));
+		CHECK(link->base.ops->reserve(&link->base, 8, 0));
 		link->base.ops->commit(&link->base, 8, 0);
 		CHECK(!link->base.ops->all_released(&link->base));
 		CHECK(port->failure == TUTTI_EPROTO && port->failed_peer == 1);
@@ -211,7 +211,7 @@ static void noise(struct world *world, struct tti_port *port)
 				CHECK(data[0] + data[nbytes - 1] < 512);
 			if (data)
 				link->base.ops->release(&link->base);
-			room = link->base.ops->reserve(&link->base, 4096);
+			room = link->base.ops->reserve(&link->base, 4096, 0);
 			if (room)
 				link->base.ops->commit(&link->base, 4096, 0);
 		}
@@ -239,7 +239,7 @@ static void victim(struct world *world, struct tti_port *port)
 
 	for (;;) {
 		bool moved = false;
-		void *const room = link->base.ops->reserve(&link->base, 3000);
+		void *const room = link->base.ops->reserve(&link->base, 3000, 0);
 
 		if (room) {
 			memset(room, 1, 3000);

@@ -121,7 +121,7 @@ static void lends_no_more_than_slots(void **state)
 			assert_true(put(world.link[0][1], 8, (uint64_t)i));
 		for (int i = 0; i < 100; i++) {
 			world_progress(&world);
-			assert_null(world.link[0][1]->ops->reserve(world.link[0][1], 8));
+			assert_null(world.link[0][1]->ops->reserve(world.link[0][1], 8, 0));
 		}
 		/* Half of them given back must be enough to go on. */
 		for (int i = 0; i < (slots > 1 ? slots / 2 : 1); i++)
@@ -153,7 +153,7 @@ static void counts_what_is_unsent(void **state)
 		assert_true(put(world.link[0][1], SLOT, i));
 	assert_true(world.port[0]->unsent > 0);
 	before = world.port[0]->unsent;
-	assert_null(world.link[0][1]->ops->reserve(world.link[0][1], SLOT));
+	assert_null(world.link[0][1]->ops->reserve(world.link[0][1], SLOT, 0));
 	assert_int_equal(world.port[0]->unsent, before);
 	take_soon(&world, world.link[1][0], 8, 0);
 	for (uint64_t i = 1; i < 64; i++)
@@ -174,7 +174,7 @@ static void nothing_comes_of_nothing(void **state)
 		world_progress(&world);
 		assert_null(world.link[1][0]->ops->peek(world.link[1][0], &nbytes, &tag));
 	}
-	assert_null(world.link[0][1]->ops->reserve(world.link[0][1], 4097));
+	assert_null(world.link[0][1]->ops->reserve(world.link[0][1], 4097, 0));
 	assert_int_equal(world.port[0]->failure, TUTTI_OK);
 	world_end(&world);
 }

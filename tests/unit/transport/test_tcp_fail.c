@@ -86,7 +86,7 @@ static void all_arrives_after_orderly_shutdown(void **state)
 		assert_int_equal(world.port[1]->unsent, 0);
 		assert_int_equal(failure_soon(&world, 1, 0), TUTTI_EPEER);
 		assert_error_has("rank 0 is gone");
-		assert_null(world.link[1][0]->ops->reserve(world.link[1][0], 8));
+		assert_null(world.link[1][0]->ops->reserve(world.link[1][0], 8, 0));
 		world_end(&world);
 	}
 }
@@ -107,7 +107,7 @@ static void an_orderly_end_is_no_failure(void **state)
 	take_soon(&world, world.link[1][0], 8, 1);
 	pump(&world, 1000);
 	assert_int_equal(world.port[1]->failure, TUTTI_OK);
-	assert_null(world.link[1][0]->ops->reserve(world.link[1][0], 8));
+	assert_null(world.link[1][0]->ops->reserve(world.link[1][0], 8, 0));
 	assert_int_equal(world.port[1]->failure, TUTTI_EPEER);
 	world_end(&world);
 }
@@ -278,14 +278,14 @@ static void a_lent_slot_outlives_the_link(void **state)
 
 	(void)state;
 	world_pair(&world, 4, 4096, 1);
-	room = world.link[0][1]->ops->reserve(world.link[0][1], 4096);
+	room = world.link[0][1]->ops->reserve(world.link[0][1], 4096, 0);
 	assert_non_null(room);
 	cut(&world, 1, 0, true);
 	assert_int_equal(failure_soon(&world, 0, 1), TUTTI_EPEER);
-	assert_ptr_equal(world.link[0][1]->ops->reserve(world.link[0][1], 4096), room);
+	assert_ptr_equal(world.link[0][1]->ops->reserve(world.link[0][1], 4096, 0), room);
 	memset(room, 1, 4096);
 	world.link[0][1]->ops->commit(world.link[0][1], 4096, 0);
-	assert_null(world.link[0][1]->ops->reserve(world.link[0][1], 4096));
+	assert_null(world.link[0][1]->ops->reserve(world.link[0][1], 4096, 0));
 	assert_int_equal(world.port[0]->unsent, 0);
 	world_end(&world);
 }

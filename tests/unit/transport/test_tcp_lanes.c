@@ -269,7 +269,7 @@ static void what_is_acknowledged_is_through(void **state)
 	tti_tcp_sched_handed(link->conn[1], 10 << 20);
 	assert_true(pace->through_at > tti_deadline(5000));
 	link->lane[1].rate = 1;
-	assert_non_null(link->base.ops->reserve(&link->base, SLOT));
+	assert_non_null(link->base.ops->reserve(&link->base, SLOT, 0));
 	link->base.ops->commit(&link->base, SLOT, 0);
 	assert_true(pace->through_at < tti_deadline(1000));
 	all_is_sent(&world);
@@ -317,7 +317,7 @@ static void what_it_was_given_is_not_what_it_can(void **state)
 					       .passed = 4e6 };
 		tcp->lanes->only(&link->base, 1);
 		deafen(inside(&world, 1)->conn[1]->fd);
-		assert_non_null(link->base.ops->reserve(&link->base, SLOT));
+		assert_non_null(link->base.ops->reserve(&link->base, SLOT, 0));
 		link->base.ops->commit(&link->base, SLOT, 0);
 		measure_lane(link);
 		assert_true(lane->rate == known[i]);
@@ -469,7 +469,7 @@ static void the_error_names_all_lanes(void **state)
 		assert_error_has("lane 0, ");
 		assert_error_has("lane 1, 127.0.0.1 to 127.0.0.2: ");
 		assert_error_has("lane 2, 127.0.0.1 to 127.0.0.3: ");
-		assert_null(link->ops->reserve(link, 8));
+		assert_null(link->ops->reserve(link, 8, 0));
 		assert_int_equal(world.port[1]->unsent, 0);
 		world_end(&world);
 	}
