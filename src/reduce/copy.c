@@ -111,7 +111,7 @@ static inline void demote(char *line)
 static void copy_cached(void *dst, const void *src, size_t nbytes)
 {
 	const enum tti_isa best =
-		tti_is_amd() && nbytes >= VECTOR_LEAST ? tti_reduce_best_isa() : TTI_ISA_SCALAR;
+		nbytes >= VECTOR_LEAST && tti_is_amd() ? tti_reduce_best_isa() : TTI_ISA_SCALAR;
 
 	if (nbytes >= STRING_LEAST && tti_is_amd() && !is_alias(dst, src) && has_fast_strings())
 		tti_copy_string(dst, src, nbytes);
