@@ -210,7 +210,7 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 		publish_call(comm, sign, args);
 		tti_handoff_before_check(comm, args);
 	} else {
-		publish(comm, sign, call->shape, call->cut, tti_args_common_count(args));
+		publish(comm, sign, call->shape, call->cut, call->count);
 	}
 	if (call->is_rooted)
 		tti_roots_note(comm, call->shape, args->count, call->choice);
@@ -289,7 +289,7 @@ static tutti_status run_collective(struct tti_comm *comm, const struct tti_args 
 	uint64_t sign;
 	tutti_status st;
 
-	if (call->is_rooted && tti_params()->check)
+	if (call->is_checked)
 		TTI_TRY(check_root(comm, args, call));
 	sign = begin(comm, args, call);
 	st = run_job(comm, args, call, sign, &mismatch_peer);
@@ -325,7 +325,7 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 		algorithm = "memory";
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	publish(comm, 0, call->shape, 0, args->count);
-	st = tti_short_run(&call->way, args->send, args->recv, 0, &mismatch_peer);
+	st = tti_short_run(&call->way, args->send, args->recv, call->tag, &mismatch_peer);
 	if (st != TUTTI_OK)
 		st = settle_transfers(comm, args, 1, st, &call->way.job);
 	unpublish(comm);

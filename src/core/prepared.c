@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/prepared.h"
 
+#include <string.h>
+
 #include "coll/send_recv.h"
 #include "core/comm.h"
 #include "util/error.h"
@@ -39,8 +41,10 @@ static struct tti_prepared_calls *calls_of(struct tti_comm *comm)
 	if (calls)
 		return calls;
 	calls = tti_zalloc(sizeof(*calls));
-	for (int i = 0; calls && i < TTI_PREPARED_KEPT; i++)
+	for (int i = 0; calls && i < TTI_PREPARED_KEPT; i++) {
 		calls->key[i].what = NOTHING;
+		calls->call[i] = &calls->at[i];
+	}
 	comm->prepared = calls;
 	return calls;
 }
@@ -64,17 +68,14 @@ static inline struct tti_prepared_key key_of(const struct tti_args *args, tutti_
 	};
 }
 
-/* Its place, the newest being looked at first; -1: there is none. */
-static int place_of(const struct tti_prepared_calls *calls, const struct tti_prepared_key *key)
+/* NULL: it is not kept. */
+static struct tti_prepared *look_up(const struct tti_prepared_calls *calls,
+				    const struct tti_prepared_key *key)
 {
-	for (uint32_t i = 0; i < TTI_PREPARED_KEPT; i++) {
-		const uint32_t at = calls->newest >= i ? calls->newest - i
-						       : calls->newest + TTI_PREPARED_KEPT - i;
-
-		if (calls->key[at].what == key->what && calls->key[at].count == key->count)
-			return (int)at;
-	}
-	return -1;
+	for (int i = 0; i < TTI_PREPARED_KEPT; i++)
+		if (calls->key[i].what == key->what && calls->key[i].count == key->count)
+			return calls->call[i];
+	return NULL;
 }
 
 /* As tti_args_check() would say. */
@@ -90,22 +91,20 @@ static bool are_right(const struct tti_prepared *call, uintptr_t send, uintptr_t
 struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_args *args)
 {
 	tutti_op op = args->op;
-	struct tti_prepared_calls *calls;
 	struct tti_prepared_key key;
-	int at;
+	struct tti_prepared *call;
 
 	if (atomic_load_explicit(&comm->state, memory_order_acquire) != TTI_COMM_READY ||
 	    atomic_load_explicit(&comm->fate, memory_order_relaxed) != 0 ||
 	    !tti_turn_is_free(comm) || !comm->prepared)
 		return NULL;
-	calls = comm->prepared;
 	if (comm->reproducible && tti_collective_takes_op(args->coll))
 		op = tutti_op_reproducible(op);
 	key = key_of(args, op);
-	at = place_of(calls, &key);
-	if (at < 0 || !are_right(&calls->at[at], (uintptr_t)args->send, (uintptr_t)args->recv))
+	call = look_up(comm->prepared, &key);
+	if (!call || !are_right(call, (uintptr_t)args->send, (uintptr_t)args->recv))
 		return NULL;
-	return &calls->at[at];
+	return call;
 }
 
 /* -- Making ------------------------------------------------------------------------ */
@@ -225,7 +224,6 @@ static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_arg
 		return st;
 	layout.row_count = layout.chunk_count = call->nbytes;
 	layout.extents = &call->extent;
-	layout.tags = &call->tag;
 	/* Both ends know which lengths may be lent. */
 	call->may_be_lent = call->nbytes > 0 && call->nbytes >= tti_params()->registered_least;
 	layout.lent = call->may_be_lent ? &call->name : NULL;
@@ -246,7 +244,9 @@ tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *arg
 	}
 	out->shape = tti_args_shape(args);
 	out->part = tti_call_signature_part(args) + out->choice;
+	out->count = tti_args_common_count(args);
 	out->is_rooted = tti_collective_is_rooted(args->coll);
+	out->is_checked = out->is_rooted && tti_params()->check;
 	if (args->coll != TUTTI_HANDOFF && !tti_has_counts(args->coll)) {
 		tti_args_extents(comm, args, &out->sends, &out->recvs);
 		out->in_place = in_place(comm, args);
@@ -267,8 +267,8 @@ tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args
 {
 	struct tti_prepared_calls *calls = calls_of(comm);
 	const struct tti_prepared_key key = key_of(args, args->op);
-	uint32_t next;
-	int at;
+	const int last = TTI_PREPARED_KEPT - 1;
+	struct tti_prepared *call;
 
 	if (!calls)
 		return tti_fail(TUTTI_ENOMEM, "prepared calls: out of memory");
@@ -276,17 +276,16 @@ tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args
 		*out = &calls->other;
 		return tti_prepared_make(comm, args, &calls->other);
 	}
-	at = place_of(calls, &key);
-	if (at >= 0) {
-		*out = &calls->at[at];
+	*out = look_up(calls, &key);
+	if (*out)
 		return TUTTI_OK;
-	}
 	/* The oldest makes room. */
-	next = (calls->newest + 1) % TTI_PREPARED_KEPT;
-	calls->key[next].what = NOTHING;
-	TTI_TRY(tti_prepared_make(comm, args, &calls->at[next]));
-	calls->newest = next;
-	calls->key[next] = key;
-	*out = &calls->at[next];
+	call = calls->call[last];
+	calls->key[last].what = NOTHING;
+	TTI_TRY(tti_prepared_make(comm, args, call));
+	memmove(&calls->key[1], calls->key, (size_t)last * sizeof(*calls->key));
+	memmove(&calls->call[1], calls->call, (size_t)last * sizeof(calls->call[0]));
+	calls->key[0] = key;
+	calls->call[0] = *out = call;
 	return TUTTI_OK;
 }

@@ -36,7 +36,9 @@ struct tti_prepared {
 	/* Which programs it has and how they cut the data: as ranks compare it (part holds it), and
 	 * as tti_program_cut() has it, to be named. 0: none. */
 	uint64_t choice, cut;
-	bool is_rooted; /* it names a root that all ranks know */
+	size_t count;    /* as ranks compare it                          */
+	bool is_rooted;  /* it names a root that all ranks know          */
+	bool is_checked; /* and they meet before it, with TUTTI_CHECK=1 */
 	/* Of a call's buffers: bytes; where recv is to send if they are one. */
 	size_t sends, recvs;
 	uintptr_t in_place;
@@ -58,10 +60,11 @@ struct tti_prepared_key {
 };
 
 struct tti_prepared_calls {
+	/* The newest first, as it is looked for first. */
 	struct tti_prepared_key key[TTI_PREPARED_KEPT];
+	struct tti_prepared *call[TTI_PREPARED_KEPT]; /* each one of at[] */
 	struct tti_prepared at[TTI_PREPARED_KEPT];
 	struct tti_prepared other; /* the last one that is not to be found again */
-	uint32_t newest;           /* of key[] */
 };
 
 /* The call kept for such arguments, which are right: to be run now, by this thread. NULL: there

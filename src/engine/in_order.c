@@ -178,6 +178,8 @@ tutti_status tti_short_prepare(struct tti_short *call, struct tti_engine *engine
 	TTI_TRY(tti_program_prepare(&call->job, engine, bound, layout, reducer, slice_bytes, 0));
 	call->job.program.in_order = true;
 	call->job.program.spot = is_known ? call->spot : NULL;
+	if (is_known)
+		call->job.program.layout.by_chunk = false; /* no message is a piece */
 	for (int32_t i = 0; i < n; i++)
 		call->spot[i] = tti_spot_at(&call->job, &bound->prog.oper[i], 0);
 	return TUTTI_OK;
