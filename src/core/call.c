@@ -366,27 +366,21 @@ static tutti_status start_transfers(struct tti_batch_item *item, struct tti_job 
 {
 	const char *algorithm = "send_recv";
 	struct tti_comm *comm = item->comm;
+	struct tti_transfer *list;
 
+	publish_call(comm, 0, &item->args[0]);
+	TTI_TRY(tti_transfers_list(comm, item->ntransfers, &list));
 	for (int i = 0; i < item->ntransfers; i++) {
 		const struct tti_args *args = &item->args[i];
-		struct tti_transfer *transfer = &item->transfers[i];
 
-		*transfer = (struct tti_transfer){
-			.step = { .kind = args->is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV,
-				  .peer = args->root },
-			/* Only read from where it is a send. */
-			.data = args->is_send ? (char *)(uintptr_t)args->send : args->recv,
-			.nbytes = args->count * tutti_type_size(args->type),
-			.tag = tti_call_transfer_tag(args),
-			.after = -1,
-		};
-		if (args->is_send && tti_memory_offers(comm, args->root, args->send,
-						       transfer->nbytes, &transfer->name))
+		list[i] =
+			tti_transfer_of(args, (uintptr_t)(args->is_send ? args->send : args->recv));
+		if (args->is_send &&
+		    tti_memory_offers(comm, args->root, args->send, list[i].nbytes, &list[i].name))
 			algorithm = "memory";
 	}
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
-	publish_call(comm, 0, &item->args[0]);
-	return tti_transfers_start(comm, item->transfers, item->ntransfers, job);
+	return tti_transfers_start(comm, item->ntransfers, job);
 }
 
 /* The collective of a round; NULL: the round of the sends and receives. */

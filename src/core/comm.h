@@ -38,8 +38,7 @@
 
 #define TTI_ERROR_TEXT    1024
 #define TTI_COUNCILS_KEPT 8
-#define TTI_SIZE_CLASSES  65
-#define TTI_MOST_SETS     256 /* algorithms in use, each cut in some ways */
+#define TTI_LISTS_KEPT    8 /* programs of sends and receives */
 
 /* One call as the user made it. Of a handoff `root` is a hash of its sides, which come as
  * the user passed them (from, to), and counted once the call is kept. */
@@ -92,33 +91,34 @@ struct tti_stall {
 	int left; /* the suspect said goodbye: looks since then that found nothing */
 };
 
-/* An algorithm in use, with its programs by root, apart and in place. */
-struct tti_program_set {
+/* A program, found by what it was made of: a struct tti_program_key, or the steps of a list of
+ * sends and receives. */
+struct tti_program_kept {
+	tutti_collective coll;
+	void *key;
+	size_t key_bytes;
+	uint64_t used; /* when last */
+	struct tti_bound *bound;
+};
+
+/* No padding: keys are compared byte by byte. */
+struct tti_program_key {
 	const struct tti_algorithm *algo;
 	struct tti_cut cut;
-	struct tti_bound **by_root; /* [2 n] for rooted collectives, else [2] */
+	int32_t root, in_place;
 };
 
-struct tti_choice_entry {
-	struct tti_program_set *set;
-	size_t slice_bytes;
-	bool is_pinned;
-	uint64_t hash;
+/* What was chosen for calls of some kind and size class. */
+struct tti_choice_kept {
+	uint64_t key;
+	struct tti_choice choice;
+	uint64_t hash; /* of the choice: ranks that run together have the same */
 };
 
-/* By collective and size. */
-struct tti_choices {
-	struct tti_choice_entry at[TUTTI_COLLECTIVE_COUNT][TTI_SIZE_CLASSES];
-};
-
-/* What calls are run by: made with the first of them, since many communicators wait long
- * for theirs. */
 struct tti_programs {
-	/* By order, by slots and in memory; NULL: none yet. */
-	struct tti_choices *choices[TTI_ORDER_ONE_PASS + 1][2];
-	struct tti_choice_entry (*of_file)[TTI_SIZE_CLASSES]; /* by file; NULL: none yet */
-	struct tti_program_set sets[TTI_MOST_SETS];
-	int nsets;
+	TTI_VEC(struct tti_choice_kept) choices;
+	TTI_VEC(struct tti_program_kept) kept;
+	uint64_t uses;
 };
 
 enum tti_comm_state {
@@ -204,7 +204,7 @@ struct tti_comm {
 
 	/* The executing thread's. */
 	uint64_t seq;
-	struct tti_programs *programs;       /* NULL: no call needed one yet */
+	struct tti_programs programs;
 	struct tti_prepared_calls *prepared; /* NULL: there was no call yet */
 	struct tti_operator_list operators;
 	struct tti_handoff_kept *handoffs; /* [TTI_HANDOFFS_KEPT]; NULL: there was none yet */
@@ -330,17 +330,26 @@ static inline uint64_t tti_program_cut(size_t slice_bytes, struct tti_cut cut,
 
 struct tti_program_found {
 	struct tti_bound *bound;
-	const struct tti_algorithm *algo;
-	struct tti_cut cut;
-	size_t slice_bytes;
-	bool is_pinned;
-	uint64_t choice; /* hash of all of that: ranks that run together have the same */
+	struct tti_choice choice;
+	uint64_t hash; /* of the choice */
 };
 
 TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm,
 					    const struct tti_program_need *need,
 					    struct tti_program_found *out);
 void tti_programs_release(struct tti_comm *comm);
+
+/* The program that is kept by such a key; NULL: there is none. */
+struct tti_bound *tti_programs_find(struct tti_comm *comm, tutti_collective coll, const void *key,
+				    size_t key_bytes);
+/* Bind a program, and keep it: for the life of the communicator, but of sends and receives, of which
+ * there is one for each list, until TTI_LISTS_KEPT others were used since. Takes *prog over. */
+TUTTI_CHECKED tutti_status tti_programs_add(struct tti_comm *comm, const void *key,
+					    size_t key_bytes, struct tti_program *prog,
+					    struct tti_bound **out);
+/* Compile a program, which it takes over, and bind it to links. */
+TUTTI_CHECKED tutti_status tti_programs_bind(struct tti_comm *comm, struct tti_program *prog,
+					     struct tti_bound **out);
 
 /* -- call.c ----------------------------------------------------------------- */
 
@@ -361,7 +370,6 @@ struct tti_batch_item {
 	uint64_t ticket;
 	struct tti_args *args; /* [nargs], transfers first */
 	int nargs, ntransfers;
-	struct tti_transfer *transfers; /* [ntransfers] */
 	tutti_status status;
 };
 

@@ -56,7 +56,7 @@ void tti_group_drop_init(tutti_comm_t handle)
 
 /* -- Batches ---------------------------------------------------------------------- */
 
-/* One allocation: items, their calls and transfers. */
+/* One allocation: items and their calls. */
 struct batch {
 	int n;
 	struct tti_batch_item items[];
@@ -109,17 +109,13 @@ static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 				tutti_stream_t stream)
 {
 	const size_t head = align16(sizeof(struct batch) + ncalls * sizeof(struct tti_batch_item));
-	const size_t args = align16(ncalls * sizeof(struct tti_args));
-	const size_t transfers = align16(ncalls * sizeof(struct tti_transfer));
-	char *memory = tti_zalloc(head + args + transfers);
+	char *memory = tti_zalloc(head + ncalls * sizeof(struct tti_args));
 	struct batch *batch = (struct batch *)(void *)memory;
 	struct tti_args *next_args;
-	struct tti_transfer *next_transfer;
 
 	if (!batch)
 		return NULL;
 	next_args = (struct tti_args *)(void *)(memory + head);
-	next_transfer = (struct tti_transfer *)(void *)(memory + head + args);
 	for (size_t i = 0; i < ncalls; i++)
 		if (calls[i].stream == stream) {
 			struct tti_batch_item *item = item_of(batch, calls[i].comm);
@@ -131,9 +127,7 @@ static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 		struct tti_batch_item *item = &batch->items[i];
 
 		item->args = next_args;
-		item->transfers = next_transfer;
 		next_args += item->nargs;
-		next_transfer += item->ntransfers;
 		item->nargs = 0;
 		fill_item(item, calls, ncalls, stream);
 		item->ticket = tti_turn_take(item->comm);

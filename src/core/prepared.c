@@ -175,19 +175,20 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 		return TUTTI_OK;
 	TTI_TRY(tti_programs_get(comm, &need, &found));
 	call->bound = found.bound;
-	call->slice = found.slice_bytes;
-	call->algorithm = found.algo->name;
-	call->choice = found.choice;
-	cut = found.cut;
+	call->slice = found.choice.slice_bytes;
+	call->algorithm = found.choice.algo->name;
+	call->choice = found.hash;
+	cut = found.choice.cut;
 	need.uneven = args->coll == TUTTI_REDUCE_SCATTER_V;
 	need.memory = true;
 	if (tti_memory_may_serve(comm, args->coll, need.nbytes)) {
 		TTI_TRY(tti_programs_get(comm, &need, &found));
-		call->is_pinned = found.algo->needs_memory && found.is_pinned;
-		if (call->is_pinned ||
-		    (found.algo->needs_memory && need.nbytes >= tti_params()->registered_least))
+		call->is_pinned =
+			found.choice.algo->needs_memory && found.choice.by == TTI_CHOICE_BY_PIN;
+		if (call->is_pinned || (found.choice.algo->needs_memory &&
+					need.nbytes >= tti_params()->registered_least))
 			call->memory = found.bound;
-		call->choice = tti_hash_combine(call->choice, found.choice);
+		call->choice = tti_hash_combine(call->choice, found.hash);
 	}
 	call->copies = tti_memory_copies(comm, args->coll, call);
 	call->cut = tti_program_cut(call->slice, cut, reach_of(call));
@@ -199,29 +200,18 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_args *args,
 				     struct tti_prepared *call)
 {
-	const struct tti_transfer_step step = {
-		.kind = args->is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV,
-		.peer = args->root,
-	};
+	const struct tti_transfer transfer = tti_transfer_of(args, 0);
 	const struct tti_reducer reducer = { 0 };
 	struct tti_layout layout = { .by_chunk = true, .type_size = 1, .parts = 1 };
 	struct tti_program prog;
-	struct tti_compiled compiled;
-	tutti_status st;
 
 	call->is_transfer = call->is_short = true;
 	call->algorithm = "send_recv";
-	call->tag = tti_call_transfer_tag(args);
-	call->nbytes = args->count * tutti_type_size(args->type);
-	call->extent.count = call->nbytes;
-	call->extent.slice = tti_piece_bytes(&comm->engine, args->root, call->nbytes);
-	TTI_TRY(tti_send_recv_program(&step, 1, 1, comm->rank, comm->n, &prog));
-	st = tti_compile(&prog, &compiled);
-	tti_program_release(&prog);
-	if (st == TUTTI_OK)
-		st = tti_bound_create(&comm->engine, &compiled, &call->bound);
-	if (st != TUTTI_OK)
-		return st;
+	call->tag = transfer.tag;
+	call->nbytes = transfer.nbytes;
+	call->extent = tti_transfer_extent(comm, &transfer);
+	TTI_TRY(tti_send_recv_program(&transfer.step, 1, 1, comm->rank, comm->n, &prog));
+	TTI_TRY(tti_programs_bind(comm, &prog, &call->bound));
 	layout.row_count = layout.chunk_count = call->nbytes;
 	layout.extents = &call->extent;
 	/* Both ends know which lengths may be lent. */

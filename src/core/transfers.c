@@ -9,142 +9,55 @@
 #include "util/hash.h"
 #include "util/mem.h"
 
-static void forget(struct tti_transfers_program *kept)
-{
-	tti_bound_free(kept->bound);
-	tti_free(kept->step);
-	*kept = (struct tti_transfers_program){ 0 };
-}
-
 void tti_transfers_release(struct tti_transfers *transfers)
 {
-	for (int i = 0; i < TTI_TRANSFERS_KEPT; i++)
-		forget(&transfers->kept[i]);
 	tti_free(transfers->list);
+	tti_free(transfers->steps);
 	tti_free(transfers->extents);
 	tti_free(transfers->tags);
 	tti_free(transfers->lent);
 	*transfers = (struct tti_transfers){ 0 };
 }
 
-/* -- Programs -------------------------------------------------------------------- */
-
-/* Chunks are numbered in the order of the list; how many. */
-static int32_t number_chunks(struct tti_transfer *list, int32_t n)
+tutti_status tti_transfers_list(struct tti_comm *comm, int32_t n, struct tti_transfer **out)
 {
-	int32_t nchunks = 0;
+	struct tti_transfers *transfers = &comm->transfers;
+	const size_t room = (size_t)n + 1; /* an empty list has one chunk */
 
-	for (int32_t i = 0; i < n; i++)
-		list[i].step.chunk = list[i].after < 0 ? nchunks++ : list[list[i].after].step.chunk;
-	return nchunks;
-}
-
-static uint64_t hash_of(const struct tti_transfer *list, int32_t n)
-{
-	uint64_t hash = (uint64_t)n;
-
-	for (int32_t i = 0; i < n; i++) {
-		const struct tti_transfer_step *step = &list[i].step;
-
-		hash = tti_hash_combine(hash, (uint64_t)step->kind << 62 |
-						      (uint64_t)(uint32_t)step->peer << 31 |
-						      (uint32_t)step->chunk);
+	if (transfers->room <= n) {
+		tti_transfers_release(transfers);
+		*transfers = (struct tti_transfers){
+			.list = tti_calloc(room, sizeof(*transfers->list)),
+			.steps = tti_calloc(room, sizeof(*transfers->steps)),
+			.extents = tti_calloc(room, sizeof(*transfers->extents)),
+			.tags = tti_calloc(room, sizeof(*transfers->tags)),
+			.lent = tti_calloc(room, sizeof(*transfers->lent)),
+			.room = n + 1,
+		};
 	}
-	return hash;
-}
-
-static bool is_of(const struct tti_transfers_program *kept, const struct tti_transfer *list,
-		  int32_t n, uint64_t hash)
-{
-	if (!kept->step || kept->hash != hash || kept->n != n)
-		return false;
-	for (int32_t i = 0; i < n; i++)
-		if (kept->step[i].kind != list[i].step.kind ||
-		    kept->step[i].peer != list[i].step.peer ||
-		    kept->step[i].chunk != list[i].step.chunk)
-			return false;
-	return true;
-}
-
-static tutti_status build(struct tti_comm *comm, const struct tti_transfers_program *kept,
-			  int32_t nchunks, struct tti_bound **out)
-{
-	struct tti_program prog;
-	struct tti_compiled compiled;
-	tutti_status st;
-
-	TTI_TRY(tti_send_recv_program(kept->step, kept->n, nchunks, comm->rank, comm->n, &prog));
-	st = tti_compile(&prog, &compiled);
-	tti_program_release(&prog);
-	return st == TUTTI_OK ? tti_bound_create(&comm->engine, &compiled, out) : st;
-}
-
-/* In the place of the one that was not used for longest, or a free one. */
-static tutti_status make(struct tti_comm *comm, const struct tti_transfer *list, int32_t n,
-			 int32_t nchunks, uint64_t hash, struct tti_transfers_program **out)
-{
-	struct tti_transfers *transfers = &comm->transfers;
-	struct tti_transfers_program *kept = &transfers->kept[0];
-	tutti_status st;
-
-	for (int i = 1; i < TTI_TRANSFERS_KEPT && kept->step; i++)
-		if (!transfers->kept[i].step || transfers->kept[i].used < kept->used)
-			kept = &transfers->kept[i];
-	forget(kept);
-	kept->step = tti_calloc((size_t)n, sizeof(*kept->step));
-	if (!kept->step)
+	if (!transfers->list || !transfers->steps || !transfers->extents || !transfers->tags ||
+	    !transfers->lent) {
+		tti_transfers_release(transfers);
 		return tti_fail(TUTTI_ENOMEM, "%d sends and receives: out of memory", n);
-	for (int32_t i = 0; i < n; i++)
-		kept->step[i] = list[i].step;
-	kept->n = n;
-	kept->hash = hash;
-	st = build(comm, kept, nchunks, &kept->bound);
-	if (st != TUTTI_OK)
-		forget(kept);
-	*out = kept;
-	return st;
-}
-
-static tutti_status find(struct tti_comm *comm, const struct tti_transfer *list, int32_t n,
-			 int32_t nchunks, struct tti_bound **out)
-{
-	struct tti_transfers *transfers = &comm->transfers;
-	struct tti_transfers_program *kept = NULL;
-	const uint64_t hash = hash_of(list, n);
-
-	for (int i = 0; i < TTI_TRANSFERS_KEPT && !kept; i++)
-		if (is_of(&transfers->kept[i], list, n, hash))
-			kept = &transfers->kept[i];
-	if (!kept)
-		TTI_TRY(make(comm, list, n, nchunks, hash, &kept));
-	kept->used = ++transfers->uses;
-	*out = kept->bound;
+	}
+	*out = transfers->list;
 	return TUTTI_OK;
 }
 
-/* -- Starting --------------------------------------------------------------------- */
-
-static tutti_status make_room(struct tti_transfers *transfers, int32_t nchunks)
+struct tti_transfer tti_transfer_of(const struct tti_args *args, uintptr_t data)
 {
-	const size_t n = (size_t)nchunks;
-
-	if (transfers->room >= nchunks)
-		return TUTTI_OK;
-	tti_free(transfers->extents);
-	tti_free(transfers->tags);
-	tti_free(transfers->lent);
-	transfers->extents = tti_calloc(n, sizeof(*transfers->extents));
-	transfers->tags = tti_calloc(n, sizeof(*transfers->tags));
-	transfers->lent = tti_calloc(n, sizeof(*transfers->lent));
-	transfers->room = nchunks;
-	if (transfers->extents && transfers->tags && transfers->lent)
-		return TUTTI_OK;
-	transfers->room = 0;
-	return tti_fail(TUTTI_ENOMEM, "%d sends and receives: out of memory", nchunks);
+	return (struct tti_transfer){
+		.step = { .kind = args->is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV,
+			  .peer = args->root },
+		.data = (char *)data, /* only read from where it is a send */
+		.nbytes = args->count * tutti_type_size(args->type),
+		.tag = tti_call_transfer_tag(args),
+		.after = -1,
+	};
 }
 
-/* Where the chunk of a transfer lies, counted in bytes from address 0, and how it is cut. */
-static struct tti_extent extent_of(const struct tti_comm *comm, const struct tti_transfer *transfer)
+struct tti_extent tti_transfer_extent(const struct tti_comm *comm,
+				      const struct tti_transfer *transfer)
 {
 	const bool copies = transfer->step.kind == TTI_TRANSFER_COPY;
 	const size_t slice =
@@ -159,32 +72,54 @@ static struct tti_extent extent_of(const struct tti_comm *comm, const struct tti
 	};
 }
 
-tutti_status tti_transfers_start(struct tti_comm *comm, struct tti_transfer *list, int32_t n,
-				 struct tti_job *job)
+/* -- Starting --------------------------------------------------------------------- */
+
+/* The program of the list, whose chunks are numbered in its order. */
+static tutti_status find(struct tti_comm *comm, int32_t n, struct tti_bound **out)
 {
-	const int32_t nchunks = number_chunks(list, n);
-	struct tti_transfers *transfers = &comm->transfers;
-	const struct tti_reducer reducer = { 0 };
-	struct tti_layout layout = { .by_chunk = true, .type_size = 1, .parts = 1 };
-	struct tti_bound *bound;
-	bool lends = false;
+	struct tti_transfer *list = comm->transfers.list;
+	struct tti_transfer_step *steps = comm->transfers.steps;
+	const size_t nbytes = (size_t)n * sizeof(*steps);
+	struct tti_program prog;
+	int32_t nchunks = 0;
 
-	TTI_TRY(make_room(transfers, nchunks ? nchunks : 1));
-	TTI_TRY(find(comm, list, n, nchunks ? nchunks : 1, &bound));
+	_Static_assert(sizeof(*steps) == 3 * sizeof(int32_t), "a list of steps has no padding");
 	for (int32_t i = 0; i < n; i++) {
-		const int32_t chunk = list[i].step.chunk;
-
-		layout.row_count += list[i].nbytes;
-		if (list[i].nbytes > layout.chunk_count)
-			layout.chunk_count = list[i].nbytes;
-		transfers->extents[chunk] = extent_of(comm, &list[i]);
-		transfers->tags[chunk] = list[i].tag;
-		transfers->lent[chunk] = list[i].name;
-		lends |= list[i].name.address != 0;
+		list[i].step.chunk = list[i].after < 0 ? nchunks++ : steps[list[i].after].chunk;
+		steps[i] = list[i].step;
 	}
-	layout.extents = transfers->extents;
-	layout.tags = transfers->tags;
-	layout.lent = lends ? transfers->lent : NULL;
+	*out = tti_programs_find(comm, TUTTI_SEND_RECV, steps, nbytes);
+	if (*out)
+		return TUTTI_OK;
+	TTI_TRY(tti_send_recv_program(steps, n, nchunks ? nchunks : 1, comm->rank, comm->n, &prog));
+	return tti_programs_add(comm, steps, nbytes, &prog, out);
+}
+
+tutti_status tti_transfers_start(struct tti_comm *comm, int32_t n, struct tti_job *job)
+{
+	const struct tti_transfers *transfers = &comm->transfers;
+	const struct tti_reducer reducer = { 0 };
+	struct tti_layout layout = { .extents = transfers->extents,
+				     .by_chunk = true,
+				     .tags = transfers->tags,
+				     .type_size = 1,
+				     .parts = 1 };
+	struct tti_bound *bound;
+
+	TTI_TRY(find(comm, n, &bound));
+	for (int32_t i = 0; i < n; i++) {
+		const struct tti_transfer *transfer = &transfers->list[i];
+		const int32_t chunk = transfer->step.chunk;
+
+		layout.row_count += transfer->nbytes;
+		if (transfer->nbytes > layout.chunk_count)
+			layout.chunk_count = transfer->nbytes;
+		transfers->extents[chunk] = tti_transfer_extent(comm, transfer);
+		transfers->tags[chunk] = transfer->tag;
+		transfers->lent[chunk] = transfer->name;
+		if (transfer->name.address)
+			layout.lent = transfers->lent;
+	}
 	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, 1, 0);
 }
 
@@ -267,16 +202,6 @@ static bool fill_own(const struct tti_comm *comm, const struct tti_args *args,
 	return true;
 }
 
-static tutti_status make_list(struct tti_comm *comm)
-{
-	if (!comm->transfers.list)
-		comm->transfers.list =
-			tti_calloc(2 * (size_t)comm->n, sizeof(*comm->transfers.list));
-	if (!comm->transfers.list)
-		return tti_fail(TUTTI_ENOMEM, "transfers with %d ranks: out of memory", comm->n);
-	return TUTTI_OK;
-}
-
 /* In round k with the k-th rank after this one and the k-th before, as in the program: what
  * goes to one rank comes from all others one after the other. */
 tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args, uint64_t sign,
@@ -289,8 +214,8 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	const int n = comm->n;
 	struct tti_transfer *list, *at;
 
-	TTI_TRY(make_list(comm));
-	at = list = comm->transfers.list;
+	TTI_TRY(tti_transfers_list(comm, 2 * n, &list));
+	at = list;
 	for (int round = 1; round < n; round++)
 		at += fill(comm, args, sign, (comm->rank + round) % n, true, at);
 	for (struct tti_transfer *i = list; i < at; i++)
@@ -307,7 +232,7 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	}
 	at += fill_own(comm, args, at);
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
-	return tti_transfers_start(comm, list, (int32_t)(at - list), job);
+	return tti_transfers_start(comm, (int32_t)(at - list), job);
 }
 
 void tti_pairs_expect(const struct tti_comm *comm, const struct tti_args *args, int peer, char *buf,

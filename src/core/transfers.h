@@ -3,7 +3,7 @@
 #define TTI_CORE_TRANSFERS_H
 
 /* What one rank has for another alone: sends and receives, and calls whose counts only the two
- * know. A list of them is a program (coll/send_recv.h); those used lately are kept.
+ * know. A list of them is a program (coll/send_recv.h), kept with others (comm.h).
  *
  * Owner: the communicator. Threads: the executing one's. */
 
@@ -14,8 +14,6 @@
 /* An all to all of more ranks has no program of its own: its chunks would be too many to be
  * numbered. */
 #define TTI_PAIRED_RANKS_MAX 1024
-
-#define TTI_TRANSFERS_KEPT 8
 
 /* One of a list. */
 struct tti_transfer {
@@ -33,30 +31,30 @@ struct tti_transfer {
 	struct tti_memory_name name;
 };
 
-struct tti_transfers_program {
-	struct tti_transfer_step *step; /* [n]; NULL: free */
-	int32_t n;
-	uint64_t hash, used;
-	struct tti_bound *bound;
-};
-
+/* The list that runs, or did last, and by chunk what the engine is to know of it. */
 struct tti_transfers {
-	struct tti_transfers_program kept[TTI_TRANSFERS_KEPT];
-	uint64_t uses;
-	struct tti_transfer *list; /* of a call by pairs: room for all that it can have */
-	/* Of the list that runs, by chunk. */
+	struct tti_transfer *list;
+	struct tti_transfer_step *steps;
 	struct tti_extent *extents;
 	uint64_t *tags;
 	struct tti_memory_name *lent;
-	int32_t room;
+	int32_t room; /* of each */
 };
 
 void tti_transfers_release(struct tti_transfers *transfers);
 
-/* Start all of a list at once, each direction of each peer in its order. The list is not needed
- * after. */
-TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, struct tti_transfer *list,
-					       int32_t n, struct tti_job *job);
+/* A send or receive of the user's whose data lies at an address. */
+struct tti_transfer tti_transfer_of(const struct tti_args *args, uintptr_t data);
+/* Where its chunk lies, counted in bytes from address 0, and how it is cut. */
+struct tti_extent tti_transfer_extent(const struct tti_comm *comm,
+				      const struct tti_transfer *transfer);
+
+/* Room for a list of n, to be filled. */
+TUTTI_CHECKED tutti_status tti_transfers_list(struct tti_comm *comm, int32_t n,
+					      struct tti_transfer **out);
+/* Start the first n of the list at once, each direction of each peer in its order. */
+TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, int32_t n,
+					       struct tti_job *job);
 
 /* Start a call by pairs, whose signature is `sign`. */
 TUTTI_CHECKED tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,

@@ -31,24 +31,24 @@ struct laid {
 /* That the programs that ran, one for each cut, have the chunks that the shape makes. */
 static void check_chunks(const struct tti_comm *comm, const struct laid *laid, int root)
 {
-	const struct tti_programs *programs = comm->programs;
+	const struct tti_programs *programs = &comm->programs;
 
-	CHECK(programs->nsets >= 1);
-	for (int i = 0; i < programs->nsets; i++) {
-		const struct tti_program_set *set = &programs->sets[i];
+	CHECK(programs->kept.n >= 1);
+	for (size_t i = 0; i < programs->kept.n; i++) {
+		const struct tti_program_key *key = programs->kept.at[i].key;
 		const struct tti_program_spec how = { .shape = comm->shape,
-						      .cut = set->cut,
+						      .cut = key->cut,
 						      .rank = comm->rank,
 						      .n = comm->n,
 						      .root = root };
 		struct tti_program prog = { 0 };
 
-		CHECK(set->algo == laid->algo);
-		if (!set->by_root[root])
+		CHECK(key->algo == laid->algo);
+		if (key->root != root)
 			continue;
 		if (!CHECK_OK(tti_program_build_for(laid->algo, &how, &prog)))
 			return;
-		CHECK(tti_bound_nchunks(set->by_root[root]) == prog.nchunks);
+		CHECK(tti_bound_nchunks(programs->kept.at[i].bound) == prog.nchunks);
 		tti_program_release(&prog);
 	}
 }
