@@ -123,7 +123,7 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 	size_t slice = run->call->slice;
 
 	if (args->coll == TUTTI_HANDOFF)
-		TTI_TRY(tti_handoff_get(comm, args, &bound, &slice, &run->layout));
+		TTI_TRY(tti_handoff_get(comm, args, false, &bound, &slice, &run->layout));
 	else if (!bound)
 		return tti_pairs_start(comm, args, run->sign, job);
 	else
@@ -154,7 +154,7 @@ static tutti_status start_in_memory(struct running *run, struct tti_job *job)
 	memory.self = run;
 	slice = tti_memory_block_bytes(&comm->engine, &memory);
 	if (run->args->coll == TUTTI_HANDOFF)
-		TTI_TRY(tti_handoff_get_in_memory(comm, run->args, slice, &bound, &run->layout));
+		TTI_TRY(tti_handoff_get(comm, run->args, true, &bound, &slice, &run->layout));
 	else
 		TTI_TRY(tti_layout_of(comm, run->args, tti_bound_nchunks(bound), slice,
 				      &run->layout));

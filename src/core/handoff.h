@@ -7,7 +7,7 @@
  * At the first handoff of some sides rank 0 plans it, over how hosts are wired (wiring.h). What
  * the plan comes to (coll/handoff_shape.h) goes round, every rank proves it, hashes are
  * compared, and it is kept with its program for as long as it is used. Where both sides hold
- * parts there is nothing to plan, and a program for each order of their cuts, which a small
+ * parts there is nothing to plan. A plan has a program for each order of its cuts, which a small
  * count may change.
  *
  * Owner: the communicator. Threads: the executing one's. */
@@ -17,57 +17,49 @@
 #include "engine/engine.h"
 
 #define TTI_HANDOFFS_KEPT 32
+#define TTI_HANDOFF_CUTS  4 /* programs of each plan */
 
 struct tti_args;
 struct tti_batch_item;
 struct tti_comm;
 
-/* What all ranks agreed on, shared by the programs of the same sides. */
-struct tti_handoff_agreed {
-	int users;
-	int depth; /* messages of the longest way */
-	struct tti_handoff_shape *shape;
-};
-
-/* The memory program of some sides. Its chunks are those of the last call. */
-struct tti_handoff_memory {
+/* A program over chunks, which are those of the last call that ran it: the next one may have another
+ * count. */
+struct tti_handoff_program {
 	struct tti_handoff_chunks chunks;
-	struct tti_extent *extents; /* [chunks.list.n] */
-	struct tti_bound *bound;    /* NULL: none yet */
+	size_t count, line;
+	struct tti_bound *bound; /* NULL: free */
 };
 
+/* The last few. */
+struct tti_handoff_programs {
+	struct tti_handoff_program at[TTI_HANDOFF_CUTS];
+	unsigned nmade;
+};
+
+/* What all ranks agreed on for some sides, and the programs that were made of it. */
 struct tti_handoff_kept {
 	struct tti_sides *sides; /* NULL: free */
 	bool is_short;
-	uint64_t used; /* when last, in calls */
-	struct tti_handoff_agreed *agreed;
-	/* Of the last call: the next one may have another count. */
-	struct tti_handoff_chunks chunks;
-	size_t count, line;
-	struct tti_extent *extents; /* [chunks.list.n] */
-	struct tti_bound *bound;    /* NULL: only planned yet */
-	struct tti_handoff_memory memory;
+	int depth;                       /* messages of the longest way */
+	uint64_t used;                   /* when last, in calls         */
+	struct tti_handoff_shape *shape; /* NULL: an empty one          */
+	struct tti_handoff_programs by_slots, in_memory;
 };
 
-/* The program of a call, how many bytes a step, and where its chunks lie: until the next
- * handoff. */
+/* The program of a call and where its chunks lie: until the next one. *slice_bytes: of a step, by
+ * slots chosen here; a memory program is given it. */
 TUTTI_CHECKED tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
-					   struct tti_bound **out, size_t *slice_bytes,
-					   struct tti_layout *layout);
-/* The same of its memory program, for steps of `slice_bytes`. */
-TUTTI_CHECKED tutti_status tti_handoff_get_in_memory(struct tti_comm *comm,
-						     const struct tti_args *args,
-						     size_t slice_bytes, struct tti_bound **out,
-						     struct tti_layout *layout);
+					   bool in_memory, struct tti_bound **out,
+					   size_t *slice_bytes, struct tti_layout *layout);
 void tti_handoffs_release(struct tti_comm *comm);
 
 /* Whether the sides of a handoff have no plan yet: the same on all ranks. */
 bool tti_handoff_needs_plan(const struct tti_comm *comm, const struct tti_args *args);
-/* Room to keep one: tti_free(), or tti_handoff_keep(), which takes it and the shape. */
-TUTTI_CHECKED tutti_status tti_handoff_make_room(struct tti_comm *comm,
-						 struct tti_handoff_agreed **out);
+/* Room to keep one, once before tti_handoff_keep(), which takes the shape. */
+TUTTI_CHECKED tutti_status tti_handoff_make_room(struct tti_comm *comm);
 void tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
-		      struct tti_handoff_agreed *room, struct tti_handoff_shape *shape, int depth);
+		      struct tti_handoff_shape *shape, int depth);
 
 /* -- handoff_make.c ---------------------------------------------------------------- */
 

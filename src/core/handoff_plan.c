@@ -35,7 +35,6 @@ struct planning {
 	struct verdict verdict;
 	struct tti_handoff_shape *shape;
 	struct proof *proofs; /* [n] */
-	struct tti_handoff_agreed *room;
 	int depth;
 };
 
@@ -115,7 +114,7 @@ static tutti_status send_proof(struct planning *p)
 					 p->comm->rank, (unsigned long long)own->hash,
 					 (unsigned long long)p->verdict.hash);
 	if (own->status == TUTTI_OK)
-		own->status = tti_handoff_make_room(p->comm, &p->room);
+		own->status = tti_handoff_make_room(p->comm);
 	if (own->status != TUTTI_OK)
 		(void)snprintf(p->verdict.why, sizeof(p->verdict.why), "%s", tti_error_text());
 	set_call(p, TUTTI_ALL_GATHER, own, p->proofs, sizeof(*own));
@@ -134,8 +133,7 @@ static tutti_status keep(struct planning *p)
 		return tti_fail(status < 0 ? status : TUTTI_EPLAN,
 				"rank %d cannot use the plan of a handoff: its log says why", rank);
 	}
-	tti_handoff_keep(p->comm, p->args, p->room, p->shape, p->depth);
-	p->room = NULL;
+	tti_handoff_keep(p->comm, p->args, p->shape, p->depth);
 	p->shape = NULL;
 	return TUTTI_OK;
 }
@@ -194,7 +192,6 @@ void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_arg
 			all[i].comm->seq--;
 		tti_free(all[i].shape);
 		tti_free(all[i].proofs);
-		tti_free(all[i].room);
 	}
 	tti_free(all);
 	tti_free(calls);

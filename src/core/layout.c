@@ -3,7 +3,7 @@
 
 #include "core/comm.h"
 #include "util/error.h"
-#include "util/mem.h"
+#include "util/vec.h"
 
 #define CACHE_LINE 64
 
@@ -49,19 +49,11 @@ static struct tti_layout even_layout(const struct tti_args *args, int nchunks, i
 
 /* -- Uneven rows --------------------------------------------------------------------- */
 
-static tutti_status make_room(struct tti_extents *extents, size_t n)
+tutti_status tti_extents_need(struct tti_extents *extents, size_t n)
 {
-	struct tti_extent *at;
-
-	if (extents->room >= n)
-		return TUTTI_OK;
-	at = tti_calloc(n, sizeof(*at));
-	if (!at)
-		return tti_fail(TUTTI_ENOMEM, "a call of %zu chunks: out of memory", n);
-	tti_free(extents->at);
-	extents->at = at;
-	extents->room = n;
-	return TUTTI_OK;
+	return tti_vec_reserve((void **)&extents->at, &extents->room, n, sizeof(*extents->at))
+		       ? TUTTI_OK
+		       : tti_fail(TUTTI_ENOMEM, "a call of %zu chunks: out of memory", n);
 }
 
 /* The chunks of one rank's row; the longest. */
@@ -81,9 +73,8 @@ static size_t cut_row(struct tti_extent *at, size_t parts, size_t first, size_t 
 	return piece < count ? piece : count;
 }
 
-/* All chunks take as many blocks as the longest, each its part of itself in each. */
-static void slice_all(struct tti_extent *at, size_t nchunks, size_t longest, size_t slice,
-		      size_t type_size)
+void tti_extents_slice(struct tti_extent *at, size_t nchunks, size_t longest, size_t slice,
+		       size_t type_size)
 {
 	const size_t nblocks = longest ? (longest + slice - 1) / slice : 1;
 
@@ -106,7 +97,7 @@ static tutti_status uneven_layout(struct tti_comm *comm, const struct tti_args *
 	size_t longest = 0, packed = 0, own = 0;
 	struct tti_extent *at;
 
-	TTI_TRY(make_room(&comm->extents, (size_t)nchunks));
+	TTI_TRY(tti_extents_need(&comm->extents, (size_t)nchunks));
 	at = comm->extents.at;
 	for (int rank = 0; rank < comm->n; rank++) {
 		const size_t first = gathers ? args->recv_displs[rank] : packed;
@@ -117,7 +108,7 @@ static tutti_status uneven_layout(struct tti_comm *comm, const struct tti_args *
 		own = rank == comm->rank ? first * type_size : own;
 		packed += counts[rank];
 	}
-	slice_all(at, (size_t)nchunks, longest, slice, type_size);
+	tti_extents_slice(at, (size_t)nchunks, longest, slice, type_size);
 	*out = (struct tti_layout){
 		.extents = at,
 		.input = (const void *)((uintptr_t)args->send - (gathers ? own : 0)),

@@ -210,6 +210,28 @@ static void any_sides(void **state)
 	}
 }
 
+/* Counts whose parts are cut in more orders than one plan keeps programs for. */
+static void many_cuts(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	(void)arg;
+	for (int round = 0; round < 2; round++)
+		for (size_t count = 0; count < 4 * TTI_HANDOFF_CUTS; count++) {
+			struct handoff h;
+
+			set_sides(&h, 0, 5, 1, n - 3, 3, 1);
+			h.count = count;
+			call_and_verify(&h, comm, rank);
+		}
+}
+
+static void orders_of_cuts(void **state)
+{
+	const struct world world = { .n = 7, .transport = "shm" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, many_cuts, NULL), 0);
+}
+
 /* What one communicator keeps is bounded. */
 static void is_bounded(tutti_comm_t handle, int rank, int n, void *arg)
 {
@@ -510,9 +532,13 @@ static void mismatch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_sides), cmocka_unit_test(least_recently_used),
-		cmocka_unit_test(one_plan),  cmocka_unit_test(groups),
-		cmocka_unit_test(arguments), cmocka_unit_test(mismatch),
+		cmocka_unit_test(any_sides),
+		cmocka_unit_test(orders_of_cuts),
+		cmocka_unit_test(least_recently_used),
+		cmocka_unit_test(one_plan),
+		cmocka_unit_test(groups),
+		cmocka_unit_test(arguments),
+		cmocka_unit_test(mismatch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
