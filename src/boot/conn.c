@@ -25,8 +25,10 @@
  * beside this one. A queue in a switch may hold bytes nearly as long. */
 #define DOUBT_MS       400
 #define DOUBT_AGAIN_MS 2000
+#define BROKE          "it broke the protocol:"
 
-struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role role, int peer, int fd)
+struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role role, int peer,
+			       struct tti_tunnel *tunnel)
 {
 	struct tti_conn *conn = tti_zalloc(sizeof(*conn));
 
@@ -37,7 +39,7 @@ struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role rol
 	conn->thread = thread;
 	conn->role = role;
 	conn->peer = peer;
-	conn->fd = fd;
+	conn->tunnel = tunnel;
 	conn->doubt_ns = TTI_NEVER;
 	return conn;
 }
@@ -55,17 +57,22 @@ static void set_keepalive(int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
 }
 
-static void flush(struct tti_conn *conn)
+/* The events to be told of. What the tunnel holds needs no event, so that is any. */
+static uint32_t wanted(const struct tti_conn *conn)
 {
-	tti_outbox_flush(&conn->out, conn->fd);
-	tti_loop_change(&conn->thread->loop, conn->fd,
-			EPOLLIN | (conn->out.len > 0 ? (uint32_t)EPOLLOUT : 0), &conn->ear);
+	return conn->out.len > 0 || tti_tunnel_holds(conn->tunnel) ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
-/* Look again after a while whether what has been put until now has arrived. */
+static void flush(struct tti_conn *conn)
+{
+	tti_outbox_flush(&conn->out, conn->tunnel);
+	tti_loop_change(&conn->thread->loop, conn->tunnel->fd, wanted(conn), &conn->ear);
+}
+
+/* Look again after a while whether what has been sent until now has arrived. */
 static void arm_doubt(struct tti_conn *conn, int64_t ms)
 {
-	conn->doubted = conn->put;
+	conn->doubted = conn->tunnel->sent;
 	conn->doubt_ns = tti_deadline(ms);
 	if (conn->doubt_ns < conn->thread->doubt_ns)
 		conn->thread->doubt_ns = conn->doubt_ns;
@@ -74,11 +81,8 @@ static void arm_doubt(struct tti_conn *conn, int64_t ms)
 static bool queue(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
 		  size_t nbytes, size_t spare)
 {
-	const size_t before = conn->out.len;
-
 	if (conn->torn || conn->shut || !tti_outbox_put(&conn->out, type, seq, body, nbytes, spare))
 		return false;
-	conn->put += conn->out.len - before;
 	flush(conn);
 	if (conn->doubt_ns == TTI_NEVER)
 		arm_doubt(conn, DOUBT_MS);
@@ -99,7 +103,8 @@ void tti_conn_drop(struct tti_conn *conn)
 	if (conn->next)
 		conn->next->link = conn->link;
 	tti_mails_recall(conn);
-	tti_loop_close(&thread->loop, &conn->fd);
+	tti_loop_drop(&thread->loop, conn->tunnel->fd);
+	tti_tunnel_close(&conn->tunnel);
 	tti_loop_bury(&thread->loop, &conn->ear);
 	if (conn->asked)
 		tti_thread_no_answer(thread, conn->peer, false);
@@ -112,7 +117,7 @@ void tti_conn_leave(struct tti_conn *conn)
 	conn->torn = true;
 	if (conn->out.len == 0 && !conn->shut) {
 		conn->shut = true;
-		(void)shutdown(conn->fd, SHUT_WR);
+		(void)shutdown(conn->tunnel->fd, SHUT_WR);
 	}
 }
 
@@ -348,7 +353,7 @@ static void end(struct tti_conn *conn, int err)
 			       closed ? TTI_MEND_CLOSED : TTI_MEND_SILENT);
 }
 
-static void malformed(struct tti_conn *conn, const char *why)
+static void malformed(struct tti_conn *conn, const char *what, const char *why)
 {
 	struct tti_thread *thread = conn->thread;
 	struct tti_news news = { .status = TUTTI_EPROTO,
@@ -356,8 +361,8 @@ static void malformed(struct tti_conn *conn, const char *why)
 				 .origin = thread->sock->base.rank };
 	char name[TTI_SOCK_NAME];
 
-	(void)snprintf(news.text, sizeof(news.text), "%s broke the protocol: %s",
-		       tti_sock_name(thread->sock, conn->peer, name), why);
+	(void)snprintf(news.text, sizeof(news.text), "%s: %s %s",
+		       tti_sock_name(thread->sock, conn->peer, name), what, why);
 	tti_conn_drop(conn);
 	tti_conn_lose_peer(thread, news.culprit, EPROTO);
 	tti_thread_learn(thread, &news, NULL);
@@ -375,7 +380,7 @@ static bool take_frame(struct tti_conn *conn)
 	case TTI_FRAME_NEWS:
 		if (framer->body.news.culprit < -1 ||
 		    framer->body.news.culprit >= conn->thread->sock->base.nranks) {
-			malformed(conn, "news about a rank that does not exist");
+			malformed(conn, BROKE, "news about a rank that does not exist");
 			return false;
 		}
 		tti_thread_learn(conn->thread, &framer->body.news, conn);
@@ -409,14 +414,15 @@ static bool take_frame(struct tti_conn *conn)
 	case TTI_FRAME_TYPES:
 		break;
 	}
-	malformed(conn, "an unexpected frame");
+	malformed(conn, BROKE, "an unexpected frame");
 	return false;
 }
 
 static void hear_conn(struct tti_ear *ear, uint32_t events)
 {
 	struct tti_conn *conn = (struct tti_conn *)ear;
-	uint8_t data[1024];
+	uint8_t data[TTI_TUNNEL_RECORD];
+	char why[TTI_TUNNEL_WHY];
 	ssize_t n;
 
 	if (events & EPOLLOUT) {
@@ -424,9 +430,13 @@ static void hear_conn(struct tti_ear *ear, uint32_t events)
 		if (conn->thread->quitting)
 			tti_conn_leave(conn);
 	}
-	n = recv(conn->fd, data, sizeof(data), MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = tti_tunnel_recv(conn->tunnel, data, sizeof(data));
+	if (n < 0 && errno == EAGAIN)
 		return;
+	if (n < 0 && conn->tunnel->failed) {
+		malformed(conn, "the connection", tti_tunnel_why(conn->tunnel, why));
+		return;
+	}
 	if (n <= 0) {
 		end(conn, n < 0 ? errno : 0);
 		return;
@@ -438,7 +448,7 @@ static void hear_conn(struct tti_ear *ear, uint32_t events)
 		if (status == TUTTI_AGAIN)
 			return;
 		if (status < 0) {
-			malformed(conn, tti_error_text());
+			malformed(conn, BROKE, tti_error_text());
 			return;
 		}
 		if (!take_frame(conn))
@@ -451,7 +461,7 @@ static void note_remote(struct tti_conn *conn)
 	struct sockaddr_storage name;
 	socklen_t len = sizeof(name);
 
-	if (getpeername(conn->fd, (struct sockaddr *)&name, &len) < 0 ||
+	if (getpeername(conn->tunnel->fd, (struct sockaddr *)&name, &len) < 0 ||
 	    tti_addr_from_sock((const struct sockaddr *)&name, &conn->remote) != TUTTI_OK)
 		conn->remote.family = 0;
 }
@@ -466,9 +476,9 @@ void tti_conn_adopt(struct tti_conn *conn)
 	if (conn->next)
 		conn->next->link = &conn->next;
 	thread->conns = conn;
-	set_keepalive(conn->fd);
+	set_keepalive(conn->tunnel->fd);
 	note_remote(conn);
-	if (tti_loop_add(&thread->loop, conn->fd, EPOLLIN, &conn->ear) != TUTTI_OK) {
+	if (tti_loop_add(&thread->loop, conn->tunnel->fd, wanted(conn), &conn->ear) != TUTTI_OK) {
 		tti_conn_drop(conn);
 		return;
 	}
@@ -490,17 +500,16 @@ static void doubt(struct tti_conn *conn)
 {
 	struct tti_thread *thread = conn->thread;
 	const int peer = conn->peer;
-	uint64_t left = conn->out.len;
+	const uint64_t sent = conn->tunnel->sent;
 	int under_way = 0;
 
 	conn->doubt_ns = TTI_NEVER;
-	if (ioctl(conn->fd, SIOCOUTQ, &under_way) < 0)
+	if (ioctl(conn->tunnel->fd, SIOCOUTQ, &under_way) < 0)
 		return;
-	left += (uint64_t)under_way;
-	if (left == 0)
+	if (under_way == 0 && conn->out.len == 0)
 		return;
-	/* What is under way was put since: it has had no time yet. */
-	if (left <= conn->put - conn->doubted) {
+	/* What is under way was sent since: it has had no time yet. */
+	if ((uint64_t)under_way <= sent - conn->doubted) {
 		arm_doubt(conn, DOUBT_MS);
 		return;
 	}

@@ -30,7 +30,8 @@ struct tti_conn {
 	struct tti_thread *thread;
 	struct tti_conn *next, **link;
 	enum tti_conn_role role;
-	int fd, peer;
+	struct tti_tunnel *tunnel;
+	int peer;
 	bool met;                /* the peer has used it: see end() */
 	bool asked;              /* it owes us an answer            */
 	bool owing;              /* we owe it one: asked too early  */
@@ -38,7 +39,7 @@ struct tti_conn {
 	bool shut;               /* no more is sent                 */
 	uint32_t question, owed; /* the numbers of what was asked */
 	int64_t asked_ns;
-	uint64_t put, doubted;  /* bytes sent, or in `out`; those of them that should be there */
+	uint64_t doubted;       /* of the bytes of the tunnel, so many should be there        */
 	int64_t doubt_ns;       /* by then, TTI_NEVER: they are                               */
 	uint32_t taken, told;   /* the number of the last mail from there; and that was said  */
 	uint32_t mailed;        /* the number of the last mail to there */
@@ -135,9 +136,9 @@ struct tti_thread {
 	int64_t quit_ns;   /* when to wait for mail no longer */
 };
 
-/* A connection to be; NULL: out of memory, said. fd is not taken then. */
+/* A connection to be; NULL: out of memory, said. The tunnel is not taken then. */
 struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role role, int peer,
-			       int fd);
+			       struct tti_tunnel *tunnel);
 
 /* Listen to it, from the thread. */
 void tti_conn_adopt(struct tti_conn *conn);

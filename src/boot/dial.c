@@ -52,6 +52,7 @@ try {
 	int64_t wait_ms, again_ns; /* FAILED and proven: when to try it once more */
 	char why[112];
 	struct tti_auth auth;
+	struct tti_tunnel *tunnel; /* has come through, NULL: not yet */
 };
 
 struct tti_dial {
@@ -197,14 +198,17 @@ void tti_dial_stop(struct tti_dial *dial)
 {
 	if (!dial)
 		return;
-	for (size_t i = 0; i < dial->ntries; i++)
+	for (size_t i = 0; i < dial->ntries; i++) {
 		tti_loop_close(dial->loop, &dial->tries[i].fd);
+		tti_auth_forget(&dial->tries[i].auth);
+	}
 	tti_loop_bury(dial->loop, &dial->ear);
 }
 
 static void give_up(struct tti_dial *dial, struct try *try, const char *why)
 {
 	tti_loop_close(dial->loop, &try->fd);
+	tti_auth_forget(&try->auth);
 	try->state = FAILED;
 	try->err = 0;
 	try->wait_ms = 2 * try->wait_ms < AGAIN_MOST_MS ? 2 * try->wait_ms : AGAIN_MOST_MS;
@@ -282,23 +286,37 @@ static void step_connect(struct tti_dial *dial, struct try *try)
 		      sizeof(dial->config.who));
 }
 
+/* It is proven. The first sealed byte says that this one is kept. */
+static tutti_status enter(struct tti_dial *dial, struct try *try)
+{
+	static const uint8_t join = TTI_JOIN;
+
+	TTI_TRY(tti_tunnel_open(try->fd, tti_auth_keys(&try->auth), &try->tunnel));
+	tti_loop_drop(dial->loop, try->fd);
+	try->fd = -1;
+	if (tti_tunnel_send(try->tunnel, &join, 1) == 1)
+		return TUTTI_OK;
+	tti_tunnel_close(&try->tunnel);
+	return tti_fail_quiet(TUTTI_EPEER, "it closed after the handshake");
+}
+
 /* TUTTI_OK: this one is it. */
 static tutti_status step_try(struct tti_dial *dial, struct try *try, int64_t now)
 {
-	static const uint8_t join = TTI_JOIN;
 	tutti_status status = TUTTI_AGAIN;
 
 	if (try->state == CONNECTING)
 		step_connect(dial, try);
 	if (try->state == PROVING)
 		status = tti_auth_step(&try->auth, try->fd);
-	if (status == TUTTI_OK && send(try->fd, &join, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+	if (status == TUTTI_OK)
+		status = enter(dial, try);
+	if (status == TUTTI_OK)
 		return TUTTI_OK;
 	if (status != TUTTI_AGAIN) {
 		dial->strange |= status == TUTTI_EPROTO;
 		dial->other_version |= try->auth.other_version;
-		give_up(dial, try,
-			status == TUTTI_OK ? "it closed after the handshake" : tti_error_text());
+		give_up(dial, try, tti_error_text());
 	} else if (try->state != FAILED && now >= try->deadline_ns) {
 		give_up(dial, try,
 			try->state == CONNECTING ? "no answer" : "connected, but no handshake");
@@ -429,7 +447,7 @@ static int64_t earliest(const struct tti_dial *dial)
 	return dial->nstarted < dial->ntries && next < when ? next : when;
 }
 
-tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns)
+tutti_status tti_dial_step(struct tti_dial *dial, struct tti_tunnel **out, int64_t *again_ns)
 {
 	const int64_t now = tti_now_ns();
 	tutti_status status;
@@ -442,9 +460,8 @@ tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns
 		if (try->state == FAILED || step_try(dial, try, now) != TUTTI_OK)
 			continue;
 		log_success(dial, try);
-		tti_loop_drop(dial->loop, try->fd);
-		*fd_out = try->fd;
-		try->fd = -1;
+		*out = try->tunnel;
+		try->tunnel = NULL;
 		return TUTTI_OK;
 	}
 	if (now >= dial->config.deadline_ns)

@@ -41,11 +41,11 @@ TUTTI_CHECKED tutti_status tti_dial_start(struct tti_loop *loop,
 					  const struct tti_dial_config *config,
 					  struct tti_dial **out);
 
-/* Go on. TUTTI_OK: *fd_out is connected, proven, nonblocking, in no loop, and
- * the caller's. TUTTI_AGAIN: call again when heard, or at *again_ns. Else it has
+/* Go on. TUTTI_OK: *out is connected, proven, in no loop, and the caller's. TUTTI_AGAIN: call again when heard, or at *again_ns. Else it has
  * failed: quietly, the text says how each candidate did. TUTTI_EPEER: the peer is gone.
  * TUTTI_ESYS: this process cannot have a socket, and the text says why. */
-TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, int *fd_out, int64_t *again_ns);
+TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, struct tti_tunnel **out,
+					 int64_t *again_ns);
 
 /* After a failure: whether nobody listens there any more: at one of the proven addresses, or at
  * all. No answer in time says nothing of the kind, nor does a connection that was closed: the

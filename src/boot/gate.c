@@ -24,6 +24,7 @@ struct tti_gate_guest {
 	struct tti_gate *gate;
 	struct tti_gate_guest *older, *newer;
 	int fd;
+	struct tti_tunnel *tunnel; /* owns fd, once it is proven */
 	int64_t deadline_ns;
 	struct tti_addr addr;
 	struct tti_auth auth;
@@ -34,7 +35,7 @@ struct door {
 	struct tti_gate *gate;
 };
 
-/* Forget the guest; its descriptor is the caller's. */
+/* Forget the guest; its connection is the caller's. */
 static void forget(struct tti_gate_guest *guest)
 {
 	struct tti_gate *gate = guest->gate;
@@ -42,7 +43,18 @@ static void forget(struct tti_gate_guest *guest)
 	*(guest->older ? &guest->older->newer : &gate->oldest) = guest->newer;
 	*(guest->newer ? &guest->newer->older : &gate->newest) = guest->older;
 	gate->n--;
+	tti_auth_forget(&guest->auth);
 	tti_loop_bury(gate->loop, &guest->ear);
+}
+
+static void hang_up(struct tti_gate_guest *guest)
+{
+	tti_loop_drop(guest->gate->loop, guest->fd);
+	if (guest->tunnel)
+		tti_tunnel_close(&guest->tunnel);
+	else
+		tti_fd_close(&guest->fd);
+	forget(guest);
 }
 
 static void drop(struct tti_gate_guest *guest, const char *why)
@@ -54,22 +66,33 @@ static void drop(struct tti_gate_guest *guest, const char *why)
 	if (gate->dropped <= LOGGED)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "dropped a connection from %s: %s",
 			tti_addr_format(&guest->addr, text, sizeof(text)), why);
-	tti_loop_close(gate->loop, &guest->fd);
-	forget(guest);
+	hang_up(guest);
 }
 
-/* The last byte of the handshake: of several tries the connector keeps this one. */
+/* The first sealed byte: of several tries the connector keeps this one. */
 static void join(struct tti_gate_guest *guest)
 {
 	struct tti_gate *gate = guest->gate;
+	char why[TTI_TUNNEL_WHY];
 	uint8_t byte = 0;
-	const ssize_t n = recv(guest->fd, &byte, 1, MSG_DONTWAIT);
+	ssize_t n;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (!guest->tunnel &&
+	    tti_tunnel_open(guest->fd, tti_auth_keys(&guest->auth), &guest->tunnel) != TUTTI_OK) {
+		drop(guest, tti_error_text());
 		return;
+	}
+	n = tti_tunnel_recv(guest->tunnel, &byte, 1);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n < 0 && guest->tunnel->failed) {
+		(void)snprintf(gate->turned_away, sizeof(gate->turned_away), "the connection %s",
+			       tti_tunnel_why(guest->tunnel, why));
+		drop(guest, why);
+		return;
+	}
 	if (n <= 0) {
-		tti_loop_close(gate->loop, &guest->fd);
-		forget(guest);
+		hang_up(guest);
 		return;
 	}
 	if (byte != TTI_JOIN) {
@@ -77,14 +100,14 @@ static void join(struct tti_gate_guest *guest)
 		return;
 	}
 
-	const int fd = guest->fd;
+	struct tti_tunnel *tunnel = guest->tunnel;
 	const enum tti_auth_kind kind = guest->auth.kind;
 	struct tti_wire_who who;
 
 	memcpy(&who, guest->auth.payload, sizeof(who));
-	tti_loop_drop(gate->loop, fd);
+	tti_loop_drop(gate->loop, tunnel->fd);
 	forget(guest);
-	gate->enter(gate->self, fd, kind, &who);
+	gate->enter(gate->self, tunnel, kind, &who);
 }
 
 /* Of a rank that belongs here, this is why it does not come. */
@@ -107,7 +130,7 @@ static void hear_guest(struct tti_ear *ear, uint32_t events)
 	struct tti_gate_guest *guest = (struct tti_gate_guest *)ear;
 	struct tti_gate *gate = guest->gate;
 	struct tti_wire_who who;
-	tutti_status status = tti_auth_step(&guest->auth, guest->fd);
+	tutti_status status = guest->tunnel ? TUTTI_OK : tti_auth_step(&guest->auth, guest->fd);
 
 	(void)events;
 	if (status == TUTTI_AGAIN && tti_auth_held(&guest->auth)) {
@@ -211,10 +234,8 @@ tutti_status tti_gate_open(struct tti_gate *gate)
 
 void tti_gate_close(struct tti_gate *gate)
 {
-	while (gate->oldest) {
-		tti_loop_close(gate->loop, &gate->oldest->fd);
-		forget(gate->oldest);
-	}
+	while (gate->oldest)
+		hang_up(gate->oldest);
 	tti_loop_close(gate->loop, &gate->listen_fd);
 	if (gate->ear)
 		tti_loop_bury(gate->loop, gate->ear);

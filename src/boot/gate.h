@@ -26,8 +26,9 @@ struct tti_gate {
 
 	/* Whether this is the right place for it. */
 	bool (*admit)(void *self, enum tti_auth_kind kind, const struct tti_wire_who *who);
-	/* It is in: fd is the callee's, nonblocking, and in no loop. */
-	void (*enter)(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who);
+	/* It is in: the tunnel is the callee's, and in no loop. */
+	void (*enter)(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
+		      const struct tti_wire_who *who);
 
 	struct tti_gate_guest *oldest, *newest;
 	size_t n, dropped;

@@ -32,7 +32,7 @@ struct contact {
 	bool by_hand; /* served by the first rank of its group */
 	struct tti_wire_checkin checkin;
 	struct tti_dial *dial;
-	int fd;
+	struct tti_tunnel *tunnel;
 	struct tti_framer framer;
 };
 
@@ -139,7 +139,7 @@ static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tu
 static tutti_status check_in(struct joiner *joiner, struct contact *contact)
 {
 	int64_t when = TTI_NEVER;
-	tutti_status status = tti_dial_step(contact->dial, &contact->fd, &when);
+	tutti_status status = tti_dial_step(contact->dial, &contact->tunnel, &when);
 
 	if (status == TUTTI_AGAIN) {
 		again(joiner, when);
@@ -149,7 +149,7 @@ static tutti_status check_in(struct joiner *joiner, struct contact *contact)
 		return fail_dial(joiner, contact, status);
 	tti_dial_stop(contact->dial);
 	contact->dial = NULL;
-	TTI_TRY(tti_loop_add(&joiner->loop, contact->fd, EPOLLIN, &joiner->ear));
+	TTI_TRY(tti_loop_add(&joiner->loop, contact->tunnel->fd, EPOLLIN, &joiner->ear));
 
 	struct {
 		struct tti_frame head;
@@ -157,8 +157,8 @@ static tutti_status check_in(struct joiner *joiner, struct contact *contact)
 	} out = { { .type = TTI_FRAME_CHECKIN, .nbytes = sizeof(out.checkin) }, contact->checkin };
 
 	out.checkin.left_ms = tti_left_ms(joiner->deadline_ns, INT32_MAX);
-	status = tti_fd_send_all(contact->fd, &out, sizeof(out), joiner->deadline_ns,
-				 joiner->sock->stop);
+	status = tti_tunnel_send_all(contact->tunnel, &out, sizeof(out), joiner->deadline_ns,
+				     joiner->sock->stop);
 	/* A root that has closed may have said why before: hear_root finds out. */
 	if (status != TUTTI_OK && status != TUTTI_EPEER)
 		return tti_sock_break(joiner->sock, status, -1, "cannot check in at the root: %s",
@@ -182,7 +182,7 @@ static tutti_status dial_next(struct joiner *joiner, const struct tti_wire_card 
 	};
 	struct tti_dial_config full = dial;
 
-	if (sock->base.nranks == 1 || joiner->next || sock->next_fd >= 0)
+	if (sock->base.nranks == 1 || joiner->next || sock->next_tunnel)
 		return TUTTI_OK;
 	if (card->addr_bytes > TTI_CARD_ADDRS)
 		return tti_fail(TUTTI_EPROTO, "the root sent a malformed address");
@@ -238,11 +238,16 @@ static tutti_status root_is_gone(struct joiner *joiner, const struct contact *co
 
 static tutti_status hear_root(struct joiner *joiner, struct contact *contact)
 {
-	uint8_t data[512];
-	const ssize_t n = recv(contact->fd, data, sizeof(data), MSG_DONTWAIT);
+	uint8_t data[TTI_TUNNEL_RECORD];
+	const ssize_t n = tti_tunnel_recv(contact->tunnel, data, sizeof(data));
+	char why[TTI_TUNNEL_WHY];
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n < 0 && errno == EAGAIN)
 		return TUTTI_OK;
+	if (n < 0 && contact->tunnel->failed)
+		return tti_sock_break(joiner->sock, TUTTI_EPROTO, -1,
+				      "init: the connection to the root %s",
+				      tti_tunnel_why(contact->tunnel, why));
 	if (n <= 0)
 		return root_is_gone(joiner, contact);
 	for (size_t at = 0, used; at < (size_t)n; at += used) {
@@ -258,7 +263,7 @@ static tutti_status hear_root(struct joiner *joiner, struct contact *contact)
 	}
 	/* Nothing more comes, and nobody shall keep a connection for nothing. */
 	if (contact->done)
-		tti_fd_close(&contact->fd);
+		tti_tunnel_close(&contact->tunnel);
 	return TUTTI_OK;
 }
 
@@ -268,7 +273,7 @@ static tutti_status step_contact(struct joiner *joiner, struct contact *contact)
 		return TUTTI_OK;
 	if (contact->dial)
 		TTI_TRY(check_in(joiner, contact));
-	return contact->fd >= 0 ? hear_root(joiner, contact) : TUTTI_OK;
+	return contact->tunnel ? hear_root(joiner, contact) : TUTTI_OK;
 }
 
 /* -- The ring -------------------------------------------------------------------- */
@@ -293,7 +298,7 @@ static tutti_status step_next(struct joiner *joiner)
 	if (!joiner->next)
 		return TUTTI_OK;
 
-	const tutti_status status = tti_dial_step(joiner->next, &sock->next_fd, &when);
+	const tutti_status status = tti_dial_step(joiner->next, &sock->next_tunnel, &when);
 
 	if (status == TUTTI_AGAIN) {
 		again(joiner, when);
@@ -304,7 +309,7 @@ static tutti_status step_next(struct joiner *joiner)
 	}
 	tti_dial_stop(joiner->next);
 	joiner->next = NULL;
-	return tti_loop_add(&joiner->loop, sock->next_fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
+	return tti_loop_add(&joiner->loop, sock->next_tunnel->fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
 			    &joiner->ear);
 }
 
@@ -313,24 +318,24 @@ static tutti_status step_prev(struct joiner *joiner)
 	struct tti_sock *sock = joiner->sock;
 	eventfd_t count;
 
-	if (sock->prev_fd >= 0)
+	if (sock->prev_tunnel)
 		return TUTTI_OK;
 	(void)eventfd_read(sock->inbox_fd, &count);
 	pthread_mutex_lock(&sock->lock);
-	sock->prev_fd = sock->inbox_prev;
-	sock->inbox_prev = -1;
+	sock->prev_tunnel = sock->inbox_prev;
+	sock->inbox_prev = NULL;
 	pthread_mutex_unlock(&sock->lock);
-	if (sock->prev_fd < 0)
+	if (!sock->prev_tunnel)
 		return TUTTI_OK;
-	return tti_loop_add(&joiner->loop, sock->prev_fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
+	return tti_loop_add(&joiner->loop, sock->prev_tunnel->fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
 			    &joiner->ear);
 }
 
-static bool has_ended(int fd)
+static bool has_ended(const struct tti_tunnel *tunnel)
 {
-	struct pollfd end = { .fd = fd, .events = POLLRDHUP };
+	struct pollfd end = { .fd = tunnel ? tunnel->fd : -1, .events = POLLRDHUP };
 
-	return fd >= 0 && poll(&end, 1, 0) > 0;
+	return poll(&end, 1, 0) > 0;
 }
 
 /* A neighbour that gives up need not have told this rank why; but the root that has told the
@@ -339,15 +344,15 @@ static tutti_status check_links(struct joiner *joiner)
 {
 	struct tti_sock *sock = joiner->sock;
 
-	if (!joiner->ended_ns && (has_ended(sock->prev_fd) || has_ended(sock->next_fd)))
+	if (!joiner->ended_ns && (has_ended(sock->prev_tunnel) || has_ended(sock->next_tunnel)))
 		joiner->ended_ns = tti_deadline(GRACE_MS);
-	if (joiner->ended_ns && joiner->own.fd >= 0 && tti_now_ns() < joiner->ended_ns) {
+	if (joiner->ended_ns && joiner->own.tunnel && tti_now_ns() < joiner->ended_ns) {
 		again(joiner, joiner->ended_ns);
 		return TUTTI_OK;
 	}
 	TTI_TRY(tti_sock_check_ring(sock, "init"));
-	TTI_TRY(tti_sock_check_end(sock, tti_sock_prev(sock), sock->prev_fd, "init"));
-	return tti_sock_check_end(sock, tti_sock_next(sock), sock->next_fd, "init");
+	TTI_TRY(tti_sock_check_end(sock, tti_sock_prev(sock), sock->prev_tunnel, "init"));
+	return tti_sock_check_end(sock, tti_sock_next(sock), sock->next_tunnel, "init");
 }
 
 static bool joined(const struct joiner *joiner)
@@ -355,7 +360,7 @@ static bool joined(const struct joiner *joiner)
 	const struct tti_sock *sock = joiner->sock;
 
 	return joiner->own.done && (!joiner->border.wanted || joiner->border.done) &&
-	       (sock->base.nranks == 1 || (sock->next_fd >= 0 && sock->prev_fd >= 0));
+	       (sock->base.nranks == 1 || (sock->next_tunnel && sock->prev_tunnel));
 }
 
 static tutti_status fail_deadline(struct joiner *joiner)
@@ -364,11 +369,11 @@ static tutti_status fail_deadline(struct joiner *joiner)
 	const long long ms = (long long)sock->timeout_ms;
 	const int prev = tti_sock_prev(sock), next = tti_sock_next(sock);
 
-	if (sock->prev_fd < 0 && joiner->own.done)
+	if (!sock->prev_tunnel && joiner->own.done)
 		return tti_sock_break(sock, TUTTI_ETIMEOUT, prev,
 				      "rank %d did not connect to rank %d within %lld ms", prev,
 				      sock->base.rank, ms);
-	if (sock->next_fd < 0)
+	if (!sock->next_tunnel)
 		return tti_sock_break(sock, TUTTI_ETIMEOUT, next,
 				      "the root did not say within %lld ms where rank %d is", ms,
 				      next);
@@ -382,7 +387,7 @@ static tutti_status step(struct joiner *joiner)
 	struct tti_sock *sock = joiner->sock;
 
 	joiner->end_ns = joiner->deadline_ns;
-	if (joiner->own.fd >= 0)
+	if (joiner->own.tunnel)
 		joiner->end_ns += GRACE_MS * TTI_NS_PER_MS;
 	joiner->again_ns = joiner->end_ns;
 	TTI_TRY(step_contact(joiner, &joiner->own));
@@ -443,11 +448,7 @@ static tutti_status run(struct joiner *joiner, const struct tti_boot_config *con
 tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *config,
 			   const struct tti_wire_card *own, int64_t deadline_ns)
 {
-	struct joiner joiner = { .ear.hear = hear,
-				 .sock = sock,
-				 .deadline_ns = deadline_ns,
-				 .own.fd = -1,
-				 .border.fd = -1 };
+	struct joiner joiner = { .ear.hear = hear, .sock = sock, .deadline_ns = deadline_ns };
 	const int64_t start_ns = tti_now_ns();
 	tutti_status status;
 
@@ -456,8 +457,8 @@ tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *
 	tti_dial_stop(joiner.own.dial);
 	tti_dial_stop(joiner.border.dial);
 	tti_dial_stop(joiner.next);
-	tti_fd_close(&joiner.own.fd);
-	tti_fd_close(&joiner.border.fd);
+	tti_tunnel_close(&joiner.own.tunnel);
+	tti_tunnel_close(&joiner.border.tunnel);
 	tti_loop_release(&joiner.loop);
 	explicit_bzero(joiner.secrets, sizeof(joiner.secrets));
 	if (status == TUTTI_OK)

@@ -198,9 +198,9 @@ static void failed(struct tti_mend *mend)
 		end(mend);
 }
 
-static void succeeded(struct tti_mend *mend, int fd)
+static void succeeded(struct tti_mend *mend, struct tti_tunnel *tunnel)
 {
-	struct tti_conn *conn = tti_conn_make(mend->thread, mend->role, mend->peer, fd);
+	struct tti_conn *conn = tti_conn_make(mend->thread, mend->role, mend->peer, tunnel);
 
 	tti_dial_stop(mend->dial);
 	mend->dial = NULL;
@@ -208,14 +208,14 @@ static void succeeded(struct tti_mend *mend, int fd)
 	if (conn)
 		tti_conn_adopt(conn);
 	else
-		tti_fd_close(&fd);
+		tti_tunnel_close(&tunnel);
 }
 
 static void step(struct tti_mend *mend)
 {
 	const int64_t now = tti_now_ns();
 	tutti_status status = TUTTI_AGAIN;
-	int fd = -1;
+	struct tti_tunnel *tunnel = NULL;
 
 	if (tti_bit_has(mend->thread->gone, (size_t)mend->peer)) {
 		end(mend);
@@ -228,9 +228,9 @@ static void step(struct tti_mend *mend)
 	if (!mend->dial && now >= mend->again_ns)
 		status = dial(mend);
 	if (status >= TUTTI_OK && mend->dial)
-		status = tti_dial_step(mend->dial, &fd, &mend->again_ns);
-	if (status == TUTTI_OK && fd >= 0)
-		succeeded(mend, fd);
+		status = tti_dial_step(mend->dial, &tunnel, &mend->again_ns);
+	if (status == TUTTI_OK && tunnel)
+		succeeded(mend, tunnel);
 	else if (status < 0)
 		failed(mend);
 }

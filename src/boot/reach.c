@@ -51,7 +51,7 @@ static void fail(struct tti_boot_reach *reach)
 static void step(struct tti_boot_reach *reach)
 {
 	struct tti_conn *conn = reach->conn;
-	const tutti_status status = tti_dial_step(reach->dial, &conn->fd, &reach->again_ns);
+	const tutti_status status = tti_dial_step(reach->dial, &conn->tunnel, &reach->again_ns);
 
 	if (status == TUTTI_AGAIN)
 		return;
@@ -103,7 +103,7 @@ static tutti_status dial(struct tti_boot_reach *reach)
 static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
 {
 	struct tti_boot_reach *reach = tti_zalloc(sizeof(*reach));
-	struct tti_conn *conn = tti_conn_make(thread, role, peer, -1);
+	struct tti_conn *conn = tti_conn_make(thread, role, peer, NULL);
 
 	if (!reach || !conn) {
 		tti_free(reach);

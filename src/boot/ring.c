@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "util/bitset.h"
@@ -24,11 +23,12 @@
 #include "util/strbuf.h"
 
 #define SCRATCH 8192
-#define IOV     32 /* pieces of one sendmsg() */
+#define IOV     32 /* pieces that are sent at a time */
 
 /* One direction through this rank. */
 struct way {
-	int in_fd, out_fd, in_peer;
+	struct tti_tunnel *in, *out;
+	int in_peer;
 	int sign;             /* blob i of what goes out is that of rank - sign * i */
 	int own;              /* blocks that go out first and did not come in       */
 	int all_in, all_out;  /* blocks in the end                                  */
@@ -93,16 +93,14 @@ static size_t fill_iov(struct gather *gather, const struct way *way, struct iove
 static tutti_status push(struct gather *gather, struct way *way)
 {
 	struct iovec iov[IOV];
-	const struct msghdr message = { .msg_iov = iov, .msg_iovlen = fill_iov(gather, way, iov) };
+	const size_t niov = fill_iov(gather, way, iov);
 	const size_t block = sizeof(gather->head) + gather->nbytes;
 
-	if (message.msg_iovlen == 0)
+	if (niov == 0)
 		return TUTTI_AGAIN;
 
-	const ssize_t n = sendmsg(way->out_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	const ssize_t n = tti_tunnel_sendv(way->out, iov, niov);
 
-	if (n < 0 && errno == EINTR)
-		return TUTTI_OK;
 	if (n < 0) {
 		/* Gone: what it had to say is read first. */
 		way->full = true;
@@ -125,7 +123,7 @@ static tutti_status check_head(struct gather *gather, struct way *way, const uin
 {
 	if (memcmp(&way->head, &gather->head, sizeof(way->head)) == 0)
 		return TUTTI_OK;
-	return tti_sock_broken_by(gather->sock, way->in_peer, way->in_fd, &way->head, rest, nrest,
+	return tti_sock_broken_by(gather->sock, way->in_peer, way->in, &way->head, rest, nrest,
 				  gather->what);
 }
 
@@ -161,10 +159,9 @@ static tutti_status take(struct gather *gather, struct way *way, const uint8_t *
 
 static tutti_status gone(struct gather *gather, struct way *way, ssize_t n)
 {
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n < 0 && errno == EAGAIN)
 		return TUTTI_OK;
-	return tti_sock_broken_by(gather->sock, way->in_peer, way->in_fd, NULL, NULL, 0,
-				  gather->what);
+	return tti_sock_broken_by(gather->sock, way->in_peer, way->in, NULL, NULL, 0, gather->what);
 }
 
 /* Read no more than what belongs to this all-gather. */
@@ -178,8 +175,8 @@ static tutti_status pull(struct gather *gather, struct way *way)
 
 	/* A large blob goes to where it belongs at once. */
 	if (way->in_at >= head && block - way->in_at >= SCRATCH) {
-		n = recv(way->in_fd, blob(gather, way, way->nin + 1) + way->in_at - head,
-			 block - way->in_at, MSG_DONTWAIT);
+		n = tti_tunnel_recv(way->in, blob(gather, way, way->nin + 1) + way->in_at - head,
+				    block - way->in_at);
 		if (n <= 0)
 			return gone(gather, way, n);
 		way->in_at += (size_t)n;
@@ -190,7 +187,7 @@ static tutti_status pull(struct gather *gather, struct way *way)
 		return TUTTI_OK;
 	}
 
-	n = recv(way->in_fd, scratch, left < SCRATCH ? left : SCRATCH, MSG_DONTWAIT);
+	n = tti_tunnel_recv(way->in, scratch, left < SCRATCH ? left : SCRATCH);
 	if (n <= 0)
 		return gone(gather, way, n);
 	return take(gather, way, scratch, (size_t)n);
@@ -257,16 +254,23 @@ static tutti_status lost_out(struct gather *gather, int i)
 	struct tti_sock *sock = gather->sock;
 	const int peer = way->sign > 0 ? tti_sock_next(sock) : tti_sock_prev(sock);
 
-	if (other->in_fd == way->out_fd && other->nin < other->all_in)
+	if (other->in == way->out && other->nin < other->all_in)
 		return TUTTI_OK;
-	TTI_TRY(tti_sock_check_neighbour(sock, peer, way->out_fd, gather->what));
-	return tti_sock_broken_by(sock, peer, way->out_fd, NULL, NULL, 0, gather->what);
+	TTI_TRY(tti_sock_check_neighbour(sock, peer, way->out, gather->what));
+	return tti_sock_broken_by(sock, peer, way->out, NULL, NULL, 0, gather->what);
+}
+
+/* Whether blocks have come to where poll() does not see them. */
+static bool may_pull(const struct way *way)
+{
+	return way->nin < way->all_in && tti_tunnel_holds(way->in);
 }
 
 static tutti_status await(struct gather *gather, int64_t deadline_ns)
 {
 	struct tti_sock *sock = gather->sock;
 	struct pollfd fds[4];
+	bool holds = false;
 
 	for (int i = 0; i < 2; i++) {
 		struct way *way = &gather->ways[i];
@@ -274,24 +278,26 @@ static tutti_status await(struct gather *gather, int64_t deadline_ns)
 		/* Who has sent all his blocks may still die, and the other side
 		 * then waits for what went through him. */
 		fds[2 * i] =
-			(struct pollfd){ .fd = way->left ? -1 : way->in_fd,
+			(struct pollfd){ .fd = way->left ? -1 : way->in->fd,
 					 .events = way->nin < way->all_in ? POLLIN : POLLRDHUP };
 		fds[2 * i + 1] =
-			(struct pollfd){ .fd = way->full ? way->out_fd : -1, .events = POLLOUT };
+			(struct pollfd){ .fd = way->full ? way->out->fd : -1, .events = POLLOUT };
+		holds |= may_pull(way);
 	}
 	if (tti_boot_stopped(sock->stop))
 		return tti_sock_break(sock, TUTTI_EABORTED, -1, "%s was aborted", gather->what);
 	if (tti_left_ms(deadline_ns, 1) == 0)
 		return gather->root < 0 ? fail_deadline(gather) : fail_broadcast(gather);
-	(void)poll(fds, 4, tti_left_ms(deadline_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));
+	(void)poll(fds, 4,
+		   holds ? 0 : tti_left_ms(deadline_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));
 	for (int i = 0; i < 2; i++) {
 		struct way *way = &gather->ways[i];
 
-		if (fds[2 * i].revents && way->nin < way->all_in) {
+		if (may_pull(way) || (fds[2 * i].revents && way->nin < way->all_in)) {
 			TTI_TRY(pull(gather, way));
 		} else if (fds[2 * i].revents) {
 			way->left = true;
-			TTI_TRY(tti_sock_check_neighbour(sock, way->in_peer, way->in_fd,
+			TTI_TRY(tti_sock_check_neighbour(sock, way->in_peer, way->in,
 							 gather->what));
 		}
 	}
@@ -330,13 +336,13 @@ static struct gather begin(struct tti_sock *sock, void *blobs, size_t nbytes, co
 		.nbytes = nbytes,
 		.root = -1,
 		.head = { .type = TTI_FRAME_BLOCK, .seq = ++sock->seq, .nbytes = nbytes },
-		.ways = { { .in_fd = sock->prev_fd,
-			    .out_fd = sock->next_fd,
+		.ways = { { .in = sock->prev_tunnel,
+			    .out = sock->next_tunnel,
 			    .in_peer = tti_sock_prev(sock),
 			    .sign = 1,
 			    .torn = &sock->next_torn },
-			  { .in_fd = sock->next_fd,
-			    .out_fd = sock->prev_fd,
+			  { .in = sock->next_tunnel,
+			    .out = sock->prev_tunnel,
 			    .in_peer = tti_sock_next(sock),
 			    .sign = -1,
 			    .torn = &sock->prev_torn } },

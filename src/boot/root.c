@@ -33,7 +33,7 @@ struct caller {
 	struct tti_ear ear;
 	struct tti_root *root;
 	struct caller *next, **link;
-	int fd;
+	struct tti_tunnel *tunnel;
 	int rank; /* -1: not checked in, or a border's */
 	int64_t deadline_ns;
 	struct tti_framer framer;
@@ -79,14 +79,15 @@ static void hang_up(struct caller *caller)
 	*caller->link = caller->next;
 	if (caller->next)
 		caller->next->link = caller->link;
-	tti_loop_close(&root->loop, &caller->fd);
+	tti_loop_drop(&root->loop, caller->tunnel->fd);
+	tti_tunnel_close(&caller->tunnel);
 	tti_loop_bury(&root->loop, &caller->ear);
 }
 
 static void flush(struct caller *caller)
 {
-	tti_outbox_flush(&caller->out, caller->fd);
-	tti_loop_change(&caller->root->loop, caller->fd,
+	tti_outbox_flush(&caller->out, caller->tunnel);
+	tti_loop_change(&caller->root->loop, caller->tunnel->fd,
 			EPOLLIN | (caller->out.len > 0 ? (uint32_t)EPOLLOUT : 0), &caller->ear);
 }
 
@@ -262,18 +263,31 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 		complete(root);
 }
 
+/* Only a rank gets as far as this, so it is one that nobody need wait for. */
+static void spoiled(struct caller *caller)
+{
+	char name[32] = "a rank", why[TTI_TUNNEL_WHY];
+
+	if (caller->rank >= 0)
+		(void)snprintf(name, sizeof(name), "rank %d", caller->rank);
+	fail_all(caller->root, TUTTI_EPROTO, caller->rank, "init: the root's connection to %s %s",
+		 name, tti_tunnel_why(caller->tunnel, why));
+}
+
 static void hear_caller(struct tti_ear *ear, uint32_t events)
 {
 	struct caller *caller = (struct caller *)ear;
 	struct tti_root *root = caller->root;
-	uint8_t data[512];
+	uint8_t data[TTI_TUNNEL_RECORD];
 	ssize_t n;
 
 	if (events & EPOLLOUT)
 		flush(caller);
-	n = recv(caller->fd, data, sizeof(data), MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = tti_tunnel_recv(caller->tunnel, data, sizeof(data));
+	if (n < 0 && errno == EAGAIN)
 		return;
+	if (n < 0 && caller->tunnel->failed)
+		spoiled(caller);
 	if (n <= 0) {
 		const int rank = caller->rank;
 
@@ -309,21 +323,22 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 	return kind == TTI_AUTH_ROOT;
 }
 
-static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who)
+static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
+		  const struct tti_wire_who *who)
 {
 	struct tti_root *root = self;
 	struct caller *caller = tti_zalloc(sizeof(*caller));
 
 	(void)kind;
 	(void)who;
-	if (!caller || tti_loop_add(&root->loop, fd, EPOLLIN, &caller->ear) != TUTTI_OK) {
-		tti_fd_close(&fd);
+	if (!caller || tti_loop_add(&root->loop, tunnel->fd, EPOLLIN, &caller->ear) != TUTTI_OK) {
+		tti_tunnel_close(&tunnel);
 		tti_free(caller);
 		return;
 	}
 	caller->ear.hear = hear_caller;
 	caller->root = root;
-	caller->fd = fd;
+	caller->tunnel = tunnel;
 	caller->rank = -1;
 	caller->deadline_ns = TTI_NEVER;
 	caller->next = root->callers;

@@ -42,15 +42,15 @@ const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf)
 
 /* -- Failing ------------------------------------------------------------------- */
 
-static void tell(int fd, bool torn, const struct tti_news *news)
+static void tell(struct tti_tunnel *tunnel, bool torn, const struct tti_news *news)
 {
 	struct {
 		struct tti_frame head;
 		struct tti_news news;
 	} out = { { .type = TTI_FRAME_NEWS, .nbytes = sizeof(*news) }, *news };
 
-	if (fd >= 0 && !torn)
-		(void)send(fd, &out, sizeof(out), MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (tunnel && !torn && !tti_tunnel_is_torn(tunnel))
+		(void)tti_tunnel_send(tunnel, &out, sizeof(out));
 }
 
 /* After this the connections are of no use: whoever waits for us must see it. */
@@ -66,8 +66,8 @@ static void break_off(struct tti_sock *sock)
 	}
 	if (out.status > TUTTI_STATUS_LOST)
 		out.status = TUTTI_EPEER;
-	tell(sock->prev_fd, sock->prev_torn, &out);
-	tell(sock->next_fd, sock->next_torn, &out);
+	tell(sock->prev_tunnel, sock->prev_torn, &out);
+	tell(sock->next_tunnel, sock->next_torn, &out);
 	sock->prev_torn = sock->next_torn = true;
 	pthread_mutex_lock(&sock->lock);
 	tell(sock->inbox_prev, false, &out);
@@ -100,14 +100,17 @@ tutti_status tti_sock_check(struct tti_sock *sock)
 	return tti_fail_quiet((tutti_status)sock->broken.status, "%s", sock->broken.text);
 }
 
-tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
+tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunnel *tunnel,
 				const struct tti_frame *frame, const void *rest, size_t nrest,
 				const char *what)
 {
 	struct tti_news news;
-	char name[TTI_SOCK_NAME];
+	char name[TTI_SOCK_NAME], why[TTI_TUNNEL_WHY];
 
 	tti_sock_name(sock, peer, name);
+	if (!frame && tunnel->failed)
+		return tti_sock_break(sock, TUTTI_EPROTO, peer, "%s: the connection to %s %s", what,
+				      name, tti_tunnel_why(tunnel, why));
 	if (!frame)
 		return tti_sock_break(sock, TUTTI_EPEER, peer,
 				      "%s closed its connection during %s (died?)", name, what);
@@ -119,11 +122,11 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
 
 		if (have > 0)
 			memcpy(&next, rest, have);
-		if (tti_fd_recv_all(fd, (uint8_t *)&next + have, sizeof(next) - have,
-				    tti_deadline(1000), NULL) != TUTTI_OK)
-			return tti_sock_broken_by(sock, peer, fd, NULL, NULL, 0, what);
+		if (tti_tunnel_recv_all(tunnel, (uint8_t *)&next + have, sizeof(next) - have,
+					tti_deadline(1000), NULL) != TUTTI_OK)
+			return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
 		if (next.type != TTI_FRAME_HERE)
-			return tti_sock_broken_by(sock, peer, fd, &next,
+			return tti_sock_broken_by(sock, peer, tunnel, &next,
 						  have > 0 ? (const uint8_t *)rest + have : NULL,
 						  nrest - have, what);
 	}
@@ -136,8 +139,8 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
 	if (nrest > 0)
 		memcpy(&news, rest, nrest);
 	if (frame->type == TTI_FRAME_NEWS && frame->nbytes == sizeof(news) &&
-	    tti_fd_recv_all(fd, (uint8_t *)&news + nrest, sizeof(news) - nrest, tti_deadline(1000),
-			    NULL) == TUTTI_OK) {
+	    tti_tunnel_recv_all(tunnel, (uint8_t *)&news + nrest, sizeof(news) - nrest,
+				tti_deadline(1000), NULL) == TUTTI_OK) {
 		tti_wire_clean(news.text, sizeof(news.text));
 		if (news.status <= TUTTI_STATUS_LOST && news.status >= TUTTI_EREVOKED)
 			return tti_sock_break(sock, (tutti_status)news.status, news.culprit, "%s",
@@ -150,7 +153,8 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
 			      (unsigned long long)frame->nbytes);
 }
 
-tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, int fd, const char *what)
+tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, struct tti_tunnel *tunnel,
+				      const char *what)
 {
 	struct {
 		struct tti_frame head;
@@ -158,34 +162,35 @@ tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, int fd, c
 	} said;
 	ssize_t n;
 
-	if (fd < 0)
+	if (!tunnel)
 		return TUTTI_OK;
-	n = recv(fd, &said, sizeof(said), MSG_PEEK | MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = tti_tunnel_peek(tunnel, &said, sizeof(said));
+	if (n < 0 && errno == EAGAIN)
 		return TUTTI_OK;
 	if (n <= 0)
-		return tti_sock_broken_by(sock, peer, fd, NULL, NULL, 0, what);
+		return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
 	if ((size_t)n < sizeof(said.head) || said.head.type != TTI_FRAME_NEWS)
 		return TUTTI_OK;
 	/* Who revokes has ended its init, for which all ranks had sent what this one waits for:
 	 * the watch reads it after that. */
 	if ((size_t)n == sizeof(said) && said.news.status == TUTTI_EREVOKED)
 		return TUTTI_OK;
-	(void)recv(fd, &said.head, sizeof(said.head), MSG_DONTWAIT);
-	return tti_sock_broken_by(sock, peer, fd, &said.head, NULL, 0, what);
+	(void)tti_tunnel_recv(tunnel, &said.head, sizeof(said.head));
+	return tti_sock_broken_by(sock, peer, tunnel, &said.head, NULL, 0, what);
 }
 
-tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, int fd, const char *what)
+tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, struct tti_tunnel *tunnel,
+				const char *what)
 {
-	struct pollfd end = { .fd = fd, .events = POLLRDHUP };
+	struct pollfd end = { .fd = tunnel ? tunnel->fd : -1, .events = POLLRDHUP };
 	struct tti_framer framer = { 0 };
 	uint8_t data[1024];
 	ssize_t n;
 
-	if (fd < 0 || poll(&end, 1, 0) <= 0)
+	if (poll(&end, 1, 0) <= 0)
 		return TUTTI_OK;
 	/* All that it will ever say is here: blocks, and perhaps why. */
-	while ((n = recv(fd, data, sizeof(data), MSG_DONTWAIT)) > 0) {
+	while ((n = tti_tunnel_recv(tunnel, data, sizeof(data))) > 0) {
 		for (size_t at = 0, used; at < (size_t)n; at += used) {
 			const tutti_status status =
 				tti_framer_feed(&framer, data + at, (size_t)n - at, &used);
@@ -194,18 +199,18 @@ tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, int fd, const c
 				return tti_sock_break(sock, status, peer, "rank %d sent %s", peer,
 						      tti_error_text());
 			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_NEWS)
-				return tti_sock_broken_by(sock, peer, fd, &framer.head,
+				return tti_sock_broken_by(sock, peer, tunnel, &framer.head,
 							  framer.body.bytes,
 							  sizeof(framer.body.news), what);
 		}
 	}
-	return tti_sock_broken_by(sock, peer, fd, NULL, NULL, 0, what);
+	return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
 }
 
 tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what)
 {
-	TTI_TRY(tti_sock_check_neighbour(sock, tti_sock_prev(sock), sock->prev_fd, what));
-	return tti_sock_check_neighbour(sock, tti_sock_next(sock), sock->next_fd, what);
+	TTI_TRY(tti_sock_check_neighbour(sock, tti_sock_prev(sock), sock->prev_tunnel, what));
+	return tti_sock_check_neighbour(sock, tti_sock_next(sock), sock->next_tunnel, what);
 }
 
 /* -- Opening and closing --------------------------------------------------------- */
@@ -216,11 +221,11 @@ static void sock_close(struct tti_boot *boot)
 
 	/* All that the others may still wait for goes out, and goodbye. */
 	tti_thread_end(sock);
-	tti_fd_close(&sock->prev_fd);
-	tti_fd_close(&sock->next_fd);
+	tti_tunnel_close(&sock->prev_tunnel);
+	tti_tunnel_close(&sock->next_tunnel);
 	for (int i = 0; sock->in && i < boot->nranks; i++)
-		tti_fd_close(&sock->in[i]);
-	tti_fd_close(&sock->inbox_prev);
+		tti_tunnel_close(&sock->in[i]);
+	tti_tunnel_close(&sock->inbox_prev);
 	tti_fd_close(&sock->inbox_fd);
 	pthread_mutex_destroy(&sock->lock);
 	tti_office_release(&boot->office);
@@ -270,14 +275,13 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	sock->base.nranks = config->nranks;
 	sock->timeout_ms = config->timeout_ms;
 	sock->stop = config->stop;
-	sock->prev_fd = sock->next_fd = sock->inbox_prev = sock->inbox_fd = -1;
+	sock->inbox_fd = -1;
 	pthread_mutex_init(&sock->lock, NULL);
 	sock->cards = tti_calloc(n, sizeof(*sock->cards));
 	sock->in = tti_calloc(n, sizeof(*sock->in));
 	*out = sock;
 	if (!sock->cards || !sock->in)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %zu ranks", n);
-	memset(sock->in, -1, n * sizeof(*sock->in));
 	TTI_TRY(tti_office_init(&sock->base.office, config->nranks));
 	sock->inbox_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (sock->inbox_fd < 0)

@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "boot/base.h"
+#include "boot/tunnel.h"
 #include "boot/wire.h"
 
 struct tti_thread;
@@ -23,21 +24,21 @@ struct tti_sock {
 	struct tti_boot base;
 	int64_t timeout_ms;
 	const _Atomic int *stop;
-	struct tti_wire_card *cards; /* [nranks]; port 0: not known yet */
-	int prev_fd, next_fd;
+	struct tti_wire_card *cards;                  /* [nranks]; port 0: not known yet */
+	struct tti_tunnel *prev_tunnel, *next_tunnel; /* NULL: none */
 	uint32_t seq;
 
 	/* Why nothing works any more; news.status 0: all is well. */
 	struct tti_news broken;
-	/* A frame was cut short on the way to that side. */
+	/* A frame, or a record, was cut short on the way to that side. */
 	bool prev_torn, next_torn;
 
 	/* Who has come. The thread's and the caller's. */
 	pthread_mutex_t lock;
 	int inbox_fd; /* an eventfd: something came */
-	int inbox_prev;
-	int *in;    /* [nranks], -1: none */
-	bool taken; /* the thread keeps what comes */
+	struct tti_tunnel *inbox_prev;
+	struct tti_tunnel **in; /* [nranks], NULL: none */
+	bool taken;             /* the thread keeps what comes */
 
 	struct tti_thread *thread;
 };
@@ -74,12 +75,12 @@ TUTTI_CHECKED tutti_status tti_sock_broadcast(struct tti_sock *sock, int root, v
 
 /* Whether a neighbour has failed or left, between two frames, without reading
  * anything else. */
-TUTTI_CHECKED tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, int fd,
-						    const char *what);
+TUTTI_CHECKED tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer,
+						    struct tti_tunnel *tunnel, const char *what);
 
 /* The same where nobody may have left yet: its end is one, whatever it said before. */
-TUTTI_CHECKED tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, int fd,
-					      const char *what);
+TUTTI_CHECKED tutti_status tti_sock_check_end(struct tti_sock *sock, int peer,
+					      struct tti_tunnel *tunnel, const char *what);
 TUTTI_CHECKED tutti_status tti_sock_check_ring(struct tti_sock *sock, const char *what);
 
 /* Fail, and from now on: logged, remembered, the neighbours are told. */
@@ -88,8 +89,9 @@ TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status
 		       ...);
 
 /* What a peer said instead of what was expected of it: a frame of which nrest
- * bytes of the body have been read; NULL: it closed. */
-TUTTI_CHECKED tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, int fd,
+ * bytes of the body have been read; NULL: it closed, or what it sent was changed on its way. */
+TUTTI_CHECKED tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer,
+					      struct tti_tunnel *tunnel,
 					      const struct tti_frame *frame, const void *rest,
 					      size_t nrest, const char *what);
 

@@ -33,17 +33,17 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 
 /* Before the watch: for the caller. A newer one replaces what he has not taken; who has him
  * already, and comes again, makes a link anew and is the thread's. */
-static bool put_in_inbox(struct tti_sock *sock, int fd, bool ring, int peer)
+static bool put_in_inbox(struct tti_sock *sock, struct tti_tunnel *tunnel, bool ring, int peer)
 {
 	bool taken;
 
 	pthread_mutex_lock(&sock->lock);
-	taken = sock->taken || (ring && (peer != tti_sock_prev(sock) || sock->prev_fd >= 0));
+	taken = sock->taken || (ring && (peer != tti_sock_prev(sock) || sock->prev_tunnel));
 	if (!taken) {
-		int *slot = ring ? &sock->inbox_prev : &sock->in[peer];
+		struct tti_tunnel **slot = ring ? &sock->inbox_prev : &sock->in[peer];
 
-		tti_fd_close(slot);
-		*slot = fd;
+		tti_tunnel_close(slot);
+		*slot = tunnel;
 	}
 	pthread_mutex_unlock(&sock->lock);
 	if (!taken)
@@ -51,7 +51,8 @@ static bool put_in_inbox(struct tti_sock *sock, int fd, bool ring, int peer)
 	return !taken;
 }
 
-static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who)
+static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
+		  const struct tti_wire_who *who)
 {
 	struct tti_thread *thread = self;
 	const bool ring = kind == TTI_AUTH_RING;
@@ -60,15 +61,15 @@ static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_
 					: ring ? TTI_CONN_PREV
 					       : TTI_CONN_PAIR;
 
-	if (!behind && put_in_inbox(thread->sock, fd, ring, who->from))
+	if (!behind && put_in_inbox(thread->sock, tunnel, ring, who->from))
 		return;
 
-	struct tti_conn *conn = tti_conn_make(thread, role, who->from, fd);
+	struct tti_conn *conn = tti_conn_make(thread, role, who->from, tunnel);
 
 	if (conn)
 		tti_conn_adopt(conn);
 	else
-		tti_fd_close(&fd);
+		tti_tunnel_close(&tunnel);
 }
 
 /* -- The thread ---------------------------------------------------------------------- */
@@ -224,7 +225,7 @@ static void release(struct tti_thread *thread)
 		tti_conn_drop(thread->conns);
 	while ((conn = thread->post.conns)) {
 		thread->post.conns = conn->next;
-		tti_fd_close(&conn->fd);
+		tti_tunnel_close(&conn->tunnel);
 		tti_free(conn);
 	}
 	tti_mails_forget(thread, -1);
@@ -295,16 +296,17 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 	return TUTTI_OK;
 }
 
-static void hand_one(struct tti_conn **list, struct tti_conn *conn, int *fd, bool torn)
+static void hand_one(struct tti_conn **list, struct tti_conn *conn, struct tti_tunnel **tunnel,
+		     bool torn)
 {
-	if (*fd < 0 || !conn)
+	if (!*tunnel || !conn)
 		return;
-	conn->fd = *fd;
-	conn->torn = torn;
+	conn->tunnel = *tunnel;
+	conn->torn = torn || tti_tunnel_is_torn(*tunnel);
 	conn->met = true; /* since the ranks have joined */
 	conn->next = *list;
 	*list = conn;
-	*fd = -1;
+	*tunnel = NULL;
 }
 
 /* Give all connections to the thread; sock->lock is held. What does not fit into
@@ -317,15 +319,17 @@ static tutti_status hand_over(struct tti_sock *sock)
 
 	for (int i = -2; i < sock->base.nranks && status == TUTTI_OK; i++) {
 		const int peer = i == -2 ? tti_sock_prev(sock) : i == -1 ? tti_sock_next(sock) : i;
-		int *fd = i == -2 ? &sock->prev_fd : i == -1 ? &sock->next_fd : &sock->in[peer];
+		struct tti_tunnel **tunnel = i == -2   ? &sock->prev_tunnel
+					     : i == -1 ? &sock->next_tunnel
+						       : &sock->in[peer];
 		const enum tti_conn_role role = i == -2   ? TTI_CONN_PREV
 						: i == -1 ? TTI_CONN_NEXT
 							  : TTI_CONN_PAIR;
-		struct tti_conn *conn = *fd < 0 ? NULL : tti_conn_make(thread, role, peer, *fd);
+		struct tti_conn *conn = *tunnel ? tti_conn_make(thread, role, peer, *tunnel) : NULL;
 
-		if (*fd >= 0 && !conn)
+		if (*tunnel && !conn)
 			status = tti_fail(TUTTI_ENOMEM, "no memory for the watch");
-		hand_one(list, conn, fd,
+		hand_one(list, conn, tunnel,
 			 (i == -2 && sock->prev_torn) || (i == -1 && sock->next_torn));
 	}
 	sock->taken = true;

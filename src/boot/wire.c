@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "util/error.h"
 
@@ -145,13 +144,11 @@ bool tti_outbox_put(struct tti_outbox *out, enum tti_frame_type type, uint32_t s
 	return true;
 }
 
-void tti_outbox_flush(struct tti_outbox *out, int fd)
+void tti_outbox_flush(struct tti_outbox *out, struct tti_tunnel *tunnel)
 {
 	while (out->len > 0) {
-		const ssize_t n = send(fd, out->bytes, out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		const ssize_t n = tti_tunnel_send(tunnel, out->bytes, out->len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0) {

@@ -4,7 +4,8 @@
 
 /* What goes over the bootstrap's connections, and its parsers.
  *
- * A connection begins with the handshake (auth.h), whose payload is `who`. Then
+ * A connection begins with the handshake (auth.h), whose payload is `who`. All that follows is
+ * sealed (tunnel.h). First
  * the connector sends one byte, TTI_JOIN, on the one of its tries that it keeps;
  * the others close before it. Then frames, in both directions:
  *
@@ -31,6 +32,7 @@
 
 #include "boot/iface.h"
 #include "boot/office.h"
+#include "boot/tunnel.h"
 #include "boot/watch.h"
 #include "tutti/status.h"
 
@@ -138,9 +140,9 @@ struct tti_outbox {
 bool tti_outbox_put(struct tti_outbox *out, enum tti_frame_type type, uint32_t seq,
 		    const void *body, size_t nbytes, size_t spare);
 
-/* Send what the socket takes. What cannot be sent any more is thrown away: that
+/* Send what the tunnel takes. What cannot be sent any more is thrown away: that
  * the other side is gone, is read. */
-void tti_outbox_flush(struct tti_outbox *out, int fd);
+void tti_outbox_flush(struct tti_outbox *out, struct tti_tunnel *tunnel);
 
 /* Addresses in as few bytes as they need, one after another, as many as there is
  * room for, without their port:

@@ -22,7 +22,7 @@ struct house {
 	struct tti_gate gate;
 	uint16_t port;
 	_Atomic int stop, nentered;
-	int fd;
+	struct tti_tunnel *tunnel;
 	pthread_t thread;
 };
 
@@ -32,14 +32,15 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 	return kind == TTI_AUTH_PEER && who->to == 3;
 }
 
-static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who)
+static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
+		  const struct tti_wire_who *who)
 {
 	struct house *house = self;
 
 	(void)kind;
 	(void)who;
-	tti_fd_close(&house->fd);
-	house->fd = fd;
+	tti_tunnel_close(&house->tunnel);
+	house->tunnel = tunnel;
 	house->nentered++;
 }
 
@@ -57,7 +58,6 @@ static void *serve(void *self)
 static void open_house(struct house *house, size_t most)
 {
 	memset(house, 0, sizeof(*house));
-	house->fd = -1;
 	house->gate = (struct tti_gate){ .loop = &house->loop,
 					 .secret = secret,
 					 .most = most,
@@ -76,7 +76,7 @@ static void close_house(struct house *house)
 	pthread_join(house->thread, NULL);
 	tti_gate_close(&house->gate);
 	tti_loop_release(&house->loop);
-	tti_fd_close(&house->fd);
+	tti_tunnel_close(&house->tunnel);
 }
 
 static struct tti_addr loopback(uint16_t port)
@@ -90,7 +90,7 @@ static void heard(void *self)
 }
 
 /* Until it is connected or has failed. */
-static tutti_status run(const struct tti_dial_config *config, int *fd_out)
+static tutti_status run(const struct tti_dial_config *config, struct tti_tunnel **out)
 {
 	struct tti_dial_config own = *config;
 	struct tti_dial *dialer = NULL;
@@ -101,7 +101,7 @@ static tutti_status run(const struct tti_dial_config *config, int *fd_out)
 	own.hear = heard;
 	CHECK_OK(tti_loop_init(&loop));
 	CHECK_OK(tti_dial_start(&loop, &own, &dialer));
-	while ((status = tti_dial_step(dialer, fd_out, &again_ns)) == TUTTI_AGAIN)
+	while ((status = tti_dial_step(dialer, out, &again_ns)) == TUTTI_AGAIN)
 		tti_loop_wait(&loop, tti_left_ms(again_ns, 60000));
 	tti_dial_stop(dialer);
 	tti_loop_release(&loop);
@@ -120,11 +120,11 @@ static tutti_status dial(const struct tti_addr *addrs, size_t n, const uint8_t *
 		.deadline_ns = tti_deadline(timeout_ms),
 		.give_up_ns = once ? 0 : TTI_NEVER,
 	};
-	int fd = -1;
-	const tutti_status status = run(&config, &fd);
+	struct tti_tunnel *tunnel = NULL;
+	const tutti_status status = run(&config, &tunnel);
 
-	assert_int_equal(status == TUTTI_OK, fd >= 0);
-	tti_fd_close(&fd);
+	assert_int_equal(status == TUTTI_OK, tunnel != NULL);
+	tti_tunnel_close(&tunnel);
 	return status;
 }
 
@@ -260,7 +260,7 @@ static void a_proven_address_that_refuses_says_it_all(void **state)
 						  .deadline_ns = tti_deadline(20000),
 						  .give_up_ns = TTI_NEVER };
 		const int64_t start_ns = tti_now_ns();
-		int out;
+		struct tti_tunnel *out = NULL;
 
 		if (round == 0)
 			pthread_create(&thread, NULL, close_up, &fd);
@@ -295,12 +295,12 @@ static void who_is_elsewhere_does_not_refuse_here(void **state)
 		tutti_status status = TUTTI_AGAIN;
 		struct tti_dial *dial;
 		int64_t again_ns;
-		int fd;
+		struct tti_tunnel *tunnel = NULL;
 
 		CHECK_OK(tti_dial_start(&loop, &config, &dial));
 		while (status == TUTTI_AGAIN) {
 			usleep(1000);
-			status = tti_dial_step(dial, &fd, &again_ns);
+			status = tti_dial_step(dial, &tunnel, &again_ns);
 		}
 		assert_int_equal(status, TUTTI_EPEER);
 		assert_int_equal(tti_dial_is_refused(dial), n == 1);

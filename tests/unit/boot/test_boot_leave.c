@@ -53,13 +53,14 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 	return true;
 }
 
-static void enter(void *self, int fd, enum tti_auth_kind kind, const struct tti_wire_who *who)
+static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
+		  const struct tti_wire_who *who)
 {
 	struct house *house = self;
 
 	(void)kind;
 	(void)who;
-	tti_fd_close(&fd);
+	tti_tunnel_close(&tunnel);
 	house->nentered++;
 }
 

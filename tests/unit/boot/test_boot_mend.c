@@ -91,12 +91,12 @@ static void come_between(struct job *job)
 	int pair[2];
 
 	tcp_pair(pair);
-	tti_fd_close(&zero->next_fd);
-	zero->next_fd = pair[0];
+	tti_fd_close(&zero->next_tunnel->fd);
+	zero->next_tunnel->fd = pair[0];
 	middle->ends[0] = pair[1];
 	tcp_pair(pair);
-	tti_fd_close(&one->prev_fd);
-	one->prev_fd = pair[0];
+	tti_fd_close(&one->prev_tunnel->fd);
+	one->prev_tunnel->fd = pair[0];
 	middle->ends[1] = pair[1];
 	pthread_create(&middle->thread, NULL, pass_on, middle);
 }

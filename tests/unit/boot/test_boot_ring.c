@@ -20,56 +20,70 @@
 struct ring {
 	struct tti_sock sock;
 	struct tti_wire_card cards[3];
-	int none[3];
-	int next, prev;
+	struct tti_tunnel *none[3];
+	struct tti_tunnel *next, *prev;
 };
+
+/* Both ends of a connection whose handshake is over. */
+static void connected(struct tti_tunnel **near, struct tti_tunnel **far)
+{
+	const struct tti_seal_keys keys = { .out = { 1 }, .in = { 2 }, .cipher = TTI_SEAL_XCHACHA };
+	const struct tti_seal_keys theirs = { .out = { 2 }, .in = { 1 }, .cipher = keys.cipher };
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	assert_int_equal(tti_tunnel_open(fds[0], &keys, near), TUTTI_OK);
+	assert_int_equal(tti_tunnel_open(fds[1], &theirs, far), TUTTI_OK);
+}
 
 static void ring_open(struct ring *ring)
 {
-	int next[2], prev[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, next), 0);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, prev), 0);
-	*ring = (struct ring){ .none = { -1, -1, -1 }, .next = next[1], .prev = prev[1] };
+	*ring = (struct ring){ 0 };
 	ring->sock = (struct tti_sock){
 		.base = { .nranks = 3 },
 		.timeout_ms = 20000,
 		.cards = ring->cards,
-		.next_fd = next[0],
-		.prev_fd = prev[0],
 		.in = ring->none,
 		.inbox_fd = -1,
-		.inbox_prev = -1,
 	};
+	connected(&ring->sock.next_tunnel, &ring->next);
+	connected(&ring->sock.prev_tunnel, &ring->prev);
 	pthread_mutex_init(&ring->sock.lock, NULL);
 }
 
 static void ring_close(struct ring *ring)
 {
 	pthread_mutex_destroy(&ring->sock.lock);
-	close(ring->sock.next_fd);
-	close(ring->sock.prev_fd);
-	close(ring->next);
-	close(ring->prev);
+	tti_tunnel_close(&ring->sock.next_tunnel);
+	tti_tunnel_close(&ring->sock.prev_tunnel);
+	tti_tunnel_close(&ring->next);
+	tti_tunnel_close(&ring->prev);
 }
 
-static void say_block(int fd, uint8_t value)
+static void say(struct tti_tunnel *tunnel, const void *data, size_t nbytes)
+{
+	assert_int_equal(tti_tunnel_send(tunnel, data, nbytes), nbytes);
+}
+
+static void say_block(struct tti_tunnel *tunnel, uint8_t value)
 {
 	const struct tti_frame head = { .type = TTI_FRAME_BLOCK, .seq = 1, .nbytes = 1 };
 
-	assert_int_equal(send(fd, &head, sizeof(head), 0), sizeof(head));
-	assert_int_equal(send(fd, &value, 1, 0), 1);
+	say(tunnel, &head, sizeof(head));
+	say(tunnel, &value, 1);
 }
 
 /* Says why, and leaves. */
-static void say_news(int fd, tutti_status status)
+static void say_news(struct tti_tunnel *tunnel, tutti_status status)
 {
-	const struct tti_frame head = { .type = TTI_FRAME_NEWS, .nbytes = sizeof(struct tti_news) };
-	const struct tti_news news = { .status = status, .culprit = 1, .origin = 1, .text = "so" };
+	const struct {
+		struct tti_frame head;
+		struct tti_news news;
+	} said = { { .type = TTI_FRAME_NEWS, .nbytes = sizeof(struct tti_news) },
+		   { .status = status, .culprit = 1, .origin = 1, .text = "so" } };
 
-	assert_int_equal(send(fd, &head, sizeof(head), 0), sizeof(head));
-	assert_int_equal(send(fd, &news, sizeof(news), 0), sizeof(news));
-	shutdown(fd, SHUT_WR);
+	say(tunnel, &said, sizeof(said));
+	shutdown(tunnel->fd, SHUT_WR);
 }
 
 static void *come_late(void *self)
@@ -110,7 +124,7 @@ static void a_revocation_waits_until_init_is_over(void **state)
 	assert_int_equal(gather_beside(&ring, TUTTI_EREVOKED, blobs), TUTTI_OK);
 	assert_int_equal(blobs[1], 11);
 	assert_int_equal(blobs[2], 22);
-	assert_int_equal(recv(ring.sock.next_fd, &head, sizeof(head), 0), sizeof(head));
+	assert_int_equal(tti_tunnel_recv(ring.sock.next_tunnel, &head, sizeof(head)), sizeof(head));
 	assert_int_equal(head.type, TTI_FRAME_NEWS);
 	ring_close(&ring);
 }
