@@ -2,6 +2,7 @@
 #include "transport/shm_trial.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ void tti_shm_trial_run(struct tti_shm_port *port)
 		trial->peer = port->candidate[index];
 	}
 	trial->error = error;
+	atomic_store_explicit(&trial->cpu, sched_getcpu(), memory_order_relaxed);
 	atomic_store_explicit(&trial->state, error ? TTI_SHM_REFUSED : TTI_SHM_ALLOWED,
 			      memory_order_release);
 }
@@ -76,10 +78,15 @@ void tti_shm_trial_run(struct tti_shm_port *port)
 
 bool tti_shm_trial_measures(const struct tti_shm_port *port, int index)
 {
-	return port->config.reach == TTI_WISH_AUTO && !port->config.measured &&
-	       index == member_behind(port, port->self, 1) &&
-	       state_of(port, port->self) == TTI_SHM_ALLOWED &&
-	       state_of(port, index) == TTI_SHM_ALLOWED;
+	const int last = member_behind(port, port->self, count_members(port) - 1);
+
+	if (port->config.reach != TTI_WISH_AUTO || port->config.measured ||
+	    atomic_load(&tti_shm_seg_trial(&port->seg, port->self)->met) ||
+	    state_of(port, port->self) != TTI_SHM_ALLOWED ||
+	    state_of(port, index) != TTI_SHM_ALLOWED)
+		return false;
+	return index == last || atomic_load_explicit(&tti_shm_seg_trial(&port->seg, index)->cpu,
+						     memory_order_relaxed) != sched_getcpu();
 }
 
 /* The first that was refused; false: nobody. */

@@ -4,12 +4,12 @@
 
 /* How ordinary memory of the ranks of a domain is reached: whether the kernel lets them copy
  * from each other is tried by each rank while it joins, whether that is faster than slots is
- * measured by the leader and the first member, and the leader decides for all.
+ * measured by the leader and one member, and the leader decides for all.
  *
  *     leader                                  member
  *     who is a member  ->  segment
  *     tries some others                       tries some others, says what came of it
- *            '-------- both measure, if it is the first member ------'
+ *            '-------- both measure, if it is the first on another core ------'
  *     the decision  ->  segment
  *                                             settle(): reads it, once all have joined
  *
@@ -39,7 +39,7 @@ struct tti_shm_trial {
 	uint64_t source;
 	int64_t began_ns; /* the copy of this round */
 	_Alignas(128) _Atomic uint32_t met, put, taken, gave_up;
-	_Atomic int32_t cpu; /* where it was at the last meeting */
+	_Atomic int32_t cpu; /* where it was when it tried, and at the last meeting */
 };
 
 enum tti_shm_why {
@@ -65,7 +65,8 @@ void tti_shm_trial_begin(struct tti_shm_port *port, const bool *is_member);
 /* Try to read and to write memory of the ranks 1, 2, 4 ... places to the right. */
 void tti_shm_trial_run(struct tti_shm_port *port);
 
-/* The leader's: whether it measures with that member. */
+/* The leader's: whether it measures with that member: the first on another core than its own, as two that
+ * share one copy one after the other; else the last. */
 bool tti_shm_trial_measures(const struct tti_shm_port *port, int index);
 
 /* shm_measure.c. Both ranks call it; the leader keeps the figures. Some 1.5 ms; none after

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -123,6 +124,49 @@ static void figures_are_measured(void **state)
 					 : TTI_REACH_SLOTS);
 	}
 	expect(measured ? TTI_SHM_BY_FIGURES : TTI_SHM_UNMEASURED, board->plain[0]);
+}
+
+/* Ranks 0 to 2 on one core, the others on another. */
+static void share_cores(struct world *world, int rank)
+{
+	const size_t which = rank > 2;
+	cpu_set_t all, one;
+
+	(void)world;
+	CHECK(!sched_getaffinity(0, sizeof(all), &all));
+	CPU_ZERO(&one);
+	for (size_t cpu = 0, at = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &all) && at++ == which)
+			CPU_SET(cpu, &one);
+	CHECK(!sched_setaffinity(0, sizeof(one), &one));
+}
+
+static void note_meetings(struct world *world, struct tti_port *port)
+{
+	CHECK(tti_transport_shm.settle(port) == TUTTI_OK);
+	for (int rank = 0; rank < N; rank++) {
+		const struct tti_shm_port *shm = (struct tti_shm_port *)port;
+
+		CHECK((rank == 0 || rank == 3) ==
+		      (atomic_load(&tti_shm_seg_trial(&shm->seg, rank)->met) > 0));
+	}
+	world_sync(world);
+}
+
+/* Two on one core would copy one after the other, out of one cache. */
+static void ranks_of_two_cores_measure(void **state)
+{
+	struct world *world;
+	cpu_set_t all;
+
+	(void)state;
+	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < 2)
+		skip();
+	world = world_create(N, note_meetings);
+	world->own_settle = true;
+	world->reach = TTI_WISH_AUTO;
+	world_run_processes(world, share_cores);
+	world_free(world);
 }
 
 static void threads(struct world *world, struct tti_port *port)
@@ -276,6 +320,7 @@ int main(void)
 		cmocka_unit_test(a_setting_is_followed),
 		cmocka_unit_test(figures_decide),
 		cmocka_unit_test(figures_are_measured),
+		cmocka_unit_test(ranks_of_two_cores_measure),
 		cmocka_unit_test(threads_need_no_kernel),
 		cmocka_unit_test(nobody_waits_for_long_to_measure),
 		cmocka_unit_test(a_filter_of_system_calls_refuses),
