@@ -7,6 +7,7 @@
 #include "core/child.h"
 #include "core/comm.h"
 #include "core/roll.h"
+#include "plan/tune.h"
 #include "util/caches.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -31,7 +32,8 @@ struct setup {
 	struct tti_comm *comm;
 	struct tti_roll roll;
 	double ranks_a_core;                      /* where they are most */
-	const struct tti_reach_figures *measured; /* by the root; NULL: not yet   */
+	const struct tti_reach_figures *measured; /* before; NULL: not yet        */
+	const char *measured_by;                  /* as tti_port_config has it    */
 	char phases[256]; /* "bootstrap 3.1 ms, roll call 0.2 ms"          */
 	int64_t last_ns;  /* when the last phase ended                      */
 };
@@ -106,6 +108,7 @@ static tutti_status open_and_join(const struct setup *setup, const struct tti_tr
 	struct tti_port *port = NULL;
 
 	config.measured = setup->measured;
+	config.measured_by = setup->measured_by;
 	TTI_TRY(transport->open(&config, &port, &cards[comm->rank]));
 	comm->ports[comm->nports++] = port;
 	TTI_TRY(tti_boot_all_gather(comm->boot, cards, sizeof(*cards)));
@@ -416,6 +419,16 @@ static void report(const struct setup *setup)
 	tti_strbuf_release(&text);
 }
 
+/* The same on all ranks, as they have the same tune file, or the same root. */
+static void take_figures(struct setup *setup, const struct tti_reach_figures *figures,
+			 const char *by)
+{
+	if (!figures->call_ns)
+		return;
+	setup->measured = figures;
+	setup->measured_by = by;
+}
+
 /* All is found out. */
 static tutti_status begin_first(struct setup *setup, const char *names)
 {
@@ -425,6 +438,8 @@ static tutti_status begin_first(struct setup *setup, const char *names)
 	TTI_TRY(count_crowds(setup));
 	TTI_TRY(tti_roll_digest(&setup->roll));
 	mark(setup, "roll call", tti_now_ns());
+	if (setup->roll.tune)
+		take_figures(setup, &setup->roll.tune->figures, "`tutti tune`");
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());
 	TTI_TRY(plan(setup));
@@ -438,8 +453,7 @@ static tutti_status begin_child(struct setup *setup, const char *names)
 {
 	struct tti_comm *comm = setup->comm;
 
-	if (comm->root->figures.call_ns)
-		setup->measured = &comm->root->figures;
+	take_figures(setup, &comm->root->figures, "the first communicator of the family");
 	TTI_TRY(open_transports(setup, names));
 	mark(setup, "transports", tti_now_ns());
 	if (tti_fault("core.child"))

@@ -45,6 +45,7 @@
 
 #include "plan/plan.h"
 #include "tutti/inspect.h"
+#include "util/reach.h"
 
 /* -- Constants -------------------------------------------------------------------- */
 
@@ -108,6 +109,7 @@ struct tti_tune_constants {
 	X(RING, "ring")                                   \
 	X(CHAIN, "chain")                                 \
 	X(ORDERED, "ordered")                             \
+	X(MEMORY, "memory")                               \
 	X(TREE, "tree")                                   \
 	X(NVLS, "nvls")                                   \
 	X(COLLNET_CHAIN, "collnet_chain")                 \
@@ -118,7 +120,7 @@ enum tti_tune_algo {
 	TTI_TUNE_ALGO_MAP(X)
 #undef X
 };
-#define TTI_TUNE_ALGO_COUNT 17
+#define TTI_TUNE_ALGO_COUNT 18
 
 const char *tti_tune_algo_name(enum tti_tune_algo algo);
 /* false: no such algorithm. */
@@ -173,6 +175,8 @@ struct tti_tune_rule {
 	size_t from, upto; /* SIZE_MAX: any */
 	enum tti_tune_algo algo;
 	uint32_t ranks; /* so many, on one host; 0: any, anywhere */
+	/* Where all ranks reach each other's buffers so; by slots it is as if they did not. */
+	enum tti_reach reach;
 };
 bool tti_tune_rule_fits(const struct tti_tune_rule *rule, tutti_collective coll, size_t nbytes,
 			uint32_t n, uint32_t nnodes);
@@ -182,6 +186,7 @@ struct tti_tune_table {
 	struct tti_tune_constants constants;
 	struct tti_tune_rule *rules;
 	uint32_t nrules;
+	struct tti_reach_figures figures; /* of ordinary memory here; zeroed: not measured */
 	/* What was measured says where and by what (tune_place.h); "": does not. */
 	char machine[160], version[32];
 };
@@ -189,9 +194,10 @@ struct tti_tune_table {
 /* The defaults and no rules. Never fails, nothing to free. */
 struct tti_tune_table tti_tune_defaults(void);
 
-/* Lines: "constant NAME VALUE", "choose COLLECTIVE UPTO ALGORITHM [ranks N]" (UPTO: bytes with
- * K, M, G, or inf; or FROM-UPTO, both within), "machine TEXT", "version TEXT"; # begins a
- * comment, but not in texts. What a file does not name is as by default.
+/* Lines: "constant NAME VALUE", "choose COLLECTIVE UPTO ALGORITHM [ranks N] [reach REACH]" (UPTO:
+ * bytes with K, M, G, or inf; or FROM-UPTO, both within; REACH: slots, that is messages, mapped or
+ * copied), "reach NAME VALUE" of TTI_REACH_FIGURE_MAP, all or none, "machine TEXT", "version TEXT"; #
+ * begins a comment, but not in texts. What a file does not name is as by default.
  * TUTTI_EINVAL with source, line and reason. */
 TUTTI_CHECKED tutti_status tti_tune_read(const char *text, size_t nbytes, const char *source,
 					 struct tti_tune_table **out);

@@ -19,7 +19,7 @@
 /* More is no tune file. */
 #define FILE_MOST (1 << 20)
 #define WORD_MOST 64
-#define WORDS     6
+#define WORDS     8
 
 static const struct constant {
 	const char *name;
@@ -33,6 +33,28 @@ static const struct constant {
 #undef X
 };
 #define NCONSTANTS (sizeof(constants) / sizeof(constants[0]))
+
+static const struct figure {
+	const char *name;
+	size_t offset;
+	const char *what;
+} figures[] = {
+#define X(name, what) { #name, offsetof(struct tti_reach_figures, name), (what) },
+	TTI_REACH_FIGURE_MAP(X)
+#undef X
+};
+#define NFIGURES (sizeof(figures) / sizeof(figures[0]))
+
+static const char *const reaches[] = {
+	[TTI_REACH_SLOTS] = "slots",
+	[TTI_REACH_MAPPED] = "mapped",
+	[TTI_REACH_COPIED] = "copied",
+};
+
+static uint32_t *figure_of(struct tti_reach_figures *all, const struct figure *figure)
+{
+	return (uint32_t *)((char *)all + figure->offset);
+}
 
 static double *value_of(struct tti_tune_constants *all, const struct constant *constant)
 {
@@ -99,6 +121,49 @@ static tutti_status read_constant(struct reader *in)
 			in->source, in->line, in->word[1]);
 }
 
+/* 1 to INT32_MAX. */
+static bool parse_count(const char *text, uint32_t *out)
+{
+	char *end;
+	const unsigned long value = strtoul(text, &end, 10);
+
+	*out = (uint32_t)value;
+	return *end == '\0' && text[0] >= '0' && text[0] <= '9' && value >= 1 && value <= INT32_MAX;
+}
+
+/* How memory was measured to be reached. */
+static tutti_status read_figure(struct reader *in)
+{
+	for (size_t i = 0; i < NFIGURES; i++)
+		if (strcmp(figures[i].name, in->word[1]) == 0)
+			return parse_count(in->word[2], figure_of(&in->table->figures, &figures[i]))
+				       ? TUTTI_OK
+				       : tti_fail(TUTTI_EINVAL,
+						  "%s:%u: %s \"%s\" is no whole number from 1",
+						  in->source, in->line, in->word[1], in->word[2]);
+	return tti_fail(TUTTI_EINVAL, "%s:%u: there is no figure \"%s\" of reach", in->source,
+			in->line, in->word[1]);
+}
+
+/* All or none: how ordinary memory is reached is decided by all of them. */
+static tutti_status check_figures(struct reader *in)
+{
+	size_t nmissing = 0;
+	const char *missing = NULL;
+
+	for (size_t i = 0; i < NFIGURES; i++)
+		if (!*figure_of(&in->table->figures, &figures[i])) {
+			missing = figures[i].name;
+			nmissing++;
+		}
+	return nmissing == 0 || nmissing == NFIGURES ? TUTTI_OK
+						     : tti_fail(TUTTI_EINVAL,
+								"%s: it has a line \"reach ...\", "
+								"but none \"reach %s\": write all "
+								"that `tutti tune` does, or none",
+								in->source, missing);
+}
+
 /* What is behind the size in *end. */
 static bool parse_size(const char *text, const char **end, size_t *out)
 {
@@ -155,27 +220,52 @@ static bool parse_collective(const char *text, tutti_collective *out)
 	return false;
 }
 
-/* "ranks N", if it is there. */
-static tutti_status read_ranks(const struct reader *in, uint32_t *out)
+static bool parse_reach(const char *text, enum tti_reach *out)
 {
-	unsigned long value;
-	char *end;
+	for (int i = 0; i <= TTI_REACH_COPIED; i++)
+		if (strcmp(reaches[i], text) == 0) {
+			*out = (enum tti_reach)i;
+			return true;
+		}
+	return false;
+}
 
-	*out = 0;
-	if (in->nwords == 4)
-		return TUTTI_OK;
-	value = strtoul(in->word[5], &end, 10);
-	if (strcmp(in->word[4], "ranks") != 0 || *end != '\0' || in->word[5][0] < '0' ||
-	    in->word[5][0] > '9' || value < 1 || value > INT32_MAX)
-		return tti_fail(TUTTI_EINVAL, "%s:%u: \"%s %s\" is not \"ranks N\", from 1",
-				in->source, in->line, in->word[4], in->word[5]);
-	*out = (uint32_t)value;
+/* "ranks N" and "reach REACH", if they are there. */
+static tutti_status read_where(const struct reader *in, struct tti_tune_rule *rule)
+{
+	uint32_t at = 4;
+
+	if (at < in->nwords && strcmp(in->word[at], "reach") != 0) {
+		if (strcmp(in->word[at], "ranks") != 0 ||
+		    !parse_count(in->word[at + 1], &rule->ranks))
+			return tti_fail(TUTTI_EINVAL, "%s:%u: \"%s %s\" is not \"ranks N\", from 1",
+					in->source, in->line, in->word[at], in->word[at + 1]);
+		at += 2;
+	}
+	if (at < in->nwords) {
+		if (strcmp(in->word[at], "reach") != 0 ||
+		    !parse_reach(in->word[at + 1], &rule->reach))
+			return tti_fail(TUTTI_EINVAL,
+					"%s:%u: \"%s %s\" is not \"reach slots\", mapped or copied",
+					in->source, in->line, in->word[at], in->word[at + 1]);
+		at += 2;
+	}
+	if (at < in->nwords)
+		return tti_fail(TUTTI_EINVAL,
+				"%s:%u: \"%s %s\" is too much: \"ranks N\" comes before \"reach "
+				"REACH\"",
+				in->source, in->line, in->word[at], in->word[at + 1]);
+	if (rule->algo == TTI_TUNE_MEMORY && rule->reach == TTI_REACH_SLOTS)
+		return tti_fail(TUTTI_EINVAL,
+				"%s:%u: memory is for buffers that all ranks reach: add \"reach "
+				"copied\" (ordinary memory) or \"reach mapped\" (tutti_mem_alloc)",
+				in->source, in->line);
 	return TUTTI_OK;
 }
 
 static tutti_status read_rule(struct reader *in)
 {
-	struct tti_tune_rule rule;
+	struct tti_tune_rule rule = { .ranks = 0 };
 
 	if (!parse_collective(in->word[1], &rule.coll))
 		return tti_fail(TUTTI_EINVAL, "%s:%u: there is no collective \"%s\"", in->source,
@@ -188,7 +278,7 @@ static tutti_status read_rule(struct reader *in)
 	if (!tti_tune_algo_find(in->word[3], &rule.algo))
 		return tti_fail(TUTTI_EINVAL, "%s:%u: there is no algorithm \"%s\"", in->source,
 				in->line, in->word[3]);
-	TTI_TRY(read_ranks(in, &rule.ranks));
+	TTI_TRY(read_where(in, &rule));
 	return tti_vec_push(&in->rules, rule)
 		       ? TUTTI_OK
 		       : tti_fail(TUTTI_ENOMEM, "%s: out of memory", in->source);
@@ -249,11 +339,15 @@ static tutti_status read_line(struct reader *in, const char *at, const char *end
 		return TUTTI_OK;
 	if (in->nwords == 3 && strcmp(in->word[0], "constant") == 0)
 		return read_constant(in);
-	if ((in->nwords == 4 || in->nwords == 6) && strcmp(in->word[0], "choose") == 0)
+	if (in->nwords == 3 && strcmp(in->word[0], "reach") == 0)
+		return read_figure(in);
+	if ((in->nwords == 4 || in->nwords == 6 || in->nwords == 8) &&
+	    strcmp(in->word[0], "choose") == 0)
 		return read_rule(in);
 	return tti_fail(TUTTI_EINVAL,
-			"%s:%u: \"%s\" with %u more words: a line is \"constant NAME VALUE\" or "
-			"\"choose COLLECTIVE UPTO ALGORITHM [ranks N]\"",
+			"%s:%u: \"%s\" with %u more words: a line is \"constant NAME VALUE\", "
+			"\"reach NAME VALUE\" or \"choose COLLECTIVE UPTO ALGORITHM [ranks N] "
+			"[reach REACH]\"",
 			in->source, in->line, in->word[0], in->nwords - 1);
 }
 
@@ -283,6 +377,8 @@ tutti_status tti_tune_read(const char *text, size_t nbytes, const char *source,
 	*table = tti_tune_defaults();
 	in.table = table;
 	st = read_lines(&in, text, nbytes);
+	if (st == TUTTI_OK)
+		st = check_figures(&in);
 	table->rules = in.rules.at;
 	table->nrules = (uint32_t)in.rules.n;
 	if (st == TUTTI_OK)
@@ -363,6 +459,7 @@ static void write_size(size_t size, struct tti_strbuf *out)
 void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
 {
 	struct tti_tune_constants copy = table->constants;
+	struct tti_reach_figures reach = table->figures;
 
 	if (table->version[0])
 		tti_strbuf_addf(out, "version %s\n", table->version);
@@ -372,6 +469,9 @@ void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
 		tti_strbuf_addf(out, "constant %-20s %-10.10g # %s; default from %s\n",
 				constants[i].name, *value_of(&copy, &constants[i]),
 				constants[i].what, constants[i].source);
+	for (size_t i = 0; i < NFIGURES && reach.call_ns; i++)
+		tti_strbuf_addf(out, "reach %s %u # %s\n", figures[i].name,
+				*figure_of(&reach, &figures[i]), figures[i].what);
 	for (uint32_t i = 0; i < table->nrules; i++) {
 		const struct tti_tune_rule *rule = &table->rules[i];
 
@@ -384,6 +484,8 @@ void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
 		tti_strbuf_addf(out, " %s", tti_tune_algo_name(rule->algo));
 		if (rule->ranks)
 			tti_strbuf_addf(out, " ranks %u", rule->ranks);
+		if (rule->reach != TTI_REACH_SLOTS)
+			tti_strbuf_addf(out, " reach %s", reaches[rule->reach]);
 		tti_strbuf_add(out, "\n");
 	}
 }
@@ -397,13 +499,16 @@ bool tti_tune_rule_fits(const struct tti_tune_rule *rule, tutti_collective coll,
 
 uint64_t tti_tune_hash(const struct tti_tune_table *table)
 {
-	uint64_t hash = tti_hash_bytes(&table->constants, sizeof(table->constants));
+	uint64_t hash =
+		tti_hash_combine(tti_hash_bytes(&table->constants, sizeof(table->constants)),
+				 tti_hash_bytes(&table->figures, sizeof(table->figures)));
 
 	for (uint32_t i = 0; i < table->nrules; i++) {
 		hash = tti_hash_combine(hash, (uint64_t)table->rules[i].coll);
 		hash = tti_hash_combine(hash, table->rules[i].from);
 		hash = tti_hash_combine(hash, table->rules[i].upto);
 		hash = tti_hash_combine(hash, table->rules[i].ranks);
+		hash = tti_hash_combine(hash, (uint64_t)table->rules[i].reach);
 		hash = tti_hash_combine(hash, (uint64_t)table->rules[i].algo);
 	}
 	return hash;

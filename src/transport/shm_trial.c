@@ -161,8 +161,10 @@ static void explain_refusal(const struct tti_shm_agreement *agreement, char *buf
 		 agreement->rank, agreement->peer, strerror(agreement->error), remedy);
 }
 
-static void explain(const struct tti_shm_agreement *agreement, char *buf, size_t size)
+static void explain(const struct tti_shm_port *port, const struct tti_shm_agreement *agreement,
+		    char *buf, size_t size)
 {
+	const char *by = port->config.measured ? port->config.measured_by : NULL;
 	const struct tti_reach_figures *figures = &agreement->figures;
 
 	switch ((enum tti_shm_why)agreement->why) {
@@ -179,9 +181,10 @@ static void explain(const struct tti_shm_agreement *agreement, char *buf, size_t
 	case TTI_SHM_BY_FIGURES:
 		snprintf(buf, size,
 			 "of 512 KiB the kernel copies %.1f GB/s and slots carry %.1f, of 64 KiB "
-			 "%.1f and %.1f, a call of the kernel takes %u ns",
+			 "%.1f and %.1f, a call of the kernel takes %u ns%s%s",
 			 figures->copied_512k / 1e3, figures->slots_512k / 1e3,
-			 figures->copied_64k / 1e3, figures->slots_64k / 1e3, figures->call_ns);
+			 figures->copied_64k / 1e3, figures->slots_64k / 1e3, figures->call_ns,
+			 by ? ", as measured by " : "", by ? by : "");
 		return;
 	case TTI_SHM_UNMEASURED:
 		snprintf(buf, size,
@@ -235,7 +238,7 @@ tutti_status tti_shm_settle(struct tti_port *base)
 				"shared memory, rank %d: how ordinary memory is reached was not "
 				"agreed on",
 				base->rank);
-	explain(agreement, why, sizeof(why));
+	explain(port, agreement, why, sizeof(why));
 	if (agreement->wish == TTI_WISH_COPIED && agreement->plain != TTI_REACH_COPIED)
 		return tti_fail(TUTTI_EUNSUPPORTED, "TUTTI_REACH=copied cannot be done: %s", why);
 	base->plain = (enum tti_reach)agreement->plain;

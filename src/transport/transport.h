@@ -31,6 +31,7 @@
 
 #include "reduce/reduce.h"
 #include "tutti/status.h"
+#include "util/reach.h"
 
 /* What a port tells the peers' ports. Plain data of its transport's making. */
 #define TTI_CARD_BYTES 512
@@ -38,23 +39,8 @@ struct tti_card {
 	uint8_t bytes[TTI_CARD_BYTES];
 };
 
-/* How one rank gets at memory of another. */
-enum tti_reach {
-	TTI_REACH_SLOTS,  /* not at all: what it holds must be sent              */
-	TTI_REACH_MAPPED, /* by an address of its own: loads and stores          */
-	TTI_REACH_COPIED, /* by the kernel, which copies from process to process */
-};
-
 /* How ordinary memory is to be reached: TUTTI_REACH, in the order of its values. */
 enum tti_reach_wish { TTI_WISH_AUTO, TTI_WISH_SLOTS, TTI_WISH_COPIED };
-
-/* What copying memory of a peer takes, with a source that was just written, while the peer does
- * the same; zeroed: not measured. Rates are in bytes per us. */
-struct tti_reach_figures {
-	uint32_t call_ns;                 /* of the kernel for a copy of 8 bytes */
-	uint32_t copied_64k, copied_512k; /* by the kernel                       */
-	uint32_t slots_64k, slots_512k;   /* in and out of slots                 */
-};
 
 struct tti_port_config {
 	int rank, nranks;
@@ -65,9 +51,10 @@ struct tti_port_config {
 	size_t heap_bytes;     /* of memory that peers can address, at most       */
 	enum tti_reach_wish reach;
 	int64_t ptracer; /* TUTTI_PTRACER; 0: none */
-	/* What a port of these ranks and others measured, so that it need not be measured again;
-	 * NULL: nothing. Used by join() only. */
+	/* What was measured before, so that it need not be again, and by whom, in words; NULL: nothing.
+	 * Used by join() and settle(). */
 	const struct tti_reach_figures *measured;
+	const char *measured_by;
 	const _Atomic int *stop; /* nonzero: join() gives up with TUTTI_EABORTED */
 	int64_t timeout_ms;      /* of join() and of connecting                  */
 };

@@ -354,6 +354,12 @@ static void what_is_written_is_read(void **state)
 						 "choose barrier inf exchange\n"
 						 "choose reduce 3M flat\nchoose reduce 0 flat\n"
 						 "choose reduce 1K-inf flat ranks 12\n"
+						 "choose reduce 1M-4M memory ranks 2 reach copied\n"
+						 "choose reduce 8M flat reach mapped\n"
+						 "choose reduce 9M flat reach slots\n"
+						 "reach call_ns 700\nreach copied_64k 9700\n"
+						 "reach copied_512k 11850\n"
+						 "reach slots_64k 8900\nreach slots_512k 9300\n"
 						 "version 1.2.3\nmachine one, of # many words \n");
 	struct tti_strbuf text = { 0 }, again = { 0 };
 	struct tti_tune_table *copy;
@@ -367,7 +373,18 @@ static void what_is_written_is_read(void **state)
 	assert_string_equal(copy->version, "1.2.3");
 	assert_string_equal(copy->machine, "one, of # many words");
 	assert_true(tti_tune_hash(table) == tti_tune_hash(copy));
+	assert_memory_equal(&copy->figures, &table->figures, sizeof(table->figures));
+	assert_int_equal(copy->figures.slots_512k, 9300);
+	assert_int_equal(copy->rules[4].reach, TTI_REACH_COPIED);
+	assert_int_equal(copy->rules[5].reach, TTI_REACH_MAPPED);
+	/* Ranks must agree on all of it. */
 	copy->constants.call_us += 1;
+	assert_true(tti_tune_hash(table) != tti_tune_hash(copy));
+	copy->constants = table->constants;
+	copy->figures.call_ns++;
+	assert_true(tti_tune_hash(table) != tti_tune_hash(copy));
+	copy->figures = table->figures;
+	copy->rules[5].reach = TTI_REACH_COPIED;
 	assert_true(tti_tune_hash(table) != tti_tune_hash(copy));
 	tti_tune_table_free(table);
 	tti_tune_table_free(copy);
@@ -404,6 +421,14 @@ static void what_is_no_file_is_refused(void **state)
 		{ "choose all_reduce 8 ring ranks 0", "is not \"ranks N\"" },
 		{ "choose all_reduce 8 ring ranks -4", "is not \"ranks N\"" },
 		{ "choose all_reduce 8 ring ranks 4 5", "6 more words" },
+		{ "choose all_reduce 8 ring reach far",
+		  "is not \"reach slots\", mapped or copied" },
+		{ "choose all_reduce 8 ring reach mapped ranks 2", "\"ranks 2\" is too much" },
+		{ "choose all_reduce 8 ring ranks 2 over mapped", "\"over mapped\" is not" },
+		{ "choose all_reduce 8 memory", "add \"reach copied\"" },
+		{ "reach call_ns 5", "none \"reach slots_512k\"" },
+		{ "reach call_ns 0", "no whole number from 1" },
+		{ "reach pages 5", "no figure \"pages\"" },
 		{ "pick all_reduce 8 ring", "\"pick\"" },
 		{ "0123456789012345678901234567890123456789012345678901234567890123456789",
 		  "more than 63 letters" },
