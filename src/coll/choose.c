@@ -12,9 +12,9 @@
 #define ANY_RANKS INT32_MAX
 #define ANY_BYTES SIZE_MAX
 
-/* CROWDED: more ranks than cores. Its rows come first, and what they do not decide is
- * decided as for any one host. */
-enum where { ONE_HOST, CROWDED };
+/* CROWDED: more ranks than cores. COPIED: the kernel copies the buffers, and each rank has a core;
+ * COPIED_CROWDED: it has not. What their rows do not decide is decided as for any one host. */
+enum where { ONE_HOST, CROWDED, COPIED, COPIED_CROWDED };
 
 /* For one host. The first row that fits is taken. If a pin excludes what it names, the search
  * goes on, so the last rows of a collective are also its second choices. */
@@ -24,81 +24,64 @@ struct rule {
 	int ranks;    /* up to here */
 	size_t bytes; /* up to here */
 	const char *algorithm;
+	/* Of what is copied: the kernel must save so much beside slots, as their rates are here. */
+	double least_us;
 };
 
 static const struct rule rules[] = {
+	/* A memory program of ordinary memory gains one copy in place of two, against its calls and the
+	 * meetings of all ranks, which are dear where ranks share cores. Past the caches its copies
+	 * read each line that they write, and a reduce_scatter gains nothing, as slots are combined
+	 * from where they are (measured: docs/performance.md). */
+	{ TUTTI_ALL_REDUCE, COPIED, ANY_RANKS, 16 * MIB, "memory", 4.2 },
+	{ TUTTI_REDUCE, COPIED, ANY_RANKS, 16 * MIB, "memory", 8.5 },
+	{ TUTTI_BROADCAST, COPIED, ANY_RANKS, 8 * MIB, "memory", 4.2 },
+	{ TUTTI_ALL_GATHER, COPIED, ANY_RANKS, 32 * MIB, "memory", 4.2 },
+	{ TUTTI_ALL_TO_ALL, COPIED, ANY_RANKS, 16 * MIB, "memory", 4.2 },
+	{ TUTTI_BROADCAST, COPIED_CROWDED, 4, 2 * MIB, "memory", 17 },
+	{ TUTTI_ALL_GATHER, COPIED_CROWDED, 4, 8 * MIB, "memory", 4.2 },
+	{ TUTTI_ALL_TO_ALL, COPIED_CROWDED, 4, 8 * MIB, "memory", 4.2 },
 	/* In shared memory: a fan-out is one write, an n-ary reduction one pass, so
 	 * one hop beats all that saves messages, until n^2 slots are too many. */
 	/* One hop in place of two is worth more bytes where a hop is a change of
 	 * process (measured: docs/performance.md). */
-	{ TUTTI_ALL_REDUCE, CROWDED, 4, 32 * KIB, "exchange" },
-	{ TUTTI_ALL_REDUCE, CROWDED, 8, 16 * KIB, "exchange" },
-	{ TUTTI_ALL_REDUCE, CROWDED, 16, 8 * KIB, "exchange" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, 2, 64 * KIB, "exchange" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, 4, 16 * KIB, "exchange" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, 8, 8 * KIB, "exchange" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, 2 * KIB, "exchange" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, ANY_BYTES, "direct" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 4 * KIB, "recursive_doubling" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, 64, ANY_BYTES, "direct" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 1 * MIB, "double_tree" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring" },
+	{ TUTTI_ALL_REDUCE, CROWDED, 4, 32 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, CROWDED, 8, 16 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, CROWDED, 16, 8 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 2, 64 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 4, 16 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 8, 8 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, 2 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, ANY_BYTES, "direct", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 4 * KIB, "recursive_doubling", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, 64, ANY_BYTES, "direct", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 1 * MIB, "double_tree", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring", 0 },
 	/* Where an order must be kept. */
-	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 2 * KIB, "exchange" },
-	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "direct" },
-	{ TUTTI_BROADCAST, ONE_HOST, 64, ANY_BYTES, "flat" },
-	{ TUTTI_BROADCAST, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial" },
-	{ TUTTI_BROADCAST, ONE_HOST, ANY_RANKS, ANY_BYTES, "chain" },
-	{ TUTTI_REDUCE, ONE_HOST, 16, ANY_BYTES, "flat" },
-	{ TUTTI_REDUCE, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial" },
-	{ TUTTI_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "chain" },
-	{ TUTTI_ALL_GATHER, ONE_HOST, 64, ANY_BYTES, "direct" },
-	{ TUTTI_ALL_GATHER, ONE_HOST, ANY_RANKS, 64 * KIB, "bruck" },
-	{ TUTTI_ALL_GATHER, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring" },
-	{ TUTTI_REDUCE_SCATTER, ONE_HOST, 64, ANY_BYTES, "direct" },
-	{ TUTTI_REDUCE_SCATTER, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring" },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 2 * KIB, "exchange", 0 },
+	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "direct", 0 },
+	{ TUTTI_BROADCAST, ONE_HOST, 64, ANY_BYTES, "flat", 0 },
+	{ TUTTI_BROADCAST, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial", 0 },
+	{ TUTTI_BROADCAST, ONE_HOST, ANY_RANKS, ANY_BYTES, "chain", 0 },
+	{ TUTTI_REDUCE, ONE_HOST, 16, ANY_BYTES, "flat", 0 },
+	{ TUTTI_REDUCE, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial", 0 },
+	{ TUTTI_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "chain", 0 },
+	{ TUTTI_ALL_GATHER, ONE_HOST, 64, ANY_BYTES, "direct", 0 },
+	{ TUTTI_ALL_GATHER, ONE_HOST, ANY_RANKS, 64 * KIB, "bruck", 0 },
+	{ TUTTI_ALL_GATHER, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring", 0 },
+	{ TUTTI_REDUCE_SCATTER, ONE_HOST, 64, ANY_BYTES, "direct", 0 },
+	{ TUTTI_REDUCE_SCATTER, ONE_HOST, ANY_RANKS, ANY_BYTES, "ring", 0 },
 	/* Every byte moves once and nothing is shared: fewer peers would cost more copies. */
-	{ TUTTI_ALL_TO_ALL, ONE_HOST, ANY_RANKS, ANY_BYTES, "direct" },
-	{ TUTTI_GATHER, ONE_HOST, 64, ANY_BYTES, "flat" },
-	{ TUTTI_GATHER, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial" },
-	{ TUTTI_GATHER, ONE_HOST, ANY_RANKS, ANY_BYTES, "flat" },
-	{ TUTTI_SCATTER, ONE_HOST, 64, ANY_BYTES, "flat" },
-	{ TUTTI_SCATTER, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial" },
-	{ TUTTI_SCATTER, ONE_HOST, ANY_RANKS, ANY_BYTES, "flat" },
-	{ TUTTI_BARRIER, ONE_HOST, 16, ANY_BYTES, "exchange" },
-	{ TUTTI_BARRIER, ONE_HOST, ANY_RANKS, ANY_BYTES, "dissemination" },
+	{ TUTTI_ALL_TO_ALL, ONE_HOST, ANY_RANKS, ANY_BYTES, "direct", 0 },
+	{ TUTTI_GATHER, ONE_HOST, 64, ANY_BYTES, "flat", 0 },
+	{ TUTTI_GATHER, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial", 0 },
+	{ TUTTI_GATHER, ONE_HOST, ANY_RANKS, ANY_BYTES, "flat", 0 },
+	{ TUTTI_SCATTER, ONE_HOST, 64, ANY_BYTES, "flat", 0 },
+	{ TUTTI_SCATTER, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial", 0 },
+	{ TUTTI_SCATTER, ONE_HOST, ANY_RANKS, ANY_BYTES, "flat", 0 },
+	{ TUTTI_BARRIER, ONE_HOST, 16, ANY_BYTES, "exchange", 0 },
+	{ TUTTI_BARRIER, ONE_HOST, ANY_RANKS, ANY_BYTES, "dissemination", 0 },
 };
-
-/* What a memory program of ordinary memory gains beside slots, where the kernel copies it: one copy
- * in place of two while both are in the caches, against its calls and the meetings of all ranks, which
- * are dear where ranks share cores; past the caches its copies read each line that they write
- * (measured: docs/performance.md). */
-struct copied {
-	tutti_collective coll;
-	bool crowded;
-	int ranks; /* up to here */
-	size_t least, most;
-};
-
-static const struct copied copied[] = {
-	{ TUTTI_ALL_REDUCE, false, ANY_RANKS, 512 * KIB, ANY_BYTES },
-	{ TUTTI_REDUCE, false, ANY_RANKS, 512 * KIB, ANY_BYTES },
-	{ TUTTI_BROADCAST, false, ANY_RANKS, 1 * MIB, ANY_BYTES },
-	{ TUTTI_ALL_GATHER, false, ANY_RANKS, 256 * KIB, ANY_BYTES },
-	{ TUTTI_REDUCE_SCATTER, false, ANY_RANKS, 4 * MIB, 32 * MIB },
-	{ TUTTI_ALL_TO_ALL, false, ANY_RANKS, 512 * KIB, 32 * MIB },
-	{ TUTTI_ALL_GATHER, true, 4, 512 * KIB, 8 * MIB },
-	{ TUTTI_ALL_TO_ALL, true, 4, 512 * KIB, 2 * MIB },
-};
-
-bool tti_choice_copies(tutti_collective coll, int n, bool crowded, size_t nbytes)
-{
-	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++)
-		if (copied[i].coll == coll && copied[i].crowded == crowded &&
-		    n <= copied[i].ranks && nbytes >= copied[i].least && nbytes <= copied[i].most)
-			return true;
-	return false;
-}
 
 /* Below this sockets save less than the hops between them cost. */
 #define SOCKETS_LEAST (256 * KIB)
@@ -106,7 +89,7 @@ bool tti_choice_copies(tutti_collective coll, int n, bool crowded, size_t nbytes
 static bool fits(const struct tti_algorithm *algo, const struct tti_choice_input *input)
 {
 	return tti_algorithm_fits(algo, input->n) && algo->order >= input->order &&
-	       (!algo->needs_memory || input->reaches_memory);
+	       (!algo->needs_memory || input->reach != TTI_REACH_SLOTS);
 }
 
 bool tti_choice_usable(const struct tti_pin *pin, const struct tti_choice_input *input,
@@ -149,7 +132,8 @@ static const struct tti_algorithm *by_file(const struct tti_pin *pin,
 		const struct tti_algorithm *algo =
 			tti_algorithm_find(input->coll, tti_tune_algo_name(rule->algo));
 
-		if (tti_tune_rule_fits(rule, input->coll, input->nbytes, (uint32_t)input->n,
+		if (rule->reach == input->reach &&
+		    tti_tune_rule_fits(rule, input->coll, input->nbytes, (uint32_t)input->n,
 				       (uint32_t)input->nhosts) &&
 		    tti_choice_usable(pin, input, algo))
 			return algo;
@@ -159,9 +143,25 @@ static const struct tti_algorithm *by_file(const struct tti_pin *pin,
 
 /* -- On one host ------------------------------------------------------------------- */
 
-static bool applies(enum where where, const struct tti_choice_input *input)
+/* What the kernel saves beside slots, by its rates of so much that the caches hold both. */
+static double saved_us(const struct tti_choice_input *input)
 {
-	return where == ONE_HOST || input->crowded;
+	const struct tti_reach_figures *figures = input->figures;
+
+	if (!figures || !figures->slots_512k || !figures->copied_512k)
+		return 0;
+	return (double)input->nbytes * (1.0 / figures->slots_512k - 1.0 / figures->copied_512k);
+}
+
+static bool applies(const struct rule *rule, const struct tti_choice_input *input)
+{
+	if (rule->coll != input->coll || input->n > rule->ranks || input->nbytes > rule->bytes)
+		return false;
+	if (rule->where < COPIED)
+		return rule->where == ONE_HOST || input->crowded;
+	return input->reach == TTI_REACH_COPIED &&
+	       input->crowded == (rule->where == COPIED_CROWDED) &&
+	       saved_us(input) >= rule->least_us;
 }
 
 /* By the rules, without what the pin excludes; NULL: it excludes all. */
@@ -171,12 +171,9 @@ static const struct tti_algorithm *by_rules(const struct tti_pin *pin,
 	const struct tti_algorithm *algo;
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-		const struct rule *rule = &rules[i];
-
-		if (rule->coll != input->coll || !applies(rule->where, input) ||
-		    input->n > rule->ranks || input->nbytes > rule->bytes)
+		if (!applies(&rules[i], input))
 			continue;
-		algo = tti_algorithm_find(rule->coll, rule->algorithm);
+		algo = tti_algorithm_find(input->coll, rules[i].algorithm);
 		if (tti_choice_usable(pin, input, algo))
 			return algo;
 	}
@@ -212,14 +209,14 @@ static bool pays_by_socket(const struct tti_choice_input *input, const struct tt
 	return linked > 2 * read;
 }
 
-/* The first that works where the data lies; NULL: none. A barrier has none, and is as fast by
- * messages. */
+/* The first that works where the data lies, as all ranks address it; NULL: none. A barrier has none, and
+ * is as fast by messages. */
 static const struct tti_algorithm *in_memory(const struct tti_pin *pin,
 					     const struct tti_choice_input *input)
 {
 	const struct tti_algorithm *algo;
 
-	if (!input->reaches_memory || input->coll == TUTTI_BARRIER)
+	if (input->reach != TTI_REACH_MAPPED || input->coll == TUTTI_BARRIER)
 		return NULL;
 	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++)
 		if (algo->needs_memory && tti_choice_usable(pin, input, algo))
@@ -233,9 +230,9 @@ static bool asks_for_memory(const struct tti_pin *pin, const struct tti_choice_i
 	struct tti_choice_input reaching = *input;
 	const struct tti_algorithm *algo;
 
-	reaching.reaches_memory = true;
+	reaching.reach = TTI_REACH_MAPPED;
 	algo = pin->at && !pin->excludes ? pinned(pin, &reaching) : NULL;
-	return algo && algo->needs_memory && !input->reaches_memory;
+	return algo && algo->needs_memory && input->reach == TTI_REACH_SLOTS;
 }
 
 /* Which algorithm without a pin that names one. */

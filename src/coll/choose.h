@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "coll/algo_files.h"
+#include "util/reach.h"
 
 struct tti_tune_machine; /* plan/tune.h */
 struct tti_tune_table;
@@ -21,9 +22,10 @@ struct tti_choice_input {
 	int nhosts;           /* 1: all ranks share memory                                      */
 	int crowded;          /* some host has more ranks than cores                            */
 	enum tti_order order; /* that must be kept                                           */
-	/* All ranks may reach each other's buffers: what works there goes before all else but
-	 * what a pin or a file says. */
-	bool reaches_memory;
+	/* How all ranks reach each other's buffers: what works in memory is for MAPPED and COPIED alone.
+	 * Of the second also what the kernel takes for it, on this machine; NULL: nobody knows. */
+	enum tti_reach reach;
+	const struct tti_reach_figures *figures;
 	size_t slot_bytes; /* the smallest of the links'                                     */
 	/* NULL: none. Hierarchical algorithms are taken where its groups are the hosts, or,
 	 * on one host, sockets whose link would hold direct up. */
@@ -55,10 +57,6 @@ struct tti_choice {
 	size_t slice_bytes; /* per step, <= slot_bytes */
 	struct tti_cut cut;
 };
-
-/* Whether a memory program whose buffers the kernel copies is faster than slots, on a host where the
- * kernel was measured to be: for calls of `nbytes` as tti_choice_input has it. */
-bool tti_choice_copies(tutti_collective coll, int n, bool crowded, size_t nbytes);
 
 /* `pin` is TUTTI_ALGO (pin.h) or NULL; `slice` TUTTI_SLICE or 0. TUTTI_EINVAL names what is
  * wrong with the pin, or says that nothing it leaves keeps the order. */

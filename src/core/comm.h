@@ -311,10 +311,10 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 struct tti_program_need {
 	tutti_collective coll; /* one that has programs (coll/collective.h)               */
 	int root;
-	bool in_place; /* of this rank, where it makes a difference                 */
-	bool memory;   /* all ranks may reach each other's buffers                  */
-	bool uneven;   /* rows have lengths of their own                            */
-	size_t nbytes; /* of the whole vector                                       */
+	bool in_place;        /* of this rank, where it makes a difference                 */
+	bool uneven;          /* rows have lengths of their own                            */
+	enum tti_reach reach; /* how all ranks reach each other's buffers           */
+	size_t nbytes;        /* of the whole vector                                */
 	enum tti_order order;
 };
 

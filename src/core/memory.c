@@ -62,16 +62,6 @@ bool tti_memory_may_serve(const struct tti_comm *comm, tutti_collective coll, si
 	return comm->algo || (nbytes > 0 && nbytes >= tti_params()->registered_least);
 }
 
-bool tti_memory_copies(const struct tti_comm *comm, tutti_collective coll,
-		       const struct tti_prepared *call)
-{
-	if ((!call->memory && !call->in_memory) || comm->memory.port->plain != TTI_REACH_COPIED)
-		return false;
-	return call->is_pinned || tti_params()->reach == TTI_WISH_COPIED ||
-	       tti_choice_copies(tti_collective_get(coll)->program, comm->n,
-				 comm->crowded_somewhere, call->nbytes);
-}
-
 bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 		     const struct tti_prepared *call)
 {
@@ -109,8 +99,9 @@ static bool name_of(const struct tti_comm *comm, const void *buffer, size_t nbyt
 {
 	struct tti_port *port = comm->memory.port;
 
-	return nbytes == 0 || (port->transport->memory->name(port, buffer, nbytes, out) &&
-			       (out->reach == TTI_REACH_MAPPED || comm->memory.copies));
+	return nbytes == 0 ||
+	       (port->transport->memory->name(port, buffer, nbytes, out) &&
+		(out->reach == TTI_REACH_MAPPED ? comm->memory.maps : comm->memory.copies));
 }
 
 /* Whether one of two buffers has the other in it. */
@@ -229,8 +220,8 @@ tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *a
 {
 	const size_t n = (size_t)comm->n;
 
+	comm->memory.maps = call->maps;
 	comm->memory.copies = call->copies;
-
 	*out = (struct tti_memory_call){
 		.coll = args->coll,
 		/* Results that do not fit the caches go past them. */

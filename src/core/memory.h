@@ -26,7 +26,7 @@ struct tti_memory {
 	TTI_VEC(struct tutti_reg *) regs;            /* what is registered, under comm->lock */
 	/* Calls of each kind since the last one that used it, of those that might have. */
 	uint32_t unused[TUTTI_COLLECTIVE_COUNT];
-	bool copies;                /* of the call that runs: as it was prepared    */
+	bool maps, copies;          /* of the call that runs: as it was prepared    */
 	struct tti_region *regions; /* [n]: of the call that runs; NULL: none yet */
 };
 
@@ -37,10 +37,6 @@ void tti_memory_release(struct tti_comm *comm);
 /* Whether a call of so many bytes (whole vector) may be served by a memory program: all ranks share
  * memory, and it is long enough, or a pin may ask for one. */
 bool tti_memory_may_serve(const struct tti_comm *comm, tutti_collective coll, size_t nbytes);
-/* Whether such a call is to take memory that the kernel copies: TUTTI_REACH or a pin asks for it, or it
- * is faster. */
-bool tti_memory_copies(const struct tti_comm *comm, tutti_collective coll,
-		       const struct tti_prepared *call);
 /* Whether a call that has a memory program asks if all buffers can be addressed: the same on all
  * ranks, as all make the same calls. Once for each call. */
 bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,

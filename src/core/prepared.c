@@ -152,6 +152,44 @@ static enum tti_program_reach reach_of(const struct tti_prepared *call)
 	return call->is_pinned ? TTI_BY_MEMORY_PINNED : TTI_BY_MEMORY;
 }
 
+/* TUTTI_REACH: ordinary memory is copied wherever that can be. */
+static bool asks_for_copies(const struct tti_comm *comm)
+{
+	return comm->memory.port->plain == TTI_REACH_COPIED &&
+	       tti_params()->reach == TTI_WISH_COPIED;
+}
+
+/* Whether the call takes the memory program where its buffers are reached so. */
+static tutti_status find_in_memory(struct tti_comm *comm, struct tti_program_need *need,
+				   enum tti_reach reach, struct tti_prepared *call, bool *takes)
+{
+	struct tti_program_found found;
+	bool is_pinned;
+
+	need->reach = reach;
+	TTI_TRY(tti_programs_get(comm, need, &found));
+	call->choice = tti_hash_combine(call->choice, found.hash);
+	is_pinned = found.choice.by == TTI_CHOICE_BY_PIN;
+	*takes = found.choice.algo->needs_memory &&
+		 (is_pinned || need->nbytes >= tti_params()->registered_least);
+	if (*takes) {
+		call->memory = found.bound;
+		call->is_pinned = is_pinned;
+	}
+	return TUTTI_OK;
+}
+
+static tutti_status prepare_memory(struct tti_comm *comm, struct tti_program_need *need,
+				   struct tti_prepared *call)
+{
+	TTI_TRY(find_in_memory(comm, need, TTI_REACH_MAPPED, call, &call->maps));
+	if (comm->memory.port->plain == TTI_REACH_COPIED)
+		TTI_TRY(find_in_memory(comm, need, TTI_REACH_COPIED, call, &call->copies));
+	if (call->memory && asks_for_copies(comm))
+		call->copies = true;
+	return TUTTI_OK;
+}
+
 static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_args *args,
 				       struct tti_prepared *call)
 {
@@ -169,7 +207,8 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	call->in_memory = args->coll == TUTTI_HANDOFF &&
 			  tti_memory_may_serve(comm, args->coll, need.nbytes) &&
 			  need.nbytes >= tti_params()->registered_least;
-	call->copies = tti_memory_copies(comm, args->coll, call);
+	call->maps = call->in_memory;
+	call->copies = call->in_memory && asks_for_copies(comm);
 	if (args->coll == TUTTI_HANDOFF || tti_is_by_pairs(args->coll) ||
 	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
 		return TUTTI_OK;
@@ -180,17 +219,8 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	call->choice = found.hash;
 	cut = found.choice.cut;
 	need.uneven = args->coll == TUTTI_REDUCE_SCATTER_V;
-	need.memory = true;
-	if (tti_memory_may_serve(comm, args->coll, need.nbytes)) {
-		TTI_TRY(tti_programs_get(comm, &need, &found));
-		call->is_pinned =
-			found.choice.algo->needs_memory && found.choice.by == TTI_CHOICE_BY_PIN;
-		if (call->is_pinned || (found.choice.algo->needs_memory &&
-					need.nbytes >= tti_params()->registered_least))
-			call->memory = found.bound;
-		call->choice = tti_hash_combine(call->choice, found.hash);
-	}
-	call->copies = tti_memory_copies(comm, args->coll, call);
+	if (tti_memory_may_serve(comm, args->coll, need.nbytes))
+		TTI_TRY(prepare_memory(comm, &need, call));
 	call->cut = tti_program_cut(call->slice, cut, reach_of(call));
 	call->choice = tti_hash_combine(call->choice, call->cut);
 	return prepare_short(comm, args, call);

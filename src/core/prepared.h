@@ -30,7 +30,8 @@ struct tti_prepared {
 	struct tti_bound *memory;
 	bool in_memory; /* a handoff, which finds its own by its sides, has such a program */
 	bool is_pinned; /* the memory program: every call asks whether they can */
-	bool copies;    /* ordinary memory can, by the kernel, and that is faster */
+	bool maps;      /* memory that is mapped is run so */
+	bool copies;    /* ordinary memory is, by the kernel */
 	const char *algorithm;
 	uint64_t shape, part; /* of its signature */
 	/* Which programs it has and how they cut the data: as ranks compare it (part holds it), and

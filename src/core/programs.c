@@ -112,15 +112,22 @@ static int size_class(size_t nbytes)
  * choices of its own. */
 static uint64_t choice_key(const struct tti_program_need *need, int class, int file)
 {
+	const uint64_t key = (uint64_t) class | (uint64_t)need->reach << 8;
+
 	if (file >= 0)
-		return (uint64_t)(file + 1) << 32 | (uint64_t) class;
-	return (uint64_t) class | (uint64_t)need->coll << 8 | (uint64_t)need->order << 16 |
-	       (uint64_t)need->memory << 24 | (uint64_t)need->uneven << 25;
+		return key | (uint64_t)(file + 1) << 32;
+	return key | (uint64_t)need->coll << 16 | (uint64_t)need->order << 24 |
+	       (uint64_t)need->uneven << 28;
 }
 
 static tutti_status choose(struct tti_comm *comm, const struct tti_program_need *need, int class,
 			   int file, struct tti_choice_kept *out)
 {
+	static const char *const wheres[] = {
+		[TTI_REACH_SLOTS] = "",
+		[TTI_REACH_MAPPED] = " of mapped memory",
+		[TTI_REACH_COPIED] = " of memory that the kernel copies",
+	};
 	const struct tti_choice_input input = {
 		.coll = need->coll,
 		.n = comm->n,
@@ -128,7 +135,8 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 		.nhosts = comm->nhosts,
 		.crowded = comm->crowded_somewhere,
 		.order = need->order,
-		.reaches_memory = need->memory,
+		.reach = need->reach,
+		.figures = comm->memory.port ? &comm->memory.port->figures : NULL,
 		.slot_bytes = comm->slot_bytes,
 		.shape = comm->shape,
 		.machine = comm->tuning.machine,
@@ -149,13 +157,13 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 	if (!tti_vec_push(&comm->programs.choices, *out))
 		return tti_fail(TUTTI_ENOMEM, "choice of algorithms: out of memory");
 	tti_log(TTI_LOG_INFO, TTI_COLL,
-		"%s up to %zu bytes%s: %s (%s), %zu bytes a step, parts %d, stripes %d",
+		"%s up to %zu bytes%s%s: %s (%s), %zu bytes a step, parts %d, stripes %d",
 		tutti_collective_name(need->coll), input.nbytes,
 		need->order == TTI_ORDER_ANY     ? ""
 		: need->order == TTI_ORDER_RANKS ? " in the order of ranks"
 						 : " in the order of ranks in one pass",
-		choice->algo->name, tti_choice_by_text(choice->by), choice->slice_bytes,
-		choice->cut.parts, choice->cut.stripes);
+		wheres[need->reach], choice->algo->name, tti_choice_by_text(choice->by),
+		choice->slice_bytes, choice->cut.parts, choice->cut.stripes);
 	return TUTTI_OK;
 }
 
