@@ -157,7 +157,7 @@ struct tti_tcp_lane {
 	char local_nic[IFNAMSIZ], remote_nic[IFNAMSIZ];
 	uint32_t local_mbps, remote_mbps;
 	double share;     /* that was assigned to its NICs, 0: none    */
-	uint64_t dealt;   /* bytes of messages, in turn by their shares */
+	uint64_t dealt;   /* bytes of messages, of those that were sent lately */
 	bool fell_behind; /* its share, which was said */
 	/* Of the data path, from here on. */
 	struct tti_addr local, remote; /* of its latest connection; family 0: none yet */

@@ -395,28 +395,50 @@ static bool place_soonest(struct tti_tcp_link *link, struct choice *choice, int 
 	return false;
 }
 
+/* Leave out the lanes that may not get the next message, as they have more than their shares; returns
+ * how many of those are free. */
+static int keep_to_shares(struct tti_tcp_link *link, struct choice *choice)
+{
+	const size_t nbytes = link->out[link->first % link->in.slots].nbytes;
+	bool may[TTI_TCP_LANES_MOST], idle[TTI_TCP_LANES_MOST];
+	int n = 0, nbarred = 0;
+
+	if (choice->n < 2)
+		return 0;
+	for (int k = 0; k < choice->n; k++)
+		idle[k] = choice->free[k] && !link->conn[choice->lane[k]]->pace.waiting;
+	tti_tcp_shares_admit(link, choice->lane, idle, choice->n, nbytes, may);
+	for (int k = 0; k < choice->n; k++) {
+		nbarred += !may[k] && choice->free[k];
+		if (!may[k])
+			continue;
+		choice->lane[n] = choice->lane[k];
+		choice->free[n] = choice->free[k];
+		choice->busy[n] = choice->busy[k];
+		choice->rate[n++] = choice->rate[k];
+	}
+	choice->n = n;
+	return nbarred;
+}
+
 static bool place(struct tti_tcp_link *link, int *lane, uint64_t *seq)
 {
 	const int64_t now = tti_now_ns();
 	struct choice choice;
-	bool shared, chance;
+	bool shared, placed;
+	int nbarred = 0;
 
 	tti_tcp_shares_review(link, now);
 	shared = tti_tcp_shares_hold(link);
 	look_around(link, &choice, shared, now);
-	if (shared && choice.n > 1) {
-		const int k =
-			tti_tcp_shares_pick(link, choice.lane, choice.free, choice.n,
-					    link->out[link->first % link->in.slots].nbytes, now);
-
-		link->placed_at = now;
-		if (k >= 0)
-			*lane = choice.lane[k];
-		return k >= 0;
-	}
-	chance = choice.n > 1 && give_a_chance(link, &choice, now, lane, seq);
+	if (shared)
+		nbarred = keep_to_shares(link, &choice);
+	placed = !shared && choice.n > 1 && give_a_chance(link, &choice, now, lane, seq);
 	link->placed_at = now;
-	return chance || place_soonest(link, &choice, lane, seq);
+	placed = placed || place_soonest(link, &choice, lane, seq);
+	if (shared)
+		tti_tcp_shares_waited(link, !placed && nbarred > 0, now);
+	return placed;
 }
 
 /* The way of one lane must be clearly shorter to be preferred to an earlier one's. */

@@ -2,11 +2,13 @@
 #ifndef TTI_TRANSPORT_TCP_SHARE_H
 #define TTI_TRANSPORT_TCP_SHARE_H
 
-/* By which NICs a link goes, as it was assigned, and in which shares. A message goes to the lane
- * that is farthest behind its share of what was dealt; if that one is full, to another, as long as
- * this one is not far ahead. If a lane that could take a message often waits for another, the link
- * pauses from its shares for a moment, and messages go by what lanes carry: this measures all. If a
- * lane carries clearly less than its share of all of it, it stays that way until it is well.
+/* By which NICs a link goes, as it was assigned, and in which shares. A message takes the lane
+ * that is farthest behind its share of what was sent lately if that one has nothing else to send, else
+ * of those that are not far ahead the one on which it is through first (tcp_sched.c). Lanes in turn would cost up to a fifth where ranks share cores: the lane whose turn it
+ * is may have the most to send, and the receiver needs the messages in their order. If a lane that could
+ * take a message often waits for another, the link pauses from its shares for a moment, and messages go
+ * by what lanes carry: this measures all. If a lane carries clearly less than its share of all of it, it
+ * stays that way until the lane is well.
  *
  * Owner and threads: as the port. */
 
@@ -48,10 +50,15 @@ bool tti_tcp_wish_nics(const struct tti_tcp_wish *wish, int i, const struct tti_
  * paused from. */
 bool tti_tcp_shares_hold(const struct tti_tcp_link *link);
 
-/* Of lanes that have shares, the place in lane[0 .. n-1] of the one that a message of nbytes
- * goes to; -1: none now. `free` says which can take it. May pause. */
-int tti_tcp_shares_pick(struct tti_tcp_link *link, const int *lane, const bool *free, int n,
-			size_t nbytes, int64_t now);
+/* Which of lane[0 .. n-1], all of which have shares, a message of nbytes may go to: the one that is
+ * farthest behind its share alone if it is idle, as nothing is lost by that; else all that it does not
+ * get far ahead, of which there is one at least. `idle` says which have nothing to send. */
+void tti_tcp_shares_admit(struct tti_tcp_link *link, const int *lane, const bool *idle, int n,
+			  size_t nbytes, bool *may_out);
+
+/* A message was given to a lane. Or, if it `waits`, the lanes that it may go to are full, and others
+ * are not; the link may pause from its shares then. */
+void tti_tcp_shares_waited(struct tti_tcp_link *link, bool waits, int64_t now);
 
 /* Go by shares again, if it is time, and none is known not to carry its own. */
 void tti_tcp_shares_review(struct tti_tcp_link *link, int64_t now);
