@@ -77,6 +77,7 @@ struct tti_tcp_options {
 	const char *congestion; /* NULL: the system's                         */
 	int sndbuf;             /* SO_SNDBUF, 0: the system's, which grows    */
 	int handshake_ms;       /* how long a stranger may take to prove itself */
+	bool encrypt;           /* messages are sealed, not only what is beside them */
 };
 
 /* Who connects, and for what: the payload of the handshake. */
@@ -133,9 +134,11 @@ struct tti_tcp_conn {
 	/* Until it is up. */
 	struct tti_auth *auth;
 	struct tti_tcp_pass pass;
-	uint8_t hello[TTI_TCP_HEADER];
+	uint8_t hello[TTI_TCP_SEALED];
 	size_t nhello; /* bytes of it that came */
 	int candidate; /* connector: which address */
+
+	struct tti_seal in, out_seal; /* from when it is proven on */
 
 	/* From then on. What is being sent: a frame, or the rest of it. */
 	const uint8_t *out;
@@ -144,7 +147,8 @@ struct tti_tcp_conn {
 	bool out_data;
 	uint64_t told; /* the latest credit it carried           */
 	struct tti_tcp_pace pace;
-	uint8_t credit[TTI_TCP_HEADER];
+	uint8_t credit[TTI_TCP_SEALED];
+	uint8_t *sealed; /* where messages are sealed, NULL: they are not */
 	struct tti_tcp_reader *reader;
 	int64_t silent_since; /* see tti_tcp_conn_is_silent() */
 	int64_t waits_since;  /* something sent again is not acknowledged */
@@ -347,11 +351,14 @@ TUTTI_CHECKED tutti_status tti_tcp_conn_raise(struct tti_tcp_port *port, struct 
 /* Ask epoll for room to write, or no more. */
 void tti_tcp_conn_block(struct tti_tcp_port *port, struct tti_tcp_conn *conn, bool blocked);
 
+/* Its handshake is over: what follows is sealed with the keys of it. */
+void tti_tcp_conn_proven(struct tti_tcp_conn *conn);
+
 /* Send a HELLO; a fresh socket has room for it. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_greet(struct tti_tcp_conn *conn);
 
 /* Read the other side's: TUTTI_AGAIN, TUTTI_OK, TUTTI_EPROTO (not what it should
- * be), TUTTI_EPEER (it closed). Nothing behind it is read. Quiet. */
+ * be, or was changed on its way), TUTTI_EPEER (it closed). Nothing behind it is read. Quiet. */
 TUTTI_CHECKED tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn);
 
 /* Tell the peer's machine now what came, not in 40 ms: the peer waits for it to close. */
@@ -487,6 +494,18 @@ void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now);
 void tti_tcp_link_tell(const struct tti_tcp_link *link, char *buf, size_t size);
 
 /* -- tcp_send.c -------------------------------------------------------------- */
+
+/* The bytes on the wire of a message. */
+static inline size_t tti_tcp_wire_bytes(const struct tti_tcp_link *link, size_t nbytes)
+{
+	if (!link->port->options.encrypt)
+		return TTI_TCP_HEADER + nbytes;
+	return TTI_TCP_SEALED + nbytes + (nbytes ? TTI_SEAL_MAC : 0);
+}
+
+/* A frame that says no more than its type and the credit is what this connection sends next. It
+ * is owed. */
+void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint8_t type);
 
 /* Bytes that are to be handed to the system, and no longer. */
 static inline void tti_tcp_owe(struct tti_tcp_link *link, size_t nbytes)

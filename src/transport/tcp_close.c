@@ -77,25 +77,16 @@ static bool is_open(const struct tti_tcp_conn *conn)
 /* With several lanes: those that end from now on are not lost. */
 static void say_end(struct tti_tcp_link *link)
 {
-	const struct tti_tcp_frame end = { .type = TTI_TCP_END, .consumed = link->in.released };
-	uint8_t bytes[TTI_TCP_HEADER];
-
-	tti_tcp_frame_put(bytes, &end);
 	for (int i = 0; i < link->nlanes && link->nconns > 1; i++) {
 		struct tti_tcp_conn *conn = link->conn[i];
-		ssize_t sent;
 
 		if (!is_open(conn) || conn->said_end)
 			continue;
-		sent = send(conn->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (sent <= 0)
-			continue;
 		conn->said_end = true;
-		conn->out = (uint8_t *)memcpy(conn->credit, bytes, sizeof(bytes)) + sent;
-		conn->nout = sizeof(bytes) - (size_t)sent;
-		conn->out_data = false;
+		tti_tcp_load_control(link, conn, TTI_TCP_END);
 		tti_tcp_owe(link, conn->nout);
 	}
+	tti_tcp_link_push(link);
 }
 
 static void shut(struct tti_tcp_link *link)

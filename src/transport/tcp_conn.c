@@ -128,8 +128,13 @@ void tti_tcp_conn_reap(struct tti_tcp_port *port)
 		struct tti_tcp_conn *conn = port->dead;
 
 		port->dead = conn->next_dead;
+		if (conn->auth)
+			tti_auth_forget(conn->auth);
 		tti_free(conn->auth);
 		tti_free(conn->reader);
+		tti_free(conn->sealed);
+		tti_seal_forget(&conn->in);
+		tti_seal_forget(&conn->out_seal);
 		tti_free(conn);
 	}
 }
@@ -142,12 +147,20 @@ tutti_status tti_tcp_conn_raise(struct tti_tcp_port *port, struct tti_tcp_conn *
 	if (!conn->reader)
 		return tti_fail(TUTTI_ENOMEM, "link to rank %d", conn->link->base.peer);
 	memset(conn->reader, 0, offsetof(struct tti_tcp_reader, ahead));
+	conn->reader->seal = &conn->in;
+	conn->reader->encrypted = port->options.encrypt;
+	if (port->options.encrypt) {
+		conn->sealed = tti_alloc(TTI_TCP_SEALED + port->base.slot_bytes + TTI_SEAL_MAC);
+		if (!conn->sealed)
+			return tti_fail(TUTTI_ENOMEM, "link to rank %d", conn->link->base.peer);
+	}
 	if (epoll_ctl(port->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event))
 		return tti_fail(TUTTI_ESYS, "link to rank %d: epoll_ctl: %m",
 				conn->link->base.peer);
 	leave_rising(port, conn);
 	conn->state = TTI_TCP_UP;
 	port->nup++;
+	tti_auth_forget(conn->auth);
 	tti_free(conn->auth);
 	conn->auth = NULL;
 	return TUTTI_OK;
@@ -167,6 +180,14 @@ void tti_tcp_conn_block(struct tti_tcp_port *port, struct tti_tcp_conn *conn, bo
 	port->nblocked += blocked ? 1 : -1;
 }
 
+void tti_tcp_conn_proven(struct tti_tcp_conn *conn)
+{
+	const struct tti_seal_keys *keys = tti_auth_keys(conn->auth);
+
+	tti_seal_init(&conn->in, keys->cipher, keys->in);
+	tti_seal_init(&conn->out_seal, keys->cipher, keys->out);
+}
+
 tutti_status tti_tcp_conn_greet(struct tti_tcp_conn *conn)
 {
 	const struct tti_tcp_frame frame = {
@@ -174,9 +195,10 @@ tutti_status tti_tcp_conn_greet(struct tti_tcp_conn *conn)
 		.seq = conn->pass.index,
 		.tag = conn->pass.nonce,
 	};
-	uint8_t bytes[TTI_TCP_HEADER];
+	uint8_t bytes[TTI_TCP_SEALED];
 
 	tti_tcp_frame_put(bytes, &frame);
+	tti_tcp_frame_seal(bytes, &conn->out_seal);
 	if (send(conn->fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(bytes))
 		return TUTTI_EPEER;
 	return TUTTI_OK;
@@ -187,9 +209,9 @@ tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn)
 	struct tti_tcp_frame frame;
 	struct tti_tcp_fault fault;
 
-	while (conn->nhello < TTI_TCP_HEADER) {
+	while (conn->nhello < TTI_TCP_SEALED) {
 		const ssize_t got = recv(conn->fd, conn->hello + conn->nhello,
-					 TTI_TCP_HEADER - conn->nhello, MSG_DONTWAIT);
+					 TTI_TCP_SEALED - conn->nhello, MSG_DONTWAIT);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -199,7 +221,8 @@ tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn)
 			return TUTTI_EPEER;
 		conn->nhello += (size_t)got;
 	}
-	if (tti_tcp_frame_get(conn->hello, &frame, &fault) || frame.type != TTI_TCP_HELLO ||
+	if (tti_tcp_frame_open(conn->hello, &conn->in) ||
+	    tti_tcp_frame_get(conn->hello, &frame, &fault) || frame.type != TTI_TCP_HELLO ||
 	    frame.seq != conn->pass.index || frame.tag != conn->pass.nonce)
 		return TUTTI_EPROTO;
 	return TUTTI_OK;

@@ -300,6 +300,7 @@ static tutti_status proving(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
 		snprintf(why, TTI_TCP_WHY, "handshake: %s", tti_error_text());
 		return TUTTI_EPEER;
 	}
+	tti_tcp_conn_proven(conn);
 	conn->state = TTI_TCP_GREETING;
 	return greeting(conn, why);
 }

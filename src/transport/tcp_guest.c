@@ -188,6 +188,7 @@ static void proving(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 		turn_away(port, conn, "it wants another rank");
 		return;
 	}
+	tti_tcp_conn_proven(conn);
 	conn->state = TTI_TCP_GREETING;
 	conn->deadline = tti_deadline(port->timeout_ms);
 	if (tti_tcp_conn_greet(conn)) {

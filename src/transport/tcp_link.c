@@ -199,8 +199,21 @@ static void drop_usurped(struct tti_tcp_link *link)
 	}
 }
 
-static void refuse(struct tti_tcp_link *link, const struct tti_tcp_fault *fault)
+static void refuse(struct tti_tcp_link *link, const struct tti_tcp_conn *conn,
+		   const struct tti_tcp_fault *fault)
 {
+	char from[TTI_ADDR_TEXT];
+
+	if (!fault->field) {
+		tti_addr_format(&link->lane[conn->pass.index].remote, from, sizeof(from));
+		tti_tcp_link_fail(link,
+				  tti_fail(TUTTI_EPROTO,
+					   "rank %d: its connection from %s brought what rank %d "
+					   "did not send: somebody on the network changed, left "
+					   "out, repeated or made it up",
+					   link->base.peer, from, link->base.peer));
+		return;
+	}
 	tti_tcp_link_fail(link,
 			  tti_fail(TUTTI_EPROTO,
 				   "rank %d sent a frame whose %s is %llu; at most %llu is "
@@ -234,7 +247,7 @@ void tti_tcp_link_pull(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 		}
 		link->heard = conn->pass.index;
 		if (tti_tcp_reader_feed(conn->reader, &link->in, (size_t)got, &fault)) {
-			refuse(link, &fault);
+			refuse(link, conn, &fault);
 			return;
 		}
 		if (link->in.ended)
@@ -318,7 +331,7 @@ static void release(struct tti_link *base)
 	    !link->nconns || link->in.ended)
 		return;
 	link->credit_due = true;
-	tti_tcp_owe(link, TTI_TCP_HEADER);
+	tti_tcp_owe(link, TTI_TCP_SEALED);
 	tti_tcp_link_push(link);
 }
 

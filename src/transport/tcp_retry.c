@@ -101,7 +101,7 @@ static void mark(struct tti_tcp_link *link, uint64_t seq)
 	link->resent = true;
 	if (seq < link->first)
 		link->first = seq;
-	tti_tcp_owe(link, TTI_TCP_HEADER + (size_t)out->nbytes);
+	tti_tcp_owe(link, tti_tcp_wire_bytes(link, out->nbytes));
 }
 
 /* What went to this lane and is not released may never have come, or may never be
@@ -133,7 +133,7 @@ static void tell_again(struct tti_tcp_link *link)
 	if (link->credit_due || link->in.released - link->told < link->tell_at)
 		return;
 	link->credit_due = true;
-	tti_tcp_owe(link, TTI_TCP_HEADER);
+	tti_tcp_owe(link, TTI_TCP_SEALED);
 }
 
 void tti_tcp_link_settle_again(struct tti_tcp_link *link)
@@ -147,7 +147,7 @@ void tti_tcp_link_settle_again(struct tti_tcp_link *link)
 			continue;
 		link->todo &= ~(UINT64_C(1) << index);
 		link->again--;
-		tti_tcp_forget(link, TTI_TCP_HEADER + (size_t)link->out[index].nbytes);
+		tti_tcp_forget(link, tti_tcp_wire_bytes(link, link->out[index].nbytes));
 	}
 	while (link->first < in->committed &&
 	       !(link->todo & UINT64_C(1) << link->first % in->slots))

@@ -379,7 +379,7 @@ static bool place_soonest(struct tti_tcp_link *link, struct choice *choice, int 
 		nfree += choice->free[k];
 	for (uint64_t s = link->first; s < link->in.committed && nfree; s++) {
 		const size_t index = s % link->in.slots;
-		const size_t nbytes = TTI_TCP_HEADER + (size_t)link->out[index].nbytes;
+		const size_t nbytes = tti_tcp_wire_bytes(link, link->out[index].nbytes);
 		int k;
 
 		if (!(link->todo & UINT64_C(1) << index))

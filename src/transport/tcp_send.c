@@ -86,14 +86,27 @@ void tti_tcp_commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 		return;
 	put_header(link, link->in.committed, nbytes, tag);
 	link->in.committed++;
-	tti_tcp_owe(link, TTI_TCP_HEADER + nbytes);
+	tti_tcp_owe(link, tti_tcp_wire_bytes(link, nbytes));
 	tti_tcp_link_count(link, nbytes);
 	tti_tcp_link_push(link);
 }
 
 /* -- Writing --------------------------------------------------------------- */
 
-static void load_message(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint64_t seq)
+/* The payload is `data`, which is what is staged or will never be. */
+static void seal_message(struct tti_tcp_conn *conn, const uint8_t *header, const void *data,
+			 size_t nbytes)
+{
+	uint8_t *payload = conn->sealed + TTI_TCP_SEALED;
+
+	memcpy(conn->sealed, header, TTI_TCP_HEADER);
+	tti_tcp_frame_seal(conn->sealed, &conn->out_seal);
+	if (nbytes)
+		tti_seal_close(&conn->out_seal, NULL, 0, data, nbytes, payload, payload + nbytes);
+}
+
+static void load_message(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint64_t seq,
+			 const void *data)
 {
 	const struct tti_tcp_out *out = &link->out[seq % link->in.slots];
 	uint8_t *header = payload_of(link, seq, out->nbytes) - TTI_TCP_HEADER;
@@ -101,21 +114,26 @@ static void load_message(struct tti_tcp_link *link, struct tti_tcp_conn *conn, u
 	tti_tcp_frame_set_consumed(header, link->in.released);
 	tti_tcp_frame_set_retry(header, out->retry);
 	conn->out = header;
-	conn->nout = TTI_TCP_HEADER + (size_t)out->nbytes;
+	if (conn->sealed) {
+		seal_message(conn, header, data, out->nbytes);
+		conn->out = conn->sealed;
+	}
+	conn->nout = tti_tcp_wire_bytes(link, out->nbytes);
 	conn->out_seq = seq;
 	conn->out_data = true;
 }
 
-static void load_credit(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
+void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint8_t type)
 {
 	const struct tti_tcp_frame frame = {
-		.type = TTI_TCP_CREDIT,
+		.type = type,
 		.consumed = link->in.released,
 	};
 
 	tti_tcp_frame_put(conn->credit, &frame);
+	tti_tcp_frame_seal(conn->credit, &conn->out_seal);
 	conn->out = conn->credit;
-	conn->nout = TTI_TCP_HEADER;
+	conn->nout = TTI_TCP_SEALED;
 	conn->out_data = false;
 }
 
@@ -126,7 +144,7 @@ static void begun(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 	link->told = conn->told = link->in.released;
 	link->untold = 0;
 	if (link->credit_due && conn->out_data)
-		tti_tcp_forget(link, TTI_TCP_HEADER);
+		tti_tcp_forget(link, TTI_TCP_SEALED);
 	link->credit_due = false;
 	if (conn->out_data) {
 		struct tti_tcp_out *out = &link->out[conn->out_seq % link->in.slots];
@@ -196,12 +214,17 @@ static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int erro
 }
 
 /* One call of the system. The frame stays with the connection once a byte of it
- * is out; until then another connection may take it. */
+ * is out; until then another connection may take it. What is sealed stays from the start, as it
+ * is the next record of this connection. */
 static void send_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool fresh)
 {
 	ssize_t sent;
 	int error;
 
+	if (fresh && (!conn->out_data || conn->sealed)) {
+		begun(link, conn);
+		fresh = false;
+	}
 	do
 		sent = send(conn->fd, conn->out, conn->nout, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
@@ -231,7 +254,7 @@ static bool send_through(struct tti_tcp_link *link, struct tti_tcp_conn *conn, u
 	size_t taken;
 	ssize_t sent;
 
-	load_message(link, conn, seq);
+	load_message(link, conn, seq, data);
 	iov[0] = (struct iovec){ (void *)(uintptr_t)conn->out, TTI_TCP_HEADER };
 	iov[1] = (struct iovec){ (void *)(uintptr_t)data, out->nbytes };
 	sent = sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -250,6 +273,17 @@ static bool send_through(struct tti_tcp_link *link, struct tti_tcp_conn *conn, u
 	return true;
 }
 
+/* Sealed straight from the caller's memory. What the system does not take waits as it is. */
+static void send_sealed(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint64_t seq,
+			const void *data)
+{
+	load_message(link, conn, seq, data);
+	link->out[seq % link->in.slots].gone = true;
+	link->in.committed++;
+	tti_tcp_owe(link, conn->nout);
+	send_some(link, conn, true);
+}
+
 bool tti_tcp_send(struct tti_link *base, const void *data, size_t nbytes, uint64_t tag)
 {
 	struct tti_tcp_link *link = (struct tti_tcp_link *)base;
@@ -265,7 +299,9 @@ bool tti_tcp_send(struct tti_link *base, const void *data, size_t nbytes, uint64
 			return false;
 	}
 	put_header(link, seq, nbytes, tag);
-	if (!send_through(link, conn, seq, data)) {
+	if (conn->sealed) {
+		send_sealed(link, conn, seq, data);
+	} else if (!send_through(link, conn, seq, data)) {
 		link->todo &= ~bit_of(link, seq);
 		return false;
 	}
@@ -298,13 +334,14 @@ static bool push_one(struct tti_tcp_link *link)
 	}
 	if (link->todo && tti_tcp_sched_next(link, &lane, &seq)) {
 		conn = link->conn[lane];
-		load_message(link, conn, seq);
+		load_message(link, conn, seq,
+			     payload_of(link, seq, link->out[seq % link->in.slots].nbytes));
 	} else {
 		lane = link->credit_due ? tti_tcp_sched_credit(link) : -1;
 		if (lane < 0)
 			return false;
 		conn = link->conn[lane];
-		load_credit(link, conn);
+		tti_tcp_load_control(link, conn, TTI_TCP_CREDIT);
 	}
 	send_some(link, conn, true);
 	return true;

@@ -35,6 +35,21 @@ void tti_tcp_frame_set_retry(uint8_t bytes[TTI_TCP_HEADER], uint16_t retry)
 	bytes[3] = (uint8_t)(retry >> 8);
 }
 
+/* Magic, type and retry, by which the other side knows what it has before it. */
+#define OPEN 4
+
+void tti_tcp_frame_seal(uint8_t bytes[TTI_TCP_SEALED], struct tti_seal *seal)
+{
+	tti_seal_close(seal, bytes, OPEN, bytes + OPEN, TTI_TCP_HEADER - OPEN, bytes + OPEN,
+		       bytes + TTI_TCP_HEADER);
+}
+
+tutti_status tti_tcp_frame_open(uint8_t bytes[TTI_TCP_SEALED], struct tti_seal *seal)
+{
+	return tti_seal_open(seal, bytes, OPEN, bytes + OPEN, TTI_TCP_HEADER - OPEN,
+			     bytes + TTI_TCP_HEADER, bytes + OPEN);
+}
+
 tutti_status tti_tcp_frame_get(const uint8_t bytes[TTI_TCP_HEADER], struct tti_tcp_frame *out,
 			       struct tti_tcp_fault *fault)
 {
@@ -74,15 +89,25 @@ static void finish(struct tti_tcp_reader *reader)
 	reader->payload = NULL;
 }
 
+/* The rest of a payload of nbytes is thrown away, and what seals it. */
+static void skip(struct tti_tcp_reader *reader, size_t nbytes, size_t left)
+{
+	reader->skip = left;
+	if (!reader->encrypted || !nbytes)
+		return;
+	reader->skip += TTI_SEAL_MAC;
+	tti_seal_skip(reader->seal, nbytes);
+}
+
 void tti_tcp_reader_abandon(struct tti_tcp_reader *reader)
 {
 	if (!reader->slot)
 		return;
+	skip(reader, reader->slot->nbytes, reader->left);
 	reader->slot->state = TTI_TCP_FREE;
 	reader->slot->filler = NULL;
 	reader->slot = NULL;
 	reader->payload = NULL;
-	reader->skip = reader->left;
 	reader->left = 0;
 }
 
@@ -143,7 +168,7 @@ static tutti_status begin(struct tti_tcp_reader *reader, struct tti_tcp_inbox *i
 		TTI_TRY(come_again(slot, inbox, &frame, fault));
 	if (reader->usurped || frame.seq < inbox->released || slot->state != TTI_TCP_FREE) {
 		inbox->dropped++;
-		reader->skip = frame.length;
+		skip(reader, frame.length, frame.length);
 		return TUTTI_OK;
 	}
 	*slot = (struct tti_tcp_slot){
@@ -159,6 +184,13 @@ static tutti_status begin(struct tti_tcp_reader *reader, struct tti_tcp_inbox *i
 	return TUTTI_OK;
 }
 
+/* All of a payload is here, but for its mac if it is sealed. */
+static void all_came(struct tti_tcp_reader *reader)
+{
+	if (!reader->left && (!reader->encrypted || !reader->slot->nbytes))
+		finish(reader);
+}
+
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -172,23 +204,43 @@ static size_t copy_on(struct tti_tcp_reader *reader, const uint8_t *at, size_t n
 	memcpy(reader->payload, at, copied);
 	reader->payload += copied;
 	reader->left -= copied;
-	if (!reader->left)
-		finish(reader);
+	all_came(reader);
 	return copied;
+}
+
+/* The mac of the payload that has come. */
+static tutti_status check_payload(struct tti_tcp_reader *reader, const uint8_t *mac,
+				  struct tti_tcp_fault *fault)
+{
+	const size_t nbytes = reader->slot->nbytes;
+	uint8_t *payload = reader->payload - nbytes;
+
+	if (tti_seal_open(reader->seal, NULL, 0, payload, nbytes, mac, payload))
+		return refuse(fault, NULL, 0, 0);
+	finish(reader);
+	return TUTTI_OK;
+}
+
+/* The bytes of the header at hand, by what every one begins with. */
+static size_t header_bytes(const struct tti_tcp_reader *reader, const uint8_t *at)
+{
+	return reader->seal && (reader->encrypted || at[1] != TTI_TCP_DATA) ? TTI_TCP_SEALED
+									    : TTI_TCP_HEADER;
 }
 
 tutti_status tti_tcp_reader_feed(struct tti_tcp_reader *reader, struct tti_tcp_inbox *inbox,
 				 size_t nbytes, struct tti_tcp_fault *fault)
 {
-	const uint8_t *at = reader->ahead, *end;
+	uint8_t *at = reader->ahead, *end;
 	const size_t direct = least(nbytes, reader->left);
+	size_t header;
 
 	if (direct) {
 		reader->payload += direct;
 		reader->left -= direct;
 		if (reader->left)
 			return TUTTI_OK;
-		finish(reader);
+		all_came(reader);
 	}
 	end = at + reader->have + (nbytes - direct);
 	reader->have = 0;
@@ -197,10 +249,21 @@ tutti_status tti_tcp_reader_feed(struct tti_tcp_reader *reader, struct tti_tcp_i
 
 		at += dropped;
 		reader->skip -= dropped;
+		if (reader->slot) {
+			if (reader->left || end - at < TTI_SEAL_MAC)
+				break;
+			TTI_TRY(check_payload(reader, at, fault));
+			at += TTI_SEAL_MAC;
+		}
 		if (end - at < TTI_TCP_HEADER)
 			break;
+		header = header_bytes(reader, at);
+		if ((size_t)(end - at) < header)
+			break;
+		if (header == TTI_TCP_SEALED && tti_tcp_frame_open(at, reader->seal))
+			return refuse(fault, NULL, 0, 0);
 		TTI_TRY(begin(reader, inbox, at, fault));
-		at += TTI_TCP_HEADER;
+		at += header;
 		if (reader->slot)
 			at += copy_on(reader, at, (size_t)(end - at));
 	}

@@ -18,6 +18,11 @@
  *   24 | tag                                                                 |
  *      +---------------------------------------------------------------------+
  *
+ * What is sealed (boot/seal.h) has its first four bytes as they are, then the rest of the header
+ * sealed, and 16 bytes of mac. CREDIT, HELLO and END always are. DATA is if the job is encrypted:
+ * then its payload, unless it is empty, is one more record, followed by a mac of its own. The
+ * length of a payload is believed before the payload has come, so it has to be sealed by itself.
+ *
  * DATA carries a message; CREDIT only tells `consumed` (all else is 0); HELLO opens a connection
  * once both sides know who the other is (seq: index of the connection in the link, tag: the
  * link's nonce) and is seen no more afterwards.
@@ -46,9 +51,11 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "boot/seal.h"
 #include "tutti/status.h"
 
 #define TTI_TCP_HEADER 32
+#define TTI_TCP_SEALED (TTI_TCP_HEADER + TTI_SEAL_MAC) /* a header that is sealed */
 #define TTI_TCP_MAGIC  0x74
 
 enum tti_tcp_type { /* on the wire */
@@ -67,7 +74,7 @@ struct tti_tcp_frame {
 
 /* Why the bytes of a peer were refused. */
 struct tti_tcp_fault {
-	const char *field;
+	const char *field;    /* NULL: it is not what the peer sealed */
 	uint64_t value, most; /* what it was; what it may be at most */
 };
 
@@ -77,6 +84,10 @@ void tti_tcp_frame_put(uint8_t bytes[TTI_TCP_HEADER], const struct tti_tcp_frame
 void tti_tcp_frame_set_consumed(uint8_t bytes[TTI_TCP_HEADER], uint64_t consumed);
 
 void tti_tcp_frame_set_retry(uint8_t bytes[TTI_TCP_HEADER], uint16_t retry);
+
+/* Seal a header where it is, with its mac behind it; and open it. */
+void tti_tcp_frame_seal(uint8_t bytes[TTI_TCP_SEALED], struct tti_seal *seal);
+TUTTI_CHECKED tutti_status tti_tcp_frame_open(uint8_t bytes[TTI_TCP_SEALED], struct tti_seal *seal);
 
 /* TUTTI_EPROTO: no header; *fault says which field. */
 TUTTI_CHECKED tutti_status tti_tcp_frame_get(const uint8_t bytes[TTI_TCP_HEADER],
@@ -139,15 +150,18 @@ static inline void tti_tcp_inbox_release(struct tti_tcp_inbox *inbox)
 
 #define TTI_TCP_AHEAD 4096
 
-/* The reading side of one connection. A zeroed one is at the start. */
+/* The reading side of one connection. A zeroed one is at the start, and takes frames that are not
+ * sealed. */
 struct tti_tcp_reader {
-	uint8_t *payload; /* where the rest of the payload goes */
-	size_t left;      /* bytes of it to come                */
-	size_t skip;      /* bytes of a message not wanted to come */
-	struct tti_tcp_slot *slot;
-	bool usurped;      /* its message was taken over: close the connection */
-	size_t have;       /* bytes in ahead: less than a header  */
-	uint64_t consumed; /* the latest count it was told        */
+	struct tti_seal *seal;     /* borrowed                                      */
+	bool encrypted;            /* DATA is sealed, too                           */
+	uint8_t *payload;          /* where the rest of the payload goes */
+	size_t left;               /* bytes of it to come                */
+	size_t skip;               /* bytes of a message not wanted to come */
+	struct tti_tcp_slot *slot; /* NULL: none is being filled. With left 0: its mac is to come */
+	bool usurped;              /* its message was taken over: close the connection */
+	size_t have;               /* bytes in ahead: less than a header  */
+	uint64_t consumed;         /* the latest count it was told        */
 	uint8_t ahead[TTI_TCP_AHEAD];
 };
 
@@ -166,7 +180,7 @@ void tti_tcp_reader_abandon(struct tti_tcp_reader *reader);
 /* Whether it is between two frames: the only place where the peer may stop. */
 static inline bool tti_tcp_reader_idle(const struct tti_tcp_reader *reader)
 {
-	return !reader->left && !reader->have;
+	return !reader->left && !reader->have && !reader->slot;
 }
 
 #endif

@@ -29,6 +29,16 @@ struct world {
 	struct tti_link *link[WORLD_MOST][WORLD_MOST]; /* [rank][peer] */
 };
 
+/* Of worlds that are opened from now on. */
+static bool world_encrypts;
+
+static inline int world_encrypt(void **state)
+{
+	(void)state;
+	world_encrypts = true;
+	return 0;
+}
+
 static const struct tti_transport *const tcp = &tti_transport_tcp;
 
 static inline void world_open(struct world *world, int n, int slots, size_t slot_bytes, int sockets)
@@ -44,7 +54,9 @@ static inline void world_open(struct world *world, int n, int slots, size_t slot
 		.slot_bytes = slot_bytes,
 		.timeout_ms = 20000,
 	};
-	world->options = (struct tti_tcp_options){ .sockets = sockets, .handshake_ms = 10000 };
+	world->options = (struct tti_tcp_options){ .sockets = sockets,
+						   .handshake_ms = 10000,
+						   .encrypt = world_encrypts };
 }
 
 static inline void world_start(struct world *world)

@@ -387,5 +387,7 @@ int main(void)
 		cmocka_unit_test(any_allocation_may_fail),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	/* All of it once more, with what is sent sealed. */
+	return cmocka_run_group_tests_name("plain", tests, NULL, NULL) +
+	       cmocka_run_group_tests_name("encrypted", tests, world_encrypt, NULL);
 }

@@ -300,6 +300,7 @@ struct nonsense {
 
 static const struct nonsense NONSENSE[] = {
 	{ { .type = TTI_TCP_DATA, .length = 8 }, 1, 0, "magic" },
+	{ { .type = TTI_TCP_CREDIT, .consumed = 1 }, 1, 0, "magic" },
 	{ { .type = 9 }, 0, 0, "type" },
 	{ { .type = TTI_TCP_HELLO }, 0, 0, "type" },
 	{ { .type = TTI_TCP_CREDIT, .consumed = 1 }, 0, 1, "retry" },
@@ -317,18 +318,51 @@ static void nonsense_is_refused_by_name(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(NONSENSE) / sizeof(NONSENSE[0]); i++) {
 		const struct nonsense *bad = &NONSENSE[i];
-		uint8_t bytes[TTI_TCP_HEADER];
+		const bool sealed = bad->frame.type != TTI_TCP_DATA;
+		const size_t nbytes = sealed ? TTI_TCP_SEALED : TTI_TCP_HEADER;
+		uint8_t bytes[TTI_TCP_SEALED];
+		struct tti_tcp_conn *conn;
 		struct world world;
 
 		world_pair(&world, 4, 4096, 1);
+		conn = inside(&world, 0, 1)->conn[0];
 		tti_tcp_frame_put(bytes, &bad->frame);
 		bytes[0] ^= (uint8_t)bad->magic;
 		bytes[2] ^= (uint8_t)bad->retry;
-		assert_int_equal(send(inside(&world, 0, 1)->conn[0]->fd, bytes, sizeof(bytes), 0),
-				 sizeof(bytes));
+		if (sealed)
+			tti_tcp_frame_seal(bytes, &conn->out_seal);
+		assert_int_equal(send(conn->fd, bytes, nbytes, 0), nbytes);
 		assert_int_equal(failure_soon(&world, 1, 0), TUTTI_EPROTO);
 		assert_error_has("rank 0");
 		assert_error_has(bad->field);
+		world_end(&world);
+	}
+}
+
+/* A credit that the peer did not seal, or sealed and said before. */
+static void a_made_up_credit_is_refused(void **state)
+{
+	const struct tti_tcp_frame frame = { .type = TTI_TCP_CREDIT, .consumed = 1 };
+
+	(void)state;
+	for (int again = 0; again < 2; again++) {
+		uint8_t bytes[TTI_TCP_SEALED] = { 0 };
+		struct tti_tcp_conn *conn;
+		struct world world;
+
+		world_pair(&world, 4, 4096, 1);
+		conn = inside(&world, 0, 1)->conn[0];
+		inside(&world, 1, 0)->in.committed = 2;
+		tti_tcp_frame_put(bytes, &frame);
+		if (again) {
+			tti_tcp_frame_seal(bytes, &conn->out_seal);
+			assert_int_equal(send(conn->fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+		}
+		assert_int_equal(send(conn->fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+		assert_int_equal(failure_soon(&world, 1, 0), TUTTI_EPROTO);
+		assert_error_has("rank 0: its connection from ");
+		assert_error_has("somebody on the network");
+		assert_int_equal(inside(&world, 1, 0)->in.credit, again);
 		world_end(&world);
 	}
 }
@@ -385,6 +419,7 @@ int main(void)
 		cmocka_unit_test(sending_to_the_dead_fails),
 		cmocka_unit_test(a_lent_slot_outlives_the_link),
 		cmocka_unit_test(nonsense_is_refused_by_name),
+		cmocka_unit_test(a_made_up_credit_is_refused),
 		cmocka_unit_test(a_message_comes_once),
 		cmocka_unit_test(an_end_within_a_message_is_a_failure),
 	};

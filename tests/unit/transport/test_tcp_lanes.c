@@ -42,6 +42,7 @@ static void make_pair(int index, int fd[2])
 
 static void join_lane(struct world *world, int index)
 {
+	static const uint8_t key[TTI_SEAL_KEY] = { 1 };
 	int fd[2];
 
 	make_pair(index, fd);
@@ -52,6 +53,8 @@ static void join_lane(struct world *world, int index)
 		assert_int_equal(tti_tcp_conn_tune(port, fd[rank]), TUTTI_OK);
 		fcntl(fd[rank], F_SETFL, O_NONBLOCK);
 		assert_int_equal(tti_tcp_conn_create(port, fd[rank], &conn), TUTTI_OK);
+		tti_seal_init(&conn->in, TTI_SEAL_XCHACHA, key);
+		tti_seal_init(&conn->out_seal, TTI_SEAL_XCHACHA, key);
 		conn->state = TTI_TCP_PROVEN;
 		conn->connector = rank == 1;
 		conn->link = inside(world, rank);
@@ -590,5 +593,7 @@ int main(void)
 		cmocka_unit_test(storms_are_weathered),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	/* All of it once more, with what is sent sealed. */
+	return cmocka_run_group_tests_name("plain", tests, NULL, NULL) +
+	       cmocka_run_group_tests_name("encrypted", tests, world_encrypt, NULL);
 }
