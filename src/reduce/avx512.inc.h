@@ -116,16 +116,46 @@ static inline v_u16 v_to_half(v_f32 x)
 					    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
+/* Less than a vector. Not by one load or store with a mask, which would touch the line behind where
+ * the vector crosses it, whatever the mask says: behind a message of a line is the next one's, which
+ * another core writes at the time. */
+static inline __mmask64 v_below(size_t nbytes)
+{
+	return (UINT64_C(1) << nbytes) - 1;
+}
+
 static inline void v_rest_in(void *buf, const void *p, size_t nbytes)
 {
-	const __mmask64 some = (UINT64_C(1) << nbytes) - 1;
+	const __mmask64 some = v_below(nbytes);
+	const char *const end = (const char *)p + 32;
+	__m512i x;
 
-	_mm512_storeu_si512(buf, _mm512_maskz_loadu_epi8(some, p));
+	if (nbytes <= 16)
+		x = _mm512_zextsi128_si512(_mm_maskz_loadu_epi8((__mmask16)some, p));
+	else if (nbytes <= 32)
+		x = _mm512_zextsi256_si512(_mm256_maskz_loadu_epi8((__mmask32)some, p));
+	else if (nbytes <= 48)
+		x = _mm512_inserti32x4(_mm512_zextsi256_si512(_mm256_loadu_si256(p)),
+				       _mm_maskz_loadu_epi8((__mmask16)(some >> 32), end), 2);
+	else
+		x = _mm512_maskz_loadu_epi8(some, p);
+	_mm512_storeu_si512(buf, x);
 }
 
 static inline void v_rest_out(void *p, const void *buf, size_t nbytes)
 {
-	const __mmask64 some = (UINT64_C(1) << nbytes) - 1;
+	const __mmask64 some = v_below(nbytes);
+	const __m512i x = _mm512_loadu_si512(buf);
 
-	_mm512_mask_storeu_epi8(p, some, _mm512_loadu_si512(buf));
+	if (nbytes <= 16) {
+		_mm_mask_storeu_epi8(p, (__mmask16)some, _mm512_castsi512_si128(x));
+	} else if (nbytes <= 32) {
+		_mm256_mask_storeu_epi8(p, (__mmask32)some, _mm512_castsi512_si256(x));
+	} else if (nbytes <= 48) {
+		_mm256_storeu_si256(p, _mm512_castsi512_si256(x));
+		_mm_mask_storeu_epi8((char *)p + 32, (__mmask16)(some >> 32),
+				     _mm512_extracti32x4_epi32(x, 2));
+	} else {
+		_mm512_mask_storeu_epi8(p, some, x);
+	}
 }
