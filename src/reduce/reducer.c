@@ -64,14 +64,16 @@ static void user_block(const struct tti_reducer *reducer, void *dst, void *dst2,
 void tti_reducer_run(const struct tti_reducer *reducer, void *dst, void *dst2, const void **src,
 		     int nsrc, int input_at, size_t count, bool final)
 {
-	const size_t size = tutti_type_size(reducer->type), most = TTI_REDUCER_BLOCK / size;
 	const bool multiplies = reducer->scalars && input_at >= 0;
 	char *to = dst, *to2 = dst2;
+	size_t size, most;
 
 	if (reducer->fn && !multiplies) {
 		reducer->fn(dst, dst2, src, nsrc, count, final ? reducer->divisor : 0);
 		return;
 	}
+	size = tutti_type_size(reducer->type);
+	most = TTI_REDUCER_BLOCK / size;
 	for (size_t left = count, n; left > 0; left -= n) {
 		n = left < most ? left : most;
 		if (multiplies)
