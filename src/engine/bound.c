@@ -18,13 +18,13 @@
  * is begun. */
 #define BEHIND          2
 
-static int count_posts(const struct tti_bound *bound)
+static void count_messages(const struct tti_compiled *prog, size_t *in, size_t *out)
 {
-	int posts = 0;
-
-	for (int i = 0; i < bound->prog.nopers; i++)
-		posts += bound->prog.oper[i].nout;
-	return posts;
+	*in = *out = 0;
+	for (int i = 0; i < prog->nopers; i++) {
+		*in += (size_t)prog->oper[i].nin;
+		*out += (size_t)prog->oper[i].nout;
+	}
 }
 
 static size_t count_edges(const struct tti_compiled *prog)
@@ -65,17 +65,18 @@ static tutti_status allocate(struct tti_engine *engine, struct tti_bound *bound)
 	const struct tti_compiled *prog = &bound->prog;
 	const size_t nopers = (size_t)prog->nopers;
 	const size_t nqueues = (size_t)prog->nqueues;
-	const size_t posts = (size_t)count_posts(bound);
+	size_t in, out;
 
+	count_messages(prog, &in, &out);
 	bound->latest = BEHIND * (prog->nstages - 1);
 	/* The last stage of the oldest block stands behind the first of `latest` others. */
 	for (bound->window = choose_window(engine, prog); bound->window < 2 * bound->latest;)
 		bound->window *= 2;
 	bound->link = array(bound, nqueues, sizeof(*bound->link));
 	bound->peers = array(bound, (size_t)engine->config.n, sizeof(*bound->peers));
-	bound->post = array(bound, posts, sizeof(*bound->post));
-	bound->post_of = array(bound, (nopers + 1), sizeof(*bound->post_of));
-	bound->fan = array(bound, posts, sizeof(*bound->fan));
+	bound->linked = array(bound, nopers, sizeof(*bound->linked));
+	bound->post = array(bound, out, sizeof(*bound->post));
+	bound->end = array(bound, in + out, sizeof(*bound->end));
 	bound->cursor = array(bound, nqueues, sizeof(*bound->cursor));
 	bound->progress = array(bound, nopers, sizeof(*bound->progress));
 	bound->pred = array(bound, count_edges(prog), sizeof(*bound->pred));
@@ -85,7 +86,7 @@ static tutti_status allocate(struct tti_engine *engine, struct tti_bound *bound)
 	bound->left = array(bound, (size_t)bound->window, sizeof(*bound->left));
 	bound->lead = array(bound, nopers, sizeof(*bound->lead));
 	bound->late = array(bound, nopers, sizeof(*bound->late));
-	if (!bound->link || !bound->peers || !bound->post || !bound->post_of || !bound->fan ||
+	if (!bound->link || !bound->peers || !bound->linked || !bound->post || !bound->end ||
 	    !bound->cursor || !bound->progress || !bound->pred || !bound->pred_of || !bound->left ||
 	    !bound->lead || !bound->late || (prog->coll == TUTTI_SEND_RECV && !bound->lent))
 		return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
@@ -235,15 +236,19 @@ static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *
 static void plan_all_posts(struct tti_engine *engine, struct tti_bound *bound)
 {
 	struct tti_post *post = bound->post;
-	struct tti_link **fan = bound->fan;
+	struct tti_link **end = bound->end;
 
 	for (int i = 0; i < bound->prog.nqueues; i++)
 		bound->link[i] = engine->links[bound->prog.queue[i].peer];
 	for (int i = 0; i < bound->prog.nopers; i++) {
-		bound->post_of[i] = (int32_t)(post - bound->post);
-		post = plan_posts(engine, bound, &bound->prog.oper[i], post, &fan);
+		const struct tti_oper *op = &bound->prog.oper[i];
+
+		bound->linked[i] = (struct tti_linked){ .op = op, .in = end, .post = post };
+		for (int k = 0; k < op->nin; k++)
+			*end++ = bound->link[bound->prog.queue_of[op->in + k]];
+		post = plan_posts(engine, bound, op, post, &end);
+		bound->linked[i].end = post;
 	}
-	bound->post_of[bound->prog.nopers] = (int32_t)(post - bound->post);
 }
 
 tutti_status tti_bound_connect(struct tti_engine *engine, struct tti_bound *bound, int *peer)

@@ -36,6 +36,13 @@ struct tti_post {
 	void *slot;               /* reserved, for the operation being run         */
 };
 
+/* An operation with its links, once they are there. */
+struct tti_linked {
+	const struct tti_oper *op;
+	struct tti_link **in;        /* [op->nin]: which its messages come by      */
+	struct tti_post *post, *end; /* what it sends: from the one to the other */
+};
+
 struct tti_bound {
 	struct tti_compiled prog; /* owned                                      */
 	struct tti_link **link;   /* [nqueues]                                  */
@@ -45,9 +52,9 @@ struct tti_bound {
 	/* Several operations receive, no link has two messages one way in a block, and no operation
 	 * waits for another. */
 	bool is_free;
+	struct tti_linked *linked;     /* [nopers]                                   */
 	struct tti_post *post;         /* all operations'                              */
-	int32_t *post_of;              /* [nopers + 1]: first index into post[]        */
-	struct tti_link **fan;         /* links of the posts                           */
+	struct tti_link **end;         /* of all messages of operations, in and out    */
 	int32_t *lead;                 /* [nopers]: the queue that looks after it, -1  */
 	int32_t *pred, *pred_of;       /* of each operation: those it waits for; [nopers + 1] */
 	struct tti_cursor *cursor;     /* [nqueues]                                 */

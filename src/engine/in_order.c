@@ -12,19 +12,19 @@
 
 /* What one operation does in one block, if all it needs is there. *found: how many of its messages
  * are. `is_all`: nothing but it can be done. */
-static bool run_block(struct tti_job *job, int32_t index, const struct tti_spot *spot,
+static bool run_block(struct tti_job *job, const struct tti_linked *at, const struct tti_spot *spot,
 		      int32_t *found, bool is_all)
 {
-	tutti_status st = tti_oper_sources(job, index, spot, found, is_all ? job->wait : NULL);
+	tutti_status st = tti_oper_sources(job, at, spot, found, is_all ? job->wait : NULL);
 
 	if (st == TUTTI_OK)
-		st = tti_oper_reserve(job, index, spot->nbytes);
+		st = tti_oper_reserve(job, at, spot->nbytes);
 	if (st != TUTTI_OK) {
 		if (st != TUTTI_AGAIN)
 			job->status = st;
 		return false;
 	}
-	tti_oper_run(job, index, spot, -1);
+	tti_oper_run(job, at, spot, NULL);
 	*found = 0;
 	return true;
 }
@@ -41,8 +41,8 @@ static bool run_as_they_come(struct tti_job *job)
 		const int32_t index = list[at].next;
 		int32_t found = 0;
 
-		if (run_block(job, index, &job->program.spot[index], &found,
-			      job->program.left == 1)) {
+		if (run_block(job, &job->program.bound->linked[index], &job->program.spot[index],
+			      &found, job->program.left == 1)) {
 			list[at].next = list[--job->program.left].next;
 			moved = true;
 		} else {
@@ -59,7 +59,8 @@ static bool run_known(struct tti_job *job)
 	const int32_t before = *pos;
 
 	while (job->program.left > 0 &&
-	       run_block(job, *pos, &job->program.spot[*pos], &job->program.found, true)) {
+	       run_block(job, &job->program.bound->linked[*pos], &job->program.spot[*pos],
+			 &job->program.found, true)) {
 		++*pos;
 		job->program.left--;
 	}
@@ -79,7 +80,7 @@ static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 		return step == TTI_LEND_DONE ? bound->progress[index].end : 0;
 	}
 	spot = tti_spot_at(job, &bound->prog.oper[index], bound->progress[index].next);
-	return run_block(job, index, &spot, &job->program.found, true);
+	return run_block(job, &bound->linked[index], &spot, &job->program.found, true);
 }
 
 /* The next operations, each with all its blocks, until one has to wait. */
@@ -128,15 +129,14 @@ const struct tti_link *tti_in_order_awaits(const struct tti_job *job)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const int32_t index = job->program.in_order && bound->connected ? next_oper(job) : -1;
-	const struct tti_oper *op;
+	const struct tti_linked *at;
 
 	if (index < 0 || index >= bound->prog.nopers || tti_lends(job, index))
 		return NULL;
-	op = &bound->prog.oper[index];
+	at = &bound->linked[index];
 	/* Of several, from the next rank on: else all ranks wait for the first one. */
-	for (int i = 0; i < op->nin; i++) {
-		struct tti_link *link =
-			bound->link[bound->prog.queue_of[op->in + (op->local_at + i) % op->nin]];
+	for (int i = 0; i < at->op->nin; i++) {
+		struct tti_link *link = at->in[(at->op->local_at + i) % at->op->nin];
 
 		if (!link->ops->peek(link, &(size_t){ 0 }, &(uint64_t){ 0 }))
 			return link;

@@ -121,7 +121,8 @@ static bool hear(struct tti_job *job, int32_t index, bool says)
 		if (!data)
 			return false;
 		if (tag != job->tag || got != nbytes) {
-			job->status = tti_oper_refuse(job, index, link, data, got, tag);
+			job->status =
+				tti_oper_refuse(job, &bound->linked[index], link, data, got, tag);
 			return false;
 		}
 		tti_tsan_take((uint32_t)link->peer, (uint32_t)bound->prog.rank);

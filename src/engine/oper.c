@@ -114,11 +114,12 @@ struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_op
 	};
 }
 
-__attribute__((noinline, cold)) tutti_status tti_oper_refuse(struct tti_job *job, int32_t index,
-							     const struct tti_link *link,
-							     const void *message, size_t nbytes,
-							     uint64_t tag)
+__attribute__((noinline, cold)) tutti_status
+tti_oper_refuse(struct tti_job *job, const struct tti_linked *at, const struct tti_link *link,
+		const void *message, size_t nbytes, uint64_t tag)
 {
+	const int32_t index = (int32_t)(at - job->program.bound->linked);
+
 	if (tti_lend_take(job, index, link, message, nbytes, tag))
 		return TUTTI_AGAIN;
 	job->mismatch_peer = link->peer;

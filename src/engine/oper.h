@@ -22,20 +22,18 @@ struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_op
 
 /* A message that is not what an operation waits for: TUTTI_EMISMATCH, unless it names data that
  * is lent. */
-tutti_status tti_oper_refuse(struct tti_job *job, int32_t index, const struct tti_link *link,
-			     const void *message, size_t nbytes, uint64_t tag);
+tutti_status tti_oper_refuse(struct tti_job *job, const struct tti_linked *at,
+			     const struct tti_link *link, const void *message, size_t nbytes,
+			     uint64_t tag);
 
 void *tti_first_slot_of_long(const struct tti_job *job, const struct tti_post *post,
 			     const void *dst, size_t nbytes);
 
 /* The first slot of an operation that sends, to be written with its result `dst` in one pass.
  * NULL: that is better copied there from where the result lies, past the caches. */
-static inline void *tti_first_slot(const struct tti_job *job, int32_t index, const void *dst,
-				   size_t nbytes)
+static inline void *tti_first_slot(const struct tti_job *job, const struct tti_post *post,
+				   const void *dst, size_t nbytes)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_post *post = &bound->post[bound->post_of[index]];
-
 	return nbytes <= TTI_LINE_BYTES ? post->slot
 					: tti_first_slot_of_long(job, post, dst, nbytes);
 }
@@ -69,18 +67,17 @@ static inline const void *tti_oper_await(const struct tti_job *job, struct tti_l
  * value among them, in the order of ranks. *found: how many are there already. TUTTI_AGAIN: the next
  * one is not there yet. `wait`: as nothing else can be done, one that is about to come is waited for
  * here, the sooner to see it; NULL: not so. */
-static inline tutti_status tti_oper_sources(struct tti_job *job, int32_t index,
+static inline tutti_status tti_oper_sources(struct tti_job *job, const struct tti_linked *at,
 					    const struct tti_spot *spot, int32_t *found,
 					    struct tti_wait *wait)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
-	const void *local = (const void *)(job->program.at[op->from] + spot->from);
-	const bool has_own = op->from != TTI_PLACE_NONE;
-	const void **source = job->engine->sources + *found + (has_own && op->local_at < *found);
+	const struct tti_oper *op = at->op;
+	const int32_t nin = op->nin, own = op->from == TTI_PLACE_NONE ? nin : op->local_at;
+	const void **source = job->engine->sources;
 
-	for (int32_t i = *found; i < op->nin; i++) {
-		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
+	source[own] = (const void *)(job->program.at[op->from] + spot->from);
+	for (int32_t i = *found; i < nin; i++) {
+		struct tti_link *link = at->in[i];
 		const void *data;
 		uint64_t tag;
 		size_t got;
@@ -94,14 +91,10 @@ static inline tutti_status tti_oper_sources(struct tti_job *job, int32_t index,
 			return TUTTI_AGAIN;
 		}
 		if (tag != tti_oper_tag(job, op) || got != spot->nbytes)
-			return tti_oper_refuse(job, index, link, data, got, tag);
-		if (has_own && i == op->local_at)
-			*source++ = local;
-		*source++ = data;
+			return tti_oper_refuse(job, at, link, data, got, tag);
+		source[i + (i >= own)] = data;
 	}
-	if (has_own && op->local_at >= op->nin)
-		*source = local;
-	*found = op->nin;
+	*found = nin;
 	return TUTTI_OK;
 }
 
@@ -122,54 +115,44 @@ static inline size_t tti_oper_whole(const struct tti_job *job, const struct tti_
 
 /* Slots for what an operation sends. Reserving again gives the same slots, so half a success
  * costs nothing. TUTTI_AGAIN: there is no room yet. */
-static inline tutti_status tti_oper_reserve(struct tti_job *job, int32_t index, size_t nbytes)
+static inline tutti_status tti_oper_reserve(struct tti_job *job, const struct tti_linked *at,
+					    size_t nbytes)
 {
-	struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
-
-	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++) {
-		struct tti_post *post = &bound->post[i];
-
-		if (!tti_post_reserve(post, nbytes, tti_oper_whole(job, op, post, nbytes))) {
+	for (struct tti_post *post = at->post; post < at->end; post++)
+		if (!tti_post_reserve(post, nbytes, tti_oper_whole(job, at->op, post, nbytes))) {
 			job->no_room = post;
 			return TUTTI_AGAIN;
 		}
-	}
 	return TUTTI_OK;
 }
 
 /* The posts' slots that do not hold the result yet are filled from `data`; all are sent. */
-static inline void tti_oper_commit(struct tti_job *job, int32_t index, const void *data,
-				   size_t nbytes)
+static inline void tti_oper_commit(struct tti_job *job, const struct tti_linked *at,
+				   const void *data, size_t nbytes)
 {
-	struct tti_bound *bound = job->program.bound;
-	const uint64_t tag = tti_oper_tag(job, &bound->prog.oper[index]);
+	const uint64_t tag = tti_oper_tag(job, at->op);
 
-	for (int32_t i = bound->post_of[index]; i < bound->post_of[index + 1]; i++)
-		tti_post_commit(&bound->post[i], data, nbytes, tag);
+	for (struct tti_post *post = at->post; post < at->end; post++)
+		tti_post_commit(post, data, nbytes, tag);
 }
 
 /* Run an operation whose sources are found and whose slots are reserved. `sender` is one that
- * sends on what this one writes, reserved too, and is run with it; -1: none. */
-static inline void tti_oper_run(struct tti_job *job, int32_t index, const struct tti_spot *spot,
-				int32_t sender)
+ * sends on what this one writes, reserved too, and is run with it; NULL: none. */
+static inline void tti_oper_run(struct tti_job *job, const struct tti_linked *at,
+				const struct tti_spot *spot, const struct tti_linked *sender)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
-	const int32_t sends = op->nout > 0 ? index : sender;
+	const struct tti_oper *op = at->op;
+	const struct tti_linked *sends = op->nout > 0 ? at : sender;
 	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
 	void *dst = op->to == TTI_PLACE_NONE ? NULL : (void *)(job->program.at[op->to] + spot->to);
-	void *slot = sends >= 0 ? tti_first_slot(job, sends, dst, spot->nbytes) : NULL;
+	void *slot = sends ? tti_first_slot(job, sends->post, dst, spot->nbytes) : NULL;
 	const void *result =
 		spot->count > 0 ? tti_combine(job, op, nsrc, dst, slot, spot->count) : slot;
 
-	if (sends >= 0)
+	if (sends)
 		tti_oper_commit(job, sends, result, spot->nbytes);
-	for (int i = 0; i < op->nin; i++) {
-		struct tti_link *link = bound->link[bound->prog.queue_of[op->in + i]];
-
-		link->ops->release(link);
-	}
+	for (int i = 0; i < op->nin; i++)
+		at->in[i]->ops->release(at->in[i]);
 }
 
 #endif

@@ -139,7 +139,7 @@ static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, siz
 	const int32_t then = bound->prog.oper[index].then;
 
 	if (then < 0 || !leads_all(bound, then, block) || !is_free_but(bound, then, block, index) ||
-	    tti_oper_reserve(job, then, nbytes) != TUTTI_OK)
+	    tti_oper_reserve(job, &bound->linked[then], nbytes) != TUTTI_OK)
 		return -1;
 	return then;
 }
@@ -179,6 +179,7 @@ static bool try_lent(struct tti_job *job, int32_t index)
 static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 {
 	struct tti_bound *bound = job->program.bound;
+	const struct tti_linked *at = &bound->linked[index];
 	struct tti_spot spot;
 	int32_t sender = -1, found = 0;
 	tutti_status st;
@@ -187,22 +188,22 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 		return false;
 	if (tti_lends(job, index))
 		return try_lent(job, index);
-	spot = tti_spot_at(job, &bound->prog.oper[index], block);
+	spot = tti_spot_at(job, at->op, block);
 	if (send_from_memory(job, index, &spot)) {
 		finish(job, index, block, 1);
 		return true;
 	}
-	st = tti_oper_sources(job, index, &spot, &found, NULL);
+	st = tti_oper_sources(job, at, &spot, &found, NULL);
 	if (st == TUTTI_OK)
-		st = tti_oper_reserve(job, index, spot.nbytes);
+		st = tti_oper_reserve(job, at, spot.nbytes);
 	if (st != TUTTI_OK) {
 		if (st != TUTTI_AGAIN)
 			job->status = st;
 		return false;
 	}
-	if (bound->prog.oper[index].nout == 0)
+	if (at->op->nout == 0)
 		sender = ready_then(job, index, block, spot.nbytes);
-	tti_oper_run(job, index, &spot, sender);
+	tti_oper_run(job, at, &spot, sender < 0 ? NULL : &bound->linked[sender]);
 	finish(job, index, block, 1);
 	if (sender >= 0)
 		finish(job, sender, block, 1);
