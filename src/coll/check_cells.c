@@ -28,8 +28,8 @@ int tti_check_access_step(const struct tti_check *check, int32_t oper, int peer,
 
 static bool is_input(const struct tti_program *prog, int chunk)
 {
-	/* Of send_recv: what somebody gets. */
-	return prog->coll == TUTTI_SEND_RECV || tti_chunk_is_input(prog, chunk);
+	/* Of messages that do not say it: what somebody gets. */
+	return (prog->coll == TUTTI_SEND_RECV && !prog->ends.n) || tti_chunk_is_input(prog, chunk);
 }
 
 size_t tti_check_cell_of(const struct tti_check_memory_run *run, int rank, int chunk,

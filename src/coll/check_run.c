@@ -413,6 +413,9 @@ static tutti_status check_source(const struct tti_check *check, const char *wher
 tutti_status tti_check_output(const struct tti_check *check, const char *where, int chunk,
 			      const uint64_t *value)
 {
+	/* Of send_recv it came from the one rank that had it. */
+	if (check->prog->coll == TUTTI_SEND_RECV)
+		return TUTTI_OK;
 	return tti_collective_reduces(check->prog->coll)
 		       ? check_complete(check, where, chunk, value)
 		       : check_source(check, where, chunk, value);
@@ -424,9 +427,6 @@ static tutti_status check_outputs(const struct tti_check_run *run, int rank)
 	const struct tti_program *prog = &check->prog[rank];
 	char where[60];
 
-	/* Whatever of send_recv is received is an output. */
-	if (prog->coll == TUTTI_SEND_RECV)
-		return TUTTI_OK;
 	for (int chunk = 0; chunk < prog->nchunks; chunk++) {
 		const size_t index = (size_t)(check->chunk_base[rank] + chunk);
 		const uint64_t *value = value_at(run->value, check, index);

@@ -92,12 +92,12 @@ static const struct tti_step *first_step(const struct tti_program *prog, int chu
 	return NULL;
 }
 
-/* What the program itself says: of a handoff its ends, of messages their first step. */
+/* What the program itself says: by its ends, or, of messages without, by their first step. */
 static bool is_stated(const struct tti_program *prog, int chunk, uint8_t end)
 {
 	const struct tti_step *step;
 
-	if (prog->coll == TUTTI_HANDOFF)
+	if (prog->coll == TUTTI_HANDOFF || prog->ends.n)
 		return (size_t)chunk < prog->ends.n && prog->ends.at[chunk] & end;
 	step = first_step(prog, chunk);
 	if (!step)

@@ -35,6 +35,9 @@
  * what WAITs of the peer's first meeting wait for, and for a rank whose buffers are touched by
  * others all ranks wait there, as all must know.
  *
+ * Sends and receives (send_recv) are for two ranks each, so that is not asked of them: whatever NOTIFY
+ * is ahead of a GET says where the data of that GET lies, and nobody else has to know.
+ *
  * Between two steps that are NOTIFY or WAIT, the steps in a row that have the same stage are
  * a run. A rank may do a run block by block, in slices of its own choice, each block through
  * all steps of the run. So what is neither input nor output (a partial result) is kept for one
@@ -131,8 +134,9 @@ struct tti_cut {
  *     scatter         n * parts chunks: all in at the root, own out
  *     barrier         1 chunk, empty: as all_reduce of nothing, where hearing of
  *                     a rank twice does no harm
- *     send_recv       one chunk per message: in where a rank's first step on it
- *                     is SEND, out where it is RECV or GET
+ *     send_recv       one chunk per message: in and out as `ends` says; where that is empty,
+ *                     in where a rank's first step on it is SEND, or another rank GETs it,
+ *                     out where it is RECV or GET
  *     handoff         any number, each in and out as `ends` says
  *
  * "Any number": the vector is cut into that many equal parts. n * parts: what each rank
@@ -151,7 +155,7 @@ struct tti_program {
 	int nchunks;
 	int stage; /* of the steps that are added next */
 	TTI_VEC(struct tti_step) steps;
-	TTI_VEC(uint8_t) ends; /* handoff: of each chunk, TTI_END_INPUT, TTI_END_OUTPUT */
+	TTI_VEC(uint8_t) ends; /* stated: of each chunk, TTI_END_INPUT, TTI_END_OUTPUT */
 	bool failed;           /* out of memory while steps were added */
 };
 

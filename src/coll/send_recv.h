@@ -10,6 +10,17 @@
 
 #include "coll/program.h"
 
+/* By messages (SEND and RECV), or in memory: the sender tells the receiver where the data lies, which
+ * copies them and tells the sender so. Each of these is said once for each transfer, and of two
+ * transfers the same way between the same ranks the second begins when the first is over:
+ *
+ *     sender    notify ........................ wait
+ *     receiver  ....... wait    get    notify
+ *
+ * A program in memory is one order of all of them that does not deadlock, for texts and proofs: there
+ * a transfer has one chunk at both its ranks. The engine runs the same steps of each transfer, in no
+ * order among several, and any of them by messages where its sender says so (engine/lend.h). */
+
 enum tti_transfer_kind { TTI_TRANSFER_SEND, TTI_TRANSFER_RECV, TTI_TRANSFER_COPY };
 
 /* A receive into the memory of a send has its chunk, and comes after it in the list. */
@@ -24,5 +35,8 @@ struct tti_transfer_step {
 TUTTI_CHECKED tutti_status tti_send_recv_program(const struct tti_transfer_step *step, int32_t n,
 						 int32_t nchunks, int rank, int nranks,
 						 struct tti_program *out);
+TUTTI_CHECKED tutti_status tti_send_recv_in_memory(const struct tti_transfer_step *step, int32_t n,
+						   int32_t nchunks, int rank, int nranks,
+						   struct tti_program *out);
 
 #endif

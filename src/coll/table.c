@@ -226,6 +226,15 @@ static const struct tti_algorithm table[] = {
 	  .emit = tti_memory_barrier,
 	  .help = "ceil(log2 n) rounds of notify and wait; one host, if it is asked for",
 	  .needs_memory = true },
+	{ .name = "direct",
+	  .coll = TUTTI_SEND_RECV,
+	  .emit = tti_direct_send_recv,
+	  .help = "each send by messages" },
+	{ .name = "memory",
+	  .coll = TUTTI_SEND_RECV,
+	  .emit = tti_memory_send_recv,
+	  .help = "the receiver copies from where the data lies; one host, registered",
+	  .needs_memory = true },
 };
 
 #define TABLE_ROWS (sizeof(table) / sizeof(table[0]))

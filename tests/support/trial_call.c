@@ -269,6 +269,18 @@ static void fill_input(const struct trial *trial, struct trial_call *call, int r
 		    tile, first_of(trial, call, row), count_of(call, row));
 }
 
+/* In a ring, of the parts of the rank before this one the one with its number. */
+static void fill_received(const struct trial *trial, struct trial_call *call, int rank,
+			  const struct parts *parts)
+{
+	const int n = trial->config.n, from = (rank + n - 1) % n;
+	const size_t first = (size_t)from * call->chunk_count;
+	const size_t left = first < call->count ? call->count - first : 0;
+
+	lay(call, call->want[rank], parts->out + first * tutti_type_size(call->type),
+	    call->numbers.tiles[from], first, left < call->chunk_count ? left : call->chunk_count);
+}
+
 static void fill_output(const struct trial *trial, struct trial_call *call, int rank,
 			const struct parts *parts)
 {
@@ -280,6 +292,10 @@ static void fill_output(const struct trial *trial, struct trial_call *call, int 
 
 	if (!has_output(trial, rank))
 		return;
+	if (coll == TUTTI_SEND_RECV) {
+		fill_received(trial, call, rank, parts);
+		return;
+	}
 	if (tti_collective_reduces(coll)) {
 		lay(call, want, parts->out, call->numbers.reduced, first, count_of(call, rank));
 		return;

@@ -32,10 +32,11 @@ static const char *what_runs(tutti_collective coll)
 	case TUTTI_REDUCE_SCATTER_V:
 		return "it runs those of reduce_scatter";
 	case TUTTI_HANDOFF:
-		return "its sides and the wiring say what it runs (tutti plan --help)";
+		return "its sides and the wiring say what it runs (tutti plan --handoff); where "
+		       "memory is shared, each rank moves an even part from where it lies";
 	default:
-		return "ranks send each other what they have for one another, or lend it where "
-		       "memory is shared";
+		return "it runs those of send_recv, for each two ranks that have something for "
+		       "one another";
 	}
 }
 

@@ -71,6 +71,9 @@ static void unroll(const struct tti_program *prog, int blocks, int behind, struc
 
 	*out = *prog;
 	memset(&out->steps, 0, sizeof(out->steps));
+	memset(&out->ends, 0, sizeof(out->ends));
+	for (size_t i = 0; i < prog->ends.n * (size_t)blocks; i++)
+		assert_true(tti_vec_push(&out->ends, prog->ends.at[i / (size_t)blocks]));
 	out->nchunks *= blocks;
 	if (tti_program_is_memory(prog)) {
 		unroll_memory(prog, blocks, out);

@@ -121,8 +121,8 @@ static void model_counts_as_programs_do(void **state)
 		for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++) {
 			const struct tti_algorithm *algo;
 
-			/* A barrier moves no bytes. */
-			for (int k = 0; coll != TUTTI_BARRIER &&
+			/* A barrier moves no bytes, and of sends there is nothing to choose. */
+			for (int k = 0; coll != TUTTI_BARRIER && coll != TUTTI_SEND_RECV &&
 					(algo = tti_algorithm_at((tutti_collective)coll, k));
 			     k++) {
 				struct counts counted;
