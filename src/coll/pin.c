@@ -289,8 +289,10 @@ tutti_status tti_pin_read(const char *text, tutti_collective coll, size_t nbytes
 			continue;
 		TTI_TRY(read_entry(word, files, &entry));
 		if (entry.coll == TUTTI_COLLECTIVE_COUNT) {
-			if (!out->at && names_any(&entry.pin, coll, files))
+			if (!out->at && names_any(&entry.pin, coll, files)) {
 				*out = entry.pin;
+				out->for_all = true;
+			}
 		} else if (entry.coll == coll && nbytes >= entry.range.min &&
 			   nbytes <= entry.range.max) {
 			if (!for_all)

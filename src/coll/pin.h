@@ -24,6 +24,7 @@
 struct tti_pin {
 	const char *at, *end; /* the list of algorithms, NULL: no entry */
 	bool excludes;
+	bool for_all; /* it is for all collectives that have one of its names */
 };
 
 /* text NULL: no entry. nbytes as tti_choice_input has it. TUTTI_EINVAL names the word and

@@ -318,14 +318,18 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 {
 	int mismatch_peer = -1;
 	const char *algorithm = call->algorithm;
-	tutti_status st;
+	tutti_status st = TUTTI_OK;
 
-	if (call->may_be_lent && args->is_send &&
-	    tti_memory_offers(comm, args->root, args->send, call->nbytes, &call->name))
-		algorithm = "memory";
+	if (call->ways & TTI_SEND_BY_MEMORY && args->is_send) {
+		st = tti_memory_offer(comm, call->ways, args->root, args->send, call->nbytes,
+				      &call->name);
+		if (call->name.address)
+			algorithm = "memory";
+	}
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	publish(comm, 0, call->shape, 0, args->count);
-	st = tti_short_run(&call->way, args->send, args->recv, call->tag, &mismatch_peer);
+	if (st == TUTTI_OK)
+		st = tti_short_run(&call->way, args->send, args->recv, call->tag, &mismatch_peer);
 	if (st != TUTTI_OK)
 		st = settle_transfers(comm, args, 1, st, &call->way.job);
 	unpublish(comm);
@@ -364,7 +368,6 @@ tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 
 static tutti_status start_transfers(struct tti_batch_item *item, struct tti_job *job)
 {
-	const char *algorithm = "send_recv";
 	struct tti_comm *comm = item->comm;
 	struct tti_transfer *list;
 
@@ -375,11 +378,8 @@ static tutti_status start_transfers(struct tti_batch_item *item, struct tti_job 
 
 		list[i] =
 			tti_transfer_of(args, (uintptr_t)(args->is_send ? args->send : args->recv));
-		if (args->is_send &&
-		    tti_memory_offers(comm, args->root, args->send, list[i].nbytes, &list[i].name))
-			algorithm = "memory";
 	}
-	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
+	TTI_TRY(tti_transfers_offer(comm, list, item->ntransfers, false));
 	return tti_transfers_start(comm, item->ntransfers, job);
 }
 

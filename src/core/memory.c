@@ -80,17 +80,38 @@ void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll)
 	comm->memory.unused[coll] = 0;
 }
 
-bool tti_memory_offers(struct tti_comm *comm, int peer, const void *data, size_t nbytes,
-		       struct tti_memory_name *out)
+tutti_status tti_memory_ways(const struct tti_comm *comm, size_t nbytes, unsigned *out)
+{
+	*out = TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY;
+	if (comm->algo)
+		TTI_TRY(tti_choose_send(nbytes, comm->algo, comm->tuning.files, out));
+	/* Nothing is nowhere. */
+	if (nbytes == 0)
+		*out = TTI_SEND_BY_MESSAGES;
+	else if (nbytes < tti_params()->registered_least && !(*out & TTI_SEND_IS_PINNED))
+		*out &= ~TTI_SEND_BY_MEMORY;
+	return TUTTI_OK;
+}
+
+tutti_status tti_memory_offer(const struct tti_comm *comm, unsigned ways, int peer,
+			      const void *data, size_t nbytes, struct tti_memory_name *out)
 {
 	struct tti_port *port = comm->ports[comm->port_of[peer]];
 
-	if (nbytes > 0 && nbytes >= tti_params()->registered_least && port->transport->memory &&
+	if (ways & TTI_SEND_BY_MEMORY && port->transport->memory &&
 	    port->transport->memory->name(port, data, nbytes, out) &&
-	    (out->reach == TTI_REACH_MAPPED || tti_params()->reach == TTI_WISH_COPIED))
-		return true;
+	    (out->reach == TTI_REACH_MAPPED || ways & TTI_SEND_IS_PINNED ||
+	     tti_params()->reach == TTI_WISH_COPIED))
+		return TUTTI_OK;
 	*out = (struct tti_memory_name){ 0 };
-	return false;
+	if (ways & TTI_SEND_BY_MESSAGES || peer == comm->rank)
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EUNSUPPORTED,
+			"TUTTI_ALGO=\"%s\" lets rank %d send %zu bytes to rank %d by memory alone, "
+			"and rank %d cannot read them where they lie, or receives in place: send "
+			"what tutti_mem_alloc() gave, or let \"send_recv:memory,direct\" take "
+			"messages for the rest",
+			comm->algo, comm->rank, nbytes, peer, peer);
 }
 
 /* The name of a buffer that the call looks at on this rank; false: it has none that this call takes. */

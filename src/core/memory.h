@@ -44,10 +44,14 @@ bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 /* The call that asked is run so. */
 void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll);
 
-/* Where bytes that go to `peer` lie, if there are so many of them that it pays and the peer can
- * address them; false: by messages then, and *out is zeroed. */
-bool tti_memory_offers(struct tti_comm *comm, int peer, const void *data, size_t nbytes,
-		       struct tti_memory_name *out);
+/* How a send of so many bytes may go (coll/choose.h), alike at both ends. */
+TUTTI_CHECKED tutti_status tti_memory_ways(const struct tti_comm *comm, size_t nbytes,
+					   unsigned *out);
+/* Where bytes that go to `peer` lie, if they may go so and it can address them; zeroed: by messages.
+ * TUTTI_EUNSUPPORTED: they may not go by messages. */
+TUTTI_CHECKED tutti_status tti_memory_offer(const struct tti_comm *comm, unsigned ways, int peer,
+					    const void *data, size_t nbytes,
+					    struct tti_memory_name *out);
 
 /* What the engine is to know of it, but for what is done otherwise. */
 TUTTI_CHECKED tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,

@@ -236,7 +236,7 @@ static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_arg
 	struct tti_program prog;
 
 	call->is_transfer = call->is_short = true;
-	call->algorithm = "send_recv";
+	call->algorithm = "direct";
 	call->tag = transfer.tag;
 	call->nbytes = transfer.nbytes;
 	call->extent = tti_transfer_extent(comm, &transfer);
@@ -244,9 +244,9 @@ static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_arg
 	TTI_TRY(tti_programs_bind(comm, &prog, &call->bound));
 	layout.row_count = layout.chunk_count = call->nbytes;
 	layout.extents = &call->extent;
-	/* Both ends know which lengths may be lent. */
-	call->may_be_lent = call->nbytes > 0 && call->nbytes >= tti_params()->registered_least;
-	layout.lent = call->may_be_lent ? &call->name : NULL;
+	/* Both ends know what may be lent. */
+	TTI_TRY(tti_memory_ways(comm, call->nbytes, &call->ways));
+	layout.lent = call->ways & TTI_SEND_BY_MEMORY ? &call->name : NULL;
 	return tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer, 1);
 }
 

@@ -47,7 +47,8 @@ struct tti_prepared {
 	bool is_short;
 	struct tti_short way;
 	/* A send or receive, whose program is its own: */
-	bool is_transfer, may_be_lent;
+	bool is_transfer;
+	unsigned ways; /* that it may go (coll/choose.h) */
 	struct tti_extent extent;
 	struct tti_memory_name name;
 	uint64_t tag;

@@ -123,6 +123,29 @@ tutti_status tti_transfers_start(struct tti_comm *comm, int32_t n, struct tti_jo
 	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, 1, 0);
 }
 
+tutti_status tti_transfers_offer(struct tti_comm *comm, struct tti_transfer *list, int32_t n,
+				 bool in_place)
+{
+	const char *algorithm = "direct";
+
+	for (int32_t i = 0; i < n; i++) {
+		struct tti_transfer *transfer = &list[i];
+		unsigned ways;
+
+		if (transfer->step.kind != TTI_TRANSFER_SEND)
+			continue;
+		TTI_TRY(tti_memory_ways(comm, transfer->nbytes, &ways));
+		if (in_place)
+			ways &= ~TTI_SEND_BY_MEMORY;
+		TTI_TRY(tti_memory_offer(comm, ways, transfer->step.peer, transfer->data,
+					 transfer->nbytes, &transfer->name));
+		if (transfer->name.address)
+			algorithm = "memory";
+	}
+	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
+	return TUTTI_OK;
+}
+
 /* The type and count of a send whose one message has that tag; false: of none. */
 static bool find_send(const struct tti_args *recv, uint64_t tag, size_t nbytes,
 		      struct tti_args *out)
@@ -210,7 +233,6 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	const bool in_place = args->coll != TUTTI_GATHER_V && args->coll != TUTTI_SCATTER_V &&
 			      (args->coll == TUTTI_ALL_TO_ALL ? args->send == args->recv
 							      : tti_counts_in_place(comm, args));
-	const char *algorithm = "direct";
 	const int n = comm->n;
 	struct tti_transfer *list, *at;
 
@@ -218,10 +240,7 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	at = list;
 	for (int round = 1; round < n; round++)
 		at += fill(comm, args, sign, (comm->rank + round) % n, true, at);
-	for (struct tti_transfer *i = list; i < at; i++)
-		if (!in_place &&
-		    tti_memory_offers(comm, i->step.peer, i->data, i->nbytes, &i->name))
-			algorithm = "memory";
+	TTI_TRY(tti_transfers_offer(comm, list, (int32_t)(at - list), in_place));
 	for (int round = 1; round < n; round++) {
 		if (!fill(comm, args, sign, (comm->rank + n - round) % n, false, at))
 			continue;
@@ -231,7 +250,6 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 		at++;
 	}
 	at += fill_own(comm, args, at);
-	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	return tti_transfers_start(comm, (int32_t)(at - list), job);
 }
 

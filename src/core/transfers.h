@@ -52,6 +52,9 @@ struct tti_extent tti_transfer_extent(const struct tti_comm *comm,
 /* Room for a list of n, to be filled. */
 TUTTI_CHECKED tutti_status tti_transfers_list(struct tti_comm *comm, int32_t n,
 					      struct tti_transfer **out);
+/* Find the ways of the sends among n of a list; of those that receives wait for: by messages. */
+TUTTI_CHECKED tutti_status tti_transfers_offer(struct tti_comm *comm, struct tti_transfer *list,
+					       int32_t n, bool in_place);
 /* Start the first n of the list at once, each direction of each peer in its order. */
 TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, int32_t n,
 					       struct tti_job *job);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "support/world.h"
+#include "tutti/inspect.h"
 
 #define KB 1024u
 
@@ -280,12 +281,134 @@ static void mismatch(void **state)
 	assert_int_equal(world_run(&world, differing, NULL), 0);
 }
 
+/* -- What TUTTI_ALGO says ---------------------------------------------------------------- */
+
+static const char *last_algorithm(tutti_comm_t comm)
+{
+	struct tutti_call_report report;
+
+	return CHECK_OK(tutti_comm_last_call(comm, &report)) ? report.algorithm : "";
+}
+
+struct pinned {
+	const char *algo, *transport;
+	size_t nbytes;
+	const char *way; /* that a send of memory takes that peers address; NULL: it fails */
+};
+
+static const struct pinned pinned[] = {
+	{ NULL, "shm", 256 * KB, "memory" },
+	{ NULL, "shm", 8, "direct" },
+	{ "send_recv:direct", "shm", 64 * KB, "direct" },
+	{ "direct", "shm", 64 * KB, "direct" },
+	{ "send_recv:^memory", "shm", 64 * KB, "direct" },
+	{ "send_recv:memory", "shm", 64 * KB, "memory" },
+	{ "send_recv:memory", "shm", 8, "memory" },
+	{ "send_recv:memory", "shm", 0, "direct" },
+	{ "send_recv:^direct", "shm", 8, "memory" },
+	{ "memory", "shm", 8, "memory" },
+	{ "send_recv:memory,direct", "shm", 8, "memory" },
+	{ "send_recv:direct,memory", "shm", 64 * KB, "direct" },
+	{ "send_recv@64K-:memory", "shm", 64 * KB - 1, "direct" },
+	{ "send_recv@64K-:memory", "shm", 64 * KB, "memory" },
+	{ "all_reduce:ring", "shm", 256 * KB, "memory" },
+	{ "memory", "tcp", 64 * KB, "direct" },
+	{ "send_recv:memory,direct", "tcp", 64 * KB, "direct" },
+	{ "send_recv:memory", "tcp", 64 * KB, NULL },
+};
+
+/* Alone, in a group, and as what one rank has for others in a call by pairs. */
+static tutti_status send_as(int kind, uint8_t *data, size_t nbytes, tutti_comm_t comm, int rank)
+{
+	const size_t counts[2] = { 0, nbytes }, displs[2] = { 0, 0 };
+	tutti_status st;
+
+	if (kind == 2)
+		return tutti_gather_v(data, rank == 1 ? nbytes : 0, data, rank ? NULL : counts,
+				      rank ? NULL : displs, TUTTI_UINT8, 0, comm, NULL);
+	if (kind == 1)
+		CHECK_OK(tutti_group_start());
+	st = rank == 1 ? tutti_send(data, nbytes, TUTTI_UINT8, 0, comm, NULL)
+		       : tutti_recv(data, nbytes, TUTTI_UINT8, 1, comm, NULL);
+	return kind == 1 ? tutti_group_end() : st;
+}
+
+static void send_pinned(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const struct pinned *p = arg;
+	void *memory = NULL;
+	uint8_t *data;
+
+	(void)n;
+	CHECK_OK(tutti_mem_alloc(&memory, p->nbytes + 1, comm));
+	data = memory;
+	for (int kind = 0; kind < 3 && data; kind++) {
+		tutti_status st;
+
+		memset(data, 0xee, p->nbytes + 1);
+		if (rank == 1)
+			fill(data, p->nbytes, (unsigned)kind);
+		st = send_as(kind, data, p->nbytes, comm, rank);
+		if (!p->way) {
+			CHECK(st == TUTTI_EPEER &&
+			      strstr(tutti_last_error(comm), "\"send_recv:memory,direct\""));
+			break;
+		}
+		CHECK(st == TUTTI_OK && is_filled(data, p->nbytes, (unsigned)kind));
+		CHECK(rank == 0 || !strcmp(last_algorithm(comm), p->way));
+	}
+	if (p->way)
+		CHECK_OK(tutti_mem_free(memory, comm));
+}
+
+static void sends_go_as_they_are_told(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(pinned) / sizeof(pinned[0]); i++) {
+		const struct world world = { .n = 2,
+					     .transport = pinned[i].transport,
+					     .algo = pinned[i].algo };
+		struct pinned p = pinned[i];
+
+		if (world_run(&world, send_pinned, &p))
+			fail_msg("%s over %s, %zu bytes", p.algo ? p.algo : "no pin", p.transport,
+				 p.nbytes);
+	}
+}
+
+/* Who receives where it sends from cannot do so by memory, and says so on all ranks. */
+static void swap_by_memory(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const size_t counts[2] = { 100, 100 }, displs[2] = { 0, 100 };
+	uint8_t data[200] = { 0 };
+
+	(void)rank;
+	(void)n;
+	(void)arg;
+	CHECK(tutti_all_to_all_v(data, counts, displs, data, counts, displs, TUTTI_UINT8, comm,
+				 NULL) == TUTTI_EPEER);
+	CHECK(strstr(tutti_last_error(comm), "or receives in place"));
+}
+
+static void in_place_is_no_way_by_memory(void **state)
+{
+	const struct world world = { .n = 2, .transport = "shm", .algo = "send_recv:memory" };
+
+	(void)state;
+	assert_int_equal(world_run(&world, swap_by_memory, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_length_arrives), cmocka_unit_test(both_may_send_first),
-		cmocka_unit_test(in_place),           cmocka_unit_test(each_way_has_its_length),
-		cmocka_unit_test(mismatch),           cmocka_unit_test(mismatch_of_short_ones),
+		cmocka_unit_test(any_length_arrives),
+		cmocka_unit_test(both_may_send_first),
+		cmocka_unit_test(in_place),
+		cmocka_unit_test(each_way_has_its_length),
+		cmocka_unit_test(mismatch),
+		cmocka_unit_test(mismatch_of_short_ones),
+		cmocka_unit_test(sends_go_as_they_are_told),
+		cmocka_unit_test(in_place_is_no_way_by_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -464,7 +464,7 @@ static void mistakes_in_pins_are_named(void **state)
 	refused("^ring,^tree", "^ stands before the list");
 	refused("all_reduce:ring,^direct", "^ stands before the list");
 	refused("all_reduce:ring direct", "has no algorithm \"ring direct\"");
-	refused("send_recv:ring", "send_recv has no algorithm \"ring\"");
+	refused("send_recv:ring", "send_recv has no algorithm \"ring\": it has direct, memory");
 	refused("all_reduce:^exchange,direct,ring,recursive_doubling,double_tree,hierarchical,"
 		"hierarchical_doubling,ordered",
 		"leaves no algorithm for all_reduce of 4 ranks");
