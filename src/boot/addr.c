@@ -12,6 +12,7 @@
 
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/fork.h"
 #include "util/params.h"
 
 socklen_t tti_addr_to_sock(const struct tti_addr *addr, struct sockaddr_storage *out)
@@ -150,7 +151,7 @@ static int bound(int family, uint16_t port)
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
 	const socklen_t len =
 		family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = tti_fork_close(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	if (fd < 0)
 		return -1;

@@ -7,6 +7,7 @@
 
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/fork.h"
 #include "util/log.h"
 #include "util/mem.h"
 
@@ -74,7 +75,8 @@ static void accept_from(struct tti_tcp_port *port, int listen_fd)
 {
 	for (;;) {
 		struct tti_tcp_conn *conn;
-		const int fd = accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		const int fd = tti_fork_close(
+			accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 
 		if (fd < 0) {
 			if (accept_again(port))

@@ -13,6 +13,7 @@
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"
+#include "util/fork.h"
 
 int tti_tcp_bind_device(int fd, const char *device)
 {
@@ -87,7 +88,8 @@ int tti_tcp_rail_connect(struct tti_tcp_port *port, const struct tti_tcp_rail *r
 {
 	struct sockaddr_storage to;
 	const socklen_t size = tti_addr_to_sock(&rail->to, &to);
-	const int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	const int fd =
+		tti_fork_close(socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	*final = true;
 	if (fd < 0) {

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "util/fork.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/vec.h"
+
+_Atomic int tti_fork_own_pid;
+
+/* A number that was closed and now is somebody else's file is told by its inode. */
+struct socket {
+	int fd;
+	ino_t inode;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	TTI_VEC(struct socket) all;
+} sockets = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static ino_t inode_of(int fd)
+{
+	struct stat file;
+
+	return fstat(fd, &file) == 0 && S_ISSOCK(file.st_mode) ? file.st_ino : 0;
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&sockets.lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&sockets.lock);
+}
+
+/* Only what may be called between fork() and exec(). */
+static void in_child(void)
+{
+	atomic_store(&tti_fork_own_pid, (int)getpid());
+	for (size_t i = 0; i < sockets.all.n; i++)
+		if (inode_of(sockets.all.at[i].fd) == sockets.all.at[i].inode)
+			close(sockets.all.at[i].fd);
+	sockets.all.n = 0;
+	pthread_mutex_unlock(&sockets.lock);
+}
+
+static void begin(void)
+{
+	atomic_store(&tti_fork_own_pid, (int)getpid());
+	(void)pthread_atfork(before_fork, in_parent, in_child);
+}
+
+void tti_fork_watch(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	(void)pthread_once(&once, begin);
+}
+
+/* Those that are open no more make room. */
+static void forget_closed(void)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < sockets.all.n; i++)
+		if (inode_of(sockets.all.at[i].fd) == sockets.all.at[i].inode)
+			sockets.all.at[kept++] = sockets.all.at[i];
+	sockets.all.n = kept;
+}
+
+int tti_fork_close(int fd)
+{
+	const ino_t inode = fd >= 0 ? inode_of(fd) : 0;
+
+	if (!inode)
+		return fd;
+	tti_fork_watch();
+	pthread_mutex_lock(&sockets.lock);
+	if (sockets.all.n == sockets.all.room)
+		forget_closed();
+	/* Without memory a child keeps the socket: a death may be found late, no more. */
+	if (sockets.all.n > sockets.all.room / 2)
+		(void)tti_vec_reserve((void **)&sockets.all.at, &sockets.all.room,
+				      sockets.all.room + 1, sizeof(struct socket));
+	(void)tti_vec_push(&sockets.all, ((struct socket){ .fd = fd, .inode = inode }));
+	pthread_mutex_unlock(&sockets.lock);
+	return fd;
+}

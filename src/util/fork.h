@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_UTIL_FORK_H
+#define TTI_UTIL_FORK_H
+
+/* What a process that this one forks must not have: threads do not come with it, so it cannot use
+ * what the library has made here, and connections that it kept open would hide the death of this
+ * process from other ranks.
+ *
+ * Threads: any. */
+
+#include <stdatomic.h>
+
+/* From the first call on, children are noticed. */
+void tti_fork_watch(void);
+
+/* The number of this process, also in a child; 0: tti_fork_watch() was not called. */
+extern _Atomic int tti_fork_own_pid;
+static inline int tti_fork_pid(void)
+{
+	return atomic_load_explicit(&tti_fork_own_pid, memory_order_relaxed);
+}
+
+/* A socket that is closed in children, for as long as it is open here; -1 is fine. Returns fd. */
+int tti_fork_close(int fd);
+
+#endif
