@@ -134,7 +134,8 @@ tutti_status tutti_comm_count(tutti_comm_t handle, int *out)
 	struct tti_comm *comm;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of an int");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of an int");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = comm->n;
 	tti_handle_leave(handle);
@@ -146,7 +147,8 @@ tutti_status tutti_comm_rank(tutti_comm_t handle, int *out)
 	struct tti_comm *comm;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of an int");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of an int");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = comm->rank;
 	tti_handle_leave(handle);
@@ -158,7 +160,8 @@ tutti_status tutti_comm_get_async_error(tutti_comm_t handle, tutti_status *out)
 	struct tti_comm *comm;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_status");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_status");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	*out = (tutti_status)atomic_load(&comm->fate);
 	if (*out == TUTTI_OK)
@@ -169,10 +172,10 @@ tutti_status tutti_comm_get_async_error(tutti_comm_t handle, tutti_status *out)
 
 const char *tutti_last_error(tutti_comm_t handle)
 {
-	struct tti_comm *comm;
+	struct tti_comm *comm = tti_handle_find(handle);
 	const char *out;
 
-	if (!handle || !atomic_load(&handle->comm) || tti_handle_enter(handle, &comm) != TUTTI_OK)
+	if (!comm)
 		return tti_error_text();
 	pthread_mutex_lock(&comm->lock);
 	out = tti_comm_last_text(comm);
@@ -189,7 +192,8 @@ tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report 
 	const char *algorithm;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a report");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a report");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	algorithm = atomic_load(&comm->last_algorithm);
 	*out = (struct tutti_call_report){
@@ -208,7 +212,8 @@ tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)
 	tutti_status st;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a char *");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a char *");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK && comm->root != comm)
@@ -221,7 +226,7 @@ tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)
 		*out = tti_strbuf_take(&text);
 	tti_strbuf_release(&text);
 	tti_handle_leave(handle);
-	return st;
+	return tti_handle_note(handle, st);
 }
 
 /* -- The end ------------------------------------------------------------------------ */
@@ -231,7 +236,8 @@ tutti_status tutti_comm_finalize(tutti_comm_t handle)
 	struct tti_comm *comm;
 
 	if (tti_group_is_open())
-		return tti_fail(TUTTI_EUSAGE, "tutti_comm_finalize() inside a group: end it first");
+		return tti_handle_fail(handle, TUTTI_EUSAGE,
+				       "tutti_comm_finalize() inside a group: end it first");
 	TTI_TRY(tutti_barrier(handle, NULL));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	atomic_store(&comm->state, TTI_COMM_FINALIZED);
@@ -269,7 +275,8 @@ tutti_status tutti_comm_destroy(tutti_comm_t handle)
 	if (!handle)
 		return TUTTI_OK;
 	if (tti_group_is_open())
-		return tti_fail(TUTTI_EUSAGE, "tutti_comm_destroy() inside a group: end it first");
+		return tti_handle_fail(handle, TUTTI_EUSAGE,
+				       "tutti_comm_destroy() inside a group: end it first");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
 		tti_comm_lose(comm, TUTTI_EABORTED, "destroyed while it was being made");
@@ -286,7 +293,8 @@ tutti_status tutti_comm_abort(tutti_comm_t handle)
 	if (!handle)
 		return TUTTI_OK;
 	if (tti_group_is_open())
-		return tti_fail(TUTTI_EUSAGE, "tutti_comm_abort() inside a group: end it first");
+		return tti_handle_fail(handle, TUTTI_EUSAGE,
+				       "tutti_comm_abort() inside a group: end it first");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	snprintf(text, sizeof(text), "rank %d aborted the communicator", comm->rank);
 	tell = atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->fate) == 0;

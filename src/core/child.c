@@ -256,10 +256,12 @@ tutti_status tutti_comm_split(tutti_comm_t handle, int color, int key, tutti_com
 	tutti_status st;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_comm_t");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_comm_t");
 	if (color < 0 && color != TUTTI_NOCOLOR)
-		return tti_fail(TUTTI_EINVAL, "color is %d: 0 or more, or TUTTI_NOCOLOR", color);
-	TTI_TRY(tti_config_check(config));
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "color is %d: 0 or more, or TUTTI_NOCOLOR", color);
+	TTI_TRY(tti_handle_note(handle, tti_config_check(config)));
 	TTI_TRY(tti_handle_enter(handle, &parent));
 	if (color == TUTTI_NOCOLOR)
 		*out = NULL;

@@ -231,10 +231,17 @@ TUTTI_CHECKED tutti_status tti_handle_create(struct tti_comm *comm, struct tutti
 void tti_handle_free(struct tutti_comm *handle);
 
 /* The communicator of a handle, of any state, to be given back with leave(): it is not
- * freed before. TUTTI_EINVAL: NULL; TUTTI_EUSAGE: destroyed; then there is nothing to
- * give back. */
+ * freed before. TUTTI_EINVAL: NULL; TUTTI_EUSAGE: destroyed; then there is
+ * nothing to give back. find(): then it is NULL, without a text. */
 TUTTI_CHECKED tutti_status tti_handle_enter(struct tutti_comm *handle, struct tti_comm **out);
+struct tti_comm *tti_handle_find(struct tutti_comm *handle);
 void tti_handle_leave(struct tutti_comm *handle);
+
+/* Keep this thread's error text as that of the handle's communicator, if it has one and `status` is
+ * an error; returns `status`. Each public call does so before it returns. fail(): with tti_fail(). */
+tutti_status tti_handle_note(struct tutti_comm *handle, tutti_status status);
+TUTTI_CHECKED TUTTI_PRINTF(3, 4) tutti_status
+	tti_handle_fail(struct tutti_comm *handle, tutti_status status, const char *fmt, ...);
 
 /* Take the communicator out of the handle, to free it: no call gets it any more, and
  * those that have it have left. NULL: another thread was first. */

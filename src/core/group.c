@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/group.h"
 
+#include <stdio.h>
+
 #include "core/stream.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -21,7 +23,8 @@ struct queued_call {
 
 struct group {
 	int depth;
-	tutti_status error;
+	tutti_status error; /* the first, and its text */
+	char text[TTI_ERROR_TEXT];
 	TTI_VEC(struct queued_call) calls;
 	TTI_VEC(tutti_comm_t) inits;
 };
@@ -36,8 +39,10 @@ bool tti_group_is_open(void)
 
 tutti_status tti_group_remember(tutti_status status)
 {
-	if (status < 0 && group.depth > 0 && group.error == TUTTI_OK)
+	if (status < 0 && group.depth > 0 && group.error == TUTTI_OK) {
 		group.error = status;
+		(void)snprintf(group.text, sizeof(group.text), "%s", tti_error_text());
+	}
 	return status;
 }
 
@@ -387,7 +392,7 @@ tutti_status tutti_group_end(void)
 		return tti_fail(TUTTI_EUSAGE, "tutti_group_end() without tutti_group_start()");
 	if (--group.depth > 0)
 		return TUTTI_OK;
-	st = group.error;
+	st = group.error == TUTTI_OK ? TUTTI_OK : tti_fail_quiet(group.error, "%s", group.text);
 	if (group.inits.n > 0) {
 		const tutti_status inits = wait_for_inits();
 

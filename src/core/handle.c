@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "core/comm.h"
@@ -59,20 +61,53 @@ void tti_handle_free(struct tutti_comm *handle)
 	pthread_mutex_unlock(&free_handles.lock);
 }
 
+struct tti_comm *tti_handle_find(struct tutti_comm *handle)
+{
+	struct tti_comm *comm;
+
+	if (!handle)
+		return NULL;
+	/* First counted, then looked: who takes the communicator looks the other way
+	 * round, so one of the two sees the other. */
+	atomic_fetch_add(&handle->users, 1);
+	comm = atomic_load(&handle->comm);
+	if (!comm)
+		tti_handle_leave(handle);
+	return comm;
+}
+
 tutti_status tti_handle_enter(struct tutti_comm *handle, struct tti_comm **out)
 {
 	if (!handle)
 		return tti_fail(TUTTI_EINVAL, "the communicator is NULL: make one with "
 					      "tutti_comm_init_rank() first");
-	/* First counted, then looked: who takes the communicator looks the other way
-	 * round, so one of the two sees the other. */
-	atomic_fetch_add(&handle->users, 1);
-	*out = atomic_load(&handle->comm);
+	*out = tti_handle_find(handle);
 	if (*out)
 		return TUTTI_OK;
-	tti_handle_leave(handle);
 	return tti_fail(TUTTI_EUSAGE, "communicator %p was destroyed: it can be used no more",
 			(void *)handle);
+}
+
+tutti_status tti_handle_note(struct tutti_comm *handle, tutti_status status)
+{
+	struct tti_comm *comm = status < 0 ? tti_handle_find(handle) : NULL;
+
+	if (!comm)
+		return status;
+	tti_comm_note(comm, status);
+	tti_handle_leave(handle);
+	return status;
+}
+
+tutti_status tti_handle_fail(struct tutti_comm *handle, tutti_status status, const char *fmt, ...)
+{
+	char text[TTI_ERROR_TEXT];
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	return tti_handle_note(handle, tti_fail(status, "%s", text));
 }
 
 void tti_handle_leave(struct tutti_comm *handle)

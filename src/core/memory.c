@@ -268,14 +268,15 @@ static tutti_status enter(tutti_comm_t handle, const char *what, struct tti_comm
 	tutti_status st;
 
 	if (tti_group_is_open())
-		return tti_fail(TUTTI_EUSAGE, "%s() inside a group: end it first", what);
+		return tti_handle_fail(handle, TUTTI_EUSAGE, "%s() inside a group: end it first",
+				       what);
 	TTI_TRY(tti_handle_enter(handle, out));
 	st = atomic_load_explicit(&(*out)->state, memory_order_acquire) == TTI_COMM_INIT
 		     ? tti_comm_usable(*out)
 		     : TUTTI_OK;
 	if (st != TUTTI_OK)
 		tti_handle_leave(handle);
-	return st;
+	return tti_handle_note(handle, st);
 }
 
 static tutti_status leave(tutti_comm_t handle, struct tti_comm *comm, tutti_status status)
@@ -335,7 +336,8 @@ tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t handle)
 	struct tti_comm *comm;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a pointer");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a pointer");
 	TTI_TRY(enter(handle, "tutti_mem_alloc", &comm));
 	return leave(handle, comm, allocate(comm, size, out));
 }
@@ -433,7 +435,8 @@ tutti_status tutti_register(tutti_comm_t handle, void *ptr, size_t size, tutti_r
 	struct tti_comm *comm;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_reg_t");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_reg_t");
 	TTI_TRY(enter(handle, "tutti_register", &comm));
 	return leave(handle, comm, add(comm, ptr, size, out));
 }

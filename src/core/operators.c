@@ -196,14 +196,15 @@ tutti_status tutti_op_create_premul_sum(tutti_op *out, const void *scalar, tutti
 	tutti_status st;
 
 	if (!out || !scalar)
-		return tti_fail(TUTTI_EINVAL, "%s is NULL: pass the address of a%s",
-				out ? "scalar" : "out", out ? "n element" : " tutti_op");
+		return tti_handle_fail(handle, TUTTI_EINVAL, "%s is NULL: pass the address of a%s",
+				       out ? "scalar" : "out", out ? "n element" : " tutti_op");
 	if (tutti_type_size(type) == 0)
-		return tti_fail(TUTTI_EINVAL,
-				"a scalar of type %d, which there is not: see tutti_type",
-				(int)type);
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "a scalar of type %d, which there is not: see tutti_type",
+				       (int)type);
 	if (when != TUTTI_SCALAR_NOW && when != TUTTI_SCALAR_AT_CALL)
-		return tti_fail(TUTTI_EINVAL, "when is %d: see tutti_scalar_when", (int)when);
+		return tti_handle_fail(handle, TUTTI_EINVAL, "when is %d: see tutti_scalar_when",
+				       (int)when);
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_note(comm, create_premul(comm, scalar, type, when, out));
 	tti_handle_leave(handle);
@@ -230,8 +231,9 @@ tutti_status tutti_op_create(tutti_op *out, tutti_op_fn fn, void *arg, int commu
 	tutti_status st;
 
 	if (!out || !fn)
-		return tti_fail(TUTTI_EINVAL, "%s is NULL: pass %s", out ? "fn" : "out",
-				out ? "a function" : "the address of a tutti_op");
+		return tti_handle_fail(handle, TUTTI_EINVAL, "%s is NULL: pass %s",
+				       out ? "fn" : "out",
+				       out ? "a function" : "the address of a tutti_op");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_note(comm, create_user(comm, fn, arg, commutative, out));
 	tti_handle_leave(handle);

@@ -106,7 +106,8 @@ tutti_status tutti_ping(tutti_comm_t handle, int a, int b, const struct tutti_pi
 	tutti_status st;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_ping_t");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_ping_t");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = ping(comm, a, b, options, out);
 	if (st != TUTTI_OK)

@@ -122,8 +122,9 @@ tutti_status tutti_comm_lanes(tutti_comm_t handle, int peer, struct tutti_lane *
 	tutti_status st;
 
 	if (!count_out || most < 0 || (most > 0 && !out))
-		return tti_fail(TUTTI_EINVAL, "room for %d lanes at %p, their number at %p", most,
-				(void *)out, (void *)count_out);
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "room for %d lanes at %p, their number at %p", most,
+				       (void *)out, (void *)count_out);
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = lanes(comm, peer, out, most, count_out);
 	if (st != TUTTI_OK)
@@ -138,7 +139,8 @@ tutti_status tutti_comm_transport(tutti_comm_t handle, int peer, const char **ou
 	tutti_status st;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a const char *");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a const char *");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = check(comm, peer);
 	if (st == TUTTI_OK)

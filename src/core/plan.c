@@ -94,7 +94,7 @@ tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t handle, tutt
 	struct tti_comm *comm;
 	tutti_status st;
 
-	TTI_TRY(check_call(call, out));
+	TTI_TRY(tti_handle_note(handle, check_call(call, out)));
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	plan = tti_zalloc(sizeof(*plan));
 	if (plan) {
@@ -173,9 +173,10 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 	if (!plan)
 		return tti_fail(TUTTI_EINVAL, "the plan is NULL");
 	if (tti_group_is_open() || plan->started)
-		return tti_fail(TUTTI_EUSAGE, "tutti_plan_start() %s",
-				plan->started ? "of a plan whose last start was not waited for"
-					      : "inside a group: end it first");
+		return tti_handle_fail(plan->handle, TUTTI_EUSAGE, "tutti_plan_start() %s",
+				       plan->started
+					       ? "of a plan whose last start was not waited for"
+					       : "inside a group: end it first");
 	TTI_TRY(tti_handle_enter(plan->handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK && stream) {
@@ -188,7 +189,7 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 			(void)snprintf(plan->error, sizeof(plan->error), "%s", tti_error_text());
 	}
 	tti_handle_leave(plan->handle);
-	return st;
+	return tti_handle_note(plan->handle, st);
 }
 
 tutti_status tutti_plan_wait(tutti_call_plan_t plan)

@@ -33,7 +33,7 @@ tutti_status tutti_comm_revoke(tutti_comm_t handle)
 			revoke(comm);
 	}
 	tti_handle_leave(handle);
-	return st;
+	return tti_handle_note(handle, st);
 }
 
 /* -- Shrink ---------------------------------------------------------------------------- */
@@ -209,14 +209,15 @@ tutti_status tutti_comm_shrink(tutti_comm_t handle, const int *exclude, int nexc
 	tutti_status st;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_comm_t");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_comm_t");
 	if (flags & ~TUTTI_SHRINK_FAILED)
-		return tti_fail(TUTTI_EINVAL,
-				"flags are %#x: TUTTI_SHRINK_DEFAULT or TUTTI_SHRINK_FAILED",
-				(unsigned)flags);
-	TTI_TRY(tti_config_check(config));
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "flags are %#x: TUTTI_SHRINK_DEFAULT or TUTTI_SHRINK_FAILED",
+				       (unsigned)flags);
+	TTI_TRY(tti_handle_note(handle, tti_config_check(config)));
 	TTI_TRY(tti_handle_enter(handle, &parent));
 	st = shrink(handle, parent, exclude, nexclude, out, config, flags);
 	tti_handle_leave(handle);
-	return st;
+	return tti_handle_note(handle, st);
 }

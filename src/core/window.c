@@ -230,12 +230,14 @@ tutti_status tutti_window_create(tutti_comm_t handle, void *base, size_t size, t
 	tutti_status st;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_window_t");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_window_t");
 	if (size && (!base || size > UINTPTR_MAX - (uintptr_t)base))
-		return tti_fail(TUTTI_EINVAL, "a window of %zu bytes at %p is no memory", size,
-				base);
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "a window of %zu bytes at %p is no memory", size, base);
 	if (tti_group_is_open())
-		return tti_fail(TUTTI_EUSAGE, "tutti_window_create() inside a group: end it first");
+		return tti_handle_fail(handle, TUTTI_EUSAGE,
+				       "tutti_window_create() inside a group: end it first");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK)

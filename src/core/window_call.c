@@ -231,10 +231,11 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 	st = check(work, comm);
 	tti_handle_leave(work->window->handle);
 	if (st != TUTTI_OK)
-		return st;
+		return tti_handle_note(work->window->handle, st);
 	copy = tti_alloc(sizeof(*copy));
 	if (!copy)
-		return tti_fail(TUTTI_ENOMEM, "%s(): out of memory", names[work->kind]);
+		return tti_handle_fail(work->window->handle, TUTTI_ENOMEM, "%s(): out of memory",
+				       names[work->kind]);
 	*copy = *work;
 	count_queued(work->window, true);
 	st = tti_stream_push(stream, run_queued, copy);

@@ -181,12 +181,81 @@ static void nonblocking_init(void **state)
 		assert_int_equal(tutti_comm_destroy(comms[rank]), TUTTI_OK);
 }
 
+/* The text of a handle is that of its last error, whichever call it was of. */
+#define TOLD(call)                                                                           \
+	do {                                                                                 \
+		assert_int_equal(tutti_comm_split(comm, -5, 0, &other, NULL), TUTTI_EINVAL); \
+		assert_true((call) < 0);                                                     \
+		assert_string_equal(tutti_last_error(comm), tutti_last_error(NULL));         \
+		assert_null(strstr(tutti_last_error(comm), "color is -5"));                  \
+	} while (0)
+
+static void each_error_is_told(void **state)
+{
+	const tutti_call calls[] = { { .coll = TUTTI_SEND_RECV } };
+	tutti_config config = TUTTI_CONFIG_INIT;
+	tutti_comm_t comm, other;
+	tutti_call_plan_t plan;
+	tutti_window_t window;
+	float a = 1, b = 0;
+	void *memory;
+	tutti_op op;
+
+	(void)state;
+	config.timeout_ms = -1;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	TOLD(tutti_broadcast(&a, &b, 1, TUTTI_FLOAT32, 99, comm, NULL));
+	TOLD(tutti_comm_split(comm, -6, 0, &other, NULL));
+	TOLD(tutti_comm_split(comm, 0, 0, NULL, NULL));
+	TOLD(tutti_comm_dup(comm, &other, &config));
+	TOLD(tutti_comm_shrink(comm, NULL, 0, NULL, NULL, 0));
+	TOLD(tutti_comm_shrink(comm, NULL, 0, &other, NULL, 77));
+	TOLD(tutti_comm_grow(comm, 2, NULL, 0, NULL, NULL));
+	TOLD(tutti_op_create(&op, NULL, NULL, 1, comm));
+	TOLD(tutti_op_create_premul_sum(&op, &a, (tutti_type)99, TUTTI_SCALAR_NOW, comm));
+	TOLD(tutti_op_destroy((tutti_op)400, comm));
+	TOLD(tutti_plan_create(calls, comm, &plan));
+	TOLD(tutti_mem_alloc(NULL, 1, comm));
+	TOLD(tutti_mem_alloc(&memory, 0, comm));
+	TOLD(tutti_register(comm, &a, 4, NULL));
+	TOLD(tutti_window_create(comm, NULL, 4, &window));
+	TOLD(tutti_comm_count(comm, NULL));
+	TOLD(tutti_comm_rank(comm, NULL));
+	TOLD(tutti_comm_get_async_error(comm, NULL));
+	TOLD(tutti_comm_plan(comm, 0, NULL));
+	TOLD(tutti_comm_last_call(comm, NULL));
+	TOLD(tutti_comm_transport(comm, 0, NULL));
+	TOLD(tutti_comm_lanes(comm, 0, NULL, 1, NULL));
+	TOLD(tutti_ping(comm, 0, 0, NULL, NULL));
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+}
+
+static void a_group_tells_its_first_error(void **state)
+{
+	tutti_comm_t comm;
+	float a = 1, b = 0;
+
+	(void)state;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	assert_int_equal(tutti_group_start(), TUTTI_OK);
+	assert_int_equal(tutti_all_reduce(&a, &b, 1, (tutti_type)77, TUTTI_SUM, comm, NULL),
+			 TUTTI_EINVAL);
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_EUSAGE);
+	assert_non_null(strstr(tutti_last_error(comm), "inside a group"));
+	REFUSED(TUTTI_EINVAL, "type 77", tutti_group_end());
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_calls),        cmocka_unit_test(bad_counts),
-		cmocka_unit_test(after_destroy),    cmocka_unit_test(bad_inits),
+		cmocka_unit_test(bad_calls),
+		cmocka_unit_test(bad_counts),
+		cmocka_unit_test(after_destroy),
+		cmocka_unit_test(bad_inits),
 		cmocka_unit_test(nonblocking_init),
+		cmocka_unit_test(each_error_is_told),
+		cmocka_unit_test(a_group_tells_its_first_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
