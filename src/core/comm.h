@@ -220,10 +220,12 @@ struct tti_comm {
 /* -- handle.c: what the user holds ---------------------------------------- */
 
 /* A handle outlives its communicator: it is never given back to the heap, so that
- * a call on a destroyed one is an error and not a crash. */
+ * a call on a destroyed one is an error and not a crash. So is a call in a process that was forked
+ * since: it has the memory, but neither threads nor connections. */
 struct tutti_comm {
 	_Atomic(struct tti_comm *) comm;
 	_Atomic int users;       /* calls that are looking at comm */
+	int pid;                 /* of the process that made it    */
 	struct tutti_comm *next; /* free handles, oldest first */
 };
 
@@ -231,7 +233,7 @@ TUTTI_CHECKED tutti_status tti_handle_create(struct tti_comm *comm, struct tutti
 void tti_handle_free(struct tutti_comm *handle);
 
 /* The communicator of a handle, of any state, to be given back with leave(): it is not
- * freed before. TUTTI_EINVAL: NULL; TUTTI_EUSAGE: destroyed; then there is
+ * freed before. TUTTI_EINVAL: NULL; TUTTI_EUSAGE: destroyed, or another process's; then there is
  * nothing to give back. find(): then it is NULL, without a text. */
 TUTTI_CHECKED tutti_status tti_handle_enter(struct tutti_comm *handle, struct tti_comm **out);
 struct tti_comm *tti_handle_find(struct tutti_comm *handle);

@@ -6,6 +6,7 @@
 
 #include "core/comm.h"
 #include "util/error.h"
+#include "util/fork.h"
 #include "util/mem.h"
 
 /* Handles that were freed, oldest first. A handle is reused as late as possible, so
@@ -43,6 +44,8 @@ tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out)
 	if (!handle)
 		return tti_fail(TUTTI_ENOMEM, "communicator handle: out of memory");
 	handle->next = NULL;
+	tti_fork_watch();
+	handle->pid = tti_fork_pid();
 	atomic_store(&handle->comm, comm);
 	*out = handle;
 	return TUTTI_OK;
@@ -65,7 +68,7 @@ struct tti_comm *tti_handle_find(struct tutti_comm *handle)
 {
 	struct tti_comm *comm;
 
-	if (!handle)
+	if (!handle || handle->pid != tti_fork_pid())
 		return NULL;
 	/* First counted, then looked: who takes the communicator looks the other way
 	 * round, so one of the two sees the other. */
@@ -84,6 +87,11 @@ tutti_status tti_handle_enter(struct tutti_comm *handle, struct tti_comm **out)
 	*out = tti_handle_find(handle);
 	if (*out)
 		return TUTTI_OK;
+	if (handle->pid != tti_fork_pid())
+		return tti_fail(TUTTI_EUSAGE,
+				"communicator %p was made by process %d, and this is process %d, "
+				"its child: it can be used in process %d only",
+				(void *)handle, handle->pid, tti_fork_pid(), handle->pid);
 	return tti_fail(TUTTI_EUSAGE, "communicator %p was destroyed: it can be used no more",
 			(void *)handle);
 }
