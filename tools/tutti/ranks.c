@@ -50,6 +50,12 @@ static int forked_rank(const struct ranks *ranks, struct ranks_page *page, int r
 	return ranks->main(ranks->self, page, comm);
 }
 
+/* Before the library looks: an address of the user's is that of another job. */
+static bool leave_other_jobs(void)
+{
+	return unsetenv("TUTTI_COMM_ID") == 0 && unsetenv("TUTTI_COMM_SECRET") == 0;
+}
+
 static int run_processes(const struct ranks *ranks)
 {
 	struct ranks_page *page;
@@ -103,5 +109,9 @@ static int run_launched(const struct ranks *ranks)
 
 int ranks_run(const struct ranks *ranks)
 {
-	return ranks->nranks ? run_processes(ranks) : run_launched(ranks);
+	if (!ranks->nranks)
+		return run_launched(ranks);
+	if (!leave_other_jobs())
+		return tool_error(ranks->args, "out of memory");
+	return run_processes(ranks);
 }
