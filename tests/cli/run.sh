@@ -118,6 +118,37 @@ for tag in "" --tag; do
 done
 ok "nothing is left if our output is closed"
 
+# Ranks that go on without the one that died, and how they end.
+expect 0 "$TUTTI" run -n 3 --keep-going \
+	sh -c '[ $TUTTI_RANK = 1 ] && kill -KILL $$; sleep 0.5; echo "$TUTTI_RANK is done"'
+says err 'rank 1 .*was killed by signal 9 .*; the others go on$'
+lines err 1
+for rank in 0 2; do says out "^$rank is done$"; done
+expect 3 "$TUTTI" run -n 3 --keep-going \
+	sh -c '[ $TUTTI_RANK = 1 ] && exit 3; sleep 0.5; echo "$TUTTI_RANK is done"'
+says err 'rank 1 .*ended with exit code 3; the others go on$'
+lines out 2
+expect 139 "$TUTTI" run -n 1 --keep-going sh -c 'kill -SEGV $$'
+"$TUTTI" run -n 2 --keep-going sh -c "$leaves wait" >"$tmp/out" &
+run=$!
+eventually lines_are 2
+kill -TERM $run
+wait $run 2>/dev/null
+nothing_is_left
+ok "--keep-going: ranks that fail do not end the others, a signal ends all"
+
+for where in "$tmp" /nonexistent; do
+	TMPDIR=$where expect 0 "$TUTTI" run -n 1 sh -c 'echo "$TUTTI_COMM_FILE"'
+	says out "^($tmp|/tmp)/tutti-run-[A-Za-z0-9]*/id$"
+	[ "$where" != "$tmp" ] || says out "^$tmp/"
+done
+ok "the ranks meet below TMPDIR, if that can be"
+if unshare -m true 2>/dev/null; then
+	expect 0 unshare -m sh -c 'mount --bind /tmp /tmp && mount -o remount,bind,ro /tmp || exit 9
+		exec "$0" run -n 2 "$0" perf barrier -i 1' "$TUTTI"
+	ok "a /tmp that cannot be written to"
+fi
+
 # What is set for another job: the tool's own ranks are not of it.
 for verb in "perf barrier -i 1" "ping --seconds 0.1"; do
 	# shellcheck disable=SC2086

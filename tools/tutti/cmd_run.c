@@ -15,7 +15,7 @@
 #include "launch.h"
 #include "tool.h"
 
-enum { OPT_TAG = ARGS_FIRST_FREE, OPT_NO_BIND };
+enum { OPT_TAG = ARGS_FIRST_FREE, OPT_NO_BIND, OPT_KEEP_GOING };
 
 /* What a shell says: 126 is there but cannot be run, 127 is not there. */
 #define EXIT_NOT_RUNNABLE 126
@@ -24,9 +24,10 @@ enum { OPT_TAG = ARGS_FIRST_FREE, OPT_NO_BIND };
 struct job {
 	int nranks;
 	char **program;
-	char dir[32]; /* private; the id's file is in it */
+	char dir[PATH_MAX]; /* private; the id's file is in it */
 	bool tag;
 	bool no_bind;
+	bool keep_going;
 	bool json;
 };
 
@@ -35,7 +36,7 @@ struct job {
  * these ranks. */
 static bool set_environment(const struct job *job)
 {
-	char text[64];
+	char text[sizeof(job->dir) + 4];
 	bool good;
 
 	snprintf(text, sizeof(text), "%d", job->nranks);
@@ -47,13 +48,37 @@ static bool set_environment(const struct job *job)
 	return good && unsetenv("TUTTI_COMM_ID") == 0 && unsetenv("TUTTI_COMM_SECRET") == 0;
 }
 
+/* Of the system, so it is no parameter of the library. */
+static const char *tmpdir(void)
+{
+	static const char name[] = "TMPDIR=";
+
+	for (char **entry = environ; *entry; entry++)
+		if (strncmp(*entry, name, strlen(name)) == 0)
+			return *entry + strlen(name);
+	return "";
+}
+
+/* In the first folder that can be written to: containers often have a /tmp that cannot. */
 static bool make_dir(struct args *args, struct job *job)
 {
-	snprintf(job->dir, sizeof(job->dir), "/tmp/tutti-run-XXXXXX");
-	if (mkdtemp(job->dir))
-		return true;
-	tool_error(args, "cannot make a directory in /tmp for the ranks to meet: %s",
-		   strerror(errno));
+	const char *const folders[] = { tmpdir(), "/tmp", "/dev/shm" };
+	int error = 0;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		if (folders[i][0] != '/')
+			continue;
+		if (snprintf(job->dir, sizeof(job->dir), "%s/tutti-run-XXXXXX", folders[i]) <
+			    (int)sizeof(job->dir) &&
+		    mkdtemp(job->dir))
+			return true;
+		error = error ? error : errno;
+	}
+	tool_error(
+		args,
+		"cannot make a directory for the ranks to meet, neither below TMPDIR nor in /tmp "
+		"or /dev/shm: %s; set TMPDIR to a folder that can be written to",
+		strerror(error));
 	job->dir[0] = '\0';
 	return false;
 }
@@ -136,6 +161,7 @@ static int run_job(struct args *args, struct job *job)
 
 	if (!launch_open(&launch, "run", job->nranks, job->tag))
 		goto done;
+	launch.keeps_going = job->keep_going;
 	if (!job->no_bind)
 		launch_bind(&launch);
 	if (!set_environment(job)) {
@@ -230,6 +256,7 @@ static int run(struct args *args)
 			return TOOL_USAGE;
 		job.tag |= id == OPT_TAG;
 		job.no_bind |= id == OPT_NO_BIND;
+		job.keep_going |= id == OPT_KEEP_GOING;
 		job.json |= id == ARGS_JSON;
 	}
 	if (!job.nranks)
@@ -247,6 +274,7 @@ static const struct args_option options[] = {
 	{ 'n', "nranks", "RANKS", "how many processes to start" },
 	{ OPT_TAG, "tag", NULL, "print [RANK] in front of every line they print" },
 	{ OPT_NO_BIND, "no-bind", NULL, "do not share the cores out among the ranks" },
+	{ OPT_KEEP_GOING, "keep-going", NULL, "a rank that fails does not end the others" },
 	{ ARGS_JSON, "json", NULL, "print how it ended as JSON, after the output of the ranks" },
 	{ 0 },
 };
@@ -254,14 +282,20 @@ static const struct args_option options[] = {
 const struct command command_run = {
 	.name = "run",
 	.summary = "start the ranks of a program on this machine",
-	.usage = "run -n RANKS [--tag] [--no-bind] [--] PROGRAM [ARGUMENTS...]",
+	.usage = "run -n RANKS [--tag] [--no-bind] [--keep-going] [--] PROGRAM [ARGUMENTS...]",
 	.notes =
 		"Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
 		"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, our process, so\n"
 		"that ranks may copy from each other. Rank 0 reads our standard input.\n"
 		"Where there are as many cores as ranks, each rank gets its share of them; where\n"
 		"there are 2, 3... times as many ranks, neighbours share a core.\n"
-		"One rank fails, all are ended: its exit code, or 128 + its signal, is ours.\n"
+		"One rank fails, all are ended: its exit code, or 128 + its signal, is ours. With\n"
+		"--keep-going the others go on, for programs that shrink their communicator and "
+		"do\n"
+		"without it: our exit code is then the first that a rank ended with itself and "
+		"that\n"
+		"is not 0; ranks that were killed count only if none ended with 0.\n"
+		"The ranks meet in a folder below TMPDIR, /tmp or /dev/shm.\n"
 		"126: the program cannot be run, 127: it was not found.\n",
 	.options = options,
 	.stop_at_positional = true,

@@ -176,6 +176,15 @@ static int rank_of(const struct launch *launch, pid_t pid)
 	return -1;
 }
 
+/* Whoever is left has to do without it. */
+static void do_without(struct launch *launch, int status, int code)
+{
+	if (!WIFSIGNALED(status) && !launch->exit_code)
+		launch->exit_code = code;
+	if (!launch->killed_code)
+		launch->killed_code = code;
+}
+
 static void rank_failed(struct launch *launch, int rank, pid_t pid, int status)
 {
 	const bool killed = WIFSIGNALED(status);
@@ -189,8 +198,14 @@ static void rank_failed(struct launch *launch, int rank, pid_t pid, int status)
 		snprintf(what, sizeof(what), "ended with exit code %d", code);
 	if (killed || !launch->quiet_on_failure)
 		fprintf(stderr, "tutti %s: rank %d (process %d) %s%s\n", launch->verb, rank,
-			(int)pid, what, launch->nlive ? "; ending the others" : "");
-	launch_end(launch, SIGTERM, code);
+			(int)pid, what,
+			!launch->nlive        ? ""
+			: launch->keeps_going ? "; the others go on"
+					      : "; ending the others");
+	if (launch->keeps_going)
+		do_without(launch, status, code);
+	else
+		launch_end(launch, SIGTERM, code);
 }
 
 /* Several may have ended since we last looked. One that was killed is the
@@ -207,8 +222,14 @@ static void reap(struct launch *launch)
 			continue;
 		launch->pids[rank] = 0;
 		launch->nlive--;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+			launch->ngood++;
 			continue;
+		}
+		if (launch->keeps_going && !launch->ending) {
+			rank_failed(launch, rank, pid, status);
+			continue;
+		}
 		if (first >= 0 && !(WIFSIGNALED(status) && WIFEXITED(first_status)))
 			continue;
 		first = rank;
@@ -297,10 +318,10 @@ int launch_wait(struct launch *launch)
 	}
 	for (int i = 0; launch->tags && i < launch->nranks * 2; i++)
 		tag_pump(&launch->tags[i]);
-	if (launch->ending)
+	if (launch->ending || launch->killed_code)
 		launch_kill_leftovers();
 	free(fds);
-	return launch->exit_code;
+	return launch->exit_code || launch->ngood ? launch->exit_code : launch->killed_code;
 }
 
 void launch_close(struct launch *launch)

@@ -6,7 +6,7 @@
  *
  * launch_open(), then launch_fork() once per rank, then launch_wait(): it
  * returns when all have ended. The first that fails, or a SIGINT, SIGTERM,
- * SIGHUP, SIGQUIT or SIGPIPE to us, ends all of them: with SIGTERM (or the signal
+ * SIGHUP, SIGQUIT or SIGPIPE to us, ends all of them (with keeps_going only a signal does): with SIGTERM (or the signal
  * we got), with SIGKILL two seconds later, and then whatever they left behind. If
  * we die ourselves, the kernel kills them, but not what they have started.
  *
@@ -30,11 +30,14 @@ struct launch {
 	struct tag_stream *tags; /* 2 per rank, NULL: output is not tagged */
 
 	int exit_code;         /* of the first that failed */
+	int killed_code;       /* with keeps_going: of the first that failed in any way */
 	bool interrupted;      /* a signal to us was the reason */
 	bool ending;           /* all are being ended */
 	int64_t kill_at_ms;    /* then with SIGKILL */
 	bool quiet_on_failure; /* the ranks say themselves what was wrong */
 	bool binds;            /* see launch_bind() */
+	bool keeps_going;      /* what fails is no reason to end the others */
+	int ngood;             /* ranks that ended with 0 */
 };
 
 /* false: said so on stderr. */
@@ -53,7 +56,7 @@ pid_t launch_fork(struct launch *launch, int rank);
 void launch_end(struct launch *launch, int signal, int exit_code);
 
 /* 0, or the exit code of the first that failed, 128 + its signal, or 128 + the
- * signal that we got. */
+ * signal that we got. With keeps_going a rank that was killed counts only if none ended with 0. */
 int launch_wait(struct launch *launch);
 
 void launch_close(struct launch *launch);
