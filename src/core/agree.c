@@ -7,6 +7,7 @@
 
 #include "coll/shape.h"
 #include "core/comm_job.h"
+#include "plan/clp.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"
@@ -31,12 +32,12 @@ bool tti_needs_plan(const struct tti_roll *roll, int nhosts)
 /* What goes round before the text: of what size it is, or why there is none. */
 struct verdict {
 	int32_t status;
-	uint8_t has_seats;  /* behind the text: the endpoint of each rank */
-	uint8_t has_parts;  /* ... the part of its host of each rank      */
-	uint8_t has_nics;   /* ... and the NICs that each should use first        */
-	uint8_t has_choice; /* some of them have several                         */
-	uint32_t nlocated;  /* ... and which interfaces the NICs of the plan are  */
-	uint64_t nbytes, hash;
+	uint8_t has_seats;     /* behind the text: the endpoint of each rank */
+	uint8_t has_parts;     /* ... the part of its host of each rank      */
+	uint8_t has_nics;      /* ... and the NICs that each should use first        */
+	uint8_t has_choice;    /* some of them have several                         */
+	uint32_t nlocated;     /* ... and which interfaces the NICs of the plan are  */
+	uint64_t nbytes, hash; /* 0 bytes: there is no plan, ranks go by number  */
 	char why[WHY_BYTES];
 };
 
@@ -112,7 +113,7 @@ static tutti_status describe(const struct tti_comm_job *job, const struct tti_vi
 	TTI_TRY(tti_nics_deal(job, views, draft->nics, &has_choice));
 	draft->verdict.has_nics = 1;
 	draft->verdict.has_choice = has_choice;
-	if (!has_choice)
+	if (!has_choice || !plan)
 		return TUTTI_OK;
 	return tti_nics_locate(job, views, plan, &draft->located, &draft->verdict.nlocated);
 }
@@ -121,13 +122,20 @@ static tutti_status make_of_views(const struct tti_roll *roll, const struct tti_
 				  const int *host_of, struct draft *draft, struct tti_plan **out)
 {
 	struct tti_comm_job job;
-	tutti_status st;
+	tutti_status st = TUTTI_OK;
 
 	TTI_TRY(tti_comm_job_build(roll, views, host_of, &job));
-	st = make(&job, out);
+	if (tti_clp_missing())
+		tti_log(TTI_LOG_WARN, TTI_PLAN,
+			"no plan can be made, so rings and trees go by the numbers of the ranks: "
+			"the "
+			"solver Clp (package coinor-libclp1) is missing on rank 0: %s",
+			tti_clp_missing());
+	else
+		st = make(&job, out);
 	if (st == TUTTI_OK)
 		st = describe(&job, views, *out, draft);
-	if (st == TUTTI_OK && job.job.nnodes == 1) {
+	if (st == TUTTI_OK && *out && job.job.nnodes == 1) {
 		st = label_parts(job.part, roll->n, draft->part);
 		draft->verdict.has_parts = 1;
 	}
@@ -229,9 +237,9 @@ static void fill_draft(const struct tti_roll *roll, const struct tti_views *view
 	tutti_status st = roll->plan_text ? read_file(roll, views, host_of, nhosts, draft, &plan)
 					  : make_of_views(roll, views, host_of, draft, &plan);
 
-	if (st == TUTTI_OK)
+	if (st == TUTTI_OK && plan)
 		st = write_text(plan, draft);
-	if (st == TUTTI_OK && tti_params()->plan_dump_file)
+	if (st == TUTTI_OK && plan && tti_params()->plan_dump_file)
 		st = tti_file_replace(tti_params()->plan_dump_file, draft->text,
 				      draft->verdict.nbytes);
 	tti_plan_free(plan);
@@ -254,14 +262,15 @@ static tutti_status receive(const struct tti_roll *roll, struct draft *draft)
 	if (verdict->status != TUTTI_OK)
 		return tti_fail(verdict->status < 0 ? (tutti_status)verdict->status : TUTTI_EPROTO,
 				"%s", verdict->why);
-	if (roll->rank != 0) {
+	if (roll->rank != 0 || !verdict->nbytes) {
 		draft->text = tti_alloc(verdict->nbytes + 1);
 		draft->located = tti_alloc(verdict->nlocated + 1);
 		if (!draft->text || !draft->located)
 			return no_memory(roll->n);
 	}
 	draft->text[verdict->nbytes] = '\0';
-	TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->text, verdict->nbytes));
+	if (verdict->nbytes)
+		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->text, verdict->nbytes));
 	if (verdict->has_seats)
 		TTI_TRY(tti_boot_broadcast(roll->boot, 0, draft->member,
 					   (size_t)roll->n * sizeof(*draft->member)));
@@ -280,6 +289,8 @@ static tutti_status derive(int rank, struct draft *draft, struct tti_agreed *out
 {
 	const struct verdict *verdict = &draft->verdict;
 
+	if (!verdict->nbytes)
+		return TUTTI_OK;
 	if (tti_hash_bytes(draft->text, verdict->nbytes) != verdict->hash)
 		return tti_fail(TUTTI_EPLAN, "the plan of rank 0 came to rank %d damaged", rank);
 	TTI_TRY(tti_plan_read(draft->text, verdict->nbytes, "the plan of rank 0", &out->plan));
@@ -330,7 +341,7 @@ static tutti_status compare(const struct tti_roll *roll, const struct tti_agreed
 	if (!proof)
 		return no_memory(roll->n);
 	proof[roll->rank].status = status;
-	if (status == TUTTI_OK) {
+	if (status == TUTTI_OK && agreed->plan) {
 		proof[roll->rank].plan = agreed->plan->hash;
 		proof[roll->rank].shape = shape_hash(agreed->shape) ^ tti_fault("core.shape");
 	}

@@ -120,8 +120,8 @@ tutti_status tti_agreed_print(const struct tti_agreed *agreed, bool json, struct
 		add_plan(agreed, out);
 	else
 		tti_strbuf_add(out, json ? "null\n"
-					 : "nothing to plan: one host with one NUMA node, ranks go "
-					   "by number\n");
+					 : "nothing to plan, or no solver to plan with: "
+					   "ranks go by number\n");
 	return out->failed ? tti_fail(TUTTI_ENOMEM, "plan as text: out of memory") : TUTTI_OK;
 }
 

@@ -48,10 +48,15 @@ static void load(void)
 	}
 }
 
-tutti_status tti_clp_get(const struct tti_clp **out)
+const char *tti_clp_missing(void)
 {
 	pthread_once(&solver.once, load);
-	if (solver.why[0])
+	return solver.why[0] ? solver.why : NULL;
+}
+
+tutti_status tti_clp_get(const struct tti_clp **out)
+{
+	if (tti_clp_missing())
 		return tti_fail(TUTTI_EUNSUPPORTED,
 				"planning needs the solver Clp (package coinor-libclp1): %s",
 				solver.why);

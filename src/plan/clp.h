@@ -34,6 +34,9 @@ struct tti_clp {
 #undef X
 };
 
+/* Why the library is not there; NULL: it is. */
+const char *tti_clp_missing(void);
+
 /* TUTTI_EUNSUPPORTED: the library is not there; the text says why. */
 TUTTI_CHECKED tutti_status tti_clp_get(const struct tti_clp **out);
 

@@ -156,6 +156,16 @@ for verb in "perf barrier -i 1" "ping --seconds 0.1"; do
 done
 ok "the address of another job does not reach ranks that the tool starts"
 
+# On two hosts channels are planned, by a library that may not be there.
+mkdir "$tmp/no-solver"
+: >"$tmp/no-solver/libClp.so.1"
+LD_LIBRARY_PATH="$tmp/no-solver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" expect 0 "$TUTTI" run -n 4 sh -c \
+	'TUTTI_HOST_ID=$((TUTTI_RANK / 2)) exec "$0" perf all_reduce -b 8 -e 1M -f 64 -i 2' "$TUTTI"
+says err 'go by the numbers of the ranks: the solver Clp .package coinor-libclp1. is missing on rank 0'
+lines err 1
+says out 'Out of bounds values : 0 OK'
+ok "two hosts without the library that plans"
+
 expect 0 "$TUTTI" run -n 2 --json true
 says out '^\{"nranks":2,"exit_code":0\}$'
 ok "--json"
