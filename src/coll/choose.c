@@ -31,10 +31,9 @@ struct rule {
 static const struct rule rules[] = {
 	/* A memory program of ordinary memory gains one copy in place of two, against its calls and the
 	 * meetings of all ranks, which are dear where ranks share cores. Past the caches its copies
-	 * read each line that they write, and a reduce_scatter gains nothing, as slots are combined
-	 * from where they are (measured: docs/performance.md). */
+	 * read each line that they write, and reduce and reduce_scatter gain nothing, as slots are
+	 * combined from where they are (measured: docs/performance.md). */
 	{ TUTTI_ALL_REDUCE, COPIED, ANY_RANKS, 16 * MIB, "memory", 4.2 },
-	{ TUTTI_REDUCE, COPIED, ANY_RANKS, 16 * MIB, "memory", 8.5 },
 	{ TUTTI_BROADCAST, COPIED, ANY_RANKS, 8 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_GATHER, COPIED, ANY_RANKS, 32 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_TO_ALL, COPIED, ANY_RANKS, 16 * MIB, "memory", 4.2 },

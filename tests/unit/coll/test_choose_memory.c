@@ -144,6 +144,7 @@ static void the_kernel_copies_what_gains(void **state)
 	assert_true(copies(&measured, TUTTI_ALL_GATHER, 4, true, 1 << 20));
 	assert_false(copies(&measured, TUTTI_ALL_REDUCE, 4, true, 1 << 20));
 	assert_false(copies(&measured, TUTTI_REDUCE_SCATTER, 2, false, 8 << 20));
+	assert_false(copies(&measured, TUTTI_REDUCE, 2, false, 8 << 20));
 }
 
 /* From where on follows from what was measured: the more the kernel saves, the shorter. */
