@@ -514,6 +514,18 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_plan_t plan,
  * tune file, with file, line and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print_file(const char *path, char **out);
 
+/* How ordinary memory of ranks on one host was measured to be reached, when the communicator `comm`
+ * was made or before: lines "reach NAME VALUE" of a tune file in *out, which free() frees; none, and
+ * so "", where nothing was measured (one rank, threads, TUTTI_REACH). TUTTI_ENOMEM; else as
+ * tutti_comm_count(). Any thread may call it. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_reach(tutti_comm_t comm, char **out);
+
+/* Which tune file communicators made in this process go by: its path in *path_out, which free() frees;
+ * NULL: none. One that `tutti tune` kept counts only if all ranks have the same. TUTTI_EINVAL:
+ * TUTTI_TUNE_FILE names what is no tune file, with line and reason; TUTTI_ENOMEM. Any thread may call
+ * it. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_find(char **path_out);
+
 /* What a call took: one of those that tutti_tune_fit() fits to. Fill it with
  * TUTTI_TUNE_SAMPLE_INIT, then with what was measured. */
 struct tutti_tune_sample {

@@ -475,10 +475,12 @@ static void settle_measured(struct tti_roll *roll)
 	if (!odd)
 		return;
 	if (roll->rank == 0)
-		tti_log(TTI_LOG_INFO, TTI_PLAN,
-			"rank %d has not what was measured at rank 0, so all go by built-in "
-			"figures: give all ranks one tune file, by TUTTI_TUNE_FILE or where `tutti "
-			"tune` keeps it",
+		tti_log(TTI_LOG_WARN, TTI_PLAN,
+			"rank %d has not what `tutti tune` measured at rank 0, so all go by "
+			"built-in "
+			"figures: copy one file to all hosts, or have one in a folder they share "
+			"(`tutti "
+			"env` names it; TUTTI_TUNE_FILE=none does without, and says nothing)",
 			odd);
 	if (info[roll->rank].measured) {
 		tti_tune_table_free(roll->tune);

@@ -205,7 +205,9 @@ TUTTI_CHECKED tutti_status tti_tune_read_file(const char *path, struct tti_tune_
 void tti_tune_table_free(struct tti_tune_table *table);
 /* As text that tti_tune_read() takes, with the sources as comments. */
 void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out);
-/* Of what ranks must agree on: all constants and rules. */
+/* The lines "reach" alone; nothing if it was not measured. */
+void tti_tune_write_reach(const struct tti_reach_figures *measured, struct tti_strbuf *out);
+/* Of what ranks must agree on: all constants, figures and rules. */
 uint64_t tti_tune_hash(const struct tti_tune_table *table);
 
 /* By the first rule that fits and that there is an algorithm for, else the least time;

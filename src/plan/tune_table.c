@@ -456,10 +456,18 @@ static void write_size(size_t size, struct tti_strbuf *out)
 	tti_strbuf_addf(out, "%zu%s", size, units[unit]);
 }
 
+void tti_tune_write_reach(const struct tti_reach_figures *measured, struct tti_strbuf *out)
+{
+	struct tti_reach_figures copy = *measured;
+
+	for (size_t i = 0; i < NFIGURES && copy.call_ns; i++)
+		tti_strbuf_addf(out, "reach %s %u # %s\n", figures[i].name,
+				*figure_of(&copy, &figures[i]), figures[i].what);
+}
+
 void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
 {
 	struct tti_tune_constants copy = table->constants;
-	struct tti_reach_figures reach = table->figures;
 
 	if (table->version[0])
 		tti_strbuf_addf(out, "version %s\n", table->version);
@@ -469,9 +477,7 @@ void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
 		tti_strbuf_addf(out, "constant %-20s %-10.10g # %s; default from %s\n",
 				constants[i].name, *value_of(&copy, &constants[i]),
 				constants[i].what, constants[i].source);
-	for (size_t i = 0; i < NFIGURES && reach.call_ns; i++)
-		tti_strbuf_addf(out, "reach %s %u # %s\n", figures[i].name,
-				*figure_of(&reach, &figures[i]), figures[i].what);
+	tti_tune_write_reach(&table->figures, out);
 	for (uint32_t i = 0; i < table->nrules; i++) {
 		const struct tti_tune_rule *rule = &table->rules[i];
 
