@@ -1,209 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One rank of a phase of tutti tune.
- *
- * What is compared takes turns, round after round, so that what disturbs one disturbs all. A
- * time is that of calls back to back on the slowest rank; roots go round, or else a root
- * would run ahead of the others. All ranks see the same times, and so decide alike. */
+/* One rank of a phase of tutti tune: which algorithm is taken, and which would be better. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "tune.h"
+#include "tune_time.h"
 
-#define BATCH_US 1000.0
-#define ITERS    2000
-#define ALGOS    8
-/* What takes so many times as long as the best is not measured further: nobody would take it. */
-#define HOPELESS 6.0
 /* What another algorithm must save to be worth a line in a file, and in how many rounds. */
-#define WORTH    0.9
-/* The middle half of the rounds, relative to their median: a machine that does other work. */
-#define UNSTEADY 0.3
+#define WORTH 0.9
 
 static const tutti_collective measured[] = {
 	TUTTI_ALL_REDUCE, TUTTI_ALL_GATHER, TUTTI_REDUCE_SCATTER, TUTTI_BROADCAST, TUTTI_REDUCE,
 };
 #define NMEASURED (sizeof(measured) / sizeof(measured[0]))
 
-struct rank {
-	const struct tune_job *job;
-	const struct tune_phase *phase;
-	struct ranks_page *page;
-	tutti_comm_t comm;          /* as it comes */
-	tutti_comm_t pinned[ALGOS]; /* the i-th algorithm of each collective */
-	int rank, n;
-	float *send, *recv;
-	bool failed;
-};
-
-/* One of several that take turns. */
-struct runner {
-	tutti_comm_t comm;
-	tutti_collective coll;
-	const char *algorithm; /* NULL: not pinned */
-	size_t nbytes;
-	int iters;
-	bool out; /* hopeless */
-	bool then_broadcast;
-	double us[TUNE_AGAIN];
-};
-
-size_t tune_size(int i)
-{
-	return (size_t)8 << 3 * i;
-}
-
-static bool is_good(struct rank *r, tutti_status status, const char *what)
-{
-	if (status == TUTTI_OK)
-		return true;
-	if (!r->failed)
-		ranks_report(r->job->args, r->page, r->rank, what, r->comm, status);
-	r->failed = true;
-	return false;
-}
-
-static double now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return 1e6 * (double)ts.tv_sec + 1e-3 * (double)ts.tv_nsec;
-}
-
-/* -- Calls --------------------------------------------------------------------------- */
-
-/* To one, and from it to all: the next call cannot begin before. */
-static tutti_status reduce_and_broadcast(const struct rank *r, const struct runner *runner)
-{
-	const size_t count = runner->nbytes / sizeof(float);
-	const tutti_status status = tutti_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM,
-						 0, runner->comm, NULL);
-
-	return status ? status
-		      : tutti_broadcast(r->recv, r->recv, count, TUTTI_FLOAT32, 0, runner->comm,
-					NULL);
-}
-
-static tutti_status call(const struct rank *r, const struct runner *runner, int i)
-{
-	const size_t count = runner->nbytes / sizeof(float), each = count / (size_t)r->n;
-
-	if (runner->then_broadcast)
-		return reduce_and_broadcast(r, runner);
-	switch ((int)runner->coll) {
-	case TUTTI_ALL_REDUCE:
-		return tutti_all_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM,
-					runner->comm, NULL);
-	case TUTTI_ALL_GATHER:
-		return tutti_all_gather(r->send, r->recv, each, TUTTI_FLOAT32, runner->comm, NULL);
-	case TUTTI_REDUCE_SCATTER:
-		return tutti_reduce_scatter(r->send, r->recv, each, TUTTI_FLOAT32, TUTTI_SUM,
-					    runner->comm, NULL);
-	case TUTTI_ALL_TO_ALL:
-		return tutti_all_to_all(r->send, r->recv, each, TUTTI_FLOAT32, runner->comm, NULL);
-	case TUTTI_BROADCAST:
-		return tutti_broadcast(r->send, r->recv, count, TUTTI_FLOAT32, i % r->n,
-				       runner->comm, NULL);
-	default:
-		return tutti_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM, i % r->n,
-				    runner->comm, NULL);
-	}
-}
-
-/* Of one call, on the average. */
-static bool time_calls(struct rank *r, const struct runner *runner, int iters, double *us)
-{
-	tutti_status status = tutti_barrier(r->comm, NULL);
-	double start = now_us(), mine;
-
-	for (int i = 0; i < iters && status == TUTTI_OK; i++)
-		status = call(r, runner, i);
-	if (!is_good(r, status, tutti_collective_name(runner->coll)))
-		return false;
-	mine = (now_us() - start) / iters;
-	return is_good(r, tutti_all_reduce(&mine, us, 1, TUTTI_FLOAT64, TUTTI_MAX, r->comm, NULL),
-		       "telling each other the times");
-}
-
-/* How many calls make a batch, after all that is done only once. */
-static bool warm_up(struct rank *r, struct runner *runner)
-{
-	const int least = coll_is(runner->coll, COLL_ROOTED) ? r->n : 1;
-	double us = 0;
-
-	for (int i = 0; i < 3; i++) {
-		if (!time_calls(r, runner, least, &us))
-			return false;
-		if (us * least > BATCH_US)
-			break;
-	}
-	runner->iters = us > 0 && BATCH_US / us < ITERS ? (int)(BATCH_US / us) : ITERS;
-	runner->iters += least - 1;
-	runner->iters -= runner->iters % least;
-	runner->iters = runner->iters ? runner->iters : least;
-	runner->us[0] = us;
-	return true;
-}
-
-static bool take_turns(struct rank *r, struct runner *runners, int n, int rounds)
-{
-	for (int round = 0; round < rounds; round++)
-		for (int i = 0; i < n; i++)
-			if (!runners[i].out &&
-			    !time_calls(r, &runners[i], runners[i].iters, &runners[i].us[round]))
-				return false;
-	return true;
-}
-
-/* Leaves the first `keep` in, whatever they take. */
-static bool warm_up_all(struct rank *r, struct runner *runners, int n, int keep)
-{
-	double best = 0;
-
-	for (int i = 0; i < n; i++) {
-		if (!warm_up(r, &runners[i]))
-			return false;
-		if (i == 0 || runners[i].us[0] < best)
-			best = runners[i].us[0];
-	}
-	for (int i = keep; i < n; i++)
-		runners[i].out = runners[i].us[0] > HOPELESS * best;
-	return true;
-}
-
-static int by_value(const void *left, const void *right)
-{
-	const double *a = left, *b = right;
-
-	return (*a > *b) - (*a < *b);
-}
-
-/* The i-th least of n. */
-static double ordered(const double *us, int n, int i)
-{
-	double sorted[TUNE_AGAIN];
-
-	memcpy(sorted, us, (size_t)n * sizeof(*us));
-	qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
-	return sorted[i];
-}
-
-static double median(const double *us, int n)
-{
-	return ordered(us, n, n / 2);
-}
-
-/* Whether the middle half of the rounds is near the median: else something else ran. */
-static bool is_steady(const double *us, int n)
-{
-	return ordered(us, n, n - 1 - n / 4) - ordered(us, n, n / 4) < UNSTEADY * median(us, n);
-}
-
 /* -- What is found --------------------------------------------------------------------- */
 
-static void keep_time(struct rank *r, const struct runner *runner)
+static void keep_time(struct tune_rank *r, const struct tune_runner *runner)
 {
 	struct tune_results *results = r->job->results;
 	struct tune_time *time = &results->times[results->ntimes];
@@ -218,24 +31,26 @@ static void keep_time(struct rank *r, const struct runner *runner)
 				    .algorithm = runner->algorithm,
 				    .nbytes = runner->nbytes,
 				    .phase = r->job->phase,
-				    .us = median(runner->us, TUNE_ROUNDS),
-				    .quiet_us = ordered(runner->us, TUNE_ROUNDS, 1) };
+				    .us = tune_median(runner->us, TUNE_ROUNDS),
+				    .quiet_us = tune_ordered(runner->us, TUNE_ROUNDS, 1) };
 	memcpy(time->rounds, runner->us, sizeof(time->rounds));
 	results->ntimes++;
-	results->nunsteady += !is_steady(runner->us, TUNE_ROUNDS);
+	results->nunsteady += !tune_is_steady(runner->us, TUNE_ROUNDS);
 }
 
 /* By the median, in all rounds but one, and where time is the same from round to round. */
-static bool is_better(const struct runner *runner, const struct runner *than, int rounds)
+static bool is_better(const struct tune_runner *runner, const struct tune_runner *than, int rounds)
 {
 	int won = 0;
 
 	for (int i = 0; i < rounds; i++)
 		won += runner->us[i] < than->us[i];
-	return won >= rounds - 1 && median(runner->us, rounds) < WORTH * median(than->us, rounds);
+	return won >= rounds - 1 &&
+	       tune_median(runner->us, rounds) < WORTH * tune_median(than->us, rounds);
 }
 
-static void keep_better(struct rank *r, const struct runner *taken, const struct runner *better)
+static void keep_better(struct tune_rank *r, const struct tune_runner *taken,
+			const struct tune_runner *better)
 {
 	struct tune_results *results = r->job->results;
 	const struct tune_better *last = NULL;
@@ -261,16 +76,17 @@ static void keep_better(struct rank *r, const struct runner *taken, const struct
 		.from = goes_on ? last->upto + 1 : taken->nbytes / 2 + 1,
 		.upto = taken->nbytes,
 		.nranks = r->n,
-		.taken_us = median(taken->us, TUNE_AGAIN),
-		.better_us = median(better->us, TUNE_AGAIN),
+		.taken_us = tune_median(taken->us, TUNE_AGAIN),
+		.better_us = tune_median(better->us, TUNE_AGAIN),
 	};
 }
 
 /* The same by another name takes the same time: whether programs differ in more than their
  * first line, which has the name. */
-static bool differ(const struct rank *r, const struct runner *a, const struct runner *b)
+static bool differ(const struct tune_rank *r, const struct tune_runner *a,
+		   const struct tune_runner *b)
 {
-	const struct runner *const of[2] = { a, b };
+	const struct tune_runner *const of[2] = { a, b };
 	char *text[2] = { NULL, NULL };
 	const char *rest[2] = { NULL, NULL };
 	bool different = false;
@@ -286,18 +102,18 @@ static bool differ(const struct rank *r, const struct runner *a, const struct ru
 	return different;
 }
 
-static bool pin_to(struct rank *r, const char *algorithms, tutti_comm_t *out)
+static bool pin_to(struct tune_rank *r, const char *algorithms, tutti_comm_t *out)
 {
 	tutti_config config = TUTTI_CONFIG_INIT;
 
 	config.algo = algorithms;
-	return is_good(r, tutti_comm_split(r->comm, 0, r->rank, out, &config),
-		       "pinning algorithms");
+	return tune_is_good(r, tutti_comm_split(r->comm, 0, r->rank, out, &config),
+			    "pinning algorithms");
 }
 
 /* Once more, over more rounds, and on communicators of their own, whose memory lies elsewhere:
  * the best of many is also the luckiest. */
-static bool compare_again(struct rank *r, struct runner *pair)
+static bool compare_again(struct tune_rank *r, struct tune_runner *pair)
 {
 	bool good = true;
 	char text[128];
@@ -308,21 +124,23 @@ static bool compare_again(struct rank *r, struct runner *pair)
 		pair[i].comm = NULL;
 		good = pin_to(r, text, &pair[i].comm);
 	}
-	good = good && warm_up_all(r, pair, 2, 2) && take_turns(r, pair, 2, TUNE_AGAIN);
+	good = good && tune_warm_up_all(r, pair, 2, 2) && tune_take_turns(r, pair, 2, TUNE_AGAIN);
 	for (int i = 0; i < 2; i++)
 		if (pair[i].comm)
-			good = is_good(r, tutti_comm_destroy(pair[i].comm), "leaving") && good;
+			good = tune_is_good(r, tutti_comm_destroy(pair[i].comm), "leaving") && good;
 	return good;
 }
 
-static bool look_for_better(struct rank *r, const struct runner *runners, int n, int taken)
+static bool look_for_better(struct tune_rank *r, const struct tune_runner *runners, int n,
+			    int taken)
 {
-	struct runner pair[2];
+	struct tune_runner pair[2];
 	int best = taken;
 
 	for (int i = 0; i < n; i++)
 		if (!runners[i].out &&
-		    median(runners[i].us, TUNE_ROUNDS) < median(runners[best].us, TUNE_ROUNDS) &&
+		    tune_median(runners[i].us, TUNE_ROUNDS) <
+			    tune_median(runners[best].us, TUNE_ROUNDS) &&
 		    differ(r, &runners[i], &runners[taken]))
 			best = i;
 	if (best == taken || !is_better(&runners[best], &runners[taken], TUNE_ROUNDS))
@@ -337,18 +155,18 @@ static bool look_for_better(struct rank *r, const struct runner *runners, int n,
 }
 
 /* In these processes, too: where their memory lies, and where they run, is another matter. */
-static bool confirm_all(struct rank *r)
+static bool confirm_all(struct tune_rank *r)
 {
 	struct tune_results *results = r->job->results;
 
 	for (int i = 0; i < results->nbetters; i++) {
 		struct tune_better *better = &results->betters[i];
-		struct runner pair[2] = { { .coll = better->coll,
-					    .algorithm = better->taken,
-					    .nbytes = better->upto },
-					  { .coll = better->coll,
-					    .algorithm = better->better,
-					    .nbytes = better->upto } };
+		struct tune_runner pair[2] = { { .coll = better->coll,
+						 .algorithm = better->taken,
+						 .nbytes = better->upto },
+					       { .coll = better->coll,
+						 .algorithm = better->better,
+						 .nbytes = better->upto } };
 
 		if (better->nranks != r->n)
 			continue;
@@ -376,19 +194,19 @@ static const char *algorithm_at(tutti_collective coll, int i)
 }
 
 /* What the library takes; its number among the algorithms. */
-static bool find_taken(struct rank *r, const struct runner *runners, int n, int *taken)
+static bool find_taken(struct tune_rank *r, const struct tune_runner *runners, int n, int *taken)
 {
-	struct runner own = runners[0];
+	struct tune_runner own = runners[0];
 	struct tutti_call_report report;
 	double us;
 
 	own.comm = r->comm;
 	*taken = -1;
-	if (!time_calls(r, &own, 1, &us))
+	if (!tune_time_calls(r, &own, 1, &us))
 		return false;
 	/* That was not the last call: a time was told since. */
-	if (!is_good(r, call(r, &own, 0), "asking what is taken") ||
-	    !is_good(r, tutti_comm_last_call(r->comm, &report), "asking what is taken"))
+	if (!tune_is_good(r, tune_call(r, &own, 0), "asking what is taken") ||
+	    !tune_is_good(r, tutti_comm_last_call(r->comm, &report), "asking what is taken"))
 		return false;
 	for (int i = 0; i < n; i++)
 		if (strcmp(runners[i].algorithm, report.algorithm) == 0)
@@ -396,29 +214,29 @@ static bool find_taken(struct rank *r, const struct runner *runners, int n, int 
 	return true;
 }
 
-static size_t whole(const struct rank *r, tutti_collective coll, size_t nbytes)
+static size_t whole(const struct tune_rank *r, tutti_collective coll, size_t nbytes)
 {
 	const size_t unit = sizeof(float) * (coll_is(coll, COLL_HAS_ROWS) ? (size_t)r->n : 1);
 
 	return nbytes - nbytes % unit;
 }
 
-static bool measure_algorithms(struct rank *r, tutti_collective coll, size_t nbytes)
+static bool measure_algorithms(struct tune_rank *r, tutti_collective coll, size_t nbytes)
 {
-	struct runner runners[ALGOS] = { { 0 } };
+	struct tune_runner runners[TUNE_ALGOS] = { { 0 } };
 	const char *name;
 	int n = 0, taken;
 
-	for (; n < ALGOS && (name = algorithm_at(coll, n)); n++)
-		runners[n] = (struct runner){ .comm = r->pinned[n],
-					      .coll = coll,
-					      .algorithm = name,
-					      .nbytes = whole(r, coll, nbytes) };
-	if (!warm_up_all(r, runners, n, 0) || !find_taken(r, runners, n, &taken))
+	for (; n < TUNE_ALGOS && (name = algorithm_at(coll, n)); n++)
+		runners[n] = (struct tune_runner){ .comm = r->pinned[n],
+						   .coll = coll,
+						   .algorithm = name,
+						   .nbytes = whole(r, coll, nbytes) };
+	if (!tune_warm_up_all(r, runners, n, 0) || !find_taken(r, runners, n, &taken))
 		return false;
 	if (taken >= 0)
 		runners[taken].out = false;
-	if (!take_turns(r, runners, n, TUNE_ROUNDS))
+	if (!tune_take_turns(r, runners, n, TUNE_ROUNDS))
 		return false;
 	for (int i = 0; i < n; i++)
 		if (!runners[i].out)
@@ -427,35 +245,35 @@ static bool measure_algorithms(struct rank *r, tutti_collective coll, size_t nby
 }
 
 /* What is taken for each collective, in turn, and for a reduce with a broadcast behind it. */
-static bool measure_taken(struct rank *r, size_t nbytes)
+static bool measure_taken(struct tune_rank *r, size_t nbytes)
 {
-	struct runner runners[NMEASURED + 2] = { { 0 } };
+	struct tune_runner runners[NMEASURED + 2] = { { 0 } };
 	int n = 0;
 
 	if (whole(r, TUTTI_REDUCE, nbytes))
-		runners[n++] = (struct runner){ .comm = r->comm,
-						.coll = TUTTI_REDUCE,
-						.algorithm = TUNE_THEN_BROADCAST,
-						.nbytes = whole(r, TUTTI_REDUCE, nbytes),
-						.then_broadcast = true };
+		runners[n++] = (struct tune_runner){ .comm = r->comm,
+						     .coll = TUTTI_REDUCE,
+						     .algorithm = TUNE_THEN_BROADCAST,
+						     .nbytes = whole(r, TUTTI_REDUCE, nbytes),
+						     .then_broadcast = true };
 	for (size_t i = 0; i <= NMEASURED; i++) {
 		const tutti_collective coll = i < NMEASURED ? measured[i] : TUTTI_ALL_TO_ALL;
 
 		if (whole(r, coll, nbytes))
-			runners[n++] = (struct runner){ .comm = r->comm,
-							.coll = coll,
-							.nbytes = whole(r, coll, nbytes) };
+			runners[n++] = (struct tune_runner){ .comm = r->comm,
+							     .coll = coll,
+							     .nbytes = whole(r, coll, nbytes) };
 	}
-	if (!warm_up_all(r, runners, n, n) || !take_turns(r, runners, n, TUNE_ROUNDS))
+	if (!tune_warm_up_all(r, runners, n, n) || !tune_take_turns(r, runners, n, TUNE_ROUNDS))
 		return false;
 	for (int i = 0; i < n; i++)
 		keep_time(r, &runners[i]);
 	return true;
 }
 
-static bool pin_all(struct rank *r)
+static bool pin_all(struct tune_rank *r)
 {
-	for (int i = 0; i < ALGOS; i++) {
+	for (int i = 0; i < TUNE_ALGOS; i++) {
 		char text[512] = "";
 
 		for (size_t c = 0; c < NMEASURED; c++) {
@@ -473,12 +291,12 @@ static bool pin_all(struct rank *r)
 	return true;
 }
 
-static bool measure_all(struct rank *r)
+static bool measure_all(struct tune_rank *r)
 {
 	r->send = calloc(1, r->phase->most);
 	r->recv = calloc(1, r->phase->most);
 	if (!r->send || !r->recv)
-		return is_good(r, TUTTI_ENOMEM, "making buffers");
+		return tune_is_good(r, TUTTI_ENOMEM, "making buffers");
 	/* Pages that nobody has written are all one. */
 	memset(r->send, 1, r->phase->most);
 	memset(r->recv, 1, r->phase->most);
@@ -500,18 +318,18 @@ static bool measure_all(struct rank *r)
 int tune_rank_main(void *self, struct ranks_page *page, tutti_comm_t comm)
 {
 	const struct tune_job *job = self;
-	struct rank r = {
+	struct tune_rank r = {
 		.job = job, .phase = &job->phases[job->phase], .page = page, .comm = comm
 	};
-	bool good = is_good(&r, tutti_comm_rank(comm, &r.rank), "asking for the rank") &&
-		    is_good(&r, tutti_comm_count(comm, &r.n), "asking for the ranks") &&
+	bool good = tune_is_good(&r, tutti_comm_rank(comm, &r.rank), "asking for the rank") &&
+		    tune_is_good(&r, tutti_comm_count(comm, &r.n), "asking for the ranks") &&
 		    measure_all(&r);
 
-	for (int i = 0; i < ALGOS && good; i++)
+	for (int i = 0; i < TUNE_ALGOS && good; i++)
 		if (r.pinned[i])
-			good = is_good(&r, tutti_comm_destroy(r.pinned[i]), "leaving");
+			good = tune_is_good(&r, tutti_comm_destroy(r.pinned[i]), "leaving");
 	if (good)
-		good = is_good(&r, tutti_comm_destroy(comm), "leaving");
+		good = tune_is_good(&r, tutti_comm_destroy(comm), "leaving");
 	else
 		(void)tutti_comm_abort(comm);
 	free(r.send);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tune_time.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define BATCH_US 1000.0
+#define ITERS    2000
+/* What takes so many times as long as the best is not measured further: nobody would take it. */
+#define HOPELESS 6.0
+/* The middle half of the rounds, relative to their median: a machine that does other work. */
+#define UNSTEADY 0.3
+
+size_t tune_size(int i)
+{
+	return (size_t)8 << 3 * i;
+}
+
+bool tune_is_good(struct tune_rank *r, tutti_status status, const char *what)
+{
+	if (status == TUTTI_OK)
+		return true;
+	if (!r->failed)
+		ranks_report(r->job->args, r->page, r->rank, what, r->comm, status);
+	r->failed = true;
+	return false;
+}
+
+static double now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return 1e6 * (double)ts.tv_sec + 1e-3 * (double)ts.tv_nsec;
+}
+
+/* -- Calls --------------------------------------------------------------------------- */
+
+/* To one, and from it to all: the next call cannot begin before. */
+static tutti_status reduce_and_broadcast(const struct tune_rank *r,
+					 const struct tune_runner *runner)
+{
+	const size_t count = runner->nbytes / sizeof(float);
+	const tutti_status status = tutti_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM,
+						 0, runner->comm, NULL);
+
+	return status ? status
+		      : tutti_broadcast(r->recv, r->recv, count, TUTTI_FLOAT32, 0, runner->comm,
+					NULL);
+}
+
+tutti_status tune_call(const struct tune_rank *r, const struct tune_runner *runner, int i)
+{
+	const size_t count = runner->nbytes / sizeof(float), each = count / (size_t)r->n;
+
+	if (runner->then_broadcast)
+		return reduce_and_broadcast(r, runner);
+	switch ((int)runner->coll) {
+	case TUTTI_ALL_REDUCE:
+		return tutti_all_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM,
+					runner->comm, NULL);
+	case TUTTI_ALL_GATHER:
+		return tutti_all_gather(r->send, r->recv, each, TUTTI_FLOAT32, runner->comm, NULL);
+	case TUTTI_REDUCE_SCATTER:
+		return tutti_reduce_scatter(r->send, r->recv, each, TUTTI_FLOAT32, TUTTI_SUM,
+					    runner->comm, NULL);
+	case TUTTI_ALL_TO_ALL:
+		return tutti_all_to_all(r->send, r->recv, each, TUTTI_FLOAT32, runner->comm, NULL);
+	case TUTTI_BROADCAST:
+		return tutti_broadcast(r->send, r->recv, count, TUTTI_FLOAT32, i % r->n,
+				       runner->comm, NULL);
+	default:
+		return tutti_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM, i % r->n,
+				    runner->comm, NULL);
+	}
+}
+
+/* Of one call, on the average. */
+bool tune_time_calls(struct tune_rank *r, const struct tune_runner *runner, int iters, double *us)
+{
+	tutti_status status = tutti_barrier(r->comm, NULL);
+	double start = now_us(), mine;
+
+	for (int i = 0; i < iters && status == TUTTI_OK; i++)
+		status = tune_call(r, runner, i);
+	if (!tune_is_good(r, status, tutti_collective_name(runner->coll)))
+		return false;
+	mine = (now_us() - start) / iters;
+	return tune_is_good(r,
+			    tutti_all_reduce(&mine, us, 1, TUTTI_FLOAT64, TUTTI_MAX, r->comm, NULL),
+			    "telling each other the times");
+}
+
+/* How many calls make a batch, after all that is done only once. */
+static bool warm_up(struct tune_rank *r, struct tune_runner *runner)
+{
+	const int least = coll_is(runner->coll, COLL_ROOTED) ? r->n : 1;
+	double us = 0;
+
+	for (int i = 0; i < 3; i++) {
+		if (!tune_time_calls(r, runner, least, &us))
+			return false;
+		if (us * least > BATCH_US)
+			break;
+	}
+	runner->iters = us > 0 && BATCH_US / us < ITERS ? (int)(BATCH_US / us) : ITERS;
+	runner->iters += least - 1;
+	runner->iters -= runner->iters % least;
+	runner->iters = runner->iters ? runner->iters : least;
+	runner->us[0] = us;
+	return true;
+}
+
+bool tune_take_turns(struct tune_rank *r, struct tune_runner *runners, int n, int rounds)
+{
+	for (int round = 0; round < rounds; round++)
+		for (int i = 0; i < n; i++)
+			if (!runners[i].out && !tune_time_calls(r, &runners[i], runners[i].iters,
+								&runners[i].us[round]))
+				return false;
+	return true;
+}
+
+/* Leaves the first `keep` in, whatever they take. */
+bool tune_warm_up_all(struct tune_rank *r, struct tune_runner *runners, int n, int keep)
+{
+	double best = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!warm_up(r, &runners[i]))
+			return false;
+		if (i == 0 || runners[i].us[0] < best)
+			best = runners[i].us[0];
+	}
+	for (int i = keep; i < n; i++)
+		runners[i].out = runners[i].us[0] > HOPELESS * best;
+	return true;
+}
+
+static int by_value(const void *left, const void *right)
+{
+	const double *a = left, *b = right;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* The i-th least of n. */
+double tune_ordered(const double *us, int n, int i)
+{
+	double sorted[TUNE_AGAIN];
+
+	memcpy(sorted, us, (size_t)n * sizeof(*us));
+	qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
+	return sorted[i];
+}
+
+double tune_median(const double *us, int n)
+{
+	return tune_ordered(us, n, n / 2);
+}
+
+/* Whether the middle half of the rounds is near the median: else something else ran. */
+bool tune_is_steady(const double *us, int n)
+{
+	return tune_ordered(us, n, n - 1 - n / 4) - tune_ordered(us, n, n / 4) <
+	       UNSTEADY * tune_median(us, n);
+}
