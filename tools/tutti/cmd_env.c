@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tutti env: every variable of the environment that the library reads. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
@@ -82,6 +83,22 @@ static void print_table(void)
 	printf("\n* is set in the environment\n");
 }
 
+/* It need not be named by a variable to be in force. */
+static int print_tune_file(const struct args *args)
+{
+	char *path;
+	const tutti_status status = tutti_tune_find(&path);
+
+	if (status)
+		return tool_error(args, "%s", tool_why(NULL, status));
+	if (path)
+		printf("%s is in force: constants and choices, if all ranks have the same\n", path);
+	else
+		printf("no tune file is in force: `tutti tune` measures one\n");
+	free(path);
+	return TOOL_GOOD;
+}
+
 static int run(struct args *args)
 {
 	enum format format = FORMAT_TABLE;
@@ -100,7 +117,7 @@ static int run(struct args *args)
 	}
 	if (format == FORMAT_TABLE) {
 		print_table();
-		return TOOL_GOOD;
+		return print_tune_file(args);
 	}
 	if (format == FORMAT_MARKDOWN)
 		printf("| Variable | Type | Default | Range | Meaning |\n|---|---|---|---|---|\n");

@@ -15,14 +15,15 @@ enum {
 	OPT_COLLECTIVE,
 	OPT_HOST,
 	OPT_TUNE,
-	OPT_CHECK
+	OPT_CHECK,
+	OPT_BUSY
 };
 
 struct tune {
 	struct plan_source source;
 	struct tutti_tune_config config;
 	const char *plan; /* a file, in place of a search */
-	bool table, file, check;
+	bool table, file, check, busy;
 	const char *out; /* where what is measured goes; NULL: to its place */
 	int nranks;      /* that measure; 0: not said                       */
 	size_t most;     /* bytes of a vector; 0: not said                  */
@@ -94,6 +95,9 @@ static bool take_option(struct args *args, struct tune *tune, int id, const char
 	case OPT_CHECK:
 		tune->check = true;
 		return true;
+	case OPT_BUSY:
+		tune->busy = true;
+		return true;
 	case 'o':
 		tune->out = value;
 		return true;
@@ -153,6 +157,7 @@ static int measure(const struct args *args, const struct tune *tune)
 					      .nranks = tune->nranks,
 					      .most = tune->most,
 					      .check = tune->check,
+					      .busy = tune->busy,
 					      .json = tune->source.topo.json };
 
 	return tune_measure_run(&measure);
@@ -173,11 +178,11 @@ static int read_options(struct args *args, struct tune *tune)
 	if (tune->table + tune->file + tune->check > 1)
 		return tool_usage(args,
 				  "say one of --table, --file and --check; without, it measures");
-	if ((tune->table || tune->file) && (tune->out || tune->nranks || tune->most))
-		return tool_usage(args,
-				  "-n, -e and -o are for measuring, not for --table or --file");
-	if (tune->check && tune->out)
-		return tool_usage(args, "--check writes no file: leave -o out");
+	if ((tune->table || tune->file) && (tune->out || tune->busy || tune->nranks || tune->most))
+		return tool_usage(
+			args, "-n, -e, -o and --busy are for measuring, not for --table or --file");
+	if (tune->check && (tune->out || tune->busy))
+		return tool_usage(args, "--check writes no file: leave -o and --busy out");
 	if (!tune->table && !tune->file && measures_nothing(tune))
 		return tool_usage(args, "machines, plans and --tune are for --table and --file: "
 					"what is measured is this machine");
@@ -201,6 +206,7 @@ static const struct args_option options[] = {
 	{ 'n', "nranks", "RANKS", "measure with so many (as many as tell something here)" },
 	{ 'e', "maxbytes", "SIZE", "largest vector that is measured (16M)" },
 	{ 'o', "out", "FILE", "measure, but write there; -: to the output" },
+	{ OPT_BUSY, "busy", NULL, "keep it though something else ran" },
 	{ OPT_CHECK, "check", NULL, "measure what is taken, and say what makes no sense" },
 	{ OPT_TABLE, "table", NULL, "predicted times, and what is taken" },
 	{ OPT_FILE, "file", NULL, "constants and choices, to edit and give back" },
@@ -216,7 +222,8 @@ static const struct args_option options[] = {
 const struct command command_tune = {
 	.name = "tune",
 	.summary = "measure this machine; how long each algorithm takes, and which is taken",
-	.usage = "tune [-n RANKS] [-e SIZE] [-o FILE] | tune --check | tune --table [--xml FILE] "
+	.usage = "tune [-n RANKS] [-e SIZE] [-o FILE] [--busy] | tune --check | tune --table "
+		 "[--xml FILE] "
 		 "[--nodes N] "
 		 "[--ranks R] | tune --file",
 	.notes = "Without --check, --table and --file it measures, for some seconds in which "
@@ -227,6 +234,7 @@ const struct command command_tune = {
 		 "version, if all ranks have the same; TUTTI_TUNE_FILE goes before, \"none\" turns "
 		 "it "
 		 "off.\n"
+		 "If times change from round to round it keeps nothing, unless --busy says so.\n"
 		 "Times are predictions, from the plan and the constants that --file lists with "
 		 "their\n"
 		 "sources; on one host what is taken was measured. TUTTI_ALGO pins algorithms.\n",

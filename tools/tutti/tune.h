@@ -11,9 +11,10 @@
 
 #define TUNE_ROUNDS  5 /* of a time; it is the median */
 #define TUNE_AGAIN   9 /* to be sure that a choice is better */
-#define TUNE_TIMES   2048
+#define TUNE_TIMES   4096
 #define TUNE_BETTERS 128
 #define TUNE_SIZES   8
+#define TUNE_LINES   512 /* bytes of lines "reach" */
 
 /* In place of an algorithm: a broadcast of the result comes behind. */
 #define TUNE_THEN_BROADCAST "then broadcast"
@@ -42,6 +43,7 @@ struct tune_time {
 struct tune_better {
 	tutti_collective coll;
 	const char *taken, *better;
+	const char *reach; /* of a tune file: how the buffers are reached; NULL: by messages */
 	size_t from, upto;
 	int nranks;
 	double taken_us, better_us;
@@ -54,8 +56,9 @@ struct tune_results {
 	int ntimes;
 	struct tune_better betters[TUNE_BETTERS];
 	int nbetters;
-	int nunsteady; /* times that were not the same from round to round */
-	bool overflow; /* there was more than fits */
+	int nunsteady;          /* times that were not the same from round to round */
+	bool overflow;          /* there was more than fits */
+	char reach[TUNE_LINES]; /* how memory was measured to be reached, as lines; "": not yet */
 };
 
 struct tune_job {
@@ -65,6 +68,7 @@ struct tune_job {
 	int phase;    /* that is under way */
 	bool check;   /* what is taken, in place of each algorithm */
 	bool confirm; /* those that were better, and nothing else */
+	int reach_fd; /* a file of lines "reach", that ranks go by; -1: not yet */
 	struct tune_results *results;
 };
 
@@ -82,6 +86,7 @@ struct tune_measure {
 	int nranks;
 	size_t most; /* bytes of a vector; 0: as many as tell something */
 	bool check, json;
+	bool busy; /* keep it though something else ran */
 };
 int tune_measure_run(const struct tune_measure *measure);
 

@@ -29,13 +29,13 @@ static int count_cores(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-/* Both buffers of all ranks in a quarter of what is free. */
+/* Both buffers of all ranks, ordinary and mapped ones, in a quarter of what is free. */
 static size_t fitting(size_t most, int nranks)
 {
 	const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	const double free_bytes = pages > 0 && page > 0 ? (double)pages * (double)page : 0;
 
-	while (most > tune_size(0) && 8.0 * (double)most * nranks > free_bytes)
+	while (most > tune_size(0) && 16.0 * (double)most * nranks > free_bytes)
 		most /= 8;
 	return most;
 }
@@ -76,16 +76,35 @@ static int make_phases(const struct tune_measure *m, struct tune_phase *out)
 	return n;
 }
 
+/* How memory is reached is found out by the first phase with several ranks. The others go by that, as
+ * jobs will that have the file. It is one without a name, which ranks inherit. */
+static bool set_tune_file(struct tune_job *job)
+{
+	const size_t len = strlen(job->results->reach);
+	char path[64] = "none";
+
+	if (len && job->reach_fd < 0) {
+		job->reach_fd = memfd_create("tutti tune", 0);
+		if (job->reach_fd < 0 ||
+		    write(job->reach_fd, job->results->reach, len) != (ssize_t)len)
+			return false;
+	}
+	if (job->reach_fd >= 0)
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", job->reach_fd);
+	return setenv("TUTTI_TUNE_FILE", path, 1) == 0;
+}
+
 /* Before the library looks at it: what is measured is what is built in, or what is in force. */
-static bool set_environment(bool check, const struct tune_phase *phase)
+static bool set_environment(struct tune_job *job)
 {
 	static const char *const decide[] = { "TUTTI_ALGO", "TUTTI_ALGO_FILE", "TUTTI_SLICE",
-					      "TUTTI_REPRODUCIBLE" };
+					      "TUTTI_REPRODUCIBLE", "TUTTI_REACH" };
+	const struct tune_phase *phase = &job->phases[job->phase];
 
-	for (size_t i = 0; i < sizeof(decide) / sizeof(decide[0]) && !check; i++)
+	for (size_t i = 0; i < sizeof(decide) / sizeof(decide[0]) && !job->check; i++)
 		if (unsetenv(decide[i]))
 			return false;
-	if (!check && setenv("TUTTI_TUNE_FILE", "none", 1))
+	if (!job->check && !set_tune_file(job))
 		return false;
 	return phase->tcp ? setenv("TUTTI_TRANSPORT", "tcp", 1) == 0
 			  : unsetenv("TUTTI_TRANSPORT") == 0;
@@ -104,8 +123,9 @@ static int run_phase(struct tune_job *job, bool *is_rank)
 	const pid_t self = getpid();
 	int code;
 
-	if (!set_environment(job->check, &job->phases[job->phase]))
-		return tool_error(job->args, "out of memory");
+	if (!set_environment(job))
+		return tool_error(job->args, "setting the environment of ranks: %s",
+				  strerror(errno));
 	code = ranks_run(&ranks);
 	*is_rank = getpid() != self;
 	return code;
@@ -135,6 +155,8 @@ static int run_phases(struct tune_job *job, bool *is_rank)
 				return code;
 		}
 	}
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
 	if (job->results->overflow)
 		code = tool_error(job->args, "more was measured than there is room for");
 	return code;
@@ -177,21 +199,24 @@ static int make_samples(const struct tune_job *job, struct tutti_tune_sample *ou
 	return n;
 }
 
-/* "choose" lines; NULL: out of memory, said so. */
+/* Lines "reach" and "choose"; NULL: out of memory, said so. */
 static char *make_choices(const struct tune_job *job)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *file = open_memstream(&text, &size);
 
+	if (file)
+		fputs(job->results->reach, file);
 	for (int i = 0; file && i < job->results->nbetters; i++) {
 		const struct tune_better *better = &job->results->betters[i];
 
 		if (better->dropped)
 			continue;
-		fprintf(file, "choose %s %zu-%zu %s ranks %d # %.4g us, %s %.4g us\n",
+		fprintf(file, "choose %s %zu-%zu %s ranks %d%s%s # %.4g us, %s %.4g us\n",
 			tutti_collective_name(better->coll), better->from, better->upto,
-			better->better, better->nranks, better->better_us, better->taken,
+			better->better, better->nranks, better->reach ? " reach " : "",
+			better->reach ? better->reach : "", better->better_us, better->taken,
 			better->taken_us);
 	}
 	if (!file || fclose(file)) {
@@ -209,38 +234,43 @@ static bool print_report(const struct tune_measure *m, const struct tune_results
 
 	if (!m->json) {
 		printf("%s%s", report, choices);
-		if (results->nunsteady > results->ntimes / 10)
-			printf("%d of %d times changed from round to round: measure again while "
-			       "nothing else runs\n",
-			       results->nunsteady, results->ntimes);
-		printf("written to %s\n", path);
+		if (path)
+			printf("written to %s\n", path);
 		return true;
 	}
 	object = json_loads(report, 0, NULL);
 	json_object_set_new(object, "choices", json_string(choices));
 	json_object_set_new(object, "times", json_integer(results->ntimes));
 	json_object_set_new(object, "unsteady", json_integer(results->nunsteady));
-	json_object_set_new(object, "path", json_string(path));
+	json_object_set_new(object, "path", path ? json_string(path) : json_null());
 	return tool_print_json(m->args, object);
 }
 
 static int write_file(const struct tune_measure *m, const struct tune_results *results,
 		      const char *file, const char *report, const char *choices)
 {
+	/* More is not noise: something else ran. */
+	const bool keeps = m->busy || results->nunsteady <= results->ntimes / 10;
 	char *path = NULL;
-	tutti_status status;
+	tutti_status status = TUTTI_OK;
 	bool good;
 
 	if (m->path && !strcmp(m->path, "-")) {
 		printf("%s", file);
 		return TOOL_GOOD;
 	}
-	status = tutti_tune_keep(m->path, file, &path);
+	if (keeps)
+		status = tutti_tune_keep(m->path, file, &path);
 	if (status)
 		return tool_error(m->args, "%s", tool_why(NULL, status));
 	good = print_report(m, results, report, choices, path);
 	free(path);
-	return good ? TOOL_GOOD : TOOL_FINDING;
+	if (keeps)
+		return good ? TOOL_GOOD : TOOL_FINDING;
+	return tool_error(m->args,
+			  "%d of %d times changed from round to round, so nothing is kept: measure "
+			  "again while nothing else runs, or keep it all the same by --busy",
+			  results->nunsteady, results->ntimes);
 }
 
 static int make_file(const struct tune_measure *m, const struct tune_job *job)
@@ -268,7 +298,9 @@ static int make_file(const struct tune_measure *m, const struct tune_job *job)
 int tune_measure_run(const struct tune_measure *m)
 {
 	struct tune_phase phases[PHASES];
-	struct tune_job job = { .args = m->args, .phases = phases, .check = m->check };
+	struct tune_job job = {
+		.args = m->args, .phases = phases, .check = m->check, .reach_fd = -1
+	};
 	bool is_rank = false;
 	int code;
 
@@ -284,6 +316,8 @@ int tune_measure_run(const struct tune_measure *m)
 	code = run_phases(&job, &is_rank);
 	if (code == TOOL_GOOD && !is_rank)
 		code = m->check ? tune_check_print(&job, m->json) : make_file(m, &job);
+	if (job.reach_fd >= 0)
+		close(job.reach_fd);
 	munmap(job.results, sizeof(*job.results));
 	return code;
 }

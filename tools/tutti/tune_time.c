@@ -5,12 +5,16 @@
 #include <string.h>
 #include <time.h>
 
-#define BATCH_US 1000.0
-#define ITERS    2000
+#define BATCH_US   1000.0
+#define ITERS      2000
+/* Links touch their memory for the first time in the first messages: so many calls go before,
+ * unless they take so long. */
+#define WARM_CALLS 64
+#define WARM_US    3000.0
 /* What takes so many times as long as the best is not measured further: nobody would take it. */
-#define HOPELESS 6.0
+#define HOPELESS   6.0
 /* The middle half of the rounds, relative to their median: a machine that does other work. */
-#define UNSTEADY 0.3
+#define UNSTEADY   0.3
 
 size_t tune_size(int i)
 {
@@ -50,43 +54,84 @@ static tutti_status reduce_and_broadcast(const struct tune_rank *r,
 					NULL);
 }
 
+static void *sent(const struct tune_rank *r, const struct tune_runner *runner)
+{
+	return runner->mapped[0] ? runner->mapped[0] : r->send;
+}
+
 tutti_status tune_call(const struct tune_rank *r, const struct tune_runner *runner, int i)
 {
 	const size_t count = runner->nbytes / sizeof(float), each = count / (size_t)r->n;
+	const int root = i % r->n;
+	void *const send = sent(r, runner);
+	void *const recv = runner->mapped[1] ? runner->mapped[1] : r->recv;
+	const tutti_comm_t comm = runner->comm;
 
 	if (runner->then_broadcast)
 		return reduce_and_broadcast(r, runner);
 	switch ((int)runner->coll) {
 	case TUTTI_ALL_REDUCE:
-		return tutti_all_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM,
-					runner->comm, NULL);
+		return tutti_all_reduce(send, recv, count, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL);
 	case TUTTI_ALL_GATHER:
-		return tutti_all_gather(r->send, r->recv, each, TUTTI_FLOAT32, runner->comm, NULL);
+		return tutti_all_gather(send, recv, each, TUTTI_FLOAT32, comm, NULL);
 	case TUTTI_REDUCE_SCATTER:
-		return tutti_reduce_scatter(r->send, r->recv, each, TUTTI_FLOAT32, TUTTI_SUM,
-					    runner->comm, NULL);
+		return tutti_reduce_scatter(send, recv, each, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL);
 	case TUTTI_ALL_TO_ALL:
-		return tutti_all_to_all(r->send, r->recv, each, TUTTI_FLOAT32, runner->comm, NULL);
+		return tutti_all_to_all(send, recv, each, TUTTI_FLOAT32, comm, NULL);
+	case TUTTI_GATHER:
+		return tutti_gather(send, recv, each, TUTTI_FLOAT32, root, comm, NULL);
+	case TUTTI_SCATTER:
+		return tutti_scatter(send, recv, each, TUTTI_FLOAT32, root, comm, NULL);
 	case TUTTI_BROADCAST:
-		return tutti_broadcast(r->send, r->recv, count, TUTTI_FLOAT32, i % r->n,
-				       runner->comm, NULL);
+		return tutti_broadcast(send, recv, count, TUTTI_FLOAT32, root, comm, NULL);
 	default:
-		return tutti_reduce(r->send, r->recv, count, TUTTI_FLOAT32, TUTTI_SUM, i % r->n,
-				    runner->comm, NULL);
+		return tutti_reduce(send, recv, count, TUTTI_FLOAT32, TUTTI_SUM, root, comm, NULL);
 	}
+}
+
+/* What this rank sends in the i-th call is as a program would have just made it. */
+static void write_anew(const struct tune_rank *r, const struct tune_runner *runner, int i)
+{
+	const tutti_collective coll = runner->coll;
+	const bool has_one = coll == TUTTI_ALL_GATHER || coll == TUTTI_GATHER;
+	const bool at_root = coll == TUTTI_BROADCAST || coll == TUTTI_SCATTER;
+
+	if (!at_root || i % r->n == r->rank)
+		memset(sent(r, runner), 1 + i % 2, runner->nbytes / (has_one ? (size_t)r->n : 1));
+}
+
+/* All calls together. */
+static tutti_status run_calls(const struct tune_rank *r, const struct tune_runner *runner,
+			      int iters, double *us)
+{
+	const bool is_long = runner->nbytes >= TUNE_LONG;
+	tutti_status status = is_long ? TUTTI_OK : tutti_barrier(r->comm, NULL);
+	double start = now_us(), passed = 0;
+
+	for (int i = 0; i < iters && status == TUTTI_OK; i++) {
+		if (is_long) {
+			write_anew(r, runner, i);
+			status = tutti_barrier(r->comm, NULL);
+			start = now_us();
+		}
+		if (status == TUTTI_OK)
+			status = tune_call(r, runner, i);
+		if (is_long)
+			passed += now_us() - start;
+	}
+	*us = is_long ? passed : now_us() - start;
+	return status;
 }
 
 /* Of one call, on the average. */
 bool tune_time_calls(struct tune_rank *r, const struct tune_runner *runner, int iters, double *us)
 {
-	tutti_status status = tutti_barrier(r->comm, NULL);
-	double start = now_us(), mine;
+	double mine;
 
-	for (int i = 0; i < iters && status == TUTTI_OK; i++)
-		status = tune_call(r, runner, i);
-	if (!tune_is_good(r, status, tutti_collective_name(runner->coll)))
+	if (!tune_is_good(r, run_calls(r, runner, iters, &mine),
+			  tutti_collective_name(runner->coll)))
 		return false;
-	mine = (now_us() - start) / iters;
+	mine /= iters;
 	return tune_is_good(r,
 			    tutti_all_reduce(&mine, us, 1, TUTTI_FLOAT64, TUTTI_MAX, r->comm, NULL),
 			    "telling each other the times");
@@ -98,11 +143,15 @@ static bool warm_up(struct tune_rank *r, struct tune_runner *runner)
 	const int least = coll_is(runner->coll, COLL_ROOTED) ? r->n : 1;
 	double us = 0;
 
-	for (int i = 0; i < 3; i++) {
-		if (!tune_time_calls(r, runner, least, &us))
+	if (!tune_time_calls(r, runner, least, &us))
+		return false;
+	if (us * least < WARM_US) {
+		const double most = us > 0 ? WARM_US / us : WARM_CALLS;
+		const int iters = most < WARM_CALLS ? (int)most : WARM_CALLS;
+
+		if (!tune_time_calls(r, runner, iters + least - iters % least, &us) ||
+		    !tune_time_calls(r, runner, least, &us))
 			return false;
-		if (us * least > BATCH_US)
-			break;
 	}
 	runner->iters = us > 0 && BATCH_US / us < ITERS ? (int)(BATCH_US / us) : ITERS;
 	runner->iters += least - 1;

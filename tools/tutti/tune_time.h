@@ -6,20 +6,27 @@
  *
  * What is compared takes turns, round after round, so that what disturbs one disturbs all. A
  * time is that of calls back to back on the slowest rank; roots go round, or else a root
- * would run ahead of the others. All ranks see the same times, and so decide alike. */
+ * would run ahead of the others. Of long calls each begins at a barrier, after what is sent was
+ * written anew, as programs do: what a peer has copied before is copied much faster. All ranks see
+ * the same times, and so decide alike. */
 
 #include "tune.h"
 
 #define TUNE_ALGOS 8
+/* Calls of so many bytes are long: those that may take memory (TUTTI_REGISTERED_LEAST). */
+#define TUNE_LONG  ((size_t)256 << 10)
 
 struct tune_rank {
 	const struct tune_job *job;
 	const struct tune_phase *phase;
 	struct ranks_page *page;
 	tutti_comm_t comm;               /* as it comes */
-	tutti_comm_t pinned[TUNE_ALGOS]; /* the i-th algorithm of each collective */
+	tutti_comm_t pinned[TUNE_ALGOS]; /* the i-th algorithm of each collective, by messages */
+	tutti_comm_t messages;           /* what is taken without memory                       */
+	tutti_comm_t memory;             /* where the data lies, wherever that can be          */
 	int rank, n;
 	float *send, *recv;
+	void *mapped[2]; /* the same that peers map, of `memory` */
 	bool failed;
 };
 
@@ -32,6 +39,7 @@ struct tune_runner {
 	int iters;
 	bool out; /* hopeless */
 	bool then_broadcast;
+	void *mapped[2]; /* what is sent and received; NULL: ordinary memory */
 	double us[TUNE_AGAIN];
 };
 
