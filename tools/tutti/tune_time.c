@@ -7,10 +7,11 @@
 
 #define BATCH_US   1000.0
 #define ITERS      2000
-/* Links touch their memory for the first time in the first messages: so many calls go before,
- * unless they take so long. */
-#define WARM_CALLS 64
-#define WARM_US    3000.0
+/* The first messages of a link touch pages, each some new ones, at 1 to 3 us a page: until so many
+ * pages were touched, or so much time has passed, nothing counts. */
+#define WARM_PAGES 2048
+#define PAGE_BYTES 4096
+#define WARM_US    8000.0
 /* What takes so many times as long as the best is not measured further: nobody would take it. */
 #define HOPELESS   6.0
 /* The middle half of the rounds, relative to their median: a machine that does other work. */
@@ -141,17 +142,15 @@ bool tune_time_calls(struct tune_rank *r, const struct tune_runner *runner, int 
 static bool warm_up(struct tune_rank *r, struct tune_runner *runner)
 {
 	const int least = coll_is(runner->coll, COLL_ROOTED) ? r->n : 1;
-	double us = 0;
+	const size_t wanted = 2 + WARM_PAGES / (1 + runner->nbytes / PAGE_BYTES);
+	double us = 0, spent = 0;
+	size_t done = 0;
 
-	if (!tune_time_calls(r, runner, least, &us))
-		return false;
-	if (us * least < WARM_US) {
-		const double most = us > 0 ? WARM_US / us : WARM_CALLS;
-		const int iters = most < WARM_CALLS ? (int)most : WARM_CALLS;
-
-		if (!tune_time_calls(r, runner, iters + least - iters % least, &us) ||
-		    !tune_time_calls(r, runner, least, &us))
+	for (int iters = least; done < wanted && spent < WARM_US; iters *= 2) {
+		if (!tune_time_calls(r, runner, iters, &us))
 			return false;
+		done += (size_t)iters;
+		spent += us * iters;
 	}
 	runner->iters = us > 0 && BATCH_US / us < ITERS ? (int)(BATCH_US / us) : ITERS;
 	runner->iters += least - 1;
