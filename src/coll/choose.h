@@ -14,6 +14,7 @@
 
 struct tti_tune_machine; /* plan/tune.h */
 struct tti_tune_table;
+struct tti_tune_time;
 
 struct tti_choice_input {
 	tutti_collective coll;
@@ -57,6 +58,11 @@ struct tti_choice {
 	size_t slice_bytes; /* per step, <= slot_bytes */
 	struct tti_cut cut;
 };
+
+/* Between hosts: the time that such a call is predicted to take by an algorithm, in as many stripes as
+ * it would go in. false: nothing is predicted. */
+bool tti_choice_predict(const struct tti_choice_input *input, const struct tti_algorithm *algo,
+			struct tti_tune_time *out);
 
 /* `pin` is TUTTI_ALGO (pin.h) or NULL; `slice` TUTTI_SLICE or 0. TUTTI_EINVAL names what is
  * wrong with the pin, or says that nothing it leaves keeps the order. */

@@ -59,7 +59,7 @@ static bool suits_hosts(const struct tti_choice_input *input, const struct tti_a
  * cores the fewest that do it in about that time: each that must wake for every message
  * keeps others waiting. false: nothing is predicted. */
 static bool predict(const struct tti_choice_input *input, struct tti_tune_machine machine,
-		    const struct tti_algorithm *algo, double *us, int *stripes)
+		    const struct tti_algorithm *algo, struct tti_tune_time *least, int *stripes)
 {
 	const struct tti_tune_constants defaults = tti_tune_defaults().constants;
 	const uint32_t most = algo->traits & TTI_TRAIT_GROUPS ? machine.most : 1;
@@ -77,9 +77,9 @@ static bool predict(const struct tti_choice_input *input, struct tti_tune_machin
 		if (!tti_tune_predict(input->tune ? &input->tune->constants : &defaults, &machine,
 				      input->coll, name, input->nbytes, &time))
 			return false;
-		if (found && time.us >= *us * worth)
+		if (found && time.us >= least->us * worth)
 			continue;
-		*us = time.us;
+		*least = time;
 		*stripes = (int)machine.stripes;
 		found = true;
 	}
@@ -91,23 +91,32 @@ const struct tti_algorithm *tti_choice_by_time(const struct tti_pin *pin,
 {
 	const struct tti_tune_machine machine = machine_of(input);
 	const struct tti_algorithm *algo, *best = NULL;
-	double us, least = 0;
+	struct tti_tune_time time;
+	double least = 0;
 	int stripes;
 
 	for (int i = 0; (algo = tti_algorithm_at(input->coll, i)); i++) {
 		if (!tti_choice_usable(pin, input, algo) || !suits_hosts(input, algo) ||
-		    !predict(input, machine, algo, &us, &stripes) || (best && us >= least))
+		    !predict(input, machine, algo, &time, &stripes) || (best && time.us >= least))
 			continue;
 		best = algo;
-		least = us;
+		least = time.us;
 	}
 	return best;
 }
 
 int tti_choice_stripes(const struct tti_choice_input *input, const struct tti_algorithm *algo)
 {
+	struct tti_tune_time time;
 	int stripes;
-	double us;
 
-	return predict(input, machine_of(input), algo, &us, &stripes) ? stripes : 0;
+	return predict(input, machine_of(input), algo, &time, &stripes) ? stripes : 0;
+}
+
+bool tti_choice_predict(const struct tti_choice_input *input, const struct tti_algorithm *algo,
+			struct tti_tune_time *out)
+{
+	int stripes;
+
+	return predict(input, machine_of(input), algo, out, &stripes);
 }

@@ -29,25 +29,12 @@ struct view {
 
 /* -- What is shown ---------------------------------------------------------------- */
 
-static bool predicted(const struct view *v, tutti_collective coll, int algo, size_t nbytes,
-		      struct tti_tune_time *out)
-{
-	return tti_tune_predict(&v->tune->constants, &v->machine, coll, (enum tti_tune_algo)algo,
-				nbytes, out);
-}
-
-/* What is taken, and who decided; a pin or a file is shown. */
-struct taken {
-	const char *name, *by;
-	bool pinned;
-};
-
-/* What a communicator would take. */
-static tutti_status choose_on_hosts(const struct view *v, tutti_collective coll, size_t nbytes,
-				    struct taken *out)
+/* Such a call, as a communicator would choose for it. */
+static struct tti_choice_input input_of(const struct view *v, tutti_collective coll, size_t nbytes)
 {
 	const struct tti_tune_machine *machine = &v->machine;
-	const struct tti_choice_input input = {
+
+	return (struct tti_choice_input){
 		.coll = coll,
 		.n = (int)machine->n,
 		.nbytes = nbytes,
@@ -60,11 +47,36 @@ static tutti_status choose_on_hosts(const struct view *v, tutti_collective coll,
 		.files = v->files,
 		.file = tti_algo_files_find(v->files, coll, (int)machine->n, 0, nbytes),
 	};
+}
+
+/* Between hosts in as many stripes as it would go in: that is what the choice compares. */
+static bool predicted(const struct view *v, tutti_collective coll, int algo, size_t nbytes,
+		      struct tti_tune_time *out)
+{
+	const char *name = tti_tune_algo_name((enum tti_tune_algo)algo);
+	const struct tti_choice_input input = input_of(v, coll, nbytes);
+	const struct tti_algorithm *algorithm = tti_algorithm_find(coll, name);
+
+	if (!v->machine.gpu && v->machine.nnodes > 1)
+		return algorithm && tti_choice_predict(&input, algorithm, out);
+	return tti_tune_predict(&v->tune->constants, &v->machine, coll, (enum tti_tune_algo)algo,
+				nbytes, out);
+}
+
+/* What is taken, and who decided. */
+struct taken {
+	const char *name, *by;
+};
+
+/* What a communicator would take. */
+static tutti_status choose_on_hosts(const struct view *v, tutti_collective coll, size_t nbytes,
+				    struct taken *out)
+{
+	const struct tti_choice_input input = input_of(v, coll, nbytes);
 	struct tti_choice choice;
 
 	TTI_TRY(tti_choose(&input, tti_params()->algo, tti_params()->slice, &choice));
-	*out = (struct taken){ choice.algo->name, tti_choice_by_text(choice.by),
-			       choice.by >= TTI_CHOICE_BY_TUNE_FILE };
+	*out = (struct taken){ choice.algo->name, tti_choice_by_text(choice.by) };
 	return TUTTI_OK;
 }
 
@@ -77,8 +89,7 @@ static tutti_status choose(const struct view *v, tutti_collective coll, size_t n
 		return choose_on_hosts(v, coll, nbytes, out);
 	if (!tti_tune_choose(v->tune, &v->machine, coll, nbytes, &algo))
 		return tti_fail(TUTTI_EPLAN, "no channels for %s", tutti_collective_name(coll));
-	*out = (struct taken){ tti_tune_algo_name(algo), tti_choice_by_text(TTI_CHOICE_BY_MODEL),
-			       false };
+	*out = (struct taken){ tti_tune_algo_name(algo), tti_choice_by_text(TTI_CHOICE_BY_MODEL) };
 	return TUTTI_OK;
 }
 
@@ -139,9 +150,8 @@ static tutti_status print_row(const struct view *v, tutti_collective coll, size_
 			tti_strbuf_addf(v->out, " %*.*f%s", width_of((enum tti_tune_algo)algo),
 					time.us < 1000 ? 2 : 0, time.us,
 					is_taken(&taken, algo) ? "*" : " ");
-	if (taken.pinned)
-		tti_strbuf_addf(v->out, " %s by %s", taken.name, taken.by);
-	tti_strbuf_add(v->out, "\n");
+	/* What is not predicted has no column. */
+	tti_strbuf_addf(v->out, " %s, %s\n", taken.name, taken.by);
 	return TUTTI_OK;
 }
 
@@ -165,7 +175,8 @@ static void print_head(const struct view *v)
 	const struct tti_tune_machine *m = &v->machine;
 
 	tti_strbuf_addf(v->out,
-			"%u node%s, %u rank%s %s; predicted microseconds, * is what is taken\n",
+			"%u node%s, %u rank%s %s; predicted microseconds, * is what is taken, "
+			"which stands behind with who decided\n",
 			m->nnodes, m->nnodes == 1 ? "" : "s", m->n, m->n == 1 ? "" : "s",
 			m->gpu ? "on GPUs, which no program serves yet" : "in host memory");
 }

@@ -65,9 +65,12 @@ for line in open(sys.argv[1]):
 END
 ok "as JSON"
 
-# Between hosts the least time is taken, of all that a communicator there would have: more stripes
-# than it takes are what hierarchical ones are predicted with.
+# Between hosts the least time is taken, of all that a communicator there would have. Ordered ones are
+# for calls that must keep an order.
 expect 0 "$TUTTI" tune --table --nodes 3 --ranks 2 --xml "$ndv5" --host --json
+cp "$tmp/out" "$tmp/few"
+expect 0 "$TUTTI" tune --table --nodes 2 --xml "$ndv5" --host --json
+cat "$tmp/few" >>"$tmp/out"
 python3 - "$tmp/out" <<'END' || fail "what is taken between hosts"
 import json, sys
 
@@ -77,8 +80,7 @@ for line in open(sys.argv[1]):
     times = {name: time["us"] for name, time in row["predicted"].items() if name != "ordered"}
     taken.add((row["collective"], row["algorithm"]))
     assert row["by"] == "predicted", row
-    assert row["algorithm"].startswith("hierarchical") or \
-        times[row["algorithm"]] == min(times.values()), row
+    assert times[row["algorithm"]] == min(times.values()), row
 assert {("all_reduce", "hierarchical"), ("all_reduce", "recursive_doubling"),
         ("broadcast", "hierarchical")} <= taken, taken
 END
@@ -329,8 +331,8 @@ bad 'takes no argument' tune --table more
 # Who decided stands behind what it decided.
 expect 0 env TUTTI_ALGO="all_reduce@64K-:ring" "$TUTTI" tune --table --nodes 2 --ranks 2 --host \
 	--xml "$ndv5" --collective all_reduce
-says out '^ +256 KiB .* ring by TUTTI_ALGO$'
-says out '^ +8 B [^A-Z]*$'
+says out '^ +256 KiB .* ring, TUTTI_ALGO$'
+says out '^ +8 B .* [a-z_]+, predicted$'
 expect 0 env TUTTI_ALGO="all_reduce@64K-:ring" "$TUTTI" tune --table --nodes 2 --ranks 2 --host \
 	--xml "$ndv5" --collective all_reduce --json
 says out '"bytes":32768,"algorithm":"[a-z_]+",.*"by":"predicted"'
@@ -338,7 +340,9 @@ says out '"bytes":262144,"algorithm":"ring",.*"by":"TUTTI_ALGO"'
 "$TUTTI" show all_reduce --algorithm ring -n 4 | sed '1s/ring/mine/' >"$tmp/mine"
 expect 0 env TUTTI_ALGO_FILE="$tmp/mine" "$TUTTI" tune --table --nodes 2 --ranks 2 --host \
 	--xml "$ndv5" --collective all_reduce
-says out '^ +8 B .* mine by TUTTI_ALGO_FILE$'
+says out '^ +8 B .* mine, TUTTI_ALGO_FILE$'
+expect 0 "$TUTTI" tune --table --nodes 1 --ranks 2 --host --collective all_reduce
+says out '^ +8 B .* exchange, measured$'
 expect 2 env TUTTI_ALGO="rign" "$TUTTI" tune --table --host --xml "$ndv5"
 says err 'no collective has one algorithm "rign"'
 ok "who decided"
