@@ -16,10 +16,11 @@
 #define ASK_ALWAYS 16
 #define ASK_EVERY  8
 
+/* Memory that was registered, or that tutti_mem_alloc() had to have from the system. */
 struct tutti_reg {
 	void *memory;
 	size_t nbytes;
-	bool shared; /* the port knows of it */
+	bool is_private; /* the second */
 };
 
 /* -- Calls on it --------------------------------------------------------------- */
@@ -45,11 +46,11 @@ void tti_memory_release(struct tti_comm *comm)
 {
 	struct tti_memory *memory = &comm->memory;
 
-	for (size_t i = 0; i < memory->privates.n; i++)
-		munmap(memory->privates.at[i].base, memory->privates.at[i].nbytes);
-	tti_vec_release(&memory->privates);
-	for (size_t i = 0; i < memory->regs.n; i++)
+	for (size_t i = 0; i < memory->regs.n; i++) {
+		if (memory->regs.at[i]->is_private)
+			munmap(memory->regs.at[i]->memory, memory->regs.at[i]->nbytes);
 		tti_free(memory->regs.at[i]);
+	}
 	tti_vec_release(&memory->regs);
 	tti_free(memory->regions);
 	memory->regions = NULL;
@@ -114,17 +115,6 @@ tutti_status tti_memory_offer(const struct tti_comm *comm, unsigned ways, int pe
 			comm->algo, comm->rank, nbytes, peer, peer);
 }
 
-/* The name of a buffer that the call looks at on this rank; false: it has none that this call takes. */
-static bool name_of(const struct tti_comm *comm, const void *buffer, size_t nbytes,
-		    struct tti_memory_name *out)
-{
-	struct tti_port *port = comm->memory.port;
-
-	return nbytes == 0 ||
-	       (port->transport->memory->name(port, buffer, nbytes, out) &&
-		(out->reach == TTI_REACH_MAPPED ? comm->memory.maps : comm->memory.copies));
-}
-
 /* Whether one of two buffers has the other in it. */
 static bool is_one(const struct tti_args *args, size_t sends, size_t recvs)
 {
@@ -149,114 +139,116 @@ static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 	return sends * (from_root ? 1 : n) + recvs * (to_root ? 1 : n);
 }
 
-/* Buffers of a call with a count for each rank; false: they cannot be addressed. */
-static bool name_uneven(struct tti_comm *comm, const struct tti_args *args,
-			struct tti_memory_call *out)
+/* What others touch of the buffers of each rank, where the rank has them. Rows that a rank has for
+ * others are written by it, and those that it gets alone are read by it. */
+static void touch_even(const struct tti_comm *comm, const struct tti_args *args,
+		       struct tti_region *region)
+{
+	const struct tti_collective *what = tti_collective_get(args->coll);
+	const size_t one = args->count * tutti_type_size(args->type), all = one * (size_t)comm->n;
+	const size_t sends = tti_collective_sends_rows(args->coll) ? all : one;
+	const size_t recvs = tti_collective_gets_rows(args->coll) ? all : one;
+
+	for (int rank = 0; rank < comm->n; rank++) {
+		const bool has_in = what->input != TTI_HOLDER_ROOT || rank == args->root;
+		const bool has_out = what->output != TTI_HOLDER_ROOT || rank == args->root;
+
+		region[rank] = (struct tti_region){
+			.in_bytes = has_in && what->input != TTI_HOLDER_OWNER ? sends : 0,
+			.out_bytes = has_out && what->output != TTI_HOLDER_OWNER ? recvs : 0,
+		};
+	}
+}
+
+/* The same with a count for each rank. `sent`: what this rank has. */
+static void touch_uneven(const struct tti_comm *comm, const struct tti_args *args,
+			 const struct tti_range *sent, struct tti_region *region)
 {
 	const bool gathers = args->coll == TUTTI_ALL_GATHER_V;
 	const size_t *counts = gathers ? args->recv_counts : args->send_counts;
 	const size_t size = tutti_type_size(args->type);
-	struct tti_region *region = comm->memory.regions;
-	struct tti_range sent, got;
 	size_t first = 0;
 
-	tti_counts_bounds(comm, args, true, &sent);
-	tti_counts_bounds(comm, args, false, &got);
 	for (int rank = 0; rank < comm->n; first += counts[rank++])
 		region[rank] = gathers ? (struct tti_region){
 			.out_first = args->recv_displs[comm->rank],
 			.out_bytes = counts[comm->rank] * size,
 		} : (struct tti_region){
-			.in_first = sent.first,
-			.in_bytes = sent.count * size,
+			.in_first = sent->first,
+			.in_bytes = sent->count * size,
 			.out_first = first,
 			.out_bytes = counts[rank] * size,
 		};
-	out->region = region;
-	if (!name_of(comm, (const char *)args->send + sent.first * size, sent.count * size,
-		     &out->send) ||
-	    !name_of(comm, (const char *)args->recv + got.first * size, got.count * size,
-		     &out->recv))
-		return false;
-	if (gathers) {
-		/* Displacements count from the begin of the buffer. */
-		out->places = args->recv_displs;
-		out->recv.at -= got.first * size;
-		out->recv.address -= got.first * size;
-	}
-	return true;
 }
 
-static bool name_even(struct tti_comm *comm, const struct tti_args *args,
-		      struct tti_memory_call *out)
+/* The same of a handoff: what each rank has on a side, if it is on it. */
+static void touch_sides(const struct tti_comm *comm, const struct tti_args *args,
+			struct tti_region *region)
 {
-	const tutti_collective coll = args->coll;
-	const size_t one = args->count * tutti_type_size(args->type), all = one * (size_t)comm->n;
-	size_t sends, recvs;
-
-	tti_args_extents(comm, args, &sends, &recvs);
-	/* Of the root's buffers others touch one. */
-	if (coll == TUTTI_GATHER || (coll == TUTTI_SCATTER && comm->rank != args->root))
-		sends = 0;
-	if (coll == TUTTI_SCATTER)
-		recvs = 0;
-	if (coll != TUTTI_ALL_GATHER && coll != TUTTI_GATHER)
-		out->all.in_bytes = tti_collective_sends_rows(coll) ? all : one;
-	if (coll != TUTTI_REDUCE_SCATTER && coll != TUTTI_SCATTER)
-		out->all.out_bytes = tti_collective_gets_rows(coll) ? all : one;
-	return name_of(comm, args->send, sends, &out->send) &&
-	       name_of(comm, args->recv, recvs, &out->recv);
-}
-
-/* Buffers of a handoff: of each rank what it has on a side, if it is on it. */
-static bool name_sides(struct tti_comm *comm, const struct tti_args *args,
-		       struct tti_memory_call *out)
-{
-	struct tti_region *region = comm->memory.regions;
-	const size_t size = tutti_type_size(args->type);
-	size_t count;
-
 	memset(region, 0, (size_t)comm->n * sizeof(*region));
-	for (int i = 0; i < args->from->n; i++) {
-		struct tti_region *its = &region[args->from->ranks[i]];
+	for (int is_to = 0; is_to < 2; is_to++) {
+		const tutti_side *side = is_to ? args->to : args->from;
 
-		tutti_part(args->count, args->from->sharded ? args->from->n : 1,
-			   args->from->sharded ? i : 0, &its->in_first, &count);
-		its->in_bytes = count * size;
-	}
-	for (int i = 0; i < args->to->n; i++) {
-		struct tti_region *its = &region[args->to->ranks[i]];
+		for (int i = 0; i < side->n; i++) {
+			struct tti_region *its = &region[side->ranks[i]];
+			size_t *nbytes = is_to ? &its->out_bytes : &its->in_bytes;
 
-		tutti_part(args->count, args->to->sharded ? args->to->n : 1,
-			   args->to->sharded ? i : 0, &its->out_first, &count);
-		its->out_bytes = count * size;
+			tutti_part(args->count, side->sharded ? side->n : 1, side->sharded ? i : 0,
+				   is_to ? &its->out_first : &its->in_first, nbytes);
+			*nbytes *= tutti_type_size(args->type);
+		}
 	}
-	out->region = region;
-	return name_of(comm, args->send, region[comm->rank].in_bytes, &out->send) &&
-	       name_of(comm, args->recv, region[comm->rank].out_bytes, &out->recv);
+}
+
+/* The name of elements of a buffer; false: they have none that this call takes. */
+static bool name_of(const struct tti_comm *comm, const struct tti_prepared *call,
+		    const void *buffer, struct tti_range range, size_t size,
+		    struct tti_memory_name *out)
+{
+	struct tti_port *port = comm->memory.port;
+	const char *begin = (const char *)buffer + range.first * size;
+
+	return range.count == 0 ||
+	       (port->transport->memory->name(port, begin, range.count * size, out) &&
+		(out->reach == TTI_REACH_MAPPED ? call->maps : call->copies));
 }
 
 tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
 				 const struct tti_prepared *call, struct tti_memory_call *out)
 {
-	const size_t n = (size_t)comm->n;
+	const size_t n = (size_t)comm->n, size = tutti_type_size(args->type);
+	struct tti_region *region = comm->memory.regions;
+	struct tti_range sent, got;
 
-	comm->memory.maps = call->maps;
-	comm->memory.copies = call->copies;
+	if (!region)
+		region = comm->memory.regions = tti_calloc(n, sizeof(*region));
+	if (!region)
+		return tti_fail(TUTTI_ENOMEM, "buffers of %d ranks: out of memory", comm->n);
 	*out = (struct tti_memory_call){
 		.coll = args->coll,
+		.region = region,
 		/* Results that do not fit the caches go past them. */
 		.is_large = total_of(comm, args) / n >= comm->engine.config.cache_bytes,
 	};
-	if (!comm->memory.regions)
-		comm->memory.regions = tti_calloc(n, sizeof(*comm->memory.regions));
-	if (!comm->memory.regions)
-		return tti_fail(TUTTI_ENOMEM, "buffers of %d ranks: out of memory", comm->n);
-	out->is_ready = (args->coll == TUTTI_HANDOFF  ? name_sides
-			 : tti_has_counts(args->coll) ? name_uneven
-						      : name_even)(comm, args, out);
-	if (!out->is_ready)
+	if (tti_has_counts(args->coll)) {
+		tti_counts_bounds(comm, args, true, &sent);
+		tti_counts_bounds(comm, args, false, &got);
+		touch_uneven(comm, args, &sent, region);
+	} else {
+		(args->coll == TUTTI_HANDOFF ? touch_sides : touch_even)(comm, args, region);
+		sent = (struct tti_range){ 0, region[comm->rank].in_bytes / size };
+		got = (struct tti_range){ 0, region[comm->rank].out_bytes / size };
+	}
+	out->is_ready = name_of(comm, call, args->send, sent, size, &out->send) &&
+			name_of(comm, call, args->recv, got, size, &out->recv);
+	if (!out->is_ready) {
 		out->send = out->recv = (struct tti_memory_name){ 0 };
+	} else if (args->coll == TUTTI_ALL_GATHER_V) {
+		/* Displacements count from the begin of the buffer. */
+		out->places = args->recv_displs;
+		out->recv.at -= got.first * size;
+		out->recv.address -= got.first * size;
+	}
 	return TUTTI_OK;
 }
 
@@ -293,25 +285,55 @@ static void wait_for_calls(struct tti_comm *comm)
 	tti_turn_wait(comm, atomic_load(&comm->issued));
 }
 
-static tutti_status allocate_private(struct tti_comm *comm, size_t size, void **out)
+/* Onto the list of this communicator; NULL: out of memory. */
+static struct tutti_reg *put(struct tti_comm *comm, void *memory, size_t nbytes, bool is_private)
 {
-	const struct tti_private_memory fresh = {
-		.base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			     0),
-		.nbytes = size,
-	};
+	struct tutti_reg *reg = tti_zalloc(sizeof(*reg));
 	bool kept;
 
-	if (fresh.base == MAP_FAILED)
-		return tti_fail(TUTTI_ENOMEM, "mmap of %zu bytes: %m", size);
+	if (!reg)
+		return NULL;
+	*reg = (struct tutti_reg){ memory, nbytes, is_private };
 	pthread_mutex_lock(&comm->lock);
-	kept = tti_vec_push(&comm->memory.privates, fresh);
+	kept = tti_vec_push(&comm->memory.regs, reg);
 	pthread_mutex_unlock(&comm->lock);
-	if (!kept) {
-		munmap(fresh.base, size);
+	if (kept)
+		return reg;
+	tti_free(reg);
+	return NULL;
+}
+
+/* From the list: a registration, or private memory by its address. NULL: it is not in it, and may
+ * not be looked at. */
+static struct tutti_reg *take(struct tti_comm *comm, const void *what, bool is_private)
+{
+	struct tti_memory *memory = &comm->memory;
+	struct tutti_reg *found = NULL;
+
+	pthread_mutex_lock(&comm->lock);
+	for (size_t i = 0; i < memory->regs.n && !found; i++) {
+		struct tutti_reg *reg = memory->regs.at[i];
+
+		if (reg->is_private != is_private || (is_private ? reg->memory : reg) != what)
+			continue;
+		found = reg;
+		memory->regs.at[i] = memory->regs.at[--memory->regs.n];
+	}
+	pthread_mutex_unlock(&comm->lock);
+	return found;
+}
+
+static tutti_status allocate_private(struct tti_comm *comm, size_t size, void **out)
+{
+	void *fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (fresh == MAP_FAILED)
+		return tti_fail(TUTTI_ENOMEM, "mmap of %zu bytes: %m", size);
+	if (!put(comm, fresh, size, true)) {
+		munmap(fresh, size);
 		return tti_fail(TUTTI_ENOMEM, "list of allocations: out of memory");
 	}
-	*out = fresh.base;
+	*out = fresh;
 	return TUTTI_OK;
 }
 
@@ -342,30 +364,19 @@ tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t handle)
 	return leave(handle, comm, allocate(comm, size, out));
 }
 
-static bool free_private(struct tti_comm *comm, void *ptr)
-{
-	struct tti_memory *memory = &comm->memory;
-	struct tti_private_memory found = { 0 };
-
-	pthread_mutex_lock(&comm->lock);
-	for (size_t i = 0; i < memory->privates.n && !found.base; i++)
-		if (memory->privates.at[i].base == ptr) {
-			found = memory->privates.at[i];
-			memory->privates.at[i] = memory->privates.at[--memory->privates.n];
-		}
-	pthread_mutex_unlock(&comm->lock);
-	if (found.base)
-		munmap(found.base, found.nbytes);
-	return found.base != NULL;
-}
-
 static tutti_status release(struct tti_comm *comm, void *ptr)
 {
 	struct tti_port *port = comm->memory.port;
+	struct tutti_reg *private;
 
 	wait_for_calls(comm);
-	if (free_private(comm, ptr) ||
-	    (port && port->transport->memory->free(port, ptr) == TUTTI_OK))
+	private = take(comm, ptr, true);
+	if (private) {
+		munmap(ptr, private->nbytes);
+		tti_free(private);
+		return TUTTI_OK;
+	}
+	if (port && port->transport->memory->free(port, ptr) == TUTTI_OK)
 		return TUTTI_OK;
 	return tti_fail(TUTTI_EINVAL,
 			"tutti_mem_free(): %p is not the beginning of memory that "
@@ -383,47 +394,19 @@ tutti_status tutti_mem_free(void *ptr, tutti_comm_t handle)
 	return leave(handle, comm, release(comm, ptr));
 }
 
-/* From the list of this communicator; false: it is not in it, and may not be looked at. */
-static bool take_reg(struct tti_comm *comm, const struct tutti_reg *reg)
-{
-	struct tti_memory *memory = &comm->memory;
-	bool found = false;
-
-	pthread_mutex_lock(&comm->lock);
-	for (size_t i = 0; i < memory->regs.n && !found; i++)
-		if (memory->regs.at[i] == reg) {
-			memory->regs.at[i] = memory->regs.at[--memory->regs.n];
-			found = true;
-		}
-	pthread_mutex_unlock(&comm->lock);
-	return found;
-}
-
 static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg_t *out)
 {
 	struct tti_port *port = comm->memory.port;
 	struct tutti_reg *reg;
-	bool kept;
 
 	if (!ptr || size == 0 || size > UINTPTR_MAX - (uintptr_t)ptr)
 		return tti_fail(TUTTI_EINVAL, "tutti_register(): %zu bytes at %p are no memory",
 				size, ptr);
-	reg = tti_zalloc(sizeof(*reg));
+	reg = put(comm, ptr, size, false);
 	if (!reg)
 		return tti_fail(TUTTI_ENOMEM, "tutti_register(): out of memory");
-	reg->memory = ptr;
-	reg->nbytes = size;
-	reg->shared = port != NULL;
-	pthread_mutex_lock(&comm->lock);
-	kept = tti_vec_push(&comm->memory.regs, reg);
-	pthread_mutex_unlock(&comm->lock);
-	if (!kept) {
-		tti_free(reg);
-		return tti_fail(TUTTI_ENOMEM, "tutti_register(): out of memory");
-	}
 	if (port && port->transport->memory->add(port, ptr, size) != TUTTI_OK) {
-		take_reg(comm, reg);
-		tti_free(reg);
+		tti_free(take(comm, reg, false));
 		return tti_fail(TUTTI_ENOMEM, "tutti_register(): %s", tti_error_text());
 	}
 	*out = reg;
@@ -447,12 +430,12 @@ static tutti_status drop(struct tti_comm *comm, tutti_reg_t reg)
 	tutti_status st = TUTTI_OK;
 
 	wait_for_calls(comm);
-	if (!take_reg(comm, reg))
+	if (!take(comm, reg, false))
 		return tti_fail(TUTTI_EINVAL,
 				"tutti_deregister(): %p is no registration of this communicator: "
 				"pass the one that tutti_register() was given",
 				(void *)reg);
-	if (reg->shared)
+	if (port)
 		st = port->transport->memory->drop(port, reg->memory, reg->nbytes);
 	tti_free(reg);
 	return st == TUTTI_OK ? st : tti_fail(st, "tutti_deregister(): %s", tti_error_text());

@@ -13,20 +13,12 @@ struct tti_comm;
 struct tti_args;
 struct tti_prepared;
 
-/* Memory that had to be had from the system. */
-struct tti_private_memory {
-	void *base;
-	size_t nbytes;
-};
-
 struct tti_memory {
-	struct tti_port *port;                       /* that gives memory to share, NULL: none */
-	bool reaches_all;                            /* all other ranks are on it              */
-	TTI_VEC(struct tti_private_memory) privates; /* under comm->lock */
-	TTI_VEC(struct tutti_reg *) regs;            /* what is registered, under comm->lock */
+	struct tti_port *port;            /* that gives memory to share, NULL: none */
+	bool reaches_all;                 /* all other ranks are on it              */
+	TTI_VEC(struct tutti_reg *) regs; /* under comm->lock */
 	/* Calls of each kind since the last one that used it, of those that might have. */
 	uint32_t unused[TUTTI_COLLECTIVE_COUNT];
-	bool maps, copies;          /* of the call that runs: as it was prepared    */
 	struct tti_region *regions; /* [n]: of the call that runs; NULL: none yet */
 };
 

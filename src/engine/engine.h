@@ -134,9 +134,7 @@ struct tti_memory_call {
 	/* What others touch of the own buffers, each if this rank has one, and whether they can. */
 	struct tti_memory_name send, recv;
 	bool is_ready;
-	/* Of each rank's buffers, until the job is done; NULL: of all alike. */
-	const struct tti_region *region;
-	struct tti_region all;
+	const struct tti_region *region; /* of each rank's buffers, until the job is done */
 	/* Where the row of each rank begins in the own output, in elements, if that is what peers
 	 * are told; until the job is done. */
 	const size_t *places;

@@ -48,7 +48,7 @@ static struct announcement announce_to(const struct tti_job *job, int peer)
 static tutti_status take(struct tti_job *job, int peer, const struct announcement *said)
 {
 	const struct tti_memory_call *call = &job->program.memory;
-	const struct tti_region *region = call->region ? &call->region[peer] : &call->all;
+	const struct tti_region *region = &call->region[peer];
 	const size_t type_size = job->program.layout.type_size;
 	struct tti_remote *in = &job->engine->inputs[peer], *out = &job->engine->outputs[peer];
 	struct tti_port *port = tti_engine_port(job->engine, peer);
