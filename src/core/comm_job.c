@@ -38,17 +38,6 @@ static tutti_status build_machine(const struct tti_view_kind *kind, struct tti_m
 	return st;
 }
 
-static tutti_status build_machines(const struct tti_views *views, struct tti_comm_job *job)
-{
-	job->nmachines = (uint32_t)views->kinds.n;
-	job->machines = tti_arena_alloc(&job->arena, job->nmachines * sizeof(*job->machines));
-	if (!job->machines)
-		return no_memory();
-	for (uint32_t kind = 0; kind < job->nmachines; kind++)
-		TTI_TRY(build_machine(&views->kinds.at[kind], &job->machines[kind]));
-	return TUTTI_OK;
-}
-
 /* -- Where ranks are ----------------------------------------------------------------- */
 
 /* The NUMA nodes of a machine with cores, and how many ranks are on each so far. */
@@ -223,24 +212,6 @@ static tutti_status choose_nets(const uint32_t *used, uint32_t nused, struct tti
 	return TUTTI_OK;
 }
 
-static tutti_status fill_node(const struct tti_roll *roll, const struct tti_views *views,
-			      struct tti_comm_job *job, struct tti_job_node *node)
-{
-	const int leader = views->leader[node->ranks[0]];
-	const struct tti_topo_card *card = &views->cards[leader];
-	uint32_t *members = tti_arena_alloc(&job->arena, node->nranks * sizeof(*members));
-
-	if (!members)
-		return no_memory();
-	node->name = tti_arena_strdup(&job->arena, card->name);
-	node->routes = job->machines[views->kind[leader]].routes;
-	node->members = members;
-	if (!node->name)
-		return no_memory();
-	TTI_TRY(choose_nets(card->nets, card->nnets, node, &job->arena));
-	return place_members(roll, node, job, members);
-}
-
 /* Hosts in the order of their lowest ranks; which node a rank is on, into node_of. */
 static tutti_status list_nodes(const int *host_of, int n, struct tti_comm_job *job,
 			       struct tti_job_node *nodes, uint32_t *node_of)
@@ -287,40 +258,6 @@ static tutti_status group_nodes(const struct tti_views *views, struct tti_job_no
 	return st;
 }
 
-static tutti_status build(const struct tti_roll *roll, const struct tti_views *views,
-			  const int *host_of, struct tti_comm_job *job)
-{
-	const size_t n = (size_t)roll->n;
-	struct tti_job_node *nodes = tti_arena_alloc(&job->arena, n * sizeof(*nodes));
-	uint32_t *node_of = tti_arena_alloc(&job->arena, n * sizeof(*node_of));
-
-	job->part = tti_arena_alloc(&job->arena, n * sizeof(*job->part));
-	if (!nodes || !node_of || !job->part)
-		return no_memory();
-	job->job.nodes = nodes;
-	job->job.nranks = (uint32_t)n;
-	TTI_TRY(build_machines(views, job));
-	TTI_TRY(list_nodes(host_of, (int)n, job, nodes, node_of));
-	for (uint32_t node = 0; node < job->job.nnodes; node++)
-		TTI_TRY(fill_node(roll, views, job, &nodes[node]));
-	return group_nodes(views, nodes, job->job.nnodes);
-}
-
-tutti_status tti_comm_job_build(const struct tti_roll *roll, const struct tti_views *views,
-				const int *host_of, struct tti_comm_job *out)
-{
-	struct tti_comm_job job = { .nmachines = 0 };
-	const tutti_status st = build(roll, views, host_of, &job);
-
-	if (st == TUTTI_OK)
-		*out = job;
-	else
-		tti_comm_job_release(&job);
-	return st;
-}
-
-/* -- Of what was kept ------------------------------------------------------------------ */
-
 /* The network of each NIC, where the site knows it. */
 static tutti_status find_rails(const struct tti_wiring_site *site, struct tti_job_node *node,
 			       struct tti_arena *arena)
@@ -338,24 +275,9 @@ static tutti_status find_rails(const struct tti_wiring_site *site, struct tti_jo
 	return TUTTI_OK;
 }
 
-static tutti_status fill_kept_node(const struct tti_wiring *wiring, struct tti_comm_job *job,
-				   struct tti_job_node *node)
+static void take_members(const struct tti_wiring *wiring, const struct tti_graph *graph,
+			 const struct tti_job_node *node, uint32_t *members)
 {
-	const struct tti_wiring_seat seat = tti_wiring_seat(wiring, (int)node->ranks[0]);
-	const struct tti_wiring_site *site = tti_wiring_site(wiring, seat.site);
-	struct tti_machine *machine = &job->machines[site->kind];
-	uint32_t *members = tti_arena_alloc(&job->arena, node->nranks * sizeof(*members));
-	const struct tti_graph *graph;
-
-	if (!members)
-		return no_memory();
-	if (!machine->routes)
-		TTI_TRY(build_machine(tti_wiring_kind(wiring, site->kind), machine));
-	graph = machine->graph;
-	node->name = site->name;
-	node->routes = machine->routes;
-	node->members = members;
-	node->group = -1;
 	for (uint32_t i = 0; i < node->nranks; i++) {
 		const uint32_t member = tti_wiring_seat(wiring, (int)node->ranks[i]).member;
 
@@ -364,39 +286,87 @@ static tutti_status fill_kept_node(const struct tti_wiring *wiring, struct tti_c
 				     ? member
 				     : graph->by_type[TTI_NODE_HOST][0];
 	}
-	TTI_TRY(choose_nets(site->nets, site->nnets, node, &job->arena));
-	return find_rails(site, node, &job->arena);
 }
 
-static tutti_status build_kept(const struct tti_wiring *wiring, const int *host_of, int n,
-			       struct tti_comm_job *job)
-{
-	struct tti_job_node *nodes = tti_arena_alloc(&job->arena, (size_t)n * sizeof(*nodes));
-	uint32_t *node_of = tti_arena_alloc(&job->arena, (size_t)n * sizeof(*node_of));
+/* What a job is made of: what ranks have just told, or, where that is NULL, what was kept of it. */
+struct source {
+	const struct tti_roll *roll;
+	const struct tti_views *views;
+	const struct tti_wiring *wiring;
+};
 
-	job->nmachines = tti_wiring_nkinds(wiring);
+static tutti_status fill_node(const struct source *from, struct tti_comm_job *job,
+			      struct tti_job_node *node)
+{
+	const int first = (int)node->ranks[0];
+	const struct tti_wiring_site site =
+		from->views
+			? tti_wiring_site_of(from->views, first)
+			: *tti_wiring_site(from->wiring, tti_wiring_seat(from->wiring, first).site);
+	struct tti_machine *machine = &job->machines[site.kind];
+	uint32_t *members = tti_arena_alloc(&job->arena, node->nranks * sizeof(*members));
+
+	node->name = tti_arena_strdup(&job->arena, site.name);
+	if (!members || !node->name)
+		return no_memory();
+	if (!machine->routes)
+		TTI_TRY(build_machine(from->views ? &from->views->kinds.at[site.kind]
+						  : tti_wiring_kind(from->wiring, site.kind),
+				      machine));
+	node->routes = machine->routes;
+	node->members = members;
+	node->group = -1;
+	TTI_TRY(choose_nets(site.nets, site.nnets, node, &job->arena));
+	if (from->roll)
+		return place_members(from->roll, node, job, members);
+	take_members(from->wiring, machine->graph, node, members);
+	return find_rails(&site, node, &job->arena);
+}
+
+static tutti_status fill(const struct source *from, const int *host_of, int n,
+			 struct tti_comm_job *job)
+{
+	const size_t nranks = (size_t)n;
+	struct tti_job_node *nodes = tti_arena_alloc(&job->arena, nranks * sizeof(*nodes));
+	uint32_t *node_of = tti_arena_alloc(&job->arena, nranks * sizeof(*node_of));
+
+	job->nmachines =
+		from->views ? (uint32_t)from->views->kinds.n : tti_wiring_nkinds(from->wiring);
 	job->machines = tti_arena_alloc(&job->arena, job->nmachines * sizeof(*job->machines));
-	if (!nodes || !node_of || !job->machines)
+	job->part = tti_arena_alloc(&job->arena, nranks * sizeof(*job->part));
+	if (!nodes || !node_of || !job->machines || !job->part)
 		return no_memory();
 	job->job.nodes = nodes;
 	job->job.nranks = (uint32_t)n;
 	TTI_TRY(list_nodes(host_of, n, job, nodes, node_of));
 	for (uint32_t node = 0; node < job->job.nnodes; node++)
-		TTI_TRY(fill_kept_node(wiring, job, &nodes[node]));
-	return TUTTI_OK;
+		TTI_TRY(fill_node(from, job, &nodes[node]));
+	return from->views ? group_nodes(from->views, nodes, job->job.nnodes) : TUTTI_OK;
 }
 
-tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring, const int *host_of, int n,
-				    struct tti_comm_job *out)
+static tutti_status build(const struct source *from, const int *host_of, int n,
+			  struct tti_comm_job *out)
 {
 	struct tti_comm_job job = { .nmachines = 0 };
-	const tutti_status st = build_kept(wiring, host_of, n, &job);
+	const tutti_status st = fill(from, host_of, n, &job);
 
 	if (st == TUTTI_OK)
 		*out = job;
 	else
 		tti_comm_job_release(&job);
 	return st;
+}
+
+tutti_status tti_comm_job_build(const struct tti_roll *roll, const struct tti_views *views,
+				const int *host_of, struct tti_comm_job *out)
+{
+	return build(&(struct source){ .roll = roll, .views = views }, host_of, roll->n, out);
+}
+
+tutti_status tti_comm_job_of_wiring(const struct tti_wiring *wiring, const int *host_of, int n,
+				    struct tti_comm_job *out)
+{
+	return build(&(struct source){ .wiring = wiring }, host_of, n, out);
 }
 
 void tti_comm_job_release(struct tti_comm_job *job)

@@ -22,19 +22,17 @@ static const struct tti_view_kind plain_kind = { .nbytes = sizeof(plain_text) - 
 						 .text = plain_text };
 static const struct tti_wiring_site plain_site = { .nnets = TTI_CARD_ANY_NET };
 
-/* One site for each host: as the leader of its lowest rank sees it. */
-static void add_site(struct tti_wiring *w, const struct tti_views *views, int rank)
+struct tti_wiring_site tti_wiring_site_of(const struct tti_views *views, int rank)
 {
 	const int leader = views->leader[rank];
 	const struct tti_topo_card *card = &views->cards[leader];
-	struct tti_wiring_site *site = &w->sites[w->nsites++];
+	struct tti_wiring_site site = { .kind = views->kind[leader], .nnets = card->nnets };
 
-	site->kind = views->kind[leader];
-	site->nnets = card->nnets;
-	memcpy(site->nets, card->nets, sizeof(site->nets));
-	memcpy(site->rail, card->rail, sizeof(site->rail));
-	memcpy(site->name, card->name, sizeof(site->name));
-	site->name[sizeof(site->name) - 1] = '\0';
+	memcpy(site.nets, card->nets, sizeof(site.nets));
+	memcpy(site.rail, card->rail, sizeof(site.rail));
+	memcpy(site.name, card->name, sizeof(site.name));
+	site.name[sizeof(site.name) - 1] = '\0';
+	return site;
 }
 
 tutti_status tti_wiring_create(struct tti_views *views, const int *host_of, const uint32_t *member,
@@ -63,7 +61,7 @@ tutti_status tti_wiring_create(struct tti_views *views, const int *host_of, cons
 			host_of[rank] == rank ? w->nsites : w->seats[host_of[rank]].site;
 		w->seats[rank].member = member[rank];
 		if (host_of[rank] == rank)
-			add_site(w, views, rank);
+			w->sites[w->nsites++] = tti_wiring_site_of(views, rank);
 	}
 	*out = w;
 	return TUTTI_OK;

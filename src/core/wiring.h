@@ -39,6 +39,9 @@ struct tti_wiring {
 	uint32_t nkinds, nsites;
 };
 
+/* The site of a host, whose lowest rank this is: as that one's leader sees it. */
+struct tti_wiring_site tti_wiring_site_of(const struct tti_views *views, int rank);
+
 /* Of views that have all texts, which it takes. host_of[rank]: the lowest rank of its host;
  * member[rank]: its endpoint. */
 TUTTI_CHECKED tutti_status tti_wiring_create(struct tti_views *views, const int *host_of,
