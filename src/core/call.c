@@ -181,8 +181,6 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, t
 {
 	char expected[TTI_CALL_TEXT];
 
-	if (status == TUTTI_OK)
-		return tti_handoff_after_check(comm, args);
 	if (status != TUTTI_EMISMATCH || mismatch_peer < 0 || !tti_is_by_pairs(args->coll) ||
 	    atomic_load(&comm->fate) != 0)
 		return tti_call_settle(comm, status, mismatch_peer);
@@ -206,12 +204,10 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 
 	if (call->algorithm)
 		atomic_store_explicit(&comm->last_algorithm, call->algorithm, memory_order_relaxed);
-	if (args->sides || args->part_of) {
+	if (args->sides || args->part_of)
 		publish_call(comm, sign, args);
-		tti_handoff_before_check(comm, args);
-	} else {
+	else
 		publish(comm, sign, call->shape, call->cut, call->count);
-	}
 	if (call->is_rooted)
 		tti_roots_note(comm, call->shape, args->count, call->choice);
 	return sign;
@@ -293,7 +289,7 @@ static tutti_status run_collective(struct tti_comm *comm, const struct tti_args 
 		TTI_TRY(check_root(comm, args, call));
 	sign = begin(comm, args, call);
 	st = run_job(comm, args, call, sign, &mismatch_peer);
-	if (st != TUTTI_OK || args->sides)
+	if (st != TUTTI_OK)
 		st = finish(comm, args, st, mismatch_peer);
 	unpublish(comm);
 	return st;
@@ -343,22 +339,15 @@ tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args 
 				 : run_collective(comm, args, call);
 }
 
-/* Before a handoff, if it has no plan yet. */
-static tutti_status plan_handoff(struct tti_comm *comm, const struct tti_args *args)
-{
-	struct tti_batch_item item = { .comm = comm };
-
-	if (args->coll == TUTTI_HANDOFF && tti_handoff_needs_plan(comm, args))
-		tti_handoffs_plan(&item, 1, &args);
-	return item.status;
-}
-
 tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 {
+	struct tti_batch_item item = { .comm = comm };
 	struct tti_prepared *call;
 	tutti_status st;
 
-	TTI_TRY(plan_handoff(comm, args));
+	if (args->coll == TUTTI_HANDOFF)
+		tti_handoffs_plan(&item, 1, &args);
+	TTI_TRY(item.status);
 	st = tti_prepared_get(comm, args, &call);
 	return st == TUTTI_OK ? tti_call_run_prepared(comm, args, call)
 			      : settle_alone(comm, args, st);
@@ -445,22 +434,18 @@ static int rounds_of(const struct tti_batch_item *item)
 	return item->nargs - item->ntransfers + (item->ntransfers > 0);
 }
 
-/* Handoffs of a round that have no plan yet. args[n] is scratch. */
+/* What the handoffs of a round need first. args[n] is scratch. */
 static void plan_handoffs(struct tti_batch_item *items, int n, int number,
 			  const struct tti_args **args)
 {
-	bool any = false;
-
 	for (int i = 0; i < n; i++) {
 		const bool runs = items[i].status == TUTTI_OK && number < rounds_of(&items[i]);
 
 		args[i] = runs ? args_of_round(&items[i], number) : NULL;
 		if (args[i] && args[i]->coll != TUTTI_HANDOFF)
 			args[i] = NULL;
-		any |= args[i] && tti_handoff_needs_plan(items[i].comm, args[i]);
 	}
-	if (any)
-		tti_handoffs_plan(items, n, args);
+	tti_handoffs_plan(items, n, args);
 }
 
 /* The k-th call of each communicator, all of them side by side: the k-th of one

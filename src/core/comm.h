@@ -62,9 +62,6 @@ struct tti_args {
 	/* The call of the user's that this one is a part of, and which ranks compare and are told
 	 * of in its place; NULL: it is the user's. */
 	const struct tti_args *part_of;
-	/* Of the check before a handoff: what this rank holds. */
-	const void *checked;
-	size_t checked_bytes;
 };
 
 /* What the executing thread publishes about the current call, for on_ask: a

@@ -225,25 +225,17 @@ static tutti_status place(const struct queued_call *call)
 	return start_batch(call, 1, call->stream);
 }
 
-/* Its sides are copied, since it may be queued; with TUTTI_CHECK it is two calls. */
+/* Its sides are copied, since it may be queued. */
 static tutti_status place_handoff(struct queued_call *call)
 {
 	struct tti_args *args = &call->args;
-	const bool checks = tti_handoff_wants_check(args);
-	tutti_status st = TUTTI_OK;
+	tutti_status st;
 
-	TTI_TRY(tti_sides_create(args->from, args->to, checks ? call->comm->n : 0, &args->sides));
+	TTI_TRY(tti_sides_create(args->from, args->to, &args->sides));
 	args->from = &args->sides->from;
 	args->to = &args->sides->to;
 	args->root = (int)(uint32_t)args->sides->hash;
-	if (checks) {
-		struct queued_call check = *call;
-
-		check.args = tti_handoff_check_args(call->comm, args);
-		st = place(&check);
-	}
-	if (st == TUTTI_OK)
-		st = place(call);
+	st = place(call);
 	tti_sides_drop(args->sides);
 	return st;
 }

@@ -54,7 +54,7 @@ TUTTI_CHECKED tutti_status tti_handoff_get(struct tti_comm *comm, const struct t
 					   size_t *slice_bytes, struct tti_layout *layout);
 void tti_handoffs_release(struct tti_comm *comm);
 
-/* Whether the sides of a handoff have no plan yet: the same on all ranks. */
+/* Whether the sides of a handoff have no plan yet, as they need one: the same on all ranks. */
 bool tti_handoff_needs_plan(const struct tti_comm *comm, const struct tti_args *args);
 /* Room to keep one, once before tti_handoff_keep(), which takes the shape. */
 TUTTI_CHECKED tutti_status tti_handoff_make_room(struct tti_comm *comm);
@@ -75,22 +75,25 @@ TUTTI_CHECKED tutti_status tti_handoff_make(const struct tti_comm *comm,
 
 /* -- handoff_plan.c ---------------------------------------------------------------- */
 
-/* Plan what needs it of the calls args[i] of items[i] (NULL: none), side by side, by calls of
- * their own; items[i].status tells what came of it, the same on all ranks of its communicator. */
+/* Compare the sources of, and plan, what needs it of the handoffs args[i] of items[i] (NULL: none),
+ * side by side, by calls of their own; items[i].status tells what came of it, the same on all ranks
+ * of its communicator. */
 void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_args *const *args);
 
 /* -- handoff_check.c -------------------------------------------------------------- */
 
-/* Whether sources are to be compared first. */
+/* What a rank holds, in short. */
+struct tti_print {
+	uint64_t hash[2];
+};
+
+/* Whether sources are to be compared first (TUTTI_CHECK). */
 bool tti_handoff_wants_check(const struct tti_args *args);
 
-/* The call that does it: an all_gather of prints. `args` is that of a handoff. */
-struct tti_args tti_handoff_check_args(const struct tti_comm *comm, const struct tti_args *args);
-
-/* Before it: this rank's print. After it: TUTTI_EMISMATCH is every rank's fate if one
- * source holds something else. Nothing for other calls. */
-void tti_handoff_before_check(const struct tti_comm *comm, const struct tti_args *args);
-TUTTI_CHECKED tutti_status tti_handoff_after_check(struct tti_comm *comm,
-						   const struct tti_args *args);
+/* What this rank, a source, holds. */
+void tti_handoff_print(const struct tti_args *args, struct tti_print *out);
+/* prints[rank]: TUTTI_EMISMATCH is every rank's fate if one source holds something else. */
+TUTTI_CHECKED tutti_status tti_handoff_compare(struct tti_comm *comm, const struct tti_args *args,
+					       const struct tti_print *prints);
 
 #endif

@@ -16,44 +16,12 @@ bool tti_handoff_wants_check(const struct tti_args *args)
 	       args->from->n > 1;
 }
 
-struct tti_args tti_handoff_check_args(const struct tti_comm *comm, const struct tti_args *args)
+void tti_handoff_print(const struct tti_args *args, struct tti_print *out)
 {
-	struct tti_args check = *args;
-
-	check.coll = TUTTI_ALL_GATHER;
-	check.checked = args->send;
-	check.checked_bytes = args->count * tutti_type_size(args->type);
-	check.type = TUTTI_UINT8;
-	check.count = sizeof(struct tti_print);
-	check.send = &args->sides->prints[comm->rank];
-	check.recv = args->sides->prints;
-	return check;
-}
-
-static bool is_check(const struct tti_args *args)
-{
-	return args->coll == TUTTI_ALL_GATHER && args->sides;
-}
-
-static bool is_source(const struct tti_args *args, int rank)
-{
-	for (int i = 0; i < args->from->n; i++)
-		if (args->from->ranks[i] == rank)
-			return true;
-	return false;
-}
-
-void tti_handoff_before_check(const struct tti_comm *comm, const struct tti_args *args)
-{
-	unsigned char hash[crypto_generichash_BYTES_MIN];
-	struct tti_print *own;
-
-	_Static_assert(sizeof(hash) == sizeof(*own), "a print is a BLAKE2b of 128 bits");
-	if (!is_check(args) || !is_source(args, comm->rank))
-		return;
-	own = &args->sides->prints[comm->rank];
-	(void)crypto_generichash((unsigned char *)own, sizeof(*own), args->checked,
-				 args->checked_bytes, NULL, 0);
+	_Static_assert(sizeof(*out) == crypto_generichash_BYTES_MIN,
+		       "a print is a BLAKE2b of 128 bits");
+	(void)crypto_generichash((unsigned char *)out, sizeof(*out), args->send,
+				 args->count * tutti_type_size(args->type), NULL, 0);
 }
 
 static bool same(const struct tti_print *a, const struct tti_print *b)
@@ -62,9 +30,8 @@ static bool same(const struct tti_print *a, const struct tti_print *b)
 }
 
 /* The source whose print most have: of several, the first. */
-static int reference(const struct tti_args *args)
+static int reference(const struct tti_args *args, const struct tti_print *prints)
 {
-	const struct tti_print *prints = args->sides->prints;
 	int best = 0, most = 0;
 
 	for (int i = 0; i < args->from->n; i++) {
@@ -82,16 +49,12 @@ static int reference(const struct tti_args *args)
 	return args->from->ranks[best];
 }
 
-tutti_status tti_handoff_after_check(struct tti_comm *comm, const struct tti_args *args)
+tutti_status tti_handoff_compare(struct tti_comm *comm, const struct tti_args *args,
+				 const struct tti_print *prints)
 {
-	const struct tti_print *prints;
+	const int usual = reference(args, prints);
 	char text[TTI_NEWS_TEXT], sides[TTI_SIDES_TEXT];
-	int usual;
 
-	if (!is_check(args))
-		return TUTTI_OK;
-	prints = args->sides->prints;
-	usual = reference(args);
 	for (int i = 0; i < args->from->n; i++) {
 		const int rank = args->from->ranks[i];
 

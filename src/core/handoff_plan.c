@@ -7,10 +7,11 @@
 #include "util/hash.h"
 #include "util/mem.h"
 
-/* The first handoff of some sides: rank 0 plans it and what that comes to goes round, so that
- * nothing of it is computed twice. What brings it are calls as any others, so a group may have
- * several handoffs, of several communicators, that need a plan; they are parts of the handoff:
- * with its number, and with its name where ranks call different things. */
+/* What comes before a handoff. The first one of some sides: rank 0 plans it and what that comes to
+ * goes round, so that nothing of it is computed twice. With TUTTI_CHECK each: prints of what the
+ * sources hold are gathered. What brings it are calls as any others, so a group may have several
+ * handoffs, of several communicators, that need it; they are parts of the handoff: with its number,
+ * and with its name where ranks call different things. */
 
 #define WHY_BYTES 512
 
@@ -27,11 +28,13 @@ struct proof {
 	int64_t status;
 };
 
-/* One handoff while it is planned. */
+/* One handoff while it is planned, checked, or both. */
 struct planning {
 	struct tti_comm *comm; /* NULL: nothing to do */
 	const struct tti_args *args;
-	struct tti_args call; /* under way */
+	bool is_planned, is_checked;
+	struct tti_args call;     /* under way */
+	struct tti_print *prints; /* [n] */
 	struct verdict verdict;
 	struct tti_handoff_shape *shape;
 	struct proof *proofs; /* [n] */
@@ -45,8 +48,6 @@ static tutti_status no_memory(struct tti_comm *comm)
 			       -1);
 }
 
-/* -- It goes round, in three calls ---------------------------------------------------------- */
-
 static void set_call(struct planning *p, tutti_collective coll, const void *send, void *recv,
 		     size_t nbytes)
 {
@@ -57,6 +58,24 @@ static void set_call(struct planning *p, tutti_collective coll, const void *send
 				     .type = TUTTI_UINT8,
 				     .part_of = p->args };
 }
+
+static tutti_status send_print(struct planning *p)
+{
+	struct tti_print *own;
+	size_t first, count;
+
+	p->prints = tti_calloc((size_t)p->comm->n, sizeof(*p->prints));
+	if (!p->prints)
+		return no_memory(p->comm);
+	own = &p->prints[p->comm->rank];
+	tti_side_range(p->args->from, p->comm->rank, 1, &first, &count);
+	if (count > 0)
+		tti_handoff_print(p->args, own);
+	set_call(p, TUTTI_ALL_GATHER, own, p->prints, sizeof(*own));
+	return TUTTI_OK;
+}
+
+/* -- A plan goes round, in three calls ---------------------------------------------------------- */
 
 /* At rank 0. */
 static void make(struct planning *p)
@@ -140,12 +159,15 @@ static tutti_status keep(struct planning *p)
 
 /* -- Of several communicators ------------------------------------------------------------------ */
 
+/* One call of each that is to be planned, or to be checked. */
 static void run_step(struct planning *all, struct tti_batch_item *calls,
-		     struct tti_batch_item *items, int n, tutti_status (*begin)(struct planning *))
+		     struct tti_batch_item *items, int n, bool checks,
+		     tutti_status (*begin)(struct planning *))
 {
 	for (int i = 0; i < n; i++) {
 		calls[i] = (struct tti_batch_item){ .status = TUTTI_OK };
-		if (!all[i].comm || items[i].status != TUTTI_OK)
+		if (!(checks ? all[i].is_checked : all[i].is_planned) ||
+		    items[i].status != TUTTI_OK)
 			continue;
 		items[i].status = begin(&all[i]);
 		if (items[i].status != TUTTI_OK)
@@ -161,28 +183,43 @@ static void run_step(struct planning *all, struct tti_batch_item *calls,
 static void plan_all(struct planning *all, struct tti_batch_item *calls,
 		     struct tti_batch_item *items, int n)
 {
-	run_step(all, calls, items, n, send_verdict);
-	run_step(all, calls, items, n, send_shape);
-	run_step(all, calls, items, n, send_proof);
+	run_step(all, calls, items, n, true, send_print);
 	for (int i = 0; i < n; i++)
-		if (all[i].comm && items[i].status == TUTTI_OK)
+		if (all[i].is_checked && items[i].status == TUTTI_OK)
+			items[i].status =
+				tti_handoff_compare(all[i].comm, all[i].args, all[i].prints);
+	run_step(all, calls, items, n, false, send_verdict);
+	run_step(all, calls, items, n, false, send_shape);
+	run_step(all, calls, items, n, false, send_proof);
+	for (int i = 0; i < n; i++)
+		if (all[i].is_planned && items[i].status == TUTTI_OK)
 			items[i].status = keep(&all[i]);
+}
+
+/* Whether a call is a handoff that needs anything first. */
+static bool needs_parts(const struct tti_comm *comm, const struct tti_args *args)
+{
+	return args && (tti_handoff_needs_plan(comm, args) || tti_handoff_wants_check(args));
 }
 
 void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_args *const *args)
 {
-	struct planning *all = tti_calloc((size_t)n, sizeof(*all));
-	struct tti_batch_item *calls = tti_calloc((size_t)n, sizeof(*calls));
+	struct planning *all = NULL;
+	struct tti_batch_item *calls = NULL;
 
 	for (int i = 0; i < n; i++) {
-		if (!args[i] || !tti_handoff_needs_plan(items[i].comm, args[i]))
+		if (!needs_parts(items[i].comm, args[i]))
 			continue;
+		all = all ? all : tti_calloc((size_t)n, sizeof(*all));
+		calls = calls ? calls : tti_calloc((size_t)n, sizeof(*calls));
 		if (!all || !calls) {
 			items[i].status = no_memory(items[i].comm);
 			continue;
 		}
 		all[i].comm = items[i].comm;
 		all[i].args = args[i];
+		all[i].is_planned = tti_handoff_needs_plan(items[i].comm, args[i]);
+		all[i].is_checked = tti_handoff_wants_check(args[i]);
 		all[i].comm->seq++; /* all of it has the number of the handoff */
 	}
 	if (all && calls)
@@ -192,6 +229,7 @@ void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_arg
 			all[i].comm->seq--;
 		tti_free(all[i].shape);
 		tti_free(all[i].proofs);
+		tti_free(all[i].prints);
 	}
 	tti_free(all);
 	tti_free(calls);

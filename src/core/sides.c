@@ -120,18 +120,13 @@ static tutti_side copy_side(const tutti_side *side, int *ranks)
 	return (tutti_side){ ranks, side->n, side->sharded };
 }
 
-tutti_status tti_sides_create(const tutti_side *from, const tutti_side *to, int nprints,
-			      struct tti_sides **out)
+tutti_status tti_sides_create(const tutti_side *from, const tutti_side *to, struct tti_sides **out)
 {
 	const size_t nranks = (size_t)from->n + (size_t)to->n;
 	struct tti_sides *sides = tti_zalloc(sizeof(*sides) + nranks * sizeof(int));
 
-	if (sides && nprints)
-		sides->prints = tti_calloc((size_t)nprints, sizeof(*sides->prints));
-	if (!sides || (nprints && !sides->prints)) {
-		tti_free(sides);
+	if (!sides)
 		return tti_fail(TUTTI_ENOMEM, "handoff of %zu ranks: out of memory", nranks);
-	}
 	atomic_init(&sides->users, 1);
 	sides->from = copy_side(from, sides->ranks);
 	sides->to = copy_side(to, sides->ranks + from->n);
@@ -149,10 +144,8 @@ struct tti_sides *tti_sides_take(struct tti_sides *sides)
 
 void tti_sides_drop(struct tti_sides *sides)
 {
-	if (!sides || atomic_fetch_sub(&sides->users, 1) > 1)
-		return;
-	tti_free(sides->prints);
-	tti_free(sides);
+	if (sides && atomic_fetch_sub(&sides->users, 1) == 1)
+		tti_free(sides);
 }
 
 static bool same_side(const tutti_side *a, const tutti_side *b)

@@ -5,8 +5,7 @@
 /* The sides of a handoff: what is wrong with them, and a copy that lives as long as a call
  * that may be queued.
  *
- * Owner: counted; tti_sides_drop(). Threads: any may take and drop; else read only, but
- * for prints[], which is the executing thread's. */
+ * Owner: counted; tti_sides_drop(). Threads: any may take and drop; else read only. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,25 +16,19 @@
 
 #define TTI_SIDES_TEXT 72 /* as much as there is room for in an error */
 
-/* What a rank holds, in short (TUTTI_CHECK). */
-struct tti_print {
-	uint64_t hash[2];
-};
-
 struct tti_sides {
 	_Atomic int users;
 	tutti_side from, to;
-	uint64_t hash;            /* of ranks, their order, and who holds parts       */
-	struct tti_print *prints; /* [nprints]: room for those of all ranks; NULL     */
+	uint64_t hash; /* of ranks, their order, and who holds parts       */
 	int ranks[];
 };
 
 /* TUTTI_EINVAL: a side is NULL, empty, or has a rank that is none of n, or one twice. */
 TUTTI_CHECKED tutti_status tti_sides_check(const tutti_side *from, const tutti_side *to, int n);
 
-/* A copy of checked sides, with room for `nprints` prints. */
+/* A copy of checked sides. */
 TUTTI_CHECKED tutti_status tti_sides_create(const tutti_side *from, const tutti_side *to,
-					    int nprints, struct tti_sides **out);
+					    struct tti_sides **out);
 /* NULL is fine, here and there. */
 struct tti_sides *tti_sides_take(struct tti_sides *sides);
 void tti_sides_drop(struct tti_sides *sides);
