@@ -74,11 +74,6 @@ static void publish_call(struct tti_comm *comm, uint64_t sign, const struct tti_
 	publish(comm, sign, tti_args_shape(args), 0, tti_args_common_count(args));
 }
 
-static void unpublish(struct tti_comm *comm)
-{
-	atomic_store_explicit(&comm->current.running, 0, memory_order_release);
-}
-
 void tti_call_begin(struct tti_comm *comm, uint64_t shape)
 {
 	publish(comm, 0, shape, 0, 0);
@@ -86,7 +81,7 @@ void tti_call_begin(struct tti_comm *comm, uint64_t shape)
 
 void tti_call_end(struct tti_comm *comm)
 {
-	unpublish(comm);
+	atomic_store_explicit(&comm->current.running, 0, memory_order_release);
 }
 
 /* -- Running ----------------------------------------------------------------- */
@@ -253,7 +248,7 @@ static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *a
 		return status;
 	publish_call(comm, 0, args);
 	status = tti_call_settle(comm, status, -1);
-	unpublish(comm);
+	tti_call_end(comm);
 	return status;
 }
 
@@ -274,7 +269,7 @@ static tutti_status check_root(struct tti_comm *comm, const struct tti_args *arg
 		st = run_job(comm, &barrier, &call, sign, &mismatch_peer);
 	tti_prepared_release(&call);
 	st = tti_call_settle(comm, st, mismatch_peer);
-	unpublish(comm);
+	tti_call_end(comm);
 	return st;
 }
 
@@ -291,7 +286,7 @@ static tutti_status run_collective(struct tti_comm *comm, const struct tti_args 
 	st = run_job(comm, args, call, sign, &mismatch_peer);
 	if (st != TUTTI_OK)
 		st = finish(comm, args, st, mismatch_peer);
-	unpublish(comm);
+	tti_call_end(comm);
 	return st;
 }
 
@@ -328,7 +323,7 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 		st = tti_short_run(&call->way, args->send, args->recv, call->tag, &mismatch_peer);
 	if (st != TUTTI_OK)
 		st = settle_transfers(comm, args, 1, st, &call->way.job);
-	unpublish(comm);
+	tti_call_end(comm);
 	return st;
 }
 
@@ -410,7 +405,7 @@ static tutti_status start_round(struct round *round, int number)
 	}
 	if (st != TUTTI_OK) {
 		st = tti_call_settle(comm, st, -1);
-		unpublish(comm);
+		tti_call_end(comm);
 	}
 	return st;
 }
@@ -426,7 +421,7 @@ static void end_round(const struct round *round, int number)
 	item->status =
 		args ? finish(item->comm, args, job->status, job->mismatch_peer)
 		     : settle_transfers(item->comm, item->args, item->ntransfers, job->status, job);
-	unpublish(item->comm);
+	tti_call_end(item->comm);
 }
 
 static int rounds_of(const struct tti_batch_item *item)

@@ -184,31 +184,39 @@ static bool has_link(const struct tti_graph *graph, uint32_t net)
 	return link && link->bw_gbps > 0;
 }
 
-/* nets[]: elements that are used. */
-static bool is_used(const uint32_t *nets, uint32_t nnets, const struct tti_graph *graph,
-		    uint32_t net)
+/* Where a NIC stands among those of a site that are used; UINT32_MAX: it is none of them. */
+static uint32_t place_of(const struct tti_wiring_site *site, const struct tti_graph *graph,
+			 uint32_t net)
 {
-	if (nnets == TTI_CARD_ANY_NET)
-		return has_link(graph, net);
-	for (uint32_t i = 0; i < nnets && i < TTI_CARD_NETS; i++)
-		if (graph->nodes[net].element == nets[i])
-			return true;
-	return false;
+	for (uint32_t i = 0; i < site->nnets && i < TTI_CARD_NETS; i++)
+		if (graph->nodes[net].element == site->nets[i])
+			return i;
+	return UINT32_MAX;
 }
 
-static tutti_status choose_nets(const uint32_t *used, uint32_t nused, struct tti_job_node *node,
+/* The NICs that are used, and the network of each where the site knows it. */
+static tutti_status choose_nets(const struct tti_wiring_site *site, struct tti_job_node *node,
 				struct tti_arena *arena)
 {
 	const struct tti_graph *graph = node->routes->paths->graph;
 	const uint32_t n = graph->ntype[TTI_NODE_NET];
+	const bool any = site->nnets == TTI_CARD_ANY_NET;
 	uint32_t *nets = tti_arena_alloc(arena, n * sizeof(*nets) + 1);
+	uint64_t *rail = tti_arena_alloc(arena, n * sizeof(*rail) + 1);
 
-	if (!nets)
+	if (!nets || !rail)
 		return no_memory();
 	node->nets = nets;
-	for (uint32_t i = 0; i < n; i++)
-		if (is_used(used, nused, graph, graph->by_type[TTI_NODE_NET][i]))
-			nets[node->nnets++] = graph->by_type[TTI_NODE_NET][i];
+	node->rail = rail;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t net = graph->by_type[TTI_NODE_NET][i];
+		const uint32_t at = any ? UINT32_MAX : place_of(site, graph, net);
+
+		if (any ? !has_link(graph, net) : at == UINT32_MAX)
+			continue;
+		rail[node->nnets] = any ? 0 : site->rail[at];
+		nets[node->nnets++] = net;
+	}
 	return TUTTI_OK;
 }
 
@@ -258,23 +266,6 @@ static tutti_status group_nodes(const struct tti_views *views, struct tti_job_no
 	return st;
 }
 
-/* The network of each NIC, where the site knows it. */
-static tutti_status find_rails(const struct tti_wiring_site *site, struct tti_job_node *node,
-			       struct tti_arena *arena)
-{
-	const struct tti_graph *graph = node->routes->paths->graph;
-	uint64_t *rail = tti_arena_alloc(arena, node->nnets * sizeof(*rail) + 1);
-
-	if (!rail)
-		return no_memory();
-	for (uint32_t net = 0; net < node->nnets && site->nnets != TTI_CARD_ANY_NET; net++)
-		for (uint32_t i = 0; i < site->nnets && i < TTI_CARD_NETS; i++)
-			if (graph->nodes[node->nets[net]].element == site->nets[i])
-				rail[net] = site->rail[i];
-	node->rail = rail;
-	return TUTTI_OK;
-}
-
 static void take_members(const struct tti_wiring *wiring, const struct tti_graph *graph,
 			 const struct tti_job_node *node, uint32_t *members)
 {
@@ -316,11 +307,11 @@ static tutti_status fill_node(const struct source *from, struct tti_comm_job *jo
 	node->routes = machine->routes;
 	node->members = members;
 	node->group = -1;
-	TTI_TRY(choose_nets(site.nets, site.nnets, node, &job->arena));
+	TTI_TRY(choose_nets(&site, node, &job->arena));
 	if (from->roll)
 		return place_members(from->roll, node, job, members);
 	take_members(from->wiring, machine->graph, node, members);
-	return find_rails(&site, node, &job->arena);
+	return TUTTI_OK;
 }
 
 static tutti_status fill(const struct source *from, const int *host_of, int n,

@@ -28,9 +28,10 @@ struct tutti_call_plan {
 
 static bool can_repeat(tutti_collective coll)
 {
-	return coll == TUTTI_ALL_REDUCE || coll == TUTTI_BROADCAST || coll == TUTTI_REDUCE ||
-	       coll == TUTTI_ALL_GATHER || coll == TUTTI_REDUCE_SCATTER || coll == TUTTI_BARRIER ||
-	       coll == TUTTI_ALL_TO_ALL || coll == TUTTI_GATHER || coll == TUTTI_SCATTER;
+	const struct tti_collective *what = tti_collective_get(coll);
+
+	return (unsigned)coll < TUTTI_COLLECTIVE_COUNT && what->input != TTI_HOLDER_STATED &&
+	       !what->has_counts;
 }
 
 static tutti_status make_ready(struct tti_comm *comm, struct tutti_call_plan *plan)
