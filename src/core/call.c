@@ -334,7 +334,7 @@ tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args 
 				 : run_collective(comm, args, call);
 }
 
-tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
+static tutti_status prepare_and_run(struct tti_comm *comm, const struct tti_args *args)
 {
 	struct tti_batch_item item = { .comm = comm };
 	struct tti_prepared *call;
@@ -346,6 +346,21 @@ tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args)
 	st = tti_prepared_get(comm, args, &call);
 	return st == TUTTI_OK ? tti_call_run_prepared(comm, args, call)
 			      : settle_alone(comm, args, st);
+}
+
+tutti_status tti_call_run(struct tti_comm *comm, uint64_t ticket, const struct tti_args *args,
+			  struct tti_prepared *call)
+{
+	tutti_status st;
+
+	tti_turn_wait(comm, ticket);
+	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
+		st = tti_comm_fate(comm);
+	else
+		st = call ? tti_call_run_prepared(comm, args, call) : prepare_and_run(comm, args);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	return st;
 }
 
 /* -- Batches ------------------------------------------------------------------ */

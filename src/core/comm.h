@@ -379,11 +379,13 @@ struct tti_batch_item {
 	tutti_status status;
 };
 
-/* Run one call now: the turn is the caller's. */
-tutti_status tti_call_run(struct tti_comm *comm, const struct tti_args *args);
-/* The same of one that was prepared for such arguments (prepared.h). */
+/* Run a call that was prepared for such arguments (prepared.h), now: the turn is the caller's. */
 tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args *args,
 				   struct tti_prepared *call);
+/* Run one call in its turn, which the caller gives back. `call`: as it was prepared for such
+ * arguments (prepared.h); NULL: it was not. */
+tutti_status tti_call_run(struct tti_comm *comm, uint64_t ticket, const struct tti_args *args,
+			  struct tti_prepared *call);
 /* The signature of a call of all ranks, and what of its arguments is in it. */
 uint64_t tti_call_signature(uint64_t seq, uint64_t part);
 uint64_t tti_call_signature_part(const struct tti_args *args);

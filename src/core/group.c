@@ -179,16 +179,8 @@ static tutti_status start_batch(const struct queued_call *calls, size_t ncalls,
 
 static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
 {
-	const uint64_t ticket = tti_turn_take(comm);
-	tutti_status st;
+	const tutti_status st = tti_call_run(comm, tti_turn_take(comm), args, NULL);
 
-	tti_turn_wait(comm, ticket);
-	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
-		st = tti_comm_fate(comm);
-	else
-		st = tti_call_run(comm, args);
-	if (st != TUTTI_OK)
-		tti_comm_note(comm, st);
 	tti_turn_done(comm);
 	return st;
 }

@@ -115,25 +115,12 @@ tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t handle, tutt
 	return st;
 }
 
-static tutti_status run(struct tutti_call_plan *plan, struct tti_comm *comm, uint64_t ticket)
-{
-	tutti_status st;
-
-	tti_turn_wait(comm, ticket);
-	st = atomic_load_explicit(&comm->fate, memory_order_relaxed)
-		     ? tti_comm_fate(comm)
-		     : tti_call_run_prepared(comm, &plan->args, &plan->call);
-	if (st != TUTTI_OK)
-		tti_comm_note(comm, st);
-	return st;
-}
-
 /* The communicator stays until its turn is given back: that comes last of what it is asked. */
 static tutti_status run_queued(void *self)
 {
 	struct tutti_call_plan *plan = self;
 	struct tti_comm *comm = plan->comm;
-	const tutti_status st = run(plan, comm, plan->ticket);
+	const tutti_status st = tti_call_run(comm, plan->ticket, &plan->args, &plan->call);
 
 	plan->status = st;
 	if (st != TUTTI_OK)
@@ -183,7 +170,7 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 	if (st == TUTTI_OK && stream) {
 		st = queue(plan, comm, stream);
 	} else if (st == TUTTI_OK) {
-		st = run(plan, comm, tti_turn_take(comm));
+		st = tti_call_run(comm, tti_turn_take(comm), &plan->args, &plan->call);
 		tti_turn_done(comm);
 		plan->status = st;
 		if (st != TUTTI_OK)
