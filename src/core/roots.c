@@ -12,10 +12,7 @@ void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count, uint64_
 	struct tti_roots *roots = &comm->roots;
 
 	roots->newest = (roots->newest + 1) % TTI_ROOTS_KEPT;
-	roots->call[roots->newest].seq = comm->seq;
-	roots->call[roots->newest].shape = shape;
-	roots->call[roots->newest].count = count;
-	roots->call[roots->newest].choice = choice;
+	roots->call[roots->newest] = (struct tti_rooted_call){ comm->seq, shape, choice, count };
 }
 
 /* The root that a rank named whose messages in such a call have that tag; -1: none. */

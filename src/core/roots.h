@@ -18,12 +18,14 @@
 
 struct tti_comm;
 
+struct tti_rooted_call {
+	uint64_t seq, shape; /* as published; seq 0: nothing */
+	uint64_t choice;     /* of prepared.h */
+	size_t count;
+};
+
 struct tti_roots {
-	struct {
-		uint64_t seq, shape; /* as published; seq 0: nothing */
-		uint64_t choice;     /* of prepared.h */
-		size_t count;
-	} call[TTI_ROOTS_KEPT];
+	struct tti_rooted_call call[TTI_ROOTS_KEPT];
 	unsigned newest;
 	uint64_t odd_tag; /* of the message that the last call did not expect */
 };

@@ -231,8 +231,7 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 			     struct tti_job *job)
 {
 	const bool in_place = args->coll != TUTTI_GATHER_V && args->coll != TUTTI_SCATTER_V &&
-			      (args->coll == TUTTI_ALL_TO_ALL ? args->send == args->recv
-							      : tti_counts_in_place(comm, args));
+			      tti_args_in_place(comm, args);
 	const int n = comm->n;
 	struct tti_transfer *list, *at;
 
