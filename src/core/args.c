@@ -59,20 +59,6 @@ static tutti_status check_kind(const struct tti_comm *comm, const struct tti_arg
 	return TUTTI_OK;
 }
 
-/* What this rank has and gets of a handoff, in elements. */
-struct handoff_ranges {
-	size_t first_had, has, first_got, gets;
-};
-
-static struct handoff_ranges ranges_of(const struct tti_comm *comm, const struct tti_args *args)
-{
-	struct handoff_ranges r;
-
-	tti_side_range(args->from, comm->rank, args->count, &r.first_had, &r.has);
-	tti_side_range(args->to, comm->rank, args->count, &r.first_got, &r.gets);
-	return r;
-}
-
 void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, size_t *sends,
 		      size_t *recvs)
 {
@@ -90,10 +76,12 @@ void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, 
 	    (args->coll == TUTTI_SEND_RECV && args->is_send))
 		*recvs = 0;
 	if (args->coll == TUTTI_HANDOFF) {
-		const struct handoff_ranges ranges = ranges_of(comm, args);
+		size_t first;
 
-		*sends = ranges.has * tutti_type_size(args->type);
-		*recvs = ranges.gets * tutti_type_size(args->type);
+		tti_side_range(args->from, comm->rank, args->count, &first, sends);
+		tti_side_range(args->to, comm->rank, args->count, &first, recvs);
+		*sends *= tutti_type_size(args->type);
+		*recvs *= tutti_type_size(args->type);
 	}
 }
 
@@ -105,10 +93,12 @@ bool tti_args_in_place(const struct tti_comm *comm, const struct tti_args *args)
 	const size_t own = (size_t)comm->rank * args->count * size;
 
 	if (args->coll == TUTTI_HANDOFF) {
-		const struct handoff_ranges r = ranges_of(comm, args);
+		size_t first_had, first_got, count;
 
+		tti_side_range(args->from, comm->rank, args->count, &first_had, &count);
+		tti_side_range(args->to, comm->rank, args->count, &first_got, &count);
 		/* Where the whole vector would begin. */
-		return send - r.first_had * size == recv - r.first_got * size;
+		return send - first_had * size == recv - first_got * size;
 	}
 	if (tti_has_counts(args->coll))
 		return tti_counts_in_place(comm, args);

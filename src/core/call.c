@@ -336,12 +336,12 @@ tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args 
 
 static tutti_status prepare_and_run(struct tti_comm *comm, const struct tti_args *args)
 {
-	struct tti_batch_item item = { .comm = comm };
+	struct tti_batch_item item = { .comm = comm, .now = args };
 	struct tti_prepared *call;
 	tutti_status st;
 
 	if (args->coll == TUTTI_HANDOFF)
-		tti_handoffs_plan(&item, 1, &args);
+		tti_handoffs_plan(&item, 1);
 	TTI_TRY(item.status);
 	st = tti_prepared_get(comm, args, &call);
 	return st == TUTTI_OK ? tti_call_run_prepared(comm, args, call)
@@ -382,13 +382,19 @@ static tutti_status start_transfers(struct tti_batch_item *item, struct tti_job 
 	return tti_transfers_start(comm, item->ntransfers, job);
 }
 
-/* The collective of a round; NULL: the round of the sends and receives. */
+static int rounds_of(const struct tti_batch_item *item)
+{
+	return item->nargs - item->ntransfers + (item->ntransfers > 0);
+}
+
+/* The collective of a round; NULL: the round of the sends and receives, or there is none. */
 static const struct tti_args *args_of_round(const struct tti_batch_item *item, int round)
 {
 	const bool has_transfers = item->ntransfers > 0;
 
-	return round == 0 && has_transfers ? NULL
-					   : &item->args[item->ntransfers + round - has_transfers];
+	return (round == 0 && has_transfers) || round >= rounds_of(item)
+		       ? NULL
+		       : &item->args[item->ntransfers + round - has_transfers];
 }
 
 /* A round of one communicator while it runs. */
@@ -398,10 +404,10 @@ struct round {
 	struct tti_job job;
 };
 
-static tutti_status start_round(struct round *round, int number)
+static tutti_status start_round(struct round *round)
 {
 	struct tti_comm *comm = round->item->comm;
-	const struct tti_args *args = args_of_round(round->item, number);
+	const struct tti_args *args = round->item->now;
 	struct tti_prepared *call;
 	tutti_status st;
 
@@ -426,10 +432,10 @@ static tutti_status start_round(struct round *round, int number)
 }
 
 /* How the job of a round ended, and what that means. */
-static void end_round(const struct round *round, int number)
+static void end_round(const struct round *round)
 {
 	struct tti_batch_item *item = round->item;
-	const struct tti_args *args = args_of_round(item, number);
+	const struct tti_args *args = item->now;
 	const struct tti_job *job = &round->job;
 
 	item->comm->roots.odd_tag = job->mismatch_tag;
@@ -439,25 +445,6 @@ static void end_round(const struct round *round, int number)
 	tti_call_end(item->comm);
 }
 
-static int rounds_of(const struct tti_batch_item *item)
-{
-	return item->nargs - item->ntransfers + (item->ntransfers > 0);
-}
-
-/* What the handoffs of a round need first. args[n] is scratch. */
-static void plan_handoffs(struct tti_batch_item *items, int n, int number,
-			  const struct tti_args **args)
-{
-	for (int i = 0; i < n; i++) {
-		const bool runs = items[i].status == TUTTI_OK && number < rounds_of(&items[i]);
-
-		args[i] = runs ? args_of_round(&items[i], number) : NULL;
-		if (args[i] && args[i]->coll != TUTTI_HANDOFF)
-			args[i] = NULL;
-	}
-	tti_handoffs_plan(items, n, args);
-}
-
 /* The k-th call of each communicator, all of them side by side: the k-th of one
  * never waits for a later one of another, on any rank. */
 static int run_round(struct tti_batch_item *items, int n, int number, struct tti_job **jobs,
@@ -465,6 +452,9 @@ static int run_round(struct tti_batch_item *items, int n, int number, struct tti
 {
 	int started = 0;
 
+	for (int i = 0; i < n; i++)
+		items[i].now = args_of_round(&items[i], number);
+	tti_handoffs_plan(items, n);
 	for (int i = 0; i < n; i++) {
 		struct tti_batch_item *item = &items[i];
 		struct round *round = &rounds[started];
@@ -472,25 +462,14 @@ static int run_round(struct tti_batch_item *items, int n, int number, struct tti
 		if (item->status != TUTTI_OK || number >= rounds_of(item))
 			continue;
 		round->item = item;
-		item->status = start_round(round, number);
+		item->status = start_round(round);
 		if (item->status == TUTTI_OK)
 			jobs[started++] = &round->job;
 	}
 	(void)tti_job_wait(jobs, started); /* each item has a status of its own */
 	for (int i = 0; i < started; i++)
-		end_round(&rounds[i], number);
+		end_round(&rounds[i]);
 	return started;
-}
-
-/* With room for n of each. */
-static void run_rounds(struct tti_batch_item *items, int n, struct tti_job **jobs,
-		       struct round *rounds, const struct tti_args **args)
-{
-	int number = 0;
-
-	do
-		plan_handoffs(items, n, number, args);
-	while (run_round(items, n, number++, jobs, rounds) > 0);
 }
 
 /* As most groups are of one communicator, those need no memory. */
@@ -498,18 +477,16 @@ void tti_batch_rounds(struct tti_batch_item *items, int n)
 {
 	struct round one, *rounds = n == 1 ? &one : tti_alloc((size_t)n * sizeof(*rounds));
 	struct tti_job *job, **jobs = n == 1 ? &job : tti_alloc((size_t)n * sizeof(*jobs));
-	const struct tti_args *arg, **args = n == 1 ? &arg : tti_alloc((size_t)n * sizeof(*args));
+	int number = 0;
 
-	if (rounds && jobs && args)
-		run_rounds(items, n, jobs, rounds, args);
-	else
-		for (int i = 0; i < n; i++)
-			items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
+	for (int i = 0; i < n && (!rounds || !jobs); i++)
+		items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
+	while (rounds && jobs && run_round(items, n, number, jobs, rounds) > 0)
+		number++;
 	if (n == 1)
 		return;
 	tti_free(rounds);
 	tti_free(jobs);
-	tti_free(args);
 }
 
 tutti_status tti_batch_run(struct tti_batch_item *items, int n)

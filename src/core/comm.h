@@ -382,6 +382,8 @@ struct tti_batch_item {
 	uint64_t ticket;
 	struct tti_args *args; /* [nargs], transfers first */
 	int nargs, ntransfers;
+	/* The collective of the round that runs; NULL: its sends and receives, or there is none left. */
+	const struct tti_args *now;
 	tutti_status status;
 };
 

@@ -75,10 +75,10 @@ TUTTI_CHECKED tutti_status tti_handoff_make(const struct tti_comm *comm,
 
 /* -- handoff_plan.c ---------------------------------------------------------------- */
 
-/* Compare the sources of, and plan, what needs it of the handoffs args[i] of items[i] (NULL: none),
- * side by side, by calls of their own; items[i].status tells what came of it, the same on all ranks
- * of its communicator. */
-void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_args *const *args);
+/* Compare the sources of, and plan, what needs it of the handoffs that items[i].now are, side by
+ * side, by calls of their own; items[i].status tells what came of it, the same on all ranks of its
+ * communicator. */
+void tti_handoffs_plan(struct tti_batch_item *items, int n);
 
 /* -- handoff_check.c -------------------------------------------------------------- */
 

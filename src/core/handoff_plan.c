@@ -196,19 +196,21 @@ static void plan_all(struct planning *all, struct tti_batch_item *calls,
 			items[i].status = keep(&all[i]);
 }
 
-/* Whether a call is a handoff that needs anything first. */
-static bool needs_parts(const struct tti_comm *comm, const struct tti_args *args)
+/* Whether a call that is about to run is a handoff that needs anything first. */
+static bool needs_parts(const struct tti_batch_item *item)
 {
-	return args && (tti_handoff_needs_plan(comm, args) || tti_handoff_wants_check(args));
+	return item->status == TUTTI_OK && item->now && item->now->coll == TUTTI_HANDOFF &&
+	       (tti_handoff_needs_plan(item->comm, item->now) ||
+		tti_handoff_wants_check(item->now));
 }
 
-void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_args *const *args)
+void tti_handoffs_plan(struct tti_batch_item *items, int n)
 {
 	struct planning *all = NULL;
 	struct tti_batch_item *calls = NULL;
 
 	for (int i = 0; i < n; i++) {
-		if (!needs_parts(items[i].comm, args[i]))
+		if (!needs_parts(&items[i]))
 			continue;
 		all = all ? all : tti_calloc((size_t)n, sizeof(*all));
 		calls = calls ? calls : tti_calloc((size_t)n, sizeof(*calls));
@@ -217,9 +219,9 @@ void tti_handoffs_plan(struct tti_batch_item *items, int n, const struct tti_arg
 			continue;
 		}
 		all[i].comm = items[i].comm;
-		all[i].args = args[i];
-		all[i].is_planned = tti_handoff_needs_plan(items[i].comm, args[i]);
-		all[i].is_checked = tti_handoff_wants_check(args[i]);
+		all[i].args = items[i].now;
+		all[i].is_planned = tti_handoff_needs_plan(items[i].comm, items[i].now);
+		all[i].is_checked = tti_handoff_wants_check(items[i].now);
 		all[i].comm->seq++; /* all of it has the number of the handoff */
 	}
 	if (all && calls)

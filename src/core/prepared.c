@@ -109,13 +109,6 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 
 /* -- Making ------------------------------------------------------------------------ */
 
-/* Where recv is to send in a call that is in place. */
-static uintptr_t in_place(const struct tti_comm *comm, const struct tti_args *args)
-{
-	return tti_collective_in_place(args->coll, (size_t)comm->rank * args->count *
-							   tutti_type_size(args->type));
-}
-
 /* Whether its operations are run in their order, if each chunk is one message: short ones, and an
  * exchange, which is one message whatever its length. Not what may be run where the data lies. */
 static bool may_be_short(const struct tti_args *args, const struct tti_prepared *call)
@@ -269,7 +262,8 @@ tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *arg
 	out->is_checked = out->is_rooted && tti_params()->check;
 	if (args->coll != TUTTI_HANDOFF && !tti_has_counts(args->coll)) {
 		tti_args_extents(comm, args, &out->sends, &out->recvs);
-		out->in_place = in_place(comm, args);
+		out->in_place = tti_collective_in_place(
+			args->coll, (size_t)comm->rank * args->count * tutti_type_size(args->type));
 	}
 	return TUTTI_OK;
 }
