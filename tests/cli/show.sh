@@ -38,6 +38,12 @@ for collective in $collectives; do
 		says err "^$collective has no algorithms of its own: ."
 	fi
 done
+expect 0 "$TUTTI" show send_recv
+says out '^memory$'
+for collective in all_to_all_v gather_v scatter_v; do
+	expect 0 "$TUTTI" show $collective
+	says err 'it runs those of send_recv'
+done
 ok "each collective has a memory program, or says what it runs"
 
 for hosts in 1 4,4 3,2,1 1,1,1,1,1; do

@@ -59,15 +59,19 @@ bool layer_send(struct layer_link *self, const void *data, size_t nbytes, uint64
 	return is_sent;
 }
 
-static bool all_released(struct tti_link *link)
+bool layer_all_released(struct layer_link *self)
 {
-	struct layer_link *self = layer_link_of(link);
 	bool all;
 
 	step_down(self);
-	all = self->inner->all_released(link);
+	all = self->inner->all_released(self->link);
 	step_up(self);
 	return all;
+}
+
+static bool all_released(struct tti_link *link)
+{
+	return layer_all_released(layer_link_of(link));
 }
 
 static void fan_down(struct layer *layer, struct tti_link *const *links, int n)
@@ -124,7 +128,7 @@ static struct layer_link *wrap(struct layer *layer, struct tti_link *link)
 	if (own->send && link->ops->send)
 		self->ops.send = own->send;
 	if (link->ops->all_released)
-		self->ops.all_released = all_released;
+		self->ops.all_released = own->all_released ? own->all_released : all_released;
 	return self;
 }
 

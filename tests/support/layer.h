@@ -56,6 +56,7 @@ void layer_commit(struct layer_link *self, size_t nbytes, uint64_t tag);
 const void *layer_peek(struct layer_link *self, size_t *nbytes, uint64_t *tag);
 void layer_release(struct layer_link *self);
 bool layer_send(struct layer_link *self, const void *data, size_t nbytes, uint64_t tag);
+bool layer_all_released(struct layer_link *self);
 void *layer_fan_reserve(struct layer *layer, struct tti_link *const *links, int n, size_t nbytes);
 void layer_fan_commit(struct layer *layer, struct tti_link *const *links, int n, size_t nbytes,
 		      uint64_t tag);
