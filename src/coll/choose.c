@@ -37,7 +37,6 @@ static const struct rule rules[] = {
 	{ TUTTI_BROADCAST, COPIED, ANY_RANKS, 8 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_GATHER, COPIED, ANY_RANKS, 32 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_TO_ALL, COPIED, ANY_RANKS, 16 * MIB, "memory", 4.2 },
-	{ TUTTI_BROADCAST, COPIED_CROWDED, 4, 2 * MIB, "memory", 17 },
 	{ TUTTI_ALL_GATHER, COPIED_CROWDED, 4, 8 * MIB, "memory", 4.2 },
 	{ TUTTI_ALL_TO_ALL, COPIED_CROWDED, 4, 8 * MIB, "memory", 4.2 },
 	/* In shared memory: a fan-out is one write, an n-ary reduction one pass, so
