@@ -115,35 +115,6 @@ bool tti_in_order_poll(struct tti_job *job)
 	return moved;
 }
 
-/* The one operation that can be next. */
-static int32_t next_oper(const struct tti_job *job)
-{
-	const struct tti_bound *bound = job->program.bound;
-
-	if (!bound->is_free || !job->program.spot)
-		return job->program.pos;
-	return job->program.left == 1 ? bound->progress[0].next : -1;
-}
-
-const struct tti_link *tti_in_order_awaits(const struct tti_job *job)
-{
-	const struct tti_bound *bound = job->program.bound;
-	const int32_t index = job->program.in_order && bound->connected ? next_oper(job) : -1;
-	const struct tti_linked *at;
-
-	if (index < 0 || index >= bound->prog.nopers || tti_lends(job, index))
-		return NULL;
-	at = &bound->linked[index];
-	/* Of several, from the next rank on: else all ranks wait for the first one. */
-	for (int i = 0; i < at->op->nin; i++) {
-		struct tti_link *link = at->in[(at->op->local_at + i) % at->op->nin];
-
-		if (!link->ops->peek(link, &(size_t){ 0 }, &(uint64_t){ 0 }))
-			return link;
-	}
-	return NULL;
-}
-
 /* -- Calls that are kept ------------------------------------------------------------ */
 
 bool tti_short_fits(const struct tti_layout *layout, size_t slice_bytes)

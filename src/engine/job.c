@@ -74,12 +74,80 @@ bool tti_job_poll(struct tti_job *job)
 	return moved;
 }
 
+/* Operations that are run as their messages come, in any order. */
+static bool is_listed(const struct tti_job *job)
+{
+	return job->program.in_order && job->program.bound->is_free && job->program.spot;
+}
+
+/* Whether an operation has done the one block of a job, whose operations are not listed. */
+static bool is_done(const struct tti_job *job, int32_t index)
+{
+	return job->program.in_order ? index < job->program.pos
+				     : job->program.bound->progress[index].next > 0;
+}
+
+/* Whether the next message of a queue is that of an operation. */
+static bool is_next(const struct tti_job *job, const struct tti_queue *queue, int32_t index)
+{
+	const int32_t *oper = job->program.bound->prog.queued + queue->first;
+
+	while (*oper != index && is_done(job, *oper))
+		oper++;
+	return *oper == index;
+}
+
+/* How many messages of an operation have not come, but for those behind others of their links:
+ * which may have no room before those are read. */
+static uint32_t count_missing(const struct tti_job *job, int32_t index,
+			      const struct tti_link **last)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const struct tti_linked *at = &bound->linked[index];
+	uint32_t missing = 0;
+
+	for (int i = 0; i < at->op->nin; i++) {
+		const int32_t queue = bound->prog.queue_of[at->op->in + i];
+
+		if ((!is_listed(job) && !is_next(job, &bound->prog.queue[queue], index)) ||
+		    at->in[i]->ops->peek(at->in[i], &(size_t){ 0 }, &(uint64_t){ 0 }))
+			continue;
+		*last = at->in[i];
+		missing++;
+	}
+	return missing;
+}
+
+uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **last)
+{
+	const struct tti_bound *bound = job->program.bound;
+	const bool listed = is_listed(job);
+	const bool is_cut = job->program.nblocks > 1 || job->program.layout.by_chunk;
+	const int32_t n = listed   ? (int32_t)job->program.left
+			  : is_cut ? job->program.pos + 1
+				   : bound->prog.nopers;
+	uint32_t missing = 0;
+
+	if (!bound->connected || job->program.is_memory || (is_cut && !job->program.in_order))
+		return 0;
+	for (int32_t i = 0; i < n && i < bound->prog.nopers; i++) {
+		const int32_t index = listed ? bound->progress[i].next : i;
+
+		if (!listed && is_done(job, index))
+			continue;
+		if (bound->linked[index].op->nout > 0 || tti_lends(job, index))
+			break;
+		missing += count_missing(job, index, last);
+	}
+	return missing;
+}
+
 void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
 {
 	const bool is_slow = tti_wait_is_slow(wait);
 	tutti_status st;
 
-	wait->awaited = alone && is_slow ? tti_in_order_awaits(job) : NULL;
+	wait->missing = alone && is_slow ? tti_job_missing(job, &wait->awaited) : 0;
 	st = tti_wait_step(wait, job->engine, is_slow ? tti_program_blame(job) : -1, alone);
 	if (st != TUTTI_AGAIN)
 		job->status = st;

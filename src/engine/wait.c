@@ -171,6 +171,7 @@ static void nap(const struct tti_wait *wait, struct tti_engine *engine, bool alo
 	const struct timespec pause = { .tv_nsec = (long)most };
 
 	if (engine->sleeper && alone) {
+		engine->sleeper->missing = wait->missing;
 		engine->sleeper->awaited = wait->awaited;
 		engine->sleeper->transport->sleep->wait(engine->sleeper, most);
 	} else {

@@ -28,17 +28,21 @@
  * tti_wait_beside().
  *
  * Who sends pays for a peer that sleeps and for no other: `sleep` of a port returns when a message
- * or room for one has come (transport.h). Where only one peer's message lets the wait end, only
- * that peer wakes: else all ranks wake each other for each message. */
+ * or room for one has come (transport.h). Where it is known which message, or how many, must come
+ * before the rank has something to send (tti_job_missing() in job.h), only the last of them wakes it:
+ * else ranks wake each other for each message, to find that they still cannot go on. */
 
 #include "engine/engine.h"
 
 /* One wait; zero it when something moved. */
 struct tti_wait {
 	uint32_t rounds;
-	int64_t since_ns;               /* 0: the clock was not looked at yet            */
-	int64_t report_ns;              /* when to call on_wait next                     */
-	const struct tti_link *awaited; /* all that can end the wait; NULL: unknown */
+	int64_t since_ns;  /* 0: the clock was not looked at yet            */
+	int64_t report_ns; /* when to call on_wait next                     */
+	/* It cannot end before so many messages have come, where they are one by that link; 0: not
+	 * known. */
+	uint32_t missing;
+	const struct tti_link *awaited;
 };
 
 /* Nothing moved on the engine. TUTTI_AGAIN: look again; else the wait is over with

@@ -54,23 +54,37 @@ static __attribute__((noinline, cold)) void broken(const struct tti_shm_link *li
 		      link->base.peer);
 }
 
-/* Parts of a bell's word. */
-#define ARMED UINT32_C(1)
-#define BY    (UINT32_C(4095) << 1)
+/* Parts of a bell's word (shm_seg.h). */
+#define ARMED  UINT32_C(1)
+#define COUNTS UINT32_C(2)
+#define ONE    UINT32_C(4)
+#define FIELD  (UINT32_C(4095) * ONE)
+#define STATE  (ARMED | COUNTS | FIELD)
 
-/* Who is to ring: ranks whose place does not fit are anybody. */
-static uint32_t by(int place)
+/* What a sleeper writes: who is to ring it, or how many messages are; what does not fit is anybody. */
+static uint32_t armed_for(int place, uint32_t missing)
 {
-	return (uint32_t)place < 4095 ? (uint32_t)(place + 1) << 1 : 0;
+	if (missing > 1)
+		return missing > 4095 ? ARMED : ARMED | COUNTS | missing * ONE;
+	return place < 0 || place >= 4095 ? ARMED : ARMED | (uint32_t)(place + 1) * ONE;
 }
 
-__attribute__((noinline, cold)) void tti_shm_ring(const struct tti_shm_link *link, uint32_t word)
+__attribute__((noinline, cold)) void tti_shm_ring(const struct tti_shm_link *link, uint32_t word,
+						  bool is_message)
 {
 	_Atomic uint32_t *const bell = &link->bell->word;
+	uint32_t next;
 
-	if ((word & BY) && (word & BY) != by(link->port->self))
-		return;
-	if (atomic_compare_exchange_strong(bell, &word, (word | BY | ARMED) + 1))
+	do {
+		const uint32_t field = word & FIELD;
+
+		if (!(word & ARMED) || ((word & COUNTS) && !is_message) ||
+		    (!(word & COUNTS) && field &&
+		     field != (armed_for(link->port->self, 1) & FIELD)))
+			return;
+		next = (word & COUNTS) && field > ONE ? word - ONE : (word | STATE) + 1;
+	} while (!atomic_compare_exchange_strong(bell, &word, next));
+	if (!(next & ARMED))
 		tti_futex_wake(bell, 1);
 }
 
@@ -241,7 +255,7 @@ static void tell(struct tti_shm_link *link)
 				      memory_order_release);
 	}
 	atomic_store_explicit(&link->rx_done->count, done, memory_order_release);
-	tti_shm_ring_if_asleep(link);
+	tti_shm_ring_if_asleep(link, false);
 }
 
 /* What does not travel inline goes back at once: its writer may have no other room. */
@@ -295,15 +309,16 @@ static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 {
 	struct tti_shm_port *const port = tti_shm_port_of(base);
 	struct tti_shm_bell *bell;
-	uint32_t word, armed = ARMED;
+	uint32_t word, armed;
 
 	if (!port->seg.base)
 		return;
-	if (base->awaited)
-		armed |= by(tti_shm_find_candidate(port, base->awaited->peer));
+	armed = armed_for(base->missing == 1 ? tti_shm_find_candidate(port, base->awaited->peer)
+					     : -1,
+			  base->missing);
 	bell = tti_shm_seg_bell(&port->seg, port->self);
 	word = atomic_load_explicit(&bell->word, memory_order_acquire);
-	armed |= word & ~(BY | ARMED);
+	armed |= word & ~STATE;
 	if (word == armed) {
 		tti_futex_wait(&bell->word, word,
 			       timeout_ns < LONGEST_NS ? timeout_ns : LONGEST_NS);

@@ -135,7 +135,7 @@ static void send_for_all(struct tti_shm_port *port, struct tti_link *const *link
 
 	tti_shm_write_line(line, kind, nbytes, tag, (uint32_t)++port->for_all);
 	for (int i = 0; i < n; i++)
-		tti_shm_ring_if_asleep(tti_shm_link_of(links[i]));
+		tti_shm_ring_if_asleep(tti_shm_link_of(links[i]), true);
 }
 
 /* The first goes last: its line is what the others are copied from. */

@@ -19,16 +19,17 @@ static inline struct tti_shm_link *tti_shm_link_of(struct tti_link *link)
 	return (struct tti_shm_link *)link;
 }
 
-/* Wake who armed the peer's bell when it had that word, if that is to be by us. */
-void tti_shm_ring(const struct tti_shm_link *link, uint32_t word);
+/* Wake who armed the peer's bell when it had that word, if that is to be by this: a message of ours,
+ * or that we have read one. */
+void tti_shm_ring(const struct tti_shm_link *link, uint32_t word, bool is_message);
 
 /* A plain load, no fence: shm_wait() makes up for that. */
-static inline void tti_shm_ring_if_asleep(const struct tti_shm_link *link)
+static inline void tti_shm_ring_if_asleep(const struct tti_shm_link *link, bool is_message)
 {
 	const uint32_t word = atomic_load_explicit(&link->bell->word, memory_order_relaxed);
 
 	if (TTI_UNLIKELY(word & 1))
-		tti_shm_ring(link, word);
+		tti_shm_ring(link, word, is_message);
 }
 
 /* Look up what the peer gave back. */
@@ -62,7 +63,7 @@ static inline void tti_shm_send_line(struct tti_shm_link *link, enum tti_shm_kin
 	const uint64_t number = ++link->tx_lines + link->port->for_all;
 
 	tti_shm_write_line(line, kind, nbytes, tag, (uint32_t)number);
-	tti_shm_ring_if_asleep(link);
+	tti_shm_ring_if_asleep(link, true);
 }
 
 /* shm_fan.c. */

@@ -70,8 +70,10 @@ struct tti_shm_pair {
 	/* Boxes follow, the struct's size is a multiple of 4096. */
 };
 
-/* word: how often it was rung << 13 | who is to ring it, that is place + 1, 0: anybody << 1 | whether
- * it is armed. The rank itself arms it, who rings disarms it. probe and answer prove at join that the memory is really shared. */
+/* word: how often it was rung << 14 | a field << 2 | whether that counts << 1 | whether it is armed.
+ * The field is who is to ring it, that is place + 1, or 0, anybody; where it counts, how many messages
+ * are to come. The rank itself arms it; who rings disarms it, or takes one off what is to come.
+ * probe and answer prove at join that the memory is really shared. */
 struct tti_shm_bell {
 	_Alignas(128) _Atomic uint32_t word;
 	_Atomic uint64_t probe, answer;

@@ -93,8 +93,9 @@ struct tti_port {
 	/* Set by who owns the port: all is said, and a peer that goes is not missed, so its
 	 * end is a failure as ever, but nothing to log. */
 	bool parting;
-	/* The engine's, for sleep: what this link's peer does, and nothing else, ends the wait; NULL:
-	 * what any peer does. */
+	/* The engine's, for sleep: the wait cannot end before so many messages have come, where they
+	 * are one by this link; 0: whatever a peer does may end it. */
+	uint32_t missing;
 	const struct tti_link *awaited;
 	/* Bytes committed but not yet handed over to the system: a call is not
 	 * over before this is 0. Always 0 for memory. */
@@ -136,7 +137,8 @@ struct tti_fanout_ops {
 };
 
 /* Optional: sleeping until something happens on the port, at most timeout_ns;
- * may return early, and need not return for what others do than port->awaited. Where it is NULL the engine sleeps in short naps. */
+ * may return early, and need not return before port->missing messages have come. Where it is NULL the
+ * engine sleeps in short naps. */
 struct tti_sleep_ops {
 	void (*wait)(struct tti_port *port, int64_t timeout_ns);
 	/* Optional: a descriptor that is readable while wait() would find something. Belongs

@@ -45,7 +45,8 @@ struct bed {
 	struct tti_port port;
 	int sleeps;
 	int64_t longest_ns;
-	const struct tti_link *awaited; /* of the last sleep */
+	uint32_t missing; /* of the last sleep, as the next one */
+	const struct tti_link *awaited;
 };
 
 static void sleep_on(struct tti_port *port, int64_t timeout_ns)
@@ -53,6 +54,7 @@ static void sleep_on(struct tti_port *port, int64_t timeout_ns)
 	struct bed *bed = (struct bed *)port;
 
 	bed->sleeps++;
+	bed->missing = port->missing;
 	bed->awaited = port->awaited;
 	if (bed->longest_ns < timeout_ns)
 		bed->longest_ns = timeout_ns;
@@ -344,9 +346,11 @@ static void abort_failure_and_deadline_end_a_wait_that_sleeps(void **state)
 	tti_wait_beside(&awaited);
 	step(&wait, &engine, 10);
 	assert_int_equal(bed.sleeps, 9);
-	assert_null(bed.awaited);
+	assert_int_equal(bed.missing, 0);
+	wait.missing = 1;
 	wait.awaited = &link;
 	step(&wait, &engine, 1);
+	assert_int_equal(bed.missing, 1);
 	assert_ptr_equal(bed.awaited, &link);
 	/* No sleep is so long that these are seen late. */
 	assert_true(bed.longest_ns <= 5 * MS);

@@ -107,6 +107,7 @@ static void sleep_for_one(struct world *world, struct tti_port *port)
 		uint32_t armed = 0;
 
 		if (port->rank == 0) {
+			port->missing = turn < 2;
 			port->awaited = turn == 0 ? links[2] : turn == 1 ? links[1] : NULL;
 			tti_transport_shm.sleep->wait(port, TTI_NEVER);
 			armed = atomic_load(&bell->word);
@@ -132,6 +133,63 @@ static void sleep_for_one(struct world *world, struct tti_port *port)
 	}
 }
 
+static void send_to(struct tti_link *link, size_t nbytes)
+{
+	CHECK(link->ops->reserve(link, nbytes, 0));
+	link->ops->commit(link, nbytes, 0);
+}
+
+static void take_from(struct tti_link *link)
+{
+	size_t nbytes;
+	uint64_t tag;
+
+	while (!link->ops->peek(link, &nbytes, &tag))
+		tti_cpu_relax();
+	link->ops->release(link);
+}
+
+/* Rank 0 has sent to rank 1 and sleeps for two messages: neither what rank 1 has read nor the first
+ * message ends that. */
+static void sleep_for_two(struct world *world, struct tti_port *port)
+{
+	struct tti_shm_port *const shm = (struct tti_shm_port *)port;
+	const struct tti_shm_bell *const bell = tti_shm_seg_bell(&shm->seg, shm->self);
+	struct tti_link *links[3] = { NULL };
+
+	for (int peer = 0; peer < 3; peer++)
+		CHECK(peer == port->rank ||
+		      tti_transport_shm.connect(port, peer, &links[peer]) == TUTTI_OK);
+	if (port->rank == 0) {
+		send_to(links[1], port->inline_bytes + 1);
+		port->missing = 2;
+		tti_transport_shm.sleep->wait(port, TTI_NEVER);
+	}
+	world_sync(world);
+	if (port->rank == 1) {
+		take_from(links[0]);
+		send_to(links[0], 8);
+	}
+	world_sync(world);
+	if (port->rank == 0)
+		CHECK(atomic_load(&bell->word) & 1);
+	world_sync(world);
+	if (port->rank == 2)
+		send_to(links[0], 8);
+	world_sync(world);
+	if (port->rank == 0)
+		CHECK(!(atomic_load(&bell->word) & 1));
+}
+
+static void the_last_of_several_messages_wakes(void **state)
+{
+	struct world *const world = world_create(3, sleep_for_two);
+
+	(void)state;
+	world_run_threads(world);
+	world_free(world);
+}
+
 static void only_who_is_awaited_wakes(void **state)
 {
 	struct world *const world = world_create(3, sleep_for_one);
@@ -146,6 +204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_message_leaves_its_reader_asleep),
 		cmocka_unit_test(only_who_is_awaited_wakes),
+		cmocka_unit_test(the_last_of_several_messages_wakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
