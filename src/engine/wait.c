@@ -24,7 +24,7 @@
 #define LONG_NS       (500 * 1000)
 #define LONG_IN       80
 #define LEVEL_MOST    (LONG_IN * 5 / 2)
-#define DEAR_FIRST_NS (100 * TTI_NS_PER_MS)
+#define DEAR_FIRST_NS (20 * TTI_NS_PER_MS)
 #define DEAR_MOST_NS  (1000 * TTI_NS_PER_MS)
 
 /* Fewer ticks are 0.03 to 0.13 ms at most: a yield, or two and what is between, that take no more

@@ -16,7 +16,7 @@
  * but a call that sleeps costs some 50 us where one that yields takes a few. So yields are timed, and
  * they are dear where more than one in 80 is long, which is over 0.5 ms: 4 ms in 80 are 50 us each.
  * Fewer, as where all jobs get their time in long turns, cost less than sleeping would. Three long
- * ones in a row are enough. Yields are then dear for 0.1 s, which is doubled up to 1 s as long as
+ * ones in a row are enough. Yields are then dear for 0.02 s, which is doubled up to 1 s as long as
  * the same happens again soon afterwards; to find that out costs one long yield each time.
  * While yields are dear,
  *

@@ -171,9 +171,9 @@ static void yields_are_dear_if_too_many_are_long(void **state)
 		tti_yields_took(&known, 2000 * MS, MS / 2 + 1, 0);
 	}
 	assert_true(tti_yields_are_dear(&known, 2000 * MS));
-	assert_true(tti_yields_are_dear(&known, 2100 * MS - 1));
-	assert_false(tti_yields_are_dear(&known, 2100 * MS));
-	assert_false(tti_yields_are_dear(&known, 2101 * MS));
+	assert_true(tti_yields_are_dear(&known, 2020 * MS - 1));
+	assert_false(tti_yields_are_dear(&known, 2020 * MS));
+	assert_false(tti_yields_are_dear(&known, 2021 * MS));
 	/* And so is one in 51. */
 	known = (struct tti_yields){ 0 };
 	for (int i = 0; i < 5; i++) {
@@ -186,7 +186,7 @@ static void yields_are_dear_if_too_many_are_long(void **state)
 /* As long as a job beside stays, a yield a second is lost to finding out. */
 static void dear_again_is_dear_for_longer(void **state)
 {
-	static const int64_t lasts[] = { 100, 200, 400, 800, 1000, 1000 };
+	static const int64_t lasts[] = { 20, 40, 80, 160, 320, 640, 1000, 1000 };
 	struct tti_yields known = { 0 };
 	int64_t now = MS;
 
@@ -203,11 +203,11 @@ static void dear_again_is_dear_for_longer(void **state)
 	/* It was calm for as long as it was dear. */
 	now += MS;
 	tti_yields_took(&known, now, 4 * MS, 30);
-	assert_true(tti_yields_are_dear(&known, now + 100 * MS - 1));
-	assert_false(tti_yields_are_dear(&known, now + 100 * MS));
+	assert_true(tti_yields_are_dear(&known, now + 20 * MS - 1));
+	assert_false(tti_yields_are_dear(&known, now + 20 * MS));
 	/* And short ones make up for what was lost. */
-	tti_yields_took(&known, now + 100 * MS, 4 * MS, 1000);
-	assert_false(tti_yields_are_dear(&known, now + 100 * MS));
+	tti_yields_took(&known, now + 20 * MS, 4 * MS, 1000);
+	assert_false(tti_yields_are_dear(&known, now + 20 * MS));
 }
 
 /* Each in a thread of its own, as what is known of yields is a thread's. */
