@@ -59,13 +59,13 @@ static tutti_status check_kind(const struct tti_comm *comm, const struct tti_arg
 	return TUTTI_OK;
 }
 
-void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, size_t *sends,
-		      size_t *recvs)
+void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, int rank,
+		      size_t *sends, size_t *recvs)
 {
 	const struct tti_collective *what = tti_collective_get(args->coll);
 	const size_t one = args->count * tutti_type_size(args->type);
 	const size_t all = one * (size_t)comm->n;
-	const bool at_root = comm->rank == args->root;
+	const bool at_root = rank == args->root;
 
 	*sends = tti_collective_sends_rows(args->coll) ? all : one;
 	*recvs = tti_collective_gets_rows(args->coll) ? all : one;
@@ -78,8 +78,8 @@ void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, 
 	if (args->coll == TUTTI_HANDOFF) {
 		size_t first;
 
-		tti_side_range(args->from, comm->rank, args->count, &first, sends);
-		tti_side_range(args->to, comm->rank, args->count, &first, recvs);
+		tti_side_range(args->from, rank, args->count, &first, sends);
+		tti_side_range(args->to, rank, args->count, &first, recvs);
 		*sends *= tutti_type_size(args->type);
 		*recvs *= tutti_type_size(args->type);
 	}

@@ -371,9 +371,10 @@ const char *tti_args_name(const struct tti_args *args);
 /* Whether send and receive buffer are one. */
 bool tti_args_in_place(const struct tti_comm *comm, const struct tti_args *args);
 
-/* How many bytes the call reads at send and writes at recv on this rank. */
-void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, size_t *sends,
-		      size_t *recvs);
+/* How many bytes the call reads at send and writes at recv on a rank; of sends, receives and counts
+ * that only two ranks know, on this one. */
+void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, int rank,
+		      size_t *sends, size_t *recvs);
 
 /* Several calls that run together: those of one communicator in order, all its
  * sends and receives first and at once; communicators side by side. */

@@ -35,7 +35,7 @@ static struct side side_of(const struct tti_comm *comm, const struct tti_args *a
 	size_t sends, recvs;
 
 	if (!tti_has_counts(args->coll)) {
-		tti_args_extents(comm, args, &sends, &recvs);
+		tti_args_extents(comm, args, comm->rank, &sends, &recvs);
 		return (struct side){ .count = (is_send ? sends : recvs) /
 					       tutti_type_size(args->type),
 				      .nranges = 1 };

@@ -21,10 +21,8 @@ static void forget_program(struct tti_handoff_program *program)
 
 static void forget(struct tti_handoff_kept *kept)
 {
-	for (int i = 0; i < TTI_HANDOFF_CUTS; i++) {
-		forget_program(&kept->by_slots.at[i]);
-		forget_program(&kept->in_memory.at[i]);
-	}
+	for (int i = 0; i < 2 * TTI_HANDOFF_CUTS; i++)
+		forget_program(&kept->programs[i % 2].at[i / 2]);
 	tti_free(kept->shape);
 	tti_sides_drop(kept->sides);
 	*kept = (struct tti_handoff_kept){ 0 };
@@ -130,7 +128,7 @@ static tutti_status cut(struct tti_comm *comm, const struct tti_args *args,
 
 	TTI_TRY(in_memory ? tti_handoff_memory_cut(&call, args->count, line, &chunks)
 			  : tti_handoff_cut(&call, shape, args->count, line, &chunks));
-	program = place_of(in_memory ? &kept->in_memory : &kept->by_slots, &chunks);
+	program = place_of(&kept->programs[in_memory], &chunks);
 	tti_handoff_chunks_release(&program->chunks);
 	program->chunks = chunks;
 	program->count = args->count;
@@ -148,7 +146,6 @@ static tutti_status find(struct tti_comm *comm, const struct tti_args *args, boo
 {
 	const size_t line = CACHE_LINE / tutti_type_size(args->type);
 	struct tti_handoff_kept *kept = find_plan(comm, args);
-	struct tti_handoff_programs *programs;
 
 	if (!kept) {
 		TTI_TRY(tti_handoff_make_room(comm));
@@ -157,9 +154,8 @@ static tutti_status find(struct tti_comm *comm, const struct tti_args *args, boo
 	}
 	kept->used = comm->seq;
 	*kept_out = kept;
-	programs = in_memory ? &kept->in_memory : &kept->by_slots;
 	for (int i = 0; i < TTI_HANDOFF_CUTS; i++) {
-		*out = &programs->at[i];
+		*out = &kept->programs[in_memory].at[i];
 		if ((*out)->bound && (*out)->count == args->count && (*out)->line == line)
 			return TUTTI_OK;
 	}

@@ -41,10 +41,10 @@ struct tti_handoff_programs {
 struct tti_handoff_kept {
 	struct tti_sides *sides; /* NULL: free */
 	bool is_short;
-	int depth;                       /* messages of the longest way */
-	uint64_t used;                   /* when last, in calls         */
-	struct tti_handoff_shape *shape; /* NULL: an empty one          */
-	struct tti_handoff_programs by_slots, in_memory;
+	int depth;                               /* messages of the longest way */
+	uint64_t used;                           /* when last, in calls         */
+	struct tti_handoff_shape *shape;         /* NULL: an empty one          */
+	struct tti_handoff_programs programs[2]; /* by slots, in memory */
 };
 
 /* The program of a call and where its chunks lie: until the next one. *slice_bytes: of a step, by

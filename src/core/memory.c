@@ -145,17 +145,14 @@ static void touch_even(const struct tti_comm *comm, const struct tti_args *args,
 		       struct tti_region *region)
 {
 	const struct tti_collective *what = tti_collective_get(args->coll);
-	const size_t one = args->count * tutti_type_size(args->type), all = one * (size_t)comm->n;
-	const size_t sends = tti_collective_sends_rows(args->coll) ? all : one;
-	const size_t recvs = tti_collective_gets_rows(args->coll) ? all : one;
 
 	for (int rank = 0; rank < comm->n; rank++) {
-		const bool has_in = what->input != TTI_HOLDER_ROOT || rank == args->root;
-		const bool has_out = what->output != TTI_HOLDER_ROOT || rank == args->root;
+		size_t sends, recvs;
 
+		tti_args_extents(comm, args, rank, &sends, &recvs);
 		region[rank] = (struct tti_region){
-			.in_bytes = has_in && what->input != TTI_HOLDER_OWNER ? sends : 0,
-			.out_bytes = has_out && what->output != TTI_HOLDER_OWNER ? recvs : 0,
+			.in_bytes = what->input == TTI_HOLDER_OWNER ? 0 : sends,
+			.out_bytes = what->output == TTI_HOLDER_OWNER ? 0 : recvs,
 		};
 	}
 }

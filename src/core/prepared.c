@@ -261,7 +261,7 @@ tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *arg
 	out->is_rooted = tti_collective_is_rooted(args->coll);
 	out->is_checked = out->is_rooted && tti_params()->check;
 	if (args->coll != TUTTI_HANDOFF && !tti_has_counts(args->coll)) {
-		tti_args_extents(comm, args, &out->sends, &out->recvs);
+		tti_args_extents(comm, args, comm->rank, &out->sends, &out->recvs);
 		out->in_place = tti_collective_in_place(
 			args->coll, (size_t)comm->rank * args->count * tutti_type_size(args->type));
 	}
