@@ -7,7 +7,7 @@
 
 /* What can be wrong with a call, found before anything moves. */
 
-const char *tti_args_name(const struct tti_args *args)
+static const char *call_name(const struct tti_args *args)
 {
 	if (args->coll != TUTTI_SEND_RECV)
 		return tutti_collective_name(args->coll);
@@ -40,7 +40,7 @@ void tti_args_format(const struct tti_args *args, const char *sides, char *buf, 
 	else if (args->coll == TUTTI_SEND_RECV)
 		snprintf(other, sizeof(other), ", %s %d", args->is_send ? "to" : "from",
 			 args->root);
-	snprintf(buf, size, "%s(%s%s%s%s%s%s%s)", tti_args_name(args), count,
+	snprintf(buf, size, "%s(%s%s%s%s%s%s%s)", call_name(args), count,
 		 tutti_type_name(args->type), all_know ? " in all" : "", op, other,
 		 args->coll == TUTTI_HANDOFF ? ", " : "", args->coll == TUTTI_HANDOFF ? sides : "");
 }
@@ -51,9 +51,9 @@ static tutti_status check_kind(const struct tti_comm *comm, const struct tti_arg
 
 	if (tutti_type_size(args->type) == 0)
 		return tti_fail(TUTTI_EINVAL, "%s: there is no type %d: see tutti_type",
-				tti_args_name(args), (int)args->type);
+				call_name(args), (int)args->type);
 	if (rooted && (args->root < 0 || args->root >= comm->n))
-		return tti_fail(TUTTI_EINVAL, "%s: %s %d of %d ranks: 0 to %d", tti_args_name(args),
+		return tti_fail(TUTTI_EINVAL, "%s: %s %d of %d ranks: 0 to %d", call_name(args),
 				args->coll == TUTTI_SEND_RECV ? "peer" : "root", args->root,
 				comm->n, comm->n - 1);
 	return TUTTI_OK;
@@ -105,13 +105,38 @@ bool tti_args_in_place(const struct tti_comm *comm, const struct tti_args *args)
 	return recv == send + tti_collective_in_place(args->coll, own);
 }
 
+static tutti_status check_buffers(const struct tti_comm *comm, const struct tti_args *args)
+{
+	const uintptr_t send = (uintptr_t)args->send;
+	const uintptr_t recv = (uintptr_t)args->recv;
+	size_t sends, recvs;
+
+	tti_args_extents(comm, args, comm->rank, &sends, &recvs);
+	if (sends > 0 && !args->send)
+		return tti_fail(TUTTI_EINVAL, "%s: the send buffer of %zu bytes is NULL",
+				call_name(args), sends);
+	if (recvs > 0 && !args->recv)
+		return tti_fail(TUTTI_EINVAL, "%s: the receive buffer of %zu bytes is NULL",
+				call_name(args), recvs);
+	if (sends > UINTPTR_MAX - send || recvs > UINTPTR_MAX - recv)
+		return tti_fail(TUTTI_EINVAL, "%s: count %zu goes past the end of memory",
+				call_name(args), args->count);
+	if (sends > 0 && recvs > 0 && send < recv + recvs && recv < send + sends &&
+	    !tti_args_in_place(comm, args))
+		return tti_fail(TUTTI_EINVAL,
+				"%s: the send buffer %p (%zu bytes) and the receive buffer %p (%zu "
+				"bytes) overlap but are not in place: see tutti.h",
+				call_name(args), args->send, sends, args->recv, recvs);
+	return TUTTI_OK;
+}
+
 tutti_status tti_args_find_operator(const struct tti_comm *comm, struct tti_args *args)
 {
 	if (!tti_collective_takes_op(args->coll))
 		return TUTTI_OK;
 	if (comm->reproducible)
 		args->op = tutti_op_reproducible(args->op);
-	return tti_operator_find(&comm->operators, args->op, args->type, tti_args_name(args),
+	return tti_operator_find(&comm->operators, args->op, args->type, call_name(args),
 				 &args->custom);
 }
 
@@ -140,7 +165,7 @@ tutti_status tti_args_check(const struct tti_comm *comm, const struct tti_args *
 	if (__builtin_mul_overflow(args->count, tutti_type_size(args->type), &total) ||
 	    __builtin_mul_overflow(total, (size_t)comm->n, &total) || total > SIZE_MAX / 4)
 		return tti_fail(TUTTI_EINVAL, "%s: %zu elements of %s on %d ranks overflow",
-				tti_args_name(args), args->count, tutti_type_name(args->type),
-				comm->n);
-	return tti_counts_check_buffers(comm, args);
+				call_name(args), args->count, tutti_type_name(args->type), comm->n);
+	return tti_has_counts(args->coll) ? tti_counts_check_buffers(comm, args)
+					  : check_buffers(comm, args);
 }

@@ -365,9 +365,6 @@ TUTTI_CHECKED tutti_status tti_args_find_operator(const struct tti_comm *comm,
 						  struct tti_args *args);
 TUTTI_CHECKED tutti_status tti_args_check(const struct tti_comm *comm, const struct tti_args *args);
 
-/* What errors call it. */
-const char *tti_args_name(const struct tti_args *args);
-
 /* Whether send and receive buffer are one. */
 bool tti_args_in_place(const struct tti_comm *comm, const struct tti_args *args);
 

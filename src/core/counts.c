@@ -32,14 +32,7 @@ static struct side side_of(const struct tti_comm *comm, const struct tti_args *a
 	const size_t *counts = is_send ? args->send_counts : args->recv_counts;
 	const size_t *of_all = is_send ? args->recv_counts : args->send_counts;
 	const bool own = holder_of(args, is_send) == TTI_HOLDER_OWNER;
-	size_t sends, recvs;
 
-	if (!tti_has_counts(args->coll)) {
-		tti_args_extents(comm, args, comm->rank, &sends, &recvs);
-		return (struct side){ .count = (is_send ? sends : recvs) /
-					       tutti_type_size(args->type),
-				      .nranges = 1 };
-	}
 	/* A rank's own row alone: where all know all counts, as long as they say. */
 	if (own && !tti_is_by_pairs(args->coll))
 		return (struct side){ .count = of_all[comm->rank], .nranges = 1 };
@@ -226,10 +219,9 @@ tutti_status tti_counts_check_buffers(const struct tti_comm *comm, const struct 
 	const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
 	const struct side from = side_of(comm, args, true), to = side_of(comm, args, false);
 	const size_t size = tutti_type_size(args->type);
-	const char *name = tti_args_name(args);
+	const char *name = tutti_collective_name(args->coll);
 	struct tti_range sent, got, own_sent, own_got;
 	const bool sends = bounds(&from, &sent), gets = bounds(&to, &got);
-	const bool no_send = sends && !args->send;
 
 	if (tti_pair_range(comm, args, comm->rank, true, &own_sent) &&
 	    tti_pair_range(comm, args, comm->rank, false, &own_got) &&
@@ -237,19 +229,18 @@ tutti_status tti_counts_check_buffers(const struct tti_comm *comm, const struct 
 		return tti_fail(TUTTI_EINVAL,
 				"%s: rank %d sends %zu elements to itself but receives %zu", name,
 				comm->rank, own_sent.count, own_got.count);
-	if (no_send || (gets && !args->recv))
-		return tti_fail(TUTTI_EINVAL, "%s: the %s buffer of %zu bytes is NULL", name,
-				no_send ? "send" : "receive", (no_send ? sent : got).count * size);
+	if ((sends && !args->send) || (gets && !args->recv))
+		return tti_fail(TUTTI_EINVAL, "%s: the %s buffer is NULL", name,
+				sends && !args->send ? "send" : "receive");
 	if ((sends && sent.first * size + sent.count * size > UINTPTR_MAX - send) ||
 	    (gets && got.first * size + got.count * size > UINTPTR_MAX - recv))
-		return tti_fail(TUTTI_EINVAL, "%s: what it counts goes past the end of memory",
-				name);
-	if (sends && gets && meet(send, sent, recv, got, size) && !tti_args_in_place(comm, args) &&
-	    any_meet(send, &from, recv, &to, size))
+		return tti_fail(TUTTI_EINVAL, "%s: counts go past the end of memory", name);
+	if (sends && gets && meet(send, sent, recv, got, size) &&
+	    !tti_counts_in_place(comm, args) && any_meet(send, &from, recv, &to, size))
 		return tti_fail(TUTTI_EINVAL,
-				"%s: the send buffer %p (%zu bytes) and the receive buffer %p (%zu "
-				"bytes) overlap but are not in place: see tutti/collectives.h",
-				name, args->send, sent.count * size, args->recv, got.count * size);
+				"%s: what is sent from %p and what is received at %p overlap but "
+				"are not in place: see tutti/collectives.h",
+				name, args->send, args->recv);
 	if (gets && tti_params()->check && any_meet(recv, &to, recv, &to, size))
 		return tti_fail(TUTTI_EINVAL,
 				"%s: what is received from two ranks overlaps at %p "

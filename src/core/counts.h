@@ -41,12 +41,12 @@ bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, in
 void tti_counts_bounds(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
 		       struct tti_range *out);
 
-/* The buffers of any call: NULL ones, and such that overlap and are not in place; with TUTTI_CHECK=1
- * also what is received into one place from two ranks. */
+/* The buffers of a checked call: NULL ones, and such that overlap and are not in place;
+ * with TUTTI_CHECK=1 also what is received into one place from two ranks. */
 TUTTI_CHECKED tutti_status tti_counts_check_buffers(const struct tti_comm *comm,
 						    const struct tti_args *args);
 
-/* As tti_args_in_place(). */
+/* Whether send and receive buffer are one. */
 bool tti_counts_in_place(const struct tti_comm *comm, const struct tti_args *args);
 
 /* The arrays become a copy of the user's. */
