@@ -10,8 +10,6 @@
 #include "boot/office.h"
 #include "boot/watch.h"
 
-#define TTI_BOOT_NAME 96
-
 struct tti_boot_ops {
 	tutti_status (*all_gather)(struct tti_boot *boot, void *blobs, size_t nbytes);
 	tutti_status (*broadcast)(struct tti_boot *boot, int root, void *data, size_t nbytes);
@@ -20,7 +18,7 @@ struct tti_boot_ops {
 	void (*watch_notify)(struct tti_boot *boot, const struct tti_news *news);
 	void (*watch_ask)(struct tti_boot *boot, int peer);
 	void (*watch_stop)(struct tti_boot *boot);
-	/* Carriers: "rank 3 (host, process 17)", under another number, in TTI_BOOT_NAME bytes. */
+	/* tti_boot_name() under another number; NULL: that is all there is to say. */
 	const char *(*name)(const struct tti_boot *boot, int rank, int number, char *buf);
 	/* Carriers, once they watch: nbytes from the head on, to be taken by the peer's office.
 	 * Does not wait; who cannot be reached goes down there. */

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "boot/boot.h"
 
+#include <stdio.h>
+
 #include "boot/base.h"
 #include "util/error.h"
+
+const char *tti_boot_name(const struct tti_boot *boot, int rank, char buf[TTI_BOOT_NAME])
+{
+	if (boot->ops->name)
+		return boot->ops->name(boot, rank, rank, buf);
+	(void)snprintf(buf, TTI_BOOT_NAME, "rank %d", rank);
+	return buf;
+}
 
 int tti_boot_rank(const struct tti_boot *boot)
 {

@@ -72,6 +72,10 @@ TUTTI_CHECKED tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t
  * before, it tells the others that they wait in vain. */
 void tti_boot_sub_finish(struct tti_boot *boot);
 
+/* "rank 3 (host, process 17)", as far as it is known, for texts of errors; returns buf. */
+#define TTI_BOOT_NAME 96
+const char *tti_boot_name(const struct tti_boot *boot, int rank, char buf[TTI_BOOT_NAME]);
+
 int tti_boot_rank(const struct tti_boot *boot);
 int tti_boot_nranks(const struct tti_boot *boot);
 int tti_boot_is_local(const struct tti_boot *boot);

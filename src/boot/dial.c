@@ -31,7 +31,7 @@
 #define BACKOFF_FIRST_MS 10
 #define BACKOFF_MOST_MS  1000
 /* So long refused by who listens from the beginning: it is gone. */
-#define REFUSED_MS       1000
+#define REFUSED_MS       100
 /* Before a proven address is tried again by itself. */
 #define AGAIN_FIRST_MS   2
 #define AGAIN_MOST_MS    500

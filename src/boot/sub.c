@@ -30,12 +30,19 @@ int tti_sub_find(const struct tti_sub *sub, int carrier_rank)
 	return -1;
 }
 
+static const char *sub_name(const struct tti_boot *boot, int rank, int number, char *buf)
+{
+	const struct tti_sub *sub = (const struct tti_sub *)boot;
+
+	if (sub->carrier->ops->name)
+		return sub->carrier->ops->name(sub->carrier, sub->member[rank], number, buf);
+	(void)snprintf(buf, TTI_BOOT_NAME, "rank %d", number);
+	return buf;
+}
+
 const char *tti_sub_name(const struct tti_sub *sub, int rank, char buf[TTI_BOOT_NAME])
 {
-	if (sub->carrier->ops->name)
-		return sub->carrier->ops->name(sub->carrier, sub->member[rank], rank, buf);
-	(void)snprintf(buf, TTI_BOOT_NAME, "rank %d", rank);
-	return buf;
+	return sub_name(&sub->base, rank, rank, buf);
 }
 
 tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind, uint32_t seq,
@@ -347,6 +354,7 @@ static const struct tti_boot_ops sub_ops = {
 	.watch_notify = tti_sub_watch_notify,
 	.watch_ask = tti_sub_watch_ask,
 	.watch_stop = tti_sub_watch_stop,
+	.name = sub_name,
 };
 
 /* Who knows the carrier's secret and the context, knows this one. */

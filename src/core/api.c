@@ -287,7 +287,7 @@ tutti_status tutti_comm_destroy(tutti_comm_t handle)
 tutti_status tutti_comm_abort(tutti_comm_t handle)
 {
 	struct tti_comm *comm;
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
 	bool tell;
 
 	if (!handle)
@@ -296,8 +296,12 @@ tutti_status tutti_comm_abort(tutti_comm_t handle)
 		return tti_handle_fail(handle, TUTTI_EUSAGE,
 				       "tutti_comm_abort() inside a group: end it first");
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	snprintf(text, sizeof(text), "rank %d aborted the communicator", comm->rank);
 	tell = atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->fate) == 0;
+	if (tell)
+		(void)tti_boot_name(comm->boot, comm->rank, name);
+	else
+		(void)snprintf(name, sizeof(name), "rank %d", comm->rank);
+	(void)snprintf(text, sizeof(text), "%s aborted the communicator", name);
 	/* The own fate first: it is another one than the others'. */
 	tti_comm_lose(comm, TUTTI_EABORTED, text);
 	if (tell)

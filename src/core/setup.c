@@ -100,6 +100,36 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 	};
 }
 
+/* In place of the domain of a rank that could not join: by itself, or for want of another rank. */
+#define NOT_ABLE UINT64_MAX
+#define NOT_LET  (UINT64_MAX - 1)
+
+/* Whoever meets a dead rank while it joins fails, and so do those that wait for it in turn. Only the
+ * bootstrap knows who died. So all come here, whatever became of them, and hear of it; if nobody died,
+ * they are told who could not join. */
+static tutti_status gather_domains(struct tti_comm *comm, tutti_status joined, uint64_t *domains)
+{
+	char why[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
+
+	if (joined != TUTTI_OK) {
+		(void)snprintf(why, sizeof(why), "%s", tti_error_text());
+		domains[comm->rank] = joined == TUTTI_EPEER ? NOT_LET : NOT_ABLE;
+	}
+	TTI_TRY(tti_boot_all_gather(comm->boot, domains, sizeof(*domains)));
+	for (int rank = 0; rank < comm->n && domains[comm->rank] != NOT_ABLE; rank++)
+		if (domains[rank] == NOT_ABLE)
+			return tti_fail(TUTTI_EPEER,
+					"%s could not join the others: its own error says why",
+					tti_boot_name(comm->boot, rank, name));
+	for (int rank = 0; rank < comm->n && joined == TUTTI_OK; rank++)
+		if (domains[rank] == NOT_LET)
+			return tti_fail(TUTTI_EPEER,
+					"%s and another rank could not join each other: its own "
+					"error says why",
+					tti_boot_name(comm->boot, rank, name));
+	return joined == TUTTI_OK ? TUTTI_OK : tti_fail_quiet(joined, "%s", why);
+}
+
 static tutti_status open_and_join(const struct setup *setup, const struct tti_transport *transport,
 				  struct tti_card *cards, uint64_t *domains)
 {
@@ -112,8 +142,7 @@ static tutti_status open_and_join(const struct setup *setup, const struct tti_tr
 	TTI_TRY(transport->open(&config, &port, &cards[comm->rank]));
 	comm->ports[comm->nports++] = port;
 	TTI_TRY(tti_boot_all_gather(comm->boot, cards, sizeof(*cards)));
-	TTI_TRY(transport->join(port, cards, &domains[comm->rank]));
-	TTI_TRY(tti_boot_all_gather(comm->boot, domains, sizeof(*domains)));
+	TTI_TRY(gather_domains(comm, transport->join(port, cards, &domains[comm->rank]), domains));
 	return transport->settle ? transport->settle(port) : TUTTI_OK;
 }
 

@@ -320,11 +320,12 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	    due(comm, &stall->round_ns, now, ASK_AGAIN_NS))
 		ask(comm, whom_to_ask(comm, since_ns, now, peer));
 	if (has_left(comm, peer)) {
+		char name[TTI_BOOT_NAME];
 		struct tti_call own;
 
 		tti_stall_on_ask(comm, &own);
-		snprintf(text, sizeof(text), "rank %d left while rank %d waits for it in %s", peer,
-			 comm->rank, own.text);
+		snprintf(text, sizeof(text), "%s left while rank %d waits for it in %s",
+			 tti_boot_name(comm->boot, peer, name), comm->rank, own.text);
 		tti_comm_tell(comm, TUTTI_EPEER, peer, text);
 		return TUTTI_EPEER;
 	}
@@ -420,6 +421,23 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	return tti_comm_fate(comm);
 }
 
+/* A transport knows a rank by its number alone. */
+static void describe_failure(const struct tti_comm *comm, const struct tti_port *port, char *buf,
+			     size_t size)
+{
+	char number[32], name[TTI_BOOT_NAME];
+	const char *rest = port->failure_text;
+
+	(void)snprintf(number, sizeof(number), "rank %d ", port->failed_peer);
+	if (port->failed_peer >= 0 && strncmp(rest, number, strlen(number)) == 0) {
+		rest += strlen(number);
+		(void)snprintf(buf, size, "%s %s",
+			       tti_boot_name(comm->boot, port->failed_peer, name), rest);
+	} else {
+		(void)snprintf(buf, size, "%s", rest);
+	}
+}
+
 tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status)
 {
 	const struct tti_port *port = NULL;
@@ -431,7 +449,7 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status)
 		if (comm->ports[i]->failure != TUTTI_OK)
 			port = comm->ports[i];
 	if (port)
-		snprintf(text, sizeof(text), "%s", port->failure_text);
+		describe_failure(comm, port, text, sizeof(text));
 	else
 		snprintf(text, sizeof(text), "rank %d failed: %s", comm->rank, tti_error_text());
 	/* What ended one call in the middle leaves the ranks out of step. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A communicator is lost while it is made, on one rank before it knew how calls are to be run, on
- * the others after: the next one, made of it, runs calls alike on all ranks. */
+/* Communicators that are lost while they are made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -73,6 +73,8 @@ static void prepare(struct crew *crew, int rank)
 		setenv("TUTTI_FAULT", "core.child:1", 1);
 }
 
+/* On one rank before it knew how calls are to be run, on the others after: the next one, made of it,
+ * runs calls alike on all ranks. */
 static void the_next_one_is_alike(void **state)
 {
 	struct crew *crew = crew_create(N, *state, lose_and_go_on);
@@ -90,12 +92,52 @@ static void the_next_one_is_alike(void **state)
 	crew_free(crew);
 }
 
+static tutti_status never_called(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	(void)crew;
+	(void)rank;
+	(void)comm;
+	return TUTTI_EINTERNAL;
+}
+
+static void prepare_no_memory(struct crew *crew, int rank)
+{
+	(void)crew;
+	if (rank == EARLY)
+		setenv("TUTTI_FAULT", "shm.mmap:1", 1);
+}
+
+/* One rank cannot map the memory that all share: the others are told which, not that the rank which
+ * serves them has gone. */
+static void one_cannot_join(void **state)
+{
+	struct crew *crew = crew_create(N, "shm", never_called);
+
+	(void)state;
+	crew->prepare = prepare_no_memory;
+	assert_int_equal(crew_start(crew), -1);
+	assert_int_equal(crew_wait(crew, 60000, -1), 0);
+	for (int rank = 0; rank < N; rank++) {
+		const struct crew_rank *own = &crew->rank[rank];
+		char process[32];
+
+		snprintf(process, sizeof(process), "process %d)", (int)crew->rank[EARLY].pid);
+		if (rank == EARLY ? own->status != TUTTI_ENOMEM && own->status != TUTTI_ESYS
+				  : own->status != TUTTI_EPEER || !strstr(own->text, "rank 1 (") ||
+					    !strstr(own->text, process))
+			fail_msg("rank %d: %s: %s", rank,
+				 tutti_status_name((tutti_status)own->status), own->text);
+	}
+	crew_free(crew);
+}
+
 int main(void)
 {
 	static char tcp[] = "tcp";
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(the_next_one_is_alike, NULL),
 		cmocka_unit_test_prestate(the_next_one_is_alike, tcp),
+		cmocka_unit_test(one_cannot_join),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,11 +82,10 @@ static void share_core(struct crew *crew, int rank)
 /* Who finds a closed connection first says so; who waits finds that the rank has left. */
 static bool names(const char *text, int rank)
 {
-	char left[32], gone[32];
+	char name[32];
 
-	snprintf(left, sizeof(left), "rank %d left", rank);
-	snprintf(gone, sizeof(gone), "rank %d is gone", rank);
-	return strstr(text, left) || strstr(text, gone);
+	snprintf(name, sizeof(name), "rank %d (", rank);
+	return strstr(text, name) && (strstr(text, ") left") || strstr(text, ") is gone"));
 }
 
 static void leave_once(int n, const char *transport, bool shared)
