@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "campaign/places.h"
 
+#include <string.h>
+
 /* Parts of different length where a call takes a count for each rank. */
 #define SPREAD 8
 #define MOST   20000
@@ -253,6 +255,176 @@ static tutti_status handoff(struct actor *a)
 	return st;
 }
 
+/* One after the other, each some times: what is between ranks is full of one when the next comes. */
+static tutti_status mixed(struct actor *a)
+{
+	static tutti_status (*const calls[])(struct actor *) = {
+		all_reduce, gather, broadcast, reduce_scatter, scatter,
+		all_gather, reduce, barrier,   all_to_all,
+	};
+	const size_t run = (size_t)a->step / 12;
+
+	return calls[(run + a->count) * 7 % (sizeof(calls) / sizeof(calls[0]))](a);
+}
+
+/* -- Sends, streams, windows --------------------------------------------------------- */
+
+static int behind(const struct actor *a, int by)
+{
+	return (a->rank + a->n - by) % a->n;
+}
+
+static tutti_status send_recv(struct actor *a)
+{
+	fill(a, a->count);
+
+	const tutti_status st = tutti_send_recv(to_send, a->count, (a->rank + 1) % a->n, received,
+						a->count, behind(a, 1), TUTTI_INT32, a->comm, NULL);
+
+	expect(a, st, 0, a->count, behind(a, 1), 0);
+	return st;
+}
+
+/* To the next rank and the one after, from the two before. */
+static tutti_status group(struct actor *a)
+{
+	tutti_status st = tutti_group_start(), end;
+
+	fill(a, a->count);
+	for (int by = 1; by <= 2 && st == TUTTI_OK; by++) {
+		st = tutti_send(to_send, a->count, TUTTI_INT32, (a->rank + by) % a->n, a->comm,
+				NULL);
+		if (st == TUTTI_OK)
+			st = tutti_recv(received + (size_t)by * a->count, a->count, TUTTI_INT32,
+					behind(a, by), a->comm, NULL);
+	}
+	end = tutti_group_end();
+	st = st ? st : end;
+	for (int by = 1; by <= 2; by++)
+		expect(a, st, (size_t)by * a->count, a->count, behind(a, by), 0);
+	return st;
+}
+
+static tutti_status stream(struct actor *a)
+{
+	tutti_status st = TUTTI_OK, end;
+
+	if (!a->stream)
+		st = tutti_stream_create(&a->stream);
+	fill(a, a->count);
+	for (int i = 0; i < 3 && st == TUTTI_OK; i++)
+		st = tutti_all_reduce(to_send, received, a->count, TUTTI_INT32, TUTTI_SUM, a->comm,
+				      a->stream);
+	end = a->stream ? tutti_stream_synchronize(a->stream) : TUTTI_OK;
+	st = st ? st : end;
+	expect_sum(a, st, a->count, 0);
+	return st;
+}
+
+static tutti_status make_window(struct actor *a)
+{
+	const size_t nbytes = 2 * (MOST + SPREAD) * sizeof(*a->memory);
+	tutti_status st = TUTTI_OK;
+	void *memory;
+
+	if (!a->memory) {
+		st = tutti_mem_alloc(&memory, nbytes, a->comm);
+		a->memory = st == TUTTI_OK ? memory : NULL;
+	}
+	if (st == TUTTI_OK && !a->window)
+		st = tutti_window_create(a->comm, a->memory, nbytes, &a->window);
+	return st;
+}
+
+/* To the next rank, into one half and the other in turn; who is behind may be one step ahead. */
+static tutti_status put(struct actor *a)
+{
+	const size_t half = a->step % 2 ? MOST + SPREAD : 0;
+	const int next = (a->rank + 1) % a->n;
+	tutti_status st = make_window(a);
+
+	fill(a, a->count);
+	if (st == TUTTI_OK)
+		st = tutti_put(a->window, next, half * sizeof(*to_send), to_send,
+			       a->count * sizeof(*to_send), NULL);
+	if (st == TUTTI_OK)
+		st = tutti_signal(a->window, next, NULL);
+	if (st == TUTTI_OK)
+		st = tutti_wait_signal(a->window, behind(a, 1), 1, NULL);
+	for (size_t i = 0; i < a->count && st == TUTTI_OK; i++)
+		a->wrong |= a->memory[half + i] != input(a, behind(a, 1), i);
+	return st ? st : tutti_barrier(a->comm, NULL);
+}
+
+static tutti_status get(struct actor *a)
+{
+	const size_t half = a->step % 2 ? MOST + SPREAD : 0;
+	tutti_status st = make_window(a);
+
+	for (size_t i = 0; i < a->count && st == TUTTI_OK; i++)
+		a->memory[half + i] = input(a, a->rank, i);
+	if (st == TUTTI_OK)
+		st = tutti_barrier(a->comm, NULL);
+	if (st == TUTTI_OK)
+		st = tutti_get(a->window, behind(a, 1), half * sizeof(*received), received,
+			       a->count * sizeof(*received), NULL);
+	expect(a, st, 0, a->count, behind(a, 1), 0);
+	return st;
+}
+
+/* -- Communicators --------------------------------------------------------------------- */
+
+/* Another rank has heard of a death in the parent, and has left the child for that: the parent's next
+ * call tells. */
+static bool has_left_child(tutti_status status)
+{
+	return status == TUTTI_EPEER && strstr(tutti_last_error(NULL), "left");
+}
+
+/* What was just made is used once, or the error is that of making it. */
+static tutti_status use_child(struct actor *a, tutti_status made, int expected)
+{
+	int32_t one = 1;
+
+	if (made != TUTTI_OK)
+		return made;
+	a->in_child = true;
+	made = tutti_all_reduce(&one, &one, 1, TUTTI_INT32, TUTTI_SUM, a->child, NULL);
+	if (has_left_child(made))
+		one = expected;
+	else if (made != TUTTI_OK)
+		return made;
+	a->wrong |= one != expected;
+	a->in_child = false;
+	made = tutti_comm_destroy(a->child);
+	a->child = NULL;
+	return made;
+}
+
+/* Two of three, numbered backwards, so that nobody keeps its number. */
+static tutti_status split(struct actor *a)
+{
+	return use_child(a, tutti_comm_split(a->comm, a->rank % 2, -a->rank, &a->child, NULL),
+			 (a->n + 1 - a->rank % 2) / 2);
+}
+
+static tutti_status dup(struct actor *a)
+{
+	return use_child(a, tutti_comm_dup(a->comm, &a->child, NULL), a->n);
+}
+
+static tutti_status shrink(struct actor *a)
+{
+	return use_child(a,
+			 tutti_comm_shrink(a->comm, NULL, 0, &a->child, NULL, TUTTI_SHRINK_DEFAULT),
+			 a->n);
+}
+
+bool place_has_window(const struct place *place)
+{
+	return place->step == put || place->step == get;
+}
+
 tutti_status place_sum(struct actor *a)
 {
 	int32_t one = 1;
@@ -303,6 +475,15 @@ const struct place places[] = {
 	{ "reduce_scatter_v", PLACE_CALLS, reduce_scatter_v },
 	{ "barrier", PLACE_CALLS, barrier },
 	{ "handoff", PLACE_CALLS, handoff },
+	{ "mixed", PLACE_CALLS, mixed },
+	{ "send_recv", PLACE_CALLS, send_recv },
+	{ "group", PLACE_CALLS, group },
+	{ "stream", PLACE_CALLS, stream },
+	{ "put", PLACE_CALLS, put },
+	{ "get", PLACE_CALLS, get },
+	{ "split", PLACE_CALLS, split },
+	{ "dup", PLACE_CALLS, dup },
+	{ "shrink", PLACE_CALLS, shrink },
 	{ "init", PLACE_INIT, place_sum },
 	{ "grow", PLACE_GROW, place_sum },
 	{ "finalize", PLACE_FINALIZE, place_sum },

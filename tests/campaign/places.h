@@ -51,6 +51,8 @@ struct place {
 extern const struct place places[];
 extern const int nplaces;
 
+/* Whether its steps keep a window, which only all ranks together destroy. */
+bool place_has_window(const struct place *place);
 
 /* A sum over all ranks: what is called before and after anything else. */
 tutti_status place_sum(struct actor *actor);
