@@ -62,20 +62,27 @@ static int count_segments(void)
 	return n;
 }
 
-static void look_for_leaks(struct rank_state *own, int nfds, int nthreads)
+struct held held_now(void)
 {
-	int fds = 0, threads = 0, segments = 0;
+	return (struct held){ count_entries("/proc/self/fd"), count_entries("/proc/self/task"),
+			      count_segments() };
+}
+
+bool held_no_more(const struct held *before, char *buf, size_t size)
+{
+	struct held now;
 
 	for (int i = 0; i < LEAK_TRIES; i++) {
-		fds = count_entries("/proc/self/fd") - nfds;
-		threads = count_entries("/proc/self/task") - nthreads;
-		segments = count_segments();
-		if (fds <= 0 && threads <= 0 && segments == 0)
-			return;
+		now = held_now();
+		if (now.fds <= before->fds && now.threads <= before->threads &&
+		    now.segments <= before->segments)
+			return true;
 		nap_us(LEAK_NAP_US);
 	}
-	snprintf(own->leaks, sizeof(own->leaks), "%d descriptors, %d threads, %d segments are left",
-		 fds, threads, segments);
+	snprintf(buf, size, "%d descriptors, %d threads, %d segments where there were %d, %d, %d",
+		 now.fds, now.threads, now.segments, before->fds, before->threads,
+		 before->segments);
+	return false;
 }
 
 /* -- A rank ---------------------------------------------------------------------------- */
@@ -224,8 +231,7 @@ static tutti_status finalize(const struct room *room, struct rank_state *own, st
 int rank_run(struct room *room, int rank)
 {
 	struct rank_state *own = &room->rank[rank];
-	const int nfds = count_entries("/proc/self/fd"),
-		  nthreads = count_entries("/proc/self/task");
+	const struct held before = held_now();
 	const bool joins = rank >= room->nold;
 	struct actor actor = { .rank = rank,
 			       .n = joins ? room->n : room->nold,
@@ -251,7 +257,7 @@ int rank_run(struct room *room, int rank)
 		keep_error(room, own, &actor, st);
 	own->wrong = actor.wrong;
 	actor_release(&actor);
-	look_for_leaks(own, nfds, nthreads);
+	(void)held_no_more(&before, own->leaks, sizeof(own->leaks));
 	own->is_over = 1;
 	return 0;
 }

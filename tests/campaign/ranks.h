@@ -59,6 +59,15 @@ struct room {
 /* The process of a rank; returns its exit status. */
 int rank_run(struct room *room, int rank);
 
+/* What a process holds: open descriptors, threads, mapped segments of the library. */
+struct held {
+	int fds, threads, segments;
+};
+struct held held_now(void);
+
+/* Whether it is no more than before, at once or soon; else `buf` says what is left. */
+bool held_no_more(const struct held *before, char *buf, size_t size);
+
 int64_t now_ns(void);
 void nap_us(int us);
 
