@@ -240,19 +240,23 @@ static bool names(const struct room *room, const struct rank_state *own, int i)
 	if (strstr(own->text, name) && strstr(own->text, process))
 		return true;
 	/* Until ranks have met they may not know each other's process; a root is who made the id. */
-	snprintf(name, sizeof(name), "rank %d closed its connection during init", own->number[i]);
+	snprintf(name, sizeof(name), "rank %d closed its connection during ", own->number[i]);
 	return room->place->kind != PLACE_CALLS &&
 	       (strstr(own->text, name) ||
 		(room->victim[i] == 0 && (strstr(own->text, where) || strstr(own->text, maker))));
 }
 
-static bool is_absent(const struct room *room, const struct rank_state *own)
+/* Nobody has met the victim; or old ranks gave up, for its death, before they met this new one. */
+static bool is_absent(const struct room *room, int rank)
 {
+	const struct rank_state *own = &room->rank[rank];
 	char name[48];
 
 	snprintf(name, sizeof(name), "rank %d of %d did not come", room->victim[0], room->n);
 	return (room->place->kind == PLACE_INIT || room->place->kind == PLACE_GROW) &&
-	       own->status == TUTTI_ETIMEOUT && strstr(own->text, name);
+	       own->status == TUTTI_ETIMEOUT &&
+	       (strstr(own->text, name) || (rank >= room->nold && room->victim[0] < room->nold &&
+					    strstr(own->text, "did not come")));
 }
 
 static bool is_victim(const struct room *room, int rank)
@@ -276,7 +280,7 @@ static const char *judge_rank(const struct room *room, int rank, int ended)
 		return "leak";
 	if (room->how == HOW_STOPPED)
 		return own->status == TUTTI_OK ? "ok" : "status";
-	if (is_absent(room, own))
+	if (is_absent(room, rank))
 		return "absent";
 	if (own->status != TUTTI_EPEER)
 		return "status";
