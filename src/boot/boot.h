@@ -23,6 +23,7 @@
 #define TTI_SECRET_BYTES 32
 
 struct tti_boot;
+struct tti_news;
 
 struct tti_boot_config {
 	int rank, nranks;
@@ -32,6 +33,10 @@ struct tti_boot_config {
 	const _Atomic int *stop; /* nonzero: give up with TUTTI_EABORTED, of a sub with
 				    the status that it is; NULL: never; outlives the
 				    handle                                    */
+	/* Of the kind that connects: called once if init breaks, with what the others are about
+	 * to be told, which it may replace. NULL: nobody; `self` outlives the handle. */
+	void (*on_broken)(void *self, struct tti_news *news);
+	void *self;
 };
 
 /* More ranks are a mistake, not a job: each holds a card of every other, some 300 bytes. */

@@ -454,6 +454,9 @@ tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *
 
 	TTI_TRY(tti_loop_init(&joiner.loop));
 	status = run(&joiner, config, own);
+	/* Ranks that have not met this one yet hear it from the root. */
+	if (status == TUTTI_EABORTED)
+		tti_sock_tell(sock, joiner.own.tunnel);
 	tti_dial_stop(joiner.own.dial);
 	tti_dial_stop(joiner.border.dial);
 	tti_dial_stop(joiner.next);

@@ -305,6 +305,13 @@ static void hear_caller(struct tti_ear *ear, uint32_t events)
 
 		if (status == TUTTI_AGAIN)
 			return;
+		if (status == TUTTI_OK && caller->framer.head.type == TTI_FRAME_NEWS &&
+		    caller->rank >= 0) {
+			const struct tti_news *news = &caller->framer.body.news;
+
+			fail_all(root, (tutti_status)news->status, news->culprit, "%s", news->text);
+			continue;
+		}
 		if (status < 0 || caller->framer.head.type != TTI_FRAME_CHECKIN ||
 		    caller->rank >= 0 || caller->border) {
 			refuse(caller, "a rank checked in with a malformed message");

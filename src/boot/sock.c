@@ -53,11 +53,18 @@ static void tell(struct tti_tunnel *tunnel, bool torn, const struct tti_news *ne
 		(void)tti_tunnel_send(tunnel, &out, sizeof(out));
 }
 
+void tti_sock_tell(const struct tti_sock *sock, struct tti_tunnel *tunnel)
+{
+	tell(tunnel, false, &sock->told);
+}
+
 /* After this the connections are of no use: whoever waits for us must see it. */
 static void break_off(struct tti_sock *sock)
 {
 	struct tti_news out = sock->broken;
 
+	if (sock->on_broken)
+		sock->on_broken(sock->self, &out);
 	/* A call that was stopped here is a lost peer to the others. */
 	if (out.status == TUTTI_EABORTED) {
 		out.status = TUTTI_EPEER;
@@ -66,6 +73,7 @@ static void break_off(struct tti_sock *sock)
 	}
 	if (out.status > TUTTI_STATUS_LOST)
 		out.status = TUTTI_EPEER;
+	sock->told = out;
 	tell(sock->prev_tunnel, sock->prev_torn, &out);
 	tell(sock->next_tunnel, sock->next_torn, &out);
 	sock->prev_torn = sock->next_torn = true;
@@ -275,6 +283,8 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	sock->base.nranks = config->nranks;
 	sock->timeout_ms = config->timeout_ms;
 	sock->stop = config->stop;
+	sock->on_broken = config->on_broken;
+	sock->self = config->self;
 	sock->inbox_fd = -1;
 	pthread_mutex_init(&sock->lock, NULL);
 	sock->cards = tti_calloc(n, sizeof(*sock->cards));

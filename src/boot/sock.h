@@ -28,8 +28,10 @@ struct tti_sock {
 	struct tti_tunnel *prev_tunnel, *next_tunnel; /* NULL: none */
 	uint32_t seq;
 
-	/* Why nothing works any more; news.status 0: all is well. */
-	struct tti_news broken;
+	/* Why nothing works any more; news.status 0: all is well. What the others are told. */
+	struct tti_news broken, told;
+	void (*on_broken)(void *self, struct tti_news *news);
+	void *self;
 	/* A frame, or a record, was cut short on the way to that side. */
 	bool prev_torn, next_torn;
 
@@ -61,6 +63,9 @@ static inline int tti_sock_next(const struct tti_sock *sock)
 /* "rank 3 (host, process 17)". */
 #define TTI_SOCK_NAME TTI_BOOT_NAME
 const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf);
+
+/* Tell the other end of a tunnel, NULL: none, what all others are told. */
+void tti_sock_tell(const struct tti_sock *sock, struct tti_tunnel *tunnel);
 
 /* Check in and connect the ring (join.c). */
 TUTTI_CHECKED tutti_status tti_sock_join(struct tti_sock *sock,

@@ -29,6 +29,9 @@ struct tti_maker {
 	/* Who belongs to it is settled by connect(): when a rank dies from then on, the init
 	 * succeeds, with a communicator that is lost. */
 	bool is_final;
+	/* Who broke it, by its number in what is made, if that is known not to be a rank of
+	 * `follows`; 0: nobody. */
+	int stranger;
 };
 
 /* init.c: make a communicator, here or on a thread of its own, as `config` (may be NULL)

@@ -93,7 +93,7 @@ tutti_status tti_child_unfollow(const struct tti_maker *maker, struct tti_comm *
 
 	if (!whom)
 		return status;
-	if (may_be_a_death(status))
+	if (may_be_a_death(status) && !maker->stranger)
 		await_reason(whom, comm);
 	leave(whom, comm);
 	if (atomic_load(&comm->stop) < 0 ||

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <string.h>
 
 #include "boot/id.h"
+#include "boot/watch.h"
 #include "core/child.h"
 #include "util/error.h"
 #include "util/fault.h"
@@ -128,13 +130,28 @@ static tutti_status meet(const struct tti_comm *parent, struct tti_comm *comm,
 	return tti_boot_connect(config, boot);
 }
 
+/* New ranks have no parent to hear from: who leaves them for its sake says why. */
+static void on_broken(void *self, struct tti_news *news)
+{
+	struct grow *grow = self;
+
+	if (news->culprit >= grow->parent->n)
+		grow->maker.stranger = news->culprit;
+	if (news->status != TUTTI_EABORTED || atomic_load(&grow->parent->fate) != TUTTI_EPEER)
+		return;
+	news->status = tti_comm_fate(grow->parent);
+	(void)snprintf(news->text, sizeof(news->text), "%s", tti_error_text());
+}
+
 static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm,
 				  struct tti_boot **boot)
 {
-	const struct grow *grow = (const struct grow *)maker;
+	struct grow *grow = (struct grow *)maker;
 	const size_t n = (size_t)grow->parent->n;
 	struct tti_boot_config config = { .timeout_ms = tti_params()->boot_timeout_ms,
-					  .stop = &comm->stop };
+					  .stop = &comm->stop,
+					  .on_broken = on_broken,
+					  .self = grow };
 	struct wish *wishes = tti_calloc(n, sizeof(*wishes));
 	tutti_status st;
 

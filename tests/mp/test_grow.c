@@ -32,8 +32,12 @@ enum fate {
 	FATE_NONE, /* the new rank works until all have had enough */
 	FATE_KILLED,
 	FATE_MISSING,
-	FATE_OLD_DIES, /* rank 1, when all have said what they want and none has met another */
+	FATE_OLD_DIES,      /* rank 1, when all have said what they want and none has met another */
+	FATE_OLD_DIES_LATE, /* ..., while the others and the new one wait for it              */
 };
+
+/* Until then all others have come to where they meet, and wait. */
+#define LATE_US 2000000
 
 static struct room {
 	int n;
@@ -92,6 +96,11 @@ static tutti_status join(tutti_comm_t comm, struct seat *seat, int rank, tutti_c
 	return status;
 }
 
+static bool loses_old(enum fate fate)
+{
+	return fate == FATE_OLD_DIES || fate == FATE_OLD_DIES_LATE;
+}
+
 static int run_old(struct seat *seat, int rank)
 {
 	tutti_config config = TUTTI_CONFIG_INIT;
@@ -112,9 +121,11 @@ static int run_old(struct seat *seat, int rank)
 		room->has_new_id = 1;
 	if (join(comm, seat, rank, &grown) == TUTTI_OK)
 		tutti_comm_destroy(grown);
-	if (room->fate == FATE_OLD_DIES && rank == 1)
+	if (room->fate == FATE_OLD_DIES_LATE && rank == 1)
+		crew_nap_us(LATE_US);
+	if (loses_old(room->fate) && rank == 1)
 		raise(SIGKILL);
-	if (room->fate == FATE_OLD_DIES)
+	if (loses_old(room->fate))
 		return 0;
 	/* Whatever came of it. */
 	for (int i = 0; i < 10; i++)
@@ -151,8 +162,8 @@ static void start(int rank)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setenv("TUTTI_BOOT_TIMEOUT_MS",
-	       room->fate == FATE_NONE || room->fate == FATE_OLD_DIES ? LONG_TIMEOUT : TIMEOUT, 1);
-	if (room->fate == FATE_OLD_DIES && rank == 1)
+	       room->fate == FATE_NONE || loses_old(room->fate) ? LONG_TIMEOUT : TIMEOUT, 1);
+	if (loses_old(room->fate) && rank == 1)
 		setenv("TUTTI_FAULT", "core.grow:1", 1);
 	if (room->address) {
 		setenv("TUTTI_COMM_ID", room->address, 1);
@@ -188,9 +199,9 @@ static void run(int n, const char *transport, const char *address, enum fate fat
 		int status = 0;
 
 		waitpid(room->seat[rank].pid, &status, 0);
-		if ((rank == n && fate == FATE_KILLED) || (rank == 1 && fate == FATE_OLD_DIES))
+		if ((rank == n && fate == FATE_KILLED) || (rank == 1 && loses_old(fate)))
 			assert_true(WIFSIGNALED(status));
-		else if (status != 0)
+		else if (status != 0 && !(rank == n && loses_old(fate)))
 			fail_msg("rank %d ended with %#x: %s", rank, (unsigned)status,
 				 room->seat[rank].failed);
 	}
@@ -287,12 +298,28 @@ static void an_old_one_dies(void **state)
 	forget();
 }
 
+/* A new rank has no parent that tells who died: those that give up for it say so. */
+static void the_new_one_hears_who_died(void **state)
+{
+	char process[32];
+
+	(void)state;
+	run(3, NULL, NULL, FATE_OLD_DIES_LATE, 0);
+	snprintf(process, sizeof(process), "process %d)", (int)room->seat[1].pid);
+	for (int rank = 0; rank <= 3; rank++)
+		if (rank != 1 && (room->seat[rank].status != TUTTI_EPEER ||
+				  !strstr(room->seat[rank].text, "rank 1 (") ||
+				  !strstr(room->seat[rank].text, process)))
+			fail_msg("rank %d says: %s", rank, room->seat[rank].text);
+	forget();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_joins),       cmocka_unit_test(by_hand),
 		cmocka_unit_test(one_is_missing),  cmocka_unit_test(one_is_killed),
-		cmocka_unit_test(an_old_one_dies),
+		cmocka_unit_test(an_old_one_dies), cmocka_unit_test(the_new_one_hears_who_died),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
