@@ -50,10 +50,10 @@ def take_round(result, line, details):
     words = line.split()
     seed, where, world, how, _, outcome = words[1:7]
     result.tried += 1
-    if outcome not in ("ok", "absent"):
+    if outcome not in ("ok", "absent", "indirect"):
         result.fail(outcome, repeat_of(result.kind, seed), line + "".join(details))
-    elif outcome == "absent":
-        result.absent += 1
+    elif outcome != "ok":
+        result.other[outcome] += 1
     else:
         times = [float(word) for word in words[7:]]
         name = {"deaths": f"death, {world}", "leaves": "a rank that " + how}.get(result.kind)
@@ -65,7 +65,7 @@ def take_round(result, line, details):
 def run_deaths(result, place, seed, seconds, rounds):
     command = [program(place, "campaign_deaths"), result.kind, str(seed), str(min(seconds, 1e9))]
     command += [str(rounds)] if rounds else []
-    result.absent, result.slow, head, details = 0, [], None, []
+    result.other, result.slow, head, details = collections.Counter(), [], None, []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                           env=environment(place)) as process:
         for line in process.stdout:
@@ -79,8 +79,11 @@ def run_deaths(result, place, seed, seconds, rounds):
         take_round(result, head, details)
     if process.returncode not in (0, 1):
         result.fail("driver", " ".join(command))
-    if result.absent:
-        result.notes.append(f"{result.absent} died before they had come, which only a timeout tells.")
+    if result.other["absent"]:
+        result.notes.append(f"{result.other['absent']} died before they had come, which only a timeout tells.")
+    if result.other["indirect"]:
+        result.notes.append(f"{result.other['indirect']} died while ranks met, and somebody was told of a "
+                            "rank that gave up for it.")
     for took, at, where in sorted(result.slow, reverse=True)[:5]:
         result.notes.append(f"{took:.0f} ms in {where}: {repeat_of(result.kind, at)}")
 
