@@ -396,6 +396,8 @@ static tutti_status end_round(struct tti_dial *dial, int64_t now)
 		return describe(dial, TUTTI_EPEER);
 	dial->next_ns = now + dial->backoff_ms * (TTI_NS_PER_MS / 1000) *
 				      (500 + (int64_t)randombytes_uniform(500));
+	if (dial->refused_ns && dial->next_ns > dial->refused_ns + REFUSED_MS * TTI_NS_PER_MS)
+		dial->next_ns = dial->refused_ns + REFUSED_MS * TTI_NS_PER_MS;
 	dial->backoff_ms =
 		dial->backoff_ms * 2 < BACKOFF_MOST_MS ? dial->backoff_ms * 2 : BACKOFF_MOST_MS;
 	for (size_t i = 0; i < dial->ntries; i++)

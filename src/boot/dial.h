@@ -29,7 +29,7 @@ struct tti_dial_config {
 	int64_t give_up_ns; /* every candidate has failed: retry, but not after this */
 	int64_t connect_ms; /* how long one try waits for an answer, 0: 5 seconds */
 	/* The peer listened before anybody was told where: who is refused by all candidates for a
-	 * second need not go on. */
+	 * tenth of a second need not go on. */
 	bool listens;
 	void (*hear)(void *self); /* called when tti_dial_step() should be         */
 	void *self;

@@ -178,6 +178,7 @@ static tutti_status dial_next(struct joiner *joiner, const struct tti_wire_card 
 		.who = { sock->base.rank, tti_sock_next(sock), sock->base.nranks, 0 },
 		.deadline_ns = joiner->deadline_ns,
 		.give_up_ns = tti_deadline(TTI_SOCK_RETRY_MS),
+		.listens = true,
 		.hear = heard,
 	};
 	struct tti_dial_config full = dial;
@@ -454,8 +455,8 @@ tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *
 
 	TTI_TRY(tti_loop_init(&joiner.loop));
 	status = run(&joiner, config, own);
-	/* Ranks that have not met this one yet hear it from the root. */
-	if (status == TUTTI_EABORTED)
+	/* Ranks that have not met this one yet hear from the root why it gives up. */
+	if (sock->broken.status == TUTTI_EABORTED || sock->broken.status == TUTTI_EPEER)
 		tti_sock_tell(sock, joiner.own.tunnel);
 	tti_dial_stop(joiner.own.dial);
 	tti_dial_stop(joiner.border.dial);

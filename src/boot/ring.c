@@ -311,7 +311,12 @@ static tutti_status await(struct gather *gather, int64_t deadline_ns)
 
 static tutti_status run(struct gather *gather, int64_t deadline_ns)
 {
-	TTI_TRY(tti_sock_check(gather->sock));
+	struct tti_sock *sock = gather->sock;
+
+	TTI_TRY(tti_sock_check(sock));
+	/* Else the others go on, by what this rank sends, and hear only then that it left. */
+	if (tti_boot_stopped(sock->stop))
+		return tti_sock_break(sock, TUTTI_EABORTED, -1, "%s was aborted", gather->what);
 	for (;;) {
 		for (int i = 0; i < 2; i++) {
 			tutti_status status = TUTTI_OK;
