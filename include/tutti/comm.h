@@ -43,10 +43,15 @@ typedef struct tutti_config {
 	 * called with tutti_op_reproducible(). 0 (default): those that are. Alike on all ranks;
 	 * TUTTI_REPRODUCIBLE is the variable. */
 	int reproducible;
+	/* 1: what goes over TCP is encrypted and authenticated, windows included, and so it is for
+	 * all communicators that are made of this one. 0 (default): what the ranks say to begin, to
+	 * watch each other and to end is, data is not. Alike on all ranks; TUTTI_ENCRYPT is the
+	 * variable. */
+	int encrypt;
 } tutti_config;
 
 /* clang-format off */
-#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0, 0 }
+#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0, 0, 0 }
 /* clang-format on */
 
 /* Make a new id and start the thread that serves the ranks that come with it.

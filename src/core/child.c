@@ -28,6 +28,9 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 		config.transport = parent->transports;
 	if (!config.algo)
 		config.algo = parent->algo;
+	/* Who asked for that does not lose it by a configuration that does not know of it. */
+	if (parent->encrypt)
+		config.encrypt = 1;
 	if (!given) {
 		config.timeout_ms = (int)parent->config_timeout_ms;
 		config.reproducible = parent->reproducible;
@@ -150,8 +153,8 @@ static tutti_status check_settings(const struct split *split, const struct vote 
 		    votes[rank].settings != split->vote.settings)
 			return tti_fail(TUTTI_EINVAL,
 					"ranks %d and %d of colour %d configure their new "
-					"communicator differently: give transport, algo and "
-					"reproducible alike",
+					"communicator differently: give transport, algo, "
+					"reproducible and encrypt alike",
 					maker->parent->rank, rank, split->vote.color);
 	return TUTTI_OK;
 }
@@ -239,7 +242,7 @@ static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int colo
 		.color = color,
 		.key = key,
 		.settings = tti_hash_combine(hash_text(config.transport), hash_text(config.algo)) ^
-			    (uint64_t)config.reproducible,
+			    (uint64_t)(config.reproducible + 2 * config.encrypt),
 	};
 	made->k = parent->nsplits++;
 	made->handle = handle;

@@ -24,6 +24,7 @@ struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config)
 	comm->timeout_ms = tti_params()->timeout_ms;
 	comm->reproducible = tti_params()->reproducible >= 0 ? tti_params()->reproducible == 1
 							     : config->reproducible == 1;
+	comm->encrypt = tti_params()->encrypt || config->encrypt == 1;
 	comm->config_timeout_ms = config->timeout_ms;
 	comm->root = comm;
 	atomic_init(&comm->users, 1);

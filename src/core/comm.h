@@ -141,6 +141,7 @@ struct tti_comm {
 	char *algo;        /* pinned algorithms, NULL: none */
 	char *transports;  /* as they were asked for        */
 	bool reproducible; /* all reductions                */
+	bool encrypt;      /* what goes over TCP            */
 	_Atomic int state; /* enum tti_comm_state */
 
 	/* Children that wait for other ranks of this one, under its lock: see tti_comm_follow(). */

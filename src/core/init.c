@@ -48,6 +48,8 @@ static tutti_status read_config(const tutti_config *given, tutti_config *out)
 	if (out->reproducible != 0 && out->reproducible != 1)
 		return tti_fail(TUTTI_EINVAL, "config.reproducible is %d: 0 or 1",
 				out->reproducible);
+	if (out->encrypt != 0 && out->encrypt != 1)
+		return tti_fail(TUTTI_EINVAL, "config.encrypt is %d: 0 or 1", out->encrypt);
 	if (out->timeout_ms < 0)
 		return tti_fail(TUTTI_EINVAL, "config.timeout_ms is %d: 0 (never) or more",
 				out->timeout_ms);

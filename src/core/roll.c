@@ -99,7 +99,7 @@ static const char *differing_level(uint64_t a, uint64_t b)
 }
 
 static void describe_settings(struct tti_rank_info *info, const char *transports, const char *algo,
-			      bool reproducible)
+			      bool reproducible, bool encrypt)
 {
 	const struct tti_params *params = tti_params();
 
@@ -116,6 +116,7 @@ static void describe_settings(struct tti_rank_info *info, const char *transports
 		.sysfs_root = hash_text(params->sysfs_root),
 		.check = params->check,
 		.reproducible = reproducible,
+		.encrypt = encrypt,
 		.reach = (int32_t)params->reach,
 		.dumps = params->topo_dump_file != NULL,
 	};
@@ -289,6 +290,8 @@ static tutti_status check_settings(const struct tti_rank_info *info, int n)
 				? "TUTTI_REGISTERED_LEAST"
 			: info[rank].reproducible != info[0].reproducible
 				? "TUTTI_REPRODUCIBLE, or `reproducible` of its configuration,"
+			: info[rank].encrypt != info[0].encrypt
+				? "TUTTI_ENCRYPT, or `encrypt` of its configuration,"
 			: info[rank].shm_slots != info[0].shm_slots
 				? "TUTTI_SHM_SLOT or TUTTI_SHM_SLOTS"
 			: info[rank].tcp_slots != info[0].tcp_slots
@@ -489,7 +492,7 @@ static void settle_measured(struct tti_roll *roll)
 }
 
 tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const char *algo,
-			   bool reproducible, struct tti_roll *out)
+			   bool reproducible, bool encrypt, struct tti_roll *out)
 {
 	const bool local = tti_boot_is_local(boot);
 	struct tti_roll roll = { .boot = boot,
@@ -502,7 +505,7 @@ tutti_status tti_roll_call(struct tti_boot *boot, const char *transports, const 
 	if (!roll.info)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", roll.n);
 	own = &roll.info[roll.rank];
-	describe_settings(own, transports, algo, reproducible);
+	describe_settings(own, transports, algo, reproducible, encrypt);
 	describe_cpus(own);
 	if (!local || roll.rank == 0)
 		own->status = describe_inputs(&roll, own);

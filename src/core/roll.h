@@ -43,6 +43,7 @@ struct tti_rank_info {
 	int32_t check;        /* TUTTI_CHECK                           */
 	int32_t dumps;        /* the topology in use is to be written  */
 	int32_t reproducible; /* all reductions              */
+	int32_t encrypt;      /* what goes over TCP          */
 	int32_t reach;        /* TUTTI_REACH                 */
 	int32_t status;       /* what its own inputs are worth         */
 };
@@ -66,7 +67,8 @@ struct tti_roll {
 /* Gather and check. TUTTI_EINVAL: other settings, a file that cannot be read; TUTTI_EPLAN:
  * other topologies or plans. The same on all ranks. */
 TUTTI_CHECKED tutti_status tti_roll_call(struct tti_boot *boot, const char *transports,
-					 const char *algo, bool reproducible, struct tti_roll *out);
+					 const char *algo, bool reproducible, bool encrypt,
+					 struct tti_roll *out);
 /* Keep what the rest of init needs: 1,000 ranks of one process would hold 300 KB each. */
 TUTTI_CHECKED tutti_status tti_roll_digest(struct tti_roll *roll);
 void tti_roll_release(struct tti_roll *roll);

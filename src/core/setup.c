@@ -95,6 +95,7 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 		.heap_bytes = params->shm_heap,
 		.reach = (enum tti_reach_wish)params->reach,
 		.ptracer = params->ptracer,
+		.encrypt = comm->encrypt,
 		.stop = &comm->stop,
 		.timeout_ms = params->boot_timeout_ms,
 	};
@@ -463,7 +464,8 @@ static tutti_status begin_first(struct setup *setup, const char *names)
 {
 	struct tti_comm *comm = setup->comm;
 
-	TTI_TRY(tti_roll_call(comm->boot, names, comm->algo, comm->reproducible, &setup->roll));
+	TTI_TRY(tti_roll_call(comm->boot, names, comm->algo, comm->reproducible, comm->encrypt,
+			      &setup->roll));
 	TTI_TRY(count_crowds(setup));
 	TTI_TRY(tti_roll_digest(&setup->roll));
 	mark(setup, "roll call", tti_now_ns());

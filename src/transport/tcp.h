@@ -148,7 +148,9 @@ struct tti_tcp_conn {
 	uint64_t told; /* the latest credit it carried           */
 	struct tti_tcp_pace pace;
 	uint8_t credit[TTI_TCP_SEALED];
-	uint8_t *sealed; /* where messages are sealed, NULL: they are not */
+	uint8_t *sealed;    /* where messages are sealed, NULL: they are not */
+	uint64_t alive_at;  /* out_seal.number after it was last said to be alive, */
+	size_t alive_bytes; /* in so many bytes since something else was sent      */
 	struct tti_tcp_reader *reader;
 	int64_t silent_since; /* see tti_tcp_conn_is_silent() */
 	int64_t waits_since;  /* something sent again is not acknowledged */
@@ -506,6 +508,9 @@ static inline size_t tti_tcp_wire_bytes(const struct tti_tcp_link *link, size_t 
 /* A frame that says no more than its type and the credit is what this connection sends next. It
  * is owed. */
 void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint8_t type);
+
+/* Several of type ALIVE, in the place of a message: as many as are due, or none. They are owed. */
+void tti_tcp_load_alive(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
 
 /* Bytes that are to be handed to the system, and no longer. */
 static inline void tti_tcp_owe(struct tti_tcp_link *link, size_t nbytes)

@@ -150,6 +150,7 @@ static tutti_status open_port(const struct tti_port_config *config, struct tti_p
 		.lanes = (int)params->tcp_lanes,
 		.congestion = params->tcp_congestion,
 		.handshake_ms = HANDSHAKE_MS,
+		.encrypt = config->encrypt,
 	};
 
 	return tti_tcp_open(config, &options, out, card);

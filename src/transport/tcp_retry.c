@@ -277,6 +277,20 @@ static void watch_machine(struct tti_tcp_link *link, int64_t now)
 	}
 }
 
+/* Somebody may have left out the last record that either side waits for. */
+static void say_alive(struct tti_tcp_link *link)
+{
+	for (int i = 0; i < link->nlanes; i++) {
+		struct tti_tcp_conn *conn = link->conn[i];
+
+		if (!conn || conn->nout || conn->blocked || !tti_tcp_conn_counts(conn))
+			continue;
+		tti_tcp_load_alive(link, conn);
+		tti_tcp_owe(link, conn->nout);
+	}
+	tti_tcp_link_push(link);
+}
+
 void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now)
 {
 	const bool all = now >= port->alive_at;
@@ -295,5 +309,7 @@ void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now)
 			watch_lanes(link, now);
 		if (all)
 			watch_machine(link, now);
+		if (all && port->options.encrypt && link->state == TTI_TCP_LINK_UP)
+			say_alive(link);
 	}
 }

@@ -137,6 +137,34 @@ void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, 
 	conn->out_data = false;
 }
 
+/* Who waits for the rest of a record of which something was left out takes these frames for it. So
+ * they become more from time to time, until they are more than any record. */
+void tti_tcp_load_alive(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
+{
+	const struct tti_tcp_frame frame = { .type = TTI_TCP_ALIVE, .consumed = link->in.released };
+	const size_t record = tti_tcp_wire_bytes(link, link->in.slot_bytes);
+	size_t nbytes = TTI_TCP_SEALED;
+
+	if (conn->out_seal.number != conn->alive_at)
+		conn->alive_bytes = 0;
+	if (conn->alive_bytes > 2 * record)
+		return;
+	if (conn->alive_bytes)
+		nbytes = 3 * conn->alive_bytes;
+	nbytes -= nbytes % TTI_TCP_SEALED;
+	if (nbytes > record)
+		nbytes = record - record % TTI_TCP_SEALED;
+	for (size_t at = 0; at < nbytes; at += TTI_TCP_SEALED) {
+		tti_tcp_frame_put(conn->sealed + at, &frame);
+		tti_tcp_frame_seal(conn->sealed + at, &conn->out_seal);
+	}
+	conn->alive_bytes += nbytes;
+	conn->alive_at = conn->out_seal.number;
+	conn->out = conn->sealed;
+	conn->nout = nbytes;
+	conn->out_data = false;
+}
+
 /* Some of a frame went out for the first time: it is with this lane, and it has told
  * the credit. */
 static void begun(struct tti_tcp_link *link, struct tti_tcp_conn *conn)

@@ -55,8 +55,8 @@ tutti_status tti_tcp_frame_get(const uint8_t bytes[TTI_TCP_HEADER], struct tti_t
 {
 	if (bytes[0] != TTI_TCP_MAGIC)
 		return refuse(fault, "magic", bytes[0], TTI_TCP_MAGIC);
-	if (bytes[1] < TTI_TCP_DATA || bytes[1] > TTI_TCP_END)
-		return refuse(fault, "type", bytes[1], TTI_TCP_END);
+	if (bytes[1] < TTI_TCP_DATA || bytes[1] > TTI_TCP_ALIVE)
+		return refuse(fault, "type", bytes[1], TTI_TCP_ALIVE);
 	out->type = bytes[1];
 	out->retry = (uint16_t)(bytes[2] | bytes[3] << 8);
 	out->length = tti_wire_get32(bytes + 4);
@@ -155,7 +155,7 @@ static tutti_status begin(struct tti_tcp_reader *reader, struct tti_tcp_inbox *i
 	if (tti_tcp_frame_get(bytes, &frame, fault))
 		return TUTTI_EPROTO;
 	if (frame.type == TTI_TCP_HELLO)
-		return refuse(fault, "type", frame.type, TTI_TCP_END);
+		return refuse(fault, "type", frame.type, TTI_TCP_ALIVE);
 	TTI_TRY(take_credit(reader, inbox, &frame, fault));
 	if (frame.type != TTI_TCP_DATA)
 		return TUTTI_OK;

@@ -19,7 +19,7 @@
  *      +---------------------------------------------------------------------+
  *
  * What is sealed (boot/seal.h) has its first four bytes as they are, then the rest of the header
- * sealed, and 16 bytes of mac. CREDIT, HELLO and END always are. DATA is if the job is encrypted:
+ * sealed, and 16 bytes of mac. CREDIT, HELLO, END and ALIVE always are. DATA is if the job is encrypted:
  * then its payload, unless it is empty, is one more record, followed by a mac of its own. The
  * length of a payload is believed before the payload has come, so it has to be sealed by itself.
  *
@@ -33,6 +33,9 @@
  *
  * END says that no message follows on any connection of the link (all but `consumed`
  * is 0): the connections that end then are not lost, but closed.
+ *
+ * ALIVE says nothing new. In a job that is encrypted it comes every second for a while after all
+ * else: that something was left out is known by what is behind it.
  *
  * A message whose connection was given up is sent again on another one, with a
  * higher `retry`. What came is dropped when it comes again; what is still coming on
@@ -63,6 +66,7 @@ enum tti_tcp_type { /* on the wire */
 		    TTI_TCP_CREDIT = 2,
 		    TTI_TCP_HELLO = 3,
 		    TTI_TCP_END = 4,
+		    TTI_TCP_ALIVE = 5,
 };
 
 struct tti_tcp_frame {

@@ -137,6 +137,10 @@ static void bad_inits(void **state)
 	config.transport = "pigeon";
 	REFUSED(TUTTI_EINVAL, "pigeon", tutti_comm_init_all(&comm, 1, &config));
 	config = (tutti_config)TUTTI_CONFIG_INIT;
+	config.encrypt = 2;
+	REFUSED(TUTTI_EINVAL, "config.encrypt is 2: 0 or 1",
+		tutti_comm_init_all(&comm, 1, &config));
+	config = (tutti_config)TUTTI_CONFIG_INIT;
 	config.algo = "all_reduce:nonsense";
 	assert_int_equal(tutti_comm_init_all(&comm, 1, &config), TUTTI_OK);
 	float a = 1, b;
