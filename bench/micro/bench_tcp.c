@@ -2,9 +2,10 @@
 /* The TCP transport between two processes over loopback: round trips of 8 B, and
  * one-way and both-way streams, by size of a slot and number of sockets. Medians.
  *
- *     bench_tcp [MS [WINDOW]]
+ *     bench_tcp [MS [WINDOW [encrypt]]]
  *         MS      per figure, 100
  *         WINDOW  KiB in flight per direction, whatever the size of a slot, 1024
+ *         encrypt the word: as in a job with TUTTI_ENCRYPT=1
  *
  * The bytes of a stream are neither written nor read by the benchmark: what is
  * measured is the transport, the kernel's two copies included. */
@@ -28,6 +29,7 @@
 static const struct tti_transport *const tcp = &tti_transport_tcp;
 static int64_t figure_ns = 100 * TTI_NS_PER_MS;
 static size_t window = 1 << 20;
+static bool encrypts;
 
 struct pair {
 	struct tti_port *port[2];
@@ -37,7 +39,9 @@ struct pair {
 static bool open_pair(struct pair *pair, size_t slot_bytes, int slots, int sockets)
 {
 	static uint8_t secret[32];
-	const struct tti_tcp_options options = { .sockets = sockets, .handshake_ms = 5000 };
+	const struct tti_tcp_options options = { .sockets = sockets,
+						 .handshake_ms = 5000,
+						 .encrypt = encrypts };
 	struct tti_port_config config = {
 		.nranks = 2,
 		.secret = secret,
@@ -230,6 +234,7 @@ int main(int argc, char **argv)
 		figure_ns = atol(argv[1]) * TTI_NS_PER_MS;
 	if (argc > 2)
 		window = (size_t)atol(argv[2]) << 10;
+	encrypts = argc > 3 && strcmp(argv[3], "encrypt") == 0;
 	printf("%8s %6s %8s %10s %10s %10s\n", "slot", "slots", "sockets", "8 B rtt", "one way",
 	       "both ways");
 	printf("%8s %6s %8s %10s %10s %10s\n", "", "", "", "us", "GB/s", "GB/s each");
