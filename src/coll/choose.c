@@ -130,9 +130,8 @@ static const struct tti_algorithm *by_file(const struct tti_pin *pin,
 		const struct tti_algorithm *algo =
 			tti_algorithm_find(input->coll, tti_tune_algo_name(rule->algo));
 
-		if (rule->reach == input->reach &&
-		    tti_tune_rule_fits(rule, input->coll, input->nbytes, (uint32_t)input->n,
-				       (uint32_t)input->nhosts) &&
+		if (tti_tune_rule_fits(rule, input->coll, input->nbytes, (uint32_t)input->n,
+				       (uint32_t)input->nhosts, input->reach) &&
 		    tti_choice_usable(pin, input, algo))
 			return algo;
 	}

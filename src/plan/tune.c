@@ -193,7 +193,8 @@ bool tti_tune_choose(const struct tti_tune_table *table, const struct tti_tune_m
 	for (uint32_t i = 0; i < table->nrules; i++) {
 		const struct tti_tune_rule *rule = &table->rules[i];
 
-		if (tti_tune_rule_fits(rule, coll, nbytes, machine->n, machine->nnodes) &&
+		if (tti_tune_rule_fits(rule, coll, nbytes, machine->n, machine->nnodes,
+				       TTI_REACH_SLOTS) &&
 		    tti_tune_predict(&table->constants, machine, coll, rule->algo, nbytes, &time)) {
 			*out = rule->algo;
 			return true;

@@ -179,7 +179,7 @@ struct tti_tune_rule {
 	enum tti_reach reach;
 };
 bool tti_tune_rule_fits(const struct tti_tune_rule *rule, tutti_collective coll, size_t nbytes,
-			uint32_t n, uint32_t nnodes);
+			uint32_t n, uint32_t nnodes, enum tti_reach reach);
 
 /* Owner: tti_tune_table_free(). */
 struct tti_tune_table {

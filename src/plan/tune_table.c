@@ -497,10 +497,10 @@ void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
 }
 
 bool tti_tune_rule_fits(const struct tti_tune_rule *rule, tutti_collective coll, size_t nbytes,
-			uint32_t n, uint32_t nnodes)
+			uint32_t n, uint32_t nnodes, enum tti_reach reach)
 {
-	return rule->coll == coll && rule->from <= nbytes && nbytes <= rule->upto &&
-	       (rule->ranks == 0 || (rule->ranks == n && nnodes <= 1));
+	return rule->coll == coll && rule->reach == reach && rule->from <= nbytes &&
+	       nbytes <= rule->upto && (rule->ranks == 0 || (rule->ranks == n && nnodes <= 1));
 }
 
 uint64_t tti_tune_hash(const struct tti_tune_table *table)

@@ -328,6 +328,7 @@ static void a_file_changes_what_it_names(void **state)
 	struct tti_tune_table *table = read_good("# mine\n"
 						 "constant wire_us 1.5 # faster\r\n"
 						 "\n"
+						 "choose all_reduce 16K double_tree reach mapped\n"
 						 "choose all_reduce 16K ring\n"
 						 "choose all_reduce inf tree\n"
 						 "  choose\tbroadcast 1000 chain");
@@ -337,7 +338,7 @@ static void a_file_changes_what_it_names(void **state)
 	(void)state;
 	near_to(table->constants.wire_us, 1.5);
 	near_to(table->constants.tcp_hop_us, 3.05);
-	assert_int_equal(table->nrules, 3);
+	assert_int_equal(table->nrules, 4);
 	assert_true(tti_tune_choose(table, &machine, TUTTI_ALL_REDUCE, 16 * KIB, &algo));
 	assert_int_equal(algo, TTI_TUNE_RING);
 	/* There is no tree for host memory: the model goes on. */
