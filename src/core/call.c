@@ -447,14 +447,18 @@ static void end_round(const struct round *round)
 
 /* The k-th call of each communicator, all of them side by side: the k-th of one
  * never waits for a later one of another, on any rank. */
-static int run_round(struct tti_batch_item *items, int n, int number, struct tti_job **jobs,
-		     struct round *rounds)
+static void run_round(struct tti_batch_item *items, int n, int number, struct tti_job **jobs,
+		      struct round *rounds)
 {
+	bool has_handoff = false;
 	int started = 0;
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		items[i].now = args_of_round(&items[i], number);
-	tti_handoffs_plan(items, n);
+		has_handoff |= items[i].now && items[i].now->coll == TUTTI_HANDOFF;
+	}
+	if (has_handoff)
+		tti_handoffs_plan(items, n);
 	for (int i = 0; i < n; i++) {
 		struct tti_batch_item *item = &items[i];
 		struct round *round = &rounds[started];
@@ -469,7 +473,6 @@ static int run_round(struct tti_batch_item *items, int n, int number, struct tti
 	(void)tti_job_wait(jobs, started); /* each item has a status of its own */
 	for (int i = 0; i < started; i++)
 		end_round(&rounds[i]);
-	return started;
 }
 
 /* As most groups are of one communicator, those need no memory. */
@@ -477,12 +480,16 @@ void tti_batch_rounds(struct tti_batch_item *items, int n)
 {
 	struct round one, *rounds = n == 1 ? &one : tti_alloc((size_t)n * sizeof(*rounds));
 	struct tti_job *job, **jobs = n == 1 ? &job : tti_alloc((size_t)n * sizeof(*jobs));
-	int number = 0;
+	int most = 0;
 
-	for (int i = 0; i < n && (!rounds || !jobs); i++)
-		items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
-	while (rounds && jobs && run_round(items, n, number, jobs, rounds) > 0)
-		number++;
+	for (int i = 0; i < n; i++) {
+		if (!rounds || !jobs)
+			items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
+		else if (rounds_of(&items[i]) > most)
+			most = rounds_of(&items[i]);
+	}
+	for (int number = 0; number < most; number++)
+		run_round(items, n, number, jobs, rounds);
 	if (n == 1)
 		return;
 	tti_free(rounds);
