@@ -124,7 +124,7 @@ static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes, size_t whole
 	 * to write so. */
 	link->base.is_awaited = link->port->demotes && cells <= TTI_AWAITED_BYTES / TTI_SHM_CELL &&
 				link->port->taken != link->port->taken_then;
-	return link->tx_box + (size_t)at * TTI_SHM_CELL;
+	return tti_shm_room_at(&link->tx_room, link->tx_box, at, cells);
 }
 
 static void *reserve(struct tti_link *base, size_t nbytes, size_t whole)

@@ -113,7 +113,7 @@ static void *find_room(struct tti_shm_port *port, size_t nbytes)
 	if (at == TTI_SHM_FULL)
 		return NULL;
 	port->out->at = at;
-	return tti_shm_seg_outbox(&port->seg, port->self) + (size_t)at * TTI_SHM_CELL;
+	return tti_shm_room_at(room, tti_shm_seg_outbox(&port->seg, port->self), at, cells);
 }
 
 static void *reserve(struct tti_port *base, struct tti_link *const *links, int n, size_t nbytes)

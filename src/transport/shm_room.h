@@ -32,8 +32,9 @@ struct tti_shm_room {
 	uint32_t round_short; /* by short messages                                        */
 	uint32_t ncells;      /* of the box                                               */
 	bool is_shared;
-	uint32_t next; /* behind the last message                                      */
-	uint32_t used; /* cells under way                                              */
+	uint32_t next;    /* behind the last message                                      */
+	uint32_t brought; /* cells from the first on whose pages are in memory            */
+	uint32_t used;    /* cells under way                                              */
 	/* Messages are numbered; those from oldest on, held of them, are not read yet. */
 	uint32_t oldest, held;
 	uint32_t begin[TTI_SHM_HELD], cells[TTI_SHM_HELD]; /* by number */
@@ -56,6 +57,18 @@ static inline uint32_t tti_shm_cells(size_t nbytes)
  * tti_shm_room_take() it says the same when it is asked again, whatever is given back.
  * `whole` >= cells: pieces of what would be a message of so many; cells: it is none. */
 uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t cells, uint32_t whole);
+
+/* The pages of the box up to a cell into memory, and some that come next. */
+void tti_shm_room_bring(struct tti_shm_room *room, uint8_t *box, uint32_t end);
+
+/* A place that was found, to be written. */
+static inline uint8_t *tti_shm_room_at(struct tti_shm_room *room, uint8_t *box, uint32_t at,
+				       uint32_t cells)
+{
+	if (at + cells > room->brought)
+		tti_shm_room_bring(room, box, at + cells);
+	return box + (size_t)at * TTI_SHM_CELL;
+}
 
 /* A message lies there: the place found last, and no more cells. */
 void tti_shm_room_take(struct tti_shm_room *room, uint32_t at, uint32_t cells);
