@@ -178,6 +178,11 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 		return st;
 	if (lost)
 		return tti_fail((tutti_status)sub->news.status, "%s", sub->news.text);
+	if (stopped && st == TUTTI_EPEER)
+		return fail(
+			sub, st, -1,
+			"%s left %s, as a rank of the communicator that this one is made of died",
+			tti_sub_name(sub, sub->base.rank, name), what);
 	if (stopped)
 		return fail(sub, st, -1, "%s was %s on rank %d", what,
 			    st == TUTTI_EREVOKED ? "revoked" : "aborted", sub->base.rank);
