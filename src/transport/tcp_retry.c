@@ -156,6 +156,14 @@ void tti_tcp_link_settle_again(struct tti_tcp_link *link)
 
 /* -- Joining and leaving --------------------------------------------------- */
 
+/* What was measured of an earlier connection, which carried next to nothing while it died, says nothing
+ * of this one: a lane that is thought to be slow gets so little that it takes long to find out. */
+static void forget_rate(struct tti_tcp_lane *lane)
+{
+	lane->rate = lane->bytes = lane->passed = 0;
+	lane->rtt_ns = lane->loaded_ns = 0;
+}
+
 /* `conn` was lane `index` and is no more. */
 static void retire(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int index, const char *why)
 {
@@ -202,6 +210,7 @@ tutti_status tti_tcp_lane_joins(struct tti_tcp_link *link, struct tti_tcp_conn *
 	if (before)
 		retire(link, before, index, "it was opened anew");
 	tti_tcp_lane_introduce(link, index);
+	forget_rate(&link->lane[index]);
 	tti_tcp_link_pull(link, conn);
 	tti_tcp_link_push(link);
 	return TUTTI_OK;
