@@ -15,7 +15,7 @@ replaced()
 	rm -f "$net_dir/joins"
 	job_begin "$2" "$comms" "$net_dir/joins"
 	code=0
-	on "$host" timeout 60 "$comms" "$net_dir/joins" $((job_ranks - 1)) "$job_ranks" \
+	on "$host" timeout 120 "$comms" "$net_dir/joins" $((job_ranks - 1)) "$job_ranks" \
 		>"$net_dir/out.new" 2>"$net_dir/err.new" || code=$?
 	job_end || true
 	victim=$((job_ranks - 2))
@@ -35,7 +35,7 @@ replaced()
 }
 
 net_up 3
-export TUTTI_BOOT_TIMEOUT_MS=20000
+export TUTTI_BOOT_TIMEOUT_MS=60000
 replaced "three ranks on three hosts" "0 1 2" 2
 replaced "six ranks, two on each host" "0 0 1 1 2 2" 1
 replaced "five ranks here and there" "0 1 0 2 1" 2

@@ -33,17 +33,14 @@ lane_dies()
 {
 	kind=$1 side=$2
 	net_rails 200 200
-	job_begin "0 1" "$stream" "$kind" 2097152 6
-	await_begin "$kind with a lane that dies"
-	sleep 0.5
+	until_stop "0 1" "$stream" "$kind" 2097152 "$net_dir/stop"
+	await "$kind: eth1 is used" has_sent 1 0 1000000
 	link "$side" 1 down
 	sleep 1
 	link "$side" 1 up
-	sleep 1
-	before=$(rail_bytes 1)
-	ends_well "$kind, eth1 of host $side is down for 1 s" 15000
-	[ $(($(rail_bytes 1) - before)) -gt 1000000 ] ||
-		die "$kind: eth1 is up again and carried $(($(rail_bytes 1) - before)) bytes"
+	await "$kind: eth1 is up again and used" has_sent 1 "$(rail_bytes 1)" 1000000
+	stop
+	ends_well "$kind, eth1 of host $side is down for 1 s" 30000
 	ok "$kind: a lane that came back is used again"
 }
 
@@ -51,29 +48,32 @@ lane_dies()
 lanes_die_in_turn()
 {
 	net_rails 200 200 200
-	job_begin "0 0 1 1" "$stream" all_reduce 1048576 3
+	until_stop "0 0 1 1" "$stream" all_reduce 1048576 "$net_dir/stop"
 	await_begin "lanes that die in turn"
 	sleep 0.5
 	link 0 0 down
 	sleep 0.7
 	link 1 2 down
-	ends_well "all_reduce of 2 x 2 ranks, eth0 and then eth2 die" 20000
+	await "lanes that die in turn: eth1 is used" has_sent 1 "$(rail_bytes 1)" 5000000
+	stop
+	ends_well "all_reduce of 2 x 2 ranks, eth0 and then eth2 die" 30000
 }
 
 lanes_flap()
 {
 	kind=$1 seconds=$2
 	net_rails 200 200
-	job_begin "0 1" "$stream" "$kind" 1048576 "$seconds"
+	until_stop "0 1" "$stream" "$kind" 1048576 "$net_dir/stop"
 	await_begin "$kind with a lane that flaps"
-	end=$(($(now_ms) + seconds * 1000 - 500))
+	end=$(($(now_ms) + seconds * 1000))
 	while [ "$(now_ms)" -lt "$end" ]; do
 		link 0 1 down
 		sleep 0.1
 		link 0 1 up
 		sleep 0.1
 	done
-	ends_well "$kind, eth1 comes and goes every 100 ms for $seconds s" 20000
+	stop
+	ends_well "$kind, eth1 comes and goes every 100 ms for $seconds s" 30000
 }
 
 # Bytes wait 40 ms in one queue and 400 ms in the other.
@@ -88,14 +88,14 @@ all_lanes_die()
 {
 	net_rails 200 200
 	make_own_host
-	TUTTI_TIMEOUT_MS=2500 job_begin "0 1" "$net_dir/own_host" "$stream" exchange 4194304 60
+	TUTTI_TIMEOUT_MS=5000 job_begin "0 1" "$net_dir/own_host" "$stream" exchange 4194304 60
 	await_begin "all lanes die"
 	sleep 0.3
 	link 0 0 down
 	link 0 1 down
 	# What is said goes out within the timeout; leaving takes two seconds: one for data on its
 	# way, one to say goodbye over whatever NIC.
-	fails_soon "all lanes die" 30000 "0 1" eth0 eth1
+	fails_soon "all lanes die" 60000 "0 1" eth0 eth1
 }
 
 # -- Peers -----------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ slow_receiver()
 	net_rails 200 200
 	job_begin "0 1" "$stream" send 1048576 2 150
 	await_begin "a slow receiver"
-	ends_well "the receiver sleeps 150 ms before each call" 5000
+	ends_well "the receiver sleeps 150 ms before each call" 30000
 }
 
 receiver_killed()
@@ -129,5 +129,5 @@ all_lanes_die
 slow_receiver
 receiver_killed
 net_down
-! ip netns list | grep -q "^$net-" || die "namespaces are left"
+[ -z "$(net_spaces)" ] || die "namespaces are left"
 echo "$passed passed, 0 failed"

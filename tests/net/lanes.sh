@@ -52,28 +52,44 @@ answers_alone()
 	done
 }
 
+begin()
+{
+	until_stop "0 1" "$stream" send 4194304 "$net_dir/stop"
+}
+
+end()
+{
+	stop
+	job_end || die "$1"
+}
+
 # lane NAME LOCAL REMOTE: the connector says that it is up.
 lane()
 {
-	grep -q "lane .* to rank 0 is up: $2 to $3$" "$net_dir/err.1" || die "$1: no lane $2 to $3"
+	await "$1: a lane $2 to $3" grep -q "lane .* to rank 0 is up: $2 to $3$" "$net_dir/err.1"
 }
 
 # sends NAME HOST NIC: it has sent more than what finds and keeps lanes.
 sends()
 {
-	sent=$(on "$2" cat "/sys/class/net/$3/statistics/tx_bytes")
-	[ "$sent" -gt 1000000 ] || die "$1: $3 of host $2 has sent $sent bytes"
+	await "$1: $3 of host $2 sends" has_sent_by "$2" "$3"
+}
+
+has_sent_by()
+{
+	[ "$(on "$1" cat "/sys/class/net/$2/statistics/tx_bytes")" -gt 1000000 ]
 }
 
 one_switch()
 {
 	net_hosts 2 2
 	answers_alone
-	job "0 1" "$stream" send 4194304 1 || die "one switch"
+	begin
 	lane "one switch" eth1 eth1
 	for nic in eth0 eth1; do
 		sends "one switch" 0 $nic
 	done
+	end "one switch"
 	ok "one network on one switch: both NICs send"
 }
 
@@ -81,15 +97,17 @@ one_against_three()
 {
 	net_hosts 1 3
 	answers_alone
-	job "0 1" "$stream" send 4194304 1 || die "1 against 3"
+	begin
 	lane "1 against 3" eth1 eth0
 	lane "1 against 3" eth2 eth0
+	end "1 against 3"
 	ok "1 NIC against 3: three lanes"
 	net_hosts 3 1
 	answers_alone
-	job "0 1" "$stream" send 4194304 1 || die "3 against 1"
+	begin
 	lane "3 against 1" eth0 eth1
 	lane "3 against 1" eth0 eth2
+	end "3 against 1"
 	ok "3 NICs against 1: three lanes"
 }
 
@@ -102,10 +120,11 @@ only_ipv6()
 			ip -n "$net-$host" addr add "fd78:$rail::$((host + 1))/64" dev eth$rail nodad
 		done
 	done
-	job "0 1" "$stream" send 4194304 1 || die "IPv6 alone"
+	begin
 	lane "IPv6 alone" eth1 eth1
 	sends "IPv6 alone" 0 eth0
 	sends "IPv6 alone" 0 eth1
+	end "IPv6 alone"
 	ok "IPv6 alone: both NICs send"
 }
 
@@ -113,14 +132,14 @@ late_carrier()
 {
 	net_rails 0 0
 	ip -n "$net-0" link set eth0 down
-	job_begin "0 1" "$stream" send 4194304 3
-	sleep 1.5
+	begin
+	await "a NIC without carrier: the other one is used" \
+		grep -q 'rank 0 is reached over .*10.78.1.1' "$net_dir/err.1"
+	sleep 1
 	ip -n "$net-0" link set eth0 up
-	job_end || die "a NIC without carrier"
-	grep -q 'rank 0 is reached over .*10.78.1.1' "$net_dir/err.1" ||
-		die "a NIC without carrier: the other one is not used"
 	lane "a NIC without carrier" eth0 eth0
 	sends "a NIC without carrier" 0 eth0
+	end "a NIC without carrier"
 	ok "a NIC without carrier at start: used once it has one"
 }
 

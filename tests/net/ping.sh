@@ -111,9 +111,7 @@ death()
 {
 	net_up 3
 	job_begin "0 1 2" "$TUTTI" ping --seconds 100
-	until grep -q '^#  a ' "$net_dir/out.0"; do
-		sleep 0.05
-	done
+	await "a rank that dies: ping begins" grep -qs '^#  a ' "$net_dir/out.0"
 	for pid in $(ip netns pids "$net-2"); do
 		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" != tutti ] || kill -9 "$pid"
 	done

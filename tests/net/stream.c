@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data that is checked, for some seconds, while somebody disturbs the network.
  *
- *     net_stream send|exchange|all_reduce BYTES SECONDS [PAUSE_MS]
+ *     net_stream send|exchange|all_reduce BYTES SECONDS|FILE [PAUSE_MS]
  *
  * One rank of a job, told by the environment. Rounds of two calls: rank 0 says in a broadcast
- * whether there is another one, and BYTES move: from rank 0 to the last rank, between these two
+ * whether there is another one, which there is for so long, or until there is that file, and BYTES move: from rank 0 to the last rank, between these two
  * both ways at once, or as a sum of all. The last rank sleeps PAUSE_MS before each round. Every
  * element is compared, and other in each round. Rank 0 prints "begin" after the first round; each
  * rank ends with a line "ROUNDS rounds, BYTES bytes right in SECONDS s, the longest MS ms". */
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <tutti/tutti.h>
 
@@ -23,6 +24,7 @@ struct stream {
 	const char *kind;
 	size_t count; /* of int32 */
 	int32_t *send, *recv;
+	const char *until; /* seconds, or the name of a file */
 	int round;
 };
 
@@ -111,7 +113,15 @@ static bool one_round(const struct stream *s)
 	return true;
 }
 
-static bool run(struct stream *s, double seconds, long pause_ms)
+static bool is_over(const struct stream *s, double passed)
+{
+	char *end;
+	const double seconds = strtod(s->until, &end);
+
+	return *end ? access(s->until, F_OK) == 0 : passed >= seconds;
+}
+
+static bool run(struct stream *s, long pause_ms)
 {
 	const struct timespec nap = { pause_ms / 1000, pause_ms % 1000 * 1000000 };
 	double begin = now_seconds(), longest = 0;
@@ -121,7 +131,7 @@ static bool run(struct stream *s, double seconds, long pause_ms)
 	for (;; s->round++) {
 		if (s->rank == s->last)
 			nanosleep(&nap, NULL);
-		more = begin - start < seconds;
+		more = !is_over(s, begin - start);
 		if (!good(s, tutti_broadcast(&more, &more, 1, TUTTI_INT32, 0, s->comm, NULL)))
 			return false;
 		if (!more)
@@ -157,7 +167,8 @@ int main(int argc, char **argv)
 	if (s.send && s.recv && good(&s, tutti_comm_rank(s.comm, &s.rank)) &&
 	    good(&s, tutti_comm_count(s.comm, &n))) {
 		s.last = n - 1;
-		right = run(&s, strtod(argv[3], NULL), argc > 4 ? strtol(argv[4], NULL, 10) : 0);
+		s.until = argv[3];
+		right = run(&s, argc > 4 ? strtol(argv[4], NULL, 10) : 0);
 	}
 	right &= good(&s, right ? tutti_comm_destroy(s.comm) : tutti_comm_abort(s.comm));
 done:
