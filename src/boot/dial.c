@@ -142,8 +142,7 @@ static bool is_gone(const struct tti_dial *dial)
 	return false;
 }
 
-/* Whether this host has the address. */
-static bool is_ours(const struct tti_addr *addr)
+bool tti_dial_is_ours(const struct tti_addr *addr)
 {
 	struct tti_addr any_port = *addr;
 	struct sockaddr_storage at;
@@ -163,7 +162,7 @@ static bool is_ours(const struct tti_addr *addr)
 static bool is_elsewhere(const struct tti_dial *dial)
 {
 	for (size_t i = 0; i < dial->ntries; i++)
-		if (dial->tries[i].addr.scope == 0 && !is_ours(&dial->tries[i].addr))
+		if (dial->tries[i].addr.scope == 0 && !tti_dial_is_ours(&dial->tries[i].addr))
 			return true;
 	return false;
 }
@@ -178,7 +177,7 @@ bool tti_dial_is_refused(const struct tti_dial *dial)
 	for (size_t i = 0; i < dial->ntries; i++) {
 		const struct try *try = &dial->tries[i];
 
-		if (elsewhere && is_ours(&try->addr))
+		if (elsewhere && tti_dial_is_ours(&try->addr))
 			continue;
 		if (try->state != FAILED || (try->err != ECONNREFUSED && !has_no_way(try->err)))
 			return false;

@@ -58,4 +58,7 @@ bool tti_dial_is_answered(const struct tti_dial *dial);
 /* Also after success and failure. NULL is fine. */
 void tti_dial_stop(struct tti_dial *dial);
 
+/* Whether this host has the address. */
+bool tti_dial_is_ours(const struct tti_addr *addr);
+
 #endif
