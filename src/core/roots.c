@@ -59,6 +59,10 @@ tutti_status tti_roots_check(struct tti_comm *comm)
 	if (!comm->has_engine || comm->roots.call[comm->roots.newest].seq == 0 ||
 	    atomic_load(&comm->fate_is_known))
 		return TUTTI_OK;
+	/* A peer that has looked already and is gone is not missed. */
+	for (int i = 0; i < TTI_ENGINE_PORTS; i++)
+		if (comm->ports[i])
+			comm->ports[i]->parting = true;
 	for (int peer = 0; peer < comm->n; peer++) {
 		struct tti_link *link = comm->engine.links[peer];
 		uint64_t tag;

@@ -35,6 +35,13 @@ for how in '' --threads; do
 	done
 done
 
+# Ranks that leave one after the other do not miss those that have left.
+for round in 1 2 3; do
+	expect 0 env TUTTI_TRANSPORT=tcp "$TUTTI" perf broadcast -n 4 -b 8 -e 64K
+	! grep WARN "$tmp/err" || fail "who has left is missed"
+done
+ok "a broadcast over TCP, and no warning at its end"
+
 for collective in all_to_all_v gather_v scatter_v all_gather_v reduce_scatter_v; do
 	expect 0 "$TUTTI" perf "$collective" -n 3 -b 64K -e 64K -i 2 --buffers registered
 	rows_are_right 1
