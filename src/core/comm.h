@@ -199,6 +199,9 @@ struct tti_comm {
 	/* Turns: tickets of calls made, calls done; turn is a futex word. */
 	_Atomic uint64_t issued, done;
 	_Atomic uint32_t turn, turn_waiters;
+	/* A thread of the user's is in a call: another one that comes meanwhile is told, as far as
+	 * it is seen without a locked instruction. */
+	_Atomic bool in_call;
 
 	/* The executing thread's. */
 	uint64_t seq;

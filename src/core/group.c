@@ -281,6 +281,15 @@ static tutti_status submit_new(tutti_comm_t handle, struct tti_comm *comm,
 	return st == TUTTI_OK ? st : tti_comm_note(comm, st);
 }
 
+static tutti_status two_at_once(tutti_comm_t handle)
+{
+	return tti_handle_fail(
+		handle, TUTTI_EUSAGE,
+		"another thread is in a call on communicator %p: one thread at a time "
+		"makes calls on it; give each thread one of its own (tutti_comm_dup())",
+		(void *)handle);
+}
+
 tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream)
 {
 	struct tti_prepared *call = NULL;
@@ -289,9 +298,15 @@ tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_
 
 	if (st != TUTTI_OK)
 		return tti_group_remember(st);
+	if (atomic_load_explicit(&comm->in_call, memory_order_relaxed)) {
+		tti_handle_leave(handle);
+		return tti_group_remember(two_at_once(handle));
+	}
+	atomic_store_explicit(&comm->in_call, true, memory_order_relaxed);
 	if (!stream && group.depth == 0)
 		call = tti_prepared_find(comm, args);
 	st = call ? run_prepared(comm, call, args) : submit_new(handle, comm, args, stream);
+	atomic_store_explicit(&comm->in_call, false, memory_order_relaxed);
 	tti_handle_leave(handle);
 	return st == TUTTI_OK ? st : tti_group_remember(st);
 }

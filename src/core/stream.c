@@ -2,9 +2,11 @@
 #include "core/stream.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/wait.h"
 #include "util/error.h"
+#include "util/fork.h"
 #include "util/mem.h"
 #include "util/thread.h"
 
@@ -15,6 +17,9 @@ struct work_item {
 };
 
 struct tutti_stream {
+	_Atomic int is_destroyed;
+	int pid; /* of the process that made it */
+	struct tutti_stream *next_free;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* something was queued, or all is done */
@@ -40,6 +45,59 @@ struct event_work {
 	uint64_t target;
 };
 
+/* Streams that were destroyed, oldest first: as late as possible one is used again, so that a call on
+ * a destroyed one is an error and not a crash. */
+static struct {
+	pthread_mutex_t lock;
+	struct tutti_stream *oldest, *newest;
+	int n;
+} free_streams = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Streams kept before any is used again. */
+#define KEEP 1024
+
+static struct tutti_stream *reuse(void)
+{
+	struct tutti_stream *stream = NULL;
+
+	pthread_mutex_lock(&free_streams.lock);
+	if (free_streams.n > KEEP) {
+		stream = free_streams.oldest;
+		free_streams.oldest = stream->next_free;
+		free_streams.n--;
+	}
+	pthread_mutex_unlock(&free_streams.lock);
+	if (stream)
+		memset(stream, 0, sizeof(*stream));
+	return stream;
+}
+
+static void keep(struct tutti_stream *stream)
+{
+	pthread_mutex_lock(&free_streams.lock);
+	if (free_streams.n == 0)
+		free_streams.oldest = stream;
+	else
+		free_streams.newest->next_free = stream;
+	free_streams.newest = stream;
+	free_streams.n++;
+	pthread_mutex_unlock(&free_streams.lock);
+}
+
+static tutti_status check_alive(const struct tutti_stream *stream)
+{
+	if (stream->pid != tti_fork_pid())
+		return tti_fail(
+			TUTTI_EUSAGE,
+			"stream %p was made by process %d, and this is process %d, its child: "
+			"it can be used in process %d only",
+			(const void *)stream, stream->pid, tti_fork_pid(), stream->pid);
+	if (atomic_load(&stream->is_destroyed))
+		return tti_fail(TUTTI_EUSAGE, "stream %p was destroyed: it can be used no more",
+				(const void *)stream);
+	return TUTTI_OK;
+}
+
 /* -- Who waits ------------------------------------------------------------------ */
 
 static struct tti_awaited *awaited_take(struct tti_awaited *awaited)
@@ -50,7 +108,7 @@ static struct tti_awaited *awaited_take(struct tti_awaited *awaited)
 
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream)
 {
-	return awaited_take(stream->awaited);
+	return atomic_load(&stream->is_destroyed) ? NULL : awaited_take(stream->awaited);
 }
 
 void tti_awaited_drop(struct tti_awaited *awaited)
@@ -116,8 +174,10 @@ static void *stream_thread(void *self)
 
 tutti_status tti_stream_push(tutti_stream_t stream, tutti_status (*run)(void *), void *work)
 {
-	struct work_item *item = tti_alloc(sizeof(*item));
+	struct work_item *item;
 
+	TTI_TRY(check_alive(stream));
+	item = tti_alloc(sizeof(*item));
 	if (!item)
 		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
 	*item = (struct work_item){ .run = run, .work = work };
@@ -138,7 +198,9 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_stream_t");
-	stream = tti_zalloc(sizeof(*stream));
+	stream = reuse();
+	if (!stream)
+		stream = tti_zalloc(sizeof(*stream));
 	if (stream)
 		stream->awaited = awaited_create();
 	if (!stream || !stream->awaited) {
@@ -148,6 +210,8 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->changed, NULL);
 	stream->end = &stream->first;
+	tti_fork_watch();
+	stream->pid = tti_fork_pid();
 	st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
 	if (st != TUTTI_OK) {
 		tti_awaited_drop(stream->awaited);
@@ -172,6 +236,8 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 
 	if (!stream)
 		return TUTTI_OK;
+	TTI_TRY(check_alive(stream));
+	atomic_store(&stream->is_destroyed, 1);
 	pthread_mutex_lock(&stream->lock);
 	stream->closing = true;
 	pthread_cond_broadcast(&stream->changed);
@@ -182,7 +248,7 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	tti_awaited_drop(stream->awaited);
 	pthread_cond_destroy(&stream->changed);
 	pthread_mutex_destroy(&stream->lock);
-	tti_free(stream);
+	keep(stream);
 	return st;
 }
 
@@ -191,7 +257,7 @@ static tutti_status check_stream(tutti_stream_t stream)
 	if (!stream)
 		return tti_fail(TUTTI_EINVAL, "the stream is NULL: calls on the NULL stream are "
 					      "done when they return");
-	return TUTTI_OK;
+	return check_alive(stream);
 }
 
 tutti_status tutti_stream_synchronize(tutti_stream_t stream)

@@ -4,7 +4,8 @@
 
 /* Host streams: a queue of work and a thread that does it in order.
  *
- * Owner: the user's handle; tutti_stream_destroy() waits for what is queued.
+ * Owner: the user's handle; tutti_stream_destroy() waits for what is queued. Its memory is never given
+ * back to the heap, as that of the handle of a communicator is not (comm.h).
  * Threads: any may push; work runs on the stream's thread. */
 
 #include "core/comm.h"
@@ -22,7 +23,7 @@ struct tti_awaited {
 	_Atomic int now, users;
 };
 
-/* One more user of the stream's. */
+/* One more user of the stream's; NULL: it was destroyed. */
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream);
 /* NULL is fine. */
 void tti_awaited_drop(struct tti_awaited *awaited);
