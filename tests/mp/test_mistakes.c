@@ -12,9 +12,11 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,7 +55,7 @@ static struct shared {
 	} rank[MOST];
 } * shared;
 
-static char folder[] = "/tmp/tutti-test-XXXXXX";
+static char folder[] = "/tmp/tutti-test-XXXXXX", address[32];
 static float a[1 << 20], b[1 << 20];
 
 static void set(const char *name, const char *value)
@@ -290,6 +292,95 @@ static tutti_status both_send_first(int rank, tutti_comm_t comm)
 	return tutti_send(a, sizeof(a) / sizeof(*a), TUTTI_FLOAT32, 1 - rank, comm, NULL);
 }
 
+/* -- Starting ------------------------------------------------------------------------- */
+
+static void meet_by_address(int rank, const char *secret)
+{
+	(void)rank;
+	unsetenv("TUTTI_COMM_FILE");
+	set("TUTTI_COMM_ID", address);
+	set("TUTTI_COMM_SECRET", secret);
+}
+
+static void numbers_differ(int rank)
+{
+	set("TUTTI_NRANKS", rank == 1 ? "4" : "3");
+}
+
+static void one_is_missing(int rank)
+{
+	(void)rank;
+	set("TUTTI_NRANKS", "3");
+	set("TUTTI_BOOT_TIMEOUT_MS", SHORT_MS);
+}
+
+static void one_comes_twice(int rank)
+{
+	set("TUTTI_RANK", rank == 0 ? "0" : "1");
+}
+
+static void rank_is_too_large(int rank)
+{
+	set("TUTTI_BOOT_TIMEOUT_MS", SHORT_MS);
+	if (rank == 1)
+		set("TUTTI_RANK", "7");
+}
+
+static void rank_is_no_number(int rank)
+{
+	set("TUTTI_BOOT_TIMEOUT_MS", SHORT_MS);
+	if (rank == 1)
+		set("TUTTI_RANK", "one");
+}
+
+static void only_the_rank(int rank)
+{
+	set("TUTTI_BOOT_TIMEOUT_MS", SHORT_MS);
+	if (rank == 1)
+		unsetenv("TUTTI_NRANKS");
+}
+
+static void no_place_to_meet(int rank)
+{
+	(void)rank;
+	unsetenv("TUTTI_COMM_FILE");
+}
+
+static void no_such_folder(int rank)
+{
+	(void)rank;
+	set("TUTTI_COMM_FILE", "/nonexistent/id");
+	set("TUTTI_BOOT_TIMEOUT_MS", SHORT_MS);
+}
+
+static void address_without_a_port(int rank)
+{
+	meet_by_address(rank, "of sixteen bytes and more");
+	set("TUTTI_COMM_ID", "127.0.0.1");
+}
+
+static void short_secret(int rank)
+{
+	meet_by_address(rank, "guess me");
+}
+
+static void secrets_differ(int rank)
+{
+	meet_by_address(rank, rank == 1 ? "this is one secret" : "this is another one");
+	set("TUTTI_BOOT_TIMEOUT_MS", "4000");
+}
+
+static void no_such_file(int rank)
+{
+	(void)rank;
+	set("TUTTI_TUNE_FILE", "/nonexistent/tune");
+}
+
+static void unlike_settings(int rank)
+{
+	set("TUTTI_SHM_SLOT", rank == 1 ? "64K" : "128K");
+}
+
 #define ALL(status, part)                           \
 	{                                           \
 		{ status, part }, { status, part }, \
@@ -342,6 +433,40 @@ static const struct mistake mistakes[] = {
 	  .want = ALL(TUTTI_ETIMEOUT, "barrier()") },
 	{ .what = "two sends wait for each other", .n = 2, .env = limit_calls,
 	  .run = both_send_first, .want = ALL(TUTTI_ETIMEOUT, "send(") },
+	{ .what = "numbers of ranks differ", .env = numbers_differ,
+	  .want = ALL(TUTTI_EMISMATCH, "ranks and") },
+	{ .what = "a rank is missing", .n = 2, .waits = true, .env = one_is_missing,
+	  .want = ALL(TUTTI_ETIMEOUT, "rank 2 of 3 did not come") },
+	{ .what = "a rank comes twice", .env = one_comes_twice,
+	  .want = ALL(TUTTI_EMISMATCH, "rank 1 came twice") },
+	{ .what = "a rank out of range", .waits = true, .env = rank_is_too_large,
+	  .want = { { TUTTI_ETIMEOUT, "rank 1 of 3 did not come" }, { TUTTI_EINVAL, "rank is 7" },
+		    { TUTTI_ETIMEOUT, "rank 1 of 3 did not come" } } },
+	{ .what = "a rank that is no number", .waits = true, .env = rank_is_no_number,
+	  .want = { { TUTTI_ETIMEOUT, "rank 1 of 3 did not come" },
+		    { TUTTI_EUSAGE, "TUTTI_RANK and TUTTI_NRANKS: only one" },
+		    { TUTTI_ETIMEOUT, "rank 1 of 3 did not come" } } },
+	{ .what = "a rank without their number", .waits = true, .env = only_the_rank,
+	  .want = { { TUTTI_ETIMEOUT, "rank 1 of 3 did not come" },
+		    { TUTTI_EUSAGE, "TUTTI_RANK and TUTTI_NRANKS: only one" },
+		    { TUTTI_ETIMEOUT, "rank 1 of 3 did not come" } } },
+	{ .what = "no place to meet", .env = no_place_to_meet,
+	  .want = ALL(TUTTI_EUSAGE, "not where the ranks meet") },
+	{ .what = "a file in a folder that is not there", .waits = true, .env = no_such_folder,
+	  .want = { { TUTTI_ESYS, "cannot create /nonexistent/id" },
+		    { TUTTI_ETIMEOUT, "rank 0 has not written" },
+		    { TUTTI_ETIMEOUT, "rank 0 has not written" } } },
+	{ .what = "an address without a port", .env = address_without_a_port,
+	  .want = ALL(TUTTI_EINVAL, "127.0.0.1") },
+	{ .what = "a secret that can be guessed", .env = short_secret,
+	  .want = ALL(TUTTI_EINVAL, "TUTTI_COMM_SECRET has 8 bytes") },
+	{ .what = "secrets differ", .waits = true, .env = secrets_differ,
+	  .want = { { TUTTI_ETIMEOUT, "secret" }, { TUTTI_ETIMEOUT, "secret" },
+		    { TUTTI_ETIMEOUT, "secret" } } },
+	{ .what = "a file that is not there", .env = no_such_file,
+	  .want = ALL(TUTTI_EINVAL, "/nonexistent/tune") },
+	{ .what = "settings differ", .env = unlike_settings,
+	  .want = ALL(TUTTI_EINVAL, "TUTTI_SHM_SLOT") },
 };
 /* clang-format on */
 
@@ -390,6 +515,19 @@ static pid_t start(const struct mistake *mistake, int rank, int n)
 	_exit(0);
 }
 
+/* A port that nobody listens on. */
+static void find_address(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+	const int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	close(fd);
+	snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
+}
+
 static void every_rank_is_told(void **state)
 {
 	const struct mistake *mistake = *state;
@@ -399,6 +537,7 @@ static void every_rank_is_told(void **state)
 	int nwrong = 0;
 
 	memset(shared, 0, sizeof(*shared));
+	find_address();
 	for (int rank = 0; rank < n; rank++) {
 		shared->rank[rank].status = GONE;
 		pids[rank] = start(mistake, rank, n);
