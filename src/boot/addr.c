@@ -171,21 +171,60 @@ static int bound(int family, uint16_t port)
 	return fd;
 }
 
+/* As bound(), listening, of a family that is allowed. */
+static int listening(uint16_t port, int backlog)
+{
+	int fd = tti_params()->socket_family == 1 ? -1 : bound(AF_INET6, port);
+
+	if (fd < 0 && tti_params()->socket_family != 2)
+		fd = bound(AF_INET, port);
+	if (fd >= 0 && listen(fd, backlog) < 0)
+		tti_fd_close(&fd);
+	return fd;
+}
+
+/* The first port of TUTTI_PORT_RANGE that is free, counted from another one in each process. */
+static tutti_status listen_in_range(const char *range, int backlog, int *fd_out)
+{
+	unsigned first = 0, last = 0, n;
+	char more;
+
+	if (sscanf(range, "%5u-%5u%c", &first, &last, &more) != 2 || first < 1 || last > 65535 ||
+	    first > last)
+		return tti_fail(TUTTI_EINVAL,
+				"TUTTI_PORT_RANGE=%s is no range of ports: write it as 40000-40999",
+				range);
+	n = last - first + 1;
+	*fd_out = -1;
+	for (unsigned i = 0; i < n && *fd_out < 0; i++)
+		*fd_out = listening((uint16_t)(first + ((unsigned)getpid() + i) % n), backlog);
+	if (*fd_out < 0)
+		return tti_fail(
+			TUTTI_ESYS,
+			"cannot listen on any of the %u ports of TUTTI_PORT_RANGE=%s: %m; a "
+			"rank needs two and one for each of its NICs",
+			n, range);
+	return TUTTI_OK;
+}
+
 tutti_status tti_listen(uint16_t *port, int backlog, int *fd_out)
 {
-	int fd = tti_params()->socket_family == 1 ? -1 : bound(AF_INET6, *port);
+	const char *range = tti_params()->port_range;
 	struct sockaddr_storage self;
 	socklen_t len = sizeof(self);
 	struct tti_addr addr;
+	int fd;
 
-	if (fd < 0 && tti_params()->socket_family != 2)
-		fd = bound(AF_INET, *port);
+	if (*port == 0 && range)
+		TTI_TRY(listen_in_range(range, backlog, &fd));
+	else
+		fd = listening(*port, backlog);
 	if (fd < 0)
 		return tti_fail(TUTTI_ESYS,
 				"cannot listen on port %u: %m (is another program there? "
 				"TUTTI_SOCKET_FAMILY too narrow?)",
 				*port);
-	if (listen(fd, backlog) < 0 || getsockname(fd, (struct sockaddr *)&self, &len) < 0 ||
+	if (getsockname(fd, (struct sockaddr *)&self, &len) < 0 ||
 	    tti_addr_from_sock((const struct sockaddr *)&self, &addr) != TUTTI_OK) {
 		const tutti_status status = tti_fail(TUTTI_ESYS, "cannot listen: %m");
 

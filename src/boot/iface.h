@@ -102,7 +102,7 @@ const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size)
 #define TTI_ADDR_TEXT 64
 
 /* A listening, nonblocking TCP socket on any address (IPv6 with IPv4 mapped, else
- * IPv4) and a port of the system's choice, or *port if nonzero. */
+ * IPv4) and *port, or if that is 0, one of TUTTI_PORT_RANGE or of the system's choice. */
 TUTTI_CHECKED tutti_status tti_listen(uint16_t *port, int backlog, int *fd_out);
 
 #endif
