@@ -47,7 +47,7 @@ struct mistake {
 };
 
 static struct shared {
-	_Atomic int flag;
+	_Atomic int flag, nended;
 	struct {
 		tutti_status status;
 		int64_t ns;
@@ -472,7 +472,7 @@ static const struct mistake mistakes[] = {
 
 /* -- Running them --------------------------------------------------------------------- */
 
-static void be_rank(const struct mistake *mistake, int rank)
+static void be_rank(const struct mistake *mistake, int rank, int n)
 {
 	const int64_t began = crew_now_ns();
 	tutti_comm_t comm = NULL;
@@ -488,6 +488,10 @@ static void be_rank(const struct mistake *mistake, int rank)
 		 *text ? text : tutti_last_error(NULL));
 	shared->rank[rank].ns = crew_now_ns() - began;
 	shared->rank[rank].status = st;
+	/* A rank that comes later would be told that rank 0 is gone, and not why. */
+	shared->nended++;
+	while (!mistake->run && shared->nended < n && crew_now_ns() - began < SOON_NS)
+		crew_nap_us(500);
 	(void)!tutti_comm_destroy(comm);
 }
 
@@ -511,7 +515,7 @@ static pid_t start(const struct mistake *mistake, int rank, int n)
 	set("TUTTI_BOOT_TIMEOUT_MS", LONG_MS);
 	if (mistake->env)
 		mistake->env(rank);
-	be_rank(mistake, rank);
+	be_rank(mistake, rank, n);
 	_exit(0);
 }
 
