@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "util/params.h"
@@ -30,6 +31,7 @@ static struct {
 	enum tti_log_level level;
 	uint32_t subsys; /* bit i: subsystem i is logged */
 	int fd;
+	bool has_time;
 	char host[64];
 } sink = { .once = PTHREAD_ONCE_INIT, .fd = STDERR_FILENO };
 
@@ -59,18 +61,36 @@ static void flatten(char *text)
 			*text = '?';
 }
 
+/* "2026-11-23T14:00:49.123456Z ", or nothing if it is not asked for. */
+static void format_time(char *out, size_t size)
+{
+	struct timespec now;
+	struct tm utc;
+	size_t len;
+
+	*out = '\0';
+	if (!sink.has_time)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &utc);
+	len = strftime(out, size, "%Y-%m-%dT%H:%M:%S", &utc);
+	snprintf(out + len, size - len, ".%06ldZ ", now.tv_nsec / 1000);
+}
+
 TUTTI_PRINTF(4, 0)
 static void write_line(enum tti_log_level level, enum tti_log_subsys subsys, int error,
 		       const char *fmt, va_list args)
 {
 	char line[LINE_BYTES];
-	char rank[16] = "";
+	char rank[16] = "", time[40];
 	size_t len;
 	int more;
 
 	if (thread_rank >= 0)
 		snprintf(rank, sizeof(rank), "[%d]", thread_rank);
-	len = (size_t)snprintf(line, sizeof(line), "tutti %s %s%s%s:%d%s ", level_names[level],
+	format_time(time, sizeof(time));
+	len = (size_t)snprintf(line, sizeof(line), "%stutti %s %s%s%s:%d%s ", time,
+			       level_names[level],
 			       level == TTI_LOG_WARN ? "" : subsys_names[subsys],
 			       level == TTI_LOG_WARN ? "" : " ", sink.host, (int)getpid(), rank);
 	errno = error;
@@ -193,6 +213,7 @@ static void open_sink(void)
 		snprintf(sink.host, sizeof(sink.host), "?");
 	sink.host[strcspn(sink.host, ".")] = '\0';
 	sink.level = (enum tti_log_level)params->debug;
+	sink.has_time = params->debug_time;
 	if (params->debug_file && sink.level > TTI_LOG_NONE)
 		open_file(params->debug_file);
 	sink.subsys = parse_subsys(params->debug_subsys);

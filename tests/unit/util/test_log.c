@@ -277,12 +277,29 @@ static void a_file_that_cannot_be_opened_is_reported(void **state)
 	}
 }
 
+static void lines_have_the_time_if_asked(void **state)
+{
+	static const char *const env[] = { "TUTTI_DEBUG_TIME=1", NULL };
+	int year, month, day, hour, minute, second, micros, len = 0;
+	struct child child;
+
+	(void)state;
+	child_run(&child, env, one_of_each);
+	assert_int_equal(child.n, 1);
+	assert_int_equal(sscanf(child.messages[0], "%4d-%2d-%2dT%2d:%2d:%2d.%6dZ tutti WARN %n",
+				&year, &month, &day, &hour, &minute, &second, &micros, &len),
+			 7);
+	assert_true(year >= 2020 && month <= 12 && day <= 31 && hour < 24 && minute < 60);
+	assert_int_equal(len, strlen("2026-11-23T14:00:49.123456Z tutti WARN "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(levels_and_subsystems),
 		cmocka_unit_test(unknown_subsystem_is_reported),
 		cmocka_unit_test(a_line_says_level_place_and_rank),
+		cmocka_unit_test(lines_have_the_time_if_asked),
 		cmocka_unit_test(each_line_is_one_write),
 		cmocka_unit_test(lines_of_threads_do_not_mix),
 		cmocka_unit_test(errno_is_shown_and_kept),
