@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 
 struct rank {
 	pid_t pid;
+	_Atomic int has_begun;
 	tutti_status status;
 	int64_t ns;
 	char text[2048];
@@ -76,6 +78,7 @@ static void start(int rank, int times, const char *limit_ms)
 	setenv("TUTTI_BOOT_TIMEOUT_MS", limit_ms, 1);
 	if (times == BAD_CONFIG)
 		config.timeout_ms = -7;
+	own->has_begun = 1;
 	own->status = meet(times == BAD_CONFIG ? 1 : times, &config);
 	own->ns = crew_now_ns() - began;
 	snprintf(own->text, sizeof(own->text), "%s", tutti_last_error(NULL));
@@ -101,16 +104,28 @@ static bool there_is_a_file(void)
 	return access(path, F_OK) == 0;
 }
 
+/* With an id in it. */
 static void await_file(void)
 {
-	while (!there_is_a_file())
+	struct stat file;
+
+	while (stat(path, &file) != 0 || file.st_size < TUTTI_UNIQUE_ID_BYTES)
 		crew_nap_us(200);
-	crew_nap_us(50000); /* the id is in it by now, or soon */
+}
+
+/* Rank 1, until it has looked for the file: that is what it begins with. */
+static void start_to_wait(void)
+{
+	start(1, 1, "60000");
+	while (!ranks[1].has_begun)
+		crew_nap_us(200);
+	crew_nap_us(1000000);
 }
 
 /* A rank 0 that is killed while it waits, and leaves its file. */
 static void leave_a_file(void)
 {
+	unlink(path);
 	start(0, 1, "60000");
 	await_file();
 	kill(ranks[0].pid, SIGKILL);
@@ -161,8 +176,7 @@ static void an_old_file_is_replaced(void **state)
 static void whoever_waits_hears_why_rank_0_failed(void **state)
 {
 	(void)state;
-	start(1, 1, "60000");
-	crew_nap_us(200000);
+	start_to_wait();
 	start(0, BAD_CONFIG, "60000");
 	must_be(0, TUTTI_EINVAL, "config.timeout_ms is -7");
 	must_be(1, TUTTI_EPEER, "config.timeout_ms is -7");
@@ -191,10 +205,8 @@ static void a_killed_rank_0_is_known_of(void **state)
 	for (int is_old = 0; is_old < 2; is_old++) {
 		if (is_old)
 			leave_a_file();
-		start(1, 1, "60000");
-		crew_nap_us(300000);
+		start_to_wait();
 		kill(ranks[1].pid, SIGSTOP);
-		unlink(path);
 		leave_a_file();
 		kill(ranks[1].pid, SIGCONT);
 		must_be(1, TUTTI_EPEER, "it was killed");

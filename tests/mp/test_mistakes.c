@@ -27,7 +27,7 @@
 #define SOON_NS  INT64_C(20000000000)
 /* Of jobs that must not need it, and of those that do. */
 #define LONG_MS  "60000"
-#define SHORT_MS "1500"
+#define SHORT_MS "4000"
 
 /* Of a rank that does not live to tell. */
 #define GONE ((tutti_status)77)
@@ -367,7 +367,7 @@ static void short_secret(int rank)
 static void secrets_differ(int rank)
 {
 	meet_by_address(rank, rank == 1 ? "this is one secret" : "this is another one");
-	set("TUTTI_BOOT_TIMEOUT_MS", "4000");
+	set("TUTTI_BOOT_TIMEOUT_MS", SHORT_MS);
 }
 
 static void no_such_file(int rank)
