@@ -11,6 +11,10 @@
  * AMD EPYC (docs/performance.md). */
 #define PIECES 16
 
+/* Of fewer messages each wakes: ranks that are woken all at once are let in one after the other beside
+ * other work, and some late, which costs more than so few wakes (docs/performance.md). */
+#define COUNTED_LEAST 4
+
 /* One slot for all links of a post. */
 static bool shares_slot(const struct tti_post *post, size_t nbytes)
 {
@@ -100,25 +104,28 @@ static bool is_next(const struct tti_job *job, const struct tti_queue *queue, in
 /* How many messages of an operation have not come, but for those behind others of their links:
  * which may have no room before those are read. */
 static uint32_t count_missing(const struct tti_job *job, int32_t index,
-			      const struct tti_link **last)
+			      const struct tti_link **first)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_linked *at = &bound->linked[index];
 	uint32_t missing = 0;
 
+	/* From the next rank on: else all ranks wait for the first one. */
 	for (int i = 0; i < at->op->nin; i++) {
-		const int32_t queue = bound->prog.queue_of[at->op->in + i];
+		const int k = (at->op->local_at + i) % at->op->nin;
+		const int32_t queue = bound->prog.queue_of[at->op->in + k];
 
 		if ((!is_listed(job) && !is_next(job, &bound->prog.queue[queue], index)) ||
-		    at->in[i]->ops->peek(at->in[i], &(size_t){ 0 }, &(uint64_t){ 0 }))
+		    at->in[k]->ops->peek(at->in[k], &(size_t){ 0 }, &(uint64_t){ 0 }))
 			continue;
-		*last = at->in[i];
+		if (!*first)
+			*first = at->in[k];
 		missing++;
 	}
 	return missing;
 }
 
-uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **last)
+uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **first)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const bool listed = is_listed(job);
@@ -127,7 +134,9 @@ uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **last
 			  : is_cut ? job->program.pos + 1
 				   : bound->prog.nopers;
 	uint32_t missing = 0;
+	int all = 0;
 
+	*first = NULL;
 	if (!bound->connected || job->program.is_memory || (is_cut && !job->program.in_order))
 		return 0;
 	for (int32_t i = 0; i < n && i < bound->prog.nopers; i++) {
@@ -137,9 +146,12 @@ uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **last
 			continue;
 		if (bound->linked[index].op->nout > 0 || tti_lends(job, index))
 			break;
-		missing += count_missing(job, index, last);
+		all += bound->linked[index].op->nin;
+		missing += count_missing(job, index, first);
 	}
-	return missing;
+	if (all >= COUNTED_LEAST)
+		return missing;
+	return missing && job->program.in_order;
 }
 
 void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)

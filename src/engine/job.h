@@ -69,9 +69,9 @@ static inline void tti_job_hold_unsent(struct tti_job *job)
 bool tti_in_order_poll(struct tti_job *job);
 
 /* How many messages have to come before the next operation that sends, as operations that are run in
- * their order never wait for each other in a circle (coll/compile.h); 0: that is not known. Where it
- * is one, *last is its link. */
-uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **last);
+ * their order never wait for each other in a circle (coll/compile.h); 0: that is not known, or any may
+ * wake. *first is the link of one of them: of the next where they are few. */
+uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **first);
 
 /* Scratch of so many bytes at least; what was in it is gone. */
 TUTTI_CHECKED tutti_status tti_engine_need_scratch(struct tti_engine *engine, size_t nbytes);
