@@ -229,6 +229,19 @@ static int await_end(struct room *room, int *ended)
 
 /* -- The verdict ------------------------------------------------------------------------ */
 
+/* Some rank of the room, by its process. */
+static bool names_anybody(const struct room *room, const char *text)
+{
+	char process[32];
+
+	for (int rank = 0; rank < room->n; rank++) {
+		snprintf(process, sizeof(process), "process %d)", (int)room->rank[rank].pid);
+		if (strstr(text, process))
+			return true;
+	}
+	return false;
+}
+
 /* By its number in the communicator of the call, with its process; or one that had not come. */
 static bool names(const struct room *room, const struct rank_state *own, int i)
 {
@@ -241,6 +254,9 @@ static bool names(const struct room *room, const struct rank_state *own, int i)
 	snprintf(where, sizeof(where), "rank %d, where the ranks meet", own->number[i]);
 	if (strstr(own->text, name) && strstr(own->text, process))
 		return true;
+	/* A child that it is not in ends by a rank that has left the child for the death. */
+	if (own->number[i] < 0)
+		return names_anybody(room, own->text);
 	/* Until ranks have met they may not know each other's process; a root is who made the id. */
 	snprintf(name, sizeof(name), "rank %d closed its connection during ", own->number[i]);
 	return room->place->kind != PLACE_CALLS &&
