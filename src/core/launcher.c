@@ -82,7 +82,7 @@ static tutti_status id_from_master(const char *host, const char *port, tutti_uni
 	return tti_boot_id_from_address(address, tti_params()->comm_secret, out);
 }
 
-/* `meeting`: of rank 0, if it is through a file. */
+/* `meeting`: if it is through a file. */
 static tutti_status find_id(const struct place *place, tutti_unique_id *out,
 			    struct tti_meeting **meeting)
 {
@@ -94,7 +94,7 @@ static tutti_status find_id(const struct place *place, tutti_unique_id *out,
 		return tti_boot_id_from_address(params->comm_id, params->comm_secret, out);
 	if (params->comm_file)
 		return place->rank == 0 ? tti_meeting_open(params->comm_file, out, meeting)
-					: tti_meeting_read(params->comm_file, out);
+					: tti_meeting_read(params->comm_file, out, meeting);
 	if (place->nranks == 1)
 		return tti_boot_id_create(out);
 	if (host && port)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -27,7 +28,8 @@ struct page {
 #define WORDS_MOST 1024
 
 struct tti_meeting {
-	int fd;
+	int fd; /* of rank 0; -1: of another rank */
+	tutti_unique_id id;
 	char path[];
 };
 
@@ -210,17 +212,26 @@ static tutti_status create_file(const char *path, bool *has_locks, int *out)
 	return TUTTI_OK;
 }
 
-tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_meeting **out)
+static tutti_status make(const char *path, struct tti_meeting **out)
 {
 	const size_t len = strlen(path) + 1;
-	struct tti_meeting *meeting = tti_zalloc(sizeof(*meeting) + len);
+
+	*out = tti_zalloc(sizeof(**out) + len);
+	if (!*out)
+		return tti_fail(TUTTI_ENOMEM, "TUTTI_COMM_FILE=%s: out of memory", path);
+	memcpy((*out)->path, path, len);
+	(*out)->fd = -1;
+	return TUTTI_OK;
+}
+
+tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_meeting **out)
+{
+	struct tti_meeting *meeting;
 	struct page page = { .mark = { 0 } };
 	bool has_locks = false;
 	tutti_status st = TUTTI_AGAIN;
 
-	if (!meeting)
-		return tti_fail(TUTTI_ENOMEM, "TUTTI_COMM_FILE=%s: out of memory", path);
-	memcpy(meeting->path, path, len);
+	TTI_TRY(make(path, &meeting));
 	for (int tries = 0; tries < 100 && st == TUTTI_AGAIN; tries++)
 		st = create_file(path, &has_locks, &meeting->fd);
 	if (st != TUTTI_OK) {
@@ -250,6 +261,11 @@ void tti_meeting_close(struct tti_meeting *meeting, bool have_met)
 
 	if (!meeting)
 		return;
+	if (meeting->fd < 0) {
+		explicit_bzero(&meeting->id, sizeof(meeting->id));
+		tti_free(meeting);
+		return;
+	}
 	if (!have_met && pwrite(meeting->fd, words, strlen(words), sizeof(struct page)) < 0)
 		have_met = true; /* without a text it is of no use to anybody */
 	if (have_met && fstat(meeting->fd, &file) == 0 && is_at(meeting->path, &file))
@@ -306,7 +322,7 @@ static tutti_status waited_in_vain(const char *path, const struct finding *found
 			path, ms);
 }
 
-tutti_status tti_meeting_read(const char *path, tutti_unique_id *id)
+tutti_status tti_meeting_read(const char *path, tutti_unique_id *id, struct tti_meeting **out)
 {
 	const int64_t deadline = tti_deadline(tti_params()->boot_timeout_ms);
 	struct timespec nap = { .tv_nsec = 500 * 1000 };
@@ -329,6 +345,26 @@ tutti_status tti_meeting_read(const char *path, tutti_unique_id *id)
 			nap.tv_nsec += nap.tv_nsec / 4;
 		TTI_TRY(look(path, &found));
 	}
-	*id = found.page.id;
+	TTI_TRY(make(path, out));
+	*id = (*out)->id = found.page.id;
 	return TUTTI_OK;
+}
+
+tutti_status tti_meeting_explain(const struct tti_meeting *meeting, tutti_status status)
+{
+	char text[WORDS_MOST];
+	struct finding found;
+	tutti_status st;
+
+	if (!meeting || meeting->fd >= 0 || (status != TUTTI_EPEER && status != TUTTI_ETIMEOUT))
+		return status;
+	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
+	st = look(meeting->path, &found);
+	/* No words: it was killed. The same words: the ranks heard of one thing. */
+	if (st != TUTTI_OK || !found.is_whole || !*found.words || strstr(found.words, text) ||
+	    memcmp(&found.page.id, &meeting->id, sizeof(meeting->id)) != 0) {
+		tti_error_set(text);
+		return status;
+	}
+	return tti_fail(status, "%s; rank 0 has ended with the error: %s", text, found.words);
 }

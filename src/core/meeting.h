@@ -23,12 +23,18 @@ struct tti_meeting;
 TUTTI_CHECKED tutti_status tti_meeting_open(const char *path, tutti_unique_id *id,
 					    struct tti_meeting **out);
 
-/* All ranks have come, and the file goes; or rank 0 has failed, and this thread's error text is what
- * the others will read. NULL is fine. */
-void tti_meeting_close(struct tti_meeting *meeting, bool have_met);
-
 /* The other ranks: wait for the file of this job's rank 0 and read the id, for at most
  * TUTTI_BOOT_TIMEOUT_MS. TUTTI_EPEER: that rank 0 has ended. */
-TUTTI_CHECKED tutti_status tti_meeting_read(const char *path, tutti_unique_id *id);
+TUTTI_CHECKED tutti_status tti_meeting_read(const char *path, tutti_unique_id *id,
+					    struct tti_meeting **out);
+
+/* `status` is how this rank's connecting ended. Another rank to which rank 0 is gone, or silent, gets
+ * rank 0's own error added to its text, if rank 0 has left it in the file. Returns `status`. NULL is
+ * fine. */
+tutti_status tti_meeting_explain(const struct tti_meeting *meeting, tutti_status status);
+
+/* On rank 0: all ranks have come, and the file goes; or rank 0 has failed, and this thread's error
+ * text is what the others will read. NULL is fine. */
+void tti_meeting_close(struct tti_meeting *meeting, bool have_met);
 
 #endif

@@ -19,7 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/meeting.h"
 #include "support/crew.h"
+#include "util/error.h"
 
 #define SOON_NS INT64_C(30000000000) /* where it is known within milliseconds */
 #define LIMIT   "1000"               /* where it is never known               */
@@ -183,6 +185,32 @@ static void whoever_waits_hears_why_rank_0_failed(void **state)
 	unlink(path);
 }
 
+/* Rank 1 has read the file, and has connected, before rank 0 fails. */
+static void whoever_has_come_hears_it_too(void **state)
+{
+	(void)state;
+	start(1, 1, "60000");
+
+	const pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct tti_meeting *meeting;
+		tutti_unique_id id;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (tti_meeting_open(path, &id, &meeting) != TUTTI_OK)
+			_exit(1);
+		crew_nap_us(1000000);
+		if (tti_fail(TUTTI_EINVAL, "no such treble") == TUTTI_EINVAL)
+			tti_meeting_close(meeting, false);
+		_exit(0);
+	}
+	must_be(1, TUTTI_EPEER, "rank 0 has ended with the error: no such treble");
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	unlink(path);
+}
+
 static void whoever_comes_later_hears_it_too(void **state)
 {
 	(void)state;
@@ -255,6 +283,7 @@ int main(void)
 		cmocka_unit_test(a_program_may_do_it_several_times),
 		cmocka_unit_test(an_old_file_is_replaced),
 		cmocka_unit_test(whoever_waits_hears_why_rank_0_failed),
+		cmocka_unit_test(whoever_has_come_hears_it_too),
 		cmocka_unit_test(whoever_comes_later_hears_it_too),
 		cmocka_unit_test(a_killed_rank_0_is_known_of),
 		cmocka_unit_test(one_name_is_for_one_job),
