@@ -208,6 +208,9 @@ static void explain(struct tti_comm *comm, int peer, char *buf, size_t size)
 	else if (comm->answer->running)
 		snprintf(buf, size, "rank %d, which is in call %" PRIu64 ", %s", stall->suspect,
 			 comm->answer->seq, comm->answer->text);
+	else if (comm->answer->seq == 0)
+		snprintf(buf, size, "rank %d, which has not come: it has made no call yet",
+			 stall->suspect);
 	else
 		snprintf(buf, size,
 			 "rank %d, which has not come: its last call was %" PRIu64 ", %s",
