@@ -111,19 +111,42 @@ static void join(struct tti_gate_guest *guest)
 	gate->enter(gate->self, tunnel, kind, &who);
 }
 
+/* It tries again and again: the log says it once for each address. */
+static void warn_once(const struct tti_gate_guest *guest, const char *why)
+{
+	struct tti_gate *gate = guest->gate;
+	const struct tti_addr *from = &guest->addr;
+	char text[TTI_ADDR_TEXT];
+
+	for (size_t i = 0; i < gate->ntold; i++)
+		if (gate->told[i].family == from->family &&
+		    memcmp(gate->told[i].ip, from->ip, sizeof(from->ip)) == 0)
+			return;
+	if (gate->ntold == TTI_GATE_TOLD)
+		return;
+	gate->told[gate->ntold++] = *from;
+	tti_log(TTI_LOG_WARN, TTI_BOOT, "a process at %s was turned away, %s",
+		tti_addr_format(from, text, sizeof(text)), why);
+}
+
 /* Of a rank that belongs here, this is why it does not come. */
 static void note_reason(const struct tti_gate_guest *guest, const char *why)
 {
 	struct tti_gate *gate = guest->gate;
 	const bool version = guest->auth.other_version;
+	char text[sizeof(gate->turned_away)];
 
-	if (!version && (!guest->auth.other_secret || gate->other_version))
+	if (!version && !guest->auth.other_secret)
 		return;
-	gate->other_version = version;
-	(void)snprintf(gate->turned_away, sizeof(gate->turned_away), "%s%s", why,
+	(void)snprintf(text, sizeof(text), "%s%s", why,
 		       version ? ""
 			       : ": pass the same id, or TUTTI_COMM_ID and TUTTI_COMM_SECRET, "
 				 "to all ranks");
+	warn_once(guest, text);
+	if (gate->other_version && !version)
+		return;
+	gate->other_version = version;
+	memcpy(gate->turned_away, text, sizeof(text));
 }
 
 static void hear_guest(struct tti_ear *ear, uint32_t events)

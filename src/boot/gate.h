@@ -16,6 +16,9 @@
 #include "boot/loop.h"
 #include "boot/wire.h"
 
+/* Of so many addresses the log says who was turned away. */
+#define TTI_GATE_TOLD 8
+
 struct tti_gate {
 	struct tti_ear *ear; /* of the listening socket */
 	struct tti_loop *loop;
@@ -36,6 +39,8 @@ struct tti_gate {
 	 * another secret; "": none did. */
 	char turned_away[160];
 	bool other_version; /* it is the version */
+	struct tti_addr told[TTI_GATE_TOLD];
+	size_t ntold;
 };
 
 /* The fields above `oldest`, but not `ear`, are filled in; listen_fd stays the

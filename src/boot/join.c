@@ -24,12 +24,16 @@
 /* At the deadline the root knows who is missing, and when a rank has given up why it did:
  * wait a little for its word. */
 #define GRACE_MS     1000
+/* How long rank 0 looks for itself at an address that its host does not have: something may
+ * forward it to here. */
+#define MIRROR_MS    3000
 
 /* A root that this rank checks in at: its own and, for the first rank of a group,
  * the one before as well. */
 struct contact {
 	bool wanted, done;
-	bool by_hand; /* served by the first rank of its group */
+	bool by_hand;   /* served by the first rank of its group       */
+	bool misplaced; /* ... which this is, at an address of no NIC here */
 	struct tti_wire_checkin checkin;
 	struct tti_dial *dial;
 	struct tti_tunnel *tunnel;
@@ -66,6 +70,20 @@ static void again(struct joiner *joiner, int64_t when)
 
 /* -- The roots ------------------------------------------------------------------- */
 
+/* Whether this rank serves the id by hand, and none of its addresses is of this host. */
+static bool is_misplaced(const struct tti_id *id, const struct tti_wire_checkin *checkin)
+{
+	const struct tti_group group =
+		tti_group_make(checkin->nranks, checkin->nroots, checkin->iroot);
+
+	if (!(id->flags & TTI_ID_BY_HAND) || group.first != checkin->rank)
+		return false;
+	for (size_t i = 0; i < id->naddrs; i++)
+		if (id->addrs[i].scope != 0 || tti_dial_is_ours(&id->addrs[i]))
+			return false;
+	return true;
+}
+
 static tutti_status start_contact(struct joiner *joiner, struct contact *contact,
 				  const struct tti_boot_config *config, int iroot, bool border,
 				  const struct tti_wire_card *own)
@@ -83,6 +101,7 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 						      .nroots = config->nids,
 						      .border = border,
 						      .card = *own };
+	contact->misplaced = is_misplaced(&id, &contact->checkin);
 
 	const struct tti_dial_config dial = {
 		.addrs = id.addrs,
@@ -91,8 +110,9 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 		.secret = secret,
 		.who = { config->rank, iroot, config->nranks, config->nids },
 		.deadline_ns = joiner->deadline_ns,
-		.give_up_ns = TTI_NEVER,
-		.listens = !contact->by_hand,
+		.give_up_ns = contact->misplaced ? tti_deadline(MIRROR_MS) : TTI_NEVER,
+		.connect_ms = contact->misplaced ? MIRROR_MS : 0,
+		.listens = !contact->by_hand || contact->misplaced,
 		.hear = heard,
 	};
 
@@ -119,6 +139,13 @@ static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tu
 	if (status == TUTTI_ESYS)
 		return tti_sock_break(joiner->sock, status, -1, "cannot connect to the root: %s",
 				      why);
+	if (contact->misplaced)
+		return tti_sock_break(
+			joiner->sock, TUTTI_EUSAGE, -1,
+			"the ranks meet at rank %d, but the address given for that is "
+			"none of its host's, and does not lead there: name an address "
+			"of rank %d's host in TUTTI_COMM_ID (or MASTER_ADDR): %s%s",
+			first, first, why, ifaces);
 	if (status == TUTTI_EPEER && !contact->by_hand)
 		return tti_sock_break(joiner->sock, status, -1,
 				      "nobody listens at the addresses of this id any more: the "
@@ -386,6 +413,8 @@ static tutti_status fail_deadline(struct joiner *joiner)
 static tutti_status step(struct joiner *joiner)
 {
 	struct tti_sock *sock = joiner->sock;
+	/* Of before the steps: one that ends at the same instant knows more of the reason. */
+	const int64_t now = tti_now_ns();
 
 	joiner->end_ns = joiner->deadline_ns;
 	if (joiner->own.tunnel)
@@ -400,7 +429,7 @@ static tutti_status step(struct joiner *joiner)
 		return TUTTI_OK;
 	if (tti_boot_stopped(sock->stop))
 		return tti_sock_break(sock, TUTTI_EABORTED, -1, "init was aborted");
-	if (tti_now_ns() >= joiner->end_ns)
+	if (now >= joiner->end_ns)
 		return fail_deadline(joiner);
 	tti_loop_wait(&joiner->loop,
 		      tti_left_ms(joiner->again_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));

@@ -34,8 +34,9 @@ struct caller {
 	struct tti_root *root;
 	struct caller *next, **link;
 	struct tti_tunnel *tunnel;
-	int rank; /* -1: not checked in, or a border's */
-	int64_t deadline_ns;
+	int rank;            /* -1: not checked in, or a border's */
+	int64_t end_ns;      /* of its own time limit                */
+	int64_t deadline_ns; /* before it, so that the reason arrives */
 	struct tti_framer framer;
 	struct tti_outbox out;
 	bool border;
@@ -58,7 +59,6 @@ struct tti_root {
 	pthread_t thread;
 	uint8_t secret[TTI_SECRET_BYTES];
 	int64_t start_ns, end_ns;
-	int64_t timeout_ms;
 
 	struct tti_group group; /* nranks 0: nobody has come yet      */
 	struct seat *seats;     /* of the group, then of the one after */
@@ -129,7 +129,19 @@ static void refuse(struct caller *caller, const char *fmt, ...)
 	tell(caller, TTI_FRAME_NEWS, &news, sizeof(news));
 }
 
-static void fail_missing(struct tti_root *root)
+/* The rank whose time limit ends first; NULL: none waits. */
+static const struct caller *first_to_leave(const struct tti_root *root)
+{
+	const struct caller *first = NULL;
+
+	for (const struct caller *at = root->callers; at; at = at->next)
+		if (at->deadline_ns != TTI_NEVER &&
+		    (!first || at->deadline_ns < first->deadline_ns))
+			first = at;
+	return first;
+}
+
+static void fail_missing(struct tti_root *root, int64_t end_ns)
 {
 	const char *turned_away = root->gate.turned_away;
 	char text[128], ifaces[256];
@@ -147,9 +159,9 @@ static void fail_missing(struct tti_root *root)
 	}
 	tti_format_ranks(text, sizeof(text), missing, n);
 	tti_free(missing);
-	fail_all(root, TUTTI_ETIMEOUT, first, "rank%s %s of %d did not come within %lld ms: %s%s%s",
+	fail_all(root, TUTTI_ETIMEOUT, first, "rank%s %s of %d did not come within %.1f s: %s%s%s",
 		 n == 1 ? "" : "s", text, root->group.nranks,
-		 (long long)((tti_now_ns() - root->start_ns) / TTI_NS_PER_MS),
+		 (double)(end_ns - root->start_ns) / 1e9,
 		 *turned_away ? "one was turned away, " : "",
 		 *turned_away ? turned_away
 			      : "running? with this id? TUTTI_BOOT_TIMEOUT_MS is the limit",
@@ -255,7 +267,8 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 	} else {
 		seat->caller = caller;
 		caller->rank = checkin->rank;
-		caller->deadline_ns = tti_deadline(checkin->left_ms - margin);
+		caller->end_ns = tti_deadline(checkin->left_ms);
+		caller->deadline_ns = caller->end_ns - margin * TTI_NS_PER_MS;
 	}
 	introduce(root, i);
 	introduce(root, i > 0 ? i - 1 : root->nseats - 1);
@@ -363,17 +376,6 @@ static bool flushed(const struct tti_root *root)
 	return true;
 }
 
-/* When the first rank can wait no longer; TTI_NEVER: none waits. */
-static int64_t patience(const struct tti_root *root)
-{
-	int64_t first = TTI_NEVER;
-
-	for (const struct caller *at = root->callers; at; at = at->next)
-		if (at->deadline_ns < first)
-			first = at->deadline_ns;
-	return first;
-}
-
 /* The rank that serves this root gives up. */
 static void hurry(struct tti_root *root)
 {
@@ -400,12 +402,12 @@ static bool done(struct tti_root *root, int64_t *next_ns)
 	if (root->complete || (root->failed && root->ncame == root->nseats))
 		return flushed(root) || now >= root->end_ns;
 	if (!root->failed) {
-		const int64_t first = patience(root);
+		const struct caller *first = first_to_leave(root);
 
-		if (now >= first)
-			fail_missing(root);
-		else if (first != TTI_NEVER)
-			*next_ns = first;
+		if (first && now >= first->deadline_ns)
+			fail_missing(root, first->end_ns);
+		else if (first)
+			*next_ns = first->deadline_ns;
 		else if (now >= root->end_ns)
 			return true;
 		return false;

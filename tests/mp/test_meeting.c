@@ -12,9 +12,11 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +38,7 @@ struct rank {
 
 static struct rank *ranks; /* [2], shared */
 static char folder[] = "/tmp/tutti-test-XXXXXX", path[64];
+static const char *meet_at; /* NULL: at the file */
 
 #define TIMES_MOST 5
 
@@ -78,6 +81,12 @@ static void start(int rank, int times, const char *limit_ms)
 	setenv("TUTTI_NRANKS", "2", 1);
 	setenv("TUTTI_COMM_FILE", path, 1);
 	setenv("TUTTI_BOOT_TIMEOUT_MS", limit_ms, 1);
+	if (meet_at) {
+		setenv("TUTTI_COMM_ID", meet_at, 1);
+		setenv("TUTTI_COMM_SECRET", rank ? "this is one secret" : "this is another one", 1);
+	}
+	if (meet_at && rank == 0)
+		setenv("TUTTI_DEBUG_FILE", path, 1);
 	if (times == BAD_CONFIG)
 		config.timeout_ms = -7;
 	own->has_begun = 1;
@@ -276,6 +285,55 @@ static void a_file_of_the_users_stays(void **state)
 	unlink(path);
 }
 
+/* -- By an address ---------------------------------------------------------------------- */
+
+/* What rank 0 has logged, in the place of the file. */
+static void must_be_logged_once(const char *part)
+{
+	char text[8192], *at;
+	FILE *file = fopen(path, "r");
+
+	assert_non_null(file);
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	unlink(path);
+	at = strstr(text, part);
+	if (!at || strstr(at + 1, part))
+		fail_msg("not once \"%s\" in: %s", part, text);
+}
+
+static void rank_0_logs_who_has_another_secret(void **state)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t len = sizeof(at);
+	const int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char address[32];
+
+	(void)state;
+	assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	close(fd);
+	snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
+	meet_at = address;
+	start(0, 1, "6000");
+	start(1, 1, "2500");
+	must_be(1, TUTTI_ETIMEOUT, "it holds another secret");
+	must_be(0, TUTTI_ETIMEOUT, "one was turned away, it holds another secret");
+	meet_at = NULL;
+	must_be_logged_once("a process at 127.0.0.1:");
+}
+
+/* One for documentation, which nobody has. */
+static void an_address_of_another_host_is_refused(void **state)
+{
+	(void)state;
+	meet_at = "192.0.2.1:5555";
+	start(0, 1, "60000");
+	must_be(0, TUTTI_EUSAGE, "name an address of rank 0's host");
+	meet_at = NULL;
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +346,8 @@ int main(void)
 		cmocka_unit_test(a_killed_rank_0_is_known_of),
 		cmocka_unit_test(one_name_is_for_one_job),
 		cmocka_unit_test(a_file_of_the_users_stays),
+		cmocka_unit_test(rank_0_logs_who_has_another_secret),
+		cmocka_unit_test(an_address_of_another_host_is_refused),
 	};
 	int failed;
 
