@@ -45,6 +45,8 @@ void tti_binomial_scatter(struct tti_program *prog);
 void tti_dissemination_barrier(struct tti_program *prog);
 void tti_direct_send_recv(struct tti_program *prog);
 void tti_memory_send_recv(struct tti_program *prog);
+void tti_direct_handoff(struct tti_program *prog);
+void tti_memory_handoff(struct tti_program *prog);
 void tti_memory_all_reduce(struct tti_program *prog);
 void tti_memory_reduce(struct tti_program *prog);
 void tti_memory_reduce_scatter(struct tti_program *prog);

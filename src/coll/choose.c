@@ -302,7 +302,7 @@ tutti_status tti_choose(const struct tti_choice_input *input, const char *pin_te
 	return TUTTI_OK;
 }
 
-tutti_status tti_choose_send(size_t nbytes, const char *pin_text,
+tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *pin_text,
 			     const struct tti_algo_files *files, unsigned *out)
 {
 	struct tti_pin pin;
@@ -310,11 +310,11 @@ tutti_status tti_choose_send(size_t nbytes, const char *pin_text,
 	bool by_memory, by_messages;
 
 	*out = TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY;
-	TTI_TRY(tti_pin_read(pin_text, TUTTI_SEND_RECV, nbytes, files, &pin));
+	TTI_TRY(tti_pin_read(pin_text, coll, nbytes, files, &pin));
 	if (!pin.at)
 		return TUTTI_OK;
-	memory = tti_pin_find(&pin, files, tti_algorithm_find(TUTTI_SEND_RECV, "memory"));
-	direct = tti_pin_find(&pin, files, tti_algorithm_find(TUTTI_SEND_RECV, "direct"));
+	memory = tti_pin_find(&pin, files, tti_algorithm_find(coll, "memory"));
+	direct = tti_pin_find(&pin, files, tti_algorithm_find(coll, "direct"));
 	by_memory = (memory >= 0) != pin.excludes;
 	by_messages = (direct >= 0) != pin.excludes;
 	if (by_memory && by_messages && direct < memory)
@@ -322,7 +322,8 @@ tutti_status tti_choose_send(size_t nbytes, const char *pin_text,
 	*out = (by_messages || pin.for_all ? TTI_SEND_BY_MESSAGES : 0) |
 	       (by_memory ? TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED : 0);
 	return *out ? TUTTI_OK
-		    : tti_fail(TUTTI_EINVAL, "TUTTI_ALGO leaves no algorithm for send_recv");
+		    : tti_fail(TUTTI_EINVAL, "TUTTI_ALGO leaves no algorithm for %s",
+			       tutti_collective_name(coll));
 }
 
 const char *tti_choice_by_text(enum tti_choice_by by)

@@ -69,15 +69,15 @@ bool tti_choice_predict(const struct tti_choice_input *input, const struct tti_a
 TUTTI_CHECKED tutti_status tti_choose(const struct tti_choice_input *input, const char *pin,
 				      size_t slice, struct tti_choice *out);
 
-/* Ways of a send; the receiver, which takes either, must know what it may get. */
+/* Ways of a send, or of a handoff; a receiver, which takes either, must know what it may get. */
 #define TTI_SEND_BY_MESSAGES 1u
 #define TTI_SEND_BY_MEMORY \
 	2u /* where the receiver reaches the data, else by messages, if that is left */
 #define TTI_SEND_IS_PINNED 4u /* by memory however it is reached, and however short it is */
 
-/* Those that a pin leaves a send of so many bytes, of send_recv: what is named for all collectives alone
- * is taken where it can be. TUTTI_EINVAL as above. */
-TUTTI_CHECKED tutti_status tti_choose_send(size_t nbytes, const char *pin,
+/* Those that a pin leaves a send (send_recv) or a handoff of so many bytes: what is named for all
+ * collectives alone is taken where it can be. TUTTI_EINVAL as above. */
+TUTTI_CHECKED tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *pin,
 					   const struct tti_algo_files *files, unsigned *out);
 
 #endif

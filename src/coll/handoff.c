@@ -93,7 +93,7 @@ tutti_status tti_handoff_program(const struct tti_handoff_call *call,
 	const struct view v = { call, shape, place_on(&call->from, rank),
 				place_on(&call->to, rank) };
 	struct tti_program prog = { .coll = TUTTI_HANDOFF,
-				    .algorithm = "handoff",
+				    .algorithm = "direct",
 				    .rank = rank,
 				    .n = call->n,
 				    .nchunks = (int)chunks->list.n };

@@ -3,6 +3,7 @@
 
 #include "coll/algorithms.h"
 #include "util/error.h"
+#include "util/mem.h"
 
 /* A handoff where every rank reaches the buffers of all: each moves an even part of the vector,
  * whether it is on a side or not, straight from a rank that has it to all that shall get it. What
@@ -105,4 +106,57 @@ tutti_status tti_handoff_memory_program(const struct tti_handoff_call *call,
 	}
 	*out = prog;
 	return TUTTI_OK;
+}
+
+/* -- As a call --------------------------------------------------------------------- */
+
+/* From parts on the first half of the ranks to parts on the last half. Of an odd number the one
+ * between is on no side; a rank alone hands over to itself. */
+static int half_of(const struct tti_program *prog)
+{
+	return prog->n > 1 ? prog->n / 2 : 1;
+}
+
+/* By messages parts go straight to who gets them, whatever the plan: chunk i is part i. */
+void tti_direct_handoff(struct tti_program *prog)
+{
+	const int half = half_of(prog), away = prog->n - half;
+
+	prog->nchunks = half;
+	for (int i = 0; i < half && !prog->failed; i++)
+		prog->failed = !tti_vec_push(
+			&prog->ends, (uint8_t)((i == prog->rank ? TTI_END_INPUT : 0) |
+					       (away + i == prog->rank ? TTI_END_OUTPUT : 0)));
+	if (away == 0)
+		tti_copy_chunk(prog, 0);
+	else if (prog->rank < half)
+		tti_send(prog, prog->rank, away + prog->rank);
+	else if (prog->rank >= away)
+		tti_recv(prog, prog->rank - away, prog->rank - away);
+}
+
+void tti_memory_handoff(struct tti_program *prog)
+{
+	const int n = prog->n, half = half_of(prog);
+	int *ranks = tti_calloc((size_t)n, sizeof(*ranks));
+	const struct tti_handoff_call call = { .n = n,
+					       .from = { ranks, half, 1 },
+					       .to = { ranks + n - half, half, 1 } };
+	struct tti_handoff_chunks chunks = { 0 };
+	struct tti_program made;
+
+	for (int i = 0; ranks && i < n; i++)
+		ranks[i] = i;
+	/* Of so many elements no part is empty. */
+	prog->failed =
+		!ranks ||
+		tti_handoff_memory_cut(&call, (size_t)half * (size_t)n, 1, &chunks) != TUTTI_OK ||
+		tti_handoff_memory_program(&call, &chunks, prog->rank, &made) != TUTTI_OK;
+	tti_handoff_chunks_release(&chunks);
+	tti_free(ranks);
+	if (prog->failed)
+		return;
+	prog->nchunks = made.nchunks;
+	prog->steps = made.steps;
+	prog->ends = made.ends;
 }

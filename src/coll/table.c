@@ -235,6 +235,15 @@ static const struct tti_algorithm table[] = {
 	  .emit = tti_memory_send_recv,
 	  .help = "the receiver copies from where the data lies; one host, registered",
 	  .needs_memory = true },
+	{ .name = "direct",
+	  .coll = TUTTI_HANDOFF,
+	  .emit = tti_direct_handoff,
+	  .help = "by messages, as the plan of its sides says" },
+	{ .name = "memory",
+	  .coll = TUTTI_HANDOFF,
+	  .emit = tti_memory_handoff,
+	  .help = "each rank moves an even part from where it lies; one host, registered",
+	  .needs_memory = true },
 };
 
 #define TABLE_ROWS (sizeof(table) / sizeof(table[0]))

@@ -23,9 +23,18 @@ void tti_program_print_head(const struct tti_program *prog, struct tti_strbuf *b
 			prog->nchunks);
 }
 
+/* What a chunk that the program states is. */
+static const struct {
+	const char *word;
+	uint8_t end;
+} ends[] = { { "input", TTI_END_INPUT }, { "output", TTI_END_OUTPUT } };
+
 void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *buf)
 {
 	tti_strbuf_addf(buf, "rank %d%s\n", prog->rank, prog->in_place ? " in_place" : "");
+	for (size_t i = 0; i < 2 * prog->ends.n; i++)
+		if (prog->ends.at[i / 2] & ends[i % 2].end)
+			tti_strbuf_addf(buf, "    %s chunk %zu\n", ends[i % 2].word, i / 2);
 	for (size_t i = 0; i < prog->steps.n; i++) {
 		const struct tti_step *step = &prog->steps.at[i];
 
@@ -37,6 +46,22 @@ void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *b
 		if (step->stage > 0)
 			tti_strbuf_addf(buf, " stage %d", step->stage);
 		tti_strbuf_add(buf, step->final ? " final\n" : "\n");
+	}
+}
+
+static void print_ends_json(const struct tti_program *prog, struct tti_strbuf *buf)
+{
+	for (int k = 0; prog->ends.n && k < 2; k++) {
+		const char *between = "";
+
+		tti_strbuf_addf(buf, "\"%ss\": [", ends[k].word);
+		for (size_t i = 0; i < prog->ends.n; i++) {
+			if (!(prog->ends.at[i] & ends[k].end))
+				continue;
+			tti_strbuf_addf(buf, "%s%zu", between, i);
+			between = ", ";
+		}
+		tti_strbuf_add(buf, "], ");
 	}
 }
 
@@ -62,8 +87,10 @@ tutti_status tti_program_print_json(const struct tti_program *prog, int n, struc
 			tutti_collective_name(prog->coll), prog->algorithm, prog->n, prog->root,
 			prog->nchunks);
 	for (int i = 0; i < n; i++) {
-		tti_strbuf_addf(buf, "%s{\"rank\": %d, %s\"steps\": [", i ? ", " : "", prog[i].rank,
+		tti_strbuf_addf(buf, "%s{\"rank\": %d, %s", i ? ", " : "", prog[i].rank,
 				prog[i].in_place ? "\"in_place\": true, " : "");
+		print_ends_json(&prog[i], buf);
+		tti_strbuf_add(buf, "\"steps\": [");
 		for (size_t k = 0; k < prog[i].steps.n; k++)
 			print_step_json(&prog[i].steps.at[k], k == 0, buf);
 		tti_strbuf_add(buf, "]}");
@@ -315,6 +342,25 @@ static tutti_status read_step(struct reader *r)
 	return TUTTI_OK;
 }
 
+/* input chunk C, or output chunk C */
+static tutti_status read_end(struct reader *r, uint8_t end)
+{
+	const bool is_stated = tti_collective_get(r->head.coll)->input == TTI_HOLDER_STATED;
+	int chunk;
+
+	if (!r->rank || !is_stated || r->nwords != 3 || !is_word(r->word[1], "chunk") ||
+	    !read_number(r->word[2], &chunk) || chunk >= r->head.nchunks)
+		return tti_fail_quiet(TUTTI_EINVAL,
+				      "line %d: must be \"%.*s chunk C\", C below %d, of a rank of "
+				      "send_recv or handoff",
+				      r->line, quoted(r->word[0]), r->word[0].at, r->head.nchunks);
+	while (r->rank->ends.n < (size_t)r->head.nchunks)
+		if (!tti_vec_push(&r->rank->ends, 0))
+			return tti_fail(TUTTI_ENOMEM, "chunk %d of a program", chunk);
+	r->rank->ends.at[chunk] |= end;
+	return TUTTI_OK;
+}
+
 static tutti_status read_all(struct reader *r)
 {
 	TTI_TRY(next_line(r));
@@ -325,6 +371,8 @@ static tutti_status read_all(struct reader *r)
 			break;
 		if (is_word(r->word[0], "rank"))
 			TTI_TRY(read_rank(r));
+		else if (is_word(r->word[0], ends[0].word) || is_word(r->word[0], ends[1].word))
+			TTI_TRY(read_end(r, ends[is_word(r->word[0], ends[1].word)].end));
 		else
 			TTI_TRY(read_step(r));
 	}

@@ -21,6 +21,11 @@
  *       3 get chunk 3 from 1 stage 1
  *       4 put chunk 3 to 0 stage 1
  *
+ * What a rank of send_recv or handoff has, and gets, stands among its steps:
+ *
+ *         input chunk 0
+ *         output chunk 1
+ *
  * A stage that is not said is 0. Each rank comes once, in any order. The numbers before the steps may be left
  * out. Blank lines are skipped, and so is the rest of a line after #. */
 

@@ -108,6 +108,15 @@ struct running {
 	struct tti_reducer reducer;
 };
 
+static tutti_status refuse_messages(const struct tti_comm *comm)
+{
+	return tti_fail(TUTTI_EUNSUPPORTED,
+			"TUTTI_ALGO=\"%s\" lets a handoff go by memory alone, and not every rank "
+			"reaches the buffers of all: on one host, hand over what tutti_mem_alloc() "
+			"gave, or let \"handoff:memory,direct\" take messages where that is not so",
+			comm->algo);
+}
+
 /* By slots. */
 static tutti_status start_plain(void *self, struct tti_job *job)
 {
@@ -117,6 +126,8 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 	struct tti_bound *bound = run->call->bound;
 	size_t slice = run->call->slice;
 
+	if (args->coll == TUTTI_HANDOFF && comm->n > 1 && !(run->call->ways & TTI_SEND_BY_MESSAGES))
+		return refuse_messages(comm);
 	if (args->coll == TUTTI_HANDOFF)
 		TTI_TRY(tti_handoff_get(comm, args, false, &bound, &slice, &run->layout));
 	else if (!bound)

@@ -216,7 +216,7 @@ tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
 		/* So chunks of small shares stay behind none. */
 		tti_extents_slice(at, program->chunks.list.n, longest, slice, type_size);
 		*slice_bytes = slice * type_size;
-		atomic_store_explicit(&comm->last_algorithm, "handoff", memory_order_relaxed);
+		atomic_store_explicit(&comm->last_algorithm, "direct", memory_order_relaxed);
 	}
 	*out = program->bound;
 	*layout = (struct tti_layout){

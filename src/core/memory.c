@@ -81,11 +81,12 @@ void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll)
 	comm->memory.unused[coll] = 0;
 }
 
-tutti_status tti_memory_ways(const struct tti_comm *comm, size_t nbytes, unsigned *out)
+tutti_status tti_memory_ways(const struct tti_comm *comm, tutti_collective coll, size_t nbytes,
+			     unsigned *out)
 {
 	*out = TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY;
 	if (comm->algo)
-		TTI_TRY(tti_choose_send(nbytes, comm->algo, comm->tuning.files, out));
+		TTI_TRY(tti_choose_ways(coll, nbytes, comm->algo, comm->tuning.files, out));
 	/* Nothing is nowhere. */
 	if (nbytes == 0)
 		*out = TTI_SEND_BY_MESSAGES;
@@ -203,11 +204,13 @@ static bool name_of(const struct tti_comm *comm, const struct tti_prepared *call
 		    struct tti_memory_name *out)
 {
 	struct tti_port *port = comm->memory.port;
-	const char *begin = (const char *)buffer + range.first * size;
 
-	return range.count == 0 ||
-	       (port->transport->memory->name(port, begin, range.count * size, out) &&
-		(out->reach == TTI_REACH_MAPPED ? call->maps : call->copies));
+	/* A buffer of nothing may be NULL. */
+	if (range.count == 0)
+		return true;
+	return port->transport->memory->name(port, (const char *)buffer + range.first * size,
+					     range.count * size, out) &&
+	       (out->reach == TTI_REACH_MAPPED ? call->maps : call->copies);
 }
 
 tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,

@@ -36,9 +36,10 @@ bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 /* The call that asked is run so. */
 void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll);
 
-/* How a send of so many bytes may go (coll/choose.h), alike at both ends. */
-TUTTI_CHECKED tutti_status tti_memory_ways(const struct tti_comm *comm, size_t nbytes,
-					   unsigned *out);
+/* How a send (send_recv) or a handoff of so many bytes may go (coll/choose.h), alike on all its
+ * ranks. */
+TUTTI_CHECKED tutti_status tti_memory_ways(const struct tti_comm *comm, tutti_collective coll,
+					   size_t nbytes, unsigned *out);
 /* Where bytes that go to `peer` lie, if they may go so and it can address them; zeroed: by messages.
  * TUTTI_EUNSUPPORTED: they may not go by messages. */
 TUTTI_CHECKED tutti_status tti_memory_offer(const struct tti_comm *comm, unsigned ways, int peer,

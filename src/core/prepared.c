@@ -183,6 +183,17 @@ static tutti_status prepare_memory(struct tti_comm *comm, struct tti_program_nee
 	return TUTTI_OK;
 }
 
+/* Its program is that of its sides (handoff.h). */
+static tutti_status prepare_handoff(struct tti_comm *comm, struct tti_prepared *call)
+{
+	TTI_TRY(tti_memory_ways(comm, TUTTI_HANDOFF, call->nbytes, &call->ways));
+	call->is_pinned = call->ways & TTI_SEND_IS_PINNED;
+	call->in_memory = call->ways & TTI_SEND_BY_MEMORY && comm->memory.reaches_all;
+	call->maps = call->in_memory;
+	call->copies = call->in_memory && (call->is_pinned || asks_for_copies(comm));
+	return TUTTI_OK;
+}
+
 static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_args *args,
 				       struct tti_prepared *call)
 {
@@ -197,12 +208,9 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	struct tti_cut cut;
 
 	call->nbytes = need.nbytes;
-	call->in_memory = args->coll == TUTTI_HANDOFF &&
-			  tti_memory_may_serve(comm, args->coll, need.nbytes) &&
-			  need.nbytes >= tti_params()->registered_least;
-	call->maps = call->in_memory;
-	call->copies = call->in_memory && asks_for_copies(comm);
-	if (args->coll == TUTTI_HANDOFF || tti_is_by_pairs(args->coll) ||
+	if (args->coll == TUTTI_HANDOFF)
+		return prepare_handoff(comm, call);
+	if (tti_is_by_pairs(args->coll) ||
 	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
 		return TUTTI_OK;
 	TTI_TRY(tti_programs_get(comm, &need, &found));
@@ -238,7 +246,7 @@ static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_arg
 	layout.row_count = layout.chunk_count = call->nbytes;
 	layout.extents = &call->extent;
 	/* Both ends know what may be lent. */
-	TTI_TRY(tti_memory_ways(comm, call->nbytes, &call->ways));
+	TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, call->nbytes, &call->ways));
 	layout.lent = call->ways & TTI_SEND_BY_MEMORY ? &call->name : NULL;
 	return tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer, 1);
 }

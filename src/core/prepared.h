@@ -46,9 +46,9 @@ struct tti_prepared {
 	/* Run in the order of its program, places known: */
 	bool is_short;
 	struct tti_short way;
+	unsigned ways; /* that a send or a handoff may go (coll/choose.h) */
 	/* A send or receive, whose program is its own: */
 	bool is_transfer;
-	unsigned ways; /* that it may go (coll/choose.h) */
 	struct tti_extent extent;
 	struct tti_memory_name name;
 	uint64_t tag;

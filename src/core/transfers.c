@@ -134,7 +134,7 @@ tutti_status tti_transfers_offer(struct tti_comm *comm, struct tti_transfer *lis
 
 		if (transfer->step.kind != TTI_TRANSFER_SEND)
 			continue;
-		TTI_TRY(tti_memory_ways(comm, transfer->nbytes, &ways));
+		TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, transfer->nbytes, &ways));
 		if (in_place)
 			ways &= ~TTI_SEND_BY_MEMORY;
 		TTI_TRY(tti_memory_offer(comm, ways, transfer->step.peer, transfer->data,

@@ -40,6 +40,11 @@ for collective in $collectives; do
 done
 expect 0 "$TUTTI" show send_recv
 says out '^memory$'
+expect 0 "$TUTTI" show handoff --algorithm memory -n 4
+says out '^    input chunk 3$'
+says out '^ *[0-9]+ put chunk [0-9] to [23]$'
+sed '/output chunk 0/d' "$tmp/out" >"$tmp/program"
+expect 1 "$TUTTI" show --check "$tmp/program"
 for collective in all_to_all_v gather_v scatter_v; do
 	expect 0 "$TUTTI" show $collective
 	says err 'it runs those of send_recv'

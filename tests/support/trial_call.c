@@ -281,6 +281,28 @@ static void fill_received(const struct trial *trial, struct trial_call *call, in
 	    call->numbers.tiles[from], first, left < call->chunk_count ? left : call->chunk_count);
 }
 
+/* From the first half of the ranks to the last half, part by part. */
+static void fill_handed(const struct trial *trial, struct trial_call *call, int rank,
+			const struct parts *parts)
+{
+	const int n = trial->config.n, from = n > 1 ? rank - (n - n / 2) : rank;
+	struct tti_program prog;
+
+	if (tti_program_build(trial->config.algo, NULL, rank, n, 0, &prog) != TUTTI_OK)
+		abort();
+	for (int chunk = 0; chunk < prog.nchunks; chunk++) {
+		const size_t first = (size_t)chunk * call->chunk_count;
+		const size_t left = first < call->count ? call->count - first : 0;
+
+		if (tti_chunk_is_output(&prog, chunk))
+			lay(call, call->want[rank],
+			    parts->out + first * tutti_type_size(call->type),
+			    call->numbers.tiles[from], first,
+			    left < call->chunk_count ? left : call->chunk_count);
+	}
+	tti_program_release(&prog);
+}
+
 static void fill_output(const struct trial *trial, struct trial_call *call, int rank,
 			const struct parts *parts)
 {
@@ -292,8 +314,8 @@ static void fill_output(const struct trial *trial, struct trial_call *call, int 
 
 	if (!has_output(trial, rank))
 		return;
-	if (coll == TUTTI_SEND_RECV) {
-		fill_received(trial, call, rank, parts);
+	if (coll == TUTTI_SEND_RECV || coll == TUTTI_HANDOFF) {
+		(coll == TUTTI_HANDOFF ? fill_handed : fill_received)(trial, call, rank, parts);
 		return;
 	}
 	if (tti_collective_reduces(coll)) {

@@ -31,9 +31,6 @@ static const char *what_runs(tutti_collective coll)
 		return "it runs those of all_gather";
 	case TUTTI_REDUCE_SCATTER_V:
 		return "it runs those of reduce_scatter";
-	case TUTTI_HANDOFF:
-		return "its sides and the wiring say what it runs (tutti plan --handoff); where "
-		       "memory is shared, each rank moves an even part from where it lies";
 	default:
 		return "it runs those of send_recv, for each two ranks that have something for "
 		       "one another";

@@ -495,7 +495,7 @@ static void table_finds_what_it_lists(void **state)
 		}
 	assert_null(tti_algorithm_find(TUTTI_ALL_REDUCE, "bruck"));
 	assert_null(tti_algorithm_at(TUTTI_ALL_REDUCE, -1));
-	assert_null(tti_algorithm_at(TUTTI_HANDOFF, 0));
+	assert_null(tti_algorithm_at(TUTTI_ALL_TO_ALL_V, 0));
 
 	algo = tti_algorithm_find(TUTTI_ALL_REDUCE, "ring");
 	assert_int_equal(tti_program_build(algo, NULL, 4, 4, 0, &prog), TUTTI_EINVAL);

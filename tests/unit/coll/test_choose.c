@@ -465,9 +465,38 @@ static void mistakes_in_pins_are_named(void **state)
 	refused("all_reduce:ring,^direct", "^ stands before the list");
 	refused("all_reduce:ring direct", "has no algorithm \"ring direct\"");
 	refused("send_recv:ring", "send_recv has no algorithm \"ring\": it has direct, memory");
+	refused("handoff:ring", "handoff has no algorithm \"ring\": it has direct, memory");
 	refused("all_reduce:^exchange,direct,ring,recursive_doubling,double_tree,hierarchical,"
 		"hierarchical_doubling,ordered",
 		"leaves no algorithm for all_reduce of 4 ranks");
+}
+
+/* What a pin leaves of handoffs, and what it says of other calls. */
+static void ways_of_a_handoff(void **state)
+{
+	static const struct {
+		const char *pin;
+		unsigned ways;
+	} cases[] = {
+		{ NULL, TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY },
+		{ "send_recv:direct", TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY },
+		{ "handoff:direct", TTI_SEND_BY_MESSAGES },
+		{ "handoff:^memory", TTI_SEND_BY_MESSAGES },
+		{ "handoff:memory", TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED },
+		{ "handoff:memory,direct",
+		  TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED },
+		{ "memory", TTI_SEND_BY_MESSAGES | TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED },
+		{ "memory;handoff:direct", TTI_SEND_BY_MESSAGES },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned ways;
+
+		assert_int_equal(tti_choose_ways(TUTTI_HANDOFF, 8, cases[i].pin, NULL, &ways),
+				 TUTTI_OK);
+		assert_int_equal(ways, cases[i].ways);
+	}
 }
 
 static const char *ordered_choice(struct tti_choice_input input, enum tti_order order,
@@ -558,6 +587,7 @@ int main(void)
 		cmocka_unit_test(pins_by_size_and_for_all),
 		cmocka_unit_test(who_decided_is_said),
 		cmocka_unit_test(mistakes_in_pins_are_named),
+		cmocka_unit_test(ways_of_a_handoff),
 		cmocka_unit_test(orders),
 		cmocka_unit_test(pins_that_keep_no_order_are_named),
 	};

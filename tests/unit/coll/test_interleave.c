@@ -337,6 +337,12 @@ static bool has_stages(const struct tti_program *prog, int n)
 	return false;
 }
 
+/* Memory programs and handoffs have tests of their own. */
+static bool has_case(const struct tti_algorithm *algo)
+{
+	return !algo->needs_memory && algo->coll != TUTTI_HANDOFF;
+}
+
 static void algorithms_come_out_right(void **state)
 {
 	const struct tti_algorithm *algo;
@@ -345,8 +351,7 @@ static void algorithms_come_out_right(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			/* Memory programs have a test of their own. */
-			for (int n = 1; n <= RANKS && !algo->needs_memory; n++) {
+			for (int n = 1; n <= RANKS && has_case(algo); n++) {
 				build(algo, NULL, n, n / 2, prog);
 				for (unsigned variant = 0; variant < 8; variant++)
 					run_randomly(prog, n, variant);
@@ -365,7 +370,7 @@ static void shapes_come_out_right(void **state)
 	(void)state;
 	for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++)
 		for (int i = 0; (algo = tti_algorithm_at((tutti_collective)coll, i)); i++)
-			for (int kind = 0; kind < SHAPE_KINDS && !algo->needs_memory; kind++) {
+			for (int kind = 0; kind < SHAPE_KINDS && has_case(algo); kind++) {
 				const int n = 3 + (int)(seed % (SANITIZED ? 2 : 3));
 				struct tti_shape *shape =
 					shape_draw(n, (enum shape_kind)kind, seed++);
@@ -432,7 +437,7 @@ static void what_is_accepted_is_right(void **state)
 				struct tti_shape *shape = NULL;
 
 				/* A barrier has no result to be right or wrong. */
-				if (algo->needs_memory || coll == TUTTI_BARRIER)
+				if (!has_case(algo) || coll == TUTTI_BARRIER)
 					continue;
 				if (draw(&random, 2))
 					shape = shape_draw(n, SHAPE_GROUPS, random);

@@ -165,7 +165,7 @@ static void what_cannot_be_printed(void **state)
 	assert_int_equal(tutti_program_print(TUTTI_ALL_REDUCE, "ring", 4, 0, -1, 0, NULL),
 			 TUTTI_EINVAL);
 	assert_int_equal(tutti_program_verify(NULL), TUTTI_EINVAL);
-	assert_null(tutti_algorithm_name(TUTTI_HANDOFF, 0));
+	assert_null(tutti_algorithm_name(TUTTI_ALL_TO_ALL_V, 0));
 	assert_null(tutti_algorithm_name((tutti_collective)99, 0));
 	assert_null(tutti_algorithm_name(TUTTI_ALL_REDUCE, INT32_MIN));
 }

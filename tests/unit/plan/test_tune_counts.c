@@ -121,8 +121,9 @@ static void model_counts_as_programs_do(void **state)
 		for (int coll = 0; coll < TUTTI_COLLECTIVE_COUNT; coll++) {
 			const struct tti_algorithm *algo;
 
-			/* A barrier moves no bytes, and of sends there is nothing to choose. */
+			/* A barrier moves no bytes, and sends and handoffs are not predicted. */
 			for (int k = 0; coll != TUTTI_BARRIER && coll != TUTTI_SEND_RECV &&
+					coll != TUTTI_HANDOFF &&
 					(algo = tti_algorithm_at((tutti_collective)coll, k));
 			     k++) {
 				struct counts counted;
