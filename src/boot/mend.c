@@ -15,8 +15,6 @@
  *     the peer's kernel closed it     packets arrive, so a refusal at that address is a death,
  *                                     known in milliseconds; else it may take CLOSED_MS, and
  *                                     SILENT_MS if it does listen, but says nothing
- *     ... and its process has ended   on this host that is seen, whoever listens there by now: the
- *                                     port may be another job's, which may not answer for long
  *     it fell silent                  the peer may be dead since, or have left: a refusal counts
  *                                     after GRACE_MS, so that its goodbye can come another way;
  *                                     no answer at all counts after SILENT_MS
@@ -26,11 +24,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "util/bitset.h"
 #include "util/clock.h"
@@ -46,8 +41,6 @@
 #define CONNECT_MS      2000
 #define BACKOFF_MS      4
 #define BACKOFF_MOST_MS 500
-/* How often to look whether a process has ended, whose connection was closed just before. */
-#define LOOK_MS         10
 
 static struct tti_mend *find(struct tti_thread *thread, enum tti_conn_role role, int peer)
 {
@@ -67,41 +60,6 @@ static void end(struct tti_mend *mend)
 	*link = mend->next;
 	tti_dial_stop(mend->dial);
 	tti_free(mend);
-}
-
-/* -- Processes of this host ---------------------------------------------------------- */
-
-void tti_mend_know(const struct tti_conn *conn)
-{
-	struct tti_thread *thread = conn->thread;
-	const struct tti_wire_card *card = &thread->sock->cards[conn->peer];
-
-	if (conn->remote.family != 0 && card->pid > 0 && tti_dial_is_ours(&conn->remote) &&
-	    (kill(card->pid, 0) == 0 || errno == EPERM))
-		tti_bit_set(thread->near, (size_t)conn->peer);
-}
-
-/* Whether the peer's process was seen here and is no more, or is a zombie. */
-static bool has_ended(const struct tti_mend *mend)
-{
-	const pid_t pid = mend->thread->sock->cards[mend->peer].pid;
-	char text[512];
-	const char *state;
-	ssize_t n;
-	int fd;
-
-	if (!tti_bit_has(mend->thread->near, (size_t)mend->peer))
-		return false;
-	if (kill(pid, 0) < 0 && errno == ESRCH)
-		return true;
-	(void)snprintf(text, sizeof(text), "/proc/%d/stat", (int)pid);
-	fd = open(text, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-	tti_fd_close(&fd);
-	text[n > 0 ? n : 0] = '\0';
-	/* "PID (NAME) STATE ...", and a name may have parentheses of its own. */
-	state = strrchr(text, ')');
-	return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
 }
 
 /* -- The end of patience ------------------------------------------------------------- */
@@ -263,10 +221,6 @@ static void step(struct tti_mend *mend)
 		end(mend);
 		return;
 	}
-	if (mend->closed && has_ended(mend)) {
-		refused(mend);
-		return;
-	}
 	if (now >= mend->deadline_ns) {
 		expire(mend);
 		return;
@@ -279,9 +233,6 @@ static void step(struct tti_mend *mend)
 		succeeded(mend, tunnel);
 	else if (status < 0)
 		failed(mend);
-	else if (mend->closed && mend->again_ns > now + LOOK_MS * TTI_NS_PER_MS &&
-		 tti_bit_has(mend->thread->near, (size_t)mend->peer))
-		mend->again_ns = now + LOOK_MS * TTI_NS_PER_MS;
 }
 
 static void heard(void *self)
