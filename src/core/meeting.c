@@ -120,6 +120,7 @@ static bool is_abandoned(int fd, struct finding *found)
 
 static tutti_status read_page(const char *path, int fd, struct finding *found)
 {
+	static const tutti_unique_id none;
 	char host[sizeof(found->page.host)];
 	ssize_t n = pread(fd, &found->page, sizeof(found->page), 0);
 
@@ -138,6 +139,9 @@ static tutti_status read_page(const char *path, int fd, struct finding *found)
 	found->is_own_host = *host && strcmp(host, found->page.host) == 0;
 	n = pread(fd, found->words, sizeof(found->words) - 1, sizeof(found->page));
 	found->words[n > 0 ? n : 0] = '\0';
+	/* A rank 0 that has no id is about to say why. */
+	if (!*found->words && memcmp(&found->page.id, &none, sizeof(none)) == 0)
+		found->is_whole = false;
 	found->has_ended = is_abandoned(fd, found);
 	return TUTTI_OK;
 }
@@ -230,6 +234,7 @@ tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_
 	struct page page = { .mark = { 0 } };
 	bool has_locks = false;
 	tutti_status st = TUTTI_AGAIN;
+	int copy;
 
 	TTI_TRY(make(path, &meeting));
 	for (int tries = 0; tries < 100 && st == TUTTI_AGAIN; tries++)
@@ -249,6 +254,10 @@ tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_
 		tti_meeting_close(meeting, false);
 		return st;
 	}
+	/* NFS shows other hosts what was written when a file is closed, be it a second number of
+	 * it, and else only half a minute later. */
+	copy = dup(meeting->fd);
+	tti_fd_close(&copy);
 	*id = page.id;
 	*out = meeting;
 	return TUTTI_OK;

@@ -319,11 +319,13 @@ static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 	bell = tti_shm_seg_bell(&port->seg, port->self);
 	word = atomic_load_explicit(&bell->word, memory_order_acquire);
 	armed |= word & ~STATE;
-	if (word == armed) {
+	/* A count may also have come down to this one, by messages that the look did not see. */
+	if (word == armed && armed == port->armed) {
 		tti_futex_wait(&bell->word, word,
 			       timeout_ns < LONGEST_NS ? timeout_ns : LONGEST_NS);
 		return;
 	}
+	port->armed = armed;
 	atomic_store(&bell->word, armed);
 	for (int i = 0; i < STORED_ROUNDS; i++)
 		tti_cpu_relax();

@@ -74,7 +74,7 @@ struct tti_shm_port {
 	struct tti_shm_outbox *out; /* NULL before the first link */
 	uint64_t for_all;           /* lines sent that all read   */
 	uint32_t fanouts;           /* to all, either way         */
-	uint32_t armed;             /* the value of our bell since it was armed, 0: it is not */
+	uint32_t armed;             /* what our bell was set to last */
 	struct tti_shm_heap heap;
 	bool one_process;             /* all candidates are threads of this process */
 	bool has_cores;               /* each rank has one of its own */

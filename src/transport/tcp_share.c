@@ -294,7 +294,8 @@ void tti_tcp_shares_admit(struct tti_tcp_link *link, const int *lane, const bool
 			due = k;
 	}
 	for (int k = 0; k < n; k++)
-		may_out[k] = idle[due] ? k == due : mine[k] <= dealt * share[k] / shares + AHEAD;
+		may_out[k] =
+			k == due || (!idle[due] && mine[k] <= dealt * share[k] / shares + AHEAD);
 	if (dealt > RECENT)
 		for (int k = 0; k < n; k++)
 			link->lane[lane[k]].dealt /= 2;

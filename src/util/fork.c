@@ -81,12 +81,14 @@ int tti_fork_close(int fd)
 		return fd;
 	tti_fork_watch();
 	pthread_mutex_lock(&sockets.lock);
-	if (sockets.all.n == sockets.all.room)
+	if (sockets.all.n == sockets.all.room) {
 		forget_closed();
+		/* Not soon again. */
+		if (sockets.all.n > sockets.all.room / 2)
+			(void)tti_vec_reserve((void **)&sockets.all.at, &sockets.all.room,
+					      sockets.all.room + 1, sizeof(struct socket));
+	}
 	/* Without memory a child keeps the socket: a death may be found late, no more. */
-	if (sockets.all.n > sockets.all.room / 2)
-		(void)tti_vec_reserve((void **)&sockets.all.at, &sockets.all.room,
-				      sockets.all.room + 1, sizeof(struct socket));
 	(void)tti_vec_push(&sockets.all, ((struct socket){ .fd = fd, .inode = inode }));
 	pthread_mutex_unlock(&sockets.lock);
 	return fd;

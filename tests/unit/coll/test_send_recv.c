@@ -152,7 +152,7 @@ static void must_be_refused(int vector)
 
 	build(true, prog);
 	index = at->steps.n ? (size_t)draw((int)at->steps.n) : 0;
-	step = &at->steps.at[index];
+	step = at->steps.n ? &at->steps.at[index] : NULL;
 	if (at->steps.n && !tti_step_is_sync(step->kind) && list.ntransfers > 1 && draw(2))
 		step->chunk = (step->chunk + 1) % list.ntransfers;
 	else if (at->steps.n)
