@@ -112,12 +112,12 @@ static int size_class(size_t nbytes)
  * choices of its own. */
 static uint64_t choice_key(const struct tti_program_need *need, int class, int file)
 {
-	const uint64_t key = (uint64_t) class | (uint64_t)need->reach << 8;
+	const uint64_t key =
+		(uint64_t) class | (uint64_t)need->reach << 8 | (uint64_t)need->uneven << 28;
 
 	if (file >= 0)
 		return key | (uint64_t)(file + 1) << 32;
-	return key | (uint64_t)need->coll << 16 | (uint64_t)need->order << 24 |
-	       (uint64_t)need->uneven << 28;
+	return key | (uint64_t)need->coll << 16 | (uint64_t)need->order << 24;
 }
 
 static tutti_status choose(struct tti_comm *comm, const struct tti_program_need *need, int class,

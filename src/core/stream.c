@@ -84,6 +84,16 @@ static void keep(struct tutti_stream *stream)
 	pthread_mutex_unlock(&free_streams.lock);
 }
 
+/* One that never ran: handles of a stream that was here before may still name it. */
+static void put_away(struct tutti_stream *stream)
+{
+	if (!stream)
+		return;
+	stream->pid = tti_fork_pid();
+	atomic_store(&stream->is_destroyed, 1);
+	keep(stream);
+}
+
 static tutti_status check_alive(const struct tutti_stream *stream)
 {
 	if (stream->pid != tti_fork_pid())
@@ -201,21 +211,23 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 	stream = reuse();
 	if (!stream)
 		stream = tti_zalloc(sizeof(*stream));
+	tti_fork_watch();
 	if (stream)
 		stream->awaited = awaited_create();
 	if (!stream || !stream->awaited) {
-		tti_free(stream);
+		put_away(stream);
 		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
 	}
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->changed, NULL);
 	stream->end = &stream->first;
-	tti_fork_watch();
 	stream->pid = tti_fork_pid();
 	st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
 	if (st != TUTTI_OK) {
+		pthread_cond_destroy(&stream->changed);
+		pthread_mutex_destroy(&stream->lock);
 		tti_awaited_drop(stream->awaited);
-		tti_free(stream);
+		put_away(stream);
 		return st;
 	}
 	*out = stream;

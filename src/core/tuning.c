@@ -66,7 +66,8 @@ tutti_status tutti_comm_reach(tutti_comm_t handle, char **out)
 	tutti_status st;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a char *");
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a char *");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK) {
@@ -78,7 +79,7 @@ tutti_status tutti_comm_reach(tutti_comm_t handle, char **out)
 	}
 	tti_strbuf_release(&text);
 	tti_handle_leave(handle);
-	return st;
+	return tti_handle_note(handle, st);
 }
 
 void tti_tuning_release(struct tti_tuning *tuning)

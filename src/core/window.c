@@ -255,6 +255,11 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 
 	if (!window)
 		return TUTTI_OK;
+	if (window->comm && atomic_load_explicit(&window->comm->in_call, memory_order_relaxed))
+		return tti_handle_fail(window->handle, TUTTI_EUSAGE,
+				       "tutti_window_destroy(): another thread is in a call on the "
+				       "window's communicator: one thread at a time makes calls on "
+				       "it");
 	tti_window_await_queued(window);
 	if (window->comm && tti_handle_enter(window->handle, &comm) == TUTTI_OK) {
 		/* All have flushed before anybody's memory goes. */

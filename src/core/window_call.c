@@ -243,7 +243,7 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 		count_queued(work->window, false);
 		tti_free(copy);
 	}
-	return st;
+	return tti_handle_note(work->window->handle, st);
 }
 
 tutti_status tutti_put(tutti_window_t window, int peer, size_t offset, const void *src, size_t size,

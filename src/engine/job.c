@@ -144,8 +144,12 @@ uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **firs
 
 		if (!listed && is_done(job, index))
 			continue;
-		if (bound->linked[index].op->nout > 0 || tti_lends(job, index))
+		if (bound->linked[index].op->nout > 0 || tti_lends(job, index)) {
+			/* Any of a list may be the next that can be run. */
+			if (listed)
+				return 0;
 			break;
+		}
 		all += bound->linked[index].op->nin;
 		missing += count_missing(job, index, first);
 	}
