@@ -67,6 +67,10 @@ static void seal(struct tti_tunnel *tunnel, const struct iovec *iov, size_t n)
 
 ssize_t tti_tunnel_sendv(struct tti_tunnel *tunnel, const struct iovec *iov, size_t n)
 {
+	if (tunnel->broken) {
+		errno = EPIPE;
+		return -1;
+	}
 	if (tunnel->nout == 0)
 		seal(tunnel, iov, n);
 	while (tunnel->out_at < tunnel->nout) {
@@ -76,8 +80,10 @@ ssize_t tti_tunnel_sendv(struct tti_tunnel *tunnel, const struct iovec *iov, siz
 
 		if (sent < 0 && errno == EINTR)
 			continue;
-		if (sent < 0)
+		if (sent < 0) {
+			tunnel->broken = errno != EAGAIN && errno != EWOULDBLOCK;
 			return -1;
+		}
 		tunnel->out_at += (size_t)sent;
 		tunnel->sent += (uint64_t)sent;
 	}

@@ -33,6 +33,7 @@ struct tti_tunnel {
 	size_t nin;          /* bytes of a record that came                         */
 	size_t nopen, taken; /* bytes that were opened, and given to the caller     */
 	bool failed;         /* something came that the other side did not send     */
+	bool broken;         /* sending failed                                      */
 	uint8_t out_bytes[TTI_TUNNEL_HEAD + TTI_TUNNEL_RECORD + TTI_SEAL_MAC];
 	uint8_t in_bytes[TTI_TUNNEL_HEAD + TTI_TUNNEL_RECORD + TTI_SEAL_MAC];
 };
@@ -43,7 +44,8 @@ TUTTI_CHECKED tutti_status tti_tunnel_open(int fd, const struct tti_seal_keys *k
 void tti_tunnel_close(struct tti_tunnel **tunnel); /* NULL is fine, and is what is left */
 
 /* Like send() and sendmsg(), without blocking: how many bytes were sent, or -1 and errno. After
- * EAGAIN the next call must begin with the same bytes, of which some are on their way. */
+ * EAGAIN the next call must begin with the same bytes, of which some are on their way. After any
+ * other error nothing can be sent any more: -1 and EPIPE. */
 ssize_t tti_tunnel_send(struct tti_tunnel *tunnel, const void *data, size_t nbytes);
 ssize_t tti_tunnel_sendv(struct tti_tunnel *tunnel, const struct iovec *iov, size_t n);
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "boot/tunnel.h"
+#include "boot/wire.h"
 #include "util/clock.h"
 #include "util/error.h"
 
@@ -195,6 +196,38 @@ static void a_full_socket(void **state)
 	end(&way);
 }
 
+/* What failed stays so: the rest of a record of which the caller has let go is not sent after all. */
+static void nothing_is_sent_after_an_error(void **state)
+{
+	static struct tti_outbox box;
+	uint8_t data[1000] = { 0 };
+	struct way way;
+	int fd;
+
+	(void)state;
+	begin(&way);
+	box.len = 0;
+	while (!tti_tunnel_is_torn(way.from)) {
+		assert_true(tti_outbox_put(&box, TTI_FRAME_BLOCK, 0, data, sizeof(data), 0));
+		tti_outbox_flush(&box, way.from);
+	}
+	fd = way.from->fd;
+	way.from->fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	tti_outbox_flush(&box, way.from);
+	assert_int_equal(box.len, 0);
+	close(way.from->fd);
+	way.from->fd = fd;
+	while (recv(way.out, data, sizeof(data), 0) > 0)
+		;
+	assert_true(tti_outbox_put(&box, TTI_FRAME_BYE, 0, NULL, 0, 0));
+	assert_int_equal(tti_tunnel_send(way.from, box.bytes, box.len), -1);
+	assert_int_equal(errno, EPIPE);
+	tti_outbox_flush(&box, way.from);
+	assert_int_equal(box.len, 0);
+	assert_int_equal(recv(way.out, data, sizeof(data), 0), -1);
+	end(&way);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +235,7 @@ int main(void)
 		cmocka_unit_test(every_changed_bit_is_refused),
 		cmocka_unit_test(records_keep_their_places),
 		cmocka_unit_test(a_full_socket),
+		cmocka_unit_test(nothing_is_sent_after_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
