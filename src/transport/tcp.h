@@ -145,7 +145,8 @@ struct tti_tcp_conn {
 	size_t nout;
 	uint64_t out_seq; /* of the message, if it is one: out_data */
 	bool out_data;
-	uint64_t told; /* the latest credit it carried           */
+	bool out_alive; /* it is of type ALIVE */
+	uint64_t told;  /* the latest credit it carried           */
 	struct tti_tcp_pace pace;
 	uint8_t credit[TTI_TCP_SEALED];
 	uint8_t *sealed;    /* where messages are sealed, NULL: they are not */
@@ -268,7 +269,8 @@ struct tti_tcp_link {
 	bool held;     /* messages wait for a lane that is full: port->nheld   */
 	bool lent;     /* a slot is reserved and not committed */
 	bool single;   /* there is one lane and will be no other */
-	size_t unsent; /* its part of port->unsent        */
+	size_t unsent; /* its part of port->unsent, and alive */
+	size_t alive;  /* bytes of type ALIVE, for which no call waits */
 
 	void *memory; /* out_small, in.small, in.slot, out */
 	void *pages;  /* out_large, in.large          */
@@ -509,7 +511,8 @@ static inline size_t tti_tcp_wire_bytes(const struct tti_tcp_link *link, size_t 
  * is owed. */
 void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint8_t type);
 
-/* Several of type ALIVE, in the place of a message: as many as are due, or none. They are owed. */
+/* Several of type ALIVE, in the place of a message: as many as are due, or none. They are owed by
+ * the link alone: a call waits for none of them, as their peer may read nothing for long. */
 void tti_tcp_load_alive(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
 
 /* Bytes that are to be handed to the system, and no longer. */
@@ -524,6 +527,10 @@ static inline void tti_tcp_forget(struct tti_tcp_link *link, size_t nbytes)
 	link->unsent -= nbytes;
 	link->port->base.unsent -= nbytes;
 }
+
+/* The same for a part of what this connection is sending, and for all of the link. */
+void tti_tcp_forget_out(struct tti_tcp_link *link, const struct tti_tcp_conn *conn, size_t nbytes);
+void tti_tcp_forget_all(struct tti_tcp_link *link);
 
 /* Whether there is room for one more message. */
 bool tti_tcp_may_stage(struct tti_tcp_link *link);

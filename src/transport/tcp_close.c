@@ -122,11 +122,21 @@ static bool settle(struct tti_tcp_link *link)
 	return true;
 }
 
+/* port->unsent leaves out what no call waits for. */
+static size_t unsent(const struct tti_tcp_port *port)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < port->links.n; i++)
+		sum += port->links.at[i]->unsent;
+	return sum;
+}
+
 static void flush(struct tti_tcp_port *port)
 {
 	const int64_t last = tti_deadline(FLUSH_MOST_MS);
 	int64_t deadline = tti_deadline(FLUSH_MS);
-	size_t least = SIZE_MAX;
+	size_t least = SIZE_MAX, left;
 	int64_t now;
 	bool settled;
 
@@ -141,8 +151,9 @@ static void flush(struct tti_tcp_port *port)
 		tti_tcp_poll(port, 1);
 		tti_tcp_port_watch(port, tti_now_ns());
 		tti_tcp_port_push(port);
-		if (port->base.unsent < least) {
-			least = port->base.unsent;
+		left = unsent(port);
+		if (left < least) {
+			least = left;
 			deadline = tti_deadline(FLUSH_MS);
 		}
 		now = tti_now_ns();

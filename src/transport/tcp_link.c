@@ -155,7 +155,7 @@ void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status)
 	struct tti_tcp_port *port = link->port;
 	const bool wanted = link->state != TTI_TCP_LINK_CLOSED;
 
-	tti_tcp_forget(link, link->unsent);
+	tti_tcp_forget_all(link);
 	link->todo = 0;
 	link->again = 0;
 	if (link->state == TTI_TCP_LINK_LOST)

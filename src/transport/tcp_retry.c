@@ -170,7 +170,7 @@ static void retire(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int ind
 	struct tti_tcp_lane *lane = &link->lane[index];
 
 	tti_tcp_reader_abandon(conn->reader);
-	tti_tcp_forget(link, conn->nout);
+	tti_tcp_forget_out(link, conn, conn->nout);
 	link->nconns -= tti_tcp_conn_counts(conn);
 	/* A part of a credit that was sent is none. */
 	if (conn->nout && !conn->out_data)
@@ -295,7 +295,8 @@ static void say_alive(struct tti_tcp_link *link)
 		if (!conn || conn->nout || conn->blocked || !tti_tcp_conn_counts(conn))
 			continue;
 		tti_tcp_load_alive(link, conn);
-		tti_tcp_owe(link, conn->nout);
+		link->unsent += conn->nout;
+		link->alive += conn->nout;
 	}
 	tti_tcp_link_push(link);
 }

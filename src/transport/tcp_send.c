@@ -93,6 +93,22 @@ void tti_tcp_commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 
 /* -- Writing --------------------------------------------------------------- */
 
+void tti_tcp_forget_out(struct tti_tcp_link *link, const struct tti_tcp_conn *conn, size_t nbytes)
+{
+	if (!conn->out_alive) {
+		tti_tcp_forget(link, nbytes);
+		return;
+	}
+	link->unsent -= nbytes;
+	link->alive -= nbytes;
+}
+
+void tti_tcp_forget_all(struct tti_tcp_link *link)
+{
+	link->port->base.unsent -= link->unsent - link->alive;
+	link->unsent = link->alive = 0;
+}
+
 /* The payload is `data`, which is what is staged or will never be. */
 static void seal_message(struct tti_tcp_conn *conn, const uint8_t *header, const void *data,
 			 size_t nbytes)
@@ -123,6 +139,17 @@ static void load_message(struct tti_tcp_link *link, struct tti_tcp_conn *conn, u
 	conn->out_data = true;
 }
 
+/* A frame of this connection carries the credit from now on, so no other frame may tell it the same
+ * again. `besides`: the frame is sent for something else, and a CREDIT that was due is not. */
+static void tell(struct tti_tcp_link *link, struct tti_tcp_conn *conn, bool besides)
+{
+	link->told = conn->told = link->in.released;
+	link->untold = 0;
+	if (link->credit_due && besides)
+		tti_tcp_forget(link, TTI_TCP_SEALED);
+	link->credit_due = false;
+}
+
 void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, uint8_t type)
 {
 	const struct tti_tcp_frame frame = {
@@ -135,6 +162,8 @@ void tti_tcp_load_control(struct tti_tcp_link *link, struct tti_tcp_conn *conn, 
 	conn->out = conn->credit;
 	conn->nout = TTI_TCP_SEALED;
 	conn->out_data = false;
+	if (type != TTI_TCP_CREDIT)
+		tell(link, conn, true);
 }
 
 /* Who waits for the rest of a record of which something was left out takes these frames for it. So
@@ -163,17 +192,15 @@ void tti_tcp_load_alive(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 	conn->out = conn->sealed;
 	conn->nout = nbytes;
 	conn->out_data = false;
+	conn->out_alive = true;
+	tell(link, conn, true);
 }
 
 /* Some of a frame went out for the first time: it is with this lane, and it has told
  * the credit. */
 static void begun(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 {
-	link->told = conn->told = link->in.released;
-	link->untold = 0;
-	if (link->credit_due && conn->out_data)
-		tti_tcp_forget(link, TTI_TCP_SEALED);
-	link->credit_due = false;
+	tell(link, conn, conn->out_data);
 	if (conn->out_data) {
 		struct tti_tcp_out *out = &link->out[conn->out_seq % link->in.slots];
 
@@ -191,11 +218,14 @@ static void sent_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, size
 {
 	conn->out += nbytes;
 	conn->nout -= nbytes;
-	tti_tcp_forget(link, nbytes);
+	tti_tcp_forget_out(link, conn, nbytes);
 	tti_tcp_sched_handed(conn, nbytes);
 	if (conn->nout) {
 		tti_tcp_conn_block(link->port, conn, true);
-	} else if (conn->out_data) {
+		return;
+	}
+	conn->out_alive = false;
+	if (conn->out_data) {
 		struct tti_tcp_out *out = &link->out[conn->out_seq % link->in.slots];
 
 		out->handed = true;
@@ -234,7 +264,7 @@ static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int erro
 		tti_tcp_link_lose(link, "sending to it failed", error);
 		return;
 	}
-	tti_tcp_forget(link, link->unsent);
+	tti_tcp_forget_all(link);
 	conn->nout = 0;
 	link->todo = 0;
 	link->again = 0;
