@@ -13,7 +13,7 @@ dir=$(sed -n 's|^0/3 \(.*\)/id$|\1|p' "$tmp/out")
 [ ! -e "$dir" ] || fail "$dir is left"
 ok "the environment of the ranks"
 
-TUTTI_COMM_ID=192.0.2.1:5 expect 0 "$TUTTI" run -n 1 sh -c 'test -z "${TUTTI_COMM_ID-}"'
+TUTTI_COMM_ID=127.0.0.1:5 expect 0 "$TUTTI" run -n 1 sh -c 'test -z "${TUTTI_COMM_ID-}"'
 ok "an id that was meant for another job does not reach them"
 
 expect 0 "$TUTTI" run -n 2 -- sh -c 'test "$1" = -n -a "$2" = --json' name -n --json
@@ -152,7 +152,7 @@ fi
 # What is set for another job: the tool's own ranks are not of it.
 for verb in "perf barrier -i 1" "ping --seconds 0.1"; do
 	# shellcheck disable=SC2086
-	limit=50 TUTTI_COMM_ID=192.0.2.1:5 TUTTI_COMM_SECRET=short expect 0 "$TUTTI" $verb -n 2
+	limit=50 TUTTI_COMM_ID=127.0.0.1:5 TUTTI_COMM_SECRET=short expect 0 "$TUTTI" $verb -n 2
 done
 ok "the address of another job does not reach ranks that the tool starts"
 

@@ -323,17 +323,6 @@ static void rank_0_logs_who_has_another_secret(void **state)
 	must_be_logged_once("a process at 127.0.0.1:");
 }
 
-/* One for documentation, which nobody has. */
-static void an_address_of_another_host_is_refused(void **state)
-{
-	(void)state;
-	meet_at = "192.0.2.1:5555";
-	start(0, 1, "60000");
-	must_be(0, TUTTI_EUSAGE, "name an address of rank 0's host");
-	meet_at = NULL;
-	unlink(path);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,7 +336,6 @@ int main(void)
 		cmocka_unit_test(one_name_is_for_one_job),
 		cmocka_unit_test(a_file_of_the_users_stays),
 		cmocka_unit_test(rank_0_logs_who_has_another_secret),
-		cmocka_unit_test(an_address_of_another_host_is_refused),
 	};
 	int failed;
 

@@ -79,8 +79,22 @@ no_network()
 	ok "two ranks without a network are told so"
 }
 
+# Of a host where nobody listens, and one that nobody has.
+address_of_another_host()
+{
+	for address in 10.77.0.2 10.77.0.99; do
+		! on 0 env TUTTI_RANK=0 TUTTI_NRANKS=2 TUTTI_COMM_ID=$address:7711 \
+			TUTTI_COMM_SECRET=0123456789abcdef "$stream" all_reduce 65536 0.1 \
+			>"$net_dir/out.0" 2>"$net_dir/err.0" || die "$address: the job runs"
+		grep -q "name an address of rank 0's host" "$net_dir/err.0" ||
+			die "$address: rank 0 does not say that it is another host's"
+	done
+	ok "an address to meet at that is another host's"
+}
+
 net_up 2
 late_nics
 nics_that_never_run
+address_of_another_host
 no_network
 echo "$passed passed, 0 failed"
