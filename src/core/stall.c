@@ -294,7 +294,8 @@ static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int
 		*stall = (struct tti_stall){
 			.suspect = -1, .round_ns = now, .warned_ns = since_ns, .began_ns = since_ns
 		};
-	else if (stall->suspect >= 0 && !stall->answered)
+	/* One that has left holds up nobody for whom this call does not wait itself. */
+	else if (stall->suspect >= 0 && !stall->answered && stall->left == 0)
 		target = stall->suspect;
 	stall->hops = 0;
 	pthread_mutex_unlock(&comm->lock);
