@@ -62,17 +62,6 @@ void tti_fork_watch(void)
 	(void)pthread_once(&once, begin);
 }
 
-/* Those that are open no more make room. */
-static void forget_closed(void)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < sockets.all.n; i++)
-		if (inode_of(sockets.all.at[i].fd) == sockets.all.at[i].inode)
-			sockets.all.at[kept++] = sockets.all.at[i];
-	sockets.all.n = kept;
-}
-
 int tti_fork_close(int fd)
 {
 	const ino_t inode = fd >= 0 ? inode_of(fd) : 0;
@@ -81,13 +70,6 @@ int tti_fork_close(int fd)
 		return fd;
 	tti_fork_watch();
 	pthread_mutex_lock(&sockets.lock);
-	if (sockets.all.n == sockets.all.room) {
-		forget_closed();
-		/* Not soon again. */
-		if (sockets.all.n > sockets.all.room / 2)
-			(void)tti_vec_reserve((void **)&sockets.all.at, &sockets.all.room,
-					      sockets.all.room + 1, sizeof(struct socket));
-	}
 	/* Without memory a child keeps the socket: a death may be found late, no more. */
 	(void)tti_vec_push(&sockets.all, ((struct socket){ .fd = fd, .inode = inode }));
 	pthread_mutex_unlock(&sockets.lock);
