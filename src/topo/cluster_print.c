@@ -154,8 +154,7 @@ bool tti_cluster_describe(const struct tti_cluster_kind *kind, struct tti_strbuf
 	tti_strbuf_addf(out, "%" PRIu32 " socket%s", nsockets, plural(nsockets));
 	if (graph->ntype[TTI_NODE_CPU]) {
 		const struct tti_cpu_info *cpu = &graph->nodes[graph->by_type[TTI_NODE_CPU][0]].cpu;
-		const struct tti_cpu_model model =
-			tti_model_cpu(cpu->arch, cpu->vendor, cpu->family, cpu->model);
+		const struct tti_cpu_model model = tti_graph_cpu_model(cpu);
 
 		tti_strbuf_addf(out, " %s", model.name);
 	}

@@ -69,8 +69,7 @@ static void say_device(const struct tti_graph *graph, uint32_t v, struct tti_dif
 
 static void say_cpu(const struct tti_cpu_info *cpu, struct tti_diff_facts *facts)
 {
-	const struct tti_cpu_model model =
-		tti_model_cpu(cpu->arch, cpu->vendor, cpu->family, cpu->model);
+	const struct tti_cpu_model model = tti_graph_cpu_model(cpu);
 	struct tti_diff_fact *fact;
 
 	say(facts, "model", "%s (%s %s, family %d, model %d)", model.name, cpu->arch, cpu->vendor,

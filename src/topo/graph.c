@@ -66,6 +66,14 @@ int tti_name_order(const char *a, const char *b)
 	return strcmp(start_a, start_b);
 }
 
+struct tti_cpu_model tti_graph_cpu_model(const struct tti_cpu_info *cpu)
+{
+	const struct tti_cpu_id id = { cpu->arch, cpu->vendor, cpu->family, cpu->model,
+				       cpu->c2c_sm };
+
+	return tti_model_cpu(&id);
+}
+
 uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, const char *name)
 {
 	for (uint32_t i = 0; i < graph->ntype[type]; i++)

@@ -71,9 +71,10 @@ struct tti_cpu_info {
 	bool package_assumed; /* the file does not say which socket             */
 	const char *affinity; /* mask as in the XML, "" if none                 */
 	const char *arch, *vendor;
-	int family, model; /* -1: unknown                                       */
+	int family, model; /* as written, -1: unknown                           */
+	int c2c_sm;        /* compute capability x 10 of a GPU on it by C2C, 0  */
 	double mem_gbps, mem_ns;
-	bool mem_measured;
+	bool mem_measured, mem_known; /* known: by the data sheet of the CPU    */
 };
 
 struct tti_pci_info {
@@ -185,6 +186,9 @@ TUTTI_CHECKED tutti_status tti_graph_check(const struct tti_graph *graph);
 /* The order of names, as of strcmp(), but digits count as numbers: GPU9 is before GPU10.
  * 0: the same name. */
 int tti_name_order(const char *a, const char *b);
+
+/* What is known of a CPU's kind. */
+struct tti_cpu_model tti_graph_cpu_model(const struct tti_cpu_info *cpu);
 
 /* TTI_NODE_NONE: not there. */
 uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, const char *name);

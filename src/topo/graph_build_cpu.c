@@ -34,6 +34,22 @@ static tutti_status find_host(struct tti_build *build, const struct tti_xml *cpu
 	return TUTTI_OK;
 }
 
+/* The compute capability of a GPU on this CPU by C2C, 0: there is none. */
+static tutti_status find_c2c(const struct tti_build *build, const struct tti_xml *cpu, int *out)
+{
+	const struct tti_xml *end = tti_xml_next(cpu, NULL);
+	int64_t sm = 0;
+
+	if (!end)
+		end = tti_xml_next(cpu->parent, NULL);
+	for (const struct tti_xml *xml = tti_schema_walk(cpu); xml != end && !sm;
+	     xml = tti_schema_walk(xml))
+		if (tti_xml_is(xml, "gpu") && tti_xml_find(xml, "c2c", NULL, NULL))
+			TTI_TRY(tti_xml_int(build->doc, xml, "sm", 0, INT32_MAX, 0, &sm));
+	*out = (int)sm;
+	return TUTTI_OK;
+}
+
 static tutti_status read_cpu(struct tti_build *build, const struct tti_xml *xml,
 			     struct tti_cpu_info *cpu)
 {
@@ -48,6 +64,7 @@ static tutti_status read_cpu(struct tti_build *build, const struct tti_xml *xml,
 	TTI_TRY(tti_xml_real(build->doc, xml, "tutti_mem_gbps", 1e6, 0, &cpu->mem_gbps));
 	TTI_TRY(tti_xml_real(build->doc, xml, "tutti_mem_ns", 1e9, 0, &cpu->mem_ns));
 	cpu->mem_measured = cpu->mem_gbps >= TTI_BUILD_LEAST_GBPS;
+	TTI_TRY(find_c2c(build, xml, &cpu->c2c_sm));
 	cpu->family = (int)family;
 	cpu->model = (int)model;
 	return TUTTI_OK;
@@ -234,9 +251,12 @@ static tutti_status find_packages(struct group *group)
 
 /* -- Links between them, and memory ---------------------------------------------------- */
 
-static struct tti_cpu_model model_of(const struct tti_cpu_info *cpu)
+static double socket_gbps(const struct group *group, const struct tti_cpu_info *cpu)
 {
-	return tti_model_cpu(cpu->arch, cpu->vendor, cpu->family, cpu->model);
+	const struct tti_cpu_id id = { cpu->arch, cpu->vendor, cpu->family, cpu->model, 0 };
+
+	return group->build->config.model == TTI_MODEL_NCCL ? tti_model_nccl_sockets(&id)
+							    : tti_graph_cpu_model(cpu).inter_gbps;
 }
 
 /* What stands for a socket: its PKG, or its only CPU. */
@@ -260,7 +280,7 @@ static tutti_status make_hubs(const struct group *group, struct hub *hubs)
 					       "PKG%d", p));
 	}
 	for (size_t i = 0; i < group->n; i++) {
-		const struct tti_cpu_model model = model_of(cpu_of(group, i));
+		const struct tti_cpu_model model = tti_graph_cpu_model(cpu_of(group, i));
 		const struct hub *hub = &hubs[cpu_of(group, i)->package];
 
 		if (hub->ncpus == 1)
@@ -287,16 +307,17 @@ static tutti_status join_star(const struct group *group, const struct hub *hubs,
 	TTI_TRY(tti_build_node(build, TTI_NODE_PKG, NULL, build->nodes.at[hubs[0].node].host,
 			       &middle, "FABRIC"));
 	for (size_t i = 0; i < n; i++) {
-		const struct tti_cpu_model model = model_of(cpu_of(group, hubs[i].first));
+		const struct tti_cpu_info *cpu = cpu_of(group, hubs[i].first);
 
-		TTI_TRY(tti_build_link(build, (struct tti_half){
-						      .from = hubs[i].node,
-						      .to = middle,
-						      .type = TTI_LINK_SYS,
-						      .count = 1,
-						      .bw_gbps = model.inter_gbps,
-						      .latency_ns = model.inter_ns,
-					      }));
+		TTI_TRY(tti_build_link(build,
+				       (struct tti_half){
+					       .from = hubs[i].node,
+					       .to = middle,
+					       .type = TTI_LINK_SYS,
+					       .count = 1,
+					       .bw_gbps = socket_gbps(group, cpu),
+					       .latency_ns = tti_graph_cpu_model(cpu).inter_ns,
+				       }));
 	}
 	return TUTTI_OK;
 }
@@ -304,19 +325,20 @@ static tutti_status join_star(const struct group *group, const struct hub *hubs,
 static tutti_status join_mesh(const struct group *group, const struct hub *hubs, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct tti_cpu_model model = model_of(cpu_of(group, hubs[i].first));
+		const struct tti_cpu_info *cpu = cpu_of(group, hubs[i].first);
 
 		for (size_t j = 0; j < n; j++)
 			if (i != j)
-				TTI_TRY(tti_build_half(group->build,
-						       (struct tti_half){
-							       .from = hubs[i].node,
-							       .to = hubs[j].node,
-							       .type = TTI_LINK_SYS,
-							       .count = 1,
-							       .bw_gbps = model.inter_gbps,
-							       .latency_ns = model.inter_ns,
-						       }));
+				TTI_TRY(tti_build_half(
+					group->build,
+					(struct tti_half){
+						.from = hubs[i].node,
+						.to = hubs[j].node,
+						.type = TTI_LINK_SYS,
+						.count = 1,
+						.bw_gbps = socket_gbps(group, cpu),
+						.latency_ns = tti_graph_cpu_model(cpu).inter_ns,
+					}));
 	}
 	return TUTTI_OK;
 }
@@ -338,12 +360,13 @@ static bool has_no_cores(const struct tti_cpu_info *cpu)
 static tutti_status add_hosts(const struct group *group, size_t at, size_t ncpus)
 {
 	struct tti_build *build = group->build;
-	const struct tti_cpu_model model = model_of(cpu_of(group, at));
+	const struct tti_cpu_model model = tti_graph_cpu_model(cpu_of(group, at));
 	const int n = build->config.hosts_per_numa > 0 ? build->config.hosts_per_numa : 1;
 	const uint32_t node = group->at[at].node;
 	struct tti_cpu_info *cpu = cpu_of(group, at);
 	const char *id;
 
+	cpu->mem_known = model.is_known;
 	if (!cpu->mem_measured)
 		cpu->mem_gbps = model.mem_gbps / (double)ncpus;
 	if (!(cpu->mem_ns > 0))
@@ -400,6 +423,17 @@ static tutti_status link_sockets(const struct group *group, struct hub *hubs)
 	return join(group, hubs, (size_t)group->npackages);
 }
 
+/* The CPUs of a host are of one kind: what a GPU tells of one is true of all. */
+static void share_c2c(const struct group *group)
+{
+	int sm = 0;
+
+	for (size_t i = 0; i < group->n && !sm; i++)
+		sm = cpu_of(group, i)->c2c_sm;
+	for (size_t i = 0; i < group->n; i++)
+		cpu_of(group, i)->c2c_sm = sm;
+}
+
 static tutti_status build_host(struct group *group)
 {
 	struct hub *hubs = tti_calloc(group->n, sizeof(*hubs));
@@ -407,6 +441,7 @@ static tutti_status build_host(struct group *group)
 
 	if (!hubs)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %zu CPUs", group->n);
+	share_c2c(group);
 	status = find_packages(group);
 	if (status == TUTTI_OK)
 		status = link_sockets(group, hubs);

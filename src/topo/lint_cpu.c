@@ -238,7 +238,7 @@ void tti_lint_socket_assumed(struct tti_linter *linter)
 		if (note->kind != TTI_NOTE_ASSUMED_SOCKET)
 			continue;
 		finding.what = tti_lint_say(linter, "%s", note->text);
-		model = tti_model_cpu(cpu->arch, cpu->vendor, cpu->family, cpu->model);
+		model = tti_graph_cpu_model(cpu);
 		finding.consequence = tti_lint_say(
 			linter,
 			"%.1f GB/s are counted between the halves, %.1f GB/s inside of them",

@@ -47,18 +47,30 @@ double tti_model_pci_gbps(double gts, int width);
 double tti_model_nvlink_gbps(int sm);
 double tti_model_xgmi_gbps(const char *gcn);
 
-/* Between the sockets of a machine with such CPUs, and between NUMA nodes of one
- * socket. `arch`, `vendor` as in the XML; family and model -1: unknown. */
+/* Which CPU it is. `arch` and `vendor` are as in the XML; family and model are as CPUID
+ * says them or as NCCL writes them, -1: unknown. */
+struct tti_cpu_id {
+	const char *arch, *vendor;
+	int family, model;
+	int c2c_sm; /* compute capability x 10 of a GPU on it by C2C, 0: none */
+};
+
+/* What is known of such a CPU: between the sockets of a machine, between NUMA nodes of one
+ * socket, and the memory of a socket if it was not measured. */
 struct tti_cpu_model {
 	double inter_gbps; /* socket to socket      */
 	double inter_ns;
 	double intra_gbps; /* NUMA node to NUMA node of one socket */
 	double intra_ns;
-	double mem_gbps; /* one NUMA node's memory, if it was not measured */
+	double mem_gbps; /* all of a socket's memory */
 	double mem_ns;
+	int cores;         /* of the largest CPU of this model, 0: not known     */
+	bool is_known;     /* mem_gbps is by its data sheet, else a guess        */
 	bool p2p_overhead; /* PCI to PCI through its root complex costs 6/5 (Intel) */
-	const char *name;  /* "Intel Sapphire Rapids"; "x86_64" if not known */
+	const char *name;  /* "Intel Sapphire Rapids"; "Intel", "x86_64" if not known */
 };
-struct tti_cpu_model tti_model_cpu(const char *arch, const char *vendor, int family, int model);
+struct tti_cpu_model tti_model_cpu(const struct tti_cpu_id *id);
+/* What NCCL plans with between the sockets of such CPUs, in GB/s. */
+double tti_model_nccl_sockets(const struct tti_cpu_id *id);
 
 #endif

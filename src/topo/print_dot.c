@@ -271,9 +271,7 @@ static const char *cpu_name(const struct picture *picture, uint32_t host, int so
 		const struct tti_node *node = node_at(picture, graph->by_type[TTI_NODE_CPU][i]);
 
 		if (node->host == host && node->cpu.package == socket)
-			return tti_model_cpu(node->cpu.arch, node->cpu.vendor, node->cpu.family,
-					     node->cpu.model)
-				.name;
+			return tti_graph_cpu_model(&node->cpu).name;
 	}
 	return NULL;
 }

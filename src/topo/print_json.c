@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -53,15 +54,15 @@ static bool put(json_t *object, const char *key, json_t *value)
 
 static json_t *cpu_json(const struct tti_cpu_info *cpu)
 {
-	const struct tti_cpu_model model =
-		tti_model_cpu(cpu->arch, cpu->vendor, cpu->family, cpu->model);
+	const struct tti_cpu_model model = tti_graph_cpu_model(cpu);
 
-	return json_pack("{s:I, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:s, s:f, s:f, s:b}", "numaid",
-			 (json_int_t)cpu->numaid, "socket", cpu->package, "socket_assumed",
-			 cpu->package_assumed, "affinity", text(cpu->affinity), "arch",
-			 text(cpu->arch), "vendor", text(cpu->vendor), "family", cpu->family,
-			 "model", cpu->model, "model_name", model.name, "mem_gbps", cpu->mem_gbps,
-			 "mem_ns", cpu->mem_ns, "mem_measured", cpu->mem_measured);
+	return json_pack("{s:I, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:s, s:f, s:f, s:b, s:s}",
+			 "numaid", (json_int_t)cpu->numaid, "socket", cpu->package,
+			 "socket_assumed", cpu->package_assumed, "affinity", text(cpu->affinity),
+			 "arch", text(cpu->arch), "vendor", text(cpu->vendor), "family",
+			 cpu->family, "model", cpu->model, "model_name", model.name, "mem_gbps",
+			 cpu->mem_gbps, "mem_ns", cpu->mem_ns, "mem_measured", cpu->mem_measured,
+			 "mem_source", tti_words_memory(cpu));
 }
 
 static json_t *pci_json(const struct tti_pci_info *pci)

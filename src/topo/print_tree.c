@@ -128,9 +128,7 @@ static bool is_loose(enum tti_node_type type)
 
 static void add_cpu(const struct tti_node *node, struct tti_strbuf *out)
 {
-	const char *name =
-		tti_model_cpu(node->cpu.arch, node->cpu.vendor, node->cpu.family, node->cpu.model)
-			.name;
+	const char *name = tti_graph_cpu_model(&node->cpu).name;
 	struct tti_strbuf cpus = { 0 };
 	char gbps[TTI_WORDS_MAX];
 
@@ -140,8 +138,9 @@ static void add_cpu(const struct tti_node *node, struct tti_strbuf *out)
 	tti_strbuf_addf(out, "%s%s", cpus.text ? "cpus " : "no cpus", cpus.text ? cpus.text : "");
 	if (node->cpu.mem_gbps > 0) {
 		tti_words_gbps(node->cpu.mem_gbps, gbps);
-		tti_strbuf_addf(out, ", memory %s GB/s %.0f ns%s", gbps, node->cpu.mem_ns,
-				node->cpu.mem_measured ? "" : " (estimate)");
+		tti_strbuf_addf(out, ", memory %s GB/s %.0f ns", gbps, node->cpu.mem_ns);
+		if (!node->cpu.mem_measured)
+			tti_strbuf_addf(out, " (%s)", tti_words_memory(&node->cpu));
 	}
 	if (cpus.failed)
 		out->failed = true;

@@ -19,8 +19,7 @@ static void find_overheads(struct tti_rules *rules, const struct tti_graph *grap
 		const uint32_t node = graph->by_type[TTI_NODE_CPU][i];
 		const struct tti_cpu_info *cpu = &graph->nodes[node].cpu;
 
-		rules->overhead[node] =
-			tti_model_cpu(cpu->arch, cpu->vendor, cpu->family, cpu->model).p2p_overhead;
+		rules->overhead[node] = tti_graph_cpu_model(cpu).p2p_overhead;
 	}
 }
 

@@ -189,6 +189,13 @@ void tti_words_gbps(double gbps, char buf[TTI_WORDS_MAX])
 	snprintf(buf, TTI_WORDS_MAX, "%.*f", digits, gbps);
 }
 
+const char *tti_words_memory(const struct tti_cpu_info *cpu)
+{
+	if (cpu->mem_measured)
+		return "measured";
+	return cpu->mem_known ? "data sheet" : "estimate";
+}
+
 void tti_words_net_speed(int64_t mbps, char buf[TTI_WORDS_MAX])
 {
 	if (mbps <= 0)

@@ -27,6 +27,8 @@ const char *tti_words_function(uint32_t class_code);
 void tti_words_pci_link(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX]);
 /* "24.0", "1800": GB/s to three digits or so. */
 void tti_words_gbps(double gbps, char buf[TTI_WORDS_MAX]);
+/* Where the bandwidth of its memory is from: "measured", "data sheet", "estimate". */
+const char *tti_words_memory(const struct tti_cpu_info *cpu);
 /* "400 Gb/s"; "speed unknown". */
 void tti_words_net_speed(int64_t mbps, char buf[TTI_WORDS_MAX]);
 

@@ -358,6 +358,29 @@ static void nccl_sees_a_clique(void **state)
 	tti_graph_free(graph);
 }
 
+/* Files of NCCL name no Arm CPU: the GPU on it tells, also those of the host without one. */
+static void grace_is_known_by_its_gpu(void **state)
+{
+	static const char text[] =
+		"<cpu numaid='0' arch='arm64'><pci busid='0008:01:00.0' class='0x060400'>"
+		"<pci busid='0008:06:00.0' class='0x030200'><gpu dev='0' sm='103'>"
+		"<c2c bw='44712' count='5'/></gpu></pci></pci></cpu>"
+		"<cpu numaid='1' arch='arm64'/>";
+	struct tti_graph *graph = graph_of(doc_of_text(text), TTI_MODEL_TUTTI);
+	const uint32_t first = node_of(graph, TTI_NODE_CPU, "CPU0");
+	uint32_t second = node_of(graph, TTI_NODE_CPU, "CPU1");
+
+	(void)state;
+	expect_near(graph->nodes[second].cpu.mem_gbps, 486);
+	assert_true(graph->nodes[second].cpu.mem_known);
+	expect_near(gbps_of(graph, first, second, TTI_LINK_SYS), 75);
+	tti_graph_free(graph);
+	graph = graph_of(doc_of_text(text), TTI_MODEL_NCCL);
+	second = node_of(graph, TTI_NODE_CPU, "CPU1");
+	expect_near(gbps_of(graph, node_of(graph, TTI_NODE_CPU, "CPU0"), second, TTI_LINK_SYS), 6);
+	tti_graph_free(graph);
+}
+
 static void memory_is_measured_or_estimated(void **state)
 {
 	const struct tti_graph_config config = { .hosts_per_numa = 2 };
@@ -395,6 +418,7 @@ int main(void)
 		cmocka_unit_test(distances_tell_sockets_apart),
 		cmocka_unit_test(halves_are_assumed_and_noted),
 		cmocka_unit_test(nccl_sees_a_clique),
+		cmocka_unit_test(grace_is_known_by_its_gpu),
 		cmocka_unit_test(memory_is_measured_or_estimated),
 	};
 

@@ -127,9 +127,9 @@ static const struct fault {
 	const char *rule, *from, *to, *from2, *to2;
 	double have_gbps, want_gbps;
 } faults[] = {
-	{ "numa-same-mask", "affinity='f0'", "affinity='0f'", 0, 0, 16, 150 },
+	{ "numa-same-mask", "affinity='f0'", "affinity='0f'", 0, 0, 16, 153.6 },
 	{ "numa-mask-overlap", "affinity='f0'", "affinity='00000000,00000070'", "affinity='0f'",
-	  "affinity='1F'", 16, 150 },
+	  "affinity='1F'", 16, 153.6 },
 	{ "numa-no-cores", "affinity='f0'", "affinity='00'", 0, 0, 0, 0 },
 	{ "numa-no-cores", "affinity='f0'", "", 0, 0, 0, 0 },
 	{ "numa-unknown", "numaid='1'", "numaid='-1'", 0, 0, 0, 0 },
