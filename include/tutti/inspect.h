@@ -301,7 +301,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_finding(tutti_topo_t topo, i
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_path(tutti_topo_t topo, int from, int to,
 							 struct tutti_topo_path *out);
 
-/* The index of the node of a `type`, like "GPU", and a `name`, like "GPU0"; -1: none. */
+/* The index of the node of a `type`, like "GPU", and a `name`, like "GPU0"; in a topology of
+ * several hosts "HOST/GPU0", the host as in struct tutti_topo_node, unless only one host has such
+ * a node. -1: none, or the name alone does not say which. */
 TUTTI_API int tutti_topo_find(tutti_topo_t topo, const char *type, const char *name);
 
 /* What differs between two topologies, in words, a line each, in *out; *ndiffs_out lines. */

@@ -138,10 +138,10 @@ static const struct tti_job_node *node_of_rank(const struct tti_comm_job *job, u
 static uint8_t locate(const struct tti_job_node *node, const struct tti_topo_card *card,
 		      const char *name)
 {
-	const struct tti_graph *graph = node->routes->paths->graph;
+	const uint32_t found = tti_graph_find(node->routes->paths->graph, TTI_NODE_NET, name);
 
 	for (uint32_t net = 0; net < node->nnets && card->nnets != TTI_CARD_ANY_NET; net++)
-		if (strcmp(graph->nodes[node->nets[net]].name, name) == 0)
+		if (node->nets[net] == found)
 			return index_on_card(node, card, net);
 	return TTI_NIC_NONE;
 }

@@ -24,7 +24,7 @@ static tutti_status find_members(struct tti_arena *arena, const struct tti_job_n
 		const struct tti_node *member = &from->nodes[sharers.nodes[i]];
 
 		nodes[i] = from == to ? sharers.nodes[i]
-				      : tti_graph_find(to, member->type, member->name);
+				      : tti_graph_find(to, member->type, member->full_name);
 		if (nodes[i] == TTI_NODE_NONE)
 			return tti_fail(TUTTI_EINTERNAL, "%s is gone from a changed topology",
 					member->name);

@@ -21,7 +21,7 @@ struct detour {
 
 static const char *node_name(const struct tti_explain *explain, uint32_t node)
 {
-	return explain->loads->routes->paths->graph->nodes[node].name;
+	return explain->loads->routes->paths->graph->nodes[node].full_name;
 }
 
 /* -- Which hops ----------------------------------------------------------------------- */

@@ -81,7 +81,7 @@ static const char *member_name(const struct tti_explain *explain, uint32_t membe
 {
 	const struct tti_loads *loads = explain->loads;
 
-	return loads->routes->paths->graph->nodes[loads->nodes[member]].name;
+	return loads->routes->paths->graph->nodes[loads->nodes[member]].full_name;
 }
 
 static bool loads_row(const struct tti_explain *explain, const struct tti_hop *hop, uint32_t row)
@@ -132,8 +132,8 @@ static void say_way(const struct tti_explain *explain, const struct tti_channel 
 
 	if (!tti_way_is_direct(channel->way, to)) {
 		tti_strbuf_addf(explain->out, " (by %s and %s)",
-				nodes[loads->nets[channel->way[to].out]].name,
-				nodes[loads->nets[channel->way[to].in]].name);
+				nodes[loads->nets[channel->way[to].out]].full_name,
+				nodes[loads->nets[channel->way[to].in]].full_name);
 		return;
 	}
 	tti_gbps_words((double)hop->bw_gbps, gbps);

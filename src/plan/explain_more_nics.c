@@ -118,7 +118,7 @@ static tutti_status change_doc(const struct tti_explain *explain, const struct p
 	for (uint32_t i = 0; i < count; i++) {
 		if (!below[i])
 			return tti_fail(TUTTI_EINTERNAL, "%s is not in its document",
-					graph->nodes[places->at[first + i]].name);
+					graph->nodes[places->at[first + i]].full_name);
 		TTI_TRY(add_nic(doc, below[i], graph, places->like, i));
 	}
 	return TUTTI_OK;
@@ -175,11 +175,11 @@ static void say_place(const struct tti_explain *explain, const struct places *pl
 	const struct tti_node *place = &graph->nodes[places->at[at]];
 
 	tti_strbuf_addf(explain->out, "%s%s, beside", place->type == TTI_NODE_PCI ? "switch " : "",
-			place->name);
+			place->full_name);
 	for (uint32_t i = 0; i < explain->loads->n; i++)
 		if (is_below(graph, explain->loads->nodes[i], places->at[at]))
 			tti_strbuf_addf(explain->out, " %s",
-					graph->nodes[explain->loads->nodes[i]].name);
+					graph->nodes[explain->loads->nodes[i]].full_name);
 }
 
 static void say_gain(const struct tti_explain *explain, double then)
@@ -235,7 +235,7 @@ tutti_status tti_explain_more_nics(struct tti_explain *explain)
 	if (places.n == 0 || places.like == TTI_NODE_NONE)
 		return TUTTI_OK;
 	tti_strbuf_addf(explain->out, "  planned again with one more NIC like %s\n",
-			graph->nodes[places.like].name);
+			graph->nodes[places.like].full_name);
 	TTI_TRY(try_each(explain, &places));
 	if (places.n == 1)
 		return TUTTI_OK;

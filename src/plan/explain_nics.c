@@ -12,14 +12,14 @@ static const char *net_name(const struct tti_explain *explain, uint32_t net)
 {
 	const struct tti_loads *loads = explain->loads;
 
-	return loads->routes->paths->graph->nodes[loads->nets[net]].name;
+	return loads->routes->paths->graph->nodes[loads->nets[net]].full_name;
 }
 
 static const char *member_name(const struct tti_explain *explain, uint32_t member)
 {
 	const struct tti_loads *loads = explain->loads;
 
-	return loads->routes->paths->graph->nodes[loads->nodes[member]].name;
+	return loads->routes->paths->graph->nodes[loads->nodes[member]].full_name;
 }
 
 static const char *type_name(uint8_t type)

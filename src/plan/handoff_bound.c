@@ -382,8 +382,8 @@ static void say_link(const struct flow *f, const struct wire *wire, struct tti_s
 			goto say;
 		}
 	(void)snprintf(words, sizeof(words), "%.40s to %.40s",
-		       graph->nodes[link_of_wire(f, wire)->from].name,
-		       graph->nodes[link_of_wire(f, wire)->to].name);
+		       graph->nodes[link_of_wire(f, wire)->from].full_name,
+		       graph->nodes[link_of_wire(f, wire)->to].full_name);
 say:
 	tti_gbps_words(wire->gbps, gbps);
 	tti_words_text(words, out);

@@ -88,8 +88,8 @@ static tutti_status use(struct checker *c, uint32_t node, uint32_t from, uint32_
 		return TUTTI_OK;
 	if (route->type >= TTI_PATH_NET)
 		return breach("nothing leads from %s to %s in node %u",
-			      graph_of(c, node)->nodes[from].name,
-			      graph_of(c, node)->nodes[to].name, node);
+			      graph_of(c, node)->nodes[from].full_name,
+			      graph_of(c, node)->nodes[to].full_name, node);
 	if (route->via == TTI_NODE_NONE) {
 		use_path(c, node, from, to, gbps, pci);
 	} else {
@@ -154,8 +154,8 @@ static tutti_status check_links(struct checker *c)
 
 			if (c->used[node][i] > (double)link->bw_gbps * (1 + EPS))
 				return breach("%s to %s of node %u has %g GB/s and carries %g",
-					      graph->nodes[link->from].name,
-					      graph->nodes[link->to].name, node,
+					      graph->nodes[link->from].full_name,
+					      graph->nodes[link->to].full_name, node,
 					      (double)link->bw_gbps, c->used[node][i]);
 		}
 	return TUTTI_OK;
@@ -214,7 +214,8 @@ static tutti_status check_spread(const struct checker *c, uint32_t node, uint32_
 	}
 	if (others && !near(spread, c->landed[root]))
 		return breach("%g lands at %s of node %u, and %g is spread from there",
-			      c->landed[root], graph_of(c, node)->nodes[root].name, node, spread);
+			      c->landed[root], graph_of(c, node)->nodes[root].full_name, node,
+			      spread);
 	return TUTTI_OK;
 }
 

@@ -102,7 +102,7 @@ static void add_box(struct drawing *d, uint32_t node, uint32_t end)
 			net                                      ? "#cfe5f7"
 			: graph->nodes[end].type == TTI_NODE_GPU ? "#d3ecc5"
 								 : "#fcefc5");
-	tti_dot_text(graph->nodes[end].name, d->out);
+	tti_dot_text(graph->nodes[end].full_name, d->out);
 	tti_strbuf_add(d->out, "</b><br/><font point-size=\"9\">");
 	if (net)
 		add_speed(d, graph, end);
@@ -159,7 +159,7 @@ static void add_cpu(struct drawing *d, uint32_t node, uint32_t cpu)
 			continue;
 		open_frame(d, node, at, "#ececec");
 		tti_strbuf_add(d->out, "switch ");
-		tti_dot_text(graph->nodes[at].name, d->out);
+		tti_dot_text(graph->nodes[at].full_name, d->out);
 		tti_strbuf_add(d->out, ">;\n");
 		add_ends(d, node, cpu, at);
 		tti_strbuf_add(d->out, "\t}\n");

@@ -55,7 +55,7 @@ void tti_hand_end_leg(struct tti_hand_work *work)
 
 static const char *net_name(const struct tti_hand_node *node, uint32_t net)
 {
-	return node->job->routes->paths->graph->nodes[node->job->nets[net]].name;
+	return node->job->routes->paths->graph->nodes[node->job->nets[net]].full_name;
 }
 
 bool tti_hand_is_straight(const struct tti_hand_node *a, uint32_t net,

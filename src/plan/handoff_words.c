@@ -34,7 +34,7 @@ const char *tti_handoff_end_name(const struct tti_handoff_view *view, uint32_t r
 {
 	return tti_handoff_graph(view, view->node_of[rank])
 		->nodes[tti_handoff_end(view, rank)]
-		.name;
+		.full_name;
 }
 
 const char *tti_handoff_node_name(const struct tti_handoff_view *view, uint32_t node)
@@ -49,7 +49,7 @@ const char *tti_handoff_net_name(const struct tti_handoff_view *view, uint32_t n
 	return net == TTI_NO_NET ? "-"
 				 : tti_handoff_graph(view, node)
 					   ->nodes[tti_handoff_job_node(view, node)->nets[net]]
-					   .name;
+					   .full_name;
 }
 
 void tti_handoff_share_words(double share, char buf[TTI_HANDOFF_WORDS])

@@ -205,6 +205,13 @@ void tutti_plan_free(tutti_plan_t plan)
 
 /* -- Reading ------------------------------------------------------------------------ */
 
+/* A file may name what only one host has without its host; ranks of a node are told apart by
+ * their order anyway. */
+static bool is_called(const struct tti_node *node, const char *name)
+{
+	return strcmp(node->full_name, name) == 0 || strcmp(node->name, name) == 0;
+}
+
 /* The ranks of a file must live where those of the nodes do. */
 static tutti_status check_fit(const struct tutti_plan *plan, const char *path)
 {
@@ -221,14 +228,14 @@ static tutti_status check_fit(const struct tutti_plan *plan, const char *path)
 
 		for (uint32_t k = 0; k < node->nranks; k++) {
 			const struct tti_plan_rank *rank = &plan->plan->ranks[node->ranks[k]];
-			const char *name = graph->nodes[node->members[k]].name;
+			const struct tti_node *member = &graph->nodes[node->members[k]];
 
-			if (rank->node != i || strcmp(rank->name, name) != 0)
+			if (rank->node != i || !is_called(member, rank->name))
 				return tti_fail(TUTTI_EINVAL,
 						"%s: rank %u is %s of node %u, and here %s of node "
 						"%u",
-						path, node->ranks[k], rank->name, rank->node, name,
-						i);
+						path, node->ranks[k], rank->name, rank->node,
+						member->full_name, i);
 		}
 		for (uint32_t k = 0; k < said->nnets; k++)
 			if (tti_graph_find(graph, TTI_NODE_NET, said->nets[k]) == TTI_NODE_NONE)

@@ -146,7 +146,8 @@ static tutti_status describe_node(struct tti_plan *plan, const struct tti_job_no
 		return no_memory();
 	memcpy(to->ranks, from->ranks, from->nranks * sizeof(*to->ranks));
 	for (uint32_t net = 0; net < from->nnets; net++) {
-		to->nets[net] = tti_arena_strdup(&plan->arena, graph->nodes[from->nets[net]].name);
+		to->nets[net] =
+			tti_arena_strdup(&plan->arena, graph->nodes[from->nets[net]].full_name);
 		if (!to->nets[net])
 			return no_memory();
 	}
@@ -177,8 +178,10 @@ static tutti_status describe(struct maker *maker)
 
 			rank->node = node;
 			rank->member = i;
-			(void)snprintf(rank->name, sizeof(rank->name), "%s",
-				       graph->nodes[from->members[i]].name);
+			rank->name = tti_arena_strdup(&plan->arena,
+						      graph->nodes[from->members[i]].full_name);
+			if (!rank->name)
+				return no_memory();
 		}
 	}
 	return TUTTI_OK;

@@ -15,8 +15,8 @@
  *       <graph id="0" pattern="4" nchannels="2" speedintra="12" speedinter="12" ...>
  *         <channel><net dev="0"/><gpu dev="0"/> ... <gpu dev="7"/><net dev="0"/></channel>
  *
- * Numbers of devices are hexadecimal; of a net the upper byte is the host. A tree is a
- * chain. All channels of a graph carry the same. */
+ * Numbers of devices are hexadecimal; the upper byte is the host in a topology of several,
+ * an NVLink domain. A tree is a chain. All channels of a graph carry the same. */
 
 #define MOST_SPEED    1e5
 #define MOST_CHANNELS 1024
@@ -75,7 +75,7 @@ static tutti_status find_gpu(const struct nccl_reader *r, const struct tti_xml *
 		const struct tti_node *member = &graph->nodes[r->loads->nodes[i]];
 
 		if (member->type == TTI_NODE_GPU && member->gpu.dev >= 0 &&
-		    (uint64_t)member->gpu.dev == dev) {
+		    tti_nccl_dev(member) == dev) {
 			*out = i;
 			return TUTTI_OK;
 		}
@@ -90,13 +90,15 @@ static tutti_status find_net(const struct nccl_reader *r, const struct tti_xml *
 	uint64_t dev;
 
 	TTI_TRY(read_dev(r, node, &dev));
+	if (graph->nhosts == 1) /* as a job had it whose NVLink domains are of several hosts */
+		dev &= NET_DEV_MASK;
 	for (uint32_t i = 0; i < r->loads->nnets; i++)
-		if ((uint64_t)graph->nodes[r->loads->nets[i]].net.dev == (dev & NET_DEV_MASK)) {
+		if (tti_nccl_dev(&graph->nodes[r->loads->nets[i]]) == dev) {
 			*out = i;
 			return TUTTI_OK;
 		}
 	return tti_xml_fail(r->doc, node, "%s has no NIC with dev %llx", graph->source,
-			    (unsigned long long)(dev & NET_DEV_MASK));
+			    (unsigned long long)dev);
 }
 
 /* -- Channels ------------------------------------------------------------------------- */

@@ -58,8 +58,8 @@ static double best_speed(const struct tti_local *part)
 
 static void write_gpu(const struct nccl_writer *w, uint32_t member)
 {
-	tti_strbuf_addf(w->out, "      <gpu dev=\"%x\"/>\n",
-			(unsigned)w->graph->nodes[w->node->members[member]].gpu.dev);
+	tti_strbuf_addf(w->out, "      <gpu dev=\"%" PRIx64 "\"/>\n",
+			tti_nccl_dev(&w->graph->nodes[w->node->members[member]]));
 }
 
 static void write_net(const struct nccl_writer *w, uint32_t net)
@@ -70,8 +70,8 @@ static void write_net(const struct nccl_writer *w, uint32_t net)
 		return;
 	node = tti_graph_find(w->graph, TTI_NODE_NET, w->report->plan->nodes[0].nets[net]);
 	if (node != TTI_NODE_NONE)
-		tti_strbuf_addf(w->out, "      <net dev=\"%x\"/>\n",
-				(unsigned)w->graph->nodes[node].net.dev);
+		tti_strbuf_addf(w->out, "      <net dev=\"%" PRIx64 "\"/>\n",
+				tti_nccl_dev(&w->graph->nodes[node]));
 }
 
 static void write_channel(const struct nccl_writer *w, const struct tti_channel *channel,
@@ -229,12 +229,12 @@ static tutti_status check_nets(const struct nccl_writer *w)
 			const struct tti_node *a = &w->graph->nodes[w->node->nets[k]],
 					      *b = &w->graph->nodes[w->node->nets[i]];
 
-			if (a->net.dev == b->net.dev)
+			if (tti_nccl_dev(a) == tti_nccl_dev(b))
 				return tti_fail(
 					TUTTI_EINVAL,
 					"NCCL's graph file knows NICs by their dev, and %s and %s "
 					"both have %d",
-					a->name, b->name, a->net.dev);
+					a->full_name, b->full_name, a->net.dev);
 		}
 	return TUTTI_OK;
 }
@@ -247,13 +247,18 @@ static tutti_status check(const struct nccl_writer *w)
 			"NCCL's graph file says what each of several equal nodes does: these "
 			"are %u kinds",
 			w->report->plan->nkinds);
+	if (w->graph->nhosts > TTI_NCCL_HOSTS)
+		return tti_fail(TUTTI_EINVAL,
+				"NCCL's graph file tells at most %d hosts of an NVLink domain "
+				"apart: %s has %u",
+				TTI_NCCL_HOSTS, w->graph->source, w->graph->nhosts);
 	for (uint32_t i = 0; i < w->node->nranks; i++) {
 		const struct tti_node *member = &w->graph->nodes[w->node->members[i]];
 
 		if (member->type != TTI_NODE_GPU || member->gpu.dev < 0)
 			return tti_fail(TUTTI_EINVAL,
 					"NCCL plans GPUs that a driver has numbered: %s is none",
-					member->name);
+					member->full_name);
 	}
 	return check_nets(w);
 }

@@ -26,6 +26,13 @@ const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
 	return NULL;
 }
 
+const char *tti_plan_bare_name(const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	return slash ? slash + 1 : name;
+}
+
 uint32_t tti_plan_before(const struct tti_plan_channel *channel, uint32_t place)
 {
 	if (channel->parent)

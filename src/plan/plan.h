@@ -23,7 +23,8 @@
 struct tti_plan_rank {
 	uint32_t node;   /* of the job                                            */
 	uint32_t member; /* its place among the ranks of that node, in order of rank */
-	char name[24];   /* "GPU3", "HOST1": of the topology                      */
+	/* "GPU3", "HOST1": the full name in the topology, with its host where that has several */
+	const char *name;
 };
 
 struct tti_plan_node {
@@ -32,7 +33,7 @@ struct tti_plan_node {
 	uint32_t nranks;
 	uint32_t *ranks; /* in order of rank                                      */
 	uint32_t nnets;
-	const char **nets; /* names of the NICs in use                             */
+	const char **nets; /* full names of the NICs in use                        */
 };
 
 /* Through which NIC a channel enters and leaves a node: index into its nets or -1. */
@@ -137,6 +138,8 @@ static inline bool tti_plan_hop_is_direct(const struct tti_plan_channel *channel
 {
 	return !channel->ways || channel->ways[rank].out < 0;
 }
+/* The name of a rank's endpoint without its host: "GPU3". */
+const char *tti_plan_bare_name(const char *name);
 /* The rank before ranks[place] in a ring, or its parent; UINT32_MAX: none. */
 uint32_t tti_plan_before(const struct tti_plan_channel *channel, uint32_t place);
 

@@ -28,11 +28,11 @@ static void end_words(const struct tti_graph *graph, uint32_t node, char buf[48]
 	const struct tti_node *at = known_as(graph, node);
 
 	if (at->type == TTI_NODE_PCI)
-		(void)snprintf(buf, 48, "switch %.36s", at->name);
+		(void)snprintf(buf, 48, "switch %.40s", at->full_name);
 	else if (at->type == TTI_NODE_NVS)
 		(void)snprintf(buf, 48, "the NVLink switch");
 	else
-		(void)snprintf(buf, 48, "%.40s", at->name);
+		(void)snprintf(buf, 48, "%.47s", at->full_name);
 }
 
 void tti_link_words(const struct tti_loads *loads, uint32_t row, char buf[TTI_LINK_WORDS])

@@ -168,7 +168,9 @@ static tutti_status read_endpoints(struct reader *r, const json_t *in,
 			return bad(r, "rank %u is on node %u too", node->ranks[i], rank->node);
 		rank->node = index;
 		rank->member = i;
-		(void)snprintf(rank->name, sizeof(rank->name), "%s", name ? name : "");
+		rank->name = tti_arena_strdup(&r->plan->arena, name ? name : "");
+		if (!rank->name)
+			return no_memory(r);
 	}
 	return TUTTI_OK;
 }
@@ -224,12 +226,18 @@ static tutti_status find_net(struct reader *r, const struct tti_plan_node *node,
 			     int32_t *out)
 {
 	const char *text = json_string_value(name);
+	uint32_t nfound = 0;
 
 	for (uint32_t i = 0; text && i < node->nnets; i++)
 		if (!strcmp(node->nets[i], text)) {
 			*out = (int32_t)i;
-			return TUTTI_OK;
+			nfound++;
 		}
+	if (nfound > 1)
+		return bad(r, "node %s has %u NICs %s: name them as HOST/%s, here and in \"hosts\"",
+			   node->name, nfound, text, text);
+	if (nfound == 1)
+		return TUTTI_OK;
 	return bad(r, "%s is no NIC of node %s", text ? text : "an entry", node->name);
 }
 

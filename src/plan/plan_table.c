@@ -27,14 +27,14 @@ void tti_gbps_words(double gbps, char buf[24])
 
 /* -- The job ------------------------------------------------------------------------ */
 
-/* What all endpoints of a node are called but for their numbers: "GPU"; else "". */
+/* What all endpoints of a node are called but for hosts and numbers: "GPU"; else "". */
 static size_t common_prefix(const struct tti_plan *plan, const struct tti_plan_node *node)
 {
-	const char *first = plan->ranks[node->ranks[0]].name;
+	const char *first = tti_plan_bare_name(plan->ranks[node->ranks[0]].name);
 	const size_t len = strcspn(first, "0123456789");
 
 	for (uint32_t i = 0; i < node->nranks; i++) {
-		const char *name = plan->ranks[node->ranks[i]].name;
+		const char *name = tti_plan_bare_name(plan->ranks[node->ranks[i]].name);
 
 		if (strncmp(name, first, len) != 0 || !name[len] ||
 		    name[len + strspn(name + len, "0123456789")])
@@ -121,15 +121,31 @@ struct rows {
 	const struct tti_plan_node *node; /* whose part is shown: the first */
 	uint32_t index;
 	size_t prefix, net_width;
+	const char **last; /* the name before in this row; NULL */
 	struct tti_strbuf *out;
 };
 
+static bool same_host(const char *a, const char *b)
+{
+	const ptrdiff_t len = tti_plan_bare_name(a) - a;
+
+	return len == tti_plan_bare_name(b) - b && memcmp(a, b, (size_t)len) == 0;
+}
+
+/* Its host is said where it is another than that of the name before. */
 static void add_name(const struct rows *rows, uint32_t rank)
 {
-	if (rows->by_rank)
+	const char *name = rows->report->plan->ranks[rank].name;
+	const char *bare = tti_plan_bare_name(name);
+
+	if (rows->by_rank) {
 		tti_strbuf_addf(rows->out, "%u", rank);
-	else
-		tti_strbuf_add(rows->out, rows->report->plan->ranks[rank].name + rows->prefix);
+		return;
+	}
+	if (bare != name && (!*rows->last || !same_host(*rows->last, name)))
+		tti_strbuf_addf(rows->out, "%.*s", (int)(bare - name), name);
+	tti_strbuf_add(rows->out, bare + rows->prefix);
+	*rows->last = name;
 }
 
 static bool share_devices(const struct tti_plan *plan, const struct tti_plan_node *node)
@@ -254,6 +270,7 @@ static void add_row(const struct rows *rows, uint32_t at, bool pair)
 				type_name(channel->type_intra), type_name(channel->type_inter));
 	else
 		tti_strbuf_addf(rows->out, "%-3s  ", type_name(channel->type_intra));
+	*rows->last = NULL;
 	add_shape(rows, channel);
 	add_ways(rows, channel);
 	tti_strbuf_add(rows->out, "\n");
@@ -274,12 +291,14 @@ static void add_channels(const struct tti_report *report, const struct tti_plan_
 	const struct tti_plan_node *node = &plan->nodes[0];
 	const bool pairs = in_pairs(plan, pattern->pattern);
 	const bool by_rank = share_devices(plan, node);
+	const char *last = NULL;
 	const struct rows rows = { .report = report,
 				   .by_rank = by_rank,
 				   .pattern = pattern,
 				   .node = node,
 				   .prefix = by_rank ? 0 : common_prefix(plan, node),
 				   .net_width = net_width(node),
+				   .last = &last,
 				   .out = out };
 	const uint32_t step = pairs ? 2 : 1, nrows = pattern->nchannels / step;
 
@@ -296,7 +315,7 @@ static void add_channels(const struct tti_report *report, const struct tti_plan_
 		tti_strbuf_addf(out, "%-3s  ", "type");
 	tti_strbuf_addf(out, "%.*s%s\n", rows.prefix ? (int)rows.prefix : 5,
 			by_rank       ? "ranks"
-			: rows.prefix ? plan->ranks[node->ranks[0]].name
+			: rows.prefix ? tti_plan_bare_name(plan->ranks[node->ranks[0]].name)
 				      : "order",
 			plain(report));
 	for (uint32_t i = 0; i < nrows && i < MOST_ROWS; i++)

@@ -32,6 +32,16 @@ TUTTI_CHECKED tutti_status tti_plan_nccl(const struct tti_report *report, struct
 TUTTI_CHECKED tutti_status tti_plan_verify(const struct tti_report *report, struct tti_strbuf *out,
 					   size_t *nfindings_out);
 
+/* By what NCCL's graph file knows a GPU or NIC: its dev, and in the upper byte the number of its
+ * host, where the topology holds several. */
+#define TTI_NCCL_HOSTS 128
+static inline uint64_t tti_nccl_dev(const struct tti_node *node)
+{
+	const int dev = node->type == TTI_NODE_GPU ? node->gpu.dev : node->net.dev;
+
+	return (uint64_t)node->host << 56 | (uint32_t)dev;
+}
+
 /* NCCL's graph file as the plan of a job whose nodes are of one kind. */
 TUTTI_CHECKED tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *source,
 					      const struct tti_plan_job *job,

@@ -108,7 +108,7 @@ struct tti_tune_machine tti_tune_machine_of_plan(const struct tti_plan *plan)
 		machine.least = nranks < machine.least ? nranks : machine.least;
 	}
 	for (uint32_t i = 0; i < plan->nranks; i++)
-		machine.gpu |= strncmp(plan->ranks[i].name, "GPU", 3) == 0;
+		machine.gpu |= strncmp(tti_plan_bare_name(plan->ranks[i].name), "GPU", 3) == 0;
 	for (uint32_t i = 0; i < plan->npatterns; i++)
 		machine.pattern_gbps[plan->patterns[i].pattern] = plan->patterns[i].total_gbps;
 	machine.nvlink = ring && all_nvlink(ring);

@@ -76,10 +76,19 @@ struct tti_cpu_model tti_graph_cpu_model(const struct tti_cpu_info *cpu)
 
 uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, const char *name)
 {
-	for (uint32_t i = 0; i < graph->ntype[type]; i++)
-		if (strcmp(graph->nodes[graph->by_type[type][i]].name, name) == 0)
-			return graph->by_type[type][i];
-	return TTI_NODE_NONE;
+	uint32_t found = TTI_NODE_NONE, nfound = 0;
+
+	for (uint32_t i = 0; i < graph->ntype[type]; i++) {
+		const uint32_t at = graph->by_type[type][i];
+
+		if (strcmp(graph->nodes[at].full_name, name) == 0)
+			return at;
+		if (strcmp(graph->nodes[at].name, name) == 0) {
+			found = at;
+			nfound++;
+		}
+	}
+	return nfound == 1 ? found : TTI_NODE_NONE;
 }
 
 uint32_t tti_graph_cpu_of(const struct tti_graph *graph, uint32_t node)

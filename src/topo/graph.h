@@ -109,8 +109,11 @@ struct tti_node {
 	uint32_t parent;     /* towards the CPU: of GPU its DEV, of NET its NIC ... */
 	uint32_t first_link; /* links[first_link .. + nlinks) leave it          */
 	uint32_t nlinks;
-	const char *name;        /* "GPU0", "mlx5_0", "CPU1", "0000:3b:00.0"; unique
+	const char *name; /* "GPU0", "mlx5_0", "CPU1", "0000:3b:00.0"; unique
 			   * in its host among nodes of its type */
+	/* Unique among all nodes of its type: "HOST/GPU0", by the host's host_hash, in a
+	 * graph of several hosts; else its name. */
+	const char *full_name;
 	uint32_t line;           /* of the file, 0                                     */
 	uint32_t element;        /* its number, by tti_xml_walk() from the root on; NONE */
 	struct tti_pci_info pci; /* DEV, PCI, NIC                               */
@@ -190,7 +193,8 @@ int tti_name_order(const char *a, const char *b);
 /* What is known of a CPU's kind. */
 struct tti_cpu_model tti_graph_cpu_model(const struct tti_cpu_info *cpu);
 
-/* TTI_NODE_NONE: not there. */
+/* By full name, or by a name that only one host has. TTI_NODE_NONE: not there, or it cannot
+ * be said which. */
 uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, const char *name);
 /* The CPU that a node hangs below; itself for a CPU; NONE. */
 uint32_t tti_graph_cpu_of(const struct tti_graph *graph, uint32_t node);

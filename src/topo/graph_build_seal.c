@@ -166,6 +166,28 @@ static tutti_status name_nodes(struct tti_build *build)
 	return status;
 }
 
+/* Only where hosts have to be told apart. */
+static tutti_status name_with_hosts(struct tti_build *build)
+{
+	for (size_t i = 0; i < build->nodes.n; i++) {
+		struct tti_node *node = &build->nodes.at[i];
+		const char *host = build->hosts.n > 1 ? build->hosts.at[node->host] : NULL;
+		size_t len;
+		char *full;
+
+		node->full_name = node->name;
+		if (!host)
+			continue;
+		len = strlen(host) + strlen(node->name) + 2;
+		full = tti_arena_alloc(&build->graph->arena, len);
+		if (!full)
+			return out_of_memory(build);
+		snprintf(full, len, "%s/%s", host, node->name);
+		node->full_name = full;
+	}
+	return TUTTI_OK;
+}
+
 /* -- Links -------------------------------------------------------------------------------- */
 
 static int by_ends(const void *left, const void *right)
@@ -267,6 +289,7 @@ tutti_status tti_build_seal(struct tti_build *build)
 				build->doc->source, build->nodes.n, build->halves.n);
 	TTI_TRY(number_gpus(build));
 	TTI_TRY(name_nodes(build));
+	TTI_TRY(name_with_hosts(build));
 	TTI_TRY(link_nodes(build));
 	graph->nodes = keep(build, build->nodes.at, build->nodes.n, sizeof(*graph->nodes));
 	graph->notes = keep(build, build->notes.at, build->notes.n, sizeof(*graph->notes));

@@ -223,7 +223,7 @@ static void any_plan(void **state)
 /* The shares of rings of these bandwidths, 0 at the end. */
 static void shares(const float *bw, const uint32_t *expected)
 {
-	struct tti_plan_rank ranks[2] = { { .node = 0 }, { .node = 0 } };
+	struct tti_plan_rank ranks[2] = { { .name = "GPU0" }, { .name = "GPU1" } };
 	uint32_t order[] = { 0, 1 }, found = 0, n = 0;
 	struct tti_plan_channel channels[32];
 	struct tti_plan_pattern pattern = { .pattern = TTI_PATTERN_RING, .channels = channels };

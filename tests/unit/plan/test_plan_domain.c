@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans over an NVLink domain of several hosts, whose devices have the same names: printed,
+ * saved, read again, checked, written for NCCL. */
+#include "domain.h"
+
+static const struct tray pair[] = { { "0x1b", NULL, "mlx5_" }, { "0x2a", NULL, "mlx5_" } };
+
+static tutti_plan_t make(tutti_topo_t topo, int nnodes)
+{
+	tutti_topo_t nodes[2] = { topo, topo };
+	struct tutti_plan_config config = TUTTI_PLAN_CONFIG_INIT;
+	tutti_plan_t plan = NULL;
+
+	config.patterns = "ring,tree";
+	if (tutti_plan_make(nodes, nnodes, &config, &plan) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	return plan;
+}
+
+static tutti_status read_text(const char *text, tutti_topo_t topo, int nnodes, tutti_plan_t *out)
+{
+	tutti_topo_t nodes[2] = { topo, topo };
+	tutti_status status;
+	char path[32];
+	FILE *file = domain_create(path);
+
+	assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+	status = tutti_plan_read(path, nodes, nnodes, NULL, out);
+	unlink(path);
+	return status;
+}
+
+static void saved_plans_are_read_and_carried(void **state)
+{
+	tutti_topo_t topo = domain_load(pair, 2);
+
+	(void)state;
+	for (int nnodes = 1; nnodes <= 2; nnodes++) {
+		tutti_plan_t plan = make(topo, nnodes), again = NULL;
+		char *text = domain_print(plan, TUTTI_PLAN_JSON), *twice, *differences = NULL;
+		int ndiffs = -1;
+
+		assert_non_null(strstr(text, "\"0x1b/GPU0\",\"0x1b/GPU1\",\"0x2a/GPU0\","));
+		assert_non_null(strstr(text, "\"0x1b/mlx5_0\",\"0x1b/mlx5_1\",\"0x2a/mlx5_0\","));
+		if (read_text(text, topo, nnodes, &again) != TUTTI_OK)
+			fail_msg("%d nodes: %s", nnodes, tti_error_text());
+		domain_expect_carried(again);
+		twice = domain_print(again, TUTTI_PLAN_JSON);
+		assert_string_equal(text, twice);
+		assert_int_equal(tutti_plan_diff(plan, again, &differences, &ndiffs), TUTTI_OK);
+		assert_int_equal(ndiffs, 0);
+		domain_expect(again, TUTTI_PLAN_DOT, "0x2a/GPU1");
+		free(differences);
+		free(text);
+		free(twice);
+		tutti_plan_free(plan);
+		tutti_plan_free(again);
+	}
+	tutti_topo_free(topo);
+}
+
+/* The host is said where it changes. */
+static void tables_name_hosts(void **state)
+{
+	tutti_topo_t topo = domain_load(pair, 2);
+	tutti_plan_t one = make(topo, 1), two = make(topo, 2);
+
+	(void)state;
+	domain_expect(one, TUTTI_PLAN_TABLE, " GPU\n");
+	domain_expect(one, TUTTI_PLAN_TABLE, " 0x1b/0 1 0x2a/0 1\n");
+	domain_expect(one, TUTTI_PLAN_TABLE, " 0x1b/0-1-0x2a/0-1\n");
+	domain_expect(two, TUTTI_PLAN_TABLE, "4 NICs: 0x1b/mlx5_0-1, 0x2a/mlx5_0-1\n");
+	domain_expect(two, TUTTI_PLAN_EXPLAIN, "0x1b/mlx5_0");
+	tutti_plan_free(one);
+	tutti_plan_free(two);
+	tutti_topo_free(topo);
+}
+
+/* As NCCL numbers devices of several hosts: the host in the upper byte. */
+static void graph_files_tell_hosts_apart(void **state)
+{
+	tutti_topo_t topo = domain_load(pair, 2);
+
+	(void)state;
+	for (int nnodes = 1; nnodes <= 2; nnodes++) {
+		tutti_plan_t plan = make(topo, nnodes), again = NULL;
+		char *text = domain_print(plan, TUTTI_PLAN_NCCL);
+
+		assert_non_null(strstr(text, "<gpu dev=\"1\"/>"));
+		assert_non_null(strstr(text, "<gpu dev=\"100000000000001\"/>"));
+		assert_int_equal(strstr(text, "<net dev=\"100000000000001\"/>") != NULL,
+				 nnodes == 2);
+		if (read_text(text, topo, nnodes, &again) != TUTTI_OK)
+			fail_msg("%d nodes: %s", nnodes, tti_error_text());
+		domain_expect_carried(again);
+		domain_expect(again, TUTTI_PLAN_TABLE,
+			      nnodes == 1 ? " 0x1b/0 1 0x2a/0 1\n" : " 0x1b/1 0x2a/0 1 0x1b/0\n");
+		free(text);
+		tutti_plan_free(plan);
+		tutti_plan_free(again);
+	}
+	tutti_topo_free(topo);
+}
+
+/* `text` without a word, wherever it is. */
+static void erase(char *text, const char *word)
+{
+	const size_t len = strlen(word);
+
+	for (char *at = text; (at = strstr(at, word));)
+		memmove(at, at + len, strlen(at + len) + 1);
+}
+
+/* Files that were written before names had hosts. */
+static void names_without_hosts(void **state)
+{
+	static const struct tray apart[] = { { "0x1b", NULL, "a" }, { "0x2a", NULL, "b" } };
+	tutti_topo_t topo = domain_load(apart, 2), same = domain_load(pair, 2);
+	tutti_plan_t plan = make(topo, 2), again = NULL;
+	char *text = domain_print(plan, TUTTI_PLAN_JSON);
+
+	(void)state;
+	erase(text, "0x1b/");
+	erase(text, "0x2a/");
+	if (read_text(text, topo, 2, &again) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	domain_expect_carried(again);
+	tutti_plan_free(again);
+	tutti_plan_free(plan);
+	free(text);
+
+	plan = make(same, 2);
+	text = domain_print(plan, TUTTI_PLAN_JSON);
+	erase(text, "0x1b/");
+	erase(text, "0x2a/");
+	assert_int_equal(read_text(text, same, 2, &again), TUTTI_EINVAL);
+	assert_non_null(strstr(tti_error_text(), "node node0 has 2 NICs mlx5_"));
+	assert_non_null(strstr(tti_error_text(), "name them as HOST/mlx5_"));
+	tutti_plan_free(plan);
+	free(text);
+	tutti_topo_free(topo);
+	tutti_topo_free(same);
+}
+
+/* A name that hosts share names none of them. */
+static void shared_names_are_not_found(void **state)
+{
+	tutti_topo_t topo = domain_load(pair, 2);
+	struct tutti_topo_node node;
+	const int found = tutti_topo_find(topo, "GPU", "0x2a/GPU1");
+
+	(void)state;
+	assert_int_equal(tutti_topo_get_node(topo, found, &node), TUTTI_OK);
+	assert_string_equal(node.name, "GPU1");
+	assert_string_equal(node.host, "0x2a");
+	assert_int_equal(tutti_topo_find(topo, "GPU", "GPU1"), -1);
+	assert_int_equal(tutti_topo_find(topo, "GPU", "0x3a/GPU1"), -1);
+	tutti_topo_free(topo);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(saved_plans_are_read_and_carried),
+		cmocka_unit_test(tables_name_hosts),
+		cmocka_unit_test(graph_files_tell_hosts_apart),
+		cmocka_unit_test(names_without_hosts),
+		cmocka_unit_test(shared_names_are_not_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
