@@ -59,29 +59,25 @@ static tutti_status check_kind(const struct tti_comm *comm, const struct tti_arg
 	return TUTTI_OK;
 }
 
-void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, int rank,
-		      size_t *sends, size_t *recvs)
+void tti_args_range(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
+		    struct tti_range *out)
 {
 	const struct tti_collective *what = tti_collective_get(args->coll);
-	const size_t one = args->count * tutti_type_size(args->type);
-	const size_t all = one * (size_t)comm->n;
-	const bool at_root = rank == args->root;
+	const bool has_rows = is_send ? tti_collective_sends_rows(args->coll)
+				      : tti_collective_gets_rows(args->coll);
 
-	*sends = tti_collective_sends_rows(args->coll) ? all : one;
-	*recvs = tti_collective_gets_rows(args->coll) ? all : one;
-	if ((what->input == TTI_HOLDER_ROOT && !at_root) ||
-	    (args->coll == TUTTI_SEND_RECV && !args->is_send))
-		*sends = 0;
-	if ((what->output == TTI_HOLDER_ROOT && !at_root) ||
-	    (args->coll == TUTTI_SEND_RECV && args->is_send))
-		*recvs = 0;
-	if (args->coll == TUTTI_HANDOFF) {
-		size_t first;
+	*out = (struct tti_range){ 0, has_rows ? args->count * (size_t)comm->n : args->count };
+	if (what->has_counts) {
+		tti_counts_bounds(comm, args, is_send, out);
+	} else if (args->coll == TUTTI_HANDOFF) {
+		size_t place;
 
-		tti_side_range(args->from, rank, args->count, &first, sends);
-		tti_side_range(args->to, rank, args->count, &first, recvs);
-		*sends *= tutti_type_size(args->type);
-		*recvs *= tutti_type_size(args->type);
+		tti_side_range(is_send ? args->from : args->to, comm->rank, args->count, &place,
+			       &out->count);
+	} else if ((args->coll == TUTTI_SEND_RECV && args->is_send != is_send) ||
+		   ((is_send ? what->input : what->output) == TTI_HOLDER_ROOT &&
+		    comm->rank != args->root)) {
+		out->count = 0;
 	}
 }
 
@@ -105,29 +101,44 @@ bool tti_args_in_place(const struct tti_comm *comm, const struct tti_args *args)
 	return recv == send + tti_collective_in_place(args->coll, own);
 }
 
+/* Where all of a buffer lies that this rank has. */
+static tutti_status check_buffer(const struct tti_comm *comm, const struct tti_args *args,
+				 bool is_send, uintptr_t *begin, size_t *nbytes)
+{
+	const char *which = is_send ? "send" : "receive";
+	const uintptr_t buffer = (uintptr_t)(is_send ? args->send : args->recv);
+	const size_t size = tutti_type_size(args->type);
+	struct tti_range range;
+
+	tti_args_range(comm, args, is_send, &range);
+	*begin = buffer + range.first * size;
+	*nbytes = range.count * size;
+	if (range.count > 0 && !buffer)
+		return tti_fail(TUTTI_EINVAL, "%s: the %s buffer of %zu bytes is NULL",
+				call_name(args), which, *nbytes);
+	if ((range.first + range.count) * size > UINTPTR_MAX - buffer)
+		return tti_fail(TUTTI_EINVAL,
+				"%s: the %s buffer of %zu bytes goes past the end of memory",
+				call_name(args), which, *nbytes);
+	return TUTTI_OK;
+}
+
 static tutti_status check_buffers(const struct tti_comm *comm, const struct tti_args *args)
 {
-	const uintptr_t send = (uintptr_t)args->send;
-	const uintptr_t recv = (uintptr_t)args->recv;
+	uintptr_t send, recv;
 	size_t sends, recvs;
 
-	tti_args_extents(comm, args, comm->rank, &sends, &recvs);
-	if (sends > 0 && !args->send)
-		return tti_fail(TUTTI_EINVAL, "%s: the send buffer of %zu bytes is NULL",
-				call_name(args), sends);
-	if (recvs > 0 && !args->recv)
-		return tti_fail(TUTTI_EINVAL, "%s: the receive buffer of %zu bytes is NULL",
-				call_name(args), recvs);
-	if (sends > UINTPTR_MAX - send || recvs > UINTPTR_MAX - recv)
-		return tti_fail(TUTTI_EINVAL, "%s: count %zu goes past the end of memory",
-				call_name(args), args->count);
+	TTI_TRY(check_buffer(comm, args, true, &send, &sends));
+	TTI_TRY(check_buffer(comm, args, false, &recv, &recvs));
 	if (sends > 0 && recvs > 0 && send < recv + recvs && recv < send + sends &&
-	    !tti_args_in_place(comm, args))
+	    !tti_args_in_place(comm, args) &&
+	    (!tti_has_counts(args->coll) || tti_counts_overlap(comm, args)))
 		return tti_fail(TUTTI_EINVAL,
 				"%s: the send buffer %p (%zu bytes) and the receive buffer %p (%zu "
 				"bytes) overlap but are not in place: see tutti.h",
-				call_name(args), args->send, sends, args->recv, recvs);
-	return TUTTI_OK;
+				call_name(args), (const void *)send, sends, (const void *)recv,
+				recvs);
+	return tti_has_counts(args->coll) ? tti_counts_check(comm, args) : TUTTI_OK;
 }
 
 tutti_status tti_args_find_operator(const struct tti_comm *comm, struct tti_args *args)
@@ -166,6 +177,5 @@ tutti_status tti_args_check(const struct tti_comm *comm, const struct tti_args *
 	    __builtin_mul_overflow(total, (size_t)comm->n, &total) || total > SIZE_MAX / 4)
 		return tti_fail(TUTTI_EINVAL, "%s: %zu elements of %s on %d ranks overflow",
 				call_name(args), args->count, tutti_type_name(args->type), comm->n);
-	return tti_has_counts(args->coll) ? tti_counts_check_buffers(comm, args)
-					  : check_buffers(comm, args);
+	return check_buffers(comm, args);
 }

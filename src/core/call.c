@@ -154,7 +154,7 @@ static tutti_status start_in_memory(struct running *run, struct tti_job *job)
 	struct tti_memory_call memory;
 	size_t slice;
 
-	TTI_TRY(tti_memory_describe(comm, run->args, run->call, &memory));
+	tti_memory_describe(comm, run->args, run->call, &memory);
 	memory.taken = note_in_memory;
 	memory.otherwise = start_plain;
 	memory.self = run;
@@ -164,6 +164,8 @@ static tutti_status start_in_memory(struct running *run, struct tti_job *job)
 	else
 		TTI_TRY(tti_layout_of(comm, run->args, tti_bound_nchunks(bound), slice,
 				      &run->layout));
+	memory.send.before += (uintptr_t)run->args->send - (uintptr_t)run->layout.input;
+	memory.recv.before += (uintptr_t)run->args->recv - (uintptr_t)run->layout.output;
 	return tti_job_memory(job, &comm->engine, bound, &run->layout, &run->reducer, &memory,
 			      run->sign);
 }
@@ -324,14 +326,15 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 
 	if (call->ways & TTI_SEND_BY_MEMORY && args->is_send) {
 		st = tti_memory_offer(comm, call->ways, args->root, args->send, call->nbytes,
-				      &call->name);
-		if (call->name.address)
+				      &call->extent.lent);
+		if (call->extent.lent.at)
 			algorithm = "memory";
 	}
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	publish(comm, 0, call->shape, 0, args->count);
 	if (st == TUTTI_OK)
-		st = tti_short_run(&call->way, args->send, args->recv, call->tag, &mismatch_peer);
+		st = tti_short_run(&call->way, args->send, args->recv, call->extent.tag,
+				   &mismatch_peer);
 	if (st != TUTTI_OK)
 		st = settle_transfers(comm, args, 1, st, &call->way.job);
 	tti_call_end(comm);
@@ -376,23 +379,6 @@ tutti_status tti_call_run(struct tti_comm *comm, uint64_t ticket, const struct t
 
 /* -- Batches ------------------------------------------------------------------ */
 
-static tutti_status start_transfers(struct tti_batch_item *item, struct tti_job *job)
-{
-	struct tti_comm *comm = item->comm;
-	struct tti_transfer *list;
-
-	publish_call(comm, 0, &item->args[0]);
-	TTI_TRY(tti_transfers_list(comm, item->ntransfers, &list));
-	for (int i = 0; i < item->ntransfers; i++) {
-		const struct tti_args *args = &item->args[i];
-
-		list[i] =
-			tti_transfer_of(args, (uintptr_t)(args->is_send ? args->send : args->recv));
-	}
-	TTI_TRY(tti_transfers_offer(comm, list, item->ntransfers, false));
-	return tti_transfers_start(comm, item->ntransfers, job);
-}
-
 static int rounds_of(const struct tti_batch_item *item)
 {
 	return item->nargs - item->ntransfers + (item->ntransfers > 0);
@@ -424,7 +410,9 @@ static tutti_status start_round(struct round *round)
 
 	TTI_TRY(tti_comm_fate(comm));
 	if (!args) {
-		st = start_transfers(round->item, &round->job);
+		publish_call(comm, 0, &round->item->args[0]);
+		st = tti_transfers_start(comm, round->item->args, round->item->ntransfers,
+					 &round->job);
 	} else {
 		st = tti_prepared_get(comm, args, &call);
 		if (st != TUTTI_OK)

@@ -372,10 +372,9 @@ TUTTI_CHECKED tutti_status tti_args_check(const struct tti_comm *comm, const str
 /* Whether send and receive buffer are one. */
 bool tti_args_in_place(const struct tti_comm *comm, const struct tti_args *args);
 
-/* How many bytes the call reads at send and writes at recv on a rank; of sends, receives and counts
- * that only two ranks know, on this one. */
-void tti_args_extents(const struct tti_comm *comm, const struct tti_args *args, int rank,
-		      size_t *sends, size_t *recvs);
+/* Which elements this rank reads at send, or writes at recv: all from the first to the last. */
+void tti_args_range(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
+		    struct tti_range *out);
 
 /* Several calls that run together: those of one communicator in order, all its
  * sends and receives first and at once; communicators side by side. */

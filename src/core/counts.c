@@ -135,13 +135,14 @@ tutti_status tti_counts_take_in(const struct tti_comm *comm, struct tti_args *ar
 
 /* -- Buffers --------------------------------------------------------------------------- */
 
-/* Where all ranges of a side together begin and end, in elements; false: they are empty. */
-static bool bounds(const struct side *side, struct tti_range *out)
+void tti_counts_bounds(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
+		       struct tti_range *out)
 {
+	const struct side side = side_of(comm, args, is_send);
 	size_t begin = SIZE_MAX, end = 0, packed = 0;
 
-	for (int i = 0; i < side->nranges; i++) {
-		const struct tti_range range = range_at(side, i, packed);
+	for (int i = 0; i < side.nranges; i++) {
+		const struct tti_range range = range_at(&side, i, packed);
 
 		packed += range.count;
 		if (range.count == 0)
@@ -149,16 +150,7 @@ static bool bounds(const struct side *side, struct tti_range *out)
 		begin = range.first < begin ? range.first : begin;
 		end = range.first + range.count > end ? range.first + range.count : end;
 	}
-	*out = (struct tti_range){ end > begin ? begin : 0, end > begin ? end - begin : 0 };
-	return end > 0;
-}
-
-void tti_counts_bounds(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
-		       struct tti_range *out)
-{
-	const struct side side = side_of(comm, args, is_send);
-
-	(void)bounds(&side, out);
+	*out = end > begin ? (struct tti_range){ begin, end - begin } : (struct tti_range){ 0 };
 }
 
 /* Of two buffers' ranges, in bytes of memory. */
@@ -214,34 +206,27 @@ bool tti_counts_in_place(const struct tti_comm *comm, const struct tti_args *arg
 	return recv == send + tti_collective_in_place(args->coll, own * size);
 }
 
-tutti_status tti_counts_check_buffers(const struct tti_comm *comm, const struct tti_args *args)
+bool tti_counts_overlap(const struct tti_comm *comm, const struct tti_args *args)
 {
-	const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
 	const struct side from = side_of(comm, args, true), to = side_of(comm, args, false);
-	const size_t size = tutti_type_size(args->type);
-	const char *name = tutti_collective_name(args->coll);
-	struct tti_range sent, got, own_sent, own_got;
-	const bool sends = bounds(&from, &sent), gets = bounds(&to, &got);
 
-	if (tti_pair_range(comm, args, comm->rank, true, &own_sent) &&
-	    tti_pair_range(comm, args, comm->rank, false, &own_got) &&
-	    own_sent.count != own_got.count)
+	return any_meet((uintptr_t)args->send, &from, (uintptr_t)args->recv, &to,
+			tutti_type_size(args->type));
+}
+
+tutti_status tti_counts_check(const struct tti_comm *comm, const struct tti_args *args)
+{
+	const struct side to = side_of(comm, args, false);
+	const uintptr_t recv = (uintptr_t)args->recv;
+	const char *name = tutti_collective_name(args->coll);
+	struct tti_range sent, got;
+
+	if (tti_pair_range(comm, args, comm->rank, true, &sent) &&
+	    tti_pair_range(comm, args, comm->rank, false, &got) && sent.count != got.count)
 		return tti_fail(TUTTI_EINVAL,
 				"%s: rank %d sends %zu elements to itself but receives %zu", name,
-				comm->rank, own_sent.count, own_got.count);
-	if ((sends && !args->send) || (gets && !args->recv))
-		return tti_fail(TUTTI_EINVAL, "%s: the %s buffer is NULL", name,
-				sends && !args->send ? "send" : "receive");
-	if ((sends && sent.first * size + sent.count * size > UINTPTR_MAX - send) ||
-	    (gets && got.first * size + got.count * size > UINTPTR_MAX - recv))
-		return tti_fail(TUTTI_EINVAL, "%s: counts go past the end of memory", name);
-	if (sends && gets && meet(send, sent, recv, got, size) &&
-	    !tti_counts_in_place(comm, args) && any_meet(send, &from, recv, &to, size))
-		return tti_fail(TUTTI_EINVAL,
-				"%s: what is sent from %p and what is received at %p overlap but "
-				"are not in place: see tutti/collectives.h",
-				name, args->send, args->recv);
-	if (gets && tti_params()->check && any_meet(recv, &to, recv, &to, size))
+				comm->rank, sent.count, got.count);
+	if (tti_params()->check && any_meet(recv, &to, recv, &to, tutti_type_size(args->type)))
 		return tti_fail(TUTTI_EINVAL,
 				"%s: what is received from two ranks overlaps at %p "
 				"(TUTTI_CHECK=1): give each a place of its own",

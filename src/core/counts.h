@@ -41,10 +41,12 @@ bool tti_pair_range(const struct tti_comm *comm, const struct tti_args *args, in
 void tti_counts_bounds(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
 		       struct tti_range *out);
 
-/* The buffers of a checked call: NULL ones, and such that overlap and are not in place;
- * with TUTTI_CHECK=1 also what is received into one place from two ranks. */
-TUTTI_CHECKED tutti_status tti_counts_check_buffers(const struct tti_comm *comm,
-						    const struct tti_args *args);
+/* Whether anything that this rank sends lies where it receives. */
+bool tti_counts_overlap(const struct tti_comm *comm, const struct tti_args *args);
+/* What a rank sends to itself is what it receives from itself; with TUTTI_CHECK=1, nothing is
+ * received into one place from two ranks. */
+TUTTI_CHECKED tutti_status tti_counts_check(const struct tti_comm *comm,
+					    const struct tti_args *args);
 
 /* Whether send and receive buffer are one. */
 bool tti_counts_in_place(const struct tti_comm *comm, const struct tti_args *args);

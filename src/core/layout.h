@@ -11,7 +11,7 @@
 struct tti_args;
 struct tti_comm;
 
-/* Where chunks of uneven calls and handoffs lie, until the next one. */
+/* Where chunks of uneven calls, handoffs and transfers lie, until the next one. */
 struct tti_extents {
 	struct tti_extent *at;
 	size_t room;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/memory.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
 #include "core/comm.h"
@@ -52,8 +51,6 @@ void tti_memory_release(struct tti_comm *comm)
 		tti_free(memory->regs.at[i]);
 	}
 	tti_vec_release(&memory->regs);
-	tti_free(memory->regions);
-	memory->regions = NULL;
 }
 
 bool tti_memory_may_serve(const struct tti_comm *comm, tutti_collective coll, size_t nbytes)
@@ -140,116 +137,45 @@ static size_t total_of(const struct tti_comm *comm, const struct tti_args *args)
 	return sends * (from_root ? 1 : n) + recvs * (to_root ? 1 : n);
 }
 
-/* What others touch of the buffers of each rank, where the rank has them. Rows that a rank has for
- * others are written by it, and those that it gets alone are read by it. */
-static void touch_even(const struct tti_comm *comm, const struct tti_args *args,
-		       struct tti_region *region)
+/* What others touch of a buffer of this rank; false: it has no name that this call takes. */
+static bool describe_buffer(const struct tti_comm *comm, const struct tti_args *args,
+			    const struct tti_prepared *call, bool is_send,
+			    struct tti_memory_buffer *out)
 {
 	const struct tti_collective *what = tti_collective_get(args->coll);
-
-	for (int rank = 0; rank < comm->n; rank++) {
-		size_t sends, recvs;
-
-		tti_args_extents(comm, args, rank, &sends, &recvs);
-		region[rank] = (struct tti_region){
-			.in_bytes = what->input == TTI_HOLDER_OWNER ? 0 : sends,
-			.out_bytes = what->output == TTI_HOLDER_OWNER ? 0 : recvs,
-		};
-	}
-}
-
-/* The same with a count for each rank. `sent`: what this rank has. */
-static void touch_uneven(const struct tti_comm *comm, const struct tti_args *args,
-			 const struct tti_range *sent, struct tti_region *region)
-{
-	const bool gathers = args->coll == TUTTI_ALL_GATHER_V;
-	const size_t *counts = gathers ? args->recv_counts : args->send_counts;
+	const char *data = is_send ? args->send : args->recv;
 	const size_t size = tutti_type_size(args->type);
-	size_t first = 0;
-
-	for (int rank = 0; rank < comm->n; first += counts[rank++])
-		region[rank] = gathers ? (struct tti_region){
-			.out_first = args->recv_displs[comm->rank],
-			.out_bytes = counts[comm->rank] * size,
-		} : (struct tti_region){
-			.in_first = sent->first,
-			.in_bytes = sent->count * size,
-			.out_first = first,
-			.out_bytes = counts[rank] * size,
-		};
-}
-
-/* The same of a handoff: what each rank has on a side, if it is on it. */
-static void touch_sides(const struct tti_comm *comm, const struct tti_args *args,
-			struct tti_region *region)
-{
-	memset(region, 0, (size_t)comm->n * sizeof(*region));
-	for (int is_to = 0; is_to < 2; is_to++) {
-		const tutti_side *side = is_to ? args->to : args->from;
-
-		for (int i = 0; i < side->n; i++) {
-			struct tti_region *its = &region[side->ranks[i]];
-			size_t *nbytes = is_to ? &its->out_bytes : &its->in_bytes;
-
-			tutti_part(args->count, side->sharded ? side->n : 1, side->sharded ? i : 0,
-				   is_to ? &its->out_first : &its->in_first, nbytes);
-			*nbytes *= tutti_type_size(args->type);
-		}
-	}
-}
-
-/* The name of elements of a buffer; false: they have none that this call takes. */
-static bool name_of(const struct tti_comm *comm, const struct tti_prepared *call,
-		    const void *buffer, struct tti_range range, size_t size,
-		    struct tti_memory_name *out)
-{
 	struct tti_port *port = comm->memory.port;
+	struct tti_range range;
 
-	/* A buffer of nothing may be NULL. */
-	if (range.count == 0)
+	tti_args_range(comm, args, is_send, &range);
+	/* Rows that a rank has for others are written by it, and those that it gets alone are read
+	 * by it, unless all do a part of each (programs.c). A buffer of nothing may be NULL. */
+	if (((is_send ? what->input : what->output) == TTI_HOLDER_OWNER &&
+	     args->coll != TUTTI_REDUCE_SCATTER_V) ||
+	    range.count == 0)
 		return true;
-	return port->transport->memory->name(port, (const char *)buffer + range.first * size,
-					     range.count * size, out) &&
-	       (out->reach == TTI_REACH_MAPPED ? call->maps : call->copies);
+	out->before = range.first * size;
+	out->nbytes = range.count * size;
+	return port->transport->memory->name(port, data + out->before, out->nbytes, &out->name) &&
+	       (out->name.reach == TTI_REACH_MAPPED ? call->maps : call->copies);
 }
 
-tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
-				 const struct tti_prepared *call, struct tti_memory_call *out)
+void tti_memory_describe(const struct tti_comm *comm, const struct tti_args *args,
+			 const struct tti_prepared *call, struct tti_memory_call *out)
 {
-	const size_t n = (size_t)comm->n, size = tutti_type_size(args->type);
-	struct tti_region *region = comm->memory.regions;
-	struct tti_range sent, got;
-
-	if (!region)
-		region = comm->memory.regions = tti_calloc(n, sizeof(*region));
-	if (!region)
-		return tti_fail(TUTTI_ENOMEM, "buffers of %d ranks: out of memory", comm->n);
 	*out = (struct tti_memory_call){
 		.coll = args->coll,
-		.region = region,
 		/* Results that do not fit the caches go past them. */
-		.is_large = total_of(comm, args) / n >= comm->engine.config.cache_bytes,
+		.is_large =
+			total_of(comm, args) / (size_t)comm->n >= comm->engine.config.cache_bytes,
 	};
-	if (tti_has_counts(args->coll)) {
-		tti_counts_bounds(comm, args, true, &sent);
-		tti_counts_bounds(comm, args, false, &got);
-		touch_uneven(comm, args, &sent, region);
-	} else {
-		(args->coll == TUTTI_HANDOFF ? touch_sides : touch_even)(comm, args, region);
-		sent = (struct tti_range){ 0, region[comm->rank].in_bytes / size };
-		got = (struct tti_range){ 0, region[comm->rank].out_bytes / size };
+	out->is_ready = describe_buffer(comm, args, call, true, &out->send) &&
+			describe_buffer(comm, args, call, false, &out->recv);
+	if (args->coll == TUTTI_ALL_GATHER_V) {
+		out->displs = args->recv_displs;
+		out->counts = args->recv_counts;
 	}
-	out->is_ready = name_of(comm, call, args->send, sent, size, &out->send) &&
-			name_of(comm, call, args->recv, got, size, &out->recv);
-	if (!out->is_ready) {
-		out->send = out->recv = (struct tti_memory_name){ 0 };
-	} else if (args->coll == TUTTI_ALL_GATHER_V) {
-		/* Displacements count from the begin of the buffer. */
-		out->places = args->recv_displs;
-		out->recv.at -= got.first * size;
-		out->recv.address -= got.first * size;
-	}
-	return TUTTI_OK;
 }
 
 /* -- The user's side ------------------------------------------------------------- */

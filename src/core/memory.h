@@ -19,7 +19,6 @@ struct tti_memory {
 	TTI_VEC(struct tutti_reg *) regs; /* under comm->lock */
 	/* Calls of each kind since the last one that used it, of those that might have. */
 	uint32_t unused[TUTTI_COLLECTIVE_COUNT];
-	struct tti_region *regions; /* [n]: of the call that runs; NULL: none yet */
 };
 
 /* Once the ports are known; release also if that never came. */
@@ -46,9 +45,9 @@ TUTTI_CHECKED tutti_status tti_memory_offer(const struct tti_comm *comm, unsigne
 					    const void *data, size_t nbytes,
 					    struct tti_memory_name *out);
 
-/* What the engine is to know of it, but for what is done otherwise. */
-TUTTI_CHECKED tutti_status tti_memory_describe(struct tti_comm *comm, const struct tti_args *args,
-					       const struct tti_prepared *call,
-					       struct tti_memory_call *out);
+/* What the engine is to know of it, but for what is done otherwise; buffers are counted from where
+ * those of the call begin. */
+void tti_memory_describe(const struct tti_comm *comm, const struct tti_args *args,
+			 const struct tti_prepared *call, struct tti_memory_call *out);
 
 #endif

@@ -231,23 +231,26 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_args *args,
 				     struct tti_prepared *call)
 {
-	const struct tti_transfer transfer = tti_transfer_of(args, 0);
+	const struct tti_transfer transfer = tti_transfer_of(comm, args, 0);
+	const size_t nbytes = transfer.extent.count;
 	const struct tti_reducer reducer = { 0 };
-	struct tti_layout layout = { .by_chunk = true, .type_size = 1, .parts = 1 };
+	struct tti_layout layout = { .extents = &call->extent,
+				     .by_chunk = true,
+				     .type_size = 1,
+				     .parts = 1,
+				     .chunk_count = nbytes,
+				     .row_count = nbytes };
 	struct tti_program prog;
 
 	call->is_transfer = call->is_short = true;
 	call->algorithm = "direct";
-	call->tag = transfer.tag;
-	call->nbytes = transfer.nbytes;
-	call->extent = tti_transfer_extent(comm, &transfer);
+	call->nbytes = nbytes;
+	call->extent = transfer.extent;
 	TTI_TRY(tti_send_recv_program(&transfer.step, 1, 1, comm->rank, comm->n, &prog));
 	TTI_TRY(tti_programs_bind(comm, &prog, &call->bound));
-	layout.row_count = layout.chunk_count = call->nbytes;
-	layout.extents = &call->extent;
 	/* Both ends know what may be lent. */
-	TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, call->nbytes, &call->ways));
-	layout.lent = call->ways & TTI_SEND_BY_MEMORY ? &call->name : NULL;
+	TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, nbytes, &call->ways));
+	layout.lends = call->ways & TTI_SEND_BY_MEMORY;
 	return tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer, 1);
 }
 
@@ -269,9 +272,15 @@ tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *arg
 	out->is_rooted = tti_collective_is_rooted(args->coll);
 	out->is_checked = out->is_rooted && tti_params()->check;
 	if (args->coll != TUTTI_HANDOFF && !tti_has_counts(args->coll)) {
-		tti_args_extents(comm, args, comm->rank, &out->sends, &out->recvs);
-		out->in_place = tti_collective_in_place(
-			args->coll, (size_t)comm->rank * args->count * tutti_type_size(args->type));
+		const size_t size = tutti_type_size(args->type);
+		struct tti_range sent, got;
+
+		tti_args_range(comm, args, true, &sent);
+		tti_args_range(comm, args, false, &got);
+		out->sends = sent.count * size;
+		out->recvs = got.count * size;
+		out->in_place = tti_collective_in_place(args->coll,
+							(size_t)comm->rank * args->count * size);
 	}
 	return TUTTI_OK;
 }

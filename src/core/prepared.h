@@ -50,8 +50,6 @@ struct tti_prepared {
 	/* A send or receive, whose program is its own: */
 	bool is_transfer;
 	struct tti_extent extent;
-	struct tti_memory_name name;
-	uint64_t tag;
 };
 
 /* What a call is found by: tti_args_shape() with its operator as it is run, and whether it is in

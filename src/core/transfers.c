@@ -2,91 +2,102 @@
 #include "core/transfers.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "core/comm.h"
 #include "util/error.h"
 #include "util/hash.h"
-#include "util/mem.h"
 
 void tti_transfers_release(struct tti_transfers *transfers)
 {
-	tti_free(transfers->list);
-	tti_free(transfers->steps);
-	tti_free(transfers->extents);
-	tti_free(transfers->tags);
-	tti_free(transfers->lent);
-	*transfers = (struct tti_transfers){ 0 };
+	tti_vec_release(&transfers->list);
+	tti_vec_release(&transfers->steps);
 }
 
-tutti_status tti_transfers_list(struct tti_comm *comm, int32_t n, struct tti_transfer **out)
+static struct tti_transfer make(const struct tti_comm *comm, bool is_send, int peer, uintptr_t data,
+				size_t nbytes, uint64_t tag)
+{
+	return (struct tti_transfer){
+		.step = { .kind = is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV, .peer = peer },
+		.after = -1,
+		.extent = { .first = data,
+			    .to = data,
+			    .count = nbytes,
+			    .slice = tti_piece_bytes(&comm->engine, peer, nbytes),
+			    .tag = tag },
+	};
+}
+
+struct tti_transfer tti_transfer_of(const struct tti_comm *comm, const struct tti_args *args,
+				    uintptr_t data)
+{
+	return make(comm, args->is_send, args->root, data,
+		    args->count * tutti_type_size(args->type), tti_call_transfer_tag(args));
+}
+
+/* -- A list ------------------------------------------------------------------------ */
+
+/* An empty list with room for n. */
+static tutti_status begin(struct tti_comm *comm, size_t n)
 {
 	struct tti_transfers *transfers = &comm->transfers;
-	const size_t room = (size_t)n + 1; /* an empty list has one chunk */
 
-	if (transfers->room <= n) {
-		tti_transfers_release(transfers);
-		*transfers = (struct tti_transfers){
-			.list = tti_calloc(room, sizeof(*transfers->list)),
-			.steps = tti_calloc(room, sizeof(*transfers->steps)),
-			.extents = tti_calloc(room, sizeof(*transfers->extents)),
-			.tags = tti_calloc(room, sizeof(*transfers->tags)),
-			.lent = tti_calloc(room, sizeof(*transfers->lent)),
-			.room = n + 1,
-		};
+	transfers->list.n = transfers->steps.n = 0;
+	if (!tti_vec_reserve((void **)&transfers->list.at, &transfers->list.room, n,
+			     sizeof(*transfers->list.at)) ||
+	    !tti_vec_reserve((void **)&transfers->steps.at, &transfers->steps.room, n,
+			     sizeof(*transfers->steps.at)))
+		return tti_fail(TUTTI_ENOMEM, "%zu sends and receives: out of memory", n);
+	/* An empty list has one chunk. */
+	return tti_extents_need(&comm->extents, n + 1);
+}
+
+static void add(struct tti_comm *comm, struct tti_transfer transfer)
+{
+	comm->transfers.list.at[comm->transfers.list.n++] = transfer;
+}
+
+/* Find the ways of the sends of the list; `in_place`: receives wait for them, so by messages, as two
+ * that lend would wait for each other. */
+static tutti_status offer(struct tti_comm *comm, bool in_place)
+{
+	const char *algorithm = "direct";
+
+	for (size_t i = 0; i < comm->transfers.list.n; i++) {
+		const struct tti_transfer_step *step = &comm->transfers.list.at[i].step;
+		struct tti_extent *extent = &comm->transfers.list.at[i].extent;
+		unsigned ways;
+
+		if (step->kind != TTI_TRANSFER_SEND)
+			continue;
+		TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, extent->count, &ways));
+		if (in_place)
+			ways &= ~TTI_SEND_BY_MEMORY;
+		TTI_TRY(tti_memory_offer(comm, ways, step->peer, (const void *)extent->first,
+					 extent->count, &extent->lent));
+		if (extent->lent.at)
+			algorithm = "memory";
 	}
-	if (!transfers->list || !transfers->steps || !transfers->extents || !transfers->tags ||
-	    !transfers->lent) {
-		tti_transfers_release(transfers);
-		return tti_fail(TUTTI_ENOMEM, "%d sends and receives: out of memory", n);
-	}
-	*out = transfers->list;
+	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
 	return TUTTI_OK;
 }
 
-struct tti_transfer tti_transfer_of(const struct tti_args *args, uintptr_t data)
-{
-	return (struct tti_transfer){
-		.step = { .kind = args->is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV,
-			  .peer = args->root },
-		.data = (char *)data, /* only read from where it is a send */
-		.nbytes = args->count * tutti_type_size(args->type),
-		.tag = tti_call_transfer_tag(args),
-		.after = -1,
-	};
-}
-
-struct tti_extent tti_transfer_extent(const struct tti_comm *comm,
-				      const struct tti_transfer *transfer)
-{
-	const bool copies = transfer->step.kind == TTI_TRANSFER_COPY;
-	const size_t slice =
-		copies ? transfer->nbytes
-		       : tti_piece_bytes(&comm->engine, transfer->step.peer, transfer->nbytes);
-
-	return (struct tti_extent){
-		.first = (uintptr_t)(copies ? transfer->from : transfer->data),
-		.to = (uintptr_t)transfer->data,
-		.count = transfer->nbytes,
-		.slice = slice ? slice : 1,
-	};
-}
-
-/* -- Starting --------------------------------------------------------------------- */
-
 /* The program of the list, whose chunks are numbered in its order. */
-static tutti_status find(struct tti_comm *comm, int32_t n, struct tti_bound **out)
+static tutti_status find(struct tti_comm *comm, struct tti_bound **out)
 {
-	struct tti_transfer *list = comm->transfers.list;
-	struct tti_transfer_step *steps = comm->transfers.steps;
+	struct tti_transfers *transfers = &comm->transfers;
+	struct tti_transfer_step *steps = transfers->steps.at;
+	const int32_t n = (int32_t)transfers->list.n;
 	const size_t nbytes = (size_t)n * sizeof(*steps);
 	struct tti_program prog;
 	int32_t nchunks = 0;
 
 	_Static_assert(sizeof(*steps) == 3 * sizeof(int32_t), "a list of steps has no padding");
 	for (int32_t i = 0; i < n; i++) {
-		list[i].step.chunk = list[i].after < 0 ? nchunks++ : steps[list[i].after].chunk;
-		steps[i] = list[i].step;
+		struct tti_transfer *transfer = &transfers->list.at[i];
+
+		transfer->step.chunk =
+			transfer->after < 0 ? nchunks++ : steps[transfer->after].chunk;
+		steps[i] = transfer->step;
 	}
 	*out = tti_programs_find(comm, TUTTI_SEND_RECV, steps, nbytes);
 	if (*out)
@@ -95,55 +106,39 @@ static tutti_status find(struct tti_comm *comm, int32_t n, struct tti_bound **ou
 	return tti_programs_add(comm, steps, nbytes, &prog, out);
 }
 
-tutti_status tti_transfers_start(struct tti_comm *comm, int32_t n, struct tti_job *job)
+/* All of the list at once, each direction of each peer in its order. */
+static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 {
-	const struct tti_transfers *transfers = &comm->transfers;
 	const struct tti_reducer reducer = { 0 };
-	struct tti_layout layout = { .extents = transfers->extents,
-				     .by_chunk = true,
-				     .tags = transfers->tags,
-				     .type_size = 1,
-				     .parts = 1 };
+	struct tti_layout layout = {
+		.extents = comm->extents.at, .by_chunk = true, .type_size = 1, .parts = 1
+	};
 	struct tti_bound *bound;
 
-	TTI_TRY(find(comm, n, &bound));
-	for (int32_t i = 0; i < n; i++) {
-		const struct tti_transfer *transfer = &transfers->list[i];
-		const int32_t chunk = transfer->step.chunk;
+	TTI_TRY(find(comm, &bound));
+	for (size_t i = 0; i < comm->transfers.list.n; i++) {
+		const struct tti_transfer *transfer = &comm->transfers.list.at[i];
+		const struct tti_extent *extent = &transfer->extent;
 
-		layout.row_count += transfer->nbytes;
-		if (transfer->nbytes > layout.chunk_count)
-			layout.chunk_count = transfer->nbytes;
-		transfers->extents[chunk] = tti_transfer_extent(comm, transfer);
-		transfers->tags[chunk] = transfer->tag;
-		transfers->lent[chunk] = transfer->name;
-		if (transfer->name.address)
-			layout.lent = transfers->lent;
+		layout.row_count += extent->count;
+		if (extent->count > layout.chunk_count)
+			layout.chunk_count = extent->count;
+		layout.lends |= extent->lent.at != 0;
+		comm->extents.at[transfer->step.chunk] = *extent;
 	}
 	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, 1, 0);
 }
 
-tutti_status tti_transfers_offer(struct tti_comm *comm, struct tti_transfer *list, int32_t n,
-				 bool in_place)
+tutti_status tti_transfers_start(struct tti_comm *comm, const struct tti_args *args, int n,
+				 struct tti_job *job)
 {
-	const char *algorithm = "direct";
-
-	for (int32_t i = 0; i < n; i++) {
-		struct tti_transfer *transfer = &list[i];
-		unsigned ways;
-
-		if (transfer->step.kind != TTI_TRANSFER_SEND)
-			continue;
-		TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, transfer->nbytes, &ways));
-		if (in_place)
-			ways &= ~TTI_SEND_BY_MEMORY;
-		TTI_TRY(tti_memory_offer(comm, ways, transfer->step.peer, transfer->data,
-					 transfer->nbytes, &transfer->name));
-		if (transfer->name.address)
-			algorithm = "memory";
-	}
-	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
-	return TUTTI_OK;
+	TTI_TRY(begin(comm, (size_t)n));
+	for (int i = 0; i < n; i++)
+		add(comm,
+		    tti_transfer_of(comm, &args[i],
+				    (uintptr_t)(args[i].is_send ? args[i].send : args[i].recv)));
+	TTI_TRY(offer(comm, false));
+	return start(comm, job);
 }
 
 /* The type and count of a send whose one message has that tag; false: of none. */
@@ -190,39 +185,33 @@ static uint64_t tag_of(const struct tti_args *args, uint64_t sign, size_t nbytes
 }
 
 /* What goes to, or comes from, a peer; false: nothing, not even an empty message. */
-static bool fill(const struct tti_comm *comm, const struct tti_args *args, uint64_t sign, int peer,
-		 bool is_send, struct tti_transfer *out)
+static bool find_pair(const struct tti_comm *comm, const struct tti_args *args, uint64_t sign,
+		      int peer, bool is_send, struct tti_transfer *out)
 {
 	const size_t size = tutti_type_size(args->type);
-	/* Only read from where it is a send. */
 	const uintptr_t buffer = (uintptr_t)(is_send ? args->send : args->recv);
 	struct tti_range range;
 
 	if (!tti_pair_range(comm, args, peer, is_send, &range))
 		return false;
-	*out = (struct tti_transfer){
-		.step = { .kind = is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV, .peer = peer },
-		.data = (char *)(buffer + range.first * size),
-		.nbytes = range.count * size,
-		.tag = tag_of(args, sign, range.count * size),
-		.after = -1,
-	};
+	*out = make(comm, is_send, peer, buffer + range.first * size, range.count * size,
+		    tag_of(args, sign, range.count * size));
 	return true;
 }
 
 /* What this rank has for itself, unless it is there already. */
-static bool fill_own(const struct tti_comm *comm, const struct tti_args *args,
-		     struct tti_transfer *out)
+static void add_own(struct tti_comm *comm, const struct tti_args *args)
 {
-	struct tti_transfer from;
+	struct tti_transfer from, own;
 
-	if (!fill(comm, args, 0, comm->rank, true, &from) ||
-	    !fill(comm, args, 0, comm->rank, false, out) || out->nbytes == 0 ||
-	    from.data == out->data)
-		return false;
-	out->step.kind = TTI_TRANSFER_COPY;
-	out->from = from.data;
-	return true;
+	if (!find_pair(comm, args, 0, comm->rank, true, &from) ||
+	    !find_pair(comm, args, 0, comm->rank, false, &own) || own.extent.count == 0 ||
+	    from.extent.first == own.extent.to)
+		return;
+	own.step.kind = TTI_TRANSFER_COPY;
+	own.extent.first = from.extent.first;
+	own.extent.slice = own.extent.count;
+	add(comm, own);
 }
 
 /* In round k with the k-th rank after this one and the k-th before, as in the program: what
@@ -233,23 +222,23 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	const bool in_place = args->coll != TUTTI_GATHER_V && args->coll != TUTTI_SCATTER_V &&
 			      tti_args_in_place(comm, args);
 	const int n = comm->n;
-	struct tti_transfer *list, *at;
+	struct tti_transfer transfer;
 
-	TTI_TRY(tti_transfers_list(comm, 2 * n, &list));
-	at = list;
+	TTI_TRY(begin(comm, 2 * (size_t)n));
 	for (int round = 1; round < n; round++)
-		at += fill(comm, args, sign, (comm->rank + round) % n, true, at);
-	TTI_TRY(tti_transfers_offer(comm, list, (int32_t)(at - list), in_place));
+		if (find_pair(comm, args, sign, (comm->rank + round) % n, true, &transfer))
+			add(comm, transfer);
+	TTI_TRY(offer(comm, in_place));
 	for (int round = 1; round < n; round++) {
-		if (!fill(comm, args, sign, (comm->rank + n - round) % n, false, at))
+		if (!find_pair(comm, args, sign, (comm->rank + n - round) % n, false, &transfer))
 			continue;
 		/* What goes to that rank is in round n - round. */
 		if (in_place)
-			at->after = n - round - 1;
-		at++;
+			transfer.after = n - round - 1;
+		add(comm, transfer);
 	}
-	at += fill_own(comm, args, at);
-	return tti_transfers_start(comm, (int32_t)(at - list), job);
+	add_own(comm, args);
+	return start(comm, job);
 }
 
 void tti_pairs_expect(const struct tti_comm *comm, const struct tti_args *args, int peer, char *buf,

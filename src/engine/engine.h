@@ -89,9 +89,13 @@ int tti_bound_nchunks(const struct tti_bound *bound);
 /* -- Jobs ---------------------------------------------------------------- */
 
 /* Where a chunk lies that is like no other: `slice` elements of it in each block, from element
- * `first` of the input, or `to` of the output, on. */
+ * `first` of the input, or `to` of the output, on. Where each chunk is by itself (by_chunk) its
+ * messages have a tag of its own, and one that is sent may lie where the peer can copy it from
+ * (lent; zeroed: it goes by messages). */
 struct tti_extent {
 	size_t first, to, count, slice;
+	uint64_t tag;
+	struct tti_memory_name lent;
 };
 
 /* Where the chunks of a call lie: in rows of `parts` chunks each, one row or, where
@@ -104,10 +108,7 @@ struct tti_layout {
 	 * chunk follows chunk. The two ends of a link then need to know of no other. Else all
 	 * chunks take as many blocks as the longest. */
 	bool by_chunk;
-	const uint64_t *tags; /* of the messages of each chunk; NULL: the call's */
-	/* Of each chunk that is sent: where it lies, for the peer to copy it from there; zeroed:
-	 * it goes by messages. NULL: all do. Of programs of sends and receives (TUTTI_SEND_RECV). */
-	const struct tti_memory_name *lent;
+	bool lends; /* with by_chunk, of sends and receives (TUTTI_SEND_RECV): some may be lent */
 	const void *input;
 	void *output;
 	size_t type_size;
@@ -122,22 +123,21 @@ struct tti_layout {
 struct tti_job;
 struct tti_wait; /* wait.h */
 
-/* What of a rank's buffers others touch: bytes of its input and output, and where each begins among
- * the chunks of the call, in elements. */
-struct tti_region {
-	size_t in_first, in_bytes, out_first, out_bytes;
+/* What peers touch of a buffer of a rank, in bytes. */
+struct tti_memory_buffer {
+	struct tti_memory_name name;
+	uint64_t nbytes; /* 0: nothing, and it has no name                       */
+	uint64_t before; /* of the vector that it is a part of, where others count from its begin */
 };
 
 /* What a memory program needs to know beside its layout. */
 struct tti_memory_call {
 	tutti_collective coll;
-	/* What others touch of the own buffers, each if this rank has one, and whether they can. */
-	struct tti_memory_name send, recv;
-	bool is_ready;
-	const struct tti_region *region; /* of each rank's buffers, until the job is done */
-	/* Where the row of each rank begins in the own output, in elements, if that is what peers
-	 * are told; until the job is done. */
-	const size_t *places;
+	struct tti_memory_buffer send, recv; /* the own ones */
+	bool is_ready;                       /* peers can address them */
+	/* Where the row of each rank begins in the own output, and how long it is, in elements, if
+	 * each peer is told of its own alone; until the job is done. NULL: all of it. */
+	const size_t *displs, *counts;
 	bool is_large; /* results go past the caches */
 	/* All buffers can be addressed: it is run so. */
 	void (*taken)(void *self);

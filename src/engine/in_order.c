@@ -125,7 +125,7 @@ bool tti_short_fits(const struct tti_layout *layout, size_t slice_bytes)
 /* A send or receive that nobody lends. */
 static bool is_one_message(const struct tti_bound *bound, const struct tti_layout *layout)
 {
-	return bound->prog.nopers == 1 && !layout->lent &&
+	return bound->prog.nopers == 1 && !layout->lends &&
 	       layout->extents[0].count <= layout->extents[0].slice;
 }
 

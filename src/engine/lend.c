@@ -100,7 +100,7 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 	if (!offer)
 		return TTI_LEND_WAITS;
 	memset(offer, 0, nbytes);
-	offer->name = job->program.layout.lent[op->chunk];
+	offer->name = job->program.layout.extents[op->chunk].lent;
 	tti_tsan_give((uint32_t)port->rank, (uint32_t)link->peer);
 	link->ops->commit(link, nbytes, offer_tag(tti_oper_tag(job, op)));
 	lent->message = offer;

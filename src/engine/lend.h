@@ -14,11 +14,11 @@
 static inline bool tti_lends(const struct tti_job *job, int32_t index)
 {
 	const struct tti_bound *bound = job->program.bound;
-	const struct tti_memory_name *name = job->program.layout.lent;
+	const struct tti_layout *layout = &job->program.layout;
 	const struct tti_oper *op = &bound->prog.oper[index];
 
-	return bound->lent &&
-	       (bound->lent[index].message || (name && op->nout && name[op->chunk].address));
+	return bound->lent && (bound->lent[index].message ||
+			       (layout->lends && op->nout && layout->extents[op->chunk].lent.at));
 }
 
 enum tti_lend_step { TTI_LEND_WAITS, TTI_LEND_MOVED, TTI_LEND_DONE };

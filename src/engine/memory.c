@@ -21,10 +21,9 @@
 /* Of a poll: a group has other jobs too. */
 #define POLL_BYTES   ((size_t)1 << 20)
 
-/* What the first notifications say. */
+/* What the first notifications say; an empty one: the buffers cannot be addressed. */
 struct announcement {
-	struct tti_memory_name send, recv;
-	uint32_t is_ready;
+	struct tti_memory_buffer send, recv;
 };
 
 /* -- Notifications ------------------------------------------------------------------- */
@@ -33,43 +32,41 @@ struct announcement {
 static struct announcement announce_to(const struct tti_job *job, int peer)
 {
 	const struct tti_memory_call *call = &job->program.memory;
-	struct announcement said = { call->send, call->recv, call->is_ready };
+	const size_t type_size = job->program.layout.type_size;
+	struct announcement said = { call->send, call->recv };
 
-	if (call->places && said.recv.address) {
-		const size_t at = call->places[peer] * job->program.layout.type_size;
-
-		said.recv.address += at;
-		said.recv.at += at;
+	if (call->displs && said.recv.nbytes) {
+		said.recv.name.at += call->displs[peer] * type_size - said.recv.before;
+		said.recv.nbytes = call->counts[peer] * type_size;
+		said.recv.before = 0;
 	}
 	return said;
 }
 
-/* Where the buffers of a peer are, here: so that the offsets of the own layout lead to its chunks. */
+/* Where a buffer of a peer is, here: so that the offsets of the own layout lead to its chunks. */
+static tutti_status find(const struct tti_job *job, int peer, const struct tti_memory_buffer *said,
+			 size_t before, struct tti_remote *out)
+{
+	struct tti_port *port = tti_engine_port(job->engine, peer);
+
+	*out = (struct tti_remote){ 0 };
+	if (said->nbytes == 0)
+		return TUTTI_OK;
+	TTI_TRY(port->transport->memory->find(port, peer, &said->name, said->nbytes, out));
+	if (out->mapped)
+		out->mapped = (void *)((uintptr_t)out->mapped - before);
+	out->address -= before;
+	return TUTTI_OK;
+}
+
 static tutti_status take(struct tti_job *job, int peer, const struct announcement *said)
 {
-	const struct tti_memory_call *call = &job->program.memory;
-	const struct tti_region *region = &call->region[peer];
-	const size_t type_size = job->program.layout.type_size;
-	struct tti_remote *in = &job->engine->inputs[peer], *out = &job->engine->outputs[peer];
-	struct tti_port *port = tti_engine_port(job->engine, peer);
-	const struct tti_memory_ops *memory = port->transport->memory;
-	const struct tti_remote none = { 0 };
+	const size_t *displs = job->program.memory.displs;
+	const size_t own =
+		displs ? displs[job->engine->config.rank] * job->program.layout.type_size : 0;
 
-	*in = *out = none;
-	job->program.is_refused |= !said->is_ready;
-	if (!said->is_ready)
-		return TUTTI_OK;
-	if (said->send.address && region->in_bytes)
-		TTI_TRY(memory->find(port, peer, &said->send, region->in_bytes, in));
-	if (said->recv.address && region->out_bytes)
-		TTI_TRY(memory->find(port, peer, &said->recv, region->out_bytes, out));
-	in->mapped =
-		(void *)((uintptr_t)in->mapped - (in->mapped ? region->in_first * type_size : 0));
-	in->address -= region->in_first * type_size;
-	out->mapped = (void *)((uintptr_t)out->mapped -
-			       (out->mapped ? region->out_first * type_size : 0));
-	out->address -= region->out_first * type_size;
-	return TUTTI_OK;
+	TTI_TRY(find(job, peer, &said->send, said->send.before, &job->engine->inputs[peer]));
+	return find(job, peer, &said->recv, said->recv.before + own, &job->engine->outputs[peer]);
 }
 
 static struct tti_link *link_at(const struct tti_bound *bound, const struct tti_oper *op)
@@ -80,7 +77,8 @@ static struct tti_link *link_at(const struct tti_bound *bound, const struct tti_
 /* To each peer in turn; true: to all. `says`: where the buffers are. */
 static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
 {
-	const size_t nbytes = says ? sizeof(struct announcement) : 0;
+	const size_t nbytes =
+		says && job->program.memory.is_ready ? sizeof(struct announcement) : 0;
 	struct tti_bound *bound = job->program.bound;
 
 	for (; bound->done < op->nout; bound->done++) {
@@ -90,7 +88,7 @@ static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
 		tti_job_awaits(job, link->peer);
 		if (!room)
 			return false;
-		if (says) {
+		if (nbytes > 0) {
 			const struct announcement said = announce_to(job, link->peer);
 
 			memcpy(room, &said, nbytes);
@@ -104,7 +102,6 @@ static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
 /* Of each peer in turn; true: of all. */
 static bool hear(struct tti_job *job, int32_t index, bool says)
 {
-	const size_t nbytes = says ? sizeof(struct announcement) : 0;
 	struct tti_bound *bound = job->program.bound;
 	const struct tti_oper *op = &bound->prog.oper[index];
 
@@ -120,13 +117,14 @@ static bool hear(struct tti_job *job, int32_t index, bool says)
 		tti_job_awaits(job, link->peer);
 		if (!data)
 			return false;
-		if (tag != job->tag || got != nbytes) {
+		if (tag != job->tag || (got != 0 && !(says && got == sizeof(said)))) {
 			job->status =
 				tti_oper_refuse(job, &bound->linked[index], link, data, got, tag);
 			return false;
 		}
 		tti_tsan_take((uint32_t)link->peer, (uint32_t)bound->prog.rank);
-		if (says) {
+		job->program.is_refused |= says && got == 0;
+		if (got > 0) {
 			memcpy(&said, data, sizeof(said));
 			st = take(job, link->peer, &said);
 		}
@@ -367,7 +365,7 @@ size_t tti_memory_block_bytes(const struct tti_engine *engine, const struct tti_
 {
 	const size_t each = STAGED_MOST / (size_t)(engine->config.n + 1) / 4096 * 4096;
 
-	if (call->send.reach != TTI_REACH_COPIED && call->recv.reach != TTI_REACH_COPIED)
+	if (call->send.name.reach != TTI_REACH_COPIED && call->recv.name.reach != TTI_REACH_COPIED)
 		return BLOCK_MAPPED;
 	if (!tti_collective_reduces(call->coll))
 		return BLOCK_COPIED;

@@ -45,7 +45,9 @@ const void *tti_combine(struct tti_job *job, const struct tti_oper *op, int nsrc
 
 static inline uint64_t tti_oper_tag(const struct tti_job *job, const struct tti_oper *op)
 {
-	return job->program.layout.tags ? job->program.layout.tags[op->chunk] : job->tag;
+	const struct tti_layout *layout = &job->program.layout;
+
+	return layout->by_chunk ? layout->extents[op->chunk].tag : job->tag;
 }
 
 /* The next message of a link that had none; NULL: it takes long to come. */

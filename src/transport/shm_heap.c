@@ -199,7 +199,7 @@ static bool heap_name(struct tti_port *base, const void *memory, size_t nbytes,
 	const struct tti_shm_extent *extent;
 	bool named = true;
 
-	*out = (struct tti_memory_name){ .address = first, .reach = TTI_REACH_MAPPED };
+	*out = (struct tti_memory_name){ .at = first, .reach = TTI_REACH_MAPPED };
 	pthread_mutex_lock(&heap->lock);
 	extent = find_extent(heap, first, nbytes);
 	if (extent) {
@@ -286,7 +286,7 @@ look_up(struct tti_shm_port *port, int peer, const struct tti_memory_name *name,
 	struct tti_shm_extent extent;
 
 	if (!name->grains && port->one_process) {
-		*out = (void *)(uintptr_t)name->address;
+		*out = (void *)(uintptr_t)name->at;
 		return TUTTI_OK;
 	}
 	TTI_TRY(check_name(port, peer, name, nbytes, &extent));
@@ -298,7 +298,7 @@ look_up(struct tti_shm_port *port, int peer, const struct tti_memory_name *name,
 static tutti_status heap_find(struct tti_port *base, int peer, const struct tti_memory_name *name,
 			      size_t nbytes, struct tti_remote *out)
 {
-	*out = (struct tti_remote){ .address = name->address };
+	*out = (struct tti_remote){ .address = name->at };
 	if (name->reach != TTI_REACH_COPIED)
 		return look_up(port_of(base), peer, name, nbytes, find_view, &out->mapped);
 	if (base->plain != TTI_REACH_COPIED)

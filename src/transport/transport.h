@@ -185,17 +185,16 @@ struct tti_lane_ops {
 /* Where a range of a rank's memory lies, as its peers need it. Plain data; zeroed: they
  * cannot get at it. */
 struct tti_memory_name {
-	uint64_t address;     /* in the process of its rank                           */
-	uint64_t at;          /* of the range in what the ranks share                    */
+	uint64_t at;          /* in what the ranks share; without an extent: its address there */
 	uint32_t extent;      /* what to map for it, in grains                           */
 	uint32_t reach : 2;   /* enum tti_reach: how peers get at it                     */
-	uint32_t grains : 30; /* of the extent; none: address says it all                */
+	uint32_t grains : 30; /* of the extent; none: there is no extent                 */
 };
 
 /* A named range of a peer as this rank gets at it. */
 struct tti_remote {
 	void *mapped;     /* its address here; NULL: it can only be copied, by read() and write() */
-	uint64_t address; /* in the process of the peer                                        */
+	uint64_t address; /* in the process of the peer, if it is not mapped                   */
 };
 
 /* Optional: memory of one rank that the others read and write in place. A name is valid

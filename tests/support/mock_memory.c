@@ -11,8 +11,9 @@ static bool name(struct tti_port *base, const void *range, size_t nbytes,
 {
 	const struct mock_port *port = (const struct mock_port *)base;
 
-	*out = (struct tti_memory_name){ .address = (uintptr_t)range,
-					 .at = nbytes,
+	/* An extent is as long as the range here. */
+	*out = (struct tti_memory_name){ .at = (uintptr_t)range,
+					 .extent = (uint32_t)nbytes,
 					 .reach = port->mock->config.memory & 3 };
 	return true;
 }
@@ -31,13 +32,13 @@ static tutti_status find(struct tti_port *base, int peer, const struct tti_memor
 
 	if (named->reach == TTI_REACH_MAPPED)
 		TTI_TRY(broken(port));
-	if (nbytes > named->at)
+	if (nbytes > named->extent)
 		return tti_fail_quiet(TUTTI_EINTERNAL,
-				      "rank %d has named %zu bytes, %zu are looked for", peer,
-				      (size_t)named->at, nbytes);
-	*out = (struct tti_remote){ .address = named->address };
+				      "rank %d has named %u bytes, %zu are looked for", peer,
+				      named->extent, nbytes);
+	*out = (struct tti_remote){ .address = named->at };
 	if (named->reach == TTI_REACH_MAPPED) {
-		out->mapped = (void *)(uintptr_t)named->address;
+		out->mapped = (void *)(uintptr_t)named->at;
 		port->reached += nbytes;
 	}
 	return TUTTI_OK;

@@ -124,13 +124,14 @@ static tutti_status otherwise(void *self, struct tti_job *job)
 			       &call->reducer[rank], 64, call->tag + 1);
 }
 
-static bool name_buffer(const struct trial *trial, int rank, uintptr_t buffer, size_t nbytes,
-			struct tti_memory_name *out)
+static bool name_buffer(const struct trial *trial, int rank, uintptr_t begin,
+			struct tti_memory_buffer *buffer)
 {
 	struct tti_port *port = mock_port(trial->bed.port[0].mock, rank);
 
-	return nbytes == 0 ||
-	       port->transport->memory->name(port, (const void *)buffer, nbytes, out);
+	return buffer->nbytes == 0 ||
+	       port->transport->memory->name(port, (const void *)(begin + buffer->before),
+					     buffer->nbytes, &buffer->name);
 }
 
 /* Whether others touch memory of this rank. Uneven calls have no other program, since extents are
@@ -147,22 +148,18 @@ static void start_memory(struct trial *trial, int rank, int at)
 {
 	const struct trial_call *call = &trial->call[at];
 	const struct tti_layout *layout = &call->layout[rank];
-	const struct tti_region *region = &call->region[rank];
-	const size_t size = layout->type_size;
 	struct tti_memory_call memory = {
 		.coll = trial->config.algo->coll,
-		.region = call->region,
+		.send = call->send[rank],
+		.recv = call->recv[rank],
 		.is_large = (call->tag & 1) != 0,
 		.taken = taken,
 		.otherwise = otherwise,
 		.self = &trial->taken,
 	};
 
-	memory.is_ready =
-		name_buffer(trial, rank, (uintptr_t)layout->input + region->in_first * size,
-			    region->in_bytes, &memory.send) &&
-		name_buffer(trial, rank, (uintptr_t)layout->output + region->out_first * size,
-			    region->out_bytes, &memory.recv);
+	memory.is_ready = name_buffer(trial, rank, (uintptr_t)layout->input, &memory.send) &&
+			  name_buffer(trial, rank, (uintptr_t)layout->output, &memory.recv);
 	if (may_refuse(trial, call, rank) && (call->tag >> (8 + rank)) % 2)
 		memory.is_ready = false;
 	must(tti_job_memory(&trial->bed.job[rank], &trial->bed.engine[rank], trial->bound[rank],

@@ -45,7 +45,8 @@ struct trial_call {
 	char *before[BED_RANKS];    /* what that is at first                       */
 	char *want[BED_RANKS];      /* what it has to be afterwards                */
 	size_t nbytes[BED_RANKS];
-	struct tti_region region[BED_RANKS];
+	/* What others touch of them, without the names. */
+	struct tti_memory_buffer send[BED_RANKS], recv[BED_RANKS];
 	struct tti_layout layout[BED_RANKS];
 	struct tti_reducer reducer[BED_RANKS];
 };

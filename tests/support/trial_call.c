@@ -71,7 +71,7 @@ static size_t block_of_memory(const struct trial *trial)
 {
 	const struct tti_memory_call call = {
 		.coll = trial->config.algo->coll,
-		.send = { .reach = trial->bed.config.mock.memory & 3 },
+		.send = { .name = { .reach = trial->bed.config.mock.memory & 3 } },
 	};
 
 	return tti_memory_block_bytes(&trial->bed.engine[0], &call);
@@ -366,13 +366,17 @@ static void make_buffers(const struct trial *trial, struct trial_call *call, int
 	memcpy(call->before[rank], call->memory[rank], call->nbytes[rank]);
 	memcpy(call->want[rank], call->memory[rank], call->nbytes[rank]);
 	fill_output(trial, call, rank, &parts);
-	call->region[rank] = (struct tti_region){ .in_bytes = parts.in_bytes,
-						  .out_bytes = parts.out_bytes,
-						  .out_first = call->is_uneven ? call->shift : 0 };
-	if (call->is_uneven && tti_collective_gets_rows(trial->config.algo->coll))
-		call->region[rank].in_first = call->firsts[rank];
-	else if (call->is_uneven)
-		call->region[rank].out_first += call->firsts[rank];
+	call->send[rank] = (struct tti_memory_buffer){ .nbytes = parts.in_bytes };
+	call->recv[rank] = (struct tti_memory_buffer){ .nbytes = parts.out_bytes };
+	if (call->is_uneven) {
+		const size_t size = tutti_type_size(call->type);
+
+		call->recv[rank].before = call->shift * size;
+		if (tti_collective_gets_rows(trial->config.algo->coll))
+			call->send[rank].before = call->firsts[rank] * size;
+		else
+			call->recv[rank].before += call->firsts[rank] * size;
+	}
 	make_layout(trial, call, rank, &parts);
 	make_reducer(trial, call, rank);
 }

@@ -80,7 +80,7 @@ static void bad_counts(void **state)
 		tutti_all_gather_v(a, b, four, most, TUTTI_FLOAT32, comm, NULL));
 	REFUSED(TUTTI_EINVAL, "sends 4 elements to itself but receives 3",
 		tutti_all_to_all_v(a, four, zero, b, three, zero, TUTTI_FLOAT32, comm, NULL));
-	REFUSED(TUTTI_EINVAL, "send buffer is NULL",
+	REFUSED(TUTTI_EINVAL, "send buffer of 16 bytes is NULL",
 		tutti_gather_v(NULL, 4, b, four, zero, TUTTI_FLOAT32, 0, comm, NULL));
 	REFUSED(TUTTI_EINVAL, "overlap but are not in place",
 		tutti_all_gather_v(a, a, four, three, TUTTI_FLOAT32, comm, NULL));

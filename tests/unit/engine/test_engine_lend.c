@@ -42,8 +42,6 @@ struct part {
 	int nsteps;
 	struct tti_transfer_step step[MESSAGES];
 	struct tti_extent extent[MESSAGES];
-	uint64_t tag[MESSAGES];
-	struct tti_memory_name lent[MESSAGES];
 	struct tti_bound *bound;
 };
 
@@ -244,14 +242,16 @@ static void add_step(int rank, int peer, enum tti_transfer_kind kind, int messag
 
 	part->step[chunk] =
 		(struct tti_transfer_step){ .kind = kind, .peer = peer, .chunk = chunk };
-	part->tag[chunk] = (uint64_t)message + 1;
 	part->extent[chunk] = (struct tti_extent){
-		.first = (uintptr_t)memory, .to = (uintptr_t)memory, .count = nbytes, .slice = MOST
+		.first = (uintptr_t)memory,
+		.to = (uintptr_t)memory,
+		.count = nbytes,
+		.slice = MOST,
+		.tag = (uint64_t)message + 1,
 	};
-	part->lent[chunk] = (struct tti_memory_name){ 0 };
 	if (kind == TTI_TRANSFER_SEND)
-		assert_true(
-			port->transport->memory->name(port, memory, nbytes, &part->lent[chunk]));
+		assert_true(port->transport->memory->name(port, memory, nbytes,
+							  &part->extent[chunk].lent));
 }
 
 static void set_up(uint64_t seed)
@@ -289,8 +289,7 @@ static void start(void *self, struct bed *bed, int rank, int at)
 	const struct tti_reducer reducer = { 0 };
 	const struct tti_layout layout = { .by_chunk = true,
 					   .extents = part->extent,
-					   .tags = part->tag,
-					   .lent = part->lent,
+					   .lends = true,
 					   .chunk_count = MOST,
 					   .type_size = 1,
 					   .parts = 1 };

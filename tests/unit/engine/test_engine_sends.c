@@ -39,8 +39,6 @@ struct part {
 	int nsteps, nchunks;
 	struct tti_transfer_step step[STEPS];
 	struct tti_extent extent[STEPS];
-	uint64_t tag[STEPS];
-	struct tti_memory_name lent[STEPS];
 	bool lends;
 	struct tti_bound *bound;
 };
@@ -97,16 +95,16 @@ static void add_step(struct play *play, struct part *part, int rank, int peer, b
 		.peer = peer,
 		.chunk = chunk,
 	};
-	part->tag[chunk] = message->tag;
 	part->extent[chunk] = (struct tti_extent){
 		.first = (uintptr_t)memory,
 		.to = (uintptr_t)memory,
 		.count = message->nbytes,
 		.slice = tti_piece_bytes(&play->bed.engine[rank], peer, message->nbytes),
+		.tag = message->tag,
 	};
 	if (lent && port->transport->memory)
 		part->lends |= port->transport->memory->name(port, memory, message->nbytes,
-							     &part->lent[chunk]);
+							     &part->extent[chunk].lent);
 }
 
 static void add_message(struct play *play, struct group *group, const struct message *message)
@@ -178,8 +176,7 @@ static void start(void *self, struct bed *bed, int rank, int at)
 	const struct tti_reducer reducer = { 0 };
 	struct tti_layout layout = { .by_chunk = true,
 				     .extents = part->extent,
-				     .tags = part->tag,
-				     .lent = part->lends ? part->lent : NULL,
+				     .lends = part->lends,
 				     .type_size = 1,
 				     .parts = 1 };
 
@@ -388,7 +385,7 @@ static void another_length_is_found(void **state)
 			part->extent[0].count = lengths[i];
 			part->extent[0].slice = tti_piece_bytes(&play.bed.engine[1], 0, lengths[i]);
 			if (lent) /* which is told by the tag alone */
-				part->tag[0]++;
+				part->extent[0].tag++;
 			start(&play, &play.bed, 1, 0);
 			for (int poll = 0; poll < 20; poll++)
 				for (int rank = 0; rank < 2; rank++)

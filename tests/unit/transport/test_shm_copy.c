@@ -134,7 +134,7 @@ static void threads_copy_from_each_other(void **state)
 static void names(struct world *world, struct tti_port *port)
 {
 	void *const plain = map_pages(1);
-	const struct tti_memory_name copied = { .address = 4096, .reach = TTI_REACH_COPIED };
+	const struct tti_memory_name copied = { .at = 4096, .reach = TTI_REACH_COPIED };
 	struct tti_memory_name name;
 	struct tti_remote there;
 	void *memory;
