@@ -104,96 +104,69 @@ struct running {
 	const struct tti_args *args;
 	const struct tti_prepared *call;
 	uint64_t sign;
-	struct tti_layout layout;
-	struct tti_reducer reducer;
+	struct tti_job job;
 };
 
-static tutti_status refuse_messages(const struct tti_comm *comm)
+static struct tti_reducer reducer_of(const struct tti_comm *comm, const struct tti_args *args)
 {
-	return tti_fail(TUTTI_EUNSUPPORTED,
-			"TUTTI_ALGO=\"%s\" lets a handoff go by memory alone, and not every rank "
-			"reaches the buffers of all: on one host, hand over what tutti_mem_alloc() "
-			"gave, or let \"handoff:memory,direct\" take messages where that is not so",
-			comm->algo);
+	return tti_operator_reducer(args->custom, args->op, args->type, comm->n);
+}
+
+/* The program by slots, or in memory, and where its chunks lie. */
+static tutti_status find_program(const struct running *run, bool in_memory, struct tti_bound **out,
+				 size_t *slice_bytes, struct tti_layout *layout)
+{
+	if (run->args->coll == TUTTI_HANDOFF)
+		return tti_handoff_get(run->comm, run->args, in_memory, out, slice_bytes, layout);
+	*out = in_memory ? run->call->memory : run->call->bound;
+	return tti_layout_of(run->comm, run->args, tti_bound_nchunks(*out), *slice_bytes, layout);
 }
 
 /* By slots. */
 static tutti_status start_plain(void *self, struct tti_job *job)
 {
-	struct running *run = self;
-	struct tti_comm *comm = run->comm;
-	const struct tti_args *args = run->args;
-	struct tti_bound *bound = run->call->bound;
-	size_t slice = run->call->slice;
-
-	if (args->coll == TUTTI_HANDOFF && comm->n > 1 && !(run->call->ways & TTI_SEND_BY_MESSAGES))
-		return refuse_messages(comm);
-	if (args->coll == TUTTI_HANDOFF)
-		TTI_TRY(tti_handoff_get(comm, args, false, &bound, &slice, &run->layout));
-	else if (!bound)
-		return tti_pairs_start(comm, args, run->sign, job);
-	else
-		TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(bound), slice, &run->layout));
-	return tti_job_program(job, &comm->engine, bound, &run->layout, &run->reducer, slice,
-			       run->sign);
-}
-
-static void note_in_memory(void *self)
-{
 	const struct running *run = self;
+	const struct tti_prepared *call = run->call;
+	struct tti_comm *comm = run->comm;
+	const struct tti_reducer reducer = reducer_of(comm, run->args);
+	const bool is_handoff = run->args->coll == TUTTI_HANDOFF;
+	size_t slice = call->slice;
+	struct tti_bound *bound;
+	struct tti_layout layout;
 
-	tti_memory_note_use(run->comm, run->args->coll);
-	atomic_store_explicit(&run->comm->last_algorithm, "memory", memory_order_relaxed);
+	if (is_handoff && comm->n > 1 && !(call->ways & TTI_SEND_BY_MESSAGES))
+		return tti_fail(
+			TUTTI_EUNSUPPORTED,
+			"TUTTI_ALGO=\"%s\" lets a handoff go by memory alone, and not "
+			"every rank reaches the buffers of all: on one host, hand over what "
+			"tutti_mem_alloc() gave, or let \"handoff:memory,direct\" take "
+			"messages where that is not so",
+			comm->algo);
+	if (!is_handoff && !call->bound)
+		return tti_pairs_start(comm, run->args, run->sign, job);
+	TTI_TRY(find_program(run, false, &bound, &slice, &layout));
+	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, slice, run->sign);
 }
 
 /* Where the data lies, if all ranks' buffers can be addressed; else by slots. */
-static tutti_status start_in_memory(struct running *run, struct tti_job *job)
+static tutti_status start_in_memory(struct running *run)
 {
 	struct tti_comm *comm = run->comm;
-	struct tti_bound *bound = run->call->memory;
+	const struct tti_reducer reducer = reducer_of(comm, run->args);
 	struct tti_memory_call memory;
+	struct tti_bound *bound;
+	struct tti_layout layout;
 	size_t slice;
 
 	tti_memory_describe(comm, run->args, run->call, &memory);
-	memory.taken = note_in_memory;
 	memory.otherwise = start_plain;
 	memory.self = run;
 	slice = tti_memory_block_bytes(&comm->engine, &memory);
-	if (run->args->coll == TUTTI_HANDOFF)
-		TTI_TRY(tti_handoff_get(comm, run->args, true, &bound, &slice, &run->layout));
-	else
-		TTI_TRY(tti_layout_of(comm, run->args, tti_bound_nchunks(bound), slice,
-				      &run->layout));
-	memory.send.before += (uintptr_t)run->args->send - (uintptr_t)run->layout.input;
-	memory.recv.before += (uintptr_t)run->args->recv - (uintptr_t)run->layout.output;
-	return tti_job_memory(job, &comm->engine, bound, &run->layout, &run->reducer, &memory,
+	TTI_TRY(find_program(run, true, &bound, &slice, &layout));
+	memory.send.before += (uintptr_t)run->args->send - (uintptr_t)layout.input;
+	memory.recv.before += (uintptr_t)run->args->recv - (uintptr_t)layout.output;
+	return tti_job_memory(&run->job, &comm->engine, bound, &layout, &reducer, &memory,
 			      run->sign);
-}
-
-/* *run stays where it is until the job is done. */
-static tutti_status start(struct running *run, struct tti_job *job)
-{
-	struct tti_comm *comm = run->comm;
-	const struct tti_args *args = run->args;
-
-	run->reducer = tti_operator_reducer(args->custom, args->op, args->type, comm->n);
-	/* Of others' inputs each is multiplied by what only its rank knows. */
-	if (!run->reducer.scalars && tti_memory_asks(comm, args, run->call))
-		return start_in_memory(run, job);
-	return start_plain(run, job);
-}
-
-/* What remains when a job is over, however it ended. */
-static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, tutti_status status,
-			   int mismatch_peer)
-{
-	char expected[TTI_CALL_TEXT];
-
-	if (status != TUTTI_EMISMATCH || mismatch_peer < 0 || !tti_is_by_pairs(args->coll) ||
-	    atomic_load(&comm->fate) != 0)
-		return tti_call_settle(comm, status, mismatch_peer);
-	tti_pairs_expect(comm, args, mismatch_peer, expected, sizeof(expected));
-	return tti_stall_mismatch(comm, mismatch_peer, expected);
 }
 
 /* A part of another call has the number of that. */
@@ -221,36 +194,76 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 	return sign;
 }
 
-static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
-			     const struct tti_prepared *call, uint64_t sign, int *mismatch_peer)
+/* What remains when the job of a collective, or of n sends and receives, is over, however it
+ * ended. */
+static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, int n,
+			   const struct tti_job *job, tutti_status status)
 {
-	struct running run;
-	struct tti_job job;
-	struct tti_job *const jobs[] = { &job };
+	const int peer = job->mismatch_peer;
+	const bool differs =
+		status == TUTTI_EMISMATCH && peer >= 0 && atomic_load(&comm->fate) == 0;
+	char text[TTI_NEWS_TEXT];
+
+	if (job->program.is_memory && !job->program.begins) {
+		tti_memory_note_use(comm, args->coll);
+		atomic_store_explicit(&comm->last_algorithm, "memory", memory_order_relaxed);
+	}
+	comm->roots.odd_tag = job->mismatch_tag;
+	if (differs && tti_is_by_pairs(args->coll)) {
+		tti_pairs_expect(comm, args, peer, text, sizeof(text));
+		status = tti_stall_mismatch(comm, peer, text);
+	} else if (differs && args->coll == TUTTI_SEND_RECV &&
+		   tti_transfers_explain(comm, args, n, peer, job->mismatch_tag,
+					 job->mismatch_bytes, text, sizeof(text))) {
+		tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
+		status = tti_comm_fate(comm);
+	} else {
+		status = tti_call_settle(comm, status, peer);
+	}
+	tti_call_end(comm);
+	return status;
+}
+
+/* *run stays where it is until its job is done. If that cannot start it is finished. */
+static tutti_status start(struct running *run, struct tti_comm *comm, const struct tti_args *args,
+			  const struct tti_prepared *call)
+{
 	tutti_status st;
 
-	run.comm = comm;
-	run.args = args;
-	run.call = call;
-	run.sign = sign;
-	TTI_TRY(start(&run, &job));
-	st = tti_job_wait(jobs, 1);
-	*mismatch_peer = job.mismatch_peer;
-	comm->roots.odd_tag = job.mismatch_tag;
-	return st;
+	*run = (struct running){ .comm = comm, .args = args, .call = call };
+	run->job.mismatch_peer = -1;
+	run->sign = begin(comm, args, call);
+	/* Of others' inputs each is multiplied by what only its rank knows. */
+	if (!reducer_of(comm, args).scalars && tti_memory_asks(comm, args, call))
+		st = start_in_memory(run);
+	else
+		st = start_plain(run, &run->job);
+	return st == TUTTI_OK ? st : finish(comm, args, 1, &run->job, st);
+}
+
+static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
+			     const struct tti_prepared *call)
+{
+	struct running run;
+	struct tti_job *const jobs[] = { &run.job };
+
+	TTI_TRY(start(&run, comm, args, call));
+	return finish(comm, args, 1, &run.job, tti_job_wait(jobs, 1));
 }
 
 /* As it was prepared. */
-static inline tutti_status run_job(struct tti_comm *comm, const struct tti_args *args,
-				   struct tti_prepared *call, uint64_t sign, int *mismatch_peer)
+static inline tutti_status run_collective(struct tti_comm *comm, const struct tti_args *args,
+					  struct tti_prepared *call)
 {
 	tutti_status st;
 
 	if (!call->is_short)
-		return run_long(comm, args, call, sign, mismatch_peer);
-	st = tti_short_run(&call->way, args->send, args->recv, sign, mismatch_peer);
-	comm->roots.odd_tag = call->way.job.mismatch_tag;
-	return st;
+		return run_long(comm, args, call);
+	st = tti_short_run(&call->way, args->send, args->recv, begin(comm, args, call));
+	if (st != TUTTI_OK)
+		return finish(comm, args, 1, &call->way.job, st);
+	tti_call_end(comm);
+	return TUTTI_OK;
 }
 
 /* A rank that has no memory for a call, alone, keeps all others waiting: they are told. */
@@ -265,87 +278,50 @@ static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *a
 	return status;
 }
 
-/* With TUTTI_CHECK=1 ranks meet under the signature of a call that names a root, before it: else
- * those that name different ones may find out only after it. */
+/* With TUTTI_CHECK=1 ranks meet under the name of a call that names a root, before it: else those
+ * that name different ones may find out only after it. */
 static tutti_status check_root(struct tti_comm *comm, const struct tti_args *args,
 			       const struct tti_prepared *checked)
 {
-	const struct tti_args barrier = { .coll = TUTTI_BARRIER };
-	const uint64_t sign = tti_call_signature(++comm->seq, checked->part);
+	const struct tti_args barrier = { .coll = TUTTI_BARRIER, .part_of = args };
 	struct tti_prepared call = { 0 };
-	int mismatch_peer = -1;
 	tutti_status st = tti_prepared_make(comm, &barrier, &call);
 
-	publish_call(comm, sign, args);
-	tti_roots_note(comm, checked->shape, args->count, checked->choice);
-	if (st == TUTTI_OK)
-		st = run_job(comm, &barrier, &call, sign, &mismatch_peer);
+	comm->seq++;
+	tti_roots_note(comm, checked->shape, args->count, call.part);
+	st = st == TUTTI_OK ? run_collective(comm, &barrier, &call)
+			    : settle_alone(comm, &barrier, st);
 	tti_prepared_release(&call);
-	st = tti_call_settle(comm, st, mismatch_peer);
-	tti_call_end(comm);
 	return st;
-}
-
-static tutti_status run_collective(struct tti_comm *comm, const struct tti_args *args,
-				   struct tti_prepared *call)
-{
-	int mismatch_peer = -1;
-	uint64_t sign;
-	tutti_status st;
-
-	if (call->is_checked)
-		TTI_TRY(check_root(comm, args, call));
-	sign = begin(comm, args, call);
-	st = run_job(comm, args, call, sign, &mismatch_peer);
-	if (st != TUTTI_OK)
-		st = finish(comm, args, st, mismatch_peer);
-	tti_call_end(comm);
-	return st;
-}
-
-/* What the end of the job of n sends and receives means. */
-static tutti_status settle_transfers(struct tti_comm *comm, const struct tti_args *args, int n,
-				     tutti_status status, const struct tti_job *job)
-{
-	char text[TTI_NEWS_TEXT];
-
-	if (status != TUTTI_EMISMATCH || job->mismatch_peer < 0 || atomic_load(&comm->fate) != 0 ||
-	    !tti_transfers_explain(comm, args, n, job->mismatch_peer, job->mismatch_tag,
-				   job->mismatch_bytes, text, sizeof(text)))
-		return tti_call_settle(comm, status, job->mismatch_peer);
-	tti_comm_tell(comm, TUTTI_EMISMATCH, job->mismatch_peer, text);
-	return tti_comm_fate(comm);
 }
 
 static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *args,
 				 struct tti_prepared *call)
 {
-	int mismatch_peer = -1;
-	const char *algorithm = call->algorithm;
+	struct tti_memory_name *lent = &call->extent.lent;
 	tutti_status st = TUTTI_OK;
 
-	if (call->ways & TTI_SEND_BY_MEMORY && args->is_send) {
-		st = tti_memory_offer(comm, call->ways, args->root, args->send, call->nbytes,
-				      &call->extent.lent);
-		if (call->extent.lent.at)
-			algorithm = "memory";
-	}
-	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
+	if (call->ways & TTI_SEND_BY_MEMORY && args->is_send)
+		st = tti_memory_offer(comm, call->ways, args->root, args->send, call->nbytes, lent);
+	atomic_store_explicit(&comm->last_algorithm, lent->at ? "memory" : call->algorithm,
+			      memory_order_relaxed);
 	publish(comm, 0, call->shape, 0, args->count);
 	if (st == TUTTI_OK)
-		st = tti_short_run(&call->way, args->send, args->recv, call->extent.tag,
-				   &mismatch_peer);
+		st = tti_short_run(&call->way, args->send, args->recv, call->extent.tag);
 	if (st != TUTTI_OK)
-		st = settle_transfers(comm, args, 1, st, &call->way.job);
+		return finish(comm, args, 1, &call->way.job, st);
 	tti_call_end(comm);
-	return st;
+	return TUTTI_OK;
 }
 
 tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args *args,
 				   struct tti_prepared *call)
 {
-	return call->is_transfer ? run_transfer(comm, args, call)
-				 : run_collective(comm, args, call);
+	if (call->is_transfer)
+		return run_transfer(comm, args, call);
+	if (call->is_checked)
+		TTI_TRY(check_root(comm, args, call));
+	return run_collective(comm, args, call);
 }
 
 static tutti_status prepare_and_run(struct tti_comm *comm, const struct tti_args *args)
@@ -398,50 +374,26 @@ static const struct tti_args *args_of_round(const struct tti_batch_item *item, i
 struct round {
 	struct tti_batch_item *item;
 	struct running run;
-	struct tti_job job;
 };
 
 static tutti_status start_round(struct round *round)
 {
-	struct tti_comm *comm = round->item->comm;
-	const struct tti_args *args = round->item->now;
+	struct tti_batch_item *item = round->item;
+	struct tti_comm *comm = item->comm;
+	struct tti_job *job = &round->run.job;
 	struct tti_prepared *call;
 	tutti_status st;
 
 	TTI_TRY(tti_comm_fate(comm));
-	if (!args) {
-		publish_call(comm, 0, &round->item->args[0]);
-		st = tti_transfers_start(comm, round->item->args, round->item->ntransfers,
-					 &round->job);
-	} else {
-		st = tti_prepared_get(comm, args, &call);
-		if (st != TUTTI_OK)
-			return settle_alone(comm, args, st);
-		round->run.comm = comm;
-		round->run.args = args;
-		round->run.call = call;
-		round->run.sign = begin(comm, args, call);
-		st = start(&round->run, &round->job);
+	if (item->now) {
+		st = tti_prepared_get(comm, item->now, &call);
+		return st == TUTTI_OK ? start(&round->run, comm, item->now, call)
+				      : settle_alone(comm, item->now, st);
 	}
-	if (st != TUTTI_OK) {
-		st = tti_call_settle(comm, st, -1);
-		tti_call_end(comm);
-	}
-	return st;
-}
-
-/* How the job of a round ended, and what that means. */
-static void end_round(const struct round *round)
-{
-	struct tti_batch_item *item = round->item;
-	const struct tti_args *args = item->now;
-	const struct tti_job *job = &round->job;
-
-	item->comm->roots.odd_tag = job->mismatch_tag;
-	item->status =
-		args ? finish(item->comm, args, job->status, job->mismatch_peer)
-		     : settle_transfers(item->comm, item->args, item->ntransfers, job->status, job);
-	tti_call_end(item->comm);
+	*job = (struct tti_job){ .mismatch_peer = -1 };
+	publish_call(comm, 0, &item->args[0]);
+	st = tti_transfers_start(comm, item->args, item->ntransfers, job);
+	return st == TUTTI_OK ? st : finish(comm, item->args, item->ntransfers, job, st);
 }
 
 /* The k-th call of each communicator, all of them side by side: the k-th of one
@@ -467,11 +419,16 @@ static void run_round(struct tti_batch_item *items, int n, int number, struct tt
 		round->item = item;
 		item->status = start_round(round);
 		if (item->status == TUTTI_OK)
-			jobs[started++] = &round->job;
+			jobs[started++] = &round->run.job;
 	}
 	(void)tti_job_wait(jobs, started); /* each item has a status of its own */
-	for (int i = 0; i < started; i++)
-		end_round(&rounds[i]);
+	for (int i = 0; i < started; i++) {
+		struct tti_batch_item *item = rounds[i].item;
+		const struct tti_job *job = &rounds[i].run.job;
+
+		item->status = finish(item->comm, item->now ? item->now : item->args,
+				      item->ntransfers, job, job->status);
+	}
 }
 
 /* As most groups are of one communicator, those need no memory. */

@@ -139,8 +139,6 @@ struct tti_memory_call {
 	 * each peer is told of its own alone; until the job is done. NULL: all of it. */
 	const size_t *displs, *counts;
 	bool is_large; /* results go past the caches */
-	/* All buffers can be addressed: it is run so. */
-	void (*taken)(void *self);
 	/* Not all can: start another job in place of this one. */
 	tutti_status (*otherwise)(void *self, struct tti_job *job);
 	void *self;
@@ -231,9 +229,8 @@ TUTTI_CHECKED tutti_status tti_short_prepare(struct tti_short *call, struct tti_
 					     struct tti_bound *bound,
 					     const struct tti_layout *layout,
 					     const struct tti_reducer *reducer, size_t slice_bytes);
-/* `mismatch_peer` as of a job. */
-tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag,
-			   int *mismatch_peer);
+/* What was not expected is in call->job. */
+tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag);
 void tti_short_release(struct tti_short *call);
 
 /* Bytes of each message of what one rank has for another alone, the last one may have fewer:

@@ -182,11 +182,9 @@ static void list_all(struct tti_job *job)
 		bound->progress[i].next = i;
 }
 
-tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag,
-			   int *mismatch_peer)
+tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag)
 {
 	struct tti_job *job = &call->job;
-	tutti_status st;
 
 	job->tag = tag;
 	job->status = TUTTI_AGAIN;
@@ -198,8 +196,6 @@ tutti_status tti_short_run(struct tti_short *call, const void *input, void *outp
 	else
 		tti_program_begin(job);
 	tti_program_place(job, input, output);
-	st = job->program.bound->connected ? tti_job_wait_for(job, poll_connected)
-					   : tti_job_wait_for(job, tti_job_poll);
-	*mismatch_peer = job->mismatch_peer;
-	return st;
+	return job->program.bound->connected ? tti_job_wait_for(job, poll_connected)
+					     : tti_job_wait_for(job, tti_job_poll);
 }

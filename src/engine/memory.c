@@ -300,27 +300,20 @@ static bool work(struct tti_job *job)
 
 /* -- All ----------------------------------------------------------------------------- */
 
-/* By another program after all: from here on it is another job. */
-static void go_another_way(struct tti_job *job)
-{
-	const struct tti_memory_call call = job->program.memory;
-	const tutti_status st = call.otherwise(call.self, job);
-
-	if (st != TUTTI_OK)
-		job->status = st;
-}
-
-/* All have said where their buffers are; false: not all can be reached, and the job has another
- * program now. */
+/* All have said where their buffers are; false: not all can be reached, and it is the job of another
+ * program from here on. */
 static bool end_opening(struct tti_job *job)
 {
+	const struct tti_memory_call call = job->program.memory;
+	tutti_status st;
+
 	job->program.begins = false;
-	if (job->program.is_refused) {
-		go_another_way(job);
-		return false;
-	}
-	job->program.memory.taken(job->program.memory.self);
-	return true;
+	if (!job->program.is_refused)
+		return true;
+	st = call.otherwise(call.self, job);
+	if (st != TUTTI_OK)
+		job->status = st;
+	return false;
 }
 
 bool tti_memory_poll(struct tti_job *job)

@@ -103,16 +103,10 @@ void trial_release(struct trial *trial)
 
 /* -- Running ------------------------------------------------------------------------------------ */
 
-static void taken(void *self)
-{
-	++*(int *)self;
-}
-
 /* The chunks of the other algorithm lie in the same rows. */
 static tutti_status otherwise(void *self, struct tti_job *job)
 {
-	struct trial *trial =
-		(struct trial *)(void *)((char *)self - offsetof(struct trial, taken));
+	struct trial *trial = self;
 	const int rank = (int)(job - trial->bed.job),
 		  rows = trial->nchunks / job->program.layout.parts;
 	const struct trial_call *call = &trial->call[trial->at[rank]];
@@ -153,9 +147,8 @@ static void start_memory(struct trial *trial, int rank, int at)
 		.send = call->send[rank],
 		.recv = call->recv[rank],
 		.is_large = (call->tag & 1) != 0,
-		.taken = taken,
 		.otherwise = otherwise,
-		.self = &trial->taken,
+		.self = trial,
 	};
 
 	memory.is_ready = name_buffer(trial, rank, (uintptr_t)layout->input, &memory.send) &&
@@ -238,8 +231,10 @@ static void start(void *self, struct bed *bed, int rank, int at)
 
 static void done(void *self, struct bed *bed, int rank, int at)
 {
-	(void)bed;
-	trial_check(self, rank, at);
+	struct trial *trial = self;
+
+	trial->taken += bed->job[rank].program.is_memory;
+	trial_check(trial, rank, at);
 }
 
 bool trial_run(struct trial *trial)
@@ -259,15 +254,14 @@ static tutti_status run_kept(struct trial *trial, struct tti_short *call, int ra
 	const struct trial_call *what = &trial->call[at];
 	const struct tti_layout *buffers = &what->layout[rank];
 	struct tti_layout layout = *buffers;
-	int peer = -1;
 
 	layout.input = layout.output = NULL;
 	TTI_TRY(tti_short_prepare(call, &trial->bed.engine[rank], trial->bound[rank], &layout,
 				  &what->reducer[rank], what->slice_bytes));
-	TTI_TRY(tti_short_run(call, buffers->input, buffers->output, what->tag, &peer));
+	TTI_TRY(tti_short_run(call, buffers->input, buffers->output, what->tag));
 	trial_check(trial, rank, at);
 	memcpy(what->memory[rank], what->before[rank], what->nbytes[rank]);
-	return tti_short_run(call, buffers->input, buffers->output, what->tag + 1, &peer);
+	return tti_short_run(call, buffers->input, buffers->output, what->tag + 1);
 }
 
 static tutti_status run_one(struct trial *trial, struct tti_short *call, int rank, int at)

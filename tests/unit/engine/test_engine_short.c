@@ -70,9 +70,9 @@ static void run_with_own_tag(void *self, struct bed *bed, int rank)
 			      &call->reducer[rank], call->slice_bytes) != TUTTI_OK)
 		outcome->status[rank] = TUTTI_AGAIN;
 	else
-		outcome->status[rank] =
-			tti_short_run(&kept, call->layout[rank].input, call->layout[rank].output,
-				      (uint64_t)rank, &outcome->peer[rank]);
+		outcome->status[rank] = tti_short_run(&kept, call->layout[rank].input,
+						      call->layout[rank].output, (uint64_t)rank);
+	outcome->peer[rank] = kept.job.mismatch_peer;
 	tti_short_release(&kept);
 }
 
