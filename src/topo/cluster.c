@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "topo/cluster_build.h"
+#include "topo/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
@@ -189,16 +190,14 @@ static tutti_status take_gpu(struct tti_cluster_build *build, const struct tti_x
 static tutti_status take_cpu(const struct tti_xml_doc *doc, const struct tti_xml *cpu,
 			     struct own *own)
 {
-	uint64_t hash;
 	double ignored;
 
-	TTI_TRY(tti_xml_hex(doc, cpu, "host_hash", UINT64_MAX, 0, &hash));
 	TTI_TRY(tti_xml_real(doc, cpu, "tutti_mem_gbps", 1e6, 0, &ignored));
 	TTI_TRY(tti_xml_real(doc, cpu, "tutti_mem_ns", 1e9, 0, &ignored));
 	if (own->hashed || !tti_xml_get(cpu, "host_hash"))
 		return TUTTI_OK;
 	own->hashed = true;
-	own->hash = hash;
+	own->hash = tti_schema_host(cpu);
 	return TUTTI_OK;
 }
 

@@ -38,17 +38,17 @@ struct tti_canon_work {
 static bool has_several(const struct tti_xml_doc *doc)
 {
 	const struct tti_xml *first = tti_xml_find(doc->root, "cpu", NULL, NULL);
-	const uint64_t hash = first ? tti_schema_host(doc, first) : 0;
+	const uint64_t hash = first ? tti_schema_host(first) : 0;
 
 	for (const struct tti_xml *cpu = first; cpu; cpu = tti_xml_next(cpu, "cpu"))
-		if (tti_schema_host(doc, cpu) != hash)
+		if (tti_schema_host(cpu) != hash)
 			return true;
 	return false;
 }
 
 void tti_canon_hosts_init(struct tti_canon_hosts *hosts, const struct tti_xml_doc *doc)
 {
-	*hosts = (struct tti_canon_hosts){ .doc = doc, .several = has_several(doc) };
+	*hosts = (struct tti_canon_hosts){ .several = has_several(doc) };
 }
 
 void tti_canon_hosts_release(struct tti_canon_hosts *hosts)
@@ -58,7 +58,7 @@ void tti_canon_hosts_release(struct tti_canon_hosts *hosts)
 
 uint32_t tti_canon_host_of(struct tti_canon_hosts *hosts, const struct tti_xml *cpu)
 {
-	const uint64_t hash = hosts->several ? tti_schema_host(hosts->doc, cpu) : 0;
+	const uint64_t hash = hosts->several ? tti_schema_host(cpu) : 0;
 
 	return tti_intern(&hosts->seen, &hash, sizeof(hash));
 }

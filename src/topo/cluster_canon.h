@@ -33,7 +33,6 @@ void tti_canon_release(struct tti_canon *canon);
 /* The hosts of a document that holds several, as numbers in the order in which they
  * come; all are 0 where there is but one. NONE: no memory. */
 struct tti_canon_hosts {
-	const struct tti_xml_doc *doc; /* borrowed */
 	bool several;
 	struct tti_intern seen;
 };

@@ -143,6 +143,7 @@ enum tti_note_kind {
 	TTI_NOTE_ASSUMED_NET,    /* a net speed that is not stated              */
 	TTI_NOTE_ASSUMED_SOCKET, /* which NUMA nodes share a socket             */
 	TTI_NOTE_ASSUMED_NVLINK, /* the speed of NVLinks of an unknown GPU      */
+	TTI_NOTE_BUSID_TWICE,    /* a PCI function with the bus id of another   */
 };
 struct tti_note {
 	enum tti_note_kind kind;

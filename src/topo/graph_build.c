@@ -134,6 +134,8 @@ static void release(struct tti_build *build)
 	tti_vec_release(&build->links);
 	tti_map_release(&build->host_of);
 	tti_map_release(&build->by_busid);
+	tti_map_release(&build->functions);
+	tti_intern_release(&build->virtuals);
 	tti_map_release(&build->cards);
 	tti_map_release(&build->numbers);
 	tti_map_release(&build->fabrics);

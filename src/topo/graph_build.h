@@ -14,6 +14,7 @@
  * Owner: tti_graph_build(). Threads: one. */
 
 #include "topo/graph.h"
+#include "topo/intern.h"
 #include "util/vec.h"
 
 /* One direction of a link. */
@@ -58,6 +59,8 @@ struct tti_build {
 	TTI_VEC(struct tti_made) links; /* <pcilink> and the node of its <pci>  */
 	struct tti_map host_of;         /* (host_hash, 0)                       */
 	struct tti_map by_busid;        /* (host, TTI_BUILD_KEY) -> DEV, PCI    */
+	struct tti_map functions;       /* (host, bus id) -> line of its <pci>  */
+	struct tti_intern virtuals;     /* host, dev, port and name of each net below a <cpu> */
 	struct tti_map cards;           /* (parent, card) -> NIC                */
 	struct tti_map numbers;         /* (element, 0) -> its number           */
 	struct tti_map fabrics;         /* (hash of tutti_fabric, 0) -> NVS     */

@@ -21,7 +21,7 @@
 
 static tutti_status find_host(struct tti_build *build, const struct tti_xml *cpu, uint32_t *out)
 {
-	const uint64_t key = tti_schema_host(build->doc, cpu);
+	const uint64_t key = tti_schema_host(cpu);
 	const char *hash;
 
 	*out = tti_map_get(&build->host_of, key, 0);

@@ -300,9 +300,30 @@ static tutti_status add_nic(struct tti_build *build, const struct tti_xml *xml,
 	return add_nets(build, xml, node);
 }
 
+/* NCCL writes a net without a PCI function below every <cpu>: all of these are one, which
+ * hangs on the lowest of them, as these come in order. */
+static tutti_status is_new_virtual(struct tti_build *build, const struct tti_xml *net,
+				   uint32_t host, bool *out)
+{
+	const char *name = tti_xml_get(net, "name");
+	const size_t before = build->virtuals.entries.n;
+	struct tti_strbuf key = { 0 };
+	int64_t dev, port;
+
+	TTI_TRY(tti_xml_int(build->doc, net, "dev", -1, INT32_MAX, -1, &dev));
+	TTI_TRY(tti_xml_int(build->doc, net, "port", 0, INT32_MAX, -1, &port));
+	tti_strbuf_addf(&key, "%u %d %d %s", host, (int)dev, (int)port, name ? name : "");
+	const bool good =
+		!key.failed && tti_intern(&build->virtuals, key.text, key.len) != TTI_INTERN_NONE;
+	tti_strbuf_release(&key);
+	*out = build->virtuals.entries.n > before;
+	return good ? TUTTI_OK : out_of_memory(build);
+}
+
 /* NICs that are not on PCI: each net is one, at memory speed. */
 static tutti_status add_virtual_nics(struct tti_build *build, const struct tti_made *cpu)
 {
+	const uint32_t host = build->nodes.at[cpu->node].host;
 	const struct tti_xml *nic = tti_xml_find(cpu->xml, "nic", NULL, NULL);
 
 	for (; nic; nic = tti_xml_next(nic, "nic")) {
@@ -311,9 +332,12 @@ static tutti_status add_virtual_nics(struct tti_build *build, const struct tti_m
 		for (; net; net = only_net(tti_xml_next(net, "net"))) {
 			const char *name = tti_xml_get(net, "name");
 			uint32_t node;
+			bool is_new;
 
-			TTI_TRY(tti_build_node(build, TTI_NODE_NIC, nic,
-					       build->nodes.at[cpu->node].host, &node, "%s",
+			TTI_TRY(is_new_virtual(build, net, host, &is_new));
+			if (!is_new)
+				continue;
+			TTI_TRY(tti_build_node(build, TTI_NODE_NIC, nic, host, &node, "%s",
 					       name && *name ? name : "NIC"));
 			TTI_TRY(hang(build, node, cpu->node, TTI_LOC_GBPS));
 			TTI_TRY(add_net(build, net, node));
@@ -378,6 +402,18 @@ static tutti_status add_switch(struct tti_build *build, const struct tti_xml *xm
 	return add_below(build, xml, *out);
 }
 
+/* Models of machines reuse bus ids: each is a device of its own, and what leads to the id
+ * leads to the first, the one of `line`. Functions of a card that were put together made
+ * no node. */
+static tutti_status note_twice(struct tti_build *build, const struct tti_xml *xml, uint32_t line,
+			       uint32_t node)
+{
+	if (line == TTI_MAP_NONE || node == build->nodes.n)
+		return TUTTI_OK;
+	return tti_build_note(build, TTI_NOTE_BUSID_TWICE, node, TTI_NODE_NONE, xml,
+			      "it has the bus id of the <pci> of line %u", line);
+}
+
 /* <gpu> and <nic> say what a function is; without them its class does, and what hangs
  * below it. One that has both is a switch with the others below. */
 static tutti_status add_function(struct tti_build *build, const struct tti_xml *xml,
@@ -386,16 +422,21 @@ static tutti_status add_function(struct tti_build *build, const struct tti_xml *
 	const bool gpu = tti_xml_find(xml, "gpu", NULL, NULL) != NULL;
 	const bool nic = tti_xml_find(xml, "nic", NULL, NULL) != NULL;
 	const bool carries = tti_xml_find(xml, "pci", NULL, NULL) != NULL;
+	const uint32_t host = build->nodes.at[parent].host, made = (uint32_t)build->nodes.n;
 	struct tti_pci_info pci = { 0 };
 
 	TTI_TRY(read_pci(build, xml, &pci));
+	const uint32_t first = tti_map_get(&build->functions, host, pci.busid);
+
+	if (!tti_map_put(&build->functions, host, pci.busid, xml->line))
+		return out_of_memory(build);
 	if (carries || (!gpu && !nic && !computes(&pci) && !is_nic(&pci)))
 		TTI_TRY(add_switch(build, xml, &pci, parent, &parent));
 	if (gpu || (!nic && !carries && computes(&pci)))
 		TTI_TRY(add_dev(build, xml, &pci, parent));
 	if (nic || (!gpu && !carries && is_nic(&pci)))
 		TTI_TRY(add_nic(build, xml, &pci, parent));
-	return TUTTI_OK;
+	return note_twice(build, xml, first, made);
 }
 
 /* Recursive, as deep as the document: its reader bounds that (TTI_XML_DEPTH). */

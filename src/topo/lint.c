@@ -36,7 +36,7 @@ static const struct tti_lint_rule rules[] = {
 	{ "pci-virtual-link", WARNING, tti_lint_pci_virtual,
 	  "if a virtual machine made this figure up, state the real one in a topology file" },
 	{ "pci-busid-twice", WARNING, tti_lint_pci_busid_twice,
-	  "give each switch of the topology file a bus id of its own" },
+	  "give each <pci> of the topology file a bus id of its own" },
 	{ "pci-speed-assumed", NOTE, tti_lint_pci_assumed,
 	  "state link_speed and link_width in the topology file" },
 	{ "pci-unknown-function", NOTE, tti_lint_pci_unknown,

@@ -252,10 +252,16 @@ void tti_lint_net_name_twice(struct tti_linter *linter)
 		const char *name = tti_lint_attr(linter, net, "name");
 		struct tti_finding finding = { 0 };
 
-		if (!name || !*name || strcmp(name, node->name) == 0)
+		if (name && *name ? strcmp(name, node->name) == 0 : !strchr(node->name, '#'))
 			continue;
-		finding.what =
-			tti_lint_say(linter, "another net of this host is also called %s", name);
+		if (name && *name)
+			finding.what = tti_lint_say(
+				linter, "another net of this host is also called %s", name);
+		else
+			finding.what = tti_lint_say(
+				linter,
+				"another net of this host without a name also has dev=\"%d\"",
+				node->net.dev);
 		finding.consequence = tti_lint_say(
 			linter,
 			"traffic for either may go over one of them: its %.1f GB/s for both",

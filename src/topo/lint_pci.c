@@ -208,18 +208,19 @@ void tti_lint_pci_busid_twice(struct tti_linter *linter)
 {
 	const struct tti_graph *graph = linter->graph;
 
-	TTI_LINT_EACH (pci, graph, TTI_NODE_PCI) {
+	for (uint32_t i = 0; i < graph->nnotes; i++) {
+		const struct tti_note *note = &graph->notes[i];
 		struct tti_finding finding = { 0 };
 
-		if (!strchr(graph->nodes[pci].name, '#'))
+		if (note->kind != TTI_NOTE_BUSID_TWICE)
 			continue;
-		finding.what = "another switch of the file has the same bus id";
+		finding.what = tti_lint_say(linter, "%s", note->text);
 		finding.consequence = tti_lint_say(
 			linter,
-			"each counts as a switch of its own with %.1f GB/s: if they are one, "
-			"%s shares that with the others",
-			tti_lint_uplink(linter, pci), tti_lint_user(linter, pci));
-		tti_lint_add(linter, pci, &finding);
+			"each counts as a device of its own with %.1f GB/s: if they are one, "
+			"%s shares that with the others; links to the bus id lead to the first",
+			tti_lint_uplink(linter, note->node), tti_lint_user(linter, note->node));
+		tti_lint_add(linter, note->node, &finding);
 	}
 }
 

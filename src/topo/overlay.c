@@ -48,7 +48,7 @@ static struct dev dev_of(const struct build *build, const struct tti_xml_doc *do
 
 	while (!tti_xml_is(cpu, "cpu"))
 		cpu = cpu->parent;
-	dev.host = tti_overlay_host_of(&build->overlay, doc, cpu)->hash;
+	dev.host = tti_overlay_host_of(&build->overlay, cpu)->hash;
 	if (tti_xml_int(doc, net, "dev", -1, INT32_MAX, -1, &dev.number) != TUTTI_OK)
 		dev.number = -1;
 	return dev;
@@ -77,11 +77,11 @@ static bool count_devs(struct build *build, const struct tti_xml_doc *doc)
  * words keeps them. */
 static bool set_host(struct build *build, struct tti_xml *cpu, const struct tti_overlay_host *host)
 {
-	uint64_t hash = host->under ? tti_schema_host(build->under, host->under) : 0;
+	uint64_t hash = host->under ? tti_schema_host(host->under) : 0;
 
 	if (hash == 0 && host->over)
-		hash = tti_schema_host(build->out, host->over);
-	return tti_schema_host(build->out, cpu) == hash ||
+		hash = tti_schema_host(host->over);
+	return tti_schema_host(cpu) == hash ||
 	       tti_xml_setf(build->out, cpu, "host_hash", "0x%" PRIx64, hash);
 }
 
@@ -194,8 +194,7 @@ static bool keep_children(struct build *build, struct tti_xml *parent, const str
 /* A CPU of `under` alone. */
 static bool keep_cpu(struct build *build, const struct tti_xml *cpu)
 {
-	const struct tti_overlay_host *host =
-		tti_overlay_host_of(&build->overlay, build->under, cpu);
+	const struct tti_overlay_host *host = tti_overlay_host_of(&build->overlay, cpu);
 	int64_t numaid;
 
 	if (tti_xml_int(build->under, cpu, "numaid", -1, INT32_MAX, -1, &numaid) == TUTTI_OK &&
@@ -221,8 +220,7 @@ static bool complete_cpus(struct build *build)
 	struct tti_xml *cpu = tti_xml_find(build->out->root, "cpu", NULL, NULL);
 
 	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
-		const struct tti_overlay_host *host =
-			tti_overlay_host_of(&build->overlay, build->out, cpu);
+		const struct tti_overlay_host *host = tti_overlay_host_of(&build->overlay, cpu);
 
 		if (!set_host(build, cpu, host) ||
 		    (host->under && !tti_overlay_is_paired(&build->overlay, cpu) &&

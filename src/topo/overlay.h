@@ -40,7 +40,6 @@ void tti_overlay_release(struct tti_overlay *overlay);
 bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *node);
 /* The host of a <cpu> of either document. */
 struct tti_overlay_host *tti_overlay_host_of(const struct tti_overlay *overlay,
-					     const struct tti_xml_doc *doc,
 					     const struct tti_xml *cpu);
 
 #endif

@@ -99,22 +99,20 @@ static bool has_one_host(const struct tti_xml_doc *doc)
 	const struct tti_xml *first = tti_xml_find(doc->root, "cpu", NULL, NULL);
 
 	for (const struct tti_xml *cpu = first; cpu; cpu = tti_xml_next(cpu, "cpu"))
-		if (tti_schema_host(doc, cpu) != tti_schema_host(doc, first))
+		if (tti_schema_host(cpu) != tti_schema_host(first))
 			return false;
 	return true;
 }
 
-static uint64_t hash_of(const struct tti_overlay *overlay, const struct tti_xml_doc *doc,
-			const struct tti_xml *cpu)
+static uint64_t hash_of(const struct tti_overlay *overlay, const struct tti_xml *cpu)
 {
-	return overlay->one_host ? 0 : tti_schema_host(doc, cpu);
+	return overlay->one_host ? 0 : tti_schema_host(cpu);
 }
 
 struct tti_overlay_host *tti_overlay_host_of(const struct tti_overlay *overlay,
-					     const struct tti_xml_doc *doc,
 					     const struct tti_xml *cpu)
 {
-	const struct tti_overlay_host key = { .hash = hash_of(overlay, doc, cpu) };
+	const struct tti_overlay_host key = { .hash = hash_of(overlay, cpu) };
 
 	return bsearch(&key, overlay->hosts.at, overlay->hosts.n, sizeof(key), compare_hosts);
 }
@@ -124,7 +122,7 @@ static bool add_hosts(struct tti_overlay *overlay, const struct tti_xml_doc *doc
 	struct tti_xml *cpu = tti_xml_find(doc->root, "cpu", NULL, NULL);
 
 	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
-		const struct tti_overlay_host host = { .hash = hash_of(overlay, doc, cpu) };
+		const struct tti_overlay_host host = { .hash = hash_of(overlay, cpu) };
 
 		if (!tti_vec_push(&overlay->hosts, host))
 			return false;
@@ -151,13 +149,13 @@ static bool find_hosts(struct tti_overlay *overlay, const struct tti_xml_doc *un
 
 	cpu = tti_xml_find(over->root, "cpu", NULL, NULL);
 	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
-		struct tti_overlay_host *host = tti_overlay_host_of(overlay, over, cpu);
+		struct tti_overlay_host *host = tti_overlay_host_of(overlay, cpu);
 
 		host->over = host->over ? host->over : cpu;
 	}
 	cpu = tti_xml_find(under->root, "cpu", NULL, NULL);
 	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
-		struct tti_overlay_host *host = tti_overlay_host_of(overlay, under, cpu);
+		struct tti_overlay_host *host = tti_overlay_host_of(overlay, cpu);
 
 		host->under = host->under ? host->under : cpu;
 	}
@@ -193,7 +191,7 @@ static bool collect(const struct tti_overlay *overlay, const struct tti_xml_doc 
 	for (item.node = doc->root; item.node && good; item.node = tti_schema_walk(item.node)) {
 		item.element = item.node->name;
 		if (tti_xml_is(item.node, "cpu")) {
-			item.host = hash_of(overlay, doc, item.node);
+			item.host = hash_of(overlay, item.node);
 			item.key = (uint64_t)number(doc, item.node, "numaid", -1);
 			good = add(items, item);
 		} else if (tti_xml_is(item.node, "pci")) {

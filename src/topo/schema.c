@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/hash.h"
 #include "util/vec.h"
 
 /* -- The format --------------------------------------------------------------------- */
@@ -36,7 +37,6 @@ static const struct rule {
 	int64_t min;
 	uint64_t max;
 } rules[] = {
-	{ "cpu", "host_hash", HEX, 0, UINT64_MAX },
 	{ "cpu", "numaid", INT, -1, INT32_MAX },
 	{ "cpu", "affinity", MASK, 0, 0 },
 	{ "cpu", "familyid", INT, -1, INT32_MAX },
@@ -233,14 +233,12 @@ static tutti_status check_element(const struct tti_xml_doc *doc, const struct tt
 enum thing {
 	CPU,
 	PCI,
-	NET,
 	LINK, /* a <pcilink>; its key is the target */
 };
 
 struct ident {
 	enum thing thing;
 	uint64_t host, key;
-	const char *name; /* of a <net>, else "" */
 	const struct tti_xml *node;
 	size_t at; /* in the document */
 };
@@ -258,9 +256,7 @@ static int compare(const void *a, const void *b)
 		return x->thing < y->thing ? -1 : 1;
 	if (x->host != y->host)
 		return x->host < y->host ? -1 : 1;
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return (x->key > y->key) - (x->key < y->key);
 }
 
 static int compare_in_order(const void *a, const void *b)
@@ -271,38 +267,24 @@ static int compare_in_order(const void *a, const void *b)
 	return order ? order : x->at < y->at ? -1 : x->at > y->at;
 }
 
-uint64_t tti_schema_host(const struct tti_xml_doc *doc, const struct tti_xml *cpu)
+uint64_t tti_schema_host(const struct tti_xml *cpu)
 {
-	uint64_t host;
+	const char *text = tti_xml_get(cpu, "host_hash");
+	uint64_t number;
 
-	return tti_xml_hex(doc, cpu, "host_hash", UINT64_MAX, 0, &host) == TUTTI_OK ? host : 0;
+	if (!text || !*text)
+		return 0;
+	return tti_xml_digits(text, &number) ? number : tti_hash_bytes(text, strlen(text));
 }
 
-/* Other services of a NIC are counted on their own. */
-static bool identify_net(const struct tti_xml_doc *doc, const struct tti_xml *node,
-			 struct ident *out)
-{
-	const char *name = tti_xml_get(node, "name");
-	int64_t dev, port, is_net;
-
-	if (tti_xml_int(doc, node, "dev", -1, INT32_MAX, -1, &dev) != TUTTI_OK ||
-	    tti_xml_int(doc, node, "port", 0, INT32_MAX, 0, &port) != TUTTI_OK ||
-	    tti_xml_int(doc, node, "net", 0, UINT8_MAX, 1, &is_net) != TUTTI_OK)
-		return false;
-	out->thing = NET;
-	out->key = (uint64_t)(dev + 1) << 32 | (uint64_t)port;
-	out->name = name ? name : "";
-	return is_net;
-}
-
-/* false: it has no identity that must be its own. *host is that of the last <cpu>. */
+/* false: it has no identity. *host is that of the last <cpu>. */
 static bool identify(const struct tti_xml_doc *doc, const struct tti_xml *node, uint64_t *host,
 		     struct ident *out)
 {
 	int64_t numaid;
 
 	if (tti_xml_is(node, "cpu")) {
-		*host = tti_schema_host(doc, node);
+		*host = tti_schema_host(node);
 		if (tti_xml_int(doc, node, "numaid", -1, INT32_MAX, -1, &numaid) != TUTTI_OK)
 			return false;
 		out->thing = CPU;
@@ -315,7 +297,7 @@ static bool identify(const struct tti_xml_doc *doc, const struct tti_xml *node, 
 		out->thing = LINK;
 		if (!tti_busid_parse(tti_xml_get(node, "target"), &out->key))
 			return false;
-	} else if (!tti_xml_is(node, "net") || !identify_net(doc, node, out)) {
+	} else {
 		return false;
 	}
 	out->host = *host;
@@ -330,41 +312,26 @@ static bool is_below(const struct tti_xml *node, const struct tti_xml *above)
 	return node;
 }
 
-/* Files of AMD show one switch as several, side by side: to the eye they are. */
-static bool may_share(const struct ident *a, const struct ident *b)
-{
-	return a->thing == LINK ||
-	       (a->thing == PCI && tti_xml_find(a->node, "pci", NULL, NULL) &&
-		tti_xml_find(b->node, "pci", NULL, NULL) && !is_below(b->node, a->node));
-}
-
-static tutti_status fail_twice(const struct tti_xml_doc *doc, const struct ident *first,
-			       const struct ident *again)
-{
-	static const char *const what[] = {
-		[CPU] = "numaid",
-		[PCI] = "busid",
-		[NET] = "name, dev and port",
-	};
-
-	return tti_xml_fail(doc, again->node, "the same %s as the <%s> of line %" PRIu32,
-			    what[again->thing], first->node->name, first->node->line);
-}
-
-/* The first of the document that has the identity of one before it. */
+/* The first <cpu> of the document that has the host and number of one before it: what
+ * hangs on which of them can not be told apart. All else may be there twice. */
 static tutti_status check_unique(const struct tti_xml_doc *doc, const struct idents *idents)
 {
 	const struct ident *again = NULL, *first = NULL;
 
-	for (size_t i = 1; i < idents->n; i++) {
+	for (size_t i = 1; i < idents->n && idents->at[i].thing == CPU; i++) {
 		const struct ident *a = &idents->at[i - 1], *b = &idents->at[i];
 
-		if (compare(a, b) == 0 && !may_share(a, b) && (!again || b->at < again->at)) {
+		if (compare(a, b) == 0 && (!again || b->at < again->at)) {
 			first = a;
 			again = b;
 		}
 	}
-	return again ? fail_twice(doc, first, again) : TUTTI_OK;
+	if (!again)
+		return TUTTI_OK;
+	return tti_xml_fail(doc, again->node,
+			    "the same numaid as the <cpu> of line %" PRIu32 ": give it a number of "
+			    "its own, or, if it is of another host, a host_hash of its own",
+			    first->node->line);
 }
 
 /* The element of that identity, NULL: none. */
@@ -388,9 +355,7 @@ static tutti_status check_links(const struct tti_xml_doc *doc, const struct iden
 {
 	for (size_t i = idents->n; i > 0 && idents->at[i - 1].thing == LINK; i--) {
 		const struct ident *link = &idents->at[i - 1];
-		const struct ident key = {
-			.thing = PCI, .host = link->host, .key = link->key, .name = ""
-		};
+		const struct ident key = { .thing = PCI, .host = link->host, .key = link->key };
 		const struct tti_xml *target = find(idents, &key);
 
 		if (target &&
@@ -420,7 +385,7 @@ static tutti_status check_all(const struct tti_xml_doc *doc, struct idents *iden
 	uint64_t host = 0;
 
 	for (const struct tti_xml *node = doc->root; node; node = tti_schema_walk(node)) {
-		struct ident ident = { .name = "", .at = idents->n };
+		struct ident ident = { .at = idents->n };
 
 		TTI_TRY(check_element(doc, node));
 		if (identify(doc, node, &host, &ident) && !tti_vec_push(idents, ident))

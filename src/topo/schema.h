@@ -19,19 +19,18 @@
 bool tti_schema_knows(const char *element);
 /* In document order all elements that we know, and of the others the outermost. */
 struct tti_xml *tti_schema_walk(const struct tti_xml *node);
-/* The host of a checked <cpu>, by which its identities are told from those of other
- * hosts: host_hash as a number, 0 without one. */
-uint64_t tti_schema_host(const struct tti_xml_doc *doc, const struct tti_xml *cpu);
+/* The host of a <cpu>, by which its identities are told from those of other hosts:
+ * host_hash as a number; what is none (a redacted one) is hashed; 0 without one. */
+uint64_t tti_schema_host(const struct tti_xml *cpu);
 
 /* TUTTI_EINVAL with file, line, column and reason for: another root or version,
  * known elements in wrong places, known attributes that do not parse (negative
  * or not finite where that makes no sense), two CPUs of one host with one
- * numaid, two PCI functions of one host with one bus id (switches side by side aside:
- * a file of AMD has them), two nets with one name, dev and port (but for net="0",
- * which is another service), a net with neither name nor dev, a PCI function that is
- * its own ancestor by a pcilink target. Graph files (<graphs>) are refused by name.
- * What is merely implausible passes, as does a target that is not there or (in a file
- * that Azure ships) the GPU itself: that is for lint. */
+ * numaid, a net with neither name nor dev, a PCI function that is its own ancestor by a
+ * pcilink target. Graph files (<graphs>) are refused by name.
+ * What is merely implausible passes, as NCCL loads it: a bus id or a net that is there
+ * twice, a target that is not there or (in a file that Azure ships) the GPU itself. That
+ * is for lint. */
 TUTTI_CHECKED tutti_status tti_schema_check(const struct tti_xml_doc *doc);
 
 /* A partial file over what was detected: the file's attributes win, elements of

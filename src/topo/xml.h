@@ -115,6 +115,9 @@ TUTTI_CHECKED TUTTI_PRINTF(3, 4) tutti_status
 	tti_xml_fail(const struct tti_xml_doc *doc, const struct tti_xml *node, const char *fmt,
 		     ...);
 
+/* Digits, decimal or after 0x, to the end of the text; false: it is no such number. */
+bool tti_xml_digits(const char *text, uint64_t *out);
+
 /* Typed attributes. Absent or "": `missing`. Not that type or not in min..max: tti_xml_fail. */
 TUTTI_CHECKED tutti_status tti_xml_int(const struct tti_xml_doc *doc, const struct tti_xml *node,
 				       const char *attr, int64_t min, int64_t max, int64_t missing,

@@ -231,17 +231,66 @@ static tutti_status look(const char *text, size_t nbytes, const char *source)
 			line, column);
 }
 
+/* The first comment from `at` on with what XML does not allow in one: a `-` before another
+ * or before the end. Its inside, NULL: none. No `<` stands in a value, so that none of
+ * these is one. */
+static const char *find_dashes(const char *at, const char *end, size_t *len_out)
+{
+	const char *close;
+
+	while ((at = memmem(at, (size_t)(end - at), "<!--", 4)) != NULL) {
+		at += 4;
+		close = memmem(at, (size_t)(end - at), "-->", 3);
+		if (!close)
+			return NULL;
+		*len_out = (size_t)(close - at);
+		if (memmem(at, *len_out + 1, "--", 2))
+			return at;
+		at = close + 3;
+	}
+	return NULL;
+}
+
+/* NCCL takes what it likes as a comment, and files of AMD draw lines in theirs: such runs
+ * of `-` become `=`. *out is a copy, NULL: there are none. */
+static tutti_status mend_comments(const char *text, size_t nbytes, const char *source, char **out)
+{
+	const char *end = text + nbytes, *at;
+	size_t len;
+
+	*out = NULL;
+	for (at = text; (at = find_dashes(at, end, &len)) != NULL; at += len) {
+		if (!*out) {
+			*out = tti_alloc(nbytes);
+			if (!*out)
+				return tti_fail(TUTTI_ENOMEM, "reading %s: out of memory", source);
+			memcpy(*out, text, nbytes);
+		}
+		for (size_t i = 0; i < len; i++)
+			if (at[i] == '-' && (at[i + 1] == '-' || (i > 0 && at[i - 1] == '-')))
+				(*out)[at + i - text] = '=';
+	}
+	return TUTTI_OK;
+}
+
 tutti_status tti_xml_read(const char *text, size_t nbytes, const char *source,
 			  struct tti_xml_doc **out)
 {
 	struct reader reader = { 0 };
 	tutti_status st;
+	char *mended;
 
 	TTI_TRY(look(text, nbytes, source));
-	TTI_TRY(tti_xml_create(source, &reader.doc));
+	TTI_TRY(mend_comments(text, nbytes, source, &mended));
+	st = tti_xml_create(source, &reader.doc);
+	if (st != TUTTI_OK) {
+		tti_free(mended);
+		return st;
+	}
 	reader.doc->root = NULL;
 	reader.tail = &reader.doc->prolog;
-	st = parse(&reader, text, nbytes);
+	st = parse(&reader, mended ? mended : text, nbytes);
+	tti_free(mended);
 	if (st == TUTTI_OK)
 		*out = reader.doc;
 	else

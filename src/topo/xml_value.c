@@ -73,8 +73,7 @@ static const char *stated(const struct tti_xml *node, const char *attr)
 	return text && text[0] ? text : NULL;
 }
 
-/* Digits, decimal or after 0x, to the end of the text. */
-static bool parse_digits(const char *text, uint64_t *out)
+bool tti_xml_digits(const char *text, uint64_t *out)
 {
 	const bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
 	const char *digits = hex ? "0123456789abcdefABCDEF" : "0123456789";
@@ -100,7 +99,7 @@ tutti_status tti_xml_int(const struct tti_xml_doc *doc, const struct tti_xml *no
 		*out = missing;
 		return TUTTI_OK;
 	}
-	if (!parse_digits(text + minus, &digits) || digits > INT64_MAX)
+	if (!tti_xml_digits(text + minus, &digits) || digits > INT64_MAX)
 		return tti_xml_fail(doc, node,
 				    "%s=\"%s\" is not a number from %" PRId64 " to %" PRId64, attr,
 				    shown(text, buf), min, max);
@@ -121,7 +120,7 @@ tutti_status tti_xml_hex(const struct tti_xml_doc *doc, const struct tti_xml *no
 		*out = missing;
 		return TUTTI_OK;
 	}
-	if (!parse_digits(text, out) || *out > max)
+	if (!tti_xml_digits(text, out) || *out > max)
 		return tti_xml_fail(doc, node, "%s=\"%s\" is not a number from 0 to 0x%" PRIx64,
 				    attr, shown(text, buf), max);
 	return TUTTI_OK;

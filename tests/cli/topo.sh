@@ -37,6 +37,17 @@ expect 0 "$TUTTI" topo --xml "$ndv4" --detect
 says out '\bGPU7 '
 ok "a file, alone and over this machine"
 
+# NCCL writes the eth0 of a container below each <cpu>, and runs with such a file.
+for numa in 0 1; do
+	printf '<cpu host_hash="0xHOST_A" numaid="%s" affinity="0f" arch="x86_64">' $numa
+	printf '<nic><net name="eth0" dev="0" speed="10000" port="0" guid="0x0"/></nic></cpu>\n'
+done | sed '1s/^/<!------>\n<system version="1">/; $s/$/<\/system>/' >"$tmp/container.xml"
+expect 0 env NCCL_TOPO_FILE="$tmp/container.xml" "$TUTTI" run -n 2 \
+	"$TUTTI" perf all_reduce -b 1K -e 1K
+expect 0 "$TUTTI" topo --xml "$tmp/container.xml"
+says out ' 1 NIC port$'
+ok "a job with what NCCL wrote in a container"
+
 # A .tar, the folder it holds, and TUTTI_SYSFS_ROOT are one machine. The folder is gone.
 folders() { ls -d /tmp/tutti-topo-* 2>/dev/null; }
 folders >"$tmp/before"

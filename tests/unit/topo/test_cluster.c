@@ -216,8 +216,8 @@ static void random_machines_in_any_order_are_one_kind(void **state)
 
 		assert_non_null(doc);
 		for (struct tti_xml *cpu = doc->root->first; cpu; cpu = cpu->next)
-			several |= cpu->name && tti_schema_host(doc, cpu) !=
-							tti_schema_host(doc, doc->root->first);
+			several |= cpu->name &&
+				   tti_schema_host(cpu) != tti_schema_host(doc->root->first);
 		add(cluster, "a", doc);
 		/* Where a document holds several hosts, their order counts. */
 		if (!several)
@@ -270,7 +270,7 @@ static void bad_documents_are_refused(void **state)
 		const char *element, *attr, *value;
 	} changes[] = {
 		{ "net", "guid", "0xzz" },          { "gpu", "rank", "many" },
-		{ "cpu", "host_hash", "me" },       { "cpu", "tutti_mem_gbps", "nan" },
+		{ "cpu", "numaid", "me" },          { "cpu", "tutti_mem_gbps", "nan" },
 		{ "pci", "link_width", "-1" },      { "gpu", "dev", "first" },
 		{ "pci", "busid", "not-a-bus-id" },
 	};

@@ -173,6 +173,68 @@ static void names_are_unique(void **state)
 	tti_graph_free(graph);
 }
 
+/* A container's eth0, as NCCL dumps it. */
+static void a_net_below_each_cpu_is_one_nic(void **state)
+{
+	static const char nic[] = "<nic><net name='eth0' dev='0' port='0' speed='10000'/>"
+				  "<net name='eth1' dev='1' port='0' speed='10000'/></nic>";
+	struct tti_strbuf text = { 0 };
+	struct tti_graph *graph;
+	uint32_t net;
+
+	(void)state;
+	tti_strbuf_addf(&text,
+			"<cpu host_hash='0xHOST_A' numaid='1'>%s</cpu>"
+			"<cpu host_hash='0xHOST_A' numaid='0'>%s"
+			"<nic><net name='eth0' dev='2' port='0'/></nic></cpu>"
+			"<cpu host_hash='0xHOST_B' numaid='0'>%s</cpu>",
+			nic, nic, nic);
+	graph = graph_of_text(text.text);
+	tti_strbuf_release(&text);
+	assert_int_equal(graph->nhosts, 2);
+	assert_string_equal(graph->hosts[1], "0xHOST_B");
+	/* Two of each host, and another one of a name that is taken. */
+	assert_int_equal(graph->ntype[TTI_NODE_NET], 5);
+	assert_int_equal(graph->ntype[TTI_NODE_NIC], 5);
+	assert_true(has(graph, TTI_NODE_NET, "eth0#2"));
+	net = node_of(graph, TTI_NODE_NET, "0xHOST_A/eth0");
+	assert_string_equal(graph->nodes[tti_graph_cpu_of(graph, net)].name, "CPU0");
+	tti_graph_free(graph);
+}
+
+static void a_bus_id_twice_is_two_devices(void **state)
+{
+	struct tti_graph *graph = graph_of_text(
+		"<cpu numaid='0'>" PCI("0000:0a:00.0", FAST,
+				       PCI("0000:01:00.0", FAST, "<gpu dev='0' sm='80'/>"))
+			PCI("0000:0b:00.0", FAST,
+			    PCI("0000:0a:00.0", FAST, "<nic><net name='n'/></nic>") PCI(
+				    "0000:01:00.0", FAST, "<gpu dev='1' sm='80'/>")
+				    PCI("0000:02:00.0", FAST,
+					"<gpu dev='2' sm='80'>"
+					"<nvlink target='0000:01:00.0'/></gpu>")) "</cpu><cpu "
+										  "numaid='0' "
+										  "host_hash='0x1'"
+										  ">" PCI("0000:0a:"
+											  "00.0",
+											  "",
+											  "") "</"
+											      "cpu"
+											      ">");
+
+	(void)state;
+	assert_true(has(graph, TTI_NODE_GPU, "GPU0") && has(graph, TTI_NODE_GPU, "GPU1"));
+	assert_true(has(graph, TTI_NODE_NIC, "/0000:0a:00.0"));
+	assert_true(has(graph, TTI_NODE_PCI, "/0000:0a:00.0"));
+	assert_int_equal(count_notes(graph, TTI_NOTE_BUSID_TWICE), 2);
+	/* What leads to the id leads to the first. */
+	expect_near(gbps_of(graph, node_of(graph, TTI_NODE_DEV, "0000:02:00.0"),
+			    graph->nodes[node_of(graph, TTI_NODE_GPU, "GPU0")].parent,
+			    TTI_LINK_NVL),
+		    20);
+	tti_graph_free(graph);
+}
+
 /* -- Across the tree ------------------------------------------------------------------------ */
 
 #define GPU(n, links)  PCI("0000:0" n ":00.0", FAST, "<gpu sm='80' dev='" n "'>" links "</gpu>")
@@ -410,6 +472,8 @@ int main(void)
 		cmocka_unit_test(what_is_not_stated_is_assumed_and_noted),
 		cmocka_unit_test(nodes_know_their_element),
 		cmocka_unit_test(names_are_unique),
+		cmocka_unit_test(a_net_below_each_cpu_is_one_nic),
+		cmocka_unit_test(a_bus_id_twice_is_two_devices),
 		cmocka_unit_test(nvlinks_are_one_link_for_two_gpus),
 		cmocka_unit_test(links_to_switch_and_cpu_go_both_ways),
 		cmocka_unit_test(hosts_of_one_nvlink_domain_share_its_switch),

@@ -308,6 +308,11 @@ static void hosts_are_told_apart(void **state)
 	       DOC("<cpu host_hash='16' numaid='0'/><cpu host_hash='0x010' numaid='1'/>"));
 	expect(DOC("<cpu host_hash='' numaid='0'/>"), DOC("<cpu numaid='1'/>"),
 	       DOC("<cpu numaid='1'/><cpu host_hash='' numaid='0'/>"));
+	/* A redacted one is one as well. */
+	expect(DOC("<cpu host_hash='0xHASH_A' numaid='0'/><cpu host_hash='0x1' numaid='0'/>"),
+	       DOC("<cpu host_hash='0xHASH_A' numaid='0' arch='a'/>"),
+	       DOC("<cpu host_hash='0xHASH_A' numaid='0' arch='a'/>"
+		   "<cpu host_hash='0x1' numaid='0'/>"));
 	/* Several. */
 	expect(DOC("<cpu host_hash='0x1' numaid='0'><nic><net name='a' dev='0'/></nic></cpu>"
 		   "<cpu host_hash='0x3' numaid='0'><nic><net name='b' dev='0'/></nic></cpu>"),

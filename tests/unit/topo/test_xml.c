@@ -129,6 +129,28 @@ static void a_tree_is_read_as_it_stands(void **state)
 	tti_xml_free(doc);
 }
 
+/* XML does not allow them, but files of AMD have lines of them. */
+static void dashes_in_comments_are_read(void **state)
+{
+	static const struct {
+		const char *text, *comment;
+	} as[] = {
+		{ "<!------ a ------><s/>", "==== a ====" },
+		{ "<!-- b--c - d --><s/>", " b==c - d " },
+		{ "<!-- e - f ---><s/>", " e - f =" },
+		{ "<!---g--><s/>", "-g" },
+		{ "<!--\n-----\n--><s/>", "\n=====\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(as) / sizeof(as[0]); i++) {
+		struct tti_xml_doc *doc = read_text(as[i].text);
+
+		assert_string_equal(doc->prolog->comment, as[i].comment);
+		tti_xml_free(doc);
+	}
+}
+
 static void what_is_written_is_plain(void **state)
 {
 	struct tti_xml_doc *doc =
@@ -411,6 +433,7 @@ int main(void)
 		cmocka_unit_test(bus_ids_keep_their_value),
 		cmocka_unit_test(what_is_no_bus_id),
 		cmocka_unit_test(a_tree_is_read_as_it_stands),
+		cmocka_unit_test(dashes_in_comments_are_read),
 		cmocka_unit_test(what_is_written_is_plain),
 		cmocka_unit_test(every_file_survives_a_round_trip),
 		cmocka_unit_test(nothing_of_a_file_is_lost),
