@@ -544,6 +544,11 @@ void tti_tcp_commit(struct tti_link *link, size_t nbytes, uint64_t tag);
 /* The same: without a copy where nothing can have to be sent again. */
 bool tti_tcp_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
 
+/* The last lane that was well is reset: nothing more can be sent. What came before stays readable,
+ * and what is unsent is owed no longer. The link is lost if the peer cannot have some of it; one that
+ * has left wants no credit, nor again what it may have. */
+void tti_tcp_link_cut(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error);
+
 /* Write what waits. */
 void tti_tcp_link_push(struct tti_tcp_link *link);
 

@@ -182,10 +182,11 @@ static void end(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 	conn->ended = true;
 	conn->error = error;
 	link->port->nup--;
-	conn->broken |= error != 0;
 	if (!tti_tcp_reader_idle(conn->reader)) {
 		errno = error ? error : ECONNRESET;
 		tti_tcp_link_lose(link, "its connection ended within a message", errno);
+	} else if (error) {
+		tti_tcp_link_cut(link, conn, error);
 	}
 }
 

@@ -245,19 +245,8 @@ static bool is_unfinished(const struct tti_tcp_link *link, const struct tti_tcp_
 	return false;
 }
 
-/* Nothing more can be sent on it; what the peer sent before stays readable. One of
- * several is done without. On the last one, whether that matters depends on what for:
- * a peer that has left wants no credit, nor again what it may have. */
-static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
+void tti_tcp_link_cut(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
 {
-	conn->hangup = true;
-	tti_tcp_link_pull(link, conn);
-	if (link->state == TTI_TCP_LINK_LOST || conn->state != TTI_TCP_UP)
-		return;
-	if (tti_tcp_has_others(link, conn)) {
-		tti_tcp_lane_leaves(link, conn->pass.index, strerror(error));
-		return;
-	}
 	conn->broken = true;
 	link->nconns = 0;
 	if (is_unfinished(link, conn)) {
@@ -269,6 +258,20 @@ static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int erro
 	link->todo = 0;
 	link->again = 0;
 	link->credit_due = false;
+}
+
+/* Nothing more can be sent on it; what the peer sent before stays readable. One of
+ * several is done without. */
+static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
+{
+	conn->hangup = true;
+	tti_tcp_link_pull(link, conn);
+	if (link->state == TTI_TCP_LINK_LOST || conn->state != TTI_TCP_UP)
+		return;
+	if (tti_tcp_has_others(link, conn))
+		tti_tcp_lane_leaves(link, conn->pass.index, strerror(error));
+	else
+		tti_tcp_link_cut(link, conn, error);
 }
 
 /* One call of the system. The frame stays with the connection once a byte of it

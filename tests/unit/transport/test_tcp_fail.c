@@ -276,6 +276,90 @@ static void sending_to_the_dead_fails(void **state)
 	world_end(&world);
 }
 
+#define LONG (1 << 20)
+
+/* Two ranks with two lanes. Rank 1 reads the first one last: the system takes little for it there. */
+static void lanes_pair(struct world *world)
+{
+	const int64_t deadline = tti_deadline(10000);
+	const int little = 65536;
+
+	world_pair(world, 16, LONG, 2);
+	for (int rank = 0; rank < 2; rank++)
+		tcp->lanes->open_all(world->link[rank][1 - rank]);
+	while (inside(world, 0, 1)->nconns < 2 || inside(world, 1, 0)->nconns < 2) {
+		world_progress(world);
+		assert_true(tti_now_ns() < deadline);
+	}
+	assert_int_equal(setsockopt(inside(world, 1, 0)->conn[0]->fd, SOL_SOCKET, SO_RCVBUF,
+				    &little, sizeof(little)),
+			 0);
+}
+
+/* The system has no more room for what rank 0 sends to rank 1, which reads nothing. */
+static void fill_up(struct world *world)
+{
+	const int64_t deadline = tti_deadline(5000);
+	uint64_t i = 0;
+
+	while (world->port[0]->unsent == 0 && tti_now_ns() < deadline) {
+		i += put(world->link[0][1], LONG, i);
+		tcp->progress(world->port[0]);
+	}
+	assert_true(world->port[0]->unsent > 0);
+}
+
+/* Nothing is expected of the peer, so nobody but the event that its reset is can tell: a call that
+ * waits for what is unsent has to end. */
+static void who_is_blocked_notices_a_reset(void **state)
+{
+	const int64_t deadline = tti_deadline(5000);
+	struct world world;
+
+	(void)state;
+	world_pair(&world, 16, LONG, 1);
+	fill_up(&world);
+	cut(&world, 1, 0, true);
+	while (world.port[0]->unsent && tti_now_ns() < deadline)
+		tcp->progress(world.port[0]);
+	assert_int_equal(world.port[0]->unsent, 0);
+	assert_int_equal(world.port[0]->failure, TUTTI_EPEER);
+	assert_int_equal(world.port[0]->failed_peer, 1);
+	world_end(&world);
+}
+
+/* A peer that leaves resets both lanes, one after the other. What it had by the first goes again by the
+ * second, which is full when it is reset, too: that is owed to nobody any more, and no failure. */
+static void nothing_is_owed_again_to_who_has_left(void **state)
+{
+	enum { N = 14 };
+	const int64_t deadline = tti_deadline(5000);
+	struct tti_tcp_link *link;
+	struct world world;
+
+	(void)state;
+	lanes_pair(&world);
+	link = inside(&world, 0, 1);
+	link->only = 1;
+	for (uint64_t i = 0; i < N; i++)
+		assert_true(put(world.link[0][1], LONG, i));
+	while ((world.port[0]->unsent || !inside(&world, 1, 0)->in.slot[N - 1].tag) &&
+	       tti_now_ns() < deadline)
+		world_progress(&world);
+	link->only = -1;
+	tti_tcp_lane_leaves(link, 1, "the test says so");
+	assert_int_equal(link->nconns, 1);
+	/* Rank 1 reads nothing of it. */
+	assert_true(link->conn[0]->blocked);
+	assert_true(link->todo != 0);
+	cut(&world, 1, 0, true);
+	while (world.port[0]->unsent && tti_now_ns() < deadline)
+		tcp->progress(world.port[0]);
+	assert_int_equal(world.port[0]->unsent, 0);
+	assert_int_equal(world.port[0]->failure, TUTTI_OK);
+	world_end(&world);
+}
+
 /* Who has been lent a slot may write to it and give it back, though the link is
  * lost by then: the engine fills several links from one. */
 static void a_lent_slot_outlives_the_link(void **state)
@@ -424,6 +508,8 @@ int main(void)
 		cmocka_unit_test(a_dead_peer_is_noticed),
 		cmocka_unit_test(a_killed_process_is_noticed),
 		cmocka_unit_test(sending_to_the_dead_fails),
+		cmocka_unit_test(who_is_blocked_notices_a_reset),
+		cmocka_unit_test(nothing_is_owed_again_to_who_has_left),
 		cmocka_unit_test(a_lent_slot_outlives_the_link),
 		cmocka_unit_test(nonsense_is_refused_by_name),
 		cmocka_unit_test(a_made_up_credit_is_refused),
