@@ -196,7 +196,7 @@ static void explain(struct tti_comm *comm, int peer, char *buf, size_t size)
 
 	pthread_mutex_lock(&comm->lock);
 	if (stall->suspect < 0 && peer < 0)
-		snprintf(buf, size, "a connection");
+		snprintf(buf, size, "a connection to come up or to take what was sent");
 	else if (stall->suspect < 0)
 		snprintf(buf, size, "rank %d", peer);
 	else if (!stall->answered && now - stall->asked_ns > SILENT_NS)

@@ -55,14 +55,24 @@ static inline tutti_status tti_job_wait_for(struct tti_job *job, bool (*poll)(st
 	return job->status;
 }
 
+/* Nothing goes on before that peer does something. */
+static inline void tti_job_awaits(struct tti_job *job, int peer)
+{
+	job->waiting_on = peer;
+	job->no_room = NULL;
+}
+
 /* What was committed is on its way only once the system has it. */
 static inline void tti_job_hold_unsent(struct tti_job *job)
 {
 	const struct tti_engine *engine = job->engine;
 
-	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++)
-		if (engine->active[i]->unsent > 0)
-			job->status = TUTTI_AGAIN;
+	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++) {
+		if (engine->active[i]->unsent == 0)
+			continue;
+		job->status = TUTTI_AGAIN;
+		tti_job_awaits(job, -1); /* nobody in particular */
+	}
 }
 
 /* The same of operations in the order of the program. */
@@ -83,13 +93,6 @@ static inline void tti_program_place(struct tti_job *job, const void *input, voi
 	job->program.at[TTI_PLACE_INPUT] = (uintptr_t)input;
 	job->program.at[TTI_PLACE_OUTPUT] = (uintptr_t)output;
 	job->program.at[TTI_PLACE_SCRATCH] = (uintptr_t)job->engine->scratch;
-}
-
-/* Nothing goes on before that peer does something. */
-static inline void tti_job_awaits(struct tti_job *job, int peer)
-{
-	job->waiting_on = peer;
-	job->no_room = NULL;
 }
 
 /* The same of memory programs. */
