@@ -567,11 +567,6 @@ int tti_tcp_sched_credit(const struct tti_tcp_link *link);
 /* nbytes were given to the system. */
 void tti_tcp_sched_handed(struct tti_tcp_conn *conn, size_t nbytes);
 
-/* -- tcp_info.c -------------------------------------------------------------- */
-
-/* Of struct tti_transport. */
-extern const struct tti_lane_ops tti_tcp_lane_ops;
-
 /* -- tcp_link.c -------------------------------------------------------------- */
 
 /* A link to `peer` that is not up, in port->links and link_of. */
@@ -600,5 +595,6 @@ void tti_tcp_link_lose(struct tti_tcp_link *link, const char *what, int error);
 void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes);
 
 extern const struct tti_link_ops tti_tcp_link_ops;
+extern const struct tti_lane_ops tti_tcp_lane_ops; /* tcp_info.c */
 
 #endif
