@@ -88,7 +88,7 @@ int tti_tcp_rail_connect(struct tti_tcp_port *port, const struct tti_tcp_rail *r
 {
 	struct sockaddr_storage to;
 	const socklen_t size = tti_addr_to_sock(&rail->to, &to);
-	const int fd =
+	int fd =
 		tti_fork_close(socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	*final = true;
@@ -106,6 +106,6 @@ int tti_tcp_rail_connect(struct tti_tcp_port *port, const struct tti_tcp_rail *r
 	} else {
 		return fd;
 	}
-	close(fd);
+	tti_fd_close(&fd);
 	return -1;
 }

@@ -12,6 +12,7 @@
 
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/fork.h"
 #include "util/log.h"
 
 /* How long a wait does not look at *stop. */
@@ -21,7 +22,7 @@ void tti_fd_close(int *fd)
 {
 	const int error = errno;
 
-	if (*fd >= 0)
+	if (*fd >= 0 && !tti_fork_drop(*fd))
 		close(*fd);
 	*fd = -1;
 	errno = error;

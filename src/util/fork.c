@@ -10,7 +10,8 @@
 
 _Atomic int tti_fork_own_pid;
 
-/* A number that was closed and now is somebody else's file is told by its inode. */
+/* A program that closes all its files, these too, may get the number for a file of its own: the inode
+ * tells. */
 struct socket {
 	int fd;
 	ino_t inode;
@@ -62,16 +63,44 @@ void tti_fork_watch(void)
 	(void)pthread_once(&once, begin);
 }
 
+/* Under the lock; NULL: it is not in the list. */
+static struct socket *find(int fd)
+{
+	for (size_t i = sockets.all.n; i-- > 0;)
+		if (sockets.all.at[i].fd == fd)
+			return &sockets.all.at[i];
+	return NULL;
+}
+
 int tti_fork_close(int fd)
 {
 	const ino_t inode = fd >= 0 ? inode_of(fd) : 0;
+	struct socket *known;
 
 	if (!inode)
 		return fd;
 	tti_fork_watch();
 	pthread_mutex_lock(&sockets.lock);
+	known = find(fd);
 	/* Without memory a child keeps the socket: a death may be found late, no more. */
-	(void)tti_vec_push(&sockets.all, ((struct socket){ .fd = fd, .inode = inode }));
+	if (known)
+		known->inode = inode;
+	else
+		(void)tti_vec_push(&sockets.all, ((struct socket){ .fd = fd, .inode = inode }));
 	pthread_mutex_unlock(&sockets.lock);
 	return fd;
+}
+
+bool tti_fork_drop(int fd)
+{
+	struct socket *known;
+
+	pthread_mutex_lock(&sockets.lock);
+	known = find(fd);
+	if (known) {
+		*known = sockets.all.at[--sockets.all.n];
+		close(fd);
+	}
+	pthread_mutex_unlock(&sockets.lock);
+	return known;
 }

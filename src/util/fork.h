@@ -9,6 +9,7 @@
  * Threads: any. */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* From the first call on, children are noticed. */
 void tti_fork_watch(void);
@@ -20,7 +21,11 @@ static inline int tti_fork_pid(void)
 	return atomic_load_explicit(&tti_fork_own_pid, memory_order_relaxed);
 }
 
-/* A socket that is closed in children, for as long as it is open here; -1 is fine. Returns fd. */
+/* A socket that is closed in children, until tti_fd_close() closes it here; -1 is fine. Returns fd. */
 int tti_fork_close(int fd);
+
+/* Close such a socket here. No child is forked meanwhile, so none has it open without closing it, or
+ * closes what gets the number next. False: fd is no such socket, and is left open. */
+bool tti_fork_drop(int fd);
 
 #endif

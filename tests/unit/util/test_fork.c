@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process that this one forks has of the library's sockets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "util/fd.h"
+#include "util/fork.h"
+
+static int open_socket(void)
+{
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static bool is_open_in_a_child(int fd)
+{
+	const pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0)
+		_exit(fcntl(fd, F_GETFD) >= 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void a_child_has_no_socket(void **state)
+{
+	int fd = tti_fork_close(open_socket()), other = open_socket();
+
+	(void)state;
+	assert_false(is_open_in_a_child(fd));
+	assert_true(is_open_in_a_child(other));
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	tti_fd_close(&fd);
+	tti_fd_close(&other);
+}
+
+/* Even if it is the same socket: the library has closed its number, so what has it is the user's. */
+static void a_child_keeps_what_got_the_number(void **state)
+{
+	int fd = tti_fork_close(open_socket());
+	const int number = fd, user = dup(fd);
+
+	(void)state;
+	assert_true(user >= 0);
+	tti_fd_close(&fd);
+	assert_int_equal(fd, -1);
+	assert_int_equal(fcntl(number, F_GETFD), -1);
+	assert_int_equal(dup2(user, number), number);
+	assert_true(is_open_in_a_child(number));
+	close(number);
+	close(user);
+}
+
+static void a_number_is_the_new_sockets(void **state)
+{
+	int fd = tti_fork_close(open_socket());
+	const int number = fd;
+
+	(void)state;
+	/* As a program does that closes all its files. */
+	close(fd);
+	fd = open_socket();
+	assert_int_equal(fd, number);
+	assert_true(is_open_in_a_child(number));
+	(void)tti_fork_close(fd);
+	assert_false(is_open_in_a_child(number));
+	tti_fd_close(&fd);
+	assert_false(tti_fork_drop(number));
+}
+
+static _Atomic bool stop;
+
+static void *open_and_close(void *self)
+{
+	(void)self;
+	while (!stop) {
+		int fds[8];
+
+		for (int i = 0; i < 8; i++)
+			fds[i] = tti_fork_close(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+		for (int i = 0; i < 8; i++)
+			tti_fd_close(&fds[i]);
+	}
+	return NULL;
+}
+
+static void threads_open_and_close_beside_forks(void **state)
+{
+	int fd = tti_fork_close(open_socket());
+	pthread_t threads[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, NULL), 0);
+	for (int i = 0; i < 50; i++)
+		assert_false(is_open_in_a_child(fd));
+	stop = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	tti_fd_close(&fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_child_has_no_socket),
+		cmocka_unit_test(a_child_keeps_what_got_the_number),
+		cmocka_unit_test(a_number_is_the_new_sockets),
+		cmocka_unit_test(threads_open_and_close_beside_forks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
