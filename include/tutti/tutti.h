@@ -32,8 +32,12 @@
  * Threads: one communicator handle is used by one thread at a time. Different
  * handles may be used by different threads at once. tutti_comm_abort(),
  * tutti_comm_get_async_error() and tutti_last_error() may be called from any
- * thread at any time before the handle is destroyed. A communicator belongs to the process that
- * made it: in a child that was forked, each call on it is TUTTI_EUSAGE and does nothing.
+ * thread at any time before the handle is destroyed.
+ *
+ * Processes: communicators, streams, events, plans, windows and open groups belong to the
+ * process that made them. In a child that was forked, each call on them is TUTTI_EUSAGE and
+ * communicates nothing; a call that destroys an event, a plan or a window frees the child's
+ * memory of it.
  *
  * Streams: a call on the NULL stream is done when it returns. A call on a
  * tutti_stream_t returns at once and is done in the order of the stream; its

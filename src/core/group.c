@@ -5,6 +5,7 @@
 
 #include "core/stream.h"
 #include "util/error.h"
+#include "util/fork.h"
 #include "util/mem.h"
 #include "util/vec.h"
 
@@ -22,7 +23,7 @@ struct queued_call {
 };
 
 struct group {
-	int depth;
+	int depth, pid;     /* 0 deep: there is none; of the process that opened it */
 	tutti_status error; /* the first, and its text */
 	char text[TTI_ERROR_TEXT];
 	TTI_VEC(struct queued_call) calls;
@@ -32,14 +33,15 @@ struct group {
 /* What is between start and end belongs to the thread that called start. */
 static _Thread_local struct group group;
 
+/* A child that was forked inside a group has the memory of it, and nothing to run it by. */
 bool tti_group_is_open(void)
 {
-	return group.depth > 0;
+	return group.depth > 0 && group.pid == tti_fork_pid();
 }
 
 tutti_status tti_group_remember(tutti_status status)
 {
-	if (status < 0 && group.depth > 0 && group.error == TUTTI_OK) {
+	if (status < 0 && tti_group_is_open() && group.error == TUTTI_OK) {
 		group.error = status;
 		(void)snprintf(group.text, sizeof(group.text), "%s", tti_error_text());
 	}
@@ -205,7 +207,7 @@ static tutti_status place(const struct queued_call *call)
 	struct tti_comm *comm = call->comm;
 	const struct tti_args *args = &call->args;
 
-	if (group.depth > 0)
+	if (tti_group_is_open())
 		return keep(call);
 	if (args->coll == TUTTI_SEND_RECV && args->root == comm->rank)
 		return tti_fail(TUTTI_EUSAGE,
@@ -237,7 +239,7 @@ static tutti_status place_counts(struct queued_call *call)
 {
 	tutti_status st;
 
-	if (group.depth == 0 && !call->stream)
+	if (!tti_group_is_open() && !call->stream)
 		return place(call);
 	TTI_TRY(tti_counts_keep(call->comm, &call->args));
 	st = place(call);
@@ -303,7 +305,7 @@ tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_
 		return tti_group_remember(two_at_once(handle));
 	}
 	atomic_store_explicit(&comm->in_call, true, memory_order_relaxed);
-	if (!stream && group.depth == 0)
+	if (!stream && !tti_group_is_open())
 		call = tti_prepared_find(comm, args);
 	st = call ? run_prepared(comm, call, args) : submit_new(handle, comm, args, stream);
 	atomic_store_explicit(&comm->in_call, false, memory_order_relaxed);
@@ -313,8 +315,26 @@ tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_
 
 /* -- Start and end --------------------------------------------------------------------- */
 
+/* What was queued is dropped, and the communicators are given back. */
+static void close_group(void)
+{
+	group.error = TUTTI_OK;
+	for (size_t i = 0; i < group.calls.n; i++) {
+		tti_args_drop(&group.calls.at[i].args);
+		tti_handle_leave(group.calls.at[i].handle);
+	}
+	tti_vec_release(&group.calls);
+	tti_vec_release(&group.inits);
+}
+
 tutti_status tutti_group_start(void)
 {
+	tti_fork_watch();
+	if (group.depth > 0 && !tti_group_is_open()) {
+		close_group();
+		group.depth = 0;
+	}
+	group.pid = tti_fork_pid();
 	group.depth++;
 	return TUTTI_OK;
 }
@@ -389,8 +409,13 @@ tutti_status tutti_group_end(void)
 
 	if (group.depth == 0)
 		return tti_fail(TUTTI_EUSAGE, "tutti_group_end() without tutti_group_start()");
+	st = tti_fork_check("group", &group, group.pid);
 	if (--group.depth > 0)
-		return TUTTI_OK;
+		return st;
+	if (st != TUTTI_OK) {
+		close_group();
+		return st;
+	}
 	st = group.error == TUTTI_OK ? TUTTI_OK : tti_fail_quiet(group.error, "%s", group.text);
 	if (group.inits.n > 0) {
 		const tutti_status inits = wait_for_inits();
@@ -399,12 +424,6 @@ tutti_status tutti_group_end(void)
 	}
 	if (st == TUTTI_OK)
 		st = run_group();
-	group.error = TUTTI_OK;
-	for (size_t i = 0; i < group.calls.n; i++) {
-		tti_args_drop(&group.calls.at[i].args);
-		tti_handle_leave(group.calls.at[i].handle);
-	}
-	tti_vec_release(&group.calls);
-	tti_vec_release(&group.inits);
+	close_group();
 	return st;
 }

@@ -87,11 +87,7 @@ tutti_status tti_handle_enter(struct tutti_comm *handle, struct tti_comm **out)
 	*out = tti_handle_find(handle);
 	if (*out)
 		return TUTTI_OK;
-	if (handle->pid != tti_fork_pid())
-		return tti_fail(TUTTI_EUSAGE,
-				"communicator %p was made by process %d, and this is process %d, "
-				"its child: it can be used in process %d only",
-				(void *)handle, handle->pid, tti_fork_pid(), handle->pid);
+	TTI_TRY(tti_fork_check("communicator", handle, handle->pid));
 	return tti_fail(TUTTI_EUSAGE, "communicator %p was destroyed: it can be used no more",
 			(void *)handle);
 }

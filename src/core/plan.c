@@ -9,11 +9,13 @@
 #include "core/stream.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/fork.h"
 #include "util/mem.h"
 #include "util/thread.h"
 
 struct tutti_call_plan {
 	tutti_comm_t handle;
+	int pid; /* of the process that made it */
 	struct tti_args args;
 	struct tti_prepared call;
 	/* Of a start on a stream: 1 until it is done; a futex word. */
@@ -100,6 +102,7 @@ tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t handle, tutt
 	plan = tti_zalloc(sizeof(*plan));
 	if (plan) {
 		plan->handle = handle;
+		plan->pid = handle->pid;
 		plan->args = args_of(call);
 		st = make_ready(comm, plan);
 	} else {
@@ -153,13 +156,18 @@ static tutti_status queue(struct tutti_call_plan *plan, struct tti_comm *comm,
 	return st;
 }
 
+static tutti_status check_plan(tutti_call_plan_t plan)
+{
+	return plan ? tti_fork_check("plan", plan, plan->pid)
+		    : tti_fail(TUTTI_EINVAL, "the plan is NULL");
+}
+
 tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 {
 	struct tti_comm *comm;
 	tutti_status st;
 
-	if (!plan)
-		return tti_fail(TUTTI_EINVAL, "the plan is NULL");
+	TTI_TRY(check_plan(plan));
 	if (tti_group_is_open() || plan->started)
 		return tti_handle_fail(plan->handle, TUTTI_EUSAGE, "tutti_plan_start() %s",
 				       plan->started
@@ -182,8 +190,7 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 
 tutti_status tutti_plan_wait(tutti_call_plan_t plan)
 {
-	if (!plan)
-		return tti_fail(TUTTI_EINVAL, "the plan is NULL");
+	TTI_TRY(check_plan(plan));
 	if (atomic_load(&plan->running)) {
 		atomic_fetch_add(&plan->awaited->now, 1);
 		while (atomic_load(&plan->running))

@@ -33,6 +33,7 @@ struct tutti_stream {
 /* An event counts how often it was recorded and which of those have happened. It
  * is shared by the user and by the work that mentions it. */
 struct tutti_event {
+	int pid; /* of the process that made it */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t recorded, happened;
@@ -96,12 +97,7 @@ static void put_away(struct tutti_stream *stream)
 
 static tutti_status check_alive(const struct tutti_stream *stream)
 {
-	if (stream->pid != tti_fork_pid())
-		return tti_fail(
-			TUTTI_EUSAGE,
-			"stream %p was made by process %d, and this is process %d, its child: "
-			"it can be used in process %d only",
-			(const void *)stream, stream->pid, tti_fork_pid(), stream->pid);
+	TTI_TRY(tti_fork_check("stream", stream, stream->pid));
 	if (atomic_load(&stream->is_destroyed))
 		return tti_fail(TUTTI_EUSAGE, "stream %p was destroyed: it can be used no more",
 				(const void *)stream);
@@ -300,6 +296,12 @@ tutti_status tutti_stream_query(tutti_stream_t stream)
 
 /* -- Events -------------------------------------------------------------------- */
 
+static void event_free(struct tutti_event *event)
+{
+	tti_awaited_drop(event->awaited);
+	tti_free(event);
+}
+
 static void event_drop(struct tutti_event *event)
 {
 	int users;
@@ -311,8 +313,7 @@ static void event_drop(struct tutti_event *event)
 		return;
 	pthread_cond_destroy(&event->changed);
 	pthread_mutex_destroy(&event->lock);
-	tti_awaited_drop(event->awaited);
-	tti_free(event);
+	event_free(event);
 }
 
 tutti_status tutti_event_create(tutti_event_t *out)
@@ -327,15 +328,25 @@ tutti_status tutti_event_create(tutti_event_t *out)
 	pthread_mutex_init(&event->lock, NULL);
 	pthread_cond_init(&event->changed, NULL);
 	event->users = 1;
+	tti_fork_watch();
+	event->pid = tti_fork_pid();
 	*out = event;
 	return TUTTI_OK;
 }
 
 tutti_status tutti_event_destroy(tutti_event_t event)
 {
-	if (event)
+	tutti_status st;
+
+	if (!event)
+		return TUTTI_OK;
+	st = tti_fork_check("event", event, event->pid);
+	/* In a child nobody else has it, and its lock may be taken for ever. */
+	if (st == TUTTI_OK)
 		event_drop(event);
-	return TUTTI_OK;
+	else
+		event_free(event);
+	return st;
 }
 
 static void happen(struct tutti_event *event, uint64_t target)
@@ -403,7 +414,8 @@ static tutti_status push_event(tutti_stream_t stream, struct tutti_event *event,
 
 static tutti_status check_event(tutti_event_t event)
 {
-	return event ? TUTTI_OK : tti_fail(TUTTI_EINVAL, "the event is NULL");
+	return event ? tti_fork_check("event", event, event->pid)
+		     : tti_fail(TUTTI_EINVAL, "the event is NULL");
 }
 
 tutti_status tutti_event_record(tutti_event_t event, tutti_stream_t stream)

@@ -3,6 +3,7 @@
 
 #include "core/group.h"
 #include "util/error.h"
+#include "util/fork.h"
 #include "util/mem.h"
 #include "util/tsan.h"
 
@@ -193,9 +194,11 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *bas
 	bool kept = false;
 
 	if (window) {
-		*window = (struct tutti_window){
-			.handle = handle, .comm = comm, .base = base, .nbytes = size
-		};
+		*window = (struct tutti_window){ .handle = handle,
+						 .pid = handle->pid,
+						 .comm = comm,
+						 .base = base,
+						 .nbytes = size };
 		pthread_mutex_init(&window->lock, NULL);
 		pthread_cond_init(&window->ran, NULL);
 		window->peers = tti_calloc((size_t)comm->n, sizeof(*window->peers));
@@ -255,6 +258,12 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 
 	if (!window)
 		return TUTTI_OK;
+	st = tti_fork_check("window", window, window->pid);
+	if (st != TUTTI_OK) {
+		tti_free(window->peers);
+		tti_free(window);
+		return st;
+	}
 	if (window->comm && atomic_load_explicit(&window->comm->in_call, memory_order_relaxed))
 		return tti_handle_fail(window->handle, TUTTI_EUSAGE,
 				       "tutti_window_destroy(): another thread is in a call on the "

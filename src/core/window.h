@@ -39,6 +39,7 @@ struct tti_window_net;
 
 struct tutti_window {
 	tutti_comm_t handle;
+	int pid;               /* of the process that made it              */
 	struct tti_comm *comm; /* NULL: it has taken back what it lent */
 	uint8_t *base;
 	size_t nbytes;

@@ -7,6 +7,7 @@
 #include "engine/wait.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/fork.h"
 #include "util/mem.h"
 #include "util/thread.h"
 #include "util/tsan.h"
@@ -225,6 +226,7 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 
 	if (!work->window)
 		return tti_fail(TUTTI_EINVAL, "%s(): the window is NULL", names[work->kind]);
+	TTI_TRY(tti_fork_check("window", work->window, work->window->pid));
 	if (!stream)
 		return enter_and_run(work, false);
 	TTI_TRY(tti_handle_enter(work->window->handle, &comm));

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/error.h"
 #include "util/vec.h"
 
 _Atomic int tti_fork_own_pid;
@@ -61,6 +62,14 @@ void tti_fork_watch(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	(void)pthread_once(&once, begin);
+}
+
+tutti_status tti_fork_refuse(const char *what, const void *handle, int pid)
+{
+	return tti_fail(TUTTI_EUSAGE,
+			"%s %p was made by process %d, and this is process %d, its child: it can "
+			"be used in process %d only",
+			what, handle, pid, tti_fork_pid(), pid);
 }
 
 /* Under the lock; NULL: it is not in the list. */

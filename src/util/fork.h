@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "tutti/status.h"
+
 /* From the first call on, children are noticed. */
 void tti_fork_watch(void);
 
@@ -19,6 +21,13 @@ extern _Atomic int tti_fork_own_pid;
 static inline int tti_fork_pid(void)
 {
 	return atomic_load_explicit(&tti_fork_own_pid, memory_order_relaxed);
+}
+
+/* TUTTI_EUSAGE: `handle`, a `what`, was made by process `pid`, and this is a child of it. */
+TUTTI_CHECKED tutti_status tti_fork_refuse(const char *what, const void *handle, int pid);
+static inline tutti_status tti_fork_check(const char *what, const void *handle, int pid)
+{
+	return pid == tti_fork_pid() ? TUTTI_OK : tti_fork_refuse(what, handle, pid);
 }
 
 /* A socket that is closed in children, until tti_fd_close() closes it here; -1 is fine. Returns fd. */
