@@ -236,6 +236,15 @@ tutti_status tti_comm_usable(struct tti_comm *comm)
 	return refuse_before_init(comm);
 }
 
+tutti_status tti_comm_is_taken(tutti_comm_t handle)
+{
+	return tti_handle_fail(
+		handle, TUTTI_EUSAGE,
+		"another thread is in a call on communicator %p: one thread at a time "
+		"makes calls on it; give each thread one of its own (tutti_comm_dup())",
+		(void *)handle);
+}
+
 uint64_t tti_turn_take(struct tti_comm *comm)
 {
 	/* One thread at a time makes calls, so this needs no locked addition; others

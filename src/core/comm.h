@@ -199,9 +199,8 @@ struct tti_comm {
 	/* Turns: tickets of calls made, calls done; turn is a futex word. */
 	_Atomic uint64_t issued, done;
 	_Atomic uint32_t turn, turn_waiters;
-	/* A thread of the user's is in a call: another one that comes meanwhile is told, as far as
-	 * it is seen without a locked instruction. */
-	_Atomic bool in_call;
+	/* A call of the user's is under way, which has this address on its stack; NULL: none is. */
+	_Atomic(const void *) in_call;
 
 	/* The executing thread's. */
 	uint64_t seq;
@@ -282,6 +281,27 @@ tutti_status tti_comm_fate(struct tti_comm *comm);
 /* TUTTI_OK if calls are allowed now: init done, not finalized, not lost. Does not wait
  * for an init that is under way: TUTTI_EUSAGE. */
 TUTTI_CHECKED tutti_status tti_comm_usable(struct tti_comm *comm);
+
+/* From the begin to the end of a call of the user's, which `call` stands for: a call of another
+ * thread, or of an operator's function, that comes meanwhile is told, as far as it is seen without a
+ * locked instruction. Begun again by the same call it is fine. False: another one is under way. */
+static inline bool tti_comm_begin(struct tti_comm *comm, const void *call)
+{
+	const void *other = atomic_load_explicit(&comm->in_call, memory_order_relaxed);
+
+	if (other && other != call)
+		return false;
+	atomic_store_explicit(&comm->in_call, call, memory_order_relaxed);
+	return true;
+}
+
+static inline void tti_comm_end(struct tti_comm *comm)
+{
+	atomic_store_explicit(&comm->in_call, NULL, memory_order_relaxed);
+}
+
+/* The error of such another call. */
+tutti_status tti_comm_is_taken(tutti_comm_t handle);
 
 uint64_t tti_turn_take(struct tti_comm *comm);
 /* Until all before are done. */

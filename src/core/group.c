@@ -283,15 +283,6 @@ static tutti_status submit_new(tutti_comm_t handle, struct tti_comm *comm,
 	return st == TUTTI_OK ? st : tti_comm_note(comm, st);
 }
 
-static tutti_status two_at_once(tutti_comm_t handle)
-{
-	return tti_handle_fail(
-		handle, TUTTI_EUSAGE,
-		"another thread is in a call on communicator %p: one thread at a time "
-		"makes calls on it; give each thread one of its own (tutti_comm_dup())",
-		(void *)handle);
-}
-
 tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream)
 {
 	struct tti_prepared *call = NULL;
@@ -300,15 +291,14 @@ tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_
 
 	if (st != TUTTI_OK)
 		return tti_group_remember(st);
-	if (atomic_load_explicit(&comm->in_call, memory_order_relaxed)) {
+	if (!tti_comm_begin(comm, &call)) {
 		tti_handle_leave(handle);
-		return tti_group_remember(two_at_once(handle));
+		return tti_group_remember(tti_comm_is_taken(handle));
 	}
-	atomic_store_explicit(&comm->in_call, true, memory_order_relaxed);
 	if (!stream && !tti_group_is_open())
 		call = tti_prepared_find(comm, args);
 	st = call ? run_prepared(comm, call, args) : submit_new(handle, comm, args, stream);
-	atomic_store_explicit(&comm->in_call, false, memory_order_relaxed);
+	tti_comm_end(comm);
 	tti_handle_leave(handle);
 	return st == TUTTI_OK ? st : tti_group_remember(st);
 }
@@ -382,11 +372,9 @@ static tutti_status wait_for_inits(void)
 }
 
 /* Streams first: they run beside what the caller then does itself. */
-static tutti_status run_group(void)
+static tutti_status start_batches(const struct queued_call *calls, size_t n)
 {
-	const struct queued_call *calls = group.calls.at;
-	const size_t n = group.calls.n;
-	tutti_status st = check_self_transfers(calls, n);
+	tutti_status st = TUTTI_OK;
 	bool has_null = false;
 
 	for (size_t i = 0; i < n && st == TUTTI_OK; i++) {
@@ -400,6 +388,24 @@ static tutti_status run_group(void)
 	}
 	if (st == TUTTI_OK && has_null)
 		st = start_batch(calls, n, NULL);
+	return st;
+}
+
+static tutti_status run_group(void)
+{
+	const struct queued_call *calls = group.calls.at;
+	tutti_status st = check_self_transfers(calls, group.calls.n);
+	size_t begun = 0;
+
+	for (; begun < group.calls.n && st == TUTTI_OK; begun++)
+		if (!tti_comm_begin(calls[begun].comm, &calls))
+			break;
+	if (st == TUTTI_OK && begun < group.calls.n)
+		st = tti_comm_is_taken(calls[begun].handle);
+	if (st == TUTTI_OK)
+		st = start_batches(calls, group.calls.n);
+	while (begun-- > 0)
+		tti_comm_end(calls[begun].comm);
 	return st;
 }
 

@@ -174,6 +174,10 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 					       ? "of a plan whose last start was not waited for"
 					       : "inside a group: end it first");
 	TTI_TRY(tti_handle_enter(plan->handle, &comm));
+	if (!tti_comm_begin(comm, &comm)) {
+		tti_handle_leave(plan->handle);
+		return tti_comm_is_taken(plan->handle);
+	}
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK && stream) {
 		st = queue(plan, comm, stream);
@@ -184,6 +188,7 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 		if (st != TUTTI_OK)
 			(void)snprintf(plan->error, sizeof(plan->error), "%s", tti_error_text());
 	}
+	tti_comm_end(comm);
 	tti_handle_leave(plan->handle);
 	return tti_handle_note(plan->handle, st);
 }

@@ -8,6 +8,10 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
 #include "support/world.h"
 
 #define COUNT ((size_t)5000)
@@ -198,12 +202,89 @@ static void mismatch(void **state)
 	assert_int_equal(world_run(&world, differing, NULL), 0);
 }
 
+/* Two threads of rank 0 make the same call on one communicator: by a plan, and in a group. */
+struct threads {
+	tutti_call_plan_t plan;
+	bool group_is_first;
+	_Atomic int told;
+};
+
+static void nap_ms(int ms)
+{
+	nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL);
+}
+
+static void note(struct threads *both, tutti_status st)
+{
+	if (st != TUTTI_OK && CHECK(st == TUTTI_EUSAGE) &&
+	    CHECK(strstr(tutti_last_error(NULL), "another thread is in a call") != NULL))
+		both->told++;
+}
+
+static void *start_plan(void *self)
+{
+	struct threads *both = self;
+
+	nap_ms(both->group_is_first ? 100 : 0);
+	note(both, tutti_plan_start(both->plan, NULL));
+	return NULL;
+}
+
+static void use_by_threads(tutti_comm_t comm, struct threads *both)
+{
+	tutti_call call = TUTTI_CALL_INIT;
+	pthread_t thread;
+
+	call.coll = TUTTI_BARRIER;
+	if (!CHECK_OK(tutti_plan_create(&call, comm, &both->plan)))
+		return;
+	CHECK_OK(tutti_group_start());
+	CHECK_OK(tutti_barrier(comm, NULL));
+	if (CHECK(pthread_create(&thread, NULL, start_plan, both) == 0)) {
+		nap_ms(both->group_is_first ? 0 : 100);
+		note(both, tutti_group_end());
+		pthread_join(thread, NULL);
+	}
+	CHECK_OK(tutti_plan_destroy(both->plan));
+}
+
+/* Whichever comes first is in its call until the other one is told, as rank 1 comes only then. */
+static void come_when_told(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	struct threads *both = arg;
+
+	(void)n;
+	if (rank == 0) {
+		use_by_threads(comm, both);
+		return;
+	}
+	for (int i = 0; i < 20000 && !both->told; i++)
+		nap_ms(1);
+	if (CHECK(both->told == 1))
+		CHECK_OK(tutti_barrier(comm, NULL));
+	else
+		CHECK_OK(tutti_comm_revoke(comm));
+}
+
+static void another_thread_is_told(void **state)
+{
+	const struct world world = { .n = 2 };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct threads both = { .group_is_first = i == 1 };
+
+		assert_int_equal(world_run(&world, come_when_told, &both), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results),
 		cmocka_unit_test(wrong_use),
 		cmocka_unit_test(mismatch),
+		cmocka_unit_test(another_thread_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
