@@ -8,6 +8,7 @@
 
 #include "coll.h"
 #include "ranks.h"
+#include "tune_range.h"
 
 #define TUNE_ROUNDS  5 /* of a time; it is the median */
 #define TUNE_AGAIN   9 /* to be sure that a choice is better */
@@ -44,7 +45,8 @@ struct tune_better {
 	tutti_collective coll;
 	const char *taken, *better;
 	const char *reach; /* of a tune file: how the buffers are reached; NULL: by messages */
-	size_t from, upto;
+	size_t nbytes;     /* as it was measured */
+	struct tune_range range;
 	int nranks;
 	double taken_us, better_us;
 	bool dropped; /* it was not better in other processes */

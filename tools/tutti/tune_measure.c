@@ -214,7 +214,7 @@ static char *make_choices(const struct tune_job *job)
 		if (better->dropped)
 			continue;
 		fprintf(file, "choose %s %zu-%zu %s ranks %d%s%s # %.4g us, %s %.4g us\n",
-			tutti_collective_name(better->coll), better->from, better->upto,
+			tutti_collective_name(better->coll), better->range.from, better->range.upto,
 			better->better, better->nranks, better->reach ? " reach " : "",
 			better->reach ? better->reach : "", better->better_us, better->taken,
 			better->taken_us);

@@ -60,7 +60,6 @@ static void keep_better(struct tune_rank *r, const struct tune_runner *taken,
 {
 	struct tune_results *results = r->job->results;
 	const struct tune_better *last = NULL;
-	bool goes_on = false;
 
 	if (r->rank != 0)
 		return;
@@ -69,8 +68,8 @@ static void keep_better(struct tune_rank *r, const struct tune_runner *taken,
 		if (results->betters[i].coll == taken->coll && results->betters[i].nranks == r->n &&
 		    results->betters[i].reach == reach)
 			last = &results->betters[i];
-	if (last)
-		goes_on = last->better == better->algorithm && last->upto == taken->nbytes / 8;
+	if (last && last->better != better->algorithm)
+		last = NULL;
 	if (results->nbetters == TUNE_BETTERS) {
 		results->overflow = true;
 		return;
@@ -81,8 +80,8 @@ static void keep_better(struct tune_rank *r, const struct tune_runner *taken,
 		.taken = taken->algorithm,
 		.better = better->algorithm,
 		.reach = reach,
-		.from = goes_on ? last->upto + 1 : taken->nbytes / 2 + 1,
-		.upto = taken->nbytes,
+		.nbytes = taken->nbytes,
+		.range = tune_range_of(taken->nbytes, last ? &last->range : NULL),
 		.nranks = r->n,
 		.taken_us = tune_median(taken->us, TUNE_AGAIN),
 		.better_us = tune_median(better->us, TUNE_AGAIN),
@@ -222,7 +221,7 @@ static bool confirm_all(struct tune_rank *r)
 
 			pair[k] = (struct tune_runner){ .coll = better->coll,
 							.algorithm = names[k],
-							.nbytes = better->upto };
+							.nbytes = better->nbytes };
 			/* Other memory is made for it. */
 			pair[k].mapped[0] = is_mapped ? r->send : NULL;
 		}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOOL_TUNE_RANGE_H
+#define TOOL_TUNE_RANGE_H
+
+/* For which sizes a line "choose" of a tune file stands.
+ *
+ * Calls look for such a line by their size rounded up to a power of two. Measured are 8, 64, 512, ...
+ * bytes, or somewhat less where that many cannot be had alike from all ranks, 60 of 3 ranks with
+ * rows of float32; such a call looks for the 64, too. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tune_range {
+	size_t from, upto;
+};
+
+/* Of a measure of nbytes; `before` is that of the last such line, if it is of the same algorithm: if
+ * it was measured at the size before, what lies between is part of this one. NULL: there is none. */
+static inline struct tune_range tune_range_of(size_t nbytes, const struct tune_range *before)
+{
+	struct tune_range range = { 1, 1 };
+
+	while (range.upto < nbytes)
+		range.upto *= 2;
+	range.from = range.upto / 2 + 1;
+	if (before && before->upto == range.upto / 8)
+		range.from = before->upto + 1;
+	return range;
+}
+
+#endif
