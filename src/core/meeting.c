@@ -13,6 +13,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/fork.h"
 #include "util/mem.h"
 #include "util/params.h"
 
@@ -43,8 +44,8 @@ struct finding {
 	bool is_own_host; /* made on this host         */
 };
 
-/* Rank 0 holds byte 0. Who removes a file that nobody holds takes both bytes meanwhile, so that of
- * several only one does. */
+/* Rank 0 holds byte 0 until it closes the file or ends; a child that it forks does not have the file.
+ * Who removes a file that nobody holds takes both bytes meanwhile, so that of several only one does. */
 #define BYTES_HELD    1
 #define BYTES_REMOVAL 2
 
@@ -88,7 +89,7 @@ static tutti_status open_file(const char *path, int mode, int *fd, struct stat *
 {
 	tutti_status st;
 
-	*fd = open(path, mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	*fd = tti_fork_close(open(path, mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 	if (*fd < 0 && errno == ENOENT)
 		return TUTTI_AGAIN;
 	if (*fd < 0 && errno == ELOOP)
@@ -199,7 +200,8 @@ done:
 static tutti_status create_file(const char *path, bool *has_locks, int *out)
 {
 	struct stat file;
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = tti_fork_close(
+		open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
 
 	if (fd < 0 && errno == EEXIST)
 		return remove_old(path);
@@ -256,7 +258,7 @@ tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_
 	}
 	/* NFS shows other hosts what was written when a file is closed, be it a second number of
 	 * it, and else only half a minute later. */
-	copy = dup(meeting->fd);
+	copy = tti_fork_close(fcntl(meeting->fd, F_DUPFD_CLOEXEC, 0));
 	tti_fd_close(&copy);
 	*id = page.id;
 	*out = meeting;
@@ -279,8 +281,6 @@ void tti_meeting_close(struct tti_meeting *meeting, bool have_met)
 		have_met = true; /* without a text it is of no use to anybody */
 	if (have_met && fstat(meeting->fd, &file) == 0 && is_at(meeting->path, &file))
 		unlink(meeting->path);
-	/* A child that was forked meanwhile has the lock as well. */
-	(void)lock_bytes(meeting->fd, F_UNLCK, BYTES_HELD);
 	tti_fd_close(&meeting->fd);
 	tti_free(meeting);
 }

@@ -13,42 +13,42 @@ _Atomic int tti_fork_own_pid;
 
 /* A program that closes all its files, these too, may get the number for a file of its own: the inode
  * tells. */
-struct socket {
+struct file {
 	int fd;
 	ino_t inode;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	TTI_VEC(struct socket) all;
-} sockets = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	TTI_VEC(struct file) all;
+} files = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static ino_t inode_of(int fd)
 {
 	struct stat file;
 
-	return fstat(fd, &file) == 0 && S_ISSOCK(file.st_mode) ? file.st_ino : 0;
+	return fstat(fd, &file) == 0 ? file.st_ino : 0;
 }
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&sockets.lock);
+	pthread_mutex_lock(&files.lock);
 }
 
 static void in_parent(void)
 {
-	pthread_mutex_unlock(&sockets.lock);
+	pthread_mutex_unlock(&files.lock);
 }
 
 /* Only what may be called between fork() and exec(). */
 static void in_child(void)
 {
 	atomic_store(&tti_fork_own_pid, (int)getpid());
-	for (size_t i = 0; i < sockets.all.n; i++)
-		if (inode_of(sockets.all.at[i].fd) == sockets.all.at[i].inode)
-			close(sockets.all.at[i].fd);
-	sockets.all.n = 0;
-	pthread_mutex_unlock(&sockets.lock);
+	for (size_t i = 0; i < files.all.n; i++)
+		if (inode_of(files.all.at[i].fd) == files.all.at[i].inode)
+			close(files.all.at[i].fd);
+	files.all.n = 0;
+	pthread_mutex_unlock(&files.lock);
 }
 
 static void begin(void)
@@ -73,43 +73,43 @@ tutti_status tti_fork_refuse(const char *what, const void *handle, int pid)
 }
 
 /* Under the lock; NULL: it is not in the list. */
-static struct socket *find(int fd)
+static struct file *find(int fd)
 {
-	for (size_t i = sockets.all.n; i-- > 0;)
-		if (sockets.all.at[i].fd == fd)
-			return &sockets.all.at[i];
+	for (size_t i = files.all.n; i-- > 0;)
+		if (files.all.at[i].fd == fd)
+			return &files.all.at[i];
 	return NULL;
 }
 
 int tti_fork_close(int fd)
 {
 	const ino_t inode = fd >= 0 ? inode_of(fd) : 0;
-	struct socket *known;
+	struct file *known;
 
 	if (!inode)
 		return fd;
 	tti_fork_watch();
-	pthread_mutex_lock(&sockets.lock);
+	pthread_mutex_lock(&files.lock);
 	known = find(fd);
-	/* Without memory a child keeps the socket: a death may be found late, no more. */
+	/* Without memory a child keeps the file: a death may be found late. */
 	if (known)
 		known->inode = inode;
 	else
-		(void)tti_vec_push(&sockets.all, ((struct socket){ .fd = fd, .inode = inode }));
-	pthread_mutex_unlock(&sockets.lock);
+		(void)tti_vec_push(&files.all, ((struct file){ .fd = fd, .inode = inode }));
+	pthread_mutex_unlock(&files.lock);
 	return fd;
 }
 
 bool tti_fork_drop(int fd)
 {
-	struct socket *known;
+	struct file *known;
 
-	pthread_mutex_lock(&sockets.lock);
+	pthread_mutex_lock(&files.lock);
 	known = find(fd);
 	if (known) {
-		*known = sockets.all.at[--sockets.all.n];
+		*known = files.all.at[--files.all.n];
 		close(fd);
 	}
-	pthread_mutex_unlock(&sockets.lock);
+	pthread_mutex_unlock(&files.lock);
 	return known;
 }

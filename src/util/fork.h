@@ -30,11 +30,12 @@ static inline tutti_status tti_fork_check(const char *what, const void *handle, 
 	return pid == tti_fork_pid() ? TUTTI_OK : tti_fork_refuse(what, handle, pid);
 }
 
-/* A socket that is closed in children, until tti_fd_close() closes it here; -1 is fine. Returns fd. */
+/* A file that is closed in children, until tti_fd_close() closes it here; -1 is fine. Returns fd.
+ * Sockets that peers watch, and files whose locks end with this process (F_OFD_SETLK). */
 int tti_fork_close(int fd);
 
-/* Close such a socket here. No child is forked meanwhile, so none has it open without closing it, or
- * closes what gets the number next. False: fd is no such socket, and is left open. */
+/* Close such a file here. No child is forked meanwhile, so none has it open without closing it, or
+ * closes what gets the number next. False: fd is no such file, and is left open. */
 bool tti_fork_drop(int fd);
 
 #endif

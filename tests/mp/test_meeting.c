@@ -184,6 +184,44 @@ static void an_old_file_is_replaced(void **state)
 	run_with(1, 200000, 1);
 }
 
+/* A rank 0 that forks while it waits, and is killed: its file is an old one, though the child lives. */
+static void children_do_not_hold_the_file(void **state)
+{
+	struct child {
+		_Atomic int pid;
+	} *child = mmap(NULL, sizeof(*child), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	pid_t pid;
+
+	(void)state;
+	assert_ptr_not_equal(child, MAP_FAILED);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct tti_meeting *meeting;
+		tutti_unique_id id;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (tti_meeting_open(path, &id, &meeting) != TUTTI_OK)
+			_exit(1);
+		pid = fork();
+		if (pid == 0) {
+			alarm(100);
+			child->pid = getpid();
+			for (;;)
+				pause();
+		}
+		while (!child->pid)
+			crew_nap_us(200);
+		raise(SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(child->pid > 0 && there_is_a_file());
+	run_with(0, 200000, 1);
+	assert_int_equal(kill(child->pid, SIGKILL), 0);
+	munmap(child, sizeof(*child));
+}
+
 static void whoever_waits_hears_why_rank_0_failed(void **state)
 {
 	(void)state;
@@ -329,6 +367,7 @@ int main(void)
 		cmocka_unit_test(either_may_come_first),
 		cmocka_unit_test(a_program_may_do_it_several_times),
 		cmocka_unit_test(an_old_file_is_replaced),
+		cmocka_unit_test(children_do_not_hold_the_file),
 		cmocka_unit_test(whoever_waits_hears_why_rank_0_failed),
 		cmocka_unit_test(whoever_has_come_hears_it_too),
 		cmocka_unit_test(whoever_comes_later_hears_it_too),

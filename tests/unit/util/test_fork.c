@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,6 +67,43 @@ static void a_child_keeps_what_got_the_number(void **state)
 	close(user);
 }
 
+static bool is_locked(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+
+	assert_int_equal(fcntl(fd, F_OFD_GETLK, &lock), 0);
+	return lock.l_type != F_UNLCK;
+}
+
+/* The child lives, and has not the lock. */
+static void a_lock_ends_with_the_file(void **state)
+{
+	char path[] = "/tmp/tutti-test-XXXXXX", byte;
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	int fd = tti_fork_close(mkostemp(path, O_CLOEXEC)), lines[2];
+	const int other = open(path, O_RDWR | O_CLOEXEC);
+	pid_t pid;
+
+	(void)state;
+	unlink(path);
+	assert_true(fd >= 0 && other >= 0);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lines), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(lines[0]);
+		_exit(write(lines[1], "r", 1) != 1 || read(lines[1], &byte, 1) != 0);
+	}
+	close(lines[1]);
+	assert_int_equal(read(lines[0], &byte, 1), 1);
+	assert_true(is_locked(other));
+	tti_fd_close(&fd);
+	assert_false(is_locked(other));
+	close(lines[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	close(other);
+}
+
 static void a_number_is_the_new_sockets(void **state)
 {
 	int fd = tti_fork_close(open_socket());
@@ -120,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_child_has_no_socket),
 		cmocka_unit_test(a_child_keeps_what_got_the_number),
+		cmocka_unit_test(a_lock_ends_with_the_file),
 		cmocka_unit_test(a_number_is_the_new_sockets),
 		cmocka_unit_test(threads_open_and_close_beside_forks),
 	};
