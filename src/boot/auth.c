@@ -19,8 +19,7 @@
  *
  * The answer has kind and payload length 0. An answer to another version is followed by
  * zeros, as many as the hash has bytes that versions 1 and 2 wait for. */
-#define VERSION \
-	4 /* 2: mail is acknowledged by frames TAKEN; 3: the connector proves first; 4: keys */
+#define VERSION   5 /* 3: the connector proves first; 4: keys; 5: cards name the process */
 #define HEAD      48
 #define HASH      32
 #define VERDICT   (1 + HASH)

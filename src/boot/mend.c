@@ -15,6 +15,8 @@
  *     the peer's kernel closed it     packets arrive, so a refusal at that address is a death,
  *                                     known in milliseconds; else it may take CLOSED_MS, and
  *                                     SILENT_MS if it does listen, but says nothing
+ *     ... and its process has ended   on this host that is seen, whoever listens there by now: the
+ *                                     port may be another job's, which may not answer for long
  *     it fell silent                  the peer may be dead since, or have left: a refusal counts
  *                                     after GRACE_MS, so that its goodbye can come another way;
  *                                     no answer at all counts after SILENT_MS
@@ -33,6 +35,7 @@
 #include "util/fd.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/process.h"
 
 #define CLOSED_MS       4000
 #define SILENT_MS       11000
@@ -41,6 +44,8 @@
 #define CONNECT_MS      2000
 #define BACKOFF_MS      4
 #define BACKOFF_MOST_MS 500
+/* How often to look whether a process has ended, whose connection was closed just before. */
+#define LOOK_MS         10
 
 static struct tti_mend *find(struct tti_thread *thread, enum tti_conn_role role, int peer)
 {
@@ -60,6 +65,28 @@ static void end(struct tti_mend *mend)
 	*link = mend->next;
 	tti_dial_stop(mend->dial);
 	tti_free(mend);
+}
+
+/* -- Processes of this host ---------------------------------------------------------- */
+
+void tti_mend_know(const struct tti_conn *conn)
+{
+	const struct tti_wire_card *card = &conn->thread->sock->cards[conn->peer];
+
+	if (card->identity && card->identity == tti_process_identity(card->pid))
+		tti_bit_set(conn->thread->near, (size_t)conn->peer);
+}
+
+static bool is_near(const struct tti_mend *mend)
+{
+	return tti_bit_has(mend->thread->near, (size_t)mend->peer);
+}
+
+static bool has_ended(const struct tti_mend *mend)
+{
+	const struct tti_wire_card *card = &mend->thread->sock->cards[mend->peer];
+
+	return is_near(mend) && tti_process_has_ended(card->pid, card->identity);
 }
 
 /* -- The end of patience ------------------------------------------------------------- */
@@ -221,6 +248,10 @@ static void step(struct tti_mend *mend)
 		end(mend);
 		return;
 	}
+	if (mend->closed && has_ended(mend)) {
+		refused(mend);
+		return;
+	}
 	if (now >= mend->deadline_ns) {
 		expire(mend);
 		return;
@@ -233,6 +264,8 @@ static void step(struct tti_mend *mend)
 		succeeded(mend, tunnel);
 	else if (status < 0)
 		failed(mend);
+	else if (mend->closed && is_near(mend) && mend->again_ns > now + LOOK_MS * TTI_NS_PER_MS)
+		mend->again_ns = now + LOOK_MS * TTI_NS_PER_MS;
 }
 
 static void heard(void *self)

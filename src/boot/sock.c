@@ -20,6 +20,7 @@
 #include "util/fd.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/process.h"
 
 #define GRACE_MS 1500
 
@@ -312,6 +313,7 @@ static tutti_status fill_card(struct tti_wire_card *card, uint16_t port)
 	card->port = htons(port);
 	card->addr_bytes = (uint8_t)tti_addrs_pack(addrs, n, card->addrs, sizeof(card->addrs));
 	card->pid = (int32_t)getpid();
+	card->identity = tti_process_identity(card->pid);
 	if (gethostname(card->host, sizeof(card->host)) < 0)
 		card->host[0] = '?';
 	tti_wire_clean(card->host, sizeof(card->host));

@@ -66,6 +66,7 @@ struct tti_wire_card {
 	uint8_t addrs[TTI_CARD_ADDRS]; /* tti_addrs_pack() */
 	int32_t pid;
 	char host[TTI_CARD_HOST];
+	uint64_t identity; /* of the process (util/process.h) */
 };
 
 struct tti_wire_checkin {
@@ -98,8 +99,8 @@ struct tti_frame {
 	uint64_t nbytes;
 };
 
-_Static_assert(sizeof(struct tti_wire_card) == 128, "on the wire");
-_Static_assert(sizeof(struct tti_wire_checkin) == 24 + 128, "on the wire");
+_Static_assert(sizeof(struct tti_wire_card) == 136, "on the wire");
+_Static_assert(sizeof(struct tti_wire_checkin) == 24 + 136, "on the wire");
 _Static_assert(sizeof(struct tti_frame) == 16, "on the wire");
 _Static_assert(sizeof(struct tti_news) == 16 + TTI_NEWS_TEXT, "on the wire");
 _Static_assert(sizeof(struct tti_call) == 24 + TTI_CALL_TEXT + TTI_WAY_TEXT, "on the wire");

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ struct world {
 	enum scene scene;
 	pid_t pids[MOST];
 	int reports[2], ready[2];
+	int listener[2]; /* rank 1 hands its own to the test; 0: it does not */
 	tutti_unique_id id;
 };
 
@@ -103,12 +105,43 @@ static tutti_status ask_on(struct tti_boot *boot, struct seen *seen)
 	return seen->nanswers ? TUTTI_OK : TUTTI_ETIMEOUT;
 }
 
+/* Who holds it listens where this rank did, and says nothing. */
+static bool hand_over_listener(int to)
+{
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+				.cmsg_level = SOL_SOCKET,
+				.cmsg_type = SCM_RIGHTS } };
+	struct iovec data = { (void *)(uintptr_t) "l", 1 };
+	const struct msghdr message = { .msg_iov = &data,
+					.msg_iovlen = 1,
+					.msg_control = &control,
+					.msg_controllen = sizeof(control) };
+
+	for (int fd = 0; fd < 256; fd++) {
+		int listens = 0;
+		socklen_t size = sizeof(listens);
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) || !listens)
+			continue;
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		if (sendmsg(to, &message, 0) != 1)
+			return false;
+	}
+	return true;
+}
+
 static tutti_status act(const struct world *world, struct tti_boot *boot, struct seen *seen)
 {
 	const struct tti_watch_events events = { seen, on_lost, on_ask, on_answer };
 	uint8_t blobs[MOST * 64] = { 0 };
 	tutti_status status = TUTTI_OK;
 
+	if (world->listener[1] && tti_boot_rank(boot) == 1 &&
+	    !hand_over_listener(world->listener[1]))
+		return TUTTI_EINTERNAL;
 	if (write(world->ready[1], "r", 1) != 1)
 		return TUTTI_EINTERNAL;
 	switch (world->scene) {
@@ -246,6 +279,34 @@ static void killed_in_an_exchange(void **state)
 		kill_one(5, IN_EXCHANGE, i % 5, 10000);
 }
 
+/* Where a dead rank listened somebody else may do so by now, who takes connections and says nothing, as
+ * another job's rank that computes. On one host its death is seen all the same, and not taken for a
+ * machine that is busy or cut off. */
+static void whose_port_is_taken_is_dead(void **state)
+{
+	struct world world = { .n = 4, .scene = IN_WATCH };
+	struct report report;
+	char bytes[256];
+	struct iovec data = { bytes, 1 };
+	struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, world.listener), 0);
+	start(&world);
+	/* Some listener has come: it is in the queue, and so open. */
+	assert_int_equal(recvmsg(world.listener[0], &message, MSG_PEEK | MSG_DONTWAIT), 1);
+	kill(world.pids[1], SIGKILL);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(read(world.reports[0], &report, sizeof(report)), sizeof(report));
+		if (report.culprit != 1 ||
+		    !strstr(report.text, "closed its connection without goodbye: it died"))
+			fail_msg("rank %d: %s", report.rank, report.text);
+	}
+	finish(&world);
+	close(world.listener[0]);
+	close(world.listener[1]);
+}
+
 /* Wherever it was: all others return, with a reason. A rank that had not even come
  * is missing at the deadline. */
 static void killed_during_init(void **state)
@@ -324,8 +385,11 @@ static void stopped_does_not_answer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(killed_in_watch),         cmocka_unit_test(killed_in_an_exchange),
-		cmocka_unit_test(killed_during_init),      cmocka_unit_test(stopped_is_not_dead),
+		cmocka_unit_test(killed_in_watch),
+		cmocka_unit_test(whose_port_is_taken_is_dead),
+		cmocka_unit_test(killed_in_an_exchange),
+		cmocka_unit_test(killed_during_init),
+		cmocka_unit_test(stopped_is_not_dead),
 		cmocka_unit_test(stopped_does_not_answer),
 	};
 

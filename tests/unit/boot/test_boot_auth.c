@@ -126,7 +126,7 @@ static tutti_status hello_of_version(uint8_t version)
 	make(&pair, secret, secret);
 	assert_int_equal(tti_auth_output(&pair.connector, &data), sizeof(hello));
 	memcpy(hello, data, sizeof(hello));
-	assert_int_equal(hello[8], 4);
+	assert_int_equal(hello[8], 5);
 	hello[8] = version;
 	return tti_auth_feed(&pair.acceptor, hello, sizeof(hello));
 }
@@ -137,16 +137,16 @@ static void another_version_is_named(void **state)
 	struct pair pair;
 
 	(void)state;
-	assert_int_equal(hello_of_version(4), TUTTI_AGAIN);
+	assert_int_equal(hello_of_version(5), TUTTI_AGAIN);
 	assert_int_equal(hello_of_version(2), TUTTI_EPROTO);
 	assert_non_null(strstr(tti_error_text(), "it speaks version 2 of the protocol, this side "
-						 "version 4"));
-	assert_int_equal(hello_of_version(5), TUTTI_EPROTO);
+						 "version 5"));
+	assert_int_equal(hello_of_version(6), TUTTI_EPROTO);
 	make(&pair, secret, secret);
-	run(&pair, 1000, -1, 8 * 8); /* version 4 becomes 5, on the way back */
+	run(&pair, 1000, -1, 8 * 8); /* version 5 becomes 4, on the way back */
 	assert_int_equal(pair.connector_status, TUTTI_EPROTO);
-	assert_non_null(strstr(tti_error_text(), "it speaks version 5 of the protocol, this side "
-						 "version 4"));
+	assert_non_null(strstr(tti_error_text(), "it speaks version 4 of the protocol, this side "
+						 "version 5"));
 }
 
 static void a_stranger_goes_at_his_first_byte(void **state)
@@ -365,10 +365,10 @@ static void a_handshake_yields_keys(void **state)
 static void the_keys_are_those_of_the_protocol(void **state)
 {
 	static const char *const expected[2][2] = {
-		{ "23e9d98a2a598a347e3f90f120eb5669a9389a3c33fe157098fc4eea4b31fc72",
-		  "291ecee7f276d41b2b6eb1cddd886b6466558648b1ed2510870b973ade27aadd" },
-		{ "5d41402537d19abc35f101bc35a1d48efb0a7b93552ddb86087ba8db6c1fc13f",
-		  "0992420e1bebd927fc9eae885be0795c08ee0a9a56d0c5c3fd2e18b7616adb67" },
+		{ "14475d3a0109ff82836cc58c7d52cd4b998e1a72ba337bd814726c8609d0c620",
+		  "427608e06693c7401c68a19589f84769086629d41b04700644b4c7c1bea54804" },
+		{ "e8a679b50e3331e8fea4a5066a1c68370e6fedeace2593b745c5b97cc2fed3b3",
+		  "0021b355d90d1a949f9d092e259216516a04918209c75b7e3d12354ee7df754d" },
 	};
 	const char *const *keys = expected[(tti_seal_ciphers() & TTI_SEAL_AES) != 0];
 	char text[2 * TTI_SEAL_KEY + 1];

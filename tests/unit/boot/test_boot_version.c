@@ -78,11 +78,11 @@ static void an_old_rank(void **state)
 	hello[VERSION] = 2;
 	assert_int_equal(send(fd, hello, HELLO, MSG_NOSIGNAL), HELLO);
 	receive(fd, answer, ANSWER);
-	assert_int_equal(answer[VERSION], 4);
+	assert_int_equal(answer[VERSION], 5);
 	assert_int_equal(come(0, &id, 1000), TUTTI_ETIMEOUT);
 	assert_non_null(strstr(tti_error_text(), "rank 1 of 2 did not come"));
 	assert_non_null(strstr(tti_error_text(), "one was turned away, it speaks version 2 of the "
-						 "protocol, this side version 4"));
+						 "protocol, this side version 5"));
 	close(fd);
 }
 
@@ -95,7 +95,7 @@ static void *serve(void *self)
 
 	while ((fd = accept(listening, NULL, NULL)) >= 0) {
 		if (recv(fd, bytes, HELLO, MSG_WAITALL) == HELLO) {
-			bytes[VERSION] = 5;
+			bytes[VERSION] = 6;
 			(void)!send(fd, bytes, ANSWER, MSG_NOSIGNAL);
 		}
 		close(fd);
@@ -124,8 +124,8 @@ static void a_root_of_some_day(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, serve, &listening), 0);
 	assert_int_equal(come(1, &id, 60000), TUTTI_EMISMATCH);
 	assert_non_null(strstr(tti_error_text(), "another version of Tutti"));
-	assert_non_null(strstr(tti_error_text(), "it speaks version 5 of the protocol, this side "
-						 "version 4"));
+	assert_non_null(strstr(tti_error_text(), "it speaks version 6 of the protocol, this side "
+						 "version 5"));
 	assert_true(tti_now_ns() - begin < 30 * INT64_C(1000000000));
 	shutdown(listening, SHUT_RDWR);
 	pthread_join(thread, NULL);
