@@ -4,10 +4,11 @@
  *     net_stream send|exchange|all_reduce BYTES SECONDS|FILE [PAUSE_MS]
  *
  * One rank of a job, told by the environment. Rounds of two calls: rank 0 says in a broadcast
- * whether there is another one, which there is for so long, or until there is that file, and BYTES move: from rank 0 to the last rank, between these two
- * both ways at once, or as a sum of all. The last rank sleeps PAUSE_MS before each round. Every
- * element is compared, and other in each round. Rank 0 prints "begin" after the first round; each
- * rank ends with a line "ROUNDS rounds, BYTES bytes right in SECONDS s, the longest MS ms". */
+ * whether there is another one, which there is for so long, or until there is that file, and BYTES
+ * move: from rank 0 to the last rank, between these two both ways at once, or as a sum of all. The
+ * last rank sleeps PAUSE_MS before each round. Every element is compared, and all but 4 of 64 are
+ * others in each round. Rank 0 prints "begin" after the first round; each rank ends with a line
+ * "ROUNDS rounds, BYTES bytes right in SECONDS s, the longest MS ms". */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,8 +37,13 @@ static double now_seconds(void)
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
+/* What somebody who reads looks for (tests/campaign/networks.py): the same in each round. */
+static const int32_t known[4] = { 0x6b6e6f, 0x776e20, 0x746578, 0x742021 };
+
 static int32_t value(const struct stream *s, int rank, size_t i)
 {
+	if (i % 64 < 4)
+		return known[i % 64];
 	return (int32_t)((i * 2654435761u + (size_t)s->round * 40503u + (size_t)rank) & 0xffffff);
 }
 
