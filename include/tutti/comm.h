@@ -216,6 +216,13 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_get_async_error(tutti_comm_t com
  * thread. */
 TUTTI_API const char *tutti_last_error(tutti_comm_t comm);
 
+/* Whether a call that fails also logs its text at level WARN, as it does until `on` is 0. A
+ * program that shows tutti_last_error() itself turns that off, so that each error is seen
+ * once. It is about the terminal: a log that goes to a file (TUTTI_DEBUG_FILE), or that was
+ * asked for (TUTTI_DEBUG=INFO, TRACE), has all errors in any case. For the whole process. Any
+ * thread. */
+TUTTI_API void tutti_log_errors(int on);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
 #include "core/comm.h"
 #include "core/group.h"
 #include "util/error.h"
+#include "util/log.h"
 #include "util/mem.h"
 
 /* The public calls, each a few lines. */
@@ -184,6 +185,11 @@ const char *tutti_last_error(tutti_comm_t handle)
 	pthread_mutex_unlock(&comm->lock);
 	tti_handle_leave(handle);
 	return out;
+}
+
+void tutti_log_errors(int on)
+{
+	tti_log_set_errors(on != 0);
 }
 
 tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report *out)

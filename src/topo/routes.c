@@ -148,7 +148,7 @@ tutti_status tti_routes_want_all(const struct tti_routes *routes)
 		return TUTTI_OK;
 	return tti_fail(TUTTI_EUNSUPPORTED,
 			"%s has %u GPUs, NUMA nodes and nets, too many to know the routes between "
-			"all of them in %zu MiB: ask for single ones",
+			"all of them in %zu MiB: take fewer hosts at once",
 			paths->graph->source ? paths->graph->source : "the topology", paths->n,
 			TTI_PATHS_BYTES >> 20);
 }

@@ -99,23 +99,23 @@ bool tti_schema_knows(const char *element)
 static tutti_status check_root(const struct tti_xml_doc *doc)
 {
 	const struct tti_xml *root = doc->root;
+	const char *stated = tti_xml_get(root, "version");
 	int64_t version;
 
 	if (tti_xml_is(root, "graphs"))
-		return tti_xml_fail(doc, root,
-				    "a graph file (the channels of NCCL_GRAPH_FILE), "
-				    "not a topology, which begins with <system>");
-	if (tti_xml_is(root, "topology"))
-		return tti_xml_fail(doc, root,
-				    "an export of hwloc, not a topology in NCCL's "
-				    "format, which begins with <system>");
+		return tti_xml_fail(
+			doc, root,
+			"a graph file (the channels of NCCL_GRAPH_FILE), "
+			"not a topology, which begins with <system>: `tutti plan --plan` "
+			"takes it");
 	if (!tti_xml_is(root, "system"))
 		return tti_xml_fail(doc, root, "a topology begins with <system>");
-	TTI_TRY(tti_xml_int(doc, root, "version", 1, 2, 0, &version));
-	if (version == 0)
+	TTI_TRY(tti_xml_int(doc, root, "version", INT64_MIN, INT64_MAX, 0, &version));
+	if (version != 1 && version != 2)
 		return tti_xml_fail(doc, root,
-				    "without version: version=\"1\" is NCCL's, \"2\" "
-				    "AMD's");
+				    "version=\"%.64s\" is not one that is known: \"1\" is NCCL's, "
+				    "\"2\" AMD's",
+				    stated ? stated : "");
 	return TUTTI_OK;
 }
 

@@ -9,7 +9,6 @@
 #include <strings.h>
 
 #include "util/error.h"
-#include "util/file.h"
 #include "util/mem.h"
 
 struct reader {
@@ -227,7 +226,8 @@ static tutti_status look(const char *text, size_t nbytes, const char *source)
 			line++;
 			column = 0;
 		}
-	return tti_fail(TUTTI_EINVAL, "%s:%zu:%zu: a NUL byte: not UTF-8 text, or damaged", source,
+	return tti_fail(TUTTI_EINVAL,
+			"%s:%zu:%zu: a NUL byte: not UTF-8 text, or damaged: copy it again", source,
 			line, column);
 }
 
@@ -295,19 +295,5 @@ tutti_status tti_xml_read(const char *text, size_t nbytes, const char *source,
 		*out = reader.doc;
 	else
 		tti_xml_free(reader.doc);
-	return st;
-}
-
-/* -- Files ------------------------------------------------------------------------ */
-
-tutti_status tti_xml_read_file(const char *path, struct tti_xml_doc **out)
-{
-	char *text;
-	size_t nbytes;
-	tutti_status st;
-
-	TTI_TRY(tti_file_read(path, "topology file", TTI_XML_BYTES, &text, &nbytes));
-	st = tti_xml_read(text, nbytes, path, out);
-	tti_free(text);
 	return st;
 }

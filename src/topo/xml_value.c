@@ -15,6 +15,9 @@
 /* How much of a name or a value a message shows. */
 #define SHOWN 64
 
+/* What helps against a value that is none. */
+#define MEND ": correct it, or delete the attribute, which then counts as not known"
+
 /* `text` cut to SHOWN bytes, not inside a character, and on one line. */
 static const char *shown(const char *text, char buf[SHOWN + 4])
 {
@@ -101,12 +104,13 @@ tutti_status tti_xml_int(const struct tti_xml_doc *doc, const struct tti_xml *no
 	}
 	if (!tti_xml_digits(text + minus, &digits) || digits > INT64_MAX)
 		return tti_xml_fail(doc, node,
-				    "%s=\"%s\" is not a number from %" PRId64 " to %" PRId64, attr,
-				    shown(text, buf), min, max);
+				    "%s=\"%s\" is not a number from %" PRId64 " to %" PRId64 MEND,
+				    attr, shown(text, buf), min, max);
 	*out = minus ? -(int64_t)digits : (int64_t)digits;
 	if (*out < min || *out > max)
-		return tti_xml_fail(doc, node, "%s=\"%s\" is not within %" PRId64 " to %" PRId64,
-				    attr, shown(text, buf), min, max);
+		return tti_xml_fail(doc, node,
+				    "%s=\"%s\" is not within %" PRId64 " to %" PRId64 MEND, attr,
+				    shown(text, buf), min, max);
 	return TUTTI_OK;
 }
 
@@ -121,8 +125,9 @@ tutti_status tti_xml_hex(const struct tti_xml_doc *doc, const struct tti_xml *no
 		return TUTTI_OK;
 	}
 	if (!tti_xml_digits(text, out) || *out > max)
-		return tti_xml_fail(doc, node, "%s=\"%s\" is not a number from 0 to 0x%" PRIx64,
-				    attr, shown(text, buf), max);
+		return tti_xml_fail(doc, node,
+				    "%s=\"%s\" is not a number from 0 to 0x%" PRIx64 MEND, attr,
+				    shown(text, buf), max);
 	return TUTTI_OK;
 }
 
@@ -148,7 +153,7 @@ tutti_status tti_xml_real(const struct tti_xml_doc *doc, const struct tti_xml *n
 		return TUTTI_OK;
 	}
 	if (!parse_real(text, out) || *out < 0 || *out > max)
-		return tti_xml_fail(doc, node, "%s=\"%s\" is not a number from 0 to %g", attr,
+		return tti_xml_fail(doc, node, "%s=\"%s\" is not a number from 0 to %g" MEND, attr,
 				    shown(text, buf), max);
 	return TUTTI_OK;
 }

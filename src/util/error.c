@@ -34,7 +34,7 @@ tutti_status tti_fail(tutti_status status, const char *fmt, ...)
 	va_start(args, fmt);
 	keep(fmt, args, error);
 	va_end(args);
-	tti_log(TTI_LOG_WARN, TTI_CORE, "%s", last_text);
+	tti_log_error("%s", last_text);
 	errno = error;
 	return status;
 }

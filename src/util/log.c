@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static struct {
 	uint32_t subsys; /* bit i: subsystem i is logged */
 	int fd;
 	bool has_time;
+	atomic_bool no_errors; /* on a terminal, see tti_log_error() */
 	char host[64];
 } sink = { .once = PTHREAD_ONCE_INIT, .fd = STDERR_FILENO };
 
@@ -239,6 +241,27 @@ void tti_log(enum tti_log_level level, enum tti_log_subsys subsys, const char *f
 		va_end(args);
 	}
 	errno = error;
+}
+
+void tti_log_error(const char *fmt, ...)
+{
+	const int error = errno;
+
+	if (tti_log_enabled(TTI_LOG_WARN, TTI_CORE) &&
+	    !(atomic_load(&sink.no_errors) && sink.level == TTI_LOG_WARN &&
+	      sink.fd == STDERR_FILENO)) {
+		va_list args;
+
+		va_start(args, fmt);
+		write_line(TTI_LOG_WARN, TTI_CORE, error, fmt, args);
+		va_end(args);
+	}
+	errno = error;
+}
+
+void tti_log_set_errors(bool shown)
+{
+	atomic_store(&sink.no_errors, !shown);
 }
 
 void tti_log_set_rank(int rank)

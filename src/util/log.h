@@ -44,6 +44,11 @@ bool tti_log_enabled(enum tti_log_level level, enum tti_log_subsys subsys);
 TUTTI_PRINTF(3, 4)
 void tti_log(enum tti_log_level level, enum tti_log_subsys subsys, const char *fmt, ...);
 
+/* An error that is returned, too, at level WARN: not shown on a terminal after
+ * tti_log_set_errors(false), while nothing beyond the default is asked for. */
+TUTTI_PRINTF(1, 2) void tti_log_error(const char *fmt, ...);
+void tti_log_set_errors(bool shown);
+
 /* Name this thread's rank in its log lines ("[2] "); -1 for none. */
 void tti_log_set_rank(int rank);
 

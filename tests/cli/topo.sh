@@ -158,7 +158,13 @@ bad "no option --bogus" topo lint --bogus
 
 echo '<system version="1"><cpu numaid="0"/><cpu numaid="0"/></system>' >"$tmp/twice.xml"
 expect 1 "$TUTTI" topo --xml "$tmp/twice.xml"
-says err "twice.xml:1:[0-9]+: "
+says err "^tutti topo: .*twice.xml:1:[0-9]+: "
+lines err 1 # not in the log as well
+expect 1 env TUTTI_DEBUG=INFO "$TUTTI" topo --xml "$tmp/twice.xml"
+says err "^tutti WARN .*twice.xml:1:[0-9]+: "
+expect 1 "$TUTTI" topo --sysfs "$tmp/twice.xml"
+says err "not a captured machine: --xml takes"
+lines err 1
 head -c 300 "$capture" >"$tmp/cut.tar.gz"
 expect 1 "$TUTTI" topo --sysfs "$tmp/cut.tar.gz"
 says err "could not unpack"

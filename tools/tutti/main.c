@@ -135,6 +135,13 @@ const char *tool_why(tutti_comm_t comm, tutti_status status)
 	return text[0] ? text : tutti_status_string(status);
 }
 
+/* Verbs whose ranks may fail in the background, where nobody else tells it. */
+static bool runs_ranks(const struct command *command)
+{
+	return command == &command_perf || command == &command_ping || command == &command_run ||
+	       command == &command_tune;
+}
+
 /* A full disk or a closed pipe must not look like success. */
 static int finish(const char *name, int code)
 {
@@ -164,8 +171,10 @@ int main(int argc, char **argv)
 		};
 
 		if (!strcmp(argv[1], name) ||
-		    (!strncmp(argv[1], "--", 2) && !strcmp(argv[1] + 2, name)))
+		    (!strncmp(argv[1], "--", 2) && !strcmp(argv[1] + 2, name))) {
+			tutti_log_errors(runs_ranks(commands[i]));
 			return finish(name, commands[i]->run(&args));
+		}
 	}
 	fprintf(stderr, "tutti: there is no verb '%s'\n", argv[1]);
 	print_verbs(stderr);

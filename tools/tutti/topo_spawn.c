@@ -108,6 +108,19 @@ static char *find_machine(const char *folder)
 	return found;
 }
 
+#define NO_TAR 1000
+
+/* No archive begins so, but the topology file that was meant for --xml does. */
+static bool is_markup(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	const int first = file ? getc(file) : EOF;
+
+	if (file)
+		fclose(file);
+	return first == '<';
+}
+
 bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpacked *out)
 {
 	/* Caches are most of a capture, and nobody reads them. */
@@ -128,15 +141,23 @@ bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpac
 		rmdir(template);
 		return false;
 	}
-	code = topo_run_program(argv, -1, -1);
+	code = is_markup(tarball) ? NO_TAR : topo_run_program(argv, -1, -1);
 	if (code == 0)
 		out->root = find_machine(template);
 	if (out->root)
 		return true;
-	if (code < 0)
+	if (code == NO_TAR)
+		tool_error(args,
+			   "'%s' is a text of XML or HTML, not a captured machine: --xml takes a "
+			   "topology file",
+			   tarball);
+	else if (code < 0)
 		tool_error(args, "cannot run tar to unpack '%s': %m", tarball);
 	else if (code)
-		tool_error(args, "tar could not unpack '%s', exit code %d", tarball, code);
+		tool_error(args,
+			   "tar could not unpack '%s', exit code %d: it is damaged, or not what "
+			   "`tutti topo gather` writes, the .tar.gz of a captured machine",
+			   tarball, code);
 	else
 		tool_error(args, "'%s' holds no captured machine: there is no sys/ in it", tarball);
 	topo_remove(out);

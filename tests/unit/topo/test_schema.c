@@ -131,9 +131,8 @@ static const struct {
 	const char *text, *reason;
 } bad[] = {
 	{ "<pci version='1'/>", "t.xml:1:1: <pci>: a topology begins with <system>" },
-	{ "<topology version='2.0'/>", "an export of hwloc" },
-	{ "<system/>", "without version" },
-	{ "<system version='3'/>", "version=\"3\" is not within 1 to 2" },
+	{ "<system/>", "version=\"\" is not one that is known" },
+	{ "<system version='3'/>", "version=\"3\" is not one that is known: \"1\" is NCCL's" },
 	{ "<system version='one'/>", "version=\"one\" is not a number" },
 	{ CPU("<cpu/>"), "t.xml:3:1: <cpu>: stands in <cpu>, but belongs in <system>" },
 	{ CPU("<system/>"), "may only be the root" },

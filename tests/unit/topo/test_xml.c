@@ -371,7 +371,8 @@ static void a_message_shows_the_place_and_never_too_much(void **state)
 	(void)state;
 	assert_int_equal(tti_xml_int(doc, pci, "n", 0, 9, 0, &out), TUTTI_EINVAL);
 	assert_string_equal(tti_error_text(), "t.xml:2:2: <pci busid=\"0000:01:00.0\">: n=\"z\" is "
-					      "not a number from 0 to 9");
+					      "not a number from 0 to 9: correct it, or delete the "
+					      "attribute, which then counts as not known");
 	memset(large, 'y', sizeof(large) - 1);
 	large[sizeof(large) - 1] = '\0';
 	large[10] = '\n';

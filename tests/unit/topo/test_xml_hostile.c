@@ -186,6 +186,48 @@ static void what_is_no_file_is_refused(void **state)
 	unlink(path);
 }
 
+/* What people take for a topology: what it is, and what to do. */
+static void what_is_another_file_is_named(void **state)
+{
+	static const struct {
+		const char *text, *what, *remedy;
+		size_t nbytes; /* 0: of the text */
+	} others[] = {
+		{ "<?xml version='1.0'?>\n<!DOCTYPE topology SYSTEM 'hwloc2.dtd'>\n<topology/>",
+		  "an export of hwloc", "tutti topo gather", 0 },
+		{ "<!-- x --><topology version='2.0'><indexes>0 1</indexes></topology>",
+		  "an export of hwloc", "tutti topo gather", 0 },
+		{ "\n<!DOCTYPE html>\n<html><p>404</html>", "an HTML page", "download", 0 },
+		{ "<HTML lang='en'>", "an HTML page", "download", 0 },
+		{ "\x1f\x8b\x08\0\0\0", "packed with gzip", "gunzip", 6 },
+		{ "BZh91AY", "packed with bzip2", "bunzip2", 0 },
+		{ "\xfd"
+		  "7zXZ\0",
+		  "packed with xz", "unxz", 6 },
+		{ "\x28\xb5\x2f\xfd", "packed with zstd", "unzstd", 0 },
+		{ "PK\x03\x04", "packed with zip", "unzip", 0 },
+		{ " {\"system\": 1}", ":1:1: JSON", "begins with <system>", 0 },
+		{ "\xef\xbb\xbf[1]", ":1:1: JSON", "begins with <system>", 0 },
+		{ "---\nsystem:\n  cpu: 1\n", "text without markup", "begins with <system>", 0 },
+	};
+	const char *path = in_dir("other.xml");
+	char tar[512] = "sys/devices";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		put(path, others[i].text,
+		    others[i].nbytes ? others[i].nbytes : strlen(others[i].text));
+		expect_refused(path, others[i].what);
+		expect_refused(path, others[i].remedy);
+	}
+	memcpy(tar + 257, "ustar", 5);
+	put(path, tar, sizeof(tar));
+	expect_refused(path, "a tar archive");
+	put(path, tar, strlen(tar));
+	expect_refused(path, "text without markup");
+	unlink(path);
+}
+
 static char *slurp(const char *path, size_t *nbytes)
 {
 	FILE *file = fopen(path, "r");
@@ -290,6 +332,7 @@ int main(void)
 		cmocka_unit_test(texts_are_refused_with_place_and_reason),
 		cmocka_unit_test(what_is_only_unusual_is_read),
 		cmocka_unit_test(what_is_no_file_is_refused),
+		cmocka_unit_test(what_is_another_file_is_named),
 		cmocka_unit_test(a_truncated_file_is_refused_wherever_it_ends),
 		cmocka_unit_test(a_file_is_replaced_as_a_whole),
 		cmocka_unit_test(a_full_disk_leaves_the_old_file),

@@ -67,6 +67,37 @@ static void levels_and_subsystems(void **state)
 	}
 }
 
+static void one_error_of_three_and_a_warning(void)
+{
+	tti_log_error("first");
+	tti_log_set_errors(false);
+	tti_log_error("second");
+	tti_log(TTI_LOG_WARN, TTI_CORE, "warning");
+	tti_log_set_errors(true);
+	tti_log_error("third");
+}
+
+/* What a program shows itself is not logged as well, unless the log was asked for. */
+static void errors_may_be_left_to_the_program(void **state)
+{
+	static const struct {
+		const char *debug;
+		int n;
+	} cases[] = { { "X=", 3 }, { "TUTTI_DEBUG=INFO", 4 }, { "TUTTI_DEBUG=NONE", 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *const env[] = { cases[i].debug, NULL };
+		struct child child;
+
+		child_run(&child, env, one_error_of_three_and_a_warning);
+		assert_int_equal(child.status, 0);
+		assert_int_equal(child.n, cases[i].n);
+		if (cases[i].n == 3)
+			assert_non_null(strstr(child.messages[1], "warning"));
+	}
+}
+
 static void unknown_subsystem_is_reported(void **state)
 {
 	static const char *const env[] = { "TUTTI_DEBUG=INFO", "TUTTI_DEBUG_SUBSYS=bot,boot",
@@ -297,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(levels_and_subsystems),
+		cmocka_unit_test(errors_may_be_left_to_the_program),
 		cmocka_unit_test(unknown_subsystem_is_reported),
 		cmocka_unit_test(a_line_says_level_place_and_rank),
 		cmocka_unit_test(lines_have_the_time_if_asked),
