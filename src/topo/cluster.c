@@ -165,6 +165,22 @@ static bool is_fabric(const char *text)
 	return text && text[strspn(text, "0-")] != '.' && text[strspn(text, "0-")] != '\0';
 }
 
+const char *tti_cluster_fabric_of(const struct tti_xml_doc *doc)
+{
+	const char *found = NULL;
+
+	for (struct tti_xml *node = doc->root; node; node = tti_xml_walk(node)) {
+		const char *fabric = tti_xml_get(node, "tutti_fabric");
+
+		if (!tti_xml_is(node, "gpu"))
+			continue;
+		if (!is_fabric(fabric) || (found && strcmp(found, fabric) != 0))
+			return NULL;
+		found = fabric;
+	}
+	return found;
+}
+
 static tutti_status take_gpu(struct tti_cluster_build *build, const struct tti_xml_doc *doc,
 			     const struct tti_xml *gpu, struct own *own)
 {

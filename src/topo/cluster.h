@@ -96,6 +96,10 @@ struct tti_cluster {
 	struct tti_cluster_build *build; /* while adding                          */
 };
 
+/* The NVLink domain that all GPUs of a host name, "UUID.CLIQUE"; NULL: they name none, or
+ * several. Borrowed of the document. */
+const char *tti_cluster_fabric_of(const struct tti_xml_doc *doc);
+
 TUTTI_CHECKED tutti_status tti_cluster_create(struct tti_cluster **out);
 void tti_cluster_free(struct tti_cluster *cluster);
 

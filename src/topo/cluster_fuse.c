@@ -79,6 +79,7 @@ static bool add_host(struct fuse *fuse, uint32_t at)
 		return false;
 	for (const struct tti_xml *child = from->root->first; child; child = child->next) {
 		struct tti_xml *copy = tti_xml_add_copy(fuse->doc, fuse->doc->root, child);
+		const char *old = tti_xml_is(child, "cpu") ? tti_xml_get(child, "host_hash") : NULL;
 		const uint64_t part = tti_xml_is(child, "cpu") ? part_of(child) : 0;
 
 		if (!copy || !fill_in(fuse, host, copy, &net))
@@ -86,6 +87,10 @@ static bool add_host(struct fuse *fuse, uint32_t at)
 		if (tti_xml_is(child, "cpu") &&
 		    !tti_xml_setf(fuse->doc, copy, "host_hash", "0x%" PRIx64,
 				  part ? tti_hash_combine(hash, part) : hash))
+			return false;
+		if (tti_xml_is(child, "cpu") &&
+		    !tti_xml_setf(fuse->doc, copy, "tutti_host", "%s%s%s", host->name,
+				  part ? "." : "", part ? old : ""))
 			return false;
 	}
 	return true;

@@ -162,7 +162,7 @@ struct tti_graph {
 	/* By type, in the order of names: by_type[TTI_NODE_GPU][i]. */
 	uint32_t *by_type[TTI_NODE_NIC + 1];
 	uint32_t ntype[TTI_NODE_NIC + 1];
-	const char **hosts; /* host_hash of each host, "" for the one without   */
+	const char **hosts; /* tutti_host or host_hash of each, "" for the one without */
 	uint32_t nhosts;
 	struct tti_note *notes;
 	uint32_t nnotes;

@@ -6,6 +6,7 @@
 
 #include "topo/schema.h"
 #include "util/error.h"
+#include "util/hash.h"
 #include "util/mem.h"
 
 /* More sockets than this are joined by a node controller, not by links of each to each;
@@ -19,17 +20,32 @@
 
 /* -- NUMA nodes ---------------------------------------------------------------------- */
 
+/* What a host is called: tutti_host, where no other host is, else its host_hash. */
+static tutti_status name_host(struct tti_build *build, const struct tti_xml *cpu, uint32_t host,
+			      const char **out)
+{
+	uint64_t key;
+
+	TTI_TRY(tti_build_text(build, cpu, "tutti_host", "", out));
+	key = tti_hash_bytes(*out, strlen(*out));
+	if (**out == '\0' || tti_map_get(&build->host_of, key, 1) != TTI_MAP_NONE)
+		return tti_build_text(build, cpu, "host_hash", "", out);
+	if (tti_map_put(&build->host_of, key, 1, host))
+		return TUTTI_OK;
+	return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
+}
+
 static tutti_status find_host(struct tti_build *build, const struct tti_xml *cpu, uint32_t *out)
 {
 	const uint64_t key = tti_schema_host(cpu);
-	const char *hash;
+	const char *name;
 
 	*out = tti_map_get(&build->host_of, key, 0);
 	if (*out != TTI_MAP_NONE)
 		return TUTTI_OK;
 	*out = (uint32_t)build->hosts.n;
-	TTI_TRY(tti_build_text(build, cpu, "host_hash", "", &hash));
-	if (!tti_map_put(&build->host_of, key, 0, *out) || !tti_vec_push(&build->hosts, hash))
+	TTI_TRY(name_host(build, cpu, *out, &name));
+	if (!tti_map_put(&build->host_of, key, 0, *out) || !tti_vec_push(&build->hosts, name))
 		return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
 	return TUTTI_OK;
 }

@@ -333,6 +333,7 @@ static void a_rack_is_one_domain_and_one_graph(void **state)
 	    tti_paths_build(graph, &paths) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
 	assert_int_equal(graph->nhosts, 18);
+	assert_string_equal(graph->hosts[17], "rack0-17");
 	assert_int_equal(graph->ntype[TTI_NODE_GPU], 72);
 	assert_int_equal(graph->ntype[TTI_NODE_NET], 72);
 	first = graph->by_type[TTI_NODE_GPU][0];
