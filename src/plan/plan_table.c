@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "topo/cluster.h"
 #include "topo/paths.h"
 #include "topo/words.h"
 
@@ -43,29 +44,79 @@ static size_t common_prefix(const struct tti_plan *plan, const struct tti_plan_n
 	return len;
 }
 
+/* NULL: not known. */
+static const struct tti_graph *graph_of(const struct tti_report *report, uint32_t node)
+{
+	return report->job ? report->job->nodes[node].routes->paths->graph : NULL;
+}
+
 static void add_kind(const struct tti_report *report, uint32_t kind, struct tti_strbuf *out)
 {
 	const struct tti_plan *plan = report->plan;
 	const struct tti_plan_node *node = NULL;
-	uint32_t count = 0;
+	const struct tti_graph *graph;
+	uint32_t count = 0, first = 0;
 
 	for (uint32_t i = plan->nnodes; i-- > 0;)
 		if (plan->nodes[i].kind == kind) {
 			node = &plan->nodes[i];
+			first = i;
 			count++;
 		}
 	if (!node)
 		return;
+	graph = graph_of(report, first);
 	if (plan->nnodes > 1)
 		tti_strbuf_addf(out, "  %u x ", count);
 	else
 		tti_strbuf_add(out, "  ");
 	tti_strbuf_addf(out, "%u rank%s", node->nranks, node->nranks == 1 ? "" : "s");
 	if (node->nnets)
-		tti_strbuf_addf(out, ", %u NIC%s: ", node->nnets, node->nnets == 1 ? "" : "s");
-	if (node->nnets)
+		tti_strbuf_addf(out, ", %u NIC%s", node->nnets, node->nnets == 1 ? "" : "s");
+	if (graph && graph->nhosts > 1) {
+		tti_strbuf_addf(out, ", %u hosts of one NVLink domain: ", graph->nhosts);
+		tti_words_names(graph->hosts, graph->nhosts, out);
+	} else if (node->nnets) {
+		tti_strbuf_add(out, ": ");
 		tti_words_names(node->nets, node->nnets, out);
+	}
 	tti_strbuf_add(out, "\n");
+}
+
+/* Whether NVLink may lead out of a host: GPUs on their own CPUs by C2C and on NVLink switches
+ * are built into racks. */
+static bool may_leave(const struct tti_graph *graph)
+{
+	if (graph->nhosts > 1 || graph->ntype[TTI_NODE_NVS] == 0)
+		return false;
+	for (uint32_t i = 0; i < graph->nlinks; i++)
+		if (graph->links[i].type == TTI_LINK_C2C)
+			return true;
+	return false;
+}
+
+/* That NVLink between nodes may have been left out, and how to state it. */
+static void add_what_is_missing(const struct tti_report *report, struct tti_strbuf *out)
+{
+	const struct tti_graph *last = NULL;
+
+	for (uint32_t i = 0; report->docs && report->plan->nnodes > 1 && i < report->plan->nnodes;
+	     i++) {
+		const struct tti_graph *graph = graph_of(report, i);
+
+		if (!graph || graph == last)
+			continue;
+		last = graph;
+		if (!may_leave(graph) || tti_cluster_fabric_of(report->docs[i]))
+			continue;
+		tti_strbuf_add(out, "NVLink between nodes is not counted: ");
+		tti_words_text(graph->source, out);
+		tti_strbuf_add(out,
+			       " does not name the NVLink domain of its GPUs. If it leads from "
+			       "node to node, give each <gpu> of the file "
+			       "tutti_fabric=\"DOMAIN.CLIQUE\", as detection does\n");
+		return;
+	}
 }
 
 static void add_job(const struct tti_report *report, struct tti_strbuf *out)
@@ -80,6 +131,7 @@ static void add_job(const struct tti_report *report, struct tti_strbuf *out)
 	tti_strbuf_add(out, "\n");
 	for (uint32_t kind = 0; kind < plan->nkinds; kind++)
 		add_kind(report, kind, out);
+	add_what_is_missing(report, out);
 }
 
 /* -- Patterns ------------------------------------------------------------------------ */

@@ -69,7 +69,8 @@ static void tables_name_hosts(void **state)
 	domain_expect(one, TUTTI_PLAN_TABLE, " GPU\n");
 	domain_expect(one, TUTTI_PLAN_TABLE, " 0x1b/0 1 0x2a/0 1\n");
 	domain_expect(one, TUTTI_PLAN_TABLE, " 0x1b/0-1-0x2a/0-1\n");
-	domain_expect(two, TUTTI_PLAN_TABLE, "4 NICs: 0x1b/mlx5_0-1, 0x2a/mlx5_0-1\n");
+	domain_expect(two, TUTTI_PLAN_TABLE,
+		      "  2 x 4 ranks, 4 NICs, 2 hosts of one NVLink domain: 0x1b, 0x2a\n");
 	domain_expect(two, TUTTI_PLAN_EXPLAIN, "0x1b/mlx5_0");
 	tutti_plan_free(one);
 	tutti_plan_free(two);
@@ -158,6 +159,50 @@ static void shared_names_are_not_found(void **state)
 	tutti_topo_free(topo);
 }
 
+/* -- Hosts that name their domain --------------------------------------------------------- */
+
+#define RACK "3143b15b-0000.7"
+
+static tutti_plan_t make_of(const tutti_topo_t *nodes, int nnodes, const int *node_of_rank,
+			    int nranks)
+{
+	struct tutti_plan_config config = TUTTI_PLAN_CONFIG_INIT;
+	tutti_plan_t plan = NULL;
+
+	config.patterns = "ring,tree";
+	config.node_of_rank = node_of_rank;
+	config.nranks = nranks;
+	if (tutti_plan_make(nodes, nnodes, &config, &plan) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	return plan;
+}
+
+static void a_domain_that_is_not_named(void **state)
+{
+	static const char words[] = "NVLink between nodes is not counted: trays.xml does not name";
+	static const struct tray trays[] = { { "0x1b", NULL, "mlx5_" }, { "0x1b", RACK, "mlx5_" } };
+	tutti_topo_t unnamed = domain_load(&trays[0], 1), named = domain_load(&trays[1], 1);
+	const tutti_topo_t nodes[] = { unnamed, unnamed, named };
+	tutti_plan_t one = make_of(nodes, 1, NULL, 0), two = make_of(nodes, 2, NULL, 0);
+	tutti_plan_t mixed = make_of(nodes + 1, 2, NULL, 0),
+		     single = make_of(nodes + 2, 1, NULL, 0);
+	char *text = domain_print(one, TUTTI_PLAN_TABLE);
+
+	(void)state;
+	assert_null(strstr(text, "NVLink between"));
+	domain_expect(two, TUTTI_PLAN_TABLE, "4 ranks on 2 nodes\n");
+	domain_expect(two, TUTTI_PLAN_TABLE, words);
+	domain_expect(two, TUTTI_PLAN_TABLE, "give each <gpu> of the file tutti_fabric=");
+	domain_expect(mixed, TUTTI_PLAN_TABLE, words);
+	free(text);
+	tutti_plan_free(one);
+	tutti_plan_free(two);
+	tutti_plan_free(mixed);
+	tutti_plan_free(single);
+	tutti_topo_free(unnamed);
+	tutti_topo_free(named);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +211,7 @@ int main(void)
 		cmocka_unit_test(graph_files_tell_hosts_apart),
 		cmocka_unit_test(names_without_hosts),
 		cmocka_unit_test(shared_names_are_not_found),
+		cmocka_unit_test(a_domain_that_is_not_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
