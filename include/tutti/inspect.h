@@ -372,7 +372,8 @@ struct tutti_plan_config {
 /* clang-format on */
 
 /* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one topology
- * several times. config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: a config or job that is
+ * several times. Those whose GPUs name one NVLink domain (tutti_fabric) are joined: the plan has
+ * one node for all of them. config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: a config or job that is
  * none. TUTTI_EPLAN: what nothing connects, by name. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
 						     const struct tutti_plan_config *config,

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "plan/domains.h"
 #include "plan/report.h"
 #include "topo/inspect.h"
 #include "util/error.h"
@@ -17,9 +18,12 @@
 /* Sealed once it is given away. */
 struct tutti_plan {
 	struct tti_plan *plan;
-	struct tti_plan_job *job; /* NULL: read without its nodes */
+	struct tti_plan_job *hosts;     /* NULL: read without its nodes */
+	struct tti_domains *domains;    /* what is made of them; NULL: each host is a node */
+	const struct tti_plan_job *job; /* of its nodes: that of domains or hosts; NULL  */
 	struct tti_plan_config config;
-	const struct tti_xml_doc **docs; /* of each node; NULL */
+	const struct tti_xml_doc **host_docs;
+	const struct tti_xml_doc *const *docs; /* of each node; NULL */
 };
 
 const struct tti_plan *tti_plan_of(tutti_plan_t plan)
@@ -122,21 +126,27 @@ static tutti_status lay_out(struct tutti_plan *plan, const tutti_topo_t *nodes, 
 	uint32_t *node_of_rank = NULL;
 	tutti_status st;
 
-	plan->docs = tti_calloc((size_t)nnodes, sizeof(*plan->docs));
-	if (!routes || !plan->docs) {
+	plan->host_docs = tti_calloc((size_t)nnodes, sizeof(*plan->host_docs));
+	if (!routes || !plan->host_docs) {
 		tti_free(routes);
 		return tti_fail(TUTTI_ENOMEM, "plan of %d nodes: out of memory", nnodes);
 	}
 	for (int node = 0; node < nnodes; node++) {
 		routes[node] = tti_topo_routes(nodes[node]);
-		plan->docs[node] = tti_topo_doc(nodes[node]);
+		plan->host_docs[node] = tti_topo_doc(nodes[node]);
 	}
 	st = copy_ranks(config, &node_of_rank);
 	layout.node_of_rank = node_of_rank;
 	if (st == TUTTI_OK)
-		st = tti_job_lay_out(&layout, &plan->job);
+		st = tti_job_lay_out(&layout, &plan->hosts);
 	tti_free(node_of_rank);
 	tti_free(routes);
+	if (st == TUTTI_OK)
+		st = tti_domains_join(plan->hosts, plan->host_docs, &plan->domains);
+	if (st == TUTTI_OK) {
+		plan->job = plan->domains ? tti_domains_job(plan->domains) : plan->hosts;
+		plan->docs = plan->domains ? tti_domains_docs(plan->domains) : plan->host_docs;
+	}
 	return st;
 }
 
@@ -198,8 +208,9 @@ void tutti_plan_free(tutti_plan_t plan)
 	if (!plan)
 		return;
 	tti_plan_free(plan->plan);
-	tti_plan_job_free(plan->job);
-	tti_free(plan->docs);
+	tti_domains_free(plan->domains);
+	tti_plan_job_free(plan->hosts);
+	tti_free(plan->host_docs);
 	tti_free(plan);
 }
 

@@ -177,6 +177,74 @@ static tutti_plan_t make_of(const tutti_topo_t *nodes, int nnodes, const int *no
 	return plan;
 }
 
+static double ring_of(tutti_plan_t plan)
+{
+	struct tutti_plan_pattern pattern;
+
+	assert_int_equal(tutti_plan_get_pattern(plan, 0, &pattern), TUTTI_OK);
+	assert_string_equal(pattern.name, "ring");
+	return pattern.total_gbps;
+}
+
+/* One tray, several times, is what the trays are in one file. */
+static void trays_of_one_domain_are_one_node(void **state)
+{
+	static const struct tray alone = { "0x1b", RACK, "mlx5_" };
+	static const int cyclic[] = { 0, 1, 0, 1 };
+	const tutti_topo_t whole = domain_load(pair, 2), tray = domain_load(&alone, 1);
+	const tutti_topo_t trays[] = { tray, tray };
+	tutti_plan_t expected = make(whole, 1), plan = make_of(trays, 2, NULL, 0), again = NULL;
+	char *text = domain_print(plan, TUTTI_PLAN_JSON);
+
+	(void)state;
+	assert_float_equal(ring_of(plan), ring_of(expected), 1e-3);
+	domain_expect(plan, TUTTI_PLAN_TABLE, "4 ranks on 1 node\n");
+	domain_expect(plan, TUTTI_PLAN_TABLE, "2 hosts of one NVLink domain: node0-1\n");
+	domain_expect(plan, TUTTI_PLAN_TABLE, " node0/0 1 node1/0 1\n");
+	domain_expect_carried(plan);
+	if (read_text(text, tray, 2, &again) != TUTTI_OK)
+		fail_msg("%s", tti_error_text());
+	domain_expect_carried(again);
+	tutti_plan_free(again);
+	free(text);
+	tutti_plan_free(plan);
+	tutti_plan_free(expected);
+
+	plan = make_of(trays, 2, cyclic, 4);
+	domain_expect(
+		plan, TUTTI_PLAN_JSON,
+		"\"endpoints\":[\"node0/GPU0\",\"node1/GPU0\",\"node0/GPU1\",\"node1/GPU1\"]");
+	tutti_plan_free(plan);
+	tutti_topo_free(whole);
+	tutti_topo_free(tray);
+}
+
+/* Two racks, and a host that is in none, which stands where it did. */
+static void several_domains(void **state)
+{
+	static const struct tray trays[] = { { "0x1", RACK, "mlx5_" },
+					     { "0x2", "other.1", "mlx5_" },
+					     { "0x3", "third.1", "mlx5_" } };
+	tutti_topo_t a = domain_load(&trays[0], 1), b = domain_load(&trays[1], 1);
+	tutti_topo_t c = domain_load(&trays[2], 1);
+	const tutti_topo_t nodes[] = { a, b, c, a, b, a };
+	tutti_plan_t plan = make_of(nodes, 6, NULL, 0);
+
+	(void)state;
+	domain_expect(plan, TUTTI_PLAN_TABLE, "12 ranks on 3 nodes of 3 kinds\n");
+	domain_expect(plan, TUTTI_PLAN_TABLE,
+		      "3 hosts of one NVLink domain: node0, node3, node5\n");
+	domain_expect(plan, TUTTI_PLAN_TABLE, "2 hosts of one NVLink domain: node1, node4\n");
+	domain_expect(plan, TUTTI_PLAN_JSON,
+		      "{\"name\":\"node0..node5\",\"kind\":0,\"ranks\":[0,1,6,7,10,11],");
+	domain_expect(plan, TUTTI_PLAN_JSON, "{\"name\":\"node2\",\"kind\":2,\"ranks\":[4,5],");
+	domain_expect_carried(plan);
+	tutti_plan_free(plan);
+	tutti_topo_free(a);
+	tutti_topo_free(b);
+	tutti_topo_free(c);
+}
+
 static void a_domain_that_is_not_named(void **state)
 {
 	static const char words[] = "NVLink between nodes is not counted: trays.xml does not name";
@@ -203,6 +271,23 @@ static void a_domain_that_is_not_named(void **state)
 	tutti_topo_free(named);
 }
 
+static void more_gpus_than_nvlink_connects(void **state)
+{
+	static const struct tray alone = { "0x1b", RACK, "mlx5_" };
+	tutti_topo_t tray = domain_load(&alone, 1), *nodes = calloc(300, sizeof(*nodes));
+	tutti_plan_t plan = NULL;
+
+	(void)state;
+	assert_non_null(nodes);
+	for (int i = 0; i < 300; i++)
+		nodes[i] = tray;
+	assert_int_equal(tutti_plan_make(nodes, 300, NULL, &plan), TUTTI_EINVAL);
+	assert_non_null(
+		strstr(tti_error_text(), "300 hosts with 600 GPUs name the NVLink domain " RACK));
+	free(nodes);
+	tutti_topo_free(tray);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,7 +296,10 @@ int main(void)
 		cmocka_unit_test(graph_files_tell_hosts_apart),
 		cmocka_unit_test(names_without_hosts),
 		cmocka_unit_test(shared_names_are_not_found),
+		cmocka_unit_test(trays_of_one_domain_are_one_node),
+		cmocka_unit_test(several_domains),
 		cmocka_unit_test(a_domain_that_is_not_named),
+		cmocka_unit_test(more_gpus_than_nvlink_connects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
