@@ -209,6 +209,19 @@ static void add_nvlinks(const struct tti_graph *graph, uint32_t device, struct t
 	tti_strbuf_addf(out, " %s GB/s", text);
 }
 
+static void add_c2c(const struct tti_graph *graph, uint32_t device, struct tti_strbuf *out)
+{
+	const struct tti_topo_link *link =
+		tti_graph_link(graph, device, tti_graph_cpu_of(graph, device), TTI_LINK_C2C);
+	char text[TTI_WORDS_MAX];
+
+	if (!link)
+		return;
+	tti_words_gbps((double)link->bw_gbps, text);
+	tti_strbuf_addf(out, "%s%u C2C link%s to its CPU %s GB/s", out->len ? ", " : "",
+			link->count, link->count == 1 ? "" : "s", text);
+}
+
 static void add_net(const struct tti_graph *graph, const struct tti_net_info *net,
 		    struct tti_strbuf *out)
 {
@@ -232,8 +245,10 @@ static void more_of(struct tree *tree, uint32_t index, uint32_t device, struct t
 		add_net(tree->graph, &node->net, out);
 	if (node->type == TTI_NODE_GPU && node->gpu.rank >= 0)
 		tti_strbuf_addf(out, "rank %d", node->gpu.rank);
-	if ((node->type == TTI_NODE_GPU || node->type == TTI_NODE_DEV) && device != TTI_NODE_NONE)
+	if ((node->type == TTI_NODE_GPU || node->type == TTI_NODE_DEV) && device != TTI_NODE_NONE) {
 		add_nvlinks(tree->graph, device, out);
+		add_c2c(tree->graph, device, out);
+	}
 	if (node->type == TTI_NODE_GPU && node->gpu.bare)
 		tti_strbuf_addf(out, "%sno driver", out->len ? ", " : "");
 }

@@ -135,10 +135,34 @@ static void out_of_memory_is_said(void **state)
 	tti_graph_free(graph);
 }
 
+/* A superchip: what its GPU and CPU say to each other does not go over PCI. */
+static void c2c_is_shown_with_the_gpu(void **state)
+{
+	static const char machine[] =
+		"<cpu numaid='0' affinity='f' arch='arm64' tutti_mem_gbps='400' tutti_mem_ns='90'>"
+		"<pci busid='0008:06:00.0' class='0x030200' link_speed='64 GT/s' link_width='16'>"
+		"<gpu dev='0' sm='103' rank='0'><c2c bw='44712' count='5'/></gpu></pci>"
+		"<pci busid='0009:06:00.0' class='0x030200' link_speed='64 GT/s' link_width='16'>"
+		"<gpu dev='1' sm='103' rank='1'><nvlink target='fffffff:ff:ff.0' count='18' "
+		"tclass='0x068000'/><c2c bw='40000'/></gpu></pci></cpu>";
+	static const char tree[] =
+		"text.xml: 1 socket, 1 NUMA node, 2 GPUs\n"
+		"`- NUMA 0  NVIDIA Grace, cpus 0-3, memory 400.0 GB/s 90 ns\n"
+		"   |- GPU0  GPU, sm 103  0008:06:00.0  gen6 x16  96.0 GB/s  rank 0, 5 C2C links "
+		"to "
+		"its CPU 223.6 GB/s\n"
+		"   `- GPU1  GPU, sm 103  0009:06:00.0  gen6 x16  96.0 GB/s  rank 1, 18 NVLinks to "
+		"NVSwitch 721.8 GB/s, 1 C2C link to its CPU 40.0 GB/s\n";
+
+	(void)state;
+	expect_tree(machine, false, false, tree);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_line_a_thing),
+		cmocka_unit_test(c2c_is_shown_with_the_gpu),
 		cmocka_unit_test(names_of_a_file_are_text),
 		cmocka_unit_test(color_is_all_that_color_adds),
 		cmocka_unit_test(meshes_have_a_table),
