@@ -6,6 +6,7 @@
  *
  *   graph_build.c         the stages in their order, and what all of them use
  *   graph_build_cpu.c     hosts, NUMA nodes, sockets, host endpoints
+ *   graph_build_socket.c  which NUMA nodes share a socket, where nothing says so
  *   graph_build_pci.c     the tree below the CPUs: switches, GPUs, NICs, nets
  *   graph_build_nvlink.c  what crosses the tree: NVLink, C2C, links between switches
  *   graph_build_seal.c    names, CSR, order by type
@@ -91,6 +92,11 @@ TUTTI_CHECKED tutti_status tti_build_link(struct tti_build *build, struct tti_ha
 TUTTI_CHECKED TUTTI_PRINTF(6, 7) tutti_status
 	tti_build_note(struct tti_build *build, enum tti_note_kind kind, uint32_t node,
 		       uint32_t peer, const struct tti_xml *xml, const char *fmt, ...);
+/* Sets the package of n > 0 CPUs of one host, sorted by NUMA id, where nothing states it;
+ * and how many NUMA nodes a socket has, with those that are not among them. */
+TUTTI_CHECKED tutti_status tti_build_guess_sockets(struct tti_build *build,
+						   const struct tti_made *at, size_t n,
+						   int *per_socket_out);
 /* An attribute as text that the graph owns; `missing` if it is not there. */
 TUTTI_CHECKED tutti_status tti_build_text(struct tti_build *build, const struct tti_xml *xml,
 					  const char *attr, const char *missing, const char **out);

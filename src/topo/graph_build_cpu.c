@@ -118,6 +118,8 @@ struct group {
 	const struct tti_made *at;
 	size_t n;
 	int npackages;
+	bool any_cores; /* one of them has cores */
+	int per_socket; /* NUMA nodes of a socket; 0: those that are here */
 };
 
 static struct tti_cpu_info *cpu_of(const struct group *group, size_t i)
@@ -193,31 +195,6 @@ static tutti_status packages_by_distance(const struct group *group, bool *found_
 	return TUTTI_OK;
 }
 
-/* AMD and Intel cut a socket into NUMA nodes (NPS, SNC): of more than two nodes, half
- * each is taken for a socket. Others: each its own. */
-static tutti_status assume_packages(const struct group *group)
-{
-	const struct tti_cpu_info *last = cpu_of(group, group->n - 1);
-	const bool cut = strcmp(last->vendor, "AuthenticAMD") == 0 ||
-			 strcmp(last->vendor, "GenuineIntel") == 0;
-	const int64_t nodes = last->numaid + 1;
-
-	for (size_t i = 0; i < group->n; i++) {
-		struct tti_cpu_info *cpu = cpu_of(group, i);
-
-		cpu->package_assumed = true;
-		cpu->package = (int)i;
-		if (cut && nodes > 2)
-			cpu->package = cpu->numaid >= (nodes + 1) / 2;
-	}
-	if (!cut || nodes <= 2)
-		return TUTTI_OK;
-	return tti_build_note(group->build, TTI_NOTE_ASSUMED_SOCKET, group->at[0].node,
-			      TTI_NODE_NONE, group->at[0].xml,
-			      "%lld NUMA nodes are taken for two sockets, half each",
-			      (long long)nodes);
-}
-
 static int by_package(const void *left, const void *right)
 {
 	const int a = *(const int *)left, b = *(const int *)right;
@@ -261,7 +238,8 @@ static tutti_status find_packages(struct group *group)
 		TTI_TRY(packages_by_distance(group, &found));
 	}
 	if (!found)
-		TTI_TRY(assume_packages(group));
+		TTI_TRY(tti_build_guess_sockets(group->build, group->at, group->n,
+						&group->per_socket));
 	return renumber(group);
 }
 
@@ -275,22 +253,30 @@ static double socket_gbps(const struct group *group, const struct tti_cpu_info *
 							    : tti_graph_cpu_model(cpu).inter_gbps;
 }
 
+/* A mask of CPUs that names none; without a mask there may be some. */
+static bool has_no_cores(const struct tti_cpu_info *cpu)
+{
+	return cpu->affinity[0] && strspn(cpu->affinity, "0x,") == strlen(cpu->affinity);
+}
+
 /* What stands for a socket: its PKG, or its only CPU. */
 struct hub {
 	uint32_t node;
 	size_t first, ncpus; /* first: its first CPU in the group */
+	size_t nwith;        /* CPUs that have cores */
 };
 
-/* A PKG for each socket of several NUMA nodes. */
+/* A PKG for each socket, if one of them has several NUMA nodes. */
 static tutti_status make_hubs(const struct group *group, struct hub *hubs)
 {
 	struct tti_build *build = group->build;
+	const bool all_single = (size_t)group->npackages == group->n;
 
 	for (int p = 0; p < group->npackages; p++) {
 		const struct tti_made *first = &group->at[hubs[p].first];
 
 		hubs[p].node = first->node;
-		if (hubs[p].ncpus > 1)
+		if (!all_single)
 			TTI_TRY(tti_build_node(build, TTI_NODE_PKG, first->xml,
 					       build->nodes.at[first->node].host, &hubs[p].node,
 					       "PKG%d", p));
@@ -299,7 +285,7 @@ static tutti_status make_hubs(const struct group *group, struct hub *hubs)
 		const struct tti_cpu_model model = tti_graph_cpu_model(cpu_of(group, i));
 		const struct hub *hub = &hubs[cpu_of(group, i)->package];
 
-		if (hub->ncpus == 1)
+		if (all_single)
 			continue;
 		build->nodes.at[group->at[i].node].parent = hub->node;
 		TTI_TRY(tti_build_link(build, (struct tti_half){
@@ -367,26 +353,30 @@ static tutti_status join(const struct group *group, const struct hub *hubs, size
 	return n > meshed ? join_star(group, hubs, n) : join_mesh(group, hubs, n);
 }
 
-/* A mask of CPUs that names none; without a mask there may be some. */
-static bool has_no_cores(const struct tti_cpu_info *cpu)
+/* What is not measured: the share of its socket's memory; nothing is known of the memory
+ * of a node without cores, which is none of the socket's channels. */
+static void set_memory(const struct group *group, const struct hub *hub, struct tti_cpu_info *cpu)
 {
-	return cpu->affinity[0] && strspn(cpu->affinity, "0x,") == strlen(cpu->affinity);
+	const struct tti_cpu_model model = tti_graph_cpu_model(cpu);
+	const size_t share = group->per_socket > 0 ? (size_t)group->per_socket
+						   : (hub->nwith ? hub->nwith : hub->ncpus);
+
+	if (!(cpu->mem_ns > 0))
+		cpu->mem_ns = model.mem_ns;
+	if (cpu->mem_measured || (has_no_cores(cpu) && group->any_cores))
+		return;
+	cpu->mem_known = model.is_known;
+	cpu->mem_gbps = model.mem_gbps / (double)share;
 }
 
-static tutti_status add_hosts(const struct group *group, size_t at, size_t ncpus)
+static tutti_status add_hosts(const struct group *group, size_t at)
 {
 	struct tti_build *build = group->build;
-	const struct tti_cpu_model model = tti_graph_cpu_model(cpu_of(group, at));
 	const int n = build->config.hosts_per_numa > 0 ? build->config.hosts_per_numa : 1;
 	const uint32_t node = group->at[at].node;
 	struct tti_cpu_info *cpu = cpu_of(group, at);
 	const char *id;
 
-	cpu->mem_known = model.is_known;
-	if (!cpu->mem_measured)
-		cpu->mem_gbps = model.mem_gbps / (double)ncpus;
-	if (!(cpu->mem_ns > 0))
-		cpu->mem_ns = model.mem_ns;
 	if (has_no_cores(cpu))
 		return TUTTI_OK;
 	id = build->nodes.at[node].name + strlen("CPU");
@@ -418,7 +408,7 @@ static tutti_status add_hosts(const struct group *group, size_t at, size_t ncpus
 }
 
 /* Sockets of one host, their links, and the memory of its NUMA nodes. */
-static tutti_status link_sockets(const struct group *group, struct hub *hubs)
+static tutti_status link_sockets(struct group *group, struct hub *hubs)
 {
 	const bool clique = group->build->config.model == TTI_MODEL_NCCL;
 
@@ -427,12 +417,16 @@ static tutti_status link_sockets(const struct group *group, struct hub *hubs)
 
 		hub->first = i;
 		hub->ncpus++;
+		hub->nwith += !has_no_cores(cpu_of(group, i));
+		group->any_cores |= !has_no_cores(cpu_of(group, i));
 	}
-	for (size_t i = 0; i < group->n; i++)
-		TTI_TRY(add_hosts(group, i, hubs[cpu_of(group, i)->package].ncpus));
+	for (size_t i = 0; i < group->n; i++) {
+		set_memory(group, &hubs[cpu_of(group, i)->package], cpu_of(group, i));
+		TTI_TRY(add_hosts(group, i));
+	}
 	if (clique) {
 		for (size_t i = 0; i < group->n; i++)
-			hubs[i] = (struct hub){ group->at[i].node, i, 1 };
+			hubs[i] = (struct hub){ .node = group->at[i].node, .first = i, .ncpus = 1 };
 		return join(group, hubs, group->n);
 	}
 	TTI_TRY(make_hubs(group, hubs));

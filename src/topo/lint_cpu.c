@@ -240,8 +240,7 @@ void tti_lint_socket_assumed(struct tti_linter *linter)
 		finding.what = tti_lint_say(linter, "%s", note->text);
 		model = tti_graph_cpu_model(cpu);
 		finding.consequence = tti_lint_say(
-			linter,
-			"%.1f GB/s are counted between the halves, %.1f GB/s inside of them",
+			linter, "%.1f GB/s are counted between sockets, %.1f GB/s inside of one",
 			model.inter_gbps, model.intra_gbps);
 		tti_lint_add(linter, note->node, &finding);
 	}

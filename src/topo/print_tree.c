@@ -453,6 +453,14 @@ static uint32_t count_sockets(const struct tti_graph *graph)
 	return n;
 }
 
+static bool is_assumed(const struct tti_graph *graph)
+{
+	for (uint32_t i = 0; i < graph->nnotes; i++)
+		if (graph->notes[i].kind == TTI_NOTE_ASSUMED_SOCKET)
+			return true;
+	return false;
+}
+
 static void write_title(const struct tree *tree, struct tti_strbuf *out)
 {
 	const struct tti_graph *graph = tree->graph;
@@ -466,6 +474,8 @@ static void write_title(const struct tree *tree, struct tti_strbuf *out)
 	tti_strbuf_add(out, ": ");
 	add_count(out, &any, graph->nhosts > 1 ? graph->nhosts : 0, "host");
 	add_count(out, &any, count_sockets(graph), "socket");
+	if (is_assumed(graph))
+		tti_strbuf_add(out, " (assumed)");
 	add_count(out, &any, graph->ntype[TTI_NODE_CPU], "NUMA node");
 	add_count(out, &any, graph->ntype[TTI_NODE_GPU], "GPU");
 	add_count(out, &any, graph->ntype[TTI_NODE_NET], "NIC port");

@@ -347,14 +347,15 @@ static void the_file_says_which_nodes_share_a_socket(void **state)
 						"<cpu numaid='1' " AMD_CPU " tutti_package='36'/>"
 						"<cpu numaid='2' " AMD_CPU " tutti_package='4'/>");
 	const uint32_t pkg = node_of(graph, TTI_NODE_PKG, "PKG1");
-	const uint32_t cpu = node_of(graph, TTI_NODE_CPU, "CPU2");
+	const uint32_t other = node_of(graph, TTI_NODE_PKG, "PKG0");
 
 	(void)state;
 	assert_int_equal(package_of(graph, "CPU0"), 1);
 	assert_int_equal(package_of(graph, "CPU1"), 1);
 	assert_int_equal(package_of(graph, "CPU2"), 0);
-	assert_int_equal(graph->ntype[TTI_NODE_PKG], 1);
-	expect_near(gbps_of(graph, pkg, cpu, TTI_LINK_SYS), 16);
+	assert_int_equal(graph->ntype[TTI_NODE_PKG], 2); /* also of the socket with one node */
+	expect_near(gbps_of(graph, pkg, other, TTI_LINK_SYS), 16);
+	assert_int_equal(graph->nodes[node_of(graph, TTI_NODE_CPU, "CPU2")].parent, other);
 	assert_true(gbps_of(graph, pkg, node_of(graph, TTI_NODE_CPU, "CPU0"), TTI_LINK_SYS) > 16);
 	assert_int_equal(graph->nodes[pkg].nlinks, 3);
 	assert_int_equal(graph->nnotes, 0);
