@@ -358,15 +358,11 @@ static inline uint64_t tti_program_cut(size_t slice_bytes, struct tti_cut cut,
 	       (uint64_t)(cut.stripes & 0xfff) << 2 | reach;
 }
 
-struct tti_program_found {
-	struct tti_bound *bound;
-	struct tti_choice choice;
-	uint64_t hash; /* of the choice */
-};
-
+/* The program, and what it was chosen by: until the next choice. */
 TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm,
 					    const struct tti_program_need *need,
-					    struct tti_program_found *out);
+					    const struct tti_choice_kept **choice_out,
+					    struct tti_bound **out);
 void tti_programs_release(struct tti_comm *comm);
 
 /* The program that is kept by such a key; NULL: there is none. */

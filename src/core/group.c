@@ -74,11 +74,6 @@ static bool is_transfer(const struct queued_call *call)
 	return call->args.coll == TUTTI_SEND_RECV;
 }
 
-static size_t align16(size_t nbytes)
-{
-	return (nbytes + 15) / 16 * 16;
-}
-
 /* Which item of the batch is a communicator's; a new one if there is none. */
 static struct tti_batch_item *item_of(struct batch *batch, struct tti_comm *comm)
 {
@@ -115,14 +110,14 @@ static void fill_item(struct tti_batch_item *item, const struct queued_call *cal
 static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 				tutti_stream_t stream)
 {
-	const size_t head = align16(sizeof(struct batch) + ncalls * sizeof(struct tti_batch_item));
-	char *memory = tti_zalloc(head + ncalls * sizeof(struct tti_args));
-	struct batch *batch = (struct batch *)(void *)memory;
+	struct batch *batch = tti_zalloc(
+		sizeof(*batch) + ncalls * (sizeof(*batch->items) + sizeof(struct tti_args)));
 	struct tti_args *next_args;
 
+	_Static_assert(_Alignof(struct tti_args) == _Alignof(struct tti_batch_item), "one block");
 	if (!batch)
 		return NULL;
-	next_args = (struct tti_args *)(void *)(memory + head);
+	next_args = (struct tti_args *)(void *)(batch->items + ncalls);
 	for (size_t i = 0; i < ncalls; i++)
 		if (calls[i].stream == stream) {
 			struct tti_batch_item *item = item_of(batch, calls[i].comm);
@@ -219,43 +214,26 @@ static tutti_status place(const struct queued_call *call)
 	return start_batch(call, 1, call->stream);
 }
 
-/* Its sides are copied, since it may be queued. */
-static tutti_status place_handoff(struct queued_call *call)
-{
-	struct tti_args *args = &call->args;
-	tutti_status st;
-
-	TTI_TRY(tti_sides_create(args->from, args->to, &args->sides));
-	args->from = &args->sides->from;
-	args->to = &args->sides->to;
-	args->root = (int)(uint32_t)args->sides->hash;
-	st = place(call);
-	tti_sides_drop(args->sides);
-	return st;
-}
-
-/* The user's arrays are copied if they may be gone before the call runs. */
-static tutti_status place_counts(struct queued_call *call)
-{
-	tutti_status st;
-
-	if (!tti_group_is_open() && !call->stream)
-		return place(call);
-	TTI_TRY(tti_counts_keep(call->comm, &call->args));
-	st = place(call);
-	tti_counts_drop(call->args.counts);
-	return st;
-}
-
+/* Sides are copied, since the call may be queued, as the user's counts are if they may be gone before
+ * it runs. */
 static tutti_status submit(struct queued_call *call)
 {
+	struct tti_args *args = &call->args;
+	tutti_status st = TUTTI_OK;
+
 	TTI_TRY(tti_comm_usable(call->comm));
-	TTI_TRY(tti_args_find_operator(call->comm, &call->args));
-	TTI_TRY(tti_counts_take_in(call->comm, &call->args));
-	TTI_TRY(tti_args_check(call->comm, &call->args));
-	if (call->args.coll == TUTTI_HANDOFF)
-		return place_handoff(call);
-	return tti_has_counts(call->args.coll) ? place_counts(call) : place(call);
+	TTI_TRY(tti_args_find_operator(call->comm, args));
+	TTI_TRY(tti_counts_take_in(call->comm, args));
+	TTI_TRY(tti_args_check(call->comm, args));
+	if (args->coll == TUTTI_HANDOFF)
+		st = tti_sides_keep(args);
+	else if (tti_has_counts(args->coll) && (tti_group_is_open() || call->stream))
+		st = tti_counts_keep(call->comm, args);
+	if (st == TUTTI_OK)
+		st = place(call);
+	tti_sides_drop(args->sides);
+	tti_counts_drop(args->counts);
+	return st;
 }
 
 /* A call that was found among those kept, now: its arguments are right, nobody is before it. */

@@ -65,7 +65,7 @@ bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 {
 	uint32_t unused;
 
-	if (!call->memory && !call->in_memory)
+	if (!call->maps && !call->copies)
 		return false;
 	if (call->is_pinned || call->copies)
 		return true;

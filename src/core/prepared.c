@@ -156,17 +156,18 @@ static bool asks_for_copies(const struct tti_comm *comm)
 static tutti_status find_in_memory(struct tti_comm *comm, struct tti_program_need *need,
 				   enum tti_reach reach, struct tti_prepared *call, bool *takes)
 {
-	struct tti_program_found found;
+	const struct tti_choice_kept *found;
+	struct tti_bound *bound;
 	bool is_pinned;
 
 	need->reach = reach;
-	TTI_TRY(tti_programs_get(comm, need, &found));
-	call->choice = tti_hash_combine(call->choice, found.hash);
-	is_pinned = found.choice.by == TTI_CHOICE_BY_PIN;
-	*takes = found.choice.algo->needs_memory &&
+	TTI_TRY(tti_programs_get(comm, need, &found, &bound));
+	call->choice = tti_hash_combine(call->choice, found->hash);
+	is_pinned = found->choice.by == TTI_CHOICE_BY_PIN;
+	*takes = found->choice.algo->needs_memory &&
 		 (is_pinned || need->nbytes >= tti_params()->registered_least);
 	if (*takes) {
-		call->memory = found.bound;
+		call->memory = bound;
 		call->is_pinned = is_pinned;
 	}
 	return TUTTI_OK;
@@ -188,9 +189,8 @@ static tutti_status prepare_handoff(struct tti_comm *comm, struct tti_prepared *
 {
 	TTI_TRY(tti_memory_ways(comm, TUTTI_HANDOFF, call->nbytes, &call->ways));
 	call->is_pinned = call->ways & TTI_SEND_IS_PINNED;
-	call->in_memory = call->ways & TTI_SEND_BY_MEMORY && comm->memory.reaches_all;
-	call->maps = call->in_memory;
-	call->copies = call->in_memory && (call->is_pinned || asks_for_copies(comm));
+	call->maps = call->ways & TTI_SEND_BY_MEMORY && comm->memory.reaches_all;
+	call->copies = call->maps && (call->is_pinned || asks_for_copies(comm));
 	return TUTTI_OK;
 }
 
@@ -204,7 +204,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 		.nbytes = tti_vector_bytes(comm, args),
 		.order = tti_op_order(args->op, args->type),
 	};
-	struct tti_program_found found;
+	const struct tti_choice_kept *found;
 	struct tti_cut cut;
 
 	call->nbytes = need.nbytes;
@@ -213,12 +213,11 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	if (tti_is_by_pairs(args->coll) ||
 	    (args->coll == TUTTI_ALL_TO_ALL && comm->n > TTI_PAIRED_RANKS_MAX))
 		return TUTTI_OK;
-	TTI_TRY(tti_programs_get(comm, &need, &found));
-	call->bound = found.bound;
-	call->slice = found.choice.slice_bytes;
-	call->algorithm = found.choice.algo->name;
-	call->choice = found.hash;
-	cut = found.choice.cut;
+	TTI_TRY(tti_programs_get(comm, &need, &found, &call->bound));
+	call->slice = found->choice.slice_bytes;
+	call->algorithm = found->choice.algo->name;
+	call->choice = found->hash;
+	cut = found->choice.cut;
 	need.uneven = args->coll == TUTTI_REDUCE_SCATTER_V;
 	if (tti_memory_may_serve(comm, args->coll, need.nbytes))
 		TTI_TRY(prepare_memory(comm, &need, call));

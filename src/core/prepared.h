@@ -26,9 +26,9 @@ struct tti_comm;
 struct tti_prepared {
 	struct tti_bound *bound; /* NULL: there is no program, but one for its list of transfers */
 	size_t nbytes, slice;    /* of the whole vector; of a step */
-	/* Another one, run in place of it if all ranks' buffers can be addressed; NULL: none. */
+	/* Another one, run in place of it if all ranks' buffers can be addressed. NULL: none, or that
+	 * of a handoff, which is found by its sides. */
 	struct tti_bound *memory;
-	bool in_memory; /* a handoff, which finds its own by its sides, has such a program */
 	bool is_pinned; /* the memory program: every call asks whether they can */
 	bool maps;      /* memory that is mapped is run so */
 	bool copies;    /* ordinary memory is, by the kernel */

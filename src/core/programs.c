@@ -121,7 +121,7 @@ static uint64_t choice_key(const struct tti_program_need *need, int class, int f
 }
 
 static tutti_status choose(struct tti_comm *comm, const struct tti_program_need *need, int class,
-			   int file, struct tti_choice_kept *out)
+			   int file, uint64_t key)
 {
 	static const char *const wheres[] = {
 		[TTI_REACH_SLOTS] = "",
@@ -144,17 +144,18 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 		.files = comm->tuning.files,
 		.file = file,
 	};
-	struct tti_choice *choice = &out->choice;
+	struct tti_choice_kept kept = { .key = key };
+	struct tti_choice *choice = &kept.choice;
 
 	TTI_TRY(tti_choose(&input, comm->algo, tti_params()->slice, choice));
 	/* A row may be all there is, so each rank does a part of every row. */
 	if (choice->algo->needs_memory && need->uneven)
 		choice->cut.parts = 2;
-	out->hash =
+	kept.hash =
 		tti_hash_combine(tti_hash_bytes(choice->algo->name, strlen(choice->algo->name)),
 				 tti_program_cut(choice->slice_bytes, choice->cut, TTI_BY_SLOTS) |
 					 (choice->by == TTI_CHOICE_BY_PIN));
-	if (!tti_vec_push(&comm->programs.choices, *out))
+	if (!tti_vec_push(&comm->programs.choices, kept))
 		return tti_fail(TUTTI_ENOMEM, "choice of algorithms: out of memory");
 	tti_log(TTI_LOG_INFO, TTI_COLL,
 		"%s up to %zu bytes%s%s: %s (%s), %zu bytes a step, parts %d, stripes %d",
@@ -183,31 +184,31 @@ static tutti_status build(struct tti_comm *comm, const struct tti_program_key *k
 }
 
 tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_need *need,
-			      struct tti_program_found *out)
+			      const struct tti_choice_kept **choice_out, struct tti_bound **out)
 {
 	const int class = size_class(need->nbytes);
 	const int file = need->order == TTI_ORDER_ANY
 				 ? tti_algo_files_find(comm->tuning.files, need->coll, comm->n,
 						       need->root, need->nbytes)
 				 : -1;
-	const struct tti_programs *programs = &comm->programs;
-	struct tti_choice_kept found = { .key = choice_key(need, class, file) };
+	const uint64_t what = choice_key(need, class, file);
+	struct tti_programs *programs = &comm->programs;
+	const struct tti_choice *choice;
 	struct tti_program_key key;
 	size_t i = 0;
 
-	while (i < programs->choices.n && programs->choices.at[i].key != found.key)
+	while (i < programs->choices.n && programs->choices.at[i].key != what)
 		i++;
-	if (i < programs->choices.n)
-		found = programs->choices.at[i];
-	else
-		TTI_TRY(choose(comm, need, class, file, &found));
+	if (i == programs->choices.n)
+		TTI_TRY(choose(comm, need, class, file, what));
+	*choice_out = &programs->choices.at[i];
+	choice = &programs->choices.at[i].choice;
 	key = (struct tti_program_key){
-		.algo = found.choice.algo,
-		.cut = found.choice.cut,
+		.algo = choice->algo,
+		.cut = choice->cut,
 		.root = tti_collective_is_rooted(need->coll) ? need->root : 0,
 		.in_place = need->in_place,
 	};
-	*out = (struct tti_program_found){ .choice = found.choice, .hash = found.hash };
-	out->bound = tti_programs_find(comm, key.algo->coll, &key, sizeof(key));
-	return out->bound ? TUTTI_OK : build(comm, &key, &out->bound);
+	*out = tti_programs_find(comm, key.algo->coll, &key, sizeof(key));
+	return *out ? TUTTI_OK : build(comm, &key, out);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/comm.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -120,8 +121,9 @@ static tutti_side copy_side(const tutti_side *side, int *ranks)
 	return (tutti_side){ ranks, side->n, side->sharded };
 }
 
-tutti_status tti_sides_create(const tutti_side *from, const tutti_side *to, struct tti_sides **out)
+tutti_status tti_sides_keep(struct tti_args *args)
 {
+	const tutti_side *from = args->from, *to = args->to;
 	const size_t nranks = (size_t)from->n + (size_t)to->n;
 	struct tti_sides *sides = tti_zalloc(sizeof(*sides) + nranks * sizeof(int));
 
@@ -131,7 +133,10 @@ tutti_status tti_sides_create(const tutti_side *from, const tutti_side *to, stru
 	sides->from = copy_side(from, sides->ranks);
 	sides->to = copy_side(to, sides->ranks + from->n);
 	sides->hash = hash_side(hash_side(0, from), to);
-	*out = sides;
+	args->sides = sides;
+	args->from = &sides->from;
+	args->to = &sides->to;
+	args->root = (int)(uint32_t)sides->hash;
 	return TUTTI_OK;
 }
 

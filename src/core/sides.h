@@ -14,6 +14,8 @@
 
 #include "tutti/tutti.h"
 
+struct tti_args;
+
 #define TTI_SIDES_TEXT 72 /* as much as there is room for in an error */
 
 struct tti_sides {
@@ -26,9 +28,8 @@ struct tti_sides {
 /* TUTTI_EINVAL: a side is NULL, empty, or has a rank that is none of n, or one twice. */
 TUTTI_CHECKED tutti_status tti_sides_check(const tutti_side *from, const tutti_side *to, int n);
 
-/* A copy of checked sides. */
-TUTTI_CHECKED tutti_status tti_sides_create(const tutti_side *from, const tutti_side *to,
-					    struct tti_sides **out);
+/* The sides of a checked call become a copy, and its root their hash. */
+TUTTI_CHECKED tutti_status tti_sides_keep(struct tti_args *args);
 /* NULL is fine, here and there. */
 struct tti_sides *tti_sides_take(struct tti_sides *sides);
 void tti_sides_drop(struct tti_sides *sides);
