@@ -88,8 +88,8 @@ struct tti_stall {
 	int left; /* the suspect said goodbye: looks since then that found nothing */
 };
 
-/* A program, found by what it was made of: a struct tti_program_key, or the steps of a list of
- * sends and receives. */
+/* A program, found by what it was made of: a struct tti_program_key, the steps of a list of sends
+ * and receives, or the parts of a handoff (handoff.h). */
 struct tti_program_kept {
 	tutti_collective coll;
 	void *key;
@@ -368,8 +368,9 @@ void tti_programs_release(struct tti_comm *comm);
 /* The program that is kept by such a key; NULL: there is none. */
 struct tti_bound *tti_programs_find(struct tti_comm *comm, tutti_collective coll, const void *key,
 				    size_t key_bytes);
-/* Bind a program, and keep it: for the life of the communicator, but of sends and receives, of which
- * there is one for each list, until TTI_LISTS_KEPT others were used since. Takes *prog over. */
+/* Bind a program, and keep it: for the life of the communicator, but of sends and receives, and of
+ * handoffs, until TTI_LISTS_KEPT, or TTI_HANDOFF_PROGRAMS_KEPT, others were used since. Takes *prog
+ * over. */
 TUTTI_CHECKED tutti_status tti_programs_add(struct tti_comm *comm, const void *key,
 					    size_t key_bytes, struct tti_program *prog,
 					    struct tti_bound **out);

@@ -12,17 +12,12 @@
 #define PIPELINE_BLOCKS 8
 #define SLICE_LEAST     ((size_t)16 << 10)
 
-static void forget_program(struct tti_handoff_program *program)
-{
-	tti_bound_free(program->bound);
-	tti_handoff_chunks_release(&program->chunks);
-	*program = (struct tti_handoff_program){ 0 };
-}
-
 static void forget(struct tti_handoff_kept *kept)
 {
-	for (int i = 0; i < 2 * TTI_HANDOFF_CUTS; i++)
-		forget_program(&kept->programs[i % 2].at[i / 2]);
+	for (int i = 0; i < 2; i++) {
+		tti_handoff_chunks_release(&kept->cut[i].chunks);
+		tti_vec_release(&kept->cut[i].key);
+	}
 	tti_free(kept->shape);
 	tti_sides_drop(kept->sides);
 	*kept = (struct tti_handoff_kept){ 0 };
@@ -59,6 +54,7 @@ void tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
 	oldest->sides = tti_sides_take(args->sides);
 	oldest->is_short = tti_handoff_is_short(comm, args);
 	oldest->used = comm->seq;
+	oldest->number = ++comm->programs.uses;
 	oldest->shape = shape;
 	oldest->depth = depth;
 }
@@ -86,66 +82,40 @@ bool tti_handoff_needs_plan(const struct tti_comm *comm, const struct tti_args *
 
 /* -- Programs ----------------------------------------------------------------------- */
 
-/* The same parts of the same sides, chunk by chunk. */
-static bool same_program(const struct tti_handoff_chunks *a, const struct tti_handoff_chunks *b)
+static tutti_status name_program(uint64_t plan, bool in_memory, struct tti_handoff_cut *cut)
 {
-	if (a->list.n != b->list.n)
-		return false;
-	for (size_t i = 0; i < a->list.n; i++)
-		if (a->list.at[i].source != b->list.at[i].source ||
-		    a->list.at[i].dest != b->list.at[i].dest ||
-		    a->list.at[i].at != b->list.at[i].at)
-			return false;
-	return true;
+	const size_t n = cut->chunks.list.n;
+	int32_t *at;
+
+	if (!tti_vec_reserve((void **)&cut->key.at, &cut->key.room, 3 * (n + 1), sizeof(*at)))
+		return tti_fail(TUTTI_ENOMEM, "a handoff of %zu chunks: out of memory", n);
+	cut->key.n = 3 * (n + 1);
+	at = cut->key.at;
+	*at++ = (int32_t)plan;
+	*at++ = (int32_t)(plan >> 32);
+	*at++ = in_memory;
+	for (size_t i = 0; i < n; i++) {
+		const struct tti_handoff_chunk *chunk = &cut->chunks.list.at[i];
+
+		*at++ = chunk->source;
+		*at++ = chunk->dest;
+		*at++ = (int32_t)chunk->at;
+	}
+	return TUTTI_OK;
 }
 
-/* The program that has these chunks, or a place for it, that of the oldest. */
-static struct tti_handoff_program *place_of(struct tti_handoff_programs *programs,
-					    const struct tti_handoff_chunks *chunks)
-{
-	struct tti_handoff_program *oldest;
-
-	for (int i = 0; i < TTI_HANDOFF_CUTS; i++)
-		if (programs->at[i].bound && same_program(&programs->at[i].chunks, chunks))
-			return &programs->at[i];
-	oldest = &programs->at[programs->nmade++ % TTI_HANDOFF_CUTS];
-	forget_program(oldest);
-	return oldest;
-}
-
-/* Chunks of this count; then the program that has them, or a new one. */
-static tutti_status cut(struct tti_comm *comm, const struct tti_args *args,
-			struct tti_handoff_kept *kept, bool in_memory, size_t line,
-			struct tti_handoff_program **out)
+/* The chunks of this count, and the program that has them. */
+static tutti_status find(struct tti_comm *comm, const struct tti_args *args, bool in_memory,
+			 const struct tti_handoff_kept **kept_out, struct tti_bound **out)
 {
 	/* Parts for parts are never planned: they have an empty shape. */
 	static const struct tti_handoff_shape none;
 	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
-	const struct tti_handoff_shape *shape = kept->shape ? kept->shape : &none;
-	struct tti_handoff_program *program;
-	struct tti_handoff_chunks chunks;
-	struct tti_program prog;
-
-	TTI_TRY(in_memory ? tti_handoff_memory_cut(&call, args->count, line, &chunks)
-			  : tti_handoff_cut(&call, shape, args->count, line, &chunks));
-	program = place_of(&kept->programs[in_memory], &chunks);
-	tti_handoff_chunks_release(&program->chunks);
-	program->chunks = chunks;
-	program->count = args->count;
-	program->line = line;
-	*out = program;
-	if (program->bound)
-		return TUTTI_OK;
-	TTI_TRY(in_memory ? tti_handoff_memory_program(&call, &program->chunks, comm->rank, &prog)
-			  : tti_handoff_program(&call, shape, &program->chunks, comm->rank, &prog));
-	return tti_programs_bind(comm, &prog, &program->bound);
-}
-
-static tutti_status find(struct tti_comm *comm, const struct tti_args *args, bool in_memory,
-			 struct tti_handoff_kept **kept_out, struct tti_handoff_program **out)
-{
-	const size_t line = CACHE_LINE / tutti_type_size(args->type);
+	const size_t line = CACHE_LINE / tutti_type_size(args->type), count = args->count;
+	const struct tti_handoff_shape *shape;
 	struct tti_handoff_kept *kept = find_plan(comm, args);
+	struct tti_handoff_cut *cut;
+	struct tti_program prog;
 
 	if (!kept) {
 		TTI_TRY(tti_handoff_make_room(comm));
@@ -154,12 +124,24 @@ static tutti_status find(struct tti_comm *comm, const struct tti_args *args, boo
 	}
 	kept->used = comm->seq;
 	*kept_out = kept;
-	for (int i = 0; i < TTI_HANDOFF_CUTS; i++) {
-		*out = &kept->programs[in_memory].at[i];
-		if ((*out)->bound && (*out)->count == args->count && (*out)->line == line)
-			return TUTTI_OK;
+	shape = kept->shape ? kept->shape : &none;
+	cut = &kept->cut[in_memory];
+	if (cut->key.n == 0 || cut->count != count || cut->line != line) {
+		cut->key.n = 0;
+		tti_handoff_chunks_release(&cut->chunks);
+		TTI_TRY(in_memory ? tti_handoff_memory_cut(&call, count, line, &cut->chunks)
+				  : tti_handoff_cut(&call, shape, count, line, &cut->chunks));
+		cut->count = count;
+		cut->line = line;
+		TTI_TRY(name_program(kept->number, in_memory, cut));
 	}
-	return cut(comm, args, kept, in_memory, line, out);
+	*out = tti_programs_find(comm, TUTTI_HANDOFF, cut->key.at,
+				 cut->key.n * sizeof(*cut->key.at));
+	if (*out)
+		return TUTTI_OK;
+	TTI_TRY(in_memory ? tti_handoff_memory_program(&call, &cut->chunks, comm->rank, &prog)
+			  : tti_handoff_program(&call, shape, &cut->chunks, comm->rank, &prog));
+	return tti_programs_add(comm, cut->key.at, cut->key.n * sizeof(*cut->key.at), &prog, out);
 }
 
 /* -- Where it lies ------------------------------------------------------------------- */
@@ -194,16 +176,17 @@ tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
 			     struct tti_bound **out, size_t *slice_bytes, struct tti_layout *layout)
 {
 	const size_t type_size = tutti_type_size(args->type), count = args->count;
-	struct tti_handoff_program *program;
-	struct tti_handoff_kept *kept;
+	const struct tti_handoff_chunks *chunks;
+	const struct tti_handoff_kept *kept;
 	size_t longest = 0, slice = *slice_bytes / type_size;
 	struct tti_extent *at;
 
-	TTI_TRY(find(comm, args, in_memory, &kept, &program));
-	TTI_TRY(tti_extents_need(&comm->extents, program->chunks.list.n));
+	TTI_TRY(find(comm, args, in_memory, &kept, out));
+	chunks = &kept->cut[in_memory].chunks;
+	TTI_TRY(tti_extents_need(&comm->extents, chunks->list.n));
 	at = comm->extents.at;
-	for (size_t i = 0; i < program->chunks.list.n; i++) {
-		const struct tti_handoff_chunk *chunk = &program->chunks.list.at[i];
+	for (size_t i = 0; i < chunks->list.n; i++) {
+		const struct tti_handoff_chunk *chunk = &chunks->list.at[i];
 
 		at[i] = (struct tti_extent){ .first = chunk->first,
 					     .to = chunk->first,
@@ -214,11 +197,10 @@ tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
 	if (!in_memory) {
 		slice = choose_slice(comm, kept->depth, longest, type_size);
 		/* So chunks of small shares stay behind none. */
-		tti_extents_slice(at, program->chunks.list.n, longest, slice, type_size);
+		tti_extents_slice(at, chunks->list.n, longest, slice, type_size);
 		*slice_bytes = slice * type_size;
 		atomic_store_explicit(&comm->last_algorithm, "direct", memory_order_relaxed);
 	}
-	*out = program->bound;
 	*layout = (struct tti_layout){
 		.extents = at,
 		.input = (const void *)origin(args->send, args->from, comm->rank, count, type_size),

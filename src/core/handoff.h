@@ -16,35 +16,31 @@
 #include "core/sides.h"
 #include "engine/engine.h"
 
-#define TTI_HANDOFFS_KEPT 32
-#define TTI_HANDOFF_CUTS  4 /* programs of each plan */
+#define TTI_HANDOFFS_KEPT         32
+#define TTI_HANDOFF_PROGRAMS_KEPT 64 /* of all plans */
 
 struct tti_args;
 struct tti_batch_item;
 struct tti_comm;
 
-/* A program over chunks, which are those of the last call that ran it: the next one may have another
- * count. */
-struct tti_handoff_program {
+/* The chunks of the last call that went one way, and what their program is found by among those
+ * that the communicator keeps: the plan, the way, and the parts in their order, which most counts
+ * have in common. */
+struct tti_handoff_cut {
 	struct tti_handoff_chunks chunks;
 	size_t count, line;
-	struct tti_bound *bound; /* NULL: free */
-};
-
-/* The last few. */
-struct tti_handoff_programs {
-	struct tti_handoff_program at[TTI_HANDOFF_CUTS];
-	unsigned nmade;
+	TTI_VEC(int32_t) key; /* empty: there was none */
 };
 
 /* What all ranks agreed on for some sides, and the programs that were made of it. */
 struct tti_handoff_kept {
 	struct tti_sides *sides; /* NULL: free */
 	bool is_short;
-	int depth;                               /* messages of the longest way */
-	uint64_t used;                           /* when last, in calls         */
-	struct tti_handoff_shape *shape;         /* NULL: an empty one          */
-	struct tti_handoff_programs programs[2]; /* by slots, in memory */
+	int depth;                       /* messages of the longest way */
+	uint64_t used;                   /* when last, in calls         */
+	uint64_t number;                 /* no other plan ever has it   */
+	struct tti_handoff_shape *shape; /* NULL: an empty one          */
+	struct tti_handoff_cut cut[2];   /* by slots, in memory         */
 };
 
 /* The program of a call and where its chunks lie: until the next one. *slice_bytes: of a step, by

@@ -22,12 +22,6 @@ struct verdict {
 	char why[WHY_BYTES];
 };
 
-/* What each rank holds then. */
-struct proof {
-	uint64_t hash;
-	int64_t status;
-};
-
 /* One handoff while it is planned, checked, or both. */
 struct planning {
 	struct tti_comm *comm; /* NULL: nothing to do */
@@ -37,7 +31,7 @@ struct planning {
 	struct tti_print *prints; /* [n] */
 	struct verdict verdict;
 	struct tti_handoff_shape *shape;
-	struct proof *proofs; /* [n] */
+	int64_t *proofs; /* [n]: whether each rank holds it, and what it proves to be there */
 	int depth;
 };
 
@@ -121,20 +115,20 @@ static tutti_status send_shape(struct planning *p)
 static tutti_status send_proof(struct planning *p)
 {
 	const struct tti_handoff_call call = tti_handoff_call_of(p->comm, p->args);
-	struct proof *own = &p->proofs[p->comm->rank];
+	const uint64_t hash =
+		tti_hash_bytes(p->shape, p->verdict.nbytes) ^ tti_fault("core.handoff");
+	int64_t *own = &p->proofs[p->comm->rank];
 
-	own->hash = tti_hash_bytes(p->shape, p->verdict.nbytes) ^ tti_fault("core.handoff");
-	own->status =
-		own->hash == p->verdict.hash
-			? tti_handoff_shape_check(&call, p->shape, p->verdict.nbytes, &p->depth)
-			: tti_fail_quiet(TUTTI_EPLAN,
-					 "the plan of a handoff came to rank %d as %016llx, "
-					 "not %016llx",
-					 p->comm->rank, (unsigned long long)own->hash,
-					 (unsigned long long)p->verdict.hash);
-	if (own->status == TUTTI_OK)
-		own->status = tti_handoff_make_room(p->comm);
-	if (own->status != TUTTI_OK)
+	*own = hash == p->verdict.hash
+		       ? tti_handoff_shape_check(&call, p->shape, p->verdict.nbytes, &p->depth)
+		       : tti_fail_quiet(TUTTI_EPLAN,
+					"the plan of a handoff came to rank %d as %016llx, "
+					"not %016llx",
+					p->comm->rank, (unsigned long long)hash,
+					(unsigned long long)p->verdict.hash);
+	if (*own == TUTTI_OK)
+		*own = tti_handoff_make_room(p->comm);
+	if (*own != TUTTI_OK)
 		(void)snprintf(p->verdict.why, sizeof(p->verdict.why), "%s", tti_error_text());
 	set_call(p, TUTTI_ALL_GATHER, own, p->proofs, sizeof(*own));
 	return TUTTI_OK;
@@ -143,9 +137,9 @@ static tutti_status send_proof(struct planning *p)
 static tutti_status keep(struct planning *p)
 {
 	for (int rank = 0; rank < p->comm->n; rank++) {
-		const tutti_status status = (tutti_status)p->proofs[rank].status;
+		const tutti_status status = (tutti_status)p->proofs[rank];
 
-		if (status == TUTTI_OK && p->proofs[rank].hash == p->verdict.hash)
+		if (status == TUTTI_OK)
 			continue;
 		if (rank == p->comm->rank)
 			return tti_fail(status, "%s", p->verdict.why);
@@ -196,21 +190,18 @@ static void plan_all(struct planning *all, struct tti_batch_item *calls,
 			items[i].status = keep(&all[i]);
 }
 
-/* Whether a call that is about to run is a handoff that needs anything first. */
-static bool needs_parts(const struct tti_batch_item *item)
-{
-	return item->status == TUTTI_OK && item->now && item->now->coll == TUTTI_HANDOFF &&
-	       (tti_handoff_needs_plan(item->comm, item->now) ||
-		tti_handoff_wants_check(item->now));
-}
-
 void tti_handoffs_plan(struct tti_batch_item *items, int n)
 {
 	struct planning *all = NULL;
 	struct tti_batch_item *calls = NULL;
 
 	for (int i = 0; i < n; i++) {
-		if (!needs_parts(&items[i]))
+		const struct tti_args *args = items[i].status == TUTTI_OK ? items[i].now : NULL;
+		const bool is_handoff = args && args->coll == TUTTI_HANDOFF;
+		const bool is_planned = is_handoff && tti_handoff_needs_plan(items[i].comm, args);
+		const bool is_checked = is_handoff && tti_handoff_wants_check(args);
+
+		if (!is_planned && !is_checked)
 			continue;
 		all = all ? all : tti_calloc((size_t)n, sizeof(*all));
 		calls = calls ? calls : tti_calloc((size_t)n, sizeof(*calls));
@@ -219,9 +210,9 @@ void tti_handoffs_plan(struct tti_batch_item *items, int n)
 			continue;
 		}
 		all[i].comm = items[i].comm;
-		all[i].args = items[i].now;
-		all[i].is_planned = tti_handoff_needs_plan(items[i].comm, items[i].now);
-		all[i].is_checked = tti_handoff_wants_check(items[i].now);
+		all[i].args = args;
+		all[i].is_planned = is_planned;
+		all[i].is_checked = is_checked;
 		all[i].comm->seq++; /* all of it has the number of the handoff */
 	}
 	if (all && calls)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <limits.h>
 #include <string.h>
 
 #include "core/comm.h"
@@ -62,7 +63,9 @@ static bool keep(struct tti_programs *programs, const struct tti_program_kept *f
 		if (!oldest || kept->used < oldest->used)
 			oldest = kept;
 	}
-	if (fresh->coll != TUTTI_SEND_RECV || n < TTI_LISTS_KEPT)
+	if (n < (fresh->coll == TUTTI_SEND_RECV ? TTI_LISTS_KEPT
+		 : fresh->coll == TUTTI_HANDOFF ? TTI_HANDOFF_PROGRAMS_KEPT
+						: INT_MAX))
 		return tti_vec_push(&programs->kept, *fresh);
 	forget(oldest);
 	*oldest = *fresh;

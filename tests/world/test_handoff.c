@@ -210,12 +210,12 @@ static void any_sides(void **state)
 	}
 }
 
-/* Counts whose parts are cut in more orders than one plan keeps programs for. */
+/* Counts whose parts are cut in several orders. */
 static void many_cuts(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	(void)arg;
 	for (int round = 0; round < 2; round++)
-		for (size_t count = 0; count < 4 * TTI_HANDOFF_CUTS; count++) {
+		for (size_t count = 0; count < 16; count++) {
 			struct handoff h;
 
 			set_sides(&h, 0, 5, 1, n - 3, 3, 1);
@@ -236,21 +236,25 @@ static void orders_of_cuts(void **state)
 static void is_bounded(tutti_comm_t handle, int rank, int n, void *arg)
 {
 	struct tti_comm *comm;
-	int kept = 0;
+	int kept = 0, programs = 0;
 
 	(void)arg;
 	for (int from = 0; from < n; from++)
-		for (int to = 0; to < n; to++) {
-			struct handoff h;
+		for (int to = 0; to < n; to++)
+			for (int parts = 1; parts < 3 && to + parts <= n; parts++) {
+				struct handoff h;
 
-			set_sides(&h, from, 1, 0, to, 1, 0);
-			call_and_verify(&h, handle, rank);
-		}
+				set_sides(&h, from, 1, 0, to, parts, parts - 1);
+				call_and_verify(&h, handle, rank);
+			}
 	if (!CHECK_OK(tti_handle_enter(handle, &comm)))
 		return;
 	for (int i = 0; i < TTI_HANDOFFS_KEPT; i++)
 		kept += comm->handoffs[i].sides != NULL;
+	for (size_t i = 0; i < comm->programs.kept.n; i++)
+		programs += comm->programs.kept.at[i].coll == TUTTI_HANDOFF;
 	CHECK(kept == TTI_HANDOFFS_KEPT);
+	CHECK(programs == TTI_HANDOFF_PROGRAMS_KEPT);
 	tti_handle_leave(handle);
 }
 
