@@ -5,6 +5,7 @@
 #include "boot/boot.h"
 #include "core/comm.h"
 #include "core/group.h"
+#include "plan/tune.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -211,7 +212,10 @@ tutti_status tutti_comm_last_call(tutti_comm_t handle, struct tutti_call_report 
 	return TUTTI_OK;
 }
 
-tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)
+/* What a communicator that can be used says of itself; the text is the caller's. */
+static tutti_status tell(tutti_comm_t handle, bool json, char **out,
+			 tutti_status (*write)(const struct tti_comm *, bool json,
+					       struct tti_strbuf *))
 {
 	struct tti_strbuf text = { 0 };
 	struct tti_comm *comm;
@@ -222,17 +226,39 @@ tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)
 				       "out is NULL: pass the address of a char *");
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
-	if (st == TUTTI_OK && comm->root != comm)
-		st = tti_derived_print(comm->shape, comm->n, json != 0, &text);
-	else if (st == TUTTI_OK)
-		st = tti_agreed_print(
-			&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape }, json != 0,
-			&text);
+	if (st == TUTTI_OK)
+		st = write(comm, json, &text);
 	if (st == TUTTI_OK)
 		*out = tti_strbuf_take(&text);
 	tti_strbuf_release(&text);
 	tti_handle_leave(handle);
 	return tti_handle_note(handle, st);
+}
+
+static tutti_status write_plan(const struct tti_comm *comm, bool json, struct tti_strbuf *out)
+{
+	if (comm->root != comm)
+		return tti_derived_print(comm->shape, comm->n, json, out);
+	return tti_agreed_print(&(struct tti_agreed){ .plan = comm->plan, .shape = comm->shape },
+				json, out);
+}
+
+tutti_status tutti_comm_plan(tutti_comm_t handle, int json, char **out)
+{
+	return tell(handle, json != 0, out, write_plan);
+}
+
+static tutti_status write_reach(const struct tti_comm *comm, bool json, struct tti_strbuf *out)
+{
+	(void)json;
+	tti_tune_write_reach(&comm->figures, out);
+	return out->failed ? tti_fail(TUTTI_ENOMEM, "how memory is reached: out of memory")
+			   : TUTTI_OK;
+}
+
+tutti_status tutti_comm_reach(tutti_comm_t handle, char **out)
+{
+	return tell(handle, false, out, write_reach);
 }
 
 /* -- The end ------------------------------------------------------------------------ */

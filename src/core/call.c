@@ -205,7 +205,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 	char text[TTI_NEWS_TEXT];
 
 	if (job->program.is_memory && !job->program.begins) {
-		tti_memory_note_use(comm, args->coll);
+		comm->memory.unused[args->coll] = 0;
 		atomic_store_explicit(&comm->last_algorithm, "memory", memory_order_relaxed);
 	}
 	comm->roots.odd_tag = job->mismatch_tag;

@@ -73,11 +73,6 @@ bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 	return unused < ASK_ALWAYS || unused % ASK_EVERY == 0;
 }
 
-void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll)
-{
-	comm->memory.unused[coll] = 0;
-}
-
 tutti_status tti_memory_ways(const struct tti_comm *comm, tutti_collective coll, size_t nbytes,
 			     unsigned *out)
 {

@@ -32,8 +32,6 @@ bool tti_memory_may_serve(const struct tti_comm *comm, tutti_collective coll, si
  * ranks, as all make the same calls. Once for each call. */
 bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,
 		     const struct tti_prepared *call);
-/* The call that asked is run so. */
-void tti_memory_note_use(struct tti_comm *comm, tutti_collective coll);
 
 /* How a send (send_recv) or a handoff of so many bytes may go (coll/choose.h), alike on all its
  * ranks. */

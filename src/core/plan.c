@@ -119,16 +119,22 @@ tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t handle, tutt
 }
 
 /* The communicator stays until its turn is given back: that comes last of what it is asked. */
-static tutti_status run_queued(void *self)
+static tutti_status run(struct tutti_call_plan *plan, struct tti_comm *comm, uint64_t ticket)
 {
-	struct tutti_call_plan *plan = self;
-	struct tti_comm *comm = plan->comm;
-	const tutti_status st = tti_call_run(comm, plan->ticket, &plan->args, &plan->call);
+	const tutti_status st = tti_call_run(comm, ticket, &plan->args, &plan->call);
 
 	plan->status = st;
 	if (st != TUTTI_OK)
 		(void)snprintf(plan->error, sizeof(plan->error), "%s", tti_error_text());
 	tti_turn_done(comm);
+	return st;
+}
+
+static tutti_status run_queued(void *self)
+{
+	struct tutti_call_plan *plan = self;
+	const tutti_status st = run(plan, plan->comm, plan->ticket);
+
 	atomic_store(&plan->running, 0);
 	/* The plan may be gone by now: the kernel is told an address, and nothing is read. */
 	tti_futex_wake(&plan->running, INT_MAX);
@@ -182,11 +188,7 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 	if (st == TUTTI_OK && stream) {
 		st = queue(plan, comm, stream);
 	} else if (st == TUTTI_OK) {
-		st = tti_call_run(comm, tti_turn_take(comm), &plan->args, &plan->call);
-		tti_turn_done(comm);
-		plan->status = st;
-		if (st != TUTTI_OK)
-			(void)snprintf(plan->error, sizeof(plan->error), "%s", tti_error_text());
+		st = run(plan, comm, tti_turn_take(comm));
 	}
 	tti_comm_end(comm);
 	tti_handle_leave(plan->handle);

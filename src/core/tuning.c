@@ -3,11 +3,9 @@
 
 #include "coll/algo_files.h"
 #include "coll/shape.h"
-#include "core/comm.h"
 #include "plan/tune.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "util/strbuf.h"
 
 tutti_status tti_tuning_of(struct tti_tune_table *table, struct tti_algo_files *files,
 			   const struct tti_plan *plan, double ranks_a_core, struct tti_tuning *out)
@@ -57,29 +55,6 @@ tutti_status tti_tuning_derive(const struct tti_tuning *of, const struct tti_sha
 	*out->machine = *of->machine;
 	count_nodes(shape, out->machine);
 	return TUTTI_OK;
-}
-
-tutti_status tutti_comm_reach(tutti_comm_t handle, char **out)
-{
-	struct tti_strbuf text = { 0 };
-	struct tti_comm *comm;
-	tutti_status st;
-
-	if (!out)
-		return tti_handle_fail(handle, TUTTI_EINVAL,
-				       "out is NULL: pass the address of a char *");
-	TTI_TRY(tti_handle_enter(handle, &comm));
-	st = tti_comm_usable(comm);
-	if (st == TUTTI_OK) {
-		tti_strbuf_add(&text, "");
-		tti_tune_write_reach(&comm->figures, &text);
-		*out = tti_strbuf_take(&text);
-		if (!*out)
-			st = tti_fail(TUTTI_ENOMEM, "how memory is reached: out of memory");
-	}
-	tti_strbuf_release(&text);
-	tti_handle_leave(handle);
-	return tti_handle_note(handle, st);
 }
 
 void tti_tuning_release(struct tti_tuning *tuning)
