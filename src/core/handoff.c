@@ -8,6 +8,9 @@
 
 #define CACHE_LINE 64
 
+/* Up to here one message a host is sooner over than several begun. */
+#define SHORT_BYTES ((size_t)32 << 10)
+
 /* Blocks for each message of the longest way, and the least that is worth one. */
 #define PIPELINE_BLOCKS 8
 #define SLICE_LEAST     ((size_t)16 << 10)
@@ -32,6 +35,20 @@ void tti_handoffs_release(struct tti_comm *comm)
 }
 
 /* -- Plans ------------------------------------------------------------------------- */
+
+struct tti_handoff_call tti_handoff_call_of(const struct tti_comm *comm,
+					    const struct tti_args *args)
+{
+	return (struct tti_handoff_call){ comm->n, args->sides->from, args->sides->to };
+}
+
+bool tti_handoff_is_short(const struct tti_comm *comm, const struct tti_args *args)
+{
+	const struct tti_handoff_call call = tti_handoff_call_of(comm, args);
+
+	return !tti_handoff_is_cut(&call.from) && !tti_handoff_is_cut(&call.to) &&
+	       args->count * tutti_type_size(args->type) <= SHORT_BYTES;
+}
 
 tutti_status tti_handoff_make_room(struct tti_comm *comm)
 {

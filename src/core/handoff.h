@@ -57,17 +57,10 @@ TUTTI_CHECKED tutti_status tti_handoff_make_room(struct tti_comm *comm);
 void tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
 		      struct tti_handoff_shape *shape, int depth);
 
-/* -- handoff_make.c ---------------------------------------------------------------- */
-
 /* A handoff as coll sees it, and whether it has a plan for short ones. */
 struct tti_handoff_call tti_handoff_call_of(const struct tti_comm *comm,
 					    const struct tti_args *args);
 bool tti_handoff_is_short(const struct tti_comm *comm, const struct tti_args *args);
-
-/* Plan it: any rank can. TUTTI_EPLAN: what nothing leads to. */
-TUTTI_CHECKED tutti_status tti_handoff_make(const struct tti_comm *comm,
-					    const struct tti_args *args,
-					    struct tti_handoff_shape **out, size_t *nbytes);
 
 /* -- handoff_plan.c ---------------------------------------------------------------- */
 
@@ -75,21 +68,5 @@ TUTTI_CHECKED tutti_status tti_handoff_make(const struct tti_comm *comm,
  * side, by calls of their own; items[i].status tells what came of it, the same on all ranks of its
  * communicator. */
 void tti_handoffs_plan(struct tti_batch_item *items, int n);
-
-/* -- handoff_check.c -------------------------------------------------------------- */
-
-/* What a rank holds, in short. */
-struct tti_print {
-	uint64_t hash[2];
-};
-
-/* Whether sources are to be compared first (TUTTI_CHECK). */
-bool tti_handoff_wants_check(const struct tti_args *args);
-
-/* What this rank, a source, holds. */
-void tti_handoff_print(const struct tti_args *args, struct tti_print *out);
-/* prints[rank]: TUTTI_EMISMATCH is every rank's fate if one source holds something else. */
-TUTTI_CHECKED tutti_status tti_handoff_compare(struct tti_comm *comm, const struct tti_args *args,
-					       const struct tti_print *prints);
 
 #endif

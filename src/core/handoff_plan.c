@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <sodium.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/comm.h"
+#include "core/comm_job.h"
+#include "plan/handoff.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/hash.h"
+#include "util/log.h"
 #include "util/mem.h"
+#include "util/params.h"
 
 /* What comes before a handoff. The first one of some sides: rank 0 plans it and what that comes to
  * goes round, so that nothing of it is computed twice. With TUTTI_CHECK each: prints of what the
@@ -14,6 +21,13 @@
  * and with its name where ranks call different things. */
 
 #define WHY_BYTES 512
+/* What the search for better shares and trees may use of the thread's time. */
+#define SEARCH_MS 20
+
+/* What a rank holds, in short. */
+struct print {
+	uint64_t hash[2];
+};
 
 /* What goes round first: how long the shape is, or why there is none. */
 struct verdict {
@@ -27,8 +41,8 @@ struct planning {
 	struct tti_comm *comm; /* NULL: nothing to do */
 	const struct tti_args *args;
 	bool is_planned, is_checked;
-	struct tti_args call;     /* under way */
-	struct tti_print *prints; /* [n] */
+	struct tti_args call; /* under way */
+	struct print *prints; /* [n] */
 	struct verdict verdict;
 	struct tti_handoff_shape *shape;
 	int64_t *proofs; /* [n]: whether each rank holds it, and what it proves to be there */
@@ -53,9 +67,26 @@ static void set_call(struct planning *p, tutti_collective coll, const void *send
 				     .part_of = p->args };
 }
 
+/* -- Sources that shall hold the same (TUTTI_CHECK) ---------------------------------------------- */
+
+/* Whether each hashes what it holds, and all gather the hashes. */
+static bool wants_check(const struct tti_args *args)
+{
+	return args->coll == TUTTI_HANDOFF && tti_params()->check && !args->from->sharded &&
+	       args->from->n > 1;
+}
+
+static void take_print(const struct tti_args *args, struct print *out)
+{
+	_Static_assert(sizeof(*out) == crypto_generichash_BYTES_MIN,
+		       "a print is a BLAKE2b of 128 bits");
+	(void)crypto_generichash((unsigned char *)out, sizeof(*out), args->send,
+				 args->count * tutti_type_size(args->type), NULL, 0);
+}
+
 static tutti_status send_print(struct planning *p)
 {
-	struct tti_print *own;
+	struct print *own;
 	size_t first, count;
 
 	p->prints = tti_calloc((size_t)p->comm->n, sizeof(*p->prints));
@@ -64,9 +95,118 @@ static tutti_status send_print(struct planning *p)
 	own = &p->prints[p->comm->rank];
 	tti_side_range(p->args->from, p->comm->rank, 1, &first, &count);
 	if (count > 0)
-		tti_handoff_print(p->args, own);
+		take_print(p->args, own);
 	set_call(p, TUTTI_ALL_GATHER, own, p->prints, sizeof(*own));
 	return TUTTI_OK;
+}
+
+static bool same(const struct print *a, const struct print *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* The source whose print most have: of several, the first. */
+static int reference(const struct tti_args *args, const struct print *prints)
+{
+	int best = 0, most = 0;
+
+	for (int i = 0; i < args->from->n; i++) {
+		int alike = 0;
+
+		for (int k = 0; k < args->from->n; k++)
+			alike += same(&prints[args->from->ranks[i]], &prints[args->from->ranks[k]]);
+		if (alike > most) {
+			most = alike;
+			best = i;
+		}
+		if (2 * most > args->from->n)
+			break;
+	}
+	return args->from->ranks[best];
+}
+
+/* Each finds the same, so none need be told: a source that holds something else is the fate of all. */
+static tutti_status compare_prints(struct tti_comm *comm, const struct tti_args *args,
+				   const struct print *prints)
+{
+	const int usual = reference(args, prints);
+	char text[TTI_NEWS_TEXT], sides[TTI_SIDES_TEXT];
+
+	for (int i = 0; i < args->from->n; i++) {
+		const int rank = args->from->ranks[i];
+
+		if (same(&prints[rank], &prints[usual]))
+			continue;
+		tti_sides_format(args->sides, sides, sizeof(sides));
+		(void)snprintf(text, sizeof(text),
+			       "handoff %s: the sources do not hold the same: rank %d's vector is "
+			       "not that of rank %d (TUTTI_CHECK=1): make them equal, or name one "
+			       "source",
+			       sides, rank, usual);
+		tti_comm_lose(comm, TUTTI_EMISMATCH, text);
+		return tti_comm_fate(comm);
+	}
+	return TUTTI_OK;
+}
+
+/* -- Rank 0 plans it, over how the hosts are wired ------------------------------------------------ */
+
+static void report(const struct tti_args *args, const struct tti_handoff_plan *plan,
+		   int64_t began_ns)
+{
+	char sides[TTI_SIDES_TEXT];
+
+	if (!tti_log_enabled(TTI_LOG_INFO, TTI_PLAN))
+		return;
+	tti_sides_format(args->sides, sides, sizeof(sides));
+	tti_log(TTI_LOG_INFO, TTI_PLAN,
+		"handoff %s: %u pairs, %.3g GB/s of at most %.3g%s%s, planned in %.2f ms", sides,
+		plan->nways, plan->gbps, plan->bound_gbps, plan->nways ? ": " : "",
+		plan->nways ? plan->limit : "", (double)(tti_thread_ns() - began_ns) * 1e-6);
+}
+
+/* Ranks of a side as the planner has them. */
+static const uint32_t *ranks_of(const tutti_side *side)
+{
+	_Static_assert(sizeof(int) == sizeof(uint32_t), "ranks are not negative");
+	return (const uint32_t *)side->ranks;
+}
+
+static tutti_status plan_over(struct planning *p, const struct tti_comm_job *job,
+			      struct tti_handoff_plan **out, size_t *nbytes)
+{
+	const struct tti_handoff_call call = tti_handoff_call_of(p->comm, p->args);
+	const struct tti_handoff_job handoff = {
+		.job = &job->job,
+		.from = ranks_of(&call.from),
+		.to = ranks_of(&call.to),
+		.nfrom = (uint32_t)call.from.n,
+		.nto = (uint32_t)call.to.n,
+		.from_sharded = tti_handoff_is_cut(&call.from),
+		.to_sharded = tti_handoff_is_cut(&call.to),
+		.is_short = tti_handoff_is_short(p->comm, p->args),
+		.budget_ms = SEARCH_MS,
+	};
+
+	TTI_TRY(tti_handoff_plan_make(&handoff, out));
+	TTI_TRY(tti_handoff_plan_check(&handoff, *out));
+	return tti_handoff_shape_of_plan(&handoff, *out, &p->shape, nbytes);
+}
+
+static tutti_status make_shape(struct planning *p, size_t *nbytes)
+{
+	const int64_t began_ns = tti_thread_ns();
+	struct tti_handoff_plan *plan = NULL;
+	struct tti_comm_job job;
+	tutti_status st;
+
+	TTI_TRY(tti_comm_job_of_wiring(p->comm->wiring, p->comm->host_of, p->comm->n, &job));
+	st = plan_over(p, &job, &plan, nbytes);
+	if (st == TUTTI_OK)
+		report(p->args, plan, began_ns);
+	tti_handoff_plan_free(plan);
+	tti_comm_job_release(&job);
+	return st;
 }
 
 /* -- A plan goes round, in three calls ---------------------------------------------------------- */
@@ -77,7 +217,7 @@ static void make(struct planning *p)
 	struct verdict *verdict = &p->verdict;
 	size_t nbytes = 0;
 
-	verdict->status = tti_handoff_make(p->comm, p->args, &p->shape, &nbytes);
+	verdict->status = make_shape(p, &nbytes);
 	verdict->nbytes = nbytes;
 	if (verdict->status == TUTTI_OK)
 		verdict->hash = tti_hash_bytes(p->shape, nbytes);
@@ -180,8 +320,7 @@ static void plan_all(struct planning *all, struct tti_batch_item *calls,
 	run_step(all, calls, items, n, true, send_print);
 	for (int i = 0; i < n; i++)
 		if (all[i].is_checked && items[i].status == TUTTI_OK)
-			items[i].status =
-				tti_handoff_compare(all[i].comm, all[i].args, all[i].prints);
+			items[i].status = compare_prints(all[i].comm, all[i].args, all[i].prints);
 	run_step(all, calls, items, n, false, send_verdict);
 	run_step(all, calls, items, n, false, send_shape);
 	run_step(all, calls, items, n, false, send_proof);
@@ -199,7 +338,7 @@ void tti_handoffs_plan(struct tti_batch_item *items, int n)
 		const struct tti_args *args = items[i].status == TUTTI_OK ? items[i].now : NULL;
 		const bool is_handoff = args && args->coll == TUTTI_HANDOFF;
 		const bool is_planned = is_handoff && tti_handoff_needs_plan(items[i].comm, args);
-		const bool is_checked = is_handoff && tti_handoff_wants_check(args);
+		const bool is_checked = is_handoff && wants_check(args);
 
 		if (!is_planned && !is_checked)
 			continue;
