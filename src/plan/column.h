@@ -80,7 +80,8 @@ enum tti_ask {
 typedef tutti_status tti_pricer(struct tti_pool *pool, enum tti_ask ask, uint32_t which,
 				double *least_out, uint32_t *nadded_out);
 tti_pricer tti_price_rings, tti_price_trees;
-/* Columns of rings and trees that are best where one switch links all members alike. */
+/* Columns of rings and trees that are best where one switch links all members alike, or
+ * links of one speed each to each. */
 TUTTI_CHECKED tutti_status tti_seed(struct tti_pool *pool);
 bool tti_loads_on_a_switch(const struct tti_loads *loads);
 /* Columns of a pattern with heads: without prices those of the nearest NICs, with prices

@@ -128,6 +128,137 @@ static tutti_status seed_nets(struct tti_pool *pool, struct tti_column *column)
 	return TUTTI_OK;
 }
 
+/* -- A mesh ------------------------------------------------------------------------------- */
+
+/* Each member is linked to each other, all links alike. */
+static bool is_mesh(const struct tti_loads *loads)
+{
+	const struct tti_hop *like = tti_hop(loads, 0, 1);
+
+	for (uint32_t i = 0; i < loads->n * loads->n; i++) {
+		const struct tti_hop *hop = &loads->hop[i];
+
+		if (i % (loads->n + 1) != 0 &&
+		    (hop->type != TTI_PATH_NVL || hop->n != 1 || hop->bw_gbps < like->bw_gbps ||
+		     hop->bw_gbps > like->bw_gbps))
+			return false;
+	}
+	return true;
+}
+
+/* How near two members are to the NIC that is nearest to both. */
+static uint8_t nearness(const struct tti_loads *loads, uint32_t a, uint32_t b)
+{
+	uint8_t best = UINT8_MAX;
+
+	for (uint32_t net = 0; net < loads->nnets; net++) {
+		const uint8_t in = tti_hop_in(loads, net, a)->type;
+		const uint8_t out = tti_hop_out(loads, net, b)->type;
+
+		if ((in > out ? in : out) < best)
+			best = in > out ? in : out;
+	}
+	return best;
+}
+
+/* Members in a circle, so that those opposite each other are near the same NIC. */
+static void pair_up(const struct tti_loads *loads, uint32_t *place)
+{
+	const uint32_t half = loads->n / 2;
+
+	for (uint32_t i = 0; i < loads->n; i++)
+		place[i] = i;
+	for (uint32_t at = 0; at < half; at++) {
+		/* Not placed yet: at, at+1 .. half-1 and at+half .. n-1. */
+		uint32_t best = at + half;
+
+		for (uint32_t k = at + 1; k < loads->n; k++)
+			if ((k < half || k > at + half) &&
+			    nearness(loads, place[at], place[k]) <
+				    nearness(loads, place[at], place[best]))
+				best = k;
+
+		const uint32_t mate = place[best];
+
+		place[best] = place[at + half];
+		place[at + half] = mate;
+	}
+}
+
+/* Of the members nearest to a NIC the one where fewest paths begin. */
+static uint32_t begin_at(const struct tti_loads *loads, uint32_t net, uint32_t *begun)
+{
+	uint32_t best = nearest_member(loads, net);
+
+	for (uint32_t i = 0; i < loads->n; i++)
+		if (tti_hop_in(loads, net, i)->type == tti_hop_in(loads, net, best)->type &&
+		    begun[i] < begun[best])
+			best = i;
+	begun[best]++;
+	return best;
+}
+
+/* There and back across the circle from one member to the one opposite: such paths, one from
+ * each member, use each link once (Walecki's; Lucas, Recreations mathematiques, 1883). */
+static void zigzag(struct tti_pool *pool, const uint32_t *place, uint32_t first,
+		   struct tti_column *column)
+{
+	const uint32_t n = pool->loads->n;
+	uint32_t at = 0;
+
+	while (place[at] != first)
+		at++;
+	for (uint32_t i = 0; i < n; i++)
+		column->order[i] = place[(at + (i % 2 ? (i + 1) / 2 : n - i / 2)) % n];
+}
+
+static void star(struct tti_pool *pool, uint32_t first, struct tti_column *column)
+{
+	uint32_t count = 0;
+
+	column->order[count++] = first;
+	for (uint32_t i = 0; i < pool->loads->n; i++) {
+		column->parent[i] = i == first ? UINT32_MAX : first;
+		if (i != first)
+			column->order[count++] = i;
+	}
+}
+
+/* A tree from each member, or a path from each NIC, that has its links for itself. */
+static tutti_status seed_mesh(struct tti_pool *pool, struct tti_column *column)
+{
+	const struct tti_loads *loads = pool->loads;
+	const bool halves = pool->config->pattern == TTI_PATTERN_BALANCED_TREE ||
+			    pool->config->pattern == TTI_PATTERN_SPLIT_TREE;
+	const bool crosses = !column->parent && pool->config->cross_nic != TTI_CROSS_SAME;
+	const uint32_t n = loads->nnets ? loads->nnets : loads->n;
+	uint32_t *place =
+		tti_arena_alloc(&pool->arena, (2 * (size_t)loads->n + n) * sizeof(*place));
+	uint32_t *begun = place + loads->n, *begin = begun + loads->n;
+
+	if (!place)
+		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
+	pair_up(loads, place);
+	for (uint32_t i = 0; i < n; i++)
+		begin[i] = loads->nnets ? begin_at(loads, i, begun) : i;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t first = begin[i];
+
+		column->net_in = column->net_out = loads->nnets ? i : TTI_NO_NET;
+		column->second = halves && loads->nnets ? first : UINT32_MAX;
+		if (column->parent)
+			star(pool, first, column);
+		else
+			zigzag(pool, place, first, column);
+		if (crosses)
+			column->net_out = net_of(loads, begin, column->order[loads->n - 1],
+						 turn_of(begin, i), i);
+		if (can(loads, column))
+			TTI_TRY(tti_pool_add(pool, column));
+	}
+	return TUTTI_OK;
+}
+
 tutti_status tti_seed(struct tti_pool *pool)
 {
 	const struct tti_loads *loads = pool->loads;
@@ -138,6 +269,8 @@ tutti_status tti_seed(struct tti_pool *pool)
 				     .net_out = TTI_NO_NET,
 				     .second = UINT32_MAX };
 
+	if (loads->n > 2 && is_mesh(loads) && (!ring || (loads->nnets > 0 && loads->n % 2 == 0)))
+		return seed_mesh(pool, &column);
 	if (!tti_loads_on_a_switch(loads))
 		return TUTTI_OK;
 	if (loads->nnets > 0)

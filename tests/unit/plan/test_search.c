@@ -220,6 +220,43 @@ static void against_all_rings(void **state)
 	globfree(&files);
 }
 
+/* -- A mesh ---------------------------------------------------------------------------- */
+
+/* Eight members, each linked to each by 60 GB/s: a tree from each has its links for itself, and
+ * so has, of two hosts, a path from each NIC. */
+static void a_mesh_needs_few(void **state)
+{
+	static const struct {
+		enum tti_pattern pattern;
+		enum nets nets;
+		enum tti_cross_nic cross;
+		double gbps;
+	} cases[] = { { TTI_PATTERN_TREE, NETS_NONE, TTI_CROSS_AUTO, 480 },
+		      { TTI_PATTERN_TREE, NETS_ENDS, TTI_CROSS_AUTO, 384 },
+		      { TTI_PATTERN_RING, NETS_ENDS, TTI_CROSS_MIRROR, 384 } };
+	struct machine m;
+
+	(void)state;
+	machine_read(&m, TEST_DATA "/topologies/rccl__topo_8p_940.xml", TTI_MODEL_NCCL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct tti_local_config config = { .pattern = cases[i].pattern,
+							 .cross_nic = cases[i].cross,
+							 .budget_ms = UNHURRIED_MS };
+		struct tti_members members;
+		struct tti_loads *loads = NULL;
+		struct tti_local *search = NULL;
+
+		assert_true(members_of(&m, 8, cases[i].nets, &members));
+		assert_int_equal(tti_loads_build(&members, &loads), TUTTI_OK);
+		assert_int_equal(tti_local_search(loads, &config, &search), TUTTI_OK);
+		assert_int_equal(search->nchannels, 8);
+		assert_true(search->total_gbps > cases[i].gbps * (1 - 1e-5));
+		tti_local_free(search);
+		tti_loads_free(loads);
+	}
+	machine_release(&m);
+}
+
 /* -- The same again ------------------------------------------------------------------ */
 
 static void same_input_same_channels(void **state)
@@ -259,11 +296,9 @@ static void same_input_same_channels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(real_machines),
-		cmocka_unit_test(random_machines),
-		cmocka_unit_test(against_all_rings),
-		cmocka_unit_test(every_subset),
-		cmocka_unit_test(same_input_same_channels),
+		cmocka_unit_test(real_machines),     cmocka_unit_test(random_machines),
+		cmocka_unit_test(against_all_rings), cmocka_unit_test(every_subset),
+		cmocka_unit_test(a_mesh_needs_few),  cmocka_unit_test(same_input_same_channels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
