@@ -131,6 +131,16 @@ static void load_path(struct builder *b, struct tti_hop *hop, uint32_t from, uin
 	}
 }
 
+/* One for leaving the PCI switches, one more for the way to another socket, and one for each
+ * time that host memory is written and read again. */
+static uint8_t far_of(const struct tti_graph *graph, const struct tti_route *route)
+{
+	const bool bounces =
+		route->via != TTI_NODE_NONE && graph->nodes[route->via].type == TTI_NODE_HOST;
+
+	return (uint8_t)((route->type >= TTI_PATH_PHB) + (route->type >= TTI_PATH_SYS) + bounces);
+}
+
 static void make_hop(struct builder *b, struct tti_hop *hop, uint32_t from, uint32_t to)
 {
 	const struct tti_route *route = tti_routes_get(b->members->routes, from, to);
@@ -138,7 +148,8 @@ static void make_hop(struct builder *b, struct tti_hop *hop, uint32_t from, uint
 	*hop = (struct tti_hop){ .first = (uint32_t)b->loads.n,
 				 .bw_gbps = route->bw_gbps,
 				 .latency_ns = route->latency_ns,
-				 .type = route->type };
+				 .type = route->type,
+				 .far = far_of(b->graph, route) };
 	if (route->type >= TTI_PATH_NET) {
 		hop->bw_gbps = 0;
 	} else if (route->via != TTI_NODE_NONE) {
@@ -169,11 +180,14 @@ static void make_switch_hops(struct builder *b, uint32_t member)
 			continue;
 		b->out->nvs[member] = link->to;
 		*to = (struct tti_hop){ (uint32_t)b->loads.n, 1, link->bw_gbps, link->latency_ns,
-					TTI_PATH_NVL };
+					TTI_PATH_NVL,         0 };
 		load(b, to, at, 1);
-		*from = (struct tti_hop){ (uint32_t)b->loads.n, 1,
-					  graph->links[link->reverse].bw_gbps, link->latency_ns,
-					  TTI_PATH_NVL };
+		*from = (struct tti_hop){ (uint32_t)b->loads.n,
+					  1,
+					  graph->links[link->reverse].bw_gbps,
+					  link->latency_ns,
+					  TTI_PATH_NVL,
+					  0 };
 		load(b, from, link->reverse, 1);
 		return;
 	}

@@ -30,6 +30,7 @@ struct tti_hop {
 	float bw_gbps;     /* alone on the machine; 0: no way                      */
 	float latency_ns;
 	uint8_t type; /* enum tti_path_type                                  */
+	uint8_t far;  /* 0: near; else how much worse for leading over CPUs (score.h) */
 };
 
 struct tti_loads {
