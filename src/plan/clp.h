@@ -22,6 +22,7 @@
 	X(add_rows, Clp_addRows)                   \
 	X(add_columns, Clp_addColumns)             \
 	X(column_upper, Clp_columnUpper)           \
+	X(objective, Clp_objective)                \
 	X(primal, Clp_primal)                      \
 	X(status, Clp_status)                      \
 	X(value, Clp_objectiveValue)               \

@@ -6,10 +6,10 @@
 
 #include "util/error.h"
 
-static double price_of(const struct tti_loads *loads, const struct tti_hop *hop,
-		       const double *prices)
+static double price_of(const struct tti_pool *pool, const struct tti_hop *hop, const double *prices)
 {
-	double sum = 0;
+	const struct tti_loads *loads = pool->loads;
+	double sum = pool->charge * hop->far;
 
 	if (hop->bw_gbps <= 0)
 		return INFINITY;
@@ -43,10 +43,10 @@ void tti_pool_price(struct tti_pool *pool, const double *prices)
 	const size_t nends = (size_t)n * (loads->nnets + (pool->detours ? loads->ninner : 0));
 
 	for (size_t i = 0; i < (size_t)n * n; i++)
-		pool->hop[i] = price_of(loads, &loads->hop[i], prices);
+		pool->hop[i] = price_of(pool, &loads->hop[i], prices);
 	for (size_t i = 0; i < nends; i++) {
-		pool->in[i] = price_of(loads, &loads->in[i], prices);
-		pool->out[i] = price_of(loads, &loads->out[i], prices);
+		pool->in[i] = price_of(pool, &loads->in[i], prices);
+		pool->out[i] = price_of(pool, &loads->out[i], prices);
 	}
 	if (loads_both_ways(pool)) {
 		price_both(pool, nends);
@@ -61,6 +61,9 @@ static bool add_hop(struct tti_pool *pool, const struct tti_hop *hop, float amou
 {
 	const struct tti_loads *loads = pool->loads;
 
+	pool->far = fmax(pool->far, hop->far);
+	pool->far_hops += (double)amount * hop->far;
+	pool->hops += (double)amount * hop->n;
 	for (uint32_t i = hop->first; i < hop->first + hop->n; i++)
 		if (!tti_vec_push(&pool->scratch,
 				  ((struct tti_load){ loads->loads[i].row,
@@ -77,6 +80,10 @@ static bool add_way(struct tti_pool *pool, const struct tti_column *column, uint
 	const uint32_t n = back ? tti_way_hops_back(pool->loads, column->way, from, to, hops)
 				: tti_way_hops(pool->loads, column->way, from, to, hops);
 
+	if (n == 2 && !back) {
+		pool->far = fmax(pool->far, TTI_DETOUR_FAR);
+		pool->far_hops += TTI_DETOUR_FAR;
+	}
 	return add_hop(pool, hops[0], 1) && (n == 1 || add_hop(pool, hops[1], 1));
 }
 
@@ -195,6 +202,7 @@ tutti_status tti_pool_loads(struct tti_pool *pool, const struct tti_column *colu
 	bool good = false;
 
 	pool->scratch.n = 0;
+	pool->far = pool->far_hops = pool->hops = 0;
 	switch (pool->config->pattern) {
 	case TTI_PATTERN_RING:
 		good = pool->loads->nnets == 0 ? add_closed(pool, column)
@@ -251,8 +259,13 @@ tutti_status tti_pool_add(struct tti_pool *pool, const struct tti_column *column
 	own.order = copy(pool, column->order, sizeof(*own.order));
 	own.parent = column->parent ? copy(pool, column->parent, sizeof(*own.parent)) : NULL;
 	own.way = column->way ? copy(pool, column->way, sizeof(*own.way)) : NULL;
+	own.far = pool->far;
+	own.far_hops = pool->far_hops;
+	own.hops = pool->hops;
 	if (!own.order || (column->parent && !own.parent) || (column->way && !own.way) ||
 	    !tti_vec_push(&pool->columns, own))
 		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");
-	return tti_lp_add(pool->lp, pool->scratch.at, pool->scratch.n);
+	TTI_TRY(tti_lp_add(pool->lp, pool->scratch.at, pool->scratch.n));
+	tti_lp_charge(pool->lp, (uint32_t)pool->columns.n - 1, pool->charge * own.far_hops);
+	return TUTTI_OK;
 }

@@ -12,6 +12,7 @@ struct tti_column {
 	uint32_t *order, *parent; /* as in struct tti_channel */
 	struct tti_way *way;
 	uint32_t net_in, net_out, second;
+	double far, far_hops, hops; /* as in struct tti_score, of 1 GB/s */
 };
 
 /* The cheapest NIC of a member, and the cheapest on another port. */
@@ -33,6 +34,9 @@ struct tti_pool {
 	struct tti_lp *lp;
 	TTI_VEC(struct tti_column) columns; /* those of the linear program, by number */
 	TTI_VEC(struct tti_load) scratch;
+	double far, far_hops,
+		hops;  /* of what is in scratch                                         */
+	double charge; /* of each GB/s that a hop carries, for each point of its `far`  */
 	/* At the prices of now: of each hop and each way from and to a NIC; both[]: of each
 	 * hop in both directions, for trees that load both. */
 	double *hop, *in, *out, *both;
@@ -57,7 +61,7 @@ void tti_pool_price(struct tti_pool *pool, const double *prices);
 /* Add a copy of a column, if it is not there yet. pool->scratch is its load then. */
 TUTTI_CHECKED tutti_status tti_pool_add(struct tti_pool *pool, const struct tti_column *column);
 
-/* What 1 GB/s of a column takes of the rows, into pool->scratch. */
+/* What 1 GB/s of a column takes of the rows, into pool->scratch, far and hops. */
 TUTTI_CHECKED tutti_status tti_pool_loads(struct tti_pool *pool, const struct tti_column *column);
 
 /* So many questions to tour.h and arbor.h about n members take about as long as all
@@ -88,6 +92,14 @@ bool tti_loads_on_a_switch(const struct tti_loads *loads);
  * all that cost less than they bring. */
 TUTTI_CHECKED tutti_status tti_add_heads(struct tti_pool *pool, const double *prices,
 					 uint32_t *nadded_out);
+
+/* Weights are kept in steps of 10 KB/s, rounded down. */
+#define TTI_STEP_GBPS 1e-5
+
+/* From the last solution, which carries `reach` GB/s, to one that carries as much over nearer
+ * ways; GB/s and `far` of it. */
+TUTTI_CHECKED tutti_status tti_prefer_near(struct tti_pool *pool, tti_pricer *price, double reach,
+					   struct tti_score *out);
 
 /* Fill channels and total of `search` from the last solution, whose value is given. */
 TUTTI_CHECKED tutti_status tti_extract(struct tti_pool *pool, double value,

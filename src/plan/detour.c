@@ -148,7 +148,8 @@ void tti_detour_price(struct tti_pool *pool, double *hop, const double *out, con
 
 			if (!may_detour(loads, from, to))
 				continue;
-			price = join(loads, &pool->leave[from], &pool->enter[to], &way);
+			price = join(loads, &pool->leave[from], &pool->enter[to], &way) +
+				TTI_DETOUR_FAR * pool->charge;
 			if (!isfinite(price) || price >= hop[i] * (1 - GAIN))
 				continue;
 			hop[i] = price;

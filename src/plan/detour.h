@@ -24,6 +24,10 @@
 struct tti_pool;
 struct tti_column;
 
+/* Of a hop over NICs, beside those to and from them (struct tti_hop.far): worse than any
+ * way over CPUs, there and back, as the network is shared with others. */
+#define TTI_DETOUR_FAR 8
+
 /* How many of `nnets` NICs (nets[] of members) hops inside a node alone may take: all, or
  * 0 where no two members are such, or the node is an NVLink domain of several hosts. */
 TUTTI_CHECKED tutti_status tti_detour_nets(const struct tti_members *members, uint32_t nnets,

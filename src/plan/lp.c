@@ -103,6 +103,11 @@ uint32_t tti_lp_ncolumns(const struct tti_lp *lp)
 	return lp->ncolumns;
 }
 
+void tti_lp_charge(struct tti_lp *lp, uint32_t column, double charge)
+{
+	lp->call->objective(lp->clp)[column] = 1 - charge;
+}
+
 void tti_lp_ban(struct tti_lp *lp, uint32_t column, bool banned)
 {
 	lp->call->column_upper(lp->clp)[column] = banned ? 0 : DBL_MAX;

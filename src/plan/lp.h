@@ -33,6 +33,10 @@ void tti_lp_free(struct tti_lp *lp);
 TUTTI_CHECKED tutti_status tti_lp_add(struct tti_lp *lp, const struct tti_load *loads, size_t n);
 uint32_t tti_lp_ncolumns(const struct tti_lp *lp);
 
+/* One unit of a column brings only 1 - charge; 0: as at first. The value of a solution is then
+ * what it brings. */
+void tti_lp_charge(struct tti_lp *lp, uint32_t column, double charge);
+
 /* Leave a column out (or let it in again) from the next solve on. */
 void tti_lp_ban(struct tti_lp *lp, uint32_t column, bool banned);
 

@@ -315,41 +315,31 @@ static bool uses_nets(const struct tti_local *search)
 	return false;
 }
 
-static tutti_status run_pool(struct tti_pool *pool, struct tti_local *search)
+static uint32_t crossing_of(enum tti_cross_nic cross)
 {
-	tti_pricer *price = search->pattern == TTI_PATTERN_RING ? tti_price_rings : tti_price_trees;
-	double value = 0;
-
-	if (tti_pattern_has_heads(search->pattern)) {
-		price = NULL;
-		TTI_TRY(generate_heads(pool, &value));
-		search->bound_gbps = value;
-	} else {
-		TTI_TRY(generate(pool, price, &value, &search->bound_gbps));
-		if (!isfinite(search->bound_gbps))
-			TTI_TRY(bound_somehow(pool, price, value, &search->bound_gbps));
-	}
-	search->ncolumns = (uint32_t)pool->columns.n;
-	TTI_TRY(keep_prices(pool, price, value, search));
-	TTI_TRY(tti_extract(pool, value, search));
-	if (pool->loads->nnets == 0)
-		search->cross_nic = uses_nets(search) ? TTI_CROSS_ANY : TTI_CROSS_SAME;
-	return TUTTI_OK;
+	return cross == TTI_CROSS_SAME ? 0 : cross == TTI_CROSS_MIRROR ? 1 : 2;
 }
 
 /* A member alone moves nothing: as fast as memory inside a device. */
-static tutti_status search_alone(struct tti_local *search)
+static tutti_status search_alone(enum tti_pattern pattern, struct tti_local **out)
 {
-	struct tti_channel *channel = tti_arena_alloc(&search->arena, sizeof(*channel));
-	uint32_t *room = tti_arena_alloc(&search->arena, 2 * sizeof(*room));
+	struct tti_local *search = tti_zalloc(sizeof(*search));
+	struct tti_channel *channel =
+		search ? tti_arena_alloc(&search->arena, sizeof(*channel)) : NULL;
+	uint32_t *room = search ? tti_arena_alloc(&search->arena, 2 * sizeof(*room)) : NULL;
 
-	if (!channel || !room)
+	if (!channel || !room) {
+		tti_local_free(search);
 		return tti_fail(TUTTI_ENOMEM, "channels: out of memory");
+	}
+	search->pattern = pattern;
+	*out = search;
+	if (tti_pattern_has_heads(pattern))
+		return TUTTI_OK;
 	room[1] = UINT32_MAX;
 	*channel = (struct tti_channel){ .bw_gbps = (float)TTI_LOC_GBPS,
 					 .order = room,
-					 .parent = search->pattern == TTI_PATTERN_RING ? NULL
-										       : room + 1,
+					 .parent = pattern == TTI_PATTERN_RING ? NULL : room + 1,
 					 .net_in = TTI_NO_NET,
 					 .net_out = TTI_NO_NET,
 					 .second = UINT32_MAX };
@@ -359,72 +349,174 @@ static tutti_status search_alone(struct tti_local *search)
 	return TUTTI_OK;
 }
 
-static tutti_status run_one(const struct tti_loads *loads, const struct tti_local_config *config,
-			    struct tti_local **out)
-{
-	struct tti_local *search = tti_zalloc(sizeof(*search));
-	const int64_t start_ns = tti_now_ns();
+/* One search: the pool, and what came of it. */
+struct run {
+	const struct tti_local_config *config;
 	struct tti_pool pool;
+	tti_pricer *price;
+	struct tti_local *search;
+	struct tti_score score; /* but for what is known of channels only */
+	int64_t start_ns;
+};
+
+static void end_run(struct run *run)
+{
+	pool_release(&run->pool);
+	tti_local_free(run->search);
+	*run = (struct run){ 0 };
+}
+
+/* What is the most, and over ways as near as they can be. */
+static tutti_status find_best(struct run *run)
+{
+	struct tti_local *search = run->search;
+	struct tti_pool *pool = &run->pool;
+
+	if (tti_pattern_has_heads(search->pattern)) {
+		TTI_TRY(generate_heads(pool, &search->reach_gbps));
+		search->bound_gbps = search->reach_gbps;
+	} else {
+		run->price =
+			search->pattern == TTI_PATTERN_RING ? tti_price_rings : tti_price_trees;
+		TTI_TRY(generate(pool, run->price, &search->reach_gbps, &search->bound_gbps));
+		if (!isfinite(search->bound_gbps))
+			TTI_TRY(bound_somehow(pool, run->price, search->reach_gbps,
+					      &search->bound_gbps));
+	}
+	search->ncolumns = (uint32_t)pool->columns.n;
+	TTI_TRY(keep_prices(pool, run->price, search->reach_gbps, search));
+	if (run->price && pool->columns.n > 0)
+		TTI_TRY(tti_prefer_near(pool, run->price, search->reach_gbps, &run->score));
+	run->score.crossing = crossing_of(search->cross_nic);
+	return TUTTI_OK;
+}
+
+/* run->search is NULL if it fails. */
+static tutti_status begin_run(const struct tti_loads *loads, const struct tti_local_config *config,
+			      struct run *run)
+{
 	tutti_status st;
 
-	if (!search)
+	*run = (struct run){ .config = config, .start_ns = tti_now_ns() };
+	run->search = tti_zalloc(sizeof(*run->search));
+	if (!run->search)
 		return tti_fail(TUTTI_ENOMEM, "channels: out of memory");
-	search->pattern = config->pattern;
-	search->cross_nic = config->cross_nic;
-	if (loads->n == 1 && loads->nnets == 0) {
-		st = tti_pattern_has_heads(config->pattern) ? TUTTI_OK : search_alone(search);
-	} else {
-		st = pool_init(&pool, loads, config);
-		if (st == TUTTI_OK)
-			st = run_pool(&pool, search);
-		pool_release(&pool);
-	}
-	search->ms = (double)(tti_now_ns() - start_ns) / 1e6;
+	run->search->pattern = config->pattern;
+	run->search->cross_nic = config->cross_nic;
+	st = pool_init(&run->pool, loads, config);
 	if (st == TUTTI_OK)
-		*out = search;
-	else
-		tti_local_free(search);
+		st = find_best(run);
+	run->search->ms = (double)(tti_now_ns() - run->start_ns) / 1e6;
+	if (st != TUTTI_OK)
+		end_run(run);
 	return st;
 }
 
-/* So much of the best is given up for rails that stay straight. */
-#define RAIL_WORTH 0.0005
+/* Few channels of what was found; then the score is complete. */
+static tutti_status thin_run(struct run *run)
+{
+	if (run->search->nchannels == 0)
+		TTI_TRY(tti_extract(&run->pool, run->search->reach_gbps, run->search));
+	run->score.nchannels = run->search->nchannels;
+	return TUTTI_OK;
+}
 
-/* What any choice of NICs could carry bounds what the others can, so they are tried in
- * the order of their virtues until one reaches it. */
+/* The run ends. */
+static tutti_status finish_run(struct run *run, struct tti_local **out)
+{
+	const int64_t start_ns = tti_now_ns();
+	tutti_status st = thin_run(run);
+
+	if (st == TUTTI_OK) {
+		if (run->pool.loads->nnets == 0)
+			run->search->cross_nic =
+				uses_nets(run->search) ? TTI_CROSS_ANY : TTI_CROSS_SAME;
+		run->search->ms += (double)(tti_now_ns() - start_ns) / 1e6;
+		*out = run->search;
+		run->search = NULL;
+	}
+	end_run(run);
+	return st;
+}
+
+static tutti_status run_one(const struct tti_loads *loads, const struct tti_local_config *config,
+			    struct tti_local **out)
+{
+	struct run run;
+
+	TTI_TRY(begin_run(loads, config, &run));
+	return finish_run(&run, out);
+}
+
+static bool is_better(const struct run *a, const struct run *b)
+{
+	const double reach = fmax(a->search->reach_gbps, b->search->reach_gbps);
+
+	return tti_score_better(&a->score, &b->score, reach * (1 - TTI_SCORE_WORTH));
+}
+
+/* The better one becomes the best, the other is gone. Mirrored rings are no better than others
+ * that are as near, unless these are many. */
+static tutti_status compare_runs(struct run *best, struct run *run)
+{
+	const double ms = best->search->ms + run->search->ms;
+	bool better = is_better(run, best);
+	tutti_status st = TUTTI_OK;
+
+	if (best->score.crossing == 0 && run->score.crossing == 1 && !better) {
+		run->score.crossing = 0;
+		if (!is_better(best, run))
+			st = thin_run(run);
+		run->score.crossing = 1;
+		better = st == TUTTI_OK && run->score.nchannels > 0 && is_better(run, best);
+	}
+	end_run(better ? best : run);
+	if (better)
+		*best = *run;
+	best->search->ms = ms;
+	return st;
+}
+
+/* What any choice of NICs could carry bounds what the others can, and none is nearer. */
+static tutti_status try_others(const struct tti_loads *loads, struct tti_local_config one[3],
+			       struct run *best)
+{
+	static const enum tti_cross_nic tries[] = { TTI_CROSS_SAME, TTI_CROSS_MIRROR };
+	const double bound = best->search->bound_gbps;
+
+	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		struct run run;
+
+		if (tries[i] == TTI_CROSS_MIRROR && one[0].max_channels == 1)
+			break; /* they come in pairs */
+		one[i + 1] = one[0];
+		one[i + 1].cross_nic = tries[i];
+		one[i + 1].known_bound = bound;
+		TTI_TRY(begin_run(loads, &one[i + 1], &run));
+		TTI_TRY(compare_runs(best, &run));
+		if (best->score.crossing > 0)
+			continue;
+		TTI_TRY(thin_run(best));
+		if (best->search->nchannels <= loads->nnets)
+			break;
+	}
+	return TUTTI_OK;
+}
+
 static tutti_status search_auto(const struct tti_loads *loads,
 				const struct tti_local_config *config, struct tti_local **out)
 {
-	static const enum tti_cross_nic tries[] = { TTI_CROSS_SAME, TTI_CROSS_MIRROR };
-	struct tti_local_config one = *config;
-	struct tti_local *best = NULL;
-	double ms;
+	struct tti_local_config one[3] = { *config };
+	struct run best;
 	tutti_status st;
 
-	one.cross_nic = TTI_CROSS_ANY;
-	TTI_TRY(run_one(loads, &one, &best));
-	one.known_bound = best->bound_gbps;
-	ms = best->ms;
-	for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		struct tti_local *search = NULL;
-
-		one.cross_nic = tries[i];
-		st = run_one(loads, &one, &search);
-		if (st != TUTTI_OK) {
-			tti_local_free(best);
-			return st;
-		}
-		ms += search->ms;
-		if (search->total_gbps >= best->total_gbps * (1 - RAIL_WORTH)) {
-			tti_local_free(best);
-			best = search;
-			break;
-		}
-		tti_local_free(search);
-	}
-	best->ms = ms;
-	*out = best;
-	return TUTTI_OK;
+	one[0].cross_nic = TTI_CROSS_ANY;
+	TTI_TRY(begin_run(loads, &one[0], &best));
+	st = try_others(loads, one, &best);
+	if (st == TUTTI_OK)
+		return finish_run(&best, out);
+	end_run(&best);
+	return st;
 }
 
 tutti_status tti_local_search(const struct tti_loads *loads, const struct tti_local_config *config,
@@ -432,6 +524,8 @@ tutti_status tti_local_search(const struct tti_loads *loads, const struct tti_lo
 {
 	struct tti_local_config one = *config;
 
+	if (loads->n == 1 && loads->nnets == 0)
+		return search_alone(config->pattern, out);
 	if (config->cross_nic == TTI_CROSS_AUTO && config->pattern == TTI_PATTERN_RING &&
 	    loads->nnets > 1)
 		return search_auto(loads, config, out);

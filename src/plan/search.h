@@ -19,6 +19,7 @@
  * Deterministic. Owner: tti_local_free(). Threads: any, each its own. */
 
 #include "plan/loads.h"
+#include "plan/score.h"
 
 /* X(name, text, NCCL's number): what a channel looks like in a node.
  *
@@ -57,7 +58,7 @@ bool tti_pattern_parse(const char *text, enum tti_pattern *out);
 /* Through which NICs a ring may go. Alone in the world AUTO and ANY allow hops over
  * NICs, of trees too; the others do not, as those lead from one NIC to another. */
 enum tti_cross_nic {
-	TTI_CROSS_AUTO = -1, /* the first of SAME, MIRROR, ANY that reaches the best */
+	TTI_CROSS_AUTO = -1, /* that with the best score (score.h)                 */
 	TTI_CROSS_SAME = 0,  /* out where it came in: stays on its rail            */
 	TTI_CROSS_ANY = 1,
 	TTI_CROSS_MIRROR = 2, /* channels in pairs, each the other's way back: nodes that
@@ -102,6 +103,7 @@ struct tti_local {
 	uint32_t nchannels;
 	double total_gbps; /* sum over channels                                       */
 	double bound_gbps; /* no set of channels of this pattern carries more         */
+	double reach_gbps; /* what was found before the score was looked at           */
 	double *price;     /* of each row of the loads: what a GB/s more would bring */
 	uint32_t nrows;
 	uint32_t ncolumns; /* generated                                               */

@@ -117,6 +117,7 @@ static void idle_nic(void **state)
 
 	(void)state;
 	config.patterns = "ring";
+	config.cross_nic = 0;
 	plan = make(topo, 2, &config);
 	expect_words(plan, TUTTI_PLAN_EXPLAIN, "mlx5_0 is idle");
 	expect_words(plan, TUTTI_PLAN_EXPLAIN, "which is full");

@@ -8,6 +8,29 @@
 #include "support/sanitizer.h"
 #include "util/error.h"
 
+static void open_machine(struct machine *m, const char *name, enum tti_model model)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/topologies/%s.xml", TEST_DATA, name);
+	machine_read(m, path, model);
+}
+
+/* Of `count` nodes of each of two machines, or of the first alone. */
+static struct tti_plan *plan_of(const struct machine *a, const struct machine *b, uint32_t count,
+				const struct tti_plan_config *config)
+{
+	const struct tti_routes *routes[] = { a->routes, b ? b->routes : NULL };
+	struct tti_plan_job *job = NULL;
+	struct tti_plan *plan = NULL;
+
+	assert_int_equal(tti_plan_job_of(routes, b ? 2 : 1, count, 0, &job), TUTTI_OK);
+	if (tti_plan_make(job, config, &plan) != TUTTI_OK || tti_plan_check(plan) != TUTTI_OK)
+		fail_msg("%s: %s", a->doc->source, tti_error_text());
+	tti_plan_job_free(job);
+	return plan;
+}
+
 /* -- The order of plans ------------------------------------------------------------------- */
 
 static void order_of_scores(void **state)
@@ -33,10 +56,55 @@ static void order_of_scores(void **state)
 			assert_int_equal(tti_score_better(&falling[i], &falling[k], least), i < k);
 }
 
+/* -- Near ways ---------------------------------------------------------------------------- */
+
+/* What NCCL has on these, two nodes each, is near. */
+static void rings_of_hosts_stay_near(void **state)
+{
+	static const char *const names[] = {
+		"azhpc-images__ndv5-topo",
+		"azhpc-images__ndv4-topo",
+		"aws-aws-ofi-nccl__p5.48xl-topo",
+		"oci-hpc__H100-topology",
+		"rccl__topo_8p1h_4",
+		"rccl__topo_8p_940",
+		"rccl__topo_16p1h",
+	};
+	const struct tti_plan_config config = { .patterns = 1u << TTI_PATTERN_RING |
+							    1u << TTI_PATTERN_TREE,
+						.cross_nic = TTI_CROSS_AUTO,
+						.budget_ms = UNHURRIED_MS };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (int model = 0; model < 2; model++) {
+			struct machine m;
+			struct tti_plan *plan;
+
+			open_machine(&m, names[i], (enum tti_model)model);
+			plan = plan_of(&m, NULL, 2, &config);
+			for (uint32_t k = 0; k < plan->npatterns; k++)
+				for (uint32_t c = 0; c < plan->patterns[k].nchannels; c++) {
+					const struct tti_plan_channel *channel =
+						&plan->patterns[k].channels[c];
+
+					if (channel->type_intra >= TTI_PATH_PHB ||
+					    channel->type_inter >= TTI_PATH_PHB)
+						fail_msg("%s: channel %u of %s goes over a CPU",
+							 names[i], c,
+							 tti_pattern_name(
+								 plan->patterns[k].pattern));
+				}
+			tti_plan_free(plan);
+			machine_release(&m);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_of_scores),
+		cmocka_unit_test(rings_of_hosts_stay_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
