@@ -88,6 +88,21 @@ static const struct tti_lint_rule rules[] = {
 	{ "name-unknown", NOTE, tti_lint_name_unknown, "nothing, if another program reads it" },
 };
 
+/* What helps in place of it where the device is AMD's. */
+static const struct {
+	const char *rule, *remedy;
+} amd[] = {
+	{ "nvlink-zero", "check the bridge and `amd-smi xgmi` (or `rocm-smi --showtopo`); else "
+			 "delete the element" },
+	{ "nvlink-fewer",
+	  "check the state of the missing links (`amd-smi xgmi`, or `rocm-smi --shownodesbw`); "
+	  "reset the GPU" },
+	{ "gpu-no-p2p",
+	  "check IOMMU and ACS settings, and what the driver says (`rocm-smi --showtopoaccess`)" },
+	{ "gpu-no-gdr", "use an amdgpu driver (ROCm) and a kernel with dma-buf and PCI "
+			"peer-to-peer, or AMD's peer memory" },
+};
+
 #define NRULES (sizeof(rules) / sizeof(rules[0]))
 
 const struct tti_lint_rule *tti_lint_rules(size_t *n_out)
@@ -125,6 +140,42 @@ const char *tti_lint_say(struct tti_linter *linter, const char *fmt, ...)
 	return text;
 }
 
+bool tti_lint_is_amd(const struct tti_linter *linter, uint32_t node)
+{
+	const struct tti_graph *graph = linter->graph;
+	const struct tti_node *at = &graph->nodes[node];
+
+	if (at->type == TTI_NODE_GPU)
+		at = &graph->nodes[at->parent];
+	if (at->type != TTI_NODE_DEV)
+		return false;
+	return at->gpu.gcn || at->pci.vendor == 0x1002;
+}
+
+double tti_lint_c2c(const struct tti_linter *linter, uint32_t node)
+{
+	const struct tti_graph *graph = linter->graph;
+	const struct tti_node *at = &graph->nodes[node];
+	double gbps = 0;
+
+	if (at->type == TTI_NODE_GPU)
+		at = &graph->nodes[at->parent];
+	for (uint32_t i = 0; i < at->nlinks; i++)
+		if (graph->links[at->first_link + i].type == TTI_LINK_C2C)
+			gbps += (double)graph->links[at->first_link + i].bw_gbps;
+	return gbps;
+}
+
+static const char *remedy(const struct tti_linter *linter, uint32_t node)
+{
+	const bool is_amd = node != TTI_NODE_NONE && tti_lint_is_amd(linter, node);
+
+	for (size_t i = 0; is_amd && i < sizeof(amd) / sizeof(amd[0]); i++)
+		if (strcmp(amd[i].rule, linter->rule->name) == 0)
+			return amd[i].remedy;
+	return linter->rule->remedy;
+}
+
 static void add(struct tti_linter *linter, const char *place, uint32_t line,
 		const struct tti_finding *finding)
 {
@@ -139,7 +190,7 @@ static void add(struct tti_linter *linter, const char *place, uint32_t line,
 	found.finding.rule = linter->rule->name;
 	found.finding.place = place;
 	found.finding.severity = linter->rule->severity;
-	found.finding.remedy = linter->rule->remedy;
+	found.finding.remedy = remedy(linter, finding->node);
 	if (!linter->failed && !tti_vec_push(&linter->found, found))
 		linter->failed = true;
 }
@@ -153,7 +204,10 @@ void tti_lint_add(struct tti_linter *linter, uint32_t node, const struct tti_fin
 
 	if (at->line)
 		snprintf(line, sizeof(line), ":%u", at->line);
+	filled.name_at = strlen(graph->source) + strlen(line) + strlen(": ") +
+			 strlen(tti_node_type_name(at->type)) + strlen(" ");
 	filled.node = node;
+	filled.name = at->name;
 	add(linter,
 	    tti_lint_say(linter, "%s%s: %s %s%s%s", graph->source, line,
 			 tti_node_type_name(at->type), at->name,
@@ -247,6 +301,13 @@ const char *tti_lint_figures(struct tti_linter *linter, struct tti_finding *find
 		return tti_lint_say(linter, "%.1f instead of %.1f GB/s", have, want);
 	finding->have_gbps = finding->want_gbps = 0;
 	return tti_lint_say(linter, "%.1f GB/s", have);
+}
+
+bool tti_lint_is_plain_net(const struct tti_linter *linter, uint32_t net)
+{
+	const struct tti_net_info *info = &linter->graph->nodes[net].net;
+
+	return !info->gdr && info->speed_mbps <= TTI_NET_MBPS;
 }
 
 bool tti_lint_is_virtual(const struct tti_linter *linter, uint32_t node)

@@ -20,7 +20,9 @@ struct tti_finding {
 	const char *rule; /* "pci-link-narrow"                                    */
 	enum tti_severity severity;
 	uint32_t node;               /* of the graph, TTI_NODE_NONE                   */
+	const char *name;            /* of that node, NULL: none; borrowed of the graph */
 	const char *place;           /* "file.xml:12: PCI 0000:17:00.0"               */
+	size_t name_at;              /* where the name is in the place                */
 	const char *what;            /* one sentence                                  */
 	const char *consequence;     /* "GPU0 to mlx5_0: 3.0 instead of 24.0 GB/s"    */
 	const char *remedy;          /* one sentence                                  */

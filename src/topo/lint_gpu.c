@@ -122,7 +122,7 @@ void tti_lint_gpu_no_gdr(struct tti_linter *linter)
 		const struct tti_route *route;
 		struct tti_finding finding = { 0 };
 
-		if (net == TTI_NODE_NONE)
+		if (net == TTI_NODE_NONE || tti_lint_is_plain_net(linter, net))
 			continue;
 		route = tti_routes_get(linter->routes, gpu, net);
 		if (route->why != TTI_ROUTE_GDR_NO_GPU)

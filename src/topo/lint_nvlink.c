@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/lint_rules.h"
 
+#include <stdlib.h>
+
 #include "util/mem.h"
 
 static double path_gbps(const struct tti_linter *linter, uint32_t from_dev, uint32_t to_dev)
@@ -185,29 +187,73 @@ static uint32_t most_links(const struct tti_graph *graph, const uint32_t *devs, 
 	return best;
 }
 
+static bool is_like(const struct tti_graph *graph, uint32_t dev, const struct tti_node *like)
+{
+	return graph->nodes[dev].gpu.sm == like->gpu.sm && !graph->nodes[dev].gpu.bare;
+}
+
+static int by_number(const void *left, const void *right)
+{
+	const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* Whether each number of links is that of as many of the GPUs that are `like` one another,
+ * and of three at least: so it is by design, as of the two halves of each MI250X. A link
+ * that is down takes from two GPUs. */
+static bool is_by_design(struct tti_linter *linter, const uint32_t *devs, size_t n,
+			 const struct tti_node *like)
+{
+	uint32_t *counts = tti_calloc(n + 1, sizeof(*counts));
+	size_t ncounts = 0, run = 0, each = 0;
+	bool equal = true;
+
+	linter->failed |= !counts;
+	for (size_t i = 0; counts && i < n; i++)
+		if (is_like(linter->graph, devs[i], like))
+			counts[ncounts++] = total_of(linter->graph, devs[i]).count;
+	if (ncounts)
+		qsort(counts, ncounts, sizeof(*counts), by_number);
+	for (size_t i = 0; equal && i < ncounts; i++) {
+		run++;
+		if (i + 1 < ncounts && counts[i + 1] == counts[i])
+			continue;
+		equal = counts[i] > 0 && run >= 3 && (!each || run == each);
+		each = run;
+		run = 0;
+	}
+	tti_free(counts);
+	return equal;
+}
+
 static void compare_host(struct tti_linter *linter, const uint32_t *devs, size_t n)
 {
 	const struct tti_graph *graph = linter->graph;
 	uint32_t best = TTI_NODE_NONE;
+	bool by_design = false;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct tti_node *node = &graph->nodes[devs[i]];
 		const struct total total = total_of(graph, devs[i]);
+		const char *kind = tti_lint_is_amd(linter, devs[i]) ? "xGMI link" : "NVLink";
 		struct tti_finding finding = { .have_gbps = total.gbps };
 		struct total most;
 
-		if (best == TTI_NODE_NONE || graph->nodes[best].gpu.sm != node->gpu.sm)
+		if (best == TTI_NODE_NONE || graph->nodes[best].gpu.sm != node->gpu.sm) {
 			best = most_links(graph, devs, n, node);
+			by_design = is_by_design(linter, devs, n, node);
+		}
 		most = total_of(graph, best);
-		if (node->gpu.bare || graph->nodes[best].gpu.sm != node->gpu.sm ||
+		if (by_design || node->gpu.bare || graph->nodes[best].gpu.sm != node->gpu.sm ||
 		    total.count >= most.count)
 			continue;
 		finding.want_gbps = most.gbps;
-		finding.what = tti_lint_say(linter, "%u NVLinks, where %s has %u", total.count,
+		finding.what = tti_lint_say(linter, "%u %ss, where %s has %u", total.count, kind,
 					    tti_lint_user(linter, best), most.count);
 		finding.consequence =
-			tti_lint_say(linter, "%s: %.1f instead of %.1f GB/s over NVLink",
-				     tti_lint_user(linter, devs[i]), total.gbps, most.gbps);
+			tti_lint_say(linter, "%s: %.1f instead of %.1f GB/s over %s",
+				     tti_lint_user(linter, devs[i]), total.gbps, most.gbps, kind);
 		tti_lint_add(linter, devs[i], &finding);
 	}
 }

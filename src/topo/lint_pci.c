@@ -179,6 +179,25 @@ static uint32_t widest_child(const struct tti_linter *linter, uint32_t at)
 	return best;
 }
 
+/* Whether a GPU below carries more over C2C than the uplink would have to. GB300 trays hang
+ * a GPU and its NIC on a switch with an uplink of one lane. */
+static bool has_c2c_below(const struct tti_linter *linter, uint32_t at, double gbps)
+{
+	const struct tti_graph *graph = linter->graph;
+
+	TTI_LINT_EACH (dev, graph, TTI_NODE_DEV) {
+		uint32_t up = dev;
+
+		if (tti_lint_c2c(linter, dev) < gbps)
+			continue;
+		while (up != TTI_NODE_NONE && up != at)
+			up = graph->nodes[up].parent;
+		if (up == at)
+			return true;
+	}
+	return false;
+}
+
 /* Several devices may share an uplink by design; one alone should fill it. */
 void tti_lint_pci_uplink(struct tti_linter *linter)
 {
@@ -192,7 +211,8 @@ void tti_lint_pci_uplink(struct tti_linter *linter)
 		if (child == TTI_NODE_NONE || !is_stated(node) || tti_lint_is_virtual(linter, pci))
 			continue;
 		finding.want_gbps = tti_lint_uplink(linter, child);
-		if (!LESS(finding.have_gbps, finding.want_gbps))
+		if (!LESS(finding.have_gbps, finding.want_gbps) ||
+		    has_c2c_below(linter, pci, finding.want_gbps))
 			continue;
 		finding.what = tti_lint_say(
 			linter,

@@ -72,6 +72,13 @@ uint32_t tti_lint_endpoint(const struct tti_linter *linter, uint32_t node);
 const char *tti_lint_user(const struct tti_linter *linter, uint32_t node);
 /* "12.0 instead of 24.0 GB/s", or "24.0 GB/s": then the finding's figures become 0. */
 const char *tti_lint_figures(struct tti_linter *linter, struct tti_finding *finding);
+/* Whether a GPU or its device is AMD's, by what the file or the machine says of it. */
+bool tti_lint_is_amd(const struct tti_linter *linter, uint32_t node);
+/* The GB/s of a GPU's or device's links to its CPU beside PCI (C2C), 0: it has none. */
+double tti_lint_c2c(const struct tti_linter *linter, uint32_t node);
+/* A NIC that no driver lets reach GPU memory, and of which nobody expects it: Ethernet of at
+ * most 10 Gb/s. */
+bool tti_lint_is_plain_net(const struct tti_linter *linter, uint32_t net);
 /* A PCI link as emulators show it: one lane of the first generation. */
 bool tti_lint_is_virtual(const struct tti_linter *linter, uint32_t node);
 
