@@ -292,9 +292,41 @@ static void one_heading_per_rule(void **state)
 	(void)state;
 	tti_print_lint(built.lint, &plain, &out);
 	assert_int_equal(count_of(out.text, "warning pci-uplink-narrow: "), 1);
-	assert_int_equal(count_of(out.text, "narrower than"), 8);
+	/* Equal findings of eight switches, in one line, with all of their names. */
+	assert_int_equal(count_of(out.text, "narrower than"), 1);
+	assert_non_null(strstr(out.text, "GPU0-7: "));
 	for (size_t i = 0; i < built.lint->n; i++)
-		assert_non_null(strstr(out.text, built.lint->at[i].place));
+		assert_non_null(strstr(out.text, built.lint->at[i].name));
+	tti_strbuf_release(&out);
+	release(&built);
+}
+
+static void equal_findings_are_one_line(void **state)
+{
+	struct tti_strbuf text = { 0 }, out = { 0 };
+	struct built built;
+
+	(void)state;
+	tti_strbuf_add(&text, "<system version=\"1\"><cpu numaid=\"0\" affinity=\"ff\">");
+	for (int i = 0; i < 12; i++)
+		tti_strbuf_addf(&text,
+				"<pci busid=\"0000:%02x:00.0\" vendor=\"%s\" class=\"0x030200\" "
+				"link_speed=\"16.0 GT/s PCIe\" link_width=\"%d\">"
+				"<gpu dev=\"%d\" sm=\"80\" gdr=\"0\"/></pci>",
+				i + 1, i < 8 ? "0x10de" : "0x1002", i == 3 ? 8 : 16,
+				i < 2 ? i : i + 1);
+	tti_strbuf_add(&text, "<pci busid=\"0000:41:00.0\" link_speed=\"32.0 GT/s PCIe\" "
+			      "link_width=\"16\"><nic><net name=\"n0\" dev=\"0\" "
+			      "speed=\"400000\" gdr=\"1\"/></nic></pci></cpu></system>");
+	built = build_text(text.text);
+	tti_print_lint(built.lint, &plain, &out);
+	/* Not the one with other figures, nor those of another vendor. */
+	assert_int_equal(count_of(out.text, "NICs cannot reach its memory"), 3);
+	assert_non_null(strstr(out.text, ": GPU GPU0, GPU1, GPU3, GPU5-8: NICs cannot"));
+	assert_non_null(strstr(out.text, "\n    GPU0, GPU1, GPU3, GPU5-8 to n0 is copied"));
+	assert_non_null(strstr(out.text, ": GPU GPU4: NICs cannot"));
+	assert_non_null(strstr(out.text, ": GPU GPU9-12: NICs cannot"));
+	tti_strbuf_release(&text);
 	tti_strbuf_release(&out);
 	release(&built);
 }
@@ -420,6 +452,7 @@ int main(void)
 		cmocka_unit_test(too_many_pairs_are_refused_in_words),
 		cmocka_unit_test(nothing_has_no_paths),
 		cmocka_unit_test(one_heading_per_rule),
+		cmocka_unit_test(equal_findings_are_one_line),
 		cmocka_unit_test(json_holds_everything_in_order),
 		cmocka_unit_test(json_is_utf8_whatever_comes),
 		cmocka_unit_test(names_are_no_markup),
