@@ -56,7 +56,7 @@ typedef struct tutti_config {
 
 /* Make a new id and start the thread that serves the ranks that come with it.
  * If TUTTI_COMM_ID is set, the id is made from it and nothing is started here:
- * rank 0 does that. Thread-safe. TUTTI_ESYS: no usable network address. */
+ * rank 0 does that. Where there is no network the id is for ranks of this host. Thread-safe. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_get_unique_id(tutti_unique_id *out);
 
 /* Join the communicator of `nranks` ranks as `rank` (0 .. nranks-1).

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sodium.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "util/error.h"
@@ -15,9 +18,30 @@
 #include "util/fork.h"
 #include "util/params.h"
 
+/* "tutti-" and 32 digits; returns how many characters. */
+static int unix_name(const struct tti_addr *addr, char *buf, size_t size)
+{
+	char digits[2 * sizeof(addr->ip) + 1];
+
+	sodium_bin2hex(digits, sizeof(digits), addr->ip, sizeof(addr->ip));
+	return snprintf(buf, size, "tutti-%s", digits);
+}
+
+static socklen_t unix_to_sock(const struct tti_addr *addr, struct sockaddr_storage *out)
+{
+	struct sockaddr_un *un = (struct sockaddr_un *)out;
+
+	un->sun_family = AF_UNIX;
+	/* A leading 0: abstract, in no directory. */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)unix_name(addr, un->sun_path + 1, sizeof(un->sun_path) - 1));
+}
+
 socklen_t tti_addr_to_sock(const struct tti_addr *addr, struct sockaddr_storage *out)
 {
 	memset(out, 0, sizeof(*out));
+	if (addr->family == TTI_ADDR_UNIX)
+		return unix_to_sock(addr, out);
 	if (addr->family == 4) {
 		struct sockaddr_in *in = (struct sockaddr_in *)out;
 
@@ -70,6 +94,10 @@ const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size)
 {
 	char ip[INET6_ADDRSTRLEN] = "?";
 
+	if (addr->family == TTI_ADDR_UNIX) {
+		(void)unix_name(addr, buf, size);
+		return buf;
+	}
 	if (addr->family == 4 || addr->family == 6)
 		(void)inet_ntop(addr->family == 4 ? AF_INET : AF_INET6, addr->ip, ip, sizeof(ip));
 	if (addr->family != 0 && addr->port == 0) {
@@ -232,6 +260,27 @@ tutti_status tti_listen(uint16_t *port, int backlog, int *fd_out)
 		return status;
 	}
 	*port = ntohs(addr.port);
+	*fd_out = fd;
+	return TUTTI_OK;
+}
+
+tutti_status tti_listen_unix(int backlog, struct tti_addr *out, int *fd_out)
+{
+	struct sockaddr_storage self;
+	socklen_t len;
+	int fd = tti_fork_close(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+
+	*out = (struct tti_addr){ .family = TTI_ADDR_UNIX, .port = 1 };
+	randombytes_buf(out->ip, sizeof(out->ip));
+	len = tti_addr_to_sock(out, &self);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&self, len) < 0 ||
+	    listen(fd, backlog) < 0) {
+		const tutti_status status =
+			tti_fail(TUTTI_ESYS, "cannot listen on a unix socket: %m (see ulimit -n)");
+
+		tti_fd_close(&fd);
+		return status;
+	}
 	*fd_out = fd;
 	return TUTTI_OK;
 }

@@ -43,7 +43,7 @@ struct tti_conn {
 	int64_t doubt_ns;       /* by then, TTI_NEVER: they are                               */
 	uint32_t taken, told;   /* the number of the last mail from there; and that was said  */
 	uint32_t mailed;        /* the number of the last mail to there */
-	struct tti_addr remote; /* where the peer is, family 0: unknown                    */
+	struct tti_addr remote; /* where the peer is, family 0: not on a network, or unknown */
 	struct tti_framer framer;
 	struct tti_outbox out;
 };

@@ -150,6 +150,8 @@ bool tti_dial_is_ours(const struct tti_addr *addr)
 	bool ours;
 	int fd;
 
+	if (addr->family == TTI_ADDR_UNIX)
+		return true;
 	any_port.port = 0;
 	len = tti_addr_to_sock(&any_port, &at);
 	fd = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

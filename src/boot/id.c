@@ -74,7 +74,7 @@ tutti_status tti_id_decode(const tutti_unique_id *in, struct tti_id *out)
 	if (bytes[44] > CHECK_AT - ADDRS_AT ||
 	    tti_addrs_unpack(bytes + ADDRS_AT, bytes[44], port, out->addrs, TTI_IFACE_MOST,
 			     &out->naddrs) != TUTTI_OK ||
-	    (out->flags & TTI_ID_ALONE ? out->naddrs > 0 : out->naddrs == 0 || port == 0))
+	    out->naddrs == 0 || port == 0)
 		return tti_fail(TUTTI_EINVAL, "the unique id holds no address");
 	return TUTTI_OK;
 }
@@ -121,16 +121,22 @@ tutti_status tti_boot_id_from_address(const char *address, const char *secret, t
 	return TUTTI_OK;
 }
 
-/* Nobody could reach this process, but nobody needs to if there is one rank. */
-static tutti_status make_alone(tutti_unique_id *out)
+/* Listen on what others can reach, and put where that is into the id. */
+static tutti_status listen_for_ranks(struct tti_id *id, int *fd)
 {
-	struct tti_id id = { .flags = TTI_ID_ALONE };
+	tutti_status status = tti_iface_list(id->addrs, TTI_IFACE_MOST, &id->naddrs, NULL);
+	uint16_t port = 0;
 
-	tti_log(TTI_LOG_INFO, TTI_BOOT, "the unique id is for one rank alone: %s",
-		tti_error_text());
-	randombytes_buf(id.secret, sizeof(id.secret));
-	tti_id_encode(&id, out);
-	sodium_memzero(&id, sizeof(id));
+	if (status == TUTTI_ESYS || status == TUTTI_EUSAGE) {
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "the unique id is for ranks of this host alone: %s",
+			tti_error_text());
+		id->naddrs = 1;
+		return tti_listen_unix(4096, &id->addrs[0], fd);
+	}
+	TTI_TRY(status);
+	TTI_TRY(tti_listen(&port, 16384, fd));
+	for (size_t i = 0; i < id->naddrs; i++)
+		id->addrs[i].port = htons(port);
 	return TUTTI_OK;
 }
 
@@ -139,19 +145,13 @@ tutti_status tti_boot_id_create(tutti_unique_id *out)
 	const struct tti_params *params = tti_params();
 	struct tti_id id = { 0 };
 	tutti_status status;
-	uint16_t port = 0;
 	int fd;
 
 	if (params->comm_id)
 		return tti_boot_id_from_address(params->comm_id, params->comm_secret, out);
 	tti_assert(sodium_init() >= 0);
 	tti_fd_raise_limit();
-	status = tti_iface_list(id.addrs, TTI_IFACE_MOST, &id.naddrs, NULL);
-	if (status != TUTTI_OK)
-		return status == TUTTI_ESYS ? make_alone(out) : status;
-	TTI_TRY(tti_listen(&port, 16384, &fd));
-	for (size_t i = 0; i < id.naddrs; i++)
-		id.addrs[i].port = htons(port);
+	TTI_TRY(listen_for_ranks(&id, &fd));
 	randombytes_buf(id.secret, sizeof(id.secret));
 	tti_id_encode(&id, out);
 

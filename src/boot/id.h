@@ -17,13 +17,13 @@
 enum tti_id_flag {
 	TTI_ID_BY_HAND = 1, /* from an address: rank 0 serves it      */
 	TTI_ID_OPEN = 2,    /* its secret is derived from the address */
-	TTI_ID_ALONE = 4,   /* no address, as there was none: for one rank */
 };
 
+/* Its only address may be TTI_ADDR_UNIX, where there is no network: for ranks of that host. */
 struct tti_id {
 	unsigned flags;
 	uint8_t secret[TTI_SECRET_BYTES];
-	struct tti_addr addrs[TTI_IFACE_MOST]; /* with the port; none if TTI_ID_ALONE */
+	struct tti_addr addrs[TTI_IFACE_MOST]; /* with the port */
 	size_t naddrs;
 };
 

@@ -123,7 +123,7 @@ tutti_status tti_iface_list(struct tti_addr *out, size_t most, size_t *n, size_t
 		status = keep(&ifaces, running, offered, out, most, n);
 	if (status == TUTTI_OK && *n == 0)
 		status = tti_fail_quiet(
-			TUTTI_ESYS,
+			ifaces.nexcluded > 0 ? TUTTI_EUSAGE : TUTTI_ESYS,
 			"no usable network address: %s. Bring an interface up, or change "
 			"TUTTI_SOCKET_IFNAME or TUTTI_SOCKET_FAMILY",
 			text && *text ? text : "there is no interface with an address");

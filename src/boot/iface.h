@@ -17,9 +17,13 @@
 #include "util/strbuf.h"
 #include "util/vec.h"
 
+/* Of a unix socket with an abstract name, which processes of one host reach without any network (more
+ * exactly: of one network namespace). The name is made of the 16 bytes of `ip`. */
+#define TTI_ADDR_UNIX 1
+
 /* An address, fixed width: fit for the wire as it is. */
 struct tti_addr {
-	uint16_t family;       /* 4, 6, or 0: none (host order of little endian) */
+	uint16_t family;       /* 4, 6, TTI_ADDR_UNIX, or 0: none        */
 	uint16_t port;         /* network order                                   */
 	uint32_t scope;        /* IPv6 link-local: interface index at the sender  */
 	uint8_t ip[16];        /* IPv4: the first 4                               */
@@ -36,8 +40,9 @@ bool tti_iface_passes(const char *list, const char *name);
 /* Fill out[0 .. most-1], *n of them; where there are more, each interface keeps its first
  * of each family before another gets its second. The first *nrunning (which may be NULL) are
  * of interfaces that run. Where no plain NIC does, those that are up follow, as they may run
- * soon: a container's NIC does not in its first second. TUTTI_ESYS (quiet): none is left; the
- * text says which interfaces there are and what excluded them. */
+ * soon: a container's NIC does not in its first second. None is left: TUTTI_EUSAGE (quiet) where
+ * TUTTI_SOCKET_IFNAME or TUTTI_SOCKET_FAMILY excludes some, and else TUTTI_ESYS (quiet); the text
+ * says which interfaces there are and why each is not used. */
 TUTTI_CHECKED tutti_status tti_iface_list(struct tti_addr *out, size_t most, size_t *n,
 					  size_t *nrunning);
 
@@ -68,6 +73,7 @@ struct tti_ifaces {
 	TTI_VEC(struct tti_iface) iface;
 	/* Likely ones first; then those that are up and do not run, then those that are down. */
 	TTI_VEC(struct tti_iface_addr) addr;
+	size_t nexcluded; /* further addresses, which variables exclude */
 };
 
 /* All that may be used, also what has no carrier now. What is excluded is told in `why` if
@@ -104,5 +110,9 @@ const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size)
 /* A listening, nonblocking TCP socket on any address (IPv6 with IPv4 mapped, else
  * IPv4) and *port, or if that is 0, one of TUTTI_PORT_RANGE or of the system's choice. */
 TUTTI_CHECKED tutti_status tti_listen(uint16_t *port, int backlog, int *fd_out);
+
+/* A listening, nonblocking unix socket at a random name, and its address. Its port means nothing,
+ * but is not 0. */
+TUTTI_CHECKED tutti_status tti_listen_unix(int backlog, struct tti_addr *out, int *fd_out);
 
 #endif

@@ -159,6 +159,7 @@ static tutti_status gather(const struct ifaddrs *list, struct tti_ifaces *out,
 			     reason      ? reason
 			     : is_up(at) ? "up, but not running (no carrier)"
 					 : "down");
+		out->nexcluded += reason != NULL;
 		if (!reason && !add(out, at, &addr))
 			return tti_fail(TUTTI_ENOMEM, "interface %s", at->ifa_name);
 	}

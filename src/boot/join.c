@@ -34,6 +34,7 @@ struct contact {
 	bool wanted, done;
 	bool by_hand;   /* served by the first rank of its group       */
 	bool misplaced; /* ... which this is, at an address of no NIC here */
+	bool is_unix;   /* of a process without a network              */
 	struct tti_wire_checkin checkin;
 	struct tti_dial *dial;
 	struct tti_tunnel *tunnel;
@@ -95,6 +96,7 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 	memcpy(secret, id.secret, TTI_SECRET_BYTES);
 	contact->wanted = true;
 	contact->by_hand = id.flags & TTI_ID_BY_HAND;
+	contact->is_unix = id.addrs[0].family == TTI_ADDR_UNIX;
 	contact->checkin = (struct tti_wire_checkin){ .rank = config->rank,
 						      .nranks = config->nranks,
 						      .iroot = iroot,
@@ -146,6 +148,12 @@ static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tu
 			"none of its host's, and does not lead there: name an address "
 			"of rank %d's host in TUTTI_COMM_ID (or MASTER_ADDR): %s%s",
 			first, first, why, ifaces);
+	if (status == TUTTI_EPEER && contact->is_unix)
+		return tti_sock_break(joiner->sock, status, -1,
+				      "the process that made this id had no usable network "
+				      "address, so only ranks of its host reach it: bring an "
+				      "interface up there; or that process has ended (%s)%s",
+				      why, ifaces);
 	if (status == TUTTI_EPEER && !contact->by_hand)
 		return tti_sock_break(joiner->sock, status, -1,
 				      "nobody listens at the addresses of this id any more: the "

@@ -300,17 +300,32 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	return TUTTI_OK;
 }
 
-static tutti_status fill_card(struct tti_wire_card *card, uint16_t port)
+/* Where there is no network, ranks of one host reach each other by unix sockets. Where variables
+ * exclude it, other hosts are meant, and one rank alone does without. */
+static tutti_status listen_for_peers(int nranks, struct tti_addr *addrs, size_t *n, int *fd)
+{
+	tutti_status status = tti_iface_list(addrs, TTI_IFACE_MOST, n, NULL);
+	uint16_t port = 0;
+
+	if (status == TUTTI_ESYS || (status == TUTTI_EUSAGE && nranks == 1)) {
+		*n = 1;
+		return tti_listen_unix(4096, addrs, fd);
+	}
+	if (status != TUTTI_OK)
+		return tti_fail(status, "%s", tti_error_text());
+	TTI_TRY(tti_listen(&port, 4096, fd));
+	addrs[0].port = htons(port);
+	return TUTTI_OK;
+}
+
+static tutti_status listen_and_tell(int nranks, struct tti_wire_card *card, int *fd)
 {
 	struct tti_addr addrs[TTI_IFACE_MOST];
-	tutti_status status;
 	size_t n;
 
 	memset(card, 0, sizeof(*card));
-	status = tti_iface_list(addrs, TTI_IFACE_MOST, &n, NULL);
-	if (status != TUTTI_OK)
-		return tti_fail(status, "%s", tti_error_text());
-	card->port = htons(port);
+	TTI_TRY(listen_for_peers(nranks, addrs, &n, fd));
+	card->port = addrs[0].port;
 	card->addr_bytes = (uint8_t)tti_addrs_pack(addrs, n, card->addrs, sizeof(card->addrs));
 	card->pid = (int32_t)getpid();
 	card->identity = tti_process_identity(card->pid);
@@ -356,36 +371,18 @@ static tutti_status check_config(const struct tti_boot_config *config)
 	return TUTTI_OK;
 }
 
-/* Where there is no network, one rank is a communicator all the same. */
-static tutti_status check_alone(int nranks)
-{
-	char why[256];
-
-	if (nranks == 1)
-		return TUTTI_OK;
-	return tti_fail(TUTTI_ESYS,
-			"the process that made this unique id had no usable network address, so "
-			"the id is for one rank and not for %d: bring an interface up there, or "
-			"change TUTTI_SOCKET_IFNAME or TUTTI_SOCKET_FAMILY%s",
-			nranks, tti_iface_tell("this", why, sizeof(why)));
-}
-
 static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_config *config)
 {
 	const int64_t deadline_ns = tti_deadline(config->timeout_ms);
 	struct tti_wire_card *own = &sock->cards[config->rank];
 	struct tti_id id;
-	uint16_t port = 0;
 	int fd;
 
 	TTI_TRY(tti_id_decode(&config->ids[0], &id));
 	memcpy(sock->base.secret, id.secret, TTI_SECRET_BYTES);
 	explicit_bzero(id.secret, sizeof(id.secret));
-	TTI_TRY(tti_listen(&port, 4096, &fd));
+	TTI_TRY(listen_and_tell(config->nranks, own, &fd));
 	TTI_TRY(tti_thread_begin(sock, fd));
-	if (id.flags & TTI_ID_ALONE)
-		return check_alone(config->nranks);
-	TTI_TRY(fill_card(own, port));
 	TTI_TRY(tti_sock_join(sock, config, own, deadline_ns));
 	if (config->nranks == 1)
 		return TUTTI_OK;

@@ -187,9 +187,10 @@ tutti_status tti_addrs_unpack(const uint8_t *data, size_t nbytes, uint16_t port,
 		const uint8_t tag = data[at];
 		const size_t ip = tag == 4 ? 4 : 16;
 		const size_t scope = tag == 7 ? 4 : 0;
-		struct tti_addr addr = { .family = tag == 4 ? 4 : 6, .port = port };
+		struct tti_addr addr = { .family = tag == 7 ? 6 : tag, .port = port };
 
-		if ((tag != 4 && tag != 6 && tag != 7) || ip + scope > nbytes - at - 1)
+		if ((tag != 4 && tag != 6 && tag != 7 && tag != TTI_ADDR_UNIX) ||
+		    ip + scope > nbytes - at - 1)
 			return tti_fail_quiet(TUTTI_EPROTO, "malformed list of addresses");
 		memcpy(addr.ip, data + at + 1, ip);
 		memcpy(&addr.scope, data + at + 1 + ip, scope);

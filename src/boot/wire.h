@@ -148,7 +148,7 @@ void tti_outbox_flush(struct tti_outbox *out, struct tti_tunnel *tunnel);
 /* Addresses in as few bytes as they need, one after another, as many as there is
  * room for, without their port:
  *
- *     | 4 | ip 4 |    | 6 | ip 16 |    | 7 | ip 16 | scope 4 |
+ *     | 4 | ip 4 |    | 6 | ip 16 |    | 7 | ip 16 | scope 4 |    | 1 | name 16 |
  *
  * Returns the bytes used. */
 size_t tti_addrs_pack(const struct tti_addr *addrs, size_t n, uint8_t *out, size_t room);

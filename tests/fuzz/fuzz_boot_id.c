@@ -26,7 +26,7 @@ static void decode(const tutti_unique_id *in)
 
 	if (tti_id_decode(in, &id) != TUTTI_OK)
 		return;
-	if (id.naddrs > TTI_IFACE_MOST || !id.naddrs != !!(id.flags & TTI_ID_ALONE))
+	if (id.naddrs > TTI_IFACE_MOST || id.naddrs == 0)
 		__builtin_trap();
 	tti_id_encode(&id, &out);
 	if (tti_id_decode(&out, &again) != TUTTI_OK || memcmp(&id, &again, sizeof(id)) != 0)

@@ -75,7 +75,7 @@ static int nothing_is_left(void)
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	size_t n;
 
-	if (tti_iface_list(addrs, TTI_IFACE_MOST, &n, NULL) != TUTTI_ESYS)
+	if (tti_iface_list(addrs, TTI_IFACE_MOST, &n, NULL) != TUTTI_EUSAGE)
 		return 1;
 	return strstr(tti_error_text(), "excluded by TUTTI_SOCKET_IFNAME") &&
 			       strstr(tti_error_text(), "lo (127.0.0.1")

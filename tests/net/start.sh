@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # What a job needs of the network when it starts: NICs that run a moment later (a container's first
-# second), none at all for a single rank; and what is said where they never run.
+# second), none at all for ranks of one host; and what is said where they never run.
 set -eu
 cd "$(dirname "$0")"
 . ./common
@@ -55,28 +55,68 @@ nics_that_never_run()
 	ok "NICs that never run are named"
 }
 
-# fresh namespaces have not even a loopback interface that is up.
+# whole_job NAME: of one host that is $net-2, in all the ways that its ranks can meet without an address.
+whole_job()
+{
+	job "2" "$stream" all_reduce 65536 0.1 || die "one rank $1"
+	on 2 env TUTTI_RANK=0 TUTTI_NRANKS=1 "$stream" all_reduce 65536 0.1 >"$net_dir/out.0" \
+		2>"$net_dir/err.0" || die "one rank $1, which makes its id itself"
+	job "2 2 2 2" "$stream" all_reduce 65536 0.1 || die "four ranks $1"
+	on 2 "$TUTTI" run -n 4 "$stream" all_reduce 65536 0.1 >"$net_dir/out.0" 2>"$net_dir/err.0" ||
+		die "tutti run $1"
+	on 2 "$TUTTI" perf all_reduce -n 4 -b 64 -e 64 >"$net_dir/out.0" 2>"$net_dir/err.0" ||
+		die "tutti perf $1"
+	ok "a job of one host $1"
+}
+
+# The watch works without a network too.
+death_without_a_network()
+{
+	make_own_host
+	until_stop "2 2 2 2" "$net_dir/own_host" "$stream" all_reduce 65536 "$net_dir/stop"
+	await_begin "a death without a network"
+	# A rank that is stopped is waited for.
+	kill -STOP "$(cat "$net_dir/pid.2")"
+	sleep 5
+	kill -CONT "$(cat "$net_dir/pid.2")"
+	victim=$(cat "$net_dir/pid.1")
+	kill -9 "$victim"
+	fails_soon "a death without a network" 30000 "0 2 3" "rank 1 (.*, process $victim) .*died"
+}
+
+# Fresh namespaces have not even a loopback interface that is up.
 no_network()
 {
 	ip netns add "$net-2"
-	job "2" "$stream" all_reduce 65536 0.1 || die "one rank without a network"
-	on 2 env TUTTI_RANK=0 TUTTI_NRANKS=1 "$stream" all_reduce 65536 0.1 >"$net_dir/out.0" \
-		2>"$net_dir/err.0" || die "one rank without a network, which makes its id itself"
-	ok "one rank without a network"
-	export TUTTI_BOOT_TIMEOUT_MS=2000
-	# Whichever rank comes first.
-	for late in 0 1; do
-		# shellcheck disable=SC2016
-		! job "2 2" sh -c '[ "$TUTTI_RANK" != "$0" ] || sleep 1; exec "$@"' $late \
-			"$stream" all_reduce 65536 0.1 || die "two ranks without a network"
-		for rank in 0 1; do
-			grep -q "had no usable network address, so the id is for one rank and not for 2" \
-				"$net_dir/err.$rank" ||
-				die "two ranks without a network, rank $late late: rank $rank"
-		done
+	whole_job "without a network"
+	ip -n "$net-2" link add eth0 type veth peer name eth1
+	ip -n "$net-2" addr add 10.79.0.1/24 dev eth0
+	whole_job "whose only NIC is down"
+	death_without_a_network
+	ip -n "$net-2" link del eth0
+	set_0=TUTTI_BOOT_TIMEOUT_MS=3000
+	! job "2 0" "$stream" all_reduce 65536 0.1 || die "another host joins without a network"
+	set_0=
+	grep -q "rank 1 of 2 did not come" "$net_dir/err.0" || die "rank 0 without a network"
+	grep -q "had no usable network address, so only ranks of its host" "$net_dir/err.1" ||
+		die "a rank whose rank 0 has no network is not told so"
+	ok "another host cannot join where there is no network, and is told so"
+	ip -n "$net-2" link set lo up
+	whole_job "with lo alone"
+}
+
+# Whoever excludes all NICs means other ones, and hears it at once.
+all_nics_excluded()
+{
+	# A rank that comes when rank 0 has ended waits, but it reads why.
+	export TUTTI_SOCKET_IFNAME=nosuch TUTTI_BOOT_TIMEOUT_MS=3000
+	! job "0 1" "$stream" all_reduce 65536 0.1 || die "no NIC: the job runs"
+	unset TUTTI_SOCKET_IFNAME TUTTI_BOOT_TIMEOUT_MS
+	for rank in 0 1; do
+		grep -q "no usable network address: .*eth0 (.*): excluded by TUTTI_SOCKET_IFNAME" \
+			"$net_dir/err.$rank" || die "no NIC: rank $rank does not say why"
 	done
-	unset TUTTI_BOOT_TIMEOUT_MS
-	ok "two ranks without a network are told so"
+	ok "a variable that excludes all NICs"
 }
 
 # Of a host where nobody listens, and one that nobody has.
@@ -96,5 +136,6 @@ net_up 2
 late_nics
 nics_that_never_run
 address_of_another_host
+all_nics_excluded
 no_network
 echo "$passed passed, 0 failed"

@@ -198,6 +198,37 @@ static struct tti_id make_id(void)
 	return id;
 }
 
+/* It leads there, and its name is nobody else's. */
+static void unix_sockets_have_addresses(void **state)
+{
+	struct tti_addr made[2], back[2];
+	struct sockaddr_storage to;
+	uint8_t bytes[40];
+	int fds[2], fd;
+	size_t n;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		CHECK_OK(tti_listen_unix(4, &made[i], &fds[i]));
+	assert_memory_not_equal(made[0].ip, made[1].ip, sizeof(made[0].ip));
+	n = tti_addrs_pack(made, 2, bytes, sizeof(bytes));
+	assert_int_equal(n, 34);
+	CHECK_OK(tti_addrs_unpack(bytes, 34, made[0].port, back, 2, &n));
+	assert_int_equal(n, 2);
+	assert_memory_equal(back, made, sizeof(made));
+	assert_int_equal(tti_addrs_unpack(bytes, 33, made[0].port, back, 2, &n), TUTTI_EPROTO);
+	for (int i = 0; i < 2; i++) {
+		const socklen_t len = tti_addr_to_sock(&made[1], &to);
+
+		fd = socket(AF_UNIX, SOCK_STREAM, 0);
+		assert_int_equal(connect(fd, (const struct sockaddr *)&to, len), i ? -1 : 0);
+		close(fd);
+		close(fds[1]);
+		fds[1] = -1;
+	}
+	close(fds[0]);
+}
+
 static void ids_come_back(void **state)
 {
 	struct tti_id id = make_id(), back;
@@ -266,15 +297,7 @@ static void damaged_ids_are_refused(void **state)
 	}
 	memset(&wire, 0, sizeof(wire));
 	assert_int_equal(tti_id_decode(&wire, &back), TUTTI_EINVAL);
-	/* What says that it is for one rank has no address, and nothing else may. */
-	id.flags |= TTI_ID_ALONE;
-	tti_id_encode(&id, &wire);
-	assert_int_equal(tti_id_decode(&wire, &back), TUTTI_EINVAL);
 	id.naddrs = 0;
-	tti_id_encode(&id, &wire);
-	assert_int_equal(tti_id_decode(&wire, &back), TUTTI_OK);
-	assert_true(back.flags & TTI_ID_ALONE);
-	id.flags = 0;
 	tti_id_encode(&id, &wire);
 	assert_int_equal(tti_id_decode(&wire, &back), TUTTI_EINVAL);
 }
@@ -347,6 +370,7 @@ int main(void)
 		cmocka_unit_test(each_interface_keeps_its_first_address),
 		cmocka_unit_test(sockaddrs_come_back),
 		cmocka_unit_test(listening_twice_fails),
+		cmocka_unit_test(unix_sockets_have_addresses),
 		cmocka_unit_test(ids_come_back),
 		cmocka_unit_test(a_secret_is_salted_with_the_address),
 		cmocka_unit_test(short_secrets_are_refused),
