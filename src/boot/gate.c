@@ -74,7 +74,6 @@ static void drop(struct tti_gate_guest *guest, const char *why)
 static void join(struct tti_gate_guest *guest)
 {
 	struct tti_gate *gate = guest->gate;
-	char why[TTI_TUNNEL_WHY];
 	uint8_t byte = 0;
 	ssize_t n;
 
@@ -86,17 +85,12 @@ static void join(struct tti_gate_guest *guest)
 	n = tti_tunnel_recv(guest->tunnel, &byte, 1);
 	if (n < 0 && errno == EAGAIN)
 		return;
-	if (n < 0 && guest->tunnel->failed) {
-		(void)snprintf(gate->turned_away, sizeof(gate->turned_away), "the connection %s",
-			       tti_tunnel_why(guest->tunnel, why));
-		drop(guest, why);
-		return;
-	}
-	if (n <= 0) {
+	/* What it sent was changed on its way: it is in, so that its failure is told to all. */
+	if (n <= 0 && !guest->tunnel->failed) {
 		hang_up(guest);
 		return;
 	}
-	if (byte != TTI_JOIN) {
+	if (n > 0 && byte != TTI_JOIN) {
 		drop(guest, "it proved itself, then broke the protocol");
 		return;
 	}

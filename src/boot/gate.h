@@ -29,7 +29,7 @@ struct tti_gate {
 
 	/* Whether this is the right place for it. */
 	bool (*admit)(void *self, enum tti_auth_kind kind, const struct tti_wire_who *who);
-	/* It is in: the tunnel is the callee's, and in no loop. */
+	/* It is in: the tunnel is the callee's, and in no loop. It may have failed already. */
 	void (*enter)(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
 		      const struct tti_wire_who *who);
 

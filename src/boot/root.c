@@ -34,6 +34,7 @@ struct caller {
 	struct tti_root *root;
 	struct caller *next, **link;
 	struct tti_tunnel *tunnel;
+	struct tti_wire_who who;
 	int rank;            /* -1: not checked in, or a border's */
 	int64_t end_ns;      /* of its own time limit                */
 	int64_t deadline_ns; /* before it, so that the reason arrives */
@@ -208,14 +209,27 @@ static tutti_status open_group(struct tti_root *root, const struct tti_wire_chec
 	return TUTTI_OK;
 }
 
-/* It came too late, but it was the last one the root had to tell. */
+static bool is_of_group(const struct tti_root *root, const struct tti_wire_checkin *checkin)
+{
+	return checkin->nranks == root->group.nranks && checkin->nroots == root->group.nroots &&
+	       checkin->iroot == root->group.iroot;
+}
+
+/* It came too late, but it may be the last one that the root had to tell. */
 static void note_late(struct tti_root *root, const struct tti_wire_checkin *checkin)
 {
-	struct seat *seat = &root->seats[checkin->rank - root->group.first];
+	struct seat *seat;
 
-	root->ncame += !seat->came;
-	seat->came = true;
-	seat->card = checkin->card;
+	if (root->group.nranks == 0 && open_group(root, checkin) != TUTTI_OK)
+		return;
+	if (!is_of_group(root, checkin) || checkin->border)
+		return;
+	seat = &root->seats[checkin->rank - root->group.first];
+	if (!seat->came) {
+		root->ncame++;
+		seat->came = true;
+		seat->card = checkin->card;
+	}
 }
 
 static void take_checkin(struct caller *caller, const struct tti_wire_checkin *checkin)
@@ -229,9 +243,7 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 		return;
 	}
 	if (root->failed) {
-		if (root->group.nranks == checkin->nranks && !checkin->border &&
-		    root->group.iroot == checkin->iroot && root->group.nroots == checkin->nroots)
-			note_late(root, checkin);
+		note_late(root, checkin);
 		tell(caller, TTI_FRAME_NEWS, &root->news, sizeof(root->news));
 		return;
 	}
@@ -239,8 +251,7 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 		refuse(caller, "the root: %s", tti_error_text());
 		return;
 	}
-	if (checkin->nranks != root->group.nranks || checkin->nroots != root->group.nroots ||
-	    checkin->iroot != root->group.iroot) {
+	if (!is_of_group(root, checkin)) {
 		fail_all(root, TUTTI_EMISMATCH, checkin->rank,
 			 "rank %d says %d ranks and %d ids, others say %d and %d: pass the same to "
 			 "all",
@@ -279,12 +290,17 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 /* Only a rank gets as far as this, so it is one that nobody need wait for. */
 static void spoiled(struct caller *caller)
 {
-	char name[32] = "a rank", why[TTI_TUNNEL_WHY];
+	const struct tti_wire_checkin checkin = { .rank = caller->who.from,
+						  .nranks = caller->who.nranks,
+						  .iroot = caller->who.to,
+						  .nroots = caller->who.what };
+	char why[TTI_TUNNEL_WHY];
 
-	if (caller->rank >= 0)
-		(void)snprintf(name, sizeof(name), "rank %d", caller->rank);
-	fail_all(caller->root, TUTTI_EPROTO, caller->rank, "init: the root's connection to %s %s",
-		 name, tti_tunnel_why(caller->tunnel, why));
+	if (tti_checkin_check(&checkin) == TUTTI_OK)
+		note_late(caller->root, &checkin);
+	fail_all(caller->root, TUTTI_EPROTO, caller->who.from,
+		 "init: the root's connection to rank %d %s", caller->who.from,
+		 tti_tunnel_why(caller->tunnel, why));
 }
 
 static void hear_caller(struct tti_ear *ear, uint32_t events)
@@ -349,9 +365,10 @@ static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind
 	struct tti_root *root = self;
 	struct caller *caller = tti_zalloc(sizeof(*caller));
 
+	const uint32_t events = tti_tunnel_holds(tunnel) ? EPOLLIN | EPOLLOUT : EPOLLIN;
+
 	(void)kind;
-	(void)who;
-	if (!caller || tti_loop_add(&root->loop, tunnel->fd, EPOLLIN, &caller->ear) != TUTTI_OK) {
+	if (!caller || tti_loop_add(&root->loop, tunnel->fd, events, &caller->ear) != TUTTI_OK) {
 		tti_tunnel_close(&tunnel);
 		tti_free(caller);
 		return;
@@ -359,6 +376,7 @@ static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind
 	caller->ear.hear = hear_caller;
 	caller->root = root;
 	caller->tunnel = tunnel;
+	caller->who = *who;
 	caller->rank = -1;
 	caller->deadline_ns = TTI_NEVER;
 	caller->next = root->callers;
@@ -399,7 +417,7 @@ static bool done(struct tti_root *root, int64_t *next_ns)
 		hurry(root);
 	if (atomic_load(&root->how) == TTI_ROOT_NOW)
 		return true;
-	if (root->complete || (root->failed && root->ncame == root->nseats))
+	if (root->complete || (root->failed && root->nseats > 0 && root->ncame == root->nseats))
 		return flushed(root) || now >= root->end_ns;
 	if (!root->failed) {
 		const struct caller *first = first_to_leave(root);

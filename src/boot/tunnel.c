@@ -156,7 +156,7 @@ static ssize_t open_record(struct tti_tunnel *tunnel)
 
 ssize_t tti_tunnel_peek(struct tti_tunnel *tunnel, void *data, size_t nbytes)
 {
-	const ssize_t got = tti_tunnel_holds(tunnel) ? 1 : open_record(tunnel);
+	const ssize_t got = tunnel->taken < tunnel->nopen ? 1 : open_record(tunnel);
 	size_t n;
 
 	if (got <= 0)

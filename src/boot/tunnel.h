@@ -63,10 +63,10 @@ ssize_t tti_tunnel_recv(struct tti_tunnel *tunnel, void *data, size_t nbytes);
 /* The same, and what was read is read again by the next call. */
 ssize_t tti_tunnel_peek(struct tti_tunnel *tunnel, void *data, size_t nbytes);
 
-/* Whether there are bytes where poll() does not see them. */
+/* Whether there is something to read that poll() does not see: bytes, or that it has failed. */
 static inline bool tti_tunnel_holds(const struct tti_tunnel *tunnel)
 {
-	return tunnel->taken < tunnel->nopen;
+	return tunnel->taken < tunnel->nopen || tunnel->failed;
 }
 
 /* Send or receive all of it, blocking until the deadline; as tti_fd_send_all(). */

@@ -24,11 +24,15 @@ int connect(int fd, const struct sockaddr *to, socklen_t len)
 	return middle_connect(fd, to, len);
 }
 
-#define RANKS  3
-#define TEXT   "this is known!! "
-#define WORDS  ((size_t)5000)
-#define BYTES  ((size_t)40000)
-#define ROUNDS 12
+#define RANKS       3
+#define TEXT        "this is known!! "
+#define WORDS       ((size_t)5000)
+#define BYTES       ((size_t)40000)
+#define ROUNDS      12
+/* So many pieces pass until three ranks have met, and more. */
+#define INIT_PIECES 36
+/* What is known at once, on a machine that is ten times slower. */
+#define SOON_NS     INT64_C(30000000000)
 
 static bool encrypts;
 static int boot_ms;
@@ -204,6 +208,22 @@ static void nothing_can_be_changed(void **state)
 	assert_true(failed > 0 && named > 0);
 }
 
+/* Whatever of the first pieces it is, from the handshakes on: nobody waits for the time limit. */
+static void a_change_during_init_is_known_at_once(void **state)
+{
+	(void)state;
+	boot_ms = 100000;
+	encrypts = true;
+	for (uint64_t victim = 0; victim < INIT_PIECES; victim++) {
+		const int64_t began = crew_now_ns();
+		const struct outcome out = run(MIDDLE_FLIP_FIRST, victim, victim + 1);
+
+		if (crew_now_ns() - began > SOON_NS)
+			fail_msg("piece %llu: %lld ms, %d ranks failed", (unsigned long long)victim,
+				 (long long)(crew_now_ns() - began) / 1000000, out.failed);
+	}
+}
+
 static void some_only(struct crew *crew, int rank)
 {
 	boot_ms = 100000;
@@ -232,6 +252,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_can_be_read),
 		cmocka_unit_test(nothing_can_be_changed),
+		cmocka_unit_test(a_change_during_init_is_known_at_once),
 		cmocka_unit_test(ranks_must_agree),
 	};
 

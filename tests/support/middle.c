@@ -35,12 +35,13 @@ static int really_connect(int fd, const void *to, socklen_t len)
 	return (int)syscall(SYS_connect, fd, to, len);
 }
 
-/* First to the middle, which is told where to. */
+/* First to the middle, which is told where to, and says by one byte whether somebody listens there. */
 int middle_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
 	struct sockaddr_in box = { .sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int type = 0, flags, result;
+	uint8_t listens = 0;
 	socklen_t size = sizeof(type);
 
 	if (!in_use || to->sa_family != AF_INET ||
@@ -50,9 +51,12 @@ int middle_connect(int fd, const struct sockaddr *to, socklen_t len)
 	flags = fcntl(fd, F_GETFL);
 	fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	result = really_connect(fd, &box, sizeof(box));
-	if (!result && send(fd, to, sizeof(box), MSG_NOSIGNAL) != sizeof(box))
+	if (!result && (send(fd, to, sizeof(box), MSG_NOSIGNAL) != sizeof(box) ||
+			recv(fd, &listens, 1, MSG_WAITALL) != 1 || !listens))
 		result = -1;
 	fcntl(fd, F_SETFL, flags);
+	if (result < 0)
+		errno = ECONNREFUSED;
 	return result;
 }
 
@@ -67,13 +71,16 @@ static uint64_t next_random(struct middle *middle)
 static void meet(struct pair *pair, int listener)
 {
 	struct sockaddr_in to;
+	uint8_t listens = 1;
 	const struct timeval patience = { .tv_sec = 5 };
 	const int yes = 1;
 
 	pair->fd[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	pair->fd[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (recv(pair->fd[0], &to, sizeof(to), MSG_WAITALL) != sizeof(to) ||
-	    really_connect(pair->fd[1], &to, sizeof(to))) {
+	    really_connect(pair->fd[1], &to, sizeof(to)))
+		listens = 0;
+	if (send(pair->fd[0], &listens, 1, MSG_NOSIGNAL) != 1 || !listens) {
 		close(pair->fd[0]);
 		close(pair->fd[1]);
 		pair->fd[0] = -1;
@@ -127,6 +134,10 @@ static void attack(struct middle *middle, struct pair *pair, int to, uint8_t *da
 	for (size_t i = 0; i < sizeof(made_up); i++)
 		made_up[i] = (uint8_t)next_random(middle);
 	switch (middle->attack) {
+	case MIDDLE_FLIP_FIRST:
+		data[0] ^= (uint8_t)(1 << next_random(middle) % 8);
+		send_on(pair, to, data, nbytes);
+		break;
 	case MIDDLE_FLIP:
 		data[at] ^= (uint8_t)(1 << next_random(middle) % 8);
 		send_on(pair, to, data, nbytes);

@@ -12,13 +12,14 @@
 #include <sys/types.h>
 
 enum middle_attack {
-	MIDDLE_READ,      /* nothing is changed                               */
-	MIDDLE_FLIP,      /* one bit                                          */
-	MIDDLE_DROP,      /* some bytes, or all of what came                  */
-	MIDDLE_REPLAY,    /* the same once more                               */
-	MIDDLE_REORDER,   /* the second part before the first                 */
-	MIDDLE_INSERT,    /* bytes that nobody sent                           */
-	MIDDLE_TAKE_OVER, /* from here on the middle speaks to one side alone */
+	MIDDLE_READ,       /* nothing is changed                               */
+	MIDDLE_FLIP,       /* one bit                                          */
+	MIDDLE_DROP,       /* some bytes, or all of what came                  */
+	MIDDLE_REPLAY,     /* the same once more                               */
+	MIDDLE_REORDER,    /* the second part before the first                 */
+	MIDDLE_INSERT,     /* bytes that nobody sent                           */
+	MIDDLE_FLIP_FIRST, /* one bit of the first byte                       */
+	MIDDLE_TAKE_OVER,  /* from here on the middle speaks to one side alone */
 	MIDDLE_ATTACKS,
 };
 
