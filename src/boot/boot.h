@@ -59,6 +59,10 @@ TUTTI_CHECKED tutti_status tti_boot_id_from_address(const char *address, const c
 TUTTI_CHECKED tutti_status tti_boot_connect(const struct tti_boot_config *config,
 					    struct tti_boot **out);
 
+/* This rank will not come, for the reason that the news give: tell the ranks that wait where the id
+ * leads, or come there later. Takes half a second at most, and then they wait in vain. */
+void tti_boot_decline(const struct tti_boot_config *config, const struct tti_news *news);
+
 /* The local kind: out[0 .. nranks-1], one per thread-rank. */
 TUTTI_CHECKED tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop,
 						 struct tti_boot **out);

@@ -24,6 +24,8 @@
 /* At the deadline the root knows who is missing, and when a rank has given up why it did:
  * wait a little for its word. */
 #define GRACE_MS     1000
+/* For a rank that only says that it will not come. */
+#define DECLINE_MS   500
 /* How long rank 0 looks for itself at an address that its host does not have: something may
  * forward it to here. */
 #define MIRROR_MS    3000
@@ -46,7 +48,8 @@ struct joiner {
 	struct tti_sock *sock;
 	struct tti_loop loop;
 	int64_t deadline_ns, end_ns, again_ns;
-	int64_t ended_ns; /* when the end of a neighbour counts, 0: there is none */
+	int64_t ended_ns;  /* when the end of a neighbour counts, 0: there is none */
+	char refused[161]; /* why the next one cannot be reached, "": it has not refused */
 	struct contact own, border;
 	struct tti_dial *next;
 	uint8_t secrets[2][TTI_SECRET_BYTES];
@@ -218,7 +221,7 @@ static tutti_status dial_next(struct joiner *joiner, const struct tti_wire_card 
 	};
 	struct tti_dial_config full = dial;
 
-	if (sock->base.nranks == 1 || joiner->next || sock->next_tunnel)
+	if (sock->base.nranks == 1 || joiner->next || sock->next_tunnel || *joiner->refused)
 		return TUTTI_OK;
 	if (card->addr_bytes > TTI_CARD_ADDRS)
 		return tti_fail(TUTTI_EPROTO, "the root sent a malformed address");
@@ -284,6 +287,10 @@ static tutti_status hear_root(struct joiner *joiner, struct contact *contact)
 		return tti_sock_break(joiner->sock, TUTTI_EPROTO, -1,
 				      "init: the connection to the root %s",
 				      tti_tunnel_why(contact->tunnel, why));
+	if (n <= 0 && contact->done) {
+		tti_tunnel_close(&contact->tunnel);
+		return TUTTI_OK;
+	}
 	if (n <= 0)
 		return root_is_gone(joiner, contact);
 	for (size_t at = 0, used; at < (size_t)n; at += used) {
@@ -297,15 +304,15 @@ static tutti_status hear_root(struct joiner *joiner, struct contact *contact)
 					      tti_error_text());
 		TTI_TRY(take_frame(joiner, contact));
 	}
-	/* Nothing more comes, and nobody shall keep a connection for nothing. */
-	if (contact->done)
+	/* Nothing more comes to a border, and nobody shall keep a connection for nothing. */
+	if (contact->done && contact->checkin.border)
 		tti_tunnel_close(&contact->tunnel);
 	return TUTTI_OK;
 }
 
 static tutti_status step_contact(struct joiner *joiner, struct contact *contact)
 {
-	if (!contact->wanted || contact->done)
+	if (!contact->wanted)
 		return TUTTI_OK;
 	if (contact->dial)
 		TTI_TRY(check_in(joiner, contact));
@@ -314,11 +321,10 @@ static tutti_status step_contact(struct joiner *joiner, struct contact *contact)
 
 /* -- The ring -------------------------------------------------------------------- */
 
-static tutti_status fail_next(struct tti_sock *sock, tutti_status status)
+static tutti_status fail_next(struct tti_sock *sock, tutti_status status, const char *why)
 {
-	char name[TTI_SOCK_NAME], whose[24], ifaces[256], why[161];
+	char name[TTI_SOCK_NAME], whose[24], ifaces[256];
 
-	(void)snprintf(why, sizeof(why), "%s", tti_error_text());
 	(void)snprintf(whose, sizeof(whose), "rank %d's", sock->base.rank);
 	return tti_sock_break(sock, status, tti_sock_next(sock),
 			      "%s came, but cannot be reached: %s%s",
@@ -341,10 +347,18 @@ static tutti_status step_next(struct joiner *joiner)
 		return TUTTI_OK;
 	}
 	if (status != TUTTI_OK) {
-		return fail_next(sock, status);
+		(void)snprintf(joiner->refused, sizeof(joiner->refused), "%s", tti_error_text());
+		/* It has gone, and the root knows why, or hears of it at this moment. */
+		if (status != TUTTI_EPEER || !tti_dial_is_refused(joiner->next) ||
+		    !joiner->own.tunnel)
+			return fail_next(sock, status, joiner->refused);
+		if (!joiner->ended_ns)
+			joiner->ended_ns = tti_deadline(GRACE_MS);
 	}
 	tti_dial_stop(joiner->next);
 	joiner->next = NULL;
+	if (status != TUTTI_OK)
+		return TUTTI_OK;
 	return tti_loop_add(&joiner->loop, sock->next_tunnel->fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
 			    &joiner->ear);
 }
@@ -388,6 +402,8 @@ static tutti_status check_links(struct joiner *joiner)
 	}
 	TTI_TRY(tti_sock_check_ring(sock, "init"));
 	TTI_TRY(tti_sock_check_end(sock, tti_sock_prev(sock), sock->prev_tunnel, "init"));
+	if (*joiner->refused)
+		return fail_next(sock, TUTTI_EPEER, joiner->refused);
 	return tti_sock_check_end(sock, tti_sock_next(sock), sock->next_tunnel, "init");
 }
 
@@ -492,13 +508,10 @@ tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *
 
 	TTI_TRY(tti_loop_init(&joiner.loop));
 	status = run(&joiner, config, own);
-	/* Ranks that have not met this one yet hear from the root why it gives up. */
-	if (sock->broken.status == TUTTI_EABORTED || sock->broken.status == TUTTI_EPEER)
-		tti_sock_tell(sock, joiner.own.tunnel);
 	tti_dial_stop(joiner.own.dial);
 	tti_dial_stop(joiner.border.dial);
 	tti_dial_stop(joiner.next);
-	tti_tunnel_close(&joiner.own.tunnel);
+	sock->root_tunnel = joiner.own.tunnel;
 	tti_tunnel_close(&joiner.border.tunnel);
 	tti_loop_release(&joiner.loop);
 	explicit_bzero(joiner.secrets, sizeof(joiner.secrets));
@@ -507,4 +520,28 @@ tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *
 			config->rank, config->nranks,
 			(long long)((tti_now_ns() - start_ns) / TTI_NS_PER_MS));
 	return status;
+}
+
+void tti_sock_decline(struct tti_sock *sock, const struct tti_boot_config *config)
+{
+	struct joiner joiner = { .ear.hear = hear,
+				 .sock = sock,
+				 .deadline_ns = tti_deadline(DECLINE_MS) };
+	const struct tti_wire_card nowhere = { .port = 0 };
+	tutti_status status = tti_loop_init(&joiner.loop);
+
+	if (status == TUTTI_OK)
+		status = start_contact(&joiner, &joiner.own, config, 0, false, &nowhere);
+	while (status == TUTTI_OK && !joiner.own.tunnel) {
+		status = tti_dial_step(joiner.own.dial, &joiner.own.tunnel, &joiner.again_ns);
+		if (status == TUTTI_AGAIN) {
+			tti_loop_wait(&joiner.loop, tti_left_ms(joiner.again_ns, DECLINE_MS));
+			status = TUTTI_OK;
+		}
+	}
+	tti_sock_tell(sock, joiner.own.tunnel);
+	tti_dial_stop(joiner.own.dial);
+	tti_tunnel_close(&joiner.own.tunnel);
+	tti_loop_release(&joiner.loop);
+	explicit_bzero(joiner.secrets, sizeof(joiner.secrets));
 }

@@ -41,6 +41,7 @@ struct caller {
 	struct tti_framer framer;
 	struct tti_outbox out;
 	bool border;
+	bool met; /* its ring stands: it needs the root no more */
 };
 
 struct seat {
@@ -105,7 +106,7 @@ static void fail_all(struct tti_root *root, tutti_status status, int culprit, co
 {
 	va_list args;
 
-	if (root->failed || root->complete)
+	if (root->failed)
 		return;
 	root->failed = true;
 	root->news = (struct tti_news){ .status = status, .culprit = culprit, .origin = -1 };
@@ -189,10 +190,13 @@ static void complete(struct tti_root *root)
 	root->complete = true;
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "root: all %d ranks came within %lld ms", root->group.size,
 		(long long)((tti_now_ns() - root->start_ns) / TTI_NS_PER_MS));
-	for (struct caller *at = root->callers; at; at = at->next)
-		if (at->rank >= 0)
-			tell(at, TTI_FRAME_ALL, NULL, 0);
 	root->end_ns = tti_deadline(FLUSH_MS);
+	for (struct caller *at = root->callers; at; at = at->next) {
+		if (at->rank < 0)
+			continue;
+		tell(at, TTI_FRAME_ALL, NULL, 0);
+		root->end_ns = at->end_ns > root->end_ns ? at->end_ns : root->end_ns;
+	}
 }
 
 static tutti_status open_group(struct tti_root *root, const struct tti_wire_checkin *checkin)
@@ -287,17 +291,24 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 		complete(root);
 }
 
-/* Only a rank gets as far as this, so it is one that nobody need wait for. */
-static void spoiled(struct caller *caller)
+/* Nobody need wait for the rank of this caller any more, checked in or not. */
+static void note_end(const struct caller *caller)
 {
 	const struct tti_wire_checkin checkin = { .rank = caller->who.from,
 						  .nranks = caller->who.nranks,
 						  .iroot = caller->who.to,
 						  .nroots = caller->who.what };
-	char why[TTI_TUNNEL_WHY];
 
 	if (tti_checkin_check(&checkin) == TUTTI_OK)
 		note_late(caller->root, &checkin);
+}
+
+/* Only a rank gets as far as this. */
+static void spoiled(struct caller *caller)
+{
+	char why[TTI_TUNNEL_WHY];
+
+	note_end(caller);
 	fail_all(caller->root, TUTTI_EPROTO, caller->who.from,
 		 "init: the root's connection to rank %d %s", caller->who.from,
 		 tti_tunnel_why(caller->tunnel, why));
@@ -318,12 +329,12 @@ static void hear_caller(struct tti_ear *ear, uint32_t events)
 	if (n < 0 && caller->tunnel->failed)
 		spoiled(caller);
 	if (n <= 0) {
-		const int rank = caller->rank;
+		const int rank = caller->met ? -1 : caller->rank;
 
 		hang_up(caller);
-		if (rank >= 0 && !root->complete)
+		if (rank >= 0)
 			fail_all(root, TUTTI_EPEER, rank,
-				 "rank %d (%s, process %d) left before all ranks had come", rank,
+				 "rank %d (%s, process %d) left before all ranks had met", rank,
 				 root->seats[rank - root->group.first].card.host,
 				 root->seats[rank - root->group.first].card.pid);
 		return;
@@ -334,11 +345,15 @@ static void hear_caller(struct tti_ear *ear, uint32_t events)
 
 		if (status == TUTTI_AGAIN)
 			return;
-		if (status == TUTTI_OK && caller->framer.head.type == TTI_FRAME_NEWS &&
-		    caller->rank >= 0) {
+		if (status == TUTTI_OK && caller->framer.head.type == TTI_FRAME_NEWS) {
 			const struct tti_news *news = &caller->framer.body.news;
 
+			note_end(caller);
 			fail_all(root, (tutti_status)news->status, news->culprit, "%s", news->text);
+			continue;
+		}
+		if (status == TUTTI_OK && caller->framer.head.type == TTI_FRAME_BYE) {
+			caller->met = true;
 			continue;
 		}
 		if (status < 0 || caller->framer.head.type != TTI_FRAME_CHECKIN ||
@@ -403,8 +418,6 @@ static void hurry(struct tti_root *root)
 	(void)eventfd_read(root->wake_fd, &count);
 	root->hurried = true;
 	root->end_ns = soon_ns < root->end_ns ? soon_ns : root->end_ns;
-	fail_all(root, TUTTI_EPEER, root->group.first,
-		 "rank %d, where the ranks meet, gave up during init", root->group.first);
 }
 
 /* Whether the root's work is done; else *next_ns says when to look again. */
@@ -413,10 +426,19 @@ static bool done(struct tti_root *root, int64_t *next_ns)
 	const int64_t now = tti_now_ns();
 
 	*next_ns = root->end_ns;
-	if (atomic_load(&root->how) != TTI_ROOT_DONE && !root->hurried)
+	/* What that rank has told the root is heard first. */
+	if (atomic_load(&root->how) == TTI_ROOT_SOON && !root->hurried) {
 		hurry(root);
-	if (atomic_load(&root->how) == TTI_ROOT_NOW)
+		*next_ns = now;
+		return false;
+	}
+	if (root->hurried)
+		fail_all(root, TUTTI_EPEER, root->group.first,
+			 "rank %d, where the ranks meet, gave up during init", root->group.first);
+	if (atomic_load(&root->how) == TTI_ROOT_NOW || atomic_load(&root->how) == TTI_ROOT_DONE)
 		return true;
+	if (root->complete && !root->failed)
+		return !root->callers || now >= root->end_ns;
 	if (root->complete || (root->failed && root->nseats > 0 && root->ncame == root->nseats))
 		return flushed(root) || now >= root->end_ns;
 	if (!root->failed) {
@@ -537,10 +559,8 @@ void tti_root_join(struct tti_root *root, enum tti_root_end how)
 {
 	if (!root)
 		return;
-	if (how != TTI_ROOT_DONE) {
-		atomic_store(&root->how, (int)how);
-		(void)eventfd_write(root->wake_fd, 1);
-	}
+	atomic_store(&root->how, (int)how);
+	(void)eventfd_write(root->wake_fd, 1);
 	(void)pthread_join(root->thread, NULL);
 	destroy(root);
 }

@@ -4,7 +4,9 @@
 
 /* The root: a thread where ranks check in. It knows who has come, tells each
  * rank where the next one listens, and tells all who is missing when the first
- * of them can wait no longer. A rank's connection stays open until then.
+ * of them can wait no longer. A rank's connection stays open until its ring stands, which
+ * it says by a goodbye: who ends without one, or says why it gives up, is told to all others that
+ * are still on their way.
  *
  * Owner: a detached root owns itself. Threads: any. */
 
@@ -15,7 +17,7 @@
 struct tti_root;
 
 /* Serve on listen_fd, which is taken over (closed on failure too), and end when
- * all ranks came, or after timeout_ms. */
+ * all ranks have met, or after timeout_ms. */
 TUTTI_CHECKED tutti_status tti_root_detach(int listen_fd, const uint8_t *secret,
 					   int64_t timeout_ms);
 
@@ -24,8 +26,8 @@ TUTTI_CHECKED tutti_status tti_root_start(int listen_fd, const uint8_t *secret, 
 					  struct tti_root **out);
 
 enum tti_root_end {
-	TTI_ROOT_DONE, /* all ranks have come: it ends when it has told them     */
-	TTI_ROOT_SOON, /* the rank that serves it gives up: all are told, those
+	TTI_ROOT_DONE = 1, /* all ranks have met                                 */
+	TTI_ROOT_SOON,     /* the rank that serves it gives up: all are told, those
 			  that come within a second too                          */
 	TTI_ROOT_NOW,
 };

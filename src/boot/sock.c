@@ -371,11 +371,24 @@ static tutti_status check_config(const struct tti_boot_config *config)
 	return TUTTI_OK;
 }
 
+/* The ring stands, or this rank says why it gives up. */
+static void leave_root(struct tti_sock *sock, tutti_status status)
+{
+	const struct tti_frame bye = { .type = TTI_FRAME_BYE };
+
+	if (status == TUTTI_OK && sock->root_tunnel)
+		(void)tti_tunnel_send(sock->root_tunnel, &bye, sizeof(bye));
+	else if (sock->broken.status != 0)
+		tti_sock_tell(sock, sock->root_tunnel);
+	tti_tunnel_close(&sock->root_tunnel);
+}
+
 static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_config *config)
 {
 	const int64_t deadline_ns = tti_deadline(config->timeout_ms);
 	struct tti_wire_card *own = &sock->cards[config->rank];
 	struct tti_id id;
+	tutti_status status;
 	int fd;
 
 	TTI_TRY(tti_id_decode(&config->ids[0], &id));
@@ -383,12 +396,14 @@ static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_con
 	explicit_bzero(id.secret, sizeof(id.secret));
 	TTI_TRY(listen_and_tell(config->nranks, own, &fd));
 	TTI_TRY(tti_thread_begin(sock, fd));
-	TTI_TRY(tti_sock_join(sock, config, own, deadline_ns));
-	if (config->nranks == 1)
-		return TUTTI_OK;
+	status = tti_sock_join(sock, config, own, deadline_ns);
 	/* If a rank of another root is missing, word of it comes this way. */
-	return tti_sock_gather(sock, sock->cards, sizeof(*sock->cards), "the exchange of addresses",
-			       deadline_ns + GRACE_MS * TTI_NS_PER_MS);
+	if (status == TUTTI_OK && config->nranks > 1)
+		status = tti_sock_gather(sock, sock->cards, sizeof(*sock->cards),
+					 "the exchange of addresses",
+					 deadline_ns + GRACE_MS * TTI_NS_PER_MS);
+	leave_root(sock, status);
+	return status;
 }
 
 tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_boot **out)
@@ -414,4 +429,19 @@ tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_b
 	}
 	*out = &sock->base;
 	return TUTTI_OK;
+}
+
+void tti_boot_decline(const struct tti_boot_config *config, const struct tti_news *news)
+{
+	struct tti_sock *sock = NULL;
+	tutti_status status = check_config(config);
+
+	if (status == TUTTI_OK)
+		status = make(config, &sock);
+	if (status == TUTTI_OK) {
+		sock->told = *news;
+		tti_sock_decline(sock, config);
+	}
+	if (sock)
+		sock_close(&sock->base);
 }

@@ -26,6 +26,7 @@ struct tti_sock {
 	const _Atomic int *stop;
 	struct tti_wire_card *cards;                  /* [nranks]; port 0: not known yet */
 	struct tti_tunnel *prev_tunnel, *next_tunnel; /* NULL: none */
+	struct tti_tunnel *root_tunnel;               /* until the ring stands; NULL: none */
 	uint32_t seq;
 
 	/* Why nothing works any more; news.status 0: all is well. What the others are told. */
@@ -67,10 +68,14 @@ const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf);
 /* Tell the other end of a tunnel, NULL: none, what all others are told. */
 void tti_sock_tell(const struct tti_sock *sock, struct tti_tunnel *tunnel);
 
-/* Check in and connect the ring (join.c). */
+/* Check in and connect the ring (join.c). The connection to the root is kept, after a failure too:
+ * ranks that have not met this one yet hear from the root how it fares. */
 TUTTI_CHECKED tutti_status tti_sock_join(struct tti_sock *sock,
 					 const struct tti_boot_config *config,
 					 const struct tti_wire_card *own, int64_t deadline_ns);
+
+/* Tell the first root (join.c): tti_boot_decline(). */
+void tti_sock_decline(struct tti_sock *sock, const struct tti_boot_config *config);
 
 /* Exchange over the ring (ring.c), to be over at the deadline. */
 TUTTI_CHECKED tutti_status tti_sock_gather(struct tti_sock *sock, void *blobs, size_t nbytes,

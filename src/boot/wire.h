@@ -13,7 +13,7 @@
  *     | type   | seq   | nbytes      | nbytes of body ...
  *
  *     kind   from -> to       frames                          frames back
- *     ROOT   rank -> root     CHECKIN                         NEXT, ALL or NEWS
+ *     ROOT   rank -> root     CHECKIN, then BYE; or NEWS      NEXT, ALL or NEWS
  *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
  *                             closing a gap, or made anew:
  *                             HERE, NEWS, ASK, MOVED, BYE     HERE, NEWS, ANSWER, BYE
