@@ -10,6 +10,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
+#include "util/strbuf.h"
 
 /* A communicator of the ranks there are and new ones. Those there are agree first, over a
  * bootstrap of their own, on how many it will have and where they meet. Then all ranks,
@@ -112,35 +113,60 @@ static tutti_status check_unused(const struct tti_comm *parent, const tutti_uniq
 	return st;
 }
 
-static tutti_status meet(const struct tti_comm *parent, struct tti_comm *comm,
-			 const struct wish *wishes, struct tti_boot_config *config,
-			 struct tti_boot **boot)
+static tutti_status agree(const struct tti_comm *parent, const struct wish *wishes,
+			  struct tti_boot_config *config)
 {
 	if (tti_fault("core.grow"))
 		return tti_fail(TUTTI_ESYS, "to meet new ranks: made to fail by TUTTI_FAULT");
 	TTI_TRY(check_numbers(wishes, parent->n));
 	TTI_TRY(find_id(wishes, parent->n, &config->ids));
 	TTI_TRY(check_unused(parent, config->ids));
-	comm->n = wishes[0].nranks;
+	config->nranks = wishes[0].nranks;
 	tti_log(TTI_LOG_INFO, TTI_CORE, "%d ranks, and %d that join them", parent->n,
-		comm->n - parent->n);
-	config->rank = comm->rank;
-	config->nranks = comm->n;
-	config->nids = 1;
-	return tti_boot_connect(config, boot);
+		config->nranks - parent->n);
+	return TUTTI_OK;
 }
 
 /* New ranks have no parent to hear from: who leaves them for its sake says why. */
+static void tell_fate(struct tti_comm *parent, struct tti_news *news)
+{
+	if (news->status != TUTTI_EABORTED || atomic_load(&parent->fate) != TUTTI_EPEER)
+		return;
+	news->status = tti_comm_fate(parent);
+	(void)snprintf(news->text, sizeof(news->text), "%s", tti_error_text());
+}
+
 static void on_broken(void *self, struct tti_news *news)
 {
 	struct grow *grow = self;
 
 	if (news->culprit >= grow->parent->n)
 		grow->maker.stranger = news->culprit;
-	if (news->status != TUTTI_EABORTED || atomic_load(&grow->parent->fate) != TUTTI_EPEER)
-		return;
-	news->status = tti_comm_fate(grow->parent);
-	(void)snprintf(news->text, sizeof(news->text), "%s", tti_error_text());
+	tell_fate(grow->parent, news);
+}
+
+/* The old ranks give up before they have gone to where the new ones wait. */
+static tutti_status decline(struct tti_comm *parent, const struct wish *wish, tutti_status why)
+{
+	const struct tti_boot_config config = {
+		.rank = parent->rank,
+		.nranks = wish->nranks > parent->n ? wish->nranks : parent->n + 1,
+		.ids = &wish->id,
+		.nids = 1,
+	};
+	struct tti_news news = { .status = why, .culprit = -1, .origin = parent->rank };
+	char text[TTI_NEWS_TEXT];
+
+	if (!wish->has_id)
+		return why;
+	tti_copy_list(news.text, sizeof(news.text), tti_error_text());
+	memcpy(text, news.text, sizeof(text));
+	tell_fate(parent, &news);
+	if (news.status > TUTTI_STATUS_LOST || news.status == TUTTI_EABORTED)
+		news.status = TUTTI_EPEER;
+	tti_boot_decline(&config, &news);
+	tti_error_set(text);
+	return why;
 }
 
 static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm,
@@ -148,7 +174,9 @@ static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm
 {
 	struct grow *grow = (struct grow *)maker;
 	const size_t n = (size_t)grow->parent->n;
-	struct tti_boot_config config = { .timeout_ms = tti_params()->boot_timeout_ms,
+	struct tti_boot_config config = { .rank = comm->rank,
+					  .nids = 1,
+					  .timeout_ms = tti_params()->boot_timeout_ms,
 					  .stop = &comm->stop,
 					  .on_broken = on_broken,
 					  .self = grow };
@@ -159,7 +187,13 @@ static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm
 		return tti_fail(TUTTI_ENOMEM, "%zu ranks that grow: out of memory", n);
 	st = gather_wishes(grow, &config, wishes);
 	if (st == TUTTI_OK)
-		st = meet(grow->parent, comm, wishes, &config, boot);
+		st = agree(grow->parent, wishes, &config);
+	if (st != TUTTI_OK) {
+		st = decline(grow->parent, &grow->wish, st);
+	} else {
+		comm->n = config.nranks;
+		st = tti_boot_connect(&config, boot);
+	}
 	tti_free(wishes);
 	return st;
 }
@@ -179,8 +213,11 @@ static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const str
 {
 	struct grow *made;
 	tutti_config config;
+	tutti_status st;
 
-	TTI_TRY(tti_comm_usable(parent));
+	st = tti_comm_usable(parent);
+	if (st != TUTTI_OK)
+		return decline(parent, wish, st);
 	config = tti_child_config(parent, given);
 	made = tti_zalloc(sizeof(*made));
 	if (!made)

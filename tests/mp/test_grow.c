@@ -34,6 +34,8 @@ enum fate {
 	FATE_MISSING,
 	FATE_OLD_DIES,      /* rank 1, when all have said what they want and none has met another */
 	FATE_OLD_DIES_LATE, /* ..., while the others and the new one wait for it              */
+	FATE_OLD_DIES_SOON, /* before it has said what it wants: nobody goes to meet the new one */
+	FATE_UNLIKE,        /* rank 1 wants another number of ranks: the old ones go back         */
 };
 
 /* Until then all others have come to where they meet, and wait. */
@@ -82,9 +84,9 @@ static tutti_status use(tutti_comm_t comm, int n)
 
 static tutti_status join(tutti_comm_t comm, struct seat *seat, int rank, tutti_comm_t *out)
 {
-	const int n = room->n + 1;
+	const int n = room->n + 1 + (room->fate == FATE_UNLIKE && rank == 1);
 	tutti_config config = TUTTI_CONFIG_INIT;
-	tutti_unique_id *id = rank == n - 1 || rank == 0 ? &room->new_id : NULL;
+	tutti_unique_id *id = !comm || rank == 0 ? &room->new_id : NULL;
 	tutti_status status;
 
 	config.transport = room->transport;
@@ -98,7 +100,7 @@ static tutti_status join(tutti_comm_t comm, struct seat *seat, int rank, tutti_c
 
 static bool loses_old(enum fate fate)
 {
-	return fate == FATE_OLD_DIES || fate == FATE_OLD_DIES_LATE;
+	return fate == FATE_OLD_DIES || fate == FATE_OLD_DIES_LATE || fate == FATE_OLD_DIES_SOON;
 }
 
 static int run_old(struct seat *seat, int rank)
@@ -119,8 +121,13 @@ static int run_old(struct seat *seat, int rank)
 		return fail_rank(seat, NULL, "new id");
 	if (rank == 0)
 		room->has_new_id = 1;
+	/* Once all are through their init. */
+	if (room->fate == FATE_OLD_DIES_SOON && count_all(comm, room->n) == TUTTI_OK && rank == 1)
+		raise(SIGKILL);
 	if (join(comm, seat, rank, &grown) == TUTTI_OK)
 		tutti_comm_destroy(grown);
+	if (room->fate == FATE_UNLIKE || (room->fate == FATE_OLD_DIES_SOON && rank == 0))
+		crew_nap_us(LATE_US);
 	if (room->fate == FATE_OLD_DIES_LATE && rank == 1)
 		crew_nap_us(LATE_US);
 	if (loses_old(room->fate) && rank == 1)
@@ -162,7 +169,7 @@ static void start(int rank)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setenv("TUTTI_BOOT_TIMEOUT_MS",
-	       room->fate == FATE_NONE || loses_old(room->fate) ? LONG_TIMEOUT : TIMEOUT, 1);
+	       room->fate == FATE_KILLED || room->fate == FATE_MISSING ? TIMEOUT : LONG_TIMEOUT, 1);
 	if (loses_old(room->fate) && rank == 1)
 		setenv("TUTTI_FAULT", "core.grow:1", 1);
 	if (room->address) {
@@ -201,7 +208,7 @@ static void run(int n, const char *transport, const char *address, enum fate fat
 		waitpid(room->seat[rank].pid, &status, 0);
 		if ((rank == n && fate == FATE_KILLED) || (rank == 1 && loses_old(fate)))
 			assert_true(WIFSIGNALED(status));
-		else if (status != 0 && !(rank == n && loses_old(fate)))
+		else if (status != 0 && !(rank == n && (loses_old(fate) || fate == FATE_UNLIKE)))
 			fail_msg("rank %d ended with %#x: %s", rank, (unsigned)status,
 				 room->seat[rank].failed);
 	}
@@ -314,12 +321,37 @@ static void the_new_one_hears_who_died(void **state)
 	forget();
 }
 
+/* Old ranks that do not even begin to meet the new one tell it so. */
+static void the_new_one_hears_that_nobody_comes(void **state)
+{
+	const time_t begin = time(NULL);
+	char process[32];
+
+	(void)state;
+	run(3, NULL, NULL, FATE_OLD_DIES_SOON, 0);
+	snprintf(process, sizeof(process), "process %d)", (int)room->seat[1].pid);
+	if (room->seat[3].status != TUTTI_EPEER || !strstr(room->seat[3].text, process))
+		fail_msg("the new one says: %s", room->seat[3].text);
+	forget();
+	run(3, NULL, NULL, FATE_UNLIKE, 0);
+	for (int rank = 0; rank <= 3; rank++)
+		if (room->seat[rank].status != (rank == 3 ? TUTTI_EPEER : TUTTI_EINVAL) ||
+		    !strstr(room->seat[rank].text, "rank 0 wants 4 ranks and rank 1 wants 5"))
+			fail_msg("rank %d says: %s", rank, room->seat[rank].text);
+	forget();
+	assert_true(time(NULL) - begin < 40);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_joins),       cmocka_unit_test(by_hand),
-		cmocka_unit_test(one_is_missing),  cmocka_unit_test(one_is_killed),
-		cmocka_unit_test(an_old_one_dies), cmocka_unit_test(the_new_one_hears_who_died),
+		cmocka_unit_test(one_joins),
+		cmocka_unit_test(by_hand),
+		cmocka_unit_test(one_is_missing),
+		cmocka_unit_test(one_is_killed),
+		cmocka_unit_test(an_old_one_dies),
+		cmocka_unit_test(the_new_one_hears_who_died),
+		cmocka_unit_test(the_new_one_hears_that_nobody_comes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
