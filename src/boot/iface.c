@@ -136,10 +136,13 @@ const char *tti_iface_tell(const char *host, char *buf, size_t size)
 {
 	struct tti_ifaces ifaces;
 	struct tti_strbuf why = { 0 };
+	const int head = snprintf(buf, size, "; on %s host ", host);
 
-	*buf = '\0';
-	if (tti_ifaces_look(&ifaces, &why) == TUTTI_OK && why.len > 0 && !why.failed)
-		(void)snprintf(buf, size, "; on %s host %s", host, why.text);
+	if (tti_ifaces_look(&ifaces, &why) == TUTTI_OK && why.len > 0 && !why.failed &&
+	    (size_t)head < size)
+		tti_copy_list(buf + head, size - (size_t)head, why.text);
+	else
+		*buf = '\0';
 	tti_strbuf_release(&why);
 	tti_ifaces_release(&ifaces);
 	return buf;

@@ -127,14 +127,12 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 
 static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tutti_status status)
 {
-	char why[512], whose[24], ifaces[256];
+	char why[201], whose[24], ifaces[256];
 	const int first = tti_group_make(contact->checkin.nranks, contact->checkin.nroots,
 					 contact->checkin.iroot)
 				  .first;
 
-	(void)strncpy(why, tti_error_text(), sizeof(why) - 1);
-	why[sizeof(why) - 1] = '\0';
-	tti_cut_list(why, 200);
+	tti_copy_list(why, sizeof(why), tti_error_text());
 	(void)snprintf(whose, sizeof(whose), "rank %d's", joiner->sock->base.rank);
 	tti_iface_tell(whose, ifaces, sizeof(ifaces));
 	if (status == TUTTI_EMISMATCH)
@@ -347,7 +345,7 @@ static tutti_status step_next(struct joiner *joiner)
 		return TUTTI_OK;
 	}
 	if (status != TUTTI_OK) {
-		(void)snprintf(joiner->refused, sizeof(joiner->refused), "%s", tti_error_text());
+		tti_copy_list(joiner->refused, sizeof(joiner->refused), tti_error_text());
 		/* It has gone, and the root knows why, or hears of it at this moment. */
 		if (status != TUTTI_EPEER || !tti_dial_is_refused(joiner->next) ||
 		    !joiner->own.tunnel)

@@ -36,6 +36,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/process.h"
+#include "util/strbuf.h"
 
 #define CLOSED_MS       4000
 #define SILENT_MS       11000
@@ -213,7 +214,7 @@ static void failed(struct tti_mend *mend)
 {
 	const bool is_refused = mend->dial && tti_dial_is_refused(mend->dial);
 
-	(void)snprintf(mend->why, sizeof(mend->why), "%s", tti_error_text());
+	tti_copy_list(mend->why, sizeof(mend->why), tti_error_text());
 	tti_dial_stop(mend->dial);
 	mend->dial = NULL;
 	mend->again_ns = tti_deadline(mend->backoff_ms);

@@ -8,6 +8,7 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/strbuf.h"
 
 /* A rank that does not answer for so long is passed by, or silent. */
 #define REACH_MS     3000
@@ -34,8 +35,9 @@ static void fail(struct tti_boot_reach *reach)
 	const bool refused = reach->dial && tti_dial_is_refused(reach->dial);
 
 	char why[128];
+	const int head = snprintf(why, sizeof(why), "cannot be reached: ");
 
-	(void)snprintf(why, sizeof(why), "cannot be reached: %s", tti_error_text());
+	tti_copy_list(why + head, sizeof(why) - (size_t)head, tti_error_text());
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d %s", peer, why);
 	end(reach);
 	if (ring) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "util/log.h"
+#include "util/strbuf.h"
 
 #define TEXT_BYTES 1024
 
@@ -65,7 +66,7 @@ void tti_error_set(const char *text)
 		memmove(last_text, text, kept);
 	last_text[kept] = '\0';
 	if (len == TEXT_BYTES)
-		memcpy(last_text + TEXT_BYTES - 4, "...", 3);
+		tti_copy_list(last_text, TEXT_BYTES, text);
 }
 
 void tti_assert_failed(const char *condition, const char *file, int line)

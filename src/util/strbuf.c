@@ -118,17 +118,31 @@ void tti_format_ranks(char *buf, size_t size, const int *ranks, size_t n)
 	}
 }
 
+/* Where "..." follows if a text may have `most` bytes. */
+static size_t cut_at(const char *text, size_t most)
+{
+	const size_t room = most > strlen("...") ? most - strlen("...") : 0;
+	size_t part = 0, word = 0;
+
+	for (size_t at = 1; at <= room; at++) {
+		word = text[at - 1] == ' ' ? at : word;
+		part = at > 1 && text[at - 1] == ' ' && text[at - 2] == ';' ? at : part;
+	}
+	return part ? part : word ? word : room;
+}
+
 void tti_cut_list(char *text, size_t most)
 {
-	const size_t ellipsis = strlen("...");
-	size_t end = 0;
+	const size_t end = strlen(text) > most ? cut_at(text, most) : 0;
 
-	if (strlen(text) <= most)
-		return;
-	for (const char *at = text; (at = strstr(at, "; ")); at += 2)
-		if ((size_t)(at - text) + 2 + ellipsis <= most)
-			end = (size_t)(at - text) + 2;
-	if (end == 0)
-		end = most > ellipsis ? most - ellipsis : 0;
-	snprintf(text + end, most + 1 - end, "...");
+	if (strlen(text) > most)
+		snprintf(text + end, most + 1 - end, "...");
+}
+
+void tti_copy_list(char *out, size_t size, const char *text)
+{
+	if (strlen(text) < size)
+		memcpy(out, text, strlen(text) + 1);
+	else
+		snprintf(out, size, "%.*s...", (int)cut_at(text, size - 1), text);
 }

@@ -153,7 +153,8 @@ static void lists_are_cut_between_their_parts(void **state)
 		{ "a: no; b: refused", 17, "a: no; b: refused" },
 		{ "a: no; b: refused", 16, "a: no; ..." },
 		{ "a: no; b: refused", 10, "a: no; ..." },
-		{ "a: no; b: refused", 9, "a: no;..." },
+		{ "a: no; b: refused", 9, "a: ..." },
+		{ "cannot be reached", 15, "cannot be ..." },
 		{ "one; two; three; four", 18, "one; two; ..." },
 		{ "onlyone", 6, "onl..." },
 		{ "", 0, "" },
@@ -167,6 +168,8 @@ static void lists_are_cut_between_their_parts(void **state)
 		tti_cut_list(text, tests[i].most);
 		assert_string_equal(text, tests[i].want);
 		assert_true(strlen(text) <= tests[i].most);
+		tti_copy_list(text, tests[i].most + 1, tests[i].text);
+		assert_string_equal(text, tests[i].want);
 	}
 }
 
