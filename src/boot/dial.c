@@ -32,6 +32,9 @@
 #define BACKOFF_MOST_MS  1000
 /* So long refused by who listens from the beginning: it is gone. */
 #define REFUSED_MS       100
+/* So long turned away by one with another secret: it is no root of an earlier job that is about to
+ * end. */
+#define STRANGE_MS       3000
 /* Before a proven address is tried again by itself. */
 #define AGAIN_FIRST_MS   2
 #define AGAIN_MOST_MS    500
@@ -64,9 +67,11 @@ struct tti_dial {
 	int64_t next_ns; /* the next candidate, or round, may start */
 	int64_t backoff_ms;
 	int64_t refused_ns; /* since when each round was refused, 0: the last one was not */
+	int64_t strange_ns; /* since when each round met another secret, 0: the last one did not */
 	int own_err;        /* this process cannot have a socket, 0: it can */
 	bool strange;       /* somebody answered who does not belong to us */
 	bool other_version;
+	bool other_secret; /* in this round */
 	bool warned;
 	struct try tries[TRIES];
 };
@@ -319,6 +324,7 @@ static tutti_status step_try(struct tti_dial *dial, struct try *try, int64_t now
 	if (status != TUTTI_AGAIN) {
 		dial->strange |= status == TUTTI_EPROTO;
 		dial->other_version |= try->auth.other_version;
+		dial->other_secret |= try->auth.other_secret;
 		give_up(dial, try, tti_error_text());
 	} else if (try->state != FAILED && now >= try->deadline_ns) {
 		give_up(dial, try,
@@ -373,6 +379,18 @@ static bool has_ended(struct tti_dial *dial, int64_t now)
 	return now - dial->refused_ns >= REFUSED_MS * TTI_NS_PER_MS;
 }
 
+/* Whether the root has long enough held another secret. */
+static bool is_strange(struct tti_dial *dial, int64_t now)
+{
+	if (!dial->other_secret)
+		dial->strange_ns = 0;
+	else if (dial->strange_ns == 0)
+		dial->strange_ns = now;
+	dial->other_secret = false;
+	return dial->strange_ns && dial->config.kind == TTI_AUTH_ROOT &&
+	       now - dial->strange_ns >= STRANGE_MS * TTI_NS_PER_MS;
+}
+
 static tutti_status fail_own(const struct tti_dial *dial)
 {
 	const bool files = dial->own_err == EMFILE || dial->own_err == ENFILE;
@@ -387,6 +405,8 @@ static tutti_status end_round(struct tti_dial *dial, int64_t now)
 	/* That will not change. */
 	if (dial->other_version && dial->config.kind == TTI_AUTH_ROOT)
 		return describe(dial, TUTTI_EMISMATCH);
+	if (is_strange(dial, now))
+		return describe(dial, TUTTI_EPROTO);
 	if (dial->strange && !dial->warned && dial->config.kind == TTI_AUTH_ROOT) {
 		(void)describe(dial, TUTTI_EPROTO);
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "the root does not accept this rank yet: %s",

@@ -43,7 +43,8 @@ TUTTI_CHECKED tutti_status tti_dial_start(struct tti_loop *loop,
 
 /* Go on. TUTTI_OK: *out is connected, proven, in no loop, and the caller's. TUTTI_AGAIN: call again when heard, or at *again_ns. Else it has
  * failed: quietly, the text says how each candidate did. TUTTI_EPEER: the peer is gone.
- * TUTTI_ESYS: this process cannot have a socket, and the text says why. */
+ * TUTTI_ESYS: this process cannot have a socket, and the text says why. Of a root,
+ * TUTTI_EMISMATCH: it is of another version; TUTTI_EPROTO: for seconds, it held another secret. */
 TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, struct tti_tunnel **out,
 					 int64_t *again_ns);
 

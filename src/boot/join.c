@@ -139,6 +139,11 @@ static tutti_status fail_dial(struct joiner *joiner, struct contact *contact, tu
 		return tti_sock_break(joiner->sock, status, -1,
 				      "the root of this id is of another version of Tutti: %s",
 				      why);
+	if (status == TUTTI_EPROTO)
+		return tti_sock_break(joiner->sock, TUTTI_EMISMATCH, -1,
+				      "the root of this id holds another secret: pass the same id, "
+				      "or TUTTI_COMM_ID and TUTTI_COMM_SECRET, to all ranks: %s",
+				      why);
 	if (status == TUTTI_ESYS)
 		return tti_sock_break(joiner->sock, status, -1, "cannot connect to the root: %s",
 				      why);

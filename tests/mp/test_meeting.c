@@ -353,9 +353,9 @@ static void rank_0_logs_who_has_another_secret(void **state)
 	close(fd);
 	snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
 	meet_at = address;
-	start(0, 1, "6000");
-	start(1, 1, "2500");
-	must_be(1, TUTTI_ETIMEOUT, "it holds another secret");
+	start(0, 1, "10000");
+	start(1, 1, "60000");
+	must_be(1, TUTTI_EMISMATCH, "the root of this id holds another secret");
 	must_be(0, TUTTI_ETIMEOUT, "one was turned away, it holds another secret");
 	meet_at = NULL;
 	must_be_logged_once("a process at 127.0.0.1:");
