@@ -166,7 +166,8 @@ static void fail_missing(struct tti_root *root, int64_t end_ns)
 		 (double)(end_ns - root->start_ns) / 1e9,
 		 *turned_away ? "one was turned away, " : "",
 		 *turned_away ? turned_away
-			      : "running? with this id? TUTTI_BOOT_TIMEOUT_MS is the limit",
+			      : "running? with this id? kept out by a firewall? "
+				"TUTTI_BOOT_TIMEOUT_MS is the limit",
 		 tti_iface_tell("the root's", ifaces, sizeof(ifaces)));
 }
 

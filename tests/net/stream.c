@@ -51,8 +51,8 @@ static int32_t value(const struct stream *s, int rank, size_t i)
 static bool good(const struct stream *s, tutti_status status)
 {
 	if (status)
-		fprintf(stderr, "rank %d, round %d: %s\n", s->rank, s->round,
-			tutti_last_error(s->comm));
+		fprintf(stderr, "rank %d, round %d, %s: %s\n", s->rank, s->round,
+			tutti_status_name(status), tutti_last_error(s->comm));
 	return status == TUTTI_OK;
 }
 
