@@ -23,6 +23,8 @@
 #include "util/process.h"
 
 #define GRACE_MS 1500
+/* The root hears of a death when the neighbours do. */
+#define ROOT_MS  1000
 
 static const char *sock_name(const struct tti_boot *boot, int rank, int number, char *buf)
 {
@@ -109,6 +111,38 @@ tutti_status tti_sock_check(struct tti_sock *sock)
 	return tti_fail_quiet((tutti_status)sock->broken.status, "%s", sock->broken.text);
 }
 
+/* A neighbour that has closed its connection may have had no time to say why. The root has told it, or
+ * sees it leave: whether there is word from there, soon. */
+static bool ask_root(struct tti_sock *sock, struct tti_news *out)
+{
+	const int64_t deadline_ns = tti_deadline(ROOT_MS);
+	struct pollfd ready = { .fd = sock->root_tunnel ? sock->root_tunnel->fd : -1,
+				.events = POLLIN };
+	struct tti_framer framer = { 0 };
+	uint8_t data[TTI_TUNNEL_RECORD];
+
+	while (sock->root_tunnel && poll(&ready, 1, tti_left_ms(deadline_ns, ROOT_MS)) > 0) {
+		const ssize_t n = tti_tunnel_recv(sock->root_tunnel, data, sizeof(data));
+
+		if (n < 0 && errno == EAGAIN)
+			continue;
+		if (n <= 0)
+			return false;
+		for (size_t at = 0, used; at < (size_t)n; at += used) {
+			const tutti_status status =
+				tti_framer_feed(&framer, data + at, (size_t)n - at, &used);
+
+			if (status < 0)
+				return false;
+			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_NEWS) {
+				*out = framer.body.news;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunnel *tunnel,
 				const struct tti_frame *frame, const void *rest, size_t nrest,
 				const char *what)
@@ -120,6 +154,9 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunn
 	if (!frame && tunnel->failed)
 		return tti_sock_break(sock, TUTTI_EPROTO, peer, "%s: the connection to %s %s", what,
 				      name, tti_tunnel_why(tunnel, why));
+	if (!frame && ask_root(sock, &news))
+		return tti_sock_break(sock, (tutti_status)news.status, news.culprit, "%s",
+				      news.text);
 	if (!frame)
 		return tti_sock_break(sock, TUTTI_EPEER, peer,
 				      "%s closed its connection during %s (died?)", name, what);
