@@ -246,8 +246,7 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 		contact->done = true;
 		return TUTTI_OK;
 	case TTI_FRAME_NEWS:
-		return tti_sock_break(joiner->sock, (tutti_status)framer->body.news.status,
-				      framer->body.news.culprit, "%s", framer->body.news.text);
+		return tti_sock_follow(joiner->sock, &framer->body.news);
 	case TTI_FRAME_CHECKIN:
 	case TTI_FRAME_BLOCK:
 	case TTI_FRAME_BYE:

@@ -101,8 +101,10 @@ static void tell(struct caller *caller, enum tti_frame_type type, const void *bo
 
 /* -- What is known ------------------------------------------------------------ */
 
-TUTTI_PRINTF(4, 5)
-static void fail_all(struct tti_root *root, tutti_status status, int culprit, const char *fmt, ...)
+/* At INFO where the rank that noticed it has logged it. */
+TUTTI_PRINTF(5, 6)
+static void fail_all(struct tti_root *root, enum tti_log_level level, tutti_status status,
+		     int culprit, const char *fmt, ...)
 {
 	va_list args;
 
@@ -113,7 +115,7 @@ static void fail_all(struct tti_root *root, tutti_status status, int culprit, co
 	va_start(args, fmt);
 	(void)vsnprintf(root->news.text, sizeof(root->news.text), fmt, args);
 	va_end(args);
-	tti_log(TTI_LOG_INFO, TTI_BOOT, "root: %s", root->news.text);
+	tti_log(level, TTI_BOOT, "root: %s", root->news.text);
 	for (struct caller *at = root->callers; at; at = at->next)
 		tell(at, TTI_FRAME_NEWS, &root->news, sizeof(root->news));
 }
@@ -127,7 +129,7 @@ static void refuse(struct caller *caller, const char *fmt, ...)
 	va_start(args, fmt);
 	(void)vsnprintf(news.text, sizeof(news.text), fmt, args);
 	va_end(args);
-	tti_log(TTI_LOG_INFO, TTI_BOOT, "root: %s", news.text);
+	tti_log(TTI_LOG_WARN, TTI_BOOT, "root: %s", news.text);
 	tell(caller, TTI_FRAME_NEWS, &news, sizeof(news));
 }
 
@@ -161,9 +163,9 @@ static void fail_missing(struct tti_root *root, int64_t end_ns)
 	}
 	tti_format_ranks(text, sizeof(text), missing, n);
 	tti_free(missing);
-	fail_all(root, TUTTI_ETIMEOUT, first, "rank%s %s of %d did not come within %.1f s: %s%s%s",
-		 n == 1 ? "" : "s", text, root->group.nranks,
-		 (double)(end_ns - root->start_ns) / 1e9,
+	fail_all(root, TTI_LOG_WARN, TUTTI_ETIMEOUT, first,
+		 "rank%s %s of %d did not come within %.1f s: %s%s%s", n == 1 ? "" : "s", text,
+		 root->group.nranks, (double)(end_ns - root->start_ns) / 1e9,
 		 *turned_away ? "one was turned away, " : "",
 		 *turned_away ? turned_away
 			      : "running? with this id? kept out by a firewall? "
@@ -257,7 +259,7 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 		return;
 	}
 	if (!is_of_group(root, checkin)) {
-		fail_all(root, TUTTI_EMISMATCH, checkin->rank,
+		fail_all(root, TTI_LOG_WARN, TUTTI_EMISMATCH, checkin->rank,
 			 "rank %d says %d ranks and %d ids, others say %d and %d: pass the same to "
 			 "all",
 			 checkin->rank, checkin->nranks, checkin->nroots, root->group.nranks,
@@ -269,7 +271,7 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 	struct seat *seat = &root->seats[i];
 
 	if (seat->came) {
-		fail_all(root, TUTTI_EMISMATCH, checkin->rank,
+		fail_all(root, TTI_LOG_WARN, TUTTI_EMISMATCH, checkin->rank,
 			 "rank %d came twice: %s process %d, then %s process %d", checkin->rank,
 			 seat->card.host, seat->card.pid, checkin->card.host, checkin->card.pid);
 		return;
@@ -310,7 +312,7 @@ static void spoiled(struct caller *caller)
 	char why[TTI_TUNNEL_WHY];
 
 	note_end(caller);
-	fail_all(caller->root, TUTTI_EPROTO, caller->who.from,
+	fail_all(caller->root, TTI_LOG_WARN, TUTTI_EPROTO, caller->who.from,
 		 "init: the root's connection to rank %d %s", caller->who.from,
 		 tti_tunnel_why(caller->tunnel, why));
 }
@@ -334,7 +336,7 @@ static void hear_caller(struct tti_ear *ear, uint32_t events)
 
 		hang_up(caller);
 		if (rank >= 0)
-			fail_all(root, TUTTI_EPEER, rank,
+			fail_all(root, TTI_LOG_WARN, TUTTI_EPEER, rank,
 				 "rank %d (%s, process %d) left before all ranks had met", rank,
 				 root->seats[rank - root->group.first].card.host,
 				 root->seats[rank - root->group.first].card.pid);
@@ -350,7 +352,8 @@ static void hear_caller(struct tti_ear *ear, uint32_t events)
 			const struct tti_news *news = &caller->framer.body.news;
 
 			note_end(caller);
-			fail_all(root, (tutti_status)news->status, news->culprit, "%s", news->text);
+			fail_all(root, TTI_LOG_INFO, (tutti_status)news->status, news->culprit,
+				 "%s", news->text);
 			continue;
 		}
 		if (status == TUTTI_OK && caller->framer.head.type == TTI_FRAME_BYE) {
@@ -434,7 +437,7 @@ static bool done(struct tti_root *root, int64_t *next_ns)
 		return false;
 	}
 	if (root->hurried)
-		fail_all(root, TUTTI_EPEER, root->group.first,
+		fail_all(root, TTI_LOG_INFO, TUTTI_EPEER, root->group.first,
 			 "rank %d, where the ranks meet, gave up during init", root->group.first);
 	if (atomic_load(&root->how) == TTI_ROOT_NOW || atomic_load(&root->how) == TTI_ROOT_DONE)
 		return true;

@@ -104,6 +104,16 @@ tutti_status tti_sock_break(struct tti_sock *sock, tutti_status status, int culp
 	return tti_fail((tutti_status)sock->broken.status, "%s", sock->broken.text);
 }
 
+tutti_status tti_sock_follow(struct tti_sock *sock, const struct tti_news *news)
+{
+	if (sock->broken.status == 0) {
+		sock->broken = *news;
+		sock->broken.origin = sock->base.rank;
+		break_off(sock);
+	}
+	return tti_sock_check(sock);
+}
+
 tutti_status tti_sock_check(struct tti_sock *sock)
 {
 	if (sock->broken.status == 0)
@@ -155,8 +165,7 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunn
 		return tti_sock_break(sock, TUTTI_EPROTO, peer, "%s: the connection to %s %s", what,
 				      name, tti_tunnel_why(tunnel, why));
 	if (!frame && ask_root(sock, &news))
-		return tti_sock_break(sock, (tutti_status)news.status, news.culprit, "%s",
-				      news.text);
+		return tti_sock_follow(sock, &news);
 	if (!frame)
 		return tti_sock_break(sock, TUTTI_EPEER, peer,
 				      "%s closed its connection during %s (died?)", name, what);
@@ -189,8 +198,7 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunn
 				tti_deadline(1000), NULL) == TUTTI_OK) {
 		tti_wire_clean(news.text, sizeof(news.text));
 		if (news.status <= TUTTI_STATUS_LOST && news.status >= TUTTI_EREVOKED)
-			return tti_sock_break(sock, (tutti_status)news.status, news.culprit, "%s",
-					      news.text);
+			return tti_sock_follow(sock, &news);
 	}
 	return tti_sock_break(sock, TUTTI_EPROTO, peer,
 			      "%s and rank %d do different things: %s got a frame of type %u, "

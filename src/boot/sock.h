@@ -98,6 +98,9 @@ TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status
 	tti_sock_break(struct tti_sock *sock, tutti_status status, int culprit, const char *fmt,
 		       ...);
 
+/* The same for what another rank has noticed, and logged. */
+TUTTI_CHECKED tutti_status tti_sock_follow(struct tti_sock *sock, const struct tti_news *news);
+
 /* What a peer said instead of what was expected of it: a frame of which nrest
  * bytes of the body have been read; NULL: it closed, or what it sent was changed on its way. */
 TUTTI_CHECKED tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer,

@@ -112,6 +112,8 @@ two_jobs_at_one_address()
 	for rank in 0 1 3; do
 		sees "two jobs at one address" $rank TUTTI_EMISMATCH "rank 1 came twice: .*process"
 	done
+	[ "$(cat "$net_dir"/err.* | grep -c '^tutti WARN .*came twice')" = 1 ] ||
+		die "two jobs at one address: it is not logged once"
 	ok "two jobs at one address"
 }
 
