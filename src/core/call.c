@@ -224,15 +224,25 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 	return status;
 }
 
+/* As of one that has not started: all that finish() reads, as the engine clears the rest. */
+static void clear(struct tti_job *job)
+{
+	job->mismatch_peer = -1;
+	job->mismatch_tag = 0;
+	job->program.is_memory = false;
+}
+
 /* *run stays where it is until its job is done. If that cannot start it is finished. */
 static tutti_status start(struct running *run, struct tti_comm *comm, const struct tti_args *args,
 			  const struct tti_prepared *call)
 {
 	tutti_status st;
 
-	*run = (struct running){ .comm = comm, .args = args, .call = call };
-	run->job.mismatch_peer = -1;
+	run->comm = comm;
+	run->args = args;
+	run->call = call;
 	run->sign = begin(comm, args, call);
+	clear(&run->job);
 	/* Of others' inputs each is multiplied by what only its rank knows. */
 	if (!reducer_of(comm, args).scalars && tti_memory_asks(comm, args, call))
 		st = start_in_memory(run);
@@ -390,7 +400,7 @@ static tutti_status start_round(struct round *round)
 		return st == TUTTI_OK ? start(&round->run, comm, item->now, call)
 				      : settle_alone(comm, item->now, st);
 	}
-	*job = (struct tti_job){ .mismatch_peer = -1 };
+	clear(job);
 	publish_call(comm, 0, &item->args[0]);
 	st = tti_transfers_start(comm, item->args, item->ntransfers, job);
 	return st == TUTTI_OK ? st : finish(comm, item->args, item->ntransfers, job, st);

@@ -230,25 +230,22 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_args *args,
 				     struct tti_prepared *call)
 {
-	const struct tti_transfer transfer = tti_transfer_of(comm, args, 0);
-	const size_t nbytes = transfer.extent.count;
 	const struct tti_reducer reducer = { 0 };
-	struct tti_layout layout = { .extents = &call->extent,
-				     .by_chunk = true,
-				     .type_size = 1,
-				     .parts = 1,
-				     .chunk_count = nbytes,
-				     .row_count = nbytes };
+	struct tti_layout layout = {
+		.extents = &call->extent, .by_chunk = true, .type_size = 1, .parts = 1
+	};
+	struct tti_transfer transfer;
 	struct tti_program prog;
 
+	tti_transfer_of(comm, args, 0, &transfer);
 	call->is_transfer = call->is_short = true;
 	call->algorithm = "direct";
-	call->nbytes = nbytes;
 	call->extent = transfer.extent;
+	call->nbytes = layout.chunk_count = layout.row_count = transfer.extent.count;
 	TTI_TRY(tti_send_recv_program(&transfer.step, 1, 1, comm->rank, comm->n, &prog));
 	TTI_TRY(tti_programs_bind(comm, &prog, &call->bound));
 	/* Both ends know what may be lent. */
-	TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, nbytes, &call->ways));
+	TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, call->nbytes, &call->ways));
 	layout.lends = call->ways & TTI_SEND_BY_MEMORY;
 	return tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer, 1);
 }

@@ -13,10 +13,10 @@ void tti_transfers_release(struct tti_transfers *transfers)
 	tti_vec_release(&transfers->steps);
 }
 
-static struct tti_transfer make(const struct tti_comm *comm, bool is_send, int peer, uintptr_t data,
-				size_t nbytes, uint64_t tag)
+static void make(const struct tti_comm *comm, bool is_send, int peer, uintptr_t data, size_t nbytes,
+		 uint64_t tag, struct tti_transfer *out)
 {
-	return (struct tti_transfer){
+	*out = (struct tti_transfer){
 		.step = { .kind = is_send ? TTI_TRANSFER_SEND : TTI_TRANSFER_RECV, .peer = peer },
 		.after = -1,
 		.extent = { .first = data,
@@ -27,11 +27,11 @@ static struct tti_transfer make(const struct tti_comm *comm, bool is_send, int p
 	};
 }
 
-struct tti_transfer tti_transfer_of(const struct tti_comm *comm, const struct tti_args *args,
-				    uintptr_t data)
+void tti_transfer_of(const struct tti_comm *comm, const struct tti_args *args, uintptr_t data,
+		     struct tti_transfer *out)
 {
-	return make(comm, args->is_send, args->root, data,
-		    args->count * tutti_type_size(args->type), tti_call_transfer_tag(args));
+	make(comm, args->is_send, args->root, data, args->count * tutti_type_size(args->type),
+	     tti_call_transfer_tag(args), out);
 }
 
 /* -- A list ------------------------------------------------------------------------ */
@@ -41,19 +41,22 @@ static tutti_status begin(struct tti_comm *comm, size_t n)
 {
 	struct tti_transfers *transfers = &comm->transfers;
 
-	transfers->list.n = transfers->steps.n = 0;
-	if (!tti_vec_reserve((void **)&transfers->list.at, &transfers->list.room, n,
-			     sizeof(*transfers->list.at)) ||
-	    !tti_vec_reserve((void **)&transfers->steps.at, &transfers->steps.room, n,
-			     sizeof(*transfers->steps.at)))
-		return tti_fail(TUTTI_ENOMEM, "%zu sends and receives: out of memory", n);
+	transfers->list.n = 0;
+	if (n <= transfers->list.room)
+		return TUTTI_OK;
 	/* An empty list has one chunk. */
-	return tti_extents_need(&comm->extents, n + 1);
+	TTI_TRY(tti_extents_need(&comm->extents, n + 1));
+	if (!tti_vec_reserve((void **)&transfers->steps.at, &transfers->steps.room, n,
+			     sizeof(*transfers->steps.at)) ||
+	    !tti_vec_reserve((void **)&transfers->list.at, &transfers->list.room, n,
+			     sizeof(*transfers->list.at)))
+		return tti_fail(TUTTI_ENOMEM, "%zu sends and receives: out of memory", n);
+	return TUTTI_OK;
 }
 
-static void add(struct tti_comm *comm, struct tti_transfer transfer)
+static struct tti_transfer *next(struct tti_comm *comm)
 {
-	comm->transfers.list.at[comm->transfers.list.n++] = transfer;
+	return &comm->transfers.list.at[comm->transfers.list.n];
 }
 
 /* Find the ways of the sends of the list; `in_place`: receives wait for them, so by messages, as two
@@ -133,10 +136,10 @@ tutti_status tti_transfers_start(struct tti_comm *comm, const struct tti_args *a
 				 struct tti_job *job)
 {
 	TTI_TRY(begin(comm, (size_t)n));
-	for (int i = 0; i < n; i++)
-		add(comm,
-		    tti_transfer_of(comm, &args[i],
-				    (uintptr_t)(args[i].is_send ? args[i].send : args[i].recv)));
+	for (int i = 0; i < n; i++, comm->transfers.list.n++)
+		tti_transfer_of(comm, &args[i],
+				(uintptr_t)(args[i].is_send ? args[i].send : args[i].recv),
+				next(comm));
 	TTI_TRY(offer(comm, false));
 	return start(comm, job);
 }
@@ -194,24 +197,24 @@ static bool find_pair(const struct tti_comm *comm, const struct tti_args *args, 
 
 	if (!tti_pair_range(comm, args, peer, is_send, &range))
 		return false;
-	*out = make(comm, is_send, peer, buffer + range.first * size, range.count * size,
-		    tag_of(args, sign, range.count * size));
+	make(comm, is_send, peer, buffer + range.first * size, range.count * size,
+	     tag_of(args, sign, range.count * size), out);
 	return true;
 }
 
 /* What this rank has for itself, unless it is there already. */
 static void add_own(struct tti_comm *comm, const struct tti_args *args)
 {
-	struct tti_transfer from, own;
+	struct tti_transfer from, *own = next(comm);
 
 	if (!find_pair(comm, args, 0, comm->rank, true, &from) ||
-	    !find_pair(comm, args, 0, comm->rank, false, &own) || own.extent.count == 0 ||
-	    from.extent.first == own.extent.to)
+	    !find_pair(comm, args, 0, comm->rank, false, own) || own->extent.count == 0 ||
+	    from.extent.first == own->extent.to)
 		return;
-	own.step.kind = TTI_TRANSFER_COPY;
-	own.extent.first = from.extent.first;
-	own.extent.slice = own.extent.count;
-	add(comm, own);
+	own->step.kind = TTI_TRANSFER_COPY;
+	own->extent.first = from.extent.first;
+	own->extent.slice = own->extent.count;
+	comm->transfers.list.n++;
 }
 
 /* In round k with the k-th rank after this one and the k-th before, as in the program: what
@@ -222,20 +225,19 @@ tutti_status tti_pairs_start(struct tti_comm *comm, const struct tti_args *args,
 	const bool in_place = args->coll != TUTTI_GATHER_V && args->coll != TUTTI_SCATTER_V &&
 			      tti_args_in_place(comm, args);
 	const int n = comm->n;
-	struct tti_transfer transfer;
 
 	TTI_TRY(begin(comm, 2 * (size_t)n));
 	for (int round = 1; round < n; round++)
-		if (find_pair(comm, args, sign, (comm->rank + round) % n, true, &transfer))
-			add(comm, transfer);
+		comm->transfers.list.n +=
+			find_pair(comm, args, sign, (comm->rank + round) % n, true, next(comm));
 	TTI_TRY(offer(comm, in_place));
 	for (int round = 1; round < n; round++) {
-		if (!find_pair(comm, args, sign, (comm->rank + n - round) % n, false, &transfer))
+		if (!find_pair(comm, args, sign, (comm->rank + n - round) % n, false, next(comm)))
 			continue;
 		/* What goes to that rank is in round n - round. */
 		if (in_place)
-			transfer.after = n - round - 1;
-		add(comm, transfer);
+			next(comm)->after = n - round - 1;
+		comm->transfers.list.n++;
 	}
 	add_own(comm, args);
 	return start(comm, job);

@@ -32,8 +32,8 @@ struct tti_transfers {
 void tti_transfers_release(struct tti_transfers *transfers);
 
 /* A send or receive of the user's whose data lies at an address; it is not lent. */
-struct tti_transfer tti_transfer_of(const struct tti_comm *comm, const struct tti_args *args,
-				    uintptr_t data);
+void tti_transfer_of(const struct tti_comm *comm, const struct tti_args *args, uintptr_t data,
+		     struct tti_transfer *out);
 
 /* Start n sends and receives of the user's at once, each direction of each peer in its order. */
 TUTTI_CHECKED tutti_status tti_transfers_start(struct tti_comm *comm, const struct tti_args *args,
