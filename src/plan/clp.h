@@ -21,6 +21,7 @@
 	X(direction, Clp_setOptimizationDirection) \
 	X(add_rows, Clp_addRows)                   \
 	X(add_columns, Clp_addColumns)             \
+	X(column_lower, Clp_columnLower)           \
 	X(column_upper, Clp_columnUpper)           \
 	X(objective, Clp_objective)                \
 	X(primal, Clp_primal)                      \

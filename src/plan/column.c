@@ -248,6 +248,22 @@ static bool same(const struct tti_pool *pool, const struct tti_column *a,
 			  : memcmp(a->order, b->order, nbytes) == 0);
 }
 
+/* How much the column whose loads are in scratch could carry if it were the only one. */
+static double alone(struct tti_pool *pool)
+{
+	double most = INFINITY;
+
+	for (size_t i = 0; i < pool->scratch.n; i++) {
+		const struct tti_load *load = &pool->scratch.at[i];
+
+		pool->sum[load->row] += (double)load->amount;
+		most = fmin(most, pool->loads->capacity[load->row] / pool->sum[load->row]);
+	}
+	for (size_t i = 0; i < pool->scratch.n; i++)
+		pool->sum[pool->scratch.at[i].row] = 0;
+	return most;
+}
+
 tutti_status tti_pool_add(struct tti_pool *pool, const struct tti_column *column)
 {
 	struct tti_column own = *column;
@@ -262,6 +278,7 @@ tutti_status tti_pool_add(struct tti_pool *pool, const struct tti_column *column
 	own.far = pool->far;
 	own.far_hops = pool->far_hops;
 	own.hops = pool->hops;
+	own.alone = alone(pool);
 	if (!own.order || (column->parent && !own.parent) || (column->way && !own.way) ||
 	    !tti_vec_push(&pool->columns, own))
 		return tti_fail(TUTTI_ENOMEM, "search of channels: out of memory");

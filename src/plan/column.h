@@ -12,7 +12,7 @@ struct tti_column {
 	uint32_t *order, *parent; /* as in struct tti_channel */
 	struct tti_way *way;
 	uint32_t net_in, net_out, second;
-	double far, far_hops, hops; /* as in struct tti_score, of 1 GB/s */
+	double far, far_hops, hops, alone; /* as in struct tti_score; GB/s without others */
 };
 
 /* The cheapest NIC of a member, and the cheapest on another port. */
@@ -43,6 +43,7 @@ struct tti_pool {
 	/* Room for one question to tour.h or arbor.h, and for its answer. */
 	double *begin, *end, *matrix, *ends;
 	double *fair; /* prices of rows, the same for links alike */
+	double *sum;  /* by row, 0 between uses */
 	uint32_t *order, *parent;
 	/* Hops over NICs are looked at: of each hop the way that is cheapest now, and room for
 	 * those of a column. */
@@ -96,13 +97,23 @@ TUTTI_CHECKED tutti_status tti_add_heads(struct tti_pool *pool, const double *pr
 /* Weights are kept in steps of 10 KB/s, rounded down. */
 #define TTI_STEP_GBPS 1e-5
 
+struct tti_pick {
+	uint32_t column;
+	double weight;
+};
+
 /* From the last solution, which carries `reach` GB/s, to one that carries as much over nearer
  * ways; GB/s and `far` of it. */
 TUTTI_CHECKED tutti_status tti_prefer_near(struct tti_pool *pool, tti_pricer *price, double reach,
 					   struct tti_score *out);
 
-/* Fill channels and total of `search` from the last solution, whose value is given. */
-TUTTI_CHECKED tutti_status tti_extract(struct tti_pool *pool, double value,
+/* Few columns that carry as much as the last solution, the heaviest first, each of which goes
+ * into `ways` channels. Without a pricer those of the last solution. *picks_out is the pool's. */
+TUTTI_CHECKED tutti_status tti_refine(struct tti_pool *pool, tti_pricer *price, uint32_t ways,
+				      double reach, struct tti_pick **picks_out, uint32_t *n_out);
+
+/* Fill channels and total of `search` from the last solution. */
+TUTTI_CHECKED tutti_status tti_extract(struct tti_pool *pool, tti_pricer *price,
 				       struct tti_local *search);
 
 #define TTI_PRICE_EPS 1e-6 /* cheaper than 1 by less than that is no gain */

@@ -10,119 +10,6 @@
 /* From the weights of columns to the channels of a plan: few, and in figures that no
  * rounding takes over a capacity. */
 
-#define DEFAULT_CHANNELS 64
-/* Weights are kept in steps of 10 KB/s, rounded down. */
-#define STEP_GBPS        1e-5
-/* A channel below this share of the whole is not worth its set-up, if others can carry
- * what it does but for so much. */
-#define LEAST_SHARE      0.01
-#define THIN_WORTH       1e-4
-#define THIN_ROUNDS      8
-
-struct pick {
-	uint32_t column;
-	double weight;
-};
-
-static int by_weight(const void *a, const void *b)
-{
-	const struct pick *x = a, *y = b;
-
-	if (x->weight != y->weight)
-		return x->weight < y->weight ? 1 : -1;
-	return x->column < y->column ? -1 : x->column > y->column;
-}
-
-/* Leave columns with little weight out, again and again, while the others make up for
- * it. Many packings are optimal; this one has few channels. */
-static tutti_status thin_out(struct tti_pool *pool, double value)
-{
-	bool *banned = tti_arena_alloc(&pool->arena, pool->columns.n * sizeof(*banned) + 1);
-	double now = value;
-
-	if (!banned)
-		return tti_fail(TUTTI_ENOMEM, "channels: out of memory");
-	for (int round = 1; round <= THIN_ROUNDS && now >= value * (1 - THIN_WORTH); round++) {
-		const double *weights = tti_lp_weights(pool->lp);
-		const double least = value * LEAST_SHARE / (1 << (round - 1));
-		bool more = false;
-
-		for (uint32_t i = 0; i < pool->columns.n; i++) {
-			banned[i] = weights[i] > 0 && weights[i] < least;
-			more |= banned[i];
-		}
-		for (uint32_t i = 0; more && i < pool->columns.n; i++)
-			if (banned[i])
-				tti_lp_ban(pool->lp, i, true);
-		if (!more)
-			continue;
-		TTI_TRY(tti_lp_solve(pool->lp, &now));
-		if (now >= value * (1 - THIN_WORTH))
-			continue;
-		/* Too much; less next time. */
-		for (uint32_t i = 0; i < pool->columns.n; i++)
-			if (banned[i])
-				tti_lp_ban(pool->lp, i, false);
-		TTI_TRY(tti_lp_solve(pool->lp, &now));
-	}
-	return TUTTI_OK;
-}
-
-/* The columns that are used, the most first. */
-static uint32_t used_columns(const struct tti_pool *pool, struct pick *picks)
-{
-	const double *weights = tti_lp_weights(pool->lp);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < pool->columns.n; i++)
-		if (weights[i] >= STEP_GBPS)
-			picks[n++] = (struct pick){ i, weights[i] };
-	qsort(picks, n, sizeof(*picks), by_weight);
-	return n;
-}
-
-/* More channels than there may be: leave those with the least weight out for good, until
- * what is left, of all columns, are few enough. */
-static tutti_status limit(struct tti_pool *pool, struct pick *picks, uint32_t most, uint32_t *n)
-{
-	double value;
-
-	while (*n > most) {
-		const uint32_t least = *n - most < *n / 4 + 1 ? *n - most : *n / 4 + 1;
-
-		for (uint32_t i = 0; i < least; i++)
-			tti_lp_ban(pool->lp, picks[--*n].column, true);
-		TTI_TRY(tti_lp_solve(pool->lp, &value));
-		*n = used_columns(pool, picks);
-	}
-	return TUTTI_OK;
-}
-
-/* The best weights for these columns alone. */
-static tutti_status weigh(struct tti_pool *pool, struct pick *picks, uint32_t n)
-{
-	struct tti_lp *lp = NULL;
-	double value;
-	tutti_status st;
-
-	TTI_TRY(tti_lp_create(pool->loads->capacity, pool->loads->nrows, &lp));
-	for (uint32_t i = 0; i < n; i++) {
-		st = tti_pool_loads(pool, &pool->columns.at[picks[i].column]);
-		if (st == TUTTI_OK)
-			st = tti_lp_add(lp, pool->scratch.at, pool->scratch.n);
-		if (st != TUTTI_OK)
-			goto out;
-	}
-	st = tti_lp_solve(lp, &value);
-	for (uint32_t i = 0; st == TUTTI_OK && i < n; i++)
-		picks[i].weight = tti_lp_weights(lp)[i];
-	if (st == TUTTI_OK)
-		qsort(picks, n, sizeof(*picks), by_weight);
-out:
-	tti_lp_free(lp);
-	return st;
-}
-
 static uint8_t type_of(const struct tti_pool *pool, const struct tti_column *column)
 {
 	return column->net_in == TTI_NO_NET
@@ -168,7 +55,7 @@ static uint32_t heaviest(const struct tti_pool *pool, const bool *settled)
 	uint32_t best = UINT32_MAX;
 
 	for (uint32_t i = 0; i < pool->columns.n; i++)
-		if (!settled[pool->columns.at[i].order[0]] && weights[i] >= STEP_GBPS &&
+		if (!settled[pool->columns.at[i].order[0]] && weights[i] >= TTI_STEP_GBPS &&
 		    (best == UINT32_MAX || weights[i] > weights[best] + 1e-9))
 			best = i;
 	return best;
@@ -260,20 +147,15 @@ static bool fill_channel(struct tti_local *search, const struct tti_loads *loads
 }
 
 static tutti_status fill_channels(struct tti_local *search, const struct tti_pool *pool,
-				  const struct pick *picks, uint32_t n)
+				  const struct tti_pick *picks, uint32_t n, uint32_t ways)
 {
-	const uint32_t ways = search->pattern == TTI_PATTERN_RING && pool->loads->nnets > 0 &&
-					      search->cross_nic == TTI_CROSS_MIRROR
-				      ? 2
-				      : 1;
-
 	search->channels =
 		tti_arena_alloc(&search->arena, (size_t)ways * n * sizeof(*search->channels) + 1);
 	if (!search->channels)
 		return tti_fail(TUTTI_ENOMEM, "channels: out of memory");
 	for (uint32_t i = 0; i < ways * n; i++) {
-		const struct pick *pick = &picks[i / ways];
-		const double bw = floor(pick->weight / ways / STEP_GBPS + 1e-9) * STEP_GBPS;
+		const struct tti_pick *pick = &picks[i / ways];
+		const double bw = floor(pick->weight / ways / TTI_STEP_GBPS + 1e-9) * TTI_STEP_GBPS;
 
 		if (bw <= 0)
 			continue;
@@ -285,29 +167,25 @@ static tutti_status fill_channels(struct tti_local *search, const struct tti_poo
 	return TUTTI_OK;
 }
 
-tutti_status tti_extract(struct tti_pool *pool, double value, struct tti_local *search)
+/* Into how many channels a column goes. */
+static uint32_t ways_of(const struct tti_local *search, const struct tti_pool *pool)
 {
-	uint32_t most = pool->config->max_channels ? pool->config->max_channels : DEFAULT_CHANNELS;
-	struct pick *picks = tti_calloc(pool->columns.n + 1, sizeof(*picks));
-	uint32_t n;
-	tutti_status st;
+	return search->pattern == TTI_PATTERN_RING && pool->loads->nnets > 0 &&
+			       search->cross_nic == TTI_CROSS_MIRROR
+		       ? 2
+		       : 1;
+}
 
-	if (!picks)
-		return tti_fail(TUTTI_ENOMEM, "channels: out of memory");
-	st = tti_pattern_has_heads(search->pattern) ? settle_heads(pool, value)
-						    : thin_out(pool, value);
-	if (st != TUTTI_OK) {
-		tti_free(picks);
-		return st;
-	}
-	n = used_columns(pool, picks);
-	if (pool->loads->nnets > most) /* no NIC is left idle for want of a channel */
-		most = pool->loads->nnets;
-	st = limit(pool, picks, most, &n);
-	if (st == TUTTI_OK && n > 0)
-		st = weigh(pool, picks, n);
-	if (st == TUTTI_OK)
-		st = fill_channels(search, pool, picks, n);
-	tti_free(picks);
-	return st;
+tutti_status tti_extract(struct tti_pool *pool, tti_pricer *price, struct tti_local *search)
+{
+	const uint32_t ways = ways_of(search, pool);
+	struct tti_pick *picks = NULL;
+	uint32_t n = 0;
+
+	if (pool->columns.n == 0)
+		return TUTTI_OK;
+	if (tti_pattern_has_heads(search->pattern))
+		TTI_TRY(settle_heads(pool, search->reach_gbps));
+	TTI_TRY(tti_refine(pool, price, ways, search->reach_gbps, &picks, &n));
+	return fill_channels(search, pool, picks, n, ways);
 }

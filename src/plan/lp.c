@@ -108,6 +108,12 @@ void tti_lp_charge(struct tti_lp *lp, uint32_t column, double charge)
 	lp->call->objective(lp->clp)[column] = 1 - charge;
 }
 
+void tti_lp_fix(struct tti_lp *lp, uint32_t column, double value)
+{
+	lp->call->column_lower(lp->clp)[column] = value < 0 ? 0 : value;
+	lp->call->column_upper(lp->clp)[column] = value < 0 ? DBL_MAX : value;
+}
+
 void tti_lp_ban(struct tti_lp *lp, uint32_t column, bool banned)
 {
 	lp->call->column_upper(lp->clp)[column] = banned ? 0 : DBL_MAX;

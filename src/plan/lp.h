@@ -37,6 +37,9 @@ uint32_t tti_lp_ncolumns(const struct tti_lp *lp);
  * what it brings. */
 void tti_lp_charge(struct tti_lp *lp, uint32_t column, double charge);
 
+/* A column is worth `value` and nothing else from the next solve on; < 0: any value again. */
+void tti_lp_fix(struct tti_lp *lp, uint32_t column, double value);
+
 /* Leave a column out (or let it in again) from the next solve on. */
 void tti_lp_ban(struct tti_lp *lp, uint32_t column, bool banned);
 

@@ -21,6 +21,8 @@
 
 /* So much of the best bandwidth, as a share, is given up for the others. */
 #define TTI_SCORE_WORTH 5e-6
+/* And so much for no more channels than there should be. */
+#define TTI_FEW_WORTH   0.01
 
 struct tti_score {
 	double gbps;

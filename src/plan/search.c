@@ -63,8 +63,9 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 				   .config = config,
 				   .until_ns = tti_thread_ns() + (int64_t)(budget * 1e6),
 				   .questions = 1 + (uint32_t)(QUESTIONS / pow(loads->n, 3)) };
-	room = tti_arena_alloc(&pool->arena, (3 * nhops + 3 * nends + 2 * loads->n + loads->nrows) *
-						     sizeof(*room));
+	room = tti_arena_alloc(&pool->arena,
+			       (3 * nhops + 3 * nends + 2 * loads->n + 2 * loads->nrows) *
+				       sizeof(*room));
 	pool->order = tti_arena_alloc(&pool->arena, 2 * loads->n * sizeof(*pool->order));
 	pool->way = tti_arena_alloc(&pool->arena, (nhops + loads->n) * sizeof(*pool->way));
 	pool->leave = tti_arena_alloc(&pool->arena, 2 * loads->n * sizeof(*pool->leave));
@@ -79,6 +80,7 @@ static tutti_status pool_init(struct tti_pool *pool, const struct tti_loads *loa
 	pool->begin = pool->ends + nends;
 	pool->end = pool->begin + loads->n;
 	pool->fair = pool->end + loads->n;
+	pool->sum = pool->fair + loads->nrows;
 	pool->parent = pool->order + loads->n;
 	pool->ways = pool->way + nhops;
 	pool->enter = pool->leave + loads->n;
@@ -416,7 +418,7 @@ static tutti_status begin_run(const struct tti_loads *loads, const struct tti_lo
 static tutti_status thin_run(struct run *run)
 {
 	if (run->search->nchannels == 0)
-		TTI_TRY(tti_extract(&run->pool, run->search->reach_gbps, run->search));
+		TTI_TRY(tti_extract(&run->pool, run->price, run->search));
 	run->score.nchannels = run->search->nchannels;
 	return TUTTI_OK;
 }

@@ -65,13 +65,17 @@ enum tti_cross_nic {
 			       * alternate between the two keep both on their rails  */
 };
 
+/* Where nobody says how many channels there may be. */
+#define TTI_MOST_CHANNELS 32
+
 struct tti_local_config {
 	enum tti_pattern pattern;
 	enum tti_cross_nic cross_nic;
 	/* Trees load their links in both directions (reduce up, broadcast down), which is
 	 * what they do; without, in one, as NCCL counts. */
 	bool both_ways;
-	uint32_t max_channels; /* 0: 32 */
+	uint32_t max_channels; /* 0: 32, or one for each NIC                   */
+	bool in_pairs;         /* each becomes two over all nodes              */
 	double budget_ms;      /* time of its thread to look for more; 0: 1000 */
 	double known_bound;    /* GB/s: known from elsewhere, so none is proven; 0: none */
 };

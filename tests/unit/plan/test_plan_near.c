@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of plans that carry as much, the one over near ways. */
+/* Of plans that carry as much, the one over near ways and with few channels; never more channels
+ * than were asked for, on any machines. */
 #include "machines.h"
 
 #include <stdio.h>
@@ -100,11 +101,53 @@ static void rings_of_hosts_stay_near(void **state)
 		}
 }
 
+/* -- Few channels -------------------------------------------------------------------------- */
+
+static void few_channels(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t nnodes;
+		enum tti_pattern pattern;
+		uint32_t most;
+		double least;
+	} cases[] = {
+		{ "aws-aws-ofi-nccl__p5.48xl-topo", 2, TTI_PATTERN_RING, 32, 384 },
+		{ "azhpc-images__ndv5-topo", 2, TTI_PATTERN_RING, 8, 384 },
+		{ "oci-hpc__H100-topology", 2, TTI_PATTERN_RING, 16, 360 },
+		{ "rccl__topo_8p_940", 2, TTI_PATTERN_RING, 16, 384 },
+		{ "rccl__topo_8p_940", 1, TTI_PATTERN_TREE, 8, 480 },
+		{ "rccl__topo_8p_4nics", 1, TTI_PATTERN_RING, 6, 96 },
+		{ "rccl__topo_8p_rome_n4_1", 1, TTI_PATTERN_TREE, 32, 163 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct tti_plan_config config = { .patterns = 1u << cases[i].pattern,
+							.cross_nic = TTI_CROSS_AUTO,
+							.budget_ms = UNHURRIED_MS };
+		struct machine m;
+		struct tti_plan *plan;
+
+		open_machine(&m, cases[i].name, TTI_MODEL_NCCL);
+		plan = plan_of(&m, NULL, cases[i].nnodes, &config);
+		assert_int_equal(plan->npatterns, 1);
+		if (plan->patterns[0].nchannels > cases[i].most ||
+		    plan->patterns[0].total_gbps < cases[i].least * (1 - 1e-5))
+			fail_msg("%s, %u nodes: %u channels for %.4f GB/s", cases[i].name,
+				 cases[i].nnodes, plan->patterns[0].nchannels,
+				 plan->patterns[0].total_gbps);
+		tti_plan_free(plan);
+		machine_release(&m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_of_scores),
 		cmocka_unit_test(rings_of_hosts_stay_near),
+		cmocka_unit_test(few_channels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
