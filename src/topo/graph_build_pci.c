@@ -138,17 +138,22 @@ static tutti_status read_gpu(struct tti_build *build, const struct tti_xml *xml,
 	return TUTTI_OK;
 }
 
-/* Without a number it is called "GPU" and numbered when all are known. */
+/* What neither a driver nor a part of a machine has numbered is called "GPU", and gets its
+ * number when all are known. */
 static tutti_status add_gpu(struct tti_build *build, const struct tti_xml *xml, uint32_t dev,
 			    const struct tti_gpu_info *gpu)
 {
 	const uint32_t host = build->nodes.at[dev].host;
+	int64_t number = gpu->dev;
 	uint32_t node;
 
 	if (gpu->dev < 0)
+		TTI_TRY(tti_xml_int(build->doc, xml, "tutti_number", -1, INT32_MAX, -1, &number));
+	if (number < 0)
 		TTI_TRY(tti_build_node(build, TTI_NODE_GPU, xml, host, &node, "GPU"));
 	else
-		TTI_TRY(tti_build_node(build, TTI_NODE_GPU, xml, host, &node, "GPU%d", gpu->dev));
+		TTI_TRY(tti_build_node(build, TTI_NODE_GPU, xml, host, &node, "GPU%lld",
+				       (long long)number));
 	build->nodes.at[node].gpu = *gpu;
 	build->nodes.at[node].parent = dev;
 	return tti_build_link(build, (struct tti_half){ .from = node,

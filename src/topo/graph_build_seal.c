@@ -44,7 +44,7 @@ static tutti_status number_gpus(struct tti_build *build)
 		struct tti_node *node = &build->nodes.at[i];
 		char name[32];
 
-		if (node->type != TTI_NODE_GPU || node->gpu.dev >= 0)
+		if (node->type != TTI_NODE_GPU || strcmp(node->name, "GPU") != 0)
 			continue;
 		snprintf(name, sizeof(name), "GPU%lld", (long long)next[node->host]++);
 		node->name = tti_arena_strdup(&build->graph->arena, name);

@@ -11,16 +11,16 @@
 static const struct {
 	const char *element, *attrs;
 } known[] = {
-	{ "system", "version" },
+	{ "system", "version tutti_gpus" },
 	{ "cpu", "host_hash numaid affinity arch vendor familyid modelid tutti_package "
 		 "tutti_distances tutti_mem_mib tutti_mem_gbps tutti_mem_ns" },
 	{ "pci",
 	  "busid class vendor device subsystem_vendor subsystem_device link_speed link_width "
-	  "tutti_path tutti_link_now tutti_vf_of" },
+	  "tutti_path tutti_link_now tutti_vf_of tutti_number" },
 	{ "pcilink", "target" },
 	{ "gpu",
 	  "dev sm gcn arch mlopart rank gdr tutti_gdr_why tutti_fabric tutti_no_p2p tutti_mig "
-	  "tutti_uuid tutti_serial" },
+	  "tutti_uuid tutti_serial tutti_number" },
 	{ "nvlink", "target count tclass" },
 	{ "xgmi", "target count tclass" },
 	{ "c2c", "bw count" },

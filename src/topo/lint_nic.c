@@ -59,7 +59,7 @@ void tti_lint_nic_far(struct tti_linter *linter)
 {
 	const struct tti_graph *graph = linter->graph;
 
-	if (!tti_lint_has_tables(linter))
+	if (!tti_lint_has_tables(linter) || tti_lint_is_part(linter))
 		return;
 	TTI_LINT_EACH (net, graph, TTI_NODE_NET) {
 		const uint32_t gpu = nearest_gpu(linter, net);

@@ -264,6 +264,8 @@ void tti_lint_nvlink_fewer(struct tti_linter *linter)
 	const uint32_t *devs = graph->by_type[TTI_NODE_DEV];
 	const uint32_t n = graph->ntype[TTI_NODE_DEV];
 
+	if (tti_lint_is_part(linter))
+		return;
 	for (uint32_t from = 0, to = 0; from < n; from = to) {
 		while (to < n && graph->nodes[devs[to]].host == graph->nodes[devs[from]].host)
 			to++;

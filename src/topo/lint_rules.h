@@ -55,6 +55,13 @@ void tti_lint_add_at(struct tti_linter *linter, const struct tti_xml *xml,
 	     (index = (graph)->by_type[type][index##_i], true); \
 	     index##_i++)
 
+/* Whether it is a part of a machine (subset.h): other GPUs are there that nobody sees, so NVLinks
+ * may be missing and NICs far. */
+static inline bool tti_lint_is_part(const struct tti_linter *linter)
+{
+	return tti_xml_get(linter->doc->root, "tutti_gpus") != NULL;
+}
+
 /* The node's own element, NULL: none; and one of its attributes. */
 const struct tti_xml *tti_lint_element(const struct tti_linter *linter, uint32_t node);
 const char *tti_lint_attr(const struct tti_linter *linter, uint32_t node, const char *attr);
