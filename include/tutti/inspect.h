@@ -206,15 +206,16 @@ struct tutti_topo_config {
 	int measure;            /* measure the memory of NUMA nodes, under 2 s          */
 	int nccl_model;         /* compute with NCCL's figures, not ours                */
 	const char *name;       /* how to call it in what is printed; NULL: its path    */
+	const char *gpus;       /* these GPUs alone, "0,2,5", "0-3" or bus ids; NULL: all */
 };
 /* clang-format off */
-#define TUTTI_TOPO_CONFIG_INIT { sizeof(struct tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL }
+#define TUTTI_TOPO_CONFIG_INIT { sizeof(struct tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL, NULL }
 /* clang-format on */
 
 /* Load a topology from a file, detect a captured machine, or both. With neither file nor root,
  * or config NULL: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and their kin say.
- * TUTTI_EINVAL: a file that cannot be read, with
- * file, line, column and reason. */
+ * TUTTI_EINVAL: a file that cannot be read, with file, line, column and reason; a GPU that is
+ * not there, with those that are. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_load(const struct tutti_topo_config *config,
 						     tutti_topo_t *out);
 
@@ -373,7 +374,8 @@ struct tutti_plan_config {
 
 /* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one topology
  * several times. Those whose GPUs name one NVLink domain (tutti_fabric) are joined: the plan has
- * one node for all of them. config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: a config or job that is
+ * one node for all of them. Where some GPUs of a topology have a rank, the others are left out
+ * with their links. config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: a config or job that is
  * none. TUTTI_EPLAN: what nothing connects, by name. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
 						     const struct tutti_plan_config *config,

@@ -23,6 +23,8 @@ struct tutti_plan {
 	const struct tti_plan_job *job; /* of its nodes: that of domains or hosts; NULL  */
 	struct tti_plan_config config;
 	const struct tti_xml_doc **host_docs;
+	tutti_topo_t *parts; /* own: of hosts of which not all GPUs have ranks; NULL */
+	int nparts;
 	const struct tti_xml_doc *const *docs; /* of each node; NULL */
 };
 
@@ -113,6 +115,22 @@ static tutti_status copy_ranks(const struct tutti_plan_config *config, uint32_t 
 	return TUTTI_OK;
 }
 
+/* A topology, or its part that has ranks, which equal hosts share. */
+static tutti_status take_host(struct tutti_plan *plan, const tutti_topo_t *nodes, int node,
+			      const struct tti_routes **routes)
+{
+	tutti_topo_t *part = &plan->parts[plan->nparts];
+	const bool again = node > 0 && nodes[node] == nodes[node - 1];
+
+	if (!again)
+		TTI_TRY(tti_topo_of_ranks(nodes[node], part));
+	plan->nparts += !again && *part;
+	routes[node] = again ? routes[node - 1] : tti_topo_routes(*part ? *part : nodes[node]);
+	plan->host_docs[node] =
+		again ? plan->host_docs[node - 1] : tti_topo_doc(*part ? *part : nodes[node]);
+	return TUTTI_OK;
+}
+
 static tutti_status lay_out(struct tutti_plan *plan, const tutti_topo_t *nodes, int nnodes,
 			    const struct tutti_plan_config *config)
 {
@@ -124,18 +142,18 @@ static tutti_status lay_out(struct tutti_plan *plan, const tutti_topo_t *nodes, 
 					 .group = config->group_of_node,
 					 .names = config->name_of_node };
 	uint32_t *node_of_rank = NULL;
-	tutti_status st;
+	tutti_status st = TUTTI_OK;
 
 	plan->host_docs = tti_calloc((size_t)nnodes, sizeof(*plan->host_docs));
-	if (!routes || !plan->host_docs) {
+	plan->parts = tti_calloc((size_t)nnodes, sizeof(*plan->parts));
+	if (!routes || !plan->host_docs || !plan->parts) {
 		tti_free(routes);
 		return tti_fail(TUTTI_ENOMEM, "plan of %d nodes: out of memory", nnodes);
 	}
-	for (int node = 0; node < nnodes; node++) {
-		routes[node] = tti_topo_routes(nodes[node]);
-		plan->host_docs[node] = tti_topo_doc(nodes[node]);
-	}
-	st = copy_ranks(config, &node_of_rank);
+	for (int node = 0; node < nnodes && st == TUTTI_OK; node++)
+		st = take_host(plan, nodes, node, routes);
+	if (st == TUTTI_OK)
+		st = copy_ranks(config, &node_of_rank);
 	layout.node_of_rank = node_of_rank;
 	if (st == TUTTI_OK)
 		st = tti_job_lay_out(&layout, &plan->hosts);
@@ -211,6 +229,9 @@ void tutti_plan_free(tutti_plan_t plan)
 	tti_domains_free(plan->domains);
 	tti_plan_job_free(plan->hosts);
 	tti_free(plan->host_docs);
+	for (int part = 0; part < plan->nparts; part++)
+		tutti_topo_free(plan->parts[part]);
+	tti_free(plan->parts);
 	tti_free(plan);
 }
 

@@ -8,6 +8,7 @@
 #include "topo/detect.h"
 #include "topo/print.h"
 #include "topo/schema.h"
+#include "topo/subset.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/params.h"
@@ -102,6 +103,8 @@ static tutti_status build(struct tutti_topo *topo, const struct tutti_topo_confi
 	TTI_TRY(load_doc(config, &topo->doc));
 	TTI_TRY(rename_doc(topo->doc, config->name));
 	TTI_TRY(tti_schema_check(topo->doc));
+	if (config->gpus)
+		TTI_TRY(tti_subset_gpus(topo->doc, config->gpus));
 	TTI_TRY(tti_graph_build(topo->doc, &graph_config, &topo->graph));
 	TTI_TRY(tti_graph_check(topo->graph));
 	if (topo->graph->nlinks > INT_MAX || topo->graph->nnodes > INT_MAX)
@@ -145,6 +148,37 @@ void tutti_topo_free(tutti_topo_t topo)
 	tti_graph_free(topo->graph);
 	tti_xml_free(topo->doc);
 	tti_free(topo);
+}
+
+static tutti_status take_ranks(const struct tutti_topo *whole, struct tutti_topo *part)
+{
+	const struct tti_graph_config graph_config = { .model = whole->graph->model };
+	const struct tti_routes_config routes_config = tti_routes_config_from_params();
+
+	TTI_TRY(tti_xml_copy(whole->doc, &part->doc));
+	TTI_TRY(tti_subset_ranks(part->doc, whole->graph));
+	TTI_TRY(tti_graph_build(part->doc, &graph_config, &part->graph));
+	TTI_TRY(tti_paths_build(part->graph, &part->paths));
+	return tti_routes_build(part->paths, &routes_config, &part->routes);
+}
+
+tutti_status tti_topo_of_ranks(tutti_topo_t whole, tutti_topo_t *out)
+{
+	struct tutti_topo *part;
+	tutti_status st;
+
+	*out = NULL;
+	if (!tti_subset_has_ranks(whole->graph))
+		return TUTTI_OK;
+	part = tti_zalloc(sizeof(*part));
+	if (!part)
+		return tti_fail(TUTTI_ENOMEM, "GPUs with ranks: out of memory");
+	st = take_ranks(whole, part);
+	if (st == TUTTI_OK)
+		*out = part;
+	else
+		tutti_topo_free(part);
+	return st;
 }
 
 const struct tti_xml_doc *tti_topo_doc(tutti_topo_t topo)

@@ -9,5 +9,8 @@
 
 const struct tti_xml_doc *tti_topo_doc(tutti_topo_t topo);
 const struct tti_routes *tti_topo_routes(tutti_topo_t topo);
+/* A topology of those GPUs that have a rank, without findings; NULL in *out where all have one
+ * or none has. tutti_topo_free(). */
+TUTTI_CHECKED tutti_status tti_topo_of_ranks(tutti_topo_t whole, tutti_topo_t *out);
 
 #endif

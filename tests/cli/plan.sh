@@ -38,6 +38,28 @@ expect 0 "$TUTTI" plan diff "$tmp/plan.json" "$tmp/plan.json"
 says out '^the same plan$'
 ok "JSON, and back"
 
+# Ranks on some of the GPUs, named or in a dump of the job.
+expect 0 "$TUTTI" plan --xml "$ndv2" --gpus 0,2,5 --json
+cp "$tmp/out" "$tmp/part.json"
+says out '"endpoints":\["GPU0","GPU2","GPU5"\]'
+expect 0 "$TUTTI" plan check "$tmp/part.json" --xml "$ndv2" --gpus 5,0001:00:00.0,GPU2
+sed '/<gpu dev="[13467]"/s/ rank="[0-9]*"//' "$ndv2" >"$tmp/job.xml"
+expect 0 "$TUTTI" plan --xml "$tmp/job.xml" --json
+cp "$tmp/out" "$tmp/job.json"
+expect 0 "$TUTTI" plan diff "$tmp/part.json" "$tmp/job.json"
+says out '^the same plan$'
+expect 0 "$TUTTI" topo --xml "$ndv2" --gpus 0,2,5
+says out ' 3 GPUs, '
+expect 0 "$TUTTI" paths --xml "$ndv2" --gpus 0,2,5
+says out '^ +GPU0 +GPU2 +GPU5 +mlx5_0 '
+expect 1 "$TUTTI" topo lint --xml "$ndv2" --gpus 0,2,5
+! grep -q nvlink "$tmp/out" || fail "a part of a machine is taken for a broken one"
+expect 0 "$TUTTI" topo diff "$ndv2" "$ndv2" --gpus 0,2
+expect 0 "$TUTTI" tune --table --xml "$ndv2" --gpus 0,2,5
+expect 1 "$TUTTI" plan --xml "$ndv2" --gpus 0,8
+says err "GPUs '8': there is no such GPU: .* has GPU0-7"
+ok "some of the GPUs"
+
 sed '/^    "ring"/,/^    ]}/s/"bw_gbps":24/"bw_gbps":23/' "$tmp/plan.json" >"$tmp/edited.json"
 expect 1 "$TUTTI" plan diff "$tmp/plan.json" "$tmp/edited.json"
 says out '^ring: 192\.000 against 184\.000 GB/s in all \(-4\.2 %\)$'

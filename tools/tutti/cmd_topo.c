@@ -240,6 +240,7 @@ static int run_diff(struct args *args)
 }
 
 static const struct args_option diff_options[] = {
+	TOPO_OPTION_GPUS,
 	{ TOPO_ALL, "all", NULL, "every PCI function, not only what communicates" },
 	{ TOPO_NCCL, "nccl", NULL, "compute with the figures that NCCL uses" },
 	ARGS_OPTION_JSON,

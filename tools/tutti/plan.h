@@ -27,6 +27,7 @@ enum {
 	{ TOPO_XML, "xml", "FILE[*N]",                                                           \
 	  "a node (N nodes) wired as this topology file; repeatable" },                          \
 		{ TOPO_SYSFS, "sysfs", "DIR", "nodes like a captured machine, or its .tar" },    \
+		TOPO_OPTION_GPUS,                                                                \
 		{ TOPO_NCCL, "nccl", NULL, "compute with the figures that NCCL uses" },          \
 		{ PLAN_NODES, "nodes", "N", "so many such nodes (1)" },                          \
 		{ PLAN_RANKS, "ranks", "R", "ranks a node (one for each GPU, else NUMA node)" }, \

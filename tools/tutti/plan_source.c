@@ -108,7 +108,7 @@ bool plan_take_option(struct args *args, struct plan_source *source, int id, con
 
 bool plan_has_machine(const struct plan_source *source)
 {
-	return source->nmachines > 0 || source->topo.config.sysfs_root;
+	return source->nmachines > 0 || source->topo.config.sysfs_root || source->topo.config.gpus;
 }
 
 /* -- Which node is which machine ------------------------------------------------------- */

@@ -17,12 +17,18 @@ enum {
 	TOPO_MEASURE,
 	TOPO_NCCL,
 	TOPO_COLOR,
+	TOPO_GPUS,
 	TOPO_FIRST_FREE
 };
 
+#define TOPO_OPTION_GPUS                                                                     \
+	{                                                                                    \
+		TOPO_GPUS, "gpus", "LIST", "these GPUs alone: 0,2,5, 0-3, HOST/0 or bus ids" \
+	}
 #define TOPO_SOURCE_OPTIONS                                                                      \
 	{ TOPO_XML, "xml", "FILE", "a topology file" },                                          \
 		{ TOPO_SYSFS, "sysfs", "DIR", "a captured machine: its top folder, or a .tar" }, \
+		TOPO_OPTION_GPUS,                                                                \
 		{ TOPO_DETECT, "detect", NULL, "lay the file over what is detected" },           \
 		{ TOPO_ALL, "all", NULL, "every PCI function, not only what communicates" },     \
 		{ TOPO_MEASURE, "measure", NULL, "measure the memory of each NUMA node" },       \

@@ -29,6 +29,9 @@ bool topo_take_option(struct args *args, struct topo_source *source, int id, con
 	case TOPO_NCCL:
 		source->config.nccl_model = 1;
 		return true;
+	case TOPO_GPUS:
+		source->config.gpus = value;
+		return true;
 	case TOPO_COLOR:
 		source->color = value;
 		if (!strcmp(value, "auto") || !strcmp(value, "always") || !strcmp(value, "never"))
