@@ -73,6 +73,7 @@ struct tti_cpu_info {
 	const char *arch, *vendor;
 	int family, model; /* as written, -1: unknown                           */
 	int c2c_sm;        /* compute capability x 10 of a GPU on it by C2C, 0  */
+	int64_t mem_mib;   /* size of its memory, -1: unknown                     */
 	double mem_gbps, mem_ns;
 	bool mem_measured, mem_known; /* known: by the data sheet of the CPU    */
 };

@@ -77,6 +77,7 @@ static tutti_status read_cpu(struct tti_build *build, const struct tti_xml *xml,
 	TTI_TRY(tti_build_text(build, xml, "affinity", "", &cpu->affinity));
 	TTI_TRY(tti_build_text(build, xml, "arch", "", &cpu->arch));
 	TTI_TRY(tti_build_text(build, xml, "vendor", "", &cpu->vendor));
+	TTI_TRY(tti_xml_int(build->doc, xml, "tutti_mem_mib", 0, INT64_MAX, -1, &cpu->mem_mib));
 	TTI_TRY(tti_xml_real(build->doc, xml, "tutti_mem_gbps", 1e6, 0, &cpu->mem_gbps));
 	TTI_TRY(tti_xml_real(build->doc, xml, "tutti_mem_ns", 1e9, 0, &cpu->mem_ns));
 	cpu->mem_measured = cpu->mem_gbps >= TTI_BUILD_LEAST_GBPS;

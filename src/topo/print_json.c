@@ -52,15 +52,29 @@ static bool put(json_t *object, const char *key, json_t *value)
 	return json_object_set_new(object, key, value) == 0;
 }
 
+/* The CPUs of a mask as taskset takes them, "0-15,32-47". */
+static json_t *cpus_json(const char *mask)
+{
+	struct tti_strbuf list = { 0 };
+	json_t *json;
+
+	tti_words_cpus(mask, &list);
+	json = list.failed ? NULL : json_string(list.text ? list.text : "");
+	tti_strbuf_release(&list);
+	return json;
+}
+
 static json_t *cpu_json(const struct tti_cpu_info *cpu)
 {
 	const struct tti_cpu_model model = tti_graph_cpu_model(cpu);
 
-	return json_pack("{s:I, s:i, s:b, s:o, s:o, s:o, s:i, s:i, s:s, s:f, s:f, s:b, s:s}",
+	return json_pack("{s:I, s:i, s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f, s:f, s:b, "
+			 "s:s}",
 			 "numaid", (json_int_t)cpu->numaid, "socket", cpu->package,
 			 "socket_assumed", cpu->package_assumed, "affinity", text(cpu->affinity),
-			 "arch", text(cpu->arch), "vendor", text(cpu->vendor), "family",
-			 cpu->family, "model", cpu->model, "model_name", model.name, "mem_gbps",
+			 "cpus", cpus_json(cpu->affinity), "arch", text(cpu->arch), "vendor",
+			 text(cpu->vendor), "family", cpu->family, "model", cpu->model,
+			 "model_name", model.name, "mem_mib", (json_int_t)cpu->mem_mib, "mem_gbps",
 			 cpu->mem_gbps, "mem_ns", cpu->mem_ns, "mem_measured", cpu->mem_measured,
 			 "mem_source", tti_words_memory(cpu));
 }

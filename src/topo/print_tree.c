@@ -126,22 +126,36 @@ static bool is_loose(enum tti_node_type type)
 	return type == TTI_NODE_CPU || type == TTI_NODE_PKG;
 }
 
+/* ", memory 125.6 GiB 153.6 GB/s 90 ns (data sheet)": what is known of it. */
+static void add_memory(const struct tti_cpu_info *cpu, struct tti_strbuf *out)
+{
+	char text[TTI_WORDS_MAX];
+
+	if (cpu->mem_mib < 0 && !(cpu->mem_gbps > 0))
+		return;
+	tti_strbuf_add(out, ", memory");
+	if (cpu->mem_mib >= 0) {
+		tti_words_memory_size(cpu->mem_mib, text);
+		tti_strbuf_addf(out, " %s", text);
+	}
+	if (!(cpu->mem_gbps > 0))
+		return;
+	tti_words_gbps(cpu->mem_gbps, text);
+	tti_strbuf_addf(out, " %s GB/s %.0f ns", text, cpu->mem_ns);
+	if (!cpu->mem_measured)
+		tti_strbuf_addf(out, " (%s)", tti_words_memory(cpu));
+}
+
 static void add_cpu(const struct tti_node *node, struct tti_strbuf *out)
 {
 	const char *name = tti_graph_cpu_model(&node->cpu).name;
 	struct tti_strbuf cpus = { 0 };
-	char gbps[TTI_WORDS_MAX];
 
 	if (strcmp(name, "unknown") != 0)
 		tti_strbuf_addf(out, "%s, ", name);
 	tti_words_cpus(node->cpu.affinity, &cpus);
 	tti_strbuf_addf(out, "%s%s", cpus.text ? "cpus " : "no cpus", cpus.text ? cpus.text : "");
-	if (node->cpu.mem_gbps > 0) {
-		tti_words_gbps(node->cpu.mem_gbps, gbps);
-		tti_strbuf_addf(out, ", memory %s GB/s %.0f ns", gbps, node->cpu.mem_ns);
-		if (!node->cpu.mem_measured)
-			tti_strbuf_addf(out, " (%s)", tti_words_memory(&node->cpu));
-	}
+	add_memory(&node->cpu, out);
 	if (cpus.failed)
 		out->failed = true;
 	tti_strbuf_release(&cpus);

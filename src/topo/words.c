@@ -189,6 +189,17 @@ void tti_words_gbps(double gbps, char buf[TTI_WORDS_MAX])
 	snprintf(buf, TTI_WORDS_MAX, "%.*f", digits, gbps);
 }
 
+void tti_words_memory_size(int64_t mib, char buf[TTI_WORDS_MAX])
+{
+	static const char *const units[] = { "MiB", "GiB", "TiB" };
+	double size = (double)mib;
+	size_t unit = 0;
+
+	for (; size >= 1024 && unit < COUNT(units) - 1; unit++)
+		size /= 1024;
+	snprintf(buf, TTI_WORDS_MAX, "%.*f %s", unit && size < 1000 ? 1 : 0, size, units[unit]);
+}
+
 const char *tti_words_memory(const struct tti_cpu_info *cpu)
 {
 	if (cpu->mem_measured)

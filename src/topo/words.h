@@ -27,6 +27,8 @@ const char *tti_words_function(uint32_t class_code);
 void tti_words_pci_link(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX]);
 /* "24.0", "1800": GB/s to three digits or so. */
 void tti_words_gbps(double gbps, char buf[TTI_WORDS_MAX]);
+/* "125.6 GiB", "512 MiB", "1.5 TiB". */
+void tti_words_memory_size(int64_t mib, char buf[TTI_WORDS_MAX]);
 /* Where the bandwidth of its memory is from: "measured", "data sheet", "estimate". */
 const char *tti_words_memory(const struct tti_cpu_info *cpu);
 /* "400 Gb/s"; "speed unknown". */
