@@ -6,80 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids as in the public list of PCI ids. */
-static const struct {
-	uint16_t vendor;
-	const char *name;
-} vendors[] = {
-	{ 0x1000, "Broadcom" }, { 0x1002, "AMD" },       { 0x1022, "AMD" },
-	{ 0x1033, "NEC" },      { 0x102b, "Matrox" },    { 0x1077, "QLogic" },
-	{ 0x10b5, "PLX" },      { 0x10de, "NVIDIA" },    { 0x10ec, "Realtek" },
-	{ 0x1137, "Cisco" },    { 0x11f8, "Microchip" }, { 0x1234, "QEMU" },
-	{ 0x12d8, "Pericom" },  { 0x1414, "Microsoft" }, { 0x1425, "Chelsio" },
-	{ 0x144d, "Samsung" },  { 0x14e4, "Broadcom" },  { 0x15ad, "VMware" },
-	{ 0x15b3, "Mellanox" }, { 0x1590, "HPE" },       { 0x17db, "Cray" },
-	{ 0x19e5, "Huawei" },   { 0x1a03, "ASPEED" },    { 0x1ae0, "Google" },
-	{ 0x1af4, "virtio" },   { 0x1b21, "ASMedia" },   { 0x1b36, "QEMU" },
-	{ 0x1b4b, "Marvell" },  { 0x1bcf, "NEC" },       { 0x1d0f, "Amazon" },
-	{ 0x1d94, "Hygon" },    { 0x1da3, "Habana" },    { 0x1dd8, "Pensando" },
-	{ 0x1e3e, "Iluvatar" }, { 0x1ed5, "Moore" },     { 0x434e, "Cornelis" },
-	{ 0x8086, "Intel" },    { 0xcabc, "Cambricon" },
-};
-
-static const struct {
-	uint16_t vendor, device;
-	const char *name;
-} devices[] = {
-	{ 0x10de, 0x15f8, "P100 PCIe" },
-	{ 0x10de, 0x15f9, "P100 SXM" },
-	{ 0x10de, 0x1db1, "V100 SXM" },
-	{ 0x10de, 0x1db4, "V100 PCIe" },
-	{ 0x10de, 0x1db5, "V100 SXM" },
-	{ 0x10de, 0x1db6, "V100 PCIe" },
-	{ 0x10de, 0x1db8, "V100 SXM" },
-	{ 0x10de, 0x1eb8, "T4" },
-	{ 0x10de, 0x20b0, "A100 SXM" },
-	{ 0x10de, 0x20b2, "A100 SXM 80 GB" },
-	{ 0x10de, 0x20b5, "A100 PCIe" },
-	{ 0x10de, 0x20f1, "A100 PCIe" },
-	{ 0x10de, 0x2236, "A10" },
-	{ 0x10de, 0x2237, "A10G" },
-	{ 0x10de, 0x2330, "H100 SXM" },
-	{ 0x10de, 0x2331, "H100 PCIe" },
-	{ 0x10de, 0x2335, "H200 SXM" },
-	{ 0x10de, 0x26b9, "L40S" },
-	{ 0x10de, 0x27b8, "L4" },
-	{ 0x10de, 0x2901, "B200" },
-	{ 0x1002, 0x66a1, "Instinct MI60" },
-	{ 0x1002, 0x738c, "Instinct MI100" },
-	{ 0x1002, 0x7408, "Instinct MI250X" },
-	{ 0x1002, 0x740c, "Instinct MI250X" },
-	{ 0x1002, 0x740f, "Instinct MI210" },
-	{ 0x1002, 0x74a0, "Instinct MI300A" },
-	{ 0x1002, 0x74a1, "Instinct MI300X" },
-	{ 0x1bcf, 0x001c, "Vector Engine" },
-	{ 0x15b3, 0x1003, "ConnectX-3" },
-	{ 0x15b3, 0x1013, "ConnectX-4" },
-	{ 0x15b3, 0x1015, "ConnectX-4 Lx" },
-	{ 0x15b3, 0x1017, "ConnectX-5" },
-	{ 0x15b3, 0x1019, "ConnectX-5 Ex" },
-	{ 0x15b3, 0x101b, "ConnectX-6" },
-	{ 0x15b3, 0x101d, "ConnectX-6 Dx" },
-	{ 0x15b3, 0x101e, "ConnectX (virtual)" },
-	{ 0x15b3, 0x1021, "ConnectX-7" },
-	{ 0x15b3, 0x1023, "ConnectX-8" },
-	{ 0x15b3, 0xa2d6, "BlueField-2" },
-	{ 0x15b3, 0xa2dc, "BlueField-3" },
-	{ 0x1d0f, 0xec20, "ENA" },
-	{ 0x1d0f, 0xefa0, "EFA" },
-	{ 0x1d0f, 0xefa1, "EFA" },
-	{ 0x1d0f, 0xefa2, "EFA" },
-	{ 0x1000, 0xc010, "PEX88000" },
-	{ 0x1000, 0xc030, "PEX89000" },
-	{ 0x1af4, 0x1000, "network" },
-	{ 0x1af4, 0x1041, "network" },
-};
-
 /* By the first bytes of the class code; the longer prefix stands first. */
 static const struct {
 	uint32_t prefix;
@@ -109,22 +35,6 @@ static const struct {
 };
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-const char *tti_words_vendor(uint16_t vendor)
-{
-	for (size_t i = 0; i < COUNT(vendors); i++)
-		if (vendors[i].vendor == vendor)
-			return vendors[i].name;
-	return NULL;
-}
-
-const char *tti_words_device(uint16_t vendor, uint16_t device)
-{
-	for (size_t i = 0; i < COUNT(devices); i++)
-		if (devices[i].vendor == vendor && devices[i].device == device)
-			return devices[i].name;
-	return NULL;
-}
 
 const char *tti_words_class(uint32_t class_code)
 {

@@ -101,6 +101,16 @@ static void devices_have_names(void **state)
 	} cases[] = {
 		{ { .vendor = 0x10de, .device = 0x2330, .class_code = 0x030200 },
 		  "NVIDIA H100 SXM" },
+		{ { .vendor = 0x10de, .device = 0x2324, .class_code = 0x030200 }, "NVIDIA H800" },
+		{ { .vendor = 0x10de, .device = 0x26ba, .class_code = 0x030200 }, "NVIDIA L20" },
+		{ { .vendor = 0x10de, .device = 0x31c2, .class_code = 0x030200 }, "NVIDIA GB300" },
+		{ { .vendor = 0x10de, .device = 0x2e12, .class_code = 0x030000 }, "NVIDIA GB10" },
+		{ { .vendor = 0x10de, .device = 0x2230, .class_code = 0x030000 },
+		  "NVIDIA RTX A6000" },
+		{ { .vendor = 0x1002, .device = 0x75a0, .class_code = 0x120000 },
+		  "AMD Instinct MI350X" },
+		{ { .vendor = 0x15b3, .device = 0x197c, .class_code = 0x060400 },
+		  "Mellanox ConnectX bridge" },
 		{ { .vendor = 0x10de, .device = 0x0001, .class_code = 0x030200 }, "NVIDIA GPU" },
 		{ { .vendor = 0x15b3, .device = 0x1021, .class_code = 0x020700 },
 		  "Mellanox ConnectX-7" },
@@ -145,6 +155,12 @@ static void figures_are_short(void **state)
 	assert_string_equal(buf, "24.0");
 	tti_words_gbps(1800, buf);
 	assert_string_equal(buf, "1800");
+	tti_words_memory_size(512, buf);
+	assert_string_equal(buf, "512 MiB");
+	tti_words_memory_size(128648, buf);
+	assert_string_equal(buf, "125.6 GiB");
+	tti_words_memory_size(1536 * 1024, buf);
+	assert_string_equal(buf, "1.5 TiB");
 	tti_words_net_speed(400000, buf);
 	assert_string_equal(buf, "400 Gb/s");
 	tti_words_net_speed(-1, buf);
