@@ -344,6 +344,29 @@ static void expect_keys(json_t *object, const char *keys)
 	tti_strbuf_release(&got);
 }
 
+static void json_says_what_a_numa_node_has(void **state)
+{
+	struct built built = build_text(
+		"<system version='1'><cpu numaid='0' affinity='0000ffff,0000ffff' arch='x86_64' "
+		"tutti_mem_mib='1024'/></system>");
+	struct tti_strbuf out = { 0 };
+	json_t *root, *cpu;
+
+	(void)state;
+	good(tti_print_topo_json(built.routes, built.lint, &out));
+	root = json_loads(out.text, 0, NULL);
+	assert_non_null(root);
+	cpu = json_object_get(json_array_get(json_object_get(root, "nodes"), 0), "cpu");
+	expect_keys(cpu, "numaid socket socket_assumed affinity cpus arch vendor family model "
+			 "model_name mem_mib mem_gbps mem_ns mem_measured mem_source ");
+	assert_string_equal(json_string_value(json_object_get(cpu, "cpus")), "0-15,32-47");
+	assert_int_equal(json_integer_value(json_object_get(cpu, "mem_mib")), 1024);
+	assert_string_equal(json_string_value(json_object_get(cpu, "mem_source")), "estimate");
+	json_decref(root);
+	tti_strbuf_release(&out);
+	release(&built);
+}
+
 static void json_holds_everything_in_order(void **state)
 {
 	struct built built = build_file("azhpc-images__ndv4-topo.xml");
@@ -453,6 +476,7 @@ int main(void)
 		cmocka_unit_test(nothing_has_no_paths),
 		cmocka_unit_test(one_heading_per_rule),
 		cmocka_unit_test(equal_findings_are_one_line),
+		cmocka_unit_test(json_says_what_a_numa_node_has),
 		cmocka_unit_test(json_holds_everything_in_order),
 		cmocka_unit_test(json_is_utf8_whatever_comes),
 		cmocka_unit_test(names_are_no_markup),

@@ -158,11 +158,25 @@ static void c2c_is_shown_with_the_gpu(void **state)
 	expect_tree(machine, false, false, tree);
 }
 
+static void memory_has_its_size(void **state)
+{
+	(void)state;
+	expect_tree("<cpu numaid='0' affinity='f' arch='arm64' tutti_mem_mib='128648' "
+		    "tutti_mem_gbps='400' tutti_mem_ns='90'/>"
+		    "<cpu numaid='1' affinity='0' arch='arm64' tutti_mem_mib='512'/>",
+		    false, false,
+		    "text.xml: 2 sockets, 2 NUMA nodes\n"
+		    "|- NUMA 0  Arm, cpus 0-3, memory 125.6 GiB 400.0 GB/s 90 ns\n"
+		    "`- NUMA 1  Arm, no cpus, memory 512 MiB\n"
+		    "\nBetween CPUs: socket to socket 6.0 GB/s\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_line_a_thing),
 		cmocka_unit_test(c2c_is_shown_with_the_gpu),
+		cmocka_unit_test(memory_has_its_size),
 		cmocka_unit_test(names_of_a_file_are_text),
 		cmocka_unit_test(color_is_all_that_color_adds),
 		cmocka_unit_test(meshes_have_a_table),
