@@ -115,13 +115,14 @@ static void say_detour(const struct tti_explain *explain, const struct detour *o
 
 	tti_gbps_words(one->gbps, gbps);
 	tti_gbps_words((double)direct->bw_gbps, alone);
-	tti_strbuf_addf(explain->out,
-			"    %s to %s, %s GB/s, by %s and %s; directly (%s, %s alone)",
-			node_name(explain, loads->nodes[one->from]),
-			node_name(explain, loads->nodes[one->to]), gbps,
-			node_name(explain, loads->nets[one->way.out]),
-			node_name(explain, loads->nets[one->way.in]),
-			tti_path_type_name((enum tti_path_type)direct->type), alone);
+	tti_strbuf_addf(
+		explain->out, "    %s to %s, %s GB/s, by %s and %s; directly (%s, %s alone)",
+		node_name(explain, loads->nodes[one->from]),
+		node_name(explain, loads->nodes[one->to]), gbps,
+		node_name(explain, loads->nets[one->way.out]),
+		node_name(explain, loads->nets[one->way.in]),
+		tti_words_path_type(loads->routes->paths->graph, (enum tti_path_type)direct->type),
+		alone);
 	if (row == UINT32_MAX) {
 		tti_strbuf_add(explain->out, " would do as well, and is left to others\n");
 		return;

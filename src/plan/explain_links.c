@@ -6,6 +6,7 @@
 
 #include "plan/detour.h"
 #include "plan/explain.h"
+#include "topo/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -137,8 +138,10 @@ static void say_way(const struct tti_explain *explain, const struct tti_channel 
 		return;
 	}
 	tti_gbps_words((double)hop->bw_gbps, gbps);
-	tti_strbuf_addf(explain->out, " (%s, %s GB/s alone)",
-			tti_path_type_name((enum tti_path_type)hop->type), gbps);
+	tti_strbuf_addf(
+		explain->out, " (%s, %s GB/s alone)",
+		tti_words_path_type(loads->routes->paths->graph, (enum tti_path_type)hop->type),
+		gbps);
 }
 
 /* "; GPU3 to GPU4 goes over it (SYS, 9.0 GB/s alone)" */

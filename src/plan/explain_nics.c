@@ -22,9 +22,9 @@ static const char *member_name(const struct tti_explain *explain, uint32_t membe
 	return loads->routes->paths->graph->nodes[loads->nodes[member]].full_name;
 }
 
-static const char *type_name(uint8_t type)
+static const char *type_name(const struct tti_explain *explain, uint8_t type)
 {
-	return tti_path_type_name((enum tti_path_type)type);
+	return tti_words_path_type(explain->loads->routes->paths->graph, (enum tti_path_type)type);
 }
 
 /* -- NICs in use ---------------------------------------------------------------------- */
@@ -59,10 +59,11 @@ static void say_nearest(const struct tti_explain *explain, uint32_t net, bool na
 	uint32_t count = 0;
 
 	if (!names) {
-		tti_strbuf_addf(explain->out, "; GPUs beside them by %s\n", type_name(least));
+		tti_strbuf_addf(explain->out, "; GPUs beside them by %s\n",
+				type_name(explain, least));
 		return;
 	}
-	tti_strbuf_addf(explain->out, "; nearest (%s):", type_name(least));
+	tti_strbuf_addf(explain->out, "; nearest (%s):", type_name(explain, least));
 	for (uint32_t i = 0; i < loads->n; i++)
 		if (tti_hop_in(loads, net, i)->type == least && ++count <= 4)
 			tti_strbuf_addf(explain->out, " %s", member_name(explain, i));
@@ -242,7 +243,7 @@ static tutti_status say_far(const struct tti_explain *explain)
 		tti_strbuf_add(explain->out, "    no NIC is near ");
 		tti_words_names(names, n, explain->out);
 		tti_strbuf_addf(explain->out, ": at worst %s, over %s, %s GB/s\n",
-				net_name(explain, nearest), type_name(worst->type), gbps);
+				net_name(explain, nearest), type_name(explain, worst->type), gbps);
 	}
 	tti_free(names);
 	return TUTTI_OK;

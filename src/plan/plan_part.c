@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "plan/report.h"
+#include "topo/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -49,7 +50,7 @@ void tti_link_words(const struct tti_loads *loads, uint32_t row, char buf[TTI_LI
 									   : "inwards");
 	else
 		(void)snprintf(buf, TTI_LINK_WORDS, "%s to %s (%s)", from, to,
-			       tti_link_type_name(link->type));
+			       tti_words_link_type(graph, link->type));
 }
 
 /* -- The part of one node ------------------------------------------------------------- */

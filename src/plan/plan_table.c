@@ -172,7 +172,7 @@ struct rows {
 	const struct tti_plan_pattern *pattern;
 	const struct tti_plan_node *node; /* whose part is shown: the first */
 	uint32_t index;
-	size_t prefix, net_width;
+	size_t prefix, net_width, type_width;
 	const char **last; /* the name before in this row; NULL */
 	struct tti_strbuf *out;
 };
@@ -301,9 +301,27 @@ static size_t net_width(const struct tti_plan_node *node)
 	return width;
 }
 
-static const char *type_name(uint8_t type)
+/* "NVL", "XGMI", "NVL/PIX" */
+static size_t type_width(const struct tti_report *report)
 {
-	return tti_path_type_name((enum tti_path_type)type);
+	return strlen(tti_words_path_type(graph_of(report, 0), TTI_PATH_NVL)) +
+	       (report->plan->nnodes > 1 ? strlen("/PIX") : 0);
+}
+
+static const char *type_name(const struct rows *rows, uint8_t type)
+{
+	return tti_words_path_type(graph_of(rows->report, 0), (enum tti_path_type)type);
+}
+
+/* "SYS"; of several nodes with the way to the NICs: "NVL/PIX". */
+static void add_types(const struct rows *rows, const struct tti_plan_channel *channel)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%s%s%s", type_name(rows, channel->type_intra),
+		       channel->ends ? "/" : "",
+		       channel->ends ? type_name(rows, channel->type_inter) : "");
+	tti_strbuf_addf(rows->out, "%-*s  ", (int)rows->type_width, text);
 }
 
 static void add_row(const struct rows *rows, uint32_t at, bool pair)
@@ -315,13 +333,11 @@ static void add_row(const struct rows *rows, uint32_t at, bool pair)
 	tti_gbps_words((double)channel->bw_gbps * (pair ? 2 : 1), gbps);
 	tti_strbuf_addf(rows->out, "%8s  %7s  ", number, gbps);
 	if (channel->ends)
-		tti_strbuf_addf(rows->out, "%-*s  %-*s  %s/%-3s  ", (int)rows->net_width,
+		tti_strbuf_addf(rows->out, "%-*s  %-*s  ", (int)rows->net_width,
 				rows->node->nets[channel->ends[rows->index].in],
 				(int)rows->net_width,
-				rows->node->nets[channel->ends[rows->index].out],
-				type_name(channel->type_intra), type_name(channel->type_inter));
-	else
-		tti_strbuf_addf(rows->out, "%-3s  ", type_name(channel->type_intra));
+				rows->node->nets[channel->ends[rows->index].out]);
+	add_types(rows, channel);
 	*rows->last = NULL;
 	add_shape(rows, channel);
 	add_ways(rows, channel);
@@ -350,6 +366,7 @@ static void add_channels(const struct tti_report *report, const struct tti_plan_
 				   .node = node,
 				   .prefix = by_rank ? 0 : common_prefix(plan, node),
 				   .net_width = net_width(node),
+				   .type_width = type_width(report),
 				   .last = &last,
 				   .out = out };
 	const uint32_t step = pairs ? 2 : 1, nrows = pattern->nchannels / step;
@@ -361,10 +378,9 @@ static void add_channels(const struct tti_report *report, const struct tti_plan_
 				pairs ? "; two trees over the nodes carry half each" : "");
 	tti_strbuf_addf(out, "\n%s%8s  %7s  ", bold(report), "channel", "GB/s");
 	if (plan->nnodes > 1)
-		tti_strbuf_addf(out, "%-*s  %-*s  %-7s  ", (int)rows.net_width, "in",
-				(int)rows.net_width, "out", "types");
-	else
-		tti_strbuf_addf(out, "%-3s  ", "type");
+		tti_strbuf_addf(out, "%-*s  %-*s  ", (int)rows.net_width, "in", (int)rows.net_width,
+				"out");
+	tti_strbuf_addf(out, "%-*s  ", (int)rows.type_width, plan->nnodes > 1 ? "types" : "type");
 	tti_strbuf_addf(out, "%.*s%s\n", rows.prefix ? (int)rows.prefix : 5,
 			by_rank       ? "ranks"
 			: rows.prefix ? tti_plan_bare_name(plan->ranks[node->ranks[0]].name)

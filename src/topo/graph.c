@@ -91,6 +91,15 @@ uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, 
 	return nfound == 1 ? found : TTI_NODE_NONE;
 }
 
+bool tti_graph_is_amd(const struct tti_graph *graph, uint32_t node)
+{
+	const struct tti_node *at = &graph->nodes[node];
+
+	if (at->type == TTI_NODE_GPU)
+		at = &graph->nodes[at->parent];
+	return at->type == TTI_NODE_DEV && (at->gpu.gcn || at->pci.vendor == 0x1002);
+}
+
 uint32_t tti_graph_cpu_of(const struct tti_graph *graph, uint32_t node)
 {
 	while (node != TTI_NODE_NONE && graph->nodes[node].type != TTI_NODE_CPU)

@@ -198,6 +198,8 @@ struct tti_cpu_model tti_graph_cpu_model(const struct tti_cpu_info *cpu);
 /* By full name, or by a name that only one host has. TTI_NODE_NONE: not there, or it cannot
  * be said which. */
 uint32_t tti_graph_find(const struct tti_graph *graph, enum tti_node_type type, const char *name);
+/* Whether a node is a GPU of AMD, or the device of one. */
+bool tti_graph_is_amd(const struct tti_graph *graph, uint32_t node);
 /* The CPU that a node hangs below; itself for a CPU; NONE. */
 uint32_t tti_graph_cpu_of(const struct tti_graph *graph, uint32_t node);
 /* The link from a to b of that type, or NULL. */

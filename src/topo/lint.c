@@ -142,14 +142,7 @@ const char *tti_lint_say(struct tti_linter *linter, const char *fmt, ...)
 
 bool tti_lint_is_amd(const struct tti_linter *linter, uint32_t node)
 {
-	const struct tti_graph *graph = linter->graph;
-	const struct tti_node *at = &graph->nodes[node];
-
-	if (at->type == TTI_NODE_GPU)
-		at = &graph->nodes[at->parent];
-	if (at->type != TTI_NODE_DEV)
-		return false;
-	return at->gpu.gcn || at->pci.vendor == 0x1002;
+	return tti_graph_is_amd(linter->graph, node);
 }
 
 double tti_lint_c2c(const struct tti_linter *linter, uint32_t node)

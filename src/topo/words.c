@@ -283,3 +283,19 @@ size_t tti_words_width(const char *text)
 		width += (*text & 0xc0) != 0x80;
 	return width;
 }
+
+static bool has_xgmi(const struct tti_graph *graph)
+{
+	return graph && graph->ntype[TTI_NODE_GPU] &&
+	       tti_graph_is_amd(graph, graph->by_type[TTI_NODE_GPU][0]);
+}
+
+const char *tti_words_path_type(const struct tti_graph *graph, enum tti_path_type type)
+{
+	return type == TTI_PATH_NVL && has_xgmi(graph) ? "XGMI" : tti_path_type_name(type);
+}
+
+const char *tti_words_link_type(const struct tti_graph *graph, enum tti_link_type type)
+{
+	return type == TTI_LINK_NVL && has_xgmi(graph) ? "XGMI" : tti_link_type_name(type);
+}

@@ -7,7 +7,7 @@
  * through tti_words_text().
  * Threads: any. */
 
-#include "topo/graph.h"
+#include "topo/paths.h"
 #include "util/strbuf.h"
 
 #define TTI_WORDS_MAX 48
@@ -22,6 +22,11 @@ void tti_words_pci(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX]);
 const char *tti_words_class(uint32_t class_code);
 /* The same of what is in the tree as a mere function: a GPU that computes is no such. */
 const char *tti_words_function(uint32_t class_code);
+
+/* A type of paths or links among the GPUs of a graph (NULL: not known) for people: "XGMI" in place
+ * of "NVL" where they are AMD's. In formats for programs a type has one name. */
+const char *tti_words_path_type(const struct tti_graph *graph, enum tti_path_type type);
+const char *tti_words_link_type(const struct tti_graph *graph, enum tti_link_type type);
 
 /* "gen4 x16"; "gen4", "x16" or "" for what is not stated. */
 void tti_words_pci_link(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX]);

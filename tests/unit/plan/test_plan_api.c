@@ -108,6 +108,29 @@ static void all_formats(void **state)
 	tutti_topo_free(topo);
 }
 
+/* AMD's links have their own name where people read, and that of NCCL in files. */
+static void links_of_amd(void **state)
+{
+	tutti_topo_t topo = load("rccl__topo_8p_940.xml", false);
+	struct tutti_plan_config config = TUTTI_PLAN_CONFIG_INIT;
+	tutti_plan_t one, two;
+
+	(void)state;
+	config.patterns = "ring";
+	one = make(topo, 1, &config);
+	two = make(topo, 2, &config);
+	expect_words(one, TUTTI_PLAN_TABLE, " channel     GB/s  type  GPU\n");
+	expect_words(one, TUTTI_PLAN_TABLE, "  XGMI  ");
+	expect_words(one, TUTTI_PLAN_TABLE, "(XGMI), ");
+	expect_words(one, TUTTI_PLAN_EXPLAIN, "(XGMI, ");
+	expect_words(two, TUTTI_PLAN_TABLE, "  XGMI/");
+	expect_words(one, TUTTI_PLAN_JSON, "\"type_intra\":\"NVL\"");
+	expect_words(one, TUTTI_PLAN_NCCL, " typeintra=\"NVL\"");
+	tutti_plan_free(one);
+	tutti_plan_free(two);
+	tutti_topo_free(topo);
+}
+
 /* An idle NIC, and why. */
 static void idle_nic(void **state)
 {
@@ -437,11 +460,17 @@ static void bad_configs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_formats),     cmocka_unit_test(idle_nic),
-		cmocka_unit_test(order_of_ranks),  cmocka_unit_test(several_kinds),
-		cmocka_unit_test(there_and_back),  cmocka_unit_test(too_much),
-		cmocka_unit_test(different_plans), cmocka_unit_test(nccl_there_and_back),
-		cmocka_unit_test(nccl_raw),        cmocka_unit_test(nccl_refused),
+		cmocka_unit_test(all_formats),
+		cmocka_unit_test(idle_nic),
+		cmocka_unit_test(links_of_amd),
+		cmocka_unit_test(order_of_ranks),
+		cmocka_unit_test(several_kinds),
+		cmocka_unit_test(there_and_back),
+		cmocka_unit_test(too_much),
+		cmocka_unit_test(different_plans),
+		cmocka_unit_test(nccl_there_and_back),
+		cmocka_unit_test(nccl_raw),
+		cmocka_unit_test(nccl_refused),
 		cmocka_unit_test(bad_configs),
 	};
 
