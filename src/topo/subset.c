@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/subset.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,22 +155,35 @@ static bool read_range(const char *word, unsigned *from, unsigned *to)
 	return *from <= *to;
 }
 
-static tutti_status take_word(struct subset *s, char *word)
+/* The GPUs from .. to of the host that `word` begins with, if it names one. */
+static tutti_status take_range(struct subset *s, const char *word, size_t host, unsigned from,
+			       unsigned to)
 {
-	const size_t len = strlen(word);
+	tutti_status st = TUTTI_OK;
+
+	for (unsigned gpu = from; gpu <= to && st == TUTTI_OK; gpu++) {
+		struct tti_strbuf name = { 0 };
+		char *text;
+
+		tti_strbuf_addf(&name, "%.*s%u", (int)host, word, gpu);
+		text = tti_strbuf_take(&name);
+		st = text ? take_name(s, text, word, strlen(word)) : no_memory(s);
+		tti_free(text);
+	}
+	return st;
+}
+
+static tutti_status take_word(struct subset *s, const char *word)
+{
+	const char *slash = strrchr(word, '/'), *bare = slash ? slash + 1 : word;
 	unsigned from, to;
 	uint64_t busid;
-	char name[16];
 
 	if (tti_busid_parse(word, &busid))
-		return take_busid(s, busid, word, len);
-	if (!read_range(word, &from, &to))
-		return take_name(s, word, word, len);
-	for (unsigned gpu = from; gpu <= to; gpu++) {
-		(void)snprintf(name, sizeof(name), "%u", gpu);
-		TTI_TRY(take_name(s, name, word, len));
-	}
-	return TUTTI_OK;
+		return take_busid(s, busid, word, strlen(word));
+	if (read_range(bare, &from, &to))
+		return take_range(s, word, (size_t)(bare - word), from, to);
+	return take_name(s, word, word, strlen(word));
 }
 
 static tutti_status read_list(struct subset *s, const char *list)

@@ -11,7 +11,7 @@
 #include "topo/graph.h"
 
 /* Keep the GPUs of `list` alone: numbers, ranges, names or bus ids with commas between, as
- * "0,2,5", "0-3,GPU6", "0000:3b:00.0", in a document of several hosts "HOST/0". The document has
+ * "0,2,5", "0-3,GPU6", "0000:3b:00.0", in a document of several hosts "HOST/0-3". The document has
  * passed tti_schema_check(), and passes it afterwards. TUTTI_EINVAL with what there is: a word
  * that names no GPU, or several; a GPU twice. */
 TUTTI_CHECKED tutti_status tti_subset_gpus(struct tti_xml_doc *doc, const char *list);

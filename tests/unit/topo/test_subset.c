@@ -135,7 +135,7 @@ static void hosts_are_told_apart(void **state)
 				   "busid=\"0000:01:00.0\" class=\"0x030200\">"
 				   "<gpu dev=\"0\" sm=\"90\"/></pci></cpu></system>";
 	static const char *const shared[] = { "0", "GPU0", "0000:01:00.0" };
-	static const char *const full[] = { "0xb/0", "0xb/GPU0" };
+	static const char *const full[] = { "0xb/0", "0xb/GPU0", "0xb/0-0" };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
@@ -147,7 +147,7 @@ static void hosts_are_told_apart(void **state)
 		assert_non_null(strstr(tti_error_text(), "two has 0xa/GPU0, 0xb/GPU0"));
 		tti_xml_free(doc);
 	}
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		struct tti_xml_doc *doc = NULL;
 
 		assert_int_equal(tti_xml_read(text, strlen(text), "two", &doc), TUTTI_OK);
