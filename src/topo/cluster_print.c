@@ -123,33 +123,10 @@ static bool print_devices(const struct tti_graph *graph, struct tti_strbuf *out)
 	return true;
 }
 
-/* Sockets over all hosts of the graph: the packages of each count from 0. */
-static uint32_t count_sockets(const struct tti_graph *graph)
-{
-	uint32_t n = 0;
-	int last = -1;
-	uint32_t host = TTI_NODE_NONE;
-
-	for (uint32_t i = 0; i < graph->nnodes; i++) {
-		const struct tti_node *node = &graph->nodes[i];
-
-		if (node->type != TTI_NODE_CPU)
-			continue;
-		if (node->host != host)
-			last = -1;
-		host = node->host;
-		if (node->cpu.package > last) {
-			n += (uint32_t)(node->cpu.package - last);
-			last = node->cpu.package;
-		}
-	}
-	return n;
-}
-
 bool tti_cluster_describe(const struct tti_cluster_kind *kind, struct tti_strbuf *out)
 {
 	const struct tti_graph *graph = kind->graph;
-	const uint32_t nsockets = count_sockets(graph);
+	const uint32_t nsockets = graph->nsockets;
 
 	tti_strbuf_addf(out, "%" PRIu32 " socket%s", nsockets, plural(nsockets));
 	if (graph->ntype[TTI_NODE_CPU]) {

@@ -39,9 +39,10 @@ struct tti_detect {
 	struct tti_xml_doc *doc;
 };
 
-/* <cpu> for each NUMA node with CPUs or devices: numaid (-1 where the kernel knows no
- * NUMA), affinity, arch, vendor, familyid, modelid, host_hash, and tutti_package,
- * tutti_distances="10,21", tutti_mem_mib. */
+/* <cpu> for each NUMA node with CPUs, memory or devices: numaid (-1 where the kernel knows no
+ * NUMA, and for CPUs that are in none), affinity, arch, vendor, familyid, modelid,
+ * host_hash, and tutti_package (one of memory alone has that of the nearest CPUs),
+ * tutti_packages="0,1" where there are several, tutti_distances="10,21", tutti_mem_mib. */
 TUTTI_CHECKED tutti_status tti_detect_cpus(struct tti_detect *detect);
 /* The <pci> tree below the CPUs. A bridge pair of a switch is one element, named by
  * its upstream port. Root ports vanish. */

@@ -21,8 +21,12 @@
 struct numa_node {
 	int64_t id;
 	struct tti_cpuset cpus;
-	bool is_kept; /* it has CPUs, or a device */
+	bool of_gpu;  /* memory of a GPU, which its driver lends to the kernel */
+	bool is_kept; /* it has CPUs, memory of the machine's, or a device */
 };
+
+/* The CPUs of no node that is online. */
+#define NO_NODE (-1)
 
 struct machine {
 	struct tti_detect *detect;
@@ -87,6 +91,32 @@ static tutti_status find_online(struct machine *machine)
 
 /* -- NUMA nodes --------------------------------------------------------------------- */
 
+/* "MemTotal:  131732940 kB", somewhere in the first lines, in MiB. 0: none, or not said. */
+static uint64_t parse_memory(const char *meminfo, ssize_t nbytes)
+{
+	static const char name[] = "MemTotal:";
+	const char *at = nbytes > 0 ? strstr(meminfo, name) : NULL;
+
+	return at ? strtoull(at + sizeof(name) - 1, NULL, 10) / 1024 : 0;
+}
+
+/* Of all of the machine for NULL, and where there is no other node. */
+static uint64_t read_memory(const struct machine *machine, const struct numa_node *node)
+{
+	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
+	char text[512] = "";
+	ssize_t n = -1;
+
+	if (node && node->id == NO_NODE)
+		return 0;
+	if (node)
+		n = tti_sysfs_bytes(sysfs, text, sizeof(text) - 1,
+				    NODE_DIR "/node%" PRId64 "/meminfo", node->id);
+	if (n < 0 && machine->nodes.n <= 1)
+		n = tti_sysfs_bytes(sysfs, text, sizeof(text) - 1, "proc/meminfo");
+	return parse_memory(text, n);
+}
+
 static tutti_status read_node_cpus(struct machine *machine, struct numa_node *node)
 {
 	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
@@ -146,7 +176,42 @@ static struct numa_node *find_node(struct machine *machine, int64_t id)
 		       : bsearch(&key, machine->nodes.at, machine->nodes.n, sizeof(key), by_id);
 }
 
-/* Nodes of memory alone count where a device says that it is there. */
+/* "Node:      255" */
+static void find_gpu_memory(struct machine *machine, const char *gpu)
+{
+	struct numa_node *node;
+	char text[256] = "";
+	const char *at;
+
+	if (tti_sysfs_bytes(&machine->detect->sysfs, text, sizeof(text) - 1,
+			    "proc/driver/nvidia/gpus/%s/numa_status", gpu) <= 0)
+		return;
+	at = strstr(text, "Node:");
+	node = at ? find_node(machine, strtoll(at + sizeof("Node:") - 1, NULL, 10)) : NULL;
+	if (node)
+		node->of_gpu = true;
+}
+
+/* Nodes of memory alone, but for that of GPUs, which is no memory for ranks. */
+static tutti_status keep_nodes_of_memory(struct machine *machine)
+{
+	char **names;
+	size_t n;
+
+	TTI_TRY(tti_sysfs_list(&machine->detect->sysfs, &names, &n, "proc/driver/nvidia/gpus"));
+	for (size_t i = 0; i < n; i++)
+		find_gpu_memory(machine, names[i]);
+	free(names);
+	for (size_t i = 0; i < machine->nodes.n; i++) {
+		struct numa_node *node = &machine->nodes.at[i];
+
+		if (!node->is_kept && !node->of_gpu)
+			node->is_kept = read_memory(machine, node) > 0;
+	}
+	return TUTTI_OK;
+}
+
+/* Nodes without memory count where a device says that it is there. */
 static tutti_status keep_nodes_of_devices(struct machine *machine)
 {
 	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
@@ -182,6 +247,7 @@ static tutti_status find_nodes(struct machine *machine)
 	machine->nkept = count_kept(machine);
 	if (machine->nkept == 0 || machine->nkept == machine->nodes.n)
 		return TUTTI_OK;
+	TTI_TRY(keep_nodes_of_memory(machine));
 	TTI_TRY(keep_nodes_of_devices(machine));
 	machine->nkept = count_kept(machine);
 	return TUTTI_OK;
@@ -189,24 +255,96 @@ static tutti_status find_nodes(struct machine *machine)
 
 /* -- What is said of one ------------------------------------------------------------ */
 
-static void format_package(const struct machine *machine, const struct tti_cpuset *cpus,
-			   struct tti_strbuf *out)
+static int64_t package_of(const struct machine *machine, uint64_t cpu)
+{
+	int64_t package;
+
+	if (!tti_sysfs_int(&machine->detect->sysfs, &package,
+			   CPU_DIR "/cpu%" PRIu64 "/topology/physical_package_id", cpu))
+		return -1;
+	return package <= INT32_MAX ? package : -1;
+}
+
+/* Whether a list of numbers with commas has it. */
+static bool has_number(const struct tti_strbuf *list, int64_t number)
+{
+	for (const char *at = list->text; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strtoll(at, NULL, 10) == number)
+			return true;
+	}
+	return false;
+}
+
+/* All CPUs of the package of `cpu`, as far as the kernel says so. */
+static void add_package(const struct machine *machine, uint64_t cpu, struct tti_cpuset *seen)
+{
+	struct tti_cpuset same = { 0 };
+	uint64_t other;
+
+	if (!tti_cpuset_read_map(&same, &machine->detect->sysfs,
+				 CPU_DIR "/cpu%" PRIu64 "/topology/core_siblings", cpu))
+		return;
+	other = tti_cpuset_next(&same, 0);
+	for (; other < TTI_CPUSET_MAX; other = tti_cpuset_next(&same, other + 1))
+		tti_cpuset_add(seen, other, other);
+	tti_cpuset_release(&same);
+}
+
+/* The package of the first CPU; all of them, if there are several. */
+static void format_packages(const struct machine *machine, const struct tti_cpuset *cpus,
+			    struct tti_strbuf *first, struct tti_strbuf *all)
 {
 	uint64_t cpu = tti_cpuset_next(cpus, 0);
+	struct tti_cpuset seen = { 0 };
 
 	for (; cpu < TTI_CPUSET_MAX; cpu = tti_cpuset_next(cpus, cpu + 1)) {
-		int64_t package;
+		const int64_t package = tti_cpuset_has(&seen, cpu) ? -1 : package_of(machine, cpu);
 
-		if (!tti_sysfs_int(&machine->detect->sysfs, &package,
-				   CPU_DIR "/cpu%" PRIu64 "/topology/physical_package_id", cpu))
+		if (package < 0 || has_number(all, package))
 			continue;
-		if (package >= 0 && package <= INT32_MAX)
-			tti_strbuf_addf(out, "%" PRId64, package);
-		return;
+		add_package(machine, cpu, &seen);
+		if (first->len == 0)
+			tti_strbuf_addf(first, "%" PRId64, package);
+		tti_strbuf_addf(all, "%s%" PRId64, all->len > 0 ? "," : "", package);
 	}
+	if (!all->failed && all->len == first->len)
+		tti_strbuf_release(all);
+	all->failed |= seen.failed;
+	tti_cpuset_release(&seen);
 }
 
 #define MAX_DISTANCE 65535 /* firmware has a byte for it */
+
+/* The CPUs of the node that is nearest to one of memory alone; its own if they are not
+ * known. */
+static const struct tti_cpuset *nearest_cpus(const struct machine *machine,
+					     const struct numa_node *node)
+{
+	const struct tti_cpuset *nearest = &node->cpus;
+	unsigned long least = MAX_DISTANCE;
+	char text[TEXT_BYTES];
+	char *at = text;
+
+	if (!tti_cpuset_is_empty(&node->cpus) ||
+	    !tti_sysfs_line(&machine->detect->sysfs, text, sizeof(text),
+			    NODE_DIR "/node%" PRId64 "/distance", node->id))
+		return nearest;
+	for (size_t i = 0; i < machine->nodes.n; i++) {
+		const struct tti_cpuset *cpus = &machine->nodes.at[i].cpus;
+		char *end;
+		const unsigned long distance = strtoul(at, &end, 10);
+
+		if (end == at)
+			break;
+		at = end;
+		if (tti_cpuset_is_empty(cpus) || distance >= least)
+			continue;
+		least = distance;
+		nearest = cpus;
+	}
+	return nearest;
+}
 
 /* The kernel writes a distance to each node; of these, those that are kept. */
 static void format_distances(const struct machine *machine, const struct numa_node *node,
@@ -238,35 +376,6 @@ static void format_distances(const struct machine *machine, const struct numa_no
 		" are \"%s\", which is not one for each of %zu nodes: left out",
 		machine->detect->sysfs.path, node->id, text, machine->nodes.n);
 	tti_strbuf_release(out);
-}
-
-/* "MemTotal:  131732940 kB", somewhere in the first lines, in MiB. */
-static void format_memory(const char *meminfo, ssize_t nbytes, struct tti_strbuf *out)
-{
-	static const char name[] = "MemTotal:";
-	const char *at = nbytes > 0 ? strstr(meminfo, name) : NULL;
-	unsigned long long kib;
-
-	if (!at)
-		return;
-	kib = strtoull(at + sizeof(name) - 1, NULL, 10);
-	if (kib > 0)
-		tti_strbuf_addf(out, "%llu", kib / 1024);
-}
-
-static void read_memory(const struct machine *machine, const struct numa_node *node,
-			struct tti_strbuf *out)
-{
-	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
-	char text[512] = "";
-	ssize_t n = -1;
-
-	if (node)
-		n = tti_sysfs_bytes(sysfs, text, sizeof(text) - 1,
-				    NODE_DIR "/node%" PRId64 "/meminfo", node->id);
-	if (n < 0 && machine->nodes.n <= 1)
-		n = tti_sysfs_bytes(sysfs, text, sizeof(text) - 1, "proc/meminfo");
-	format_memory(text, n, out);
 }
 
 /* The same for all processes of a host until it boots again. */
@@ -312,7 +421,9 @@ static bool set_number(struct machine *machine, struct tti_xml *cpu, const char 
 /* node NULL: all of the machine, whose kernel knows no NUMA. */
 static tutti_status add_cpu(struct machine *machine, const struct numa_node *node)
 {
-	struct tti_strbuf affinity = { 0 }, package = { 0 }, distances = { 0 }, memory = { 0 };
+	struct tti_strbuf affinity = { 0 }, package = { 0 }, packages = { 0 };
+	struct tti_strbuf distances = { 0 }, memory = { 0 };
+	const uint64_t mib = read_memory(machine, node);
 	const struct tti_cpuset *cpus = node ? &node->cpus : &machine->online;
 	struct tti_xml_doc *doc = machine->detect->doc;
 	struct tti_xml *cpu = tti_xml_add(doc, doc->root, "cpu");
@@ -322,10 +433,11 @@ static tutti_status add_cpu(struct machine *machine, const struct numa_node *nod
 		return no_memory(machine);
 	if (node || !tti_cpuset_is_empty(cpus))
 		tti_cpuset_format(cpus, &affinity);
-	format_package(machine, cpus, &package);
-	if (node)
+	format_packages(machine, node ? nearest_cpus(machine, node) : cpus, &package, &packages);
+	if (node && node->id != NO_NODE)
 		format_distances(machine, node, &distances);
-	read_memory(machine, node, &memory);
+	if (mib > 0)
+		tti_strbuf_addf(&memory, "%" PRIu64, mib);
 	ok = set_known(machine, cpu, "host_hash", machine->host_hash);
 	ok = ok && tti_xml_setf(doc, cpu, "numaid", "%" PRId64, node ? node->id : -1);
 	ok = set_text(machine, cpu, "affinity", &affinity) && ok;
@@ -334,9 +446,36 @@ static tutti_status add_cpu(struct machine *machine, const struct numa_node *nod
 	     set_number(machine, cpu, "familyid", machine->kind.family) &&
 	     set_number(machine, cpu, "modelid", machine->kind.model);
 	ok = set_text(machine, cpu, "tutti_package", &package) && ok;
+	ok = set_text(machine, cpu, "tutti_packages", &packages) && ok;
 	ok = set_text(machine, cpu, "tutti_distances", &distances) && ok;
 	ok = set_text(machine, cpu, "tutti_mem_mib", &memory) && ok;
 	return ok ? TUTTI_OK : no_memory(machine);
+}
+
+static bool is_in_a_node(const struct machine *machine, uint64_t cpu)
+{
+	for (size_t i = 0; i < machine->nodes.n; i++)
+		if (tti_cpuset_has(&machine->nodes.at[i].cpus, cpu))
+			return true;
+	return false;
+}
+
+/* CPUs whose NUMA node is offline, or which the kernel puts into none, run nevertheless. */
+static tutti_status add_others(struct machine *machine)
+{
+	struct numa_node none = { .id = NO_NODE };
+	uint64_t cpu = tti_cpuset_next(&machine->online, 0);
+	tutti_status st = TUTTI_OK;
+
+	for (; cpu < TTI_CPUSET_MAX; cpu = tti_cpuset_next(&machine->online, cpu + 1))
+		if (!is_in_a_node(machine, cpu))
+			tti_cpuset_add(&none.cpus, cpu, cpu);
+	if (none.cpus.failed)
+		st = no_memory(machine);
+	else if (!tti_cpuset_is_empty(&none.cpus))
+		st = add_cpu(machine, &none);
+	tti_cpuset_release(&none.cpus);
+	return st;
 }
 
 static tutti_status add_cpus(struct machine *machine)
@@ -346,7 +485,7 @@ static tutti_status add_cpus(struct machine *machine)
 	for (size_t i = 0; i < machine->nodes.n; i++)
 		if (machine->nodes.at[i].is_kept)
 			TTI_TRY(add_cpu(machine, &machine->nodes.at[i]));
-	return TUTTI_OK;
+	return add_others(machine);
 }
 
 static void release(struct machine *machine)

@@ -67,7 +67,8 @@ const char *tti_link_type_name(enum tti_link_type type);
 
 struct tti_cpu_info {
 	int64_t numaid;       /* -1: unknown                                    */
-	int package;          /* socket, counted from 0 in its host             */
+	int package;          /* socket, counted from 0 in its host; the first  */
+	int npackages;        /* how many have CPUs of it                       */
 	bool package_assumed; /* the file does not say which socket             */
 	const char *affinity; /* mask as in the XML, "" if none                 */
 	const char *arch, *vendor;
@@ -165,6 +166,7 @@ struct tti_graph {
 	uint32_t ntype[TTI_NODE_NIC + 1];
 	const char **hosts; /* tutti_host or host_hash of each, "" for the one without */
 	uint32_t nhosts;
+	uint32_t nsockets; /* of all hosts                              */
 	struct tti_note *notes;
 	uint32_t nnotes;
 	const char *source;

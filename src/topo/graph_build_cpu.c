@@ -128,8 +128,17 @@ static struct tti_cpu_info *cpu_of(const struct group *group, size_t i)
 	return &group->build->nodes.at[group->at[i].node].cpu;
 }
 
+/* A mask of CPUs that names none; without a mask there may be some. */
+static bool has_no_cores(const struct tti_cpu_info *cpu)
+{
+	return cpu->affinity[0] && strspn(cpu->affinity, "0x,") == strlen(cpu->affinity);
+}
+
+/* One of memory alone, of which nothing is said, is where the first one is. */
 static tutti_status read_packages(const struct group *group, bool *stated_out)
 {
+	int first = -1;
+
 	*stated_out = true;
 	for (size_t i = 0; i < group->n; i++) {
 		int64_t package;
@@ -137,9 +146,15 @@ static tutti_status read_packages(const struct group *group, bool *stated_out)
 		TTI_TRY(tti_xml_int(group->build->doc, group->at[i].xml, "tutti_package", -1,
 				    INT32_MAX, -1, &package));
 		cpu_of(group, i)->package = (int)package;
-		if (package < 0)
+		if (first < 0)
+			first = (int)package;
+		if (package < 0 && !has_no_cores(cpu_of(group, i)))
 			*stated_out = false;
 	}
+	*stated_out = *stated_out && first >= 0;
+	for (size_t i = 0; i < group->n && *stated_out; i++)
+		if (cpu_of(group, i)->package < 0)
+			cpu_of(group, i)->package = first;
 	return TUTTI_OK;
 }
 
@@ -228,8 +243,48 @@ static tutti_status renumber(struct group *group)
 	return TUTTI_OK;
 }
 
+typedef TTI_VEC(int) int_vec;
+
+/* The packages of a CPU, of which a NUMA node may have several; false: no memory. */
+static bool list_packages(const struct group *group, size_t i, int_vec *all)
+{
+	const char *list = tti_xml_get(group->at[i].xml, "tutti_packages");
+	const size_t before = all->n;
+	bool ok = true;
+
+	while (list && *list && ok) {
+		char *end;
+		const long package = strtol(list, &end, 10);
+
+		if (end == list)
+			break;
+		ok = package < 0 || package > INT32_MAX || tti_vec_push(all, (int)package);
+		list = *end == ',' ? end + 1 : NULL;
+	}
+	cpu_of(group, i)->npackages = all->n > before ? (int)(all->n - before) : 1;
+	return ok && (all->n > before || tti_vec_push(all, cpu_of(group, i)->package));
+}
+
+/* The sockets of a host, where its file says which there are. */
+static tutti_status count_sockets(const struct group *group, uint32_t *out)
+{
+	int_vec all = { 0 };
+	bool ok = true;
+
+	for (size_t i = 0; i < group->n && ok; i++)
+		ok = list_packages(group, i, &all);
+	if (all.n)
+		qsort(all.at, all.n, sizeof(*all.at), by_package);
+	*out = 0;
+	for (size_t i = 0; i < all.n; i++)
+		*out += i == 0 || all.at[i] != all.at[i - 1];
+	tti_vec_release(&all);
+	return ok ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "no memory for %zu CPUs", group->n);
+}
+
 static tutti_status find_packages(struct group *group)
 {
+	uint32_t nsockets = 0;
 	bool found;
 
 	TTI_TRY(read_packages(group, &found));
@@ -241,6 +296,8 @@ static tutti_status find_packages(struct group *group)
 	if (!found)
 		TTI_TRY(tti_build_guess_sockets(group->build, group->at, group->n,
 						&group->per_socket));
+	TTI_TRY(count_sockets(group, &nsockets));
+	group->build->graph->nsockets += nsockets;
 	return renumber(group);
 }
 
@@ -254,12 +311,6 @@ static double socket_gbps(const struct group *group, const struct tti_cpu_info *
 							    : tti_graph_cpu_model(cpu).inter_gbps;
 }
 
-/* A mask of CPUs that names none; without a mask there may be some. */
-static bool has_no_cores(const struct tti_cpu_info *cpu)
-{
-	return cpu->affinity[0] && strspn(cpu->affinity, "0x,") == strlen(cpu->affinity);
-}
-
 /* What stands for a socket: its PKG, or its only CPU. */
 struct hub {
 	uint32_t node;
@@ -267,12 +318,15 @@ struct hub {
 	size_t nwith;        /* CPUs that have cores */
 };
 
-/* A PKG for each socket, if one of them has several NUMA nodes. */
+/* A PKG for each socket, if one of them has several NUMA nodes with cores; else memory
+ * without cores hangs on the node that has some. */
 static tutti_status make_hubs(const struct group *group, struct hub *hubs)
 {
 	struct tti_build *build = group->build;
-	const bool all_single = (size_t)group->npackages == group->n;
+	bool all_single = true;
 
+	for (int p = 0; p < group->npackages; p++)
+		all_single = all_single && (hubs[p].nwith == 1 || hubs[p].ncpus == 1);
 	for (int p = 0; p < group->npackages; p++) {
 		const struct tti_made *first = &group->at[hubs[p].first];
 
@@ -286,9 +340,10 @@ static tutti_status make_hubs(const struct group *group, struct hub *hubs)
 		const struct tti_cpu_model model = tti_graph_cpu_model(cpu_of(group, i));
 		const struct hub *hub = &hubs[cpu_of(group, i)->package];
 
-		if (all_single)
+		if (group->at[i].node == hub->node)
 			continue;
-		build->nodes.at[group->at[i].node].parent = hub->node;
+		if (!all_single)
+			build->nodes.at[group->at[i].node].parent = hub->node;
 		TTI_TRY(tti_build_link(build, (struct tti_half){
 						      .from = group->at[i].node,
 						      .to = hub->node,
@@ -366,8 +421,9 @@ static void set_memory(const struct group *group, const struct hub *hub, struct 
 		cpu->mem_ns = model.mem_ns;
 	if (cpu->mem_measured || (has_no_cores(cpu) && group->any_cores))
 		return;
-	cpu->mem_known = model.is_known;
-	cpu->mem_gbps = model.mem_gbps / (double)share;
+	/* Of cores without a node nobody knows which memory they have. */
+	cpu->mem_known = model.is_known && (cpu->numaid >= 0 || group->n == 1);
+	cpu->mem_gbps = model.mem_gbps * cpu->npackages / (double)share;
 }
 
 static tutti_status add_hosts(const struct group *group, size_t at)
@@ -416,7 +472,8 @@ static tutti_status link_sockets(struct group *group, struct hub *hubs)
 	for (size_t i = group->n; i-- > 0;) {
 		struct hub *hub = &hubs[cpu_of(group, i)->package];
 
-		hub->first = i;
+		if (hub->nwith == 0 || !has_no_cores(cpu_of(group, i)))
+			hub->first = i;
 		hub->ncpus++;
 		hub->nwith += !has_no_cores(cpu_of(group, i));
 		group->any_cores |= !has_no_cores(cpu_of(group, i));

@@ -210,18 +210,34 @@ void tti_lint_numa_no_cores(struct tti_linter *linter)
 	}
 }
 
+/* Whether its host has NUMA nodes, to none of which these cores belong. */
+static bool is_of_no_node(const struct tti_graph *graph, uint32_t cpu)
+{
+	TTI_LINT_EACH (other, graph, TTI_NODE_CPU) {
+		if (graph->nodes[other].host == graph->nodes[cpu].host &&
+		    graph->nodes[other].cpu.numaid >= 0)
+			return true;
+	}
+	return false;
+}
+
 void tti_lint_numa_unknown(struct tti_linter *linter)
 {
 	TTI_LINT_EACH (cpu, linter->graph, TTI_NODE_CPU) {
-		const struct tti_finding finding = {
+		struct tti_finding finding = {
 			.what = "its NUMA id is not known (-1)",
 			.consequence =
 				"all that hangs on it counts as one socket: crossings of sockets "
 				"are not seen",
 		};
 
-		if (linter->graph->nodes[cpu].cpu.numaid < 0)
-			tti_lint_add(linter, cpu, &finding);
+		if (linter->graph->nodes[cpu].cpu.numaid >= 0)
+			continue;
+		if (is_of_no_node(linter->graph, cpu)) {
+			finding.what = "its cores belong to no NUMA node that is online";
+			finding.consequence = "ranks that run on them have no memory near";
+		}
+		tti_lint_add(linter, cpu, &finding);
 	}
 }
 

@@ -13,7 +13,7 @@ static const struct {
 } known[] = {
 	{ "system", "version tutti_gpus" },
 	{ "cpu", "host_hash numaid affinity arch vendor familyid modelid tutti_package "
-		 "tutti_distances tutti_mem_mib tutti_mem_gbps tutti_mem_ns" },
+		 "tutti_packages tutti_distances tutti_mem_mib tutti_mem_gbps tutti_mem_ns" },
 	{ "pci",
 	  "busid class vendor device subsystem_vendor subsystem_device link_speed link_width "
 	  "tutti_path tutti_link_now tutti_vf_of tutti_number" },

@@ -68,15 +68,16 @@ static json_t *cpu_json(const struct tti_cpu_info *cpu)
 {
 	const struct tti_cpu_model model = tti_graph_cpu_model(cpu);
 
-	return json_pack("{s:I, s:i, s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f, s:f, s:b, "
-			 "s:s}",
-			 "numaid", (json_int_t)cpu->numaid, "socket", cpu->package,
-			 "socket_assumed", cpu->package_assumed, "affinity", text(cpu->affinity),
-			 "cpus", cpus_json(cpu->affinity), "arch", text(cpu->arch), "vendor",
-			 text(cpu->vendor), "family", cpu->family, "model", cpu->model,
-			 "model_name", model.name, "mem_mib", (json_int_t)cpu->mem_mib, "mem_gbps",
-			 cpu->mem_gbps, "mem_ns", cpu->mem_ns, "mem_measured", cpu->mem_measured,
-			 "mem_source", tti_words_memory(cpu));
+	return json_pack(
+		"{s:I, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f, s:f, s:b, "
+		"s:s}",
+		"numaid", (json_int_t)cpu->numaid, "socket", cpu->package, "sockets",
+		cpu->npackages, "socket_assumed", cpu->package_assumed, "affinity",
+		text(cpu->affinity), "cpus", cpus_json(cpu->affinity), "arch", text(cpu->arch),
+		"vendor", text(cpu->vendor), "family", cpu->family, "model", cpu->model,
+		"model_name", model.name, "mem_mib", (json_int_t)cpu->mem_mib, "mem_gbps",
+		cpu->mem_gbps, "mem_ns", cpu->mem_ns, "mem_measured", cpu->mem_measured,
+		"mem_source", tti_words_memory(cpu));
 }
 
 static json_t *pci_json(const struct tti_pci_info *pci)

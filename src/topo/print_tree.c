@@ -155,6 +155,8 @@ static void add_cpu(const struct tti_node *node, struct tti_strbuf *out)
 		tti_strbuf_addf(out, "%s, ", name);
 	tti_words_cpus(node->cpu.affinity, &cpus);
 	tti_strbuf_addf(out, "%s%s", cpus.text ? "cpus " : "no cpus", cpus.text ? cpus.text : "");
+	if (node->cpu.npackages > 1)
+		tti_strbuf_addf(out, " of %d sockets", node->cpu.npackages);
 	add_memory(&node->cpu, out);
 	if (cpus.failed)
 		out->failed = true;
@@ -449,22 +451,14 @@ static void add_count(struct tti_strbuf *out, bool *any, uint32_t n, const char 
 	*any = true;
 }
 
-static uint32_t count_sockets(const struct tti_graph *graph)
+/* Cores of no NUMA node stand beside those that there are. */
+static uint32_t count_numa(const struct tti_graph *graph)
 {
 	uint32_t n = 0;
 
-	for (uint32_t host = 0; host < graph->nhosts; host++) {
-		int highest = -1;
-
-		for (uint32_t i = 0; i < graph->ntype[TTI_NODE_CPU]; i++) {
-			const struct tti_node *cpu = &graph->nodes[graph->by_type[TTI_NODE_CPU][i]];
-
-			if (cpu->host == host && cpu->cpu.package > highest)
-				highest = cpu->cpu.package;
-		}
-		n += (uint32_t)(highest + 1);
-	}
-	return n;
+	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_CPU]; i++)
+		n += graph->nodes[graph->by_type[TTI_NODE_CPU][i]].cpu.numaid >= 0;
+	return n ? n : graph->ntype[TTI_NODE_CPU];
 }
 
 static bool is_assumed(const struct tti_graph *graph)
@@ -487,10 +481,10 @@ static void write_title(const struct tree *tree, struct tti_strbuf *out)
 		tti_strbuf_add(out, RESET);
 	tti_strbuf_add(out, ": ");
 	add_count(out, &any, graph->nhosts > 1 ? graph->nhosts : 0, "host");
-	add_count(out, &any, count_sockets(graph), "socket");
+	add_count(out, &any, graph->nsockets, "socket");
 	if (is_assumed(graph))
 		tti_strbuf_add(out, " (assumed)");
-	add_count(out, &any, graph->ntype[TTI_NODE_CPU], "NUMA node");
+	add_count(out, &any, count_numa(graph), "NUMA node");
 	add_count(out, &any, graph->ntype[TTI_NODE_GPU], "GPU");
 	add_count(out, &any, graph->ntype[TTI_NODE_NET], "NIC port");
 	tti_strbuf_add(out, any ? "\n" : "nothing\n");

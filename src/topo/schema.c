@@ -42,6 +42,7 @@ static const struct rule {
 	{ "cpu", "familyid", INT, -1, INT32_MAX },
 	{ "cpu", "modelid", INT, -1, INT32_MAX },
 	{ "cpu", "tutti_package", INT, -1, INT32_MAX },
+	{ "cpu", "tutti_packages", LIST, 0, 0 },
 	{ "cpu", "tutti_distances", LIST, 0, 0 },
 	{ "cpu", "tutti_mem_mib", INT, 0, INT64_MAX },
 	{ "cpu", "tutti_mem_gbps", REAL, 0, 1000000 },

@@ -58,6 +58,7 @@ static const struct {
 	{ "cpu", "system", "familyid", NUMBER },
 	{ "cpu", "system", "modelid", NUMBER },
 	{ "cpu", "system", "tutti_package", NUMBER },
+	{ "cpu", "system", "tutti_packages", NUMBER },
 	{ "cpu", "system", "tutti_distances", NUMBER },
 	{ "cpu", "system", "tutti_mem_gbps", REAL },
 	{ "cpu", "system", "tutti_mem_ns", REAL },

@@ -130,6 +130,66 @@ static void distances_that_do_not_fit_are_left_out(void **state)
 	assert_cpu("1", "tutti_distances", NULL);
 }
 
+/* HBM or CXL beside two sockets, and a GPU whose driver lends its memory to the kernel. */
+static void nodes_of_memory_alone_are_those_of_the_nearest_cpus(void **state)
+{
+	(void)state;
+	made_node(&tree, 0, "f", "10 20 17 28 80");
+	made_node(&tree, 1, "f0", "20 10 28 17 80");
+	made_node(&tree, 2, "0", "17 28 10 28 80");
+	made_node(&tree, 3, "0", "28 17 28 10 80");
+	made_node(&tree, 4, "0", "80 80 80 80 10");
+	tree_file(&tree, CPUS "/cpu0/topology/physical_package_id", "3\n");
+	tree_file(&tree, CPUS "/cpu4/topology/physical_package_id", "5\n");
+	for (int i = 2; i <= 4; i++)
+		made_file(&tree, "Node MemTotal:       2048 kB", NODES "/node%d/meminfo", i);
+	tree_file(&tree, "proc/driver/nvidia/gpus/0004:04:00.0/numa_status",
+		  "Node:      4\nStatus:    online\n");
+	detect();
+	assert_cpu("2", "affinity", "00000000");
+	assert_cpu("2", "tutti_mem_mib", "2");
+	assert_cpu("2", "tutti_package", "3");
+	assert_cpu("3", "tutti_package", "5");
+	assert_cpu("0", "tutti_distances", "10,20,17,28");
+	assert_null(tti_xml_find(doc->root, "cpu", "numaid", "4"));
+}
+
+/* As in a virtual machine that has sockets, but no NUMA. */
+static void a_node_may_have_several_packages(void **state)
+{
+	(void)state;
+	made_node(&tree, 0, "ff", "10");
+	for (int i = 0; i < 8; i++) {
+		made_file(&tree, i % 2 ? "1" : "0", CPUS "/cpu%d/topology/physical_package_id", i);
+		made_file(&tree, i % 2 ? "aa" : "55", CPUS "/cpu%d/topology/core_siblings", i);
+	}
+	detect();
+	assert_cpu("0", "tutti_package", "0");
+	assert_cpu("0", "tutti_packages", "0,1");
+	for (int i = 0; i < 8; i++)
+		made_file(&tree, "1", CPUS "/cpu%d/topology/physical_package_id", i);
+	detect();
+	assert_cpu("0", "tutti_package", "1");
+	assert_cpu("0", "tutti_packages", NULL);
+}
+
+/* Their NUMA node is offline: they run. */
+static void cpus_of_no_node_are_a_cpu_of_their_own(void **state)
+{
+	(void)state;
+	made_node(&tree, 1, "f0", "10");
+	tree_file(&tree, CPUS "/online", "0-2,4-7\n");
+	tree_file(&tree, CPUS "/cpu0/topology/physical_package_id", "0\n");
+	tree_file(&tree, CPUS "/cpu4/topology/physical_package_id", "1\n");
+	tree_file(&tree, "proc/meminfo", "MemTotal:       16384 kB\n");
+	detect();
+	assert_cpu("1", "affinity", "000000f0");
+	assert_cpu("-1", "affinity", "00000007");
+	assert_cpu("-1", "tutti_package", "0");
+	assert_cpu("-1", "tutti_mem_mib", NULL);
+	assert_string_equal(tti_xml_get(doc->root->last, "numaid"), "-1");
+}
+
 static void nodes_of_memory_come_with_their_devices(void **state)
 {
 	(void)state;
@@ -301,6 +361,9 @@ int main(void)
 		TEST(nodes_come_with_all_that_is_said_of_them),
 		TEST(distances_that_do_not_fit_are_left_out),
 		TEST(nodes_of_memory_come_with_their_devices),
+		TEST(nodes_of_memory_alone_are_those_of_the_nearest_cpus),
+		TEST(a_node_may_have_several_packages),
+		TEST(cpus_of_no_node_are_a_cpu_of_their_own),
 		TEST(nodes_with_the_same_cpus_are_kept),
 		TEST(nodes_without_maps_have_lists),
 		TEST(lists_that_are_cut_are_not_believed),

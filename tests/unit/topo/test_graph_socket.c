@@ -126,12 +126,49 @@ static void memory_without_cores_has_no_figure(void **state)
 	tti_graph_free(graph);
 }
 
+/* It hangs on the node with cores: no socket of two NUMA nodes is made of it. */
+static void memory_alone_makes_no_socket_of_several_nodes(void **state)
+{
+	struct tti_graph *graph =
+		graph_of_text("<cpu numaid='0' " AMD_CPU " affinity='f' tutti_package='0'/>"
+			      "<cpu numaid='1' " AMD_CPU " affinity='f0' tutti_package='1'/>"
+			      "<cpu numaid='2' " AMD_CPU " affinity='0' tutti_package='1'/>"
+			      "<cpu numaid='3' " AMD_CPU " affinity='0'/>");
+	const uint32_t second = node_of(graph, TTI_NODE_CPU, "CPU1");
+
+	(void)state;
+	assert_int_equal(graph->ntype[TTI_NODE_PKG], 0);
+	assert_int_equal(graph->nsockets, 2);
+	assert_non_null(
+		tti_graph_link(graph, second, node_of(graph, TTI_NODE_CPU, "CPU2"), TTI_LINK_SYS));
+	assert_int_equal(cpu_of(graph, "CPU3")->package, 0);
+	tti_graph_free(graph);
+}
+
+static void several_sockets_may_be_one_node(void **state)
+{
+	struct tti_graph *graph = graph_of_text("<cpu numaid='0' " AMD_CPU " affinity='ffff' "
+						"tutti_package='0' tutti_packages='0,2,3'/>");
+
+	(void)state;
+	assert_int_equal(graph->nsockets, 3);
+	assert_int_equal(cpu_of(graph, "CPU0")->npackages, 3);
+	expect_near(cpu_of(graph, "CPU0")->mem_gbps, 3 * 153.6);
+	tti_graph_free(graph);
+	graph = graph_of_text("<cpu numaid='0' " AMD_CPU " tutti_package='0' tutti_packages='0,1'/>"
+			      "<cpu numaid='1' " AMD_CPU " tutti_package='1'/>");
+	assert_int_equal(graph->nsockets, 2);
+	tti_graph_free(graph);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cores_tell_how_many_sockets_there_are),
 		cmocka_unit_test(nodes_that_are_not_in_the_file_count),
 		cmocka_unit_test(memory_without_cores_has_no_figure),
+		cmocka_unit_test(memory_alone_makes_no_socket_of_several_nodes),
+		cmocka_unit_test(several_sockets_may_be_one_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -357,8 +357,9 @@ static void json_says_what_a_numa_node_has(void **state)
 	root = json_loads(out.text, 0, NULL);
 	assert_non_null(root);
 	cpu = json_object_get(json_array_get(json_object_get(root, "nodes"), 0), "cpu");
-	expect_keys(cpu, "numaid socket socket_assumed affinity cpus arch vendor family model "
-			 "model_name mem_mib mem_gbps mem_ns mem_measured mem_source ");
+	expect_keys(cpu,
+		    "numaid socket sockets socket_assumed affinity cpus arch vendor family model "
+		    "model_name mem_mib mem_gbps mem_ns mem_measured mem_source ");
 	assert_string_equal(json_string_value(json_object_get(cpu, "cpus")), "0-15,32-47");
 	assert_int_equal(json_integer_value(json_object_get(cpu, "mem_mib")), 1024);
 	assert_string_equal(json_string_value(json_object_get(cpu, "mem_source")), "estimate");

@@ -171,12 +171,29 @@ static void memory_has_its_size(void **state)
 		    "\nBetween CPUs: socket to socket 6.0 GB/s\n");
 }
 
+static void cores_of_no_node_are_no_numa_node(void **state)
+{
+	(void)state;
+	expect_tree(
+		"<cpu numaid='1' affinity='f0' arch='x86_64' vendor='GenuineIntel' familyid='6' "
+		"modelid='143' tutti_package='1'/>"
+		"<cpu numaid='-1' affinity='f' arch='x86_64' vendor='GenuineIntel' familyid='6' "
+		"modelid='143' tutti_package='0'/>",
+		false, false,
+		"text.xml: 2 sockets, 1 NUMA node\n"
+		"|- CPUs  Intel Sapphire Rapids, cpus 0-3, memory 230.4 GB/s 110 ns (estimate)\n"
+		"`- NUMA 1  Intel Sapphire Rapids, cpus 4-7, memory 230.4 GB/s 110 ns (data "
+		"sheet)\n"
+		"\nBetween CPUs: socket to socket 22.0 GB/s\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_line_a_thing),
 		cmocka_unit_test(c2c_is_shown_with_the_gpu),
 		cmocka_unit_test(memory_has_its_size),
+		cmocka_unit_test(cores_of_no_node_are_no_numa_node),
 		cmocka_unit_test(names_of_a_file_are_text),
 		cmocka_unit_test(color_is_all_that_color_adds),
 		cmocka_unit_test(meshes_have_a_table),
