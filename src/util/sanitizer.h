@@ -17,4 +17,11 @@
 #define TTI_SANITIZED 0
 #endif
 
+/* TTI_HAS_LSAN: 1 where leaks are looked for, which comes with ASan. */
+#if defined(__SANITIZE_ADDRESS__) || TTI_HAS_FEATURE(address_sanitizer)
+#define TTI_HAS_LSAN 1
+#else
+#define TTI_HAS_LSAN 0
+#endif
+
 #endif

@@ -12,6 +12,7 @@
 #include "util/arena.h"
 #include "util/fault.h"
 #include "util/mem.h"
+#include "util/secret.h"
 #include "util/vec.h"
 
 /* The sanitizers take an absurd size for a bug of the program, unless told. */
@@ -54,6 +55,7 @@ static void nothing_is_an_address_too(void **state)
 		tti_free(memory[i]);
 	}
 	tti_free(NULL);
+	tti_secret_free(NULL);
 }
 
 static void zeroed_aligned_and_copied(void **state)
@@ -73,6 +75,29 @@ static void zeroed_aligned_and_copied(void **state)
 	}
 	assert_null(tti_aligned_zalloc(24, 8));
 	assert_int_equal(errno, EINVAL);
+}
+
+static void secrets_are_zeroed_aligned_and_apart(void **state)
+{
+	unsigned char *memory[20];
+
+	(void)state;
+	for (size_t i = 0; i < 20; i++) {
+		const size_t nbytes = i * i * 97;
+
+		memory[i] = tti_secret_zalloc(nbytes);
+		assert_non_null(memory[i]);
+		assert_int_equal((uintptr_t)memory[i] % 64, 0);
+		assert_true(all_zero(memory[i], nbytes));
+		memset(memory[i], (int)i, nbytes);
+	}
+	for (size_t i = 0; i < 20; i++) {
+		for (size_t at = 0; at < i * i * 97; at++)
+			assert_int_equal(memory[i][at], i);
+		tti_secret_free(memory[i]);
+	}
+	assert_null(tti_secret_zalloc(SIZE_MAX / 4));
+	assert_int_equal(errno, ENOMEM);
 }
 
 static void products_do_not_overflow(void **state)
@@ -108,6 +133,10 @@ static void each_can_be_made_to_fail(void **state)
 			tti_free(memory[i]);
 		}
 	}
+	tti_fault_set("mem:1");
+	errno = 0;
+	assert_null(tti_secret_zalloc(8));
+	assert_int_equal(errno, ENOMEM);
 	tti_fault_set("mem:1");
 	errno = 0;
 	assert_null(tti_realloc(kept, 100000));
@@ -239,6 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(nothing_is_an_address_too, no_faults),
 		cmocka_unit_test_setup(zeroed_aligned_and_copied, no_faults),
+		cmocka_unit_test_setup(secrets_are_zeroed_aligned_and_apart, no_faults),
 		cmocka_unit_test_setup(products_do_not_overflow, no_faults),
 		cmocka_unit_test_setup_teardown(each_can_be_made_to_fail, no_faults, no_faults),
 		cmocka_unit_test_setup(arena_gives_zeroed_memory_apart, no_faults),
