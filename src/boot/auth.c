@@ -80,6 +80,7 @@ static void prove(const struct tti_auth *auth, char side, uint8_t verdict, uint8
 	crypto_generichash_update(&hash, auth->payload, auth->payload_len);
 	crypto_generichash_update(&hash, &verdict, 1);
 	crypto_generichash_final(&hash, out, HASH);
+	sodium_memzero(&hash, sizeof(hash));
 }
 
 static void say(struct tti_auth *auth, const void *data, size_t nbytes)
@@ -170,6 +171,7 @@ static void derive_key(const struct tti_auth *auth, char side, const uint8_t *sh
 	crypto_generichash_update(&hash, auth->hello, HEAD);
 	crypto_generichash_update(&hash, auth->answer, HEAD);
 	crypto_generichash_final(&hash, key, TTI_SEAL_KEY);
+	sodium_memzero(&hash, sizeof(hash));
 }
 
 /* The other side has proven itself, so its public value is its own. */

@@ -16,7 +16,7 @@
 #include "util/fd.h"
 #include "util/fork.h"
 #include "util/log.h"
-#include "util/mem.h"
+#include "util/secret.h"
 #include "util/strbuf.h"
 
 #define TRIES            (2 * TTI_IFACE_MOST)
@@ -114,11 +114,11 @@ static void add_scopes(struct tti_dial *dial, const struct tti_addr *addr)
 tutti_status tti_dial_start(struct tti_loop *loop, const struct tti_dial_config *config,
 			    struct tti_dial **out)
 {
-	struct tti_dial *dial = tti_zalloc(sizeof(*dial));
+	struct tti_dial *dial = tti_secret_zalloc(sizeof(*dial));
 
 	if (!dial)
 		return tti_fail(TUTTI_ENOMEM, "no memory to connect");
-	dial->ear.hear = hear;
+	dial->ear = (struct tti_ear){ .hear = hear, .is_secret = true };
 	dial->loop = loop;
 	dial->config = *config;
 	dial->config.addrs = NULL;

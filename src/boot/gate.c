@@ -14,6 +14,7 @@
 #include "util/fork.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/secret.h"
 
 /* Long enough for a machine with a thousand ranks on two cores. */
 #define HANDSHAKE_MS 10000
@@ -174,12 +175,12 @@ static void hear_guest(struct tti_ear *ear, uint32_t events)
 static tutti_status greet(struct tti_gate *gate, int fd, const struct sockaddr *from)
 {
 	const int yes = 1;
-	struct tti_gate_guest *guest = tti_zalloc(sizeof(*guest));
+	struct tti_gate_guest *guest = tti_secret_zalloc(sizeof(*guest));
 
 	if (!guest)
 		return tti_fail(TUTTI_ENOMEM, "no memory for a connection");
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	guest->ear.hear = hear_guest;
+	guest->ear = (struct tti_ear){ .hear = hear_guest, .is_secret = true };
 	guest->gate = gate;
 	guest->fd = fd;
 	guest->deadline_ns = tti_deadline(HANDSHAKE_MS);
@@ -193,7 +194,7 @@ static tutti_status greet(struct tti_gate *gate, int fd, const struct sockaddr *
 		tti_loop_add(gate->loop, fd, EPOLLIN | EPOLLOUT | EPOLLET, &guest->ear);
 
 	if (status != TUTTI_OK) {
-		tti_free(guest);
+		tti_secret_free(guest);
 		return status;
 	}
 	guest->older = gate->newest;

@@ -29,9 +29,10 @@ static const uint8_t magic[8] = { 'T', 'U', 'T', 'T', 'I', '-', 'I', 'D' };
 
 void tti_id_encode(const struct tti_id *id, tutti_unique_id *out)
 {
-	uint8_t bytes[TUTTI_UNIQUE_ID_BYTES] = { 0 };
+	uint8_t *bytes = (uint8_t *)out->bytes;
 	const uint16_t port = id->naddrs > 0 ? id->addrs[0].port : 0;
 
+	memset(out, 0, sizeof(*out));
 	memcpy(bytes, magic, 8);
 	bytes[8] = VERSION;
 	bytes[9] = (uint8_t)id->flags;
@@ -43,16 +44,14 @@ void tti_id_encode(const struct tti_id *id, tutti_unique_id *out)
 	const uint32_t check = (uint32_t)tti_hash_bytes(bytes, CHECK_AT);
 
 	memcpy(bytes + CHECK_AT, &check, 4);
-	memcpy(out->bytes, bytes, sizeof(bytes));
 }
 
 tutti_status tti_id_decode(const tutti_unique_id *in, struct tti_id *out)
 {
-	uint8_t bytes[TUTTI_UNIQUE_ID_BYTES];
+	const uint8_t *bytes = (const uint8_t *)in->bytes;
 	uint16_t port;
 	uint32_t check;
 
-	memcpy(bytes, in->bytes, sizeof(bytes));
 	memset(out, 0, sizeof(*out));
 	if (memcmp(bytes, magic, 8) != 0)
 		return tti_fail(TUTTI_EINVAL,

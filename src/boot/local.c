@@ -11,6 +11,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/params.h"
+#include "util/secret.h"
 #include "util/strbuf.h"
 #include "util/thread.h"
 
@@ -209,8 +210,7 @@ static void free_world(struct tti_boot_local_world *world)
 		if (!local)
 			continue;
 		tti_office_release(&local->base.office);
-		sodium_memzero(local->base.secret, sizeof(local->base.secret));
-		tti_free(local);
+		tti_secret_free(local);
 	}
 	for (int i = 0; i < 2; i++) {
 		tti_free(world->gathers[i].blobs);
@@ -254,16 +254,13 @@ static const struct tti_boot_ops local_ops = {
 
 static tutti_status fill_world(struct tti_boot_local_world *world, int nranks)
 {
-	uint8_t secret[TTI_SECRET_BYTES];
-
 	world->ranks = tti_calloc((size_t)nranks, sizeof(struct tti_boot_local *));
 	world->gathers[0].has = tti_calloc((size_t)nranks, sizeof(bool));
 	world->gathers[1].has = tti_calloc((size_t)nranks, sizeof(bool));
 	if (!world->ranks || !world->gathers[0].has || !world->gathers[1].has)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
-	randombytes_buf(secret, sizeof(secret));
 	for (int i = 0; i < nranks; i++) {
-		struct tti_boot_local *local = tti_zalloc(sizeof(*local));
+		struct tti_boot_local *local = tti_secret_zalloc(sizeof(*local));
 
 		if (!local)
 			return tti_fail(TUTTI_ENOMEM, "no memory for %d ranks", nranks);
@@ -271,7 +268,10 @@ static tutti_status fill_world(struct tti_boot_local_world *world, int nranks)
 		local->base.rank = i;
 		local->base.nranks = nranks;
 		local->base.local = true;
-		memcpy(local->base.secret, secret, sizeof(secret));
+		if (i == 0)
+			randombytes_buf(local->base.secret, TTI_SECRET_BYTES);
+		else
+			memcpy(local->base.secret, world->ranks[0]->base.secret, TTI_SECRET_BYTES);
 		local->world = world;
 		world->ranks[i] = local;
 		TTI_TRY(tti_office_init(&local->base.office, nranks));

@@ -7,6 +7,7 @@
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/mem.h"
+#include "util/secret.h"
 
 tutti_status tti_loop_init(struct tti_loop *loop)
 {
@@ -25,7 +26,10 @@ static void free_dead(struct tti_loop *loop)
 		struct tti_ear *ear = loop->dead;
 
 		loop->dead = ear->next_dead;
-		tti_free(ear);
+		if (ear->is_secret)
+			tti_secret_free(ear);
+		else
+			tti_free(ear);
 	}
 }
 

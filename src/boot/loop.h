@@ -18,6 +18,7 @@ struct tti_ear {
 	void (*hear)(struct tti_ear *ear, uint32_t events);
 	struct tti_ear *next_dead;
 	bool dead;
+	bool is_secret; /* made by tti_secret_zalloc() */
 };
 
 struct tti_loop {
@@ -40,7 +41,7 @@ void tti_loop_close(struct tti_loop *loop, int *fd); /* -1 is fine, and is what 
 /* Wait once, at most timeout_ms (-1: for ever), and call the ears. */
 void tti_loop_wait(struct tti_loop *loop, int timeout_ms);
 
-/* tti_free() the object when it is safe. Its descriptors are the caller's. */
+/* Free the object when it is safe. Its descriptors are the caller's. */
 void tti_loop_bury(struct tti_loop *loop, struct tti_ear *ear);
 
 /* ms until the deadline for tti_loop_wait(): -1 for TTI_NEVER. */

@@ -18,6 +18,7 @@
 #include "util/fd.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/secret.h"
 #include "util/strbuf.h"
 #include "util/thread.h"
 
@@ -469,8 +470,7 @@ static void destroy(struct tti_root *root)
 	tti_loop_close(&root->loop, &root->wake_fd);
 	tti_loop_release(&root->loop);
 	tti_free(root->seats);
-	explicit_bzero(root->secret, sizeof(root->secret));
-	tti_free(root);
+	tti_secret_free(root);
 }
 
 static void *serve(void *self)
@@ -519,7 +519,7 @@ static tutti_status open_root(struct tti_root *root, int listen_fd)
 static tutti_status start(int listen_fd, const uint8_t *secret, int64_t timeout_ms, bool detached,
 			  struct tti_root **out)
 {
-	struct tti_root *root = tti_zalloc(sizeof(*root));
+	struct tti_root *root = tti_secret_zalloc(sizeof(*root));
 	tutti_status status;
 	pthread_t thread;
 

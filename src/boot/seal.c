@@ -35,11 +35,6 @@ void tti_seal_init(struct tti_seal *seal, enum tti_seal_cipher cipher,
 	use_key(seal, key);
 }
 
-void tti_seal_forget(struct tti_seal *seal)
-{
-	sodium_memzero(seal, sizeof(*seal));
-}
-
 /* A record is done. */
 static void count(struct tti_seal *seal, size_t nbytes)
 {

@@ -10,7 +10,7 @@
  * (tti_auth_keys()) and is replaced on both sides after TTI_SEAL_RECORDS records or
  * TTI_SEAL_BYTES bytes: the next key is a hash of the one before, which is forgotten.
  *
- * Owner: who holds the struct; tti_seal_forget() before its memory is given back.
+ * Owner: who holds the struct, in memory of util/secret.h.
  * Threads: not synchronised. */
 
 #include <sodium.h>
@@ -53,7 +53,6 @@ enum tti_seal_cipher tti_seal_choose(unsigned mine, unsigned theirs);
 
 void tti_seal_init(struct tti_seal *seal, enum tti_seal_cipher cipher,
 		   const uint8_t key[TTI_SEAL_KEY]);
-void tti_seal_forget(struct tti_seal *seal);
 
 /* The next record: nbytes of `data` become as many at `sealed` (which may be `data`), and a
  * mac. The nhead bytes of `head` are protected against change, but not hidden. */

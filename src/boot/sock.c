@@ -21,6 +21,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/process.h"
+#include "util/secret.h"
 
 #define GRACE_MS 1500
 /* The root hears of a death when the neighbours do. */
@@ -285,8 +286,7 @@ static void sock_close(struct tti_boot *boot)
 	tti_office_release(&boot->office);
 	tti_free(sock->in);
 	tti_free(sock->cards);
-	explicit_bzero(boot->secret, sizeof(boot->secret));
-	tti_free(sock);
+	tti_secret_free(sock);
 }
 
 static tutti_status sock_gather(struct tti_boot *boot, void *blobs, size_t nbytes)
@@ -320,7 +320,7 @@ const struct tti_boot_ops tti_sock_ops = {
 static tutti_status make(const struct tti_boot_config *config, struct tti_sock **out)
 {
 	const size_t n = (size_t)config->nranks;
-	struct tti_sock *sock = tti_zalloc(sizeof(*sock));
+	struct tti_sock *sock = tti_secret_zalloc(sizeof(*sock));
 
 	if (!sock)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the bootstrap");
@@ -384,22 +384,27 @@ static tutti_status listen_and_tell(int nranks, struct tti_wire_card *card, int 
 static tutti_status serve_root(const struct tti_boot_config *config, struct tti_root **out)
 {
 	const int iroot = tti_group_of(config->nranks, config->nids, config->rank);
+	tutti_status status = TUTTI_OK;
 	struct tti_id id;
+	uint16_t port;
 	int fd;
 
 	TTI_TRY(tti_id_decode(&config->ids[iroot], &id));
 	if (!(id.flags & TTI_ID_BY_HAND) ||
 	    tti_group_make(config->nranks, config->nids, iroot).first != config->rank)
-		return TUTTI_OK;
+		goto done;
 	if (id.flags & TTI_ID_OPEN)
 		tti_log(TTI_LOG_WARN, TTI_BOOT,
 			"the ranks meet at a given address without TUTTI_COMM_SECRET: whoever "
 			"reaches its port can join");
 
-	uint16_t port = ntohs(id.addrs[0].port);
-
-	TTI_TRY(tti_listen(&port, 16384, &fd));
-	return tti_root_start(fd, id.secret, config->timeout_ms, out);
+	port = ntohs(id.addrs[0].port);
+	status = tti_listen(&port, 16384, &fd);
+	if (status == TUTTI_OK)
+		status = tti_root_start(fd, id.secret, config->timeout_ms, out);
+done:
+	explicit_bzero(id.secret, sizeof(id.secret));
+	return status;
 }
 
 static tutti_status check_config(const struct tti_boot_config *config)

@@ -11,6 +11,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/secret.h"
 #include "util/thread.h"
 
 /* A part of what a rank sent in the exchange. */
@@ -323,10 +324,9 @@ static void release(struct tti_sub *sub)
 	tti_sub_end_exchange(sub);
 	tti_free(sub->left);
 	tti_free(sub->member);
-	sodium_memzero(sub->base.secret, sizeof(sub->base.secret));
 	pthread_cond_destroy(&sub->came);
 	pthread_mutex_destroy(&sub->lock);
-	tti_free(sub);
+	tti_secret_free(sub);
 }
 
 static void close_sub(struct tti_boot *boot)
@@ -402,7 +402,7 @@ static tutti_status fill(struct tti_sub *sub, struct tti_boot *parent, const int
 tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, const int *ranks, int n,
 				 const struct tti_boot_config *config, struct tti_boot **out)
 {
-	struct tti_sub *sub = tti_zalloc(sizeof(*sub));
+	struct tti_sub *sub = tti_secret_zalloc(sizeof(*sub));
 	tutti_status st;
 
 	if (!sub)

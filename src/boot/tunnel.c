@@ -11,14 +11,14 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
-#include "util/mem.h"
+#include "util/secret.h"
 #include "util/wire.h"
 
 #define LENGTH 2
 
 tutti_status tti_tunnel_open(int fd, const struct tti_seal_keys *keys, struct tti_tunnel **out)
 {
-	struct tti_tunnel *tunnel = tti_zalloc(sizeof(*tunnel));
+	struct tti_tunnel *tunnel = tti_secret_zalloc(sizeof(*tunnel));
 
 	if (!tunnel)
 		return tti_fail(TUTTI_ENOMEM, "no memory for a connection");
@@ -34,8 +34,7 @@ void tti_tunnel_close(struct tti_tunnel **tunnel)
 	if (!*tunnel)
 		return;
 	tti_fd_close(&(*tunnel)->fd);
-	sodium_memzero(*tunnel, sizeof(**tunnel));
-	tti_free(*tunnel);
+	tti_secret_free(*tunnel);
 	*tunnel = NULL;
 }
 

@@ -8,8 +8,8 @@
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/log.h"
-#include "util/mem.h"
 #include "util/params.h"
+#include "util/secret.h"
 #include "util/strbuf.h"
 
 /* A communicator of the ranks there are and new ones. Those there are agree first, over a
@@ -180,7 +180,7 @@ static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm
 					  .stop = &comm->stop,
 					  .on_broken = on_broken,
 					  .self = grow };
-	struct wish *wishes = tti_calloc(n, sizeof(*wishes));
+	struct wish *wishes = tti_secret_zalloc(n * sizeof(*wishes));
 	tutti_status st;
 
 	if (!wishes)
@@ -194,7 +194,7 @@ static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm
 		comm->n = config.nranks;
 		st = tti_boot_connect(&config, boot);
 	}
-	tti_free(wishes);
+	tti_secret_free(wishes);
 	return st;
 }
 
@@ -203,7 +203,7 @@ static void free_grow(struct tti_maker *maker)
 	struct grow *grow = (struct grow *)maker;
 
 	tti_handle_leave(grow->handle);
-	tti_free(grow);
+	tti_secret_free(grow);
 }
 
 /* What is wrong with the arguments, all ranks find out together: so nobody waits for a
@@ -219,7 +219,7 @@ static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const str
 	if (st != TUTTI_OK)
 		return decline(parent, wish, st);
 	config = tti_child_config(parent, given);
-	made = tti_zalloc(sizeof(*made));
+	made = tti_secret_zalloc(sizeof(*made));
 	if (!made)
 		return tti_fail(TUTTI_ENOMEM, "%d ranks that grow: out of memory", parent->n);
 	made->maker = (struct tti_maker){ .connect = connect_grown,
@@ -230,7 +230,7 @@ static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const str
 	made->k = parent->ngrows++;
 	made->handle = handle;
 	if (tti_handle_enter(handle, &made->parent) != TUTTI_OK) {
-		tti_free(made);
+		tti_secret_free(made);
 		return TUTTI_EUSAGE;
 	}
 	return tti_comm_make(&made->maker, parent->n, parent->rank, true, &config, out);
@@ -264,6 +264,7 @@ tutti_status tutti_comm_grow(tutti_comm_t handle, int nranks, const tutti_unique
 	if (id)
 		wish.id = *id;
 	st = tti_comm_note(parent, grow(handle, parent, &wish, out, config));
+	explicit_bzero(&wish.id, sizeof(wish.id));
 	tti_handle_leave(handle);
 	return st;
 }

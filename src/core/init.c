@@ -11,6 +11,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
+#include "util/secret.h"
 #include "util/thread.h"
 
 /* Everything an init needs, copied: it may run on a thread of its own. */
@@ -32,7 +33,7 @@ static void plan_free(struct plan *plan)
 	tti_meeting_close(plan->meeting, false);
 	tti_free(plan->transport);
 	tti_free(plan->algo);
-	tti_free(plan);
+	tti_secret_free(plan);
 }
 
 static tutti_status read_config(const tutti_config *given, tutti_config *out)
@@ -71,7 +72,7 @@ static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique
 	struct plan *plan;
 
 	TTI_TRY(read_config(given, &config));
-	plan = tti_zalloc(sizeof(*plan) + ids_bytes);
+	plan = tti_secret_zalloc(sizeof(*plan) + ids_bytes);
 	if (!plan)
 		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
 	plan->config = config;
@@ -287,12 +288,18 @@ tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank, const tu
 tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks, tutti_unique_id id,
 					 int rank, const tutti_config *config)
 {
-	return tutti_comm_init_scalable(out, nranks, rank, 1, &id, config);
+	const tutti_status st = tutti_comm_init_scalable(out, nranks, rank, 1, &id, config);
+
+	explicit_bzero(&id, sizeof(id));
+	return st;
 }
 
 tutti_status tutti_comm_init_rank(tutti_comm_t *out, int nranks, tutti_unique_id id, int rank)
 {
-	return tutti_comm_init_scalable(out, nranks, rank, 1, &id, NULL);
+	const tutti_status st = tutti_comm_init_scalable(out, nranks, rank, 1, &id, NULL);
+
+	explicit_bzero(&id, sizeof(id));
+	return st;
 }
 
 /* -- All ranks in this process --------------------------------------------- */

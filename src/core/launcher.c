@@ -111,10 +111,13 @@ tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 	struct place place = { 0 };
 	struct tti_meeting *meeting = NULL;
 	tutti_unique_id id;
+	tutti_status st;
 
 	TTI_TRY(find_place(&place));
 	TTI_TRY(find_id(&place, &id, &meeting));
 	tti_log(TTI_LOG_INFO, TTI_CORE, "rank %d of %d by %s", place.rank, place.nranks,
 		place.launcher);
-	return tti_comm_init_met(out, place.nranks, place.rank, &id, meeting, config);
+	st = tti_comm_init_met(out, place.nranks, place.rank, &id, meeting, config);
+	explicit_bzero(&id, sizeof(id));
+	return st;
 }

@@ -14,8 +14,8 @@
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/fork.h"
-#include "util/mem.h"
 #include "util/params.h"
+#include "util/secret.h"
 
 /* What the file holds; the text of rank 0's error may follow. */
 struct page {
@@ -222,7 +222,7 @@ static tutti_status make(const char *path, struct tti_meeting **out)
 {
 	const size_t len = strlen(path) + 1;
 
-	*out = tti_zalloc(sizeof(**out) + len);
+	*out = tti_secret_zalloc(sizeof(**out) + len);
 	if (!*out)
 		return tti_fail(TUTTI_ENOMEM, "TUTTI_COMM_FILE=%s: out of memory", path);
 	memcpy((*out)->path, path, len);
@@ -242,7 +242,7 @@ tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_
 	for (int tries = 0; tries < 100 && st == TUTTI_AGAIN; tries++)
 		st = create_file(path, &has_locks, &meeting->fd);
 	if (st != TUTTI_OK) {
-		tti_free(meeting);
+		tti_secret_free(meeting);
 		return st == TUTTI_AGAIN ? name_is_taken(path) : st;
 	}
 	st = tti_boot_id_create(&page.id);
@@ -252,6 +252,9 @@ tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_
 	read_host(page.host, sizeof(page.host));
 	if (pwrite(meeting->fd, &page, sizeof(page), 0) != (ssize_t)sizeof(page) && st == TUTTI_OK)
 		st = tti_fail(TUTTI_ESYS, "TUTTI_COMM_FILE: cannot write %s: %m", path);
+	if (st == TUTTI_OK)
+		*id = page.id;
+	explicit_bzero(&page.id, sizeof(page.id));
 	if (st != TUTTI_OK) {
 		tti_meeting_close(meeting, false);
 		return st;
@@ -260,7 +263,6 @@ tutti_status tti_meeting_open(const char *path, tutti_unique_id *id, struct tti_
 	 * it, and else only half a minute later. */
 	copy = tti_fork_close(fcntl(meeting->fd, F_DUPFD_CLOEXEC, 0));
 	tti_fd_close(&copy);
-	*id = page.id;
 	*out = meeting;
 	return TUTTI_OK;
 }
@@ -273,8 +275,7 @@ void tti_meeting_close(struct tti_meeting *meeting, bool have_met)
 	if (!meeting)
 		return;
 	if (meeting->fd < 0) {
-		explicit_bzero(&meeting->id, sizeof(meeting->id));
-		tti_free(meeting);
+		tti_secret_free(meeting);
 		return;
 	}
 	if (!have_met && pwrite(meeting->fd, words, strlen(words), sizeof(struct page)) < 0)
@@ -282,7 +283,7 @@ void tti_meeting_close(struct tti_meeting *meeting, bool have_met)
 	if (have_met && fstat(meeting->fd, &file) == 0 && is_at(meeting->path, &file))
 		unlink(meeting->path);
 	tti_fd_close(&meeting->fd);
-	tti_free(meeting);
+	tti_secret_free(meeting);
 }
 
 /* -- The others ----------------------------------------------------------------------- */
@@ -337,6 +338,7 @@ tutti_status tti_meeting_read(const char *path, tutti_unique_id *id, struct tti_
 	struct timespec nap = { .tv_nsec = 500 * 1000 };
 	struct finding found;
 	struct stat first;
+	tutti_status st;
 
 	TTI_TRY(look(path, &found));
 	first = found.file;
@@ -354,9 +356,11 @@ tutti_status tti_meeting_read(const char *path, tutti_unique_id *id, struct tti_
 			nap.tv_nsec += nap.tv_nsec / 4;
 		TTI_TRY(look(path, &found));
 	}
-	TTI_TRY(make(path, out));
-	*id = (*out)->id = found.page.id;
-	return TUTTI_OK;
+	st = make(path, out);
+	if (st == TUTTI_OK)
+		*id = (*out)->id = found.page.id;
+	explicit_bzero(&found.page.id, sizeof(found.page.id));
+	return st;
 }
 
 tutti_status tti_meeting_explain(const struct tti_meeting *meeting, tutti_status status)
@@ -364,14 +368,17 @@ tutti_status tti_meeting_explain(const struct tti_meeting *meeting, tutti_status
 	char text[WORDS_MOST];
 	struct finding found;
 	tutti_status st;
+	bool is_other;
 
 	if (!meeting || meeting->fd >= 0 || (status != TUTTI_EPEER && status != TUTTI_ETIMEOUT))
 		return status;
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	st = look(meeting->path, &found);
 	/* No words: it was killed. The same words: the ranks heard of one thing. */
+	is_other = memcmp(&found.page.id, &meeting->id, sizeof(meeting->id)) != 0;
+	explicit_bzero(&found.page.id, sizeof(found.page.id));
 	if (st != TUTTI_OK || !found.is_whole || !*found.words || strstr(found.words, text) ||
-	    memcmp(&found.page.id, &meeting->id, sizeof(meeting->id)) != 0) {
+	    is_other) {
 		tti_error_set(text);
 		return status;
 	}

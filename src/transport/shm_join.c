@@ -43,6 +43,7 @@
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/secret.h"
 
 #define GUESTS   8  /* connections a member listens to at a time */
 #define LOOK_MS  50 /* how often *stop is looked at */
@@ -163,12 +164,15 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 	const uint8_t measures = 1;
 	struct offer offer = { .total_bytes = port->seg.layout.total_bytes };
 	struct tti_auth auth;
+	tutti_status st;
 	uint8_t byte = 0;
 
 	if (getrandom(&offer.nonce, sizeof(offer.nonce), 0) != (ssize_t)sizeof(offer.nonce))
 		return tti_fail_quiet(TUTTI_ESYS, "getrandom: %m");
 	tti_auth_init(&auth, true, TTI_AUTH_SHM, port->config.secret, &claim, sizeof(claim));
-	TTI_TRY(tti_auth_run(&auth, fd, deadline_ns, stop));
+	st = tti_auth_run(&auth, fd, deadline_ns, stop);
+	tti_auth_forget(&auth);
+	TTI_TRY(st);
 	TTI_TRY(send_offer(fd, &offer, port->seg.fd));
 	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
 	if (atomic_load(&bell->probe) != tti_hash_mix(offer.nonce))
@@ -364,7 +368,7 @@ static tutti_status await(struct tti_shm_port *port, int leader, int line, int64
 
 static tutti_status follow(struct tti_shm_port *port, int leader, int line, int64_t deadline_ns)
 {
-	struct guest *const guests = tti_calloc(GUESTS, sizeof(*guests));
+	struct guest *const guests = tti_secret_zalloc(GUESTS * sizeof(*guests));
 	tutti_status st;
 	int fd = -1;
 
@@ -375,7 +379,7 @@ static tutti_status follow(struct tti_shm_port *port, int leader, int line, int6
 	if (st == TUTTI_OK)
 		st = enter(port, leader, fd, deadline_ns);
 	tti_fd_close(&fd);
-	tti_free(guests);
+	tti_secret_free(guests);
 	if (st == TUTTI_OK)
 		return TUTTI_OK;
 	port->base.failed_peer = leader;

@@ -11,6 +11,7 @@
 #include "util/fd.h"
 #include "util/log.h"
 #include "util/mem.h"
+#include "util/secret.h"
 
 /* How long shutdown() waits for a peer that takes nothing of what is unsent, and for one
  * that does. */
@@ -194,6 +195,5 @@ void tti_tcp_shutdown(struct tti_port *base)
 	tti_vec_release(&port->rising);
 	tti_free(port->link_of);
 	tti_tcp_cards_release(&port->cards);
-	explicit_bzero(port->secret, sizeof(port->secret));
-	tti_free(port);
+	tti_secret_free(port);
 }

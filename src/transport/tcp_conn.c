@@ -14,6 +14,7 @@
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/mem.h"
+#include "util/secret.h"
 #include "util/wire.h"
 
 /* A machine that answers nothing for so long is dead. */
@@ -25,13 +26,13 @@
 tutti_status tti_tcp_conn_create(struct tti_tcp_port *port, int fd, struct tti_tcp_conn **out)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET };
-	struct tti_tcp_conn *conn = tti_zalloc(sizeof(*conn));
+	struct tti_tcp_conn *conn = tti_secret_zalloc(sizeof(*conn));
 
-	if (!conn || !(conn->auth = tti_zalloc(sizeof(*conn->auth))) ||
+	if (!conn || !(conn->auth = tti_secret_zalloc(sizeof(*conn->auth))) ||
 	    !tti_vec_push(&port->rising, conn)) {
 		if (conn)
-			tti_free(conn->auth);
-		tti_free(conn);
+			tti_secret_free(conn->auth);
+		tti_secret_free(conn);
 		tti_fd_close(&fd);
 		return tti_fail(TUTTI_ENOMEM, "rank %d: a TCP connection", port->base.rank);
 	}
@@ -128,14 +129,10 @@ void tti_tcp_conn_reap(struct tti_tcp_port *port)
 		struct tti_tcp_conn *conn = port->dead;
 
 		port->dead = conn->next_dead;
-		if (conn->auth)
-			tti_auth_forget(conn->auth);
-		tti_free(conn->auth);
+		tti_secret_free(conn->auth);
 		tti_free(conn->reader);
 		tti_free(conn->sealed);
-		tti_seal_forget(&conn->in);
-		tti_seal_forget(&conn->out_seal);
-		tti_free(conn);
+		tti_secret_free(conn);
 	}
 }
 
@@ -160,8 +157,7 @@ tutti_status tti_tcp_conn_raise(struct tti_tcp_port *port, struct tti_tcp_conn *
 	leave_rising(port, conn);
 	conn->state = TTI_TCP_UP;
 	port->nup++;
-	tti_auth_forget(conn->auth);
-	tti_free(conn->auth);
+	tti_secret_free(conn->auth);
 	conn->auth = NULL;
 	return TUTTI_OK;
 }

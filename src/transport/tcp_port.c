@@ -16,6 +16,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
+#include "util/secret.h"
 #include "util/strbuf.h"
 
 #define BACKLOG      4096
@@ -105,7 +106,7 @@ tutti_status tti_tcp_open(const struct tti_port_config *config,
 	tutti_status status;
 
 	TTI_TRY(check_config(config));
-	port = tti_zalloc(sizeof(*port));
+	port = tti_secret_zalloc(sizeof(*port));
 	if (!port)
 		return tti_fail(TUTTI_ENOMEM, "TCP port");
 	port->base.transport = &tti_transport_tcp;
