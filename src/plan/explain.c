@@ -30,8 +30,10 @@ static tutti_status find_members(struct tti_arena *arena, const struct tti_job_n
 					member->name);
 	}
 	*out = (struct tti_members){ .routes = routes, .nodes = nodes, .n = sharers.nendpoints };
-	out->nets = from == to ? node->nets : to->by_type[TTI_NODE_NET];
-	nnets = from == to ? node->nnets : to->ntype[TTI_NODE_NET];
+	out->nets = node->nets;
+	nnets = node->nnets;
+	if (from != to)
+		TTI_TRY(tti_plan_nets_of(to, arena, &out->nets, &nnets));
 	if (!nets)
 		return tti_detour_nets(out, nnets, &out->ninner);
 	out->nnets = nnets;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
+#include "boot/iface.h"
 #include "plan/plan.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/params.h"
 #include "util/vec.h"
 
 /* A job and the arrays that its nodes borrow; nodes of one kind share theirs. */
@@ -55,6 +57,34 @@ static uint32_t choose_members(const struct tti_graph *graph, uint32_t *members)
 	return n;
 }
 
+static bool is_asked_for(const char *name)
+{
+	const char *list = tti_params()->socket_ifname;
+
+	return list && *list && *list != '^' && tti_iface_passes(list, name);
+}
+
+tutti_status tti_plan_nets_of(const struct tti_graph *graph, struct tti_arena *arena,
+			      const uint32_t **out, uint32_t *n_out)
+{
+	const uint32_t *all = graph->by_type[TTI_NODE_NET];
+	const uint32_t most = graph->ntype[TTI_NODE_NET];
+	uint32_t *nets = tti_arena_alloc(arena, most * sizeof(*nets) + 1);
+	uint32_t n = 0;
+
+	if (!nets)
+		return no_memory();
+	for (uint32_t i = 0; i < most; i++) {
+		const struct tti_node *net = &graph->nodes[all[i]];
+
+		if (!net->net.is_virtual || is_asked_for(net->name))
+			nets[n++] = all[i];
+	}
+	*out = n ? nets : all;
+	*n_out = n ? n : most;
+	return TUTTI_OK;
+}
+
 /* The endpoints and NICs of a node; its ranks are not there yet. */
 static tutti_status fill_node(struct own_job *own, const struct tti_routes *routes,
 			      struct tti_job_node *out)
@@ -72,10 +102,8 @@ static tutti_status fill_node(struct own_job *own, const struct tti_routes *rout
 				graph->source);
 	out->routes = routes;
 	out->members = endpoints;
-	out->nets = graph->by_type[TTI_NODE_NET];
-	out->nnets = graph->ntype[TTI_NODE_NET];
 	out->group = -1;
-	return TUTTI_OK;
+	return tti_plan_nets_of(graph, &own->arena, &out->nets, &out->nnets);
 }
 
 /* More ranks than endpoints share them in turn; fewer have the first ones. Nodes with the

@@ -132,6 +132,11 @@ struct tti_job_layout {
 /* TUTTI_EINVAL: a node that is none or has no ranks. */
 TUTTI_CHECKED tutti_status tti_job_lay_out(const struct tti_job_layout *layout,
 					   struct tti_plan_job **out);
+/* The NETs that a node of such a graph offers to plans, in *out, of the arena: all but those
+ * that are virtual by their names, as their traffic takes another one; these too if
+ * TUTTI_SOCKET_IFNAME asks for them, or if there are no others. */
+TUTTI_CHECKED tutti_status tti_plan_nets_of(const struct tti_graph *graph, struct tti_arena *arena,
+					    const uint32_t **out, uint32_t *n_out);
 void tti_plan_job_free(struct tti_plan_job *job);
 
 static inline bool tti_plan_hop_is_direct(const struct tti_plan_channel *channel, uint32_t rank)

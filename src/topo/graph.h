@@ -102,6 +102,7 @@ struct tti_net_info {
 	uint64_t guid, asic; /* ports of one card have one asic                 */
 	int maxconn;
 	bool gdr, coll;
+	bool is_virtual; /* a bridge, a tunnel, a container's end, by its name */
 	double latency_ns;
 };
 

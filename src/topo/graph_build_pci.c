@@ -243,6 +243,27 @@ static const struct tti_xml *only_net(const struct tti_xml *net)
 	return net;
 }
 
+/* Names that programs give to interfaces which are no hardware: of containers and virtual
+ * machines (veth, docker, br-, cni, lxc, lxd, podman, cali, cilium, flannel, antrea, weave,
+ * virbr, vnet, vmnet, vboxnet, kube-), tunnels (tun, tap, tunl, ipip, sit, gre, ip6, vxlan,
+ * geneve, wg, tailscale), and what leads nowhere. A br0 or a bond may be what an owner made
+ * of a NIC. */
+static bool is_virtual_name(const char *name)
+{
+	static const char *const prefixes[] = {
+		"veth",  "docker",  "br-",          "cni",    "lxc",    "lxd",   "podman",
+		"cali",  "cilium",  "flannel",      "antrea", "weave",  "virbr", "vnet",
+		"vmnet", "vboxnet", "kube-",        "tun",    "tap",    "ipip",  "sit",
+		"gre",   "ip6tnl",  "ip6gre",       "vxlan",  "geneve", "wg",    "tailscale",
+		"dummy", "ifb",     "nodelocaldns",
+	};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return strcmp(name, "lo") == 0;
+}
+
 static tutti_status add_net(struct tti_build *build, const struct tti_xml *xml, uint32_t nic)
 {
 	const char *name = tti_xml_get(xml, "name");
@@ -253,6 +274,7 @@ static tutti_status add_net(struct tti_build *build, const struct tti_xml *xml, 
 
 	TTI_TRY(read_net(build, xml, &net));
 	net.asic = asic_of(build, nic, &net);
+	net.is_virtual = name && is_virtual_name(name);
 	if (name && *name)
 		TTI_TRY(tti_build_node(build, TTI_NODE_NET, xml, host, &node, "%s", name));
 	else

@@ -25,7 +25,7 @@ static uint32_t nearest_net(const struct tti_linter *linter, uint32_t gpu)
 	TTI_LINT_EACH (net, linter->graph, TTI_NODE_NET) {
 		const struct tti_path *way = path(linter, gpu, net), *least;
 
-		if (!same_host(linter->graph, gpu, net))
+		if (!same_host(linter->graph, gpu, net) || linter->graph->nodes[net].net.is_virtual)
 			continue;
 		least = best == TTI_NODE_NONE ? NULL : path(linter, gpu, best);
 		if (!least || way->type < least->type ||
@@ -227,8 +227,9 @@ void tti_lint_gpu_rank_twice(struct tti_linter *linter)
 		finding.what =
 			tti_lint_say(linter, "rank %d is also that of %s",
 				     graph->nodes[at[i]].gpu.rank, graph->nodes[at[i - 1]].name);
-		finding.consequence = "one of them is planned for and the other is not: its "
-				      "GB/s are missing";
+		finding.consequence = "both are planned for, as two ranks: what another program "
+				      "says of this rank, such as a graph file, may be meant for "
+				      "either";
 		tti_lint_add(linter, at[i], &finding);
 	}
 	tti_free(at);

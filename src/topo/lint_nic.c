@@ -67,7 +67,7 @@ void tti_lint_nic_far(struct tti_linter *linter)
 		struct tti_finding finding = { 0 };
 		double pci;
 
-		if (gpu == TTI_NODE_NONE)
+		if (gpu == TTI_NODE_NONE || graph->nodes[net].net.is_virtual)
 			continue;
 		way = tti_paths_get(linter->paths, gpu, net);
 		if (way->type != TTI_PATH_SYS || shares_socket(linter, net))
@@ -126,6 +126,8 @@ static size_t count_host(struct tti_linter *linter, uint32_t host, struct counte
 	while ((node = next_of(graph, TTI_NODE_NET, host, &counted->nets)) != TTI_NODE_NONE) {
 		struct socket *socket = &sockets[tti_lint_package(linter, node)];
 
+		if (graph->nodes[node].net.is_virtual)
+			continue;
 		socket->nets++;
 		socket->gbps += net_gbps(linter, node);
 	}
@@ -201,7 +203,8 @@ void tti_lint_nic_no_gdr(struct tti_linter *linter)
 		const struct tti_route *route;
 		struct tti_finding finding = { 0 };
 
-		if (gpu == TTI_NODE_NONE || tti_lint_is_plain_net(linter, net))
+		if (gpu == TTI_NODE_NONE || tti_lint_is_plain_net(linter, net) ||
+		    graph->nodes[net].net.is_virtual)
 			continue;
 		route = tti_routes_get(linter->routes, gpu, net);
 		if (route->why != TTI_ROUTE_GDR_NO_NIC)
@@ -230,7 +233,9 @@ void tti_lint_nic_too_fast(struct tti_linter *linter)
 		};
 
 		if (!LESS(finding.have_gbps, finding.want_gbps) ||
-		    tti_lint_is_virtual(linter, nic) || !(graph->nodes[nic].pci.gts > 0))
+		    tti_lint_is_virtual(linter, nic) ||
+		    graph->nodes[net].net.speed_mbps > TTI_LINT_MOST_MBPS ||
+		    !(graph->nodes[nic].pci.gts > 0))
 			continue;
 		finding.what = tti_lint_say(
 			linter,
@@ -328,13 +333,35 @@ void tti_lint_net_speed(struct tti_linter *linter)
 		const struct tti_note *note = &graph->notes[i];
 		struct tti_finding finding = { 0 };
 
-		if (note->kind != TTI_NOTE_ASSUMED_NET || is_down(linter, note->node))
+		if (note->kind != TTI_NOTE_ASSUMED_NET || is_down(linter, note->node) ||
+		    graph->nodes[note->node].net.is_virtual)
 			continue;
 		finding.what = tti_lint_say(linter, "%s", note->text);
 		finding.consequence =
 			tti_lint_say(linter, "%s: planned with %.2f GB/s",
 				     graph->nodes[note->node].name, net_gbps(linter, note->node));
 		tti_lint_add(linter, note->node, &finding);
+	}
+}
+
+void tti_lint_net_virtual(struct tti_linter *linter)
+{
+	const struct tti_graph *graph = linter->graph;
+	bool others = false;
+
+	TTI_LINT_EACH (net, graph, TTI_NODE_NET)
+		others |= !graph->nodes[net].net.is_virtual;
+	TTI_LINT_EACH (net, graph, TTI_NODE_NET) {
+		const struct tti_finding finding = {
+			.what = "it is virtual, by its name: a bridge, a tunnel, or an end in a "
+				"container",
+			.consequence = others ? "plans leave it out: what goes over it takes "
+						"another NIC of the host"
+					      : "planned with, as there is no other NIC",
+		};
+
+		if (graph->nodes[net].net.is_virtual)
+			tti_lint_add(linter, net, &finding);
 	}
 }
 

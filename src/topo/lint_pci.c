@@ -263,19 +263,20 @@ static void check_virtual(struct tti_linter *linter, uint32_t at)
 {
 	struct tti_finding finding = { 0 };
 
-	if (!tti_lint_is_virtual(linter, at) || tti_lint_endpoint(linter, at) == TTI_NODE_NONE)
+	const uint32_t user = tti_lint_endpoint(linter, at);
+
+	/* Of a port whose speed nobody tells it is not known whether it loses anything. */
+	if (!tti_lint_is_virtual(linter, at) || user == TTI_NODE_NONE ||
+	    (linter->graph->nodes[user].type == TTI_NODE_NET &&
+	     linter->graph->nodes[user].net.speed_mbps <= 0))
 		return;
 	finding.have_gbps = tti_lint_uplink(linter, at);
 	finding.want_gbps = usual_gbps(linter, at);
+	if (!LESS(finding.have_gbps, finding.want_gbps))
+		return;
 	finding.what =
 		"its link has one lane of 2.5 GT/s, as virtual machines and built-in NICs show";
-	if (LESS(finding.have_gbps, finding.want_gbps)) {
-		finding.consequence = instead_of(linter, at, finding.have_gbps, finding.want_gbps);
-	} else {
-		finding.consequence = tti_lint_say(linter, "%s: planned with %.1f GB/s",
-						   tti_lint_user(linter, at), finding.have_gbps);
-		finding.have_gbps = finding.want_gbps = 0;
-	}
+	finding.consequence = instead_of(linter, at, finding.have_gbps, finding.want_gbps);
 	tti_lint_add(linter, at, &finding);
 }
 
@@ -289,6 +290,18 @@ void tti_lint_pci_virtual(struct tti_linter *linter)
 		check_virtual(linter, nic);
 }
 
+/* Whether what was assumed of a NIC's PCI link is more than its port needs, so that it does
+ * not matter. */
+static bool is_enough(const struct tti_linter *linter, uint32_t at)
+{
+	const struct tti_graph *graph = linter->graph;
+	const uint32_t user = tti_lint_endpoint(linter, at);
+
+	return graph->nodes[at].type == TTI_NODE_NIC && user != TTI_NODE_NONE &&
+	       graph->nodes[user].type == TTI_NODE_NET &&
+	       tti_lint_uplink(linter, user) < tti_lint_uplink(linter, at);
+}
+
 void tti_lint_pci_assumed(struct tti_linter *linter)
 {
 	for (uint32_t i = 0; i < linter->graph->nnotes; i++) {
@@ -296,7 +309,8 @@ void tti_lint_pci_assumed(struct tti_linter *linter)
 		struct tti_finding finding = { 0 };
 		uint32_t child;
 
-		if (note->kind != TTI_NOTE_ASSUMED_SPEED)
+		if (note->kind != TTI_NOTE_ASSUMED_SPEED || is_enough(linter, note->node) ||
+		    tti_lint_odd_speed(linter, note->node))
 			continue;
 		child = widest_child(linter, note->node);
 		finding.what = tti_lint_say(linter, "%s", note->text);

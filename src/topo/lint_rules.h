@@ -83,6 +83,13 @@ const char *tti_lint_figures(struct tti_linter *linter, struct tti_finding *find
 bool tti_lint_is_amd(const struct tti_linter *linter, uint32_t node);
 /* The GB/s of a GPU's or device's links to its CPU beside PCI (C2C), 0: it has none. */
 double tti_lint_c2c(const struct tti_linter *linter, uint32_t node);
+/* A link_speed that is stated and is none, NULL: it is good, or not known. */
+const char *tti_lint_odd_speed(const struct tti_linter *linter, uint32_t node);
+/* Figures that nothing has: a port's speed in Mb/s, NVLinks of a GPU, lanes and GT/s of PCI. */
+#define TTI_LINT_MOST_MBPS    1600000 /* of ports that are announced      */
+#define TTI_LINT_MOST_NVLINKS 36      /* of Rubin; Hopper, Blackwell: 18  */
+#define TTI_LINT_MOST_LANES   32      /* as the specification has it      */
+#define TTI_LINT_MOST_GTS     128     /* generation 7                     */
 /* A NIC that no driver lets reach GPU memory, and of which nobody expects it: Ethernet of at
  * most 10 Gb/s. */
 bool tti_lint_is_plain_net(const struct tti_linter *linter, uint32_t net);
@@ -125,8 +132,10 @@ bool tti_lint_is_virtual(const struct tti_linter *linter, uint32_t node);
 	X(nic_too_fast)      \
 	X(net_name_twice)    \
 	X(net_guid_twice)    \
+	X(net_virtual)       \
 	X(net_speed)         \
 	X(net_down)          \
+	X(implausible)       \
 	X(too_large)         \
 	X(name_typo)         \
 	X(name_unknown)

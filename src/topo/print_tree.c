@@ -244,7 +244,11 @@ static void add_net(const struct tti_graph *graph, const struct tti_net_info *ne
 	char text[TTI_WORDS_MAX];
 
 	tti_words_net_speed(net->speed_mbps, text);
-	tti_strbuf_addf(out, "%s, port %d", text, net->port);
+	tti_strbuf_add(out, text);
+	if (net->port >= 0)
+		tti_strbuf_addf(out, ", port %d", net->port);
+	if (net->is_virtual)
+		tti_strbuf_add(out, ", virtual by its name");
 	if (net->rail >= 0)
 		tti_strbuf_addf(out, ", rail %d", net->rail);
 	if (net->plane >= 0)

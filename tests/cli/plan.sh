@@ -24,6 +24,14 @@ says out '^24 ranks on 3 nodes of 2 kinds$'
 says out '^  1 x 8 ranks, 4 NICs'
 ok "nodes of several kinds"
 
+# Interfaces of containers are left out, unless they are asked for.
+sed 's/name="mlx5_\([1-7]\)"/name="veth\1"/' "$ndv4" >"$tmp/veths.xml"
+expect 0 "$TUTTI" plan --xml "$tmp/veths.xml" --nodes 2 --pattern ring
+says out '2 x 8 ranks, 1 NIC: mlx5_0$'
+expect 0 env TUTTI_SOCKET_IFNAME=veth3 "$TUTTI" plan --xml "$tmp/veths.xml" --nodes 2 --pattern ring
+says out '2 x 8 ranks, 2 NICs: mlx5_0, veth3$'
+ok "virtual interfaces"
+
 expect 0 "$TUTTI" plan --xml "$ndv4" --nodes 2 --json
 says out '^  "nodes":2,$'
 says out '^    "ring": \{"total_bw_gbps":192\.00000,"bound_bw_gbps":192\.00000,"search_ms":'
