@@ -329,7 +329,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_create(tutti_cluster_t *out);
 TUTTI_API void tutti_cluster_free(tutti_cluster_t cluster);
 
 /* Add the host `name`, wired as `path` says: a topology file, or the root directory of a
- * captured machine. count > 0: so many hosts, NAME0, NAME1, ... TUTTI_EINVAL: what cannot be
+ * captured machine. count > 0: so many hosts, NAME0, NAME1, ... (NAME-0 after a digit).
+ * TUTTI_EINVAL: what cannot be
  * read, with the place and the reason; a name that is taken. TUTTI_EUSAGE: printed already. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_add(tutti_cluster_t cluster, const char *name,
 						       const char *path, int count);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/cluster.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -326,6 +327,9 @@ tutti_status tti_cluster_add(struct tti_cluster *cluster, const char *name,
 tutti_status tti_cluster_add_many(struct tti_cluster *cluster, const char *name, uint32_t count,
 				  const struct tti_xml_doc *doc)
 {
+	const size_t len = strlen(name);
+	/* Not to make gb200tray80 of the first gb200tray8. */
+	const char *dash = len > 0 && isdigit((unsigned char)name[len - 1]) ? "-" : "";
 	char numbered[NAME_BYTES + 16];
 	struct own own = { 0 };
 	tutti_status status = TUTTI_OK;
@@ -333,7 +337,7 @@ tutti_status tti_cluster_add_many(struct tti_cluster *cluster, const char *name,
 	if (count == 0)
 		return tti_fail(TUTTI_EINVAL, "0 hosts named %s: at least 1 can be added", name);
 	for (uint32_t i = 0; i < count; i++) {
-		snprintf(numbered, sizeof(numbered), "%.*s%" PRIu32, NAME_BYTES, name, i);
+		snprintf(numbered, sizeof(numbered), "%.*s%s%" PRIu32, NAME_BYTES, name, dash, i);
 		TTI_TRY(check_name(cluster, numbered));
 	}
 	status = take_own(cluster, doc, &own);
@@ -341,7 +345,7 @@ tutti_status tti_cluster_add_many(struct tti_cluster *cluster, const char *name,
 		own.nics.at[i].guid = 0;
 	own.hashed = false;
 	for (uint32_t i = 0; i < count && status == TUTTI_OK; i++) {
-		snprintf(numbered, sizeof(numbered), "%.*s%" PRIu32, NAME_BYTES, name, i);
+		snprintf(numbered, sizeof(numbered), "%.*s%s%" PRIu32, NAME_BYTES, name, dash, i);
 		status = append(cluster, numbered, &own);
 	}
 	tti_cluster_sync(cluster);

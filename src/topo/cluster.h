@@ -107,7 +107,8 @@ void tti_cluster_free(struct tti_cluster *cluster);
  * TUTTI_EINVAL: the name is taken, or is not printable ASCII without blanks. */
 TUTTI_CHECKED tutti_status tti_cluster_add(struct tti_cluster *cluster, const char *name,
 					   const struct tti_xml_doc *doc);
-/* Add `count` hosts NAME0, NAME1, ... of one document. Their GUIDs are unknown then. */
+/* Add `count` hosts NAME0, NAME1, ... (NAME-0 after a digit) of one document. Their GUIDs are
+ * unknown then. */
 TUTTI_CHECKED tutti_status tti_cluster_add_many(struct tti_cluster *cluster, const char *name,
 						uint32_t count, const struct tti_xml_doc *doc);
 /* Rails and groups from a file: lines of "HOST NIC RAIL [GROUP]". HOST may hold * and ?

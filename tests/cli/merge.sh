@@ -31,6 +31,9 @@ says out '^  3: 6 NICs of 50.0 GB/s, 300.0 GB/s in all$'
 says out '^  7: leaf7, 3 NICs$'
 ok "rails of a file"
 
+expect 0 "$TUTTI" topo merge "tray8=$h100*3"
+says out '^ +tray8-0-2$'
+
 expect 0 "$TUTTI" topo merge "node=$h100*3" --json
 lines out 1
 says out '^\{"format":1,"rail_source":"the order of NICs",.*"hosts":\[\{"name":"node0"'

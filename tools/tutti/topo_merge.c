@@ -141,7 +141,8 @@ const struct command command_topo_merge = {
 	.usage = "topo merge [NAME=]FILE[*COUNT]... [--rails FILE] [--json]",
 	.notes = "FILE is a topology file or the folder of a captured machine; it describes the "
 		 "host\n"
-		 "NAME (the file's name), or with *COUNT the hosts NAME0, NAME1 and so on.\n"
+		 "NAME (the file's name), or with *COUNT the hosts NAME0, NAME1 and so on\n"
+		 "(NAME-0, NAME-1 if NAME ends with a digit).\n"
 		 "In the file of rails HOST may hold * and ?, RAIL is a number or -, and # begins\n"
 		 "a comment; of several lines for a NIC the last counts.\n",
 	.options = options,
