@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/hash.h"
 #include "util/mem.h"
 
 /* -- Strings ---------------------------------------------------------------------- */
@@ -46,6 +47,16 @@ void tti_xml_make_legal(char *text)
 
 /* -- Documents -------------------------------------------------------------------- */
 
+/* A copy that all of one name share, while no other of its hash comes. */
+static const char *keep_name(struct tti_xml_doc *doc, const char *name)
+{
+	const char **slot = &doc->names[tti_hash_bytes(name, strlen(name)) % TTI_XML_NAMES];
+
+	if (!*slot || strcmp(*slot, name) != 0)
+		*slot = tti_arena_strdup(&doc->arena, name);
+	return *slot;
+}
+
 static struct tti_xml *new_node(struct tti_xml_doc *doc, const char *name, const char *comment)
 {
 	struct tti_xml *node = tti_arena_alloc(&doc->arena, sizeof(*node));
@@ -53,7 +64,7 @@ static struct tti_xml *new_node(struct tti_xml_doc *doc, const char *name, const
 	if (!node)
 		return NULL;
 	if (name)
-		node->name = tti_arena_strdup(&doc->arena, name);
+		node->name = keep_name(doc, name);
 	else
 		node->comment = tti_arena_strdup(&doc->arena, comment);
 	return node->name || node->comment ? node : NULL;
@@ -95,6 +106,13 @@ void tti_xml_free(struct tti_xml_doc *doc)
 	tti_free(doc);
 }
 
+bool tti_xml_reserve_attrs(struct tti_xml_doc *doc, struct tti_xml *node, uint32_t n)
+{
+	node->attrs = tti_arena_alloc(&doc->arena, n * sizeof(*node->attrs));
+	node->room = node->attrs ? n : 0;
+	return node->attrs;
+}
+
 /* -- Copies ----------------------------------------------------------------------- */
 
 /* A node alone: no parent, no children. */
@@ -104,14 +122,12 @@ static struct tti_xml *copy_node(struct tti_xml_doc *doc, const struct tti_xml *
 
 	if (!node || from->nattrs == 0)
 		return node;
-	node->attrs = tti_arena_alloc(&doc->arena, from->nattrs * sizeof(*node->attrs));
-	if (!node->attrs)
+	if (!tti_xml_reserve_attrs(doc, node, from->nattrs))
 		return NULL;
-	node->room = from->nattrs;
 	for (; node->nattrs < from->nattrs; node->nattrs++) {
 		struct tti_xml_attr *attr = &node->attrs[node->nattrs];
 
-		attr->name = tti_arena_strdup(&doc->arena, from->attrs[node->nattrs].name);
+		attr->name = keep_name(doc, from->attrs[node->nattrs].name);
 		attr->value = tti_arena_strdup(&doc->arena, from->attrs[node->nattrs].value);
 		if (!attr->name || !attr->value)
 			return NULL;
@@ -240,7 +256,7 @@ bool tti_xml_append_attr(struct tti_xml_doc *doc, struct tti_xml *node, const ch
 		node->attrs = attrs;
 		node->room = room;
 	}
-	name = tti_arena_strdup(&doc->arena, name);
+	name = keep_name(doc, name);
 	value = tti_arena_strdup(&doc->arena, value);
 	if (!name || !value)
 		return false;

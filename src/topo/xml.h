@@ -21,6 +21,8 @@
 #include "util/arena.h"
 #include "util/strbuf.h"
 
+#define TTI_XML_NAMES 64
+
 struct tti_xml_attr {
 	const char *name, *value; /* value: entities resolved */
 };
@@ -39,6 +41,8 @@ struct tti_xml_doc {
 	struct tti_xml *root;   /* <system>; root->next: the comments behind it  */
 	struct tti_xml *prolog; /* the comments before it, a chain through next  */
 	const char *source;     /* "FILE", or "this machine": for messages       */
+	/* By hash, of elements and attributes: a document has few, and very often. */
+	const char *names[TTI_XML_NAMES];
 };
 
 /* An empty document: <system version="1">. */
@@ -83,6 +87,8 @@ bool tti_xml_set(struct tti_xml_doc *doc, struct tti_xml *node, const char *name
 TUTTI_PRINTF(4, 5)
 bool tti_xml_setf(struct tti_xml_doc *doc, struct tti_xml *node, const char *name, const char *fmt,
 		  ...);
+/* Room for just so many attributes, before the first. */
+bool tti_xml_reserve_attrs(struct tti_xml_doc *doc, struct tti_xml *node, uint32_t n);
 /* As the last, without a look at whether there is one of that name. */
 bool tti_xml_append_attr(struct tti_xml_doc *doc, struct tti_xml *node, const char *name,
 			 const char *value);

@@ -58,6 +58,7 @@ static void on_start(void *data, const XML_Char *name, const XML_Char **attrs)
 {
 	struct reader *reader = data;
 	struct tti_xml *node;
+	uint32_t nattrs = 0;
 
 	if (reader->st != TUTTI_OK)
 		return;
@@ -71,6 +72,12 @@ static void on_start(void *data, const XML_Char *name, const XML_Char **attrs)
 		return;
 	}
 	set_place(reader, node);
+	while (attrs[2 * nattrs])
+		nattrs++;
+	if (nattrs && !tti_xml_reserve_attrs(reader->doc, node, nattrs)) {
+		no_memory(reader);
+		return;
+	}
 	/* expat has seen to it that no two have one name. */
 	for (; *attrs; attrs += 2)
 		if (!tti_xml_append_attr(reader->doc, node, attrs[0], attrs[1])) {
