@@ -13,8 +13,9 @@
 #define FAR_CHARGE       1e-3
 #define FAR_CHARGE_LEAST 1e-5
 #define NEAR_ROUNDS      64
-/* How many columns are tried at each step, rounds of generating others beside one, and how many
- * linear programs that makes at most. */
+/* How many columns are found for each step that keep to links with much left, how many are tried,
+ * rounds of generating others beside one, and how many linear programs that makes at most. */
+#define WIDE             4
 #define TRIES            4
 #define FILL_ROUNDS      3
 #define QUESTIONS        40
@@ -152,27 +153,52 @@ static int by_weight(const void *a, const void *b)
 	return x->column < y->column ? -1 : x->column > y->column;
 }
 
-/* Those that are used and not settled, what fits most first. */
+/* Columns that keep to links with much left, whatever they cost. */
+static tutti_status find_wide(struct dive *dive)
+{
+	struct tti_pool *pool = dive->pool;
+	const uint32_t nnets = pool->loads->nnets ? pool->loads->nnets : 1;
+	double least, value;
+	uint32_t nadded;
+
+	for (uint32_t row = 0; row < pool->loads->nrows; row++)
+		pool->fair[row] =
+			pow(fmax(dive->left[row] / pool->loads->capacity[row], 1e-3), -2) /
+			pool->loads->capacity[row];
+	tti_pool_price(pool, pool->fair);
+	for (uint32_t i = 0; i < nnets && i < WIDE && pool->columns.n < dive->room; i++)
+		TTI_TRY(dive->price(pool, TTI_ASK_ONE, dive->nsettled + i, &least, &nadded));
+	return tti_lp_solve(pool->lp, &value);
+}
+
+/* Those that are used and not settled, and those that are new, what fits most first. */
 static tutti_status candidates(struct dive *dive, uint32_t *n_out, uint32_t *heaviest)
 {
-	const double *weights = tti_lp_weights(dive->pool->lp);
+	const uint32_t before = (uint32_t)dive->pool->columns.n;
+	const double *weights;
 	double most = 0;
 
 	*n_out = 0;
+	TTI_TRY(find_wide(dive));
+	weights = tti_lp_weights(dive->pool->lp);
 	for (uint32_t i = 0; i < dive->pool->columns.n && i < dive->room; i++) {
 		struct tti_pick *pick = &dive->picks[*n_out];
 
-		if (dive->weight[i] >= 0 || !is_used(weights[i]))
+		if (dive->weight[i] >= 0 || (i < before && !is_used(weights[i])))
 			continue;
 		pick->column = i;
 		TTI_TRY(fits(dive, i, &pick->weight));
 		pick->weight *= 1 - SLACK;
+		if (!is_used(pick->weight))
+			continue;
 		if (weights[i] > most) {
 			most = weights[i];
 			*heaviest = i;
 		}
 		++*n_out;
 	}
+	if (most <= 0)
+		*n_out = 0;
 	qsort(dive->picks, *n_out, sizeof(*dive->picks), by_weight);
 	return TUTTI_OK;
 }

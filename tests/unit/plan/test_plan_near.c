@@ -117,6 +117,8 @@ static void few_channels(void **state)
 		{ "oci-hpc__H100-topology", 2, TTI_PATTERN_RING, 16, 360 },
 		{ "rccl__topo_8p_940", 2, TTI_PATTERN_RING, 16, 384 },
 		{ "rccl__topo_8p_940", 1, TTI_PATTERN_TREE, 8, 480 },
+		{ "rccl__topo_8p1h_4", 2, TTI_PATTERN_RING, 16, 192 },
+		{ "rccl__topo_8p6l_2nic", 2, TTI_PATTERN_TREE, 4, 48 },
 		{ "rccl__topo_8p_4nics", 1, TTI_PATTERN_RING, 6, 96 },
 		{ "rccl__topo_8p_rome_n4_1", 1, TTI_PATTERN_TREE, 32, 163 },
 	};
