@@ -33,16 +33,7 @@ static double least_total(const struct tti_connect *connect)
 	return least;
 }
 
-/* How far into the whole (0..1) channels 0..at of a kind reach. */
-static double reach(const struct tti_local *search, uint32_t at)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i <= at; i++)
-		sum += (double)search->channels[i].bw_gbps;
-	return at + 1 == search->nchannels ? 1 : sum / search->total_gbps;
-}
-
+/* Of each kind the channel before at[]. */
 static tutti_status push_stretch(const struct tti_connect *connect, const uint32_t *at, double gbps,
 				 struct tti_stretch *out)
 {
@@ -51,41 +42,101 @@ static tutti_status push_stretch(const struct tti_connect *connect, const uint32
 	if (!channel)
 		return no_memory();
 	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
-		channel[kind] = at[kind];
+		channel[kind] = at[kind] - 1;
 	*out = (struct tti_stretch){ round_down(gbps), channel };
 	return TUTTI_OK;
 }
 
-tutti_status tti_stretches(const struct tti_connect *connect, struct tti_stretch **out,
-			   uint32_t *n_out)
+/* Where one ends in any kind, a new one begins. */
+static tutti_status side_by_side(const struct tti_connect *connect, struct tti_stretch *out,
+				 uint32_t *n_out)
 {
 	const double total = least_total(connect);
 	uint32_t *at = tti_arena_alloc(connect->arena, connect->nkinds * sizeof(*at));
+	double *left = tti_arena_alloc(connect->arena, connect->nkinds * sizeof(*left));
 	double begin = 0;
-	uint32_t most = 0;
 
 	*n_out = 0;
-	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
-		most += connect->kinds[kind].search->nchannels;
-	*out = tti_arena_alloc(connect->arena, most * sizeof(**out) + 1);
-	if (!at || !*out)
+	if (!at || !left)
 		return no_memory();
-	while (begin < 1 - 1e-9) {
-		double end = 1;
+	while (begin < total * (1 - 1e-9)) {
+		double gbps = total - begin;
 
-		for (uint32_t kind = 0; kind < connect->nkinds; kind++)
-			end = fmin(end, reach(connect->kinds[kind].search, at[kind]));
-		if (connect->nkinds == 1 || end - begin >= LEAST_SHARE)
-			TTI_TRY(push_stretch(connect, at, (end - begin) * total,
-					     &(*out)[(*n_out)++]));
 		for (uint32_t kind = 0; kind < connect->nkinds; kind++) {
 			const struct tti_local *search = connect->kinds[kind].search;
 
-			if (at[kind] + 1 < search->nchannels &&
-			    reach(search, at[kind]) <= end + 1e-9)
-				at[kind]++;
+			if (left[kind] <= STEP_GBPS / 2 && at[kind] < search->nchannels)
+				left[kind] += (double)search->channels[at[kind]++].bw_gbps;
+			gbps = fmin(gbps, left[kind]);
 		}
-		begin = end;
+		if (gbps <= 0)
+			break;
+		for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+			left[kind] -= gbps;
+		begin += gbps;
+		if (connect->nkinds == 1 || gbps >= LEAST_SHARE * total)
+			TTI_TRY(push_stretch(connect, at, gbps, &out[(*n_out)++]));
+	}
+	return TUTTI_OK;
+}
+
+/* The first of every kind, the second of every kind ... */
+static tutti_status one_by_one(const struct tti_connect *connect, uint32_t most,
+			       struct tti_stretch *out, uint32_t *n_out)
+{
+	uint32_t *at = tti_arena_alloc(connect->arena, connect->nkinds * sizeof(*at));
+	uint32_t n = most;
+
+	if (!at)
+		return no_memory();
+	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+		if (connect->kinds[kind].search->nchannels < n)
+			n = connect->kinds[kind].search->nchannels;
+	for (uint32_t i = 0; i < n; i++) {
+		double gbps = INFINITY;
+
+		for (uint32_t kind = 0; kind < connect->nkinds; kind++) {
+			at[kind] = i + 1;
+			gbps = fmin(gbps, (double)connect->kinds[kind].search->channels[i].bw_gbps);
+		}
+		TTI_TRY(push_stretch(connect, at, gbps, &out[i]));
+	}
+	*n_out = n;
+	return TUTTI_OK;
+}
+
+static struct tti_score score_of(const struct tti_stretch *stretches, uint32_t n)
+{
+	struct tti_score score = { .nchannels = n };
+
+	for (uint32_t i = 0; i < n; i++)
+		score.gbps += stretches[i].gbps;
+	return score;
+}
+
+tutti_status tti_stretches(const struct tti_connect *connect, uint32_t most,
+			   struct tti_stretch **out, uint32_t *n_out)
+{
+	const double least = least_total(connect) * (1 - TTI_SCORE_WORTH);
+	struct tti_stretch *other;
+	struct tti_score a, b;
+	uint32_t room = 1, n = 0;
+
+	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+		room += connect->kinds[kind].search->nchannels;
+	*out = tti_arena_alloc(connect->arena, room * sizeof(**out));
+	other = tti_arena_alloc(connect->arena, room * sizeof(*other));
+	if (!*out || !other)
+		return no_memory();
+	TTI_TRY(side_by_side(connect, *out, n_out));
+	if (connect->nkinds == 1)
+		return TUTTI_OK;
+	TTI_TRY(one_by_one(connect, most, other, &n));
+	a = score_of(*out, *n_out);
+	b = score_of(other, n);
+	if (*n_out > most || tti_score_better(&b, &a, least)) {
+		*out = other;
+		*n_out = n;
 	}
 	return TUTTI_OK;
 }
@@ -187,27 +238,60 @@ static void take(struct tti_plan_pattern *pattern)
 	pattern->total_gbps += (double)pattern->channels[pattern->nchannels++].bw_gbps;
 }
 
-/* Into how many equal parts each channel is cut to have at least `least`. */
-static uint32_t copies(uint32_t n, uint32_t least)
+/* Into how many equal parts stretch `i` of n is cut, so that there are `least`: the first, which
+ * carry most, into one more than the others. */
+static uint32_t parts_of(uint32_t i, uint32_t n, uint32_t least)
 {
-	return n == 0 || n >= least ? 1 : (least + n - 1) / n;
+	return n >= least ? 1 : least / n + (i < least % n);
+}
+
+/* Of stretches, each of which goes into `pair` channels. */
+static uint32_t most_stretches(const struct tti_connect *connect, uint32_t pair)
+{
+	uint32_t most = connect->max_channels / pair;
+
+	if (connect->max_channels)
+		return most > 0 ? most : 1;
+	most = TTI_MOST_CHANNELS / pair;
+	for (uint32_t kind = 0; kind < connect->nkinds; kind++)
+		if (connect->kinds[kind].search->nchannels > most)
+			most = connect->kinds[kind].search->nchannels;
+	return most;
+}
+
+/* Stretches, cut into parts where more channels are asked for. */
+static tutti_status parts(const struct tti_connect *connect, uint32_t pair,
+			  struct tti_stretch **out, uint32_t *n_out)
+{
+	const uint32_t most = most_stretches(connect, pair);
+	struct tti_stretch *stretches;
+	uint32_t n, least = (connect->min_channels + pair - 1) / pair;
+
+	TTI_TRY(tti_stretches(connect, most, &stretches, &n));
+	least = least < most || connect->max_channels == 0 ? least : most;
+	*n_out = 0;
+	*out = tti_arena_alloc(connect->arena, (n > least ? n : least) * sizeof(**out) + 1);
+	if (!*out)
+		return no_memory();
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t count = parts_of(i, n, least);
+		const double gbps = round_down(stretches[i].gbps / count / pair);
+
+		for (uint32_t k = 0; gbps > 0 && k < count; k++)
+			(*out)[(*n_out)++] = (struct tti_stretch){ gbps, stretches[i].channel };
+	}
+	return TUTTI_OK;
 }
 
 tutti_status tti_connect_rings(const struct tti_connect *connect, struct tti_plan_pattern *pattern)
 {
 	struct tti_stretch *stretches = NULL;
-	uint32_t n, ncopies;
+	uint32_t n;
 
-	TTI_TRY(tti_stretches(connect, &stretches, &n));
-	ncopies = copies(n, connect->min_channels);
-	TTI_TRY(make_room(connect, pattern, n * ncopies));
-	for (uint32_t i = 0; i < n * ncopies; i++) {
-		struct tti_stretch part = stretches[i / ncopies];
-
-		part.gbps = round_down(part.gbps / ncopies);
-		if (part.gbps <= 0)
-			continue;
-		TTI_TRY(ring(connect, &part, &pattern->channels[pattern->nchannels]));
+	TTI_TRY(parts(connect, 1, &stretches, &n));
+	TTI_TRY(make_room(connect, pattern, n));
+	for (uint32_t i = 0; i < n; i++) {
+		TTI_TRY(ring(connect, &stretches[i], &pattern->channels[i]));
 		take(pattern);
 	}
 	return TUTTI_OK;
@@ -357,22 +441,15 @@ static tutti_status tree(const struct tti_connect *connect, enum tti_pattern pat
 
 tutti_status tti_connect_trees(const struct tti_connect *connect, struct tti_plan_pattern *pattern)
 {
-	const uint32_t pair =
-		connect->job->nnodes > 1 && pattern->pattern != TTI_PATTERN_COLLNET_CHAIN ? 2 : 1;
+	const uint32_t pair = tti_trees_in_pairs(pattern->pattern, connect->job->nnodes) ? 2 : 1;
 	struct tti_stretch *stretches = NULL;
-	uint32_t n, parts;
+	uint32_t n;
 
-	TTI_TRY(tti_stretches(connect, &stretches, &n));
-	parts = pair * copies(pair * n, connect->min_channels);
-	TTI_TRY(make_room(connect, pattern, n * parts));
-	for (uint32_t i = 0; i < n * parts; i++) {
-		struct tti_stretch part = stretches[i / parts];
-
-		part.gbps = round_down(part.gbps / parts);
-		if (part.gbps <= 0)
-			continue;
-		TTI_TRY(tree(connect, pattern->pattern, &part, pair == 2 && i % 2 == 1,
-			     &pattern->channels[pattern->nchannels]));
+	TTI_TRY(parts(connect, pair, &stretches, &n));
+	TTI_TRY(make_room(connect, pattern, n * pair));
+	for (uint32_t i = 0; i < n * pair; i++) {
+		TTI_TRY(tree(connect, pattern->pattern, &stretches[i / pair],
+			     pair == 2 && i % 2 == 1, &pattern->channels[i]));
 		take(pattern);
 	}
 	return TUTTI_OK;

@@ -21,10 +21,10 @@ struct tti_connect {
 	const struct tti_plan_job *job;
 	const struct tti_kind *kinds;
 	uint32_t nkinds;
-	const uint32_t *kind_of;  /* of each node of the job                         */
-	const uint32_t *position; /* position[i]: the node at place i of rings, trees */
-	uint32_t min_channels;
-	struct tti_arena *arena; /* of the plan */
+	const uint32_t *kind_of;             /* of each node of the job                         */
+	const uint32_t *position;            /* position[i]: the node at place i of rings, trees */
+	uint32_t min_channels, max_channels; /* of the plan; 0: none, what nodes have or 32 */
+	struct tti_arena *arena;             /* of the plan */
 };
 
 /* One stretch of the common bandwidth, and which channel of each kind carries it. */
@@ -33,14 +33,15 @@ struct tti_stretch {
 	const uint32_t *channel; /* by kind */
 };
 
-/* Lay the channels of all kinds side by side over the bandwidth that all of them have:
- * where one ends in any kind, a new stretch begins. Kinds with more carry less in each.
+/* Lay the channels of all kinds side by side until the kind with the least has no more: where
+ * one ends in any kind, a new stretch begins. At most `most`; else, or where that carries
+ * about as much in fewer, the first channels of all kinds are one stretch, and so on.
  *
- *     kind 0   |---- a ----|-- b --|
- *     kind 1   |-- c --|---- d ----|
- *     stretch  |   0   | 1 |   2   |      (a,c) (a,d) (b,d)
+ *     kind 0   |---- a ----|-- b --|                    |-- a --|- b -|
+ *     kind 1   |-- c --|---- d ----|-- e --|            |-- c --|- d -|
+ *     stretch  |   0   | 1 |   2   |      (a,c) (a,d) (b,d)    or (a,c) (b,d)
  */
-TUTTI_CHECKED tutti_status tti_stretches(const struct tti_connect *connect,
+TUTTI_CHECKED tutti_status tti_stretches(const struct tti_connect *connect, uint32_t most,
 					 struct tti_stretch **out, uint32_t *n_out);
 
 /* Fill channels, nchannels and total of a pattern. */

@@ -238,6 +238,8 @@ static tutti_status search_kinds(struct maker *maker, struct tti_plan_pattern *p
 						 .cross_nic = config->cross_nic,
 						 .both_ways = config->both_ways,
 						 .max_channels = config->max_channels,
+						 .in_pairs = tti_trees_in_pairs(pattern->pattern,
+										maker->job->nnodes),
 						 .budget_ms = config->budget_ms };
 
 	*weakest_out = 0;
@@ -373,6 +375,7 @@ static tutti_status make(struct maker *maker)
 					       .kind_of = maker->kind_of,
 					       .position = maker->position,
 					       .min_channels = maker->config->min_channels,
+					       .max_channels = maker->config->max_channels,
 					       .arena = &maker->plan->arena };
 	TTI_TRY(plan_patterns(maker));
 	maker->plan->hash = tti_plan_hash(maker->plan);

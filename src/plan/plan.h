@@ -100,8 +100,11 @@ struct tti_plan_config {
 	uint32_t patterns; /* bits, 1 << enum tti_pattern; 0: all that make sense        */
 	enum tti_cross_nic cross_nic;
 	bool both_ways;
-	uint32_t min_channels, max_channels; /* 0: none, 32                            */
-	double budget_ms;                    /* of each search; 0: its default          */
+	/* Of each pattern, over all nodes. 0: none; 32, or what it takes if a node has more NICs
+	 * or so few carried over 1 % less. Mirrored rings, and trees over several nodes, come
+	 * in pairs: one pair at least. */
+	uint32_t min_channels, max_channels;
+	double budget_ms; /* of each search; 0: its default          */
 	/* By pattern: the channels in each node, known from elsewhere, and none is searched
 	 * for; NULL for patterns not to be planned. Of nodes of one kind. NULL: searched. */
 	struct tti_local *const *given;
@@ -139,6 +142,12 @@ TUTTI_CHECKED tutti_status tti_plan_nets_of(const struct tti_graph *graph, struc
 					    const uint32_t **out, uint32_t *n_out);
 void tti_plan_job_free(struct tti_plan_job *job);
 
+/* Two trees over the nodes, each of which carries half: of one shape inside the nodes. */
+static inline bool tti_trees_in_pairs(enum tti_pattern pattern, uint32_t nnodes)
+{
+	return nnodes > 1 && (pattern == TTI_PATTERN_TREE || pattern == TTI_PATTERN_BALANCED_TREE ||
+			      pattern == TTI_PATTERN_SPLIT_TREE);
+}
 static inline bool tti_plan_hop_is_direct(const struct tti_plan_channel *channel, uint32_t rank)
 {
 	return !channel->ways || channel->ways[rank].out < 0;

@@ -163,16 +163,9 @@ static tutti_status check_pair(struct checker *c, const struct tti_plan_pattern 
 	return TUTTI_OK;
 }
 
-static bool pairs(const struct tti_plan *plan, enum tti_pattern pattern)
-{
-	return plan->nnodes > 1 &&
-	       (pattern == TTI_PATTERN_TREE || pattern == TTI_PATTERN_BALANCED_TREE ||
-		pattern == TTI_PATTERN_SPLIT_TREE);
-}
-
 static tutti_status check_pattern(struct checker *c, const struct tti_plan_pattern *pattern)
 {
-	const bool in_pairs = pairs(c->plan, pattern->pattern);
+	const bool in_pairs = tti_trees_in_pairs(pattern->pattern, c->plan->nnodes);
 	double total = 0;
 
 	if (pattern->nchannels == 0 || (in_pairs && pattern->nchannels % 2))
