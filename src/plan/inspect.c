@@ -26,6 +26,7 @@ struct tutti_plan {
 	tutti_topo_t *parts; /* own: of hosts of which not all GPUs have ranks; NULL */
 	int nparts;
 	const struct tti_xml_doc *const *docs; /* of each node; NULL */
+	struct tti_strbuf excess;              /* what of the file the machines cannot carry */
 };
 
 const struct tti_plan *tti_plan_of(tutti_plan_t plan)
@@ -225,6 +226,7 @@ void tutti_plan_free(tutti_plan_t plan)
 {
 	if (!plan)
 		return;
+	tti_strbuf_release(&plan->excess);
 	tti_plan_free(plan->plan);
 	tti_domains_free(plan->domains);
 	tti_plan_job_free(plan->hosts);
@@ -291,7 +293,7 @@ static tutti_status read_text(struct tutti_plan *plan, const char *path, const c
 					"names devices by number",
 					path);
 		return tti_plan_read_nccl(text, nbytes, path, plan->job, &plan->config,
-					  &plan->plan);
+					  &plan->excess, &plan->plan);
 	}
 	TTI_TRY(tti_plan_read(text, nbytes, path, &plan->plan));
 	return plan->job ? check_fit(plan, path) : TUTTI_OK;
@@ -394,19 +396,32 @@ static int to_int(size_t n)
 	return n < INT_MAX ? (int)n : INT_MAX;
 }
 
+static int count_lines(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return to_int(n);
+}
+
 tutti_status tutti_plan_check(tutti_plan_t plan, char **out, int *nfindings_out)
 {
 	struct tti_strbuf buf = { 0 };
 	struct tti_report report;
-	size_t n = 0;
+	size_t n;
 
 	if (!plan || !out || !nfindings_out)
 		return tti_fail(TUTTI_EINVAL, "tutti_plan_check: an argument is NULL");
 	*out = NULL;
 	TTI_TRY(need_job(plan, "to check"));
 	report = report_of(plan, 0);
-	TTI_TRY(hand_out(tti_plan_verify(&report, &buf, &n), &buf, out));
-	*nfindings_out = to_int(n);
+	if (plan->excess.len)
+		tti_strbuf_add(&buf, plan->excess.text);
+	else
+		TTI_TRY(tti_plan_verify(&report, &buf, &n));
+	TTI_TRY(hand_out(TUTTI_OK, &buf, out));
+	*nfindings_out = count_lines(*out);
 	return TUTTI_OK;
 }
 

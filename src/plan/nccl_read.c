@@ -241,8 +241,7 @@ static tutti_status find_bound(const struct nccl_reader *r, struct tti_local *ou
 
 	TTI_TRY(tti_local_search(r->loads, &config, &search));
 	out->ms = search->ms;
-	out->bound_gbps =
-		search->bound_gbps > out->total_gbps ? search->bound_gbps : out->total_gbps;
+	out->bound_gbps = search->bound_gbps;
 	tti_local_free(search);
 	return TUTTI_OK;
 }
@@ -332,7 +331,7 @@ static tutti_status check_nodes(const struct tti_plan_job *job, const char *sour
 
 static tutti_status read_all(struct nccl_reader *r, const struct tti_plan_job *job,
 			     const char *text, size_t nbytes, const char *source,
-			     struct tti_plan **out)
+			     struct tti_strbuf *excess, struct tti_plan **out)
 {
 	struct tti_members members = { .routes = r->node->routes,
 				       .nodes = r->node->members,
@@ -349,18 +348,20 @@ static tutti_status read_all(struct nccl_reader *r, const struct tti_plan_job *j
 	TTI_TRY(read_graphs(r));
 	config.given = r->given;
 	TTI_TRY(tti_plan_make(job, &config, out));
+	TTI_TRY(tti_plan_fit(*out, job, r->config, excess));
 	return tti_plan_check(*out);
 }
 
 tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *source,
 				const struct tti_plan_job *job,
-				const struct tti_plan_config *config, struct tti_plan **out)
+				const struct tti_plan_config *config, struct tti_strbuf *excess,
+				struct tti_plan **out)
 {
 	struct nccl_reader r = { .node = &job->nodes[0],
 				 .nets = job->nnodes > 1,
 				 .config = config };
 	struct tti_plan *plan = NULL;
-	tutti_status st = read_all(&r, job, text, nbytes, source, &plan);
+	tutti_status st = read_all(&r, job, text, nbytes, source, excess, &plan);
 
 	if (st == TUTTI_EPLAN)
 		st = tti_plan_name_source(st, source);

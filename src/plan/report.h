@@ -32,6 +32,13 @@ TUTTI_CHECKED tutti_status tti_plan_nccl(const struct tti_report *report, struct
 TUTTI_CHECKED tutti_status tti_plan_verify(const struct tti_report *report, struct tti_strbuf *out,
 					   size_t *nfindings_out);
 
+/* Where a plan asks for more than the machines have, its channels are made to carry less, all of
+ * a pattern by one factor, so that they can: a line for each link that has too little, as above,
+ * and for each such pattern, in *out. */
+TUTTI_CHECKED tutti_status tti_plan_fit(struct tti_plan *plan, const struct tti_plan_job *job,
+					const struct tti_plan_config *config,
+					struct tti_strbuf *out);
+
 /* By what NCCL's graph file knows a GPU or NIC: its dev, and in the upper byte the number of its
  * host, where the topology holds several. */
 #define TTI_NCCL_HOSTS 128
@@ -42,11 +49,12 @@ static inline uint64_t tti_nccl_dev(const struct tti_node *node)
 	return (uint64_t)node->host << 56 | (uint32_t)dev;
 }
 
-/* NCCL's graph file as the plan of a job whose nodes are of one kind. */
+/* NCCL's graph file as the plan of a job whose nodes are of one kind, with what they can carry of
+ * it; what they cannot is told in *excess. */
 TUTTI_CHECKED tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *source,
 					      const struct tti_plan_job *job,
 					      const struct tti_plan_config *config,
-					      struct tti_plan **out);
+					      struct tti_strbuf *excess, struct tti_plan **out);
 
 /* Every difference of two plans, a line each. */
 void tti_plan_diff(const struct tti_plan *a, const struct tti_plan *b, struct tti_strbuf *out,

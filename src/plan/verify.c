@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,10 @@
 
 struct verifier {
 	const struct tti_report *report;
-	struct tti_loads **loads; /* of each kind             */
-	double **used;            /* of each node, by row     */
-	uint32_t *root, *second;  /* of each node, in the channel at hand; a rank */
+	struct tti_loads **loads;        /* of each kind             */
+	double **used;                   /* of each node, by row     */
+	uint32_t *root, *second;         /* of each node, in the channel at hand; a rank */
+	double worst[TTI_PATTERN_COUNT]; /* how many times too much, of each; 0: nowhere   */
 	struct tti_strbuf *out;
 	size_t nfindings;
 };
@@ -330,6 +332,8 @@ static void judge(struct verifier *v, const struct tti_plan_pattern *pattern, ui
 		if (count == 0)
 			continue;
 		tti_link_words(loads, row, link);
+		v->worst[pattern->pattern] = fmax(v->worst[pattern->pattern],
+						  v->used[worst][row] / loads->capacity[row]);
 		say(v,
 		    "%s: %s of node %u has %.2f GB/s and is to carry %.2f (%.2f times as much)%s",
 		    tti_pattern_name(pattern->pattern), link, worst, loads->capacity[row],
@@ -377,19 +381,64 @@ static tutti_status verify(struct verifier *v)
 	return TUTTI_OK;
 }
 
+static tutti_status run(struct verifier *v)
+{
+	const struct tti_plan *plan = v->report->plan;
+	const tutti_status st = verify(v);
+
+	for (uint32_t kind = 0; v->loads && kind < plan->nkinds; kind++)
+		tti_loads_free(v->loads[kind]);
+	for (uint32_t node = 0; v->used && node < plan->nnodes; node++)
+		tti_free(v->used[node]);
+	tti_free(v->loads);
+	tti_free(v->used);
+	tti_free(v->root);
+	return st;
+}
+
 tutti_status tti_plan_verify(const struct tti_report *report, struct tti_strbuf *out,
 			     size_t *nfindings_out)
 {
 	struct verifier v = { .report = report, .out = out };
-	const tutti_status st = verify(&v);
+	const tutti_status st = run(&v);
 
-	for (uint32_t kind = 0; v.loads && kind < report->plan->nkinds; kind++)
-		tti_loads_free(v.loads[kind]);
-	for (uint32_t node = 0; v.used && node < report->plan->nnodes; node++)
-		tti_free(v.used[node]);
-	tti_free(v.loads);
-	tti_free(v.used);
-	tti_free(v.root);
 	*nfindings_out = v.nfindings;
 	return st;
+}
+
+/* -- Less of it ------------------------------------------------------------------------- */
+
+/* In steps of 10 KB/s. */
+static void scale(struct verifier *v, struct tti_plan_pattern *pattern, double factor)
+{
+	const double before = pattern->total_gbps;
+
+	pattern->total_gbps = 0;
+	for (uint32_t i = 0; i < pattern->nchannels; i++) {
+		struct tti_plan_channel *channel = &pattern->channels[i];
+		const double gbps = floor((double)channel->bw_gbps / factor * 1e5) / 1e5;
+
+		channel->bw_gbps = (float)fmax(gbps, 1e-5);
+		pattern->total_gbps += (double)channel->bw_gbps;
+	}
+	say(v, "%s: of %.2f GB/s the machines can carry %.2f", tti_pattern_name(pattern->pattern),
+	    before, pattern->total_gbps);
+}
+
+tutti_status tti_plan_fit(struct tti_plan *plan, const struct tti_plan_job *job,
+			  const struct tti_plan_config *config, struct tti_strbuf *out)
+{
+	const struct tti_report report = { .plan = plan, .job = job, .config = config };
+	struct verifier v = { .report = &report, .out = out };
+
+	TTI_TRY(run(&v));
+	for (uint32_t i = 0; i < plan->npatterns; i++) {
+		struct tti_plan_pattern *pattern = &plan->patterns[i];
+		const double worst = v.worst[pattern->pattern];
+
+		if (worst > 0 || pattern->total_gbps > pattern->bound_gbps * (1 + 1e-5))
+			scale(&v, pattern, fmax(worst, pattern->total_gbps / pattern->bound_gbps));
+	}
+	plan->hash = tti_plan_hash(plan);
+	return out->failed ? tti_fail(TUTTI_ENOMEM, "check of a plan: out of memory") : TUTTI_OK;
 }

@@ -79,8 +79,9 @@ static void read_nccl(const char *text, size_t size, const struct tti_plan_job *
 	struct tti_strbuf out = { 0 };
 	size_t nfindings;
 
-	if (tti_plan_read_nccl(text, size, "file", job, &config, &plan) != TUTTI_OK) {
+	if (tti_plan_read_nccl(text, size, "file", job, &config, &out, &plan) != TUTTI_OK) {
 		expect(!plan && strstr(tti_error_text(), ": "));
+		tti_strbuf_release(&out);
 		return;
 	}
 	look(plan);

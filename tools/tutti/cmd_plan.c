@@ -249,16 +249,35 @@ static int compare(struct args *args, const struct plan_options *options, tutti_
 
 /* -- plan ----------------------------------------------------------------------------- */
 
+/* What is pinned may be of another machine. */
+static int warn_of_excess(const struct args *args, const struct plan_options *options,
+			  tutti_plan_t plan)
+{
+	char *text = NULL;
+	int nfindings = 0;
+	const tutti_status status = tutti_plan_check(plan, &text, &nfindings);
+
+	if (status)
+		return plan_failed(args, status);
+	if (nfindings)
+		fprintf(stderr, "tutti %s: %s asks for more than the machine has\n%s",
+			args->command->name, options->plan, text);
+	free(text);
+	return TOOL_GOOD;
+}
+
 static int make(struct args *args, const struct plan_options *options, tutti_plan_t *out)
 {
 	const struct plan_source *source = &options->source;
-	const tutti_status status =
-		options->plan
-			? tutti_plan_read(options->plan, source->node_topo, source->nnodes,
-					  &source->config, out)
-			: tutti_plan_make(source->node_topo, source->nnodes, &source->config, out);
+	tutti_status status;
 
-	return status ? plan_failed(args, status) : TOOL_GOOD;
+	if (!options->plan) {
+		status = tutti_plan_make(source->node_topo, source->nnodes, &source->config, out);
+		return status ? plan_failed(args, status) : TOOL_GOOD;
+	}
+	status = tutti_plan_read(options->plan, source->node_topo, source->nnodes, &source->config,
+				 out);
+	return status ? plan_failed(args, status) : warn_of_excess(args, options, *out);
 }
 
 static int hand_off(struct args *args, struct plan_options *options, FILE *to)

@@ -218,15 +218,17 @@ static void told_to_people(void **state)
 static void told_to_nccl(void **state)
 {
 	const struct tti_report report = { .plan = plan, .job = job, .config = &one_way };
-	struct tti_strbuf out = { 0 };
+	struct tti_strbuf out = { 0 }, excess = { 0 };
 	struct tti_plan *read = NULL;
 
 	(void)state;
 	assert_int_equal(tti_plan_nccl(&report, &out), TUTTI_OK);
 	holds(&out, "ring: the plan has 96.00 GB/s with hops inside the node that go over NICs");
 	holds(&out, "ring: 48.00 of 48.00 GB/s");
-	assert_int_equal(tti_plan_read_nccl(out.text, out.len, "graph", job, &one_way, &read),
-			 TUTTI_OK);
+	assert_int_equal(
+		tti_plan_read_nccl(out.text, out.len, "graph", job, &one_way, &excess, &read),
+		TUTTI_OK);
+	assert_int_equal(excess.len, 0);
 	assert_false(uses_nets(read));
 	links_carry_it(job, &one_way, read);
 	assert_true(tti_plan_pattern(read, TTI_PATTERN_RING)->bound_gbps > 95.9);

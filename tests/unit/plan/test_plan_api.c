@@ -344,6 +344,38 @@ static void nccl_there_and_back(void **state)
 }
 
 /* Those that clouds ship. */
+/* A graph made for NICs ten times as fast: what is too much is told, and what is shown is what
+ * this machine can carry. */
+static void nccl_too_much(void **state)
+{
+	tutti_topo_t topo = load("azhpc-images__ndv5-topo.xml", true), nodes[] = { topo, topo };
+	tutti_plan_t plan = make(topo, 2, NULL), again = NULL;
+	char *xml = print(plan, TUTTI_PLAN_NCCL), *text = NULL;
+	struct tutti_plan_pattern ours, theirs;
+	char path[32];
+	int n = 0;
+
+	(void)state;
+	edit(xml, "speedintra=\"48\" speedinter=\"48\"", "speedintra=\"480\"               ");
+	write_file(path, xml);
+	assert_int_equal(tutti_plan_read(path, nodes, 2, NULL, &again), TUTTI_OK);
+	unlink(path);
+	assert_int_equal(tutti_plan_get_pattern(plan, 0, &ours), TUTTI_OK);
+	assert_int_equal(tutti_plan_get_pattern(again, 0, &theirs), TUTTI_OK);
+	assert_string_equal(theirs.name, "ring");
+	assert_true(theirs.total_gbps > 383 && theirs.total_gbps < 384.01);
+	assert_true(theirs.bound_gbps < ours.bound_gbps * 1.0001);
+	assert_int_equal(tutti_plan_check(again, &text, &n), TUTTI_OK);
+	assert_true(n > 8);
+	assert_non_null(strstr(text, "has 48.00 GB/s and is to carry 480.00 (10.00 times as much"));
+	assert_non_null(strstr(text, "ring: of 3840.00 GB/s the machines can carry 384.00"));
+	free(text);
+	free(xml);
+	tutti_plan_free(again);
+	tutti_plan_free(plan);
+	tutti_topo_free(topo);
+}
+
 static void nccl_raw(void **state)
 {
 	tutti_topo_t topo = load("Azure-azhpc-images__ncv4-topo.xml", true);
@@ -469,6 +501,7 @@ int main(void)
 		cmocka_unit_test(too_much),
 		cmocka_unit_test(different_plans),
 		cmocka_unit_test(nccl_there_and_back),
+		cmocka_unit_test(nccl_too_much),
 		cmocka_unit_test(nccl_raw),
 		cmocka_unit_test(nccl_refused),
 		cmocka_unit_test(bad_configs),
