@@ -88,6 +88,8 @@ tti_pricer tti_price_rings, tti_price_trees;
 /* Columns of rings and trees that are best where one switch links all members alike, or
  * links of one speed each to each. */
 TUTTI_CHECKED tutti_status tti_seed(struct tti_pool *pool);
+/* Columns of a node alone that leave it by the nearest NICs wherever they would lead over CPUs. */
+TUTTI_CHECKED tutti_status tti_seed_detours(struct tti_pool *pool);
 bool tti_loads_on_a_switch(const struct tti_loads *loads);
 /* Columns of a pattern with heads: without prices those of the nearest NICs, with prices
  * all that cost less than they bring. */
@@ -95,7 +97,8 @@ TUTTI_CHECKED tutti_status tti_add_heads(struct tti_pool *pool, const double *pr
 					 uint32_t *nadded_out);
 
 /* Weights are kept in steps of 10 KB/s, rounded down. */
-#define TTI_STEP_GBPS 1e-5
+#define TTI_STEP_GBPS  1e-5
+#define TTI_STEP_SLACK 0.02 /* of a step, which the solver may miss it by */
 
 struct tti_pick {
 	uint32_t column;

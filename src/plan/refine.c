@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "plan/column.h"
+#include "plan/tour.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -19,11 +20,12 @@
 #define TRIES            4
 #define FILL_ROUNDS      3
 #define QUESTIONS        40
+#define QUESTIONS_MANY   8 /* of more than 16 members                             */
 /* This share of what fits is left, so that the solver finds that it fits. */
 #define SLACK            1e-7
 /* How often the lightest columns are left out, and rounds of generating others then. */
 #define CUTS             32
-#define CUT_ROUNDS       2
+#define CUT_ROUNDS       1
 
 /* But for rounding. */
 static bool is_used(double weight)
@@ -69,7 +71,7 @@ static tutti_status generate(struct tti_pool *pool, tti_pricer *price, uint32_t 
 	double value, least;
 	uint32_t nadded = 1;
 
-	for (uint32_t i = 0; i < rounds && nadded > 0; i++) {
+	for (uint32_t i = 0; i < rounds && nadded > 0 && tti_pool_may_ask(pool); i++) {
 		TTI_TRY(tti_lp_solve(pool->lp, &value));
 		tti_pool_price(pool, tti_lp_prices(pool->lp));
 		TTI_TRY(price(pool, TTI_ASK_MANY, 0, &least, &nadded));
@@ -166,7 +168,8 @@ static tutti_status find_wide(struct dive *dive)
 			pow(fmax(dive->left[row] / pool->loads->capacity[row], 1e-3), -2) /
 			pool->loads->capacity[row];
 	tti_pool_price(pool, pool->fair);
-	for (uint32_t i = 0; i < nnets && i < WIDE && pool->columns.n < dive->room; i++)
+	for (uint32_t i = 0;
+	     i < nnets && i < WIDE && pool->columns.n < dive->room && tti_pool_may_ask(pool); i++)
 		TTI_TRY(dive->price(pool, TTI_ASK_ONE, dive->nsettled + i, &least, &nadded));
 	return tti_lp_solve(pool->lp, &value);
 }
@@ -353,7 +356,8 @@ static tutti_status cut(struct tti_pool *pool, tti_pricer *price, struct tti_pic
 	uint32_t n;
 
 	TTI_TRY(tti_lp_solve(pool->lp, &value));
-	for (int round = 0; round < CUTS; round++) {
+	for (int round = 0; round < (pool->loads->n > TTI_TOUR_EXACT ? QUESTIONS_MANY : CUTS);
+	     round++) {
 		const double *weights = tti_lp_weights(pool->lp);
 
 		n = 0;
@@ -387,7 +391,8 @@ static tutti_status find_few(struct tti_pool *pool, tti_pricer *price, double re
 	struct tti_arena *arena = &pool->arena;
 	struct dive dive = { .pool = pool,
 			     .price = price,
-			     .questions = QUESTIONS,
+			     .questions =
+				     pool->loads->n > TTI_TOUR_EXACT ? QUESTIONS_MANY : QUESTIONS,
 			     .least = reach * (1 - TTI_SCORE_WORTH),
 			     .room = 2 * (uint32_t)pool->columns.n + 256 };
 	bool done = false;

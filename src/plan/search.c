@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "plan/column.h"
+#include "plan/tour.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -13,6 +14,8 @@
 #define DEFAULT_BUDGET_MS 1000
 /* Asked whether this is close enough to the bound, the search stops. */
 #define CLOSE             2e-6
+/* Of many members this is close enough. */
+#define NEARLY            0.02
 /* Of the greedy start: rounds for each member and NIC, and how much dearer a link gets
  * that is filled once. */
 #define FIRST_ROUNDS      4
@@ -251,15 +254,37 @@ static tutti_status bound_somehow(struct tti_pool *pool, tti_pricer *price, doub
 	return TUTTI_OK;
 }
 
+/* Of many members, about whom few questions may be asked, hops over NICs come first: rings and
+ * trees that use them wherever the way leads over CPUs are known without. */
+static tutti_status generate_many(struct tti_pool *pool, tti_pricer *price, double *value_out,
+				  double *bound_out)
+{
+	*value_out = 0;
+	*bound_out = INFINITY;
+	pool->detours = true;
+	TTI_TRY(tti_seed_detours(pool));
+	if (pool->columns.n > 0) {
+		TTI_TRY(tti_lp_solve(pool->lp, value_out));
+		TTI_TRY(bound_alike(pool, price, *value_out, bound_out));
+		if (*value_out >= *bound_out * (1 - NEARLY))
+			return TUTTI_OK;
+	}
+	TTI_TRY(first_columns(pool, price));
+	return add_columns(pool, price, value_out, bound_out);
+}
+
 /* Hops over NICs come last: where they gain nothing, which one question tells, all stays
  * as it is without. */
 static tutti_status generate(struct tti_pool *pool, tti_pricer *price, double *value_out,
 			     double *bound_out)
 {
+	const bool over_nets = pool->loads->ninner > 0 && pool->config->cross_nic == TTI_CROSS_ANY;
 	bool more;
 
+	if (over_nets && pool->loads->n > TTI_TOUR_EXACT)
+		return generate_many(pool, price, value_out, bound_out);
 	TTI_TRY(generate_direct(pool, price, value_out, bound_out));
-	if (pool->loads->ninner == 0 || pool->config->cross_nic != TTI_CROSS_ANY)
+	if (!over_nets)
 		return TUTTI_OK;
 	pool->detours = true;
 	*bound_out = INFINITY;

@@ -8,6 +8,9 @@
  *
  *     NIC 0 → a b c d → NIC 3      NIC 1 → b c d a → NIC 0      ... */
 
+/* So many NICs beside a member are tried in turn. */
+#define TURNS 4
+
 bool tti_loads_on_a_switch(const struct tti_loads *loads)
 {
 	for (uint32_t i = 0; i < loads->n; i++)
@@ -258,6 +261,80 @@ static tutti_status seed_mesh(struct tti_pool *pool, struct tti_column *column)
 	}
 	return TUTTI_OK;
 }
+
+/* -- Over NICs ------------------------------------------------------------------------------ */
+
+/* The NIC number `turn` of those nearest to a member, round and round; TTI_NO_NET: none is near
+ * that could be used. */
+static uint32_t near_net(const struct tti_loads *loads, uint32_t member, uint32_t turn)
+{
+	uint32_t count = 0, best = TTI_NO_NET;
+
+	for (uint32_t net = 0; net < loads->ninner; net++) {
+		const uint8_t type = tti_hop_out(loads, net, member)->type;
+
+		if (loads->fabric[net] == TTI_NODE_NONE || type >= TTI_PATH_PHB)
+			continue;
+		if (best == TTI_NO_NET || type < tti_hop_out(loads, best, member)->type) {
+			best = net;
+			count = 0;
+		}
+		count += type == tti_hop_out(loads, best, member)->type;
+	}
+	for (uint32_t net = best, at = 0; best != TTI_NO_NET; net++) {
+		if (loads->fabric[net] == TTI_NODE_NONE ||
+		    tti_hop_out(loads, net, member)->type != tti_hop_out(loads, best, member)->type)
+			continue;
+		if (at++ == turn % count)
+			return net;
+	}
+	return TTI_NO_NET;
+}
+
+/* Hops that would lead over CPUs go by NICs beside both ends, if there are such. false: there is
+ * none. */
+static bool leave_by_nets(struct tti_pool *pool, uint32_t turn, struct tti_column *column)
+{
+	const struct tti_loads *loads = pool->loads;
+	const uint32_t n = loads->n;
+	bool any = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t from = column->order[(i + n - 1) % n], to = column->order[i];
+		const struct tti_way way = { near_net(loads, from, turn),
+					     near_net(loads, to, turn) };
+		const bool root = column->parent && i == 0;
+		const bool out = !root && tti_hop(loads, from, to)->type >= TTI_PATH_PHB &&
+				 tti_way_exists(loads, way);
+
+		pool->ways[to] = out ? way : (struct tti_way){ TTI_NO_NET, TTI_NO_NET };
+		any |= out;
+	}
+	column->way = pool->ways;
+	return any;
+}
+
+tutti_status tti_seed_detours(struct tti_pool *pool)
+{
+	const bool ring = pool->config->pattern == TTI_PATTERN_RING;
+	struct tti_column column = { .order = pool->order,
+				     .parent = ring ? NULL : pool->parent,
+				     .net_in = TTI_NO_NET,
+				     .net_out = TTI_NO_NET,
+				     .second = UINT32_MAX };
+	/* A tree from each gains one part in n, if there may be so many. */
+	const uint32_t nroots = ring || pool->loads->n > TTI_MOST_CHANNELS ? 1 : pool->loads->n;
+
+	for (uint32_t turn = 0; turn < TURNS; turn++)
+		for (uint32_t first = 0; first < nroots; first++) {
+			chain(pool, first, false, &column);
+			if (leave_by_nets(pool, turn, &column))
+				TTI_TRY(tti_pool_add(pool, &column));
+		}
+	return TUTTI_OK;
+}
+
+/* -- All of them ---------------------------------------------------------------------------- */
 
 tutti_status tti_seed(struct tti_pool *pool)
 {

@@ -106,11 +106,69 @@ static void one_slow_gpu(void **state)
 	plan(rack(5, 4, true), true, 0.03);
 }
 
+/* 72 GPUs on PCIe alone, on 18 switches of each of 4 NUMA nodes, with two NICs beside each. */
+static struct tti_xml_doc *pcie_host(void)
+{
+	struct tti_strbuf out = { 0 };
+	struct tti_xml_doc *doc = NULL;
+
+	tti_strbuf_add(&out, "<system version=\"1\">");
+	for (unsigned i = 0; i < 72; i++) {
+		if (i % 18 == 0)
+			tti_strbuf_addf(&out,
+					"<cpu numaid=\"%u\" affinity=\"%x\" arch=\"x86_64\" "
+					"vendor=\"AuthenticAMD\" familyid=\"175\" modelid=\"17\">",
+					i / 18, 0xffu << i / 18 * 8);
+		tti_strbuf_addf(&out,
+				"<pci busid=\"%04x:00:00.0\" class=\"0x060400\" "
+				"link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">"
+				"<pci busid=\"%04x:01:00.0\" class=\"0x030200\" "
+				"link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">"
+				"<gpu dev=\"%u\" sm=\"89\" gdr=\"1\"/></pci>",
+				i, i, i);
+		for (unsigned k = 0; k < 2; k++)
+			tti_strbuf_addf(&out,
+					"<pci busid=\"%04x:%02x:00.0\" class=\"0x020000\" "
+					"link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"><nic><net "
+					"name=\"mlx5_%u\" dev=\"%u\" speed=\"100000\" port=\"1\" "
+					"guid=\"0x%x\" gdr=\"1\"/></nic></pci>",
+					i, 2 + k, 2 * i + k, 2 * i + k, 2 * i + k + 1);
+		tti_strbuf_add(&out, i % 18 == 17 ? "</pci></cpu>" : "</pci>");
+	}
+	tti_strbuf_add(&out, "</system>");
+	assert_false(out.failed);
+	assert_int_equal(tti_xml_read(out.text, out.len, "host", &doc), TUTTI_OK);
+	tti_strbuf_release(&out);
+	return doc;
+}
+
+/* Over the CPUs there are 4 GB/s, over the NICs what the slots of the GPUs carry. */
+static void many_go_over_nets(void **state)
+{
+	struct machine m;
+	struct tti_members members;
+	struct tti_loads *loads = NULL;
+
+	(void)state;
+	machine_build(&m, pcie_host(), TTI_MODEL_TUTTI);
+	members = (struct tti_members){ .routes = m.routes,
+					.nodes = m.graph->by_type[TTI_NODE_GPU],
+					.n = m.graph->ntype[TTI_NODE_GPU],
+					.nets = m.graph->by_type[TTI_NODE_NET],
+					.ninner = m.graph->ntype[TTI_NODE_NET] };
+	assert_int_equal(tti_loads_build(&members, &loads), TUTTI_OK);
+	search(loads, TTI_PATTERN_RING, 1e-4);
+	search(loads, TTI_PATTERN_TREE, 0.02);
+	tti_loads_free(loads);
+	machine_release(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_switch),
 		cmocka_unit_test(one_slow_gpu),
+		cmocka_unit_test(many_go_over_nets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
