@@ -19,7 +19,7 @@ static tutti_status no_memory(void)
 
 static double round_down(double gbps)
 {
-	return floor(gbps / STEP_GBPS + 1e-6) * STEP_GBPS;
+	return floor(gbps / STEP_GBPS + 0.02) * STEP_GBPS;
 }
 
 /* -- Stretches -------------------------------------------------------------------- */
@@ -233,11 +233,6 @@ static tutti_status make_room(const struct tti_connect *connect, struct tti_plan
 	return pattern->channels ? TUTTI_OK : no_memory();
 }
 
-static void take(struct tti_plan_pattern *pattern)
-{
-	pattern->total_gbps += (double)pattern->channels[pattern->nchannels++].bw_gbps;
-}
-
 /* Into how many equal parts stretch `i` of n is cut, so that there are `least`: the first, which
  * carry most, into one more than the others. */
 static uint32_t parts_of(uint32_t i, uint32_t n, uint32_t least)
@@ -292,8 +287,9 @@ tutti_status tti_connect_rings(const struct tti_connect *connect, struct tti_pla
 	TTI_TRY(make_room(connect, pattern, n));
 	for (uint32_t i = 0; i < n; i++) {
 		TTI_TRY(ring(connect, &stretches[i], &pattern->channels[i]));
-		take(pattern);
+		pattern->nchannels++;
 	}
+	pattern->total_gbps = tti_plan_total(pattern);
 	return TUTTI_OK;
 }
 
@@ -450,8 +446,9 @@ tutti_status tti_connect_trees(const struct tti_connect *connect, struct tti_pla
 	for (uint32_t i = 0; i < n * pair; i++) {
 		TTI_TRY(tree(connect, pattern->pattern, &stretches[i / pair],
 			     pair == 2 && i % 2 == 1, &pattern->channels[i]));
-		take(pattern);
+		pattern->nchannels++;
 	}
+	pattern->total_gbps = tti_plan_total(pattern);
 	return TUTTI_OK;
 }
 
@@ -483,7 +480,8 @@ tutti_status tti_connect_heads(const struct tti_connect *connect, struct tti_pla
 			out->ranks[place] = connect->job->nodes[node].ranks[channel->order[0]];
 			note_end(out, node, channel);
 		}
-		take(pattern);
+		pattern->nchannels++;
 	}
+	pattern->total_gbps = tti_plan_total(pattern);
 	return TUTTI_OK;
 }

@@ -155,7 +155,8 @@ static tutti_status fill_channels(struct tti_local *search, const struct tti_poo
 		return tti_fail(TUTTI_ENOMEM, "channels: out of memory");
 	for (uint32_t i = 0; i < ways * n; i++) {
 		const struct tti_pick *pick = &picks[i / ways];
-		const double bw = floor(pick->weight / ways / TTI_STEP_GBPS + 1e-9) * TTI_STEP_GBPS;
+		const double weight = pick->weight / ways;
+		const double bw = floor(weight / TTI_STEP_GBPS + TTI_STEP_SLACK) * TTI_STEP_GBPS;
 
 		if (bw <= 0)
 			continue;

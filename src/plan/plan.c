@@ -9,12 +9,26 @@
 #include "util/hash.h"
 #include "util/mem.h"
 
+/* GB/s that a channel loses at most to its steps of 10 KB/s and to a float. */
+#define ROUNDED 2e-5
+
 void tti_plan_free(struct tti_plan *plan)
 {
 	if (!plan)
 		return;
 	tti_arena_release(&plan->arena);
 	tti_free(plan);
+}
+
+double tti_plan_total(const struct tti_plan_pattern *pattern)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < pattern->nchannels; i++)
+		sum += (double)pattern->channels[i].bw_gbps;
+	if (sum < pattern->bound_gbps && pattern->bound_gbps - sum <= ROUNDED * pattern->nchannels)
+		return pattern->bound_gbps;
+	return sum;
 }
 
 const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,

@@ -157,6 +157,10 @@ const char *tti_plan_bare_name(const char *name);
 /* The rank before ranks[place] in a ring, or its parent; UINT32_MAX: none. */
 uint32_t tti_plan_before(const struct tti_plan_channel *channel, uint32_t place);
 
+/* What the channels add up to. Each is rounded down; what is only that is not missing from the
+ * bound. */
+double tti_plan_total(const struct tti_plan_pattern *pattern);
+
 const struct tti_plan_pattern *tti_plan_pattern(const struct tti_plan *plan,
 						enum tti_pattern pattern);
 

@@ -381,10 +381,9 @@ static tutti_status read_channels(struct reader *r, const json_t *in,
 	pattern->channels = room(r, pattern->nchannels * sizeof(*pattern->channels));
 	if (!pattern->channels)
 		return no_memory(r);
-	for (uint32_t i = 0; i < pattern->nchannels; i++) {
+	for (uint32_t i = 0; i < pattern->nchannels; i++)
 		TTI_TRY(read_channel(r, json_array_get(channels, i), i, &pattern->channels[i]));
-		pattern->total_gbps += (double)pattern->channels[i].bw_gbps;
-	}
+	pattern->total_gbps = tti_plan_total(pattern);
 	return TUTTI_OK;
 }
 

@@ -413,14 +413,13 @@ static void scale(struct verifier *v, struct tti_plan_pattern *pattern, double f
 {
 	const double before = pattern->total_gbps;
 
-	pattern->total_gbps = 0;
 	for (uint32_t i = 0; i < pattern->nchannels; i++) {
 		struct tti_plan_channel *channel = &pattern->channels[i];
 		const double gbps = floor((double)channel->bw_gbps / factor * 1e5) / 1e5;
 
 		channel->bw_gbps = (float)fmax(gbps, 1e-5);
-		pattern->total_gbps += (double)channel->bw_gbps;
 	}
+	pattern->total_gbps = tti_plan_total(pattern);
 	say(v, "%s: of %.2f GB/s the machines can carry %.2f", tti_pattern_name(pattern->pattern),
 	    before, pattern->total_gbps);
 }

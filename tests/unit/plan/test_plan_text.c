@@ -57,6 +57,32 @@ static void there_and_back(void **state)
 	}
 }
 
+/* Thirds and sevenths of what fills a link are rounded down; their sum is not. */
+static void totals_are_whole(void **state)
+{
+	static const char *const names[] = { "azhpc-images__ndv4-topo.xml",
+					     "aws-aws-ofi-nccl__p5.48xl-topo.xml",
+					     "Timez-zx-nccl-tests__topo_real.v2.xml" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (uint32_t count = 1; count <= 2; count++) {
+			struct tti_plan *plan = plan_of(names[i], count);
+
+			for (uint32_t k = 0; k < plan->npatterns; k++) {
+				const struct tti_plan_pattern *pattern = &plan->patterns[k];
+				char total[32], bound[32];
+
+				if (tti_pattern_has_heads(pattern->pattern))
+					continue;
+				snprintf(total, sizeof(total), "%.5f", pattern->total_gbps);
+				snprintf(bound, sizeof(bound), "%.5f", pattern->bound_gbps);
+				assert_string_equal(total, bound);
+			}
+			tti_plan_free(plan);
+		}
+}
+
 static void refuse(const char *text, const char *why)
 {
 	struct tti_plan *plan = NULL;
@@ -118,6 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(there_and_back),
+		cmocka_unit_test(totals_are_whole),
 		cmocka_unit_test(texts_that_are_none),
 		cmocka_unit_test(differences_in_words),
 	};
