@@ -78,7 +78,7 @@ ok "a captured machine, packed and not"
 expect 0 "$TUTTI" topo --sysfs "$capture" --all
 [ "$(wc -l <"$tmp/out")" -gt "$(wc -l <"$tmp/of_tar")" ] || fail "--all shows no more"
 expect 0 "$TUTTI" topo --measure
-says out 'memory [0-9.]+ GB/s [0-9]+ ns$'
+says out 'memory [0-9.]+ [MGT]iB [0-9.]+ GB/s [0-9]+ ns$'
 ok "--all, --measure"
 
 # What is written reads as the same.
