@@ -83,8 +83,9 @@ struct tti_pci_info {
 	uint64_t busid;
 	uint32_t class_code; /* 0x060400                                        */
 	uint16_t vendor, device, subsystem_vendor, subsystem_device;
-	double gts; /* of the link above it, 0: not stated                   */
-	int width;  /* 0: not stated                                         */
+	double gts;       /* of the link above it, 0: not stated                   */
+	int width;        /* 0: not stated                                         */
+	const char *name; /* by the list of PCI ids; NULL: not asked, or unknown */
 };
 
 struct tti_gpu_info {

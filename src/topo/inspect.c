@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "topo/detect.h"
+#include "topo/pci_ids.h"
 #include "topo/print.h"
 #include "topo/schema.h"
 #include "topo/subset.h"
@@ -106,6 +107,7 @@ static tutti_status build(struct tutti_topo *topo, const struct tutti_topo_confi
 	if (config->gpus)
 		TTI_TRY(tti_subset_gpus(topo->doc, config->gpus));
 	TTI_TRY(tti_graph_build(topo->doc, &graph_config, &topo->graph));
+	TTI_TRY(tti_pci_ids_name(topo->graph, tti_params()->pci_ids));
 	TTI_TRY(tti_graph_check(topo->graph));
 	if (topo->graph->nlinks > INT_MAX || topo->graph->nnodes > INT_MAX)
 		return tti_fail(TUTTI_EUNSUPPORTED, "%s: more than %d nodes or links",
@@ -158,6 +160,7 @@ static tutti_status take_ranks(const struct tutti_topo *whole, struct tutti_topo
 	TTI_TRY(tti_xml_copy(whole->doc, &part->doc));
 	TTI_TRY(tti_subset_ranks(part->doc, whole->graph));
 	TTI_TRY(tti_graph_build(part->doc, &graph_config, &part->graph));
+	TTI_TRY(tti_pci_ids_name(part->graph, tti_params()->pci_ids));
 	TTI_TRY(tti_paths_build(part->graph, &part->paths));
 	return tti_routes_build(part->paths, &routes_config, &part->routes);
 }

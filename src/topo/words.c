@@ -52,11 +52,14 @@ const char *tti_words_function(uint32_t class_code)
 void tti_words_pci(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX])
 {
 	const char *vendor = tti_words_vendor(pci->vendor);
-	const char *device = tti_words_device(pci->vendor, pci->device);
+	const char *own = tti_words_device(pci->vendor, pci->device);
+	const char *device = own ? own : pci->name;
 	const char *kind = tti_words_class(pci->class_code);
 
 	if (vendor && device)
 		snprintf(buf, TTI_WORDS_MAX, "%s %s", vendor, device);
+	else if (device)
+		snprintf(buf, TTI_WORDS_MAX, "%s", device);
 	else if (pci->vendor == 0x10b5) /* the number of the part is its id */
 		snprintf(buf, TTI_WORDS_MAX, "PLX PEX %04x", pci->device);
 	else if (vendor)
