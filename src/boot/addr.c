@@ -199,6 +199,14 @@ static int bound(int family, uint16_t port)
 	return fd;
 }
 
+bool tti_addr_is_loopback(const struct tti_addr *addr)
+{
+	static const struct tti_addr six = { .family = 6, .ip = { [15] = 1 } };
+
+	return (addr->family == 4 && addr->ip[0] == 127) ||
+	       (addr->family == 6 && memcmp(addr->ip, six.ip, sizeof(addr->ip)) == 0);
+}
+
 /* As bound(), listening, of a family that is allowed. */
 static int listening(uint16_t port, int backlog)
 {

@@ -2,13 +2,17 @@
 #include "boot/id.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <sodium.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include "boot/root.h"
 #include "boot/wire.h"
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/fork.h"
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/params.h"
@@ -102,12 +106,39 @@ static tutti_status key_of(const char *address, const char *secret, uint8_t *key
 	return TUTTI_OK;
 }
 
+static bool loopback_is_off(void)
+{
+	struct ifreq lo = { .ifr_name = "lo" };
+	int fd = tti_fork_close(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	const bool is_off =
+		fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &lo) == 0 && !(lo.ifr_flags & IFF_UP);
+
+	tti_fd_close(&fd);
+	return is_off;
+}
+
+/* A NIC may come up while the ranks wait, but nobody switches the loopback interface on later. */
+static tutti_status check_loopback(const char *address, const struct tti_id *id)
+{
+	for (size_t i = 0; i < id->naddrs; i++)
+		if (!tti_addr_is_loopback(&id->addrs[i]))
+			return TUTTI_OK;
+	if (!loopback_is_off())
+		return TUTTI_OK;
+	return tti_fail(TUTTI_ESYS,
+			"the ranks are to meet at %s, but the loopback interface of this host is "
+			"down: switch it on (ip link set lo up), or set TUTTI_COMM_FILE in place "
+			"of the address",
+			address);
+}
+
 tutti_status tti_boot_id_from_address(const char *address, const char *secret, tutti_unique_id *out)
 {
 	struct tti_id id = { .flags = TTI_ID_BY_HAND };
 
 	tti_assert(sodium_init() >= 0);
 	TTI_TRY(tti_addr_parse(address, id.addrs, TTI_IFACE_MOST, &id.naddrs));
+	TTI_TRY(check_loopback(address, &id));
 	if (secret) {
 		TTI_TRY(key_of(address, secret, id.secret));
 	} else {

@@ -96,6 +96,9 @@ size_t tti_iface_choose(const struct tti_iface_addr *addr, size_t n, size_t most
 socklen_t tti_addr_to_sock(const struct tti_addr *addr, struct sockaddr_storage *out);
 tutti_status tti_addr_from_sock(const struct sockaddr *sock, struct tti_addr *out);
 
+/* Whether it leads back to the host itself, whichever that is. */
+bool tti_addr_is_loopback(const struct tti_addr *addr);
+
 /* Split "host:port" or "[host]:port"; port_out points into text. Pure. */
 TUTTI_CHECKED tutti_status tti_addr_split(const char *text, char *host, size_t size,
 					  const char **port_out);

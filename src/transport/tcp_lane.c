@@ -57,12 +57,7 @@ struct tti_tcp_lanes {
 
 static bool is_own(const struct tti_tcp_card *mine, const struct tti_addr *addr)
 {
-	static const struct tti_addr loopback = { .family = 6, .ip = { [15] = 1 } };
-
-	if (addr->family == 4 && addr->ip[0] == 127)
-		return true;
-	return tti_tcp_nic_of(mine, addr) ||
-	       (addr->family == 6 && memcmp(addr->ip, loopback.ip, sizeof(addr->ip)) == 0);
+	return tti_addr_is_loopback(addr) || tti_tcp_nic_of(mine, addr);
 }
 
 static void ends_of(const struct tti_tcp_link *link, struct tti_addr *local,

@@ -84,10 +84,28 @@ death_without_a_network()
 	fails_soon "a death without a network" 30000 "0 2 3" "rank 1 (.*, process $victim) .*died"
 }
 
+# Where nobody can come to, ever, which each rank knows at once.
+address_without_loopback()
+{
+	for rank in 0 1; do
+		! on 2 env TUTTI_RANK=$rank TUTTI_NRANKS=2 TUTTI_COMM_ID=127.0.0.1:7711 \
+			TUTTI_COMM_SECRET=0123456789abcdef "$stream" all_reduce 65536 0.1 \
+			>"$net_dir/out.$rank" 2>"$net_dir/err.$rank" || die "lo is down: the job runs"
+		grep -q "ip link set lo up" "$net_dir/err.$rank" ||
+			die "lo is down: rank $rank does not say so"
+	done
+	ok "an address of the loopback interface, which is down"
+}
+
 # Fresh namespaces have not even a loopback interface that is up.
 no_network()
 {
 	ip netns add "$net-2"
+	address_without_loopback
+	# Then it has an address, and takes nothing.
+	ip -n "$net-2" link set lo up
+	ip -n "$net-2" link set lo down
+	address_without_loopback
 	whole_job "without a network"
 	ip -n "$net-2" link add eth0 type veth peer name eth1
 	ip -n "$net-2" addr add 10.79.0.1/24 dev eth0
