@@ -141,9 +141,9 @@ tutti_status tti_pci_ids_name(struct tti_graph *graph, const char *path)
 	bool ok = find_wanted(graph, &wanted);
 	FILE *file = NULL;
 
-	if (ok && wanted.n && path[0])
+	if (ok && wanted.n && path)
 		file = fopen(path, "re");
-	for (size_t i = 0; ok && wanted.n && !path[0] && !file && i < 2; i++)
+	for (size_t i = 0; ok && wanted.n && !path && !file && i < 2; i++)
 		file = fopen(usual_paths[i], "re");
 	if (file) {
 		ok = read_list(graph, &wanted, file);

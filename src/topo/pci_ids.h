@@ -8,7 +8,7 @@
 
 #include "topo/graph.h"
 
-/* Name what `path` names, "": where systems have the list. A file that is absent names
+/* Name what `path` names, NULL: where systems have the list. A file that is absent names
  * nothing, and so does what is no such list. TUTTI_ENOMEM. */
 TUTTI_CHECKED tutti_status tti_pci_ids_name(struct tti_graph *graph, const char *path);
 
