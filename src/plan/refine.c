@@ -23,6 +23,9 @@
 #define QUESTIONS_MANY   8 /* of more than 16 members                             */
 /* This share of what fits is left, so that the solver finds that it fits. */
 #define SLACK            1e-7
+/* Of more members than there are to be channels, a tree from each gains one part in so many; that
+ * much is given up for one. */
+#define MANY_WORTH       0.02
 /* How often the lightest columns are left out, and rounds of generating others then. */
 #define CUTS             32
 #define CUT_ROUNDS       1
@@ -383,6 +386,18 @@ static tutti_status cut(struct tti_pool *pool, tti_pricer *price, struct tti_pic
 	return TUTTI_OK;
 }
 
+static tutti_status try_dive(struct dive *dive, struct best *best)
+{
+	bool done = false;
+
+	dive->questions = dive->pool->loads->n > TTI_TOUR_EXACT ? QUESTIONS_MANY : QUESTIONS;
+	dive->fewer = best->n;
+	TTI_TRY(dive_down(dive, &done));
+	if (done)
+		offer(dive->pool, dive->weight, dive->room, dive->least, best);
+	return TUTTI_OK;
+}
+
 /* Few columns that carry as much as the last solution; not more than `most`, if that costs no
  * more than it is worth. */
 static tutti_status find_few(struct tti_pool *pool, tti_pricer *price, double reach, uint32_t most,
@@ -391,11 +406,8 @@ static tutti_status find_few(struct tti_pool *pool, tti_pricer *price, double re
 	struct tti_arena *arena = &pool->arena;
 	struct dive dive = { .pool = pool,
 			     .price = price,
-			     .questions =
-				     pool->loads->n > TTI_TOUR_EXACT ? QUESTIONS_MANY : QUESTIONS,
 			     .least = reach * (1 - TTI_SCORE_WORTH),
 			     .room = 2 * (uint32_t)pool->columns.n + 256 };
-	bool done = false;
 
 	for (uint32_t i = 0; i < pool->columns.n; i++)
 		dive.most = fmax(dive.most, pool->columns.at[i].alone);
@@ -408,10 +420,11 @@ static tutti_status find_few(struct tti_pool *pool, tti_pricer *price, double re
 	offer(pool, tti_lp_weights(pool->lp), dive.room, reach, best);
 	if (!price)
 		return TUTTI_OK;
-	dive.fewer = best->n;
-	TTI_TRY(dive_down(&dive, &done));
-	if (done)
-		offer(pool, dive.weight, dive.room, dive.least, best);
+	TTI_TRY(try_dive(&dive, best));
+	if (best->n > most && pool->loads->n > most) {
+		dive.least = reach * (1 - MANY_WORTH);
+		TTI_TRY(try_dive(&dive, best));
+	}
 	if (best->n > most)
 		TTI_TRY(cut(pool, price, dive.picks, dive.room, most,
 			    pool->config->max_channels ? 0 : reach * (1 - TTI_FEW_WORTH), best));

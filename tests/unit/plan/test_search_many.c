@@ -106,6 +106,30 @@ static void one_slow_gpu(void **state)
 	plan(rack(5, 4, true), true, 0.03);
 }
 
+/* A tree from each of 72 GPUs would carry 1.4 % more than one from any. */
+static void one_tree_will_do(void **state)
+{
+	const struct tti_local_config config = { .pattern = TTI_PATTERN_TREE,
+						 .budget_ms = UNHURRIED_MS };
+	struct tti_local *found = NULL;
+	struct tti_members members;
+	struct tti_loads *loads = NULL;
+	struct machine m;
+
+	(void)state;
+	machine_build(&m, rack(18, 8, false), TTI_MODEL_TUTTI);
+	members = (struct tti_members){ .routes = m.routes,
+					.nodes = m.graph->by_type[TTI_NODE_GPU],
+					.n = m.graph->ntype[TTI_NODE_GPU] };
+	assert_int_equal(tti_loads_build(&members, &loads), TUTTI_OK);
+	assert_int_equal(tti_local_search(loads, &config, &found), TUTTI_OK);
+	assert_int_equal(found->nchannels, 1);
+	assert_true(found->total_gbps >= 0.98 * found->bound_gbps);
+	tti_local_free(found);
+	tti_loads_free(loads);
+	machine_release(&m);
+}
+
 /* 72 GPUs on PCIe alone, on 18 switches of each of 4 NUMA nodes, with two NICs beside each. */
 static struct tti_xml_doc *pcie_host(void)
 {
@@ -169,6 +193,7 @@ int main(void)
 		cmocka_unit_test(one_switch),
 		cmocka_unit_test(one_slow_gpu),
 		cmocka_unit_test(many_go_over_nets),
+		cmocka_unit_test(one_tree_will_do),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
