@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/window.h"
 
+#include <sodium.h>
+
 #include "core/group.h"
 #include "util/error.h"
 #include "util/fork.h"
@@ -9,7 +11,7 @@
 
 /* What ranks tell each other of a window. Goes through an all_gather of bytes. */
 struct card {
-	uint64_t nbytes;
+	uint64_t nbytes, key;
 	struct tti_memory_name data, signals; /* zeroed: not to be had */
 	int32_t reachable;
 };
@@ -42,6 +44,8 @@ static struct card make_card(const struct tutti_window *window)
 	struct tti_port *port = window->comm->memory.port;
 	struct card card = { .nbytes = window->nbytes };
 
+	randombytes_buf(&card.key, sizeof(card.key));
+	atomic_store_explicit(&window->signals->open, card.key, memory_order_relaxed);
 	if (!port)
 		return card;
 	card.reachable =
@@ -84,6 +88,7 @@ static tutti_status map_peers(struct tutti_window *window, const struct card *ca
 
 	for (int rank = 0; rank < comm->n; rank++) {
 		window->peers[rank].nbytes = cards[rank].nbytes;
+		window->peers[rank].key = cards[rank].key;
 		if (rank == comm->rank) {
 			window->peers[rank].data = window->base;
 			window->peers[rank].signals = window->signals;
@@ -144,6 +149,9 @@ static void take_back(struct tutti_window *window)
 
 	tti_window_net_close(window->net);
 	window->net = NULL;
+	/* Of a communicator that is lost not all ranks may know it yet. */
+	if (window->signals)
+		atomic_store(&window->signals->open, 0);
 	for (int rank = 0; rank < comm->n && port; rank++) {
 		const struct tti_window_peer *peer = &window->peers[rank];
 

@@ -20,8 +20,10 @@ struct tti_window_signal {
 	_Alignas(64) _Atomic uint64_t count;
 };
 
-/* Of one rank: who waits sleeps on `word` while `waiters` is not 0. */
+/* Of one rank: who waits sleeps on `word` while `waiters` is not 0. `open` is the window's key until
+ * the rank takes its window away: then what is there may be something else's. */
 struct tti_window_signals {
+	_Alignas(64) _Atomic uint64_t open;
 	_Alignas(64) _Atomic uint32_t word;
 	_Atomic uint32_t waiters;
 	struct tti_window_signal from[];
@@ -32,6 +34,7 @@ struct tti_window_peer {
 	struct tti_memory_name data_name, signals_name; /* of what is mapped */
 	uint8_t *data;                                  /* NULL and no signals: by messages */
 	struct tti_window_signals *signals;
+	uint64_t key;           /* see struct tti_window_signals        */
 	_Atomic uint64_t taken; /* signals from it that were waited for */
 };
 

@@ -104,6 +104,26 @@ struct work {
 static const char *const names[] = { "tutti_put", "tutti_get", "tutti_signal", "tutti_wait_signal",
 				     "tutti_window_flush" };
 
+/* Whether a peer that is reached in place still has its window: one whose communicator was lost takes
+ * it away without asking, and what lay there may be gone or something else's. */
+static tutti_status look_at_window(const struct work *work)
+{
+	const struct tti_window_peer *peer = &work->window->peers[work->peer];
+	struct tti_comm *comm = work->window->comm;
+	char text[TTI_NEWS_TEXT];
+
+	atomic_thread_fence(memory_order_acquire);
+	if (atomic_load_explicit(&peer->signals->open, memory_order_relaxed) == peer->key)
+		return TUTTI_OK;
+	if (!tti_stall_await_news(comm)) {
+		(void)snprintf(text, sizeof(text),
+			       "rank %d has ended its window, which rank %d uses by %s()",
+			       work->peer, comm->rank, names[work->kind]);
+		tti_comm_tell(comm, TUTTI_EPEER, work->peer, text);
+	}
+	return tti_comm_fate(comm);
+}
+
 static tutti_status move(const struct work *work)
 {
 	struct tutti_window *window = work->window;
@@ -116,12 +136,13 @@ static tutti_status move(const struct work *work)
 							      work->memory, work->nbytes);
 	if (!work->nbytes)
 		return TUTTI_OK;
+	TTI_TRY(look_at_window(work));
 	/* Not past the caches: who is signalled reads it next. */
 	if (work->kind == PUT)
 		memmove(peer->data + work->offset, work->memory, work->nbytes);
 	else
 		memmove(work->memory, peer->data + work->offset, work->nbytes);
-	return TUTTI_OK;
+	return look_at_window(work);
 }
 
 static tutti_status run(const struct work *work)
@@ -138,6 +159,7 @@ static tutti_status run(const struct work *work)
 	case SIGNAL:
 		if (!window->peers[work->peer].signals)
 			return tti_window_net_signal(window, work->peer);
+		TTI_TRY(look_at_window(work));
 		tti_tsan_give((uint32_t)comm->rank, (uint32_t)work->peer);
 		tti_window_count_signal(window->peers[work->peer].signals, comm->rank);
 		return TUTTI_OK;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -130,11 +131,69 @@ static void deaths(void **state)
 	}
 }
 
+/* Rank 1 ends the communicator and takes its window away, and rank 0 gets from it meanwhile: what it
+ * gets is right, or the call is an error. */
+static tutti_status get_to_the_end(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	static unsigned char got[WORDS * sizeof(int)];
+	tutti_window_t window = NULL;
+	tutti_comm_t child = NULL;
+	void *memory = NULL;
+	tutti_status st = tutti_comm_dup(comm, &child, NULL), end;
+
+	if (st == TUTTI_OK)
+		st = tutti_mem_alloc(&memory, sizeof(got), child);
+	if (st == TUTTI_OK)
+		memset(memory, 7, sizeof(got));
+	if (st == TUTTI_OK)
+		st = tutti_window_create(child, memory, sizeof(got), &window);
+	if (st != TUTTI_OK)
+		return st;
+	if (rank == 1) {
+		crew_nap_us(200);
+		st = tutti_comm_revoke(child);
+		(void)tutti_window_destroy(window);
+		memset(memory, 1, sizeof(got));
+	}
+	while (rank == 0 && st == TUTTI_OK) {
+		st = tutti_get(window, 1, 0, got, sizeof(got), NULL);
+		for (size_t i = 0; i < sizeof(got) && st == TUTTI_OK; i++)
+			st = got[i] == 7 ? TUTTI_OK : TUTTI_EINTERNAL;
+	}
+	if (rank == 0 && st == TUTTI_EREVOKED)
+		st = TUTTI_OK;
+	if (rank == 0)
+		(void)tutti_window_destroy(window);
+	end = tutti_mem_free(memory, child);
+	st = st ? st : end;
+	end = tutti_comm_destroy(child);
+	st = st ? st : end;
+	end = tutti_barrier(comm, NULL);
+	if (crew->rank[rank].calls == 49)
+		atomic_store(&crew->stop, 1);
+	return st ? st : end;
+}
+
+static void what_is_got_is_right_or_an_error(void **state)
+{
+	struct crew *crew = crew_create(2, "shm", get_to_the_end);
+
+	(void)state;
+	assert_int_equal(crew_start(crew), 0);
+	assert_int_equal(crew_wait(crew, 60000, -1), 0);
+	for (int rank = 0; rank < 2; rank++)
+		if (crew->rank[rank].status != TUTTI_OK || crew->rank[rank].calls < 49)
+			fail_msg("rank %d: %d after %d calls, %s", rank, crew->rank[rank].status,
+				 (int)crew->rank[rank].calls, crew->rank[rank].text);
+	crew_free(crew);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(results),
 		cmocka_unit_test(deaths),
+		cmocka_unit_test(what_is_got_is_right_or_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
