@@ -110,6 +110,24 @@ void tti_conn_drop(struct tti_conn *conn)
 		tti_thread_no_answer(thread, conn->peer, false);
 }
 
+/* A communicator made of this one may have ended for that, and this rank leave before the ring has
+ * found it: then its neighbours would wait for a rank that has left. */
+void tti_thread_tell_fallen(struct tti_thread *thread)
+{
+	struct tti_news news = { .status = TUTTI_EPEER,
+				 .culprit = thread->fallen,
+				 .origin = thread->sock->base.rank,
+				 .died = true };
+	char name[TTI_SOCK_NAME];
+
+	if (thread->fallen < 0 || thread->lost || tti_bit_has(thread->gone, (size_t)thread->fallen))
+		return;
+	(void)snprintf(news.text, sizeof(news.text),
+		       "%s closed its connection without goodbye: it died",
+		       tti_sock_name(thread->sock, thread->fallen, name));
+	tti_thread_learn(thread, &news, NULL);
+}
+
 void tti_conn_leave(struct tti_conn *conn)
 {
 	if (conn->thread->bye)
@@ -337,8 +355,12 @@ static void end(struct tti_conn *conn, int err)
 	tti_conn_drop(conn);
 	if (ask_again)
 		tti_boot_reach_ask_again(thread, peer);
-	if (role == TTI_CONN_PAIR && closed && !thread->quitting)
+	if (role == TTI_CONN_PAIR && closed && !thread->quitting) {
 		tti_conn_lose_peer(thread, peer, err);
+		/* Who was let in by a rank that was just leaving is told nothing, and no goodbye. */
+		if (met && thread->fallen < 0)
+			thread->fallen = peer;
+	}
 	if (role == TTI_CONN_PAIR)
 		return;
 	if (thread->quitting)

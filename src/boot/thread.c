@@ -119,6 +119,8 @@ static struct todo take_post(struct tti_thread *thread)
 static void start_quitting(struct tti_thread *thread)
 {
 	thread->quitting = true;
+	if (thread->bye)
+		tti_thread_tell_fallen(thread);
 	tti_boot_reach_stop(thread);
 	if (!thread->bye)
 		tti_mend_stop(thread);
@@ -275,7 +277,7 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	}
 	thread->sock = sock;
-	thread->wake_fd = thread->loop.epfd = -1;
+	thread->wake_fd = thread->loop.epfd = thread->fallen = -1;
 	thread->bypass_ns = thread->doubt_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
 	tti_mails_init(&thread->mails);
 	tti_mails_init(&thread->sent);

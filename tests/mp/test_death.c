@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -128,11 +129,59 @@ static void rings(void **state)
 		}
 }
 
+/* Even ranks call over and over on a child; odd ranks wait for them on the parent. */
+static tutti_status in_child(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	static tutti_comm_t child;
+	tutti_status st = TUTTI_OK;
+	int one = 1;
+
+	(void)crew;
+	if (!child)
+		st = tutti_comm_split(comm, rank % 2 ? TUTTI_NOCOLOR : 0, 0, &child, NULL);
+	if (rank % 2)
+		return st ? st : tutti_barrier(comm, NULL);
+	if (st == TUTTI_OK)
+		st = tutti_all_reduce(&one, &one, 1, TUTTI_INT32, TUTTI_SUM, child, NULL);
+	if (st != TUTTI_OK)
+		(void)tutti_comm_destroy(child);
+	return st;
+}
+
+/* Rank 0 dies, and its neighbours in the ring are stopped. Ranks 2 and 4 hear of it in the child, and
+ * leave the parent at once. They are all that rank 3 could hear of: it has to be told of the death, not
+ * of ranks that left. */
+static void who_leaves_tells_of_the_death(void **state)
+{
+	(void)state;
+	for (int run = 0; run < 4; run++) {
+		struct crew *crew = crew_create(6, run % 2 ? "shm" : "tcp", in_child);
+		const struct crew_rank *own = &crew->rank[3];
+
+		assert_int_equal(crew_start(crew), 0);
+		while (crew->rank[2].calls < 100 || crew->rank[4].calls < 100)
+			crew_nap_us(100);
+		for (int rank = 1; rank <= 5; rank += 4)
+			kill(crew->rank[rank].pid, SIGSTOP);
+		kill(crew->rank[0].pid, SIGKILL);
+		for (int i = 0; i < 20000 && !own->done; i++)
+			crew_nap_us(1000);
+		for (int rank = 1; rank <= 5; rank += 4)
+			kill(crew->rank[rank].pid, SIGCONT);
+		assert_int_equal(crew_wait(crew, 20000, 0), 0);
+		if (own->status != TUTTI_EPEER || !strstr(own->text, "rank 0 "))
+			fail_msg("run %d: rank 3 has status %d, \"%s\"", run, own->status,
+				 own->text);
+		crew_free(crew);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(first_and_last),
 		cmocka_unit_test(rings),
+		cmocka_unit_test(who_leaves_tells_of_the_death),
 		cmocka_unit_test(random_kills),
 	};
 
