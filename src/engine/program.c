@@ -306,8 +306,14 @@ static bool is_behind(struct tti_link *link)
 	return !link->ops->all_released || !link->ops->all_released(link);
 }
 
-/* Who has not read what lies where there is no room: each of several for a while, as one that waits
- * for others cannot tell them from one that is gone. */
+/* Which of so many that are behind is blamed now: each for a while, as one that waits for others
+ * cannot tell them from one that is gone. */
+static int whose_turn(int behind)
+{
+	return (int)(tti_now_ns() / BLAMED_NS % behind);
+}
+
+/* Who has not read what lies where there is no room. */
 static int blame_readers(const struct tti_post *post)
 {
 	int behind = 0, skipped;
@@ -316,38 +322,52 @@ static int blame_readers(const struct tti_post *post)
 		behind += is_behind(post->links[i]);
 	if (behind == 0)
 		return -1;
-	skipped = (int)(tti_now_ns() / BLAMED_NS % behind);
+	skipped = whose_turn(behind);
 	for (int i = 0; i < post->n; i++)
 		if (is_behind(post->links[i]) && skipped-- == 0)
 			return post->links[i]->peer;
 	return -1;
 }
 
+/* Whether the next operation of a queue is of the oldest block and waits for nothing but its peers. */
+static bool is_held(const struct tti_job *job, int32_t queue)
+{
+	const struct tti_bound *bound = job->program.bound;
+	int32_t block;
+
+	if (has_ended(job, queue))
+		return false;
+	block = block_of(bound, queue);
+	return (job->program.layout.by_chunk || block <= job->program.base) &&
+	       is_free_but(bound, head_of(bound, queue), block, -1);
+}
+
 /* Of the links that keep the oldest block from its end, one that a message is missing on, else one
- * without room. */
+ * whose peer has not read what it was sent. */
 int tti_program_blame(const struct tti_job *job)
 {
 	const struct tti_bound *bound = job->program.bound;
-	int blamed = -1;
+	int behind = 0, skipped, blamed = -1;
 
 	if (!bound->connected || job->program.in_order || job->program.is_memory)
 		return job->no_room ? blame_readers(job->no_room) : job->waiting_on;
 	for (int32_t i = 0; i < bound->prog.nqueues; i++) {
 		const struct tti_queue *queue = &bound->prog.queue[i];
-		int32_t block;
 
-		if (has_ended(job, i))
+		if (!is_held(job, i))
 			continue;
-		block = block_of(bound, i);
-		if ((!job->program.layout.by_chunk && block > job->program.base) ||
-		    !is_free_but(bound, head_of(bound, i), block, -1))
+		if (queue->is_send)
+			behind += is_behind(bound->link[i]);
+		else if (!bound->link[i]->ops->peek(bound->link[i], &(size_t){ 0 },
+						    &(uint64_t){ 0 }))
+			return queue->peer;
+	}
+	skipped = behind ? whose_turn(behind) : 0;
+	for (int32_t i = 0; i < bound->prog.nqueues && skipped >= 0; i++) {
+		if (!bound->prog.queue[i].is_send || !is_held(job, i) ||
+		    (behind && (!is_behind(bound->link[i]) || skipped-- > 0)))
 			continue;
-		if (!queue->is_send &&
-		    bound->link[i]->ops->peek(bound->link[i], &(size_t){ 0 }, &(uint64_t){ 0 }))
-			continue;
-		blamed = queue->peer;
-		if (!queue->is_send)
-			break;
+		blamed = bound->prog.queue[i].peer;
 	}
 	return blamed;
 }

@@ -14,20 +14,24 @@
 #define N      4
 #define LEAVES 2
 #define CALLS  30
+#define LONG   20000 /* floats: in blocks, which are sent and read in any order */
 
 static int kind;
 
-/* One rank sends what all read, or in turn each. */
+/* One rank sends what all read, a little or much, or in turn each. */
 static tutti_status call_until_it_leaves(struct crew *crew, int rank, tutti_comm_t comm)
 {
 	const int calls = (int)crew->rank[rank].calls;
-	const int root = kind == 0 ? 0 : calls % N;
+	const int root = kind == 1 ? calls % N : 0;
+	static float much[LONG];
 	float value[N] = { 0 }, sum;
 
 	if (rank == LEAVES && calls == CALLS)
 		return TUTTI_EUSAGE;
 	if (kind < 2)
 		return tutti_broadcast(value, value, N, TUTTI_FLOAT32, root, comm, NULL);
+	if (kind == 2)
+		return tutti_broadcast(much, much, LONG, TUTTI_FLOAT32, root, comm, NULL);
 	return tutti_reduce_scatter(value, &sum, 1, TUTTI_FLOAT32, TUTTI_SUM, comm, NULL);
 }
 
@@ -37,7 +41,7 @@ static void it_is_found(void **state)
 	char left[32];
 
 	(void)snprintf(left, sizeof(left), "rank %d", LEAVES);
-	for (kind = 0; kind < 3; kind++) {
+	for (kind = 0; kind < 4; kind++) {
 		struct crew *crew = crew_create(N, transport, call_until_it_leaves);
 
 		assert_int_equal(crew_start(crew), 0);
