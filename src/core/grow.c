@@ -130,7 +130,10 @@ static tutti_status agree(const struct tti_comm *parent, const struct wish *wish
 /* New ranks have no parent to hear from: who leaves them for its sake says why. */
 static void tell_fate(struct tti_comm *parent, struct tti_news *news)
 {
-	if (news->status != TUTTI_EABORTED || atomic_load(&parent->fate) != TUTTI_EPEER)
+	const bool is_vague = news->status == TUTTI_EABORTED ||
+			      (news->status == TUTTI_EPEER && news->culprit < 0);
+
+	if (!is_vague || atomic_load(&parent->fate) != TUTTI_EPEER)
 		return;
 	news->status = tti_comm_fate(parent);
 	(void)snprintf(news->text, sizeof(news->text), "%s", tti_error_text());
