@@ -2,7 +2,8 @@
 /* Topologies: the input is a file; the mutator changes it as a tree of the elements and
  * attributes of the format, at times as bytes. What is read comes back the same from
  * writing and from an overlay, what passes the schema makes a graph that holds its
- * invariants, what is refused is refused with its place. */
+ * invariants, lint goes over it, and plans of one node and of two hold theirs; what is refused is
+ * refused with its place. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #include "expect.h"
+#include "plan/plan.h"
+#include "topo/lint.h"
 #include "topo/routes.h"
 #include "topo/schema.h"
 #include "util/error.h"
@@ -332,8 +335,48 @@ static void try_overlay(const struct tti_xml_doc *under, const struct tti_xml_do
 
 /* Both checkers are slow on purpose; a graph may have very many nodes. */
 #define CHECKED_NODES 300
+/* Searches that end by themselves in milliseconds. */
+#define PLANNED_RANKS 8
 
-static void try_paths(const struct tti_graph *graph)
+static void try_lint(const struct tti_xml_doc *doc, const struct tti_routes *routes)
+{
+	const struct tti_paths *paths = routes->paths;
+	struct tti_lint *lint;
+
+	expect(tti_lint_run(doc, paths->graph, paths, routes, &lint) == TUTTI_OK);
+	for (size_t i = 0; i < lint->n; i++)
+		expect(lint->at[i].rule && lint->at[i].what && lint->at[i].place);
+	tti_lint_free(lint);
+}
+
+/* A plan is refused with a reason, or holds what is promised of it. */
+static void try_plan(const struct tti_routes *routes, uint32_t nnodes)
+{
+	const struct tti_plan_config config = { .budget_ms = 20 };
+	struct tti_plan_job *job;
+	struct tti_plan *plan;
+
+	if (tti_plan_job_of(&routes, 1, nnodes, 0, &job) != TUTTI_OK) {
+		expect(*tti_error_text());
+		return;
+	}
+	if (job->nranks > nnodes * PLANNED_RANKS) {
+		tti_plan_job_free(job);
+		return;
+	}
+	if (tti_plan_make(job, &config, &plan) == TUTTI_OK) {
+		expect(tti_plan_check(plan) == TUTTI_OK);
+		for (uint32_t i = 0; i < plan->npatterns; i++)
+			expect(plan->patterns[i].total_gbps <=
+			       plan->patterns[i].bound_gbps * (1 + 1e-6));
+		tti_plan_free(plan);
+	} else {
+		expect(*tti_error_text());
+	}
+	tti_plan_job_free(job);
+}
+
+static void try_paths(const struct tti_xml_doc *doc, const struct tti_graph *graph)
 {
 	struct tti_routes_config config = tti_routes_config_from_params();
 	struct tti_routes *routes;
@@ -343,6 +386,9 @@ static void try_paths(const struct tti_graph *graph)
 	expect(tti_paths_check(paths) == TUTTI_OK);
 	config.pxn_disable = graph->nnodes % 2;
 	expect(tti_routes_build(paths, &config, &routes) == TUTTI_OK);
+	try_lint(doc, routes);
+	try_plan(routes, 1);
+	try_plan(routes, 2);
 	tti_routes_free(routes);
 	tti_paths_free(paths);
 }
@@ -358,7 +404,7 @@ static void try_graph(const struct tti_xml_doc *doc)
 			return;
 		expect(tti_graph_check(graph) == TUTTI_OK);
 		if (graph->nnodes <= CHECKED_NODES)
-			try_paths(graph);
+			try_paths(doc, graph);
 		tti_graph_free(graph);
 	}
 }
