@@ -102,13 +102,27 @@ static void chain_back(struct tti_pool *pool, const uint32_t *nearest, uint32_t 
 		chain(pool, down ? nearest[net] : other, down, column);
 }
 
+/* The column whose order is found, and which begins at begin[i]: for NIC `i`, if there are NICs. */
+static tutti_status add(struct tti_pool *pool, const uint32_t *begin, uint32_t i, bool crosses,
+			struct tti_column *column)
+{
+	const struct tti_loads *loads = pool->loads;
+	const bool halves = pool->config->pattern == TTI_PATTERN_BALANCED_TREE ||
+			    pool->config->pattern == TTI_PATTERN_SPLIT_TREE;
+
+	column->net_in = column->net_out = loads->nnets ? i : TTI_NO_NET;
+	column->second = halves && loads->nnets ? begin[i] : UINT32_MAX;
+	if (crosses)
+		column->net_out =
+			net_of(loads, begin, column->order[loads->n - 1], turn_of(begin, i), i);
+	return can(loads, column) ? tti_pool_add(pool, column) : TUTTI_OK;
+}
+
 static tutti_status seed_nets(struct tti_pool *pool, struct tti_column *column)
 {
 	const struct tti_loads *loads = pool->loads;
 	const bool ring = pool->config->pattern == TTI_PATTERN_RING;
 	const bool crosses = ring && pool->config->cross_nic != TTI_CROSS_SAME;
-	const bool halves = pool->config->pattern == TTI_PATTERN_BALANCED_TREE ||
-			    pool->config->pattern == TTI_PATTERN_SPLIT_TREE;
 	uint32_t *nearest = tti_arena_alloc(&pool->arena, loads->nnets * sizeof(*nearest));
 
 	if (!nearest)
@@ -120,13 +134,7 @@ static tutti_status seed_nets(struct tti_pool *pool, struct tti_column *column)
 			chain_back(pool, nearest, net, column);
 		else
 			chain(pool, nearest[net], false, column);
-		column->net_in = column->net_out = net;
-		column->second = halves ? nearest[net] : UINT32_MAX;
-		if (crosses)
-			column->net_out = net_of(loads, nearest, column->order[loads->n - 1],
-						 turn_of(nearest, net), net);
-		if (can(loads, column))
-			TTI_TRY(tti_pool_add(pool, column));
+		TTI_TRY(add(pool, nearest, net, crosses, column));
 	}
 	return TUTTI_OK;
 }
@@ -231,8 +239,6 @@ static void star(struct tti_pool *pool, uint32_t first, struct tti_column *colum
 static tutti_status seed_mesh(struct tti_pool *pool, struct tti_column *column)
 {
 	const struct tti_loads *loads = pool->loads;
-	const bool halves = pool->config->pattern == TTI_PATTERN_BALANCED_TREE ||
-			    pool->config->pattern == TTI_PATTERN_SPLIT_TREE;
 	const bool crosses = !column->parent && pool->config->cross_nic != TTI_CROSS_SAME;
 	const uint32_t n = loads->nnets ? loads->nnets : loads->n;
 	uint32_t *place =
@@ -245,19 +251,11 @@ static tutti_status seed_mesh(struct tti_pool *pool, struct tti_column *column)
 	for (uint32_t i = 0; i < n; i++)
 		begin[i] = loads->nnets ? begin_at(loads, i, begun) : i;
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t first = begin[i];
-
-		column->net_in = column->net_out = loads->nnets ? i : TTI_NO_NET;
-		column->second = halves && loads->nnets ? first : UINT32_MAX;
 		if (column->parent)
-			star(pool, first, column);
+			star(pool, begin[i], column);
 		else
-			zigzag(pool, place, first, column);
-		if (crosses)
-			column->net_out = net_of(loads, begin, column->order[loads->n - 1],
-						 turn_of(begin, i), i);
-		if (can(loads, column))
-			TTI_TRY(tti_pool_add(pool, column));
+			zigzag(pool, place, begin[i], column);
+		TTI_TRY(add(pool, begin, i, crosses, column));
 	}
 	return TUTTI_OK;
 }
