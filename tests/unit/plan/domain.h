@@ -15,8 +15,7 @@
 
 #include <cmocka.h>
 
-#include "tutti/inspect.h"
-#include "util/error.h"
+#include "unit/plan/plan_text.h"
 
 /* A tray: two GPUs, each on its NVLink switches and on its CPU by C2C, and two NICs. */
 struct tray {
@@ -84,22 +83,9 @@ static inline tutti_topo_t domain_load(const struct tray *trays, size_t n)
 	return topo;
 }
 
-static inline char *domain_print(tutti_plan_t plan, tutti_plan_format format)
-{
-	char *text = NULL, *copy;
-
-	if (tutti_plan_print(plan, format, 0, &text) != TUTTI_OK)
-		fail_msg("format %d: %s", (int)format, tti_error_text());
-	/* gcc 12 takes what comes from behind the API for a pointer to `text`. */
-	copy = strdup(text);
-	free(text);
-	assert_non_null(copy);
-	return copy;
-}
-
 static inline void domain_expect(tutti_plan_t plan, tutti_plan_format format, const char *words)
 {
-	char *text = domain_print(plan, format);
+	char *text = plan_text(plan, format);
 
 	if (!strstr(text, words))
 		fail_msg("'%s' is not in\n%s", words, text);

@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-#include "tutti/inspect.h"
-#include "util/error.h"
+#include "unit/plan/plan_text.h"
 
 #define DIR TEST_DATA "/topologies/"
 
@@ -44,19 +43,6 @@ static tutti_plan_t make(tutti_topo_t topo, int nnodes, const struct tutti_plan_
 	return plan;
 }
 
-static char *print(tutti_plan_t plan, tutti_plan_format format)
-{
-	char *text = NULL, *copy;
-
-	if (tutti_plan_print(plan, format, 0, &text) != TUTTI_OK)
-		fail_msg("format %d: %s", (int)format, tti_error_text());
-	/* gcc 12 takes what comes from behind the API for a pointer to `text`. */
-	copy = strdup(text);
-	free(text);
-	assert_non_null(copy);
-	return copy;
-}
-
 static void write_file(char path[32], const char *text)
 {
 	FILE *file;
@@ -69,7 +55,7 @@ static void write_file(char path[32], const char *text)
 
 static void expect_words(tutti_plan_t plan, tutti_plan_format format, const char *words)
 {
-	char *text = print(plan, format);
+	char *text = plan_text(plan, format);
 
 	if (!strstr(text, words))
 		fail_msg("'%s' is not in\n%s", words, text);
@@ -199,7 +185,7 @@ static void there_and_back(void **state)
 	tutti_topo_t topo = load("azhpc-images__ndv4-topo.xml", false);
 	tutti_topo_t nodes[] = { topo, topo };
 	tutti_plan_t plan = make(topo, 2, NULL), again = NULL;
-	char *json = print(plan, TUTTI_PLAN_JSON), *text = NULL;
+	char *json = plan_text(plan, TUTTI_PLAN_JSON), *text = NULL;
 	char path[32];
 	int n = -1;
 
@@ -251,7 +237,7 @@ static void too_much(void **state)
 	(void)state;
 	config.patterns = "ring";
 	plan = make(topo, 1, &config);
-	json = print(plan, TUTTI_PLAN_JSON);
+	json = plan_text(plan, TUTTI_PLAN_JSON);
 	edit(json, "{\"bw_gbps\":40", "{\"bw_gbps\":50");
 	edit(json, "\"bound_bw_gbps\":120", "\"bound_bw_gbps\":140");
 	write_file(path, json);
@@ -318,7 +304,7 @@ static void nccl_there_and_back(void **state)
 		tutti_topo_t topo = load(cases[i].name, true), nodes[] = { topo, topo, topo, topo };
 		tutti_plan_t plan = make(topo, cases[i].nnodes, NULL), again = NULL;
 		struct tutti_plan_pattern ours, theirs;
-		char *xml = print(plan, TUTTI_PLAN_NCCL), *text = NULL;
+		char *xml = plan_text(plan, TUTTI_PLAN_NCCL), *text = NULL;
 		char path[32];
 		int n;
 
@@ -350,7 +336,7 @@ static void nccl_too_much(void **state)
 {
 	tutti_topo_t topo = load("azhpc-images__ndv5-topo.xml", true), nodes[] = { topo, topo };
 	tutti_plan_t plan = make(topo, 2, NULL), again = NULL;
-	char *xml = print(plan, TUTTI_PLAN_NCCL), *text = NULL;
+	char *xml = plan_text(plan, TUTTI_PLAN_NCCL), *text = NULL;
 	struct tutti_plan_pattern ours, theirs;
 	char path[32];
 	int n = 0;

@@ -37,7 +37,7 @@ static void saved_plans_are_read_and_carried(void **state)
 	(void)state;
 	for (int nnodes = 1; nnodes <= 2; nnodes++) {
 		tutti_plan_t plan = make(topo, nnodes), again = NULL;
-		char *text = domain_print(plan, TUTTI_PLAN_JSON), *twice, *differences = NULL;
+		char *text = plan_text(plan, TUTTI_PLAN_JSON), *twice, *differences = NULL;
 		int ndiffs = -1;
 
 		assert_non_null(strstr(text, "\"0x1b/GPU0\",\"0x1b/GPU1\",\"0x2a/GPU0\","));
@@ -45,7 +45,7 @@ static void saved_plans_are_read_and_carried(void **state)
 		if (read_text(text, topo, nnodes, &again) != TUTTI_OK)
 			fail_msg("%d nodes: %s", nnodes, tti_error_text());
 		domain_expect_carried(again);
-		twice = domain_print(again, TUTTI_PLAN_JSON);
+		twice = plan_text(again, TUTTI_PLAN_JSON);
 		assert_string_equal(text, twice);
 		assert_int_equal(tutti_plan_diff(plan, again, &differences, &ndiffs), TUTTI_OK);
 		assert_int_equal(ndiffs, 0);
@@ -85,7 +85,7 @@ static void graph_files_tell_hosts_apart(void **state)
 	(void)state;
 	for (int nnodes = 1; nnodes <= 2; nnodes++) {
 		tutti_plan_t plan = make(topo, nnodes), again = NULL;
-		char *text = domain_print(plan, TUTTI_PLAN_NCCL);
+		char *text = plan_text(plan, TUTTI_PLAN_NCCL);
 
 		assert_non_null(strstr(text, "<gpu dev=\"1\"/>"));
 		assert_non_null(strstr(text, "<gpu dev=\"100000000000001\"/>"));
@@ -118,7 +118,7 @@ static void names_without_hosts(void **state)
 	static const struct tray apart[] = { { "0x1b", NULL, "a" }, { "0x2a", NULL, "b" } };
 	tutti_topo_t topo = domain_load(apart, 2), same = domain_load(pair, 2);
 	tutti_plan_t plan = make(topo, 2), again = NULL;
-	char *text = domain_print(plan, TUTTI_PLAN_JSON);
+	char *text = plan_text(plan, TUTTI_PLAN_JSON);
 
 	(void)state;
 	erase(text, "0x1b/");
@@ -131,7 +131,7 @@ static void names_without_hosts(void **state)
 	free(text);
 
 	plan = make(same, 2);
-	text = domain_print(plan, TUTTI_PLAN_JSON);
+	text = plan_text(plan, TUTTI_PLAN_JSON);
 	erase(text, "0x1b/");
 	erase(text, "0x2a/");
 	assert_int_equal(read_text(text, same, 2, &again), TUTTI_EINVAL);
@@ -194,7 +194,7 @@ static void trays_of_one_domain_are_one_node(void **state)
 	const tutti_topo_t whole = domain_load(pair, 2), tray = domain_load(&alone, 1);
 	const tutti_topo_t trays[] = { tray, tray };
 	tutti_plan_t expected = make(whole, 1), plan = make_of(trays, 2, NULL, 0), again = NULL;
-	char *text = domain_print(plan, TUTTI_PLAN_JSON);
+	char *text = plan_text(plan, TUTTI_PLAN_JSON);
 
 	(void)state;
 	assert_float_equal(ring_of(plan), ring_of(expected), 1e-3);
@@ -254,7 +254,7 @@ static void a_domain_that_is_not_named(void **state)
 	tutti_plan_t one = make_of(nodes, 1, NULL, 0), two = make_of(nodes, 2, NULL, 0);
 	tutti_plan_t mixed = make_of(nodes + 1, 2, NULL, 0),
 		     single = make_of(nodes + 2, 1, NULL, 0);
-	char *text = domain_print(one, TUTTI_PLAN_TABLE);
+	char *text = plan_text(one, TUTTI_PLAN_TABLE);
 
 	(void)state;
 	assert_null(strstr(text, "NVLink between"));
