@@ -37,7 +37,9 @@
  * Processes: communicators, streams, events, plans, windows and open groups belong to the
  * process that made them. In a child that was forked, each call on them is TUTTI_EUSAGE and
  * communicates nothing; a call that destroys an event, a plan or a window frees the child's
- * memory of it.
+ * memory of it. The child has none of the library's sockets and no shared memory but what its parent
+ * got from tutti_mem_alloc(), so a parent that dies is missed at once, however long the child lives.
+ * It may make communicators of its own.
  *
  * Streams: a call on the NULL stream is done when it returns. A call on a
  * tutti_stream_t returns at once and is done in the order of the stream; its

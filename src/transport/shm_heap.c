@@ -83,6 +83,8 @@ static tutti_status allocate(struct tti_shm_port *port, size_t nbytes, void **ou
 	if (!tti_vec_grow(&heap->extents))
 		return tti_fail_quiet(TUTTI_ENOMEM, "list of shared memory: out of memory");
 	TTI_TRY(tti_shm_seg_map(&port->seg, at, nbytes, out));
+	/* It holds the user's data, which a forked child may read. */
+	(void)madvise(*out, nbytes, MADV_DOFORK);
 	memmove(heap->extents.at + place + 1, heap->extents.at + place,
 		(heap->extents.n - place) * sizeof(*heap->extents.at));
 	heap->extents.at[place] =

@@ -40,6 +40,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/fork.h"
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -289,7 +290,7 @@ struct guest {
 /* Take whoever knocks and is the same user; the oldest makes room. */
 static tutti_status let_in(struct tti_shm_port *port, struct guest *guests, int *n)
 {
-	int fd = accept4(port->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = tti_fork_close(accept4(port->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return TUTTI_OK;

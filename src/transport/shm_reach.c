@@ -20,6 +20,7 @@
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"
+#include "util/fork.h"
 #include "util/hash.h"
 #include "util/thread.h"
 
@@ -65,7 +66,7 @@ static int open_socket(void)
 		errno = EMFILE;
 		return -1;
 	}
-	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return tti_fork_close(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 /* Different in every process, also in one that was forked: 0 where it cannot be had. Kept where

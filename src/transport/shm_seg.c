@@ -13,6 +13,7 @@
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"
+#include "util/fork.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u
@@ -103,6 +104,8 @@ tutti_status tti_shm_seg_map(const struct tti_shm_seg *seg, uint64_t at, size_t 
 			"mmap of %zu bytes of shared memory: %m (see vm.max_map_count and "
 			"ulimit -v; TUTTI_SHM_SLOT and TUTTI_SHM_SLOTS make it smaller)",
 			nbytes);
+	/* A child that lives longer than this process would keep all of the file. */
+	(void)madvise(base, nbytes, MADV_DONTFORK);
 	*out = base;
 	return TUTTI_OK;
 }
@@ -154,7 +157,7 @@ tutti_status tti_shm_seg_create(struct tti_shm_seg *seg)
 
 	seg->fd = -1;
 	TTI_TRY(check_limit(total));
-	seg->fd = open_memfd();
+	seg->fd = tti_fork_close(open_memfd());
 	if (seg->fd < 0)
 		return tti_fail_quiet(TUTTI_ESYS, "memfd_create for shared memory: %m");
 	/* Sealed, nobody can pull the memory away under the others. */
@@ -183,7 +186,7 @@ tutti_status tti_shm_seg_adopt(struct tti_shm_seg *seg, int fd)
 	struct stat stat;
 	tutti_status st;
 
-	seg->fd = fd;
+	seg->fd = tti_fork_close(fd);
 	if (fstat(fd, &stat) < 0 || (uint64_t)stat.st_size != total ||
 	    (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS) {
 		st = tti_fail_quiet(TUTTI_EPROTO,

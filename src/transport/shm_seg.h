@@ -103,7 +103,8 @@ TUTTI_CHECKED tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n
 /* Room for heaps behind all else; fewer bytes, or none, where so much cannot be addressed. */
 void tti_shm_layout_add_heaps(struct tti_shm_layout *layout, uint64_t heap_bytes);
 
-/* Map a part of the segment, at a multiple of TTI_SHM_GRAIN. */
+/* Map a part of the segment, at a multiple of TTI_SHM_GRAIN; children that are forked do not have it
+ * (MADV_DONTFORK). */
 TUTTI_CHECKED tutti_status tti_shm_seg_map(const struct tti_shm_seg *seg, uint64_t at,
 					   size_t nbytes, void **out);
 

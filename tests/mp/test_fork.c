@@ -64,6 +64,7 @@ struct things {
 	tutti_event_t event;
 	tutti_call_plan_t plan;
 	tutti_window_t window;
+	tutti_reg_t reg;
 	void *memory;
 	tutti_op op;
 	float a, b, c, d;
@@ -88,6 +89,9 @@ static struct {
 	void *memory;
 	struct tutti_call_report report;
 	char *text;
+	const char *name;
+	struct tutti_lane lane;
+	tutti_ping_t ping;
 	tutti_status status;
 	int n;
 } out;
@@ -99,16 +103,26 @@ static void use_communicator(struct things *t)
 	refuse(tutti_all_reduce(&t->a, &t->b, 1, TUTTI_FLOAT32, TUTTI_SUM, t->comm, NULL));
 	refuse(tutti_all_reduce(&t->a, &t->b, 1, TUTTI_FLOAT32, TUTTI_SUM, t->comm, t->stream));
 	refuse(tutti_send(&t->a, 1, TUTTI_FLOAT32, 0, t->comm, NULL));
+	refuse(tutti_send_recv(&t->a, 1, 0, &t->b, 1, 0, TUTTI_FLOAT32, t->comm, NULL));
 	refuse(tutti_comm_count(t->comm, &out.n));
+	refuse(tutti_comm_rank(t->comm, &out.n));
 	refuse(tutti_comm_get_async_error(t->comm, &out.status));
 	refuse(tutti_comm_last_call(t->comm, &out.report));
 	refuse(tutti_comm_plan(t->comm, 0, &out.text));
+	refuse(tutti_comm_reach(t->comm, &out.text));
+	refuse(tutti_comm_transport(t->comm, 0, &out.name));
+	refuse(tutti_comm_lanes(t->comm, 0, &out.lane, 1, &out.n));
+	refuse(tutti_ping(t->comm, 0, 1, NULL, &out.ping));
 	refuse(tutti_comm_dup(t->comm, &out.comm, NULL));
 	refuse(tutti_comm_split(t->comm, 0, 0, &out.comm, NULL));
 	refuse(tutti_comm_shrink(t->comm, NULL, 0, &out.comm, NULL, TUTTI_SHRINK_FAILED));
+	refuse(tutti_comm_grow(t->comm, N + 1, NULL, -1, &out.comm, NULL));
 	refuse(tutti_mem_alloc(&out.memory, 100, t->comm));
 	refuse(tutti_mem_free(t->memory, t->comm));
 	refuse(tutti_register(t->comm, &t->a, sizeof(t->a), &out.reg));
+	refuse(tutti_deregister(t->comm, t->reg));
+	refuse(tutti_op_create_premul_sum(&out.op, &t->a, TUTTI_FLOAT32, TUTTI_SCALAR_NOW,
+					  t->comm));
 	refuse(tutti_op_create(&out.op, custom, NULL, 1, t->comm));
 	refuse(tutti_op_destroy(t->op, t->comm));
 	refuse(tutti_window_create(t->comm, NULL, 0, &out.window));
@@ -129,6 +143,7 @@ static void use_the_rest(struct things *t)
 	refuse(tutti_plan_start(t->plan, t->stream));
 	refuse(tutti_plan_wait(t->plan));
 	refuse(tutti_put(t->window, 0, 0, &t->a, sizeof(t->a), NULL));
+	refuse(tutti_get(t->window, 0, 0, &t->a, sizeof(t->a), NULL));
 	refuse(tutti_signal(t->window, 0, t->stream));
 	refuse(tutti_wait_signal(t->window, 0, 1, NULL));
 	refuse(tutti_window_flush(t->window, -1, NULL));
@@ -146,7 +161,7 @@ static void destroy_all(struct things *t)
 	refuse(tutti_comm_destroy(t->comm));
 }
 
-#define REFUSED (19 + 14 + 6)
+#define REFUSED (28 + 15 + 6)
 
 static tutti_status make_things(struct things *t)
 {
@@ -161,6 +176,8 @@ static tutti_status make_things(struct things *t)
 		st = tutti_event_create(&t->event);
 	if (st == TUTTI_OK)
 		st = tutti_mem_alloc(&t->memory, 100, t->comm);
+	if (st == TUTTI_OK)
+		st = tutti_register(t->comm, &t->a, sizeof(t->a), &t->reg);
 	if (st == TUTTI_OK)
 		st = tutti_op_create(&t->op, custom, NULL, 1, t->comm);
 	if (st == TUTTI_OK)
@@ -189,6 +206,8 @@ static tutti_status end_things(struct things *t)
 		st = tutti_stream_destroy(t->stream);
 	if (st == TUTTI_OK)
 		st = tutti_op_destroy(t->op, t->comm);
+	if (st == TUTTI_OK)
+		st = tutti_deregister(t->comm, t->reg);
 	if (st == TUTTI_OK)
 		st = tutti_mem_free(t->memory, t->comm);
 	return st == TUTTI_OK && (t->b != N || t->d != N) ? TUTTI_EINTERNAL : st;
