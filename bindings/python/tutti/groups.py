@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Groups of calls: `with tutti.group():`."""
+import contextlib
+import threading
+from typing import Any, Callable, Iterator, List
+
+from . import _c
+from .errors import check
+
+# Groups that are open, of all threads: where none is, nobody need look at the thread's.
+n_open = 0
+_lock = threading.Lock()
+
+
+class _Thread(threading.local):
+    depth = 0
+    kept: List[Any] = []
+    then: List[Callable[[], None]] = []
+
+
+_mine = _Thread()
+
+
+def is_open() -> bool:
+    """Whether this thread is inside a group."""
+    return n_open != 0 and _mine.depth != 0
+
+
+def keep(*owners: Any) -> None:
+    """Keep what a queued call works on until the group has ended."""
+    _mine.kept.append(owners)
+
+
+def afterwards(call: Callable[[], None]) -> None:
+    """Call this when the group has ended well."""
+    _mine.then.append(call)
+
+
+def _count(step: int) -> None:
+    global n_open
+    with _lock:
+        n_open += step
+    _mine.depth += step
+
+
+@contextlib.contextmanager
+def group() -> Iterator[None]:
+    """Calls inside only queue; the end of the outermost group runs them: first all sends and
+    receives at the same time, then the collectives. An exception that leaves the group runs
+    nothing of it."""
+    check(_c.tutti_group_start())
+    if _mine.depth == 0:
+        _mine.kept, _mine.then = [], []
+    _count(1)
+    try:
+        yield
+    except BaseException:
+        # A call that fails inside the group makes its end run nothing.
+        _c.tutti_barrier(None, None)
+        _end()
+        raise
+    check(_end())
+    if _mine.depth == 0:
+        for call in _mine.then:
+            call()
+
+
+def _end() -> int:
+    status: int = _c.tutti_group_end()
+    _count(-1)
+    if _mine.depth == 0:
+        _mine.kept = []
+    return status

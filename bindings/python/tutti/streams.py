@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Streams, on which calls are done beside what the program does, and events in them."""
+import ctypes
+from typing import Any, List, Tuple
+
+from . import _c
+from .errors import check
+
+# After so many calls it is time to see which are done.
+_LOOK_AFTER = 256
+
+
+class Event:
+    """A point in a stream; `stream.record()` makes one."""
+
+    def __init__(self) -> None:
+        handle = ctypes.c_void_p()
+        check(_c.tutti_event_create(ctypes.byref(handle)))
+        self._handle = handle.value
+
+    def record(self, stream: "Stream") -> None:
+        """Let it happen when `stream` has done all that is queued by now."""
+        check(_c.tutti_event_record(self._handle, stream._handle))
+
+    def query(self) -> bool:
+        """Whether it has happened."""
+        status = _c.tutti_event_query(self._handle)
+        check(status)
+        return bool(status == _c.tutti_status.TUTTI_OK)
+
+    def synchronize(self) -> None:
+        """Wait until it has happened."""
+        check(_c.tutti_event_synchronize(self._handle))
+
+    def __del__(self) -> None:
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle:
+            _c.tutti_event_destroy(handle)
+
+
+class Stream:
+    """A queue of calls, done in order by a thread of the library.
+
+    A call that is given a stream returns at once. What it reads and writes belongs to the library
+    until it is done, and is kept alive until then.
+    """
+
+    def __init__(self) -> None:
+        handle = ctypes.c_void_p()
+        check(_c.tutti_stream_create(ctypes.byref(handle)))
+        self._handle = handle.value
+        self._kept: List[Any] = []
+        self._older: List[Tuple[Event, List[Any]]] = []
+
+    def _keep(self, *owners: Any) -> None:
+        self._kept.append(owners)
+        if len(self._kept) >= _LOOK_AFTER:
+            self._older.append((self.record(), self._kept))
+            self._kept = []
+            self._older = [each for each in self._older if not each[0].query()]
+
+    def record(self) -> Event:
+        """An event that happens when all that is queued by now is done."""
+        event = Event()
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Let later calls start only after `event` has happened. Does not block."""
+        check(_c.tutti_stream_wait_event(self._handle, event._handle))
+
+    def query(self) -> bool:
+        """Whether all that is queued is done. Raises the first error of all that ever was."""
+        status = _c.tutti_stream_query(self._handle)
+        check(status)
+        return bool(status == _c.tutti_status.TUTTI_OK)
+
+    def synchronize(self) -> None:
+        """Wait until all that is queued is done. Raises the first error of all that ever was."""
+        check(_c.tutti_stream_synchronize(self._handle))
+        self._kept, self._older = [], []
+
+    def destroy(self) -> None:
+        """Wait for what is queued and free the stream."""
+        handle, self._handle = self._handle, None
+        status = _c.tutti_stream_destroy(handle)
+        self._kept, self._older = [], []
+        check(status)
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._handle:
+            self.destroy()
