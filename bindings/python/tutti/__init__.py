@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tutti: collective communication between processes, machines and threads.
+
+    import numpy, tutti
+
+    with tutti.init() as comm:
+        x = numpy.full(1000, comm.rank, dtype="float32")
+        comm.all_reduce(x, op="avg")
+
+Start it with `python -m tutti run -n 4 python program.py`. docs/python.md says more.
+"""
+from . import _c
+from ._library import get_include, get_library_dir, get_tool
+from .calls import Side, part, reproducible
+from .comm import Communicator, UniqueId, init, init_all
+from .errors import (AbortedError, ArgumentError, Error, InternalError, LostError, MismatchError,
+                     NoMemoryError, PeerError, PlanError, ProtocolError, RevokedError,
+                     SystemCallError, Timeout, UnsupportedError, UsageError)
+from .groups import group
+from .streams import Event, Stream
+
+__all__ = ["AbortedError", "ArgumentError", "Communicator", "Error", "Event", "InternalError",
+           "LostError", "MismatchError", "NoMemoryError", "PeerError", "PlanError", "ProtocolError",
+           "RevokedError", "Side", "Stream", "SystemCallError", "Timeout", "UniqueId",
+           "UnsupportedError", "UsageError", "get_include", "get_library_dir", "get_tool", "group",
+           "init", "init_all", "part", "reproducible"]
+__version__ = f"{_c.TUTTI_VERSION_MAJOR}.{_c.TUTTI_VERSION_MINOR}.{_c.TUTTI_VERSION_PATCH}"
+
+# Errors are exceptions here, which show the text.
+_c.tutti_log_errors(0)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Communicators: made, used, ended."""
+import atexit
+import ctypes
+import sys
+import time
+from types import TracebackType
+from typing import Any, Dict, List, Optional, Sequence, Set, Type, Union
+
+from . import _c, groups
+from .calls import Calls
+from .errors import ArgumentError, Error, check, error_of
+
+# How often an init that is under way is looked at: soon at first, then less.
+_FIRST_PAUSE, _LAST_PAUSE = 50e-6, 2e-3
+# Stands where the address of the result goes among the arguments of a call.
+_OUT = object()
+# Those that were neither destroyed nor aborted.
+_alive: Set["Communicator"] = set()
+
+
+class UniqueId:
+    """What one rank makes and all ranks of a new communicator are given. It holds a secret."""
+
+    def __init__(self, data: Optional[bytes] = None) -> None:
+        self._id = _c.tutti_unique_id()
+        if data is None:
+            check(_c.tutti_get_unique_id(ctypes.byref(self._id)))
+        elif len(data) != _c.TUTTI_UNIQUE_ID_BYTES:
+            raise ArgumentError(f"an id has {_c.TUTTI_UNIQUE_ID_BYTES} bytes, not {len(data)}")
+        else:
+            ctypes.memmove(ctypes.byref(self._id), data, len(data))
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._id)
+
+
+def make_config(settings: Dict[str, Any]) -> Any:
+    """A tutti_config. A setting X of seconds is the field X_ms."""
+    config = _c.tutti_config.new()
+    fields = {field[0] for field in config._fields_} - {"size", "blocking"}
+    config.blocking = 0
+    for name, value in settings.items():
+        if name in fields and not name.endswith("_ms"):
+            value = value.encode() if isinstance(value, str) else value
+        elif f"{name}_ms" in fields:
+            name, value = f"{name}_ms", round(value * 1000)
+        else:
+            known = sorted(field[:-3] if field.endswith("_ms") else field for field in fields)
+            raise TypeError(f"there is no setting {name!r}: there are {', '.join(known)}")
+        setattr(config, name, value)
+    return config
+
+
+class Communicator(Calls):
+    """The ranks that call together, and this process as one of them.
+
+    Buffers are whatever arrays.py reads: arrays of numpy, tensors of torch, objects with
+    `__dlpack__` or the buffer protocol. A call without a stream is done when it returns; with one,
+    it returns at once. All ranks make the same calls in the same order. One thread at a time.
+
+    As a context manager it is destroyed at the end of the block, and aborted if an exception leaves
+    it, so that the other ranks do not wait.
+    """
+
+    size: int
+    rank: int
+
+    def __init__(self, nranks: int, id: Union[UniqueId, bytes], rank: int, **config: Any) -> None:
+        if not isinstance(id, UniqueId):
+            id = UniqueId(id)
+        self._take(_c.tutti_comm_init_rank_config, _OUT, nranks, id._id, rank,
+                   ctypes.byref(make_config(config)))
+
+    # -- Making --------------------------------------------------------------------------
+
+    def _take(self, call: Any, *args: Any, of: Optional[int] = None) -> None:
+        """Start to make it, and wait until it is made, or until the end of the group."""
+        handle = ctypes.c_void_p()
+        check(call(*(ctypes.byref(handle) if arg is _OUT else arg for arg in args)), of)
+        self._handle = handle.value
+        if groups.is_open():
+            groups.afterwards(self._finish)
+        else:
+            self._finish()
+
+    @classmethod
+    def _made_by(cls, call: Any, *args: Any, of: Optional[int] = None) -> "Communicator":
+        self = cls.__new__(cls)
+        self._take(call, *args, of=of)
+        return self
+
+    def _child(self, call: Any, *args: Any) -> "Communicator":
+        return self._made_by(call, self._handle, *args, of=self._handle)
+
+    def _finish(self) -> None:
+        pause, out, handle = _FIRST_PAUSE, ctypes.c_int(), self._handle
+        try:
+            while True:
+                check(_c.tutti_comm_get_async_error(handle, ctypes.byref(out)), handle)
+                if out.value != _c.tutti_status.TUTTI_AGAIN:
+                    break
+                time.sleep(pause)
+                pause = min(1.5 * pause, _LAST_PAUSE)
+            check(out.value, handle)
+            check(_c.tutti_comm_rank(handle, ctypes.byref(out)))
+            self.rank = out.value
+            check(_c.tutti_comm_count(handle, ctypes.byref(out)))
+            self.size = out.value
+            _alive.add(self)
+        except BaseException:
+            self.abort()
+            raise
+
+    def split(self, color: Optional[int], key: int = 0, **config: Any) -> Optional["Communicator"]:
+        """Ranks of one `color` make a communicator, ordered by `key`. A color of None: in none."""
+        if color is None:
+            handle = ctypes.c_void_p()
+            check(_c.tutti_comm_split(self._handle, _c.TUTTI_NOCOLOR, key, ctypes.byref(handle), None),
+                  self._handle)
+            return None
+        return self._child(_c.tutti_comm_split, color, key, _OUT, ctypes.byref(make_config(config)))
+
+    def dup(self, **config: Any) -> "Communicator":
+        """Another communicator of the same ranks, with an order of calls of its own."""
+        return self._child(_c.tutti_comm_dup, _OUT, ctypes.byref(make_config(config)))
+
+    def shrink(self, exclude: Sequence[int] = (), *, failed: bool = False,
+               **config: Any) -> "Communicator":
+        """A communicator without the ranks of `exclude`, which do not call this; with `failed`
+        without those that are dead, too, which the others find out together."""
+        ranks = (ctypes.c_int * len(exclude))(*exclude)
+        flags = _c.TUTTI_SHRINK_FAILED if failed else _c.TUTTI_SHRINK_DEFAULT
+        return self._child(_c.tutti_comm_shrink, ranks, len(exclude), _OUT,
+                           ctypes.byref(make_config(config)), flags)
+
+    def grow(self, nranks: int, id: Union[UniqueId, bytes, None] = None,
+             **config: Any) -> "Communicator":
+        """A communicator of these ranks and new ones behind, `nranks` in all; one rank at least
+        passes the id. A new rank makes a Communicator(nranks, id, rank)."""
+        if id is not None and not isinstance(id, UniqueId):
+            id = UniqueId(id)
+        return self._child(_c.tutti_comm_grow, nranks, ctypes.byref(id._id) if id else None, -1,
+                           _OUT, ctypes.byref(make_config(config)))
+
+    # -- The end ---------------------------------------------------------------------------
+
+    def finalize(self) -> None:
+        """Wait until all calls of all ranks are done. Only destroy() is allowed afterwards."""
+        check(_c.tutti_comm_finalize(self._handle), self._handle)
+
+    def destroy(self) -> None:
+        """Free it once this rank's own calls are done; waits for no other rank."""
+        check(_c.tutti_comm_destroy(self._take_away()))
+
+    def abort(self) -> None:
+        """Give up: pending calls of this rank end with AbortedError, those of other ranks with
+        PeerError. Any thread."""
+        check(_c.tutti_comm_abort(self._take_away()))
+
+    def _take_away(self) -> Optional[int]:
+        handle, self._handle = self._handle, None
+        _alive.discard(self)
+        return handle
+
+    def revoke(self) -> None:
+        """End the calls of all ranks with RevokedError, so that the communicator can be shrunk. Any
+        thread."""
+        check(_c.tutti_comm_revoke(self._handle), self._handle)
+
+    @property
+    def error(self) -> Optional[Error]:
+        """What ended the communicator; None: all is well."""
+        out = ctypes.c_int()
+        check(_c.tutti_comm_get_async_error(self._handle, ctypes.byref(out)), self._handle)
+        return error_of(out.value, self._handle) if out.value < 0 else None
+
+    def __enter__(self) -> "Communicator":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if self._handle is None:
+            return
+        if kind is None:
+            self.destroy()
+        else:
+            self.abort()
+
+    def __repr__(self) -> str:
+        state = "" if self._handle else ", destroyed"
+        return f"<tutti.Communicator: rank {self.rank} of {self.size}{state}>"
+
+
+@atexit.register
+def _end_all() -> None:
+    """Say goodbye for a program that has not; after an exception nobody shall wait for it."""
+    failed = hasattr(sys, "last_type")
+    for comm in list(_alive):
+        (_c.tutti_comm_abort if failed else _c.tutti_comm_destroy)(comm._take_away())
+
+
+def init(**config: Any) -> Communicator:
+    """The communicator of all processes that a launcher started: `tutti run`, mpirun, srun,
+    torchrun, or TUTTI_RANK and TUTTI_NRANKS by hand. Settings: name, transport, algo, timeout in
+    seconds, reproducible, encrypt; a variable of the environment wins."""
+    return Communicator._made_by(_c.tutti_comm_init_env, _OUT, ctypes.byref(make_config(config)))
+
+
+def init_all(nranks: int, **config: Any) -> List[Communicator]:
+    """Communicators whose ranks are threads of this process, each to be used by its own."""
+    handles = (ctypes.c_void_p * nranks)()
+    settings = make_config(config)
+    settings.blocking = 1
+    check(_c.tutti_comm_init_all(handles, nranks, ctypes.byref(settings)))
+    out = []
+    for handle in handles:
+        comm = Communicator.__new__(Communicator)
+        comm._handle = handle
+        comm._finish()
+        out.append(comm)
+    return out
