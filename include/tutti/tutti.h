@@ -87,17 +87,45 @@ TUTTI_API int tutti_version(void);
  * tutti_stream_destroy(). Calls of several communicators may be queued on one. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_create(tutti_stream_t *out);
 
-/* Wait for what is queued, then free the stream. The first error of all that was queued; the
- * stream is gone whatever the status says. NULL is fine. */
+/* Wait for what is queued, functions of tutti_stream_call() included, then free the stream. The
+ * first error of all that was queued; the stream is gone whatever the status says, but for
+ * TUTTI_EUSAGE: it was destroyed before, or this is a function that it runs. NULL is fine. */
 TUTTI_API tutti_status tutti_stream_destroy(tutti_stream_t stream);
 
 /* Wait until all that is queued is done. The first error of all that was ever queued, with
- * its text as this thread's last error. */
+ * its text as this thread's last error: calls that are queued after a failed one run all the same, and
+ * fail, too, if the communicator is lost. How each call went: tutti_stream_call(). */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_synchronize(tutti_stream_t stream);
 
 /* Whether all that is queued is done: TUTTI_AGAIN if not, else what
  * tutti_stream_synchronize() would say. Never blocks. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_query(tutti_stream_t stream);
+
+/* A function that a stream runs: `status` is how the calls went that it comes after, `arg` is what
+ * the user gave. */
+typedef void (*tutti_stream_fn)(tutti_status status, void *arg);
+
+/* Let the stream's thread call fn(status, arg) when all that is queued by now is done, however it
+ * went, also where a communicator was aborted or a rank has died. Each fn is run once, at the latest
+ * by tutti_stream_destroy(). `status` is the first error of the calls that were queued since the
+ * tutti_stream_call() before, TUTTI_OK if there was none: after each call one fn, and each is told how
+ * its call went. While fn runs, tutti_last_error(NULL) is the text of that error, "" if there was
+ * none. A call that returned an error when it was to be queued is not on the stream, and does not
+ * count.
+ *
+ * While fn runs nothing else on the stream does, so it should be short, and must return. It may call
+ * what does not wait: queue calls, and functions, on this stream or another, ask, make events and
+ * streams. What would wait for something that is queued behind fn can never end, and is TUTTI_EUSAGE
+ * with nothing done: tutti_stream_synchronize() and tutti_stream_destroy() of this stream, waiting for
+ * an event or a plan that is at its turn on it, and, on a communicator that has calls which are not
+ * done, whatever waits for these: calls on the NULL stream, tutti_mem_free(), tutti_comm_destroy(),
+ * tutti_comm_abort() (tutti_comm_revoke() does not wait) and the like. That holds for this thread
+ * only: another thread may wait as always, but not while fn waits for that thread. One thread at a
+ * time uses a communicator: this thread is one, too.
+ *
+ * Not inside a group, whose calls are queued at its end: TUTTI_EUSAGE. TUTTI_EINVAL: fn is NULL. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_call(tutti_stream_t stream, tutti_stream_fn fn,
+						       void *arg);
 
 /* Let later calls on `stream` start only after `event` has happened, as it is recorded by
  * now. Does not block the caller. */

@@ -300,6 +300,20 @@ static tutti_status bury(tutti_comm_t handle)
 	return st == TUTTI_OK ? st : tti_fail_quiet(st, "%s", text);
 }
 
+/* For who then waits for all calls. */
+static tutti_status enter_to_end(tutti_comm_t handle, struct tti_comm **out)
+{
+	tutti_status st;
+
+	TTI_TRY(tti_handle_enter(handle, out));
+	st = tti_turn_may_wait(*out);
+	if (st == TUTTI_OK)
+		return TUTTI_OK;
+	tti_comm_note(*out, st);
+	tti_handle_leave(handle);
+	return st;
+}
+
 tutti_status tutti_comm_destroy(tutti_comm_t handle)
 {
 	struct tti_comm *comm;
@@ -309,7 +323,7 @@ tutti_status tutti_comm_destroy(tutti_comm_t handle)
 	if (tti_group_is_open())
 		return tti_handle_fail(handle, TUTTI_EUSAGE,
 				       "tutti_comm_destroy() inside a group: end it first");
-	TTI_TRY(tti_handle_enter(handle, &comm));
+	TTI_TRY(enter_to_end(handle, &comm));
 	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
 		tti_comm_lose(comm, TUTTI_EABORTED, "destroyed while it was being made");
 	tti_handle_leave(handle);
@@ -327,7 +341,7 @@ tutti_status tutti_comm_abort(tutti_comm_t handle)
 	if (tti_group_is_open())
 		return tti_handle_fail(handle, TUTTI_EUSAGE,
 				       "tutti_comm_abort() inside a group: end it first");
-	TTI_TRY(tti_handle_enter(handle, &comm));
+	TTI_TRY(enter_to_end(handle, &comm));
 	tell = atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->fate) == 0;
 	if (tell)
 		(void)tti_boot_name(comm->boot, comm->rank, name);

@@ -7,6 +7,7 @@
 
 #include "boot/council.h"
 #include "core/child.h"
+#include "core/stream.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -243,6 +244,18 @@ tutti_status tti_comm_is_taken(tutti_comm_t handle)
 		"another thread is in a call on communicator %p: one thread at a time "
 		"makes calls on it; give each thread one of its own (tutti_comm_dup())",
 		(void *)handle);
+}
+
+tutti_status tti_turn_may_wait(const struct tti_comm *comm)
+{
+	if (!tti_stream_is_calling() || tti_turn_is_free(comm))
+		return TUTTI_OK;
+	return tti_fail(
+		TUTTI_EUSAGE,
+		"this thread runs a function of tutti_stream_call(), and %llu calls on the "
+		"communicator are not done, which may be queued behind it: queue this one, "
+		"too, or make it on another thread",
+		(unsigned long long)(atomic_load(&comm->issued) - atomic_load(&comm->done)));
 }
 
 uint64_t tti_turn_take(struct tti_comm *comm)

@@ -303,12 +303,16 @@ static inline void tti_comm_end(struct tti_comm *comm)
 /* The error of such another call. */
 tutti_status tti_comm_is_taken(tutti_comm_t handle);
 
+/* Whether this thread may wait for all calls that were made: TUTTI_EUSAGE in a function of
+ * tutti_stream_call(), as some may be queued behind it, unless all are done. */
+TUTTI_CHECKED tutti_status tti_turn_may_wait(const struct tti_comm *comm);
+
 uint64_t tti_turn_take(struct tti_comm *comm);
 /* Until all before are done. */
 void tti_turn_wait(struct tti_comm *comm, uint64_t ticket);
 void tti_turn_done(struct tti_comm *comm);
 /* Whether all calls are done, for the thread that makes them: nobody else executes. */
-static inline bool tti_turn_is_free(struct tti_comm *comm)
+static inline bool tti_turn_is_free(const struct tti_comm *comm)
 {
 	return atomic_load_explicit(&comm->done, memory_order_acquire) ==
 	       atomic_load_explicit(&comm->issued, memory_order_relaxed);

@@ -65,6 +65,7 @@ void tti_group_drop_init(tutti_comm_t handle)
 
 /* One allocation: items and their calls. */
 struct batch {
+	struct tti_stream_item item;
 	int n;
 	struct tti_batch_item items[];
 };
@@ -137,9 +138,9 @@ static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 	return batch;
 }
 
-static tutti_status run_batch(void *self)
+static tutti_status run_batch(struct tti_stream_item *item)
 {
-	struct batch *batch = self;
+	struct batch *batch = (struct batch *)item;
 	const tutti_status st = tti_batch_run(batch->items, batch->n);
 
 	free_batch(batch);
@@ -159,14 +160,21 @@ static void drop_batch(struct batch *batch)
 static tutti_status start_batch(const struct queued_call *calls, size_t ncalls,
 				tutti_stream_t stream)
 {
-	struct batch *batch = make_batch(calls, ncalls, stream);
+	struct batch *batch;
 	tutti_status st;
 
+	for (size_t i = 0; i < ncalls && !stream; i++)
+		if (!calls[i].stream)
+			TTI_TRY(tti_turn_may_wait(calls[i].comm));
+	/* Before turns are taken, which a function of the stream could not wait for. */
+	if (stream)
+		TTI_TRY(tti_stream_check(stream));
+	batch = make_batch(calls, ncalls, stream);
 	if (!batch)
 		return tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
 	if (!stream)
-		return run_batch(batch);
-	st = tti_stream_push(stream, run_batch, batch);
+		return run_batch(&batch->item);
+	st = tti_stream_push(stream, &batch->item, run_batch);
 	if (st != TUTTI_OK)
 		drop_batch(batch);
 	return st;
@@ -176,8 +184,10 @@ static tutti_status start_batch(const struct queued_call *calls, size_t ncalls,
 
 static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
 {
-	const tutti_status st = tti_call_run(comm, tti_turn_take(comm), args, NULL);
+	tutti_status st;
 
+	TTI_TRY(tti_turn_may_wait(comm));
+	st = tti_call_run(comm, tti_turn_take(comm), args, NULL);
 	tti_turn_done(comm);
 	return st;
 }

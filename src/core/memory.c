@@ -201,9 +201,11 @@ static tutti_status leave(tutti_comm_t handle, struct tti_comm *comm, tutti_stat
 }
 
 /* All calls that were made before are done: nobody reads or writes the memory. */
-static void wait_for_calls(struct tti_comm *comm)
+static tutti_status wait_for_calls(struct tti_comm *comm)
 {
+	TTI_TRY(tti_turn_may_wait(comm));
 	tti_turn_wait(comm, atomic_load(&comm->issued));
+	return TUTTI_OK;
 }
 
 /* Onto the list of this communicator; NULL: out of memory. */
@@ -290,7 +292,7 @@ static tutti_status release(struct tti_comm *comm, void *ptr)
 	struct tti_port *port = comm->memory.port;
 	struct tutti_reg *private;
 
-	wait_for_calls(comm);
+	TTI_TRY(wait_for_calls(comm));
 	private = take(comm, ptr, true);
 	if (private) {
 		munmap(ptr, private->nbytes);
@@ -350,7 +352,7 @@ static tutti_status drop(struct tti_comm *comm, tutti_reg_t reg)
 	struct tti_port *port = comm->memory.port;
 	tutti_status st = TUTTI_OK;
 
-	wait_for_calls(comm);
+	TTI_TRY(wait_for_calls(comm));
 	if (!take(comm, reg, false))
 		return tti_fail(TUTTI_EINVAL,
 				"tutti_deregister(): %p is no registration of this communicator: "

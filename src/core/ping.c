@@ -57,10 +57,12 @@ static tutti_status run(struct tti_comm *comm, const struct tutti_ping_options *
 			struct tutti_ping_result *ping)
 {
 	const int peer = ping->rank[comm->rank == ping->rank[0]];
-	const uint64_t ticket = tti_turn_take(comm);
 	int mismatch_peer = -1;
+	uint64_t ticket;
 	tutti_status st;
 
+	TTI_TRY(tti_turn_may_wait(comm));
+	ticket = tti_turn_take(comm);
 	tti_turn_wait(comm, ticket);
 	st = tti_comm_fate(comm);
 	if (st == TUTTI_OK) {

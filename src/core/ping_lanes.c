@@ -107,6 +107,7 @@ static tutti_status lanes(struct tti_comm *comm, int peer, struct tutti_lane *ou
 	TTI_TRY(check(comm, peer));
 	if (peer == comm->rank)
 		return tti_fail(TUTTI_EINVAL, "rank %d has no lanes to itself", peer);
+	TTI_TRY(tti_turn_may_wait(comm));
 	/* Links belong to the thread whose turn it is. */
 	ticket = tti_turn_take(comm);
 	tti_turn_wait(comm, ticket);

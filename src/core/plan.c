@@ -14,6 +14,7 @@
 #include "util/thread.h"
 
 struct tutti_call_plan {
+	struct tti_stream_item item;
 	tutti_comm_t handle;
 	int pid; /* of the process that made it */
 	struct tti_args args;
@@ -44,6 +45,7 @@ static tutti_status make_ready(struct tti_comm *comm, struct tutti_call_plan *pl
 	TTI_TRY(tti_comm_usable(comm));
 	TTI_TRY(tti_args_find_operator(comm, &plan->args));
 	TTI_TRY(tti_args_check(comm, &plan->args));
+	TTI_TRY(tti_turn_may_wait(comm));
 	ticket = tti_turn_take(comm);
 	tti_turn_wait(comm, ticket);
 	st = tti_comm_fate(comm);
@@ -130,9 +132,9 @@ static tutti_status run(struct tutti_call_plan *plan, struct tti_comm *comm, uin
 	return st;
 }
 
-static tutti_status run_queued(void *self)
+static tutti_status run_queued(struct tti_stream_item *item)
 {
-	struct tutti_call_plan *plan = self;
+	struct tutti_call_plan *plan = (struct tutti_call_plan *)item;
 	const tutti_status st = run(plan, plan->comm, plan->ticket);
 
 	atomic_store(&plan->running, 0);
@@ -146,13 +148,14 @@ static tutti_status queue(struct tutti_call_plan *plan, struct tti_comm *comm,
 {
 	tutti_status st;
 
+	TTI_TRY(tti_stream_check(stream));
 	plan->comm = comm;
 	plan->ticket = tti_turn_take(comm);
 	plan->started = true;
 	tti_awaited_drop(plan->awaited);
 	plan->awaited = tti_stream_awaited(stream);
 	atomic_store(&plan->running, 1);
-	st = tti_stream_push(stream, run_queued, plan);
+	st = tti_stream_push(stream, &plan->item, run_queued);
 	if (st == TUTTI_OK)
 		return st;
 	plan->started = false;
@@ -188,16 +191,29 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 	if (st == TUTTI_OK && stream) {
 		st = queue(plan, comm, stream);
 	} else if (st == TUTTI_OK) {
-		st = run(plan, comm, tti_turn_take(comm));
+		st = tti_turn_may_wait(comm);
+		if (st == TUTTI_OK)
+			st = run(plan, comm, tti_turn_take(comm));
 	}
 	tti_comm_end(comm);
 	tti_handle_leave(plan->handle);
 	return tti_handle_note(plan->handle, st);
 }
 
-tutti_status tutti_plan_wait(tutti_call_plan_t plan)
+/* Whether this thread may wait for its last start. */
+static tutti_status check_wait(tutti_call_plan_t plan)
 {
 	TTI_TRY(check_plan(plan));
+	if (!atomic_load(&plan->running) || !tti_stream_is_calling_of(plan->awaited))
+		return TUTTI_OK;
+	return tti_handle_fail(plan->handle, TUTTI_EUSAGE,
+			       "the plan's start is queued on the stream whose thread runs this "
+			       "function of tutti_stream_call(), behind it: return first");
+}
+
+tutti_status tutti_plan_wait(tutti_call_plan_t plan)
+{
+	TTI_TRY(check_wait(plan));
 	if (atomic_load(&plan->running)) {
 		atomic_fetch_add(&plan->awaited->now, 1);
 		while (atomic_load(&plan->running))
@@ -215,6 +231,8 @@ tutti_status tutti_plan_destroy(tutti_call_plan_t plan)
 
 	if (!plan)
 		return TUTTI_OK;
+	if (plan->pid == tti_fork_pid())
+		TTI_TRY(check_wait(plan));
 	st = tutti_plan_wait(plan);
 	tti_args_drop(&plan->args);
 	tti_prepared_release(&plan->call);

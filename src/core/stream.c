@@ -4,16 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/group.h"
 #include "engine/wait.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"
 #include "util/thread.h"
 
-struct work_item {
-	struct work_item *next;
-	tutti_status (*run)(void *work);
-	void *work;
+struct failure {
+	tutti_status status; /* TUTTI_OK: there was none */
+	char text[TTI_ERROR_TEXT];
 };
 
 struct tutti_stream {
@@ -23,12 +23,15 @@ struct tutti_stream {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* something was queued, or all is done */
-	struct work_item *first, **end;
+	struct tti_stream_item *first, **end;
 	bool busy, closing;
 	struct tti_awaited *awaited;
-	tutti_status error; /* the first */
-	char error_text[TTI_ERROR_TEXT];
+	struct failure error;  /* the first; under the lock                             */
+	struct failure untold; /* the first since the last function was run; the thread's own */
 };
+
+/* Whose function of tutti_stream_call() this thread runs; NULL: none. */
+static _Thread_local const struct tutti_stream *calling;
 
 /* An event counts how often it was recorded and which of those have happened. It
  * is shared by the user and by the work that mentions it. */
@@ -42,6 +45,7 @@ struct tutti_event {
 };
 
 struct event_work {
+	struct tti_stream_item item;
 	struct tutti_event *event;
 	uint64_t target;
 };
@@ -95,10 +99,11 @@ static void put_away(struct tutti_stream *stream)
 	keep(stream);
 }
 
+/* Functions that a stream runs while it is being destroyed may queue more. */
 static tutti_status check_alive(const struct tutti_stream *stream)
 {
 	TTI_TRY(tti_fork_check("stream", stream, stream->pid));
-	if (atomic_load(&stream->is_destroyed))
+	if (atomic_load(&stream->is_destroyed) && calling != stream)
 		return tti_fail(TUTTI_EUSAGE, "stream %p was destroyed: it can be used no more",
 				(const void *)stream);
 	return TUTTI_OK;
@@ -132,11 +137,32 @@ static struct tti_awaited *awaited_create(void)
 	return awaited;
 }
 
+bool tti_stream_is_calling(void)
+{
+	return calling;
+}
+
+bool tti_stream_is_calling_of(const struct tti_awaited *awaited)
+{
+	return calling && calling->awaited == awaited;
+}
+
+/* Of what would wait for the stream. */
+static tutti_status check_elsewhere(const struct tti_awaited *awaited, const char *what)
+{
+	if (!tti_stream_is_calling_of(awaited))
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EUSAGE,
+			"%s waits for the stream whose thread runs this function of "
+			"tutti_stream_call(): return first, or wait on another thread",
+			what);
+}
+
 /* -- The thread --------------------------------------------------------------- */
 
-static struct work_item *next_item(struct tutti_stream *stream)
+static struct tti_stream_item *next_item(struct tutti_stream *stream)
 {
-	struct work_item *item;
+	struct tti_stream_item *item;
 
 	while (!stream->first && !stream->closing)
 		pthread_cond_wait(&stream->changed, &stream->lock);
@@ -150,10 +176,18 @@ static struct work_item *next_item(struct tutti_stream *stream)
 	return item;
 }
 
+static void note(struct failure *failure, tutti_status status)
+{
+	if (status >= 0 || failure->status != TUTTI_OK)
+		return;
+	failure->status = status;
+	(void)snprintf(failure->text, sizeof(failure->text), "%s", tti_error_text());
+}
+
 static void *stream_thread(void *self)
 {
 	struct tutti_stream *stream = self;
-	struct work_item *item;
+	struct tti_stream_item *item;
 
 	tti_wait_beside(&stream->awaited->now);
 	tti_thread_prompt();
@@ -162,14 +196,10 @@ static void *stream_thread(void *self)
 		tutti_status st;
 
 		pthread_mutex_unlock(&stream->lock);
-		st = item->run(item->work);
-		tti_free(item);
+		st = item->run(item);
+		note(&stream->untold, st);
 		pthread_mutex_lock(&stream->lock);
-		if (st < 0 && stream->error == TUTTI_OK) {
-			stream->error = st;
-			snprintf(stream->error_text, sizeof(stream->error_text), "%s",
-				 tti_error_text());
-		}
+		note(&stream->error, st);
 		stream->busy = false;
 		if (!stream->first)
 			pthread_cond_broadcast(&stream->changed);
@@ -178,15 +208,17 @@ static void *stream_thread(void *self)
 	return NULL;
 }
 
-tutti_status tti_stream_push(tutti_stream_t stream, tutti_status (*run)(void *), void *work)
+tutti_status tti_stream_check(tutti_stream_t stream)
 {
-	struct work_item *item;
+	return check_alive(stream);
+}
 
+tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
+			     tutti_status (*run)(struct tti_stream_item *item))
+{
 	TTI_TRY(check_alive(stream));
-	item = tti_alloc(sizeof(*item));
-	if (!item)
-		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
-	*item = (struct work_item){ .run = run, .work = work };
+	item->next = NULL;
+	item->run = run;
 	pthread_mutex_lock(&stream->lock);
 	*stream->end = item;
 	stream->end = &item->next;
@@ -233,9 +265,9 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 /* The stream's error as this thread's. Under its lock. */
 static tutti_status first_error(const struct tutti_stream *stream)
 {
-	if (stream->error == TUTTI_OK)
+	if (stream->error.status == TUTTI_OK)
 		return TUTTI_OK;
-	return tti_fail_quiet(stream->error, "%s", stream->error_text);
+	return tti_fail_quiet(stream->error.status, "%s", stream->error.text);
 }
 
 tutti_status tutti_stream_destroy(tutti_stream_t stream)
@@ -245,6 +277,7 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	if (!stream)
 		return TUTTI_OK;
 	TTI_TRY(check_alive(stream));
+	TTI_TRY(check_elsewhere(stream->awaited, "tutti_stream_destroy()"));
 	atomic_store(&stream->is_destroyed, 1);
 	pthread_mutex_lock(&stream->lock);
 	stream->closing = true;
@@ -273,6 +306,7 @@ tutti_status tutti_stream_synchronize(tutti_stream_t stream)
 	tutti_status st;
 
 	TTI_TRY(check_stream(stream));
+	TTI_TRY(check_elsewhere(stream->awaited, "tutti_stream_synchronize()"));
 	pthread_mutex_lock(&stream->lock);
 	atomic_fetch_add(&stream->awaited->now, 1);
 	while (stream->first || stream->busy)
@@ -291,6 +325,51 @@ tutti_status tutti_stream_query(tutti_stream_t stream)
 	pthread_mutex_lock(&stream->lock);
 	st = stream->first || stream->busy ? TUTTI_AGAIN : first_error(stream);
 	pthread_mutex_unlock(&stream->lock);
+	return st;
+}
+
+struct call {
+	struct tti_stream_item item;
+	struct tutti_stream *stream;
+	tutti_stream_fn fn;
+	void *arg;
+};
+
+/* What happened before is told once. */
+static tutti_status run_call(struct tti_stream_item *item)
+{
+	struct call *call = (struct call *)item;
+	struct failure *untold = &call->stream->untold;
+	const tutti_status status = untold->status;
+
+	tti_error_set(status == TUTTI_OK ? NULL : untold->text);
+	untold->status = TUTTI_OK;
+	calling = call->stream;
+	call->fn(status, call->arg);
+	calling = NULL;
+	tti_free(call);
+	return TUTTI_OK;
+}
+
+tutti_status tutti_stream_call(tutti_stream_t stream, tutti_stream_fn fn, void *arg)
+{
+	struct call *call;
+	tutti_status st;
+
+	TTI_TRY(check_stream(stream));
+	if (!fn)
+		return tti_fail(TUTTI_EINVAL, "tutti_stream_call(): fn is NULL");
+	if (tti_group_is_open())
+		return tti_group_remember(
+			tti_fail(TUTTI_EUSAGE, "tutti_stream_call() inside a group, whose calls "
+					       "are queued at its end: end it first"));
+	call = tti_alloc(sizeof(*call));
+	if (!call)
+		return tti_fail(TUTTI_ENOMEM, "tutti_stream_call(): out of memory");
+	*call = (struct call){ .stream = stream, .fn = fn, .arg = arg };
+	st = tti_stream_push(stream, &call->item, run_call);
+	if (st != TUTTI_OK)
+		tti_free(call);
 	return st;
 }
 
@@ -366,9 +445,9 @@ static void await(struct tutti_event *event, uint64_t target)
 	pthread_mutex_unlock(&event->lock);
 }
 
-static tutti_status run_record(void *self)
+static tutti_status run_record(struct tti_stream_item *item)
 {
-	struct event_work *work = self;
+	struct event_work *work = (struct event_work *)item;
 
 	happen(work->event, work->target);
 	event_drop(work->event);
@@ -376,9 +455,9 @@ static tutti_status run_record(void *self)
 	return TUTTI_OK;
 }
 
-static tutti_status run_wait(void *self)
+static tutti_status run_wait(struct tti_stream_item *item)
 {
-	struct event_work *work = self;
+	struct event_work *work = (struct event_work *)item;
 
 	await(work->event, work->target);
 	event_drop(work->event);
@@ -387,7 +466,7 @@ static tutti_status run_wait(void *self)
 }
 
 static tutti_status push_event(tutti_stream_t stream, struct tutti_event *event,
-			       tutti_status (*run)(void *), bool record)
+			       tutti_status (*run)(struct tti_stream_item *), bool record)
 {
 	struct event_work *work = tti_alloc(sizeof(*work));
 	tutti_status st;
@@ -403,7 +482,7 @@ static tutti_status push_event(tutti_stream_t stream, struct tutti_event *event,
 	event->users++;
 	*work = (struct event_work){ .event = event, .target = event->recorded };
 	pthread_mutex_unlock(&event->lock);
-	st = tti_stream_push(stream, run, work);
+	st = tti_stream_push(stream, &work->item, run);
 	if (st != TUTTI_OK) {
 		happen(event, work->target);
 		event_drop(event);
@@ -436,6 +515,7 @@ tutti_status tutti_event_synchronize(tutti_event_t event)
 {
 	struct tti_awaited *awaited = NULL;
 	uint64_t target;
+	tutti_status st;
 
 	TTI_TRY(check_event(event));
 	pthread_mutex_lock(&event->lock);
@@ -445,11 +525,14 @@ tutti_status tutti_event_synchronize(tutti_event_t event)
 	pthread_mutex_unlock(&event->lock);
 	if (!awaited)
 		return TUTTI_OK;
-	atomic_fetch_add(&awaited->now, 1);
-	await(event, target);
-	atomic_fetch_sub(&awaited->now, 1);
+	st = check_elsewhere(awaited, "tutti_event_synchronize()");
+	if (st == TUTTI_OK) {
+		atomic_fetch_add(&awaited->now, 1);
+		await(event, target);
+		atomic_fetch_sub(&awaited->now, 1);
+	}
 	tti_awaited_drop(awaited);
-	return TUTTI_OK;
+	return st;
 }
 
 tutti_status tutti_event_query(tutti_event_t event)

@@ -10,11 +10,18 @@
 
 #include "core/comm.h"
 
-/* Append work that the stream then owns: `run` is called once, in order, on the
- * stream's thread; what it returns is the stream's error if it is the first. `run`
- * frees `work`. */
-TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, tutti_status (*run)(void *work),
-					   void *work);
+/* Work of a stream: the first member of what describes it, and of who made it, until it is run. */
+struct tti_stream_item {
+	struct tti_stream_item *next;
+	tutti_status (*run)(struct tti_stream_item *item);
+};
+
+/* Append work: `run` is called once, in order, on the stream's thread, and may free the item; what it
+ * returns is the stream's error if it is the first. An error: it is not called. */
+TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
+					   tutti_status (*run)(struct tti_stream_item *item));
+/* Whether something can be pushed: TUTTI_EUSAGE if the stream was destroyed, or is a parent's. */
+TUTTI_CHECKED tutti_status tti_stream_check(tutti_stream_t stream);
 
 /* How many threads of the user's sleep until a stream has got on, and so compute nothing
  * meanwhile: its thread then waits as theirs would. It outlives the stream for those who
@@ -22,6 +29,12 @@ TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, tutti_status (
 struct tti_awaited {
 	_Atomic int now, users;
 };
+
+/* Whether this thread is in a function of tutti_stream_call(), and has to return from it before what
+ * is queued behind can run. */
+bool tti_stream_is_calling(void);
+/* The same of the stream that is so awaited; NULL: of none. */
+bool tti_stream_is_calling_of(const struct tti_awaited *awaited);
 
 /* One more user of the stream's; NULL: it was destroyed. */
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream);

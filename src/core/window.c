@@ -277,7 +277,9 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 				       "tutti_window_destroy(): another thread is in a call on the "
 				       "window's communicator: one thread at a time makes calls on "
 				       "it");
-	tti_window_await_queued(window);
+	if (window->comm)
+		TTI_TRY(tti_handle_note(window->handle, tti_turn_may_wait(window->comm)));
+	TTI_TRY(tti_handle_note(window->handle, tti_window_await_queued(window)));
 	if (window->comm && tti_handle_enter(window->handle, &comm) == TUTTI_OK) {
 		/* All have flushed before anybody's memory goes. */
 		st = tutti_window_flush(window, -1, NULL);

@@ -58,8 +58,8 @@ struct tutti_window {
 /* The communicator ends: all windows that are left lose what is its. */
 void tti_windows_release(struct tti_comm *comm);
 
-/* Wait until no stream has a call of the window left to run. */
-void tti_window_await_queued(struct tutti_window *window);
+/* Wait until no stream has a call of the window left to run. TUTTI_EUSAGE: that would be for ever. */
+TUTTI_CHECKED tutti_status tti_window_await_queued(struct tutti_window *window);
 
 /* How long a wait has gone on. Zeroed: not at all. */
 struct tti_window_wait {

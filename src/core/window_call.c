@@ -211,6 +211,11 @@ static tutti_status enter_and_run(const struct work *work, bool checked)
 	return st;
 }
 
+struct queued {
+	struct tti_stream_item item;
+	struct work work;
+};
+
 /* After a call that was queued nothing of the window is touched: it may be freed. */
 static void count_queued(struct tutti_window *window, bool more)
 {
@@ -222,28 +227,38 @@ static void count_queued(struct tutti_window *window, bool more)
 	pthread_mutex_unlock(&window->lock);
 }
 
-void tti_window_await_queued(struct tutti_window *window)
+tutti_status tti_window_await_queued(struct tutti_window *window)
 {
+	tutti_status st = TUTTI_OK;
+
 	pthread_mutex_lock(&window->lock);
-	while (window->queued > 0)
+	if (window->queued > 0 && tti_stream_is_calling())
+		st = tti_fail(TUTTI_EUSAGE,
+			      "this thread runs a function of tutti_stream_call(), and %zu calls "
+			      "on the window are not done, which may be queued behind it: return "
+			      "first, or destroy the window on another thread",
+			      window->queued);
+	while (st == TUTTI_OK && window->queued > 0)
 		pthread_cond_wait(&window->ran, &window->lock);
 	pthread_mutex_unlock(&window->lock);
+	return st;
 }
 
-static tutti_status run_queued(void *self)
+static tutti_status run_queued(struct tti_stream_item *item)
 {
-	struct work *const work = self;
+	struct queued *const queued = (struct queued *)item;
+	struct work *const work = &queued->work;
 	const tutti_status st = enter_and_run(work, true);
 
 	count_queued(work->window, false);
-	tti_free(work);
+	tti_free(queued);
 	return st;
 }
 
 static tutti_status submit(const struct work *work, tutti_stream_t stream)
 {
 	struct tti_comm *comm;
-	struct work *copy;
+	struct queued *copy;
 	tutti_status st;
 
 	if (!work->window)
@@ -260,9 +275,9 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 	if (!copy)
 		return tti_handle_fail(work->window->handle, TUTTI_ENOMEM, "%s(): out of memory",
 				       names[work->kind]);
-	*copy = *work;
+	copy->work = *work;
 	count_queued(work->window, true);
-	st = tti_stream_push(stream, run_queued, copy);
+	st = tti_stream_push(stream, &copy->item, run_queued);
 	if (st != TUTTI_OK) {
 		count_queued(work->window, false);
 		tti_free(copy);

@@ -96,6 +96,12 @@ static struct {
 	int n;
 } out;
 
+static void told(tutti_status status, void *arg)
+{
+	(void)status;
+	(void)arg;
+}
+
 static void use_communicator(struct things *t)
 {
 	const tutti_call call = TUTTI_CALL_INIT;
@@ -136,6 +142,7 @@ static void use_the_rest(struct things *t)
 	refuse(tutti_stream_query(t->stream));
 	refuse(tutti_stream_synchronize(t->stream));
 	refuse(tutti_stream_wait_event(t->stream, t->event));
+	refuse(tutti_stream_call(t->stream, told, NULL));
 	refuse(tutti_event_record(t->event, t->stream));
 	refuse(tutti_event_query(t->event));
 	refuse(tutti_event_synchronize(t->event));
@@ -161,7 +168,7 @@ static void destroy_all(struct things *t)
 	refuse(tutti_comm_destroy(t->comm));
 }
 
-#define REFUSED (28 + 15 + 6)
+#define REFUSED (28 + 16 + 6)
 
 static tutti_status make_things(struct things *t)
 {
