@@ -269,8 +269,10 @@ static tutti_status take_verdict(struct tti_auth *auth)
 	prove(auth, 'a', auth->in[0], hash);
 	if (auth->in[0] == OTHER_SECRET || sodium_memcmp(hash, auth->in + 1, HASH) != 0)
 		return wrong_secret(auth);
-	if (auth->in[0] == SOMEBODY_ELSE)
+	if (auth->in[0] == SOMEBODY_ELSE) {
+		auth->other_rank = true;
 		return fail(auth, "it is another rank than the one wanted");
+	}
 	if (auth->in[0] != WELCOME)
 		return fail(auth, "its verdict is malformed");
 	TTI_TRY(derive(auth));

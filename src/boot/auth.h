@@ -61,6 +61,7 @@ struct tti_auth {
 	bool connector;
 	bool other_version; /* it failed since the other end speaks another version */
 	bool other_secret;  /* ... since the other end holds another secret         */
+	bool other_rank;    /* connector: ... since the other end is somebody else  */
 	bool hold;          /* acceptor, set after init: the verdict waits for tti_auth_admit() */
 };
 

@@ -51,7 +51,8 @@ try {
 	struct tti_addr addr;
 	enum state state;
 	int fd;
-	int err; /* FAILED: why the connection was not made, 0: it was, or nobody knows */
+	int err;    /* FAILED: why the connection was not made, 0: it was, or nobody knows */
+	bool taken; /* FAILED: somebody else listens there now                          */
 	int64_t deadline_ns;
 	int64_t wait_ms, again_ns; /* FAILED and proven: when to try it once more */
 	char why[112];
@@ -139,10 +140,15 @@ static bool has_no_way(int err)
 	       err == EAFNOSUPPORT || err == EINVAL;
 }
 
+static bool refuses(const struct try *try)
+{
+	return try->state == FAILED && (try->err == ECONNREFUSED || try->taken);
+}
+
 static bool is_gone(const struct tti_dial *dial)
 {
 	for (size_t i = 0; i < dial->config.nproven && i < dial->ntries; i++)
-		if (dial->tries[i].state == FAILED && dial->tries[i].err == ECONNREFUSED)
+		if (refuses(&dial->tries[i]))
 			return true;
 	return false;
 }
@@ -186,9 +192,9 @@ bool tti_dial_is_refused(const struct tti_dial *dial)
 
 		if (elsewhere && tti_dial_is_ours(&try->addr))
 			continue;
-		if (try->state != FAILED || (try->err != ECONNREFUSED && !has_no_way(try->err)))
+		if (!refuses(try) && (try->state != FAILED || !has_no_way(try->err)))
 			return false;
-		nrefused += try->err == ECONNREFUSED;
+		nrefused += refuses(try);
 	}
 	return nrefused > 0;
 }
@@ -218,6 +224,7 @@ static void give_up(struct tti_dial *dial, struct try *try, const char *why)
 	tti_auth_forget(&try->auth);
 	try->state = FAILED;
 	try->err = 0;
+	try->taken = false;
 	try->wait_ms = 2 * try->wait_ms < AGAIN_MOST_MS ? 2 * try->wait_ms : AGAIN_MOST_MS;
 	try->again_ns = tti_deadline(try->wait_ms);
 	(void)snprintf(try->why, sizeof(try->why), "%s", why);
@@ -294,6 +301,14 @@ static void step_connect(struct tti_dial *dial, struct try *try)
 		      sizeof(dial->config.who));
 }
 
+/* Whether a port that the peer listened at before it told anybody is another's by now, as a port that
+ * was closed may be given to whoever asks next, a rank of the same job included. */
+static bool is_taken(const struct tti_dial *dial, const struct try *try)
+{
+	return (dial->config.listens || dial->config.kind != TTI_AUTH_ROOT) &&
+	       (try->auth.other_secret || try->auth.other_rank);
+}
+
 /* It is proven. The first sealed byte says that this one is kept. */
 static tutti_status enter(struct tti_dial *dial, struct try *try)
 {
@@ -322,10 +337,13 @@ static tutti_status step_try(struct tti_dial *dial, struct try *try, int64_t now
 	if (status == TUTTI_OK)
 		return TUTTI_OK;
 	if (status != TUTTI_AGAIN) {
-		dial->strange |= status == TUTTI_EPROTO;
+		const bool taken = is_taken(dial, try);
+
+		dial->strange |= status == TUTTI_EPROTO && !taken;
 		dial->other_version |= try->auth.other_version;
-		dial->other_secret |= try->auth.other_secret;
+		dial->other_secret |= try->auth.other_secret && !taken;
 		give_up(dial, try, tti_error_text());
+		try->taken = taken;
 	} else if (try->state != FAILED && now >= try->deadline_ns) {
 		give_up(dial, try,
 			try->state == CONNECTING ? "no answer" : "connected, but no handshake");
@@ -370,7 +388,7 @@ static void log_success(struct tti_dial *dial, const struct try *best)
 /* Whether all candidates of a peer that listened have refused for long enough. */
 static bool has_ended(struct tti_dial *dial, int64_t now)
 {
-	if (!dial->config.listens || dial->strange || !tti_dial_is_refused(dial)) {
+	if (!dial->config.listens || !tti_dial_is_refused(dial)) {
 		dial->refused_ns = 0;
 		return false;
 	}

@@ -48,9 +48,10 @@ TUTTI_CHECKED tutti_status tti_dial_start(struct tti_loop *loop,
 TUTTI_CHECKED tutti_status tti_dial_step(struct tti_dial *dial, struct tti_tunnel **out,
 					 int64_t *again_ns);
 
-/* After a failure: whether nobody listens there any more: at one of the proven addresses, or at
- * all. No answer in time says nothing of the kind, nor does a connection that was closed: the
- * peer may be stopped, busy, or full. */
+/* After a failure: whether the peer does not listen there any more: at one of the proven addresses, or
+ * at all, nobody does or somebody else, who holds another secret or is another rank. No answer in time
+ * says nothing of the kind, nor does a connection that was closed: the peer may be stopped, busy, or
+ * full. */
 bool tti_dial_is_refused(const struct tti_dial *dial);
 
 /* Whether somebody listens at one of the addresses, who may be busy. */

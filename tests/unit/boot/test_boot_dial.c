@@ -309,6 +309,47 @@ static void who_is_elsewhere_does_not_refuse_here(void **state)
 	tti_loop_release(&loop);
 }
 
+/* A port that was closed may be given to another job, or to another rank of this one. Only where the
+ * peer is known to have listened before: a root by hand may be yet to come. */
+static void who_lives_at_the_address_now_is_not_the_peer(void **state)
+{
+	struct house house;
+	struct tti_addr addr;
+	struct tti_loop loop;
+
+	(void)state;
+	open_house(&house, 8);
+	addr = loopback(house.port);
+	CHECK_OK(tti_loop_init(&loop));
+	for (int i = 0; i < 6; i++) {
+		const bool listened = i < 4;
+		const struct tti_dial_config config = {
+			.addrs = &addr,
+			.naddrs = 1,
+			.kind = i < 2 ? TTI_AUTH_PEER : TTI_AUTH_ROOT,
+			.secret = i & 1 ? other : secret,
+			.who = { 1, 4, 8, 0 },
+			.deadline_ns = tti_deadline(20000),
+			.give_up_ns = listened ? TTI_NEVER : 0,
+			.listens = listened,
+			.hear = heard,
+		};
+		tutti_status status = TUTTI_AGAIN;
+		struct tti_dial *dial;
+		int64_t again_ns;
+		struct tti_tunnel *tunnel = NULL;
+
+		CHECK_OK(tti_dial_start(&loop, &config, &dial));
+		while ((status = tti_dial_step(dial, &tunnel, &again_ns)) == TUTTI_AGAIN)
+			tti_loop_wait(&loop, tti_left_ms(again_ns, 60000));
+		assert_int_equal(status, TUTTI_EPEER);
+		assert_int_equal(tti_dial_is_refused(dial), listened);
+		tti_dial_stop(dial);
+	}
+	tti_loop_release(&loop);
+	close_house(&house);
+}
+
 /* Those who prove nothing fill the house; the oldest goes, a friend gets in. */
 static void the_oldest_stranger_goes(void **state)
 {
@@ -343,6 +384,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_heard_of_what_is_closed),
 		cmocka_unit_test(a_proven_address_that_refuses_says_it_all),
 		cmocka_unit_test(who_is_elsewhere_does_not_refuse_here),
+		cmocka_unit_test(who_lives_at_the_address_now_is_not_the_peer),
 		cmocka_unit_test(the_oldest_stranger_goes),
 	};
 

@@ -9,7 +9,8 @@
 #define MOST 1024
 
 struct spy {
-	_Atomic int nlost, nasks, nanswers, nnull;
+	_Atomic int nlost, nasks, nanswers;
+	_Atomic unsigned left; /* a bit for each rank that has */
 	_Atomic int64_t lost_ns;
 	struct tti_news news;
 	struct tti_call call;
@@ -55,13 +56,12 @@ static void on_answer(void *self, int peer, const struct tti_call *call)
 {
 	struct spy *spy = self;
 
-	(void)peer;
 	if (spy->stopped)
 		abort();
 	if (call)
 		spy->call = *call;
 	else
-		spy->nnull++;
+		spy->left |= 1u << peer;
 	spy->nanswers++;
 }
 
@@ -294,7 +294,7 @@ static tutti_status ask_all(struct rank *rank)
 			tti_watch_ask(rank->boot, peer);
 			(void)within(100, &spy->nanswers);
 		}
-		if (spy->nnull || spy->call.seq != (uint64_t)peer + 100 || !spy->call.running)
+		if (spy->left || spy->call.seq != (uint64_t)peer + 100 || !spy->call.running)
 			status = tti_fail(TUTTI_EINTERNAL, "wrong answer of %d to %d: %s", peer,
 					  rank->rank, spy->call.text);
 	}
@@ -316,8 +316,11 @@ static tutti_status ask_who_left(struct rank *rank)
 	pthread_barrier_wait(&job->barrier);
 	for (int peer = 1; peer < rank->nranks && rank->rank == 0; peer++) {
 		spy->nanswers = 0;
-		tti_watch_ask(rank->boot, peer);
-		if (!within(5000, &spy->nanswers) || spy->nnull != peer)
+		for (int i = 0; i < 100 && !spy->nanswers; i++) {
+			tti_watch_ask(rank->boot, peer);
+			(void)within(100, &spy->nanswers);
+		}
+		if (spy->left != (2u << peer) - 2)
 			status = tti_fail(TUTTI_EINTERNAL, "no answer about %d", peer);
 	}
 	if (rank->rank == 0)
