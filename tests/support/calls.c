@@ -259,7 +259,7 @@ static void expect(const struct scene *s)
 		size_t begin, count;
 
 		part_of(call, &s->sides.side[1], c->rank, &begin, &count);
-		numbers_lay(recv, c->numbers.tiles[0], begin, count, s->size);
+		numbers_lay(recv, c->numbers->tiles[0], begin, count, s->size);
 		return;
 	}
 	if (op->rooted && (op->reduces || op->gets_all) && c->rank != call->root)
@@ -272,7 +272,7 @@ static void expect(const struct scene *s)
 			continue;
 		look(call, from, c->n, &theirs);
 		numbers_lay(recv + at * s->size,
-			    op->reduces ? c->numbers.reduced : c->numbers.tiles[from],
+			    op->reduces ? c->numbers->reduced : c->numbers->tiles[from],
 			    op->sends_all ? theirs.send_displs[c->rank] : 0, count, s->size);
 	}
 }
@@ -457,7 +457,8 @@ void caller_prepare(struct caller *c, const struct call *call)
 	const size_t columns = most < NUMBERS_PERIOD ? most : NUMBERS_PERIOD;
 	struct scene *s = c->scene ? c->scene : malloc(sizeof(*s));
 
-	if (!s)
+	c->numbers = c->numbers ? c->numbers : malloc(sizeof(*c->numbers));
+	if (!s || !c->numbers)
 		abort();
 	*s = (struct scene){ .call = call, .caller = c, .size = tutti_type_size(call->type) };
 	c->scene = s;
@@ -469,11 +470,11 @@ void caller_prepare(struct caller *c, const struct call *call)
 		look(call, c->rank, c->n, &s->view);
 	place(s);
 	leave_out(s);
-	numbers_draw(&c->numbers, call->type, op->reduces ? call->op : TUTTI_MAX, c->n, columns,
+	numbers_draw(c->numbers, call->type, op->reduces ? call->op : TUTTI_MAX, c->n, columns,
 		     call->seed);
 	if (op->reduces)
-		numbers_reduce(&c->numbers, call->type, call->op, c->n, columns);
-	numbers_lay(s->send, c->numbers.tiles[call->coll == TUTTI_HANDOFF ? 0 : c->rank],
+		numbers_reduce(c->numbers, call->type, call->op, c->n, columns);
+	numbers_lay(s->send, c->numbers->tiles[call->coll == TUTTI_HANDOFF ? 0 : c->rank],
 		    s->first_out, s->view.sends, s->size);
 	expect(s);
 }
@@ -486,7 +487,7 @@ tutti_status caller_make(struct caller *c)
 
 	s->op = TUTTI_SUM;
 	if (operation_of(call->coll)->reduces)
-		st = numbers_make_op(&c->numbers, call->type, call->op, c->rank, c->comm, &s->op);
+		st = numbers_make_op(c->numbers, call->type, call->op, c->rank, c->comm, &s->op);
 	if (call->coll == TUTTI_BARRIER && c->came)
 		atomic_fetch_add(c->came, 1);
 	return st == TUTTI_OK ? make_somehow(s, s->op) : st;
@@ -518,6 +519,7 @@ void caller_release(struct caller *caller)
 {
 	CHECK(tutti_stream_destroy(caller->stream) == TUTTI_OK);
 	free(caller->scene);
+	free(caller->numbers);
 	free(caller->own);
 	free(caller->want);
 }

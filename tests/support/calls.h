@@ -64,7 +64,7 @@ struct caller {
 	long barriers;
 	struct scene *scene;
 	tutti_stream_t stream;
-	struct numbers numbers;
+	struct numbers *numbers;
 };
 
 /* As its fields say, the rest zero. */

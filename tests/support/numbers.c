@@ -15,9 +15,9 @@ uint64_t numbers_mix(uint64_t value)
 
 /* -- Inputs ------------------------------------------------------------------------ */
 
-static uint64_t mask_of(const struct format *f)
+static code_t mask_of(const struct format *f)
 {
-	return UINT64_MAX >> (64 - 8 * f->bytes);
+	return ~(code_t)0 >> (128 - 8 * f->bytes);
 }
 
 /* Of the sums of n values of up to this none needs more bits than the mantissa has. */
@@ -61,18 +61,29 @@ static double draw_rounding(const struct format *f, uint64_t random)
 		     (int)((random >> 1) % (uint64_t)spread) - spread / 2);
 }
 
-static uint64_t draw(tutti_type type, int op, int rank, int n, size_t column, uint64_t seed)
+/* Products of 1 + 2i in any of four directions and of positive numbers never have a part that is
+ * zero, of which the sign would depend on the order; those of a few are whole and short. */
+static code_t draw_turn(const struct format *f, size_t place, uint64_t random)
 {
-	const struct format *f = &formats[type];
-	const uint64_t of_column = seed * 1000003 + column;
-	const uint64_t random = numbers_mix(of_column ^ (uint64_t)(rank + 1) << 48);
-	/* Which rank has what is another one in each column. */
-	const size_t place = ((size_t)rank + column) % (size_t)n;
+	static const double turns[4][2] = { { 1, 2 }, { -2, 1 }, { -1, -2 }, { 2, -1 } };
+	const double *turn = turns[random % 4];
 
-	if (f->mbits == 0 || op == NUMBERS_XOR || op == NUMBERS_FOLD)
-		return random & mask_of(f);
+	if (place < 6)
+		return code_join(f, encode(f->part, turn[0], false),
+				 encode(f->part, turn[1], false));
+	return code_join(f, encode(f->part, place < 12 && random & 1 ? 2 : 1, false), 0);
+}
+
+/* A float, or a part of a complex number. */
+static uint64_t draw_float(const struct format *f, int op, int n, size_t place, uint64_t of_column,
+			   uint64_t random)
+{
+	const uint64_t any = random & (uint64_t)mask_of(f);
+
+	if (op == NUMBERS_XOR || op == NUMBERS_FOLD)
+		return any;
 	if (op == TUTTI_MAX || op == TUTTI_MIN)
-		return isnan(decode(f, random & mask_of(f))) ? f->nan : random & mask_of(f);
+		return isnan(decode(f, any)) ? f->nan : any;
 	if (op == TUTTI_PROD)
 		return encode(f, draw_factor(place, random), false);
 	if (op == NUMBERS_REPRODUCIBLE)
@@ -80,12 +91,33 @@ static uint64_t draw(tutti_type type, int op, int rank, int n, size_t column, ui
 	return encode(f, draw_term(f, op, n, place, of_column, random), false);
 }
 
-static uint64_t draw_scalar(tutti_type type, int rank, uint64_t seed)
+static code_t draw(tutti_type type, int op, int rank, int n, size_t column, uint64_t seed)
+{
+	const struct format *f = &formats[type];
+	const uint64_t of_column = seed * 1000003 + column;
+	const uint64_t random = numbers_mix(of_column ^ (uint64_t)(rank + 1) << 48);
+	/* Which rank has what is another one in each column. */
+	const size_t place = ((size_t)rank + column) % (size_t)n;
+
+	if (f->part && op == TUTTI_PROD)
+		return draw_turn(f, place, random);
+	if (f->part)
+		return code_join(f, draw_float(f->part, op, n, place, of_column, random),
+				 draw_float(f->part, op, n, place, of_column, numbers_mix(random)));
+	return f->mbits == 0 ? random & mask_of(f) : draw_float(f, op, n, place, of_column, random);
+}
+
+/* None makes a sum longer than twice what it was. */
+static code_t draw_scalar(tutti_type type, int rank, uint64_t seed)
 {
 	static const double scalars[] = { 1, -1, 2, -2 };
+	static const double turns[4][2] = { { 1, 1 }, { 1, -1 }, { 0, 2 }, { -1, 0 } };
 	const struct format *f = &formats[type];
 	const uint64_t random = numbers_mix(seed + (uint64_t)rank);
 
+	if (f->part)
+		return code_join(f, encode(f->part, turns[random % 4][0], false),
+				 encode(f->part, turns[random % 4][1], false));
 	if (f->mbits == 0)
 		return random & mask_of(f);
 	return encode(f, scalars[random % (f->bytes > 1 ? 4 : 2)], false);
@@ -103,21 +135,22 @@ void numbers_draw(struct numbers *out, tutti_type type, int op, int n, size_t co
 			code_put(out->tiles[rank] + i * (size_t)bytes, bytes,
 				 draw(type, op, rank, n, i, seed));
 		if (op == NUMBERS_PREMUL)
-			out->scalars[rank] = draw_scalar(type, rank, seed);
+			code_put(out->scalars[rank], bytes, draw_scalar(type, rank, seed));
 	}
 }
 
 /* -- Results ----------------------------------------------------------------------- */
 
 /* a op b, for codes of any type. */
-static uint64_t fold(uint64_t a, uint64_t b)
+static code_t fold(code_t a, code_t b)
 {
 	return a * 3 + b + 1;
 }
 
-static uint64_t reduce(tutti_type type, int op, uint64_t *codes, int n, const uint64_t *scalars)
+static code_t reduce(tutti_type type, int op, code_t *codes, int n, const struct numbers *numbers)
 {
-	uint64_t acc = codes[0];
+	const int bytes = formats[type].bytes;
+	code_t acc = codes[0];
 
 	if (op == NUMBERS_XOR || op == NUMBERS_FOLD) {
 		for (int rank = 1; rank < n; rank++)
@@ -125,23 +158,23 @@ static uint64_t reduce(tutti_type type, int op, uint64_t *codes, int n, const ui
 		return acc & mask_of(&formats[type]);
 	}
 	for (int rank = 0; op == NUMBERS_PREMUL && rank < n; rank++)
-		codes[rank] = reference(type, TUTTI_PROD,
-					(uint64_t[2]){ codes[rank], scalars[rank] }, 2, 0);
+		codes[rank] = reference(
+			type, TUTTI_PROD,
+			(code_t[2]){ codes[rank], code_at(numbers->scalars[rank], bytes) }, 2, 0);
 	return reference(type, op < TUTTI_OP_COUNT ? (tutti_op)op : TUTTI_SUM, codes, n, n);
 }
 
 void numbers_reduce(struct numbers *numbers, tutti_type type, int op, int n, size_t columns)
 {
 	const int bytes = formats[type].bytes;
-	uint64_t codes[NUMBERS_RANKS];
+	code_t codes[NUMBERS_RANKS];
 
 	for (size_t i = 0; i < columns; i++) {
 		const size_t at = i * (size_t)bytes;
 
 		for (int rank = 0; rank < n; rank++)
 			codes[rank] = code_at(numbers->tiles[rank] + at, bytes);
-		code_put(numbers->reduced + at, bytes,
-			 reduce(type, op, codes, n, numbers->scalars));
+		code_put(numbers->reduced + at, bytes, reduce(type, op, codes, n, numbers));
 	}
 }
 
@@ -192,7 +225,7 @@ tutti_status numbers_make_op(const struct numbers *numbers, tutti_type type, int
 			     tutti_comm_t comm, tutti_op *out)
 {
 	if (op == NUMBERS_PREMUL)
-		return tutti_op_create_premul_sum(out, &numbers->scalars[rank], type,
+		return tutti_op_create_premul_sum(out, numbers->scalars[rank], type,
 						  TUTTI_SCALAR_NOW, comm);
 	if (op == NUMBERS_XOR || op == NUMBERS_FOLD)
 		return tutti_op_create(out, numbers_user_op(op), NULL, op == NUMBERS_XOR, comm);

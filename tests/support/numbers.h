@@ -18,16 +18,20 @@
 #define NUMBERS_PERIOD 61
 
 /* Operators beyond those of tutti_op. */
-#define NUMBERS_REPRODUCIBLE 5 /* a sum of floats that do round, with TUTTI_OP_REPRODUCIBLE  */
-#define NUMBERS_PREMUL       6 /* each rank has a scalar of its own                         */
-#define NUMBERS_XOR          7 /* the user's, commutes                                      */
-#define NUMBERS_FOLD         8 /* the user's: neither commutes nor is associative           */
-#define NUMBERS_OPS          9
+#define NUMBERS_REPRODUCIBLE \
+	(TUTTI_OP_COUNT + 0) /* a sum of floats that do round, with TUTTI_OP_REPRODUCIBLE  */
+#define NUMBERS_PREMUL \
+	(TUTTI_OP_COUNT + 1) /* each rank has a scalar of its own                         */
+#define NUMBERS_XOR \
+	(TUTTI_OP_COUNT + 2) /* the user's, commutes                                      */
+#define NUMBERS_FOLD \
+	(TUTTI_OP_COUNT + 3) /* the user's: neither commutes nor is associative           */
+#define NUMBERS_OPS (TUTTI_OP_COUNT + 4)
 
 struct numbers {
-	uint64_t scalars[NUMBERS_RANKS];
-	unsigned char tiles[NUMBERS_RANKS][NUMBERS_PERIOD * 8];
-	unsigned char reduced[NUMBERS_PERIOD * 8];
+	_Alignas(16) unsigned char scalars[NUMBERS_RANKS][16];
+	unsigned char tiles[NUMBERS_RANKS][NUMBERS_PERIOD * 16];
+	unsigned char reduced[NUMBERS_PERIOD * 16];
 };
 
 /* The first `columns` elements of the tiles of n ranks. `op` is one of the above, or a

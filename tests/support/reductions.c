@@ -126,20 +126,21 @@ static bool compare(const struct reduction *r, const char *want, const char *got
 	const size_t size = tutti_type_size(r->type);
 
 	for (size_t i = 0; i < r->count; i++) {
-		uint64_t a = 0, b = 0;
+		uint64_t a[2] = { 0 }, b[2] = { 0 };
 
-		memcpy(&a, want + i * size, size);
-		memcpy(&b, got + i * size, size);
-		if (a == b)
+		memcpy(a, want + i * size, size);
+		memcpy(b, got + i * size, size);
+		if (memcmp(a, b, sizeof(a)) == 0)
 			continue;
 		if (r->quiet)
 			return false;
 		fprintf(stderr,
 			"%s(%zu x %s, %s %d, root %d, in place %d) of rank %d of %d: element %zu "
-			"is %#llx, not %#llx\n",
+			"is %#llx %#llx, not %#llx %#llx\n",
 			tutti_collective_name(r->coll), r->count, tutti_type_name(r->type),
 			tutti_op_name(r->op), (int)r->op, r->root, r->in_place, rank, n, i,
-			(unsigned long long)b, (unsigned long long)a);
+			(unsigned long long)b[0], (unsigned long long)b[1],
+			(unsigned long long)a[0], (unsigned long long)a[1]);
 		return false;
 	}
 	return true;

@@ -16,13 +16,17 @@
 
 #include "tutti/tutti.h"
 
+/* The bits of an element, the first byte lowest. */
+__extension__ typedef unsigned __int128 code_t;
+
 struct format {
 	int ebits, mbits; /* of the exponent and the mantissa; 0: an integer */
 	int bytes;
-	bool is_signed; /* integers */
-	bool finite;    /* overflow gives the largest number */
-	uint64_t top;   /* code of the largest finite number */
-	uint64_t nan;   /* code of the NaN that is stored */
+	bool is_signed;            /* integers */
+	bool finite;               /* overflow gives the largest number */
+	uint64_t top;              /* code of the largest finite number */
+	uint64_t nan;              /* code of the NaN that is stored */
+	const struct format *part; /* of a complex number, which has nothing else but its bytes */
 };
 
 static const struct format formats[TUTTI_TYPE_COUNT] = {
@@ -40,16 +44,29 @@ static const struct format formats[TUTTI_TYPE_COUNT] = {
 	[TUTTI_FLOAT8_E5M2] = { 5, 2, 1, .finite = true, .top = 0x7b, .nan = 0x7e },
 };
 
-static inline uint64_t code_at(const unsigned char *p, int bytes)
+static inline code_t code_at(const unsigned char *p, int bytes)
 {
-	uint64_t code = 0;
+	code_t code = 0;
 
 	for (int i = 0; i < bytes; i++)
-		code |= (uint64_t)p[i] << (8 * i);
+		code |= (code_t)p[i] << (8 * i);
 	return code;
 }
 
-static inline void code_put(unsigned char *p, int bytes, uint64_t code)
+/* The real part, or the imaginary one. */
+static inline uint64_t code_part(const struct format *f, code_t code, int part)
+{
+	const int bits = 8 * f->part->bytes;
+
+	return (uint64_t)(code >> (part * bits)) & (UINT64_MAX >> (64 - bits));
+}
+
+static inline code_t code_join(const struct format *f, uint64_t real, uint64_t imaginary)
+{
+	return (code_t)imaginary << (8 * f->part->bytes) | real;
+}
+
+static inline void code_put(unsigned char *p, int bytes, code_t code)
 {
 	for (int i = 0; i < bytes; i++)
 		p[i] = (unsigned char)(code >> (8 * i));
@@ -104,14 +121,14 @@ static inline double least(double a, double b, bool smaller)
 	return (a < b) == smaller ? a : b;
 }
 
-static inline double reference_float(const struct format *f, tutti_op op, const uint64_t *codes,
+static inline double reference_float(const struct format *f, tutti_op op, const code_t *codes,
 				     int nsrc, int divisor)
 {
 	const bool wide = f->bytes == 8;
-	double acc = decode(f, codes[0]);
+	double acc = decode(f, (uint64_t)codes[0]);
 
 	for (int s = 1; s < nsrc; s++) {
-		const double x = decode(f, codes[s]);
+		const double x = decode(f, (uint64_t)codes[s]);
 
 		if (op == TUTTI_MAX || op == TUTTI_MIN)
 			acc = least(acc, x, op == TUTTI_MIN);
@@ -137,18 +154,21 @@ static inline bool is_less(const struct format *f, uint64_t a, uint64_t b)
 	return f->is_signed ? extend(f, a) < extend(f, b) : a < b;
 }
 
-static inline uint64_t reference_int(const struct format *f, tutti_op op, const uint64_t *codes,
+static inline uint64_t combine_int(const struct format *f, tutti_op op, uint64_t a, uint64_t b)
+{
+	if (op == TUTTI_MAX || op == TUTTI_MIN)
+		return is_less(f, b, a) == (op == TUTTI_MIN) ? b : a;
+	return op == TUTTI_PROD ? a * b : a + b;
+}
+
+static inline uint64_t reference_int(const struct format *f, tutti_op op, const code_t *codes,
 				     int nsrc, int divisor)
 {
 	const uint64_t mask = UINT64_MAX >> (64 - 8 * f->bytes);
-	uint64_t acc = codes[0];
+	uint64_t acc = (uint64_t)codes[0];
 
-	for (int s = 1; s < nsrc; s++) {
-		if (op == TUTTI_MAX || op == TUTTI_MIN)
-			acc = is_less(f, codes[s], acc) == (op == TUTTI_MIN) ? codes[s] : acc;
-		else
-			acc = (op == TUTTI_PROD ? acc * codes[s] : acc + codes[s]) & mask;
-	}
+	for (int s = 1; s < nsrc; s++)
+		acc = combine_int(f, op, acc, (uint64_t)codes[s]) & mask;
 	if (op != TUTTI_AVG || divisor <= 0)
 		return acc;
 	if (f->is_signed)
@@ -156,14 +176,56 @@ static inline uint64_t reference_int(const struct format *f, tutti_op op, const 
 	return acc / (uint64_t)divisor;
 }
 
+/* Every product and every sum of two is rounded by itself. */
+static inline code_t multiply_complex(const struct format *f, const code_t *codes, int nsrc)
+{
+	const bool wide = f->part->bytes == 8;
+	double re = decode(f->part, code_part(f, codes[0], 0));
+	double im = decode(f->part, code_part(f, codes[0], 1));
+
+	for (int s = 1; s < nsrc; s++) {
+		const double c = decode(f->part, code_part(f, codes[s], 0));
+		const double d = decode(f->part, code_part(f, codes[s], 1));
+		const double ac = wide ? re * c : (float)(re * c);
+		const double bd = wide ? im * d : (float)(im * d);
+		const double ad = wide ? re * d : (float)(re * d);
+		const double bc = wide ? im * c : (float)(im * c);
+
+		re = wide ? ac - bd : (float)(ac - bd);
+		im = wide ? ad + bc : (float)(ad + bc);
+	}
+	return code_join(f, encode(f->part, re, false), encode(f->part, im, false));
+}
+
+#define REFERENCE_SOURCES 256 /* at most, of complex numbers */
+
+static inline code_t reference_complex(const struct format *f, tutti_op op, const code_t *codes,
+				       int nsrc, int divisor)
+{
+	code_t parts[REFERENCE_SOURCES];
+	uint64_t sum[2];
+
+	if (op == TUTTI_PROD)
+		return multiply_complex(f, codes, nsrc);
+	for (int part = 0; part < 2; part++) {
+		for (int s = 0; s < nsrc; s++)
+			parts[s] = code_part(f, codes[s], part);
+		sum[part] =
+			encode(f->part, reference_float(f->part, op, parts, nsrc, divisor), false);
+	}
+	return code_join(f, sum[0], sum[1]);
+}
+
 /* The code that nsrc codes of a type have to give. */
-static inline uint64_t reference(tutti_type type, tutti_op op, const uint64_t *codes, int nsrc,
-				 int divisor)
+static inline code_t reference(tutti_type type, tutti_op op, const code_t *codes, int nsrc,
+			       int divisor)
 {
 	const struct format *f = &formats[type];
 
 	if (nsrc == 1 && (op != TUTTI_AVG || divisor <= 1))
 		return codes[0];
+	if (f->part)
+		return reference_complex(f, op, codes, nsrc, divisor);
 	if (f->mbits == 0)
 		return reference_int(f, op, codes, nsrc, divisor);
 	return encode(f, reference_float(f, op, codes, nsrc, divisor),
@@ -180,7 +242,7 @@ static inline uint64_t next_random(uint64_t *state)
 	return x ^ x >> 31;
 }
 
-/* Zeros, denormals, the ends of the range, infinities and NaNs of a format. */
+/* Zeros, denormals, the ends of the range, infinities and NaNs of a float. */
 static inline uint64_t special_code(const struct format *f, uint64_t random)
 {
 	const uint64_t sign = random >> 32 & 1 ? UINT64_C(1) << (f->bytes * 8 - 1) : 0;

@@ -347,7 +347,7 @@ static void make_reducer(const struct trial *trial, struct trial_call *call, int
 		call->type, call->op < TUTTI_OP_COUNT ? (tutti_op)call->op : TUTTI_SUM, n);
 	if (call->op != NUMBERS_PREMUL)
 		return;
-	tti_scalars_fill(&call->scalars[rank], &call->numbers.scalars[rank], call->type);
+	tti_scalars_fill(&call->scalars[rank], call->numbers.scalars[rank], call->type);
 	call->reducer[rank].scalars = &call->scalars[rank];
 }
 

@@ -14,7 +14,7 @@
 
 #define MOST_SOURCES 33
 #define MOST         130 /* elements */
-#define ROOM         (MOST * 8 + 64)
+#define ROOM         (MOST * 16 + 64)
 #define GUARD        0xa5
 
 /* What the elements are drawn from. */
@@ -28,7 +28,7 @@ struct fixture {
 
 static struct fixture fixture;
 
-static uint64_t draw(const struct format *f, enum data data, uint64_t *state)
+static uint64_t draw_part(const struct format *f, enum data data, uint64_t *state)
 {
 	const uint64_t random = next_random(state);
 
@@ -41,6 +41,16 @@ static uint64_t draw(const struct format *f, enum data data, uint64_t *state)
 	return random >> (64 - 8 * f->bytes);
 }
 
+static code_t draw(const struct format *f, enum data data, uint64_t *state)
+{
+	if (!f->part)
+		return draw_part(f, data, state);
+
+	const uint64_t real = draw_part(f->part, data, state);
+
+	return code_join(f, real, draw_part(f->part, data, state));
+}
+
 /* Fill the sources, each at another alignment, and what they have to give. */
 static void prepare(struct fixture *fix, tutti_type type, tutti_op op, int nsrc, int divisor,
 		    enum data data)
@@ -51,7 +61,7 @@ static void prepare(struct fixture *fix, tutti_type type, tutti_op op, int nsrc,
 	for (int s = 0; s < nsrc; s++)
 		fix->src[s] = fix->source[s] + (s * 5 + 1) % 61;
 	for (size_t i = 0; i < MOST; i++) {
-		uint64_t codes[MOST_SOURCES] = { 0 };
+		code_t codes[MOST_SOURCES] = { 0 };
 
 		for (int s = 0; s < nsrc; s++) {
 			codes[s] = draw(f, data, &state);
@@ -63,23 +73,28 @@ static void prepare(struct fixture *fix, tutti_type type, tutti_op op, int nsrc,
 	}
 }
 
+static void print_code(const char *what, int source, code_t code)
+{
+	print_error("  %s %d: %#llx %#llx\n", what, source, (unsigned long long)(code >> 64),
+		    (unsigned long long)code);
+}
+
 static void fail_at(const struct fixture *fix, const unsigned char *got, tutti_type type,
 		    tutti_op op, enum tti_isa isa, int nsrc, size_t count)
 {
 	const int bytes = formats[type].bytes;
 	size_t i = 0;
 
-	while (i < count && memcmp(got + i * (size_t)bytes, fix->expected + i * (size_t)bytes,
-				   (size_t)bytes) == 0)
+	while (memcmp(got + i * (size_t)bytes, fix->expected + i * (size_t)bytes, (size_t)bytes) ==
+	       0)
 		i++;
-	for (int s = 0; s < nsrc && i < count; s++)
-		print_error("  source %d: %#llx\n", s,
-			    (unsigned long long)code_at(
-				    (const unsigned char *)fix->src[s] + i * (size_t)bytes, bytes));
-	fail_msg("%s %s %s of %d, element %zu of %zu: %#llx, expected %#llx", tti_isa_name(isa),
-		 tutti_type_name(type), tutti_op_name(op), nsrc, i, count,
-		 (unsigned long long)code_at(got + i * (size_t)bytes, bytes),
-		 (unsigned long long)code_at(fix->expected + i * (size_t)bytes, bytes));
+	for (int s = 0; s < nsrc; s++)
+		print_code("source", s,
+			   code_at((const unsigned char *)fix->src[s] + i * (size_t)bytes, bytes));
+	print_code("got", 0, code_at(got + i * (size_t)bytes, bytes));
+	print_code("expected", 0, code_at(fix->expected + i * (size_t)bytes, bytes));
+	fail_msg("%s %s %s of %d, element %zu of %zu", tti_isa_name(isa), tutti_type_name(type),
+		 tutti_op_name(op), nsrc, i, count);
 }
 
 static void check_written(const struct fixture *fix, const unsigned char *area, size_t offset,

@@ -86,10 +86,10 @@ static void check_pairs(tutti_type type, enum tti_isa isa)
 	for (int op = 0; op < TUTTI_OP_COUNT; op++) {
 		reduce_two(type, (tutti_op)op, isa, CODES);
 		for (size_t i = 0; i < CODES; i++) {
-			const uint64_t codes[] = { code_at(one + i * bytes, f->bytes),
-						   code_at(other + i * bytes, f->bytes) };
-			const uint64_t got = code_at(dst + i * bytes, f->bytes);
-			const uint64_t expected = reference(type, (tutti_op)op, codes, 2, 0);
+			const code_t codes[] = { code_at(one + i * bytes, f->bytes),
+						 code_at(other + i * bytes, f->bytes) };
+			const code_t got = code_at(dst + i * bytes, f->bytes);
+			const code_t expected = reference(type, (tutti_op)op, codes, 2, 0);
 
 			if (got != expected)
 				fail_msg("%s %s of %#x and %#x: %#x, expected %#x",

@@ -16,9 +16,9 @@
 #define GUARD   0xa5
 
 /* Sources, and room for results on any alignment. */
-static _Alignas(64) unsigned char data[SOURCES][8 * MOST + 8];
-static unsigned char result[8 * MOST + 64], second[8 * MOST + 64];
-static unsigned char product[8 * MOST + 8], expected[8 * MOST + 8];
+static _Alignas(64) unsigned char data[SOURCES][16 * MOST + 16];
+static unsigned char result[16 * MOST + 64], second[16 * MOST + 64];
+static unsigned char product[16 * MOST + 16], expected[16 * MOST + 16];
 
 static const size_t counts[] = { 1, 7, 255, 256, 257, 1000, MOST };
 #define NCOUNTS (sizeof(counts) / sizeof(counts[0]))
@@ -45,7 +45,7 @@ static void check_written(const unsigned char *area, size_t offset, size_t nbyte
 static void expect_premul(tutti_type type, const void *scalar, int nsrc, int input_at, size_t count)
 {
 	const size_t size = tutti_type_size(type);
-	static unsigned char factors[8 * MOST];
+	static unsigned char factors[16 * MOST];
 	const void *pair[] = { data[input_at], factors }, *all[SOURCES];
 
 	for (size_t i = 0; i < count; i++)
