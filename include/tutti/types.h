@@ -29,14 +29,16 @@ extern "C" {
 	X(FLOAT64, 8, 8, "float64")          \
 	X(BFLOAT16, 9, 2, "bfloat16")        \
 	X(FLOAT8_E4M3, 10, 1, "float8_e4m3") \
-	X(FLOAT8_E5M2, 11, 1, "float8_e5m2")
+	X(FLOAT8_E5M2, 11, 1, "float8_e5m2") \
+	X(INT16, 12, 2, "int16")             \
+	X(UINT16, 13, 2, "uint16")
 
 typedef enum tutti_type {
 #define X(name, value, bytes, text) TUTTI_##name = (value),
 	TUTTI_TYPE_MAP(X)
 #undef X
 } tutti_type;
-#define TUTTI_TYPE_COUNT 12
+#define TUTTI_TYPE_COUNT 14
 
 /* How elements of any type are combined. Integers wrap; AVG is the sum over all ranks divided
  * by their number, towards zero for integers. 16-bit and 8-bit floats are accumulated in

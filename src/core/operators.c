@@ -36,6 +36,8 @@ static bool is_float(tutti_type type)
 		return true;
 	case TUTTI_INT8:
 	case TUTTI_UINT8:
+	case TUTTI_INT16:
+	case TUTTI_UINT16:
 	case TUTTI_INT32:
 	case TUTTI_UINT32:
 	case TUTTI_INT64:

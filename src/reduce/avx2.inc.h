@@ -7,6 +7,7 @@
 
 typedef uint8_t v_u8 __attribute__((vector_size(V_BYTES)));
 typedef uint16_t v_u16 __attribute__((vector_size(V_BYTES / 2)));
+typedef uint16_t v_w16 __attribute__((vector_size(V_BYTES)));
 typedef uint32_t v_u32 __attribute__((vector_size(V_BYTES)));
 typedef uint64_t v_u64 __attribute__((vector_size(V_BYTES)));
 typedef float v_f32 __attribute__((vector_size(V_BYTES)));
@@ -16,6 +17,8 @@ typedef double v_f64 __attribute__((vector_size(V_BYTES)));
 #define V_ORDER_MAP(X)       \
 	X(i8, v_u8, epi8)    \
 	X(u8, v_u8, epu8)    \
+	X(i16, v_w16, epi16) \
+	X(u16, v_w16, epu16) \
 	X(i32, v_u32, epi32) \
 	X(u32, v_u32, epu32)
 
@@ -101,6 +104,11 @@ static inline v_f64 v_max_f64(v_f64 a, v_f64 b)
 	const __m256d most = _mm256_and_pd(_mm256_max_pd(a, b), _mm256_max_pd(b, a));
 
 	return _mm256_or_pd(most, _mm256_cmp_pd(a, b, _CMP_UNORD_Q));
+}
+
+static inline v_w16 v_mul_w16(v_w16 a, v_w16 b)
+{
+	return a * b;
 }
 
 static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From the small float formats to float32 and back, for vectors of any set.
+/* Vectors of any set to memory and back, the small float formats by way of float32.
  * What is stored has been through v_canon_f32(): a NaN is 0x7fc00000.
+ *
+ * Vectors of a set are all of one length but for v_u16, which has a lane for each of
+ * v_f32; v_w16 is a whole one.
  *
  * v_pick(a, b, yes, no) is a < b ? yes : no, lane by lane, for a, b < 2^31.
  * v_load_bytes() extends each byte's sign to 16 bits. */
@@ -9,6 +12,7 @@
 #define K_PLAIN_MAP(X) \
 	X(u8, v_u8)    \
 	X(u16, v_u16)  \
+	X(w16, v_w16)  \
 	X(u32, v_u32)  \
 	X(u64, v_u64)  \
 	X(f32, v_f32)  \

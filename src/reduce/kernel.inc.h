@@ -5,7 +5,8 @@
  *   K_VEC, K_LANE the accumulator's vector and lane
  *   K_LOAD(p)     elements at p to K_VEC
  *   K_STORE(p, x, op)
- *   K_ADD, K_MUL  functions of two K_VEC; if not defined, + and *
+ *   K_ADD         function of two K_VEC; if not defined, +
+ *   K_MUL         the same; *
  *   K_MIN, K_MAX  functions of two K_VEC
  *   K_CANON       function: every NaN to the one that is stored (floats)
  *   K_DIVIDE(x, divisor)  one lane of integers; of floats all, / if not defined
@@ -19,6 +20,8 @@
 #define K_BYTES       (K_LANES * sizeof(K_ELEM))
 #ifndef K_ADD
 #define K_ADD(a, b) ((K_VEC)((a) + (b)))
+#endif
+#ifndef K_MUL
 #define K_MUL(a, b) ((K_VEC)((a) * (b)))
 #endif
 #ifndef K_DIVIDE

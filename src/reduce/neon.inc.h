@@ -7,6 +7,7 @@
 
 typedef uint8x16_t v_u8;
 typedef uint16x4_t v_u16;
+typedef uint16x8_t v_w16;
 typedef uint32x4_t v_u32;
 typedef uint64x2_t v_u64;
 typedef float32x4_t v_f32;
@@ -30,6 +31,31 @@ static inline v_u8 v_min_u8(v_u8 a, v_u8 b)
 static inline v_u8 v_max_u8(v_u8 a, v_u8 b)
 {
 	return vmaxq_u8(a, b);
+}
+
+static inline v_w16 v_min_i16(v_w16 a, v_w16 b)
+{
+	return vreinterpretq_u16_s16(vminq_s16(vreinterpretq_s16_u16(a), vreinterpretq_s16_u16(b)));
+}
+
+static inline v_w16 v_max_i16(v_w16 a, v_w16 b)
+{
+	return vreinterpretq_u16_s16(vmaxq_s16(vreinterpretq_s16_u16(a), vreinterpretq_s16_u16(b)));
+}
+
+static inline v_w16 v_min_u16(v_w16 a, v_w16 b)
+{
+	return vminq_u16(a, b);
+}
+
+static inline v_w16 v_max_u16(v_w16 a, v_w16 b)
+{
+	return vmaxq_u16(a, b);
+}
+
+static inline v_w16 v_mul_w16(v_w16 a, v_w16 b)
+{
+	return vmulq_u16(a, b);
 }
 
 static inline v_u32 v_min_i32(v_u32 a, v_u32 b)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vectors of one lane. The reference that every other set must equal bit for bit. */
+/* Vectors of one lane. The reference that every other set must equal bit
+ * for bit. */
 
 typedef uint8_t v_u8;
 typedef uint16_t v_u16;
+typedef uint16_t v_w16;
 typedef uint32_t v_u32;
 typedef uint64_t v_u64;
 typedef float v_f32;
@@ -12,6 +14,8 @@ typedef double v_f64;
 #define V_ORDER_MAP(X)          \
 	X(i8, v_u8, int8_t)     \
 	X(u8, v_u8, uint8_t)    \
+	X(i16, v_w16, int16_t)  \
+	X(u16, v_w16, uint16_t) \
 	X(i32, v_u32, int32_t)  \
 	X(u32, v_u32, uint32_t) \
 	X(i64, v_u64, int64_t)  \
@@ -28,6 +32,12 @@ typedef double v_f64;
 	}
 V_ORDER_MAP(X)
 #undef X
+
+/* As int it would overflow. */
+static inline v_w16 v_mul_w16(v_w16 a, v_w16 b)
+{
+	return (v_w16)((uint32_t)a * b);
+}
 
 static inline v_f32 v_canon_f32(v_f32 x)
 {

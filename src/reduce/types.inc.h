@@ -45,6 +45,30 @@ static inline void k_copy(const struct k_pass *pass, size_t nbytes)
 #define K_DIVIDE(x, divisor) ((uint8_t)((double)(x) / (divisor)))
 #include "reduce/kernel.inc.h"
 
+#define K_NAME               i16
+#define K_ELEM               int16_t
+#define K_VEC                v_w16
+#define K_LANE               int16_t
+#define K_LOAD               load_w16
+#define K_STORE(p, x, op)    store_w16(p, x)
+#define K_MUL                v_mul_w16
+#define K_MIN                v_min_i16
+#define K_MAX                v_max_i16
+#define K_DIVIDE(x, divisor) ((int16_t)((double)(x) / (divisor)))
+#include "reduce/kernel.inc.h"
+
+#define K_NAME               u16
+#define K_ELEM               uint16_t
+#define K_VEC                v_w16
+#define K_LANE               uint16_t
+#define K_LOAD               load_w16
+#define K_STORE(p, x, op)    store_w16(p, x)
+#define K_MUL                v_mul_w16
+#define K_MIN                v_min_u16
+#define K_MAX                v_max_u16
+#define K_DIVIDE(x, divisor) ((uint16_t)((double)(x) / (divisor)))
+#include "reduce/kernel.inc.h"
+
 #define K_NAME               i32
 #define K_ELEM               int32_t
 #define K_VEC                v_u32
@@ -162,6 +186,8 @@ const struct tti_reduce_table TABLE = {
 	.fns = {
 		[TUTTI_INT8] = i8_fns,
 		[TUTTI_UINT8] = u8_fns,
+		[TUTTI_INT16] = i16_fns,
+		[TUTTI_UINT16] = u16_fns,
 		[TUTTI_INT32] = i32_fns,
 		[TUTTI_UINT32] = u32_fns,
 		[TUTTI_INT64] = i64_fns,

@@ -33,6 +33,7 @@ _Static_assert(TUTTI_OK == 0 && TUTTI_AGAIN == 1, "ABI");
 _Static_assert(TUTTI_EPEER == -20 && TUTTI_EPEER <= TUTTI_STATUS_LOST, "ABI");
 _Static_assert(TUTTI_EPLAN == -25, "ABI");
 _Static_assert(TUTTI_INT8 == 0 && TUTTI_FLOAT32 == 7 && TUTTI_FLOAT8_E5M2 == 11, "ABI");
+_Static_assert(TUTTI_INT16 == 12 && TUTTI_UINT16 == 13, "ABI");
 _Static_assert(TUTTI_SUM == 0 && TUTTI_AVG == 4, "ABI");
 _Static_assert(sizeof(tutti_op) == sizeof(int) && TUTTI_OP_REPRODUCIBLE == 1024, "ABI");
 _Static_assert(TUTTI_HANDOFF == 7 && TUTTI_ALL_TO_ALL == 8 && TUTTI_REDUCE_SCATTER_V == 15, "ABI");

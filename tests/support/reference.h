@@ -30,6 +30,8 @@ struct format {
 };
 
 static const struct format formats[TUTTI_TYPE_COUNT] = {
+	[TUTTI_INT16] = { .bytes = 2, .is_signed = true },
+	[TUTTI_UINT16] = { .bytes = 2 },
 	[TUTTI_INT8] = { .bytes = 1, .is_signed = true },
 	[TUTTI_UINT8] = { .bytes = 1 },
 	[TUTTI_INT32] = { .bytes = 4, .is_signed = true },

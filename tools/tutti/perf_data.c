@@ -72,6 +72,10 @@ static int64_t exact_limit(tutti_type type)
 		return INT8_MAX;
 	case TUTTI_UINT8:
 		return UINT8_MAX;
+	case TUTTI_INT16:
+		return INT16_MAX;
+	case TUTTI_UINT16:
+		return UINT16_MAX;
 	case TUTTI_INT32:
 	case TUTTI_UINT32:
 		return INT32_MAX;
@@ -95,13 +99,14 @@ static int64_t exact_limit(tutti_type type)
 
 static bool is_unsigned(tutti_type type)
 {
-	return type == TUTTI_UINT8 || type == TUTTI_UINT32 || type == TUTTI_UINT64;
+	return type == TUTTI_UINT8 || type == TUTTI_UINT16 || type == TUTTI_UINT32 ||
+	       type == TUTTI_UINT64;
 }
 
 static bool is_integer(tutti_type type)
 {
-	return is_unsigned(type) || type == TUTTI_INT8 || type == TUTTI_INT32 ||
-	       type == TUTTI_INT64;
+	return is_unsigned(type) || type == TUTTI_INT8 || type == TUTTI_INT16 ||
+	       type == TUTTI_INT32 || type == TUTTI_INT64;
 }
 
 /* -amplitude .. amplitude, or 0 .. amplitude. */
@@ -222,7 +227,7 @@ static void store(tutti_type type, double value, char *to)
 	const int64_t int64 = is_integer(type) ? (int64_t)value : 0;
 	const int32_t int32 = (int32_t)(uint32_t)(uint64_t)int64;
 	const float single = (float)value;
-	uint16_t half = 0;
+	uint16_t half = (uint16_t)int64;
 
 	switch (type) {
 	case TUTTI_FLOAT64:
@@ -248,6 +253,10 @@ static void store(tutti_type type, double value, char *to)
 	case TUTTI_INT8:
 	case TUTTI_UINT8:
 		*to = (char)int32;
+		return;
+	case TUTTI_INT16:
+	case TUTTI_UINT16:
+		memcpy(to, &half, sizeof(half));
 		return;
 	case TUTTI_INT32:
 	case TUTTI_UINT32:

@@ -26,6 +26,8 @@ static const char *table_type(tutti_type type)
 	case TUTTI_INT64:
 	case TUTTI_UINT64:
 	case TUTTI_BFLOAT16:
+	case TUTTI_INT16:
+	case TUTTI_UINT16:
 		break;
 	}
 	return tutti_type_name(type);
