@@ -23,6 +23,7 @@ extern "C" {
 	X(EUSAGE, -4, "call not allowed in this state")                \
 	X(EUNSUPPORTED, -5, "not supported")                           \
 	X(EINTERNAL, -6, "internal error, please report it")           \
+	X(ECANCELED, -7, "cancelled")                                  \
 	X(EPEER, -20, "a peer failed or left")                         \
 	X(ETIMEOUT, -21, "a deadline passed")                          \
 	X(EMISMATCH, -22, "ranks called different things")             \
