@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels: requests and their queues. All of it under the channel's lock. */
+#include "core/message.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+static void init_queue(struct tti_request_queue *queue)
+{
+	queue->first = NULL;
+	queue->end = &queue->first;
+}
+
+void tti_request_push(struct tti_request_queue *queue, struct tti_request *request)
+{
+	if (!queue->end)
+		init_queue(queue);
+	request->next = NULL;
+	*queue->end = request;
+	queue->end = &request->next;
+}
+
+void tti_request_drop(struct tti_request_queue *queue, const struct tti_request *request)
+{
+	struct tti_request **link = &queue->first;
+
+	while (*link && *link != request)
+		link = &(*link)->next;
+	if (!*link)
+		return;
+	*link = request->next;
+	if (!*link)
+		queue->end = link;
+}
+
+struct tti_request *tti_request_pop(struct tti_request_queue *queue)
+{
+	struct tti_request *request = queue->first;
+
+	tti_request_drop(queue, request);
+	return request;
+}
+
+struct tti_request *tti_request_create(struct tutti_channel *channel)
+{
+	struct tti_request *request = tti_zalloc(sizeof(*request));
+	uint32_t place;
+
+	if (!request)
+		return NULL;
+	if (channel->unused.n) {
+		place = channel->unused.at[--channel->unused.n];
+		channel->requests.at[place] = request;
+	} else {
+		place = (uint32_t)channel->requests.n;
+		if (place >= TTI_REQUEST_PLACES || !tti_vec_push(&channel->requests, request)) {
+			tti_free(request);
+			return NULL;
+		}
+	}
+	request->id = ++channel->nrequests << TTI_REQUEST_PLACE_BITS | place;
+	return request;
+}
+
+struct tti_request *tti_request_find(const struct tutti_channel *channel, tutti_request_t id)
+{
+	const size_t place = (size_t)(id & (TTI_REQUEST_PLACES - 1));
+	struct tti_request *request =
+		place < channel->requests.n ? channel->requests.at[place] : NULL;
+
+	return request && request->id == id ? request : NULL;
+}
+
+void tti_request_free(struct tutti_channel *channel, struct tti_request *request)
+{
+	const uint32_t place = (uint32_t)(request->id & (TTI_REQUEST_PLACES - 1));
+
+	tti_match_remove(&channel->match.receives, &request->entry);
+	if (request->state != TTI_REQUEST_DONE || !request->is_send)
+		for (int rank = 0; rank < channel->own->n; rank++) {
+			tti_request_drop(&channel->peers[rank].unsent, request);
+			tti_request_drop(&channel->peers[rank].grants, request);
+			tti_request_drop(&channel->peers[rank].moving, request);
+		}
+	channel->requests.at[place] = NULL;
+	/* Without memory for it the place is not used again. */
+	(void)tti_vec_push(&channel->unused, place);
+	tti_free(request);
+}
+
+void tti_request_end(struct tti_request *request, tutti_status status)
+{
+	request->state = TTI_REQUEST_DONE;
+	request->status = status;
+	atomic_store(&request->over, 1);
+	if (atomic_load(&request->sleeps))
+		tti_futex_wake(&request->over, INT32_MAX);
+}
