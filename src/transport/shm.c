@@ -331,8 +331,25 @@ static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 		tti_cpu_relax();
 }
 
+/* As if somebody had rung. */
+static void shm_wake(struct tti_port *base)
+{
+	struct tti_shm_port *const port = tti_shm_port_of(base);
+	struct tti_shm_bell *bell;
+	uint32_t word;
+
+	if (!port->seg.base)
+		return;
+	bell = tti_shm_seg_bell(&port->seg, port->self);
+	word = atomic_load(&bell->word);
+	while (!atomic_compare_exchange_weak(&bell->word, &word, (word | STATE) + 1))
+		;
+	tti_futex_wake(&bell->word, 1);
+}
+
 static const struct tti_sleep_ops sleep_ops = {
 	.wait = shm_wait,
+	.wake = shm_wake,
 };
 
 static void shm_shutdown(struct tti_port *base)

@@ -145,6 +145,9 @@ struct tti_sleep_ops {
 	/* Optional: a descriptor that is readable while wait() would find something. Belongs
 	 * to the port; may be polled beside its thread. */
 	int (*descriptor)(const struct tti_port *port);
+	/* Where there is no descriptor: end the sleep of the thread that is in wait(). So that
+	 * one thread may be in wait() while another uses the port; port->missing is 0 then. */
+	void (*wake)(struct tti_port *port);
 };
 
 /* One way between the two ends of a link: over a network, a pair of addresses. */
