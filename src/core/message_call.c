@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels: the calls, and how they wait. */
+#include <stdio.h>
+
+#include "core/message.h"
+#include "engine/wait.h"
+#include "util/clock.h"
+#include "util/error.h"
+#include "util/fork.h"
+#include "util/thread.h"
+
+/* A wait (engine/wait.h) looks so often before it looks at the clock, and for so long before it
+ * sleeps, until it is woken, or for so long at most: the fate of the channel is looked at in
+ * between. */
+#define SPINS   200
+#define LOOK_NS (200 * 1000)
+#define NAP_NS  (5 * TTI_NS_PER_MS)
+
+/* -- Waiting ------------------------------------------------------------------ */
+
+static tutti_status look_at_time(struct tutti_channel *channel, const struct tti_message_wait *wait,
+				 int64_t now, const char *what)
+{
+	const int64_t waited = now - wait->since_ns, limit = channel->comm->timeout_ms;
+	char text[TTI_NEWS_TEXT];
+
+	if (wait->timeout_ms >= 0)
+		return waited >= wait->timeout_ms * TTI_NS_PER_MS ? TUTTI_AGAIN : TUTTI_OK;
+	if (limit <= 0 || waited < limit * TTI_NS_PER_MS)
+		return TUTTI_OK;
+	(void)snprintf(text, sizeof(text), "rank %d waited %lld ms for %s", channel->own->rank,
+		       (long long)limit, what);
+	tti_comm_tell(channel->own, TUTTI_ETIMEOUT, -1, text);
+	return tti_comm_fate(channel->own);
+}
+
+static void look(struct tutti_channel *channel, struct tti_message_wait *wait, bool looks)
+{
+	if (wait->looks == looks)
+		return;
+	wait->looks = looks;
+	atomic_fetch_add(&channel->lookers, looks ? 1 : -1);
+}
+
+/* What this thread has left for when there is room goes on without it. */
+static void hand_over(struct tutti_channel *channel)
+{
+	bool is_busy;
+
+	pthread_mutex_lock(&channel->lock);
+	is_busy = tti_message_is_busy(channel);
+	pthread_mutex_unlock(&channel->lock);
+	if (is_busy)
+		tti_channel_wake_servers(channel);
+}
+
+void tti_message_wait_end(struct tutti_channel *channel, struct tti_message_wait *wait)
+{
+	look(channel, wait, false);
+	hand_over(channel);
+}
+
+static void nap(struct tutti_channel *channel, struct tti_message_wait *wait,
+		_Atomic uint32_t *word, uint32_t seen, int64_t now)
+{
+	int64_t most = NAP_NS;
+
+	if (wait->timeout_ms >= 0 && wait->since_ns + wait->timeout_ms * TTI_NS_PER_MS - now < most)
+		most = wait->since_ns + wait->timeout_ms * TTI_NS_PER_MS - now;
+	look(channel, wait, false);
+	tti_channel_wake_servers(channel);
+	if (most > 0)
+		tti_futex_wait(word, seen, most);
+}
+
+tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_message_wait *wait,
+				 _Atomic uint32_t *word, uint32_t seen, const char *what)
+{
+	const bool crowded = channel->own->crowded_here;
+	const uint32_t spins = crowded ? 0 : SPINS;
+	bool awake, broken = false;
+	int64_t now;
+
+	TTI_TRY(tti_channel_fate(channel));
+	if (wait->timeout_ms == 0)
+		return TUTTI_AGAIN;
+	look(channel, wait, true);
+	if (pthread_mutex_trylock(&channel->lock) == 0) {
+		(void)tti_message_pump(channel);
+		broken = channel->broken;
+		pthread_mutex_unlock(&channel->lock);
+	}
+	if (broken)
+		tti_channel_report(channel);
+	if (atomic_load(word) != seen)
+		return TUTTI_OK;
+	awake = tti_wait_aside(wait->rounds, spins, crowded);
+	if (wait->rounds++ < spins && awake)
+		return TUTTI_OK;
+	now = tti_now_ns();
+	if (!wait->since_ns)
+		wait->since_ns = now;
+	TTI_TRY(look_at_time(channel, wait, now, what));
+	if (!awake || now - wait->since_ns >= LOOK_NS)
+		nap(channel, wait, word, seen, now);
+	return TUTTI_OK;
+}
+
+/* -- Entering ----------------------------------------------------------------- */
+
+/* With the communicator held, so that nobody frees it meanwhile. */
+static tutti_status enter(tutti_channel_t channel, const char *name)
+{
+	struct tti_comm *comm;
+	tutti_status st;
+
+	if (!channel)
+		return tti_fail(TUTTI_EINVAL, "%s(): the channel is NULL", name);
+	TTI_TRY(tti_fork_check("channel", channel, channel->pid));
+	TTI_TRY(tti_handle_enter(channel->handle, &comm));
+	st = tti_channel_fate(channel);
+	if (st == TUTTI_OK)
+		return st;
+	/* Memory of requests is the caller's again. */
+	pthread_mutex_lock(&channel->lock);
+	channel->broken = true;
+	pthread_mutex_unlock(&channel->lock);
+	tti_comm_note(comm, st);
+	tti_handle_leave(channel->handle);
+	return st;
+}
+
+static tutti_status leave(tutti_channel_t channel, tutti_status status)
+{
+	tti_comm_note(channel->comm, status);
+	tti_handle_leave(channel->handle);
+	return status;
+}
+
+static tutti_status check(const struct tutti_channel *channel, const char *name, const void *data,
+			  size_t size, int peer, int tag, int least)
+{
+	if (peer >= channel->own->n || peer < least)
+		return tti_fail(TUTTI_EINVAL, "%s(): there is no rank %d: 0 to %d", name, peer,
+				channel->own->n - 1);
+	if (tag < least)
+		return tti_fail(TUTTI_EINVAL, "%s(): tag %d: tags are 0 or more", name, tag);
+	if (size && !data)
+		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", name, size);
+	return TUTTI_OK;
+}
+
+/* -- Requests ------------------------------------------------------------------- */
+
+static tutti_status too_long(const struct tti_request *request)
+{
+	return tti_fail(TUTTI_EINVAL,
+			"a message of %zu bytes of rank %d with tag %d is longer than the %zu "
+			"bytes that there is room for: it stays, receive it with more room "
+			"(tutti_message_probe() says how much)",
+			request->nbytes, request->peer, request->tag, request->room);
+}
+
+/* A rank that has destroyed its channel sends nothing more, and takes nothing. */
+static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_request *request)
+{
+	const bool is_receive = !request->is_send;
+	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
+	bool is_lost;
+	int peer;
+
+	pthread_mutex_lock(&channel->lock);
+	peer = is_receive && request->state == TTI_REQUEST_WAITS ? request->entry.source
+								 : request->peer;
+	is_lost = peer >= 0 && channel->peers[peer].has_left &&
+		  request->state != TTI_REQUEST_DONE &&
+		  (is_receive || request->state == TTI_REQUEST_OFFERED);
+	pthread_mutex_unlock(&channel->lock);
+	if (!is_lost)
+		return TUTTI_OK;
+	(void)snprintf(text, sizeof(text), "%s has destroyed its channel, while rank %d %s it",
+		       tti_boot_name(channel->own->boot, peer, name), channel->own->rank,
+		       is_receive ? "receives from" : "sends to");
+	tti_comm_tell(channel->own, TUTTI_EPEER, peer, text);
+	return tti_comm_fate(channel->own);
+}
+
+/* Begun, or an error and nothing is left of it. */
+static tutti_status start(struct tutti_channel *channel, const struct tti_request *wanted,
+			  struct tti_request **out)
+{
+	struct tti_request *request;
+	tutti_status st = TUTTI_OK;
+
+	pthread_mutex_lock(&channel->lock);
+	request = tti_request_create(channel);
+	if (request) {
+		request->is_send = wanted->is_send;
+		request->peer = wanted->peer;
+		request->tag = wanted->tag;
+		request->entry.source = wanted->peer;
+		request->entry.tag = wanted->tag;
+		request->data = wanted->data;
+		request->room = wanted->room;
+		request->nbytes = wanted->nbytes;
+		if (request->is_send)
+			tti_message_begin_send(channel, request);
+		else
+			st = tti_message_begin_receive(channel, request);
+		(void)tti_message_pump(channel);
+		if (st != TUTTI_OK) {
+			st = too_long(request);
+			tti_request_free(channel, request);
+		}
+	} else {
+		st = tti_fail(TUTTI_ENOMEM, "a message: out of memory");
+	}
+	pthread_mutex_unlock(&channel->lock);
+	*out = request;
+	return st;
+}
+
+/* Over, or not to be waited for any longer: what became of it. */
+static tutti_status finish(struct tutti_channel *channel, struct tti_request *request,
+			   tutti_status waited, tutti_message_info *info)
+{
+	tutti_status st = waited;
+
+	pthread_mutex_lock(&channel->lock);
+	request->is_waited_for = false;
+	if (request->state == TTI_REQUEST_DONE) {
+		st = request->status;
+		if (st == TUTTI_EINVAL)
+			st = too_long(request);
+		else if (st == TUTTI_ECANCELED)
+			st = tti_fail_quiet(st, "the request was cancelled");
+	}
+	if (st == TUTTI_OK && info)
+		*info = (tutti_message_info){ request->is_send ? channel->own->rank : request->peer,
+					      request->tag, request->nbytes };
+	if (st != TUTTI_AGAIN) {
+		/* Nothing is to touch its memory any more, also where the channel is lost. */
+		channel->broken |= request->state != TTI_REQUEST_DONE;
+		tti_request_free(channel, request);
+	}
+	pthread_mutex_unlock(&channel->lock);
+	return st;
+}
+
+static void describe(const struct tti_request *request, char *buf, size_t size)
+{
+	const int peer = request->is_send ? request->peer : request->entry.source;
+	const int tag = request->is_send ? request->tag : request->entry.tag;
+	char from[32] = "any rank", with[32] = "any tag";
+
+	if (peer >= 0)
+		(void)snprintf(from, sizeof(from), "rank %d", peer);
+	if (tag >= 0)
+		(void)snprintf(with, sizeof(with), "tag %d", tag);
+	(void)snprintf(buf, size,
+		       request->is_send ? "%s to receive its message with %s"
+					: "a message of %s with %s",
+		       from, with);
+}
+
+static tutti_status await(struct tutti_channel *channel, struct tti_request *request,
+			  int timeout_ms, tutti_message_info *info)
+{
+	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
+	tutti_status st = TUTTI_OK;
+	char what[128];
+
+	describe(request, what, sizeof(what));
+	atomic_fetch_add(&request->sleeps, 1);
+	while (st == TUTTI_OK && !atomic_load(&request->over)) {
+		st = tti_message_breathe(channel, &wait, &request->over, 0, what);
+		if (st == TUTTI_OK && timeout_ms < 0)
+			st = look_who_has_left(channel, request);
+	}
+	tti_message_wait_end(channel, &wait);
+	return finish(channel, request, st, info);
+}
+
+/* -- The calls -------------------------------------------------------------------- */
+
+/* `request` NULL: until it is over. */
+static tutti_status submit(tutti_channel_t channel, const char *name,
+			   const struct tti_request *wanted, size_t size, tutti_message_info *info,
+			   tutti_request_t *request)
+{
+	struct tti_request *made;
+	tutti_status st;
+
+	TTI_TRY(enter(channel, name));
+	st = check(channel, name, wanted->data, size, wanted->peer, wanted->tag,
+		   wanted->is_send ? 0 : -1);
+	if (st == TUTTI_OK)
+		st = start(channel, wanted, &made);
+	if (st != TUTTI_OK)
+		return leave(channel, st);
+	if (!request)
+		return leave(channel, await(channel, made, -1, info));
+	*request = made->id;
+	hand_over(channel);
+	return leave(channel, TUTTI_OK);
+}
+
+/* Only read from. */
+static struct tti_request send_of(const void *data, size_t size, int dest, int tag)
+{
+	return (struct tti_request){ .is_send = true,
+				     .data = (uint8_t *)(uintptr_t)data,
+				     .nbytes = size,
+				     .peer = dest,
+				     .tag = tag };
+}
+
+tutti_status tutti_message_send(tutti_channel_t channel, const void *data, size_t size, int dest,
+				int tag)
+{
+	const struct tti_request wanted = send_of(data, size, dest, tag);
+
+	return submit(channel, "tutti_message_send", &wanted, size, NULL, NULL);
+}
+
+tutti_status tutti_message_recv(tutti_channel_t channel, void *data, size_t size, int source,
+				int tag, tutti_message_info *info)
+{
+	const struct tti_request wanted = {
+		.data = data, .room = size, .peer = source, .tag = tag
+	};
+
+	return submit(channel, "tutti_message_recv", &wanted, size, info, NULL);
+}
+
+static tutti_status no_place(tutti_channel_t channel, const char *name)
+{
+	return tti_handle_fail(channel ? channel->handle : NULL, TUTTI_EINVAL,
+			       "%s(): request is NULL: pass the address of a tutti_request_t",
+			       name);
+}
+
+tutti_status tutti_message_isend(tutti_channel_t channel, const void *data, size_t size, int dest,
+				 int tag, tutti_request_t *request)
+{
+	const struct tti_request wanted = send_of(data, size, dest, tag);
+
+	if (!request)
+		return no_place(channel, "tutti_message_isend");
+	return submit(channel, "tutti_message_isend", &wanted, size, NULL, request);
+}
+
+tutti_status tutti_message_irecv(tutti_channel_t channel, void *data, size_t size, int source,
+				 int tag, tutti_request_t *request)
+{
+	const struct tti_request wanted = {
+		.data = data, .room = size, .peer = source, .tag = tag
+	};
+
+	if (!request)
+		return no_place(channel, "tutti_message_irecv");
+	return submit(channel, "tutti_message_irecv", &wanted, size, NULL, request);
+}
+
+static tutti_status no_request(const char *name, tutti_request_t id)
+{
+	return tti_fail(TUTTI_EINVAL,
+			"%s(): there is no request %llu: it was waited for, or is "
+			"another channel's",
+			name, (unsigned long long)id);
+}
+
+tutti_status tutti_message_wait(tutti_channel_t channel, tutti_request_t id, int timeout_ms,
+				tutti_message_info *info)
+{
+	struct tti_request *request;
+	tutti_status st = TUTTI_OK;
+
+	TTI_TRY(enter(channel, "tutti_message_wait"));
+	pthread_mutex_lock(&channel->lock);
+	(void)tti_message_pump(channel);
+	request = tti_request_find(channel, id);
+	if (!request)
+		st = no_request("tutti_message_wait", id);
+	else if (request->is_waited_for)
+		st = tti_fail(TUTTI_EUSAGE,
+			      "tutti_message_wait(): another thread waits for request %llu",
+			      (unsigned long long)id);
+	else
+		request->is_waited_for = true;
+	pthread_mutex_unlock(&channel->lock);
+	if (st != TUTTI_OK)
+		return leave(channel, st);
+	return leave(channel, await(channel, request, timeout_ms, info));
+}
+
+tutti_status tutti_message_cancel(tutti_channel_t channel, tutti_request_t id)
+{
+	struct tti_request *request;
+	tutti_status st = TUTTI_OK;
+
+	TTI_TRY(enter(channel, "tutti_message_cancel"));
+	pthread_mutex_lock(&channel->lock);
+	request = tti_request_find(channel, id);
+	if (!request)
+		st = no_request("tutti_message_cancel", id);
+	else if (!tti_message_take_back(channel, request))
+		st = TUTTI_AGAIN;
+	pthread_mutex_unlock(&channel->lock);
+	return leave(channel, st);
+}
+
+static bool find(struct tutti_channel *channel, int source, int tag, uint32_t *arrivals,
+		 tutti_message_info *info)
+{
+	const struct tti_match_entry *entry;
+
+	pthread_mutex_lock(&channel->lock);
+	(void)tti_message_pump(channel);
+	*arrivals = atomic_load(&channel->arrivals);
+	entry = tti_match_find_message(&channel->match, source, tag);
+	if (entry && info)
+		*info = (tutti_message_info){ entry->source, entry->tag,
+					      ((const struct tti_kept *)entry)->nbytes };
+	pthread_mutex_unlock(&channel->lock);
+	return entry != NULL;
+}
+
+tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, int timeout_ms,
+				 tutti_message_info *info)
+{
+	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
+	uint32_t seen;
+	tutti_status st;
+
+	TTI_TRY(enter(channel, "tutti_message_probe"));
+	st = check(channel, "tutti_message_probe", NULL, 0, source, tag, -1);
+	if (st != TUTTI_OK)
+		return leave(channel, st);
+	atomic_fetch_add(&channel->probers, 1);
+	while (st == TUTTI_OK && !find(channel, source, tag, &seen, info))
+		st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
+					 "a message to probe for");
+	atomic_fetch_sub(&channel->probers, 1);
+	tti_message_wait_end(channel, &wait);
+	return leave(channel, st);
+}
