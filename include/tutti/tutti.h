@@ -54,6 +54,7 @@
 #include "tutti/collectives.h"
 #include "tutti/comm.h"
 #include "tutti/memory.h"
+#include "tutti/message.h"
 #include "tutti/operators.h"
 #include "tutti/plan.h"
 #include "tutti/status.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/comm.h"
+#include "core/message.h"
 #include "core/window.h"
 
 #include <stdio.h>
@@ -100,6 +101,7 @@ void tti_comm_free(struct tti_comm *comm)
 	root = comm->root;
 	if (comm->has_init_thread)
 		pthread_join(comm->init_thread, NULL);
+	tti_channels_release(comm);
 	/* A root's watch goes on while there are children, and says that it is closed. */
 	atomic_store(&comm->state, TTI_COMM_BURIED);
 	if (root != comm || atomic_load(&comm->users) == 1)

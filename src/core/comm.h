@@ -191,8 +191,9 @@ struct tti_comm {
 	struct tti_engine engine;
 	bool has_engine;
 	struct tti_memory memory;
-	bool may_tcp;                           /* among the transports asked for */
-	TTI_VEC(struct tutti_window *) windows; /* under lock                     */
+	bool may_tcp;                             /* among the transports asked for */
+	TTI_VEC(struct tutti_window *) windows;   /* under lock                     */
+	TTI_VEC(struct tutti_channel *) channels; /* of messages, under lock      */
 
 	_Atomic(const char *) last_algorithm; /* for those who ask */
 

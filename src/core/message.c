@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels: making and ending them. */
+#include "core/message.h"
+
+#include <stdio.h>
+
+#include "core/group.h"
+#include "engine/connect.h"
+#include "engine/wait.h"
+#include "util/error.h"
+#include "util/fork.h"
+#include "util/mem.h"
+
+static tutti_status connect_all(struct tutti_channel *channel)
+{
+	struct tti_engine *engine = &channel->own->engine;
+	struct tti_wait wait = { 0 };
+
+	for (;;) {
+		int missing = -1;
+
+		tti_engine_progress(engine);
+		for (int rank = 0; rank < channel->own->n; rank++) {
+			const tutti_status st = tti_engine_connect(engine, rank);
+
+			if (st < 0)
+				return st;
+			if (st == TUTTI_AGAIN)
+				missing = rank;
+			channel->peers[rank].link = engine->links[rank];
+		}
+		if (missing < 0)
+			return TUTTI_OK;
+
+		const tutti_status waited = tti_wait_step(&wait, engine, missing, true);
+
+		if (waited != TUTTI_AGAIN)
+			return waited;
+	}
+}
+
+static void free_requests(struct tutti_channel *channel)
+{
+	for (size_t i = 0; i < channel->requests.n; i++)
+		tti_free(channel->requests.at[i]);
+	tti_vec_release(&channel->requests);
+	tti_vec_release(&channel->unused);
+}
+
+/* What the communicator lent, and what is its own. */
+static void take_back(struct tutti_channel *channel)
+{
+	tti_channel_stop_servers(channel);
+	tti_message_drop_kept(channel);
+	free_requests(channel);
+	(void)tutti_comm_destroy(channel->own_handle);
+	channel->own_handle = NULL;
+	channel->own = NULL;
+	channel->comm = NULL;
+}
+
+static void free_channel(struct tutti_channel *channel)
+{
+	if (!channel)
+		return;
+	pthread_mutex_destroy(&channel->lock);
+	tti_free(channel->peers);
+	tti_free(channel);
+}
+
+/* What this rank has not received is dropped. */
+static void say_leave(struct tutti_channel *channel)
+{
+	pthread_mutex_lock(&channel->lock);
+	for (size_t i = 0; i < channel->requests.n; i++)
+		if (channel->requests.at[i])
+			(void)tti_message_take_back(channel, channel->requests.at[i]);
+	for (int rank = 0; rank < channel->own->n; rank++)
+		channel->peers[rank].leaves = true;
+	(void)tti_message_pump(channel);
+	pthread_mutex_unlock(&channel->lock);
+}
+
+void tti_channels_release(struct tti_comm *comm)
+{
+	for (size_t i = 0; i < comm->channels.n; i++) {
+		/* For ranks that wait for it. */
+		say_leave(comm->channels.at[i]);
+		take_back(comm->channels.at[i]);
+	}
+	tti_vec_release(&comm->channels);
+}
+
+static bool remember(struct tutti_channel *channel)
+{
+	struct tti_comm *comm = channel->comm;
+	bool kept;
+
+	pthread_mutex_lock(&comm->lock);
+	kept = tti_vec_push(&comm->channels, channel);
+	pthread_mutex_unlock(&comm->lock);
+	return kept;
+}
+
+static void forget(struct tutti_channel *channel)
+{
+	struct tti_comm *comm = channel->comm;
+
+	pthread_mutex_lock(&comm->lock);
+	for (size_t i = 0; i < comm->channels.n; i++)
+		if (comm->channels.at[i] == channel)
+			comm->channels.at[i] = comm->channels.at[--comm->channels.n];
+	pthread_mutex_unlock(&comm->lock);
+}
+
+static tutti_status set_up(struct tutti_channel *channel)
+{
+	struct tti_comm *own = channel->own;
+	tutti_status st = TUTTI_ENOMEM;
+	char text[TTI_NEWS_TEXT];
+
+	channel->peers = tti_calloc((size_t)own->n, sizeof(*channel->peers));
+	if (!channel->peers)
+		st = tti_fail(st, "a channel of %d ranks: out of memory", own->n);
+	else
+		st = connect_all(channel);
+	if (st == TUTTI_OK)
+		st = tti_channel_start_servers(channel);
+	if (st == TUTTI_OK)
+		return st;
+	/* The others have a channel, or wait for this rank. */
+	(void)snprintf(text, sizeof(text), "rank %d could not make its channel: %.400s", own->rank,
+		       tti_error_text());
+	tti_comm_tell(own, TUTTI_EPEER, own->rank, text);
+	return tti_fail_quiet(st, "%s", text);
+}
+
+static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, tutti_channel_t *out)
+{
+	struct tutti_channel *channel = tti_zalloc(sizeof(*channel));
+	tutti_comm_t own;
+	tutti_status st = tutti_comm_dup(handle, &own, NULL);
+
+	if (st == TUTTI_OK && channel) {
+		*channel = (struct tutti_channel){ .handle = handle,
+						   .pid = handle->pid,
+						   .comm = comm,
+						   .own_handle = own,
+						   .own = atomic_load(&own->comm) };
+		pthread_mutex_init(&channel->lock, NULL);
+		tti_match_init(&channel->match);
+		st = set_up(channel);
+		if (st == TUTTI_OK && remember(channel)) {
+			*out = channel;
+			return TUTTI_OK;
+		}
+		if (st == TUTTI_OK)
+			st = tti_fail(TUTTI_ENOMEM, "a channel: out of memory");
+		take_back(channel);
+		free_channel(channel);
+		return st;
+	}
+	if (st == TUTTI_OK) {
+		(void)tutti_comm_abort(own);
+		st = tti_fail(TUTTI_ENOMEM, "a channel: out of memory");
+	}
+	tti_free(channel);
+	return st;
+}
+
+tutti_status tutti_channel_create(tutti_comm_t handle, tutti_channel_t *out)
+{
+	struct tti_comm *comm;
+	tutti_status st;
+
+	if (!out)
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_channel_t");
+	if (tti_group_is_open())
+		return tti_handle_fail(handle, TUTTI_EUSAGE,
+				       "tutti_channel_create() inside a group: end it first");
+	TTI_TRY(tti_handle_enter(handle, &comm));
+	st = tti_comm_usable(comm);
+	if (st == TUTTI_OK)
+		st = create(comm, handle, out);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	tti_handle_leave(handle);
+	return st;
+}
+
+static bool all_have_left(struct tutti_channel *channel)
+{
+	bool all = true;
+
+	pthread_mutex_lock(&channel->lock);
+	(void)tti_message_pump(channel);
+	for (int rank = 0; rank < channel->own->n; rank++)
+		all &= channel->peers[rank].has_left && channel->peers[rank].told_leave;
+	pthread_mutex_unlock(&channel->lock);
+	return all;
+}
+
+/* The links are empty once all have left: then they are good for a barrier, behind which nobody
+ * needs them any more. */
+static tutti_status leave(struct tutti_channel *channel)
+{
+	struct tti_message_wait wait = { .timeout_ms = -1 };
+	tutti_status st = tti_channel_fate(channel);
+
+	say_leave(channel);
+	atomic_fetch_add(&channel->probers, 1);
+	while (st == TUTTI_OK) {
+		const uint32_t seen = atomic_load(&channel->arrivals);
+
+		if (all_have_left(channel))
+			break;
+		st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
+					 "all ranks to destroy their channel");
+	}
+	tti_message_wait_end(channel, &wait);
+	tti_channel_stop_servers(channel);
+	return st == TUTTI_OK ? tutti_barrier(channel->own_handle, NULL) : st;
+}
+
+tutti_status tutti_channel_destroy(tutti_channel_t channel)
+{
+	struct tti_comm *comm;
+	tutti_status st;
+
+	if (!channel)
+		return TUTTI_OK;
+	st = tti_fork_check("channel", channel, channel->pid);
+	if (st != TUTTI_OK) {
+		tti_free(channel->peers);
+		tti_free(channel);
+		return st;
+	}
+	if (tti_group_is_open())
+		return tti_handle_fail(channel->handle, TUTTI_EUSAGE,
+				       "tutti_channel_destroy() inside a group: end it first");
+	if (channel->comm && tti_handle_enter(channel->handle, &comm) == TUTTI_OK) {
+		st = tti_comm_note(comm, leave(channel));
+		forget(channel);
+		take_back(channel);
+		tti_handle_leave(channel->handle);
+	}
+	free_channel(channel);
+	return st;
+}
