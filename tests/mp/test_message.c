@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages with tags between processes: results, also where they are sealed; a rank that is killed
+ * while others wait for it, or for anybody; a forked child. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/crew.h"
+
+#define MOST ((size_t)400 * 1000)
+
+static const size_t sizes[] = { 8, 0, 20000, 40, MOST };
+static unsigned char out[MOST], in[MOST];
+
+static void encrypted(struct crew *crew, int rank)
+{
+	(void)crew;
+	(void)rank;
+	(void)setenv("TUTTI_ENCRYPT", "1", 1);
+}
+
+/* To all others, then from whoever comes first. */
+static tutti_status go_round(tutti_channel_t channel, int rank, int n, int round)
+{
+	const size_t nbytes = sizes[round % 5];
+	tutti_request_t requests[CREW_MOST];
+	tutti_message_info info;
+	tutti_status st = TUTTI_OK;
+
+	memset(out, rank * 50 + round, nbytes);
+	for (int peer = 0; peer < n && st == TUTTI_OK; peer++)
+		st = tutti_message_isend(channel, out, nbytes, peer, round, &requests[peer]);
+	for (int left = n; left > 0 && st == TUTTI_OK; left--) {
+		st = tutti_message_recv(channel, in, MOST, TUTTI_ANY_SOURCE, round, &info);
+		if (st == TUTTI_OK && info.bytes != nbytes)
+			st = TUTTI_EINTERNAL;
+		for (size_t i = 0; i < nbytes && st == TUTTI_OK; i++)
+			if (in[i] != (unsigned char)(info.source * 50 + round))
+				st = TUTTI_EINTERNAL;
+	}
+	for (int peer = 0; peer < n && st == TUTTI_OK; peer++)
+		st = tutti_message_wait(channel, requests[peer], -1, NULL);
+	return st;
+}
+
+static tutti_status exchange(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	tutti_channel_t channel = NULL;
+	tutti_status st = tutti_channel_create(comm, &channel), end;
+
+	for (int round = 0; round < 50 && st == TUTTI_OK; round++)
+		st = go_round(channel, rank, crew->n, round);
+	end = tutti_channel_destroy(channel);
+	atomic_store(&crew->stop, 1);
+	return st == TUTTI_OK ? end : st;
+}
+
+static void run(int n, const char *transport, bool seals)
+{
+	struct crew *crew = crew_create(n, transport, exchange);
+
+	crew->prepare = seals ? encrypted : NULL;
+	assert_int_equal(crew_start(crew), 0);
+	assert_int_equal(crew_wait(crew, 60000, -1), 0);
+	for (int rank = 0; rank < n; rank++)
+		if (crew->rank[rank].status != TUTTI_OK)
+			fail_msg("%d ranks over %s, rank %d: %d, %s", n, transport, rank,
+				 crew->rank[rank].status, crew->rank[rank].text);
+	crew_free(crew);
+}
+
+static void results(void **state)
+{
+	(void)state;
+	for (int n = 1; n <= 4; n++) {
+		run(n, "auto", false);
+		run(n, "tcp,self", false);
+	}
+	run(3, "tcp,self", true);
+}
+
+/* -- Death ------------------------------------------------------------------------------ */
+
+enum { FROM_VICTIM, FROM_ANY, SENDING, NWAYS };
+static int way, victim;
+
+/* Whoever is left waits for the victim in one of the ways; that one never comes. */
+static tutti_status wait_for_victim(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	tutti_channel_t channel = NULL;
+	tutti_status st = tutti_channel_create(comm, &channel);
+	char word = 0;
+
+	(void)crew;
+	if (st != TUTTI_OK)
+		return st;
+	if (rank == victim)
+		for (;;)
+			crew_nap_us(100000);
+	if (way == SENDING)
+		st = tutti_message_send(channel, out, MOST, victim, 1);
+	else
+		st = tutti_message_recv(channel, &word, 1,
+					way == FROM_ANY ? TUTTI_ANY_SOURCE : victim, TUTTI_ANY_TAG,
+					NULL);
+	(void)tutti_channel_destroy(channel);
+	return st;
+}
+
+static void deaths(void **state)
+{
+	static const char *const transports[] = { "shm,self", "tcp,self" };
+
+	(void)state;
+	for (int i = 0; i < 2 * NWAYS; i++) {
+		const int n = 2 + i % 2;
+		struct crew *crew = crew_create(n, transports[i % 2], wait_for_victim);
+		char name[32];
+		int64_t killed_ns;
+
+		way = i / 2;
+		victim = n - 1;
+		assert_int_equal(crew_start(crew), 0);
+		crew_nap_us(100000);
+		killed_ns = crew_now_ns();
+		kill(crew->rank[victim].pid, SIGKILL);
+		assert_int_equal(crew_wait(crew, 20000, victim), 0);
+		(void)snprintf(name, sizeof(name), "rank %d ", victim);
+		for (int rank = 0; rank < victim; rank++)
+			if (crew->rank[rank].status != TUTTI_EPEER ||
+			    crew->rank[rank].failed_ns - killed_ns > 5000000000 ||
+			    !strstr(crew->rank[rank].text, name))
+				fail_msg("way %d over %s, rank %d of %d: status %d, %s", way,
+					 transports[i % 2], rank, n, crew->rank[rank].status,
+					 crew->rank[rank].text);
+		crew_free(crew);
+	}
+}
+
+/* -- Fork -------------------------------------------------------------------------------- */
+
+static tutti_status fork_child(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	tutti_channel_t channel = NULL;
+	tutti_status st = tutti_channel_create(comm, &channel);
+	int got = -1, ended = 0;
+	pid_t child;
+
+	if (st != TUTTI_OK)
+		return st;
+	child = fork();
+	if (child == 0) {
+		st = tutti_message_send(channel, &rank, sizeof(rank), 0, 1);
+		_exit(st == TUTTI_EUSAGE && tutti_channel_destroy(channel) == TUTTI_EUSAGE ? 0 : 1);
+	}
+	if (child < 0 || waitpid(child, &ended, 0) != child || ended != 0)
+		return TUTTI_EINTERNAL;
+	st = tutti_message_send(channel, &rank, sizeof(rank), (rank + 1) % crew->n, 1);
+	if (st == TUTTI_OK)
+		st = tutti_message_recv(channel, &got, sizeof(got), TUTTI_ANY_SOURCE, 1, NULL);
+	if (st == TUTTI_OK && got != (rank + crew->n - 1) % crew->n)
+		st = TUTTI_EINTERNAL;
+	if (st == TUTTI_OK)
+		st = tutti_channel_destroy(channel);
+	atomic_store(&crew->stop, 1);
+	return st;
+}
+
+static void a_child_is_refused(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct crew *crew = crew_create(2, i ? "tcp,self" : "shm,self", fork_child);
+
+		assert_int_equal(crew_start(crew), 0);
+		assert_int_equal(crew_wait(crew, 60000, -1), 0);
+		for (int rank = 0; rank < 2; rank++)
+			if (crew->rank[rank].status != TUTTI_OK)
+				fail_msg("rank %d: %d, %s", rank, crew->rank[rank].status,
+					 crew->rank[rank].text);
+		crew_free(crew);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(results),
+		cmocka_unit_test(deaths),
+		cmocka_unit_test(a_child_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
