@@ -89,10 +89,17 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
 							 const tutti_config *config);
 
 /* Join the communicator of all processes that one launcher started: `tutti
- * run`, Open MPI, MPICH (Hydra), Slurm, torchrun, or TUTTI_RANK and
- * TUTTI_NRANKS by hand. The id comes from TUTTI_COMM_ID (host:port), from a
- * file named by TUTTI_COMM_FILE, or from torchrun's MASTER_ADDR. A process may call it
- * several times, as often as the others do: each call makes another communicator.
+ * run`, mpirun of Open MPI, MPICH or Intel MPI, srun, flux run, torchrun, or TUTTI_RANK and
+ * TUTTI_NRANKS by hand. A process may call it several times, as often as the others do: each call
+ * makes another communicator.
+ *
+ * The first of these says where the ranks meet: TUTTI_COMM_ID (host:port of rank 0, with
+ * TUTTI_COMM_SECRET); a file named by TUTTI_COMM_FILE; the key-value store of the launcher, through
+ * which rank 0 hands a unique id to the others; MASTER_ADDR and MASTER_PORT, as torchrun sets them.
+ * The store is that of PMIx (libpmix.so.2, loaded at run time) under Open MPI and srun --mpi=pmix,
+ * of PMI-1 by the socket that PMI_FD names under MPICH, Intel MPI, Flux and srun --mpi=pmi2, and of
+ * Slurm's libpmi.so.0, loaded at run time, under srun --mpi=none. With PMI-1 only the process that
+ * the launcher started is a rank, and it says goodbye to the launcher when it ends by exit().
  *
  * The file is made by rank 0, which removes it when all have come and replaces one that an earlier
  * run has left. If rank 0 fails, it leaves its error there, for ranks that come later. The others

@@ -5,25 +5,32 @@
 #include <string.h>
 
 #include "boot/boot.h"
+#include "boot/pmi.h"
 #include "core/comm.h"
 #include "core/meeting.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/params.h"
 
-/* Which rank am I, of how many, and where do we meet? Each launcher says it with
- * other variables; the first that says both rank and size is believed. */
+/* Which rank am I, of how many, and where do we meet? Each launcher says it with other variables; the
+ * first row is believed whose variables are all there. Launchers are started by others (torchrun by
+ * srun), so the one that says the most of itself comes first. */
 static const struct launcher {
 	const char *name, *rank, *size;
+	const char *mark; /* that it leaves besides; NULL: none                    */
+	tti_pmi_way way;  /* to its key-value store; NULL: it has none that we use */
 } launchers[] = {
-	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-	{ "Hydra (MPICH)", "PMI_RANK", "PMI_SIZE" },
-	{ "Slurm", "SLURM_PROCID", "SLURM_NTASKS" },
-	{ "torchrun", "RANK", "WORLD_SIZE" },
+	{ "torchrun", "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", NULL },
+	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, tti_pmi_x },
+	{ "PMI-1", "PMI_RANK", "PMI_SIZE", NULL, tti_pmi_wire },
+	{ "Slurm with PMIx", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", tti_pmi_x },
+	{ "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, tti_pmi_slurm },
+	{ "RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", NULL, NULL },
 };
 
 struct place {
 	const char *launcher;
+	tti_pmi_way way;
 	int rank, nranks;
 };
 
@@ -46,7 +53,7 @@ static tutti_status find_place(struct place *out)
 	const struct tti_params *params = tti_params();
 
 	if (params->rank >= 0 && params->nranks >= 0) {
-		*out = (struct place){ "TUTTI_RANK", (int)params->rank, (int)params->nranks };
+		*out = (struct place){ "TUTTI_RANK", NULL, (int)params->rank, (int)params->nranks };
 		return TUTTI_OK;
 	}
 	if (params->rank >= 0 || params->nranks >= 0)
@@ -56,9 +63,10 @@ static tutti_status find_place(struct place *out)
 		const char *rank = tti_env_foreign(launchers[i].rank);
 		const char *size = tti_env_foreign(launchers[i].size);
 
-		if (!rank || !size)
+		if (!rank || !size || (launchers[i].mark && !tti_env_foreign(launchers[i].mark)))
 			continue;
 		out->launcher = launchers[i].name;
+		out->way = launchers[i].way;
 		TTI_TRY(parse_int(launchers[i].rank, rank, &out->rank));
 		return parse_int(launchers[i].size, size, &out->nranks);
 	}
@@ -97,10 +105,19 @@ static tutti_status find_id(const struct place *place, tutti_unique_id *out,
 					: tti_meeting_read(params->comm_file, out, meeting);
 	if (place->nranks == 1)
 		return tti_boot_id_create(out);
+	if (place->way) {
+		const tutti_status st = tti_pmi_share_id(place->way, place->rank, place->nranks,
+							 params->boot_timeout_ms, out);
+
+		/* A library that is not there was said; an address is as good. */
+		if (st != TUTTI_EUNSUPPORTED || !host || !port)
+			return st;
+	}
 	if (host && port)
 		return id_from_master(host, port, out);
 	return tti_fail(TUTTI_EUSAGE,
-			"%s says rank %d of %d, but not where the ranks meet: set TUTTI_COMM_ID to "
+			"%s says rank %d of %d, but not where the ranks meet: set MASTER_ADDR and "
+			"MASTER_PORT, or TUTTI_COMM_ID to "
 			"host:port of rank 0 (with TUTTI_COMM_SECRET), or TUTTI_COMM_FILE to a new "
 			"file that all can see",
 			place->launcher, place->rank, place->nranks);

@@ -400,8 +400,8 @@ const struct command command_perf = {
 		 "is that of nccl-tests.\n"
 		 "Time is the average of calls back to back, on the slowest rank.\n"
 		 "send_recv sends to the next rank and receives from the previous one.\n"
-		 "Under mpirun or srun, TUTTI_COMM_FILE must name a new file that all ranks see, "
-		 "or\nTUTTI_COMM_ID a host:port of rank 0.\n",
+		 "Without -n this process is a rank of the job that mpirun, srun or torchrun has "
+		 "started.\n",
 	.options = options,
 	.run = run,
 };

@@ -137,8 +137,8 @@ const struct command command_ping = {
 		"them.\n"
 		"Exit code 1: something is wrong; what is only remarkable is printed and does not "
 		"count.\n"
-		"Under mpirun or srun, TUTTI_COMM_FILE must name a new file that all ranks see, "
-		"or\nTUTTI_COMM_ID a host:port of rank 0.\n",
+		"Without -n this process is a rank of the job that mpirun, srun or torchrun has "
+		"started.\n",
 	.options = options,
 	.run = run,
 };
