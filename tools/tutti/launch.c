@@ -10,13 +10,16 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tag.h"
 
-#define GRACE_MS 2000
+#define GRACE_MS       2000
+/* What is on other hosts takes that long itself, and has to say so. */
+#define GRACE_HOSTS_MS 5000
 
 static int64_t now_ms(void)
 {
@@ -91,6 +94,25 @@ static void become_rank(struct launch *launch, int rank, pid_t parent)
 	sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
 }
 
+void launch_number(struct launch *launch, int first)
+{
+	launch->first_rank = first;
+	for (int i = 0; launch->tags && i < launch->nranks * 2; i++)
+		launch->tags[i].rank = first + i / 2;
+}
+
+void launch_name(struct launch *launch, const struct launch_host *hosts)
+{
+	launch->hosts = hosts;
+	for (int i = 0; i < launch->nranks * 2; i++)
+		launch->tags[i].rank = -1;
+}
+
+void launch_obey(struct launch *launch)
+{
+	launch->obeys = true;
+}
+
 void launch_bind(struct launch *launch)
 {
 	launch->binds = true;
@@ -136,8 +158,8 @@ pid_t launch_fork(struct launch *launch, int rank)
 		return 0;
 	}
 	if (pid < 0) {
-		fprintf(stderr, "tutti %s: cannot start rank %d of %d: fork: %s\n", launch->verb,
-			rank, launch->nranks, strerror(errno));
+		fprintf(stderr, "tutti %s: cannot start rank %d: fork: %s\n", launch->verb,
+			launch->first_rank + rank, strerror(errno));
 		return pid;
 	}
 	launch->pids[rank] = pid;
@@ -151,9 +173,18 @@ pid_t launch_fork(struct launch *launch, int rank)
 
 static void signal_all(const struct launch *launch, int signal)
 {
-	for (int rank = 0; rank < launch->nranks; rank++)
-		if (launch->pids[rank] > 0)
+	const uint8_t word = (uint8_t)signal;
+
+	for (int rank = 0; rank < launch->nranks; rank++) {
+		if (launch->pids[rank] <= 0)
+			continue;
+		if (!launch->hosts || signal == SIGKILL) {
 			kill(launch->pids[rank], signal);
+			continue;
+		}
+		(void)!send(launch->hosts[rank].control, &word, 1, MSG_NOSIGNAL);
+		shutdown(launch->hosts[rank].control, SHUT_WR);
+	}
 }
 
 void launch_end(struct launch *launch, int signal, int exit_code)
@@ -161,11 +192,12 @@ void launch_end(struct launch *launch, int signal, int exit_code)
 	if (!launch->exit_code)
 		launch->exit_code = exit_code;
 	if (!launch->ending)
-		launch->kill_at_ms = now_ms() + GRACE_MS;
+		launch->kill_at_ms = now_ms() + (launch->hosts ? GRACE_HOSTS_MS : GRACE_MS);
 	launch->ending = true;
 	signal_all(launch, signal);
 	/* A stopped process gets nothing but SIGKILL until it goes on. */
-	signal_all(launch, SIGCONT);
+	if (!launch->hosts)
+		signal_all(launch, SIGCONT);
 }
 
 static int rank_of(const struct launch *launch, pid_t pid)
@@ -176,10 +208,11 @@ static int rank_of(const struct launch *launch, pid_t pid)
 	return -1;
 }
 
-/* Whoever is left has to do without it. */
+/* Whoever is left has to do without it. Of a host, whose ranks and remote shell may have been killed, the
+ * code alone says so. */
 static void do_without(struct launch *launch, int status, int code)
 {
-	if (!WIFSIGNALED(status) && !launch->exit_code)
+	if (!WIFSIGNALED(status) && !(launch->hosts && code > 128) && !launch->exit_code)
 		launch->exit_code = code;
 	if (!launch->killed_code)
 		launch->killed_code = code;
@@ -189,16 +222,20 @@ static void rank_failed(struct launch *launch, int rank, pid_t pid, int status)
 {
 	const bool killed = WIFSIGNALED(status);
 	const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	char what[64];
+	char who[300], what[64];
 
+	if (launch->hosts)
+		snprintf(who, sizeof(who), "the remote shell to %s", launch->hosts[rank].name);
+	else
+		snprintf(who, sizeof(who), "rank %d (process %d)", launch->first_rank + rank,
+			 (int)pid);
 	if (killed)
 		snprintf(what, sizeof(what), "was killed by signal %d (%s)", WTERMSIG(status),
 			 strsignal(WTERMSIG(status)));
 	else
 		snprintf(what, sizeof(what), "ended with exit code %d", code);
 	if (killed || !launch->quiet_on_failure)
-		fprintf(stderr, "tutti %s: rank %d (process %d) %s%s\n", launch->verb, rank,
-			(int)pid, what,
+		fprintf(stderr, "tutti %s: %s %s%s\n", launch->verb, who, what,
 			!launch->nlive        ? ""
 			: launch->keeps_going ? "; the others go on"
 					      : "; ending the others");
@@ -251,6 +288,20 @@ static void take_signals(struct launch *launch)
 		}
 }
 
+/* A byte is a signal to all; the end means that nobody is there any more who would read of us. */
+static void take_control(struct launch *launch)
+{
+	uint8_t word = 0;
+	const ssize_t n = read(0, &word, 1);
+
+	if (n < 0)
+		return;
+	if (n == 0)
+		launch->obeys = false;
+	launch->interrupted |= !launch->exit_code;
+	launch_end(launch, n ? word : SIGTERM, 128 + (n ? word : SIGTERM));
+}
+
 /* Wait for a signal, output, or the time to kill. */
 static void wait_for_something(struct launch *launch, struct pollfd *fds)
 {
@@ -259,6 +310,7 @@ static void wait_for_something(struct launch *launch, struct pollfd *fds)
 	nfds_t n = 1;
 
 	fds[0] = (struct pollfd){ .fd = launch->signalfd, .events = POLLIN };
+	fds[n++] = (struct pollfd){ .fd = launch->obeys ? 0 : -1, .events = POLLIN };
 	for (int i = 0; i < nstreams; i++)
 		if (launch->tags[i].read_fd >= 0)
 			fds[n++] =
@@ -269,6 +321,8 @@ static void wait_for_something(struct launch *launch, struct pollfd *fds)
 		timeout_ms = left > 0 ? (int)left : 10;
 	}
 	poll(fds, n, timeout_ms);
+	if (launch->obeys && fds[1].revents)
+		take_control(launch);
 	for (int i = 0; i < nstreams; i++)
 		tag_pump(&launch->tags[i]);
 }
@@ -299,7 +353,7 @@ void launch_kill_leftovers(void)
 
 int launch_wait(struct launch *launch)
 {
-	const size_t nfds = 1 + (launch->tags ? (size_t)launch->nranks * 2 : 0);
+	const size_t nfds = 2 + (launch->tags ? (size_t)launch->nranks * 2 : 0);
 	struct pollfd *fds = calloc(nfds, sizeof(*fds));
 
 	if (!fds) {

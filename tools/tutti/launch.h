@@ -2,13 +2,18 @@
 #ifndef TOOL_LAUNCH_H
 #define TOOL_LAUNCH_H
 
-/* Processes of this machine that live and die together.
+/* Processes of this machine that live and die together: ranks, or remote shells to the hosts where
+ * the ranks are.
  *
  * launch_open(), then launch_fork() once per rank, then launch_wait(): it
  * returns when all have ended. The first that fails, or a SIGINT, SIGTERM,
  * SIGHUP, SIGQUIT or SIGPIPE to us, ends all of them (with keeps_going only a signal does): with SIGTERM (or the signal
  * we got), with SIGKILL two seconds later, and then whatever they left behind. If
  * we die ourselves, the kernel kills them, but not what they have started.
+ *
+ * Remote shells are not signalled at first: each has a control, a socket over which goes a byte with
+ * the number of the signal, and whose end says that there will be no more. What has a control as its standard
+ * input calls launch_obey().
  *
  * Owner: the caller; launch_close() also after a failed open. One thread, and
  * no other children than these. */
@@ -20,6 +25,11 @@
 
 struct tag_stream;
 
+struct launch_host {
+	const char *name;
+	int control; /* -1: it has none any more */
+};
+
 struct launch {
 	const char *verb; /* for messages: "run" */
 	int nranks;
@@ -27,7 +37,10 @@ struct launch {
 	pid_t *pids;  /* 0: not started or ended */
 	int signalfd; /* SIGCHLD and what ends us */
 	sigset_t old_mask;
-	struct tag_stream *tags; /* 2 per rank, NULL: output is not tagged */
+	struct tag_stream *tags;         /* 2 per rank, NULL: output is not tagged */
+	int first_rank;                  /* the number of the first one */
+	const struct launch_host *hosts; /* they are remote shells; NULL: ranks */
+	bool obeys;                      /* standard input is a control */
 
 	int exit_code;         /* of the first that failed */
 	int killed_code;       /* with keeps_going: of the first that failed in any way */
@@ -47,7 +60,16 @@ bool launch_open(struct launch *launch, const char *verb, int nranks, bool tagge
  * on, shared out evenly and in order. Before the first launch_fork(). */
 void launch_bind(struct launch *launch);
 
-/* Start rank `rank`: 0 in the child, which execs or ends; its signals are as
+/* The ranks are numbered from `first` on: before the first launch_fork(). */
+void launch_number(struct launch *launch, int first);
+
+/* They are remote shells to `hosts`, one each, borrowed; their lines come out as they are. */
+void launch_name(struct launch *launch, const struct launch_host *hosts);
+
+/* Our standard input is a control of another launch. */
+void launch_obey(struct launch *launch);
+
+/* Start rank `rank`, counted from 0: 0 in the child, which execs or ends; its signals are as
  * they were before launch_open(), and launch_close() is allowed there too. < 0:
  * failed, said so; call launch_end() and launch_wait(). */
 pid_t launch_fork(struct launch *launch, int rank);

@@ -14,6 +14,8 @@ bool tag_open(struct tag_stream *tag, int rank, int target_fd)
 	int fds[2];
 
 	tag->rank = rank;
+	tag->take = NULL;
+	tag->self = NULL;
 	tag->target_fd = target_fd;
 	tag->len = 0;
 	tag->read_fd = -1;
@@ -25,17 +27,21 @@ bool tag_open(struct tag_stream *tag, int rank, int target_fd)
 	return fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0;
 }
 
-static void put_line(const struct tag_stream *tag, const char *text, size_t len)
+static void put_line(const struct tag_stream *tag, const char *text, size_t len, bool is_whole)
 {
-	char prefix[24];
-	const int prefix_len = snprintf(prefix, sizeof(prefix), "[%d] ", tag->rank);
+	char prefix[24] = "";
+	const int prefix_len =
+		tag->rank < 0 ? 0 : snprintf(prefix, sizeof(prefix), "[%d] ", tag->rank);
 	struct iovec parts[3] = {
 		{ prefix, (size_t)prefix_len },
 		{ (void *)(uintptr_t)text, len },
-		{ (void *)(uintptr_t) "\n", 1 },
+		/* What has no number in front goes on in the next write. */
+		{ (void *)(uintptr_t) "\n", tag->rank >= 0 || is_whole ? 1 : 0 },
 	};
 	ssize_t n;
 
+	if (is_whole && tag->take && tag->take(tag->self, text, len))
+		return;
 	/* Nobody can be told if our own output is gone. */
 	do
 		n = writev(tag->target_fd, parts, 3);
@@ -49,12 +55,12 @@ static void put_lines(struct tag_stream *tag)
 	const char *end;
 
 	while ((end = memchr(line, '\n', left)) != NULL) {
-		put_line(tag, line, (size_t)(end - line));
+		put_line(tag, line, (size_t)(end - line), true);
 		left -= (size_t)(end - line) + 1;
 		line = end + 1;
 	}
 	if (left == TAG_ROOM) {
-		put_line(tag, line, left);
+		put_line(tag, line, left, false);
 		left = 0;
 	}
 	memmove(tag->text, line, left);
@@ -83,7 +89,7 @@ void tag_pump(struct tag_stream *tag)
 void tag_close(struct tag_stream *tag)
 {
 	if (tag->len)
-		put_line(tag, tag->text, tag->len);
+		put_line(tag, tag->text, tag->len, false);
 	tag->len = 0;
 	if (tag->read_fd >= 0)
 		close(tag->read_fd);

@@ -2,8 +2,8 @@
 #ifndef TOOL_TAG_H
 #define TOOL_TAG_H
 
-/* A pipe from a rank whose lines come out with the rank in front, each in one
- * write: lines of several ranks never mix.
+/* A pipe from a rank, or from the ranks of a host, whose lines come out each in one
+ * write, those of a rank with its number in front: lines of several never mix.
  *
  * Owner: the launch. */
 
@@ -13,7 +13,10 @@
 #define TAG_ROOM 4096
 
 struct tag_stream {
-	int rank;
+	int rank; /* -1: nothing in front */
+	/* Sees each whole line first; true: it is not to come out. NULL: there is none. */
+	bool (*take)(void *self, const char *line, size_t len);
+	void *self;
 	int read_fd;   /* -1: at its end */
 	int write_fd;  /* the rank's side; -1 once the rank has it */
 	int target_fd; /* ours: 1 or 2 */
