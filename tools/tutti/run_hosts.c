@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "run.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launch.h"
+#include "tag.h"
+#include "tool.h"
+
+#define WORDS_MOST 64
+
+struct remote {
+	struct args *args;
+	const struct job *job;
+	const struct hosts *hosts;
+	struct launch launch;
+	struct launch_host *shells; /* one for each host */
+	json_t *text;               /* the job, but for what differs between hosts */
+	char *words[WORDS_MOST];    /* of the remote shell, without the host */
+	int nwords;
+	char *shell;                /* where they are */
+	char command[PATH_MAX * 2]; /* what to run there */
+};
+
+/* In single quotes: the remote shell hands the command to a shell. */
+static bool quote(const char *text, char *out, size_t size)
+{
+	size_t at = 0;
+
+	for (const char *c = text; *c && at + 6 < size; c++) {
+		if (c == text)
+			out[at++] = '\'';
+		if (*c == '\'')
+			at += (size_t)snprintf(out + at, size - at, "'\\''");
+		else
+			out[at++] = *c;
+		if (c[1])
+			continue;
+		snprintf(out + at, size - at, "'");
+		return true;
+	}
+	return false;
+}
+
+static bool find_command(struct remote *remote, const char *shell)
+{
+	char path[PATH_MAX] = "", quoted[PATH_MAX + 512];
+	char *rest, *word;
+
+	if (readlink("/proc/self/exe", path, sizeof(path) - 1) <= 0 ||
+	    !quote(path, quoted, sizeof(quoted))) {
+		tool_error(remote->args, "cannot find the path of this program: %s",
+			   strerror(errno));
+		return false;
+	}
+	snprintf(remote->command, sizeof(remote->command), "%s run --agent", quoted);
+	remote->shell = strdup(shell);
+	word = remote->shell ? strtok_r(remote->shell, " ", &rest) : NULL;
+	while (word && remote->nwords < WORDS_MOST - 3) {
+		remote->words[remote->nwords++] = word;
+		word = strtok_r(NULL, " ", &rest);
+	}
+	if (remote->nwords == 0 || word) {
+		tool_usage(remote->args, "--rsh: a command of 1 to %d words", WORDS_MOST - 3);
+		return false;
+	}
+	return true;
+}
+
+/* Ours, but those that say who is who. */
+static json_t *gather_variables(void)
+{
+	static const char *const own[] = {
+		"TUTTI_RANK",      "TUTTI_NRANKS",      "TUTTI_COMM_ID",
+		"TUTTI_COMM_FILE", "TUTTI_COMM_SECRET", "TUTTI_PTRACER"
+	};
+	json_t *variables = json_object();
+
+	for (char **entry = environ; variables && *entry; entry++) {
+		const size_t len = strcspn(*entry, "=");
+		char name[64];
+		bool is_own = strncmp(*entry, "TUTTI_", 6) != 0 || len >= sizeof(name);
+
+		snprintf(name, sizeof(name), "%.*s", len < sizeof(name) ? (int)len : 0, *entry);
+		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+			is_own |= strcmp(name, own[i]) == 0;
+		if (!is_own)
+			json_object_set_new(variables, name, json_string(*entry + len + 1));
+	}
+	return variables;
+}
+
+/* What all agents are told alike. */
+static bool make_text(struct remote *remote)
+{
+	const struct job *job = remote->job;
+	json_t *words = json_array(), *variables = gather_variables();
+	char dir[PATH_MAX], address[300], secret[65];
+	uint8_t random[32];
+	bool good = words && variables;
+
+	for (char **word = job->program; good && *word; word++)
+		good = json_array_append_new(words, json_string(*word)) == 0;
+	if (!good || !getcwd(dir, sizeof(dir)) ||
+	    getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+		tool_error(remote->args, "cannot describe the job: %s (words must be UTF-8)",
+			   strerror(errno));
+		json_decref(words);
+		json_decref(variables);
+		return false;
+	}
+	for (size_t i = 0; i < sizeof(random); i++)
+		snprintf(secret + 2 * i, 3, "%02x", random[i]);
+	hosts_address(&remote->hosts->list[0], address, sizeof(address));
+	remote->text =
+		json_pack("{s:i, s:i, s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "version",
+			  tutti_version(), "nranks_all", job->nranks, "secret", secret, "host",
+			  address, "dir", dir, "tag", job->tag, "no_bind", job->no_bind,
+			  "keep_going", job->keep_going, "program", words, "variables", variables);
+	if (!remote->text)
+		tool_error(remote->args, "cannot describe the job: its folder must be UTF-8");
+	return remote->text != NULL;
+}
+
+/* Over the control, which nobody else sees. A remote shell that is gone is noticed by its end. */
+static void tell(struct remote *remote, int at, int port)
+{
+	const struct host *host = &remote->hosts->list[at];
+	char *line = NULL;
+	size_t len, sent = 0;
+	ssize_t n = 1;
+
+	json_object_set_new(remote->text, "first_rank", json_integer(host->first_rank));
+	json_object_set_new(remote->text, "nranks", json_integer(host->nranks));
+	json_object_set_new(remote->text, "port", json_integer(port));
+	line = json_dumps(remote->text, JSON_COMPACT);
+	len = line ? strlen(line) : 0;
+	if (line)
+		line[len++] = '\n'; /* in the place of its 0 */
+	while (sent < len && n > 0) {
+		n = send(remote->shells[at].control, line + sent, len - sent, MSG_NOSIGNAL);
+		sent += n > 0 ? (size_t)n : 0;
+	}
+	if (line)
+		explicit_bzero(line, len);
+	free(line);
+}
+
+/* The first agent has a port: the others may begin. */
+static bool take_port(void *self, const char *line, size_t len)
+{
+	struct remote *remote = self;
+	const size_t prefix = strlen(RUN_PORT_LINE);
+	char number[8] = "";
+
+	if (len <= prefix || len - prefix >= sizeof(number) ||
+	    memcmp(line, RUN_PORT_LINE, prefix) != 0)
+		return false;
+	memcpy(number, line + prefix, len - prefix);
+	remote->launch.tags[0].take = NULL;
+	for (int i = 1; i < remote->hosts->n; i++)
+		tell(remote, i, atoi(number));
+	return true;
+}
+
+/* In the child. */
+static void exec_shell(struct remote *remote, int at, int control)
+{
+	char **words = remote->words;
+
+	words[remote->nwords] = remote->hosts->list[at].name;
+	words[remote->nwords + 1] = remote->command;
+	words[remote->nwords + 2] = NULL;
+	/* Signals of the terminal are ours to hand on. */
+	setsid();
+	if (dup2(control, 0) == 0)
+		execvp(words[0], words);
+	fprintf(stderr, "tutti run: cannot run '%s': %s\n", words[0], strerror(errno));
+	_exit(127);
+}
+
+static bool start_shells(struct remote *remote)
+{
+	for (int i = 0; i < remote->hosts->n; i++) {
+		int pair[2];
+		pid_t pid;
+
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+			tool_error(remote->args, "a socket to the remote shell: %s",
+				   strerror(errno));
+			return false;
+		}
+		remote->shells[i].control = pair[0];
+		pid = launch_fork(&remote->launch, i);
+		if (pid == 0)
+			exec_shell(remote, i, pair[1]);
+		close(pair[1]);
+		if (pid < 0)
+			return false;
+	}
+	return true;
+}
+
+static int run_shells(struct remote *remote, int port)
+{
+	struct launch *launch = &remote->launch;
+	int code = TOOL_FINDING;
+
+	if (launch_open(launch, "run", remote->hosts->n, true)) {
+		launch_name(launch, remote->shells);
+		launch->keeps_going = remote->job->keep_going;
+		launch->tags[0].take = take_port;
+		launch->tags[0].self = remote;
+		if (start_shells(remote))
+			tell(remote, 0, port);
+		else
+			launch_end(launch, SIGTERM, TOOL_FINDING);
+		code = launch_wait(launch);
+	}
+	launch_close(launch);
+	return code;
+}
+
+/* Of this host alone; others cannot meet there. */
+static bool is_reached_by_others(struct args *args, const struct hosts *hosts)
+{
+	char name[300];
+
+	hosts_address(&hosts->list[0], name, sizeof(name));
+	if (hosts->n == 1 || (strcmp(name, "localhost") != 0 && strncmp(name, "127.", 4) != 0 &&
+			      strcmp(name, "[::1]") != 0))
+		return true;
+	tool_usage(args,
+		   "the ranks meet at the first host, and %s is another one on each of them: name "
+		   "it as the others know it",
+		   name);
+	return false;
+}
+
+int run_on_hosts(struct args *args, const struct job *job, const struct hosts *hosts,
+		 const char *shell, int port)
+{
+	struct remote *remote = calloc(1, sizeof(*remote));
+	int code = TOOL_FINDING;
+
+	if (!remote || !(remote->shells = calloc((size_t)hosts->n, sizeof(*remote->shells)))) {
+		free(remote);
+		return tool_error(args, "out of memory");
+	}
+	remote->args = args;
+	remote->job = job;
+	remote->hosts = hosts;
+	for (int i = 0; i < hosts->n; i++)
+		remote->shells[i] = (struct launch_host){ hosts->list[i].name, -1 };
+	if (!is_reached_by_others(args, hosts))
+		code = TOOL_USAGE;
+	else if (find_command(remote, shell) && make_text(remote))
+		code = run_shells(remote, port);
+	for (int i = 0; i < hosts->n; i++)
+		if (remote->shells[i].control >= 0)
+			close(remote->shells[i].control);
+	if (job->json)
+		tool_print_json(args,
+				json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code));
+	json_decref(remote->text);
+	free(remote->shell);
+	free(remote->shells);
+	free(remote);
+	return code;
+}
