@@ -12,40 +12,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hosts.h"
 #include "launch.h"
+#include "run.h"
 #include "tool.h"
 
-enum { OPT_TAG = ARGS_FIRST_FREE, OPT_NO_BIND, OPT_KEEP_GOING };
+enum {
+	OPT_TAG = ARGS_FIRST_FREE,
+	OPT_NO_BIND,
+	OPT_KEEP_GOING,
+	OPT_HOSTS,
+	OPT_HOSTFILE,
+	OPT_SHELL,
+	OPT_PORT,
+	OPT_AGENT
+};
+
+/* No question on the terminal, as several would ask at once; and a host that is gone is noticed. */
+#define SHELL_USUAL "ssh -x -o BatchMode=yes -o ServerAliveInterval=10"
 
 /* What a shell says: 126 is there but cannot be run, 127 is not there. */
 #define EXIT_NOT_RUNNABLE 126
 #define EXIT_NOT_FOUND    127
 
-struct job {
-	int nranks;
-	char **program;
-	char dir[PATH_MAX]; /* private; the id's file is in it */
-	bool tag;
-	bool no_bind;
-	bool keep_going;
-	bool json;
-};
-
-/* The ranks find each other through a file in a directory that only we can
- * read. A TUTTI_COMM_ID of the user's names another job, so it must not reach
- * these ranks. */
+/* The ranks of one host find each other through a file in a directory that only we can
+ * read, those of several by an address. A TUTTI_COMM_ID of the user's names another job, so it must not
+ * reach these ranks. */
 static bool set_environment(const struct job *job)
 {
 	char text[sizeof(job->dir) + 4];
 	bool good;
 
-	snprintf(text, sizeof(text), "%d", job->nranks);
+	snprintf(text, sizeof(text), "%d", job->is_agent ? job->nranks_all : job->nranks);
 	good = setenv("TUTTI_NRANKS", text, 1) == 0;
-	snprintf(text, sizeof(text), "%s/id", job->dir);
-	good = good && setenv("TUTTI_COMM_FILE", text, 1) == 0;
 	snprintf(text, sizeof(text), "%d", (int)getpid());
 	good = good && setenv("TUTTI_PTRACER", text, 0) == 0;
-	return good && unsetenv("TUTTI_COMM_ID") == 0 && unsetenv("TUTTI_COMM_SECRET") == 0;
+	if (job->is_agent)
+		return good && setenv("TUTTI_COMM_ID", job->address, 1) == 0 &&
+		       setenv("TUTTI_COMM_SECRET", job->secret, 1) == 0 &&
+		       unsetenv("TUTTI_COMM_FILE") == 0;
+	snprintf(text, sizeof(text), "%s/id", job->dir);
+	return good && setenv("TUTTI_COMM_FILE", text, 1) == 0 && unsetenv("TUTTI_COMM_ID") == 0 &&
+	       unsetenv("TUTTI_COMM_SECRET") == 0;
 }
 
 /* Of the system, so it is no parameter of the library. */
@@ -104,8 +112,8 @@ static void exec_rank(const struct job *job, int rank, int failed_fd)
 	int error, null;
 	ssize_t n;
 
-	snprintf(text, sizeof(text), "%d", rank);
-	if (rank > 0) {
+	snprintf(text, sizeof(text), "%d", job->first_rank + rank);
+	if (rank > 0 || job->is_agent) {
 		null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		if (null >= 0)
 			dup2(null, 0);
@@ -161,6 +169,9 @@ static int run_job(struct args *args, struct job *job)
 
 	if (!launch_open(&launch, "run", job->nranks, job->tag))
 		goto done;
+	launch_number(&launch, job->first_rank);
+	if (job->is_agent)
+		launch_obey(&launch);
 	launch.keeps_going = job->keep_going;
 	if (!job->no_bind)
 		launch_bind(&launch);
@@ -182,7 +193,7 @@ done:
 	return code;
 }
 
-/* In the child of guard(): as if there were no guard, but that its end ends us. */
+/* In the child of run_guarded(): as if there were no guard, but that its end ends us. */
 static int guarded(struct args *args, struct job *job, pid_t guard, const sigset_t *old_mask)
 {
 	int code = TOOL_FINDING;
@@ -218,7 +229,7 @@ static int attend(pid_t child, const sigset_t *mask)
 
 /* SIGKILL gives no process the time to clean up, so there are two of ours: the child minds the ranks,
  * and each of the two ends them and removes the directory if the other one is killed. */
-static int guard(struct args *args, struct job *job)
+int run_guarded(struct args *args, struct job *job)
 {
 	const pid_t own = getpid();
 	sigset_t mask, old_mask;
@@ -241,48 +252,92 @@ static int guard(struct args *args, struct job *job)
 	return code;
 }
 
-static int run(struct args *args)
-{
-	struct job job = { 0 };
-	const char *value;
-	int id;
+struct choice {
+	struct job job;
+	struct hosts hosts;
+	const char *shell;
+	int port;
+	bool is_agent;
+};
 
-	while ((id = args_next(args, &value)) != ARGS_END && id != ARGS_POSITIONAL) {
-		if (id == ARGS_HELP)
-			return TOOL_GOOD;
-		if (id == ARGS_BAD)
-			return TOOL_USAGE;
-		if (id == 'n' && !args_int(args, "-n", value, 1, 1 << 16, &job.nranks))
-			return TOOL_USAGE;
-		job.tag |= id == OPT_TAG;
-		job.no_bind |= id == OPT_NO_BIND;
-		job.keep_going |= id == OPT_KEEP_GOING;
-		job.json |= id == ARGS_JSON;
-	}
-	if (!job.nranks)
+/* One option; the exit code, or -1 to go on. */
+static int take_option(struct args *args, int id, const char *value, struct choice *choice)
+{
+	struct job *job = &choice->job;
+
+	if (id == ARGS_HELP)
+		return TOOL_GOOD;
+	if (id == ARGS_BAD ||
+	    (id == 'n' && !args_int(args, "-n", value, 1, 1 << 16, &job->nranks)) ||
+	    (id == OPT_PORT && !args_int(args, "--port", value, 1, 65535, &choice->port)) ||
+	    (id == OPT_HOSTS && !hosts_parse(args, value, &choice->hosts)))
+		return TOOL_USAGE;
+	if (id == OPT_HOSTFILE && !hosts_read(args, value, &choice->hosts))
+		return TOOL_FINDING;
+	if (id == OPT_SHELL)
+		choice->shell = value;
+	choice->is_agent |= id == OPT_AGENT;
+	job->tag |= id == OPT_TAG;
+	job->no_bind |= id == OPT_NO_BIND;
+	job->keep_going |= id == OPT_KEEP_GOING;
+	job->json |= id == ARGS_JSON;
+	return -1;
+}
+
+static int run_choice(struct args *args, struct choice *choice, bool has_program)
+{
+	struct job *job = &choice->job;
+
+	if (choice->is_agent)
+		return run_agent(args);
+	if (!job->nranks && !choice->hosts.n)
 		return tool_usage(args, "say how many ranks to start: -n RANKS");
-	if (id == ARGS_END)
+	if (!has_program)
 		return tool_usage(args, "say which program to run");
 	/* The last word taken was the program; argv ends with a NULL. */
-	job.program = args->argv + args->pos - 1;
-	if (!make_dir(args, &job))
-		return TOOL_FINDING;
-	return guard(args, &job);
+	job->program = args->argv + args->pos - 1;
+	if (choice->hosts.n) {
+		job->nranks = hosts_deal(args, &choice->hosts, job->nranks);
+		return job->nranks ? run_on_hosts(args, job, &choice->hosts, choice->shell,
+						  choice->port)
+				   : TOOL_USAGE;
+	}
+	return make_dir(args, job) ? run_guarded(args, job) : TOOL_FINDING;
+}
+
+static int run(struct args *args)
+{
+	struct choice choice = { .shell = SHELL_USUAL };
+	const char *value;
+	int id, code = -1;
+
+	while (code < 0 && (id = args_next(args, &value)) != ARGS_END && id != ARGS_POSITIONAL)
+		code = take_option(args, id, value, &choice);
+	if (code < 0)
+		code = run_choice(args, &choice, id == ARGS_POSITIONAL);
+	hosts_free(&choice.hosts);
+	return code;
 }
 
 static const struct args_option options[] = {
 	{ 'n', "nranks", "RANKS", "how many processes to start" },
+	{ OPT_HOSTS, "hosts", "HOST[:RANKS],...", "start them on these hosts" },
+	{ OPT_HOSTFILE, "hostfile", "FILE", "the same, a HOST[:RANKS] or HOST slots=RANKS a line" },
+	{ OPT_SHELL, "rsh", "COMMAND", "how to reach a host (" SHELL_USUAL ")" },
+	{ OPT_PORT, "port", "PORT", "where rank 0 listens on the first host (a free one)" },
 	{ OPT_TAG, "tag", NULL, "print [RANK] in front of every line they print" },
 	{ OPT_NO_BIND, "no-bind", NULL, "do not share the cores out among the ranks" },
 	{ OPT_KEEP_GOING, "keep-going", NULL, "a rank that fails does not end the others" },
 	{ ARGS_JSON, "json", NULL, "print how it ended as JSON, after the output of the ranks" },
+	{ OPT_AGENT, "agent", NULL, "read what to start from standard input: how --hosts does it" },
 	{ 0 },
 };
 
 const struct command command_run = {
 	.name = "run",
-	.summary = "start the ranks of a program on this machine",
-	.usage = "run -n RANKS [--tag] [--no-bind] [--keep-going] [--] PROGRAM [ARGUMENTS...]",
+	.summary = "start the ranks of a program on this machine, or on several",
+	.usage = "run {-n RANKS | --hosts HOSTS | --hostfile FILE} [--tag] [--no-bind]\n"
+		 "                 [--keep-going] [--] PROGRAM [ARGUMENTS...]",
 	.notes =
 		"Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
 		"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, our process, so\n"
@@ -296,7 +351,19 @@ const struct command command_run = {
 		"that\n"
 		"is not 0; ranks that were killed count only if none ended with 0.\n"
 		"The ranks meet in a folder below TMPDIR, /tmp or /dev/shm.\n"
-		"126: the program cannot be run, 127: it was not found.\n",
+		"126: the program cannot be run, 127: it was not found.\n"
+		"\n"
+		"With --hosts or --hostfile, ssh starts this program, which must have the same "
+		"path\n"
+		"there, on each host, and it the ranks, in the same folder as here, with our "
+		"TUTTI_\n"
+		"variables. Ranks are dealt out to the hosts in their order, evenly, or as many "
+		"to\n"
+		"each as it says; they meet at the name of the first host, so all of them must "
+		"know\n"
+		"it by that name. Each gets TUTTI_COMM_ID and, over the remote shell's standard\n"
+		"input, TUTTI_COMM_SECRET; its own standard input is empty. Where a remote shell\n"
+		"ends, so do the ranks there, and with them all others.\n",
 	.options = options,
 	.stop_at_positional = true,
 	.run = run,
