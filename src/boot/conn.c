@@ -161,7 +161,8 @@ bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, i
 struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring)
 {
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
-		if (conn->peer == peer && !conn->torn && !(ring && conn->role == TTI_CONN_PAIR))
+		if (conn->peer == peer && !conn->torn && !conn->aside &&
+		    !(ring && conn->role == TTI_CONN_PAIR))
 			return conn;
 	return NULL;
 }
@@ -520,6 +521,21 @@ void tti_conn_adopt(struct tti_conn *conn)
 
 /* -- Doubts -------------------------------------------------------------------------- */
 
+/* The question goes over another connection. This one stays, as the peer, who may only be slow, would
+ * take its end without a goodbye for this rank's death. */
+static void set_aside(struct tti_conn *conn)
+{
+	struct tti_thread *thread = conn->thread;
+
+	for (const struct tti_conn *at = thread->conns; at; at = at->next)
+		if (at->peer == conn->peer && at->aside)
+			return; /* one is enough: the network does not work */
+	conn->aside = true;
+	conn->asked = false;
+	tti_mails_recall(conn);
+	tti_boot_reach_ask_again(thread, conn->peer);
+}
+
 static void doubt(struct tti_conn *conn)
 {
 	struct tti_thread *thread = conn->thread;
@@ -545,9 +561,7 @@ static void doubt(struct tti_conn *conn)
 		if (!thread->quitting || thread->bye)
 			tti_mend_begin(thread, conn->role, peer, &conn->remote, TTI_MEND_DOUBT);
 	} else if (conn->asked && !thread->quitting) {
-		conn->asked = false;
-		tti_conn_drop(conn);
-		tti_boot_reach_ask_again(thread, peer);
+		set_aside(conn);
 	}
 }
 

@@ -36,6 +36,7 @@ struct tti_conn {
 	bool asked;              /* it owes us an answer            */
 	bool owing;              /* we owe it one: asked too early  */
 	bool torn;               /* no frame can be sent on it      */
+	bool aside;              /* PAIR: another one is made in its place */
 	bool shut;               /* no more is sent                 */
 	uint32_t question, owed; /* the numbers of what was asked */
 	int64_t asked_ns;

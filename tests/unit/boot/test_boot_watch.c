@@ -8,12 +8,16 @@
 
 #define MOST 1024
 
+/* How long a rank that is slow to answer takes: much longer than until its connection is doubted. */
+#define SLOW_MS 3000
+
 struct spy {
 	_Atomic int nlost, nasks, nanswers;
 	_Atomic unsigned left; /* a bit for each rank that has */
 	_Atomic int64_t lost_ns;
 	struct tti_news news;
 	struct tti_call call;
+	bool slow; /* to its first question */
 	int rank;
 	bool stopped;
 };
@@ -46,6 +50,8 @@ static void on_ask(void *self, struct tti_call *out)
 
 	if (spy->stopped)
 		abort();
+	if (spy->slow && spy->nasks == 0)
+		usleep(SLOW_MS * 1000);
 	spy->nasks++;
 	out->seq = (uint64_t)spy->rank + 100;
 	out->running = 1;
@@ -328,6 +334,82 @@ static tutti_status ask_who_left(struct rank *rank)
 	return status;
 }
 
+/* -- A rank that is slow ------------------------------------------------------------ */
+
+#define LETTERS 24000 /* more than the kernel keeps for one connection */
+
+struct slow_box {
+	struct tti_box box;
+	_Atomic int ncame, ndown;
+};
+
+static void count_letter(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes)
+{
+	(void)from;
+	(void)mail;
+	(void)nbytes;
+	((struct slow_box *)box)->ncame++;
+}
+
+static void count_down(struct tti_box *box, int peer, bool said_goodbye, const char *why)
+{
+	(void)peer;
+	(void)said_goodbye;
+	(void)why;
+	((struct slow_box *)box)->ndown++;
+}
+
+/* Rank 2 reads nothing for a while, and rank 0, which is no neighbour of it, asks it something and
+ * has much to tell it. */
+static tutti_status ask_who_is_slow(struct rank *rank)
+{
+	static struct slow_box box;
+	struct job *job = rank->arg;
+	struct spy *spy = &job->spies[rank->rank];
+	struct tti_mail letter = { .context = 77, .kind = TTI_MAIL_BLOCK };
+
+	spy->slow = rank->rank == 2;
+	TTI_TRY(watch(rank));
+	if (rank->rank == 2) {
+		box = (struct slow_box){
+			.box = { .context = 77, .take = count_letter, .down = count_down }
+		};
+		tti_office_open(&rank->boot->office, &box.box);
+	}
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == 0) {
+		tti_watch_ask(rank->boot, 2);
+		for (int i = 0; i < LETTERS; i++)
+			assert_int_equal(
+				rank->boot->ops->mail(rank->boot, 2, &letter, sizeof(letter)),
+				TUTTI_OK);
+		assert_true(within(60000, &spy->nanswers));
+	}
+	for (int i = 0; rank->rank == 2 && i < 60000 && box.ncame < LETTERS; i++)
+		usleep(1000);
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == 2) {
+		usleep(200000); /* for the end of a connection to be seen, if there is one */
+		assert_true(box.ncame >= LETTERS);
+		assert_int_equal(box.ndown, 0);
+		tti_office_close(&rank->boot->office, &box.box);
+	}
+	pthread_barrier_wait(&job->barrier);
+	stop(rank);
+	return TUTTI_OK;
+}
+
+/* A connection that a slow rank does not read is left for another, but not closed: the slow rank
+ * would take that for the death of who closed it. */
+static void who_is_slow_is_asked_another_way(void **state)
+{
+	struct job *job = make_job(4, false);
+
+	(void)state;
+	ranks_run(4, ask_who_is_slow, job);
+	free_job(job);
+}
+
 static void questions_are_answered(void **state)
 {
 	(void)state;
@@ -377,6 +459,7 @@ int main(void)
 		cmocka_unit_test(news_pass_the_gaps_of_those_who_left),
 		cmocka_unit_test(goodbyes_are_no_news),
 		cmocka_unit_test(questions_are_answered),
+		cmocka_unit_test(who_is_slow_is_asked_another_way),
 		cmocka_unit_test(the_phases_do_not_mix),
 	};
 
