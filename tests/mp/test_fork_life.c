@@ -26,6 +26,9 @@
 #define VALUE   7.0f
 #define LONG    300000 /* floats: more than goes through slots at once */
 
+/* A child of a sanitized process may find its heap locked, by a thread that it has not. */
+#define CAN_ALLOCATE !TTI_SANITIZED
+
 static struct shared {
 	_Atomic int has_forked; /* once per life of the crew */
 	_Atomic int is_over;
@@ -195,9 +198,9 @@ static int stay(void *arg)
 	static const char *const kinds[] = { "socket:", "/memfd:tutti", NULL };
 	const float *const memory = *(float **)arg;
 
-	if (count_files(kinds) != 0)
+	if (CAN_ALLOCATE && count_files(kinds) != 0)
 		complain("sockets and shared memory that are open", count_files(kinds));
-	if (!memory && count_maps() != 0)
+	if (CAN_ALLOCATE && !memory && count_maps() != 0)
 		complain("mappings", count_maps());
 	if (memory && *memory != VALUE)
 		complain("memory that its parent allocated", (int)*memory);
@@ -339,8 +342,11 @@ struct test {
 static void children_live(void **state)
 {
 	const struct test *test = *state;
-	struct crew *crew = crew_create(N, test->transport, test->call);
+	struct crew *crew;
 
+	if (test->call == children_meet && !CAN_ALLOCATE)
+		skip();
+	crew = crew_create(N, test->transport, test->call);
 	memset(shared, 0, sizeof(*shared));
 	fflush(NULL);
 	assert_int_equal(crew_start(crew), 0);
