@@ -15,6 +15,7 @@
  *
  * Owner: tti_boot_close(). Threads: one at a time; *stop may be set by any. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,10 @@ struct tti_boot_config {
 	/* Of the kind that connects: called once if init breaks, with what the others are about
 	 * to be told, which it may replace. NULL: nobody; `self` outlives the handle. */
 	void (*on_broken)(void *self, struct tti_news *news);
+	/* Of the sub kind: called every TTI_BOOT_NAP_MS while this rank waits for rank `peer` in an
+	 * exchange. TUTTI_AGAIN: it goes on waiting; an error: it ends with that and its text, on all
+	 * ranks. is_late: the time is over. NULL: nobody. */
+	tutti_status (*on_wait)(void *self, int peer, bool is_late);
 	void *self;
 };
 
@@ -70,7 +75,7 @@ TUTTI_CHECKED tutti_status tti_boot_local_create(int nranks, const _Atomic int *
 /* The sub kind: `n` ranks of `parent` (of any kind), ranks[i] there is rank i here, NULL: the
  * same ones; the own rank is among them. `parent` watches; it, or the carrier that it is
  * a sub of, outlives this one. The context is another one for each communicator of a
- * carrier, and the same on all its ranks. Of the config timeout_ms and stop are looked at.
+ * carrier, and the same on all its ranks. Of the config timeout_ms, stop and on_wait are looked at.
  * Does not wait for the others. */
 TUTTI_CHECKED tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context,
 					       const int *ranks, int n,

@@ -96,6 +96,16 @@ static bool was_closed(const struct tti_office *office, uint64_t context)
 	return false;
 }
 
+bool tti_office_knows(struct tti_office *office, uint64_t context)
+{
+	bool knows;
+
+	pthread_mutex_lock(&office->lock);
+	knows = find(office, context) || was_closed(office, context);
+	pthread_mutex_unlock(&office->lock);
+	return knows;
+}
+
 /* The first stray of this context, taken out; NULL: none. */
 static struct tti_stray *find_stray(struct tti_office *office, uint64_t context)
 {

@@ -35,6 +35,9 @@ enum tti_mail_kind {
 	TTI_MAIL_JOIN,      /* of a council (council.h): bits of ranks          */
 	TTI_MAIL_QUERY,     /* ... nothing                                      */
 	TTI_MAIL_VERDICT,   /* ... bits of ranks                                */
+	TTI_MAIL_WHERE,     /* of calls of some ranks (callers.h): are you in it */
+	TTI_MAIL_THERE,     /* ... tti_caller_answer                            */
+	TTI_MAIL_CLASH,     /* ... neither can end                              */
 	TTI_MAIL_KINDS,
 };
 
@@ -84,6 +87,8 @@ void tti_office_open(struct tti_office *office, struct tti_box *box);
 void tti_office_settle(struct tti_office *office, struct tti_box *box);
 /* No call of it afterwards; who asks is told that it is closed. */
 void tti_office_close(struct tti_office *office, struct tti_box *box);
+/* Whether such a box is open here, or was, as far as that is remembered. */
+bool tti_office_knows(struct tti_office *office, uint64_t context);
 bool tti_office_is_down(struct tti_office *office, int peer);
 
 /* For carriers: mail came, of nbytes from its head on; a rank is gone. `for_good`: it will

@@ -145,13 +145,49 @@ static void nap(struct tti_sub *sub, int64_t deadline_ns)
 	(void)pthread_cond_timedwait(&sub->came, &sub->lock, &time);
 }
 
+/* Why a wait for `peer` has ended without a letter. */
+static tutti_status give_up(struct tti_sub *sub, int peer, const char *what, tutti_status st,
+			    bool stopped)
+{
+	char name[TTI_BOOT_NAME];
+
+	if (stopped && st == TUTTI_EPEER)
+		return fail(
+			sub, st, -1,
+			"%s left %s, as a rank of the communicator that this one is made of died",
+			tti_sub_name(sub, sub->base.rank, name), what);
+	if (stopped)
+		return fail(sub, st, -1, "%s was %s on rank %d", what,
+			    st == TUTTI_EREVOKED ? "revoked" : "aborted", sub->base.rank);
+	if (st == TUTTI_EPEER)
+		return fail(sub, st, peer, "%s: %s left", what, tti_sub_name(sub, peer, name));
+	return fail(sub, st, peer, "%s: nothing came from %s within %lld ms", what,
+		    tti_sub_name(sub, peer, name), (long long)sub->timeout_ms);
+}
+
+/* What who made this says of the wait. The lock is held, but while it asks. */
+static tutti_status ask(struct tti_sub *sub, int peer, bool is_late, char *text, size_t size)
+{
+	tutti_status st = TUTTI_AGAIN;
+
+	if (sub->on_wait) {
+		pthread_mutex_unlock(&sub->lock);
+		st = sub->on_wait(sub->self, peer, is_late);
+		if (st < 0)
+			(void)snprintf(text, size, "%s", tti_error_text());
+		pthread_mutex_lock(&sub->lock);
+	}
+	return st == TUTTI_AGAIN && is_late ? TUTTI_ETIMEOUT : st;
+}
+
 static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64_t deadline_ns,
 			  struct tti_letter **out)
 {
 	tutti_status st = TUTTI_AGAIN;
 	int64_t late_ns = INT64_MAX;
+	int64_t ask_ns = sub->on_wait ? tti_deadline(TTI_BOOT_NAP_MS) : INT64_MAX;
 	bool lost, left = false, stopped = false;
-	char name[TTI_BOOT_NAME];
+	char why[TTI_NEWS_TEXT] = "";
 
 	pthread_mutex_lock(&sub->lock);
 	while (st == TUTTI_AGAIN) {
@@ -169,8 +205,11 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 		else if (left && tti_now_ns() >= late_ns)
 			st = TUTTI_EPEER;
 		else if (tti_left_ms(deadline_ns, 1) == 0)
-			st = TUTTI_ETIMEOUT;
-		else
+			st = ask(sub, peer, true, why, sizeof(why));
+		else if (tti_now_ns() >= ask_ns) {
+			ask_ns = tti_deadline(TTI_BOOT_NAP_MS);
+			st = ask(sub, peer, false, why, sizeof(why));
+		} else
 			nap(sub, deadline_ns);
 	}
 	lost = sub->lost;
@@ -179,18 +218,7 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 		return st;
 	if (lost)
 		return tti_fail((tutti_status)sub->news.status, "%s", sub->news.text);
-	if (stopped && st == TUTTI_EPEER)
-		return fail(
-			sub, st, -1,
-			"%s left %s, as a rank of the communicator that this one is made of died",
-			tti_sub_name(sub, sub->base.rank, name), what);
-	if (stopped)
-		return fail(sub, st, -1, "%s was %s on rank %d", what,
-			    st == TUTTI_EREVOKED ? "revoked" : "aborted", sub->base.rank);
-	if (st == TUTTI_EPEER)
-		return fail(sub, st, peer, "%s: %s left", what, tti_sub_name(sub, peer, name));
-	return fail(sub, st, peer, "%s: nothing came from %s within %lld ms", what,
-		    tti_sub_name(sub, peer, name), (long long)sub->timeout_ms);
+	return *why ? fail(sub, st, -1, "%s", why) : give_up(sub, peer, what, st, stopped);
 }
 
 static tutti_status receive(struct tti_sub *sub, int peer, void *data, size_t nbytes,
@@ -412,6 +440,8 @@ tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, cons
 	sub->box = (struct tti_box){ .context = context, .take = take, .down = tti_sub_down };
 	sub->timeout_ms = config->timeout_ms;
 	sub->stop = config->stop;
+	sub->on_wait = config->on_wait;
+	sub->self = config->self;
 	sub->letters_end = &sub->letters;
 	sub->heir[0] = sub->heir[1] = -1;
 	pthread_mutex_init(&sub->lock, NULL);

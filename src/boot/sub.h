@@ -27,6 +27,8 @@ struct tti_sub {
 	int *member; /* [nranks]: their ranks in the carrier */
 	int64_t timeout_ms;
 	const _Atomic int *stop;
+	tutti_status (*on_wait)(void *self, int peer, bool is_late);
+	void *self; /* of on_wait */
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t came;
