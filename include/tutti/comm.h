@@ -118,11 +118,12 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_env(tutti_comm_t *out,
  * rank of heap and shared memory until its first call (over TCP 0.3 KiB more for each further
  * host); programs, and memory for messages, come with the calls that need them.
  *
- * The calls below are calls of all ranks concerned, in the same order on all. They wait for
- * the other ranks, but do not disturb what runs on the parent, nor wait for it. `config` is
- * alike on all ranks; NULL, or a field left NULL: as the parent's. Inside a group, or with
- * config.blocking 0, they return at once, as an init does; number and rank are known when
- * it is done. A parent that is lost cannot be split (its status is returned), only shrunk
+ * The calls below are calls of all ranks concerned, in the same order on all (but
+ * tutti_comm_create_group(), which has an order of its own). They wait for the other ranks, but do
+ * not disturb what runs on the parent, nor wait for it. `config` is alike on all ranks; NULL, or a
+ * field left NULL: as the parent's. Inside a group, or with config.blocking 0, they return at once,
+ * as an init does; number and rank are known when it is done. A parent that is lost cannot be
+ * split (its status is returned), only shrunk
  * with TUTTI_SHRINK_FAILED. The parent is not to be destroyed by another thread while a
  * child is being made. *out is written on success only. */
 
@@ -141,6 +142,25 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_split(tutti_comm_t comm, int col
  * its own: for a thread, or a library, that must not disturb the parent's. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_dup(tutti_comm_t comm, tutti_comm_t *out,
 						    const tutti_config *config);
+
+/* Make a communicator of the ranks ranks[0 .. count-1] of `comm`, in that order; only they call, and
+ * the others may be in any call or in none. This rank is one of them. `ranks` is the same on all of
+ * them, in the same order, and not kept. It costs no more than tutti_comm_split().
+ *
+ * The call is no call of `comm`: it disturbs nothing there and keeps no order with it. Unlike all
+ * others it may be made while another thread is in a call on `comm`, and by several threads at once.
+ * Then `tag`, 0 or more, tells them apart, as in MPI_Comm_create_group(): two of these calls that one
+ * rank is in at the same time have different tags; groups without a common rank may have the same.
+ *
+ * TUTTI_EINVAL: `ranks` is empty, has a number twice or one that is no rank, or not this rank; or the
+ * members' `config` differ. TUTTI_EUSAGE: this rank is in such a call with this tag. TUTTI_EMISMATCH
+ * on all members: two of them pass the same tag, each other's number and different ranks, and so would
+ * wait for each other for ever. TUTTI_ETIMEOUT names who has not called within TUTTI_BOOT_TIMEOUT_MS.
+ * TUTTI_EPEER: a rank of `comm` died, or a member gave up; TUTTI_EREVOKED: `comm` was revoked. A
+ * member that calls after the others have failed is told so. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_create_group(tutti_comm_t comm, const int *ranks,
+							     int count, int tag, tutti_comm_t *out,
+							     const tutti_config *config);
 
 /* The `flags` of tutti_comm_shrink(): who is left out besides those that are named. */
 #define TUTTI_SHRINK_DEFAULT 0

@@ -38,6 +38,17 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 	return config;
 }
 
+static uint64_t hash_text(const char *text)
+{
+	return text ? tti_hash_bytes(text, strlen(text)) : 0;
+}
+
+uint64_t tti_child_settings(const tutti_config *config)
+{
+	return tti_hash_combine(hash_text(config->transport), hash_text(config->algo)) ^
+	       (uint64_t)(config->reproducible + 2 * config->encrypt);
+}
+
 /* -- What it goes by ------------------------------------------------------------------ */
 
 tutti_status tti_child_descend(struct tti_comm *comm, const struct tti_comm *parent,
@@ -217,11 +228,6 @@ static void free_split(struct tti_maker *maker)
 	tti_free(split);
 }
 
-static uint64_t hash_text(const char *text)
-{
-	return text ? tti_hash_bytes(text, strlen(text)) : 0;
-}
-
 static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int color, int key,
 			  tutti_comm_t *out, const tutti_config *given)
 {
@@ -241,8 +247,7 @@ static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int colo
 	made->vote = (struct vote){
 		.color = color,
 		.key = key,
-		.settings = tti_hash_combine(hash_text(config.transport), hash_text(config.algo)) ^
-			    (uint64_t)(config.reproducible + 2 * config.encrypt),
+		.settings = tti_child_settings(&config),
 	};
 	made->k = parent->nsplits++;
 	made->handle = handle;

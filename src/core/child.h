@@ -59,11 +59,15 @@ enum tti_child_kind {
 	TTI_CHILD_COUNCIL, /* on who is left               */
 	TTI_CHILD_REST,    /* who is left                  */
 	TTI_CHILD_GROW,    /* on where to meet new ranks   */
+	TTI_CHILD_CALLERS, /* who makes one of some ranks  */
 };
 uint64_t tti_child_context(const struct tti_comm *parent, enum tti_child_kind kind, uint64_t k);
 
 /* The config of a child: what the user leaves open is the parent's. */
 tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config *given);
+
+/* What of it all ranks must have alike. */
+uint64_t tti_child_settings(const tutti_config *config);
 
 /* Its ranks are those of the parent, ranks[0 .. n-1]; or of no communicator that is left out. */
 TUTTI_CHECKED tutti_status tti_child_descend(struct tti_comm *comm, const struct tti_comm *parent,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/callers.h"
 #include "boot/council.h"
 #include "core/child.h"
 #include "core/stream.h"
@@ -115,6 +116,7 @@ void tti_comm_free(struct tti_comm *comm)
 	tti_free(comm->extents.at);
 	tti_windows_release(comm);
 	tti_comm_close_ports(comm);
+	tti_callers_free(comm->callers);
 	if (root != comm)
 		tti_boot_close(comm->boot);
 	tti_free(comm->port_of);

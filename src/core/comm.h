@@ -166,6 +166,7 @@ struct tti_comm {
 	uint64_t context;  /* its number among them, 0: it is the root       */
 	uint64_t nsplits;  /* made of it so far; who makes calls counts      */
 	uint64_t nshrinks, ncouncil_calls, ngrows;
+	struct tti_callers *callers; /* under lock; NULL: it made none of some ranks yet */
 	/* Of a root: verdicts that somebody may still ask for, under lock. */
 	struct tti_council *councils[TTI_COUNCILS_KEPT];
 	unsigned ncouncils;

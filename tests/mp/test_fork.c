@@ -121,6 +121,7 @@ static void use_communicator(struct things *t)
 	refuse(tutti_ping(t->comm, 0, 1, NULL, &out.ping));
 	refuse(tutti_comm_dup(t->comm, &out.comm, NULL));
 	refuse(tutti_comm_split(t->comm, 0, 0, &out.comm, NULL));
+	refuse(tutti_comm_create_group(t->comm, &out.n, 1, 0, &out.comm, NULL));
 	refuse(tutti_comm_shrink(t->comm, NULL, 0, &out.comm, NULL, TUTTI_SHRINK_FAILED));
 	refuse(tutti_comm_grow(t->comm, N + 1, NULL, -1, &out.comm, NULL));
 	refuse(tutti_mem_alloc(&out.memory, 100, t->comm));
@@ -168,7 +169,7 @@ static void destroy_all(struct things *t)
 	refuse(tutti_comm_destroy(t->comm));
 }
 
-#define REFUSED (28 + 16 + 6)
+#define REFUSED (29 + 16 + 6)
 
 static tutti_status make_things(struct things *t)
 {

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A communicator of some ranks of another one, which only those make. Its ranks are known from the start,
+ * so they meet over the bootstrap that will be its own: first they compare how they configure it. */
+#include <string.h>
+
+#include "boot/callers.h"
+#include "core/child.h"
+#include "util/bitset.h"
+#include "util/error.h"
+#include "util/mem.h"
+#include "util/params.h"
+
+struct create {
+	struct tti_maker maker;
+	tutti_comm_t handle; /* of the parent, entered */
+	struct tti_callers *callers;
+	struct tti_group_call call;
+	uint64_t settings;
+	bool has_met; /* all have called */
+	int ranks[];
+};
+
+static tutti_status on_wait(void *self, int peer, bool is_late)
+{
+	struct create *create = self;
+
+	if (create->has_met)
+		return TUTTI_AGAIN;
+	return tti_callers_wait(create->callers, &create->call, create->ranks[peer], is_late,
+				tti_params()->boot_timeout_ms);
+}
+
+static tutti_status check_settings(const struct create *create, const uint64_t *settings)
+{
+	for (int i = 0; i < create->call.n; i++)
+		if (settings[i] != settings[0])
+			return tti_fail(TUTTI_EINVAL,
+					"ranks %d and %d configure their new communicator "
+					"differently: give transport, algo, reproducible and "
+					"encrypt alike",
+					create->ranks[0], create->ranks[i]);
+	return TUTTI_OK;
+}
+
+static tutti_status meet(struct create *create, struct tti_comm *comm, struct tti_boot *boot)
+{
+	uint64_t *settings = tti_calloc((size_t)comm->n, sizeof(*settings));
+	tutti_status st;
+
+	if (!settings)
+		return tti_fail(TUTTI_ENOMEM, "a communicator of %d ranks: out of memory", comm->n);
+	settings[comm->rank] = create->settings;
+	st = tti_boot_all_gather(boot, settings, sizeof(*settings));
+	create->has_met = st == TUTTI_OK;
+	if (st == TUTTI_OK)
+		st = check_settings(create, settings);
+	/* All find that. */
+	if (create->has_met && st != TUTTI_OK)
+		tti_boot_sub_finish(boot);
+	tti_free(settings);
+	return st;
+}
+
+static tutti_status connect_group(struct tti_maker *maker, struct tti_comm *comm,
+				  struct tti_boot **boot)
+{
+	struct create *create = (struct create *)maker;
+	const struct tti_boot_config config = { .timeout_ms = tti_params()->boot_timeout_ms,
+						.stop = &comm->stop,
+						.on_wait = on_wait,
+						.self = create };
+	tutti_status st;
+
+	*boot = NULL;
+	comm->context = create->call.context;
+	TTI_TRY(tti_boot_sub_create(maker->parent->boot, comm->context, maker->ranks, comm->n,
+				    &config, boot));
+	st = meet(create, comm, *boot);
+	if (st == TUTTI_OK)
+		return st;
+	tti_boot_close(*boot);
+	*boot = NULL;
+	return st;
+}
+
+static void free_create(struct tti_maker *maker)
+{
+	struct create *create = (struct create *)maker;
+
+	tti_callers_leave(create->callers, &create->call);
+	tti_handle_leave(create->handle);
+	tti_free(create);
+}
+
+/* Answers ranks that ask who has called, from the first such call on. */
+static tutti_status get_callers(struct tti_comm *parent, struct tti_callers **out)
+{
+	tutti_status st = TUTTI_OK;
+
+	pthread_mutex_lock(&parent->lock);
+	if (!parent->callers)
+		st = tti_callers_create(parent->boot,
+					tti_child_context(parent, TTI_CHILD_CALLERS, 0),
+					&parent->callers);
+	*out = parent->callers;
+	pthread_mutex_unlock(&parent->lock);
+	return st;
+}
+
+static tutti_status check_ranks(const struct tti_comm *parent, const int *ranks, int count,
+				int *own)
+{
+	uint64_t *seen;
+	tutti_status st = TUTTI_OK;
+
+	if (!ranks || count < 1 || count > parent->n)
+		return tti_fail(TUTTI_EINVAL,
+				"%d ranks at %p: a communicator of some of %d ranks has 1 to %d",
+				count, (const void *)ranks, parent->n, parent->n);
+	seen = tti_calloc(TTI_BITSET_WORDS(parent->n), sizeof(*seen));
+	if (!seen)
+		return tti_fail(TUTTI_ENOMEM, "%d ranks: out of memory", parent->n);
+	for (int i = 0; i < count && st == TUTTI_OK; i++) {
+		if (ranks[i] < 0 || ranks[i] >= parent->n)
+			st = tti_fail(TUTTI_EINVAL, "ranks[%d] is %d: there are 0 to %d", i,
+				      ranks[i], parent->n - 1);
+		else if (tti_bit_has(seen, (size_t)ranks[i]))
+			st = tti_fail(TUTTI_EINVAL, "ranks[%d] is %d, which is there before", i,
+				      ranks[i]);
+		else
+			tti_bit_set(seen, (size_t)ranks[i]);
+		if (ranks[i] == parent->rank)
+			*own = i;
+	}
+	tti_free(seen);
+	if (st == TUTTI_OK && *own < 0)
+		st = tti_fail(TUTTI_EINVAL,
+			      "rank %d calls, and is not among the %d ranks: only those do",
+			      parent->rank, count);
+	return st;
+}
+
+static tutti_status create_group(tutti_comm_t handle, struct tti_comm *parent, const int *ranks,
+				 int count, int tag, tutti_comm_t *out, const tutti_config *given)
+{
+	const size_t ranks_bytes = (size_t)(count < 0 ? 0 : count) * sizeof(*ranks);
+	struct tti_callers *callers;
+	struct create *create;
+	tutti_config config;
+	tutti_status st;
+	int own = -1;
+
+	TTI_TRY(tti_comm_usable(parent));
+	TTI_TRY(check_ranks(parent, ranks, count, &own));
+	TTI_TRY(get_callers(parent, &callers));
+	config = tti_child_config(parent, given);
+	create = tti_zalloc(sizeof(*create) + ranks_bytes);
+	if (!create)
+		return tti_fail(TUTTI_ENOMEM, "a communicator of %d ranks: out of memory", count);
+	memcpy(create->ranks, ranks, ranks_bytes);
+	create->maker = (struct tti_maker){ .connect = connect_group,
+					    .free = free_create,
+					    .parent = parent,
+					    .ranks = create->ranks,
+					    .follows = parent,
+					    .follows_deaths = true };
+	create->handle = handle;
+	create->callers = callers;
+	create->settings = tti_child_settings(&config);
+	create->call.tag = tag;
+	create->call.n = count;
+	create->call.ranks = create->ranks;
+	/* Until it is made. */
+	st = tti_handle_enter(handle, &parent);
+	if (st == TUTTI_OK) {
+		st = tti_callers_enter(callers, &create->call);
+		if (st != TUTTI_OK)
+			tti_handle_leave(handle);
+	}
+	if (st != TUTTI_OK) {
+		tti_free(create);
+		return st;
+	}
+	return tti_comm_make(&create->maker, count, own, true, &config, out);
+}
+
+tutti_status tutti_comm_create_group(tutti_comm_t handle, const int *ranks, int count, int tag,
+				     tutti_comm_t *out, const tutti_config *config)
+{
+	struct tti_comm *parent;
+	tutti_status st;
+
+	if (!out)
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_comm_t");
+	if (tag < 0)
+		return tti_handle_fail(handle, TUTTI_EINVAL, "tag is %d: 0 or more", tag);
+	TTI_TRY(tti_handle_note(handle, tti_config_check(config)));
+	TTI_TRY(tti_handle_enter(handle, &parent));
+	st = tti_comm_note(parent, create_group(handle, parent, ranks, count, tag, out, config));
+	tti_handle_leave(handle);
+	return st;
+}
