@@ -101,6 +101,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
  * Slurm's libpmi.so.0, loaded at run time, under srun --mpi=none. With PMI-1 only the process that
  * the launcher started is a rank, and it says goodbye to the launcher when it ends by exit().
  *
+ * A host name that does not resolve yet, as of a service whose containers start, is asked for again
+ * until TUTTI_BOOT_TIMEOUT_MS are over, also if config.blocking is 0; then it is TUTTI_ETIMEOUT.
+ *
  * The file is made by rank 0, which removes it when all have come and replaces one that an earlier
  * run has left. If rank 0 fails, it leaves its error there, for ranks that come later. The others
  * read the file only if it belongs to their user and nobody else may read or write it.

@@ -2,6 +2,7 @@
 #include "boot/iface.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -11,11 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/fork.h"
+#include "util/log.h"
 #include "util/params.h"
 
 /* "tutti-" and 32 digits; returns how many characters. */
@@ -146,23 +150,95 @@ tutti_status tti_addr_split(const char *text, char *host, size_t size, const cha
 	return TUTTI_OK;
 }
 
-tutti_status tti_addr_parse(const char *text, struct tti_addr *out, size_t most, size_t *n)
+/* Between two questions to the resolver. */
+#define ASK_FIRST_MS 50
+#define ASK_MOST_MS  1000
+
+/* Whether it can be the name of a host, so that the resolver may know it later: letters, digits, - and _
+ * between dots, and not an address that is wrong. */
+static bool may_be_name(const char *host)
 {
-	char host[256];
-	const char *port = NULL;
+	const char *last = host;
+
+	for (const char *label = host; *label;) {
+		const size_t len = strcspn(label, ".");
+
+		if (len == 0 || len > 63)
+			return false;
+		for (size_t i = 0; i < len; i++)
+			if (!isalnum((unsigned char)label[i]) && !strchr("-_", label[i]) &&
+			    (unsigned char)label[i] < 0x80)
+				return false;
+		last = label;
+		label += len + (label[len] == '.');
+	}
+	return last[strspn(last, "0123456789.")] != '\0';
+}
+
+/* Errors of names that may appear later. */
+static bool may_come(int error)
+{
+#ifdef EAI_NODATA
+	if (error == EAI_NODATA)
+		return true;
+#endif
+	return error == EAI_NONAME || error == EAI_AGAIN || error == EAI_FAIL;
+}
+
+/* Names of services appear after their containers have started: ask until there is an answer. An error
+ * of getaddrinfo(). */
+static int resolve(const char *host, const char *port, int64_t timeout_ms, struct addrinfo **out)
+{
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
 					.ai_socktype = SOCK_STREAM,
 					.ai_flags = AI_NUMERICSERV };
+	const int64_t deadline_ns = tti_deadline(timeout_ms);
+	const bool may_wait = timeout_ms > 0 && may_be_name(host);
+	int ask_ms = ASK_FIRST_MS;
+
+	for (;;) {
+		const int error = getaddrinfo(host, port, &hints, out);
+		const int left_ms = tti_left_ms(deadline_ns, ask_ms);
+		const struct timespec nap = { .tv_sec = left_ms / 1000,
+					      .tv_nsec = left_ms % 1000 * TTI_NS_PER_MS };
+
+		if (error == 0 || !may_wait || !may_come(error) || left_ms == 0)
+			return error;
+		if (ask_ms == ASK_FIRST_MS)
+			tti_log(TTI_LOG_WARN, TTI_BOOT,
+				"\"%s\" has no address yet (%s): asking again for up to %lld ms",
+				host, gai_strerror(error), (long long)timeout_ms);
+		nanosleep(&nap, NULL);
+		ask_ms = ask_ms * 2 < ASK_MOST_MS ? ask_ms * 2 : ASK_MOST_MS;
+	}
+}
+
+static tutti_status fail_to_resolve(const char *text, const char *host, int error,
+				    int64_t timeout_ms)
+{
+	if (timeout_ms > 0 && may_be_name(host) && may_come(error))
+		return tti_fail(TUTTI_ETIMEOUT,
+				"no address of the host in \"%s\" within %lld ms: %s. Correct the "
+				"name (TUTTI_COMM_ID or MASTER_ADDR), or write its address; see "
+				"whether `getent hosts %s` knows it",
+				text, (long long)timeout_ms, gai_strerror(error), host);
+	return tti_fail(TUTTI_EINVAL, "no address of the host in \"%s\": %s", text,
+			gai_strerror(error));
+}
+
+tutti_status tti_addr_parse(const char *text, int64_t timeout_ms, struct tti_addr *out, size_t most,
+			    size_t *n)
+{
+	char host[256];
+	const char *port = NULL;
 	struct addrinfo *list;
+	int error;
 
 	*n = 0;
 	TTI_TRY(tti_addr_split(text, host, sizeof(host), &port));
-
-	const int error = getaddrinfo(host, port, &hints, &list);
-
+	error = resolve(host, port, timeout_ms, &list);
 	if (error != 0)
-		return tti_fail(TUTTI_EINVAL, "no address of the host in \"%s\": %s", text,
-				gai_strerror(error));
+		return fail_to_resolve(text, host, error, timeout_ms);
 	for (const struct addrinfo *at = list; at && *n < most; at = at->ai_next)
 		if (tti_addr_from_sock(at->ai_addr, &out[*n]) == TUTTI_OK)
 			(*n)++;

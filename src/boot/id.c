@@ -137,7 +137,8 @@ tutti_status tti_boot_id_from_address(const char *address, const char *secret, t
 	struct tti_id id = { .flags = TTI_ID_BY_HAND };
 
 	tti_assert(sodium_init() >= 0);
-	TTI_TRY(tti_addr_parse(address, id.addrs, TTI_IFACE_MOST, &id.naddrs));
+	TTI_TRY(tti_addr_parse(address, tti_params()->boot_timeout_ms, id.addrs, TTI_IFACE_MOST,
+			       &id.naddrs));
 	TTI_TRY(check_loopback(address, &id));
 	if (secret) {
 		TTI_TRY(key_of(address, secret, id.secret));

@@ -103,10 +103,11 @@ bool tti_addr_is_loopback(const struct tti_addr *addr);
 TUTTI_CHECKED tutti_status tti_addr_split(const char *text, char *host, size_t size,
 					  const char **port_out);
 
-/* What "host:port", "1.2.3.4:5000" or "[::1]:5000" stands for. TUTTI_EINVAL says
- * what is wrong with the text. May ask the resolver. */
-TUTTI_CHECKED tutti_status tti_addr_parse(const char *text, struct tti_addr *out, size_t most,
-					  size_t *n);
+/* What "host:port", "1.2.3.4:5000" or "[::1]:5000" stands for. TUTTI_EINVAL says what is wrong with the
+ * text. May ask the resolver, and, as names may appear late, again until the time is over: then
+ * TUTTI_ETIMEOUT. 0 ms: once. */
+TUTTI_CHECKED tutti_status tti_addr_parse(const char *text, int64_t timeout_ms,
+					  struct tti_addr *out, size_t most, size_t *n);
 const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size);
 #define TTI_ADDR_TEXT 64
 

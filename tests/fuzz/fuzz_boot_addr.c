@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			struct tti_addr addrs[2];
 			size_t n;
 
-			(void)!tti_addr_parse(text, addrs, 2, &n);
+			(void)!tti_addr_parse(text, 0, addrs, 2, &n);
 		}
 	}
 	(void)tti_iface_passes(text, "eth0");

@@ -29,12 +29,13 @@ static void texts_become_addresses(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
-		CHECK_OK(tti_addr_parse(good[i].text, addrs, TTI_IFACE_MOST, &n));
+		CHECK_OK(tti_addr_parse(good[i].text, 0, addrs, TTI_IFACE_MOST, &n));
 		assert_true(n >= 1);
 		assert_string_equal(tti_addr_format(&addrs[0], text, sizeof(text)), good[i].shown);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		assert_int_equal(tti_addr_parse(bad[i], addrs, TTI_IFACE_MOST, &n), TUTTI_EINVAL);
+		assert_int_equal(tti_addr_parse(bad[i], 0, addrs, TTI_IFACE_MOST, &n),
+				 TUTTI_EINVAL);
 }
 
 static void filters(void **state)
