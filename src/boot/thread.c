@@ -18,7 +18,7 @@
 /* How long to wait for the others to have read our goodbye. */
 #define LINGER_MS      500
 /* The same where a connection has to be made for it, as the old one broke. */
-#define LINGER_MOST_MS 1000
+#define LINGER_MOST_MS 800
 
 /* -- Who comes --------------------------------------------------------------------- */
 
