@@ -79,6 +79,25 @@ extern "C" {
 /* The version of the library at run time, as TUTTI_VERSION. Any thread. */
 TUTTI_API int tutti_version(void);
 
+/* -- Waiting ----------------------------------------------------------------- */
+
+/* A thread's answer whether it shall wait no longer: not 0. `arg` is what the user gave. */
+typedef int (*tutti_interrupt_fn)(void *arg);
+
+/* Let this thread ask fn(arg) while it waits in a call: every 0.05 s or so, and not before it has
+ * waited for some time. For programs whose handlers of signals cannot run meanwhile, as those of
+ * languages with an interpreter. If the answer is not 0 the call ends:
+ *
+ * A call on a communicator, or on a window of it, ends with TUTTI_EABORTED. The communicator is lost;
+ * the other ranks get TUTTI_EPEER, which names this one. tutti_stream_synchronize(),
+ * tutti_event_synchronize() and tutti_plan_wait() return TUTTI_AGAIN; nothing is lost, and what they
+ * waited for goes on. Making a communicator and destroying a stream do not ask: make it with
+ * config.blocking 0, wait for the stream before.
+ *
+ * fn must not call the library with what the interrupted call uses. It belongs to the calling thread;
+ * NULL: none, as at first. */
+TUTTI_API void tutti_set_interrupt(tutti_interrupt_fn fn, void *arg);
+
 /* -- Streams and events -------------------------------------------------- */
 
 /* Any thread may use a stream or an event, several at once, but for destroy. TUTTI_EINVAL: a

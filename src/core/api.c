@@ -333,8 +333,6 @@ tutti_status tutti_comm_destroy(tutti_comm_t handle)
 tutti_status tutti_comm_abort(tutti_comm_t handle)
 {
 	struct tti_comm *comm;
-	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
-	bool tell;
 
 	if (!handle)
 		return TUTTI_OK;
@@ -342,16 +340,7 @@ tutti_status tutti_comm_abort(tutti_comm_t handle)
 		return tti_handle_fail(handle, TUTTI_EUSAGE,
 				       "tutti_comm_abort() inside a group: end it first");
 	TTI_TRY(enter_to_end(handle, &comm));
-	tell = atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->fate) == 0;
-	if (tell)
-		(void)tti_boot_name(comm->boot, comm->rank, name);
-	else
-		(void)snprintf(name, sizeof(name), "rank %d", comm->rank);
-	(void)snprintf(text, sizeof(text), "%s aborted the communicator", name);
-	/* The own fate first: it is another one than the others'. */
-	tti_comm_lose(comm, TUTTI_EABORTED, text);
-	if (tell)
-		tti_comm_tell(comm, TUTTI_EPEER, comm->rank, text);
+	tti_comm_give_up(comm, "aborted the communicator");
 	tti_handle_leave(handle);
 	return bury(handle);
 }

@@ -11,6 +11,7 @@
 #include "core/child.h"
 #include "core/stream.h"
 #include "util/error.h"
+#include "util/interrupt.h"
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
@@ -185,6 +186,31 @@ void tti_comm_tell(struct tti_comm *comm, tutti_status status, int culprit, cons
 	tti_comm_lose(comm, status, news.text);
 }
 
+void tti_comm_give_up(struct tti_comm *comm, const char *what)
+{
+	const bool tell =
+		atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->fate) == 0;
+	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
+
+	if (tell)
+		(void)tti_boot_name(comm->boot, comm->rank, name);
+	else
+		(void)snprintf(name, sizeof(name), "rank %d", comm->rank);
+	(void)snprintf(text, sizeof(text), "%s %s", name, what);
+	/* The own fate first: it is another one than the others'. */
+	tti_comm_lose(comm, TUTTI_EABORTED, text);
+	if (tell)
+		tti_comm_tell(comm, TUTTI_EPEER, comm->rank, text);
+}
+
+bool tti_comm_interrupted(struct tti_comm *comm)
+{
+	if (!tti_interrupted())
+		return false;
+	tti_comm_give_up(comm, "was interrupted in a call");
+	return true;
+}
+
 tutti_status tti_comm_note(struct tti_comm *comm, tutti_status status)
 {
 	if (status >= 0)
@@ -287,6 +313,8 @@ void tti_turn_wait(struct tti_comm *comm, uint64_t ticket)
 		if (atomic_load(&comm->done) == ticket)
 			break;
 		tti_futex_wait(&comm->turn, seen, TURN_NAP_NS);
+		/* What is queued ends soon then. */
+		(void)tti_comm_interrupted(comm);
 	}
 	atomic_fetch_sub(&comm->turn_waiters, 1);
 }

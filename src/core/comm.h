@@ -271,6 +271,13 @@ void tti_comm_lose(struct tti_comm *comm, tutti_status status, const char *text)
 /* Tell everybody, this rank included. */
 void tti_comm_tell(struct tti_comm *comm, tutti_status status, int culprit, const char *text);
 
+/* End it for this rank with TUTTI_EABORTED, for the others with TUTTI_EPEER: this rank `what`. */
+void tti_comm_give_up(struct tti_comm *comm, const char *what);
+
+/* Whether this thread shall wait no longer (tutti_set_interrupt()): then the communicator has ended. For
+ * what waits, every 50 ms. */
+bool tti_comm_interrupted(struct tti_comm *comm);
+
 /* Keep this thread's error text as the communicator's; returns `status`. */
 tutti_status tti_comm_note(struct tti_comm *comm, tutti_status status);
 

@@ -10,6 +10,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fork.h"
+#include "util/interrupt.h"
 #include "util/mem.h"
 #include "util/thread.h"
 
@@ -211,18 +212,26 @@ static tutti_status check_wait(tutti_call_plan_t plan)
 			       "function of tutti_stream_call(), behind it: return first");
 }
 
-tutti_status tutti_plan_wait(tutti_call_plan_t plan)
+/* `stop`: TUTTI_AGAIN if this thread is interrupted. */
+static tutti_status wait_for(tutti_call_plan_t plan, bool stop)
 {
 	TTI_TRY(check_wait(plan));
 	if (atomic_load(&plan->running)) {
 		atomic_fetch_add(&plan->awaited->now, 1);
-		while (atomic_load(&plan->running))
+		while (atomic_load(&plan->running) && !(stop && tti_interrupted()))
 			tti_futex_wait(&plan->running, 1, TTI_NS_PER_MS);
 		atomic_fetch_sub(&plan->awaited->now, 1);
+		if (atomic_load(&plan->running))
+			return TUTTI_AGAIN;
 	}
 	plan->started = false;
 	return plan->status == TUTTI_OK ? TUTTI_OK
 					: tti_fail_quiet(plan->status, "%s", plan->error);
+}
+
+tutti_status tutti_plan_wait(tutti_call_plan_t plan)
+{
+	return wait_for(plan, true);
 }
 
 tutti_status tutti_plan_destroy(tutti_call_plan_t plan)
@@ -233,7 +242,7 @@ tutti_status tutti_plan_destroy(tutti_call_plan_t plan)
 		return TUTTI_OK;
 	if (plan->pid == tti_fork_pid())
 		TTI_TRY(check_wait(plan));
-	st = tutti_plan_wait(plan);
+	st = wait_for(plan, false);
 	tti_args_drop(&plan->args);
 	tti_prepared_release(&plan->call);
 	tti_awaited_drop(plan->awaited);

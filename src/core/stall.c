@@ -320,6 +320,8 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	const int64_t stall_ns = tti_params()->stall_ms * TTI_NS_PER_MS;
 	char text[TTI_NEWS_TEXT];
 
+	if (tti_comm_interrupted(comm))
+		return TUTTI_EABORTED;
 	if (waited >= ASK_AFTER_NS && peer >= 0 && peer != comm->rank &&
 	    due(comm, &stall->round_ns, now, ASK_AGAIN_NS))
 		ask(comm, whom_to_ask(comm, since_ns, now, peer));

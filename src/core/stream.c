@@ -8,6 +8,7 @@
 #include "engine/wait.h"
 #include "util/error.h"
 #include "util/fork.h"
+#include "util/interrupt.h"
 #include "util/mem.h"
 #include "util/thread.h"
 
@@ -247,7 +248,7 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
 	}
 	pthread_mutex_init(&stream->lock, NULL);
-	pthread_cond_init(&stream->changed, NULL);
+	tti_cond_init(&stream->changed);
 	stream->end = &stream->first;
 	stream->pid = tti_fork_pid();
 	st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
@@ -303,16 +304,17 @@ static tutti_status check_stream(tutti_stream_t stream)
 
 tutti_status tutti_stream_synchronize(tutti_stream_t stream)
 {
+	bool stop = false;
 	tutti_status st;
 
 	TTI_TRY(check_stream(stream));
 	TTI_TRY(check_elsewhere(stream->awaited, "tutti_stream_synchronize()"));
 	pthread_mutex_lock(&stream->lock);
 	atomic_fetch_add(&stream->awaited->now, 1);
-	while (stream->first || stream->busy)
-		pthread_cond_wait(&stream->changed, &stream->lock);
+	while ((stream->first || stream->busy) && !stop)
+		stop = tti_interrupt_cond_wait(&stream->changed, &stream->lock);
 	atomic_fetch_sub(&stream->awaited->now, 1);
-	st = first_error(stream);
+	st = stream->first || stream->busy ? TUTTI_AGAIN : first_error(stream);
 	pthread_mutex_unlock(&stream->lock);
 	return st;
 }
@@ -405,7 +407,7 @@ tutti_status tutti_event_create(tutti_event_t *out)
 	if (!event)
 		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
 	pthread_mutex_init(&event->lock, NULL);
-	pthread_cond_init(&event->changed, NULL);
+	tti_cond_init(&event->changed);
 	event->users = 1;
 	tti_fork_watch();
 	event->pid = tti_fork_pid();
@@ -437,12 +439,17 @@ static void happen(struct tutti_event *event, uint64_t target)
 	pthread_mutex_unlock(&event->lock);
 }
 
-static void await(struct tutti_event *event, uint64_t target)
+/* TUTTI_AGAIN: this thread was interrupted. */
+static tutti_status await(struct tutti_event *event, uint64_t target)
 {
+	bool stop = false, happened;
+
 	pthread_mutex_lock(&event->lock);
-	while (event->happened < target)
-		pthread_cond_wait(&event->changed, &event->lock);
+	while (event->happened < target && !stop)
+		stop = tti_interrupt_cond_wait(&event->changed, &event->lock);
+	happened = event->happened >= target;
 	pthread_mutex_unlock(&event->lock);
+	return happened ? TUTTI_OK : TUTTI_AGAIN;
 }
 
 static tutti_status run_record(struct tti_stream_item *item)
@@ -459,7 +466,8 @@ static tutti_status run_wait(struct tti_stream_item *item)
 {
 	struct event_work *work = (struct event_work *)item;
 
-	await(work->event, work->target);
+	/* The stream's thread has nobody to ask. */
+	(void)await(work->event, work->target);
 	event_drop(work->event);
 	tti_free(work);
 	return TUTTI_OK;
@@ -528,7 +536,7 @@ tutti_status tutti_event_synchronize(tutti_event_t event)
 	st = check_elsewhere(awaited, "tutti_event_synchronize()");
 	if (st == TUTTI_OK) {
 		atomic_fetch_add(&awaited->now, 1);
-		await(event, target);
+		st = await(event, target);
 		atomic_fetch_sub(&awaited->now, 1);
 	}
 	tti_awaited_drop(awaited);

@@ -46,6 +46,8 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 	now = tti_now_ns();
 	if (!wait->since_ns)
 		wait->since_ns = now;
+	if (tti_comm_interrupted(comm))
+		return tti_comm_fate(comm);
 	if (comm->timeout_ms && now - wait->since_ns > comm->timeout_ms * TTI_NS_PER_MS) {
 		char text[TTI_NEWS_TEXT];
 
