@@ -3,7 +3,7 @@
 import ctypes
 from typing import Any, Dict, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
-from . import _c, groups
+from . import _c, groups, interrupts
 from .arrays import NAMES, SIZES, Place, read, type_of
 from .errors import ArgumentError, UsageError, error_of
 from .streams import Stream
@@ -94,7 +94,7 @@ class Calls:
 
     def _after(self, status: int, stream: Optional[Stream], *owners: Any) -> None:
         """A call has failed, or only queued."""
-        if status < 0:
+        if status:
             self._fail(status)
         if stream is not None:
             stream._keep(owners)
@@ -102,6 +102,10 @@ class Calls:
             groups.keep(owners)
 
     def _fail(self, status: int) -> NoReturn:
+        if status == _c.tutti_status.TUTTI_AGAIN:
+            interrupts.waited_in_vain()
+        if status == _c.tutti_status.TUTTI_EABORTED:
+            interrupts.reraise()
         if self._handle is None:
             raise UsageError("the communicator was destroyed")
         raise error_of(status, self._handle)
@@ -207,6 +211,20 @@ class Calls:
         if one[1] * self.size != everyone[1] or one[2] != everyone[2]:
             _differ(one, everyone, part_name, whole_name, self.size)
         return one, everyone
+
+    def _buffers(self, name: str, send: Any, recv: Any, root: int) -> Tuple[Place, Place, int]:
+        """Of a call by name: its buffers, and its count."""
+        if name == "all_gather":
+            mine, into = self._part_and_whole(send, recv, "send", "recv")
+            return mine, into, mine[1]
+        if name == "reduce_scatter":
+            into, mine = self._part_and_whole(recv, send, "recv", "send", recv is None)
+            return mine, into, into[1]
+        mine = read(send, "send", recv is None and (name != "broadcast" or self.rank != root))
+        into = mine if recv is None else read(recv, "recv", True)
+        if mine[1] != into[1] or mine[2] != into[2]:
+            _differ(mine, into)
+        return mine, into, _share(mine, "send", self.size) if name == "all_to_all" else mine[1]
 
     # -- A count for each rank ----------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Streams, on which calls are done beside what the program does, and events in them."""
 import ctypes
+import threading
 from typing import Any, List, Tuple
 
-from . import _c
+from . import _c, interrupts
 from .errors import check
 
 # After so many calls it is time to see which are done.
@@ -30,7 +31,10 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait until it has happened."""
-        check(_c.tutti_event_synchronize(self._handle))
+        status = _c.tutti_event_synchronize(self._handle)
+        check(status)
+        if status:
+            interrupts.waited_in_vain()
 
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", None), None
@@ -77,19 +81,43 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait until all that is queued is done. Raises the first error of all that ever was."""
-        check(_c.tutti_stream_synchronize(self._handle))
+        status = _c.tutti_stream_synchronize(self._handle)
+        check(status)
+        if status:
+            interrupts.waited_in_vain()
         self._kept, self._older = [], []
 
     def destroy(self) -> None:
         """Wait for what is queued and free the stream."""
+        try:
+            # This can be interrupted, and the end cannot.
+            self.synchronize()
+        finally:
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """Leave the end to a thread that waits for what is queued, and keeps what that works on."""
         handle, self._handle = self._handle, None
-        status = _c.tutti_stream_destroy(handle)
+        kept = self._kept, self._older
         self._kept, self._older = [], []
-        check(status)
+
+        def end() -> None:
+            _c.tutti_stream_destroy(handle)
+            del kept[0][:]
+
+        if not _c.tutti_stream_query(handle) == _c.tutti_status.TUTTI_AGAIN:
+            end()
+        else:
+            threading.Thread(target=end, daemon=True).start()
 
     def __enter__(self) -> "Stream":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._handle:
+        if not self._handle:
+            return
+        if exception[0] is None:
             self.destroy()
+        else:
+            # What it waits for may never come.
+            self._abandon()
