@@ -17,13 +17,17 @@ from .errors import (AbortedError, ArgumentError, Error, InternalError, LostErro
                      NoMemoryError, PeerError, PlanError, ProtocolError, RevokedError,
                      SystemCallError, Timeout, UnsupportedError, UsageError)
 from .groups import group
+from .plans import Plan
 from .streams import Event, Stream
+from .topology import JobPlan, Topology
+from .windows import Window
 
 __all__ = ["AbortedError", "ArgumentError", "Communicator", "Error", "Event", "InternalError",
-           "LostError", "MismatchError", "NoMemoryError", "PeerError", "PlanError", "ProtocolError",
-           "RevokedError", "Side", "Stream", "SystemCallError", "Timeout", "UniqueId",
-           "UnsupportedError", "UsageError", "get_include", "get_library_dir", "get_tool", "group",
-           "init", "init_all", "part", "reproducible"]
+           "JobPlan", "LostError", "MismatchError", "NoMemoryError", "PeerError", "Plan",
+           "PlanError", "ProtocolError", "RevokedError", "Side", "Stream", "SystemCallError",
+           "Timeout", "Topology", "UniqueId", "UnsupportedError", "UsageError", "Window",
+           "get_include", "get_library_dir", "get_tool", "group", "init", "init_all", "part",
+           "reproducible"]
 __version__ = f"{_c.TUTTI_VERSION_MAJOR}.{_c.TUTTI_VERSION_MINOR}.{_c.TUTTI_VERSION_PATCH}"
 
 # Errors are exceptions here, which show the text.

@@ -7,9 +7,12 @@ import time
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Sequence, Set, Type, Union
 
-from . import _c, groups
+from . import _c, groups, interrupts
 from .calls import Calls
 from .errors import ArgumentError, Error, check, error_of
+from .plans import Plan
+from .topology import text_of
+from .windows import Window
 
 # How often an init that is under way is looked at: soon at first, then less.
 _FIRST_PAUSE, _LAST_PAUSE = 50e-6, 2e-3
@@ -94,6 +97,7 @@ class Communicator(Calls):
         return self._made_by(call, self._handle, *args, of=self._handle)
 
     def _finish(self) -> None:
+        interrupts.install()
         pause, out, handle = _FIRST_PAUSE, ctypes.c_int(), self._handle
         try:
             while True:
@@ -143,11 +147,32 @@ class Communicator(Calls):
         return self._child(_c.tutti_comm_grow, nranks, ctypes.byref(id._id) if id else None, -1,
                            _OUT, ctypes.byref(make_config(config)))
 
+    # -- Other things on it ------------------------------------------------------------------
+
+    def window(self, memory: Any = None) -> Window:
+        """Let the other ranks read and write `memory`. Called by all ranks."""
+        return Window(self, memory)
+
+    def plan(self, name: str, send: Any = None, recv: Any = None, *, op: Any = "sum",
+             root: int = 0) -> Plan:
+        """Make the call `name` ready: start() of what this returns makes it."""
+        return Plan(self, name, send, recv, op, root)
+
+    def channels(self, json: bool = False) -> str:
+        """Which rings and trees it goes by, as text or as JSON."""
+        return text_of(_c.tutti_comm_plan, self._handle, int(json), handle=self._handle)
+
+    def transport(self, peer: int) -> str:
+        """How this rank reaches `peer`: "shm", "tcp" or "self"."""
+        out = ctypes.c_char_p()
+        check(_c.tutti_comm_transport(self._handle, peer, ctypes.byref(out)), self._handle)
+        return (out.value or b"").decode()
+
     # -- The end ---------------------------------------------------------------------------
 
     def finalize(self) -> None:
         """Wait until all calls of all ranks are done. Only destroy() is allowed afterwards."""
-        check(_c.tutti_comm_finalize(self._handle), self._handle)
+        self._after(_c.tutti_comm_finalize(self._handle), None)
 
     def destroy(self) -> None:
         """Free it once this rank's own calls are done; waits for no other rank."""

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Windows: one rank reads and writes the memory of another, which makes no call for it."""
+import ctypes
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _c
+from .arrays import SIZES, read
+from .errors import ArgumentError, check
+from .streams import Stream
+
+if TYPE_CHECKING:
+    from .comm import Communicator
+
+
+class Window:
+    """Memory of all ranks that each of them may read and write. Made and destroyed by all together.
+
+    Offsets are in elements of the buffer that is put or got, so they mean the same as in an array of
+    that type. What one rank puts and signals to another arrives in that order.
+    """
+
+    def __init__(self, comm: "Communicator", memory: Any = None) -> None:
+        """`memory` is what the others may reach of this rank; None: nothing."""
+        place = read(memory, "memory", True) if memory is not None else (None, 0, 0, None)
+        handle = ctypes.c_void_p()
+        self._comm, self._memory = comm, place[3]
+        comm._after(_c.tutti_window_create(comm._handle, place[0], place[1] * SIZES[place[2]],
+                                           ctypes.byref(handle)), None)
+        self._handle = handle.value
+
+    def _move(self, call: Any, peer: int, buffer: Any, what: str, offset: int,
+              stream: Optional[Stream]) -> None:
+        address, count, kind, owner = read(buffer, what, what == "dst")
+        if offset < 0:
+            raise ArgumentError(f"offset is {offset}: it is 0 or more elements")
+        nbytes = SIZES[kind]
+        self._comm._after(call(self._handle, peer, offset * nbytes, address, count * nbytes,
+                               stream and stream._handle), stream, owner)
+
+    def put(self, src: Any, peer: int, offset: int = 0, *, stream: Optional[Stream] = None) -> None:
+        """Write src to the window of `peer`. That it is there only a flush says, or a signal."""
+        self._move(_c.tutti_put, peer, src, "src", offset, stream)
+
+    def get(self, dst: Any, peer: int, offset: int = 0, *, stream: Optional[Stream] = None) -> None:
+        """Read dst from the window of `peer`."""
+        self._move(_c.tutti_get, peer, dst, "dst", offset, stream)
+
+    def signal(self, peer: int, *, stream: Optional[Stream] = None) -> None:
+        """Send one signal to `peer`, which it sees after all that was put to it before."""
+        self._comm._after(_c.tutti_signal(self._handle, peer, stream and stream._handle), stream)
+
+    def wait_signal(self, peer: int, count: int = 1, *, stream: Optional[Stream] = None) -> None:
+        """Wait until `peer` has sent `count` more signals than were waited for."""
+        self._comm._after(_c.tutti_wait_signal(self._handle, peer, count, stream and stream._handle),
+                          stream)
+
+    def flush(self, peer: int = -1, *, stream: Optional[Stream] = None) -> None:
+        """Wait until all that was put to `peer`, or to all, is there."""
+        self._comm._after(_c.tutti_window_flush(self._handle, peer, stream and stream._handle), stream)
+
+    def destroy(self) -> None:
+        """End it, with all ranks: what all have put is there then."""
+        handle, self._handle = self._handle, None
+        check(_c.tutti_window_destroy(handle))
+        self._memory = None
+
+    def __enter__(self) -> "Window":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._handle and exception[0] is None:
+            self.destroy()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Signals while a call waits. Run by `tutti run -n N python`."""
+import os
+import pathlib
+import signal
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import tutti
+
+world = tutti.init()
+N, RANK = world.size, world.rank
+LAST = RANK == N - 1
+SIGINT = signal.SIGINT
+
+
+def soon(number, pause=0.3):
+    """Send this process a signal from another thread; says when."""
+    sent = []
+
+    def send():
+        time.sleep(pause)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=send, daemon=True).start()
+    return sent
+
+
+class Interrupts(unittest.TestCase):
+    def setUp(self):
+        # What one rank has said, others see here.
+        name = np.zeros(200, np.uint8)
+        if LAST:
+            self.dir = tempfile.mkdtemp().encode()
+            name[:len(self.dir)] = bytearray(self.dir)
+        world.broadcast(name, root=N - 1)
+        self.said = pathlib.Path(bytes(name).rstrip(b"\0").decode()) / "said"
+        self.comm = tutti.init()
+
+    def tearDown(self):
+        self.comm.abort()
+        world.barrier()
+        if LAST:
+            self.said.unlink(missing_ok=True)
+            self.said.parent.rmdir()
+
+    def await_word(self):
+        end = time.monotonic() + 60
+        while not self.said.exists():
+            self.assertLess(time.monotonic(), end, "the last rank has not said anything")
+            time.sleep(0.01)
+
+    def end_by_ctrl_c(self, call):
+        """The last rank alone makes the call, and is interrupted in it."""
+        if not LAST:
+            self.await_word()
+            with self.assertRaisesRegex(tutti.PeerError, "was interrupted"):
+                self.comm.barrier()
+            return
+        sent = soon(SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            call()
+        print(f"Ctrl-C took {1000 * (time.monotonic() - sent[0]):.0f} ms")
+        with self.assertRaisesRegex(tutti.AbortedError, "was interrupted"):
+            self.comm.barrier()
+        self.said.touch()
+
+    @unittest.skipIf(N == 1, "one rank waits for nobody")
+    def test_a_collective(self):
+        self.end_by_ctrl_c(self.comm.barrier)
+
+    @unittest.skipIf(N == 1, "one rank waits for nobody")
+    def test_a_receive(self):
+        self.end_by_ctrl_c(lambda: self.comm.recv(np.zeros(1 << 20), 0))
+
+    @unittest.skipIf(N == 1, "one rank waits for nobody")
+    def test_a_handler_that_raises_nothing_ends_nothing(self):
+        if not LAST:
+            self.await_word()
+        else:
+            before = signal.signal(signal.SIGUSR1, lambda *_: self.said.touch())
+            self.addCleanup(signal.signal, signal.SIGUSR1, before)
+            soon(signal.SIGUSR1)
+        self.comm.barrier()
+
+    @unittest.skipIf(N == 1, "one rank waits for nobody")
+    def test_a_stream_can_be_waited_for_again(self):
+        if not LAST:
+            self.await_word()
+            self.comm.barrier()
+            return
+        with tutti.Stream() as stream:
+            self.comm.barrier(stream=stream)
+            for wait in (stream.synchronize, stream.record().synchronize):
+                soon(SIGINT)
+                with self.assertRaises(KeyboardInterrupt):
+                    wait()
+            self.assertFalse(stream.query())
+            self.said.touch()
+            stream.synchronize()
+
+    @unittest.skipIf(N == 1, "one rank waits for nobody")
+    def test_blocks_end_while_calls_are_queued(self):
+        if not LAST:
+            self.await_word()
+            with self.assertRaises(tutti.PeerError):
+                self.comm.barrier()
+            return
+        soon(SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            with self.comm as comm, tutti.Stream() as stream:
+                comm.barrier(stream=stream)
+                stream.synchronize()
+        self.said.touch()
+
+    def test_making_a_communicator(self):
+        soon(SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            tutti.Communicator(2, tutti.UniqueId(), 0)
+
+    def test_another_thread_is_not_interrupted(self):
+        ended = []
+
+        def call():
+            self.comm.barrier()
+            ended.append(True)
+
+        if LAST:
+            thread = threading.Thread(target=call)
+            thread.start()
+            soon(SIGINT)
+            with self.assertRaises(KeyboardInterrupt):
+                time.sleep(60)
+            self.said.touch()
+            thread.join()
+            self.assertTrue(ended)
+        else:
+            self.await_word()
+            call()
+
+
+if __name__ == "__main__":
+    unittest.main()
