@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What calls take, what they refuse, and what communicators are made of. Run by `tutti run -n N python`."""
+import array
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+import ml_dtypes
+import numpy as np
+
+import tutti
+from tutti import _c, arrays
+
+comm = tutti.init()
+N, RANK = comm.size, comm.rank
+
+
+class OnlyDLPack:
+    """An array that has nothing but __dlpack__, of a given age."""
+
+    def __init__(self, data, with_version=True):
+        self.data, self.with_version = data, with_version
+
+    def __dlpack_device__(self):
+        return self.data.__dlpack_device__()
+
+    def __dlpack__(self, **wishes):
+        if not self.with_version and wishes:
+            raise TypeError("an unexpected argument")
+        return self.data.__dlpack__(**wishes)
+
+
+class Arrays(unittest.TestCase):
+    def test_buffers(self):
+        for code in "bBhHiIlLqQfd":
+            if f"{np.dtype(code)}" not in arrays.TYPES:
+                continue
+            data = array.array(code, [1, 2, 3])
+            comm.all_reduce(data)
+            self.assertEqual(list(data), [N, 2 * N, 3 * N])
+        data = bytearray(b"\1\2")
+        comm.all_reduce(b"\1\1", data)
+        self.assertEqual(data, bytes([N, N]))
+        data = (ctypes.c_double * 2)(1, 2)
+        comm.all_reduce(memoryview(data))
+        self.assertEqual(list(data), [N, 2 * N])
+
+    def test_dlpack(self):
+        for with_version in (True, False):
+            data = np.ones((2, 3), "float32")
+            comm.all_reduce(OnlyDLPack(data, with_version))
+            np.testing.assert_array_equal(data, N)
+            with self.assertRaisesRegex(ValueError, "not contiguous"):
+                comm.all_reduce(OnlyDLPack(data.T, with_version))
+
+    def test_small_floats(self):
+        for dtype in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+            data = np.ones(4, dtype)
+            comm.all_reduce(data)
+            np.testing.assert_array_equal(data.astype("float32"), N)
+        with self.assertRaisesRegex(TypeError, "no type of elements"):
+            comm.all_reduce(np.ones(4, ml_dtypes.float8_e4m3))
+
+    def test_what_is_refused(self):
+        fixed = np.zeros(4)
+        fixed.flags.writeable = False
+        for error, problem, send, recv in [
+                (ValueError, "recv: this ndarray is read-only", np.zeros(4), fixed),
+                (ValueError, "recv: this bytes is read-only", bytearray(4), bytes(4)),
+                (ValueError, "send: this ndarray is not contiguous", np.zeros((4, 4)).T, None),
+                (ValueError, "send: this memoryview is not contiguous", memoryview(bytes(8))[::2], None),
+                (TypeError, "foreign byte order", np.zeros(4, ">f4"), None),
+                (TypeError, "no type of elements", np.zeros(4, object), None),
+                (TypeError, "list is no array", [1.0], None),
+                (ValueError, "send has 4 elements, recv 5", np.zeros(4), np.zeros(5)),
+                (ValueError, "send is of float64, recv of float32", np.zeros(4), np.zeros(4, "f4"))]:
+            with self.subTest(problem):
+                with self.assertRaisesRegex(error, problem):
+                    comm.all_reduce(send, recv)
+        with self.assertRaisesRegex(tutti.ArgumentError, "op is 'xor'"):
+            comm.all_reduce(np.zeros(4), op="xor")
+        if N > 1:
+            with self.assertRaisesRegex(ValueError, f"{N} times as many"):
+                comm.all_gather(np.zeros(4), np.zeros(4))
+
+
+class Communicators(unittest.TestCase):
+    def test_split_dup_and_threads(self):
+        with comm.split(RANK % 2, key=-RANK) as part, comm.dup(name="another") as other:
+            self.assertEqual(part.size, len(range(RANK % 2, N, 2)))
+            self.assertEqual(part.rank, part.size - 1 - RANK // 2)
+            sums = np.ones((2, 1))
+            threads = [threading.Thread(target=each.all_reduce, args=(row,))
+                       for each, row in ((part, sums[0]), (other, sums[1]))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(list(sums[:, 0]), [part.size, N])
+        self.assertIsNone(comm.split(None))
+        with self.assertRaisesRegex(tutti.UsageError, "destroyed"):
+            other.barrier()
+
+    def test_in_a_group(self):
+        with tutti.group():
+            halves = comm.split(RANK % 2)
+            copy = comm.dup()
+        self.assertEqual((copy.rank, copy.size), (RANK, N))
+        halves.destroy()
+        copy.finalize()
+        copy.destroy()
+
+    def test_shrink_and_grow(self):
+        if N == 1:
+            self.skipTest("nobody to leave out")
+        own_id = np.zeros(128, np.uint8)
+        if RANK == 0:
+            own_id[:] = bytearray(bytes(tutti.UniqueId()))
+        comm.broadcast(own_id)
+        if RANK == N - 1:
+            again = tutti.Communicator(N, bytes(own_id), RANK)
+        else:
+            with comm.shrink([N - 1]) as rest:
+                self.assertEqual(rest.size, N - 1)
+                again = rest.grow(N, bytes(own_id))
+        with again:
+            self.assertEqual((again.rank, again.size), (RANK, N))
+            again.barrier()
+
+    def test_threads_of_one_process(self):
+        comms = tutti.init_all(3)
+        sums = np.ones((3, 5))
+        threads = [threading.Thread(target=each.all_reduce, args=(sums[each.rank],)) for each in comms]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        np.testing.assert_array_equal(sums, 3)
+        for each in comms:
+            each.destroy()
+
+    def test_errors_have_their_class(self):
+        def classes(base):
+            return [base] + [each for sub in base.__subclasses__() for each in classes(sub)]
+        known = {int(each.status) for each in classes(tutti.Error)}
+        self.assertEqual(known - {0},
+                         {int(status) for status in _c.tutti_status if status < 0})
+        with comm.dup() as lost:
+            # All ranks have it before one of them ends it.
+            lost.barrier()
+            if N > 1:
+                with self.assertRaisesRegex(tutti.MismatchError, "all_reduce") as caught:
+                    lost.all_reduce(np.zeros(2 if RANK == 0 else 3))
+                self.assertEqual(caught.exception.status, _c.tutti_status.TUTTI_EMISMATCH)
+                self.assertIsInstance(lost.error, tutti.MismatchError)
+        with self.assertRaisesRegex(TypeError, "no setting 'timeot': there are .*timeout"):
+            tutti.init(timeot=1)
+        with self.assertRaisesRegex(tutti.ArgumentError, "nranks"):
+            tutti.Communicator(0, bytes(128), 0)
+
+    def test_a_timeout(self):
+        if N == 1:
+            self.skipTest("one rank waits for nobody")
+        slow = tutti.init(timeout=0.3)
+        if RANK == 0:
+            with self.assertRaises((tutti.Timeout, TimeoutError)):
+                slow.recv(np.zeros(1), 1)
+        comm.barrier()
+        slow.abort()
+
+    @unittest.skipIf(RANK, "once is enough")
+    def test_programs_that_end_without_a_word(self):
+        program = """
+import sys, numpy, tutti
+comm = tutti.init()
+comm.all_reduce(numpy.zeros(1))
+if sys.argv[1] == "raise" and comm.rank == 0:
+    raise RuntimeError("by intent")
+if sys.argv[1] == "raise":
+    try:
+        comm.barrier()
+    except tutti.PeerError as error:
+        print("heard:", error)
+"""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("TUTTI_")}
+        for how, code, word in (("end", 0, ""), ("raise", 1, "heard: TUTTI_EPEER")):
+            out = subprocess.run([tutti.get_tool(), "run", "-n", "2", "--keep-going", sys.executable, "-c", program,
+                                  how], env=clean, capture_output=True, text=True, timeout=100, check=False)
+            self.assertEqual(out.returncode != 0, code != 0, out)
+            self.assertIn(word, out.stdout)
+            self.assertNotIn("without goodbye", out.stderr)
+
+
+class OneSided(unittest.TestCase):
+    def test_put_get_and_signals(self):
+        mine = np.full(4, float(RANK))
+        after, before = (RANK + 1) % N, (RANK - 1) % N
+        with comm.window(mine) as window:
+            window.put(np.array([10.0 + RANK]), after, offset=1)
+            window.signal(after)
+            window.wait_signal(before)
+            self.assertEqual(mine[1], 10 + before)
+            got = np.zeros(2)
+            window.get(got, after)
+            np.testing.assert_array_equal(got, [after, 10 + RANK])
+            window.flush()
+            with self.assertRaisesRegex(tutti.ArgumentError, "offset|window"):
+                window.put(np.zeros(1), after, offset=4)
+            with tutti.Stream() as stream:
+                window.put(np.array([20.0 + RANK]), after, offset=2, stream=stream)
+                window.signal(after, stream=stream)
+                window.wait_signal(before, stream=stream)
+                stream.synchronize()
+            self.assertEqual(mine[2], 20 + before)
+
+
+class Plans(unittest.TestCase):
+    def test_plans(self):
+        mine = np.ones(4)
+        with comm.plan("all_reduce", mine, op="sum") as plan, tutti.Stream() as stream:
+            plan.start()
+            plan.start(stream)
+            plan.wait()
+            np.testing.assert_array_equal(mine, N * N)
+        whole = np.zeros((N, 2))
+        with comm.plan("all_gather", np.full(2, RANK + 1.0), whole) as plan, comm.plan("barrier") as wait:
+            plan.start()
+            wait.start()
+        np.testing.assert_array_equal(whole[:, 0], np.arange(N) + 1)
+        part = np.zeros(2)
+        with comm.plan("reduce_scatter", whole, part) as plan:
+            plan.start()
+        np.testing.assert_array_equal(part, N * (RANK + 1))
+        with self.assertRaisesRegex(tutti.ArgumentError, "no plan of 'send'"):
+            comm.plan("send", part)
+
+
+class Wiring(unittest.TestCase):
+    def test_topologies_and_plans_are_text(self):
+        here = os.path.dirname(os.path.abspath(__file__))
+        topology = tutti.Topology(xml=os.path.join(here, "../data/topologies/oci-hpc__H100-topology.xml"))
+        self.assertIn("NUMA", str(topology))
+        self.assertTrue(topology.text("json").startswith("{"))
+        self.assertIn("ring", str(tutti.JobPlan([topology, topology])))
+        with self.assertRaisesRegex(tutti.ArgumentError, "'picture': it is one of tree, xml"):
+            topology.text("picture")
+        with self.assertRaisesRegex(tutti.ArgumentError, "nowhere.xml"):
+            tutti.Topology(xml="/nowhere.xml")
+
+    def test_of_a_communicator(self):
+        self.assertTrue(comm.channels())
+        self.assertEqual(comm.transport(RANK), "self")
+        if N > 1:
+            self.assertEqual(comm.transport((RANK + 1) % N), "shm")
+
+
+if __name__ == "__main__":
+    unittest.main()
