@@ -43,6 +43,7 @@ class Headers:
         self.structs: Dict[str, List[Field]] = {}
         self.tags: Dict[str, str] = {}  # name of a struct here: as C has it
         self.handles: List[str] = []
+        self.aliases: Dict[str, str] = {}
         self.callbacks: Dict[str, Tuple[str, List[Field]]] = {}
         self.functions: Dict[str, Tuple[str, List[Field]]] = {}
         for name in ["tutti"] + sorted(p.stem for p in (include / "tutti").glob("*.h")):
@@ -103,6 +104,7 @@ class Headers:
         enum = re.fullmatch(r"(?:typedef )?enum ?(\w*) ?\{(.*)\} ?(\w*)", text)
         struct = re.fullmatch(r"(typedef )?struct (\w+) ?\{(.*)\} ?(\w*)", text)
         handle = re.fullmatch(r"typedef struct \w+ \*(\w+)", text)
+        alias = re.fullmatch(r"typedef (\w+) (\w+)", text)
         callback = re.fullmatch(r"typedef (.*?)\(\*(\w+)\)\((.*)\)", text)
         function = re.fullmatch(r"(.*?)(\w+)\((.*)\)", text)
         if enum:
@@ -114,6 +116,8 @@ class Headers:
                                   for field in self.fields(part)]
         elif handle:
             self.handles.append(handle.group(1))
+        elif alias:
+            self.aliases[alias.group(2)] = alias.group(1)
         elif callback:
             self.callbacks[callback.group(2)] = (callback.group(1).strip(),
                                                  self.arguments(callback.group(3)))
@@ -167,7 +171,7 @@ class Headers:
                 return "c_void_p"
             if plain in self.structs or plain in self.callbacks:
                 return plain
-            return SIMPLE[plain]
+            return SIMPLE[self.aliases.get(plain, plain)]
         if plain == "void":
             return "c_void_p" if stars == 1 else "POINTER(c_void_p)"
         if plain == "char":

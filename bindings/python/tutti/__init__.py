@@ -13,7 +13,7 @@ from . import _c
 from ._library import get_include, get_library_dir, get_tool
 from .calls import Side, part, reproducible
 from .comm import Communicator, UniqueId, init, init_all
-from .errors import (AbortedError, ArgumentError, Error, InternalError, LostError, MismatchError,
+from .errors import (AbortedError, ArgumentError, CancelledError, Error, InternalError, LostError, MismatchError,
                      NoMemoryError, PeerError, PlanError, ProtocolError, RevokedError,
                      SystemCallError, Timeout, UnsupportedError, UsageError)
 from .groups import group
@@ -22,12 +22,12 @@ from .streams import Event, Stream
 from .topology import JobPlan, Topology
 from .windows import Window
 
-__all__ = ["AbortedError", "ArgumentError", "Communicator", "Error", "Event", "InternalError",
-           "JobPlan", "LostError", "MismatchError", "NoMemoryError", "PeerError", "Plan",
-           "PlanError", "ProtocolError", "RevokedError", "Side", "Stream", "SystemCallError",
-           "Timeout", "Topology", "UniqueId", "UnsupportedError", "UsageError", "Window",
-           "get_include", "get_library_dir", "get_tool", "group", "init", "init_all", "part",
-           "reproducible"]
+__all__ = ["AbortedError", "ArgumentError", "CancelledError", "Communicator", "Error", "Event",
+           "InternalError", "JobPlan", "LostError", "MismatchError", "NoMemoryError", "PeerError",
+           "Plan", "PlanError", "ProtocolError", "RevokedError", "Side", "Stream",
+           "SystemCallError", "Timeout", "Topology", "UniqueId", "UnsupportedError", "UsageError",
+           "Window", "get_include", "get_library_dir", "get_tool", "group", "init", "init_all",
+           "part", "reproducible"]
 __version__ = f"{_c.TUTTI_VERSION_MAJOR}.{_c.TUTTI_VERSION_MINOR}.{_c.TUTTI_VERSION_PATCH}"
 
 # Errors are exceptions here, which show the text.

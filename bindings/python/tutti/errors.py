@@ -52,6 +52,12 @@ class InternalError(Error):
     status = _c.tutti_status.TUTTI_EINTERNAL
 
 
+class CancelledError(Error):
+    """TUTTI_ECANCELED: the request was cancelled."""
+
+    status = _c.tutti_status.TUTTI_ECANCELED
+
+
 class LostError(Error):
     """The communicator is lost: it can only be shrunk, destroyed or aborted."""
 
