@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,13 @@ static void encrypted(struct crew *crew, int rank)
 	(void)crew;
 	(void)rank;
 	(void)setenv("TUTTI_ENCRYPT", "1", 1);
+}
+
+/* Two ranks on each: shared memory to one, TCP to the others. */
+static void on_two_hosts(struct crew *crew, int rank)
+{
+	(void)crew;
+	(void)setenv("TUTTI_HOST_ID", rank < 2 ? "message-a" : "message-b", 1);
 }
 
 /* To all others, then from whoever comes first. */
@@ -66,11 +72,11 @@ static tutti_status exchange(struct crew *crew, int rank, tutti_comm_t comm)
 	return st == TUTTI_OK ? end : st;
 }
 
-static void run(int n, const char *transport, bool seals)
+static void run(int n, const char *transport, void (*prepare)(struct crew *, int))
 {
 	struct crew *crew = crew_create(n, transport, exchange);
 
-	crew->prepare = seals ? encrypted : NULL;
+	crew->prepare = prepare;
 	assert_int_equal(crew_start(crew), 0);
 	assert_int_equal(crew_wait(crew, 60000, -1), 0);
 	for (int rank = 0; rank < n; rank++)
@@ -84,10 +90,11 @@ static void results(void **state)
 {
 	(void)state;
 	for (int n = 1; n <= 4; n++) {
-		run(n, "auto", false);
-		run(n, "tcp,self", false);
+		run(n, "auto", NULL);
+		run(n, "tcp,self", NULL);
 	}
-	run(3, "tcp,self", true);
+	run(3, "tcp,self", encrypted);
+	run(4, "auto", on_two_hosts);
 }
 
 /* -- Death ------------------------------------------------------------------------------ */
