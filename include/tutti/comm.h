@@ -89,13 +89,14 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
 							 const tutti_config *config);
 
 /* Join the communicator of all processes that one launcher started: `tutti
- * run`, mpirun of Open MPI, MPICH or Intel MPI, srun, flux run, torchrun, or TUTTI_RANK and
- * TUTTI_NRANKS by hand. A process may call it several times, as often as the others do: each call
+ * run`, mpirun of Open MPI, MPICH or Intel MPI, srun, flux run, torchrun, an Indexed Job of Kubernetes (JOB_COMPLETION_INDEX and
+ * WORLD_SIZE), or TUTTI_RANK and TUTTI_NRANKS by hand. A process may call it several times, as often as the others do: each call
  * makes another communicator.
  *
  * The first of these says where the ranks meet: TUTTI_COMM_ID (host:port of rank 0, with
  * TUTTI_COMM_SECRET); a file named by TUTTI_COMM_FILE; the key-value store of the launcher, through
- * which rank 0 hands a unique id to the others; MASTER_ADDR and MASTER_PORT, as torchrun sets them.
+ * which rank 0 hands a unique id to the others; MASTER_ADDR and MASTER_PORT, as torchrun sets them, with
+ * TUTTI_COMM_SECRET or else the secret in ~/.config/tutti/secret, which is made if it is not there.
  * The store is that of PMIx (libpmix.so.2, loaded at run time) under Open MPI and srun --mpi=pmix,
  * of PMI-1 by the socket that PMI_FD names under MPICH, Intel MPI, Flux and srun --mpi=pmi2, and of
  * Slurm's libpmi.so.0, loaded at run time, under srun --mpi=none. With PMI-1 only the process that

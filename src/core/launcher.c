@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "boot/boot.h"
+#include "boot/own_secret.h"
 #include "boot/pmi.h"
 #include "core/comm.h"
 #include "core/meeting.h"
@@ -26,12 +28,14 @@ static const struct launcher {
 	{ "Slurm with PMIx", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", tti_pmi_x },
 	{ "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, tti_pmi_slurm },
 	{ "RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", NULL, NULL },
+	{ "Kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE", NULL, NULL },
 };
 
 struct place {
 	const char *launcher;
 	tti_pmi_way way;
 	int rank, nranks;
+	char secret_path[PATH_MAX]; /* whose secret the ranks prove; "": it is another one */
 };
 
 static tutti_status parse_int(const char *variable, const char *text, int *out)
@@ -53,7 +57,9 @@ static tutti_status find_place(struct place *out)
 	const struct tti_params *params = tti_params();
 
 	if (params->rank >= 0 && params->nranks >= 0) {
-		*out = (struct place){ "TUTTI_RANK", NULL, (int)params->rank, (int)params->nranks };
+		out->launcher = "TUTTI_RANK";
+		out->rank = (int)params->rank;
+		out->nranks = (int)params->nranks;
 		return TUTTI_OK;
 	}
 	if (params->rank >= 0 || params->nranks >= 0)
@@ -75,8 +81,24 @@ static tutti_status find_place(struct place *out)
 			"mpirun, srun or torchrun, or set TUTTI_RANK and TUTTI_NRANKS");
 }
 
+/* The launcher has said no secret: that of the user is. */
+static tutti_status id_with_secret(struct place *place, const char *address, tutti_unique_id *out)
+{
+	struct tti_own_secret own;
+	tutti_status st;
+
+	if (tti_params()->comm_secret)
+		return tti_boot_id_from_address(address, tti_params()->comm_secret, out);
+	TTI_TRY(tti_own_secret_read(&own));
+	st = tti_boot_id_from_address(address, own.text, out);
+	memcpy(place->secret_path, own.path, sizeof(own.path));
+	explicit_bzero(&own, sizeof(own));
+	return st;
+}
+
 /* torchrun's MASTER_PORT is its own store's: rank 0 listens on the next one. */
-static tutti_status id_from_master(const char *host, const char *port, tutti_unique_id *out)
+static tutti_status id_from_master(struct place *place, const char *host, const char *port,
+				   tutti_unique_id *out)
 {
 	char address[512];
 	int number = 0;
@@ -87,12 +109,11 @@ static tutti_status id_from_master(const char *host, const char *port, tutti_uni
 	if (snprintf(address, sizeof(address), strchr(host, ':') ? "[%s]:%d" : "%s:%d", host,
 		     number + 1) >= (int)sizeof(address))
 		return tti_fail(TUTTI_EUSAGE, "MASTER_ADDR is too long: %.80s...", host);
-	return tti_boot_id_from_address(address, tti_params()->comm_secret, out);
+	return id_with_secret(place, address, out);
 }
 
 /* `meeting`: if it is through a file. */
-static tutti_status find_id(const struct place *place, tutti_unique_id *out,
-			    struct tti_meeting **meeting)
+static tutti_status find_id(struct place *place, tutti_unique_id *out, struct tti_meeting **meeting)
 {
 	const struct tti_params *params = tti_params();
 	const char *host = tti_env_foreign("MASTER_ADDR");
@@ -114,13 +135,25 @@ static tutti_status find_id(const struct place *place, tutti_unique_id *out,
 			return st;
 	}
 	if (host && port)
-		return id_from_master(host, port, out);
+		return id_from_master(place, host, port, out);
 	return tti_fail(TUTTI_EUSAGE,
 			"%s says rank %d of %d, but not where the ranks meet: set MASTER_ADDR and "
 			"MASTER_PORT, or TUTTI_COMM_ID to "
 			"host:port of rank 0 (with TUTTI_COMM_SECRET), or TUTTI_COMM_FILE to a new "
 			"file that all can see",
 			place->launcher, place->rank, place->nranks);
+}
+
+/* Hosts that do not share the folder have each made a secret of their own. */
+static tutti_status explain_secret(const struct place *place, tutti_status st)
+{
+	char text[1024];
+
+	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
+	return tti_fail(st,
+			"%s; the ranks prove the secret in %s, of which all hosts need the same "
+			"copy, or TUTTI_COMM_SECRET",
+			text, place->secret_path);
 }
 
 tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
@@ -136,5 +169,7 @@ tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 		place.launcher);
 	st = tti_comm_init_met(out, place.nranks, place.rank, &id, meeting, config);
 	explicit_bzero(&id, sizeof(id));
+	if (*place.secret_path && (st == TUTTI_EMISMATCH || st == TUTTI_ETIMEOUT))
+		return explain_secret(&place, st);
 	return st;
 }
