@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One communicator as a process group uses it: calls that are done at once, calls that are done
+later and the Work of each, deadlines, the end, and a record of what was called last.
+
+Threads: what a group does is done under its lock, since a communicator is one thread's at a time;
+abort() takes none. The stream's thread finishes each Work, with the GIL, and never touches the
+Engine: so an Engine, whose end waits for that thread, is never freed on it.
+"""
+import atexit
+import collections
+import ctypes
+import itertools
+import logging
+import threading
+import time
+import weakref
+from datetime import timedelta
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+from .. import _c
+
+_log = logging.getLogger("tutti.torch")
+
+BackendError = getattr(dist, "DistBackendError", RuntimeError)
+_Status = _c.tutti_status
+#: These are the caller's mistakes, and leave the group as it was.
+_MISTAKES = (_Status.TUTTI_EINVAL, _Status.TUTTI_EUSAGE, _Status.TUTTI_EUNSUPPORTED)
+#: How many calls the record keeps.
+RECORD = 64
+_NO_TIMEOUT = timedelta(0)
+_is_profiled = torch.autograd._profiler_enabled
+# Whether this PyTorch forgets the Python half of a Work when only C++ holds it: see Engine.keep.
+_FORGETS = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8)
+
+
+def milliseconds(timeout: timedelta) -> int:
+    """`timeout` for the library, to which 0 is none."""
+    return max(0, min(int(timeout / timedelta(milliseconds=1)), 2**31 - 1))
+
+
+def error_of(status: int, call: str) -> Exception:
+    """What a call of this thread raises that ended with `status`."""
+    text = _c.tutti_last_error(None).decode(errors="replace")
+    name = _c.tutti_status_name(status).decode()
+    if status == _Status.TUTTI_ETIMEOUT:
+        call = f"{call}: Timed out"
+    text = f"{call} ({name}): {text or _c.tutti_status_string(status).decode()}"
+    return (RuntimeError if status in _MISTAKES else BackendError)(text)
+
+
+class Entry:
+    """What the record has of one call; a profiler that is on has it, too."""
+
+    __slots__ = ("number", "call", "elements", "dtype", "peer", "begun", "ended", "state", "event")
+
+    def __init__(self, number: int, title: str, call: str, elements: int,
+                 tensors: Sequence[torch.Tensor], peer: int) -> None:
+        self.number = number
+        self.call = call
+        self.elements = elements
+        self.dtype = tensors[0].dtype if tensors else None
+        self.peer = peer
+        self.begun = time.time()
+        self.ended = 0.0
+        self.state = "begun"
+        self.event = None
+        if _is_profiled():
+            self.event = torch.autograd._record_function_with_args_enter(f"{title}:{call}", *tensors)
+
+    def end(self, error: Optional[BaseException]) -> None:
+        """The call is done, or failed."""
+        if self.event is not None:
+            torch.autograd._record_function_with_args_exit(self.event)
+        self.ended = time.time()
+        self.state = "failed" if error else "done"
+
+    def __str__(self) -> str:
+        of = f", peer or root {self.peer}" if self.peer >= 0 else ""
+        took = f" after {(self.ended - self.begun) * 1e3:.3f} ms" if self.ended else ""
+        kind = f" of {self.dtype}" if self.dtype is not None else ""
+        return (f"#{self.number} {self.call}: {self.elements} elements{kind}{of}: "
+                f"{self.state}{took}")
+
+
+# -- Work ------------------------------------------------------------------------------------
+
+# What the stream's thread is to finish, by the numbers that it is given.
+_under_way: Dict[int, "Work"] = {}
+_numbers = itertools.count(1)
+_futures = threading.Lock()
+
+
+class Work(c10d.Work):  # type: ignore[misc]
+    """A call that was begun. Any thread may wait for it, or ask."""
+
+    def __init__(self, engine: "Engine", entry: Entry, outputs: List[torch.Tensor],
+                 held: Any, after: Optional[Callable[[], None]],
+                 limit: Optional[timedelta]) -> None:
+        super().__init__()
+        self._engine = weakref.ref(engine)
+        self._entry = entry
+        self._outputs = outputs
+        self._held = held
+        self._after = after
+        self._limit = limit
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self._error: Optional[BaseException] = None
+        self._future: Optional[torch.futures.Future] = None
+        self._expired: Optional[BaseException] = None
+        self._over = False
+        self._source = -1
+
+    def finish(self, error: Optional[BaseException]) -> None:
+        """By whoever ran the call, once."""
+        if error is None and self._after is not None:
+            try:
+                self._after()
+            except Exception as failed:  # pylint: disable=broad-except
+                error = failed
+        if error is not None and self._expired is not None:
+            error = self._expired
+        with _futures:
+            self._error = error
+            self._over = True
+            future = self._future
+        self._after = self._held = None
+        self._entry.end(error)
+        self._gate.release()
+        if future is not None:
+            self._settle(future)
+
+    def is_of(self, engine: "Engine") -> bool:
+        """Whether the call is on the communicator of `engine`."""
+        return self._engine() is engine
+
+    def _settle(self, future: torch.futures.Future) -> None:
+        if self._error is not None:
+            future.set_exception(self._error)
+        else:
+            future.set_result(self._outputs)
+
+    # As PyTorch calls it from C++, a timeout of 0 is none of this call.
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """Until the call is done; raises what it ended with. A `timeout` that passes ends the
+        group, as no call can be taken back."""
+        if not self._over:
+            limit = timeout if timeout is not None and timeout > _NO_TIMEOUT else self._limit
+            if limit is None:
+                self._gate.acquire()
+            elif not self._gate.acquire(timeout=limit.total_seconds()):
+                self._expire(limit)
+                # The call ends now, and its buffers are the library's until it has.
+                self._gate.acquire()
+            self._gate.release()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _expire(self, limit: timedelta) -> None:
+        self._expired = BackendError(f"Timed out waiting {milliseconds(limit)} ms for "
+                                     f"{self._entry}; the process group was aborted")
+        engine = self._engine()
+        if engine is not None:
+            engine.report(self._expired)
+            engine.abort()
+
+    def get_future(self) -> torch.futures.Future:
+        """A future of the call's outputs."""
+        with _futures:
+            future, over = self._future, self._over
+            if future is None:
+                future = self._future = torch.futures.Future()
+            else:
+                over = False
+        if over:
+            self._settle(future)
+        return future
+
+    def is_completed(self) -> bool:
+        """Whether the call is done, or failed."""
+        return self._over
+
+    def is_success(self) -> bool:
+        """Whether the call is done and did not fail."""
+        return self._over and self._error is None
+
+    def exception(self) -> Optional[BaseException]:
+        """What the call failed with."""
+        return self._error
+
+    def result(self) -> List[torch.Tensor]:
+        """The tensors that the call wrote."""
+        return self._outputs
+
+    def synchronize(self) -> None:
+        """Nothing is left to be done for tensors of the host."""
+
+    def source_rank(self) -> int:
+        """Who sent what was received from any source."""
+        return self._source
+
+    _source_rank = source_rank
+
+
+def finished(outputs: List[torch.Tensor]) -> Work:
+    """The Work of a call that is done."""
+    work = Work.__new__(Work)
+    c10d.Work.__init__(work)
+    work._outputs = outputs  # pylint: disable=protected-access
+    work._error = work._future = None  # pylint: disable=protected-access
+    work._over = True  # pylint: disable=protected-access
+    work._source = -1  # pylint: disable=protected-access
+    return work
+
+
+@_c.tutti_stream_fn
+def _ended(status: int, number: int) -> None:
+    work = _under_way.pop(number)
+    work.finish(error_of(status, work._entry.call) if status < 0 else None)
+
+
+# -- The communicator --------------------------------------------------------------------------
+
+
+def appears(store: Any, key: str, deadline: float) -> bool:
+    """Whether somebody sets `key` before that time of time.monotonic(). By asking, not by waiting
+    in get(), which would keep other threads from the store meanwhile."""
+    if not hasattr(store, "check"):  # PyTorch 1
+        try:
+            store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.001)))
+        except RuntimeError:
+            return False
+        return True
+    nap = 0.0001
+    while not store.check([key]):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(nap)
+        nap = min(2 * nap, 0.01)
+    return True
+
+
+def join(store: Any, key: str, rank: int, size: int, timeout: timedelta, name: str) -> int:
+    """Make a communicator of all ranks that share `store`; returns its handle."""
+    unique = _c.tutti_unique_id()
+    if rank == 0:
+        status = _c.tutti_get_unique_id(ctypes.byref(unique))
+        if status < 0:
+            error = error_of(status, "init_process_group")
+            store.set(key, f"!{error}")
+            raise error
+        store.set(key, ctypes.string_at(ctypes.addressof(unique), ctypes.sizeof(unique)).hex())
+    else:
+        if not appears(store, key, time.monotonic() + timeout.total_seconds()):
+            raise BackendError(f"Timed out: rank 0 did not put the id of the group into the store "
+                               f"within {milliseconds(timeout)} ms")
+        text = bytes(store.get(key)).decode()
+        if text.startswith("!"):
+            raise BackendError(f"rank 0 failed: {text[1:]}")
+        ctypes.memmove(ctypes.addressof(unique), bytes.fromhex(text), ctypes.sizeof(unique))
+    config = _c.tutti_config.new()
+    config.name = name.encode()
+    config.timeout_ms = milliseconds(timeout)
+    comm = ctypes.c_void_p()
+    status = _c.tutti_comm_init_rank_config(ctypes.byref(comm), size, unique, rank,
+                                            ctypes.byref(config))
+    if status < 0:
+        raise error_of(status, "init_process_group")
+    assert comm.value
+    return comm.value
+
+
+class Engine:
+    """A communicator and all that a process group needs of it. Owns both the communicator and
+    the stream, and ends them when it is shut down or freed."""
+
+    def __init__(self, comm: int, rank: int, size: int, timeout: timedelta, name: str,
+                 title: str) -> None:
+        self.comm: Optional[int] = comm
+        self.rank = rank
+        self.size = size
+        self.name = name
+        self.title = title
+        # The Python half of a backend, which PyTorch does not keep; until the end.
+        self.owner: Any = None
+        self.timeout = timeout
+        self.lock = threading.RLock()
+        self.number = 0
+        self.error: Optional[BaseException] = None
+        self._record: Deque[Entry] = collections.deque(maxlen=RECORD)
+        self._kept: Deque[Work] = collections.deque(maxlen=RECORD)
+        stream = ctypes.c_void_p()
+        status = _c.tutti_stream_create(ctypes.byref(stream))
+        if status < 0:
+            error = error_of(status, "init_process_group")
+            _c.tutti_comm_abort(comm)
+            raise error
+        self.stream: Optional[int] = stream.value
+        _engines.add(self)
+
+    # -- Calls ---------------------------------------------------------------------------
+
+    def note(self, call: str, elements: int = 0, tensors: Sequence[torch.Tensor] = (),
+             peer: int = -1) -> Entry:
+        """Begin a call in the record; `tensors` are what it reads."""
+        if self.comm is None:
+            raise self.error or BackendError(f"{call}: the process group was shut down")
+        self.number += 1
+        entry = Entry(self.number, self.title, call, elements, tensors, peer)
+        self._record.append(entry)
+        return entry
+
+    def run(self, entry: Entry, function: Callable[..., int], arguments: Tuple[Any, ...],
+            options: Any, outputs: List[torch.Tensor], held: Any = None,
+            after: Optional[Callable[[], None]] = None) -> Work:
+        """Call `function` with `arguments`, the communicator and a stream; then `after`. At once
+        if the options say that the caller waits for it, else on the stream; there, too, if there
+        is a profiler, so that it has all calls in one place. `held` and `outputs` keep what the
+        arguments point at."""
+        limit = self._limit(options)
+        if limit is None and entry.event is None and not getattr(options, "asyncOp", True):
+            with self.lock:
+                status = function(*arguments, self.comm, None)
+            if status < 0:
+                raise self.failed(entry, status)
+            if after is not None:
+                after()
+            entry.end(None)
+            return finished(outputs)
+        work = Work(self, entry, outputs, held, after, limit)
+        with self.lock:
+            status = function(*arguments, self.comm, self.stream)
+            if status < 0:
+                raise self.failed(entry, status)
+            number = next(_numbers)
+            _under_way[number] = work
+            status = _c.tutti_stream_call(self.stream, _ended, number)
+            if status < 0:
+                del _under_way[number]
+                raise self.failed(entry, status)
+        self.keep(work)
+        if not getattr(options, "asyncOp", True):
+            work.wait()
+        return work
+
+    def run_now(self, entry: Entry, function: Callable[..., int], *arguments: Any) -> None:
+        """Call `function` with these arguments alone, and wait for it."""
+        with self.lock:
+            status = function(*arguments)
+        if status < 0:
+            raise self.failed(entry, status)
+
+    def _limit(self, options: Any) -> Optional[timedelta]:
+        """The deadline that the caller set for this call, if it is not that of the group."""
+        limit = getattr(options, "timeout", None)
+        if limit is None or limit <= _NO_TIMEOUT or limit == self.timeout:
+            return None
+        return limit
+
+    def keep(self, work: Work) -> Work:
+        """Old PyTorch calls wait() and get_future() from C++ of a Work of which it holds the C++
+        half only: so that there is the other half, too, the last ones are kept."""
+        if _FORGETS:
+            self._kept.append(work)
+        return work
+
+    def failed(self, entry: Entry, status: int) -> Exception:
+        """The exception for a call of this thread that failed."""
+        error = error_of(status, entry.call)
+        entry.end(error)
+        if status <= _c.TUTTI_STATUS_LOST:
+            self.report(error)
+        return error
+
+    # -- The record ------------------------------------------------------------------------
+
+    def record(self) -> List[Entry]:
+        """The last calls, oldest first."""
+        return list(self._record)
+
+    def report(self, error: BaseException) -> None:
+        """Log the record once, with what ended the group."""
+        if self.error is None:
+            self.error = error
+            calls = "\n".join(f"  {entry}" for entry in self.record()[-16:])
+            _log.warning("rank %d of %d of the group %s: %s\nits last calls:\n%s", self.rank,
+                         self.size, self.name, error, calls)
+
+    # -- The end -----------------------------------------------------------------------------
+
+    def get_error(self) -> Optional[int]:
+        """The status that ended the communicator, or None."""
+        comm = self.comm
+        status = ctypes.c_int()
+        if comm is None or _c.tutti_comm_get_async_error(comm, ctypes.byref(status)) < 0:
+            return int(_Status.TUTTI_EABORTED)
+        return status.value if status.value < 0 else None
+
+    def abort(self) -> None:
+        """End what is under way here with an error, and the group on all ranks. Any thread."""
+        self.owner = None
+        comm, self.comm = self.comm, None
+        if comm is not None:
+            _c.tutti_comm_abort(comm)
+
+    def shutdown(self) -> None:
+        """Wait for what was begun, then free the communicator."""
+        self.owner = None
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            _c.tutti_stream_destroy(stream)
+        comm, self.comm = self.comm, None
+        if comm is not None:
+            _c.tutti_comm_destroy(comm)
+
+    def __del__(self) -> None:
+        if getattr(self, "stream", None) is not None:
+            self.shutdown()
+
+
+_engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+
+
+@atexit.register
+def _at_exit() -> None:
+    """What was not destroyed must end while there is an interpreter for the threads of streams."""
+    for engine in list(_engines):
+        if engine.comm is None:
+            continue
+        if engine.lock.acquire(blocking=False):  # pylint: disable=consider-using-with
+            engine.lock.release()
+            if not any(work.is_of(engine) for work in list(_under_way.values())):
+                engine.shutdown()
+                continue
+        engine.abort()
+        engine.shutdown()
