@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tutti as a backend of torch.distributed.
+
+    import torch.distributed as dist
+
+    dist.init_process_group("tutti")
+
+That is all with a PyTorch that looks for backends by itself; before an older one is told to use
+"tutti", `import tutti.torch` registers it. docs/pytorch.md says more.
+"""
+from typing import Any, List, Optional
+
+import torch.distributed as _dist
+
+from ._engine import BackendError, Engine, Entry, Work
+from ._process_group import NAME, TuttiBackend, TuttiGroup, create
+
+__all__ = ["BackendError", "Entry", "TuttiBackend", "TuttiGroup", "Work", "flight_record",
+           "register"]
+
+
+def register() -> None:
+    """Tell PyTorch of the backend; once more does nothing."""
+    if NAME.upper() in _dist.Backend._plugins:  # pylint: disable=protected-access
+        return
+    try:
+        _dist.Backend.register_backend(NAME, create, extended_api=True, devices=["cpu"])
+    except TypeError:  # PyTorch 1 has backends without devices
+        _dist.Backend.register_backend(NAME, create, extended_api=True)
+
+
+def flight_record(group: Optional[Any] = None) -> List[Entry]:
+    """The last calls of this rank on a group, oldest first: what was called, with how many
+    elements, and whether it is done. It is logged, too, when a group is lost."""
+    group = group or _dist.distributed_c10d._get_default_group()  # pylint: disable=protected-access
+    engine: Engine = group._engine  # pylint: disable=protected-access
+    return engine.record()
+
+
+register()

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What PyTorch is given for the name "tutti".
+
+A process group whose backend is tutti alone is a TuttiGroup, PyTorch's ProcessGroup in Python: a
+call of torch.distributed is a call of its methods, and each Work is its own. Where other devices
+have other backends ("cpu:tutti,cuda:nccl") PyTorch makes the group and is given a TuttiBackend for
+it; a Work is then wrapped by PyTorch, whose wrapper knows wait() and get_future() only.
+"""
+import ctypes
+import time
+from datetime import timedelta
+from typing import Any, List, Optional, Sequence
+
+import torch
+from torch._C import _distributed_c10d as c10d
+
+from .. import _c
+from ._engine import BackendError, Engine, appears, error_of, join, milliseconds
+from ._group import Operations
+
+NAME = "tutti"
+_CPU = torch.device("cpu")
+#: What backends subclass; PyTorch 1 has groups alone.
+_Backend: Any = getattr(c10d, "Backend", c10d.ProcessGroup)
+
+
+class _Group(Operations):
+    """What TuttiGroup and TuttiBackend have in common."""
+
+    _engine: Engine
+    _store: Any
+    _barriers = 0
+
+    def _adopt(self, engine: Engine, store: Any) -> None:
+        self._engine = engine
+        self._store = store
+
+    def getBackendName(self) -> str:  # pylint: disable=invalid-name
+        """As PyTorch shows it."""
+        return NAME
+
+    name = getBackendName
+
+    # -- The end -------------------------------------------------------------------
+
+    def get_error(self) -> Any:
+        """How the group is, as one of PyTorch's ErrorType."""
+        kinds = c10d.ErrorType
+        status = self._engine.get_error()
+        if status is None:
+            return kinds.SUCCESS
+        if status == _c.tutti_status.TUTTI_ETIMEOUT:
+            return kinds.TIMEOUT
+        return kinds.REMOTE_ERROR if status == _c.tutti_status.TUTTI_EPEER else kinds.COMM_ERROR
+
+    def abort(self) -> None:
+        """End the group on all ranks; what is under way here fails. Any thread."""
+        self._engine.abort()
+
+    def shutdown(self) -> None:
+        """Wait for what was begun on this rank, then free the group's resources."""
+        self._engine.shutdown()
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._engine.number
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Numbers begin at 0 on all ranks."""
+
+    def eager_connect_single_device(self, device: Any) -> None:
+        """Nothing: the group is connected."""
+
+    # -- Who does not come ----------------------------------------------------------------------
+
+    def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False,
+                          timeout: Optional[timedelta] = None) -> None:
+        """A barrier of which rank 0 says who did not come to it in time. Goes through the store,
+        since a rank that does not come answers nobody."""
+        limit = opts if isinstance(opts, timedelta) else getattr(opts, "timeout", timeout)
+        if limit is None or limit < timedelta(0):
+            limit = self._engine.timeout
+        engine = self._engine
+        entry = engine.note("monitored_barrier")
+        deadline = time.monotonic() + limit.total_seconds()
+        number, self._barriers = self._barriers, self._barriers + 1
+        keys = [f"{NAME}/barrier/{number}/{rank}" for rank in range(engine.size)]
+        if engine.rank == 0:
+            missing: List[int] = []
+            for rank in range(1, engine.size):
+                if missing and not wait_all_ranks:
+                    break
+                if not appears(self._store, keys[rank], deadline):
+                    missing.append(rank)
+            if missing:
+                who = "Ranks " if wait_all_ranks else "Rank "
+                raise RuntimeError(f"{who}{', '.join(map(str, missing))} failed to pass "
+                                   f"monitoredBarrier in {milliseconds(limit)} ms")
+            self._store.set(keys[0], "all are here")
+        else:
+            self._store.set(keys[engine.rank], "here")
+            if not appears(self._store, keys[0], deadline):
+                raise RuntimeError(f"Rank {engine.rank} reached monitoredBarrier, but rank 0 did "
+                                   f"not let it pass in {milliseconds(limit)} ms")
+        entry.end(None)
+        if number > 0 and engine.rank == 0:
+            # All are past the one before.
+            for rank in range(engine.size):
+                self._store.delete_key(f"{NAME}/barrier/{number - 1}/{rank}")
+
+    # -- Groups made of this one -------------------------------------------------------------
+
+    @property
+    def supports_splitting(self) -> bool:
+        """True: see split()."""
+        return True
+
+    @property
+    def supports_shrinking(self) -> bool:
+        """True: see shrink()."""
+        return True
+
+    def _child(self, function: Any, before: Sequence[Any], timeout: timedelta,
+               after: Sequence[Any] = ()) -> Optional[Engine]:
+        """An Engine of the communicator that `function` makes of this group's; None if it makes
+        none here."""
+        engine = self._engine
+        config = _c.tutti_config.new()
+        config.timeout_ms = milliseconds(timeout)
+        comm = ctypes.c_void_p()
+        entry = engine.note(function.__name__)
+        engine.run_now(entry, function, engine.comm, *before, ctypes.byref(comm),
+                       ctypes.byref(config), *after)
+        entry.end(None)
+        if comm.value is None:
+            return None
+        rank, size = ctypes.c_int(), ctypes.c_int()
+        for ask, out in ((_c.tutti_comm_rank, rank), (_c.tutti_comm_count, size)):
+            status = ask(comm, ctypes.byref(out))
+            if status < 0:
+                raise error_of(status, "split_group")
+        return Engine(comm.value, rank.value, size.value, timeout, f"{engine.name}:child", NAME)
+
+    def _split(self, ranks: Sequence[int], timeout: timedelta) -> Optional[Engine]:
+        mine = self._engine.rank
+        here = mine in ranks
+        return self._child(_c.tutti_comm_split,
+                           (min(ranks) if here else _c.TUTTI_NOCOLOR,
+                            list(ranks).index(mine) if here else 0), timeout)
+
+    def split(self, store: Any, ranks: Sequence[int], opts: Any) -> Optional["TuttiBackend"]:
+        """A backend of some ranks, who are named in the order that they then have. All ranks call
+        this, each with the ranks that it shall be with."""
+        engine = self._split(ranks, getattr(opts, "_timeout", self._engine.timeout))
+        return None if engine is None else TuttiBackend(engine, store)
+
+    def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0,
+               opts_override: Any = None) -> "TuttiBackend":
+        """A backend of the ranks that are left; with SHRINK_ABORT without those, too, that died."""
+        timeout = getattr(opts_override, "_timeout", self._engine.timeout)
+        excluded = (ctypes.c_int * len(ranks_to_exclude))(*ranks_to_exclude)
+        flag = _c.TUTTI_SHRINK_FAILED if shrink_flags else _c.TUTTI_SHRINK_DEFAULT
+        engine = self._child(_c.tutti_comm_shrink, (excluded, len(ranks_to_exclude)), timeout,
+                             (flag,))
+        if engine is None:
+            raise BackendError("shrink_group: no communicator was made")
+        return TuttiBackend(engine, self._store)
+
+
+class TuttiBackend(_Group, _Backend):  # type: ignore[misc]
+    """c10d's Backend on an Engine."""
+
+    def __init__(self, engine: Engine, store: Any) -> None:
+        _Backend.__init__(self, engine.rank, engine.size)
+        self._adopt(engine, store)
+        engine.owner = self
+
+    # PyTorch asks for these without end unless they are said here.
+    supports_coalescing = supports_window = supports_reconfigure = False
+    _supports_time_estimate = False
+
+    @property
+    def options(self) -> Any:
+        """The backend's options: its deadline."""
+        return _Backend.Options(NAME, self._engine.timeout)
+
+
+class TuttiGroup(_Group, c10d.ProcessGroup):  # type: ignore[misc]
+    """c10d's ProcessGroup on an Engine."""
+
+    def __init__(self, engine: Engine, store: Any) -> None:
+        if hasattr(c10d, "Backend"):
+            c10d.ProcessGroup.__init__(self, store, engine.rank, engine.size)
+            # PyTorch asks the backend of the device for the name of the group and the like.
+            self._backend = TuttiBackend(engine, store)
+            kind = c10d.ProcessGroup.BackendType.CUSTOM
+            self._register_backend(_CPU, kind, self._backend)
+            self._set_default_backend(kind)
+        else:
+            c10d.ProcessGroup.__init__(self, engine.rank, engine.size)
+        self._adopt(engine, store)
+
+    def split_group(self, new_ranks: Sequence[int], timeout: Optional[timedelta] = None,
+                    opts: Any = None, group_name: Optional[str] = None,
+                    group_desc: Optional[str] = None,
+                    device_types: Any = None) -> Optional["TuttiGroup"]:
+        """A group of some ranks: all ranks call this, each with the ranks that it shall be with;
+        a rank that is not in its list gets None."""
+        if timeout is None:
+            timeout = getattr(opts, "_timeout", self._engine.timeout)
+        engine = self._split(new_ranks, timeout)
+        if engine is None:
+            return None
+        group = TuttiGroup(engine, c10d.PrefixStore(f"{group_name}/", self._store))
+        if group_name is not None:
+            group._set_group_name(group_name)
+        group._set_group_desc(group_desc or "undefined")
+        return group
+
+
+def _engine_for(options: Any) -> Engine:
+    name = str(getattr(options, "group_id", "") or "default")
+    rank, size, timeout = options.group_rank, options.group_size, options.timeout
+    comm = join(options.store, "tutti", rank, size, timeout, name)
+    return Engine(comm, rank, size, timeout, name, NAME)
+
+
+def create_group(options: Any, _backend_options: Any = None) -> TuttiGroup:
+    """A group whose only backend is this one."""
+    return TuttiGroup(_engine_for(options), options.store)
+
+
+def create(options: Any, backend_options: Any = None) -> Any:
+    """What PyTorch calls for a new group."""
+    group = getattr(options, "process_group", None)
+    if group is not None and group._get_backend_name() != "custom":
+        return TuttiBackend(_engine_for(options), options.store)
+    return create_group(options, backend_options)
