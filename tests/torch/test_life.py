@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What becomes of calls and groups: Works and futures, deadlines, deaths, ends."""
+import datetime
+import os
+import signal
+import threading
+import time
+import unittest
+
+import torch
+import torch.distributed as dist
+
+import tutti.torch
+from ranks import KILLED, Ranks, raises, run, same
+from torch._C import _distributed_c10d as c10d
+
+SECOND = datetime.timedelta(seconds=1)
+NEW = hasattr(c10d, "Backend")
+
+
+# -- Works ---------------------------------------------------------------------------------
+
+
+def works(rank: int, n: int) -> None:
+    """Many calls at once, in any order of waiting."""
+    tensors = [torch.full((k + 1,), float(k + rank)) for k in range(50)]
+    begun = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    for k in reversed(range(50)):
+        assert begun[k].wait() is True
+        assert begun[k].is_completed() and begun[k].is_success()
+        assert begun[k].exception() is None
+        same(tensors[k], torch.full((k + 1,), sum(float(k + r) for r in range(n))))
+    assert begun[0].result()[0] is tensors[0]
+    # A call that is waited for comes after those that are not.
+    late = torch.ones(100000)
+    first = dist.all_reduce(late, async_op=True)
+    dist.all_reduce(torch.ones(3))
+    first.wait()
+    same(late, torch.full((100000,), float(n)))
+
+
+def futures(rank: int, n: int) -> None:
+    tensor = torch.ones(4)
+    future = dist.all_reduce(tensor, async_op=True).get_future()
+    doubled = future.then(lambda done: done.value()[0] * 2)
+    same(doubled.wait(), torch.full((4,), 2.0 * n))
+    work = dist.broadcast(tensor, 0, async_op=True)
+    work.wait()
+    same(work.get_future().wait()[0], tensor)
+    # A future calls from the stream's thread, where the next call may be begun.
+    again = torch.ones(2)
+    nested = dist.all_reduce(tensor, async_op=True).get_future().then(
+        lambda _: dist.all_reduce(again, async_op=True))
+    nested.wait().wait()
+    same(again, torch.full((2,), float(n)))
+
+
+def waits_with_a_limit(rank: int, n: int) -> None:
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    assert work.wait(datetime.timedelta(seconds=100)) is True
+    work = dist.barrier(async_op=True) if rank == 0 else None
+    if work is None:
+        time.sleep(1.5)
+        raises(RuntimeError, "TUTTI_", dist.barrier)
+        return
+    raises(RuntimeError, "Timed out waiting 1000 ms", lambda: work.wait(SECOND))
+    raises(RuntimeError, "Timed out", dist.barrier)
+
+
+def outputs_that_are_not_dense(rank: int, n: int) -> None:
+    """What is received elsewhere first is in its place when the Work is done."""
+    with torch.inference_mode():
+        wide = torch.zeros(3, 2 * n)
+    dist.all_gather(list(wide.t())[:n], torch.full((3,), float(rank)), async_op=True).wait()
+    for r in range(2 * n):
+        same(wide[:, r], torch.full((3,), float(r if r < n else 0)))
+    leaf = torch.ones(3, 3, requires_grad=True)
+    dist.all_reduce(leaf[:, 0].detach(), async_op=True).wait()
+    dist.all_reduce(leaf.t(), async_op=True).wait()
+
+
+# -- Deadlines -------------------------------------------------------------------------------
+
+
+def deadline_of_the_group(rank: int, n: int) -> None:
+    if rank == 0:
+        error = raises(tutti.torch.BackendError, "Timed out", lambda: dist.all_reduce(torch.ones(2)))
+        assert "1" in str(error), error
+    else:
+        dist.distributed_c10d._get_default_store().get("over")
+        return
+    dist.distributed_c10d._get_default_store().set("over", "yes")
+
+
+def monitored_barrier(rank: int, n: int) -> None:
+    group = dist.distributed_c10d._get_default_group()
+    for _ in range(3):
+        group.monitored_barrier(datetime.timedelta(seconds=100))
+    if rank == n - 1:
+        return
+    if rank == 0:
+        raises(RuntimeError, f"Rank {n - 1} failed to pass", lambda: group.monitored_barrier(SECOND))
+    else:
+        raises(RuntimeError, "rank 0 did not", lambda: group.monitored_barrier(SECOND))
+
+
+# -- Deaths, ends ------------------------------------------------------------------------------
+
+
+def death(rank: int, n: int) -> None:
+    """Who is killed is named at once on all others, in calls that wait and in others."""
+    dist.barrier()
+    if rank == n - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    begun = time.monotonic()
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        error = raises(tutti.torch.BackendError, f"rank {n - 1}", work.wait)
+        assert work.is_completed() and not work.is_success() and work.exception() is error
+        raises(Exception, f"rank {n - 1}", work.get_future().wait)
+    else:
+        raises(tutti.torch.BackendError, f"rank {n - 1}", lambda: dist.all_reduce(torch.ones(2)))
+    assert time.monotonic() - begun < 60
+    assert any(entry.state == "failed" for entry in tutti.torch.flight_record())
+    if NEW:
+        group = dist.distributed_c10d._get_default_group()
+        assert group._get_backend(torch.device("cpu")).get_error() == c10d.ErrorType.REMOTE_ERROR
+    # The next call fails at once.
+    raises(tutti.torch.BackendError, "", dist.barrier)
+
+
+def mismatch(rank: int, n: int) -> None:
+    error = raises(tutti.torch.BackendError, "TUTTI_EMISMATCH",
+                   lambda: dist.all_reduce(torch.ones(2 + rank)))
+    assert "all_reduce" in str(error)
+
+
+def aborted(rank: int, n: int) -> None:
+    """abort() from another thread ends what a call waits for, here and elsewhere."""
+    group = dist.distributed_c10d._get_default_group()
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        thread = threading.Timer(0.2, group.abort)
+        thread.start()
+        raises(tutti.torch.BackendError, "TUTTI_EABORTED", work.wait)
+        thread.join()
+        raises(RuntimeError, "", dist.barrier)
+        store.set("aborted", "yes")
+    elif rank == 1:
+        raises(tutti.torch.BackendError, "rank 0", lambda: dist.all_reduce(torch.ones(2)))
+    store.get("aborted")
+    raises(RuntimeError, "", dist.barrier)
+
+
+def destroyed_and_made_again(rank: int, n: int) -> None:
+    store = dist.distributed_c10d._get_default_store()
+    for turn in range(3):
+        dist.all_reduce(torch.ones(2), async_op=True)
+        dist.destroy_process_group()
+        dist.init_process_group("tutti", store=dist.PrefixStore(str(turn), store), rank=rank,
+                                world_size=n)
+        tensor = torch.ones(2)
+        dist.all_reduce(tensor)
+        same(tensor, torch.full((2,), float(n)))
+
+
+def left_alone(rank: int, n: int) -> None:
+    """Nobody destroys the group: the process ends by itself all the same."""
+    dist.all_reduce(torch.ones(2), async_op=True)
+    dist.barrier()
+    import atexit  # pylint: disable=import-outside-toplevel
+    atexit._run_exitfuncs()
+    os._exit(0)
+
+
+def record(rank: int, n: int) -> None:
+    dist.broadcast(torch.ones(5, dtype=torch.int32), 1)
+    work = dist.all_reduce(torch.ones(7), async_op=True)
+    work.wait()
+    first, second = tutti.torch.flight_record()[-2:]
+    assert (first.call, first.elements, first.peer, first.state) == ("broadcast", 5, 1, "done")
+    assert (second.call, second.elements, second.state) == ("all_reduce", 7, "done")
+    assert second.number == first.number + 1 and second.ended >= second.begun
+    assert "7 elements of torch.float32: done" in str(second)
+
+
+def forked(rank: int, n: int) -> None:
+    """A child's call is an error of the child and of nobody else."""
+    child = os.fork()
+    if child == 0:
+        try:
+            dist.all_reduce(torch.ones(2))
+        except RuntimeError as error:
+            os._exit(0 if "TUTTI_EUSAGE" in str(error) else 3)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    same(tensor, torch.full((2,), float(n)))
+
+
+# -- Groups -------------------------------------------------------------------------------------
+
+
+def new_groups(rank: int, n: int) -> None:
+    reverse = dist.new_group([1, 0])
+    pair = dist.new_group([0, n - 1])
+    for _ in range(3):
+        if rank in (0, 1):
+            tensor = torch.full((2,), float(rank))
+            dist.broadcast(tensor, 1, group=reverse)
+            same(tensor, torch.ones(2))
+        if rank in (0, n - 1):
+            tensor = torch.ones(2)
+            dist.all_reduce(tensor, group=pair)
+            same(tensor, torch.full((2,), 2.0))
+        dist.barrier()
+    if rank in (0, n - 1):
+        dist.destroy_process_group(pair)
+
+
+def split_groups(rank: int, n: int) -> None:
+    group = dist.split_group(split_ranks=[[n - 1, 0], list(range(1, n - 1))] if n > 2 else [[1, 0]])
+    tensor = torch.full((2,), float(rank))
+    if rank in (0, n - 1):
+        assert group.rank() == (1 if rank == 0 else 0) and group.size() == 2
+        work = dist.all_reduce(tensor, group=group, async_op=True)
+        work.wait()
+        assert work.is_completed()
+        same(tensor, torch.full((2,), n - 1.0))
+    dist.barrier()
+
+
+def shrunk(rank: int, n: int) -> None:
+    dist.barrier()
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    raises(tutti.torch.BackendError, "rank 1", lambda: dist.all_reduce(torch.ones(2)))
+    dist.shrink_group([1], shrink_flags=dist.distributed_c10d.SHRINK_ABORT)
+    assert dist.get_world_size() == n - 1
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    same(tensor, torch.full((2,), n - 1.0))
+    os._exit(0)  # PyTorch's own shutdown would meet the store of a dead rank
+
+
+class Life(Ranks):
+    """Each of these on 2 to 4 ranks, or on as many as it needs."""
+
+    def test_works(self) -> None:
+        self.each(works)
+
+    def test_futures(self) -> None:
+        self.each(futures)
+
+    def test_waits_with_a_limit(self) -> None:
+        self.each(waits_with_a_limit, [2])
+
+    def test_outputs_that_are_not_dense(self) -> None:
+        self.each(outputs_that_are_not_dense, [3])
+
+    def test_deadline_of_the_group(self) -> None:
+        self.each(deadline_of_the_group, [2], timeout=1.0)
+
+    def test_monitored_barrier(self) -> None:
+        self.each(monitored_barrier, [3])
+
+    def test_death(self) -> None:
+        for n in (2, 4):
+            self.assertEqual(run(death, n), [0] * (n - 1) + [KILLED])
+
+    def test_mismatch(self) -> None:
+        self.each(mismatch, [3])
+
+    def test_aborted(self) -> None:
+        self.each(aborted, [3])
+
+    def test_destroyed_and_made_again(self) -> None:
+        self.each(destroyed_and_made_again, [2, 3])
+
+    def test_left_alone(self) -> None:
+        self.each(left_alone, [2])
+
+    def test_record(self) -> None:
+        self.each(record, [2])
+
+    def test_forked(self) -> None:
+        self.each(forked, [2])
+
+    def test_new_groups(self) -> None:
+        self.each(new_groups)
+
+    @unittest.skipUnless(hasattr(dist, "split_group"), "this PyTorch has no split_group")
+    def test_split_groups(self) -> None:
+        self.each(split_groups)
+
+    @unittest.skipUnless(hasattr(dist, "shrink_group"), "this PyTorch has no shrink_group")
+    def test_shrunk(self) -> None:
+        self.assertEqual(run(shrunk, 3), [0, KILLED, 0])
+
+
+if __name__ == "__main__":
+    unittest.main()
