@@ -159,6 +159,7 @@ struct tti_message_wait {
 	int64_t timeout_ms, since_ns;
 	uint32_t rounds;
 	bool looks;
+	bool asks; /* it ends with TUTTI_AGAIN if this thread is interrupted, too */
 };
 
 /* Look whether something comes, then breathe; not under the lock. TUTTI_OK: see whether the wait

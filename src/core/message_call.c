@@ -7,6 +7,7 @@
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fork.h"
+#include "util/interrupt.h"
 #include "util/thread.h"
 
 /* A wait (engine/wait.h) looks so often before it looks at the clock, and for so long before it
@@ -101,6 +102,8 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 	if (!wait->since_ns)
 		wait->since_ns = now;
 	TTI_TRY(look_at_time(channel, wait, now, what));
+	if (wait->asks && tti_interrupted())
+		return TUTTI_AGAIN;
 	if (!awake || now - wait->since_ns >= LOOK_NS)
 		nap(channel, wait, word, seen, now);
 	return TUTTI_OK;
@@ -263,10 +266,11 @@ static void describe(const struct tti_request *request, char *buf, size_t size)
 		       from, with);
 }
 
+/* `asks`: TUTTI_AGAIN if this thread is interrupted, for a caller that can wait again. */
 static tutti_status await(struct tutti_channel *channel, struct tti_request *request,
-			  int timeout_ms, tutti_message_info *info)
+			  int timeout_ms, bool asks, tutti_message_info *info)
 {
-	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
+	struct tti_message_wait wait = { .timeout_ms = timeout_ms, .asks = asks };
 	tutti_status st = TUTTI_OK;
 	char what[128];
 
@@ -299,7 +303,7 @@ static tutti_status submit(tutti_channel_t channel, const char *name,
 	if (st != TUTTI_OK)
 		return leave(channel, st);
 	if (!request)
-		return leave(channel, await(channel, made, -1, info));
+		return leave(channel, await(channel, made, -1, false, info));
 	*request = made->id;
 	hand_over(channel);
 	return leave(channel, TUTTI_OK);
@@ -391,7 +395,7 @@ tutti_status tutti_message_wait(tutti_channel_t channel, tutti_request_t id, int
 	pthread_mutex_unlock(&channel->lock);
 	if (st != TUTTI_OK)
 		return leave(channel, st);
-	return leave(channel, await(channel, request, timeout_ms, info));
+	return leave(channel, await(channel, request, timeout_ms, true, info));
 }
 
 tutti_status tutti_message_cancel(tutti_channel_t channel, tutti_request_t id)
@@ -429,7 +433,7 @@ static bool find(struct tutti_channel *channel, int source, int tag, uint32_t *a
 tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, int timeout_ms,
 				 tutti_message_info *info)
 {
-	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
+	struct tti_message_wait wait = { .timeout_ms = timeout_ms, .asks = true };
 	uint32_t seen;
 	tutti_status st;
 

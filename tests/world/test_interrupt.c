@@ -191,6 +191,44 @@ static void wait_and_go_on(tutti_comm_t comm, int rank, int n, void *arg)
 	sem_destroy(&gate);
 }
 
+static void wait_for_a_message(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	char byte = (char)rank;
+	tutti_channel_t channel;
+	tutti_request_t request;
+
+	(void)arg;
+	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
+		return;
+	if (rank == 0) {
+		CHECK_OK(tutti_message_irecv(channel, &byte, 1, TUTTI_ANY_SOURCE, 7, &request));
+		tutti_set_interrupt(never, NULL);
+		CHECK(tutti_message_wait(channel, request, -1, NULL) == TUTTI_AGAIN);
+		CHECK(tutti_message_probe(channel, 1, 8, -1, NULL) == TUTTI_AGAIN);
+		tutti_set_interrupt(NULL, NULL);
+		CHECK_OK(tutti_barrier(comm, NULL));
+		CHECK_OK(tutti_message_wait(channel, request, -1, NULL));
+		CHECK(byte == n - 1);
+	} else {
+		CHECK_OK(tutti_barrier(comm, NULL));
+		if (rank == n - 1)
+			CHECK_OK(tutti_message_send(channel, &byte, 1, 0, 7));
+	}
+	CHECK_OK(tutti_channel_destroy(channel));
+}
+
+static void who_waits_for_a_message_can_wait_again(void **state)
+{
+	static const char *const transports[] = { "shm", "tcp" };
+
+	(void)state;
+	for (int t = 0; t < 2; t++) {
+		const struct world world = { .n = 2, .transport = transports[t] };
+
+		assert_int_equal(world_run(&world, wait_for_a_message, NULL), 0);
+	}
+}
+
 static void what_waits_for_a_stream_can_wait_again(void **state)
 {
 	const struct world world = { .n = 2 };
@@ -204,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_ends),
 		cmocka_unit_test(a_wait_for_a_signal_ends),
+		cmocka_unit_test(who_waits_for_a_message_can_wait_again),
 		cmocka_unit_test(what_waits_for_a_stream_can_wait_again),
 	};
 
