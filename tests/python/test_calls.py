@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The calls, their results compared with what numpy says. Run by `tutti run -n N python`."""
+import threading
 import unittest
 
 import numpy as np
@@ -207,6 +208,28 @@ class Streams(unittest.TestCase):
             self.assertTrue(stream.query())
         for each in got:
             np.testing.assert_array_equal(each, all_of().sum(axis=0))
+
+    def test_functions_that_a_stream_calls(self):
+        told = []
+        with tutti.Stream() as stream, comm.dup() as other:
+            stream.call(told.append)
+            other.all_reduce(of(RANK), stream=stream)
+            stream.call(told.append)
+            stream.synchronize()
+            self.assertEqual(told, [None, None])
+            if N > 1:
+                # All have queued it before the first rank finds out.
+                gate = threading.Event()
+                stream.call(lambda error: gate.wait(60))
+                other.all_reduce(np.zeros(1 + RANK), stream=stream)
+                stream.call(told.append)
+                comm.barrier()
+                gate.set()
+                with self.assertRaises(tutti.MismatchError):
+                    stream.synchronize()
+                self.assertIsInstance(told[2], tutti.MismatchError)
+                with self.assertRaises(tutti.MismatchError):
+                    stream.destroy()
 
     def test_events_order_streams(self):
         with tutti.Stream() as one, tutti.Stream() as other:

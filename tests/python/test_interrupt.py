@@ -104,6 +104,17 @@ class Interrupts(unittest.TestCase):
             self.said.touch()
             stream.synchronize()
 
+    def test_a_message_can_be_waited_for_again(self):
+        with self.comm.channel() as channel:
+            soon(SIGINT)
+            with self.assertRaises(KeyboardInterrupt):
+                channel.recv(bytearray(8), RANK)
+            soon(SIGINT)
+            with self.assertRaises(KeyboardInterrupt):
+                channel.probe()
+            channel.send(b"12345678", RANK)
+            self.assertEqual(channel.recv(bytearray(8)).bytes, 8)
+
     @unittest.skipIf(N == 1, "one rank waits for nobody")
     def test_blocks_end_while_calls_are_queued(self):
         if not LAST:

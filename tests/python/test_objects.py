@@ -217,6 +217,32 @@ class OneSided(unittest.TestCase):
             self.assertEqual(mine[2], 20 + before)
 
 
+class Messages(unittest.TestCase):
+    def test_any_source_and_tag(self):
+        with comm.channel() as channel:
+            self.assertIsNone(channel.probe(tag=5, timeout=0))
+            got = np.zeros(4, "int32")
+            request = channel.irecv(got, tag=3)
+            channel.send(np.full(3, RANK, "int32"), (RANK + 1) % N, tag=3)
+            message = request.wait()
+            before = (RANK - 1) % N
+            self.assertEqual(message, (before, 3, 12))
+            np.testing.assert_array_equal(got[:3], before)
+            channel.send(np.zeros(10), RANK, tag=4)
+            self.assertEqual(channel.probe(), (RANK, 4, 80))
+            with self.assertRaisesRegex(tutti.ArgumentError, "80"):
+                channel.recv(bytearray(8))
+            self.assertEqual(channel.recv(bytearray(80), RANK).bytes, 80)
+
+    def test_a_request_can_be_cancelled(self):
+        with comm.channel() as channel:
+            request = channel.irecv(np.zeros(1), source=RANK, tag=1)
+            self.assertIsNone(request.wait(timeout=0.01))
+            self.assertTrue(request.cancel())
+            with self.assertRaises(tutti.CancelledError):
+                request.wait()
+
+
 class Plans(unittest.TestCase):
     def test_plans(self):
         mine = np.ones(4)

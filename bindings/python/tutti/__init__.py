@@ -17,17 +17,18 @@ from .errors import (AbortedError, ArgumentError, CancelledError, Error, Interna
                      NoMemoryError, PeerError, PlanError, ProtocolError, RevokedError,
                      SystemCallError, Timeout, UnsupportedError, UsageError)
 from .groups import group
+from .messages import Channel, Message, Request
 from .plans import Plan
 from .streams import Event, Stream
 from .topology import JobPlan, Topology
 from .windows import Window
 
-__all__ = ["AbortedError", "ArgumentError", "CancelledError", "Communicator", "Error", "Event",
-           "InternalError", "JobPlan", "LostError", "MismatchError", "NoMemoryError", "PeerError",
-           "Plan", "PlanError", "ProtocolError", "RevokedError", "Side", "Stream",
-           "SystemCallError", "Timeout", "Topology", "UniqueId", "UnsupportedError", "UsageError",
-           "Window", "get_include", "get_library_dir", "get_tool", "group", "init", "init_all",
-           "part", "reproducible"]
+__all__ = ["AbortedError", "ArgumentError", "CancelledError", "Channel", "Communicator", "Error",
+           "Event", "InternalError", "JobPlan", "LostError", "Message", "MismatchError",
+           "NoMemoryError", "PeerError", "Plan", "PlanError", "ProtocolError", "Request",
+           "RevokedError", "Side", "Stream", "SystemCallError", "Timeout", "Topology", "UniqueId",
+           "UnsupportedError", "UsageError", "Window", "get_include", "get_library_dir",
+           "get_tool", "group", "init", "init_all", "part", "reproducible"]
 __version__ = f"{_c.TUTTI_VERSION_MAJOR}.{_c.TUTTI_VERSION_MINOR}.{_c.TUTTI_VERSION_PATCH}"
 
 # Errors are exceptions here, which show the text.

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Type, Union
 from . import _c, groups, interrupts
 from .calls import Calls
 from .errors import ArgumentError, Error, check, error_of
+from .messages import Channel
 from .plans import Plan
 from .topology import text_of
 from .windows import Window
@@ -152,6 +153,10 @@ class Communicator(Calls):
     def window(self, memory: Any = None) -> Window:
         """Let the other ranks read and write `memory`. Called by all ranks."""
         return Window(self, memory)
+
+    def channel(self) -> Channel:
+        """A channel for messages with tags. Called by all ranks."""
+        return Channel(self)
 
     def plan(self, name: str, send: Any = None, recv: Any = None, *, op: Any = "sum",
              root: int = 0) -> Plan:

@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Streams, on which calls are done beside what the program does, and events in them."""
 import ctypes
+import itertools
 import threading
-from typing import Any, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _c, interrupts
-from .errors import check
+from .errors import Error, check, error_of
 
 # After so many calls it is time to see which are done.
 _LOOK_AFTER = 256
+
+# What streams are to call, by numbers that the library passes on.
+_functions: Dict[int, Callable[[Optional[Error]], None]] = {}
+_numbers = itertools.count(1)
+
+
+def _run(status: int, number: int) -> None:
+    _functions.pop(number)(error_of(status) if status < 0 else None)
+
+
+_call = _c.tutti_stream_fn(_run)
 
 
 class Event:
@@ -72,6 +84,16 @@ class Stream:
     def wait_event(self, event: Event) -> None:
         """Let later calls start only after `event` has happened. Does not block."""
         check(_c.tutti_stream_wait_event(self._handle, event._handle))
+
+    def call(self, function: Callable[[Optional[Error]], None]) -> None:
+        """Let the stream's thread call function(error) when all that is queued by now is done: None, or
+        the first error of the calls since the function before. It must not wait."""
+        number = next(_numbers)
+        _functions[number] = function
+        status = _c.tutti_stream_call(self._handle, _call, number)
+        if status < 0:
+            del _functions[number]
+        check(status)
 
     def query(self) -> bool:
         """Whether all that is queued is done. Raises the first error of all that ever was."""
