@@ -2,27 +2,19 @@
 #include "transport/shm_seg.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "transport/memfd.h"
 #include "transport/shm_room.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"
 #include "util/fork.h"
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u
-#endif
-
 #define PAGE  4096u
 #define GRAIN TTI_SHM_GRAIN
 #define MAGIC UINT64_C(0x3430676573697474)
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 #define RING_BYTES (TTI_SHM_RING * sizeof(struct tti_shm_line))
 
@@ -119,36 +111,6 @@ static tutti_status map_control(struct tti_shm_seg *seg)
 	return TUTTI_OK;
 }
 
-static int open_memfd(void)
-{
-	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	int fd;
-
-	if (tti_fault("shm.memfd")) {
-		errno = ENFILE;
-		return -1;
-	}
-	fd = memfd_create("tutti", flags | MFD_NOEXEC_SEAL);
-	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
-		fd = memfd_create("tutti", flags);
-	return fd;
-}
-
-/* Growing a file past RLIMIT_FSIZE would be a deadly signal. */
-static tutti_status check_limit(uint64_t nbytes)
-{
-	struct rlimit limit;
-
-	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-	    limit.rlim_cur < nbytes)
-		return tti_fail_quiet(
-			TUTTI_ESYS,
-			"shared memory is a sparse file of %llu bytes, the limit on file "
-			"sizes is %llu: raise it (ulimit -f)",
-			(unsigned long long)nbytes, (unsigned long long)limit.rlim_cur);
-	return TUTTI_OK;
-}
-
 tutti_status tti_shm_seg_create(struct tti_shm_seg *seg)
 {
 	const uint64_t total = seg->layout.total_bytes;
@@ -156,16 +118,8 @@ tutti_status tti_shm_seg_create(struct tti_shm_seg *seg)
 	tutti_status st;
 
 	seg->fd = -1;
-	TTI_TRY(check_limit(total));
-	seg->fd = tti_fork_close(open_memfd());
-	if (seg->fd < 0)
-		return tti_fail_quiet(TUTTI_ESYS, "memfd_create for shared memory: %m");
-	/* Sealed, nobody can pull the memory away under the others. */
-	if (ftruncate(seg->fd, (off_t)total) < 0 || fcntl(seg->fd, F_ADD_SEALS, SEALS) < 0) {
-		st = tti_fail_quiet(TUTTI_ESYS, "sizing shared memory to %llu bytes: %m",
-				    (unsigned long long)total);
-		goto fail;
-	}
+	TTI_TRY(tti_memfd_create("tutti", total, &seg->fd));
+	tti_fork_close(seg->fd);
 	st = map_control(seg);
 	if (st != TUTTI_OK)
 		goto fail;
@@ -183,17 +137,12 @@ tutti_status tti_shm_seg_adopt(struct tti_shm_seg *seg, int fd)
 {
 	const uint64_t total = seg->layout.total_bytes;
 	const struct header *header;
-	struct stat stat;
 	tutti_status st;
 
 	seg->fd = tti_fork_close(fd);
-	if (fstat(fd, &stat) < 0 || (uint64_t)stat.st_size != total ||
-	    (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS) {
-		st = tti_fail_quiet(TUTTI_EPROTO,
-				    "the shared memory offered is not a sealed file of %llu bytes",
-				    (unsigned long long)total);
+	st = tti_memfd_check(fd, total);
+	if (st != TUTTI_OK)
 		goto fail;
-	}
 	st = map_control(seg);
 	if (st != TUTTI_OK)
 		goto fail;
