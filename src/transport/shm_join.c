@@ -37,6 +37,7 @@
 
 #include "boot/auth.h"
 #include "reduce/reduce.h"
+#include "transport/memfd.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
@@ -95,66 +96,6 @@ static tutti_status reach_patiently(const struct tti_shm_port *port,
 	}
 }
 
-static tutti_status send_offer(int fd, const struct offer *offer, int memfd)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec data = { .iov_base = (void *)(uintptr_t)offer, .iov_len = sizeof(*offer) };
-	struct msghdr message = { .msg_iov = &data,
-				  .msg_iovlen = 1,
-				  .msg_control = control.room,
-				  .msg_controllen = sizeof(control.room) };
-	struct cmsghdr *const header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &memfd, sizeof(int));
-	/* It is little and the first after a handshake: there is room for it. */
-	if (sendmsg(fd, &message, MSG_NOSIGNAL) != (ssize_t)sizeof(*offer))
-		return tti_fail_quiet(errno == EPIPE ? TUTTI_EPEER : TUTTI_ESYS,
-				      "passing a file descriptor: %m");
-	return TUTTI_OK;
-}
-
-static tutti_status recv_offer(int fd, int64_t deadline_ns, const _Atomic int *stop,
-			       struct offer *offer, int *memfd)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct iovec data = { .iov_base = offer, .iov_len = sizeof(*offer) };
-	struct msghdr message = { .msg_iov = &data,
-				  .msg_iovlen = 1,
-				  .msg_control = control.room,
-				  .msg_controllen = sizeof(control.room) };
-	struct pollfd wait = { .fd = fd, .events = POLLIN };
-	const struct cmsghdr *header;
-	ssize_t got;
-
-	*memfd = -1;
-	TTI_TRY(wait_fds(&wait, 1, deadline_ns, stop));
-	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-	if (got < 0 && errno != ECONNRESET)
-		return tti_fail_quiet(TUTTI_ESYS, "receiving a file descriptor: %m");
-	if (got <= 0)
-		return tti_fail_quiet(TUTTI_EPEER, "it closed the connection");
-	header = CMSG_FIRSTHDR(&message);
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-	    header->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(memfd, CMSG_DATA(header), sizeof(int));
-	if (got == (ssize_t)sizeof(*offer) && *memfd >= 0)
-		return TUTTI_OK;
-	tti_fd_close(memfd);
-	/* A descriptor that we had no number free for is left out, and said so. */
-	if (message.msg_flags & MSG_CTRUNC)
-		return tti_fail_quiet(TUTTI_ESYS, "no file descriptor is free, raise ulimit -n");
-	return tti_fail_quiet(TUTTI_EPROTO, "it sent %zd bytes without shared memory", got);
-}
-
 /* The leader's side with one member. Quiet errors. */
 static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t deadline_ns)
 {
@@ -174,7 +115,7 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 	st = tti_auth_run(&auth, fd, deadline_ns, stop);
 	tti_auth_forget(&auth);
 	TTI_TRY(st);
-	TTI_TRY(send_offer(fd, &offer, port->seg.fd));
+	TTI_TRY(tti_memfd_send(fd, &offer, sizeof(offer), port->seg.fd));
 	TTI_TRY(tti_fd_recv_all(fd, &byte, 1, deadline_ns, stop));
 	if (atomic_load(&bell->probe) != tti_hash_mix(offer.nonce))
 		return tti_fail_quiet(TUTTI_EPROTO, "what it wrote to shared memory is not there");
@@ -191,12 +132,14 @@ static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t 
 static tutti_status enter(struct tti_shm_port *port, int leader, int fd, int64_t deadline_ns)
 {
 	const _Atomic int *const stop = port->config.stop;
+	struct pollfd offered = { .fd = fd, .events = POLLIN };
 	struct tti_shm_bell *bell;
 	struct offer offer;
 	uint8_t byte = 0;
 	int memfd;
 
-	TTI_TRY(recv_offer(fd, deadline_ns, stop, &offer, &memfd));
+	TTI_TRY(wait_fds(&offered, 1, deadline_ns, stop));
+	TTI_TRY(tti_memfd_recv(fd, &offer, sizeof(offer), &memfd));
 	TTI_TRY(tti_shm_seg_adopt(&port->seg, memfd));
 	bell = tti_shm_seg_bell(&port->seg, port->self);
 	tti_shm_trial_run(port);
