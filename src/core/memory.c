@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/memory.h"
 
-#include <sys/mman.h>
-
 #include "core/comm.h"
 #include "core/group.h"
+#include "transport/heap.h"
 #include "tutti/memory.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -15,11 +14,10 @@
 #define ASK_ALWAYS 16
 #define ASK_EVERY  8
 
-/* Memory that was registered, or that tutti_mem_alloc() had to have from the system. */
+/* Memory that was registered. */
 struct tutti_reg {
 	void *memory;
 	size_t nbytes;
-	bool is_private; /* the second */
 };
 
 /* -- Calls on it --------------------------------------------------------------- */
@@ -45,11 +43,8 @@ void tti_memory_release(struct tti_comm *comm)
 {
 	struct tti_memory *memory = &comm->memory;
 
-	for (size_t i = 0; i < memory->regs.n; i++) {
-		if (memory->regs.at[i]->is_private)
-			munmap(memory->regs.at[i]->memory, memory->regs.at[i]->nbytes);
+	for (size_t i = 0; i < memory->regs.n; i++)
 		tti_free(memory->regs.at[i]);
-	}
 	tti_vec_release(&memory->regs);
 }
 
@@ -209,14 +204,14 @@ static tutti_status wait_for_calls(struct tti_comm *comm)
 }
 
 /* Onto the list of this communicator; NULL: out of memory. */
-static struct tutti_reg *put(struct tti_comm *comm, void *memory, size_t nbytes, bool is_private)
+static struct tutti_reg *put(struct tti_comm *comm, void *memory, size_t nbytes)
 {
 	struct tutti_reg *reg = tti_zalloc(sizeof(*reg));
 	bool kept;
 
 	if (!reg)
 		return NULL;
-	*reg = (struct tutti_reg){ memory, nbytes, is_private };
+	*reg = (struct tutti_reg){ memory, nbytes };
 	pthread_mutex_lock(&comm->lock);
 	kept = tti_vec_push(&comm->memory.regs, reg);
 	pthread_mutex_unlock(&comm->lock);
@@ -226,54 +221,32 @@ static struct tutti_reg *put(struct tti_comm *comm, void *memory, size_t nbytes,
 	return NULL;
 }
 
-/* From the list: a registration, or private memory by its address. NULL: it is not in it, and may
- * not be looked at. */
-static struct tutti_reg *take(struct tti_comm *comm, const void *what, bool is_private)
+/* From the list; false: it is not in it, and may not be looked at. */
+static bool take(struct tti_comm *comm, const struct tutti_reg *reg)
 {
 	struct tti_memory *memory = &comm->memory;
-	struct tutti_reg *found = NULL;
+	bool found = false;
 
 	pthread_mutex_lock(&comm->lock);
 	for (size_t i = 0; i < memory->regs.n && !found; i++) {
-		struct tutti_reg *reg = memory->regs.at[i];
-
-		if (reg->is_private != is_private || (is_private ? reg->memory : reg) != what)
-			continue;
-		found = reg;
-		memory->regs.at[i] = memory->regs.at[--memory->regs.n];
+		found = memory->regs.at[i] == reg;
+		if (found)
+			memory->regs.at[i] = memory->regs.at[--memory->regs.n];
 	}
 	pthread_mutex_unlock(&comm->lock);
 	return found;
 }
 
-static tutti_status allocate_private(struct tti_comm *comm, size_t size, void **out)
+static tutti_status allocate(size_t size, void **out)
 {
-	void *fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (fresh == MAP_FAILED)
-		return tti_fail(TUTTI_ENOMEM, "mmap of %zu bytes: %m", size);
-	if (!put(comm, fresh, size, true)) {
-		munmap(fresh, size);
-		return tti_fail(TUTTI_ENOMEM, "list of allocations: out of memory");
-	}
-	*out = fresh;
-	return TUTTI_OK;
-}
-
-static tutti_status allocate(struct tti_comm *comm, size_t size, void **out)
-{
-	struct tti_port *port = comm->memory.port;
-	tutti_status st = TUTTI_EUNSUPPORTED;
+	tutti_status st;
 
 	if (size == 0)
 		return tti_fail(TUTTI_EINVAL, "tutti_mem_alloc() of 0 bytes");
-	if (port)
-		st = port->transport->memory->alloc(port, size, out);
-	if (st == TUTTI_EUNSUPPORTED)
-		return allocate_private(comm, size, out);
-	if (st != TUTTI_OK)
-		return tti_fail(st, "tutti_mem_alloc() of %zu bytes: %s", size, tti_error_text());
-	return TUTTI_OK;
+	st = tti_heap_alloc(size, out);
+	return st == TUTTI_OK
+		       ? st
+		       : tti_fail(st, "tutti_mem_alloc() of %zu bytes: %s", size, tti_error_text());
 }
 
 tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t handle)
@@ -283,38 +256,34 @@ tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t handle)
 	if (!out)
 		return tti_handle_fail(handle, TUTTI_EINVAL,
 				       "out is NULL: pass the address of a pointer");
+	if (!handle)
+		return allocate(size, out);
 	TTI_TRY(enter(handle, "tutti_mem_alloc", &comm));
-	return leave(handle, comm, allocate(comm, size, out));
+	return leave(handle, comm, allocate(size, out));
 }
 
-static tutti_status release(struct tti_comm *comm, void *ptr)
+static tutti_status release(void *ptr)
 {
-	struct tti_port *port = comm->memory.port;
-	struct tutti_reg *private;
-
-	TTI_TRY(wait_for_calls(comm));
-	private = take(comm, ptr, true);
-	if (private) {
-		munmap(ptr, private->nbytes);
-		tti_free(private);
-		return TUTTI_OK;
-	}
-	if (port && port->transport->memory->free(port, ptr) == TUTTI_OK)
+	if (tti_heap_free(ptr) == TUTTI_OK)
 		return TUTTI_OK;
 	return tti_fail(TUTTI_EINVAL,
 			"tutti_mem_free(): %p is not the beginning of memory that "
-			"tutti_mem_alloc() gave for this communicator",
+			"tutti_mem_alloc() gave",
 			ptr);
 }
 
 tutti_status tutti_mem_free(void *ptr, tutti_comm_t handle)
 {
 	struct tti_comm *comm;
+	tutti_status st;
 
 	if (!ptr)
 		return TUTTI_OK;
+	if (!handle)
+		return release(ptr);
 	TTI_TRY(enter(handle, "tutti_mem_free", &comm));
-	return leave(handle, comm, release(comm, ptr));
+	st = wait_for_calls(comm);
+	return leave(handle, comm, st == TUTTI_OK ? release(ptr) : st);
 }
 
 static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg_t *out)
@@ -325,11 +294,12 @@ static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg
 	if (!ptr || size == 0 || size > UINTPTR_MAX - (uintptr_t)ptr)
 		return tti_fail(TUTTI_EINVAL, "tutti_register(): %zu bytes at %p are no memory",
 				size, ptr);
-	reg = put(comm, ptr, size, false);
+	reg = put(comm, ptr, size);
 	if (!reg)
 		return tti_fail(TUTTI_ENOMEM, "tutti_register(): out of memory");
 	if (port && port->transport->memory->add(port, ptr, size) != TUTTI_OK) {
-		tti_free(take(comm, reg, false));
+		(void)take(comm, reg);
+		tti_free(reg);
 		return tti_fail(TUTTI_ENOMEM, "tutti_register(): %s", tti_error_text());
 	}
 	*out = reg;
@@ -353,7 +323,7 @@ static tutti_status drop(struct tti_comm *comm, tutti_reg_t reg)
 	tutti_status st = TUTTI_OK;
 
 	TTI_TRY(wait_for_calls(comm));
-	if (!take(comm, reg, false))
+	if (!take(comm, reg))
 		return tti_fail(TUTTI_EINVAL,
 				"tutti_deregister(): %p is no registration of this communicator: "
 				"pass the one that tutti_register() was given",

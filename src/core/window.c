@@ -4,6 +4,7 @@
 #include <sodium.h>
 
 #include "core/group.h"
+#include "transport/heap.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"
@@ -27,11 +28,8 @@ static tutti_status get_signals(struct tutti_window *window)
 	const int n = window->comm->n;
 	struct tti_port *port = window->comm->memory.port;
 	void *memory = NULL;
-	tutti_status st = TUTTI_EUNSUPPORTED;
 
-	if (port)
-		st = port->transport->memory->alloc(port, signals_bytes(n), &memory);
-	if (st != TUTTI_OK)
+	if (!port || tti_heap_alloc(signals_bytes(n), &memory) != TUTTI_OK)
 		memory = tti_aligned_zalloc(64, signals_bytes(n));
 	if (!memory)
 		return tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", n);
@@ -68,17 +66,15 @@ static tutti_status map_peer(struct tutti_window *window, int rank, const struct
 {
 	struct tti_window_peer *peer = &window->peers[rank];
 	struct tti_port *port = window->comm->memory.port;
-	void *data = NULL, *signals = NULL;
+	struct tti_remote remote;
 
-	TTI_TRY(port->transport->memory->map(port, rank, &card->signals,
-					     signals_bytes(window->comm->n), &signals));
-	peer->signals = signals;
-	peer->signals_name = card->signals;
+	TTI_TRY(port->transport->memory->find(port, rank, &card->signals,
+					      signals_bytes(window->comm->n), &remote));
+	peer->signals = remote.mapped;
 	if (!card->nbytes)
 		return TUTTI_OK;
-	TTI_TRY(port->transport->memory->map(port, rank, &card->data, card->nbytes, &data));
-	peer->data = data;
-	peer->data_name = card->data;
+	TTI_TRY(port->transport->memory->find(port, rank, &card->data, card->nbytes, &remote));
+	peer->data = remote.mapped;
 	return TUTTI_OK;
 }
 
@@ -145,22 +141,13 @@ static tutti_status set_up(struct tutti_window *window, struct card *cards)
 static void take_back(struct tutti_window *window)
 {
 	struct tti_comm *comm = window->comm;
-	struct tti_port *port = comm->memory.port;
 
 	tti_window_net_close(window->net);
 	window->net = NULL;
 	/* Of a communicator that is lost not all ranks may know it yet. */
 	if (window->signals)
 		atomic_store(&window->signals->open, 0);
-	for (int rank = 0; rank < comm->n && port; rank++) {
-		const struct tti_window_peer *peer = &window->peers[rank];
-
-		if (rank != comm->rank && peer->data)
-			port->transport->memory->unmap(port, &peer->data_name, peer->data);
-		if (rank != comm->rank && peer->signals)
-			port->transport->memory->unmap(port, &peer->signals_name, peer->signals);
-	}
-	if (!port || port->transport->memory->free(port, window->signals) != TUTTI_OK)
+	if (!comm->memory.port || tti_heap_free(window->signals) != TUTTI_OK)
 		tti_free(window->signals);
 	window->comm = NULL;
 }

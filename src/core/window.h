@@ -31,8 +31,7 @@ struct tti_window_signals {
 
 struct tti_window_peer {
 	uint64_t nbytes;
-	struct tti_memory_name data_name, signals_name; /* of what is mapped */
-	uint8_t *data;                                  /* NULL and no signals: by messages */
+	uint8_t *data; /* NULL and no signals: by messages */
 	struct tti_window_signals *signals;
 	uint64_t key;           /* see struct tti_window_signals        */
 	_Atomic uint64_t taken; /* signals from it that were waited for */

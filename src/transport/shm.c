@@ -363,7 +363,8 @@ static void shm_shutdown(struct tti_port *base)
 		tti_free(port->links.at[i]);
 	}
 	tti_vec_release(&port->links);
-	tti_shm_heap_release(&port->heap);
+	tti_shm_views_release(port);
+	tti_shm_ranges_release(&port->ranges);
 	tti_shm_seg_release(&port->seg);
 	tti_fd_close(&port->listener);
 	tti_free(port->candidate);
@@ -394,7 +395,7 @@ static tutti_status shm_open_port(const struct tti_port_config *config, struct t
 	port->config = *config;
 	port->listener = -1;
 	port->seg.fd = -1;
-	tti_shm_heap_init(&port->heap);
+	tti_shm_ranges_init(&port->ranges);
 	st = tti_shm_listen(port, card);
 	if (st != TUTTI_OK) {
 		shm_shutdown(&port->base);

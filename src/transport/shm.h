@@ -17,23 +17,15 @@
 
 #define TTI_SHM_NAME 32 /* of a socket in the abstract name space */
 
-/* Memory of this rank that peers can address (extent: in the segment; range: the user's),
- * and of peers that is mapped here. */
-struct tti_shm_extent {
-	uint64_t at;
-	size_t nbytes;
-	uint8_t *base;
-};
+/* Memory of the user's that was registered. */
 struct tti_shm_range {
 	uintptr_t first;
 	size_t nbytes;
 };
 
-struct tti_shm_heap {
-	pthread_mutex_t lock; /* of extents and ranges; views are the port's thread's */
-	TTI_VEC(struct tti_shm_extent) extents; /* ascending */
-	TTI_VEC(struct tti_shm_range) ranges;
-	TTI_VEC(struct tti_shm_extent) views;
+struct tti_shm_ranges {
+	pthread_mutex_t lock; /* also of passing the heap on */
+	TTI_VEC(struct tti_shm_range) all;
 };
 
 /* How many links have not read each of its messages, by number; where the next one was
@@ -48,14 +40,19 @@ struct tti_shm_outbox {
 	uint64_t is_for_all, for_all[TTI_SHM_HELD];
 };
 
-/* The process of a rank, as the kernel is asked to copy from and to it. */
+struct tti_shm_view; /* the heap of another process, mapped here (shm_views.c) */
+
+/* The process of a rank, as the kernel is asked to copy from and to it, and as heaps are passed. */
 struct tti_shm_process {
 	uint32_t pid;
-	uint64_t pid_ns;    /* in which the id means something; 0: not known             */
-	uint64_t number;    /* random, the same for all ranks of the process; 0: none      */
-	uint64_t number_at; /* where the process keeps it: who finds it there has found it;
+	uint64_t pid_ns;           /* in which the id means something; 0: not known             */
+	uint64_t number;           /* random, the same for all ranks of the process; 0: none      */
+	uint64_t number_at;        /* where the process keeps it: who finds it there has found it;
 			       behind it is a word that anybody may write               */
-	int64_t found_ns;   /* when that was last so, 0: never                             */
+	int64_t found_ns;          /* when that was last so, 0: never                             */
+	uint64_t key;              /* random: with it the rank passes its heap                    */
+	char name[TTI_SHM_NAME];   /* of its socket                                        */
+	struct tti_shm_view *view; /* NULL: its heap did not come, or was not needed yet   */
 };
 
 struct tti_shm_port {
@@ -63,7 +60,8 @@ struct tti_shm_port {
 	struct tti_shm_seg seg;
 	struct tti_port_config config;
 	char name[TTI_SHM_NAME];
-	int listener; /* open until join() is over; -1: none */
+	/* Where members are served during join(), and heaps are passed to after it; -1: none. */
+	int listener;
 	/* The ranks that claim to be on this host, ascending, and our place there.
 	 * Who is in our domain is among them. */
 	int *candidate;
@@ -75,7 +73,9 @@ struct tti_shm_port {
 	uint64_t for_all;           /* lines sent that all read   */
 	uint32_t fanouts;           /* to all, either way         */
 	uint32_t armed;             /* what our bell was set to last */
-	struct tti_shm_heap heap;
+	struct tti_shm_ranges ranges;
+	uint64_t reach_bytes;         /* of each heap that peers map; 0: they map none */
+	_Atomic int passed;           /* our heap: 1: to all, -1: it cannot be, 0: not yet */
 	bool one_process;             /* all candidates are threads of this process */
 	bool has_cores;               /* each rank has one of its own */
 	bool demotes;                 /* then, lines that are written for a reader that waits */
@@ -122,7 +122,7 @@ TUTTI_CHECKED tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_s
 					int peer, const char *what);
 
 #define TTI_SHM_CARD_MAGIC   0x546d6873u
-#define TTI_SHM_CARD_VERSION 6u
+#define TTI_SHM_CARD_VERSION 7u
 
 struct tti_shm_card {
 	uint32_t magic, version;
@@ -134,15 +134,28 @@ struct tti_shm_card {
 	uint32_t slots, cores;
 	uint32_t pid, uid;
 	uint64_t process, process_at; /* a random number of the process, and where it is kept */
-	uint64_t heap_bytes;
+	uint64_t heap_bytes, heap_key;
 	char name[TTI_SHM_NAME];
 };
 _Static_assert(sizeof(struct tti_shm_card) <= TTI_CARD_BYTES, "the card has room");
 
 /* shm_heap.c. */
 extern const struct tti_memory_ops tti_shm_memory_ops;
-void tti_shm_heap_init(struct tti_shm_heap *heap);
-void tti_shm_heap_release(struct tti_shm_heap *heap);
+void tti_shm_ranges_init(struct tti_shm_ranges *ranges);
+void tti_shm_ranges_release(struct tti_shm_ranges *ranges);
+
+/* shm_views.c. What all ranks of the host may share of a heap, of which a rank wants so many bytes at
+ * most, and each has address space for those of all. */
+uint64_t tti_shm_reach_bytes(uint64_t heap_bytes, int n);
+/* Whether the heap of this process has been passed to all others of the domain; does so at the first
+ * call. Any thread. */
+bool tti_shm_pass(struct tti_shm_port *port);
+/* Drop what waits at the socket when join() is over. */
+void tti_shm_views_begin(struct tti_shm_port *port);
+/* An address for a part of the heap of that candidate: until shutdown(). Aloud. */
+TUTTI_CHECKED tutti_status tti_shm_view_find(struct tti_shm_port *port, int index, uint64_t at,
+					     size_t nbytes, void **out);
+void tti_shm_views_release(struct tti_shm_port *port);
 
 /* shm_copy.c. Whether memory of that candidate's process can be read and written: 0, or errno;
  * ESRCH: its process id means nothing here. */
@@ -166,9 +179,9 @@ TUTTI_CHECKED tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_
 
 struct tti_shm_card tti_shm_card_get(const struct tti_card *cards, int rank);
 
-/* A connection to a candidate's socket. TUTTI_OK and *fd == -1: there is nobody of
+/* A connection to a candidate's socket, by its name. TUTTI_OK and *fd == -1: there is nobody of
  * this user to be reached there; TUTTI_AGAIN: it is there and overrun. Quiet. */
-TUTTI_CHECKED tutti_status tti_shm_reach(const struct tti_shm_card *card, int *fd);
+TUTTI_CHECKED tutti_status tti_shm_reach(const char *name, int *fd);
 
 /* What Yama allows: 0: processes of one user look into each other; 1: a process into those that it
  * started, and where it is let in; 2: the administrator; 3: nobody; -1: there is no Yama. */

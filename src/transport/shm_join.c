@@ -25,7 +25,8 @@
  *     1 byte                                   ->   checks answer
  *
  * A member keeps its own connection to the leader's socket, which is never
- * accepted: it breaks when the leader gives up. */
+ * accepted: it breaks when the leader gives up. After join() the socket is where heaps are passed to
+ * (shm_views.c). */
 #include "transport/shm.h"
 
 #include <errno.h>
@@ -84,7 +85,7 @@ static tutti_status reach_patiently(const struct tti_shm_port *port,
 {
 	for (;;) {
 		const struct timespec nap = { .tv_nsec = RETRY_NS };
-		const tutti_status st = tti_shm_reach(card, fd);
+		const tutti_status st = tti_shm_reach(card->name, fd);
 
 		if (st != TUTTI_AGAIN)
 			return st;
@@ -180,7 +181,7 @@ static tutti_status find_members(struct tti_shm_port *port, const struct tti_car
 	for (int i = port->self + 1; i < port->n; i++) {
 		const struct tti_shm_card card = tti_shm_card_get(cards, port->candidate[i]);
 		int fd;
-		const tutti_status st = tti_shm_reach(&card, &fd);
+		const tutti_status st = tti_shm_reach(card.name, &fd);
 
 		is_member[i] = st == TUTTI_AGAIN || fd >= 0;
 		*nmembers += is_member[i];
@@ -358,7 +359,9 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 		port->process[port->n] = (struct tti_shm_process){ .pid = card.pid,
 								   .pid_ns = card.pid_ns,
 								   .number = card.process,
-								   .number_at = card.process_at };
+								   .number_at = card.process_at,
+								   .key = card.heap_key };
+		memcpy(port->process[port->n].name, card.name, sizeof(card.name));
 		port->candidate[port->n++] = rank;
 		slot_bytes = card.slot_bytes < slot_bytes ? card.slot_bytes : slot_bytes;
 		slots = card.slots < slots ? card.slots : slots;
@@ -374,7 +377,7 @@ static tutti_status find_candidates(struct tti_shm_port *port, const struct tti_
 	port->demotes = port->has_cores && tti_copies_for_reader();
 	if (tti_shm_layout_init(&port->seg.layout, port->n, slot_bytes, (int)slots) != TUTTI_OK)
 		return tti_shm_fail(port, TUTTI_EINVAL, -1, "joining");
-	tti_shm_layout_add_heaps(&port->seg.layout, heap_bytes);
+	port->reach_bytes = port->one_process ? 0 : tti_shm_reach_bytes(heap_bytes, port->n);
 	return TUTTI_OK;
 }
 
@@ -387,7 +390,7 @@ static tutti_status find_leader(const struct tti_shm_port *port, const struct tt
 	for (*index = 0; *index < port->self; ++*index) {
 		const int rank = port->candidate[*index];
 		const struct tti_shm_card card = tti_shm_card_get(cards, rank);
-		const tutti_status st = tti_shm_reach(&card, fd);
+		const tutti_status st = tti_shm_reach(card.name, fd);
 
 		if (st == TUTTI_AGAIN || *fd >= 0)
 			return TUTTI_OK;
@@ -417,9 +420,11 @@ tutti_status tti_shm_join(struct tti_port *base, const struct tti_card *cards, u
 	else if (st == TUTTI_OK)
 		st = lead(port, cards, deadline_ns, &nmembers);
 	tti_fd_close(&line);
-	tti_fd_close(&port->listener);
+	if (st != TUTTI_OK || !nmembers || !port->reach_bytes)
+		tti_fd_close(&port->listener);
 	if (st != TUTTI_OK || !nmembers)
 		return st;
+	tti_shm_views_begin(port);
 	*domain = 1 + (uint64_t)port->candidate[leader];
 	return TUTTI_OK;
 }

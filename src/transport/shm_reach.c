@@ -11,12 +11,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "transport/heap.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"
@@ -118,26 +118,12 @@ static uint64_t namespace_number(const char *path)
 	return stat(path, &info) ? 0 : (uint64_t)info.st_ino;
 }
 
-/* None where a limit forbids large sparse files, or much address space. */
-static uint64_t heap_bytes(const struct tti_shm_port *port)
-{
-	static const __rlimit_resource_t which[] = { RLIMIT_FSIZE, RLIMIT_AS };
-
-	for (int i = 0; i < 2; i++) {
-		struct rlimit limit;
-
-		if (getrlimit(which[i], &limit) || limit.rlim_cur != RLIM_INFINITY)
-			return 0;
-	}
-	return port->config.heap_bytes;
-}
-
 tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 {
 	struct tti_shm_card card = { .magic = TTI_SHM_CARD_MAGIC, .version = TTI_SHM_CARD_VERSION };
 	struct sockaddr_un address;
 	char boot[64];
-	uint64_t random[1];
+	uint64_t random[2];
 	socklen_t len;
 
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
@@ -164,7 +150,8 @@ tutti_status tti_shm_listen(struct tti_shm_port *port, struct tti_card *out)
 	card.pid = (uint32_t)getpid();
 	card.uid = (uint32_t)geteuid();
 	card.process = process_number(&card.process_at);
-	card.heap_bytes = heap_bytes(port);
+	card.heap_bytes = tti_heap_limit(port->config.heap_bytes);
+	card.heap_key = random[1];
 	let_in(port);
 	memcpy(card.name, port->name, sizeof(card.name));
 	memset(out, 0, sizeof(*out));
@@ -180,10 +167,10 @@ bool tti_shm_is_same_user(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.uid == geteuid();
 }
 
-tutti_status tti_shm_reach(const struct tti_shm_card *card, int *fd)
+tutti_status tti_shm_reach(const char *name, int *fd)
 {
 	struct sockaddr_un address;
-	const socklen_t len = address_of(card->name, &address);
+	const socklen_t len = address_of(name, &address);
 
 	*fd = open_socket();
 	if (*fd < 0)

@@ -70,20 +70,6 @@ tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_
 	return TUTTI_OK;
 }
 
-/* All heaps of a segment together: what is left of 47 bits of address space when a process
- * has mapped all of them. */
-#define HEAPS_MOST (UINT64_C(16) << 40)
-
-void tti_shm_layout_add_heaps(struct tti_shm_layout *layout, uint64_t heap_bytes)
-{
-	const uint64_t most = HEAPS_MOST / (uint64_t)layout->n;
-
-	heap_bytes = heap_bytes < most ? heap_bytes : most;
-	layout->heap_at = layout->total_bytes;
-	layout->heap_bytes = heap_bytes / GRAIN * GRAIN;
-	layout->total_bytes += layout->heap_bytes * (uint64_t)layout->n;
-}
-
 tutti_status tti_shm_seg_map(const struct tti_shm_seg *seg, uint64_t at, size_t nbytes, void **out)
 {
 	void *const base = tti_fault("shm.mmap") ? (errno = ENOMEM, MAP_FAILED)

@@ -188,10 +188,9 @@ struct tti_lane_ops {
 /* Where a range of a rank's memory lies, as its peers need it. Plain data; zeroed: they
  * cannot get at it. */
 struct tti_memory_name {
-	uint64_t at;          /* in what the ranks share; without an extent: its address there */
-	uint32_t extent;      /* what to map for it, in grains                           */
-	uint32_t reach : 2;   /* enum tti_reach: how peers get at it                     */
-	uint32_t grains : 30; /* of the extent; none: there is no extent                 */
+	uint64_t at;    /* in the heap of its process (heap.h); else its address there */
+	uint32_t reach; /* enum tti_reach: how peers get at it                         */
+	uint32_t note;  /* the transport's own                                         */
 };
 
 /* A named range of a peer as this rank gets at it. */
@@ -200,25 +199,20 @@ struct tti_remote {
 	uint64_t address; /* in the process of the peer, if it is not mapped                   */
 };
 
-/* Optional: memory of one rank that the others read and write in place. A name is valid
- * until its memory is freed or dropped.
- * Threads: alloc, free, add, drop and name may be called by any, also beside the one that
- * uses the port. */
+/* Optional: memory of one rank that the others read and write in place: that of its process's heap
+ * (heap.h), and the caller's own. A name is valid until its memory is freed or dropped.
+ * Threads: add, drop and name may be called by any, also beside the one that uses the port. */
 struct tti_memory_ops {
-	/* Zeroed and page aligned, until free() or shutdown(). TUTTI_EUNSUPPORTED (quiet): this
-	 * port has no such memory; other memory will do. */
-	tutti_status (*alloc)(struct tti_port *port, size_t nbytes, void **out);
-	/* TUTTI_EINVAL (quiet): alloc() gave no such thing. */
-	tutti_status (*free)(struct tti_port *port, void *memory);
 	/* The caller's own memory; drop() with the same range. */
 	tutti_status (*add)(struct tti_port *port, const void *memory, size_t nbytes);
 	tutti_status (*drop)(struct tti_port *port, const void *memory, size_t nbytes);
-	/* The name of a range that is all allocated or added here, or of any memory where
+	/* The name of a range that is all of the heap or added here, or of any memory where
 	 * port->plain is TTI_REACH_COPIED; false: it has none that every peer of the domain
 	 * understands. */
 	bool (*name)(struct tti_port *port, const void *range, size_t nbytes,
 		     struct tti_memory_name *out);
-	/* Where a peer's range is to be found here, for as long as the call that it is for. */
+	/* Where a peer's range is to be found here; if it is mapped, until shutdown(), though the
+	 * peer may free it. */
 	tutti_status (*find)(struct tti_port *port, int peer, const struct tti_memory_name *name,
 			     size_t nbytes, struct tti_remote *out);
 	/* Copy from or to memory of a peer's process at an address that find() gave, or further
@@ -229,11 +223,6 @@ struct tti_memory_ops {
 			     size_t nbytes);
 	tutti_status (*write)(struct tti_port *port, int peer, uint64_t to, const void *from,
 			      size_t nbytes);
-	/* As find(), for as long as wanted: until unmap(), which is given what map() gave. Only
-	 * of names that say TTI_REACH_MAPPED. */
-	tutti_status (*map)(struct tti_port *port, int peer, const struct tti_memory_name *name,
-			    size_t nbytes, void **out);
-	void (*unmap)(struct tti_port *port, const struct tti_memory_name *name, void *memory);
 };
 
 struct tti_transport {

@@ -11,10 +11,10 @@ static bool name(struct tti_port *base, const void *range, size_t nbytes,
 {
 	const struct mock_port *port = (const struct mock_port *)base;
 
-	/* An extent is as long as the range here. */
+	/* So that find() knows how long the range is. */
 	*out = (struct tti_memory_name){ .at = (uintptr_t)range,
-					 .extent = (uint32_t)nbytes,
-					 .reach = port->mock->config.memory & 3 };
+					 .note = (uint32_t)nbytes,
+					 .reach = port->mock->config.memory };
 	return true;
 }
 
@@ -32,10 +32,10 @@ static tutti_status find(struct tti_port *base, int peer, const struct tti_memor
 
 	if (named->reach == TTI_REACH_MAPPED)
 		TTI_TRY(broken(port));
-	if (nbytes > named->extent)
+	if (nbytes > named->note)
 		return tti_fail_quiet(TUTTI_EINTERNAL,
 				      "rank %d has named %u bytes, %zu are looked for", peer,
-				      named->extent, nbytes);
+				      named->note, nbytes);
 	*out = (struct tti_remote){ .address = named->at };
 	if (named->reach == TTI_REACH_MAPPED) {
 		out->mapped = (void *)(uintptr_t)named->at;

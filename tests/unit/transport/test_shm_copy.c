@@ -135,16 +135,18 @@ static void names(struct world *world, struct tti_port *port)
 {
 	void *const plain = map_pages(1);
 	const struct tti_memory_name copied = { .at = 4096, .reach = TTI_REACH_COPIED };
+	const struct tti_memory_name nowhere = { .at = UINT64_MAX - 4, .reach = TTI_REACH_MAPPED };
+	const struct tti_memory_name unpassed = { .at = 4096, .reach = TTI_REACH_MAPPED };
 	struct tti_memory_name name;
 	struct tti_remote there;
-	void *memory;
 
 	CHECK(!ops->name(port, plain, PAGE, &name));
 	CHECK(ops->find(port, 1 - port->rank, &copied, 8, &there) == TUTTI_EPROTO);
-	CHECK(ops->map(port, 1 - port->rank, &copied, 8, &memory) == TUTTI_EPROTO);
+	/* Where no heap is, and of a heap that was not passed. */
+	CHECK(ops->find(port, 1 - port->rank, &nowhere, 8, &there) == TUTTI_EPROTO);
+	CHECK(ops->find(port, 1 - port->rank, &unpassed, 8, &there) == TUTTI_EPROTO);
 	port->plain = TTI_REACH_COPIED;
 	CHECK(ops->name(port, plain, PAGE, &name) && name.reach == TTI_REACH_COPIED);
-	CHECK(ops->map(port, 1 - port->rank, &name, 8, &memory) == TUTTI_EPROTO);
 	CHECK(!ops->name(port, NULL, PAGE, &name));
 	world_sync(world);
 }

@@ -282,7 +282,7 @@ static int connect_to(const struct tti_card *cards, int rank)
 	const struct tti_shm_card card = tti_shm_card_get(cards, rank);
 	int fd = -1;
 
-	CHECK(tti_shm_reach(&card, &fd) == TUTTI_OK && fd >= 0);
+	CHECK(tti_shm_reach(card.name, &fd) == TUTTI_OK && fd >= 0);
 	return fd;
 }
 
