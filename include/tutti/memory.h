@@ -39,19 +39,40 @@ extern "C" {
  * Allocating and registering are local: nobody else need do the same, or at the same time.
  * What is registered says each rank in the call itself. */
 
-/* Allocate `size` bytes, zero and page aligned, that the other ranks of the host can address. They
- * cost memory once they are touched, and then on the NUMA node of the rank that touched them.
- * Where no rank is on the same host, or limits forbid it (ulimit -v, ulimit -f,
- * TUTTI_SHM_HEAP 0), it is memory as any other: right, but nothing is gained.
- * The memory outlives a failure of the communicator, but not the communicator: what was not
- * freed goes with it. A forked child shares it with its parent, as it shares MAP_SHARED.
- * TUTTI_EINVAL: out is NULL, size is 0. TUTTI_ENOMEM: more than TUTTI_SHM_HEAP in all. */
+/* Allocate `size` bytes, zero and page aligned, that the other ranks of the host can address: in calls
+ * of every communicator, whether it was made before or is made later. They cost memory once they are
+ * touched, and then on the NUMA node of the rank that touched them. Where limits forbid it (ulimit -v,
+ * ulimit -f, TUTTI_SHM_HEAP 0) it is memory as any other: right, but nothing is gained.
+ *
+ * The memory is the process's: it stays until tutti_mem_free(), also after the communicator was
+ * destroyed. `comm` may be NULL; else it is the one whose last error a failure becomes. Core dumps
+ * leave the memory out. A forked child shares it with its parent, as it shares MAP_SHARED, unless
+ * tutti_mem_copy_on_fork() was called.
+ *
+ * Threads: any. TUTTI_EINVAL: out is NULL, size is 0. TUTTI_ENOMEM: more than TUTTI_SHM_HEAP in all.
+ * TUTTI_EUSAGE: of `comm`, inside a group, or destroyed before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_alloc(void **out, size_t size, tutti_comm_t comm);
 
-/* Free memory at `ptr`, of tutti_mem_alloc(), once the calls that were made before on `comm`
- * are done, on streams too. NULL is fine. TUTTI_EINVAL: nothing that tutti_mem_alloc() gave for
- * `comm`. TUTTI_EUSAGE: inside a group, or destroyed before. */
+/* Free memory at `ptr`, of tutti_mem_alloc(), once the calls that were made before on `comm` are done, on
+ * streams too. `comm` NULL: at once, so calls on the memory must be done, those of other ranks too if
+ * one failed. Not the `comm` that it was allocated with, but any. NULL is fine. A forked child
+ * frees nothing of its parent's.
+ *
+ * Threads: any. TUTTI_EINVAL: nothing that tutti_mem_alloc() gave. TUTTI_EUSAGE: of `comm`, inside a
+ * group, or destroyed before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_free(void *ptr, tutti_comm_t comm);
+
+/* Have a forked child get a copy of the memory at `ptr`, of tutti_mem_alloc(), as it gets of malloc's: what
+ * parent and child write then is not seen by the other. fork() takes the time, and the memory, to copy
+ * all of it that was touched. What other threads write while fork() copies may be in the copy or not.
+ * To be called before the fork; lasts until tutti_mem_free(). vfork() and posix_spawn() copy nothing,
+ * and need not.
+ *
+ * Where the copy cannot be had, a warning is logged, and the child has no access to the memory: it
+ * can exec(), and dies of SIGSEGV if it touches it.
+ *
+ * Threads: any. TUTTI_EINVAL: nothing that tutti_mem_alloc() gave. TUTTI_ENOMEM. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_mem_copy_on_fork(void *ptr);
 
 /* That memory is registered with a communicator. Opaque; lives until tutti_deregister(), and at most as
  * long as the communicator. */
@@ -60,8 +81,7 @@ typedef struct tutti_reg *tutti_reg_t;
 /* Tell a communicator of memory that the caller has already. Something is gained where all
  * ranks are threads of one process: they read and write it in place. Between processes
  * nothing is gained: there ordinary memory is copied by the kernel where that is faster than
- * slots (TUTTI_REACH), registered or not. (Memory of tutti_mem_alloc() needs no registering for
- * its own communicator.)
+ * slots (TUTTI_REACH), registered or not. (Memory of tutti_mem_alloc() needs no registering.)
  *
  * The memory must stay until tutti_deregister(); if a call on it has failed, until the other
  * ranks' calls have returned, too.

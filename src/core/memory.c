@@ -286,6 +286,17 @@ tutti_status tutti_mem_free(void *ptr, tutti_comm_t handle)
 	return leave(handle, comm, st == TUTTI_OK ? release(ptr) : st);
 }
 
+tutti_status tutti_mem_copy_on_fork(void *ptr)
+{
+	const tutti_status st = tti_heap_copy_on_fork(ptr);
+
+	return st == TUTTI_OK ? st
+			      : tti_fail(st,
+					 "tutti_mem_copy_on_fork(): %s: pass what "
+					 "tutti_mem_alloc() gave",
+					 tti_error_text());
+}
+
 static tutti_status add(struct tti_comm *comm, void *ptr, size_t size, tutti_reg_t *out)
 {
 	struct tti_port *port = comm->memory.port;

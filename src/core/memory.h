@@ -2,7 +2,7 @@
 #ifndef TTI_CORE_MEMORY_H
 #define TTI_CORE_MEMORY_H
 
-/* Memory of a communicator that its ranks can address, and calls on it.
+/* Memory that the ranks of a communicator can address, and calls on it.
  *
  * Owner: the communicator. Threads: the executing thread, but for what memory.h promises. */
 
@@ -14,7 +14,7 @@ struct tti_args;
 struct tti_prepared;
 
 struct tti_memory {
-	struct tti_port *port;            /* that gives memory to share, NULL: none */
+	struct tti_port *port;            /* by which memory is shared, NULL: none */
 	bool reaches_all;                 /* all other ranks are on it              */
 	TTI_VEC(struct tutti_reg *) regs; /* under comm->lock */
 	/* Calls of each kind since the last one that used it, of those that might have. */

@@ -4,8 +4,8 @@
 
 /* The segment: one sparse memfd that the ranks of a host share.
  *
- *     header | bells, trials | table[lo][hi] | rings for all | outboxes | pair | ... | heap | ...
- *     '---------------- control, of each rank: mapped whole ----------'  by links,  by extents
+ *     header | bells, trials | table[lo][hi] | rings for all | outboxes | pair | ...
+ *     '---------------- control, of each rank: mapped whole ----------'  by links
  *
  * A bell is what a sleeping rank waits on. table[lo][hi] says which pair region
  * the ranks lo < hi use: 0 until one of them takes the next free one. An outbox
@@ -15,8 +15,6 @@
  *     pair: done of 0 | done of 1 | ring 0 | ring 1 | box 0 | box 1
  *
  * Where in a box a message lies is its writer's choice (shm_room.h).
- *
- * A heap is what a rank allocates extents from that all others may map (shm_heap.c).
  *
  * Direction 0 is written by lo, direction 1 by hi. Nothing of it costs memory
  * before it is touched: first touch (and so the NUMA node) is the writer's, but
@@ -86,7 +84,6 @@ struct tti_shm_layout {
 	size_t bells_at, trials_at, table_at, rings_at, outbox_at, control_bytes;
 	size_t pair_bytes;
 	uint32_t most_pairs;
-	uint64_t heap_at, heap_bytes; /* of the first rank; of each, 0: there are none */
 	uint64_t total_bytes;
 };
 
@@ -99,9 +96,6 @@ struct tti_shm_seg {
 /* TUTTI_EINVAL: out of range, or it does not fit into any file. */
 TUTTI_CHECKED tutti_status tti_shm_layout_init(struct tti_shm_layout *out, int n, size_t slot_bytes,
 					       int slots);
-
-/* Room for heaps behind all else; fewer bytes, or none, where so much cannot be addressed. */
-void tti_shm_layout_add_heaps(struct tti_shm_layout *layout, uint64_t heap_bytes);
 
 /* Map a part of the segment, at a multiple of TTI_SHM_GRAIN; children that are forked do not have it
  * (MADV_DONTFORK). */
