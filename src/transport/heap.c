@@ -16,6 +16,7 @@
 #include "transport/memfd.h"
 #include "util/error.h"
 #include "util/fd.h"
+#include "util/fork.h"
 #include "util/log.h"
 #include "util/params.h"
 #include "util/runs.h"
@@ -202,6 +203,9 @@ static bool has_heap(void)
 	if (heap.is_tried)
 		return heap.fd >= 0;
 	heap.is_tried = true;
+	/* Its handlers lock what closing a file needs, and ours close one: they are to run outside of
+	 * its, and so to be registered later. */
+	tti_fork_watch();
 	if (!heap.is_watched)
 		heap.is_watched = !pthread_atfork(before_fork, in_parent, in_child);
 	nbytes = heap.is_watched ? tti_heap_limit(wanted) / GRAIN * GRAIN : 0;

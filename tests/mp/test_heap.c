@@ -379,13 +379,36 @@ static bool with_little(void)
 	       tutti_mem_free(memory, NULL) == TUTTI_OK && use_and_free(1 << 20);
 }
 
-static void limits(void **state)
+/* Before the library was used for anything else, that is with no handlers of forks but the heap's. */
+static bool first_of_all(void)
+{
+	int *memory = NULL;
+	tutti_unique_id id;
+	tutti_comm_t comm;
+	pid_t pid;
+
+	alarm(WAIT_MS / 1000);
+	if (tutti_mem_alloc((void **)&memory, BYTES, NULL) != TUTTI_OK ||
+	    tutti_mem_copy_on_fork(memory) != TUTTI_OK || tutti_get_unique_id(&id) != TUTTI_OK ||
+	    tutti_comm_init_rank(&comm, 1, id, 0) != TUTTI_OK)
+		return false;
+	memory[0] = 1;
+	pid = fork();
+	if (pid == 0) {
+		memory[0]++;
+		_exit(memory[0] != 2);
+	}
+	return wait_for(pid) && memory[0] == 1 && tutti_comm_destroy(comm) == TUTTI_OK;
+}
+
+static void programs_of_their_own(void **state)
 {
 	(void)state;
 	run_with("1024G", "any");
 	run_with("1024G", "limit");
 	run_with("0", "any");
 	run_with("16M", "little");
+	run_with("1024G", "first");
 }
 
 int main(int argc, char **argv)
@@ -396,13 +419,14 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_child_has_a_copy),
 		cmocka_unit_test(no_copy_no_access),
 		cmocka_unit_test(the_kill_leaves_nothing),
-		cmocka_unit_test(limits),
+		cmocka_unit_test(programs_of_their_own),
 	};
 
 	/* Parameters are read once, so these are programs of their own. */
 	if (argc > 1)
 		return !(!strcmp(argv[1], "little")  ? with_little()
 			 : !strcmp(argv[1], "limit") ? with_a_limit()
+			 : !strcmp(argv[1], "first") ? first_of_all()
 						     : use_and_free(1 << 20));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
