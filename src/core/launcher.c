@@ -96,18 +96,21 @@ static tutti_status id_with_secret(struct place *place, const char *address, tut
 	return st;
 }
 
-/* torchrun's MASTER_PORT is its own store's: rank 0 listens on the next one. */
+/* torchrun's MASTER_PORT is its own store's: rank 0 listens on the next one, or where it is told to. */
 static tutti_status id_from_master(struct place *place, const char *host, const char *port,
 				   tutti_unique_id *out)
 {
+	const int own = (int)tti_params()->master_port;
 	char address[512];
 	int number = 0;
 
 	TTI_TRY(parse_int("MASTER_PORT", port, &number));
-	if (number < 1 || number > 65534)
-		return tti_fail(TUTTI_EUSAGE, "MASTER_PORT=%s: 1 to 65534", port);
+	if (number < 1 || number > 65534 + (own != 0))
+		return tti_fail(TUTTI_EUSAGE,
+				"MASTER_PORT=%s: 1 to 65534, or 65535 with TUTTI_MASTER_PORT",
+				port);
 	if (snprintf(address, sizeof(address), strchr(host, ':') ? "[%s]:%d" : "%s:%d", host,
-		     number + 1) >= (int)sizeof(address))
+		     own ? own : number + 1) >= (int)sizeof(address))
 		return tti_fail(TUTTI_EUSAGE, "MASTER_ADDR is too long: %.80s...", host);
 	return id_with_secret(place, address, out);
 }
