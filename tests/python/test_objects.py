@@ -104,6 +104,13 @@ class Communicators(unittest.TestCase):
         with self.assertRaisesRegex(tutti.UsageError, "destroyed"):
             other.barrier()
 
+    def test_a_group_that_its_members_make(self):
+        members = [rank for rank in reversed(range(N)) if rank != 1]
+        if RANK in members:
+            with comm.create_group(members, tag=3) as group:
+                self.assertEqual((group.rank, group.size), (members.index(RANK), len(members)))
+                group.barrier()
+
     def test_in_a_group(self):
         with tutti.group():
             halves = comm.split(RANK % 2)

@@ -130,6 +130,13 @@ class Communicator(Calls):
         """Another communicator of the same ranks, with an order of calls of its own."""
         return self._child(_c.tutti_comm_dup, _OUT, ctypes.byref(make_config(config)))
 
+    def create_group(self, ranks: Sequence[int], tag: int = 0, **config: Any) -> "Communicator":
+        """A communicator of `ranks`, in that order, which only they make. Also while another thread is
+        in a call on this one; several at once have different tags."""
+        members = (ctypes.c_int * len(ranks))(*ranks)
+        return self._child(_c.tutti_comm_create_group, members, len(ranks), tag, _OUT,
+                           ctypes.byref(make_config(config)))
+
     def shrink(self, exclude: Sequence[int] = (), *, failed: bool = False,
                **config: Any) -> "Communicator":
         """A communicator without the ranks of `exclude`, which do not call this; with `failed`
