@@ -101,7 +101,7 @@ def monitored_barrier(rank: int, n: int) -> None:
     if rank == 0:
         raises(RuntimeError, f"Rank {n - 1} failed to pass", lambda: group.monitored_barrier(SECOND))
     else:
-        raises(RuntimeError, "rank 0 did not", lambda: group.monitored_barrier(SECOND))
+        raises(RuntimeError, "let nobody pass", lambda: group.monitored_barrier(SECOND))
 
 
 # -- Deaths, ends ------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Entry:
     __slots__ = ("number", "call", "elements", "dtype", "peer", "begun", "ended", "state", "event")
 
     def __init__(self, number: int, title: str, call: str, elements: int,
-                 tensors: Sequence[torch.Tensor], peer: int) -> None:
+                 tensors: Sequence[torch.Tensor], peer: int, profiled: bool = True) -> None:
         self.number = number
         self.call = call
         self.elements = elements
@@ -68,7 +68,7 @@ class Entry:
         self.ended = 0.0
         self.state = "begun"
         self.event = None
-        if _is_profiled():
+        if profiled and _is_profiled():
             self.event = torch.autograd._record_function_with_args_enter(f"{title}:{call}", *tensors)
 
     def end(self, error: Optional[BaseException]) -> None:
@@ -288,6 +288,8 @@ class Engine:
         self.title = title
         # The Python half of a backend, which PyTorch does not keep; until the end.
         self.owner: Any = None
+        # Of the group's messages; its own module makes it.
+        self.channel: Any = None
         self.timeout = timeout
         self.lock = threading.RLock()
         self.number = 0
@@ -314,6 +316,11 @@ class Engine:
         entry = Entry(self.number, self.title, call, elements, tensors, peer)
         self._record.append(entry)
         return entry
+
+    def parts(self, entry: Entry, number: int) -> List[Entry]:
+        """Entries of `number` calls that are one call to the user: that one ends with the last."""
+        return [Entry(entry.number, self.title, entry.call, entry.elements, (), -1, False)
+                for _ in range(number - 1)] + [entry]
 
     def run(self, entry: Entry, function: Callable[..., int], arguments: Tuple[Any, ...],
             options: Any, outputs: List[torch.Tensor], held: Any = None,
@@ -414,9 +421,18 @@ class Engine:
         stream, self.stream = self.stream, None
         if stream is not None:
             _c.tutti_stream_destroy(stream)
+        if self.channel is not None:
+            self.channel.close()
         comm, self.comm = self.comm, None
         if comm is not None:
             _c.tutti_comm_destroy(comm)
+
+    def leave(self) -> None:
+        """Free the communicator at the end of the process, and wait for nobody."""
+        comm, self.comm = self.comm, None
+        if comm is not None:
+            _c.tutti_comm_destroy(comm)
+        self.shutdown()
 
     def __del__(self) -> None:
         if getattr(self, "stream", None) is not None:
@@ -435,7 +451,7 @@ def _at_exit() -> None:
         if engine.lock.acquire(blocking=False):  # pylint: disable=consider-using-with
             engine.lock.release()
             if not any(work.is_of(engine) for work in list(_under_way.values())):
-                engine.shutdown()
+                engine.leave()
                 continue
         engine.abort()
         engine.shutdown()

@@ -160,11 +160,12 @@ class Operations:
                 raise RuntimeError("reduce_scatter: the input tensor must have as many elements "
                                    "as the output tensor times the number of ranks")
         works = []
-        for output, source in zip(outputs, inputs):
+        parts = engine.parts(engine.note("reduce_scatter", sum(map(torch.numel, inputs)), inputs),
+                             len(inputs))
+        for entry, output, source in zip(parts, outputs, inputs):
             place, given = landing(output), dense(source)
             works.append(self._reduce(
-                engine.note("reduce_scatter", given.numel(), [source]),
-                _c.tutti_reduce_scatter, (given.data_ptr(), place.data_ptr(), place.numel(), None),
+                entry, _c.tutti_reduce_scatter, (given.data_ptr(), place.data_ptr(), place.numel(), None),
                 output, opts, outputs, (place, given), _lander(place, output)))
         # Of calls in a row the last one is done last.
         return works[-1]
@@ -285,13 +286,14 @@ class Operations:
         if outputs[0][engine.rank].numel() != source.numel():
             raise RuntimeError("allgather: invalid tensor size: the output for this rank's input "
                                "is not of its size")
-        return self._all_gather(outputs[0], source, opts)
+        entry = engine.note("all_gather", sum(map(torch.numel, outputs[0])), inputs)
+        return self._all_gather(entry, outputs[0], source, opts)
 
-    def _all_gather(self, outputs: Tensors, source: torch.Tensor, opts: Any) -> Work:
+    def _all_gather(self, entry: Entry, outputs: Tensors, source: torch.Tensor,
+                    opts: Any) -> Work:
         engine = self._engine
         given, places = dense(source), Places(outputs, packed=False, reads=False)
-        return engine.run(engine.note("all_gather", sum(places.counts), [source]),
-                          _c.tutti_all_gather_v,
+        return engine.run(entry, _c.tutti_all_gather_v,
                           (given.data_ptr(), places.address, _sizes(places.counts),
                            _sizes(places.displacements), places.move.type), opts, outputs,
                           (given, places), places.unpack)
@@ -310,8 +312,11 @@ class Operations:
                                    f"{len(inputs)}, got {len(row)})")
             for output, source in zip(row, inputs):
                 check_alike([output], source, "allgather_coalesced")
-        works = [self._all_gather([row[at] for row in outputs], source, opts)
-                 for at, source in enumerate(inputs)]
+        engine = self._engine
+        parts = engine.parts(engine.note("all_gather", sum(map(torch.numel, inputs)), inputs),
+                             len(inputs))
+        works = [self._all_gather(entry, [row[at] for row in outputs], source, opts)
+                 for at, (entry, source) in enumerate(zip(parts, inputs))]
         return works[-1]
 
     def all_gather_single(self, output: torch.Tensor, source: torch.Tensor,
@@ -330,12 +335,14 @@ class Operations:
                 raise RuntimeError("allgather: the output tensor must have as many elements as "
                                    "the input tensor times the number of ranks")
         works = []
-        for output, source in zip(outputs, inputs):
+        parts = engine.parts(engine.note("all_gather", sum(map(torch.numel, inputs)), inputs),
+                             len(inputs))
+        for entry, output, source in zip(parts, outputs, inputs):
             place, given = landing(output), dense(source)
             kind, factor = move_of(source)
             count = given.numel() * factor
             works.append(engine.run(
-                engine.note("all_gather", count, [source]), _c.tutti_all_gather,
+                entry, _c.tutti_all_gather,
                 (given.data_ptr(), place.data_ptr(), count, kind), opts, outputs, (place, given),
                 _lander(place, output)))
         return works[-1]

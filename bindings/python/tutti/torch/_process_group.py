@@ -17,8 +17,11 @@ from torch._C import _distributed_c10d as c10d
 from .. import _c
 from ._engine import BackendError, Engine, appears, error_of, join, milliseconds
 from ._group import Operations
+from ._messages import Channel, Message
 
 NAME = "tutti"
+#: What events of profilers begin with.
+TITLE = NAME
 _CPU = torch.device("cpu")
 #: What backends subclass; PyTorch 1 has groups alone.
 _Backend: Any = getattr(c10d, "Backend", c10d.ProcessGroup)
@@ -34,12 +37,29 @@ class _Group(Operations):
     def _adopt(self, engine: Engine, store: Any) -> None:
         self._engine = engine
         self._store = store
+        if engine.channel is None:
+            # Here, where all ranks are: later those alone would come that send or receive.
+            engine.channel = Channel(engine)
 
     def getBackendName(self) -> str:  # pylint: disable=invalid-name
         """As PyTorch shows it."""
         return NAME
 
     name = getBackendName
+
+    # -- Messages ---------------------------------------------------------------------------------
+
+    def send(self, tensors: List[torch.Tensor], peer: int, tag: int = 0) -> Message:
+        """Send a tensor, which goes beside the collectives and in no order with them."""
+        return self._engine.channel.send(self._engine, tensors, peer, tag)
+
+    def recv(self, tensors: List[torch.Tensor], peer: int, tag: int = 0) -> Message:
+        """Receive a tensor that a rank sends with a tag."""
+        return self._engine.channel.receive(self._engine, tensors, peer, tag)
+
+    def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Message:
+        """Receive a tensor from whichever rank sends one with a tag."""
+        return self._engine.channel.receive(self._engine, tensors, -1, tag)
 
     # -- The end -------------------------------------------------------------------
 
@@ -89,6 +109,9 @@ class _Group(Operations):
             for rank in range(1, engine.size):
                 if missing and not wait_all_ranks:
                     break
+                if not missing and time.monotonic() >= deadline:
+                    raise RuntimeError(f"Rank 0 timed out in monitoredBarrier after "
+                                       f"{milliseconds(limit)} ms, before rank {rank} was asked")
                 if not appears(self._store, keys[rank], deadline):
                     missing.append(rank)
             if missing:
@@ -99,8 +122,10 @@ class _Group(Operations):
         else:
             self._store.set(keys[engine.rank], "here")
             if not appears(self._store, keys[0], deadline):
-                raise RuntimeError(f"Rank {engine.rank} reached monitoredBarrier, but rank 0 did "
-                                   f"not let it pass in {milliseconds(limit)} ms")
+                # In the words that PyTorch's users, and tests, look for.
+                raise RuntimeError(f"Rank {engine.rank} successfully reached monitoredBarrier, but "
+                                   f"received errors while waiting for send/recv from rank 0: it "
+                                   f"let nobody pass in {milliseconds(limit)} ms")
         entry.end(None)
         if number > 0 and engine.rank == 0:
             # All are past the one before.
@@ -138,7 +163,7 @@ class _Group(Operations):
             status = ask(comm, ctypes.byref(out))
             if status < 0:
                 raise error_of(status, "split_group")
-        return Engine(comm.value, rank.value, size.value, timeout, f"{engine.name}:child", NAME)
+        return Engine(comm.value, rank.value, size.value, timeout, f"{engine.name}:child", TITLE)
 
     def _split(self, ranks: Sequence[int], timeout: timedelta) -> Optional[Engine]:
         mine = self._engine.rank
@@ -221,7 +246,7 @@ def _engine_for(options: Any) -> Engine:
     name = str(getattr(options, "group_id", "") or "default")
     rank, size, timeout = options.group_rank, options.group_size, options.timeout
     comm = join(options.store, "tutti", rank, size, timeout, name)
-    return Engine(comm, rank, size, timeout, name, NAME)
+    return Engine(comm, rank, size, timeout, name, TITLE)
 
 
 def create_group(options: Any, _backend_options: Any = None) -> TuttiGroup:

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Send and receive, on a channel of messages beside the collectives of a group.
+
+Nobody finishes a request but a thread that waits for it, so the Work of one asks the library
+whenever it is asked; a future of it has a thread that waits.
+"""
+import ctypes
+import threading
+import weakref
+from datetime import timedelta
+from typing import Any, Callable, List, Optional, Tuple
+
+import torch
+from torch._C import _distributed_c10d as c10d
+
+from .. import _c
+from ._engine import BackendError, Engine, Entry, error_of, milliseconds
+from ._types import dense, land, landing, only
+
+_AGAIN = int(_c.tutti_status.TUTTI_AGAIN)
+_NO_TIMEOUT = timedelta(0)
+
+
+class Message(c10d.Work):  # type: ignore[misc]
+    """A message that is being sent or received. Any thread may wait for it, or ask."""
+
+    def __init__(self, channel: "Channel", entry: Entry, number: int, tensor: torch.Tensor,
+                 place: torch.Tensor, is_receive: bool) -> None:
+        super().__init__()
+        self._channel = channel
+        self._entry = entry
+        self._number = number
+        self._tensor = tensor
+        self._place: Optional[torch.Tensor] = place
+        self._is_receive = is_receive
+        self._turn = threading.Lock()
+        self._error: Optional[BaseException] = None
+        self._source = -1
+        self._over = False
+        self._future: Optional[torch.futures.Future] = None
+
+    def _ask(self, timeout_ms: int) -> bool:
+        """Whether it is over, for which the library waits so long. By one thread at a time."""
+        if self._over:
+            return True
+        info = _c.tutti_message_info()
+        status = _c.tutti_message_wait(self._channel.handle, self._number, timeout_ms,
+                                       ctypes.byref(info))
+        if status == _AGAIN:
+            return False
+        if status < 0:
+            self._error = error_of(status, self._entry.call)
+            engine = self._channel.engine()
+            if engine is not None and status <= _c.TUTTI_STATUS_LOST:
+                engine.report(self._error)
+        elif self._is_receive:
+            self._take(info)
+        self._place = None
+        self._over = True
+        self._entry.end(self._error)
+        return True
+
+    def _take(self, info: Any) -> None:
+        tensor, place = self._tensor, self._place
+        assert place is not None
+        self._source = info.source
+        expected = tensor.numel() * tensor.element_size()
+        if info.bytes != expected:
+            self._error = RuntimeError(f"recv: rank {info.source} sent {info.bytes} bytes, but the "
+                                       f"tensor to receive into has {expected}")
+        else:
+            land(place, tensor)
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        """Until the message is sent, or received; raises what it ended with. One for which a
+        `timeout` passes is taken back if that can be done, else the group ends."""
+        limit = timeout if timeout is not None and timeout > _NO_TIMEOUT else None
+        if not self._over:
+            with self._turn:
+                if not self._ask(-1 if limit is None else milliseconds(limit)):
+                    self._expire(limit)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _expire(self, limit: Any) -> None:
+        error = BackendError(f"Timed out waiting {milliseconds(limit)} ms for {self._entry}")
+        if _c.tutti_message_cancel(self._channel.handle, self._number) == _AGAIN:
+            engine = self._channel.engine()
+            if engine is not None:
+                engine.report(error)
+                engine.abort()
+        self._ask(-1)
+        self._error = error
+
+    def is_completed(self) -> bool:
+        """Whether the message is sent, or received, or failed."""
+        if not self._over and self._turn.acquire(blocking=False):
+            try:
+                self._ask(0)
+            finally:
+                self._turn.release()
+        return self._over
+
+    def is_success(self) -> bool:
+        """Whether it is over and did not fail."""
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> Optional[BaseException]:
+        """What it failed with."""
+        return self._error
+
+    def result(self) -> List[torch.Tensor]:
+        """The tensor that was sent or received."""
+        return [self._tensor]
+
+    def synchronize(self) -> None:
+        """Nothing is left to be done for tensors of the host."""
+
+    def source_rank(self) -> int:
+        """Who sent what was received."""
+        return self._source
+
+    _source_rank = source_rank
+
+    def get_future(self) -> torch.futures.Future:
+        """A future of the tensor, which a thread of its own waits for."""
+        with self._channel.lock:
+            if self._future is None:
+                self._future = torch.futures.Future()
+                threading.Thread(target=self._settle, args=(self._future,), daemon=True).start()
+            return self._future
+
+    def _settle(self, future: torch.futures.Future) -> None:
+        try:
+            self.wait()
+            future.set_result(self.result())
+        except Exception as error:  # pylint: disable=broad-except
+            future.set_exception(error)
+
+    def __del__(self) -> None:
+        if not self._over:
+            self._channel.leave(self._number, self._place)
+
+
+class Channel:
+    """The channel of a group."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = weakref.ref(engine)
+        self.lock = threading.Lock()
+        handle = ctypes.c_void_p()
+        entry = engine.note("channel")
+        engine.run_now(entry, _c.tutti_channel_create, engine.comm, ctypes.byref(handle))
+        entry.end(None)
+        self.handle: Optional[int] = handle.value
+        # Requests whose Work nobody has any more, and their memory.
+        self._left: List[Tuple[int, Any]] = []
+
+    def leave(self, number: int, place: Any) -> None:
+        """Keep the memory of a request that nobody waits for."""
+        self._left.append((number, place))
+
+    def _sweep(self) -> None:
+        with self.lock:
+            left, self._left = self._left, []
+            for number, place in left:
+                if _c.tutti_message_wait(self.handle, number, 0, None) == _AGAIN:
+                    self._left.append((number, place))
+
+    def _begin(self, function: Callable[..., int], entry: Entry, tensor: torch.Tensor,
+               place: torch.Tensor, peer: int, tag: int, is_receive: bool) -> Message:
+        if self._left:
+            self._sweep()
+        number = ctypes.c_uint64()
+        status = function(self.handle, place.data_ptr(), place.numel() * place.element_size(), peer,
+                          tag, ctypes.byref(number))
+        if status < 0:
+            error = error_of(status, entry.call)
+            entry.end(error)
+            raise error
+        message = Message(self, entry, number.value, tensor, place, is_receive)
+        if entry.event is not None:
+            # The profiler has what other threads end as asynchronous.
+            message.get_future()
+        return message
+
+    def send(self, engine: Engine, tensors: List[torch.Tensor], peer: int, tag: int) -> Message:
+        """Begin to send a tensor."""
+        tensor = only(tensors, "send")
+        entry = engine.note("send", tensor.numel(), tensors, peer)
+        return self._begin(_c.tutti_message_isend, entry, tensor, dense(tensor), peer, tag, False)
+
+    def receive(self, engine: Engine, tensors: List[torch.Tensor], peer: int, tag: int) -> Message:
+        """Begin to receive a tensor, from any rank if `peer` is -1."""
+        tensor = only(tensors, "recv")
+        entry = engine.note("recv" if peer >= 0 else "recvAnySource", tensor.numel(), tensors, peer)
+        return self._begin(_c.tutti_message_irecv, entry, tensor, landing(tensor), peer, tag, True)
+
+    def close(self) -> None:
+        """End the channel: with all ranks, so that what was sent arrives; alone, if the
+        communicator is gone."""
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            _c.tutti_channel_destroy(handle)
