@@ -2,6 +2,7 @@
 """What calls take, what they refuse, and what communicators are made of. Run by `tutti run -n N python`."""
 import array
 import ctypes
+import gc
 import os
 import subprocess
 import sys
@@ -199,6 +200,40 @@ if sys.argv[1] == "raise":
             self.assertEqual(out.returncode != 0, code != 0, out)
             self.assertIn(word, out.stdout)
             self.assertNotIn("without goodbye", out.stderr)
+
+
+class Memory(unittest.TestCase):
+    def test_an_array_outlives_communicators(self):
+        with comm.dup() as other:
+            data = tutti.empty((N, 1 << 18), "float64")
+            self.assertEqual(data.shape, (N, 1 << 18))
+            self.assertFalse(data.any())
+            data[RANK] = RANK + 1
+            other.all_gather(data)
+        part = data[:, 7]
+        del data
+        gc.collect()
+        np.testing.assert_array_equal(part, np.arange(N) + 1)
+        self.assertEqual(tutti.empty(0).size, 0)
+
+    def test_it_is_freed(self):
+        # More than there is room for, if none were.
+        for _ in range(40):
+            tutti.empty(1 << 30, "int8")
+
+    def test_types_have_many_names(self):
+        for dtype in ("float32", np.float32, np.dtype("float32"), arrays.TYPES["float32"]):
+            self.assertEqual(arrays.type_of(dtype), arrays.TYPES["float32"])
+        for dtype in ("floatt", float, object, ml_dtypes.float8_e4m3, 1000):
+            with self.assertRaisesRegex(TypeError, "no type of elements: they are int8"):
+                arrays.type_of(dtype)
+        self.assertEqual(tutti.empty((2, 3), ml_dtypes.bfloat16).dtype, ml_dtypes.bfloat16)
+
+    def test_without_numpy(self):
+        program = "import sys; sys.modules['numpy'] = None; import tutti; print(len(tutti.empty(10)))"
+        out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                             timeout=100, check=False)
+        self.assertEqual(out.stdout, "40\n", out.stderr)
 
 
 class OneSided(unittest.TestCase):

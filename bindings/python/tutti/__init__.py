@@ -17,6 +17,7 @@ from .errors import (AbortedError, ArgumentError, CancelledError, Error, Interna
                      NoMemoryError, PeerError, PlanError, ProtocolError, RevokedError,
                      SystemCallError, Timeout, UnsupportedError, UsageError)
 from .groups import group
+from .memory import empty
 from .messages import Channel, Message, Request
 from .plans import Plan
 from .streams import Event, Stream
@@ -27,7 +28,7 @@ __all__ = ["AbortedError", "ArgumentError", "CancelledError", "Channel", "Commun
            "Event", "InternalError", "JobPlan", "LostError", "Message", "MismatchError",
            "NoMemoryError", "PeerError", "Plan", "PlanError", "ProtocolError", "Request",
            "RevokedError", "Side", "Stream", "SystemCallError", "Timeout", "Topology", "UniqueId",
-           "UnsupportedError", "UsageError", "Window", "get_include", "get_library_dir",
+           "UnsupportedError", "UsageError", "Window", "empty", "get_include", "get_library_dir",
            "get_tool", "group", "init", "init_all", "part", "reproducible"]
 __version__ = f"{_c.TUTTI_VERSION_MAJOR}.{_c.TUTTI_VERSION_MINOR}.{_c.TUTTI_VERSION_PATCH}"
 

@@ -19,8 +19,7 @@ NAMES: Dict[int, str] = {kind: name for name, kind in TYPES.items()}
 SIZES: Dict[int, int] = {kind: _c.tutti_type_size(kind) for kind in NAMES}
 
 # Others' names of our types. What others call float8_e4m3 has infinities and is none of them.
-_ALIASES = {"float8_e4m3fn": "float8_e4m3", "float8_e4m3": "", "half": "float16", "float": "float32",
-            "double": "float64"}
+_ALIASES = {"float8_e4m3fn": "float8_e4m3", "float8_e4m3": ""}
 # Types of numpy and torch, as they were found.
 _known: Dict[Any, int] = {}
 
@@ -31,7 +30,8 @@ def type_of(name: Any) -> int:
     if kind is None:
         if isinstance(name, int) and name in NAMES:
             return int(name)
-        text = name if isinstance(name, str) else getattr(name, "name", None) or str(name)
+        text = name if isinstance(name, str) else str(
+            name.__name__ if isinstance(name, type) else getattr(name, "name", name))
         text = text.rsplit(".", 1)[-1]
         kind = TYPES.get(text if isinstance(name, str) else _ALIASES.get(text, text))
         if kind is None:
