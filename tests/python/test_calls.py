@@ -49,6 +49,18 @@ class Collectives(unittest.TestCase):
         comm.all_reduce(mine, op=tutti.reproducible("avg"))
         np.testing.assert_allclose(mine, all_of().mean(axis=0), rtol=1e-14)
 
+    def test_a_scalar_for_each_rank(self):
+        op = comm.premul_sum(np.array([RANK + 1.0]))
+        mine = of(RANK)
+        comm.all_reduce(mine, op=op)
+        self.same(mine, sum((rank + 1) * of(rank) for rank in range(N)))
+        comm.all_reduce(mine, op=tutti.reproducible(op))
+        op.destroy()
+        with self.assertRaises(tutti.ArgumentError):
+            comm.all_reduce(mine, op=op)
+        with self.assertRaisesRegex(tutti.ArgumentError, "scalar has 2 elements"):
+            comm.premul_sum(np.zeros(2))
+
     def test_reduce(self):
         for root in range(N):
             got = np.zeros(12)

@@ -11,7 +11,7 @@ Start it with `python -m tutti run -n 4 python program.py`. docs/python.md says 
 """
 from . import _c
 from ._library import get_include, get_library_dir, get_tool
-from .calls import Side, part, reproducible
+from .calls import Operator, Side, part, reproducible
 from .comm import Communicator, UniqueId, init, init_all
 from .errors import (AbortedError, ArgumentError, CancelledError, Error, InternalError, LostError, MismatchError,
                      NoMemoryError, PeerError, PlanError, ProtocolError, RevokedError,
@@ -26,10 +26,10 @@ from .windows import Window
 
 __all__ = ["AbortedError", "ArgumentError", "CancelledError", "Channel", "Communicator", "Error",
            "Event", "InternalError", "JobPlan", "LostError", "Message", "MismatchError",
-           "NoMemoryError", "PeerError", "Plan", "PlanError", "ProtocolError", "Request",
-           "RevokedError", "Side", "Stream", "SystemCallError", "Timeout", "Topology", "UniqueId",
-           "UnsupportedError", "UsageError", "Window", "empty", "get_include", "get_library_dir",
-           "get_tool", "group", "init", "init_all", "part", "reproducible"]
+           "NoMemoryError", "Operator", "PeerError", "Plan", "PlanError", "ProtocolError",
+           "Request", "RevokedError", "Side", "Stream", "SystemCallError", "Timeout", "Topology",
+           "UniqueId", "UnsupportedError", "UsageError", "Window", "empty", "get_include",
+           "get_library_dir", "get_tool", "group", "init", "init_all", "part", "reproducible"]
 __version__ = f"{_c.TUTTI_VERSION_MAJOR}.{_c.TUTTI_VERSION_MINOR}.{_c.TUTTI_VERSION_PATCH}"
 
 # Errors are exceptions here, which show the text.

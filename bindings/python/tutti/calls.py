@@ -28,6 +28,20 @@ def reproducible(op: Any) -> int:
     return int(_c.tutti_op_reproducible(op_number(op)))
 
 
+class Operator:
+    """An operator of one communicator: premul_sum() makes it. All ranks make and destroy theirs in the
+    same order."""
+
+    def __init__(self, comm: "Calls", number: int) -> None:
+        self._comm, self._number = comm, number
+
+    def __index__(self) -> int:
+        return self._number
+
+    def destroy(self) -> None:
+        self._comm._after(_c.tutti_op_destroy(self._number, self._comm._handle), None)
+
+
 class Side(NamedTuple):
     """One side of a handoff: these ranks hold, or get, all of the vector each, or (sharded) a part
     each, cut as by part()."""
@@ -197,6 +211,18 @@ class Calls:
     def barrier(self, *, stream: Optional[Stream] = None) -> None:
         """Wait for each other."""
         self._after(_c.tutti_barrier(self._handle, stream and stream._handle), stream)
+
+    def premul_sum(self, scalar: Any) -> Operator:
+        """The operator of a sum of what each rank gives times its scalar: an array of one element, of the
+        type of the calls with it."""
+        place = read(scalar, "scalar", False)
+        if place[1] != 1:
+            raise ArgumentError(f"scalar has {place[1]} elements: it is one")
+        number = ctypes.c_int()
+        self._after(_c.tutti_op_create_premul_sum(ctypes.byref(number), place[0], place[2],
+                                                  _c.tutti_scalar_when.TUTTI_SCALAR_NOW, self._handle),
+                    None)
+        return Operator(self, number.value)
 
     def _part_and_whole(self, part: Any, whole: Any, part_name: str, whole_name: str,
                         whole_is_written: bool = True) -> Tuple[Place, Place]:
