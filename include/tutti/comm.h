@@ -6,6 +6,7 @@
  * says what holds of threads and errors. */
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tutti/status.h"
 #include "tutti/types.h"
@@ -28,7 +29,7 @@ typedef struct tutti_unique_id {
 
 /* How a communicator is made. Fill it with TUTTI_CONFIG_INIT, then change what
  * you need; `size` lets a newer library read an older caller's struct.
- * A variable of the environment wins over a field, always. */
+ * A variable of the environment that is set wins over a field, always. */
 typedef struct tutti_config {
 	size_t size;
 	/* 1 (default): init returns when done. 0: at once; poll
@@ -37,7 +38,8 @@ typedef struct tutti_config {
 	const char *name;      /* shown in logs; may be NULL. Copied.            */
 	const char *transport; /* "auto" (NULL), or a list like "shm,tcp"        */
 	const char *algo;      /* as TUTTI_ALGO; NULL: chosen. Alike on all ranks */
-	/* A call that takes longer fails with TUTTI_ETIMEOUT; 0 (default): never. */
+	/* A call that takes longer fails with TUTTI_ETIMEOUT; 0 (default): never. Each rank may have
+	 * its own. tutti_comm_set_timeout() changes it later; TUTTI_TIMEOUT_MS is the variable. */
 	int timeout_ms;
 	/* 1: all reductions give the same bits however they are carried out, as if each were
 	 * called with tutti_op_reproducible(). 0 (default): those that are. Alike on all ranks;
@@ -48,10 +50,16 @@ typedef struct tutti_config {
 	 * watch each other and to end is, data is not. Alike on all ranks; TUTTI_ENCRYPT is the
 	 * variable. */
 	int encrypt;
+	int reserved; /* 0 */
+	/* How long this rank waits, while the communicator is made, for ranks that do not come: an
+	 * init, and a split, dup, grow or shrink, whose child takes it from the parent where this
+	 * is 0. Then TUTTI_ETIMEOUT names them. Each rank may have its own; the first that is over
+	 * ends the init of all. 0 (default): TUTTI_BOOT_TIMEOUT_MS, which is the variable. */
+	int64_t boot_timeout_ms;
 } tutti_config;
 
 /* clang-format off */
-#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0, 0, 0 }
+#define TUTTI_CONFIG_INIT { sizeof(tutti_config), 1, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Make a new id and start the thread that serves the ranks that come with it.
@@ -61,7 +69,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_get_unique_id(tutti_unique_id *out);
 
 /* Join the communicator of `nranks` ranks as `rank` (0 .. nranks-1).
  * Returns when all ranks have come, or TUTTI_ETIMEOUT with the missing ranks
- * named after TUTTI_BOOT_TIMEOUT_MS. *out is written on success only and is
+ * named after TUTTI_BOOT_TIMEOUT_MS (config.boot_timeout_ms). *out is written on success only and is
  * the caller's: tutti_comm_destroy() or tutti_comm_abort(). */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank(tutti_comm_t *out, int nranks,
 							  tutti_unique_id id, int rank);
@@ -176,7 +184,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_create_group(tutti_comm_t comm, 
  * With TUTTI_SHRINK_FAILED in `flags`: without those that are dead, too. The ranks that are
  * left find out who that is, and agree: all of them get the same ranks. The parent may be lost
  * or revoked, and is revoked if it is not. A rank that has neither died nor called is waited
- * for (TUTTI_BOOT_TIMEOUT_MS, then TUTTI_ETIMEOUT names it); one that destroyed the
+ * for (config.boot_timeout_ms, then TUTTI_ETIMEOUT names it); one that destroyed the
  * communicator but not all of its family must be named. If a rank dies while the child is being
  * made, the child is lost: shrink that. TUTTI_EPEER: the others have agreed without this rank. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_shrink(tutti_comm_t comm, const int *exclude,
@@ -200,7 +208,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_shrink(tutti_comm_t comm, const 
  * than there are. TUTTI_EMISMATCH: a new rank passes another nranks, or a number that is taken.
  * TUTTI_EPEER: a rank died or gave up on the way (late, some may have got the communicator,
  * which is lost then). TUTTI_ETIMEOUT names those that did not come within
- * TUTTI_BOOT_TIMEOUT_MS. */
+ * config.boot_timeout_ms. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_grow(tutti_comm_t comm, int nranks,
 						     const tutti_unique_id *id, int rank,
 						     tutti_comm_t *out, const tutti_config *config);
@@ -211,6 +219,20 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_grow(tutti_comm_t comm, int nran
  * something is wrong, and others may wait for it in a call. Does not wait. What ended the
  * communicator before stays its status. Any thread. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_revoke(tutti_comm_t comm);
+
+/* From now on calls of this rank on `comm` that take longer than `timeout_ms` fail with
+ * TUTTI_ETIMEOUT; 0: never. A call keeps the timeout it was made with, wherever it waits: one that
+ * runs, or was queued on a stream, goes by the old one; one of a group is made by the group's end, that
+ * of a plan by its start. So a single call is given a timeout of its own by setting it before the call
+ * and setting it back after it. Calls of windows, and of channels without
+ * a limit of their own, go by what is set while they wait.
+ *
+ * The time counts from when the call begins to wait for others, not from when it was queued. Other
+ * ranks need not do the same. It wins over config.timeout_ms and TUTTI_TIMEOUT_MS, and a child that is
+ * made without a config takes it over. TUTTI_EINVAL: less than 0.
+ * TUTTI_ENOMEM: no memory to keep it beside those that queued calls go by. Any thread; does not
+ * wait. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_set_timeout(tutti_comm_t comm, int timeout_ms);
 
 /* -- Questions, the end ---------------------------------------------------- */
 

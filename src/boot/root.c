@@ -170,7 +170,7 @@ static void fail_missing(struct tti_root *root, int64_t end_ns)
 		 *turned_away ? "one was turned away, " : "",
 		 *turned_away ? turned_away
 			      : "running? with this id? kept out by a firewall? "
-				"TUTTI_BOOT_TIMEOUT_MS is the limit",
+				"TUTTI_BOOT_TIMEOUT_MS or config.boot_timeout_ms is the limit",
 		 tti_iface_tell("the root's", ifaces, sizeof(ifaces)));
 }
 

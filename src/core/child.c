@@ -10,7 +10,6 @@
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
-#include "util/params.h"
 
 uint64_t tti_child_context(const struct tti_comm *parent, enum tti_child_kind kind, uint64_t k)
 {
@@ -28,11 +27,13 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 		config.transport = parent->transports;
 	if (!config.algo)
 		config.algo = parent->algo;
+	if (!config.boot_timeout_ms)
+		config.boot_timeout_ms = parent->config_boot_timeout_ms;
 	/* Who asked for that does not lose it by a configuration that does not know of it. */
 	if (parent->encrypt)
 		config.encrypt = 1;
 	if (!given) {
-		config.timeout_ms = (int)parent->config_timeout_ms;
+		config.timeout_ms = atomic_load(&parent->timeouts.config_ms);
 		config.reproducible = parent->reproducible;
 	}
 	return config;
@@ -194,7 +195,7 @@ static tutti_status connect_split(struct tti_maker *maker, struct tti_comm *comm
 {
 	struct split *split = (struct split *)maker;
 	struct tti_comm *parent = maker->parent;
-	const struct tti_boot_config config = { .timeout_ms = tti_params()->boot_timeout_ms,
+	const struct tti_boot_config config = { .timeout_ms = comm->boot_timeout.ms,
 						.stop = &comm->stop };
 	struct vote *votes = tti_calloc((size_t)parent->n, sizeof(*votes));
 	tutti_status st =

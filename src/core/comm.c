@@ -25,17 +25,16 @@ struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config)
 		return NULL;
 	comm->rank = rank;
 	comm->n = n;
-	comm->timeout_ms = tti_params()->timeout_ms;
 	comm->reproducible = tti_params()->reproducible >= 0 ? tti_params()->reproducible == 1
 							     : config->reproducible == 1;
 	comm->encrypt = tti_params()->encrypt || config->encrypt == 1;
-	comm->config_timeout_ms = config->timeout_ms;
+	tti_timeouts_init(&comm->timeouts, config);
+	comm->boot_timeout = tti_timeout_of_boot(config);
+	comm->config_boot_timeout_ms = config->boot_timeout_ms;
 	comm->root = comm;
 	atomic_init(&comm->users, 1);
 	if (config->name)
 		snprintf(comm->name, sizeof(comm->name), "%s", config->name);
-	if (comm->timeout_ms == 0)
-		comm->timeout_ms = config->timeout_ms;
 	atomic_init(&comm->init_status, TUTTI_AGAIN);
 	pthread_mutex_init(&comm->lock, NULL);
 	comm->stall.suspect = -1;
@@ -113,6 +112,7 @@ void tti_comm_free(struct tti_comm *comm)
 	tti_handoffs_release(comm);
 	tti_operators_release(&comm->operators);
 	drop_current_sides(comm);
+	tti_timeouts_release(&comm->timeouts);
 	tti_transfers_release(&comm->transfers);
 	tti_free(comm->extents.at);
 	tti_windows_release(comm);

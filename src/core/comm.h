@@ -30,6 +30,7 @@
 #include "core/operators.h"
 #include "core/prepared.h"
 #include "core/roots.h"
+#include "core/timeout.h"
 #include "core/transfers.h"
 #include "core/tuning.h"
 #include "engine/engine.h"
@@ -136,8 +137,9 @@ struct tti_comm_texts {
 struct tti_comm {
 	int rank, n;
 	char name[64];
-	int64_t timeout_ms; /* of a call, 0: none */
-	int64_t config_timeout_ms;
+	struct tti_timeouts timeouts; /* of calls; under lock */
+	struct tti_timeout boot_timeout;
+	int64_t config_boot_timeout_ms;
 	char *algo;        /* pinned algorithms, NULL: none */
 	char *transports;  /* as they were asked for        */
 	bool reproducible; /* all reductions                */
@@ -255,6 +257,9 @@ struct tti_comm *tti_handle_take(struct tutti_comm *handle);
 
 /* TUTTI_EINVAL: what is wrong with it. NULL is fine. */
 TUTTI_CHECKED tutti_status tti_config_check(const tutti_config *config);
+/* The same, and in *out what the user gave, with the defaults of fields that the caller does not know
+ * of. */
+TUTTI_CHECKED tutti_status tti_config_read(const tutti_config *given, tutti_config *out);
 
 struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config);
 /* Ends the watch, closes links and ports, frees. Half-built is fine. */

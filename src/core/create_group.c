@@ -8,7 +8,6 @@
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "util/params.h"
 
 struct create {
 	struct tti_maker maker;
@@ -16,6 +15,7 @@ struct create {
 	struct tti_callers *callers;
 	struct tti_group_call call;
 	uint64_t settings;
+	int64_t timeout_ms;
 	bool has_met; /* all have called */
 	int ranks[];
 };
@@ -27,7 +27,7 @@ static tutti_status on_wait(void *self, int peer, bool is_late)
 	if (create->has_met)
 		return TUTTI_AGAIN;
 	return tti_callers_wait(create->callers, &create->call, create->ranks[peer], is_late,
-				tti_params()->boot_timeout_ms);
+				create->timeout_ms);
 }
 
 static tutti_status check_settings(const struct create *create, const uint64_t *settings)
@@ -65,13 +65,14 @@ static tutti_status connect_group(struct tti_maker *maker, struct tti_comm *comm
 				  struct tti_boot **boot)
 {
 	struct create *create = (struct create *)maker;
-	const struct tti_boot_config config = { .timeout_ms = tti_params()->boot_timeout_ms,
+	const struct tti_boot_config config = { .timeout_ms = comm->boot_timeout.ms,
 						.stop = &comm->stop,
 						.on_wait = on_wait,
 						.self = create };
 	tutti_status st;
 
 	*boot = NULL;
+	create->timeout_ms = comm->boot_timeout.ms;
 	comm->context = create->call.context;
 	TTI_TRY(tti_boot_sub_create(maker->parent->boot, comm->context, maker->ranks, comm->n,
 				    &config, boot));

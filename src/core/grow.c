@@ -8,7 +8,6 @@
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/log.h"
-#include "util/params.h"
 #include "util/secret.h"
 #include "util/strbuf.h"
 
@@ -179,7 +178,7 @@ static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm
 	const size_t n = (size_t)grow->parent->n;
 	struct tti_boot_config config = { .rank = comm->rank,
 					  .nids = 1,
-					  .timeout_ms = tti_params()->boot_timeout_ms,
+					  .timeout_ms = comm->boot_timeout.ms,
 					  .stop = &comm->stop,
 					  .on_broken = on_broken,
 					  .self = grow };

@@ -10,7 +10,6 @@
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"
-#include "util/params.h"
 #include "util/secret.h"
 #include "util/thread.h"
 
@@ -36,7 +35,7 @@ static void plan_free(struct plan *plan)
 	tti_secret_free(plan);
 }
 
-static tutti_status read_config(const tutti_config *given, tutti_config *out)
+tutti_status tti_config_read(const tutti_config *given, tutti_config *out)
 {
 	*out = (tutti_config)TUTTI_CONFIG_INIT;
 	if (!given)
@@ -54,6 +53,10 @@ static tutti_status read_config(const tutti_config *given, tutti_config *out)
 	if (out->timeout_ms < 0)
 		return tti_fail(TUTTI_EINVAL, "config.timeout_ms is %d: 0 (never) or more",
 				out->timeout_ms);
+	if (out->boot_timeout_ms < 0)
+		return tti_fail(TUTTI_EINVAL,
+				"config.boot_timeout_ms is %lld: 0 (TUTTI_BOOT_TIMEOUT_MS) or more",
+				(long long)out->boot_timeout_ms);
 	return TUTTI_OK;
 }
 
@@ -61,7 +64,7 @@ tutti_status tti_config_check(const tutti_config *config)
 {
 	tutti_config read;
 
-	return read_config(config, &read);
+	return tti_config_read(config, &read);
 }
 
 static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique_id *ids,
@@ -71,7 +74,7 @@ static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique
 	tutti_config config;
 	struct plan *plan;
 
-	TTI_TRY(read_config(given, &config));
+	TTI_TRY(tti_config_read(given, &config));
 	plan = tti_secret_zalloc(sizeof(*plan) + ids_bytes);
 	if (!plan)
 		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);
@@ -118,7 +121,7 @@ static tutti_status connect_and_setup(struct plan *plan)
 			.nranks = comm->n,
 			.ids = plan->ids,
 			.nids = plan->nids,
-			.timeout_ms = tti_params()->boot_timeout_ms,
+			.timeout_ms = comm->boot_timeout.ms,
 			.stop = &comm->stop,
 		};
 

@@ -116,7 +116,8 @@ static tutti_status id_from_master(struct place *place, const char *host, const 
 }
 
 /* `meeting`: if it is through a file. */
-static tutti_status find_id(struct place *place, tutti_unique_id *out, struct tti_meeting **meeting)
+static tutti_status find_id(struct place *place, const struct tti_timeout *timeout,
+			    tutti_unique_id *out, struct tti_meeting **meeting)
 {
 	const struct tti_params *params = tti_params();
 	const char *host = tti_env_foreign("MASTER_ADDR");
@@ -125,13 +126,14 @@ static tutti_status find_id(struct place *place, tutti_unique_id *out, struct tt
 	if (params->comm_id)
 		return tti_boot_id_from_address(params->comm_id, params->comm_secret, out);
 	if (params->comm_file)
-		return place->rank == 0 ? tti_meeting_open(params->comm_file, out, meeting)
-					: tti_meeting_read(params->comm_file, out, meeting);
+		return place->rank == 0
+			       ? tti_meeting_open(params->comm_file, out, meeting)
+			       : tti_meeting_read(params->comm_file, timeout, out, meeting);
 	if (place->nranks == 1)
 		return tti_boot_id_create(out);
 	if (place->way) {
-		const tutti_status st = tti_pmi_share_id(place->way, place->rank, place->nranks,
-							 params->boot_timeout_ms, out);
+		const tutti_status st =
+			tti_pmi_share_id(place->way, place->rank, place->nranks, timeout->ms, out);
 
 		/* A library that is not there was said; an address is as good. */
 		if (st != TUTTI_EUNSUPPORTED || !host || !port)
@@ -163,11 +165,15 @@ tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 {
 	struct place place = { 0 };
 	struct tti_meeting *meeting = NULL;
+	struct tti_timeout timeout;
+	tutti_config read;
 	tutti_unique_id id;
 	tutti_status st;
 
+	TTI_TRY(tti_config_read(config, &read));
+	timeout = tti_timeout_of_boot(&read);
 	TTI_TRY(find_place(&place));
-	TTI_TRY(find_id(&place, &id, &meeting));
+	TTI_TRY(find_id(&place, &timeout, &id, &meeting));
 	tti_log(TTI_LOG_INFO, TTI_CORE, "rank %d of %d by %s", place.rank, place.nranks,
 		place.launcher);
 	st = tti_comm_init_met(out, place.nranks, place.rank, &id, meeting, config);

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "boot/boot.h"
+#include "core/timeout.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/fork.h"
-#include "util/params.h"
 #include "util/secret.h"
 
 /* What the file holds; the text of rank 0's error may follow. */
@@ -315,26 +315,27 @@ static const char *words_of(const struct finding *found)
 			     : "(none: it was killed, or it left before it had finished its init)";
 }
 
-static tutti_status waited_in_vain(const char *path, const struct finding *found)
+static tutti_status waited_in_vain(const char *path, const struct finding *found,
+				   const struct tti_timeout *timeout)
 {
-	const long long ms = (long long)tti_params()->boot_timeout_ms;
+	const long long ms = (long long)timeout->ms;
 
 	if (found->has_ended)
 		return tti_fail(
 			TUTTI_ETIMEOUT,
 			"rank 0 has not written TUTTI_COMM_FILE=%s within %lld ms "
-			"(TUTTI_BOOT_TIMEOUT_MS); the file there is of a rank 0 that had ended "
-			"before this rank came, with the error: %s",
-			path, ms, words_of(found));
+			"(%s); the file there is of a rank 0 that had ended before this rank came, "
+			"with the error: %s",
+			path, ms, timeout->source, words_of(found));
 	return tti_fail(TUTTI_ETIMEOUT,
-			"rank 0 has not written TUTTI_COMM_FILE=%s within %lld ms "
-			"(TUTTI_BOOT_TIMEOUT_MS)",
-			path, ms);
+			"rank 0 has not written TUTTI_COMM_FILE=%s within %lld ms (%s)", path, ms,
+			timeout->source);
 }
 
-tutti_status tti_meeting_read(const char *path, tutti_unique_id *id, struct tti_meeting **out)
+tutti_status tti_meeting_read(const char *path, const struct tti_timeout *timeout,
+			      tutti_unique_id *id, struct tti_meeting **out)
 {
-	const int64_t deadline = tti_deadline(tti_params()->boot_timeout_ms);
+	const int64_t deadline = tti_deadline(timeout->ms);
 	struct timespec nap = { .tv_nsec = 500 * 1000 };
 	struct finding found;
 	struct stat first;
@@ -350,7 +351,7 @@ tutti_status tti_meeting_read(const char *path, tutti_unique_id *id, struct tti_
 					"TUTTI_COMM_FILE=%s; its error: %s",
 					path, words_of(&found));
 		if (tti_now_ns() > deadline)
-			return waited_in_vain(path, &found);
+			return waited_in_vain(path, &found, timeout);
 		nanosleep(&nap, NULL);
 		if (nap.tv_nsec < 20 * 1000 * 1000)
 			nap.tv_nsec += nap.tv_nsec / 4;

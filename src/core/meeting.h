@@ -17,6 +17,7 @@
 #include "tutti/tutti.h"
 
 struct tti_meeting;
+struct tti_timeout;
 
 /* Rank 0: make the id and the file. If there can be no id, the other ranks read why. TUTTI_EUSAGE:
  * the name is taken, by another job or by what is no such file. */
@@ -24,9 +25,9 @@ TUTTI_CHECKED tutti_status tti_meeting_open(const char *path, tutti_unique_id *i
 					    struct tti_meeting **out);
 
 /* The other ranks: wait for the file of this job's rank 0 and read the id, for at most
- * TUTTI_BOOT_TIMEOUT_MS. TUTTI_EPEER: that rank 0 has ended. */
-TUTTI_CHECKED tutti_status tti_meeting_read(const char *path, tutti_unique_id *id,
-					    struct tti_meeting **out);
+ * `timeout`. TUTTI_EPEER: that rank 0 has ended. */
+TUTTI_CHECKED tutti_status tti_meeting_read(const char *path, const struct tti_timeout *timeout,
+					    tutti_unique_id *id, struct tti_meeting **out);
 
 /* `status` is how this rank's connecting ended. Another rank to which rank 0 is gone, or silent, gets
  * rank 0's own error added to its text, if rank 0 has left it in the file. Returns `status`. NULL is

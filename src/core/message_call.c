@@ -22,15 +22,17 @@
 static tutti_status look_at_time(struct tutti_channel *channel, const struct tti_message_wait *wait,
 				 int64_t now, const char *what)
 {
-	const int64_t waited = now - wait->since_ns, limit = channel->comm->timeout_ms;
+	const int64_t waited = now - wait->since_ns;
+	const int64_t limit =
+		atomic_load_explicit(&channel->comm->timeouts.newest_ms, memory_order_relaxed);
 	char text[TTI_NEWS_TEXT];
 
 	if (wait->timeout_ms >= 0)
 		return waited >= wait->timeout_ms * TTI_NS_PER_MS ? TUTTI_AGAIN : TUTTI_OK;
 	if (limit <= 0 || waited < limit * TTI_NS_PER_MS)
 		return TUTTI_OK;
-	(void)snprintf(text, sizeof(text), "rank %d waited %lld ms for %s", channel->own->rank,
-		       (long long)limit, what);
+	(void)snprintf(text, sizeof(text), "rank %d waited %lld ms (%s) for %s", channel->own->rank,
+		       (long long)limit, tti_timeout_newest(channel->comm).source, what);
 	tti_comm_tell(channel->own, TUTTI_ETIMEOUT, -1, text);
 	return tti_comm_fate(channel->own);
 }

@@ -97,7 +97,7 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 		.ptracer = params->ptracer,
 		.encrypt = comm->encrypt,
 		.stop = &comm->stop,
-		.timeout_ms = params->boot_timeout_ms,
+		.timeout_ms = comm->boot_timeout.ms,
 	};
 }
 

@@ -9,7 +9,6 @@
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
-#include "util/params.h"
 
 /* -- Revoke ---------------------------------------------------------------------------- */
 
@@ -99,7 +98,7 @@ static tutti_status connect_rest(struct tti_maker *maker, struct tti_comm *comm,
 {
 	struct shrink *shrink = (struct shrink *)maker;
 	const struct tti_comm *parent = maker->parent;
-	const struct tti_boot_config config = { .timeout_ms = tti_params()->boot_timeout_ms,
+	const struct tti_boot_config config = { .timeout_ms = comm->boot_timeout.ms,
 						.stop = &comm->stop };
 	uint64_t hash = 0;
 

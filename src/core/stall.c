@@ -304,9 +304,9 @@ static int whom_to_ask(struct tti_comm *comm, int64_t since_ns, int64_t now, int
 
 /* A call ends within its timeout: so at the last look at the wait before that is over, and with
  * time left to tell others. */
-static int64_t most_to_wait(const struct tti_comm *comm)
+static int64_t most_to_wait(int64_t timeout_ms)
 {
-	const int64_t timeout = comm->timeout_ms * TTI_NS_PER_MS;
+	const int64_t timeout = timeout_ms * TTI_NS_PER_MS;
 
 	return timeout - (timeout / 20 < EARLY_NS ? timeout / 20 : EARLY_NS);
 }
@@ -318,6 +318,7 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	const int64_t now = tti_now_ns();
 	const int64_t waited = now - since_ns;
 	const int64_t stall_ns = tti_params()->stall_ms * TTI_NS_PER_MS;
+	const struct tti_timeout timeout = tti_timeout_of_call(comm);
 	char text[TTI_NEWS_TEXT];
 
 	if (tti_comm_interrupted(comm))
@@ -335,8 +336,13 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 		tti_comm_tell(comm, TUTTI_EPEER, peer, text);
 		return TUTTI_EPEER;
 	}
-	if (comm->timeout_ms > 0 && waited >= most_to_wait(comm)) {
+	if (timeout.ms > 0 && waited >= most_to_wait(timeout.ms)) {
+		size_t len;
+
 		describe(comm, waited, peer, text, sizeof(text));
+		len = strlen(text);
+		(void)snprintf(text + len, sizeof(text) - len, "; the limit is %lld ms (%s)",
+			       (long long)timeout.ms, timeout.source);
 		add_lanes(comm, peer, text, sizeof(text));
 		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
 		return TUTTI_ETIMEOUT;

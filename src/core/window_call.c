@@ -33,8 +33,8 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 				const char *what)
 {
 	struct tti_comm *comm = window->comm;
+	int64_t now, timeout_ms;
 	uint32_t spins;
-	int64_t now;
 	bool awake;
 
 	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
@@ -48,11 +48,13 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 		wait->since_ns = now;
 	if (tti_comm_interrupted(comm))
 		return tti_comm_fate(comm);
-	if (comm->timeout_ms && now - wait->since_ns > comm->timeout_ms * TTI_NS_PER_MS) {
+	timeout_ms = atomic_load_explicit(&comm->timeouts.newest_ms, memory_order_relaxed);
+	if (timeout_ms && now - wait->since_ns > timeout_ms * TTI_NS_PER_MS) {
 		char text[TTI_NEWS_TEXT];
 
-		(void)snprintf(text, sizeof(text), "rank %d waited %lld ms for %s of rank %d",
-			       comm->rank, (long long)comm->timeout_ms, what, peer);
+		(void)snprintf(text, sizeof(text), "rank %d waited %lld ms (%s) for %s of rank %d",
+			       comm->rank, (long long)timeout_ms, tti_timeout_newest(comm).source,
+			       what, peer);
 		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
 		return tti_comm_fate(comm);
 	}

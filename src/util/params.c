@@ -374,6 +374,16 @@ bool tti_param_value(int index, char *buf, size_t size)
 	return is_set;
 }
 
+bool tti_param_is_set(const void *field)
+{
+	size_t i = 0;
+
+	tti_params();
+	while ((const char *)&table.params + rows[i].offset != field)
+		tti_assert(++i < NROWS);
+	return table.is_set[i];
+}
+
 const char *tti_env_foreign(const char *name)
 {
 	return getenv(name);

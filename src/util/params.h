@@ -47,6 +47,9 @@ bool tti_param_value(int index, char *buf, size_t size);
 /* The same text, valid forever; NULL past the last. */
 const char *tti_param_text(int index, bool *is_set);
 
+/* Whether a field of tti_params() was set. */
+bool tti_param_is_set(const void *field);
+
 /* Read from an environ-like array instead: for tests. What is reported goes to
  * the log. Strings in *out are borrowed from env. */
 tutti_status tti_params_read(char *const *env, struct tti_params *out);
