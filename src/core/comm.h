@@ -257,9 +257,6 @@ struct tti_comm *tti_handle_take(struct tutti_comm *handle);
 
 /* TUTTI_EINVAL: what is wrong with it. NULL is fine. */
 TUTTI_CHECKED tutti_status tti_config_check(const tutti_config *config);
-/* The same, and in *out what the user gave, with the defaults of fields that the caller does not know
- * of. */
-TUTTI_CHECKED tutti_status tti_config_read(const tutti_config *given, tutti_config *out);
 
 struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config);
 /* Ends the watch, closes links and ports, frees. Half-built is fine. */

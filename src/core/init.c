@@ -35,7 +35,7 @@ static void plan_free(struct plan *plan)
 	tti_secret_free(plan);
 }
 
-tutti_status tti_config_read(const tutti_config *given, tutti_config *out)
+static tutti_status read_config(const tutti_config *given, tutti_config *out)
 {
 	*out = (tutti_config)TUTTI_CONFIG_INIT;
 	if (!given)
@@ -64,7 +64,7 @@ tutti_status tti_config_check(const tutti_config *config)
 {
 	tutti_config read;
 
-	return tti_config_read(config, &read);
+	return read_config(config, &read);
 }
 
 static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique_id *ids,
@@ -74,7 +74,7 @@ static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique
 	tutti_config config;
 	struct plan *plan;
 
-	TTI_TRY(tti_config_read(given, &config));
+	TTI_TRY(read_config(given, &config));
 	plan = tti_secret_zalloc(sizeof(*plan) + ids_bytes);
 	if (!plan)
 		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);

@@ -165,13 +165,11 @@ tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 {
 	struct place place = { 0 };
 	struct tti_meeting *meeting = NULL;
-	struct tti_timeout timeout;
-	tutti_config read;
+	/* What is wrong with the config is said once the others can hear it (meeting.h). */
+	const struct tti_timeout timeout = tti_timeout_of_boot(config);
 	tutti_unique_id id;
 	tutti_status st;
 
-	TTI_TRY(tti_config_read(config, &read));
-	timeout = tti_timeout_of_boot(&read);
 	TTI_TRY(find_place(&place));
 	TTI_TRY(find_id(&place, &timeout, &id, &meeting));
 	tti_log(TTI_LOG_INFO, TTI_CORE, "rank %d of %d by %s", place.rank, place.nranks,

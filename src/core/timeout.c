@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/timeout.h"
 
+#include <stddef.h>
+
 #include "core/comm.h"
 #include "util/error.h"
 #include "util/params.h"
@@ -10,8 +12,10 @@
 struct tti_timeout tti_timeout_of_boot(const tutti_config *config)
 {
 	const struct tti_params *params = tti_params();
+	const size_t end = offsetof(tutti_config, boot_timeout_ms) + sizeof(int64_t);
 
-	if (!tti_param_is_set(&params->boot_timeout_ms) && config->boot_timeout_ms > 0)
+	if (!tti_param_is_set(&params->boot_timeout_ms) && config && config->size >= end &&
+	    config->boot_timeout_ms > 0)
 		return (struct tti_timeout){ .ms = config->boot_timeout_ms,
 					     .source = "config.boot_timeout_ms" };
 	return (struct tti_timeout){ .ms = params->boot_timeout_ms, .source = BOOT_VARIABLE };

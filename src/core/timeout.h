@@ -33,7 +33,8 @@ struct tti_timeouts {
 void tti_timeouts_init(struct tti_timeouts *timeouts, const tutti_config *config);
 void tti_timeouts_release(struct tti_timeouts *timeouts);
 
-/* Of an init, or of what makes a child. */
+/* Of an init, or of what makes a child. `config` is as a caller gives it, NULL and older ones
+ * included. */
 struct tti_timeout tti_timeout_of_boot(const tutti_config *config);
 
 /* Of the call that runs; of one that would be made now. */
