@@ -16,7 +16,8 @@ extern "C" {
 
 /* -- Types, operations --------------------------------------------------- */
 
-/* What an element is. X(name, value, bytes, text): TUTTI_TYPE_MAP(X) is the list. */
+/* What an element is. A bool is one byte, as in C: 0 is false, any other value is true. X(name,
+ * value, bytes, text): TUTTI_TYPE_MAP(X) is the list. */
 #define TUTTI_TYPE_MAP(X)                    \
 	X(INT8, 0, 1, "int8")                \
 	X(UINT8, 1, 1, "uint8")              \
@@ -31,26 +32,43 @@ extern "C" {
 	X(FLOAT8_E4M3, 10, 1, "float8_e4m3") \
 	X(FLOAT8_E5M2, 11, 1, "float8_e5m2") \
 	X(INT16, 12, 2, "int16")             \
-	X(UINT16, 13, 2, "uint16")
+	X(UINT16, 13, 2, "uint16")           \
+	X(BOOL, 14, 1, "bool")
 
 typedef enum tutti_type {
 #define X(name, value, bytes, text) TUTTI_##name = (value),
 	TUTTI_TYPE_MAP(X)
 #undef X
 } tutti_type;
-#define TUTTI_TYPE_COUNT 14
+#define TUTTI_TYPE_COUNT 15
 
-/* How elements of any type are combined. Integers wrap; AVG is the sum over all ranks divided
- * by their number, towards zero for integers. 16-bit and 8-bit floats are accumulated in
- * float32 and rounded to nearest even, once for each reduction on the way. If an operand is NaN
- * so is the result, of MIN and MAX too; -0 is less than +0. Too large a result is an infinity,
- * of 8-bit floats the largest finite number. X(name, value, text): TUTTI_OP_MAP(X) is the list. */
+/* How elements are combined; tutti_op_takes() says which operator takes which type.
+ *
+ * Integers wrap. AVG is the sum over all ranks divided by their number, towards zero for integers.
+ * BAND, BOR and BXOR combine the bits of integers. LAND, LOR and LXOR are logical: an integer that
+ * is not 0 is true, and the result is 0 or 1; LXOR is true if an odd number of operands is.
+ *
+ * Of bools every result is 0 or 1. SUM, MAX, BOR and LOR are "or"; PROD, MIN, BAND and LAND are
+ * "and"; BXOR and LXOR are the same.
+ *
+ * 16-bit and 8-bit floats are accumulated in float32 and rounded to nearest even, once for each
+ * reduction on the way. If an operand is NaN so is the result, of MIN and MAX too; -0 is less than
+ * +0. Too large a result is an infinity, of 8-bit floats the largest finite number.
+ *
+ * A communicator of one rank copies its input, whatever the operator. X(name, value, text):
+ * TUTTI_OP_MAP(X) is the list. */
 #define TUTTI_OP_MAP(X)    \
 	X(SUM, 0, "sum")   \
 	X(PROD, 1, "prod") \
 	X(MAX, 2, "max")   \
 	X(MIN, 3, "min")   \
-	X(AVG, 4, "avg")
+	X(AVG, 4, "avg")   \
+	X(BAND, 5, "band") \
+	X(BOR, 6, "bor")   \
+	X(BXOR, 7, "bxor") \
+	X(LAND, 8, "land") \
+	X(LOR, 9, "lor")   \
+	X(LXOR, 10, "lxor")
 
 /* The enum is as wide as an int, as there are values beyond these: operators that were created
  * (operators.h), and any of them with TUTTI_OP_REPRODUCIBLE added: see tutti_op_reproducible(). */
@@ -63,7 +81,7 @@ typedef enum tutti_op {
 	TUTTI_OP_MAP(X)
 #undef X
 } tutti_op;
-#define TUTTI_OP_COUNT        5
+#define TUTTI_OP_COUNT        11
 #define TUTTI_OP_REPRODUCIBLE 1024
 
 /* Bytes of one element of `type`; 0 for a value that is no type. Any thread. */
@@ -76,6 +94,19 @@ TUTTI_API const char *tutti_type_name(tutti_type type);
 /* "sum" for TUTTI_SUM; "premul_sum" or "user" for one that was created; "?" for a value that is
  * none. Never NULL, never to be freed. Any thread. */
 TUTTI_API const char *tutti_op_name(tutti_op op);
+
+/* 1 if there are reductions of `type` with `op`, else 0: a call that asks for one is TUTTI_EINVAL,
+ * on the rank that makes it and before anything is sent.
+ *
+ *                  SUM PROD   MAX MIN   AVG   BAND BOR BXOR   LAND LOR LXOR
+ *     integers       yes        yes     yes        yes             yes
+ *     floats         yes        yes     yes        no              no
+ *     bool           yes        yes     no         yes             yes
+ *
+ * `op` is one of TUTTI_OP_MAP, with TUTTI_OP_REPRODUCIBLE or without; 0 for all other values, and
+ * for a value that is no type. An operator that was created (operators.h) takes all types, a
+ * pre-multiplied sum that of its scalar. Any thread. */
+TUTTI_API int tutti_op_takes(tutti_op op, tutti_type type);
 
 /* -- Collectives --------------------------------------------------------- */
 

@@ -45,6 +45,23 @@ void tti_args_format(const struct tti_args *args, const char *sides, char *buf, 
 		 args->coll == TUTTI_HANDOFF ? ", " : "", args->coll == TUTTI_HANDOFF ? sides : "");
 }
 
+/* A pair that tutti_op_takes() denies, and what there is in its place. */
+static tutti_status refuse_pair(const struct tti_args *args)
+{
+	char names[TUTTI_OP_COUNT * 8] = "";
+	size_t at = 0;
+
+	for (int op = 0; op < TUTTI_OP_COUNT; op++)
+		if (tutti_op_takes((tutti_op)op, args->type))
+			at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s",
+					       at ? ", " : "", tutti_op_name((tutti_op)op));
+	return tti_fail(TUTTI_EINVAL,
+			"%s: there is no %s of %s, whose operators are %s, and those of "
+			"tutti_op_create()",
+			call_name(args), tutti_op_name(args->op), tutti_type_name(args->type),
+			names);
+}
+
 static tutti_status check_kind(const struct tti_comm *comm, const struct tti_args *args)
 {
 	const bool rooted = tti_collective_is_rooted(args->coll) || args->coll == TUTTI_SEND_RECV;
@@ -52,6 +69,9 @@ static tutti_status check_kind(const struct tti_comm *comm, const struct tti_arg
 	if (tutti_type_size(args->type) == 0)
 		return tti_fail(TUTTI_EINVAL, "%s: there is no type %d: see tutti_type",
 				call_name(args), (int)args->type);
+	if (tti_collective_takes_op(args->coll) && tti_op_kind(args->op) == TTI_OP_BUILT_IN &&
+	    !tutti_op_takes(args->op, args->type))
+		return refuse_pair(args);
 	if (rooted && (args->root < 0 || args->root >= comm->n))
 		return tti_fail(TUTTI_EINVAL, "%s: %s %d of %d ranks: 0 to %d", call_name(args),
 				args->coll == TUTTI_SEND_RECV ? "peer" : "root", args->root,

@@ -24,7 +24,8 @@ void tti_op_format(tutti_op op, char buf[TTI_OP_TEXT])
 		snprintf(buf, TTI_OP_TEXT, "%s %u%s", tutti_op_name(op), (unsigned)op & 0xff, how);
 }
 
-static bool is_float(tutti_type type)
+/* Sums of it are rounded. */
+static bool is_rounded(tutti_type type)
 {
 	switch (type) {
 	case TUTTI_FLOAT16:
@@ -34,6 +35,7 @@ static bool is_float(tutti_type type)
 	case TUTTI_FLOAT8_E4M3:
 	case TUTTI_FLOAT8_E5M2:
 		return true;
+	case TUTTI_BOOL:
 	case TUTTI_INT8:
 	case TUTTI_UINT8:
 	case TUTTI_INT16:
@@ -59,7 +61,7 @@ enum tti_order tti_op_order(tutti_op op, tutti_type type)
 		return TTI_ORDER_ANY;
 	if (tti_op_kind(op) == TTI_OP_USER)
 		return TTI_ORDER_RANKS;
-	if (!is_float(type) || base == TUTTI_MAX || base == TUTTI_MIN)
+	if (!is_rounded(type) || base == TUTTI_MAX || base == TUTTI_MIN)
 		return TTI_ORDER_ANY;
 	return tutti_type_size(type) < sizeof(float) ? TTI_ORDER_ONE_PASS : TTI_ORDER_RANKS;
 }

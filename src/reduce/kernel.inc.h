@@ -10,6 +10,9 @@
  *   K_MIN, K_MAX  functions of two K_VEC
  *   K_CANON       function: every NaN to the one that is stored (floats)
  *   K_DIVIDE(x, divisor)  one lane of integers; of floats all, / if not defined
+ * or, for the bitwise and logical operators in place of the arithmetic ones,
+ *   K_BITS        defined
+ *   K_MIN         the smaller one of two unsigned numbers
  * all of which it undefines. */
 
 #define K_JOIN_(a, b) a##_##b
@@ -28,23 +31,46 @@
 #define K_DIVIDE(x, divisor) ((x) / (K_LANE)(divisor))
 #endif
 
-K_INLINE K_VEC K(combine)(tutti_op op, K_VEC a, K_VEC b)
+#ifdef K_BITS
+/* What is not zero to 1. */
+K_INLINE K_VEC K(truth)(K_VEC x)
 {
-	switch (op) {
-	case TUTTI_SUM:
-	case TUTTI_AVG:
-		return K_ADD(a, b);
-	case TUTTI_PROD:
-		return K_MUL(a, b);
-	case TUTTI_MAX:
-		return K_MAX(a, b);
-	case TUTTI_MIN:
-		return K_MIN(a, b);
-	}
-	__builtin_unreachable();
+	return K_MIN(x, ((K_VEC)((K_VEC){ 0 } + (K_LANE)1)));
 }
 
-#ifdef K_CANON
+/* The conjunction and the disjunction of two numbers become truths when all are combined. */
+K_INLINE K_VEC K(combine)(tutti_op op, K_VEC a, K_VEC b)
+{
+	if (op == TUTTI_BAND)
+		return (K_VEC)(a & b);
+	if (op == TUTTI_BXOR)
+		return (K_VEC)(a ^ b);
+	if (op == TUTTI_LAND)
+		return K_MIN(a, b);
+	if (op == TUTTI_LXOR)
+		return (K_VEC)(K(truth)(a) ^ K(truth)(b));
+	return (K_VEC)(a | b);
+}
+#else
+K_INLINE K_VEC K(combine)(tutti_op op, K_VEC a, K_VEC b)
+{
+	if (op == TUTTI_PROD)
+		return K_MUL(a, b);
+	if (op == TUTTI_MAX)
+		return K_MAX(a, b);
+	if (op == TUTTI_MIN)
+		return K_MIN(a, b);
+	return K_ADD(a, b);
+}
+#endif
+
+#ifdef K_BITS
+K_INLINE K_VEC K(finish)(tutti_op op, K_VEC x, int divisor)
+{
+	(void)divisor;
+	return op == TUTTI_LAND || op == TUTTI_LOR ? K(truth)(x) : x;
+}
+#elif defined(K_CANON)
 K_INLINE K_VEC K(finish)(tutti_op op, K_VEC x, int divisor)
 {
 	if (op == TUTTI_AVG && divisor > 0)
@@ -154,16 +180,20 @@ K_INLINE void K(run)(tutti_op op, const struct k_pass *pass, size_t nbytes)
 		K(run)(op, &pass, count * sizeof(K_ELEM));                                         \
 	}
 
+#ifdef K_BITS
+K_OP(band, TUTTI_BAND)
+K_OP(bor, TUTTI_BOR)
+K_OP(bxor, TUTTI_BXOR)
+K_OP(land, TUTTI_LAND)
+K_OP(lor, TUTTI_LOR)
+K_OP(lxor, TUTTI_LXOR)
+#else
 K_OP(sum, TUTTI_SUM)
 K_OP(prod, TUTTI_PROD)
 K_OP(max, TUTTI_MAX)
 K_OP(min, TUTTI_MIN)
 K_OP(avg, TUTTI_AVG)
-
-static const tti_reduce_fn K(fns)[TUTTI_OP_COUNT] = {
-	[TUTTI_SUM] = K(sum), [TUTTI_PROD] = K(prod), [TUTTI_MAX] = K(max),
-	[TUTTI_MIN] = K(min), [TUTTI_AVG] = K(avg),
-};
+#endif
 
 #undef K_OP
 #undef K_JOIN_
@@ -183,3 +213,4 @@ static const tti_reduce_fn K(fns)[TUTTI_OP_COUNT] = {
 #undef K_MAX
 #undef K_CANON
 #undef K_DIVIDE
+#undef K_BITS

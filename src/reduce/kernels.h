@@ -22,7 +22,7 @@
 #endif
 
 struct tti_reduce_table {
-	const tti_reduce_fn *fns[TUTTI_TYPE_COUNT]; /* each [TUTTI_OP_COUNT] */
+	tti_reduce_fn fns[TUTTI_TYPE_COUNT][TUTTI_OP_COUNT]; /* NULL where tutti_op_takes() is 0 */
 };
 
 extern const struct tti_reduce_table tti_reduce_table_scalar;

@@ -182,21 +182,83 @@ static inline void k_copy(const struct k_pass *pass, size_t nbytes)
 #define K_CANON           v_canon_f32
 #include "reduce/kernel.inc.h"
 
+/* Signed or not is one and the same to them. */
+#define K_NAME            b8
+#define K_ELEM            uint8_t
+#define K_VEC             v_u8
+#define K_LANE            uint8_t
+#define K_LOAD            load_u8
+#define K_STORE(p, x, op) store_u8(p, x)
+#define K_BITS            1
+#define K_MIN             v_min_u8
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            b16
+#define K_ELEM            uint16_t
+#define K_VEC             v_w16
+#define K_LANE            uint16_t
+#define K_LOAD            load_w16
+#define K_STORE(p, x, op) store_w16(p, x)
+#define K_BITS            1
+#define K_MIN             v_min_u16
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            b32
+#define K_ELEM            uint32_t
+#define K_VEC             v_u32
+#define K_LANE            uint32_t
+#define K_LOAD            load_u32
+#define K_STORE(p, x, op) store_u32(p, x)
+#define K_BITS            1
+#define K_MIN             v_min_u32
+#include "reduce/kernel.inc.h"
+
+#define K_NAME            b64
+#define K_ELEM            uint64_t
+#define K_VEC             v_u64
+#define K_LANE            uint64_t
+#define K_LOAD            load_u64
+#define K_STORE(p, x, op) store_u64(p, x)
+#define K_BITS            1
+#define K_MIN             v_min_u64
+#include "reduce/kernel.inc.h"
+
+#define ADDED(name)   [TUTTI_SUM] = name##_sum, [TUTTI_PROD] = name##_prod, [TUTTI_AVG] = name##_avg
+#define ORDERED(name) [TUTTI_MAX] = name##_max, [TUTTI_MIN] = name##_min
+#define BITWISE(name) \
+	[TUTTI_BAND] = name##_band, [TUTTI_BOR] = name##_bor, [TUTTI_BXOR] = name##_bxor
+#define LOGICAL(name) \
+	[TUTTI_LAND] = name##_land, [TUTTI_LOR] = name##_lor, [TUTTI_LXOR] = name##_lxor
+
+#define FLOAT(name)         ADDED(name), ORDERED(name)
+#define INTEGER(name, bits) FLOAT(name), BITWISE(bits), LOGICAL(bits)
+
 const struct tti_reduce_table TABLE = {
 	.fns = {
-		[TUTTI_INT8] = i8_fns,
-		[TUTTI_UINT8] = u8_fns,
-		[TUTTI_INT16] = i16_fns,
-		[TUTTI_UINT16] = u16_fns,
-		[TUTTI_INT32] = i32_fns,
-		[TUTTI_UINT32] = u32_fns,
-		[TUTTI_INT64] = i64_fns,
-		[TUTTI_UINT64] = u64_fns,
-		[TUTTI_FLOAT16] = f16_fns,
-		[TUTTI_FLOAT32] = f32_fns,
-		[TUTTI_FLOAT64] = f64_fns,
-		[TUTTI_BFLOAT16] = bf16_fns,
-		[TUTTI_FLOAT8_E4M3] = e4m3_fns,
-		[TUTTI_FLOAT8_E5M2] = e5m2_fns,
+		[TUTTI_INT8] = { INTEGER(i8, b8) },
+		[TUTTI_UINT8] = { INTEGER(u8, b8) },
+		[TUTTI_INT16] = { INTEGER(i16, b16) },
+		[TUTTI_UINT16] = { INTEGER(u16, b16) },
+		[TUTTI_INT32] = { INTEGER(i32, b32) },
+		[TUTTI_UINT32] = { INTEGER(u32, b32) },
+		[TUTTI_INT64] = { INTEGER(i64, b64) },
+		[TUTTI_UINT64] = { INTEGER(u64, b64) },
+		[TUTTI_FLOAT16] = { FLOAT(f16) },
+		[TUTTI_FLOAT32] = { FLOAT(f32) },
+		[TUTTI_FLOAT64] = { FLOAT(f64) },
+		[TUTTI_BFLOAT16] = { FLOAT(bf16) },
+		[TUTTI_FLOAT8_E4M3] = { FLOAT(e4m3) },
+		[TUTTI_FLOAT8_E5M2] = { FLOAT(e5m2) },
+		/* Of any byte that is not zero as of 1. */
+		[TUTTI_BOOL] = {
+			[TUTTI_SUM] = b8_lor,
+			[TUTTI_PROD] = b8_land,
+			[TUTTI_MAX] = b8_lor,
+			[TUTTI_MIN] = b8_land,
+			[TUTTI_BAND] = b8_land,
+			[TUTTI_BOR] = b8_lor,
+			[TUTTI_BXOR] = b8_lxor,
+			LOGICAL(b8),
+		},
 	},
 };

@@ -45,6 +45,35 @@ const char *tutti_op_name(tutti_op op)
 	return value >= 1u << 8 && value < 4u << 8 ? kinds[value >> 8] : "?";
 }
 
+/* -- Which operator takes which type ------------------------------------------------- */
+
+enum { INTEGER = 1, FLOAT = 2, TRUTH = 4 };
+
+static const unsigned char kind_of[TUTTI_TYPE_COUNT] = {
+	[TUTTI_INT8] = INTEGER,      [TUTTI_UINT8] = INTEGER,     [TUTTI_INT16] = INTEGER,
+	[TUTTI_UINT16] = INTEGER,    [TUTTI_INT32] = INTEGER,     [TUTTI_UINT32] = INTEGER,
+	[TUTTI_INT64] = INTEGER,     [TUTTI_UINT64] = INTEGER,    [TUTTI_FLOAT16] = FLOAT,
+	[TUTTI_FLOAT32] = FLOAT,     [TUTTI_FLOAT64] = FLOAT,     [TUTTI_BFLOAT16] = FLOAT,
+	[TUTTI_FLOAT8_E4M3] = FLOAT, [TUTTI_FLOAT8_E5M2] = FLOAT, [TUTTI_BOOL] = TRUTH,
+};
+
+static const unsigned char taken_by[TUTTI_OP_COUNT] = {
+	[TUTTI_SUM] = INTEGER | FLOAT | TRUTH, [TUTTI_PROD] = INTEGER | FLOAT | TRUTH,
+	[TUTTI_MAX] = INTEGER | FLOAT | TRUTH, [TUTTI_MIN] = INTEGER | FLOAT | TRUTH,
+	[TUTTI_AVG] = INTEGER | FLOAT,         [TUTTI_BAND] = INTEGER | TRUTH,
+	[TUTTI_BOR] = INTEGER | TRUTH,         [TUTTI_BXOR] = INTEGER | TRUTH,
+	[TUTTI_LAND] = INTEGER | TRUTH,        [TUTTI_LOR] = INTEGER | TRUTH,
+	[TUTTI_LXOR] = INTEGER | TRUTH,
+};
+
+int tutti_op_takes(tutti_op op, tutti_type type)
+{
+	const unsigned value = (unsigned)op & ~(unsigned)TUTTI_OP_REPRODUCIBLE;
+
+	return value < TUTTI_OP_COUNT && (unsigned)type < TUTTI_TYPE_COUNT &&
+	       (taken_by[value] & kind_of[type]);
+}
+
 const char *tutti_collective_name(tutti_collective coll)
 {
 	static const char *const names[TUTTI_COLLECTIVE_COUNT] = {

@@ -74,6 +74,15 @@ static code_t draw_turn(const struct format *f, size_t place, uint64_t random)
 	return code_join(f, encode(f->part, place < 12 && random & 1 ? 2 : 1, false), 0);
 }
 
+/* What integers have in common: some are zero, some have but one bit. */
+static uint64_t draw_int(const struct format *f, int op, uint64_t random)
+{
+	const uint64_t of_truth = f->is_truth || op == TUTTI_LAND || op == TUTTI_LOR ||
+				  op == TUTTI_LXOR || op == TUTTI_BAND || op == TUTTI_BOR;
+
+	return of_truth ? special_int(f, numbers_mix(random)) : random & (uint64_t)mask_of(f);
+}
+
 /* A float, or a part of a complex number. */
 static uint64_t draw_float(const struct format *f, int op, int n, size_t place, uint64_t of_column,
 			   uint64_t random)
@@ -104,7 +113,8 @@ static code_t draw(tutti_type type, int op, int rank, int n, size_t column, uint
 	if (f->part)
 		return code_join(f, draw_float(f->part, op, n, place, of_column, random),
 				 draw_float(f->part, op, n, place, of_column, numbers_mix(random)));
-	return f->mbits == 0 ? random & mask_of(f) : draw_float(f, op, n, place, of_column, random);
+	return f->mbits == 0 ? draw_int(f, op, random)
+			     : draw_float(f, op, n, place, of_column, random);
 }
 
 /* None makes a sum longer than twice what it was. */
@@ -119,8 +129,16 @@ static code_t draw_scalar(tutti_type type, int rank, uint64_t seed)
 		return code_join(f, encode(f->part, turns[random % 4][0], false),
 				 encode(f->part, turns[random % 4][1], false));
 	if (f->mbits == 0)
-		return random & mask_of(f);
+		return draw_int(f, TUTTI_PROD, random);
 	return encode(f, scalars[random % (f->bytes > 1 ? 4 : 2)], false);
+}
+
+/* 7 is prime to how many there are, so the steps meet every operator. */
+int numbers_op_for(tutti_type type, int op)
+{
+	while (op < TUTTI_OP_COUNT && !tutti_op_takes((tutti_op)op, type))
+		op = (op + 7) % TUTTI_OP_COUNT;
+	return op;
 }
 
 void numbers_draw(struct numbers *out, tutti_type type, int op, int n, size_t columns,

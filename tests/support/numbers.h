@@ -34,6 +34,9 @@ struct numbers {
 	unsigned char reduced[NUMBERS_PERIOD * 16];
 };
 
+/* `op`, one of the above or a tutti_op, where the type has it; else another one. */
+int numbers_op_for(tutti_type type, int op);
+
 /* The first `columns` elements of the tiles of n ranks. `op` is one of the above, or a
  * tutti_op. */
 void numbers_draw(struct numbers *out, tutti_type type, int op, int n, size_t columns,

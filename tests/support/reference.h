@@ -23,6 +23,7 @@ struct format {
 	int ebits, mbits; /* of the exponent and the mantissa; 0: an integer */
 	int bytes;
 	bool is_signed;            /* integers */
+	bool is_truth;             /* 0 or anything else */
 	bool finite;               /* overflow gives the largest number */
 	uint64_t top;              /* code of the largest finite number */
 	uint64_t nan;              /* code of the NaN that is stored */
@@ -32,6 +33,7 @@ struct format {
 static const struct format formats[TUTTI_TYPE_COUNT] = {
 	[TUTTI_INT16] = { .bytes = 2, .is_signed = true },
 	[TUTTI_UINT16] = { .bytes = 2 },
+	[TUTTI_BOOL] = { .bytes = 1, .is_truth = true },
 	[TUTTI_INT8] = { .bytes = 1, .is_signed = true },
 	[TUTTI_UINT8] = { .bytes = 1 },
 	[TUTTI_INT32] = { .bytes = 4, .is_signed = true },
@@ -156,10 +158,30 @@ static inline bool is_less(const struct format *f, uint64_t a, uint64_t b)
 	return f->is_signed ? extend(f, a) < extend(f, b) : a < b;
 }
 
+/* By how many of them are true. */
+static inline uint64_t reference_truth(tutti_op op, const code_t *codes, int nsrc)
+{
+	int ntrue = 0;
+
+	for (int s = 0; s < nsrc; s++)
+		ntrue += codes[s] != 0;
+	if (op == TUTTI_LXOR || op == TUTTI_BXOR)
+		return ntrue % 2 == 1;
+	if (op == TUTTI_LAND || op == TUTTI_BAND || op == TUTTI_PROD || op == TUTTI_MIN)
+		return ntrue == nsrc;
+	return ntrue > 0;
+}
+
 static inline uint64_t combine_int(const struct format *f, tutti_op op, uint64_t a, uint64_t b)
 {
 	if (op == TUTTI_MAX || op == TUTTI_MIN)
 		return is_less(f, b, a) == (op == TUTTI_MIN) ? b : a;
+	if (op == TUTTI_BAND)
+		return a & b;
+	if (op == TUTTI_BOR)
+		return a | b;
+	if (op == TUTTI_BXOR)
+		return a ^ b;
 	return op == TUTTI_PROD ? a * b : a + b;
 }
 
@@ -228,6 +250,8 @@ static inline code_t reference(tutti_type type, tutti_op op, const code_t *codes
 		return codes[0];
 	if (f->part)
 		return reference_complex(f, op, codes, nsrc, divisor);
+	if (f->is_truth || op == TUTTI_LAND || op == TUTTI_LOR || op == TUTTI_LXOR)
+		return reference_truth(op, codes, nsrc);
 	if (f->mbits == 0)
 		return reference_int(f, op, codes, nsrc, divisor);
 	return encode(f, reference_float(f, op, codes, nsrc, divisor),
@@ -242,6 +266,26 @@ static inline uint64_t next_random(uint64_t *state)
 	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
 	return x ^ x >> 31;
+}
+
+/* Zeros, ones, one bit, any; signs and what looks like false to who takes a part for all. */
+static inline uint64_t special_int(const struct format *f, uint64_t random)
+{
+	const uint64_t mask = UINT64_MAX >> (64 - 8 * f->bytes);
+
+	switch (random % 8) {
+	case 0:
+		return 0;
+	case 1:
+		return 1;
+	case 2:
+		return UINT64_C(1) << (8 * f->bytes - 1);
+	case 3:
+	case 4:
+		return UINT64_C(1) << (random >> 32) % (unsigned)(8 * f->bytes);
+	default:
+		return random >> 8 & mask;
+	}
 }
 
 /* Zeros, denormals, the ends of the range, infinities and NaNs of a float. */

@@ -31,6 +31,7 @@ static struct call call_of(const struct row *row, int n, int count, int root, un
 	/* Each type has another operator the next time. */
 	if (row->op == ROW_IN_TURN)
 		call.op = (int)((turn + turn / TUTTI_TYPE_COUNT) % NUMBERS_OPS);
+	call.op = numbers_op_for(call.type, call.op);
 	/* So much for each step up. */
 	if (row->spread == CALL_RISING)
 		call.count *= (size_t)n;

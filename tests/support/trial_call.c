@@ -34,19 +34,21 @@ static bool has_output(const struct trial *trial, int rank)
 
 /* An operator that the algorithm is made for: one whose result does not depend on the order, or
  * that asks for the order which the algorithm keeps. */
-static int draw_op(const struct tti_algorithm *algo, uint64_t *random)
+static int draw_op(const struct tti_algorithm *algo, tutti_type type, uint64_t *random)
 {
-	static const int any[] = { TUTTI_SUM, TUTTI_PROD, TUTTI_MAX,      TUTTI_MIN,
-				   TUTTI_AVG, TUTTI_AVG,  NUMBERS_PREMUL, NUMBERS_XOR };
-
+	static const int others[] = { TUTTI_AVG, NUMBERS_PREMUL, NUMBERS_PREMUL, NUMBERS_XOR,
+				      NUMBERS_XOR };
 	/* A memory program reads inputs where they are, so it multiplies none. */
-	if (algo->needs_memory && draw(random, 3))
-		return any[draw(random, 6)];
-	if (algo->order != TTI_ORDER_ANY && (algo->needs_memory || draw(random, 3) == 0))
+	const bool is_plain = algo->needs_memory && draw(random, 3);
+	uint64_t op;
+
+	if (!is_plain && algo->order != TTI_ORDER_ANY &&
+	    (algo->needs_memory || draw(random, 3) == 0))
 		return NUMBERS_FOLD;
-	if (algo->order == TTI_ORDER_ONE_PASS && draw(random, 4) == 0)
+	if (!is_plain && algo->order == TTI_ORDER_ONE_PASS && draw(random, 4) == 0)
 		return NUMBERS_REPRODUCIBLE;
-	return any[draw(random, sizeof(any) / sizeof(any[0]))];
+	op = draw(random, TUTTI_OP_COUNT + (is_plain ? 0 : sizeof(others) / sizeof(others[0])));
+	return numbers_op_for(type, op < TUTTI_OP_COUNT ? (int)op : others[op - TUTTI_OP_COUNT]);
 }
 
 /* From nothing to about 20 blocks; of long ones fewer. */
@@ -100,7 +102,8 @@ static void draw_call(const struct trial *trial, struct trial_call *call, uint64
 	size_t size;
 
 	call->type = (tutti_type)draw(random, TUTTI_TYPE_COUNT);
-	call->op = tti_collective_reduces(coll) ? draw_op(trial->config.algo, random) : TUTTI_SUM;
+	call->op = tti_collective_reduces(coll) ? draw_op(trial->config.algo, call->type, random)
+						: TUTTI_SUM;
 	size = tutti_type_size(call->type);
 	call->slice_bytes = draw(random, 3) ? size * (1 + draw(random, 32)) : slot_bytes;
 	if (call->slice_bytes > slot_bytes)

@@ -186,7 +186,7 @@ static struct call case_at(const struct corner *corner, size_t number)
 		.count = count_in(digit[1], random >> 16 & 0xffffff,
 				  op->sends_all || op->gets_all ? (size_t)corner->n : 1),
 		.in_place = digit[2] == 1,
-		.op = (int)digit[3],
+		.op = numbers_op_for((tutti_type)digit[0], (int)digit[3]),
 		.root = digits[4] == 1 || digit[4] == 2 ? any
 			: digit[4] == 0                 ? 0
 							: corner->n - 1,

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/comm.h"
+#include "support/numbers.h"
 #include "support/reductions.h"
 #include "support/sanitizer.h"
 #include "support/shapes.h"
@@ -23,11 +24,12 @@ static const size_t counts[] = { 1, 5, 777, 4096, SANITIZED ? 9001 : 30011 };
 static void run_types(tutti_comm_t comm, int rank, int n, int flag, size_t seed)
 {
 	for (size_t i = 0; i < 3 * TUTTI_TYPE_COUNT; i++) {
+		const tutti_type type = (tutti_type)(i / 3);
 		const size_t k = i + seed;
 		const struct reduction r = {
 			.coll = colls[i % 3],
-			.type = (tutti_type)(i / 3),
-			.op = (tutti_op)((int)(k % TUTTI_OP_COUNT) + flag),
+			.type = type,
+			.op = (tutti_op)(numbers_op_for(type, (int)(k % TUTTI_OP_COUNT)) + flag),
 			.count = counts[k % 5],
 			.root = (int)(k % (size_t)n),
 			.in_place = k / 2 % 2,

@@ -129,9 +129,11 @@ static void all_at_once(struct caller teams[NTEAMS], const struct row *row, int 
 	struct call calls[NTEAMS];
 
 	for (size_t t = 0; t < NTEAMS; t++) {
+		const tutti_type type = (tutti_type)((turn + t) % TUTTI_TYPE_COUNT);
+
 		calls[t] = (struct call){ .coll = row->coll,
-					  .type = (tutti_type)((turn + t) % TUTTI_TYPE_COUNT),
-					  .op = (int)(turn % NUMBERS_OPS),
+					  .type = type,
+					  .op = numbers_op_for(type, (int)(turn % NUMBERS_OPS)),
 					  .count = (size_t)count,
 					  .root = row->roots && team_sizes[t] > 1 ? 1 : 0,
 					  .spread = row->spread,

@@ -240,6 +240,22 @@ static size_t available_memory(void)
 	return (size_t)kb * 1024;
 }
 
+static bool pairs_fit(const struct perf_options *o)
+{
+	char names[256] = "";
+
+	for (int i = 0; i < o->ntypes; i++)
+		for (int j = 0; j < o->nops; j++)
+			if (perf_has_pair(o, o->types[i], o->ops[j]))
+				return true;
+	for (int op = 0; op < TUTTI_OP_COUNT; op++)
+		if (tutti_op_takes((tutti_op)op, o->types[0]))
+			add_name(names, sizeof(names), tutti_op_name((tutti_op)op));
+	tool_usage(o->args, "-o %s: %s has no such operation: choose one of %s, or all",
+		   tutti_op_name(o->ops[0]), tutti_type_name(o->types[0]), names);
+	return false;
+}
+
 static bool options_fit(const struct perf_options *o)
 {
 	const size_t available = o->nranks ? available_memory() : 0;
@@ -249,6 +265,8 @@ static bool options_fit(const struct perf_options *o)
 		tool_usage(o->args, "-b %zu is more than -e %zu", o->min_bytes, o->max_bytes);
 		return false;
 	}
+	if (!pairs_fit(o))
+		return false;
 	if (o->nranks && o->root >= o->nranks) {
 		tool_usage(o->args, "-r %d is no rank of %d: they are 0 to %d", o->root, o->nranks,
 			   o->nranks - 1);
@@ -368,7 +386,7 @@ static const struct args_option options[] = {
 	{ 'e', "maxbytes", "SIZE", "largest size (64M)" },
 	{ 'f', "stepfactor", "FACTOR", "from one size to the next (2)" },
 	{ 'd', "datatype", "TYPE", "float32 and so on, or all (float32)" },
-	{ 'o', "op", "OP", "sum, prod, max, min, avg or all (sum)" },
+	{ 'o', "op", "OP", "sum, avg, max, band and so on, or all (sum)" },
 	{ 'r', "root", "RANK", "root of broadcast and reduce (0)" },
 	{ OPT_FROM, "from", "RANKS", "who has what is handed off: 0-3, say (the first half)" },
 	{ OPT_TO, "to", "RANKS", "who gets it (the second half)" },

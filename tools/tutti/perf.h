@@ -44,6 +44,13 @@ struct perf_options {
 	bool sharded_from, sharded_to;
 };
 
+/* Whether there is anything to measure; types and operators that make no sense together are left
+ * out of all by all. */
+static inline bool perf_has_pair(const struct perf_options *options, tutti_type type, tutti_op op)
+{
+	return !coll_is(options->coll, COLL_REDUCES) || tutti_op_takes(op, type);
+}
+
 /* What all ranks see, if we started them. */
 struct perf_shared {
 	struct ranks_page page;

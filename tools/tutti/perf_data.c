@@ -68,6 +68,8 @@ void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 static int64_t exact_limit(tutti_type type)
 {
 	switch (type) {
+	case TUTTI_BOOL:
+		return 1;
 	case TUTTI_INT8:
 		return INT8_MAX;
 	case TUTTI_UINT8:
@@ -100,13 +102,25 @@ static int64_t exact_limit(tutti_type type)
 static bool is_unsigned(tutti_type type)
 {
 	return type == TUTTI_UINT8 || type == TUTTI_UINT16 || type == TUTTI_UINT32 ||
-	       type == TUTTI_UINT64;
+	       type == TUTTI_UINT64 || type == TUTTI_BOOL;
 }
 
 static bool is_integer(tutti_type type)
 {
 	return is_unsigned(type) || type == TUTTI_INT8 || type == TUTTI_INT16 ||
 	       type == TUTTI_INT32 || type == TUTTI_INT64;
+}
+
+/* What it does to bools has a name of its own. */
+static tutti_op op_of(const struct perf_pattern *p)
+{
+	if (p->type != TUTTI_BOOL)
+		return p->op;
+	if (p->op == TUTTI_BXOR || p->op == TUTTI_LXOR)
+		return TUTTI_LXOR;
+	if (p->op == TUTTI_PROD || p->op == TUTTI_MIN || p->op == TUTTI_BAND || p->op == TUTTI_LAND)
+		return TUTTI_LAND;
+	return TUTTI_LOR;
 }
 
 /* -amplitude .. amplitude, or 0 .. amplitude. */
@@ -170,9 +184,30 @@ static double avg_value(const struct perf_pattern *p, int rank, size_t i)
 	return (double)(rank % 2 ? base - difference : base + difference);
 }
 
+/* Bits of which a few are set, or all but a few, so that not all ranks agree and the result is
+ * not all zeros or all ones. */
+static double bits_value(const struct perf_pattern *p, int rank, size_t i)
+{
+	const int64_t limit = exact_limit(p->type);
+	const uint64_t mask = (uint64_t)(limit > MAX_AMPLITUDE ? MAX_AMPLITUDE - 1 : limit);
+	const uint64_t h = hash(p, rank, i, 7), few = h & h >> 13 & h >> 22;
+
+	return (double)((p->op == TUTTI_BXOR ? h : p->op == TUTTI_BOR ? few : ~few) & mask);
+}
+
+/* One rank in twice as many as there are decides. */
+static double truth_value(const struct perf_pattern *p, int rank, size_t i)
+{
+	const uint64_t h = hash(p, rank, i, 8);
+	const bool rare = (h >> 32) % (2 * (uint64_t)p->nranks) == 0;
+	const bool is_true = op_of(p) == TUTTI_LXOR ? h >> 63 : rare == (op_of(p) == TUTTI_LOR);
+
+	return is_true ? (double)(1 + draw(h, exact_limit(p->type) - 1, true)) : 0;
+}
+
 static double value_of(const struct perf_pattern *p, int rank, size_t i)
 {
-	switch (p->op) {
+	switch (op_of(p)) {
 	case TUTTI_PROD:
 		return prod_value(p, rank, i);
 	case TUTTI_AVG:
@@ -181,27 +216,56 @@ static double value_of(const struct perf_pattern *p, int rank, size_t i)
 	case TUTTI_MIN:
 		return (double)draw(hash(p, rank, i, 5), exact_limit(p->type),
 				    is_unsigned(p->type));
+	case TUTTI_BAND:
+	case TUTTI_BOR:
+	case TUTTI_BXOR:
+		return bits_value(p, rank, i);
+	case TUTTI_LAND:
+	case TUTTI_LOR:
+	case TUTTI_LXOR:
+		return truth_value(p, rank, i);
 	case TUTTI_SUM:
 		break;
 	}
 	return sum_value(p, rank, i);
 }
 
+static double combine(tutti_op op, double a, double b)
+{
+	const int64_t x = (int64_t)a, y = (int64_t)b;
+
+	switch (op) {
+	case TUTTI_PROD:
+		return a * b;
+	case TUTTI_MAX:
+		return b > a ? b : a;
+	case TUTTI_MIN:
+		return b < a ? b : a;
+	case TUTTI_BAND:
+		return (double)(x & y);
+	case TUTTI_BOR:
+		return (double)(x | y);
+	case TUTTI_BXOR:
+		return (double)(x ^ y);
+	case TUTTI_LAND:
+		return x && y;
+	case TUTTI_LOR:
+		return x || y;
+	case TUTTI_LXOR:
+		return !x != !y;
+	case TUTTI_SUM:
+	case TUTTI_AVG:
+		break;
+	}
+	return a + b;
+}
+
 static double reduced_value(const struct perf_pattern *p, size_t i)
 {
-	double result = value_of(p, 0, i), value;
+	double result = value_of(p, 0, i);
 
-	for (int rank = 1; rank < p->nranks; rank++) {
-		value = value_of(p, rank, i);
-		if (p->op == TUTTI_PROD)
-			result *= value;
-		else if (p->op == TUTTI_MAX)
-			result = value > result ? value : result;
-		else if (p->op == TUTTI_MIN)
-			result = value < result ? value : result;
-		else
-			result += value;
-	}
+	for (int rank = 1; rank < p->nranks; rank++)
+		result = combine(op_of(p), result, value_of(p, rank, i));
 	return p->op == TUTTI_AVG ? result / p->nranks : result;
 }
 
@@ -252,6 +316,7 @@ static void store(tutti_type type, double value, char *to)
 		return;
 	case TUTTI_INT8:
 	case TUTTI_UINT8:
+	case TUTTI_BOOL:
 		*to = (char)int32;
 		return;
 	case TUTTI_INT16:
@@ -287,14 +352,18 @@ static bool make_table(const struct perf_pattern *p, size_t count, struct table 
 static void table_of_rank(const struct perf_pattern *p, int rank, struct table *table)
 {
 	const size_t elt = table->elt;
-	uint64_t h;
 
 	for (size_t i = 0; i < table->period; i++) {
+		char *to = table->data + i * elt;
+
 		if (coll_is(p->coll, COLL_REDUCES)) {
-			store(p->type, value_of(p, rank, i), table->data + i * elt);
-		} else {
-			h = hash(p, rank, i, 6);
-			memcpy(table->data + i * elt, &h, elt);
+			store(p->type, value_of(p, rank, i), to);
+			continue;
+		}
+		for (size_t at = 0; at < elt; at += sizeof(uint64_t)) {
+			const uint64_t h = hash(p, rank, i, 6 + (unsigned)at);
+
+			memcpy(to + at, &h, elt < sizeof(h) ? elt : sizeof(h));
 		}
 	}
 }

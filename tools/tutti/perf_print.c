@@ -28,6 +28,7 @@ static const char *table_type(tutti_type type)
 	case TUTTI_BFLOAT16:
 	case TUTTI_INT16:
 	case TUTTI_UINT16:
+	case TUTTI_BOOL:
 		break;
 	}
 	return tutti_type_name(type);

@@ -477,7 +477,8 @@ static bool run_all(struct perf_rank *pr)
 		return false;
 	for (int i = 0; i < o->ntypes; i++)
 		for (int j = 0; j < o->nops; j++)
-			if (!run_sizes(pr, o->types[i], o->ops[j]))
+			if (perf_has_pair(o, o->types[i], o->ops[j]) &&
+			    !run_sizes(pr, o->types[i], o->ops[j]))
 				return false;
 	if (pr->rank == 0)
 		perf_print_end(pr);
