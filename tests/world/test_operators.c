@@ -76,7 +76,7 @@ static void premul_of_type(tutti_comm_t comm, int rank, int n, tutti_type type, 
 	/* Integers are the same in any order. */
 	if (!CHECK_OK(tutti_op_create_premul_sum(&r.op, own, type, TUTTI_SCALAR_NOW, comm)))
 		return;
-	if (type == TUTTI_INT32 || type == TUTTI_UINT8)
+	if (type == TUTTI_INT32 || type == TUTTI_UINT8 || type == TUTTI_BOOL)
 		run_counts(r, comm, rank, n, NULL);
 	r.op = tutti_op_reproducible(r.op);
 	run_counts(r, comm, rank, n, NULL);
@@ -86,7 +86,8 @@ static void premul_of_type(tutti_comm_t comm, int rank, int n, tutti_type type, 
 static void premul_sums(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	/* Any bits are integers; floats that are none but these. */
-	static const float floats[] = { 0.5f, 3, -1.1f, 1e-3f, 2, 7, 1, 0, 9 };
+	static const float floats[] = { 0.5f, 3, -1.1f, 1e-3f, 2,    7,  1, 0,  9,
+					-4,   1, 0.3f,  2,     1e4f, -1, 8, -2, 5 };
 	static const uint16_t halves[] = { 0x3c00, 0xc001, 0x3555, 0x4200, 0x3c01,
 					   0x4000, 0xbc00, 0x3800, 0x4900 };
 
@@ -96,6 +97,7 @@ static void premul_sums(tutti_comm_t comm, int rank, int n, void *arg)
 	premul_of_type(comm, rank, n, TUTTI_FLOAT32, floats);
 	premul_of_type(comm, rank, n, TUTTI_FLOAT16, halves);
 	premul_of_type(comm, rank, n, TUTTI_BFLOAT16, halves);
+	premul_of_type(comm, rank, n, TUTTI_BOOL, halves);
 }
 
 static void sums_of_multiplied_inputs(void **state)
@@ -220,7 +222,40 @@ static void mistakes_are_named(void **state)
 	assert_int_equal(world_run(&world, mistakes, NULL), 0);
 }
 
+/* By rank 0 alone: nothing is sent, or rank 1 would be in a call that differs. */
+static void odd_pairs(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	char in[16] = "", out[16] = "";
+	const tutti_call planned = { sizeof(planned), TUTTI_ALL_REDUCE, in,       out, 1,
+				     TUTTI_FLOAT64,   TUTTI_LXOR,       .root = 0 };
+	tutti_call_plan_t plan = NULL;
+
+	(void)n, (void)arg;
+	if (rank == 0) {
+		refused(tutti_all_reduce(in, out, 1, TUTTI_FLOAT32, TUTTI_BAND, comm, NULL), comm,
+			"all_reduce: there is no band of float32, whose operators are sum, prod, "
+			"max, min, avg, and those of tutti_op_create()");
+		refused(tutti_reduce(in, out, 1, TUTTI_BOOL, TUTTI_AVG, 0, comm, NULL), comm,
+			"reduce: there is no avg of bool, whose operators are sum, prod, max, min, "
+			"band, bor, bxor, land, lor, lxor, and");
+		refused(tutti_plan_create(&planned, comm, &plan), comm,
+			"all_reduce: there is no lxor of float64");
+	}
+	in[0] = (char)(rank + 1);
+	CHECK_OK(tutti_all_reduce(in, out, 2, TUTTI_BOOL, TUTTI_LAND, comm, NULL));
+	CHECK(out[0] == 1 && out[1] == 0);
+}
+
+static void pairs_that_do_not_exist_are_refused(void **state)
+{
+	const struct world world = { .n = 2 };
+
+	(void)state;
+	assert_int_equal(world_run(&world, odd_pairs, NULL), 0);
+}
+
 struct differing {
+	tutti_type type;
 	tutti_op of_rank[2];
 	bool creates; /* of rank 0 a sum of multiplied inputs, of rank 1 an operator */
 	const char *words;
@@ -230,7 +265,7 @@ static void differ(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	const struct differing *d = arg;
 	const float one = 1;
-	float in = 1, out = 0;
+	double in[2] = { 1, 0 }, out[2];
 	tutti_op op = d->of_rank[rank];
 
 	(void)n;
@@ -239,23 +274,29 @@ static void differ(tutti_comm_t comm, int rank, int n, void *arg)
 						    comm));
 	if (d->creates && rank == 1)
 		CHECK_OK(tutti_op_create(&op, largest, NULL, 1, comm));
-	CHECK(tutti_all_reduce(&in, &out, 1, TUTTI_FLOAT32, op, comm, NULL) == TUTTI_EMISMATCH);
+	CHECK(tutti_all_reduce(in, out, 1, d->type, op, comm, NULL) == TUTTI_EMISMATCH);
 	if (!CHECK(strstr(tutti_last_error(comm), d->words)))
 		fprintf(stderr, "  %s\n", tutti_last_error(comm));
 }
 
 static void ranks_that_differ_are_told(void **state)
 {
-	struct differing reproducible = { .of_rank = { TUTTI_SUM,
+	struct differing reproducible = { .type = TUTTI_FLOAT32,
+					  .of_rank = { TUTTI_SUM,
 						       (tutti_op)(TUTTI_OP_REPRODUCIBLE) },
 					  .words = "all_reduce(1 x float32, sum, reproducible)" };
-	struct differing kinds = { .creates = true,
+	struct differing kinds = { .type = TUTTI_FLOAT32,
+				   .creates = true,
 				   .words = "all_reduce(1 x float32, premul_sum 0)" };
+	struct differing bits = { .type = TUTTI_UINT16,
+				  .of_rank = { TUTTI_LXOR, TUTTI_BXOR },
+				  .words = "all_reduce(1 x uint16, lxor)" };
 	const struct world world = { .n = 2 };
 
 	(void)state;
 	assert_int_equal(world_run(&world, differ, &reproducible), 0);
 	assert_int_equal(world_run(&world, differ, &kinds), 0);
+	assert_int_equal(world_run(&world, differ, &bits), 0);
 }
 
 int main(void)
@@ -265,6 +306,7 @@ int main(void)
 		cmocka_unit_test(users_operator),
 		cmocka_unit_test(scalars_are_read_when_they_should),
 		cmocka_unit_test(mistakes_are_named),
+		cmocka_unit_test(pairs_that_do_not_exist_are_refused),
 		cmocka_unit_test(ranks_that_differ_are_told),
 	};
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -270,6 +271,75 @@ static void nothing_is_touched_for_no_elements(void **state)
 			tti_reduce_get((tutti_type)type, TUTTI_SUM)(NULL, NULL, src, nsrc, 0, 0);
 }
 
+/* What calls are let through, and no other pair, is there on every set. */
+static void there_is_a_kernel_for_each_pair_that_exists(void **state)
+{
+	(void)state;
+	for (int isa = 0; isa < TTI_ISA_COUNT; isa++) {
+		if (!tti_reduce_get_isa(TUTTI_INT8, TUTTI_SUM, (enum tti_isa)isa))
+			continue;
+		for (int type = 0; type < TUTTI_TYPE_COUNT; type++)
+			for (int op = 0; op < TUTTI_OP_COUNT; op++)
+				assert_int_equal(tti_reduce_get_isa((tutti_type)type, (tutti_op)op,
+								    (enum tti_isa)isa) != NULL,
+						 tutti_op_takes((tutti_op)op, (tutti_type)type));
+	}
+}
+
+/* By hand, so that the reference is held to something. */
+static void known_results(void **state)
+{
+	static const int16_t ia[] = { 2, 300, -7, 0 }, ib[] = { 1, 300, 0, 0 };
+	static const unsigned char ba[] = { 2, 0, 0, 1 }, bb[] = { 4, 0, 9, 0 };
+	static const struct {
+		tutti_type type;
+		tutti_op op;
+		const void *a, *b;
+		size_t count;
+		const char *result;
+	} cases[] = {
+		{ TUTTI_INT16, TUTTI_PROD, ia, ib, 4, "2 24464 0 0 " },
+		{ TUTTI_INT16, TUTTI_AVG, ia, ib, 4, "1 300 -3 0 " },
+		{ TUTTI_INT16, TUTTI_BAND, ia, ib, 4, "0 300 0 0 " },
+		{ TUTTI_INT16, TUTTI_BOR, ia, ib, 4, "3 300 -7 0 " },
+		{ TUTTI_INT16, TUTTI_BXOR, ia, ib, 4, "3 0 -7 0 " },
+		{ TUTTI_INT16, TUTTI_LAND, ia, ib, 4, "1 1 0 0 " },
+		{ TUTTI_INT16, TUTTI_LOR, ia, ib, 4, "1 1 1 0 " },
+		{ TUTTI_INT16, TUTTI_LXOR, ia, ib, 4, "0 0 1 0 " },
+		{ TUTTI_BOOL, TUTTI_SUM, ba, bb, 4, "1 0 1 1 " },
+		{ TUTTI_BOOL, TUTTI_MAX, ba, bb, 4, "1 0 1 1 " },
+		{ TUTTI_BOOL, TUTTI_BOR, ba, bb, 4, "1 0 1 1 " },
+		{ TUTTI_BOOL, TUTTI_LOR, ba, bb, 4, "1 0 1 1 " },
+		{ TUTTI_BOOL, TUTTI_PROD, ba, bb, 4, "1 0 0 0 " },
+		{ TUTTI_BOOL, TUTTI_MIN, ba, bb, 4, "1 0 0 0 " },
+		{ TUTTI_BOOL, TUTTI_BAND, ba, bb, 4, "1 0 0 0 " },
+		{ TUTTI_BOOL, TUTTI_LAND, ba, bb, 4, "1 0 0 0 " },
+		{ TUTTI_BOOL, TUTTI_BXOR, ba, bb, 4, "0 0 1 1 " },
+		{ TUTTI_BOOL, TUTTI_LXOR, ba, bb, 4, "0 0 1 1 " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const void *src[] = { cases[i].a, cases[i].b };
+		const struct format *f = &formats[cases[i].type];
+		const struct format *part = f->part ? f->part : f;
+		unsigned char got[64];
+		char text[100] = "";
+
+		tti_reduce_get(cases[i].type, cases[i].op)(got, NULL, src, 2, cases[i].count, 2);
+		for (int k = 0; k < (int)cases[i].count * f->bytes / part->bytes; k++) {
+			const uint64_t code = (uint64_t)code_at(got + k * part->bytes, part->bytes);
+			const size_t at = strlen(text);
+			const double value = part->mbits       ? decode(part, code)
+					     : part->is_signed ? (double)extend(part, code)
+							       : (double)code;
+
+			snprintf(text + at, sizeof(text) - at, "%g ", value);
+		}
+		assert_string_equal(text, cases[i].result);
+	}
+}
+
 static void look_up(void **state)
 {
 	tti_reduce_fn best = NULL;
@@ -301,6 +371,8 @@ int main(void)
 		cmocka_unit_test(average_of_integers_in_two_passes),
 		cmocka_unit_test(one_source_is_copied_bit_for_bit),
 		cmocka_unit_test(nothing_is_touched_for_no_elements),
+		cmocka_unit_test(there_is_a_kernel_for_each_pair_that_exists),
+		cmocka_unit_test(known_results),
 		cmocka_unit_test(look_up),
 	};
 

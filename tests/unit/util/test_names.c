@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -46,6 +47,30 @@ static void types_have_sizes_and_names(void **state)
 	assert_string_equal(tutti_type_name((tutti_type)-1), "?");
 }
 
+/* i: an integer, f: a float, b: bool. */
+static void operators_take_types(void **state)
+{
+	static const char kinds[TUTTI_TYPE_COUNT + 1] = "iiiiiiffffffiib";
+	static const char *const taken[TUTTI_OP_COUNT] = { "ifb", "ifb", "ifb", "ifb", "if", "ib",
+							   "ib",  "ib",  "ib",  "ib",  "ib" };
+
+	(void)state;
+	for (int op = 0; op < TUTTI_OP_COUNT; op++)
+		for (int type = 0; type < TUTTI_TYPE_COUNT; type++) {
+			const int takes = strchr(taken[op], kinds[type]) != NULL;
+
+			assert_int_equal(tutti_op_takes((tutti_op)op, (tutti_type)type), takes);
+			assert_int_equal(tutti_op_takes(tutti_op_reproducible((tutti_op)op),
+							(tutti_type)type),
+					 takes);
+		}
+	assert_int_equal(tutti_op_takes(TUTTI_OP_COUNT, TUTTI_INT8), 0);
+	assert_int_equal(tutti_op_takes((tutti_op)256, TUTTI_INT8), 0);
+	assert_int_equal(tutti_op_takes((tutti_op)-1, TUTTI_INT8), 0);
+	assert_int_equal(tutti_op_takes(TUTTI_SUM, TUTTI_TYPE_COUNT), 0);
+	assert_int_equal(tutti_op_takes(TUTTI_SUM, (tutti_type)-1), 0);
+}
+
 static void operations_and_collectives_have_names(void **state)
 {
 	(void)state;
@@ -76,6 +101,7 @@ int main(void)
 		cmocka_unit_test(every_status_has_a_name_and_a_text),
 		cmocka_unit_test(lost_statuses_are_at_most_minus_20),
 		cmocka_unit_test(types_have_sizes_and_names),
+		cmocka_unit_test(operators_take_types),
 		cmocka_unit_test(operations_and_collectives_have_names),
 		cmocka_unit_test(the_version_is_that_of_the_header),
 	};
