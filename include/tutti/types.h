@@ -16,8 +16,10 @@ extern "C" {
 
 /* -- Types, operations --------------------------------------------------- */
 
-/* What an element is. A bool is one byte, as in C: 0 is false, any other value is true. X(name,
- * value, bytes, text): TUTTI_TYPE_MAP(X) is the list. */
+/* What an element is. A bool is one byte, as in C: 0 is false, any other value is true. A complex
+ * number is its real part, then its imaginary part, each a float32 in complex64 and a float64 in
+ * complex128, as in C, C++, Fortran and NumPy. X(name, value, bytes, text): TUTTI_TYPE_MAP(X) is
+ * the list. */
 #define TUTTI_TYPE_MAP(X)                    \
 	X(INT8, 0, 1, "int8")                \
 	X(UINT8, 1, 1, "uint8")              \
@@ -33,14 +35,16 @@ extern "C" {
 	X(FLOAT8_E5M2, 11, 1, "float8_e5m2") \
 	X(INT16, 12, 2, "int16")             \
 	X(UINT16, 13, 2, "uint16")           \
-	X(BOOL, 14, 1, "bool")
+	X(BOOL, 14, 1, "bool")               \
+	X(COMPLEX64, 15, 8, "complex64")     \
+	X(COMPLEX128, 16, 16, "complex128")
 
 typedef enum tutti_type {
 #define X(name, value, bytes, text) TUTTI_##name = (value),
 	TUTTI_TYPE_MAP(X)
 #undef X
 } tutti_type;
-#define TUTTI_TYPE_COUNT 15
+#define TUTTI_TYPE_COUNT 17
 
 /* How elements are combined; tutti_op_takes() says which operator takes which type.
  *
@@ -54,6 +58,10 @@ typedef enum tutti_type {
  * 16-bit and 8-bit floats are accumulated in float32 and rounded to nearest even, once for each
  * reduction on the way. If an operand is NaN so is the result, of MIN and MAX too; -0 is less than
  * +0. Too large a result is an infinity, of 8-bit floats the largest finite number.
+ *
+ * Complex numbers are added and averaged part by part. PROD of two of them is (a + bi)(c + di) =
+ * (ac - bd) + (ad + bc)i as it stands, each product and each sum rounded: where a part is infinite,
+ * parts of the result may be NaN.
  *
  * A communicator of one rank copies its input, whatever the operator. X(name, value, text):
  * TUTTI_OP_MAP(X) is the list. */
@@ -102,6 +110,7 @@ TUTTI_API const char *tutti_op_name(tutti_op op);
  *     integers       yes        yes     yes        yes             yes
  *     floats         yes        yes     yes        no              no
  *     bool           yes        yes     no         yes             yes
+ *     complex        yes        no      yes        no              no
  *
  * `op` is one of TUTTI_OP_MAP, with TUTTI_OP_REPRODUCIBLE or without; 0 for all other values, and
  * for a value that is no type. An operator that was created (operators.h) takes all types, a

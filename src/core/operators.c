@@ -34,6 +34,8 @@ static bool is_rounded(tutti_type type)
 	case TUTTI_BFLOAT16:
 	case TUTTI_FLOAT8_E4M3:
 	case TUTTI_FLOAT8_E5M2:
+	case TUTTI_COMPLEX64:
+	case TUTTI_COMPLEX128:
 		return true;
 	case TUTTI_BOOL:
 	case TUTTI_INT8:

@@ -111,6 +111,19 @@ static inline v_w16 v_mul_w16(v_w16 a, v_w16 b)
 	return a * b;
 }
 
+/* (a + bi)(c + di), from a * (c + di) and b * (d + ci). */
+static inline v_f32 v_mul_c64(v_f32 a, v_f32 b)
+{
+	return _mm256_addsub_ps(_mm256_moveldup_ps(a) * b,
+				_mm256_movehdup_ps(a) * _mm256_permute_ps(b, 0xb1));
+}
+
+static inline v_f64 v_mul_c128(v_f64 a, v_f64 b)
+{
+	return _mm256_addsub_pd(_mm256_movedup_pd(a) * b,
+				_mm256_permute_pd(a, 0xf) * _mm256_permute_pd(b, 0x5));
+}
+
 static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
 {
 	return (v_u32)_mm256_blendv_epi8((__m256i)no, (__m256i)yes,

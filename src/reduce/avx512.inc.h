@@ -84,6 +84,23 @@ static inline v_w16 v_mul_w16(v_w16 a, v_w16 b)
 	return a * b;
 }
 
+/* (a + bi)(c + di), from a * (c + di) and b * (d + ci). */
+static inline v_f32 v_mul_c64(v_f32 a, v_f32 b)
+{
+	const v_f32 straight = _mm512_moveldup_ps(a) * b;
+	const v_f32 across = _mm512_movehdup_ps(a) * _mm512_permute_ps(b, 0xb1);
+
+	return _mm512_mask_sub_ps(straight + across, 0x5555, straight, across);
+}
+
+static inline v_f64 v_mul_c128(v_f64 a, v_f64 b)
+{
+	const v_f64 straight = _mm512_movedup_pd(a) * b;
+	const v_f64 across = _mm512_permute_pd(a, 0xff) * _mm512_permute_pd(b, 0x55);
+
+	return _mm512_mask_sub_pd(straight + across, 0x55, straight, across);
+}
+
 static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
 {
 	const __mmask16 less = _mm512_cmplt_epi32_mask((__m512i)a, (__m512i)b);

@@ -3,10 +3,26 @@
  * What is stored has been through v_canon_f32(): a NaN is 0x7fc00000.
  *
  * Vectors of a set are all of one length but for v_u16, which has a lane for each of
- * v_f32; v_w16 is a whole one.
+ * v_f32; v_w16 is a whole one. Those of complex numbers hold real and imaginary parts
+ * in turn: where vectors have more than one lane (V_BYTES) they are those of floats.
  *
  * v_pick(a, b, yes, no) is a < b ? yes : no, lane by lane, for a, b < 2^31.
  * v_load_bytes() extends each byte's sign to 16 bits. */
+
+#ifdef V_BYTES
+typedef v_f32 v_c64;
+typedef v_f64 v_c128;
+
+static inline v_c64 v_canon_c64(v_c64 x)
+{
+	return v_canon_f32(x);
+}
+
+static inline v_c128 v_canon_c128(v_c128 x)
+{
+	return v_canon_f64(x);
+}
+#endif
 
 /* X(name, vector) */
 #define K_PLAIN_MAP(X) \
@@ -16,7 +32,9 @@
 	X(u32, v_u32)  \
 	X(u64, v_u64)  \
 	X(f32, v_f32)  \
-	X(f64, v_f64)
+	X(f64, v_f64)  \
+	X(c64, v_c64)  \
+	X(c128, v_c128)
 
 #define X(name, vector)                                                      \
 	typedef vector name##_at_any __attribute__((aligned(1), may_alias)); \

@@ -7,7 +7,7 @@
  *   K_STORE(p, x, op)
  *   K_ADD         function of two K_VEC; if not defined, +
  *   K_MUL         the same; *
- *   K_MIN, K_MAX  functions of two K_VEC
+ *   K_MIN, K_MAX  functions of two K_VEC; not defined: there is no order
  *   K_CANON       function: every NaN to the one that is stored (floats)
  *   K_DIVIDE(x, divisor)  one lane of integers; of floats all, / if not defined
  * or, for the bitwise and logical operators in place of the arithmetic ones,
@@ -56,10 +56,12 @@ K_INLINE K_VEC K(combine)(tutti_op op, K_VEC a, K_VEC b)
 {
 	if (op == TUTTI_PROD)
 		return K_MUL(a, b);
+#ifdef K_MIN
 	if (op == TUTTI_MAX)
 		return K_MAX(a, b);
 	if (op == TUTTI_MIN)
 		return K_MIN(a, b);
+#endif
 	return K_ADD(a, b);
 }
 #endif
@@ -190,8 +192,10 @@ K_OP(lxor, TUTTI_LXOR)
 #else
 K_OP(sum, TUTTI_SUM)
 K_OP(prod, TUTTI_PROD)
+#ifdef K_MIN
 K_OP(max, TUTTI_MAX)
 K_OP(min, TUTTI_MIN)
+#endif
 K_OP(avg, TUTTI_AVG)
 #endif
 

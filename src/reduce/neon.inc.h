@@ -129,6 +129,23 @@ static inline v_f64 v_max_f64(v_f64 a, v_f64 b)
 	return vmaxq_f64(a, b);
 }
 
+/* (a + bi)(c + di), from a * (c + di) and b * (-d + ci): what is negated is subtracted exactly. */
+static inline v_f32 v_mul_c64(v_f32 a, v_f32 b)
+{
+	const v_f32 sign = { -1, 1, -1, 1 };
+	const v_f32 across = vmulq_f32(vtrn2q_f32(a, a), vrev64q_f32(b));
+
+	return vaddq_f32(vmulq_f32(vtrn1q_f32(a, a), b), vmulq_f32(across, sign));
+}
+
+static inline v_f64 v_mul_c128(v_f64 a, v_f64 b)
+{
+	const v_f64 sign = { -1, 1 };
+	const v_f64 across = vmulq_f64(vtrn2q_f64(a, a), vextq_f64(b, b, 1));
+
+	return vaddq_f64(vmulq_f64(vtrn1q_f64(a, a), b), vmulq_f64(across, sign));
+}
+
 static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)
 {
 	return vbslq_u32(vcltq_u32(a, b), yes, no);

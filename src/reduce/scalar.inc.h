@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vectors of one lane. The reference that every other set must equal bit
+/* Vectors of one lane, or of one complex number. The reference that every other set must equal bit
  * for bit. */
 
 typedef uint8_t v_u8;
@@ -9,6 +9,8 @@ typedef uint32_t v_u32;
 typedef uint64_t v_u64;
 typedef float v_f32;
 typedef double v_f64;
+typedef float v_c64 __attribute__((vector_size(8)));
+typedef double v_c128 __attribute__((vector_size(16)));
 
 /* X(name, vector, lane) */
 #define V_ORDER_MAP(X)          \
@@ -76,6 +78,26 @@ static inline v_f64 v_max_f64(v_f64 a, v_f64 b)
 	if (a != a || b != b)
 		return __builtin_nan("");
 	return a > b || (a == b && !signbit(a)) ? a : b;
+}
+
+static inline v_c64 v_canon_c64(v_c64 x)
+{
+	return (v_c64){ v_canon_f32(x[0]), v_canon_f32(x[1]) };
+}
+
+static inline v_c128 v_canon_c128(v_c128 x)
+{
+	return (v_c128){ v_canon_f64(x[0]), v_canon_f64(x[1]) };
+}
+
+static inline v_c64 v_mul_c64(v_c64 a, v_c64 b)
+{
+	return (v_c64){ a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0] };
+}
+
+static inline v_c128 v_mul_c128(v_c128 a, v_c128 b)
+{
+	return (v_c128){ a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0] };
 }
 
 static inline v_u32 v_pick(v_u32 a, v_u32 b, v_u32 yes, v_u32 no)

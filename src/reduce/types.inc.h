@@ -182,6 +182,28 @@ static inline void k_copy(const struct k_pass *pass, size_t nbytes)
 #define K_CANON           v_canon_f32
 #include "reduce/kernel.inc.h"
 
+#define K_NAME               c64
+#define K_ELEM               float _Complex
+#define K_VEC                v_c64
+#define K_LANE               float _Complex
+#define K_LOAD               load_c64
+#define K_STORE(p, x, op)    store_c64(p, x)
+#define K_MUL                v_mul_c64
+#define K_CANON              v_canon_c64
+#define K_DIVIDE(x, divisor) ((x) / (float)(divisor))
+#include "reduce/kernel.inc.h"
+
+#define K_NAME               c128
+#define K_ELEM               double _Complex
+#define K_VEC                v_c128
+#define K_LANE               double _Complex
+#define K_LOAD               load_c128
+#define K_STORE(p, x, op)    store_c128(p, x)
+#define K_MUL                v_mul_c128
+#define K_CANON              v_canon_c128
+#define K_DIVIDE(x, divisor) ((x) / (double)(divisor))
+#include "reduce/kernel.inc.h"
+
 /* Signed or not is one and the same to them. */
 #define K_NAME            b8
 #define K_ELEM            uint8_t
@@ -260,5 +282,7 @@ const struct tti_reduce_table TABLE = {
 			[TUTTI_BXOR] = b8_lxor,
 			LOGICAL(b8),
 		},
+		[TUTTI_COMPLEX64] = { ADDED(c64) },
+		[TUTTI_COMPLEX128] = { ADDED(c128) },
 	},
 };

@@ -34,7 +34,7 @@ _Static_assert(TUTTI_OK == 0 && TUTTI_AGAIN == 1, "ABI");
 _Static_assert(TUTTI_EPEER == -20 && TUTTI_EPEER <= TUTTI_STATUS_LOST, "ABI");
 _Static_assert(TUTTI_EPLAN == -25, "ABI");
 _Static_assert(TUTTI_INT8 == 0 && TUTTI_FLOAT32 == 7 && TUTTI_FLOAT8_E5M2 == 11, "ABI");
-_Static_assert(TUTTI_INT16 == 12 && TUTTI_BOOL == 14, "ABI");
+_Static_assert(TUTTI_INT16 == 12 && TUTTI_BOOL == 14 && TUTTI_COMPLEX128 == 16, "ABI");
 _Static_assert(TUTTI_SUM == 0 && TUTTI_AVG == 4, "ABI");
 _Static_assert(TUTTI_BAND == 5 && TUTTI_BXOR == 7 && TUTTI_LXOR == 10, "ABI");
 _Static_assert(sizeof(tutti_op) == sizeof(int) && TUTTI_OP_REPRODUCIBLE == 1024, "ABI");

@@ -80,11 +80,11 @@ says err 'TUTTI_ALGO leaves no algorithm for all_reduce of 2 ranks that reduces 
 ok "reproducible reductions"
 
 expect 0 "$TUTTI" perf all_reduce -n 3 -b 100 -e 100 -d all -o all -i 1 -w 0
-rows_are_right 128
+rows_are_right 134
 ok "all types, all operations"
 
 expect 0 "$TUTTI" perf reduce_scatter -n 5 -b 40K -e 40K -d all -o all -i 1 -w 0 --threads
-rows_are_right 128
+rows_are_right 134
 ok "all types, all operations, threads"
 
 expect 0 "$TUTTI" perf all_gather -n 2 -b 1 -e 16 -i 1

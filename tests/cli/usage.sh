@@ -55,6 +55,8 @@ bad '-r 2 is no rank of 2: they are 0 to 1' perf broadcast -n 2 -r 2
 bad "no type 'float128': choose one of int8, .*, or all" perf all_reduce -n 2 -d float128
 bad "no operation 'xor': choose one of sum, .*, or all" perf all_reduce -n 2 -o xor
 bad '-o band: float32 has no such operation: choose one of sum, .*, avg, or all' perf all_reduce -n 2 -o band
+bad '-o max: complex64 has no such operation: choose one of sum, prod, avg, or all' \
+	perf all_reduce -n 2 -d complex64 -o max
 bad "all_reduce has no algorithm 'bogus': choose one of " perf all_reduce -n 2 --algorithm bogus
 bad "'pinned': choose plain or registered" perf all_reduce -n 2 --buffers pinned
 bad '--threads needs -n' perf all_reduce --threads

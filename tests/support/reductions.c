@@ -57,14 +57,18 @@ static uint64_t draw_element(uint64_t *state, tutti_type type)
 	return draw(state);
 }
 
-/* Of a rank's input `count` elements, from `first` on: each is one draw. */
+/* Of a rank's input `count` elements, from `first` on: each is one draw, a complex number two. */
 static void fill(void *out, const struct reduction *r, int rank, size_t first, size_t count)
 {
-	uint64_t state = r->seed * 1000003 + (uint64_t)rank + first * STEP;
-	const size_t size = tutti_type_size(r->type);
+	const bool is_complex = r->type == TUTTI_COMPLEX64 || r->type == TUTTI_COMPLEX128;
+	const tutti_type part = r->type == TUTTI_COMPLEX64    ? TUTTI_FLOAT32
+				: r->type == TUTTI_COMPLEX128 ? TUTTI_FLOAT64
+							      : r->type;
+	const size_t size = tutti_type_size(part), nparts = is_complex ? 2 : 1;
+	uint64_t state = r->seed * 1000003 + (uint64_t)rank + first * nparts * STEP;
 
-	for (size_t i = 0; i < count; i++) {
-		const uint64_t element = draw_element(&state, r->type);
+	for (size_t i = 0; i < count * nparts; i++) {
+		const uint64_t element = draw_element(&state, part);
 
 		memcpy((char *)out + i * size, &element, size); /* little end first */
 	}

@@ -34,6 +34,8 @@ static const struct format formats[TUTTI_TYPE_COUNT] = {
 	[TUTTI_INT16] = { .bytes = 2, .is_signed = true },
 	[TUTTI_UINT16] = { .bytes = 2 },
 	[TUTTI_BOOL] = { .bytes = 1, .is_truth = true },
+	[TUTTI_COMPLEX64] = { .bytes = 8, .part = &formats[TUTTI_FLOAT32] },
+	[TUTTI_COMPLEX128] = { .bytes = 16, .part = &formats[TUTTI_FLOAT64] },
 	[TUTTI_INT8] = { .bytes = 1, .is_signed = true },
 	[TUTTI_UINT8] = { .bytes = 1 },
 	[TUTTI_INT32] = { .bytes = 4, .is_signed = true },

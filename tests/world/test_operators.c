@@ -90,6 +90,9 @@ static void premul_sums(tutti_comm_t comm, int rank, int n, void *arg)
 					-4,   1, 0.3f,  2,     1e4f, -1, 8, -2, 5 };
 	static const uint16_t halves[] = { 0x3c00, 0xc001, 0x3555, 0x4200, 0x3c01,
 					   0x4000, 0xbc00, 0x3800, 0x4900 };
+	static const double turns[][2] = { { 1, 2 },    { -0.3, 1.1 }, { 3, 0 },
+					   { 0, -1 },   { 7, 1e-3 },   { 1, 1 },
+					   { -2, 0.7 }, { 9, 9 },      { 0.1, -5 } };
 
 	(void)arg;
 	premul_of_type(comm, rank, n, TUTTI_INT32, floats);
@@ -98,6 +101,8 @@ static void premul_sums(tutti_comm_t comm, int rank, int n, void *arg)
 	premul_of_type(comm, rank, n, TUTTI_FLOAT16, halves);
 	premul_of_type(comm, rank, n, TUTTI_BFLOAT16, halves);
 	premul_of_type(comm, rank, n, TUTTI_BOOL, halves);
+	premul_of_type(comm, rank, n, TUTTI_COMPLEX64, floats);
+	premul_of_type(comm, rank, n, TUTTI_COMPLEX128, turns);
 }
 
 static void sums_of_multiplied_inputs(void **state)
@@ -235,6 +240,11 @@ static void odd_pairs(tutti_comm_t comm, int rank, int n, void *arg)
 		refused(tutti_all_reduce(in, out, 1, TUTTI_FLOAT32, TUTTI_BAND, comm, NULL), comm,
 			"all_reduce: there is no band of float32, whose operators are sum, prod, "
 			"max, min, avg, and those of tutti_op_create()");
+		refused(tutti_reduce_scatter(in, out, 0, TUTTI_COMPLEX64,
+					     tutti_op_reproducible(TUTTI_MAX), comm, NULL),
+			comm,
+			"reduce_scatter: there is no max of complex64, whose operators are sum, "
+			"prod, avg, and");
 		refused(tutti_reduce(in, out, 1, TUTTI_BOOL, TUTTI_AVG, 0, comm, NULL), comm,
 			"reduce: there is no avg of bool, whose operators are sum, prod, max, min, "
 			"band, bor, bxor, land, lor, lxor, and");
@@ -291,12 +301,16 @@ static void ranks_that_differ_are_told(void **state)
 	struct differing bits = { .type = TUTTI_UINT16,
 				  .of_rank = { TUTTI_LXOR, TUTTI_BXOR },
 				  .words = "all_reduce(1 x uint16, lxor)" };
+	struct differing parts = { .type = TUTTI_COMPLEX128,
+				   .of_rank = { TUTTI_PROD, TUTTI_SUM },
+				   .words = "all_reduce(1 x complex128, prod)" };
 	const struct world world = { .n = 2 };
 
 	(void)state;
 	assert_int_equal(world_run(&world, differ, &reproducible), 0);
 	assert_int_equal(world_run(&world, differ, &kinds), 0);
 	assert_int_equal(world_run(&world, differ, &bits), 0);
+	assert_int_equal(world_run(&world, differ, &parts), 0);
 }
 
 int main(void)

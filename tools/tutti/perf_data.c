@@ -64,6 +64,14 @@ void perf_layout_of(tutti_collective coll, size_t bytes, size_t elt, int nranks,
 	out->bytes = (out->send > out->recv ? out->send : out->recv) * elt;
 }
 
+/* What a complex number has two of; any other type is its own part. */
+static tutti_type part_of(tutti_type type)
+{
+	if (type == TUTTI_COMPLEX64)
+		return TUTTI_FLOAT32;
+	return type == TUTTI_COMPLEX128 ? TUTTI_FLOAT64 : type;
+}
+
 /* All integers up to this are values of the type. */
 static int64_t exact_limit(tutti_type type)
 {
@@ -84,6 +92,7 @@ static int64_t exact_limit(tutti_type type)
 	case TUTTI_FLOAT16:
 		return 1 << 11;
 	case TUTTI_FLOAT32:
+	case TUTTI_COMPLEX64:
 		return 1 << 24;
 	case TUTTI_BFLOAT16:
 		return 1 << 8;
@@ -94,6 +103,7 @@ static int64_t exact_limit(tutti_type type)
 	case TUTTI_INT64:
 	case TUTTI_UINT64:
 	case TUTTI_FLOAT64:
+	case TUTTI_COMPLEX128:
 		break;
 	}
 	return (int64_t)1 << 53;
@@ -269,6 +279,33 @@ static double reduced_value(const struct perf_pattern *p, size_t i)
 	return p->op == TUTTI_AVG ? result / p->nranks : result;
 }
 
+/* Of a product of complex numbers. Some ranks have 1 + 2i in one of four directions, the others 1:
+ * no part of any product is zero, of which the sign would depend on the order. */
+struct turn {
+	double re, im;
+};
+
+static struct turn turn_of(const struct perf_pattern *p, int rank, size_t i)
+{
+	static const struct turn turns[] = { { 1, 2 }, { -2, 1 }, { -1, -2 }, { 2, -1 } };
+
+	if (!is_active(rank, i, p->nranks, MAX_FACTORS))
+		return (struct turn){ 1, 0 };
+	return turns[hash(p, rank, i, 9) % 4];
+}
+
+static struct turn reduced_turn(const struct perf_pattern *p, size_t i)
+{
+	struct turn result = turn_of(p, 0, i);
+
+	for (int rank = 1; rank < p->nranks; rank++) {
+		const struct turn a = result, b = turn_of(p, rank, i);
+
+		result = (struct turn){ a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re };
+	}
+	return result;
+}
+
 /* A value that the format can hold exactly: sign, exponent, mantissa. */
 static unsigned small_float(double value, int exponent_bits, int mantissa_bits)
 {
@@ -331,6 +368,9 @@ static void store(tutti_type type, double value, char *to)
 	case TUTTI_UINT64:
 		memcpy(to, &int64, sizeof(int64));
 		return;
+	case TUTTI_COMPLEX64:
+	case TUTTI_COMPLEX128:
+		break; /* by its parts */
 	}
 }
 
@@ -348,6 +388,23 @@ static bool make_table(const struct perf_pattern *p, size_t count, struct table 
 	return out->data != NULL;
 }
 
+/* Element i of a call that reduces: what a rank sends, or for rank -1 the result. */
+static void store_element(const struct perf_pattern *p, int rank, size_t i, char *to)
+{
+	const tutti_type part = part_of(p->type);
+	const size_t size = tutti_type_size(part), nparts = tutti_type_size(p->type) / size;
+
+	if (nparts == 2 && p->op == TUTTI_PROD) {
+		const struct turn turn = rank < 0 ? reduced_turn(p, i) : turn_of(p, rank, i);
+
+		store(part, turn.re, to);
+		store(part, turn.im, to + size);
+		return;
+	}
+	for (size_t at = i * nparts; at < (i + 1) * nparts; at++, to += size)
+		store(part, rank < 0 ? reduced_value(p, at) : value_of(p, rank, at), to);
+}
+
 /* What `rank` sends. */
 static void table_of_rank(const struct perf_pattern *p, int rank, struct table *table)
 {
@@ -357,7 +414,7 @@ static void table_of_rank(const struct perf_pattern *p, int rank, struct table *
 		char *to = table->data + i * elt;
 
 		if (coll_is(p->coll, COLL_REDUCES)) {
-			store(p->type, value_of(p, rank, i), to);
+			store_element(p, rank, i, to);
 			continue;
 		}
 		for (size_t at = 0; at < elt; at += sizeof(uint64_t)) {
@@ -371,7 +428,7 @@ static void table_of_rank(const struct perf_pattern *p, int rank, struct table *
 static void table_of_result(const struct perf_pattern *p, struct table *table)
 {
 	for (size_t i = 0; i < table->period; i++)
-		store(p->type, reduced_value(p, i), table->data + i * table->elt);
+		store_element(p, -1, i, table->data + i * table->elt);
 }
 
 /* Where element `at` is in the table, and how many follow it there. */

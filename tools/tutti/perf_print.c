@@ -29,6 +29,8 @@ static const char *table_type(tutti_type type)
 	case TUTTI_INT16:
 	case TUTTI_UINT16:
 	case TUTTI_BOOL:
+	case TUTTI_COMPLEX64:
+	case TUTTI_COMPLEX128:
 		break;
 	}
 	return tutti_type_name(type);

@@ -289,6 +289,8 @@ static void there_is_a_kernel_for_each_pair_that_exists(void **state)
 /* By hand, so that the reference is held to something. */
 static void known_results(void **state)
 {
+	static const float fa[] = { 1, 2, INFINITY, 0 }, fb[] = { 3, 4, 0, 1 };
+	static const double da[] = { 1, 2, 0.5, 0 }, db[] = { 3, 4, -4, 3 };
 	static const int16_t ia[] = { 2, 300, -7, 0 }, ib[] = { 1, 300, 0, 0 };
 	static const unsigned char ba[] = { 2, 0, 0, 1 }, bb[] = { 4, 0, 9, 0 };
 	static const struct {
@@ -298,6 +300,12 @@ static void known_results(void **state)
 		size_t count;
 		const char *result;
 	} cases[] = {
+		/* inf + 0i times 0 + 1i has NaN as its real part. */
+		{ TUTTI_COMPLEX64, TUTTI_PROD, fa, fb, 2, "-5 10 nan inf " },
+		{ TUTTI_COMPLEX64, TUTTI_SUM, fa, fb, 2, "4 6 inf 1 " },
+		{ TUTTI_COMPLEX64, TUTTI_AVG, fa, fb, 2, "2 3 inf 0.5 " },
+		{ TUTTI_COMPLEX128, TUTTI_PROD, da, db, 2, "-5 10 -2 1.5 " },
+		{ TUTTI_COMPLEX128, TUTTI_AVG, da, db, 2, "2 3 -1.75 1.5 " },
 		{ TUTTI_INT16, TUTTI_PROD, ia, ib, 4, "2 24464 0 0 " },
 		{ TUTTI_INT16, TUTTI_AVG, ia, ib, 4, "1 300 -3 0 " },
 		{ TUTTI_INT16, TUTTI_BAND, ia, ib, 4, "0 300 0 0 " },

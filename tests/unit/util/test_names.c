@@ -47,12 +47,13 @@ static void types_have_sizes_and_names(void **state)
 	assert_string_equal(tutti_type_name((tutti_type)-1), "?");
 }
 
-/* i: an integer, f: a float, b: bool. */
+/* i: an integer, f: a float, b: bool, c: complex. */
 static void operators_take_types(void **state)
 {
-	static const char kinds[TUTTI_TYPE_COUNT + 1] = "iiiiiiffffffiib";
-	static const char *const taken[TUTTI_OP_COUNT] = { "ifb", "ifb", "ifb", "ifb", "if", "ib",
-							   "ib",  "ib",  "ib",  "ib",  "ib" };
+	static const char kinds[TUTTI_TYPE_COUNT + 1] = "iiiiiiffffffiibcc";
+	static const char *const taken[TUTTI_OP_COUNT] = { "ifbc", "ifbc", "ifb", "ifb",
+							   "ifc",  "ib",   "ib",  "ib",
+							   "ib",   "ib",   "ib" };
 
 	(void)state;
 	for (int op = 0; op < TUTTI_OP_COUNT; op++)
