@@ -2,7 +2,7 @@
 #ifndef TUTTI_OPERATORS_H
 #define TUTTI_OPERATORS_H
 
-/* Operators beyond the five of tutti_op, and reductions whose bits are always the same. Part
+/* Operators beyond those of TUTTI_OP_MAP, and reductions whose bits are always the same. Part
  * of tutti.h, which is what to include.
  *
  * An operator belongs to one communicator and this rank. All ranks create and destroy the

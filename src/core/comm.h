@@ -50,7 +50,7 @@ struct tti_args {
 	size_t count;
 	tutti_type type;
 	tutti_op op;                 /* reproducible, if the communicator is, too */
-	struct tti_operator *custom; /* of op; NULL: one of the five              */
+	struct tti_operator *custom; /* of op; NULL: it is one of TUTTI_OP_MAP    */
 	int root;                    /* or the peer of a send or receive */
 	bool is_send;
 	const tutti_side *from, *to;

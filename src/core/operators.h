@@ -2,7 +2,7 @@
 #ifndef TTI_CORE_OPERATORS_H
 #define TTI_CORE_OPERATORS_H
 
-/* Operators beyond the five of tutti_op: what they are, and what a value of tutti_op says. All
+/* Operators beyond those of TUTTI_OP_MAP: what they are, and what a value of tutti_op says. All
  * that ranks must agree on is in the value, which is part of what they compare:
  *
  *     bit 10     reproducible
@@ -62,7 +62,7 @@ struct tti_operator *tti_operator_take(struct tti_operator *custom);
 void tti_operator_drop(struct tti_operator *custom);
 void tti_operators_release(struct tti_operator_list *list);
 
-/* The operator of a call on `type`, to be taken if it is kept: *out is NULL for the five.
+/* The operator of a call on `type`, to be taken if it is kept: *out is NULL for one of TUTTI_OP_MAP.
  * TUTTI_EINVAL: the value is none, or is for another type; `call` names the call. */
 TUTTI_CHECKED tutti_status tti_operator_find(const struct tti_operator_list *list, tutti_op op,
 					     tutti_type type, const char *call,

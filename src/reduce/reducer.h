@@ -31,7 +31,7 @@ struct tti_reducer {
 	void *arg;
 };
 
-/* One of the five operations, among n ranks. */
+/* One of TUTTI_OP_MAP, among n ranks; the type has it. */
 struct tti_reducer tti_reducer_of(tutti_type type, tutti_op op, int n);
 
 /* `scalar` is one element, not necessarily aligned. */
