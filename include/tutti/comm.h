@@ -107,8 +107,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
  * TUTTI_COMM_SECRET or else the secret in ~/.config/tutti/secret, which is made if it is not there.
  * The store is that of PMIx (libpmix.so.2, loaded at run time) under Open MPI and srun --mpi=pmix,
  * of PMI-1 by the socket that PMI_FD names under MPICH, Intel MPI, Flux and srun --mpi=pmi2, and of
- * Slurm's libpmi.so.0, loaded at run time, under srun --mpi=none. With PMI-1 only the process that
- * the launcher started is a rank, and it says goodbye to the launcher when it ends by exit().
+ * Slurm's libpmi.so.0, loaded at run time, under srun --mpi=none. With PMI-1 and PMIx
+ * only the process that the launcher started is a rank, and it says goodbye to the launcher when it ends by
+ * exit(); a launcher takes one that ends otherwise for one that has crashed.
  *
  * A host name that does not resolve yet, as of a service whose containers start, is asked for again
  * until TUTTI_BOOT_TIMEOUT_MS are over, also if config.blocking is 0; then it is TUTTI_ETIMEOUT.

@@ -38,7 +38,11 @@ struct tti_pmi_call {
 typedef tutti_status (*tti_pmi_way)(const struct tti_pmi_call *call);
 
 TUTTI_CHECKED tutti_status tti_pmi_wire(const struct tti_pmi_call *call);
+/* The process stays in the store until it exits: one that has left and comes again waits in vain for other
+ * hosts under Open MPI 5. */
 TUTTI_CHECKED tutti_status tti_pmi_x(const struct tti_pmi_call *call);
+/* It leaves after each exchange: Slurm ends the others if a process dies that has not. */
+TUTTI_CHECKED tutti_status tti_pmi_x_slurm(const struct tti_pmi_call *call);
 TUTTI_CHECKED tutti_status tti_pmi_slurm(const struct tti_pmi_call *call);
 
 /* Rank 0 makes an id, and all ranks have it on return; each call makes another one. If rank 0 can

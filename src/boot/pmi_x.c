@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PMIx. Each exchange joins the store and leaves it, so that no thread and no connection of the library
- * stays in the process; what a process has put stays in the store. MPI in the same process has its
- * own use of the library, which counts its users. */
+/* PMIx. MPI in the same process has its own use of the library, which counts its users. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/pmi.h"
 #include "boot/pmi_event.h"
@@ -111,10 +110,10 @@ static tutti_status put_value(const struct functions *call, const struct tti_pmi
 	return status == SUCCESS ? TUTTI_OK : failed(call, "PMIx_Put()", status);
 }
 
-static tutti_status get_value(const struct functions *call, const struct proc *own,
+static tutti_status get_value(const struct functions *call, const struct proc *proc,
 			      const struct tti_pmi_call *said)
 {
-	struct proc root = *own;
+	struct proc root = *proc;
 	struct value *value = NULL;
 	tutti_status st = TUTTI_OK;
 	int status;
@@ -140,40 +139,76 @@ static tutti_status get_value(const struct functions *call, const struct proc *o
 	return st;
 }
 
-static tutti_status exchange(const struct functions *call, const struct proc *own,
-			     const struct tti_pmi_call *said)
+/* Guarded by the lock of tti_pmi_share_id(). */
+static struct {
+	struct functions call;
+	struct proc proc;
+	pid_t pid; /* 0: not begun */
+} own;
+
+/* Also at exit, when the library is still there: a launcher takes a process that ends without this for
+ * one that has crashed. */
+static void finalize_own(void)
 {
-	if (own->rank != (uint32_t)said->rank)
-		return tti_fail(TUTTI_EUSAGE,
-				"the launcher says rank %d by its variables and rank %u by PMIx: "
-				"one of them is left from another launcher; unset it (PMIX_RANK "
-				"or that of the other), or set TUTTI_COMM_ID",
-				said->rank, own->rank);
-	if (said->value)
-		TTI_TRY(put_value(call, said));
-	TTI_TRY(fence_all(call, said->deadline_ns));
-	return said->value ? TUTTI_OK : get_value(call, own, said);
+	if (own.pid == getpid())
+		(void)own.call.finalize(NULL, 0);
+	own.pid = 0;
 }
 
-tutti_status tti_pmi_x(const struct tti_pmi_call *said)
+static tutti_status begin(void)
 {
-	struct functions call;
-	struct proc own;
-	tutti_status st;
 	int status;
 
+	if (own.pid && own.pid != getpid())
+		return tti_fail(TUTTI_EUSAGE,
+				"process %d has begun to talk with the launcher, and this is "
+				"process %d, a child of it: only the process that the launcher "
+				"has started is a rank",
+				(int)own.pid, (int)getpid());
+	if (own.pid)
+		return TUTTI_OK;
 	TTI_TRY(tti_pmi_library_load(LIBRARY, RTLD_LOCAL, "the launcher, which speaks PMIx,",
 				     "install it (Debian: libpmix2) or put the folder of the "
 				     "launcher's into LD_LIBRARY_PATH, or set TUTTI_COMM_ID to "
 				     "host:port of rank 0, with TUTTI_COMM_SECRET",
-				     symbols, &call));
-	memset(&own, 0, sizeof(own));
-	status = call.init(&own, NULL, 0);
+				     symbols, &own.call));
+	status = own.call.init(&own.proc, NULL, 0);
 	if (status != SUCCESS)
-		return failed(&call, "PMIx_Init()", status);
-	st = exchange(&call, &own, said);
-	status = call.finalize(NULL, 0);
-	if (status != SUCCESS && st == TUTTI_OK)
-		st = failed(&call, "PMIx_Finalize()", status);
+		return failed(&own.call, "PMIx_Init()", status);
+	own.pid = getpid();
+	return TUTTI_OK;
+}
+
+static tutti_status exchange(const struct tti_pmi_call *said)
+{
+	if (own.proc.rank != (uint32_t)said->rank)
+		return tti_fail(TUTTI_EUSAGE,
+				"the launcher says rank %d by its variables and rank %u by PMIx: "
+				"one of them is left from another launcher; unset it (PMIX_RANK "
+				"or that of the other), or set TUTTI_COMM_ID",
+				said->rank, own.proc.rank);
+	if (said->value)
+		TTI_TRY(put_value(&own.call, said));
+	TTI_TRY(fence_all(&own.call, said->deadline_ns));
+	return said->value ? TUTTI_OK : get_value(&own.call, &own.proc, said);
+}
+
+tutti_status tti_pmi_x(const struct tti_pmi_call *said)
+{
+	static bool is_registered;
+
+	TTI_TRY(begin());
+	if (!is_registered)
+		is_registered = atexit(finalize_own) == 0;
+	return exchange(said);
+}
+
+tutti_status tti_pmi_x_slurm(const struct tti_pmi_call *said)
+{
+	tutti_status st;
+
+	TTI_TRY(begin());
+	st = exchange(said);
+	finalize_own();
 	return st;
 }

@@ -25,7 +25,7 @@ static const struct launcher {
 	{ "torchrun", "RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", NULL },
 	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, tti_pmi_x },
 	{ "PMI-1", "PMI_RANK", "PMI_SIZE", NULL, tti_pmi_wire },
-	{ "Slurm with PMIx", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", tti_pmi_x },
+	{ "Slurm with PMIx", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", tti_pmi_x_slurm },
 	{ "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", NULL, tti_pmi_slurm },
 	{ "RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", NULL, NULL },
 	{ "Kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE", NULL, NULL },
