@@ -26,6 +26,8 @@ code_of run --hostfile "$net_dir/hosts" true
 sed -i '$d' "$net_dir/hosts"
 right --hostfile 3 "$TUTTI" run --rsh "$net_dir/rsh" --hostfile "$net_dir/hosts" --
 
+survives "tutti run --keep-going" 3 "$TUTTI" run --rsh "$net_dir/rsh" --keep-going --hostfile "$net_dir/hosts" --
+
 # What the ranks get, and what nobody else sees.
 run --hosts 10.77.0.1:2,10.77.0.2:1 --tag sh -c '
 	echo "$TUTTI_RANK/$TUTTI_NRANKS at $TUTTI_COMM_ID in $PWD, $(wc -c) bytes"

@@ -78,5 +78,6 @@ has_two_hosts()
 slurm_begin
 for way in pmix pmi2 none; do
 	right "srun --mpi=$way" 4 "$slurm/srun" --mpi=$way -N2 -n4
+	survives "srun --mpi=$way" 4 "$slurm/srun" --mpi=$way -N2 -n4 --no-kill --kill-on-bad-exit=0
 done
 echo "$passed passed, 0 failed"

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One rank that some launcher has started, told by what the launcher says alone.
  *
- *     net_launched NRANKS
- *
- * Makes three communicators, one after the other, of which each must have NRANKS ranks that all hear
- * each other; the second one is destroyed before the third one is made. Rank 0 prints "right". */
+ *     net_launched NRANKS            makes three communicators, one after the other, of which each must have
+ *                                    NRANKS ranks that all hear each other; the second one is destroyed
+ *                                    before the third one is made. Rank 0 prints "right".
+ *     net_launched NRANKS survive    the last rank kills itself, and the others go on without it. Rank 0
+ *                                    prints "survived". */
+#define _DEFAULT_SOURCE /* usleep() */
+
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <tutti/tutti.h>
 
@@ -27,31 +33,69 @@ static bool hears_all(tutti_comm_t comm, int wanted, int kth)
 	for (int i = 0; i < n; i++)
 		if (all[i] != 1000 * kth + i)
 			return false;
-	if (rank == 0 && kth == 2)
-		printf("right\n");
 	return true;
+}
+
+static int failed(tutti_comm_t comm, const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, tutti_last_error(comm));
+	return 1;
+}
+
+static int survive(int n)
+{
+	tutti_comm_t comm = NULL, rest = NULL;
+	int rank = -1;
+
+	if (tutti_comm_init_env(&comm, NULL) != TUTTI_OK || !hears_all(comm, n, 0) ||
+	    tutti_comm_rank(comm, &rank) != TUTTI_OK)
+		return failed(comm, "init");
+	/* The last one dies when all have heard all, if not all are through this barrier then. */
+	if (tutti_barrier(comm, NULL) != TUTTI_OK && rank == n - 1)
+		return failed(comm, "a barrier");
+	if (rank == n - 1)
+		raise(SIGKILL);
+	while (tutti_barrier(comm, NULL) == TUTTI_OK)
+		;
+	if (tutti_comm_shrink(comm, NULL, 0, &rest, NULL, TUTTI_SHRINK_FAILED) != TUTTI_OK)
+		return failed(comm, "shrink");
+	tutti_comm_destroy(comm);
+	/* For as long as a launcher that ends them may take. */
+	for (int i = 0; i < 15; i++) {
+		if (!hears_all(rest, n - 1, i))
+			return failed(rest, "the rest");
+		usleep(100000);
+	}
+	tutti_comm_destroy(rest);
+	if (rank == 0)
+		printf("survived\n");
+	return 0;
+}
+
+static int make_three(int n)
+{
+	tutti_comm_t comms[3] = { NULL };
+	int rank = -1, code = 0;
+
+	for (int i = 0; i < 3; i++) {
+		if (tutti_comm_init_env(&comms[i], NULL) != TUTTI_OK ||
+		    !hears_all(comms[i], n, i) || tutti_comm_rank(comms[i], &rank) != TUTTI_OK)
+			return failed(comms[i], "a communicator");
+		if (i == 1 && tutti_comm_destroy(comms[i]) != TUTTI_OK)
+			return failed(NULL, "destroy");
+	}
+	for (int i = 0; i < 3; i += 2)
+		code |= tutti_comm_destroy(comms[i]) != TUTTI_OK;
+	if (rank == 0 && code == 0)
+		printf("right\n");
+	return code;
 }
 
 int main(int argc, char **argv)
 {
-	tutti_comm_t comms[3] = { NULL };
 	const int n = argc > 1 ? atoi(argv[1]) : 0;
-	bool right = n > 0 && n <= MOST;
 
-	for (int i = 0; i < 3 && right; i++) {
-		right = tutti_comm_init_env(&comms[i], NULL) == TUTTI_OK &&
-			hears_all(comms[i], n, i);
-		if (!right)
-			fprintf(stderr, "communicator %d: %s\n", i, tutti_last_error(comms[i]));
-		if (right && i == 1) {
-			right = tutti_comm_destroy(comms[i]) == TUTTI_OK;
-			comms[i] = NULL;
-		}
-	}
-	for (int i = 0; i < 3; i++)
-		if (comms[i])
-			right = (right ? tutti_comm_destroy(comms[i])
-				       : tutti_comm_abort(comms[i])) == TUTTI_OK &&
-				right;
-	return right ? 0 : 1;
+	if (n < 1 || n > MOST)
+		return 2;
+	return argc > 2 && strcmp(argv[2], "survive") == 0 ? survive(n) : make_three(n);
 }
