@@ -3,6 +3,7 @@
 # Ranks on two hosts of a Slurm of our own, by each of the ways in which srun lets them meet.
 set -eu
 cd "$(dirname "$0")"
+here=$PWD
 . ../net/common
 . ./common
 
@@ -45,7 +46,7 @@ slurm_begin()
 	# Messages of libpmi go to hosts by name.
 	cat >"$slurm/srun" <<-END
 		#!/bin/sh
-		exec unshare --mount sh -c 'mount --bind "$slurm/hosts" /etc/hosts; exec srun "\$@"' srun "\$@"
+		exec unshare --mount sh -c 'mount --bind "$slurm/hosts" /etc/hosts; exec $(command -v srun) "\$@"' srun "\$@"
 	END
 	chmod +x "$slurm/srun"
 	export SLURM_CONF="$slurm/slurm.conf"
@@ -80,4 +81,15 @@ for way in pmix pmi2 none; do
 	right "srun --mpi=$way" 4 "$slurm/srun" --mpi=$way -N2 -n4
 	survives "srun --mpi=$way" 4 "$slurm/srun" --mpi=$way -N2 -n4 --no-kill --kill-on-bad-exit=0
 done
+
+# Every command of the page.
+PATH=$slurm:$(dirname "$TUTTI"):$PATH
+sed -n 's/^    srun /srun /p' "$here/../../docs/slurm.md" >"$net_dir/commands"
+[ "$(wc -l <"$net_dir/commands")" -ge 4 ] || die "docs/slurm.md has no commands"
+while read -r command; do
+	# shellcheck disable=SC2086 # words
+	timeout 100 ip netns exec "$net-0" $command >"$net_dir/out" 2>"$net_dir/err" </dev/null ||
+		die "$command"
+done <"$net_dir/commands"
+ok "the commands of docs/slurm.md"
 echo "$passed passed, 0 failed"
