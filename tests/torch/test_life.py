@@ -15,6 +15,7 @@ from ranks import KILLED, Ranks, raises, run, same
 from torch._C import _distributed_c10d as c10d
 
 SECOND = datetime.timedelta(seconds=1)
+ASYNC = True
 NEW = hasattr(c10d, "Backend")
 
 
@@ -90,6 +91,52 @@ def deadline_of_the_group(rank: int, n: int) -> None:
         dist.distributed_c10d._get_default_store().get("over")
         return
     dist.distributed_c10d._get_default_store().set("over", "yes")
+
+
+def deadline_changed(rank: int, n: int) -> None:
+    group = dist.distributed_c10d._get_default_group()
+    group.set_timeout(SECOND)
+    dist.all_reduce(torch.ones(2))
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        raises(tutti.torch.BackendError, "Timed out", lambda: dist.all_reduce(torch.ones(2)))
+        store.set("over", "yes")
+    else:
+        store.get("over")
+
+
+def deadline_of_a_call(rank: int, n: int) -> None:
+    """Of one that waits and of one that does not; other calls have the group's."""
+    group = dist.distributed_c10d._get_default_group()
+    options = c10d.AllreduceOptions()
+    options.timeout = SECOND
+    for asynchronous in (True, False):
+        if NEW:
+            options.asyncOp = asynchronous
+        group.allreduce([torch.ones(2)], options).wait()
+    dist.barrier()
+    if rank == 0:
+        if NEW:
+            options.asyncOp = ASYNC
+        raises(tutti.torch.BackendError, "Timed out",
+               lambda: group.allreduce([torch.ones(2)], options).wait())
+        dist.distributed_c10d._get_default_store().set("over", "yes")
+    else:
+        time.sleep(0.1)
+        dist.distributed_c10d._get_default_store().get("over")
+
+
+def deadline_of_init(rank: int, n: int) -> None:
+    """Who does not come to a new group is named when its time is over."""
+    store = dist.distributed_c10d._get_default_store()
+    dist.destroy_process_group()
+    if rank == 0:
+        error = raises(tutti.torch.BackendError, "Timed out", lambda: dist.init_process_group(
+            "tutti", store=dist.PrefixStore("next", store), rank=0, world_size=n, timeout=SECOND))
+        assert "1" in str(error), error
+        store.set("over", "yes")
+    else:
+        store.get("over")
 
 
 def monitored_barrier(rank: int, n: int) -> None:
@@ -262,6 +309,17 @@ class Life(Ranks):
 
     def test_deadline_of_the_group(self) -> None:
         self.each(deadline_of_the_group, [2], timeout=1.0)
+
+    def test_deadline_changed(self) -> None:
+        self.each(deadline_changed, [2])
+
+    def test_deadline_of_a_call(self) -> None:
+        global ASYNC  # pylint: disable=global-statement
+        for ASYNC in (True, False):
+            self.each(deadline_of_a_call, [2])
+
+    def test_deadline_of_init(self) -> None:
+        self.each(deadline_of_init, [2])
 
     def test_monitored_barrier(self) -> None:
         self.each(monitored_barrier, [3])

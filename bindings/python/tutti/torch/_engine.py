@@ -8,6 +8,7 @@ Engine: so an Engine, whose end waits for that thread, is never freed on it.
 """
 import atexit
 import collections
+import contextlib
 import ctypes
 import itertools
 import logging
@@ -15,7 +16,7 @@ import threading
 import time
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 import torch.distributed as dist
@@ -32,6 +33,7 @@ _MISTAKES = (_Status.TUTTI_EINVAL, _Status.TUTTI_EUSAGE, _Status.TUTTI_EUNSUPPOR
 #: How many calls the record keeps.
 RECORD = 64
 _NO_TIMEOUT = timedelta(0)
+_ALWAYS = contextlib.nullcontext()
 _is_profiled = torch.autograd._profiler_enabled
 # Whether this PyTorch forgets the Python half of a Work when only C++ holds it: see Engine.keep.
 _FORGETS = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8)
@@ -98,15 +100,13 @@ class Work(c10d.Work):  # type: ignore[misc]
     """A call that was begun. Any thread may wait for it, or ask."""
 
     def __init__(self, engine: "Engine", entry: Entry, outputs: List[torch.Tensor],
-                 held: Any, after: Optional[Callable[[], None]],
-                 limit: Optional[timedelta]) -> None:
+                 held: Any, after: Optional[Callable[[], None]]) -> None:
         super().__init__()
         self._engine = weakref.ref(engine)
         self._entry = entry
         self._outputs = outputs
         self._held = held
         self._after = after
-        self._limit = limit
         self._gate = threading.Lock()
         self._gate.acquire()
         self._error: Optional[BaseException] = None
@@ -149,11 +149,10 @@ class Work(c10d.Work):  # type: ignore[misc]
         """Until the call is done; raises what it ended with. A `timeout` that passes ends the
         group, as no call can be taken back."""
         if not self._over:
-            limit = timeout if timeout is not None and timeout > _NO_TIMEOUT else self._limit
-            if limit is None:
+            if timeout is None or timeout <= _NO_TIMEOUT:
                 self._gate.acquire()
-            elif not self._gate.acquire(timeout=limit.total_seconds()):
-                self._expire(limit)
+            elif not self._gate.acquire(timeout=timeout.total_seconds()):
+                self._expire(timeout)
                 # The call ends now, and its buffers are the library's until it has.
                 self._gate.acquire()
             self._gate.release()
@@ -265,7 +264,7 @@ def join(store: Any, key: str, rank: int, size: int, timeout: timedelta, name: s
         ctypes.memmove(ctypes.addressof(unique), bytes.fromhex(text), ctypes.sizeof(unique))
     config = _c.tutti_config.new()
     config.name = name.encode()
-    config.timeout_ms = milliseconds(timeout)
+    config.timeout_ms = config.boot_timeout_ms = milliseconds(timeout)
     comm = ctypes.c_void_p()
     status = _c.tutti_comm_init_rank_config(ctypes.byref(comm), size, unique, rank,
                                             ctypes.byref(config))
@@ -330,8 +329,8 @@ class Engine:
         is a profiler, so that it has all calls in one place. `held` and `outputs` keep what the
         arguments point at."""
         limit = self._limit(options)
-        if limit is None and entry.event is None and not getattr(options, "asyncOp", True):
-            with self.lock:
+        if entry.event is None and not getattr(options, "asyncOp", True):
+            with self.lock, self._within(limit):
                 status = function(*arguments, self.comm, None)
             if status < 0:
                 raise self.failed(entry, status)
@@ -339,8 +338,8 @@ class Engine:
                 after()
             entry.end(None)
             return finished(outputs)
-        work = Work(self, entry, outputs, held, after, limit)
-        with self.lock:
+        work = Work(self, entry, outputs, held, after)
+        with self.lock, self._within(limit):
             status = function(*arguments, self.comm, self.stream)
             if status < 0:
                 raise self.failed(entry, status)
@@ -368,6 +367,29 @@ class Engine:
         if limit is None or limit <= _NO_TIMEOUT or limit == self.timeout:
             return None
         return limit
+
+    def _within(self, limit: Optional[timedelta]) -> Any:
+        """Calls that are made inside have this deadline: each keeps the one it was made with."""
+        return _ALWAYS if limit is None else self._with_deadline(limit)
+
+    @contextlib.contextmanager
+    def _with_deadline(self, limit: timedelta) -> Iterator[None]:
+        self._set_timeout(limit)
+        try:
+            yield
+        finally:
+            self._set_timeout(self.timeout)
+
+    def _set_timeout(self, timeout: timedelta) -> None:
+        status = _c.tutti_comm_set_timeout(self.comm, milliseconds(timeout))
+        if status < 0 and self.comm is not None:
+            raise error_of(status, "set_timeout")
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """The deadline of calls from now on."""
+        with self.lock:
+            self._set_timeout(timeout)
+            self.timeout = timeout
 
     def keep(self, work: Work) -> Work:
         """Old PyTorch calls wait() and get_future() from C++ of a Work of which it holds the C++

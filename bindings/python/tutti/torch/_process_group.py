@@ -61,7 +61,13 @@ class _Group(Operations):
         """Receive a tensor from whichever rank sends one with a tag."""
         return self._engine.channel.receive(self._engine, tensors, -1, tag)
 
-    # -- The end -------------------------------------------------------------------
+    # -- Deadlines, the end -------------------------------------------------------------------
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """The deadline of calls from now on."""
+        self._engine.set_timeout(timeout)
+
+    _set_default_timeout = set_timeout
 
     def get_error(self) -> Any:
         """How the group is, as one of PyTorch's ErrorType."""
@@ -150,7 +156,7 @@ class _Group(Operations):
         none here."""
         engine = self._engine
         config = _c.tutti_config.new()
-        config.timeout_ms = milliseconds(timeout)
+        config.timeout_ms = config.boot_timeout_ms = milliseconds(timeout)
         comm = ctypes.c_void_p()
         entry = engine.note(function.__name__)
         engine.run_now(entry, function, engine.comm, *before, ctypes.byref(comm),
