@@ -15,8 +15,7 @@ _NAMES = {"bool": "BOOL", "uint8": "UINT8", "int8": "INT8", "int16": "INT16", "u
 
 TYPES: Dict[torch.dtype, int] = {
     getattr(torch, ours): int(getattr(_c.tutti_type, "TUTTI_" + theirs))
-    for ours, theirs in _NAMES.items()
-    if hasattr(torch, ours) and hasattr(_c.tutti_type, "TUTTI_" + theirs)}
+    for ours, theirs in _NAMES.items() if hasattr(torch, ours)}
 _BYTES = int(_c.tutti_type.TUTTI_UINT8)
 
 _OPERATORS = {"SUM": "SUM", "AVG": "AVG", "PRODUCT": "PROD", "MIN": "MIN", "MAX": "MAX",
@@ -24,7 +23,7 @@ _OPERATORS = {"SUM": "SUM", "AVG": "AVG", "PRODUCT": "PROD", "MIN": "MIN", "MAX"
 _RED = torch.distributed.ReduceOp
 OPERATORS: Dict[Any, int] = {
     getattr(_RED, ours): int(getattr(_c.tutti_op, "TUTTI_" + theirs))
-    for ours, theirs in _OPERATORS.items() if hasattr(_c.tutti_op, "TUTTI_" + theirs)}
+    for ours, theirs in _OPERATORS.items()}
 _PREMULTIPLIED = _RED.PREMUL_SUM
 
 
