@@ -13,10 +13,11 @@ from typing import Any, List, Optional
 import torch.distributed as _dist
 
 from ._engine import BackendError, Engine, Entry, Work
+from ._memory import empty, share, shared_buckets
 from ._process_group import NAME, TuttiBackend, TuttiGroup, create
 
-__all__ = ["BackendError", "Entry", "TuttiBackend", "TuttiGroup", "Work", "flight_record",
-           "register"]
+__all__ = ["BackendError", "Entry", "TuttiBackend", "TuttiGroup", "Work", "empty", "flight_record",
+           "register", "share", "shared_buckets"]
 
 
 def register() -> None:

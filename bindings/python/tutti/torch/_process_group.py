@@ -17,6 +17,7 @@ from torch._C import _distributed_c10d as c10d
 from .. import _c
 from ._engine import BackendError, Engine, appears, error_of, join, milliseconds
 from ._group import Operations
+from ._memory import empty
 from ._messages import Channel, Message
 
 NAME = "tutti"
@@ -60,6 +61,18 @@ class _Group(Operations):
     def recv_anysource(self, tensors: List[torch.Tensor], tag: int = 0) -> Message:
         """Receive a tensor from whichever rank sends one with a tag."""
         return self._engine.channel.receive(self._engine, tensors, -1, tag)
+
+    # -- Memory -----------------------------------------------------------------------------------
+
+    def supports_tensor_alloc(self, _device: Any = None) -> bool:
+        """True: FSDP2, among others, may allocate by allocate_tensor()."""
+        return True
+
+    def allocate_tensor(self, size: int, *, dtype: torch.dtype,
+                        device: Any = None) -> torch.Tensor:
+        """A tensor of `size` elements in memory that all ranks of the host address."""
+        del device  # the host's
+        return empty(size, dtype=dtype)
 
     # -- Deadlines, the end -------------------------------------------------------------------
 
