@@ -21,6 +21,7 @@ enum {
 	OPT_TAG = ARGS_FIRST_FREE,
 	OPT_NO_BIND,
 	OPT_KEEP_GOING,
+	OPT_SHARED_MALLOC,
 	OPT_HOSTS,
 	OPT_HOSTFILE,
 	OPT_SHELL,
@@ -162,6 +163,43 @@ static int start_ranks(struct launch *launch, const struct job *job)
 	return error;
 }
 
+/* The library that --shared-malloc preloads, in front of what the user preloads. */
+static bool preload_malloc(struct args *args)
+{
+	char self[PATH_MAX] = "", path[PATH_MAX + sizeof(TUTTI_MALLOC)], text[4 * PATH_MAX];
+	const char *others = "";
+	char *slash;
+
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || !(slash = strrchr(self, '/')))
+		return tool_error(args, "/proc/self/exe: %s", strerror(errno)), false;
+	*slash = '\0';
+	snprintf(path, sizeof(path), "%s/%s", self, TUTTI_MALLOC);
+	if (access(path, R_OK) < 0)
+		return tool_error(args,
+				  "--shared-malloc needs %s: %s: install it there, with the same "
+				  "version of tutti",
+				  path, strerror(errno)),
+		       false;
+	if (strpbrk(path, ": "))
+		return tool_error(args,
+				  "--shared-malloc: LD_PRELOAD cannot have '%s', with a space or "
+				  "a colon: install tutti elsewhere",
+				  path),
+		       false;
+	for (char **entry = environ; *entry; entry++)
+		if (strncmp(*entry, "LD_PRELOAD=", 11) == 0)
+			others = *entry + 11;
+	if (snprintf(text, sizeof(text), "%s%s%s", path, *others ? ":" : "", others) >=
+		    (int)sizeof(text) ||
+	    setenv("LD_PRELOAD", text, 1) != 0)
+		return tool_error(args,
+				  "--shared-malloc: LD_PRELOAD has %zu bytes already: make it "
+				  "shorter",
+				  strlen(others)),
+		       false;
+	return true;
+}
+
 static int run_job(struct args *args, struct job *job)
 {
 	struct launch launch;
@@ -179,6 +217,8 @@ static int run_job(struct args *args, struct job *job)
 		tool_error(args, "out of memory");
 		goto done;
 	}
+	if (job->shared_malloc && !preload_malloc(args))
+		goto done;
 	error = start_ranks(&launch, job);
 	code = launch_wait(&launch);
 	if (error)
@@ -280,6 +320,7 @@ static int take_option(struct args *args, int id, const char *value, struct choi
 	job->tag |= id == OPT_TAG;
 	job->no_bind |= id == OPT_NO_BIND;
 	job->keep_going |= id == OPT_KEEP_GOING;
+	job->shared_malloc |= id == OPT_SHARED_MALLOC;
 	job->json |= id == ARGS_JSON;
 	return -1;
 }
@@ -328,6 +369,8 @@ static const struct args_option options[] = {
 	{ OPT_TAG, "tag", NULL, "print [RANK] in front of every line they print" },
 	{ OPT_NO_BIND, "no-bind", NULL, "do not share the cores out among the ranks" },
 	{ OPT_KEEP_GOING, "keep-going", NULL, "a rank that fails does not end the others" },
+	{ OPT_SHARED_MALLOC, "shared-malloc", NULL,
+	  "have their large allocations where other ranks of the host reach them" },
 	{ ARGS_JSON, "json", NULL, "print how it ended as JSON, after the output of the ranks" },
 	{ OPT_AGENT, "agent", NULL, "read what to start from standard input: how --hosts does it" },
 	{ 0 },
@@ -337,7 +380,7 @@ const struct command command_run = {
 	.name = "run",
 	.summary = "start the ranks of a program on this machine, or on several",
 	.usage = "run {-n RANKS | --hosts HOSTS | --hostfile FILE} [--tag] [--no-bind]\n"
-		 "                 [--keep-going] [--] PROGRAM [ARGUMENTS...]",
+		 "                 [--keep-going] [--shared-malloc] [--] PROGRAM [ARGUMENTS...]",
 	.notes =
 		"Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
 		"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, our process, so\n"
@@ -350,6 +393,13 @@ const struct command command_run = {
 		"without it: our exit code is then the first that a rank ended with itself and "
 		"that\n"
 		"is not 0; ranks that were killed count only if none ended with 0.\n"
+		"With --shared-malloc a preloaded library has malloc() take allocations of at "
+		"least\n"
+		"TUTTI_SHARED_MALLOC_LEAST bytes from memory that all ranks of the host address, "
+		"so\n"
+		"that collectives on them move each byte once. fork() copies it. For programs that "
+		"use\n"
+		"libtutti.so: it does nothing for those that are linked to libtutti.a.\n"
 		"The ranks meet in a folder below TMPDIR, /tmp or /dev/shm.\n"
 		"126: the program cannot be run, 127: it was not found.\n"
 		"\n"

@@ -23,6 +23,7 @@ struct job {
 	bool tag;
 	bool no_bind;
 	bool keep_going;
+	bool shared_malloc;
 	bool json;
 
 	/* Of an agent: */

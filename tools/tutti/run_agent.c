@@ -118,15 +118,17 @@ static bool take_words(const json_t *words, struct job *job)
 
 static bool read_fields(struct args *args, json_t *root, struct job *job)
 {
-	int version = 0, tag = 0, no_bind = 0, keep_going = 0, port = 0;
+	int version = 0, tag = 0, no_bind = 0, keep_going = 0, shared_malloc = 0, port = 0;
 	const char *secret = NULL, *host = NULL, *dir = NULL;
 	json_t *words = NULL, *variables = NULL;
 
-	if (json_unpack(root, "{s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:i, s:b, s:b, s:b, s:o, s:o}",
+	if (json_unpack(root,
+			"{s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:i, s:b, s:b, s:b, s:b, s:o, s:o}",
 			"version", &version, "nranks", &job->nranks, "first_rank", &job->first_rank,
 			"nranks_all", &job->nranks_all, "secret", &secret, "host", &host, "dir",
 			&dir, "port", &port, "tag", &tag, "no_bind", &no_bind, "keep_going",
-			&keep_going, "program", &words, "variables", &variables) != 0 ||
+			&keep_going, "shared_malloc", &shared_malloc, "program", &words,
+			"variables", &variables) != 0 ||
 	    job->nranks < 1 || version != tutti_version()) {
 		tool_error(
 			args,
@@ -142,6 +144,7 @@ static bool read_fields(struct args *args, json_t *root, struct job *job)
 	job->tag = tag;
 	job->no_bind = no_bind;
 	job->keep_going = keep_going;
+	job->shared_malloc = shared_malloc;
 	snprintf(job->secret, sizeof(job->secret), "%s", secret);
 	if (!set_variables(variables) || !take_words(words, job)) {
 		tool_error(args, "out of memory");

@@ -119,11 +119,11 @@ static bool make_text(struct remote *remote)
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(secret + 2 * i, 3, "%02x", random[i]);
 	hosts_address(&remote->hosts->list[0], address, sizeof(address));
-	remote->text =
-		json_pack("{s:i, s:i, s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o}", "version",
-			  tutti_version(), "nranks_all", job->nranks, "secret", secret, "host",
-			  address, "dir", dir, "tag", job->tag, "no_bind", job->no_bind,
-			  "keep_going", job->keep_going, "program", words, "variables", variables);
+	remote->text = json_pack("{s:i, s:i, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:o, s:o}",
+				 "version", tutti_version(), "nranks_all", job->nranks, "secret",
+				 secret, "host", address, "dir", dir, "tag", job->tag, "no_bind",
+				 job->no_bind, "keep_going", job->keep_going, "shared_malloc",
+				 job->shared_malloc, "program", words, "variables", variables);
 	if (!remote->text)
 		tool_error(remote->args, "cannot describe the job: its folder must be UTF-8");
 	return remote->text != NULL;
