@@ -16,9 +16,11 @@ world = tutti.init()
 N, RANK = world.size, world.rank
 LAST = RANK == N - 1
 SIGINT = signal.SIGINT
+# A shell has what it runs in the background ignore it, and Python leaves that so.
+signal.signal(SIGINT, signal.default_int_handler)
 
 
-def soon(number, pause=0.3):
+def soon(number, pause=0.1):
     """Send this process a signal from another thread; says when."""
     sent = []
 
