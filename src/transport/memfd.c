@@ -71,10 +71,11 @@ tutti_status tti_memfd_create(const char *name, uint64_t nbytes, int *out)
 
 tutti_status tti_memfd_check(int fd, uint64_t nbytes)
 {
+	const int seals = fcntl(fd, F_GET_SEALS); /* -1: the file system has none */
 	struct stat stat;
 
-	if (fstat(fd, &stat) < 0 || (uint64_t)stat.st_size != nbytes ||
-	    (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS)
+	if (fstat(fd, &stat) < 0 || (uint64_t)stat.st_size != nbytes || seals < 0 ||
+	    (seals & SEALS) != SEALS)
 		return tti_fail_quiet(
 			TUTTI_EPROTO,
 			"the shared memory offered is not a sealed file of %llu bytes",
@@ -82,7 +83,9 @@ tutti_status tti_memfd_check(int fd, uint64_t nbytes)
 	return TUTTI_OK;
 }
 
-/* Room for one descriptor beside a message. */
+/* Room for one descriptor beside a message. CMSG_SPACE() rounds up, and two would fit: the kernel is
+ * told CMSG_LEN(), so that it installs one and drops the others. */
+#define ROOM CMSG_LEN(sizeof(int))
 union control {
 	struct cmsghdr align;
 	char room[CMSG_SPACE(sizeof(int))];
@@ -116,7 +119,7 @@ tutti_status tti_memfd_recv(int socket, void *data, size_t nbytes, int *fd)
 	struct msghdr message = { .msg_iov = &part,
 				  .msg_iovlen = 1,
 				  .msg_control = control.room,
-				  .msg_controllen = sizeof(control.room) };
+				  .msg_controllen = ROOM };
 	const struct cmsghdr *header;
 	ssize_t got;
 
@@ -130,11 +133,12 @@ tutti_status tti_memfd_recv(int socket, void *data, size_t nbytes, int *fd)
 	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
 	    header->cmsg_len == CMSG_LEN(sizeof(int)))
 		memcpy(fd, CMSG_DATA(header), sizeof(int));
-	if (got == (ssize_t)nbytes && *fd >= 0)
+	if (got == (ssize_t)nbytes && *fd >= 0 && !(message.msg_flags & MSG_CTRUNC))
 		return TUTTI_OK;
-	tti_fd_close(fd);
 	/* A descriptor that we had no number free for is left out, and said so. */
-	if (message.msg_flags & MSG_CTRUNC)
+	if (*fd < 0 && message.msg_flags & MSG_CTRUNC)
 		return tti_fail_quiet(TUTTI_ESYS, "no file descriptor is free, raise ulimit -n");
-	return tti_fail_quiet(TUTTI_EPROTO, "it sent %zd bytes without shared memory", got);
+	tti_fd_close(fd);
+	return tti_fail_quiet(TUTTI_EPROTO, "it sent %zd bytes without one file of shared memory",
+			      got);
 }
