@@ -14,6 +14,9 @@
 #define IS_ID    'i'
 #define IS_ERROR 'e'
 
+/* Characters of a value in texts of errors: less than comes before the secret in an id. */
+#define SHOWN 16
+
 #define BYTES_MOST ((TTI_PMI_VALUE_MOST - 1) / 2)
 
 static void encode(char kind, const void *bytes, size_t nbytes, char *out)
@@ -51,9 +54,9 @@ static tutti_status read_value(const char *value, tutti_unique_id *id)
 	if (is_hex && !*end && *value == IS_ERROR)
 		return tti_fail(TUTTI_EPEER, "rank 0 has made no unique id: %s", bytes);
 	return tti_fail(TUTTI_EINVAL,
-			"what the launcher says that rank 0 said is no unique id: "
-			"\"%.40s\", %zu bytes; use the same library on all ranks",
-			value, strlen(value));
+			"what the launcher says that rank 0 said is no unique id: \"%.*s\", %zu "
+			"bytes; use the same library on all ranks",
+			SHOWN, value, strlen(value));
 }
 
 tutti_status tti_pmi_share_id(tti_pmi_way way, int rank, int nranks, int64_t timeout_ms,

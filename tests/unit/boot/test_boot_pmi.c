@@ -409,6 +409,11 @@ static void what_is_no_id_is_refused(void **state)
 		(void)snprintf(stored, sizeof(stored), "%s", bad[i]);
 		assert_int_equal(tti_pmi_share_id(store, 1, 2, 1000, &id), TUTTI_EINVAL);
 	}
+	/* An id that was cut short: nothing of its secret is in the text. */
+	(void)snprintf(stored, sizeof(stored), "i5455545449000000abcdef01" X256);
+	assert_int_equal(tti_pmi_share_id(store, 1, 2, 1000, &id), TUTTI_EINVAL);
+	assert_non_null(strstr(tti_error_text(), "\"i"));
+	assert_null(strstr(tti_error_text(), "xx"));
 	/* A text is what rank 0 says of its failure. */
 	(void)snprintf(stored, sizeof(stored), "e6e6f20706f7274");
 	assert_int_equal(tti_pmi_share_id(store, 1, 2, 1000, &id), TUTTI_EPEER);
