@@ -11,12 +11,11 @@
 
 /* Handles that were freed, oldest first. A handle is reused as late as possible, so
  * that a stale one is recognised for long. This list is the only global that core
- * writes: without it a freed handle would be a leak or a dangling pointer. */
+ * writes: without it a freed handle would be a leak or a dangling pointer. Under tti_fork_lock(). */
 static struct {
-	pthread_mutex_t lock;
 	struct tutti_comm *oldest, *newest;
 	int n;
-} free_handles = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} free_handles;
 
 /* Handles kept before any is used again. */
 #define KEEP 4096
@@ -25,13 +24,13 @@ static struct tutti_comm *reuse(void)
 {
 	struct tutti_comm *handle = NULL;
 
-	pthread_mutex_lock(&free_handles.lock);
+	tti_fork_lock();
 	if (free_handles.n > KEEP) {
 		handle = free_handles.oldest;
 		free_handles.oldest = handle->next;
 		free_handles.n--;
 	}
-	pthread_mutex_unlock(&free_handles.lock);
+	tti_fork_unlock();
 	return handle;
 }
 
@@ -54,14 +53,14 @@ tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out)
 void tti_handle_free(struct tutti_comm *handle)
 {
 	atomic_store(&handle->comm, NULL);
-	pthread_mutex_lock(&free_handles.lock);
+	tti_fork_lock();
 	if (free_handles.n == 0)
 		free_handles.oldest = handle;
 	else
 		free_handles.newest->next = handle;
 	free_handles.newest = handle;
 	free_handles.n++;
-	pthread_mutex_unlock(&free_handles.lock);
+	tti_fork_unlock();
 }
 
 struct tti_comm *tti_handle_find(struct tutti_comm *handle)

@@ -52,12 +52,11 @@ struct event_work {
 };
 
 /* Streams that were destroyed, oldest first: as late as possible one is used again, so that a call on
- * a destroyed one is an error and not a crash. */
+ * a destroyed one is an error and not a crash. Under tti_fork_lock(). */
 static struct {
-	pthread_mutex_t lock;
 	struct tutti_stream *oldest, *newest;
 	int n;
-} free_streams = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} free_streams;
 
 /* Streams kept before any is used again. */
 #define KEEP 1024
@@ -66,13 +65,13 @@ static struct tutti_stream *reuse(void)
 {
 	struct tutti_stream *stream = NULL;
 
-	pthread_mutex_lock(&free_streams.lock);
+	tti_fork_lock();
 	if (free_streams.n > KEEP) {
 		stream = free_streams.oldest;
 		free_streams.oldest = stream->next_free;
 		free_streams.n--;
 	}
-	pthread_mutex_unlock(&free_streams.lock);
+	tti_fork_unlock();
 	if (stream)
 		memset(stream, 0, sizeof(*stream));
 	return stream;
@@ -80,14 +79,14 @@ static struct tutti_stream *reuse(void)
 
 static void keep(struct tutti_stream *stream)
 {
-	pthread_mutex_lock(&free_streams.lock);
+	tti_fork_lock();
 	if (free_streams.n == 0)
 		free_streams.oldest = stream;
 	else
 		free_streams.newest->next_free = stream;
 	free_streams.newest = stream;
 	free_streams.n++;
-	pthread_mutex_unlock(&free_streams.lock);
+	tti_fork_unlock();
 }
 
 /* One that never ran: handles of a stream that was here before may still name it. */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +72,6 @@ static int open_socket(void)
  * *at says for as long as the process lives. */
 static uint64_t process_number(uint64_t *at)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct {
 		uint64_t number, for_anybody;
 	} words;
@@ -81,7 +79,7 @@ static uint64_t process_number(uint64_t *at)
 	uint64_t result;
 
 	*at = (uint64_t)(uintptr_t)&words.number;
-	pthread_mutex_lock(&lock);
+	tti_fork_lock();
 	if (owner != getpid()) {
 		words.number = 0;
 		if (getrandom(&words.number, sizeof(words.number), 0) ==
@@ -89,7 +87,7 @@ static uint64_t process_number(uint64_t *at)
 			owner = getpid();
 	}
 	result = words.number;
-	pthread_mutex_unlock(&lock);
+	tti_fork_unlock();
 	return result;
 }
 

@@ -48,9 +48,8 @@ struct tti_shm_view {
 };
 
 static struct {
-	pthread_mutex_t lock;
 	TTI_VEC(struct tti_shm_view *) all;
-} views = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} views;
 
 uint64_t tti_shm_reach_bytes(uint64_t heap_bytes, int n)
 {
@@ -179,7 +178,7 @@ static tutti_status map_view(int fd, uint64_t number, uint64_t nbytes, struct tt
 
 static void drop_view(struct tti_shm_view *view)
 {
-	pthread_mutex_lock(&views.lock);
+	tti_fork_lock();
 	if (--view->users == 0) {
 		for (size_t i = 0; i < views.all.n; i++)
 			if (views.all.at[i] == view)
@@ -188,7 +187,7 @@ static void drop_view(struct tti_shm_view *view)
 			munmap(view->base, view->nbytes);
 		tti_free(view);
 	}
-	pthread_mutex_unlock(&views.lock);
+	tti_fork_unlock();
 }
 
 /* Give access to the first so many bytes. */
@@ -198,7 +197,7 @@ static tutti_status open_view(struct tti_shm_view *view, uint64_t nbytes)
 	const uint64_t end = rounded < view->nbytes ? rounded : view->nbytes;
 	tutti_status st = TUTTI_OK;
 
-	pthread_mutex_lock(&views.lock);
+	tti_fork_lock();
 	if (atomic_load(&view->open_bytes) < end) {
 		if (mprotect(view->base, end, PROT_READ | PROT_WRITE))
 			st = tti_fail_quiet(TUTTI_ESYS,
@@ -208,7 +207,7 @@ static tutti_status open_view(struct tti_shm_view *view, uint64_t nbytes)
 		else
 			atomic_store(&view->open_bytes, end);
 	}
-	pthread_mutex_unlock(&views.lock);
+	tti_fork_unlock();
 	return st;
 }
 
@@ -237,9 +236,9 @@ static tutti_status take_parcel(struct tti_shm_port *port, const struct parcel *
 	if (sender)
 		st = tti_memfd_check(file, parcel->nbytes);
 	if (sender && st == TUTTI_OK) {
-		pthread_mutex_lock(&views.lock);
+		tti_fork_lock();
 		st = map_view(file, parcel->number, nbytes, &sender->view);
-		pthread_mutex_unlock(&views.lock);
+		tti_fork_unlock();
 	}
 	tti_fd_close(&file);
 	return st;

@@ -64,6 +64,17 @@ void tti_fork_watch(void)
 	(void)pthread_once(&once, begin);
 }
 
+void tti_fork_lock(void)
+{
+	tti_fork_watch();
+	pthread_mutex_lock(&files.lock);
+}
+
+void tti_fork_unlock(void)
+{
+	pthread_mutex_unlock(&files.lock);
+}
+
 tutti_status tti_fork_refuse(const char *what, const void *handle, int pid)
 {
 	return tti_fail(TUTTI_EUSAGE,

@@ -16,6 +16,11 @@
 /* From the first call on, children are noticed. */
 void tti_fork_watch(void);
 
+/* No child is forked meanwhile, so it finds whole what is shared by all threads and changed under this
+ * lock, and can go on with it. Held for short; files are neither opened nor closed under it. */
+void tti_fork_lock(void);
+void tti_fork_unlock(void);
+
 /* The number of this process, also in a child; 0: tti_fork_watch() was not called. */
 extern _Atomic int tti_fork_own_pid;
 static inline int tti_fork_pid(void)

@@ -153,6 +153,51 @@ static void threads_open_and_close_beside_forks(void **state)
 	tti_fd_close(&fd);
 }
 
+static _Atomic bool is_held;
+
+static void *hold(void *self)
+{
+	(void)self;
+	while (!stop) {
+		tti_fork_lock();
+		is_held = true;
+		usleep(2000);
+		is_held = false;
+		tti_fork_unlock();
+		usleep(100);
+	}
+	return NULL;
+}
+
+/* The thread that had the lock is not in the child, which would wait for ever. */
+static void a_child_finds_the_lock_free(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	stop = false;
+	assert_int_equal(pthread_create(&thread, NULL, hold, NULL), 0);
+	for (int i = 0; i < 20; i++) {
+		int status = -1;
+		pid_t pid;
+
+		while (!is_held)
+			usleep(50);
+		pid = fork();
+		if (pid == 0) {
+			alarm(60);
+			tti_fork_lock();
+			tti_fork_unlock();
+			_exit(is_held);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +206,7 @@ int main(void)
 		cmocka_unit_test(a_lock_ends_with_the_file),
 		cmocka_unit_test(a_number_is_the_new_sockets),
 		cmocka_unit_test(threads_open_and_close_beside_forks),
+		cmocka_unit_test(a_child_finds_the_lock_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
