@@ -67,6 +67,17 @@ bad 'how many ranks to start: -n RANKS' run true
 bad 'which program to run' run -n 2
 bad "-n '-1' is no number" run -n -1 true
 bad 'no option --bogus' run --bogus -n 2 true
+for host in -oX '[-oX]' '[-oX]:2' :4 '[]' '[]:4'; do
+	bad 'is no name of a host' run --hosts "$host" true
+done
+bad "'' is no name of a host" run --hosts a,,b true
+bad "'b*...' is no name of a host" run --hosts "$(printf '%300s' | tr ' ' b)" true
+bytes=$(printf 'caf\351')
+expect 1 "$TUTTI" run --rsh false --hosts a,b true "$bytes"
+says err 'must be UTF-8'
+TUTTI_TOPO_ROOT=/$bytes expect 1 "$TUTTI" run --rsh false --hosts a,b true
+says err 'must be UTF-8'
+ok 'words and variables for other hosts that JSON cannot carry'
 
 bad 'say which collective, or --check FILE' show
 bad "no collective 'bogus'" show bogus

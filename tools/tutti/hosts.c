@@ -33,10 +33,10 @@ static bool add(const struct args *args, const char *name, size_t len, int nslot
 static bool add_word(const struct args *args, const char *text, size_t len, int nslots,
 		     struct hosts *hosts)
 {
-	char word[256], *colon, *end;
+	char word[256], *name = word, *colon, *end;
 
-	if (len == 0 || len >= sizeof(word) || text[0] == '-') {
-		tool_usage(args, "'%.*s' is no name of a host", len < 60 ? (int)len : 60, text);
+	if (len >= sizeof(word)) {
+		tool_usage(args, "'%.60s...' is no name of a host", text);
 		return false;
 	}
 	memcpy(word, text, len);
@@ -50,9 +50,14 @@ static bool add_word(const struct args *args, const char *text, size_t len, int 
 	}
 	if (word[0] == '[' && end && !end[1]) {
 		*end = '\0';
-		return add(args, word + 1, strlen(word + 1), nslots, hosts);
+		name = word + 1;
 	}
-	return add(args, word, strlen(word), nslots, hosts);
+	/* A remote shell would take it for an option. */
+	if (!*name || *name == '-') {
+		tool_usage(args, "'%.*s' is no name of a host", len < 60 ? (int)len : 60, text);
+		return false;
+	}
+	return add(args, name, strlen(name), nslots, hosts);
 }
 
 bool hosts_parse(const struct args *args, const char *text, struct hosts *hosts)

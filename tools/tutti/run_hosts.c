@@ -74,7 +74,7 @@ static bool find_command(struct remote *remote, const char *shell)
 	return true;
 }
 
-/* Ours, but those that say who is who. */
+/* Ours, but those that say who is who. NULL: one is not UTF-8, or there is no memory. */
 static json_t *gather_variables(void)
 {
 	static const char *const own[] = {
@@ -86,13 +86,17 @@ static json_t *gather_variables(void)
 	for (char **entry = environ; variables && *entry; entry++) {
 		const size_t len = strcspn(*entry, "=");
 		char name[64];
-		bool is_own = strncmp(*entry, "TUTTI_", 6) != 0 || len >= sizeof(name);
+		bool is_own =
+			strncmp(*entry, "TUTTI_", 6) != 0 || len >= sizeof(name) || !(*entry)[len];
 
 		snprintf(name, sizeof(name), "%.*s", len < sizeof(name) ? (int)len : 0, *entry);
 		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 			is_own |= strcmp(name, own[i]) == 0;
-		if (!is_own)
-			json_object_set_new(variables, name, json_string(*entry + len + 1));
+		if (!is_own &&
+		    json_object_set_new(variables, name, json_string(*entry + len + 1)) != 0) {
+			json_decref(variables);
+			return NULL;
+		}
 	}
 	return variables;
 }
@@ -110,8 +114,8 @@ static bool make_text(struct remote *remote)
 		good = json_array_append_new(words, json_string(*word)) == 0;
 	if (!good || !getcwd(dir, sizeof(dir)) ||
 	    getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-		tool_error(remote->args, "cannot describe the job: %s (words must be UTF-8)",
-			   strerror(errno));
+		tool_error(remote->args, "cannot describe the job: its words and the variables "
+					 "TUTTI_... must be UTF-8, and this folder must exist");
 		json_decref(words);
 		json_decref(variables);
 		return false;
