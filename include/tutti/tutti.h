@@ -34,10 +34,11 @@
  * tutti_comm_get_async_error() and tutti_last_error() may be called from any
  * thread at any time before the handle is destroyed.
  *
- * Processes: communicators, streams, events, plans, windows and open groups belong to the
- * process that made them. In a child that was forked, each call on them is TUTTI_EUSAGE and
- * communicates nothing; a call that destroys an event, a plan or a window frees the child's
- * memory of it. The child has none of the library's sockets and no shared memory but what its parent
+ * Processes: communicators, streams, events, plans, windows, channels and open groups belong to
+ * the process that made them. In a child that was forked, each call on them is TUTTI_EUSAGE and
+ * communicates nothing; a call that destroys an event, a plan, a window or a channel frees the
+ * child's memory of it. What the child has of communicators and streams, which threads of its
+ * parent may have been changing, stays until it ends or runs another program. The child has none of the library's sockets and no shared memory but what its parent
  * got from tutti_mem_alloc(), so a parent that dies is missed at once, however long the child lives.
  * It may make communicators of its own.
  *
