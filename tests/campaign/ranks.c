@@ -68,6 +68,15 @@ struct held held_now(void)
 			      count_segments() };
 }
 
+struct held held_first(void)
+{
+	void *ptr = NULL;
+
+	if (tutti_mem_alloc(&ptr, 1, NULL) == TUTTI_OK)
+		(void)!tutti_mem_free(ptr, NULL);
+	return held_now();
+}
+
 bool held_no_more(const struct held *before, char *buf, size_t size)
 {
 	struct held now;
@@ -231,15 +240,16 @@ static tutti_status finalize(const struct room *room, struct rank_state *own, st
 int rank_run(struct room *room, int rank)
 {
 	struct rank_state *own = &room->rank[rank];
-	const struct held before = held_now();
 	const bool joins = rank >= room->nold;
 	struct actor actor = { .rank = rank,
 			       .n = joins ? room->n : room->nold,
 			       .count = room->count,
 			       .root = room->root };
 	tutti_status st = TUTTI_OK;
+	struct held before;
 
 	prepare(room, rank);
+	before = held_first();
 	if (rank == 0) {
 		st = tutti_get_unique_id(&room->id);
 		room->has_id = 1;

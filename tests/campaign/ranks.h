@@ -64,6 +64,8 @@ struct held {
 	int fds, threads, segments;
 };
 struct held held_now(void);
+/* The same, once the heap of the process is there, which stays. The environment is read by then. */
+struct held held_first(void);
 
 /* Whether it is no more than before, at once or soon; else `buf` says what is left. */
 bool held_no_more(const struct held *before, char *buf, size_t size);

@@ -94,13 +94,14 @@ static void lead(int cycle, int64_t end_ns, int most)
 
 static int run_rank(int rank, int64_t end_ns, int most)
 {
-	const struct held before = held_now();
+	struct held before;
 	int cycle = 0;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setenv("TUTTI_DEBUG", "NONE", 1);
 	setenv("TUTTI_BOOT_TIMEOUT_MS", "60000", 1);
 	setenv("TUTTI_HOST_ID", rank % 2 ? "odd" : "even", 1);
+	before = held_first();
 	for (;; cycle++) {
 		if (rank == 0)
 			lead(cycle, end_ns, most);
