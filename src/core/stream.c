@@ -119,7 +119,9 @@ static struct tti_awaited *awaited_take(struct tti_awaited *awaited)
 
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream)
 {
-	return atomic_load(&stream->is_destroyed) ? NULL : awaited_take(stream->awaited);
+	return atomic_load(&stream->is_destroyed) && calling != stream
+		       ? NULL
+		       : awaited_take(stream->awaited);
 }
 
 void tti_awaited_drop(struct tti_awaited *awaited)
@@ -465,8 +467,9 @@ static tutti_status run_wait(struct tti_stream_item *item)
 {
 	struct event_work *work = (struct event_work *)item;
 
-	/* The stream's thread has nobody to ask. */
-	(void)await(work->event, work->target);
+	/* What is behind it relies on it: it is not for a function of this thread to end it. */
+	while (await(work->event, work->target) == TUTTI_AGAIN)
+		;
 	event_drop(work->event);
 	tti_free(work);
 	return TUTTI_OK;

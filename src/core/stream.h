@@ -36,7 +36,7 @@ bool tti_stream_is_calling(void);
 /* The same of the stream that is so awaited; NULL: of none. */
 bool tti_stream_is_calling_of(const struct tti_awaited *awaited);
 
-/* One more user of the stream's; NULL: it was destroyed. */
+/* One more user of the stream's; NULL: it was destroyed, and this is no function that it still runs. */
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream);
 /* NULL is fine. */
 void tti_awaited_drop(struct tti_awaited *awaited);

@@ -432,6 +432,137 @@ static void functions_cannot_wait_for_themselves(void **state)
 	assert_int_equal(world_run(&world, try_to_wait, NULL), 0);
 }
 
+/* What a function does on its stream while that is being destroyed. */
+struct last_words {
+	tutti_stream_t stream;
+	tutti_event_t event;
+	sem_t begin, recorded, end;
+	int counter;
+};
+
+static void record_last(tutti_status status, void *arg)
+{
+	struct last_words *last = arg;
+
+	CHECK(status == TUTTI_OK);
+	CHECK(sem_wait(&last->begin) == 0);
+	CHECK_OK(tutti_event_record(last->event, last->stream));
+	REFUSED(tutti_event_synchronize(last->event));
+	CHECK(sem_post(&last->recorded) == 0);
+	CHECK(sem_wait(&last->end) == 0);
+}
+
+static void *destroy_it(void *arg)
+{
+	struct last_words *last = arg;
+
+	CHECK_OK(tutti_stream_destroy(last->stream));
+	return NULL;
+}
+
+static int end_it(void *arg)
+{
+	struct last_words *last = arg;
+
+	if (last->counter++ == 0)
+		CHECK(sem_post(&last->end) == 0);
+	return 0;
+}
+
+static void events_of_a_stream_that_ends(void **state)
+{
+	struct last_words last = { 0 };
+	pthread_t thread;
+
+	(void)state;
+	sem_init(&last.begin, 0, 0);
+	sem_init(&last.recorded, 0, 0);
+	sem_init(&last.end, 0, 0);
+	assert_int_equal(tutti_stream_create(&last.stream), TUTTI_OK);
+	assert_int_equal(tutti_event_create(&last.event), TUTTI_OK);
+	assert_int_equal(tutti_stream_call(last.stream, record_last, &last), TUTTI_OK);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_it, &last), 0);
+	while (tutti_stream_query(last.stream) != TUTTI_EUSAGE)
+		;
+	sem_post(&last.begin);
+	sem_wait(&last.recorded);
+	tutti_set_interrupt(end_it, &last);
+	assert_int_equal(tutti_event_synchronize(last.event), TUTTI_OK);
+	tutti_set_interrupt(NULL, NULL);
+	pthread_join(thread, NULL);
+	assert_int_equal(tutti_event_destroy(last.event), TUTTI_OK);
+	assert_int_equal(world_failures(), 0);
+	sem_destroy(&last.begin);
+	sem_destroy(&last.recorded);
+	sem_destroy(&last.end);
+}
+
+/* What a function lets its thread ask does not end what the stream waits for. */
+struct impatience {
+	sem_t asked;
+	int order;
+};
+
+static int stop_at_once(void *arg)
+{
+	struct impatience *me = arg;
+
+	CHECK(sem_post(&me->asked) == 0);
+	return 1;
+}
+
+static void be_impatient(tutti_status status, void *arg)
+{
+	CHECK(status == TUTTI_OK);
+	tutti_set_interrupt(stop_at_once, arg);
+}
+
+static void come_after(tutti_status status, void *arg)
+{
+	struct impatience *me = arg;
+
+	CHECK(status == TUTTI_OK && me->order == 1);
+	tutti_set_interrupt(NULL, NULL);
+	/* Who came too early leaves nobody waiting. */
+	for (int i = 0; i < 3; i++)
+		CHECK(sem_post(&me->asked) == 0);
+}
+
+static void come_first(tutti_status status, void *arg)
+{
+	struct impatience *me = arg;
+
+	CHECK(status == TUTTI_OK);
+	for (int i = 0; i < 3; i++)
+		CHECK(sem_wait(&me->asked) == 0);
+	me->order = 1;
+}
+
+static void a_wait_for_an_event_goes_on(void **state)
+{
+	struct impatience me = { .order = 0 };
+	tutti_stream_t before, after;
+	tutti_event_t event;
+
+	(void)state;
+	sem_init(&me.asked, 0, 0);
+	assert_int_equal(tutti_stream_create(&before), TUTTI_OK);
+	assert_int_equal(tutti_stream_create(&after), TUTTI_OK);
+	assert_int_equal(tutti_event_create(&event), TUTTI_OK);
+	assert_int_equal(tutti_stream_call(before, come_first, &me), TUTTI_OK);
+	assert_int_equal(tutti_event_record(event, before), TUTTI_OK);
+	assert_int_equal(tutti_stream_call(after, be_impatient, &me), TUTTI_OK);
+	assert_int_equal(tutti_stream_wait_event(after, event), TUTTI_OK);
+	assert_int_equal(tutti_stream_call(after, come_after, &me), TUTTI_OK);
+	assert_int_equal(tutti_stream_synchronize(before), TUTTI_OK);
+	assert_int_equal(tutti_stream_synchronize(after), TUTTI_OK);
+	assert_int_equal(tutti_event_destroy(event), TUTTI_OK);
+	assert_int_equal(tutti_stream_destroy(before), TUTTI_OK);
+	assert_int_equal(tutti_stream_destroy(after), TUTTI_OK);
+	assert_int_equal(world_failures(), 0);
+	sem_destroy(&me.asked);
+}
+
 static void misuse(void **state)
 {
 	tutti_stream_t stream;
@@ -459,6 +590,8 @@ int main(void)
 		cmocka_unit_test(from_many_threads),
 		cmocka_unit_test(functions_may_queue),
 		cmocka_unit_test(functions_cannot_wait_for_themselves),
+		cmocka_unit_test(events_of_a_stream_that_ends),
+		cmocka_unit_test(a_wait_for_an_event_goes_on),
 		cmocka_unit_test(misuse),
 	};
 
