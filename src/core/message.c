@@ -3,6 +3,7 @@
 #include "core/message.h"
 
 #include <stdio.h>
+#include <time.h>
 
 #include "core/group.h"
 #include "engine/connect.h"
@@ -56,7 +57,8 @@ static void take_back(struct tutti_channel *channel)
 	(void)tutti_comm_destroy(channel->own_handle);
 	channel->own_handle = NULL;
 	channel->own = NULL;
-	channel->comm = NULL;
+	/* The last of it: see await_release(). */
+	atomic_store(&channel->comm, NULL);
 }
 
 static void free_channel(struct tutti_channel *channel)
@@ -89,6 +91,16 @@ void tti_channels_release(struct tti_comm *comm)
 		take_back(comm->channels.at[i]);
 	}
 	tti_vec_release(&comm->channels);
+}
+
+tutti_status tti_channel_enter(struct tutti_channel *channel, struct tti_comm **comm)
+{
+	TTI_TRY(tti_handle_enter(channel->handle, comm));
+	if (*comm == atomic_load(&channel->comm))
+		return TUTTI_OK;
+	tti_handle_leave(channel->handle);
+	return tti_fail(TUTTI_EUSAGE, "the communicator of channel %p was destroyed",
+			(void *)channel);
 }
 
 static bool remember(struct tutti_channel *channel)
@@ -223,6 +235,15 @@ static tutti_status leave(struct tutti_channel *channel)
 	return st == TUTTI_OK ? tutti_barrier(channel->own_handle, NULL) : st;
 }
 
+/* Another thread aborts the communicator, and takes back what is its. */
+static void await_release(struct tutti_channel *channel)
+{
+	const struct timespec nap = { .tv_nsec = 50 * 1000 };
+
+	while (atomic_load(&channel->comm))
+		nanosleep(&nap, NULL);
+}
+
 tutti_status tutti_channel_destroy(tutti_channel_t channel)
 {
 	struct tti_comm *comm;
@@ -239,11 +260,13 @@ tutti_status tutti_channel_destroy(tutti_channel_t channel)
 	if (tti_group_is_open())
 		return tti_handle_fail(channel->handle, TUTTI_EUSAGE,
 				       "tutti_channel_destroy() inside a group: end it first");
-	if (channel->comm && tti_handle_enter(channel->handle, &comm) == TUTTI_OK) {
+	if (tti_channel_enter(channel, &comm) == TUTTI_OK) {
 		st = tti_comm_note(comm, leave(channel));
 		forget(channel);
 		take_back(channel);
 		tti_handle_leave(channel->handle);
+	} else {
+		await_release(channel);
 	}
 	free_channel(channel);
 	return st;

@@ -96,9 +96,9 @@ struct tti_message_server {
 };
 
 struct tutti_channel {
-	tutti_comm_t handle;   /* of the communicator that it was made on       */
-	int pid;               /* of the process that made it                   */
-	struct tti_comm *comm; /* that one; NULL: it has taken back what it lent */
+	tutti_comm_t handle;             /* of the communicator that it was made on       */
+	int pid;                         /* of the process that made it                   */
+	_Atomic(struct tti_comm *) comm; /* that one; NULL: it has taken back what it lent */
 	tutti_comm_t own_handle;
 	struct tti_comm *own; /* the duplicate                                 */
 
@@ -119,6 +119,10 @@ struct tutti_channel {
 	_Atomic bool closing;
 	struct tti_message_server servers[TTI_ENGINE_PORTS];
 };
+
+/* Hold its communicator, so that nobody frees it meanwhile. TUTTI_EUSAGE: it was destroyed, also where
+ * its handle is another one's by now. */
+TUTTI_CHECKED tutti_status tti_channel_enter(struct tutti_channel *channel, struct tti_comm **comm);
 
 /* The communicator ends: all channels that are left lose what is its. */
 void tti_channels_release(struct tti_comm *comm);

@@ -113,7 +113,6 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 
 /* -- Entering ----------------------------------------------------------------- */
 
-/* With the communicator held, so that nobody frees it meanwhile. */
 static tutti_status enter(tutti_channel_t channel, const char *name)
 {
 	struct tti_comm *comm;
@@ -122,7 +121,7 @@ static tutti_status enter(tutti_channel_t channel, const char *name)
 	if (!channel)
 		return tti_fail(TUTTI_EINVAL, "%s(): the channel is NULL", name);
 	TTI_TRY(tti_fork_check("channel", channel, channel->pid));
-	TTI_TRY(tti_handle_enter(channel->handle, &comm));
+	TTI_TRY(tti_channel_enter(channel, &comm));
 	st = tti_channel_fate(channel);
 	if (st == TUTTI_OK)
 		return st;

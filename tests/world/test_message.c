@@ -2,6 +2,7 @@
 /* Messages with tags between threads, in shared memory and over TCP: order, any source, lengths,
  * cancelling, many threads, errors. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -463,6 +464,113 @@ static void outlives_it(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK_OK(tutti_group_end());
 }
 
+/* A watchdog aborts the communicator while another thread destroys the channel: the abort still holds
+ * it, for the sake of a third thread that is asked whether it shall wait. */
+struct held {
+	tutti_comm_t comm;
+	tutti_channel_t channel;
+	sem_t asked, answer, destroyed;
+};
+
+static int ask_slowly(void *arg)
+{
+	struct held *held = arg;
+
+	CHECK(sem_post(&held->asked) == 0);
+	CHECK(sem_wait(&held->answer) == 0);
+	CHECK(sem_post(&held->answer) == 0);
+	return 0;
+}
+
+static void *wait_in_a_call(void *arg)
+{
+	struct held *held = arg;
+
+	tutti_set_interrupt(ask_slowly, held);
+	CHECK(tutti_barrier(held->comm, NULL) == TUTTI_EABORTED);
+	return NULL;
+}
+
+static void *abort_it(void *arg)
+{
+	struct held *held = arg;
+
+	CHECK_OK(tutti_comm_abort(held->comm));
+	return NULL;
+}
+
+static void *destroy_it(void *arg)
+{
+	struct held *held = arg;
+
+	(void)tutti_channel_destroy(held->channel);
+	CHECK(sem_post(&held->destroyed) == 0);
+	return NULL;
+}
+
+static void is_aborted(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static void *(*const runs[])(void *) = { wait_in_a_call, abort_it, destroy_it };
+	struct held held;
+	pthread_t threads[3];
+	int self;
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_comm_dup(comm, &held.comm, NULL));
+	if (!CHECK_OK(tutti_channel_create(held.comm, &held.channel)))
+		return;
+	if (rank == 1) {
+		/* Only now has the other one aborted it. */
+		CHECK(world_sum_over(comm, 1) == 2);
+		(void)tutti_channel_destroy(held.channel);
+		CHECK(tutti_barrier(held.comm, NULL) == TUTTI_EPEER);
+		CHECK_OK(tutti_comm_destroy(held.comm));
+		return;
+	}
+	sem_init(&held.asked, 0, 0);
+	sem_init(&held.answer, 0, 0);
+	sem_init(&held.destroyed, 0, 0);
+	CHECK(pthread_create(&threads[0], NULL, runs[0], &held) == 0);
+	CHECK(sem_wait(&held.asked) == 0);
+	CHECK(pthread_create(&threads[1], NULL, runs[1], &held) == 0);
+	while (tutti_comm_rank(held.comm, &self) == TUTTI_OK)
+		;
+	CHECK(pthread_create(&threads[2], NULL, runs[2], &held) == 0);
+	/* Were it freed now, the abort would still look at it. */
+	nanosleep(&(struct timespec){ .tv_nsec = 200 * 1000 * 1000 }, NULL);
+	CHECK(sem_trywait(&held.destroyed) != 0);
+	CHECK(sem_post(&held.answer) == 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(world_sum_over(comm, 1) == 2);
+	sem_destroy(&held.asked);
+	sem_destroy(&held.answer);
+	sem_destroy(&held.destroyed);
+}
+
+/* One rank is in the destroy of its channel when another aborts the communicator without one. */
+static void is_aborted_late(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_channel_t channel;
+	tutti_comm_t child;
+
+	(void)arg;
+	(void)n;
+	CHECK_OK(tutti_comm_dup(comm, &child, NULL));
+	if (!CHECK_OK(tutti_channel_create(child, &channel)))
+		return;
+	if (rank == 0) {
+		CHECK(tutti_channel_destroy(channel) == TUTTI_EPEER);
+		CHECK_OK(tutti_comm_destroy(child));
+		return;
+	}
+	/* The other one comes there meanwhile, most likely. */
+	CHECK(tutti_message_probe(channel, 0, 1, 100, NULL) == TUTTI_AGAIN);
+	CHECK_OK(tutti_comm_abort(child));
+	CHECK_OK(tutti_channel_destroy(channel));
+}
+
 static void ends_with_its_communicator(void **unused)
 {
 	(void)unused;
@@ -472,6 +580,8 @@ static void ends_with_its_communicator(void **unused)
 			 0);
 	assert_int_equal(world_run(&(struct world){ .n = 2 }, leaves, NULL), 0);
 	assert_int_equal(world_run(&(struct world){ .n = 3 }, outlives_it, NULL), 0);
+	assert_int_equal(world_run(&(struct world){ .n = 2 }, is_aborted, NULL), 0);
+	assert_int_equal(world_run(&(struct world){ .n = 2 }, is_aborted_late, NULL), 0);
 	tutti_log_errors(1);
 }
 
