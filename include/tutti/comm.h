@@ -112,7 +112,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
  * exit(); a launcher takes one that ends otherwise for one that has crashed.
  *
  * A host name that does not resolve yet, as of a service whose containers start, is asked for again
- * until TUTTI_BOOT_TIMEOUT_MS are over, also if config.blocking is 0; then it is TUTTI_ETIMEOUT.
+ * until TUTTI_BOOT_TIMEOUT_MS (not config.boot_timeout_ms) are over, also if config.blocking is 0; then TUTTI_ETIMEOUT.
  *
  * The file is made by rank 0, which removes it when all have come and replaces one that an earlier
  * run has left. If rank 0 fails, it leaves its error there, for ranks that come later. The others
@@ -168,7 +168,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_dup(tutti_comm_t comm, tutti_com
  * TUTTI_EINVAL: `ranks` is empty, has a number twice or one that is no rank, or not this rank; or the
  * members' `config` differ. TUTTI_EUSAGE: this rank is in such a call with this tag. TUTTI_EMISMATCH
  * on all members: two of them pass the same tag, each other's number and different ranks, and so would
- * wait for each other for ever. TUTTI_ETIMEOUT names who has not called within TUTTI_BOOT_TIMEOUT_MS.
+ * wait for each other for ever. TUTTI_ETIMEOUT names who has not called within TUTTI_BOOT_TIMEOUT_MS (config.boot_timeout_ms).
  * TUTTI_EPEER: a rank of `comm` died, or a member gave up; TUTTI_EREVOKED: `comm` was revoked. A
  * member that calls after the others have failed is told so. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_create_group(tutti_comm_t comm, const int *ranks,
