@@ -87,13 +87,13 @@ static void forget(struct tti_timeouts *timeouts, uint64_t done)
 
 static tutti_status set(struct tti_comm *comm, int timeout_ms)
 {
-	const struct tti_timeout timeout = { .ms = timeout_ms,
-					     .from = atomic_load(&comm->issued),
-					     .source = "tutti_comm_set_timeout()" };
+	struct tti_timeout timeout = { .ms = timeout_ms, .source = "tutti_comm_set_timeout()" };
 	struct tti_timeouts *timeouts = &comm->timeouts;
 	bool kept = true;
 
 	pthread_mutex_lock(&comm->lock);
+	/* Of several threads that come here at once the last has the last ticket. */
+	timeout.from = atomic_load(&comm->issued);
 	forget(timeouts, atomic_load(&comm->done));
 	if (timeouts->first.from == timeout.from && timeouts->later.n == 0)
 		timeouts->first = timeout;
