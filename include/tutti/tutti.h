@@ -92,10 +92,10 @@ typedef int (*tutti_interrupt_fn)(void *arg);
  * A call on a communicator, or on a window of it, ends with TUTTI_EABORTED. The communicator is lost;
  * the other ranks get TUTTI_EPEER, which names this one. tutti_stream_synchronize(),
  * tutti_event_synchronize(), tutti_plan_wait(), tutti_message_wait() and tutti_message_probe() return
- * TUTTI_AGAIN; nothing is lost, and what they waited for goes on. Making a communicator, destroying a
- * stream, tutti_message_send() and tutti_message_recv() do not ask: make it with config.blocking 0, wait
- * for the stream, or for a request, before.
- *
+ * TUTTI_AGAIN; nothing is lost, and what they waited for goes on. tutti_message_send() and tutti_message_recv()
+ * return TUTTI_ECANCELED, with nothing done, where tutti_message_cancel() would take them back; else they, as
+ * tutti_channel_destroy() does, end the channel as other calls end the communicator. Making a communicator or a
+ * channel and destroying a stream do not ask: make it with config.blocking 0, wait for the stream before.
  * fn must not call the library with what the interrupted call uses. It belongs to the calling thread;
  * NULL: none, as at first. */
 TUTTI_API void tutti_set_interrupt(tutti_interrupt_fn fn, void *arg);

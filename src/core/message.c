@@ -229,6 +229,10 @@ static tutti_status leave(struct tutti_channel *channel)
 			break;
 		st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
 					 "all ranks to destroy their channel");
+		if (st == TUTTI_AGAIN) {
+			tti_comm_give_up(channel->own, "was interrupted in the end of a channel");
+			st = tti_comm_fate(channel->own);
+		}
 	}
 	tti_message_wait_end(channel, &wait);
 	tti_channel_stop_servers(channel);

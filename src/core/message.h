@@ -163,11 +163,10 @@ struct tti_message_wait {
 	int64_t timeout_ms, since_ns;
 	uint32_t rounds;
 	bool looks;
-	bool asks; /* it ends with TUTTI_AGAIN if this thread is interrupted, too */
 };
 
 /* Look whether something comes, then breathe; not under the lock. TUTTI_OK: see whether the wait
- * is over, which is where *word is no longer `seen`; TUTTI_AGAIN: its time is. `what` is waited
+ * is over, which is where *word is no longer `seen`; TUTTI_AGAIN: its time is, or this thread is interrupted. `what` is waited
  * for. */
 TUTTI_CHECKED tutti_status tti_message_breathe(struct tutti_channel *channel,
 					       struct tti_message_wait *wait,

@@ -104,7 +104,7 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 	if (!wait->since_ns)
 		wait->since_ns = now;
 	TTI_TRY(look_at_time(channel, wait, now, what));
-	if (wait->asks && tti_interrupted())
+	if (tti_interrupted())
 		return TUTTI_AGAIN;
 	if (!awake || now - wait->since_ns >= LOOK_NS)
 		nap(channel, wait, word, seen, now);
@@ -267,11 +267,26 @@ static void describe(const struct tti_request *request, char *buf, size_t size)
 		       from, with);
 }
 
-/* `asks`: TUTTI_AGAIN if this thread is interrupted, for a caller that can wait again. */
-static tutti_status await(struct tutti_channel *channel, struct tti_request *request,
-			  int timeout_ms, bool asks, tutti_message_info *info)
+/* This thread is interrupted, and has no number to wait for again: nothing was done, or the channel is
+ * lost. */
+static tutti_status give_up(struct tutti_channel *channel, struct tti_request *request)
 {
-	struct tti_message_wait wait = { .timeout_ms = timeout_ms, .asks = asks };
+	bool is_over;
+
+	pthread_mutex_lock(&channel->lock);
+	is_over = request->state == TTI_REQUEST_DONE || tti_message_take_back(channel, request);
+	pthread_mutex_unlock(&channel->lock);
+	if (is_over)
+		return TUTTI_OK;
+	tti_comm_give_up(channel->own, "was interrupted in a message");
+	return tti_comm_fate(channel->own);
+}
+
+/* `again`: TUTTI_AGAIN if this thread is interrupted, for a caller that can wait again. */
+static tutti_status await(struct tutti_channel *channel, struct tti_request *request,
+			  int timeout_ms, bool again, tutti_message_info *info)
+{
+	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
 	tutti_status st = TUTTI_OK;
 	char what[128];
 
@@ -281,6 +296,8 @@ static tutti_status await(struct tutti_channel *channel, struct tti_request *req
 		st = tti_message_breathe(channel, &wait, &request->over, 0, what);
 		if (st == TUTTI_OK && timeout_ms < 0)
 			st = look_who_has_left(channel, request);
+		if (st == TUTTI_AGAIN && !again)
+			st = give_up(channel, request);
 	}
 	tti_message_wait_end(channel, &wait);
 	return finish(channel, request, st, info);
@@ -434,7 +451,7 @@ static bool find(struct tutti_channel *channel, int source, int tag, uint32_t *a
 tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, int timeout_ms,
 				 tutti_message_info *info)
 {
-	struct tti_message_wait wait = { .timeout_ms = timeout_ms, .asks = true };
+	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
 	uint32_t seen;
 	tutti_status st;
 

@@ -217,6 +217,96 @@ static void wait_for_a_message(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK_OK(tutti_channel_destroy(channel));
 }
 
+/* A receive that has matched nothing is taken back. */
+static void receive_in_vain(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	char byte = 1, in = 0;
+	tutti_channel_t channel;
+	int asked = 0;
+
+	(void)n;
+	(void)arg;
+	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
+		return;
+	if (rank == 0) {
+		tutti_set_interrupt(lose_patience, &asked);
+		CHECK(tutti_message_recv(channel, &in, 1, 1, 7, NULL) == TUTTI_ECANCELED);
+		tutti_set_interrupt(NULL, NULL);
+		CHECK_OK(tutti_barrier(comm, NULL));
+		CHECK_OK(tutti_message_recv(channel, &in, 1, 1, 7, NULL));
+		CHECK(in == 1);
+	} else {
+		CHECK_OK(tutti_barrier(comm, NULL));
+		CHECK_OK(tutti_message_send(channel, &byte, 1, 0, 7));
+	}
+	CHECK_OK(tutti_channel_destroy(channel));
+}
+
+/* A long message is announced, and the receiver never takes it. */
+static void send_in_vain(tutti_comm_t comm, int rank, int n, void *ended)
+{
+	static char bytes[1 << 20];
+	tutti_channel_t channel;
+	char byte;
+	int asked = 0;
+
+	(void)n;
+	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
+		return;
+	if (rank == 0) {
+		tutti_set_interrupt(lose_patience, &asked);
+		CHECK(tutti_message_send(channel, bytes, sizeof(bytes), 1, 7) == TUTTI_EABORTED);
+		tutti_set_interrupt(NULL, NULL);
+		CHECK(strstr(tutti_last_error(comm), "was interrupted"));
+		sem_post(ended);
+		CHECK(tutti_channel_destroy(channel) == TUTTI_EABORTED);
+	} else {
+		sem_wait(ended);
+		CHECK(tutti_message_recv(channel, &byte, 1, 0, 8, NULL) == TUTTI_EPEER);
+		CHECK(strstr(tutti_last_error(comm), "rank 0 was interrupted"));
+		CHECK(tutti_channel_destroy(channel) == TUTTI_EPEER);
+	}
+	/* The communicator is as it was. */
+	CHECK_OK(tutti_barrier(comm, NULL));
+}
+
+static void destroy_in_vain(tutti_comm_t comm, int rank, int n, void *ended)
+{
+	tutti_channel_t channel;
+	int asked = 0;
+
+	(void)n;
+	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
+		return;
+	if (rank == 0) {
+		tutti_set_interrupt(lose_patience, &asked);
+		CHECK(tutti_channel_destroy(channel) == TUTTI_EABORTED);
+		tutti_set_interrupt(NULL, NULL);
+		sem_post(ended);
+	} else {
+		sem_wait(ended);
+		CHECK(tutti_channel_destroy(channel) == TUTTI_EPEER);
+	}
+	CHECK_OK(tutti_barrier(comm, NULL));
+}
+
+static void what_has_no_request_ends(void **state)
+{
+	static const world_fn runs[] = { receive_in_vain, send_in_vain, destroy_in_vain };
+	static const char *const transports[] = { "shm", "tcp" };
+	sem_t ended;
+
+	(void)state;
+	sem_init(&ended, 0, 0);
+	for (int t = 0; t < 2; t++) {
+		const struct world world = { .n = 2, .transport = transports[t] };
+
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(world_run(&world, runs[i], &ended), 0);
+	}
+	sem_destroy(&ended);
+}
+
 static void who_waits_for_a_message_can_wait_again(void **state)
 {
 	static const char *const transports[] = { "shm", "tcp" };
@@ -243,6 +333,7 @@ int main(void)
 		cmocka_unit_test(a_call_ends),
 		cmocka_unit_test(a_wait_for_a_signal_ends),
 		cmocka_unit_test(who_waits_for_a_message_can_wait_again),
+		cmocka_unit_test(what_has_no_request_ends),
 		cmocka_unit_test(what_waits_for_a_stream_can_wait_again),
 	};
 
