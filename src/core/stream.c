@@ -305,6 +305,7 @@ static tutti_status check_stream(tutti_stream_t stream)
 
 tutti_status tutti_stream_synchronize(tutti_stream_t stream)
 {
+	int64_t until_ns = 0;
 	bool stop = false;
 	tutti_status st;
 
@@ -313,7 +314,7 @@ tutti_status tutti_stream_synchronize(tutti_stream_t stream)
 	pthread_mutex_lock(&stream->lock);
 	atomic_fetch_add(&stream->awaited->now, 1);
 	while ((stream->first || stream->busy) && !stop)
-		stop = tti_interrupt_cond_wait(&stream->changed, &stream->lock);
+		stop = tti_interrupt_cond_wait(&stream->changed, &stream->lock, &until_ns);
 	atomic_fetch_sub(&stream->awaited->now, 1);
 	st = stream->first || stream->busy ? TUTTI_AGAIN : first_error(stream);
 	pthread_mutex_unlock(&stream->lock);
@@ -443,11 +444,12 @@ static void happen(struct tutti_event *event, uint64_t target)
 /* TUTTI_AGAIN: this thread was interrupted. */
 static tutti_status await(struct tutti_event *event, uint64_t target)
 {
+	int64_t until_ns = 0;
 	bool stop = false, happened;
 
 	pthread_mutex_lock(&event->lock);
 	while (event->happened < target && !stop)
-		stop = tti_interrupt_cond_wait(&event->changed, &event->lock);
+		stop = tti_interrupt_cond_wait(&event->changed, &event->lock, &until_ns);
 	happened = event->happened >= target;
 	pthread_mutex_unlock(&event->lock);
 	return happened ? TUTTI_OK : TUTTI_AGAIN;

@@ -36,19 +36,22 @@ bool tti_interrupted(void)
 	return self.fn(self.arg) != 0;
 }
 
-bool tti_interrupt_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+bool tti_interrupt_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t *until_ns)
 {
-	const int64_t until_ns = tti_deadline(MOST_MS);
-	const struct timespec until = { .tv_sec = until_ns / 1000000000,
-					.tv_nsec = until_ns % 1000000000 };
+	struct timespec until;
 	bool stop;
 
 	if (!self.fn) {
 		pthread_cond_wait(cond, lock);
 		return false;
 	}
-	if (pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT)
+	if (!*until_ns)
+		*until_ns = tti_deadline(MOST_MS);
+	until = (struct timespec){ .tv_sec = *until_ns / 1000000000,
+				   .tv_nsec = *until_ns % 1000000000 };
+	if (pthread_cond_timedwait(cond, lock, &until) != ETIMEDOUT && tti_now_ns() < *until_ns)
 		return false;
+	*until_ns = 0;
 	pthread_mutex_unlock(lock);
 	stop = tti_interrupted();
 	pthread_mutex_lock(lock);

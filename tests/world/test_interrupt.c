@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A thread that shall wait no longer: what its calls return, and those of the other ranks. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 #include <semaphore.h>
@@ -191,6 +194,51 @@ static void wait_and_go_on(tutti_comm_t comm, int rank, int n, void *arg)
 	sem_destroy(&gate);
 }
 
+/* What is queued meanwhile wakes who waits for the stream, and does not keep it from asking. */
+struct waiter {
+	tutti_stream_t stream;
+	_Atomic bool is_back;
+};
+
+static void *synchronize(void *arg)
+{
+	struct waiter *waiter = arg;
+
+	tutti_set_interrupt(never, NULL);
+	CHECK(tutti_stream_synchronize(waiter->stream) == TUTTI_AGAIN);
+	atomic_store(&waiter->is_back, true);
+	return NULL;
+}
+
+static void do_nothing(tutti_status status, void *arg)
+{
+	(void)arg;
+	CHECK(status == TUTTI_OK);
+}
+
+static void a_busy_stream(void **state)
+{
+	const struct timespec nap = { .tv_nsec = 2 * 1000 * 1000 };
+	struct waiter waiter = { .is_back = false };
+	pthread_t thread;
+	sem_t gate;
+
+	(void)state;
+	sem_init(&gate, 0, 0);
+	assert_int_equal(tutti_stream_create(&waiter.stream), TUTTI_OK);
+	assert_int_equal(tutti_stream_call(waiter.stream, hold, &gate), TUTTI_OK);
+	assert_int_equal(pthread_create(&thread, NULL, synchronize, &waiter), 0);
+	for (int i = 0; i < 5000 && !atomic_load(&waiter.is_back); i++) {
+		assert_int_equal(tutti_stream_call(waiter.stream, do_nothing, NULL), TUTTI_OK);
+		nanosleep(&nap, NULL);
+	}
+	sem_post(&gate);
+	pthread_join(thread, NULL);
+	assert_int_equal(tutti_stream_destroy(waiter.stream), TUTTI_OK);
+	assert_int_equal(world_failures(), 0);
+	sem_destroy(&gate);
+}
+
 static void wait_for_a_message(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	char byte = (char)rank;
@@ -335,6 +383,7 @@ int main(void)
 		cmocka_unit_test(who_waits_for_a_message_can_wait_again),
 		cmocka_unit_test(what_has_no_request_ends),
 		cmocka_unit_test(what_waits_for_a_stream_can_wait_again),
+		cmocka_unit_test(a_busy_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
