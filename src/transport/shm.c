@@ -231,6 +231,7 @@ static const void *peek(struct tti_link *base, size_t *nbytes, uint64_t *tag)
 			own_next(link->port);
 		return NULL;
 	}
+	tti_tsan_take((uint32_t)base->peer, (uint32_t)link->port->base.rank);
 	/* Read once: what the peer does to it later cannot fool the checks. */
 	meta = *(const volatile uint32_t *)&line->meta;
 	kind = meta >> 30;

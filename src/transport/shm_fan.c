@@ -133,6 +133,8 @@ static void send_for_all(struct tti_shm_port *port, struct tti_link *const *link
 {
 	struct tti_shm_line *const line = line_for_all(port);
 
+	for (int i = 0; i < n; i++)
+		tti_tsan_give((uint32_t)port->base.rank, (uint32_t)links[i]->peer);
 	tti_shm_write_line(line, kind, nbytes, tag, (uint32_t)++port->for_all);
 	for (int i = 0; i < n; i++)
 		tti_shm_ring_if_asleep(tti_shm_link_of(links[i]), true);

@@ -5,6 +5,7 @@
 /* How a line is sent: what links (shm.c) and messages for all (shm_fan.c) have in common. */
 
 #include "transport/shm.h"
+#include "util/tsan.h"
 
 #define TTI_LIKELY(condition)   __builtin_expect(!!(condition), 1)
 #define TTI_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -62,6 +63,7 @@ static inline void tti_shm_send_line(struct tti_shm_link *link, enum tti_shm_kin
 	struct tti_shm_line *const line = tti_shm_tx_line(link);
 	const uint64_t number = ++link->tx_lines + link->port->for_all;
 
+	tti_tsan_give((uint32_t)link->port->base.rank, (uint32_t)link->base.peer);
 	tti_shm_write_line(line, kind, nbytes, tag, (uint32_t)number);
 	tti_shm_ring_if_asleep(link, true);
 }
