@@ -281,7 +281,7 @@ static void one_rank(tutti_comm_t handle, int rank, int n, void *arg)
 	if (corner->registered) {
 		/* Of the calls with a part for each rank in either buffer. */
 		const struct call largest = { .coll = TUTTI_SEND_RECV,
-					      .type = TUTTI_FLOAT64,
+					      .type = TUTTI_COMPLEX128,
 					      .count = LARGEST + 64 };
 
 		if (CHECK_OK(tutti_mem_alloc(&memory, call_bytes(&largest, n), handle)))
