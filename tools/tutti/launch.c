@@ -218,10 +218,14 @@ static void do_without(struct launch *launch, int status, int code)
 		launch->killed_code = code;
 }
 
-static void rank_failed(struct launch *launch, int rank, pid_t pid, int status)
+static int code_of(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void tell_failure(const struct launch *launch, int rank, pid_t pid, int status)
 {
 	const bool killed = WIFSIGNALED(status);
-	const int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	char who[300], what[64];
 
 	if (launch->hosts)
@@ -233,16 +237,32 @@ static void rank_failed(struct launch *launch, int rank, pid_t pid, int status)
 		snprintf(what, sizeof(what), "was killed by signal %d (%s)", WTERMSIG(status),
 			 strsignal(WTERMSIG(status)));
 	else
-		snprintf(what, sizeof(what), "ended with exit code %d", code);
+		snprintf(what, sizeof(what), "ended with exit code %d", code_of(status));
 	if (killed || !launch->quiet_on_failure)
 		fprintf(stderr, "tutti %s: %s %s%s\n", launch->verb, who, what,
 			!launch->nlive        ? ""
 			: launch->keeps_going ? "; the others go on"
 					      : "; ending the others");
+}
+
+static void rank_failed(struct launch *launch, int rank, pid_t pid, int status)
+{
+	const int code = code_of(status);
+
+	tell_failure(launch, rank, pid, status);
 	if (launch->keeps_going)
 		do_without(launch, status, code);
 	else
 		launch_end(launch, SIGTERM, code);
+}
+
+/* Whether a rank that ended after we had begun to end all was killed by somebody else. It may take longer
+ * to go than those that failed for its death. */
+static bool is_cause(const struct launch *launch, int status)
+{
+	return WIFSIGNALED(status) && !launch->interrupted && !launch->hosts &&
+	       launch->exit_code < 128 && WTERMSIG(status) != SIGTERM &&
+	       (WTERMSIG(status) != SIGKILL || now_ms() < launch->kill_at_ms);
 }
 
 /* Several may have ended since we last looked. One that was killed is the
@@ -273,8 +293,12 @@ static void reap(struct launch *launch)
 		first_status = status;
 		first_pid = pid;
 	}
-	if (first >= 0 && !launch->ending)
+	if (first >= 0 && !launch->ending) {
 		rank_failed(launch, first, first_pid, first_status);
+	} else if (first >= 0 && is_cause(launch, first_status)) {
+		tell_failure(launch, first, first_pid, first_status);
+		launch->exit_code = code_of(first_status);
+	}
 }
 
 static void take_signals(struct launch *launch)
