@@ -66,7 +66,14 @@ void tti_engine_release(struct tti_engine *engine)
 	tti_free(engine->inputs);
 	tti_free(engine->outputs);
 	tti_free(engine->scratch);
-	*engine = (struct tti_engine){ 0 };
+	/* Not waiting_on: the watch, which goes on for children, may look at it. */
+	engine->links = NULL;
+	engine->sources = NULL;
+	engine->inputs = engine->outputs = NULL;
+	engine->scratch = NULL;
+	engine->scratch_bytes = 0;
+	engine->nactive = 0;
+	engine->sleeper = NULL;
 }
 
 tutti_status tti_engine_need_scratch(struct tti_engine *engine, size_t nbytes)
