@@ -147,6 +147,9 @@ static tutti_status get_to_the_end(struct crew *crew, int rank, tutti_comm_t com
 		memset(memory, 7, sizeof(got));
 	if (st == TUTTI_OK)
 		st = tutti_window_create(child, memory, sizeof(got), &window);
+	/* Both have it before one takes it away. */
+	if (st == TUTTI_OK)
+		st = tutti_barrier(comm, NULL);
 	if (st != TUTTI_OK)
 		return st;
 	if (rank == 1) {
