@@ -13,11 +13,13 @@
 /* Compiled for programs, they reach these streams as if they were in the same file. */
 LOCAL void *stdin, *stdout, *stderr;
 
+/* By the names that all libraries share: behind this one, where RTLD_NEXT looks, there is no libc if
+ * the library came by LD_PRELOAD. The three above are hidden, and not found. */
 __attribute__((constructor)) static void take_streams(void)
 {
-	stdin = *(void **)dlsym(RTLD_NEXT, "stdin");
-	stdout = *(void **)dlsym(RTLD_NEXT, "stdout");
-	stderr = *(void **)dlsym(RTLD_NEXT, "stderr");
+	stdin = *(void **)dlsym(RTLD_DEFAULT, "stdin");
+	stdout = *(void **)dlsym(RTLD_DEFAULT, "stdout");
+	stderr = *(void **)dlsym(RTLD_DEFAULT, "stderr");
 }
 
 /* Of glibc 2.36. Expat's hash tables are salted with it. */

@@ -201,6 +201,25 @@ if sys.argv[1] == "raise":
             self.assertIn(word, out.stdout)
             self.assertNotIn("without goodbye", out.stderr)
 
+    @unittest.skipIf(RANK, "once is enough")
+    def test_arrays_that_ranks_address(self):
+        program = """
+import numpy, tutti
+comm = tutti.init()
+array = numpy.full(1 << 20, comm.rank + 1.0)
+comm.all_reduce(array)
+assert (array == 3).all()
+for line in open("/proc/self/maps"):
+    first, last = (int(end, 16) for end in line.split()[0].split("-"))
+    if first <= array.ctypes.data < last:
+        print("shared" if "tutti-heap" in line else "private")
+"""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("TUTTI_")}
+        for options, kind in (([], "private"), (["--shared-malloc"], "shared")):
+            out = subprocess.run([tutti.get_tool(), "run", "-n", "2", *options, sys.executable, "-c", program],
+                                 env=clean, capture_output=True, text=True, timeout=100, check=False)
+            self.assertEqual((out.returncode, out.stdout.split()), (0, [kind, kind]), out)
+
 
 class Memory(unittest.TestCase):
     def test_an_array_outlives_communicators(self):
