@@ -14,9 +14,10 @@
 
 struct failure {
 	tutti_status status; /* TUTTI_OK: there was none */
-	char text[TTI_ERROR_TEXT];
+	char *text;          /* [TTI_ERROR_TEXT] */
 };
 
+/* Memory of this is kept when a stream is destroyed (KEEP): what is large is allocated beside it. */
 struct tutti_stream {
 	_Atomic int is_destroyed;
 	int pid; /* of the process that made it */
@@ -89,16 +90,6 @@ static void keep(struct tutti_stream *stream)
 	tti_fork_unlock();
 }
 
-/* One that never ran: handles of a stream that was here before may still name it. */
-static void put_away(struct tutti_stream *stream)
-{
-	if (!stream)
-		return;
-	stream->pid = tti_fork_pid();
-	atomic_store(&stream->is_destroyed, 1);
-	keep(stream);
-}
-
 /* Functions that a stream runs while it is being destroyed may queue more. */
 static tutti_status check_alive(const struct tutti_stream *stream)
 {
@@ -137,6 +128,34 @@ static struct tti_awaited *awaited_create(void)
 	if (awaited)
 		atomic_init(&awaited->users, 1);
 	return awaited;
+}
+
+/* What a stream has that is not kept when it is destroyed. False: out of memory. */
+static bool fill(struct tutti_stream *stream)
+{
+	stream->awaited = awaited_create();
+	stream->error.text = tti_alloc((size_t)2 * TTI_ERROR_TEXT);
+	stream->untold.text = stream->error.text ? stream->error.text + TTI_ERROR_TEXT : NULL;
+	return stream->awaited && stream->error.text;
+}
+
+static void empty(struct tutti_stream *stream)
+{
+	tti_awaited_drop(stream->awaited);
+	tti_free(stream->error.text);
+	stream->awaited = NULL;
+	stream->error = stream->untold = (struct failure){ 0 };
+}
+
+/* One that never ran: handles of a stream that was here before may still name it. */
+static void put_away(struct tutti_stream *stream)
+{
+	if (!stream)
+		return;
+	empty(stream);
+	stream->pid = tti_fork_pid();
+	atomic_store(&stream->is_destroyed, 1);
+	keep(stream);
 }
 
 bool tti_stream_is_calling(void)
@@ -183,7 +202,7 @@ static void note(struct failure *failure, tutti_status status)
 	if (status >= 0 || failure->status != TUTTI_OK)
 		return;
 	failure->status = status;
-	(void)snprintf(failure->text, sizeof(failure->text), "%s", tti_error_text());
+	(void)snprintf(failure->text, TTI_ERROR_TEXT, "%s", tti_error_text());
 }
 
 static void *stream_thread(void *self)
@@ -242,9 +261,7 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 	if (!stream)
 		stream = tti_zalloc(sizeof(*stream));
 	tti_fork_watch();
-	if (stream)
-		stream->awaited = awaited_create();
-	if (!stream || !stream->awaited) {
+	if (!stream || !fill(stream)) {
 		put_away(stream);
 		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
 	}
@@ -256,7 +273,6 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 	if (st != TUTTI_OK) {
 		pthread_cond_destroy(&stream->changed);
 		pthread_mutex_destroy(&stream->lock);
-		tti_awaited_drop(stream->awaited);
 		put_away(stream);
 		return st;
 	}
@@ -288,7 +304,7 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	atomic_fetch_add(&stream->awaited->now, 1);
 	pthread_join(stream->thread, NULL);
 	st = first_error(stream);
-	tti_awaited_drop(stream->awaited);
+	empty(stream);
 	pthread_cond_destroy(&stream->changed);
 	pthread_mutex_destroy(&stream->lock);
 	keep(stream);
