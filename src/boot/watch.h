@@ -35,17 +35,19 @@ struct tti_news {
 };
 
 #define TTI_CALL_TEXT 128
-#define TTI_WAY_TEXT  112
+#define TTI_WAY_TEXT  148
 
 /* The rank has closed the communicator, though not its bootstrap. */
 #define TTI_CALL_LEFT (-1)
 
 /* What a rank is doing. Goes over the wire: fixed width. */
 struct tti_call {
-	uint64_t seq;             /* calls begun on this communicator     */
-	uint64_t signature;       /* of the call that seq counts          */
-	int32_t running;          /* 1: inside it; 0: returned from it; TTI_CALL_LEFT */
-	int32_t waiting_on;       /* the peer it waits for, -1: none      */
+	uint64_t seq;       /* calls begun on this communicator     */
+	uint64_t signature; /* of the call that seq counts          */
+	uint64_t name;      /* of its arguments alone: not how it is run, nor at which stage */
+	int32_t running;    /* 1: inside it; 0: returned from it; TTI_CALL_LEFT */
+	int32_t waiting_on; /* the peer it waits for, -1: none      */
+	int32_t stage;      /* of the call: each has a signature of its own */
 	char text[TTI_CALL_TEXT]; /* "all_reduce(1024 x float32, sum)" */
 	char way[TTI_WAY_TEXT];   /* the algorithm and its cut; "": it has none */
 };

@@ -103,7 +103,7 @@ _Static_assert(sizeof(struct tti_wire_card) == 136, "on the wire");
 _Static_assert(sizeof(struct tti_wire_checkin) == 24 + 136, "on the wire");
 _Static_assert(sizeof(struct tti_frame) == 16, "on the wire");
 _Static_assert(sizeof(struct tti_news) == 16 + TTI_NEWS_TEXT, "on the wire");
-_Static_assert(sizeof(struct tti_call) == 24 + TTI_CALL_TEXT + TTI_WAY_TEXT, "on the wire");
+_Static_assert(sizeof(struct tti_call) == 36 + TTI_CALL_TEXT + TTI_WAY_TEXT, "on the wire");
 
 /* Takes bytes in pieces of any size, gives frames. A zeroed one is ready. */
 #define TTI_FRAME_BODY 680

@@ -41,8 +41,8 @@ uint64_t tti_call_transfer_tag(const struct tti_args *args)
 
 /* -- What others may ask (stall.c reads it) --------------------------------- */
 
-static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, uint64_t cut,
-		    size_t count)
+static void publish(struct tti_comm *comm, uint64_t sign, enum tti_stage stage, uint64_t shape,
+		    uint64_t cut, size_t count)
 {
 	struct tti_current_call *call = &comm->current;
 	const uint32_t version = atomic_load_explicit(&call->version, memory_order_relaxed);
@@ -50,6 +50,7 @@ static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, uint64
 	atomic_store_explicit(&call->version, version + 1, memory_order_relaxed);
 	atomic_store_explicit(&call->seq, comm->seq, memory_order_release);
 	atomic_store_explicit(&call->signature, sign, memory_order_release);
+	atomic_store_explicit(&call->stage, stage, memory_order_release);
 	atomic_store_explicit(&call->count, count, memory_order_release);
 	atomic_store_explicit(&call->shape, shape, memory_order_release);
 	atomic_store_explicit(&call->cut, cut, memory_order_release);
@@ -58,8 +59,11 @@ static void publish(struct tti_comm *comm, uint64_t sign, uint64_t shape, uint64
 }
 
 /* `args`, or the user's call that they are a part of: what ranks are told of. */
-static void publish_call(struct tti_comm *comm, uint64_t sign, const struct tti_args *args)
+static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t cut,
+			 const struct tti_args *args)
 {
+	const enum tti_stage stage = args->stage;
+
 	args = args->part_of ? args->part_of : args;
 	if (args->sides) {
 		struct tti_sides *last;
@@ -71,12 +75,12 @@ static void publish_call(struct tti_comm *comm, uint64_t sign, const struct tti_
 		pthread_mutex_unlock(&comm->lock);
 		tti_sides_drop(last);
 	}
-	publish(comm, sign, tti_args_shape(args), 0, tti_args_common_count(args));
+	publish(comm, sign, stage, tti_args_shape(args), cut, tti_args_common_count(args));
 }
 
 void tti_call_begin(struct tti_comm *comm, uint64_t shape)
 {
-	publish(comm, 0, shape, 0, 0);
+	publish(comm, 0, TTI_STAGE_CALL, shape, 0, 0);
 }
 
 void tti_call_end(struct tti_comm *comm)
@@ -186,9 +190,9 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 	if (call->algorithm)
 		atomic_store_explicit(&comm->last_algorithm, call->algorithm, memory_order_relaxed);
 	if (args->sides || args->part_of)
-		publish_call(comm, sign, args);
+		publish_call(comm, sign, call->cut, args);
 	else
-		publish(comm, sign, call->shape, call->cut, call->count);
+		publish(comm, sign, TTI_STAGE_CALL, call->shape, call->cut, call->count);
 	if (call->is_rooted)
 		tti_roots_note(comm, call->shape, args->count, call->choice);
 	return sign;
@@ -282,7 +286,7 @@ static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *a
 {
 	if (status != TUTTI_ENOMEM && status != TUTTI_ESYS)
 		return status;
-	publish_call(comm, 0, args);
+	publish_call(comm, 0, 0, args);
 	status = tti_call_settle(comm, status, -1);
 	tti_call_end(comm);
 	return status;
@@ -293,7 +297,9 @@ static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *a
 static tutti_status check_root(struct tti_comm *comm, const struct tti_args *args,
 			       const struct tti_prepared *checked)
 {
-	const struct tti_args barrier = { .coll = TUTTI_BARRIER, .part_of = args };
+	const struct tti_args barrier = { .coll = TUTTI_BARRIER,
+					  .part_of = args,
+					  .stage = TTI_STAGE_ROOTS };
 	struct tti_prepared call = { 0 };
 	tutti_status st = tti_prepared_make(comm, &barrier, &call);
 
@@ -315,7 +321,7 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 		st = tti_memory_offer(comm, call->ways, args->root, args->send, call->nbytes, lent);
 	atomic_store_explicit(&comm->last_algorithm, lent->at ? "memory" : call->algorithm,
 			      memory_order_relaxed);
-	publish(comm, 0, call->shape, 0, args->count);
+	publish(comm, 0, TTI_STAGE_CALL, call->shape, 0, args->count);
 	if (st == TUTTI_OK)
 		st = tti_short_run(&call->way, args->send, args->recv, call->extent.tag);
 	if (st != TUTTI_OK)
@@ -401,7 +407,7 @@ static tutti_status start_round(struct round *round)
 				      : settle_alone(comm, item->now, st);
 	}
 	clear(job);
-	publish_call(comm, 0, &item->args[0]);
+	publish_call(comm, 0, 0, &item->args[0]);
 	st = tti_transfers_start(comm, item->args, item->ntransfers, job);
 	return st == TUTTI_OK ? st : finish(comm, item->args, item->ntransfers, job, st);
 }

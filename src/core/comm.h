@@ -41,6 +41,17 @@
 #define TTI_COUNCILS_KEPT 8
 #define TTI_LISTS_KEPT    8 /* programs of sends and receives */
 
+/* What a rank does in a call of the user's: some begin with calls of their own, under its number. */
+enum tti_stage {
+	TTI_STAGE_CALL,    /* the call itself                      */
+	TTI_STAGE_ROOTS,   /* of a rooted one, with TUTTI_CHECK=1  */
+	TTI_STAGE_SOURCES, /* of a handoff, with TUTTI_CHECK=1     */
+	TTI_STAGE_VERDICT, /* of a handoff that is planned         */
+	TTI_STAGE_SHAPE,
+	TTI_STAGE_PROOFS,
+	TTI_STAGES
+};
+
 /* One call as the user made it. Of a handoff `root` is a hash of its sides, which come as
  * the user passed them (from, to), and counted once the call is kept. */
 struct tti_args {
@@ -63,12 +74,14 @@ struct tti_args {
 	/* The call of the user's that this one is a part of, and which ranks compare and are told
 	 * of in its place; NULL: it is the user's. */
 	const struct tti_args *part_of;
+	enum tti_stage stage;
 };
 
 /* What the executing thread publishes about the current call, for on_ask: a
  * sequence lock, so that what is read belongs together. */
 struct tti_current_call {
 	_Atomic uint32_t version, running;
+	_Atomic uint32_t stage; /* enum tti_stage */
 	_Atomic uint64_t seq, signature, count;
 	_Atomic uint64_t shape; /* tti_args_shape() */
 	_Atomic uint64_t cut;   /* of its program, as tti_program_cut() packs it; 0: it has none */

@@ -56,15 +56,16 @@ static tutti_status no_memory(struct tti_comm *comm)
 			       -1);
 }
 
-static void set_call(struct planning *p, tutti_collective coll, const void *send, void *recv,
-		     size_t nbytes)
+static void set_call(struct planning *p, enum tti_stage stage, tutti_collective coll,
+		     const void *send, void *recv, size_t nbytes)
 {
 	p->call = (struct tti_args){ .coll = coll,
 				     .send = send,
 				     .recv = recv,
 				     .count = nbytes,
 				     .type = TUTTI_UINT8,
-				     .part_of = p->args };
+				     .part_of = p->args,
+				     .stage = stage };
 }
 
 /* -- Sources that shall hold the same (TUTTI_CHECK) ---------------------------------------------- */
@@ -96,7 +97,7 @@ static tutti_status send_print(struct planning *p)
 	tti_side_range(p->args->from, p->comm->rank, 1, &first, &count);
 	if (count > 0)
 		take_print(p->args, own);
-	set_call(p, TUTTI_ALL_GATHER, own, p->prints, sizeof(*own));
+	set_call(p, TTI_STAGE_SOURCES, TUTTI_ALL_GATHER, own, p->prints, sizeof(*own));
 	return TUTTI_OK;
 }
 
@@ -232,7 +233,8 @@ static tutti_status send_verdict(struct planning *p)
 		return no_memory(p->comm);
 	if (p->comm->rank == 0)
 		make(p);
-	set_call(p, TUTTI_BROADCAST, &p->verdict, &p->verdict, sizeof(p->verdict));
+	set_call(p, TTI_STAGE_VERDICT, TUTTI_BROADCAST, &p->verdict, &p->verdict,
+		 sizeof(p->verdict));
 	return TUTTI_OK;
 }
 
@@ -248,7 +250,7 @@ static tutti_status send_shape(struct planning *p)
 	p->shape = p->shape ? p->shape : tti_alloc(verdict->nbytes);
 	if (!p->shape)
 		return no_memory(p->comm);
-	set_call(p, TUTTI_BROADCAST, p->shape, p->shape, verdict->nbytes);
+	set_call(p, TTI_STAGE_SHAPE, TUTTI_BROADCAST, p->shape, p->shape, verdict->nbytes);
 	return TUTTI_OK;
 }
 
@@ -270,7 +272,7 @@ static tutti_status send_proof(struct planning *p)
 		*own = tti_handoff_make_room(p->comm);
 	if (*own != TUTTI_OK)
 		(void)snprintf(p->verdict.why, sizeof(p->verdict.why), "%s", tti_error_text());
-	set_call(p, TUTTI_ALL_GATHER, own, p->proofs, sizeof(*own));
+	set_call(p, TTI_STAGE_PROOFS, TUTTI_ALL_GATHER, own, p->proofs, sizeof(*own));
 	return TUTTI_OK;
 }
 

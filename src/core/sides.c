@@ -102,8 +102,9 @@ void tti_sides_format(const struct tti_sides *sides, char *buf, size_t size)
 	if (text.text && text.len < size)
 		memcpy(buf, text.text, text.len + 1);
 	else
-		(void)snprintf(buf, size, "%.30s... (%d ranks to %d)", text.text ? text.text : "",
-			       sides->from.n, sides->to.n);
+		(void)snprintf(buf, size, "%.30s... (%d ranks to %d)#%08x",
+			       text.text ? text.text : "", sides->from.n, sides->to.n,
+			       (unsigned)sides->hash);
 	tti_strbuf_release(&text);
 }
 

@@ -34,7 +34,7 @@ TUTTI_CHECKED tutti_status tti_sides_keep(struct tti_args *args);
 struct tti_sides *tti_sides_take(struct tti_sides *sides);
 void tti_sides_drop(struct tti_sides *sides);
 
-/* "from 0-3 to parts of 4-7"; shortened where they are many. NULL: "". */
+/* "from 0-3 to parts of 4-7"; shortened where they are many, with a hash of all. NULL: "". */
 void tti_sides_format(const struct tti_sides *sides, char *buf, size_t size);
 
 bool tti_sides_equal(const struct tti_sides *a, const struct tti_sides *b);

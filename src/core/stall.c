@@ -54,7 +54,8 @@ static void describe_own(struct tti_comm *comm, uint64_t seq, const struct tti_a
 	}
 }
 
-static void describe_way(const char *algorithm, uint64_t cut, char *buf, size_t size)
+static void describe_way(const char *algorithm, uint64_t cut, uint32_t stage, char *buf,
+			 size_t size)
 {
 	static const char *const reaches[] = {
 		[TTI_BY_SLOTS] = "slots",
@@ -62,13 +63,21 @@ static void describe_way(const char *algorithm, uint64_t cut, char *buf, size_t 
 		[TTI_BY_MEMORY_PINNED] = "memory",
 		[TTI_BY_COPIES] = "memory copied by the kernel",
 	};
+	static const char *const stages[TTI_STAGES] = {
+		[TTI_STAGE_CALL] = "",
+		[TTI_STAGE_ROOTS] = " to compare roots",
+		[TTI_STAGE_SOURCES] = " to compare sources",
+		[TTI_STAGE_VERDICT] = " to tell of its plan",
+		[TTI_STAGE_SHAPE] = " to send its plan",
+		[TTI_STAGE_PROOFS] = " to compare proofs of its plan",
+	};
 
 	buf[0] = 0;
 	if (cut && algorithm)
 		(void)snprintf(buf, size,
-			       "%.24s (%" PRIu64 " bytes a step, parts %d, stripes %d, %s)",
+			       "%.24s (%" PRIu64 " bytes a step, parts %d, stripes %d, %s)%s",
 			       algorithm, cut >> 26, (int)(cut >> 14 & 0xfff),
-			       (int)(cut >> 2 & 0xfff), reaches[cut & 3]);
+			       (int)(cut >> 2 & 0xfff), reaches[cut & 3], stages[stage]);
 }
 
 void tti_stall_on_ask(void *self, struct tti_call *out)
@@ -77,7 +86,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 	struct tti_current_call *call = &comm->current;
 	uint64_t shape, count, cut;
 	const char *algorithm;
-	uint32_t before, after;
+	uint32_t before, after, stage;
 
 	do {
 		before = atomic_load_explicit(&call->version, memory_order_acquire);
@@ -86,6 +95,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 		count = atomic_load_explicit(&call->count, memory_order_acquire);
 		shape = atomic_load_explicit(&call->shape, memory_order_acquire);
 		cut = atomic_load_explicit(&call->cut, memory_order_acquire);
+		stage = atomic_load_explicit(&call->stage, memory_order_acquire);
 		algorithm = atomic_load_explicit(&comm->last_algorithm, memory_order_acquire);
 		out->running = (int32_t)atomic_load_explicit(&call->running, memory_order_acquire);
 		after = atomic_load_explicit(&call->version, memory_order_acquire);
@@ -94,12 +104,15 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 	/* Its children keep the bootstrap up. */
 	if (atomic_load(&comm->state) == TTI_COMM_BURIED)
 		out->running = TTI_CALL_LEFT;
-	describe_way(algorithm, cut, out->way, sizeof(out->way));
+	out->stage = (int32_t)stage;
+	out->name = 0;
+	describe_way(algorithm, cut, stage, out->way, sizeof(out->way));
 	if (before == 0) {
 		snprintf(out->text, sizeof(out->text), "nothing yet");
 	} else {
 		const struct tti_args args = tti_args_of_shape(shape, count);
 
+		out->name = tti_call_signature(out->seq, tti_call_signature_part(&args));
 		describe_own(comm, out->seq, &args, out->text, sizeof(out->text));
 	}
 }
@@ -131,13 +144,45 @@ static bool hop(struct tti_comm *comm)
 	return further;
 }
 
-/* The same place in the order of calls, but not the same call; the other's may be over: a
- * rank has nothing to do in a handoff that it is not part of. A batch of transfers
- * (signature 0) is matched by pairs, not by order. */
+/* The same place in the order of calls, but not the same call, or the same one run in another
+ * way; the other's may be over: a rank has nothing to do in a handoff that it is not part of. Of one
+ * call, a rank may be at a later stage than another that has not seen the last message of the stage
+ * before. A batch of transfers (signature 0) is matched by pairs, not by order. */
 static bool is_mismatch(const struct tti_call *own, const struct tti_call *other)
 {
-	return own->running > 0 && own->seq == other->seq && own->signature != other->signature &&
-	       own->signature && other->signature;
+	if (own->running <= 0 || own->seq != other->seq || !own->signature || !other->signature)
+		return false;
+	return own->name != other->name ||
+	       (own->stage == other->stage && own->signature != other->signature);
+}
+
+/* What tells two calls of one number apart: their words, or what those leave out. */
+static void describe_difference(const struct tti_comm *comm, const struct tti_call *own, int peer,
+				const struct tti_call *other, char *buf, size_t size)
+{
+	if (strcmp(own->text, other->text) != 0)
+		(void)snprintf(buf, size, "ranks called different things: rank %d %s, rank %d %s",
+			       comm->rank, own->text, peer, other->text);
+	else if (own->name != other->name)
+		(void)snprintf(buf, size,
+			       "ranks called different things: call %" PRIu64
+			       " of ranks %d and %d is "
+			       "%s, but not all that it was passed is the same: that comes to "
+			       "%016" PRIx64 " and %016" PRIx64,
+			       own->seq, comm->rank, peer, own->text, own->name, other->name);
+	else if (strcmp(own->way, other->way) != 0)
+		(void)snprintf(buf, size,
+			       "ranks run call %" PRIu64
+			       ", %s, in different ways: rank %d by %s, rank %d by %s",
+			       own->seq, own->text, comm->rank, own->way, peer, other->way);
+	else
+		(void)snprintf(
+			buf, size,
+			"ranks run call %" PRIu64
+			", %s, in different ways: ranks %d and %d by %s, but what they chose "
+			"for other buffers comes to %016" PRIx64 " and %016" PRIx64,
+			own->seq, own->text, comm->rank, peer, own->way, own->signature,
+			other->signature);
 }
 
 static void tell_mismatch(struct tti_comm *comm, const struct tti_call *own, int peer,
@@ -145,15 +190,7 @@ static void tell_mismatch(struct tti_comm *comm, const struct tti_call *own, int
 {
 	char text[TTI_NEWS_TEXT];
 
-	if (strcmp(own->text, other->text) == 0 && own->way[0] && other->way[0])
-		snprintf(text, sizeof(text),
-			 "ranks run call %" PRIu64 ", %.72s, in different ways: rank %d by %s, "
-			 "rank %d by %s",
-			 own->seq, own->text, comm->rank, own->way, peer, other->way);
-	else
-		snprintf(text, sizeof(text),
-			 "ranks called different things: rank %d %.80s, rank %d %.80s", comm->rank,
-			 own->text, peer, other->text);
+	describe_difference(comm, own, peer, other, text, sizeof(text));
 	tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
 }
 
@@ -413,6 +450,9 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 		snprintf(text, sizeof(text),
 			 "counts do not fit together in call %" PRIu64 ", %.72s: %s", own.seq,
 			 own.text, expected);
+	else if (known && other.seq == own.seq && own.signature && other.signature &&
+		 other.signature != own.signature)
+		describe_difference(comm, &own, peer, &other, text, sizeof(text));
 	else if (known && other.seq == own.seq && other.signature == own.signature &&
 		 strcmp(other.text, own.text) == 0)
 		snprintf(text, sizeof(text),
