@@ -6,7 +6,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/thread.h"
-#include "util/tsan.h"
 
 #define TAG UINT64_C(0x656761737365746d)
 
@@ -39,7 +38,6 @@ static bool send(struct tutti_channel *channel, int rank, const struct head *hea
 		memcpy(room + sizeof(*head), body, sizeof(*body));
 	if (nbytes)
 		memcpy(room + before, data, nbytes);
-	tti_tsan_give((uint32_t)channel->own->rank, (uint32_t)rank);
 	link->ops->commit(link, before + nbytes, TAG);
 	return true;
 }
@@ -322,7 +320,6 @@ static bool receive(struct tutti_channel *channel, int rank)
 	while (!channel->peers[rank].has_left && (data = link->ops->peek(link, &nbytes, &tag))) {
 		tutti_status st;
 
-		tti_tsan_take((uint32_t)rank, (uint32_t)channel->own->rank);
 		st = tag == TAG ? take(channel, rank, data, nbytes) : TUTTI_EPROTO;
 		if (st == TUTTI_EPROTO)
 			st = tti_fail(st, "rank %d sent to a channel of rank %d what cannot be",

@@ -7,7 +7,6 @@
 #include "engine/oper.h"
 #include "util/error.h"
 #include "util/hash.h"
-#include "util/tsan.h"
 
 /* Of a poll: other operations and jobs have something to do, too. */
 #define POLL_BYTES ((size_t)1 << 20)
@@ -64,7 +63,6 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 	    nbytes != offer_bytes(port) || tag != offer_tag(tti_oper_tag(job, op)))
 		return false;
 	memcpy(&offer.name, message, sizeof(offer.name));
-	tti_tsan_take((uint32_t)link->peer, (uint32_t)port->rank);
 	st = port->transport->memory->find(port, link->peer, &offer.name, chunk_bytes(job, index),
 					   &from);
 	if (st != TUTTI_OK)
@@ -92,7 +90,6 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 	if (lent->message) {
 		if (!link->ops->all_released(link))
 			return TTI_LEND_WAITS;
-		tti_tsan_take((uint32_t)link->peer, (uint32_t)port->rank);
 		lent->message = NULL;
 		return TTI_LEND_DONE;
 	}
@@ -101,7 +98,6 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 		return TTI_LEND_WAITS;
 	memset(offer, 0, nbytes);
 	offer->name = job->program.layout.extents[op->chunk].lent;
-	tti_tsan_give((uint32_t)port->rank, (uint32_t)link->peer);
 	link->ops->commit(link, nbytes, offer_tag(tti_oper_tag(job, op)));
 	lent->message = offer;
 	return TTI_LEND_MOVED;
@@ -122,7 +118,6 @@ static enum tti_lend_step end_copy(struct tti_job *job, int32_t index)
 			link->peer, bound->prog.rank);
 		return TTI_LEND_MOVED;
 	}
-	tti_tsan_give((uint32_t)bound->prog.rank, (uint32_t)link->peer);
 	link->ops->release(link);
 	bound->lent[index] = (struct tti_lent){ 0 };
 	return TTI_LEND_DONE;

@@ -5,7 +5,6 @@
 #include "engine/oper.h"
 #include "util/error.h"
 #include "util/mem.h"
-#include "util/tsan.h"
 
 /* Running memory programs (coll/program.h): operations in their order, those between two
  * notifications block by block. A program begins with notifications that also say where the buffers
@@ -93,7 +92,6 @@ static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
 
 			memcpy(room, &said, nbytes);
 		}
-		tti_tsan_give((uint32_t)bound->prog.rank, (uint32_t)link->peer);
 		link->ops->commit(link, nbytes, job->tag);
 	}
 	return true;
@@ -122,7 +120,6 @@ static bool hear(struct tti_job *job, int32_t index, bool says)
 				tti_oper_refuse(job, &bound->linked[index], link, data, got, tag);
 			return false;
 		}
-		tti_tsan_take((uint32_t)link->peer, (uint32_t)bound->prog.rank);
 		job->program.is_refused |= says && got == 0;
 		if (got > 0) {
 			memcpy(&said, data, sizeof(said));

@@ -97,6 +97,7 @@ void tti_shm_look_back(struct tti_shm_link *link)
 	const uint32_t boxed = (uint32_t)(done >> 32) + start - link->tx_room.oldest;
 	const uint32_t for_all = of_all - (uint32_t)link->tx_for_all_back;
 
+	tti_tsan_take((uint32_t)link->base.peer, (uint32_t)link->port->base.rank);
 	if (lines > link->tx_lines - link->tx_lines_back || boxed > link->tx_room.held ||
 	    for_all > link->port->for_all - link->tx_for_all_back) {
 		broken(link, "a count of what it read that cannot be");
@@ -249,6 +250,7 @@ static void tell(struct tti_shm_link *link)
 	const uint32_t start = link->port->start;
 	const uint64_t done = (uint64_t)(link->rx_boxed - start) << 32 | (link->rx_lines - start);
 
+	tti_tsan_give((uint32_t)link->port->base.rank, (uint32_t)link->base.peer);
 	link->rx_lines_told = link->rx_lines;
 	if (link->rx_for_all_told != link->rx_for_all) {
 		link->rx_for_all_told = link->rx_for_all;

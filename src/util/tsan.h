@@ -4,7 +4,9 @@
 
 /* What the thread sanitizer cannot see: that two threads are ordered by a message through
  * memory that each of them has mapped at another address. Who sends gives, who receives takes,
- * both with a number that names sender and receiver. Nothing in other builds. */
+ * both with a number that names sender and receiver. The links of shared memory do so for each
+ * message, and for the room that its receiver gives back. Other code does so only where no link
+ * carries the order, as for the signals of windows. Nothing in other builds. */
 
 #include <stdint.h>
 
