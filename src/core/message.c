@@ -9,6 +9,7 @@
 #include "engine/connect.h"
 #include "engine/wait.h"
 #include "util/error.h"
+#include "util/fault.h"
 #include "util/fork.h"
 #include "util/mem.h"
 
@@ -103,15 +104,15 @@ tutti_status tti_channel_enter(struct tutti_channel *channel, struct tti_comm **
 			(void *)channel);
 }
 
-static bool remember(struct tutti_channel *channel)
+static tutti_status remember(struct tutti_channel *channel)
 {
 	struct tti_comm *comm = channel->comm;
 	bool kept;
 
 	pthread_mutex_lock(&comm->lock);
-	kept = tti_vec_push(&comm->channels, channel);
+	kept = !tti_fault("core.channel") && tti_vec_push(&comm->channels, channel);
 	pthread_mutex_unlock(&comm->lock);
-	return kept;
+	return kept ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "a channel: out of memory");
 }
 
 static void forget(struct tutti_channel *channel)
@@ -127,24 +128,28 @@ static void forget(struct tutti_channel *channel)
 
 static tutti_status set_up(struct tutti_channel *channel)
 {
-	struct tti_comm *own = channel->own;
-	tutti_status st = TUTTI_ENOMEM;
+	const int n = channel->own->n;
+
+	channel->peers = tti_calloc((size_t)n, sizeof(*channel->peers));
+	if (!channel->peers)
+		return tti_fail(TUTTI_ENOMEM, "a channel of %d ranks: out of memory", n);
+	TTI_TRY(connect_all(channel));
+	TTI_TRY(tti_channel_start_servers(channel));
+	return remember(channel);
+}
+
+/* The others have a channel on `own`, or wait for this rank; but for where this rank failed because
+ * it heard from them. */
+static tutti_status tell_failure(struct tti_comm *own, tutti_status status)
+{
 	char text[TTI_NEWS_TEXT];
 
-	channel->peers = tti_calloc((size_t)own->n, sizeof(*channel->peers));
-	if (!channel->peers)
-		st = tti_fail(st, "a channel of %d ranks: out of memory", own->n);
-	else
-		st = connect_all(channel);
-	if (st == TUTTI_OK)
-		st = tti_channel_start_servers(channel);
-	if (st == TUTTI_OK)
-		return st;
-	/* The others have a channel, or wait for this rank. */
+	if (atomic_load(&own->fate))
+		return tti_comm_fate(own);
 	(void)snprintf(text, sizeof(text), "rank %d could not make its channel: %.400s", own->rank,
 		       tti_error_text());
 	tti_comm_tell(own, TUTTI_EPEER, own->rank, text);
-	return tti_fail_quiet(st, "%s", text);
+	return tti_fail_quiet(status, "%s", text);
 }
 
 static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, tutti_channel_t *out)
@@ -153,30 +158,31 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, tutti_cha
 	tutti_comm_t own;
 	tutti_status st = tutti_comm_dup(handle, &own, NULL);
 
-	if (st == TUTTI_OK && channel) {
-		*channel = (struct tutti_channel){ .handle = handle,
-						   .pid = handle->pid,
-						   .comm = comm,
-						   .own_handle = own,
-						   .own = atomic_load(&own->comm) };
-		pthread_mutex_init(&channel->lock, NULL);
-		tti_match_init(&channel->match);
-		st = set_up(channel);
-		if (st == TUTTI_OK && remember(channel)) {
-			*out = channel;
-			return TUTTI_OK;
-		}
-		if (st == TUTTI_OK)
-			st = tti_fail(TUTTI_ENOMEM, "a channel: out of memory");
-		take_back(channel);
-		free_channel(channel);
+	if (st != TUTTI_OK) {
+		tti_free(channel);
 		return st;
 	}
-	if (st == TUTTI_OK) {
-		(void)tutti_comm_abort(own);
-		st = tti_fail(TUTTI_ENOMEM, "a channel: out of memory");
+	if (!channel) {
+		st = tell_failure(atomic_load(&own->comm),
+				  tti_fail(TUTTI_ENOMEM, "a channel: out of memory"));
+		(void)tutti_comm_destroy(own);
+		return st;
 	}
-	tti_free(channel);
+	*channel = (struct tutti_channel){ .handle = handle,
+					   .pid = handle->pid,
+					   .comm = comm,
+					   .own_handle = own,
+					   .own = atomic_load(&own->comm) };
+	pthread_mutex_init(&channel->lock, NULL);
+	tti_match_init(&channel->match);
+	st = set_up(channel);
+	if (st == TUTTI_OK) {
+		*out = channel;
+		return st;
+	}
+	st = tell_failure(channel->own, st);
+	take_back(channel);
+	free_channel(channel);
 	return st;
 }
 

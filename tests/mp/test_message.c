@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages with tags between processes: results, also where they are sealed; a rank that is killed
- * while others wait for it, or for anybody; a forked child. */
+ * while others wait for it, or for anybody; a forked child; a rank without memory for a channel. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "support/crew.h"
+#include "util/fault.h"
 
 #define MOST ((size_t)400 * 1000)
 
@@ -72,9 +73,11 @@ static tutti_status exchange(struct crew *crew, int rank, tutti_comm_t comm)
 	return st == TUTTI_OK ? end : st;
 }
 
-static void run(int n, const char *transport, void (*prepare)(struct crew *, int))
+static void run(int n, const char *transport,
+		tutti_status (*call)(struct crew *, int, tutti_comm_t),
+		void (*prepare)(struct crew *, int))
 {
-	struct crew *crew = crew_create(n, transport, exchange);
+	struct crew *crew = crew_create(n, transport, call);
 
 	crew->prepare = prepare;
 	assert_int_equal(crew_start(crew), 0);
@@ -90,11 +93,11 @@ static void results(void **state)
 {
 	(void)state;
 	for (int n = 1; n <= 4; n++) {
-		run(n, "auto", NULL);
-		run(n, "tcp,self", NULL);
+		run(n, "auto", exchange, NULL);
+		run(n, "tcp,self", exchange, NULL);
 	}
-	run(3, "tcp,self", encrypted);
-	run(4, "auto", on_two_hosts);
+	run(3, "tcp,self", exchange, encrypted);
+	run(4, "auto", exchange, on_two_hosts);
 }
 
 /* -- Death ------------------------------------------------------------------------------ */
@@ -187,17 +190,48 @@ static tutti_status fork_child(struct crew *crew, int rank, tutti_comm_t comm)
 static void a_child_is_refused(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 2; i++) {
-		struct crew *crew = crew_create(2, i ? "tcp,self" : "shm,self", fork_child);
+	run(2, "shm,self", fork_child, NULL);
+	run(2, "tcp,self", fork_child, NULL);
+}
 
-		assert_int_equal(crew_start(crew), 0);
-		assert_int_equal(crew_wait(crew, 60000, -1), 0);
-		for (int rank = 0; rank < 2; rank++)
-			if (crew->rank[rank].status != TUTTI_OK)
-				fail_msg("rank %d: %d, %s", rank, crew->rank[rank].status,
-					 crew->rank[rank].text);
-		crew_free(crew);
-	}
+/* -- Without memory ------------------------------------------------------------------------ */
+
+/* The last rank cannot make its channel, and the others hear so there, or when they wait for a message
+ * from that rank. */
+static tutti_status create_in_vain(tutti_comm_t comm, int rank, int n, const char *fault)
+{
+	tutti_channel_t channel = NULL;
+	tutti_status st;
+	char byte;
+
+	tti_fault_set(rank == n - 1 ? fault : NULL);
+	st = tutti_channel_create(comm, &channel);
+	tti_fault_set(NULL);
+	if (rank == n - 1)
+		return st == TUTTI_ENOMEM ? TUTTI_OK : TUTTI_EINTERNAL;
+	if (st == TUTTI_OK)
+		st = tutti_message_recv(channel, &byte, 1, n - 1, 1, NULL);
+	(void)tutti_channel_destroy(channel);
+	return st == TUTTI_EPEER && strstr(tutti_last_error(comm), "could not make its channel")
+		       ? TUTTI_OK
+		       : TUTTI_EINTERNAL;
+}
+
+/* The first allocation, and the last. The communicator is as it was. */
+static tutti_status without_memory(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	tutti_status st = create_in_vain(comm, rank, crew->n, "mem:1");
+
+	if (st == TUTTI_OK)
+		st = create_in_vain(comm, rank, crew->n, "core.channel:1");
+	return st == TUTTI_OK ? exchange(crew, rank, comm) : st;
+}
+
+static void all_hear_of_a_rank_without_memory(void **state)
+{
+	(void)state;
+	run(3, "shm,self", without_memory, NULL);
+	run(3, "tcp,self", without_memory, NULL);
 }
 
 int main(void)
@@ -206,6 +240,7 @@ int main(void)
 		cmocka_unit_test(results),
 		cmocka_unit_test(deaths),
 		cmocka_unit_test(a_child_is_refused),
+		cmocka_unit_test(all_hear_of_a_rank_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
