@@ -166,6 +166,31 @@ lines err 1
 says out 'Out of bounds values : 0 OK'
 ok "two hosts without the library that plans"
 
+# Remote shells that are not as they should be. The words of the job are more than a socket takes.
+long=$(head -c 100000 /dev/zero | tr '\0' x)
+cat >"$tmp/deaf" <<-END
+	#!/bin/sh
+	[ "\$1" = deaf ] || exit 7
+	while [ ! -e "$tmp/enough" ]; do sleep 0.1; done
+END
+chmod +x "$tmp/deaf"
+"$TUTTI" run --rsh "$tmp/deaf" --hosts deaf,other true "$long" "$long" "$long" "$long" 2>"$tmp/err" &
+run=$!
+eventually grep -q 'the remote shell to other ended with exit code 7; ending the others$' "$tmp/err"
+: >"$tmp/enough"
+status=0
+wait $run || status=$?
+[ $status = 7 ] || fail "exit code $status, not 7"
+ok "a remote shell that reads nothing does not hold us up"
+
+for port in 70000 0 12x 99999999 ''; do
+	printf '#!/bin/sh\necho "tutti-run-port %s"\nexec cat\n' "$port" >"$tmp/liar"
+	chmod +x "$tmp/liar"
+	expect 1 "$TUTTI" run --rsh "$tmp/liar" --hosts a,b true
+	says err "a says that rank 0 has the port \"$port\", and a port is 1 to 65535"
+done
+ok "a port that is none ends the job"
+
 expect 0 "$TUTTI" run -n 2 --json true
 says out '^\{"nranks":2,"exit_code":0\}$'
 ok "--json"

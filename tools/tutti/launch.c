@@ -101,11 +101,47 @@ void launch_number(struct launch *launch, int first)
 		launch->tags[i].rank = first + i / 2;
 }
 
-void launch_name(struct launch *launch, const struct launch_host *hosts)
+void launch_name(struct launch *launch, struct launch_host *hosts)
 {
 	launch->hosts = hosts;
 	for (int i = 0; i < launch->nranks * 2; i++)
 		launch->tags[i].rank = -1;
+}
+
+static void stop_telling(struct launch_host *host)
+{
+	if (host->text)
+		explicit_bzero(host->text, host->nbytes);
+	free(host->text);
+	host->text = NULL;
+}
+
+/* What the socket takes now. A remote shell that is gone is noticed by its end. */
+static void go_on_telling(struct launch_host *host)
+{
+	while (host->text) {
+		const ssize_t n = send(host->control, host->text + host->nsaid,
+				       host->nbytes - host->nsaid, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		host->nsaid += n > 0 ? (size_t)n : 0;
+		if (n < 0 || host->nsaid == host->nbytes)
+			stop_telling(host);
+	}
+}
+
+void launch_tell(struct launch *launch, int rank, char *text, size_t nbytes)
+{
+	struct launch_host *host = &launch->hosts[rank];
+
+	host->text = text;
+	host->nbytes = nbytes;
+	host->nsaid = 0;
+	if (launch->ending)
+		stop_telling(host);
+	else
+		go_on_telling(host);
 }
 
 void launch_obey(struct launch *launch)
@@ -182,7 +218,9 @@ static void signal_all(const struct launch *launch, int signal)
 			kill(launch->pids[rank], signal);
 			continue;
 		}
-		(void)!send(launch->hosts[rank].control, &word, 1, MSG_NOSIGNAL);
+		/* Where it does not fit, or comes in place of the rest of a text, the end says enough. */
+		stop_telling(&launch->hosts[rank]);
+		(void)!send(launch->hosts[rank].control, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		shutdown(launch->hosts[rank].control, SHUT_WR);
 	}
 }
@@ -339,6 +377,10 @@ static void wait_for_something(struct launch *launch, struct pollfd *fds)
 		if (launch->tags[i].read_fd >= 0)
 			fds[n++] =
 				(struct pollfd){ .fd = launch->tags[i].read_fd, .events = POLLIN };
+	for (int i = 0; launch->hosts && i < launch->nranks; i++)
+		if (launch->hosts[i].text)
+			fds[n++] = (struct pollfd){ .fd = launch->hosts[i].control,
+						    .events = POLLOUT };
 	if (launch->ending) {
 		const int64_t left = launch->kill_at_ms - now_ms();
 
@@ -347,6 +389,8 @@ static void wait_for_something(struct launch *launch, struct pollfd *fds)
 	poll(fds, n, timeout_ms);
 	if (launch->obeys && fds[1].revents)
 		take_control(launch);
+	for (int i = 0; launch->hosts && i < launch->nranks; i++)
+		go_on_telling(&launch->hosts[i]);
 	for (int i = 0; i < nstreams; i++)
 		tag_pump(&launch->tags[i]);
 }
@@ -377,7 +421,7 @@ void launch_kill_leftovers(void)
 
 int launch_wait(struct launch *launch)
 {
-	const size_t nfds = 2 + (launch->tags ? (size_t)launch->nranks * 2 : 0);
+	const size_t nfds = 2 + (size_t)launch->nranks * 3;
 	struct pollfd *fds = calloc(nfds, sizeof(*fds));
 
 	if (!fds) {
@@ -406,6 +450,8 @@ void launch_close(struct launch *launch)
 {
 	for (int i = 0; launch->tags && i < launch->nranks * 2; i++)
 		tag_close(&launch->tags[i]);
+	for (int i = 0; launch->hosts && i < launch->nranks; i++)
+		stop_telling(&launch->hosts[i]);
 	free(launch->tags);
 	free(launch->pids);
 	if (launch->signalfd >= 0)

@@ -28,6 +28,8 @@ struct tag_stream;
 struct launch_host {
 	const char *name;
 	int control; /* -1: it has none any more */
+	char *text;  /* what launch_tell() has not said there in full yet; else NULL */
+	size_t nbytes, nsaid;
 };
 
 struct launch {
@@ -37,10 +39,10 @@ struct launch {
 	pid_t *pids;  /* 0: not started or ended */
 	int signalfd; /* SIGCHLD and what ends us */
 	sigset_t old_mask;
-	struct tag_stream *tags;         /* 2 per rank, NULL: output is not tagged */
-	int first_rank;                  /* the number of the first one */
-	const struct launch_host *hosts; /* they are remote shells; NULL: ranks */
-	bool obeys;                      /* standard input is a control */
+	struct tag_stream *tags;   /* 2 per rank, NULL: output is not tagged */
+	int first_rank;            /* the number of the first one */
+	struct launch_host *hosts; /* they are remote shells; NULL: ranks */
+	bool obeys;                /* standard input is a control */
 
 	int exit_code;         /* of the first that failed */
 	int killed_code;       /* with keeps_going: of the first that failed in any way */
@@ -64,7 +66,11 @@ void launch_bind(struct launch *launch);
 void launch_number(struct launch *launch, int first);
 
 /* They are remote shells to `hosts`, one each, borrowed; their lines come out as they are. */
-void launch_name(struct launch *launch, const struct launch_host *hosts);
+void launch_name(struct launch *launch, struct launch_host *hosts);
+
+/* Say `text` over the control of `rank`, once, as fast as it is read there: launch_wait() does what is left.
+ * Takes text, which is of malloc(), and wipes it when it is said or nobody is to hear it any more. */
+void launch_tell(struct launch *launch, int rank, char *text, size_t nbytes);
 
 /* Our standard input is a control of another launch. */
 void launch_obey(struct launch *launch);

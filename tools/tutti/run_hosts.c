@@ -133,28 +133,25 @@ static bool make_text(struct remote *remote)
 	return remote->text != NULL;
 }
 
-/* Over the control, which nobody else sees. A remote shell that is gone is noticed by its end. */
+/* Over the control, which nobody else sees. */
 static void tell(struct remote *remote, int at, int port)
 {
 	const struct host *host = &remote->hosts->list[at];
 	char *line = NULL;
-	size_t len, sent = 0;
-	ssize_t n = 1;
+	size_t len;
 
-	json_object_set_new(remote->text, "first_rank", json_integer(host->first_rank));
-	json_object_set_new(remote->text, "nranks", json_integer(host->nranks));
-	json_object_set_new(remote->text, "port", json_integer(port));
-	line = json_dumps(remote->text, JSON_COMPACT);
-	len = line ? strlen(line) : 0;
-	if (line)
-		line[len++] = '\n'; /* in the place of its 0 */
-	while (sent < len && n > 0) {
-		n = send(remote->shells[at].control, line + sent, len - sent, MSG_NOSIGNAL);
-		sent += n > 0 ? (size_t)n : 0;
+	if (json_object_set_new(remote->text, "first_rank", json_integer(host->first_rank)) == 0 &&
+	    json_object_set_new(remote->text, "nranks", json_integer(host->nranks)) == 0 &&
+	    json_object_set_new(remote->text, "port", json_integer(port)) == 0)
+		line = json_dumps(remote->text, JSON_COMPACT);
+	if (!line) {
+		tool_error(remote->args, "out of memory");
+		launch_end(&remote->launch, SIGTERM, TOOL_FINDING);
+		return;
 	}
-	if (line)
-		explicit_bzero(line, len);
-	free(line);
+	len = strlen(line);
+	line[len] = '\n'; /* in the place of its 0 */
+	launch_tell(&remote->launch, at, line, len + 1);
 }
 
 /* The first agent has a port: the others may begin. */
@@ -163,14 +160,28 @@ static bool take_port(void *self, const char *line, size_t len)
 	struct remote *remote = self;
 	const size_t prefix = strlen(RUN_PORT_LINE);
 	char number[8] = "";
+	long port = 0;
 
-	if (len <= prefix || len - prefix >= sizeof(number) ||
-	    memcmp(line, RUN_PORT_LINE, prefix) != 0)
+	if (len < prefix || memcmp(line, RUN_PORT_LINE, prefix) != 0)
 		return false;
-	memcpy(number, line + prefix, len - prefix);
 	remote->launch.tags[0].take = NULL;
+	line += prefix;
+	len -= prefix;
+	if (len < sizeof(number)) {
+		memcpy(number, line, len);
+		if (strspn(number, "0123456789") == len)
+			port = strtol(number, NULL, 10);
+	}
+	if (port < 1 || port > 65535) {
+		tool_error(remote->args,
+			   "%s says that rank 0 has the port \"%.*s\", and a port is 1 to 65535: "
+			   "--rsh has to start what it is given, and the same `tutti`",
+			   remote->shells[0].name, len < 80 ? (int)len : 80, line);
+		launch_end(&remote->launch, SIGTERM, TOOL_FINDING);
+		return true;
+	}
 	for (int i = 1; i < remote->hosts->n; i++)
-		tell(remote, i, atoi(number));
+		tell(remote, i, (int)port);
 	return true;
 }
 
@@ -262,7 +273,8 @@ int run_on_hosts(struct args *args, const struct job *job, const struct hosts *h
 	remote->job = job;
 	remote->hosts = hosts;
 	for (int i = 0; i < hosts->n; i++)
-		remote->shells[i] = (struct launch_host){ hosts->list[i].name, -1 };
+		remote->shells[i] =
+			(struct launch_host){ .name = hosts->list[i].name, .control = -1 };
 	if (!is_reached_by_others(args, hosts))
 		code = TOOL_USAGE;
 	else if (find_command(remote, shell) && make_text(remote))
