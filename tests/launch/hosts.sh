@@ -68,14 +68,38 @@ ok --keep-going
 begin()
 {
 	rm -f "$net_dir"/begun.*
-	run "$@" sh -c ': >"$0/begun.$TUTTI_RANK"; exec sleep '$nap "$net_dir" &
+	run "$@" sh -c 'echo "$TUTTI_COMM_SECRET" >"$0/begun.$TUTTI_RANK"; exec sleep '$nap "$net_dir" &
 	runner=$!
 	net_pids="$net_pids $runner"
 	await "both ranks begin" have_begun
 }
-have_begun() { [ -e "$net_dir/begun.0" ] && [ -e "$net_dir/begun.1" ]; }
+have_begun() { [ -s "$net_dir/begun.0" ] && [ -s "$net_dir/begun.1" ]; }
+
+# holds PID FILE: whether the line in the file is anywhere in what the process may write to.
+holds()
+{
+	/usr/bin/python3 - "$1" "$2" <<-'END'
+		import sys
+
+		pid, file = sys.argv[1:]
+		line = open(file, "rb").read().strip()
+		assert len(line) == 64
+		with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+		    for words in map(str.split, maps):
+		        start, end = (int(word, 16) for word in words[0].split("-"))
+		        if words[1].startswith("rw"):
+		            memory.seek(start)
+		            if line in memory.read(end - start):
+		                sys.exit(0)
+		sys.exit(1)
+	END
+}
 begin --hosts 10.77.0.1,10.77.0.2
-kill -INT "$(pgrep -f "^$TUTTI run --rsh $net_dir/rsh")"
+launcher=$(pgrep -f "^$TUTTI run --rsh $net_dir/rsh")
+holds "$(pgrep -f "^sleep $nap" | head -n 1)" "$net_dir/begun.0" || die "the secret of a rank is not found"
+! holds "$launcher" "$net_dir/begun.0" || die "the secret is kept"
+ok "the secret is not kept once all hosts have it"
+kill -INT "$launcher"
 code_of wait "$runner"
 [ "$code" = 130 ] || die "SIGINT: exit code $code"
 gone "$nap" || die "SIGINT: ranks are left"

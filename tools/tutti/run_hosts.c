@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,22 @@ static json_t *gather_variables(void)
 	return variables;
 }
 
+/* There was a secret in some of it. */
+static void wipe_and_free(void *memory)
+{
+	if (memory)
+		explicit_bzero(memory, malloc_usable_size(memory));
+	free(memory);
+}
+
+/* What functions that have returned have left on the stack. */
+__attribute__((noinline)) static void wipe_stack(void)
+{
+	char room[16384];
+
+	explicit_bzero(room, sizeof(room));
+}
+
 /* What all agents are told alike. */
 static bool make_text(struct remote *remote)
 {
@@ -122,12 +139,16 @@ static bool make_text(struct remote *remote)
 	}
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(secret + 2 * i, 3, "%02x", random[i]);
+	explicit_bzero(random, sizeof(random));
 	hosts_address(&remote->hosts->list[0], address, sizeof(address));
+	json_set_alloc_funcs(malloc, wipe_and_free);
 	remote->text = json_pack("{s:i, s:i, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:o, s:o}",
 				 "version", tutti_version(), "nranks_all", job->nranks, "secret",
 				 secret, "host", address, "dir", dir, "tag", job->tag, "no_bind",
 				 job->no_bind, "keep_going", job->keep_going, "shared_malloc",
 				 job->shared_malloc, "program", words, "variables", variables);
+	explicit_bzero(secret, sizeof(secret));
+	wipe_stack();
 	if (!remote->text)
 		tool_error(remote->args, "cannot describe the job: its folder must be UTF-8");
 	return remote->text != NULL;
@@ -182,6 +203,9 @@ static bool take_port(void *self, const char *line, size_t len)
 	}
 	for (int i = 1; i < remote->hosts->n; i++)
 		tell(remote, i, (int)port);
+	/* Nobody else is told, so the secret is not kept. */
+	json_decref(remote->text);
+	remote->text = NULL;
 	return true;
 }
 
