@@ -190,11 +190,11 @@ static void take(struct tti_box *box, int from, const struct tti_mail *letter, s
 }
 
 /* The call itself hears of a death. */
-static void down(struct tti_box *box, int peer, bool said_goodbye, const char *why)
+static void down(struct tti_box *box, int peer, enum tti_down how, const char *why)
 {
 	(void)box;
 	(void)peer;
-	(void)said_goodbye;
+	(void)how;
 	(void)why;
 }
 

@@ -110,28 +110,21 @@ void tti_conn_drop(struct tti_conn *conn)
 		tti_thread_no_answer(thread, conn->peer, false);
 }
 
-/* A communicator made of this one may have ended for that, and this rank leave before the ring has
- * found it: then its neighbours would wait for a rank that has left. */
-void tti_thread_tell_fallen(struct tti_thread *thread)
+/* Over the ring they may come later than what is said here next: that this rank has left. */
+static void tell_pair(struct tti_conn *conn)
 {
-	struct tti_news news = { .status = TUTTI_EPEER,
-				 .culprit = thread->fallen,
-				 .origin = thread->sock->base.rank,
-				 .died = true };
-	char name[TTI_SOCK_NAME];
+	const struct tti_thread *thread = conn->thread;
 
-	if (thread->fallen < 0 || thread->lost || tti_bit_has(thread->gone, (size_t)thread->fallen))
-		return;
-	(void)snprintf(news.text, sizeof(news.text),
-		       "%s closed its connection without goodbye: it died",
-		       tti_sock_name(thread->sock, thread->fallen, name));
-	tti_thread_learn(thread, &news, NULL);
+	if (conn->role == TTI_CONN_PAIR && thread->lost)
+		(void)queue(conn, TTI_FRAME_NEWS, 0, &thread->news, sizeof(thread->news), 0);
 }
 
 void tti_conn_leave(struct tti_conn *conn)
 {
-	if (conn->thread->bye)
+	if (conn->thread->bye && !conn->torn) {
+		tell_pair(conn);
 		(void)queue(conn, TTI_FRAME_BYE, conn->thread->lost, NULL, 0, 0);
+	}
 	conn->torn = true;
 	if (conn->out.len == 0 && !conn->shut) {
 		conn->shut = true;
@@ -238,6 +231,10 @@ static void answer(struct tti_conn *conn, uint32_t question)
 	if (conn->owing || thread->quitting || !thread->events.on_ask)
 		return;
 	thread->events.on_ask(thread->events.self, &call);
+	if (call.running == TTI_CALL_LEFT) {
+		tti_thread_tell_fallen(thread);
+		tell_pair(conn);
+	}
 	(void)queue(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call), SPARE);
 }
 
@@ -272,7 +269,7 @@ static void take_bye(struct tti_conn *conn)
 		thread->bypass_ns = tti_deadline(BYPASS_MS);
 	}
 	tti_mails_forget(thread, conn->peer);
-	tti_office_down(&thread->sock->base.office, conn->peer, true, true, "left");
+	tti_office_down(&thread->sock->base.office, conn->peer, TTI_DOWN_LEFT, true, "left");
 	if (conn->role == TTI_CONN_PAIR)
 		tti_conn_drop(conn);
 	else
@@ -314,18 +311,22 @@ static void end_of_leaver(struct tti_thread *thread, enum tti_conn_role role, in
 			       was_closed(err) ? TTI_MEND_CLOSED : TTI_MEND_SILENT);
 }
 
-void tti_conn_lose_peer(struct tti_thread *thread, int peer, int err)
+static void lose_peer(struct tti_thread *thread, int peer, enum tti_down how, int err)
 {
-	const bool died = was_closed(err);
 	char why[128];
 
 	errno = err;
-	if (died)
-		(void)snprintf(why, sizeof(why), "died: it closed its connection without goodbye");
+	if (was_closed(err))
+		(void)snprintf(why, sizeof(why), TTI_DIED);
 	else
 		(void)snprintf(why, sizeof(why), "cannot be reached any more: %m");
 	tti_mails_forget(thread, peer);
-	tti_office_down(&thread->sock->base.office, peer, false, true, why);
+	tti_office_down(&thread->sock->base.office, peer, how, true, why);
+}
+
+void tti_conn_lose_peer(struct tti_thread *thread, int peer, int err)
+{
+	lose_peer(thread, peer, was_closed(err) ? TTI_DOWN_DIED : TTI_DOWN_LOST, err);
 }
 
 /* One that closes a gap in the ring may be let in by a rank that is just leaving: it
@@ -356,12 +357,11 @@ static void end(struct tti_conn *conn, int err)
 	tti_conn_drop(conn);
 	if (ask_again)
 		tti_boot_reach_ask_again(thread, peer);
-	if (role == TTI_CONN_PAIR && closed && !thread->quitting) {
-		tti_conn_lose_peer(thread, peer, err);
-		/* Who was let in by a rank that was just leaving is told nothing, and no goodbye. */
-		if (met && thread->fallen < 0)
-			thread->fallen = peer;
-	}
+	/* Who was let in by a rank that was just leaving is told nothing, and no goodbye. If there is
+	 * another connection, that one tells whether the rank left or died. */
+	if (role == TTI_CONN_PAIR && closed && !thread->quitting &&
+	    (met || !tti_conn_find(thread, peer, false)))
+		lose_peer(thread, peer, met ? TTI_DOWN_DIED : TTI_DOWN_LOST, err);
 	if (role == TTI_CONN_PAIR)
 		return;
 	if (thread->quitting)

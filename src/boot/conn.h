@@ -132,7 +132,6 @@ struct tti_thread {
 	uint64_t *near;         /* peers: the end of their process is seen here */
 	uint64_t *asks;         /* scratch */
 	bool lost, told;        /* there are news; on_lost() was called */
-	int fallen;             /* closed what it was mailed by without goodbye, -1: nobody did */
 	struct tti_news news;
 	int64_t bypass_ns; /* when to close the gap in the ring, TTI_NEVER: none */
 	int gap;           /* the rank that left it */
@@ -163,7 +162,8 @@ void tti_thread_catch_up(struct tti_thread *thread);
 
 /* Send BYE and no more. */
 void tti_conn_leave(struct tti_conn *conn);
-/* This rank leaves: whom it has seen die, and the ring not yet, its neighbours hear of first. */
+/* Before this rank leaves, or says what else has happened: whom it knows to have died, and the
+ * ring does not yet, its neighbours hear of. */
 void tti_thread_tell_fallen(struct tti_thread *thread);
 
 /* `heir` takes its place: tell the peer, drop it, and ask again what it was asked. */

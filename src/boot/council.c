@@ -111,12 +111,12 @@ static void take(struct tti_box *box, int from, const struct tti_mail *letter, s
 		mail(council, rank, TTI_MAIL_VERDICT, bits);
 }
 
-static void down(struct tti_box *box, int peer, bool said_goodbye, const char *why)
+static void down(struct tti_box *box, int peer, enum tti_down how, const char *why)
 {
 	struct tti_council *council = council_of(box);
 	const int rank = find(council, peer);
 
-	(void)said_goodbye;
+	(void)how;
 	(void)why;
 	if (rank < 0)
 		return;

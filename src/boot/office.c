@@ -22,7 +22,7 @@ struct tti_stray {
 
 tutti_status tti_office_init(struct tti_office *office, int nranks)
 {
-	*office = (struct tti_office){ .nranks = nranks };
+	*office = (struct tti_office){ .nranks = nranks, .fallen = -1 };
 	office->down = tti_calloc(TTI_BITSET_WORDS(nranks), sizeof(uint64_t));
 	if (!office->down)
 		return tti_fail(TUTTI_ENOMEM, "mail of %d ranks: out of memory", nranks);
@@ -59,6 +59,16 @@ bool tti_office_is_down(struct tti_office *office, int peer)
 	down = tti_bit_has(office->down, (size_t)peer);
 	pthread_mutex_unlock(&office->lock);
 	return down;
+}
+
+int tti_office_fallen(struct tti_office *office)
+{
+	int fallen;
+
+	pthread_mutex_lock(&office->lock);
+	fallen = office->fallen;
+	pthread_mutex_unlock(&office->lock);
+	return fallen;
 }
 
 /* -- Boxes --------------------------------------------------------------------------- */
@@ -246,7 +256,7 @@ static struct tti_box **list_boxes(struct tti_office *office, size_t *n)
 	return list;
 }
 
-void tti_office_down(struct tti_office *office, int peer, bool said_goodbye, bool for_good,
+void tti_office_down(struct tti_office *office, int peer, enum tti_down how, bool for_good,
 		     const char *why)
 {
 	struct tti_box **list;
@@ -261,12 +271,14 @@ void tti_office_down(struct tti_office *office, int peer, bool said_goodbye, boo
 	}
 	if (for_good)
 		tti_bit_set(office->down, (size_t)peer);
+	if (how == TTI_DOWN_DIED && office->fallen < 0)
+		office->fallen = peer;
 	list = list_boxes(office, &n);
 	pthread_mutex_unlock(&office->lock);
 	if (!list)
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory to tell that rank %d is gone", peer);
 	for (size_t i = 0; i < n; i++) {
-		list[i]->down(list[i], peer, said_goodbye, why);
+		list[i]->down(list[i], peer, how, why);
 		end_call(office, list[i]);
 		pthread_mutex_unlock(&office->lock);
 	}

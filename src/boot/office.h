@@ -53,14 +53,24 @@ struct tti_mail {
 _Static_assert(sizeof(struct tti_news) <= TTI_MAIL_DATA, "news fit into a mail");
 _Static_assert(sizeof(struct tti_call) <= TTI_MAIL_DATA, "answers fit into a mail");
 
+/* Why a rank of the carrier is there no more. */
+enum tti_down {
+	TTI_DOWN_LEFT, /* it said goodbye                          */
+	TTI_DOWN_DIED, /* it closed what it used without a goodbye */
+	TTI_DOWN_LOST, /* it cannot be reached                     */
+};
+
+/* The words for TTI_DOWN_DIED. */
+#define TTI_DIED "died: it closed its connection without goodbye"
+
 struct tti_box {
 	struct tti_box *next;
 	uint64_t context;
 	int calling; /* calls of it under way */
 	/* nbytes of data. */
 	void (*take)(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes);
-	/* A rank of the carrier said goodbye, or died or cannot be reached: why. */
-	void (*down)(struct tti_box *box, int peer, bool said_goodbye, const char *why);
+	/* `why` says in words what happened to the rank. */
+	void (*down)(struct tti_box *box, int peer, enum tti_down how, const char *why);
 };
 
 struct tti_stray;
@@ -73,6 +83,7 @@ struct tti_office {
 	struct tti_box *boxes;
 	struct tti_stray *strays, **strays_end;
 	uint64_t *down; /* ranks that are gone for good */
+	int fallen;     /* the first of them that died, -1: none did */
 	uint64_t *closed;
 	size_t nclosed, closed_room;
 };
@@ -90,12 +101,14 @@ void tti_office_close(struct tti_office *office, struct tti_box *box);
 /* Whether such a box is open here, or was, as far as that is remembered. */
 bool tti_office_knows(struct tti_office *office, uint64_t context);
 bool tti_office_is_down(struct tti_office *office, int peer);
+/* The first rank that died, as far as was heard here; -1: none. */
+int tti_office_fallen(struct tti_office *office);
 
-/* For carriers: mail came, of nbytes from its head on; a rank is gone. `for_good`: it will
- * not be back. */
+/* For carriers: mail came, of nbytes from its head on. */
 void tti_office_take(struct tti_boot *carrier, int from, const struct tti_mail *mail,
 		     size_t nbytes);
-void tti_office_down(struct tti_office *office, int peer, bool said_goodbye, bool for_good,
+/* A rank is gone, as a carrier finds, or as mail tells. `for_good`: it will not be back. */
+void tti_office_down(struct tti_office *office, int peer, enum tti_down how, bool for_good,
 		     const char *why);
 
 #endif

@@ -47,7 +47,7 @@ static void fail(struct tti_boot_reach *reach)
 	tti_thread_no_answer(thread, peer, refused);
 	tti_mails_forget(thread, peer);
 	/* Where nobody listens there will never be somebody again. */
-	tti_office_down(&thread->sock->base.office, peer, false, refused, why);
+	tti_office_down(&thread->sock->base.office, peer, TTI_DOWN_LOST, refused, why);
 }
 
 static void step(struct tti_boot_reach *reach)

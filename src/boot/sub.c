@@ -454,7 +454,7 @@ tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, cons
 	tti_office_open(&sub->carrier->office, &sub->box);
 	for (int rank = 0; rank < n; rank++)
 		if (tti_office_is_down(&sub->carrier->office, sub->member[rank]))
-			tti_sub_down(&sub->box, sub->member[rank], false, "is gone");
+			tti_sub_down(&sub->box, sub->member[rank], TTI_DOWN_LOST, "is gone");
 	*out = &sub->base;
 	return TUTTI_OK;
 }

@@ -71,7 +71,7 @@ void tti_sub_learn(struct tti_sub *sub, const struct tti_news *news, int from);
 
 /* Mail that is not of the exchange; a member is gone. */
 void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes);
-void tti_sub_down(struct tti_box *box, int peer, bool said_goodbye, const char *why);
+void tti_sub_down(struct tti_box *box, int peer, enum tti_down how, const char *why);
 
 tutti_status tti_sub_watch_start(struct tti_boot *boot, const struct tti_watch_events *events);
 void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_news *news);

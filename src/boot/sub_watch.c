@@ -107,11 +107,14 @@ static void skip(struct tti_sub *sub, int peer)
 		forward(sub, peer);
 }
 
-void tti_sub_down(struct tti_box *box, int peer, bool said_goodbye, const char *why)
+void tti_sub_down(struct tti_box *box, int peer, enum tti_down how, const char *why)
 {
 	struct tti_sub *sub = tti_sub_of(box);
 	const int rank = tti_sub_find(sub, peer);
-	struct tti_news news = { .status = TUTTI_EPEER, .culprit = rank, .origin = sub->base.rank };
+	struct tti_news news = { .status = TUTTI_EPEER,
+				 .culprit = rank,
+				 .origin = sub->base.rank,
+				 .died = how == TTI_DOWN_DIED };
 	char name[TTI_BOOT_NAME];
 
 	if (rank < 0 || rank == sub->base.rank)
@@ -119,7 +122,7 @@ void tti_sub_down(struct tti_box *box, int peer, bool said_goodbye, const char *
 	skip(sub, rank);
 	/* It closed its communicator before; in an exchange it has sent all it had to, or is
 	 * missed there. */
-	if (said_goodbye)
+	if (how == TTI_DOWN_LEFT)
 		return;
 	(void)snprintf(news.text, sizeof(news.text), "%s %s", tti_sub_name(sub, rank, name), why);
 	tti_sub_learn(sub, &news, -1);
@@ -159,6 +162,18 @@ static void answer(struct tti_sub *sub, int from, const struct tti_call *call)
 		events.on_answer(events.self, from, call);
 }
 
+/* Mail tells of a death before this rank may see it on a connection of its own. The other
+ * communicators of the dead rank, and in time the carrier, hear of it from here as well: who
+ * leaves them for it is not to be taken for the cause. That comes first, for the caller may
+ * leave as soon as it is told. */
+static void take_news(struct tti_sub *sub, int from, const struct tti_news *news)
+{
+	if (news->died && news->culprit >= 0 && news->culprit != sub->base.rank)
+		tti_office_down(&sub->carrier->office, sub->member[news->culprit], TTI_DOWN_DIED,
+				true, TTI_DIED);
+	tti_sub_learn(sub, news, from);
+}
+
 void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes)
 {
 	struct tti_news news;
@@ -169,7 +184,7 @@ void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, si
 		tti_wire_clean(news.text, sizeof(news.text));
 		if (news.status <= TUTTI_STATUS_LOST && news.culprit >= -1 &&
 		    news.culprit < sub->base.nranks)
-			tti_sub_learn(sub, &news, from);
+			take_news(sub, from, &news);
 	} else if (mail->kind == TTI_MAIL_ASK) {
 		take_ask(sub, from);
 	} else if (mail->kind == TTI_MAIL_ANSWER && nbytes == sizeof(call)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "boot/thread.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -116,6 +117,25 @@ static struct todo take_post(struct tti_thread *thread)
 	return todo;
 }
 
+/* A communicator made of this one may have ended for that, and this rank leave before the ring has
+ * found it: then its neighbours would wait for a rank that has left. */
+void tti_thread_tell_fallen(struct tti_thread *thread)
+{
+	const int fallen = tti_office_fallen(&thread->sock->base.office);
+	struct tti_news news = { .status = TUTTI_EPEER,
+				 .culprit = fallen,
+				 .origin = thread->sock->base.rank,
+				 .died = true };
+	char name[TTI_SOCK_NAME];
+
+	if (fallen < 0 || thread->lost || tti_bit_has(thread->gone, (size_t)fallen))
+		return;
+	(void)snprintf(news.text, sizeof(news.text),
+		       "%s closed its connection without goodbye: it died",
+		       tti_sock_name(thread->sock, fallen, name));
+	tti_thread_learn(thread, &news, NULL);
+}
+
 static void start_quitting(struct tti_thread *thread)
 {
 	thread->quitting = true;
@@ -156,8 +176,10 @@ static bool obey(struct tti_thread *thread)
 		thread->watching = true;
 		tti_thread_catch_up(thread);
 	}
-	if (todo.has_news)
+	if (todo.has_news) {
+		tti_thread_tell_fallen(thread);
 		tti_thread_learn(thread, &todo.news, NULL);
+	}
 	if (todo.has_asks && !thread->quitting)
 		for (size_t peer = tti_bitset_next(thread->asks, nranks, 0); peer < nranks;
 		     peer = tti_bitset_next(thread->asks, nranks, peer + 1))
@@ -277,7 +299,7 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	}
 	thread->sock = sock;
-	thread->wake_fd = thread->loop.epfd = thread->fallen = -1;
+	thread->wake_fd = thread->loop.epfd = -1;
 	thread->bypass_ns = thread->doubt_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
 	tti_mails_init(&thread->mails);
 	tti_mails_init(&thread->sent);

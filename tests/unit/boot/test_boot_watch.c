@@ -351,10 +351,10 @@ static void count_letter(struct tti_box *box, int from, const struct tti_mail *m
 	((struct slow_box *)box)->ncame++;
 }
 
-static void count_down(struct tti_box *box, int peer, bool said_goodbye, const char *why)
+static void count_down(struct tti_box *box, int peer, enum tti_down how, const char *why)
 {
 	(void)peer;
-	(void)said_goodbye;
+	(void)how;
 	(void)why;
 	((struct slow_box *)box)->ndown++;
 }
