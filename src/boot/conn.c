@@ -505,9 +505,7 @@ void tti_conn_adopt(struct tti_conn *conn)
 		tti_conn_drop(conn);
 		return;
 	}
-	if (conn->role != TTI_CONN_PAIR)
-		tti_mend_know(conn);
-	else if (!thread->quitting)
+	if (conn->role == TTI_CONN_PAIR && !thread->quitting)
 		return;
 	/* News say that we are here as well; and a rank that is still in its init, where
 	 * it takes over no connections, understands nothing else. */

@@ -129,7 +129,6 @@ struct tti_thread {
 	uint32_t question;      /* the number of the last one */
 	int64_t doubt_ns;       /* when to look at the connections' doubt_ns */
 	uint64_t *asked, *gone; /* peers: an answer is due; goodbye was said */
-	uint64_t *near;         /* peers: the end of their process is seen here */
 	uint64_t *asks;         /* scratch */
 	bool lost, told;        /* there are news; on_lost() was called */
 	struct tti_news news;
@@ -203,9 +202,6 @@ void tti_boot_reach_bypass(struct tti_thread *thread, int gap);
 /* Go on with all that is due; when to call again. */
 int64_t tti_boot_reach_step(struct tti_thread *thread);
 void tti_boot_reach_stop(struct tti_thread *thread);
-
-/* The peer of this connection lives: note whether its process is seen here, and so its end will be. */
-void tti_mend_know(const struct tti_conn *conn);
 
 /* Something is wrong with this link: make it anew, or find that the peer is dead
  * (mend.c). `remote` is where the peer was. Once per link at a time. */

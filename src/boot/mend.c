@@ -70,24 +70,16 @@ static void end(struct tti_mend *mend)
 
 /* -- Processes of this host ---------------------------------------------------------- */
 
-void tti_mend_know(const struct tti_conn *conn)
-{
-	const struct tti_wire_card *card = &conn->thread->sock->cards[conn->peer];
-
-	if (card->identity && card->identity == tti_process_identity(card->pid))
-		tti_bit_set(conn->thread->near, (size_t)conn->peer);
-}
-
 static bool is_near(const struct tti_mend *mend)
 {
-	return tti_bit_has(mend->thread->near, (size_t)mend->peer);
+	return tti_process_is_here(mend->thread->sock->cards[mend->peer].identity);
 }
 
 static bool has_ended(const struct tti_mend *mend)
 {
 	const struct tti_wire_card *card = &mend->thread->sock->cards[mend->peer];
 
-	return is_near(mend) && tti_process_has_ended(card->pid, card->identity);
+	return tti_process_has_ended(card->pid, card->identity);
 }
 
 /* -- The end of patience ------------------------------------------------------------- */

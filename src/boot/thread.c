@@ -260,7 +260,6 @@ static void release(struct tti_thread *thread)
 	tti_loop_release(&thread->loop);
 	tti_fd_close(&thread->wake_fd);
 	tti_free(thread->asked);
-	tti_free(thread->near);
 	tti_free(thread->gone);
 	tti_free(thread->asks);
 	tti_free(thread->post.asks);
@@ -277,11 +276,10 @@ static tutti_status open_thread(struct tti_thread *thread)
 		return tti_fail(TUTTI_ESYS, "eventfd: %m");
 	thread->waker = tti_zalloc(sizeof(*thread->waker));
 	thread->asked = tti_calloc(words, sizeof(uint64_t));
-	thread->near = tti_calloc(words, sizeof(uint64_t));
 	thread->gone = tti_calloc(words, sizeof(uint64_t));
 	thread->asks = tti_calloc(words, sizeof(uint64_t));
 	thread->post.asks = tti_calloc(words, sizeof(uint64_t));
-	if (!thread->waker || !thread->asked || !thread->near || !thread->gone || !thread->asks ||
+	if (!thread->waker || !thread->asked || !thread->gone || !thread->asks ||
 	    !thread->post.asks)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	thread->waker->hear = hear_waker;

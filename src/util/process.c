@@ -53,33 +53,48 @@ static bool is_over(const struct stat_line *line)
 	return (line->state == 'Z' || line->state == 'X') && line->nthreads <= 1;
 }
 
-uint64_t tti_process_identity(pid_t pid)
+/* The kernel and the space of process numbers; 0: /proc does not show it. */
+static uint32_t find_place(void)
 {
-	struct stat_line line;
+	char kernel[64], self[16], number[16];
+	const ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
 	struct stat space;
-	char kernel[64];
 	uint64_t hash;
 
-	if (!read_text("/proc/sys/kernel/random/boot_id", kernel, sizeof(kernel)) ||
-	    stat("/proc/self/ns/pid", &space) < 0 || !read_stat(pid, &line) || is_over(&line))
+	if (n < 0 || !read_text("/proc/sys/kernel/random/boot_id", kernel, sizeof(kernel)) ||
+	    stat("/proc/self/ns/pid", &space) < 0)
 		return 0;
-	hash = tti_hash_bytes(kernel, strlen(kernel));
-	hash = tti_hash_combine(hash, space.st_ino);
-	hash = tti_hash_combine(hash, (uint64_t)pid);
-	return tti_hash_combine(hash, line.start) | 1;
+	self[n] = '\0';
+	(void)snprintf(number, sizeof(number), "%d", (int)getpid());
+	if (strcmp(self, number) != 0)
+		return 0;
+	hash = tti_hash_combine(tti_hash_bytes(kernel, strlen(kernel)), space.st_ino);
+	return (uint32_t)(hash >> 32) | 1;
+}
+
+uint64_t tti_process_identity(pid_t pid)
+{
+	const uint32_t place = find_place();
+	struct stat_line line;
+
+	if (!place || !read_stat(pid, &line) || is_over(&line))
+		return 0;
+	return (uint64_t)place << 32 | (uint32_t)line.start;
+}
+
+bool tti_process_is_here(uint64_t identity)
+{
+	return identity && identity >> 32 == find_place();
 }
 
 bool tti_process_has_ended(pid_t pid, uint64_t identity)
 {
 	struct stat_line line;
-	uint64_t now;
 
+	if (!tti_process_is_here(identity))
+		return false;
 	if (kill(pid, 0) < 0 && errno == ESRCH)
 		return true;
-	if (!read_stat(pid, &line))
-		return false;
-	if (is_over(&line))
-		return true;
-	now = tti_process_identity(pid);
-	return now && now != identity;
+	return read_stat(pid, &line) &&
+	       (is_over(&line) || (uint32_t)line.start != (uint32_t)identity);
 }

@@ -11,13 +11,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Of the process that has this number here: made of the kernel that runs, the space of numbers, the
- * number, and when it began. Alike for all who see the same process by the same number. 0: there is
- * none, or it cannot be seen. */
+/* What a process tells others of itself, so that those beside it see its end: the upper half says which
+ * kernel runs it and which space of process numbers it is in, the lower one when it began. 0: the process
+ * does not exist, or /proc does not show it, or shows another space. */
 uint64_t tti_process_identity(pid_t pid);
 
-/* Whether the process that had this identity here has ended, be it that nobody has waited for it yet.
- * False if that cannot be seen. */
+/* Whether the process that told this identity runs, or ran, where its number means the same process as
+ * here. */
+bool tti_process_is_here(uint64_t identity);
+
+/* Whether the process that had this number and told this identity has ended, be it that nobody has waited
+ * for it yet. False if that cannot be seen from here. */
 bool tti_process_has_ended(pid_t pid, uint64_t identity);
 
 #endif

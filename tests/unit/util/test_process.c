@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -34,7 +35,6 @@ static void an_end_is_seen(void **state)
 	identity = tti_process_identity(pid);
 	assert_true(identity != 0);
 	assert_true(identity == tti_process_identity(pid));
-	assert_true(identity != tti_process_identity(getpid()));
 	assert_false(tti_process_has_ended(pid, identity));
 	end_it(pid); /* and nobody has waited */
 	assert_true(tti_process_identity(pid) == 0);
@@ -50,6 +50,7 @@ static void a_number_that_is_anothers_tells(void **state)
 	(void)state;
 	assert_false(tti_process_has_ended(getpid(), identity));
 	assert_true(tti_process_has_ended(getpid(), identity + 2));
+	assert_true(tti_process_has_ended(getpid(), identity - 2));
 }
 
 static void *live_on(void *self)
@@ -57,6 +58,21 @@ static void *live_on(void *self)
 	while (pause() == -1)
 		continue;
 	return self;
+}
+
+/* Of another machine or container: its number means nothing here. */
+static void an_end_elsewhere_is_not_seen(void **state)
+{
+	const uint64_t here = tti_process_identity(getpid());
+	const uint64_t elsewhere = here ^ (uint64_t)1 << 40;
+
+	(void)state;
+	assert_true(tti_process_is_here(here));
+	assert_false(tti_process_is_here(elsewhere));
+	assert_false(tti_process_is_here(0));
+	assert_true(tti_process_has_ended(INT_MAX, here));
+	assert_false(tti_process_has_ended(INT_MAX, elsewhere));
+	assert_false(tti_process_has_ended(INT_MAX, 0));
 }
 
 /* The first thread has ended, the process has not. */
@@ -89,6 +105,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_end_is_seen),
 		cmocka_unit_test(a_number_that_is_anothers_tells),
+		cmocka_unit_test(an_end_elsewhere_is_not_seen),
 		cmocka_unit_test(a_thread_is_not_the_process),
 	};
 
