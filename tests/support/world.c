@@ -24,6 +24,7 @@ struct member {
 	pthread_t thread;
 	const struct world *world;
 	tutti_unique_id id;
+	pthread_barrier_t *made;
 	tutti_comm_t comm;
 	int rank;
 	world_fn fn;
@@ -35,13 +36,18 @@ static void *member_thread(void *self)
 	struct member *member = self;
 	const struct world *world = member->world;
 	tutti_config config = TUTTI_CONFIG_INIT;
+	bool ok = true;
 
 	config.transport = world->transport;
 	config.algo = world->algo;
 	config.timeout_ms = world->timeout_ms;
 	config.reproducible = world->reproducible;
-	if (world->sockets && !CHECK_OK(tutti_comm_init_rank_config(
-				      &member->comm, world->n, member->id, member->rank, &config)))
+	if (world->sockets)
+		ok = CHECK_OK(tutti_comm_init_rank_config(&member->comm, world->n, member->id,
+							  member->rank, &config));
+	/* What a rank does wrong on purpose is not to end the init of one that is still in it. */
+	pthread_barrier_wait(member->made);
+	if (!ok)
 		return NULL;
 	member->fn(member->comm, member->rank, world->n, member->arg);
 	CHECK_OK(tutti_comm_destroy(member->comm));
@@ -72,14 +78,17 @@ int world_run(const struct world *world, world_fn fn, void *arg)
 {
 	struct member *members = calloc((size_t)world->n, sizeof(*members));
 	const int before = atomic_load(&failures);
+	pthread_barrier_t made;
 	pthread_attr_t attr;
 
+	pthread_barrier_init(&made, NULL, (unsigned)world->n);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 512 * 1024);
 	if (prepare(world, members)) {
 		for (int rank = 0; rank < world->n; rank++) {
 			members[rank].world = world;
 			members[rank].id = members[0].id;
+			members[rank].made = &made;
 			members[rank].rank = rank;
 			members[rank].fn = fn;
 			members[rank].arg = arg;
@@ -91,6 +100,7 @@ int world_run(const struct world *world, world_fn fn, void *arg)
 			pthread_join(members[rank].thread, NULL);
 	}
 	pthread_attr_destroy(&attr);
+	pthread_barrier_destroy(&made);
 	free(members);
 	return atomic_load(&failures) - before;
 }
