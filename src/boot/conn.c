@@ -317,7 +317,7 @@ static void lose_peer(struct tti_thread *thread, int peer, enum tti_down how, in
 
 	errno = err;
 	if (was_closed(err))
-		(void)snprintf(why, sizeof(why), TTI_DIED);
+		(void)snprintf(why, sizeof(why), "died: it closed its connection without goodbye");
 	else
 		(void)snprintf(why, sizeof(why), "cannot be reached any more: %m");
 	tti_mails_forget(thread, peer);

@@ -60,9 +60,6 @@ enum tti_down {
 	TTI_DOWN_LOST, /* it cannot be reached                     */
 };
 
-/* The words for TTI_DOWN_DIED. */
-#define TTI_DIED "died: it closed its connection without goodbye"
-
 struct tti_box {
 	struct tti_box *next;
 	uint64_t context;

@@ -170,7 +170,7 @@ static void take_news(struct tti_sub *sub, int from, const struct tti_news *news
 {
 	if (news->died && news->culprit >= 0 && news->culprit != sub->base.rank)
 		tti_office_down(&sub->carrier->office, sub->member[news->culprit], TTI_DOWN_DIED,
-				true, TTI_DIED);
+				true, "died: it closed its connection without goodbye");
 	tti_sub_learn(sub, news, from);
 }
 
