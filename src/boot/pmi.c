@@ -3,8 +3,10 @@
 
 #include <pthread.h>
 #include <sodium.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "boot/boot.h"
 #include "util/clock.h"
@@ -59,11 +61,35 @@ static tutti_status read_value(const char *value, tutti_unique_id *id)
 			SHOWN, value, strlen(value));
 }
 
+/* How this process stands with its launcher. */
+static struct {
+	pthread_mutex_t lock;
+	unsigned ncalls;
+	pid_t pid; /* that has called first; 0: nobody has */
+	bool is_late;
+} own = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static tutti_status check_own(void)
+{
+	if (own.pid && own.pid != getpid())
+		return tti_fail(TUTTI_EUSAGE,
+				"process %d has begun to talk with the launcher, and this is "
+				"process %d, a child of it: only the process that the launcher "
+				"has started is a rank",
+				(int)own.pid, (int)getpid());
+	if (own.is_late)
+		return tti_fail(TUTTI_EUSAGE,
+				"the launcher has not answered this process in time before, and is "
+				"not asked again, for a late answer would be taken for the next "
+				"one: start the job again, or set TUTTI_COMM_ID to host:port of "
+				"rank 0, with TUTTI_COMM_SECRET");
+	own.pid = getpid();
+	return TUTTI_OK;
+}
+
 tutti_status tti_pmi_share_id(tti_pmi_way way, int rank, int nranks, int64_t timeout_ms,
 			      tutti_unique_id *out)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static unsigned ncalls;
 	char key[32], value[TTI_PMI_VALUE_MOST + 1] = "";
 	struct tti_pmi_call call = {
 		.key = key,
@@ -77,12 +103,16 @@ tutti_status tti_pmi_share_id(tti_pmi_way way, int rank, int nranks, int64_t tim
 	tutti_status made = TUTTI_OK, st;
 
 	tti_assert(sodium_init() >= 0);
-	pthread_mutex_lock(&lock);
-	(void)snprintf(key, sizeof(key), "tutti-id-%u", ncalls++);
-	if (rank == 0)
-		made = make_value(out, value);
-	st = way(&call);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&own.lock);
+	st = check_own();
+	if (st == TUTTI_OK) {
+		(void)snprintf(key, sizeof(key), "tutti-id-%u", own.ncalls++);
+		if (rank == 0)
+			made = make_value(out, value);
+		st = way(&call);
+		own.is_late = st == TUTTI_ETIMEOUT;
+	}
+	pthread_mutex_unlock(&own.lock);
 	if (made != TUTTI_OK)
 		st = made;
 	else if (st == TUTTI_OK && rank > 0)

@@ -33,8 +33,12 @@ struct tti_pmi_call {
 /* What a launcher keeps in bytes of a value at least, PMI-1's 1024 being the least. */
 #define TTI_PMI_VALUE_MOST 1023
 
+/* How long a process waits for the answer to its goodbye. */
+#define TTI_PMI_FINISH_MS 5000
+
 /* One of the ways. TUTTI_EUSAGE: this process was not started so, or its store is closed already.
- * TUTTI_ETIMEOUT: some rank did not come. */
+ * TUTTI_ETIMEOUT: some rank did not come; the way is not gone again, for what the launcher says next may
+ * answer what was asked before, and its library may still be waiting. */
 typedef tutti_status (*tti_pmi_way)(const struct tti_pmi_call *call);
 
 TUTTI_CHECKED tutti_status tti_pmi_wire(const struct tti_pmi_call *call);
@@ -46,7 +50,8 @@ TUTTI_CHECKED tutti_status tti_pmi_x_slurm(const struct tti_pmi_call *call);
 TUTTI_CHECKED tutti_status tti_pmi_slurm(const struct tti_pmi_call *call);
 
 /* Rank 0 makes an id, and all ranks have it on return; each call makes another one. If rank 0 can
- * make none, the others fail with its error. */
+ * make none, the others fail with its error. TUTTI_EUSAGE: a call before was TUTTI_ETIMEOUT, or this is a
+ * child of the process that has called first. */
 TUTTI_CHECKED tutti_status tti_pmi_share_id(tti_pmi_way way, int rank, int nranks,
 					    int64_t timeout_ms, tutti_unique_id *out);
 

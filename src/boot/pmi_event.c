@@ -15,6 +15,7 @@ struct tti_pmi_event {
 	pthread_cond_t ended;
 	bool is_ended, is_left;
 	int status;
+	int (*call)(void); /* NULL: somebody else's */
 };
 
 struct tti_pmi_event *tti_pmi_event_create(void)
@@ -62,8 +63,38 @@ tutti_status tti_pmi_event_wait(struct tti_pmi_event *event, int64_t deadline_ns
 		*status = event->status;
 	event->is_left = true;
 	leave(event, is_ended);
-	if (is_ended)
-		return TUTTI_OK;
+	return is_ended ? TUTTI_OK : TUTTI_ETIMEOUT;
+}
+
+static void *run_call(void *self)
+{
+	struct tti_pmi_event *const event = self;
+
+	tti_pmi_event_end(event, event->call());
+	return NULL;
+}
+
+tutti_status tti_pmi_event_call(int (*call)(void), int64_t deadline_ns, int *status)
+{
+	struct tti_pmi_event *event = tti_pmi_event_create();
+	pthread_t thread;
+	tutti_status st;
+
+	if (!event)
+		return tti_fail(TUTTI_ENOMEM, "a call of the launcher's library: out of memory");
+	event->call = call;
+	st = tti_thread_start(&thread, "tutti-pmi", run_call, event);
+	if (st != TUTTI_OK) {
+		pthread_mutex_lock(&event->lock);
+		leave(event, true);
+		return st;
+	}
+	pthread_detach(thread);
+	return tti_pmi_event_wait(event, deadline_ns, status);
+}
+
+tutti_status tti_pmi_event_late(void)
+{
 	return tti_fail(TUTTI_ETIMEOUT, "the launcher has not said in time (TUTTI_BOOT_TIMEOUT_MS) "
 					"that all ranks have come: some rank of the job has not "
 					"called, or the launcher hangs");

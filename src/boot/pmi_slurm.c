@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PMI-1 as Slurm's own library has it, over the messages of Slurm: it needs no plug-in of srun. */
 #include <dlfcn.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "boot/pmi.h"
 #include "boot/pmi_event.h"
 #include "boot/pmi_library.h"
 #include "util/error.h"
-#include "util/mem.h"
-#include "util/thread.h"
 
 #define LIBRARY "libpmi.so.0"
 
@@ -66,44 +61,15 @@ static tutti_status begin(const struct functions *call, const struct tti_pmi_cal
 	return TUTTI_OK;
 }
 
-struct barrier {
-	int (*call)(void);
-	struct tti_pmi_event *event;
-};
-
-static void *run_barrier(void *self)
-{
-	struct barrier *const barrier = self;
-	struct tti_pmi_event *const event = barrier->event;
-	const int rc = barrier->call();
-
-	tti_free(barrier);
-	tti_pmi_event_end(event, rc);
-	return NULL;
-}
-
-/* The library waits for the other ranks for as long as they need, so a thread waits in our place. */
+/* The library waits for the other ranks for as long as they need. */
 static tutti_status wait_for_all(const struct functions *call, int64_t deadline_ns)
 {
-	struct tti_pmi_event *event = tti_pmi_event_create();
-	struct barrier *barrier = tti_zalloc(sizeof(*barrier));
-	tutti_status st = TUTTI_OK;
-	pthread_t thread;
 	int rc = 0;
+	const tutti_status st = tti_pmi_event_call(call->barrier, deadline_ns, &rc);
 
-	if (!event || !barrier)
-		st = tti_fail(TUTTI_ENOMEM, "a barrier of Slurm: out of memory");
-	if (st == TUTTI_OK) {
-		*barrier = (struct barrier){ .call = call->barrier, .event = event };
-		st = tti_thread_start(&thread, "tutti-pmi", run_barrier, barrier);
-	}
-	if (st != TUTTI_OK) {
-		tti_free(event);
-		tti_free(barrier);
-		return st;
-	}
-	pthread_detach(thread);
-	TTI_TRY(tti_pmi_event_wait(event, deadline_ns, &rc));
+	if (st == TUTTI_ETIMEOUT)
+		return tti_pmi_event_late();
+	TTI_TRY(st);
 	return check(rc, "PMI_Barrier()");
 }
 

@@ -19,8 +19,6 @@
 #include "util/fork.h"
 #include "util/params.h"
 
-#define FINISH_MS 5000
-
 /* The value of the word `name` of a line into out. False: it is not there, or too long. */
 static bool find_word(const char *line, const char *name, char *out, size_t size)
 {
@@ -222,12 +220,6 @@ static tutti_status open_own(int64_t deadline_ns)
 
 tutti_status tti_pmi_wire(const struct tti_pmi_call *call)
 {
-	if (own.pid && own.pid != getpid())
-		return tti_fail(TUTTI_EUSAGE,
-				"process %d has begun to talk with the launcher, and this is "
-				"process %d, a child of it: only the process that the launcher "
-				"has started is a rank",
-				(int)own.pid, (int)getpid());
 	if (!own.pid)
 		TTI_TRY(open_own(call->deadline_ns));
 	return tti_pmi_wire_exchange(&own.wire, call);
@@ -237,5 +229,5 @@ tutti_status tti_pmi_wire(const struct tti_pmi_call *call)
 __attribute__((destructor)) static void finish_own(void)
 {
 	if (own.pid && own.pid == getpid())
-		tti_pmi_wire_finish(&own.wire, tti_deadline(FINISH_MS));
+		tti_pmi_wire_finish(&own.wire, tti_deadline(TTI_PMI_FINISH_MS));
 }

@@ -10,6 +10,7 @@
 #include "boot/pmi.h"
 #include "boot/pmi_event.h"
 #include "boot/pmi_library.h"
+#include "util/clock.h"
 #include "util/error.h"
 
 #define LIBRARY "libpmix.so.2"
@@ -92,7 +93,8 @@ static tutti_status fence_all(const struct functions *call, int64_t deadline_ns)
 	status = call->fence_nb(NULL, 0, &collect, 1, end_fence, event);
 	if (status != SUCCESS)
 		end_fence(status, event);
-	TTI_TRY(tti_pmi_event_wait(event, deadline_ns, &status));
+	if (tti_pmi_event_wait(event, deadline_ns, &status) != TUTTI_OK)
+		return tti_pmi_event_late();
 	return status == SUCCESS ? TUTTI_OK : failed(call, "a fence", status);
 }
 
@@ -146,25 +148,39 @@ static struct {
 	pid_t pid; /* 0: not begun */
 } own;
 
-/* Also at exit, when the library is still there: a launcher takes a process that ends without this for
- * one that has crashed. */
-static void finalize_own(void)
+static int finalize(void)
 {
-	if (own.pid == getpid())
-		(void)own.call.finalize(NULL, 0);
+	return own.call.finalize(NULL, 0);
+}
+
+/* A launcher takes a process that ends without this for one that has crashed. */
+static tutti_status finalize_own(void)
+{
+	const bool is_begun = own.pid == getpid();
+	tutti_status st = TUTTI_OK;
+	int status;
+
 	own.pid = 0;
+	if (is_begun)
+		st = tti_pmi_event_call(finalize, tti_deadline(TTI_PMI_FINISH_MS), &status);
+	if (st == TUTTI_ETIMEOUT)
+		return tti_fail(st,
+				"PMIx_Finalize() has not ended within %d ms: the launcher hangs, "
+				"or has died",
+				TTI_PMI_FINISH_MS);
+	return st;
+}
+
+/* When the library is still there. */
+static void finalize_at_exit(void)
+{
+	(void)!finalize_own();
 }
 
 static tutti_status begin(void)
 {
 	int status;
 
-	if (own.pid && own.pid != getpid())
-		return tti_fail(TUTTI_EUSAGE,
-				"process %d has begun to talk with the launcher, and this is "
-				"process %d, a child of it: only the process that the launcher "
-				"has started is a rank",
-				(int)own.pid, (int)getpid());
 	if (own.pid)
 		return TUTTI_OK;
 	TTI_TRY(tti_pmi_library_load(LIBRARY, RTLD_LOCAL, "the launcher, which speaks PMIx,",
@@ -199,16 +215,16 @@ tutti_status tti_pmi_x(const struct tti_pmi_call *said)
 
 	TTI_TRY(begin());
 	if (!is_registered)
-		is_registered = atexit(finalize_own) == 0;
+		is_registered = atexit(finalize_at_exit) == 0;
 	return exchange(said);
 }
 
 tutti_status tti_pmi_x_slurm(const struct tti_pmi_call *said)
 {
-	tutti_status st;
+	tutti_status exchanged, left;
 
 	TTI_TRY(begin());
-	st = exchange(said);
-	finalize_own();
-	return st;
+	exchanged = exchange(said);
+	left = finalize_own();
+	return exchanged != TUTTI_OK ? exchanged : left;
 }
