@@ -29,7 +29,8 @@ typedef struct tutti_unique_id {
 
 /* How a communicator is made. Fill it with TUTTI_CONFIG_INIT, then change what
  * you need; `size` lets a newer library read an older caller's struct.
- * A variable of the environment that is set wins over a field, always. */
+ * A variable of the environment that is set wins over a field. Only TUTTI_ENCRYPT=0 does not: where
+ * the program asks for encryption, no variable takes it away. */
 typedef struct tutti_config {
 	size_t size;
 	/* 1 (default): init returns when done. 0: at once; poll
@@ -47,8 +48,8 @@ typedef struct tutti_config {
 	int reproducible;
 	/* 1: what goes over TCP is encrypted and authenticated, windows included, and so it is for
 	 * all communicators that are made of this one. 0 (default): what the ranks say to begin, to
-	 * watch each other and to end is, data is not. Alike on all ranks; TUTTI_ENCRYPT is the
-	 * variable. */
+	 * watch each other and to end is, data is not. Alike on all ranks;
+	 * TUTTI_ENCRYPT=1 asks for it as well. */
 	int encrypt;
 	int reserved; /* 0 */
 	/* How long this rank waits, while the communicator is made, for ranks that do not come: an
