@@ -212,6 +212,43 @@ def destroyed_and_made_again(rank: int, n: int) -> None:
         same(tensor, torch.full((2,), float(n)))
 
 
+def destroyed_by_one(rank: int, n: int) -> None:
+    """Who destroys a group does not wait for the others, who receive what was sent, are told that no more
+    will come, and end calls that all have made."""
+    store = dist.distributed_c10d._get_default_store()
+    dist.all_reduce(torch.ones(1 << 20), async_op=rank > 0)
+    if rank == 0:
+        for tag in range(20):
+            dist.send(torch.full((3000,), float(tag)), n - 1, tag=tag)
+        dist.destroy_process_group()
+        store.set("destroyed", "yes")
+        store.get("received")
+        return
+    store.get("destroyed")
+    if rank == n - 1:
+        for tag in reversed(range(20)):
+            tensor = torch.empty(3000)
+            dist.recv(tensor, 0, tag=tag)
+            same(tensor, torch.full((3000,), float(tag)))
+        store.set("received", "yes")
+        raises(tutti.torch.BackendError, "rank 0", lambda: dist.recv(tensor, 0, tag=20))
+    dist.destroy_process_group()
+
+
+def destroyed_beside_one_that_hangs(rank: int, n: int) -> None:
+    """Nobody waits for a rank that does nothing."""
+    store = dist.distributed_c10d._get_default_store()
+    dist.barrier()
+    if rank > 0:
+        dist.destroy_process_group()
+        store.add("destroyed", 1)
+        store.get("all have")
+        return
+    while store.add("destroyed", 0) < n - 1:
+        time.sleep(0.01)
+    store.set("all have", "yes")
+
+
 def left_alone(rank: int, n: int) -> None:
     """Nobody destroys the group: the process ends by itself all the same."""
     dist.all_reduce(torch.ones(2), async_op=True)
@@ -336,6 +373,12 @@ class Life(Ranks):
 
     def test_destroyed_and_made_again(self) -> None:
         self.each(destroyed_and_made_again, [2, 3])
+
+    def test_destroyed_by_one(self) -> None:
+        self.each(destroyed_by_one, [2, 3])
+
+    def test_destroyed_beside_one_that_hangs(self) -> None:
+        self.each(destroyed_beside_one_that_hangs, [3])
 
     def test_left_alone(self) -> None:
         self.each(left_alone, [2])

@@ -438,23 +438,18 @@ class Engine:
             _c.tutti_comm_abort(comm)
 
     def shutdown(self) -> None:
-        """Wait for what was begun, then free the communicator."""
+        """Wait for what was begun on this rank, then free the communicator. Waits for no other rank:
+        messages that were sent are received all the same."""
         self.owner = None
         stream, self.stream = self.stream, None
         if stream is not None:
             _c.tutti_stream_destroy(stream)
+        comm, self.comm = self.comm, None
+        if comm is not None:
+            _c.tutti_comm_destroy(comm)
         if self.channel is not None:
+            # Behind the communicator, since it would wait for the others before.
             self.channel.close()
-        comm, self.comm = self.comm, None
-        if comm is not None:
-            _c.tutti_comm_destroy(comm)
-
-    def leave(self) -> None:
-        """Free the communicator at the end of the process, and wait for nobody."""
-        comm, self.comm = self.comm, None
-        if comm is not None:
-            _c.tutti_comm_destroy(comm)
-        self.shutdown()
 
     def __del__(self) -> None:
         if getattr(self, "stream", None) is not None:
@@ -473,7 +468,7 @@ def _at_exit() -> None:
         if engine.lock.acquire(blocking=False):  # pylint: disable=consider-using-with
             engine.lock.release()
             if not any(work.is_of(engine) for work in list(_under_way.values())):
-                engine.leave()
+                engine.shutdown()
                 continue
         engine.abort()
         engine.shutdown()

@@ -198,8 +198,7 @@ class Channel:
         return self._begin(_c.tutti_message_irecv, entry, tensor, landing(tensor), peer, tag, True)
 
     def close(self) -> None:
-        """End the channel: with all ranks, so that what was sent arrives; alone, if the
-        communicator is gone."""
+        """Free the channel, when the communicator is gone."""
         handle, self.handle = self.handle, None
         if handle is not None:
             _c.tutti_channel_destroy(handle)

@@ -97,7 +97,8 @@ class _Group(Operations):
         self._engine.abort()
 
     def shutdown(self) -> None:
-        """Wait for what was begun on this rank, then free the group's resources."""
+        """Wait for what was begun on this rank, then free the group's resources. Waits for no other
+        rank."""
         self._engine.shutdown()
 
     def _get_sequence_number_for_group(self) -> int:
