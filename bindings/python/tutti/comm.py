@@ -56,6 +56,18 @@ def make_config(settings: Dict[str, Any]) -> Any:
     return config
 
 
+def await_made(handle: Optional[int]) -> int:
+    """Wait until a communicator that was begun with config.blocking 0 is made; how that ended."""
+    interrupts.install()
+    pause, out = _FIRST_PAUSE, ctypes.c_int()
+    while True:
+        status: int = _c.tutti_comm_get_async_error(handle, ctypes.byref(out))
+        if status < 0 or out.value != _c.tutti_status.TUTTI_AGAIN:
+            return min(status, out.value)
+        time.sleep(pause)
+        pause = min(1.5 * pause, _LAST_PAUSE)
+
+
 class Communicator(Calls):
     """The ranks that call together, and this process as one of them.
 
@@ -98,16 +110,9 @@ class Communicator(Calls):
         return self._made_by(call, self._handle, *args, of=self._handle)
 
     def _finish(self) -> None:
-        interrupts.install()
-        pause, out, handle = _FIRST_PAUSE, ctypes.c_int(), self._handle
+        out, handle = ctypes.c_int(), self._handle
         try:
-            while True:
-                check(_c.tutti_comm_get_async_error(handle, ctypes.byref(out)), handle)
-                if out.value != _c.tutti_status.TUTTI_AGAIN:
-                    break
-                time.sleep(pause)
-                pause = min(1.5 * pause, _LAST_PAUSE)
-            check(out.value, handle)
+            check(await_made(handle), handle)
             check(_c.tutti_comm_rank(handle, ctypes.byref(out)))
             self.rank = out.value
             check(_c.tutti_comm_count(handle, ctypes.byref(out)))

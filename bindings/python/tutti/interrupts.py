@@ -9,7 +9,7 @@ hear of it, and the exception goes on from there.
 import ctypes
 import functools
 import threading
-from typing import Generator, List, NoReturn
+from typing import Generator, List, NoReturn, Optional
 
 from . import _c
 
@@ -48,11 +48,19 @@ def install() -> None:
         _c.tutti_set_interrupt(_function, None)
 
 
+def taken() -> Optional[BaseException]:
+    """What a handler has raised that ended the call that is just back, once."""
+    if not _raised or threading.current_thread() is not threading.main_thread():
+        return None
+    error = _raised.pop()
+    _raised.clear()
+    return error
+
+
 def reraise() -> None:
     """Raise what has ended the call that is just back."""
-    if _raised and threading.current_thread() is threading.main_thread():
-        error = _raised.pop()
-        _raised.clear()
+    error = taken()
+    if error is not None:
         raise error
 
 

@@ -16,13 +16,14 @@ import threading
 import time
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence, Tuple, cast
 
 import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
-from .. import _c
+from .. import _c, interrupts
+from ..comm import await_made
 
 _log = logging.getLogger("tutti.torch")
 
@@ -44,9 +45,9 @@ def milliseconds(timeout: timedelta) -> int:
     return max(0, min(int(timeout / timedelta(milliseconds=1)), 2**31 - 1))
 
 
-def error_of(status: int, call: str) -> Exception:
-    """What a call of this thread raises that ended with `status`."""
-    text = _c.tutti_last_error(None).decode(errors="replace")
+def error_of(status: int, call: str, comm: Optional[int] = None) -> Exception:
+    """What a call of this thread, or of making `comm`, raises that ended with `status`."""
+    text = _c.tutti_last_error(comm).decode(errors="replace")
     name = _c.tutti_status_name(status).decode()
     if status == _Status.TUTTI_ETIMEOUT:
         call = f"{call}: Timed out"
@@ -244,6 +245,34 @@ def appears(store: Any, key: str, deadline: float) -> bool:
     return True
 
 
+#: Where a handle, and a configuration, go among the arguments of what makes a communicator.
+OUT, CONFIG = object(), object()
+
+
+def make(call: str, function: Callable[..., int], arguments: Sequence[Any], timeout: timedelta,
+         name: Optional[str] = None) -> Optional[int]:
+    """The handle of the communicator that `function` makes; None if this rank is not in it. The name
+    of None is that of the communicator that it is made of."""
+    config = _c.tutti_config.new()
+    config.name = name and name.encode()
+    config.timeout_ms = config.boot_timeout_ms = milliseconds(timeout)
+    config.blocking = 0
+    comm = ctypes.c_void_p()
+    places = {id(OUT): ctypes.byref(comm), id(CONFIG): ctypes.byref(config)}
+    status = function(*(places.get(id(each), each) for each in arguments))
+    if comm.value is not None and status >= 0:
+        try:
+            status = await_made(comm.value)
+        except BaseException:
+            _c.tutti_comm_abort(comm)
+            raise
+    if status < 0:
+        error = error_of(status, call, comm.value)
+        _c.tutti_comm_abort(comm)
+        raise error
+    return comm.value
+
+
 def join(store: Any, key: str, rank: int, size: int, timeout: timedelta, name: str) -> int:
     """Make a communicator of all ranks that share `store`; returns its handle."""
     unique = _c.tutti_unique_id()
@@ -262,16 +291,8 @@ def join(store: Any, key: str, rank: int, size: int, timeout: timedelta, name: s
         if text.startswith("!"):
             raise BackendError(f"rank 0 failed: {text[1:]}")
         ctypes.memmove(ctypes.addressof(unique), bytes.fromhex(text), ctypes.sizeof(unique))
-    config = _c.tutti_config.new()
-    config.name = name.encode()
-    config.timeout_ms = config.boot_timeout_ms = milliseconds(timeout)
-    comm = ctypes.c_void_p()
-    status = _c.tutti_comm_init_rank_config(ctypes.byref(comm), size, unique, rank,
-                                            ctypes.byref(config))
-    if status < 0:
-        raise error_of(status, "init_process_group")
-    assert comm.value
-    return comm.value
+    return cast(int, make("init_process_group", _c.tutti_comm_init_rank_config,
+                          (OUT, size, unique, rank, CONFIG), timeout, name))
 
 
 class Engine:
@@ -398,13 +419,13 @@ class Engine:
             self._kept.append(work)
         return work
 
-    def failed(self, entry: Entry, status: int) -> Exception:
-        """The exception for a call of this thread that failed."""
+    def failed(self, entry: Entry, status: int) -> BaseException:
+        """The exception for a call of this thread that failed; where Ctrl-C has ended it, that."""
         error = error_of(status, entry.call)
         entry.end(error)
         if status <= _c.TUTTI_STATUS_LOST:
             self.report(error)
-        return error
+        return interrupts.taken() or error
 
     # -- The record ------------------------------------------------------------------------
 
@@ -443,6 +464,8 @@ class Engine:
         self.owner = None
         stream, self.stream = self.stream, None
         if stream is not None:
+            if _c.tutti_stream_synchronize(stream) == _Status.TUTTI_AGAIN:
+                self.abort()
             _c.tutti_stream_destroy(stream)
         comm, self.comm = self.comm, None
         if comm is not None:
@@ -450,6 +473,7 @@ class Engine:
         if self.channel is not None:
             # Behind the communicator, since it would wait for the others before.
             self.channel.close()
+        interrupts.reraise()
 
     def __del__(self) -> None:
         if getattr(self, "stream", None) is not None:

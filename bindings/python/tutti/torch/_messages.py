@@ -13,7 +13,7 @@ from typing import Any, Callable, List, Optional, Tuple
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from .. import _c
+from .. import _c, interrupts
 from ._engine import BackendError, Engine, Entry, error_of, milliseconds
 from ._types import dense, land, landing, only
 
@@ -47,6 +47,7 @@ class Message(c10d.Work):  # type: ignore[misc]
         status = _c.tutti_message_wait(self._channel.handle, self._number, timeout_ms,
                                        ctypes.byref(info))
         if status == _AGAIN:
+            interrupts.reraise()
             return False
         if status < 0:
             self._error = error_of(status, self._entry.call)

@@ -15,7 +15,8 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from .. import _c
-from ._engine import BackendError, Engine, appears, error_of, join, milliseconds
+from ._engine import (CONFIG, OUT, BackendError, Engine, appears, error_of, join, make,
+                      milliseconds)
 from ._group import Operations
 from ._memory import empty
 from ._messages import Channel, Message
@@ -164,33 +165,34 @@ class _Group(Operations):
         """True: see shrink()."""
         return True
 
-    def _child(self, function: Any, before: Sequence[Any], timeout: timedelta,
-               after: Sequence[Any] = ()) -> Optional[Engine]:
+    def _child(self, function: Any, arguments: Sequence[Any],
+               timeout: timedelta) -> Optional[Engine]:
         """An Engine of the communicator that `function` makes of this group's; None if it makes
         none here."""
         engine = self._engine
-        config = _c.tutti_config.new()
-        config.timeout_ms = config.boot_timeout_ms = milliseconds(timeout)
-        comm = ctypes.c_void_p()
         entry = engine.note(function.__name__)
-        engine.run_now(entry, function, engine.comm, *before, ctypes.byref(comm),
-                       ctypes.byref(config), *after)
+        try:
+            with engine.lock:
+                comm = make(entry.call, function, (engine.comm, *arguments), timeout)
+        except BaseException as error:
+            entry.end(error)
+            raise
         entry.end(None)
-        if comm.value is None:
+        if comm is None:
             return None
         rank, size = ctypes.c_int(), ctypes.c_int()
         for ask, out in ((_c.tutti_comm_rank, rank), (_c.tutti_comm_count, size)):
             status = ask(comm, ctypes.byref(out))
             if status < 0:
                 raise error_of(status, "split_group")
-        return Engine(comm.value, rank.value, size.value, timeout, f"{engine.name}:child", TITLE)
+        return Engine(comm, rank.value, size.value, timeout, f"{engine.name}:child", TITLE)
 
     def _split(self, ranks: Sequence[int], timeout: timedelta) -> Optional[Engine]:
         mine = self._engine.rank
         here = mine in ranks
         return self._child(_c.tutti_comm_split,
                            (min(ranks) if here else _c.TUTTI_NOCOLOR,
-                            list(ranks).index(mine) if here else 0), timeout)
+                            list(ranks).index(mine) if here else 0, OUT, CONFIG), timeout)
 
     def split(self, store: Any, ranks: Sequence[int], opts: Any) -> Optional["TuttiBackend"]:
         """A backend of some ranks, who are named in the order that they then have. All ranks call
@@ -204,8 +206,8 @@ class _Group(Operations):
         timeout = getattr(opts_override, "_timeout", self._engine.timeout)
         excluded = (ctypes.c_int * len(ranks_to_exclude))(*ranks_to_exclude)
         flag = _c.TUTTI_SHRINK_FAILED if shrink_flags else _c.TUTTI_SHRINK_DEFAULT
-        engine = self._child(_c.tutti_comm_shrink, (excluded, len(ranks_to_exclude)), timeout,
-                             (flag,))
+        engine = self._child(_c.tutti_comm_shrink,
+                             (excluded, len(ranks_to_exclude), OUT, CONFIG, flag), timeout)
         if engine is None:
             raise BackendError("shrink_group: no communicator was made")
         return TuttiBackend(engine, self._store)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ctrl-C while a call of torch.distributed waits: the last rank alone makes it, and is interrupted."""
+import os
+import signal
+import threading
+import time
+import unittest
+from typing import Any, Callable
+
+import torch
+import torch.distributed as dist
+
+import tutti.torch
+from ranks import Ranks, raises, same
+from torch._C import _distributed_c10d as c10d
+
+# Where calls that are waited for run on the calling thread; PyTorch 1 queues all.
+NEW = hasattr(c10d, "Backend")
+
+
+def interrupted(call: Callable[[], Any]) -> None:
+    """Make the call; 0.1 s later there is a signal, which ends it."""
+    # A shell has what it runs in the background ignore it, and Python leaves that so.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    raises(KeyboardInterrupt, "", call)
+    timer.join()
+
+
+def store() -> Any:
+    return dist.distributed_c10d._get_default_store()
+
+
+def a_call(rank: int, n: int) -> None:
+    """It ends the group, on all ranks. A queued one can be waited for again."""
+    if rank == n - 1:
+        interrupted(dist.barrier)
+        store().set("said", "yes")
+    store().get("said")
+    if not NEW:
+        if rank < n - 1:
+            dist.barrier()
+        return
+    # The others may pass the first one, since the last rank has come to it.
+    raises(tutti.torch.BackendError, "was interrupted", lambda: (dist.barrier(), dist.barrier()))
+
+
+def a_handler_that_raises_nothing(rank: int, n: int) -> None:
+    ran = []
+    if rank == n - 1:
+        signal.signal(signal.SIGUSR1, lambda *_: (ran.append(1), store().set("said", "yes")))
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    else:
+        store().get("said")
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    same(tensor, torch.full((2,), float(n)))
+    assert len(ran) == (rank == n - 1)
+
+
+def a_work(rank: int, n: int) -> None:
+    """It can be waited for again."""
+    tensor = torch.ones(2)
+    if rank == n - 1:
+        work = dist.all_reduce(tensor, async_op=True)
+        interrupted(work.wait)
+        assert not work.is_completed()
+        store().set("said", "yes")
+        work.wait()
+    else:
+        store().get("said")
+        dist.all_reduce(tensor)
+    same(tensor, torch.full((2,), float(n)))
+
+
+def a_message(rank: int, n: int) -> None:
+    tensor = torch.zeros(2)
+    if rank == n - 1:
+        work = dist.irecv(tensor, 0)
+        interrupted(work.wait)
+        interrupted(lambda: dist.recv(torch.zeros(3), 0, tag=1))
+        store().set("said", "yes")
+        work.wait()
+        same(tensor, torch.ones(2))
+    elif rank == 0:
+        store().get("said")
+        dist.send(torch.ones(2), n - 1)
+
+
+def the_end(rank: int, n: int) -> None:
+    """destroy_process_group() waits for what this rank has begun, and is interrupted."""
+    if rank == n - 1:
+        dist.barrier(async_op=True)
+        interrupted(dist.distributed_c10d._get_default_group().shutdown)
+        store().set("said", "yes")
+    store().get("said")
+    raises(RuntimeError, "", dist.barrier)
+
+
+def init(rank: int, n: int) -> None:
+    begun = dist.distributed_c10d._get_default_store()
+    dist.destroy_process_group()
+    if rank == 0:
+        interrupted(lambda: dist.init_process_group(
+            "tutti", store=dist.PrefixStore("next", begun), rank=0, world_size=n))
+        begun.set("said", "yes")
+    begun.get("said")
+
+
+class Interrupts(Ranks):
+    def test_a_call(self) -> None:
+        self.each(a_call)
+
+    def test_a_handler_that_raises_nothing(self) -> None:
+        self.each(a_handler_that_raises_nothing)
+
+    def test_a_work(self) -> None:
+        self.each(a_work, [2, 3])
+
+    def test_a_message(self) -> None:
+        self.each(a_message, [2])
+
+    def test_the_end(self) -> None:
+        self.each(the_end, [2])
+
+    def test_init(self) -> None:
+        self.each(init, [2])
+
+
+if __name__ == "__main__":
+    unittest.main()
