@@ -98,6 +98,14 @@ def the_end(rank: int, n: int) -> None:
     raises(RuntimeError, "", dist.barrier)
 
 
+def a_new_group(rank: int, n: int) -> None:
+    """The others do not come to it."""
+    if rank == n - 1:
+        interrupted(lambda: dist.new_group([0, n - 1]))
+        store().set("said", "yes")
+    store().get("said")
+
+
 def init(rank: int, n: int) -> None:
     begun = dist.distributed_c10d._get_default_store()
     dist.destroy_process_group()
@@ -123,6 +131,9 @@ class Interrupts(Ranks):
 
     def test_the_end(self) -> None:
         self.each(the_end, [2])
+
+    def test_a_new_group(self) -> None:
+        self.each(a_new_group, [3])
 
     def test_init(self) -> None:
         self.each(init, [2])

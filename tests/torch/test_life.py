@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What becomes of calls and groups: Works and futures, deadlines, deaths, ends."""
 import datetime
+import inspect
 import os
 import signal
 import threading
@@ -304,6 +305,29 @@ def new_groups(rank: int, n: int) -> None:
         dist.destroy_process_group(pair)
 
 
+def new_group_of_members(rank: int, n: int) -> None:
+    """Only they call, while the others are in other calls; it outlives the death of one of these."""
+    if rank == 1:
+        tensor = torch.ones(2)
+        work = dist.all_reduce(tensor, async_op=True)
+        store = dist.distributed_c10d._get_default_store()
+        store.get("made")
+        work.wait()
+        os.kill(os.getpid(), signal.SIGKILL)
+    group = dist.new_group([0, n - 1], use_local_synchronization=True)
+    dist.distributed_c10d._get_default_store().set("made", "yes")
+    dist.all_reduce(torch.ones(2))
+    raises(tutti.torch.BackendError, "rank 1", dist.barrier)
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor, group=group)
+    same(tensor, torch.full((2,), 2.0))
+    # The default group is lost by now, so this one goes through the store.
+    other = dist.new_group([0, n - 1], use_local_synchronization=True)
+    dist.all_reduce(tensor, group=other)
+    same(tensor, torch.full((2,), 4.0))
+    os._exit(0)  # PyTorch's own shutdown would meet the store of a dead rank
+
+
 def split_groups(rank: int, n: int) -> None:
     group = dist.split_group(split_ranks=[[n - 1, 0], list(range(1, n - 1))] if n > 2 else [[1, 0]])
     tensor = torch.full((2,), float(rank))
@@ -391,6 +415,11 @@ class Life(Ranks):
 
     def test_new_groups(self) -> None:
         self.each(new_groups)
+
+    @unittest.skipUnless("use_local_synchronization" in inspect.signature(dist.new_group).parameters,
+                         "in this PyTorch all ranks call new_group()")
+    def test_new_group_of_members(self) -> None:
+        self.assertEqual(run(new_group_of_members, 3), [0, KILLED, 0])
 
     @unittest.skipUnless(hasattr(dist, "split_group"), "this PyTorch has no split_group")
     def test_split_groups(self) -> None:

@@ -8,10 +8,12 @@ it; a Work is then wrapped by PyTorch, whose wrapper knows wait() and get_future
 """
 import ctypes
 import time
+import zlib
 from datetime import timedelta
 from typing import Any, List, Optional, Sequence
 
 import torch
+import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from .. import _c
@@ -264,11 +266,43 @@ class TuttiGroup(_Group, c10d.ProcessGroup):  # type: ignore[misc]
         return group
 
 
+def _world() -> Optional[Engine]:
+    """The Engine of the default group, if that has one and is not lost."""
+    group = dist.GroupMember.WORLD
+    if group is not None and not hasattr(group, "_engine"):
+        try:
+            group = group._get_backend(_CPU)
+        except RuntimeError:  # it has none for tensors of the host
+            return None
+    engine = getattr(group, "_engine", None)
+    return None if engine is None or engine.get_error() is not None else engine
+
+
+def _join(options: Any, name: str) -> int:
+    """A communicator of the ranks of a new group, made of the default group's. That only they make
+    it, so it works whether all ranks call new_group() or they alone. Where the default group is
+    lost, or is not Tutti's, it is a new one, as the default group's is."""
+    world, ranks = _world(), list(options.global_ranks_in_group)
+    if world is not None and len(ranks) == options.group_size:
+        try:
+            # A rank is in one of these calls at a time, unless its threads make groups at once.
+            tag = zlib.crc32(name.encode()) >> 1
+            comm = make("new_group", _c.tutti_comm_create_group,
+                        (world.comm, (ctypes.c_int * len(ranks))(*ranks), len(ranks), tag, OUT,
+                         CONFIG), options.timeout, name)
+            assert comm is not None
+            return comm
+        except BackendError:
+            if world.get_error() is None:
+                raise
+    return join(options.store, "tutti", options.group_rank, options.group_size, options.timeout,
+                name)
+
+
 def _engine_for(options: Any) -> Engine:
     name = str(getattr(options, "group_id", "") or "default")
-    rank, size, timeout = options.group_rank, options.group_size, options.timeout
-    comm = join(options.store, "tutti", rank, size, timeout, name)
-    return Engine(comm, rank, size, timeout, name, TITLE)
+    return Engine(_join(options, name), options.group_rank, options.group_size, options.timeout,
+                  name, TITLE)
 
 
 def create_group(options: Any, _backend_options: Any = None) -> TuttiGroup:
