@@ -152,7 +152,7 @@ static void many_ranks_on_few_numa_nodes(void **state)
 			assert_true(plan->patterns[k].nchannels > 0);
 			assert_true(plan->patterns[k].total_gbps >=
 				    plan->patterns[k].bound_gbps * 0.98);
-			assert_true(plan->patterns[k].search_ms < 1000);
+			assert_true(plan->patterns[k].search_ms < 30000);
 		}
 		assert_non_null(tti_plan_pattern(plan, TTI_PATTERN_RING));
 		assert_non_null(tti_plan_pattern(plan, TTI_PATTERN_TREE));

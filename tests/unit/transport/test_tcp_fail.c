@@ -180,26 +180,36 @@ static void shutdown_has_an_end(void **state)
 	tcp->shutdown(world.port[0]);
 	world.port[0] = NULL;
 	world.link[0][1] = NULL;
-	assert_true(tti_now_ns() - begun < 2500 * TTI_NS_PER_MS);
+	assert_true(tti_now_ns() - begun < 20000 * TTI_NS_PER_MS);
 	world_end(&world);
 }
 
-static void shutdown_is_quick_when_all_is_sent(void **state)
+static int64_t shut_down_after_messages(void)
 {
 	struct world world;
 	int64_t begun;
 
-	(void)state;
 	world_pair(&world, 8, 262144, 2);
 	for (uint64_t i = 0; i < 4; i++)
 		assert_true(put(world.link[0][1], 1000, i));
 	begun = tti_now_ns();
 	tcp->close(world.link[0][1]);
 	tcp->shutdown(world.port[0]);
+	begun = tti_now_ns() - begun;
 	world.port[0] = NULL;
 	world.link[0][1] = NULL;
-	assert_true(tti_now_ns() - begun < 500 * TTI_NS_PER_MS);
 	world_end(&world);
+	return begun;
+}
+
+/* Where it waits until its patience ends, it never is quick, however idle the machine. */
+static void shutdown_is_quick_when_all_is_sent(void **state)
+{
+	int tries = 20;
+
+	(void)state;
+	while (shut_down_after_messages() > 500 * TTI_NS_PER_MS)
+		assert_int_not_equal(--tries, 0);
 }
 
 static void a_dead_peer_is_noticed(void **state)
