@@ -59,7 +59,8 @@ struct tti_request {
 	size_t moved;
 	uint64_t other; /* the peer's number of it       */
 	tutti_status status;
-	struct tti_request *next; /* of a queue of its peer */
+	struct tti_request_queue *queue; /* of its peer; NULL: in none */
+	struct tti_request *next, **link;
 	/* 1: it is over. Who waits for it sleeps on that. */
 	_Atomic uint32_t over, sleeps;
 };
@@ -136,9 +137,10 @@ struct tti_request *tti_request_find(const struct tutti_channel *channel, tutti_
 void tti_request_free(struct tutti_channel *channel, struct tti_request *request);
 void tti_request_end(struct tti_request *request, tutti_status status);
 
-/* As the last one; from wherever it is, or not; the first one, NULL: none. */
+/* As the last one. From its queue, if it is in one. Both take constant time. */
 void tti_request_push(struct tti_request_queue *queue, struct tti_request *request);
-void tti_request_drop(struct tti_request_queue *queue, const struct tti_request *request);
+void tti_request_drop(struct tti_request *request);
+/* The first one of a queue that is not empty. */
 struct tti_request *tti_request_pop(struct tti_request_queue *queue);
 
 /* -- message_move.c: under the lock ------------------------------------------ */

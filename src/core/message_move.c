@@ -407,7 +407,7 @@ bool tti_message_take_back(struct tutti_channel *channel, struct tti_request *re
 	if (request->state != TTI_REQUEST_WAITS)
 		return false;
 	if (request->is_send)
-		tti_request_drop(&channel->peers[request->peer].unsent, request);
+		tti_request_drop(request);
 	else
 		tti_match_remove(&channel->match.receives, &request->entry);
 	tti_request_end(request, TUTTI_ECANCELED);

@@ -4,39 +4,34 @@
 #include "util/mem.h"
 #include "util/thread.h"
 
-static void init_queue(struct tti_request_queue *queue)
-{
-	queue->first = NULL;
-	queue->end = &queue->first;
-}
-
 void tti_request_push(struct tti_request_queue *queue, struct tti_request *request)
 {
 	if (!queue->end)
-		init_queue(queue);
+		queue->end = &queue->first;
+	request->queue = queue;
 	request->next = NULL;
+	request->link = queue->end;
 	*queue->end = request;
 	queue->end = &request->next;
 }
 
-void tti_request_drop(struct tti_request_queue *queue, const struct tti_request *request)
+void tti_request_drop(struct tti_request *request)
 {
-	struct tti_request **link = &queue->first;
-
-	while (*link && *link != request)
-		link = &(*link)->next;
-	if (!*link)
+	if (!request->queue)
 		return;
-	*link = request->next;
-	if (!*link)
-		queue->end = link;
+	*request->link = request->next;
+	if (request->next)
+		request->next->link = request->link;
+	else
+		request->queue->end = request->link;
+	request->queue = NULL;
 }
 
 struct tti_request *tti_request_pop(struct tti_request_queue *queue)
 {
 	struct tti_request *request = queue->first;
 
-	tti_request_drop(queue, request);
+	tti_request_drop(request);
 	return request;
 }
 
@@ -75,12 +70,7 @@ void tti_request_free(struct tutti_channel *channel, struct tti_request *request
 	const uint32_t place = (uint32_t)(request->id & (TTI_REQUEST_PLACES - 1));
 
 	tti_match_remove(&channel->match.receives, &request->entry);
-	if (request->state != TTI_REQUEST_DONE || !request->is_send)
-		for (int rank = 0; rank < channel->own->n; rank++) {
-			tti_request_drop(&channel->peers[rank].unsent, request);
-			tti_request_drop(&channel->peers[rank].grants, request);
-			tti_request_drop(&channel->peers[rank].moving, request);
-		}
+	tti_request_drop(request);
 	channel->requests.at[place] = NULL;
 	/* Without memory for it the place is not used again. */
 	(void)tti_vec_push(&channel->unused, place);
