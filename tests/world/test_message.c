@@ -401,24 +401,33 @@ static void is_revoked(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK(tutti_channel_destroy(worker.channel) == TUTTI_EREVOKED);
 }
 
+/* A channel on which rank 0 has waited for a message of rank 1, and got that error instead; NULL:
+ * there is none. */
+static tutti_channel_t receive_in_vain(tutti_comm_t comm, int rank, tutti_status status,
+				       const char *text)
+{
+	tutti_channel_t channel = NULL;
+	int value;
+
+	if (CHECK_OK(tutti_channel_create(comm, &channel)) && rank == 0) {
+		CHECK(tutti_message_recv(channel, &value, sizeof(value), 1, 5, NULL) == status);
+		CHECK(strstr(tutti_last_error(comm), text));
+	}
+	return channel;
+}
+
 static void times_out(tutti_comm_t comm, int rank, int n, void *arg)
 {
-	tutti_channel_t channel;
-	int value = 0;
+	tutti_channel_t channel =
+		receive_in_vain(comm, rank, TUTTI_ETIMEOUT, "message of rank 1 with tag 5");
 
 	(void)arg;
 	(void)n;
-	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
+	if (!channel)
 		return;
-	if (rank == 0) {
-		CHECK(tutti_message_recv(channel, &value, sizeof(value), 1, 5, NULL) ==
-		      TUTTI_ETIMEOUT);
-		CHECK(strstr(tutti_last_error(comm), "message of rank 1 with tag 5"));
-	} else {
-		/* A test with a limit of its own loses nothing. */
-		while (tutti_message_probe(channel, 0, 6, 10, NULL) == TUTTI_AGAIN)
-			;
-	}
+	/* A test with a limit of its own loses nothing. */
+	while (rank == 1 && tutti_message_probe(channel, 0, 6, 10, NULL) == TUTTI_AGAIN)
+		;
 	CHECK(tutti_message_probe(channel, 0, 6, 0, NULL) == TUTTI_ETIMEOUT);
 	(void)tutti_channel_destroy(channel);
 	/* The communicator is as it was. */
@@ -428,18 +437,11 @@ static void times_out(tutti_comm_t comm, int rank, int n, void *arg)
 /* Who has destroyed its channel sends nothing more. */
 static void leaves(tutti_comm_t comm, int rank, int n, void *arg)
 {
-	tutti_channel_t channel;
-	int value = 0;
+	tutti_channel_t channel =
+		receive_in_vain(comm, rank, TUTTI_EPEER, "has destroyed its channel");
 
 	(void)arg;
 	(void)n;
-	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
-		return;
-	if (rank == 0) {
-		CHECK(tutti_message_recv(channel, &value, sizeof(value), 1, 5, NULL) ==
-		      TUTTI_EPEER);
-		CHECK(strstr(tutti_last_error(comm), "has destroyed its channel"));
-	}
 	CHECK(tutti_channel_destroy(channel) == TUTTI_EPEER);
 }
 
