@@ -15,20 +15,20 @@
  * that would take either of two takes the older one. A message goes to the oldest receive that
  * takes it. Sends that several threads make at once have no order.
  *
- * Memory: a short message (up to 16 KiB) is sent at once, and its send is done when it is on its
- * way; the receiver keeps it until it is asked for. Of each sender it keeps up to 256 KiB.
- * Whatever is longer, or comes when that is full, is announced only, and sent when a receive has
- * taken it; until then its send is not done. So a rank that sends and is not received from
- * waits; where two ranks send to each other before they receive, one of them should use
- * tutti_message_isend() or tutti_message_irecv().
+ * Memory: a short message (up to 16 KiB) is sent at once, and its send is done; its receiver keeps
+ * up to 256 KiB of each sender. All else is announced only, and sent when a receive has taken it;
+ * until then its send is not done. So where two ranks send to each other before they receive, one
+ * should use tutti_message_isend() or tutti_message_irecv(). Of each sender up to 16384 are
+ * announced: no receive or probe finds younger ones until receives have taken older ones.
  *
  * Threads: any, any number of them at once on one channel, also while another is in a call on its
  * communicator; but for create and destroy. A request is waited for by one thread at a time, and
- * may be cancelled by any.
- * Nothing here is part of a group: inside one, calls are done at once.
+ * may be cancelled by any. Nothing here is part of a group: inside one, calls are done at once.
  *
  * Errors, of all but create and destroy: TUTTI_EINVAL: no such rank, tag or request; nothing was
- * done. TUTTI_EPEER and all else that ends the communicator ends the channel, and a loss of the
+ * done. TUTTI_ECANCELED of a send or receive: its thread was interrupted (tutti_set_interrupt())
+ * before the message was announced or had matched; nothing was done. Later: TUTTI_EABORTED.
+ * TUTTI_EPEER and all else that ends the communicator ends the channel, and a loss of the
  * channel alone ends it only: all waits end, and later calls return the same. TUTTI_ETIMEOUT: the
  * communicator has a timeout, and a call without one of its own has waited for longer; the channel
  * is lost. TUTTI_EUSAGE: another process's, or of a communicator that was destroyed. */

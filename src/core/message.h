@@ -23,7 +23,7 @@
  * What is received never waits for what is to be sent: answers are kept in the requests that they
  * are about until there is room. So ranks that fill each other's links cannot block each other.
  * What a receiver must keep is bounded by what each sender may send eagerly, beyond which it
- * offers.
+ * offers, and by how much it may offer, beyond which its sends wait.
  *
  * Owner: the user, and until that comes the communicator, which takes back all but the struct.
  * Threads: as message.h says. */
@@ -36,6 +36,7 @@
 #define TTI_EAGER_BYTES ((size_t)16 * 1024)  /* the longest eager message                       */
 #define TTI_EAGER_KEPT  ((size_t)256 * 1024) /* of one sender, each with what it costs to keep it */
 #define TTI_EAGER_COST  ((size_t)64)
+#define TTI_OFFERS_KEPT 16384 /* of one sender, which no receive has taken */
 
 #define TTI_REQUEST_PLACE_BITS 24
 #define TTI_REQUEST_PLACES     (UINT32_C(1) << TTI_REQUEST_PLACE_BITS)
@@ -84,6 +85,7 @@ struct tti_message_peer {
 	struct tti_request_queue moving; /* sends that it has taken                        */
 	size_t owes;                     /* bytes sent eagerly that it may still keep       */
 	size_t spent;                    /* of its, which it has not heard are kept no more */
+	int offered;                     /* sends of which it keeps the offer               */
 	bool leaves, told_leave;         /* this rank does so, and has said it          */
 	bool has_left;                   /* it has said it to this rank                 */
 };

@@ -178,7 +178,9 @@ static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_
 								 : request->peer;
 	is_lost = peer >= 0 && channel->peers[peer].has_left &&
 		  request->state != TTI_REQUEST_DONE &&
-		  (is_receive || request->state == TTI_REQUEST_OFFERED);
+		  (is_receive || request->state == TTI_REQUEST_OFFERED ||
+		   (request->state == TTI_REQUEST_WAITS &&
+		    channel->peers[peer].offered >= TTI_OFFERS_KEPT));
 	pthread_mutex_unlock(&channel->lock);
 	if (!is_lost)
 		return TUTTI_OK;

@@ -49,14 +49,26 @@ static size_t most_eager(const struct tutti_channel *channel)
 	return most < TTI_EAGER_BYTES ? most : TTI_EAGER_BYTES;
 }
 
+static bool is_eager(const struct tutti_channel *channel, const struct tti_message_peer *peer,
+		     const struct tti_request *request)
+{
+	return request->nbytes <= most_eager(channel) &&
+	       peer->owes + request->nbytes + TTI_EAGER_COST <= TTI_EAGER_KEPT;
+}
+
+/* Whether there is a send of which the peer has heard nothing, and it keeps what it would hear. */
+static bool may_announce(const struct tutti_channel *channel, const struct tti_message_peer *peer)
+{
+	return peer->unsent.first &&
+	       (peer->offered < TTI_OFFERS_KEPT || is_eager(channel, peer, peer->unsent.first));
+}
+
 /* The oldest send of which the peer has heard nothing. */
 static bool announce(struct tutti_channel *channel, int rank)
 {
 	struct tti_message_peer *peer = &channel->peers[rank];
 	struct tti_request *request = peer->unsent.first;
-	const size_t cost = request->nbytes + TTI_EAGER_COST;
-	const bool eager =
-		request->nbytes <= most_eager(channel) && peer->owes + cost <= TTI_EAGER_KEPT;
+	const bool eager = is_eager(channel, peer, request);
 	const struct head head = { eager ? EAGER : OFFER, request->tag };
 	const struct body body = { .number = request->id, .nbytes = request->nbytes };
 
@@ -65,10 +77,11 @@ static bool announce(struct tutti_channel *channel, int rank)
 		return false;
 	(void)tti_request_pop(&peer->unsent);
 	if (eager) {
-		peer->owes += cost;
+		peer->owes += request->nbytes + TTI_EAGER_COST;
 		tti_request_end(request, TUTTI_OK);
 	} else {
 		request->state = TTI_REQUEST_OFFERED;
+		peer->offered++;
 	}
 	return true;
 }
@@ -138,17 +151,18 @@ static bool send_one(struct tutti_channel *channel, int rank)
 		return grant(channel, rank);
 	if (peer->spent >= TTI_EAGER_KEPT / 2)
 		return tell_spent(channel, rank);
-	if (peer->unsent.first)
+	if (may_announce(channel, peer))
 		return announce(channel, rank);
 	if (peer->moving.first)
 		return send_data(channel, rank);
 	return peer->leaves && tell_leave(channel, rank);
 }
 
-static bool is_owed(const struct tti_message_peer *peer)
+static bool is_owed(const struct tutti_channel *channel, const struct tti_message_peer *peer)
 {
-	return !peer->told_leave && (peer->grants.first || peer->spent >= TTI_EAGER_KEPT / 2 ||
-				     peer->unsent.first || peer->moving.first || peer->leaves);
+	return !peer->told_leave &&
+	       (peer->grants.first || peer->spent >= TTI_EAGER_KEPT / 2 ||
+		may_announce(channel, peer) || peer->moving.first || peer->leaves);
 }
 
 /* -- Receiving --------------------------------------------------------------- */
@@ -229,6 +243,7 @@ static bool take_grant(struct tutti_channel *channel, int rank, const struct bod
 	if (!request || !request->is_send || request->peer != rank ||
 	    request->state != TTI_REQUEST_OFFERED)
 		return false;
+	channel->peers[rank].offered--;
 	request->other = body->other;
 	request->state = TTI_REQUEST_MOVES;
 	if (request->nbytes)
@@ -366,7 +381,7 @@ bool tti_message_is_busy(const struct tutti_channel *channel)
 		if (channel->own->ports[i]->unsent > 0)
 			return true;
 	for (int rank = 0; rank < channel->own->n; rank++)
-		if (is_owed(&channel->peers[rank]))
+		if (is_owed(channel, &channel->peers[rank]))
 			return true;
 	return false;
 }
@@ -377,7 +392,7 @@ void tti_message_begin_send(struct tutti_channel *channel, struct tti_request *r
 	const bool first = !peer->unsent.first;
 
 	tti_request_push(&peer->unsent, request);
-	if (first && !channel->broken)
+	if (first && !channel->broken && may_announce(channel, peer))
 		(void)announce(channel, request->peer);
 }
 

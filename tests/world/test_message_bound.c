@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages with tags: how many a rank announces to one that does not receive. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "support/world.h"
+
+/* What is not announced can be taken back, and is announced
+ * when receives have taken older ones. */
+static void announcements_are_bounded(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	enum { KEPT = 16384, MORE = 200, LAST = KEPT + MORE / 2 - 1 };
+	static const char out[16385];
+	tutti_request_t *requests = calloc(KEPT + MORE, sizeof(*requests));
+	tutti_channel_t channel;
+	char in[16385];
+
+	(void)n;
+	(void)arg;
+	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
+		return;
+	for (int i = 0; rank == 0 && i < KEPT + MORE; i++)
+		CHECK_OK(tutti_message_isend(channel, out, sizeof(out), 1, i, &requests[i]));
+	if (rank == 1)
+		CHECK_OK(tutti_message_probe(channel, 0, KEPT - 1, -1, NULL));
+	CHECK_OK(tutti_barrier(comm, NULL));
+	if (rank == 0) {
+		CHECK(tutti_message_cancel(channel, requests[KEPT - 1]) == TUTTI_AGAIN);
+		for (int i = KEPT + MORE - 1; i > LAST; i--)
+			CHECK_OK(tutti_message_cancel(channel, requests[i]));
+	} else {
+		CHECK(tutti_message_probe(channel, 0, KEPT, 0, NULL) == TUTTI_AGAIN);
+	}
+	CHECK_OK(tutti_barrier(comm, NULL));
+	for (int i = 0; i < MORE / 2; i++)
+		if (rank == 0)
+			CHECK_OK(tutti_message_wait(channel, requests[i], -1, NULL));
+		else
+			CHECK_OK(tutti_message_recv(channel, in, sizeof(in), 0, i, NULL));
+	if (rank == 1)
+		CHECK_OK(tutti_message_probe(channel, 0, LAST, -1, NULL));
+	CHECK_OK(tutti_barrier(comm, NULL));
+	CHECK_OK(tutti_channel_destroy(channel));
+	free(requests);
+}
+
+static void announcements(void **unused)
+{
+	(void)unused;
+	assert_int_equal(world_run(&(struct world){ .n = 2 }, announcements_are_bounded, NULL), 0);
+	assert_int_equal(world_run(&(struct world){ .n = 2, .transport = "tcp" },
+				   announcements_are_bounded, NULL),
+			 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(announcements),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
