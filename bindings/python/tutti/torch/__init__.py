@@ -10,14 +10,16 @@ That is all with a PyTorch that looks for backends by itself; before an older on
 """
 from typing import Any, List, Optional
 
+import torch as _torch
 import torch.distributed as _dist
 
-from ._engine import BackendError, Engine, Entry, Work
+from ._engine import BackendError, Entry, Work
 from ._memory import empty, share, shared_buckets
-from ._process_group import NAME, TuttiBackend, TuttiGroup, create
+from ._process_group import NAME, TuttiBackend, TuttiGroup, create, engine_of
+from ._windows import Window
 
-__all__ = ["BackendError", "Entry", "TuttiBackend", "TuttiGroup", "Work", "empty", "flight_record",
-           "register", "share", "shared_buckets"]
+__all__ = ["BackendError", "Entry", "TuttiBackend", "TuttiGroup", "Window", "Work", "empty",
+           "flight_record", "new_window", "register", "share", "shared_buckets"]
 
 
 def register() -> None:
@@ -33,9 +35,13 @@ def register() -> None:
 def flight_record(group: Optional[Any] = None) -> List[Entry]:
     """The last calls of this rank on a group, oldest first: what was called, with how many
     elements, and whether it is done. It is logged, too, when a group is lost."""
-    group = group or _dist.distributed_c10d._get_default_group()  # pylint: disable=protected-access
-    engine: Engine = group._engine  # pylint: disable=protected-access
-    return engine.record()
+    return engine_of(group).record()
+
+
+def new_window(tensor: Optional[_torch.Tensor] = None, group: Optional[Any] = None) -> Window:
+    """A window on a tensor of each rank of a group: see Window. All of its ranks call this; without a
+    tensor they call tensor_register() next."""
+    return Window(engine_of(group), tensor)
 
 
 register()

@@ -310,6 +310,8 @@ class Engine:
         self.owner: Any = None
         # Of the group's messages; its own module makes it.
         self.channel: Any = None
+        # The tensors of its windows, by handle.
+        self.windows: Dict[Optional[int], torch.Tensor] = {}
         self.timeout = timeout
         self.lock = threading.RLock()
         self.number = 0
@@ -470,8 +472,11 @@ class Engine:
         comm, self.comm = self.comm, None
         if comm is not None:
             _c.tutti_comm_destroy(comm)
+        # Behind the communicator, since they would wait for the others before.
+        for handle in list(self.windows):
+            _c.tutti_window_destroy(handle)
+        self.windows.clear()
         if self.channel is not None:
-            # Behind the communicator, since it would wait for the others before.
             self.channel.close()
         interrupts.reraise()
 

@@ -10,7 +10,7 @@ import ctypes
 import time
 import zlib
 from datetime import timedelta
-from typing import Any, List, Optional, Sequence
+from typing import Any, List, Optional, Sequence, cast
 
 import torch
 import torch.distributed as dist
@@ -22,6 +22,7 @@ from ._engine import (CONFIG, OUT, BackendError, Engine, appears, error_of, join
 from ._group import Operations
 from ._memory import empty
 from ._messages import Channel, Message
+from ._windows import Window
 
 NAME = "tutti"
 #: What events of profilers begin with.
@@ -76,6 +77,14 @@ class _Group(Operations):
         """A tensor of `size` elements in memory that all ranks of the host address."""
         del device  # the host's
         return empty(size, dtype=dtype)
+
+    # -- Windows ----------------------------------------------------------------------------------
+
+    supports_window = True
+
+    def new_window(self, tensor: Optional[torch.Tensor] = None) -> Window:
+        """A window of all ranks, on a tensor of each: see Window. All ranks call this."""
+        return Window(self._engine, tensor)
 
     # -- Deadlines, the end -------------------------------------------------------------------
 
@@ -223,7 +232,8 @@ class TuttiBackend(_Group, _Backend):  # type: ignore[misc]
         self._adopt(engine, store)
         engine.owner = self
 
-    # PyTorch asks for these without end unless they are said here.
+    # PyTorch asks for these without end unless they are said here. What it makes of a Backend's window
+    # is of C++.
     supports_coalescing = supports_window = supports_reconfigure = False
     _supports_time_estimate = False
 
@@ -266,16 +276,26 @@ class TuttiGroup(_Group, c10d.ProcessGroup):  # type: ignore[misc]
         return group
 
 
+def engine_of(group: Optional[Any] = None) -> Engine:
+    """The Engine of a group, of the default group if it is None. RuntimeError: the group is not
+    Tutti's, or there is none."""
+    if group is None:
+        group = dist.GroupMember.WORLD
+    if not hasattr(group, "_engine") and hasattr(group, "_get_backend"):
+        group = group._get_backend(_CPU)
+    engine = getattr(group, "_engine", None)
+    if engine is None:
+        raise RuntimeError(f"{group} is no process group of Tutti's")
+    return cast(Engine, engine)
+
+
 def _world() -> Optional[Engine]:
     """The Engine of the default group, if that has one and is not lost."""
-    group = dist.GroupMember.WORLD
-    if group is not None and not hasattr(group, "_engine"):
-        try:
-            group = group._get_backend(_CPU)
-        except RuntimeError:  # it has none for tensors of the host
-            return None
-    engine = getattr(group, "_engine", None)
-    return None if engine is None or engine.get_error() is not None else engine
+    try:
+        engine = engine_of()
+    except RuntimeError:
+        return None
+    return None if engine.get_error() is not None else engine
 
 
 def _join(options: Any, name: str) -> int:
