@@ -4,6 +4,8 @@ from typing import Dict, Optional, Type
 
 from . import _c
 
+_CLASSES: Dict[int, Type["Error"]] = {}
+
 
 class Error(Exception):
     """A call of the library failed. `status` is its tutti_status, the message its text."""
@@ -15,105 +17,71 @@ class Error(Exception):
         if status is not None:
             self.status = status
 
+    def __init_subclass__(cls, status: Optional[int] = None) -> None:
+        super().__init_subclass__()
+        if status is not None:
+            cls.status = int(status)
+            _CLASSES[cls.status] = cls
 
-class ArgumentError(Error, ValueError):
+
+class ArgumentError(Error, ValueError, status=_c.tutti_status.TUTTI_EINVAL):
     """TUTTI_EINVAL: an argument is wrong by itself; nothing was sent."""
 
-    status = _c.tutti_status.TUTTI_EINVAL
 
-
-class NoMemoryError(Error, MemoryError):
+class NoMemoryError(Error, MemoryError, status=_c.tutti_status.TUTTI_ENOMEM):
     """TUTTI_ENOMEM."""
 
-    status = _c.tutti_status.TUTTI_ENOMEM
 
-
-class SystemCallError(Error):
+class SystemCallError(Error, status=_c.tutti_status.TUTTI_ESYS):
     """TUTTI_ESYS: a system call failed; the message says which and why."""
 
-    status = _c.tutti_status.TUTTI_ESYS
 
-
-class UsageError(Error):
+class UsageError(Error, status=_c.tutti_status.TUTTI_EUSAGE):
     """TUTTI_EUSAGE: the call is not allowed in this state."""
 
-    status = _c.tutti_status.TUTTI_EUSAGE
 
-
-class UnsupportedError(Error, NotImplementedError):
+class UnsupportedError(Error, NotImplementedError, status=_c.tutti_status.TUTTI_EUNSUPPORTED):
     """TUTTI_EUNSUPPORTED."""
 
-    status = _c.tutti_status.TUTTI_EUNSUPPORTED
 
-
-class InternalError(Error):
+class InternalError(Error, status=_c.tutti_status.TUTTI_EINTERNAL):
     """TUTTI_EINTERNAL: an error of the library. Please report it."""
 
-    status = _c.tutti_status.TUTTI_EINTERNAL
 
-
-class CancelledError(Error):
+class CancelledError(Error, status=_c.tutti_status.TUTTI_ECANCELED):
     """TUTTI_ECANCELED: the request was cancelled."""
 
-    status = _c.tutti_status.TUTTI_ECANCELED
 
-
-class LostError(Error):
+class LostError(Error, status=_c.TUTTI_STATUS_LOST):
     """The communicator is lost: it can only be shrunk, destroyed or aborted."""
 
-    status = _c.TUTTI_STATUS_LOST
 
-
-class PeerError(LostError):
+class PeerError(LostError, status=_c.tutti_status.TUTTI_EPEER):
     """TUTTI_EPEER: a rank died or left; the message names it."""
 
-    status = _c.tutti_status.TUTTI_EPEER
 
-
-class Timeout(LostError, TimeoutError):
+class Timeout(LostError, TimeoutError, status=_c.tutti_status.TUTTI_ETIMEOUT):
     """TUTTI_ETIMEOUT: a deadline passed; the message says who was waited for."""
 
-    status = _c.tutti_status.TUTTI_ETIMEOUT
 
-
-class MismatchError(LostError):
+class MismatchError(LostError, status=_c.tutti_status.TUTTI_EMISMATCH):
     """TUTTI_EMISMATCH: ranks called different things; the message has both calls."""
 
-    status = _c.tutti_status.TUTTI_EMISMATCH
 
-
-class AbortedError(LostError):
+class AbortedError(LostError, status=_c.tutti_status.TUTTI_EABORTED):
     """TUTTI_EABORTED."""
 
-    status = _c.tutti_status.TUTTI_EABORTED
 
-
-class ProtocolError(LostError):
+class ProtocolError(LostError, status=_c.tutti_status.TUTTI_EPROTO):
     """TUTTI_EPROTO: a peer sent what the protocol does not allow."""
 
-    status = _c.tutti_status.TUTTI_EPROTO
 
-
-class PlanError(LostError):
+class PlanError(LostError, status=_c.tutti_status.TUTTI_EPLAN):
     """TUTTI_EPLAN: ranks hold different plans, or none can be made."""
 
-    status = _c.tutti_status.TUTTI_EPLAN
 
-
-class RevokedError(LostError):
+class RevokedError(LostError, status=_c.tutti_status.TUTTI_EREVOKED):
     """TUTTI_EREVOKED: a rank revoked the communicator."""
-
-    status = _c.tutti_status.TUTTI_EREVOKED
-
-
-def _all(base: Type[Error]) -> Dict[int, Type[Error]]:
-    out = {int(base.status): base}
-    for each in base.__subclasses__():
-        out.update(_all(each))
-    return out
-
-
-_CLASSES = _all(Error)
 
 
 def error_of(status: int, handle: object = None) -> Error:

@@ -2,7 +2,7 @@
 """The operations of c10d, as calls of the library."""
 import ctypes
 from datetime import timedelta
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from torch._C import _distributed_c10d as c10d
@@ -153,22 +153,28 @@ class Operations:
                                         opts: Any = None) -> Work:
         """reduce_scatter_single() of several tensors."""
         opts = _options(c10d.ReduceScatterOptions, opts)
-        engine = self._engine
-        for output, source in zip(outputs, inputs):
-            check_alike([source], output, "reduce_scatter", sizes=False)
-            if source.numel() != output.numel() * engine.size:
-                raise RuntimeError("reduce_scatter: the input tensor must have as many elements "
-                                   "as the output tensor times the number of ranks")
-        works = []
-        parts = engine.parts(engine.note("reduce_scatter", sum(map(torch.numel, inputs)), inputs),
-                             len(inputs))
-        for entry, output, source in zip(parts, outputs, inputs):
-            place, given = landing(output), dense(source)
-            works.append(self._reduce(
-                entry, _c.tutti_reduce_scatter, (given.data_ptr(), place.data_ptr(), place.numel(), None),
-                output, opts, outputs, (place, given), _lander(place, output)))
+        works = [self._reduce(
+            entry, _c.tutti_reduce_scatter, (given.data_ptr(), place.data_ptr(), place.numel(), None),
+            output, opts, outputs, (place, given), _lander(place, output))
+            for entry, output, place, given in self._singles("reduce_scatter", outputs, inputs, False)]
         # Of calls in a row the last one is done last.
         return works[-1]
+
+    def _singles(self, call: str, outputs: Tensors, inputs: Tensors,
+                 gathers: bool) -> Iterator[Tuple[Entry, torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """Of each part of a coalesced call its entry, its output, where to receive that, and what to
+        send: one has as many elements as the other times the number of ranks."""
+        engine = self._engine
+        names = ("output", "input") if gathers else ("input", "output")
+        for output, source in zip(outputs, inputs):
+            whole, part = (output, source) if gathers else (source, output)
+            check_alike([whole], part, call, sizes=False)
+            if whole.numel() != part.numel() * engine.size:
+                raise RuntimeError(f"{call}: the {names[0]} tensor must have as many elements as the "
+                                   f"{names[1]} tensor times the number of ranks")
+        entries = engine.parts(engine.note(call, sum(map(torch.numel, inputs)), inputs), len(inputs))
+        for entry, output, source in zip(entries, outputs, inputs):
+            yield entry, output, landing(output), dense(source)
 
     # -- One gives, or gets ----------------------------------------------------------------------
 
@@ -328,23 +334,13 @@ class Operations:
                                     opts: Any = None) -> Work:
         """all_gather_single() of several tensors."""
         opts = _options(c10d.AllgatherOptions, opts)
-        engine = self._engine
-        for output, source in zip(outputs, inputs):
-            check_alike([output], source, "allgather", sizes=False)
-            if output.numel() != source.numel() * engine.size:
-                raise RuntimeError("allgather: the output tensor must have as many elements as "
-                                   "the input tensor times the number of ranks")
         works = []
-        parts = engine.parts(engine.note("all_gather", sum(map(torch.numel, inputs)), inputs),
-                             len(inputs))
-        for entry, output, source in zip(parts, outputs, inputs):
-            place, given = landing(output), dense(source)
-            kind, factor = move_of(source)
-            count = given.numel() * factor
-            works.append(engine.run(
+        for entry, output, place, given in self._singles("all_gather", outputs, inputs, True):
+            kind, factor = move_of(given)
+            works.append(self._engine.run(
                 entry, _c.tutti_all_gather,
-                (given.data_ptr(), place.data_ptr(), count, kind), opts, outputs, (place, given),
-                _lander(place, output)))
+                (given.data_ptr(), place.data_ptr(), given.numel() * factor, kind), opts, outputs,
+                (place, given), _lander(place, output)))
         return works[-1]
 
     def all_to_all_single(self, output: torch.Tensor, source: torch.Tensor,
