@@ -3,9 +3,11 @@
 """Gloo beside Tutti under PyTorch, in one run and in turns.
 
 bench.py calls [-n RANKS] [--ops OP,...] [--sizes SIZE,...]   calls of torch.distributed
+bench.py memory [-n RANKS] [--ops OP,...] [--sizes SIZE,...]  Tutti's, in memory that ranks share
 bench.py steps [-n RANKS] [--models MODEL,...]                steps of training
 
-Prints a row for each: the medians of both in microseconds, and how many times as long Gloo takes.
+Prints a row for each: the medians of both in microseconds, and how many times as long Gloo takes;
+`memory` has PyTorch's own memory beside that of tutti.torch.empty() in place of Gloo beside Tutti.
 Blocks of calls of the two follow each other, so whatever else the machine does meets both.
 PYTHONPATH is to have the package tutti, if it is not installed.
 """
@@ -27,19 +29,20 @@ import tutti.torch  # noqa: F401 pylint: disable=unused-import
 BLOCKS = 9
 SECONDS = 0.02  # what a block takes at least
 Call = Callable[[], Any]
+Ones = Callable[[int], torch.Tensor]
 
 
 # -- Calls ---------------------------------------------------------------------------------------
 
 
-def all_reduce(count: int, group: Any) -> Call:
-    data = torch.ones(count)
+def all_reduce(count: int, group: Any, ones: Ones) -> Call:
+    data = ones(count)
     return lambda: dist.all_reduce(data, op=dist.ReduceOp.MAX, group=group)
 
 
-def asynchronous(count: int, group: Any) -> Call:
+def asynchronous(count: int, group: Any, ones: Ones) -> Call:
     """16 calls under way at once; the time is that of all."""
-    data = [torch.ones(count) for _ in range(16)]
+    data = [ones(count) for _ in range(16)]
 
     def call() -> None:
         works = [dist.all_reduce(each, op=dist.ReduceOp.MAX, group=group, async_op=True)
@@ -50,62 +53,62 @@ def asynchronous(count: int, group: Any) -> Call:
     return call
 
 
-def reduce(count: int, group: Any) -> Call:
-    data = torch.ones(count)
+def reduce(count: int, group: Any, ones: Ones) -> Call:
+    data = ones(count)
     return lambda: dist.reduce(data, 0, op=dist.ReduceOp.MAX, group=group)
 
 
-def broadcast(count: int, group: Any) -> Call:
-    data = torch.ones(count)
+def broadcast(count: int, group: Any, ones: Ones) -> Call:
+    data = ones(count)
     return lambda: dist.broadcast(data, 0, group=group)
 
 
-def all_gather(count: int, group: Any) -> Call:
+def all_gather(count: int, group: Any, ones: Ones) -> Call:
     n = dist.get_world_size()
-    data = torch.ones(max(count // n, 1))
-    outs = [torch.ones_like(data) for _ in range(n)]
+    data = ones(max(count // n, 1))
+    outs = [ones(data.numel()) for _ in range(n)]
     return lambda: dist.all_gather(outs, data, group=group)
 
 
-def all_gather_into_tensor(count: int, group: Any) -> Call:
+def all_gather_into_tensor(count: int, group: Any, ones: Ones) -> Call:
     n = dist.get_world_size()
-    data = torch.ones(max(count // n, 1))
-    out = torch.ones(n * data.numel())
+    data = ones(max(count // n, 1))
+    out = ones(n * data.numel())
     return lambda: dist.all_gather_into_tensor(out, data, group=group)
 
 
-def reduce_scatter_tensor(count: int, group: Any) -> Call:
+def reduce_scatter_tensor(count: int, group: Any, ones: Ones) -> Call:
     n = dist.get_world_size()
-    out = torch.ones(max(count // n, 1))
-    data = torch.ones(n * out.numel())
+    out = ones(max(count // n, 1))
+    data = ones(n * out.numel())
     return lambda: dist.reduce_scatter_tensor(out, data, group=group)
 
 
-def all_to_all_single(count: int, group: Any) -> Call:
+def all_to_all_single(count: int, group: Any, ones: Ones) -> Call:
     n = dist.get_world_size()
-    data = torch.ones(max(count // n, 1) * n)
-    out = torch.ones_like(data)
+    data = ones(max(count // n, 1) * n)
+    out = ones(data.numel())
     return lambda: dist.all_to_all_single(out, data, group=group)
 
 
-def gather(count: int, group: Any) -> Call:
+def gather(count: int, group: Any, ones: Ones) -> Call:
     n = dist.get_world_size()
-    data = torch.ones(max(count // n, 1))
-    outs = [torch.ones_like(data) for _ in range(n)] if dist.get_rank() == 0 else None
+    data = ones(max(count // n, 1))
+    outs = [ones(data.numel()) for _ in range(n)] if dist.get_rank() == 0 else None
     return lambda: dist.gather(data, outs, group=group)
 
 
-def scatter(count: int, group: Any) -> Call:
+def scatter(count: int, group: Any, ones: Ones) -> Call:
     n = dist.get_world_size()
-    out = torch.ones(max(count // n, 1))
-    given = [torch.ones_like(out) for _ in range(n)] if dist.get_rank() == 0 else None
+    out = ones(max(count // n, 1))
+    given = [ones(out.numel()) for _ in range(n)] if dist.get_rank() == 0 else None
     return lambda: dist.scatter(out, given, group=group)
 
 
-def send_recv(count: int, group: Any) -> Call:
+def send_recv(count: int, group: Any, ones: Ones) -> Call:
     """To the next rank, from the one before."""
     n, rank = dist.get_world_size(), dist.get_rank()
-    data, got = torch.ones(count), torch.ones(count)
+    data, got = ones(count), ones(count)
 
     def call() -> None:
         for work in [dist.isend(data, (rank + 1) % n, group=group),
@@ -115,7 +118,7 @@ def send_recv(count: int, group: Any) -> Call:
     return call
 
 
-def barrier(count: int, group: Any) -> Call:
+def barrier(count: int, group: Any, ones: Ones) -> Call:
     return lambda: dist.barrier(group=group)
 
 
@@ -196,17 +199,22 @@ def size_of(text: str) -> int:
     return int(text.rstrip("KM")) * unit
 
 
-def tasks(args: argparse.Namespace) -> List[Tuple[str, str, Callable[[Any], Call]]]:
-    """What is to be compared: its name, its size, and what makes a call of it for a group."""
+def shared(count: int) -> torch.Tensor:
+    return tutti.torch.empty(count).fill_(1)
+
+
+def tasks(args: argparse.Namespace) -> List[Tuple[str, str, Callable[[Any, Ones], Call]]]:
+    """What is to be compared: its name, its size, and what makes a call of it for a group, on tensors
+    of a kind."""
     if args.what == "steps":
-        return [(name, "", lambda group, m=MODELS[name]: m[0](m[1], group))
+        return [(name, "", lambda group, ones, m=MODELS[name]: m[0](m[1], group))
                 for name in args.models.split(",")]
     known = {each.__name__: each for each in CALLS}
     out = []
     for name in args.ops.split(","):
         for size in ["0"] if name == "barrier" else args.sizes.split(","):
-            out.append((name, size, lambda group, n=name, s=size:
-                        known[n](max(size_of(s) // 4, 1), group)))
+            out.append((name, size, lambda group, ones, n=name, s=size:
+                        known[n](max(size_of(s) // 4, 1), group, ones)))
     return out
 
 
@@ -214,17 +222,21 @@ def be(rank: int, args: argparse.Namespace, folder: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("tutti", store=dist.FileStore(f"{folder}/store", args.n), rank=rank,
                             world_size=args.n)
-    groups = {"gloo": dist.new_group(backend="gloo"), "tutti": dist.group.WORLD}
+    world = dist.group.WORLD
+    sides: Dict[str, Tuple[Any, Ones]] = (
+        {"plain": (world, torch.ones), "shared": (world, shared)} if args.what == "memory" else
+        {"Gloo": (dist.new_group(backend="gloo"), torch.ones), "Tutti": (world, torch.ones)})
+    first, second = sides
     ratios: List[float] = []
     if rank == 0:
         print(f"PyTorch {torch.__version__}, {args.n} ranks, {os.cpu_count()} cores, load average "
-              f"{os.getloadavg()[0]:.1f}\n{'':24}{'bytes':>6} {'Gloo us':>12} {'Tutti us':>12} "
+              f"{os.getloadavg()[0]:.1f}\n{'':24}{'bytes':>6} {first + ' us':>12} {second + ' us':>12} "
               f"{'ratio':>7}", flush=True)
     for name, size, make in tasks(args):
-        got = compare({which: make(group) for which, group in groups.items()})
-        ratios.append(got["gloo"] / got["tutti"])
+        got = compare({which: make(*side) for which, side in sides.items()})
+        ratios.append(got[first] / got[second])
         if rank == 0:
-            print(f"{name:24}{size:>6} {got['gloo']:12.1f} {got['tutti']:12.1f} "
+            print(f"{name:24}{size:>6} {got[first]:12.1f} {got[second]:12.1f} "
                   f"{ratios[-1]:7.2f}", flush=True)
     if rank == 0:
         mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
@@ -235,7 +247,7 @@ def be(rank: int, args: argparse.Namespace, folder: str) -> None:
 
 def main(argv: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["calls", "steps"])
+    parser.add_argument("what", choices=["calls", "memory", "steps"])
     parser.add_argument("-n", type=int, default=2, help="ranks")
     parser.add_argument("--ops", default=",".join(each.__name__ for each in CALLS))
     parser.add_argument("--sizes", default="16,1K,16K,256K,1M,16M,64M")
