@@ -1,61 +1,84 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The Indexed Job of docs/kubernetes.md: its manifests say what its text says, and its command runs with
-# its variables on hosts that have the names of the pods.
+# The manifests of docs/kubernetes.md fit to what they name, and their commands run with their variables and
+# those of the cluster, in pods that are hosts with the names, the user and the privileges of the manifests.
 set -eu
+umask 022
 cd "$(dirname "$0")"
 . ../net/common
 . ./common
 
 launch_begin 3
-/usr/bin/python3 - ../../docs/kubernetes.md "$net_dir" <<'END' || die "the manifests"
-import pathlib
-import re
-import shlex
-import sys
+/usr/bin/python3 manifests.py ../../docs/kubernetes.md "$net_dir" || die "the manifests"
 
-import yaml
+path=PATH=/mnt/bin:/usr/bin:/bin
+user="setpriv --reuid 1000 --regid 1000 --clear-groups"
+few="--inh-caps=-all --bounding-set=-all --no-new-privs"
 
-page, out = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
-service, job = yaml.safe_load_all(re.search(r"```yaml\n(.*?)```", page, re.S)[1])
-name, spec = job["metadata"]["name"], job["spec"]
-pod = spec["template"]["spec"]
-assert (service["kind"], job["kind"]) == ("Service", "Job")
-assert service["spec"]["clusterIP"] == "None" and service["spec"]["publishNotReadyAddresses"]
-assert service["spec"]["selector"] == {"job-name": name}
-assert service["metadata"]["name"] == pod["subdomain"]
-assert spec["completionMode"] == "Indexed" and spec["completions"] == spec["parallelism"]
-(container,) = pod["containers"]
-secret = re.search(r"create secret generic (\w+) --from-literal=(\w+)=", page)
-lines = []
-for variable in container["env"]:
-    value = variable.get("value")
-    if value is None:
-        key = variable["valueFrom"]["secretKeyRef"]
-        assert (key["name"], key["key"]) == secret.groups()
-        value = "a secret of more than sixteen bytes"
-    lines.append(f"export {variable['name']}={shlex.quote(value)}\n")
-lines.append("exec " + shlex.join(container["command"]) + "\n")
-(out / "command").write_text("".join(lines))
-(out / "count").write_text(str(spec["completions"]))
-(out / "hosts").write_text("".join(f"10.77.0.{i + 1} {name}-{i}.{pod['subdomain']}\n"
-                                   for i in range(spec["completions"])))
-END
-count=$(cat "$net_dir/count")
-[ "$count" = 3 ] || die "the job has $count pods, and this test 3 hosts"
-PATH=$(dirname "$TUTTI"):$PATH
-net_pids=
-for index in 2 1 0; do
-	JOB_COMPLETION_INDEX=$index timeout 100 ip netns exec "$net-$index" unshare --mount sh -c \
-		'mount --bind "$1/hosts" /etc/hosts; exec sh "$1/command"' sh "$net_dir" \
-		>"$net_dir/out.$index" 2>"$net_dir/err.$index" &
-	net_pids="$net_pids $!"
-done
-for pid in $net_pids; do
-	wait "$pid" || die "a pod failed"
-done
-net_pids=
-grep -q '^# Out of bounds values : 0 OK' "$net_dir/out.0" || die "no result"
-! grep -q . "$net_dir/err.0" || die "a warning"
-ok "the Indexed Job of docs/kubernetes.md"
+# begin_pods KIND: on the first hosts, each with a process that only holds it; `pods` are these, the last one
+# first. A pod has the image in /mnt, and folders of its own for temporary files and for POSIX shared memory,
+# of which there is less than anything could use.
+begin_pods()
+{
+	image=$net_dir/$1 node=0 pods=
+	mkdir "$image/bin"
+	cp "$TUTTI" "$image/bin/tutti"
+	echo "mpiuser:x:1000:1000::/tmp:/bin/sh" >"$image/passwd"
+	while read -r name; do
+		# shellcheck disable=SC2016 # its own arguments
+		ip netns exec "$net-$node" unshare --uts sh -ec '
+			hostname "$1"
+			mount --bind "$2" /mnt
+			mount --bind /mnt/hosts /etc/hosts
+			mount --bind /mnt/passwd /etc/passwd
+			mount -t tmpfs -o size=4k tmpfs /dev/shm
+			mount -t tmpfs tmpfs /tmp
+			exec $3 sleep infinity' sh "$name" "$image" "$user $few" 2>"$net_dir/err.pod" &
+		pods="$! $pods"
+		await "pod $name" grep -q '^sleep$' "/proc/$!/comm"
+		node=$((node + 1))
+	done <"$image/pods"
+}
+
+# in_pod PID COMMAND...: in the pod that the process holds.
+in_pod()
+{
+	pid=$1
+	shift
+	exec timeout 100 nsenter --target "$pid" --net --mount --uts "$@"
+}
+
+# verified KIND OUTPUT COUNTS: `tutti perf` found no wrong value; so many ranks were in each of the pods.
+verified()
+{
+	grep -q '^# Out of bounds values : 0 OK' "$2" || die "$1: no result"
+	places=$(awk '$2 == "Rank" { n[$9]++ } END { for (name in n) print n[name], name }' "$2" | sort -k 2)
+	[ "$places" = "$3" ] || die "$1: ranks are in $places, not in $3"
+	! grep -q . "$net_dir"/err* || die "$1: a warning"
+	ok "the $1 of docs/kubernetes.md"
+}
+
+# Ranks that meet by a name and a port, which is asked for before anybody listens there.
+run_indexed()
+{
+	begin_pods "$1"
+	index=$(wc -l <"$image/pods")
+	for pid in $pods; do
+		index=$((index - 1))
+		# shellcheck disable=SC2086 # words
+		(in_pod "$pid" $user $few env -i $path sh "/mnt/run.$index") \
+			>"$net_dir/out.$index" 2>"$net_dir/err.$index" &
+		net_pids="$net_pids $!"
+	done
+	for pid in $net_pids; do
+		wait "$pid" || die "$1: a pod failed"
+	done
+	net_pids=
+	verified "$1" "$net_dir/out.0" "$2"
+}
+run_indexed Job "1 mean-0
+1 mean-1
+1 mean-2"
+run_indexed JobSet "2 mean-set-ranks-0-0
+2 mean-set-ranks-0-1"
 echo "$passed passed, 0 failed"
