@@ -99,14 +99,48 @@ def check_jobset(jobset: Manifest, secret: tuple[str, ...], out: pathlib.Path) -
     indexed(job["template"]["spec"], name, network["subdomain"], 2, secret, out)
 
 
+def check_mpijob(job: Manifest, out: pathlib.Path) -> None:
+    assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
+    name, spec = job["metadata"]["name"], job["spec"]
+    assert spec["mpiImplementation"] == "OpenMPI"
+    assert spec["runPolicy"] == {"backoffLimit": 0, "cleanPodPolicy": "Running"}
+    launcher, worker = (spec["mpiReplicaSpecs"][kind] for kind in ("Launcher", "Worker"))
+    assert launcher["replicas"] == 1 and launcher["restartPolicy"] == worker["restartPolicy"] == "Never"
+    mpirun = only_container(launcher["template"]["spec"], [])
+    sshd = only_container(worker["template"]["spec"], ["NET_BIND_SERVICE"])
+    assert "env" not in mpirun and "env" not in sshd and mpirun["image"] == sshd["image"]
+    slots, nworkers = spec["slotsPerWorker"], worker["replicas"]
+    command = mpirun["command"]
+    assert command[0] == "mpirun" and command[command.index("-n") + 1] == str(slots * nworkers)
+    assert spec["launcherCreationPolicy"] == "WaitForWorkersReady"
+    (port,) = sshd["ports"]
+    assert sshd["readinessProbe"] == {"tcpSocket": {"port": port["containerPort"]}}
+    home = pathlib.PurePath(sshd["command"][sshd["command"].index("-f") + 1]).parent
+    assert spec["sshAuthMountPath"] == str(home / ".ssh")
+    # What version 0.8 of the operator adds; its file of hosts lies in /etc/mpi.
+    domain = f"{name}.default.svc"
+    workers = [f"{name}-worker-{index}" for index in range(nworkers)]
+    write(out, [f"{name}-launcher", *workers], domain, [script({
+        "K_MPI_JOB_ROLE": "launcher",
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_default_hostfile": "/mnt/hostfile",
+        "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+        "OMPI_MCA_orte_set_default_slots": str(slots),
+        "NVIDIA_VISIBLE_DEVICES": "",
+        "NVIDIA_DRIVER_CAPABILITIES": "",
+    }, mpirun)])
+    (out / "hostfile").write_text("".join(f"{pod}.{domain} slots={slots}\n" for pod in workers))
+
+
 def main() -> None:
     page, out = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
     found = re.search(r"create secret generic (\S+) --from-literal=(\w+)=", page)
     assert found
     secret = found.groups()
-    job, jobset = (list(yaml.safe_load_all(text)) for text in re.findall(r"```yaml\n(.*?)```", page, re.S))
+    job, jobset, mpijob = (list(yaml.safe_load_all(text)) for text in re.findall(r"```yaml\n(.*?)```", page, re.S))
     check_job(*job, secret, out / "Job")
     check_jobset(*jobset, secret, out / "JobSet")
+    check_mpijob(*mpijob, out / "MPIJob")
 
 
 main()
