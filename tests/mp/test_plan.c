@@ -70,7 +70,7 @@ static struct crew *start(const struct setting *set)
 
 	settings = set;
 	crew->prepare = prepare;
-	crew->timeout_ms = 10000;
+	crew->timeout_ms = 100000;
 	return crew;
 }
 
@@ -81,7 +81,7 @@ static void all_fail(const struct setting *set, tutti_status status, const char 
 	const int64_t begin = crew_now_ns();
 
 	assert_int_not_equal(crew_start(crew), 0);
-	assert_int_equal(crew_wait(crew, 10000, -1), 0);
+	assert_int_equal(crew_wait(crew, 100000, -1), 0);
 	for (int rank = 0; rank < N; rank++) {
 		const struct crew_rank *own = &crew->rank[rank];
 
@@ -89,7 +89,7 @@ static void all_fail(const struct setting *set, tutti_status status, const char 
 			fail_msg("rank %d has %s \"%s\", not %s \"%s\"", rank,
 				 tutti_status_name((tutti_status)own->status), own->text,
 				 tutti_status_name(status), words);
-		assert_true(own->failed_ns - begin < 5 * SECOND);
+		assert_true(own->failed_ns - begin < 50 * SECOND);
 	}
 	crew_free(crew);
 }
@@ -201,7 +201,7 @@ static void no_memory_on_one_rank(void **state)
 		(void)snprintf(fault, sizeof(fault), "mem:%d", pass);
 		crew = start(set);
 		(void)crew_start(crew);
-		assert_int_equal(crew_wait(crew, 10000, -1), 0);
+		assert_int_equal(crew_wait(crew, 100000, -1), 0);
 		for (int rank = 0; rank < N; rank++)
 			nfailed += crew->rank[rank].status != TUTTI_OK;
 		crew_free(crew);

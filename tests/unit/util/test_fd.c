@@ -134,7 +134,7 @@ static void deadlines_are_kept(void **state)
 	assert_int_equal(tti_fd_send_all(pair[0], big, BIG, tti_deadline(120), NULL),
 			 TUTTI_ETIMEOUT);
 	assert_true(tti_now_ns() - start >= 240 * TTI_NS_PER_MS);
-	assert_true(tti_now_ns() - start < 5000 * TTI_NS_PER_MS);
+	assert_true(tti_now_ns() - start < 50000 * TTI_NS_PER_MS);
 	assert_int_equal(tti_fd_recv_all(pair[0], byte, 1, tti_now_ns() - 1, NULL), TUTTI_ETIMEOUT);
 	assert_string_not_equal(tti_error_text(), "");
 }
@@ -223,7 +223,7 @@ static void stop_is_obeyed(void **state)
 					 TUTTI_EABORTED);
 		pthread_join(thread, NULL);
 		assert_true(tti_now_ns() - start >= 100 * TTI_NS_PER_MS);
-		assert_true(tti_now_ns() - start < 3000 * TTI_NS_PER_MS);
+		assert_true(tti_now_ns() - start < 30000 * TTI_NS_PER_MS);
 	}
 }
 
