@@ -212,7 +212,8 @@ def left_behind(place, shm_before):
     shm = set(os.listdir("/dev/shm")) - shm_before
     files = [name for name in os.listdir(place.work) if name != "cache"]
     found = [f"process {pid}" for pid in processes_of(place)]
-    found += [f"/dev/shm/{name}" for name in shm if "tutti" in name]
+    # Trees are those of unit tests that run beside.
+    found += [f"/dev/shm/{name}" for name in shm if "tutti" in name and not name.startswith("tutti-tree-")]
     return found + [f"{place.work}/{name}" for name in files]
 
 
