@@ -27,7 +27,6 @@
 #define DEADLINE_NS INT64_C(40000000000)
 #define SLOW_NS     INT64_C(300000000)
 
-static const char *const world_names[NWORLDS] = { "shm", "tcp", "both", "one-core" };
 static const char *const how_names[NHOWS] = { "killed", "_exit",  "segv",   "two",
 					      "exit",   "leaves", "aborts", "stopped" };
 
@@ -37,16 +36,6 @@ struct round {
 	int after_us;   /* the death, from when all are in their calls        */
 	int between_us; /* of two deaths; of a stop and going on              */
 };
-
-/* splitmix64 */
-static uint64_t draw(uint64_t *state, uint64_t below)
-{
-	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (x ^ x >> 31) % below;
-}
 
 static enum how draw_how(const char *kind, enum place_kind place, uint64_t *random)
 {
@@ -78,8 +67,9 @@ static void draw_round(struct room *room, struct round *round, const char *kind,
 	room->place = draw_place(kind, seed);
 	room->world = (enum world)(seed / (unsigned)nplaces % NWORLDS);
 	room->how = draw_how(kind, room->place->kind, &random);
-	/* A window is destroyed by all together. */
-	if (room->how == HOW_LEAVES && place_has_window(room->place))
+	/* A window is destroyed by all together, and so is a channel. */
+	if ((room->how == HOW_LEAVES && place_has_window(room->place)) ||
+	    (!strcmp(kind, "leaves") && place_has_channel(room->place)))
 		room->how = HOW_EXITS;
 	room->n = 2 + (int)draw(&random, MOST_RANKS - 1);
 	if (room->how == HOW_TWO && room->n < 3)
@@ -93,7 +83,7 @@ static void draw_round(struct room *room, struct round *round, const char *kind,
 	room->nvictims = room->how == HOW_TWO ? 2 : 1;
 	room->count = (size_t)1 << draw(&random, 15);
 	room->count += (size_t)draw(&random, room->count / 4 + 1);
-	room->count = room->count < 20000 ? room->count : 20000;
+	room->count = room->count < MOST_COUNT ? room->count : MOST_COUNT;
 	/* Each has a part of a vector that is cut into parts, so that all have to come. */
 	room->count = room->count < MOST_RANKS ? MOST_RANKS : room->count;
 	room->root = (int)draw(&random, (uint64_t)room->n);

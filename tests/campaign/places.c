@@ -5,14 +5,15 @@
 
 /* Parts of different length where a call takes a count for each rank. */
 #define SPREAD 8
-#define MOST   20000
-#define ROOM   (MOST_RANKS * (MOST + SPREAD))
+#define ROOM   (MOST_RANKS * (MOST_COUNT + SPREAD))
+
+#define LONG_MS 3600000
 
 static int32_t to_send[ROOM], received[ROOM];
 
 /* -- Data that is known ----------------------------------------------------------- */
 
-static int32_t input(const struct actor *a, int rank, size_t i)
+int32_t place_input(const struct actor *a, int rank, size_t i)
 {
 	return (int32_t)((uint32_t)rank * 1009u + (uint32_t)a->step * 31u + (uint32_t)i);
 }
@@ -22,14 +23,14 @@ static int32_t input_sum(const struct actor *a, size_t i)
 	int32_t sum = 0;
 
 	for (int rank = 0; rank < a->n; rank++)
-		sum += input(a, rank, i);
+		sum += place_input(a, rank, i);
 	return sum;
 }
 
 static void fill(const struct actor *a, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		to_send[i] = input(a, a->rank, i);
+		to_send[i] = place_input(a, a->rank, i);
 }
 
 /* received[at + i] is what `from` has at first + i. */
@@ -37,7 +38,7 @@ static void expect(struct actor *a, tutti_status status, size_t at, size_t n, in
 		   size_t first)
 {
 	for (size_t i = 0; i < n && status == TUTTI_OK; i++)
-		a->wrong |= received[at + i] != input(a, from, first + i);
+		a->wrong |= received[at + i] != place_input(a, from, first + i);
 }
 
 static void expect_sum(struct actor *a, tutti_status status, size_t n, size_t first)
@@ -255,7 +256,8 @@ static tutti_status handoff(struct actor *a)
 	return st;
 }
 
-/* One after the other, each some times: what is between ranks is full of one when the next comes. */
+/* One after the other, each some times: what is between ranks is full of one when the next comes. Each
+ * has a timeout of its own, which is never over, or none. */
 static tutti_status mixed(struct actor *a)
 {
 	static tutti_status (*const calls[])(struct actor *) = {
@@ -263,8 +265,10 @@ static tutti_status mixed(struct actor *a)
 		all_gather, reduce, barrier,   all_to_all,
 	};
 	const size_t run = (size_t)a->step / 12;
+	const tutti_status st =
+		tutti_comm_set_timeout(a->comm, a->step % 3 ? LONG_MS + a->step * 10 + a->rank : 0);
 
-	return calls[(run + a->count) * 7 % (sizeof(calls) / sizeof(calls[0]))](a);
+	return st ? st : calls[(run + a->count) * 7 % (sizeof(calls) / sizeof(calls[0]))](a);
 }
 
 /* -- Sends, streams, windows --------------------------------------------------------- */
@@ -305,17 +309,38 @@ static tutti_status group(struct actor *a)
 	return st;
 }
 
+/* What the stream said of its calls. */
+struct told {
+	int ncalls;
+	tutti_status first; /* of those that are not TUTTI_OK */
+};
+
+static void take_note(tutti_status status, void *arg)
+{
+	struct told *told = arg;
+
+	told->ncalls++;
+	told->first = told->first ? told->first : status;
+}
+
 static tutti_status stream(struct actor *a)
 {
+	struct told told = { 0, TUTTI_OK };
 	tutti_status st = TUTTI_OK, end;
+	int nqueued = 0;
 
 	if (!a->stream)
 		st = tutti_stream_create(&a->stream);
 	fill(a, a->count);
-	for (int i = 0; i < 3 && st == TUTTI_OK; i++)
+	for (int i = 0; i < 3 && st == TUTTI_OK; i++) {
 		st = tutti_all_reduce(to_send, received, a->count, TUTTI_INT32, TUTTI_SUM, a->comm,
 				      a->stream);
+		if (st == TUTTI_OK)
+			st = tutti_stream_call(a->stream, take_note, &told);
+		nqueued += st == TUTTI_OK;
+	}
 	end = a->stream ? tutti_stream_synchronize(a->stream) : TUTTI_OK;
+	a->wrong |= told.ncalls != nqueued || told.first != end;
 	st = st ? st : end;
 	expect_sum(a, st, a->count, 0);
 	return st;
@@ -323,12 +348,12 @@ static tutti_status stream(struct actor *a)
 
 static tutti_status make_window(struct actor *a)
 {
-	const size_t nbytes = 2 * (MOST + SPREAD) * sizeof(*a->memory);
+	const size_t nbytes = 2 * (MOST_COUNT + SPREAD) * sizeof(*a->memory);
 	tutti_status st = TUTTI_OK;
 	void *memory;
 
 	if (!a->memory) {
-		st = tutti_mem_alloc(&memory, nbytes, a->comm);
+		st = tutti_mem_alloc(&memory, nbytes, a->rank % 2 ? a->comm : NULL);
 		a->memory = st == TUTTI_OK ? memory : NULL;
 	}
 	if (st == TUTTI_OK && !a->window)
@@ -339,7 +364,7 @@ static tutti_status make_window(struct actor *a)
 /* To the next rank, into one half and the other in turn; who is behind may be one step ahead. */
 static tutti_status put(struct actor *a)
 {
-	const size_t half = a->step % 2 ? MOST + SPREAD : 0;
+	const size_t half = a->step % 2 ? MOST_COUNT + SPREAD : 0;
 	const int next = (a->rank + 1) % a->n;
 	tutti_status st = make_window(a);
 
@@ -352,17 +377,17 @@ static tutti_status put(struct actor *a)
 	if (st == TUTTI_OK)
 		st = tutti_wait_signal(a->window, behind(a, 1), 1, NULL);
 	for (size_t i = 0; i < a->count && st == TUTTI_OK; i++)
-		a->wrong |= a->memory[half + i] != input(a, behind(a, 1), i);
+		a->wrong |= a->memory[half + i] != place_input(a, behind(a, 1), i);
 	return st ? st : tutti_barrier(a->comm, NULL);
 }
 
 static tutti_status get(struct actor *a)
 {
-	const size_t half = a->step % 2 ? MOST + SPREAD : 0;
+	const size_t half = a->step % 2 ? MOST_COUNT + SPREAD : 0;
 	tutti_status st = make_window(a);
 
 	for (size_t i = 0; i < a->count && st == TUTTI_OK; i++)
-		a->memory[half + i] = input(a, a->rank, i);
+		a->memory[half + i] = place_input(a, a->rank, i);
 	if (st == TUTTI_OK)
 		st = tutti_barrier(a->comm, NULL);
 	if (st == TUTTI_OK)
@@ -381,31 +406,69 @@ static bool has_left_child(tutti_status status)
 	return status == TUTTI_EPEER && strstr(tutti_last_error(NULL), "left");
 }
 
-/* What was just made is used once, or the error is that of making it. */
+/* What was just made of so many ranks is used once, or the error is that of making it. */
 static tutti_status use_child(struct actor *a, tutti_status made, int expected)
 {
 	int32_t one = 1;
 
-	if (made != TUTTI_OK)
+	if (made != TUTTI_OK) {
+		if (!strstr(tutti_last_error(NULL), "number in the communicator that was being"))
+			a->nmembers = 0;
 		return made;
-	a->in_child = true;
+	}
 	made = tutti_all_reduce(&one, &one, 1, TUTTI_INT32, TUTTI_SUM, a->child, NULL);
 	if (has_left_child(made))
 		one = expected;
 	else if (made != TUTTI_OK)
 		return made;
 	a->wrong |= one != expected;
-	a->in_child = false;
+	a->nmembers = 0;
 	made = tutti_comm_destroy(a->child);
 	a->child = NULL;
 	return made;
 }
 
-/* Two of three, numbered backwards, so that nobody keeps its number. */
+/* Backwards, so that nobody keeps its number. */
+static void add_member(struct actor *a, int rank)
+{
+	a->members[a->nmembers++] = rank;
+}
+
 static tutti_status split(struct actor *a)
 {
+	for (int rank = a->n - 1; rank >= 0; rank--)
+		if (rank % 2 == a->rank % 2)
+			add_member(a, rank);
 	return use_child(a, tutti_comm_split(a->comm, a->rank % 2, -a->rank, &a->child, NULL),
-			 (a->n + 1 - a->rank % 2) / 2);
+			 a->nmembers);
+}
+
+static bool is_lost(tutti_comm_t comm)
+{
+	tutti_status status;
+
+	return tutti_comm_get_async_error(comm, &status) != TUTTI_OK || status != TUTTI_OK;
+}
+
+/* Every third rank is in none, and waits for the others in a call on the parent. A rank that leaves
+ * before it has come ends the making alone, and the parent's call tells of it. */
+static tutti_status create_group(struct actor *a)
+{
+	tutti_status st = TUTTI_OK;
+
+	for (int rank = a->n - 1; rank >= 0 && a->rank % 3 < 2; rank--)
+		if (rank % 3 < 2)
+			add_member(a, rank);
+	if (a->nmembers)
+		st = use_child(a,
+			       tutti_comm_create_group(a->comm, a->members, a->nmembers, a->step,
+						       &a->child, NULL),
+			       a->nmembers);
+	if (st == TUTTI_EPEER && !is_lost(a->comm)) {
+		a->nmembers = 0;
+		st = TUTTI_OK;
+	}
+	return st ? st : tutti_barrier(a->comm, NULL);
 }
 
 static tutti_status dup(struct actor *a)
@@ -425,6 +488,11 @@ bool place_has_window(const struct place *place)
 	return place->step == put || place->step == get;
 }
 
+bool place_has_channel(const struct place *place)
+{
+	return place->step == place_message || place->step == place_message_any;
+}
+
 tutti_status place_sum(struct actor *a)
 {
 	int32_t one = 1;
@@ -435,21 +503,21 @@ tutti_status place_sum(struct actor *a)
 	return st;
 }
 
-int place_number_in_child(const struct actor *a, int rank)
+int place_number(const struct actor *a, int rank)
 {
-	int number = 0;
-
-	if (rank % 2 != a->rank % 2)
-		return -1;
-	for (int other = rank + 2; other < a->n; other += 2)
-		number++;
-	return number;
+	if (!a->nmembers)
+		return rank;
+	for (int number = 0; number < a->nmembers; number++)
+		if (a->members[number] == rank)
+			return number;
+	return -1;
 }
 
 void actor_release(struct actor *a)
 {
 	tutti_status st = tutti_window_destroy(a->window);
 
+	(void)tutti_channel_destroy(a->channel);
 	(void)tutti_stream_destroy(a->stream);
 	(void)tutti_comm_destroy(a->child);
 	if (a->memory)
@@ -484,6 +552,9 @@ const struct place places[] = {
 	{ "split", PLACE_CALLS, split },
 	{ "dup", PLACE_CALLS, dup },
 	{ "shrink", PLACE_CALLS, shrink },
+	{ "create_group", PLACE_CALLS, create_group },
+	{ "message", PLACE_CALLS, place_message },
+	{ "message_any", PLACE_CALLS, place_message_any },
 	{ "init", PLACE_INIT, place_sum },
 	{ "grow", PLACE_GROW, place_sum },
 	{ "finalize", PLACE_FINALIZE, place_sum },

@@ -12,6 +12,7 @@
 #include "tutti/tutti.h"
 
 #define MOST_RANKS 8
+#define MOST_COUNT 20000
 
 /* One rank in its process. */
 struct actor {
@@ -23,12 +24,14 @@ struct actor {
 
 	/* Made by a step, kept for the next ones, destroyed by actor_release(). */
 	tutti_comm_t child;
+	tutti_channel_t channel;
 	tutti_window_t window;
 	tutti_stream_t stream;
 	int32_t *memory; /* of the window */
 
-	/* Set by a step that fails: the communicator of the call, which has `child` or `comm`, or none. */
-	bool in_child;
+	/* The ranks of the child that a call is on, by their numbers there, where those are not as in
+	 * `comm`. A step that fails leaves them as they are; 0 of them: it failed elsewhere. */
+	int members[MOST_RANKS], nmembers;
 	/* Set by a step: received data is not what was sent. */
 	bool wrong;
 };
@@ -51,13 +54,23 @@ struct place {
 extern const struct place places[];
 extern const int nplaces;
 
-/* Whether its steps keep a window, which only all ranks together destroy. */
+/* Whether its steps keep a window, or a channel, which only all ranks together destroy. */
 bool place_has_window(const struct place *place);
+bool place_has_channel(const struct place *place);
 
 /* A sum over all ranks: what is called before and after anything else. */
 tutti_status place_sum(struct actor *actor);
 
-/* The number of a rank in the child that `split` makes on `actor`'s rank, -1: it is not in it. */
-int place_number_in_child(const struct actor *actor, int rank);
+/* The number of a rank in the communicator of the call that failed on `actor`'s rank; -1: it is not
+ * in it. */
+int place_number(const struct actor *actor, int rank);
+
+/* What is at `i` of the data that a rank sends in this step. */
+int32_t place_input(const struct actor *actor, int rank, size_t i);
+
+/* channels.c: messages to the next rank, which waits for them by name; to all others, by one thread,
+ * while another one receives from whoever comes first. */
+tutti_status place_message(struct actor *actor);
+tutti_status place_message_any(struct actor *actor);
 
 #endif

@@ -19,6 +19,18 @@
 /* Calls between two of the common questions whether it is enough. */
 #define ASK_EVERY    4
 
+const char *const world_names[NWORLDS] = { "shm", "tcp", "both", "one-core" };
+
+/* splitmix64 */
+uint64_t draw(uint64_t *state, uint64_t below)
+{
+	uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (x ^ x >> 31) % below;
+}
+
 int64_t now_ns(void)
 {
 	struct timespec now;
@@ -102,22 +114,40 @@ static void exit_at_once(int signal)
 	_exit(0);
 }
 
-static void prepare(const struct room *room, int rank)
+void world_enter(enum world world, int rank)
 {
-	const struct rlimit no_core = { 0, 0 };
 	cpu_set_t one;
 
-	(void)setrlimit(RLIMIT_CORE, &no_core);
-	(void)signal(SIGUSR1, exit_at_once);
 	setenv("TUTTI_DEBUG", "NONE", 1);
-	setenv("TUTTI_BOOT_TIMEOUT_MS", room->how == HOW_STOPPED ? "60000" : BOOT_TIMEOUT, 1);
-	if (room->world == WORLD_BOTH)
+	if (world == WORLD_BOTH)
 		setenv("TUTTI_HOST_ID", rank % 2 ? "odd" : "even", 1);
-	if (room->world == WORLD_ONE_CORE) {
+	if (world == WORLD_ONE_CORE) {
 		CPU_ZERO(&one);
 		CPU_SET(0, &one);
 		(void)sched_setaffinity(0, sizeof(one), &one);
 	}
+}
+
+const char *world_transport(enum world world)
+{
+	return world == WORLD_TCP ? "tcp" : world == WORLD_BOTH ? NULL : "shm";
+}
+
+static bool may_be_absent(const struct room *room)
+{
+	const enum place_kind kind = room->place->kind;
+
+	return room->how != HOW_STOPPED && (kind == PLACE_INIT || kind == PLACE_GROW);
+}
+
+static void prepare(const struct room *room, int rank)
+{
+	const struct rlimit no_core = { 0, 0 };
+
+	(void)setrlimit(RLIMIT_CORE, &no_core);
+	(void)signal(SIGUSR1, exit_at_once);
+	setenv("TUTTI_BOOT_TIMEOUT_MS", may_be_absent(room) ? BOOT_TIMEOUT : "60000", 1);
+	world_enter(room->world, rank);
 }
 
 static bool is_victim(const struct room *room, int rank)
@@ -134,9 +164,7 @@ static void keep_error(const struct room *room, struct rank_state *own, const st
 	const int64_t ns = now_ns();
 
 	for (int i = 0; i < room->nvictims; i++)
-		own->number[i] = actor->in_child && !strcmp(room->place->name, "split")
-					 ? place_number_in_child(actor, room->victim[i])
-					 : room->victim[i];
+		own->number[i] = place_number(actor, room->victim[i]);
 	snprintf(own->text, sizeof(own->text), "%s", tutti_last_error(NULL));
 	own->failed_ns = ns;
 	own->status = status;
@@ -147,9 +175,7 @@ static tutti_status make_comm(struct room *room, struct rank_state *own, struct 
 {
 	tutti_config config = TUTTI_CONFIG_INIT;
 
-	config.transport = room->world == WORLD_TCP    ? "tcp"
-			   : room->world == WORLD_BOTH ? NULL
-						       : "shm";
+	config.transport = world_transport(room->world);
 	while (joins ? !room->has_new_id : !room->has_id || !room->go)
 		nap_us(100);
 	own->is_waiting = 1;

@@ -12,6 +12,11 @@
 #define MOST_VICTIMS 2
 
 enum world { WORLD_SHM, WORLD_TCP, WORLD_BOTH, WORLD_ONE_CORE, NWORLDS };
+extern const char *const world_names[NWORLDS];
+
+/* Of the process of a rank, before its first call. */
+void world_enter(enum world world, int rank);
+const char *world_transport(enum world world);
 
 /* How ranks end or are held up. */
 enum how {
@@ -69,6 +74,9 @@ struct held held_first(void);
 
 /* Whether it is no more than before, at once or soon; else `buf` says what is left. */
 bool held_no_more(const struct held *before, char *buf, size_t size);
+
+/* What a round draws: 0 to `below` - 1. */
+uint64_t draw(uint64_t *state, uint64_t below);
 
 int64_t now_ns(void);
 void nap_us(int us);
