@@ -144,6 +144,8 @@ static void take_answer(struct tti_callers *callers, int from, struct tti_caller
 {
 	struct tti_group_call *call;
 
+	if (answer->waits_on < -1 || answer->waits_on >= callers->parent->nranks)
+		return;
 	tti_wire_clean(answer->ranks, sizeof(answer->ranks));
 	pthread_mutex_lock(&callers->lock);
 	call = find_call(callers, answer->context);

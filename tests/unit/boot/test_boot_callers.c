@@ -11,7 +11,9 @@
 
 #include <time.h>
 
+#include "boot/base.h"
 #include "boot/callers.h"
+#include "boot/office.h"
 #include "boot/watch.h"
 #include "util/error.h"
 
@@ -146,12 +148,39 @@ static void other_lists_clash(void **state)
 	tti_callers_leave(ranks->callers[2], &b);
 }
 
+/* Rank 1, which is asked, says that it waits for what is no rank: nobody is asked next because of it. */
+static void answers_name_ranks(void **state)
+{
+	static const int32_t wrong[] = { N, INT32_MAX, -2, INT32_MIN };
+	struct ranks *ranks = *state;
+	struct tti_group_call call;
+
+	enter(ranks, 0, all, N, 1, &call);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		const struct tti_caller_answer answer = { .context = call.context,
+							  .has_it = 1,
+							  .waits_on = wrong[i] };
+		struct tti_mail letter = { .context = CONTEXT, .kind = TTI_MAIL_THERE };
+
+		memcpy(letter.data, &answer, sizeof(answer));
+		assert_int_equal(wait_for(ranks, 0, &call, 1), TUTTI_AGAIN);
+		assert_int_equal(ranks->boots[1]->ops->mail(ranks->boots[1], 0, &letter,
+							    TTI_MAIL_HEAD + sizeof(answer)),
+				 TUTTI_OK);
+		assert_int_equal(tti_callers_wait(ranks->callers[0], &call, 1, false, TIMEOUT_MS),
+				 TUTTI_AGAIN);
+		assert_int_equal(call.suspect, 1);
+	}
+	tti_callers_leave(ranks->callers[0], &call);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(contexts_are_alike, begin, end),
 		cmocka_unit_test_setup_teardown(the_chain_ends_at_who_has_not_called, begin, end),
 		cmocka_unit_test_setup_teardown(other_lists_clash, begin, end),
+		cmocka_unit_test_setup_teardown(answers_name_ranks, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
