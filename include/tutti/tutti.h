@@ -96,6 +96,8 @@ typedef int (*tutti_interrupt_fn)(void *arg);
  * return TUTTI_ECANCELED, with nothing done, where tutti_message_cancel() would take them back; else they, as
  * tutti_channel_destroy() does, end the channel as other calls end the communicator. Making a communicator or a
  * channel and destroying a stream do not ask: make it with config.blocking 0, wait for the stream before.
+ * But tutti_comm_init_env() asks while the name of the host where the ranks meet has no address yet, and
+ * returns TUTTI_EABORTED.
  * fn must not call the library with what the interrupted call uses. It belongs to the calling thread;
  * NULL: none, as at first. */
 TUTTI_API void tutti_set_interrupt(tutti_interrupt_fn fn, void *arg);

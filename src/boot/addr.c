@@ -19,6 +19,7 @@
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/fork.h"
+#include "util/interrupt.h"
 #include "util/log.h"
 #include "util/params.h"
 
@@ -153,6 +154,8 @@ tutti_status tti_addr_split(const char *text, char *host, size_t size, const cha
 /* Between two questions to the resolver. */
 #define ASK_FIRST_MS 50
 #define ASK_MOST_MS  1000
+/* And meanwhile, whether this thread shall go on. */
+#define LOOK_MS      50
 
 /* Whether it can be the name of a host, so that the resolver may know it later: letters, digits, - and _
  * between dots, and not an address that is wrong. */
@@ -185,9 +188,40 @@ static bool may_come(int error)
 	return error == EAI_NONAME || error == EAI_AGAIN || error == EAI_FAIL;
 }
 
-/* Names of services appear after their containers have started: ask until there is an answer. An error
- * of getaddrinfo(). */
-static int resolve(const char *host, const char *port, int64_t timeout_ms, struct addrinfo **out)
+/* What the resolver said, by an error of getaddrinfo(); of EAI_SYSTEM, errno says it. */
+static tutti_status fail_to_resolve(const char *text, const char *host, int error, bool has_waited,
+				    int64_t timeout_ms)
+{
+	if (error == EAI_SYSTEM)
+		return tti_fail(TUTTI_ESYS, "the host in \"%s\" cannot be looked up: %m", text);
+	if (has_waited)
+		return tti_fail(TUTTI_ETIMEOUT,
+				"no address of the host in \"%s\" within %lld ms: %s. Correct the "
+				"name (TUTTI_COMM_ID or MASTER_ADDR), or write its address; see "
+				"whether `getent hosts %s` knows it",
+				text, (long long)timeout_ms, gai_strerror(error), host);
+	return tti_fail(TUTTI_EINVAL, "no address of the host in \"%s\": %s", text,
+			gai_strerror(error));
+}
+
+/* False: this thread shall wait no longer. */
+static bool wait_to_ask(int ms)
+{
+	const int64_t until_ns = tti_deadline(ms);
+	bool go_on = true;
+
+	for (int left; go_on && (left = tti_left_ms(until_ns, LOOK_MS)) > 0;) {
+		const struct timespec nap = { .tv_nsec = left * TTI_NS_PER_MS };
+
+		nanosleep(&nap, NULL);
+		go_on = !tti_interrupted();
+	}
+	return go_on;
+}
+
+/* Names of services appear after their containers have started: ask until there is an answer. */
+static tutti_status resolve(const char *text, const char *host, const char *port,
+			    int64_t timeout_ms, struct addrinfo **out)
 {
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
 					.ai_socktype = SOCK_STREAM,
@@ -198,32 +232,25 @@ static int resolve(const char *host, const char *port, int64_t timeout_ms, struc
 
 	for (;;) {
 		const int error = getaddrinfo(host, port, &hints, out);
-		const int left_ms = tti_left_ms(deadline_ns, ask_ms);
-		const struct timespec nap = { .tv_sec = left_ms / 1000,
-					      .tv_nsec = left_ms % 1000 * TTI_NS_PER_MS };
+		const bool waits = may_wait && may_come(error);
+		int left_ms;
 
-		if (error == 0 || !may_wait || !may_come(error) || left_ms == 0)
-			return error;
+		if (error == 0)
+			return TUTTI_OK;
+		left_ms = waits ? tti_left_ms(deadline_ns, ask_ms) : 0;
+		if (left_ms == 0)
+			return fail_to_resolve(text, host, error, waits, timeout_ms);
 		if (ask_ms == ASK_FIRST_MS)
 			tti_log(TTI_LOG_WARN, TTI_BOOT,
 				"\"%s\" has no address yet (%s): asking again for up to %lld ms",
 				host, gai_strerror(error), (long long)timeout_ms);
-		nanosleep(&nap, NULL);
+		if (!wait_to_ask(left_ms))
+			return tti_fail(TUTTI_EABORTED,
+					"interrupted while the host in \"%s\" has no address yet: "
+					"%s",
+					text, gai_strerror(error));
 		ask_ms = ask_ms * 2 < ASK_MOST_MS ? ask_ms * 2 : ASK_MOST_MS;
 	}
-}
-
-static tutti_status fail_to_resolve(const char *text, const char *host, int error,
-				    int64_t timeout_ms)
-{
-	if (timeout_ms > 0 && may_be_name(host) && may_come(error))
-		return tti_fail(TUTTI_ETIMEOUT,
-				"no address of the host in \"%s\" within %lld ms: %s. Correct the "
-				"name (TUTTI_COMM_ID or MASTER_ADDR), or write its address; see "
-				"whether `getent hosts %s` knows it",
-				text, (long long)timeout_ms, gai_strerror(error), host);
-	return tti_fail(TUTTI_EINVAL, "no address of the host in \"%s\": %s", text,
-			gai_strerror(error));
 }
 
 tutti_status tti_addr_parse(const char *text, int64_t timeout_ms, struct tti_addr *out, size_t most,
@@ -232,13 +259,10 @@ tutti_status tti_addr_parse(const char *text, int64_t timeout_ms, struct tti_add
 	char host[256];
 	const char *port = NULL;
 	struct addrinfo *list;
-	int error;
 
 	*n = 0;
 	TTI_TRY(tti_addr_split(text, host, sizeof(host), &port));
-	error = resolve(host, port, timeout_ms, &list);
-	if (error != 0)
-		return fail_to_resolve(text, host, error, timeout_ms);
+	TTI_TRY(resolve(text, host, port, timeout_ms, &list));
 	for (const struct addrinfo *at = list; at && *n < most; at = at->ai_next)
 		if (tti_addr_from_sock(at->ai_addr, &out[*n]) == TUTTI_OK)
 			(*n)++;

@@ -105,7 +105,7 @@ TUTTI_CHECKED tutti_status tti_addr_split(const char *text, char *host, size_t s
 
 /* What "host:port", "1.2.3.4:5000" or "[::1]:5000" stands for. TUTTI_EINVAL says what is wrong with the
  * text. May ask the resolver, and, as names may appear late, again until the time is over: then
- * TUTTI_ETIMEOUT. 0 ms: once. */
+ * TUTTI_ETIMEOUT. 0 ms: once. TUTTI_EABORTED: this thread shall wait no longer (interrupt.h). */
 TUTTI_CHECKED tutti_status tti_addr_parse(const char *text, int64_t timeout_ms,
 					  struct tti_addr *out, size_t most, size_t *n);
 const char *tti_addr_format(const struct tti_addr *addr, char *buf, size_t size);

@@ -13,7 +13,9 @@
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -30,6 +32,8 @@ static struct shared {
 	_Atomic int asked; /* for NAME */
 	int appears;       /* at which question; 0: never */
 	int error;         /* until then */
+	int system_error;  /* errno with that */
+	bool interrupts;   /* whether ranks do, once they wait */
 	tutti_status status[2];
 	char text[2][1024];
 } * shared;
@@ -46,7 +50,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 	if (strcmp(name, NAME) != 0)
 		return real(name, service, hints, out);
 	if (!shared->appears || number < shared->appears)
-		return shared->error;
+		return errno = shared->system_error, shared->error;
 	return real("127.0.0.1", service, hints, out);
 }
 
@@ -64,6 +68,12 @@ static int free_port(void)
 	return ntohs(at.sin_port);
 }
 
+static int interrupt(void *arg)
+{
+	(void)arg;
+	return shared->asked > 1;
+}
+
 static void be_a_rank(int rank, int n, const char *log)
 {
 	char number[16];
@@ -79,6 +89,8 @@ static void be_a_rank(int rank, int n, const char *log)
 	setenv("TUTTI_DEBUG", "WARN", 1);
 	if (log)
 		setenv("TUTTI_DEBUG_FILE", log, 1);
+	if (shared->interrupts)
+		tutti_set_interrupt(interrupt, NULL);
 	shared->status[rank] = tutti_comm_init_env(&comm, NULL);
 	snprintf(shared->text[rank], sizeof(shared->text[rank]), "%s", tutti_last_error(NULL));
 	if (shared->status[rank] == TUTTI_OK)
@@ -174,12 +186,41 @@ static void no_names(void **state)
 	}
 }
 
+/* The system's own trouble is no fault of the name, and named. */
+static void no_resolver(void **state)
+{
+	(void)state;
+	shared->error = EAI_SYSTEM;
+	shared->system_error = EMFILE;
+	shared->appears = 0;
+	run_ranks(1, NAME ":4711", NULL);
+	assert_int_equal(shared->status[0], TUTTI_ESYS);
+	assert_non_null(strstr(shared->text[0], NAME));
+	assert_non_null(strstr(shared->text[0], strerror(EMFILE)));
+	assert_int_equal(shared->asked, 1);
+}
+
+/* Long before the boot timeout, which is longer than the rank may live. */
+static void interrupted(void **state)
+{
+	(void)state;
+	shared->error = EAI_NONAME;
+	shared->appears = 0;
+	shared->interrupts = true;
+	setenv("TUTTI_BOOT_TIMEOUT_MS", "600000", 1);
+	run_ranks(1, NAME ":4711", NULL);
+	unsetenv("TUTTI_BOOT_TIMEOUT_MS");
+	shared->interrupts = false;
+	assert_int_equal(shared->status[0], TUTTI_EABORTED);
+	assert_non_null(strstr(shared->text[0], NAME));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(late_names),
-		cmocka_unit_test(wrong_names),
-		cmocka_unit_test(no_names),
+		cmocka_unit_test(late_names),  cmocka_unit_test(wrong_names),
+		cmocka_unit_test(no_names),    cmocka_unit_test(no_resolver),
+		cmocka_unit_test(interrupted),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
