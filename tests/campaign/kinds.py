@@ -134,6 +134,22 @@ def run_files(result, place, seed, seconds, rounds):
         result.fail("fuzzers", "scripts/fuzz", (out.stdout + out.stderr)[-2000:])
 
 
+def run_messages(result, place, seed, seconds, rounds):
+    command = [program(place, "campaign_messages"), str(seed), str(min(seconds, 1e9))]
+    out = subprocess.run(command + ([str(rounds)] if rounds else []), capture_output=True, text=True,
+                         env=environment(place))
+    count = 0
+    for text in re.findall(r"^round .*\n(?:# .*\n)*", out.stdout, re.M):
+        _, at, _, _, messages, outcome = text.split("\n")[0].split()
+        result.tried += 1
+        count += int(messages)
+        if outcome != "ok":
+            result.fail(outcome, repeat_of(result.kind, at), text)
+    if out.returncode not in (0, 1):
+        result.fail("driver", " ".join(command), out.stderr[-2000:])
+    result.notes.append(f"{count:,} messages.")
+
+
 def run_networks(result, place, seed, seconds, rounds):
     why = networks.why_not()
     if why:
@@ -187,6 +203,8 @@ KINDS = {
     "networks": Kind(12, "a job of 2 hosts whose network is disturbed", ["net_stream"],
                      run_networks),
     "hostile": Kind(6, "a stranger's connection to a running job", ["net_stream"], run_hostile),
+    "messages": Kind(4, "random messages of 2 threads a rank, beside collectives",
+                     ["campaign_messages"], run_messages),
     "calls": Kind(6, "a drawn call, every byte compared", ["world_matrix"], run_calls),
     "soak": Kind(6, "all that there is, made, used and destroyed", ["campaign_soak"], run_soak),
     "files": Kind(10, "a file or message, mutated", [], run_files),
