@@ -75,17 +75,26 @@ def a_work(rank: int, n: int) -> None:
 
 
 def a_message(rank: int, n: int) -> None:
-    tensor = torch.zeros(2)
+    """A receive is taken back, so that another call gets the message. A send that was announced goes on,
+    whoever waits."""
+    tensor, long = torch.zeros(2), torch.ones(1 << 20)
     if rank == n - 1:
-        work = dist.irecv(tensor, 0)
+        work = dist.irecv(torch.zeros(2), 0)
         interrupted(work.wait)
-        interrupted(lambda: dist.recv(torch.zeros(3), 0, tag=1))
+        raises(RuntimeError, "TUTTI_ECANCELED", work.wait)
+        interrupted(lambda: dist.recv(torch.zeros(2), 0))
+        work = dist.isend(long, 0)
+        interrupted(work.wait)
         store().set("said", "yes")
-        work.wait()
+        dist.recv(tensor, 0)
         same(tensor, torch.ones(2))
+        work.wait()
     elif rank == 0:
         store().get("said")
         dist.send(torch.ones(2), n - 1)
+        got = torch.zeros(1 << 20)
+        dist.recv(got, n - 1)
+        same(got, long)
 
 
 def the_end(rank: int, n: int) -> None:

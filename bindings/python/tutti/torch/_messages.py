@@ -74,19 +74,29 @@ class Message(c10d.Work):  # type: ignore[misc]
 
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Until the message is sent, or received; raises what it ended with. One for which a
-        `timeout` passes is taken back if that can be done, else the group ends."""
+        `timeout` passes is taken back if that can be done, else the group ends. So is one whose wait
+        Ctrl-C ends, which else goes on."""
         limit = timeout if timeout is not None and timeout > _NO_TIMEOUT else None
         if not self._over:
             with self._turn:
-                if not self._ask(-1 if limit is None else milliseconds(limit)):
-                    self._expire(limit)
+                try:
+                    if not self._ask(-1 if limit is None else milliseconds(limit)):
+                        self._expire(limit)
+                except BaseException:
+                    if not self._over and self._cancel() == _c.tutti_status.TUTTI_OK:
+                        self._ask(-1)
+                    raise
         if self._error is not None:
             raise self._error
         return True
 
+    def _cancel(self) -> int:
+        """Take it back; _AGAIN: it is too late for that, and it goes on."""
+        return int(_c.tutti_message_cancel(self._channel.handle, self._number))
+
     def _expire(self, limit: Any) -> None:
         error = BackendError(f"Timed out waiting {milliseconds(limit)} ms for {self._entry}")
-        if _c.tutti_message_cancel(self._channel.handle, self._number) == _AGAIN:
+        if self._cancel() == _AGAIN:
             engine = self._channel.engine()
             if engine is not None:
                 engine.report(error)
