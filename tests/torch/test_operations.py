@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 
 from ranks import Ranks, raises, same
+from torch._C import _distributed_c10d as c10d
 
 _NAMES = """bool uint8 int8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64
 float8_e4m3fn float8_e5m2 complex64 complex128""".split()
@@ -318,6 +319,21 @@ def refused(rank: int, n: int) -> None:
     ]
     for text, call in calls:
         raises((RuntimeError, ValueError), text, call)
+    # As PyTorch calls the group: its own checks are not there for all of these.
+    group, options = dist.distributed_c10d._get_default_group(), c10d.GatherOptions()
+    options.rootRank = rank
+    wide = torch.ones(3 * n)
+    calls = [
+        ("without split sizes", lambda: group.alltoall_base(torch.ones(n), torch.ones(2 * n), [], [])),
+        ("on the CPU", lambda: group.alltoall_base(wide, wide.to("meta"), [], [])),
+        ("on the CPU", lambda: group._allgather_base(wide, cuda)),
+        ("on the CPU", lambda: group._reduce_scatter_base(cuda, wide)),
+        ("on the CPU", lambda: group.gather_single(wide.to("meta"), one, options)),
+        ("on the CPU", lambda: group.gather_single(wide, cuda, options)),
+        ("invalid tensor type", lambda: group.gather_single(wide.to(torch.int16), one, options)),
+    ]
+    for text, call in calls:
+        raises(RuntimeError, text, call)
     dist.all_reduce(one)
     same(one, torch.full((3,), float(n)))
 

@@ -233,6 +233,7 @@ class Operations:
         engine = self._engine
         root = check_root(opts.rootRank, engine.size, "gather")
         here = root == engine.rank
+        check_alike([output] if here else [], source, "gather", sizes=False)
         if here and output.numel() != source.numel() * engine.size:
             raise RuntimeError("gather: the output tensor must have as many elements as the input "
                                "tensor times the number of ranks")
@@ -355,8 +356,12 @@ class Operations:
         sent = self._splits(source, input_split_sizes, factor)
         got = self._splits(output, output_split_sizes, factor)
         place, given = landing(output), dense(source)
+        even = not output_split_sizes and not input_split_sizes
+        if even and got != sent:
+            raise RuntimeError(f"all_to_all: without split sizes the output tensor must have as many "
+                               f"elements as the input tensor, {source.numel()}, not {output.numel()}")
         entry = engine.note("all_to_all", given.numel() * factor, [source])
-        if not output_split_sizes and not input_split_sizes:
+        if even:
             return engine.run(entry, _c.tutti_all_to_all,
                               (given.data_ptr(), place.data_ptr(), sent[0][0], kind), opts,
                               [output], (place, given), _lander(place, output))

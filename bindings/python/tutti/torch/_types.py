@@ -89,7 +89,8 @@ def only(tensors: Sequence[torch.Tensor], call: str) -> torch.Tensor:
 
 def check_alike(tensors: Sequence[torch.Tensor], like: torch.Tensor, call: str,
                 sizes: bool = True) -> None:
-    """Whether all are of the type of `like` and, if asked, of as many elements."""
+    """Whether `like` is what calls take, and all are, of its type and, if asked, of as many elements."""
+    check_tensor(like, call)
     for at, tensor in enumerate(tensors):
         check_tensor(tensor, call)
         if tensor.dtype != like.dtype:
