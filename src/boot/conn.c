@@ -185,6 +185,7 @@ void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
 		      const struct tti_conn *from)
 {
 	const bool is_death = tells_of_death(thread, news);
+	char name[TTI_SOCK_NAME];
 
 	if (!thread->lost || is_death)
 		for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
@@ -196,7 +197,9 @@ void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
 	}
 	tell_caller(thread);
 	if (is_death)
-		tti_conn_lose_peer(thread, news->culprit, 0);
+		tti_conn_lose_peer(
+			thread, news->culprit, TTI_DOWN_DIED,
+			tti_news_why(news, tti_sock_name(thread->sock, news->culprit, name)));
 }
 
 void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused)
@@ -311,22 +314,23 @@ static void end_of_leaver(struct tti_thread *thread, enum tti_conn_role role, in
 			       was_closed(err) ? TTI_MEND_CLOSED : TTI_MEND_SILENT);
 }
 
-static void lose_peer(struct tti_thread *thread, int peer, enum tti_down how, int err)
+void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, const char *why)
 {
-	char why[128];
-
-	errno = err;
-	if (was_closed(err))
-		(void)snprintf(why, sizeof(why), "died: it closed its connection without goodbye");
-	else
-		(void)snprintf(why, sizeof(why), "cannot be reached any more: %m");
 	tti_mails_forget(thread, peer);
 	tti_office_down(&thread->sock->base.office, peer, how, true, why);
 }
 
-void tti_conn_lose_peer(struct tti_thread *thread, int peer, int err)
+/* Of a connection that is not of the ring: the peer closed it and said no goodbye. Who was let in by a
+ * rank that was just leaving is told nothing. If there is another connection, that one tells
+ * whether the rank left or died. */
+static void end_of_pair(struct tti_thread *thread, int peer, bool met)
 {
-	lose_peer(thread, peer, was_closed(err) ? TTI_DOWN_DIED : TTI_DOWN_LOST, err);
+	if (met)
+		tti_conn_lose_peer(thread, peer, TTI_DOWN_DIED,
+				   "closed its connection without goodbye: it died");
+	else if (!tti_conn_find(thread, peer, false))
+		tti_conn_lose_peer(thread, peer, TTI_DOWN_LOST,
+				   "closed a connection that it had not used yet");
 }
 
 /* One that closes a gap in the ring may be let in by a rank that is just leaving: it
@@ -357,11 +361,8 @@ static void end(struct tti_conn *conn, int err)
 	tti_conn_drop(conn);
 	if (ask_again)
 		tti_boot_reach_ask_again(thread, peer);
-	/* Who was let in by a rank that was just leaving is told nothing, and no goodbye. If there is
-	 * another connection, that one tells whether the rank left or died. */
-	if (role == TTI_CONN_PAIR && closed && !thread->quitting &&
-	    (met || !tti_conn_find(thread, peer, false)))
-		lose_peer(thread, peer, met ? TTI_DOWN_DIED : TTI_DOWN_LOST, err);
+	if (role == TTI_CONN_PAIR && closed && !thread->quitting)
+		end_of_pair(thread, peer, met);
 	if (role == TTI_CONN_PAIR)
 		return;
 	if (thread->quitting)
@@ -384,10 +385,10 @@ static void malformed(struct tti_conn *conn, const char *what, const char *why)
 				 .origin = thread->sock->base.rank };
 	char name[TTI_SOCK_NAME];
 
-	(void)snprintf(news.text, sizeof(news.text), "%s: %s %s",
+	(void)snprintf(news.text, sizeof(news.text), "%s is not listened to any more: %s %s",
 		       tti_sock_name(thread->sock, conn->peer, name), what, why);
 	tti_conn_drop(conn);
-	tti_conn_lose_peer(thread, news.culprit, EPROTO);
+	tti_conn_lose_peer(thread, news.culprit, TTI_DOWN_LOST, tti_news_why(&news, name));
 	tti_thread_learn(thread, &news, NULL);
 }
 

@@ -148,9 +148,9 @@ void tti_conn_drop(struct tti_conn *conn);
 /* The answer, or that the peer has left, is on_answer()'s. */
 void tti_conn_ask(struct tti_conn *conn);
 
-/* Communicators that live on mail hear that a peer is gone: err is an errno, 0: it closed
- * its connection. */
-void tti_conn_lose_peer(struct tti_thread *thread, int peer, int err);
+/* Communicators that live on mail hear that a peer is gone for good, and why: words that follow its
+ * name. */
+void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, const char *why);
 
 /* A frame goes out behind those before it; false: there is no room but for `spare`. */
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,

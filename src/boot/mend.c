@@ -25,7 +25,6 @@
 #include "boot/conn.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +46,8 @@
 #define BACKOFF_MOST_MS 500
 /* How often to look whether a process has ended, whose connection was closed just before. */
 #define LOOK_MS         10
+/* Room for what is told of a peer behind its name. */
+#define WHY             (sizeof(((struct tti_mend *)0)->why) + 128)
 
 static struct tti_mend *find(struct tti_thread *thread, enum tti_conn_role role, int peer)
 {
@@ -84,24 +85,19 @@ static bool has_ended(const struct tti_mend *mend)
 
 /* -- The end of patience ------------------------------------------------------------- */
 
+/* What goes behind its name. */
 static void describe(const struct tti_mend *mend, char *buf, size_t size)
 {
-	char name[TTI_SOCK_NAME];
-
-	tti_sock_name(mend->thread->sock, mend->peer, name);
 	if (mend->closed && mend->refused)
-		(void)snprintf(buf, size, "%s closed its connection without goodbye: it died",
-			       name);
+		(void)snprintf(buf, size, "closed its connection without goodbye: it died");
 	else if (mend->refused)
 		(void)snprintf(buf, size,
-			       "%s died: its connection fell silent, and nobody listens where it "
-			       "did",
-			       name);
+			       "died: its connection fell silent, and nobody listens where it did");
 	else
 		(void)snprintf(buf, size,
-			       "%s cannot be reached any more at any of its addresses, its "
+			       "cannot be reached any more at any of its addresses, its "
 			       "connection %s: %s",
-			       name, mend->closed ? "was closed without goodbye" : "fell silent",
+			       mend->closed ? "was closed without goodbye" : "fell silent",
 			       mend->why[0] ? mend->why : "no answer");
 }
 
@@ -112,17 +108,19 @@ static void lose(struct tti_mend *mend)
 	struct tti_news news = { .status = TUTTI_EPEER,
 				 .culprit = mend->peer,
 				 .origin = thread->sock->base.rank,
-				 .died = mend->closed && mend->refused };
-	const int err = mend->closed ? 0 : ETIMEDOUT;
+				 .died = mend->refused };
+	char name[TTI_SOCK_NAME], why[WHY];
 
-	describe(mend, news.text, sizeof(news.text));
+	describe(mend, why, sizeof(why));
+	(void)snprintf(news.text, sizeof(news.text), "%s %s",
+		       tti_sock_name(thread->sock, news.culprit, name), why);
 	end(mend);
 	if (thread->quitting)
 		return;
 	if (!thread->lost)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", news.text);
 	tti_thread_learn(thread, &news, NULL);
-	tti_conn_lose_peer(thread, news.culprit, err);
+	tti_conn_lose_peer(thread, news.culprit, news.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, why);
 }
 
 static void refused(struct tti_mend *mend)

@@ -130,6 +130,15 @@ tutti_status tti_framer_feed(struct tti_framer *framer, const void *data, size_t
 	return check_body(framer);
 }
 
+const char *tti_news_why(const struct tti_news *news, const char *name)
+{
+	const size_t len = strlen(name);
+
+	if (strncmp(news->text, name, len) != 0 || news->text[len] != ' ')
+		return news->died ? "died" : "is lost";
+	return news->text + len + 1;
+}
+
 bool tti_outbox_put(struct tti_outbox *out, enum tti_frame_type type, uint32_t seq,
 		    const void *body, size_t nbytes, size_t spare)
 {
