@@ -19,8 +19,8 @@
 
 /* Ranks that leave together leave within this time: no bypass is made for them. */
 #define BYPASS_MS      50
-/* What news and goodbye need is kept free. */
-#define SPARE          400
+/* Mail leaves so much of an outbox to questions and answers. */
+#define SPARE          800
 /* What the peer's kernel has not acknowledged after so long may be lost: another way is tried
  * beside this one. A queue in a switch may hold bytes nearly as long. */
 #define DOUBT_MS       400
@@ -63,12 +63,6 @@ static uint32_t wanted(const struct tti_conn *conn)
 	return conn->out.len > 0 || tti_tunnel_holds(conn->tunnel) ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
-static void flush(struct tti_conn *conn)
-{
-	tti_outbox_flush(&conn->out, conn->tunnel);
-	tti_loop_change(&conn->thread->loop, conn->tunnel->fd, wanted(conn), &conn->ear);
-}
-
 /* Look again after a while whether what has been sent until now has arrived. */
 static void arm_doubt(struct tti_conn *conn, int64_t ms)
 {
@@ -78,21 +72,27 @@ static void arm_doubt(struct tti_conn *conn, int64_t ms)
 		conn->thread->doubt_ns = conn->doubt_ns;
 }
 
-static bool queue(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
-		  size_t nbytes, size_t spare)
+void tti_conn_flush(struct tti_conn *conn)
 {
-	if (conn->torn || conn->shut || !tti_outbox_put(&conn->out, type, seq, body, nbytes, spare))
-		return false;
-	flush(conn);
-	if (conn->doubt_ns == TTI_NEVER)
+	const uint64_t sent = conn->tunnel->sent;
+
+	do
+		tti_outbox_flush(&conn->out, conn->tunnel);
+	while (tti_news_put(conn));
+	tti_loop_change(&conn->thread->loop, conn->tunnel->fd, wanted(conn), &conn->ear);
+	if (conn->doubt_ns == TTI_NEVER && (conn->out.len > 0 || conn->tunnel->sent != sent))
 		arm_doubt(conn, DOUBT_MS);
-	return true;
 }
 
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
-		  size_t nbytes, size_t spare)
+		  size_t nbytes)
 {
-	return queue(conn, type, seq, body, nbytes, spare);
+	if (conn->torn || conn->shut || tti_news_are_due(conn) ||
+	    !tti_outbox_put(&conn->out, type, seq, body, nbytes,
+			    type == TTI_FRAME_MAIL ? SPARE : 0))
+		return false;
+	tti_conn_flush(conn);
+	return true;
 }
 
 void tti_conn_drop(struct tti_conn *conn)
@@ -110,21 +110,13 @@ void tti_conn_drop(struct tti_conn *conn)
 		tti_thread_no_answer(thread, conn->peer, false);
 }
 
-/* Over the ring they may come later than what is said here next: that this rank has left. */
-static void tell_pair(struct tti_conn *conn)
-{
-	const struct tti_thread *thread = conn->thread;
-
-	if (conn->role == TTI_CONN_PAIR && thread->lost)
-		(void)queue(conn, TTI_FRAME_NEWS, 0, &thread->news, sizeof(thread->news), 0);
-}
-
 void tti_conn_leave(struct tti_conn *conn)
 {
-	if (conn->thread->bye && !conn->torn) {
-		tell_pair(conn);
-		(void)queue(conn, TTI_FRAME_BYE, conn->thread->lost, NULL, 0, 0);
-	}
+	/* What there is no room for is said when there is some. */
+	if (conn->thread->bye && !conn->torn &&
+	    (!tti_news_tell(conn) ||
+	     !tti_conn_put(conn, TTI_FRAME_BYE, conn->thread->lost, NULL, 0)))
+		return;
 	conn->torn = true;
 	if (conn->out.len == 0 && !conn->shut) {
 		conn->shut = true;
@@ -136,7 +128,7 @@ void tti_conn_replace(struct tti_conn *conn, struct tti_conn *heir)
 {
 	const bool asked = conn->asked;
 
-	(void)queue(conn, TTI_FRAME_MOVED, 0, NULL, 0, 0);
+	(void)tti_conn_put(conn, TTI_FRAME_MOVED, 0, NULL, 0);
 	conn->asked = false;
 	tti_conn_drop(conn);
 	if (asked)
@@ -160,47 +152,7 @@ struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring)
 	return NULL;
 }
 
-/* -- News and questions ------------------------------------------------------------ */
-
-static void tell_caller(struct tti_thread *thread)
-{
-	if (!thread->watching || thread->told || !thread->lost || thread->quitting)
-		return;
-	thread->told = true;
-	if (thread->events.on_lost)
-		thread->events.on_lost(thread->events.self, &thread->news);
-}
-
-/* The first news end the communicator. Later ones matter to those that were made of it, if a rank
- * died that was not known to be dead. */
-static bool tells_of_death(struct tti_thread *thread, const struct tti_news *news)
-{
-	const struct tti_boot *boot = &thread->sock->base;
-
-	return news->died && news->culprit >= 0 && news->culprit != boot->rank &&
-	       !tti_office_is_down(&thread->sock->base.office, news->culprit);
-}
-
-void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
-		      const struct tti_conn *from)
-{
-	const bool is_death = tells_of_death(thread, news);
-	char name[TTI_SOCK_NAME];
-
-	if (!thread->lost || is_death)
-		for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
-			if (conn != from && conn->role != TTI_CONN_PAIR)
-				(void)queue(conn, TTI_FRAME_NEWS, 0, news, sizeof(*news), 0);
-	if (!thread->lost) {
-		thread->lost = true;
-		thread->news = *news;
-	}
-	tell_caller(thread);
-	if (is_death)
-		tti_conn_lose_peer(
-			thread, news->culprit, TTI_DOWN_DIED,
-			tti_news_why(news, tti_sock_name(thread->sock, news->culprit, name)));
-}
+/* -- Questions ---------------------------------------------------------------------- */
 
 void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused)
 {
@@ -218,7 +170,7 @@ void tti_conn_ask(struct tti_conn *conn)
 	conn->asked = true;
 	conn->asked_ns = tti_now_ns();
 	conn->question = ++conn->thread->question;
-	if (queue(conn, TTI_FRAME_ASK, conn->question, NULL, 0, SPARE))
+	if (tti_conn_put(conn, TTI_FRAME_ASK, conn->question, NULL, 0))
 		return;
 	conn->asked = false;
 	tti_thread_no_answer(conn->thread, conn->peer, false);
@@ -234,16 +186,16 @@ static void answer(struct tti_conn *conn, uint32_t question)
 	if (conn->owing || thread->quitting || !thread->events.on_ask)
 		return;
 	thread->events.on_ask(thread->events.self, &call);
-	if (call.running == TTI_CALL_LEFT) {
+	if (call.running == TTI_CALL_LEFT)
 		tti_thread_tell_fallen(thread);
-		tell_pair(conn);
-	}
-	(void)queue(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call), SPARE);
+	/* Over the ring the news may come later than the answer. Without room for both it asks again. */
+	if (call.running != TTI_CALL_LEFT || tti_news_tell(conn))
+		(void)tti_conn_put(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call));
 }
 
 void tti_thread_catch_up(struct tti_thread *thread)
 {
-	tell_caller(thread);
+	tti_news_tell_caller(thread);
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 		if (conn->owing)
 			answer(conn, conn->owed);
@@ -450,7 +402,7 @@ static void hear_conn(struct tti_ear *ear, uint32_t events)
 	ssize_t n;
 
 	if (events & EPOLLOUT) {
-		flush(conn);
+		tti_conn_flush(conn);
 		if (conn->thread->quitting)
 			tti_conn_leave(conn);
 	}
@@ -510,10 +462,11 @@ void tti_conn_adopt(struct tti_conn *conn)
 		return;
 	/* News say that we are here as well; and a rank that is still in its init, where
 	 * it takes over no connections, understands nothing else. */
+	conn->tells = true;
 	if (thread->lost)
-		(void)queue(conn, TTI_FRAME_NEWS, 0, &thread->news, sizeof(thread->news), 0);
+		tti_conn_flush(conn);
 	else if (!conn->met)
-		(void)queue(conn, TTI_FRAME_HERE, 0, NULL, 0, 0);
+		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
 	if (thread->quitting)
 		tti_conn_leave(conn);
 }

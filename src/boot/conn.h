@@ -4,8 +4,8 @@
 
 /* What the thread of a rank consists of. Private to thread.c (which starts,
  * stops and is told), conn.c (connections to peers and what comes in over them),
- * reach.c (making new ones), mend.c (making a link of the ring anew) and mails.c (what
- * goes out by way of any).
+ * reach.c (making new ones), mend.c (making a link of the ring anew), mails.c (what
+ * goes out by way of any) and news.c (what all are to hear).
  *
  * Threads: the thread's own, but for `post`, which sock->lock covers. */
 
@@ -25,6 +25,12 @@ enum tti_conn_role {
 	TTI_CONN_PAIR,
 };
 
+/* News that this rank has had. */
+struct tti_heard {
+	struct tti_heard *next; /* those after them, NULL: none */
+	struct tti_news news;
+};
+
 struct tti_conn {
 	struct tti_ear ear;
 	struct tti_thread *thread;
@@ -37,6 +43,7 @@ struct tti_conn {
 	bool owing;              /* we owe it one: asked too early  */
 	bool torn;               /* no frame can be sent on it      */
 	bool aside;              /* PAIR: another one is made in its place */
+	bool tells;              /* the peer gets all news, from `said` on */
 	bool shut;               /* no more is sent                 */
 	uint32_t question, owed; /* the numbers of what was asked */
 	int64_t asked_ns;
@@ -45,6 +52,7 @@ struct tti_conn {
 	uint32_t taken, told;   /* the number of the last mail from there; and that was said  */
 	uint32_t mailed;        /* the number of the last mail to there */
 	struct tti_addr remote; /* where the peer is, family 0: not on a network, or unknown */
+	const struct tti_heard *said; /* the last news that it has brought there, NULL: none */
 	struct tti_framer framer;
 	struct tti_outbox out;
 };
@@ -126,15 +134,15 @@ struct tti_thread {
 	struct tti_conn *conns;
 	struct tti_boot_reach *reaches;
 	struct tti_mend *mends;
-	uint32_t question;      /* the number of the last one */
-	int64_t doubt_ns;       /* when to look at the connections' doubt_ns */
-	uint64_t *asked, *gone; /* peers: an answer is due; goodbye was said */
-	uint64_t *asks;         /* scratch */
-	bool lost, told;        /* there are news; on_lost() was called */
-	struct tti_news news;
-	int64_t bypass_ns; /* when to close the gap in the ring, TTI_NEVER: none */
-	int gap;           /* the rank that left it */
-	int64_t quit_ns;   /* when to wait for mail no longer */
+	uint32_t question;             /* the number of the last one */
+	int64_t doubt_ns;              /* when to look at the connections' doubt_ns */
+	uint64_t *asked, *gone;        /* peers: an answer is due; goodbye was said */
+	uint64_t *asks;                /* scratch */
+	bool lost, told;               /* there are news; on_lost() was called */
+	struct tti_heard first, *last; /* the news, if there are any */
+	int64_t bypass_ns;             /* when to close the gap in the ring, TTI_NEVER: none */
+	int gap;                       /* the rank that left it */
+	int64_t quit_ns;               /* when to wait for mail no longer */
 };
 
 /* A connection to be; NULL: out of memory, said. The tunnel is not taken then. */
@@ -152,18 +160,17 @@ void tti_conn_ask(struct tti_conn *conn);
  * name. */
 void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, const char *why);
 
-/* A frame goes out behind those before it; false: there is no room but for `spare`. */
+/* A frame goes out behind those before it, and behind all news; false: there is no room. */
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
-		  size_t nbytes, size_t spare);
+		  size_t nbytes);
+/* Send what the system takes, news that are due among it. */
+void tti_conn_flush(struct tti_conn *conn);
 
 /* The caller watches from now on: answer, and tell, what came before. */
 void tti_thread_catch_up(struct tti_thread *thread);
 
-/* Send BYE and no more. */
+/* Send BYE and no more; to be called again when there is room, if there was none. */
 void tti_conn_leave(struct tti_conn *conn);
-/* Before this rank leaves, or says what else has happened: whom it knows to have died, and the
- * ring does not yet, its neighbours hear of. */
-void tti_thread_tell_fallen(struct tti_thread *thread);
 
 /* `heir` takes its place: tell the peer, drop it, and ask again what it was asked. */
 void tti_conn_replace(struct tti_conn *conn, struct tti_conn *heir);
@@ -176,10 +183,6 @@ struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring);
 
 /* Whether there is a connection for this link of the ring that the peer has used. */
 bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, int peer);
-
-/* These are the news, which came over `from` (NULL: from here). */
-void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
-		      const struct tti_conn *from);
 
 /* What is asked of that peer will not be answered. on_answer() hears of it only if
  * the peer is known to have left, by its goodbye or because nobody listens where it
@@ -224,6 +227,24 @@ void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer);
 /* Go on with all that is due; when to call again. */
 int64_t tti_mend_step(struct tti_thread *thread);
 void tti_mend_stop(struct tti_thread *thread);
+
+/* -- news.c ----------------------------------------------------------------------- */
+
+/* These are the news, which came over `from` (NULL: from here). */
+void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
+		      struct tti_conn *from);
+/* Before this rank leaves, or says what else has happened: whom it knows to have died, and the
+ * ring does not yet, its neighbours hear of. */
+void tti_thread_tell_fallen(struct tti_thread *thread);
+/* on_lost(), unless it was called, or nobody watches yet. */
+void tti_news_tell_caller(struct tti_thread *thread);
+/* This connection brings all news from now on, whatever its role. false: some wait for room. */
+bool tti_news_tell(struct tti_conn *conn);
+/* Whether there are news that wait for room there; put the next ones into its outbox. */
+bool tti_news_are_due(const struct tti_conn *conn);
+bool tti_news_put(struct tti_conn *conn);
+/* Give back their memory. */
+void tti_news_forget(struct tti_thread *thread);
 
 /* -- mails.c ---------------------------------------------------------------------- */
 

@@ -16,8 +16,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* What news and goodbye need is kept free. */
-#define SPARE     800
 /* What came is said to be taken after so many, and after so long. */
 #define TELL_MOST 8
 #define TELL_MS   50
@@ -80,7 +78,7 @@ static tutti_status post(struct tti_thread *thread, struct tti_outmail *mail)
 		return TUTTI_AGAIN;
 	if (!conn)
 		return tti_boot_reach_peer(thread, mail->peer) ? TUTTI_AGAIN : TUTTI_EPEER;
-	if (!tti_conn_put(conn, TTI_FRAME_MAIL, conn->mailed + 1, &mail->mail, mail->nbytes, SPARE))
+	if (!tti_conn_put(conn, TTI_FRAME_MAIL, conn->mailed + 1, &mail->mail, mail->nbytes))
 		return TUTTI_AGAIN;
 	mail->by = conn;
 	mail->number = ++conn->mailed;
@@ -159,7 +157,7 @@ void tti_mails_recall(const struct tti_conn *conn)
 
 static void tell(struct tti_conn *conn)
 {
-	if (tti_conn_put(conn, TTI_FRAME_TAKEN, conn->taken, NULL, 0, 0))
+	if (tti_conn_put(conn, TTI_FRAME_TAKEN, conn->taken, NULL, 0))
 		conn->told = conn->taken;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "boot/thread.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
@@ -115,25 +114,6 @@ static struct todo take_post(struct tti_thread *thread)
 	}
 	pthread_mutex_unlock(&thread->sock->lock);
 	return todo;
-}
-
-/* A communicator made of this one may have ended for that, and this rank leave before the ring has
- * found it: then its neighbours would wait for a rank that has left. */
-void tti_thread_tell_fallen(struct tti_thread *thread)
-{
-	const int fallen = tti_office_fallen(&thread->sock->base.office);
-	struct tti_news news = { .status = TUTTI_EPEER,
-				 .culprit = fallen,
-				 .origin = thread->sock->base.rank,
-				 .died = true };
-	char name[TTI_SOCK_NAME];
-
-	if (fallen < 0 || thread->lost || tti_bit_has(thread->gone, (size_t)fallen))
-		return;
-	(void)snprintf(news.text, sizeof(news.text),
-		       "%s closed its connection without goodbye: it died",
-		       tti_sock_name(thread->sock, fallen, name));
-	tti_thread_learn(thread, &news, NULL);
 }
 
 static void start_quitting(struct tti_thread *thread)
@@ -254,6 +234,7 @@ static void release(struct tti_thread *thread)
 	}
 	tti_mails_forget(thread, -1);
 	tti_mails_drop(&thread->post.mails, -1);
+	tti_news_forget(thread);
 	tti_gate_close(&thread->gate);
 	if (thread->waker)
 		tti_loop_bury(&thread->loop, thread->waker);

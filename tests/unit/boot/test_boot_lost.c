@@ -18,7 +18,16 @@
 
 #define N 4
 
+/* The other end of a connection. */
+struct far {
+	struct tti_tunnel *tunnel;
+	struct tti_framer framer;
+	uint8_t data[TTI_TUNNEL_RECORD];
+	size_t n, at;
+};
+
 struct job {
+	struct far far[N];
 	struct tti_sock sock;
 	struct tti_thread thread;
 	struct tti_box box;
@@ -67,31 +76,104 @@ static void finish(struct job *job)
 	tti_mend_stop(&job->thread);
 	while (job->thread.conns)
 		tti_conn_drop(job->thread.conns);
+	tti_news_forget(&job->thread);
 	tti_loop_release(&job->thread.loop);
 	tti_office_close(&job->sock.base.office, &job->box);
 	tti_office_release(&job->sock.base.office);
+	for (int i = 0; i < N; i++)
+		tti_tunnel_close(&job->far[i].tunnel);
 	free(job->thread.asked);
 	free(job->thread.gone);
 	free(job->sock.cards);
 	free(job);
 }
 
-/* A connection to the peer, whose end is returned. */
-static struct tti_tunnel *meet(struct job *job, enum tti_conn_role role, int peer)
+static struct tti_conn *meet(struct job *job, enum tti_conn_role role, int peer)
 {
 	const struct tti_seal_keys keys = { .out = { 1 }, .in = { 2 }, .cipher = TTI_SEAL_XCHACHA };
 	const struct tti_seal_keys theirs = { .out = { 2 }, .in = { 1 }, .cipher = keys.cipher };
-	struct tti_tunnel *near, *far;
+	struct tti_tunnel *near;
 	struct tti_conn *conn;
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 	assert_int_equal(tti_tunnel_open(fds[0], &keys, &near), TUTTI_OK);
-	assert_int_equal(tti_tunnel_open(fds[1], &theirs, &far), TUTTI_OK);
+	assert_int_equal(tti_tunnel_open(fds[1], &theirs, &job->far[peer].tunnel), TUTTI_OK);
 	conn = tti_conn_make(&job->thread, role, peer, near);
 	assert_non_null(conn);
 	tti_conn_adopt(conn);
-	return far;
+	return conn;
+}
+
+/* The type of the next frame that the peer gets; 0: none will come, -1: none is there. */
+static int hear(struct job *job, int peer)
+{
+	struct far *far = &job->far[peer];
+	size_t used;
+
+	for (int i = 0; i < 3; i++) {
+		ssize_t n;
+
+		for (; far->at < far->n; far->at += used) {
+			const tutti_status status = tti_framer_feed(
+				&far->framer, far->data + far->at, far->n - far->at, &used);
+
+			assert_true(status >= TUTTI_OK);
+			if (status == TUTTI_OK) {
+				far->at += used;
+				return (int)far->framer.head.type;
+			}
+		}
+		n = tti_tunnel_recv(far->tunnel, far->data, sizeof(far->data));
+		if (n == 0)
+			return 0;
+		far->at = 0;
+		far->n = n > 0 ? (size_t)n : 0;
+		if (n > 0)
+			i = -1;
+		else
+			tti_loop_wait(&job->thread.loop, 0);
+	}
+	return -1;
+}
+
+static void expect_news(struct job *job, int peer, int culprit)
+{
+	assert_int_equal(hear(job, peer), TTI_FRAME_NEWS);
+	assert_int_equal(job->far[peer].framer.body.news.culprit, culprit);
+}
+
+static struct tti_news death_of(int rank)
+{
+	struct tti_news news = { .status = TUTTI_EPEER, .culprit = rank, .died = 1 };
+
+	(void)snprintf(news.text, sizeof(news.text), "rank %d died", rank);
+	return news;
+}
+
+static void learn_death(struct job *job, int rank, struct tti_conn *from)
+{
+	const struct tti_news news = death_of(rank);
+
+	tti_thread_learn(&job->thread, &news, from);
+}
+
+/* Nothing more goes out there. */
+static void fill(struct tti_conn *conn)
+{
+	while (tti_conn_put(conn, TTI_FRAME_TAKEN, 0, NULL, 0))
+		;
+}
+
+/* The peer reads all that went out before. */
+static void drain(struct job *job, int peer, int type)
+{
+	int got;
+
+	do
+		got = hear(job, peer);
+	while (got == TTI_FRAME_TAKEN || got == TTI_FRAME_HERE);
+	assert_int_equal(got, type);
 }
 
 /* -- The end of patience -------------------------------------------------------------- */
@@ -118,8 +200,8 @@ static void give_up(struct job *job, enum tti_mend_why why, bool refused)
 static void expect_same(const struct job *job, enum tti_down how, const char *why)
 {
 	assert_int_equal(job->how, how);
-	assert_int_equal(job->thread.news.died, how == TTI_DOWN_DIED);
-	assert_string_equal(job->thread.news.text + strlen("rank 1 "), job->why);
+	assert_int_equal(job->thread.first.news.died, how == TTI_DOWN_DIED);
+	assert_string_equal(job->thread.first.news.text + strlen("rank 1 "), job->why);
 	assert_memory_equal(job->why, why, strlen(why));
 }
 
@@ -175,14 +257,106 @@ static void news_of_a_death_keep_their_words(void **state)
 static void an_unused_connection_is_no_death(void **state)
 {
 	struct job *job = begin();
-	struct tti_tunnel *far = meet(job, TTI_CONN_PAIR, 2);
 
 	(void)state;
-	tti_tunnel_close(&far);
+	(void)meet(job, TTI_CONN_PAIR, 2);
+	tti_tunnel_close(&job->far[2].tunnel);
 	tti_loop_wait(&job->thread.loop, 0);
 	assert_int_equal(job->ndown, 1);
 	assert_int_equal(job->how, TTI_DOWN_LOST);
 	assert_string_equal(job->why, "closed a connection that it had not used yet");
+	finish(job);
+}
+
+/* -- News ------------------------------------------------------------------------------- */
+
+/* A peer that reads nothing for a while hears of all that happened then. */
+static void news_wait_for_room(void **state)
+{
+	struct job *job = begin();
+	struct tti_conn *conn = meet(job, TTI_CONN_NEXT, 1);
+
+	(void)state;
+	fill(conn);
+	learn_death(job, 2, NULL);
+	learn_death(job, 3, NULL);
+	drain(job, 1, TTI_FRAME_NEWS);
+	assert_int_equal(job->far[1].framer.body.news.culprit, 2);
+	expect_news(job, 1, 3);
+	assert_int_equal(hear(job, 1), -1);
+	finish(job);
+}
+
+/* Nothing overtakes them: an answer may say that this rank has left because of them. */
+static void nothing_overtakes_news(void **state)
+{
+	struct job *job = begin();
+	struct tti_conn *conn = meet(job, TTI_CONN_PREV, 3);
+
+	(void)state;
+	fill(conn);
+	learn_death(job, 2, NULL);
+	assert_false(tti_conn_put(conn, TTI_FRAME_TAKEN, 0, NULL, 0));
+	drain(job, 3, TTI_FRAME_NEWS);
+	assert_true(tti_conn_put(conn, TTI_FRAME_TAKEN, 0, NULL, 0));
+	finish(job);
+}
+
+/* Else its end would be taken for a death. */
+static void goodbyes_wait_for_room(void **state)
+{
+	static const enum tti_conn_role roles[] = { TTI_CONN_NEXT, TTI_CONN_PAIR };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct job *job = begin();
+		struct tti_conn *conn = meet(job, roles[i], 1);
+
+		fill(conn);
+		learn_death(job, 2, NULL);
+		job->thread.quitting = job->thread.bye = true;
+		tti_conn_leave(conn);
+		drain(job, 1, TTI_FRAME_NEWS);
+		assert_int_equal(hear(job, 1), TTI_FRAME_BYE);
+		assert_int_equal(job->far[1].framer.head.seq, 1);
+		assert_int_equal(hear(job, 1), 0);
+		finish(job);
+	}
+}
+
+/* What was on its way when a link broke is not known to have come. */
+static void a_new_link_brings_all_news(void **state)
+{
+	struct job *job = begin();
+
+	(void)state;
+	learn_death(job, 2, NULL);
+	learn_death(job, 3, NULL);
+	(void)meet(job, TTI_CONN_NEXT, 1);
+	expect_news(job, 1, 2);
+	expect_news(job, 1, 3);
+	assert_int_equal(hear(job, 1), -1);
+	finish(job);
+}
+
+/* A death that this rank knows of by mail goes on along the ring when it comes there, once, and not to
+ * who brought it. */
+static void a_death_known_by_mail_goes_on(void **state)
+{
+	struct job *job = begin();
+	struct tti_conn *prev = meet(job, TTI_CONN_PREV, 3);
+
+	(void)state;
+	(void)meet(job, TTI_CONN_NEXT, 1);
+	learn_death(job, 2, prev);
+	drain(job, 1, TTI_FRAME_NEWS);
+	tti_office_down(&job->sock.base.office, 1, TTI_DOWN_DIED, true, "died");
+	learn_death(job, 1, prev);
+	expect_news(job, 1, 1);
+	learn_death(job, 1, prev);
+	assert_int_equal(hear(job, 1), -1);
+	assert_int_equal(hear(job, 3), TTI_FRAME_HERE);
+	assert_int_equal(hear(job, 3), -1);
 	finish(job);
 }
 
@@ -194,6 +368,11 @@ int main(void)
 		cmocka_unit_test(who_is_silent_cannot_be_reached),
 		cmocka_unit_test(news_of_a_death_keep_their_words),
 		cmocka_unit_test(an_unused_connection_is_no_death),
+		cmocka_unit_test(news_wait_for_room),
+		cmocka_unit_test(nothing_overtakes_news),
+		cmocka_unit_test(goodbyes_wait_for_room),
+		cmocka_unit_test(a_new_link_brings_all_news),
+		cmocka_unit_test(a_death_known_by_mail_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
