@@ -240,6 +240,21 @@ class Memory(unittest.TestCase):
         for _ in range(40):
             tutti.empty(1 << 30, "int8")
 
+    @unittest.skipIf(RANK, "once is enough")
+    def test_it_is_there_until_the_program_ends(self):
+        program = """
+import atexit
+arrays = []
+# Registered first, so it runs last.
+atexit.register(lambda: print(arrays[0].sum()))
+import tutti
+arrays.append(tutti.empty(1 << 24, "int8"))
+arrays[0][:] = 1
+"""
+        out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                             timeout=100, check=False)
+        self.assertEqual((out.returncode, out.stdout), (0, f"{1 << 24}\n"), out.stderr)
+
     def test_types_have_many_names(self):
         for dtype in ("float32", np.float32, np.dtype("float32"), arrays.TYPES["float32"]):
             self.assertEqual(arrays.type_of(dtype), arrays.TYPES["float32"])

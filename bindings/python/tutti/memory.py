@@ -20,7 +20,8 @@ def empty(shape: Union[int, Sequence[int]], dtype: Any = "float32") -> Any:
     check(_c.tutti_mem_alloc(ctypes.byref(address), max(nbytes, 1), None))
     assert address.value is not None
     raw = (ctypes.c_char * nbytes).from_address(address.value)
-    weakref.finalize(raw, _c.tutti_mem_free, address.value, None)
+    # What else runs when the program ends may still use the array.
+    weakref.finalize(raw, _c.tutti_mem_free, address.value, None).atexit = False
     try:
         import numpy
     except ImportError:
