@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The calls, their results compared with what numpy says. Run by `tutti run -n N python`."""
+import gc
+import subprocess
+import sys
 import threading
+import time
 import unittest
+import weakref
 
 import numpy as np
 
@@ -220,6 +225,44 @@ class Streams(unittest.TestCase):
             self.assertTrue(stream.query())
         for each in got:
             np.testing.assert_array_equal(each, all_of().sum(axis=0))
+
+    def await_end_of(self, refs):
+        end = time.monotonic() + 60
+        while any(ref() is not None for ref in refs):
+            self.assertLess(time.monotonic(), end, "what calls have worked on stays for ever")
+            time.sleep(0.01)
+            gc.collect()
+
+    @unittest.skipIf(N == 1, "one rank waits for nobody")
+    def test_a_stream_that_is_dropped_keeps_what_it_works_on(self):
+        def receive(other):
+            stream, got = tutti.Stream(), np.zeros(1 << 16)
+            other.recv(got, 1, stream=stream)
+            return weakref.ref(got)
+
+        with comm.dup() as other:
+            if RANK == 0:
+                got = receive(other)
+                gc.collect()
+                self.assertIsNotNone(got())
+            comm.barrier()
+            if RANK == 1:
+                other.send(np.ones(1 << 16), 0)
+            elif RANK == 0:
+                self.await_end_of([got])
+            comm.barrier()
+
+    @unittest.skipIf(RANK, "once is enough")
+    def test_a_program_that_ends_while_a_stream_works(self):
+        program = """
+import threading, tutti
+one, other = tutti.Stream(), tutti.Stream()
+one.call(lambda error: threading.Event().wait())
+other.wait_event(one.record())
+"""
+        out = subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True,
+                             timeout=100, check=False)
+        self.assertEqual((out.returncode, out.stderr), (0, ""))
 
     def test_functions_that_a_stream_calls(self):
         told = []

@@ -2,6 +2,7 @@
 """Streams, on which calls are done beside what the program does, and events in them."""
 import ctypes
 import itertools
+import sys
 import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -21,6 +22,9 @@ def _run(status: int, number: int) -> None:
 
 
 _call = _c.tutti_stream_fn(_run)
+_keep_for_ever = ctypes.pythonapi.Py_IncRef
+_keep_for_ever.argtypes = [ctypes.py_object]
+_keep_for_ever.restype = None
 
 
 class Event:
@@ -129,8 +133,19 @@ class Stream:
 
         if not _c.tutti_stream_query(handle) == _c.tutti_status.TUTTI_AGAIN:
             end()
-        else:
-            threading.Thread(target=end, daemon=True).start()
+            return
+        try:
+            if not sys.is_finalizing():
+                threading.Thread(target=end, daemon=True).start()
+                return
+        except RuntimeError:
+            pass
+        # The program ends and starts no more threads: what the stream works on stays until the process is gone.
+        _keep_for_ever(kept)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._abandon()
 
     def __enter__(self) -> "Stream":
         return self
