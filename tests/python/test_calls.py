@@ -7,10 +7,12 @@ import threading
 import time
 import unittest
 import weakref
+from unittest import mock
 
 import numpy as np
 
 import tutti
+from tutti import _c
 
 comm = tutti.init()
 N, RANK = comm.size, comm.rank
@@ -229,7 +231,7 @@ class Streams(unittest.TestCase):
     def await_end_of(self, refs):
         end = time.monotonic() + 60
         while any(ref() is not None for ref in refs):
-            self.assertLess(time.monotonic(), end, "what calls have worked on stays for ever")
+            self.assertLess(time.monotonic(), end, "what calls have worked on is there still")
             time.sleep(0.01)
             gc.collect()
 
@@ -263,6 +265,69 @@ other.wait_event(one.record())
         out = subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True,
                              timeout=100, check=False)
         self.assertEqual((out.returncode, out.stderr), (0, ""))
+
+    def queue(self, stream, count=1, size=12):
+        """Calls on arrays that nobody else has; references to these."""
+        refs = []
+        for _ in range(count):
+            got = np.zeros(size)
+            refs.append(weakref.ref(got))
+            comm.all_reduce(got, stream=stream)
+        return refs
+
+    def are_there(self, refs):
+        gc.collect()
+        return [ref() is not None for ref in refs] == [True] * len(refs)
+
+    def test_what_a_group_queues_is_kept(self):
+        with tutti.Stream() as stream:
+            with tutti.group():
+                # Of the first ones it is found out twice whether they are done.
+                refs = self.queue(stream, 300) + self.queue(None)
+                time.sleep(0.1)
+                refs += self.queue(stream, 300)
+                self.assertTrue(self.are_there(refs))
+            stream.synchronize()
+            self.await_end_of(refs)
+
+    def test_what_another_thread_queues_after_a_wait_is_kept(self):
+        gate, refs, wait = threading.Event(), [], _c.tutti_stream_synchronize
+
+        def wait_and_queue(handle):
+            status = wait(handle)
+            stream.call(lambda error: gate.wait(60))
+            refs.extend(self.queue(stream))
+            return status
+
+        with tutti.Stream() as stream:
+            before = self.queue(stream)
+            with mock.patch.object(_c, "tutti_stream_synchronize", wait_and_queue):
+                stream.synchronize()
+            self.await_end_of(before)
+            self.assertTrue(self.are_there(refs))
+            gate.set()
+
+    def test_what_a_plan_works_on_is_kept(self):
+        def start():
+            got = np.zeros(12)
+            comm.plan("all_reduce", got).start(stream)
+            return [weakref.ref(got)]
+
+        gate = threading.Event()
+        with tutti.Stream() as stream:
+            stream.call(lambda error: gate.wait(60))
+            refs = start()
+            self.assertTrue(self.are_there(refs))
+            gate.set()
+            stream.synchronize()
+            self.await_end_of(refs)
+
+    def test_large_buffers_of_calls_that_are_done_are_dropped(self):
+        with tutti.Stream() as stream:
+            refs = self.queue(stream, size=4 << 20)
+            stream.record().synchronize()
+            self.queue(stream, size=4 << 20)
+            self.await_end_of(refs)
 
     def test_functions_that_a_stream_calls(self):
         told = []

@@ -106,14 +106,14 @@ class Calls:
     rank: int
     _handle: Optional[int]
 
-    def _after(self, status: int, stream: Optional[Stream], *owners: Any) -> None:
+    def _after(self, status: int, stream: Optional[Stream], *places: Place) -> None:
         """A call has failed, or only queued."""
         if status:
             self._fail(status)
-        if stream is not None:
-            stream._keep(owners)
-        elif groups.is_open():
-            groups.keep(owners)
+        if groups.is_open():
+            groups.keep(stream, places)
+        elif stream is not None:
+            stream._keep(places)
 
     def _fail(self, status: int) -> NoReturn:
         if status == _c.tutti_status.TUTTI_AGAIN:

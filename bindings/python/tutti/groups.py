@@ -2,10 +2,13 @@
 """Groups of calls: `with tutti.group():`."""
 import contextlib
 import threading
-from typing import Any, Callable, Iterator, List
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Tuple
 
 from . import _c
 from .errors import check
+
+if TYPE_CHECKING:
+    from .streams import Stream
 
 # Groups that are open, of all threads: where none is, nobody need look at the thread's.
 n_open = 0
@@ -14,7 +17,7 @@ _lock = threading.Lock()
 
 class _Thread(threading.local):
     depth = 0
-    kept: List[Any] = []
+    kept: List[Tuple[Optional["Stream"], Any]] = []
     then: List[Callable[[], None]] = []
 
 
@@ -26,9 +29,9 @@ def is_open() -> bool:
     return n_open != 0 and _mine.depth != 0
 
 
-def keep(*owners: Any) -> None:
-    """Keep what a queued call works on until the group has ended."""
-    _mine.kept.append(owners)
+def keep(stream: Optional["Stream"], places: Any) -> None:
+    """Keep what a call works on until the group has ended, which queues it on the stream."""
+    _mine.kept.append((stream, places))
 
 
 def afterwards(call: Callable[[], None]) -> None:
@@ -69,5 +72,8 @@ def _end() -> int:
     status: int = _c.tutti_group_end()
     _count(-1)
     if _mine.depth == 0:
-        _mine.kept = []
+        kept, _mine.kept = _mine.kept, []
+        for stream, places in kept:
+            if stream is not None:
+                stream._keep(places)
     return status

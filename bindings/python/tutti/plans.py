@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Persistent plans: calls that are made ready once."""
 import ctypes
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from . import _c
+from .arrays import Place
 from .calls import op_number
 from .errors import ArgumentError, check
 from .streams import Stream
@@ -25,19 +26,20 @@ class Plan:
         call = _c.tutti_call.new()
         call.coll = _c.tutti_collective[f"TUTTI_{name.upper()}"]
         call.op, call.root = op_number(op), root
-        self._comm, self._owners = comm, None
+        self._comm = comm
+        self._places: Tuple[Place, ...] = ()
         if name != "barrier":
             mine, into, call.count = comm._buffers(name, send, recv, root)
             call.send, call.recv, call.type = mine[0], into[0], into[2]
-            self._owners = mine, into
+            self._places = mine, into
         comm._after(_c.tutti_plan_create(ctypes.byref(call), comm._handle, ctypes.byref(handle)), None)
         self._handle = handle.value
 
     def start(self, stream: Optional[Stream] = None) -> None:
         """Make the call: done on return, or, on a stream, after wait()."""
         status = _c.tutti_plan_start(self._handle, stream and stream._handle)
-        if status:
-            self._comm._fail(status)
+        if status or stream:
+            self._comm._after(status, stream, *self._places)
 
     def wait(self) -> None:
         """Wait until the last start is done."""
@@ -47,7 +49,7 @@ class Plan:
         """Wait for the last start and free the plan."""
         handle, self._handle = self._handle, None
         check(_c.tutti_plan_destroy(handle))
-        self._owners = None
+        self._places = ()
 
     def __enter__(self) -> "Plan":
         return self

@@ -4,13 +4,14 @@ import ctypes
 import itertools
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from . import _c, interrupts
+from . import _c, groups, interrupts
+from .arrays import SIZES, Place
 from .errors import Error, check, error_of
 
-# After so many calls it is time to see which are done.
-_LOOK_AFTER = 256
+# After so many calls, or so many bytes of theirs, it is time to see which are done.
+_LOOK_AFTER, _LOOK_AFTER_BYTES = 256, 16 << 20
 
 # What streams are to call, by numbers that the library passes on.
 _functions: Dict[int, Callable[[Optional[Error]], None]] = {}
@@ -58,6 +59,17 @@ class Event:
             _c.tutti_event_destroy(handle)
 
 
+class _Batch:
+    """What some calls work on. They are done when the event has happened; None: not recorded yet."""
+
+    def __init__(self, places: List[Tuple[Place, ...]]) -> None:
+        self.places = places
+        self.event: Optional[Event] = None
+
+    def is_done(self) -> bool:
+        return self.event is not None and self.event.query()
+
+
 class Stream:
     """A queue of calls, done in order by a thread of the library.
 
@@ -69,15 +81,30 @@ class Stream:
         handle = ctypes.c_void_p()
         check(_c.tutti_stream_create(ctypes.byref(handle)))
         self._handle = handle.value
-        self._kept: List[Any] = []
-        self._older: List[Tuple[Event, List[Any]]] = []
+        self._kept: List[Tuple[Place, ...]] = []
+        self._nbytes = 0
+        # Under the lock: several threads may queue calls.
+        self._older: Set[_Batch] = set()
+        self._lock = threading.Lock()
 
-    def _keep(self, *owners: Any) -> None:
-        self._kept.append(owners)
-        if len(self._kept) >= _LOOK_AFTER:
-            self._older.append((self.record(), self._kept))
-            self._kept = []
-            self._older = [each for each in self._older if not each[0].query()]
+    def _keep(self, places: Tuple[Place, ...]) -> None:
+        """Keep what a call works on that has been queued."""
+        self._kept.append(places)
+        self._nbytes += sum(place[1] * SIZES.get(place[2], 0) for place in places)
+        if self._handle and (len(self._kept) >= _LOOK_AFTER or self._nbytes >= _LOOK_AFTER_BYTES):
+            self._look()
+
+    def _look(self) -> None:
+        """Drop what calls have worked on that are done."""
+        with self._lock:
+            # An exception of a handler of signals may come between any two lines: what is kept must be
+            # in one of the lists at each. Who adds to the old list has queued its call before, so an
+            # event that is recorded after the list was changed happens after that call.
+            batch = _Batch(self._kept)
+            self._older.add(batch)
+            self._kept, self._nbytes = [], 0
+            batch.event = self.record()
+            self._older -= {each for each in self._older if each.is_done()}
 
     def record(self) -> Event:
         """An event that happens when all that is queued by now is done."""
@@ -107,11 +134,18 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait until all that is queued is done. Raises the first error of all that ever was."""
+        with self._lock:
+            # What other threads queue from now on need not be done then.
+            kept, older = self._kept, set(self._older)
+            count = len(kept)
         status = _c.tutti_stream_synchronize(self._handle)
         check(status)
         if status:
             interrupts.waited_in_vain()
-        self._kept, self._older = [], []
+        with self._lock:
+            del kept[:count]
+            self._older -= older
+            self._nbytes = 0
 
     def destroy(self) -> None:
         """Wait for what is queued and free the stream."""
@@ -125,11 +159,12 @@ class Stream:
         """Leave the end to a thread that waits for what is queued, and keeps what that works on."""
         handle, self._handle = self._handle, None
         kept = self._kept, self._older
-        self._kept, self._older = [], []
+        self._kept, self._older = [], set()
 
         def end() -> None:
             _c.tutti_stream_destroy(handle)
             del kept[0][:]
+            kept[1].clear()
 
         if not _c.tutti_stream_query(handle) == _c.tutti_status.TUTTI_AGAIN:
             end()

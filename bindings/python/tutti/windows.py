@@ -30,12 +30,12 @@ class Window:
 
     def _move(self, call: Any, peer: int, buffer: Any, what: str, offset: int,
               stream: Optional[Stream]) -> None:
-        address, count, kind, owner = read(buffer, what, what == "dst")
+        place = read(buffer, what, what == "dst")
         if offset < 0:
             raise ArgumentError(f"offset is {offset}: it is 0 or more elements")
-        nbytes = SIZES[kind]
-        self._comm._after(call(self._handle, peer, offset * nbytes, address, count * nbytes,
-                               stream and stream._handle), stream, owner)
+        nbytes = SIZES[place[2]]
+        self._comm._after(call(self._handle, peer, offset * nbytes, place[0], place[1] * nbytes,
+                               stream and stream._handle), stream, place)
 
     def put(self, src: Any, peer: int, offset: int = 0, *, stream: Optional[Stream] = None) -> None:
         """Write src to the window of `peer`. That it is there only a flush says, or a signal."""
