@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tutti/plan.h"
 
-#include <limits.h>
 #include <stdio.h>
 
 #include "core/comm.h"
 #include "core/group.h"
 #include "core/stream.h"
-#include "util/clock.h"
 #include "util/error.h"
 #include "util/fork.h"
-#include "util/interrupt.h"
 #include "util/mem.h"
-#include "util/thread.h"
 
 struct tutti_call_plan {
 	struct tti_stream_item item;
@@ -20,8 +16,7 @@ struct tutti_call_plan {
 	int pid; /* of the process that made it */
 	struct tti_args args;
 	struct tti_prepared call;
-	/* Of a start on a stream: 1 until it is done; a futex word. */
-	_Atomic uint32_t running;
+	_Atomic bool running;        /* a start on a stream that is not done */
 	bool started;                /* and not waited for */
 	struct tti_awaited *awaited; /* of the stream of the last start; NULL: none */
 	struct tti_comm *comm;
@@ -138,9 +133,8 @@ static tutti_status run_queued(struct tti_stream_item *item)
 	struct tutti_call_plan *plan = (struct tutti_call_plan *)item;
 	const tutti_status st = run(plan, plan->comm, plan->ticket);
 
-	atomic_store(&plan->running, 0);
-	/* The plan may be gone by now: the kernel is told an address, and nothing is read. */
-	tti_futex_wake(&plan->running, INT_MAX);
+	atomic_store(&plan->running, false);
+	/* The plan may be gone by now. */
 	return st;
 }
 
@@ -151,16 +145,17 @@ static tutti_status queue(struct tutti_call_plan *plan, struct tti_comm *comm,
 
 	TTI_TRY(tti_stream_check(stream));
 	plan->comm = comm;
+	plan->item.is_awaited = true;
 	plan->ticket = tti_turn_take(comm);
 	plan->started = true;
 	tti_awaited_drop(plan->awaited);
 	plan->awaited = tti_stream_awaited(stream);
-	atomic_store(&plan->running, 1);
+	atomic_store(&plan->running, true);
 	st = tti_stream_push(stream, &plan->item, run_queued);
 	if (st == TUTTI_OK)
 		return st;
 	plan->started = false;
-	atomic_store(&plan->running, 0);
+	atomic_store(&plan->running, false);
 	tti_turn_wait(comm, plan->ticket);
 	tti_turn_done(comm);
 	return st;
@@ -215,13 +210,19 @@ static tutti_status check_wait(tutti_call_plan_t plan)
 /* `stop`: TUTTI_AGAIN if this thread is interrupted. */
 static tutti_status wait_for(tutti_call_plan_t plan, bool stop)
 {
+	tutti_stream_t stream = NULL;
+	int64_t until_ns = 0;
+	bool over = false;
+
 	TTI_TRY(check_wait(plan));
-	if (atomic_load(&plan->running)) {
-		atomic_fetch_add(&plan->awaited->now, 1);
-		while (atomic_load(&plan->running) && !(stop && tti_interrupted()))
-			tti_futex_wait(&plan->running, 1, TTI_NS_PER_MS);
-		atomic_fetch_sub(&plan->awaited->now, 1);
-		if (atomic_load(&plan->running))
+	if (atomic_load(&plan->running))
+		stream = tti_awaited_begin(plan->awaited);
+	if (stream) {
+		while (atomic_load(&plan->running) && !over)
+			over = tti_stream_wait_step(stream, &until_ns) && stop;
+		over = !atomic_load(&plan->running);
+		tti_stream_wait_end(stream);
+		if (!over)
 			return TUTTI_AGAIN;
 	}
 	plan->started = false;

@@ -24,33 +24,17 @@ struct tutti_stream {
 	struct tutti_stream *next_free;
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* something was queued, or all is done */
+	pthread_cond_t queued, done; /* for the thread, and for those who wait for what is queued */
 	struct tti_stream_item *first, **end;
-	bool busy, closing;
+	bool busy, closing; /* busy: a thread runs what was first */
+	int nwaiting;       /* threads that wait for what is queued: so long the stream stays */
 	struct tti_awaited *awaited;
 	struct failure error;  /* the first; under the lock                             */
-	struct failure untold; /* the first since the last function was run; the thread's own */
+	struct failure untold; /* the first since the last function was run; of who is busy */
 };
 
 /* Whose function of tutti_stream_call() this thread runs; NULL: none. */
 static _Thread_local const struct tutti_stream *calling;
-
-/* An event counts how often it was recorded and which of those have happened. It
- * is shared by the user and by the work that mentions it. */
-struct tutti_event {
-	int pid; /* of the process that made it */
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	uint64_t recorded, happened;
-	struct tti_awaited *awaited; /* of the stream of the last record */
-	int users;
-};
-
-struct event_work {
-	struct tti_stream_item item;
-	struct tutti_event *event;
-	uint64_t target;
-};
 
 /* Streams that were destroyed, oldest first: as late as possible one is used again, so that a call on
  * a destroyed one is an error and not a crash. Under tti_fork_lock(). */
@@ -100,9 +84,17 @@ static tutti_status check_alive(const struct tutti_stream *stream)
 	return TUTTI_OK;
 }
 
+tutti_status tti_stream_check(tutti_stream_t stream)
+{
+	if (!stream)
+		return tti_fail(TUTTI_EINVAL, "the stream is NULL: calls on the NULL stream are "
+					      "done when they return");
+	return check_alive(stream);
+}
+
 /* -- Who waits ------------------------------------------------------------------ */
 
-static struct tti_awaited *awaited_take(struct tti_awaited *awaited)
+struct tti_awaited *tti_awaited_take(struct tti_awaited *awaited)
 {
 	atomic_fetch_add(&awaited->users, 1);
 	return awaited;
@@ -112,28 +104,33 @@ struct tti_awaited *tti_stream_awaited(tutti_stream_t stream)
 {
 	return atomic_load(&stream->is_destroyed) && calling != stream
 		       ? NULL
-		       : awaited_take(stream->awaited);
+		       : tti_awaited_take(stream->awaited);
 }
 
 void tti_awaited_drop(struct tti_awaited *awaited)
 {
-	if (awaited && atomic_fetch_sub(&awaited->users, 1) == 1)
-		tti_free(awaited);
+	if (!awaited || atomic_fetch_sub(&awaited->users, 1) != 1)
+		return;
+	pthread_mutex_destroy(&awaited->lock);
+	tti_free(awaited);
 }
 
-static struct tti_awaited *awaited_create(void)
+static struct tti_awaited *awaited_create(tutti_stream_t stream)
 {
 	struct tti_awaited *awaited = tti_zalloc(sizeof(*awaited));
 
-	if (awaited)
-		atomic_init(&awaited->users, 1);
+	if (!awaited)
+		return NULL;
+	atomic_init(&awaited->users, 1);
+	pthread_mutex_init(&awaited->lock, NULL);
+	awaited->stream = stream;
 	return awaited;
 }
 
 /* What a stream has that is not kept when it is destroyed. False: out of memory. */
 static bool fill(struct tutti_stream *stream)
 {
-	stream->awaited = awaited_create();
+	stream->awaited = awaited_create(stream);
 	stream->error.text = tti_alloc((size_t)2 * TTI_ERROR_TEXT);
 	stream->untold.text = stream->error.text ? stream->error.text + TTI_ERROR_TEXT : NULL;
 	return stream->awaited && stream->error.text;
@@ -168,8 +165,7 @@ bool tti_stream_is_calling_of(const struct tti_awaited *awaited)
 	return calling && calling->awaited == awaited;
 }
 
-/* Of what would wait for the stream. */
-static tutti_status check_elsewhere(const struct tti_awaited *awaited, const char *what)
+tutti_status tti_stream_check_elsewhere(const struct tti_awaited *awaited, const char *what)
 {
 	if (!tti_stream_is_calling_of(awaited))
 		return TUTTI_OK;
@@ -181,22 +177,6 @@ static tutti_status check_elsewhere(const struct tti_awaited *awaited, const cha
 
 /* -- The thread --------------------------------------------------------------- */
 
-static struct tti_stream_item *next_item(struct tutti_stream *stream)
-{
-	struct tti_stream_item *item;
-
-	while (!stream->first && !stream->closing)
-		pthread_cond_wait(&stream->changed, &stream->lock);
-	item = stream->first;
-	if (!item)
-		return NULL;
-	stream->first = item->next;
-	if (!stream->first)
-		stream->end = &stream->first;
-	stream->busy = true;
-	return item;
-}
-
 static void note(struct failure *failure, tutti_status status)
 {
 	if (status >= 0 || failure->status != TUTTI_OK)
@@ -205,33 +185,81 @@ static void note(struct failure *failure, tutti_status status)
 	(void)snprintf(failure->text, TTI_ERROR_TEXT, "%s", tti_error_text());
 }
 
+static bool is_idle(const struct tutti_stream *stream)
+{
+	return !stream->first && !stream->busy;
+}
+
+/* Run what is first: there is something, and nobody is busy. Under the lock, which it gives back
+ * meanwhile. Others are told when the last is done, and of what they wait for. */
+static void run_first(struct tutti_stream *stream)
+{
+	struct tti_stream_item *item = stream->first;
+	const bool is_awaited = item->is_awaited;
+	tutti_status st;
+
+	stream->first = item->next;
+	if (!stream->first)
+		stream->end = &stream->first;
+	stream->busy = true;
+	pthread_mutex_unlock(&stream->lock);
+	st = item->run(item);
+	note(&stream->untold, st);
+	pthread_mutex_lock(&stream->lock);
+	note(&stream->error, st);
+	stream->busy = false;
+	if (stream->nwaiting > 0 && (is_awaited || !stream->first))
+		pthread_cond_broadcast(&stream->done);
+}
+
 static void *stream_thread(void *self)
 {
 	struct tutti_stream *stream = self;
-	struct tti_stream_item *item;
 
 	tti_wait_beside(&stream->awaited->now);
 	tti_thread_prompt();
 	pthread_mutex_lock(&stream->lock);
-	while ((item = next_item(stream))) {
-		tutti_status st;
-
-		pthread_mutex_unlock(&stream->lock);
-		st = item->run(item);
-		note(&stream->untold, st);
-		pthread_mutex_lock(&stream->lock);
-		note(&stream->error, st);
-		stream->busy = false;
-		if (!stream->first)
-			pthread_cond_broadcast(&stream->changed);
-	}
+	while (!stream->closing || !is_idle(stream) || stream->nwaiting > 0)
+		if (stream->first && !stream->busy)
+			run_first(stream);
+		else
+			pthread_cond_wait(&stream->queued, &stream->lock);
 	pthread_mutex_unlock(&stream->lock);
 	return NULL;
 }
 
-tutti_status tti_stream_check(tutti_stream_t stream)
+/* From now on this thread waits for something that is queued. Takes the lock. */
+static void begin_waiting(struct tutti_stream *stream)
 {
-	return check_alive(stream);
+	pthread_mutex_lock(&stream->lock);
+	stream->nwaiting++;
+	atomic_fetch_add(&stream->awaited->now, 1);
+}
+
+tutti_stream_t tti_awaited_begin(struct tti_awaited *awaited)
+{
+	tutti_stream_t stream;
+
+	pthread_mutex_lock(&awaited->lock);
+	stream = awaited->stream;
+	if (stream)
+		begin_waiting(stream);
+	pthread_mutex_unlock(&awaited->lock);
+	return stream;
+}
+
+void tti_stream_wait_end(tutti_stream_t stream)
+{
+	atomic_fetch_sub(&stream->awaited->now, 1);
+	stream->nwaiting--;
+	if (stream->first || stream->closing)
+		pthread_cond_signal(&stream->queued);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+bool tti_stream_wait_step(tutti_stream_t stream, int64_t *until_ns)
+{
+	return tti_interrupt_cond_wait(&stream->done, &stream->lock, until_ns);
 }
 
 tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
@@ -241,9 +269,10 @@ tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item
 	item->next = NULL;
 	item->run = run;
 	pthread_mutex_lock(&stream->lock);
+	if (is_idle(stream))
+		pthread_cond_signal(&stream->queued);
 	*stream->end = item;
 	stream->end = &item->next;
-	pthread_cond_broadcast(&stream->changed);
 	pthread_mutex_unlock(&stream->lock);
 	return TUTTI_OK;
 }
@@ -266,12 +295,14 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
 	}
 	pthread_mutex_init(&stream->lock, NULL);
-	tti_cond_init(&stream->changed);
+	tti_cond_init(&stream->queued);
+	tti_cond_init(&stream->done);
 	stream->end = &stream->first;
 	stream->pid = tti_fork_pid();
 	st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
 	if (st != TUTTI_OK) {
-		pthread_cond_destroy(&stream->changed);
+		pthread_cond_destroy(&stream->queued);
+		pthread_cond_destroy(&stream->done);
 		pthread_mutex_destroy(&stream->lock);
 		put_away(stream);
 		return st;
@@ -295,28 +326,27 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	if (!stream)
 		return TUTTI_OK;
 	TTI_TRY(check_alive(stream));
-	TTI_TRY(check_elsewhere(stream->awaited, "tutti_stream_destroy()"));
+	TTI_TRY(tti_stream_check_elsewhere(stream->awaited, "tutti_stream_destroy()"));
 	atomic_store(&stream->is_destroyed, 1);
 	pthread_mutex_lock(&stream->lock);
 	stream->closing = true;
-	pthread_cond_broadcast(&stream->changed);
+	pthread_cond_signal(&stream->queued);
 	pthread_mutex_unlock(&stream->lock);
 	atomic_fetch_add(&stream->awaited->now, 1);
 	pthread_join(stream->thread, NULL);
+	pthread_mutex_lock(&stream->awaited->lock);
+	stream->awaited->stream = NULL;
+	pthread_mutex_unlock(&stream->awaited->lock);
+	/* Who began to wait before that finds all done, and has the lock until it knows. */
+	pthread_mutex_lock(&stream->lock);
+	pthread_mutex_unlock(&stream->lock);
 	st = first_error(stream);
 	empty(stream);
-	pthread_cond_destroy(&stream->changed);
+	pthread_cond_destroy(&stream->queued);
+	pthread_cond_destroy(&stream->done);
 	pthread_mutex_destroy(&stream->lock);
 	keep(stream);
 	return st;
-}
-
-static tutti_status check_stream(tutti_stream_t stream)
-{
-	if (!stream)
-		return tti_fail(TUTTI_EINVAL, "the stream is NULL: calls on the NULL stream are "
-					      "done when they return");
-	return check_alive(stream);
 }
 
 tutti_status tutti_stream_synchronize(tutti_stream_t stream)
@@ -325,15 +355,13 @@ tutti_status tutti_stream_synchronize(tutti_stream_t stream)
 	bool stop = false;
 	tutti_status st;
 
-	TTI_TRY(check_stream(stream));
-	TTI_TRY(check_elsewhere(stream->awaited, "tutti_stream_synchronize()"));
-	pthread_mutex_lock(&stream->lock);
-	atomic_fetch_add(&stream->awaited->now, 1);
-	while ((stream->first || stream->busy) && !stop)
-		stop = tti_interrupt_cond_wait(&stream->changed, &stream->lock, &until_ns);
-	atomic_fetch_sub(&stream->awaited->now, 1);
-	st = stream->first || stream->busy ? TUTTI_AGAIN : first_error(stream);
-	pthread_mutex_unlock(&stream->lock);
+	TTI_TRY(tti_stream_check(stream));
+	TTI_TRY(tti_stream_check_elsewhere(stream->awaited, "tutti_stream_synchronize()"));
+	begin_waiting(stream);
+	while (!is_idle(stream) && !stop)
+		stop = tti_stream_wait_step(stream, &until_ns);
+	st = is_idle(stream) ? first_error(stream) : TUTTI_AGAIN;
+	tti_stream_wait_end(stream);
 	return st;
 }
 
@@ -341,9 +369,9 @@ tutti_status tutti_stream_query(tutti_stream_t stream)
 {
 	tutti_status st;
 
-	TTI_TRY(check_stream(stream));
+	TTI_TRY(tti_stream_check(stream));
 	pthread_mutex_lock(&stream->lock);
-	st = stream->first || stream->busy ? TUTTI_AGAIN : first_error(stream);
+	st = is_idle(stream) ? first_error(stream) : TUTTI_AGAIN;
 	pthread_mutex_unlock(&stream->lock);
 	return st;
 }
@@ -376,7 +404,7 @@ tutti_status tutti_stream_call(tutti_stream_t stream, tutti_stream_fn fn, void *
 	struct call *call;
 	tutti_status st;
 
-	TTI_TRY(check_stream(stream));
+	TTI_TRY(tti_stream_check(stream));
 	if (!fn)
 		return tti_fail(TUTTI_EINVAL, "tutti_stream_call(): fn is NULL");
 	if (tti_group_is_open())
@@ -391,185 +419,4 @@ tutti_status tutti_stream_call(tutti_stream_t stream, tutti_stream_fn fn, void *
 	if (st != TUTTI_OK)
 		tti_free(call);
 	return st;
-}
-
-/* -- Events -------------------------------------------------------------------- */
-
-static void event_free(struct tutti_event *event)
-{
-	tti_awaited_drop(event->awaited);
-	tti_free(event);
-}
-
-static void event_drop(struct tutti_event *event)
-{
-	int users;
-
-	pthread_mutex_lock(&event->lock);
-	users = --event->users;
-	pthread_mutex_unlock(&event->lock);
-	if (users > 0)
-		return;
-	pthread_cond_destroy(&event->changed);
-	pthread_mutex_destroy(&event->lock);
-	event_free(event);
-}
-
-tutti_status tutti_event_create(tutti_event_t *out)
-{
-	struct tutti_event *event;
-
-	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_event_t");
-	event = tti_zalloc(sizeof(*event));
-	if (!event)
-		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
-	pthread_mutex_init(&event->lock, NULL);
-	tti_cond_init(&event->changed);
-	event->users = 1;
-	tti_fork_watch();
-	event->pid = tti_fork_pid();
-	*out = event;
-	return TUTTI_OK;
-}
-
-tutti_status tutti_event_destroy(tutti_event_t event)
-{
-	tutti_status st;
-
-	if (!event)
-		return TUTTI_OK;
-	st = tti_fork_check("event", event, event->pid);
-	/* In a child nobody else has it, and its lock may be taken for ever. */
-	if (st == TUTTI_OK)
-		event_drop(event);
-	else
-		event_free(event);
-	return st;
-}
-
-static void happen(struct tutti_event *event, uint64_t target)
-{
-	pthread_mutex_lock(&event->lock);
-	if (event->happened < target)
-		event->happened = target;
-	pthread_cond_broadcast(&event->changed);
-	pthread_mutex_unlock(&event->lock);
-}
-
-/* TUTTI_AGAIN: this thread was interrupted. */
-static tutti_status await(struct tutti_event *event, uint64_t target)
-{
-	int64_t until_ns = 0;
-	bool stop = false, happened;
-
-	pthread_mutex_lock(&event->lock);
-	while (event->happened < target && !stop)
-		stop = tti_interrupt_cond_wait(&event->changed, &event->lock, &until_ns);
-	happened = event->happened >= target;
-	pthread_mutex_unlock(&event->lock);
-	return happened ? TUTTI_OK : TUTTI_AGAIN;
-}
-
-static tutti_status run_record(struct tti_stream_item *item)
-{
-	struct event_work *work = (struct event_work *)item;
-
-	happen(work->event, work->target);
-	event_drop(work->event);
-	tti_free(work);
-	return TUTTI_OK;
-}
-
-static tutti_status run_wait(struct tti_stream_item *item)
-{
-	struct event_work *work = (struct event_work *)item;
-
-	/* What is behind it relies on it: it is not for a function of this thread to end it. */
-	while (await(work->event, work->target) == TUTTI_AGAIN)
-		;
-	event_drop(work->event);
-	tti_free(work);
-	return TUTTI_OK;
-}
-
-static tutti_status push_event(tutti_stream_t stream, struct tutti_event *event,
-			       tutti_status (*run)(struct tti_stream_item *), bool record)
-{
-	struct event_work *work = tti_alloc(sizeof(*work));
-	tutti_status st;
-
-	if (!work)
-		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
-	pthread_mutex_lock(&event->lock);
-	if (record) {
-		event->recorded++;
-		tti_awaited_drop(event->awaited);
-		event->awaited = tti_stream_awaited(stream);
-	}
-	event->users++;
-	*work = (struct event_work){ .event = event, .target = event->recorded };
-	pthread_mutex_unlock(&event->lock);
-	st = tti_stream_push(stream, &work->item, run);
-	if (st != TUTTI_OK) {
-		happen(event, work->target);
-		event_drop(event);
-		tti_free(work);
-	}
-	return st;
-}
-
-static tutti_status check_event(tutti_event_t event)
-{
-	return event ? tti_fork_check("event", event, event->pid)
-		     : tti_fail(TUTTI_EINVAL, "the event is NULL");
-}
-
-tutti_status tutti_event_record(tutti_event_t event, tutti_stream_t stream)
-{
-	TTI_TRY(check_event(event));
-	TTI_TRY(check_stream(stream));
-	return push_event(stream, event, run_record, true);
-}
-
-tutti_status tutti_stream_wait_event(tutti_stream_t stream, tutti_event_t event)
-{
-	TTI_TRY(check_event(event));
-	TTI_TRY(check_stream(stream));
-	return push_event(stream, event, run_wait, false);
-}
-
-tutti_status tutti_event_synchronize(tutti_event_t event)
-{
-	struct tti_awaited *awaited = NULL;
-	uint64_t target;
-	tutti_status st;
-
-	TTI_TRY(check_event(event));
-	pthread_mutex_lock(&event->lock);
-	target = event->recorded;
-	if (event->happened < target)
-		awaited = awaited_take(event->awaited);
-	pthread_mutex_unlock(&event->lock);
-	if (!awaited)
-		return TUTTI_OK;
-	st = check_elsewhere(awaited, "tutti_event_synchronize()");
-	if (st == TUTTI_OK) {
-		atomic_fetch_add(&awaited->now, 1);
-		st = await(event, target);
-		atomic_fetch_sub(&awaited->now, 1);
-	}
-	tti_awaited_drop(awaited);
-	return st;
-}
-
-tutti_status tutti_event_query(tutti_event_t event)
-{
-	bool happened;
-
-	TTI_TRY(check_event(event));
-	pthread_mutex_lock(&event->lock);
-	happened = event->happened >= event->recorded;
-	pthread_mutex_unlock(&event->lock);
-	return happened ? TUTTI_OK : TUTTI_AGAIN;
 }

@@ -279,7 +279,7 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 	if (!copy)
 		return tti_handle_fail(work->window->handle, TUTTI_ENOMEM, "%s(): out of memory",
 				       names[work->kind]);
-	copy->work = *work;
+	*copy = (struct queued){ .work = *work };
 	count_queued(work->window, true);
 	st = tti_stream_push(stream, &copy->item, run_queued);
 	if (st != TUTTI_OK) {
