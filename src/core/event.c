@@ -1,49 +1,51 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdatomic.h>
-
 #include "core/stream.h"
 #include "util/error.h"
 #include "util/fork.h"
-#include "util/interrupt.h"
 #include "util/mem.h"
-#include "util/thread.h"
 
-/* An event counts how often it was recorded and which of those have happened. It
- * is shared by the user and by the work that mentions it. */
+/* One tutti_event_record(): shared by its event until that is recorded again, by its stream until it has
+ * happened there, and by those who wait for it. */
+struct record {
+	struct tti_stream_item item;
+	_Atomic int users;
+	_Atomic bool pending; /* until it has happened */
+	struct tti_awaited *awaited;
+};
+
 struct tutti_event {
 	int pid; /* of the process that made it */
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	uint64_t recorded;
-	_Atomic uint64_t happened;
-	struct tti_awaited *awaited; /* of the stream of the last record */
-	int users;
+	struct record *last; /* NULL: never recorded. Under the lock */
 };
 
-struct event_work {
+struct wait {
 	struct tti_stream_item item;
-	struct tutti_event *event;
-	uint64_t target;
+	struct record *record;
 };
 
-static void event_free(struct tutti_event *event)
+/* NULL is fine. */
+static void record_drop(struct record *record)
 {
-	tti_awaited_drop(event->awaited);
-	tti_free(event);
+	if (!record || atomic_fetch_sub(&record->users, 1) != 1)
+		return;
+	tti_awaited_drop(record->awaited);
+	tti_free(record);
 }
 
-static void event_drop(struct tutti_event *event)
+/* The last record if it has not happened, with one more user; else NULL. */
+static struct record *pending_record(struct tutti_event *event)
 {
-	int users;
+	struct record *record;
 
 	pthread_mutex_lock(&event->lock);
-	users = --event->users;
+	record = event->last;
+	if (record && !atomic_load(&record->pending))
+		record = NULL;
+	if (record)
+		atomic_fetch_add(&record->users, 1);
 	pthread_mutex_unlock(&event->lock);
-	if (users > 0)
-		return;
-	pthread_cond_destroy(&event->changed);
-	pthread_mutex_destroy(&event->lock);
-	event_free(event);
+	return record;
 }
 
 tutti_status tutti_event_create(tutti_event_t *out)
@@ -56,8 +58,6 @@ tutti_status tutti_event_create(tutti_event_t *out)
 	if (!event)
 		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
 	pthread_mutex_init(&event->lock, NULL);
-	tti_cond_init(&event->changed);
-	event->users = 1;
 	tti_fork_watch();
 	event->pid = tti_fork_pid();
 	*out = event;
@@ -71,84 +71,11 @@ tutti_status tutti_event_destroy(tutti_event_t event)
 	if (!event)
 		return TUTTI_OK;
 	st = tti_fork_check("event", event, event->pid);
-	/* In a child nobody else has it, and its lock may be taken for ever. */
+	/* In a child the lock may be taken for ever. */
 	if (st == TUTTI_OK)
-		event_drop(event);
-	else
-		event_free(event);
-	return st;
-}
-
-static void happen(struct tutti_event *event, uint64_t target)
-{
-	pthread_mutex_lock(&event->lock);
-	if (event->happened < target)
-		event->happened = target;
-	pthread_cond_broadcast(&event->changed);
-	pthread_mutex_unlock(&event->lock);
-}
-
-/* TUTTI_AGAIN: this thread was interrupted. */
-static tutti_status await(struct tutti_event *event, uint64_t target)
-{
-	int64_t until_ns = 0;
-	bool stop = false, happened;
-
-	pthread_mutex_lock(&event->lock);
-	while (event->happened < target && !stop)
-		stop = tti_interrupt_cond_wait(&event->changed, &event->lock, &until_ns);
-	happened = event->happened >= target;
-	pthread_mutex_unlock(&event->lock);
-	return happened ? TUTTI_OK : TUTTI_AGAIN;
-}
-
-static tutti_status run_record(struct tti_stream_item *item)
-{
-	struct event_work *work = (struct event_work *)item;
-
-	happen(work->event, work->target);
-	event_drop(work->event);
-	tti_free(work);
-	return TUTTI_OK;
-}
-
-static tutti_status run_wait(struct tti_stream_item *item)
-{
-	struct event_work *work = (struct event_work *)item;
-
-	/* What is behind it relies on it: it is not for a function of this thread to end it. */
-	while (await(work->event, work->target) == TUTTI_AGAIN)
-		;
-	event_drop(work->event);
-	tti_free(work);
-	return TUTTI_OK;
-}
-
-static tutti_status push_event(tutti_stream_t stream, struct tutti_event *event,
-			       tutti_status (*run)(struct tti_stream_item *), bool record)
-{
-	struct event_work *work = tti_alloc(sizeof(*work));
-	tutti_status st;
-
-	if (!work)
-		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
-	pthread_mutex_lock(&event->lock);
-	if (record) {
-		event->recorded++;
-		tti_awaited_drop(event->awaited);
-		event->awaited = tti_stream_awaited(stream);
-	}
-	event->users++;
-	*work = (struct event_work){ .item.is_awaited = record,
-				     .event = event,
-				     .target = event->recorded };
-	pthread_mutex_unlock(&event->lock);
-	st = tti_stream_push(stream, &work->item, run);
-	if (st != TUTTI_OK) {
-		happen(event, work->target);
-		event_drop(event);
-		tti_free(work);
-	}
+		pthread_mutex_destroy(&event->lock);
+	record_drop(event->last);
+	tti_free(event);
 	return st;
 }
 
@@ -158,57 +85,107 @@ static tutti_status check_event(tutti_event_t event)
 		     : tti_fail(TUTTI_EINVAL, "the event is NULL");
 }
 
+static tutti_status run_record(struct tti_stream_item *item)
+{
+	struct record *record = (struct record *)item;
+
+	atomic_store(&record->pending, false);
+	record_drop(record);
+	return TUTTI_OK;
+}
+
 tutti_status tutti_event_record(tutti_event_t event, tutti_stream_t stream)
 {
+	struct record *record, *before;
+	tutti_status st;
+
 	TTI_TRY(check_event(event));
 	TTI_TRY(tti_stream_check(stream));
-	return push_event(stream, event, run_record, true);
+	record = tti_zalloc(sizeof(*record));
+	if (!record)
+		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
+	record->item.is_awaited = true;
+	atomic_init(&record->users, 2);
+	atomic_init(&record->pending, true);
+	record->awaited = tti_stream_awaited(stream);
+	st = tti_stream_push(stream, &record->item, run_record);
+	if (st != TUTTI_OK) {
+		tti_awaited_drop(record->awaited);
+		tti_free(record);
+		return st;
+	}
+	/* Not earlier: who finds it here may wait on the same stream, behind it. */
+	pthread_mutex_lock(&event->lock);
+	before = event->last;
+	event->last = record;
+	pthread_mutex_unlock(&event->lock);
+	record_drop(before);
+	return TUTTI_OK;
+}
+
+static tutti_status run_wait(struct tti_stream_item *item)
+{
+	struct wait *wait = (struct wait *)item;
+
+	/* What is behind it relies on it: it is not for a function of this thread to end it. */
+	(void)tti_awaited_wait(wait->record->awaited, &wait->record->pending, false);
+	record_drop(wait->record);
+	tti_free(wait);
+	return TUTTI_OK;
 }
 
 tutti_status tutti_stream_wait_event(tutti_stream_t stream, tutti_event_t event)
 {
+	struct record *record;
+	struct wait *wait;
+	tutti_status st;
+
 	TTI_TRY(check_event(event));
 	TTI_TRY(tti_stream_check(stream));
-	return push_event(stream, event, run_wait, false);
+	record = pending_record(event);
+	if (!record)
+		return TUTTI_OK;
+	wait = tti_alloc(sizeof(*wait));
+	if (!wait) {
+		record_drop(record);
+		return tti_fail(TUTTI_ENOMEM, "event: out of memory");
+	}
+	*wait = (struct wait){ .record = record };
+	st = tti_stream_push(stream, &wait->item, run_wait);
+	if (st == TUTTI_OK)
+		return TUTTI_OK;
+	record_drop(record);
+	tti_free(wait);
+	return st;
 }
 
 tutti_status tutti_event_synchronize(tutti_event_t event)
 {
-	struct tti_awaited *awaited = NULL;
-	tutti_stream_t stream = NULL;
-	int64_t until_ns = 0;
-	bool stop = false;
-	uint64_t target;
+	struct record *record;
 	tutti_status st;
 
 	TTI_TRY(check_event(event));
-	pthread_mutex_lock(&event->lock);
-	target = event->recorded;
-	if (event->happened < target && event->awaited)
-		awaited = tti_awaited_take(event->awaited);
-	pthread_mutex_unlock(&event->lock);
-	if (!awaited)
+	record = pending_record(event);
+	if (!record)
 		return TUTTI_OK;
-	st = tti_stream_check_elsewhere(awaited, "tutti_event_synchronize()");
-	if (st == TUTTI_OK)
-		stream = tti_awaited_begin(awaited);
-	if (stream) {
-		while (event->happened < target && !stop)
-			stop = tti_stream_wait_step(stream, &until_ns);
-		st = event->happened < target ? TUTTI_AGAIN : TUTTI_OK;
-		tti_stream_wait_end(stream);
+	st = tti_stream_check_elsewhere(record->awaited, "tutti_event_synchronize()");
+	if (st == TUTTI_OK) {
+		atomic_fetch_add(&record->awaited->now, 1);
+		st = tti_awaited_wait(record->awaited, &record->pending, true);
+		atomic_fetch_sub(&record->awaited->now, 1);
 	}
-	tti_awaited_drop(awaited);
+	record_drop(record);
 	return st;
 }
 
 tutti_status tutti_event_query(tutti_event_t event)
 {
-	bool happened;
+	struct record *record;
+	tutti_status st;
 
 	TTI_TRY(check_event(event));
-	pthread_mutex_lock(&event->lock);
-	happened = event->happened >= event->recorded;
-	pthread_mutex_unlock(&event->lock);
-	return happened ? TUTTI_OK : TUTTI_AGAIN;
+	record = pending_record(event);
+	st = record ? TUTTI_AGAIN : TUTTI_OK;
+	record_drop(record);
+	return st;
 }

@@ -210,20 +210,15 @@ static tutti_status check_wait(tutti_call_plan_t plan)
 /* `stop`: TUTTI_AGAIN if this thread is interrupted. */
 static tutti_status wait_for(tutti_call_plan_t plan, bool stop)
 {
-	tutti_stream_t stream = NULL;
-	int64_t until_ns = 0;
-	bool over = false;
+	tutti_status st;
 
 	TTI_TRY(check_wait(plan));
-	if (atomic_load(&plan->running))
-		stream = tti_awaited_begin(plan->awaited);
-	if (stream) {
-		while (atomic_load(&plan->running) && !over)
-			over = tti_stream_wait_step(stream, &until_ns) && stop;
-		over = !atomic_load(&plan->running);
-		tti_stream_wait_end(stream);
-		if (!over)
-			return TUTTI_AGAIN;
+	if (atomic_load(&plan->running)) {
+		atomic_fetch_add(&plan->awaited->now, 1);
+		st = tti_awaited_wait(plan->awaited, &plan->running, stop);
+		atomic_fetch_sub(&plan->awaited->now, 1);
+		if (st != TUTTI_OK)
+			return st;
 	}
 	plan->started = false;
 	return plan->status == TUTTI_OK ? TUTTI_OK

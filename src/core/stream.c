@@ -26,7 +26,7 @@ struct tutti_stream {
 	pthread_mutex_t lock;
 	pthread_cond_t queued, done; /* for the thread, and for those who wait for what is queued */
 	struct tti_stream_item *first, **end;
-	bool busy, closing; /* busy: a thread runs what was first */
+	bool busy, closing; /* busy: the thread runs what was first */
 	int nwaiting;       /* threads that wait for what is queued: so long the stream stays */
 	struct tti_awaited *awaited;
 	struct failure error;  /* the first; under the lock                             */
@@ -94,17 +94,12 @@ tutti_status tti_stream_check(tutti_stream_t stream)
 
 /* -- Who waits ------------------------------------------------------------------ */
 
-struct tti_awaited *tti_awaited_take(struct tti_awaited *awaited)
-{
-	atomic_fetch_add(&awaited->users, 1);
-	return awaited;
-}
-
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream)
 {
-	return atomic_load(&stream->is_destroyed) && calling != stream
-		       ? NULL
-		       : tti_awaited_take(stream->awaited);
+	if (atomic_load(&stream->is_destroyed) && calling != stream)
+		return NULL;
+	atomic_fetch_add(&stream->awaited->users, 1);
+	return stream->awaited;
 }
 
 void tti_awaited_drop(struct tti_awaited *awaited)
@@ -190,7 +185,7 @@ static bool is_idle(const struct tutti_stream *stream)
 	return !stream->first && !stream->busy;
 }
 
-/* Run what is first: there is something, and nobody is busy. Under the lock, which it gives back
+/* Run what is first: there is something. Under the lock, which it gives back
  * meanwhile. Others are told when the last is done, and of what they wait for. */
 static void run_first(struct tutti_stream *stream)
 {
@@ -219,8 +214,8 @@ static void *stream_thread(void *self)
 	tti_wait_beside(&stream->awaited->now);
 	tti_thread_prompt();
 	pthread_mutex_lock(&stream->lock);
-	while (!stream->closing || !is_idle(stream) || stream->nwaiting > 0)
-		if (stream->first && !stream->busy)
+	while (!stream->closing || stream->first || stream->nwaiting > 0)
+		if (stream->first)
 			run_first(stream);
 		else
 			pthread_cond_wait(&stream->queued, &stream->lock);
@@ -233,33 +228,35 @@ static void begin_waiting(struct tutti_stream *stream)
 {
 	pthread_mutex_lock(&stream->lock);
 	stream->nwaiting++;
-	atomic_fetch_add(&stream->awaited->now, 1);
 }
 
-tutti_stream_t tti_awaited_begin(struct tti_awaited *awaited)
+static void end_waiting(struct tutti_stream *stream)
+{
+	stream->nwaiting--;
+	if (stream->closing)
+		pthread_cond_signal(&stream->queued);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+tutti_status tti_awaited_wait(struct tti_awaited *awaited, const _Atomic bool *pending, bool stops)
 {
 	tutti_stream_t stream;
+	int64_t until_ns = 0;
+	bool stop = false;
+	tutti_status st;
 
 	pthread_mutex_lock(&awaited->lock);
 	stream = awaited->stream;
 	if (stream)
 		begin_waiting(stream);
 	pthread_mutex_unlock(&awaited->lock);
-	return stream;
-}
-
-void tti_stream_wait_end(tutti_stream_t stream)
-{
-	atomic_fetch_sub(&stream->awaited->now, 1);
-	stream->nwaiting--;
-	if (stream->first || stream->closing)
-		pthread_cond_signal(&stream->queued);
-	pthread_mutex_unlock(&stream->lock);
-}
-
-bool tti_stream_wait_step(tutti_stream_t stream, int64_t *until_ns)
-{
-	return tti_interrupt_cond_wait(&stream->done, &stream->lock, until_ns);
+	if (!stream)
+		return TUTTI_OK;
+	while (atomic_load(pending) && !stop)
+		stop = tti_interrupt_cond_wait(&stream->done, &stream->lock, &until_ns) && stops;
+	st = atomic_load(pending) ? TUTTI_AGAIN : TUTTI_OK;
+	end_waiting(stream);
+	return st;
 }
 
 tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
@@ -357,11 +354,13 @@ tutti_status tutti_stream_synchronize(tutti_stream_t stream)
 
 	TTI_TRY(tti_stream_check(stream));
 	TTI_TRY(tti_stream_check_elsewhere(stream->awaited, "tutti_stream_synchronize()"));
+	atomic_fetch_add(&stream->awaited->now, 1);
 	begin_waiting(stream);
 	while (!is_idle(stream) && !stop)
-		stop = tti_stream_wait_step(stream, &until_ns);
+		stop = tti_interrupt_cond_wait(&stream->done, &stream->lock, &until_ns);
 	st = is_idle(stream) ? first_error(stream) : TUTTI_AGAIN;
-	tti_stream_wait_end(stream);
+	atomic_fetch_sub(&stream->awaited->now, 1);
+	end_waiting(stream);
 	return st;
 }
 

@@ -42,16 +42,10 @@ bool tti_stream_is_calling_of(const struct tti_awaited *awaited);
 
 /* One more user of the stream's; NULL: it was destroyed, and this is no function that it still runs. */
 struct tti_awaited *tti_stream_awaited(tutti_stream_t stream);
-/* One more user of it. */
-struct tti_awaited *tti_awaited_take(struct tti_awaited *awaited);
-/* Begin to wait for something that is queued. NULL: the stream has ended, so all is done. Else it stays
- * until tti_stream_wait_end(), which is the last use of it; till then this thread has its lock, but in a
- * step. */
-tutti_stream_t tti_awaited_begin(struct tti_awaited *awaited);
-/* Wait until there may be news. True: this thread shall wait no longer, as it was
- * interrupted. *until_ns is tti_interrupt_cond_wait()'s. */
-bool tti_stream_wait_step(tutti_stream_t stream, int64_t *until_ns);
-void tti_stream_wait_end(tutti_stream_t stream);
+/* Wait until *pending is false: of an item that is_awaited and was queued on the stream, which may end
+ * meanwhile. `stops`: TUTTI_AGAIN if this thread is interrupted before. A thread of the user's counts
+ * itself in `now` until it is back. */
+tutti_status tti_awaited_wait(struct tti_awaited *awaited, const _Atomic bool *pending, bool stops);
 /* TUTTI_EUSAGE if this thread runs a function of that stream, behind which the rest is queued: `what`
  * would wait for ever. */
 TUTTI_CHECKED tutti_status tti_stream_check_elsewhere(const struct tti_awaited *awaited,
