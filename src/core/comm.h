@@ -236,14 +236,29 @@ struct tti_comm {
 
 /* -- handle.c: what the user holds ---------------------------------------- */
 
+/* Memory of handles of one kind that were freed, oldest first. It is used again as late as possible, so
+ * that a stale handle is recognised for long. A list is global: without it a freed handle would be a leak or a
+ * dangling pointer. */
+struct tti_freed {
+	struct tti_freed *next;
+};
+struct tti_freed_list {
+	struct tti_freed *oldest, *newest;
+	int n;
+};
+
+void tti_freed_keep(struct tti_freed_list *list, struct tti_freed *freed);
+/* The oldest, if there are more than `keep`; else NULL. */
+struct tti_freed *tti_freed_reuse(struct tti_freed_list *list, int keep);
+
 /* A handle outlives its communicator: it is never given back to the heap, so that
  * a call on a destroyed one is an error and not a crash. So is a call in a process that was forked
  * since: it has the memory, but neither threads nor connections. */
 struct tutti_comm {
+	struct tti_freed freed;
 	_Atomic(struct tti_comm *) comm;
-	_Atomic int users;       /* calls that are looking at comm */
-	int pid;                 /* of the process that made it    */
-	struct tutti_comm *next; /* free handles, oldest first */
+	_Atomic int users; /* calls that are looking at comm */
+	int pid;           /* of the process that made it    */
 };
 
 TUTTI_CHECKED tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out);

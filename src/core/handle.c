@@ -9,40 +9,45 @@
 #include "util/fork.h"
 #include "util/mem.h"
 
-/* Handles that were freed, oldest first. A handle is reused as late as possible, so
- * that a stale one is recognised for long. This list is the only global that core
- * writes: without it a freed handle would be a leak or a dangling pointer. Under tti_fork_lock(). */
-static struct {
-	struct tutti_comm *oldest, *newest;
-	int n;
-} free_handles;
+void tti_freed_keep(struct tti_freed_list *list, struct tti_freed *freed)
+{
+	freed->next = NULL;
+	tti_fork_lock();
+	if (list->n++ == 0)
+		list->oldest = freed;
+	else
+		list->newest->next = freed;
+	list->newest = freed;
+	tti_fork_unlock();
+}
+
+struct tti_freed *tti_freed_reuse(struct tti_freed_list *list, int keep)
+{
+	struct tti_freed *freed = NULL;
+
+	tti_fork_lock();
+	if (list->n > keep) {
+		freed = list->oldest;
+		list->oldest = freed->next;
+		list->n--;
+	}
+	tti_fork_unlock();
+	return freed;
+}
+
+static struct tti_freed_list freed_handles;
 
 /* Handles kept before any is used again. */
 #define KEEP 4096
 
-static struct tutti_comm *reuse(void)
-{
-	struct tutti_comm *handle = NULL;
-
-	tti_fork_lock();
-	if (free_handles.n > KEEP) {
-		handle = free_handles.oldest;
-		free_handles.oldest = handle->next;
-		free_handles.n--;
-	}
-	tti_fork_unlock();
-	return handle;
-}
-
 tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out)
 {
-	struct tutti_comm *handle = reuse();
+	struct tutti_comm *handle = (struct tutti_comm *)tti_freed_reuse(&freed_handles, KEEP);
 
 	if (!handle)
 		handle = tti_zalloc(sizeof(*handle));
 	if (!handle)
 		return tti_fail(TUTTI_ENOMEM, "communicator handle: out of memory");
-	handle->next = NULL;
 	tti_fork_watch();
 	handle->pid = tti_fork_pid();
 	atomic_store(&handle->comm, comm);
@@ -53,14 +58,7 @@ tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out)
 void tti_handle_free(struct tutti_comm *handle)
 {
 	atomic_store(&handle->comm, NULL);
-	tti_fork_lock();
-	if (free_handles.n == 0)
-		free_handles.oldest = handle;
-	else
-		free_handles.newest->next = handle;
-	free_handles.newest = handle;
-	free_handles.n++;
-	tti_fork_unlock();
+	tti_freed_keep(&freed_handles, &handle->freed);
 }
 
 struct tti_comm *tti_handle_find(struct tutti_comm *handle)

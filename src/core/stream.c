@@ -19,9 +19,9 @@ struct failure {
 
 /* Memory of this is kept when a stream is destroyed (KEEP): what is large is allocated beside it. */
 struct tutti_stream {
+	struct tti_freed freed;
 	_Atomic int is_destroyed;
 	int pid; /* of the process that made it */
-	struct tutti_stream *next_free;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t queued, done; /* for the thread, and for those who wait for what is queued */
@@ -36,43 +36,10 @@ struct tutti_stream {
 /* Whose function of tutti_stream_call() this thread runs; NULL: none. */
 static _Thread_local const struct tutti_stream *calling;
 
-/* Streams that were destroyed, oldest first: as late as possible one is used again, so that a call on
- * a destroyed one is an error and not a crash. Under tti_fork_lock(). */
-static struct {
-	struct tutti_stream *oldest, *newest;
-	int n;
-} free_streams;
+static struct tti_freed_list freed_streams;
 
 /* Streams kept before any is used again. */
 #define KEEP 1024
-
-static struct tutti_stream *reuse(void)
-{
-	struct tutti_stream *stream = NULL;
-
-	tti_fork_lock();
-	if (free_streams.n > KEEP) {
-		stream = free_streams.oldest;
-		free_streams.oldest = stream->next_free;
-		free_streams.n--;
-	}
-	tti_fork_unlock();
-	if (stream)
-		memset(stream, 0, sizeof(*stream));
-	return stream;
-}
-
-static void keep(struct tutti_stream *stream)
-{
-	tti_fork_lock();
-	if (free_streams.n == 0)
-		free_streams.oldest = stream;
-	else
-		free_streams.newest->next_free = stream;
-	free_streams.newest = stream;
-	free_streams.n++;
-	tti_fork_unlock();
-}
 
 /* Functions that a stream runs while it is being destroyed may queue more. */
 static tutti_status check_alive(const struct tutti_stream *stream)
@@ -147,7 +114,7 @@ static void put_away(struct tutti_stream *stream)
 	empty(stream);
 	stream->pid = tti_fork_pid();
 	atomic_store(&stream->is_destroyed, 1);
-	keep(stream);
+	tti_freed_keep(&freed_streams, &stream->freed);
 }
 
 bool tti_stream_is_calling(void)
@@ -283,8 +250,10 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 
 	if (!out)
 		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_stream_t");
-	stream = reuse();
-	if (!stream)
+	stream = (struct tutti_stream *)tti_freed_reuse(&freed_streams, KEEP);
+	if (stream)
+		memset(stream, 0, sizeof(*stream));
+	else
 		stream = tti_zalloc(sizeof(*stream));
 	tti_fork_watch();
 	if (!stream || !fill(stream)) {
@@ -342,7 +311,7 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	pthread_cond_destroy(&stream->queued);
 	pthread_cond_destroy(&stream->done);
 	pthread_mutex_destroy(&stream->lock);
-	keep(stream);
+	tti_freed_keep(&freed_streams, &stream->freed);
 	return st;
 }
 
