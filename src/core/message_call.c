@@ -165,30 +165,40 @@ static tutti_status too_long(const struct tti_request *request)
 			request->nbytes, request->peer, request->tag, request->room);
 }
 
-/* A rank that has destroyed its channel sends nothing more, and takes nothing. */
+/* A rank that has destroyed its channel sends nothing more, and takes nothing. From any source
+ * something may still come: the own rank may send to itself. Under the lock. */
+static bool is_silent(const struct tutti_channel *channel, int source)
+{
+	return source >= 0 && channel->peers[source].has_left;
+}
+
+static tutti_status lose_to_leaver(struct tutti_channel *channel, int peer, const char *doing)
+{
+	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
+
+	(void)snprintf(text, sizeof(text), "%s has destroyed its channel, while rank %d %s it",
+		       tti_boot_name(channel->own->boot, peer, name), channel->own->rank, doing);
+	tti_comm_tell(channel->own, TUTTI_EPEER, peer, text);
+	return tti_comm_fate(channel->own);
+}
+
 static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_request *request)
 {
 	const bool is_receive = !request->is_send;
-	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
 	bool is_lost;
 	int peer;
 
 	pthread_mutex_lock(&channel->lock);
 	peer = is_receive && request->state == TTI_REQUEST_WAITS ? request->entry.source
 								 : request->peer;
-	is_lost = peer >= 0 && channel->peers[peer].has_left &&
-		  request->state != TTI_REQUEST_DONE &&
+	is_lost = is_silent(channel, peer) && request->state != TTI_REQUEST_DONE &&
 		  (is_receive || request->state == TTI_REQUEST_OFFERED ||
 		   (request->state == TTI_REQUEST_WAITS &&
 		    channel->peers[peer].offered >= TTI_OFFERS_KEPT));
 	pthread_mutex_unlock(&channel->lock);
 	if (!is_lost)
 		return TUTTI_OK;
-	(void)snprintf(text, sizeof(text), "%s has destroyed its channel, while rank %d %s it",
-		       tti_boot_name(channel->own->boot, peer, name), channel->own->rank,
-		       is_receive ? "receives from" : "sends to");
-	tti_comm_tell(channel->own, TUTTI_EPEER, peer, text);
-	return tti_comm_fate(channel->own);
+	return lose_to_leaver(channel, peer, is_receive ? "receives from" : "sends to");
 }
 
 /* Begun, or an error and nothing is left of it. */
@@ -434,8 +444,9 @@ tutti_status tutti_message_cancel(tutti_channel_t channel, tutti_request_t id)
 	return leave(channel, st);
 }
 
+/* *in_vain: there is none, and none will come. */
 static bool find(struct tutti_channel *channel, int source, int tag, uint32_t *arrivals,
-		 tutti_message_info *info)
+		 bool *in_vain, tutti_message_info *info)
 {
 	const struct tti_match_entry *entry;
 
@@ -443,6 +454,7 @@ static bool find(struct tutti_channel *channel, int source, int tag, uint32_t *a
 	(void)tti_message_pump(channel);
 	*arrivals = atomic_load(&channel->arrivals);
 	entry = tti_match_find_message(&channel->match, source, tag);
+	*in_vain = !entry && is_silent(channel, source);
 	if (entry && info)
 		*info = (tutti_message_info){ entry->source, entry->tag,
 					      ((const struct tti_kept *)entry)->nbytes };
@@ -455,6 +467,7 @@ tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, i
 {
 	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
 	uint32_t seen;
+	bool in_vain;
 	tutti_status st;
 
 	TTI_TRY(enter(channel, "tutti_message_probe"));
@@ -462,9 +475,11 @@ tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, i
 	if (st != TUTTI_OK)
 		return leave(channel, st);
 	atomic_fetch_add(&channel->probers, 1);
-	while (st == TUTTI_OK && !find(channel, source, tag, &seen, info))
-		st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
-					 "a message to probe for");
+	while (st == TUTTI_OK && !find(channel, source, tag, &seen, &in_vain, info))
+		st = in_vain && timeout_ms < 0
+			     ? lose_to_leaver(channel, source, "probes for a message of")
+			     : tti_message_breathe(channel, &wait, &channel->arrivals, seen,
+						   "a message to probe for");
 	atomic_fetch_sub(&channel->probers, 1);
 	tti_message_wait_end(channel, &wait);
 	return leave(channel, st);
