@@ -65,12 +65,14 @@ typedef struct tutti_message_info {
 TUTTI_API TUTTI_CHECKED tutti_status tutti_channel_create(tutti_comm_t comm, tutti_channel_t *out);
 
 /* End a channel. Collective: waits until all ranks have come, and before the communicator is
- * destroyed; after, and after a failure, it frees what is left and waits for nobody. Messages
- * that nobody has received are dropped, as are requests that nobody has waited for. Who waits,
- * without a limit of its own, for a message of a rank that has come here, or for it to take a
- * long one, gets TUTTI_EPEER, as do all. A wait for a message of any rank goes on, as the own
- * rank may still send to itself. No thread may be in a call on the channel. NULL is fine; else
- * the channel is gone whatever the status says. */
+ * destroyed; after, and after a failure, it frees what is left and waits for nobody. Messages that
+ * nobody has received are dropped, as are requests that nobody has waited for. Who waits, without
+ * a limit of its own, for a message of a rank that has come here, or for it to take a long one,
+ * gets TUTTI_EPEER, as do all. A wait for a message of any rank goes on, as the own rank may still
+ * send to itself. A rank that destroys its communicator first says the same to who waits, behind
+ * what it has announced, and waits until there is room for that: up to a second in which the other
+ * rank takes nothing. No thread may be in a call on the channel. NULL is fine; else the channel is
+ * gone whatever the status says. */
 TUTTI_API tutti_status tutti_channel_destroy(tutti_channel_t channel);
 
 /* Send `size` bytes at `data` to rank `dest`, which may be the own one, with `tag`. Returns when

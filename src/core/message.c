@@ -8,10 +8,15 @@
 #include "core/group.h"
 #include "engine/connect.h"
 #include "engine/wait.h"
+#include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fork.h"
+#include "util/interrupt.h"
 #include "util/mem.h"
+
+/* How long the end of a communicator waits for a peer that takes nothing of what is left for it. */
+#define LEAVE_NS (1000 * TTI_NS_PER_MS)
 
 static tutti_status connect_all(struct tutti_channel *channel)
 {
@@ -84,11 +89,45 @@ static void say_leave(struct tutti_channel *channel)
 	pthread_mutex_unlock(&channel->lock);
 }
 
+/* Whether all ranks are told, or none can be any more. */
+static bool is_told(struct tutti_channel *channel, bool *moved)
+{
+	bool told = true;
+
+	pthread_mutex_lock(&channel->lock);
+	*moved = tti_message_pump(channel);
+	for (int rank = 0; rank < channel->own->n; rank++)
+		told &= channel->peers[rank].told_leave;
+	told |= channel->broken;
+	pthread_mutex_unlock(&channel->lock);
+	return told || atomic_load(&channel->own->fate) || atomic_load(&channel->comm->fate);
+}
+
+/* Ranks that wait for this one hear that it has left, behind what it sent them. One that takes nothing
+ * for so long is not waited for. */
+static void leave_alone(struct tutti_channel *channel)
+{
+	const struct timespec nap = { .tv_nsec = 50 * 1000 };
+	int64_t moved_ns = tti_now_ns();
+	bool moved;
+
+	say_leave(channel);
+	/* From now on only this thread moves anything. */
+	tti_channel_stop_servers(channel);
+	while (!is_told(channel, &moved) && !tti_interrupted()) {
+		if (moved)
+			moved_ns = tti_now_ns();
+		else if (tti_now_ns() - moved_ns < LEAVE_NS)
+			nanosleep(&nap, NULL);
+		else
+			break;
+	}
+}
+
 void tti_channels_release(struct tti_comm *comm)
 {
 	for (size_t i = 0; i < comm->channels.n; i++) {
-		/* For ranks that wait for it. */
-		say_leave(comm->channels.at[i]);
+		leave_alone(comm->channels.at[i]);
 		take_back(comm->channels.at[i]);
 	}
 	tti_vec_release(&comm->channels);

@@ -5,7 +5,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -13,7 +15,7 @@
 
 #define PATIENCE_MS 20000
 
-static void run(int n, world_fn fn)
+static void run(int n, world_fn fn, void *arg)
 {
 	static const char *const transports[] = { "shm", "tcp" };
 
@@ -22,7 +24,7 @@ static void run(int n, world_fn fn)
 					     .transport = transports[i],
 					     .timeout_ms = PATIENCE_MS };
 
-		assert_int_equal(world_run(&world, fn, NULL), 0);
+		assert_int_equal(world_run(&world, fn, arg), 0);
 	}
 }
 
@@ -97,9 +99,86 @@ static void who_waits_for_a_rank_that_left(void **unused)
 {
 	(void)unused;
 	tutti_log_errors(0);
-	run(3, probe_in_vain);
-	run(2, find_what_came);
-	run(2, send_to_self);
+	run(3, probe_in_vain, NULL);
+	run(2, find_what_came, NULL);
+	run(2, send_to_self, NULL);
+	tutti_log_errors(1);
+}
+
+/* Rank 1 destroys its communicator, and not the channel, when its link is full: nobody at rank 0 looks
+ * yet, and the thread of its channel is asleep. */
+static void destroy_the_communicator(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const struct timespec nap = { .tv_nsec = 5 * 1000 * 1000 };
+	const int *many = arg;
+	tutti_channel_t channel;
+	tutti_comm_t child;
+	int value = -1;
+
+	(void)n;
+	if (!CHECK_OK(tutti_comm_dup(comm, &child, NULL)) ||
+	    !CHECK_OK(tutti_channel_create(child, &channel)))
+		return;
+	nanosleep(&nap, NULL);
+	for (int i = 0; i < *many && rank == 1; i++)
+		CHECK_OK(tutti_message_send(channel, &i, sizeof(i), 0, 5));
+	if (rank == 0) {
+		nanosleep(&nap, NULL);
+		for (int i = 0; i < *many; i++) {
+			CHECK_OK(tutti_message_recv(channel, &value, sizeof(value), 1, 5, NULL));
+			CHECK(value == i);
+		}
+		CHECK(tutti_message_recv(channel, &value, sizeof(value), 1, 5, NULL) ==
+		      TUTTI_EPEER);
+		CHECK(strstr(tutti_last_error(child), "has destroyed its channel"));
+	}
+	CHECK_OK(tutti_comm_destroy(child));
+	CHECK_OK(tutti_channel_destroy(channel));
+}
+
+/* ... or while a long message of its is under way. */
+static void destroy_while_it_moves(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const size_t nbytes = (size_t)32 << 20;
+	char *data = calloc(1, nbytes);
+	tutti_channel_t channel;
+	tutti_request_t request;
+	tutti_comm_t child;
+	tutti_status st;
+
+	(void)n;
+	(void)arg;
+	if (!CHECK_OK(tutti_comm_dup(comm, &child, NULL)) ||
+	    !CHECK_OK(tutti_channel_create(child, &channel)))
+		return;
+	if (rank == 0)
+		CHECK_OK(tutti_message_irecv(channel, data, nbytes, 1, 5, &request));
+	CHECK_OK(tutti_barrier(comm, NULL));
+	if (rank == 1) {
+		CHECK_OK(tutti_message_isend(channel, data, nbytes, 0, 5, &request));
+		/* It has been taken meanwhile, most likely. */
+		CHECK(tutti_message_probe(channel, 0, 6, 1, NULL) == TUTTI_AGAIN);
+	} else {
+		st = tutti_message_wait(channel, request, -1, NULL);
+		CHECK(st == TUTTI_OK || st == TUTTI_EPEER);
+		CHECK(tutti_message_recv(channel, data, nbytes, 1, 5, NULL) == TUTTI_EPEER);
+		CHECK(strstr(tutti_last_error(child), "has destroyed its channel"));
+	}
+	CHECK_OK(tutti_comm_destroy(child));
+	CHECK_OK(tutti_channel_destroy(channel));
+	free(data);
+}
+
+static void who_waits_for_a_destroyed_communicator(void **unused)
+{
+	/* What a link holds over TCP, and in shared memory. */
+	int links[] = { 32, 64 };
+
+	(void)unused;
+	tutti_log_errors(0);
+	for (int i = 0; i < 4; i++)
+		run(2, destroy_the_communicator, &links[i % 2]);
+	run(2, destroy_while_it_moves, NULL);
 	tutti_log_errors(1);
 }
 
@@ -107,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_waits_for_a_rank_that_left),
+		cmocka_unit_test(who_waits_for_a_destroyed_communicator),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
