@@ -83,6 +83,11 @@ TUTTI_CHECKED tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t
 					       const struct tti_boot_config *config,
 					       struct tti_boot **out);
 
+/* In place of that: this rank cannot come, for the reason that tti_error_text() gives, which stays. Tells
+ * the others, those that come later too: they get TUTTI_EPEER. `rank` is its number there. */
+void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *ranks, int n,
+			  int rank);
+
 /* The sub kind: this rank has all it wanted of it without a watch, and closes it. Closed
  * before, it tells the others that they wait in vain. */
 void tti_boot_sub_finish(struct tti_boot *boot);

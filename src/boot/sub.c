@@ -10,6 +10,7 @@
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
+#include "util/log.h"
 #include "util/mem.h"
 #include "util/secret.h"
 #include "util/thread.h"
@@ -273,7 +274,6 @@ static tutti_status begin(struct tti_sub *sub)
 	pthread_mutex_lock(&sub->lock);
 	const bool lost = sub->lost;
 
-	sub->used = true;
 	pthread_mutex_unlock(&sub->lock);
 	if (lost)
 		return tti_fail((tutti_status)sub->news.status, "%s", sub->news.text);
@@ -365,7 +365,7 @@ static void close_sub(struct tti_boot *boot)
 
 	/* In the middle of init: the others wait for what will not come. */
 	pthread_mutex_lock(&sub->lock);
-	is_early = sub->received && sub->used && !sub->finished && !sub->lost;
+	is_early = sub->received && !sub->finished && !sub->lost;
 	pthread_mutex_unlock(&sub->lock);
 	if (is_early)
 		(void)fail(sub, TUTTI_EPEER, boot->rank, "%s gave up: %s",
@@ -457,4 +457,54 @@ tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, cons
 			tti_sub_down(&sub->box, sub->member[rank], TTI_DOWN_LOST, "is gone");
 	*out = &sub->base;
 	return TUTTI_OK;
+}
+
+/* -- Not coming ----------------------------------------------------------------------- */
+
+static void drop_mail(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes)
+{
+	(void)box;
+	(void)from;
+	(void)mail;
+	(void)nbytes;
+}
+
+static void ignore_down(struct tti_box *box, int peer, enum tti_down how, const char *why)
+{
+	(void)box;
+	(void)peer;
+	(void)how;
+	(void)why;
+}
+
+void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *ranks, int n,
+			  int rank)
+{
+	struct tti_boot *carrier = tti_boot_carrier(parent);
+	struct tti_box box = { .context = context, .take = drop_mail, .down = ignore_down };
+	struct tti_mail mail = { .context = context, .kind = TTI_MAIL_NEWS };
+	struct tti_news news = { .status = TUTTI_EPEER, .culprit = rank, .origin = rank };
+	char name[TTI_BOOT_NAME], why[TTI_NEWS_TEXT];
+
+	(void)snprintf(why, sizeof(why), "%s", tti_error_text());
+	if (carrier->ops->name)
+		(void)carrier->ops->name(carrier, tti_boot_carrier_rank(parent, parent->rank), rank,
+					 name);
+	else
+		(void)snprintf(name, sizeof(name), "rank %d", rank);
+	(void)snprintf(news.text, sizeof(news.text), "%s gave up: %.500s", name, why);
+	memcpy(mail.data, &news, sizeof(news));
+	tti_office_open(&carrier->office, &box);
+	for (int i = 0; i < n; i++) {
+		const int peer = ranks ? ranks[i] : i;
+
+		if (peer != parent->rank &&
+		    carrier->ops->mail(carrier, tti_boot_carrier_rank(parent, peer), &mail,
+				       TTI_MAIL_HEAD + sizeof(news)) != TUTTI_OK)
+			tti_log(TTI_LOG_WARN, TTI_BOOT, "no news to rank %d: %s", peer,
+				tti_error_text());
+	}
+	/* What comes for it from now on is not kept. */
+	tti_office_close(&carrier->office, &box);
+	tti_error_set(why);
 }

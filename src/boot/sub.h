@@ -35,8 +35,7 @@ struct tti_sub {
 	/* The exchange: until the watch starts. */
 	struct tti_letter *letters, **letters_end;
 	uint32_t *sent, *received; /* [nranks] mails, of the exchange with each */
-	bool used;                 /* something was exchanged, or was tried to be */
-	bool finished;             /* and is over                                 */
+	bool finished;             /* it is over */
 
 	/* The watch. */
 	bool lost, told;

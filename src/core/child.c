@@ -39,6 +39,31 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 	return config;
 }
 
+/* -- Where it is made ----------------------------------------------------------------- */
+
+tutti_status tti_child_come(struct tti_maker *maker, const struct tti_boot_config *config,
+			    struct tti_boot **boot)
+{
+	struct tti_rendezvous *at = &maker->awaited;
+
+	TTI_TRY(tti_boot_sub_create(at->parent->boot, at->context, at->ranks, at->n, config, boot));
+	at->parent = NULL;
+	return TUTTI_OK;
+}
+
+void tti_child_decline(const struct tti_rendezvous *awaited)
+{
+	if (awaited->parent)
+		tti_boot_sub_decline(awaited->parent->boot, awaited->context, awaited->ranks,
+				     awaited->n, awaited->rank);
+}
+
+void tti_maker_end(struct tti_maker *maker)
+{
+	tti_child_decline(&maker->awaited);
+	maker->free(maker);
+}
+
 static uint64_t hash_text(const char *text)
 {
 	return text ? tti_hash_bytes(text, strlen(text)) : 0;
@@ -109,15 +134,19 @@ struct vote {
 	uint64_t settings;
 };
 
+struct seat {
+	int key, rank;
+};
+
 struct split {
 	struct tti_maker maker;
 	tutti_comm_t handle; /* of the parent, entered */
 	struct vote vote;
 	uint64_t k; /* the how many-th split of the parent */
-};
-
-struct seat {
-	int key, rank;
+	/* [parent->n] each: once all have voted, nothing more of it can fail. */
+	struct vote *votes;
+	struct seat *seats;
+	int *ranks;
 };
 
 static int by_key(const void *left, const void *right)
@@ -129,36 +158,42 @@ static int by_key(const void *left, const void *right)
 	return a->rank - b->rank;
 }
 
+static tutti_status make_room(struct split *split)
+{
+	const size_t n = (size_t)split->maker.parent->n;
+
+	split->votes = tti_calloc(n, sizeof(*split->votes));
+	split->seats = tti_calloc(n, sizeof(*split->seats));
+	split->ranks = tti_calloc(n, sizeof(*split->ranks));
+	return split->votes && split->seats && split->ranks
+		       ? TUTTI_OK
+		       : tti_fail(TUTTI_ENOMEM, "a split of %zu ranks: out of memory", n);
+}
+
 /* Who has our colour, by key, then by rank. */
-static tutti_status take_seats(struct split *split, struct tti_comm *comm, const struct vote *votes)
+static void take_seats(struct split *split, struct tti_comm *comm)
 {
 	const struct tti_comm *parent = split->maker.parent;
-	struct seat *seats = tti_calloc((size_t)parent->n, sizeof(*seats));
+	struct seat *seats = split->seats;
 	int n = 0;
 
-	for (int rank = 0; rank < parent->n && seats; rank++)
-		if (votes[rank].color == split->vote.color)
-			seats[n++] = (struct seat){ votes[rank].key, rank };
-	if (seats)
-		split->maker.ranks = tti_calloc((size_t)n, sizeof(*split->maker.ranks));
-	if (!split->maker.ranks) {
-		tti_free(seats);
-		return tti_fail(TUTTI_ENOMEM, "a split of %d ranks: out of memory", parent->n);
-	}
+	for (int rank = 0; rank < parent->n; rank++)
+		if (split->votes[rank].color == split->vote.color)
+			seats[n++] = (struct seat){ split->votes[rank].key, rank };
 	qsort(seats, (size_t)n, sizeof(*seats), by_key);
+	split->maker.ranks = split->ranks;
 	comm->n = n;
 	for (int rank = 0; rank < n; rank++) {
-		split->maker.ranks[rank] = seats[rank].rank;
+		split->ranks[rank] = seats[rank].rank;
 		if (seats[rank].rank == parent->rank)
 			comm->rank = rank;
 	}
-	tti_free(seats);
-	return TUTTI_OK;
 }
 
-static tutti_status check_settings(const struct split *split, const struct vote *votes)
+static tutti_status check_settings(const struct split *split)
 {
 	const struct tti_maker *maker = &split->maker;
+	const struct vote *votes = split->votes;
 
 	for (int rank = 0; rank < maker->parent->n; rank++)
 		if (votes[rank].color == split->vote.color &&
@@ -173,17 +208,14 @@ static tutti_status check_settings(const struct split *split, const struct vote 
 
 /* All ranks of the parent say what they want, over a bootstrap of its own: what runs on
  * the parent is not disturbed. */
-static tutti_status gather_votes(const struct split *split, const struct tti_boot_config *config,
-				 struct vote *votes)
+static tutti_status gather_votes(struct split *split, const struct tti_boot_config *config)
 {
-	const struct tti_comm *parent = split->maker.parent;
-	const uint64_t context = tti_child_context(parent, TTI_CHILD_SPLIT, split->k);
 	struct tti_boot *boot;
 	tutti_status st;
 
-	votes[parent->rank] = split->vote;
-	TTI_TRY(tti_boot_sub_create(parent->boot, context, NULL, parent->n, config, &boot));
-	st = tti_boot_all_gather(boot, votes, sizeof(*votes));
+	split->votes[split->maker.parent->rank] = split->vote;
+	TTI_TRY(tti_child_come(&split->maker, config, &boot));
+	st = tti_boot_all_gather(boot, split->votes, sizeof(*split->votes));
 	if (st == TUTTI_OK)
 		tti_boot_sub_finish(boot);
 	tti_boot_close(boot);
@@ -197,27 +229,19 @@ static tutti_status connect_split(struct tti_maker *maker, struct tti_comm *comm
 	struct tti_comm *parent = maker->parent;
 	const struct tti_boot_config config = { .timeout_ms = comm->boot_timeout.ms,
 						.stop = &comm->stop };
-	struct vote *votes = tti_calloc((size_t)parent->n, sizeof(*votes));
-	tutti_status st =
-		votes ? TUTTI_OK
-		      : tti_fail(TUTTI_ENOMEM, "a split of %d ranks: out of memory", parent->n);
 
 	*boot = NULL;
-	if (st == TUTTI_OK)
-		st = gather_votes(split, &config, votes);
-	if (st == TUTTI_OK && split->vote.color != TUTTI_NOCOLOR) {
-		st = take_seats(split, comm, votes);
-		if (st == TUTTI_OK)
-			st = check_settings(split, votes);
-		comm->context =
-			tti_hash_combine(tti_child_context(parent, TTI_CHILD_OF_COLOR, split->k),
+	TTI_TRY(make_room(split));
+	TTI_TRY(gather_votes(split, &config));
+	if (split->vote.color == TUTTI_NOCOLOR)
+		return TUTTI_OK;
+	take_seats(split, comm);
+	TTI_TRY(check_settings(split));
+	comm->context = tti_hash_combine(tti_child_context(parent, TTI_CHILD_OF_COLOR, split->k),
 					 (uint64_t)split->vote.color);
-		if (st == TUTTI_OK)
-			st = tti_boot_sub_create(parent->boot, comm->context, maker->ranks, comm->n,
-						 &config, boot);
-	}
-	tti_free(votes);
-	return st;
+	maker->awaited =
+		(struct tti_rendezvous){ parent, comm->context, maker->ranks, comm->n, comm->rank };
+	return tti_child_come(maker, &config, boot);
 }
 
 static void free_split(struct tti_maker *maker)
@@ -225,35 +249,48 @@ static void free_split(struct tti_maker *maker)
 	struct split *split = (struct split *)maker;
 
 	tti_handle_leave(split->handle);
-	tti_free(maker->ranks);
+	tti_free(split->votes);
+	tti_free(split->seats);
+	tti_free(split->ranks);
 	tti_free(split);
 }
 
 static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int color, int key,
 			  tutti_comm_t *out, const tutti_config *given)
 {
+	struct tti_rendezvous awaited = { .parent = parent, .n = parent->n, .rank = parent->rank };
 	struct split *made;
 	tutti_config config;
+	uint64_t k;
+	tutti_status st;
 
 	TTI_TRY(tti_comm_usable(parent));
 	config = tti_child_config(parent, given);
+	/* Before anything can fail on this rank alone: it is in step with the others in the next one. */
+	k = parent->nsplits++;
+	awaited.context = tti_child_context(parent, TTI_CHILD_SPLIT, k);
 	made = tti_zalloc(sizeof(*made));
-	if (!made)
-		return tti_fail(TUTTI_ENOMEM, "a split: out of memory");
+	/* Until it is made. */
+	st = made ? tti_handle_enter(handle, &parent)
+		  : tti_fail(TUTTI_ENOMEM, "a split: out of memory");
+	if (st != TUTTI_OK) {
+		tti_child_decline(&awaited);
+		tti_free(made);
+		return st;
+	}
 	made->maker = (struct tti_maker){ .connect = connect_split,
 					  .free = free_split,
 					  .parent = parent,
 					  .follows = parent,
-					  .follows_deaths = true };
+					  .follows_deaths = true,
+					  .awaited = awaited };
 	made->vote = (struct vote){
 		.color = color,
 		.key = key,
 		.settings = tti_child_settings(&config),
 	};
-	made->k = parent->nsplits++;
+	made->k = k;
 	made->handle = handle;
-	/* Until it is made. */
-	TTI_TRY(tti_handle_enter(handle, &made->maker.parent));
 	return tti_comm_make(&made->maker, parent->n, parent->rank, color != TUTTI_NOCOLOR, &config,
 			     out);
 }

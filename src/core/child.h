@@ -13,6 +13,14 @@
 
 #include "core/comm.h"
 
+/* Where the other ranks wait for this one, as tti_boot_sub_create() has it. */
+struct tti_rendezvous {
+	struct tti_comm *parent; /* NULL: nowhere */
+	uint64_t context;
+	const int *ranks; /* borrowed */
+	int n, rank;      /* rank: its number there */
+};
+
 /* How a communicator comes to its bootstrap, if not by an id. */
 struct tti_maker {
 	/* Find out who belongs to it and connect; comm->rank and comm->n are set here if they
@@ -32,7 +40,20 @@ struct tti_maker {
 	/* Who broke it, by its number in what is made, if that is known not to be a rank of
 	 * `follows`; 0: nobody. */
 	int stranger;
+	/* From the start on, until tti_child_come(), and anew for each bootstrap. If the making ends
+	 * with it, the others are told. */
+	struct tti_rendezvous awaited;
 };
+
+/* Open the bootstrap where this rank is awaited: from here on the others hear of a failure by that. */
+TUTTI_CHECKED tutti_status tti_child_come(struct tti_maker *maker,
+					  const struct tti_boot_config *config,
+					  struct tti_boot **boot);
+/* This rank cannot come, tti_error_text() says why: tell the others, whose calls end with TUTTI_EPEER.
+ * The parent is as it was. */
+void tti_child_decline(const struct tti_rendezvous *awaited);
+/* Free it, after declining where it is awaited. */
+void tti_maker_end(struct tti_maker *maker);
 
 /* init.c: make a communicator, here or on a thread of its own, as `config` (may be NULL)
  * and groups want it. Takes the maker, in any case. is_member: *out is written, with the

@@ -74,8 +74,7 @@ static tutti_status connect_group(struct tti_maker *maker, struct tti_comm *comm
 	*boot = NULL;
 	create->timeout_ms = comm->boot_timeout.ms;
 	comm->context = create->call.context;
-	TTI_TRY(tti_boot_sub_create(maker->parent->boot, comm->context, maker->ranks, comm->n,
-				    &config, boot));
+	TTI_TRY(tti_child_come(maker, &config, boot));
 	st = meet(create, comm, *boot);
 	if (st == TUTTI_OK)
 		return st;
@@ -182,6 +181,8 @@ static tutti_status create_group(tutti_comm_t handle, struct tti_comm *parent, c
 		tti_free(create);
 		return st;
 	}
+	create->maker.awaited =
+		(struct tti_rendezvous){ parent, create->call.context, create->ranks, count, own };
 	return tti_comm_make(&create->maker, count, own, true, &config, out);
 }
 

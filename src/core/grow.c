@@ -29,19 +29,16 @@ struct grow {
 	tutti_comm_t handle;     /* of the parent, entered                     */
 	struct tti_comm *parent; /* lives as long                              */
 	struct wish wish;
-	uint64_t k; /* the how many-th time that the parent grows */
 };
 
-static tutti_status gather_wishes(const struct grow *grow, const struct tti_boot_config *config,
+static tutti_status gather_wishes(struct grow *grow, const struct tti_boot_config *config,
 				  struct wish *wishes)
 {
-	const struct tti_comm *parent = grow->parent;
-	const uint64_t context = tti_child_context(parent, TTI_CHILD_GROW, grow->k);
 	struct tti_boot *boot;
 	tutti_status st;
 
-	wishes[parent->rank] = grow->wish;
-	TTI_TRY(tti_boot_sub_create(parent->boot, context, NULL, parent->n, config, &boot));
+	wishes[grow->parent->rank] = grow->wish;
+	TTI_TRY(tti_child_come(&grow->maker, config, &boot));
 	st = tti_boot_all_gather(boot, wishes, sizeof(*wishes));
 	if (st == TUTTI_OK)
 		tti_boot_sub_finish(boot);
@@ -191,7 +188,8 @@ static tutti_status connect_grown(struct tti_maker *maker, struct tti_comm *comm
 	if (st == TUTTI_OK)
 		st = agree(grow->parent, wishes, &config);
 	if (st != TUTTI_OK) {
-		st = decline(grow->parent, &grow->wish, st);
+		if (!maker->awaited.parent)
+			st = decline(grow->parent, &grow->wish, st);
 	} else {
 		comm->n = config.nranks;
 		st = tti_boot_connect(&config, boot);
@@ -204,6 +202,9 @@ static void free_grow(struct tti_maker *maker)
 {
 	struct grow *grow = (struct grow *)maker;
 
+	/* It has not come as far as where the old ones meet. */
+	if (maker->awaited.parent)
+		(void)!decline(grow->parent, &grow->wish, TUTTI_ENOMEM);
 	tti_handle_leave(grow->handle);
 	tti_secret_free(grow);
 }
@@ -213,6 +214,7 @@ static void free_grow(struct tti_maker *maker)
 static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const struct wish *wish,
 			 tutti_comm_t *out, const tutti_config *given)
 {
+	struct tti_rendezvous awaited = { .parent = parent, .n = parent->n, .rank = parent->rank };
 	struct grow *made;
 	tutti_config config;
 	tutti_status st;
@@ -221,20 +223,24 @@ static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const str
 	if (st != TUTTI_OK)
 		return decline(parent, wish, st);
 	config = tti_child_config(parent, given);
+	/* Before anything can fail on this rank alone: it is in step with the others in the next one. */
+	awaited.context = tti_child_context(parent, TTI_CHILD_GROW, parent->ngrows++);
 	made = tti_secret_zalloc(sizeof(*made));
-	if (!made)
-		return tti_fail(TUTTI_ENOMEM, "%d ranks that grow: out of memory", parent->n);
+	st = made ? tti_handle_enter(handle, &parent)
+		  : tti_fail(TUTTI_ENOMEM, "%d ranks that grow: out of memory", parent->n);
+	if (st != TUTTI_OK) {
+		tti_child_decline(&awaited);
+		tti_secret_free(made);
+		return decline(awaited.parent, wish, st);
+	}
 	made->maker = (struct tti_maker){ .connect = connect_grown,
 					  .free = free_grow,
 					  .follows = parent,
-					  .follows_deaths = true };
+					  .follows_deaths = true,
+					  .awaited = awaited };
 	made->wish = *wish;
-	made->k = parent->ngrows++;
+	made->parent = parent;
 	made->handle = handle;
-	if (tti_handle_enter(handle, &made->parent) != TUTTI_OK) {
-		tti_secret_free(made);
-		return TUTTI_EUSAGE;
-	}
 	return tti_comm_make(&made->maker, parent->n, parent->rank, true, &config, out);
 }
 

@@ -28,7 +28,7 @@ struct plan {
 static void plan_free(struct plan *plan)
 {
 	if (plan->maker)
-		plan->maker->free(plan->maker);
+		tti_maker_end(plan->maker);
 	tti_meeting_close(plan->meeting, false);
 	tti_free(plan->transport);
 	tti_free(plan->algo);
@@ -227,7 +227,7 @@ tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank, bool i
 	const tutti_status st = make_plan(nranks, rank, 0, NULL, config, &plan);
 
 	if (st != TUTTI_OK) {
-		maker->free(maker);
+		tti_maker_end(maker);
 		return st;
 	}
 	plan->maker = maker;

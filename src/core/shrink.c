@@ -42,6 +42,7 @@ struct shrink {
 	tutti_comm_t handle; /* of the parent, entered */
 	int flags;
 	uint64_t k; /* the how many-th of its kind of the parent */
+	int *ranks; /* [parent->n] */
 	uint64_t gone[];
 };
 
@@ -71,50 +72,50 @@ static tutti_status agree(struct shrink *shrink, const struct tti_boot_config *c
 	return st;
 }
 
+/* Ranks that leave out others than we do are not met. */
+static uint64_t context_of(const struct tti_comm *parent, int flags, uint64_t k, uint64_t hash)
+{
+	return tti_hash_combine(
+		tti_child_context(
+			parent, flags & TUTTI_SHRINK_FAILED ? TTI_CHILD_REST : TTI_CHILD_SHRINK, k),
+		hash);
+}
+
 /* Everybody who is left, in their order. */
-static tutti_status take_rest(struct shrink *shrink, struct tti_comm *comm, uint64_t *hash)
+static void take_rest(struct shrink *shrink, struct tti_comm *comm)
 {
 	const struct tti_comm *parent = shrink->maker.parent;
-	int *ranks = tti_calloc((size_t)parent->n, sizeof(*ranks));
-	int n = 0;
+	int *ranks = shrink->ranks, n = 0;
+	uint64_t hash = 0;
 
-	if (!ranks)
-		return tti_fail(TUTTI_ENOMEM, "what is left of %d ranks: out of memory", parent->n);
 	for (int rank = 0; rank < parent->n; rank++) {
 		if (tti_bit_has(shrink->gone, (size_t)rank))
 			continue;
 		if (rank == parent->rank)
 			comm->rank = n;
 		ranks[n++] = rank;
-		*hash = tti_hash_combine(*hash, (uint64_t)rank);
+		hash = tti_hash_combine(hash, (uint64_t)rank);
 	}
 	comm->n = n;
+	comm->context = context_of(parent, shrink->flags, shrink->k, hash);
 	shrink->maker.ranks = ranks;
-	return TUTTI_OK;
 }
 
 static tutti_status connect_rest(struct tti_maker *maker, struct tti_comm *comm,
 				 struct tti_boot **boot)
 {
 	struct shrink *shrink = (struct shrink *)maker;
-	const struct tti_comm *parent = maker->parent;
+	struct tti_comm *parent = maker->parent;
 	const struct tti_boot_config config = { .timeout_ms = comm->boot_timeout.ms,
 						.stop = &comm->stop };
-	uint64_t hash = 0;
 
 	if (shrink->flags & TUTTI_SHRINK_FAILED)
 		TTI_TRY(agree(shrink, &config));
-	TTI_TRY(take_rest(shrink, comm, &hash));
+	take_rest(shrink, comm);
 	tti_log(TTI_LOG_INFO, TTI_CORE, "%d of %d ranks are left", comm->n, parent->n);
-	/* Ranks that leave out others than we do are not met. */
-	comm->context = tti_hash_combine(tti_child_context(parent,
-							   shrink->flags & TUTTI_SHRINK_FAILED
-								   ? TTI_CHILD_REST
-								   : TTI_CHILD_SHRINK,
-							   shrink->k),
-					 hash);
-	return tti_boot_sub_create(parent->boot, comm->context, maker->ranks, comm->n, &config,
-				   boot);
+	maker->awaited =
+		(struct tti_rendezvous){ parent, comm->context, maker->ranks, comm->n, comm->rank };
+	return tti_child_come(maker, &config, boot);
 }
 
 static void free_shrink(struct tti_maker *maker)
@@ -122,12 +123,11 @@ static void free_shrink(struct tti_maker *maker)
 	struct shrink *shrink = (struct shrink *)maker;
 
 	tti_handle_leave(shrink->handle);
-	tti_free(maker->ranks);
+	tti_free(shrink->ranks);
 	tti_free(shrink);
 }
 
-static tutti_status name_excluded(const struct tti_comm *parent, const int *exclude, int n,
-				  uint64_t *gone)
+static tutti_status check_excluded(const struct tti_comm *parent, const int *exclude, int n)
 {
 	if (n < 0 || (n > 0 && !exclude))
 		return tti_fail(TUTTI_EINVAL, "%d ranks to leave out, at %p", n,
@@ -142,9 +142,33 @@ static tutti_status name_excluded(const struct tti_comm *parent, const int *excl
 					"rank %d is to be left out and calls itself: only those "
 					"that stay do",
 					parent->rank);
-		tti_bit_set(gone, (size_t)exclude[i]);
 	}
 	return TUTTI_OK;
+}
+
+static bool is_in(const int *list, int n, int rank)
+{
+	while (n > 0 && list[n - 1] != rank)
+		n--;
+	return n > 0;
+}
+
+/* Found without memory, so that this rank can say that it has none. Those that are left out know
+ * nothing of it, and so need not be. */
+static struct tti_rendezvous await_rest(struct tti_comm *parent, uint64_t k, const int *exclude,
+					int n)
+{
+	struct tti_rendezvous awaited = { .parent = parent, .n = parent->n };
+	uint64_t hash = 0;
+
+	for (int rank = 0; rank < parent->n; rank++) {
+		if (is_in(exclude, n, rank))
+			continue;
+		awaited.rank += rank < parent->rank;
+		hash = tti_hash_combine(hash, (uint64_t)rank);
+	}
+	awaited.context = context_of(parent, TUTTI_SHRINK_DEFAULT, k, hash);
+	return awaited;
 }
 
 /* Lost or not: but it must have been there once. */
@@ -162,43 +186,60 @@ static tutti_status check_parent(struct tti_comm *parent, int flags)
 	return TUTTI_OK;
 }
 
-static tutti_status start(tutti_comm_t handle, struct tti_comm *parent, struct shrink *shrink,
-			  tutti_comm_t *out, const tutti_config *given)
+static struct shrink *make_room(const struct tti_comm *parent)
 {
-	const tutti_config config = tti_child_config(parent, given);
+	struct shrink *made =
+		tti_zalloc(sizeof(*made) + TTI_BITSET_WORDS(parent->n) * sizeof(uint64_t));
 
-	shrink->maker = (struct tti_maker){ .connect = connect_rest,
-					    .free = free_shrink,
-					    .is_final = shrink->flags & TUTTI_SHRINK_FAILED };
-	/* With the flag it is made because the parent is revoked. */
-	if (!(shrink->flags & TUTTI_SHRINK_FAILED))
-		shrink->maker.follows = parent;
-	shrink->handle = handle;
-	shrink->k =
-		shrink->flags & TUTTI_SHRINK_FAILED ? parent->ncouncil_calls++ : parent->nshrinks++;
-	if (tti_handle_enter(handle, &shrink->maker.parent) != TUTTI_OK) {
-		tti_free(shrink);
-		return TUTTI_EUSAGE;
-	}
-	return tti_comm_make(&shrink->maker, parent->n, parent->rank, true, &config, out);
+	if (made)
+		made->ranks = tti_calloc((size_t)parent->n, sizeof(*made->ranks));
+	if (made && made->ranks)
+		return made;
+	tti_free(made);
+	return NULL;
 }
 
 static tutti_status shrink(tutti_comm_t handle, struct tti_comm *parent, const int *exclude,
-			   int nexclude, tutti_comm_t *out, const tutti_config *config, int flags)
+			   int nexclude, tutti_comm_t *out, const tutti_config *given, int flags)
 {
+	const bool agrees = flags & TUTTI_SHRINK_FAILED;
+	struct tti_rendezvous awaited = { 0 };
 	struct shrink *made;
+	tutti_config config;
+	uint64_t k;
 	tutti_status st;
 
 	TTI_TRY(check_parent(parent, flags));
-	made = tti_zalloc(sizeof(*made) + TTI_BITSET_WORDS(parent->n) * sizeof(uint64_t));
-	if (!made)
-		return tti_fail(TUTTI_ENOMEM, "what is left of %d ranks: out of memory", parent->n);
+	TTI_TRY(check_excluded(parent, exclude, nexclude));
+	config = tti_child_config(parent, given);
+	/* Before anything can fail on this rank alone: it is in step with the others in the next one. */
+	k = agrees ? parent->ncouncil_calls++ : parent->nshrinks++;
+	if (!agrees)
+		awaited = await_rest(parent, k, exclude, nexclude);
+	made = make_room(parent);
+	/* Until it is made. */
+	st = made ? tti_handle_enter(handle, &parent)
+		  : tti_fail(TUTTI_ENOMEM, "what is left of %d ranks: out of memory", parent->n);
+	if (st != TUTTI_OK) {
+		tti_child_decline(&awaited);
+		if (made)
+			tti_free(made->ranks);
+		tti_free(made);
+		return st;
+	}
+	/* With the flag it is made because the parent is revoked. */
+	made->maker = (struct tti_maker){ .connect = connect_rest,
+					  .free = free_shrink,
+					  .parent = parent,
+					  .follows = agrees ? NULL : parent,
+					  .is_final = agrees,
+					  .awaited = awaited };
+	made->handle = handle;
 	made->flags = flags;
-	st = name_excluded(parent, exclude, nexclude, made->gone);
-	if (st == TUTTI_OK)
-		return start(handle, parent, made, out, config);
-	tti_free(made);
-	return st;
+	made->k = k;
+	for (int i = 0; i < nexclude; i++)
+		tti_bit_set(made->gone, (size_t)exclude[i]);
+	return tti_comm_make(&made->maker, parent->n, parent->rank, true, &config, out);
 }
 
 tutti_status tutti_comm_shrink(tutti_comm_t handle, const int *exclude, int nexclude,
