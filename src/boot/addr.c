@@ -279,7 +279,7 @@ static int bound(int family, uint16_t port)
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
 	const socklen_t len =
 		family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-	int fd = tti_fork_close(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	int fd = tti_fork_socket(family, SOCK_STREAM | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return -1;
@@ -376,7 +376,7 @@ tutti_status tti_listen_unix(int backlog, struct tti_addr *out, int *fd_out)
 {
 	struct sockaddr_storage self;
 	socklen_t len;
-	int fd = tti_fork_close(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	int fd = tti_fork_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK);
 
 	*out = (struct tti_addr){ .family = TTI_ADDR_UNIX, .port = 1 };
 	randombytes_buf(out->ip, sizeof(out->ip));

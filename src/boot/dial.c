@@ -242,8 +242,7 @@ static void start_try(struct tti_dial *dial, struct try *try)
 	struct sockaddr_storage to;
 	const socklen_t len = tti_addr_to_sock(&try->addr, &to);
 
-	try->fd =
-		tti_fork_close(socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	try->fd = tti_fork_socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK);
 	if (try->fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
 			dial->own_err = errno;

@@ -215,8 +215,7 @@ static void hear_door(struct tti_ear *ear, uint32_t events)
 	for (int i = 0; i < 64; i++) {
 		struct sockaddr_storage from = { 0 };
 		socklen_t len = sizeof(from);
-		int fd = tti_fork_close(accept4(gate->listen_fd, (struct sockaddr *)&from, &len,
-						SOCK_NONBLOCK | SOCK_CLOEXEC));
+		int fd = tti_fork_accept(gate->listen_fd, (struct sockaddr *)&from, &len);
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE) && gate->oldest) {
 			drop(gate->oldest, "no file descriptor is left (raise ulimit -n)");

@@ -109,7 +109,7 @@ static tutti_status key_of(const char *address, const char *secret, uint8_t *key
 static bool loopback_is_off(void)
 {
 	struct ifreq lo = { .ifr_name = "lo" };
-	int fd = tti_fork_close(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	int fd = tti_fork_socket(AF_INET, SOCK_DGRAM);
 	const bool is_off =
 		fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &lo) == 0 && !(lo.ifr_flags & IFF_UP);
 

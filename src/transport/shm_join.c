@@ -234,7 +234,7 @@ struct guest {
 /* Take whoever knocks and is the same user; the oldest makes room. */
 static tutti_status let_in(struct tti_shm_port *port, struct guest *guests, int *n)
 {
-	int fd = tti_fork_close(accept4(port->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	int fd = tti_fork_accept(port->listener, NULL, NULL);
 
 	if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
 		return TUTTI_OK;

@@ -65,7 +65,7 @@ static int open_socket(void)
 		errno = EMFILE;
 		return -1;
 	}
-	return tti_fork_close(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+	return tti_fork_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK);
 }
 
 /* Different in every process, also in one that was forked: 0 where it cannot be had. Kept where

@@ -75,8 +75,7 @@ static void accept_from(struct tti_tcp_port *port, int listen_fd)
 {
 	for (;;) {
 		struct tti_tcp_conn *conn;
-		const int fd = tti_fork_close(
-			accept4(listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+		const int fd = tti_fork_accept(listen_fd, NULL, NULL);
 
 		if (fd < 0) {
 			if (accept_again(port))

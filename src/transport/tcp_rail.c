@@ -88,8 +88,7 @@ int tti_tcp_rail_connect(struct tti_tcp_port *port, const struct tti_tcp_rail *r
 {
 	struct sockaddr_storage to;
 	const socklen_t size = tti_addr_to_sock(&rail->to, &to);
-	int fd =
-		tti_fork_close(socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	int fd = tti_fork_socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK);
 
 	*final = true;
 	if (fd < 0) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "util/fork.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/error.h"
-#include "util/vec.h"
 
 _Atomic int tti_fork_own_pid;
 
@@ -18,9 +19,12 @@ struct file {
 	ino_t inode;
 };
 
+/* In pages of its own: malloc() under the lock would wait for one that has its own lock held while a
+ * process forks, as that of libtutti-malloc.so has, and waits for this one. */
 static struct {
 	pthread_mutex_t lock;
-	TTI_VEC(struct file) all;
+	struct file *all;
+	size_t n, room;
 } files = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static ino_t inode_of(int fd)
@@ -44,10 +48,10 @@ static void in_parent(void)
 static void in_child(void)
 {
 	atomic_store(&tti_fork_own_pid, (int)getpid());
-	for (size_t i = 0; i < files.all.n; i++)
-		if (inode_of(files.all.at[i].fd) == files.all.at[i].inode)
-			close(files.all.at[i].fd);
-	files.all.n = 0;
+	for (size_t i = 0; i < files.n; i++)
+		if (inode_of(files.all[i].fd) == files.all[i].inode)
+			close(files.all[i].fd);
+	files.n = 0;
 	pthread_mutex_unlock(&files.lock);
 }
 
@@ -86,28 +90,77 @@ tutti_status tti_fork_refuse(const char *what, const void *handle, int pid)
 /* Under the lock; NULL: it is not in the list. */
 static struct file *find(int fd)
 {
-	for (size_t i = files.all.n; i-- > 0;)
-		if (files.all.at[i].fd == fd)
-			return &files.all.at[i];
+	for (size_t i = files.n; i-- > 0;)
+		if (files.all[i].fd == fd)
+			return &files.all[i];
 	return NULL;
 }
 
-int tti_fork_close(int fd)
+/* Under the lock. */
+static bool make_room(void)
+{
+	const size_t least = 4096 / sizeof(*files.all);
+	const size_t more = files.room ? files.room * 2 : least;
+	void *at;
+
+	if (files.n < files.room)
+		return true;
+	at = files.room ? mremap(files.all, files.room * sizeof(*files.all),
+				 more * sizeof(*files.all), MREMAP_MAYMOVE)
+			: mmap(NULL, more * sizeof(*files.all), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return false;
+	files.all = at;
+	files.room = more;
+	return true;
+}
+
+/* Under the lock. Without memory a child keeps the file: a death may be found late. */
+static void add(int fd)
 {
 	const ino_t inode = fd >= 0 ? inode_of(fd) : 0;
 	struct file *known;
 
 	if (!inode)
-		return fd;
-	tti_fork_watch();
-	pthread_mutex_lock(&files.lock);
+		return;
 	known = find(fd);
-	/* Without memory a child keeps the file: a death may be found late. */
 	if (known)
 		known->inode = inode;
-	else
-		(void)tti_vec_push(&files.all, ((struct file){ .fd = fd, .inode = inode }));
-	pthread_mutex_unlock(&files.lock);
+	else if (make_room())
+		files.all[files.n++] = (struct file){ .fd = fd, .inode = inode };
+}
+
+int tti_fork_close(int fd)
+{
+	const int error = errno;
+
+	tti_fork_lock();
+	add(fd);
+	tti_fork_unlock();
+	errno = error;
+	return fd;
+}
+
+int tti_fork_socket(int family, int type)
+{
+	int fd;
+
+	tti_fork_lock();
+	fd = socket(family, type | SOCK_CLOEXEC, 0);
+	add(fd);
+	tti_fork_unlock();
+	return fd;
+}
+
+int tti_fork_accept(int listener, struct sockaddr *from, socklen_t *len)
+{
+	int fd;
+
+	tti_fork_lock();
+	fd = accept4(listener, from, len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	add(fd);
+	tti_fork_unlock();
 	return fd;
 }
 
@@ -118,7 +171,7 @@ bool tti_fork_drop(int fd)
 	pthread_mutex_lock(&files.lock);
 	known = find(fd);
 	if (known) {
-		*known = files.all.at[--files.all.n];
+		*known = files.all[--files.n];
 		close(fd);
 	}
 	pthread_mutex_unlock(&files.lock);

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 
 #include "tutti/status.h"
 
@@ -17,7 +18,8 @@
 void tti_fork_watch(void);
 
 /* No child is forked meanwhile, so it finds whole what is shared by all threads and changed under this
- * lock, and can go on with it. Held for short; files are neither opened nor closed under it. */
+ * lock, and can go on with it. Held for short; files are neither opened nor closed under it by the
+ * functions below. */
 void tti_fork_lock(void);
 void tti_fork_unlock(void);
 
@@ -38,6 +40,11 @@ static inline tutti_status tti_fork_check(const char *what, const void *handle, 
 /* A file that is closed in children, until tti_fd_close() closes it here; -1 is fine. Returns fd.
  * Sockets that peers watch, and files whose locks end with this process (F_OFD_SETLK). */
 int tti_fork_close(int fd);
+
+/* A socket that is such a file from the start: no child is forked between. As socket() and, of a
+ * listener that does not wait, accept4(): close on exec; what is accepted does not wait either. */
+int tti_fork_socket(int family, int type);
+int tti_fork_accept(int listener, struct sockaddr *from, socklen_t *len);
 
 /* Close such a file here. No child is forked meanwhile, so none has it open without closing it, or
  * closes what gets the number next. False: fd is no such file, and is left open. */

@@ -12,11 +12,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "util/fault.h"
 #include "util/fd.h"
 #include "util/fork.h"
+#include "util/mem.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Whether calls that open sockets wait for a fork. */
+static _Atomic bool is_watching;
 
 static int open_socket(void)
 {
@@ -121,6 +130,102 @@ static void a_number_is_the_new_sockets(void **state)
 	assert_false(tti_fork_drop(number));
 }
 
+/* While malloc() is on its way into a fork with a lock of its own, this lock waits for that one. */
+static void files_take_no_memory_of_malloc(void **state)
+{
+	int fds[600];
+	void *memory;
+
+	(void)state;
+	tti_fault_set("mem:1");
+	for (size_t i = 0; i < COUNT(fds); i++)
+		fds[i] = tti_fork_close(open_socket());
+	memory = tti_alloc(1);
+	tti_fault_set(NULL);
+	assert_null(memory);
+	assert_false(is_open_in_a_child(fds[0]));
+	assert_false(is_open_in_a_child(fds[COUNT(fds) - 1]));
+	for (size_t i = 0; i < COUNT(fds); i++)
+		tti_fd_close(&fds[i]);
+}
+
+/* -- A fork between the opening and the list ------------------------------------------------ */
+
+static _Atomic int opened = -1; /* what a thread is to find in its child */
+static _Atomic bool has_forked;
+
+static void *fork_once_opened(void *self)
+{
+	bool *is_inherited = self;
+
+	while (opened < 0)
+		usleep(50);
+	*is_inherited = is_open_in_a_child(opened);
+	has_forked = true;
+	return NULL;
+}
+
+/* In place of the system's: gives the other thread time to fork, if it can. */
+static int forked_meanwhile(int fd)
+{
+	if (fd < 0 || !is_watching)
+		return fd;
+	opened = fd;
+	for (int i = 0; i < 300 && !has_forked; i++)
+		usleep(1000);
+	return fd;
+}
+
+int socket(int family, int type, int protocol)
+{
+	return forked_meanwhile((int)syscall(SYS_socket, family, type, protocol));
+}
+
+int accept4(int listener, struct sockaddr *restrict from, socklen_t *restrict len, int flags)
+{
+	return forked_meanwhile((int)syscall(SYS_accept4, listener, from, len, flags));
+}
+
+static int open_beside_a_fork(int listener)
+{
+	bool is_inherited = true;
+	pthread_t thread;
+	int fd;
+
+	opened = -1;
+	has_forked = false;
+	is_watching = true;
+	assert_int_equal(pthread_create(&thread, NULL, fork_once_opened, &is_inherited), 0);
+	fd = listener < 0 ? tti_fork_socket(AF_UNIX, SOCK_STREAM)
+			  : tti_fork_accept(listener, NULL, NULL);
+	is_watching = false;
+	assert_true(fd >= 0);
+	pthread_join(thread, NULL);
+	assert_false(is_inherited);
+	return fd;
+}
+
+static void no_child_comes_between(void **state)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(at.sun_family);
+	int listener = open_socket(), guest = open_socket(), fd;
+
+	(void)state;
+	/* Linux gives it a name. */
+	assert_int_equal(bind(listener, (const struct sockaddr *)&at, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	len = sizeof(at);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+	assert_int_equal(connect(guest, (const struct sockaddr *)&at, len), 0);
+	fd = open_beside_a_fork(-1);
+	tti_fd_close(&fd);
+	fd = open_beside_a_fork(listener);
+	tti_fd_close(&fd);
+	tti_fd_close(&listener);
+	tti_fd_close(&guest);
+}
+
 static _Atomic bool stop;
 
 static void *open_and_close(void *self)
@@ -205,6 +310,8 @@ int main(void)
 		cmocka_unit_test(a_child_keeps_what_got_the_number),
 		cmocka_unit_test(a_lock_ends_with_the_file),
 		cmocka_unit_test(a_number_is_the_new_sockets),
+		cmocka_unit_test(files_take_no_memory_of_malloc),
+		cmocka_unit_test(no_child_comes_between),
 		cmocka_unit_test(threads_open_and_close_beside_forks),
 		cmocka_unit_test(a_child_finds_the_lock_free),
 	};
