@@ -139,7 +139,11 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_env(tutti_comm_t *out,
  * as an init does; number and rank are known when it is done. A parent that is lost cannot be
  * split (its status is returned), only shrunk
  * with TUTTI_SHRINK_FAILED. The parent is not to be destroyed by another thread while a
- * child is being made. *out is written on success only. */
+ * child is being made. *out is written on success only.
+ *
+ * If a rank fails alone, as it has no memory or thread for the call, the others get TUTTI_EPEER at once;
+ * the parent is as it was, and all may call again, tutti_comm_create_group() with another tag. With
+ * TUTTI_SHRINK_FAILED the others may have to wait for such a rank, as for one that has not called. */
 
 /* The color of ranks that are in none of the communicators that a split makes. */
 #define TUTTI_NOCOLOR (-1)
@@ -171,7 +175,11 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_dup(tutti_comm_t comm, tutti_com
  * on all members: two of them pass the same tag, each other's number and different ranks, and so would
  * wait for each other for ever. TUTTI_ETIMEOUT names who has not called within TUTTI_BOOT_TIMEOUT_MS (config.boot_timeout_ms).
  * TUTTI_EPEER: a rank of `comm` died, or a member gave up; TUTTI_EREVOKED: `comm` was revoked. A
- * member that calls after the others have failed is told so. */
+ * member that calls after the others have failed is told so.
+ *
+ * A rank remembers all that it has called with, 16 bytes for each list of ranks with each tag, until
+ * `comm` is destroyed, and looks through them in each call: use few tags, again and again, not a new one
+ * for each call. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_create_group(tutti_comm_t comm, const int *ranks,
 							     int count, int tag, tutti_comm_t *out,
 							     const tutti_config *config);

@@ -31,7 +31,8 @@ struct conflict {
 _Static_assert(sizeof(struct tti_caller_answer) <= TTI_MAIL_DATA, "answers fit into a mail");
 _Static_assert(sizeof(struct conflict) <= TTI_MAIL_DATA, "conflicts fit into a mail");
 
-/* How often this rank has called with such ranks and such a tag. */
+/* How often this rank has called with such ranks and such a tag. Kept for good: calls with different tags
+ * come in any order, other ones on other ranks, so each tag needs a count that no rank forgets. */
 struct count {
 	uint64_t key, n;
 };
