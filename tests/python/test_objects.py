@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import weakref
 
 import ml_dtypes
 import numpy as np
@@ -317,6 +318,25 @@ class Messages(unittest.TestCase):
             self.assertTrue(request.cancel())
             with self.assertRaises(tutti.CancelledError):
                 request.wait()
+
+
+class Dropped(unittest.TestCase):
+    def test_what_other_ranks_write_to_is_kept(self):
+        def begin(other):
+            arrays = [np.zeros(12), np.zeros(12)]
+            other.window(arrays[0])
+            other.channel().irecv(arrays[1])
+            return [weakref.ref(array) for array in arrays]
+
+        for end in (tutti.Communicator.destroy, tutti.Communicator.abort):
+            other = comm.dup()
+            refs = begin(other)
+            gc.collect()
+            self.assertFalse(any(ref() is None for ref in refs))
+            comm.barrier()
+            end(other)
+            gc.collect()
+            self.assertEqual([ref() for ref in refs], [None, None])
 
 
 class Plans(unittest.TestCase):

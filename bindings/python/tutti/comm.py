@@ -81,6 +81,9 @@ class Communicator(Calls):
 
     size: int
     rank: int
+    # Channels and windows that were not destroyed: whatever the program has dropped, other ranks
+    # write to their memory.
+    _open: Set[Union[Channel, Window]]
 
     def __init__(self, nranks: int, id: Union[UniqueId, bytes], rank: int, **config: Any) -> None:
         if not isinstance(id, UniqueId):
@@ -90,11 +93,14 @@ class Communicator(Calls):
 
     # -- Making --------------------------------------------------------------------------
 
+    def _own(self, handle: Optional[int]) -> None:
+        self._handle, self._open = handle, set()
+
     def _take(self, call: Any, *args: Any, of: Optional[int] = None) -> None:
         """Start to make it, and wait until it is made, or until the end of the group."""
         handle = ctypes.c_void_p()
         check(call(*(ctypes.byref(handle) if arg is _OUT else arg for arg in args)), of)
-        self._handle = handle.value
+        self._own(handle.value)
         if groups.is_open():
             groups.afterwards(self._finish)
         else:
@@ -194,11 +200,13 @@ class Communicator(Calls):
     def destroy(self) -> None:
         """Free it once this rank's own calls are done; waits for no other rank."""
         check(_c.tutti_comm_destroy(self._take_away()))
+        self._open.clear()
 
     def abort(self) -> None:
         """Give up: pending calls of this rank end with AbortedError, those of other ranks with
         PeerError. Any thread."""
         check(_c.tutti_comm_abort(self._take_away()))
+        self._open.clear()
 
     def _take_away(self) -> Optional[int]:
         handle, self._handle = self._handle, None
@@ -258,7 +266,7 @@ def init_all(nranks: int, **config: Any) -> List[Communicator]:
     out = []
     for handle in handles:
         comm = Communicator.__new__(Communicator)
-        comm._handle = handle
+        comm._own(handle)
         comm._finish()
         out.append(comm)
     return out

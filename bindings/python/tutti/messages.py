@@ -69,6 +69,7 @@ class Channel:
         self._comm, self._handle = comm, handle.value
         # Their buffers belong to the library.
         self._requests: "set[Request]" = set()
+        comm._open.add(self)
 
     def _check(self, status: int) -> None:
         if status < 0:
@@ -115,8 +116,10 @@ class Channel:
     def destroy(self) -> None:
         """End it, with all ranks."""
         handle, self._handle = self._handle, None
-        check(_c.tutti_channel_destroy(handle))
+        status = _c.tutti_channel_destroy(handle)
         self._requests.clear()
+        self._comm._open.discard(self)
+        check(status)
 
     def __enter__(self) -> "Channel":
         return self

@@ -27,6 +27,7 @@ class Window:
         comm._after(_c.tutti_window_create(comm._handle, place[0], place[1] * SIZES[place[2]],
                                            ctypes.byref(handle)), None)
         self._handle = handle.value
+        comm._open.add(self)
 
     def _move(self, call: Any, peer: int, buffer: Any, what: str, offset: int,
               stream: Optional[Stream]) -> None:
@@ -61,8 +62,10 @@ class Window:
     def destroy(self) -> None:
         """End it, with all ranks: what all have put is there then."""
         handle, self._handle = self._handle, None
-        check(_c.tutti_window_destroy(handle))
+        status = _c.tutti_window_destroy(handle)
         self._memory = None
+        self._comm._open.discard(self)
+        check(status)
 
     def __enter__(self) -> "Window":
         return self
