@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 import unittest
 import weakref
 
@@ -65,6 +66,25 @@ class Arrays(unittest.TestCase):
             np.testing.assert_array_equal(data.astype("float32"), N)
         with self.assertRaisesRegex(TypeError, "no type of elements"):
             comm.all_reduce(np.ones(4, ml_dtypes.float8_e4m3))
+
+    def test_tensors_that_are_not_what_their_memory_has(self):
+        class Tensor:
+            """What is asked of one of torch, which is not installed here."""
+
+            device, dtype = types.SimpleNamespace(type="cpu"), "torch.float32"
+
+            def __init__(self, data, conj=False, neg=False):
+                self.data = data
+                self.is_conj, self.is_neg, self.is_contiguous = lambda: conj, lambda: neg, lambda: True
+                self.data_ptr, self.numel = lambda: data.ctypes.data, lambda: data.size
+
+        Tensor.__module__ = "torch"
+        data = np.ones(3, "float32")
+        comm.all_reduce(Tensor(data))
+        np.testing.assert_array_equal(data, N)
+        for how in ({"conj": True}, {"neg": True}):
+            with self.assertRaisesRegex(ValueError, "this Tensor is conjugated or negated only when"):
+                comm.all_reduce(Tensor(data, **how))
 
     def test_what_is_refused(self):
         fixed = np.zeros(4)

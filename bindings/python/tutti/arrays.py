@@ -79,6 +79,9 @@ def _read_torch(obj: Any, what: str, written: bool) -> Place:
         raise _refuse(what, obj, f"is on the device {obj.device}, not in the host's memory")
     if not obj.is_contiguous():
         raise _refuse(what, obj, _STRIDED)
+    if obj.is_conj() or obj.is_neg():
+        raise _refuse(what, obj, "is conjugated or negated only when it is read: pass what its "
+                                 "resolve_conj() and resolve_neg() return")
     kind = _known.get(obj.dtype)
     if kind is None:
         kind = type_of(obj.dtype)
