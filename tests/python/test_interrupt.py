@@ -7,10 +7,12 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import numpy as np
 
 import tutti
+from tutti import _c, interrupts
 
 world = tutti.init()
 N, RANK = world.size, world.rank
@@ -57,12 +59,17 @@ class Interrupts(unittest.TestCase):
             self.assertLess(time.monotonic(), end, "the last rank has not said anything")
             time.sleep(0.01)
 
+    def barriers(self):
+        """The last rank has come to one before it was interrupted, and comes to no other."""
+        for _ in range(2):
+            self.comm.barrier()
+
     def end_by_ctrl_c(self, call):
         """The last rank alone makes the call, and is interrupted in it."""
         if not LAST:
             self.await_word()
             with self.assertRaisesRegex(tutti.PeerError, "was interrupted"):
-                self.comm.barrier()
+                self.barriers()
             return
         sent = soon(SIGINT)
         with self.assertRaises(KeyboardInterrupt):
@@ -122,7 +129,7 @@ class Interrupts(unittest.TestCase):
         if not LAST:
             self.await_word()
             with self.assertRaises(tutti.PeerError):
-                self.comm.barrier()
+                self.barriers()
             return
         soon(SIGINT)
         with self.assertRaises(KeyboardInterrupt):
@@ -130,6 +137,39 @@ class Interrupts(unittest.TestCase):
                 comm.barrier(stream=stream)
                 stream.synchronize()
         self.said.touch()
+
+    def interrupted(self, name, status=None):
+        """While this lasts, the call `name` is interrupted, and ends by something else at the same time."""
+        call = getattr(_c, name)
+
+        def then_interrupted(*args):
+            mine = call(*args) if status is None else status
+            interrupts._raised.append(KeyboardInterrupt())
+            return mine
+
+        return mock.patch.object(_c, name, then_interrupted)
+
+    def test_what_ends_a_call_at_the_same_time_hides_no_interrupt(self):
+        with self.interrupted("tutti_barrier", _c.tutti_status.TUTTI_EPEER):
+            self.assertRaises(KeyboardInterrupt, self.comm.barrier)
+        with tutti.Stream() as stream, self.comm.channel() as channel:
+            with self.interrupted("tutti_stream_synchronize"):
+                self.assertRaises(KeyboardInterrupt, stream.synchronize)
+            with self.interrupted("tutti_event_synchronize"):
+                self.assertRaises(KeyboardInterrupt, stream.record().synchronize)
+            channel.isend(b"1234", RANK)
+            request = channel.irecv(bytearray(4))
+            with self.interrupted("tutti_message_wait"):
+                self.assertRaises(KeyboardInterrupt, request.wait)
+            self.assertEqual(request.wait(), (RANK, 0, 4))
+        with self.comm.plan("barrier") as plan:
+            plan.start()
+            with self.interrupted("tutti_plan_wait"):
+                self.assertRaises(KeyboardInterrupt, plan.wait)
+        other = self.comm.dup()
+        with self.interrupted("tutti_comm_destroy"):
+            self.assertRaises(KeyboardInterrupt, other.destroy)
+        self.assertEqual(interrupts._raised, [])
 
     def test_making_a_communicator(self):
         soon(SIGINT)

@@ -116,10 +116,10 @@ class Calls:
             stream._keep(places)
 
     def _fail(self, status: int) -> NoReturn:
+        # First: an interrupted call may end by another rank's news that came at the same time.
+        interrupts.reraise()
         if status == _c.tutti_status.TUTTI_AGAIN:
-            interrupts.waited_in_vain()
-        if status == _c.tutti_status.TUTTI_EABORTED:
-            interrupts.reraise()
+            raise KeyboardInterrupt
         if self._handle is None:
             raise UsageError("the communicator was destroyed")
         raise error_of(status, self._handle)

@@ -199,8 +199,11 @@ class Communicator(Calls):
 
     def destroy(self) -> None:
         """Free it once this rank's own calls are done; waits for no other rank."""
-        check(_c.tutti_comm_destroy(self._take_away()))
+        status = _c.tutti_comm_destroy(self._take_away())
         self._open.clear()
+        check(status)
+        # It waits for calls that are queued on streams.
+        interrupts.reraise()
 
     def abort(self) -> None:
         """Give up: pending calls of this rank end with AbortedError, those of other ranks with

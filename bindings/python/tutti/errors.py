@@ -2,7 +2,7 @@
 """Exceptions, one class for each status of the library."""
 from typing import Dict, Optional, Type
 
-from . import _c
+from . import _c, interrupts
 
 _CLASSES: Dict[int, Type["Error"]] = {}
 
@@ -98,6 +98,8 @@ def error_of(status: int, handle: object = None) -> Error:
 
 
 def check(status: int, handle: object = None) -> None:
-    """Raise what `status` says, if it is an error."""
+    """Raise what `status` says, if it is an error, or the exception of a handler of signals that came at
+    the same time: it would be raised nowhere else."""
     if status < 0:
+        interrupts.reraise()
         raise error_of(status, handle)

@@ -9,7 +9,7 @@ hear of it, and the exception goes on from there.
 import ctypes
 import functools
 import threading
-from typing import Generator, List, NoReturn, Optional
+from typing import Generator, List, Optional
 
 from . import _c
 
@@ -64,7 +64,9 @@ def reraise() -> None:
         raise error
 
 
-def waited_in_vain() -> NoReturn:
-    """A wait is back with TUTTI_AGAIN, which only an exception does."""
+def after_wait(status: int) -> None:
+    """A wait is back that has not failed. TUTTI_AGAIN: an exception has ended it; one may also have come
+    at the same time as what was waited for."""
     reraise()
-    raise KeyboardInterrupt
+    if status:
+        raise KeyboardInterrupt

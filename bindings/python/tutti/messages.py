@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from . import _c, interrupts
 from .arrays import SIZES, read
-from .errors import check, error_of
+from .errors import check
 
 if TYPE_CHECKING:
     from .comm import Communicator
@@ -35,27 +35,30 @@ class Request:
         address, count, kind, owner = read(buffer, "data", written)
         number = ctypes.c_uint64()
         self._channel, self._owner = channel, owner
-        channel._check(call(channel._handle, address, count * SIZES[kind], peer, tag,
-                            ctypes.byref(number)))
+        check(call(channel._handle, address, count * SIZES[kind], peer, tag, ctypes.byref(number)))
         self._number = number.value
+        # Of a wait that was over when it was interrupted.
+        self._message: Optional[Message] = None
         channel._requests.add(self)
 
     def wait(self, timeout: Optional[float] = None) -> Optional[Message]:
         """Wait for at most `timeout` seconds. None: it is not over yet."""
+        if self._message is not None:
+            return self._message
         info = _c.tutti_message_info()
         status = _c.tutti_message_wait(self._channel._handle, self._number, _milliseconds(timeout),
                                        ctypes.byref(info))
-        if status == _c.tutti_status.TUTTI_AGAIN:
-            interrupts.reraise()
-            return None
-        self._channel._requests.discard(self)
-        self._channel._check(status)
-        return _message(info)
+        if status != _c.tutti_status.TUTTI_AGAIN:
+            self._channel._requests.discard(self)
+            check(status)
+            self._message = _message(info)
+        interrupts.reraise()
+        return self._message
 
     def cancel(self) -> bool:
         """Take it back, if that is still possible: wait() raises CancelledError then."""
         status = _c.tutti_message_cancel(self._channel._handle, self._number)
-        self._channel._check(status)
+        check(status)
         return bool(status == _c.tutti_status.TUTTI_OK)
 
 
@@ -70,10 +73,6 @@ class Channel:
         # Their buffers belong to the library.
         self._requests: "set[Request]" = set()
         comm._open.add(self)
-
-    def _check(self, status: int) -> None:
-        if status < 0:
-            raise error_of(status)
 
     def isend(self, data: Any, dest: int, tag: int = 0) -> Request:
         """Begin to send `data`, which must not change until the request is over."""
@@ -107,11 +106,9 @@ class Channel:
         info = _c.tutti_message_info()
         status = _c.tutti_message_probe(self._handle, _any(source), _any(tag), _milliseconds(timeout),
                                         ctypes.byref(info))
-        if status == _c.tutti_status.TUTTI_AGAIN:
-            interrupts.reraise()
-            return None
-        self._check(status)
-        return _message(info)
+        check(status)
+        interrupts.reraise()
+        return _message(info) if status == _c.tutti_status.TUTTI_OK else None
 
     def destroy(self) -> None:
         """End it, with all ranks."""

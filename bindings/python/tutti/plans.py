@@ -3,7 +3,7 @@
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
-from . import _c
+from . import _c, interrupts
 from .arrays import Place
 from .calls import op_number
 from .errors import ArgumentError, check
@@ -44,6 +44,7 @@ class Plan:
     def wait(self) -> None:
         """Wait until the last start is done."""
         self._comm._after(_c.tutti_plan_wait(self._handle), None)
+        interrupts.reraise()
 
     def destroy(self) -> None:
         """Wait for the last start and free the plan."""

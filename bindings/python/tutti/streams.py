@@ -50,8 +50,7 @@ class Event:
         """Wait until it has happened."""
         status = _c.tutti_event_synchronize(self._handle)
         check(status)
-        if status:
-            interrupts.waited_in_vain()
+        interrupts.after_wait(status)
 
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", None), None
@@ -140,8 +139,7 @@ class Stream:
             count = len(kept)
         status = _c.tutti_stream_synchronize(self._handle)
         check(status)
-        if status:
-            interrupts.waited_in_vain()
+        interrupts.after_wait(status)
         with self._lock:
             del kept[:count]
             self._older -= older
