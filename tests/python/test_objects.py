@@ -223,6 +223,34 @@ if sys.argv[1] == "raise":
             self.assertNotIn("without goodbye", out.stderr)
 
     @unittest.skipIf(RANK, "once is enough")
+    def test_programs_that_end_while_a_thread_waits(self):
+        program = """
+import sys, threading, time, tutti
+comm = tutti.init()
+channel, window = comm.channel(), comm.window(bytearray(8))
+calls = {"barrier": comm.barrier, "wait": lambda: channel.recv(bytearray(8)), "probe": channel.probe,
+         "wait_signal": lambda: window.wait_signal(1)}
+if comm.rank == 0:
+    thread = threading.Thread(target=calls[sys.argv[1]], daemon=True)
+    thread.start()
+    while sys._current_frames()[thread.ident].f_code.co_name != sys.argv[1]:
+        time.sleep(0.01)
+    time.sleep(0.5)
+else:
+    while comm.error is None:
+        time.sleep(0.01)
+    print("heard:", comm.error)
+"""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("TUTTI_")}
+        for call in ("barrier", "wait", "probe", "wait_signal"):
+            with self.subTest(call):
+                out = subprocess.run([tutti.get_tool(), "run", "-n", "2", sys.executable, "-c", program, call],
+                                     env=clean, capture_output=True, text=True, timeout=100, check=False)
+                self.assertEqual(out.returncode, 0, out)
+                self.assertIn("heard: TUTTI_EPEER", out.stdout)
+                self.assertNotIn("Traceback", out.stderr)
+
+    @unittest.skipIf(RANK, "once is enough")
     def test_arrays_that_ranks_address(self):
         program = """
 import numpy, tutti

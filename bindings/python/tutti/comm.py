@@ -3,6 +3,7 @@
 import atexit
 import ctypes
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Sequence, Set, Type, Union
@@ -245,12 +246,30 @@ class Communicator(Calls):
         return f"<tutti.Communicator: rank {self.rank} of {self.size}{state}>"
 
 
+def _called() -> Set[Communicator]:
+    """On which communicators another thread is in a call: the function of this package that makes the
+    call is where that thread is then."""
+    found = set()
+    for number, frame in sys._current_frames().items():
+        if number == threading.get_ident() or frame.f_globals.get("__package__") != __package__:
+            continue
+        owner = frame.f_locals.get("self")
+        owner = getattr(owner, "_channel", owner)
+        owner = getattr(owner, "_comm", owner)
+        if isinstance(owner, Communicator):
+            found.add(owner)
+    return found
+
+
 @atexit.register
 def _end_all() -> None:
-    """Say goodbye for a program that has not; after an exception nobody shall wait for it."""
-    failed = hasattr(sys, "last_type")
+    """Say goodbye for a program that has not; after an exception nobody shall wait for it. Nor can this
+    wait for the call of a daemon thread, which may never end."""
+    failed, called = hasattr(sys, "last_type"), _called()
+    interrupts.end()
     for comm in list(_alive):
-        (_c.tutti_comm_abort if failed else _c.tutti_comm_destroy)(comm._take_away())
+        abort = failed or comm in called
+        (_c.tutti_comm_abort if abort else _c.tutti_comm_destroy)(comm._take_away())
 
 
 def init(**config: Any) -> Communicator:

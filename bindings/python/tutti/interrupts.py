@@ -9,12 +9,14 @@ hear of it, and the exception goes on from there.
 import ctypes
 import functools
 import threading
+import time
 from typing import Generator, List, Optional
 
 from . import _c
 
 # What a handler has raised, until the call that it ended is back.
 _raised: List[BaseException] = []
+_ended = False
 
 
 def _answers() -> Generator[int, None, None]:
@@ -57,8 +59,18 @@ def taken() -> Optional[BaseException]:
     return error
 
 
+def end() -> None:
+    """The program ends: daemon threads whose calls that ends do not come back from them."""
+    global _ended
+    _ended = True
+
+
 def reraise() -> None:
     """Raise what has ended the call that is just back."""
+    # A daemon thread is stopped wherever it is when the interpreter ends. If that is where it writes
+    # that its call has failed, the lock of the file stays taken, and the interpreter aborts.
+    while _ended and threading.current_thread() is not threading.main_thread():
+        time.sleep(3600)
     error = taken()
     if error is not None:
         raise error
