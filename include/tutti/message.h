@@ -31,7 +31,8 @@
  * TUTTI_EPEER and all else that ends the communicator ends the channel, and a loss of the
  * channel alone ends it only: all waits end, and later calls return the same. TUTTI_ETIMEOUT: the
  * communicator has a timeout, and a call without one of its own has waited for longer; the channel
- * is lost. TUTTI_EUSAGE: another process's, or of a communicator that was destroyed. */
+ * is lost. TUTTI_EUSAGE: another process's, or of a communicator that was destroyed,
+ * be it while this call waited. */
 
 #include "tutti/types.h"
 

@@ -194,6 +194,7 @@ static tutti_status tell_failure(struct tti_comm *own, tutti_status status)
 static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, tutti_channel_t *out)
 {
 	struct tutti_channel *channel = tti_zalloc(sizeof(*channel));
+	char text[TTI_ERROR_TEXT];
 	tutti_comm_t own;
 	tutti_status st = tutti_comm_dup(handle, &own, NULL);
 
@@ -220,9 +221,11 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, tutti_cha
 		return st;
 	}
 	st = tell_failure(channel->own, st);
+	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	take_back(channel);
 	free_channel(channel);
-	return st;
+	/* What fails while it is taken back is not the reason. */
+	return tti_fail_quiet(st, "%s", text);
 }
 
 tutti_status tutti_channel_create(tutti_comm_t handle, tutti_channel_t *out)

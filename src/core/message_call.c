@@ -87,6 +87,12 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 	TTI_TRY(tti_channel_fate(channel));
 	if (wait->timeout_ms == 0)
 		return TUTTI_AGAIN;
+	/* Its end waits until this thread is out. */
+	if (!atomic_load(&channel->handle->comm))
+		return tti_fail(TUTTI_EUSAGE,
+				"another thread destroyed the communicator, while this one waits "
+				"for %s",
+				what);
 	look(channel, wait, true);
 	if (pthread_mutex_trylock(&channel->lock) == 0) {
 		(void)tti_message_pump(channel);

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -182,11 +183,69 @@ static void who_waits_for_a_destroyed_communicator(void **unused)
 	tutti_log_errors(1);
 }
 
+struct waiter {
+	tutti_channel_t channel;
+	bool probes;
+	tutti_status status;
+	char text[256];
+};
+
+static void *wait_in_vain(void *self)
+{
+	struct waiter *waiter = self;
+	int value;
+
+	waiter->status = waiter->probes ? tutti_message_probe(waiter->channel, 1, 5, -1, NULL)
+					: tutti_message_recv(waiter->channel, &value, sizeof(value),
+							     1, 5, NULL);
+	snprintf(waiter->text, sizeof(waiter->text), "%s", tutti_last_error(NULL));
+	return NULL;
+}
+
+/* The destruction is not held up by who waits for what does not come. */
+static void destroy_beside_waiters(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const struct timespec nap = { .tv_nsec = 20 * 1000 * 1000 };
+	struct waiter waiters[2] = { { .probes = true }, { 0 } };
+	pthread_t threads[2];
+	tutti_comm_t child;
+
+	(void)n;
+	(void)arg;
+	if (!CHECK_OK(tutti_comm_dup(comm, &child, NULL)) ||
+	    !CHECK_OK(tutti_channel_create(child, &waiters[0].channel)))
+		return;
+	waiters[1].channel = waiters[0].channel;
+	for (int i = 0; i < 2 && rank == 0; i++)
+		CHECK(pthread_create(&threads[i], NULL, wait_in_vain, &waiters[i]) == 0);
+	nanosleep(&nap, NULL);
+	if (rank == 0)
+		CHECK_OK(tutti_comm_destroy(child));
+	for (int i = 0; i < 2 && rank == 0; i++) {
+		pthread_join(threads[i], NULL);
+		CHECK(waiters[i].status == TUTTI_EUSAGE);
+		CHECK(strstr(waiters[i].text, "destroyed"));
+	}
+	CHECK_OK(tutti_barrier(comm, NULL));
+	if (rank == 1)
+		CHECK_OK(tutti_comm_destroy(child));
+	CHECK_OK(tutti_channel_destroy(waiters[0].channel));
+}
+
+static void who_waits_in_a_destroyed_communicator(void **unused)
+{
+	(void)unused;
+	tutti_log_errors(0);
+	run(2, destroy_beside_waiters, NULL);
+	tutti_log_errors(1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_waits_for_a_rank_that_left),
 		cmocka_unit_test(who_waits_for_a_destroyed_communicator),
+		cmocka_unit_test(who_waits_in_a_destroyed_communicator),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
