@@ -312,12 +312,16 @@ tutti_status tutti_channel_destroy(tutti_channel_t channel)
 	if (tti_group_is_open())
 		return tti_handle_fail(channel->handle, TUTTI_EUSAGE,
 				       "tutti_channel_destroy() inside a group: end it first");
-	if (tti_channel_enter(channel, &comm) == TUTTI_OK) {
+	comm = tti_handle_find(channel->handle);
+	if (comm && comm == atomic_load(&channel->comm)) {
 		st = tti_comm_note(comm, leave(channel));
 		forget(channel);
 		take_back(channel);
 		tti_handle_leave(channel->handle);
 	} else {
+		/* It was destroyed, and its handle may be another's by now. */
+		if (comm)
+			tti_handle_leave(channel->handle);
 		await_release(channel);
 	}
 	free_channel(channel);

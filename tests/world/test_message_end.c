@@ -134,7 +134,10 @@ static void destroy_the_communicator(tutti_comm_t comm, int rank, int n, void *a
 		CHECK(strstr(tutti_last_error(child), "has destroyed its channel"));
 	}
 	CHECK_OK(tutti_comm_destroy(child));
+	/* This order is no error, and leaves none behind. */
+	CHECK(tutti_message_isend(NULL, NULL, 0, 0, 0, NULL) == TUTTI_EINVAL);
 	CHECK_OK(tutti_channel_destroy(channel));
+	CHECK(strstr(tutti_last_error(NULL), "request is NULL"));
 }
 
 /* ... or while a long message of its is under way. */
