@@ -285,6 +285,16 @@ static void describe(const struct tti_request *request, char *buf, size_t size)
 		       from, with);
 }
 
+/* As tti_message_take_back(); the sends that it held up go on. Under the lock. */
+static bool take_back(struct tutti_channel *channel, struct tti_request *request)
+{
+	const bool taken = tti_message_take_back(channel, request);
+
+	if (taken)
+		(void)tti_message_pump(channel);
+	return taken;
+}
+
 /* This thread is interrupted, and has no number to wait for again: nothing was done, or the channel is
  * lost. */
 static tutti_status give_up(struct tutti_channel *channel, struct tti_request *request)
@@ -292,7 +302,7 @@ static tutti_status give_up(struct tutti_channel *channel, struct tti_request *r
 	bool is_over;
 
 	pthread_mutex_lock(&channel->lock);
-	is_over = request->state == TTI_REQUEST_DONE || tti_message_take_back(channel, request);
+	is_over = request->state == TTI_REQUEST_DONE || take_back(channel, request);
 	pthread_mutex_unlock(&channel->lock);
 	if (is_over)
 		return TUTTI_OK;
@@ -444,9 +454,11 @@ tutti_status tutti_message_cancel(tutti_channel_t channel, tutti_request_t id)
 	request = tti_request_find(channel, id);
 	if (!request)
 		st = no_request("tutti_message_cancel", id);
-	else if (!tti_message_take_back(channel, request))
+	else if (!take_back(channel, request))
 		st = TUTTI_AGAIN;
 	pthread_mutex_unlock(&channel->lock);
+	if (st == TUTTI_OK)
+		hand_over(channel);
 	return leave(channel, st);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/message.h"
 #include "support/world.h"
 
 /* What is not announced can be taken back, and is announced
@@ -48,6 +49,47 @@ static void announcements_are_bounded(tutti_comm_t comm, int rank, int n, void *
 	free(requests);
 }
 
+/* Whether a send waits to be announced. It moves nothing, unlike the calls. */
+static bool is_unsent(tutti_channel_t channel, int peer)
+{
+	bool is;
+
+	pthread_mutex_lock(&channel->lock);
+	is = channel->peers[peer].unsent.first != NULL;
+	pthread_mutex_unlock(&channel->lock);
+	return is;
+}
+
+/* A short message waits behind a long one that cannot be announced, and no longer. */
+static void a_cancelled_send_lets_others_go(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	enum { KEPT = 16384 };
+	static const char out[16385];
+	tutti_request_t *requests = calloc(KEPT + 2, sizeof(*requests));
+	tutti_channel_t channel;
+
+	(void)n;
+	(void)arg;
+	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
+		return;
+	for (int i = 0; rank == 0 && i < KEPT + 2; i++)
+		CHECK_OK(tutti_message_isend(channel, out, i <= KEPT ? sizeof(out) : 1, 1, i,
+					     &requests[i]));
+	if (rank == 1)
+		CHECK_OK(tutti_message_probe(channel, 0, KEPT - 1, -1, NULL));
+	CHECK_OK(tutti_barrier(comm, NULL));
+	if (rank == 0) {
+		CHECK(is_unsent(channel, 1));
+		CHECK_OK(tutti_message_cancel(channel, requests[KEPT]));
+		CHECK(!is_unsent(channel, 1));
+	} else {
+		CHECK_OK(tutti_message_probe(channel, 0, KEPT + 1, -1, NULL));
+	}
+	CHECK_OK(tutti_barrier(comm, NULL));
+	CHECK_OK(tutti_channel_destroy(channel));
+	free(requests);
+}
+
 static void announcements(void **unused)
 {
 	(void)unused;
@@ -55,6 +97,8 @@ static void announcements(void **unused)
 	assert_int_equal(world_run(&(struct world){ .n = 2, .transport = "tcp" },
 				   announcements_are_bounded, NULL),
 			 0);
+	assert_int_equal(
+		world_run(&(struct world){ .n = 2 }, a_cancelled_send_lets_others_go, NULL), 0);
 }
 
 int main(void)
