@@ -192,11 +192,16 @@ static tutti_status open_own(int64_t deadline_ns)
 	struct stat file;
 	int fd;
 
-	if (!text || end == text || *end || number < 0 || number > 1 << 24)
+	if (!text)
+		return tti_fail(TUTTI_EUNSUPPORTED,
+				"PMI_RANK is set and PMI_FD is not: the launcher has no PMI-1 by a "
+				"socket; set MASTER_ADDR and MASTER_PORT, or TUTTI_COMM_ID to "
+				"host:port of rank 0, with TUTTI_COMM_SECRET");
+	if (end == text || *end || number < 0 || number > 1 << 24)
 		return tti_fail(TUTTI_EUSAGE,
 				"PMI_FD=\"%s\" is no socket of a launcher: set TUTTI_COMM_ID to "
 				"host:port of rank 0, with TUTTI_COMM_SECRET",
-				text ? text : "");
+				text);
 	if (fstat((int)number, &file) < 0 || !S_ISSOCK(file.st_mode))
 		return tti_fail(TUTTI_EUSAGE,
 				"PMI_FD=%ld is no socket: it was closed, by a program that this "

@@ -135,7 +135,7 @@ static tutti_status find_id(struct place *place, const struct tti_timeout *timeo
 		const tutti_status st =
 			tti_pmi_share_id(place->way, place->rank, place->nranks, timeout->ms, out);
 
-		/* A library that is not there was said; an address is as good. */
+		/* A library or a socket that is not there was said; an address is as good. */
 		if (st != TUTTI_EUNSUPPORTED || !host || !port)
 			return st;
 	}
