@@ -183,6 +183,22 @@ wait $run || status=$?
 [ $status = 7 ] || fail "exit code $status, not 7"
 ok "a remote shell that reads nothing does not hold us up"
 
+# Rank 0 listens where a firewall lets the others through.
+cat >"$tmp/here" <<-END
+	#!/bin/sh
+	shift
+	exec sh -c "\$*"
+END
+chmod +x "$tmp/here"
+first=$((20000 + $$ % 10000))
+TUTTI_PORT_RANGE=$first-$((first + 19)) expect 0 "$TUTTI" run --rsh "$tmp/here" --hosts localhost -n 1 \
+	sh -c 'echo "${TUTTI_COMM_ID##*:}"'
+port=$(cat "$tmp/out")
+[ "$port" -ge "$first" ] && [ "$port" -le $((first + 19)) ] || fail "port $port is not of $first to $((first + 19))"
+TUTTI_PORT_RANGE=5-4 expect 1 "$TUTTI" run --rsh "$tmp/here" --hosts localhost -n 1 true
+says err 'TUTTI_PORT_RANGE=5-4 is no range of ports'
+ok "the port of rank 0 is one of TUTTI_PORT_RANGE"
+
 for port in 70000 0 12x 99999999 ''; do
 	printf '#!/bin/sh\necho "tutti-run-port %s"\nexec cat\n' "$port" >"$tmp/liar"
 	chmod +x "$tmp/liar"

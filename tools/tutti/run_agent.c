@@ -45,29 +45,65 @@ static char *read_job(struct args *args)
 	return NULL;
 }
 
-/* A port that nobody has now; 0: there is none. */
-static int find_port(void)
+/* `port`, or for 0 any, if nobody has it now. 0: somebody has (errno). */
+static int free_port(int port)
 {
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
-	struct sockaddr_in four = { .sin_family = AF_INET };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port) };
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
 	socklen_t len = sizeof(six);
-	int port = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int found = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const bool has_six = fd >= 0;
 
 	if (fd >= 0 && bind(fd, (const struct sockaddr *)&six, sizeof(six)) == 0 &&
 	    getsockname(fd, (struct sockaddr *)&six, &len) == 0)
-		port = ntohs(six.sin6_port);
+		found = ntohs(six.sin6_port);
 	if (fd >= 0)
 		close(fd);
-	if (port)
-		return port;
+	if (found || (has_six && errno == EADDRINUSE))
+		return found;
 	/* A host without IPv6. */
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	len = sizeof(four);
 	if (fd >= 0 && bind(fd, (const struct sockaddr *)&four, sizeof(four)) == 0 &&
 	    getsockname(fd, (struct sockaddr *)&four, &len) == 0)
-		port = ntohs(four.sin_port);
+		found = ntohs(four.sin_port);
 	if (fd >= 0)
 		close(fd);
+	return found;
+}
+
+/* What TUTTI_PORT_RANGE is; "": nothing. */
+static const char *port_range(void)
+{
+	struct tutti_param_info info;
+
+	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++)
+		if (strcmp(info.variable, "TUTTI_PORT_RANGE") == 0 && info.value)
+			return info.value;
+	return "";
+}
+
+/* A port that rank 0 can listen on; 0: there is none, said so. */
+static int find_port(struct args *args)
+{
+	const char *range = port_range();
+	unsigned first = 0, last = 0;
+	int port = 0;
+	char more;
+
+	if (*range && (sscanf(range, "%5u-%5u%c", &first, &last, &more) != 2 || first < 1 ||
+		       last > 65535 || first > last)) {
+		tool_error(args,
+			   "TUTTI_PORT_RANGE=%s is no range of ports: write it as 40000-40999",
+			   range);
+		return 0;
+	}
+	/* As ranks look: counted from another port in each process. */
+	for (unsigned i = 0, n = last - first + 1; i < n && !port; i++)
+		port = free_port(first ? (int)(first + ((unsigned)getpid() + i) % n) : 0);
+	if (!port)
+		tool_error(args, "no free port for rank 0%s%s: %s",
+			   *range ? " in TUTTI_PORT_RANGE=" : "", range, strerror(errno));
 	return port;
 }
 
@@ -77,11 +113,9 @@ static bool settle_port(struct args *args, struct job *job, const char *host, in
 	const bool is_first = job->first_rank == 0;
 
 	if (!port)
-		port = find_port();
-	if (!port) {
-		tool_error(args, "no free port for rank 0: %s", strerror(errno));
+		port = find_port(args);
+	if (!port)
 		return false;
-	}
 	snprintf(job->address, sizeof(job->address), "%s:%d", host, port);
 	if (is_first) {
 		printf(RUN_PORT_LINE "%d\n", port);
