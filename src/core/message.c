@@ -76,15 +76,18 @@ static void free_channel(struct tutti_channel *channel)
 	tti_free(channel);
 }
 
-/* What this rank has not received is dropped. */
+/* What this rank has not received is dropped. Where the channel is lost, others are told why, and that
+ * this rank leaves is not the reason. */
 static void say_leave(struct tutti_channel *channel)
 {
+	const bool is_lost = atomic_load(&channel->own->fate) || atomic_load(&channel->comm->fate);
+
 	pthread_mutex_lock(&channel->lock);
 	for (size_t i = 0; i < channel->requests.n; i++)
 		if (channel->requests.at[i])
 			(void)tti_message_take_back(channel, channel->requests.at[i]);
 	for (int rank = 0; rank < channel->own->n; rank++)
-		channel->peers[rank].leaves = true;
+		channel->peers[rank].leaves = !is_lost;
 	(void)tti_message_pump(channel);
 	pthread_mutex_unlock(&channel->lock);
 }

@@ -243,12 +243,51 @@ static void who_waits_in_a_destroyed_communicator(void **unused)
 	tutti_log_errors(1);
 }
 
+/* Rank 2 destroys its channel because it has heard of the abort, which rank 0 may not have yet. */
+static void abort_the_communicator(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const struct timespec nap = { .tv_nsec = 20 * 1000 * 1000 };
+	tutti_channel_t channel;
+	tutti_comm_t child;
+	int value;
+
+	(void)n;
+	(void)arg;
+	if (!CHECK_OK(tutti_comm_dup(comm, &child, NULL)) ||
+	    !CHECK_OK(tutti_channel_create(child, &channel)))
+		return;
+	nanosleep(&nap, NULL);
+	if (rank == 1) {
+		CHECK_OK(tutti_comm_abort(child));
+	} else {
+		if (rank == 2)
+			CHECK(tutti_message_probe(channel, 1, 5, -1, NULL) < 0);
+		else
+			CHECK(tutti_message_recv(channel, &value, sizeof(value), 2, 5, NULL) < 0);
+		CHECK(strstr(tutti_last_error(child), "abort"));
+		CHECK(tutti_channel_destroy(channel) < 0);
+		CHECK_OK(tutti_comm_destroy(child));
+		return;
+	}
+	CHECK_OK(tutti_channel_destroy(channel));
+}
+
+static void who_waits_for_a_rank_that_aborts(void **unused)
+{
+	(void)unused;
+	tutti_log_errors(0);
+	for (int i = 0; i < 5; i++)
+		run(3, abort_the_communicator, NULL);
+	tutti_log_errors(1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_waits_for_a_rank_that_left),
 		cmocka_unit_test(who_waits_for_a_destroyed_communicator),
 		cmocka_unit_test(who_waits_in_a_destroyed_communicator),
+		cmocka_unit_test(who_waits_for_a_rank_that_aborts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
