@@ -360,10 +360,11 @@ static inline bool tti_turn_is_free(const struct tti_comm *comm)
 /* -- init.c ----------------------------------------------------------------- */
 
 /* tutti_comm_init_rank_config() with an id that others read from a file of this rank, NULL: there is
- * none. The meeting is taken over, and closed when all have come or the init has failed. */
+ * none. The meeting is taken over, and closed when all have come or the init has failed. Errors name
+ * the file `secret_path`, if it is not "": it has the secret that the ranks prove. */
 TUTTI_CHECKED tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank,
 					     const tutti_unique_id *id, struct tti_meeting *meeting,
-					     const tutti_config *config);
+					     const char *secret_path, const tutti_config *config);
 
 /* -- setup.c ---------------------------------------------------------------- */
 

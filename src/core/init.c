@@ -21,6 +21,7 @@ struct plan {
 	tutti_config config;
 	char *transport, *algo;
 	struct tti_meeting *meeting; /* until all have come; NULL: there is none */
+	char *secret_path;           /* whose secret the ranks prove; NULL: it is another one */
 	int nids;
 	tutti_unique_id ids[];
 };
@@ -30,6 +31,7 @@ static void plan_free(struct plan *plan)
 	if (plan->maker)
 		tti_maker_end(plan->maker);
 	tti_meeting_close(plan->meeting, false);
+	tti_free(plan->secret_path);
 	tti_free(plan->transport);
 	tti_free(plan->algo);
 	tti_secret_free(plan);
@@ -99,6 +101,20 @@ static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique
 	return TUTTI_OK;
 }
 
+/* Hosts that do not share the folder have each made a secret of their own. */
+static tutti_status explain_secret(const struct plan *plan, tutti_status st)
+{
+	char text[TTI_ERROR_TEXT];
+
+	if (!plan->secret_path || (st != TUTTI_EMISMATCH && st != TUTTI_ETIMEOUT))
+		return st;
+	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
+	return tti_fail(st,
+			"%s; the ranks prove the secret in %s, of which all hosts need the same "
+			"copy, or TUTTI_COMM_SECRET",
+			text, plan->secret_path);
+}
+
 static tutti_status connect_and_setup(struct plan *plan)
 {
 	struct tti_comm *comm = plan->comm;
@@ -126,6 +142,7 @@ static tutti_status connect_and_setup(struct plan *plan)
 		};
 
 		st = tti_meeting_explain(plan->meeting, tti_boot_connect(&config, &boot));
+		st = explain_secret(plan, st);
 		/* Before this rank's roll call, so that no other has ended its init. */
 		tti_meeting_close(plan->meeting, st == TUTTI_OK);
 		plan->meeting = NULL;
@@ -256,7 +273,7 @@ static tutti_status check_shape(const void *out, int nranks, int rank)
 
 static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nids,
 				const tutti_unique_id *ids, struct tti_meeting *meeting,
-				const tutti_config *config)
+				const char *secret_path, const tutti_config *config)
 {
 	struct plan *plan;
 	tutti_status st = check_shape(out, nranks, rank);
@@ -271,6 +288,15 @@ static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nid
 		return st;
 	}
 	plan->meeting = meeting;
+	if (secret_path && *secret_path) {
+		plan->secret_path = tti_strdup(secret_path);
+		if (!plan->secret_path) {
+			tti_comm_free(plan->comm);
+			plan_free(plan);
+			return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory",
+					nranks);
+		}
+	}
 	if (plan->config.blocking && !tti_group_is_open())
 		return init_here(plan, out);
 	return init_aside(plan, out);
@@ -279,13 +305,14 @@ static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nid
 tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
 				      const tutti_unique_id *ids, const tutti_config *config)
 {
-	return init_by_ids(out, nranks, rank, nids, ids, NULL, config);
+	return init_by_ids(out, nranks, rank, nids, ids, NULL, NULL, config);
 }
 
 tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank, const tutti_unique_id *id,
-			       struct tti_meeting *meeting, const tutti_config *config)
+			       struct tti_meeting *meeting, const char *secret_path,
+			       const tutti_config *config)
 {
-	return init_by_ids(out, nranks, rank, 1, id, meeting, config);
+	return init_by_ids(out, nranks, rank, 1, id, meeting, secret_path, config);
 }
 
 tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks, tutti_unique_id id,

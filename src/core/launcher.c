@@ -149,18 +149,6 @@ static tutti_status find_id(struct place *place, const struct tti_timeout *timeo
 			place->launcher, place->rank, place->nranks);
 }
 
-/* Hosts that do not share the folder have each made a secret of their own. */
-static tutti_status explain_secret(const struct place *place, tutti_status st)
-{
-	char text[1024];
-
-	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
-	return tti_fail(st,
-			"%s; the ranks prove the secret in %s, of which all hosts need the same "
-			"copy, or TUTTI_COMM_SECRET",
-			text, place->secret_path);
-}
-
 tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 {
 	struct place place = { 0 };
@@ -174,9 +162,8 @@ tutti_status tutti_comm_init_env(tutti_comm_t *out, const tutti_config *config)
 	TTI_TRY(find_id(&place, &timeout, &id, &meeting));
 	tti_log(TTI_LOG_INFO, TTI_CORE, "rank %d of %d by %s", place.rank, place.nranks,
 		place.launcher);
-	st = tti_comm_init_met(out, place.nranks, place.rank, &id, meeting, config);
+	st = tti_comm_init_met(out, place.nranks, place.rank, &id, meeting, place.secret_path,
+			       config);
 	explicit_bzero(&id, sizeof(id));
-	if (*place.secret_path && (st == TUTTI_EMISMATCH || st == TUTTI_ETIMEOUT))
-		return explain_secret(&place, st);
 	return st;
 }

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What calls take, what they refuse, and what communicators are made of. Run by `tutti run -n N python`."""
 import array
+import contextlib
 import ctypes
 import gc
 import os
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import types
 import unittest
@@ -19,6 +22,14 @@ from tutti import _c, arrays
 
 comm = tutti.init()
 N, RANK = comm.size, comm.rank
+
+
+def free_port():
+    """One that the system gives to no connection."""
+    for port in range(20000 + os.getpid() % 8000, 30000):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise OSError("no port is free")
 
 
 class OnlyDLPack:
@@ -199,6 +210,20 @@ class Communicators(unittest.TestCase):
                 slow.recv(np.zeros(1), 1)
         comm.barrier()
         slow.abort()
+
+    @unittest.skipIf(RANK, "once is enough")
+    def test_hosts_with_secrets_of_their_own(self):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("TUTTI_")}
+        port = free_port()
+        with tempfile.TemporaryDirectory() as folder:
+            started = [subprocess.Popen(
+                [sys.executable, "-c", "import tutti; tutti.init(boot_timeout=5)"], stderr=subprocess.PIPE, text=True,
+                env={**clean, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                     "MASTER_PORT": str(port), "TUTTI_MASTER_PORT": str(port), "XDG_CONFIG_HOME": f"{folder}/{rank}"})
+                for rank in range(2)]
+            for rank, each in enumerate(started):
+                self.assertIn(f"the ranks prove the secret in {folder}/{rank}/tutti/secret, of which all hosts need "
+                              "the same copy", each.communicate(timeout=100)[1])
 
     @unittest.skipIf(RANK, "once is enough")
     def test_programs_that_end_without_a_word(self):
