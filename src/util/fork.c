@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -105,12 +106,14 @@ static bool make_room(void)
 
 	if (files.n < files.room)
 		return true;
-	at = files.room ? mremap(files.all, files.room * sizeof(*files.all),
-				 more * sizeof(*files.all), MREMAP_MAYMOVE)
-			: mmap(NULL, more * sizeof(*files.all), PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = mmap(NULL, more * sizeof(*files.all), PROT_READ | PROT_WRITE,
+		  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (at == MAP_FAILED)
 		return false;
+	if (files.room) {
+		memcpy(at, files.all, files.n * sizeof(*files.all));
+		munmap(files.all, files.room * sizeof(*files.all));
+	}
 	files.all = at;
 	files.room = more;
 	return true;
