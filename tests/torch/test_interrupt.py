@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ctrl-C while a call of torch.distributed waits: the last rank alone makes it, and is interrupted."""
+import gc
 import os
 import signal
 import threading
 import time
 import unittest
+import weakref
+from types import SimpleNamespace
 from typing import Any, Callable
 
 import torch
 import torch.distributed as dist
 
 import tutti.torch
+from tutti import _c
 from ranks import Ranks, raises, same
 from torch._C import _distributed_c10d as c10d
 
@@ -44,6 +48,45 @@ def a_call(rank: int, n: int) -> None:
         return
     # The others may pass the first one, since the last rank has come to it.
     raises(tutti.torch.BackendError, "was interrupted", lambda: (dist.barrier(), dist.barrier()))
+
+
+def interrupted_behind(call: Callable[..., int]) -> Callable[..., int]:
+    """`call`, behind which a handler of a signal raises before it is back."""
+
+    def both(*arguments: Any) -> int:
+        assert call(*arguments) >= 0
+        raise KeyboardInterrupt
+
+    return both
+
+
+def a_call_that_was_queued(rank: int, n: int) -> None:
+    """Its buffers stay until it is done, and so do those of messages that were begun."""
+    engine = tutti.torch.engine_of()
+    held, place = torch.ones(1000), torch.zeros(1000)
+    buffers = [weakref.ref(held), weakref.ref(place)]
+    options = SimpleNamespace(asyncOp=True)
+    if rank == n - 1:
+        raises(KeyboardInterrupt, "", lambda: engine.run(
+            engine.note("test"), interrupted_behind(_c.tutti_broadcast),
+            (held.data_ptr(), held.data_ptr(), 1000, int(_c.tutti_type.TUTTI_FLOAT32), 0), options,
+            [], held))
+        raises(KeyboardInterrupt, "", lambda: engine.channel._begin(
+            interrupted_behind(_c.tutti_message_irecv), engine.note("test"), place, place, 0, 7, True))
+    del held, place
+    gc.collect()
+    assert [ref() is not None for ref in buffers] == [rank == n - 1] * 2
+    store().add("begun", 1)
+    while store().add("begun", 0) < n:
+        time.sleep(0.01)
+    if rank < n - 1:
+        dist.broadcast(torch.ones(1000), 0)
+    if rank == 0:
+        dist.send(torch.ones(1000), n - 1, tag=7)
+    del engine
+    dist.destroy_process_group()
+    gc.collect()
+    assert buffers[0]() is None
 
 
 def a_handler_that_raises_nothing(rank: int, n: int) -> None:
@@ -128,6 +171,9 @@ def init(rank: int, n: int) -> None:
 class Interrupts(Ranks):
     def test_a_call(self) -> None:
         self.each(a_call)
+
+    def test_a_call_that_was_queued(self) -> None:
+        self.each(a_call_that_was_queued, [2])
 
     def test_a_handler_that_raises_nothing(self) -> None:
         self.each(a_handler_that_raises_nothing)

@@ -104,6 +104,8 @@ class Work(c10d.Work):  # type: ignore[misc]
                  held: Any, after: Optional[Callable[[], None]]) -> None:
         super().__init__()
         self._engine = weakref.ref(engine)
+        # Known to the end of the engine, when that reference is empty.
+        self._of = id(engine)
         self._entry = entry
         self._outputs = outputs
         self._held = held
@@ -137,7 +139,7 @@ class Work(c10d.Work):  # type: ignore[misc]
 
     def is_of(self, engine: "Engine") -> bool:
         """Whether the call is on the communicator of `engine`."""
-        return self._engine() is engine
+        return self._of == id(engine)
 
     def _settle(self, future: torch.futures.Future) -> None:
         if self._error is not None:
@@ -362,15 +364,17 @@ class Engine:
             entry.end(None)
             return finished(outputs)
         work = Work(self, entry, outputs, held, after)
+        number = next(_numbers)
+        # Before the call: a handler of a signal may raise as soon as it is queued, and then its buffers
+        # must stay all the same.
+        _under_way[number] = work
         with self.lock, self._within(limit):
             status = function(*arguments, self.comm, self.stream)
             if status < 0:
+                del _under_way[number]
                 raise self.failed(entry, status)
-            number = next(_numbers)
-            _under_way[number] = work
             status = _c.tutti_stream_call(self.stream, _ended, number)
             if status < 0:
-                del _under_way[number]
                 raise self.failed(entry, status)
         self.keep(work)
         if not getattr(options, "asyncOp", True):
@@ -469,6 +473,9 @@ class Engine:
             if _c.tutti_stream_synchronize(stream) == _Status.TUTTI_AGAIN:
                 self.abort()
             _c.tutti_stream_destroy(stream)
+            for number, work in list(_under_way.items()):
+                if work.is_of(self):
+                    del _under_way[number]
         comm, self.comm = self.comm, None
         if comm is not None:
             _c.tutti_comm_destroy(comm)

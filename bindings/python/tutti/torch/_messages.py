@@ -24,12 +24,13 @@ _NO_TIMEOUT = timedelta(0)
 class Message(c10d.Work):  # type: ignore[misc]
     """A message that is being sent or received. Any thread may wait for it, or ask."""
 
-    def __init__(self, channel: "Channel", entry: Entry, number: int, tensor: torch.Tensor,
-                 place: torch.Tensor, is_receive: bool) -> None:
+    def __init__(self, channel: "Channel", entry: Entry, tensor: torch.Tensor, place: torch.Tensor,
+                 is_receive: bool) -> None:
         super().__init__()
         self._channel = channel
         self._entry = entry
-        self._number = number
+        #: 0 until it is begun.
+        self.number = ctypes.c_uint64()
         self._tensor = tensor
         self._place: Optional[torch.Tensor] = place
         self._is_receive = is_receive
@@ -44,7 +45,7 @@ class Message(c10d.Work):  # type: ignore[misc]
         if self._over:
             return True
         info = _c.tutti_message_info()
-        status = _c.tutti_message_wait(self._channel.handle, self._number, timeout_ms,
+        status = _c.tutti_message_wait(self._channel.handle, self.number.value, timeout_ms,
                                        ctypes.byref(info))
         if status == _AGAIN:
             interrupts.reraise()
@@ -92,7 +93,7 @@ class Message(c10d.Work):  # type: ignore[misc]
 
     def _cancel(self) -> int:
         """Take it back; _AGAIN: it is too late for that, and it goes on."""
-        return int(_c.tutti_message_cancel(self._channel.handle, self._number))
+        return int(_c.tutti_message_cancel(self._channel.handle, self.number.value))
 
     def _expire(self, limit: Any) -> None:
         error = BackendError(f"Timed out waiting {milliseconds(limit)} ms for {self._entry}")
@@ -150,8 +151,8 @@ class Message(c10d.Work):  # type: ignore[misc]
             future.set_exception(error)
 
     def __del__(self) -> None:
-        if not self._over:
-            self._channel.leave(self._number, self._place)
+        if not self._over and self.number.value:
+            self._channel.leave(self.number.value, self._place)
 
 
 class Channel:
@@ -183,14 +184,14 @@ class Channel:
                place: torch.Tensor, peer: int, tag: int, is_receive: bool) -> Message:
         if self._left:
             self._sweep()
-        number = ctypes.c_uint64()
+        # Before the call: if a handler of a signal raises behind it the memory must stay all the same.
+        message = Message(self, entry, tensor, place, is_receive)
         status = function(self.handle, place.data_ptr(), place.numel() * place.element_size(), peer,
-                          tag, ctypes.byref(number))
+                          tag, ctypes.byref(message.number))
         if status < 0:
             error = error_of(status, entry.call)
             entry.end(error)
             raise error
-        message = Message(self, entry, number.value, tensor, place, is_receive)
         if entry.event is not None:
             # The profiler has what other threads end as asynchronous.
             message.get_future()
