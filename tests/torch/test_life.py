@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 import tutti.torch
+from tutti import _c
 from ranks import KILLED, Ranks, raises, run, same
 from torch._C import _distributed_c10d as c10d
 
@@ -199,6 +200,20 @@ def aborted(rank: int, n: int) -> None:
         raises(tutti.torch.BackendError, "rank 0", lambda: dist.all_reduce(torch.ones(2)))
     store.get("aborted")
     raises(RuntimeError, "", dist.barrier)
+
+
+def aborted_before_the_call(rank: int, n: int) -> None:
+    """By another thread, when the call is in the record and not in the library."""
+    engine = tutti.torch.engine_of()
+    entry, options = engine.note("barrier"), c10d.BarrierOptions()
+    store = dist.distributed_c10d._get_default_store()
+    store.add("begun", 1)
+    while store.add("begun", 0) < n:
+        time.sleep(0.01)
+    engine.abort()
+    raises(tutti.torch.BackendError, "TUTTI_EABORTED",
+           lambda: engine.run(entry, _c.tutti_barrier, (), options, []))
+    assert entry.state == "failed"
 
 
 def destroyed_and_made_again(rank: int, n: int) -> None:
@@ -394,6 +409,9 @@ class Life(Ranks):
 
     def test_aborted(self) -> None:
         self.each(aborted, [3])
+
+    def test_aborted_before_the_call(self) -> None:
+        self.each(aborted_before_the_call, [2])
 
     def test_destroyed_and_made_again(self) -> None:
         self.each(destroyed_and_made_again, [2, 3])

@@ -427,7 +427,12 @@ class Engine:
 
     def failed(self, entry: Entry, status: int) -> BaseException:
         """The exception for a call of this thread that failed; where Ctrl-C has ended it, that."""
-        error = error_of(status, entry.call)
+        if self.comm is None and status in _MISTAKES:
+            # abort() came between the beginning of the call and the library.
+            error: Exception = BackendError(f"{entry.call} (TUTTI_EABORTED): the process group was "
+                                            f"aborted or shut down")
+        else:
+            error = error_of(status, entry.call)
         entry.end(error)
         if status <= _c.TUTTI_STATUS_LOST:
             self.report(error)
