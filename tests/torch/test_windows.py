@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Windows: what is put, got and signalled, in memory of both kinds, and how windows end."""
+import datetime
 import gc
 import os
 import signal
+import threading
+import time
 import unittest
-from typing import Callable
+from types import SimpleNamespace
+from typing import Any, Callable
 
 import torch
 import torch.distributed as dist
 
 import tutti.torch
 from ranks import KILLED, Ranks, raises, run, same
+from torch._C import _distributed_c10d as c10d
 
 COUNT = 1000
 
@@ -89,6 +94,35 @@ def signals(rank: int, n: int, make: Callable[[int], torch.Tensor]) -> None:
     window.tensor_deregister()
 
 
+def beside_a_collective(rank: int, n: int) -> None:
+    """A thread waits for a signal, which comes when the group has done something else."""
+    window = tutti.torch.new_window(torch.zeros(COUNT))
+    thread = threading.Thread(target=lambda: window.wait_signal(1 - rank), daemon=True)
+    thread.start()
+    time.sleep(0.2)
+    dist.barrier()
+    dist.barrier(async_op=True).wait()
+    window.signal(1 - rank)
+    thread.join()
+    window.tensor_deregister()
+
+
+def deadline_of_a_call(rank: int, n: int) -> None:
+    window = tutti.torch.new_window(torch.zeros(COUNT))
+    options = SimpleNamespace(timeout=datetime.timedelta(seconds=1))
+    window.signal(1 - rank, opts=options)
+    window.wait_signal(1 - rank, opts=options)
+    if rank == 0:
+        raises(tutti.torch.BackendError, "Timed out waiting 1000 ms",
+               lambda: window.wait_signal(1, opts=options))
+        store().set("over", "yes")
+    store().get("over")
+
+
+def store() -> Any:
+    return dist.distributed_c10d._get_default_store()
+
+
 def as_pytorch_has_them(rank: int, n: int) -> None:
     assert dist._supports_window()
     window = dist._new_window()
@@ -154,6 +188,13 @@ class Windows(Ranks):
 
     def test_signals(self) -> None:
         self.each(each_memory(signals))
+
+    @unittest.skipUnless(hasattr(c10d, "Backend"), "with PyTorch 1 all calls are queued in one row")
+    def test_beside_a_collective(self) -> None:
+        self.each(beside_a_collective, [2], timeout=60.0)
+
+    def test_deadline_of_a_call(self) -> None:
+        self.each(deadline_of_a_call, [2])
 
     @unittest.skipUnless(hasattr(dist, "_new_window"), "this PyTorch has no windows")
     def test_as_pytorch_has_them(self) -> None:

@@ -3,7 +3,7 @@
 later and the Work of each, deadlines, the end, and a record of what was called last.
 
 Threads: what a group does is done under its lock, since a communicator is one thread's at a time;
-abort() takes none. The stream's thread finishes each Work, with the GIL, and never touches the
+abort() takes none, nor do messages and windows. The stream's thread finishes each Work, with the GIL, and never touches the
 Engine: so an Engine, whose end waits for that thread, is never freed on it.
 """
 import atexit
@@ -316,6 +316,8 @@ class Engine:
         self.windows: Dict[Optional[int], torch.Tensor] = {}
         self.timeout = timeout
         self.lock = threading.RLock()
+        # For a call and that which finishes its Work, one behind the other on the stream.
+        self._queue = threading.RLock()
         self.number = 0
         self.error: Optional[BaseException] = None
         self._record: Deque[Entry] = collections.deque(maxlen=RECORD)
@@ -348,14 +350,15 @@ class Engine:
 
     def run(self, entry: Entry, function: Callable[..., int], arguments: Tuple[Any, ...],
             options: Any, outputs: List[torch.Tensor], held: Any = None,
-            after: Optional[Callable[[], None]] = None) -> Work:
+            after: Optional[Callable[[], None]] = None, beside: bool = False) -> Work:
         """Call `function` with `arguments`, the communicator and a stream; then `after`. At once
         if the options say that the caller waits for it, else on the stream; there, too, if there
         is a profiler, so that it has all calls in one place. `held` and `outputs` keep what the
-        arguments point at."""
-        limit = self._limit(options)
+        arguments point at. `beside`: the call may be made while another thread is in one."""
+        limit = self.limit(options)
+        lock = _ALWAYS if beside else self.lock
         if entry.event is None and not getattr(options, "asyncOp", True):
-            with self.lock, self._within(limit):
+            with lock, self._within(limit):
                 status = function(*arguments, self.comm, None)
             if status < 0:
                 raise self.failed(entry, status)
@@ -368,7 +371,7 @@ class Engine:
         # Before the call: a handler of a signal may raise as soon as it is queued, and then its buffers
         # must stay all the same.
         _under_way[number] = work
-        with self.lock, self._within(limit):
+        with lock, self._queue, self._within(limit):
             status = function(*arguments, self.comm, self.stream)
             if status < 0:
                 del _under_way[number]
@@ -388,7 +391,7 @@ class Engine:
         if status < 0:
             raise self.failed(entry, status)
 
-    def _limit(self, options: Any) -> Optional[timedelta]:
+    def limit(self, options: Any) -> Optional[timedelta]:
         """The deadline that the caller set for this call, if it is not that of the group."""
         limit = getattr(options, "timeout", None)
         if limit is None or limit <= _NO_TIMEOUT or limit == self.timeout:

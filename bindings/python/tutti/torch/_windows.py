@@ -61,14 +61,17 @@ class Window:
         engine, full = self._engine, (self._handle, peer) + arguments
         entry = engine.note(function.__name__[len("tutti_"):], sum(map(torch.numel, tensors)), tensors,
                             peer)
-        # Behind what is queued, since a signal is for all that was put before.
-        queued = async_op or _c.tutti_stream_query(engine.stream) == _c.tutti_status.TUTTI_AGAIN
-        options = SimpleNamespace(asyncOp=queued, timeout=getattr(opts, "timeout", None))
+        limit = engine.limit(opts)
+        # Behind what is queued, since a signal is for all that was put before. A deadline is that of the
+        # Work, since the communicator's would be that of other threads' calls, too.
+        queued = (async_op or limit is not None or
+                  _c.tutti_stream_query(engine.stream) == _c.tutti_status.TUTTI_AGAIN)
+        options = SimpleNamespace(asyncOp=queued, timeout=None)
         # These calls have no communicator among their arguments.
         work = engine.run(entry, lambda _comm, stream: function(*full, stream), (), options,
-                          list(tensors), held, after)
+                          list(tensors), held, after, beside=True)
         if not async_op:
-            work.wait()
+            work.wait(limit)
         return work
 
     def _move(self, function: Any, tensor: torch.Tensor, place: torch.Tensor, peer: int, offset: int,
