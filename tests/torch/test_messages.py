@@ -3,6 +3,7 @@
 import datetime
 import os
 import signal
+import time
 import unittest
 
 import torch
@@ -133,6 +134,28 @@ def mistakes(rank: int, n: int) -> None:
     same(total, torch.full((2,), float(n)))
 
 
+def deadline_beside_a_future(rank: int, n: int) -> None:
+    """The future's thread waits, too."""
+    if rank == 0:
+        work = dist.irecv(torch.zeros(2), 1)
+        future = work.get_future()
+        time.sleep(0.1)
+        raises(tutti.torch.BackendError, "Timed out waiting 200 ms",
+               lambda: work.wait(datetime.timedelta(milliseconds=200)))
+        raises(Exception, "", future.wait)
+        assert work.is_completed() and not work.is_success()
+        # What comes in time does so beside a future, too.
+        got = torch.zeros(2)
+        work = dist.irecv(got, 1, tag=1)
+        work.get_future()
+        dist.barrier()
+        work.wait(datetime.timedelta(seconds=100))
+        same(got, torch.ones(2))
+    else:
+        dist.barrier()
+        dist.send(torch.ones(2), 0, tag=1)
+
+
 def death(rank: int, n: int) -> None:
     dist.barrier()
     if rank == 1:
@@ -177,6 +200,9 @@ class Messages(Ranks):
 
     def test_mistakes(self) -> None:
         self.each(mistakes, [2])
+
+    def test_deadline_beside_a_future(self) -> None:
+        self.each(deadline_beside_a_future, [2], timeout=20.0)
 
     def test_death(self) -> None:
         self.assertEqual(run(death, 3), [0, KILLED, 0])

@@ -6,6 +6,7 @@ whenever it is asked; a future of it has a thread that waits.
 """
 import ctypes
 import threading
+import time
 import weakref
 from datetime import timedelta
 from typing import Any, Callable, List, Optional, Tuple
@@ -79,14 +80,24 @@ class Message(c10d.Work):  # type: ignore[misc]
         Ctrl-C ends, which else goes on."""
         limit = timeout if timeout is not None and timeout > _NO_TIMEOUT else None
         if not self._over:
-            with self._turn:
-                try:
-                    if not self._ask(-1 if limit is None else milliseconds(limit)):
-                        self._expire(limit)
-                except BaseException:
-                    if not self._over and self._cancel() == _c.tutti_status.TUTTI_OK:
-                        self._ask(-1)
-                    raise
+            begun = time.monotonic()
+            # The thread of a future has the turn and waits without a limit: until it is ended here.
+            in_time = self._turn.acquire(timeout=-1 if limit is None else limit.total_seconds())
+            if not in_time:
+                self._end(limit)
+                self._turn.acquire()
+            try:
+                if not in_time:
+                    self._expire(limit)
+                elif not self._ask(-1 if limit is None else self._left(limit, begun)):
+                    self._end(limit)
+                    self._expire(limit)
+            except BaseException:
+                if not self._over and self._cancel() == _c.tutti_status.TUTTI_OK:
+                    self._ask(-1)
+                raise
+            finally:
+                self._turn.release()
         if self._error is not None:
             raise self._error
         return True
@@ -95,15 +106,25 @@ class Message(c10d.Work):  # type: ignore[misc]
         """Take it back; _AGAIN: it is too late for that, and it goes on."""
         return int(_c.tutti_message_cancel(self._channel.handle, self.number.value))
 
-    def _expire(self, limit: Any) -> None:
-        error = BackendError(f"Timed out waiting {milliseconds(limit)} ms for {self._entry}")
+    @staticmethod
+    def _left(limit: timedelta, begun: float) -> int:
+        spent = timedelta(seconds=time.monotonic() - begun)
+        return milliseconds(max(limit - spent, _NO_TIMEOUT))
+
+    def _end(self, limit: Any) -> None:
+        """Take it back since its time is over, or end the group."""
         if self._cancel() == _AGAIN:
             engine = self._channel.engine()
             if engine is not None:
-                engine.report(error)
+                engine.report(self._late(limit))
                 engine.abort()
+
+    def _expire(self, limit: Any) -> None:
         self._ask(-1)
-        self._error = error
+        self._error = self._late(limit)
+
+    def _late(self, limit: Any) -> BaseException:
+        return BackendError(f"Timed out waiting {milliseconds(limit)} ms for {self._entry}")
 
     def is_completed(self) -> bool:
         """Whether the message is sent, or received, or failed."""
