@@ -368,6 +368,29 @@ def shrunk(rank: int, n: int) -> None:
     os._exit(0)  # PyTorch's own shutdown would meet the store of a dead rank
 
 
+def shrunk_beside_a_call(rank: int, n: int) -> None:
+    """A thread waits in a call to which the last rank does not come; the others go on without it."""
+    store, errors = dist.distributed_c10d._get_default_store(), []
+    dist.barrier()
+    if rank == n - 1:
+        store.get("over")
+        return
+
+    def wait() -> None:
+        errors.append(raises(RuntimeError, "TUTTI_EREVOKED", dist.barrier))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.2)
+    dist.shrink_group([n - 1], shrink_flags=dist.distributed_c10d.SHRINK_ABORT)
+    thread.join()
+    assert len(errors) == 1
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    same(tensor, torch.full((2,), n - 1.0))
+    store.set("over", "yes")
+
+
 class Life(Ranks):
     """Each of these on 2 to 4 ranks, or on as many as it needs."""
 
@@ -446,6 +469,10 @@ class Life(Ranks):
     @unittest.skipUnless(hasattr(dist, "shrink_group"), "this PyTorch has no shrink_group")
     def test_shrunk(self) -> None:
         self.assertEqual(run(shrunk, 3), [0, KILLED, 0])
+
+    @unittest.skipUnless(hasattr(dist, "shrink_group"), "this PyTorch has no shrink_group")
+    def test_shrunk_beside_a_call(self) -> None:
+        self.each(shrunk_beside_a_call, [3], timeout=20.0)
 
 
 if __name__ == "__main__":

@@ -214,6 +214,11 @@ class _Group(Operations):
     def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0,
                opts_override: Any = None) -> "TuttiBackend":
         """A backend of the ranks that are left; with SHRINK_ABORT without those, too, that died."""
+        if shrink_flags and self._engine.comm is not None:
+            # Any thread may: one that waits in a call has the lock that shrinking takes.
+            status = _c.tutti_comm_revoke(self._engine.comm)
+            if status < 0:
+                raise error_of(status, "shrink_group", self._engine.comm)
         timeout = getattr(opts_override, "_timeout", self._engine.timeout)
         excluded = (ctypes.c_int * len(ranks_to_exclude))(*ranks_to_exclude)
         flag = _c.TUTTI_SHRINK_FAILED if shrink_flags else _c.TUTTI_SHRINK_DEFAULT
