@@ -32,6 +32,8 @@ def calls(rank: int, n: int) -> None:
     dist.all_reduce(mixed)
     same(mixed, torch.full((LONG,), float(n)))
     assert tutti.torch.empty(0, 3).shape == (0, 3)
+    for shape in ((2, 3), [2, 3], torch.Size([2, 3]), (), (0, 3)):
+        assert tutti.torch.empty(shape, dtype=torch.int32).shape == torch.Size(shape)
 
 
 def outlives_its_group(rank: int, n: int) -> None:

@@ -12,11 +12,13 @@ from .. import _c
 from ._engine import error_of
 
 
-def empty(*shape: int, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
-    """A tensor in shared memory, of zeros at first. It may outlive groups; its memory is freed with
+def empty(*shape: Any, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+    """A tensor in shared memory, of zeros at first; its shape is numbers or a sequence of them. It may outlive groups; its memory is freed with
     the last tensor that uses it. Calls gain from it on every group, if all ranks give such memory.
     RuntimeError: there is not so much of it (TUTTI_SHM_HEAP)."""
     dtype = dtype or torch.get_default_dtype()
+    if len(shape) == 1 and isinstance(shape[0], Sequence):
+        shape = tuple(shape[0])
     count = 1
     for size in shape:
         count *= size
