@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "support/crew.h"
+#include "support/sanitizer.h"
 
 #define N           8
 #define LARGE       20000
@@ -291,7 +292,8 @@ static void eight_to_one_and_back(void **state)
 		const char *transport;
 		bool two_hosts;
 	} worlds[] = { { "shm", false }, { "tcp", false }, { NULL, true } };
-	const unsigned cases = number_in("TEST_CASES", 12), first = number_in("TEST_SEED", 1);
+	const unsigned cases = number_in("TEST_CASES", SANITIZED ? 6 : 12),
+		       first = number_in("TEST_SEED", 1);
 
 	(void)state;
 	printf("TEST_SEED=%u TEST_CASES=%u\n", first, cases);

@@ -325,7 +325,7 @@ static void tear_down(struct play *play)
 static void drawn_programs_come_out_right(void **state)
 {
 	static struct play play;
-	const int plays = SANITIZED ? 300 : 1000;
+	const int plays = SANITIZED ? 150 : 1000;
 	int events = 0;
 
 	(void)state;

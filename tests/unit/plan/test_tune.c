@@ -278,7 +278,7 @@ static void every_file(void **state)
 
 	(void)state;
 	machine_files(&files);
-	for (size_t i = 0; i < files.gl_pathc; i++) {
+	for (size_t i = 0; i < files.gl_pathc; i += SANITIZED ? 3 : 1) {
 		struct machine m;
 
 		machine_read(&m, files.gl_pathv[i], TTI_MODEL_NCCL);

@@ -12,6 +12,7 @@
 
 #include "reduce/reduce.h"
 #include "support/reference.h"
+#include "support/sanitizer.h"
 
 #define MOST_SOURCES 33
 #define MOST         130 /* elements */
@@ -138,8 +139,9 @@ static void check_pair(tutti_type type, tutti_op op)
 		const int nsrc = nsrcs[run / DATA_COUNT];
 		const int divisor = divisors[run % (int)(sizeof(divisors) / sizeof(int))];
 		const enum data data = (enum data)(run % DATA_COUNT);
-		/* Every count for some, every seventeenth for the others. */
-		const size_t step = (nsrc == 2 || nsrc == 3) && data != SMALL_WHOLE ? 1 : 17;
+		/* Every count for some (under a sanitizer every fifth), every seventeenth for the others. */
+		const bool is_thorough = (nsrc == 2 || nsrc == 3) && data != SMALL_WHOLE;
+		const size_t step = !is_thorough ? 17 : SANITIZED ? 5 : 1;
 
 		prepare(&fixture, type, op, nsrc, divisor, data);
 		for (size_t count = 0; count <= MOST; count += step)
