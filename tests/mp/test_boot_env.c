@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "boot/id.h"
 #include "boot/iface.h"
+#include "support/port.h"
 #include "util/error.h"
 
 /* The status of what `check` says in a process with these variables. */
@@ -110,25 +110,7 @@ static void an_address_makes_the_id(void **state)
 	assert_int_equal(in_process(NULL, NULL, "127.0.0.1:4711", id_is_by_hand), 0);
 }
 
-/* Two ports that are free, as a range. */
-static void find_range(char *out, size_t size)
-{
-	for (uint16_t first = 21000; first < 32000; first = (uint16_t)(first + 2)) {
-		uint16_t one = first, two = (uint16_t)(first + 1);
-		int fds[2] = { -1, -1 };
-		const bool good = tti_listen(&one, 1, &fds[0]) == TUTTI_OK &&
-				  tti_listen(&two, 1, &fds[1]) == TUTTI_OK;
-
-		for (int i = 0; i < 2; i++)
-			if (fds[i] >= 0)
-				close(fds[i]);
-		snprintf(out, size, "%u-%u", one, two);
-		if (good)
-			return;
-	}
-}
-
-static char *range; /* shared with a child */
+static char range[32]; /* of two ports that are free */
 
 static int in_the_range(void)
 {
@@ -158,24 +140,14 @@ static int is_no_range(void)
 static void ports_are_of_the_range(void **state)
 {
 	static const char *const bad[] = { "40000", "40000-", "2-1", "0-9", "1-65536", "1-2x" };
-	enum { BYTES = 32 };
-	pid_t pid;
+	const uint16_t first = ports_for_later(2);
 
 	(void)state;
-	range = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(range, MAP_FAILED);
-	/* The variables are read once, and not in this process. */
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		find_range(range, BYTES);
-		_exit(0);
-	}
-	waitpid(pid, NULL, 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		setenv("TUTTI_PORT_RANGE", bad[i], 1);
 		assert_int_equal(in_process(NULL, NULL, NULL, is_no_range), 0);
 	}
+	snprintf(range, sizeof(range), "%u-%u", first, first + 1);
 	setenv("TUTTI_PORT_RANGE", range, 1);
 	assert_int_equal(in_process(NULL, NULL, NULL, in_the_range), 0);
 	unsetenv("TUTTI_PORT_RANGE");

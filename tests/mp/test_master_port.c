@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "support/crew.h"
+#include "support/port.h"
 #include "tutti/tutti.h"
 
 #define WAIT_S 60
@@ -28,29 +29,14 @@ static struct sockaddr_in at(int port)
 				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
-static bool can(int (*act)(int, const struct sockaddr *, socklen_t), int port)
+static bool is_served(int port)
 {
 	const struct sockaddr_in place = at(port);
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const bool could = act(fd, (const struct sockaddr *)&place, sizeof(place)) == 0;
+	const bool could = connect(fd, (const struct sockaddr *)&place, sizeof(place)) == 0;
 
 	close(fd);
 	return could;
-}
-
-/* Of so many ports in a row the first, all free a moment ago, and none that the system gives to others. */
-static int free_ports(int n)
-{
-	for (int port = 10000 + (int)getpid() % 20000; port < 32000; port += n) {
-		int i = 0;
-
-		while (i < n && can(bind, port + i))
-			i++;
-		if (i == n)
-			return port;
-	}
-	fail_msg("no %d ports are free", n);
-	return 0;
 }
 
 static pid_t begin_rank(const char *rank, int port, int own_port)
@@ -87,9 +73,9 @@ static void listens_at(int port, int own_port, int expected, int other)
 	pid_t pids[2] = { begin_rank("0", port, own_port) };
 	int status;
 
-	while (!can(connect, expected) && crew_now_ns() < limit_ns)
+	while (!is_served(expected) && crew_now_ns() < limit_ns)
 		crew_nap_us(1000);
-	assert_false(can(connect, other));
+	assert_false(is_served(other));
 	pids[1] = begin_rank("1", port, own_port);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
@@ -99,7 +85,7 @@ static void listens_at(int port, int own_port, int expected, int other)
 
 static void the_next_port(void **state)
 {
-	const int port = free_ports(3);
+	const int port = ports_for_later(3);
 
 	(void)state;
 	listens_at(port, 0, port + 1, port);
@@ -107,7 +93,7 @@ static void the_next_port(void **state)
 
 static void the_named_port(void **state)
 {
-	const int port = free_ports(3);
+	const int port = ports_for_later(3);
 
 	(void)state;
 	listens_at(port, port + 2, port + 2, port + 1);

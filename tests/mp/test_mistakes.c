@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "support/crew.h"
+#include "support/port.h"
 
 #define MOST     3
 /* What is known within a second or two, on a machine that is ten times slower. */
@@ -527,17 +528,9 @@ static pid_t start(const struct mistake *mistake, int rank, int n)
 	_exit(0);
 }
 
-/* A port that nobody listens on. */
 static void find_address(void)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	socklen_t len = sizeof(at);
-	const int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-	close(fd);
-	snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
+	snprintf(address, sizeof(address), "127.0.0.1:%d", port_for_later());
 }
 
 /* Rank 0 had failed before this rank looked for it: it reads why. */
