@@ -113,7 +113,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_all(tutti_comm_t *out, int 
  * exit(); a launcher takes one that ends otherwise for one that has crashed.
  *
  * A host name that does not resolve yet, as of a service whose containers start, is asked for again
- * until TUTTI_BOOT_TIMEOUT_MS (not config.boot_timeout_ms) are over, also if config.blocking is 0; then TUTTI_ETIMEOUT.
+ * until config.boot_timeout_ms (0: TUTTI_BOOT_TIMEOUT_MS) are over, also if config.blocking is 0; then
+ * TUTTI_ETIMEOUT. Once it resolves, the ranks have as much time again to come.
  *
  * The file is made by rank 0, which removes it when all have come and replaces one that an earlier
  * run has left. If rank 0 fails, it leaves its error there, for ranks that come later. The others
@@ -173,9 +174,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_dup(tutti_comm_t comm, tutti_com
  * TUTTI_EINVAL: `ranks` is empty, has a number twice or one that is no rank, or not this rank; or the
  * members' `config` differ. TUTTI_EUSAGE: this rank is in such a call with this tag. TUTTI_EMISMATCH
  * on all members: two of them pass the same tag, each other's number and different ranks, and so would
- * wait for each other for ever. TUTTI_ETIMEOUT names who has not called within TUTTI_BOOT_TIMEOUT_MS (config.boot_timeout_ms).
- * TUTTI_EPEER: a rank of `comm` died, or a member gave up; TUTTI_EREVOKED: `comm` was revoked. A
- * member that calls after the others have failed is told so.
+ * wait for each other for ever. TUTTI_ETIMEOUT names who has not called within config.boot_timeout_ms
+ * (0: TUTTI_BOOT_TIMEOUT_MS). TUTTI_EPEER: a rank of `comm` died, or a member gave up; TUTTI_EREVOKED:
+ * `comm` was revoked. A member that calls after the others have failed is told so.
  *
  * A rank remembers all that it has called with, 16 bytes for each list of ranks with each tag, until
  * `comm` is destroyed, and looks through them in each call: use few tags, again and again, not a new one

@@ -57,9 +57,9 @@ TUTTI_CHECKED tutti_status tti_boot_id_create(tutti_unique_id *out);
  * (NULL: derived from the address, which is said once as a warning): nothing is
  * started; rank 0's tti_boot_connect() serves it. The key depends on the text of both, so
  * all ranks pass the same ones. TUTTI_EINVAL: the secret is too short, or the address is none;
- * TUTTI_ETIMEOUT: its name has not resolved within TUTTI_BOOT_TIMEOUT_MS. */
+ * TUTTI_ETIMEOUT: its name has not resolved within timeout_ms. */
 TUTTI_CHECKED tutti_status tti_boot_id_from_address(const char *address, const char *secret,
-						    tutti_unique_id *out);
+						    int64_t timeout_ms, tutti_unique_id *out);
 
 /* Check in at the root, learn the ring neighbour, connect the ring. */
 TUTTI_CHECKED tutti_status tti_boot_connect(const struct tti_boot_config *config,

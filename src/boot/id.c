@@ -132,13 +132,13 @@ static tutti_status check_loopback(const char *address, const struct tti_id *id)
 			address);
 }
 
-tutti_status tti_boot_id_from_address(const char *address, const char *secret, tutti_unique_id *out)
+tutti_status tti_boot_id_from_address(const char *address, const char *secret, int64_t timeout_ms,
+				      tutti_unique_id *out)
 {
 	struct tti_id id = { .flags = TTI_ID_BY_HAND };
 
 	tti_assert(sodium_init() >= 0);
-	TTI_TRY(tti_addr_parse(address, tti_params()->boot_timeout_ms, id.addrs, TTI_IFACE_MOST,
-			       &id.naddrs));
+	TTI_TRY(tti_addr_parse(address, timeout_ms, id.addrs, TTI_IFACE_MOST, &id.naddrs));
 	TTI_TRY(check_loopback(address, &id));
 	if (secret) {
 		TTI_TRY(key_of(address, secret, id.secret));
@@ -179,7 +179,8 @@ tutti_status tti_boot_id_create(tutti_unique_id *out)
 	int fd;
 
 	if (params->comm_id)
-		return tti_boot_id_from_address(params->comm_id, params->comm_secret, out);
+		return tti_boot_id_from_address(params->comm_id, params->comm_secret,
+						params->boot_timeout_ms, out);
 	tti_assert(sodium_init() >= 0);
 	tti_fd_raise_limit();
 	TTI_TRY(listen_for_ranks(&id, &fd));

@@ -82,15 +82,17 @@ static tutti_status find_place(struct place *out)
 }
 
 /* The launcher has said no secret: that of the user is. */
-static tutti_status id_with_secret(struct place *place, const char *address, tutti_unique_id *out)
+static tutti_status id_with_secret(struct place *place, const char *address,
+				   const struct tti_timeout *timeout, tutti_unique_id *out)
 {
 	struct tti_own_secret own;
 	tutti_status st;
 
 	if (tti_params()->comm_secret)
-		return tti_boot_id_from_address(address, tti_params()->comm_secret, out);
+		return tti_boot_id_from_address(address, tti_params()->comm_secret, timeout->ms,
+						out);
 	TTI_TRY(tti_own_secret_read(&own));
-	st = tti_boot_id_from_address(address, own.text, out);
+	st = tti_boot_id_from_address(address, own.text, timeout->ms, out);
 	memcpy(place->secret_path, own.path, sizeof(own.path));
 	explicit_bzero(&own, sizeof(own));
 	return st;
@@ -98,7 +100,7 @@ static tutti_status id_with_secret(struct place *place, const char *address, tut
 
 /* torchrun's MASTER_PORT is its own store's: rank 0 listens on the next one, or where it is told to. */
 static tutti_status id_from_master(struct place *place, const char *host, const char *port,
-				   tutti_unique_id *out)
+				   const struct tti_timeout *timeout, tutti_unique_id *out)
 {
 	const int own = (int)tti_params()->master_port;
 	char address[512];
@@ -112,7 +114,7 @@ static tutti_status id_from_master(struct place *place, const char *host, const 
 	if (snprintf(address, sizeof(address), strchr(host, ':') ? "[%s]:%d" : "%s:%d", host,
 		     own ? own : number + 1) >= (int)sizeof(address))
 		return tti_fail(TUTTI_EUSAGE, "MASTER_ADDR is too long: %.80s...", host);
-	return id_with_secret(place, address, out);
+	return id_with_secret(place, address, timeout, out);
 }
 
 /* `meeting`: if it is through a file. */
@@ -124,7 +126,8 @@ static tutti_status find_id(struct place *place, const struct tti_timeout *timeo
 	const char *port = tti_env_foreign("MASTER_PORT");
 
 	if (params->comm_id)
-		return tti_boot_id_from_address(params->comm_id, params->comm_secret, out);
+		return tti_boot_id_from_address(params->comm_id, params->comm_secret, timeout->ms,
+						out);
 	if (params->comm_file)
 		return place->rank == 0
 			       ? tti_meeting_open(params->comm_file, out, meeting)
@@ -140,7 +143,7 @@ static tutti_status find_id(struct place *place, const struct tti_timeout *timeo
 			return st;
 	}
 	if (host && port)
-		return id_from_master(place, host, port, out);
+		return id_from_master(place, host, port, timeout, out);
 	return tti_fail(TUTTI_EUSAGE,
 			"%s says rank %d of %d, but not where the ranks meet: set MASTER_ADDR and "
 			"MASTER_PORT, or TUTTI_COMM_ID to "

@@ -205,8 +205,9 @@ static bool try_start(struct world *world)
 	int nready = 0;
 
 	(void)snprintf(address, sizeof(address), "127.0.0.1:%u", port_for_later());
-	assert_int_equal(tti_boot_id_from_address(address, "the secret of this test", &world->id),
-			 TUTTI_OK);
+	assert_int_equal(
+		tti_boot_id_from_address(address, "the secret of this test", 0, &world->id),
+		TUTTI_OK);
 	assert_int_equal(pipe(world->reports), 0);
 	assert_int_equal(pipe(world->ready), 0);
 	for (int rank = 0; rank < world->n; rank++) {

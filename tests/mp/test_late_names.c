@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "support/crew.h"
+#include "support/port.h"
 #include "tutti/tutti.h"
 
 #define NAME    "job-0.headless.example"
@@ -34,6 +35,7 @@ static struct shared {
 	int error;         /* until then */
 	int system_error;  /* errno with that */
 	bool interrupts;   /* whether ranks do, once they wait */
+	int64_t config_ms; /* config.boot_timeout_ms of ranks */
 	tutti_status status[2];
 	char text[2][1024];
 } * shared;
@@ -54,20 +56,6 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 	return real("127.0.0.1", service, hints, out);
 }
 
-/* A port that was free a moment ago. */
-static int free_port(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	socklen_t len = sizeof(at);
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-	close(fd);
-	return ntohs(at.sin_port);
-}
-
 static int interrupt(void *arg)
 {
 	(void)arg;
@@ -77,10 +65,12 @@ static int interrupt(void *arg)
 static void be_a_rank(int rank, int n, const char *log)
 {
 	char number[16];
+	tutti_config config = TUTTI_CONFIG_INIT;
 	tutti_comm_t comm = NULL;
 	int one = 1, sum = 0;
 
 	alarm(WAIT_S);
+	config.boot_timeout_ms = shared->config_ms;
 	snprintf(number, sizeof(number), "%d", rank);
 	setenv("TUTTI_RANK", number, 1);
 	snprintf(number, sizeof(number), "%d", n);
@@ -91,7 +81,7 @@ static void be_a_rank(int rank, int n, const char *log)
 		setenv("TUTTI_DEBUG_FILE", log, 1);
 	if (shared->interrupts)
 		tutti_set_interrupt(interrupt, NULL);
-	shared->status[rank] = tutti_comm_init_env(&comm, NULL);
+	shared->status[rank] = tutti_comm_init_env(&comm, &config);
 	snprintf(shared->text[rank], sizeof(shared->text[rank]), "%s", tutti_last_error(NULL));
 	if (shared->status[rank] == TUTTI_OK)
 		shared->status[rank] =
@@ -144,7 +134,7 @@ static void late_names(void **state)
 		close(mkstemp(log));
 		shared->error = errors[i];
 		shared->appears = 7;
-		snprintf(address, sizeof(address), "%s:%d", NAME, free_port());
+		snprintf(address, sizeof(address), "%s:%d", NAME, port_for_later());
 		run_ranks(2, address, log);
 		for (int rank = 0; rank < 2; rank++)
 			if (shared->status[rank] != TUTTI_OK)
@@ -168,6 +158,18 @@ static void wrong_names(void **state)
 	assert_non_null(strstr(shared->text[0], gai_strerror(EAI_NONAME)));
 	assert_non_null(strstr(shared->text[0], "TUTTI_COMM_ID"));
 	assert_true(shared->asked > 1);
+}
+
+static void the_config_says_how_long(void **state)
+{
+	(void)state;
+	shared->error = EAI_NONAME;
+	shared->appears = 0;
+	shared->config_ms = 700;
+	run_ranks(1, NAME ":4711", NULL);
+	shared->config_ms = 0;
+	assert_int_equal(shared->status[0], TUTTI_ETIMEOUT);
+	assert_non_null(strstr(shared->text[0], "within 700 ms"));
 }
 
 /* With the boot timeout that there is: nobody waits for it. */
@@ -218,8 +220,11 @@ static void interrupted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(late_names),  cmocka_unit_test(wrong_names),
-		cmocka_unit_test(no_names),    cmocka_unit_test(no_resolver),
+		cmocka_unit_test(late_names),
+		cmocka_unit_test(wrong_names),
+		cmocka_unit_test(the_config_says_how_long),
+		cmocka_unit_test(no_names),
+		cmocka_unit_test(no_resolver),
 		cmocka_unit_test(interrupted),
 	};
 

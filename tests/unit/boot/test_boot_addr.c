@@ -249,7 +249,7 @@ static void key_of(const char *address, const char *secret, uint8_t *key)
 	tutti_unique_id wire;
 	struct tti_id id;
 
-	CHECK_OK(tti_boot_id_from_address(address, secret, &wire));
+	CHECK_OK(tti_boot_id_from_address(address, secret, 0, &wire));
 	CHECK_OK(tti_id_decode(&wire, &id));
 	memcpy(key, id.secret, TTI_SECRET_BYTES);
 }
@@ -275,12 +275,12 @@ static void short_secrets_are_refused(void **state)
 	tutti_unique_id wire;
 
 	(void)state;
-	assert_int_equal(tti_boot_id_from_address("127.0.0.1:4711", "hunter2", &wire),
+	assert_int_equal(tti_boot_id_from_address("127.0.0.1:4711", "hunter2", 0, &wire),
 			 TUTTI_EINVAL);
 	assert_non_null(strstr(tti_error_text(), "TUTTI_COMM_SECRET has 7 bytes"));
 	assert_non_null(strstr(tti_error_text(), "$(head -c 24 /dev/urandom | base64)"));
 	assert_null(strstr(tti_error_text(), "hunter2"));
-	assert_int_equal(tti_boot_id_from_address("127.0.0.1:4711", "0123456789abcde", &wire),
+	assert_int_equal(tti_boot_id_from_address("127.0.0.1:4711", "0123456789abcde", 0, &wire),
 			 TUTTI_EINVAL);
 }
 

@@ -184,7 +184,7 @@ static void the_stop_flag_is_obeyed(void **state)
 
 	/* Nobody serves this one. */
 	job = (struct job){ .nids = 1, .timeout_ms = 60000, .nranks = 3, .absent = 1u << 0 };
-	CHECK_OK(tti_boot_id_from_address("127.0.0.1:1", NULL, &job.ids[0]));
+	CHECK_OK(tti_boot_id_from_address("127.0.0.1:1", NULL, 0, &job.ids[0]));
 	set_stop(&job, 100, &ms);
 	assert_in_range(ms, 0, 30000);
 }
@@ -217,7 +217,7 @@ static void by_hand(const char *format, const char *secret)
 
 	(void)snprintf(address, sizeof(address), format, port_for_later());
 	for (int round = 0; round < 3; round++) {
-		CHECK_OK(tti_boot_id_from_address(address, secret, &job.ids[0]));
+		CHECK_OK(tti_boot_id_from_address(address, secret, 0, &job.ids[0]));
 		ranks_run(5, come, &job);
 	}
 }
@@ -270,8 +270,8 @@ static void a_wrong_secret_does_not_get_in(void **state)
 
 	(void)state;
 	(void)snprintf(address, sizeof(address), "127.0.0.1:%u", port_for_later());
-	CHECK_OK(tti_boot_id_from_address(address, "the right one, to be sure", &job.ids[0]));
-	CHECK_OK(tti_boot_id_from_address(address, "the wrong one, to be sure", &job.ids[1]));
+	CHECK_OK(tti_boot_id_from_address(address, "the right one, to be sure", 0, &job.ids[0]));
+	CHECK_OK(tti_boot_id_from_address(address, "the wrong one, to be sure", 0, &job.ids[1]));
 	ranks_start(threads, 4, come_with_two_secrets, &job);
 	ranks_join(threads, 4);
 	for (int i = 0; i < 4; i++) {
