@@ -224,7 +224,7 @@ static void take_bye(struct tti_conn *conn)
 		thread->bypass_ns = tti_deadline(BYPASS_MS);
 	}
 	tti_mails_forget(thread, conn->peer);
-	tti_office_down(&thread->sock->base.office, conn->peer, TTI_DOWN_LEFT, true, "left");
+	tti_office_down(&thread->sock->base.office, conn->peer, TTI_DOWN_LEFT, true, "left", NULL);
 	if (conn->role == TTI_CONN_PAIR)
 		tti_conn_drop(conn);
 	else
@@ -269,20 +269,26 @@ static void end_of_leaver(struct tti_thread *thread, enum tti_conn_role role, in
 void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, const char *why)
 {
 	tti_mails_forget(thread, peer);
-	tti_office_down(&thread->sock->base.office, peer, how, true, why);
+	tti_office_down(&thread->sock->base.office, peer, how, true, why, NULL);
 }
 
-/* Of a connection that is not of the ring: the peer closed it and said no goodbye. Who was let in by a
- * rank that was just leaving is told nothing. If there is another connection, that one tells
- * whether the rank left or died. */
-static void end_of_pair(struct tti_thread *thread, int peer, bool met)
+/* Of a connection that is not of the ring: it was closed without a goodbye. The network can do that, too:
+ * who has used it is dialled before it is called dead. Who was let in by a rank that was just leaving is
+ * told nothing. If there is another connection, that one tells whether the rank left or died. */
+static void end_of_pair(struct tti_thread *thread, int peer, bool met, int err,
+			const struct tti_addr *remote)
 {
-	if (met)
-		tti_conn_lose_peer(thread, peer, TTI_DOWN_DIED,
-				   "closed its connection without goodbye: it died");
-	else if (!tti_conn_find(thread, peer, false))
+	if (thread->quitting) {
+		if (err == 0)
+			tti_mend_end(thread, TTI_CONN_PAIR, peer);
+	} else if (met) {
+		tti_mend_begin(thread, TTI_CONN_PAIR, peer, remote,
+			       err == 0 ? TTI_MEND_ENDED : TTI_MEND_CLOSED);
+	} else if (!tti_mend_goes_on(thread, TTI_CONN_PAIR, peer) &&
+		   !tti_conn_find(thread, peer, false)) {
 		tti_conn_lose_peer(thread, peer, TTI_DOWN_LOST,
 				   "closed a connection that it had not used yet");
+	}
 }
 
 /* One that closes a gap in the ring may be let in by a rank that is just leaving: it
@@ -313,8 +319,8 @@ static void end(struct tti_conn *conn, int err)
 	tti_conn_drop(conn);
 	if (ask_again)
 		tti_boot_reach_ask_again(thread, peer);
-	if (role == TTI_CONN_PAIR && closed && !thread->quitting)
-		end_of_pair(thread, peer, met);
+	if (role == TTI_CONN_PAIR && closed)
+		end_of_pair(thread, peer, met, err, &remote);
 	if (role == TTI_CONN_PAIR)
 		return;
 	if (thread->quitting)
@@ -349,7 +355,7 @@ static bool take_frame(struct tti_conn *conn)
 {
 	const struct tti_framer *framer = &conn->framer;
 
-	if (!conn->met && conn->role != TTI_CONN_PAIR)
+	if (!conn->met)
 		tti_mend_met(conn);
 	conn->met = true;
 	switch ((enum tti_frame_type)framer->head.type) {
@@ -458,8 +464,10 @@ void tti_conn_adopt(struct tti_conn *conn)
 		tti_conn_drop(conn);
 		return;
 	}
-	if (conn->role == TTI_CONN_PAIR && !thread->quitting)
+	if (conn->role == TTI_CONN_PAIR && !thread->quitting) {
+		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
 		return;
+	}
 	/* News say that we are here as well; and a rank that is still in its init, where
 	 * it takes over no connections, understands nothing else. */
 	conn->tells = true;

@@ -66,7 +66,7 @@ struct tti_boot_reach {
 	int64_t again_ns;
 };
 
-/* A link of the ring that is made anew. */
+/* A link of the ring, or a PAIR, that is made anew. */
 struct tti_mend {
 	struct tti_thread *thread;
 	struct tti_mend *next;
@@ -78,6 +78,7 @@ struct tti_mend {
 	int64_t again_ns, deadline_ns, backoff_ms;
 	bool broken;   /* without a working connection; else there are but doubts  */
 	bool closed;   /* the peer closed it: a live one still listens             */
+	bool ended;    /* PAIR: its process did, unless the network is between us  */
 	bool refused;  /* it does not: is its goodbye still on the way?            */
 	bool answered; /* it does, but is busy: it has more time                   */
 	char why[256]; /* what the last attempt met with                           */
@@ -88,6 +89,7 @@ enum tti_mend_why {
 	TTI_MEND_DOUBT,  /* what was sent does not arrive                  */
 	TTI_MEND_SILENT, /* it is given up: nothing came for too long      */
 	TTI_MEND_CLOSED, /* the peer's kernel closed it, so packets arrive */
+	TTI_MEND_ENDED,  /* the same, and it did so in order: PAIR         */
 };
 
 /* Mail on its way out, from its head on. */
@@ -218,8 +220,9 @@ bool tti_mend_goes_on(struct tti_thread *thread, enum tti_conn_role role, int pe
 /* The peer uses it: it is the link from now on. */
 void tti_mend_met(struct tti_conn *conn);
 
-/* Whether a link to it is broken and being made anew. */
+/* Whether a connection to it is broken and being made anew; and one that is not of the ring. */
 bool tti_mend_is_on(const struct tti_thread *thread, int peer);
+bool tti_mend_has_pair(struct tti_thread *thread, int peer);
 
 /* The peer has left, or knows that we do: nothing is left to mend. */
 void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer);

@@ -186,7 +186,7 @@ tutti_status tti_council_create(struct tti_boot *parent, uint64_t context, const
 	tti_office_open(&council->carrier->office, &council->box);
 	for (int rank = 0; rank < n; rank++)
 		if (tti_office_is_down(&council->carrier->office, council->member[rank]))
-			down(&council->box, council->member[rank], false, "");
+			down(&council->box, council->member[rank], TTI_DOWN_LOST, "");
 	*council_out = council;
 	return TUTTI_OK;
 }

@@ -126,5 +126,5 @@ void tti_boot_local_go_down(struct tti_boot_local *local)
 	for (int rank = 0; rank < world->nranks; rank++)
 		if (rank != local->base.rank)
 			tti_office_down(&world->ranks[rank]->base.office, local->base.rank,
-					TTI_DOWN_LEFT, true, "left");
+					TTI_DOWN_LEFT, true, "left", NULL);
 }

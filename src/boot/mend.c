@@ -21,7 +21,14 @@
  *                                     after GRACE_MS, so that its goodbye can come another way;
  *                                     no answer at all counts after SILENT_MS
  *     bytes do not arrive             a doubt: the new connection is made beside the old one, and
- *                                     nothing follows if that is not possible */
+ *                                     nothing follows if that is not possible
+ *
+ * A connection that is not of the ring (PAIR) and is closed without a goodbye is made anew in the same
+ * way, by each end that sees it closed: where the network was gone for some seconds, the kernel of one
+ * end has given up and answers the other end's next packet with a reset, though both ranks live. Only a
+ * process of this host that closes it in order is dead at once, as no network is between. The first
+ * frame of the peer on any other PAIR ends it, which is HERE at the latest. What is found out goes to those
+ * who live on mail; the ring finds it out itself. */
 #include "boot/conn.h"
 
 #include <arpa/inet.h>
@@ -69,6 +76,18 @@ static void end(struct tti_mend *mend)
 	tti_free(mend);
 }
 
+/* What is to be asked over it will not be. */
+static void give_up(struct tti_mend *mend)
+{
+	struct tti_thread *thread = mend->thread;
+	const bool pair = mend->role == TTI_CONN_PAIR;
+	const int peer = mend->peer;
+
+	end(mend);
+	if (pair)
+		tti_thread_no_answer(thread, peer, false);
+}
+
 /* -- Processes of this host ---------------------------------------------------------- */
 
 static bool is_near(const struct tti_mend *mend)
@@ -105,6 +124,7 @@ static void describe(const struct tti_mend *mend, char *buf, size_t size)
 static void lose(struct tti_mend *mend)
 {
 	struct tti_thread *thread = mend->thread;
+	const bool ring = mend->role != TTI_CONN_PAIR;
 	struct tti_news news = { .status = TUTTI_EPEER,
 				 .culprit = mend->peer,
 				 .origin = thread->sock->base.rank,
@@ -119,8 +139,11 @@ static void lose(struct tti_mend *mend)
 		return;
 	if (!thread->lost)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", news.text);
-	tti_thread_learn(thread, &news, NULL);
+	if (ring)
+		tti_thread_learn(thread, &news, NULL);
 	tti_conn_lose_peer(thread, news.culprit, news.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, why);
+	if (!ring)
+		tti_thread_no_answer(thread, news.culprit, false);
 }
 
 static void refused(struct tti_mend *mend)
@@ -150,7 +173,7 @@ static void expire(struct tti_mend *mend)
 		   (mend->refused || !tti_conn_linked(mend->thread, mend->role, mend->peer)))
 		lose(mend);
 	else
-		end(mend);
+		give_up(mend);
 }
 
 /* -- Dialing -------------------------------------------------------------------------- */
@@ -182,10 +205,10 @@ static tutti_status dial(struct tti_mend *mend)
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	struct tti_dial_config config = {
 		.addrs = addrs,
-		.kind = TTI_AUTH_RING,
+		.kind = mend->role == TTI_CONN_PAIR ? TTI_AUTH_PEER : TTI_AUTH_RING,
 		.secret = sock->base.secret,
 		.who = { sock->base.rank, mend->peer, sock->base.nranks,
-			 mend->role == TTI_CONN_NEXT ? TTI_RING_BEFORE : TTI_RING_BEHIND },
+			 mend->role == TTI_CONN_PREV ? TTI_RING_BEHIND : TTI_RING_BEFORE },
 		.deadline_ns = mend->deadline_ns,
 		.connect_ms = CONNECT_MS,
 		.hear = heard,
@@ -236,10 +259,10 @@ static void step(struct tti_mend *mend)
 	struct tti_tunnel *tunnel = NULL;
 
 	if (tti_bit_has(mend->thread->gone, (size_t)mend->peer)) {
-		end(mend);
+		give_up(mend);
 		return;
 	}
-	if (mend->closed && has_ended(mend)) {
+	if (mend->closed && ((mend->ended && is_near(mend)) || has_ended(mend))) {
 		refused(mend);
 		return;
 	}
@@ -285,6 +308,7 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 			     enum tti_mend_why why)
 {
 	static const char *const what[] = { "does not take what is sent", "fell silent",
+					    "was closed without goodbye",
 					    "was closed without goodbye" };
 	struct tti_mend *mend = tti_zalloc(sizeof(*mend));
 	char name[TTI_SOCK_NAME];
@@ -298,7 +322,11 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 		(void)snprintf(news.text, sizeof(news.text),
 			       "no memory to make the connection to %s anew, which %s", name,
 			       what[why]);
-		if (why != TTI_MEND_DOUBT && !thread->quitting)
+		if (role == TTI_CONN_PAIR)
+			tti_conn_lose_peer(thread, peer, TTI_DOWN_LOST,
+					   "cannot be reached any more: no memory to make its "
+					   "connection anew");
+		else if (why != TTI_MEND_DOUBT && !thread->quitting)
 			tti_thread_learn(thread, &news, NULL);
 		return NULL;
 	}
@@ -327,10 +355,11 @@ void tti_mend_begin(struct tti_thread *thread, enum tti_conn_role role, int peer
 		mend->proven = *remote;
 	if (!mend->broken && why != TTI_MEND_DOUBT) {
 		mend->broken = true;
-		mend->closed = why == TTI_MEND_CLOSED;
+		mend->closed = why == TTI_MEND_CLOSED || why == TTI_MEND_ENDED;
 		mend->deadline_ns = tti_deadline(mend->closed ? CLOSED_MS : SILENT_MS);
 	}
-	if (!mend->dial && !mend->refused)
+	mend->ended |= why == TTI_MEND_ENDED;
+	if (mend->ended || (!mend->dial && !mend->refused))
 		mend->again_ns = tti_now_ns();
 }
 
@@ -346,6 +375,8 @@ bool tti_mend_goes_on(struct tti_thread *thread, enum tti_conn_role role, int pe
 void tti_mend_met(struct tti_conn *conn)
 {
 	struct tti_mend *mend = find(conn->thread, conn->role, conn->peer);
+	const bool pair = conn->role == TTI_CONN_PAIR;
+	const bool ask = mend && pair && tti_bit_has(conn->thread->asked, (size_t)conn->peer);
 	char name[TTI_SOCK_NAME], addr[TTI_ADDR_TEXT];
 
 	if (mend) {
@@ -354,6 +385,10 @@ void tti_mend_met(struct tti_conn *conn)
 			tti_addr_format(&conn->remote, addr, sizeof(addr)));
 		end(mend);
 	}
+	if (ask)
+		tti_conn_ask(conn);
+	if (pair)
+		return;
 	for (struct tti_conn *at = conn->thread->conns, *next; at; at = next) {
 		next = at->next;
 		if (at == conn || at->role != conn->role || at->peer != conn->peer)
@@ -363,6 +398,11 @@ void tti_mend_met(struct tti_conn *conn)
 		else
 			tti_mails_recall(at); /* word that it is replaced may never come */
 	}
+}
+
+bool tti_mend_has_pair(struct tti_thread *thread, int peer)
+{
+	return find(thread, TTI_CONN_PAIR, peer);
 }
 
 bool tti_mend_is_on(const struct tti_thread *thread, int peer)

@@ -257,7 +257,7 @@ static struct tti_box **list_boxes(struct tti_office *office, size_t *n)
 }
 
 void tti_office_down(struct tti_office *office, int peer, enum tti_down how, bool for_good,
-		     const char *why)
+		     const char *why, const struct tti_box *teller)
 {
 	struct tti_box **list;
 	size_t n;
@@ -278,7 +278,8 @@ void tti_office_down(struct tti_office *office, int peer, enum tti_down how, boo
 	if (!list)
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory to tell that rank %d is gone", peer);
 	for (size_t i = 0; i < n; i++) {
-		list[i]->down(list[i], peer, how, why);
+		if (list[i] != teller)
+			list[i]->down(list[i], peer, how, why);
 		end_call(office, list[i]);
 		pthread_mutex_unlock(&office->lock);
 	}

@@ -104,8 +104,9 @@ int tti_office_fallen(struct tti_office *office);
 /* For carriers: mail came, of nbytes from its head on. */
 void tti_office_take(struct tti_boot *carrier, int from, const struct tti_mail *mail,
 		     size_t nbytes);
-/* A rank is gone, as a carrier finds, or as mail tells. `for_good`: it will not be back. */
+/* A rank is gone, as a carrier finds, or as mail to the box `teller` says, which is not told;
+ * NULL: no mail. `for_good`: it will not be back. */
 void tti_office_down(struct tti_office *office, int peer, enum tti_down how, bool for_good,
-		     const char *why);
+		     const char *why, const struct tti_box *teller);
 
 #endif

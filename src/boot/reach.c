@@ -44,10 +44,12 @@ static void fail(struct tti_boot_reach *reach)
 		tti_boot_reach_bypass(thread, peer);
 		return;
 	}
+	if (tti_mend_has_pair(thread, peer))
+		return; /* that knows more, and tells */
 	tti_thread_no_answer(thread, peer, refused);
 	tti_mails_forget(thread, peer);
 	/* Where nobody listens there will never be somebody again. */
-	tti_office_down(&thread->sock->base.office, peer, TTI_DOWN_LOST, refused, why);
+	tti_office_down(&thread->sock->base.office, peer, TTI_DOWN_LOST, refused, why, NULL);
 }
 
 static void step(struct tti_boot_reach *reach)
@@ -137,6 +139,8 @@ static bool is_reaching(const struct tti_thread *thread, int peer)
 
 bool tti_boot_reach_peer(struct tti_thread *thread, int peer)
 {
+	if (tti_mend_has_pair(thread, peer))
+		return true;
 	if (!is_reaching(thread, peer))
 		start(thread, TTI_CONN_PAIR, peer);
 	return is_reaching(thread, peer);

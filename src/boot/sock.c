@@ -275,7 +275,7 @@ static void sock_close(struct tti_boot *boot)
 	struct tti_sock *sock = (struct tti_sock *)boot;
 
 	/* All that the others may still wait for goes out, and goodbye. */
-	tti_thread_end(sock);
+	tti_thread_stop(&sock->base);
 	tti_tunnel_close(&sock->prev_tunnel);
 	tti_tunnel_close(&sock->next_tunnel);
 	for (int i = 0; sock->in && i < boot->nranks; i++)

@@ -165,12 +165,17 @@ static void answer(struct tti_sub *sub, int from, const struct tti_call *call)
 /* Mail tells of a death before this rank may see it on a connection of its own. The other
  * communicators of the dead rank, and in time the carrier, hear of it from here as well: who
  * leaves them for it is not to be taken for the cause. That comes first, for the caller may
- * leave as soon as it is told. */
+ * leave as soon as it is told. This one hears it from who noticed it, in its words. */
 static void take_news(struct tti_sub *sub, int from, const struct tti_news *news)
 {
-	if (news->died && news->culprit >= 0 && news->culprit != sub->base.rank)
+	char name[TTI_BOOT_NAME];
+
+	if (news->died && news->culprit >= 0 && news->culprit != sub->base.rank) {
 		tti_office_down(&sub->carrier->office, sub->member[news->culprit], TTI_DOWN_DIED,
-				true, "died: it closed its connection without goodbye");
+				true, tti_news_why(news, tti_sub_name(sub, news->culprit, name)),
+				&sub->box);
+		skip(sub, news->culprit);
+	}
 	tti_sub_learn(sub, news, from);
 }
 

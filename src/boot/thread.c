@@ -408,11 +408,6 @@ static void finish(struct tti_sock *sock, bool vanish)
 	release(thread);
 }
 
-void tti_thread_end(struct tti_sock *sock)
-{
-	finish(sock, false);
-}
-
 void tti_thread_stop(struct tti_boot *boot)
 {
 	finish((struct tti_sock *)boot, false);

@@ -12,14 +12,12 @@
 /* Takes listen_fd, on failure too. */
 TUTTI_CHECKED tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd);
 
-/* End it, with goodbyes unless something broke. NULL and ended are fine. */
-void tti_thread_end(struct tti_sock *sock);
-
 /* The watch's (base.h). */
 TUTTI_CHECKED tutti_status tti_thread_watch(struct tti_boot *boot,
 					    const struct tti_watch_events *events);
 void tti_thread_notify(struct tti_boot *boot, const struct tti_news *news);
 void tti_thread_ask(struct tti_boot *boot, int peer);
+/* End it, with goodbyes unless something broke; fine if it has ended, or never began. */
 void tti_thread_stop(struct tti_boot *boot);
 tutti_status tti_thread_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
 			     size_t nbytes); /* mails.c */

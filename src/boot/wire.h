@@ -17,7 +17,7 @@
  *     RING   rank -> rank+1   BLOCK, then NEWS, BYE           the same
  *                             closing a gap, or made anew:
  *                             HERE, NEWS, ASK, MOVED, BYE     HERE, NEWS, ANSWER, BYE
- *     PEER   rank -> any      ASK, MAIL, BYE                  ANSWER, MAIL, TAKEN, BYE
+ *     PEER   rank -> any      HERE, ASK, MAIL, NEWS, BYE      HERE, ANSWER, MAIL, TAKEN, NEWS, BYE
  *     RING, once the ranks watch:     MAIL, TAKEN             the same
  *
  * A link of the ring that breaks is made anew, and what was on its way may come twice: all

@@ -122,8 +122,13 @@ static tutti_status act(struct rank *rank, struct tti_boot *child, struct tti_bo
 	if (job->way == LEAVES || job->way == LEAVES_BY_PAIR)
 		stop(rank->boot);
 	job->has_acted = 1;
-	return job->child[LEAVER].nlost ? TUTTI_OK
-					: tti_fail(TUTTI_EINTERNAL, "no news in the child");
+	if (!job->child[LEAVER].nlost)
+		return tti_fail(TUTTI_EINTERNAL, "no news in the child");
+	/* Rank 1 there is the witness. */
+	if (job->child[LEAVER].news.origin != 1)
+		return tti_fail(TUTTI_EINTERNAL, "rank %d of the child has noticed it",
+				job->child[LEAVER].news.origin);
+	return TUTTI_OK;
 }
 
 /* The first news are of the death, and in time. */

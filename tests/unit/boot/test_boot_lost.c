@@ -8,13 +8,18 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "boot/conn.h"
 #include "util/bitset.h"
 #include "util/clock.h"
+#include "util/fd.h"
+#include "util/process.h"
 
 #define N 4
 
@@ -268,6 +273,84 @@ static void an_unused_connection_is_no_death(void **state)
 	finish(job);
 }
 
+/* Rank 2 listens, here. */
+static int listen_as_two(struct job *job)
+{
+	struct tti_wire_card *card = &job->sock.cards[2];
+	const struct tti_addr addr = { .family = 4, .ip = { 127, 0, 0, 1 } };
+	uint16_t port = 0;
+	int fd = -1;
+
+	assert_int_equal(tti_listen(&port, 0, &fd), TUTTI_OK);
+	card->port = htons(port);
+	card->addr_bytes = (uint8_t)tti_addrs_pack(&addr, 1, card->addrs, sizeof(card->addrs));
+	return fd;
+}
+
+static void tick(struct job *job)
+{
+	tti_loop_wait(&job->thread.loop, 2);
+	(void)tti_boot_reach_step(&job->thread);
+	(void)tti_mend_step(&job->thread);
+}
+
+/* A PAIR to rank 2 that both have used ends: in order, or by a reset, which is what a socket does that
+ * is closed with something to read. */
+static void part(struct job *job, bool reset)
+{
+	meet(job, TTI_CONN_PAIR, 2)->met = true;
+	if (!reset)
+		assert_int_equal(hear(job, 2), TTI_FRAME_HERE);
+	tti_tunnel_close(&job->far[2].tunnel);
+	tti_loop_wait(&job->thread.loop, 0);
+	assert_null(job->thread.conns);
+}
+
+/* It is dialled, what is asked of it meanwhile waits, and only if it refuses it is dead. */
+static void who_still_listens_is_not_dead(void **state)
+{
+	(void)state;
+	for (int reset = 0; reset < 2; reset++) {
+		struct job *job = begin();
+		int fd = listen_as_two(job);
+		const int64_t end_ns = tti_deadline(20000);
+
+		part(job, reset);
+		for (int i = 0; i < 20; i++)
+			tick(job);
+		tti_boot_reach_ask(&job->thread, 2);
+		tick(job);
+		assert_null(job->thread.reaches);
+		assert_non_null(job->thread.mends);
+		assert_int_equal(job->ndown, 0);
+		tti_fd_close(&fd);
+		while (job->ndown == 0 && tti_now_ns() < end_ns)
+			tick(job);
+		assert_int_equal(job->ndown, 1);
+		assert_int_equal(job->how, TTI_DOWN_DIED);
+		assert_string_equal(job->why, "closed its connection without goodbye: it died");
+		assert_false(tti_bit_has(job->thread.asked, 2));
+		finish(job);
+	}
+}
+
+/* No network is between, and whoever listens there is another one by now. */
+static void the_end_of_a_process_beside_us_is_its_death(void **state)
+{
+	struct job *job = begin();
+	int fd = listen_as_two(job);
+
+	(void)state;
+	job->sock.cards[2].pid = getpid();
+	job->sock.cards[2].identity = tti_process_identity(getpid());
+	part(job, false);
+	(void)tti_mend_step(&job->thread);
+	assert_int_equal(job->ndown, 1);
+	assert_int_equal(job->how, TTI_DOWN_DIED);
+	tti_fd_close(&fd);
+	finish(job);
+}
+
 /* -- News ------------------------------------------------------------------------------- */
 
 /* A peer that reads nothing for a while hears of all that happened then. */
@@ -350,7 +433,7 @@ static void a_death_known_by_mail_goes_on(void **state)
 	(void)meet(job, TTI_CONN_NEXT, 1);
 	learn_death(job, 2, prev);
 	drain(job, 1, TTI_FRAME_NEWS);
-	tti_office_down(&job->sock.base.office, 1, TTI_DOWN_DIED, true, "died");
+	tti_office_down(&job->sock.base.office, 1, TTI_DOWN_DIED, true, "died", NULL);
 	learn_death(job, 1, prev);
 	expect_news(job, 1, 1);
 	learn_death(job, 1, prev);
@@ -368,6 +451,8 @@ int main(void)
 		cmocka_unit_test(who_is_silent_cannot_be_reached),
 		cmocka_unit_test(news_of_a_death_keep_their_words),
 		cmocka_unit_test(an_unused_connection_is_no_death),
+		cmocka_unit_test(who_still_listens_is_not_dead),
+		cmocka_unit_test(the_end_of_a_process_beside_us_is_its_death),
 		cmocka_unit_test(news_wait_for_room),
 		cmocka_unit_test(nothing_overtakes_news),
 		cmocka_unit_test(goodbyes_wait_for_room),

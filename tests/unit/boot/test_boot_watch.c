@@ -2,6 +2,9 @@
 /* News, questions, goodbyes: for both kinds of bootstrap. */
 #include "ranks.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "boot/thread.h"
@@ -424,6 +427,134 @@ static void questions_are_answered(void **state)
 	}
 }
 
+/* -- Connections that are not of the ring --------------------------------------------------- */
+
+static uint32_t port_of(int fd, long call)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof(at);
+
+	if (syscall(call, fd, &at, &len) < 0 || at.ss_family == AF_UNIX)
+		return 0;
+	return at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+					: ((struct sockaddr_in *)&at)->sin_port;
+}
+
+/* The connections over a network that this process has: the ports of each, by its number. */
+static void list_conns(uint32_t ports[256])
+{
+	for (int fd = 0; fd < 256; fd++) {
+		const uint32_t peer = port_of(fd, SYS_getpeername);
+
+		ports[fd] = peer ? peer << 16 | port_of(fd, SYS_getsockname) : 0;
+	}
+}
+
+/* Reset those that are not in the list: both ends are told so. */
+static int reset_others(const uint32_t before[256])
+{
+	const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
+	uint32_t now[256];
+	int n = 0;
+
+	list_conns(now);
+	for (int fd = 0; fd < 256; fd++)
+		if (now[fd] && now[fd] != before[fd]) {
+			(void)syscall(SYS_connect, fd, &nowhere, sizeof(nowhere));
+			n++;
+		}
+	return n;
+}
+
+static bool ask(struct rank *rank, struct spy *spy, int peer)
+{
+	spy->nanswers = 0;
+	for (int i = 0; i < 100 && !spy->nanswers; i++) {
+		tti_watch_ask(rank->boot, peer);
+		(void)within(200, &spy->nanswers);
+	}
+	return spy->nanswers && !spy->left;
+}
+
+/* Rank 0 asks rank 2, and the connection that was made for it is reset, again and again. */
+static tutti_status reset_rounds(struct rank *rank, const uint32_t before[256])
+{
+	struct spy *spy = &((struct job *)rank->arg)->spies[0];
+
+	for (int round = 0; round < 3; round++) {
+		if (!ask(rank, spy, 2))
+			return tti_fail(TUTTI_EINTERNAL, "no answer in round %d", round);
+		usleep(50000);
+		if (reset_others(before) == 0)
+			return tti_fail(TUTTI_EINTERNAL, "there is no connection");
+		usleep(100000);
+	}
+	return TUTTI_OK;
+}
+
+/* The child of ranks 0 and 2 hears of a death; and so do all. */
+static tutti_status hear_death(const struct spy *child, const struct spy *own)
+{
+	if (child && (!within(15000, &child->nlost) || !strstr(child->news.text, "it died")))
+		return tti_fail(TUTTI_EINTERNAL, "wrong news in the child: %s", child->news.text);
+	if (!within(15000, &own->nlost) || own->news.culprit != 2)
+		return tti_fail(TUTTI_EINTERNAL, "wrong news: %s", own->news.text);
+	return TUTTI_OK;
+}
+
+/* Ranks 0 and 2 have a child, and a connection that is reset while both live; then rank 2 dies. */
+static tutti_status reset_a_pair(struct rank *rank)
+{
+	static const int in_child[] = { 0, 2 };
+	struct job *job = rank->arg;
+	struct spy *own = &job->spies[rank->rank], of_child = { 0 };
+	const struct tti_watch_events events = { &of_child, on_lost, on_ask, on_answer };
+	const struct tti_boot_config config = { .timeout_ms = 60000 };
+	struct tti_boot *child = NULL;
+	tutti_status status = TUTTI_OK;
+	uint32_t before[256];
+
+	TTI_TRY(watch(rank));
+	pthread_barrier_wait(&job->barrier);
+	list_conns(before);
+	if (rank->rank % 2 == 0) {
+		TTI_TRY(tti_boot_sub_create(rank->boot, 1, in_child, 2, &config, &child));
+		TTI_TRY(tti_watch_start(child, &events));
+	}
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == 0)
+		status = reset_rounds(rank, before);
+	pthread_barrier_wait(&job->barrier);
+	if (status == TUTTI_OK && (of_child.nlost || own->nlost))
+		status = tti_fail(TUTTI_EINTERNAL, "false news: %s%s", of_child.news.text,
+				  own->news.text);
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == 2)
+		tti_thread_vanish(rank->boot);
+	else if (status == TUTTI_OK)
+		status = hear_death(child ? &of_child : NULL, own);
+	if (child) {
+		tti_watch_stop(child);
+		tti_boot_close(child);
+	}
+	if (rank->rank == 2)
+		tti_boot_close(rank->boot);
+	else
+		stop(rank);
+	return status;
+}
+
+static void a_reset_is_no_death(void **state)
+{
+	struct job *job = make_job(4, false);
+
+	(void)state;
+	ranks_run(4, reset_a_pair, job);
+	free_job(job);
+}
+
+/* -- Phases ---------------------------------------------------------------------------- */
+
 static tutti_status misuse(struct rank *rank)
 {
 	struct job *job = rank->arg;
@@ -460,6 +591,7 @@ int main(void)
 		cmocka_unit_test(goodbyes_are_no_news),
 		cmocka_unit_test(questions_are_answered),
 		cmocka_unit_test(who_is_slow_is_asked_another_way),
+		cmocka_unit_test(a_reset_is_no_death),
 		cmocka_unit_test(the_phases_do_not_mix),
 	};
 
