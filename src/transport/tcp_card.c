@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "util/error.h"
+#include "util/log.h"
 #include "util/mem.h"
 #include "util/wire.h"
 
@@ -36,6 +37,17 @@ size_t tti_tcp_card_offered(const struct tti_tcp_card *card)
 	return has_nic ? n : card->naddrs;
 }
 
+/* How many bytes of a name, which is shown, can disturb no terminal. */
+static size_t plain_bytes(const void *name)
+{
+	const uint8_t *at = name;
+	size_t n = 0;
+
+	while (n < NAME_BYTES && at[n] > ' ' && at[n] < 127)
+		n++;
+	return n;
+}
+
 /* -- Filling --------------------------------------------------------------- */
 
 static size_t bytes_of(const struct tti_ifaces *ifaces, const bool *take)
@@ -66,10 +78,37 @@ static uint8_t nic_in(struct tti_tcp_card *card, const struct tti_iface *iface)
 	return (uint8_t)i;
 }
 
-tutti_status tti_tcp_card_fill(struct tti_tcp_card *card, const struct tti_ifaces *ifaces)
+/* Interfaces have names that no card can have: Linux forbids few bytes only. */
+static void leave_out(struct tti_ifaces *ifaces)
 {
-	size_t most = ifaces->addr.n < TTI_TCP_ADDRS_MOST ? ifaces->addr.n : TTI_TCP_ADDRS_MOST;
-	bool *take = tti_calloc(ifaces->addr.n + 1, sizeof(*take));
+	bool out[256] = { false };
+	size_t n = 0;
+
+	for (size_t i = 0; i < ifaces->iface.n; i++) {
+		const struct tti_iface *iface = &ifaces->iface.at[i];
+
+		out[i] = !iface->name[0] || iface->name[plain_bytes(iface->name)];
+		if (out[i])
+			tti_log(TTI_LOG_WARN, TTI_TCP,
+				"interface number %u takes no part in TCP: its name is not plain "
+				"ASCII; rename it, or exclude it with TUTTI_SOCKET_IFNAME",
+				iface->index);
+	}
+	for (size_t i = 0; i < ifaces->addr.n; i++) {
+		if (!out[ifaces->addr.at[i].iface])
+			ifaces->addr.at[n++] = ifaces->addr.at[i];
+	}
+	ifaces->addr.n = n;
+}
+
+tutti_status tti_tcp_card_fill(struct tti_tcp_card *card, struct tti_ifaces *ifaces)
+{
+	size_t most;
+	bool *take;
+
+	leave_out(ifaces);
+	most = ifaces->addr.n < TTI_TCP_ADDRS_MOST ? ifaces->addr.n : TTI_TCP_ADDRS_MOST;
+	take = tti_calloc(ifaces->addr.n + 1, sizeof(*take));
 
 	card->nnics = card->naddrs = 0;
 	if (!take)
@@ -97,7 +136,7 @@ tutti_status tti_tcp_card_fill(struct tti_tcp_card *card, const struct tti_iface
 
 static void put_nic(uint8_t *at, const struct tti_tcp_nic *nic)
 {
-	memcpy(at, nic->is.name, NAME_BYTES);
+	memcpy(at, nic->is.name, plain_bytes(nic->is.name));
 	at[15] = nic->is.kind | (nic->is.running ? 0 : TTI_TCP_CARD_DOWN);
 	tti_wire_put32(at + 16, nic->is.index);
 	tti_wire_put32(at + 20, nic->is.mbps);
@@ -144,24 +183,15 @@ static bool all_zero(const uint8_t *bytes, size_t nbytes)
 	return true;
 }
 
-/* Names are shown: nothing in them may disturb a terminal. */
-static bool is_plain(const uint8_t *name)
-{
-	size_t i = 0;
-
-	while (i < NAME_BYTES && name[i] > ' ' && name[i] < 127)
-		i++;
-	return i > 0 && all_zero(name + i, NAME_BYTES - i);
-}
-
 static tutti_status get_nics(const uint8_t *at, struct tti_tcp_card *out,
 			     struct tti_tcp_fault *fault)
 {
 	for (size_t i = 0; i < out->nnics; i++, at += TTI_TCP_CARD_NIC) {
 		struct tti_iface *nic = &out->nic[i].is;
 		const uint8_t kind = at[15] & (uint8_t)~TTI_TCP_CARD_DOWN;
+		const size_t n = plain_bytes(at);
 
-		if (!is_plain(at))
+		if (!n || !all_zero(at + n, NAME_BYTES - n))
 			return refuse(fault, "name of a NIC", at[0], 126);
 		if (kind > TTI_IFACE_LOOPBACK)
 			return refuse(fault, "kind of a NIC", kind, TTI_IFACE_LOOPBACK);

@@ -53,9 +53,8 @@ struct tti_tcp_card {
 size_t tti_tcp_card_bytes(const struct tti_tcp_card *card);
 
 /* Put into a card what fits of the NICs and addresses: first one of each family for every
- * NIC, then further ones. */
-TUTTI_CHECKED tutti_status tti_tcp_card_fill(struct tti_tcp_card *card,
-					     const struct tti_ifaces *ifaces);
+ * NIC, then further ones. Addresses of interfaces whose names no card can have are removed. */
+TUTTI_CHECKED tutti_status tti_tcp_card_fill(struct tti_tcp_card *card, struct tti_ifaces *ifaces);
 
 void tti_tcp_card_put(const struct tti_tcp_card *card, struct tti_card *out);
 

@@ -65,11 +65,11 @@ static tutti_status look_around(struct tti_tcp_card *mine, struct tti_strbuf *wh
 	tutti_status status = tti_ifaces_look(&ifaces, why);
 	size_t nrunning;
 
-	*reachable = tti_ifaces_offered(&ifaces, &nrunning) > 0;
 	if (!status) {
 		tti_ifaces_measure(&ifaces);
 		status = tti_tcp_card_fill(mine, &ifaces);
 	}
+	*reachable = tti_ifaces_offered(&ifaces, &nrunning) > 0;
 	tti_ifaces_release(&ifaces);
 	return status;
 }

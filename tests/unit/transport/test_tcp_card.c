@@ -7,7 +7,9 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "transport/tcp.h"
 
@@ -266,6 +268,58 @@ static void as_many_nics_as_fit(void **state)
 		assert_int_equal(count(&card, nic, 0), 1);
 }
 
+static char log_file[] = "/tmp/tutti-test-XXXXXX";
+
+/* Lines of the log that tell of a name that no card can have. */
+static int count_refused(void)
+{
+	FILE *file = fopen(log_file, "re");
+	char line[1024];
+	int n = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		n += strstr(line, "takes no part in TCP: its name") != NULL;
+	fclose(file);
+	return n;
+}
+
+/* Every rank refuses a card with such a name, so one interface would end the init of all. */
+static void a_name_that_no_card_can_have_is_left_out(void **state)
+{
+	static const char *const names[] = { "lan-b\xc3\xbcro", "\x1b[2J", "del\x7f" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const int before = count_refused();
+		struct tti_ifaces ifaces = { 0 };
+		struct tti_tcp_card card;
+
+		for (int nic = 0; nic < 3; nic++)
+			add_nic(&ifaces, 2, 1);
+		snprintf(ifaces.iface.at[1].name, IFNAMSIZ, "%s", names[i]);
+		fill(&ifaces, &card);
+		assert_int_equal(card.nnics, 2);
+		assert_int_equal(card.naddrs, 6);
+		assert_int_equal(count(&card, 1, 0), 0);
+		assert_int_equal(count_refused(), before + 1);
+	}
+}
+
+/* An address of eth0 may have the label eth0:1, of which the interface's name is the beginning. */
+static void nothing_is_told_behind_the_end_of_a_name(void **state)
+{
+	struct tti_ifaces ifaces = { 0 };
+	struct tti_tcp_card card;
+
+	(void)state;
+	add_nic(&ifaces, 1, 0);
+	memcpy(ifaces.iface.at[0].name, "eth0\0001", 7);
+	fill(&ifaces, &card);
+	assert_int_equal(card.nnics, 1);
+	assert_string_equal(card.nic[0].is.name, "eth0");
+}
+
 static void no_interface_is_an_empty_card(void **state)
 {
 	struct tti_ifaces ifaces = { 0 };
@@ -287,8 +341,17 @@ int main(void)
 		cmocka_unit_test(what_ranks_of_a_host_share_is_kept_once),
 		cmocka_unit_test(one_nic_is_one_way),
 		cmocka_unit_test(as_many_nics_as_fit),
+		cmocka_unit_test(a_name_that_no_card_can_have_is_left_out),
+		cmocka_unit_test(nothing_is_told_behind_the_end_of_a_name),
 		cmocka_unit_test(no_interface_is_an_empty_card),
 	};
+	const int fd = mkstemp(log_file);
+	int failed;
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (fd < 0 || setenv("TUTTI_DEBUG_FILE", log_file, 1))
+		return 1;
+	close(fd);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(log_file);
+	return failed;
 }
