@@ -269,6 +269,7 @@ struct tti_tcp_link {
 	bool held;     /* messages wait for a lane that is full: port->nheld   */
 	bool lent;     /* a slot is reserved and not committed */
 	bool single;   /* there is one lane and will be no other */
+	int cut;       /* errno of tti_tcp_link_cut(), 0: it was not called */
 	size_t unsent; /* its part of port->unsent, and alive */
 	size_t alive;  /* bytes of type ALIVE, for which no call waits */
 
@@ -480,9 +481,8 @@ static inline bool tti_tcp_has_others(const struct tti_tcp_link *link,
  * still open leaves. Takes the connection, also on failure. */
 TUTTI_CHECKED tutti_status tti_tcp_lane_joins(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
 
-/* Give up a lane, one of several: close it, send again elsewhere what the peer has
- * not released, tell tti_tcp_lanes_lost() unless the peer leaves. Nothing happens to the last one. `why` is
- * copied. */
+/* Give up a lane, one of several: close it, send again elsewhere what the peer has not released,
+ * tell tti_tcp_lanes_lost() unless the peer leaves. Nothing happens to the last one. `why` is copied. */
 void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why);
 
 /* Note who is at both ends of a lane that is up. */

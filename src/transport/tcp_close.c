@@ -13,8 +13,8 @@
 #include "util/mem.h"
 #include "util/secret.h"
 
-/* How long shutdown() waits for a peer that takes nothing of what is unsent, and for one
- * that does. */
+/* How long shutdown() waits for peers whose machines take nothing of what they do not have yet, and
+ * for ones that do. */
 #define FLUSH_MS      1000
 #define FLUSH_MOST_MS 10000
 
@@ -50,9 +50,9 @@ static bool drain(struct tti_tcp_conn *conn, int *error)
 
 /* Bytes the peer's machine has not acknowledged, of all lanes. A lane that breaks, or
  * ends before it took all, is done without; the last one counts for nothing then. */
-static int64_t unacked(struct tti_tcp_link *link)
+static size_t unacked(struct tti_tcp_link *link)
 {
-	int64_t sum = 0;
+	size_t sum = 0;
 
 	for (int i = 0; i < link->nlanes; i++) {
 		struct tti_tcp_conn *conn = link->conn[i];
@@ -63,7 +63,7 @@ static int64_t unacked(struct tti_tcp_link *link)
 		if (!ioctl(conn->fd, SIOCOUTQ, &bytes) && bytes > 0)
 			bytes -= conn->shut;
 		if (!drain(conn, &error))
-			sum += bytes;
+			sum += (size_t)bytes;
 		else if (error || bytes)
 			tti_tcp_lane_leaves(link, i, error ? strerror(error) : "it was closed");
 	}
@@ -102,73 +102,66 @@ static void shut(struct tti_tcp_link *link)
 	}
 }
 
-/* Whether the peer's machine has all we sent. Our end of stream counts as a byte,
- * and is not waited for: its acknowledgement is often delayed by 40 ms, and the
- * system sees to it after close(). Of several lanes none is shut before all has
+/* How many bytes of what we sent the peer's machine does not have. Our end of stream
+ * counts as a byte, and is not waited for: its acknowledgement is often delayed by 40 ms,
+ * and the system sees to it after close(). Of several lanes none is shut before all has
  * arrived: until then, one may have to take over from another. */
-static bool settle(struct tti_tcp_link *link)
+static size_t settle(struct tti_tcp_link *link)
 {
-	int64_t left;
+	size_t left;
 
 	if (link->state != TTI_TCP_LINK_CLOSED)
-		return true;
+		return 0;
 	if (!link->unsent)
 		say_end(link);
 	if (!link->unsent && link->nconns <= 1)
 		shut(link);
 	left = unacked(link);
-	if (link->unsent || left)
-		return false;
-	shut(link);
-	return true;
+	left += link->unsent;
+	if (!left)
+		shut(link);
+	return left;
 }
 
-/* port->unsent leaves out what no call waits for. */
-static size_t unsent(const struct tti_tcp_port *port)
+static void give_up(struct tti_tcp_port *port)
 {
-	size_t sum = 0;
+	for (size_t i = 0; i < port->links.n; i++) {
+		struct tti_tcp_link *link = port->links.at[i];
+		const size_t left = settle(link);
 
-	for (size_t i = 0; i < port->links.n; i++)
-		sum += port->links.at[i]->unsent;
-	return sum;
+		if (left)
+			tti_log(TTI_LOG_WARN, TTI_TCP,
+				"rank %d did not take the last %zu bytes in time", link->base.peer,
+				left);
+		if (!link->unsent)
+			shut(link);
+	}
 }
 
 static void flush(struct tti_tcp_port *port)
 {
 	const int64_t last = tti_deadline(FLUSH_MOST_MS);
-	int64_t deadline = tti_deadline(FLUSH_MS);
-	size_t least = SIZE_MAX, left;
-	int64_t now;
-	bool settled;
+	int64_t deadline = 0, now;
+	size_t before = SIZE_MAX;
 
 	for (size_t i = 0; i < port->links.n; i++)
 		tti_tcp_close(&port->links.at[i]->base);
 	do {
-		settled = true;
-		for (size_t i = 0; i < port->links.n; i++)
-			settled &= settle(port->links.at[i]);
-		if (settled)
-			return;
-		tti_tcp_poll(port, 1);
-		tti_tcp_port_watch(port, tti_now_ns());
-		tti_tcp_port_push(port);
-		left = unsent(port);
-		if (left < least) {
-			least = left;
-			deadline = tti_deadline(FLUSH_MS);
-		}
-		now = tti_now_ns();
-	} while (now < deadline && now < last);
-	for (size_t i = 0; i < port->links.n; i++) {
-		struct tti_tcp_link *link = port->links.at[i];
+		size_t left = 0;
 
-		if (!link->unsent)
-			shut(link);
-		else
-			tti_log(TTI_LOG_WARN, TTI_TCP,
-				"rank %d did not take the last %zu bytes in time", link->base.peer,
-				link->unsent);
-	}
+		for (size_t i = 0; i < port->links.n; i++)
+			left += settle(port->links.at[i]);
+		if (!left)
+			return;
+		if (left < before)
+			deadline = tti_deadline(FLUSH_MS);
+		before = left;
+		tti_tcp_poll(port, 1);
+		now = tti_now_ns();
+		tti_tcp_port_watch(port, now);
+		tti_tcp_port_push(port);
+	} while (now < deadline && now < last);
+	give_up(port);
 }
 
 void tti_tcp_shutdown(struct tti_port *base)

@@ -117,6 +117,8 @@ void tti_tcp_conn_drop(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 		port->nup--;
 	if (conn->blocked)
 		port->nblocked--;
+	/* The event that tells of its end may tell of room as well. */
+	conn->blocked = false;
 	tti_fd_close(&conn->fd);
 	conn->state = TTI_TCP_DEAD;
 	conn->next_dead = port->dead;

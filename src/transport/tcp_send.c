@@ -84,6 +84,10 @@ void tti_tcp_commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 	link->lent = false;
 	if (link->state != TTI_TCP_LINK_UP)
 		return;
+	if (link->cut) {
+		tti_tcp_link_lose(link, "sending to it failed", link->cut);
+		return;
+	}
 	put_header(link, link->in.committed, nbytes, tag);
 	link->in.committed++;
 	tti_tcp_owe(link, tti_tcp_wire_bytes(link, nbytes));
@@ -249,6 +253,7 @@ void tti_tcp_link_cut(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int 
 {
 	conn->broken = true;
 	link->nconns = 0;
+	link->cut = error;
 	if (is_unfinished(link, conn)) {
 		tti_tcp_link_lose(link, "sending to it failed", error);
 		return;

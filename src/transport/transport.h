@@ -259,8 +259,9 @@ struct tti_transport {
 	/* Give a link back; what was committed still arrives. */
 	void (*close)(struct tti_link *link);
 
-	/* After the last close(). Flushes, while the peers take something within
-	 * each second, at most 10 s. NULL and half-built ok. */
+	/* After the last close(). Waits until the machines of the peers have what was committed, while
+	 * they take something of it within each second, at most 10 s. What they have not taken then
+	 * is lost, and logged. NULL and half-built ok. */
 	void (*shutdown)(struct tti_port *port);
 
 	const struct tti_fanout_ops *fanout; /* optional */

@@ -84,18 +84,28 @@ lanes_reorder()
 	ok "$1 of $2 bytes over lanes of 200 and 20 Mbit/s with deep queues: $(head -n 1 "$net_dir/out.1")"
 }
 
+# What is sent either waits for the other rank, or for the system to take it.
 all_lanes_die()
 {
+	kind=$1 bytes=$2
 	net_rails 200 200
 	make_own_host
-	TUTTI_TIMEOUT_MS=5000 job_begin "0 1" "$net_dir/own_host" "$stream" exchange 4194304 60
-	await_begin "all lanes die"
+	TUTTI_TIMEOUT_MS=5000 job_begin "0 1" "$net_dir/own_host" "$stream" "$kind" "$bytes" 60
+	await_begin "$kind, all lanes die"
 	sleep 0.3
 	link 0 0 down
 	link 0 1 down
 	# What is said goes out within the timeout; leaving takes two seconds: one for data on its
 	# way, one to say goodbye over whatever NIC.
-	fails_soon "all lanes die" 60000 "0 1" eth0 eth1
+	fails_soon "$kind, all lanes die" 60000 "0 1" eth0 eth1
+}
+
+# What a rank has sent arrives, though it has left long before: 1 Mbit/s, half of it in the system.
+sender_leaves()
+{
+	net_rails 1
+	job "0 1" "$stream" send 1048576 once || die "the sender leaves while its data is on the wire"
+	ok "the sender leaves while its data is on the wire: $(sed -n 2p "$net_dir/out.1")"
 }
 
 # -- Peers -----------------------------------------------------------------------------------
@@ -125,7 +135,9 @@ lanes_die_in_turn
 lanes_flap exchange "$flap"
 lanes_reorder exchange 2097152
 lanes_reorder all_reduce 65536
-all_lanes_die
+all_lanes_die exchange 4194304
+all_lanes_die send 262144
+sender_leaves
 slow_receiver
 receiver_killed
 net_down

@@ -3,6 +3,7 @@
 #include "unit/transport/tcp_world.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,22 +17,25 @@ static struct tti_tcp_link *inside(struct world *world, int rank, int peer)
 	return (struct tti_tcp_link *)world->link[rank][peer];
 }
 
-/* What a process that dies does to its sockets. */
-static void cut(struct world *world, int rank, int peer, bool reset)
+/* What a process that dies does to a socket. The number stays taken, so that the port closes what
+ * is its own. */
+static void cut_conn(const struct tti_tcp_conn *conn, bool reset)
 {
 	const struct linger linger = { .l_onoff = 1, .l_linger = 0 };
-	struct tti_tcp_link *link = inside(world, rank, peer);
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	for (int i = 0; i < link->nconns; i++) {
-		const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (reset)
+		setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	assert_true(dup3(null, conn->fd, O_CLOEXEC) >= 0);
+	close(null);
+}
 
-		if (reset)
-			setsockopt(link->conn[i]->fd, SOL_SOCKET, SO_LINGER, &linger,
-				   sizeof(linger));
-		/* The number stays taken, so that the port closes what is its own. */
-		assert_true(dup3(null, link->conn[i]->fd, O_CLOEXEC) >= 0);
-		close(null);
-	}
+static void cut(struct world *world, int rank, int peer, bool reset)
+{
+	const struct tti_tcp_link *link = inside(world, rank, peer);
+
+	for (int i = 0; i < link->nconns; i++)
+		cut_conn(link->conn[i], reset);
 }
 
 static void pump(struct world *world, int times)
@@ -113,105 +117,6 @@ static void an_orderly_end_is_no_failure(void **state)
 	world_end(&world);
 }
 
-/* Not by fork(), after which a process does not have the sockets of its parent. */
-static pid_t copy_process(void)
-{
-	return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
-}
-
-static void shutdown_flushes_while_the_peer_reads(void **state)
-{
-	struct world world;
-	pid_t child;
-	int status;
-
-	(void)state;
-	world_open(&world, 2, 8, 65536, 1);
-	world.options.sndbuf = 1;
-	world_start(&world);
-	world_join(&world);
-	world_link(&world, 0, 1);
-	child = copy_process();
-	assert_true(child >= 0);
-	if (!child) {
-		/* It holds a copy of what the other side closes, so it would wait for an
-		 * end in vain. */
-		const int64_t deadline = tti_deadline(20000);
-		uint64_t i = 0;
-
-		while (i < 8 && !world.port[1]->failure && tti_now_ns() < deadline) {
-			tcp->progress(world.port[1]);
-			if (!take(world.link[1][0], 65536, i))
-				continue;
-			i++;
-			/* All of it takes longer than nothing would be waited for. */
-			usleep(200 * 1000);
-		}
-		_exit(i == 8 ? 0 : 1);
-	}
-	for (uint64_t i = 0; i < 8; i++)
-		assert_true(put(world.link[0][1], 65536, i));
-	assert_true(world.port[0]->unsent > 0);
-	tcp->close(world.link[0][1]);
-	tcp->shutdown(world.port[0]);
-	world.port[0] = NULL;
-	world.link[0][1] = NULL;
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	world_end(&world);
-}
-
-/* The peer never reads: shutdown gives up after a second. */
-static void shutdown_has_an_end(void **state)
-{
-	struct world world;
-	int64_t begun;
-
-	(void)state;
-	world_open(&world, 2, 64, 262144, 1);
-	world.options.sndbuf = 1;
-	world_start(&world);
-	world_join(&world);
-	world_link(&world, 0, 1);
-	for (uint64_t i = 0; i < 64; i++)
-		assert_true(put(world.link[0][1], 262144, i));
-	begun = tti_now_ns();
-	tcp->close(world.link[0][1]);
-	tcp->shutdown(world.port[0]);
-	world.port[0] = NULL;
-	world.link[0][1] = NULL;
-	assert_true(tti_now_ns() - begun < 20000 * TTI_NS_PER_MS);
-	world_end(&world);
-}
-
-static int64_t shut_down_after_messages(void)
-{
-	struct world world;
-	int64_t begun;
-
-	world_pair(&world, 8, 262144, 2);
-	for (uint64_t i = 0; i < 4; i++)
-		assert_true(put(world.link[0][1], 1000, i));
-	begun = tti_now_ns();
-	tcp->close(world.link[0][1]);
-	tcp->shutdown(world.port[0]);
-	begun = tti_now_ns() - begun;
-	world.port[0] = NULL;
-	world.link[0][1] = NULL;
-	world_end(&world);
-	return begun;
-}
-
-/* Where it waits until its patience ends, it never is quick, however idle the machine. */
-static void shutdown_is_quick_when_all_is_sent(void **state)
-{
-	int tries = 20;
-
-	(void)state;
-	while (shut_down_after_messages() > 500 * TTI_NS_PER_MS)
-		assert_int_not_equal(--tries, 0);
-}
-
 static void a_dead_peer_is_noticed(void **state)
 {
 	(void)state;
@@ -230,6 +135,12 @@ static void a_dead_peer_is_noticed(void **state)
 			world_end(&world);
 		}
 	}
+}
+
+/* Not by fork(), after which a process does not have the sockets of its parent. */
+static pid_t copy_process(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
 /* kill -9 in the middle of sending, from outside. */
@@ -338,6 +249,33 @@ static void who_is_blocked_notices_a_reset(void **state)
 	world_end(&world);
 }
 
+/* The count of connections that wait for room decides how often epoll is asked: one that is lost while
+ * it waits leaves the count, and leaves it once. */
+static void a_blocked_lane_that_is_lost_is_counted_once(void **state)
+{
+	const int64_t deadline = tti_deadline(20000);
+	struct pollfd reset = { 0 };
+	struct tti_tcp_port *port;
+	struct tti_tcp_link *link;
+	struct world world;
+
+	(void)state;
+	lanes_pair(&world);
+	port = tti_tcp_port_of(world.port[0]);
+	link = inside(&world, 0, 1);
+	tti_tcp_conn_block(port, link->conn[0], true);
+	assert_int_equal(port->nblocked, 1);
+	cut_conn(inside(&world, 1, 0)->conn[0], true);
+	reset.fd = link->conn[0]->fd;
+	assert_int_equal(poll(&reset, 1, 10000), 1);
+	while (link->nconns > 1 && tti_now_ns() < deadline)
+		tcp->progress(world.port[0]);
+	assert_int_equal(link->nconns, 1);
+	assert_null(link->conn[0]);
+	assert_int_equal(port->nblocked, 0);
+	world_end(&world);
+}
+
 /* A peer that leaves resets both lanes, one after the other. What it had by the first goes again by the
  * second, which is full when it is reset, too: that is owed to nobody any more, and no failure. */
 static void nothing_is_owed_again_to_who_has_left(void **state)
@@ -387,6 +325,32 @@ static void a_lent_slot_outlives_the_link(void **state)
 	memset(room, 1, 4096);
 	world.link[0][1]->ops->commit(world.link[0][1], 4096, 0);
 	assert_null(world.link[0][1]->ops->reserve(world.link[0][1], 4096, 0));
+	assert_int_equal(world.port[0]->unsent, 0);
+	world_end(&world);
+}
+
+/* Nothing was owed when the link was reset, so that was no failure. A message that is committed to it
+ * afterwards is one: the call that waits until all is sent has to end. */
+static void a_message_to_a_reset_link_is_a_failure(void **state)
+{
+	const int64_t deadline = tti_deadline(20000);
+	struct world world;
+	void *room;
+
+	(void)state;
+	world_pair(&world, 4, 4096, 1);
+	room = world.link[0][1]->ops->reserve(world.link[0][1], 4096, 0);
+	assert_non_null(room);
+	cut(&world, 1, 0, true);
+	while (inside(&world, 0, 1)->nconns && tti_now_ns() < deadline)
+		tcp->progress(world.port[0]);
+	assert_int_equal(inside(&world, 0, 1)->nconns, 0);
+	assert_int_equal(world.port[0]->failure, TUTTI_OK);
+	memset(room, 1, 4096);
+	world.link[0][1]->ops->commit(world.link[0][1], 4096, 0);
+	assert_int_equal(world.port[0]->failure, TUTTI_EPEER);
+	assert_int_equal(world.port[0]->failed_peer, 1);
+	assert_error_has("rank 1 is gone: sending to it failed (Connection reset by peer)");
 	assert_int_equal(world.port[0]->unsent, 0);
 	world_end(&world);
 }
@@ -512,15 +476,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_arrives_after_orderly_shutdown),
 		cmocka_unit_test(an_orderly_end_is_no_failure),
-		cmocka_unit_test(shutdown_flushes_while_the_peer_reads),
-		cmocka_unit_test(shutdown_has_an_end),
-		cmocka_unit_test(shutdown_is_quick_when_all_is_sent),
 		cmocka_unit_test(a_dead_peer_is_noticed),
 		cmocka_unit_test(a_killed_process_is_noticed),
 		cmocka_unit_test(sending_to_the_dead_fails),
 		cmocka_unit_test(who_is_blocked_notices_a_reset),
+		cmocka_unit_test(a_blocked_lane_that_is_lost_is_counted_once),
 		cmocka_unit_test(nothing_is_owed_again_to_who_has_left),
 		cmocka_unit_test(a_lent_slot_outlives_the_link),
+		cmocka_unit_test(a_message_to_a_reset_link_is_a_failure),
 		cmocka_unit_test(nonsense_is_refused_by_name),
 		cmocka_unit_test(a_made_up_credit_is_refused),
 		cmocka_unit_test(a_message_comes_once),
