@@ -13,6 +13,9 @@
 
 /* So many strangers at a time besides one per rank; the oldest gives way. */
 #define GUESTS_MOST 256
+/* Accepted by one look at a listening socket: whoever floods it must not keep the caller from its
+ * links and its timeout. The next look takes the rest. */
+#define ACCEPT_MOST 64
 /* Dropped connections that are logged one by one; all are counted when the port closes. */
 #define LOGGED      20
 
@@ -73,7 +76,7 @@ static bool accept_again(struct tti_tcp_port *port)
 
 static void accept_from(struct tti_tcp_port *port, int listen_fd)
 {
-	for (;;) {
+	for (int i = 0; i < ACCEPT_MOST; i++) {
 		struct tti_tcp_conn *conn;
 		const int fd = tti_fork_accept(listen_fd, NULL, NULL);
 

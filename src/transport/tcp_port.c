@@ -367,6 +367,7 @@ static void look_at_timers(struct tti_tcp_port *port)
 void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms)
 {
 	struct epoll_event events[EVENTS];
+	bool knocks = false;
 	int n;
 
 	do {
@@ -375,10 +376,13 @@ void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms)
 			if (events[i].data.ptr)
 				handle(port, events[i].data.ptr, events[i].events);
 			else
-				tti_tcp_guest_accept(port);
+				knocks = true;
 		}
 		timeout_ms = 0;
 	} while (n == EVENTS);
+	/* Last, as each one that is accepted is a new event. */
+	if (knocks)
+		tti_tcp_guest_accept(port);
 	if (port->ncoming || port->rising.n || port->lanes_at != TTI_NEVER)
 		look_at_timers(port);
 	if (port->dead)

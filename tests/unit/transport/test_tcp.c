@@ -2,10 +2,13 @@
 /* TCP links: messages, credits, order, what is unsent, sleeping. */
 #include "unit/transport/tcp_world.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "transport/tcp.h"
 #include "util/fault.h"
@@ -373,6 +376,39 @@ static void any_allocation_may_fail(void **state)
 	}
 }
 
+/* Each look takes a part of them only, or a flood of strangers would never let a call see its links
+ * and its timeout. */
+static void a_flood_is_let_in_by_and_by(void **state)
+{
+	enum { MOST = 64, FLOOD = 5 * MOST / 2 };
+	const int64_t deadline = tti_deadline(20000);
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	struct tti_tcp_port *port;
+	struct world world;
+	int fd[FLOOD];
+
+	(void)state;
+	world_open(&world, 1, 4, 4096, 1);
+	world_start(&world);
+	port = tti_tcp_port_of(world.port[0]);
+	to.sin_port = htons(port->listen_port);
+	for (int i = 0; i < FLOOD; i++) {
+		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_true(fd[i] >= 0);
+		assert_int_equal(connect(fd[i], (struct sockaddr *)&to, sizeof(to)), 0);
+	}
+	while (port->rising.n < FLOOD) {
+		const size_t before = port->rising.n;
+
+		tti_tcp_poll(port, 0);
+		assert_in_range(port->rising.n, before, before + MOST);
+		assert_true(tti_now_ns() < deadline);
+	}
+	for (int i = 0; i < FLOOD; i++)
+		close(fd[i]);
+	world_end(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +421,7 @@ int main(void)
 		cmocka_unit_test(sleeps_until_something_comes),
 		cmocka_unit_test(no_memory_for_a_link_is_said),
 		cmocka_unit_test(any_allocation_may_fail),
+		cmocka_unit_test(a_flood_is_let_in_by_and_by),
 	};
 
 	/* All of it once more, with what is sent sealed. */
