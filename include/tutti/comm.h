@@ -55,7 +55,9 @@ typedef struct tutti_config {
 	/* How long this rank waits, while the communicator is made, for ranks that do not come: an
 	 * init, and a split, dup, grow or shrink, whose child takes it from the parent where this
 	 * is 0. Then TUTTI_ETIMEOUT names them. Each rank may have its own; the first that is over
-	 * ends the init of all. 0 (default): TUTTI_BOOT_TIMEOUT_MS, which is the variable. */
+	 * ends the init of all. Later it is how long a rank tries to reach the machine of a peer by
+	 * TCP; a peer that is late to a call is waited for. 0 (default): TUTTI_BOOT_TIMEOUT_MS, which
+	 * is the variable. */
 	int64_t boot_timeout_ms;
 } tutti_config;
 
@@ -260,7 +262,10 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_finalize(tutti_comm_t comm);
 
 /* Free the communicator once this rank's own calls are done; does not wait for
  * other ranks (tutti_comm_finalize() does), so one thread may destroy the
- * communicators of several. The handle is gone whatever the status says. NULL
+ * communicators of several. What this rank has sent over TCP, and the hosts of the others do not have
+ * yet, is waited for while they take some of it within each second, at most 10 s; then the rest is lost,
+ * with a warning, and a rank that waits for it fails with TUTTI_EPEER. tutti_comm_finalize() before it
+ * rules that out. The handle is gone whatever the status says. NULL
  * is fine. TUTTI_EMISMATCH: what other ranks sent says that they named another root than this rank
  * in a call before. That is found only if it has come by now; tutti_comm_finalize() waits for it. */
 TUTTI_API tutti_status tutti_comm_destroy(tutti_comm_t comm);

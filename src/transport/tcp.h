@@ -194,6 +194,8 @@ struct tti_tcp_dial {
 	int winner;          /* the one that proved itself, -1  */
 	int rounds;          /* in which all candidates failed  */
 	int64_t next_at;     /* when to try the next            */
+	int64_t again_at;    /* when to try again those that failed, while others are connected */
+	int64_t deadline;    /* by when the machine of the peer has to be reached               */
 	/* Candidate 0 is this one if it has an address: the NIC that is to be used. */
 	struct tti_tcp_rail rail;
 	struct tti_addr addr[TTI_TCP_ADDRS_MOST + 1];
@@ -227,7 +229,7 @@ struct tti_tcp_link {
 	struct tti_tcp_port *port;
 	enum tti_tcp_link_state state;
 	bool asked; /* connect() was called: failure matters */
-	int64_t deadline;
+	int64_t asked_at;
 	struct tti_tcp_dial *dial;   /* higher rank, until up */
 	struct tti_tcp_lanes *lanes; /* higher rank, once more than one is wanted */
 	uint64_t nonce;
@@ -290,7 +292,7 @@ struct tti_tcp_port {
 	TTI_VEC(struct tti_tcp_wish *) wishes;
 	bool starved; /* accept() fails, which was said */
 	int slots;
-	int64_t timeout_ms;
+	int64_t timeout_ms; /* see struct tti_port_config */
 
 	struct tti_tcp_cards cards; /* of all ranks, from join() on */
 
@@ -381,9 +383,9 @@ void tti_tcp_pass_get(const uint8_t bytes[TTI_TCP_PASS_BYTES], struct tti_tcp_pa
 /* 0, or -1 and errno. */
 int tti_tcp_bind_device(int fd, const char *device);
 
-/* A socket that connects over that rail; -1: why not, and whether that is final. */
+/* A socket that connects over that rail; -1: why not, and errno where that says it, else 0. */
 int tti_tcp_rail_connect(struct tti_tcp_port *port, const struct tti_tcp_rail *rail,
-			 char why[TTI_TCP_WHY], bool *final);
+			 char why[TTI_TCP_WHY], int *error);
 
 /* Start connecting to the link's peer. */
 TUTTI_CHECKED tutti_status tti_tcp_dial_start(struct tti_tcp_link *link);
@@ -393,16 +395,14 @@ void tti_tcp_dial_event(struct tti_tcp_conn *conn);
 void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now);
 
 /* Go on with what comes before both sides are proven: TUTTI_OK: they are, TUTTI_AGAIN,
- * or a quiet error that says why not; then *final as above. */
-TUTTI_CHECKED tutti_status tti_tcp_dial_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY],
-					     bool *final);
+ * or a quiet error that says why not. */
+TUTTI_CHECKED tutti_status tti_tcp_dial_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY]);
 
-/* An attempt took too long. */
+/* An attempt was not connected in time. */
 void tti_tcp_dial_expire(struct tti_tcp_conn *conn);
 
 /* It is of no use: say what was tried. */
 void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status);
-
 void tti_tcp_dial_free(struct tti_tcp_link *link);
 
 /* -- tcp_guest.c -------------------------------------------------------------- */
@@ -575,7 +575,6 @@ TUTTI_CHECKED tutti_status tti_tcp_link_create(struct tti_tcp_port *port, int pe
 
 /* All connections are there: get memory, go. Failures are the port's. */
 void tti_tcp_link_raise(struct tti_tcp_link *link);
-
 void tti_tcp_link_free(struct tti_tcp_link *link);
 
 /* Read what is there. */

@@ -22,9 +22,12 @@
 /* After all have failed: wait, twice as long each time, and start over. */
 #define BACKOFF_MS           50
 #define BACKOFF_MOST_MS      1000
-/* An attempt in which nothing happens for so long has failed. */
+/* An attempt that is not connected after so long has failed. One that is connected is kept: the
+ * peer may come late, and whatever is dialled meanwhile waits in the queue of its socket. After so
+ * long the addresses that failed are tried again beside it, as it may be somebody else's. */
 #define ATTEMPT_MS           15000
-/* So many rounds of nothing but refusals (some 3 s) are an answer. */
+/* So many rounds of nothing but refusals (some 3 s) are an answer. Where there is no way to some
+ * address there is none: it may be the one to reach the peer by, once its route is back. */
 #define ROUNDS_MOST          7
 
 #define NO_HANDSHAKE "connected, but it does not answer the handshake"
@@ -94,10 +97,36 @@ static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *th
 				  &link->dial->rail);
 }
 
+static void add_candidate(struct tti_tcp_dial *dial, const struct tti_addr *addr, uint32_t scope)
+{
+	if (dial->naddrs == sizeof(dial->addr) / sizeof(dial->addr[0]))
+		return;
+	dial->addr[dial->naddrs] = *addr;
+	dial->addr[dial->naddrs++].scope = scope;
+}
+
+/* An address of a link alone is tried by each NIC of this rank that has one, too: the peer's number
+ * of its NIC says nothing here. */
+static void add_candidates(struct tti_tcp_dial *dial, const struct tti_tcp_card *mine,
+			   const struct tti_addr *addr)
+{
+	const size_t before = dial->naddrs;
+	bool tried[TTI_TCP_NICS_MOST] = { false };
+
+	for (size_t i = 0; i < mine->naddrs && addr->scope; i++) {
+		if (!mine->addr[i].scope || tried[mine->nic_of[i]])
+			continue;
+		tried[mine->nic_of[i]] = true;
+		add_candidate(dial, addr, mine->addr[i].scope);
+	}
+	if (dial->naddrs == before)
+		add_candidate(dial, addr, addr->scope);
+}
+
 tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 {
 	const int peer = link->base.peer;
-	struct tti_tcp_card card;
+	struct tti_tcp_card card, mine;
 	struct tti_tcp_dial *dial;
 	size_t naddrs;
 
@@ -112,28 +141,42 @@ tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 	link->total = 1;
 	if (dial->rail.from.family)
 		dial->addr[dial->naddrs++] = dial->rail.to;
-	memcpy(dial->addr + dial->naddrs, card.addr, naddrs * sizeof(card.addr[0]));
-	dial->naddrs += naddrs;
+	tti_tcp_card_of(link->port, link->port->base.rank, &mine);
+	for (size_t i = 0; i < naddrs; i++)
+		add_candidates(dial, &mine, &card.addr[i]);
+	dial->deadline = tti_deadline(link->port->timeout_ms);
+	dial->again_at = tti_deadline(ATTEMPT_MS);
 	TTI_TRY(renew(dial));
 	tti_tcp_dial_timer(link, tti_now_ns());
 	return TUTTI_OK;
 }
 
-/* Attempts of this link under way, and whether one has got as far as TCP goes. */
-static size_t count_attempts(const struct tti_tcp_link *link, bool *connected)
+/* Attempts of this link under way, and how many have got as far as TCP goes. */
+static size_t count_attempts(const struct tti_tcp_link *link, size_t *connected)
 {
 	size_t n = 0;
 
-	*connected = false;
+	*connected = 0;
 	for (size_t i = 0; i < link->port->rising.n; i++) {
 		const struct tti_tcp_conn *conn = link->port->rising.at[i];
 
 		if (conn->link != link)
 			continue;
 		n++;
-		*connected |= conn->state != TTI_TCP_CONNECTING;
+		*connected += conn->state != TTI_TCP_CONNECTING;
 	}
 	return n;
+}
+
+static bool is_under_way(const struct tti_tcp_link *link, int candidate)
+{
+	for (size_t i = 0; i < link->port->rising.n; i++) {
+		const struct tti_tcp_conn *conn = link->port->rising.at[i];
+
+		if (conn->link == link && conn->candidate == candidate)
+			return true;
+	}
+	return false;
 }
 
 static void drop_attempts(struct tti_tcp_link *link, const struct tti_tcp_conn *but)
@@ -144,6 +187,12 @@ static void drop_attempts(struct tti_tcp_link *link, const struct tti_tcp_conn *
 		if (port->rising.at[i]->link == link && port->rising.at[i] != but)
 			tti_tcp_conn_drop(port, port->rising.at[i]);
 	}
+}
+
+/* Whether trying again is of little use. */
+static bool is_final(int error)
+{
+	return error == ECONNREFUSED || error == EAFNOSUPPORT;
 }
 
 static void note(struct tti_tcp_dial *dial, int candidate, bool final, const char *why)
@@ -176,14 +225,16 @@ static bool attempt(struct tti_tcp_link *link, int candidate)
 	struct tti_tcp_dial *dial = link->dial;
 	struct tti_tcp_rail rail = { 0 };
 	struct tti_tcp_conn *conn;
-	int fd;
+	int fd, error;
 
 	if (!candidate && dial->rail.from.family)
 		rail = dial->rail;
 	rail.to = dial->addr[candidate];
-	fd = tti_tcp_rail_connect(port, &rail, dial->why[candidate], &dial->final[candidate]);
-	if (fd < 0)
+	fd = tti_tcp_rail_connect(port, &rail, dial->why[candidate], &error);
+	if (fd < 0) {
+		dial->final[candidate] = is_final(error);
 		return false;
+	}
 	if (tti_tcp_conn_create(port, fd, &conn)) {
 		note(dial, candidate, false, tti_error_text());
 		return false;
@@ -202,22 +253,53 @@ static bool attempt(struct tti_tcp_link *link, int candidate)
 	return true;
 }
 
-void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
+/* What became of all addresses, for a text; NULL without memory. To be freed. */
+static char *tell(const struct tti_tcp_dial *dial)
+{
+	struct tti_strbuf text = { 0 };
+	char addr[TTI_ADDR_TEXT];
+
+	for (size_t i = 0; i < dial->naddrs; i++)
+		tti_strbuf_addf(&text, "%s%s: %s", i ? "; " : "",
+				tti_addr_format(&dial->addr[i], addr, sizeof(addr)),
+				dial->why[i][0] ? dial->why[i] : "not tried");
+	return tti_strbuf_take(&text);
+}
+
+/* The time to reach the peer's machine is over, and it is not reached. */
+static bool is_overdue(struct tti_tcp_link *link, int64_t now)
 {
 	struct tti_tcp_dial *dial = link->dial;
-	bool connected, all_final = true;
+	size_t connected;
+	char *tried;
 
-	if (dial->winner >= 0 || now < dial->next_at)
+	if (now < dial->deadline)
+		return false;
+	(void)count_attempts(link, &connected);
+	if (!connected)
+		return true;
+	dial->deadline = tti_deadline(link->port->timeout_ms);
+	tried = tell(dial);
+	tti_log(TTI_LOG_WARN, TTI_TCP, "rank %d still waits for rank %d to answer (%s)",
+		link->port->base.rank, link->base.peer, tried ? tried : "?");
+	tti_free(tried);
+	return false;
+}
+
+/* All addresses were tried. */
+static void round_over(struct tti_tcp_link *link, int64_t now)
+{
+	struct tti_tcp_dial *dial = link->dial;
+	bool all_final = true;
+	size_t connected;
+
+	if (count_attempts(link, &connected) > connected || (connected && now < dial->again_at))
 		return;
-	while (dial->next < dial->naddrs) {
-		if (!attempt(link, (int)dial->next++))
-			continue;
-		(void)count_attempts(link, &connected);
-		dial->next_at = now + (connected ? STAGGER_CONNECTED_NS : STAGGER_NS);
+	dial->again_at = now + ATTEMPT_MS * TTI_NS_PER_MS;
+	if (connected) {
+		dial->next = 0;
 		return;
 	}
-	if (count_attempts(link, &connected))
-		return;
 	for (size_t i = 0; i < dial->naddrs; i++)
 		all_final &= dial->final[i];
 	if (++dial->rounds >= ROUNDS_MOST && all_final) {
@@ -232,19 +314,39 @@ void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
 	dial->next_at = now + dial->next_at * TTI_NS_PER_MS;
 }
 
-void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status)
+/* A peer whose machine is not reached in time is given up; one that is reached and does not answer is
+ * waited for. */
+void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now)
 {
 	struct tti_tcp_dial *dial = link->dial;
-	struct tti_strbuf text = { 0 };
-	char addr[TTI_ADDR_TEXT], whose[24], ifaces[256];
-	char *tried;
+	size_t connected;
+
+	if (dial->winner >= 0)
+		return;
+	if (is_overdue(link, now)) {
+		tti_tcp_dial_give_up(link, TUTTI_ETIMEOUT);
+		return;
+	}
+	if (now < dial->next_at)
+		return;
+	while (dial->next < dial->naddrs) {
+		const int candidate = (int)dial->next++;
+
+		if (is_under_way(link, candidate) || !attempt(link, candidate))
+			continue;
+		(void)count_attempts(link, &connected);
+		dial->next_at = now + (connected ? STAGGER_CONNECTED_NS : STAGGER_NS);
+		return;
+	}
+	round_over(link, now);
+}
+
+void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status)
+{
+	char whose[24], ifaces[256];
+	char *tried = tell(link->dial);
 
 	(void)snprintf(whose, sizeof(whose), "rank %d's", link->port->base.rank);
-	for (size_t i = 0; i < dial->naddrs; i++)
-		tti_strbuf_addf(&text, "%s%s: %s", i ? "; " : "",
-				tti_addr_format(&dial->addr[i], addr, sizeof(addr)),
-				dial->why[i][0] ? dial->why[i] : "not tried");
-	tried = tti_strbuf_take(&text);
 	status = tti_fail(status,
 			  "rank %d cannot connect to rank %d (%s%s); choose interfaces with "
 			  "TUTTI_SOCKET_IFNAME, or let firewalls pass these ports",
@@ -327,7 +429,7 @@ static void find_nics(struct tti_tcp_conn *conn)
 	conn->pass.to_nic = tti_tcp_nic_of(&card, &addr);
 }
 
-static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY], bool *final)
+static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
 {
 	struct sockaddr_storage who;
 	socklen_t size = sizeof(int);
@@ -337,10 +439,8 @@ static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY],
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &size))
 		error = errno;
 	conn->error = error;
-	if (error) {
-		*final = error != ETIMEDOUT;
+	if (error)
 		return stop(why, strerror(error));
-	}
 	size = sizeof(who);
 	if (getpeername(conn->fd, (struct sockaddr *)&who, &size))
 		return TUTTI_AGAIN;
@@ -352,12 +452,11 @@ static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY],
 	return proving(conn, why);
 }
 
-tutti_status tti_tcp_dial_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY], bool *final)
+tutti_status tti_tcp_dial_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
 {
-	*final = false;
 	switch (conn->state) {
 	case TTI_TCP_CONNECTING:
-		return connecting(conn, why, final);
+		return connecting(conn, why);
 	case TTI_TCP_PROVING:
 		return proving(conn, why);
 	case TTI_TCP_GREETING:
@@ -397,17 +496,18 @@ void tti_tcp_dial_event(struct tti_tcp_conn *conn)
 	struct tti_tcp_dial *dial = conn->link->dial;
 	char why[TTI_TCP_WHY];
 	tutti_status status;
-	bool final;
 
 	if (!dial) {
 		tti_tcp_lanes_event(conn);
 		return;
 	}
-	status = tti_tcp_dial_step(conn, why, &final);
+	status = tti_tcp_dial_step(conn, why);
 	if (status == TUTTI_OK)
 		conclude(conn);
 	else if (status != TUTTI_AGAIN)
-		failed(conn, final, why);
-	else if (conn->state == TTI_TCP_PROVING)
+		failed(conn, is_final(conn->error), why);
+	else if (conn->state != TTI_TCP_CONNECTING) {
+		conn->deadline = TTI_NEVER;
 		note(dial, conn->candidate, false, NO_HANDSHAKE);
+	}
 }

@@ -300,8 +300,8 @@ static void try_one(struct tti_tcp_link *link, int index)
 	struct opening *at = &link->lanes->at[index];
 	char why[TTI_TCP_WHY];
 	struct tti_tcp_conn *conn;
-	bool final;
-	int fd = tti_tcp_rail_connect(link->port, &at->rail, why, &final);
+	int error;
+	int fd = tti_tcp_rail_connect(link->port, &at->rail, why, &error);
 
 	if (fd < 0) {
 		failed(link, index, false, why);
@@ -385,8 +385,8 @@ void tti_tcp_lanes_event(struct tti_tcp_conn *conn)
 	const enum tti_tcp_conn_state before = conn->state;
 	const int index = conn->pass.index;
 	char why[TTI_TCP_WHY];
-	bool final, refused;
-	const tutti_status status = tti_tcp_dial_step(conn, why, &final);
+	bool refused;
+	const tutti_status status = tti_tcp_dial_step(conn, why);
 
 	if (!link->lanes || link->state != TTI_TCP_LINK_UP)
 		return;

@@ -223,7 +223,7 @@ static tutti_status ask(struct tti_tcp_link *link)
 	link->asked = true;
 	if (link->state != TTI_TCP_LINK_NEW)
 		return TUTTI_OK;
-	link->deadline = tti_deadline(port->timeout_ms);
+	link->asked_at = tti_now_ns();
 	port->ncoming++;
 	if (port->base.rank < link->base.peer)
 		return TUTTI_OK;
@@ -286,12 +286,11 @@ static void handle(struct tti_tcp_port *port, struct tti_tcp_conn *conn, uint32_
 	}
 }
 
-/* The lower rank can only wait. */
+/* Why the link is not up. The lower rank can only wait. */
 static void give_up(struct tti_tcp_link *link)
 {
 	struct tti_tcp_port *port = link->port;
-	const int64_t left_ms = (link->deadline - tti_now_ns()) / TTI_NS_PER_MS;
-	const int64_t waited_ms = left_ms > 0 ? port->timeout_ms - left_ms : port->timeout_ms;
+	const int64_t waited_ms = (tti_now_ns() - link->asked_at) / TTI_NS_PER_MS;
 	tutti_status status;
 
 	if (link->dial) {
@@ -355,9 +354,7 @@ static void look_at_timers(struct tti_tcp_port *port)
 	for (size_t i = 0; i < port->links.n; i++) {
 		struct tti_tcp_link *link = port->links.at[i];
 
-		if (link->state == TTI_TCP_LINK_NEW && link->asked && now >= link->deadline)
-			give_up(link);
-		else if (link->dial)
+		if (link->dial)
 			tti_tcp_dial_timer(link, now);
 		else if (link->lanes)
 			look_at_lanes(link, now);

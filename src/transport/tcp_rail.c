@@ -84,23 +84,24 @@ static bool bind_to(int fd, const struct tti_tcp_rail *rail, char why[TTI_TCP_WH
 }
 
 int tti_tcp_rail_connect(struct tti_tcp_port *port, const struct tti_tcp_rail *rail,
-			 char why[TTI_TCP_WHY], bool *final)
+			 char why[TTI_TCP_WHY], int *error)
 {
 	struct sockaddr_storage to;
 	const socklen_t size = tti_addr_to_sock(&rail->to, &to);
 	int fd = tti_fork_socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK);
 
-	*final = true;
+	*error = 0;
 	if (fd < 0) {
-		*final = errno == EAFNOSUPPORT;
+		*error = errno;
 		snprintf(why, TTI_TCP_WHY, "%s", strerror(errno));
 		return -1;
 	}
 	if (tti_tcp_conn_tune(port, fd)) {
 		snprintf(why, TTI_TCP_WHY, "%s", tti_error_text());
 	} else if (rail->from.family && !bind_to(fd, rail, why)) {
-		*final = false;
+		/* It may work later. */
 	} else if (connect(fd, (struct sockaddr *)&to, size) && errno != EINPROGRESS) {
+		*error = errno;
 		snprintf(why, TTI_TCP_WHY, "%s", strerror(errno));
 	} else {
 		return fd;

@@ -57,7 +57,10 @@ struct tti_port_config {
 	const struct tti_reach_figures *measured;
 	const char *measured_by;
 	const _Atomic int *stop; /* nonzero: join() gives up with TUTTI_EABORTED */
-	int64_t timeout_ms;      /* of join() and of connecting                  */
+	/* Of join(); of connecting: how long the machine of a peer may not be reached. How long a peer
+	 * that is reached, or is to connect, takes to do its part is not the port's to limit: who waits
+	 * for it knows whether it lives. */
+	int64_t timeout_ms;
 };
 
 /* Longer messages are read while they are written (docs/performance.md). */

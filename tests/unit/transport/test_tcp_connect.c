@@ -1,77 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How TCP links come to be: addresses, strangers, deadlines. */
-#include "unit/transport/tcp_world.h"
+/* How TCP links come to be: who is let in, and who is not. */
+#include "unit/transport/tcp_loopback.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static struct tti_tcp_port *inside(struct world *world, int rank)
-{
-	return tti_tcp_port_of(world->port[rank]);
-}
-
-static struct tti_tcp_card read_card(const struct world *world, int rank)
-{
-	struct tti_tcp_card card;
-	struct tti_tcp_fault fault;
-
-	assert_int_equal(tti_tcp_card_get(world->card[rank].bytes, TTI_CARD_BYTES, &card, &fault),
-			 TUTTI_OK);
-	return card;
-}
-
-static struct tti_addr loopback(int family, uint16_t port)
-{
-	struct tti_addr addr = { .family = (uint16_t)family, .port = port };
-
-	if (family == 4)
-		memcpy(addr.ip, (const uint8_t[4]){ 127, 0, 0, 1 }, 4);
-	else
-		addr.ip[15] = 1;
-	return addr;
-}
-
-/* The ranks are to be found at loopback addresses of one family only. */
-static void move_to_loopback(struct world *world, int family)
-{
-	for (int rank = 0; rank < world->n; rank++) {
-		struct tti_tcp_card card = read_card(world, rank);
-
-		card.naddrs = 1;
-		card.addr[0] = loopback(family, card.port);
-		card.prefix[0] = 8;
-		tti_tcp_card_put(&card, &world->card[rank]);
-	}
-}
-
-/* A listening socket that is none of ours; its port in network order. */
-static int strange_listener(uint16_t *port)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr = { htonl(0x7f000001) } };
-	socklen_t size = sizeof(addr);
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, size), 0);
-	assert_int_equal(listen(fd, 16), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &size), 0);
-	*port = addr.sin_port;
-	return fd;
-}
-
-static void talks(struct world *world, int a, int b)
-{
-	assert_true(put(world->link[a][b], 300, 1));
-	assert_true(put(world->link[b][a], 8, 2));
-	take_soon(world, world->link[b][a], 300, 1);
-	take_soon(world, world->link[a][b], 8, 2);
-}
 
 static void links_over_either_family(void **state)
 {
@@ -97,43 +33,6 @@ static void links_over_either_family(void **state)
 	}
 }
 
-/* Before the address that works there are one where nobody listens and one that
- * takes the connection and is silent. */
-static void finds_the_address_that_works(void **state)
-{
-	struct world world;
-	struct tti_tcp_card card;
-	struct tti_tcp_dial *dial;
-	uint16_t silent, nobody;
-	const int fd = strange_listener(&silent);
-	const int64_t begun = tti_now_ns();
-
-	(void)state;
-	close(strange_listener(&nobody));
-	world_open(&world, 2, 4, 4096, 2);
-	world_start(&world);
-	move_to_loopback(&world, 4);
-	card = read_card(&world, 0);
-	card.naddrs = 4;
-	/* No such network: 240.0.0.0/4 is reserved. */
-	card.addr[0].ip[0] = 240;
-	for (int i = 1; i < 4; i++)
-		card.addr[i] = loopback(4, card.port);
-	tti_tcp_card_put(&card, &world.card[0]);
-	world_join(&world);
-	assert_int_equal(tcp->connect(world.port[1], 0, &world.link[1][0]), TUTTI_AGAIN);
-	/* A card has one port: the others go into what was read from it. */
-	dial = inside(&world, 1)->link_of[0]->dial;
-	assert_true(dial->next <= 2);
-	dial->addr[1].port = nobody;
-	dial->addr[2].port = silent;
-	world_link(&world, 0, 1);
-	talks(&world, 0, 1);
-	world_end(&world);
-	close(fd);
-	assert_true(tti_now_ns() - begun < 8000 * TTI_NS_PER_MS);
-}
-
 /* What answers at an address is a rank of this communicator, but not the one
  * that is meant. */
 static void another_rank_is_not_taken_for_the_peer(void **state)
@@ -157,57 +56,6 @@ static void another_rank_is_not_taken_for_the_peer(void **state)
 	assert_error_has("another rank answered");
 	assert_true(inside(&world, 2)->dropped > 0);
 	assert_null(inside(&world, 2)->link_of[1]);
-	world_end(&world);
-}
-
-static void refusal_by_all_is_an_early_answer(void **state)
-{
-	struct world world;
-	struct tti_tcp_card card;
-	const int64_t begun = tti_now_ns();
-	uint16_t nobody;
-
-	(void)state;
-	close(strange_listener(&nobody));
-	world_open(&world, 2, 4, 4096, 1);
-	world_start(&world);
-	move_to_loopback(&world, 4);
-	card = read_card(&world, 0);
-	card.port = nobody;
-	tti_tcp_card_put(&card, &world.card[0]);
-	world_join(&world);
-	while (tcp->connect(world.port[1], 0, &world.link[1][0]) == TUTTI_AGAIN)
-		world_progress(&world);
-	assert_int_equal(world.port[1]->failure, TUTTI_EPEER);
-	assert_error_has("rank 0");
-	assert_error_has("127.0.0.1:");
-	assert_error_has("Connection refused");
-	assert_in_range(tti_now_ns() - begun, 1000 * TTI_NS_PER_MS, 8000 * TTI_NS_PER_MS);
-	world_end(&world);
-}
-
-/* The other side never does anything: a deadline on both sides. */
-static void waiting_has_an_end(void **state)
-{
-	struct world world;
-
-	(void)state;
-	world_open(&world, 2, 4, 4096, 1);
-	world.config.timeout_ms = 300;
-	world_start(&world);
-	move_to_loopback(&world, 4);
-	world_join(&world);
-	while (tcp->connect(world.port[1], 0, &world.link[1][0]) == TUTTI_AGAIN)
-		tcp->progress(world.port[1]);
-	assert_int_equal(world.port[1]->failure, TUTTI_ETIMEOUT);
-	assert_int_equal(world.port[1]->failed_peer, 0);
-	assert_error_has("127.0.0.1:");
-	assert_error_has("does not answer the handshake");
-	while (tcp->connect(world.port[0], 1, &world.link[0][1]) == TUTTI_AGAIN)
-		tcp->sleep->wait(world.port[0], 1000000);
-	assert_int_equal(world.port[0]->failure, TUTTI_ETIMEOUT);
-	assert_int_equal(world.port[0]->failed_peer, 1);
-	assert_error_has("rank 1 did not connect to rank 0");
 	world_end(&world);
 }
 
@@ -533,10 +381,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links_over_either_family),
-		cmocka_unit_test(finds_the_address_that_works),
 		cmocka_unit_test(another_rank_is_not_taken_for_the_peer),
-		cmocka_unit_test(refusal_by_all_is_an_early_answer),
-		cmocka_unit_test(waiting_has_an_end),
 		cmocka_unit_test(a_link_may_be_given_up),
 		cmocka_unit_test(a_wrong_secret_gets_nowhere),
 		cmocka_unit_test(strangers_do_not_disturb),

@@ -104,6 +104,20 @@ static void one_network(void **state)
 	world_end(&world);
 }
 
+/* The hosts number their only NIC differently. */
+static void only_addresses_of_the_link(void **state)
+{
+	struct world world;
+
+	(void)state;
+	on(1, "ip link add other0 type veth peer name other1");
+	cable(0, "fe80::1/64", "fe80::2/64");
+	begin(&world, 0, 1);
+	check_lane(&world, 0, "eth0", "eth0");
+	transfer(&world, 10);
+	world_end(&world);
+}
+
 static void only_ipv6(void **state)
 {
 	struct world world;
@@ -377,6 +391,7 @@ int main(void)
 		test(two_networks),
 		test(traffic_opens_lanes),
 		test(one_network),
+		test(only_addresses_of_the_link),
 		test(only_ipv6),
 		test(rules_by_source),
 		test(the_preferred_nic_is_first),
