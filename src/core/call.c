@@ -319,7 +319,8 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 
 	if (call->ways & TTI_SEND_BY_MEMORY && args->is_send)
 		st = tti_memory_offer(comm, call->ways, args->root, args->send, call->nbytes, lent);
-	atomic_store_explicit(&comm->last_algorithm, lent->at ? "memory" : call->algorithm,
+	atomic_store_explicit(&comm->last_algorithm,
+			      lent->reach != TTI_REACH_SLOTS ? "memory" : call->algorithm,
 			      memory_order_relaxed);
 	publish(comm, 0, TTI_STAGE_CALL, call->shape, 0, args->count);
 	if (st == TUTTI_OK)

@@ -77,7 +77,7 @@ static tutti_status offer(struct tti_comm *comm, bool in_place)
 			ways &= ~TTI_SEND_BY_MEMORY;
 		TTI_TRY(tti_memory_offer(comm, ways, step->peer, (const void *)extent->first,
 					 extent->count, &extent->lent));
-		if (extent->lent.at)
+		if (extent->lent.reach != TTI_REACH_SLOTS)
 			algorithm = "memory";
 	}
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
@@ -126,7 +126,7 @@ static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 		layout.row_count += extent->count;
 		if (extent->count > layout.chunk_count)
 			layout.chunk_count = extent->count;
-		layout.lends |= extent->lent.at != 0;
+		layout.lends |= extent->lent.reach != TTI_REACH_SLOTS;
 		comm->extents.at[transfer->step.chunk] = *extent;
 	}
 	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, 1, 0);

@@ -18,7 +18,8 @@ static inline bool tti_lends(const struct tti_job *job, int32_t index)
 	const struct tti_oper *op = &bound->prog.oper[index];
 
 	return bound->lent && (bound->lent[index].message ||
-			       (layout->lends && op->nout && layout->extents[op->chunk].lent.at));
+			       (layout->lends && op->nout &&
+				layout->extents[op->chunk].lent.reach != TTI_REACH_SLOTS));
 }
 
 enum tti_lend_step { TTI_LEND_WAITS, TTI_LEND_MOVED, TTI_LEND_DONE };

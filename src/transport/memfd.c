@@ -125,6 +125,8 @@ tutti_status tti_memfd_recv(int socket, void *data, size_t nbytes, int *fd)
 
 	*fd = -1;
 	got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (got < 0 && errno == EAGAIN)
+		return TUTTI_AGAIN;
 	if (got < 0 && errno != ECONNRESET)
 		return tti_fail_quiet(TUTTI_ESYS, "receiving a file descriptor: %m");
 	if (got <= 0)

@@ -22,8 +22,8 @@ TUTTI_CHECKED tutti_status tti_memfd_check(int fd, uint64_t nbytes);
  * there: there is room for them. TUTTI_EPEER: it closed the connection. */
 TUTTI_CHECKED tutti_status tti_memfd_send(int socket, const void *data, size_t nbytes, int fd);
 
-/* Take what was passed so, which must have come. *fd is the caller's. TUTTI_EPROTO: it is something
- * else. */
+/* Take what was passed so. *fd is the caller's. TUTTI_AGAIN: it has not come; TUTTI_EPROTO: it is
+ * something else. */
 TUTTI_CHECKED tutti_status tti_memfd_recv(int socket, void *data, size_t nbytes, int *fd);
 
 #endif

@@ -62,6 +62,7 @@ struct tti_shm_port {
 	char name[TTI_SHM_NAME];
 	/* Where members are served during join(), and heaps are passed to after it; -1: none. */
 	int listener;
+	TTI_VEC(int) senders; /* of heaps: accepted, and nothing has come over them yet */
 	/* The ranks that claim to be on this host, ascending, and our place there.
 	 * Who is in our domain is among them. */
 	int *candidate;

@@ -244,26 +244,24 @@ static tutti_status take_parcel(struct tti_shm_port *port, const struct parcel *
 	return st;
 }
 
-/* One connection. What says nothing, or something else, is dropped. */
+/* A connection whose sender may be between connect() and sendmsg(): TUTTI_AGAIN, there is nothing on it
+ * yet. What says something else is dropped. */
 static tutti_status take_one(struct tti_shm_port *port, int fd)
 {
 	struct parcel parcel;
 	int file;
-	tutti_status st;
+	tutti_status st = tti_memfd_recv(fd, &parcel, sizeof(parcel), &file);
 
-	if (!tti_shm_is_same_user(fd))
-		return TUTTI_OK;
-	st = tti_memfd_recv(fd, &parcel, sizeof(parcel), &file);
+	if (st == TUTTI_AGAIN)
+		return st;
 	return st == TUTTI_OK ? take_parcel(port, &parcel, file) : TUTTI_OK;
 }
 
-/* All that has come. */
-static tutti_status take_all(struct tti_shm_port *port)
+/* Those of this user. No more of them stay open than ranks can send: strangers' are the older ones. */
+static tutti_status accept_all(struct tti_shm_port *port)
 {
-	tutti_status st = TUTTI_OK;
-
-	while (st == TUTTI_OK && port->listener >= 0) {
-		int fd = accept4(port->listener, NULL, NULL, SOCK_CLOEXEC);
+	for (;;) {
+		int fd = tti_fork_accept(port->listener, NULL, NULL);
 
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
@@ -271,8 +269,35 @@ static tutti_status take_all(struct tti_shm_port *port)
 			return TUTTI_OK;
 		if (fd < 0)
 			return tti_fail_quiet(TUTTI_ESYS, "accept: %m (see ulimit -n)");
-		st = take_one(port, fd);
-		tti_fd_close(&fd);
+		if (!tti_shm_is_same_user(fd) || !tti_vec_grow(&port->senders)) {
+			tti_fd_close(&fd);
+			continue;
+		}
+		port->senders.at[port->senders.n++] = fd;
+	}
+}
+
+static void drop_sender(struct tti_shm_port *port, size_t i)
+{
+	tti_fd_close(&port->senders.at[i]);
+	port->senders.n--;
+	memmove(port->senders.at + i, port->senders.at + i + 1,
+		(port->senders.n - i) * sizeof(*port->senders.at));
+}
+
+/* All that has come. */
+static tutti_status take_all(struct tti_shm_port *port)
+{
+	tutti_status st = port->listener >= 0 ? accept_all(port) : TUTTI_OK;
+
+	for (size_t i = 0; i < port->senders.n && st == TUTTI_OK;) {
+		st = take_one(port, port->senders.at[i]);
+		if (st == TUTTI_AGAIN && port->senders.n - i <= (size_t)port->n)
+			i++;
+		else
+			drop_sender(port, i);
+		if (st == TUTTI_AGAIN)
+			st = TUTTI_OK;
 	}
 	return st;
 }
@@ -281,6 +306,8 @@ void tti_shm_views_begin(struct tti_shm_port *port)
 {
 	/* Connections of join(): nobody passes a heap before all are done with it. */
 	(void)!take_all(port);
+	while (port->senders.n)
+		drop_sender(port, port->senders.n - 1);
 }
 
 tutti_status tti_shm_view_find(struct tti_shm_port *port, int index, uint64_t at, size_t nbytes,
@@ -315,4 +342,7 @@ void tti_shm_views_release(struct tti_shm_port *port)
 	for (int i = 0; i < port->n && port->process; i++)
 		if (port->process[i].view)
 			drop_view(port->process[i].view);
+	while (port->senders.n)
+		drop_sender(port, port->senders.n - 1);
+	tti_vec_release(&port->senders);
 }

@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -273,41 +274,49 @@ static void no_copy_no_access(void **state)
 
 /* -- What is left --------------------------------------------------------------- */
 
-static int files_of_tutti(void)
+/* The inode of the heap of a process, or 0; or whether it has that one, mapped or open. */
+static unsigned long find_heap(pid_t pid, unsigned long wanted)
 {
-	DIR *dir = opendir("/dev/shm");
+	char path[64], line[512], name[256];
+	unsigned long inode, found = 0;
+	struct stat stat_of;
+	FILE *maps;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "r");
+	while (maps && !found && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%*s %*s %*s %*s %lu /memfd:%255s", &inode, name) == 2 &&
+		    strstr(name, "tutti-heap") && (!wanted || inode == wanted))
+			found = inode;
+	if (maps)
+		(void)fclose(maps);
+	for (int fd = 0; wanted && !found && fd < 64; fd++) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+		if (stat(path, &stat_of) == 0 && stat_of.st_ino == wanted &&
+		    readlink(path, name, sizeof(name)) > 17 &&
+		    !strncmp(name, "/memfd:tutti-heap", 17))
+			found = wanted;
+	}
+	return found;
+}
+
+/* Processes of this machine that hold the memory of that heap. */
+static int count_holders(unsigned long inode)
+{
+	DIR *dir = opendir("/proc");
 	int n = 0;
 
-	if (!dir)
-		return 0;
+	assert_non_null(dir);
 	for (const struct dirent *at = readdir(dir); at; at = readdir(dir))
-		n += strstr(at->d_name, "tutti") != NULL;
+		n += atoi(at->d_name) > 0 && find_heap(atoi(at->d_name), inode) == inode;
 	closedir(dir);
 	return n;
 }
 
-/* Shared memory in use on this machine, in KiB. */
-static long shmem_kib(void)
-{
-	FILE *file = fopen("/proc/meminfo", "r");
-	char line[256];
-	long kib = -1;
-
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Shmem: %ld kB", &kib) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kib;
-}
-
-#define LEFT_BYTES ((size_t)256 << 20)
-
 static void the_kill_leaves_nothing(void **state)
 {
-	const int before = files_of_tutti();
+	unsigned long inode;
 	int ends[2], go = 0;
-	long kib;
 	pid_t pid;
 
 	(void)state;
@@ -316,20 +325,20 @@ static void the_kill_leaves_nothing(void **state)
 	if (pid == 0) {
 		char *memory = NULL;
 
-		if (tutti_mem_alloc((void **)&memory, LEFT_BYTES, NULL) != TUTTI_OK)
+		if (tutti_mem_alloc((void **)&memory, BYTES, NULL) != TUTTI_OK)
 			_exit(1);
-		memset(memory, 1, LEFT_BYTES);
+		memset(memory, 1, BYTES);
 		(void)!write(ends[1], &go, sizeof(go));
 		for (;;)
 			pause();
 	}
 	assert_int_equal(read(ends[0], &go, sizeof(go)), sizeof(go));
-	kib = shmem_kib();
+	inode = find_heap(pid, 0);
+	assert_int_not_equal(inode, 0);
+	assert_int_equal(count_holders(inode), 1);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_int_equal(files_of_tutti(), before);
-	/* Others use shared memory meanwhile, but less than that. */
-	assert_true(kib - shmem_kib() > (long)(LEFT_BYTES / 2048));
+	assert_int_equal(count_holders(inode), 0);
 }
 
 /* This program again, as main() says, with so much of a heap. */
