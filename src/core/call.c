@@ -273,6 +273,9 @@ static inline tutti_status run_collective(struct tti_comm *comm, const struct tt
 
 	if (!call->is_short)
 		return run_long(comm, args, call);
+	/* One that is kept has the scalar of when it was prepared. */
+	if (args->custom)
+		call->way.job.program.reducer = reducer_of(comm, args);
 	st = tti_short_run(&call->way, args->send, args->recv, begin(comm, args, call));
 	if (st != TUTTI_OK)
 		return finish(comm, args, 1, &call->way.job, st);
@@ -448,6 +451,13 @@ static void run_round(struct tti_batch_item *items, int n, int number, struct tt
 	}
 }
 
+static tutti_status fail_batch(const struct tti_batch_item *item, int n)
+{
+	const tutti_status st = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
+
+	return item->nargs > 0 ? settle_alone(item->comm, item->args, st) : st;
+}
+
 /* As most groups are of one communicator, those need no memory. */
 void tti_batch_rounds(struct tti_batch_item *items, int n)
 {
@@ -457,7 +467,7 @@ void tti_batch_rounds(struct tti_batch_item *items, int n)
 
 	for (int i = 0; i < n; i++) {
 		if (!rounds || !jobs)
-			items[i].status = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
+			items[i].status = fail_batch(&items[i], n);
 		else if (rounds_of(&items[i]) > most)
 			most = rounds_of(&items[i]);
 	}

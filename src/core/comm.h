@@ -259,6 +259,8 @@ struct tutti_comm {
 	_Atomic(struct tti_comm *) comm;
 	_Atomic int users; /* calls that are looking at comm */
 	int pid;           /* of the process that made it    */
+	/* Which of the communicators that had this handle in turn. Their addresses may be equal. */
+	_Atomic uint64_t generation;
 };
 
 TUTTI_CHECKED tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out);

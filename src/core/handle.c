@@ -50,6 +50,7 @@ tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out)
 		return tti_fail(TUTTI_ENOMEM, "communicator handle: out of memory");
 	tti_fork_watch();
 	handle->pid = tti_fork_pid();
+	atomic_fetch_add(&handle->generation, 1);
 	atomic_store(&handle->comm, comm);
 	*out = handle;
 	return TUTTI_OK;

@@ -13,7 +13,8 @@
 struct tutti_call_plan {
 	struct tti_stream_item item;
 	tutti_comm_t handle;
-	int pid; /* of the process that made it */
+	uint64_t generation; /* of the handle, when it was made */
+	int pid;             /* of the process that made it     */
 	struct tti_args args;
 	struct tti_prepared call;
 	_Atomic bool running;        /* a start on a stream that is not done */
@@ -100,6 +101,7 @@ tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t handle, tutt
 	plan = tti_zalloc(sizeof(*plan));
 	if (plan) {
 		plan->handle = handle;
+		plan->generation = atomic_load(&handle->generation);
 		plan->pid = handle->pid;
 		plan->args = args_of(call);
 		st = make_ready(comm, plan);
@@ -167,22 +169,17 @@ static tutti_status check_plan(tutti_call_plan_t plan)
 		    : tti_fail(TUTTI_EINVAL, "the plan is NULL");
 }
 
-tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
+static tutti_status start(struct tutti_call_plan *plan, struct tti_comm *comm,
+			  tutti_stream_t stream)
 {
-	struct tti_comm *comm;
 	tutti_status st;
 
-	TTI_TRY(check_plan(plan));
 	if (tti_group_is_open() || plan->started)
-		return tti_handle_fail(plan->handle, TUTTI_EUSAGE, "tutti_plan_start() %s",
-				       plan->started
-					       ? "of a plan whose last start was not waited for"
-					       : "inside a group: end it first");
-	TTI_TRY(tti_handle_enter(plan->handle, &comm));
-	if (!tti_comm_begin(comm, &comm)) {
-		tti_handle_leave(plan->handle);
+		return tti_fail(TUTTI_EUSAGE, "tutti_plan_start() %s",
+				plan->started ? "of a plan whose last start was not waited for"
+					      : "inside a group: end it first");
+	if (!tti_comm_begin(comm, &st))
 		return tti_comm_is_taken(plan->handle);
-	}
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK && stream) {
 		st = queue(plan, comm, stream);
@@ -192,8 +189,24 @@ tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
 			st = run(plan, comm, tti_turn_take(comm));
 	}
 	tti_comm_end(comm);
+	return st;
+}
+
+tutti_status tutti_plan_start(tutti_call_plan_t plan, tutti_stream_t stream)
+{
+	struct tti_comm *comm;
+	tutti_status st;
+
+	TTI_TRY(check_plan(plan));
+	TTI_TRY(tti_handle_enter(plan->handle, &comm));
+	/* The handle may be another communicator's by now. */
+	if (atomic_load(&plan->handle->generation) != plan->generation)
+		st = tti_fail(TUTTI_EUSAGE, "the communicator of plan %p was destroyed",
+			      (void *)plan);
+	else
+		st = tti_comm_note(comm, start(plan, comm, stream));
 	tti_handle_leave(plan->handle);
-	return tti_handle_note(plan->handle, st);
+	return st;
 }
 
 /* Whether this thread may wait for its last start. */

@@ -94,6 +94,9 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 	struct tti_prepared_key key;
 	struct tti_prepared *call;
 
+	/* What goes past its place in the key is not asked for anywhere. */
+	if ((unsigned)args->type >> 8 | (unsigned)op >> TTI_OP_BITS)
+		return NULL;
 	if (atomic_load_explicit(&comm->state, memory_order_acquire) != TTI_COMM_READY ||
 	    atomic_load_explicit(&comm->fate, memory_order_relaxed) != 0 ||
 	    !tti_turn_is_free(comm) || !comm->prepared)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rank that has no memory, or no thread, for a communicator that all make of another one: the others
- * hear of it where they wait, and the next one is made. */
+ * hear of it where they wait, and the next one is made. One that has none for calls of a group: the
+ * others hear of it, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,6 +200,75 @@ static void groups(void **state)
 	run(group, list, "shm,self");
 }
 
+/* -- Calls of a group ------------------------------------------------------------------ */
+
+static const char *fault_of_group;
+
+/* One call of each; `fault` is one of the group's end. */
+static tutti_status call_both(tutti_comm_t comm, tutti_comm_t other, const char *fault)
+{
+	const int one = 1;
+	int sums[2] = { 0 };
+	tutti_status st = tutti_group_start();
+
+	if (st == TUTTI_OK)
+		st = tutti_all_reduce(&one, &sums[0], 1, TUTTI_INT32, TUTTI_SUM, comm, NULL);
+	if (st == TUTTI_OK)
+		st = tutti_all_reduce(&one, &sums[1], 1, TUTTI_INT32, TUTTI_SUM, other, NULL);
+	tti_fault_set(fault);
+	if (st == TUTTI_OK)
+		st = tutti_group_end();
+	else
+		(void)!tutti_group_end();
+	tti_fault_set(NULL);
+	return st == TUTTI_OK && (sums[0] != N || sums[1] != N) ? TUTTI_EINTERNAL : st;
+}
+
+static tutti_status fail_in_group(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	const int failed = atomic_load(&shared->failed);
+	const bool is_victim = rank == VICTIM;
+	tutti_comm_t other = NULL;
+	tutti_status st = tutti_comm_dup(comm, &other, NULL);
+
+	for (int i = 0; i < 2 && st == TUTTI_OK; i++)
+		st = call_both(comm, other, NULL);
+	if (st != TUTTI_OK)
+		return complain(fault_of_group, rank, st, "before");
+	while (!is_victim && atomic_load(&shared->failed) == failed)
+		crew_nap_us(100);
+	st = call_both(comm, other, is_victim ? fault_of_group : NULL);
+	if (is_victim)
+		atomic_fetch_add(&shared->failed, 1);
+	/* Both are lost. */
+	for (int i = 0; i < 2; i++) {
+		if (st != TUTTI_EPEER || !strstr(tutti_last_error(i ? other : comm),
+						 "rank 1 failed: group of 2: out of memory"))
+			return complain(fault_of_group, rank, st, tutti_last_error(comm));
+		st = tutti_barrier(i ? comm : other, NULL);
+	}
+	tutti_comm_destroy(other);
+	crew->stop = 1;
+	return TUTTI_OK;
+}
+
+static void calls_of_several_communicators(void **state)
+{
+	static const char *const list[] = { "mem:2", "mem:3" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct crew *crew = crew_create(N, "shm,self", fail_in_group);
+
+		fault_of_group = list[i];
+		assert_int_equal(crew_start(crew), 0);
+		assert_int_equal(crew_wait(crew, 30000, -1), 0);
+		for (int rank = 0; rank < N; rank++)
+			assert_int_equal(crew->rank[rank].status, TUTTI_OK);
+		crew_free(crew);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +276,7 @@ int main(void)
 		cmocka_unit_test(shrinks),
 		cmocka_unit_test(grows),
 		cmocka_unit_test(groups),
+		cmocka_unit_test(calls_of_several_communicators),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,

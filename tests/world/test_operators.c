@@ -17,7 +17,8 @@
 
 static const tutti_collective colls[] = { TUTTI_ALL_REDUCE, TUTTI_REDUCE, TUTTI_REDUCE_SCATTER };
 static const size_t counts[] = { 1, 100, 3000 };
-#define NCOUNTS (sizeof(counts) / sizeof(counts[0]))
+#define NCOUNTS   (sizeof(counts) / sizeof(counts[0]))
+#define PLAN_MOST 9000 /* more than a short call has */
 
 /* Over everything the ranks run one after the other. */
 static void run_counts(struct reduction r, tutti_comm_t comm, int rank, int n, tutti_stream_t s)
@@ -161,12 +162,50 @@ static void later(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK_OK(tutti_stream_destroy(stream));
 }
 
+/* Whatever the length, each start has the scalar of its time, also beside other calls. */
+static void later_of_plans(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	static const size_t lengths[] = { 1, 3, PLAN_MOST };
+	const int32_t sum = n * (n + 1) / 2;
+	int32_t scalar = 1, in[PLAN_MOST], out[PLAN_MOST];
+	tutti_call call = { .size = sizeof(call),
+			    .coll = TUTTI_ALL_REDUCE,
+			    .send = in,
+			    .recv = out,
+			    .type = TUTTI_INT32 };
+	tutti_call_plan_t plan = NULL;
+
+	(void)arg;
+	for (size_t i = 0; i < PLAN_MOST; i++)
+		in[i] = rank + 1;
+	if (!CHECK_OK(tutti_op_create_premul_sum(&call.op, &scalar, TUTTI_INT32,
+						 TUTTI_SCALAR_AT_CALL, comm)))
+		return;
+	for (size_t c = 0; c < sizeof(lengths) / sizeof(lengths[0]); c++) {
+		scalar = 1;
+		call.count = lengths[c];
+		if (!CHECK_OK(tutti_plan_create(&call, comm, &plan)))
+			return;
+		for (scalar = 2; scalar < 10; scalar += 2) {
+			CHECK_OK(tutti_plan_start(plan, NULL));
+			CHECK_OK(tutti_plan_wait(plan));
+			CHECK(out[0] == scalar * sum && out[call.count - 1] == scalar * sum);
+			scalar++;
+			CHECK_OK(tutti_all_reduce(in, out, 1, TUTTI_INT32, call.op, comm, NULL));
+			CHECK(out[0] == scalar * sum);
+		}
+		CHECK_OK(tutti_plan_destroy(plan));
+	}
+	CHECK_OK(tutti_op_destroy(call.op, comm));
+}
+
 static void scalars_are_read_when_they_should(void **state)
 {
 	const struct world world = { .n = 3 };
 
 	(void)state;
 	assert_int_equal(world_run(&world, later, NULL), 0);
+	assert_int_equal(world_run(&world, later_of_plans, NULL), 0);
 }
 
 static void refused(tutti_status got, tutti_comm_t comm, const char *words)

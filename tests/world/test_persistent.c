@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "core/comm.h"
 #include "support/world.h"
 
 #define COUNT ((size_t)5000)
@@ -202,6 +203,35 @@ static void mismatch(void **state)
 	assert_int_equal(world_run(&world, differing, NULL), 0);
 }
 
+/* So many communicators later, that the handle of the plan's is used again. */
+static void a_handle_of_another(void **state)
+{
+	tutti_call call = TUTTI_CALL_INIT;
+	tutti_call_plan_t plan;
+	tutti_comm_t comm, other, between;
+	int data = 1;
+
+	(void)state;
+	call.send = call.recv = &data;
+	call.count = 1;
+	call.type = TUTTI_INT32;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	assert_int_equal(tutti_plan_create(&call, comm, &plan), TUTTI_OK);
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+	assert_int_equal(tutti_plan_start(plan, NULL), TUTTI_EUSAGE);
+	for (int i = 0; i < 4096; i++) {
+		assert_int_equal(tti_handle_create(NULL, &between), TUTTI_OK);
+		tti_handle_free(between);
+	}
+	assert_int_equal(tutti_comm_init_all(&other, 1, NULL), TUTTI_OK);
+	assert_ptr_equal(other, comm);
+	assert_int_equal(tutti_plan_start(plan, NULL), TUTTI_EUSAGE);
+	assert_non_null(strstr(tutti_last_error(NULL), "was destroyed"));
+	assert_string_equal(tutti_last_error(other), "");
+	assert_int_equal(tutti_plan_destroy(plan), TUTTI_OK);
+	assert_int_equal(tutti_comm_destroy(other), TUTTI_OK);
+}
+
 /* Two threads of rank 0 make the same call on one communicator: by a plan, and in a group. */
 struct threads {
 	tutti_call_plan_t plan;
@@ -284,6 +314,7 @@ int main(void)
 		cmocka_unit_test(results),
 		cmocka_unit_test(wrong_use),
 		cmocka_unit_test(mismatch),
+		cmocka_unit_test(a_handle_of_another),
 		cmocka_unit_test(another_thread_is_told),
 	};
 

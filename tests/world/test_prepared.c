@@ -57,10 +57,17 @@ static void nearly_the_same(tutti_comm_t comm, int rank, int n, void *arg)
 		is_refused(tutti_all_reduce((void *)(UINTPTR_MAX - 3), b, 4, TUTTI_INT32, TUTTI_SUM,
 					    comm, NULL),
 			   "past the end of memory");
-		/* Another operation, if only the lowest bits of a type were looked at. */
+		/* Another operation that is kept, and another root, if more than the bits that a
+		 * type or an operation has were looked at. */
+		CHECK_OK(tutti_all_reduce(a, b, 4, TUTTI_INT32, (tutti_op)(TUTTI_SUM + 1), comm,
+					  NULL));
 		is_refused(tutti_all_reduce(a, b, 4, (tutti_type)(TUTTI_INT32 + 256), TUTTI_SUM,
 					    comm, NULL),
 			   "type");
+		CHECK_OK(tutti_reduce(a, b, 4, TUTTI_INT32, TUTTI_SUM, 1, comm, NULL));
+		is_refused(tutti_reduce(a, b, 4, TUTTI_INT32, (tutti_op)(TUTTI_SUM + 65536), 0,
+					comm, NULL),
+			   "there is no operation");
 		is_refused(tutti_all_reduce(a, b, SIZE_MAX, TUTTI_INT8, TUTTI_SUM, comm, NULL),
 			   "overflow");
 		CHECK_OK(tutti_all_gather(a + rank, a, 1, TUTTI_INT32, comm, NULL));
