@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +16,7 @@
 
 #include "core/comm.h"
 #include "support/world.h"
+#include "transport/tcp.h"
 
 #define SHORT_MS 200
 
@@ -119,12 +121,88 @@ static void children_have_it(void **state)
 	tutti_comm_t comms[2], child;
 
 	(void)state;
-	config.boot_timeout_ms = SHORT_MS;
+	config.boot_timeout_ms = 2000; /* enough for what comes before the child */
 	for (int round = 0; round < 2; round++) {
 		assert_int_equal(tutti_comm_init_all(comms, 2, &config), TUTTI_OK);
 		assert_int_equal(tutti_comm_dup(comms[0], &child, round == 0 ? NULL : &plain),
 				 TUTTI_ETIMEOUT);
-		assert_non_null(strstr(tutti_last_error(comms[0]), "200 ms"));
+		assert_non_null(strstr(tutti_last_error(comms[0]), "2000 ms"));
+		tutti_comm_destroy(comms[0]);
+		tutti_comm_destroy(comms[1]);
+	}
+}
+
+/* Two ranks over TCP, which have 100 ms to reach each other's machine. */
+static void join_two(tutti_comm_t comms[2])
+{
+	tutti_config config = TUTTI_CONFIG_INIT;
+
+	config.transport = "tcp";
+	assert_int_equal(tutti_comm_init_all(comms, 2, &config), TUTTI_OK);
+	for (int rank = 0; rank < 2; rank++) {
+		struct tti_comm *comm = atomic_load(&comms[rank]->comm);
+		bool found = false;
+
+		for (int i = 0; i < comm->nports; i++) {
+			if (comm->ports[i]->transport != &tti_transport_tcp)
+				continue;
+			tti_tcp_port_of(comm->ports[i])->timeout_ms = 100;
+			found = true;
+		}
+		assert_true(found);
+	}
+}
+
+struct coming {
+	tutti_comm_t comm;
+	int late_ms;
+	tutti_status status;
+};
+
+static void *come_late(void *self)
+{
+	struct coming *coming = self;
+
+	nap(coming->late_ms);
+	coming->status = tutti_barrier(coming->comm, NULL);
+	return NULL;
+}
+
+/* A rank that comes late to the first call is waited for, whichever of the two connects. */
+static void the_first_call_waits_for_late_ranks(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		struct coming coming = { .late_ms = 1000 };
+		tutti_comm_t comms[2];
+		pthread_t thread;
+
+		join_two(comms);
+		coming.comm = comms[late];
+		assert_int_equal(pthread_create(&thread, NULL, come_late, &coming), 0);
+		assert_int_equal(tutti_barrier(comms[1 - late], NULL), TUTTI_OK);
+		pthread_join(thread, NULL);
+		assert_int_equal(coming.status, TUTTI_OK);
+		tutti_comm_destroy(comms[0]);
+		tutti_comm_destroy(comms[1]);
+	}
+}
+
+/* The timeout of the call ends such a wait, and says who has not come. */
+static void the_first_call_has_its_timeout(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		tutti_comm_t comms[2];
+		char name[64];
+
+		join_two(comms);
+		assert_int_equal(tutti_comm_set_timeout(comms[1 - late], 2000), TUTTI_OK);
+		assert_int_equal(tutti_barrier(comms[1 - late], NULL), TUTTI_ETIMEOUT);
+		snprintf(name, sizeof(name),
+			 "for rank %d, which has not come: it has made no call yet", late);
+		assert_non_null(strstr(tutti_last_error(comms[1 - late]), name));
+		assert_non_null(strstr(tutti_last_error(comms[1 - late]), "2000 ms"));
 		tutti_comm_destroy(comms[0]);
 		tutti_comm_destroy(comms[1]);
 	}
@@ -248,6 +326,8 @@ int main(void)
 		cmocka_unit_test(variables_win),
 		cmocka_unit_test(init_has_its_own),
 		cmocka_unit_test(children_have_it),
+		cmocka_unit_test(the_first_call_waits_for_late_ranks),
+		cmocka_unit_test(the_first_call_has_its_timeout),
 		cmocka_unit_test(a_communicator_is_given_one),
 		cmocka_unit_test(it_can_be_taken_back),
 		cmocka_unit_test(queued_calls_keep_theirs),
