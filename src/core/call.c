@@ -99,7 +99,7 @@ tutti_status tti_call_settle(struct tti_comm *comm, tutti_status status, int mis
 		return tti_comm_fate(comm);
 	if (status == TUTTI_EMISMATCH && mismatch_peer >= 0)
 		return tti_stall_mismatch(comm, mismatch_peer, NULL);
-	return tti_stall_port_failed(comm, status);
+	return tti_stall_port_failed(comm, NULL, status);
 }
 
 /* A collective while it runs. */

@@ -302,15 +302,22 @@ uint64_t tti_turn_take(struct tti_comm *comm)
  * between is not woken: it looks again after this long. */
 #define TURN_NAP_NS (1000 * 1000)
 
+/* Who holds the ticket finds exactly those before it done; who waits for the calls of another thread
+ * may find more. */
+static bool has_come(const struct tti_comm *comm, uint64_t ticket)
+{
+	return atomic_load_explicit(&comm->done, memory_order_acquire) >= ticket;
+}
+
 void tti_turn_wait(struct tti_comm *comm, uint64_t ticket)
 {
-	if (atomic_load_explicit(&comm->done, memory_order_acquire) == ticket)
+	if (has_come(comm, ticket))
 		return;
 	atomic_fetch_add(&comm->turn_waiters, 1);
 	for (;;) {
 		const uint32_t seen = atomic_load(&comm->turn);
 
-		if (atomic_load(&comm->done) == ticket)
+		if (has_come(comm, ticket))
 			break;
 		tti_futex_wait(&comm->turn, seen, TURN_NAP_NS);
 		/* What is queued ends soon then. */

@@ -98,8 +98,9 @@ struct tti_stall {
 	int64_t round_ns;  /* when a round of asking began last       */
 	int64_t warned_ns; /* when the last warning was written       */
 	bool answered;
-	int hops; /* along the chain of who waits for whom, this round */
-	int left; /* the suspect said goodbye: looks since then that found nothing */
+	int hops;        /* along the chain of who waits for whom, this round */
+	int left;        /* the suspect said goodbye: looks since then that found nothing */
+	int64_t left_ns; /* since when these were enough; 0: they are not */
 };
 
 /* A program, found by what it was made of: a struct tti_program_key, the steps of a list of sends
@@ -349,7 +350,7 @@ tutti_status tti_comm_is_taken(tutti_comm_t handle);
 TUTTI_CHECKED tutti_status tti_turn_may_wait(const struct tti_comm *comm);
 
 uint64_t tti_turn_take(struct tti_comm *comm);
-/* Until all before are done. */
+/* Until all before are done. Of a ticket of one's own, or of the calls that were issued by now. */
 void tti_turn_wait(struct tti_comm *comm, uint64_t ticket);
 void tti_turn_done(struct tti_comm *comm);
 /* Whether all calls are done, for the thread that makes them: nobody else executes. */
@@ -524,10 +525,18 @@ void tti_stall_on_lost(void *comm, const struct tti_news *news);
 tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected);
 
 /* Give news some time to come in, as a connection broke; whether the communicator is lost by
- * then. */
-bool tti_stall_await_news(struct tti_comm *comm);
+ * then. `user`: the one whose end ends this one, too, and is as good a reason; NULL: there is none. */
+bool tti_stall_await_news(const struct tti_comm *comm, const struct tti_comm *user);
+
+/* Whether something of a rank that has left since `left_ns` may be on its way. */
+bool tti_stall_may_still_come(const struct tti_comm *comm, int peer, int64_t left_ns);
+
+/* What a port says of its failure, with the name of the peer: a transport knows its number alone. */
+void tti_stall_name_failure(const struct tti_comm *comm, int peer, const char *failure, char *buf,
+			    size_t size);
 
 /* A port failed: wait a moment for news that say why, else tell everybody. */
-tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status);
+tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
+				   tutti_status status);
 
 #endif

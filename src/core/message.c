@@ -82,7 +82,7 @@ static void say_leave(struct tutti_channel *channel)
 {
 	const bool is_lost = atomic_load(&channel->own->fate) || atomic_load(&channel->comm->fate);
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	for (size_t i = 0; i < channel->requests.n; i++)
 		if (channel->requests.at[i])
 			(void)tti_message_take_back(channel, channel->requests.at[i]);
@@ -97,7 +97,7 @@ static bool is_told(struct tutti_channel *channel, bool *moved)
 {
 	bool told = true;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	*moved = tti_message_pump(channel);
 	for (int rank = 0; rank < channel->own->n; rank++)
 		told &= channel->peers[rank].told_leave;
@@ -252,16 +252,18 @@ tutti_status tutti_channel_create(tutti_comm_t handle, tutti_channel_t *out)
 	return st;
 }
 
-static bool all_have_left(struct tutti_channel *channel)
+/* A rank that has not left, or was not told; -1: there is none. */
+static int find_missing(struct tutti_channel *channel)
 {
-	bool all = true;
+	int missing = -1;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	(void)tti_message_pump(channel);
-	for (int rank = 0; rank < channel->own->n; rank++)
-		all &= channel->peers[rank].has_left && channel->peers[rank].told_leave;
+	for (int rank = 0; rank < channel->own->n && missing < 0; rank++)
+		if (!channel->peers[rank].has_left || !channel->peers[rank].told_leave)
+			missing = rank;
 	pthread_mutex_unlock(&channel->lock);
-	return all;
+	return missing;
 }
 
 /* The links are empty once all have left: then they are good for a barrier, behind which nobody
@@ -275,8 +277,9 @@ static tutti_status leave(struct tutti_channel *channel)
 	atomic_fetch_add(&channel->probers, 1);
 	while (st == TUTTI_OK) {
 		const uint32_t seen = atomic_load(&channel->arrivals);
+		const int missing = find_missing(channel);
 
-		if (all_have_left(channel))
+		if (missing < 0)
 			break;
 		st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
 					 "all ranks to destroy their channel");
@@ -284,6 +287,8 @@ static tutti_status leave(struct tutti_channel *channel)
 			tti_comm_give_up(channel->own, "was interrupted in the end of a channel");
 			st = tti_comm_fate(channel->own);
 		}
+		if (st == TUTTI_OK)
+			st = tti_message_look_for(channel, &wait, missing, "waits in the end for");
 	}
 	tti_message_wait_end(channel, &wait);
 	tti_channel_stop_servers(channel);

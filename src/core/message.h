@@ -105,7 +105,9 @@ struct tutti_channel {
 	tutti_comm_t own_handle;
 	struct tti_comm *own; /* the duplicate                                 */
 
-	pthread_mutex_t lock; /* of its ports and of what follows */
+	pthread_mutex_t lock;    /* of its ports and of what follows */
+	_Atomic uint32_t wanted; /* by so many threads that sleep for the lock */
+	_Atomic int lets_in;     /* servers that sleep until one of them has it */
 	struct tti_match match;
 	struct tti_message_peer *peers; /* [n] */
 	/* By the lower bits of their ids; above them is the number of the request. */
@@ -113,6 +115,7 @@ struct tutti_channel {
 	TTI_VEC(uint32_t) unused; /* places there */
 	uint64_t nrequests;       /* made so far  */
 	bool broken;              /* nothing moves any more */
+	_Atomic bool has_more;    /* the last pump left what could have been moved */
 
 	/* How many threads look whether something comes; whether a server of the channel leaves
 	 * it to them, and what it sleeps on then. */
@@ -147,9 +150,9 @@ struct tti_request *tti_request_pop(struct tti_request_queue *queue);
 
 /* -- message_move.c: under the lock ------------------------------------------ */
 
-/* All that can be done without waiting; whether that was anything. */
+/* Some of what can be done without waiting, so that others get the lock; whether that was anything. */
 bool tti_message_pump(struct tutti_channel *channel);
-/* Whether something waits for room. */
+/* Whether something waits for room, or the last pump left something. */
 bool tti_message_is_busy(const struct tutti_channel *channel);
 
 /* Begin. A receive whose message is too long: TUTTI_EINVAL, and nothing was done. */
@@ -165,6 +168,7 @@ void tti_message_drop_kept(struct tutti_channel *channel);
 /* How a wait goes on. Zeroed but for timeout_ms, which is -1 for none. */
 struct tti_message_wait {
 	int64_t timeout_ms, since_ns;
+	int64_t gone_ns; /* since when it is known that its peer is gone; 0: it is not */
 	uint32_t rounds;
 	bool looks;
 };
@@ -176,10 +180,18 @@ TUTTI_CHECKED tutti_status tti_message_breathe(struct tutti_channel *channel,
 					       struct tti_message_wait *wait,
 					       _Atomic uint32_t *word, uint32_t seen,
 					       const char *what);
+/* In a wait for `peer` without a limit of its own: TUTTI_OK, or the channel is lost, as the watch says
+ * that the rank has left and nothing of it came since. `doing` what the own rank does with it. */
+TUTTI_CHECKED tutti_status tti_message_look_for(struct tutti_channel *channel,
+						struct tti_message_wait *wait, int peer,
+						const char *doing);
 /* After the last of them. */
 void tti_message_wait_end(struct tutti_channel *channel, struct tti_message_wait *wait);
 
 /* -- message_serve.c ---------------------------------------------------------- */
+
+/* As pthread_mutex_lock(), for all but the servers, which make way for it. */
+void tti_channel_lock(struct tutti_channel *channel);
 
 TUTTI_CHECKED tutti_status tti_channel_start_servers(struct tutti_channel *channel);
 /* Fine if none was started. */

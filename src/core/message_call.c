@@ -17,6 +17,12 @@
 #define LOOK_NS (200 * 1000)
 #define NAP_NS  (5 * TTI_NS_PER_MS)
 
+/* A wait asks the watch after so long, and so often at most; what a rank has sent before it went is
+ * here so long after that is known. */
+#define ASK_AFTER_NS (200 * TTI_NS_PER_MS)
+#define ASK_AGAIN_NS (300 * TTI_NS_PER_MS)
+#define GONE_NS      (300 * TTI_NS_PER_MS)
+
 /* -- Waiting ------------------------------------------------------------------ */
 
 static tutti_status look_at_time(struct tutti_channel *channel, const struct tti_message_wait *wait,
@@ -50,7 +56,7 @@ static void hand_over(struct tutti_channel *channel)
 {
 	bool is_busy;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	is_busy = tti_message_is_busy(channel);
 	pthread_mutex_unlock(&channel->lock);
 	if (is_busy)
@@ -81,7 +87,7 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 {
 	const bool crowded = channel->own->crowded_here;
 	const uint32_t spins = crowded ? 0 : SPINS;
-	bool awake, broken = false;
+	bool awake, broken = false, has_more = false;
 	int64_t now;
 
 	TTI_TRY(tti_channel_fate(channel));
@@ -94,9 +100,11 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 				"for %s",
 				what);
 	look(channel, wait, true);
-	if (pthread_mutex_trylock(&channel->lock) == 0) {
+	/* Who sleeps for the lock would never get it from one that comes back at once. */
+	if (!atomic_load(&channel->wanted) && pthread_mutex_trylock(&channel->lock) == 0) {
 		(void)tti_message_pump(channel);
 		broken = channel->broken;
+		has_more = channel->has_more;
 		pthread_mutex_unlock(&channel->lock);
 	}
 	if (broken)
@@ -112,7 +120,7 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 	TTI_TRY(look_at_time(channel, wait, now, what));
 	if (tti_interrupted())
 		return TUTTI_AGAIN;
-	if (!awake || now - wait->since_ns >= LOOK_NS)
+	if (!has_more && (!awake || now - wait->since_ns >= LOOK_NS))
 		nap(channel, wait, word, seen, now);
 	return TUTTI_OK;
 }
@@ -132,7 +140,7 @@ static tutti_status enter(tutti_channel_t channel, const char *name)
 	if (st == TUTTI_OK)
 		return st;
 	/* Memory of requests is the caller's again. */
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	channel->broken = true;
 	pthread_mutex_unlock(&channel->lock);
 	tti_comm_note(comm, st);
@@ -188,23 +196,64 @@ static tutti_status lose_to_leaver(struct tutti_channel *channel, int peer, cons
 	return tti_comm_fate(channel->own);
 }
 
-static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_request *request)
+/* Whether the watch says that a rank has closed the channel's communicator, which it may have done
+ * without a word on the links. That communicator is in no call, so its questions are the channel's:
+ * one at a time, of whoever waits. Not under the lock. */
+static bool is_gone(struct tutti_channel *channel, struct tti_message_wait *wait, int peer)
+{
+	struct tti_comm *own = channel->own;
+	struct tti_stall *stall = &own->stall;
+	bool asks, comes;
+	int64_t now;
+
+	if (peer < 0 || peer == own->rank || wait->timeout_ms >= 0 || !wait->since_ns)
+		return false;
+	now = tti_now_ns();
+	if (now - wait->since_ns < ASK_AFTER_NS)
+		return false;
+	pthread_mutex_lock(&own->lock);
+	if (!wait->gone_ns && stall->suspect == peer && stall->left > 0)
+		wait->gone_ns = now;
+	asks = !wait->gone_ns && now - stall->asked_ns >= ASK_AGAIN_NS;
+	if (asks)
+		*stall = (struct tti_stall){ .suspect = peer, .asked_ns = now };
+	pthread_mutex_unlock(&own->lock);
+	if (asks)
+		tti_watch_ask(own->boot, peer);
+	if (!wait->gone_ns || now - wait->gone_ns < GONE_NS)
+		return false;
+	tti_channel_lock(channel);
+	comes = tti_stall_may_still_come(own, peer, wait->gone_ns);
+	pthread_mutex_unlock(&channel->lock);
+	return !comes;
+}
+
+tutti_status tti_message_look_for(struct tutti_channel *channel, struct tti_message_wait *wait,
+				  int peer, const char *doing)
+{
+	return is_gone(channel, wait, peer) ? lose_to_leaver(channel, peer, doing) : TUTTI_OK;
+}
+
+static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_message_wait *wait,
+				      struct tti_request *request)
 {
 	const bool is_receive = !request->is_send;
-	bool is_lost;
+	const char *doing = is_receive ? "receives from" : "sends to";
+	bool is_lost, is_over;
 	int peer;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	peer = is_receive && request->state == TTI_REQUEST_WAITS ? request->entry.source
 								 : request->peer;
-	is_lost = is_silent(channel, peer) && request->state != TTI_REQUEST_DONE &&
+	is_over = request->state == TTI_REQUEST_DONE;
+	is_lost = is_silent(channel, peer) && !is_over &&
 		  (is_receive || request->state == TTI_REQUEST_OFFERED ||
 		   (request->state == TTI_REQUEST_WAITS &&
 		    channel->peers[peer].offered >= TTI_OFFERS_KEPT));
 	pthread_mutex_unlock(&channel->lock);
-	if (!is_lost)
-		return TUTTI_OK;
-	return lose_to_leaver(channel, peer, is_receive ? "receives from" : "sends to");
+	if (is_lost)
+		return lose_to_leaver(channel, peer, doing);
+	return is_over ? TUTTI_OK : tti_message_look_for(channel, wait, peer, doing);
 }
 
 /* Begun, or an error and nothing is left of it. */
@@ -214,7 +263,7 @@ static tutti_status start(struct tutti_channel *channel, const struct tti_reques
 	struct tti_request *request;
 	tutti_status st = TUTTI_OK;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	request = tti_request_create(channel);
 	if (request) {
 		request->is_send = wanted->is_send;
@@ -248,7 +297,7 @@ static tutti_status finish(struct tutti_channel *channel, struct tti_request *re
 {
 	tutti_status st = waited;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	request->is_waited_for = false;
 	if (request->state == TTI_REQUEST_DONE) {
 		st = request->status;
@@ -301,7 +350,7 @@ static tutti_status give_up(struct tutti_channel *channel, struct tti_request *r
 {
 	bool is_over;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	is_over = request->state == TTI_REQUEST_DONE || take_back(channel, request);
 	pthread_mutex_unlock(&channel->lock);
 	if (is_over)
@@ -323,7 +372,7 @@ static tutti_status await(struct tutti_channel *channel, struct tti_request *req
 	while (st == TUTTI_OK && !atomic_load(&request->over)) {
 		st = tti_message_breathe(channel, &wait, &request->over, 0, what);
 		if (st == TUTTI_OK && timeout_ms < 0)
-			st = look_who_has_left(channel, request);
+			st = look_who_has_left(channel, &wait, request);
 		if (st == TUTTI_AGAIN && !again)
 			st = give_up(channel, request);
 	}
@@ -346,13 +395,12 @@ static tutti_status submit(tutti_channel_t channel, const char *name,
 		   wanted->is_send ? 0 : -1);
 	if (st == TUTTI_OK)
 		st = start(channel, wanted, &made);
-	if (st != TUTTI_OK)
-		return leave(channel, st);
-	if (!request)
+	if (st == TUTTI_OK && !request)
 		return leave(channel, await(channel, made, -1, false, info));
-	*request = made->id;
+	if (st == TUTTI_OK)
+		*request = made->id;
 	hand_over(channel);
-	return leave(channel, TUTTI_OK);
+	return leave(channel, st);
 }
 
 /* Only read from. */
@@ -427,7 +475,7 @@ tutti_status tutti_message_wait(tutti_channel_t channel, tutti_request_t id, int
 	tutti_status st = TUTTI_OK;
 
 	TTI_TRY(enter(channel, "tutti_message_wait"));
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	(void)tti_message_pump(channel);
 	request = tti_request_find(channel, id);
 	if (!request)
@@ -439,9 +487,10 @@ tutti_status tutti_message_wait(tutti_channel_t channel, tutti_request_t id, int
 	else
 		request->is_waited_for = true;
 	pthread_mutex_unlock(&channel->lock);
-	if (st != TUTTI_OK)
-		return leave(channel, st);
-	return leave(channel, await(channel, request, timeout_ms, true, info));
+	if (st == TUTTI_OK)
+		return leave(channel, await(channel, request, timeout_ms, true, info));
+	hand_over(channel);
+	return leave(channel, st);
 }
 
 tutti_status tutti_message_cancel(tutti_channel_t channel, tutti_request_t id)
@@ -450,7 +499,7 @@ tutti_status tutti_message_cancel(tutti_channel_t channel, tutti_request_t id)
 	tutti_status st = TUTTI_OK;
 
 	TTI_TRY(enter(channel, "tutti_message_cancel"));
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	request = tti_request_find(channel, id);
 	if (!request)
 		st = no_request("tutti_message_cancel", id);
@@ -468,7 +517,7 @@ static bool find(struct tutti_channel *channel, int source, int tag, uint32_t *a
 {
 	const struct tti_match_entry *entry;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	(void)tti_message_pump(channel);
 	*arrivals = atomic_load(&channel->arrivals);
 	entry = tti_match_find_message(&channel->match, source, tag);
@@ -483,6 +532,7 @@ static bool find(struct tutti_channel *channel, int source, int tag, uint32_t *a
 tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, int timeout_ms,
 				 tutti_message_info *info)
 {
+	static const char doing[] = "probes for a message of";
 	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
 	uint32_t seen;
 	bool in_vain;
@@ -493,11 +543,14 @@ tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, i
 	if (st != TUTTI_OK)
 		return leave(channel, st);
 	atomic_fetch_add(&channel->probers, 1);
-	while (st == TUTTI_OK && !find(channel, source, tag, &seen, &in_vain, info))
+	while (st == TUTTI_OK && !find(channel, source, tag, &seen, &in_vain, info)) {
 		st = in_vain && timeout_ms < 0
-			     ? lose_to_leaver(channel, source, "probes for a message of")
+			     ? lose_to_leaver(channel, source, doing)
 			     : tti_message_breathe(channel, &wait, &channel->arrivals, seen,
 						   "a message to probe for");
+		if (st == TUTTI_OK)
+			st = tti_message_look_for(channel, &wait, source, doing);
+	}
 	atomic_fetch_sub(&channel->probers, 1);
 	tti_message_wait_end(channel, &wait);
 	return leave(channel, st);

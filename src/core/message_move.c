@@ -7,6 +7,9 @@
 #include "util/mem.h"
 #include "util/thread.h"
 
+/* Messages to and from each rank in one pump. */
+#define MOST 8
+
 #define TAG UINT64_C(0x656761737365746d)
 
 enum kind { EAGER = 1, OFFER, GRANT, DATA, SPENT, LEAVE };
@@ -327,12 +330,13 @@ static bool receive(struct tutti_channel *channel, int rank)
 	struct tti_link *link = channel->peers[rank].link;
 	struct tti_port *port = channel->own->ports[channel->own->port_of[rank]];
 	const uint8_t *data;
-	bool moved = false;
+	int taken = 0;
 	uint64_t tag;
 	size_t nbytes;
 
 	/* What comes after it is not the channel's. */
-	while (!channel->peers[rank].has_left && (data = link->ops->peek(link, &nbytes, &tag))) {
+	while (taken < MOST && !channel->peers[rank].has_left &&
+	       (data = link->ops->peek(link, &nbytes, &tag))) {
 		tutti_status st;
 
 		st = tag == TAG ? take(channel, rank, data, nbytes) : TUTTI_EPROTO;
@@ -344,9 +348,22 @@ static bool receive(struct tutti_channel *channel, int rank)
 			return true;
 		}
 		link->ops->release(link);
-		moved = true;
+		taken++;
 	}
-	return moved;
+	if (taken == MOST)
+		atomic_store(&channel->has_more, true);
+	return taken > 0;
+}
+
+static bool send_some(struct tutti_channel *channel, int rank)
+{
+	int sent = 0;
+
+	while (sent < MOST && send_one(channel, rank))
+		sent++;
+	if (sent == MOST)
+		atomic_store(&channel->has_more, true);
+	return sent > 0;
 }
 
 /* -- What others call --------------------------------------------------------- */
@@ -364,12 +381,12 @@ bool tti_message_pump(struct tutti_channel *channel)
 	struct tti_engine *engine = &channel->own->engine;
 	bool moved = false;
 
+	atomic_store_explicit(&channel->has_more, false, memory_order_relaxed);
 	for (int i = 0; i < engine->nactive && !channel->broken; i++)
 		engine->active[i]->transport->progress(engine->active[i]);
 	for (int rank = 0; rank < channel->own->n && !channel->broken; rank++) {
 		moved |= receive(channel, rank);
-		while (send_one(channel, rank))
-			moved = true;
+		moved |= send_some(channel, rank);
 	}
 	channel->broken |= has_failed(channel);
 	return moved && !channel->broken;
@@ -377,6 +394,8 @@ bool tti_message_pump(struct tutti_channel *channel)
 
 bool tti_message_is_busy(const struct tutti_channel *channel)
 {
+	if (channel->has_more)
+		return true;
 	for (int i = 0; i < channel->own->nports; i++)
 		if (channel->own->ports[i]->unsent > 0)
 			return true;

@@ -16,14 +16,18 @@
 #define SHORT_NS TTI_NS_PER_MS
 #define IDLE_NS  (100 * TTI_NS_PER_MS)
 
+/* How often a server pumps before it looks who else there is. */
+#define ROUNDS 16
+
 /* -- The end ------------------------------------------------------------------ */
 
 tutti_status tti_channel_fate(struct tutti_channel *channel)
 {
-	if (atomic_load_explicit(&channel->own->fate, memory_order_relaxed))
-		return tti_comm_fate(channel->own);
+	/* Its links close with that one, and in another order news of both may come. */
 	if (atomic_load_explicit(&channel->comm->fate, memory_order_relaxed))
 		return tti_comm_fate(channel->comm);
+	if (atomic_load_explicit(&channel->own->fate, memory_order_relaxed))
+		return tti_comm_fate(channel->own);
 	return TUTTI_OK;
 }
 
@@ -31,13 +35,38 @@ void tti_channel_report(struct tutti_channel *channel)
 {
 	tutti_status failure = TUTTI_OK;
 
-	pthread_mutex_lock(&channel->lock);
+	tti_channel_lock(channel);
 	for (int i = 0; i < channel->own->nports && channel->broken; i++)
 		if (failure == TUTTI_OK)
 			failure = channel->own->ports[i]->failure;
 	pthread_mutex_unlock(&channel->lock);
 	if (failure != TUTTI_OK && atomic_load(&channel->own->fate) == 0)
-		(void)tti_stall_port_failed(channel->own, failure);
+		(void)tti_stall_port_failed(channel->own, channel->comm, failure);
+}
+
+/* -- The lock ------------------------------------------------------------------ */
+
+void tti_channel_lock(struct tutti_channel *channel)
+{
+	if (pthread_mutex_trylock(&channel->lock) == 0)
+		return;
+	atomic_fetch_add(&channel->wanted, 1);
+	pthread_mutex_lock(&channel->lock);
+	atomic_fetch_sub(&channel->wanted, 1);
+	if (atomic_load(&channel->lets_in))
+		tti_futex_wake(&channel->wanted, INT32_MAX);
+}
+
+/* A thread that is woken for the lock comes too late if the server takes it again at once. */
+static void let_in(struct tutti_channel *channel)
+{
+	uint32_t wanted;
+
+	atomic_fetch_add(&channel->lets_in, 1);
+	wanted = atomic_load(&channel->wanted);
+	if (wanted)
+		tti_futex_wait(&channel->wanted, wanted, SHORT_NS);
+	atomic_fetch_sub(&channel->lets_in, 1);
 }
 
 /* -- Servers ------------------------------------------------------------------- */
@@ -50,11 +79,18 @@ void tti_channel_wake_servers(struct tutti_channel *channel)
 		atomic_fetch_add(&channel->duty, 1);
 		tti_futex_wake(&channel->duty, INT32_MAX);
 	}
-	for (int i = 0; i < TTI_ENGINE_PORTS; i++)
-		/* Full means that it is awake. */
-		if (channel->servers[i].is_running && channel->servers[i].wake_fd >= 0 &&
-		    write(channel->servers[i].wake_fd, &one, sizeof(one)) < 0)
+	for (int i = 0; i < TTI_ENGINE_PORTS; i++) {
+		struct tti_message_server *server = &channel->servers[i];
+
+		if (!server->is_running)
 			continue;
+		/* Full means that it is awake. */
+		if (server->wake_fd >= 0 && write(server->wake_fd, &one, sizeof(one)) < 0)
+			continue;
+		/* A peer wakes it for all else. */
+		if (server->wake_fd < 0 && atomic_load(&channel->has_more))
+			server->port->transport->sleep->wake(server->port);
+	}
 }
 
 /* Others look: whoever comes last would only be in their way. */
@@ -94,7 +130,7 @@ static void *serve(void *self)
 
 	tti_thread_prompt();
 	while (!atomic_load(&channel->closing) && !broken) {
-		bool is_busy;
+		bool moved = true, is_busy;
 
 		if (atomic_load(&channel->lookers) > 0) {
 			be_off_duty(channel);
@@ -103,12 +139,14 @@ static void *serve(void *self)
 		pthread_mutex_lock(&channel->lock);
 		if (server->wake_fd >= 0 && !channel->broken)
 			server->port->transport->sleep->wait(server->port, 0);
-		while (tti_message_pump(channel))
-			;
+		for (int i = 0; i < ROUNDS && moved && (!i || !atomic_load(&channel->wanted)); i++)
+			moved = tti_message_pump(channel);
 		is_busy = tti_message_is_busy(channel);
 		broken = channel->broken;
 		pthread_mutex_unlock(&channel->lock);
-		if (!broken)
+		if (moved)
+			let_in(channel);
+		else if (!broken)
 			nap(server, is_busy);
 	}
 	if (broken)

@@ -20,8 +20,8 @@
  * answer. Other calls are a mismatch, and everybody is told; a rank that has not
  * come is named after TUTTI_STALL_MS. */
 
-#define ASK_AFTER_NS (200 * TTI_NS_PER_MS)
-#define ASK_AGAIN_NS (300 * TTI_NS_PER_MS)
+#define ASK_AFTER_NS (100 * TTI_NS_PER_MS)
+#define ASK_AGAIN_NS (150 * TTI_NS_PER_MS)
 #define EARLY_NS     (100 * TTI_NS_PER_MS)
 /* A rank that was asked and has said nothing for so long is not well. */
 #define SILENT_NS    (900 * TTI_NS_PER_MS)
@@ -29,6 +29,8 @@
 #define MOST_HOPS    32
 /* How long a mismatch waits for the peer to say what it called. */
 #define EXPLAIN_NS   (500 * TTI_NS_PER_MS)
+/* What a rank sent before it left may be so long on its way, as its system keeps at it. */
+#define COMING_NS    (INT64_C(16000) * TTI_NS_PER_MS)
 /* How long a broken link waits for news of why. */
 #define NEWS_NS      (300 * TTI_NS_PER_MS)
 
@@ -125,6 +127,7 @@ static void ask(struct tti_comm *comm, int peer)
 	if (comm->stall.suspect != peer) {
 		comm->stall.answered = false;
 		comm->stall.left = 0;
+		comm->stall.left_ns = 0;
 		comm->stall.asked_ns = tti_now_ns();
 	}
 	comm->stall.suspect = peer;
@@ -266,14 +269,41 @@ static void describe(struct tti_comm *comm, int64_t waited_ns, int peer, char *b
 		 comm->rank, (double)waited_ns / 1e9, own.seq, own.text, why);
 }
 
+/* NULL: messages to the peer go by no lanes. */
+static const struct tti_lane_ops *lanes_to(const struct tti_comm *comm, int peer)
+{
+	const bool is_linked = peer >= 0 && peer < comm->n && comm->engine.links[peer];
+
+	return is_linked ? tti_engine_port(&comm->engine, peer)->transport->lanes : NULL;
+}
+
+/* A rank to which no lane works, if the wait is for nobody in particular: what was sent may be for it;
+ * -1: there is none. */
+static int find_cut_off(const struct tti_comm *comm)
+{
+	for (int peer = 0; peer < comm->n; peer++) {
+		const struct tti_lane_ops *lanes = lanes_to(comm, peer);
+		const int n = lanes ? lanes->count(comm->engine.links[peer]) : 0;
+		int nbad = 0;
+
+		for (int i = 0; i < n; i++) {
+			struct tti_lane_info lane;
+
+			lanes->get(comm->engine.links[peer], i, &lane);
+			nbad += lane.trouble[0] != 0;
+		}
+		if (n > 0 && nbad == n)
+			return peer;
+	}
+	return -1;
+}
+
 /* The lanes to a peer that does not come: "; lanes eth0 to eth0: no answer for 4.7 s". Not
  * if all is well with them and the peer answers over the bootstrap: it is just late. */
 static void add_lanes(struct tti_comm *comm, int peer, char *buf, size_t size)
 {
-	const struct tti_link *link = peer >= 0 && peer < comm->n ? comm->engine.links[peer] : NULL;
-	const struct tti_lane_ops *lanes =
-		link ? tti_engine_port(&comm->engine, peer)->transport->lanes : NULL;
-	const int n = lanes ? lanes->count(link) : 0;
+	const struct tti_lane_ops *lanes = lanes_to(comm, peer);
+	const int n = lanes ? lanes->count(comm->engine.links[peer]) : 0;
 	bool odd;
 	size_t len = strlen(buf), begin = len;
 
@@ -283,7 +313,7 @@ static void add_lanes(struct tti_comm *comm, int peer, char *buf, size_t size)
 	for (int i = 0; i < n && len < size; i++) {
 		struct tti_lane_info lane;
 
-		lanes->get(link, i, &lane);
+		lanes->get(comm->engine.links[peer], i, &lane);
 		odd |= lane.trouble[0] != 0;
 		len += (size_t)snprintf(buf + len, size - len, "%s %s to %s: %s",
 					i ? "," : "; lanes",
@@ -307,17 +337,35 @@ static bool due(struct tti_comm *comm, int64_t *last_ns, int64_t now, int64_t ev
 	return yes;
 }
 
+/* Of lanes it can be seen that all has come: the other side ends them behind it. What is on a slow or
+ * broken wire may be a second behind the goodbye. */
+bool tti_stall_may_still_come(const struct tti_comm *comm, int peer, int64_t left_ns)
+{
+	const struct tti_lane_ops *lanes = lanes_to(comm, peer);
+	const int n = lanes ? lanes->count(comm->engine.links[peer]) : 0;
+	struct tti_lane_info lane = { 0 };
+
+	for (int i = 0; i < n && !lane.up; i++)
+		lanes->get(comm->engine.links[peer], i, &lane);
+	return lane.up && tti_now_ns() - left_ns < COMING_NS;
+}
+
 /* Whether the peer that the call waits for has left and nothing of it is on the way.
  * What it sent before it said goodbye may come in just now: only a look that began
  * after the goodbye was known counts, and that is the second one. */
 static bool has_left(struct tti_comm *comm, int peer)
 {
-	bool gone;
+	struct tti_stall *stall = &comm->stall;
+	int64_t left_ns = 0;
 
 	pthread_mutex_lock(&comm->lock);
-	gone = comm->stall.suspect == peer && comm->stall.left > 0 && ++comm->stall.left > 3;
+	if (stall->suspect == peer && stall->left > 0 && ++stall->left > 3) {
+		if (!stall->left_ns)
+			stall->left_ns = tti_now_ns();
+		left_ns = stall->left_ns;
+	}
 	pthread_mutex_unlock(&comm->lock);
-	return gone;
+	return left_ns && !tti_stall_may_still_come(comm, peer, left_ns);
 }
 
 /* Whom to ask in this round: whoever has not answered yet, else from the start. */
@@ -376,6 +424,8 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	if (timeout.ms > 0 && waited >= most_to_wait(timeout.ms)) {
 		size_t len;
 
+		if (peer < 0)
+			peer = find_cut_off(comm);
 		describe(comm, waited, peer, text, sizeof(text));
 		len = strlen(text);
 		(void)snprintf(text + len, sizeof(text) - len, "; the limit is %lld ms (%s)",
@@ -385,6 +435,8 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 		return TUTTI_ETIMEOUT;
 	}
 	if (waited >= stall_ns && due(comm, &stall->warned_ns, now, stall_ns)) {
+		if (peer < 0)
+			peer = find_cut_off(comm);
 		describe(comm, waited, peer, text, sizeof(text));
 		add_lanes(comm, peer, text, sizeof(text));
 		tti_log(TTI_LOG_WARN, TTI_CORE, "%s", text);
@@ -404,19 +456,24 @@ void tti_stall_on_lost(void *self, const struct tti_news *news)
 	tti_comm_lose(comm, (tutti_status)news->status, news->text);
 }
 
-static bool wait_for_news(struct tti_comm *comm, int64_t wait_ns)
+static bool is_lost(const struct tti_comm *comm, const struct tti_comm *user)
+{
+	return atomic_load(&comm->fate) != 0 || (user && atomic_load(&user->fate) != 0);
+}
+
+static bool wait_for_news(const struct tti_comm *comm, const struct tti_comm *user, int64_t wait_ns)
 {
 	const int64_t deadline = tti_now_ns() + wait_ns;
 	const struct timespec nap = { .tv_nsec = 500 * 1000 };
 
-	while (atomic_load(&comm->fate) == 0 && tti_now_ns() < deadline)
+	while (!is_lost(comm, user) && tti_now_ns() < deadline)
 		nanosleep(&nap, NULL);
-	return atomic_load(&comm->fate) != 0;
+	return is_lost(comm, user);
 }
 
-bool tti_stall_await_news(struct tti_comm *comm)
+bool tti_stall_await_news(const struct tti_comm *comm, const struct tti_comm *user)
 {
-	return wait_for_news(comm, NEWS_NS);
+	return wait_for_news(comm, user, NEWS_NS);
 }
 
 tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected)
@@ -433,7 +490,7 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	pthread_mutex_unlock(&comm->lock);
 	while (tti_now_ns() < deadline) {
 		ask(comm, peer);
-		if (wait_for_news(comm, EXPLAIN_NS / 10))
+		if (wait_for_news(comm, NULL, EXPLAIN_NS / 10))
 			return tti_comm_fate(comm);
 	}
 	tti_stall_on_ask(comm, &own);
@@ -473,35 +530,33 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	return tti_comm_fate(comm);
 }
 
-/* A transport knows a rank by its number alone. */
-static void describe_failure(const struct tti_comm *comm, const struct tti_port *port, char *buf,
-			     size_t size)
+void tti_stall_name_failure(const struct tti_comm *comm, int peer, const char *failure, char *buf,
+			    size_t size)
 {
 	char number[32], name[TTI_BOOT_NAME];
-	const char *rest = port->failure_text;
 
-	(void)snprintf(number, sizeof(number), "rank %d ", port->failed_peer);
-	if (port->failed_peer >= 0 && strncmp(rest, number, strlen(number)) == 0) {
-		rest += strlen(number);
-		(void)snprintf(buf, size, "%s %s",
-			       tti_boot_name(comm->boot, port->failed_peer, name), rest);
-	} else {
-		(void)snprintf(buf, size, "%s", rest);
-	}
+	(void)snprintf(number, sizeof(number), "rank %d ", peer);
+	if (peer >= 0 && strncmp(failure, number, strlen(number)) == 0)
+		(void)snprintf(buf, size, "%s %s", tti_boot_name(comm->boot, peer, name),
+			       failure + strlen(number));
+	else
+		(void)snprintf(buf, size, "%s", failure);
 }
 
-tutti_status tti_stall_port_failed(struct tti_comm *comm, tutti_status status)
+tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
+				   tutti_status status)
 {
 	const struct tti_port *port = NULL;
 	char text[TTI_NEWS_TEXT];
 
-	if (tti_stall_await_news(comm))
-		return tti_comm_fate(comm);
+	if (tti_stall_await_news(comm, user))
+		return tti_comm_fate(atomic_load(&comm->fate) ? comm : user);
 	for (int i = 0; i < comm->nports && !port; i++)
 		if (comm->ports[i]->failure != TUTTI_OK)
 			port = comm->ports[i];
 	if (port)
-		describe_failure(comm, port, text, sizeof(text));
+		tti_stall_name_failure(comm, port->failed_peer, port->failure_text, text,
+				       sizeof(text));
 	else
 		snprintf(text, sizeof(text), "rank %d failed: %s", comm->rank, tti_error_text());
 	/* What ended one call in the middle leaves the ranks out of step. */

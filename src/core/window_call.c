@@ -119,7 +119,7 @@ static tutti_status look_at_window(const struct work *work)
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&peer->signals->open, memory_order_relaxed) == peer->key)
 		return TUTTI_OK;
-	if (!tti_stall_await_news(comm)) {
+	if (!tti_stall_await_news(comm, NULL)) {
 		(void)snprintf(text, sizeof(text),
 			       "rank %d has ended its window, which rank %d uses by %s()",
 			       work->peer, comm->rank, names[work->kind]);

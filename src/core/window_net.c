@@ -200,10 +200,10 @@ void tti_net_report(struct tti_window_net *net)
 	pthread_mutex_lock(&net->lock);
 	status = net->leaving ? TUTTI_OK : net->port->failure;
 	peer = net->port->failed_peer;
-	snprintf(text, sizeof(text), "%s", net->port->failure_text);
+	tti_stall_name_failure(comm, peer, net->port->failure_text, text, sizeof(text));
 	pthread_mutex_unlock(&net->lock);
 	/* Who closed a connection may have done so because another rank died. */
-	if (status != TUTTI_OK && !tti_stall_await_news(comm))
+	if (status != TUTTI_OK && !tti_stall_await_news(comm, NULL))
 		tti_comm_tell(comm, status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER, peer, text);
 }
 

@@ -234,6 +234,100 @@ static void all_hear_of_a_rank_without_memory(void **state)
 	run(3, "tcp,self", without_memory, NULL);
 }
 
+/* -- Without a word -------------------------------------------------------------------------- */
+
+/* How rank 1 waits, and whether rank 0 ends or destroys its communicator alone. */
+enum { RECEIVING, PROBING, DESTROYING, NWAITS };
+enum { HAS_CHANNEL = 2 }; /* as `ready` of a rank */
+static int wait_way;
+static bool ends;
+
+static bool is_stopped(pid_t pid)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (fscanf(file, "%*d %*s %c", &state) != 1)
+		state = 0;
+	(void)fclose(file);
+	return state == 'T';
+}
+
+/* More than its link holds, to a rank that is stopped until this one has left. */
+static tutti_status leave_silently(struct crew *crew, tutti_comm_t child, tutti_channel_t channel)
+{
+	tutti_status st = TUTTI_OK;
+	static int values[200];
+	tutti_request_t request;
+
+	atomic_store(&crew->rank[0].ready, HAS_CHANNEL);
+	while (!is_stopped(crew->rank[1].pid))
+		crew_nap_us(1000);
+	for (int i = 0; i < 200 && st == TUTTI_OK; i++) {
+		values[i] = i;
+		st = tutti_message_isend(channel, &values[i], sizeof(values[i]), 1, 5, &request);
+	}
+	if (st == TUTTI_OK)
+		st = tutti_comm_destroy(child);
+	(void)tutti_channel_destroy(channel);
+	if (ends)
+		atomic_store(&crew->stop, 1);
+	kill(crew->rank[1].pid, SIGCONT);
+	while (!atomic_load(&crew->stop))
+		crew_nap_us(1000);
+	return st;
+}
+
+static tutti_status wait_for_the_silent(struct crew *crew, int rank, tutti_comm_t comm)
+{
+	tutti_channel_t channel = NULL;
+	tutti_comm_t child;
+	tutti_status st = tutti_comm_dup(comm, &child, NULL);
+	int got = -1, want = 0;
+
+	if (st == TUTTI_OK)
+		st = tutti_channel_create(child, &channel);
+	if (st != TUTTI_OK)
+		return st;
+	if (rank == 0)
+		return leave_silently(crew, child, channel);
+	/* What this rank owes the other one is not to stop with it. */
+	while (atomic_load(&crew->rank[0].ready) != HAS_CHANNEL)
+		crew_nap_us(1000);
+	raise(SIGSTOP);
+	while (wait_way == RECEIVING && st == TUTTI_OK) {
+		st = tutti_message_recv(channel, &got, sizeof(got), 0, 5, NULL);
+		if (st == TUTTI_OK && got != want++)
+			st = TUTTI_EINTERNAL;
+	}
+	if (wait_way == PROBING)
+		st = tutti_message_probe(channel, 0, 6, -1, NULL);
+	else if (wait_way == DESTROYING)
+		st = tutti_channel_destroy(channel);
+	if (wait_way != DESTROYING)
+		(void)tutti_channel_destroy(channel);
+	atomic_store(&crew->stop, 1);
+	st = st == TUTTI_EPEER && strstr(tutti_last_error(child), "has destroyed its channel")
+		     ? TUTTI_OK
+		     : TUTTI_EINTERNAL;
+	(void)tutti_comm_destroy(child);
+	return st;
+}
+
+static void a_rank_that_was_not_told_ends(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2 * NWAITS; i++) {
+		wait_way = i / 2;
+		ends = i % 2;
+		run(2, "shm,self", wait_for_the_silent, NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +335,7 @@ int main(void)
 		cmocka_unit_test(deaths),
 		cmocka_unit_test(a_child_is_refused),
 		cmocka_unit_test(all_hear_of_a_rank_without_memory),
+		cmocka_unit_test(a_rank_that_was_not_told_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages with tags: how many a rank announces to one that does not receive. */
+/* Messages with tags: how many a rank announces to one that does not receive, and how long a channel's
+ * thread keeps the calls of others out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,10 +102,77 @@ static void announcements(void **unused)
 		world_run(&(struct world){ .n = 2 }, a_cancelled_send_lets_others_go, NULL), 0);
 }
 
+/* -- While a message moves ----------------------------------------------------------------- */
+
+/* How much of it is here. It moves nothing, unlike the calls. */
+static size_t look(tutti_channel_t channel, tutti_request_t id)
+{
+	const struct tti_request *request;
+	size_t moved;
+
+	tti_channel_lock(channel);
+	request = tti_request_find(channel, id);
+	moved = request ? request->moved : 0;
+	pthread_mutex_unlock(&channel->lock);
+	return moved;
+}
+
+/* How often this thread has the channel's lock between two steps of a message to itself, which the
+ * channel's thread moves alone. */
+static int count_steps(tutti_channel_t channel, char *data, size_t nbytes)
+{
+	tutti_request_t in, out;
+	size_t moved, last = 0;
+	int steps = 0;
+
+	CHECK_OK(tutti_message_irecv(channel, data, nbytes, 0, 5, &in));
+	CHECK_OK(tutti_message_isend(channel, data + nbytes, nbytes, 0, 5, &out));
+	do {
+		moved = look(channel, in);
+		steps += moved != last;
+		last = moved;
+	} while (moved < nbytes);
+	CHECK_OK(tutti_message_wait(channel, in, -1, NULL));
+	CHECK_OK(tutti_message_wait(channel, out, -1, NULL));
+	return steps;
+}
+
+/* Again where this thread did not run meanwhile. */
+static void others_get_the_lock(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	enum { ENOUGH = 4, TRIES = 20 };
+	const size_t nbytes = (size_t)64 << 20;
+	char *data = calloc(2, nbytes);
+	tutti_channel_t channel;
+	int steps = 0;
+
+	(void)n;
+	(void)arg;
+	if (!CHECK_OK(tutti_channel_create(comm, &channel)))
+		return;
+	for (int i = 0; rank == 0 && i < TRIES && steps < ENOUGH; i++)
+		steps = count_steps(channel, data, nbytes);
+	CHECK(rank != 0 || steps >= ENOUGH);
+	CHECK_OK(tutti_channel_destroy(channel));
+	free(data);
+}
+
+static void others_while_a_message_moves(void **unused)
+{
+	static const char *const transports[] = { "shm", "tcp" };
+
+	(void)unused;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(world_run(&(struct world){ .n = 2, .transport = transports[i] },
+					   others_get_the_lock, NULL),
+				 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(announcements),
+		cmocka_unit_test(others_while_a_message_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -256,6 +256,7 @@ static void abort_the_communicator(tutti_comm_t comm, int rank, int n, void *arg
 	if (!CHECK_OK(tutti_comm_dup(comm, &child, NULL)) ||
 	    !CHECK_OK(tutti_channel_create(child, &channel)))
 		return;
+	CHECK_OK(tutti_barrier(comm, NULL));
 	nanosleep(&nap, NULL);
 	if (rank == 1) {
 		CHECK_OK(tutti_comm_abort(child));
@@ -272,10 +273,39 @@ static void abort_the_communicator(tutti_comm_t comm, int rank, int n, void *arg
 	CHECK_OK(tutti_channel_destroy(channel));
 }
 
+/* Rank 0 is in no call when rank 1 aborts and its links close, nor while its channel's thread waits for
+ * a reason. */
+static void abort_beside_the_idle(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	const struct timespec nap = { .tv_nsec = 600 * 1000 * 1000 };
+	tutti_channel_t channel;
+	tutti_comm_t child;
+	int value;
+
+	(void)n;
+	(void)arg;
+	if (!CHECK_OK(tutti_comm_dup(comm, &child, NULL)) ||
+	    !CHECK_OK(tutti_channel_create(child, &channel)))
+		return;
+	CHECK_OK(tutti_barrier(comm, NULL));
+	if (rank == 1) {
+		CHECK_OK(tutti_comm_abort(child));
+		CHECK_OK(tutti_channel_destroy(channel));
+		return;
+	}
+	nanosleep(&nap, NULL);
+	CHECK(tutti_message_recv(channel, &value, sizeof(value), 1, 5, NULL) == TUTTI_EPEER);
+	CHECK(strstr(tutti_last_error(child), "abort"));
+	CHECK(tutti_channel_destroy(channel) == TUTTI_EPEER);
+	CHECK(strstr(tutti_last_error(child), "abort"));
+	CHECK_OK(tutti_comm_destroy(child));
+}
+
 static void who_waits_for_a_rank_that_aborts(void **unused)
 {
 	(void)unused;
 	tutti_log_errors(0);
+	run(2, abort_beside_the_idle, NULL);
 	for (int i = 0; i < 5; i++)
 		run(3, abort_the_communicator, NULL);
 	tutti_log_errors(1);
