@@ -19,8 +19,8 @@
  * same bytes.
  *
  * Threads: any, several at once, but for create, and for destroy, after which no thread may begin a
- * call. Nothing here is part of a group:
- * inside one, calls are done at once.
+ * call. Nothing here is part of a group: inside one, create and destroy are refused, and the other
+ * calls are done at once.
  *
  * Errors, of all but destroy: TUTTI_EINVAL: no such rank, or bytes that are not in its window;
  * nothing was done. TUTTI_EPEER and all else that ends the communicator, among them, where it
@@ -48,7 +48,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_window_create(tutti_comm_t comm, void
  * an event, or a signal, that one of those waits for. Collective: what all ranks have put is there
  * when it returns. Before the communicator is destroyed; after, and after a failure, it frees what
  * is left and waits for no other rank. NULL is fine; else the window is gone whatever the status
- * says. What failed of the queued calls, tutti_stream_synchronize() says. */
+ * says, but for TUTTI_EUSAGE: inside a group, while another thread is in a call on the communicator
+ * or destroys it, after tutti_comm_finalize(), or in a function of tutti_stream_call() that would wait
+ * for calls behind itself. What failed of the queued calls, tutti_stream_synchronize() says. */
 TUTTI_API tutti_status tutti_window_destroy(tutti_window_t window);
 
 /* Write `size` bytes to the window of `peer`, `offset` bytes from its beginning; the own rank
@@ -67,8 +69,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_get(tutti_window_t window, int peer, 
 TUTTI_API TUTTI_CHECKED tutti_status tutti_signal(tutti_window_t window, int peer,
 						  tutti_stream_t stream);
 
-/* Wait until `peer` has sent `count` more signals to this rank than were waited for. One
- * thread or stream at a time for each peer. */
+/* Wait until `peer` has sent `count` more signals to this rank than were waited for, INT64_MAX at
+ * most. One thread or stream at a time for each peer. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_wait_signal(tutti_window_t window, int peer,
 						       uint64_t count, tutti_stream_t stream);
 

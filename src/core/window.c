@@ -2,8 +2,10 @@
 #include "core/window.h"
 
 #include <sodium.h>
+#include <time.h>
 
 #include "core/group.h"
+#include "core/stream.h"
 #include "transport/heap.h"
 #include "util/error.h"
 #include "util/fork.h"
@@ -29,7 +31,8 @@ static tutti_status get_signals(struct tutti_window *window)
 	struct tti_port *port = window->comm->memory.port;
 	void *memory = NULL;
 
-	if (!port || tti_heap_alloc(signals_bytes(n), &memory) != TUTTI_OK)
+	window->in_heap = port && tti_heap_alloc(signals_bytes(n), &memory) == TUTTI_OK;
+	if (!window->in_heap)
 		memory = tti_aligned_zalloc(64, signals_bytes(n));
 	if (!memory)
 		return tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", n);
@@ -137,25 +140,35 @@ static tutti_status set_up(struct tutti_window *window, struct card *cards)
 	return tti_window_net_open(window);
 }
 
-/* What the communicator lent. */
-static void take_back(struct tutti_window *window)
+/* What the communicator lent. `is_over`: all ranks know that the window ends. Else the counters that
+ * others reach stay as long as the process: a rank may look at them, or count, later. */
+static void take_back(struct tutti_window *window, bool is_over)
 {
-	struct tti_comm *comm = window->comm;
-
 	tti_window_net_close(window->net);
 	window->net = NULL;
-	/* Of a communicator that is lost not all ranks may know it yet. */
 	if (window->signals)
 		atomic_store(&window->signals->open, 0);
-	if (!comm->memory.port || tti_heap_free(window->signals) != TUTTI_OK)
+	if (!window->in_heap || (is_over && tti_heap_free(window->signals) != TUTTI_OK))
 		tti_free(window->signals);
-	window->comm = NULL;
+	/* The last of it: see await_release(). */
+	atomic_store(&window->comm, NULL);
+}
+
+struct tti_comm *tti_window_find(struct tutti_window *window)
+{
+	struct tti_comm *comm = tti_handle_find(window->handle);
+
+	if (comm && comm != atomic_load(&window->comm)) {
+		tti_handle_leave(window->handle);
+		return NULL;
+	}
+	return comm;
 }
 
 void tti_windows_release(struct tti_comm *comm)
 {
 	for (size_t i = 0; i < comm->windows.n; i++)
-		take_back(comm->windows.at[i]);
+		take_back(comm->windows.at[i], false);
 	tti_vec_release(&comm->windows);
 }
 
@@ -215,7 +228,7 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *bas
 	}
 	if (kept) {
 		forget(window);
-		take_back(window);
+		take_back(window, st == TUTTI_EUNSUPPORTED);
 	}
 	free_window(window);
 	/* Ending connections has met errors of its own. */
@@ -246,10 +259,52 @@ tutti_status tutti_window_create(tutti_comm_t handle, void *base, size_t size, t
 	return st;
 }
 
+/* Whether this thread may wait for what ends a window. */
+static tutti_status check_end(struct tutti_window *window, struct tti_comm *comm)
+{
+	if (comm && atomic_load_explicit(&comm->in_call, memory_order_relaxed))
+		return tti_fail(TUTTI_EUSAGE,
+				"tutti_window_destroy(): another thread is in a call on the "
+				"window's communicator: one thread at a time makes calls on it");
+	if (comm)
+		TTI_TRY(tti_turn_may_wait(comm));
+	else if (atomic_load(&window->comm) && tti_stream_is_calling())
+		return tti_fail(TUTTI_EUSAGE,
+				"this thread runs a function of tutti_stream_call(), and another "
+				"one ends the communicator, which may wait for it: return first, "
+				"or destroy the window on another thread");
+	return tti_window_await_queued(window);
+}
+
+/* All have flushed before anybody's memory goes. TUTTI_EUSAGE: it is not the time for that. */
+static tutti_status end_together(struct tutti_window *window, struct tti_comm *comm)
+{
+	tutti_status st = tutti_window_flush(window, -1, NULL);
+
+	tti_window_net_leave(window->net);
+	give_all(comm);
+	if (st == TUTTI_OK)
+		st = tutti_barrier(window->handle, NULL);
+	take_all(comm);
+	/* Refused, as another thread has taken the communicator away: it was lost before that. */
+	if (st == TUTTI_EUSAGE && atomic_load(&comm->fate))
+		st = tti_comm_fate(comm);
+	return st;
+}
+
+/* Another thread ends the communicator, and takes back what is its. */
+static void await_release(struct tutti_window *window)
+{
+	const struct timespec nap = { .tv_nsec = 50 * 1000 };
+
+	while (atomic_load(&window->comm))
+		nanosleep(&nap, NULL);
+}
+
 tutti_status tutti_window_destroy(tutti_window_t window)
 {
 	struct tti_comm *comm;
-	tutti_status st = TUTTI_OK;
+	tutti_status st;
 
 	if (!window)
 		return TUTTI_OK;
@@ -259,26 +314,28 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 		tti_free(window);
 		return st;
 	}
-	if (window->comm && atomic_load_explicit(&window->comm->in_call, memory_order_relaxed))
+	if (tti_group_is_open())
 		return tti_handle_fail(window->handle, TUTTI_EUSAGE,
-				       "tutti_window_destroy(): another thread is in a call on the "
-				       "window's communicator: one thread at a time makes calls on "
-				       "it");
-	if (window->comm)
-		TTI_TRY(tti_handle_note(window->handle, tti_turn_may_wait(window->comm)));
-	TTI_TRY(tti_handle_note(window->handle, tti_window_await_queued(window)));
-	if (window->comm && tti_handle_enter(window->handle, &comm) == TUTTI_OK) {
-		/* All have flushed before anybody's memory goes. */
-		st = tutti_window_flush(window, -1, NULL);
-		tti_window_net_leave(window->net);
-		give_all(comm);
-		if (st == TUTTI_OK)
-			st = tutti_barrier(window->handle, NULL);
-		take_all(comm);
-		forget(window);
-		take_back(window);
+				       "tutti_window_destroy() inside a group: end it first");
+	comm = tti_window_find(window);
+	st = check_end(window, comm);
+	if (st != TUTTI_OK && comm) {
+		tti_comm_note(comm, st);
 		tti_handle_leave(window->handle);
 	}
+	if (st != TUTTI_OK)
+		return st;
+	if (comm) {
+		st = end_together(window, comm);
+		if (st != TUTTI_EUSAGE) {
+			forget(window);
+			take_back(window, st == TUTTI_OK);
+		}
+		tti_handle_leave(window->handle);
+	}
+	if (st == TUTTI_EUSAGE)
+		return st;
+	await_release(window);
 	free_window(window);
 	return st;
 }

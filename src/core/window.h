@@ -21,7 +21,7 @@ struct tti_window_signal {
 };
 
 /* Of one rank: who waits sleeps on `word` while `waiters` is not 0. `open` is the window's key until
- * the rank takes its window away: then what is there may be something else's. */
+ * the rank takes its window away: then what was in the window may be something else's. */
 struct tti_window_signals {
 	_Alignas(64) _Atomic uint64_t open;
 	_Alignas(64) _Atomic uint32_t word;
@@ -41,11 +41,12 @@ struct tti_window_net;
 
 struct tutti_window {
 	tutti_comm_t handle;
-	int pid;               /* of the process that made it              */
-	struct tti_comm *comm; /* NULL: it has taken back what it lent */
+	int pid;                         /* of the process that made it              */
+	_Atomic(struct tti_comm *) comm; /* NULL: it has taken back what it lent */
 	uint8_t *base;
 	size_t nbytes;
 	struct tti_window_signals *signals;
+	bool in_heap;                  /* the signals are, where others reach them */
 	struct tti_window_peer *peers; /* [n] */
 	struct tti_window_net *net;    /* NULL: all are reached in place */
 	/* Calls that streams have not run yet. */
@@ -56,6 +57,10 @@ struct tutti_window {
 
 /* The communicator ends: all windows that are left lose what is its. */
 void tti_windows_release(struct tti_comm *comm);
+
+/* Its communicator, held until tti_handle_leave(). NULL: that was destroyed, and the handle may be
+ * another's by now. */
+struct tti_comm *tti_window_find(struct tutti_window *window);
 
 /* Wait until no stream has a call of the window left to run. TUTTI_EUSAGE: that would be for ever. */
 TUTTI_CHECKED tutti_status tti_window_await_queued(struct tutti_window *window);

@@ -195,7 +195,19 @@ static tutti_status check(const struct work *work, const struct tti_comm *comm)
 	if (moves && work->nbytes && !work->memory)
 		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", names[work->kind],
 				work->nbytes);
+	if (work->kind == WAIT_SIGNAL && work->count > INT64_MAX)
+		return tti_fail(TUTTI_EINVAL, "%s(): %llu signals are more than a rank can send",
+				names[work->kind], (unsigned long long)work->count);
 	return TUTTI_OK;
+}
+
+static tutti_status enter(struct tutti_window *window, struct tti_comm **comm)
+{
+	*comm = tti_window_find(window);
+	if (*comm)
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EUSAGE, "the communicator of window %p was destroyed",
+			(void *)window);
 }
 
 /* With the communicator held, so that nobody frees it meanwhile. */
@@ -205,7 +217,7 @@ static tutti_status enter_and_run(const struct work *work, bool checked)
 	struct tti_comm *comm;
 	tutti_status st;
 
-	TTI_TRY(tti_handle_enter(window->handle, &comm));
+	TTI_TRY(enter(window, &comm));
 	st = checked ? TUTTI_OK : check(work, comm);
 	if (st == TUTTI_OK)
 		st = run(work);
@@ -270,7 +282,7 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 	TTI_TRY(tti_fork_check("window", work->window, work->window->pid));
 	if (!stream)
 		return enter_and_run(work, false);
-	TTI_TRY(tti_handle_enter(work->window->handle, &comm));
+	TTI_TRY(enter(work->window, &comm));
 	st = check(work, comm);
 	tti_handle_leave(work->window->handle);
 	if (st != TUTTI_OK)

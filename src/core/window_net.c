@@ -124,8 +124,9 @@ static bool take(struct tti_window_net *net, int rank, const struct tti_net_head
 	case TTI_NET_SIGNAL:
 		tti_window_count_signal(net->window->signals, rank);
 		return true;
-	case TTI_NET_FLUSH:
-		peer->flushed_owed = head->number;
+	case TTI_NET_FLUSH: /* of several threads, in any order */
+		if (head->number > peer->flushed_owed)
+			peer->flushed_owed = head->number;
 		return true;
 	case TTI_NET_FLUSHED:
 		peer->flushed = head->number;

@@ -63,7 +63,6 @@ tutti_status tti_window_net_put(struct tutti_window *window, int peer, size_t of
 	size_t done = 0;
 
 	pthread_mutex_lock(&net->lock);
-	net->peers[peer].dirty = true;
 	while (st == TUTTI_OK && done < nbytes) {
 		const size_t count = nbytes - done < most ? nbytes - done : most;
 		const struct tti_net_head head = { .kind = TTI_NET_PUT,
@@ -71,6 +70,8 @@ tutti_status tti_window_net_put(struct tutti_window *window, int peer, size_t of
 						   .nbytes = count };
 
 		st = send_patiently(net, peer, &head, (const uint8_t *)src + done, count);
+		/* Another thread may have flushed while this one had no room. */
+		net->peers[peer].dirty = true;
 		done += count;
 	}
 	return end(net, st);
@@ -83,8 +84,8 @@ tutti_status tti_window_net_signal(struct tutti_window *window, int peer)
 	tutti_status st;
 
 	pthread_mutex_lock(&net->lock);
-	net->peers[peer].dirty = true;
 	st = send_patiently(net, peer, &head, NULL, 0);
+	net->peers[peer].dirty = true;
 	return end(net, st);
 }
 
@@ -116,16 +117,19 @@ tutti_status tti_window_net_get(struct tutti_window *window, int rank, size_t of
 	return end(net, st);
 }
 
+/* What this thread has sent may be before a flush of another thread, which is still under way. */
 static tutti_status flush_one(struct tti_window_net *net, int rank)
 {
 	struct tti_net_peer *peer = &net->peers[rank];
 	struct tti_window_wait wait = { 0 };
-	struct tti_net_head head = { .kind = TTI_NET_FLUSH };
-	tutti_status st;
+	struct tti_net_head head = { .kind = TTI_NET_FLUSH, .number = peer->flushes };
+	tutti_status st = TUTTI_OK;
 
-	peer->dirty = false;
-	head.number = ++peer->flushes;
-	st = send_patiently(net, rank, &head, NULL, 0);
+	if (peer->dirty) {
+		peer->dirty = false;
+		head.number = ++peer->flushes;
+		st = send_patiently(net, rank, &head, NULL, 0);
+	}
 	while (st == TUTTI_OK && peer->flushed < head.number)
 		st = give_way(net, &wait, rank, "a flush of a window");
 	return st;
@@ -138,7 +142,7 @@ tutti_status tti_window_net_flush(struct tutti_window *window, int peer)
 
 	pthread_mutex_lock(&net->lock);
 	for (int rank = 0; rank < net->port->nranks && st == TUTTI_OK; rank++)
-		if ((peer == rank || peer < 0) && net->peers[rank].link && net->peers[rank].dirty)
+		if ((peer == rank || peer < 0) && net->peers[rank].link)
 			st = flush_one(net, rank);
 	return end(net, st);
 }

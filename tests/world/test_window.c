@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "core/window_net.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
+#include "transport/tcp.h"
 
 #define ROOM   ((size_t)600 * 1024)
 #define ROUNDS (SANITIZED ? 20 : 60)
@@ -358,6 +361,9 @@ static void misuse(tutti_comm_t comm, int rank, int n, void *arg)
 	/* One rank's cannot be reached: all hear so, and can go on. */
 	CHECK(tutti_window_create(comm, rank ? memory : own, 100, &window) == TUTTI_EUNSUPPORTED);
 	CHECK_OK(tutti_window_create(comm, memory, rank ? 100 : 0, &window));
+	CHECK_OK(tutti_group_start());
+	CHECK(tutti_window_destroy(window) == TUTTI_EUSAGE);
+	CHECK_OK(tutti_group_end());
 	CHECK(tutti_put(NULL, 0, 0, &byte, 1, NULL) == TUTTI_EINVAL);
 	CHECK(tutti_put(window, n, 0, &byte, 1, NULL) == TUTTI_EINVAL);
 	CHECK(tutti_put(window, -1, 0, &byte, 1, NULL) == TUTTI_EINVAL);
@@ -372,6 +378,9 @@ static void misuse(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK(tutti_wait_signal(window, -1, 1, NULL) == TUTTI_EINVAL);
 	CHECK(tutti_window_flush(window, n, NULL) == TUTTI_EINVAL);
 	CHECK_OK(tutti_wait_signal(window, 0, 0, NULL));
+	CHECK_OK(tutti_signal(window, rank, NULL));
+	CHECK_OK(tutti_wait_signal(window, rank, 1, NULL));
+	CHECK(tutti_wait_signal(window, rank, UINT64_MAX, NULL) == TUTTI_EINVAL);
 	CHECK_OK(tutti_window_destroy(NULL));
 	CHECK_OK(tutti_window_destroy(window));
 }
@@ -426,6 +435,59 @@ static void outlived(void **state)
 	assert_int_equal(tutti_window_destroy(window), TUTTI_OK);
 }
 
+/* What is refused leaves the window. */
+static void after_finalize(void **state)
+{
+	tutti_comm_t comm;
+	tutti_window_t window = NULL;
+	char own[8];
+
+	(void)state;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	assert_int_equal(tutti_window_create(comm, own, sizeof(own), &window), TUTTI_OK);
+	assert_int_equal(tutti_comm_finalize(comm), TUTTI_OK);
+	assert_int_equal(tutti_window_destroy(window), TUTTI_EUSAGE);
+	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
+	assert_int_equal(tutti_window_destroy(window), TUTTI_OK);
+}
+
+/* The connections of a window end, and no rank does: the one that tells of it names the other in full. */
+static void lose_links(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_window_t window = NULL;
+	char who[64];
+	int value = 1;
+
+	(void)n;
+	(void)arg;
+	CHECK_OK(tutti_window_create(comm, &value, sizeof(value), &window));
+	CHECK_OK(tutti_barrier(comm, NULL));
+	if (rank == 1) {
+		struct tti_window_net *net = window->net;
+		const struct tti_tcp_link *link;
+
+		pthread_mutex_lock(&net->lock);
+		link = (const struct tti_tcp_link *)net->peers[0].link;
+		for (int i = 0; i < link->nlanes; i++)
+			if (link->conn[i])
+				(void)shutdown(link->conn[i]->fd, SHUT_RDWR);
+		pthread_mutex_unlock(&net->lock);
+	}
+	while (tutti_get(window, 1 - rank, 0, &value, sizeof(value), NULL) == TUTTI_OK)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	snprintf(who, sizeof(who), "process %d) is gone: ", (int)getpid());
+	CHECK(strstr(tutti_last_error(comm), who));
+	CHECK(tutti_window_destroy(window) < 0);
+}
+
+static void links_that_end_are_named(void **state)
+{
+	const struct world tcp = { .n = 2, .transport = "tcp", .sockets = true };
+
+	(void)state;
+	assert_int_equal(world_run(&tcp, lose_links, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,8 +498,10 @@ int main(void)
 		cmocka_unit_test(wrong_use),
 		cmocka_unit_test(deadline),
 		cmocka_unit_test(outlived),
+		cmocka_unit_test(after_finalize),
 		cmocka_unit_test(destroyed_with_calls_queued),
 		cmocka_unit_test(outlived_with_calls_queued),
+		cmocka_unit_test(links_that_end_are_named),
 	};
 	const int fd = mkstemp(log_name);
 	int failed;
