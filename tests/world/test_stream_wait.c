@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for streams and events, by several threads: ends, records, destroyed streams. */
+/* Waiting for streams and events, by several threads: ends, records, destroyed streams, memory that
+ * is freed beside calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 #include <pthread.h>
@@ -253,6 +255,86 @@ static void ranks_may_wait_differently(void **state)
 	assert_int_equal(world_run(&world, call_and_wait, NULL), 0);
 }
 
+/* -- Memory that another thread frees --------------------------------------------- */
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+struct freer {
+	tutti_comm_t comm;
+	void *memory;
+	_Atomic int waits, all_are_done, is_back;
+};
+
+/* While it waits it does not look until all calls are done, the later ones too. */
+static int look_away(void *arg)
+{
+	struct freer *freer = arg;
+
+	atomic_store(&freer->waits, 1);
+	while (!atomic_load(&freer->all_are_done))
+		nap();
+	return 0;
+}
+
+static void *free_memory(void *arg)
+{
+	struct freer *freer = arg;
+
+	tutti_set_interrupt(look_away, freer);
+	CHECK_OK(tutti_mem_free(freer->memory, freer->comm));
+	atomic_store(&freer->is_back, 1);
+	return NULL;
+}
+
+static void hold_back(tutti_status status, void *arg)
+{
+	struct freer *freer = arg;
+
+	CHECK(status == TUTTI_OK);
+	while (!atomic_load(&freer->waits))
+		nap();
+}
+
+static void freed_elsewhere(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	struct freer freer = { .comm = comm };
+	int sum = 0;
+	tutti_stream_t stream;
+	pthread_t thread;
+
+	(void)arg;
+	CHECK_OK(tutti_mem_alloc(&freer.memory, 4096, comm));
+	CHECK_OK(tutti_stream_create(&stream));
+	CHECK_OK(tutti_stream_call(stream, hold_back, &freer));
+	CHECK_OK(tutti_all_reduce(&rank, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, stream));
+	if (!CHECK(pthread_create(&thread, NULL, free_memory, &freer) == 0))
+		exit(1);
+	while (!atomic_load(&freer.waits))
+		nap();
+	CHECK_OK(tutti_all_reduce(&rank, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, stream));
+	CHECK_OK(tutti_stream_synchronize(stream));
+	CHECK(sum == n * (n - 1) / 2);
+	atomic_store(&freer.all_are_done, 1);
+	for (int i = 0; i < 20000 && !atomic_load(&freer.is_back); i++)
+		nap();
+	/* Nothing else ends it. */
+	if (!CHECK(atomic_load(&freer.is_back)))
+		exit(1);
+	pthread_join(thread, NULL);
+	CHECK_OK(tutti_stream_destroy(stream));
+}
+
+static void freed_by_another_thread(void **state)
+{
+	const struct world world = { .n = 2 };
+
+	(void)state;
+	assert_int_equal(world_run(&world, freed_elsewhere, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +343,7 @@ int main(void)
 		cmocka_unit_test(a_stream_waits_for_the_record_that_it_found),
 		cmocka_unit_test(a_thread_waits_for_the_record_that_it_found),
 		cmocka_unit_test(ranks_may_wait_differently),
+		cmocka_unit_test(freed_by_another_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
