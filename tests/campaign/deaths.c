@@ -67,9 +67,7 @@ static void draw_round(struct room *room, struct round *round, const char *kind,
 	room->place = draw_place(kind, seed);
 	room->world = (enum world)(seed / (unsigned)nplaces % NWORLDS);
 	room->how = draw_how(kind, room->place->kind, &random);
-	/* A window is destroyed by all together, and so is a channel. */
-	if ((room->how == HOW_LEAVES && place_has_window(room->place)) ||
-	    (!strcmp(kind, "leaves") && place_has_channel(room->place)))
+	if (room->how == HOW_LEAVES && !place_may_leave(room->place))
 		room->how = HOW_EXITS;
 	room->n = 2 + (int)draw(&random, MOST_RANKS - 1);
 	if (room->how == HOW_TWO && room->n < 3)

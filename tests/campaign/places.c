@@ -483,14 +483,9 @@ static tutti_status shrink(struct actor *a)
 			 a->n);
 }
 
-bool place_has_window(const struct place *place)
+bool place_may_leave(const struct place *place)
 {
-	return place->step == put || place->step == get;
-}
-
-bool place_has_channel(const struct place *place)
-{
-	return place->step == place_message || place->step == place_message_any;
+	return place->step != put && place->step != get && place->step != place_message_any;
 }
 
 tutti_status place_sum(struct actor *a)
@@ -553,6 +548,7 @@ const struct place places[] = {
 	{ "dup", PLACE_CALLS, dup },
 	{ "shrink", PLACE_CALLS, shrink },
 	{ "create_group", PLACE_CALLS, create_group },
+	{ "channel", PLACE_CALLS, place_channel },
 	{ "message", PLACE_CALLS, place_message },
 	{ "message_any", PLACE_CALLS, place_message_any },
 	{ "init", PLACE_INIT, place_sum },

@@ -54,9 +54,9 @@ struct place {
 extern const struct place places[];
 extern const int nplaces;
 
-/* Whether its steps keep a window, or a channel, which only all ranks together destroy. */
-bool place_has_window(const struct place *place);
-bool place_has_channel(const struct place *place);
+/* Whether a rank may destroy what its steps keep while the others are in a step: no window, and no
+ * channel on which all wait for whoever sends. */
+bool place_may_leave(const struct place *place);
 
 /* A sum over all ranks: what is called before and after anything else. */
 tutti_status place_sum(struct actor *actor);
@@ -69,8 +69,9 @@ int place_number(const struct actor *actor, int rank);
 int32_t place_input(const struct actor *actor, int rank, size_t i);
 
 /* channels.c: messages to the next rank, which waits for them by name; to all others, by one thread,
- * while another one receives from whoever comes first. */
+ * while another one receives from whoever comes first; a channel for one message. */
 tutti_status place_message(struct actor *actor);
 tutti_status place_message_any(struct actor *actor);
+tutti_status place_channel(struct actor *actor);
 
 #endif

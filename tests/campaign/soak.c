@@ -32,7 +32,7 @@
  * (core/handle.c) and streams (core/stream.c) that were destroyed. */
 #define KEPT_COMMS        4097
 #define KEPT_COMM_BYTES   32
-#define COMMS_A_CYCLE     14
+#define COMMS_A_CYCLE     17
 #define KEPT_STREAMS      1025
 #define KEPT_STREAM_BYTES 256
 
