@@ -35,6 +35,11 @@ def soon(number, pause=0.1):
     return sent
 
 
+def together():
+    """Whoever comes first aborts nothing that another rank is still about to leave."""
+    world.barrier()
+
+
 class Interrupts(unittest.TestCase):
     def setUp(self):
         # What one rank has said, others see here.
@@ -45,6 +50,7 @@ class Interrupts(unittest.TestCase):
         world.broadcast(name, root=N - 1)
         self.said = pathlib.Path(bytes(name).rstrip(b"\0").decode()) / "said"
         self.comm = tutti.init()
+        together()
 
     def tearDown(self):
         self.comm.abort()
@@ -96,22 +102,24 @@ class Interrupts(unittest.TestCase):
             self.addCleanup(signal.signal, signal.SIGUSR1, before)
             soon(signal.SIGUSR1)
         self.comm.barrier()
+        together()
 
     @unittest.skipIf(N == 1, "one rank waits for nobody")
     def test_a_stream_can_be_waited_for_again(self):
         if not LAST:
             self.await_word()
             self.comm.barrier()
-            return
-        with tutti.Stream() as stream:
-            self.comm.barrier(stream=stream)
-            for wait in (stream.synchronize, stream.record().synchronize):
-                soon(SIGINT)
-                with self.assertRaises(KeyboardInterrupt):
-                    wait()
-            self.assertFalse(stream.query())
-            self.said.touch()
-            stream.synchronize()
+        else:
+            with tutti.Stream() as stream:
+                self.comm.barrier(stream=stream)
+                for wait in (stream.synchronize, stream.record().synchronize):
+                    soon(SIGINT)
+                    with self.assertRaises(KeyboardInterrupt):
+                        wait()
+                self.assertFalse(stream.query())
+                self.said.touch()
+                stream.synchronize()
+        together()
 
     def test_a_message_can_be_waited_for_again(self):
         with self.comm.channel() as channel:
@@ -123,6 +131,7 @@ class Interrupts(unittest.TestCase):
                 channel.probe()
             channel.send(b"12345678", RANK)
             self.assertEqual(channel.recv(bytearray(8)).bytes, 8)
+        together()
 
     @unittest.skipIf(N == 1, "one rank waits for nobody")
     def test_blocks_end_while_calls_are_queued(self):
@@ -169,6 +178,7 @@ class Interrupts(unittest.TestCase):
         other = self.comm.dup()
         with self.interrupted("tutti_comm_destroy"):
             self.assertRaises(KeyboardInterrupt, other.destroy)
+        together()
         self.assertEqual(interrupts._raised, [])
 
     def test_making_a_communicator(self):
@@ -195,6 +205,7 @@ class Interrupts(unittest.TestCase):
         else:
             self.await_word()
             call()
+        together()
 
 
 if __name__ == "__main__":

@@ -211,6 +211,28 @@ class Communicators(unittest.TestCase):
         comm.barrier()
         slow.abort()
 
+    def test_what_a_failed_call_worked_on_is_kept(self):
+        if N == 1:
+            self.skipTest("one rank's call does not fail")
+        for context in (contextlib.nullcontext, tutti.group):
+            slow = comm.dup()
+            if RANK == 0:
+                _c.tutti_comm_set_timeout(slow._handle, 300)
+                data, late = tutti.empty(1 << 20), tutti.empty(10)
+                refs = weakref.ref(data), weakref.ref(late)
+                with self.assertRaises(tutti.Timeout), context():
+                    slow.all_reduce(data)
+                with self.assertRaises(tutti.LostError):
+                    slow.all_reduce(late)
+                del data, late
+                gc.collect()
+                self.assertEqual([ref() is None for ref in refs], [False, True])
+            comm.barrier()
+            slow.abort()
+            del slow
+            gc.collect()
+            self.assertTrue(RANK or refs[0]() is None)
+
     @unittest.skipIf(RANK, "once is enough")
     def test_hosts_with_secrets_of_their_own(self):
         clean = {name: value for name, value in os.environ.items() if not name.startswith("TUTTI_")}
@@ -365,6 +387,17 @@ class OneSided(unittest.TestCase):
                 window.wait_signal(before, stream=stream)
                 stream.synchronize()
             self.assertEqual(mine[2], 20 + before)
+
+    def test_a_window_that_is_not_destroyed_in_a_group(self):
+        mine = bytearray(8)
+        window = comm.window(mine)
+        with tutti.group(), self.assertRaisesRegex(tutti.UsageError, "inside a group"):
+            window.destroy()
+        window.put(b"\1", (RANK + 1) % N)
+        window.destroy()
+        self.assertEqual(mine[0], 1)
+        with self.assertRaises(tutti.ArgumentError):
+            window.flush()
 
 
 class Messages(unittest.TestCase):

@@ -105,15 +105,23 @@ class Calls:
     size: int
     rank: int
     _handle: Optional[int]
+    _held: Tuple[Place, ...] = ()
 
     def _after(self, status: int, stream: Optional[Stream], *places: Place) -> None:
         """A call has failed, or only queued."""
         if status:
+            self._hold(status, places)
             self._fail(status)
         if groups.is_open():
-            groups.keep(stream, places)
+            groups.keep(self, stream, places)
         elif stream is not None:
             stream._keep(places)
+
+    def _hold(self, status: int, places: Tuple[Place, ...]) -> None:
+        """Keep what the call worked on that lost the communicator as long as this object: other ranks
+        may write to it until their calls have returned."""
+        if status <= _c.TUTTI_STATUS_LOST and not self._held:
+            self._held = places
 
     def _fail(self, status: int) -> NoReturn:
         # First: an interrupted call may end by another rank's news that came at the same time.

@@ -8,6 +8,7 @@ from . import _c
 from .errors import check
 
 if TYPE_CHECKING:
+    from .calls import Calls
     from .streams import Stream
 
 # Groups that are open, of all threads: where none is, nobody need look at the thread's.
@@ -17,7 +18,7 @@ _lock = threading.Lock()
 
 class _Thread(threading.local):
     depth = 0
-    kept: List[Tuple[Optional["Stream"], Any]] = []
+    kept: List[Tuple["Calls", Optional["Stream"], Any]] = []
     then: List[Callable[[], None]] = []
 
 
@@ -29,9 +30,9 @@ def is_open() -> bool:
     return n_open != 0 and _mine.depth != 0
 
 
-def keep(stream: Optional["Stream"], places: Any) -> None:
-    """Keep what a call works on until the group has ended, which queues it on the stream."""
-    _mine.kept.append((stream, places))
+def keep(comm: "Calls", stream: Optional["Stream"], places: Any) -> None:
+    """Keep what a call works on until the group has ended, which makes it or queues it on the stream."""
+    _mine.kept.append((comm, stream, places))
 
 
 def afterwards(call: Callable[[], None]) -> None:
@@ -73,7 +74,10 @@ def _end() -> int:
     _count(-1)
     if _mine.depth == 0:
         kept, _mine.kept = _mine.kept, []
-        for stream, places in kept:
+        for comm, stream, places in kept:
             if stream is not None:
                 stream._keep(places)
+            elif status < 0:
+                together = [place for other, _, mine in kept if other is comm for place in mine]
+                comm._hold(status, tuple(together))
     return status

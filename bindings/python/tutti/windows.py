@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Windows: one rank reads and writes the memory of another, which makes no call for it."""
 import ctypes
+import os
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _c
@@ -26,7 +27,7 @@ class Window:
         self._comm, self._memory = comm, place[3]
         comm._after(_c.tutti_window_create(comm._handle, place[0], place[1] * SIZES[place[2]],
                                            ctypes.byref(handle)), None)
-        self._handle = handle.value
+        self._handle, self._pid = handle.value, os.getpid()
         comm._open.add(self)
 
     def _move(self, call: Any, peer: int, buffer: Any, what: str, offset: int,
@@ -60,10 +61,13 @@ class Window:
         self._comm._after(_c.tutti_window_flush(self._handle, peer, stream and stream._handle), stream)
 
     def destroy(self) -> None:
-        """End it, with all ranks: what all have put is there then."""
-        handle, self._handle = self._handle, None
-        status = _c.tutti_window_destroy(handle)
-        self._memory = None
+        """End it, with all ranks: what all have put is there then. UsageError: this is not the time, as
+        inside a group, and it stays."""
+        status = _c.tutti_window_destroy(self._handle)
+        # In a process that was forked the memory of it is freed all the same.
+        if status == _c.tutti_status.TUTTI_EUSAGE and os.getpid() == self._pid:
+            check(status)
+        self._handle = self._memory = None
         self._comm._open.discard(self)
         check(status)
 
