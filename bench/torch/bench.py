@@ -3,16 +3,15 @@
 """Gloo beside Tutti under PyTorch, in one run and in turns.
 
 bench.py calls [-n RANKS] [--ops OP,...] [--sizes SIZE,...]   calls of torch.distributed
-bench.py memory [-n RANKS] [--ops OP,...] [--sizes SIZE,...]  Tutti's, in memory that ranks share
+bench.py memory [-n RANKS] [--ops OP,...] [--sizes SIZE,...]  the same, and in memory that ranks share
 bench.py steps [-n RANKS] [--models MODEL,...]                steps of training
 
-Prints a row for each: the medians of both in microseconds, and how many times as long Gloo takes;
-`memory` has PyTorch's own memory beside that of tutti.torch.empty() in place of Gloo beside Tutti.
-Blocks of calls of the two follow each other, so whatever else the machine does meets both.
+Prints a row for each: the medians in microseconds, and how many times as long the others take as the
+last one: Gloo as Tutti, or both as Tutti in the memory of tutti.torch.empty().
+Blocks of calls of each follow each other, so whatever else the machine does meets both.
 PYTHONPATH is to have the package tutti, if it is not installed.
 """
 import argparse
-import math
 import os
 import statistics
 import sys
@@ -223,24 +222,28 @@ def be(rank: int, args: argparse.Namespace, folder: str) -> None:
     dist.init_process_group("tutti", store=dist.FileStore(f"{folder}/store", args.n), rank=rank,
                             world_size=args.n)
     world = dist.group.WORLD
-    sides: Dict[str, Tuple[Any, Ones]] = (
-        {"plain": (world, torch.ones), "shared": (world, shared)} if args.what == "memory" else
-        {"Gloo": (dist.new_group(backend="gloo"), torch.ones), "Tutti": (world, torch.ones)})
-    first, second = sides
-    ratios: List[float] = []
+    sides: Dict[str, Tuple[Any, Ones]] = {"Gloo": (dist.new_group(backend="gloo"), torch.ones),
+                                          "Tutti": (world, torch.ones)}
+    if args.what == "memory":
+        sides["shared"] = (world, shared)
+    *others, last = sides
+    ratios: Dict[str, List[float]] = {name: [] for name in others}
     if rank == 0:
         print(f"PyTorch {torch.__version__}, {args.n} ranks, {os.cpu_count()} cores, load average "
-              f"{os.getloadavg()[0]:.1f}\n{'':24}{'bytes':>6} {first + ' us':>12} {second + ' us':>12} "
-              f"{'ratio':>7}", flush=True)
+              f"{os.getloadavg()[0]:.1f}\n{'':24}{'bytes':>6}" +
+              "".join(f"{name + ' us':>13}" for name in sides) +
+              "".join(f"{name + '/' + last:>15}" for name in others), flush=True)
     for name, size, make in tasks(args):
         got = compare({which: make(*side) for which, side in sides.items()})
-        ratios.append(got[first] / got[second])
+        for which in others:
+            ratios[which].append(got[which] / got[last])
         if rank == 0:
-            print(f"{name:24}{size:>6} {got[first]:12.1f} {got[second]:12.1f} "
-                  f"{ratios[-1]:7.2f}", flush=True)
+            print(f"{name:24}{size:>6}" + "".join(f"{got[which]:13.1f}" for which in sides) +
+                  "".join(f"{ratios[which][-1]:15.2f}" for which in others), flush=True)
     if rank == 0:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"{'geometric mean':24}{'':6} {'':12} {'':12} {mean:7.2f}  least {min(ratios):.2f}")
+        for title, of in (("geometric mean", statistics.geometric_mean), ("least", min)):
+            print(f"{title:30}{'':{13 * len(sides)}}" +
+                  "".join(f"{of(ratios[which]):15.2f}" for which in others))
     dist.barrier()
     dist.destroy_process_group()
 

@@ -18,8 +18,8 @@ from tutti import _c
 from ranks import Ranks, raises, same
 from torch._C import _distributed_c10d as c10d
 
-# Where calls that are waited for run on the calling thread; PyTorch 1 queues all.
-NEW = hasattr(c10d, "Backend")
+# Where calls that are waited for run on the calling thread; older PyTorch does not say which are.
+NEW = hasattr(c10d.BarrierOptions(), "asyncOp")
 
 
 def interrupted(call: Callable[[], Any]) -> None:

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What becomes of calls and groups: Works and futures, deadlines, deaths, ends."""
 import datetime
+import gc
 import inspect
 import os
 import signal
 import threading
 import time
+import traceback
 import unittest
+import weakref
 
 import torch
 import torch.distributed as dist
 
 import tutti.torch
 from tutti import _c
+from tutti.torch._process_group import HAS_BACKENDS
 from ranks import KILLED, Ranks, raises, run, same
 from torch._C import _distributed_c10d as c10d
 
 SECOND = datetime.timedelta(seconds=1)
 ASYNC = True
-NEW = hasattr(c10d, "Backend")
+# Whether calls say that they are waited for.
+NEW = hasattr(c10d.BarrierOptions(), "asyncOp")
+OLD = torch.__version__.startswith("1.")
 
 
 # -- Works ---------------------------------------------------------------------------------
@@ -153,6 +159,23 @@ def monitored_barrier(rank: int, n: int) -> None:
         raises(RuntimeError, "let nobody pass", lambda: group.monitored_barrier(SECOND))
 
 
+def monitored_barriers_of_groups_in_turn(rank: int, n: int) -> None:
+    """In one store none passes by what another has left there, be it that all came or that one did not."""
+    store = dist.PrefixStore("turns", dist.distributed_c10d._get_default_store())
+
+    def barrier(timeout: datetime.timedelta) -> None:
+        dist.distributed_c10d._get_default_group().monitored_barrier(timeout)
+
+    for alone in (None, 0, n - 1, None):
+        dist.destroy_process_group()
+        dist.init_process_group("tutti", store=store, rank=rank, world_size=n)
+        if alone is None:
+            barrier(datetime.timedelta(seconds=100))
+        elif alone == rank:
+            raises(RuntimeError, "let nobody pass" if rank else "Rank 1 failed to pass",
+                   lambda: barrier(SECOND))
+
+
 # -- Deaths, ends ------------------------------------------------------------------------------
 
 
@@ -171,11 +194,39 @@ def death(rank: int, n: int) -> None:
         raises(tutti.torch.BackendError, f"rank {n - 1}", lambda: dist.all_reduce(torch.ones(2)))
     assert time.monotonic() - begun < 60
     assert any(entry.state == "failed" for entry in tutti.torch.flight_record())
-    if NEW:
+    if HAS_BACKENDS:
         group = dist.distributed_c10d._get_default_group()
         assert group._get_backend(torch.device("cpu")).get_error() == c10d.ErrorType.REMOTE_ERROR
     # The next call fails at once.
     raises(tutti.torch.BackendError, "", dist.barrier)
+
+
+def buffers_of_failed_calls(rank: int, n: int) -> None:
+    """They stay as long as the group, since other ranks write to them until their own calls return;
+    what is given to calls that come too late does not."""
+    store = dist.distributed_c10d._get_default_store()
+    if rank:
+        store.get("over")
+        return
+    references = []
+    for asynchronous in (ASYNC, False, False):
+        tensor = torch.ones(1000)
+        references.append(weakref.ref(tensor))
+
+        def fail() -> None:
+            work = dist.all_reduce(tensor, async_op=asynchronous)
+            if work is not None:
+                work.wait()
+
+        error = raises(tutti.torch.BackendError, "", fail)
+        traceback.clear_frames(error.__traceback__)
+        del tensor, fail, error
+    gc.collect()
+    assert references[0]() is not None and references[2]() is None, references
+    dist.destroy_process_group()
+    gc.collect()
+    assert references[0]() is None
+    store.set("over", "yes")
 
 
 def mismatch(rank: int, n: int) -> None:
@@ -223,6 +274,20 @@ def destroyed_and_made_again(rank: int, n: int) -> None:
         dist.destroy_process_group()
         dist.init_process_group("tutti", store=dist.PrefixStore(str(turn), store), rank=rank,
                                 world_size=n)
+        tensor = torch.ones(2)
+        dist.all_reduce(tensor)
+        same(tensor, torch.full((2,), float(n)))
+
+
+def made_again_with_the_same_store(rank: int, n: int) -> None:
+    """As under torchrun. Rank 0 comes late, so that the others look for its id while there is none."""
+    store = dist.PrefixStore("again", dist.distributed_c10d._get_default_store())
+    for turn in range(3):
+        dist.destroy_process_group()
+        if rank == 0 and turn:
+            time.sleep(0.3)
+        dist.init_process_group("tutti", store=store, rank=rank, world_size=n,
+                                timeout=datetime.timedelta(seconds=30))
         tensor = torch.ones(2)
         dist.all_reduce(tensor)
         same(tensor, torch.full((2,), float(n)))
@@ -285,6 +350,22 @@ def record(rank: int, n: int) -> None:
     assert "7 elements of torch.float32: done" in str(second)
 
 
+def sequence_numbers(rank: int, n: int) -> None:
+    """They are those of calls that all ranks make, whatever else some do."""
+    group = dist.distributed_c10d._get_default_group()
+    begun = group._get_sequence_number_for_group()
+    window = tutti.torch.new_window(torch.zeros(2))
+    if rank == 0:
+        dist.send(torch.ones(2), 1)
+        window.put(torch.ones(2), 1)
+    elif rank == 1:
+        dist.recv(torch.ones(2), 0)
+    dist.barrier()
+    dist.all_reduce(torch.ones(2), async_op=True).wait()
+    assert group._get_sequence_number_for_group() == begun + 3
+    window.tensor_deregister()
+
+
 def forked(rank: int, n: int) -> None:
     """A child's call is an error of the child and of nobody else."""
     child = os.fork()
@@ -343,6 +424,43 @@ def new_group_of_members(rank: int, n: int) -> None:
     os._exit(0)  # PyTorch's own shutdown would meet the store of a dead rank
 
 
+def beside_another_backend(rank: int, n: int) -> None:
+    """PyTorch makes the group then, and wraps what Tutti returns."""
+    group = dist.distributed_c10d._get_default_group()
+    assert isinstance(group._get_backend(torch.device("cpu")), tutti.torch.TuttiBackend)
+    assert isinstance(group._get_backend(torch.device("cuda")), dist.ProcessGroupGloo)
+    for each in (None, dist.new_group(list(range(n)))):
+        tensor = torch.full((3,), float(rank))
+        work = dist.all_reduce(tensor, group=each, async_op=True)
+        work.wait()
+        same(tensor, torch.full((3,), n * (n - 1) / 2))
+        dist.broadcast(tensor.fill_(rank), 1, group=each)
+        same(tensor, torch.ones(3))
+        if rank == 0:
+            dist.send(torch.ones(2), 1, group=each)
+        elif rank == 1:
+            dist.recv(tensor[:2].zero_(), 0, group=each)
+            same(tensor, torch.ones(3))
+        dist.barrier(each)
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1), process_group=each)
+        model(torch.full((1, 3), float(rank))).sum().backward()
+        same(model.module.weight.grad, torch.full((1, 3), (n - 1) / 2))
+
+
+def beside_a_backend_of_a_package(rank: int, n: int) -> None:
+    """PyTorch has no place for a second one, so that calls on its tensors are refused."""
+    store = dist.distributed_c10d._get_default_store()
+    dist.destroy_process_group()
+    dist.Backend.register_backend("other", lambda *_: None, devices=["cuda"])
+    dist.init_process_group("cpu:tutti,cuda:other", store=dist.PrefixStore("next", store), rank=rank, world_size=n)
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    same(tensor, torch.full((2,), float(n)))
+    raises(RuntimeError, "meta", lambda: dist.all_reduce(torch.ones(2, device="meta")))
+    raises(RuntimeError, "cuda", lambda: dist.distributed_c10d._get_default_group()._get_backend(
+        torch.device("cuda")))
+
+
 def split_groups(rank: int, n: int) -> None:
     group = dist.split_group(split_ranks=[[n - 1, 0], list(range(1, n - 1))] if n > 2 else [[1, 0]])
     tensor = torch.full((2,), float(rank))
@@ -366,6 +484,22 @@ def shrunk(rank: int, n: int) -> None:
     dist.all_reduce(tensor)
     same(tensor, torch.full((2,), n - 1.0))
     os._exit(0)  # PyTorch's own shutdown would meet the store of a dead rank
+
+
+def shrunk_and_trained(rank: int, n: int) -> None:
+    """DistributedDataParallel uses the group, and those that are made of it."""
+    store = dist.distributed_c10d._get_default_store()
+    for excluded in (1, n - 2):
+        if dist.get_rank() == excluded:
+            store.get("over")
+            os._exit(0)
+        tutti.torch.shrink_group([excluded])
+        left = dist.get_world_size()
+        for group in (None, dist.new_group(list(range(left)))):
+            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1), process_group=group)
+            model(torch.full((1, 3), float(dist.get_rank()))).sum().backward()
+            same(model.module.weight.grad, torch.full((1, 3), (left - 1) / 2))
+    store.set("over", "yes")
 
 
 def shrunk_beside_a_call(rank: int, n: int) -> None:
@@ -423,9 +557,18 @@ class Life(Ranks):
     def test_monitored_barrier(self) -> None:
         self.each(monitored_barrier, [3])
 
+    @unittest.skipIf(OLD, "this PyTorch uses no store twice")
+    def test_monitored_barriers_of_groups_in_turn(self) -> None:
+        self.each(monitored_barriers_of_groups_in_turn, [2, 3])
+
     def test_death(self) -> None:
         for n in (2, 4):
             self.assertEqual(run(death, n), [0] * (n - 1) + [KILLED])
+
+    def test_buffers_of_failed_calls(self) -> None:
+        global ASYNC  # pylint: disable=global-statement
+        for ASYNC in (True, False):
+            self.each(buffers_of_failed_calls, [2], timeout=1.0)
 
     def test_mismatch(self) -> None:
         self.each(mismatch, [3])
@@ -439,6 +582,10 @@ class Life(Ranks):
     def test_destroyed_and_made_again(self) -> None:
         self.each(destroyed_and_made_again, [2, 3])
 
+    @unittest.skipIf(OLD, "this PyTorch uses no store twice")
+    def test_made_again_with_the_same_store(self) -> None:
+        self.each(made_again_with_the_same_store, [2, 3])
+
     def test_destroyed_by_one(self) -> None:
         self.each(destroyed_by_one, [2, 3])
 
@@ -451,6 +598,9 @@ class Life(Ranks):
     def test_record(self) -> None:
         self.each(record, [2])
 
+    def test_sequence_numbers(self) -> None:
+        self.each(sequence_numbers, [3])
+
     def test_forked(self) -> None:
         self.each(forked, [2])
 
@@ -462,15 +612,27 @@ class Life(Ranks):
     def test_new_group_of_members(self) -> None:
         self.assertEqual(run(new_group_of_members, 3), [0, KILLED, 0])
 
-    @unittest.skipUnless(hasattr(dist, "split_group"), "this PyTorch has no split_group")
+    @unittest.skipUnless(HAS_BACKENDS, "in this PyTorch a group has no backend beside Tutti")
+    def test_beside_another_backend(self) -> None:
+        self.each(beside_another_backend, [2], backend="cpu:tutti,cuda:gloo")
+
+    @unittest.skipUnless(HAS_BACKENDS, "in this PyTorch a group has no backend beside Tutti")
+    def test_beside_a_backend_of_a_package(self) -> None:
+        self.each(beside_a_backend_of_a_package, [2])
+
+    @unittest.skipUnless(HAS_BACKENDS, "this PyTorch splits its own backends alone")
     def test_split_groups(self) -> None:
         self.each(split_groups)
 
-    @unittest.skipUnless(hasattr(dist, "shrink_group"), "this PyTorch has no shrink_group")
+    @unittest.skipUnless(HAS_BACKENDS, "this PyTorch shrinks its own backends alone")
     def test_shrunk(self) -> None:
         self.assertEqual(run(shrunk, 3), [0, KILLED, 0])
 
-    @unittest.skipUnless(hasattr(dist, "shrink_group"), "this PyTorch has no shrink_group")
+    @unittest.skipUnless(HAS_BACKENDS, "this PyTorch shrinks its own backends alone")
+    def test_shrunk_and_trained(self) -> None:
+        self.each(shrunk_and_trained, [4])
+
+    @unittest.skipUnless(HAS_BACKENDS, "this PyTorch shrinks its own backends alone")
     def test_shrunk_beside_a_call(self) -> None:
         self.each(shrunk_beside_a_call, [3], timeout=20.0)
 

@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import tutti.torch
+from tutti.torch._process_group import HAS_BACKENDS
 from ranks import Ranks, bits, raises, run, same
 from test_training import fully_shard, model, train, weights_of
 
@@ -118,7 +119,7 @@ class Memory(Ranks):
     def test_shared_parameters(self) -> None:
         self.each(shared_parameters, [2])
 
-    @unittest.skipIf(fully_shard is None, "this PyTorch has no fully_shard()")
+    @unittest.skipUnless(HAS_BACKENDS and fully_shard, "in this PyTorch a group allocates nothing")
     def test_fsdp_allocates(self) -> None:
         self.each(fsdp_allocates, [2])
 

@@ -6,6 +6,7 @@ from typing import Any, Callable, List
 import torch
 import torch.distributed as dist
 
+import tutti.torch
 from ranks import Ranks, raises, same
 from torch._C import _distributed_c10d as c10d
 
@@ -279,6 +280,27 @@ def all_to_all_single(rank: int, n: int) -> None:
         same(out, torch.cat([of(10 * r + rank, dtype, (splits[rank], 3)) for r in range(n)]))
 
 
+def negated(rank: int, n: int) -> None:
+    """Tensors whose memory is not what they read: PyTorch negates and conjugates lazily, and refuses the
+    latter itself, but for windows."""
+    inputs = [torch._neg_view(torch.tensor([1.0 + r, -3.0])) for r in range(n)]
+    got = [torch.zeros(2) for _ in range(n)]
+    dist.all_gather(got, inputs[rank])
+    for r in range(n):
+        same(got[r], torch.tensor([-1.0 - r, 3.0]))
+    view = torch._neg_view(torch.zeros(2))
+    if rank == 0:
+        dist.send(got[n - 1], 1)
+    elif rank == 1:
+        dist.recv(view, 0)
+        same(view.resolve_neg(), got[n - 1])
+    mine = inputs[0] if rank == 0 else got[0]
+    dist.all_reduce(mine)
+    same(mine.resolve_neg(), torch.tensor([-1.0 * n, 3.0 * n]))
+    for view in (inputs[0], torch.ones(2, dtype=torch.complex64).conj()):
+        raises(RuntimeError, "conjugated", lambda: tutti.torch.new_window(view))
+
+
 def objects(rank: int, n: int) -> None:
     got: List[Any] = [None] * n
     dist.all_gather_object(got, {"rank": rank, "text": "x" * rank})
@@ -348,7 +370,7 @@ def _test(body: Callable[[int, int], None]) -> Callable[[Operations], None]:
 
 for _body in (all_reduce, all_reduce_coalesced, all_reduce_sparse, reduce, reduce_scatter,
               reduce_scatter_single, broadcast, all_gather, all_gather_single, all_gather_coalesced,
-              gather, scatter, all_to_all, all_to_all_single, objects, premultiplied, refused):
+              gather, scatter, all_to_all, all_to_all_single, negated, objects, premultiplied, refused):
     setattr(Operations, f"test_{_body.__name__}", _test(_body))
 
 if __name__ == "__main__":

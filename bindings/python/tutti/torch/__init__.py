@@ -15,11 +15,11 @@ import torch.distributed as _dist
 
 from ._engine import BackendError, Entry, Work
 from ._memory import empty, share, shared_buckets
-from ._process_group import NAME, TuttiBackend, TuttiGroup, create, engine_of
+from ._process_group import NAME, TuttiBackend, TuttiGroup, create, engine_of, shrink_group
 from ._windows import Window
 
 __all__ = ["BackendError", "Entry", "TuttiBackend", "TuttiGroup", "Window", "Work", "empty",
-           "flight_record", "new_window", "register", "share", "shared_buckets"]
+           "flight_record", "new_window", "register", "share", "shared_buckets", "shrink_group"]
 
 
 def register() -> None:

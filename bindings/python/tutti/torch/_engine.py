@@ -3,8 +3,8 @@
 later and the Work of each, deadlines, the end, and a record of what was called last.
 
 Threads: what a group does is done under its lock, since a communicator is one thread's at a time;
-abort() takes none, nor do messages and windows. The stream's thread finishes each Work, with the GIL, and never touches the
-Engine: so an Engine, whose end waits for that thread, is never freed on it.
+abort() takes none, nor do messages and windows. The stream's thread finishes each Work, with the GIL,
+and never touches the Engine: so an Engine, whose end waits for that thread, is never freed on it.
 """
 import atexit
 import collections
@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import itertools
 import logging
+import math
 import threading
 import time
 import weakref
@@ -109,6 +110,7 @@ class Work(c10d.Work):  # type: ignore[misc]
         self._entry = entry
         self._outputs = outputs
         self._held = held
+        self._failed = engine.held_by_failed
         self._after = after
         self._gate = threading.Lock()
         self._gate.acquire()
@@ -127,6 +129,8 @@ class Work(c10d.Work):  # type: ignore[misc]
                 error = failed
         if error is not None and self._expired is not None:
             error = self._expired
+        if error is not None:
+            self._failed.append((self._outputs, self._held))
         with _futures:
             self._error = error
             self._over = True
@@ -229,6 +233,17 @@ def _ended(status: int, number: int) -> None:
 # -- The communicator --------------------------------------------------------------------------
 
 
+def becomes(condition: Callable[[], bool], deadline: float) -> bool:
+    """Whether `condition` holds before that time of time.monotonic(), as seen by asking."""
+    nap = 0.0001
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(nap)
+        nap = min(1.05 * nap, 0.1)
+    return True
+
+
 def appears(store: Any, key: str, deadline: float) -> bool:
     """Whether somebody sets `key` before that time of time.monotonic(). By asking, not by waiting
     in get(), which would keep other threads from the store meanwhile."""
@@ -238,13 +253,7 @@ def appears(store: Any, key: str, deadline: float) -> bool:
         except RuntimeError:
             return False
         return True
-    nap = 0.0001
-    while not store.check([key]):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(nap)
-        nap = min(2 * nap, 0.01)
-    return True
+    return becomes(lambda: bool(store.check([key])), deadline)
 
 
 #: Where a handle, and a configuration, go among the arguments of what makes a communicator.
@@ -293,8 +302,14 @@ def join(store: Any, key: str, rank: int, size: int, timeout: timedelta, name: s
         if text.startswith("!"):
             raise BackendError(f"rank 0 failed: {text[1:]}")
         ctypes.memmove(ctypes.addressof(unique), bytes.fromhex(text), ctypes.sizeof(unique))
-    return cast(int, make("init_process_group", _c.tutti_comm_init_rank_config,
-                          (OUT, size, unique, rank, CONFIG), timeout, name))
+    try:
+        return cast(int, make("init_process_group", _c.tutti_comm_init_rank_config,
+                              (OUT, size, unique, rank, CONFIG), timeout, name))
+    finally:
+        if rank == 0:
+            # All have read it, and none leaves the making of the channel, which is next, before this
+            # rank comes: so who uses the same store for the next group does not find it.
+            store.delete_key(key)
 
 
 class Engine:
@@ -318,8 +333,13 @@ class Engine:
         self.lock = threading.RLock()
         # For a call and that which finishes its Work, one behind the other on the stream.
         self._queue = threading.RLock()
-        self.number = 0
+        self._number = 0
+        #: How many calls of all ranks there were, which is the same on each.
+        self.ncollectives = 0
         self.error: Optional[BaseException] = None
+        self._lost_at = math.inf
+        # What calls worked on that failed: other ranks may write to it until theirs have returned.
+        self.held_by_failed: List[Any] = []
         self._record: Deque[Entry] = collections.deque(maxlen=RECORD)
         self._kept: Deque[Work] = collections.deque(maxlen=RECORD)
         stream = ctypes.c_void_p()
@@ -334,12 +354,13 @@ class Engine:
     # -- Calls ---------------------------------------------------------------------------
 
     def note(self, call: str, elements: int = 0, tensors: Sequence[torch.Tensor] = (),
-             peer: int = -1) -> Entry:
+             peer: int = -1, is_collective: bool = True) -> Entry:
         """Begin a call in the record; `tensors` are what it reads."""
         if self.comm is None:
             raise self.error or BackendError(f"{call}: the process group was shut down")
-        self.number += 1
-        entry = Entry(self.number, self.title, call, elements, tensors, peer)
+        self._number += 1
+        self.ncollectives += is_collective
+        entry = Entry(self._number, self.title, call, elements, tensors, peer)
         self._record.append(entry)
         return entry
 
@@ -361,7 +382,7 @@ class Engine:
             with lock, self._within(limit):
                 status = function(*arguments, self.comm, None)
             if status < 0:
-                raise self.failed(entry, status)
+                raise self.failed(entry, status, (outputs, held))
             if after is not None:
                 after()
             entry.end(None)
@@ -384,12 +405,13 @@ class Engine:
             work.wait()
         return work
 
-    def run_now(self, entry: Entry, function: Callable[..., int], *arguments: Any) -> None:
-        """Call `function` with these arguments alone, and wait for it."""
+    def run_now(self, entry: Entry, function: Callable[..., int], *arguments: Any,
+                held: Any = None) -> None:
+        """Call `function` with these arguments alone, and wait for it. `held` keeps what they point at."""
         with self.lock:
             status = function(*arguments)
         if status < 0:
-            raise self.failed(entry, status)
+            raise self.failed(entry, status, held)
 
     def limit(self, options: Any) -> Optional[timedelta]:
         """The deadline that the caller set for this call, if it is not that of the group."""
@@ -428,8 +450,11 @@ class Engine:
             self._kept.append(work)
         return work
 
-    def failed(self, entry: Entry, status: int) -> BaseException:
-        """The exception for a call of this thread that failed; where Ctrl-C has ended it, that."""
+    def failed(self, entry: Entry, status: int, held: Any = None) -> BaseException:
+        """The exception for a call of this thread that failed; where Ctrl-C has ended it, that. `held`
+        is kept as long as the communicator, if the call began before that was lost."""
+        if held is not None and status <= _c.TUTTI_STATUS_LOST and entry.begun <= self._lost_at:
+            self.held_by_failed.append(held)
         if self.comm is None and status in _MISTAKES:
             # abort() came between the beginning of the call and the library.
             error: Exception = BackendError(f"{entry.call} (TUTTI_EABORTED): the process group was "
@@ -451,6 +476,7 @@ class Engine:
         """Log the record once, with what ended the group."""
         if self.error is None:
             self.error = error
+            self._lost_at = time.time()
             calls = "\n".join(f"  {entry}" for entry in self.record()[-16:])
             _log.warning("rank %d of %d of the group %s: %s\nits last calls:\n%s", self.rank,
                          self.size, self.name, error, calls)
@@ -493,6 +519,7 @@ class Engine:
         self.windows.clear()
         if self.channel is not None:
             self.channel.close()
+        self.held_by_failed.clear()
         interrupts.reraise()
 
     def __del__(self) -> None:

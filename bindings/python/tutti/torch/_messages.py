@@ -55,6 +55,7 @@ class Message(c10d.Work):  # type: ignore[misc]
             self._error = error_of(status, self._entry.call)
             engine = self._channel.engine()
             if engine is not None and status <= _c.TUTTI_STATUS_LOST:
+                engine.held_by_failed.append(self._place)
                 engine.report(self._error)
         elif self._is_receive:
             self._take(info)
@@ -221,13 +222,14 @@ class Channel:
     def send(self, engine: Engine, tensors: List[torch.Tensor], peer: int, tag: int) -> Message:
         """Begin to send a tensor."""
         tensor = only(tensors, "send")
-        entry = engine.note("send", tensor.numel(), tensors, peer)
+        entry = engine.note("send", tensor.numel(), tensors, peer, False)
         return self._begin(_c.tutti_message_isend, entry, tensor, dense(tensor), peer, tag, False)
 
     def receive(self, engine: Engine, tensors: List[torch.Tensor], peer: int, tag: int) -> Message:
         """Begin to receive a tensor, from any rank if `peer` is -1."""
         tensor = only(tensors, "recv")
-        entry = engine.note("recv" if peer >= 0 else "recvAnySource", tensor.numel(), tensors, peer)
+        entry = engine.note("recv" if peer >= 0 else "recvAnySource", tensor.numel(), tensors, peer,
+                            False)
         return self._begin(_c.tutti_message_irecv, entry, tensor, landing(tensor), peer, tag, True)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from .. import _c
-from ._engine import (CONFIG, OUT, BackendError, Engine, appears, error_of, join, make,
+from ._engine import (CONFIG, OUT, BackendError, Engine, becomes, error_of, join, make,
                       milliseconds)
 from ._group import Operations
 from ._memory import empty
@@ -32,12 +32,23 @@ _CPU = torch.device("cpu")
 _Backend: Any = getattr(c10d, "Backend", c10d.ProcessGroup)
 
 
+def _can_be_made() -> bool:
+    try:
+        type("Probe", (c10d.Backend,), {})(0, 1)
+    except (AttributeError, TypeError):
+        return False
+    return True
+
+
+#: Whether Python can make a Backend, which came late in PyTorch 2. Where it cannot, a TuttiGroup has none.
+HAS_BACKENDS = _can_be_made()
+
+
 class _Group(Operations):
     """What TuttiGroup and TuttiBackend have in common."""
 
     _engine: Engine
     _store: Any
-    _barriers = 0
 
     def _adopt(self, engine: Engine, store: Any) -> None:
         self._engine = engine
@@ -114,7 +125,7 @@ class _Group(Operations):
         self._engine.shutdown()
 
     def _get_sequence_number_for_group(self) -> int:
-        return self._engine.number
+        return self._engine.ncollectives
 
     def _set_sequence_number_for_group(self) -> None:
         """Numbers begin at 0 on all ranks."""
@@ -134,35 +145,57 @@ class _Group(Operations):
         engine = self._engine
         entry = engine.note("monitored_barrier")
         deadline = time.monotonic() + limit.total_seconds()
-        number, self._barriers = self._barriers, self._barriers + 1
-        keys = [f"{NAME}/barrier/{number}/{rank}" for rank in range(engine.size)]
-        if engine.rank == 0:
-            missing: List[int] = []
-            for rank in range(1, engine.size):
-                if missing and not wait_all_ranks:
-                    break
-                if not missing and time.monotonic() >= deadline:
-                    raise RuntimeError(f"Rank 0 timed out in monitoredBarrier after "
-                                       f"{milliseconds(limit)} ms, before rank {rank} was asked")
-                if not appears(self._store, keys[rank], deadline):
-                    missing.append(rank)
-            if missing:
-                who = "Ranks " if wait_all_ranks else "Rank "
-                raise RuntimeError(f"{who}{', '.join(map(str, missing))} failed to pass "
-                                   f"monitoredBarrier in {milliseconds(limit)} ms")
-            self._store.set(keys[0], "all are here")
-        else:
-            self._store.set(keys[engine.rank], "here")
-            if not appears(self._store, keys[0], deadline):
-                # In the words that PyTorch's users, and tests, look for.
-                raise RuntimeError(f"Rank {engine.rank} successfully reached monitoredBarrier, but "
-                                   f"received errors while waiting for send/recv from rank 0: it "
-                                   f"let nobody pass in {milliseconds(limit)} ms")
+        try:
+            if engine.rank == 0:
+                self._let_pass(deadline, limit, wait_all_ranks)
+            else:
+                self._pass(deadline, limit)
+        except BaseException as error:
+            entry.end(error)
+            raise
         entry.end(None)
-        if number > 0 and engine.rank == 0:
-            # All are past the one before.
-            for rank in range(engine.size):
-                self._store.delete_key(f"{NAME}/barrier/{number - 1}/{rank}")
+
+    # Rank 0 takes back the 1 that each other rank adds to a number of its own: so nothing is left for the
+    # next barrier, nor for the group that uses this store next.
+    def _waits(self, rank: int, number: int = 0) -> int:
+        return int(self._store.add(f"{NAME}/barrier/{rank}", number))
+
+    def _comes(self, rank: int, deadline: float) -> bool:
+        return becomes(lambda: self._waits(rank) > 0, deadline)
+
+    def _let_pass(self, deadline: float, limit: timedelta, wait_all_ranks: bool) -> None:
+        missing: List[int] = []
+        for rank in range(1, self._engine.size):
+            if missing and not wait_all_ranks:
+                break
+            if not missing and time.monotonic() >= deadline:
+                raise RuntimeError(f"Rank 0 timed out in monitoredBarrier after "
+                                   f"{milliseconds(limit)} ms, before rank {rank} was asked")
+            if not self._comes(rank, deadline):
+                missing.append(rank)
+        if missing:
+            who = "Ranks " if wait_all_ranks else "Rank "
+            raise RuntimeError(f"{who}{', '.join(map(str, missing))} failed to pass "
+                               f"monitoredBarrier in {milliseconds(limit)} ms")
+        for rank in range(1, self._engine.size):
+            self._waits(rank, -1)
+
+    def _pass(self, deadline: float, limit: timedelta) -> None:
+        rank = self._engine.rank
+        self._waits(rank, 1)
+        passes = False
+        try:
+            passes = becomes(lambda: self._waits(rank) == 0, deadline)
+        finally:
+            # Less than 0: rank 0 has let this one pass just now.
+            if not passes and self._waits(rank, -1) < 0:
+                self._waits(rank, 1)
+                passes = True
+        if not passes:
+            # In the words that PyTorch's users, and tests, look for.
+            raise RuntimeError(f"Rank {rank} successfully reached monitoredBarrier, but received "
+                               f"errors while waiting for send/recv from rank 0: it let nobody pass "
+                               f"in {milliseconds(limit)} ms")
 
     # -- Groups made of this one -------------------------------------------------------------
 
@@ -226,7 +259,8 @@ class _Group(Operations):
                              (excluded, len(ranks_to_exclude), OUT, CONFIG, flag), timeout)
         if engine is None:
             raise BackendError("shrink_group: no communicator was made")
-        return TuttiBackend(engine, self._store)
+        # What ranks that died have left in the store is not this one's.
+        return TuttiBackend(engine, c10d.PrefixStore(f"{NAME}/{engine.size}", self._store))
 
 
 class TuttiBackend(_Group, _Backend):  # type: ignore[misc]
@@ -248,17 +282,36 @@ class TuttiBackend(_Group, _Backend):  # type: ignore[misc]
         return _Backend.Options(NAME, self._engine.timeout)
 
 
-class TuttiGroup(_Group, c10d.ProcessGroup):  # type: ignore[misc]
+def _make_default(group: Any, backend: TuttiBackend) -> None:
+    kind = c10d.ProcessGroup.BackendType.CUSTOM
+    group._register_backend(_CPU, kind, backend)
+    group._set_default_backend(kind)
+
+
+class _NamedGroup(c10d.ProcessGroup):  # type: ignore[misc]
+    """A group that has no backends, where PyTorch 2 looks for the names of one."""
+
+    group_name = group_desc = ""
+
+    def _set_group_name(self, name: str) -> None:
+        self.group_name = name
+
+    def _set_group_desc(self, text: str) -> None:
+        self.group_desc = text
+
+
+_ProcessGroup: Any = c10d.ProcessGroup if HAS_BACKENDS else _NamedGroup
+
+
+class TuttiGroup(_Group, _ProcessGroup):  # type: ignore[misc]
     """c10d's ProcessGroup on an Engine."""
 
     def __init__(self, engine: Engine, store: Any) -> None:
-        if hasattr(c10d, "Backend"):
+        if HAS_BACKENDS:
             c10d.ProcessGroup.__init__(self, store, engine.rank, engine.size)
             # PyTorch asks the backend of the device for the name of the group and the like.
             self._backend = TuttiBackend(engine, store)
-            kind = c10d.ProcessGroup.BackendType.CUSTOM
-            self._register_backend(_CPU, kind, self._backend)
-            self._set_default_backend(kind)
+            _make_default(self, self._backend)
         else:
             c10d.ProcessGroup.__init__(self, engine.rank, engine.size)
         self._adopt(engine, store)
@@ -279,6 +332,16 @@ class TuttiGroup(_Group, c10d.ProcessGroup):  # type: ignore[misc]
             group._set_group_name(group_name)
         group._set_group_desc(group_desc or "undefined")
         return group
+
+
+def shrink_group(ranks_to_exclude: Sequence[int], group: Optional[Any] = None, shrink_flags: int = 0,
+                 pg_options: Any = None) -> Any:
+    """What dist.shrink_group() does, but DistributedDataParallel can use the group: PyTorch enters the
+    backend as Gloo there, and calls it as if it were that. RuntimeError: the group is not Tutti's."""
+    engine_of(group)
+    new = dist.shrink_group(list(ranks_to_exclude), group, shrink_flags, pg_options)
+    _make_default(new, engine_of(new).owner)
+    return new
 
 
 def engine_of(group: Optional[Any] = None) -> Engine:

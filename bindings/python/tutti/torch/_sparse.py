@@ -27,7 +27,7 @@ def _all_gather_rows(engine: Engine, entry: Entry, rows: torch.Tensor,
     begins = [sum(counts[:at]) for at in range(len(counts))]
     array = ctypes.c_size_t * len(counts)
     engine.run_now(entry, _c.tutti_all_gather_v, rows.data_ptr(), out.data_ptr(), array(*counts),
-                   array(*begins), kind, engine.comm, None)
+                   array(*begins), kind, engine.comm, None, held=(rows, out))
     return out
 
 
@@ -43,7 +43,7 @@ def all_reduce(engine: Engine, tensor: torch.Tensor, reduction: Any) -> None:
         stored = (ctypes.c_int64 * engine.size)()
         own = ctypes.c_int64(values.shape[0])
         engine.run_now(entry, _c.tutti_all_gather, ctypes.addressof(own), ctypes.addressof(stored),
-                       1, int(_c.tutti_type.TUTTI_INT64), engine.comm, None)
+                       1, int(_c.tutti_type.TUTTI_INT64), engine.comm, None, held=(own, stored))
         numbers = list(stored)
         indices = _all_gather_rows(engine, entry, indices, numbers)
         values = _all_gather_rows(engine, entry, values, numbers)

@@ -111,14 +111,21 @@ def check_root(root: int, size: int, call: str) -> int:
 # -- Memory --------------------------------------------------------------------------------
 
 
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements lie one after the other, and none is conjugated or negated when it is read."""
+    return tensor.is_contiguous() and not tensor.is_conj() and not tensor.is_neg()
+
+
 def dense(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor`, or a contiguous copy if its elements do not lie one after the other."""
-    return tensor if tensor.is_contiguous() else tensor.detach().contiguous()
+    """`tensor`, or a copy that is dense."""
+    if is_dense(tensor):
+        return tensor
+    return tensor.detach().contiguous().resolve_conj().resolve_neg()
 
 
 def landing(tensor: torch.Tensor) -> torch.Tensor:
-    """Where to receive what is for `tensor`: there, or beside it if it is not contiguous."""
-    if tensor.is_contiguous():
+    """Where to receive what is for `tensor`: there, or beside it if it is not dense."""
+    if is_dense(tensor):
         return tensor
     return torch.empty(tensor.shape, dtype=tensor.dtype)
 
@@ -134,7 +141,7 @@ def land(received: torch.Tensor, tensor: torch.Tensor) -> None:
 class Places:
     """Tensors that one call reads or writes: an address, and how many elements of the library each
     has and how far behind the address. They lie wherever they do, so nothing is packed, but for
-    tensors that are not contiguous, and where the caller needs them one after the other."""
+    tensors that are not dense, and where the caller needs them one after the other."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], packed: bool, reads: bool) -> None:
         self.tensors = tensors

@@ -9,7 +9,7 @@ from torch._C import _distributed_c10d as c10d
 
 from .. import _c
 from ._engine import Engine, Work
-from ._types import check_tensor, dense, land, landing
+from ._types import check_tensor, dense, is_dense, land, landing
 
 
 class Window:
@@ -33,8 +33,9 @@ class Window:
         window keeps the memory, whatever `owning` says."""
         del owning
         check_tensor(tensor, "new_window")
-        if not tensor.is_contiguous():
-            raise RuntimeError("new_window: the tensor must be contiguous")
+        if not is_dense(tensor):
+            raise RuntimeError("new_window: the tensor must be contiguous, and not conjugated or negated "
+                               "only when it is read")
         if self._handle is not None:
             raise RuntimeError("new_window: the window has a tensor: tensor_deregister() first")
         engine, handle = self._engine, ctypes.c_void_p()
@@ -60,7 +61,7 @@ class Window:
             raise RuntimeError("the window has no tensor: tensor_register() first")
         engine, full = self._engine, (self._handle, peer) + arguments
         entry = engine.note(function.__name__[len("tutti_"):], sum(map(torch.numel, tensors)), tensors,
-                            peer)
+                            peer, False)
         limit = engine.limit(opts)
         # Behind what is queued, since a signal is for all that was put before. A deadline is that of the
         # Work, since the communicator's would be that of other threads' calls, too.
