@@ -31,8 +31,7 @@ static tutti_status get_signals(struct tutti_window *window)
 	struct tti_port *port = window->comm->memory.port;
 	void *memory = NULL;
 
-	window->in_heap = port && tti_heap_alloc(signals_bytes(n), &memory) == TUTTI_OK;
-	if (!window->in_heap)
+	if (!port || tti_heap_alloc(signals_bytes(n), &memory) != TUTTI_OK)
 		memory = tti_aligned_zalloc(64, signals_bytes(n));
 	if (!memory)
 		return tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", n);
@@ -46,6 +45,9 @@ static struct card make_card(const struct tutti_window *window)
 	struct card card = { .nbytes = window->nbytes };
 
 	randombytes_buf(&card.key, sizeof(card.key));
+	for (int rank = 0; rank < window->comm->n; rank++)
+		atomic_store_explicit(&window->signals->from[rank].word,
+				      tti_window_no_signals(card.key), memory_order_relaxed);
 	atomic_store_explicit(&window->signals->open, card.key, memory_order_relaxed);
 	if (!port)
 		return card;
@@ -140,15 +142,24 @@ static tutti_status set_up(struct tutti_window *window, struct card *cards)
 	return tti_window_net_open(window);
 }
 
-/* What the communicator lent. `is_over`: all ranks know that the window ends. Else the counters that
- * others reach stay as long as the process: a rank may look at them, or count, later. */
-static void take_back(struct tutti_window *window, bool is_over)
+/* No signal is counted any more. */
+static void close_signals(struct tti_window_signals *signals, int n)
 {
+	atomic_store(&signals->open, 0);
+	for (int rank = 0; rank < n; rank++)
+		atomic_store(&signals->from[rank].word, 0);
+}
+
+/* What the communicator lent. Not all ranks may know yet that it is lost: they look at the counters. */
+static void take_back(struct tutti_window *window)
+{
+	struct tti_comm *comm = window->comm;
+
 	tti_window_net_close(window->net);
 	window->net = NULL;
 	if (window->signals)
-		atomic_store(&window->signals->open, 0);
-	if (!window->in_heap || (is_over && tti_heap_free(window->signals) != TUTTI_OK))
+		close_signals(window->signals, comm->n);
+	if (!comm->memory.port || tti_heap_free(window->signals) != TUTTI_OK)
 		tti_free(window->signals);
 	/* The last of it: see await_release(). */
 	atomic_store(&window->comm, NULL);
@@ -168,7 +179,7 @@ struct tti_comm *tti_window_find(struct tutti_window *window)
 void tti_windows_release(struct tti_comm *comm)
 {
 	for (size_t i = 0; i < comm->windows.n; i++)
-		take_back(comm->windows.at[i], false);
+		take_back(comm->windows.at[i]);
 	tti_vec_release(&comm->windows);
 }
 
@@ -228,7 +239,7 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *bas
 	}
 	if (kept) {
 		forget(window);
-		take_back(window, st == TUTTI_EUNSUPPORTED);
+		take_back(window);
 	}
 	free_window(window);
 	/* Ending connections has met errors of its own. */
@@ -329,7 +340,7 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 		st = end_together(window, comm);
 		if (st != TUTTI_EUSAGE) {
 			forget(window);
-			take_back(window, st == TUTTI_OK);
+			take_back(window);
 		}
 		tti_handle_leave(window->handle);
 	}

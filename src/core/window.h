@@ -15,17 +15,21 @@
 #include "core/comm.h"
 #include "tutti/window.h"
 
-/* Of one origin, in memory that it can address. */
+/* Signals from one origin, in memory that it can address. The lower bits of `word` are their number, the
+ * upper ones those of the window's key, so that a signal is one compare-and-swap that changes nothing
+ * where the window is gone, whatever lies there by now. Who waits sleeps on the lower half of `word`, while
+ * `waiters` is not 0. */
 struct tti_window_signal {
-	_Alignas(64) _Atomic uint64_t count;
+	_Alignas(64) _Atomic uint64_t word;
+	_Atomic uint32_t waiters;
 };
 
-/* Of one rank: who waits sleeps on `word` while `waiters` is not 0. `open` is the window's key until
- * the rank takes its window away: then what was in the window may be something else's. */
+#define TTI_SIGNAL_COUNT ((UINT64_C(1) << 40) - 1)
+
+/* Of one rank. `open` is the window's key until the rank takes its window away: then what was in the
+ * window may be something else's. */
 struct tti_window_signals {
 	_Alignas(64) _Atomic uint64_t open;
-	_Alignas(64) _Atomic uint32_t word;
-	_Atomic uint32_t waiters;
 	struct tti_window_signal from[];
 };
 
@@ -46,7 +50,6 @@ struct tutti_window {
 	uint8_t *base;
 	size_t nbytes;
 	struct tti_window_signals *signals;
-	bool in_heap;                  /* the signals are, where others reach them */
 	struct tti_window_peer *peers; /* [n] */
 	struct tti_window_net *net;    /* NULL: all are reached in place */
 	/* Calls that streams have not run yet. */
@@ -91,7 +94,14 @@ TUTTI_CHECKED tutti_status tti_window_net_get(struct tutti_window *window, int p
 TUTTI_CHECKED tutti_status tti_window_net_signal(struct tutti_window *window, int peer);
 TUTTI_CHECKED tutti_status tti_window_net_flush(struct tutti_window *window, int peer);
 
-/* A signal of `origin` has come. */
-void tti_window_count_signal(struct tti_window_signals *signals, int origin);
+/* Whether a signal of `origin` to the window of that key was counted: false: it is gone. */
+bool tti_window_count_signal(struct tti_window_signals *signals, int origin, uint64_t key);
+
+/* The word of no signals yet. */
+static inline uint64_t tti_window_no_signals(uint64_t key)
+{
+	/* Not 0, which is what lies in memory that was freed. */
+	return (key | (TTI_SIGNAL_COUNT + 1)) & ~TTI_SIGNAL_COUNT;
+}
 
 #endif

@@ -20,13 +20,27 @@
 
 /* -- In place --------------------------------------------------------------------- */
 
-void tti_window_count_signal(struct tti_window_signals *signals, int origin)
+/* The half of the word that changes with each signal, for the kernel. */
+static _Atomic uint32_t *doorbell(struct tti_window_signal *signal)
 {
-	atomic_fetch_add(&signals->from[origin].count, 1);
-	if (atomic_load(&signals->waiters)) {
-		atomic_fetch_add(&signals->word, 1);
-		tti_futex_wake(&signals->word, INT32_MAX);
-	}
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the lower half comes first");
+	return (_Atomic uint32_t *)(void *)&signal->word;
+}
+
+bool tti_window_count_signal(struct tti_window_signals *signals, int origin, uint64_t key)
+{
+	struct tti_window_signal *signal = &signals->from[origin];
+	const uint64_t none = tti_window_no_signals(key);
+	uint64_t word = atomic_load(&signal->word);
+
+	do {
+		if ((word & ~TTI_SIGNAL_COUNT) != none)
+			return false;
+	} while (!atomic_compare_exchange_weak(&signal->word, &word,
+					       none | ((word + 1) & TTI_SIGNAL_COUNT)));
+	if (atomic_load(&signal->waiters))
+		tti_futex_wake(doorbell(signal), INT32_MAX);
+	return true;
 }
 
 tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_wait *wait, int peer,
@@ -67,29 +81,32 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 
 static tutti_status wait_signal(struct tutti_window *window, int peer, uint64_t count)
 {
-	struct tti_window_signals *signals = window->signals;
-	_Atomic uint64_t *const seen = &signals->from[peer].count;
-	const uint64_t want = atomic_load(&window->peers[peer].taken) + count;
+	struct tti_window_signal *signal = &window->signals->from[peer];
+	_Atomic uint64_t *const taken = &window->peers[peer].taken;
 	struct tti_window_wait wait = { 0 };
 	tutti_status st = TUTTI_OK;
 
-	while (st == TUTTI_OK && atomic_load_explicit(seen, memory_order_acquire) < want) {
-		uint32_t word;
+	while (count > 0 && st == TUTTI_OK) {
+		uint64_t word = atomic_load_explicit(&signal->word, memory_order_acquire);
+		uint64_t come = (word - *taken) & TTI_SIGNAL_COUNT;
 
+		if (come > 0) {
+			come = come < count ? come : count;
+			*taken += come;
+			count -= come;
+			continue;
+		}
 		st = tti_window_breathe(window, &wait, peer, "a signal on a window");
 		if (st != TUTTI_OK || !wait.nap_ns)
 			continue;
-		atomic_fetch_add(&signals->waiters, 1);
-		word = atomic_load(&signals->word);
-		if (atomic_load(seen) < want)
-			tti_futex_wait(&signals->word, word, NAP_MOST);
-		atomic_fetch_sub(&signals->waiters, 1);
+		atomic_fetch_add(&signal->waiters, 1);
+		if (atomic_load(&signal->word) == word)
+			tti_futex_wait(doorbell(signal), (uint32_t)word, NAP_MOST);
+		atomic_fetch_sub(&signal->waiters, 1);
 	}
-	if (st != TUTTI_OK)
-		return st;
-	atomic_store(&window->peers[peer].taken, want);
-	tti_tsan_take((uint32_t)peer, (uint32_t)window->comm->rank);
-	return TUTTI_OK;
+	if (st == TUTTI_OK)
+		tti_tsan_take((uint32_t)peer, (uint32_t)window->comm->rank);
+	return st;
 }
 
 /* -- The calls ------------------------------------------------------------------- */
@@ -165,8 +182,10 @@ static tutti_status run(const struct work *work)
 			return tti_window_net_signal(window, work->peer);
 		TTI_TRY(look_at_window(work));
 		tti_tsan_give((uint32_t)comm->rank, (uint32_t)work->peer);
-		tti_window_count_signal(window->peers[work->peer].signals, comm->rank);
-		return TUTTI_OK;
+		return tti_window_count_signal(window->peers[work->peer].signals, comm->rank,
+					       window->peers[work->peer].key)
+			       ? TUTTI_OK
+			       : look_at_window(work);
 	case WAIT_SIGNAL:
 		return wait_signal(window, work->peer, work->count);
 	case FLUSH:

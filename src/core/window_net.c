@@ -122,8 +122,8 @@ static bool take(struct tti_window_net *net, int rank, const struct tti_net_head
 		peer->get_left -= nbytes;
 		return true;
 	case TTI_NET_SIGNAL:
-		tti_window_count_signal(net->window->signals, rank);
-		return true;
+		return tti_window_count_signal(net->window->signals, rank,
+					       net->window->peers[net->window->comm->rank].key);
 	case TTI_NET_FLUSH: /* of several threads, in any order */
 		if (head->number > peer->flushed_owed)
 			peer->flushed_owed = head->number;
