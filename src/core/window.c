@@ -14,46 +14,23 @@
 
 /* What ranks tell each other of a window. Goes through an all_gather of bytes. */
 struct card {
-	uint64_t nbytes, key;
+	uint64_t nbytes, key, process;
 	struct tti_memory_name data, signals; /* zeroed: not to be had */
 	int32_t reachable;
 };
 
-static size_t signals_bytes(int n)
-{
-	return sizeof(struct tti_window_signals) + (size_t)n * sizeof(struct tti_window_signal);
-}
-
-/* Where peers can write it, if there is such memory, so that they need no messages. */
-static tutti_status get_signals(struct tutti_window *window)
-{
-	const int n = window->comm->n;
-	struct tti_port *port = window->comm->memory.port;
-	void *memory = NULL;
-
-	if (!port || tti_heap_alloc(signals_bytes(n), &memory) != TUTTI_OK)
-		memory = tti_aligned_zalloc(64, signals_bytes(n));
-	if (!memory)
-		return tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", n);
-	window->signals = memory;
-	return TUTTI_OK;
-}
-
-static struct card make_card(const struct tutti_window *window)
+static struct card make_card(const struct tutti_window *window, uint64_t key)
 {
 	struct tti_port *port = window->comm->memory.port;
-	struct card card = { .nbytes = window->nbytes };
+	struct card card = { .nbytes = window->nbytes,
+			     .key = key,
+			     .process = tti_signals_process() };
 
-	randombytes_buf(&card.key, sizeof(card.key));
-	for (int rank = 0; rank < window->comm->n; rank++)
-		atomic_store_explicit(&window->signals->from[rank].word,
-				      tti_window_no_signals(card.key), memory_order_relaxed);
-	atomic_store_explicit(&window->signals->open, card.key, memory_order_relaxed);
 	if (!port)
 		return card;
 	card.reachable =
-		port->transport->memory->name(port, window->signals, signals_bytes(window->comm->n),
-					      &card.signals) &&
+		port->transport->memory->name(port, window->signals,
+					      tti_signals_bytes(window->comm->n), &card.signals) &&
 		card.signals.reach == TTI_REACH_MAPPED &&
 		(!window->nbytes ||
 		 (port->transport->memory->name(port, window->base, window->nbytes, &card.data) &&
@@ -67,15 +44,25 @@ static bool reaches(const struct tti_comm *comm, const struct card *cards, int a
 	return a == b || (comm->host_of[a] == comm->host_of[b] && cards[b].reachable);
 }
 
+/* What a rank of this process has ended already it is told to have ended. */
+static struct tti_window_signals ended;
+
 static tutti_status map_peer(struct tutti_window *window, int rank, const struct card *card)
 {
 	struct tti_window_peer *peer = &window->peers[rank];
 	struct tti_port *port = window->comm->memory.port;
 	struct tti_remote remote;
 
-	TTI_TRY(port->transport->memory->find(port, rank, &card->signals,
-					      signals_bytes(window->comm->n), &remote));
-	peer->signals = remote.mapped;
+	if (card->process == tti_signals_process()) {
+		peer->signals = tti_signals_borrow(card->key);
+		peer->borrowed = peer->signals != NULL;
+		if (!peer->signals)
+			peer->signals = &ended;
+	} else {
+		TTI_TRY(port->transport->memory->find(port, rank, &card->signals,
+						      tti_signals_bytes(window->comm->n), &remote));
+		peer->signals = remote.mapped;
+	}
 	if (!card->nbytes)
 		return TUTTI_OK;
 	TTI_TRY(port->transport->memory->find(port, rank, &card->data, card->nbytes, &remote));
@@ -125,9 +112,11 @@ static void take_all(const struct tti_comm *comm)
 static tutti_status set_up(struct tutti_window *window, struct card *cards)
 {
 	struct tti_comm *comm = window->comm;
+	uint64_t key;
 
-	TTI_TRY(get_signals(window));
-	cards[comm->rank] = make_card(window);
+	randombytes_buf(&key, sizeof(key));
+	TTI_TRY(tti_signals_create(comm->n, comm->memory.port, key, &window->signals));
+	cards[comm->rank] = make_card(window, key);
 	give_all(comm);
 	TTI_TRY(tutti_all_gather(&cards[comm->rank], cards, sizeof(*cards), TUTTI_UINT8,
 				 window->handle, NULL));
@@ -142,25 +131,20 @@ static tutti_status set_up(struct tutti_window *window, struct card *cards)
 	return tti_window_net_open(window);
 }
 
-/* No signal is counted any more. */
-static void close_signals(struct tti_window_signals *signals, int n)
-{
-	atomic_store(&signals->open, 0);
-	for (int rank = 0; rank < n; rank++)
-		atomic_store(&signals->from[rank].word, 0);
-}
-
 /* What the communicator lent. Not all ranks may know yet that it is lost: they look at the counters. */
 static void take_back(struct tutti_window *window)
 {
-	struct tti_comm *comm = window->comm;
+	const int n = window->comm->n;
 
 	tti_window_net_close(window->net);
 	window->net = NULL;
-	if (window->signals)
-		close_signals(window->signals, comm->n);
-	if (!comm->memory.port || tti_heap_free(window->signals) != TUTTI_OK)
-		tti_free(window->signals);
+	for (int rank = 0; rank < n; rank++)
+		if (window->peers[rank].borrowed)
+			tti_signals_drop(window->peers[rank].signals);
+	if (window->signals) {
+		tti_signals_close(window->signals, n);
+		tti_signals_drop(window->signals);
+	}
 	/* The last of it: see await_release(). */
 	atomic_store(&window->comm, NULL);
 }
@@ -270,21 +254,40 @@ tutti_status tutti_window_create(tutti_comm_t handle, void *base, size_t size, t
 	return st;
 }
 
-/* Whether this thread may wait for what ends a window. */
-static tutti_status check_end(struct tutti_window *window, struct tti_comm *comm)
+/* Whether this thread may end a window of that communicator now. */
+static tutti_status check_end(struct tti_comm *comm)
 {
-	if (comm && atomic_load_explicit(&comm->in_call, memory_order_relaxed))
+	if (atomic_load_explicit(&comm->in_call, memory_order_relaxed))
 		return tti_fail(TUTTI_EUSAGE,
 				"tutti_window_destroy(): another thread is in a call on the "
 				"window's communicator: one thread at a time makes calls on it");
-	if (comm)
-		TTI_TRY(tti_turn_may_wait(comm));
-	else if (atomic_load(&window->comm) && tti_stream_is_calling())
-		return tti_fail(TUTTI_EUSAGE,
-				"this thread runs a function of tutti_stream_call(), and another "
-				"one ends the communicator, which may wait for it: return first, "
-				"or destroy the window on another thread");
-	return tti_window_await_queued(window);
+	return tti_turn_may_wait(comm);
+}
+
+/* With its communicator held, or NULL: that has ended. Calls that are queued are waited for without it, as
+ * it may be what ends them. */
+static tutti_status await_calls(struct tutti_window *window, struct tti_comm **comm)
+{
+	tutti_status st = TUTTI_OK;
+
+	*comm = tti_window_find(window);
+	if (*comm) {
+		st = check_end(*comm);
+		tti_handle_leave(window->handle);
+	}
+	if (st == TUTTI_OK)
+		st = tti_window_await_queued(window);
+	*comm = tti_window_find(window);
+	if (st == TUTTI_OK && !*comm && atomic_load(&window->comm) && tti_stream_is_calling())
+		st = tti_fail(TUTTI_EUSAGE,
+			      "this thread runs a function of tutti_stream_call(), and another one "
+			      "ends the communicator, which may wait for it: return first, or "
+			      "destroy the window on another thread");
+	if (st != TUTTI_OK && *comm) {
+		tti_comm_note(*comm, st);
+		tti_handle_leave(window->handle);
+	}
+	return st;
 }
 
 /* All have flushed before anybody's memory goes. TUTTI_EUSAGE: it is not the time for that. */
@@ -300,6 +303,8 @@ static tutti_status end_together(struct tutti_window *window, struct tti_comm *c
 	/* Refused, as another thread has taken the communicator away: it was lost before that. */
 	if (st == TUTTI_EUSAGE && atomic_load(&comm->fate))
 		st = tti_comm_fate(comm);
+	if (st == TUTTI_EUSAGE)
+		tti_window_net_stay(window->net);
 	return st;
 }
 
@@ -328,14 +333,7 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 	if (tti_group_is_open())
 		return tti_handle_fail(window->handle, TUTTI_EUSAGE,
 				       "tutti_window_destroy() inside a group: end it first");
-	comm = tti_window_find(window);
-	st = check_end(window, comm);
-	if (st != TUTTI_OK && comm) {
-		tti_comm_note(comm, st);
-		tti_handle_leave(window->handle);
-	}
-	if (st != TUTTI_OK)
-		return st;
+	TTI_TRY(await_calls(window, &comm));
 	if (comm) {
 		st = end_together(window, comm);
 		if (st != TUTTI_EUSAGE) {
@@ -344,7 +342,7 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 		}
 		tti_handle_leave(window->handle);
 	}
-	if (st == TUTTI_EUSAGE)
+	if (comm && st == TUTTI_EUSAGE)
 		return st;
 	await_release(window);
 	free_window(window);

@@ -3,7 +3,7 @@
 #define TTI_CORE_WINDOW_H
 
 /* Windows in parts: window.c makes them, window_call.c has the calls and moves bytes in place,
- * window_net.c by messages.
+ * window_net.c by messages; window_signals.c has the counters of signals.
  *
  * Signals from a rank are a counter that it increments, in memory of the rank that waits. To a
  * rank whose window or counters cannot be reached, both go by messages: so one way carries
@@ -24,7 +24,7 @@ struct tti_window_signal {
 	_Atomic uint32_t waiters;
 };
 
-#define TTI_SIGNAL_COUNT ((UINT64_C(1) << 40) - 1)
+#define TTI_SIGNALS_MOST ((UINT64_C(1) << 40) - 1)
 
 /* Of one rank. `open` is the window's key until the rank takes its window away: then what was in the
  * window may be something else's. */
@@ -37,6 +37,7 @@ struct tti_window_peer {
 	uint64_t nbytes;
 	uint8_t *data; /* NULL and no signals: by messages */
 	struct tti_window_signals *signals;
+	bool borrowed;          /* they are of this process, and stay until they are dropped */
 	uint64_t key;           /* see struct tti_window_signals        */
 	_Atomic uint64_t taken; /* signals from it that were waited for */
 };
@@ -85,6 +86,8 @@ TUTTI_CHECKED tutti_status tti_window_breathe(struct tutti_window *window,
 TUTTI_CHECKED tutti_status tti_window_net_open(struct tutti_window *window);
 /* Nothing is put or got any more: from now on peers that are gone are no failure. */
 void tti_window_net_leave(struct tti_window_net *net);
+/* The end was refused. */
+void tti_window_net_stay(struct tti_window_net *net);
 void tti_window_net_close(struct tti_window_net *net);
 
 TUTTI_CHECKED tutti_status tti_window_net_put(struct tutti_window *window, int peer, size_t offset,
@@ -94,14 +97,44 @@ TUTTI_CHECKED tutti_status tti_window_net_get(struct tutti_window *window, int p
 TUTTI_CHECKED tutti_status tti_window_net_signal(struct tutti_window *window, int peer);
 TUTTI_CHECKED tutti_status tti_window_net_flush(struct tutti_window *window, int peer);
 
-/* Whether a signal of `origin` to the window of that key was counted: false: it is gone. */
-bool tti_window_count_signal(struct tti_window_signals *signals, int origin, uint64_t key);
+/* -- window_signals.c ------------------------------------------------------ */
 
-/* The word of no signals yet. */
-static inline uint64_t tti_window_no_signals(uint64_t key)
+static inline size_t tti_signals_bytes(int n)
 {
-	/* Not 0, which is what lies in memory that was freed. */
-	return (key | (TTI_SIGNAL_COUNT + 1)) & ~TTI_SIGNAL_COUNT;
+	return sizeof(struct tti_window_signals) + (size_t)n * sizeof(struct tti_window_signal);
 }
+
+/* The word of no signals yet. Not 0, which is what lies in memory that was freed. */
+static inline uint64_t tti_signals_none(uint64_t key)
+{
+	return (key | (TTI_SIGNALS_MOST + 1)) & ~TTI_SIGNALS_MOST;
+}
+
+/* The half of the word that changes with each signal, for the kernel. */
+static inline _Atomic uint32_t *tti_signal_doorbell(struct tti_window_signal *signal)
+{
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the lower half comes first");
+	return (_Atomic uint32_t *)(void *)&signal->word;
+}
+
+/* Of a window with that key and n ranks. `for_peers`: where other processes reach them, if there is such
+ * memory. To be dropped. */
+TUTTI_CHECKED tutti_status tti_signals_create(int n, bool for_peers, uint64_t key,
+					      struct tti_window_signals **out);
+
+/* Tells this process from others. */
+uint64_t tti_signals_process(void);
+
+/* The counters of another rank of this process, which are not freed before they are dropped, as their
+ * memory is this process's own; NULL: their window has ended. Those of another process are mapped as long
+ * as the port. */
+struct tti_window_signals *tti_signals_borrow(uint64_t key);
+void tti_signals_drop(struct tti_window_signals *signals);
+
+/* The window has ended: no signal is counted any more. */
+void tti_signals_close(struct tti_window_signals *signals, int n);
+
+/* Whether a signal of `origin` to the window of that key was counted: false: it has ended. */
+bool tti_signals_count(struct tti_window_signals *signals, int origin, uint64_t key);
 
 #endif

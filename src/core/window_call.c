@@ -20,29 +20,6 @@
 
 /* -- In place --------------------------------------------------------------------- */
 
-/* The half of the word that changes with each signal, for the kernel. */
-static _Atomic uint32_t *doorbell(struct tti_window_signal *signal)
-{
-	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the lower half comes first");
-	return (_Atomic uint32_t *)(void *)&signal->word;
-}
-
-bool tti_window_count_signal(struct tti_window_signals *signals, int origin, uint64_t key)
-{
-	struct tti_window_signal *signal = &signals->from[origin];
-	const uint64_t none = tti_window_no_signals(key);
-	uint64_t word = atomic_load(&signal->word);
-
-	do {
-		if ((word & ~TTI_SIGNAL_COUNT) != none)
-			return false;
-	} while (!atomic_compare_exchange_weak(&signal->word, &word,
-					       none | ((word + 1) & TTI_SIGNAL_COUNT)));
-	if (atomic_load(&signal->waiters))
-		tti_futex_wake(doorbell(signal), INT32_MAX);
-	return true;
-}
-
 tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_wait *wait, int peer,
 				const char *what)
 {
@@ -88,7 +65,7 @@ static tutti_status wait_signal(struct tutti_window *window, int peer, uint64_t 
 
 	while (count > 0 && st == TUTTI_OK) {
 		uint64_t word = atomic_load_explicit(&signal->word, memory_order_acquire);
-		uint64_t come = (word - *taken) & TTI_SIGNAL_COUNT;
+		uint64_t come = (word - *taken) & TTI_SIGNALS_MOST;
 
 		if (come > 0) {
 			come = come < count ? come : count;
@@ -101,7 +78,7 @@ static tutti_status wait_signal(struct tutti_window *window, int peer, uint64_t 
 			continue;
 		atomic_fetch_add(&signal->waiters, 1);
 		if (atomic_load(&signal->word) == word)
-			tti_futex_wait(doorbell(signal), (uint32_t)word, NAP_MOST);
+			tti_futex_wait(tti_signal_doorbell(signal), (uint32_t)word, NAP_MOST);
 		atomic_fetch_sub(&signal->waiters, 1);
 	}
 	if (st == TUTTI_OK)
@@ -182,8 +159,8 @@ static tutti_status run(const struct work *work)
 			return tti_window_net_signal(window, work->peer);
 		TTI_TRY(look_at_window(work));
 		tti_tsan_give((uint32_t)comm->rank, (uint32_t)work->peer);
-		return tti_window_count_signal(window->peers[work->peer].signals, comm->rank,
-					       window->peers[work->peer].key)
+		return tti_signals_count(window->peers[work->peer].signals, comm->rank,
+					 window->peers[work->peer].key)
 			       ? TUTTI_OK
 			       : look_at_window(work);
 	case WAIT_SIGNAL:

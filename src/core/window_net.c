@@ -122,8 +122,8 @@ static bool take(struct tti_window_net *net, int rank, const struct tti_net_head
 		peer->get_left -= nbytes;
 		return true;
 	case TTI_NET_SIGNAL:
-		return tti_window_count_signal(net->window->signals, rank,
-					       net->window->peers[net->window->comm->rank].key);
+		return tti_signals_count(net->window->signals, rank,
+					 net->window->peers[net->window->comm->rank].key);
 	case TTI_NET_FLUSH: /* of several threads, in any order */
 		if (head->number > peer->flushed_owed)
 			peer->flushed_owed = head->number;
@@ -328,14 +328,24 @@ void tti_net_wake(struct tti_window_net *net)
 		return;
 }
 
-void tti_window_net_leave(struct tti_window_net *net)
+static void set_leaving(struct tti_window_net *net, bool leaving)
 {
 	if (!net)
 		return;
 	pthread_mutex_lock(&net->lock);
-	net->leaving = true;
-	net->port->parting = true;
+	net->leaving = leaving;
+	net->port->parting = leaving;
 	pthread_mutex_unlock(&net->lock);
+}
+
+void tti_window_net_leave(struct tti_window_net *net)
+{
+	set_leaving(net, true);
+}
+
+void tti_window_net_stay(struct tti_window_net *net)
+{
+	set_leaving(net, false);
 }
 
 void tti_window_net_close(struct tti_window_net *net)

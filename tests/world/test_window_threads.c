@@ -211,46 +211,89 @@ static void a_handle_of_another(void **unused)
 }
 
 /* A rank that has not heard of the end may be about to count in what is somebody else's by now. */
-static void signal_late(tutti_comm_t comm, int rank, int n, void *arg)
+static void late_signals_change_nothing(void **unused)
 {
-	enum { BYTES = 1 << 20 };
+	const uint64_t key = UINT64_C(0x0123456789abcdef);
+	struct tti_window_signals *signals;
+
+	(void)unused;
+	assert_int_equal(tti_signals_create(2, false, key, &signals), TUTTI_OK);
+	assert_true(tti_signals_count(signals, 1, key));
+	assert_true(atomic_load(&signals->from[1].word) == tti_signals_none(key) + 1);
+	/* Their number begins anew without touching the key. */
+	atomic_store(&signals->from[1].word, tti_signals_none(key) | TTI_SIGNALS_MOST);
+	assert_true(tti_signals_count(signals, 1, key));
+	assert_true(atomic_load(&signals->from[1].word) == tti_signals_none(key));
+	assert_false(tti_signals_count(signals, 1, ~key));
+	tti_signals_close(signals, 2);
+	assert_false(tti_signals_count(signals, 1, key));
+	for (uint64_t value = 0; value < 0x100; value += 0x55) {
+		const uint64_t word = value * UINT64_C(0x0101010101010101);
+
+		atomic_store(&signals->from[1].word, word);
+		assert_false(tti_signals_count(signals, 1, key));
+		assert_true(atomic_load(&signals->from[1].word) == word);
+	}
+	tti_signals_drop(signals);
+}
+
+/* Nobody but the ranks themselves keeps the counters of ranks of one process. */
+static void signal_who_has_ended(tutti_comm_t comm, int rank, int n, void *arg)
+{
 	tutti_window_t window = NULL;
 	tutti_comm_t child;
-	uint8_t *memory = NULL;
 
 	(void)n;
 	(void)arg;
 	CHECK_OK(tutti_comm_dup(comm, &child, NULL));
 	if (!CHECK_OK(tutti_window_create(child, NULL, 0, &window)))
 		return;
-	if (rank == 0) {
-		CHECK_OK(tutti_comm_abort(child));
-		CHECK_OK(tutti_window_destroy(window));
-		CHECK_OK(tutti_mem_alloc((void **)&memory, BYTES, NULL));
-	}
-	for (int value = 0; value < 0x100; value += 0x55) {
-		if (memory)
-			memset(memory, value, BYTES);
-		CHECK_OK(tutti_barrier(comm, NULL));
-		if (rank == 1 && CHECK(window->peers[0].signals != NULL))
-			CHECK(!tti_window_count_signal(window->peers[0].signals, 1,
-						       window->peers[0].key));
-		CHECK_OK(tutti_barrier(comm, NULL));
-		for (size_t i = 0; memory && i < BYTES; i++)
-			CHECK(memory[i] == value);
-	}
-	if (rank == 1) {
-		(void)tutti_window_destroy(window);
+	if (rank == 0)
 		CHECK_OK(tutti_comm_destroy(child));
+	CHECK_OK(tutti_barrier(comm, NULL));
+	if (rank == 1) {
+		CHECK(tutti_signal(window, 0, NULL) == TUTTI_EPEER);
+		CHECK(strstr(tutti_last_error(child), "has ended its window"));
 	}
-	CHECK_OK(tutti_mem_free(memory, NULL));
+	(void)tutti_window_destroy(window);
+	if (rank == 1)
+		CHECK_OK(tutti_comm_destroy(child));
 }
 
-static void late_signals_change_nothing(void **unused)
+static void an_ended_window_is_told(void **unused)
 {
 	(void)unused;
-	assert_int_equal(
-		world_run(&(struct world){ .n = 2, .transport = "shm" }, signal_late, NULL), 0);
+	assert_int_equal(world_run(&(struct world){ .n = 2, .transport = "shm" },
+				   signal_who_has_ended, NULL),
+			 0);
+}
+
+/* What ends the communicator may be what ends the calls that destroy waits for. */
+static void abort_on_stream(tutti_status status, void *comm)
+{
+	(void)status;
+	/* The destroy of the other thread is under way. */
+	for (int i = 0; i < 50; i++)
+		nap();
+	CHECK_OK(tutti_comm_abort(comm));
+}
+
+static void an_abort_on_a_stream_beside_destroy(void **unused)
+{
+	tutti_window_t window;
+	tutti_stream_t stream;
+	tutti_comm_t comm;
+	char memory = 0;
+
+	(void)unused;
+	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
+	assert_int_equal(tutti_stream_create(&stream), TUTTI_OK);
+	assert_int_equal(tutti_window_create(comm, &memory, 1, &window), TUTTI_OK);
+	assert_int_equal(tutti_stream_call(stream, abort_on_stream, comm), TUTTI_OK);
+	assert_int_equal(tutti_put(window, 0, 0, &memory, 1, stream), TUTTI_OK);
+	assert_int_equal(tutti_window_destroy(window), TUTTI_OK);
+	assert_int_equal(tutti_stream_synchronize(stream), TUTTI_EUSAGE);
+	(void)tutti_stream_destroy(stream); /* the same */
 }
 
 int main(void)
@@ -261,6 +304,8 @@ int main(void)
 		cmocka_unit_test(an_abort_beside_destroy),
 		cmocka_unit_test(a_handle_of_another),
 		cmocka_unit_test(late_signals_change_nothing),
+		cmocka_unit_test(an_ended_window_is_told),
+		cmocka_unit_test(an_abort_on_a_stream_beside_destroy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <sodium.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "core/window.h"
+#include "transport/heap.h"
+#include "util/error.h"
+#include "util/fork.h"
+#include "util/mem.h"
+#include "util/thread.h"
+
+/* Of this process. */
+struct counters {
+	struct tti_window_signals *signals;
+	uint64_t key;
+	int users;
+};
+
+/* Under tti_fork_lock(). `process` tells this one from others, while it has that pid. */
+static struct {
+	TTI_VEC(struct counters) live;
+	uint64_t process;
+	int pid;
+} all;
+
+/* -- Counting --------------------------------------------------------------------- */
+
+bool tti_signals_count(struct tti_window_signals *signals, int origin, uint64_t key)
+{
+	struct tti_window_signal *signal = &signals->from[origin];
+	const uint64_t none = tti_signals_none(key);
+	uint64_t word = atomic_load(&signal->word);
+
+	do {
+		if ((word & ~TTI_SIGNALS_MOST) != none)
+			return false;
+	} while (!atomic_compare_exchange_weak(&signal->word, &word,
+					       none | ((word + 1) & TTI_SIGNALS_MOST)));
+	if (atomic_load(&signal->waiters))
+		tti_futex_wake(tti_signal_doorbell(signal), INT32_MAX);
+	return true;
+}
+
+/* -- Beginning and end ------------------------------------------------------------ */
+
+uint64_t tti_signals_process(void)
+{
+	const int pid = getpid();
+	uint64_t process;
+
+	tti_fork_lock();
+	if (all.pid != pid)
+		randombytes_buf(&all.process, sizeof(all.process));
+	all.pid = pid;
+	process = all.process;
+	tti_fork_unlock();
+	return process;
+}
+
+static void free_counters(struct tti_window_signals *signals)
+{
+	if (tti_heap_free(signals) != TUTTI_OK)
+		tti_free(signals);
+}
+
+tutti_status tti_signals_create(int n, bool for_peers, uint64_t key,
+				struct tti_window_signals **out)
+{
+	struct counters mine = { .key = key, .users = 1 };
+	void *memory = NULL;
+	bool kept;
+
+	if (!for_peers || tti_heap_alloc(tti_signals_bytes(n), &memory) != TUTTI_OK)
+		memory = tti_aligned_zalloc(64, tti_signals_bytes(n));
+	if (!memory)
+		return tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", n);
+	mine.signals = memory;
+	for (int rank = 0; rank < n; rank++)
+		atomic_store_explicit(&mine.signals->from[rank].word, tti_signals_none(key),
+				      memory_order_relaxed);
+	atomic_store_explicit(&mine.signals->open, key, memory_order_relaxed);
+	tti_fork_lock();
+	kept = tti_vec_push(&all.live, mine);
+	tti_fork_unlock();
+	if (!kept) {
+		free_counters(memory);
+		return tti_fail(TUTTI_ENOMEM, "list of windows: out of memory");
+	}
+	*out = memory;
+	return TUTTI_OK;
+}
+
+struct tti_window_signals *tti_signals_borrow(uint64_t key)
+{
+	struct tti_window_signals *found = NULL;
+
+	tti_fork_lock();
+	for (size_t i = 0; i < all.live.n && !found; i++)
+		if (all.live.at[i].key == key) {
+			all.live.at[i].users++;
+			found = all.live.at[i].signals;
+		}
+	tti_fork_unlock();
+	return found;
+}
+
+void tti_signals_drop(struct tti_window_signals *signals)
+{
+	bool is_last = false;
+	size_t i = 0;
+
+	tti_fork_lock();
+	while (i < all.live.n && all.live.at[i].signals != signals)
+		i++;
+	if (i < all.live.n)
+		is_last = --all.live.at[i].users == 0;
+	if (is_last)
+		all.live.at[i] = all.live.at[--all.live.n];
+	if (all.live.n == 0)
+		tti_vec_release(&all.live);
+	tti_fork_unlock();
+	if (is_last)
+		free_counters(signals);
+}
+
+void tti_signals_close(struct tti_window_signals *signals, int n)
+{
+	atomic_store(&signals->open, 0);
+	for (int rank = 0; rank < n; rank++)
+		atomic_store(&signals->from[rank].word, 0);
+}
