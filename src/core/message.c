@@ -272,6 +272,7 @@ static tutti_status leave(struct tutti_channel *channel)
 {
 	struct tti_message_wait wait = { .timeout_ms = -1 };
 	tutti_status st = tti_channel_fate(channel);
+	int gone = -1;
 
 	say_leave(channel);
 	atomic_fetch_add(&channel->probers, 1);
@@ -281,14 +282,17 @@ static tutti_status leave(struct tutti_channel *channel)
 
 		if (missing < 0)
 			break;
+		if (missing == gone) {
+			st = tti_message_lose_to_gone(channel, gone, "waits in the end for");
+			continue;
+		}
 		st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
 					 "all ranks to destroy their channel");
 		if (st == TUTTI_AGAIN) {
 			tti_comm_give_up(channel->own, "was interrupted in the end of a channel");
 			st = tti_comm_fate(channel->own);
 		}
-		if (st == TUTTI_OK)
-			st = tti_message_look_for(channel, &wait, missing, "waits in the end for");
+		gone = tti_message_is_gone(channel, &wait, missing) ? missing : -1;
 	}
 	tti_message_wait_end(channel, &wait);
 	tti_channel_stop_servers(channel);

@@ -168,7 +168,8 @@ void tti_message_drop_kept(struct tutti_channel *channel);
 /* How a wait goes on. Zeroed but for timeout_ms, which is -1 for none. */
 struct tti_message_wait {
 	int64_t timeout_ms, since_ns;
-	int64_t gone_ns; /* since when it is known that its peer is gone; 0: it is not */
+	int peer;        /* that was looked for last */
+	int64_t gone_ns; /* since when it is known that this one is gone; 0: it is not */
 	uint32_t rounds;
 	bool looks;
 };
@@ -180,11 +181,14 @@ TUTTI_CHECKED tutti_status tti_message_breathe(struct tutti_channel *channel,
 					       struct tti_message_wait *wait,
 					       _Atomic uint32_t *word, uint32_t seen,
 					       const char *what);
-/* In a wait for `peer` without a limit of its own: TUTTI_OK, or the channel is lost, as the watch says
- * that the rank has left and nothing of it came since. `doing` what the own rank does with it. */
-TUTTI_CHECKED tutti_status tti_message_look_for(struct tutti_channel *channel,
-						struct tti_message_wait *wait, int peer,
-						const char *doing);
+/* Whether the watch says that a rank has closed the channel's communicator, which it may have done
+ * without a word on the links, and all that it has sent was taken from them: what is waited for has to be
+ * looked at after it. False in a wait with a limit of its own. That communicator is in no call, so its
+ * questions are the channel's: one at a time, of whoever waits. Not under the lock. */
+bool tti_message_is_gone(struct tutti_channel *channel, struct tti_message_wait *wait, int peer);
+/* Then the channel is lost. `doing`: what the own rank does with it. */
+TUTTI_CHECKED tutti_status tti_message_lose_to_gone(struct tutti_channel *channel, int peer,
+						    const char *doing);
 /* After the last of them. */
 void tti_message_wait_end(struct tutti_channel *channel, struct tti_message_wait *wait);
 

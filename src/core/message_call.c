@@ -186,31 +186,50 @@ static bool is_silent(const struct tutti_channel *channel, int source)
 	return source >= 0 && channel->peers[source].has_left;
 }
 
-static tutti_status lose_to_leaver(struct tutti_channel *channel, int peer, const char *doing)
+static tutti_status lose_to_leaver(struct tutti_channel *channel, int peer, const char *what,
+				   const char *doing)
 {
 	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
 
-	(void)snprintf(text, sizeof(text), "%s has destroyed its channel, while rank %d %s it",
-		       tti_boot_name(channel->own->boot, peer, name), channel->own->rank, doing);
+	(void)snprintf(text, sizeof(text), "%s has %s, while rank %d %s it",
+		       tti_boot_name(channel->own->boot, peer, name), what, channel->own->rank,
+		       doing);
 	tti_comm_tell(channel->own, TUTTI_EPEER, peer, text);
 	return tti_comm_fate(channel->own);
 }
 
-/* Whether the watch says that a rank has closed the channel's communicator, which it may have done
- * without a word on the links. That communicator is in no call, so its questions are the channel's:
- * one at a time, of whoever waits. Not under the lock. */
-static bool is_gone(struct tutti_channel *channel, struct tti_message_wait *wait, int peer)
+/* Something of that rank is on its way, or here and was not looked at. */
+static bool may_come(struct tutti_channel *channel, int peer, int64_t gone_ns)
+{
+	struct tti_link *link = channel->peers[peer].link;
+	size_t nbytes;
+	uint64_t tag;
+	bool comes;
+
+	tti_channel_lock(channel);
+	comes = tti_stall_may_still_come(channel->own, peer, gone_ns) ||
+		(!channel->broken && !channel->peers[peer].has_left &&
+		 link->ops->peek(link, &nbytes, &tag));
+	pthread_mutex_unlock(&channel->lock);
+	return comes;
+}
+
+bool tti_message_is_gone(struct tutti_channel *channel, struct tti_message_wait *wait, int peer)
 {
 	struct tti_comm *own = channel->own;
 	struct tti_stall *stall = &own->stall;
-	bool asks, comes;
 	int64_t now;
+	bool asks;
 
 	if (peer < 0 || peer == own->rank || wait->timeout_ms >= 0 || !wait->since_ns)
 		return false;
 	now = tti_now_ns();
 	if (now - wait->since_ns < ASK_AFTER_NS)
 		return false;
+	if (wait->peer != peer) {
+		wait->peer = peer;
+		wait->gone_ns = 0;
+	}
 	pthread_mutex_lock(&own->lock);
 	if (!wait->gone_ns && stall->suspect == peer && stall->left > 0)
 		wait->gone_ns = now;
@@ -220,18 +239,20 @@ static bool is_gone(struct tutti_channel *channel, struct tti_message_wait *wait
 	pthread_mutex_unlock(&own->lock);
 	if (asks)
 		tti_watch_ask(own->boot, peer);
-	if (!wait->gone_ns || now - wait->gone_ns < GONE_NS)
-		return false;
-	tti_channel_lock(channel);
-	comes = tti_stall_may_still_come(own, peer, wait->gone_ns);
-	pthread_mutex_unlock(&channel->lock);
-	return !comes;
+	return wait->gone_ns && now - wait->gone_ns >= GONE_NS &&
+	       !may_come(channel, peer, wait->gone_ns);
 }
 
-tutti_status tti_message_look_for(struct tutti_channel *channel, struct tti_message_wait *wait,
-				  int peer, const char *doing)
+tutti_status tti_message_lose_to_gone(struct tutti_channel *channel, int peer, const char *doing)
 {
-	return is_gone(channel, wait, peer) ? lose_to_leaver(channel, peer, doing) : TUTTI_OK;
+	return lose_to_leaver(channel, peer, "ended its communicator", doing);
+}
+
+/* Whom the request waits for. Under the lock. */
+static int awaited(const struct tti_request *request)
+{
+	return !request->is_send && request->state == TTI_REQUEST_WAITS ? request->entry.source
+									: request->peer;
 }
 
 static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_message_wait *wait,
@@ -239,21 +260,25 @@ static tutti_status look_who_has_left(struct tutti_channel *channel, struct tti_
 {
 	const bool is_receive = !request->is_send;
 	const char *doing = is_receive ? "receives from" : "sends to";
-	bool is_lost, is_over;
+	bool is_lost, is_gone;
 	int peer;
 
 	tti_channel_lock(channel);
-	peer = is_receive && request->state == TTI_REQUEST_WAITS ? request->entry.source
-								 : request->peer;
-	is_over = request->state == TTI_REQUEST_DONE;
-	is_lost = is_silent(channel, peer) && !is_over &&
+	peer = awaited(request);
+	pthread_mutex_unlock(&channel->lock);
+	is_gone = tti_message_is_gone(channel, wait, peer);
+	/* It may be over, or wait for another rank, by what came of that one last. */
+	tti_channel_lock(channel);
+	is_gone &= awaited(request) == peer && request->state != TTI_REQUEST_DONE;
+	peer = awaited(request);
+	is_lost = is_silent(channel, peer) && request->state != TTI_REQUEST_DONE &&
 		  (is_receive || request->state == TTI_REQUEST_OFFERED ||
 		   (request->state == TTI_REQUEST_WAITS &&
 		    channel->peers[peer].offered >= TTI_OFFERS_KEPT));
 	pthread_mutex_unlock(&channel->lock);
 	if (is_lost)
-		return lose_to_leaver(channel, peer, doing);
-	return is_over ? TUTTI_OK : tti_message_look_for(channel, wait, peer, doing);
+		return lose_to_leaver(channel, peer, "destroyed its channel", doing);
+	return is_gone ? tti_message_lose_to_gone(channel, peer, doing) : TUTTI_OK;
 }
 
 /* Begun, or an error and nothing is left of it. */
@@ -534,8 +559,8 @@ tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, i
 {
 	static const char doing[] = "probes for a message of";
 	struct tti_message_wait wait = { .timeout_ms = timeout_ms };
+	bool in_vain, is_gone = false;
 	uint32_t seen;
-	bool in_vain;
 	tutti_status st;
 
 	TTI_TRY(enter(channel, "tutti_message_probe"));
@@ -544,12 +569,14 @@ tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, i
 		return leave(channel, st);
 	atomic_fetch_add(&channel->probers, 1);
 	while (st == TUTTI_OK && !find(channel, source, tag, &seen, &in_vain, info)) {
-		st = in_vain && timeout_ms < 0
-			     ? lose_to_leaver(channel, source, doing)
-			     : tti_message_breathe(channel, &wait, &channel->arrivals, seen,
-						   "a message to probe for");
-		if (st == TUTTI_OK)
-			st = tti_message_look_for(channel, &wait, source, doing);
+		if (in_vain && timeout_ms < 0)
+			st = lose_to_leaver(channel, source, "destroyed its channel", doing);
+		else if (is_gone)
+			st = tti_message_lose_to_gone(channel, source, doing);
+		else
+			st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
+						 "a message to probe for");
+		is_gone = st == TUTTI_OK && tti_message_is_gone(channel, &wait, source);
 	}
 	atomic_fetch_sub(&channel->probers, 1);
 	tti_message_wait_end(channel, &wait);

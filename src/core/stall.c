@@ -550,7 +550,8 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
 	char text[TTI_NEWS_TEXT];
 
 	if (tti_stall_await_news(comm, user))
-		return tti_comm_fate(atomic_load(&comm->fate) ? comm : user);
+		return atomic_load(&comm->fate) ? tti_comm_fate(comm)
+						: (tutti_status)atomic_load(&user->fate);
 	for (int i = 0; i < comm->nports && !port; i++)
 		if (comm->ports[i]->failure != TUTTI_OK)
 			port = comm->ports[i];

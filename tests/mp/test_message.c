@@ -311,7 +311,7 @@ static tutti_status wait_for_the_silent(struct crew *crew, int rank, tutti_comm_
 	if (wait_way != DESTROYING)
 		(void)tutti_channel_destroy(channel);
 	atomic_store(&crew->stop, 1);
-	st = st == TUTTI_EPEER && strstr(tutti_last_error(child), "has destroyed its channel")
+	st = st == TUTTI_EPEER && strstr(tutti_last_error(child), "has ended its communicator")
 		     ? TUTTI_OK
 		     : TUTTI_EINTERNAL;
 	(void)tutti_comm_destroy(child);
