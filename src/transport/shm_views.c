@@ -285,21 +285,22 @@ static void drop_sender(struct tti_shm_port *port, size_t i)
 		(port->senders.n - i) * sizeof(*port->senders.at));
 }
 
-/* All that has come. */
+/* All that has come. One that cannot be mapped keeps nobody from the others; the first error is told. */
 static tutti_status take_all(struct tti_shm_port *port)
 {
-	tutti_status st = port->listener >= 0 ? accept_all(port) : TUTTI_OK;
+	tutti_status first = port->listener >= 0 ? accept_all(port) : TUTTI_OK;
 
-	for (size_t i = 0; i < port->senders.n && st == TUTTI_OK;) {
-		st = take_one(port, port->senders.at[i]);
+	for (size_t i = 0; i < port->senders.n;) {
+		const tutti_status st = take_one(port, port->senders.at[i]);
+
 		if (st == TUTTI_AGAIN && port->senders.n - i <= (size_t)port->n)
 			i++;
 		else
 			drop_sender(port, i);
-		if (st == TUTTI_AGAIN)
-			st = TUTTI_OK;
+		if (first == TUTTI_OK && st != TUTTI_AGAIN)
+			first = st;
 	}
-	return st;
+	return first;
 }
 
 void tti_shm_views_begin(struct tti_shm_port *port)
@@ -323,6 +324,8 @@ tutti_status tti_shm_view_find(struct tti_shm_port *port, int index, uint64_t at
 	}
 	if (!process->view)
 		st = take_all(port);
+	if (process->view)
+		st = TUTTI_OK;
 	if (st == TUTTI_OK && !process->view)
 		st = tti_fail_quiet(TUTTI_EPROTO, "it has not come (see ulimit -n)");
 	if (st == TUTTI_OK && at + nbytes > process->view->nbytes)

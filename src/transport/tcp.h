@@ -196,6 +196,7 @@ struct tti_tcp_dial {
 	int64_t next_at;     /* when to try the next            */
 	int64_t again_at;    /* when to try again those that failed, while others are connected */
 	int64_t deadline;    /* by when the machine of the peer has to be reached               */
+	int64_t seen_at;     /* when the deadline was looked at last                            */
 	/* Candidate 0 is this one if it has an address: the NIC that is to be used. */
 	struct tti_tcp_rail rail;
 	struct tti_addr addr[TTI_TCP_ADDRS_MOST + 1];

@@ -30,6 +30,9 @@
  * address there is none: it may be the one to reach the peer by, once its route is back. */
 #define ROUNDS_MOST          7
 
+/* Who has not looked for so long has not tried either. */
+#define AWAY_NS (1000 * TTI_NS_PER_MS)
+
 #define NO_HANDSHAKE "connected, but it does not answer the handshake"
 
 void tti_tcp_dial_free(struct tti_tcp_link *link)
@@ -145,6 +148,7 @@ tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 	for (size_t i = 0; i < naddrs; i++)
 		add_candidates(dial, &mine, &card.addr[i]);
 	dial->deadline = tti_deadline(link->port->timeout_ms);
+	dial->seen_at = tti_now_ns();
 	dial->again_at = tti_deadline(ATTEMPT_MS);
 	TTI_TRY(renew(dial));
 	tti_tcp_dial_timer(link, tti_now_ns());
@@ -270,9 +274,14 @@ static char *tell(const struct tti_tcp_dial *dial)
 static bool is_overdue(struct tti_tcp_link *link, int64_t now)
 {
 	struct tti_tcp_dial *dial = link->dial;
+	const int64_t away_ns = now - dial->seen_at;
 	size_t connected;
 	char *tried;
 
+	dial->seen_at = now;
+	/* A rank that was stopped, or in no call, has tried nothing meanwhile. */
+	if (away_ns > AWAY_NS)
+		dial->deadline += away_ns;
 	if (now < dial->deadline)
 		return false;
 	(void)count_attempts(link, &connected);

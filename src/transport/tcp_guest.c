@@ -194,7 +194,8 @@ static void proving(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 	}
 	tti_tcp_conn_proven(conn);
 	conn->state = TTI_TCP_GREETING;
-	conn->deadline = tti_deadline(port->timeout_ms);
+	/* A rank, which may be stopped before it goes on. */
+	conn->deadline = TTI_NEVER;
 	if (tti_tcp_conn_greet(conn)) {
 		turn_away(port, conn, "closed");
 		return;

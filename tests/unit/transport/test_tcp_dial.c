@@ -91,6 +91,32 @@ static void waiting_for_a_machine_has_an_end(void **state)
 	world_end(&world);
 }
 
+/* A rank that was stopped finds its time over when it goes on, and has not tried meanwhile. */
+static void who_was_stopped_tries_again(void **state)
+{
+	struct world world;
+	struct tti_tcp_dial *dial;
+	int64_t deadline;
+
+	(void)state;
+	world_open(&world, 2, 4, 4096, 1);
+	world_start(&world);
+	move_to_loopback(&world, 4);
+	world_join(&world);
+	assert_int_equal(tcp->connect(world.port[1], 0, &world.link[1][0]), TUTTI_AGAIN);
+	dial = inside(&world, 1)->link_of[0]->dial;
+	tti_tcp_conn_drop(inside(&world, 1), inside(&world, 1)->rising.at[0]);
+	deadline = tti_now_ns() - 1;
+	dial->deadline = deadline;
+	dial->seen_at = deadline - 60000 * TTI_NS_PER_MS;
+	tcp->progress(world.port[1]);
+	assert_int_equal(world.port[1]->failure, TUTTI_OK);
+	assert_true(dial->deadline >= deadline + 60000 * TTI_NS_PER_MS);
+	world_link(&world, 0, 1);
+	talks(&world, 0, 1);
+	world_end(&world);
+}
+
 /* A route may be missing for a while. The rest of the peer's addresses may refuse meanwhile: they may
  * be those of other machines, too. */
 static void a_missing_route_is_waited_for(void **state)
@@ -207,6 +233,7 @@ int main(void)
 		cmocka_unit_test(finds_the_address_that_works),
 		cmocka_unit_test(refusal_by_all_is_an_early_answer),
 		cmocka_unit_test(waiting_for_a_machine_has_an_end),
+		cmocka_unit_test(who_was_stopped_tries_again),
 		cmocka_unit_test(a_missing_route_is_waited_for),
 		cmocka_unit_test(a_late_rank_is_waited_for),
 		cmocka_unit_test(beside_who_is_silent_others_are_tried_again),
