@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,8 +29,26 @@ struct grow {
 	struct tti_maker maker;  /* without a parent: nothing of it is derived */
 	tutti_comm_t handle;     /* of the parent, entered                     */
 	struct tti_comm *parent; /* lives as long                              */
+	uint64_t context;        /* of this growth */
 	struct wish wish;
 };
+
+/* What ranks tell each other passes through memory that core dumps have: the secret of the id, which is
+ * in its first half, is masked there by what they know already. Once more, and it is plain. */
+static void mask_id(const struct grow *grow, struct wish *wish)
+{
+	const uint8_t *key = tti_boot_secret(grow->parent->root->boot);
+	const uint64_t context = grow->context;
+	uint8_t mask[sizeof(wish->id) / 2];
+
+	if (!wish->has_id)
+		return;
+	crypto_generichash(mask, sizeof(mask), (const uint8_t *)&context, sizeof(context), key,
+			   TTI_SECRET_BYTES);
+	for (size_t i = 0; i < sizeof(mask); i++)
+		((uint8_t *)&wish->id)[i] ^= mask[i];
+	explicit_bzero(mask, sizeof(mask));
+}
 
 static tutti_status gather_wishes(struct grow *grow, const struct tti_boot_config *config,
 				  struct wish *wishes)
@@ -38,8 +57,11 @@ static tutti_status gather_wishes(struct grow *grow, const struct tti_boot_confi
 	tutti_status st;
 
 	wishes[grow->parent->rank] = grow->wish;
+	mask_id(grow, &wishes[grow->parent->rank]);
 	TTI_TRY(tti_child_come(&grow->maker, config, &boot));
 	st = tti_boot_all_gather(boot, wishes, sizeof(*wishes));
+	for (int rank = 0; rank < grow->parent->n; rank++)
+		mask_id(grow, &wishes[rank]);
 	if (st == TUTTI_OK)
 		tti_boot_sub_finish(boot);
 	tti_boot_close(boot);
@@ -239,6 +261,7 @@ static tutti_status grow(tutti_comm_t handle, struct tti_comm *parent, const str
 					  .follows_deaths = true,
 					  .awaited = awaited };
 	made->wish = *wish;
+	made->context = awaited.context;
 	made->parent = parent;
 	made->handle = handle;
 	return tti_comm_make(&made->maker, parent->n, parent->rank, true, &config, out);

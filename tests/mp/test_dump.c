@@ -25,16 +25,17 @@
 #include "transport/tcp.h"
 #include "tutti/tutti.h"
 
-#define RANKS 2
+#define RANKS 3  /* the last one joins */
 #define BYTES 32 /* of a key */
 #define MASK  0x5a
 #define CHUNK ((size_t)1 << 18)
 /* Sanitizers map terabytes that dumps leave out, and none of which is the library's. */
 #define OURS  ((uintptr_t)1 << 26)
 
-enum key { SECRET, CHILD, IN, OUT, KEYS };
+enum key { SECRET, CHILD, GROWN, IN, OUT, KEYS };
 
 static const char *const names[KEYS] = { "the job's secret", "the secret of a split",
+					 "the secret of a growth",
 					 "the key of what a connection brings",
 					 "the key of what it sends" };
 
@@ -47,7 +48,7 @@ struct rank {
 };
 
 static struct rank *ranks; /* [RANKS], shared */
-static char folder[] = "/tmp/tutti-test-XXXXXX", path[64];
+static char folder[] = "/tmp/tutti-test-XXXXXX", path[64], passed[64];
 
 /* One line of /proc/self/smaps and what follows it. */
 struct mapping {
@@ -156,50 +157,88 @@ static void note_connections(struct search *search, struct tti_comm *comm)
 	}
 }
 
-static tutti_status look_for_all(struct rank *own, tutti_comm_t comm, tutti_comm_t child)
+static tutti_status note_secret(struct search *search, enum key key, tutti_comm_t comm)
+{
+	struct tti_comm *entered;
+	const tutti_status st = tti_handle_enter(comm, &entered);
+
+	if (st != TUTTI_OK)
+		return st;
+	note(search, key, tti_boot_secret(entered->boot));
+	if (key == SECRET)
+		note_connections(search, entered);
+	tti_handle_leave(comm);
+	return TUTTI_OK;
+}
+
+/* In the order of their keys. A rank that has no last one made the id itself, so its user has that. */
+static tutti_status look_for_all(struct rank *own, const tutti_comm_t comms[3])
 {
 	struct search search = { .own = own, .fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC) };
-	struct tti_comm *entered;
-	tutti_status st;
+	tutti_status st = TUTTI_OK;
 
 	search.chunk = mmap(NULL, CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (search.fd < 0 || search.chunk == MAP_FAILED)
 		return TUTTI_ESYS;
-	st = tti_handle_enter(comm, &entered);
-	if (st != TUTTI_OK)
-		return st;
-	note(&search, SECRET, tti_boot_secret(entered->boot));
-	note_connections(&search, entered);
-	tti_handle_leave(comm);
-	st = tti_handle_enter(child, &entered);
-	if (st != TUTTI_OK)
-		return st;
-	note(&search, CHILD, tti_boot_secret(entered->boot));
-	tti_handle_leave(child);
-	look(&search);
+	for (int key = SECRET; key <= GROWN && st == TUTTI_OK; key++)
+		if (comms[key])
+			st = note_secret(&search, (enum key)key, comms[key]);
+	if (st == TUTTI_OK)
+		look(&search);
 	munmap(search.chunk, CHUNK);
 	close(search.fd);
-	return TUTTI_OK;
+	return st;
 }
 
-static tutti_status be(struct rank *own)
+/* Rank 0 makes an id and hands it to one that joins; rank 1 has it from the library alone. */
+static tutti_status grow(int rank, tutti_comm_t comm, tutti_comm_t *grown)
 {
-	tutti_comm_t comm = NULL, child = NULL;
-	tutti_status st = tutti_comm_init_env(&comm, NULL);
+	const bool has_id = rank != 1;
+	tutti_unique_id id;
+	tutti_status st = rank == 0 ? tutti_get_unique_id(&id) : TUTTI_OK;
+	int fd;
+
+	if (rank == 0 && st == TUTTI_OK) {
+		fd = open(passed, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+		if (fd < 0 || write(fd, &id, sizeof(id)) != (ssize_t)sizeof(id) || close(fd))
+			return TUTTI_ESYS;
+	}
+	if (rank == 2) {
+		while ((fd = open(passed, O_RDONLY | O_CLOEXEC)) < 0 ||
+		       read(fd, &id, sizeof(id)) != (ssize_t)sizeof(id))
+			if (fd >= 0)
+				close(fd);
+		close(fd);
+	}
+	return st == TUTTI_OK ? tutti_comm_grow(comm, 3, has_id ? &id : NULL, rank == 2 ? 2 : -1,
+						grown, NULL)
+			      : st;
+}
+
+static tutti_status be(struct rank *own, int rank)
+{
+	tutti_comm_t comms[3] = { NULL };
+	tutti_status st = TUTTI_OK;
 	static int from[1000], to[1000];
 
+	if (rank < 2)
+		st = tutti_comm_init_env(&comms[SECRET], NULL);
+	if (rank < 2 && st == TUTTI_OK)
+		st = tutti_comm_split(comms[SECRET], 0, 0, &comms[CHILD], NULL);
 	if (st == TUTTI_OK)
-		st = tutti_comm_split(comm, 0, 0, &child, NULL);
-	for (int i = 0; i < 2 && st == TUTTI_OK; i++)
-		st = tutti_all_reduce(from, to, 1000, TUTTI_INT32, TUTTI_SUM, i ? child : comm,
-				      NULL);
-	if (st == TUTTI_OK)
-		st = look_for_all(own, comm, child);
+		st = grow(rank, comms[SECRET], &comms[GROWN]);
+	for (int i = 0; i < 3 && st == TUTTI_OK; i++)
+		if (comms[i])
+			st = tutti_all_reduce(from, to, 1000, TUTTI_INT32, TUTTI_SUM, comms[i],
+					      NULL);
+	if (st == TUTTI_OK && rank < 2)
+		st = look_for_all(own, (const tutti_comm_t[]){ comms[SECRET], comms[CHILD],
+							       rank == 1 ? comms[GROWN] : NULL });
 	/* Until then nothing ends. */
 	if (st == TUTTI_OK)
-		st = tutti_barrier(comm, NULL);
-	tutti_comm_destroy(child);
-	tutti_comm_destroy(comm);
+		st = tutti_barrier(comms[GROWN], NULL);
+	for (int i = 2; i >= 0; i--)
+		tutti_comm_destroy(comms[i]);
 	return st;
 }
 
@@ -216,18 +255,21 @@ static void start(int rank, const char *transport)
 		return;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setenv("TUTTI_RANK", rank ? "1" : "0", 1);
-	setenv("TUTTI_NRANKS", "2", 1);
-	setenv("TUTTI_COMM_FILE", path, 1);
+	if (rank < 2) {
+		setenv("TUTTI_RANK", rank ? "1" : "0", 1);
+		setenv("TUTTI_NRANKS", "2", 1);
+		setenv("TUTTI_COMM_FILE", path, 1);
+	}
 	setenv("TUTTI_TRANSPORT", transport, 1);
 	setenv("TUTTI_SOCKET_IFNAME", "lo", 1);
 	setenv("TUTTI_ENCRYPT", "1", 1);
-	ranks[rank].status = be(&ranks[rank]);
+	ranks[rank].status = be(&ranks[rank], rank);
 	_exit(0);
 }
 
 static void run(const char *transport, bool has_connections)
 {
+	unlink(passed);
 	for (int rank = 0; rank < RANKS; rank++)
 		start(rank, transport);
 	for (int rank = 0; rank < RANKS; rank++) {
@@ -235,8 +277,10 @@ static void run(const char *transport, bool has_connections)
 
 		assert_int_equal(waitpid(own->pid, NULL, 0), own->pid);
 		assert_int_equal(own->status, TUTTI_OK);
-		for (int key = 0; key < KEYS; key++) {
-			assert_true(own->has[key] == (key < IN || has_connections));
+		for (int key = 0; key < KEYS && rank < 2; key++) {
+			assert_true(own->has[key] == (key < GROWN    ? true
+						      : key == GROWN ? rank == 1
+								     : has_connections));
 			if (own->dumped[key] > 0)
 				fail_msg("rank %d, %s: %s is %d times in what dumps hold, in %s",
 					 rank, transport, names[key], own->dumped[key],
@@ -272,8 +316,10 @@ int main(void)
 	if (ranks == MAP_FAILED || !mkdtemp(folder))
 		return 1;
 	snprintf(path, sizeof(path), "%s/id", folder);
+	snprintf(passed, sizeof(passed), "%s/grow", folder);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(path);
+	unlink(passed);
 	rmdir(folder);
 	return failed;
 }
