@@ -517,6 +517,7 @@ static tutti_status reset_a_pair(struct rank *rank)
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
 	list_conns(before);
+	pthread_barrier_wait(&job->barrier);
 	if (rank->rank % 2 == 0) {
 		TTI_TRY(tti_boot_sub_create(rank->boot, 1, in_child, 2, &config, &child));
 		TTI_TRY(tti_watch_start(child, &events));
