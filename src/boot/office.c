@@ -264,6 +264,9 @@ void tti_office_down(struct tti_office *office, int peer, enum tti_down how, boo
 
 	pthread_mutex_lock(&office->down_lock);
 	pthread_mutex_lock(&office->lock);
+	/* Also of a rank that could not be reached before: it is now known why. */
+	if (how == TTI_DOWN_DIED && office->fallen < 0)
+		office->fallen = peer;
 	if (tti_bit_has(office->down, (size_t)peer)) {
 		pthread_mutex_unlock(&office->lock);
 		pthread_mutex_unlock(&office->down_lock);
@@ -271,8 +274,6 @@ void tti_office_down(struct tti_office *office, int peer, enum tti_down how, boo
 	}
 	if (for_good)
 		tti_bit_set(office->down, (size_t)peer);
-	if (how == TTI_DOWN_DIED && office->fallen < 0)
-		office->fallen = peer;
 	list = list_boxes(office, &n);
 	pthread_mutex_unlock(&office->lock);
 	if (!list)

@@ -256,6 +256,21 @@ static void news_of_a_death_keep_their_words(void **state)
 	finish(job);
 }
 
+/* The ring is to hear of a death, though the same rank could not be reached before. */
+static void a_death_is_known_after_a_loss(void **state)
+{
+	struct job *job = begin();
+	struct tti_office *office = &job->sock.base.office;
+
+	(void)state;
+	tti_office_down(office, 2, TTI_DOWN_LOST, true, "cannot be reached", NULL);
+	assert_int_equal(tti_office_fallen(office), -1);
+	tti_office_down(office, 2, TTI_DOWN_DIED, true, "died", NULL);
+	assert_int_equal(tti_office_fallen(office), 2);
+	assert_int_equal(job->ndown, 1);
+	finish(job);
+}
+
 /* -- Connections that are not of the ring ------------------------------------------------ */
 
 /* A rank that is just leaving hangs up on who comes: that is not called a death. */
@@ -450,6 +465,7 @@ int main(void)
 		cmocka_unit_test(who_is_silent_and_refuses_is_dead),
 		cmocka_unit_test(who_is_silent_cannot_be_reached),
 		cmocka_unit_test(news_of_a_death_keep_their_words),
+		cmocka_unit_test(a_death_is_known_after_a_loss),
 		cmocka_unit_test(an_unused_connection_is_no_death),
 		cmocka_unit_test(who_still_listens_is_not_dead),
 		cmocka_unit_test(the_end_of_a_process_beside_us_is_its_death),
