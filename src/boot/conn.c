@@ -272,20 +272,37 @@ void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, 
 	tti_office_down(&thread->sock->base.office, peer, how, true, why, NULL);
 }
 
-/* Of a connection that is not of the ring: it was closed without a goodbye. The network can do that, too:
- * who has used it is dialled before it is called dead. Who was let in by a rank that was just leaving is
- * told nothing. If there is another connection, that one tells whether the rank left or died. */
+/* Whether the peer has used another connection beside the ring, and nothing speaks against that one. */
+static bool has_other_pair(const struct tti_thread *thread, int peer)
+{
+	for (const struct tti_conn *at = thread->conns; at; at = at->next)
+		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->met && !at->aside)
+			return true;
+	return false;
+}
+
+/* A connection that is not of the ring has ended without a goodbye. The network can do that, too: the
+ * peer, if it has used the connection, is dialled before it is called dead. If there is another
+ * connection, that one tells whether the peer left or died. A rank that is just leaving tells nothing
+ * to whom it let in, and may close a connection that it has not used. */
 static void end_of_pair(struct tti_thread *thread, int peer, bool met, int err,
 			const struct tti_addr *remote)
 {
-	if (thread->quitting) {
-		if (err == 0)
-			tti_mend_end(thread, TTI_CONN_PAIR, peer);
-	} else if (met) {
+	const bool closed = was_closed(err);
+
+	if (thread->quitting && (met || err == 0)) {
+		end_of_leaver(thread, TTI_CONN_PAIR, peer, remote, err);
+	} else if (!met && tti_mend_goes_on(thread, TTI_CONN_PAIR, peer)) {
+		return;
+	} else if (thread->quitting || tti_bit_has(thread->gone, (size_t)peer) ||
+		   has_other_pair(thread, peer)) {
+		return;
+	} else if (met && (closed || !tti_conn_find(thread, peer, false))) {
 		tti_mend_begin(thread, TTI_CONN_PAIR, peer, remote,
-			       err == 0 ? TTI_MEND_ENDED : TTI_MEND_CLOSED);
-	} else if (!tti_mend_goes_on(thread, TTI_CONN_PAIR, peer) &&
-		   !tti_conn_find(thread, peer, false)) {
+			       err == 0 ? TTI_MEND_ENDED
+			       : closed ? TTI_MEND_CLOSED
+					: TTI_MEND_SILENT);
+	} else if (!met && closed && !tti_conn_find(thread, peer, false)) {
 		tti_conn_lose_peer(thread, peer, TTI_DOWN_LOST,
 				   "closed a connection that it had not used yet");
 	}
@@ -305,34 +322,41 @@ static void end_of_stranger(struct tti_thread *thread, enum tti_conn_role role, 
 		tti_boot_reach_bypass(thread, peer);
 }
 
-/* The connection is at its end, or broke: err is an errno, 0: it was closed. */
-static void end(struct tti_conn *conn, int err)
+static void end_of_link(struct tti_thread *thread, enum tti_conn_role role, int peer, bool met,
+			int err, const struct tti_addr *remote)
 {
-	struct tti_thread *thread = conn->thread;
-	const enum tti_conn_role role = conn->role;
-	const int peer = conn->peer;
-	const bool met = conn->met, closed = was_closed(err);
-	const bool ask_again = conn->asked && !closed && !thread->quitting;
-	const struct tti_addr remote = conn->remote;
+	const bool closed = was_closed(err);
 
-	conn->asked &= !ask_again;
-	tti_conn_drop(conn);
-	if (ask_again)
-		tti_boot_reach_ask_again(thread, peer);
-	if (role == TTI_CONN_PAIR && closed)
-		end_of_pair(thread, peer, met, err, &remote);
-	if (role == TTI_CONN_PAIR)
-		return;
 	if (thread->quitting)
-		end_of_leaver(thread, role, peer, &remote, err);
+		end_of_leaver(thread, role, peer, remote, err);
 	else if (tti_bit_has(thread->gone, (size_t)peer) ||
 		 (!met && tti_mend_goes_on(thread, role, peer)))
 		return;
 	else if (!met && !tti_conn_linked(thread, role, peer))
 		end_of_stranger(thread, role, peer);
 	else if (closed || !tti_conn_linked(thread, role, peer))
-		tti_mend_begin(thread, role, peer, &remote,
+		tti_mend_begin(thread, role, peer, remote,
 			       closed ? TTI_MEND_CLOSED : TTI_MEND_SILENT);
+}
+
+/* The connection is at its end, or broke: err is an errno, 0: it was closed. */
+static void end(struct tti_conn *conn, int err)
+{
+	struct tti_thread *thread = conn->thread;
+	const enum tti_conn_role role = conn->role;
+	const int peer = conn->peer;
+	const bool met = conn->met;
+	const bool ask_again = conn->asked && !was_closed(err) && !thread->quitting;
+	const struct tti_addr remote = conn->remote;
+
+	conn->asked &= !ask_again;
+	tti_conn_drop(conn);
+	if (role == TTI_CONN_PAIR)
+		end_of_pair(thread, peer, met, err, &remote);
+	else
+		end_of_link(thread, role, peer, met, err, &remote);
+	if (ask_again)
+		tti_boot_reach_ask_again(thread, peer);
 }
 
 static void malformed(struct tti_conn *conn, const char *what, const char *why)

@@ -4,8 +4,8 @@
 
 /* What the thread of a rank consists of. Private to thread.c (which starts,
  * stops and is told), conn.c (connections to peers and what comes in over them),
- * reach.c (making new ones), mend.c (making a link of the ring anew), mails.c (what
- * goes out by way of any) and news.c (what all are to hear).
+ * reach.c (making new ones), mend.c (making anew what broke), mails.c (what goes out by
+ * way of any) and news.c (what all are to hear).
  *
  * Threads: the thread's own, but for `post`, which sock->lock covers. */
 

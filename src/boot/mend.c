@@ -23,12 +23,12 @@
  *     bytes do not arrive             a doubt: the new connection is made beside the old one, and
  *                                     nothing follows if that is not possible
  *
- * A connection that is not of the ring (PAIR) and is closed without a goodbye is made anew in the same
- * way, by each end that sees it closed: where the network was gone for some seconds, the kernel of one
- * end has given up and answers the other end's next packet with a reset, though both ranks live. Only a
- * process of this host that closes it in order is dead at once, as no network is between. The first
- * frame of the peer on any other PAIR ends it, which is HERE at the latest. What is found out goes to those
- * who live on mail; the ring finds it out itself. */
+ * A connection that is not of the ring (PAIR) and ends without a goodbye is made anew in the same way, by
+ * each end that sees it end, unless another PAIR takes its place: where the network was gone for some
+ * seconds, the kernel of one end has given up and answers the other end's next packet with a reset, though
+ * both ranks live. Only a process of this host that closes it in order is dead at once, as no network is
+ * between. The first frame of the peer on any other PAIR ends it, which is HERE at the latest. What is
+ * found out goes to those who live on mail; the ring finds it out itself. */
 #include "boot/conn.h"
 
 #include <arpa/inet.h>
@@ -120,6 +120,17 @@ static void describe(const struct tti_mend *mend, char *buf, size_t size)
 			       mend->why[0] ? mend->why : "no answer");
 }
 
+/* Whether a connection that the peer has used takes the place of this one. Mail and questions go
+ * over the ring, too. */
+static bool is_replaced(const struct tti_mend *mend)
+{
+	const bool pair = mend->role == TTI_CONN_PAIR;
+
+	return tti_conn_linked(mend->thread, mend->role, mend->peer) ||
+	       (pair && (tti_conn_linked(mend->thread, TTI_CONN_NEXT, mend->peer) ||
+			 tti_conn_linked(mend->thread, TTI_CONN_PREV, mend->peer)));
+}
+
 /* Nobody answers, and what is left of the link, if anything, is worth nothing. */
 static void lose(struct tti_mend *mend)
 {
@@ -169,8 +180,7 @@ static void expire(struct tti_mend *mend)
 		tti_dial_stop(mend->dial);
 		mend->dial = NULL;
 		mend->again_ns = tti_now_ns();
-	} else if (mend->broken &&
-		   (mend->refused || !tti_conn_linked(mend->thread, mend->role, mend->peer)))
+	} else if (mend->broken && (mend->refused || !is_replaced(mend)))
 		lose(mend);
 	else
 		give_up(mend);

@@ -366,6 +366,97 @@ static void the_end_of_a_process_beside_us_is_its_death(void **state)
 	finish(job);
 }
 
+/* It is called dead when the last of its connections has ended, not before. */
+static void another_connection_tells_of_the_end(void **state)
+{
+	struct job *job = begin();
+	struct tti_tunnel *first;
+
+	(void)state;
+	job->sock.cards[2].pid = getpid();
+	job->sock.cards[2].identity = tti_process_identity(getpid());
+	meet(job, TTI_CONN_PAIR, 2)->met = true;
+	assert_int_equal(hear(job, 2), TTI_FRAME_HERE); /* it is closed in order, then */
+	first = job->far[2].tunnel;
+	meet(job, TTI_CONN_PAIR, 2)->met = true;
+	assert_int_equal(hear(job, 2), TTI_FRAME_HERE);
+	tti_tunnel_close(&first);
+	tti_loop_wait(&job->thread.loop, 0);
+	(void)tti_mend_step(&job->thread);
+	assert_non_null(job->thread.conns);
+	assert_null(job->thread.mends);
+	assert_int_equal(job->ndown, 0);
+	tti_tunnel_close(&job->far[2].tunnel);
+	tti_loop_wait(&job->thread.loop, 0);
+	(void)tti_mend_step(&job->thread);
+	assert_int_equal(job->ndown, 1);
+	assert_int_equal(job->how, TTI_DOWN_DIED);
+	finish(job);
+}
+
+/* The system tells of an error that is not the peer's doing, as when nothing was acknowledged for too
+ * long. */
+static void break_off(struct tti_conn *conn)
+{
+	const int fd = socket(AF_INET, SOCK_STREAM, 0); /* connected to nobody */
+
+	assert_true(fd >= 0);
+	assert_int_equal(dup2(fd, conn->tunnel->fd), conn->tunnel->fd);
+	close(fd);
+	conn->ear.hear(&conn->ear, EPOLLIN);
+}
+
+/* A connection that the peer had used and that fell silent is made anew at once, with what is asked over
+ * it, unless there is another one. */
+static void a_silent_pair_is_made_anew(void **state)
+{
+	struct job *job = begin();
+	struct tti_conn *conn = meet(job, TTI_CONN_PAIR, 2);
+	struct tti_tunnel *first = job->far[2].tunnel;
+
+	(void)state;
+	conn->met = true;
+	tti_boot_reach_ask(&job->thread, 2);
+	meet(job, TTI_CONN_PAIR, 2)->met = true;
+	break_off(conn);
+	tti_tunnel_close(&first);
+	assert_null(job->thread.mends);
+	assert_true(job->thread.conns->asked);
+	break_off(job->thread.conns);
+	assert_null(job->thread.conns);
+	assert_null(job->thread.reaches);
+	assert_non_null(job->thread.mends);
+	assert_true(job->thread.mends->broken);
+	assert_false(job->thread.mends->closed);
+	assert_true(tti_bit_has(job->thread.asked, 2));
+	assert_int_equal(job->ndown, 0);
+	finish(job);
+}
+
+/* Else who has not read it takes the end of a rank for its death. */
+static void a_goodbye_beside_the_ring_is_repeated(void **state)
+{
+	struct job *job = begin();
+
+	(void)state;
+	for (int reset = 1; reset >= 0; reset--) {
+		struct tti_conn *conn = meet(job, TTI_CONN_PAIR, 2);
+
+		conn->met = true;
+		job->thread.quitting = job->thread.bye = true;
+		tti_conn_leave(conn);
+		if (!reset) {
+			drain(job, 2, TTI_FRAME_BYE);
+			assert_int_equal(hear(job, 2), 0);
+		}
+		tti_tunnel_close(&job->far[2].tunnel);
+		tti_loop_wait(&job->thread.loop, 0);
+		assert_null(job->thread.conns);
+		assert_int_equal(job->thread.mends != NULL, reset);
+	}
+	finish(job);
+}
+
 /* -- News ------------------------------------------------------------------------------- */
 
 /* A peer that reads nothing for a while hears of all that happened then. */
@@ -469,6 +560,9 @@ int main(void)
 		cmocka_unit_test(an_unused_connection_is_no_death),
 		cmocka_unit_test(who_still_listens_is_not_dead),
 		cmocka_unit_test(the_end_of_a_process_beside_us_is_its_death),
+		cmocka_unit_test(another_connection_tells_of_the_end),
+		cmocka_unit_test(a_silent_pair_is_made_anew),
+		cmocka_unit_test(a_goodbye_beside_the_ring_is_repeated),
 		cmocka_unit_test(news_wait_for_room),
 		cmocka_unit_test(nothing_overtakes_news),
 		cmocka_unit_test(goodbyes_wait_for_room),
