@@ -79,6 +79,7 @@ struct tti_mend {
 	bool broken;   /* without a working connection; else there are but doubts  */
 	bool closed;   /* the peer closed it: a live one still listens             */
 	bool ended;    /* PAIR: its process did, unless the network is between us  */
+	bool fresh;    /* PAIR: there was none before, so it may have left unheard */
 	bool refused;  /* it does not: is its goodbye still on the way?            */
 	bool answered; /* it does, but is busy: it has more time                   */
 	char why[256]; /* what the last attempt met with                           */
@@ -90,6 +91,7 @@ enum tti_mend_why {
 	TTI_MEND_SILENT, /* it is given up: nothing came for too long      */
 	TTI_MEND_CLOSED, /* the peer's kernel closed it, so packets arrive */
 	TTI_MEND_ENDED,  /* the same, and it did so in order: PAIR         */
+	TTI_MEND_FRESH,  /* it could not be made: PAIR                     */
 };
 
 /* Mail on its way out, from its head on. */

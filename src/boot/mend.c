@@ -20,6 +20,8 @@
  *     it fell silent                  the peer may be dead since, or have left: a refusal counts
  *                                     after GRACE_MS, so that its goodbye can come another way;
  *                                     no answer at all counts after SILENT_MS
+ *     it could not be made (PAIR)     like one that fell silent, but who refuses has perhaps left, and
+ *                                     had nobody to say goodbye to
  *     bytes do not arrive             a doubt: the new connection is made beside the old one, and
  *                                     nothing follows if that is not possible
  *
@@ -109,6 +111,9 @@ static void describe(const struct tti_mend *mend, char *buf, size_t size)
 {
 	if (mend->closed && mend->refused)
 		(void)snprintf(buf, size, "closed its connection without goodbye: it died");
+	else if (mend->fresh)
+		(void)snprintf(buf, size, "cannot be reached: %s",
+			       mend->why[0] ? mend->why : "no answer");
 	else if (mend->refused)
 		(void)snprintf(buf, size,
 			       "died: its connection fell silent, and nobody listens where it did");
@@ -135,11 +140,11 @@ static bool is_replaced(const struct tti_mend *mend)
 static void lose(struct tti_mend *mend)
 {
 	struct tti_thread *thread = mend->thread;
-	const bool ring = mend->role != TTI_CONN_PAIR;
+	const bool ring = mend->role != TTI_CONN_PAIR, is_refused = mend->refused;
 	struct tti_news news = { .status = TUTTI_EPEER,
 				 .culprit = mend->peer,
 				 .origin = thread->sock->base.rank,
-				 .died = mend->refused };
+				 .died = is_refused && !mend->fresh };
 	char name[TTI_SOCK_NAME], why[WHY];
 
 	describe(mend, why, sizeof(why));
@@ -152,9 +157,12 @@ static void lose(struct tti_mend *mend)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", news.text);
 	if (ring)
 		tti_thread_learn(thread, &news, NULL);
-	tti_conn_lose_peer(thread, news.culprit, news.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, why);
+	tti_mails_forget(thread, news.culprit);
+	/* Beside the ring, who does not answer may do so later. */
+	tti_office_down(&thread->sock->base.office, news.culprit,
+			news.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why, NULL);
 	if (!ring)
-		tti_thread_no_answer(thread, news.culprit, false);
+		tti_thread_no_answer(thread, news.culprit, is_refused && !news.died);
 }
 
 static void refused(struct tti_mend *mend)
@@ -162,7 +170,7 @@ static void refused(struct tti_mend *mend)
 	mend->refused = true;
 	if (!mend->broken || mend->thread->quitting)
 		end(mend); /* who is wrong will be seen on the old connection */
-	else if (mend->closed)
+	else if (mend->closed || mend->fresh)
 		lose(mend);
 	else
 		mend->again_ns = mend->deadline_ns = tti_deadline(GRACE_MS);
@@ -319,7 +327,7 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 {
 	static const char *const what[] = { "does not take what is sent", "fell silent",
 					    "was closed without goodbye",
-					    "was closed without goodbye" };
+					    "was closed without goodbye", "could not be made" };
 	struct tti_mend *mend = tti_zalloc(sizeof(*mend));
 	char name[TTI_SOCK_NAME];
 
@@ -347,6 +355,7 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 	mend->peer = peer;
 	mend->deadline_ns = tti_deadline(CLOSED_MS);
 	mend->backoff_ms = BACKOFF_MS;
+	mend->fresh = why == TTI_MEND_FRESH;
 	mend->next = thread->mends;
 	thread->mends = mend;
 	return mend;
@@ -369,6 +378,7 @@ void tti_mend_begin(struct tti_thread *thread, enum tti_conn_role role, int peer
 		mend->deadline_ns = tti_deadline(mend->closed ? CLOSED_MS : SILENT_MS);
 	}
 	mend->ended |= why == TTI_MEND_ENDED;
+	mend->fresh &= why == TTI_MEND_FRESH;
 	if (mend->ended || (!mend->dial && !mend->refused))
 		mend->again_ns = tti_now_ns();
 }

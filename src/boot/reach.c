@@ -27,6 +27,32 @@ static void end(struct tti_boot_reach *reach)
 	tti_free(reach);
 }
 
+/* Where the network is gone for a while, that is no loss yet: the connection is tried for longer (mend.c),
+ * and questions and mail wait. */
+static void fail_pair(struct tti_thread *thread, int peer, bool refused, const char *why)
+{
+	const struct tti_addr nowhere = { .family = 0 };
+
+	if (tti_mend_has_pair(thread, peer))
+		return;                           /* that knows more, and tells */
+	if (tti_conn_find(thread, peer, false)) { /* has come meanwhile */
+		if (tti_bit_has(thread->asked, (size_t)peer))
+			tti_boot_reach_ask_again(thread, peer);
+	} else if (tti_mend_is_on(thread, peer)) { /* of the ring */
+		tti_thread_no_answer(thread, peer, refused);
+	} else if (!refused && !thread->quitting) {
+		tti_mend_begin(thread, TTI_CONN_PAIR, peer, &nowhere,
+			       tti_conn_linked(thread, TTI_CONN_PAIR, peer) ? TTI_MEND_SILENT
+									    : TTI_MEND_FRESH);
+	} else {
+		tti_thread_no_answer(thread, peer, refused);
+		tti_mails_forget(thread, peer);
+		/* Where nobody listens there will never be somebody again. */
+		tti_office_down(&thread->sock->base.office, peer, TTI_DOWN_LOST, refused, why,
+				NULL);
+	}
+}
+
 static void fail(struct tti_boot_reach *reach)
 {
 	struct tti_thread *thread = reach->thread;
@@ -40,16 +66,10 @@ static void fail(struct tti_boot_reach *reach)
 	tti_copy_list(why + head, sizeof(why) - (size_t)head, tti_error_text());
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d %s", peer, why);
 	end(reach);
-	if (ring) {
+	if (ring)
 		tti_boot_reach_bypass(thread, peer);
-		return;
-	}
-	if (tti_mend_has_pair(thread, peer))
-		return; /* that knows more, and tells */
-	tti_thread_no_answer(thread, peer, refused);
-	tti_mails_forget(thread, peer);
-	/* Where nobody listens there will never be somebody again. */
-	tti_office_down(&thread->sock->base.office, peer, TTI_DOWN_LOST, refused, why, NULL);
+	else
+		fail_pair(thread, peer, refused, why);
 }
 
 static void step(struct tti_boot_reach *reach)
@@ -143,7 +163,7 @@ bool tti_boot_reach_peer(struct tti_thread *thread, int peer)
 		return true;
 	if (!is_reaching(thread, peer))
 		start(thread, TTI_CONN_PAIR, peer);
-	return is_reaching(thread, peer);
+	return is_reaching(thread, peer) || tti_mend_is_on(thread, peer);
 }
 
 /* The answer may have been lost with its connection; what is sent now shows whether it works. */
