@@ -134,6 +134,7 @@ struct tti_thread {
 	struct tti_watch_events events;
 	struct tti_mails mails; /* to be sent                       */
 	struct tti_mails sent;  /* of which nobody said yet that it has come */
+	bool freed;             /* a mend has ended since `mails` was looked at */
 	int64_t tell_ns;        /* when to say what mail has come, TTI_NEVER: nothing is new */
 	struct tti_conn *conns;
 	struct tti_boot_reach *reaches;

@@ -90,6 +90,7 @@ void tti_mails_step(struct tti_thread *thread)
 	struct tti_mails waiting;
 
 	tti_mails_init(&waiting);
+	thread->freed = false;
 	while (thread->mails.first) {
 		struct tti_outmail *mail = thread->mails.first;
 		tutti_status status;

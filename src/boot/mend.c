@@ -74,6 +74,7 @@ static void end(struct tti_mend *mend)
 	while (*link != mend)
 		link = &(*link)->next;
 	*link = mend->next;
+	mend->thread->freed = true;
 	tti_dial_stop(mend->dial);
 	tti_free(mend);
 }

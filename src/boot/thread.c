@@ -183,11 +183,17 @@ static int64_t tick(struct tti_thread *thread)
 		thread->bypass_ns = TTI_NEVER;
 		tti_boot_reach_bypass(thread, thread->gap);
 	}
-	tti_mails_step(thread); /* may begin to reach somebody */
+	/* Each may leave something to do to those behind it: a doubt to mail and to reaches, mail to
+	 * reaches, one that failed to a mend. */
+	(void)tti_conn_doubt(thread);
+	tti_mails_step(thread);
 	next_ns = earlier(next_ns, tti_boot_reach_step(thread));
 	next_ns = earlier(next_ns, tti_mails_tell(thread));
-	next_ns = earlier(next_ns, tti_conn_doubt(thread));
 	next_ns = earlier(next_ns, tti_mend_step(thread));
+	next_ns = earlier(next_ns, thread->doubt_ns);
+	/* Mail that waited for a mend goes another way, or makes one. */
+	if (thread->freed && thread->mails.first)
+		next_ns = tti_now_ns();
 	return thread->quitting ? next_ns : earlier(next_ns, thread->bypass_ns);
 }
 
