@@ -444,7 +444,8 @@ static void hear_conn(struct tti_ear *ear, uint32_t events)
 		return;
 	}
 	if (n <= 0) {
-		end(conn, n < 0 ? errno : 0);
+		/* The system tells of an error once: sending may have heard of it. */
+		end(conn, n < 0 ? errno : conn->tunnel->broken);
 		return;
 	}
 	for (size_t at = 0, used; at < (size_t)n; at += used) {

@@ -80,7 +80,7 @@ ssize_t tti_tunnel_sendv(struct tti_tunnel *tunnel, const struct iovec *iov, siz
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0) {
-			tunnel->broken = errno != EAGAIN && errno != EWOULDBLOCK;
+			tunnel->broken = errno == EAGAIN || errno == EWOULDBLOCK ? 0 : errno;
 			return -1;
 		}
 		tunnel->out_at += (size_t)sent;

@@ -33,7 +33,7 @@ struct tti_tunnel {
 	size_t nin;          /* bytes of a record that came                         */
 	size_t nopen, taken; /* bytes that were opened, and given to the caller     */
 	bool failed;         /* something came that the other side did not send     */
-	bool broken;         /* sending failed                                      */
+	int broken;          /* the errno that sending failed with, 0: it did not   */
 	uint8_t out_bytes[TTI_TUNNEL_HEAD + TTI_TUNNEL_RECORD + TTI_SEAL_MAC];
 	uint8_t in_bytes[TTI_TUNNEL_HEAD + TTI_TUNNEL_RECORD + TTI_SEAL_MAC];
 };
