@@ -237,6 +237,8 @@ def left_behind(place, shm_before):
 
 def build(tree, chosen):
     targets = sorted({name for kind in chosen for name in KINDS[kind].programs})
+    if not os.path.exists(f"{tree}/CMakeCache.txt"):
+        sys.exit(f"{tree} is no tree of a build: make it first, by cmake --preset {os.path.basename(tree)}")
     if targets:
         subprocess.run(["cmake", "--build", tree, "-j", str(os.cpu_count()), "--target", *targets],
                        check=True, stdout=subprocess.DEVNULL)
