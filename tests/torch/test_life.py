@@ -159,6 +159,29 @@ def monitored_barrier(rank: int, n: int) -> None:
         raises(RuntimeError, "let nobody pass", lambda: group.monitored_barrier(SECOND))
 
 
+def monitored_barrier_that_one_leaves(rank: int, n: int) -> None:
+    """It came, and its time is over before the last one comes: nobody passes the next barrier too early."""
+    group = dist.distributed_c10d._get_default_group()
+    store = dist.distributed_c10d._get_default_store()
+    long = datetime.timedelta(seconds=100)
+    if rank == 0:
+        raises(RuntimeError, "Ranks 1 failed to pass", lambda: group.monitored_barrier(long))
+    elif rank == 1:
+        raises(RuntimeError, "let nobody pass", lambda: group.monitored_barrier(3 * SECOND))
+        store.set("left", "yes")
+    else:
+        store.get("left")
+        group.monitored_barrier(long)
+    dist.barrier()
+    for turn in range(1, 3):
+        if rank == 0:
+            time.sleep(0.5)
+            store.add("coming", 1)
+        group.monitored_barrier(long)
+        assert store.add("coming", 0) == turn, rank
+        dist.barrier()
+
+
 def monitored_barriers_of_groups_in_turn(rank: int, n: int) -> None:
     """In one store none passes by what another has left there, be it that all came or that one did not."""
     store = dist.PrefixStore("turns", dist.distributed_c10d._get_default_store())
@@ -556,6 +579,9 @@ class Life(Ranks):
 
     def test_monitored_barrier(self) -> None:
         self.each(monitored_barrier, [3])
+
+    def test_monitored_barrier_that_one_leaves(self) -> None:
+        self.each(monitored_barrier_that_one_leaves, [3])
 
     @unittest.skipIf(OLD, "this PyTorch uses no store twice")
     def test_monitored_barriers_of_groups_in_turn(self) -> None:

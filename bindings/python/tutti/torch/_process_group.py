@@ -156,7 +156,9 @@ class _Group(Operations):
         entry.end(None)
 
     # Rank 0 takes back the 1 that each other rank adds to a number of its own: so nothing is left for the
-    # next barrier, nor for the group that uses this store next.
+    # next barrier, nor for the group that uses this store next. If that rank's time was over before, and it
+    # took its 1 back, a -1 is left. Only that rank makes up for it, when it comes next: it waits for 0, so it
+    # must not see that the number is 0 in between.
     def _waits(self, rank: int, number: int = 0) -> int:
         return int(self._store.add(f"{NAME}/barrier/{rank}", number))
 
@@ -177,12 +179,15 @@ class _Group(Operations):
             who = "Ranks " if wait_all_ranks else "Rank "
             raise RuntimeError(f"{who}{', '.join(map(str, missing))} failed to pass "
                                f"monitoredBarrier in {milliseconds(limit)} ms")
-        for rank in range(1, self._engine.size):
-            self._waits(rank, -1)
+        left = [rank for rank in range(1, self._engine.size) if self._waits(rank, -1) < 0]
+        if left:
+            raise RuntimeError(f"Ranks {', '.join(map(str, left))} failed to pass monitoredBarrier: they "
+                               f"came, and their time was over before all had come")
 
     def _pass(self, deadline: float, limit: timedelta) -> None:
         rank = self._engine.rank
-        self._waits(rank, 1)
+        while self._waits(rank, 1) <= 0:
+            pass
         passes = False
         try:
             passes = becomes(lambda: self._waits(rank) == 0, deadline)
