@@ -10,12 +10,14 @@ import time
 import traceback
 import unittest
 import weakref
+from typing import List
 
 import torch
 import torch.distributed as dist
 
 import tutti.torch
 from tutti import _c
+from tutti.torch import _engine
 from tutti.torch._process_group import HAS_BACKENDS
 from ranks import KILLED, Ranks, raises, run, same
 from torch._C import _distributed_c10d as c10d
@@ -145,6 +147,75 @@ def deadline_of_init(rank: int, n: int) -> None:
         store.set("over", "yes")
     else:
         store.get("over")
+
+
+def init_that_fails(rank: int, n: int) -> None:
+    """Who comes after rank 0 has given up hears that, and why, at once."""
+    store = dist.distributed_c10d._get_default_store()
+    dist.destroy_process_group()
+    following = dist.PrefixStore("next", store)
+    if rank == 0:
+        raises(tutti.torch.BackendError, "Timed out",
+               lambda: _engine.join(following, "id", rank, n, SECOND, "next"))
+        store.set("over", "yes")
+        return
+    store.get("over")
+    begun = time.monotonic()
+    error = raises(tutti.torch.BackendError, "rank 0 failed",
+                   lambda: _engine.join(following, "id", rank, n, 60 * SECOND, "next"))
+    assert "Timed out" in str(error) and time.monotonic() - begun < 30, error
+
+
+class PlainStore(dist.Store):
+    """A store in Python that can do no more than some of PyTorch's own."""
+
+    def __init__(self, inner: dist.Store, setters: int = 100) -> None:
+        super().__init__()
+        self._inner = inner
+        self._setters = setters
+
+    def set(self, key: str, value: str) -> None:
+        self._setters -= 1
+        if self._setters < 0:
+            raise RuntimeError("the store is gone")
+        self._inner.set(key, value)
+
+    def get(self, key: str) -> bytes:
+        return self._inner.get(key)
+
+    def add(self, key: str, number: int) -> int:
+        return self._inner.add(key, number)
+
+    if hasattr(dist.Store, "check"):
+        def check(self, keys: List[str]) -> bool:
+            return self._inner.check(keys)
+
+    def wait(self, keys: List[str], timeout: datetime.timedelta) -> None:
+        self._inner.wait(keys, timeout)
+
+
+def init_with_a_plain_store(rank: int, n: int) -> None:
+    """It deletes no key: the next group that uses it does not take the old id for its own. One that
+    fails behind the making of the communicator leaves nothing of that."""
+    store = dist.PrefixStore("plain", dist.distributed_c10d._get_default_store())
+    for turn in range(3):
+        if rank == 0 and turn:
+            time.sleep(0.3)
+        comm = _engine.join(PlainStore(store), "id", rank, n, 30 * SECOND, "plain")
+        engine = _engine.Engine(comm, rank, n, 30 * SECOND, "plain", "tutti")
+        engine.run_now(engine.note("barrier"), _c.tutti_barrier, comm, None)
+        engine.shutdown()
+    if rank == 0:
+        raises(RuntimeError, "the store is gone",
+               lambda: _engine.join(PlainStore(store, 1), "id", rank, n, 30 * SECOND, "plain"))
+        return
+
+    def join_and_call() -> None:
+        comm = _engine.join(PlainStore(store), "id", rank, n, 30 * SECOND, "plain")
+        engine = _engine.Engine(comm, rank, n, 30 * SECOND, "plain", "tutti")
+        engine.run(engine.note("barrier"), _c.tutti_barrier, (), c10d.BarrierOptions(), []).wait()
+
+    raises(tutti.torch.BackendError, "rank 0", join_and_call)
 
 
 def monitored_barrier(rank: int, n: int) -> None:
@@ -576,6 +647,12 @@ class Life(Ranks):
 
     def test_deadline_of_init(self) -> None:
         self.each(deadline_of_init, [2])
+
+    def test_init_that_fails(self) -> None:
+        self.each(init_that_fails, [2])
+
+    def test_init_with_a_plain_store(self) -> None:
+        self.each(init_with_a_plain_store, [2, 3])
 
     def test_monitored_barrier(self) -> None:
         self.each(monitored_barrier, [3])
