@@ -10,7 +10,7 @@ import time
 import traceback
 import unittest
 import weakref
-from typing import List
+from typing import Any, Callable, List
 
 import torch
 import torch.distributed as dist
@@ -58,12 +58,68 @@ def futures(rank: int, n: int) -> None:
     work = dist.broadcast(tensor, 0, async_op=True)
     work.wait()
     same(work.get_future().wait()[0], tensor)
-    # A future calls from the stream's thread, where the next call may be begun.
+    # Where a future calls the next call may be begun.
     again = torch.ones(2)
     nested = dist.all_reduce(tensor, async_op=True).get_future().then(
         lambda _: dist.all_reduce(again, async_op=True))
     nested.wait().wait()
     same(again, torch.full((2,), float(n)))
+
+
+def waits_in_callbacks(rank: int, n: int) -> None:
+    """A callback may wait for what it begins, and that have such callbacks; they run in the order of calls."""
+    order: List[int] = []
+
+    def added(tensor: torch.Tensor) -> torch.Tensor:
+        """As PyTorch's hook powerSGD_hook does."""
+        return dist.all_reduce(tensor, async_op=True).get_future().wait()[0]
+
+    def callback(k: int) -> Callable[[Any], torch.Tensor]:
+        def call(done: Any) -> torch.Tensor:
+            order.append(k)
+            total = added(done.value()[0].clone())
+            dist.all_reduce(total)
+            inner = dist.all_reduce(torch.ones(k + 1), async_op=True).get_future().then(
+                lambda given: added(given.value()[0]) + k)
+            dist.all_reduce(total, async_op=True).wait()
+            return total + inner.wait()
+        return call
+
+    begun = [dist.all_reduce(torch.ones(k + 1), async_op=True) for k in range(10)]
+    futures = [work.get_future().then(callback(k)) for k, work in enumerate(begun)]
+    for k, future in enumerate(futures):
+        same(future.wait(), torch.full((k + 1,), float(n**4 + n**2 + k)))
+    assert order == list(range(10)), order
+    # It may wait for a later call of the program, too.
+    first, second = (dist.all_reduce(torch.ones(1 << 20), async_op=True) for _ in range(2))
+    chained = first.get_future().then(lambda _: second.get_future().wait()[0])
+    same(chained.wait(), torch.full((1 << 20,), float(n)))
+
+
+def callbacks_at_the_end(rank: int, n: int) -> None:
+    """Who destroys a group waits for its callbacks, whose calls are refused from then on."""
+    store, engine = dist.distributed_c10d._get_default_store(), tutti.torch.engine_of()
+    if rank:
+        store.get("called")
+        dist.all_reduce(torch.ones(2))
+        store.get("over")
+        return
+    ran, group = [], dist.distributed_c10d._get_default_group()
+
+    def late(_: Any) -> None:
+        while engine.stream is not None:
+            time.sleep(0.01)
+        raises(RuntimeError, "shut down", lambda: dist.all_reduce(torch.ones(2), group=group, async_op=True))
+        ran.append(rank)
+
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    work.get_future().then(late)
+    store.set("called", "yes")
+    work.wait()
+    dist.destroy_process_group()
+    engine.shutdown()
+    assert ran == [0]
+    store.set("over", "yes")
 
 
 def waits_with_a_limit(rank: int, n: int) -> None:
@@ -627,6 +683,12 @@ class Life(Ranks):
 
     def test_futures(self) -> None:
         self.each(futures)
+
+    def test_waits_in_callbacks(self) -> None:
+        self.each(waits_in_callbacks)
+
+    def test_callbacks_at_the_end(self) -> None:
+        self.each(callbacks_at_the_end, [2])
 
     def test_waits_with_a_limit(self) -> None:
         self.each(waits_with_a_limit, [2])

@@ -5,6 +5,7 @@ later and the Work of each, deadlines, the end, and a record of what was called 
 Threads: what a group does is done under its lock, since a communicator is one thread's at a time;
 abort() takes none, nor do messages and windows. The stream's thread finishes each Work, with the GIL,
 and never touches the Engine: so an Engine, whose end waits for that thread, is never freed on it.
+Callbacks of futures run on other threads: see Callbacks.
 """
 import atexit
 import collections
@@ -13,6 +14,7 @@ import ctypes
 import itertools
 import logging
 import math
+import queue
 import threading
 import time
 import weakref
@@ -98,6 +100,66 @@ _numbers = itertools.count(1)
 _futures = threading.Lock()
 
 
+class Callbacks:
+    """Threads that complete the futures of a group's calls, since a callback may begin a call and wait for
+    it, which the stream's thread could not end meanwhile.
+
+    Threads: the program is at depth 0. A thread at depth 1 completes the futures of its calls in their order,
+    so that callbacks begin the same calls in the same order on all ranks; one at depth 2 those of calls that
+    callbacks at depth 1 begin; and so on. So what a callback waits for never has to come behind it."""
+
+    def __init__(self) -> None:
+        self._queues: Dict[int, "queue.SimpleQueue[Optional[Work]]"] = {}
+        self._threads: List[threading.Thread] = []
+
+    @staticmethod
+    def depth() -> int:
+        """The depth of this thread."""
+        return getattr(_here, "depth", 0)
+
+    def settle(self, work: "Work", depth: int) -> None:
+        """Complete the future of a Work that was begun at that depth. By the stream's thread alone."""
+        jobs = self._queues.get(depth)
+        if jobs is None:
+            jobs = queue.SimpleQueue()
+            thread = threading.Thread(target=self._serve, args=(jobs, depth + 1), daemon=True,
+                                      name=f"tutti callbacks {depth + 1}")
+            try:
+                thread.start()
+            except RuntimeError:  # The interpreter ends, or there are too many.
+                work.settle()
+                return
+            self._queues[depth] = jobs
+            self._threads.append(thread)
+        jobs.put(work)
+
+    # Does not touch the Engine either, so that its end may wait for the thread.
+    @staticmethod
+    def _serve(jobs: "queue.SimpleQueue[Optional[Work]]", depth: int) -> None:
+        _here.depth = depth
+        while True:
+            work = jobs.get()
+            if work is None:
+                return
+            try:
+                work.settle()
+            except Exception:  # pylint: disable=broad-except
+                _log.exception("a future was not completed")
+            del work
+
+    def end(self) -> None:
+        """Wait until all callbacks have run. When the stream is gone, so nothing comes any more."""
+        for jobs in self._queues.values():
+            jobs.put(None)
+        # A callback may have had the last reference to the group.
+        if threading.current_thread() not in self._threads:
+            for thread in self._threads:
+                thread.join()
+
+
+_here = threading.local()
+
+
 class Work(c10d.Work):  # type: ignore[misc]
     """A call that was begun. Any thread may wait for it, or ask."""
 
@@ -111,11 +173,14 @@ class Work(c10d.Work):  # type: ignore[misc]
         self._outputs = outputs
         self._held = held
         self._failed = engine.held_by_failed
+        self._callbacks = engine.callbacks
+        self._depth = Callbacks.depth()
         self._after = after
         self._gate = threading.Lock()
         self._gate.acquire()
         self._error: Optional[BaseException] = None
         self._future: Optional[torch.futures.Future] = None
+        self._is_settled = False
         self._expired: Optional[BaseException] = None
         self._over = False
         self._source = -1
@@ -139,13 +204,19 @@ class Work(c10d.Work):  # type: ignore[misc]
         self._entry.end(error)
         self._gate.release()
         if future is not None:
-            self._settle(future)
+            self._callbacks.settle(self, self._depth)
 
     def is_of(self, engine: "Engine") -> bool:
         """Whether the call is on the communicator of `engine`."""
         return self._of == id(engine)
 
-    def _settle(self, future: torch.futures.Future) -> None:
+    def settle(self) -> None:
+        """Complete the future, by whoever comes first."""
+        with _futures:
+            future = None if self._is_settled else self._future
+            self._is_settled = True
+        if future is None:
+            return
         if self._error is not None:
             future.set_exception(self._error)
         else:
@@ -177,14 +248,18 @@ class Work(c10d.Work):  # type: ignore[misc]
 
     def get_future(self) -> torch.futures.Future:
         """A future of the call's outputs."""
+        # Outside of the lock, as making it may run a destructor that comes here, too.
+        made, depth = torch.futures.Future(), Callbacks.depth()
         with _futures:
-            future, over = self._future, self._over
-            if future is None:
-                future = self._future = torch.futures.Future()
-            else:
-                over = False
-        if over:
-            self._settle(future)
+            is_new = self._future is None
+            if is_new:
+                self._future = made
+            future = self._future
+            # A callback that waits for a call of the program does not wait for its own thread.
+            self._depth = max(self._depth, depth)
+            settles = self._over and (is_new or depth > 0)
+        if settles:
+            self.settle()
         return future
 
     def is_completed(self) -> bool:
@@ -219,7 +294,7 @@ def finished(outputs: List[torch.Tensor]) -> Work:
     c10d.Work.__init__(work)
     work._outputs = outputs  # pylint: disable=protected-access
     work._error = work._future = None  # pylint: disable=protected-access
-    work._over = True  # pylint: disable=protected-access
+    work._over, work._is_settled, work._depth = True, False, 0  # pylint: disable=protected-access
     work._source = -1  # pylint: disable=protected-access
     return work
 
@@ -371,6 +446,7 @@ class Engine:
         self.held_by_failed: List[Any] = []
         self._record: Deque[Entry] = collections.deque(maxlen=RECORD)
         self._kept: Deque[Work] = collections.deque(maxlen=RECORD)
+        self.callbacks = Callbacks()
         stream = ctypes.c_void_p()
         status = _c.tutti_stream_create(ctypes.byref(stream))
         if status < 0:
@@ -422,6 +498,12 @@ class Engine:
         # must stay all the same.
         _under_way[number] = work
         with lock, self._queue, self._within(limit):
+            if self.stream is None:
+                # By a callback while shutdown() waits for it.
+                del _under_way[number]
+                error = BackendError(f"{entry.call}: the process group was shut down")
+                entry.end(error)
+                raise error
             status = function(*arguments, self.comm, self.stream)
             if status < 0:
                 del _under_way[number]
@@ -531,7 +613,9 @@ class Engine:
         """Wait for what was begun on this rank, then free the communicator. Waits for no other rank:
         messages that were sent are received all the same."""
         self.owner = None
-        stream, self.stream = self.stream, None
+        with self._queue:
+            stream, self.stream = self.stream, None
+        interrupted: Optional[BaseException] = None
         if stream is not None:
             if _c.tutti_stream_synchronize(stream) == _Status.TUTTI_AGAIN:
                 self.abort()
@@ -539,6 +623,11 @@ class Engine:
             for number, work in list(_under_way.items()):
                 if work.is_of(self):
                     del _under_way[number]
+            try:
+                self.callbacks.end()
+            except BaseException as error:  # of a handler of a signal  # pylint: disable=broad-except
+                interrupted = error
+                self.abort()
         comm, self.comm = self.comm, None
         if comm is not None:
             _c.tutti_comm_destroy(comm)
@@ -550,6 +639,8 @@ class Engine:
             self.channel.close()
         self.held_by_failed.clear()
         interrupts.reraise()
+        if interrupted is not None:
+            raise interrupted
 
     def __del__(self) -> None:
         if getattr(self, "stream", None) is not None:
