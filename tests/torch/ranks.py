@@ -93,6 +93,14 @@ def bits(tensor: torch.Tensor) -> bytes:
     return bytes(tensor.view(torch.uint8).tolist()) if tensor.numel() else b""
 
 
+def meet(n: int) -> None:
+    """Wait for all ranks, by the store, so that none is in a call of the group when this returns."""
+    store = dist.distributed_c10d._get_default_store()
+    store.add("meeting", 1)
+    while store.add("meeting", 0) < n:
+        time.sleep(0.01)
+
+
 def raises(kinds: Any, text: str, call: Callable[[], Any]) -> BaseException:
     """The exception that `call` raises; it is one of `kinds` and says `text`."""
     try:

@@ -14,7 +14,8 @@ import torch
 import torch.distributed as dist
 
 import tutti.torch
-from ranks import KILLED, Ranks, raises, run, same
+from tutti import _c
+from ranks import KILLED, Ranks, meet, raises, run, same
 from torch._C import _distributed_c10d as c10d
 
 COUNT = 1000
@@ -59,6 +60,29 @@ def puts(rank: int, n: int, make: Callable[[int], torch.Tensor]) -> None:
              torch.full((COUNT,), float((rank - 1) % n), dtype=torch.float64))
     window.tensor_deregister()
     raises(RuntimeError, "tensor_register", lambda: window.put(mine, 0))
+
+
+def ends_that_are_refused(rank: int, n: int) -> None:
+    """The window is there, and its tensor, until it has ended."""
+    tensor = plain(COUNT)
+    window, engine = tutti.torch.new_window(tensor), tutti.torch.engine_of()
+    window.fence()
+    assert _c.tutti_group_start() == 0
+    raises(RuntimeError, "TUTTI_EUSAGE", window.tensor_deregister)
+    assert _c.tutti_group_end() <= 0
+    assert list(engine.windows.values()) == [tensor]
+    window.put(torch.full((1,), float(rank)), (rank + 1) % n)
+    window.fence()
+    same(tensor[:1], torch.full((1,), float((rank - 1) % n)))
+    window.tensor_deregister()
+    window.tensor_deregister()
+    assert not engine.windows
+    # A tensor of a window whose group was lost stays as long as the group.
+    window = tutti.torch.new_window(tensor)
+    meet(n)
+    engine.run_now(engine.note("revoke"), _c.tutti_comm_revoke, engine.comm)
+    raises(tutti.torch.BackendError, "TUTTI_EREVOKED", window.tensor_deregister)
+    assert not engine.windows and any(held is tensor for held in engine.held_by_failed)
 
 
 def gets(rank: int, n: int, make: Callable[[int], torch.Tensor]) -> None:
@@ -182,6 +206,9 @@ def death(rank: int, n: int) -> None:
 class Windows(Ranks):
     def test_puts(self) -> None:
         self.each(each_memory(puts))
+
+    def test_ends_that_are_refused(self) -> None:
+        self.each(ends_that_are_refused)
 
     def test_gets(self) -> None:
         self.each(each_memory(gets))

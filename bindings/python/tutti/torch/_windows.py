@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Windows: a rank writes and reads the tensor of another, which makes no call for it."""
 import ctypes
+import os
 from types import SimpleNamespace
 from typing import Any, Callable, Optional, Sequence, Tuple
 
@@ -25,6 +26,7 @@ class Window:
     def __init__(self, engine: Engine, tensor: Optional[torch.Tensor] = None) -> None:
         self._engine = engine
         self._handle: Optional[int] = None
+        self._process = os.getpid()
         if tensor is not None:
             self.tensor_register(tensor)
 
@@ -48,11 +50,23 @@ class Window:
 
     def tensor_deregister(self) -> None:
         """End the window. All ranks call this; what they have put is there when it returns."""
-        handle, self._handle = self._handle, None
-        if self._engine.windows.pop(handle, None) is not None:
-            entry = self._engine.note("end_window")
-            self._engine.run_now(entry, _c.tutti_window_destroy, handle)
-            entry.end(None)
+        engine, handle = self._engine, self._handle
+        if handle not in engine.windows:
+            self._handle = None
+            return
+        entry = engine.note("end_window")
+        with engine.lock:
+            status = _c.tutti_window_destroy(handle)
+        # Else the window is still there, and others reach the tensor, but in a child of a fork.
+        if status != _c.tutti_status.TUTTI_EUSAGE or os.getpid() != self._process:
+            self._handle = None
+            tensor = engine.windows.pop(handle, None)
+            if status <= _c.TUTTI_STATUS_LOST:
+                # Others may be in calls that write to it, whenever the group was lost.
+                engine.held_by_failed.append(tensor)
+        if status < 0:
+            raise engine.failed(entry, status)
+        entry.end(None)
 
     def _run(self, function: Any, peer: int, arguments: Tuple[Any, ...], async_op: bool, opts: Any,
              tensors: Sequence[torch.Tensor] = (), held: Any = None,
