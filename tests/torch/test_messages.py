@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Send and receive: with tags, from any source, many at once, beside collectives."""
 import datetime
+import gc
 import os
 import signal
 import time
 import unittest
+import weakref
 
 import torch
 import torch.distributed as dist
 
 import tutti.torch
-from ranks import KILLED, Ranks, raises, run, same
+from tutti import _c
+from ranks import KILLED, Ranks, meet, raises, run, same
 from test_operations import OTHERS, TYPES, of, zeros
 
 LONG = 300000  # elements: more than a message that is kept until it is asked for
@@ -116,6 +119,25 @@ def left(rank: int, n: int) -> None:
     dist.barrier()
 
 
+def left_and_lost(rank: int, n: int) -> None:
+    """Memory of receives that nobody waits for stays when the group is lost, as long as the group."""
+    engine = tutti.torch.engine_of()
+    place = torch.zeros(LONG)
+    reference = weakref.ref(place)
+    dist.irecv(place, (rank + 1) % n)
+    del place
+    meet(n)
+    engine.run_now(engine.note("revoke"), _c.tutti_comm_revoke, engine.comm)
+    for _ in range(2):
+        raises(tutti.torch.BackendError, "TUTTI_", lambda: dist.recv(torch.zeros(2), (rank + 1) % n))
+    gc.collect()
+    assert reference() is not None and not engine.channel._left
+    assert any(held is reference() for held in engine.held_by_failed)
+    engine.shutdown()
+    gc.collect()
+    assert reference() is None
+
+
 def mistakes(rank: int, n: int) -> None:
     """A receive that does not fit is an error, and the group goes on."""
     if rank == 0:
@@ -197,6 +219,9 @@ class Messages(Ranks):
 
     def test_left(self) -> None:
         self.each(left, [2])
+
+    def test_left_and_lost(self) -> None:
+        self.each(left_and_lost, [2])
 
     def test_mistakes(self) -> None:
         self.each(mistakes, [2])

@@ -4,12 +4,13 @@
 Nobody finishes a request but a thread that waits for it, so the Work of one asks the library
 whenever it is asked; a future of it has a thread that waits.
 """
+import collections
 import ctypes
 import threading
 import time
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Deque, List, Optional, Tuple
 
 import torch
 from torch._C import _distributed_c10d as c10d
@@ -189,18 +190,23 @@ class Channel:
         entry.end(None)
         self.handle: Optional[int] = handle.value
         # Requests whose Work nobody has any more, and their memory.
-        self._left: List[Tuple[int, Any]] = []
+        self._left: Deque[Tuple[int, Any]] = collections.deque()
 
     def leave(self, number: int, place: Any) -> None:
-        """Keep the memory of a request that nobody waits for."""
+        """Keep the memory of a request that nobody waits for. Takes no lock, as a destructor calls it."""
         self._left.append((number, place))
 
     def _sweep(self) -> None:
+        engine = self.engine()
         with self.lock:
-            left, self._left = self._left, []
-            for number, place in left:
-                if _c.tutti_message_wait(self.handle, number, 0, None) == _AGAIN:
+            for _ in range(len(self._left)):
+                number, place = self._left.popleft()
+                status = _c.tutti_message_wait(self.handle, number, 0, None)
+                if status == _AGAIN:
                     self._left.append((number, place))
+                elif engine is not None and status <= _c.TUTTI_STATUS_LOST:
+                    # Its peer may still write to it.
+                    engine.held_by_failed.append(place)
 
     def _begin(self, function: Callable[..., int], entry: Entry, tensor: torch.Tensor,
                place: torch.Tensor, peer: int, tag: int, is_receive: bool) -> Message:
