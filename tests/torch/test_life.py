@@ -19,7 +19,7 @@ import tutti.torch
 from tutti import _c
 from tutti.torch import _engine
 from tutti.torch._process_group import HAS_BACKENDS
-from ranks import KILLED, Ranks, raises, run, same
+from ranks import KILLED, Ranks, meet, raises, run, same
 from torch._C import _distributed_c10d as c10d
 
 SECOND = datetime.timedelta(seconds=1)
@@ -379,6 +379,32 @@ def buffers_of_failed_calls(rank: int, n: int) -> None:
     store.set("over", "yes")
 
 
+def error_of_the_group(rank: int, n: int) -> None:
+    """It is raised anew by each call that comes too late, and keeps nothing alive."""
+    engine = tutti.torch.engine_of()
+    dist.barrier()
+    meet(n)
+    if rank == 0:
+        engine.abort()
+    first = raises(tutti.torch.BackendError, "", lambda: dist.all_reduce(torch.ones(2)))
+    engine.abort()
+    second, third = (raises(tutti.torch.BackendError, "", dist.barrier) for _ in range(2))
+    assert second is not third and second is not first
+    # Where the call is queued, as with PyTorch 1, its Work alone may have the error.
+    if engine.error is not None:
+        assert str(first) == str(second) == str(third) and engine.error.__traceback__ is None
+    traceback.clear_frames(first.__traceback__)
+    gc.collect()
+    gc.disable()
+    try:
+        reference = weakref.ref(engine)
+        del first, second, third, engine
+        dist.destroy_process_group()
+        assert HAS_BACKENDS or reference() is None
+    finally:
+        gc.enable()
+
+
 def mismatch(rank: int, n: int) -> None:
     error = raises(tutti.torch.BackendError, "TUTTI_EMISMATCH",
                    lambda: dist.all_reduce(torch.ones(2 + rank)))
@@ -734,6 +760,9 @@ class Life(Ranks):
         global ASYNC  # pylint: disable=global-statement
         for ASYNC in (True, False):
             self.each(buffers_of_failed_calls, [2], timeout=1.0)
+
+    def test_error_of_the_group(self) -> None:
+        self.each(error_of_the_group, [2])
 
     def test_mismatch(self) -> None:
         self.each(mismatch, [3])

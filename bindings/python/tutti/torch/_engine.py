@@ -58,6 +58,11 @@ def error_of(status: int, call: str, comm: Optional[int] = None) -> Exception:
     return (RuntimeError if status in _MISTAKES else BackendError)(text)
 
 
+def fresh(error: BaseException) -> BaseException:
+    """`error` without a traceback, whose frames would keep all that they use, the group among it."""
+    return type(error)(*error.args)
+
+
 class Entry:
     """What the record has of one call; a profiler that is on has it, too."""
 
@@ -462,7 +467,8 @@ class Engine:
              peer: int = -1, is_collective: bool = True) -> Entry:
         """Begin a call in the record; `tensors` are what it reads."""
         if self.comm is None:
-            raise self.error or BackendError(f"{call}: the process group was shut down")
+            raise (fresh(self.error) if self.error is not None else
+                   BackendError(f"{call}: the process group was shut down"))
         self._number += 1
         self.ncollectives += is_collective
         entry = Entry(self._number, self.title, call, elements, tensors, peer)
@@ -586,7 +592,7 @@ class Engine:
     def report(self, error: BaseException) -> None:
         """Log the record once, with what ended the group."""
         if self.error is None:
-            self.error = error
+            self.error = fresh(error)
             self._lost_at = time.time()
             calls = "\n".join(f"  {entry}" for entry in self.record()[-16:])
             _log.warning("rank %d of %d of the group %s: %s\nits last calls:\n%s", self.rank,
