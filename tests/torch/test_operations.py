@@ -124,6 +124,15 @@ def all_reduce_sparse(rank: int, n: int) -> None:
     dist.all_reduce(mine, async_op=True).wait()
     same(mine.to_dense(), sum(sparse(r).to_dense() for r in range(n)))
     # One that has nothing.
+    with torch.inference_mode():
+        mine = sparse(rank)
+    dist.all_reduce(mine)
+    with torch.inference_mode():
+        same(mine.to_dense(), sum(sparse(r).to_dense() for r in range(n)))
+    mine = sparse(rank)
+    with torch.inference_mode():
+        dist.all_reduce(mine)
+    same(mine.to_dense(), sum(sparse(r).to_dense() for r in range(n)))
     if rank == 0:
         mine = torch.sparse_coo_tensor(torch.zeros(2, 0), torch.zeros(0, 2), (n + 1, n + 1, 2))
     else:

@@ -36,7 +36,8 @@ def all_reduce(engine: Engine, tensor: torch.Tensor, reduction: Any) -> None:
     if reduction != dist.ReduceOp.SUM:
         raise RuntimeError("allreduce: of sparse tensors there is only the sum: unsupported "
                            "reduction operation")
-    with torch.inference_mode(False), torch.no_grad():
+    # A tensor of inference mode can be read and written in that mode alone, and another outside of it.
+    with torch.inference_mode(tensor.is_inference()), torch.no_grad():
         mine = tensor.detach().coalesce()
         indices, values = mine.indices().t().contiguous(), mine.values().contiguous()
         entry = engine.note("sparse_all_reduce", values.numel(), [mine])
