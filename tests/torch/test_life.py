@@ -429,6 +429,17 @@ def aborted(rank: int, n: int) -> None:
     raises(RuntimeError, "", dist.barrier)
 
 
+def aborted_beside_another_backend(rank: int, n: int) -> None:
+    """PyTorch has the C++ half of the backend alone, and asks for the other one until the end."""
+    tutti.torch.engine_of().abort()
+    gc.collect()
+    raises(RuntimeError, "", dist.barrier)
+    group = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
+    assert isinstance(group, tutti.torch.TuttiBackend)
+    raises(RuntimeError, "shut down", lambda: dist.all_reduce(torch.ones(2)))
+    assert group.get_error() == c10d.ErrorType.COMM_ERROR
+
+
 def aborted_before_the_call(rank: int, n: int) -> None:
     """By another thread, when the call is in the record and not in the library."""
     engine = tutti.torch.engine_of()
@@ -769,6 +780,10 @@ class Life(Ranks):
 
     def test_aborted(self) -> None:
         self.each(aborted, [3])
+
+    @unittest.skipUnless(HAS_BACKENDS, "in this PyTorch a group has no backend beside Tutti")
+    def test_aborted_beside_another_backend(self) -> None:
+        self.each(aborted_beside_another_backend, [2], backend="cpu:tutti,cuda:gloo")
 
     def test_aborted_before_the_call(self) -> None:
         self.each(aborted_before_the_call, [2])

@@ -610,7 +610,6 @@ class Engine:
 
     def abort(self) -> None:
         """End what is under way here with an error, and the group on all ranks. Any thread."""
-        self.owner = None
         comm, self.comm = self.comm, None
         if comm is not None:
             _c.tutti_comm_abort(comm)
@@ -660,7 +659,7 @@ _engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
 def _at_exit() -> None:
     """What was not destroyed must end while there is an interpreter for the threads of streams."""
     for engine in list(_engines):
-        if engine.comm is None:
+        if engine.stream is None:
             continue
         if engine.lock.acquire(blocking=False):  # pylint: disable=consider-using-with
             engine.lock.release()
