@@ -122,6 +122,26 @@ def callbacks_at_the_end(rank: int, n: int) -> None:
     store.set("over", "yes")
 
 
+def works_that_are_kept(rank: int, n: int) -> None:
+    """Old PyTorch holds no more of a Work than its C++ half, so that the other one stays until it was asked."""
+    number = 4 * _engine.RECORD
+    works = [weakref.ref(dist.all_reduce(torch.ones(2), async_op=True)) for _ in range(number)]
+    dist.barrier()
+    gc.collect()
+    assert all(work() is not None for work in works)
+    for work in works[::2]:
+        work().wait()
+    for work in works[1::2]:
+        same(work().get_future().wait()[0], torch.full((2,), float(n)))
+    gc.collect()
+    assert sum(work() is not None for work in works) <= _engine.RECORD
+    # Of those that nobody ever asks there is an end.
+    works = [weakref.ref(dist.barrier(async_op=True)) for _ in range(2 * _engine.UNASKED)]
+    dist.barrier()
+    gc.collect()
+    assert sum(work() is not None for work in works) <= _engine.UNASKED
+
+
 def waits_with_a_limit(rank: int, n: int) -> None:
     work = dist.all_reduce(torch.ones(2), async_op=True)
     assert work.wait(datetime.timedelta(seconds=100)) is True
@@ -726,6 +746,10 @@ class Life(Ranks):
 
     def test_callbacks_at_the_end(self) -> None:
         self.each(callbacks_at_the_end, [2])
+
+    @unittest.skipUnless(_engine._FORGETS, "this PyTorch keeps both halves of a Work")
+    def test_works_that_are_kept(self) -> None:
+        self.each(works_that_are_kept, [2])
 
     def test_waits_with_a_limit(self) -> None:
         self.each(waits_with_a_limit, [2])

@@ -36,6 +36,8 @@ _Status = _c.tutti_status
 _MISTAKES = (_Status.TUTTI_EINVAL, _Status.TUTTI_EUSAGE, _Status.TUTTI_EUNSUPPORTED)
 #: How many calls the record keeps.
 RECORD = 64
+#: How many Works are kept for C++ which nobody has asked yet: see Engine.keep.
+UNASKED = 1024
 _NO_TIMEOUT = timedelta(0)
 _ALWAYS = contextlib.nullcontext()
 _is_profiled = torch.autograd._profiler_enabled
@@ -102,6 +104,8 @@ class Entry:
 # What the stream's thread is to finish, by the numbers that it is given.
 _under_way: Dict[int, "Work"] = {}
 _numbers = itertools.count(1)
+# What nobody has waited for yet, by the id of each: see Engine.keep.
+_unasked: "collections.OrderedDict[int, Work]" = collections.OrderedDict()
 _futures = threading.Lock()
 
 
@@ -239,6 +243,7 @@ class Work(c10d.Work):  # type: ignore[misc]
                 # The call ends now, and its buffers are the library's until it has.
                 self._gate.acquire()
             self._gate.release()
+        _unasked.pop(id(self), None)
         if self._error is not None:
             raise self._error
         return True
@@ -253,6 +258,7 @@ class Work(c10d.Work):  # type: ignore[misc]
 
     def get_future(self) -> torch.futures.Future:
         """A future of the call's outputs."""
+        _unasked.pop(id(self), None)
         # Outside of the lock, as making it may run a destructor that comes here, too.
         made, depth = torch.futures.Future(), Callbacks.depth()
         with _futures:
@@ -299,7 +305,8 @@ def finished(outputs: List[torch.Tensor]) -> Work:
     c10d.Work.__init__(work)
     work._outputs = outputs  # pylint: disable=protected-access
     work._error = work._future = None  # pylint: disable=protected-access
-    work._over, work._is_settled, work._depth = True, False, 0  # pylint: disable=protected-access
+    work._over, work._is_settled = True, False  # pylint: disable=protected-access
+    work._depth = work._of = 0  # pylint: disable=protected-access
     work._source = -1  # pylint: disable=protected-access
     return work
 
@@ -561,10 +568,15 @@ class Engine:
             self.timeout = timeout
 
     def keep(self, work: Work) -> Work:
-        """Old PyTorch calls wait() and get_future() from C++ of a Work of which it holds the C++
-        half only: so that there is the other half, too, the last ones are kept."""
+        """Old PyTorch calls wait() and get_future() from C++ of a Work of which it holds the C++ half only,
+        and would wait for ever without the other half, whether the call is done or not. So a Work is kept
+        until one of these was called, and the last ones longer, as they may be called again. Not more
+        than UNASKED, since there are programs that call neither."""
         if _FORGETS:
             self._kept.append(work)
+            _unasked[id(work)] = work
+            if len(_unasked) > UNASKED:
+                _unasked.popitem(last=False)
         return work
 
     def failed(self, entry: Entry, status: int, held: Any = None) -> BaseException:
@@ -628,6 +640,9 @@ class Engine:
             for number, work in list(_under_way.items()):
                 if work.is_of(self):
                     del _under_way[number]
+            for key, work in list(_unasked.items()):
+                if work.is_of(self):
+                    _unasked.pop(key, None)
             try:
                 self.callbacks.end()
             except BaseException as error:  # of a handler of a signal  # pylint: disable=broad-except
