@@ -280,7 +280,7 @@ static bool is_overdue(struct tti_tcp_link *link, int64_t now)
 
 	dial->seen_at = now;
 	/* A rank that was stopped, or in no call, has tried nothing meanwhile. */
-	if (away_ns > AWAY_NS)
+	if (away_ns > AWAY_NS && dial->deadline != TTI_NEVER)
 		dial->deadline += away_ns;
 	if (now < dial->deadline)
 		return false;
