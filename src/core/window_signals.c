@@ -10,8 +10,9 @@
 #include "util/mem.h"
 #include "util/thread.h"
 
-/* Of this process. */
+/* Of this process. Made and freed outside of the lock, as that may be held while malloc() waits. */
 struct counters {
+	struct counters *next;
 	struct tti_window_signals *signals;
 	uint64_t key;
 	int users;
@@ -19,7 +20,7 @@ struct counters {
 
 /* Under tti_fork_lock(). `process` tells this one from others, while it has that pid. */
 static struct {
-	TTI_VEC(struct counters) live;
+	struct counters *first;
 	uint64_t process;
 	int pid;
 } all;
@@ -58,7 +59,7 @@ uint64_t tti_signals_process(void)
 	return process;
 }
 
-static void free_counters(struct tti_window_signals *signals)
+static void free_memory(struct tti_window_signals *signals)
 {
 	if (tti_heap_free(signals) != TUTTI_OK)
 		tti_free(signals);
@@ -67,61 +68,59 @@ static void free_counters(struct tti_window_signals *signals)
 tutti_status tti_signals_create(int n, bool for_peers, uint64_t key,
 				struct tti_window_signals **out)
 {
-	struct counters mine = { .key = key, .users = 1 };
+	struct counters *mine = tti_alloc(sizeof(*mine));
 	void *memory = NULL;
-	bool kept;
 
-	if (!for_peers || tti_heap_alloc(tti_signals_bytes(n), &memory) != TUTTI_OK)
+	if (mine && (!for_peers || tti_heap_alloc(tti_signals_bytes(n), &memory) != TUTTI_OK))
 		memory = tti_aligned_zalloc(64, tti_signals_bytes(n));
-	if (!memory)
+	if (!memory) {
+		tti_free(mine);
 		return tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", n);
-	mine.signals = memory;
-	for (int rank = 0; rank < n; rank++)
-		atomic_store_explicit(&mine.signals->from[rank].word, tti_signals_none(key),
-				      memory_order_relaxed);
-	atomic_store_explicit(&mine.signals->open, key, memory_order_relaxed);
-	tti_fork_lock();
-	kept = tti_vec_push(&all.live, mine);
-	tti_fork_unlock();
-	if (!kept) {
-		free_counters(memory);
-		return tti_fail(TUTTI_ENOMEM, "list of windows: out of memory");
 	}
+	*mine = (struct counters){ .signals = memory, .key = key, .users = 1 };
+	for (int rank = 0; rank < n; rank++)
+		atomic_store_explicit(&mine->signals->from[rank].word, tti_signals_none(key),
+				      memory_order_relaxed);
+	atomic_store_explicit(&mine->signals->open, key, memory_order_relaxed);
+	tti_fork_lock();
+	mine->next = all.first;
+	all.first = mine;
+	tti_fork_unlock();
 	*out = memory;
 	return TUTTI_OK;
 }
 
 struct tti_window_signals *tti_signals_borrow(uint64_t key)
 {
-	struct tti_window_signals *found = NULL;
+	struct tti_window_signals *signals = NULL;
+	struct counters *at;
 
 	tti_fork_lock();
-	for (size_t i = 0; i < all.live.n && !found; i++)
-		if (all.live.at[i].key == key) {
-			all.live.at[i].users++;
-			found = all.live.at[i].signals;
-		}
+	for (at = all.first; at && at->key != key;)
+		at = at->next;
+	if (at) {
+		at->users++;
+		signals = at->signals;
+	}
 	tti_fork_unlock();
-	return found;
+	return signals;
 }
 
 void tti_signals_drop(struct tti_window_signals *signals)
 {
-	bool is_last = false;
-	size_t i = 0;
+	struct counters **link = &all.first, *unused = NULL;
 
 	tti_fork_lock();
-	while (i < all.live.n && all.live.at[i].signals != signals)
-		i++;
-	if (i < all.live.n)
-		is_last = --all.live.at[i].users == 0;
-	if (is_last)
-		all.live.at[i] = all.live.at[--all.live.n];
-	if (all.live.n == 0)
-		tti_vec_release(&all.live);
+	while (*link && (*link)->signals != signals)
+		link = &(*link)->next;
+	if (*link && --(*link)->users == 0) {
+		unused = *link;
+		*link = unused->next;
+	}
 	tti_fork_unlock();
-	if (is_last)
-		free_counters(signals);
+	if (unused)
+		free_memory(unused->signals);
+	tti_free(unused);
 }
 
 void tti_signals_close(struct tti_window_signals *signals, int n)
