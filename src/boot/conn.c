@@ -143,6 +143,14 @@ bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, i
 	return false;
 }
 
+bool tti_conn_has_pair(const struct tti_thread *thread, int peer)
+{
+	for (const struct tti_conn *at = thread->conns; at; at = at->next)
+		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->met && !at->aside)
+			return true;
+	return false;
+}
+
 struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring)
 {
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
@@ -224,6 +232,7 @@ static void take_bye(struct tti_conn *conn)
 		thread->bypass_ns = tti_deadline(BYPASS_MS);
 	}
 	tti_mails_forget(thread, conn->peer);
+	tti_mend_heard_bye(thread, conn->peer);
 	tti_office_down(&thread->sock->base.office, conn->peer, TTI_DOWN_LEFT, true, "left", NULL);
 	if (conn->role == TTI_CONN_PAIR)
 		tti_conn_drop(conn);
@@ -272,15 +281,6 @@ void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, 
 	tti_office_down(&thread->sock->base.office, peer, how, true, why, NULL);
 }
 
-/* Whether the peer has used another connection beside the ring, and nothing speaks against that one. */
-static bool has_other_pair(const struct tti_thread *thread, int peer)
-{
-	for (const struct tti_conn *at = thread->conns; at; at = at->next)
-		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->met && !at->aside)
-			return true;
-	return false;
-}
-
 /* A connection that is not of the ring has ended without a goodbye. The network can do that, too: the
  * peer, if it has used the connection, is dialled before it is called dead. If there is another
  * connection, that one tells whether the peer left or died. A rank that is just leaving tells nothing
@@ -295,7 +295,7 @@ static void end_of_pair(struct tti_thread *thread, int peer, bool met, int err,
 	} else if (!met && tti_mend_goes_on(thread, TTI_CONN_PAIR, peer)) {
 		return;
 	} else if (thread->quitting || tti_bit_has(thread->gone, (size_t)peer) ||
-		   has_other_pair(thread, peer)) {
+		   tti_conn_has_pair(thread, peer)) {
 		return;
 	} else if (met && (closed || !tti_conn_find(thread, peer, false))) {
 		tti_mend_begin(thread, TTI_CONN_PAIR, peer, remote,
@@ -303,8 +303,7 @@ static void end_of_pair(struct tti_thread *thread, int peer, bool met, int err,
 			       : closed ? TTI_MEND_CLOSED
 					: TTI_MEND_SILENT);
 	} else if (!met && closed && !tti_conn_find(thread, peer, false)) {
-		tti_conn_lose_peer(thread, peer, TTI_DOWN_LOST,
-				   "closed a connection that it had not used yet");
+		tti_mend_begin(thread, TTI_CONN_PAIR, peer, remote, TTI_MEND_FRESH);
 	}
 }
 
@@ -534,8 +533,10 @@ static void doubt(struct tti_conn *conn)
 		return;
 	if (ioctl(conn->tunnel->fd, SIOCOUTQ, &under_way) < 0)
 		return;
-	if (under_way == 0 && conn->out.len == 0)
+	if (under_way == 0 && conn->out.len == 0) {
+		conn->aside = false; /* it works */
 		return;
+	}
 	/* What is under way was sent since: it has had no time yet. */
 	if ((uint64_t)under_way <= sent - conn->doubted) {
 		arm_doubt(conn, DOUBT_MS);

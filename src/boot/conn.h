@@ -188,6 +188,8 @@ struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring);
 
 /* Whether there is a connection for this link of the ring that the peer has used. */
 bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, int peer);
+/* Whether the peer has used a PAIR, and nothing speaks against that one. */
+bool tti_conn_has_pair(const struct tti_thread *thread, int peer);
 
 /* What is asked of that peer will not be answered. on_answer() hears of it only if
  * the peer is known to have left, by its goodbye or because nobody listens where it
@@ -231,6 +233,12 @@ bool tti_mend_has_pair(struct tti_thread *thread, int peer);
 void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer);
 
 /* Go on with all that is due; when to call again. */
+/* The same of a PAIR, heard on another connection: what waits for it waits in vain. */
+void tti_mend_heard_bye(struct tti_thread *thread, int peer);
+
+/* This rank leaves: nothing is mended but to say goodbye to who has known the connection, if to anybody. */
+void tti_mend_leave(struct tti_thread *thread, bool bye);
+
 int64_t tti_mend_step(struct tti_thread *thread);
 void tti_mend_stop(struct tti_thread *thread);
 

@@ -130,11 +130,11 @@ static void describe(const struct tti_mend *mend, char *buf, size_t size)
  * over the ring, too. */
 static bool is_replaced(const struct tti_mend *mend)
 {
-	const bool pair = mend->role == TTI_CONN_PAIR;
-
-	return tti_conn_linked(mend->thread, mend->role, mend->peer) ||
-	       (pair && (tti_conn_linked(mend->thread, TTI_CONN_NEXT, mend->peer) ||
-			 tti_conn_linked(mend->thread, TTI_CONN_PREV, mend->peer)));
+	if (mend->role != TTI_CONN_PAIR)
+		return tti_conn_linked(mend->thread, mend->role, mend->peer);
+	return tti_conn_has_pair(mend->thread, mend->peer) ||
+	       tti_conn_linked(mend->thread, TTI_CONN_NEXT, mend->peer) ||
+	       tti_conn_linked(mend->thread, TTI_CONN_PREV, mend->peer);
 }
 
 /* Nobody answers, and what is left of the link, if anything, is worth nothing. */
@@ -341,11 +341,12 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 		(void)snprintf(news.text, sizeof(news.text),
 			       "no memory to make the connection to %s anew, which %s", name,
 			       what[why]);
-		if (role == TTI_CONN_PAIR)
+		if (role == TTI_CONN_PAIR) {
 			tti_conn_lose_peer(thread, peer, TTI_DOWN_LOST,
 					   "cannot be reached any more: no memory to make its "
 					   "connection anew");
-		else if (why != TTI_MEND_DOUBT && !thread->quitting)
+			tti_thread_no_answer(thread, peer, false);
+		} else if (why != TTI_MEND_DOUBT && !thread->quitting)
 			tti_thread_learn(thread, &news, NULL);
 		return NULL;
 	}
@@ -377,6 +378,16 @@ void tti_mend_begin(struct tti_thread *thread, enum tti_conn_role role, int peer
 		mend->broken = true;
 		mend->closed = why == TTI_MEND_CLOSED || why == TTI_MEND_ENDED;
 		mend->deadline_ns = tti_deadline(mend->closed ? CLOSED_MS : SILENT_MS);
+	}
+	/* What fell silent is closed now: packets arrive. */
+	if (!mend->closed && (why == TTI_MEND_CLOSED || why == TTI_MEND_ENDED)) {
+		const int64_t deadline_ns = tti_deadline(CLOSED_MS);
+
+		mend->closed = true;
+		if (deadline_ns < mend->deadline_ns)
+			mend->deadline_ns = deadline_ns;
+		if (mend->refused)
+			mend->again_ns = tti_now_ns();
 	}
 	mend->ended |= why == TTI_MEND_ENDED;
 	mend->fresh &= why == TTI_MEND_FRESH;
@@ -445,6 +456,23 @@ void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer)
 		next = at->next;
 		if (at->role == role && at->peer == peer)
 			tti_conn_drop(at);
+	}
+}
+
+void tti_mend_heard_bye(struct tti_thread *thread, int peer)
+{
+	struct tti_mend *mend = find(thread, TTI_CONN_PAIR, peer);
+
+	if (mend)
+		give_up(mend);
+}
+
+void tti_mend_leave(struct tti_thread *thread, bool bye)
+{
+	for (struct tti_mend *at = thread->mends, *next; at; at = next) {
+		next = at->next;
+		if (!bye || at->fresh || at->refused)
+			end(at);
 	}
 }
 

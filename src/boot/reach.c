@@ -28,7 +28,8 @@ static void end(struct tti_boot_reach *reach)
 }
 
 /* Where the network is gone for a while, that is no loss yet: the connection is tried for longer (mend.c),
- * and questions and mail wait. */
+ * and questions and mail wait. Not once a rank is lost: it may have gone with its host, whose other ranks
+ * those who shrink ask one after the other. */
 static void fail_pair(struct tti_thread *thread, int peer, bool refused, const char *why)
 {
 	const struct tti_addr nowhere = { .family = 0 };
@@ -40,7 +41,7 @@ static void fail_pair(struct tti_thread *thread, int peer, bool refused, const c
 			tti_boot_reach_ask_again(thread, peer);
 	} else if (tti_mend_is_on(thread, peer)) { /* of the ring */
 		tti_thread_no_answer(thread, peer, refused);
-	} else if (!refused && !thread->quitting) {
+	} else if (!refused && !thread->quitting && !thread->lost) {
 		tti_mend_begin(thread, TTI_CONN_PAIR, peer, &nowhere,
 			       tti_conn_linked(thread, TTI_CONN_PAIR, peer) ? TTI_MEND_SILENT
 									    : TTI_MEND_FRESH);

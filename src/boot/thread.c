@@ -122,8 +122,9 @@ static void start_quitting(struct tti_thread *thread)
 	if (thread->bye)
 		tti_thread_tell_fallen(thread);
 	tti_boot_reach_stop(thread);
-	if (!thread->bye)
-		tti_mend_stop(thread);
+	tti_mend_leave(thread, thread->bye);
+	/* From now on it is the goodbye that is waited for. */
+	thread->quit_ns = TTI_NEVER;
 	/* Whose link is broken just now is to hear our goodbye all the same. */
 	if (!thread->mends)
 		tti_gate_close(&thread->gate);
