@@ -378,6 +378,7 @@ def buffers_of_failed_calls(rank: int, n: int) -> None:
     if rank:
         store.get("over")
         return
+    dist.distributed_c10d._get_default_group().set_timeout(SECOND)
     references = []
     for asynchronous in (ASYNC, False, False):
         tensor = torch.ones(1000)
@@ -758,7 +759,7 @@ class Life(Ranks):
         self.each(outputs_that_are_not_dense, [3])
 
     def test_deadline_of_the_group(self) -> None:
-        self.each(deadline_of_the_group, [2], timeout=1.0)
+        self.each(deadline_of_the_group, [2], timeout=10.0)
 
     def test_deadline_changed(self) -> None:
         self.each(deadline_changed, [2])
@@ -794,7 +795,7 @@ class Life(Ranks):
     def test_buffers_of_failed_calls(self) -> None:
         global ASYNC  # pylint: disable=global-statement
         for ASYNC in (True, False):
-            self.each(buffers_of_failed_calls, [2], timeout=1.0)
+            self.each(buffers_of_failed_calls, [2])
 
     def test_error_of_the_group(self) -> None:
         self.each(error_of_the_group, [2])
