@@ -96,6 +96,46 @@ def waits_in_callbacks(rank: int, n: int) -> None:
     same(chained.wait(), torch.full((1 << 20,), float(n)))
 
 
+def callbacks_that_wait_their_turn(rank: int, n: int) -> None:
+    """A Work that was over when it was asked for its future comes behind those before it, at each depth."""
+    store = dist.distributed_c10d._get_default_store()
+
+    def two_calls(key: str) -> None:
+        order: List[str] = []
+        is_attached, total = threading.Event(), torch.ones(3)
+
+        def first_callback(_: Any) -> None:
+            assert is_attached.wait(60)
+            order.append("first")
+            dist.all_reduce(total)
+
+        def second_callback(_: Any) -> None:
+            order.append("second")
+            dist.all_reduce(torch.ones(5))
+
+        if rank:
+            is_attached.set()
+            store.get(key)
+        first = dist.all_reduce(torch.ones(2), async_op=True)
+        second = dist.all_reduce(torch.ones(2), async_op=True)
+        if rank == 0:
+            ahead = first.get_future().then(first_callback)
+            store.set(key, "yes")
+        second.wait()
+        if rank:
+            ahead = first.get_future().then(first_callback)
+        behind = second.get_future().then(second_callback)
+        assert rank or not order, order
+        is_attached.set()
+        ahead.wait()
+        behind.wait()
+        assert order == ["first", "second"], order
+        same(total, torch.full((3,), float(n)))
+
+    two_calls("program")
+    dist.all_reduce(torch.ones(2), async_op=True).get_future().then(lambda _: two_calls("callback")).wait()
+
+
 def callbacks_at_the_end(rank: int, n: int) -> None:
     """Who destroys a group waits for its callbacks, whose calls are refused from then on."""
     store, engine = dist.distributed_c10d._get_default_store(), tutti.torch.engine_of()
@@ -744,6 +784,9 @@ class Life(Ranks):
 
     def test_waits_in_callbacks(self) -> None:
         self.each(waits_in_callbacks)
+
+    def test_callbacks_that_wait_their_turn(self) -> None:
+        self.each(callbacks_that_wait_their_turn, [2, 3])
 
     def test_callbacks_at_the_end(self) -> None:
         self.each(callbacks_at_the_end, [2])

@@ -109,6 +109,18 @@ _unasked: "collections.OrderedDict[int, Work]" = collections.OrderedDict()
 _futures = threading.Lock()
 
 
+class _Row:
+    """The futures that one thread of callbacks completes, in their order."""
+
+    __slots__ = ("jobs", "pending", "thread")
+
+    def __init__(self) -> None:
+        self.jobs: "queue.SimpleQueue[Optional[Work]]" = queue.SimpleQueue()
+        #: How many are not completed yet; the one whose callbacks run is among them.
+        self.pending = 0
+        self.thread: Optional[threading.Thread] = None
+
+
 class Callbacks:
     """Threads that complete the futures of a group's calls, since a callback may begin a call and wait for
     it, which the stream's thread could not end meanwhile.
@@ -118,8 +130,10 @@ class Callbacks:
     callbacks at depth 1 begin; and so on. So what a callback waits for never has to come behind it."""
 
     def __init__(self) -> None:
-        self._queues: Dict[int, "queue.SimpleQueue[Optional[Work]]"] = {}
-        self._threads: List[threading.Thread] = []
+        # A destructor, or a handler of a signal, may come here again on the same thread.
+        self._lock = threading.RLock()
+        self._rows: Dict[int, _Row] = {}
+        self._ended = False
 
     @staticmethod
     def depth() -> int:
@@ -128,26 +142,40 @@ class Callbacks:
 
     def settle(self, work: "Work", depth: int) -> None:
         """Complete the future of a Work that was begun at that depth. By the stream's thread alone."""
-        jobs = self._queues.get(depth)
-        if jobs is None:
-            jobs = queue.SimpleQueue()
-            thread = threading.Thread(target=self._serve, args=(jobs, depth + 1), daemon=True,
-                                      name=f"tutti callbacks {depth + 1}")
-            try:
-                thread.start()
-            except RuntimeError:  # The interpreter ends, or there are too many.
-                work.settle()
+        with self._lock:
+            row = self._rows.get(depth)
+            if row is None:
+                row = _Row()
+                row.thread = threading.Thread(target=self._serve, args=(row, depth), daemon=True,
+                                              name=f"tutti callbacks {depth + 1}")
+                try:
+                    row.thread.start()
+                except RuntimeError:  # The interpreter ends, or there are too many.
+                    row = None
+                else:
+                    self._rows[depth] = row
+            if row is not None:
+                row.pending += 1
+                row.jobs.put(work)
+        if row is None:
+            work.settle()
+
+    def settle_over(self, work: "Work", depth: int) -> None:
+        """Complete the future of a Work that is over. Behind those of its depth that are not completed yet,
+        since their callbacks come first on a rank where the Work was not over; else here, at once."""
+        with self._lock:
+            row = None if self._ended else self._rows.get(depth)
+            if row is not None and row.pending:
+                row.pending += 1
+                row.jobs.put(work)
                 return
-            self._queues[depth] = jobs
-            self._threads.append(thread)
-        jobs.put(work)
+        work.settle()
 
     # Does not touch the Engine either, so that its end may wait for the thread.
-    @staticmethod
-    def _serve(jobs: "queue.SimpleQueue[Optional[Work]]", depth: int) -> None:
-        _here.depth = depth
+    def _serve(self, row: _Row, depth: int) -> None:
+        _here.depth = depth + 1
         while True:
-            work = jobs.get()
+            work = row.jobs.get()
             if work is None:
                 return
             try:
@@ -155,14 +183,20 @@ class Callbacks:
             except Exception:  # pylint: disable=broad-except
                 _log.exception("a future was not completed")
             del work
+            with self._lock:
+                row.pending -= 1
 
     def end(self) -> None:
-        """Wait until all callbacks have run. When the stream is gone, so nothing comes any more."""
-        for jobs in self._queues.values():
-            jobs.put(None)
+        """Wait until all callbacks have run. When the stream is gone, so no call ends any more."""
+        with self._lock:
+            self._ended = True
+            rows = list(self._rows.values())
+        for row in rows:
+            row.jobs.put(None)
+        threads = [row.thread for row in rows if row.thread is not None]
         # A callback may have had the last reference to the group.
-        if threading.current_thread() not in self._threads:
-            for thread in self._threads:
+        if threading.current_thread() not in threads:
+            for thread in threads:
                 thread.join()
 
 
@@ -267,10 +301,10 @@ class Work(c10d.Work):  # type: ignore[misc]
                 self._future = made
             future = self._future
             # A callback that waits for a call of the program does not wait for its own thread.
-            self._depth = max(self._depth, depth)
+            at = self._depth = max(self._depth, depth)
             settles = self._over and (is_new or depth > 0)
         if settles:
-            self.settle()
+            self._callbacks.settle_over(self, at)
         return future
 
     def is_completed(self) -> bool:
@@ -299,12 +333,13 @@ class Work(c10d.Work):  # type: ignore[misc]
     _source_rank = source_rank
 
 
-def finished(outputs: List[torch.Tensor]) -> Work:
+def finished(engine: "Engine", outputs: List[torch.Tensor]) -> Work:
     """The Work of a call that is done."""
     work = Work.__new__(Work)
     c10d.Work.__init__(work)
     work._outputs = outputs  # pylint: disable=protected-access
     work._error = work._future = None  # pylint: disable=protected-access
+    work._callbacks = engine.callbacks  # pylint: disable=protected-access
     work._over, work._is_settled = True, False  # pylint: disable=protected-access
     work._depth = work._of = 0  # pylint: disable=protected-access
     work._source = -1  # pylint: disable=protected-access
@@ -504,7 +539,7 @@ class Engine:
             if after is not None:
                 after()
             entry.end(None)
-            return finished(outputs)
+            return finished(self, outputs)
         work = Work(self, entry, outputs, held, after)
         number = next(_numbers)
         # Before the call: a handler of a signal may raise as soon as it is queued, and then its buffers

@@ -98,7 +98,7 @@ class Operations:
         to send is known after a first exchange only."""
         opts = _options(c10d.AllreduceOptions, opts)
         _sparse.all_reduce(self._engine, tensors[0], opts.reduceOp)
-        return self._engine.keep(finished(tensors))
+        return self._engine.keep(finished(self._engine, tensors))
 
     def reduce(self, tensors: Any, opts: Any = None, op: Any = None,
                timeout: Optional[timedelta] = None, root: Optional[int] = None) -> Work:
