@@ -136,6 +136,23 @@ def callbacks_that_wait_their_turn(rank: int, n: int) -> None:
     dist.all_reduce(torch.ones(2), async_op=True).get_future().then(lambda _: two_calls("callback")).wait()
 
 
+def callbacks_in_a_chain(rank: int, n: int) -> None:
+    """One begins the next call, with itself as the callback: its threads end before the group does."""
+    tensor, is_done, counts = torch.zeros(2), threading.Event(), []
+
+    def beat(_: Any) -> None:
+        counts.append(threading.active_count())
+        if len(counts) < 300:
+            dist.all_reduce(tensor, async_op=True).get_future().then(beat)
+        else:
+            is_done.set()
+
+    before = threading.active_count()
+    beat(None)
+    assert is_done.wait(120) and len(counts) == 300
+    assert max(counts) <= before + 6, (before, max(counts))
+
+
 def callbacks_at_the_end(rank: int, n: int) -> None:
     """Who destroys a group waits for its callbacks, whose calls are refused from then on."""
     store, engine = dist.distributed_c10d._get_default_store(), tutti.torch.engine_of()
@@ -787,6 +804,9 @@ class Life(Ranks):
 
     def test_callbacks_that_wait_their_turn(self) -> None:
         self.each(callbacks_that_wait_their_turn, [2, 3])
+
+    def test_callbacks_in_a_chain(self) -> None:
+        self.each(callbacks_in_a_chain, [2])
 
     def test_callbacks_at_the_end(self) -> None:
         self.each(callbacks_at_the_end, [2])

@@ -127,7 +127,9 @@ class Callbacks:
 
     Threads: the program is at depth 0. A thread at depth 1 completes the futures of its calls in their order,
     so that callbacks begin the same calls in the same order on all ranks; one at depth 2 those of calls that
-    callbacks at depth 1 begin; and so on. So what a callback waits for never has to come behind it."""
+    callbacks at depth 1 begin; and so on. So what a callback waits for never has to come behind it. The thread at depth 1 stays until the end; a
+    deeper one ends when it has nothing to do, since a callback that begins the next call of a chain, with
+    itself as the callback, makes one more depth with each."""
 
     def __init__(self) -> None:
         # A destructor, or a handler of a signal, may come here again on the same thread.
@@ -185,6 +187,9 @@ class Callbacks:
             del work
             with self._lock:
                 row.pending -= 1
+                if row.pending == 0 and depth > 0:
+                    del self._rows[depth]
+                    return
 
     def end(self) -> None:
         """Wait until all callbacks have run. When the stream is gone, so no call ends any more."""
