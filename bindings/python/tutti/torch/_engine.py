@@ -306,7 +306,7 @@ class Work(c10d.Work):  # type: ignore[misc]
                 self._future = made
             future = self._future
             # A callback that waits for a call of the program does not wait for its own thread.
-            at = self._depth = max(self._depth, depth)
+            at = self._depth = depth if depth > self._depth else self._depth
             settles = self._over and (is_new or depth > 0)
         if settles:
             self._callbacks.settle_over(self, at)
