@@ -126,8 +126,9 @@ class Callbacks:
     it, which the stream's thread could not end meanwhile.
 
     Threads: the program is at depth 0. A thread at depth 1 completes the futures of its calls in their order,
-    so that callbacks begin the same calls in the same order on all ranks; one at depth 2 those of calls that
-    callbacks at depth 1 begin; and so on. So what a callback waits for never has to come behind it. The thread at depth 1 stays until the end; a
+    so that these callbacks begin the same calls in the same order on all ranks; one at depth 2 those of calls
+    that callbacks at depth 1 begin; and so on. So what a callback waits for never has to come behind it. What
+    callbacks of different depths begin has no common order. The thread at depth 1 stays until the end; a
     deeper one ends when it has nothing to do, since a callback that begins the next call of a chain, with
     itself as the callback, makes one more depth with each."""
 
