@@ -85,6 +85,31 @@ def ends_that_are_refused(rank: int, n: int) -> None:
     assert not engine.windows and any(held is tensor for held in engine.held_by_failed)
 
 
+def ends_that_are_interrupted(rank: int, n: int) -> None:
+    """A handler of a signal raises when the call is done: the window is destroyed once, and its tensor stays."""
+    engine, destroy, destroyed = tutti.torch.engine_of(), _c.tutti_window_destroy, []
+    first, second = (tutti.torch.new_window(plain(COUNT)) for _ in range(2))
+    tensor = engine.windows[first._handle]
+
+    def interrupted(handle: int) -> int:
+        destroyed.append(handle)
+        assert destroy(handle) == 0
+        raise KeyboardInterrupt
+
+    _c.tutti_window_destroy = interrupted
+    try:
+        raises(KeyboardInterrupt, "", first.tensor_deregister)
+        first.tensor_deregister()
+        assert any(held is tensor for held in engine.held_by_failed)
+        meet(n)
+        raises(KeyboardInterrupt, "", engine.shutdown)
+        engine.shutdown()
+    finally:
+        _c.tutti_window_destroy = destroy
+    assert len(set(destroyed)) == len(destroyed) == 2 and not engine.windows, destroyed
+    del second
+
+
 def gets(rank: int, n: int, make: Callable[[int], torch.Tensor]) -> None:
     mine = make(COUNT)
     mine.copy_(torch.arange(float(COUNT)) + rank)
@@ -209,6 +234,9 @@ class Windows(Ranks):
 
     def test_ends_that_are_refused(self) -> None:
         self.each(ends_that_are_refused)
+
+    def test_ends_that_are_interrupted(self) -> None:
+        self.each(ends_that_are_interrupted, [2])
 
     def test_gets(self) -> None:
         self.each(each_memory(gets))

@@ -636,6 +636,13 @@ class Engine:
             self.report(error)
         return interrupts.taken() or error
 
+    def let_go(self, held: Any) -> None:
+        """Take that out of held_by_failed, once; tensors are not to be compared by their elements."""
+        for k, each in enumerate(self.held_by_failed):
+            if each is held:
+                del self.held_by_failed[k]
+                break
+
     # -- The record ------------------------------------------------------------------------
 
     def record(self) -> List[Entry]:
@@ -693,9 +700,10 @@ class Engine:
         if comm is not None:
             _c.tutti_comm_destroy(comm)
         # Behind the communicator, since they would wait for the others before.
-        for handle in list(self.windows):
+        while self.windows:
+            # Taken out first: a handler of a signal may raise behind the call, and this be called again.
+            handle, _tensor = self.windows.popitem()
             _c.tutti_window_destroy(handle)
-        self.windows.clear()
         if self.channel is not None:
             self.channel.close()
         self.held_by_failed.clear()

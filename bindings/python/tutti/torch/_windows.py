@@ -56,14 +56,20 @@ class Window:
             return
         entry = engine.note("end_window")
         with engine.lock:
-            status = _c.tutti_window_destroy(handle)
-        # Else the window is still there, and others reach the tensor, but in a child of a fork.
-        if status != _c.tutti_status.TUTTI_EUSAGE or os.getpid() != self._process:
+            # Ahead of the call, since a handler of a signal may raise as soon as it is back: what was destroyed
+            # is not destroyed again, and what others may write to stays.
+            tensor = engine.windows[handle]
+            engine.held_by_failed.append(tensor)
             self._handle = None
-            tensor = engine.windows.pop(handle, None)
-            if status <= _c.TUTTI_STATUS_LOST:
-                # Others may be in calls that write to it, whenever the group was lost.
-                engine.held_by_failed.append(tensor)
+            engine.windows.pop(handle)
+            status = _c.tutti_window_destroy(handle)
+            if status == _c.tutti_status.TUTTI_EUSAGE and os.getpid() == self._process:
+                # The window is still there, and others reach the tensor.
+                engine.windows[handle] = tensor
+                self._handle = handle
+        # Else others may be in calls that write to it, whenever the group was lost.
+        if status > _c.TUTTI_STATUS_LOST:
+            engine.let_go(tensor)
         if status < 0:
             raise engine.failed(entry, status)
         entry.end(None)
