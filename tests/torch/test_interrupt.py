@@ -89,6 +89,34 @@ def a_call_that_was_queued(rank: int, n: int) -> None:
     assert buffers[0]() is None
 
 
+def a_sweep(rank: int, n: int) -> None:
+    """The memory of a receive that nobody waits for stays, where a look at it is interrupted."""
+    engine, wait, place = tutti.torch.engine_of(), _c.tutti_message_wait, torch.zeros(1000)
+    reference = weakref.ref(place)
+    if rank == n - 1:
+        dist.irecv(place, 0, tag=7)
+        del place
+        gc.collect()
+        _c.tutti_message_wait = interrupted_behind(wait)
+        try:
+            raises(KeyboardInterrupt, "", engine.channel._sweep)
+        finally:
+            _c.tutti_message_wait = wait
+        gc.collect()
+        assert reference() is not None and len(engine.channel._left) == 1
+        engine.channel._sweep()
+        assert reference() is not None and len(engine.channel._left) == 1
+        store().set("said", "yes")
+    store().get("said")
+    if rank == 0:
+        dist.send(torch.ones(1000), n - 1, tag=7)
+    if rank == n - 1:
+        while engine.channel._left:
+            engine.channel._sweep()
+        gc.collect()
+        assert reference() is None
+
+
 def a_handler_that_raises_nothing(rank: int, n: int) -> None:
     ran = []
     if rank == n - 1:
@@ -174,6 +202,9 @@ class Interrupts(Ranks):
 
     def test_a_call_that_was_queued(self) -> None:
         self.each(a_call_that_was_queued, [2])
+
+    def test_a_sweep(self) -> None:
+        self.each(a_sweep, [2])
 
     def test_a_handler_that_raises_nothing(self) -> None:
         self.each(a_handler_that_raises_nothing)

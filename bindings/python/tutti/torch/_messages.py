@@ -200,13 +200,16 @@ class Channel:
         engine = self.engine()
         with self.lock:
             for _ in range(len(self._left)):
-                number, place = self._left.popleft()
+                # It stays there meanwhile, since a handler of a signal may raise at any line.
+                number, place = self._left[0]
                 status = _c.tutti_message_wait(self.handle, number, 0, None)
                 if status == _AGAIN:
-                    self._left.append((number, place))
-                elif engine is not None and status <= _c.TUTTI_STATUS_LOST:
+                    self._left.rotate(-1)
+                    continue
+                if engine is not None and status <= _c.TUTTI_STATUS_LOST:
                     # Its peer may still write to it.
                     engine.held_by_failed.append(place)
+                self._left.popleft()
 
     def _begin(self, function: Callable[..., int], entry: Entry, tensor: torch.Tensor,
                place: torch.Tensor, peer: int, tag: int, is_receive: bool) -> Message:
