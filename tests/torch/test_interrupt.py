@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 import tutti.torch
 from tutti import _c
+from tutti.torch import _engine
 from ranks import Ranks, raises, same
 from torch._C import _distributed_c10d as c10d
 
@@ -178,6 +179,19 @@ def the_end(rank: int, n: int) -> None:
     raises(RuntimeError, "", dist.barrier)
 
 
+def the_end_of_the_program(rank: int, n: int) -> None:
+    """It frees the communicator of a group whose own end was interrupted behind that of its stream."""
+    engine, destroy = tutti.torch.engine_of(), _c.tutti_stream_destroy
+    _c.tutti_stream_destroy = interrupted_behind(lambda stream: destroy(stream) or 0)
+    try:
+        raises(KeyboardInterrupt, "", engine.shutdown)
+    finally:
+        _c.tutti_stream_destroy = destroy
+    assert engine.stream is None and engine.comm is not None
+    _engine._at_exit()
+    assert engine.comm is None and engine.channel.handle is None
+
+
 def a_new_group(rank: int, n: int) -> None:
     """The others do not come to it."""
     if rank == n - 1:
@@ -217,6 +231,9 @@ class Interrupts(Ranks):
 
     def test_the_end(self) -> None:
         self.each(the_end, [2])
+
+    def test_the_end_of_the_program(self) -> None:
+        self.each(the_end_of_the_program, [2])
 
     def test_a_new_group(self) -> None:
         self.each(a_new_group, [3])

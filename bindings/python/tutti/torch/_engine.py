@@ -723,7 +723,8 @@ _engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
 def _at_exit() -> None:
     """What was not destroyed must end while there is an interpreter for the threads of streams."""
     for engine in list(_engines):
-        if engine.stream is None:
+        # One whose end was interrupted may have the communicator without the stream.
+        if engine.stream is None and engine.comm is None:
             continue
         if engine.lock.acquire(blocking=False):  # pylint: disable=consider-using-with
             engine.lock.release()
