@@ -648,6 +648,40 @@ def forked(rank: int, n: int) -> None:
     same(tensor, torch.full((2,), float(n)))
 
 
+def forked_beside_a_call(rank: int, n: int) -> None:
+    """A child ends, although another thread of its parent had all locks of the group, and callbacks ran."""
+    engine, is_in, may_leave = tutti.torch.engine_of(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with engine.lock, engine._queue, engine.channel.lock, engine.callbacks._lock, _engine._futures:
+            is_in.set()
+            assert may_leave.wait(120)
+
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    work.get_future().then(lambda _: None).wait()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    is_in.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        status = 1
+        try:
+            assert work.get_future().wait()[0].numel() == 2
+            raises(RuntimeError, "TUTTI_EUSAGE", lambda: dist.all_reduce(torch.ones(2)))
+            _engine._at_exit()
+            status = 0
+        finally:
+            os._exit(status)
+    status = os.waitpid(child, 0)[1]
+    may_leave.set()
+    thread.join()
+    assert status == 0, status
+    tensor = torch.ones(2)
+    dist.all_reduce(tensor)
+    same(tensor, torch.full((2,), float(n)))
+
+
 # -- Groups -------------------------------------------------------------------------------------
 
 
@@ -902,6 +936,9 @@ class Life(Ranks):
 
     def test_forked(self) -> None:
         self.each(forked, [2])
+
+    def test_forked_beside_a_call(self) -> None:
+        self.each(forked_beside_a_call, [2])
 
     def test_new_groups(self) -> None:
         self.each(new_groups)

@@ -14,6 +14,7 @@ import ctypes
 import itertools
 import logging
 import math
+import os
 import queue
 import threading
 import time
@@ -133,6 +134,10 @@ class Callbacks:
     itself as the callback, makes one more depth with each."""
 
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget all threads, and what they have to do: in the child of a fork, which has none of them."""
         # A destructor, or a handler of a signal, may come here again on the same thread.
         self._lock = threading.RLock()
         self._rows: Dict[int, _Row] = {}
@@ -487,9 +492,7 @@ class Engine:
         # The tensors of its windows, by handle.
         self.windows: Dict[Optional[int], torch.Tensor] = {}
         self.timeout = timeout
-        self.lock = threading.RLock()
-        # For a call and that which finishes its Work, one behind the other on the stream.
-        self._queue = threading.RLock()
+        self.renew_locks()
         self._number = 0
         #: How many calls of all ranks there were, which is the same on each.
         self.ncollectives = 0
@@ -508,6 +511,14 @@ class Engine:
             raise error
         self.stream: Optional[int] = stream.value
         _engines.add(self)
+
+    def renew_locks(self) -> None:
+        """Make the locks. Anew in the child of a fork, where the threads that had them are not."""
+        self.lock = threading.RLock()
+        # For a call and that which finishes its Work, one behind the other on the stream.
+        self._queue = threading.RLock()
+        if self.channel is not None:
+            self.channel.lock = threading.Lock()
 
     # -- Calls ---------------------------------------------------------------------------
 
@@ -717,6 +728,18 @@ class Engine:
 
 
 _engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """The child has no thread but its own, so nobody would ever release what another one held."""
+    global _futures  # pylint: disable=global-statement
+    _futures = threading.Lock()
+    for engine in list(_engines):
+        engine.renew_locks()
+        engine.callbacks.renew()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register
