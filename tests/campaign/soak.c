@@ -31,7 +31,7 @@
 /* Memory that the library keeps, with what the C library adds to it: of the last communicators
  * (core/handle.c) and streams (core/stream.c) that were destroyed. */
 #define KEPT_COMMS        4097
-#define KEPT_COMM_BYTES   32
+#define KEPT_COMM_BYTES   48
 #define COMMS_A_CYCLE     17
 #define KEPT_STREAMS      1025
 #define KEPT_STREAM_BYTES 256

@@ -152,11 +152,11 @@ static tutti_status watch(struct rank *rank)
 	return TUTTI_OK;
 }
 
-static bool within(int ms, const _Atomic int *word, int value)
+static bool within(int ms, const _Atomic int *word, int least)
 {
-	for (int i = 0; i < ms && *word != value; i++)
+	for (int i = 0; i < ms && *word < least; i++)
 		usleep(1000);
-	return *word == value;
+	return *word >= least;
 }
 
 /* Say goodbye, or not; no news may have come. */
