@@ -240,7 +240,6 @@ void tti_mend_heard_bye(struct tti_thread *thread, int peer);
 void tti_mend_leave(struct tti_thread *thread, bool bye);
 
 int64_t tti_mend_step(struct tti_thread *thread);
-void tti_mend_stop(struct tti_thread *thread);
 
 /* -- news.c ----------------------------------------------------------------------- */
 

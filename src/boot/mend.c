@@ -475,9 +475,3 @@ void tti_mend_leave(struct tti_thread *thread, bool bye)
 			end(at);
 	}
 }
-
-void tti_mend_stop(struct tti_thread *thread)
-{
-	while (thread->mends)
-		end(thread->mends);
-}

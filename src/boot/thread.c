@@ -231,7 +231,7 @@ static void release(struct tti_thread *thread)
 
 	thread->quitting = true; /* nobody is told of what is dropped now */
 	tti_boot_reach_stop(thread);
-	tti_mend_stop(thread);
+	tti_mend_leave(thread, false);
 	while (thread->conns)
 		tti_conn_drop(thread->conns);
 	while ((conn = thread->post.conns)) {

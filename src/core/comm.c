@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "boot/callers.h"
 #include "boot/council.h"
@@ -307,6 +308,14 @@ uint64_t tti_turn_take(struct tti_comm *comm)
 static bool has_come(const struct tti_comm *comm, uint64_t ticket)
 {
 	return atomic_load_explicit(&comm->done, memory_order_acquire) >= ticket;
+}
+
+void tti_comm_await_end(_Atomic(struct tti_comm *) const *lender)
+{
+	const struct timespec nap = { .tv_nsec = 50 * 1000 };
+
+	while (atomic_load(lender))
+		nanosleep(&nap, NULL);
 }
 
 void tti_turn_wait(struct tti_comm *comm, uint64_t ticket)

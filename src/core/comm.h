@@ -311,6 +311,10 @@ void tti_comm_give_up(struct tti_comm *comm, const char *what);
  * what waits, every 50 ms. */
 bool tti_comm_interrupted(struct tti_comm *comm);
 
+/* Another thread ends the communicator: wait until it has taken back what it lent to a channel or a
+ * window, whose pointer to it is NULL then. */
+void tti_comm_await_end(_Atomic(struct tti_comm *) const *lender);
+
 /* Keep this thread's error text as the communicator's; returns `status`. */
 tutti_status tti_comm_note(struct tti_comm *comm, tutti_status status);
 

@@ -63,7 +63,7 @@ static void take_back(struct tutti_channel *channel)
 	(void)tutti_comm_destroy(channel->own_handle);
 	channel->own_handle = NULL;
 	channel->own = NULL;
-	/* The last of it: see await_release(). */
+	/* The last of it: see tti_comm_await_end(). */
 	atomic_store(&channel->comm, NULL);
 }
 
@@ -299,15 +299,6 @@ static tutti_status leave(struct tutti_channel *channel)
 	return st == TUTTI_OK ? tutti_barrier(channel->own_handle, NULL) : st;
 }
 
-/* Another thread aborts the communicator, and takes back what is its. */
-static void await_release(struct tutti_channel *channel)
-{
-	const struct timespec nap = { .tv_nsec = 50 * 1000 };
-
-	while (atomic_load(&channel->comm))
-		nanosleep(&nap, NULL);
-}
-
 tutti_status tutti_channel_destroy(tutti_channel_t channel)
 {
 	struct tti_comm *comm;
@@ -334,7 +325,7 @@ tutti_status tutti_channel_destroy(tutti_channel_t channel)
 		/* It was destroyed, and its handle may be another's by now. */
 		if (comm)
 			tti_handle_leave(channel->handle);
-		await_release(channel);
+		tti_comm_await_end(&channel->comm);
 	}
 	free_channel(channel);
 	return st;

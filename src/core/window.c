@@ -2,7 +2,6 @@
 #include "core/window.h"
 
 #include <sodium.h>
-#include <time.h>
 
 #include "core/group.h"
 #include "core/stream.h"
@@ -145,7 +144,7 @@ static void take_back(struct tutti_window *window)
 		tti_signals_close(window->signals, n);
 		tti_signals_drop(window->signals);
 	}
-	/* The last of it: see await_release(). */
+	/* The last of it: see tti_comm_await_end(). */
 	atomic_store(&window->comm, NULL);
 }
 
@@ -308,15 +307,6 @@ static tutti_status end_together(struct tutti_window *window, struct tti_comm *c
 	return st;
 }
 
-/* Another thread ends the communicator, and takes back what is its. */
-static void await_release(struct tutti_window *window)
-{
-	const struct timespec nap = { .tv_nsec = 50 * 1000 };
-
-	while (atomic_load(&window->comm))
-		nanosleep(&nap, NULL);
-}
-
 tutti_status tutti_window_destroy(tutti_window_t window)
 {
 	struct tti_comm *comm;
@@ -344,7 +334,7 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 	}
 	if (comm && st == TUTTI_EUSAGE)
 		return st;
-	await_release(window);
+	tti_comm_await_end(&window->comm);
 	free_window(window);
 	return st;
 }

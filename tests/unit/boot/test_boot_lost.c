@@ -78,7 +78,7 @@ static void finish(struct job *job)
 {
 	job->thread.quitting = true;
 	tti_boot_reach_stop(&job->thread);
-	tti_mend_stop(&job->thread);
+	tti_mend_leave(&job->thread, false);
 	while (job->thread.conns)
 		tti_conn_drop(job->thread.conns);
 	tti_news_forget(&job->thread);
