@@ -217,8 +217,11 @@ expect 0 env TUTTI_DEBUG=INFO "$TUTTI" tune -n 2 -e 256K --busy -o "$tmp/elsewhe
 for coll in all_reduce all_gather reduce_scatter broadcast reduce all_to_all gather scatter; do
 	says err " $coll up to 262144 bytes of mapped memory: memory \(TUTTI_ALGO\)"
 done
-# How ordinary memory is reached is kept, where it could be measured, and not measured again.
-if grep -q 'of 512 KiB the kernel copies' "$tmp/err"; then
+# How ordinary memory is reached is kept, where the first communicator of a phase could measure it, and
+# not measured again. A busy machine may let none of them, though their children could.
+if ! grep -q '^reach ' "$tmp/elsewhere"; then
+	says err 'may not copy|how fast that is could not be measured'
+else
 	[ "$(grep -c '^reach ' "$tmp/elsewhere")" = 5 ] || fail "not 5 lines of reach"
 	# shellcheck disable=SC2086 # words
 	expect 0 env TUTTI_DEBUG=INFO TUTTI_TUNE_FILE="$tmp/elsewhere" $long all_reduce
