@@ -257,7 +257,7 @@ enum bed_end bed_run(struct bed *bed, const struct bed_work *work)
 
 struct relay {
 	pthread_mutex_t lock;
-	pthread_cond_t change;
+	pthread_cond_t turn[BED_RANKS]; /* one each: who is not meant stays asleep */
 	struct bed *bed;
 	void (*body)(void *self, struct bed *bed, int rank);
 	void *self;
@@ -288,7 +288,15 @@ static int choose_next(struct relay *relay)
 static void wait_for_turn(struct relay *relay, int rank)
 {
 	while (relay->holder != rank)
-		pthread_cond_wait(&relay->change, &relay->lock);
+		pthread_cond_wait(&relay->turn[rank], &relay->lock);
+}
+
+/* The next rank's turn, if there is one. */
+static void hand_over(struct relay *relay)
+{
+	relay->holder = choose_next(relay);
+	if (relay->holder >= 0)
+		pthread_cond_signal(&relay->turn[relay->holder]);
 }
 
 /* A rank was refused something: another one's turn. Two ranks may take turns for long before a
@@ -304,10 +312,7 @@ static void pass_on(void *self, int rank)
 		relay->is_stuck = true;
 		atomic_store(&relay->bed->stop, 1);
 	}
-	relay->holder = choose_next(relay);
-	if (relay->holder == rank)
-		return;
-	pthread_cond_broadcast(&relay->change);
+	hand_over(relay);
 	wait_for_turn(relay, rank);
 }
 
@@ -321,8 +326,7 @@ static void *run(void *arg)
 	relay->body(relay->self, relay->bed, runner->rank);
 	relay->ended[runner->rank] = true;
 	relay->idle = 0;
-	relay->holder = choose_next(relay);
-	pthread_cond_broadcast(&relay->change);
+	hand_over(relay);
 	pthread_mutex_unlock(&relay->lock);
 	return NULL;
 }
@@ -334,7 +338,8 @@ enum bed_end bed_run_threads(struct bed *bed, void (*body)(void *self, struct be
 	struct runner runner[BED_RANKS];
 
 	pthread_mutex_init(&relay.lock, NULL);
-	pthread_cond_init(&relay.change, NULL);
+	for (int rank = 0; rank < bed->config.n; rank++)
+		pthread_cond_init(&relay.turn[rank], NULL);
 	for (int at = 0; at < bed->nports; at++)
 		mock_on_idle(bed->port[at].mock, pass_on, &relay);
 	relay.holder = choose_next(&relay);
@@ -347,7 +352,8 @@ enum bed_end bed_run_threads(struct bed *bed, void (*body)(void *self, struct be
 		pthread_join(runner[rank].thread, NULL);
 	for (int at = 0; at < bed->nports; at++)
 		mock_on_idle(bed->port[at].mock, NULL, NULL);
-	pthread_cond_destroy(&relay.change);
+	for (int rank = 0; rank < bed->config.n; rank++)
+		pthread_cond_destroy(&relay.turn[rank]);
 	pthread_mutex_destroy(&relay.lock);
 	return relay.is_stuck ? BED_STUCK : BED_DONE;
 }
