@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What becomes of calls and groups: Works and futures, deadlines, deaths, ends."""
+"""What ends calls and groups: deadlines, deaths, ends, forks."""
 import datetime
 import gc
-import inspect
 import os
 import signal
 import threading
@@ -10,14 +9,13 @@ import time
 import traceback
 import unittest
 import weakref
-from typing import Any, Callable, List
 
 import torch
 import torch.distributed as dist
 
 import tutti.torch
 from tutti import _c
-from tutti.torch import _engine
+from tutti.torch import _engine, _work
 from tutti.torch._process_group import HAS_BACKENDS
 from ranks import KILLED, Ranks, meet, raises, run, same
 from torch._C import _distributed_c10d as c10d
@@ -29,203 +27,7 @@ NEW = hasattr(c10d.BarrierOptions(), "asyncOp")
 OLD = torch.__version__.startswith("1.")
 
 
-# -- Works ---------------------------------------------------------------------------------
-
-
-def works(rank: int, n: int) -> None:
-    """Many calls at once, in any order of waiting."""
-    tensors = [torch.full((k + 1,), float(k + rank)) for k in range(50)]
-    begun = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
-    for k in reversed(range(50)):
-        assert begun[k].wait() is True
-        assert begun[k].is_completed() and begun[k].is_success()
-        assert begun[k].exception() is None
-        same(tensors[k], torch.full((k + 1,), sum(float(k + r) for r in range(n))))
-    assert begun[0].result()[0] is tensors[0]
-    # A call that is waited for comes after those that are not.
-    late = torch.ones(100000)
-    first = dist.all_reduce(late, async_op=True)
-    dist.all_reduce(torch.ones(3))
-    first.wait()
-    same(late, torch.full((100000,), float(n)))
-
-
-def futures(rank: int, n: int) -> None:
-    tensor = torch.ones(4)
-    future = dist.all_reduce(tensor, async_op=True).get_future()
-    doubled = future.then(lambda done: done.value()[0] * 2)
-    same(doubled.wait(), torch.full((4,), 2.0 * n))
-    work = dist.broadcast(tensor, 0, async_op=True)
-    work.wait()
-    same(work.get_future().wait()[0], tensor)
-    # Where a future calls the next call may be begun.
-    again = torch.ones(2)
-    nested = dist.all_reduce(tensor, async_op=True).get_future().then(
-        lambda _: dist.all_reduce(again, async_op=True))
-    nested.wait().wait()
-    same(again, torch.full((2,), float(n)))
-
-
-def waits_in_callbacks(rank: int, n: int) -> None:
-    """A callback may wait for what it begins, and that have such callbacks; they run in the order of calls."""
-    order: List[int] = []
-
-    def added(tensor: torch.Tensor) -> torch.Tensor:
-        """As PyTorch's hook powerSGD_hook does."""
-        return dist.all_reduce(tensor, async_op=True).get_future().wait()[0]
-
-    def callback(k: int) -> Callable[[Any], torch.Tensor]:
-        def call(done: Any) -> torch.Tensor:
-            order.append(k)
-            total = added(done.value()[0].clone())
-            dist.all_reduce(total)
-            inner = dist.all_reduce(torch.ones(k + 1), async_op=True).get_future().then(
-                lambda given: added(given.value()[0]) + k)
-            # What its callback begins has no order with the calls here, unless these wait for it.
-            same(inner.wait(), torch.full((k + 1,), float(n**2 + k)))
-            dist.all_reduce(total, async_op=True).wait()
-            return total
-        return call
-
-    begun = [dist.all_reduce(torch.ones(k + 1), async_op=True) for k in range(10)]
-    futures = [work.get_future().then(callback(k)) for k, work in enumerate(begun)]
-    for k, future in enumerate(futures):
-        same(future.wait(), torch.full((k + 1,), float(n**4)))
-    assert order == list(range(10)), order
-    # It may wait for a later call of the program, too.
-    first, second = (dist.all_reduce(torch.ones(1 << 20), async_op=True) for _ in range(2))
-    chained = first.get_future().then(lambda _: second.get_future().wait()[0])
-    same(chained.wait(), torch.full((1 << 20,), float(n)))
-
-
-def callbacks_that_wait_their_turn(rank: int, n: int) -> None:
-    """A Work that was over when it was asked for its future comes behind those before it, at each depth."""
-    store = dist.distributed_c10d._get_default_store()
-
-    def two_calls(key: str) -> None:
-        order: List[str] = []
-        is_attached, total = threading.Event(), torch.ones(3)
-
-        def first_callback(_: Any) -> None:
-            assert is_attached.wait(60)
-            order.append("first")
-            dist.all_reduce(total)
-
-        def second_callback(_: Any) -> None:
-            order.append("second")
-            dist.all_reduce(torch.ones(5))
-
-        if rank:
-            is_attached.set()
-            store.get(key)
-        first = dist.all_reduce(torch.ones(2), async_op=True)
-        second = dist.all_reduce(torch.ones(2), async_op=True)
-        if rank == 0:
-            ahead = first.get_future().then(first_callback)
-            store.set(key, "yes")
-        second.wait()
-        if rank:
-            ahead = first.get_future().then(first_callback)
-        behind = second.get_future().then(second_callback)
-        assert rank or not order, order
-        is_attached.set()
-        ahead.wait()
-        behind.wait()
-        assert order == ["first", "second"], order
-        same(total, torch.full((3,), float(n)))
-
-    two_calls("program")
-    dist.all_reduce(torch.ones(2), async_op=True).get_future().then(lambda _: two_calls("callback")).wait()
-
-
-def callbacks_in_a_chain(rank: int, n: int) -> None:
-    """One begins the next call, with itself as the callback: its threads end before the group does."""
-    tensor, is_done, counts = torch.zeros(2), threading.Event(), []
-
-    def beat(_: Any) -> None:
-        counts.append(threading.active_count())
-        if len(counts) < 300:
-            dist.all_reduce(tensor, async_op=True).get_future().then(beat)
-        else:
-            is_done.set()
-
-    before = threading.active_count()
-    beat(None)
-    assert is_done.wait(120) and len(counts) == 300
-    assert max(counts) <= before + 6, (before, max(counts))
-
-
-def callbacks_at_the_end(rank: int, n: int) -> None:
-    """Who destroys a group waits for its callbacks, whose calls are refused from then on."""
-    store, engine = dist.distributed_c10d._get_default_store(), tutti.torch.engine_of()
-    if rank:
-        store.get("called")
-        dist.all_reduce(torch.ones(2))
-        store.get("over")
-        return
-    ran, group = [], dist.distributed_c10d._get_default_group()
-
-    def late(_: Any) -> None:
-        while engine.stream is not None:
-            time.sleep(0.01)
-        raises(RuntimeError, "shut down", lambda: dist.all_reduce(torch.ones(2), group=group, async_op=True))
-        ran.append(rank)
-
-    work = dist.all_reduce(torch.ones(2), async_op=True)
-    work.get_future().then(late)
-    store.set("called", "yes")
-    work.wait()
-    dist.destroy_process_group()
-    engine.shutdown()
-    assert ran == [0]
-    store.set("over", "yes")
-
-
-def works_that_are_kept(rank: int, n: int) -> None:
-    """Old PyTorch holds no more of a Work than its C++ half, so that the other one stays until it was asked."""
-    number = 4 * _engine.RECORD
-    works = [weakref.ref(dist.all_reduce(torch.ones(2), async_op=True)) for _ in range(number)]
-    dist.barrier()
-    gc.collect()
-    assert all(work() is not None for work in works)
-    for work in works[::2]:
-        work().wait()
-    for work in works[1::2]:
-        same(work().get_future().wait()[0], torch.full((2,), float(n)))
-    gc.collect()
-    assert sum(work() is not None for work in works) <= _engine.RECORD
-    # Of those that nobody ever asks there is an end.
-    works = [weakref.ref(dist.barrier(async_op=True)) for _ in range(2 * _engine.UNASKED)]
-    dist.barrier()
-    gc.collect()
-    assert sum(work() is not None for work in works) <= _engine.UNASKED
-
-
-def waits_with_a_limit(rank: int, n: int) -> None:
-    work = dist.all_reduce(torch.ones(2), async_op=True)
-    assert work.wait(datetime.timedelta(seconds=100)) is True
-    work = dist.barrier(async_op=True) if rank == 0 else None
-    if work is None:
-        time.sleep(1.5)
-        raises(RuntimeError, "TUTTI_", dist.barrier)
-        return
-    raises(RuntimeError, "Timed out waiting 1000 ms", lambda: work.wait(SECOND))
-    raises(RuntimeError, "Timed out", dist.barrier)
-
-
-def outputs_that_are_not_dense(rank: int, n: int) -> None:
-    """What is received elsewhere first is in its place when the Work is done."""
-    with torch.inference_mode():
-        wide = torch.zeros(3, 2 * n)
-    dist.all_gather(list(wide.t())[:n], torch.full((3,), float(rank)), async_op=True).wait()
-    for r in range(2 * n):
-        same(wide[:, r], torch.full((3,), float(r if r < n else 0)))
-    leaf = torch.ones(3, 3, requires_grad=True)
-    dist.all_reduce(leaf[:, 0].detach(), async_op=True).wait()
-    dist.all_reduce(leaf.t(), async_op=True).wait()
-
-
-# -- Deadlines -------------------------------------------------------------------------------
+# -- Deadlines -----------------------------------------------------------------------------
 
 
 def deadline_of_the_group(rank: int, n: int) -> None:
@@ -269,88 +71,6 @@ def deadline_of_a_call(rank: int, n: int) -> None:
     else:
         time.sleep(0.1)
         dist.distributed_c10d._get_default_store().get("over")
-
-
-def deadline_of_init(rank: int, n: int) -> None:
-    """Who does not come to a new group is named when its time is over."""
-    store = dist.distributed_c10d._get_default_store()
-    dist.destroy_process_group()
-    if rank == 0:
-        error = raises(tutti.torch.BackendError, "Timed out", lambda: dist.init_process_group(
-            "tutti", store=dist.PrefixStore("next", store), rank=0, world_size=n, timeout=SECOND))
-        assert "1" in str(error), error
-        store.set("over", "yes")
-    else:
-        store.get("over")
-
-
-def init_that_fails(rank: int, n: int) -> None:
-    """Who comes after rank 0 has given up hears that, and why, at once."""
-    store = dist.distributed_c10d._get_default_store()
-    dist.destroy_process_group()
-    following = dist.PrefixStore("next", store)
-    if rank == 0:
-        raises(tutti.torch.BackendError, "Timed out",
-               lambda: _engine.join(following, "id", rank, n, SECOND, "next"))
-        store.set("over", "yes")
-        return
-    store.get("over")
-    begun = time.monotonic()
-    error = raises(tutti.torch.BackendError, "rank 0 failed",
-                   lambda: _engine.join(following, "id", rank, n, 60 * SECOND, "next"))
-    assert "Timed out" in str(error) and time.monotonic() - begun < 30, error
-
-
-class PlainStore(dist.Store):
-    """A store in Python that can do no more than some of PyTorch's own."""
-
-    def __init__(self, inner: dist.Store, setters: int = 100) -> None:
-        super().__init__()
-        self._inner = inner
-        self._setters = setters
-
-    def set(self, key: str, value: str) -> None:
-        self._setters -= 1
-        if self._setters < 0:
-            raise RuntimeError("the store is gone")
-        self._inner.set(key, value)
-
-    def get(self, key: str) -> bytes:
-        return self._inner.get(key)
-
-    def add(self, key: str, number: int) -> int:
-        return self._inner.add(key, number)
-
-    if hasattr(dist.Store, "check"):
-        def check(self, keys: List[str]) -> bool:
-            return self._inner.check(keys)
-
-    def wait(self, keys: List[str], timeout: datetime.timedelta) -> None:
-        self._inner.wait(keys, timeout)
-
-
-def init_with_a_plain_store(rank: int, n: int) -> None:
-    """It deletes no key: the next group that uses it does not take the old id for its own. One that
-    fails behind the making of the communicator leaves nothing of that."""
-    store = dist.PrefixStore("plain", dist.distributed_c10d._get_default_store())
-    for turn in range(3):
-        if rank == 0 and turn:
-            time.sleep(0.3)
-        comm = _engine.join(PlainStore(store), "id", rank, n, 30 * SECOND, "plain")
-        engine = _engine.Engine(comm, rank, n, 30 * SECOND, "plain", "tutti")
-        engine.run_now(engine.note("barrier"), _c.tutti_barrier, comm, None)
-        engine.shutdown()
-    if rank == 0:
-        raises(RuntimeError, "the store is gone",
-               lambda: _engine.join(PlainStore(store, 1), "id", rank, n, 30 * SECOND, "plain"))
-        return
-
-    def join_and_call() -> None:
-        comm = _engine.join(PlainStore(store), "id", rank, n, 30 * SECOND, "plain")
-        engine = _engine.Engine(comm, rank, n, 30 * SECOND, "plain", "tutti")
-        engine.run(engine.note("barrier"), _c.tutti_barrier, (), c10d.BarrierOptions(), []).wait()
-
-    raises(tutti.torch.BackendError, "rank 0", join_and_call)
 
 
 def monitored_barrier(rank: int, n: int) -> None:
@@ -405,7 +125,7 @@ def monitored_barriers_of_groups_in_turn(rank: int, n: int) -> None:
                    lambda: barrier(SECOND))
 
 
-# -- Deaths, ends ------------------------------------------------------------------------------
+# -- Deaths, ends --------------------------------------------------------------------------
 
 
 def death(rank: int, n: int) -> None:
@@ -653,7 +373,7 @@ def forked_beside_a_call(rank: int, n: int) -> None:
     engine, is_in, may_leave = tutti.torch.engine_of(), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with engine.lock, engine._queue, engine.channel.lock, engine.callbacks._lock, _engine._futures:
+        with engine.lock, engine._queue, engine.channel.lock, engine.callbacks._lock, _work._futures:
             is_in.set()
             assert may_leave.wait(120)
 
@@ -682,180 +402,8 @@ def forked_beside_a_call(rank: int, n: int) -> None:
     same(tensor, torch.full((2,), float(n)))
 
 
-# -- Groups -------------------------------------------------------------------------------------
-
-
-def new_groups(rank: int, n: int) -> None:
-    reverse = dist.new_group([1, 0])
-    pair = dist.new_group([0, n - 1])
-    for _ in range(3):
-        if rank in (0, 1):
-            tensor = torch.full((2,), float(rank))
-            dist.broadcast(tensor, 1, group=reverse)
-            same(tensor, torch.ones(2))
-        if rank in (0, n - 1):
-            tensor = torch.ones(2)
-            dist.all_reduce(tensor, group=pair)
-            same(tensor, torch.full((2,), 2.0))
-        dist.barrier()
-    if rank in (0, n - 1):
-        dist.destroy_process_group(pair)
-
-
-def new_group_of_members(rank: int, n: int) -> None:
-    """Only they call, while the others are in other calls; it outlives the death of one of these."""
-    if rank == 1:
-        tensor = torch.ones(2)
-        work = dist.all_reduce(tensor, async_op=True)
-        store = dist.distributed_c10d._get_default_store()
-        store.get("made")
-        work.wait()
-        os.kill(os.getpid(), signal.SIGKILL)
-    group = dist.new_group([0, n - 1], use_local_synchronization=True)
-    dist.distributed_c10d._get_default_store().set("made", "yes")
-    dist.all_reduce(torch.ones(2))
-    raises(tutti.torch.BackendError, "rank 1", dist.barrier)
-    tensor = torch.ones(2)
-    dist.all_reduce(tensor, group=group)
-    same(tensor, torch.full((2,), 2.0))
-    # The default group is lost by now, so this one goes through the store.
-    other = dist.new_group([0, n - 1], use_local_synchronization=True)
-    dist.all_reduce(tensor, group=other)
-    same(tensor, torch.full((2,), 4.0))
-    os._exit(0)  # PyTorch's own shutdown would meet the store of a dead rank
-
-
-def beside_another_backend(rank: int, n: int) -> None:
-    """PyTorch makes the group then, and wraps what Tutti returns."""
-    group = dist.distributed_c10d._get_default_group()
-    assert isinstance(group._get_backend(torch.device("cpu")), tutti.torch.TuttiBackend)
-    assert isinstance(group._get_backend(torch.device("cuda")), dist.ProcessGroupGloo)
-    for each in (None, dist.new_group(list(range(n)))):
-        tensor = torch.full((3,), float(rank))
-        work = dist.all_reduce(tensor, group=each, async_op=True)
-        work.wait()
-        same(tensor, torch.full((3,), n * (n - 1) / 2))
-        dist.broadcast(tensor.fill_(rank), 1, group=each)
-        same(tensor, torch.ones(3))
-        if rank == 0:
-            dist.send(torch.ones(2), 1, group=each)
-        elif rank == 1:
-            dist.recv(tensor[:2].zero_(), 0, group=each)
-            same(tensor, torch.ones(3))
-        dist.barrier(each)
-        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1), process_group=each)
-        model(torch.full((1, 3), float(rank))).sum().backward()
-        same(model.module.weight.grad, torch.full((1, 3), (n - 1) / 2))
-
-
-def beside_a_backend_of_a_package(rank: int, n: int) -> None:
-    """PyTorch has no place for a second one, so that calls on its tensors are refused."""
-    store = dist.distributed_c10d._get_default_store()
-    dist.destroy_process_group()
-    dist.Backend.register_backend("other", lambda *_: None, devices=["cuda"])
-    dist.init_process_group("cpu:tutti,cuda:other", store=dist.PrefixStore("next", store), rank=rank, world_size=n)
-    tensor = torch.ones(2)
-    dist.all_reduce(tensor)
-    same(tensor, torch.full((2,), float(n)))
-    raises(RuntimeError, "meta", lambda: dist.all_reduce(torch.ones(2, device="meta")))
-    raises(RuntimeError, "cuda", lambda: dist.distributed_c10d._get_default_group()._get_backend(
-        torch.device("cuda")))
-
-
-def split_groups(rank: int, n: int) -> None:
-    group = dist.split_group(split_ranks=[[n - 1, 0], list(range(1, n - 1))] if n > 2 else [[1, 0]])
-    tensor = torch.full((2,), float(rank))
-    if rank in (0, n - 1):
-        assert group.rank() == (1 if rank == 0 else 0) and group.size() == 2
-        work = dist.all_reduce(tensor, group=group, async_op=True)
-        work.wait()
-        assert work.is_completed()
-        same(tensor, torch.full((2,), n - 1.0))
-    dist.barrier()
-
-
-def shrunk(rank: int, n: int) -> None:
-    dist.barrier()
-    if rank == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    raises(tutti.torch.BackendError, "rank 1", lambda: dist.all_reduce(torch.ones(2)))
-    dist.shrink_group([1], shrink_flags=dist.distributed_c10d.SHRINK_ABORT)
-    assert dist.get_world_size() == n - 1
-    tensor = torch.ones(2)
-    dist.all_reduce(tensor)
-    same(tensor, torch.full((2,), n - 1.0))
-    os._exit(0)  # PyTorch's own shutdown would meet the store of a dead rank
-
-
-def shrunk_and_trained(rank: int, n: int) -> None:
-    """DistributedDataParallel uses the group, and those that are made of it."""
-    store = dist.distributed_c10d._get_default_store()
-    for excluded in (1, n - 2):
-        if dist.get_rank() == excluded:
-            store.get("over")
-            os._exit(0)
-        tutti.torch.shrink_group([excluded])
-        left = dist.get_world_size()
-        for group in (None, dist.new_group(list(range(left)))):
-            model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1), process_group=group)
-            model(torch.full((1, 3), float(dist.get_rank()))).sum().backward()
-            same(model.module.weight.grad, torch.full((1, 3), (left - 1) / 2))
-    store.set("over", "yes")
-
-
-def shrunk_beside_a_call(rank: int, n: int) -> None:
-    """A thread waits in a call to which the last rank does not come; the others go on without it."""
-    store, errors = dist.distributed_c10d._get_default_store(), []
-    dist.barrier()
-    if rank == n - 1:
-        store.get("over")
-        return
-
-    def wait() -> None:
-        errors.append(raises(RuntimeError, "TUTTI_EREVOKED", dist.barrier))
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    time.sleep(0.2)
-    dist.shrink_group([n - 1], shrink_flags=dist.distributed_c10d.SHRINK_ABORT)
-    thread.join()
-    assert len(errors) == 1
-    tensor = torch.ones(2)
-    dist.all_reduce(tensor)
-    same(tensor, torch.full((2,), n - 1.0))
-    store.set("over", "yes")
-
-
 class Life(Ranks):
-    """Each of these on 2 to 4 ranks, or on as many as it needs."""
-
-    def test_works(self) -> None:
-        self.each(works)
-
-    def test_futures(self) -> None:
-        self.each(futures)
-
-    def test_waits_in_callbacks(self) -> None:
-        self.each(waits_in_callbacks)
-
-    def test_callbacks_that_wait_their_turn(self) -> None:
-        self.each(callbacks_that_wait_their_turn, [2, 3])
-
-    def test_callbacks_in_a_chain(self) -> None:
-        self.each(callbacks_in_a_chain, [2])
-
-    def test_callbacks_at_the_end(self) -> None:
-        self.each(callbacks_at_the_end, [2])
-
-    @unittest.skipUnless(_engine._FORGETS, "this PyTorch keeps both halves of a Work")
-    def test_works_that_are_kept(self) -> None:
-        self.each(works_that_are_kept, [2])
-
-    def test_waits_with_a_limit(self) -> None:
-        self.each(waits_with_a_limit, [2])
-
-    def test_outputs_that_are_not_dense(self) -> None:
-        self.each(outputs_that_are_not_dense, [3])
+    """On 2 to 4 ranks."""
 
     def test_deadline_of_the_group(self) -> None:
         self.each(deadline_of_the_group, [2], timeout=10.0)
@@ -867,15 +415,6 @@ class Life(Ranks):
         global ASYNC  # pylint: disable=global-statement
         for ASYNC in (True, False):
             self.each(deadline_of_a_call, [2])
-
-    def test_deadline_of_init(self) -> None:
-        self.each(deadline_of_init, [2])
-
-    def test_init_that_fails(self) -> None:
-        self.each(init_that_fails, [2])
-
-    def test_init_with_a_plain_store(self) -> None:
-        self.each(init_with_a_plain_store, [2, 3])
 
     def test_monitored_barrier(self) -> None:
         self.each(monitored_barrier, [3])
@@ -939,38 +478,6 @@ class Life(Ranks):
 
     def test_forked_beside_a_call(self) -> None:
         self.each(forked_beside_a_call, [2])
-
-    def test_new_groups(self) -> None:
-        self.each(new_groups)
-
-    @unittest.skipUnless("use_local_synchronization" in inspect.signature(dist.new_group).parameters,
-                         "in this PyTorch all ranks call new_group()")
-    def test_new_group_of_members(self) -> None:
-        self.assertEqual(run(new_group_of_members, 3), [0, KILLED, 0])
-
-    @unittest.skipUnless(HAS_BACKENDS, "in this PyTorch a group has no backend beside Tutti")
-    def test_beside_another_backend(self) -> None:
-        self.each(beside_another_backend, [2], backend="cpu:tutti,cuda:gloo")
-
-    @unittest.skipUnless(HAS_BACKENDS, "in this PyTorch a group has no backend beside Tutti")
-    def test_beside_a_backend_of_a_package(self) -> None:
-        self.each(beside_a_backend_of_a_package, [2])
-
-    @unittest.skipUnless(HAS_BACKENDS, "this PyTorch splits its own backends alone")
-    def test_split_groups(self) -> None:
-        self.each(split_groups)
-
-    @unittest.skipUnless(HAS_BACKENDS, "this PyTorch shrinks its own backends alone")
-    def test_shrunk(self) -> None:
-        self.assertEqual(run(shrunk, 3), [0, KILLED, 0])
-
-    @unittest.skipUnless(HAS_BACKENDS, "this PyTorch shrinks its own backends alone")
-    def test_shrunk_and_trained(self) -> None:
-        self.each(shrunk_and_trained, [4])
-
-    @unittest.skipUnless(HAS_BACKENDS, "this PyTorch shrinks its own backends alone")
-    def test_shrunk_beside_a_call(self) -> None:
-        self.each(shrunk_beside_a_call, [3], timeout=20.0)
 
 
 if __name__ == "__main__":

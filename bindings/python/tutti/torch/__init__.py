@@ -13,7 +13,8 @@ from typing import Any, List, Optional
 import torch as _torch
 import torch.distributed as _dist
 
-from ._engine import BackendError, Entry, Work
+from ._record import BackendError, Entry
+from ._work import Work
 from ._memory import empty, share, shared_buckets
 from ._process_group import NAME, TuttiBackend, TuttiGroup, create, engine_of, shrink_group
 from ._windows import Window

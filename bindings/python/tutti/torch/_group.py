@@ -9,9 +9,11 @@ from torch._C import _distributed_c10d as c10d
 
 from .. import _c
 from . import _sparse
-from ._engine import Engine, Entry, Work, finished
-from ._types import (Places, check_alike, check_root, check_tensor, dense, land, landing, move_of,
+from ._engine import Engine
+from ._record import Entry
+from ._types import (Places, check_alike, check_root, dense, land, landing, move_of,
                      only, operator_of, scalar_of)
+from ._work import Work, finished
 
 Tensors = List[torch.Tensor]
 

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 
 from .. import _c
-from ._engine import error_of
+from ._record import error_of
 
 
 def empty(*shape: Any, dtype: Optional[torch.dtype] = None) -> torch.Tensor:

@@ -16,7 +16,8 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from .. import _c, interrupts
-from ._engine import BackendError, Engine, Entry, error_of, milliseconds
+from ._engine import Engine
+from ._record import BackendError, Entry, error_of, milliseconds
 from ._types import dense, land, landing, only
 
 _AGAIN = int(_c.tutti_status.TUTTI_AGAIN)

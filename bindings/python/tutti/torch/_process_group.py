@@ -17,11 +17,12 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
 from .. import _c
-from ._engine import (CONFIG, OUT, BackendError, Engine, becomes, error_of, join, make,
-                      milliseconds)
+from ._engine import Engine
 from ._group import Operations
+from ._join import CONFIG, OUT, becomes, join, make
 from ._memory import empty
 from ._messages import Channel, Message
+from ._record import BackendError, error_of, milliseconds
 from ._windows import Window
 
 NAME = "tutti"

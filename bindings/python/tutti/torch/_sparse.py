@@ -7,7 +7,8 @@ import torch
 import torch.distributed as dist
 
 from .. import _c
-from ._engine import Engine, Entry
+from ._engine import Engine
+from ._record import Entry
 from ._types import move_of
 
 

@@ -9,8 +9,9 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from .. import _c
-from ._engine import Engine, Work
+from ._engine import Engine
 from ._types import check_tensor, dense, is_dense, land, landing
+from ._work import Work
 
 
 class Window:
