@@ -2,9 +2,10 @@
 #include "support/bed.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 #include "support/lossy.h"
 #include "support/reference.h"
@@ -253,25 +254,25 @@ enum bed_end bed_run(struct bed *bed, const struct bed_work *work)
 	return progress.failed ? BED_ENDED : BED_DONE;
 }
 
-/* -- Threads of which one runs at a time ------------------------------------------------------- */
+/* -- Ranks that take turns in the middle of a call -------------------------------------------------- */
 
+#define STACK_BYTES ((size_t)1 << 20)
+
+/* Contexts of one thread, since to wake a thread for each turn takes a busy machine milliseconds. */
 struct relay {
-	pthread_mutex_t lock;
-	pthread_cond_t turn[BED_RANKS]; /* one each: who is not meant stays asleep */
 	struct bed *bed;
 	void (*body)(void *self, struct bed *bed, int rank);
 	void *self;
+	ucontext_t main, context[BED_RANKS];
+	uint8_t *stacks;
 	int holder; /* the rank that runs, -1: all have ended */
 	int idle;   /* turns in which nothing moved           */
 	bool ended[BED_RANKS];
 	bool is_stuck;
 };
 
-struct runner {
-	struct relay *relay;
-	int rank;
-	pthread_t thread;
-};
+/* For a context that begins, which can be given no pointer. */
+static _Thread_local struct relay *running;
 
 /* Any rank that has not ended, -1 if there is none. */
 static int choose_next(struct relay *relay)
@@ -285,18 +286,16 @@ static int choose_next(struct relay *relay)
 	return -1;
 }
 
-static void wait_for_turn(struct relay *relay, int rank)
+/* The next rank's turn, or the end of all. */
+static void hand_over(struct relay *relay, ucontext_t *from)
 {
-	while (relay->holder != rank)
-		pthread_cond_wait(&relay->turn[rank], &relay->lock);
-}
+	ucontext_t *to = &relay->main;
 
-/* The next rank's turn, if there is one. */
-static void hand_over(struct relay *relay)
-{
 	relay->holder = choose_next(relay);
 	if (relay->holder >= 0)
-		pthread_cond_signal(&relay->turn[relay->holder]);
+		to = &relay->context[relay->holder];
+	if (to != from && swapcontext(from, to) != 0)
+		abort();
 }
 
 /* A rank was refused something: another one's turn. Two ranks may take turns for long before a
@@ -312,50 +311,53 @@ static void pass_on(void *self, int rank)
 		relay->is_stuck = true;
 		atomic_store(&relay->bed->stop, 1);
 	}
-	hand_over(relay);
-	wait_for_turn(relay, rank);
+	hand_over(relay, &relay->context[rank]);
 }
 
-static void *run(void *arg)
+static void run(void)
 {
-	const struct runner *runner = arg;
-	struct relay *relay = runner->relay;
+	struct relay *relay = running;
+	const int rank = relay->holder;
 
-	pthread_mutex_lock(&relay->lock);
-	wait_for_turn(relay, runner->rank);
-	relay->body(relay->self, relay->bed, runner->rank);
-	relay->ended[runner->rank] = true;
+	relay->body(relay->self, relay->bed, rank);
+	relay->ended[rank] = true;
 	relay->idle = 0;
-	hand_over(relay);
-	pthread_mutex_unlock(&relay->lock);
-	return NULL;
+	hand_over(relay, &relay->context[rank]);
 }
 
-enum bed_end bed_run_threads(struct bed *bed, void (*body)(void *self, struct bed *bed, int rank),
-			     void *self)
+enum bed_end bed_run_in_turns(struct bed *bed, void (*body)(void *self, struct bed *bed, int rank),
+			      void *self)
 {
-	struct relay relay = { .bed = bed, .body = body, .self = self };
-	struct runner runner[BED_RANKS];
+	const size_t nbytes = (size_t)bed->config.n * STACK_BYTES;
+	struct relay *relay = calloc(1, sizeof(*relay));
+	bool is_stuck;
 
-	pthread_mutex_init(&relay.lock, NULL);
-	for (int rank = 0; rank < bed->config.n; rank++)
-		pthread_cond_init(&relay.turn[rank], NULL);
+	if (!relay)
+		abort();
+	*relay = (struct relay){ .bed = bed, .body = body, .self = self };
+	relay->stacks =
+		mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (relay->stacks == MAP_FAILED)
+		abort();
 	for (int at = 0; at < bed->nports; at++)
-		mock_on_idle(bed->port[at].mock, pass_on, &relay);
-	relay.holder = choose_next(&relay);
+		mock_on_idle(bed->port[at].mock, pass_on, relay);
 	for (int rank = 0; rank < bed->config.n; rank++) {
-		runner[rank] = (struct runner){ .relay = &relay, .rank = rank };
-		if (pthread_create(&runner[rank].thread, NULL, run, &runner[rank]) != 0)
+		ucontext_t *const context = &relay->context[rank];
+
+		if (getcontext(context) != 0)
 			abort();
+		context->uc_stack.ss_sp = relay->stacks + (size_t)rank * STACK_BYTES;
+		context->uc_stack.ss_size = STACK_BYTES;
+		makecontext(context, run, 0);
 	}
-	for (int rank = 0; rank < bed->config.n; rank++)
-		pthread_join(runner[rank].thread, NULL);
+	running = relay;
+	hand_over(relay, &relay->main);
 	for (int at = 0; at < bed->nports; at++)
 		mock_on_idle(bed->port[at].mock, NULL, NULL);
-	for (int rank = 0; rank < bed->config.n; rank++)
-		pthread_cond_destroy(&relay.turn[rank]);
-	pthread_mutex_destroy(&relay.lock);
-	return relay.is_stuck ? BED_STUCK : BED_DONE;
+	is_stuck = relay->is_stuck;
+	munmap(relay->stacks, nbytes);
+	free(relay);
+	return is_stuck ? BED_STUCK : BED_DONE;
 }
 
 /* -- What is left ------------------------------------------------------------------------------ */

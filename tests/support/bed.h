@@ -84,11 +84,11 @@ struct bed_work {
 
 enum bed_end bed_run(struct bed *bed, const struct bed_work *work);
 
-/* Let the ranks run as threads of which one runs at a time, for what waits inside the engine: the
+/* Let each rank run on a stack of its own, all on this thread, for what waits inside the engine: the
  * next one runs whenever one was refused a slot or a message. BED_STUCK: none could go on, and
  * all were stopped (TUTTI_EABORTED). */
-enum bed_end bed_run_threads(struct bed *bed, void (*body)(void *self, struct bed *bed, int rank),
-			     void *self);
+enum bed_end bed_run_in_turns(struct bed *bed, void (*body)(void *self, struct bed *bed, int rank),
+			      void *self);
 
 /* Whether no message is left, and no contract was broken; if not, bed->breach says what. */
 bool bed_is_clean(struct bed *bed);

@@ -297,5 +297,5 @@ static void run_rank(void *self, struct bed *bed, int rank)
 
 bool trial_run_short(struct trial *trial)
 {
-	return is_right(trial, bed_run_threads(&trial->bed, run_rank, trial));
+	return is_right(trial, bed_run_in_turns(&trial->bed, run_rank, trial));
 }

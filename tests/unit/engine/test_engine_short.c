@@ -31,8 +31,6 @@ static void try_one(const struct tti_algorithm *algo, int n, int shape, uint64_t
 	bool right;
 
 	bed_draw(&bed, n, seed);
-	/* A thread takes over from another for each refusal, so few of them are enough. */
-	bed.lossy_percent = bed.lossy_percent ? 20 : 0;
 	trial_init(&trial, &config, &bed);
 	right = trial_run_short(&trial);
 	trial_release(&trial);
@@ -93,7 +91,8 @@ static void another_call_is_found(void **state)
 
 		bed_draw(&bed, 2, seed);
 		trial_init(&trial, &config, &bed);
-		assert_int_equal(bed_run_threads(&trial.bed, run_with_own_tag, &outcome), BED_DONE);
+		assert_int_equal(bed_run_in_turns(&trial.bed, run_with_own_tag, &outcome),
+				 BED_DONE);
 		for (int rank = 0; rank < 2; rank++) {
 			if (outcome.status[rank] == TUTTI_AGAIN) /* not short enough */
 				continue;
