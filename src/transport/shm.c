@@ -118,6 +118,10 @@ static uint8_t *find_room(struct tti_shm_link *link, size_t nbytes, size_t whole
 		tti_shm_look_back(link);
 		at = tti_shm_room_find(&link->tx_room, cells, whole);
 		if (at == TTI_SHM_FULL)
+			at = tti_shm_room_find_far(&link->tx_room, cells);
+		else if (link->tx_room.full_since_ns)
+			tti_shm_room_is_free(&link->tx_room);
+		if (at == TTI_SHM_FULL)
 			return NULL;
 	}
 	link->tx_at = at;
@@ -439,8 +443,8 @@ static void set_up(struct tti_shm_link *link, int index, struct tti_shm_pair *pa
 	link->tx_ring = pair->ring[tx];
 	link->tx_done = &pair->done[tx];
 	link->tx_box = boxes + (size_t)tx * box;
-	tti_shm_room_init(&link->tx_room, box, layout->slots, layout->n, port->cores, false,
-			  port->start);
+	tti_shm_room_init(&link->tx_room, box, layout->slot_bytes, layout->slots, layout->n,
+			  port->cores, false, port->start);
 	link->rx_ring = pair->ring[rx];
 	link->rx_done = &pair->done[rx];
 	link->rx_box = boxes + (size_t)rx * box;

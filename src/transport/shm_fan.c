@@ -111,6 +111,10 @@ static void *find_room(struct tti_shm_port *port, size_t nbytes)
 		at = tti_shm_room_find(room, cells, cells);
 	}
 	if (at == TTI_SHM_FULL)
+		at = tti_shm_room_find_far(room, cells);
+	else if (TTI_UNLIKELY(room->full_since_ns))
+		tti_shm_room_is_free(room);
+	if (at == TTI_SHM_FULL)
 		return NULL;
 	port->out->at = at;
 	return tti_shm_room_at(room, tti_shm_seg_outbox(&port->seg, port->self), at, cells);
@@ -208,8 +212,8 @@ tutti_status tti_shm_need_outbox(struct tti_shm_port *port)
 	port->out = tti_zalloc(sizeof(*port->out));
 	if (!port->out)
 		return tti_fail(TUTTI_ENOMEM, "outbox of rank %d: out of memory", port->base.rank);
-	tti_shm_room_init(&port->out->room, layout->box_bytes, layout->slots, layout->n,
-			  port->cores, true, 0);
+	tti_shm_room_init(&port->out->room, layout->box_bytes, layout->slot_bytes, layout->slots,
+			  layout->n, port->cores, true, 0);
 	port->out->ring_for_all = tti_shm_seg_ring(&port->seg, port->self);
 	return TUTTI_OK;
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util/clock.h"
+
 #ifndef MADV_POPULATE_WRITE /* Linux 5.14 */
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -18,8 +20,13 @@
  *
  * What is under way is another thing: two of what calls are cut into, or as many short ones as
  * take no more. All links of a rank together take little, or what is read late has left the
- * caches of its writer; and long messages that all read have their slots and no more. */
+ * caches of its writer; and long messages that all read have their slots and no more.
+ *
+ * That changes where a reader comes late, since both change processes for each slot then: beside two busy
+ * loops on two cores 16 MiB took three times as long by two slots of 256 KiB as by as many as 8 MiB hold
+ * (docs/performance.md). A box is so long for that; its memory is taken as far as it is used. */
 #define ROUND_BYTES  (UINT32_C(2) << 20)   /* of a rank that has a core               */
+#define FAR_BYTES    (UINT32_C(8) << 20)   /* of a rank, while readers come late     */
 #define FLIGHT_BYTES (UINT32_C(256) << 10) /* of all links of a rank                */
 #define FLIGHT_MOST  (UINT32_C(128) << 10)
 #define FLIGHT_LEAST (UINT32_C(16) << 10)
@@ -27,6 +34,10 @@
 #define PAGE_BYTES   (TTI_SHM_PAGE * TTI_SHM_CELL)
 #define SHORT_ROUND  (TTI_SHM_HELD * PAGE_BYTES) /* of what all read, where cores are shared */
 #define AHEAD_MOST   (64 * TTI_SHM_PAGE)
+
+/* Longer than what a reader that has its core takes for a slot, and shorter than a time slice. */
+#define LATE_NS     (TTI_NS_PER_MS / 2)
+#define LATE_FOR_NS (100 * TTI_NS_PER_MS)
 
 static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
 {
@@ -40,41 +51,50 @@ static size_t page_up(size_t count, size_t page)
 	return (count + page - 1) / page * page;
 }
 
-/* Of what a rank goes round that has a core: a link's part. */
-static size_t round_of_link(int n)
+/* Of so many bytes of a rank: a link's part. */
+static size_t of_link(size_t nbytes, int n)
 {
-	return ROUND_BYTES / (size_t)(n > 1 ? n - 1 : 1);
+	return nbytes / (size_t)(n > 1 ? n - 1 : 1);
 }
 
-size_t tti_shm_room_bytes(size_t slot_bytes, int slots, int n)
+/* A box for so many of the longest messages, or for of_link(nbytes), if that is more. */
+static size_t box_bytes(size_t slot_bytes, int slots, size_t nbytes, int n)
 {
 	const size_t needed = page_up(slot_bytes, PAGE_BYTES) * (size_t)slots;
-	const size_t round = page_up(round_of_link(n), PAGE_BYTES);
+	const size_t round = page_up(of_link(nbytes, n), PAGE_BYTES);
 
 	return needed > round ? needed : round;
 }
 
-void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, int slots, int n, int cores,
-		       bool is_shared, uint32_t start)
+size_t tti_shm_room_bytes(size_t slot_bytes, int slots, int n)
+{
+	return box_bytes(slot_bytes, slots, FAR_BYTES, n);
+}
+
+void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, size_t slot_bytes, int slots,
+		       int n, int cores, bool is_shared, uint32_t start)
 {
 	const uint32_t ncells = (uint32_t)(nbytes / TTI_SHM_CELL);
-	const uint64_t round = (is_shared ? ROUND_BYTES : round_of_link(n)) / TTI_SHM_CELL;
+	const uint32_t most =
+		clamp(box_bytes(slot_bytes, slots, ROUND_BYTES, n) / TTI_SHM_CELL, 0, ncells);
+	const uint64_t round = (is_shared ? ROUND_BYTES : of_link(ROUND_BYTES, n)) / TTI_SHM_CELL;
 	const uint64_t flight = FLIGHT_BYTES / (uint64_t)(is_shared ? 1 : n);
 
 	memset(room, 0, sizeof(*room));
 	room->slots = (uint32_t)slots;
 	room->flight = clamp(flight, FLIGHT_LEAST, FLIGHT_MOST) / TTI_SHM_CELL;
 	if (cores >= n)
-		room->round = clamp(round, 0, ncells);
+		room->round = clamp(round, 0, most);
 	else if (!is_shared)
-		room->round = clamp(2 * round * (uint64_t)cores / (uint64_t)n, 0, ncells);
+		room->round = clamp(2 * round * (uint64_t)cores / (uint64_t)n, 0, most);
 	room->round -= room->round % TTI_SHM_PAGE;
 	room->round_short = room->round;
 	if (is_shared && !room->round)
-		room->round_short = clamp(SHORT_ROUND / TTI_SHM_CELL, 0, ncells);
+		room->round_short = clamp(SHORT_ROUND / TTI_SHM_CELL, 0, most);
 	room->ncells = ncells;
 	room->is_shared = is_shared && n > 2;
 	room->oldest = start;
+	room->far = TTI_SHM_FULL;
 }
 
 static bool is_short(uint32_t cells)
@@ -96,24 +116,62 @@ static bool may_fly(const struct tti_shm_room *room, uint32_t cells, uint64_t wh
 	return room->held < TTI_SHM_HELD && room->used + cells <= most;
 }
 
-/* Messages lie from first to next, or from first to the end and from the beginning to next. */
-uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t cells, uint32_t whole)
+/* A place before cell `end`. Messages lie from first to next, or from first to the end and from the
+ * beginning to next. */
+static uint32_t find_before(const struct tti_shm_room *room, uint32_t cells, uint32_t end)
 {
 	const uint32_t first = room->begin[room->oldest % TTI_SHM_HELD];
-	const uint64_t slots = (uint64_t)page_up(whole, TTI_SHM_PAGE) * room->slots;
-	const uint32_t round = is_short(cells) ? room->round_short : room->round;
-	const uint32_t end = clamp(slots, round, room->ncells);
 	const uint32_t behind = (uint32_t)page_up(room->next, TTI_SHM_PAGE);
 	const bool turned = room->held && room->next <= first;
 	const bool turns = cells > end || behind > end - cells;
 
-	if (cells > room->ncells || !may_fly(room, cells, whole) || (turned && turns))
+	if (turned && turns)
 		return TTI_SHM_FULL;
 	if (turned)
 		return cells <= first && behind <= first - cells ? behind : TTI_SHM_FULL;
 	if (!turns)
 		return behind;
 	return !room->held || cells <= first ? 0 : TTI_SHM_FULL;
+}
+
+uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t cells, uint32_t whole)
+{
+	const uint64_t slots = (uint64_t)page_up(whole, TTI_SHM_PAGE) * room->slots;
+	const uint32_t round = is_short(cells) ? room->round_short : room->round;
+
+	if (room->far_cells == cells && room->far != TTI_SHM_FULL)
+		return room->far;
+	if (cells > room->ncells || !may_fly(room, cells, whole))
+		return TTI_SHM_FULL;
+	return find_before(room, cells, clamp(slots, round, room->ncells));
+}
+
+static void note_wait(struct tti_shm_room *room, int64_t now_ns)
+{
+	if (now_ns - room->full_since_ns > LATE_NS)
+		room->late_until_ns = now_ns + LATE_FOR_NS;
+}
+
+uint32_t tti_shm_room_find_far(struct tti_shm_room *room, uint32_t cells)
+{
+	const int64_t now_ns = tti_now_ns();
+
+	if (!room->full_since_ns || room->unread != room->oldest) {
+		room->full_since_ns = now_ns;
+		room->unread = room->oldest;
+	}
+	note_wait(room, now_ns);
+	if (now_ns >= room->late_until_ns || room->held == TTI_SHM_HELD || cells > room->ncells)
+		return TTI_SHM_FULL;
+	room->far_cells = cells;
+	room->far = find_before(room, cells, room->ncells);
+	return room->far;
+}
+
+__attribute__((noinline, cold)) void tti_shm_room_is_free(struct tti_shm_room *room)
+{
+	note_wait(room, tti_now_ns());
+	room->full_since_ns = 0;
 }
 
 /* A page that nobody has touched costs its writer and its reader some microseconds, one by one; in one
@@ -136,6 +194,7 @@ void tti_shm_room_take(struct tti_shm_room *room, uint32_t at, uint32_t cells)
 {
 	const uint32_t place = (room->oldest + room->held++) % TTI_SHM_HELD;
 
+	room->far = TTI_SHM_FULL;
 	room->begin[place] = at;
 	room->cells[place] = cells;
 	room->used += cells;

@@ -12,7 +12,9 @@
  * back from the readers is how many of the oldest are read.
  *
  * Much of a box is gone round although little of it is under way at a time: a line that was
- * read costs least to write when its reader's caches have let it go.
+ * read costs least to write when its reader's caches have let it go. But a reader whose core does other
+ * work comes to read for a while, and then not again for milliseconds: then as much as the box holds may be
+ * under way, so that the two take turns less often.
  *
  * Owner: embedded. Threads: the port's. */
 
@@ -38,15 +40,20 @@ struct tti_shm_room {
 	/* Messages are numbered; those from oldest on, held of them, are not read yet. */
 	uint32_t oldest, held;
 	uint32_t begin[TTI_SHM_HELD], cells[TTI_SHM_HELD]; /* by number */
+	/* Since when there has been no place for a message while `unread` was the oldest; 0: there is
+	 * one. Until then the reader is taken for one that comes late. */
+	int64_t full_since_ns, late_until_ns;
+	uint32_t unread;
+	uint32_t far, far_cells; /* what tti_shm_room_find_far() gave; TTI_SHM_FULL: nothing */
 };
 
 /* Bytes of a box for `slots` messages of slot_bytes, of one of n ranks. */
 size_t tti_shm_room_bytes(size_t slot_bytes, int slots, int n);
 
-/* nbytes <= TTI_SHM_CELL * 2^30; of n ranks on so many cores; is_shared: that all others read.
- * `start`: number of the first message. */
-void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, int slots, int n, int cores,
-		       bool is_shared, uint32_t start);
+/* nbytes <= TTI_SHM_CELL * 2^30, for messages of at most slot_bytes; of n ranks on so many cores; is_shared:
+ * that all others read. `start`: number of the first message. */
+void tti_shm_room_init(struct tti_shm_room *room, size_t nbytes, size_t slot_bytes, int slots,
+		       int n, int cores, bool is_shared, uint32_t start);
 
 static inline uint32_t tti_shm_cells(size_t nbytes)
 {
@@ -57,6 +64,13 @@ static inline uint32_t tti_shm_cells(size_t nbytes)
  * tti_shm_room_take() it says the same when it is asked again, whatever is given back.
  * `whole` >= cells: pieces of what would be a message of so many; cells: it is none. */
 uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t cells, uint32_t whole);
+
+/* The same of a box in which tti_shm_room_find() has no place, after what is read was given back: one in all of
+ * the box while the reader comes late. */
+uint32_t tti_shm_room_find_far(struct tti_shm_room *room, uint32_t cells);
+
+/* There is a place at once: for how long there was none tells whether the reader comes late. */
+void tti_shm_room_is_free(struct tti_shm_room *room);
 
 /* The pages of the box up to a cell into memory, and some that come next. */
 void tti_shm_room_bring(struct tti_shm_room *room, uint8_t *box, uint32_t end);

@@ -12,7 +12,7 @@
 #include "transport/shm_room.h"
 #include "util/hash.h"
 
-#define BOX_MOST 8192u
+#define BOX_MOST 32768u
 
 static uint32_t put(struct tti_shm_room *room, uint32_t cells)
 {
@@ -73,19 +73,22 @@ static uint32_t draw_cells(struct model *m, uint32_t longest, uint32_t usual)
 }
 
 struct seen {
-	uint32_t refused, turned;
+	uint32_t refused, turned, far;
 };
 
 static void compare_with_model(uint32_t longest, int slots, uint32_t start, uint64_t seed,
 			       struct seen *seen)
 {
 	static struct model m;
+	const bool is_far = seed / 1000 % 3 == 0;
 	uint32_t usual = 1, pause = 2;
 
 	memset(&m, 0, sizeof(m));
 	m.random = seed;
-	tti_shm_room_init(&m.room, (size_t)longest * (size_t)slots * TTI_SHM_CELL, slots,
-			  seed % 3 ? 2 : 8, seed % 5 ? 2 : 8, seed % 2, start);
+	tti_shm_room_init(&m.room,
+			  (size_t)longest * (size_t)slots * TTI_SHM_CELL * (is_far ? 4 : 1),
+			  (size_t)longest * TTI_SHM_CELL, slots, seed % 3 ? 2 : 8, seed % 5 ? 2 : 8,
+			  seed % 2, start);
 	for (int step = 0; step < 4000; step++) {
 		uint32_t cells, at, again;
 
@@ -104,6 +107,18 @@ static void compare_with_model(uint32_t longest, int slots, uint32_t start, uint
 			assert_true(at == TTI_SHM_FULL || again == at);
 			at = again;
 		}
+		/* A reader that comes late is sent as much as there is room for. */
+		if (at == TTI_SHM_FULL && is_far) {
+			m.room.late_until_ns = INT64_MAX;
+			at = tti_shm_room_find_far(&m.room, cells);
+			seen->far += at != TTI_SHM_FULL;
+			/* And what it was given stays its own, whatever is read and however late it is. */
+			m.room.late_until_ns = 0;
+			if (at != TTI_SHM_FULL && m.n && draw(&m, 2))
+				model_give(&m, 1 + draw(&m, m.n));
+			assert_true(at == TTI_SHM_FULL ||
+				    tti_shm_room_find(&m.room, cells, cells) == at);
+		}
 		seen->turned += at == 0;
 		if (at != TTI_SHM_FULL)
 			model_take(&m, at, draw(&m, 8) ? cells : 1 + draw(&m, cells));
@@ -118,6 +133,8 @@ static void what_is_not_read_is_not_given_away(void **state)
 		int slots;
 	} boxes[] = { { 64, 1 }, { 64, 2 }, { 256, 3 }, { 128, 64 }, { 4096, 2 } };
 
+	uint32_t far = 0;
+
 	(void)state;
 	for (size_t b = 0; b < sizeof(boxes) / sizeof(boxes[0]); b++) {
 		struct seen seen = { 0 };
@@ -126,6 +143,46 @@ static void what_is_not_read_is_not_given_away(void **state)
 			compare_with_model(boxes[b].longest, boxes[b].slots,
 					   seed % 2 ? UINT32_MAX - 100 : 0, seed * 1000 + b, &seen);
 		assert_true(seen.refused > 200 && seen.turned > 200);
+		far += seen.far;
+	}
+	assert_true(far > 200);
+}
+
+/* The reader has not read for as long as a time slice takes: all of the box may be under way; not before,
+ * and no longer than it stays so. */
+static void a_late_reader_is_sent_more(void **state)
+{
+	for (int is_shared = 0; is_shared < 2; is_shared++) {
+		struct tti_shm_room room;
+		uint32_t n = 2;
+
+		(void)state;
+		tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 2), 262144, 2, 2, 2,
+				  is_shared, 0);
+		for (int k = 0; k < 2; k++)
+			assert_true(put(&room, 4096) != TTI_SHM_FULL);
+		assert_int_equal(tti_shm_room_find_far(&room, 4096), TTI_SHM_FULL);
+		assert_true(room.full_since_ns > 0);
+		/* It reads one, so it is not late: the time begins anew. */
+		room.full_since_ns = 1;
+		tti_shm_room_give(&room, 1);
+		assert_true(put(&room, 4096) != TTI_SHM_FULL);
+		assert_int_equal(tti_shm_room_find_far(&room, 4096), TTI_SHM_FULL);
+		assert_true(room.full_since_ns > 1);
+		room.full_since_ns = 1;
+		for (uint32_t at; (at = tti_shm_room_find_far(&room, 4096)) != TTI_SHM_FULL; n++)
+			tti_shm_room_take(&room, at, 4096);
+		assert_int_equal(n, 32);
+		/* It was late and has read all: that is known when there is room again. */
+		room.late_until_ns = 0;
+		tti_shm_room_give(&room, n);
+		tti_shm_room_is_free(&room);
+		assert_int_equal(room.full_since_ns, 0);
+		assert_true(room.late_until_ns > 0);
+		room.late_until_ns = 1;
+		for (int k = 0; k < 2; k++)
+			assert_true(put(&room, 4096) != TTI_SHM_FULL);
+		assert_int_equal(tti_shm_room_find_far(&room, 4096), TTI_SHM_FULL);
 	}
 }
 
@@ -137,7 +194,7 @@ static void the_longest_fit_as_often_as_there_are_slots(void **state)
 	for (int slots = 1; slots <= (int)TTI_SHM_HELD; slots++) {
 		struct tti_shm_room room;
 
-		tti_shm_room_init(&room, (size_t)slots * 4096, slots, 2, 2, false, 0);
+		tti_shm_room_init(&room, (size_t)slots * 4096, 4096, slots, 2, 2, false, 0);
 		for (int round = 0; round < 3; round++) {
 			for (int k = 0; k < slots; k++)
 				assert_int_equal(put(&room, 64), k * 64);
@@ -158,7 +215,7 @@ static void short_ones_share_a_slot(void **state)
 		struct tti_shm_room room;
 		uint32_t n = 0;
 
-		tti_shm_room_init(&room, 2 * 262144, 2, 2, 2, false, 0);
+		tti_shm_room_init(&room, 2 * 262144, 262144, 2, 2, 2, false, 0);
 		while (put(&room, lengths[i]) != TTI_SHM_FULL)
 			n++;
 		assert_in_range(n, least[i], TTI_SHM_HELD);
@@ -174,7 +231,7 @@ static void long_ones_have_their_slots(void **state)
 	for (int is_shared = 0; is_shared < 2; is_shared++) {
 		struct tti_shm_room room;
 
-		tti_shm_room_init(&room, 2 * 262144, 2, 8, 8, is_shared, 0);
+		tti_shm_room_init(&room, 2 * 262144, 262144, 2, 8, 8, is_shared, 0);
 		for (int k = 0; k < 2; k++)
 			assert_int_equal(put(&room, 256), k * 256);
 		assert_int_equal(put(&room, 256), TTI_SHM_FULL);
@@ -191,7 +248,8 @@ static void short_ones_that_all_read_do_not_wait(void **state)
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		struct tti_shm_room room;
 
-		tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 8), 2, 8, 2, true, 0);
+		tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 8), 262144, 2, 8, 2, true,
+				  0);
 		for (uint32_t n = 0; n < most[i]; n++)
 			assert_true(put(&room, lengths[i]) != TTI_SHM_FULL);
 		assert_int_equal(put(&room, lengths[i]), TTI_SHM_FULL);
@@ -209,7 +267,7 @@ static void pieces_go_as_far_as_the_whole(void **state)
 			struct tti_shm_room room;
 			uint32_t at, k = 0;
 
-			tti_shm_room_init(&room, 2 * 262144, 2, n, n, false, 0);
+			tti_shm_room_init(&room, 2 * 262144, 262144, 2, n, n, false, 0);
 			while ((at = tti_shm_room_find(&room, 128, wholes[i])) != TTI_SHM_FULL) {
 				assert_int_equal(at, k++ * 128);
 				tti_shm_room_take(&room, at, 128);
@@ -226,7 +284,8 @@ static bool goes_round(int n, int cores, bool is_shared, uint32_t round)
 	struct tti_shm_room room;
 	bool good = true;
 
-	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, n), 2, n, cores, is_shared, 0);
+	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, n), 262144, 2, n, cores, is_shared,
+			  0);
 	assert_true(round <= room.ncells);
 	for (uint32_t k = 0; k < 5000; k++) {
 		good = good && put(&room, 16) == TTI_SHM_PAGE * k % (round - round % TTI_SHM_PAGE);
@@ -254,7 +313,7 @@ static void long_ones_take_turns_where_cores_are_shared(void **state)
 	struct tti_shm_room room;
 
 	(void)state;
-	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 8), 2, 8, 2, true, 0);
+	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 8), 262144, 2, 8, 2, true, 0);
 	for (uint32_t k = 0; k < 40; k++) {
 		assert_int_equal(put(&room, 16), k * TTI_SHM_PAGE);
 		tti_shm_room_give(&room, room.held - 1);
@@ -272,7 +331,7 @@ static void long_ones_go_as_far_as_they_must(void **state)
 	struct tti_shm_room room;
 
 	(void)state;
-	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 64), 2, 64, 2, false, 0);
+	tti_shm_room_init(&room, tti_shm_room_bytes(262144, 2, 64), 262144, 2, 64, 2, false, 0);
 	assert_int_equal(room.ncells, 8192);
 	for (uint32_t k = 0; k < 10; k++) {
 		assert_int_equal(put(&room, 1024), 1024 * (k % 2));
@@ -285,7 +344,8 @@ static void what_is_left_at_the_end_is_skipped(void **state)
 	struct tti_shm_room room;
 
 	(void)state;
-	tti_shm_room_init(&room, 640 * (size_t)TTI_SHM_CELL, 1, 2, 2, false, 0);
+	tti_shm_room_init(&room, 640 * (size_t)TTI_SHM_CELL, 640 * (size_t)TTI_SHM_CELL, 1, 2, 2,
+			  false, 0);
 	assert_int_equal(put(&room, 384), 0);
 	assert_int_equal(put(&room, 192), 384);
 	assert_int_equal(put(&room, 65), TTI_SHM_FULL); /* 64 are left */
@@ -308,7 +368,7 @@ static void no_more_are_held_than_can_be_numbered(void **state)
 	struct tti_shm_room room;
 
 	(void)state;
-	tti_shm_room_init(&room, 64 * 4096, 64, 2, 2, false, UINT32_MAX - 3);
+	tti_shm_room_init(&room, 64 * 4096, 4096, 64, 2, 2, false, UINT32_MAX - 3);
 	for (uint32_t k = 0; k < TTI_SHM_HELD; k++)
 		assert_int_equal(put(&room, 1), k * TTI_SHM_PAGE);
 	assert_int_equal(put(&room, 1), TTI_SHM_FULL);
@@ -346,7 +406,7 @@ static void pages_come_ahead(void **state)
 	(void)state;
 	assert_int_equal(ftruncate(fd, PAGES * 4096), 0);
 	box = mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	tti_shm_room_init(&room, PAGES * 4096, 2, 2, 2, false, 0);
+	tti_shm_room_init(&room, PAGES * 4096, PAGES * 2048, 2, 2, 2, false, 0);
 	for (int k = 0; k < PAGES; k++) {
 		const uint32_t at = tti_shm_room_find(&room, 4, 4);
 		int now;
@@ -372,6 +432,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_read_is_not_given_away),
+		cmocka_unit_test(a_late_reader_is_sent_more),
 		cmocka_unit_test(the_longest_fit_as_often_as_there_are_slots),
 		cmocka_unit_test(short_ones_share_a_slot),
 		cmocka_unit_test(long_ones_have_their_slots),
