@@ -22,9 +22,9 @@
  * take no more. All links of a rank together take little, or what is read late has left the
  * caches of its writer; and long messages that all read have their slots and no more.
  *
- * That changes where a reader comes late, since both change processes for each slot then: beside two busy
- * loops on two cores 16 MiB took three times as long by two slots of 256 KiB as by as many as 8 MiB hold
- * (docs/performance.md). A box is so long for that; its memory is taken as far as it is used. */
+ * That changes where a reader comes late, since both change processes for each slot then: beside eight busy
+ * loops on two cores 16 MiB to one rank took 27 to 66 ms by two slots of 256 KiB, 8 or 9 by as many as 8 MiB
+ * hold. A box is so long for that; its memory is taken as far as it is used. */
 #define ROUND_BYTES  (UINT32_C(2) << 20)   /* of a rank that has a core               */
 #define FAR_BYTES    (UINT32_C(8) << 20)   /* of a rank, while readers come late     */
 #define FLIGHT_BYTES (UINT32_C(256) << 10) /* of all links of a rank                */
@@ -35,8 +35,9 @@
 #define SHORT_ROUND  (TTI_SHM_HELD * PAGE_BYTES) /* of what all read, where cores are shared */
 #define AHEAD_MOST   (64 * TTI_SHM_PAGE)
 
-/* Longer than what a reader that has its core takes for a slot, and shorter than a time slice. */
-#define LATE_NS     (TTI_NS_PER_MS / 2)
+/* Shorter than a time slice, and longer than a reader that has its core may take: it may be filling a
+ * box, too. Where ranks exchange 4 MiB, half a millisecond made both late for ever, at half the rate. */
+#define LATE_NS     (2 * TTI_NS_PER_MS)
 #define LATE_FOR_NS (100 * TTI_NS_PER_MS)
 
 static uint32_t clamp(uint64_t value, uint32_t low, uint32_t high)
