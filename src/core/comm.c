@@ -299,6 +299,13 @@ uint64_t tti_turn_take(struct tti_comm *comm)
 	return ticket;
 }
 
+void tti_turn_untake(struct tti_comm *comm)
+{
+	atomic_store_explicit(&comm->issued,
+			      atomic_load_explicit(&comm->issued, memory_order_relaxed) - 1,
+			      memory_order_relaxed);
+}
+
 /* tti_turn_done() looks for waiters before it says done, so one that comes in
  * between is not woken: it looks again after this long. */
 #define TURN_NAP_NS (1000 * 1000)
@@ -326,7 +333,8 @@ void tti_turn_wait(struct tti_comm *comm, uint64_t ticket)
 	for (;;) {
 		const uint32_t seen = atomic_load(&comm->turn);
 
-		if (has_come(comm, ticket))
+		/* All are done where the ticket was taken back that was to be waited for. */
+		if (has_come(comm, ticket) || tti_turn_is_free(comm))
 			break;
 		tti_futex_wait(&comm->turn, seen, TURN_NAP_NS);
 		/* What is queued ends soon then. */

@@ -354,6 +354,9 @@ tutti_status tti_comm_is_taken(tutti_comm_t handle);
 TUTTI_CHECKED tutti_status tti_turn_may_wait(const struct tti_comm *comm);
 
 uint64_t tti_turn_take(struct tti_comm *comm);
+/* Take the last ticket back, of a call that is not made after all. Does not wait for those before it. By
+ * the thread that took it. */
+void tti_turn_untake(struct tti_comm *comm);
 /* Until all before are done. Of a ticket of one's own, or of the calls that were issued by now. */
 void tti_turn_wait(struct tti_comm *comm, uint64_t ticket);
 void tti_turn_done(struct tti_comm *comm);

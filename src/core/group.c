@@ -147,13 +147,11 @@ static tutti_status run_batch(struct tti_stream_item *item)
 	return st;
 }
 
-/* Turns of a batch that cannot run are given back in their order. */
+/* One that could not be queued. */
 static void drop_batch(struct batch *batch)
 {
-	for (int i = 0; i < batch->n; i++) {
-		tti_turn_wait(batch->items[i].comm, batch->items[i].ticket);
-		tti_turn_done(batch->items[i].comm);
-	}
+	for (int i = 0; i < batch->n; i++)
+		tti_turn_untake(batch->items[i].comm);
 	free_batch(batch);
 }
 
@@ -166,9 +164,6 @@ static tutti_status start_batch(const struct queued_call *calls, size_t ncalls,
 	for (size_t i = 0; i < ncalls && !stream; i++)
 		if (!calls[i].stream)
 			TTI_TRY(tti_turn_may_wait(calls[i].comm));
-	/* Before turns are taken, which a function of the stream could not wait for. */
-	if (stream)
-		TTI_TRY(tti_stream_check(stream));
 	batch = make_batch(calls, ncalls, stream);
 	if (!batch)
 		return tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);

@@ -158,8 +158,7 @@ static tutti_status queue(struct tutti_call_plan *plan, struct tti_comm *comm,
 		return st;
 	plan->started = false;
 	atomic_store(&plan->running, false);
-	tti_turn_wait(comm, plan->ticket);
-	tti_turn_done(comm);
+	tti_turn_untake(comm);
 	return st;
 }
 
