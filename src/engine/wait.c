@@ -49,9 +49,12 @@ static _Thread_local struct waiter {
 	int64_t first_ns; /* 0: no yield yet */
 } self = { .exactly = EXACTLY };
 
-void tti_wait_beside(const _Atomic int *awaited)
+const _Atomic int *tti_wait_beside(const _Atomic int *awaited)
 {
+	const _Atomic int *before = self.awaited;
+
 	self.awaited = awaited;
+	return before;
 }
 
 bool tti_yields_are_dear(struct tti_yields *yields, int64_t now_ns)

@@ -63,8 +63,8 @@ static inline bool tti_wait_is_slow(const struct tti_wait *wait)
 /* From now on this thread works beside others of its process that compute: while *awaited is 0,
  * spinning would take the computation's time and a yield would give away the thread's turn, so its
  * waits sleep at once. NULL: as any thread. What it points at stays the caller's, as long as the
- * thread waits. */
-void tti_wait_beside(const _Atomic int *awaited);
+ * thread waits. Returns what it was before. */
+const _Atomic int *tti_wait_beside(const _Atomic int *awaited);
 
 /* For waits that are not the engine's: spin or yield once, the first `spins` rounds of a wait
  * being spins; `crowded`: ranks of this host share cores. False: neither, the thread should sleep
