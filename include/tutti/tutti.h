@@ -111,6 +111,69 @@ TUTTI_API void tutti_set_interrupt(tutti_interrupt_fn fn, void *arg);
  * tutti_stream_destroy(). Calls of several communicators may be queued on one. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_create(tutti_stream_t *out);
 
+/* What a queue of the program calls when the turn of something has come that the library queued
+ * there. `arg` is what came with it. */
+typedef void (*tutti_queue_fn)(void *arg);
+
+/* Queue a call of fn(arg) and return 0, without waiting for that call: the queue makes it once, on any
+ * thread but not within this function, when all that was queued before is done. If the queue cannot take
+ * it, return another number and never make it. `queue` is that of tutti_stream_wrap(). */
+typedef int (*tutti_stream_push_fn)(void *queue, tutti_queue_fn fn, void *arg);
+
+/* Let the queue go on with what is behind the call of fn(arg) that it made last, and return without
+ * waiting. */
+typedef void (*tutti_stream_release_fn)(void *queue);
+
+/* What a stream needs of a queue that the program has already: a CUDA stream, a SYCL queue, an executor.
+ * Fill it with TUTTI_STREAM_OPS_INIT, then set push, and release or not. Neither may call the library.
+ * push is called by the threads that use the stream, by several at once if these do. If it may wait for
+ * room in the queue, functions of tutti_stream_call() must not queue on that stream.
+ *
+ * release NULL: fn does the work and returns when that is done, and the queue does nothing else
+ * meanwhile. This is the quickest way, for queues that get on independently of each other. In fn a
+ * collective waits for other ranks, and for earlier calls on its communicator, whose turn may be in
+ * other queues. If fn has taken the last thread that serves these queues (of all ranks in this process),
+ * it waits for ever.
+ *
+ * release set: fn only notes that the turn has come, and returns at once. The queue then does nothing
+ * else until release(queue) is called. The stream has a thread for it, which does the work first. This is
+ * the way for queues whose functions must not wait for each other, as CUDA may run the host functions of
+ * several streams on one thread. A binding for CUDA has a counter in pinned memory for each stream. Its
+ * push() launches fn by cudaLaunchHostFunc(), then lets the CUDA stream wait by cuStreamWaitValue64()
+ * until the counter is at least the number of pushes so far, both under one lock. Its release() adds 1 to
+ * the counter. */
+typedef struct tutti_stream_ops {
+	size_t size; /* sizeof(tutti_stream_ops) */
+	tutti_stream_push_fn push;
+	tutti_stream_release_fn release; /* NULL: fn does the work */
+} tutti_stream_ops;
+
+/* clang-format off */
+#define TUTTI_STREAM_OPS_INIT { sizeof(tutti_stream_ops), NULL, NULL }
+/* clang-format on */
+
+/* Make a stream of a queue of the program. Every call that takes a stream takes it; what is queued on it
+ * is done at its turn in the queue, among what others queue there. `ops` is not kept. The queue stays
+ * the program's, and has to be there until the stream was destroyed. The stream is the caller's, until
+ * tutti_stream_destroy(). That and tutti_stream_synchronize() wait for what the library has queued, not
+ * for the rest of the queue, and tutti_stream_query() asks about the same.
+ *
+ * A call gets its place in the order of its communicator when it is made, not when its turn in the queue
+ * comes. So calls on one communicator run in the order in which they were made, on several queues, too.
+ *
+ * A call that push() refuses is TUTTI_ESYS and counts as not made; nothing else changes. Other ranks that
+ * made theirs wait for it: make it again, or end the communicator. In a group of several streams the calls
+ * on those before the refused one are queued, so only ending the communicator is left.
+ *
+ * What the program itself lets the queue run must not wait for the stream, as that would wait for it in
+ * turn. tutti_comm_destroy() and tutti_comm_abort() wait until the queue has come to all calls on the
+ * communicator. So a queue has to make each call that it took. One that fails, or ends early, makes those
+ * that are left in their order, after tutti_comm_revoke(), so that they end with an error.
+ *
+ * TUTTI_EINVAL: out, ops or ops->push is NULL, or ops->size is wrong. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_wrap(tutti_stream_t *out,
+						       const tutti_stream_ops *ops, void *queue);
+
 /* Wait for what is queued, functions of tutti_stream_call() included, then free the stream. The
  * first error of all that was queued; the stream is gone whatever the status says, but for
  * TUTTI_EUSAGE: it was destroyed before, or this is a function that it runs. NULL is fine. */
@@ -129,8 +192,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_query(tutti_stream_t stream);
  * the user gave. */
 typedef void (*tutti_stream_fn)(tutti_status status, void *arg);
 
-/* Let the stream's thread call fn(status, arg) when all that is queued by now is done, however it
- * went, also where a communicator was aborted or a rank has died. Each fn is run once, at the latest
+/* Let the thread that runs the stream call fn(status, arg) when all that is queued by now is done,
+ * however it went, also where a communicator was aborted or a rank has died. Each fn is run once, at the latest
  * by tutti_stream_destroy(). `status` is the first error of the calls that were queued since the
  * tutti_stream_call() before, TUTTI_OK if there was none: after each call one fn, and each is told how
  * its call went. While fn runs, tutti_last_error(NULL) is the text of that error, "" if there was

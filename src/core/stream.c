@@ -14,23 +14,31 @@
 
 struct failure {
 	tutti_status status; /* TUTTI_OK: there was none */
-	char *text;          /* [TTI_ERROR_TEXT] */
+	char text[TTI_ERROR_TEXT];
+};
+
+struct failures {
+	struct failure first;  /* of all; under the lock of the stream */
+	struct failure untold; /* since the last function was run; of who runs what has its turn */
 };
 
 /* Memory of this is kept when a stream is destroyed (KEEP): what is large is allocated beside it. */
 struct tutti_stream {
 	struct tti_freed freed;
 	_Atomic int is_destroyed;
-	int pid; /* of the process that made it */
-	pthread_t thread;
+	int pid;     /* of the process that made it */
+	void *queue; /* the program's, with what it can do; push is NULL: there is none */
+	tutti_stream_push_fn push;
+	tutti_stream_release_fn release;
+	pthread_t thread; /* see has_thread() */
 	pthread_mutex_t lock;
-	pthread_cond_t queued, done; /* for the thread, and for those who wait for what is queued */
-	struct tti_stream_item *first, **end;
-	bool busy, closing; /* busy: the thread runs what was first */
-	int nwaiting;       /* threads that wait for what is queued: so long the stream stays */
+	pthread_cond_t ready, done; /* for the thread, and for those who wait for what is queued */
+	struct tti_stream_item *first, **end; /* what the thread may run */
+	int nqueued;  /* not done yet, wherever it is                                    */
+	int nwaiting; /* threads that wait for what is queued: so long the stream stays */
+	bool closing;
 	struct tti_awaited *awaited;
-	struct failure error;  /* the first; under the lock                             */
-	struct failure untold; /* the first since the last function was run; of who is busy */
+	struct failures *failures;
 };
 
 /* Whose function of tutti_stream_call() this thread runs; NULL: none. */
@@ -93,20 +101,19 @@ static struct tti_awaited *awaited_create(tutti_stream_t stream)
 static bool fill(struct tutti_stream *stream)
 {
 	stream->awaited = awaited_create(stream);
-	stream->error.text = tti_alloc((size_t)2 * TTI_ERROR_TEXT);
-	stream->untold.text = stream->error.text ? stream->error.text + TTI_ERROR_TEXT : NULL;
-	return stream->awaited && stream->error.text;
+	stream->failures = tti_zalloc(sizeof(*stream->failures));
+	return stream->awaited && stream->failures;
 }
 
 static void empty(struct tutti_stream *stream)
 {
 	tti_awaited_drop(stream->awaited);
-	tti_free(stream->error.text);
+	tti_free(stream->failures);
 	stream->awaited = NULL;
-	stream->error = stream->untold = (struct failure){ 0 };
+	stream->failures = NULL;
 }
 
-/* One that never ran: handles of a stream that was here before may still name it. */
+/* One that does not run: handles of a stream that was here before may still name it. */
 static void put_away(struct tutti_stream *stream)
 {
 	if (!stream)
@@ -137,58 +144,143 @@ tutti_status tti_stream_check_elsewhere(const struct tti_awaited *awaited, const
 			what);
 }
 
-/* -- The thread --------------------------------------------------------------- */
+/* -- Running -------------------------------------------------------------------- */
+
+/* Without one, the threads of the program's queue run what is queued. */
+static bool has_thread(const struct tutti_stream *stream)
+{
+	return !stream->push || stream->release;
+}
 
 static void note(struct failure *failure, tutti_status status)
 {
 	if (status >= 0 || failure->status != TUTTI_OK)
 		return;
 	failure->status = status;
-	(void)snprintf(failure->text, TTI_ERROR_TEXT, "%s", tti_error_text());
+	(void)snprintf(failure->text, sizeof(failure->text), "%s", tti_error_text());
 }
 
-static bool is_idle(const struct tutti_stream *stream)
+/* For the thread. Under the lock. */
+static void append(struct tutti_stream *stream, struct tti_stream_item *item)
 {
-	return !stream->first && !stream->busy;
+	if (!stream->first)
+		pthread_cond_signal(&stream->ready);
+	item->next = NULL;
+	*stream->end = item;
+	stream->end = &item->next;
 }
 
-/* Run what is first: there is something. Under the lock, which it gives back
- * meanwhile. Others are told when the last is done, and of what they wait for. */
-static void run_first(struct tutti_stream *stream)
+/* There is something. Under the lock. */
+static struct tti_stream_item *take_first(struct tutti_stream *stream)
 {
 	struct tti_stream_item *item = stream->first;
-	const bool is_awaited = item->is_awaited;
-	tutti_status st;
 
 	stream->first = item->next;
 	if (!stream->first)
 		stream->end = &stream->first;
-	stream->busy = true;
-	pthread_mutex_unlock(&stream->lock);
-	st = item->run(item);
-	note(&stream->untold, st);
-	pthread_mutex_lock(&stream->lock);
-	note(&stream->error, st);
-	stream->busy = false;
-	if (stream->nwaiting > 0 && (is_awaited || !stream->first))
+	return item;
+}
+
+/* One less is queued. Others are told when it was the last, and of what they wait for. Under the lock. */
+static void count_off(struct tutti_stream *stream, bool is_awaited)
+{
+	stream->nqueued--;
+	if (stream->nwaiting > 0 && (is_awaited || stream->nqueued == 0))
 		pthread_cond_broadcast(&stream->done);
+}
+
+/* Run what has its turn. Takes the lock and keeps it: once that is given back the stream may end. */
+static void run_item(struct tutti_stream *stream, struct tti_stream_item *item)
+{
+	const bool is_awaited = item->is_awaited;
+	const tutti_status st = item->run(item);
+
+	note(&stream->failures->untold, st);
+	if (stream->release)
+		stream->release(stream->queue);
+	pthread_mutex_lock(&stream->lock);
+	note(&stream->failures->first, st);
+	count_off(stream, is_awaited);
 }
 
 static void *stream_thread(void *self)
 {
 	struct tutti_stream *stream = self;
 
-	tti_wait_beside(&stream->awaited->now);
+	(void)tti_wait_beside(&stream->awaited->now);
 	tti_thread_prompt();
 	pthread_mutex_lock(&stream->lock);
-	while (!stream->closing || stream->first || stream->nwaiting > 0)
-		if (stream->first)
-			run_first(stream);
-		else
-			pthread_cond_wait(&stream->queued, &stream->lock);
+	while (!stream->closing) {
+		if (stream->first) {
+			struct tti_stream_item *item = take_first(stream);
+
+			pthread_mutex_unlock(&stream->lock);
+			run_item(stream, item);
+		} else {
+			pthread_cond_wait(&stream->ready, &stream->lock);
+		}
+	}
 	pthread_mutex_unlock(&stream->lock);
 	return NULL;
 }
+
+/* On a thread of the program's queue. What a child has of the queue of its parent is none of its
+ * business, and the lock may be taken there for ever. */
+static void take_turn(void *arg)
+{
+	struct tti_stream_item *item = arg;
+	struct tutti_stream *stream = item->stream;
+	const _Atomic int *before;
+
+	if (stream->pid != tti_fork_pid())
+		return;
+	if (stream->release) {
+		pthread_mutex_lock(&stream->lock);
+		append(stream, item);
+		pthread_mutex_unlock(&stream->lock);
+		return;
+	}
+	before = tti_wait_beside(&stream->awaited->now);
+	run_item(stream, item);
+	pthread_mutex_unlock(&stream->lock);
+	(void)tti_wait_beside(before);
+}
+
+static tutti_status refuse(struct tutti_stream *stream, int error)
+{
+	pthread_mutex_lock(&stream->lock);
+	count_off(stream, false);
+	pthread_mutex_unlock(&stream->lock);
+	return tti_fail(
+		TUTTI_ESYS,
+		"the queue of stream %p took no more (its push() returned %d), so nothing was "
+		"queued: repeat this when the queue takes more; if it never will, end the "
+		"communicator with tutti_comm_abort(), as other ranks may wait for this one",
+		(void *)stream, error);
+}
+
+tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
+			     tutti_status (*run)(struct tti_stream_item *item))
+{
+	tutti_stream_push_fn push;
+	int error;
+
+	TTI_TRY(check_alive(stream));
+	push = stream->push;
+	item->stream = stream;
+	item->run = run;
+	pthread_mutex_lock(&stream->lock);
+	stream->nqueued++;
+	if (!push)
+		append(stream, item);
+	pthread_mutex_unlock(&stream->lock);
+	if (!push)
+		return TUTTI_OK;
+	error = push(stream->queue, take_turn, item);
+	return error ? refuse(stream, error) : TUTTI_OK;
+}
+
+/* -- Waiting -------------------------------------------------------------------- */
 
 /* From now on this thread waits for something that is queued. Takes the lock. */
 static void begin_waiting(struct tutti_stream *stream)
@@ -200,8 +292,8 @@ static void begin_waiting(struct tutti_stream *stream)
 static void end_waiting(struct tutti_stream *stream)
 {
 	stream->nwaiting--;
-	if (stream->closing)
-		pthread_cond_signal(&stream->queued);
+	if (atomic_load(&stream->is_destroyed))
+		pthread_cond_broadcast(&stream->done);
 	pthread_mutex_unlock(&stream->lock);
 }
 
@@ -226,31 +318,13 @@ tutti_status tti_awaited_wait(struct tti_awaited *awaited, const _Atomic bool *p
 	return st;
 }
 
-tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
-			     tutti_status (*run)(struct tti_stream_item *item))
-{
-	TTI_TRY(check_alive(stream));
-	item->next = NULL;
-	item->run = run;
-	pthread_mutex_lock(&stream->lock);
-	if (is_idle(stream))
-		pthread_cond_signal(&stream->queued);
-	*stream->end = item;
-	stream->end = &item->next;
-	pthread_mutex_unlock(&stream->lock);
-	return TUTTI_OK;
-}
-
 /* -- Streams ------------------------------------------------------------------- */
 
-tutti_status tutti_stream_create(tutti_stream_t *out)
+/* NULL: out of memory. */
+static struct tutti_stream *make(const tutti_stream_ops *ops, void *queue)
 {
-	struct tutti_stream *stream;
-	tutti_status st;
+	struct tutti_stream *stream = (struct tutti_stream *)tti_freed_reuse(&freed_streams, KEEP);
 
-	if (!out)
-		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_stream_t");
-	stream = (struct tutti_stream *)tti_freed_reuse(&freed_streams, KEEP);
 	if (stream)
 		memset(stream, 0, sizeof(*stream));
 	else
@@ -258,31 +332,77 @@ tutti_status tutti_stream_create(tutti_stream_t *out)
 	tti_fork_watch();
 	if (!stream || !fill(stream)) {
 		put_away(stream);
-		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
+		return NULL;
 	}
 	pthread_mutex_init(&stream->lock, NULL);
-	tti_cond_init(&stream->queued);
+	tti_cond_init(&stream->ready);
 	tti_cond_init(&stream->done);
 	stream->end = &stream->first;
 	stream->pid = tti_fork_pid();
-	st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
-	if (st != TUTTI_OK) {
-		pthread_cond_destroy(&stream->queued);
-		pthread_cond_destroy(&stream->done);
-		pthread_mutex_destroy(&stream->lock);
-		put_away(stream);
-		return st;
-	}
-	*out = stream;
-	return TUTTI_OK;
+	stream->queue = queue;
+	stream->push = ops->push;
+	stream->release = ops->release;
+	return stream;
+}
+
+static void unmake(struct tutti_stream *stream)
+{
+	pthread_cond_destroy(&stream->ready);
+	pthread_cond_destroy(&stream->done);
+	pthread_mutex_destroy(&stream->lock);
+	put_away(stream);
+}
+
+static tutti_status start(const tutti_stream_ops *ops, void *queue, tutti_stream_t *out)
+{
+	struct tutti_stream *stream = make(ops, queue);
+	tutti_status st = TUTTI_OK;
+
+	if (!stream)
+		return tti_fail(TUTTI_ENOMEM, "stream: out of memory");
+	if (has_thread(stream))
+		st = tti_thread_start(&stream->thread, "tutti-stream", stream_thread, stream);
+	if (st == TUTTI_OK)
+		*out = stream;
+	else
+		unmake(stream);
+	return st;
+}
+
+tutti_status tutti_stream_create(tutti_stream_t *out)
+{
+	const tutti_stream_ops none = TUTTI_STREAM_OPS_INIT;
+
+	if (!out)
+		return tti_fail(TUTTI_EINVAL, "out is NULL: pass the address of a tutti_stream_t");
+	return start(&none, NULL, out);
+}
+
+tutti_status tutti_stream_wrap(tutti_stream_t *out, const tutti_stream_ops *ops, void *queue)
+{
+	if (!out || !ops)
+		return tti_fail(TUTTI_EINVAL, "tutti_stream_wrap(): %s is NULL",
+				out ? "ops" : "out");
+	if (ops->size != sizeof(*ops))
+		return tti_fail(TUTTI_EINVAL,
+				"tutti_stream_wrap(): ops.size is %zu: fill it with "
+				"TUTTI_STREAM_OPS_INIT",
+				ops->size);
+	if (!ops->push)
+		return tti_fail(TUTTI_EINVAL,
+				"tutti_stream_wrap(): ops.push is NULL: a stream "
+				"without a queue of yours is tutti_stream_create()'s");
+	return start(ops, queue, out);
 }
 
 /* The stream's error as this thread's. Under its lock. */
 static tutti_status first_error(const struct tutti_stream *stream)
 {
-	if (stream->error.status == TUTTI_OK)
+	const struct failure *first = &stream->failures->first;
+
+	if (first->status == TUTTI_OK)
 		return TUTTI_OK;
-	return tti_fail_quiet(stream->error.status, "%s", stream->error.text);
+	return tti_fail_quiet(first->status, "%s", first->text);
 }
 
 tutti_status tutti_stream_destroy(tutti_stream_t stream)
@@ -294,12 +414,15 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	TTI_TRY(check_alive(stream));
 	TTI_TRY(tti_stream_check_elsewhere(stream->awaited, "tutti_stream_destroy()"));
 	atomic_store(&stream->is_destroyed, 1);
-	pthread_mutex_lock(&stream->lock);
-	stream->closing = true;
-	pthread_cond_signal(&stream->queued);
-	pthread_mutex_unlock(&stream->lock);
 	atomic_fetch_add(&stream->awaited->now, 1);
-	pthread_join(stream->thread, NULL);
+	begin_waiting(stream);
+	while (stream->nqueued > 0 || stream->nwaiting > 1)
+		pthread_cond_wait(&stream->done, &stream->lock);
+	stream->closing = true;
+	pthread_cond_signal(&stream->ready);
+	end_waiting(stream);
+	if (has_thread(stream))
+		pthread_join(stream->thread, NULL);
 	pthread_mutex_lock(&stream->awaited->lock);
 	stream->awaited->stream = NULL;
 	pthread_mutex_unlock(&stream->awaited->lock);
@@ -307,11 +430,7 @@ tutti_status tutti_stream_destroy(tutti_stream_t stream)
 	pthread_mutex_lock(&stream->lock);
 	pthread_mutex_unlock(&stream->lock);
 	st = first_error(stream);
-	empty(stream);
-	pthread_cond_destroy(&stream->queued);
-	pthread_cond_destroy(&stream->done);
-	pthread_mutex_destroy(&stream->lock);
-	tti_freed_keep(&freed_streams, &stream->freed);
+	unmake(stream);
 	return st;
 }
 
@@ -325,9 +444,9 @@ tutti_status tutti_stream_synchronize(tutti_stream_t stream)
 	TTI_TRY(tti_stream_check_elsewhere(stream->awaited, "tutti_stream_synchronize()"));
 	atomic_fetch_add(&stream->awaited->now, 1);
 	begin_waiting(stream);
-	while (!is_idle(stream) && !stop)
+	while (stream->nqueued > 0 && !stop)
 		stop = tti_interrupt_cond_wait(&stream->done, &stream->lock, &until_ns);
-	st = is_idle(stream) ? first_error(stream) : TUTTI_AGAIN;
+	st = stream->nqueued == 0 ? first_error(stream) : TUTTI_AGAIN;
 	atomic_fetch_sub(&stream->awaited->now, 1);
 	end_waiting(stream);
 	return st;
@@ -339,14 +458,13 @@ tutti_status tutti_stream_query(tutti_stream_t stream)
 
 	TTI_TRY(tti_stream_check(stream));
 	pthread_mutex_lock(&stream->lock);
-	st = is_idle(stream) ? first_error(stream) : TUTTI_AGAIN;
+	st = stream->nqueued == 0 ? first_error(stream) : TUTTI_AGAIN;
 	pthread_mutex_unlock(&stream->lock);
 	return st;
 }
 
 struct call {
 	struct tti_stream_item item;
-	struct tutti_stream *stream;
 	tutti_stream_fn fn;
 	void *arg;
 };
@@ -355,14 +473,15 @@ struct call {
 static tutti_status run_call(struct tti_stream_item *item)
 {
 	struct call *call = (struct call *)item;
-	struct failure *untold = &call->stream->untold;
+	struct failure *untold = &item->stream->failures->untold;
+	const struct tutti_stream *before = calling;
 	const tutti_status status = untold->status;
 
 	tti_error_set(status == TUTTI_OK ? NULL : untold->text);
 	untold->status = TUTTI_OK;
-	calling = call->stream;
+	calling = item->stream;
 	call->fn(status, call->arg);
-	calling = NULL;
+	calling = before;
 	tti_free(call);
 	return TUTTI_OK;
 }
@@ -382,7 +501,7 @@ tutti_status tutti_stream_call(tutti_stream_t stream, tutti_stream_fn fn, void *
 	call = tti_alloc(sizeof(*call));
 	if (!call)
 		return tti_fail(TUTTI_ENOMEM, "tutti_stream_call(): out of memory");
-	*call = (struct call){ .stream = stream, .fn = fn, .arg = arg };
+	*call = (struct call){ .fn = fn, .arg = arg };
 	st = tti_stream_push(stream, &call->item, run_call);
 	if (st != TUTTI_OK)
 		tti_free(call);

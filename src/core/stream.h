@@ -2,23 +2,27 @@
 #ifndef TTI_CORE_STREAM_H
 #define TTI_CORE_STREAM_H
 
-/* Host streams: a queue of work, done in order by a thread of its own.
+/* Host streams: a queue of work, done in order. The queue is the stream's own, or one of the program's
+ * (tutti_stream_wrap()), which says when the turn of each piece of work has come. Work is run by a thread
+ * of the stream, or, if a queue of the program lets its functions wait, by that queue's.
  *
  * Owner: the user's handle; tutti_stream_destroy() waits for what is queued. Its memory is never given
  * back to the heap, as that of the handle of a communicator is not (comm.h).
- * Threads: any may push; work runs on the stream's thread. */
+ * Threads: any may push; one piece of work runs at a time. */
 
 #include "core/comm.h"
 
 /* Work of a stream: the first member of what describes it, and of who made it, until it is run. */
 struct tti_stream_item {
 	struct tti_stream_item *next;
+	struct tutti_stream *stream;
 	tutti_status (*run)(struct tti_stream_item *item);
 	bool is_awaited; /* threads may wait for this one, and not for what is behind it */
 };
 
 /* Append work: `run` is called once, in order, and may free the item; what it
- * returns is the stream's error if it is the first. An error: it is not called. */
+ * returns is the stream's error if it is the first. An error: it is not called. TUTTI_ESYS: the
+ * program's queue takes no more. */
 TUTTI_CHECKED tutti_status tti_stream_push(tutti_stream_t stream, struct tti_stream_item *item,
 					   tutti_status (*run)(struct tti_stream_item *item));
 /* Whether something can be pushed: TUTTI_EINVAL if the stream is NULL, TUTTI_EUSAGE if it was destroyed,
