@@ -174,6 +174,12 @@ typedef struct tutti_stream_ops {
 TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_wrap(tutti_stream_t *out,
 						       const tutti_stream_ops *ops, void *queue);
 
+/* Say that `change` more threads (fewer, if it is negative) wait until a stream has got on, by other means
+ * than functions of the library: by those of a queue that was wrapped, or by a condition that a function
+ * of tutti_stream_call() signals. While somebody waits, what is queued is done as quickly as calls on the
+ * NULL stream are; else the cores are left to what the program computes. Never blocks. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_stream_add_waiters(tutti_stream_t stream, int change);
+
 /* Wait for what is queued, functions of tutti_stream_call() included, then free the stream. The
  * first error of all that was queued; the stream is gone whatever the status says, but for
  * TUTTI_EUSAGE: it was destroyed before, or this is a function that it runs. NULL is fine. */

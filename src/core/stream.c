@@ -463,6 +463,13 @@ tutti_status tutti_stream_query(tutti_stream_t stream)
 	return st;
 }
 
+tutti_status tutti_stream_add_waiters(tutti_stream_t stream, int change)
+{
+	TTI_TRY(tti_stream_check(stream));
+	atomic_fetch_add(&stream->awaited->now, change);
+	return TUTTI_OK;
+}
+
 struct call {
 	struct tti_stream_item item;
 	tutti_stream_fn fn;
