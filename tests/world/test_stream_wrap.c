@@ -12,9 +12,12 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support/queue.h"
+#include "support/sanitizer.h"
 #include "support/world.h"
 
 /* A queue with a server of its own, its stream, and what keeps it back. */
@@ -339,7 +342,213 @@ static void nobody_waits_for_what_is_refused(void **state)
 	tutti_log_errors(1);
 }
 
-/* -- Mistakes ------------------------------------------------------------------------------ */
+/* -- The end ---------------------------------------------------------------------------- */
+
+/* Rank 1 leaves; rank 0 has calls under way and queued. */
+static void leave(bool is_held, bool is_own_abort)
+{
+	tutti_status told[3] = { NOT_TOLD, NOT_TOLD, NOT_TOLD };
+	const tutti_status want = is_own_abort ? TUTTI_EABORTED : TUTTI_EPEER;
+	struct place places[2];
+	tutti_comm_t comms[2];
+	int value = 0;
+
+	assert_int_equal(tutti_comm_init_all(comms, 2, NULL), TUTTI_OK);
+	open_place(&places[0], is_held);
+	open_place(&places[1], is_held);
+	for (int i = 0; i < 3; i++) {
+		const tutti_stream_t stream = places[i % 2].stream;
+
+		CHECK_OK(tutti_recv(&value, 1, TUTTI_INT32, 1, comms[0], stream));
+		CHECK_OK(tutti_stream_call(stream, note, &told[i]));
+	}
+	nap();
+	CHECK_OK(tutti_comm_abort(comms[is_own_abort ? 0 : 1]));
+	for (int i = 0; i < 2; i++) {
+		CHECK(tutti_stream_synchronize(places[i].stream) == want);
+		CHECK(close_place(&places[i]) == want);
+	}
+	for (int i = 0; i < 3; i++)
+		CHECK(told[i] == want);
+	tutti_comm_destroy(comms[is_own_abort ? 1 : 0]);
+	assert_int_equal(world_failures(), 0);
+}
+
+static void an_abort_ends_what_is_queued(void **state)
+{
+	(void)state;
+	leave(false, true);
+	leave(true, true);
+}
+
+static void a_rank_that_leaves_ends_what_is_queued(void **state)
+{
+	(void)state;
+	leave(false, false);
+	leave(true, false);
+}
+
+/* A queue that comes to nothing any more calls what it has, after tutti_comm_revoke(). */
+static void a_queue_ends(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	tutti_status told = NOT_TOLD;
+	struct place place;
+	int sum = -1;
+
+	(void)n;
+	open_place(&place, *(bool *)arg);
+	if (rank == 0) {
+		keep_back(&place);
+		CHECK_OK(tutti_all_reduce(&rank, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm,
+					  place.stream));
+		CHECK_OK(tutti_stream_call(place.stream, note, &told));
+		CHECK_OK(tutti_comm_revoke(comm));
+		open_gate(&place);
+		CHECK(tutti_stream_synchronize(place.stream) == TUTTI_EREVOKED);
+		CHECK(told == TUTTI_EREVOKED);
+		CHECK(close_place(&place) == TUTTI_EREVOKED);
+	} else {
+		CHECK(tutti_all_reduce(&rank, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL) ==
+		      TUTTI_EREVOKED);
+		CHECK_OK(close_place(&place));
+	}
+}
+
+static void a_queue_may_end_early(void **state)
+{
+	(void)state;
+	in_both_ways(3, a_queue_ends);
+}
+
+static void *open_later(void *place)
+{
+	nap();
+	open_gate(place);
+	return NULL;
+}
+
+static void queue_more(tutti_status status, void *arg)
+{
+	struct things *t = arg;
+
+	CHECK(status == TUTTI_OK);
+	if (t->a++ < 20)
+		CHECK_OK(tutti_stream_call(t->full.stream, queue_more, t));
+}
+
+static void count(void *counter)
+{
+	++*(int *)counter;
+}
+
+/* It waits for what was queued, and for what that queues; the queue goes on. */
+static void destroy_waits(bool is_held)
+{
+	struct things t = { .a = 0 };
+	int counter = 0;
+	pthread_t thread;
+
+	open_place(&t.full, is_held);
+	keep_back(&t.full);
+	CHECK_OK(tutti_stream_call(t.full.stream, queue_more, &t));
+	CHECK(pthread_create(&thread, NULL, open_later, &t.full) == 0);
+	CHECK_OK(tutti_stream_destroy(t.full.stream));
+	CHECK(t.a == 21);
+	pthread_join(thread, NULL);
+	CHECK(tutti_stream_call(t.full.stream, queue_more, &t) == TUTTI_EUSAGE);
+	CHECK(tutti_stream_destroy(t.full.stream) == TUTTI_EUSAGE);
+	queue_add(t.full.queue, count, &counter);
+	queue_wait(t.full.queue);
+	CHECK(counter == 1);
+	/* Another stream may be made of it. */
+	CHECK_OK(tutti_stream_wrap(&t.full.stream, queue_ops(is_held), t.full.queue));
+	CHECK_OK(tutti_stream_call(t.full.stream, queue_more, &t));
+	CHECK_OK(close_place(&t.full));
+	assert_int_equal(t.a, 22);
+	assert_int_equal(world_failures(), 0);
+}
+
+static void destroy_leaves_the_queue_alone(void **state)
+{
+	(void)state;
+	destroy_waits(false);
+	destroy_waits(true);
+}
+
+/* What is not to be waited for in a function that the stream calls. */
+static void wait_for_itself(tutti_status status, void *arg)
+{
+	struct things *t = arg;
+
+	CHECK(status == TUTTI_OK);
+	await(&t->full.gate);
+	CHECK(tutti_stream_synchronize(t->full.stream) == TUTTI_EUSAGE);
+	CHECK(tutti_stream_destroy(t->full.stream) == TUTTI_EUSAGE);
+	CHECK(tutti_event_synchronize(t->event) == TUTTI_EUSAGE);
+	CHECK(tutti_barrier(t->comm, NULL) == TUTTI_EUSAGE);
+	CHECK_OK(tutti_stream_synchronize(t->good.stream));
+}
+
+static void try_to_wait(tutti_comm_t comm, int rank, int n, void *arg)
+{
+	struct things t = { .comm = comm };
+
+	(void)rank;
+	(void)n;
+	open_place(&t.full, *(bool *)arg);
+	open_place(&t.good, *(bool *)arg);
+	CHECK_OK(tutti_event_create(&t.event));
+	CHECK_OK(tutti_stream_call(t.full.stream, wait_for_itself, &t));
+	CHECK_OK(tutti_barrier(comm, t.full.stream));
+	CHECK_OK(tutti_event_record(t.event, t.full.stream));
+	open_gate(&t.full);
+	CHECK_OK(tutti_event_synchronize(t.event));
+	CHECK_OK(tutti_event_destroy(t.event));
+	CHECK_OK(close_place(&t.full));
+	CHECK_OK(close_place(&t.good));
+}
+
+static void functions_cannot_wait_for_themselves(void **state)
+{
+	(void)state;
+	in_both_ways(2, try_to_wait);
+}
+
+/* -- Children and mistakes ------------------------------------------------------------------ */
+
+/* A child that finds the queue in its memory, and goes on with it, runs nothing of its parent's. */
+static void child_runs_nothing(bool is_held)
+{
+	tutti_status told = NOT_TOLD;
+	struct place place;
+	int status;
+	pid_t child;
+
+	open_place(&place, is_held);
+	keep_back(&place);
+	assert_int_equal(tutti_stream_call(place.stream, note, &told), TUTTI_OK);
+	child = fork();
+	if (child == 0) {
+		while (queue_run_in_child(place.queue))
+			;
+		_exit(told != NOT_TOLD || tutti_stream_query(place.stream) != TUTTI_EUSAGE);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	open_gate(&place);
+	assert_int_equal(close_place(&place), TUTTI_OK);
+	assert_int_equal(told, TUTTI_OK);
+}
+
+static void children_run_nothing(void **state)
+{
+	(void)state;
+	if (SANITIZED)
+		skip(); /* ThreadSanitizer wants no threads where a process forks */
+	child_runs_nothing(false);
+	child_runs_nothing(true);
+}
 
 static void misuse(void **state)
 {
@@ -366,6 +575,12 @@ int main(void)
 		cmocka_unit_test(the_queue_may_be_waited_for),
 		cmocka_unit_test(what_is_refused_changes_nothing),
 		cmocka_unit_test(nobody_waits_for_what_is_refused),
+		cmocka_unit_test(an_abort_ends_what_is_queued),
+		cmocka_unit_test(a_rank_that_leaves_ends_what_is_queued),
+		cmocka_unit_test(a_queue_may_end_early),
+		cmocka_unit_test(destroy_leaves_the_queue_alone),
+		cmocka_unit_test(functions_cannot_wait_for_themselves),
+		cmocka_unit_test(children_run_nothing),
 		cmocka_unit_test(misuse),
 	};
 
