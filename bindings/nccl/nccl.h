@@ -223,6 +223,308 @@ typedef struct ncclCollConfig_v23200 {
 			NCCL_CONFIG_UNDEF_INT, 0, NCCL_CONFIG_UNDEF_PTR                         \
 	}
 
+/* -- The library --------------------------------------------------------- */
+
+ncclResult_t ncclGetVersion(int *version);
+const char *ncclGetErrorString(ncclResult_t result);
+const char *ncclGetLastError(ncclComm_t comm);
+
+/* NVIDIA's header declares the first one only where NCCL_OS_LINUX is defined, the second one
+ * never. */
+void ncclResetDebugInit(void);
+void ncclResetDebugInitInternal(void);
+
+/* -- Communicators ------------------------------------------------------- */
+
+/* The color of a rank that ncclCommSplit() puts nowhere. */
+#define NCCL_SPLIT_NOCOLOR -1
+
+/* ncclCommShrink(): the calls of the communicator end first. */
+#define NCCL_SHRINK_DEFAULT 0x00
+#define NCCL_SHRINK_ABORT   0x01
+
+/* ncclCommRevoke(). */
+#define NCCL_REVOKE_DEFAULT 0x00
+
+/* ncclCommSuspend(). */
+#define NCCL_SUSPEND_MEM 0x01
+
+/* What ncclCommMemStats() is asked for, in bytes; the first one is 0 or 1: are they suspended? */
+typedef enum {
+	ncclStatGpuMemSuspend = 0,
+	ncclStatGpuMemSuspended = 1,
+	ncclStatGpuMemPersist = 2,
+	ncclStatGpuMemTotal = 3
+} ncclCommMemStat_t;
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *out);
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *out);
+
+ncclResult_t ncclCommInitRank(ncclComm_t *out, int nranks, ncclUniqueId id, int rank);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int nranks, ncclUniqueId id, int rank,
+				    ncclConfig_t *config);
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *out, int nranks, int rank, int nids,
+				      ncclUniqueId *ids, ncclConfig_t *config);
+ncclResult_t ncclCommInitAll(ncclComm_t *out, int ndevices, const int *devices);
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out,
+			   ncclConfig_t *config);
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *without, int nwithout, ncclComm_t *out,
+			    ncclConfig_t *config, int flags);
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank,
+			  ncclComm_t *out, ncclConfig_t *config);
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm);
+ncclResult_t ncclCommDestroy(ncclComm_t comm);
+ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags);
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out);
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *out);
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *out);
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *out);
+
+ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
+ncclResult_t ncclCommResume(ncclComm_t comm);
+ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *out);
+
+/* -- Memory -------------------------------------------------------------- */
+
+/* ncclCommWindowRegister(). */
+#define NCCL_WIN_DEFAULT         0x00
+#define NCCL_WIN_COLL_SYMMETRIC  0x01
+#define NCCL_WIN_STRICT_ORDERING 0x02
+#define NCCL_WIN_GIN_ONLY        0x04
+#define NCCL_WIN_CFT_COUNTED     0x08
+
+/* Of the memory of a window. */
+#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
+
+ncclResult_t ncclMemAlloc(void **out, size_t nbytes);
+ncclResult_t ncclMemFree(void *memory);
+
+ncclResult_t ncclCommRegister(const ncclComm_t comm, void *memory, size_t nbytes, void **out);
+ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
+
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *memory, size_t nbytes, ncclWindow_t *out,
+				    int flags);
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window);
+ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t window, void **out);
+
+/* -- Operators that programs make ---------------------------------------- */
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *out, void *scalar, ncclDataType_t type,
+				      ncclScalarResidence_t residence, ncclComm_t comm);
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
+
+/* -- Collectives --------------------------------------------------------- */
+
+ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
+			   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type,
+			   int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+		       cudaStream_t stream);
+ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
+			ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
+/* `count` is that of one rank, in the calls below. */
+ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type,
+			   ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type,
+			       ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclAlltoAll(const void *send, void *recv, size_t count, ncclDataType_t type,
+			  ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclGather(const void *send, void *recv, size_t count, ncclDataType_t type, int root,
+			ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclScatter(const void *send, void *recv, size_t count, ncclDataType_t type, int root,
+			 ncclComm_t comm, cudaStream_t stream);
+
+/* The same with settings; NULL: none. */
+ncclResult_t ncclAllReduceConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+				 const ncclCollConfig_t *config);
+ncclResult_t ncclBroadcastConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				 int root, ncclComm_t comm, cudaStream_t stream,
+				 const ncclCollConfig_t *config);
+ncclResult_t ncclReduceConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+			      ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+			      const ncclCollConfig_t *config);
+ncclResult_t ncclAllGatherConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				 ncclComm_t comm, cudaStream_t stream,
+				 const ncclCollConfig_t *config);
+ncclResult_t ncclReduceScatterConfig(const void *send, void *recv, size_t count,
+				     ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+				     cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t ncclAlltoAllConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				ncclComm_t comm, cudaStream_t stream,
+				const ncclCollConfig_t *config);
+ncclResult_t ncclGatherConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+			      int root, ncclComm_t comm, cudaStream_t stream,
+			      const ncclCollConfig_t *config);
+ncclResult_t ncclScatterConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+			       int root, ncclComm_t comm, cudaStream_t stream,
+			       const ncclCollConfig_t *config);
+
+/* -- Between two ranks --------------------------------------------------- */
+
+ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer,
+		      ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+		      cudaStream_t stream);
+
+/* `window` is the one of the peer, `offset` is in bytes. */
+ncclResult_t ncclPutSignal(const void *send, size_t count, ncclDataType_t type, int peer,
+			   ncclWindow_t window, size_t offset, int signal, int context,
+			   unsigned int flags, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclSignal(int peer, int signal, int context, unsigned int flags, ncclComm_t comm,
+			cudaStream_t stream);
+
+/* Wait for opCnt signals of one peer. */
+typedef struct {
+	int opCnt;
+	int peer;
+	int sigIdx;
+	int ctx;
+} ncclWaitSignalDesc_t;
+
+ncclResult_t ncclWaitSignal(int nsignals, ncclWaitSignalDesc_t *signals, ncclComm_t comm,
+			    cudaStream_t stream);
+
+/* -- Groups -------------------------------------------------------------- */
+
+/* Begins as NCCL_SIM_INFO_INITIALIZER. */
+typedef struct ncclSimInfo_v22200 {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	float estimatedTime;
+} ncclSimInfo_t;
+
+#define NCCL_SIM_INFO_INITIALIZER                                                      \
+	{                                                                              \
+		sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION_CODE, NCCL_UNDEF_FLOAT \
+	}
+
+ncclResult_t ncclGroupStart(void);
+ncclResult_t ncclGroupEnd(void);
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *out);
+
+/* -- Encryption ---------------------------------------------------------- */
+
+typedef enum { NCCL_ENCRYPTION_MODE_NONE = 0, NCCL_ENCRYPTION_MODE_PSK = 1 } ncclEncryptionMode_t;
+
+/* Begins as NCCL_ENCRYPTION_CONFIG_INITIALIZER. */
+typedef struct ncclEncryptionConfig_v23200 {
+	size_t size;
+	unsigned int magic;
+	unsigned int version;
+	int mode;
+	const char *psk;
+} ncclEncryptionConfig_t;
+
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER                                         \
+	{                                                                          \
+		sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, \
+			NCCL_ENCRYPTION_MODE_NONE, NCCL_CONFIG_UNDEF_PTR           \
+	}
+
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config);
+
+/* -- Variables of the environment ---------------------------------------- */
+
+/* Handles, texts and tables belong to the library. */
+ncclResult_t ncclParamBind(ncclParamHandle_t *out, const char *name);
+ncclResult_t ncclParamGetI8(ncclParamHandle_t param, int8_t *out);
+ncclResult_t ncclParamGetI16(ncclParamHandle_t param, int16_t *out);
+ncclResult_t ncclParamGetI32(ncclParamHandle_t param, int32_t *out);
+ncclResult_t ncclParamGetI64(ncclParamHandle_t param, int64_t *out);
+ncclResult_t ncclParamGetU8(ncclParamHandle_t param, uint8_t *out);
+ncclResult_t ncclParamGetU16(ncclParamHandle_t param, uint16_t *out);
+ncclResult_t ncclParamGetU32(ncclParamHandle_t param, uint32_t *out);
+ncclResult_t ncclParamGetU64(ncclParamHandle_t param, uint64_t *out);
+ncclResult_t ncclParamGetStr(ncclParamHandle_t param, const char **out);
+ncclResult_t ncclParamGet(ncclParamHandle_t param, void *out, int nbytes, int *nbytes_out);
+ncclResult_t ncclParamGetParameter(const char *name, const char **out, int *length_out);
+ncclResult_t ncclParamGetAllParameterKeys(const char ***out, int *n_out);
+void ncclParamDumpAll(void);
+
+/* -- The second names ---------------------------------------------------- */
+
+#define NCCL_SECOND_NAME(name) extern __typeof__(name) p##name
+NCCL_SECOND_NAME(ncclGetVersion);
+NCCL_SECOND_NAME(ncclGetErrorString);
+NCCL_SECOND_NAME(ncclGetLastError);
+NCCL_SECOND_NAME(ncclResetDebugInit);
+NCCL_SECOND_NAME(ncclGetUniqueId);
+NCCL_SECOND_NAME(ncclCommGetUniqueId);
+NCCL_SECOND_NAME(ncclCommInitRank);
+NCCL_SECOND_NAME(ncclCommInitRankConfig);
+NCCL_SECOND_NAME(ncclCommInitRankScalable);
+NCCL_SECOND_NAME(ncclCommInitAll);
+NCCL_SECOND_NAME(ncclCommSplit);
+NCCL_SECOND_NAME(ncclCommShrink);
+NCCL_SECOND_NAME(ncclCommGrow);
+NCCL_SECOND_NAME(ncclCommFinalize);
+NCCL_SECOND_NAME(ncclCommDestroy);
+NCCL_SECOND_NAME(ncclCommAbort);
+NCCL_SECOND_NAME(ncclCommRevoke);
+NCCL_SECOND_NAME(ncclCommGetAsyncError);
+NCCL_SECOND_NAME(ncclCommCount);
+NCCL_SECOND_NAME(ncclCommUserRank);
+NCCL_SECOND_NAME(ncclCommCuDevice);
+NCCL_SECOND_NAME(ncclCommSuspend);
+NCCL_SECOND_NAME(ncclCommResume);
+NCCL_SECOND_NAME(ncclCommMemStats);
+NCCL_SECOND_NAME(ncclMemAlloc);
+NCCL_SECOND_NAME(ncclMemFree);
+NCCL_SECOND_NAME(ncclCommRegister);
+NCCL_SECOND_NAME(ncclCommDeregister);
+NCCL_SECOND_NAME(ncclCommWindowRegister);
+NCCL_SECOND_NAME(ncclCommWindowDeregister);
+NCCL_SECOND_NAME(ncclWinGetUserPtr);
+NCCL_SECOND_NAME(ncclRedOpCreatePreMulSum);
+NCCL_SECOND_NAME(ncclRedOpDestroy);
+NCCL_SECOND_NAME(ncclAllReduce);
+NCCL_SECOND_NAME(ncclBroadcast);
+NCCL_SECOND_NAME(ncclBcast);
+NCCL_SECOND_NAME(ncclReduce);
+NCCL_SECOND_NAME(ncclAllGather);
+NCCL_SECOND_NAME(ncclReduceScatter);
+NCCL_SECOND_NAME(ncclAlltoAll);
+NCCL_SECOND_NAME(ncclGather);
+NCCL_SECOND_NAME(ncclScatter);
+NCCL_SECOND_NAME(ncclAllReduceConfig);
+NCCL_SECOND_NAME(ncclBroadcastConfig);
+NCCL_SECOND_NAME(ncclReduceConfig);
+NCCL_SECOND_NAME(ncclAllGatherConfig);
+NCCL_SECOND_NAME(ncclReduceScatterConfig);
+NCCL_SECOND_NAME(ncclAlltoAllConfig);
+NCCL_SECOND_NAME(ncclGatherConfig);
+NCCL_SECOND_NAME(ncclScatterConfig);
+NCCL_SECOND_NAME(ncclSend);
+NCCL_SECOND_NAME(ncclRecv);
+NCCL_SECOND_NAME(ncclPutSignal);
+NCCL_SECOND_NAME(ncclSignal);
+NCCL_SECOND_NAME(ncclWaitSignal);
+NCCL_SECOND_NAME(ncclGroupStart);
+NCCL_SECOND_NAME(ncclGroupEnd);
+NCCL_SECOND_NAME(ncclGroupSimulateEnd);
+NCCL_SECOND_NAME(ncclSetEncryption);
+NCCL_SECOND_NAME(ncclParamBind);
+NCCL_SECOND_NAME(ncclParamGetI8);
+NCCL_SECOND_NAME(ncclParamGetI16);
+NCCL_SECOND_NAME(ncclParamGetI32);
+NCCL_SECOND_NAME(ncclParamGetI64);
+NCCL_SECOND_NAME(ncclParamGetU8);
+NCCL_SECOND_NAME(ncclParamGetU16);
+NCCL_SECOND_NAME(ncclParamGetU32);
+NCCL_SECOND_NAME(ncclParamGetU64);
+NCCL_SECOND_NAME(ncclParamGetStr);
+NCCL_SECOND_NAME(ncclParamGet);
+NCCL_SECOND_NAME(ncclParamGetParameter);
+NCCL_SECOND_NAME(ncclParamGetAllParameterKeys);
+NCCL_SECOND_NAME(ncclParamDumpAll);
+#undef NCCL_SECOND_NAME
+
 #ifdef __cplusplus
 }
 #endif
