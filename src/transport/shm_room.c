@@ -147,6 +147,7 @@ uint32_t tti_shm_room_find(const struct tti_shm_room *room, uint32_t cells, uint
 	return find_before(room, cells, clamp(slots, round, room->ncells));
 }
 
+/* What was the oldest is read at last. */
 static void note_wait(struct tti_shm_room *room, int64_t now_ns)
 {
 	if (now_ns - room->full_since_ns > LATE_NS)
@@ -157,11 +158,12 @@ uint32_t tti_shm_room_find_far(struct tti_shm_room *room, uint32_t cells)
 {
 	const int64_t now_ns = tti_now_ns();
 
+	if (room->full_since_ns && room->unread != room->oldest)
+		note_wait(room, now_ns);
 	if (!room->full_since_ns || room->unread != room->oldest) {
 		room->full_since_ns = now_ns;
 		room->unread = room->oldest;
 	}
-	note_wait(room, now_ns);
 	if (now_ns >= room->late_until_ns || room->held == TTI_SHM_HELD || cells > room->ncells)
 		return TTI_SHM_FULL;
 	room->far_cells = cells;

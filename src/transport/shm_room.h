@@ -14,7 +14,8 @@
  * Much of a box is gone round although little of it is under way at a time: a line that was
  * read costs least to write when its reader's caches have let it go. But a reader whose core does other
  * work comes to read for a while, and then not again for milliseconds: then as much as the box holds may be
- * under way, so that the two take turns less often.
+ * under way, so that the two take turns less often. That is known when it has come late once: one that never
+ * comes, as two ranks that both send first, is sent no more.
  *
  * Owner: embedded. Threads: the port's. */
 
