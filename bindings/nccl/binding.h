@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BINDINGS_NCCL_BINDING_H
+#define BINDINGS_NCCL_BINDING_H
+
+/* What the files of libnccl.so.2 share. Each function of NCCL is defined as pncclX, and ncclX is
+ * another name for it, which a profiler may take. The library calls its own functions by the
+ * first name only.
+ *
+ * Owner: a handle is the program's until the function that ends it. A handle of a communicator
+ * stays memory for ever, so that a call on one that was destroyed is an error and no crash.
+ * Threads: as tutti.h says. ncclCommAbort(), ncclCommGetAsyncError() and ncclGetLastError() may be
+ * called by any thread. */
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#pragma GCC visibility push(default)
+#include "nccl_device.h"
+
+#define FUNCTION(name, since, kind, text) extern __typeof__(name) p##name;
+#define UNPROFILED(name, since, kind, text)
+#include "functions.def"
+#undef FUNCTION
+#undef UNPROFILED
+#pragma GCC visibility pop
+
+#include "tutti/inspect.h"
+#include "tutti/tutti.h"
+
+/* Stands behind the definition of p`name`, in the same file. */
+#define ALSO_NAMED(name) extern __typeof__(name) name __attribute__((weak, alias("p" #name)))
+
+/* -- Results and texts ------------------------------------------------------ */
+
+/* The result that stands for a status of Tutti. */
+ncclResult_t tti_nccl_result(tutti_status status);
+
+/* As tti_nccl_result(); what Tutti says of a failure becomes this thread's text, about `comm`
+ * or (NULL) no communicator. */
+ncclResult_t tti_nccl_report(ncclComm_t comm, tutti_status status);
+
+/* The text is this thread's, and goes to the log. Returns `result`. In a group nothing of the
+ * group will run. */
+ncclResult_t tti_nccl_fail(ncclComm_t comm, ncclResult_t result, const char *fmt, ...)
+	TUTTI_PRINTF(3, 4);
+
+/* Makes `text` this thread's, as of an error that another thread has met and logged. */
+void tti_nccl_keep(ncclComm_t comm, const char *text);
+
+/* One line of the log at INFO. */
+void tti_nccl_info(const char *fmt, ...) TUTTI_PRINTF(1, 2);
+
+/* -- Communicators ----------------------------------------------------------- */
+
+struct tti_nccl_stream;
+struct tti_nccl_lent;
+
+/* `lock` is for `streams`, which a thread that aborts takes away. All else is changed by the
+ * thread that uses the communicator. */
+struct ncclComm {
+	_Atomic int is_alive;
+	tutti_comm_t comm;   /* NULL: it will be made at the end of the group */
+	ncclResult_t failed; /* why it could not be made at the end of a group */
+	int device;
+	bool is_nonblocking;
+	bool is_finalized;
+	bool has_grow_id; /* ncclCommGetUniqueId() gave one that is not used */
+	pthread_mutex_t lock;
+	struct tti_nccl_lent *streams;
+	tutti_window_t signals;            /* NULL: no window was registered */
+	struct ncclWindow_vidmem *windows; /* all of this communicator */
+	struct ncclComm *next;             /* of those that are dead */
+};
+
+/* *out is one on the current device without a communicator of Tutti. */
+ncclResult_t tti_nccl_comm_create(ncclComm_t *out);
+/* One whose communicator of Tutti is gone, or was never made. Waits for nothing but its streams. */
+void tti_nccl_comm_free(ncclComm_t comm);
+/* Whether calls may be made on it; tells why not. */
+ncclResult_t tti_nccl_comm_check(ncclComm_t comm);
+/* The same for questions, which a communicator that was finalized still answers. */
+ncclResult_t tti_nccl_comm_ask(ncclComm_t comm);
+/* The parts of functions that have to wait until the end of a group. */
+ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm);
+ncclResult_t tti_nccl_comm_destroy(ncclComm_t comm);
+ncclResult_t tti_nccl_comm_abort(ncclComm_t comm);
+
+/* -- Settings ---------------------------------------------------------------- */
+
+/* *out is `config` with all fields of this release, those unset that its version does not have.
+ * NULL: all are unset. */
+ncclResult_t tti_nccl_config_read(const ncclConfig_t *config, ncclConfig_t *out);
+/* What Tutti takes of it. Strings stay the caller's. */
+void tti_nccl_config_use(const ncclConfig_t *config, tutti_config *out);
+/* Settings of a call, of which none can be followed but that an event is recorded. */
+ncclResult_t tti_nccl_call_config_check(ncclComm_t comm, const ncclCollConfig_t *config,
+					cudaStream_t stream);
+
+/* The value of a variable of the environment; NULL: it is not set, or empty. */
+const char *tti_nccl_variable(const char *name);
+/* Names the variables of NCCL that mean nothing here, once, at INFO. */
+void tti_nccl_variables_tell(void);
+
+/* -- Streams ----------------------------------------------------------------- */
+
+/* The stream of Tutti over `stream`, *out NULL where a call is to be made at once. It stays until
+ * all communicators that used it are gone. */
+ncclResult_t tti_nccl_stream_of(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *out);
+/* Whether all that was queued for streams of `comm` is done; TUTTI_AGAIN: not yet. */
+tutti_status tti_nccl_streams_query(ncclComm_t comm);
+void tti_nccl_streams_wait(ncclComm_t comm);
+void tti_nccl_streams_release(ncclComm_t comm);
+/* The device that is current, 0 where there is no CUDA runtime. */
+int tti_nccl_current_device(void);
+bool tti_nccl_has_runtime(void);
+/* Records an event on a stream. */
+ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm);
+/* The error of cudaLaunchHostFunc() in this thread's last call, which is cleared; 0: none. */
+int tti_nccl_launch_error(void);
+
+/* -- Groups ------------------------------------------------------------------ */
+
+/* What waits for the end of a group, in the order in which it is carried out there. */
+enum tti_nccl_phase {
+	TTI_NCCL_REGISTER,
+	TTI_NCCL_WINDOW, /* those of several communicators at the same time */
+	TTI_NCCL_PUT,
+	TTI_NCCL_WAIT,
+	TTI_NCCL_LATER, /* events, and what ends something, in the order of the calls */
+	TTI_NCCL_INIT,
+};
+
+/* `run` is called once with `work`, or `drop` if nothing of the group runs; both free it. */
+struct tti_nccl_job {
+	enum tti_nccl_phase phase;
+	ncclComm_t comm;
+	ncclResult_t (*run)(void *work);
+	void (*drop)(void *work);
+	void *work;
+};
+
+bool tti_nccl_in_group(void);
+/* Queue a job in a group, carry it out at once elsewhere. `work` is the job's: NULL is no memory
+ * for it. */
+ncclResult_t tti_nccl_job_add(const struct tti_nccl_job *job);
+/* Nothing of the group of this thread will run, because of `result`. */
+void tti_nccl_group_spoil(ncclResult_t result);
+
+/* Of a communicator that is to be freed. */
+void tti_nccl_windows_free(ncclComm_t comm);
+
+/* -- Checks ------------------------------------------------------------------ */
+
+ncclResult_t tti_nccl_check_type(ncclComm_t comm, ncclDataType_t type);
+ncclResult_t tti_nccl_check_op(ncclComm_t comm, ncclRedOp_t op);
+
+#endif
