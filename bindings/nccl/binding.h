@@ -110,8 +110,9 @@ ncclResult_t tti_nccl_stream_of(ncclComm_t comm, cudaStream_t stream, tutti_stre
 tutti_status tti_nccl_streams_query(ncclComm_t comm);
 void tti_nccl_streams_wait(ncclComm_t comm);
 void tti_nccl_streams_release(ncclComm_t comm);
-/* The device that is current, 0 where there is no CUDA runtime. */
+/* The device that is current, 0 where there is no CUDA runtime. Looks whether there is one. */
 int tti_nccl_current_device(void);
+/* Whether there was one when a communicator was made last, or a stream was used. */
 bool tti_nccl_has_runtime(void);
 /* Records an event on a stream. */
 ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm);

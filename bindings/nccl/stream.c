@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Streams of CUDA: what Tutti queues there is done by cudaLaunchHostFunc() of the CUDA runtime that
+ * the process has. Where it has none there are no streams but the default ones, on which calls
+ * are made at once. */
+#include "binding.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+typedef int (*launch_fn)(cudaStream_t stream, void (*fn)(void *), void *arg);
+typedef int (*get_device_fn)(int *device);
+typedef int (*set_device_fn)(int device);
+typedef int (*record_fn)(cudaEvent_t event, cudaStream_t stream);
+
+/* Found once, and kept. */
+static struct {
+	_Atomic(launch_fn) launch;
+	_Atomic(get_device_fn) get_device;
+	_Atomic(set_device_fn) set_device;
+	_Atomic(record_fn) record;
+} runtime;
+
+static _Thread_local int launch_error;
+
+/* The default streams: of a device, as 0 or 1, and of a thread. */
+#define LEGACY     ((cudaStream_t)(uintptr_t)1)
+#define PER_THREAD ((cudaStream_t)(uintptr_t)2)
+
+/* One stream of CUDA, for all communicators that use it. */
+struct tti_nccl_stream {
+	struct tti_nccl_stream *next;
+	cudaStream_t stream; /* never LEGACY, which is NULL, too */
+	int device;          /* of the communicator that used it first */
+	pthread_t thread;    /* PER_THREAD: whose it is */
+	tutti_stream_t over;
+	int nusers;
+};
+
+/* That a communicator uses one. */
+struct tti_nccl_lent {
+	struct tti_nccl_lent *next;
+	struct tti_nccl_stream *stream;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct tti_nccl_stream *first;
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* -- The runtime ----------------------------------------------------------------- */
+
+/* As the library that this one was loaded for sees it; or one that is loaded, but hidden, as what
+ * Python loads is. */
+static void *find_symbol(const char *name)
+{
+	static const char *const sonames[] = { "libcudart.so.13", "libcudart.so.12" };
+	void *symbol = dlsym(RTLD_DEFAULT, name);
+
+	for (size_t at = 0; !symbol && at < sizeof(sonames) / sizeof(sonames[0]); at++) {
+		void *library = dlopen(sonames[at], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (!library)
+			continue;
+		symbol = dlsym(library, name);
+		(void)dlclose(library); /* the program has it still */
+	}
+	return symbol;
+}
+
+/* What was found. A call does not look again: that takes longer than the call. */
+static launch_fn get_launch(void)
+{
+	return atomic_load(&runtime.launch);
+}
+
+/* The others first: who sees `launch` sees all of them. */
+static launch_fn find_launch(void)
+{
+	launch_fn launch = get_launch();
+
+	if (launch)
+		return launch;
+	launch = (launch_fn)find_symbol("cudaLaunchHostFunc");
+	if (!launch)
+		return NULL;
+	atomic_store(&runtime.get_device, (get_device_fn)find_symbol("cudaGetDevice"));
+	atomic_store(&runtime.set_device, (set_device_fn)find_symbol("cudaSetDevice"));
+	atomic_store(&runtime.record, (record_fn)find_symbol("cudaEventRecord"));
+	atomic_store(&runtime.launch, launch);
+	return launch;
+}
+
+bool tti_nccl_has_runtime(void)
+{
+	return get_launch() != NULL;
+}
+
+int tti_nccl_current_device(void)
+{
+	const get_device_fn get = find_launch() ? atomic_load(&runtime.get_device) : NULL;
+	int device = 0;
+
+	return get && get(&device) == 0 ? device : 0;
+}
+
+int tti_nccl_launch_error(void)
+{
+	const int error = launch_error;
+
+	launch_error = 0;
+	return error;
+}
+
+/* Returns the device that was current. */
+static int enter_device(int device)
+{
+	const set_device_fn set = atomic_load(&runtime.set_device);
+	const int before = tti_nccl_current_device();
+
+	if (set && before != device)
+		(void)set(device);
+	return before;
+}
+
+static void leave_device(int device, int before)
+{
+	const set_device_fn set = atomic_load(&runtime.set_device);
+
+	if (set && before != device)
+		(void)set(before);
+}
+
+static int push(void *queue, tutti_queue_fn fn, void *arg)
+{
+	const struct tti_nccl_stream *stream = queue;
+	const int before = enter_device(stream->device);
+
+	launch_error = atomic_load(&runtime.launch)(stream->stream, fn, arg);
+	leave_device(stream->device, before);
+	return launch_error;
+}
+
+ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm)
+{
+	const record_fn record = get_launch() ? atomic_load(&runtime.record) : NULL;
+	int before, error;
+
+	if (!record)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "the CUDA runtime of this process has no cudaEventRecord()");
+	before = enter_device(comm->device);
+	error = record(event, stream);
+	leave_device(comm->device, before);
+	if (error)
+		return tti_nccl_fail(comm, ncclUnhandledCudaError,
+				     "cudaEventRecord() gave error %d", error);
+	return ncclSuccess;
+}
+
+/* -- The table --------------------------------------------------------------------- */
+
+static bool is_default(cudaStream_t stream)
+{
+	return !stream || stream == LEGACY || stream == PER_THREAD;
+}
+
+/* A default stream is one of each device. */
+static bool is_same(const struct tti_nccl_stream *entry, cudaStream_t stream, int device)
+{
+	return entry->stream == stream && (!is_default(stream) || entry->device == device) &&
+	       (stream != PER_THREAD || pthread_equal(entry->thread, pthread_self()));
+}
+
+/* NULL: Tutti says why. Under the lock of the table. */
+static struct tti_nccl_stream *create(cudaStream_t stream, int device, tutti_status *status)
+{
+	struct tti_nccl_stream *entry = calloc(1, sizeof(*entry));
+	tutti_stream_ops ops = TUTTI_STREAM_OPS_INIT;
+
+	*status = TUTTI_ENOMEM;
+	if (!entry)
+		return NULL;
+	entry->stream = stream;
+	entry->device = device;
+	entry->thread = pthread_self();
+	ops.push = push;
+	*status = tutti_stream_wrap(&entry->over, &ops, entry);
+	/* A program waits by functions of CUDA, which Tutti does not see. */
+	if (*status == TUTTI_OK)
+		*status = tutti_stream_add_waiters(entry->over, 1);
+	if (*status != TUTTI_OK) {
+		(void)tutti_stream_destroy(entry->over);
+		free(entry);
+		return NULL;
+	}
+	entry->next = table.first;
+	table.first = entry;
+	return entry;
+}
+
+static struct tti_nccl_stream *take(cudaStream_t stream, int device, tutti_status *status)
+{
+	struct tti_nccl_stream *entry;
+
+	*status = TUTTI_OK;
+	pthread_mutex_lock(&table.lock);
+	entry = table.first;
+	while (entry && !is_same(entry, stream, device))
+		entry = entry->next;
+	if (!entry)
+		entry = create(stream, device, status);
+	if (entry)
+		entry->nusers++;
+	pthread_mutex_unlock(&table.lock);
+	return entry;
+}
+
+/* All that communicators queued there is done, as each waits for its own at its end. */
+static void give_back(struct tti_nccl_stream *entry)
+{
+	struct tti_nccl_stream **at = &table.first;
+
+	pthread_mutex_lock(&table.lock);
+	if (--entry->nusers > 0) {
+		pthread_mutex_unlock(&table.lock);
+		return;
+	}
+	while (*at != entry)
+		at = &(*at)->next;
+	*at = entry->next;
+	pthread_mutex_unlock(&table.lock);
+	if (tutti_stream_add_waiters(entry->over, -1) == TUTTI_OK)
+		(void)tutti_stream_destroy(entry->over);
+	free(entry);
+}
+
+/* Under the lock of the communicator. */
+static ncclResult_t lend(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *out)
+{
+	struct tti_nccl_lent *lent;
+	tutti_status status;
+
+	for (lent = comm->streams; lent; lent = lent->next)
+		if (is_same(lent->stream, stream, comm->device) ||
+		    (!is_default(stream) && lent->stream->stream == stream)) {
+			*out = lent->stream->over;
+			return ncclSuccess;
+		}
+	lent = calloc(1, sizeof(*lent));
+	if (!lent)
+		return tti_nccl_fail(comm, ncclSystemError, "a stream: out of memory");
+	lent->stream = take(stream, comm->device, &status);
+	if (!lent->stream) {
+		free(lent);
+		return tti_nccl_report(comm, status);
+	}
+	lent->next = comm->streams;
+	comm->streams = lent;
+	*out = lent->stream->over;
+	return ncclSuccess;
+}
+
+ncclResult_t tti_nccl_stream_of(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *out)
+{
+	ncclResult_t result;
+
+	*out = NULL;
+	if (!get_launch()) {
+		if (is_default(stream))
+			return ncclSuccess;
+		if (!find_launch())
+			return tti_nccl_fail(
+				comm, ncclInvalidArgument,
+				"stream %p needs a CUDA runtime: cudaLaunchHostFunc() is not "
+				"in this process, so only the default stream can be used",
+				(void *)stream);
+	}
+	pthread_mutex_lock(&comm->lock);
+	result = comm->is_alive ? lend(comm, stream == LEGACY ? NULL : stream, out)
+				: tti_nccl_fail(comm, ncclInvalidUsage, "the communicator ended");
+	pthread_mutex_unlock(&comm->lock);
+	return result;
+}
+
+tutti_status tti_nccl_streams_query(ncclComm_t comm)
+{
+	tutti_status status = TUTTI_OK;
+
+	pthread_mutex_lock(&comm->lock);
+	for (struct tti_nccl_lent *lent = comm->streams; lent; lent = lent->next)
+		if (tutti_stream_query(lent->stream->over) == TUTTI_AGAIN)
+			status = TUTTI_AGAIN;
+	pthread_mutex_unlock(&comm->lock);
+	return status;
+}
+
+/* How calls went the communicator says. */
+void tti_nccl_streams_wait(ncclComm_t comm)
+{
+	for (struct tti_nccl_lent *lent = comm->streams; lent; lent = lent->next) {
+		const tutti_status status = tutti_stream_synchronize(lent->stream->over);
+
+		(void)status;
+	}
+}
+
+void tti_nccl_streams_release(ncclComm_t comm)
+{
+	struct tti_nccl_lent *lent;
+
+	pthread_mutex_lock(&comm->lock);
+	lent = comm->streams;
+	comm->streams = NULL;
+	pthread_mutex_unlock(&comm->lock);
+	while (lent) {
+		struct tti_nccl_lent *next = lent->next;
+
+		give_back(lent->stream);
+		free(lent);
+		lent = next;
+	}
+}
