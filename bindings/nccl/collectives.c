@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives, with settings and without, sends and receives, operators. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+/* Tutti's operators of programs begin here; what lies between are its own. */
+#define FIRST_MADE_OP 256
+
+ncclResult_t tti_nccl_check_type(ncclComm_t comm, ncclDataType_t type)
+{
+	if ((unsigned)type < ncclNumTypes)
+		return ncclSuccess;
+	return tti_nccl_fail(comm, ncclInvalidArgument, "%d is no type: 0 to %d", (int)type,
+			     ncclNumTypes - 1);
+}
+
+ncclResult_t tti_nccl_check_op(ncclComm_t comm, ncclRedOp_t op)
+{
+	if ((unsigned)op < ncclNumOps ||
+	    ((int)op >= FIRST_MADE_OP && (int)op < TUTTI_OP_REPRODUCIBLE))
+		return ncclSuccess;
+	return tti_nccl_fail(comm, ncclInvalidArgument,
+			     "%d is no operator: 0 to %d, or one of ncclRedOpCreatePreMulSum()",
+			     (int)op, ncclNumOps - 1);
+}
+
+struct call {
+	tutti_collective coll;
+	const void *send;
+	void *recv;
+	size_t count;
+	ncclDataType_t type;
+	ncclRedOp_t op;
+	int root;
+	ncclComm_t comm;
+	cudaStream_t stream;
+	const ncclCollConfig_t *config;
+};
+
+static tutti_status submit(const struct call *call, tutti_stream_t stream)
+{
+	const tutti_type type = (tutti_type)call->type;
+	const tutti_op op = (tutti_op)call->op;
+	const tutti_comm_t comm = call->comm->comm;
+
+	switch ((int)call->coll) {
+	case TUTTI_ALL_REDUCE:
+		return tutti_all_reduce(call->send, call->recv, call->count, type, op, comm,
+					stream);
+	case TUTTI_BROADCAST:
+		return tutti_broadcast(call->send, call->recv, call->count, type, call->root, comm,
+				       stream);
+	case TUTTI_REDUCE:
+		return tutti_reduce(call->send, call->recv, call->count, type, op, call->root, comm,
+				    stream);
+	case TUTTI_ALL_GATHER:
+		return tutti_all_gather(call->send, call->recv, call->count, type, comm, stream);
+	case TUTTI_REDUCE_SCATTER:
+		return tutti_reduce_scatter(call->send, call->recv, call->count, type, op, comm,
+					    stream);
+	case TUTTI_ALL_TO_ALL:
+		return tutti_all_to_all(call->send, call->recv, call->count, type, comm, stream);
+	case TUTTI_GATHER:
+		return tutti_gather(call->send, call->recv, call->count, type, call->root, comm,
+				    stream);
+	case TUTTI_SCATTER:
+		return tutti_scatter(call->send, call->recv, call->count, type, call->root, comm,
+				     stream);
+	default:
+		break;
+	}
+	return call->recv ? tutti_recv(call->recv, call->count, type, call->root, comm, stream)
+			  : tutti_send(call->send, call->count, type, call->root, comm, stream);
+}
+
+/* An event that is recorded behind the call. */
+struct completion {
+	ncclComm_t comm;
+	cudaEvent_t event;
+	cudaStream_t stream;
+};
+
+static ncclResult_t record(void *work)
+{
+	const struct completion completion = *(struct completion *)work;
+
+	free(work);
+	return tti_nccl_event_record(completion.event, completion.stream, completion.comm);
+}
+
+static ncclResult_t add_completion(const struct call *call)
+{
+	struct completion *work = calloc(1, sizeof(*work));
+
+	if (work)
+		*work = (struct completion){ call->comm, call->config->launchCompletionEvent,
+					     call->stream };
+	return tti_nccl_job_add(
+		&(struct tti_nccl_job){ TTI_NCCL_LATER, call->comm, record, free, work });
+}
+
+static ncclResult_t make_call(const struct call *call)
+{
+	tutti_stream_t stream = NULL;
+	ncclResult_t result = tti_nccl_comm_check(call->comm);
+
+	if (result == ncclSuccess)
+		result = tti_nccl_check_type(call->comm, call->type);
+	if (result == ncclSuccess)
+		result = tti_nccl_check_op(call->comm, call->op);
+	if (result == ncclSuccess)
+		result = tti_nccl_call_config_check(call->comm, call->config, call->stream);
+	if (result == ncclSuccess)
+		result = tti_nccl_stream_of(call->comm, call->stream, &stream);
+	if (result == ncclSuccess)
+		result = tti_nccl_report(call->comm, submit(call, stream));
+	if (result == ncclSuccess && call->config && call->config->launchCompletionEvent)
+		result = add_completion(call);
+	return result;
+}
+
+/* -- Collectives ------------------------------------------------------------------------ */
+
+ncclResult_t pncclAllReduceConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				  ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+				  const ncclCollConfig_t *config)
+{
+	return make_call(&(struct call){ TUTTI_ALL_REDUCE, send, recv, count, type, op, 0, comm,
+					 stream, config });
+}
+ALSO_NAMED(ncclAllReduceConfig);
+
+ncclResult_t pncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
+			    ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclAllReduceConfig(send, recv, count, type, op, comm, stream, NULL);
+}
+ALSO_NAMED(ncclAllReduce);
+
+ncclResult_t pncclBroadcastConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				  int root, ncclComm_t comm, cudaStream_t stream,
+				  const ncclCollConfig_t *config)
+{
+	return make_call(&(struct call){ TUTTI_BROADCAST, send, recv, count, type, ncclSum, root,
+					 comm, stream, config });
+}
+ALSO_NAMED(ncclBroadcastConfig);
+
+ncclResult_t pncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type,
+			    int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclBroadcastConfig(send, recv, count, type, root, comm, stream, NULL);
+}
+ALSO_NAMED(ncclBroadcast);
+
+ncclResult_t pncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+			cudaStream_t stream)
+{
+	return pncclBroadcastConfig(buffer, buffer, count, type, root, comm, stream, NULL);
+}
+ALSO_NAMED(ncclBcast);
+
+ncclResult_t pncclReduceConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+			       ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+			       const ncclCollConfig_t *config)
+{
+	return make_call(&(struct call){ TUTTI_REDUCE, send, recv, count, type, op, root, comm,
+					 stream, config });
+}
+ALSO_NAMED(ncclReduceConfig);
+
+ncclResult_t pncclReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
+			 ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclReduceConfig(send, recv, count, type, op, root, comm, stream, NULL);
+}
+ALSO_NAMED(ncclReduce);
+
+ncclResult_t pncclAllGatherConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				  ncclComm_t comm, cudaStream_t stream,
+				  const ncclCollConfig_t *config)
+{
+	return make_call(&(struct call){ TUTTI_ALL_GATHER, send, recv, count, type, ncclSum, 0,
+					 comm, stream, config });
+}
+ALSO_NAMED(ncclAllGatherConfig);
+
+ncclResult_t pncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type,
+			    ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclAllGatherConfig(send, recv, count, type, comm, stream, NULL);
+}
+ALSO_NAMED(ncclAllGather);
+
+ncclResult_t pncclReduceScatterConfig(const void *send, void *recv, size_t count,
+				      ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+				      cudaStream_t stream, const ncclCollConfig_t *config)
+{
+	return make_call(&(struct call){ TUTTI_REDUCE_SCATTER, send, recv, count, type, op, 0, comm,
+					 stream, config });
+}
+ALSO_NAMED(ncclReduceScatterConfig);
+
+ncclResult_t pncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type,
+				ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclReduceScatterConfig(send, recv, count, type, op, comm, stream, NULL);
+}
+ALSO_NAMED(ncclReduceScatter);
+
+ncclResult_t pncclAlltoAllConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				 ncclComm_t comm, cudaStream_t stream,
+				 const ncclCollConfig_t *config)
+{
+	return make_call(&(struct call){ TUTTI_ALL_TO_ALL, send, recv, count, type, ncclSum, 0,
+					 comm, stream, config });
+}
+ALSO_NAMED(ncclAlltoAllConfig);
+
+ncclResult_t pncclAlltoAll(const void *send, void *recv, size_t count, ncclDataType_t type,
+			   ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclAlltoAllConfig(send, recv, count, type, comm, stream, NULL);
+}
+ALSO_NAMED(ncclAlltoAll);
+
+ncclResult_t pncclGatherConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+			       int root, ncclComm_t comm, cudaStream_t stream,
+			       const ncclCollConfig_t *config)
+{
+	return make_call(&(struct call){ TUTTI_GATHER, send, recv, count, type, ncclSum, root, comm,
+					 stream, config });
+}
+ALSO_NAMED(ncclGatherConfig);
+
+ncclResult_t pncclGather(const void *send, void *recv, size_t count, ncclDataType_t type, int root,
+			 ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclGatherConfig(send, recv, count, type, root, comm, stream, NULL);
+}
+ALSO_NAMED(ncclGather);
+
+ncclResult_t pncclScatterConfig(const void *send, void *recv, size_t count, ncclDataType_t type,
+				int root, ncclComm_t comm, cudaStream_t stream,
+				const ncclCollConfig_t *config)
+{
+	return make_call(&(struct call){ TUTTI_SCATTER, send, recv, count, type, ncclSum, root,
+					 comm, stream, config });
+}
+ALSO_NAMED(ncclScatterConfig);
+
+ncclResult_t pncclScatter(const void *send, void *recv, size_t count, ncclDataType_t type, int root,
+			  ncclComm_t comm, cudaStream_t stream)
+{
+	return pncclScatterConfig(send, recv, count, type, root, comm, stream, NULL);
+}
+ALSO_NAMED(ncclScatter);
+
+/* -- Between two ranks -------------------------------------------------------------------- */
+
+/* A call without a receive buffer is a send, so an empty receive needs an address. */
+static char nowhere;
+
+ncclResult_t pncclSend(const void *send, size_t count, ncclDataType_t type, int peer,
+		       ncclComm_t comm, cudaStream_t stream)
+{
+	return make_call(&(struct call){ TUTTI_SEND_RECV, send, NULL, count, type, ncclSum, peer,
+					 comm, stream, NULL });
+}
+ALSO_NAMED(ncclSend);
+
+ncclResult_t pncclRecv(void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+		       cudaStream_t stream)
+{
+	if (!recv && count > 0)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "a receive of %zu elements goes to NULL", count);
+	return make_call(&(struct call){ TUTTI_SEND_RECV, NULL, recv ? recv : &nowhere, count, type,
+					 ncclSum, peer, comm, stream, NULL });
+}
+ALSO_NAMED(ncclRecv);
+
+/* -- Operators ------------------------------------------------------------------------------ */
+
+ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *out, void *scalar, ncclDataType_t type,
+				       ncclScalarResidence_t residence, ncclComm_t comm)
+{
+	ncclResult_t result = tti_nccl_comm_check(comm);
+	tutti_op op;
+
+	if (result == ncclSuccess)
+		result = tti_nccl_check_type(comm, type);
+	if (result != ncclSuccess)
+		return result;
+	if (!out || !scalar)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "the operator or its scalar is NULL");
+	if ((unsigned)residence > ncclScalarHostImmediate)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "%d says nothing of when the scalar is read", (int)residence);
+	result = tti_nccl_report(comm, tutti_op_create_premul_sum(&op, scalar, (tutti_type)type,
+								  residence == ncclScalarDevice
+									  ? TUTTI_SCALAR_AT_CALL
+									  : TUTTI_SCALAR_NOW,
+								  comm->comm));
+	if (result == ncclSuccess)
+		*out = (ncclRedOp_t)op;
+	return result;
+}
+ALSO_NAMED(ncclRedOpCreatePreMulSum);
+
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
+{
+	ncclResult_t result = tti_nccl_comm_check(comm);
+
+	if (result == ncclSuccess && (unsigned)op < ncclNumOps)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "operator %d is NCCL's own, which is not destroyed", (int)op);
+	if (result == ncclSuccess)
+		result = tti_nccl_check_op(comm, op);
+	return result == ncclSuccess
+		       ? tti_nccl_report(comm, tutti_op_destroy((tutti_op)op, comm->comm))
+		       : result;
+}
+ALSO_NAMED(ncclRedOpDestroy);
