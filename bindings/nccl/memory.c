@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory, and what a communicator is told of it. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+ncclResult_t pncclMemAlloc(void **out, size_t nbytes)
+{
+	return tti_nccl_report(NULL, tutti_mem_alloc(out, nbytes, NULL));
+}
+ALSO_NAMED(ncclMemAlloc);
+
+ncclResult_t pncclMemFree(void *memory)
+{
+	return tti_nccl_report(NULL, tutti_mem_free(memory, NULL));
+}
+ALSO_NAMED(ncclMemFree);
+
+/* A handle is one of these. Registered by the end of the group at the latest. */
+struct registration {
+	ncclComm_t comm;
+	void *memory;
+	size_t nbytes;
+	tutti_reg_t reg; /* NULL: not yet */
+};
+
+static ncclResult_t add_now(void *work)
+{
+	struct registration *self = work;
+
+	return tti_nccl_report(self->comm, tutti_register(self->comm->comm, self->memory,
+							  self->nbytes, &self->reg));
+}
+
+/* The program has the handle still. */
+static void forget(void *work)
+{
+	(void)work;
+}
+
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void *memory, size_t nbytes, void **out)
+{
+	struct registration *self;
+	ncclResult_t result = tti_nccl_comm_check(comm);
+
+	if (result != ncclSuccess)
+		return result;
+	if (!memory || nbytes == 0 || !out)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "%zu bytes at %p are no memory, or the handle is NULL", nbytes,
+				     memory);
+	self = calloc(1, sizeof(*self));
+	if (!self)
+		return tti_nccl_fail(comm, ncclSystemError, "a registration: out of memory");
+	*self = (struct registration){ comm, memory, nbytes, NULL };
+	result = tti_nccl_job_add(
+		&(struct tti_nccl_job){ TTI_NCCL_REGISTER, comm, add_now, forget, self });
+	if (result != ncclSuccess)
+		free(self);
+	else
+		*out = self;
+	return result;
+}
+ALSO_NAMED(ncclCommRegister);
+
+static ncclResult_t drop_now(void *work)
+{
+	struct registration *self = work;
+	const ncclResult_t result =
+		self->reg
+			? tti_nccl_report(self->comm, tutti_deregister(self->comm->comm, self->reg))
+			: ncclSuccess;
+
+	free(self);
+	return result;
+}
+
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+	struct registration *self = handle;
+	const ncclResult_t result = tti_nccl_comm_ask(comm);
+
+	if (result != ncclSuccess || !self)
+		return result;
+	if (self->comm != comm)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "the memory was registered with another communicator");
+	return tti_nccl_job_add(
+		&(struct tti_nccl_job){ TTI_NCCL_LATER, comm, drop_now, forget, self });
+}
+ALSO_NAMED(ncclCommDeregister);
