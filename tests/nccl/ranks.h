@@ -26,10 +26,9 @@ int ranks_failures(void);
 /* One more. Always false. */
 bool ranks_failed(const char *file, int line, const char *what);
 
-#define CHECK(condition) ((condition) ? true : ranks_failed(__FILE__, __LINE__, #condition))
-#define CHECK_OK(call)   CHECK((call) == ncclSuccess)
+#define CHECK(condition)            ((condition) ? true : ranks_failed(__FILE__, __LINE__, #condition))
+#define CHECK_OK(call)              CHECK((call) == ncclSuccess)
 /* A refusal has a reason. */
-#define CHECK_REFUSED(call, result) \
-	(CHECK((call) == (result)) && CHECK(*ncclGetLastError(NULL) != '\0'))
+#define CHECK_REFUSED(call, result) CHECK((call) == (result) && *ncclGetLastError(NULL) != '\0')
 
 #endif
