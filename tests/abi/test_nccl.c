@@ -81,7 +81,7 @@ HAS(ncclDevComm_t, 248);
 #undef FUNCTION
 #undef UNPROFILED
 
-enum kind { CALL, LINES, FIXED, GPU };
+enum kind { CALL, LINES, FIXED, GAP, GPU };
 
 static const struct function {
 	const char *name;
