@@ -163,10 +163,12 @@ static void made_operators(ncclComm_t comm, int rank, int n, const struct buffer
 	unsigned char scalar[16];
 	ncclRedOp_t op;
 
-	put(type, scalar, 2);
 	for (int residence = 0; residence < 2; residence++) {
+		/* What counts is read by the call, or at once. */
+		put(type, scalar, residence == ncclScalarDevice ? 1 : 2);
 		CHECK_OK(ncclRedOpCreatePreMulSum(&op, scalar, type,
 						  (ncclScalarResidence_t)residence, comm));
+		put(type, scalar, residence == ncclScalarDevice ? 2 : 1);
 		CHECK(op >= ncclNumOps);
 		fill(b, type, ncclSum, rank, COUNT);
 		CHECK_OK(ncclAllReduce(b->send, b->recv, COUNT, type, op, comm, NULL));
