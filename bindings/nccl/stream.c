@@ -242,8 +242,7 @@ static ncclResult_t lend(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *o
 	tutti_status status;
 
 	for (lent = comm->streams; lent; lent = lent->next)
-		if (is_same(lent->stream, stream, comm->device) ||
-		    (!is_default(stream) && lent->stream->stream == stream)) {
+		if (is_same(lent->stream, stream, comm->device)) {
 			*out = lent->stream->over;
 			return ncclSuccess;
 		}

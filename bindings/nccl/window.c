@@ -160,35 +160,30 @@ struct transfer {
 	ncclComm_t comm;
 	cudaStream_t stream;
 	int peer;
-	ncclWindow_t window; /* of a put; NULL: a signal alone */
+	ncclWindow_t window; /* of a put; NULL: a signal or a wait alone */
 	size_t offset, nbytes;
 	const void *from;
 	uint64_t count; /* of a wait */
+	bool is_wait;
 };
 
-static ncclResult_t put_now(void *work)
+static tutti_status transfer_on(const struct transfer *self, tutti_stream_t stream)
 {
-	const struct transfer self = *(struct transfer *)work;
+	const tutti_window_t signals = self->comm->signals;
 	tutti_status status = TUTTI_OK;
-	tutti_stream_t stream;
-	ncclResult_t result;
 
-	free(work);
-	result = tti_nccl_stream_of(self.comm, self.stream, &stream);
-	if (result != ncclSuccess)
-		return result;
-	if (self.window) {
-		status = tutti_put(self.window->window, self.peer, self.offset, self.from,
-				   self.nbytes, stream);
+	if (self->is_wait)
+		return tutti_wait_signal(signals, self->peer, self->count, stream);
+	if (self->window) {
+		status = tutti_put(self->window->window, self->peer, self->offset, self->from,
+				   self->nbytes, stream);
 		if (status == TUTTI_OK)
-			status = tutti_window_flush(self.window->window, self.peer, stream);
+			status = tutti_window_flush(self->window->window, self->peer, stream);
 	}
-	if (status == TUTTI_OK)
-		status = tutti_signal(self.comm->signals, self.peer, stream);
-	return tti_nccl_report(self.comm, status);
+	return status == TUTTI_OK ? tutti_signal(signals, self->peer, stream) : status;
 }
 
-static ncclResult_t wait_now(void *work)
+static ncclResult_t transfer_now(void *work)
 {
 	const struct transfer self = *(struct transfer *)work;
 	tutti_stream_t stream;
@@ -196,21 +191,19 @@ static ncclResult_t wait_now(void *work)
 
 	free(work);
 	result = tti_nccl_stream_of(self.comm, self.stream, &stream);
-	if (result != ncclSuccess)
-		return result;
-	return tti_nccl_report(
-		self.comm, tutti_wait_signal(self.comm->signals, self.peer, self.count, stream));
+	return result == ncclSuccess ? tti_nccl_report(self.comm, transfer_on(&self, stream))
+				     : result;
 }
 
-static ncclResult_t add(const struct transfer *transfer, bool is_wait)
+static ncclResult_t add(const struct transfer *transfer)
 {
 	struct transfer *work = calloc(1, sizeof(*work));
 
 	if (work)
 		*work = *transfer;
-	return tti_nccl_job_add(&(struct tti_nccl_job){ is_wait ? TTI_NCCL_WAIT : TTI_NCCL_PUT,
-							transfer->comm,
-							is_wait ? wait_now : put_now, free, work });
+	return tti_nccl_job_add(
+		&(struct tti_nccl_job){ transfer->is_wait ? TTI_NCCL_WAIT : TTI_NCCL_PUT,
+					transfer->comm, transfer_now, free, work });
 }
 
 /* What is asked of the signals of a communicator. */
@@ -254,8 +247,13 @@ ncclResult_t pncclPutSignal(const void *send, size_t count, ncclDataType_t type,
 	if (__builtin_mul_overflow(count, tutti_type_size((tutti_type)type), &nbytes))
 		return tti_nccl_fail(comm, ncclInvalidArgument, "%zu elements are no memory",
 				     count);
-	return add(&(struct transfer){ comm, stream, peer, window, offset, nbytes, send, 0 },
-		   false);
+	return add(&(struct transfer){ .comm = comm,
+				       .stream = stream,
+				       .peer = peer,
+				       .window = window,
+				       .offset = offset,
+				       .nbytes = nbytes,
+				       .from = send });
 }
 ALSO_NAMED(ncclPutSignal);
 
@@ -266,7 +264,7 @@ ncclResult_t pncclSignal(int peer, int signal, int context, unsigned int flags, 
 
 	if (result != ncclSuccess)
 		return result;
-	return add(&(struct transfer){ comm, stream, peer, NULL, 0, 0, NULL, 0 }, false);
+	return add(&(struct transfer){ .comm = comm, .stream = stream, .peer = peer });
 }
 ALSO_NAMED(ncclSignal);
 
@@ -286,9 +284,11 @@ ncclResult_t pncclWaitSignal(int nsignals, ncclWaitSignalDesc_t *signals, ncclCo
 					       signals[at].opCnt);
 	}
 	for (int at = 0; at < nsignals && result == ncclSuccess; at++)
-		result = add(&(struct transfer){ comm, stream, signals[at].peer, NULL, 0, 0, NULL,
-						 (uint64_t)signals[at].opCnt },
-			     true);
+		result = add(&(struct transfer){ .comm = comm,
+						 .stream = stream,
+						 .peer = signals[at].peer,
+						 .count = (uint64_t)signals[at].opCnt,
+						 .is_wait = true });
 	return result;
 }
 ALSO_NAMED(ncclWaitSignal);

@@ -41,9 +41,9 @@ struct tti_shm_room {
 	/* Messages are numbered; those from oldest on, held of them, are not read yet. */
 	uint32_t oldest, held;
 	uint32_t begin[TTI_SHM_HELD], cells[TTI_SHM_HELD]; /* by number */
-	/* Since when there has been no place for a message while `unread` was the oldest; 0: there is
-	 * one. Until then the reader is taken for one that comes late. */
-	int64_t full_since_ns, late_until_ns;
+	/* Since when there has been no place, with `unread` as the oldest message; 0: there is one. */
+	int64_t full_since_ns;
+	int64_t late_until_ns; /* so long the reader is taken for one that comes late */
 	uint32_t unread;
 	uint32_t far, far_cells; /* what tti_shm_room_find_far() gave; TTI_SHM_FULL: nothing */
 };
