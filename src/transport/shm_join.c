@@ -97,6 +97,17 @@ static tutti_status reach_patiently(const struct tti_shm_port *port,
 	}
 }
 
+/* Going on with this peer failed. One that goes when we are told to stop was told so as well, and
+ * may be seen to go first. */
+static tutti_status fail_with(struct tti_shm_port *port, tutti_status status, int peer,
+			      const char *what)
+{
+	if (status == TUTTI_EPEER && port->config.stop && *port->config.stop)
+		status = tti_fail_quiet(TUTTI_EABORTED, "aborted");
+	port->base.failed_peer = peer;
+	return tti_shm_fail(port, status, peer, what);
+}
+
 /* The leader's side with one member. Quiet errors. */
 static tutti_status serve(struct tti_shm_port *port, int index, int fd, int64_t deadline_ns)
 {
@@ -215,10 +226,8 @@ static tutti_status lead(struct tti_shm_port *port, const struct tti_card *cards
 		if (!is_member[i])
 			continue;
 		st = serve_at(port, i, cards, deadline_ns);
-		if (st != TUTTI_OK) {
-			port->base.failed_peer = port->candidate[i];
-			st = tti_shm_fail(port, st, port->candidate[i], "leading");
-		}
+		if (st != TUTTI_OK)
+			st = fail_with(port, st, port->candidate[i], "leading");
 	}
 	tti_free(is_member);
 	if (st == TUTTI_OK && *nmembers)
@@ -327,8 +336,7 @@ static tutti_status follow(struct tti_shm_port *port, int leader, int line, int6
 	tti_secret_free(guests);
 	if (st == TUTTI_OK)
 		return TUTTI_OK;
-	port->base.failed_peer = leader;
-	return tti_shm_fail(port, st, leader, "following");
+	return fail_with(port, st, leader, "following");
 }
 
 /* The cards of this host by what they say; slots as the most modest wants them. */

@@ -218,10 +218,11 @@ static void a_missing_rank_is_waited_for_until_the_deadline(void **state)
 	}
 }
 
+/* Any of them may notice first that it is to stop; to the others it is as if it had died. */
 static void stopped(struct world *world, struct tti_port *port)
 {
 	if (port->rank == 2) {
-		nap_ms(50);
+		usleep(1000 * world->start);
 		world->stop = 1;
 		world_sync(world);
 		return;
@@ -237,14 +238,17 @@ static void stopped(struct world *world, struct tti_port *port)
 
 static void stop_ends_waiting(void **state)
 {
-	struct world *const world = world_create(3, stopped);
-	const int64_t begin = tti_now_ns();
-
 	(void)state;
-	world->own_join = true;
-	world_run_threads(world);
-	assert_true(tti_now_ns() - begin < 10000 * TTI_NS_PER_MS);
-	world_free(world);
+	for (uint32_t after_ms = 0; after_ms < 50; after_ms++) {
+		struct world *const world = world_create(3, stopped);
+		const int64_t begin = tti_now_ns();
+
+		world->own_join = true;
+		world->start = after_ms % 10 ? after_ms % 10 : after_ms;
+		world_run_threads(world);
+		assert_true(tti_now_ns() - begin < 10000 * TTI_NS_PER_MS);
+		world_free(world);
+	}
 }
 
 /* A rank that is gone before it joins, or dies in the middle of it. */
