@@ -50,7 +50,8 @@ lanes_die_in_turn()
 	net_rails 200 200 200
 	until_stop "0 0 1 1" "$stream" all_reduce 1048576 "$net_dir/stop"
 	await_begin "lanes that die in turn"
-	sleep 0.5
+	await "lanes that die in turn: eth1 is used" has_sent 1 0 1000000
+	await "lanes that die in turn: eth2 is used" has_sent 2 0 1000000
 	link 0 0 down
 	sleep 0.7
 	link 1 2 down
@@ -92,7 +93,7 @@ all_lanes_die()
 	make_own_host
 	TUTTI_TIMEOUT_MS=5000 job_begin "0 1" "$net_dir/own_host" "$stream" "$kind" "$bytes" 60
 	await_begin "$kind, all lanes die"
-	sleep 0.3
+	await "$kind, all lanes die: eth1 is used" has_sent 1 0 1000000
 	link 0 0 down
 	link 0 1 down
 	# What is said goes out within the timeout; leaving takes two seconds: one for data on its
