@@ -31,13 +31,13 @@ late_nics()
 	ip -n "$net-0" -br link show eth0 | grep -q 'NO-CARRIER' || die "eth0 runs all the same"
 	set_0=TUTTI_DEBUG=INFO
 	job_begin "0 0 1 1" "$stream" all_reduce 65536 0.2
-	sleep 1.5
-	grep -q 'offering 10.77.0.1 (eth0, up, but not running yet)' "$net_dir/err.0" ||
-		die "NICs that run later: rank 0 does not offer its own"
+	await "NICs that run later: rank 0 offers its own" \
+		grep -qs 'offering 10.77.0.1 (eth0, up, but not running yet)' "$net_dir/err.0"
+	sleep 1
 	ports up
 	job_end || die "NICs that run later: the job fails"
 	set_0=
-	ok "NICs that run 1.5 s after the ranks have started"
+	ok "NICs that run 1 s and more after the ranks have started"
 }
 
 # One that never runs is named, with the reason, on whichever side it is.
