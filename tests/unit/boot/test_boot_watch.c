@@ -9,18 +9,18 @@
 
 #include "boot/thread.h"
 
-#define MOST 1024
+#define MOST       1024
+#define ASKED_MOST 8 /* ranks that are asked */
 
 /* How long a rank that is slow to answer takes: much longer than until its connection is doubted. */
 #define SLOW_MS 3000
 
 struct spy {
 	_Atomic int nlost, nasks, nanswers;
-	_Atomic unsigned left; /* a bit for each rank that has */
-	_Atomic int64_t lost_ns;
+	_Atomic unsigned answered, left; /* a bit for each rank that has */
 	struct tti_news news;
-	struct tti_call call;
-	bool slow; /* to its first question */
+	struct tti_call calls[ASKED_MOST]; /* the first answer of each rank */
+	bool slow;                         /* to its first question */
 	int rank;
 	bool stopped;
 };
@@ -33,7 +33,6 @@ struct job {
 	int culprit;
 	_Atomic int nready;
 	unsigned seed;
-	int64_t start_ns;
 };
 
 static void on_lost(void *self, const struct tti_news *news)
@@ -43,7 +42,6 @@ static void on_lost(void *self, const struct tti_news *news)
 	if (spy->stopped)
 		abort();
 	spy->news = *news;
-	spy->lost_ns = tti_now_ns();
 	spy->nlost++;
 }
 
@@ -67,10 +65,11 @@ static void on_answer(void *self, int peer, const struct tti_call *call)
 
 	if (spy->stopped)
 		abort();
-	if (call)
-		spy->call = *call;
-	else
+	if (!call)
 		spy->left |= 1u << peer;
+	else if (peer < ASKED_MOST && !(spy->answered >> peer & 1))
+		spy->calls[peer] = *call;
+	spy->answered |= 1u << peer;
 	spy->nanswers++;
 }
 
@@ -94,6 +93,17 @@ static bool within(int ms, const _Atomic int *word)
 	for (int i = 0; i < ms && !*word; i++)
 		usleep(1000);
 	return *word != 0;
+}
+
+/* Until there is an answer about that rank; one about another may still come. The local kind: a rank
+ * that does not watch yet does not answer. */
+static void ask_until_answered(struct rank *rank, struct spy *spy, int peer)
+{
+	for (int ms = 0; ms < 20000 && !(spy->answered >> peer & 1); ms++) {
+		if (ms % 100 == 0)
+			tti_watch_ask(rank->boot, peer);
+		usleep(1000);
+	}
 }
 
 static void stop(struct rank *rank)
@@ -138,7 +148,6 @@ static tutti_status hear_news(struct rank *rank)
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == rank->nranks / 2) {
-		job->start_ns = tti_now_ns();
 		tti_watch_notify(rank->boot, &news);
 		tti_watch_notify(rank->boot, &news);
 	}
@@ -179,7 +188,6 @@ static tutti_status see_death(struct rank *rank)
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == job->culprit) {
-		job->start_ns = tti_now_ns();
 		tti_thread_vanish(rank->boot);
 		spy->stopped = true;
 		tti_boot_close(rank->boot);
@@ -219,11 +227,12 @@ static tutti_status see_death_past_gaps(struct rank *rank)
 
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
-	if (leaves) {
+	if (leaves)
 		stop(rank);
+	pthread_barrier_wait(&job->barrier);
+	if (leaves)
 		return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false news: %s", spy->news.text)
 				  : TUTTI_OK;
-	}
 	usleep(400 * 1000);
 	if (spy->nlost)
 		return tti_fail(TUTTI_EINTERNAL, "false news: %s", spy->news.text);
@@ -295,17 +304,14 @@ static tutti_status ask_all(struct rank *rank)
 
 	TTI_TRY(watch(rank));
 	for (int peer = 0; peer < rank->nranks && status == TUTTI_OK; peer++) {
+		const struct tti_call *call = &spy->calls[peer];
+
 		if (peer == rank->rank)
 			continue;
-		spy->nanswers = 0;
-		/* The local kind: a rank that does not watch yet does not answer. */
-		for (int i = 0; i < 100 && !spy->nanswers; i++) {
-			tti_watch_ask(rank->boot, peer);
-			(void)within(100, &spy->nanswers);
-		}
-		if (spy->left || spy->call.seq != (uint64_t)peer + 100 || !spy->call.running)
+		ask_until_answered(rank, spy, peer);
+		if (spy->left || call->seq != (uint64_t)peer + 100 || !call->running)
 			status = tti_fail(TUTTI_EINTERNAL, "wrong answer of %d to %d: %s", peer,
-					  rank->rank, spy->call.text);
+					  rank->rank, call->text);
 	}
 	pthread_barrier_wait(&job->barrier);
 	stop(rank);
@@ -324,11 +330,7 @@ static tutti_status ask_who_left(struct rank *rank)
 		stop(rank);
 	pthread_barrier_wait(&job->barrier);
 	for (int peer = 1; peer < rank->nranks && rank->rank == 0; peer++) {
-		spy->nanswers = 0;
-		for (int i = 0; i < 100 && !spy->nanswers; i++) {
-			tti_watch_ask(rank->boot, peer);
-			(void)within(100, &spy->nanswers);
-		}
+		ask_until_answered(rank, spy, peer);
 		if (spy->left != (2u << peer) - 2)
 			status = tti_fail(TUTTI_EINTERNAL, "no answer about %d", peer);
 	}
@@ -466,27 +468,23 @@ static int reset_others(const uint32_t before[256])
 	return n;
 }
 
-static bool ask(struct rank *rank, struct spy *spy, int peer)
-{
-	spy->nanswers = 0;
-	for (int i = 0; i < 100 && !spy->nanswers; i++) {
-		tti_watch_ask(rank->boot, peer);
-		(void)within(200, &spy->nanswers);
-	}
-	return spy->nanswers && !spy->left;
-}
-
 /* Rank 0 asks rank 2, and the connection that was made for it is reset, again and again. */
 static tutti_status reset_rounds(struct rank *rank, const uint32_t before[256])
 {
 	struct spy *spy = &((struct job *)rank->arg)->spies[0];
 
 	for (int round = 0; round < 3; round++) {
-		if (!ask(rank, spy, 2))
+		spy->nanswers = 0;
+		for (int i = 0; i < 100 && !spy->nanswers; i++) {
+			tti_watch_ask(rank->boot, 2);
+			(void)within(200, &spy->nanswers);
+		}
+		if (!spy->nanswers || spy->left)
 			return tti_fail(TUTTI_EINTERNAL, "no answer in round %d", round);
 		usleep(50000);
-		if (reset_others(before) == 0)
-			return tti_fail(TUTTI_EINTERNAL, "there is no connection");
+		/* That may have been one more answer of the round before. */
+		while (reset_others(before) == 0)
+			usleep(1000);
 		usleep(100000);
 	}
 	return TUTTI_OK;
