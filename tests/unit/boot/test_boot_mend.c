@@ -36,6 +36,7 @@ struct job {
 	struct spy spies[MOST];
 	struct middle middle;
 	bool with_middle, astray;
+	_Atomic int left; /* rank 1 has */
 	int fds[6];
 };
 
@@ -301,6 +302,9 @@ static void news_pass_links_that_break(void **state)
 		run(n, tell_while_it_breaks, false, false);
 }
 
+/* How many saw the death of rank 1 late: no sooner than one that does not answer is given up. */
+static _Atomic int nlate;
+
 /* After all that has been made anew, a death is seen as fast as ever, and no goodbye is one. */
 static tutti_status die_after_breaks(struct rank *rank)
 {
@@ -317,10 +321,11 @@ static tutti_status die_after_breaks(struct rank *rank)
 	usleep(500 * 1000);
 	status = no_news(rank);
 	pthread_barrier_wait(&job->barrier);
-	if (rank->rank == 4) {
+	if (rank->rank == 4)
 		stop(rank);
+	pthread_barrier_wait(&job->barrier);
+	if (rank->rank == 4)
 		return status == TUTTI_OK ? no_news(rank) : status;
-	}
 	usleep(200 * 1000);
 	if (rank->rank == 1)
 		return vanish(rank);
@@ -329,17 +334,23 @@ static tutti_status die_after_breaks(struct rank *rank)
 
 	if (status == TUTTI_OK)
 		status = hear(rank, 1, "it died");
-	/* Sooner than one that does not answer is given up. */
-	if (status == TUTTI_OK && tti_now_ns() - start_ns > 3500 * TTI_NS_PER_MS)
-		status = tti_fail(TUTTI_EINTERNAL, "the death of rank 1 was seen late");
+	if (tti_now_ns() - start_ns > 3500 * TTI_NS_PER_MS)
+		nlate++;
 	stop(rank);
 	return status;
 }
 
 static void a_death_is_seen_after_breaks(void **state)
 {
+	int tries = 5;
+
 	(void)state;
-	run(6, die_after_breaks, false, false);
+	/* A busy machine may take as long now and then; a rank that waits does so every time. */
+	do {
+		nlate = 0;
+		run(6, die_after_breaks, false, false);
+	} while (nlate && --tries);
+	assert_int_equal(nlate, 0);
 }
 
 /* Questions go on, and all are answered. */
@@ -357,7 +368,7 @@ static tutti_status ask_while_it_breaks(struct rank *rank)
 
 		if (rank->rank == 0 && round % 4 == 0)
 			break_some(&seed);
-		for (int i = 0; i < 100 && spy->nanswers == before; i++) {
+		for (int i = 0; i < 1000 && spy->nanswers == before; i++) {
 			tti_watch_ask(rank->boot, peer);
 			(void)within(30, &spy->nanswers, before + 1);
 		}
@@ -428,13 +439,16 @@ static tutti_status leave_unheard(struct rank *rank)
 	job->middle.deaf = 1;
 	usleep(5000);
 	pthread_barrier_wait(&job->barrier);
-	if (rank->rank == 1)
+	if (rank->rank == 1) {
 		stop(rank);
+		job->left = 1;
+	}
 	if (rank->rank == 0) {
 		usleep(100 * 1000);
 		hang_up(&job->middle, 1, true);
 		usleep(300 * 1000);
 		hang_up(&job->middle, 0, true);
+		(void)within(20000, &job->left, 1);
 		tti_watch_ask(rank->boot, 1);
 		(void)within(15000, &spy->nanswers, 1);
 	}
@@ -459,7 +473,7 @@ static void a_goodbye_is_repeated(void **state)
 /* An exchange by mail, and whether it brought what it should. */
 static tutti_status gather(struct rank *rank, uint64_t context)
 {
-	const struct tti_boot_config config = { .timeout_ms = 10000 };
+	const struct tti_boot_config config = { .timeout_ms = 60000 };
 	uint64_t all[MOST] = { 0 };
 	struct tti_boot *sub;
 	tutti_status status;
