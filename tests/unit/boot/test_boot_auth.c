@@ -397,7 +397,7 @@ static void *serve(void *self)
 {
 	struct side *side = self;
 
-	side->status = tti_auth_run(&side->auth, side->fd, tti_deadline(5000), &side->stop);
+	side->status = tti_auth_run(&side->auth, side->fd, tti_deadline(60000), &side->stop);
 	return NULL;
 }
 
@@ -414,7 +414,7 @@ static void blocking(void **state)
 	tti_auth_init(&side.auth, false, TTI_AUTH_PEER, secret, NULL, sizeof(payload));
 	tti_auth_init(&auth, true, TTI_AUTH_PEER, secret, payload, sizeof(payload));
 	pthread_create(&thread, NULL, serve, &side);
-	assert_int_equal(tti_auth_run(&auth, fds[0], tti_deadline(5000), NULL), TUTTI_OK);
+	assert_int_equal(tti_auth_run(&auth, fds[0], tti_deadline(60000), NULL), TUTTI_OK);
 	pthread_join(thread, NULL);
 	assert_int_equal(side.status, TUTTI_OK);
 
@@ -438,7 +438,7 @@ static void blocking(void **state)
 
 	close(fds[0]);
 	tti_auth_init(&side.auth, false, TTI_AUTH_PEER, secret, NULL, sizeof(payload));
-	assert_int_equal(tti_auth_run(&side.auth, fds[1], tti_deadline(5000), NULL), TUTTI_EPEER);
+	assert_int_equal(tti_auth_run(&side.auth, fds[1], tti_deadline(60000), NULL), TUTTI_EPEER);
 	close(fds[1]);
 }
 

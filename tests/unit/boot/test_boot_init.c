@@ -131,19 +131,21 @@ static void must_fail(struct job *job, tutti_status status, const char *text, in
 
 static void missing_ranks_are_named(void **state)
 {
-	struct job job = { .nids = 1, .timeout_ms = 700, .nranks = 8, .absent = 1u << 3 | 1u << 5 };
+	struct job job = {
+		.nids = 1, .timeout_ms = 4000, .nranks = 8, .absent = 1u << 3 | 1u << 5
+	};
 
 	(void)state;
 	CHECK_OK(tti_boot_id_create(&job.ids[0]));
 	must_fail(&job, TUTTI_ETIMEOUT, "ranks 3, 5 of 8 did not come", 30000);
-	job = (struct job){ .nids = 1, .timeout_ms = 300, .nranks = 2, .absent = 1 };
+	job = (struct job){ .nids = 1, .timeout_ms = 4000, .nranks = 2, .absent = 1 };
 	CHECK_OK(tti_boot_id_create(&job.ids[0]));
 	must_fail(&job, TUTTI_ETIMEOUT, "rank 0 of 2 did not come", 30000);
 }
 
 static void a_missing_rank_of_another_root_is_named(void **state)
 {
-	struct job job = { .nids = 3, .timeout_ms = 700, .nranks = 12, .absent = 1u << 9 };
+	struct job job = { .nids = 3, .timeout_ms = 4000, .nranks = 12, .absent = 1u << 9 };
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
@@ -212,7 +214,7 @@ static void a_local_rank_that_is_missing_is_named(void **state)
 
 static void by_hand(const char *format, const char *secret)
 {
-	struct job job = { .nids = 1, .timeout_ms = 10000, .nranks = 5, .rounds = true };
+	struct job job = { .nids = 1, .timeout_ms = 60000, .nranks = 5, .rounds = true };
 	char address[64];
 
 	(void)snprintf(address, sizeof(address), format, port_for_later());
@@ -265,7 +267,7 @@ static tutti_status come_with_two_secrets(struct rank *rank)
 static void a_wrong_secret_does_not_get_in(void **state)
 {
 	struct rank_thread threads[4] = { 0 };
-	struct job job = { .nranks = 4, .timeout_ms = 1200 };
+	struct job job = { .nranks = 4, .timeout_ms = 6000 };
 	char address[64];
 
 	(void)state;
@@ -275,7 +277,9 @@ static void a_wrong_secret_does_not_get_in(void **state)
 	ranks_start(threads, 4, come_with_two_secrets, &job);
 	ranks_join(threads, 4);
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(threads[i].rank.status, TUTTI_ETIMEOUT);
+		/* Rank 3 may be sure of it before its time is over. */
+		if (i < 3 || threads[i].rank.status != TUTTI_EMISMATCH)
+			assert_int_equal(threads[i].rank.status, TUTTI_ETIMEOUT);
 		assert_non_null(strstr(threads[i].rank.text,
 				       i == 3 ? "another secret" : "rank 3 of 4 did not come"));
 		if (i < 3)
@@ -391,7 +395,7 @@ static void *bother(void *self)
 
 static void strangers_do_not_disturb(void **state)
 {
-	struct job job = { .nids = 1, .timeout_ms = 10000, .nranks = 8, .rounds = true };
+	struct job job = { .nids = 1, .timeout_ms = 60000, .nranks = 8, .rounds = true };
 	struct stranger stranger = { .nports = 1 };
 	struct tti_id id;
 	pthread_t thread;

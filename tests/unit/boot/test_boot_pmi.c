@@ -387,13 +387,13 @@ static void an_id_goes_through_the_store(void **state)
 
 	(void)state;
 	store_status = TUTTI_OK;
-	CHECK_OK(tti_pmi_share_id(store, 0, 2, 1000, &made));
-	CHECK_OK(tti_pmi_share_id(store, 1, 2, 1000, &got));
+	CHECK_OK(tti_pmi_share_id(store, 0, 2, 60000, &made));
+	CHECK_OK(tti_pmi_share_id(store, 1, 2, 60000, &got));
 	assert_memory_equal(&made, &got, sizeof(made));
 	CHECK_OK(tti_id_decode(&got, &id));
 	/* Each call has a key of its own: nobody gets the id of another communicator. */
 	(void)snprintf(first_key, sizeof(first_key), "%s", stored_key);
-	CHECK_OK(tti_pmi_share_id(store, 0, 2, 1000, &made));
+	CHECK_OK(tti_pmi_share_id(store, 0, 2, 60000, &made));
 	assert_string_not_equal(first_key, stored_key);
 	assert_memory_not_equal(&made, &got, sizeof(made));
 }
@@ -408,19 +408,19 @@ static void what_is_no_id_is_refused(void **state)
 	store_status = TUTTI_OK;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		(void)snprintf(stored, sizeof(stored), "%s", bad[i]);
-		assert_int_equal(tti_pmi_share_id(store, 1, 2, 1000, &id), TUTTI_EINVAL);
+		assert_int_equal(tti_pmi_share_id(store, 1, 2, 60000, &id), TUTTI_EINVAL);
 	}
 	/* An id that was cut short: nothing of its secret is in the text. */
 	(void)snprintf(stored, sizeof(stored), "i5455545449000000abcdef01" X256);
-	assert_int_equal(tti_pmi_share_id(store, 1, 2, 1000, &id), TUTTI_EINVAL);
+	assert_int_equal(tti_pmi_share_id(store, 1, 2, 60000, &id), TUTTI_EINVAL);
 	assert_non_null(strstr(tti_error_text(), "\"i"));
 	assert_null(strstr(tti_error_text(), "xx"));
 	/* A text is what rank 0 says of its failure. */
 	(void)snprintf(stored, sizeof(stored), "e6e6f20706f7274");
-	assert_int_equal(tti_pmi_share_id(store, 1, 2, 1000, &id), TUTTI_EPEER);
+	assert_int_equal(tti_pmi_share_id(store, 1, 2, 60000, &id), TUTTI_EPEER);
 	assert_non_null(strstr(tti_error_text(), "no port"));
 	store_status = TUTTI_ETIMEOUT;
-	assert_int_equal(tti_pmi_share_id(store, 1, 2, 1000, &id), TUTTI_ETIMEOUT);
+	assert_int_equal(tti_pmi_share_id(store, 1, 2, 60000, &id), TUTTI_ETIMEOUT);
 }
 
 /* -- What another thread ends ------------------------------------------------------------ */

@@ -79,7 +79,7 @@ static void an_old_rank(void **state)
 	assert_int_equal(send(fd, hello, HELLO, MSG_NOSIGNAL), HELLO);
 	receive(fd, answer, ANSWER);
 	assert_int_equal(answer[VERSION], 5);
-	assert_int_equal(come(0, &id, 1000), TUTTI_ETIMEOUT);
+	assert_int_equal(come(0, &id, 4000), TUTTI_ETIMEOUT);
 	assert_non_null(strstr(tti_error_text(), "rank 1 of 2 did not come"));
 	assert_non_null(strstr(tti_error_text(), "one was turned away, it speaks version 2 of the "
 						 "protocol, this side version 5"));
