@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages over shared memory: sizes, order, credits, wrap, fan-out, sleep. */
+/* Messages over shared memory: sizes, order, credits, wrap, fan-out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -497,56 +497,6 @@ static void what_was_sent_arrives_after_the_sender_left(void **state)
 	world_free(world);
 }
 
-/* A sleeper is woken by the message, not by the end of its nap, which is 16 ms here. */
-static _Atomic int64_t sent_ns;
-
-static void sleep_body(struct world *world, struct tti_port *port)
-{
-	struct tti_link *link;
-	size_t nbytes;
-	uint64_t tag;
-	int prompt = 0;
-
-	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
-	for (int k = 0; k < 20; k++) {
-		int calls = 0;
-
-		world_sync(world);
-		if (port->rank == 0) {
-			nap_ms(25);
-			CHECK(link->ops->reserve(link, 8, 0));
-			atomic_store(&sent_ns, tti_now_ns());
-			link->ops->commit(link, 8, (uint64_t)k);
-			continue;
-		}
-		while (!link->ops->peek(link, &nbytes, &tag)) {
-			tti_transport_shm.sleep->wait(port, TTI_NEVER);
-			calls++;
-		}
-		prompt += tti_now_ns() - atomic_load(&sent_ns) < 3 * TTI_NS_PER_MS;
-		CHECK(tag == (uint64_t)k);
-		CHECK(calls < 20); /* it sleeps, it does not spin */
-		link->ops->release(link);
-	}
-	CHECK(port->rank == 0 || prompt > 5);
-	/* A timeout is obeyed. */
-	for (int k = 0; k < 3; k++) {
-		const int64_t begin = tti_now_ns();
-
-		tti_transport_shm.sleep->wait(port, TTI_NS_PER_MS / 2);
-		CHECK(tti_now_ns() - begin < 1000 * TTI_NS_PER_MS);
-	}
-}
-
-static void sleepers_are_woken(void **state)
-{
-	struct world *const world = world_create(2, sleep_body);
-
-	(void)state;
-	world_run_threads(world);
-	world_free(world);
-}
-
 static void properties(struct world *world, struct tti_port *port)
 {
 	struct tti_link *link = NULL, *again = NULL;
@@ -581,7 +531,6 @@ int main(void)
 		cmocka_unit_test(numbers_do_not_come_again),
 		cmocka_unit_test(an_old_fan_out_holds_no_slot),
 		cmocka_unit_test(what_was_sent_arrives_after_the_sender_left),
-		cmocka_unit_test(sleepers_are_woken),
 		cmocka_unit_test(ports_say_what_they_are),
 	};
 

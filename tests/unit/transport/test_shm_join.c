@@ -339,8 +339,8 @@ static void *pretend(void *arg)
 	uint8_t byte;
 
 	tti_auth_init(&auth, true, TTI_AUTH_SHM, world->secret[2], claim, sizeof(claim));
-	CHECK(tti_auth_run(&auth, fd, tti_deadline(5000), NULL) == TUTTI_OK);
-	CHECK(tti_fd_recv_all(fd, &byte, 1, tti_deadline(5000), NULL) == TUTTI_EPEER);
+	CHECK(tti_auth_run(&auth, fd, tti_deadline(30000), NULL) == TUTTI_OK);
+	CHECK(tti_fd_recv_all(fd, &byte, 1, tti_deadline(30000), NULL) == TUTTI_EPEER);
 	close(fd);
 	atomic_store(&was_turned_away, true);
 	return NULL;

@@ -75,6 +75,7 @@ static void a_thousand_ranks_share_memory(void **state)
 	(void)state;
 	world->own_join = true;
 	world->slot_bytes = 256 * 1024;
+	world->timeout_ms = 200000;
 	atomic_store(&opened_ns, tti_now_ns());
 	world_run_threads(world);
 	per_pair = atomic_load(&touched_bytes) / (uint64_t)atomic_load(&npairs);

@@ -199,12 +199,83 @@ static void only_who_is_awaited_wakes(void **state)
 	world_free(world);
 }
 
+/* A sleeper is woken by the message, not by the end of its nap, which is 16 ms here. */
+static _Atomic int64_t sent_ns;
+static _Atomic bool is_prompt;
+
+/* How many of 20 messages the sleeper was awake for at once. */
+static int sleep_for_some(struct world *world, struct tti_port *port, struct tti_link *link)
+{
+	size_t nbytes;
+	uint64_t tag;
+	int prompt = 0;
+
+	for (int k = 0; k < 20; k++) {
+		const int64_t begin = tti_now_ns();
+		int calls = 0;
+
+		world_sync(world);
+		if (port->rank == 0) {
+			nap_ms(25);
+			CHECK(link->ops->reserve(link, 8, 0));
+			atomic_store(&sent_ns, tti_now_ns());
+			link->ops->commit(link, 8, (uint64_t)k);
+			continue;
+		}
+		while (!link->ops->peek(link, &nbytes, &tag)) {
+			tti_transport_shm.sleep->wait(port, TTI_NEVER);
+			calls++;
+		}
+		prompt += tti_now_ns() - atomic_load(&sent_ns) < 3 * TTI_NS_PER_MS;
+		CHECK(tag == (uint64_t)k);
+		/* It sleeps, it does not spin. */
+		CHECK(calls < 20 + (tti_now_ns() - begin) / TTI_NS_PER_MS);
+		link->ops->release(link);
+	}
+	return prompt;
+}
+
+static void sleep_body(struct world *world, struct tti_port *port)
+{
+	struct tti_link *link;
+
+	CHECK(tti_transport_shm.connect(port, 1 - port->rank, &link) == TUTTI_OK);
+	/* Threads of a busy machine may be late for all of 20; where nobody is woken they always are. */
+	for (int tries = 0; tries < 20 && !atomic_load(&is_prompt); tries++) {
+		const int prompt = sleep_for_some(world, port, link);
+
+		world_sync(world);
+		if (port->rank == 1)
+			atomic_store(&is_prompt, prompt > 5);
+		world_sync(world);
+	}
+	CHECK(atomic_load(&is_prompt));
+	/* A timeout is obeyed. */
+	for (int k = 0; k < 3; k++) {
+		const int64_t begin = tti_now_ns();
+
+		tti_transport_shm.sleep->wait(port, TTI_NS_PER_MS / 2);
+		CHECK(tti_now_ns() - begin < 60000 * TTI_NS_PER_MS);
+	}
+}
+
+static void sleepers_are_woken(void **state)
+{
+	struct world *const world = world_create(2, sleep_body);
+
+	(void)state;
+	atomic_store(&is_prompt, false);
+	world_run_threads(world);
+	world_free(world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_message_leaves_its_reader_asleep),
 		cmocka_unit_test(only_who_is_awaited_wakes),
 		cmocka_unit_test(the_last_of_several_messages_wakes),
+		cmocka_unit_test(sleepers_are_woken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
