@@ -90,7 +90,7 @@ static inline void world_progress(struct world *world)
 /* Connect a and b, both driven here. */
 static inline void world_link(struct world *world, int a, int b)
 {
-	const int64_t deadline = tti_deadline(15000);
+	const int64_t deadline = tti_deadline(60000);
 	tutti_status at_a, at_b;
 
 	do {
@@ -175,11 +175,11 @@ static inline bool take(struct tti_link *link, size_t nbytes, uint64_t seed)
 	return true;
 }
 
-/* take() within 10 s, driving all ports. */
+/* take() within a minute, driving all ports. */
 static inline void take_soon(struct world *world, struct tti_link *link, size_t nbytes,
 			     uint64_t seed)
 {
-	const int64_t deadline = tti_deadline(10000);
+	const int64_t deadline = tti_deadline(60000);
 
 	while (!take(link, nbytes, seed)) {
 		world_progress(world);

@@ -18,6 +18,8 @@ static void finds_the_address_that_works(void **state)
 	(void)state;
 	close(strange_listener(&nobody));
 	world_open(&world, 2, 4, 4096, 2);
+	/* Which nothing below waits for. */
+	world.config.timeout_ms = world.options.handshake_ms = 100000;
 	world_start(&world);
 	move_to_loopback(&world, 4);
 	card = read_card(&world, 0);
@@ -38,7 +40,7 @@ static void finds_the_address_that_works(void **state)
 	talks(&world, 0, 1);
 	world_end(&world);
 	close(fd);
-	assert_true(tti_now_ns() - begun < 8000 * TTI_NS_PER_MS);
+	assert_true(tti_now_ns() - begun < 50000 * TTI_NS_PER_MS);
 }
 
 static void refusal_by_all_is_an_early_answer(void **state)
@@ -51,6 +53,8 @@ static void refusal_by_all_is_an_early_answer(void **state)
 	(void)state;
 	close(strange_listener(&nobody));
 	world_open(&world, 2, 4, 4096, 1);
+	/* Which nothing below waits for. */
+	world.config.timeout_ms = world.options.handshake_ms = 100000;
 	world_start(&world);
 	move_to_loopback(&world, 4);
 	card = read_card(&world, 0);
@@ -63,7 +67,7 @@ static void refusal_by_all_is_an_early_answer(void **state)
 	assert_error_has("rank 0");
 	assert_error_has("127.0.0.1:");
 	assert_error_has("Connection refused");
-	assert_in_range(tti_now_ns() - begun, 1000 * TTI_NS_PER_MS, 8000 * TTI_NS_PER_MS);
+	assert_in_range(tti_now_ns() - begun, 1000 * TTI_NS_PER_MS, 50000 * TTI_NS_PER_MS);
 	world_end(&world);
 }
 
@@ -123,7 +127,7 @@ static void a_missing_route_is_waited_for(void **state)
 {
 	(void)state;
 	for (int others = 0; others < 2; others++) {
-		const int64_t deadline = tti_deadline(15000);
+		const int64_t deadline = tti_deadline(60000);
 		struct world world;
 		struct tti_tcp_dial *dial;
 		uint16_t nobody;
@@ -169,7 +173,7 @@ static void a_late_rank_is_waited_for(void **state)
 		world_start(&world);
 		move_to_loopback(&world, 4);
 		world_join(&world);
-		while (tti_now_ns() < until) {
+		for (int i = 0; i < 50 || tti_now_ns() < until; i++) {
 			assert_int_equal(tcp->connect(world.port[early], 1 - early,
 						      &world.link[early][1 - early]),
 					 TUTTI_AGAIN);
@@ -192,7 +196,7 @@ static void a_late_rank_is_waited_for(void **state)
  * failed before. */
 static void beside_who_is_silent_others_are_tried_again(void **state)
 {
-	const int64_t deadline = tti_deadline(15000);
+	const int64_t deadline = tti_deadline(60000);
 	struct world world;
 	struct tti_tcp_card card;
 	struct tti_tcp_dial *dial;
