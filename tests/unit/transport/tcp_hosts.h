@@ -38,7 +38,7 @@ static inline void on(int host, const char *format, ...)
 	enter(net.host[host]);
 	pid = fork();
 	if (!pid) {
-		execlp("timeout", "timeout", "10", "sh", "-c", line, (char *)NULL);
+		execlp("timeout", "timeout", "100", "sh", "-c", line, (char *)NULL);
 		_exit(127);
 	}
 	enter(net.home);

@@ -47,7 +47,7 @@ static inline void assign(struct world *world)
 
 static inline void begin_with(struct world *world, int lanes, int sockets, const char *prefer)
 {
-	const int64_t deadline = tti_deadline(10000);
+	const int64_t deadline = tti_deadline(60000);
 	bool up[2] = { false };
 
 	world_open(world, 2, 8, 65536, sockets);
@@ -90,7 +90,7 @@ static inline void wait_a_moment(struct world *world)
 /* Until both ends have so many lanes that are up. */
 static inline void await(struct world *world, int n)
 {
-	const int64_t deadline = tti_deadline(10000);
+	const int64_t deadline = tti_deadline(60000);
 
 	while (end(world, 0)->nconns != n || end(world, 1)->nconns != n) {
 		wait_a_moment(world);
@@ -122,7 +122,7 @@ static inline void open_all(struct world *world, int n)
 /* Both ways at once; all of it comes, once and in order. */
 static inline void transfer(struct world *world, uint64_t messages)
 {
-	const int64_t deadline = tti_deadline(20000);
+	const int64_t deadline = tti_deadline(60000);
 	uint64_t sent[2] = { 0 }, got[2] = { 0 };
 
 	while (got[0] < messages || got[1] < messages) {
