@@ -343,6 +343,8 @@ static void aborted(ncclComm_t comm, int rank, int n, void *arg)
 
 	(void)arg;
 	sums_to(comm, 1, n);
+	/* Nobody is still in that call. */
+	ranks_meet();
 	if (rank == 0) {
 		CHECK_OK(ncclCommAbort(comm));
 		ranks_ended();

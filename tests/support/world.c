@@ -5,6 +5,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+#include "core/comm.h"
 
 static _Atomic int failures;
 
@@ -18,6 +21,22 @@ bool world_failed(const char *file, int line, const char *what, const char *more
 int world_failures(void)
 {
 	return atomic_load(&failures);
+}
+
+bool world_await_call(tutti_comm_t handle)
+{
+	const struct timespec nap = { .tv_nsec = 1000 * 1000 };
+	struct tti_comm *comm = NULL;
+	bool running = false;
+
+	if (tti_handle_enter(handle, &comm) != TUTTI_OK)
+		return false;
+	for (int i = 0; i < 30000 && !running; i++) {
+		nanosleep(&nap, NULL);
+		running = atomic_load(&comm->current.running) != 0;
+	}
+	tti_handle_leave(handle);
+	return running;
 }
 
 struct member {

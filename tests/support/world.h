@@ -30,6 +30,9 @@ int world_run(const struct world *world, world_fn fn, void *arg);
 /* Checks that have failed so far, for tests with threads of their own. */
 int world_failures(void);
 
+/* Until a thread of this process is in a call on it; false: none was for half a minute. */
+bool world_await_call(tutti_comm_t comm);
+
 /* One failed check of any thread. Always false. */
 bool world_failed(const char *file, int line, const char *what, const char *more);
 

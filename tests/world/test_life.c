@@ -67,7 +67,6 @@ static void *wait_for_nobody(void *self)
 static void abort_from_another_thread(void **state)
 {
 	static const char *const transports[] = { "shm", "tcp" };
-	const struct timespec nap = { .tv_nsec = 50 * 1000 * 1000 };
 
 	(void)state;
 	for (int t = 0; t < 2; t++) {
@@ -82,7 +81,7 @@ static void abort_from_another_thread(void **state)
 		struct blocked blocked = { .comm = comms[0] };
 
 		assert_int_equal(pthread_create(&thread, NULL, wait_for_nobody, &blocked), 0);
-		nanosleep(&nap, NULL);
+		assert_true(world_await_call(comms[0]));
 		assert_int_equal(tutti_comm_abort(comms[0]), TUTTI_OK);
 		pthread_join(thread, NULL);
 		assert_int_equal(blocked.status, TUTTI_EABORTED);

@@ -394,7 +394,7 @@ static void is_revoked(tutti_comm_t comm, int rank, int n, void *arg)
 	if (!CHECK_OK(tutti_channel_create(comm, &worker.channel)))
 		return;
 	CHECK(pthread_create(&thread, NULL, wait_for_ever, &worker) == 0);
-	CHECK_OK(tutti_barrier(comm, NULL));
+	(void)!tutti_barrier(comm, NULL); /* which may end by it */
 	if (rank == 0)
 		CHECK_OK(tutti_comm_revoke(comm));
 	pthread_join(thread, NULL);
@@ -578,7 +578,7 @@ static void ends_with_its_communicator(void **unused)
 	(void)unused;
 	tutti_log_errors(0);
 	assert_int_equal(world_run(&(struct world){ .n = 3 }, is_revoked, NULL), 0);
-	assert_int_equal(world_run(&(struct world){ .n = 2, .timeout_ms = 1000 }, times_out, NULL),
+	assert_int_equal(world_run(&(struct world){ .n = 2, .timeout_ms = 5000 }, times_out, NULL),
 			 0);
 	assert_int_equal(world_run(&(struct world){ .n = 2 }, leaves, NULL), 0);
 	assert_int_equal(world_run(&(struct world){ .n = 3 }, outlives_it, NULL), 0);

@@ -120,7 +120,7 @@ static void limited_ping(tutti_comm_t comm, int rank, int n, void *arg)
 	if (!CHECK_OK(tutti_ping(comm, 0, 1, &options, &ping)))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	CHECK(end.tv_sec - begin.tv_sec < 10);
+	CHECK(end.tv_sec - begin.tv_sec < 100);
 	CHECK_OK(tutti_ping_get_measure(ping, -1, &m));
 	check_figures(&m);
 	tutti_ping_free(ping);
@@ -277,21 +277,6 @@ static void *aborted_main(void *self)
 	return NULL;
 }
 
-static void wait_until_in_a_call(tutti_comm_t handle)
-{
-	const struct timespec nap = { .tv_nsec = 10 * 1000 * 1000 };
-	struct tti_comm *comm = NULL;
-	bool running = false;
-
-	assert_int_equal(tti_handle_enter(handle, &comm), TUTTI_OK);
-	for (int i = 0; i < 3000 && !running; i++) {
-		nanosleep(&nap, NULL);
-		running = atomic_load(&comm->current.running) != 0;
-	}
-	tti_handle_leave(handle);
-	assert_true(running);
-}
-
 static void an_abort_ends_it(void **state)
 {
 	(void)state;
@@ -309,7 +294,7 @@ static void an_abort_ends_it(void **state)
 					 0);
 		}
 		for (int rank = 0; rank < 2; rank++)
-			wait_until_in_a_call(comms[rank]);
+			assert_true(world_await_call(comms[rank]));
 		assert_int_equal(tutti_comm_abort(comms[0]), TUTTI_OK);
 		for (int rank = 0; rank < 2; rank++)
 			pthread_join(ranks[rank].thread, NULL);

@@ -60,6 +60,16 @@ static void nap_ms(int ms)
 	nanosleep(&nap, NULL);
 }
 
+/* How many ranks other than the last are where it may revoke. */
+static _Atomic int nready;
+
+static void await_others(int n)
+{
+	while (nready < n - 1)
+		nap_ms(1);
+	nready = 0;
+}
+
 /* All but the last are in a call when it revokes; then all shrink, and nobody is missing. */
 static void revoked(tutti_comm_t comm, int rank, int n, void *arg)
 {
@@ -69,9 +79,11 @@ static void revoked(tutti_comm_t comm, int rank, int n, void *arg)
 	(void)arg;
 	CHECK(world_sum_over(comm, 1) == n);
 	if (rank == n - 1) {
+		await_others(n);
 		nap_ms(30);
 		CHECK_OK(tutti_comm_revoke(comm));
 	} else {
+		nready++;
 		CHECK(tutti_barrier(comm, NULL) == TUTTI_EREVOKED);
 		CHECK(strstr(tutti_last_error(comm), "revoked the communicator") != NULL);
 	}
@@ -130,9 +142,13 @@ static void revoked_before_it_joins(tutti_comm_t comm, int rank, int n, void *ar
 		CHECK_OK(tutti_get_unique_id(&id));
 	config.blocking = 0;
 	CHECK_OK(tutti_comm_grow(comm, n + 1, rank == 0 ? &id : NULL, -1, &child, &config));
-	nap_ms(100);
-	if (rank == n - 1)
+	if (rank == n - 1) {
+		await_others(n);
+		nap_ms(100);
 		CHECK_OK(tutti_comm_revoke(comm));
+	} else {
+		nready++;
+	}
 	for (; st == TUTTI_AGAIN; nap_ms(2))
 		CHECK_OK(tutti_comm_get_async_error(child, &st));
 	CHECK(st == TUTTI_EREVOKED);
