@@ -22,7 +22,7 @@
 #define LAST    (N - 1)
 #define VICTIM  2
 #define WAIT_MS 60000
-#define LATE_MS "4000"
+#define LATE_MS 4000
 
 static struct shared {
 	char text[1024];
@@ -50,17 +50,13 @@ static tutti_status sum(tutti_comm_t comm, int n)
 	return st == TUTTI_OK && b != n ? TUTTI_EINTERNAL : st;
 }
 
-static void run(tutti_status (*call)(struct crew *, int, tutti_comm_t), char *transport,
-		const char *boot_timeout_ms, int dead)
+static void run(tutti_status (*call)(struct crew *, int, tutti_comm_t), char *transport, int dead)
 {
 	struct crew *crew = crew_create(N, transport, call);
 
 	memset(shared, 0, sizeof(*shared));
-	if (boot_timeout_ms)
-		setenv("TUTTI_BOOT_TIMEOUT_MS", boot_timeout_ms, 1);
 	assert_int_equal(crew_start(crew), 0);
 	assert_int_equal(crew_wait(crew, WAIT_MS, dead), 0);
-	unsetenv("TUTTI_BOOT_TIMEOUT_MS");
 	for (int rank = 0; rank < N; rank++)
 		if (rank != dead && crew->rank[rank].status != TUTTI_OK)
 			fail_msg("rank %d: %s", rank, crew->rank[rank].text);
@@ -74,16 +70,17 @@ static void run(tutti_status (*call)(struct crew *, int, tutti_comm_t), char *tr
  * comes with another tag, so that it and the others wait. */
 static tutti_status one_is_missing(struct crew *crew, int rank, tutti_comm_t comm)
 {
+	tutti_config config = TUTTI_CONFIG_INIT;
 	tutti_comm_t out = NULL;
 	tutti_status st = TUTTI_OK;
 
+	/* So that the last one is still there when the others give up. */
+	config.boot_timeout_ms = rank == LAST ? 3 * LATE_MS : LATE_MS;
 	if (rank != LAST)
-		expect(rank, tutti_comm_create_group(comm, all, N, 4, &out, NULL), TUTTI_ETIMEOUT,
-		       "rank 3 (");
+		expect(rank, tutti_comm_create_group(comm, all, N, 4, &out, &config),
+		       TUTTI_ETIMEOUT, "rank 3 (");
 	st = sum(comm, N);
-	if (rank == LAST)
-		crew_nap_us(atoi(LATE_MS) * 1000 / 2);
-	expect(rank, tutti_comm_create_group(comm, all, N, rank == LAST ? 6 : 5, &out, NULL),
+	expect(rank, tutti_comm_create_group(comm, all, N, rank == LAST ? 6 : 5, &out, &config),
 	       TUTTI_ETIMEOUT,
 	       rank == LAST ? "has not called it" : "it is in one of these ranks with tag 6");
 	if (st == TUTTI_OK)
@@ -94,7 +91,7 @@ static tutti_status one_is_missing(struct crew *crew, int rank, tutti_comm_t com
 
 static void missing_ranks_are_named(void **state)
 {
-	run(one_is_missing, *state, LATE_MS, -1);
+	run(one_is_missing, *state, -1);
 }
 
 /* -- It dies ------------------------------------------------------------------------------ */
@@ -151,7 +148,7 @@ static void a_death_is_named(void **state)
 
 	for (size_t i = 0; i < sizeof(delays) / sizeof(*delays); i++) {
 		delay_us = delays[i];
-		run(one_dies, *state, NULL, VICTIM);
+		run(one_dies, *state, VICTIM);
 	}
 }
 
@@ -163,6 +160,9 @@ static tutti_status end_the_parent(struct crew *crew, int rank, tutti_comm_t com
 	tutti_comm_t copy = NULL, out = NULL;
 	tutti_status st = tutti_comm_dup(comm, &copy, NULL);
 
+	/* All have it. */
+	if (st == TUTTI_OK)
+		st = sum(comm, N);
 	if (st != TUTTI_OK)
 		return st;
 	if (rank == 0) {
@@ -192,8 +192,8 @@ static tutti_status parent_is_aborted(struct crew *crew, int rank, tutti_comm_t 
 
 static void the_parents_end_is_its_end(void **state)
 {
-	run(parent_is_revoked, *state, NULL, -1);
-	run(parent_is_aborted, *state, NULL, -1);
+	run(parent_is_revoked, *state, -1);
+	run(parent_is_aborted, *state, -1);
 }
 
 int main(void)

@@ -20,13 +20,14 @@
 #include <cmocka.h>
 
 #include "support/crew.h"
+#include "support/port.h"
 
 #define MOST 4
 
-/* How long a rank waits for others: what never comes costs this much. */
-#define TIMEOUT      "2000"
-/* How long it would wait where nobody waits. */
-#define LONG_TIMEOUT "60000"
+/* How long those that grow wait for others: what never comes costs this much. */
+#define TIMEOUT_MS      4000
+/* How long they would wait where nobody waits. */
+#define LONG_TIMEOUT_MS 60000
 
 enum fate {
 	FATE_NONE, /* the new rank works until all have had enough */
@@ -90,6 +91,9 @@ static tutti_status join(tutti_comm_t comm, struct seat *seat, int rank, tutti_c
 	tutti_status status;
 
 	config.transport = room->transport;
+	config.boot_timeout_ms = room->fate == FATE_KILLED || room->fate == FATE_MISSING
+					 ? TIMEOUT_MS
+					 : LONG_TIMEOUT_MS;
 	status = tutti_comm_grow(comm, n, id, comm ? -1 : rank, out, &config);
 	snprintf(seat->text, sizeof(seat->text), "%s", tutti_last_error(comm));
 	seat->status = status;
@@ -126,8 +130,10 @@ static int run_old(struct seat *seat, int rank)
 		raise(SIGKILL);
 	if (join(comm, seat, rank, &grown) == TUTTI_OK)
 		tutti_comm_destroy(grown);
+	/* The new one may come later, and finds the id of a process that lives. */
 	if (room->fate == FATE_UNLIKE || (room->fate == FATE_OLD_DIES_SOON && rank == 0))
-		crew_nap_us(LATE_US);
+		for (int ms = 0; ms < LONG_TIMEOUT_MS && !room->seat[room->n].done; ms++)
+			crew_nap_us(1000);
 	if (room->fate == FATE_OLD_DIES_LATE && rank == 1)
 		crew_nap_us(LATE_US);
 	if (loses_old(room->fate) && rank == 1)
@@ -168,8 +174,6 @@ static void start(int rank)
 		return;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setenv("TUTTI_BOOT_TIMEOUT_MS",
-	       room->fate == FATE_KILLED || room->fate == FATE_MISSING ? TIMEOUT : LONG_TIMEOUT, 1);
 	if (loses_old(room->fate) && rank == 1)
 		setenv("TUTTI_FAULT", "core.grow:1", 1);
 	if (room->address) {
@@ -243,7 +247,7 @@ static void by_hand(void **state)
 	char address[32];
 
 	(void)state;
-	snprintf(address, sizeof(address), "127.0.0.1:%d", 20000 + (int)getpid() % 10000);
+	snprintf(address, sizeof(address), "127.0.0.1:%d", port_for_later());
 	all_join(2, NULL, address);
 }
 

@@ -12,17 +12,18 @@
 
 #include <cmocka.h>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/meeting.h"
 #include "support/crew.h"
+#include "support/port.h"
 #include "util/error.h"
 
 #define SOON_NS INT64_C(30000000000) /* where it is known within milliseconds */
@@ -30,7 +31,7 @@
 
 struct rank {
 	pid_t pid;
-	_Atomic int has_begun;
+	_Atomic int has_napped;
 	tutti_status status;
 	int64_t ns;
 	char text[2048];
@@ -41,6 +42,16 @@ static char folder[] = "/tmp/tutti-test-XXXXXX", path[64];
 static const char *meet_at; /* NULL: at the file */
 
 #define TIMES_MOST 5
+
+static int own_rank = -1; /* of this process */
+
+/* The library's, too: a rank that naps for the first time has looked for the file. */
+int nanosleep(const struct timespec *nap, struct timespec *left)
+{
+	if (own_rank >= 0)
+		ranks[own_rank].has_napped = 1;
+	return (int)syscall(SYS_nanosleep, nap, left);
+}
 
 /* A program of which several parts start up for themselves. */
 static tutti_status meet(int times, const tutti_config *config)
@@ -89,7 +100,7 @@ static void start(int rank, int times, const char *limit_ms)
 		setenv("TUTTI_DEBUG_FILE", path, 1);
 	if (times == BAD_CONFIG)
 		config.timeout_ms = -7;
-	own->has_begun = 1;
+	own_rank = rank;
 	own->status = meet(times == BAD_CONFIG ? 1 : times, &config);
 	own->ns = crew_now_ns() - began;
 	snprintf(own->text, sizeof(own->text), "%s", tutti_last_error(NULL));
@@ -128,9 +139,8 @@ static void await_file(void)
 static void start_to_wait(void)
 {
 	start(1, 1, "60000");
-	while (!ranks[1].has_begun)
+	while (!ranks[1].has_napped)
 		crew_nap_us(200);
-	crew_nap_us(1000000);
 }
 
 /* A rank 0 that is killed while it waits, and leaves its file. */
@@ -232,11 +242,12 @@ static void whoever_waits_hears_why_rank_0_failed(void **state)
 	unlink(path);
 }
 
-/* Rank 1 has read the file, and has connected, before rank 0 fails. */
+/* Rank 1 has read the file, and has connected, before rank 0 fails; on a busy machine it may find that
+ * in the file. */
 static void whoever_has_come_hears_it_too(void **state)
 {
 	(void)state;
-	start(1, 1, "60000");
+	start_to_wait();
 
 	const pid_t pid = fork();
 
@@ -253,7 +264,7 @@ static void whoever_has_come_hears_it_too(void **state)
 			tti_meeting_close(meeting, false);
 		_exit(0);
 	}
-	must_be(1, TUTTI_EPEER, "rank 0 has ended with the error: no such treble");
+	must_be(1, TUTTI_EPEER, "error: no such treble");
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	unlink(path);
 }
@@ -342,16 +353,10 @@ static void must_be_logged_once(const char *part)
 
 static void rank_0_logs_who_has_another_secret(void **state)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	socklen_t len = sizeof(at);
-	const int fd = socket(AF_INET, SOCK_STREAM, 0);
 	char address[32];
 
 	(void)state;
-	assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-	close(fd);
-	snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(at.sin_port));
+	snprintf(address, sizeof(address), "127.0.0.1:%d", port_for_later());
 	meet_at = address;
 	start(0, 1, "10000");
 	start(1, 1, "60000");
