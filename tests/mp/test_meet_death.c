@@ -74,7 +74,7 @@ static void the_dead_rank_is_named(void **state)
 	assert_true(scene != MAP_FAILED);
 	crew->prepare = prepare;
 	assert_int_not_equal(crew_start(crew), 0);
-	assert_int_equal(crew_wait(crew, 30000, -1), 0);
+	assert_int_equal(crew_wait(crew, 60000, -1), 0);
 	for (int rank = 0; rank < RANKS; rank++) {
 		const struct crew_rank *own = &crew->rank[rank];
 

@@ -262,7 +262,7 @@ static void calls_of_several_communicators(void **state)
 
 		fault_of_group = list[i];
 		assert_int_equal(crew_start(crew), 0);
-		assert_int_equal(crew_wait(crew, 30000, -1), 0);
+		assert_int_equal(crew_wait(crew, 60000, -1), 0);
 		for (int rank = 0; rank < N; rank++)
 			assert_int_equal(crew->rank[rank].status, TUTTI_OK);
 		crew_free(crew);

@@ -44,9 +44,9 @@ static void the_dead_one_is_named(void **state)
 		crew_nap_us(after_us[run / 2]);
 		killed_ns = crew_now_ns();
 		kill(crew->rank[victim].pid, SIGKILL);
-		assert_int_equal(crew_wait(crew, 8000, victim), 0);
+		assert_int_equal(crew_wait(crew, 60000, victim), 0);
 		assert_int_equal(other->status, TUTTI_EPEER);
-		assert_true(other->failed_ns - killed_ns < INT64_C(8000000000));
+		assert_true(other->failed_ns - killed_ns < INT64_C(20000000000));
 		assert_true(other->done);
 		assert_non_null(strstr(other->text, victim ? "rank 1" : "rank 0"));
 		crew_free(crew);

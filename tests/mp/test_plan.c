@@ -245,7 +245,7 @@ static void run_and_look(const struct setting *set)
 	crew->call = keep_plan;
 	memset(seen, 0, sizeof(*seen));
 	assert_int_equal(crew_start(crew), 0);
-	assert_int_equal(crew_wait(crew, 20000, -1), 0);
+	assert_int_equal(crew_wait(crew, 60000, -1), 0);
 	for (int rank = 0; rank < N; rank++) {
 		assert_int_equal(crew->rank[rank].status, TUTTI_OK);
 		assert_string_equal(seen->json[rank], seen->json[0]);
@@ -343,7 +343,7 @@ static void children(void **state)
 	crew->call = keep_plan_of_child;
 	memset(seen, 0, sizeof(*seen));
 	assert_int_equal(crew_start(crew), 0);
-	assert_int_equal(crew_wait(crew, 20000, -1), 0);
+	assert_int_equal(crew_wait(crew, 60000, -1), 0);
 	for (int rank = 0; rank < N; rank++)
 		assert_int_equal(crew->rank[rank].status, TUTTI_OK);
 	assert_non_null(strstr(seen->text[0], "3 ranks of a communicator with a plan, which holds "

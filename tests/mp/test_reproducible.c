@@ -112,7 +112,7 @@ static void ranks_must_agree(void **state)
 	(void)state;
 	crew->prepare = some_only;
 	assert_int_not_equal(crew_start(crew), 0);
-	assert_int_equal(crew_wait(crew, 20000, -1), 0);
+	assert_int_equal(crew_wait(crew, 60000, -1), 0);
 	for (int rank = 0; rank < 3; rank++) {
 		assert_int_equal(crew->rank[rank].status, TUTTI_EINVAL);
 		assert_non_null(strstr(crew->rank[rank].text,

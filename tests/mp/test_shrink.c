@@ -251,7 +251,7 @@ static void two_at_once(int n, const char *transport, int a, int b, int between_
 	kill_rank(b, dead);
 	kill_rank(a, dead);
 	await(dead, 1, "two deaths");
-	for (int tries = 0; tries < 4000; tries++) {
+	for (int tries = 0; tries < 30000; tries++) {
 		bool same = true;
 
 		for (int rank = 0; rank < n; rank++)

@@ -103,7 +103,7 @@ static void kill_one(int n, const char *transport, int victim, int after_us)
 	assert_int_equal(crew_start(crew), 0);
 	crew_nap_us(after_us);
 	kill(crew->rank[victim].pid, SIGKILL);
-	stuck = crew_wait(crew, 30000, victim);
+	stuck = crew_wait(crew, 60000, victim);
 	for (int rank = 0; rank < n; rank++)
 		if (rank != victim &&
 		    (crew->rank[rank].status != TUTTI_EPEER || !crew->rank[rank].done))

@@ -92,7 +92,7 @@ static void run_rank(struct crew *crew, int rank)
 
 int crew_start(struct crew *crew)
 {
-	const int64_t deadline = crew_now_ns() + (int64_t)20 * 1000000000;
+	const int64_t deadline = crew_now_ns() + (int64_t)120 * 1000000000;
 
 	for (int rank = 0; rank < crew->n; rank++) {
 		const pid_t pid = fork();

@@ -39,7 +39,7 @@ struct crew {
 /* In shared memory, zeroed. */
 struct crew *crew_create(int n, const char *transport,
 			 tutti_status (*call)(struct crew *, int, tutti_comm_t));
-/* Fork all ranks and wait until all communicators are up; 0, or -1 after 20 s. */
+/* Fork all ranks and wait until all communicators are up; 0, or -1 after 2 minutes. */
 int crew_start(struct crew *crew);
 /* Wait for all to exit but `except` (-1: none), which is killed once the others have; so are
  * those that have not after timeout_ms. How many these were. */
