@@ -214,6 +214,7 @@ static void alone(tutti_comm_t comm, int rank, int n, void *arg)
 
 	if (caller_run(&caller, call) == CALL_RIGHT && rank == 0) {
 		caller_prepare(&caller, call);
+		CHECK_OK(tutti_comm_set_timeout(comm, 2000));
 		if (!CHECK(caller_make(&caller) == TUTTI_ETIMEOUT))
 			fprintf(stderr, "  %s\n", tutti_collective_name(call->coll));
 	}
@@ -226,7 +227,7 @@ static void alone(tutti_comm_t comm, int rank, int n, void *arg)
 
 static void *alone_thread(void *lonely)
 {
-	const struct world world = { .n = 2, .transport = "tcp", .timeout_ms = 2000 };
+	const struct world world = { .n = 2, .transport = "tcp", .timeout_ms = 60000 };
 
 	world_run(&world, alone, lonely);
 	return NULL;

@@ -501,7 +501,7 @@ static void disagree(tutti_comm_t comm, int rank, int n, void *arg)
 	/* Who has nothing to do, or has sent all, may be done before it is known. */
 	if (st == TUTTI_OK)
 		st = tutti_barrier(comm, NULL);
-	for (int i = 0; st == TUTTI_OK && i < 500; i++) {
+	for (int i = 0; st == TUTTI_OK && i < 3000; i++) {
 		usleep(10000);
 		CHECK_OK(tutti_comm_get_async_error(comm, &st));
 	}

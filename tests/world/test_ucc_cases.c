@@ -471,6 +471,7 @@ static void come_late(tutti_comm_t comm, int rank, int n, void *arg)
 	const struct timespec while_ms = { .tv_nsec = 200 * 1000 * 1000 };
 
 	CHECK_OK(tutti_barrier(comm, NULL));
+	CHECK_OK(tutti_comm_set_timeout(comm, late->comes ? 60000 : 2000));
 	if (rank == 0) {
 		do
 			nanosleep(&while_ms, NULL);
@@ -488,7 +489,7 @@ static void timeouts(void **state)
 {
 	(void)state;
 	for (int comes = 0; comes < 2; comes++) {
-		const struct world world = { .n = 4, .timeout_ms = comes ? 60000 : 2000 };
+		const struct world world = { .n = 4, .timeout_ms = 60000 };
 		struct late late = { .comes = comes };
 
 		assert_int_equal(world_run(&world, come_late, &late), 0);
