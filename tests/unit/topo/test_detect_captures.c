@@ -165,7 +165,7 @@ static void damage_and_detect(const char *root, uint64_t *seed, int nrounds)
 		st = tti_schema_check(doc);
 		tti_xml_free(doc);
 		assert_int_equal(st, TUTTI_OK);
-		assert_true(tti_now_ns() - begun < 10 * INT64_C(1000000000));
+		assert_true(tti_now_ns() - begun < 60 * INT64_C(1000000000));
 	}
 }
 

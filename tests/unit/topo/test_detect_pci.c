@@ -377,7 +377,7 @@ static void thousands_of_functions_take_no_time(void **state)
 			}
 	begun = tti_now_ns();
 	doc = made_detect(&tree, true);
-	assert_true(tti_now_ns() - begun < 10 * INT64_C(1000000000));
+	assert_true(tti_now_ns() - begun < 60 * INT64_C(1000000000));
 	print_message("%.0f ms\n", (double)(tti_now_ns() - begun) / 1e6);
 	for (const struct tti_xml *xml = doc->root; xml; xml = tti_xml_walk(xml))
 		n += tti_xml_is(xml, "pci");

@@ -123,7 +123,7 @@ static char *heap_up(const struct heap *heap, size_t *nbytes)
 }
 
 /* Of CPU time. Alone each takes under one; the rest is for machines that do other things. */
-#define SECONDS_MOST (SANITIZED ? 20 : 3)
+#define SECONDS_MOST (SANITIZED ? 60 : 10)
 #define MIB_MOST     200
 
 static void load(const struct heap *heap, tutti_status (*use)(const char *text, size_t nbytes))

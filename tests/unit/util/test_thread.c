@@ -39,7 +39,7 @@ static void *look_around(void *arg)
 		pthread_attr_destroy(&attr);
 	}
 	/* The starter names it after it has started. */
-	for (int i = 0; i < 5000 && !atomic_load(&seen->named); i++)
+	for (int i = 0; i < 60000 && !atomic_load(&seen->named); i++)
 		usleep(1000);
 	pthread_getname_np(pthread_self(), seen->name, sizeof(seen->name));
 	return arg;
