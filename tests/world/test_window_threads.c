@@ -269,10 +269,14 @@ static void an_ended_window_is_told(void **unused)
 }
 
 /* What ends the communicator may be what ends the calls that destroy waits for. */
+static _Atomic bool is_queued;
+
 static void abort_on_stream(tutti_status status, void *comm)
 {
 	(void)status;
-	/* The destroy of the other thread is under way. */
+	while (!is_queued)
+		nap();
+	/* The destroy of the other thread is under way, most likely. */
 	for (int i = 0; i < 50; i++)
 		nap();
 	CHECK_OK(tutti_comm_abort(comm));
@@ -291,6 +295,7 @@ static void an_abort_on_a_stream_beside_destroy(void **unused)
 	assert_int_equal(tutti_window_create(comm, &memory, 1, &window), TUTTI_OK);
 	assert_int_equal(tutti_stream_call(stream, abort_on_stream, comm), TUTTI_OK);
 	assert_int_equal(tutti_put(window, 0, 0, &memory, 1, stream), TUTTI_OK);
+	is_queued = true;
 	assert_int_equal(tutti_window_destroy(window), TUTTI_OK);
 	assert_int_equal(tutti_stream_synchronize(stream), TUTTI_EUSAGE);
 	(void)tutti_stream_destroy(stream); /* the same */
