@@ -3,6 +3,7 @@
 import os
 import pathlib
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -18,19 +19,34 @@ world = tutti.init()
 N, RANK = world.size, world.rank
 LAST = RANK == N - 1
 SIGINT = signal.SIGINT
+MAIN = threading.main_thread().ident
+# What the library has called once.
+kept = []
 # A shell has what it runs in the background ignore it, and Python leaves that so.
 signal.signal(SIGINT, signal.default_int_handler)
 
 
-def soon(number, pause=0.1):
-    """Send this process a signal from another thread; says when."""
-    sent = []
+def soon(number):
+    """Send this process a signal once its main thread waits in a call, which that shows by giving Python
+    its first turn; says when. Earlier it would interrupt something else."""
+    sent, waits = [], threading.Event()
+
+    def turn(_):
+        interrupts.install()
+        waits.set()
+        return 0
+
+    first = _c.tutti_interrupt_fn(turn)
+    kept.append(first)
 
     def send():
-        time.sleep(pause)
+        # The main thread is out of the turn, in which an exception would be lost, and does not come back.
+        while not waits.is_set() or sys._current_frames()[MAIN].f_code is turn.__code__:
+            time.sleep(0.001)
         sent.append(time.monotonic())
         os.kill(os.getpid(), number)
 
+    _c.tutti_set_interrupt(first, None)
     threading.Thread(target=send, daemon=True).start()
     return sent
 
@@ -182,8 +198,9 @@ class Interrupts(unittest.TestCase):
         self.assertEqual(interrupts._raised, [])
 
     def test_making_a_communicator(self):
-        soon(SIGINT)
+        # A rank waits for it between its calls, in Python.
         with self.assertRaises(KeyboardInterrupt):
+            threading.Timer(0.1, os.kill, (os.getpid(), SIGINT)).start()
             tutti.Communicator(2, tutti.UniqueId(), 0)
 
     def test_another_thread_is_not_interrupted(self):
@@ -196,8 +213,8 @@ class Interrupts(unittest.TestCase):
         if LAST:
             thread = threading.Thread(target=call)
             thread.start()
-            soon(SIGINT)
             with self.assertRaises(KeyboardInterrupt):
+                threading.Timer(0.1, os.kill, (os.getpid(), SIGINT)).start()
                 time.sleep(60)
             self.said.touch()
             thread.join()
