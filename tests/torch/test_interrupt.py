@@ -3,34 +3,68 @@
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 import unittest
 import weakref
 from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Any, Callable, List
 
 import torch
 import torch.distributed as dist
 
 import tutti.torch
-from tutti import _c
-from tutti.torch import _engine
+from tutti import _c, comm, interrupts
+from tutti.torch import _engine, _join, _work
 from ranks import Ranks, raises, same
 from torch._C import _distributed_c10d as c10d
 
 # Where calls that are waited for run on the calling thread; older PyTorch does not say which are.
 NEW = hasattr(c10d.BarrierOptions(), "asyncOp")
+# What waits in Python.
+IN_PYTHON = {each.__code__ for each in (comm.await_made, _join.becomes, _work.Work.wait)}
+# What the library has called once.
+kept: List[Any] = []
+
+
+def signal_once_it_waits() -> None:
+    """Send this process SIGINT once its main thread waits: in the library, which then gives Python a turn, or
+    between calls of the library, in Python."""
+    waits = threading.Event()
+
+    def turn(_: Any) -> int:
+        interrupts.install()
+        waits.set()
+        return 0
+
+    def is_waiting() -> bool:
+        frame = sys._current_frames()[threading.main_thread().ident]
+        # In the turn an exception would be lost. The main thread does not come back there.
+        if frame.f_code is turn.__code__:
+            return False
+        codes = set()
+        while frame:
+            codes.add(frame.f_code)
+            frame = frame.f_back
+        return waits.is_set() or not codes.isdisjoint(IN_PYTHON)
+
+    def send() -> None:
+        while not is_waiting():
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    kept.append(_c.tutti_interrupt_fn(turn))
+    _c.tutti_set_interrupt(kept[-1], None)
+    threading.Thread(target=send, daemon=True).start()
 
 
 def interrupted(call: Callable[[], Any]) -> None:
-    """Make the call; 0.1 s later there is a signal, which ends it."""
+    """Make the call; a signal ends it where it waits."""
     # A shell has what it runs in the background ignore it, and Python leaves that so.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    signal_once_it_waits()
     raises(KeyboardInterrupt, "", call)
-    timer.join()
 
 
 def store() -> Any:
