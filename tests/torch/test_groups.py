@@ -16,7 +16,7 @@ import tutti.torch
 from tutti import _c
 from tutti.torch import _engine, _join
 from tutti.torch._process_group import HAS_BACKENDS
-from ranks import KILLED, Ranks, raises, run, same
+from ranks import KILLED, Ranks, meet, raises, run, same
 from torch._C import _distributed_c10d as c10d
 
 SECOND = datetime.timedelta(seconds=1)
@@ -135,10 +135,13 @@ def new_group_of_members(rank: int, n: int) -> None:
         store = dist.distributed_c10d._get_default_store()
         store.get("made")
         work.wait()
+        meet(n)
         os.kill(os.getpid(), signal.SIGKILL)
     group = dist.new_group([0, n - 1], use_local_synchronization=True)
     dist.distributed_c10d._get_default_store().set("made", "yes")
     dist.all_reduce(torch.ones(2))
+    # Else some may still be in that call when the rank dies.
+    meet(n)
     raises(tutti.torch.BackendError, "rank 1", dist.barrier)
     tensor = torch.ones(2)
     dist.all_reduce(tensor, group=group)
@@ -201,6 +204,7 @@ def split_groups(rank: int, n: int) -> None:
 
 def shrunk(rank: int, n: int) -> None:
     dist.barrier()
+    meet(n)
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     raises(tutti.torch.BackendError, "rank 1", lambda: dist.all_reduce(torch.ones(2)))
@@ -239,9 +243,12 @@ def shrunk_beside_a_call(rank: int, n: int) -> None:
     def wait() -> None:
         errors.append(raises(RuntimeError, "TUTTI_EREVOKED", dist.barrier))
 
+    before = tutti.torch.flight_record()[-1].number
     thread = threading.Thread(target=wait)
     thread.start()
-    time.sleep(0.2)
+    # The thread has taken the group that there is now.
+    while tutti.torch.flight_record()[-1].number == before:
+        time.sleep(0.01)
     dist.shrink_group([n - 1], shrink_flags=dist.distributed_c10d.SHRINK_ABORT)
     thread.join()
     assert len(errors) == 1

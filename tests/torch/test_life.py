@@ -21,6 +21,8 @@ from ranks import KILLED, Ranks, meet, raises, run, same
 from torch._C import _distributed_c10d as c10d
 
 SECOND = datetime.timedelta(seconds=1)
+# For what is to be in time on any machine.
+LONG = 100 * SECOND
 ASYNC = True
 # Whether calls say that they are waited for.
 NEW = hasattr(c10d.BarrierOptions(), "asyncOp")
@@ -42,8 +44,9 @@ def deadline_of_the_group(rank: int, n: int) -> None:
 
 def deadline_changed(rank: int, n: int) -> None:
     group = dist.distributed_c10d._get_default_group()
-    group.set_timeout(SECOND)
+    group.set_timeout(LONG)
     dist.all_reduce(torch.ones(2))
+    group.set_timeout(SECOND)
     store = dist.distributed_c10d._get_default_store()
     if rank == 0:
         raises(tutti.torch.BackendError, "Timed out", lambda: dist.all_reduce(torch.ones(2)))
@@ -56,54 +59,59 @@ def deadline_of_a_call(rank: int, n: int) -> None:
     """Of one that waits and of one that does not; other calls have the group's."""
     group = dist.distributed_c10d._get_default_group()
     options = c10d.AllreduceOptions()
-    options.timeout = SECOND
+    options.timeout = LONG
     for asynchronous in (True, False):
         if NEW:
             options.asyncOp = asynchronous
         group.allreduce([torch.ones(2)], options).wait()
     dist.barrier()
     if rank == 0:
+        options.timeout = SECOND
         if NEW:
             options.asyncOp = ASYNC
         raises(tutti.torch.BackendError, "Timed out",
                lambda: group.allreduce([torch.ones(2)], options).wait())
         dist.distributed_c10d._get_default_store().set("over", "yes")
     else:
-        time.sleep(0.1)
         dist.distributed_c10d._get_default_store().get("over")
 
 
 def monitored_barrier(rank: int, n: int) -> None:
     group = dist.distributed_c10d._get_default_group()
     for _ in range(3):
-        group.monitored_barrier(datetime.timedelta(seconds=100))
+        group.monitored_barrier(LONG)
     if rank == n - 1:
         return
     if rank == 0:
+        # The others have come, and are there when it looks.
+        backend = group._get_backend(torch.device("cpu")) if HAS_BACKENDS else group
+        while any(backend._waits(other) <= 0 for other in range(1, n - 1)):
+            time.sleep(0.01)
         raises(RuntimeError, f"Rank {n - 1} failed to pass", lambda: group.monitored_barrier(SECOND))
     else:
-        raises(RuntimeError, "let nobody pass", lambda: group.monitored_barrier(SECOND))
+        raises(RuntimeError, "let nobody pass", lambda: group.monitored_barrier(10 * SECOND))
 
 
 def monitored_barrier_that_one_leaves(rank: int, n: int) -> None:
     """It came, and its time is over before the last one comes: nobody passes the next barrier too early."""
     group = dist.distributed_c10d._get_default_group()
     store = dist.distributed_c10d._get_default_store()
-    long = datetime.timedelta(seconds=100)
     if rank == 0:
-        raises(RuntimeError, "Ranks 1 failed to pass", lambda: group.monitored_barrier(long))
+        store.set("comes", "yes")
+        raises(RuntimeError, "Ranks 1 failed to pass", lambda: group.monitored_barrier(LONG))
     elif rank == 1:
-        raises(RuntimeError, "let nobody pass", lambda: group.monitored_barrier(3 * SECOND))
+        store.get("comes")
+        raises(RuntimeError, "let nobody pass", lambda: group.monitored_barrier(10 * SECOND))
         store.set("left", "yes")
     else:
         store.get("left")
-        group.monitored_barrier(long)
+        group.monitored_barrier(LONG)
     dist.barrier()
     for turn in range(1, 3):
         if rank == 0:
             time.sleep(0.5)
             store.add("coming", 1)
-        group.monitored_barrier(long)
+        group.monitored_barrier(LONG)
         assert store.add("coming", 0) == turn, rank
         dist.barrier()
 
@@ -119,7 +127,7 @@ def monitored_barriers_of_groups_in_turn(rank: int, n: int) -> None:
         dist.destroy_process_group()
         dist.init_process_group("tutti", store=store, rank=rank, world_size=n)
         if alone is None:
-            barrier(datetime.timedelta(seconds=100))
+            barrier(LONG)
         elif alone == rank:
             raises(RuntimeError, "let nobody pass" if rank else "Rank 1 failed to pass",
                    lambda: barrier(SECOND))
@@ -131,6 +139,8 @@ def monitored_barriers_of_groups_in_turn(rank: int, n: int) -> None:
 def death(rank: int, n: int) -> None:
     """Who is killed is named at once on all others, in calls that wait and in others."""
     dist.barrier()
+    # Else some may still be in the barrier when it dies.
+    meet(n)
     if rank == n - 1:
         os.kill(os.getpid(), signal.SIGKILL)
     begun = time.monotonic()

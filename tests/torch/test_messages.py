@@ -180,6 +180,8 @@ def deadline_beside_a_future(rank: int, n: int) -> None:
 
 def death(rank: int, n: int) -> None:
     dist.barrier()
+    # Else some may still be in the barrier when it dies.
+    meet(n)
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     error = raises(tutti.torch.BackendError, "rank 1", lambda: dist.recv(torch.zeros(2), 1))

@@ -158,10 +158,11 @@ def beside_a_collective(rank: int, n: int) -> None:
 
 def deadline_of_a_call(rank: int, n: int) -> None:
     window = tutti.torch.new_window(torch.zeros(COUNT))
-    options = SimpleNamespace(timeout=datetime.timedelta(seconds=1))
+    options = SimpleNamespace(timeout=datetime.timedelta(seconds=100))
     window.signal(1 - rank, opts=options)
     window.wait_signal(1 - rank, opts=options)
     if rank == 0:
+        options.timeout = datetime.timedelta(seconds=1)
         raises(tutti.torch.BackendError, "Timed out waiting 1000 ms",
                lambda: window.wait_signal(1, opts=options))
         store().set("over", "yes")
@@ -222,6 +223,8 @@ def left_to_the_group(rank: int, n: int) -> None:
 def death(rank: int, n: int) -> None:
     window = tutti.torch.new_window(tutti.torch.empty(COUNT))
     window.fence()
+    # Else the other may still be in the fence when it dies.
+    meet(n)
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     raises(tutti.torch.BackendError, "rank 1", lambda: window.wait_signal(1))

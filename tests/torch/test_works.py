@@ -188,14 +188,16 @@ def works_that_are_kept(rank: int, n: int) -> None:
 
 
 def waits_with_a_limit(rank: int, n: int) -> None:
+    store = dist.distributed_c10d._get_default_store()
     work = dist.all_reduce(torch.ones(2), async_op=True)
     assert work.wait(datetime.timedelta(seconds=100)) is True
     work = dist.barrier(async_op=True) if rank == 0 else None
     if work is None:
-        time.sleep(1.5)
+        store.get("over")
         raises(RuntimeError, "TUTTI_", dist.barrier)
         return
     raises(RuntimeError, "Timed out waiting 1000 ms", lambda: work.wait(SECOND))
+    store.set("over", "yes")
     raises(RuntimeError, "Timed out", dist.barrier)
 
 
