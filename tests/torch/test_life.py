@@ -139,13 +139,13 @@ def monitored_barriers_of_groups_in_turn(rank: int, n: int) -> None:
 def death(rank: int, n: int) -> None:
     """Who is killed is named at once on all others, in calls that wait and in others."""
     dist.barrier()
-    # Else some may still be in the barrier when it dies.
+    work = dist.all_reduce(torch.ones(2), async_op=True) if rank == 0 else None
+    # Else some may still be in the barrier when it dies, and that call would be refused at once.
     meet(n)
     if rank == n - 1:
         os.kill(os.getpid(), signal.SIGKILL)
     begun = time.monotonic()
-    if rank == 0:
-        work = dist.all_reduce(torch.ones(2), async_op=True)
+    if work is not None:
         error = raises(tutti.torch.BackendError, f"rank {n - 1}", work.wait)
         assert work.is_completed() and not work.is_success() and work.exception() is error
         raises(Exception, f"rank {n - 1}", work.get_future().wait)
