@@ -239,7 +239,7 @@ class Communicators(unittest.TestCase):
         port = free_port()
         with tempfile.TemporaryDirectory() as folder:
             started = [subprocess.Popen(
-                [sys.executable, "-c", "import tutti; tutti.init(boot_timeout=5)"], stderr=subprocess.PIPE, text=True,
+                [sys.executable, "-c", "import tutti; tutti.init(boot_timeout=20)"], stderr=subprocess.PIPE, text=True,
                 env={**clean, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                      "MASTER_PORT": str(port), "TUTTI_MASTER_PORT": str(port), "XDG_CONFIG_HOME": f"{folder}/{rank}"})
                 for rank in range(2)]
