@@ -36,13 +36,6 @@ net_hosts()
 	wait_for_carriers
 }
 
-wait_for_carriers()
-{
-	while ip -n "$net-0" -br link | grep -q ' DOWN ' || ip -n "$net-1" -br link | grep -q ' DOWN '; do
-		sleep 0.01
-	done
-}
-
 # answers_alone: each NIC answers for its own addresses.
 answers_alone()
 {

@@ -10,6 +10,15 @@ stream=$BUILD/tests/net_stream
 
 # ports up|down: the far ends of the NICs of both hosts. A NIC whose far end is down is up, but does
 # not run.
+carrier()
+{
+	if ip -n "$net-$1" -br link show eth0 | grep -q NO-CARRIER; then
+		echo down
+	else
+		echo up
+	fi
+}
+
 ports()
 {
 	for host in 0 1; do
@@ -17,9 +26,9 @@ ports()
 	done
 	for host in 0 1; do
 		tries=0
-		while ip -n "$net-$host" -br link show eth0 | grep -q 'NO-CARRIER' && [ "$1" = up ]; do
+		until [ "$(carrier "$host")" = "$1" ]; do
 			tries=$((tries + 1))
-			[ "$tries" -lt 500 ] || die "eth0 of host $host does not run"
+			[ "$tries" -lt 5000 ] || die "the carrier of eth0 of host $host is not $1"
 			sleep 0.02
 		done
 	done
@@ -28,7 +37,6 @@ ports()
 late_nics()
 {
 	ports down
-	ip -n "$net-0" -br link show eth0 | grep -q 'NO-CARRIER' || die "eth0 runs all the same"
 	set_0=TUTTI_DEBUG=INFO
 	job_begin "0 0 1 1" "$stream" all_reduce 65536 0.2
 	await "NICs that run later: rank 0 offers its own" \
@@ -44,7 +52,8 @@ late_nics()
 nics_that_never_run()
 {
 	ports down
-	export TUTTI_BOOT_TIMEOUT_MS=2000
+	# Each rank is to look for the other while that is there.
+	export TUTTI_BOOT_TIMEOUT_MS=10000
 	! job "0 1" "$stream" all_reduce 65536 0.2 || die "NICs that never run: the job runs"
 	unset TUTTI_BOOT_TIMEOUT_MS
 	grep -q "rank 1 .*did not come.*on the root's host.* eth0 (10.77.0.1): up, but not running" \
@@ -112,7 +121,7 @@ no_network()
 	whole_job "whose only NIC is down"
 	death_without_a_network
 	ip -n "$net-2" link del eth0
-	set_0=TUTTI_BOOT_TIMEOUT_MS=3000
+	set_0=TUTTI_BOOT_TIMEOUT_MS=10000
 	! job "2 0" "$stream" all_reduce 65536 0.1 || die "another host joins without a network"
 	set_0=
 	grep -q "rank 1 of 2 did not come" "$net_dir/err.0" || die "rank 0 without a network"
@@ -127,7 +136,7 @@ no_network()
 all_nics_excluded()
 {
 	# A rank that comes when rank 0 has ended waits, but it reads why.
-	export TUTTI_SOCKET_IFNAME=nosuch TUTTI_BOOT_TIMEOUT_MS=3000
+	export TUTTI_SOCKET_IFNAME=nosuch TUTTI_BOOT_TIMEOUT_MS=10000
 	! job "0 1" "$stream" all_reduce 65536 0.1 || die "no NIC: the job runs"
 	unset TUTTI_SOCKET_IFNAME TUTTI_BOOT_TIMEOUT_MS
 	for rank in 0 1; do
