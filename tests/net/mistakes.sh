@@ -11,15 +11,20 @@ stream=$BUILD/tests/net_stream
 # What is known within a second or two, on a machine that is ten times slower.
 soon=20000
 
-# As a command before a rank's: how long it took.
+# As a command before a rank's: how long it took. It begins once somebody listens where the ranks meet
+# (TEST_AFTER=listen), or another rank has ended (its number).
 make_timed()
 {
 	cat >"$net_dir/timed" <<-'END'
 		#!/bin/sh
-		sleep "${TEST_SLEEP:-0}"
+		dir=${0%/*}
+		case ${TEST_AFTER:-} in
+		listen) until ss -Hltn sport = :7711 | grep -q .; do sleep 0.02; done ;;
+		?*) until [ -e "$dir/ms.$TEST_AFTER" ]; do sleep 0.02; done ;;
+		esac
 		begin=$(date +%s%N) code=0
 		"$@" || code=$?
-		echo $((($(date +%s%N) - begin) / 1000000)) >"${0%/*}/ms.${TEST_AS:-$TUTTI_RANK}"
+		echo $((($(date +%s%N) - begin) / 1000000)) >"$dir/ms.${TEST_AS:-$TUTTI_RANK}"
 		exit "$code"
 	END
 	chmod +x "$net_dir/timed"
@@ -104,8 +109,8 @@ two_jobs_at_one_address()
 {
 	export TUTTI_COMM_ID=10.77.0.1:7711
 	set_0="TUTTI_NRANKS=3" set_1="TUTTI_NRANKS=3"
-	set_2="TUTTI_NRANKS=3 TUTTI_RANK=0 TEST_AS=2 TEST_SLEEP=1"
-	set_3="TUTTI_NRANKS=3 TUTTI_RANK=1 TEST_AS=3 TEST_SLEEP=2"
+	set_2="TUTTI_NRANKS=3 TUTTI_RANK=0 TEST_AS=2 TEST_AFTER=listen"
+	set_3="TUTTI_NRANKS=3 TUTTI_RANK=1 TEST_AS=3 TEST_AFTER=2"
 	all_fail "0 1 0 1" 60000
 	set_0='' set_1='' set_2='' set_3=''
 	sees "two jobs at one address" 2 TUTTI_ESYS "port 7711: Address already in use"
