@@ -91,14 +91,15 @@ all_lanes_die()
 	kind=$1 bytes=$2
 	net_rails 200 200
 	make_own_host
-	TUTTI_TIMEOUT_MS=5000 job_begin "0 1" "$net_dir/own_host" "$stream" "$kind" "$bytes" 60
+	# A call takes 0.1 s before, and the watch would tell of another error after 15 s.
+	TUTTI_TIMEOUT_MS=8000 until_stop "0 1" "$net_dir/own_host" "$stream" "$kind" "$bytes" "$net_dir/stop"
 	await_begin "$kind, all lanes die"
 	await "$kind, all lanes die: eth1 is used" has_sent 1 0 1000000
 	link 0 0 down
 	link 0 1 down
 	# What is said goes out within the timeout; leaving takes two seconds: one for data on its
 	# way, one to say goodbye over whatever NIC.
-	fails_soon "$kind, all lanes die" 60000 "0 1" eth0 eth1
+	fails_soon "$kind, all lanes die" 100000 "0 1" eth0 eth1
 }
 
 # What a rank has sent arrives, though it has left long before: 1 Mbit/s, half of it in the system.
@@ -123,9 +124,8 @@ receiver_killed()
 {
 	net_rails 200 200
 	make_own_host
-	job_begin "0 0 1 1" "$net_dir/own_host" "$stream" all_reduce 4194304 60
+	until_stop "0 0 1 1" "$net_dir/own_host" "$stream" all_reduce 4194304 "$net_dir/stop"
 	await_begin "a receiver is killed"
-	sleep 0.3
 	kill -9 "$(cat "$net_dir/pid.3")"
 	fails_soon "a receiver is killed" 20000 "0 1 2" "rank 3"
 }
