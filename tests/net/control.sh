@@ -44,12 +44,12 @@ goes_on()
 	done
 }
 
-# One of the second host; both of the first hear of it over the network, before its silence would tell
-# (16 s).
+# One of the second host; all hear of it over the network, by its connections that end. Its silence, which
+# would tell after 16 s, is told in other words.
 death_is_seen()
 {
 	kill -9 "$(cat "$net_dir/pid.3")"
-	fails_soon "$1, then rank 3 is killed" 10000 "0 1 2" "rank 3 .*it died"
+	fails_soon "$1, then rank 3 is killed" 100000 "0 1 2" "rank 3 .*goodbye: it died"
 }
 
 eth0_goes_down()
