@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEADLINE_NS INT64_C(40000000000)
+#define DEADLINE_NS INT64_C(150000000000)
 #define SLOW_NS     INT64_C(300000000)
 
 static const char *const how_names[NHOWS] = { "killed", "_exit",  "segv",   "two",

@@ -15,7 +15,7 @@ Kind = collections.namedtuple("Kind", "share what programs run")
 Place = collections.namedtuple("Place", "root tree work")
 
 # What still runs, or lies about, after this long is left behind.
-PATIENCE_S = 5
+PATIENCE_S = 60
 
 
 class Result:

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 /* So long a rank waits for one that died before it had come, which nobody can see. */
-#define BOOT_TIMEOUT "2500"
+#define BOOT_TIMEOUT "6000"
 /* A rank that served the others at init goes on with that for a while. */
-#define LEAK_TRIES   250
+#define LEAK_TRIES   3000
 #define LEAK_NAP_US  20000
 /* Calls between two of the common questions whether it is enough. */
 #define ASK_EVERY    4
