@@ -12,12 +12,12 @@ RANKS = 4
 BYTES = 20000
 
 
-def start_job(place, environment, seconds, kind="all_reduce"):
-    """Ranks over TCP of one host; what they say is piped."""
+def start_job(place, environment, over, kind="all_reduce"):
+    """Ranks over TCP of one host, until there is the file `over`; what they say is piped."""
     meet = os.path.join(place.work, "meet")
     more = {"TUTTI_NRANKS": str(RANKS), "TUTTI_COMM_FILE": meet, "TUTTI_TRANSPORT": "tcp",
             "TUTTI_DEBUG": "NONE"}
-    command = [os.path.join(place.tree, "tests/net_stream"), kind, str(BYTES), str(seconds)]
+    command = [os.path.join(place.tree, "tests/net_stream"), kind, str(BYTES), over]
     return [subprocess.Popen(command, env=environment(place, TUTTI_RANK=str(rank), **more),
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             for rank in range(RANKS)]
@@ -89,29 +89,32 @@ def attack(ports, draw, until):
 def run_one(place, environment, seed, seconds):
     """How many connections there were, and what is wrong, None: nothing."""
     draw = random.Random(seed)
-    meet = os.path.join(place.work, "meet")
-    ranks = start_job(place, environment, seconds)
+    over = os.path.join(place.work, "over")
+    ranks = start_job(place, environment, over)
     ranks[0].stdout.readline()  # "begin"
     ports = sorted(set().union(*(ports_of(rank.pid) for rank in ranks)))
     counts = []
     if ports:
-        until = time.monotonic() + seconds - 0.2
+        until = time.monotonic() + seconds
         threads = [threading.Thread(target=lambda own: counts.append(attack(ports, own, until)),
                                     args=(random.Random(draw.random()),)) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+    with open(over, "w", encoding="ascii"):
+        pass
     wrong = None if ports else "no rank listens\n"
     for rank, process in enumerate(ranks):
         try:
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=150)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
             wrong = f"rank {rank} does not end\n"
         if process.returncode or "bytes right" not in out:
             wrong = (wrong or "") + f"rank {rank}: status {process.returncode} {out} {err}\n"
-    if os.path.exists(meet):
-        os.remove(meet)
+    for path in (over, os.path.join(place.work, "meet")):
+        if os.path.exists(path):
+            os.remove(path)
     return sum(counts), wrong

@@ -15,10 +15,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RANKS = 4
-JOB_S = 2.5
+# So long a job goes on once the network is as it was.
+AFTER_S = 0.5
 # A rank that cannot be reached at all is given up after 16 s, and what the box has made of an encrypted
 # connection may be the beginning of something long.
-CUT_S = 40
+CUT_S = 150
 TIMEOUT_MS = 20000
 # What net_stream sends among other things, and sums of it.
 KNOWN = (0x6b6e6f, 0x776e20, 0x746578, 0x742021)
@@ -128,22 +129,26 @@ def run_one(place, environment, seed, may_cut):
     command, seconds = draw_event(draw, may_cut, is_sealed)
     told = (f"{kind} of {nbytes} bytes, {'encrypted, ' if is_sealed else ''}{command} for "
             f"{seconds or 'ever'} s\n")
+    # They run until there is that file, or until they fail: what is done to them is over before their end.
+    over = os.path.join(place.work, "over")
     with Network(seed) as network:
-        ranks = start(place, environment, network,
-                      [kind, str(nbytes), str(60 if seconds is None else JOB_S)], is_sealed)
+        ranks = start(place, environment, network, [kind, str(nbytes), over], is_sealed)
         ranks[0].stdout.readline()  # "begin"
         time.sleep(draw.uniform(0, 0.8))
         network.tell(command)
         if seconds is not None:
             time.sleep(seconds)
             network.tell("pass")
+            time.sleep(AFTER_S)
+            with open(over, "w", encoding="ascii"):
+                pass
         is_attack = command.split()[0] in ("flip", "swap", "replay", "take")
         wrong = judge(ranks, seconds is None or is_attack, seconds is None)
     if is_sealed and network.found:
         wrong += f"{network.found} frames can be read\n"
     if not is_sealed and kind != "all_reduce" and not network.found:
         wrong += "the box has not found what was sent for it to read\n"
-    meet = os.path.join(place.work, "meet")
-    if os.path.exists(meet):
-        os.remove(meet)
+    for path in (over, os.path.join(place.work, "meet")):
+        if os.path.exists(path):
+            os.remove(path)
     return Round(told, told + wrong if wrong else "", is_sealed, network.frames, network.changed)
