@@ -24,7 +24,7 @@ right "JOB_COMPLETION_INDEX" 2 "$net_dir/by-index"
 # Hosts that do not share the folder.
 spread "$net_dir/apart" 'sh -c '\''HOME=$HOME/$node RANK=$node exec "$0" "$@"'\'
 mkdir "$HOME/0" "$HOME/1"
-export TUTTI_BOOT_TIMEOUT_MS=4000
+export TUTTI_BOOT_TIMEOUT_MS=10000
 ! ip netns exec "$net-0" "$net_dir/apart" "$BUILD/tests/net_launched" 2 >"$net_dir/out" 2>"$net_dir/err" ||
 	die "two secrets are taken for one"
 unset TUTTI_BOOT_TIMEOUT_MS
