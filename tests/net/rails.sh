@@ -46,14 +46,14 @@ carried()
 	done
 }
 
-# streams NAME SHARE...: over that many rails, once all are in use. They are so slow that even a busy
+# streams NAME HOSTS KIND SHARE...: over that many rails, once all are in use. They are so slow that even a busy
 # machine keeps all of them full: how much each carries is then a matter of its rate, and how fast the
 # machine is does not matter.
 streams()
 {
 	name=$1
-	shift
-	until_stop "0 1" "$stream" send 1048576 "$net_dir/stop"
+	until_stop "$2" "$stream" "$3" 1048576 "$net_dir/stop"
+	shift 3
 	rail=0
 	for _; do
 		await "$name: eth$rail is used" has_sent "$rail" 0 400000
@@ -69,28 +69,28 @@ streams()
 equal_rails()
 {
 	net_rails 20 20
-	streams "two equal rails" 0.3 0.3
+	streams "two equal rails" "0 1" send 0.3 0.3
 	ok "two equal rails carry alike"
 }
 
 unequal_rails()
 {
 	net_rails 20 10 5
-	streams "three unequal rails" 0.4 0.12 0.05
+	streams "three unequal rails" "0 1" send 0.4 0.12 0.05
 	ok "rails of 2.5, 1.25 and 0.6 MB/s carry by their rates"
 }
 
 collectives()
 {
 	net_rails 400 400
-	count 0 1
 	for coll in all_reduce broadcast all_gather reduce_scatter send_recv; do
 		job "0 0 1 1" "$TUTTI" perf $coll -b 8 -e 2M -f 64 -i 2 -w 1 --json ||
 			die "$coll over two rails"
 		! grep -q '"wrong":[1-9]' "$net_dir/out.0" || die "$coll over two rails: wrong"
 		grep -q '"wrong":0' "$net_dir/out.0" || die "$coll over two rails: no results"
 	done
-	carried "collectives" 0.25 0.25
+	net_rails 40 40
+	streams "collectives" "0 0 1 1" all_reduce 0.25 0.25
 	ok "collectives of 2 x 2 ranks use both rails"
 }
 
