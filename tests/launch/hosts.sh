@@ -14,7 +14,8 @@ run()
 }
 code_of() { code=0; "$@" || code=$?; }
 
-# gone NAME: no process has it among its words any more.
+# gone NAME: no process has it among its words any more. A host that is held up for more than five seconds is
+# not waited for: its ranks end by themselves.
 gone() { ! pgrep -f "$1" >/dev/null; }
 
 right "tutti run --hosts" 4 "$TUTTI" run --rsh "$net_dir/rsh" --hosts 10.77.0.1,10.77.0.2 -n 4 --
@@ -52,12 +53,12 @@ code_of run --hosts 10.77.0.1,10.77.0.2,10.77.0.3 sh -c '[ $TUTTI_RANK = 1 ] && 
 [ "$code" = 7 ] || die "exit code $code, not 7"
 grep -q "rank 1 (process [0-9]*) ended with exit code 7" "$net_dir/err" || die "rank 1 is not named"
 grep -q "the remote shell to 10.77.0.2 ended with exit code 7; ending" "$net_dir/err" || die "its host"
-gone "$nap" || die "ranks are left"
+await "ranks end" gone "$nap"
 ok "an exit code ends the job and is handed on"
 
 code_of run --hosts 10.77.0.1,10.77.0.2 sh -c '[ $TUTTI_RANK = 1 ] && kill -SEGV $$; exec sleep '$nap
 [ "$code" = 139 ] || die "exit code $code, not 139"
-gone "$nap" || die "ranks are left"
+await "ranks end" gone "$nap"
 ok "a signal is 128 and its number"
 
 code_of run --keep-going --hosts 10.77.0.1,10.77.0.2 sh -c '[ $TUTTI_RANK = 1 ] && kill -9 $$; sleep 0.3; echo on'
@@ -104,7 +105,7 @@ ok "the secret is not kept once all hosts have it"
 kill -INT "$launcher"
 code_of wait "$runner"
 [ "$code" = 130 ] || die "SIGINT: exit code $code"
-gone "$nap" || die "SIGINT: ranks are left"
+await "SIGINT: ranks end" gone "$nap"
 ok "a signal to us ends the job"
 
 begin --hosts 10.77.0.1,10.77.0.2
@@ -128,7 +129,7 @@ ok "a remote shell that dies ends the job"
 
 code_of run --hosts 10.77.0.1,10.99.0.9 sleep $nap
 [ "$code" = 255 ] && grep -q 'no host 10.99.0.9' "$net_dir/err" || die "no such host: $code"
-gone "$nap" || die "no such host: ranks are left"
+await "no such host: ranks end" gone "$nap"
 code_of run --hosts 10.77.0.1,10.77.0.2 ./no-such-program
 [ "$code" = 127 ] || die "no such program: $code"
 code_of run --hosts localhost,10.77.0.2 true
