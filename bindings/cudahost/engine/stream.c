@@ -478,3 +478,116 @@ int tti_cuda_stream_mark(struct tti_cuda_stream *stream, const struct tti_cuda_j
 {
 	struct item *item = stamp ? item_create(stamp) : NULL;
 	int error;
+
+	if (stamp && !item)
+		return TTI_CUDA_ENOMEM;
+	error = open_queue(stream);
+	if (error)
+		goto out;
+	*out_is_idle = done(stream) == queued(stream);
+	if (item && !*out_is_idle) {
+		error = append(stream, item);
+		if (!error)
+			item = NULL;
+	}
+	if (!error)
+		*out = tti_cuda_stream_point(stream);
+	close_queue(stream);
+out:
+	free(item);
+	return error;
+}
+
+int tti_cuda_stream_await(struct tti_cuda_stream *stream, const struct tti_cuda_point *point)
+{
+	int error = tti_cuda_begin();
+
+	if (!error)
+		error = tti_cuda_capture_refuse(stream, TTI_CUDA_EISOLATION,
+						"waits for what is not captured");
+	if (error || is_past(point) || point->stream == stream)
+		return error;
+	error = open_queue(stream);
+	if (error)
+		return error;
+	error = append_await(stream, point->stream, point->number);
+	close_queue(stream);
+	return error;
+}
+
+/* -- What it is and has -------------------------------------------------------------------- */
+
+int tti_cuda_stream_busy(int device, struct tti_cuda_point **out, size_t *n)
+{
+	struct device *of = &devices[device];
+	struct tti_cuda_point *points = NULL;
+	size_t room = 0, count;
+
+	pthread_once(&once, init_devices);
+	for (;;) {
+		count = 0;
+		pthread_mutex_lock(&of->lock);
+		for (struct tti_cuda_stream *each = of->first; each; each = each->next) {
+			if (done(each) >= queued(each))
+				continue;
+			if (count < room)
+				points[count] = tti_cuda_stream_point(each);
+			count++;
+		}
+		pthread_mutex_unlock(&of->lock);
+		*n = count < room ? count : room;
+		*out = points;
+		if (count <= room)
+			return 0;
+		for (size_t at = 0; at < *n; at++)
+			tti_cuda_point_release(&points[at]);
+		free(points);
+		room = 2 * count;
+		points = malloc(room * sizeof(*points));
+		if (!points)
+			return tti_cuda_fail(TTI_CUDA_ENOMEM,
+					     "out of memory: %zu bytes to wait for %zu streams",
+					     room * sizeof(*points), count);
+	}
+}
+
+int tti_cuda_stream_device(const struct tti_cuda_stream *stream)
+{
+	return stream->device;
+}
+
+unsigned tti_cuda_stream_flags(const struct tti_cuda_stream *stream)
+{
+	return stream->flags;
+}
+
+int tti_cuda_stream_priority(const struct tti_cuda_stream *stream)
+{
+	return stream->priority;
+}
+
+uint64_t tti_cuda_stream_id(const struct tti_cuda_stream *stream)
+{
+	return stream->id;
+}
+
+enum tti_cuda_stream_role tti_cuda_stream_role(const struct tti_cuda_stream *stream)
+{
+	return stream->role;
+}
+
+struct tti_cuda_capture *tti_cuda_stream_capture(struct tti_cuda_stream *stream)
+{
+	return atomic_load_explicit(&stream->capture, memory_order_acquire);
+}
+
+/* Under the lock of captures. */
+void tti_cuda_stream_set_capture(struct tti_cuda_stream *stream, struct tti_cuda_capture *capture)
+{
+	struct device *of = &devices[stream->device];
+	const int more = (capture ? 1 : 0) - (tti_cuda_stream_capture(stream) ? 1 : 0);
+
+	if (waits_for_legacy(stream))
+		atomic_fetch_add(&of->ncaptured, more);
+	atomic_store_explicit(&stream->capture, capture, memory_order_release);
+}

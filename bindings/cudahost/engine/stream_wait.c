@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Programs that wait for streams and devices, or ask. */
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+/* The last of what the stream has. For the legacy stream that is behind all that others have. */
+static int last_point(struct tti_cuda_stream *stream, const char *what, struct tti_cuda_point *out)
+{
+	bool is_idle;
+	int error = tti_cuda_begin();
+
+	if (!error)
+		error = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, what);
+	if (error)
+		return error;
+	if (tti_cuda_stream_role(stream) == TTI_CUDA_STREAM_LEGACY)
+		return tti_cuda_stream_mark(stream, NULL, out, &is_idle);
+	*out = tti_cuda_stream_point(stream);
+	return 0;
+}
+
+int tti_cuda_stream_synchronize(struct tti_cuda_stream *stream)
+{
+	const int device = tti_cuda_stream_device(stream);
+	struct tti_cuda_point point;
+	int error = tti_cuda_device_may_wait("a stream is synchronised");
+
+	if (!error)
+		error = last_point(stream, "the stream is synchronised", &point);
+	if (error)
+		return error;
+	tti_cuda_point_wait(&point);
+	tti_cuda_point_release(&point);
+	return tti_cuda_device_failure(device);
+}
+
+int tti_cuda_stream_query(struct tti_cuda_stream *stream)
+{
+	const int device = tti_cuda_stream_device(stream);
+	struct tti_cuda_point point;
+	const int error = last_point(stream, "the stream is queried", &point);
+	bool is_done;
+
+	if (error)
+		return error;
+	is_done = tti_cuda_point_is_past(&point);
+	tti_cuda_point_release(&point);
+	return is_done ? tti_cuda_device_failure(device) : TTI_CUDA_ENOTREADY;
+}
+
+int tti_cuda_device_synchronize(int device)
+{
+	struct tti_cuda_point *points;
+	size_t n;
+	int error = tti_cuda_begin();
+
+	if (!error)
+		error = tti_cuda_device_check(device);
+	if (error)
+		return error;
+	error = tti_cuda_device_may_wait("a device is synchronised");
+	if (!error)
+		error = tti_cuda_capture_refuse_device(device, false, TTI_CUDA_ECAPTURE,
+						       "the device is synchronised");
+	if (!error)
+		error = tti_cuda_stream_busy(device, &points, &n);
+	if (error)
+		return error;
+	for (size_t at = 0; at < n; at++) {
+		tti_cuda_point_wait(&points[at]);
+		tti_cuda_point_release(&points[at]);
+	}
+	free(points);
+	return tti_cuda_device_failure(device);
+}
