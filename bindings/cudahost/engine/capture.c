@@ -478,3 +478,64 @@ int tti_cuda_capture_set_tail(struct tti_cuda_stream *stream, struct tti_cuda_no
 {
 	struct tti_cuda_capture *capture;
 	struct tti_cuda_nodes tail = { 0 };
+	struct tti_cuda_capture_member *member;
+	int error = tti_cuda_begin();
+
+	if (error)
+		return error;
+	lock();
+	capture = tti_cuda_capture_active(stream, &error);
+	if (!capture && !error)
+		error = tti_cuda_fail(TTI_CUDA_ESTATE,
+				      "stream %llu is not captured: it has no dependencies to set",
+				      (unsigned long long)tti_cuda_stream_id(stream));
+	if (!error)
+		error = tti_cuda_graph_check_nodes_locked(capture->graph, after, nafter);
+	if (error)
+		goto out;
+	member = tti_cuda_capture_find_member(capture, stream);
+	if (!tti_cuda_nodes_add(&tail, NULL)) {
+		error = TTI_CUDA_ENOMEM;
+		goto out;
+	}
+	tail.n = 0;
+	if (adds)
+		error = tti_cuda_capture_add_tail(&tail, member->tail.at, member->tail.n);
+	if (!error)
+		error = tti_cuda_capture_add_tail(&tail, after, nafter);
+	if (!error) {
+		const struct tti_cuda_nodes before = member->tail;
+
+		member->tail = tail;
+		tail = before;
+	}
+out:
+	unlock();
+	tti_cuda_nodes_release(&tail);
+	return error;
+}
+
+void tti_cuda_capture_get(struct tti_cuda_stream *stream, struct tti_cuda_capture_info *out)
+{
+	struct tti_cuda_capture *capture;
+
+	*out = (struct tti_cuda_capture_info){ .state = TTI_CUDA_CAPTURE_NONE };
+	if (!tti_cuda_stream_capture(stream) || tti_cuda_begin())
+		return;
+	lock();
+	capture = tti_cuda_stream_capture(stream);
+	if (capture && capture->state == TTI_CUDA_CAPTURE_ACTIVE) {
+		const struct tti_cuda_capture_member *member =
+			tti_cuda_capture_find_member(capture, stream);
+
+		out->state = TTI_CUDA_CAPTURE_ACTIVE;
+		out->graph = capture->graph;
+		out->tail = member->tail.at;
+		out->ntail = member->tail.n;
+	} else if (capture) {
+		out->state = TTI_CUDA_CAPTURE_INVALID;
+	}
+	if (capture)
+		out->id = capture->id;
+	unlock();
+}
