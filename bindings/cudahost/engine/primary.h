@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Primary contexts: one for each device. The runtime's calls use it, and the driver's programs may.
+ *
+ * Threads: every function may be called by any thread. */
+#ifndef TUTTI_CUDAHOST_ENGINE_PRIMARY_H
+#define TUTTI_CUDAHOST_ENGINE_PRIMARY_H
+
+#include <stdbool.h>
+
+#pragma GCC visibility push(default)
+
+/* For the runtime: from now on the calling thread is on the primary context of its current device,
+ * and that context is active. cudaSetDevice() and the first call that needs a device do this. */
+void tti_cuda_primary_use(void);
+/* The calling thread is on no context from now on (cuCtxSetCurrent(NULL)). */
+void tti_cuda_primary_leave(void);
+/* Whether the calling thread is on it by use(), and whether any thread of the process ever was. */
+bool tti_cuda_primary_in_use(void);
+bool tti_cuda_primary_ever_used(void);
+
+/* For the driver. release() is false if nobody holds it. */
+void tti_cuda_primary_retain(int device);
+bool tti_cuda_primary_release(int device);
+
+/* Not active from now on, whoever holds it (cudaDeviceReset, cuDevicePrimaryCtxReset). */
+void tti_cuda_primary_reset(int device);
+bool tti_cuda_primary_is_active(int device);
+
+/* The flags of cudaSetDeviceFlags() and cuDevicePrimaryCtxSetFlags(). */
+unsigned tti_cuda_primary_flags(int device);
+void tti_cuda_primary_set_flags(int device, unsigned flags);
+
+/* Peer access of a device to another: 0, EPEERON or EPEEROFF, EDEVICE. All devices are memory of this
+ * host, so that copies need no such access; programs ask whether they have asked for it. */
+int tti_cuda_primary_allow_peer(int device, int peer);
+int tti_cuda_primary_forbid_peer(int device, int peer);
+
+#pragma GCC visibility pop
+
+#endif
