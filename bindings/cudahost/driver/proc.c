@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Functions by their names: cuGetProcAddress(). */
+#include <string.h>
+
+#include "driver/driver.h"
+#include "engine/facts.h"
+
+/* All versions of all functions. */
+static const struct symbol {
+	const char *base; /* without _v2 and the like */
+	int since;        /* the release that brought this version */
+	bool is_per_thread;
+	void (*function)(void);
+} symbols[] = {
+#define REASON(name, text)
+#define PLAIN(name, base, since)             { #base, since, false, (void (*)(void))name },
+#define THREAD(name, base, since)            { #base, since, true, (void (*)(void))name },
+#define DONE(name, base, since)              PLAIN(name, base, since)
+#define DONE_Z(name, base, since, z)         PLAIN(name, base, since) THREAD(name##_ptsz, base, z)
+#define DONE_D(name, base, since, d)         PLAIN(name, base, since) THREAD(name##_ptds, base, d)
+#define REFUSED(name, base, since, why)      DONE(name, base, since)
+#define REFUSED_Z(name, base, since, z, why) DONE_Z(name, base, since, z)
+#define REFUSED_D(name, base, since, d, why) DONE_D(name, base, since, d)
+#include "driver/functions.def"
+};
+
+enum { NSYMBOLS = sizeof(symbols) / sizeof(symbols[0]) };
+
+/* The newest that the program's release knows; the thread's own where that is asked for. */
+static const struct symbol *find(const char *base, int release, bool per_thread, bool *is_known)
+{
+	const struct symbol *best = NULL;
+
+	*is_known = false;
+	for (int i = 0; i < NSYMBOLS; i++) {
+		const struct symbol *at = &symbols[i];
+
+		if (strcmp(at->base, base) != 0 || (at->is_per_thread && !per_thread))
+			continue;
+		*is_known = true;
+		if (at->since > release)
+			continue;
+		if (!best || at->is_per_thread > best->is_per_thread ||
+		    (at->is_per_thread == best->is_per_thread && at->since >= best->since))
+			best = at;
+	}
+	return best;
+}
+
+static int check(const char *base, void **out, int release, cuuint64_t flags)
+{
+	int bad = tti_driver_need(base, "cuGetProcAddress");
+
+	if (!bad)
+		bad = tti_driver_need(out, "cuGetProcAddress");
+	if (bad)
+		return bad;
+	*out = NULL;
+	if (release > TTI_CUDA_RELEASE)
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "cuGetProcAddress: %s of release %d: this is the driver of %d",
+				     base, release, TTI_CUDA_RELEASE);
+	if (flags & ~(cuuint64_t)(CU_GET_PROC_ADDRESS_LEGACY_STREAM |
+				  CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
+		return tti_cuda_fail(TTI_CUDA_EINVAL, "cuGetProcAddress: flags 0x%llx: 0, 1, 2",
+				     (unsigned long long)flags);
+	return TTI_CUDA_OK;
+}
+
+/* Not found is no error: *out is NULL then, and the status says why. */
+CUresult cuGetProcAddress_v2(const char *base, void **out, int release, cuuint64_t flags,
+			     CUdriverProcAddressQueryResult *status)
+{
+	const bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+	const struct symbol *found;
+	bool is_known;
+	const int bad = check(base, out, release, flags);
+
+	if (bad)
+		return tti_driver_result(bad);
+	found = find(base, release, per_thread, &is_known);
+	if (found)
+		memcpy(out, &found->function, sizeof(*out));
+	if (status && found)
+		*status = CU_GET_PROC_ADDRESS_SUCCESS;
+	else if (status)
+		*status = is_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+				   : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+	return CUDA_SUCCESS;
+}
+
+/* The first version has no status. */
+CUresult cuGetProcAddress(const char *base, void **out, int release, cuuint64_t flags)
+{
+	const CUresult rc = cuGetProcAddress_v2(base, out, release, flags, NULL);
+
+	if (rc || *out)
+		return rc;
+	return tti_driver_fail(CUDA_ERROR_NOT_FOUND,
+			       "cuGetProcAddress: release %d has no function %s", release, base);
+}
