@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Modules and libraries of kernels, and launches. Code of a GPU cannot run here. It can be loaded,
+ * and what is asked for by name has a handle, so that programs begin; a launch is an error that
+ * names the kernel. The code is not read: any name is found.
+ *
+ * A library is a module, and a kernel of a library is a function, as CUDA lets both be passed. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/driver.h"
+#include "engine/kernel.h"
+
+struct function {
+	struct function *next;
+	struct module *module;
+	char name[];
+};
+
+struct module {
+	struct module *next;
+	struct function *functions;
+};
+
+static struct module *modules; /* the newest first */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* -- Code ---------------------------------------------------------------------------------- */
+
+#define FATBIN_WRAPPER 0x466243b1u
+#define FATBIN         0xba55ed50u
+
+/* The beginning of an ELF file (a cubin), of a fat binary or of PTX, which is text. */
+static bool is_code(const unsigned char head[4])
+{
+	uint32_t magic;
+
+	memcpy(&magic, head, sizeof(magic));
+	return !memcmp(head, "\177ELF", 4) || magic == FATBIN_WRAPPER || magic == FATBIN ||
+	       (head[0] && strchr("./ \t\r\n", head[0]));
+}
+
+static int check_code(const void *code, const char *what)
+{
+	const int bad = tti_driver_need(code, what);
+
+	if (bad || is_code(code))
+		return bad;
+	return tti_cuda_fail(CUDA_ERROR_INVALID_IMAGE, "%s: this is no cubin, fat binary or PTX",
+			     what);
+}
+
+static int check_file(const char *path, const char *what)
+{
+	unsigned char head[4] = { 0 };
+	int fd, bad = tti_driver_need(path, what);
+	ssize_t n;
+
+	if (bad)
+		return bad;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return tti_cuda_fail(CUDA_ERROR_FILE_NOT_FOUND, "%s: %s: %m", what, path);
+	n = read(fd, head, sizeof(head));
+	close(fd);
+	if (n == sizeof(head) && is_code(head))
+		return TTI_CUDA_OK;
+	return tti_cuda_fail(CUDA_ERROR_INVALID_IMAGE, "%s: %s is no cubin, fat binary or PTX",
+			     what, path);
+}
+
+/* -- Modules ------------------------------------------------------------------------------- */
+
+static int load(struct module **out)
+{
+	struct module *module = calloc(1, sizeof(*module));
+
+	if (!module)
+		return tti_cuda_fail(TTI_CUDA_ENOMEM, "no memory for a module");
+	pthread_mutex_lock(&lock);
+	module->next = modules;
+	modules = module;
+	pthread_mutex_unlock(&lock);
+	*out = module;
+	return TTI_CUDA_OK;
+}
+
+/* NULL: there is none. The lock is held. */
+static struct module **find(const void *handle)
+{
+	struct module **at = &modules;
+
+	while (*at && *at != handle)
+		at = &(*at)->next;
+	return *at ? at : NULL;
+}
+
+static int no_module(const void *handle)
+{
+	return tti_cuda_fail(TTI_CUDA_EHANDLE,
+			     "%p is no module or library, or one that was unloaded", handle);
+}
+
+static int unload(const void *handle)
+{
+	struct module *module = NULL, **at;
+
+	pthread_mutex_lock(&lock);
+	at = find(handle);
+	if (at) {
+		module = *at;
+		*at = module->next;
+	}
+	pthread_mutex_unlock(&lock);
+	if (!module)
+		return no_module(handle);
+	for (struct function *f = module->functions, *next; f; f = next) {
+		next = f->next;
+		free(f);
+	}
+	free(module);
+	return TTI_CUDA_OK;
+}
+
+static struct function *make_function(struct module *module, const char *name)
+{
+	const size_t nbytes = strlen(name) + 1;
+	struct function *f = malloc(sizeof(*f) + nbytes);
+
+	if (!f)
+		return NULL;
+	memcpy(f->name, name, nbytes);
+	f->module = module;
+	f->next = module->functions;
+	module->functions = f;
+	return f;
+}
+
+static int get_function(const void *handle, const char *name, struct function **out)
+{
+	struct module **at;
+	struct function *f = NULL;
+	int bad = tti_driver_need(name, "the name of a kernel");
+
+	if (!bad)
+		bad = tti_driver_need(out, "the handle of a kernel");
+	if (bad)
+		return bad;
+	pthread_mutex_lock(&lock);
+	at = find(handle);
+	for (f = at ? (*at)->functions : NULL; f && strcmp(f->name, name) != 0; f = f->next)
+		;
+	if (at && !f)
+		f = make_function(*at, name);
+	pthread_mutex_unlock(&lock);
+	if (!at)
+		return no_module(handle);
+	if (!f)
+		return tti_cuda_fail(TTI_CUDA_ENOMEM, "no memory for kernel %s", name);
+	*out = f;
+	return TTI_CUDA_OK;
+}
+
+/* The function, which lives as long as its module. */
+static int find_function(const void *handle, struct function **out)
+{
+	struct function *f = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (struct module *at = modules; at && !f; at = at->next)
+		for (f = at->functions; f && f != handle; f = f->next)
+			;
+	pthread_mutex_unlock(&lock);
+	*out = f;
+	if (f)
+		return TTI_CUDA_OK;
+	return tti_cuda_fail(TTI_CUDA_EHANDLE, "%p is no kernel, or its module was unloaded",
+			     handle);
+}
+
+CUresult cuModuleLoad(CUmodule *out, const char *path)
+{
+	int bad = tti_driver_begin_context(NULL);
+
+	if (!bad)
+		bad = tti_driver_need(out, __func__);
+	if (!bad)
+		bad = check_file(path, __func__);
+	return tti_driver_result(bad ? bad : load((struct module **)out));
+}
+
+CUresult cuModuleLoadData(CUmodule *out, const void *code)
+{
+	int bad = tti_driver_begin_context(NULL);
+
+	if (!bad)
+		bad = tti_driver_need(out, __func__);
+	if (!bad)
+		bad = check_code(code, __func__);
+	return tti_driver_result(bad ? bad : load((struct module **)out));
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *code, unsigned noptions,
+			    CUjit_option *options, void **values)
+{
+	(void)noptions, (void)options, (void)values;
+	return cuModuleLoadData(out, code);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *out, const void *code)
+{
+	return cuModuleLoadData(out, code);
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	const int bad = tti_driver_begin();
+
+	return tti_driver_result(bad ? bad : unload(module));
+}
+
+CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
+{
+	const int bad = tti_driver_begin();
+
+	return tti_driver_result(bad ? bad : get_function(module, name, (struct function **)out));
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *out)
+{
+	const int bad = tti_driver_need(out, __func__);
+
+	if (!bad)
+		*out = CU_MODULE_LAZY_LOADING;
+	return tti_driver_result(bad);
+}
+
+/* -- Libraries ----------------------------------------------------------------------------- */
+
+CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *jit, void **jit_values,
+			   unsigned njit, CUlibraryOption *options, void **values,
+			   unsigned noptions)
+{
+	int bad = tti_driver_begin();
+
+	(void)jit, (void)jit_values, (void)njit, (void)options, (void)values, (void)noptions;
+	if (!bad)
+		bad = tti_driver_need(out, __func__);
+	if (!bad)
+		bad = check_code(code, __func__);
+	return tti_driver_result(bad ? bad : load((struct module **)out));
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *jit,
+			       void **jit_values, unsigned njit, CUlibraryOption *options,
+			       void **values, unsigned noptions)
+{
+	int bad = tti_driver_begin();
+
+	(void)jit, (void)jit_values, (void)njit, (void)options, (void)values, (void)noptions;
+	if (!bad)
+		bad = tti_driver_need(out, __func__);
+	if (!bad)
+		bad = check_file(path, __func__);
+	return tti_driver_result(bad ? bad : load((struct module **)out));
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	return cuModuleUnload((CUmodule)library);
+}
+
+CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary library, const char *name)
+{
+	return cuModuleGetFunction((CUfunction *)out, (CUmodule)library, name);
+}
+
+CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library)
+{
+	int bad = tti_driver_begin();
+
+	if (!bad)
+		bad = tti_driver_need(out, __func__);
+	pthread_mutex_lock(&lock);
+	const bool is_there = find(library);
+
+	pthread_mutex_unlock(&lock);
+	if (!bad && !is_there)
+		bad = no_module(library);
+	if (!bad)
+		*out = (CUmodule)library;
+	return tti_driver_result(bad);
+}
+
+/* -- Functions ----------------------------------------------------------------------------- */
+
+static int begin_function(const void *handle, const void *out, const char *what,
+			  struct function **f)
+{
+	int bad = tti_driver_begin();
+
+	if (!bad)
+		bad = tti_driver_need(out, what);
+	return bad ? bad : find_function(handle, f);
+}
+
+CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
+{
+	struct function *f;
+	const int bad = begin_function(kernel, out, __func__, &f);
+
+	if (!bad)
+		*out = (CUfunction)f;
+	return tti_driver_result(bad);
+}
+
+CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel kernel)
+{
+	struct function *f;
+	const int bad = begin_function(kernel, out, __func__, &f);
+
+	if (!bad)
+		*out = (CUlibrary)f->module;
+	return tti_driver_result(bad);
+}
+
+CUresult cuFuncGetModule(CUmodule *out, CUfunction function)
+{
+	struct function *f;
+	const int bad = begin_function(function, out, __func__, &f);
+
+	if (!bad)
+		*out = (CUmodule)f->module;
+	return tti_driver_result(bad);
+}
+
+CUresult cuFuncGetName(const char **out, CUfunction function)
+{
+	struct function *f;
+	const int bad = begin_function(function, out, __func__, &f);
+
+	if (!bad)
+		*out = f->name;
+	return tti_driver_result(bad);
+}
+
+CUresult cuKernelGetName(const char **out, CUkernel kernel)
+{
+	return cuFuncGetName(out, (CUfunction)kernel);
+}
+
+CUresult cuFuncIsLoaded(CUfunctionLoadingState *out, CUfunction function)
+{
+	struct function *f;
+	const int bad = begin_function(function, out, __func__, &f);
+
+	if (!bad)
+		*out = CU_FUNCTION_LOADING_STATE_LOADED;
+	return tti_driver_result(bad);
+}
+
+CUresult cuFuncLoad(CUfunction function)
+{
+	struct function *f;
+
+	return tti_driver_result(begin_function(function, function, __func__, &f));
+}
+
+/* -- Launches ------------------------------------------------------------------------------ */
+
+int tti_driver_kernel(CUfunction function, CUfunction other, const char *caller)
+{
+	struct function *f;
+	const int bad = find_function(function ? function : other, &f);
+
+	if (bad)
+		return bad;
+	/* The runtime's number for it, 98, is none of the driver's. */
+	tti_cuda_kernel_missed(f->name, caller);
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+static CUresult launch(CUfunction function, CUstream handle, const char *caller)
+{
+	struct tti_cuda_stream *stream;
+	const int bad = tti_driver_stream(handle, &stream);
+
+	return tti_driver_result(bad ? bad : tti_driver_kernel(function, NULL, caller));
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+			unsigned block_x, unsigned block_y, unsigned block_z, unsigned nshared,
+			CUstream stream, void **params, void **extra)
+{
+	(void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
+	(void)nshared, (void)params, (void)extra;
+	return launch(function, stream, __func__);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
+			  void **extra)
+{
+	const int bad = tti_driver_need(config, __func__);
+
+	(void)params, (void)extra;
+	return bad ? tti_driver_result(bad) : launch(function, config->hStream, __func__);
+}
+
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **params,
+			       void **extra)
+{
+	const int bad = tti_driver_need(config, __func__);
+
+	(void)params, (void)extra;
+	return bad ? tti_driver_result(bad)
+		   : launch(function, tti_driver_per_thread(config->hStream), __func__);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+				   unsigned grid_z, unsigned block_x, unsigned block_y,
+				   unsigned block_z, unsigned nshared, CUstream stream,
+				   void **params)
+{
+	(void)grid_x, (void)grid_y, (void)grid_z, (void)block_x, (void)block_y, (void)block_z;
+	(void)nshared, (void)params;
+	return launch(function, stream, __func__);
+}
+
+CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
+				 size_t nafter, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+	const int bad = tti_driver_need(params, __func__);
+
+	(void)out, (void)graph, (void)after, (void)nafter;
+	return tti_driver_result(
+		bad ? bad : tti_driver_kernel(params->func, (CUfunction)params->kern, __func__));
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
+			      size_t nafter, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+	const int bad = tti_driver_need(params, __func__);
+
+	(void)out, (void)graph, (void)after, (void)nafter;
+	return tti_driver_result(bad ? bad : tti_driver_kernel(params->func, NULL, __func__));
+}
