@@ -15,6 +15,7 @@
 #include "hosts.h"
 #include "launch.h"
 #include "run.h"
+#include "run_preload.h"
 #include "tool.h"
 
 enum {
@@ -22,6 +23,7 @@ enum {
 	OPT_NO_BIND,
 	OPT_KEEP_GOING,
 	OPT_SHARED_MALLOC,
+	OPT_GPUS,
 	OPT_HOSTS,
 	OPT_HOSTFILE,
 	OPT_SHELL,
@@ -163,41 +165,16 @@ static int start_ranks(struct launch *launch, const struct job *job)
 	return error;
 }
 
-/* The library that --shared-malloc preloads, in front of what the user preloads. */
-static bool preload_malloc(struct args *args)
+/* Each rank has that many devices, which are host memory. */
+static bool preload_gpus(struct args *args, int gpus)
 {
-	char self[PATH_MAX] = "", path[PATH_MAX + sizeof(TUTTI_MALLOC)], text[4 * PATH_MAX];
-	const char *others = "";
-	char *slash;
+	char text[16];
 
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || !(slash = strrchr(self, '/')))
-		return tool_error(args, "/proc/self/exe: %s", strerror(errno)), false;
-	*slash = '\0';
-	snprintf(path, sizeof(path), "%s/%s", self, TUTTI_MALLOC);
-	if (access(path, R_OK) < 0)
-		return tool_error(args,
-				  "--shared-malloc needs %s: %s: install it there, with the same "
-				  "version of tutti",
-				  path, strerror(errno)),
-		       false;
-	if (strpbrk(path, ": "))
-		return tool_error(args,
-				  "--shared-malloc: LD_PRELOAD cannot have '%s', with a space or "
-				  "a colon: install tutti elsewhere",
-				  path),
-		       false;
-	for (char **entry = environ; *entry; entry++)
-		if (strncmp(*entry, "LD_PRELOAD=", 11) == 0)
-			others = *entry + 11;
-	if (snprintf(text, sizeof(text), "%s%s%s", path, *others ? ":" : "", others) >=
-		    (int)sizeof(text) ||
-	    setenv("LD_PRELOAD", text, 1) != 0)
-		return tool_error(args,
-				  "--shared-malloc: LD_PRELOAD has %zu bytes already: make it "
-				  "shorter",
-				  strlen(others)),
-		       false;
-	return true;
+	snprintf(text, sizeof(text), "%d", gpus);
+	if (setenv("TUTTI_CUDAHOST_GPUS", text, 1) == 0)
+		return run_preload_cuda(args);
+	tool_error(args, "out of memory");
+	return false;
 }
 
 static int run_job(struct args *args, struct job *job)
@@ -217,7 +194,9 @@ static int run_job(struct args *args, struct job *job)
 		tool_error(args, "out of memory");
 		goto done;
 	}
-	if (job->shared_malloc && !preload_malloc(args))
+	if (job->shared_malloc && !run_preload_malloc(args))
+		goto done;
+	if (job->gpus && !preload_gpus(args, job->gpus))
 		goto done;
 	error = start_ranks(&launch, job);
 	code = launch_wait(&launch);
@@ -309,6 +288,7 @@ static int take_option(struct args *args, int id, const char *value, struct choi
 		return TOOL_GOOD;
 	if (id == ARGS_BAD ||
 	    (id == 'n' && !args_int(args, "-n", value, 1, 1 << 16, &job->nranks)) ||
+	    (id == OPT_GPUS && !args_int(args, "--gpus", value, 1, 64, &job->gpus)) ||
 	    (id == OPT_PORT && !args_int(args, "--port", value, 1, 65535, &choice->port)) ||
 	    (id == OPT_HOSTS && !hosts_parse(args, value, &choice->hosts)))
 		return TOOL_USAGE;
@@ -331,6 +311,9 @@ static int run_choice(struct args *args, struct choice *choice, bool has_program
 
 	if (choice->is_agent)
 		return run_agent(args);
+	/* Programs of NCCL often have all ranks in one process. */
+	if (!job->nranks && !choice->hosts.n && job->gpus)
+		job->nranks = 1;
 	if (!job->nranks && !choice->hosts.n)
 		return tool_usage(args, "say how many ranks to start: -n RANKS");
 	if (!has_program)
@@ -371,6 +354,8 @@ static const struct args_option options[] = {
 	{ OPT_KEEP_GOING, "keep-going", NULL, "a rank that fails does not end the others" },
 	{ OPT_SHARED_MALLOC, "shared-malloc", NULL,
 	  "have their large allocations where other ranks of the host reach them" },
+	{ OPT_GPUS, "gpus", "N",
+	  "each has N devices of CUDA, which are memory of the host, and NCCL" },
 	{ ARGS_JSON, "json", NULL, "print how it ended as JSON, after the output of the ranks" },
 	{ OPT_AGENT, "agent", NULL, "read what to start from standard input: how --hosts does it" },
 	{ 0 },
@@ -380,7 +365,8 @@ const struct command command_run = {
 	.name = "run",
 	.summary = "start the ranks of a program on this machine, or on several",
 	.usage = "run {-n RANKS | --hosts HOSTS | --hostfile FILE} [--tag] [--no-bind]\n"
-		 "                 [--keep-going] [--shared-malloc] [--] PROGRAM [ARGUMENTS...]",
+		 "                 [--keep-going] [--shared-malloc] [--gpus N] [--] PROGRAM "
+		 "[ARGUMENTS...]",
 	.notes =
 		"Every rank gets TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_FILE, from which\n"
 		"tutti_comm_init_env() makes the communicator, and TUTTI_PTRACER, our process, so\n"
@@ -400,6 +386,13 @@ const struct command command_run = {
 		"that collectives on them move each byte once. fork() copies it. For programs that "
 		"use\n"
 		"libtutti.so: it does nothing for those that are linked to libtutti.a.\n"
+		"With --gpus preloaded libraries are CUDA's runtime and driver and NCCL for "
+		"programs "
+		"of\n"
+		"them: the N devices of each process are memory of this host, and collectives are "
+		"Tutti's.\n"
+		"A kernel of a program is an error that names it. Without -n one process is "
+		"started.\n"
 		"The ranks meet in a folder below TMPDIR, /tmp or /dev/shm.\n"
 		"126: the program cannot be run, 127: it was not found.\n"
 		"\n"

@@ -24,6 +24,7 @@ struct job {
 	bool no_bind;
 	bool keep_going;
 	bool shared_malloc;
+	int gpus; /* devices of CUDA that each rank has, of host memory; 0: as the machine has it */
 	bool json;
 
 	/* Of an agent: */

@@ -156,13 +156,14 @@ static bool read_fields(struct args *args, json_t *root, struct job *job)
 	const char *secret = NULL, *host = NULL, *dir = NULL;
 	json_t *words = NULL, *variables = NULL;
 
-	if (json_unpack(root,
-			"{s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:i, s:b, s:b, s:b, s:b, s:o, s:o}",
-			"version", &version, "nranks", &job->nranks, "first_rank", &job->first_rank,
-			"nranks_all", &job->nranks_all, "secret", &secret, "host", &host, "dir",
-			&dir, "port", &port, "tag", &tag, "no_bind", &no_bind, "keep_going",
-			&keep_going, "shared_malloc", &shared_malloc, "program", &words,
-			"variables", &variables) != 0 ||
+	if (json_unpack(
+		    root,
+		    "{s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:i, s:b, s:b, s:b, s:b, s:i, s:o, s:o}",
+		    "version", &version, "nranks", &job->nranks, "first_rank", &job->first_rank,
+		    "nranks_all", &job->nranks_all, "secret", &secret, "host", &host, "dir", &dir,
+		    "port", &port, "tag", &tag, "no_bind", &no_bind, "keep_going", &keep_going,
+		    "shared_malloc", &shared_malloc, "gpus", &job->gpus, "program", &words,
+		    "variables", &variables) != 0 ||
 	    job->nranks < 1 || version != tutti_version()) {
 		tool_error(
 			args,

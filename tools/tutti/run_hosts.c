@@ -142,11 +142,12 @@ static bool make_text(struct remote *remote)
 	explicit_bzero(random, sizeof(random));
 	hosts_address(&remote->hosts->list[0], address, sizeof(address));
 	json_set_alloc_funcs(malloc, wipe_and_free);
-	remote->text = json_pack("{s:i, s:i, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:o, s:o}",
-				 "version", tutti_version(), "nranks_all", job->nranks, "secret",
-				 secret, "host", address, "dir", dir, "tag", job->tag, "no_bind",
-				 job->no_bind, "keep_going", job->keep_going, "shared_malloc",
-				 job->shared_malloc, "program", words, "variables", variables);
+	remote->text =
+		json_pack("{s:i, s:i, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:i, s:o, s:o}", "version",
+			  tutti_version(), "nranks_all", job->nranks, "secret", secret, "host",
+			  address, "dir", dir, "tag", job->tag, "no_bind", job->no_bind,
+			  "keep_going", job->keep_going, "shared_malloc", job->shared_malloc,
+			  "gpus", job->gpus, "program", words, "variables", variables);
 	explicit_bzero(secret, sizeof(secret));
 	wipe_stack();
 	if (!remote->text)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOOL_RUN_PRELOAD_H
+#define TOOL_RUN_PRELOAD_H
+
+#include <stdbool.h>
+
+#include "tool.h"
+
+/* Have what this process starts load the libraries of shared malloc, of a CUDA runtime on host memory and of NCCL,
+ * in front of what LD_PRELOAD names already. A library that is not there is an error that names it
+ * and the option. */
+bool run_preload_malloc(struct args *args);
+bool run_preload_cuda(struct args *args);
+
+#endif
