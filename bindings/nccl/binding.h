@@ -54,8 +54,9 @@ void tti_nccl_info(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 
 struct tti_nccl_stream;
 struct tti_nccl_lent;
+struct tti_nccl_held_op;
 
-/* `lock` is for `streams`, which a thread that aborts takes away. All else is changed by the
+/* `lock` is for `streams`, which a thread that aborts takes away, and `ops`. All else is changed by the
  * thread that uses the communicator. */
 struct ncclComm {
 	_Atomic int is_alive;
@@ -66,7 +67,9 @@ struct ncclComm {
 	bool is_finalized;
 	bool has_grow_id; /* ncclCommGetUniqueId() gave one that is not used */
 	pthread_mutex_t lock;
+	uint64_t serial; /* of the communicator, as handles are used again */
 	struct tti_nccl_lent *streams;
+	struct tti_nccl_held_op *ops;      /* those that are in graphs */
 	tutti_window_t signals;            /* NULL: no window was registered */
 	struct ncclWindow_vidmem *windows; /* all of this communicator */
 	struct ncclComm *next;             /* of those that are dead */
@@ -110,6 +113,34 @@ ncclResult_t tti_nccl_stream_of(ncclComm_t comm, cudaStream_t stream, tutti_stre
 tutti_status tti_nccl_streams_query(ncclComm_t comm);
 void tti_nccl_streams_wait(ncclComm_t comm);
 void tti_nccl_streams_release(ncclComm_t comm);
+/* What a call does on a stream of Tutti, or (over == NULL) at once; `work` is copied. */
+struct tti_nccl_action {
+	ncclComm_t comm;
+	cudaStream_t stream;
+	ncclRedOp_t op; /* if it was made by the program it lives as long as the graph */
+	tutti_status (*run)(const void *work, tutti_stream_t over);
+	const void *work;
+	size_t nbytes;
+};
+
+/* Do it on its stream. Where that is captured it becomes a part of the graph, in a group at its
+ * end. */
+ncclResult_t tti_nccl_do(const struct tti_nccl_action *action);
+/* The group of this thread ends: its calls on captured streams go into their graphs, or nowhere. */
+ncclResult_t tti_nccl_capture_end(bool dropped);
+bool tti_nccl_is_captured(cudaStream_t stream);
+/* Let each launch of the graph that `stream` is captured into call launch(arg, stream of the
+ * launch); drop(arg) at its end, or if this fails. An error of CUDA, or -1: the runtime has no
+ * function for it. */
+int tti_nccl_capture(cudaStream_t stream, int (*launch)(void *arg, void *stream),
+		     void (*drop)(void *arg), void *arg);
+/* Where the bytes at an address of the program are for this process: elsewhere if Tutti's CUDA
+ * runtime guards its devices' memory. */
+void *tti_nccl_reach(const void *address);
+/* Memory of this library becomes memory of the current device for Tutti's CUDA runtime, and does not any
+ * more. 0, also where there is no such runtime, or an error of CUDA. */
+int tti_nccl_adopt(void *memory, size_t nbytes);
+void tti_nccl_disown(void *memory);
 /* The device that is current, 0 where there is no CUDA runtime. Looks whether there is one. */
 int tti_nccl_current_device(void);
 /* Whether there was one when a communicator was made last, or a stream was used. */
@@ -149,6 +180,12 @@ void tti_nccl_group_spoil(ncclResult_t result);
 
 /* Of a communicator that is to be freed. */
 void tti_nccl_windows_free(ncclComm_t comm);
+
+/* An operator of a program (others are not counted) is in one more graph, or in one less. */
+ncclResult_t tti_nccl_op_hold(ncclComm_t comm, ncclRedOp_t op);
+void tti_nccl_op_let_go(ncclComm_t comm, ncclRedOp_t op);
+/* Of a communicator that is to be freed. */
+void tti_nccl_ops_free(ncclComm_t comm);
 
 /* -- Checks ------------------------------------------------------------------ */
 

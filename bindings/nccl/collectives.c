@@ -25,6 +25,14 @@ ncclResult_t tti_nccl_check_op(ncclComm_t comm, ncclRedOp_t op)
 			     (int)op, ncclNumOps - 1);
 }
 
+/* An operator that calls in graphs use. */
+struct tti_nccl_held_op {
+	struct tti_nccl_held_op *next;
+	ncclRedOp_t op;
+	int n;        /* of such calls */
+	bool is_over; /* the program has destroyed it */
+};
+
 struct call {
 	tutti_collective coll;
 	const void *send;
@@ -38,8 +46,9 @@ struct call {
 	const ncclCollConfig_t *config;
 };
 
-static tutti_status submit(const struct call *call, tutti_stream_t stream)
+static tutti_status submit(const void *work, tutti_stream_t stream)
 {
+	const struct call *const call = work;
 	const tutti_type type = (tutti_type)call->type;
 	const tutti_op op = (tutti_op)call->op;
 	const tutti_comm_t comm = call->comm->comm;
@@ -102,8 +111,8 @@ static ncclResult_t add_completion(const struct call *call)
 
 static ncclResult_t make_call(const struct call *call)
 {
-	tutti_stream_t stream = NULL;
 	ncclResult_t result = tti_nccl_comm_check(call->comm);
+	struct call reached = *call;
 
 	if (result == ncclSuccess)
 		result = tti_nccl_check_type(call->comm, call->type);
@@ -111,10 +120,11 @@ static ncclResult_t make_call(const struct call *call)
 		result = tti_nccl_check_op(call->comm, call->op);
 	if (result == ncclSuccess)
 		result = tti_nccl_call_config_check(call->comm, call->config, call->stream);
+	reached.send = tti_nccl_reach(call->send);
+	reached.recv = tti_nccl_reach(call->recv);
 	if (result == ncclSuccess)
-		result = tti_nccl_stream_of(call->comm, call->stream, &stream);
-	if (result == ncclSuccess)
-		result = tti_nccl_report(call->comm, submit(call, stream));
+		result = tti_nccl_do(&(struct tti_nccl_action){
+			call->comm, call->stream, call->op, submit, &reached, sizeof(reached) });
 	if (result == ncclSuccess && call->config && call->config->launchCompletionEvent)
 		result = add_completion(call);
 	return result;
@@ -299,16 +309,92 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *out, void *scalar, ncclDataT
 	if ((unsigned)residence > ncclScalarHostImmediate)
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "%d says nothing of when the scalar is read", (int)residence);
-	result = tti_nccl_report(comm, tutti_op_create_premul_sum(&op, scalar, (tutti_type)type,
-								  residence == ncclScalarDevice
-									  ? TUTTI_SCALAR_AT_CALL
-									  : TUTTI_SCALAR_NOW,
-								  comm->comm));
+	result = tti_nccl_report(comm, tutti_op_create_premul_sum(
+					       &op, tti_nccl_reach(scalar), (tutti_type)type,
+					       residence == ncclScalarDevice ? TUTTI_SCALAR_AT_CALL
+									     : TUTTI_SCALAR_NOW,
+					       comm->comm));
 	if (result == ncclSuccess)
 		*out = (ncclRedOp_t)op;
 	return result;
 }
 ALSO_NAMED(ncclRedOpCreatePreMulSum);
+
+/* Under the lock of the communicator. */
+static struct tti_nccl_held_op **find_held(ncclComm_t comm, ncclRedOp_t op)
+{
+	struct tti_nccl_held_op **at = &comm->ops;
+
+	while (*at && (*at)->op != op)
+		at = &(*at)->next;
+	return at;
+}
+
+ncclResult_t tti_nccl_op_hold(ncclComm_t comm, ncclRedOp_t op)
+{
+	struct tti_nccl_held_op *held;
+
+	if ((int)op < FIRST_MADE_OP)
+		return ncclSuccess;
+	pthread_mutex_lock(&comm->lock);
+	held = *find_held(comm, op);
+	if (!held) {
+		held = calloc(1, sizeof(*held));
+		if (held) {
+			held->op = op;
+			held->next = comm->ops;
+			comm->ops = held;
+		}
+	}
+	if (held)
+		held->n++;
+	pthread_mutex_unlock(&comm->lock);
+	return held ? ncclSuccess
+		    : tti_nccl_fail(comm, ncclSystemError, "an operator of a graph: out of memory");
+}
+
+void tti_nccl_op_let_go(ncclComm_t comm, ncclRedOp_t op)
+{
+	struct tti_nccl_held_op **at, *held = NULL;
+
+	if ((int)op < FIRST_MADE_OP)
+		return;
+	pthread_mutex_lock(&comm->lock);
+	at = find_held(comm, op);
+	if (*at && --(*at)->n == 0) {
+		held = *at;
+		*at = held->next;
+	}
+	pthread_mutex_unlock(&comm->lock);
+	if (held && held->is_over)
+		(void)tti_nccl_report(comm, tutti_op_destroy((tutti_op)op, comm->comm));
+	free(held);
+}
+
+void tti_nccl_ops_free(ncclComm_t comm)
+{
+	pthread_mutex_lock(&comm->lock);
+	while (comm->ops) {
+		struct tti_nccl_held_op *held = comm->ops;
+
+		comm->ops = held->next;
+		free(held);
+	}
+	pthread_mutex_unlock(&comm->lock);
+}
+
+/* Whether it is, so that the last graph destroys it. */
+static bool is_held(ncclComm_t comm, ncclRedOp_t op)
+{
+	struct tti_nccl_held_op *held;
+
+	pthread_mutex_lock(&comm->lock);
+	held = *find_held(comm, op);
+	if (held)
+		held->is_over = true;
+	pthread_mutex_unlock(&comm->lock);
+	return held != NULL;
+}
 
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
@@ -319,7 +405,7 @@ ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 				     "operator %d is NCCL's own, which is not destroyed", (int)op);
 	if (result == ncclSuccess)
 		result = tti_nccl_check_op(comm, op);
-	return result == ncclSuccess
+	return result == ncclSuccess && !is_held(comm, op)
 		       ? tti_nccl_report(comm, tutti_op_destroy((tutti_op)op, comm->comm))
 		       : result;
 }

@@ -32,6 +32,7 @@ static ncclComm_t reuse(void)
 
 ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 {
+	static _Atomic uint64_t serials;
 	ncclComm_t comm = reuse();
 
 	if (!comm) {
@@ -43,6 +44,7 @@ ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 	}
 	comm->comm = NULL;
 	comm->failed = ncclSuccess;
+	comm->serial = atomic_fetch_add(&serials, 1);
 	comm->device = tti_nccl_current_device();
 	comm->is_nonblocking = comm->is_finalized = comm->has_grow_id = false;
 	atomic_store(&comm->is_alive, 1);
@@ -56,6 +58,7 @@ void tti_nccl_comm_free(ncclComm_t comm)
 	atomic_store(&comm->is_alive, 0);
 	tti_nccl_windows_free(comm);
 	tti_nccl_streams_release(comm);
+	tti_nccl_ops_free(comm);
 	comm->next = NULL;
 	pthread_mutex_lock(&dead.lock);
 	if (dead.n++ == 0)

@@ -218,6 +218,10 @@ ncclResult_t pncclGroupEnd(void)
 	if (--group.depth > 0)
 		return result;
 	group.spoiled = ncclSuccess;
+	if (result == ncclSuccess)
+		result = tti_nccl_capture_end(false);
+	else
+		(void)tti_nccl_capture_end(true);
 	if (result != ncclSuccess) {
 		free_jobs(true);
 		return result;

@@ -6,12 +6,25 @@
 
 ncclResult_t pncclMemAlloc(void **out, size_t nbytes)
 {
-	return tti_nccl_report(NULL, tutti_mem_alloc(out, nbytes, NULL));
+	const ncclResult_t result = tti_nccl_report(NULL, tutti_mem_alloc(out, nbytes, NULL));
+	int error;
+
+	if (result != ncclSuccess || nbytes == 0)
+		return result;
+	error = tti_nccl_adopt(*out, nbytes);
+	if (error == 0)
+		return ncclSuccess;
+	(void)tti_nccl_report(NULL, tutti_mem_free(*out, NULL));
+	*out = NULL;
+	return tti_nccl_fail(NULL, ncclUnhandledCudaError,
+			     "the CUDA runtime gave error %d for %zu bytes of ncclMemAlloc()",
+			     error, nbytes);
 }
 ALSO_NAMED(ncclMemAlloc);
 
 ncclResult_t pncclMemFree(void *memory)
 {
+	tti_nccl_disown(memory);
 	return tti_nccl_report(NULL, tutti_mem_free(memory, NULL));
 }
 ALSO_NAMED(ncclMemFree);
@@ -28,8 +41,9 @@ static ncclResult_t add_now(void *work)
 {
 	struct registration *self = work;
 
-	return tti_nccl_report(self->comm, tutti_register(self->comm->comm, self->memory,
-							  self->nbytes, &self->reg));
+	return tti_nccl_report(self->comm,
+			       tutti_register(self->comm->comm, tti_nccl_reach(self->memory),
+					      self->nbytes, &self->reg));
 }
 
 /* The program has the handle still. */

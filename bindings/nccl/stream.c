@@ -12,6 +12,15 @@ typedef int (*launch_fn)(cudaStream_t stream, void (*fn)(void *), void *arg);
 typedef int (*get_device_fn)(int *device);
 typedef int (*set_device_fn)(int device);
 typedef int (*record_fn)(cudaEvent_t event, cudaStream_t stream);
+typedef int (*is_capturing_fn)(cudaStream_t stream, int *status);
+
+/* What Tutti's CUDA runtime on host memory has and NVIDIA's has not. */
+typedef int (*capture_fn)(void *stream, int (*launch)(void *arg, void *stream),
+			  void (*drop)(void *arg), void *arg);
+typedef int (*is_guarded_fn)(void);
+typedef void *(*reach_fn)(const void *address);
+typedef int (*adopt_fn)(void *memory, size_t nbytes);
+typedef int (*disown_fn)(void *memory);
 
 /* Found once, and kept. */
 static struct {
@@ -19,6 +28,11 @@ static struct {
 	_Atomic(get_device_fn) get_device;
 	_Atomic(set_device_fn) set_device;
 	_Atomic(record_fn) record;
+	_Atomic(is_capturing_fn) is_capturing;
+	_Atomic(capture_fn) capture;
+	_Atomic(reach_fn) reach; /* NULL: addresses are what they seem */
+	_Atomic(adopt_fn) adopt;
+	_Atomic(disown_fn) disown;
 } runtime;
 
 static _Thread_local int launch_error;
@@ -54,7 +68,8 @@ static struct {
  * Python loads is. */
 static void *find_symbol(const char *name)
 {
-	static const char *const sonames[] = { "libcudart.so.13", "libcudart.so.12" };
+	static const char *const sonames[] = { "libcudart.so.13", "libcudart.so.12",
+					       "libtutti_cudahost.so" };
 	void *symbol = dlsym(RTLD_DEFAULT, name);
 
 	for (size_t at = 0; !symbol && at < sizeof(sonames) / sizeof(sonames[0]); at++) {
@@ -78,6 +93,7 @@ static launch_fn get_launch(void)
 static launch_fn find_launch(void)
 {
 	launch_fn launch = get_launch();
+	is_guarded_fn is_guarded;
 
 	if (launch)
 		return launch;
@@ -87,6 +103,13 @@ static launch_fn find_launch(void)
 	atomic_store(&runtime.get_device, (get_device_fn)find_symbol("cudaGetDevice"));
 	atomic_store(&runtime.set_device, (set_device_fn)find_symbol("cudaSetDevice"));
 	atomic_store(&runtime.record, (record_fn)find_symbol("cudaEventRecord"));
+	atomic_store(&runtime.is_capturing, (is_capturing_fn)find_symbol("cudaStreamIsCapturing"));
+	atomic_store(&runtime.capture, (capture_fn)find_symbol("tti_cuda_capture_launcher"));
+	atomic_store(&runtime.adopt, (adopt_fn)find_symbol("tti_cuda_memory_adopt"));
+	atomic_store(&runtime.disown, (disown_fn)find_symbol("tti_cuda_memory_unregister"));
+	is_guarded = (is_guarded_fn)find_symbol("tti_cuda_memory_is_guarded");
+	if (is_guarded && is_guarded())
+		atomic_store(&runtime.reach, (reach_fn)find_symbol("tti_cuda_memory_reach"));
 	atomic_store(&runtime.launch, launch);
 	return launch;
 }
@@ -110,6 +133,51 @@ int tti_nccl_launch_error(void)
 
 	launch_error = 0;
 	return error;
+}
+
+/* The default stream of a device is never captured, that of a thread may be. */
+bool tti_nccl_is_captured(cudaStream_t stream)
+{
+	const is_capturing_fn is_capturing = stream && stream != LEGACY && find_launch()
+						     ? atomic_load(&runtime.is_capturing)
+						     : NULL;
+	int status = 0;
+
+	return is_capturing && is_capturing(stream, &status) == 0 && status == 1;
+}
+
+int tti_nccl_capture(cudaStream_t stream, int (*launch)(void *arg, void *stream),
+		     void (*drop)(void *arg), void *arg)
+{
+	const capture_fn capture = find_launch() ? atomic_load(&runtime.capture) : NULL;
+
+	if (capture)
+		return capture(stream, launch, drop, arg);
+	drop(arg);
+	return -1;
+}
+
+void *tti_nccl_reach(const void *address)
+{
+	const reach_fn reach = get_launch() ? atomic_load(&runtime.reach) : NULL;
+
+	return reach ? reach(address) : (void *)(uintptr_t)address;
+}
+
+int tti_nccl_adopt(void *memory, size_t nbytes)
+{
+	const adopt_fn adopt = find_launch() ? atomic_load(&runtime.adopt) : NULL;
+
+	return adopt ? adopt(memory, nbytes) : 0;
+}
+
+/* What was allocated before there was a runtime is not known to it. */
+void tti_nccl_disown(void *memory)
+{
+	const disown_fn disown = get_launch() ? atomic_load(&runtime.disown) : NULL;
+
+	if (memory && disown)
+		(void)disown(memory);
 }
 
 /* Returns the device that was current. */

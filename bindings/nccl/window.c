@@ -28,16 +28,16 @@ static ncclResult_t create_now(void *work)
 {
 	ncclWindow_t window = work;
 	const ncclComm_t comm = window->comm;
+	void *const memory = tti_nccl_reach(window->base);
 	tutti_status status = TUTTI_OK;
 
 	if (!comm->signals)
 		status = tutti_window_create(comm->comm, NULL, 0, &comm->signals);
 	/* Collectives and puts find it in place then, where ranks are threads. */
 	if (status == TUTTI_OK && window->nbytes > 0)
-		status = tutti_register(comm->comm, window->base, window->nbytes, &window->reg);
+		status = tutti_register(comm->comm, memory, window->nbytes, &window->reg);
 	if (status == TUTTI_OK)
-		status = tutti_window_create(comm->comm, window->base, window->nbytes,
-					     &window->window);
+		status = tutti_window_create(comm->comm, memory, window->nbytes, &window->window);
 	return tti_nccl_report(comm, status);
 }
 
@@ -167,8 +167,9 @@ struct transfer {
 	bool is_wait;
 };
 
-static tutti_status transfer_on(const struct transfer *self, tutti_stream_t stream)
+static tutti_status transfer_on(const void *work, tutti_stream_t stream)
 {
+	const struct transfer *const self = work;
 	const tutti_window_t signals = self->comm->signals;
 	tutti_status status = TUTTI_OK;
 
@@ -186,13 +187,10 @@ static tutti_status transfer_on(const struct transfer *self, tutti_stream_t stre
 static ncclResult_t transfer_now(void *work)
 {
 	const struct transfer self = *(struct transfer *)work;
-	tutti_stream_t stream;
-	ncclResult_t result;
 
 	free(work);
-	result = tti_nccl_stream_of(self.comm, self.stream, &stream);
-	return result == ncclSuccess ? tti_nccl_report(self.comm, transfer_on(&self, stream))
-				     : result;
+	return tti_nccl_do(&(struct tti_nccl_action){ self.comm, self.stream, ncclSum, transfer_on,
+						      &self, sizeof(self) });
 }
 
 static ncclResult_t add(const struct transfer *transfer)
@@ -253,7 +251,7 @@ ncclResult_t pncclPutSignal(const void *send, size_t count, ncclDataType_t type,
 				       .window = window,
 				       .offset = offset,
 				       .nbytes = nbytes,
-				       .from = send });
+				       .from = tti_nccl_reach(send) });
 }
 ALSO_NAMED(ncclPutSignal);
 

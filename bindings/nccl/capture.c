@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls on streams, and calls that become a part of a graph because their stream is captured.
+ *
+ * A call takes its place in the order of its communicator when it is made. In a graph it is made at
+ * each launch, by the thread that launches, on the stream that the graph is launched on: so all ranks
+ * that launch in the same order have the same order of calls. CUDA has no function for that, so
+ * it takes Tutti's CUDA runtime on host memory, which offers one. */
+#include "binding.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a launch fails with: the number of cudaErrorUnknown. The text is in ncclGetLastError(). */
+#define LAUNCH_FAILED 999
+
+struct step {
+	struct step *next;
+	ncclComm_t comm;
+	uint64_t serial; /* of the communicator, whose handle may be another's by now */
+	ncclRedOp_t op;
+	tutti_status (*run)(const void *work, tutti_stream_t over);
+	max_align_t work[];
+};
+
+/* What one launch does, as a group if it is more than one call. */
+struct replay {
+	struct replay *next;
+	cudaStream_t stream;
+	struct step *first, **end;
+};
+
+/* Of the group of this thread: one for each stream. */
+static _Thread_local struct replay *pending;
+
+static bool has_comm(const struct step *step)
+{
+	return atomic_load(&step->comm->is_alive) && step->comm->serial == step->serial;
+}
+
+static void drop(void *arg)
+{
+	struct replay *replay = arg;
+
+	while (replay->first) {
+		struct step *step = replay->first;
+
+		replay->first = step->next;
+		if (has_comm(step))
+			tti_nccl_op_let_go(step->comm, step->op);
+		free(step);
+	}
+	free(replay);
+}
+
+static ncclResult_t run_step(const struct step *step, cudaStream_t stream)
+{
+	tutti_stream_t over = NULL;
+	ncclResult_t result;
+
+	if (!has_comm(step))
+		return tti_nccl_fail(NULL, ncclInvalidUsage,
+				     "a graph is launched, and its communicator %p was destroyed",
+				     (void *)step->comm);
+	result = tti_nccl_comm_check(step->comm);
+	if (result == ncclSuccess)
+		result = tti_nccl_stream_of(step->comm, stream, &over);
+	return result == ncclSuccess ? tti_nccl_report(step->comm, step->run(step->work, over))
+				     : result;
+}
+
+/* At each launch of the graph. */
+static int launch(void *arg, void *stream)
+{
+	const struct replay *replay = arg;
+	ncclResult_t result, one;
+
+	if (!replay->first->next)
+		return run_step(replay->first, stream) == ncclSuccess ? 0 : LAUNCH_FAILED;
+	result = tti_nccl_report(NULL, tutti_group_start());
+	if (result != ncclSuccess)
+		return LAUNCH_FAILED;
+	for (const struct step *step = replay->first; step && result == ncclSuccess;
+	     step = step->next)
+		result = run_step(step, stream);
+	one = tti_nccl_report(NULL, tutti_group_end());
+	return result == ncclSuccess && one == ncclSuccess ? 0 : LAUNCH_FAILED;
+}
+
+/* It is the graph's, or nobody's. */
+static ncclResult_t give_to_graph(struct replay *replay)
+{
+	const ncclComm_t comm = replay->first->comm;
+	const cudaStream_t stream = replay->stream;
+	const int error = tti_nccl_capture(stream, launch, drop, replay);
+
+	if (error < 0)
+		return tti_nccl_fail(comm, ncclInvalidUsage,
+				     "stream %p is captured: that takes Tutti's CUDA runtime on "
+				     "host memory, with others calls cannot be in a graph",
+				     (void *)stream);
+	if (error)
+		return tti_nccl_fail(comm, ncclUnhandledCudaError,
+				     "the CUDA runtime gave error %d for a call on stream %p, "
+				     "which is captured",
+				     error, (void *)stream);
+	return ncclSuccess;
+}
+
+/* Its replay in the group of this thread. */
+static struct replay *find_pending(cudaStream_t stream)
+{
+	struct replay **at = &pending;
+
+	while (*at && (*at)->stream != stream)
+		at = &(*at)->next;
+	if (!*at) {
+		*at = calloc(1, sizeof(**at));
+		if (*at) {
+			(*at)->stream = stream;
+			(*at)->end = &(*at)->first;
+		}
+	}
+	return *at;
+}
+
+static ncclResult_t add_to_capture(const struct tti_nccl_action *action)
+{
+	struct step *step = calloc(1, sizeof(*step) + action->nbytes);
+	struct replay *replay = step ? find_pending(action->stream) : NULL;
+	ncclResult_t result;
+
+	if (!replay) {
+		free(step);
+		return tti_nccl_fail(action->comm, ncclSystemError,
+				     "a call that is captured: out of memory");
+	}
+	result = tti_nccl_op_hold(action->comm, action->op);
+	if (result != ncclSuccess) {
+		free(step);
+		if (!tti_nccl_in_group())
+			(void)tti_nccl_capture_end(true);
+		return result;
+	}
+	step->comm = action->comm;
+	step->serial = action->comm->serial;
+	step->op = action->op;
+	step->run = action->run;
+	memcpy(step->work, action->work, action->nbytes);
+	*replay->end = step;
+	replay->end = &step->next;
+	return tti_nccl_in_group() ? ncclSuccess : tti_nccl_capture_end(false);
+}
+
+ncclResult_t tti_nccl_capture_end(bool dropped)
+{
+	ncclResult_t result = ncclSuccess;
+
+	while (pending) {
+		struct replay *replay = pending;
+
+		pending = replay->next;
+		replay->next = NULL;
+		if (dropped || result != ncclSuccess || !replay->first)
+			drop(replay);
+		else
+			result = give_to_graph(replay);
+	}
+	return result;
+}
+
+ncclResult_t tti_nccl_do(const struct tti_nccl_action *action)
+{
+	tutti_stream_t over = NULL;
+	ncclResult_t result;
+
+	if (tti_nccl_is_captured(action->stream))
+		return add_to_capture(action);
+	result = tti_nccl_stream_of(action->comm, action->stream, &over);
+	return result == ncclSuccess
+		       ? tti_nccl_report(action->comm, action->run(action->work, over))
+		       : result;
+}
