@@ -478,3 +478,14 @@ int main(void)
 		TEST(a_thread_has_a_stream_that_ends_with_it_and_runs_what_it_has),
 		TEST(null_is_the_legacy_stream_or_the_threads),
 		TEST(a_point_outlives_its_stream),
+		TEST(a_point_is_not_of_what_is_queued_later),
+		TEST(many_wait_for_different_points),
+		TEST(what_a_job_fails_with_stays_for_the_device),
+		TEST(a_job_has_the_device_of_its_stream),
+		TEST(a_job_that_waits_for_streams_is_an_error),
+#undef TEST
+	};
+
+	setenv("TUTTI_CUDAHOST_GPUS", "2", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
