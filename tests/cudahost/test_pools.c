@@ -478,3 +478,107 @@ static void twice_body(void *arg)
 
 static void freed_twice_the_stream_fails(void **state)
 {
+	(void)state;
+	alone_run(twice_body, NULL);
+}
+
+/* -- Threads ------------------------------------------------------------------------------ */
+
+struct job {
+	char *at;
+	size_t nbytes;
+	char byte;
+};
+
+static int fill_job(void *arg)
+{
+	const struct job *const job = arg;
+
+	memset(job->at, job->byte, job->nbytes);
+	return 0;
+}
+
+static int check_job(void *arg)
+{
+	const struct job *const job = arg;
+
+	for (size_t i = 0; i < job->nbytes; i++)
+		CHECK(job->at[i] == job->byte);
+	return 0;
+}
+
+/* Nobody else has the memory between what is queued before its end and behind its beginning. */
+static void *use_pool(void *arg)
+{
+	struct tti_cuda_stream *const stream = new_stream();
+	uint32_t seed = (uint32_t)(uintptr_t)arg;
+
+	for (int i = 0; i < 300; i++) {
+		struct job *const job = malloc(sizeof(*job));
+		struct tti_cuda_job queued = { fill_job, NULL, job, TTI_CUDA_NODE_HOST, NULL };
+		void *at;
+
+		CHECK(job);
+		job->nbytes = 1 + alone_random(&seed) % 50000;
+		job->byte = (char)alone_random(&seed);
+		GOOD(tti_cuda_pool_alloc(NULL, job->nbytes, stream, &at));
+		job->at = at;
+		GOOD(tti_cuda_stream_push(stream, &queued));
+		queued.run = check_job;
+		queued.drop = free;
+		GOOD(tti_cuda_stream_push(stream, &queued));
+		GOOD(tti_cuda_pool_free(at, stream));
+		if (alone_random(&seed) % 16 == 0)
+			GOOD(tti_cuda_stream_synchronize(stream));
+	}
+	end_stream(stream);
+	return NULL;
+}
+
+static void threads_body(void *arg)
+{
+	struct tti_cuda_pool *const pool = tti_cuda_pool_default(0);
+	pthread_t threads[4];
+
+	GOOD(tti_cuda_pool_set(pool, THRESHOLD, *(const uint64_t *)arg));
+	for (uintptr_t i = 0; i < 4; i++)
+		CHECK(!pthread_create(&threads[i], NULL, use_pool, (void *)(i + 1)));
+	for (int i = 0; i < 4; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(get(pool, USED) == 0 && get(pool, USED_HIGH) > 0);
+	GOOD(tti_cuda_pool_trim(pool, 0));
+	CHECK(get(pool, RESERVED) == 0 && free_bytes() == 64 * MIB);
+}
+
+static void streams_never_share_memory_at_a_time(void **state)
+{
+	static const uint64_t thresholds[] = { 0, MIB, UINT64_MAX };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		alone_run(threads_body, (void *)(uintptr_t)&thresholds[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_is_freed_when_the_stream_comes_there),
+		cmocka_unit_test(a_stream_gets_what_it_has_freed_and_no_other_does),
+		cmocka_unit_test(no_bytes_are_no_memory),
+		cmocka_unit_test(memory_is_freed_once_either_way),
+		cmocka_unit_test(a_pool_keeps_as_much_as_its_threshold),
+		cmocka_unit_test(what_others_freed_is_not_used_where_that_is_forbidden),
+		cmocka_unit_test(what_pools_keep_is_given_to_those_who_need_it),
+		cmocka_unit_test(attributes_have_their_values),
+		cmocka_unit_test(the_current_pool_is_what_was_set_or_the_default),
+		cmocka_unit_test(memory_of_a_graph_lives_with_it),
+		cmocka_unit_test(memory_of_a_graph_is_freed_once_a_launch),
+		cmocka_unit_test(freed_twice_the_stream_fails),
+		cmocka_unit_test(streams_never_share_memory_at_a_time),
+	};
+
+	(void)setenv("TUTTI_CUDAHOST_MEMORY", "64M", 1);
+	(void)setenv("TUTTI_CUDAHOST_GPUS", "2", 1);
+	(void)unsetenv("TUTTI_CUDAHOST_GUARD");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
