@@ -478,3 +478,30 @@ static const char *const names[] = {
 #include "driver/functions.def"
 };
 
+enum { NNAMES = sizeof(names) / sizeof(names[0]) };
+
+_Static_assert(NNAMES == 637, "as many as release 13.0 exports");
+
+static void the_toolkit_exports_these_names(void **state)
+{
+	(void)state;
+#ifdef TTI_CUDA_STUB
+	void *stub = dlopen(TTI_CUDA_STUB, RTLD_LAZY | RTLD_LOCAL);
+
+	assert_non_null(stub);
+	for (int i = 0; i < NNAMES; i++)
+		if (!dlsym(stub, names[i]))
+			fail_msg("%s is not exported", names[i]);
+	dlclose(stub);
+#else
+	(void)names;
+	skip();
+#endif
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(the_toolkit_exports_these_names) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
