@@ -32,7 +32,8 @@ enum tti_cuda_error {
 	TTI_CUDA_EHANDLE = 400, /* no such stream, event, graph */
 	TTI_CUDA_ESTATE = 401,  /* not now: no capture, or already one */
 	TTI_CUDA_ENOTREADY = 600,
-	TTI_CUDA_ESYS = 999, /* a call of the system failed */
+	TTI_CUDA_ESYS = 999,    /* a call of the system failed */
+	TTI_CUDA_ELAUNCH = 719, /* something that was queued failed */
 	TTI_CUDA_ENOTSUPPORTED = 801,
 	TTI_CUDA_ECAPTURE = 900,   /* not while a stream is captured */
 	TTI_CUDA_ECAPTURED = 901,  /* the capture is not valid any more */

@@ -18,9 +18,10 @@ int tti_cuda_device_drain(int device)
 	if (error)
 		return error;
 	for (size_t at = 0; at < n; at++) {
-		tti_cuda_point_wait(&points[at]);
+		if (!error)
+			error = tti_cuda_point_wait(&points[at]);
 		tti_cuda_point_release(&points[at]);
 	}
 	free(points);
-	return 0;
+	return error;
 }

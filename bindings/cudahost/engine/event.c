@@ -295,8 +295,9 @@ int tti_cuda_event_synchronize(struct tti_cuda_event *event)
 		error = get_live(event, "an event is synchronised", &last);
 	if (error)
 		return error;
-	tti_cuda_point_wait(&last.point);
-	error = failure(&last);
+	error = tti_cuda_point_wait(&last.point);
+	if (!error)
+		error = failure(&last);
 	recorded_release(&last);
 	return error;
 }

@@ -16,69 +16,29 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
-#include "engine/internal.h"
+#include "engine/stream_impl.h"
 
-#define NOBODY UINT64_MAX
+#define NOBODY  UINT64_MAX
+#define HOLD_NS 2000000 /* between two questions whether it is over */
 
-struct item {
-	struct item *next;
-	struct tti_cuda_job job;
-};
-
-struct tti_cuda_stream {
-	_Atomic uint32_t holds; /* by itself while it runs, and by points */
-	int device;
-	unsigned flags;
-	int priority;
-	uint64_t id;
-	enum tti_cuda_stream_role role;
-	_Atomic(struct tti_cuda_capture *) capture;
-
-	pthread_mutex_t lock;
-	pthread_cond_t more, passed; /* for its thread, and for those who wait for a count */
-	struct item *first, **end;
-	_Atomic uint64_t queued, done;
-	uint64_t wanted; /* the least count that somebody waits for, or NOBODY */
-	bool has_thread;
-	bool sleeps; /* the thread, until `more` */
-	bool ends;
-
-	uint64_t joined_legacy;    /* a job waits for that count of the legacy stream, or did */
-	uint64_t joined_by_legacy; /* the reverse; under the device's lock */
-	struct tti_cuda_stream *next, **link; /* of the device; under its lock */
-};
-
-static struct device {
-	pthread_mutex_t lock; /* who has it may take a stream's */
-	struct tti_cuda_stream *first;
-	_Atomic(struct tti_cuda_stream *) legacy;
-	_Atomic int ncaptured; /* of those that wait for the legacy stream */
-} devices[TTI_CUDA_DEVICES_MOST];
+struct tti_cuda_stream_list tti_cuda_streams[TTI_CUDA_DEVICES_MOST];
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void init_devices(void)
 {
 	for (int device = 0; device < TTI_CUDA_DEVICES_MOST; device++)
-		pthread_mutex_init(&devices[device].lock, NULL);
+		pthread_mutex_init(&tti_cuda_streams[device].lock, NULL);
 }
 
-static bool waits_for_legacy(const struct tti_cuda_stream *stream)
+void tti_cuda_streams_begin(void)
 {
-	return stream->role != TTI_CUDA_STREAM_LEGACY &&
-	       !(stream->flags & TTI_CUDA_STREAM_NON_BLOCKING);
-}
-
-static uint64_t queued(const struct tti_cuda_stream *stream)
-{
-	return atomic_load_explicit(&stream->queued, memory_order_acquire);
-}
-
-static uint64_t done(const struct tti_cuda_stream *stream)
-{
-	return atomic_load_explicit(&stream->done, memory_order_acquire);
+	(void)pthread_once(&once, init_devices);
 }
 
 /* -- Life ----------------------------------------------------------------------------------- */
@@ -87,7 +47,7 @@ struct tti_cuda_stream *tti_cuda_stream_make(int device, enum tti_cuda_stream_ro
 					     unsigned flags, int priority)
 {
 	static _Atomic uint64_t ids;
-	struct device *of = &devices[device];
+	struct tti_cuda_stream_list *of = &tti_cuda_streams[device];
 	struct tti_cuda_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream) {
@@ -95,7 +55,7 @@ struct tti_cuda_stream *tti_cuda_stream_make(int device, enum tti_cuda_stream_ro
 			      sizeof(*stream));
 		return NULL;
 	}
-	pthread_once(&once, init_devices);
+	tti_cuda_streams_begin();
 	atomic_init(&stream->holds, 1);
 	stream->device = device;
 	stream->role = role;
@@ -137,7 +97,7 @@ static void let_go(struct tti_cuda_stream *stream)
 /* All is done, and no more comes. */
 static void finish(struct tti_cuda_stream *stream)
 {
-	struct device *of = &devices[stream->device];
+	struct tti_cuda_stream_list *of = &tti_cuda_streams[stream->device];
 
 	pthread_mutex_lock(&of->lock);
 	*stream->link = stream->next;
@@ -163,34 +123,43 @@ void tti_cuda_stream_end(struct tti_cuda_stream *stream)
 
 struct tti_cuda_stream *tti_cuda_stream_legacy(int device)
 {
-	return atomic_load_explicit(&devices[device].legacy, memory_order_acquire);
+	return atomic_load_explicit(&tti_cuda_streams[device].legacy, memory_order_acquire);
 }
 
 bool tti_cuda_stream_set_legacy(struct tti_cuda_stream *stream)
 {
 	struct tti_cuda_stream *none = NULL;
 
-	return atomic_compare_exchange_strong(&devices[stream->device].legacy, &none, stream);
+	return atomic_compare_exchange_strong(&tti_cuda_streams[stream->device].legacy, &none,
+					      stream);
 }
 
 /* -- Points --------------------------------------------------------------------------------- */
 
 static bool is_past(const struct tti_cuda_point *point)
 {
-	return !point->stream || done(point->stream) >= point->number;
+	return !point->stream || tti_cuda_stream_done(point->stream) >= point->number;
 }
 
-static void wait_for(struct tti_cuda_stream *stream, uint64_t number)
+/* 0, or why the stream is held, in `why`, too. */
+static int wait_for(struct tti_cuda_stream *stream, uint64_t number, char why[256])
 {
-	if (done(stream) >= number)
-		return;
+	int held = 0;
+
+	if (tti_cuda_stream_done(stream) >= number)
+		return 0;
 	pthread_mutex_lock(&stream->lock);
-	while (done(stream) < number) {
+	while (tti_cuda_stream_done(stream) < number && !held) {
+		held = stream->held;
+		if (held)
+			memcpy(why, stream->why, sizeof(stream->why));
 		if (number < stream->wanted)
 			stream->wanted = number;
-		pthread_cond_wait(&stream->passed, &stream->lock);
+		if (!held)
+			pthread_cond_wait(&stream->passed, &stream->lock);
 	}
 	pthread_mutex_unlock(&stream->lock);
+	return held;
 }
 
 /* In a child of fork() nothing comes to pass any more. */
@@ -199,10 +168,15 @@ bool tti_cuda_point_is_past(const struct tti_cuda_point *point)
 	return is_past(point);
 }
 
-void tti_cuda_point_wait(const struct tti_cuda_point *point)
+int tti_cuda_point_wait(const struct tti_cuda_point *point)
 {
-	if (point->stream && !is_past(point) && !tti_cuda_begin())
-		wait_for(point->stream, point->number);
+	char why[256];
+	int held = point->stream && !is_past(point) ? tti_cuda_begin() : 0;
+
+	if (held || !point->stream || is_past(point))
+		return held;
+	held = wait_for(point->stream, point->number, why);
+	return held ? tti_cuda_fail(held, "%s", why) : 0;
 }
 
 struct tti_cuda_point tti_cuda_point_share(const struct tti_cuda_point *point)
@@ -221,15 +195,43 @@ void tti_cuda_point_release(struct tti_cuda_point *point)
 
 struct tti_cuda_point tti_cuda_stream_point(struct tti_cuda_stream *stream)
 {
-	return (struct tti_cuda_point){ hold(stream), queued(stream) };
+	return (struct tti_cuda_point){ hold(stream), tti_cuda_stream_queued(stream) };
+}
+
+/* -- Being held ---------------------------------------------------------------------------- */
+
+/* Of the thread of a stream. */
+static _Thread_local struct tti_cuda_stream *running;
+
+static void set_held(struct tti_cuda_stream *stream, int error, const char *why)
+{
+	pthread_mutex_lock(&stream->lock);
+	stream->held = error;
+	snprintf(stream->why, sizeof(stream->why), "%s", why);
+	stream->wanted = NOBODY;
+	pthread_mutex_unlock(&stream->lock);
+	pthread_cond_broadcast(&stream->passed);
+}
+
+int tti_cuda_stream_hold(int error, const char *why, int (*is_over)(void *arg), void *arg)
+{
+	const struct timespec nap = { .tv_nsec = HOLD_NS };
+
+	if (!running)
+		return tti_cuda_fail(TTI_CUDA_EPOOL, "only a job of a stream can hold it");
+	set_held(running, error, why);
+	while (!is_over(arg))
+		nanosleep(&nap, NULL);
+	set_held(running, 0, "");
+	return 0;
 }
 
 /* -- The thread ----------------------------------------------------------------------------- */
 
 /* NULL: no more comes. */
-static struct item *next_item(struct tti_cuda_stream *stream)
+static struct tti_cuda_item *next_item(struct tti_cuda_stream *stream)
 {
-	struct item *item;
+	struct tti_cuda_item *item;
 
 	pthread_mutex_lock(&stream->lock);
 	while (!stream->first && !stream->ends) {
@@ -264,9 +266,10 @@ static void pass(struct tti_cuda_stream *stream)
 static void *run_stream(void *arg)
 {
 	struct tti_cuda_stream *stream = arg;
-	struct item *item;
+	struct tti_cuda_item *item;
 
 	tti_cuda_device_enter(stream->device);
+	running = stream;
 	while ((item = next_item(stream))) {
 		tti_cuda_job_run(stream->device, &item->job);
 		tti_cuda_job_drop(&item->job);
@@ -306,7 +309,7 @@ static int start_thread(struct tti_cuda_stream *stream)
 /* -- Queueing ------------------------------------------------------------------------------- */
 
 /* Under the lock. The item is the list's, or still the caller's if that fails. */
-static int append(struct tti_cuda_stream *stream, struct item *item)
+static int append(struct tti_cuda_stream *stream, struct tti_cuda_item *item)
 {
 	const int error = stream->has_thread ? 0 : start_thread(stream);
 
@@ -319,9 +322,9 @@ static int append(struct tti_cuda_stream *stream, struct item *item)
 	return 0;
 }
 
-static struct item *item_create(const struct tti_cuda_job *job)
+static struct tti_cuda_item *item_create(const struct tti_cuda_job *job)
 {
-	struct item *item = malloc(sizeof(*item));
+	struct tti_cuda_item *item = malloc(sizeof(*item));
 
 	if (item)
 		item->job = *job;
@@ -331,11 +334,27 @@ static struct item *item_create(const struct tti_cuda_job *job)
 	return item;
 }
 
+/* Of the stream that is waited for. */
+static int is_free(void *arg)
+{
+	struct tti_cuda_stream *stream = arg;
+	bool free;
+
+	pthread_mutex_lock(&stream->lock);
+	free = !stream->held;
+	pthread_mutex_unlock(&stream->lock);
+	return free;
+}
+
+/* Who waits for a stream that is held is held, too. */
 static int await_run(void *arg)
 {
 	const struct tti_cuda_point *point = arg;
+	char why[256];
+	int held;
 
-	wait_for(point->stream, point->number);
+	while ((held = wait_for(point->stream, point->number, why)))
+		tti_cuda_stream_hold(held, why, is_free, point->stream);
 	return 0;
 }
 
@@ -345,10 +364,10 @@ static void await_drop(void *arg)
 	free(arg);
 }
 
-static struct item *await_create(struct tti_cuda_stream *target, uint64_t number)
+static struct tti_cuda_item *await_create(struct tti_cuda_stream *target, uint64_t number)
 {
 	struct tti_cuda_point *point = malloc(sizeof(*point));
-	struct item *item;
+	struct tti_cuda_item *item;
 
 	if (!point) {
 		tti_cuda_fail(TTI_CUDA_ENOMEM, "out of memory: %zu bytes to wait for a stream",
@@ -367,7 +386,7 @@ static struct item *await_create(struct tti_cuda_stream *target, uint64_t number
 static int append_await(struct tti_cuda_stream *stream, struct tti_cuda_stream *target,
 			uint64_t number)
 {
-	struct item *item = await_create(target, number);
+	struct tti_cuda_item *item = await_create(target, number);
 	const int error = item ? append(stream, item) : TTI_CUDA_ENOMEM;
 
 	if (item && error) {
@@ -378,14 +397,14 @@ static int append_await(struct tti_cuda_stream *stream, struct tti_cuda_stream *
 }
 
 /* The legacy stream comes behind all that the blocking streams have. */
-static int join_blocking(struct device *of, struct tti_cuda_stream *legacy)
+static int join_blocking(struct tti_cuda_stream_list *of, struct tti_cuda_stream *legacy)
 {
 	for (struct tti_cuda_stream *each = of->first; each; each = each->next) {
-		const uint64_t number = queued(each);
+		const uint64_t number = tti_cuda_stream_queued(each);
 		int error;
 
-		if (!waits_for_legacy(each) || done(each) >= number ||
-		    each->joined_by_legacy >= number)
+		if (!tti_cuda_stream_waits_for_legacy(each) ||
+		    tti_cuda_stream_done(each) >= number || each->joined_by_legacy >= number)
 			continue;
 		error = append_await(legacy, each, number);
 		if (error)
@@ -398,10 +417,10 @@ static int join_blocking(struct device *of, struct tti_cuda_stream *legacy)
 static int join_legacy(struct tti_cuda_stream *stream)
 {
 	struct tti_cuda_stream *legacy = tti_cuda_stream_legacy(stream->device);
-	const uint64_t number = legacy ? queued(legacy) : 0;
+	const uint64_t number = legacy ? tti_cuda_stream_queued(legacy) : 0;
 	int error;
 
-	if (!legacy || done(legacy) >= number || stream->joined_legacy >= number)
+	if (!legacy || tti_cuda_stream_done(legacy) >= number || stream->joined_legacy >= number)
 		return 0;
 	error = append_await(stream, legacy, number);
 	if (!error)
@@ -420,13 +439,13 @@ static void close_queue(struct tti_cuda_stream *stream)
 	if (wakes)
 		pthread_cond_signal(&stream->more);
 	if (stream->role == TTI_CUDA_STREAM_LEGACY)
-		pthread_mutex_unlock(&devices[stream->device].lock);
+		pthread_mutex_unlock(&tti_cuda_streams[stream->device].lock);
 }
 
 /* Lock, and queue what must come before the next job: the waits for other streams. */
 static int open_queue(struct tti_cuda_stream *stream)
 {
-	struct device *of = &devices[stream->device];
+	struct tti_cuda_stream_list *of = &tti_cuda_streams[stream->device];
 	const bool is_legacy = stream->role == TTI_CUDA_STREAM_LEGACY;
 	int error = 0;
 
@@ -441,7 +460,7 @@ static int open_queue(struct tti_cuda_stream *stream)
 	pthread_mutex_lock(&stream->lock);
 	if (is_legacy)
 		error = join_blocking(of, stream);
-	else if (waits_for_legacy(stream))
+	else if (tti_cuda_stream_waits_for_legacy(stream))
 		error = join_legacy(stream);
 	if (error)
 		close_queue(stream);
@@ -450,7 +469,7 @@ static int open_queue(struct tti_cuda_stream *stream)
 
 int tti_cuda_stream_push(struct tti_cuda_stream *stream, const struct tti_cuda_job *job)
 {
-	struct item *item;
+	struct tti_cuda_item *item;
 	bool is_captured = false;
 	int error = tti_cuda_begin();
 
@@ -476,7 +495,7 @@ int tti_cuda_stream_push(struct tti_cuda_stream *stream, const struct tti_cuda_j
 int tti_cuda_stream_mark(struct tti_cuda_stream *stream, const struct tti_cuda_job *stamp,
 			 struct tti_cuda_point *out, bool *out_is_idle)
 {
-	struct item *item = stamp ? item_create(stamp) : NULL;
+	struct tti_cuda_item *item = stamp ? item_create(stamp) : NULL;
 	int error;
 
 	if (stamp && !item)
@@ -484,7 +503,7 @@ int tti_cuda_stream_mark(struct tti_cuda_stream *stream, const struct tti_cuda_j
 	error = open_queue(stream);
 	if (error)
 		goto out;
-	*out_is_idle = done(stream) == queued(stream);
+	*out_is_idle = tti_cuda_stream_done(stream) == tti_cuda_stream_queued(stream);
 	if (item && !*out_is_idle) {
 		error = append(stream, item);
 		if (!error)
@@ -513,81 +532,4 @@ int tti_cuda_stream_await(struct tti_cuda_stream *stream, const struct tti_cuda_
 	error = append_await(stream, point->stream, point->number);
 	close_queue(stream);
 	return error;
-}
-
-/* -- What it is and has -------------------------------------------------------------------- */
-
-int tti_cuda_stream_busy(int device, struct tti_cuda_point **out, size_t *n)
-{
-	struct device *of = &devices[device];
-	struct tti_cuda_point *points = NULL;
-	size_t room = 0, count;
-
-	pthread_once(&once, init_devices);
-	for (;;) {
-		count = 0;
-		pthread_mutex_lock(&of->lock);
-		for (struct tti_cuda_stream *each = of->first; each; each = each->next) {
-			if (done(each) >= queued(each))
-				continue;
-			if (count < room)
-				points[count] = tti_cuda_stream_point(each);
-			count++;
-		}
-		pthread_mutex_unlock(&of->lock);
-		*n = count < room ? count : room;
-		*out = points;
-		if (count <= room)
-			return 0;
-		for (size_t at = 0; at < *n; at++)
-			tti_cuda_point_release(&points[at]);
-		free(points);
-		room = 2 * count;
-		points = malloc(room * sizeof(*points));
-		if (!points)
-			return tti_cuda_fail(TTI_CUDA_ENOMEM,
-					     "out of memory: %zu bytes to wait for %zu streams",
-					     room * sizeof(*points), count);
-	}
-}
-
-int tti_cuda_stream_device(const struct tti_cuda_stream *stream)
-{
-	return stream->device;
-}
-
-unsigned tti_cuda_stream_flags(const struct tti_cuda_stream *stream)
-{
-	return stream->flags;
-}
-
-int tti_cuda_stream_priority(const struct tti_cuda_stream *stream)
-{
-	return stream->priority;
-}
-
-uint64_t tti_cuda_stream_id(const struct tti_cuda_stream *stream)
-{
-	return stream->id;
-}
-
-enum tti_cuda_stream_role tti_cuda_stream_role(const struct tti_cuda_stream *stream)
-{
-	return stream->role;
-}
-
-struct tti_cuda_capture *tti_cuda_stream_capture(struct tti_cuda_stream *stream)
-{
-	return atomic_load_explicit(&stream->capture, memory_order_acquire);
-}
-
-/* Under the lock of captures. */
-void tti_cuda_stream_set_capture(struct tti_cuda_stream *stream, struct tti_cuda_capture *capture)
-{
-	struct device *of = &devices[stream->device];
-	const int more = (capture ? 1 : 0) - (tti_cuda_stream_capture(stream) ? 1 : 0);
-
-	if (waits_for_legacy(stream))
-		atomic_fetch_add(&of->ncaptured, more);
-	atomic_store_explicit(&stream->capture, capture, memory_order_release);
 }

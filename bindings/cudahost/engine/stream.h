@@ -66,7 +66,8 @@ int tti_cuda_stream_push(struct tti_cuda_stream *stream, const struct tti_cuda_j
 struct tti_cuda_point tti_cuda_stream_point(struct tti_cuda_stream *stream);
 void tti_cuda_point_release(struct tti_cuda_point *point);
 bool tti_cuda_point_is_past(const struct tti_cuda_point *point);
-void tti_cuda_point_wait(const struct tti_cuda_point *point);
+/* 0, or what the stream is held with. */
+int tti_cuda_point_wait(const struct tti_cuda_point *point);
 
 /* Let all that is queued in `stream` from now on wait for the point. */
 int tti_cuda_stream_await(struct tti_cuda_stream *stream, const struct tti_cuda_point *point);
@@ -80,6 +81,12 @@ int tti_cuda_stream_synchronize(struct tti_cuda_stream *stream);
 int tti_cuda_stream_query(struct tti_cuda_stream *stream);
 /* All streams of a device; ECAPTURE where one is captured. */
 int tti_cuda_device_synchronize(int device);
+
+/* For a job that cannot go on, as a collective whose peer has died: its stream is held, so that nothing behind it
+ * runs on data that is not there, until is_over(arg) is not 0. Meanwhile functions that wait for the
+ * stream, or for one that waits for it, return `error` with the text `why`, and those that ask say
+ * ENOTREADY. EPOOL in a thread that runs no job. */
+int tti_cuda_stream_hold(int error, const char *why, int (*is_over)(void *arg), void *arg);
 
 /* The capture that the stream takes part in, or NULL. Borrowed; for graph.c. */
 struct tti_cuda_capture *tti_cuda_stream_capture(struct tti_cuda_stream *stream);

@@ -30,9 +30,9 @@ int tti_cuda_stream_synchronize(struct tti_cuda_stream *stream)
 		error = last_point(stream, "the stream is synchronised", &point);
 	if (error)
 		return error;
-	tti_cuda_point_wait(&point);
+	error = tti_cuda_point_wait(&point);
 	tti_cuda_point_release(&point);
-	return tti_cuda_device_failure(device);
+	return error ? error : tti_cuda_device_failure(device);
 }
 
 int tti_cuda_stream_query(struct tti_cuda_stream *stream)
@@ -68,9 +68,10 @@ int tti_cuda_device_synchronize(int device)
 	if (error)
 		return error;
 	for (size_t at = 0; at < n; at++) {
-		tti_cuda_point_wait(&points[at]);
+		if (!error)
+			error = tti_cuda_point_wait(&points[at]);
 		tti_cuda_point_release(&points[at]);
 	}
 	free(points);
-	return tti_cuda_device_failure(device);
+	return error ? error : tti_cuda_device_failure(device);
 }
