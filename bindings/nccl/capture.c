@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,83 @@ struct replay {
 /* Of the group of this thread: one for each stream. */
 static _Thread_local struct replay *pending;
 
+/* -- Calls that fail ------------------------------------------------------------------------ */
+
+static int goes_on(void *arg)
+{
+	const struct ncclComm *comm = arg;
+
+	return !atomic_load(&comm->is_alive) || atomic_load(&comm->lets_go);
+}
+
+/* As NCCL's kernels wait for ncclCommAbort(), the stream does, so that nothing takes for data what the call
+ * has not brought. Who waits for the stream is told, which NCCL does not do. */
+static void look_behind(tutti_status status, void *comm)
+{
+	char why[512];
+
+	if (status > TUTTI_STATUS_LOST || status == TUTTI_EABORTED || status == TUTTI_EREVOKED)
+		return;
+	(void)snprintf(why, sizeof(why), "NCCL: %s; ncclCommAbort() lets the stream go on",
+		       tutti_last_error(NULL));
+	tti_nccl_hold(why, goes_on, comm);
+}
+
+/* What was called in the group of this thread, each once. */
+struct called {
+	ncclComm_t comm;
+	tutti_stream_t over;
+};
+
+static _Thread_local struct {
+	struct called *list;
+	size_t n, room;
+} called;
+
+static void look_now(const struct called *one)
+{
+	/* Without it the failure is what ncclCommGetAsyncError() says. */
+	if (tutti_stream_call(one->over, look_behind, one->comm) != TUTTI_OK)
+		tti_nccl_info("a failure would not hold its stream: %s", tutti_last_error(NULL));
+}
+
+/* Behind what was just called. */
+static void look_later(ncclComm_t comm, tutti_stream_t over, bool is_grouped)
+{
+	const struct called one = { comm, over };
+
+	if (!over || !tti_nccl_can_hold())
+		return;
+	if (!is_grouped) {
+		look_now(&one);
+		return;
+	}
+	for (size_t i = 0; i < called.n; i++)
+		if (called.list[i].comm == comm && called.list[i].over == over)
+			return;
+	if (called.n == called.room) {
+		const size_t room = called.room ? 2 * called.room : 16;
+		struct called *list = realloc(called.list, room * sizeof(*list));
+
+		if (!list)
+			return;
+		called.list = list;
+		called.room = room;
+	}
+	called.list[called.n++] = one;
+}
+
+static void look_behind_group(bool dropped)
+{
+	for (size_t i = 0; i < called.n && !dropped; i++)
+		look_now(&called.list[i]);
+	free(called.list);
+	called.list = NULL;
+	called.n = called.room = 0;
+}
+
+/* -- Graphs --------------------------------------------------------------------------------- */
+
 static bool has_comm(const struct step *step)
 {
 	return atomic_load(&step->comm->is_alive) && step->comm->serial == step->serial;
@@ -54,7 +132,7 @@ static void drop(void *arg)
 	free(replay);
 }
 
-static ncclResult_t run_step(const struct step *step, cudaStream_t stream)
+static ncclResult_t run_step(const struct step *step, cudaStream_t stream, bool is_grouped)
 {
 	tutti_stream_t over = NULL;
 	ncclResult_t result;
@@ -66,8 +144,11 @@ static ncclResult_t run_step(const struct step *step, cudaStream_t stream)
 	result = tti_nccl_comm_check(step->comm);
 	if (result == ncclSuccess)
 		result = tti_nccl_stream_of(step->comm, stream, &over);
-	return result == ncclSuccess ? tti_nccl_report(step->comm, step->run(step->work, over))
-				     : result;
+	if (result == ncclSuccess)
+		result = tti_nccl_report(step->comm, step->run(step->work, over));
+	if (result == ncclSuccess)
+		look_later(step->comm, over, is_grouped);
+	return result;
 }
 
 /* At each launch of the graph. */
@@ -77,14 +158,18 @@ static int launch(void *arg, void *stream)
 	ncclResult_t result, one;
 
 	if (!replay->first->next)
-		return run_step(replay->first, stream) == ncclSuccess ? 0 : LAUNCH_FAILED;
+		return run_step(replay->first, stream, tti_nccl_in_group()) == ncclSuccess
+			       ? 0
+			       : LAUNCH_FAILED;
 	result = tti_nccl_report(NULL, tutti_group_start());
 	if (result != ncclSuccess)
 		return LAUNCH_FAILED;
 	for (const struct step *step = replay->first; step && result == ncclSuccess;
 	     step = step->next)
-		result = run_step(step, stream);
+		result = run_step(step, stream, true);
 	one = tti_nccl_report(NULL, tutti_group_end());
+	if (!tti_nccl_in_group())
+		look_behind_group(one != ncclSuccess);
 	return result == ncclSuccess && one == ncclSuccess ? 0 : LAUNCH_FAILED;
 }
 
@@ -157,6 +242,7 @@ ncclResult_t tti_nccl_capture_end(bool dropped)
 {
 	ncclResult_t result = ncclSuccess;
 
+	look_behind_group(dropped);
 	while (pending) {
 		struct replay *replay = pending;
 
@@ -178,7 +264,9 @@ ncclResult_t tti_nccl_do(const struct tti_nccl_action *action)
 	if (tti_nccl_is_captured(action->stream))
 		return add_to_capture(action);
 	result = tti_nccl_stream_of(action->comm, action->stream, &over);
-	return result == ncclSuccess
-		       ? tti_nccl_report(action->comm, action->run(action->work, over))
-		       : result;
+	if (result == ncclSuccess)
+		result = tti_nccl_report(action->comm, action->run(action->work, over));
+	if (result == ncclSuccess)
+		look_later(action->comm, over, tti_nccl_in_group());
+	return result;
 }

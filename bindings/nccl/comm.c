@@ -44,6 +44,7 @@ ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 	}
 	comm->comm = NULL;
 	comm->failed = ncclSuccess;
+	atomic_store(&comm->lets_go, 0);
 	comm->serial = atomic_fetch_add(&serials, 1);
 	comm->device = tti_nccl_current_device();
 	comm->is_nonblocking = comm->is_finalized = comm->has_grow_id = false;
@@ -106,6 +107,7 @@ ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm)
 	if (result != ncclSuccess)
 		return result;
 	comm->is_finalized = true;
+	atomic_store(&comm->lets_go, 1);
 	if (comm->is_nonblocking && tti_nccl_streams_query(comm) == TUTTI_AGAIN)
 		return ncclInProgress;
 	tti_nccl_streams_wait(comm);
@@ -202,6 +204,7 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int flags)
 	if (flags != NCCL_REVOKE_DEFAULT)
 		return tti_nccl_fail(comm, ncclInvalidArgument, "flags are %d: only 0 is known",
 				     flags);
+	atomic_store(&comm->lets_go, 1);
 	return tti_nccl_report(comm, tutti_comm_revoke(comm->comm));
 }
 ALSO_NAMED(ncclCommRevoke);

@@ -2,6 +2,7 @@
 /* How communicators are made. */
 #include "binding.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -310,6 +311,8 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *without, int nwithout, ncclCo
 	if (nwithout < 0 || (nwithout > 0 && !without))
 		return tti_nccl_fail(comm, ncclInvalidArgument, "%d ranks at %p are left out",
 				     nwithout, (void *)without);
+	if (flags == NCCL_SHRINK_ABORT)
+		atomic_store(&comm->lets_go, 1);
 	return begin(&birth, config, out);
 }
 ALSO_NAMED(ncclCommShrink);

@@ -21,6 +21,7 @@ typedef int (*is_guarded_fn)(void);
 typedef void *(*reach_fn)(const void *address);
 typedef int (*adopt_fn)(void *memory, size_t nbytes);
 typedef int (*disown_fn)(void *memory);
+typedef int (*hold_fn)(int error, const char *why, int (*is_over)(void *arg), void *arg);
 
 /* Found once, and kept. */
 static struct {
@@ -33,9 +34,13 @@ static struct {
 	_Atomic(reach_fn) reach; /* NULL: addresses are what they seem */
 	_Atomic(adopt_fn) adopt;
 	_Atomic(disown_fn) disown;
+	_Atomic(hold_fn) hold;
 } runtime;
 
 static _Thread_local int launch_error;
+
+/* The number of cudaErrorLaunchFailure. */
+#define LAUNCH_FAILURE 719
 
 /* The default streams: of a device, as 0 or 1, and of a thread. */
 #define LEGACY     ((cudaStream_t)(uintptr_t)1)
@@ -107,6 +112,7 @@ static launch_fn find_launch(void)
 	atomic_store(&runtime.capture, (capture_fn)find_symbol("tti_cuda_capture_launcher"));
 	atomic_store(&runtime.adopt, (adopt_fn)find_symbol("tti_cuda_memory_adopt"));
 	atomic_store(&runtime.disown, (disown_fn)find_symbol("tti_cuda_memory_unregister"));
+	atomic_store(&runtime.hold, (hold_fn)find_symbol("tti_cuda_stream_hold"));
 	is_guarded = (is_guarded_fn)find_symbol("tti_cuda_memory_is_guarded");
 	if (is_guarded && is_guarded())
 		atomic_store(&runtime.reach, (reach_fn)find_symbol("tti_cuda_memory_reach"));
@@ -155,6 +161,16 @@ int tti_nccl_capture(cudaStream_t stream, int (*launch)(void *arg, void *stream)
 		return capture(stream, launch, drop, arg);
 	drop(arg);
 	return -1;
+}
+
+bool tti_nccl_can_hold(void)
+{
+	return get_launch() && atomic_load(&runtime.hold);
+}
+
+void tti_nccl_hold(const char *why, int (*is_over)(void *arg), void *arg)
+{
+	(void)atomic_load (&runtime.hold)(LAUNCH_FAILURE, why, is_over, arg);
 }
 
 void *tti_nccl_reach(const void *address)

@@ -20,6 +20,9 @@ extern int cudaSetDevice(int device);
 extern int cudaMalloc(void **out, size_t nbytes);
 extern int cudaFree(void *memory);
 extern int cudaMemcpy(void *to, const void *from, size_t nbytes, int kind);
+extern int cudaMemcpyAsync(void *to, const void *from, size_t nbytes, int kind,
+			   cudaStream_t stream);
+extern int cudaStreamQuery(cudaStream_t stream);
 extern int cudaStreamCreate(cudaStream_t *out);
 extern int cudaStreamDestroy(cudaStream_t stream);
 extern int cudaStreamSynchronize(cudaStream_t stream);
@@ -30,9 +33,11 @@ extern int cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
 extern int cudaGraphDestroy(cudaGraph_t graph);
 extern int cudaGraphExecDestroy(cudaGraphExec_t graph);
 
-#define BY_ADDRESS    4
-#define THREAD_LOCAL  1
-#define CHECK_CU(...) CHECK((__VA_ARGS__) == 0)
+#define BY_ADDRESS     4
+#define THREAD_LOCAL   1
+#define NOT_READY      600
+#define LAUNCH_FAILURE 719
+#define CHECK_CU(...)  CHECK((__VA_ARGS__) == 0)
 
 static int *make(int value)
 {
@@ -180,6 +185,46 @@ static void ended(ncclComm_t comm, int rank, int n, void *arg)
 	CHECK_CU(cudaStreamDestroy(stream));
 }
 
+/* A rank that aborts leaves the others with a stream that is held: nothing runs on what has not come, who
+ * waits is told, and an abort lets it go on. */
+static void peers_that_go(ncclComm_t comm, int rank, int n, void *arg)
+{
+	ncclResult_t failed = ncclSuccess;
+	cudaStream_t stream;
+	int *x, *y;
+
+	(void)arg;
+	(void)n;
+	CHECK_CU(cudaSetDevice(rank));
+	CHECK_CU(cudaStreamCreate(&stream));
+	x = make(rank);
+	y = make(-1);
+	ranks_meet();
+	if (rank > 0) {
+		CHECK_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream));
+		CHECK_CU(cudaMemcpyAsync(y, x, sizeof(*x), BY_ADDRESS, stream));
+	}
+	ranks_meet();
+	if (rank > 0) {
+		CHECK(cudaStreamSynchronize(stream) == LAUNCH_FAILURE);
+		CHECK_OK(ncclCommGetAsyncError(comm, &failed));
+		CHECK(failed == ncclRemoteError);
+		CHECK(cudaStreamQuery(stream) == NOT_READY);
+	}
+	CHECK_OK(ncclCommAbort(comm));
+	ranks_ended();
+	CHECK_CU(cudaStreamSynchronize(stream));
+	CHECK_CU(cudaFree(x));
+	CHECK_CU(cudaFree(y));
+	CHECK_CU(cudaStreamDestroy(stream));
+}
+
+static void a_rank_that_goes_holds_the_streams_of_others(void **state)
+{
+	(void)state;
+	assert_int_equal(ranks_run(RANKS, peers_that_go, NULL), 0);
+}
+
 static void launches_keep_the_order_of_calls(void **state)
 {
 	(void)state;
@@ -211,6 +256,7 @@ int main(void)
 		cmocka_unit_test(a_group_is_one_part_of_a_graph),
 		cmocka_unit_test(operators_live_as_long_as_graphs),
 		cmocka_unit_test(a_communicator_that_ended_is_named),
+		cmocka_unit_test(a_rank_that_goes_holds_the_streams_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
