@@ -61,6 +61,7 @@ struct tti_nccl_held_op;
 struct ncclComm {
 	_Atomic int is_alive;
 	_Atomic int lets_go; /* streams that a failed call holds go on */
+	_Atomic int nholds;  /* such streams */
 	tutti_comm_t comm;   /* NULL: it will be made at the end of the group */
 	ncclResult_t failed; /* why it could not be made at the end of a group */
 	int device;
@@ -130,6 +131,8 @@ ncclResult_t tti_nccl_do(const struct tti_nccl_action *action);
 /* The group of this thread ends: its calls on captured streams go into their graphs, or nowhere. */
 ncclResult_t tti_nccl_capture_end(bool dropped);
 bool tti_nccl_is_captured(cudaStream_t stream);
+/* Let the streams go on that failed calls of the communicator hold, and wait until they do. */
+void tti_nccl_let_go(ncclComm_t comm);
 /* Of the thread of a stream: hold it, so that nothing runs on what a failed call has not brought, until
  * is_over(arg) is not 0; who waits for the stream is told `why`. Whether the runtime can do that. */
 bool tti_nccl_can_hold(void);

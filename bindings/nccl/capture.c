@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* What a launch fails with: the number of cudaErrorUnknown. The text is in ncclGetLastError(). */
 #define LAUNCH_FAILED 999
@@ -37,16 +38,32 @@ static _Thread_local struct replay *pending;
 
 /* -- Calls that fail ------------------------------------------------------------------------ */
 
-static int goes_on(void *arg)
+/* What a stream waits for after a failure of one of these. */
+struct looked {
+	size_t n;
+	ncclComm_t comms[];
+};
+
+static int one_goes_on(void *arg)
 {
 	const struct ncclComm *comm = arg;
 
 	return !atomic_load(&comm->is_alive) || atomic_load(&comm->lets_go);
 }
 
+static int any_goes_on(void *arg)
+{
+	const struct looked *looked = arg;
+
+	for (size_t i = 0; i < looked->n; i++)
+		if (one_goes_on(looked->comms[i]))
+			return 1;
+	return 0;
+}
+
 /* As NCCL's kernels wait for ncclCommAbort(), the stream does, so that nothing takes for data what the call
  * has not brought. Who waits for the stream is told, which NCCL does not do. */
-static void look_behind(tutti_status status, void *comm)
+static void hold_if_lost(tutti_status status, int (*goes_on)(void *), void *arg)
 {
 	char why[512];
 
@@ -54,7 +71,37 @@ static void look_behind(tutti_status status, void *comm)
 		return;
 	(void)snprintf(why, sizeof(why), "NCCL: %s; ncclCommAbort() lets the stream go on",
 		       tutti_last_error(NULL));
-	tti_nccl_hold(why, goes_on, comm);
+	tti_nccl_hold(why, goes_on, arg);
+}
+
+static void look_behind_one(tutti_status status, void *arg)
+{
+	struct ncclComm *comm = arg;
+
+	atomic_fetch_add(&comm->nholds, 1);
+	hold_if_lost(status, one_goes_on, comm);
+	atomic_fetch_sub(&comm->nholds, 1);
+}
+
+static void look_behind_some(tutti_status status, void *arg)
+{
+	struct looked *looked = arg;
+
+	for (size_t i = 0; i < looked->n; i++)
+		atomic_fetch_add(&looked->comms[i]->nholds, 1);
+	hold_if_lost(status, any_goes_on, looked);
+	for (size_t i = 0; i < looked->n; i++)
+		atomic_fetch_sub(&looked->comms[i]->nholds, 1);
+	free(looked);
+}
+
+void tti_nccl_let_go(ncclComm_t comm)
+{
+	const struct timespec nap = { .tv_nsec = 100000 };
+
+	atomic_store(&comm->lets_go, 1);
+	while (atomic_load(&comm->nholds) > 0)
+		(void)nanosleep(&nap, NULL);
 }
 
 /* What was called in the group of this thread, each once. */
@@ -68,22 +115,36 @@ static _Thread_local struct {
 	size_t n, room;
 } called;
 
-static void look_now(const struct called *one)
+/* Without it the failure is what ncclCommGetAsyncError() says. */
+static bool look(tutti_stream_t over, tutti_stream_fn fn, void *arg)
 {
-	/* Without it the failure is what ncclCommGetAsyncError() says. */
-	if (tutti_stream_call(one->over, look_behind, one->comm) != TUTTI_OK)
-		tti_nccl_info("a failure would not hold its stream: %s", tutti_last_error(NULL));
+	if (tutti_stream_call(over, fn, arg) == TUTTI_OK)
+		return true;
+	tti_nccl_info("a failure would not hold its stream: %s", tutti_last_error(NULL));
+	return false;
+}
+
+/* What was called on the stream of the first one: its status does not say on which communicator. */
+static void look_behind_stream(const struct called *first, size_t n)
+{
+	struct looked *looked = calloc(1, sizeof(*looked) + n * sizeof(ncclComm_t));
+
+	if (!looked)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (first[i].over == first->over)
+			looked->comms[looked->n++] = first[i].comm;
+	if (!look(first->over, look_behind_some, looked))
+		free(looked);
 }
 
 /* Behind what was just called. */
 static void look_later(ncclComm_t comm, tutti_stream_t over, bool is_grouped)
 {
-	const struct called one = { comm, over };
-
 	if (!over || !tti_nccl_can_hold())
 		return;
 	if (!is_grouped) {
-		look_now(&one);
+		(void)look(over, look_behind_one, comm);
 		return;
 	}
 	for (size_t i = 0; i < called.n; i++)
@@ -98,13 +159,19 @@ static void look_later(ncclComm_t comm, tutti_stream_t over, bool is_grouped)
 		called.list = list;
 		called.room = room;
 	}
-	called.list[called.n++] = one;
+	called.list[called.n++] = (struct called){ comm, over };
 }
 
 static void look_behind_group(bool dropped)
 {
-	for (size_t i = 0; i < called.n && !dropped; i++)
-		look_now(&called.list[i]);
+	for (size_t i = 0; i < called.n && !dropped; i++) {
+		bool is_first = true;
+
+		for (size_t j = 0; j < i; j++)
+			is_first &= called.list[j].over != called.list[i].over;
+		if (is_first)
+			look_behind_stream(&called.list[i], called.n - i);
+	}
 	free(called.list);
 	called.list = NULL;
 	called.n = called.room = 0;

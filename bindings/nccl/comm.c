@@ -107,7 +107,7 @@ ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm)
 	if (result != ncclSuccess)
 		return result;
 	comm->is_finalized = true;
-	atomic_store(&comm->lets_go, 1);
+	tti_nccl_let_go(comm);
 	if (comm->is_nonblocking && tti_nccl_streams_query(comm) == TUTTI_AGAIN)
 		return ncclInProgress;
 	tti_nccl_streams_wait(comm);
@@ -136,6 +136,7 @@ static ncclResult_t end(ncclComm_t comm, tutti_status (*end_in_tutti)(tutti_comm
 	if (result != ncclSuccess || !is_first_to_end(comm))
 		return result;
 	result = tti_nccl_report(comm, end_in_tutti(comm->comm));
+	tti_nccl_let_go(comm);
 	tti_nccl_comm_free(comm);
 	return result;
 }
@@ -204,7 +205,7 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int flags)
 	if (flags != NCCL_REVOKE_DEFAULT)
 		return tti_nccl_fail(comm, ncclInvalidArgument, "flags are %d: only 0 is known",
 				     flags);
-	atomic_store(&comm->lets_go, 1);
+	tti_nccl_let_go(comm);
 	return tti_nccl_report(comm, tutti_comm_revoke(comm->comm));
 }
 ALSO_NAMED(ncclCommRevoke);

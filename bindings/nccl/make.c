@@ -312,7 +312,7 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *without, int nwithout, ncclCo
 		return tti_nccl_fail(comm, ncclInvalidArgument, "%d ranks at %p are left out",
 				     nwithout, (void *)without);
 	if (flags == NCCL_SHRINK_ABORT)
-		atomic_store(&comm->lets_go, 1);
+		tti_nccl_let_go(comm);
 	return begin(&birth, config, out);
 }
 ALSO_NAMED(ncclCommShrink);

@@ -191,17 +191,23 @@ static void peers_that_go(ncclComm_t comm, int rank, int n, void *arg)
 {
 	ncclResult_t failed = ncclSuccess;
 	cudaStream_t stream;
-	int *x, *y;
+	ncclComm_t others;
+	int *x, *y, *z;
 
 	(void)arg;
-	(void)n;
 	CHECK_CU(cudaSetDevice(rank));
 	CHECK_CU(cudaStreamCreate(&stream));
 	x = make(rank);
 	y = make(-1);
+	z = make(1);
+	CHECK_OK(ncclCommSplit(comm, rank > 0 ? 0 : NCCL_SPLIT_NOCOLOR, rank, &others, NULL));
 	ranks_meet();
+	/* That the group fails does not say which of the two. */
 	if (rank > 0) {
+		CHECK_OK(ncclGroupStart());
+		CHECK_OK(ncclAllReduce(z, z, 1, ncclInt32, ncclSum, others, stream));
 		CHECK_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream));
+		CHECK_OK(ncclGroupEnd());
 		CHECK_CU(cudaMemcpyAsync(y, x, sizeof(*x), BY_ADDRESS, stream));
 	}
 	ranks_meet();
@@ -214,6 +220,8 @@ static void peers_that_go(ncclComm_t comm, int rank, int n, void *arg)
 	CHECK_OK(ncclCommAbort(comm));
 	ranks_ended();
 	CHECK_CU(cudaStreamSynchronize(stream));
+	CHECK(read_and_free(z) == (rank > 0 ? n - 1 : 1));
+	CHECK_OK(ncclCommDestroy(others));
 	CHECK_CU(cudaFree(x));
 	CHECK_CU(cudaFree(y));
 	CHECK_CU(cudaStreamDestroy(stream));
