@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Programs that wait for streams and devices, or ask. */
-#include <stdlib.h>
-
+#include "engine/drain.h"
 #include "engine/internal.h"
 
 /* The last of what the stream has. For the legacy stream that is behind all that others have. */
@@ -51,27 +50,16 @@ int tti_cuda_stream_query(struct tti_cuda_stream *stream)
 
 int tti_cuda_device_synchronize(int device)
 {
-	struct tti_cuda_point *points;
-	size_t n;
 	int error = tti_cuda_begin();
 
 	if (!error)
 		error = tti_cuda_device_check(device);
-	if (error)
-		return error;
-	error = tti_cuda_device_may_wait("a device is synchronised");
+	if (!error)
+		error = tti_cuda_device_may_wait("a device is synchronised");
 	if (!error)
 		error = tti_cuda_capture_refuse_device(device, false, TTI_CUDA_ECAPTURE,
 						       "the device is synchronised");
 	if (!error)
-		error = tti_cuda_stream_busy(device, &points, &n);
-	if (error)
-		return error;
-	for (size_t at = 0; at < n; at++) {
-		if (!error)
-			error = tti_cuda_point_wait(&points[at]);
-		tti_cuda_point_release(&points[at]);
-	}
-	free(points);
+		error = tti_cuda_device_drain(device);
 	return error ? error : tti_cuda_device_failure(device);
 }
