@@ -2,41 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cudahost/jobs.h"
-
-#define GLOBAL  TTI_CUDA_CAPTURE_GLOBAL
-#define THREAD  TTI_CUDA_CAPTURE_THREAD
-#define RELAXED TTI_CUDA_CAPTURE_RELAXED
-
-static void begin(struct tti_cuda_stream *stream, enum tti_cuda_capture_mode mode)
-{
-	assert_ok(tti_cuda_capture_begin(stream, mode, NULL, NULL, 0));
-}
-
-static struct tti_cuda_graph *end(struct tti_cuda_stream *stream)
-{
-	struct tti_cuda_graph *graph = NULL;
-
-	assert_ok(tti_cuda_capture_end(stream, &graph));
-	assert_non_null(graph);
-	return graph;
-}
-
-static void end_with(int error, struct tti_cuda_stream *stream)
-{
-	struct tti_cuda_graph *graph = (struct tti_cuda_graph *)stream;
-
-	assert_error(error, tti_cuda_capture_end(stream, &graph));
-	assert_null(graph);
-}
-
-static enum tti_cuda_capture_state state_of(struct tti_cuda_stream *stream)
-{
-	struct tti_cuda_capture_info info;
-
-	tti_cuda_capture_get(stream, &info);
-	return info.state;
-}
+#include "cudahost/captures.h"
 
 /* `to` comes behind what `from` has. */
 static void join(struct tti_cuda_stream *from, struct tti_cuda_stream *to)

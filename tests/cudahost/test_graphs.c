@@ -2,35 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cudahost/jobs.h"
-
-static struct tti_cuda_graph *make_graph(void)
-{
-	struct tti_cuda_graph *graph = NULL;
-
-	assert_ok(tti_cuda_graph_create(&graph));
-	return graph;
-}
-
-/* A node behind up to two others (NULL: none). */
-static struct tti_cuda_node *add(struct tti_cuda_graph *graph, struct step *step,
-				 struct tti_cuda_node *a, struct tti_cuda_node *b)
-{
-	struct tti_cuda_node *const after[] = { a, b };
-	const struct tti_cuda_job job = step_job(step);
-	struct tti_cuda_node *node = NULL;
-
-	assert_ok(tti_cuda_graph_add(graph, after, (size_t)(a ? 1 : 0) + (b ? 1 : 0), &job, &node));
-	return node;
-}
-
-static struct tti_cuda_exec *make_exec(const struct tti_cuda_graph *graph)
-{
-	struct tti_cuda_exec *exec = NULL;
-
-	assert_ok(tti_cuda_graph_instantiate(graph, &exec));
-	return exec;
-}
+#include "cudahost/graphs.h"
 
 /* Once, and wait. */
 static void run_graph(const struct tti_cuda_graph *graph)
@@ -43,15 +15,6 @@ static void run_graph(const struct tti_cuda_graph *graph)
 	assert_ok(tti_cuda_exec_destroy(exec));
 	assert_ok(tti_cuda_stream_destroy(stream));
 }
-
-#define STEPS(diary)                                                                 \
-	{                                                                            \
-		{ diary, 0, 0, 0, 0 }, { diary, 1, 0, 0, 0 }, { diary, 2, 0, 0, 0 }, \
-			{ diary, 3, 0, 0, 0 }, { diary, 4, 0, 0, 0 },                \
-		{                                                                    \
-			diary, 5, 0, 0, 0                                            \
-		}                                                                    \
-	}
 
 static void nodes_run_as_they_were_added_where_that_is_free(void **state)
 {
