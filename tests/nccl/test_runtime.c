@@ -236,11 +236,11 @@ static void an_error_of_the_runtime_is_told(void **state)
 	assert_int_equal(cudaStreamCreate(&stream), 0);
 	assert_int_equal(ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, stream),
 			 ncclSuccess);
-	fake_refuse(719);
+	fake_refuse(FAKE_LAUNCH, 719);
 	assert_int_equal(ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, stream),
 			 ncclUnhandledCudaError);
 	assert_non_null(strstr(ncclGetLastError(comm), "719"));
-	fake_refuse(0);
+	fake_refuse(FAKE_LAUNCH, 0);
 	assert_int_equal(ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, comm, stream),
 			 ncclSuccess);
 	assert_int_equal(ncclCommDestroy(comm), ncclSuccess);
