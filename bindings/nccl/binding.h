@@ -155,8 +155,39 @@ int tti_nccl_current_device(void);
 bool tti_nccl_has_runtime(void);
 /* Records an event on a stream. */
 ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm);
-/* The error of cudaLaunchHostFunc() in this thread's last call, which is cleared; 0: none. */
-int tti_nccl_launch_error(void);
+/* What a function of CUDA refused when something was queued. */
+struct tti_nccl_trouble {
+	const char *function;
+	int error;    /* 0: none */
+	bool is_made; /* what was queued is done all the same */
+};
+/* Of this thread since the last time that it was asked. */
+struct tti_nccl_trouble tti_nccl_take_trouble(void);
+/* A function of the CUDA runtime, NULL where there is none. */
+void *tti_nccl_find_symbol(const char *name);
+
+/* -- CUDA runtimes that are not Tutti's ----------------------------------------- */
+
+/* Whether the process has one: NVIDIA's, whose GPUs have memory that the host cannot reach. */
+bool tti_nccl_has_gpus(void);
+
+/* The rest is called where it has one. */
+/* What may wait for all GPUs is done now, while a communicator is made, and not when a call of another one
+ * waits for this thread's. */
+void tti_nccl_gpu_prepare(void);
+
+/* What holds a stream of CUDA: it counts how often something that was queued there is done. */
+struct tti_nccl_counter;
+typedef int (*tti_nccl_launch_fn)(cudaStream_t stream, void (*fn)(void *), void *arg);
+ncclResult_t tti_nccl_counter_take(ncclComm_t comm, struct tti_nccl_counter **out);
+/* All that was queued with it is done. NULL is fine. */
+void tti_nccl_counter_give_back(struct tti_nccl_counter *counter);
+/* Let a thread of CUDA call fn(arg) at its turn on `stream`, which then does nothing else until
+ * tti_nccl_counter_release(). The device of the stream is current. */
+void tti_nccl_counter_push(struct tti_nccl_counter *counter, cudaStream_t stream,
+			   tti_nccl_launch_fn launch, void (*fn)(void *), void *arg,
+			   struct tti_nccl_trouble *out);
+void tti_nccl_counter_release(struct tti_nccl_counter *counter);
 
 /* -- Groups ------------------------------------------------------------------ */
 

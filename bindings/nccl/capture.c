@@ -120,6 +120,7 @@ static bool look(tutti_stream_t over, tutti_stream_fn fn, void *arg)
 {
 	if (tutti_stream_call(over, fn, arg) == TUTTI_OK)
 		return true;
+	(void)tti_nccl_take_trouble();
 	tti_nccl_info("a failure would not hold its stream: %s", tutti_last_error(NULL));
 	return false;
 }
@@ -249,8 +250,8 @@ static ncclResult_t give_to_graph(struct replay *replay)
 
 	if (error < 0)
 		return tti_nccl_fail(comm, ncclInvalidUsage,
-				     "stream %p is captured: that takes Tutti's CUDA runtime on "
-				     "host memory, with others calls cannot be in a graph",
+				     "stream %p is captured: calls in captured graphs need Tutti's "
+				     "CUDA runtime on host memory",
 				     (void *)stream);
 	if (error)
 		return tti_nccl_fail(comm, ncclUnhandledCudaError,

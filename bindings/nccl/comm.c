@@ -47,6 +47,8 @@ ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 	atomic_store(&comm->lets_go, 0);
 	comm->serial = atomic_fetch_add(&serials, 1);
 	comm->device = tti_nccl_current_device();
+	if (tti_nccl_has_gpus())
+		tti_nccl_gpu_prepare();
 	comm->is_nonblocking = comm->is_finalized = comm->has_grow_id = false;
 	atomic_store(&comm->is_alive, 1);
 	tti_nccl_variables_tell();

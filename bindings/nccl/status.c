@@ -54,16 +54,17 @@ void tti_nccl_keep(ncclComm_t comm, const char *text)
 
 ncclResult_t tti_nccl_report(ncclComm_t comm, tutti_status status)
 {
-	int error;
+	const struct tti_nccl_trouble trouble = tti_nccl_take_trouble();
 
-	if (status >= 0)
+	if (status < 0)
+		tti_nccl_keep(comm, tutti_last_error(NULL));
+	if (!trouble.error || (status != TUTTI_ESYS && !trouble.is_made))
 		return tti_nccl_result(status);
-	tti_nccl_keep(comm, tutti_last_error(NULL));
-	error = status == TUTTI_ESYS ? tti_nccl_launch_error() : 0;
-	if (!error)
-		return tti_nccl_result(status);
-	return tti_nccl_fail(comm, ncclUnhandledCudaError,
-			     "cudaLaunchHostFunc() gave error %d, so the call was not made", error);
+	return tti_nccl_fail(comm, ncclUnhandledCudaError, "%s() gave error %d, so %s",
+			     trouble.function, trouble.error,
+			     trouble.is_made
+				     ? "the call is made, but its stream does not wait for it"
+				     : "the call was not made");
 }
 
 /* What is in force of TUTTI_DEBUG, which NCCL_DEBUG may have set. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams of CUDA: what Tutti queues there is done by cudaLaunchHostFunc() of the CUDA runtime that
- * the process has. Where it has none there are no streams but the default ones, on which calls
- * are made at once. */
+/* Streams of CUDA: what Tutti queues there comes to its turn by cudaLaunchHostFunc() of the CUDA runtime
+ * that the process has. In Tutti's own the function does it. In others it only says that the turn has come,
+ * as one thread may call the functions of all streams, and the stream is held until it is done. Where the
+ * process has none there are no streams but the default ones, on which calls are made at once. */
 #include "binding.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-typedef int (*launch_fn)(cudaStream_t stream, void (*fn)(void *), void *arg);
 typedef int (*get_device_fn)(int *device);
 typedef int (*set_device_fn)(int device);
 typedef int (*record_fn)(cudaEvent_t event, cudaStream_t stream);
@@ -25,7 +25,7 @@ typedef int (*hold_fn)(int error, const char *why, int (*is_over)(void *arg), vo
 
 /* Found once, and kept. */
 static struct {
-	_Atomic(launch_fn) launch;
+	_Atomic(tti_nccl_launch_fn) launch;
 	_Atomic(get_device_fn) get_device;
 	_Atomic(set_device_fn) set_device;
 	_Atomic(record_fn) record;
@@ -34,10 +34,10 @@ static struct {
 	_Atomic(reach_fn) reach; /* NULL: addresses are what they seem */
 	_Atomic(adopt_fn) adopt;
 	_Atomic(disown_fn) disown;
-	_Atomic(hold_fn) hold;
+	_Atomic(hold_fn) hold; /* NULL: the runtime is not Tutti's */
 } runtime;
 
-static _Thread_local int launch_error;
+static _Thread_local struct tti_nccl_trouble trouble;
 
 /* The number of cudaErrorLaunchFailure. */
 #define LAUNCH_FAILURE 719
@@ -49,9 +49,10 @@ static _Thread_local int launch_error;
 /* One stream of CUDA, for all communicators that use it. */
 struct tti_nccl_stream {
 	struct tti_nccl_stream *next;
-	cudaStream_t stream; /* never LEGACY, which is NULL, too */
-	int device;          /* of the communicator that used it first */
-	pthread_t thread;    /* PER_THREAD: whose it is */
+	cudaStream_t stream;              /* never LEGACY, which is NULL, too */
+	int device;                       /* of the communicator that used it first */
+	pthread_t thread;                 /* PER_THREAD: whose it is */
+	struct tti_nccl_counter *counter; /* NULL: the runtime is Tutti's */
 	tutti_stream_t over;
 	int nusers;
 };
@@ -71,7 +72,7 @@ static struct {
 
 /* As the library that this one was loaded for sees it; or one that is loaded, but hidden, as what
  * Python loads is. */
-static void *find_symbol(const char *name)
+void *tti_nccl_find_symbol(const char *name)
 {
 	static const char *const sonames[] = { "libcudart.so.13", "libcudart.so.12",
 					       "libtutti_cudahost.so" };
@@ -89,33 +90,37 @@ static void *find_symbol(const char *name)
 }
 
 /* What was found. A call does not look again: that takes longer than the call. */
-static launch_fn get_launch(void)
+static tti_nccl_launch_fn get_launch(void)
 {
 	return atomic_load(&runtime.launch);
 }
 
 /* The others first: who sees `launch` sees all of them. */
-static launch_fn find_launch(void)
+static tti_nccl_launch_fn find_launch(void)
 {
-	launch_fn launch = get_launch();
+	tti_nccl_launch_fn launch = get_launch();
 	is_guarded_fn is_guarded;
 
 	if (launch)
 		return launch;
-	launch = (launch_fn)find_symbol("cudaLaunchHostFunc");
+	launch = (tti_nccl_launch_fn)tti_nccl_find_symbol("cudaLaunchHostFunc");
 	if (!launch)
 		return NULL;
-	atomic_store(&runtime.get_device, (get_device_fn)find_symbol("cudaGetDevice"));
-	atomic_store(&runtime.set_device, (set_device_fn)find_symbol("cudaSetDevice"));
-	atomic_store(&runtime.record, (record_fn)find_symbol("cudaEventRecord"));
-	atomic_store(&runtime.is_capturing, (is_capturing_fn)find_symbol("cudaStreamIsCapturing"));
-	atomic_store(&runtime.capture, (capture_fn)find_symbol("tti_cuda_capture_launcher"));
-	atomic_store(&runtime.adopt, (adopt_fn)find_symbol("tti_cuda_memory_adopt"));
-	atomic_store(&runtime.disown, (disown_fn)find_symbol("tti_cuda_memory_unregister"));
-	atomic_store(&runtime.hold, (hold_fn)find_symbol("tti_cuda_stream_hold"));
-	is_guarded = (is_guarded_fn)find_symbol("tti_cuda_memory_is_guarded");
+	atomic_store(&runtime.get_device, (get_device_fn)tti_nccl_find_symbol("cudaGetDevice"));
+	atomic_store(&runtime.set_device, (set_device_fn)tti_nccl_find_symbol("cudaSetDevice"));
+	atomic_store(&runtime.record, (record_fn)tti_nccl_find_symbol("cudaEventRecord"));
+	atomic_store(&runtime.is_capturing,
+		     (is_capturing_fn)tti_nccl_find_symbol("cudaStreamIsCapturing"));
+	atomic_store(&runtime.capture,
+		     (capture_fn)tti_nccl_find_symbol("tti_cuda_capture_launcher"));
+	atomic_store(&runtime.adopt, (adopt_fn)tti_nccl_find_symbol("tti_cuda_memory_adopt"));
+	atomic_store(&runtime.disown,
+		     (disown_fn)tti_nccl_find_symbol("tti_cuda_memory_unregister"));
+	atomic_store(&runtime.hold, (hold_fn)tti_nccl_find_symbol("tti_cuda_stream_hold"));
+	is_guarded = (is_guarded_fn)tti_nccl_find_symbol("tti_cuda_memory_is_guarded");
 	if (is_guarded && is_guarded())
-		atomic_store(&runtime.reach, (reach_fn)find_symbol("tti_cuda_memory_reach"));
+		atomic_store(&runtime.reach,
+			     (reach_fn)tti_nccl_find_symbol("tti_cuda_memory_reach"));
 	atomic_store(&runtime.launch, launch);
 	return launch;
 }
@@ -133,12 +138,17 @@ int tti_nccl_current_device(void)
 	return get && get(&device) == 0 ? device : 0;
 }
 
-int tti_nccl_launch_error(void)
+struct tti_nccl_trouble tti_nccl_take_trouble(void)
 {
-	const int error = launch_error;
+	const struct tti_nccl_trouble taken = trouble;
 
-	launch_error = 0;
-	return error;
+	trouble.error = 0;
+	return taken;
+}
+
+bool tti_nccl_has_gpus(void)
+{
+	return get_launch() && !atomic_load(&runtime.hold);
 }
 
 /* The default stream of a device is never captured, that of a thread may be. */
@@ -218,11 +228,25 @@ static void leave_device(int device, int before)
 static int push(void *queue, tutti_queue_fn fn, void *arg)
 {
 	const struct tti_nccl_stream *stream = queue;
+	struct tti_nccl_trouble pushed = { "cudaLaunchHostFunc", 0, false };
 	const int before = enter_device(stream->device);
 
-	launch_error = atomic_load(&runtime.launch)(stream->stream, fn, arg);
+	if (stream->counter)
+		tti_nccl_counter_push(stream->counter, stream->stream, get_launch(), fn, arg,
+				      &pushed);
+	else
+		pushed.error = get_launch()(stream->stream, fn, arg);
 	leave_device(stream->device, before);
-	return launch_error;
+	if (pushed.error)
+		trouble = pushed;
+	return pushed.is_made ? 0 : pushed.error;
+}
+
+static void release(void *queue)
+{
+	const struct tti_nccl_stream *stream = queue;
+
+	tti_nccl_counter_release(stream->counter);
 }
 
 ncclResult_t tti_nccl_event_record(cudaEvent_t event, cudaStream_t stream, ncclComm_t comm)
@@ -256,48 +280,61 @@ static bool is_same(const struct tti_nccl_stream *entry, cudaStream_t stream, in
 	       (stream != PER_THREAD || pthread_equal(entry->thread, pthread_self()));
 }
 
-/* NULL: Tutti says why. Under the lock of the table. */
-static struct tti_nccl_stream *create(cudaStream_t stream, int device, tutti_status *status)
+static void discard(struct tti_nccl_stream *entry)
+{
+	(void)tutti_stream_destroy(entry->over);
+	tti_nccl_counter_give_back(entry->counter);
+	free(entry);
+}
+
+/* Under the lock of the table. */
+static ncclResult_t create(ncclComm_t comm, cudaStream_t stream, struct tti_nccl_stream **out)
 {
 	struct tti_nccl_stream *entry = calloc(1, sizeof(*entry));
 	tutti_stream_ops ops = TUTTI_STREAM_OPS_INIT;
+	ncclResult_t result = ncclSuccess;
 
-	*status = TUTTI_ENOMEM;
 	if (!entry)
-		return NULL;
+		return tti_nccl_fail(comm, ncclSystemError, "a stream: out of memory");
 	entry->stream = stream;
-	entry->device = device;
+	entry->device = comm->device;
 	entry->thread = pthread_self();
 	ops.push = push;
-	*status = tutti_stream_wrap(&entry->over, &ops, entry);
+	if (tti_nccl_has_gpus()) {
+		ops.release = release;
+		result = tti_nccl_counter_take(comm, &entry->counter);
+	}
+	if (result == ncclSuccess)
+		result = tti_nccl_report(comm, tutti_stream_wrap(&entry->over, &ops, entry));
 	/* A program waits by functions of CUDA, which Tutti does not see. */
-	if (*status == TUTTI_OK)
-		*status = tutti_stream_add_waiters(entry->over, 1);
-	if (*status != TUTTI_OK) {
-		(void)tutti_stream_destroy(entry->over);
-		free(entry);
-		return NULL;
+	if (result == ncclSuccess)
+		result = tti_nccl_report(comm, tutti_stream_add_waiters(entry->over, 1));
+	if (result != ncclSuccess) {
+		discard(entry);
+		return result;
 	}
 	entry->next = table.first;
 	table.first = entry;
-	return entry;
+	*out = entry;
+	return ncclSuccess;
 }
 
-static struct tti_nccl_stream *take(cudaStream_t stream, int device, tutti_status *status)
+static ncclResult_t take(ncclComm_t comm, cudaStream_t stream, struct tti_nccl_stream **out)
 {
+	ncclResult_t result = ncclSuccess;
 	struct tti_nccl_stream *entry;
 
-	*status = TUTTI_OK;
 	pthread_mutex_lock(&table.lock);
 	entry = table.first;
-	while (entry && !is_same(entry, stream, device))
+	while (entry && !is_same(entry, stream, comm->device))
 		entry = entry->next;
 	if (!entry)
-		entry = create(stream, device, status);
+		result = create(comm, stream, &entry);
 	if (entry)
 		entry->nusers++;
 	pthread_mutex_unlock(&table.lock);
-	return entry;
+	*out = entry;
+	return result;
 }
 
 /* All that communicators queued there is done, as each waits for its own at its end. */
@@ -315,15 +352,14 @@ static void give_back(struct tti_nccl_stream *entry)
 	*at = entry->next;
 	pthread_mutex_unlock(&table.lock);
 	if (tutti_stream_add_waiters(entry->over, -1) == TUTTI_OK)
-		(void)tutti_stream_destroy(entry->over);
-	free(entry);
+		discard(entry);
 }
 
 /* Under the lock of the communicator. */
 static ncclResult_t lend(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *out)
 {
 	struct tti_nccl_lent *lent;
-	tutti_status status;
+	ncclResult_t result;
 
 	for (lent = comm->streams; lent; lent = lent->next)
 		if (is_same(lent->stream, stream, comm->device)) {
@@ -333,10 +369,10 @@ static ncclResult_t lend(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *o
 	lent = calloc(1, sizeof(*lent));
 	if (!lent)
 		return tti_nccl_fail(comm, ncclSystemError, "a stream: out of memory");
-	lent->stream = take(stream, comm->device, &status);
-	if (!lent->stream) {
+	result = take(comm, stream, &lent->stream);
+	if (result != ncclSuccess) {
 		free(lent);
-		return tti_nccl_report(comm, status);
+		return result;
 	}
 	lent->next = comm->streams;
 	comm->streams = lent;

@@ -52,10 +52,61 @@ static _Thread_local struct CUstream_st *of_thread[DEVICES];
 
 /* -- Streams --------------------------------------------------------------------------------- */
 
+/* The thread that calls host functions: one at a time, whichever stream it is of. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_once_t once;
+	struct entry *entry;
+} caller = { .lock = PTHREAD_MUTEX_INITIALIZER,
+	     .changed = PTHREAD_COND_INITIALIZER,
+	     .once = PTHREAD_ONCE_INIT };
+
+static void *call_all(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(&caller.lock);
+	for (;;) {
+		struct entry *entry = caller.entry;
+
+		if (!entry) {
+			pthread_cond_wait(&caller.changed, &caller.lock);
+			continue;
+		}
+		pthread_mutex_unlock(&caller.lock);
+		entry->fn(entry->arg);
+		pthread_mutex_lock(&caller.lock);
+		caller.entry = NULL;
+		pthread_cond_broadcast(&caller.changed);
+	}
+	return NULL;
+}
+
+static void start_caller(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, call_all, NULL) == 0)
+		(void)pthread_detach(thread);
+}
+
+static void let_call(struct entry *entry)
+{
+	(void)pthread_once(&caller.once, start_caller);
+	pthread_mutex_lock(&caller.lock);
+	while (caller.entry)
+		pthread_cond_wait(&caller.changed, &caller.lock);
+	caller.entry = entry;
+	pthread_cond_broadcast(&caller.changed);
+	while (caller.entry == entry)
+		pthread_cond_wait(&caller.changed, &caller.lock);
+	pthread_mutex_unlock(&caller.lock);
+}
+
 static void run(struct entry *entry)
 {
 	if (entry->fn)
-		entry->fn(entry->arg);
+		let_call(entry);
 	else
 		while ((int64_t)(atomic_load(entry->at) - entry->value) < 0)
 			usleep(20);

@@ -2,9 +2,10 @@
 #ifndef TESTS_NCCL_FAKE_CUDART_H
 #define TESTS_NCCL_FAKE_CUDART_H
 
-/* As much of NVIDIA's CUDA runtime and driver as libnccl.so.2 asks for, on host memory: a stream is a thread
- * that calls host functions in their order. Each device has a default stream (NULL or 1), and one for each
- * thread (2). */
+/* As much of NVIDIA's CUDA runtime and driver as libnccl.so.2 asks for. What Tutti's runtime has beside that
+ * is missing, and one thread calls the host functions of all streams, as NVIDIA's may: a function that
+ * waits for one on another stream waits for ever. Each device has a default stream (NULL or 1), and one
+ * for each thread (2). */
 
 #include "nccl/nccl.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams over a CUDA runtime, here one on host memory: calls return at once and are done in the order
- * of their streams; several streams and communicators at once; devices; an error of the runtime. */
+/* Streams over a CUDA runtime that is not Tutti's, here one whose host functions have one thread for all
+ * streams: calls return at once and are done in the order of their streams; several streams and
+ * communicators at once; devices; errors of the runtime and the driver. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* NVIDIA's CUDA runtime and driver: streams that are held without a thread of CUDA waiting.
+ *
+ * What is asked of the driver does not change the error that cudaGetLastError() gives the program. */
+#include "binding.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+typedef int (*register_fn)(void *memory, size_t nbytes, unsigned flags);
+typedef int (*unregister_fn)(void *memory);
+typedef int (*last_error_fn)(void);
+typedef int (*wait_value_fn)(cudaStream_t stream, unsigned long long address, uint64_t value,
+			     unsigned flags);
+typedef int (*look_fn)(unsigned n, int *attributes, void **values, unsigned long long address);
+typedef int (*get_device_fn)(int *device, int ordinal);
+typedef int (*get_attribute_fn)(int *value, int attribute, int device);
+typedef int (*reach_fn)(unsigned long long *address, void *memory, unsigned flags);
+
+/* Found once, and kept. */
+static struct {
+	pthread_once_t once;
+	register_fn register_memory;
+	unregister_fn unregister_memory;
+	last_error_fn last_error;
+	wait_value_fn wait_value;
+	look_fn look;
+	get_device_fn get_device;
+	get_attribute_fn get_attribute;
+	reach_fn reach;
+} cuda = { .once = PTHREAD_ONCE_INIT };
+
+/* Numbers of CUDA. */
+#define HOST_REGISTER_BOTH       3 /* portable, mapped */
+#define WAIT_UNTIL_AT_LEAST      0
+#define POINTER_MEMORY_TYPE      2
+#define MEMORY_OF_HOST           1
+#define DEVICE_64_BIT_OPERATIONS 122
+#define NO_MEMORY                2
+#define NOT_SUPPORTED            801
+#define ALREADY_REGISTERED       712
+
+static void *find_in_driver(const char *name)
+{
+	void *symbol = dlsym(RTLD_DEFAULT, name);
+	void *library = symbol ? NULL : dlopen("libcuda.so.1", RTLD_LAZY);
+
+	return library ? dlsym(library, name) : symbol;
+}
+
+static void find_all(void)
+{
+	cuda.register_memory = (register_fn)tti_nccl_find_symbol("cudaHostRegister");
+	cuda.unregister_memory = (unregister_fn)tti_nccl_find_symbol("cudaHostUnregister");
+	cuda.last_error = (last_error_fn)tti_nccl_find_symbol("cudaGetLastError");
+	cuda.wait_value = (wait_value_fn)find_in_driver("cuStreamWaitValue64_v2");
+	cuda.look = (look_fn)find_in_driver("cuPointerGetAttributes");
+	cuda.get_device = (get_device_fn)find_in_driver("cuDeviceGet");
+	cuda.get_attribute = (get_attribute_fn)find_in_driver("cuDeviceGetAttribute");
+	cuda.reach = (reach_fn)find_in_driver("cuMemHostGetDevicePointer_v2");
+}
+
+static void find(void)
+{
+	(void)pthread_once(&cuda.once, find_all);
+}
+
+/* 0, too, where it cannot be asked. */
+static int get_attribute(int device, int attribute)
+{
+	int handle, value = 0;
+
+	if (!cuda.get_device || !cuda.get_attribute || cuda.get_device(&handle, device) != 0 ||
+	    cuda.get_attribute(&value, attribute, handle) != 0)
+		return 0;
+	return value;
+}
+
+/* -- Memory ------------------------------------------------------------------------ */
+
+static bool is_registered(const void *address)
+{
+	int attribute = POINTER_MEMORY_TYPE;
+	unsigned type = 0;
+	void *value = &type;
+
+	return cuda.look && cuda.look(1, &attribute, &value, (uintptr_t)address) == 0 &&
+	       type == MEMORY_OF_HOST;
+}
+
+/* An error of CUDA, which is not kept as the last one of the program. */
+static int make_reachable(void *memory, size_t nbytes)
+{
+	unsigned long long address = 0;
+	int error;
+
+	if (!cuda.register_memory || !cuda.unregister_memory || !cuda.reach)
+		return NOT_SUPPORTED;
+	error = cuda.register_memory(memory, nbytes, HOST_REGISTER_BOTH);
+	if (error) {
+		if (cuda.last_error)
+			(void)cuda.last_error();
+		return error;
+	}
+	error = cuda.reach(&address, memory, 0);
+	if (!error && address != (uintptr_t)memory)
+		error = NOT_SUPPORTED;
+	if (error)
+		(void)cuda.unregister_memory(memory);
+	return error;
+}
+
+/* -- Counters ---------------------------------------------------------------------- */
+
+/* Each in a line of its own. One stays for ever and never goes back: a GPU may still look at it when
+ * its stream is gone, and finds all that it waits for. */
+struct tti_nccl_counter {
+	_Alignas(64) _Atomic uint64_t done; /* what the GPU looks at */
+	uint64_t npushed;                   /* under `lock`, as what is queued */
+	pthread_mutex_t lock;
+	struct tti_nccl_counter *next; /* that is free */
+};
+
+/* In one registration, which may wait for all GPUs: so these are enough for a process, but a very odd one. */
+#define COUNTERS 1023
+
+struct counters {
+	struct counters *next;
+	struct tti_nccl_counter list[COUNTERS];
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct counters *first;
+	struct tti_nccl_counter *free;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Shared, so that a fork() gives this process no other pages than those that the GPU looks at. Under the
+ * lock. An error of CUDA. */
+static int add_counters(void)
+{
+	struct counters *counters = mmap(NULL, sizeof(*counters), PROT_READ | PROT_WRITE,
+					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int error;
+
+	if (counters == MAP_FAILED)
+		return NO_MEMORY;
+	error = make_reachable(counters, sizeof(*counters));
+	if (error) {
+		(void)munmap(counters, sizeof(*counters));
+		return error;
+	}
+	counters->next = all.first;
+	all.first = counters;
+	for (size_t i = COUNTERS; i-- > 0;) {
+		struct tti_nccl_counter *counter = &counters->list[i];
+
+		(void)pthread_mutex_init(&counter->lock, NULL);
+		counter->next = all.free;
+		all.free = counter;
+	}
+	return 0;
+}
+
+/* cudaDeviceReset() ends registrations, but not the memory. Under the lock. An error of CUDA. */
+static int renew_counters(void)
+{
+	int error = 0;
+
+	for (struct counters *counters = all.first; counters && !error; counters = counters->next) {
+		if (is_registered(counters))
+			continue;
+		error = make_reachable(counters, sizeof(*counters));
+		if (error == ALREADY_REGISTERED)
+			error = 0;
+	}
+	return error;
+}
+
+void tti_nccl_gpu_prepare(void)
+{
+	find();
+	pthread_mutex_lock(&all.lock);
+	(void)(all.first ? renew_counters() : add_counters());
+	pthread_mutex_unlock(&all.lock);
+}
+
+ncclResult_t tti_nccl_counter_take(ncclComm_t comm, struct tti_nccl_counter **out)
+{
+	int error;
+
+	find();
+	if (!cuda.wait_value || !get_attribute(comm->device, DEVICE_64_BIT_OPERATIONS))
+		return tti_nccl_fail(
+			comm, ncclInvalidUsage,
+			"a stream of device %d cannot wait for the host: %s. Tutti needs "
+			"that with any CUDA runtime but its own",
+			comm->device,
+			cuda.wait_value ? "it has no 64-bit memory operations of streams"
+					: "the driver has no cuStreamWaitValue64()");
+	pthread_mutex_lock(&all.lock);
+	error = renew_counters();
+	if (!error && !all.free)
+		error = add_counters();
+	*out = error ? NULL : all.free;
+	if (*out)
+		all.free = (*out)->next;
+	pthread_mutex_unlock(&all.lock);
+	if (error)
+		return tti_nccl_fail(comm, ncclUnhandledCudaError,
+				     "cudaHostRegister() gave error %d for the counters of streams",
+				     error);
+	return ncclSuccess;
+}
+
+void tti_nccl_counter_give_back(struct tti_nccl_counter *counter)
+{
+	if (!counter)
+		return;
+	pthread_mutex_lock(&all.lock);
+	counter->next = all.free;
+	all.free = counter;
+	pthread_mutex_unlock(&all.lock);
+}
+
+void tti_nccl_counter_release(struct tti_nccl_counter *counter)
+{
+	(void)atomic_fetch_add_explicit(&counter->done, 1, memory_order_release);
+}
+
+/* -- Turns of a stream --------------------------------------------------------------- */
+
+/* A turn that comes. Push and the turn itself take one step each, and the second one frees it. */
+struct turn {
+	void (*fn)(void *);
+	void *arg;
+	enum { QUEUED, HELD, REFUSED, COME } _Atomic state;
+};
+
+/* On a thread of CUDA. */
+static void come(void *arg)
+{
+	struct turn *turn = arg;
+	void (*const fn)(void *) = turn->fn;
+	void *const fn_arg = turn->arg;
+	const int before = (int)atomic_exchange(&turn->state, COME);
+
+	if (before != QUEUED)
+		free(turn);
+	if (before != REFUSED)
+		fn(fn_arg);
+}
+
+void tti_nccl_counter_push(struct tti_nccl_counter *counter, cudaStream_t stream,
+			   tti_nccl_launch_fn launch, void (*fn)(void *), void *arg,
+			   struct tti_nccl_trouble *out)
+{
+	struct turn *turn = malloc(sizeof(*turn));
+	int before = QUEUED;
+
+	*out = (struct tti_nccl_trouble){ "cudaLaunchHostFunc", NO_MEMORY, false };
+	if (!turn)
+		return;
+	*turn = (struct turn){ .fn = fn, .arg = arg };
+	atomic_init(&turn->state, QUEUED);
+	pthread_mutex_lock(&counter->lock);
+	out->error = launch(stream, come, turn);
+	if (out->error) {
+		pthread_mutex_unlock(&counter->lock);
+		free(turn);
+		return;
+	}
+	out->function = "cuStreamWaitValue64";
+	out->error = cuda.wait_value(stream, (uintptr_t)&counter->done, counter->npushed + 1,
+				     WAIT_UNTIL_AT_LEAST);
+	before = (int)atomic_exchange(&turn->state, out->error ? REFUSED : HELD);
+	/* If the turn has come it is too late to refuse it. */
+	out->is_made = !out->error || before == COME;
+	if (out->is_made)
+		counter->npushed++;
+	pthread_mutex_unlock(&counter->lock);
+	if (before == COME)
+		free(turn);
+}
