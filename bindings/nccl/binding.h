@@ -170,8 +170,17 @@ void *tti_nccl_find_symbol(const char *name);
 
 /* Whether the process has one: NVIDIA's, whose GPUs have memory that the host cannot reach. */
 bool tti_nccl_has_gpus(void);
+/* Whether a call of NCCL can use the memory at `address` (NULL: none) as its `argument`; tells why
+ * not. Costs nothing with Tutti's runtime, or none. */
+ncclResult_t tti_nccl_look(ncclComm_t comm, const char *call, const char *argument,
+			   const void *address);
 
 /* The rest is called where it has one. */
+ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *argument,
+			      const void *address);
+/* Let kernels reach memory of the host at the same address, and no more. An error of CUDA. */
+int tti_nccl_gpu_adopt(void *memory, size_t nbytes);
+void tti_nccl_gpu_disown(void *memory);
 /* What may wait for all GPUs is done now, while a communicator is made, and not when a call of another one
  * waits for this thread's. */
 void tti_nccl_gpu_prepare(void);

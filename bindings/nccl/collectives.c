@@ -109,6 +109,41 @@ static ncclResult_t add_completion(const struct call *call)
 		&(struct tti_nccl_job){ TTI_NCCL_LATER, call->comm, record, free, work });
 }
 
+/* A rank that is not the root need not have what the root alone uses. */
+static bool is_used(const struct call *call, bool for_root_alone)
+{
+	int rank;
+
+	return call->count > 0 &&
+	       (!for_root_alone || tutti_comm_rank(call->comm->comm, &rank) != TUTTI_OK ||
+		rank == call->root);
+}
+
+static ncclResult_t look_at_buffers(const struct call *call)
+{
+	static const char *const names[] = {
+		[TUTTI_ALL_REDUCE] = "ncclAllReduce",
+		[TUTTI_BROADCAST] = "ncclBroadcast",
+		[TUTTI_REDUCE] = "ncclReduce",
+		[TUTTI_ALL_GATHER] = "ncclAllGather",
+		[TUTTI_REDUCE_SCATTER] = "ncclReduceScatter",
+		[TUTTI_ALL_TO_ALL] = "ncclAlltoAll",
+		[TUTTI_GATHER] = "ncclGather",
+		[TUTTI_SCATTER] = "ncclScatter",
+	};
+	const tutti_collective coll = call->coll;
+	const char *name = call->recv ? "ncclRecv" : "ncclSend";
+	ncclResult_t result = ncclSuccess;
+
+	if (coll != TUTTI_SEND_RECV)
+		name = names[coll];
+	if (is_used(call, coll == TUTTI_BROADCAST || coll == TUTTI_SCATTER))
+		result = tti_nccl_look(call->comm, name, "sendbuff", call->send);
+	if (result == ncclSuccess && is_used(call, coll == TUTTI_REDUCE || coll == TUTTI_GATHER))
+		result = tti_nccl_look(call->comm, name, "recvbuff", call->recv);
+	return result;
+}
+
 static ncclResult_t make_call(const struct call *call)
 {
 	ncclResult_t result = tti_nccl_comm_check(call->comm);
@@ -120,6 +155,8 @@ static ncclResult_t make_call(const struct call *call)
 		result = tti_nccl_check_op(call->comm, call->op);
 	if (result == ncclSuccess)
 		result = tti_nccl_call_config_check(call->comm, call->config, call->stream);
+	if (result == ncclSuccess && tti_nccl_has_gpus())
+		result = look_at_buffers(call);
 	reached.send = tti_nccl_reach(call->send);
 	reached.recv = tti_nccl_reach(call->recv);
 	if (result == ncclSuccess)
@@ -309,6 +346,9 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *out, void *scalar, ncclDataT
 	if ((unsigned)residence > ncclScalarHostImmediate)
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "%d says nothing of when the scalar is read", (int)residence);
+	result = tti_nccl_look(comm, "ncclRedOpCreatePreMulSum", "scalar", scalar);
+	if (result != ncclSuccess)
+		return result;
 	result = tti_nccl_report(comm, tutti_op_create_premul_sum(
 					       &op, tti_nccl_reach(scalar), (tutti_type)type,
 					       residence == ncclScalarDevice ? TUTTI_SCALAR_AT_CALL

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NVIDIA's CUDA runtime and driver: streams that are held without a thread of CUDA waiting.
+/* NVIDIA's CUDA runtime and driver: streams that are held without a thread of CUDA waiting, memory that
+ * both host and GPUs reach, and what kind of memory an address is.
  *
  * What is asked of the driver does not change the error that cudaGetLastError() gives the program. */
 #include "binding.h"
@@ -33,14 +34,17 @@ static struct {
 } cuda = { .once = PTHREAD_ONCE_INIT };
 
 /* Numbers of CUDA. */
-#define HOST_REGISTER_BOTH       3 /* portable, mapped */
-#define WAIT_UNTIL_AT_LEAST      0
-#define POINTER_MEMORY_TYPE      2
-#define MEMORY_OF_HOST           1
-#define DEVICE_64_BIT_OPERATIONS 122
-#define NO_MEMORY                2
-#define NOT_SUPPORTED            801
-#define ALREADY_REGISTERED       712
+#define HOST_REGISTER_BOTH        3 /* portable, mapped */
+#define WAIT_UNTIL_AT_LEAST       0
+#define POINTER_MEMORY_TYPE       2
+#define POINTER_IS_MANAGED        8
+#define MEMORY_OF_HOST            1
+#define MEMORY_OF_DEVICE          2
+#define DEVICE_CONCURRENT_MANAGED 89
+#define DEVICE_64_BIT_OPERATIONS  122
+#define NO_MEMORY                 2
+#define NOT_SUPPORTED             801
+#define ALREADY_REGISTERED        712
 
 static void *find_in_driver(const char *name)
 {
@@ -80,14 +84,45 @@ static int get_attribute(int device, int attribute)
 
 /* -- Memory ------------------------------------------------------------------------ */
 
-static bool is_registered(const void *address)
-{
-	int attribute = POINTER_MEMORY_TYPE;
-	unsigned type = 0;
-	void *value = &type;
+struct kind {
+	unsigned type; /* 0: CUDA does not know it */
+	unsigned is_managed;
+};
 
-	return cuda.look && cuda.look(1, &attribute, &value, (uintptr_t)address) == 0 &&
-	       type == MEMORY_OF_HOST;
+static struct kind get_kind(const void *address)
+{
+	int attributes[] = { POINTER_MEMORY_TYPE, POINTER_IS_MANAGED };
+	struct kind kind = { 0, 0 };
+	void *values[] = { &kind.type, &kind.is_managed };
+
+	if (!cuda.look || cuda.look(2, attributes, values, (uintptr_t)address) != 0)
+		return (struct kind){ 0, 0 };
+	return kind;
+}
+
+ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *argument,
+			      const void *address)
+{
+	struct kind kind;
+
+	find();
+	kind = get_kind(address);
+	if (kind.is_managed) {
+		if (get_attribute(comm->device, DEVICE_CONCURRENT_MANAGED))
+			return ncclSuccess;
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "%s: %s, %p, is managed memory, which the host cannot use "
+				     "while GPU %d runs (concurrentManagedAccess is 0): allocate "
+				     "it by cudaMallocHost() or ncclMemAlloc()",
+				     call, argument, address, comm->device);
+	}
+	if (kind.type != MEMORY_OF_DEVICE)
+		return ncclSuccess;
+	return tti_nccl_fail(
+		comm, ncclInvalidArgument,
+		"%s: %s, %p, is memory of a GPU, which Tutti does not move yet: "
+		"allocate it by cudaMallocHost(), cudaMallocManaged() or ncclMemAlloc()",
+		call, argument, address);
 }
 
 /* An error of CUDA, which is not kept as the last one of the program. */
@@ -110,6 +145,20 @@ static int make_reachable(void *memory, size_t nbytes)
 	if (error)
 		(void)cuda.unregister_memory(memory);
 	return error;
+}
+
+int tti_nccl_gpu_adopt(void *memory, size_t nbytes)
+{
+	find();
+	return make_reachable(memory, nbytes);
+}
+
+/* What was allocated before there was a runtime is not registered. */
+void tti_nccl_gpu_disown(void *memory)
+{
+	find();
+	if (cuda.unregister_memory && get_kind(memory).type == MEMORY_OF_HOST)
+		(void)cuda.unregister_memory(memory);
 }
 
 /* -- Counters ---------------------------------------------------------------------- */
@@ -170,7 +219,7 @@ static int renew_counters(void)
 	int error = 0;
 
 	for (struct counters *counters = all.first; counters && !error; counters = counters->next) {
-		if (is_registered(counters))
+		if (get_kind(counters).type == MEMORY_OF_HOST)
 			continue;
 		error = make_reachable(counters, sizeof(*counters));
 		if (error == ALREADY_REGISTERED)

@@ -16,9 +16,9 @@ ncclResult_t pncclMemAlloc(void **out, size_t nbytes)
 		return ncclSuccess;
 	(void)tti_nccl_report(NULL, tutti_mem_free(*out, NULL));
 	*out = NULL;
-	return tti_nccl_fail(NULL, ncclUnhandledCudaError,
-			     "the CUDA runtime gave error %d for %zu bytes of ncclMemAlloc()",
-			     error, nbytes);
+	return tti_nccl_fail(
+		NULL, ncclUnhandledCudaError, "%s gave error %d for %zu bytes of ncclMemAlloc()",
+		tti_nccl_has_gpus() ? "cudaHostRegister()" : "the CUDA runtime", error, nbytes);
 }
 ALSO_NAMED(ncclMemAlloc);
 
@@ -63,6 +63,9 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *memory, size_t nbyte
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "%zu bytes at %p are no memory, or the handle is NULL", nbytes,
 				     memory);
+	result = tti_nccl_look(comm, "ncclCommRegister", "buff", memory);
+	if (result != ncclSuccess)
+		return result;
 	self = calloc(1, sizeof(*self));
 	if (!self)
 		return tti_nccl_fail(comm, ncclSystemError, "a registration: out of memory");

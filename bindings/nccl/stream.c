@@ -151,6 +151,13 @@ bool tti_nccl_has_gpus(void)
 	return get_launch() && !atomic_load(&runtime.hold);
 }
 
+ncclResult_t tti_nccl_look(ncclComm_t comm, const char *call, const char *argument,
+			   const void *address)
+{
+	return address && tti_nccl_has_gpus() ? tti_nccl_look_at(comm, call, argument, address)
+					      : ncclSuccess;
+}
+
 /* The default stream of a device is never captured, that of a thread may be. */
 bool tti_nccl_is_captured(cudaStream_t stream)
 {
@@ -194,6 +201,8 @@ int tti_nccl_adopt(void *memory, size_t nbytes)
 {
 	const adopt_fn adopt = find_launch() ? atomic_load(&runtime.adopt) : NULL;
 
+	if (tti_nccl_has_gpus())
+		return tti_nccl_gpu_adopt(memory, nbytes);
 	return adopt ? adopt(memory, nbytes) : 0;
 }
 
@@ -204,6 +213,8 @@ void tti_nccl_disown(void *memory)
 
 	if (memory && disown)
 		(void)disown(memory);
+	else if (memory && tti_nccl_has_gpus())
+		tti_nccl_gpu_disown(memory);
 }
 
 /* Returns the device that was current. */

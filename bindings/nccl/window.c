@@ -70,6 +70,9 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *memory, size_t nbyte
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "flags are 0x%x, of which 0x%x is known", (unsigned)flags,
 				     (unsigned)known);
+	result = tti_nccl_look(comm, "ncclCommWindowRegister", "buff", memory);
+	if (result != ncclSuccess)
+		return result;
 	window = calloc(1, sizeof(*window));
 	if (!window)
 		return tti_nccl_fail(comm, ncclSystemError, "a window: out of memory");
@@ -245,6 +248,9 @@ ncclResult_t pncclPutSignal(const void *send, size_t count, ncclDataType_t type,
 	if (__builtin_mul_overflow(count, tutti_type_size((tutti_type)type), &nbytes))
 		return tti_nccl_fail(comm, ncclInvalidArgument, "%zu elements are no memory",
 				     count);
+	result = tti_nccl_look(comm, "ncclPutSignal", "localbuff", nbytes > 0 ? send : NULL);
+	if (result != ncclSuccess)
+		return result;
 	return add(&(struct transfer){ .comm = comm,
 				       .stream = stream,
 				       .peer = peer,
