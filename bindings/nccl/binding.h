@@ -114,6 +114,9 @@ ncclResult_t tti_nccl_stream_of(ncclComm_t comm, cudaStream_t stream, tutti_stre
 /* Whether all that was queued for streams of `comm` is done; TUTTI_AGAIN: not yet. */
 tutti_status tti_nccl_streams_query(ncclComm_t comm);
 void tti_nccl_streams_wait(ncclComm_t comm);
+/* Where the GPU of `comm` has failed, let what is queued there end with an error, as it would never come. Before
+ * something waits for it. */
+void tti_nccl_streams_rescue(ncclComm_t comm);
 void tti_nccl_streams_release(ncclComm_t comm);
 /* What a call does on a stream of Tutti, or (over == NULL) at once; `work` is copied. */
 struct tti_nccl_action {
@@ -197,6 +200,10 @@ void tti_nccl_counter_push(struct tti_nccl_counter *counter, cudaStream_t stream
 			   tti_nccl_launch_fn launch, void (*fn)(void *), void *arg,
 			   struct tti_nccl_trouble *out);
 void tti_nccl_counter_release(struct tti_nccl_counter *counter);
+/* Whether the current GPU has failed for good, so that nothing that is queued on its streams comes. */
+bool tti_nccl_gpu_has_failed(void);
+/* Call what is queued and has not come. */
+void tti_nccl_counter_drain(struct tti_nccl_counter *counter);
 
 /* -- Groups ------------------------------------------------------------------ */
 

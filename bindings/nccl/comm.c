@@ -110,6 +110,7 @@ ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm)
 		return result;
 	comm->is_finalized = true;
 	tti_nccl_let_go(comm);
+	tti_nccl_streams_rescue(comm);
 	if (comm->is_nonblocking && tti_nccl_streams_query(comm) == TUTTI_AGAIN)
 		return ncclInProgress;
 	tti_nccl_streams_wait(comm);
@@ -137,6 +138,8 @@ static ncclResult_t end(ncclComm_t comm, tutti_status (*end_in_tutti)(tutti_comm
 		result = tti_nccl_comm_ask(comm);
 	if (result != ncclSuccess || !is_first_to_end(comm))
 		return result;
+	if (comm->comm)
+		tti_nccl_streams_rescue(comm);
 	result = tti_nccl_report(comm, end_in_tutti(comm->comm));
 	tti_nccl_let_go(comm);
 	tti_nccl_comm_free(comm);

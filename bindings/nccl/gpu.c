@@ -19,6 +19,7 @@ typedef int (*look_fn)(unsigned n, int *attributes, void **values, unsigned long
 typedef int (*get_device_fn)(int *device, int ordinal);
 typedef int (*get_attribute_fn)(int *value, int attribute, int device);
 typedef int (*reach_fn)(unsigned long long *address, void *memory, unsigned flags);
+typedef int (*get_free_fn)(size_t *nfree, size_t *nbytes);
 
 /* Found once, and kept. */
 static struct {
@@ -31,6 +32,7 @@ static struct {
 	get_device_fn get_device;
 	get_attribute_fn get_attribute;
 	reach_fn reach;
+	get_free_fn get_free;
 } cuda = { .once = PTHREAD_ONCE_INIT };
 
 /* Numbers of CUDA. */
@@ -43,6 +45,7 @@ static struct {
 #define DEVICE_CONCURRENT_MANAGED 89
 #define DEVICE_64_BIT_OPERATIONS  122
 #define NO_MEMORY                 2
+#define NO_CONTEXT                201
 #define NOT_SUPPORTED             801
 #define ALREADY_REGISTERED        712
 
@@ -64,6 +67,7 @@ static void find_all(void)
 	cuda.get_device = (get_device_fn)find_in_driver("cuDeviceGet");
 	cuda.get_attribute = (get_attribute_fn)find_in_driver("cuDeviceGetAttribute");
 	cuda.reach = (reach_fn)find_in_driver("cuMemHostGetDevicePointer_v2");
+	cuda.get_free = (get_free_fn)find_in_driver("cuMemGetInfo_v2");
 }
 
 static void find(void)
@@ -80,6 +84,17 @@ static int get_attribute(int device, int attribute)
 	    cuda.get_attribute(&value, attribute, handle) != 0)
 		return 0;
 	return value;
+}
+
+/* Any function that asks the GPU tells of an error that it does not recover from. */
+bool tti_nccl_gpu_has_failed(void)
+{
+	size_t nfree, nbytes;
+	int error;
+
+	find();
+	error = cuda.get_free ? cuda.get_free(&nfree, &nbytes) : 0;
+	return error > NO_CONTEXT && error != NOT_SUPPORTED;
 }
 
 /* -- Memory ------------------------------------------------------------------------ */
@@ -163,17 +178,29 @@ void tti_nccl_gpu_disown(void *memory)
 
 /* -- Counters ---------------------------------------------------------------------- */
 
-/* Each in a line of its own. One stays for ever and never goes back: a GPU may still look at it when
- * its stream is gone, and finds all that it waits for. */
+/* Something that was queued. */
+struct turn {
+	struct turn *next;
+	struct tti_nccl_counter *counter;
+	void (*fn)(void *);
+	void *arg;
+	bool is_over; /* fn was called, or never will be */
+	bool has_come, is_pushed;
+};
+
+/* Each in lines of its own. One stays for ever and never goes back: a GPU may still look at it when its
+ * stream is gone, and finds all that it waits for. */
 struct tti_nccl_counter {
 	_Alignas(64) _Atomic uint64_t done; /* what the GPU looks at */
-	uint64_t npushed;                   /* under `lock`, as what is queued */
-	pthread_mutex_t lock;
+	uint64_t npushed;                   /* under `order`, as what is queued */
+	pthread_mutex_t order;
 	struct tti_nccl_counter *next; /* that is free */
+	pthread_mutex_t lock;          /* of what follows; CUDA is not called meanwhile */
+	struct turn *first, **end;     /* not over */
 };
 
 /* In one registration, which may wait for all GPUs: so these are enough for a process, but a very odd one. */
-#define COUNTERS 1023
+#define COUNTERS 511
 
 struct counters {
 	struct counters *next;
@@ -206,7 +233,9 @@ static int add_counters(void)
 	for (size_t i = COUNTERS; i-- > 0;) {
 		struct tti_nccl_counter *counter = &counters->list[i];
 
+		(void)pthread_mutex_init(&counter->order, NULL);
 		(void)pthread_mutex_init(&counter->lock, NULL);
+		counter->end = &counter->first;
 		counter->next = all.free;
 		all.free = counter;
 	}
@@ -281,55 +310,103 @@ void tti_nccl_counter_release(struct tti_nccl_counter *counter)
 
 /* -- Turns of a stream --------------------------------------------------------------- */
 
-/* A turn that comes. Push and the turn itself take one step each, and the second one frees it. */
-struct turn {
-	void (*fn)(void *);
-	void *arg;
-	enum { QUEUED, HELD, REFUSED, COME } _Atomic state;
-};
+static void append(struct turn *turn)
+{
+	struct tti_nccl_counter *counter = turn->counter;
 
-/* On a thread of CUDA. */
+	pthread_mutex_lock(&counter->lock);
+	*counter->end = turn;
+	counter->end = &turn->next;
+	pthread_mutex_unlock(&counter->lock);
+}
+
+/* False: it was. Under the lock. */
+static bool set_over(struct turn *turn)
+{
+	struct tti_nccl_counter *counter = turn->counter;
+	struct turn **at = &counter->first;
+
+	if (turn->is_over)
+		return false;
+	while (*at != turn)
+		at = &(*at)->next;
+	*at = turn->next;
+	if (!*at)
+		counter->end = at;
+	turn->is_over = true;
+	return true;
+}
+
+/* On a thread of CUDA. It or push() is the last one that has the turn. */
 static void come(void *arg)
 {
 	struct turn *turn = arg;
+	struct tti_nccl_counter *counter = turn->counter;
 	void (*const fn)(void *) = turn->fn;
 	void *const fn_arg = turn->arg;
-	const int before = (int)atomic_exchange(&turn->state, COME);
+	bool is_called, is_last;
 
-	if (before != QUEUED)
+	pthread_mutex_lock(&counter->lock);
+	is_called = set_over(turn);
+	turn->has_come = true;
+	is_last = turn->is_pushed;
+	pthread_mutex_unlock(&counter->lock);
+	if (is_last)
 		free(turn);
-	if (before != REFUSED)
+	if (is_called)
 		fn(fn_arg);
+}
+
+void tti_nccl_counter_drain(struct tti_nccl_counter *counter)
+{
+	pthread_mutex_lock(&counter->lock);
+	while (counter->first) {
+		struct turn *turn = counter->first;
+
+		(void)set_over(turn);
+		turn->fn(turn->arg);
+	}
+	pthread_mutex_unlock(&counter->lock);
+}
+
+/* What came of a turn; is_launched: it may come still. */
+static void settle(struct turn *turn, bool is_launched, struct tti_nccl_trouble *out)
+{
+	struct tti_nccl_counter *counter = turn->counter;
+	bool is_last;
+
+	pthread_mutex_lock(&counter->lock);
+	/* If it is over by now, it is too late to refuse it. */
+	out->is_made = !out->error || !set_over(turn);
+	turn->is_pushed = true;
+	is_last = !is_launched || turn->has_come;
+	pthread_mutex_unlock(&counter->lock);
+	if (out->is_made)
+		counter->npushed++;
+	if (is_last)
+		free(turn);
 }
 
 void tti_nccl_counter_push(struct tti_nccl_counter *counter, cudaStream_t stream,
 			   tti_nccl_launch_fn launch, void (*fn)(void *), void *arg,
 			   struct tti_nccl_trouble *out)
 {
-	struct turn *turn = malloc(sizeof(*turn));
-	int before = QUEUED;
+	struct turn *turn = calloc(1, sizeof(*turn));
+	bool is_launched;
 
 	*out = (struct tti_nccl_trouble){ "cudaLaunchHostFunc", NO_MEMORY, false };
 	if (!turn)
 		return;
-	*turn = (struct turn){ .fn = fn, .arg = arg };
-	atomic_init(&turn->state, QUEUED);
-	pthread_mutex_lock(&counter->lock);
+	*turn = (struct turn){ .counter = counter, .fn = fn, .arg = arg };
+	pthread_mutex_lock(&counter->order);
+	append(turn);
 	out->error = launch(stream, come, turn);
-	if (out->error) {
-		pthread_mutex_unlock(&counter->lock);
-		free(turn);
-		return;
+	is_launched = !out->error;
+	if (is_launched) {
+		out->function = "cuStreamWaitValue64";
+		out->error = cuda.wait_value(stream, (uintptr_t)&counter->done,
+					     counter->npushed + 1, WAIT_UNTIL_AT_LEAST);
 	}
-	out->function = "cuStreamWaitValue64";
-	out->error = cuda.wait_value(stream, (uintptr_t)&counter->done, counter->npushed + 1,
-				     WAIT_UNTIL_AT_LEAST);
-	before = (int)atomic_exchange(&turn->state, out->error ? REFUSED : HELD);
-	/* If the turn has come it is too late to refuse it. */
-	out->is_made = !out->error || before == COME;
-	if (out->is_made)
-		counter->npushed++;
-	pthread_mutex_unlock(&counter->lock);
-	if (before == COME)
-		free(turn);
+	settle(turn, is_launched, out);
+	pthread_mutex_unlock(&counter->order);
 }

@@ -425,6 +425,30 @@ tutti_status tti_nccl_streams_query(ncclComm_t comm)
 	return status;
 }
 
+static bool has_failed(int device)
+{
+	const int before = enter_device(device);
+	const bool failed = tti_nccl_gpu_has_failed();
+
+	leave_device(device, before);
+	return failed;
+}
+
+void tti_nccl_streams_rescue(ncclComm_t comm)
+{
+	tutti_status status;
+
+	if (!tti_nccl_has_gpus() || !has_failed(comm->device))
+		return;
+	/* Nobody shall take for data what the GPU has left. */
+	status = tutti_comm_revoke(comm->comm);
+	(void)status;
+	pthread_mutex_lock(&comm->lock);
+	for (struct tti_nccl_lent *lent = comm->streams; lent; lent = lent->next)
+		tti_nccl_counter_drain(lent->stream->counter);
+	pthread_mutex_unlock(&comm->lock);
+}
+
 /* How calls went the communicator says. */
 void tti_nccl_streams_wait(ncclComm_t comm)
 {

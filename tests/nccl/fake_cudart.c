@@ -46,7 +46,7 @@ static struct {
 	struct CUstream_st *of_device[DEVICES];
 } defaults = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static _Atomic int refused[FAKE_REFUSED];
+static _Atomic int refused[FAKE_REFUSED], failed;
 static _Thread_local int current, last_error;
 static _Thread_local struct CUstream_st *of_thread[DEVICES];
 
@@ -120,7 +120,7 @@ static void *serve(void *self)
 
 	pthread_mutex_lock(&stream->lock);
 	for (;;) {
-		struct entry *entry = stream->first;
+		struct entry *entry = atomic_load(&failed) ? NULL : stream->first;
 
 		if (!entry && stream->closing)
 			break;
@@ -256,10 +256,10 @@ API int cudaStreamSynchronize(cudaStream_t given)
 	struct CUstream_st *stream = resolve(given);
 
 	pthread_mutex_lock(&stream->lock);
-	while (stream->first || stream->busy)
+	while ((stream->first || stream->busy) && !atomic_load(&failed))
 		pthread_cond_wait(&stream->changed, &stream->lock);
 	pthread_mutex_unlock(&stream->lock);
-	return 0;
+	return atomic_load(&failed);
 }
 
 API int cudaEventCreate(cudaEvent_t *out)
@@ -441,6 +441,12 @@ API int cuMemHostGetDevicePointer_v2(unsigned long long *out, void *memory, unsi
 	return find(*out).type == 1 ? 0 : NOT_A_VALUE;
 }
 
+API int cuMemGetInfo_v2(size_t *nfree, size_t *nbytes)
+{
+	*nfree = *nbytes = 1 << 20;
+	return atomic_load(&failed);
+}
+
 /* -- Devices --------------------------------------------------------------------------------- */
 
 static _Atomic int is_concurrent = 1, waits_for_values = 1;
@@ -473,6 +479,11 @@ API void fake_set_attribute(int attribute, int value)
 API void fake_capture(cudaStream_t stream, int is_captured)
 {
 	atomic_store(&stream->is_captured, is_captured);
+}
+
+API void fake_fail(int error)
+{
+	atomic_store(&failed, error);
 }
 
 API void fake_forget_registrations(void)

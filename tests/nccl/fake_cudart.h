@@ -35,6 +35,7 @@ int cuStreamWaitValue64_v2(cudaStream_t stream, unsigned long long address, uint
 int cuPointerGetAttributes(unsigned n, int *attributes, void **values, unsigned long long address);
 int cuDeviceGet(int *device, int ordinal);
 int cuDeviceGetAttribute(int *value, int attribute, int device);
+int cuMemGetInfo_v2(size_t *nfree, size_t *nbytes);
 int cuMemHostGetDevicePointer_v2(unsigned long long *out, void *memory, unsigned flags);
 
 /* What may be refused, from now on, with an error that is not 0. */
@@ -51,6 +52,8 @@ void fake_refuse(enum fake_refused what, int error);
 void fake_set_attribute(int attribute, int value);
 /* Whether the stream is captured. */
 void fake_capture(cudaStream_t stream, int is_captured);
+/* From now on (error not 0) all GPUs have failed: nothing on a stream gets on. */
+void fake_fail(int error);
 /* As cudaDeviceReset() does. */
 void fake_forget_registrations(void);
 /* How many functions the default stream of a device has called. */

@@ -285,6 +285,45 @@ static void streams_work_after_a_reset_of_the_device(void **state)
 	assert_int_equal(ranks_failures(), before);
 }
 
+/* What is queued would never come. */
+static void abort_on_a_failed_gpu(ncclComm_t comm, int rank, int n, void *arg)
+{
+	const uintptr_t gate = (uintptr_t)arg;
+	int in = 1, out[2] = { -1, -1 };
+	cudaStream_t stream;
+
+	(void)n;
+	CHECK(cudaStreamCreate(&stream) == 0);
+	CHECK(cuStreamWaitValue64_v2(stream, gate, 1, 0) == 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_OK(ncclAllReduce(&in, &out[i], 1, ncclInt32, ncclSum, comm, stream));
+	ranks_meet();
+	if (rank == 0)
+		fake_fail(700);
+	ranks_meet();
+	CHECK(cudaStreamSynchronize(stream) == 700);
+	CHECK_OK(ncclCommAbort(comm));
+	ranks_ended();
+	CHECK(out[0] == -1 && out[1] == -1);
+	ranks_meet();
+	/* It comes all the same, too late. */
+	if (rank == 0) {
+		fake_fail(0);
+		atomic_store((_Atomic uint64_t *)gate, 1);
+	}
+	ranks_meet();
+	CHECK(cudaStreamDestroy(stream) == 0);
+	CHECK(out[0] == -1 && out[1] == -1);
+}
+
+static void nothing_waits_for_a_gpu_that_has_failed(void **state)
+{
+	_Atomic uint64_t gate = 0;
+
+	(void)state;
+	assert_int_equal(ranks_run(2, abort_on_a_failed_gpu, &gate), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -296,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_gpu_that_cannot_wait),
 		cmocka_unit_test(calls_in_graphs_are_refused),
 		cmocka_unit_test(streams_work_after_a_reset_of_the_device),
+		cmocka_unit_test(nothing_waits_for_a_gpu_that_has_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
