@@ -233,6 +233,7 @@ static void an_update_of_another_shape_is_refused(void **state)
 	(void)state;
 	assert_int_equal(cudaGraphCreate(&small, 0), 0);
 	assert_int_equal(cudaGraphCreate(&large, 0), 0);
+	assert_int_equal(cudaGraphAddEmptyNode(&node, small, NULL, 1), TTI_cudaErrorInvalidValue);
 	assert_int_equal(cudaGraphAddEmptyNode(&node, small, NULL, 0), 0);
 	assert_int_equal(cudaGraphAddEmptyNode(&node, large, NULL, 0), 0);
 	assert_int_equal(cudaGraphAddEmptyNode(&node, large, &node, 1), 0);

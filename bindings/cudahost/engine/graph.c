@@ -183,6 +183,10 @@ int tti_cuda_graph_destroy(struct tti_cuda_graph *graph)
 int tti_cuda_graph_check_nodes_locked(const struct tti_cuda_graph *graph,
 				      struct tti_cuda_node *const *nodes, size_t n)
 {
+	if (n > 0 && !nodes)
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "%zu dependencies at NULL: pass the address of as many nodes",
+				     n);
 	for (size_t i = 0; i < n; i++) {
 		const int error = check_node(nodes[i], "a dependency of a graph");
 
