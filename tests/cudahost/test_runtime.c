@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "engine/primary.h"
 #include "runtime/runtime.h"
 
 /* -- Devices and errors ------------------------------------------------------------------- */
@@ -91,6 +92,42 @@ static void peer_access_can_be_enabled_once(void **state)
 	assert_int_equal(cudaDeviceEnablePeerAccess(1, 0), TTI_cudaErrorPeerAccessAlreadyEnabled);
 	assert_int_equal(cudaDeviceDisablePeerAccess(1), 0);
 	assert_int_equal(cudaDeviceDisablePeerAccess(1), TTI_cudaErrorPeerAccessNotEnabled);
+}
+
+static void what_only_asks_makes_no_context(void **state)
+{
+	char props[1100];
+	int value;
+
+	(void)state;
+	assert_int_equal(cudaDeviceReset(), 0);
+	assert_false(tti_cuda_primary_is_active(0));
+	assert_int_equal(cudaGetDeviceProperties(props, 1), 0);
+	assert_int_equal(cudaDeviceGetAttribute(&value, 1, 0), 0);
+	assert_int_equal(cudaDeviceCanAccessPeer(&value, 0, 1), 0);
+	assert_int_equal(cudaSetDevice(1), 0);
+	assert_false(tti_cuda_primary_is_active(0));
+	assert_true(tti_cuda_primary_is_active(1));
+	assert_int_equal(cudaInitDevice(0, 0x100, 1), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaInitDevice(0, 0, 2), TTI_cudaErrorInvalidValue);
+	assert_false(tti_cuda_primary_is_active(0));
+	assert_int_equal(cudaInitDevice(0, 0, 0), 0);
+	assert_true(tti_cuda_primary_is_active(0));
+	assert_int_equal(cudaSetDevice(0), 0);
+}
+
+static void a_device_that_was_reset_is_used_again(void **state)
+{
+	tti_cu_stream stream;
+
+	(void)state;
+	assert_int_equal(cudaStreamCreate(&stream), 0);
+	assert_int_equal(cudaStreamDestroy(stream), 0);
+	assert_int_equal(cudaDeviceReset(), 0);
+	assert_false(tti_cuda_primary_is_active(0));
+	assert_int_equal(cudaStreamCreate(&stream), 0);
+	assert_true(tti_cuda_primary_is_active(0));
+	assert_int_equal(cudaStreamDestroy(stream), 0);
 }
 
 static void a_limit_is_kept_until_the_device_is_reset(void **state)
@@ -247,6 +284,69 @@ static void a_batch_copies_all(void **state)
 	assert_int_equal(cudaStreamDestroy(stream), 0);
 }
 
+static void a_batch_has_to_be_in_order(void **state)
+{
+	int from[2] = { 1, 2 }, to[2] = { 0 };
+	void *targets[] = { &to[0], &to[1] };
+	const void *sources[] = { &from[0], &from[1] };
+	const size_t nbytes[] = { 4, 4 };
+	struct tti_cu_copy_attributes attributes[2] = { { .from_order = TTI_CU_ORDER_STREAM },
+							{ .from_order = TTI_CU_ORDER_STREAM } };
+	struct {
+		size_t n, first[2], nattributes;
+		bool is_legacy;
+	} wrong[] = {
+		{ 2, { 1 }, 1, false },    { 0, { 0 }, 1, false },    { 2, { 0, 0 }, 2, false },
+		{ 2, { 0, 2 }, 2, false }, { 2, { 0, 1 }, 0, false }, { 2, { 0, 1 }, 2, true },
+	};
+	tti_cu_stream stream;
+
+	(void)state;
+	assert_int_equal(cudaStreamCreate(&stream), 0);
+	for (size_t at = 0; at < sizeof(wrong) / sizeof(wrong[0]); at++) {
+#if TTI_CUDART_MAJOR == 12
+		const int error = cudaMemcpyBatchAsync(
+			targets, sources, nbytes, wrong[at].n, attributes, wrong[at].first,
+			wrong[at].nattributes, NULL, wrong[at].is_legacy ? NULL : stream);
+#else
+		const int error = cudaMemcpyBatchAsync(
+			targets, sources, nbytes, wrong[at].n, attributes, wrong[at].first,
+			wrong[at].nattributes, wrong[at].is_legacy ? NULL : stream);
+#endif
+		assert_int_equal(error, TTI_cudaErrorInvalidValue);
+	}
+	assert_int_equal(cudaStreamSynchronize(stream), 0);
+	assert_int_equal(cudaStreamDestroy(stream), 0);
+	assert_memory_equal(to, ((int[]){ 0, 0 }), sizeof(to));
+}
+
+/* Of cudaMemPoolAttr. */
+enum { RELEASE_THRESHOLD = 4, RESERVED_NOW = 5 };
+
+static void a_pool_gives_back_what_it_keeps(void **state)
+{
+	uint64_t keep = UINT64_MAX, reserved = 0;
+	tti_cu_stream stream;
+	tti_cu_pool pool;
+	void *memory;
+
+	(void)state;
+	assert_int_equal(cudaStreamCreate(&stream), 0);
+	assert_int_equal(cudaDeviceGetDefaultMemPool(&pool, 0), 0);
+	assert_int_equal(cudaMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &keep), 0);
+	assert_int_equal(cudaMallocFromPoolAsync(&memory, 1 << 20, pool, stream), 0);
+	assert_int_equal(cudaFreeAsync(memory, stream), 0);
+	assert_int_equal(cudaStreamSynchronize(stream), 0);
+	assert_int_equal(cudaMemPoolGetAttribute(pool, RESERVED_NOW, &reserved), 0);
+	assert_true(reserved >= 1 << 20);
+	assert_int_equal(cudaMemPoolTrimTo(pool, 0), 0);
+	assert_int_equal(cudaMemPoolGetAttribute(pool, RESERVED_NOW, &reserved), 0);
+	assert_int_equal(reserved, 0);
+	keep = 0;
+	assert_int_equal(cudaMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &keep), 0);
+	assert_int_equal(cudaStreamDestroy(stream), 0);
+}
+
 /* -- Streams ------------------------------------------------------------------------------ */
 
 static atomic_int gate, was_called;
@@ -395,6 +495,8 @@ int main(void)
 		cmocka_unit_test(a_device_has_a_bus_id_of_its_own),
 		cmocka_unit_test(the_properties_end_where_the_struct_ends),
 		cmocka_unit_test(peer_access_can_be_enabled_once),
+		cmocka_unit_test(what_only_asks_makes_no_context),
+		cmocka_unit_test(a_device_that_was_reset_is_used_again),
 		cmocka_unit_test(a_limit_is_kept_until_the_device_is_reset),
 		cmocka_unit_test(pointers_say_whose_they_are),
 		cmocka_unit_test(freed_memory_cannot_be_freed_again),
@@ -403,6 +505,8 @@ int main(void)
 		cmocka_unit_test(rows_are_copied_and_what_is_between_them_is_not),
 		cmocka_unit_test(a_box_is_copied_from_where_it_begins),
 		cmocka_unit_test(a_batch_copies_all),
+		cmocka_unit_test(a_batch_has_to_be_in_order),
+		cmocka_unit_test(a_pool_gives_back_what_it_keeps),
 		cmocka_unit_test(host_functions_run_in_the_order_of_the_stream),
 		cmocka_unit_test(host_functions_may_not_call_cuda),
 		cmocka_unit_test(a_callback_gets_its_stream),

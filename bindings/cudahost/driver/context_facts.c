@@ -90,16 +90,12 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 
 /* -- Settings of kernels, which are kept and tell nothing ---------------------------------- */
 
-/* Bytes, by limit. The first three are what programs set; the others are of what is not there. */
-static _Atomic size_t limits[] = { 1024, 1 << 20, 8 << 20 };
-
 static int check_limit(CUlimit limit)
 {
-	if ((unsigned)limit < sizeof(limits) / sizeof(limits[0]))
+	if ((unsigned)limit < CU_LIMIT_MAX)
 		return TTI_CUDA_OK;
-	return tti_cuda_fail((unsigned)limit < CU_LIMIT_MAX ? CUDA_ERROR_UNSUPPORTED_LIMIT
-							    : CUDA_ERROR_INVALID_VALUE,
-			     "limit %d: there are 0 (stack), 1 (printf), 2 (heap)", (int)limit);
+	return tti_cuda_fail(TTI_CUDA_EINVAL, "limit %d: CUDA has 0 to %d", (int)limit,
+			     (int)CU_LIMIT_MAX - 1);
 }
 
 CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
@@ -109,7 +105,7 @@ CUresult cuCtxGetLimit(size_t *out, CUlimit limit)
 	if (!bad)
 		bad = check_limit(limit);
 	if (!bad)
-		*out = atomic_load(&limits[limit]);
+		bad = tti_cuda_limit_get(tti_cuda_device_current(), (int)limit, out);
 	return tti_driver_result(bad);
 }
 
@@ -120,7 +116,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t nbytes)
 	if (!bad)
 		bad = check_limit(limit);
 	if (!bad)
-		atomic_store(&limits[limit], nbytes);
+		bad = tti_cuda_limit_set(tti_cuda_device_current(), (int)limit, nbytes);
 	return tti_driver_result(bad);
 }
 

@@ -122,37 +122,20 @@ struct batch {
 	size_t nattributes;
 };
 
-static int check_batch(const struct batch *batch, CUstream stream)
-{
-	if (!batch->n || !batch->to || !batch->from || !batch->nbytes || !batch->nattributes ||
-	    !batch->attributes || !batch->starts || batch->starts[0])
-		return tti_cuda_fail(TTI_CUDA_EINVAL,
-				     "cuMemcpyBatchAsync: %zu copies, %zu attributes of which the "
-				     "first is of copy 0: none may be missing",
-				     batch->n, batch->nattributes);
-	for (size_t k = 1; k < batch->nattributes; k++)
-		if (batch->starts[k] <= batch->starts[k - 1] || batch->starts[k] >= batch->n)
-			return tti_cuda_fail(
-				TTI_CUDA_EINVAL,
-				"cuMemcpyBatchAsync: attribute %zu is of copy %zu on, of "
-				"%zu, and the one before of copy %zu on",
-				k, batch->starts[k], batch->n, batch->starts[k - 1]);
-	if (!stream || stream == CU_STREAM_LEGACY)
-		return tti_cuda_fail(TTI_CUDA_EINVAL,
-				     "cuMemcpyBatchAsync: not in the legacy default stream");
-	return TTI_CUDA_OK;
-}
-
 /* *fail_at is the copy that fails. */
 static int batch(const struct batch *batch, CUstream stream, size_t *fail_at)
 {
 	struct tti_cuda_stream *in;
 	bool waits = false;
-	int rc = check_batch(batch, stream);
+	int rc = tti_driver_stream(stream, &in);
 
 	*fail_at = SIZE_MAX;
+	if (!rc && (!batch->to || !batch->from || !batch->nbytes || !batch->attributes))
+		rc = tti_cuda_fail(TTI_CUDA_EINVAL,
+				   "cuMemcpyBatchAsync: a list of addresses or attributes is NULL");
 	if (!rc)
-		rc = tti_driver_stream(stream, &in);
+		rc = tti_cuda_batch_check("cuMemcpyBatchAsync", batch->n, batch->starts,
+					  batch->nattributes, in);
 	for (size_t i = 0, k = 0; !rc && i < batch->n; i++) {
 		const struct tti_cuda_copy copy =
 			row(batch->to[i], batch->from[i], batch->nbytes[i], BY_ADDRESS);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/device.h"
+#include "engine/internal.h"
 #include "engine/memory.h"
 
 #define ILLEGAL_ADDRESS 700 /* of both libraries */
@@ -257,6 +258,27 @@ struct tti_cuda_copy tti_cuda_copy_of(void *to, const void *from, size_t nbytes,
 		.depth = 1,
 		.kind = kind,
 	};
+}
+
+int tti_cuda_batch_check(const char *what, size_t ncopies, const size_t *starts, size_t nattributes,
+			 const struct tti_cuda_stream *stream)
+{
+	if (!ncopies || !nattributes || !starts || starts[0])
+		return tti_cuda_fail(
+			TTI_CUDA_EINVAL,
+			"%s: %zu copies, %zu attributes of which the first is of copy 0: "
+			"none may be missing",
+			what, ncopies, nattributes);
+	for (size_t k = 1; k < nattributes; k++)
+		if (starts[k] <= starts[k - 1] || starts[k] >= ncopies)
+			return tti_cuda_fail(
+				TTI_CUDA_EINVAL,
+				"%s: attribute %zu is of copy %zu on, of %zu, and the one "
+				"before of copy %zu on",
+				what, k, starts[k], ncopies, starts[k - 1]);
+	if (tti_cuda_stream_role(stream) == TTI_CUDA_STREAM_LEGACY)
+		return tti_cuda_fail(TTI_CUDA_EINVAL, "%s: not in the legacy default stream", what);
+	return TTI_CUDA_OK;
 }
 
 int tti_cuda_copy_queue(const struct tti_cuda_copy *copy, struct tti_cuda_stream *stream)

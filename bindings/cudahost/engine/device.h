@@ -25,6 +25,7 @@ enum tti_cuda_error {
 	TTI_CUDA_EDEVICE = 101,     /* no such device */
 	TTI_CUDA_ENODEVICE = 100,   /* no device at all */
 	TTI_CUDA_EFUNCTION = 98,    /* a kernel that cannot run here */
+	TTI_CUDA_ELIMIT = 215,      /* there is no such limit */
 	TTI_CUDA_EPEERON = 704,     /* peer access is on already */
 	TTI_CUDA_EPEEROFF = 705,    /* peer access is not on */
 	TTI_CUDA_EREGISTERED = 712, /* host memory is registered already */

@@ -2,7 +2,9 @@
 #include "engine/primary.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "engine/device.h"
 
@@ -13,29 +15,54 @@ static struct primary {
 	bool is_used;
 	unsigned flags;
 	uint64_t peers; /* a bit for each device */
+	bool is_limit_set[TTI_CUDA_LIMITS];
+	size_t limits[TTI_CUDA_LIMITS];
+	atomic_uint nresets;
 } primaries[TTI_CUDA_DEVICES_MOST];
 static bool ever_used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static _Thread_local bool thread_uses;
+/* What the calling thread is on, if anything, and how often that had been reset. */
+static _Thread_local struct {
+	bool is_on;
+	int device;
+	unsigned nresets;
+} used;
+
+static const size_t limits_at_first[TTI_CUDA_LIMITS] = {
+	1024,    /* bytes of a thread's stack */
+	7 << 20, /* bytes for printf() */
+	8 << 20, /* bytes of the heap of kernels */
+	2,       /* how deep kernels wait */
+	2048,    /* kernels of kernels that are pending */
+	128,     /* bytes that the cache fetches */
+	0,       /* bytes of the cache that stay */
+};
+
+void tti_cuda_primary_activate(int device)
+{
+	pthread_mutex_lock(&lock);
+	primaries[device].is_used = true;
+	ever_used = true;
+	pthread_mutex_unlock(&lock);
+}
 
 void tti_cuda_primary_use(void)
 {
-	pthread_mutex_lock(&lock);
-	primaries[tti_cuda_device_current()].is_used = true;
-	ever_used = true;
-	pthread_mutex_unlock(&lock);
-	thread_uses = true;
+	used.device = tti_cuda_device_current();
+	used.nresets = atomic_load(&primaries[used.device].nresets);
+	used.is_on = true;
+	tti_cuda_primary_activate(used.device);
 }
 
 void tti_cuda_primary_leave(void)
 {
-	thread_uses = false;
+	used.is_on = false;
 }
 
 bool tti_cuda_primary_in_use(void)
 {
-	return thread_uses;
+	return used.is_on && used.nresets == atomic_load(&primaries[used.device].nresets);
 }
 
 bool tti_cuda_primary_ever_used(void)
@@ -72,6 +99,8 @@ void tti_cuda_primary_reset(int device)
 	primaries[device].is_used = false;
 	primaries[device].flags = 0;
 	primaries[device].peers = 0;
+	memset(primaries[device].is_limit_set, 0, sizeof(primaries[device].is_limit_set));
+	atomic_fetch_add(&primaries[device].nresets, 1);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -98,6 +127,40 @@ void tti_cuda_primary_set_flags(int device, unsigned flags)
 	pthread_mutex_lock(&lock);
 	primaries[device].flags = flags;
 	pthread_mutex_unlock(&lock);
+}
+
+static int check_limit(int limit)
+{
+	if (limit >= 0 && limit < TTI_CUDA_LIMITS)
+		return TTI_CUDA_OK;
+	return tti_cuda_fail(TTI_CUDA_ELIMIT, "there is no limit %d: 0 to %d", limit,
+			     TTI_CUDA_LIMITS - 1);
+}
+
+int tti_cuda_limit_get(int device, int limit, size_t *out)
+{
+	const int bad = check_limit(limit);
+
+	if (bad)
+		return bad;
+	pthread_mutex_lock(&lock);
+	*out = primaries[device].is_limit_set[limit] ? primaries[device].limits[limit]
+						     : limits_at_first[limit];
+	pthread_mutex_unlock(&lock);
+	return TTI_CUDA_OK;
+}
+
+int tti_cuda_limit_set(int device, int limit, size_t value)
+{
+	const int bad = check_limit(limit);
+
+	if (bad)
+		return bad;
+	pthread_mutex_lock(&lock);
+	primaries[device].is_limit_set[limit] = true;
+	primaries[device].limits[limit] = value;
+	pthread_mutex_unlock(&lock);
+	return TTI_CUDA_OK;
 }
 
 static int check_peer(int device, int peer)

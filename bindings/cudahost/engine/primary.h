@@ -6,6 +6,7 @@
 #define TUTTI_CUDAHOST_ENGINE_PRIMARY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #pragma GCC visibility push(default)
 
@@ -14,7 +15,9 @@
 void tti_cuda_primary_use(void);
 /* The calling thread is on no context from now on (cuCtxSetCurrent(NULL)). */
 void tti_cuda_primary_leave(void);
-/* Whether the calling thread is on it by use(), and whether any thread of the process ever was. */
+/* The primary context of a device is active from now on, whoever is on it. */
+void tti_cuda_primary_activate(int device);
+/* Whether the calling thread is on it by use() and it was not reset since, and whether any thread of the process ever was. */
 bool tti_cuda_primary_in_use(void);
 bool tti_cuda_primary_ever_used(void);
 
@@ -29,6 +32,12 @@ bool tti_cuda_primary_is_active(int device);
 /* The flags of cudaSetDeviceFlags() and cuDevicePrimaryCtxSetFlags(). */
 unsigned tti_cuda_primary_flags(int device);
 void tti_cuda_primary_set_flags(int device, unsigned flags);
+
+/* The numbers of cudaLimit and CUlimit that there are. They are kept until the device is reset, and nothing
+ * here uses them. Of others ELIMIT. */
+enum { TTI_CUDA_LIMITS = 7 };
+int tti_cuda_limit_get(int device, int limit, size_t *out);
+int tti_cuda_limit_set(int device, int limit, size_t value);
 
 /* Peer access of a device to another: 0, EPEERON or EPEEROFF, EDEVICE. All devices are memory of this
  * host, so that copies need no such access; programs ask whether they have asked for it. */

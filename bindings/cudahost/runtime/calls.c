@@ -16,17 +16,21 @@ int tti_cudart_leave(int error)
 	return error;
 }
 
-int tti_cudart_enter(const char *name)
+static int enter_without_context(const char *name)
 {
-	if (!nhost) {
-		if (!tti_cuda_primary_in_use())
-			tti_cuda_primary_use();
+	if (!nhost)
 		return 0;
-	}
 	return tti_cuda_fail(TTI_CUDA_EPOOL,
 			     "%s() was called by a host function that a stream runs: CUDA does not "
 			     "allow that, let the program's own thread call it",
 			     name);
+}
+
+int tti_cudart_enter(const char *name)
+{
+	if (!nhost && !tti_cuda_primary_in_use())
+		tti_cuda_primary_use();
+	return enter_without_context(name);
 }
 
 static int enter_waiting(const char *name)
@@ -115,6 +119,8 @@ static int let_in(const char *name)
 		       BODY(enter, #name #suffix, tti_##name(true, TTI_UNPACK args)))
 
 #define SAFE(name, majors, params, args, text) FUNCTION(let_in, name, majors, params, args)
+#define ASKS(name, majors, params, args, text) \
+	FUNCTION(enter_without_context, name, majors, params, args)
 #define CALL(name, majors, params, args, text) \
 	FUNCTION(tti_cudart_enter, name, majors, params, args)
 #define WAITS(name, majors, params, args, text) FUNCTION(enter_waiting, name, majors, params, args)

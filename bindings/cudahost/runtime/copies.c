@@ -242,9 +242,11 @@ static int batch(bool per_thread, void *const *to, const void *const *from, cons
 
 	if (failed)
 		*failed = SIZE_MAX;
-	if (!to || !from || !nbytes || !attributes || !first || nattributes == 0)
+	if (!to || !from || !nbytes || !attributes)
 		return tti_cudart_null("cudaMemcpyBatchAsync", "list of addresses or attributes");
 	stream = tti_cuda_stream_get(handle, per_thread, &error);
+	if (!error)
+		error = tti_cuda_batch_check("cudaMemcpyBatchAsync", n, first, nattributes, stream);
 	for (size_t at = 0; !error && at < n; at++) {
 		const struct tti_cuda_copy copy =
 			tti_cuda_copy_of(to[at], from[at], nbytes[at], TTI_CU_BY_ADDRESS);

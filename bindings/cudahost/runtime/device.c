@@ -1,30 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices: which there are, which a thread uses, and what programs set of them. */
-#include <pthread.h>
-#include <string.h>
-
 #include "engine/facts.h"
 #include "engine/primary.h"
 #include "runtime/runtime.h"
-
-enum { NLIMITS = 7 };
-
-static const size_t limit_at_first[NLIMITS] = {
-	1024,    /* bytes of a thread's stack */
-	7 << 20, /* bytes for printf() */
-	8 << 20, /* bytes of the heap of kernels */
-	2,       /* how deep kernels wait */
-	2048,    /* kernels of kernels that are pending */
-	128,     /* bytes that the cache fetches */
-	0,       /* bytes of the cache that stay */
-};
-
-/* What programs set, by devices. */
-static struct {
-	pthread_mutex_t lock;
-	bool is_limit_set[TTI_CUDA_DEVICES_MOST][NLIMITS];
-	size_t limit[TTI_CUDA_DEVICES_MOST][NLIMITS];
-} set = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static _Thread_local bool has_chosen;
 
@@ -61,14 +39,35 @@ int tti_cudaSetDevice(int device)
 	return 0;
 }
 
+/* How to wait (1, 2, 4), host memory that devices see (8), a large stack (16), the order of copies
+ * (128). */
+static int check_flags(const char *function, unsigned flags)
+{
+	if (!(flags & ~(unsigned)(1 | 2 | 4 | 8 | 16 | 128)))
+		return 0;
+	return tti_cuda_fail(TTI_CUDA_EINVAL,
+			     "%s(): %#x has flags that are not there: pass those of "
+			     "cudaDeviceScheduleAuto and the like",
+			     function, flags);
+}
+
+/* `flags` is 0, or cudaInitDeviceFlagsAreValid. */
 int tti_cudaInitDevice(int device, unsigned device_flags, unsigned flags)
 {
-	const int error = tti_cudart_check_device("cudaInitDevice", device);
+	int error = tti_cudart_check_device("cudaInitDevice", device);
 
+	if (!error && flags > 1)
+		error = tti_cuda_fail(TTI_CUDA_EINVAL,
+				      "cudaInitDevice(): flags %#x: 0, or 1 if those of the "
+				      "device count",
+				      flags);
+	if (!error && flags)
+		error = check_flags("cudaInitDevice", device_flags);
 	if (error)
 		return error;
-	if (flags & 1) /* cudaInitDeviceFlagsAreValid */
+	if (flags)
 		tti_cuda_primary_set_flags(device, device_flags);
+	tti_cuda_primary_activate(device);
 	return 0;
 }
 
@@ -119,41 +118,23 @@ int tti_cudaDeviceGetByPCIBusId(int *out, const char *text)
 
 /* -- What programs set -------------------------------------------------------------------- */
 
-static int check_limit(const char *function, int limit)
-{
-	if (limit >= 0 && limit < NLIMITS)
-		return tti_cudart_check_device(function, tti_cuda_device_current());
-	return tti_cuda_fail(TTI_cudaErrorUnsupportedLimit, "%s(): there is no limit %d: 0 to %d",
-			     function, limit, NLIMITS - 1);
-}
-
 int tti_cudaDeviceGetLimit(size_t *out, int limit)
 {
 	const int device = tti_cuda_device_current();
-	const int error = check_limit("cudaDeviceGetLimit", limit);
+	const int error = tti_cudart_check_device("cudaDeviceGetLimit", device);
 
 	if (error)
 		return error;
-	if (!out)
-		return tti_cudart_null("cudaDeviceGetLimit", "value");
-	(void)pthread_mutex_lock(&set.lock);
-	*out = set.is_limit_set[device][limit] ? set.limit[device][limit] : limit_at_first[limit];
-	(void)pthread_mutex_unlock(&set.lock);
-	return 0;
+	return out ? tti_cuda_limit_get(device, limit, out)
+		   : tti_cudart_null("cudaDeviceGetLimit", "value");
 }
 
 int tti_cudaDeviceSetLimit(int limit, size_t value)
 {
 	const int device = tti_cuda_device_current();
-	const int error = check_limit("cudaDeviceSetLimit", limit);
+	const int error = tti_cudart_check_device("cudaDeviceSetLimit", device);
 
-	if (error)
-		return error;
-	(void)pthread_mutex_lock(&set.lock);
-	set.is_limit_set[device][limit] = true;
-	set.limit[device][limit] = value;
-	(void)pthread_mutex_unlock(&set.lock);
-	return 0;
+	return error ? error : tti_cuda_limit_set(device, limit, value);
 }
 
 int tti_cudaGetDeviceFlags(unsigned *out)
@@ -169,22 +150,16 @@ int tti_cudaGetDeviceFlags(unsigned *out)
 	return 0;
 }
 
-/* How to wait (1, 2, 4), host memory that devices see (8), a large stack (16), the order of copies
- * (128). */
 int tti_cudaSetDeviceFlags(unsigned flags)
 {
 	const int device = tti_cuda_device_current();
-	const int error = tti_cudart_check_device("cudaSetDeviceFlags", device);
+	int error = tti_cudart_check_device("cudaSetDeviceFlags", device);
 
-	if (error)
-		return error;
-	if (flags & ~(unsigned)(1 | 2 | 4 | 8 | 16 | 128))
-		return tti_cuda_fail(TTI_CUDA_EINVAL,
-				     "cudaSetDeviceFlags(): %#x has flags that are not there: pass "
-				     "those of cudaDeviceScheduleAuto and the like",
-				     flags);
-	tti_cuda_primary_set_flags(device, flags);
-	return 0;
+	if (!error)
+		error = check_flags("cudaSetDeviceFlags", flags);
+	if (!error)
+		tti_cuda_primary_set_flags(device, flags);
+	return error;
 }
 
 static int get_number(const char *function, int *out, int value)
@@ -274,9 +249,6 @@ int tti_cudaDeviceReset(void)
 	if (error)
 		return error;
 	(void)tti_cuda_device_synchronize(device);
-	(void)pthread_mutex_lock(&set.lock);
-	memset(set.is_limit_set[device], 0, sizeof(set.is_limit_set[device]));
-	(void)pthread_mutex_unlock(&set.lock);
 	tti_cuda_device_forget(device);
 	tti_cuda_primary_reset(device);
 	return 0;

@@ -271,10 +271,13 @@ static int advise(const void *address, size_t nbytes, int advice, struct tti_cu_
 }
 
 static int prefetch(bool per_thread, const void *address, size_t nbytes, struct tti_cu_location at,
-		    const void *stream)
+		    unsigned flags, const void *stream)
 {
 	int error = check_location("cudaMemPrefetchAsync", at);
 
+	if (!error && flags)
+		error = tti_cuda_fail(TTI_CUDA_EINVAL, "cudaMemPrefetchAsync(): flags %#x: pass 0",
+				      flags);
 	if (!error)
 		error = check_managed("cudaMemPrefetchAsync", address, nbytes);
 	if (!error)
@@ -303,14 +306,13 @@ int tti_cudaMemAdvise_v2(const void *address, size_t nbytes, int advice, struct 
 int tti_cudaMemPrefetchAsync(bool per_thread, const void *address, size_t nbytes, int device,
 			     tti_cu_stream stream)
 {
-	return prefetch(per_thread, address, nbytes, location_of(device), stream);
+	return prefetch(per_thread, address, nbytes, location_of(device), 0, stream);
 }
 
 int tti_cudaMemPrefetchAsync_v2(bool per_thread, const void *address, size_t nbytes,
 				struct tti_cu_location at, unsigned flags, tti_cu_stream stream)
 {
-	(void)flags;
-	return prefetch(per_thread, address, nbytes, at, stream);
+	return prefetch(per_thread, address, nbytes, at, flags, stream);
 }
 #else
 int tti_cudaMemAdvise(const void *address, size_t nbytes, int advice, struct tti_cu_location at)
@@ -321,8 +323,7 @@ int tti_cudaMemAdvise(const void *address, size_t nbytes, int advice, struct tti
 int tti_cudaMemPrefetchAsync(bool per_thread, const void *address, size_t nbytes,
 			     struct tti_cu_location at, unsigned flags, tti_cu_stream stream)
 {
-	(void)flags;
-	return prefetch(per_thread, address, nbytes, at, stream);
+	return prefetch(per_thread, address, nbytes, at, flags, stream);
 }
 #endif
 

@@ -77,8 +77,9 @@ int tti_cudaMemPoolDestroy(tti_cu_pool pool)
 
 int tti_cudaMemPoolTrimTo(tti_cu_pool pool, size_t nbytes)
 {
-	(void)nbytes;
-	return check_pool("cudaMemPoolTrimTo", pool);
+	const int error = check_pool("cudaMemPoolTrimTo", pool);
+
+	return error ? error : tti_cuda_pool_trim(pool, nbytes);
 }
 
 /* Attributes 1 to 3 are int, the others 64 bits. */

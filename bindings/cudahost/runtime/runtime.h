@@ -49,6 +49,7 @@ enum tti_cudart_error {
 #define SAFE(name, majors, params, args, text) \
 	majors(int tti_##name params; TTI_API int name params;)
 #define CALL(name, majors, params, args, text)  SAFE(name, majors, params, args, text)
+#define ASKS(name, majors, params, args, text)  SAFE(name, majors, params, args, text)
 #define WAITS(name, majors, params, args, text) SAFE(name, majors, params, args, text)
 #define QUEUED(name, suffix, majors, params, args, text)                                    \
 	majors(int tti_##name(bool per_thread, TTI_UNPACK params); TTI_API int name params; \
@@ -61,6 +62,7 @@ enum tti_cudart_error {
 	majors(TTI_API int name(void); TTI_API int name##suffix(void);)
 #include "runtime/functions.def"
 #undef SAFE
+#undef ASKS
 #undef CALL
 #undef WAITS
 #undef QUEUED
