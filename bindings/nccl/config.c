@@ -35,7 +35,7 @@ static const struct range {
 	INT_FIELD(minCTAs, 1, INT_MAX),
 	INT_FIELD(maxCTAs, 1, INT_MAX),
 	INT_FIELD(splitShare, 0, 1),
-	INT_FIELD(trafficClass, 0, INT_MAX),
+	INT_FIELD(trafficClass, 0, 255),
 	INT_FIELD(collnetEnable, 0, 1),
 	INT_FIELD(CTAPolicy, 0, NCCL_CTA_POLICY_EFFICIENCY | NCCL_CTA_POLICY_ZERO),
 	INT_FIELD(shrinkShare, 0, 1),
@@ -157,6 +157,8 @@ void tti_nccl_config_use(const ncclConfig_t *config, tutti_config *out)
 		out->blocking = *blocking == '1';
 	else if (config->blocking != NCCL_CONFIG_UNDEF_INT)
 		out->blocking = config->blocking;
+	if (config->trafficClass != NCCL_CONFIG_UNDEF_INT)
+		out->traffic_class = config->trafficClass;
 	/* NCCL's name for what Tutti does between hosts in any case. */
 	if (config->netName && strcasecmp(config->netName, "Socket") != 0)
 		out->transport = config->netName;

@@ -51,7 +51,12 @@ typedef struct tutti_config {
 	 * watch each other and to end is, data is not. Alike on all ranks;
 	 * TUTTI_ENCRYPT=1 asks for it as well. */
 	int encrypt;
-	int reserved; /* 0 */
+	/* The traffic class of the packets that carry data over TCP, 1 to 255, where routers and switches
+	 * go by one: the byte that IPv4 calls Type of Service and IPv6 Traffic Class, so 4 times the
+	 * DSCP; the kernel keeps the two lowest bits for itself. 0 (default): the system's. Each rank
+	 * may have its own, for what it sends; a child takes it from the parent where this is 0.
+	 * TUTTI_TRAFFIC_CLASS is the variable. */
+	int traffic_class;
 	/* How long this rank waits, while the communicator is made, for ranks that do not come: an
 	 * init, and a split, dup, grow or shrink, whose child takes it from the parent where this
 	 * is 0. Then TUTTI_ETIMEOUT names them. Each rank may have its own; the first that is over

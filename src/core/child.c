@@ -29,6 +29,8 @@ tutti_config tti_child_config(const struct tti_comm *parent, const tutti_config 
 		config.algo = parent->algo;
 	if (!config.boot_timeout_ms)
 		config.boot_timeout_ms = parent->config_boot_timeout_ms;
+	if (!config.traffic_class)
+		config.traffic_class = parent->traffic_class;
 	/* Who asked for that does not lose it by a configuration that does not know of it. */
 	if (parent->encrypt)
 		config.encrypt = 1;

@@ -158,6 +158,7 @@ struct tti_comm {
 	char *transports;  /* as they were asked for        */
 	bool reproducible; /* all reductions                */
 	bool encrypt;      /* what goes over TCP            */
+	int traffic_class; /* of data there, 0: the system's */
 	_Atomic int state; /* enum tti_comm_state */
 
 	/* Children that wait for other ranks of this one, under its lock: see tti_comm_follow(). */

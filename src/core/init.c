@@ -52,6 +52,9 @@ static tutti_status read_config(const tutti_config *given, tutti_config *out)
 				out->reproducible);
 	if (out->encrypt != 0 && out->encrypt != 1)
 		return tti_fail(TUTTI_EINVAL, "config.encrypt is %d: 0 or 1", out->encrypt);
+	if (out->traffic_class < 0 || out->traffic_class > 255)
+		return tti_fail(TUTTI_EINVAL, "config.traffic_class is %d: 0 (the system's) to 255",
+				out->traffic_class);
 	if (out->timeout_ms < 0)
 		return tti_fail(TUTTI_EINVAL, "config.timeout_ms is %d: 0 (never) or more",
 				out->timeout_ms);

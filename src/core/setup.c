@@ -96,6 +96,7 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 		.reach = (enum tti_reach_wish)params->reach,
 		.ptracer = params->ptracer,
 		.encrypt = comm->encrypt,
+		.traffic_class = comm->traffic_class,
 		.stop = &comm->stop,
 		.timeout_ms = comm->boot_timeout.ms,
 	};

@@ -77,6 +77,7 @@ struct tti_tcp_options {
 	const char *congestion; /* NULL: the system's                         */
 	int sndbuf;             /* SO_SNDBUF, 0: the system's, which grows    */
 	int handshake_ms;       /* how long a stranger may take to prove itself */
+	int traffic_class;      /* IP_TOS, IPV6_TCLASS; 0: the system's       */
 	bool encrypt;           /* messages are sealed, not only what is beside them */
 };
 
@@ -584,8 +585,7 @@ void tti_tcp_link_pull(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
 /* More is wanted of the peer than is there: look whether it has come, or cannot. */
 void tti_tcp_link_look(struct tti_tcp_link *link);
 
-/* The link is lost: port->failure, and what is unsent stays so. `status` is that
- * of a tti_fail() just made. */
+/* The link is lost: port->failure. What is unsent stays so. `status`: of a tti_fail() just made. */
 void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status);
 
 /* The same: the peer is gone, by what happened and errno or 0. */

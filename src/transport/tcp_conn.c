@@ -56,6 +56,19 @@ static tutti_status set(int fd, int level, int option, int value, const char *na
 	return TUTTI_OK;
 }
 
+/* A socket of IPv6 may be connected to an address of IPv4: then that of IPv4 counts. */
+static tutti_status set_traffic_class(int fd, int value)
+{
+	int domain;
+	socklen_t nbytes = sizeof(domain);
+
+	TTI_TRY(set(fd, IPPROTO_IP, IP_TOS, value, "IP_TOS"));
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &nbytes))
+		return tti_fail(TUTTI_ESYS, "getsockopt SO_DOMAIN: %m");
+	return domain == AF_INET6 ? set(fd, IPPROTO_IPV6, IPV6_TCLASS, value, "IPV6_TCLASS")
+				  : TUTTI_OK;
+}
+
 /* No TCP_USER_TIMEOUT: it also ends connections whose peer lives but does not read
  * for long (a zero window), and a rank may well come late. A dead machine is found
  * by keepalive when nothing is in flight, else by tti_tcp_conn_is_silent(). */
@@ -66,6 +79,8 @@ tutti_status tti_tcp_conn_tune(struct tti_tcp_port *port, int fd)
 	TTI_TRY(set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S, "TCP_KEEPIDLE"));
 	TTI_TRY(set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S, "TCP_KEEPINTVL"));
 	TTI_TRY(set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_MOST, "TCP_KEEPCNT"));
+	if (port->options.traffic_class)
+		TTI_TRY(set_traffic_class(fd, port->options.traffic_class));
 	if (port->options.sndbuf)
 		TTI_TRY(set(fd, SOL_SOCKET, SO_SNDBUF, port->options.sndbuf, "SO_SNDBUF"));
 	if (port->options.congestion)

@@ -152,6 +152,7 @@ static tutti_status open_port(const struct tti_port_config *config, struct tti_p
 		.congestion = params->tcp_congestion,
 		.handshake_ms = HANDSHAKE_MS,
 		.encrypt = config->encrypt,
+		.traffic_class = config->traffic_class,
 	};
 
 	return tti_tcp_open(config, &options, out, card);

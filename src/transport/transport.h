@@ -50,8 +50,9 @@ struct tti_port_config {
 	int slots;             /* of a link, per direction                        */
 	size_t heap_bytes;     /* of memory that peers can address, at most       */
 	enum tti_reach_wish reach;
-	int64_t ptracer; /* TUTTI_PTRACER; 0: none */
-	bool encrypt;    /* messages, where they leave the host */
+	int64_t ptracer;   /* TUTTI_PTRACER; 0: none */
+	bool encrypt;      /* messages, where they leave the host */
+	int traffic_class; /* of their packets there; 0: the system's */
 	/* What was measured before, so that it need not be again, and by whom, in words; NULL: nothing.
 	 * Used by join() and settle(). */
 	const struct tti_reach_figures *measured;

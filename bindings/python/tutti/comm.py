@@ -275,7 +275,7 @@ def _end_all() -> None:
 def init(**config: Any) -> Communicator:
     """The communicator of all processes that a launcher started: `tutti run`, mpirun, srun,
     torchrun, or TUTTI_RANK and TUTTI_NRANKS by hand. Settings: name, transport, algo, timeout in
-    seconds, reproducible, encrypt; a variable of the environment wins."""
+    seconds, reproducible, encrypt, traffic_class; a variable of the environment wins."""
     return Communicator._made_by(_c.tutti_comm_init_env, _OUT, ctypes.byref(make_config(config)))
 
 
