@@ -21,9 +21,10 @@
 
 /* With fewer ranks per root nobody needs to wait for his turn. */
 #define STAGGER_FROM 256
-/* At the deadline the root knows who is missing, and when a rank has given up why it did:
- * wait a little for its word. */
-#define GRACE_MS     1000
+/* At the deadline the root knows who is missing, and when a rank has given up why it did: wait a little for
+ * its word. From when this rank sees that it is time, as one that comes to its turn late is on a machine
+ * where the root's thread does, too. */
+#define GRACE_MS     2000
 /* For a rank that only says that it will not come. */
 #define DECLINE_MS   500
 /* How long rank 0 looks for itself at an address that its host does not have: something may
@@ -47,7 +48,8 @@ struct joiner {
 	struct tti_ear ear; /* of all descriptors: each step looks at everything */
 	struct tti_sock *sock;
 	struct tti_loop loop;
-	int64_t deadline_ns, end_ns, again_ns;
+	int64_t deadline_ns, late_ns,
+		again_ns;  /* late_ns: when that was seen to be over; 0: not yet */
 	int64_t ended_ns;  /* when the end of a neighbour counts, 0: there is none */
 	char refused[161]; /* why the next one cannot be reached, "": it has not refused */
 	struct contact own, border;
@@ -436,16 +438,23 @@ static tutti_status fail_deadline(struct joiner *joiner)
 			      ms);
 }
 
+/* When this rank waits no longer. */
+static int64_t end_of(const struct joiner *joiner)
+{
+	const int64_t from = joiner->late_ns ? joiner->late_ns : joiner->deadline_ns;
+
+	return joiner->own.tunnel ? from + GRACE_MS * TTI_NS_PER_MS : joiner->deadline_ns;
+}
+
 static tutti_status step(struct joiner *joiner)
 {
 	struct tti_sock *sock = joiner->sock;
 	/* Of before the steps: one that ends at the same instant knows more of the reason. */
 	const int64_t now = tti_now_ns();
 
-	joiner->end_ns = joiner->deadline_ns;
-	if (joiner->own.tunnel)
-		joiner->end_ns += GRACE_MS * TTI_NS_PER_MS;
-	joiner->again_ns = joiner->end_ns;
+	if (now >= joiner->deadline_ns && !joiner->late_ns)
+		joiner->late_ns = now;
+	joiner->again_ns = end_of(joiner);
 	TTI_TRY(step_contact(joiner, &joiner->own));
 	TTI_TRY(step_contact(joiner, &joiner->border));
 	TTI_TRY(step_next(joiner));
@@ -455,7 +464,7 @@ static tutti_status step(struct joiner *joiner)
 		return TUTTI_OK;
 	if (tti_boot_stopped(sock->stop))
 		return tti_sock_break(sock, TUTTI_EABORTED, -1, "init was aborted");
-	if (now >= joiner->end_ns)
+	if (now >= end_of(joiner))
 		return fail_deadline(joiner);
 	tti_loop_wait(&joiner->loop,
 		      tti_left_ms(joiner->again_ns, sock->stop ? TTI_BOOT_NAP_MS : 60000));

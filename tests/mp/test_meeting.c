@@ -366,6 +366,19 @@ static void rank_0_logs_who_has_another_secret(void **state)
 	must_be_logged_once("a process at 127.0.0.1:");
 }
 
+/* Beyond its limit, as on a machine that has far too much to do: then it hears of the root all the same who
+ * is missing. */
+static void who_wakes_late_is_told_who_is_missing(void **state)
+{
+	(void)state;
+	start(0, 1, "4000");
+	usleep(2000000);
+	kill(ranks[0].pid, SIGSTOP);
+	usleep(5000000);
+	kill(ranks[0].pid, SIGCONT);
+	must_be(0, TUTTI_ETIMEOUT, "rank 1 of 2 did not come within 4.0 s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,6 +393,7 @@ int main(void)
 		cmocka_unit_test(one_name_is_for_one_job),
 		cmocka_unit_test(a_file_of_the_users_stays),
 		cmocka_unit_test(rank_0_logs_who_has_another_secret),
+		cmocka_unit_test(who_wakes_late_is_told_who_is_missing),
 	};
 	int failed;
 
