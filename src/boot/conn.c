@@ -176,8 +176,13 @@ void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused)
 void tti_conn_ask(struct tti_conn *conn)
 {
 	conn->asked = true;
-	conn->asked_ns = tti_now_ns();
 	conn->question = ++conn->thread->question;
+	tti_conn_ask_once_more(conn);
+}
+
+void tti_conn_ask_once_more(struct tti_conn *conn)
+{
+	conn->asked_ns = tti_now_ns();
 	if (tti_conn_put(conn, TTI_FRAME_ASK, conn->question, NULL, 0))
 		return;
 	conn->asked = false;

@@ -160,6 +160,8 @@ void tti_conn_drop(struct tti_conn *conn);
 
 /* The answer, or that the peer has left, is on_answer()'s. */
 void tti_conn_ask(struct tti_conn *conn);
+/* The same question, as an answer to the first one is as good. */
+void tti_conn_ask_once_more(struct tti_conn *conn);
 
 /* Communicators that live on mail hear that a peer is gone for good, and why: words that follow its
  * name. */

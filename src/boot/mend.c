@@ -269,6 +269,8 @@ static void succeeded(struct tti_mend *mend, struct tti_tunnel *tunnel)
 		tti_conn_adopt(conn);
 	else
 		tti_tunnel_close(&tunnel);
+	if (!conn || conn->ear.dead)
+		mend->again_ns = tti_deadline(mend->backoff_ms);
 }
 
 static void step(struct tti_mend *mend)

@@ -87,8 +87,11 @@ static void step(struct tti_boot_reach *reach)
 	reach->conn = NULL;
 	end(reach);
 	tti_conn_adopt(conn);
-	if (conn->role == TTI_CONN_PAIR && !conn->ear.dead &&
-	    tti_bit_has(conn->thread->asked, (size_t)conn->peer))
+	if (conn->role != TTI_CONN_PAIR)
+		return;
+	if (conn->ear.dead) /* nobody would carry the question, which is to be put again */
+		tti_thread_no_answer(conn->thread, conn->peer, false);
+	else if (tti_bit_has(conn->thread->asked, (size_t)conn->peer))
 		tti_conn_ask(conn);
 }
 
@@ -174,7 +177,7 @@ static void ask_once_more(struct tti_thread *thread, int peer)
 		if (conn->peer != peer || !conn->asked)
 			continue;
 		if (tti_now_ns() - conn->asked_ns >= ASK_AGAIN_NS)
-			tti_conn_ask(conn);
+			tti_conn_ask_once_more(conn);
 		return;
 	}
 }

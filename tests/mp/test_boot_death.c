@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +25,16 @@
 #include "support/port.h"
 #include "util/clock.h"
 #include "util/error.h"
+
+/* ThreadSanitizer has to see all calls. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HAS_OWN_EPOLL
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+#define HAS_OWN_EPOLL
+#endif
 
 #define MOST 64
 
@@ -56,6 +68,24 @@ struct seen {
 	struct report report;
 };
 
+/* Of the ranks that are started next. */
+static bool answers_are_slow, adding_fails;
+
+/* How often it is to fail from now on: for connections that the watch takes over. */
+static _Atomic int nfailing_adds;
+
+#ifndef HAS_OWN_EPOLL
+int epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
+{
+	if (what == EPOLL_CTL_ADD && !(event->events & EPOLLET) && nfailing_adds > 0) {
+		nfailing_adds--;
+		errno = ENOSPC;
+		return -1;
+	}
+	return (int)syscall(SYS_epoll_ctl, epoll, what, fd, event);
+}
+#endif
+
 static void on_lost(void *self, const struct tti_news *news)
 {
 	struct seen *seen = self;
@@ -70,6 +100,8 @@ static void on_lost(void *self, const struct tti_news *news)
 static void on_ask(void *self, struct tti_call *out)
 {
 	(void)self;
+	if (answers_are_slow)
+		usleep(1200000);
 	out->seq = 7;
 }
 
@@ -84,6 +116,14 @@ static void on_answer(void *self, int peer, const struct tti_call *call)
 		seen->nnull++;
 }
 
+static void ask_until_answered(struct tti_boot *boot, struct seen *seen, int peer)
+{
+	for (int i = 0; i < 20000 && !seen->nanswers; i++) {
+		tti_watch_ask(boot, peer);
+		usleep(1000);
+	}
+}
+
 #define ASKED "rank 3 has asked"
 
 /* The report's culprit: how often rank 1 was called gone. Its text is that of the first news, which are ASKED
@@ -95,10 +135,12 @@ static tutti_status ask_on(struct tti_boot *boot, struct seen *seen)
 			usleep(1000);
 		return TUTTI_OK;
 	}
-	for (int i = 0; i < 20000 && !seen->nanswers; i++) {
-		tti_watch_ask(boot, 1);
-		usleep(1000);
+	if (adding_fails) {
+		ask_until_answered(boot, seen, 2); /* a neighbour: the ring is the watch's then */
+		seen->nanswers = 0;
+		nfailing_adds = 2;
 	}
+	ask_until_answered(boot, seen, 1);
 
 	const struct tti_news over = { .status = TUTTI_EPEER,
 				       .culprit = seen->nnull,
@@ -364,11 +406,25 @@ static void stopped_is_not_dead(void **state)
 	finish(&world);
 }
 
+/* All five tell that rank 3 was answered, and that nobody was called gone. */
+static void must_be_answered(const struct world *world, int64_t since_ns, int *nafter)
+{
+	struct report report;
+
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(read(world->reports[0], &report, sizeof(report)), sizeof(report));
+		if (report.status != TUTTI_OK || report.culprit != 0 ||
+		    strcmp(report.text, ASKED) != 0)
+			fail_msg("rank %d: %s, rank 1 was called gone %d times: %s", report.rank,
+				 tutti_status_name(report.status), report.culprit, report.text);
+		*nafter += report.when_ns - since_ns > 3000 * TTI_NS_PER_MS;
+	}
+}
+
 /* Nor is it called gone: there is no answer until it goes on. */
 static void stopped_does_not_answer(void **state)
 {
 	struct world world = { .n = 5, .scene = ASKING };
-	struct report report;
 	const int64_t start_ns = tti_now_ns();
 	int nafter = 0;
 
@@ -377,18 +433,41 @@ static void stopped_does_not_answer(void **state)
 	kill(world.pids[1], SIGSTOP);
 	usleep(3500000);
 	kill(world.pids[1], SIGCONT);
-	for (int i = 0; i < 5; i++) {
-		assert_int_equal(read(world.reports[0], &report, sizeof(report)), sizeof(report));
-		if (report.status != TUTTI_OK || report.culprit != 0 ||
-		    strcmp(report.text, ASKED) != 0)
-			fail_msg("rank %d: %s, rank 1 was called gone %d times: %s", report.rank,
-				 tutti_status_name(report.status), report.culprit, report.text);
-		nafter += report.when_ns - start_ns > 3000 * TTI_NS_PER_MS;
-	}
+	must_be_answered(&world, start_ns, &nafter);
 	finish(&world);
 	/* The question may have been answered before the stop. */
 	print_message("%d of 5 after the stop\n", nafter);
 }
+
+/* A question that is put once more meanwhile is the same, or no answer would ever be one to the last. */
+static void slow_answers_count(void **state)
+{
+	struct world world = { .n = 5, .scene = ASKING };
+	int nafter = 0;
+
+	(void)state;
+	answers_are_slow = true;
+	start(&world);
+	answers_are_slow = false;
+	must_be_answered(&world, tti_now_ns(), &nafter);
+	finish(&world);
+}
+
+#ifndef HAS_OWN_EPOLL
+/* What was to be asked over it is asked over another one. */
+static void a_connection_that_cannot_be_taken_over_is_made_anew(void **state)
+{
+	struct world world = { .n = 5, .scene = ASKING };
+	int nafter = 0;
+
+	(void)state;
+	adding_fails = true;
+	start(&world);
+	adding_fails = false;
+	must_be_answered(&world, tti_now_ns(), &nafter);
+	finish(&world);
+}
+#endif
 
 int main(void)
 {
@@ -399,6 +478,10 @@ int main(void)
 		cmocka_unit_test(killed_during_init),
 		cmocka_unit_test(stopped_is_not_dead),
 		cmocka_unit_test(stopped_does_not_answer),
+		cmocka_unit_test(slow_answers_count),
+#ifndef HAS_OWN_EPOLL
+		cmocka_unit_test(a_connection_that_cannot_be_taken_over_is_made_anew),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
