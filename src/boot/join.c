@@ -25,6 +25,8 @@
  * its word. From when this rank sees that it is time, as one that comes to its turn late is on a machine
  * where the root's thread does, too. */
 #define GRACE_MS     2000
+/* When a neighbour has ended: its root, and so ours, knows why. */
+#define ENDED_MS     1000
 /* For a rank that only says that it will not come. */
 #define DECLINE_MS   500
 /* How long rank 0 looks for itself at an address that its host does not have: something may
@@ -357,7 +359,7 @@ static tutti_status step_next(struct joiner *joiner)
 		    !joiner->own.tunnel)
 			return fail_next(sock, status, joiner->refused);
 		if (!joiner->ended_ns)
-			joiner->ended_ns = tti_deadline(GRACE_MS);
+			joiner->ended_ns = tti_deadline(ENDED_MS);
 	}
 	tti_dial_stop(joiner->next);
 	joiner->next = NULL;
@@ -399,7 +401,7 @@ static tutti_status check_links(struct joiner *joiner)
 	struct tti_sock *sock = joiner->sock;
 
 	if (!joiner->ended_ns && (has_ended(sock->prev_tunnel) || has_ended(sock->next_tunnel)))
-		joiner->ended_ns = tti_deadline(GRACE_MS);
+		joiner->ended_ns = tti_deadline(ENDED_MS);
 	if (joiner->ended_ns && joiner->own.tunnel && tti_now_ns() < joiner->ended_ns) {
 		again(joiner, joiner->ended_ns);
 		return TUTTI_OK;
@@ -454,7 +456,7 @@ static tutti_status step(struct joiner *joiner)
 
 	if (now >= joiner->deadline_ns && !joiner->late_ns)
 		joiner->late_ns = now;
-	joiner->again_ns = end_of(joiner);
+	joiner->again_ns = joiner->late_ns ? end_of(joiner) : joiner->deadline_ns;
 	TTI_TRY(step_contact(joiner, &joiner->own));
 	TTI_TRY(step_contact(joiner, &joiner->border));
 	TTI_TRY(step_next(joiner));

@@ -23,6 +23,7 @@
 #include "util/process.h"
 #include "util/secret.h"
 
+/* Beyond the joining, which waits for the root's word from when it saw that its time was over. */
 #define GRACE_MS 1500
 /* The root hears of a death when the neighbours do. It says nothing of a rank that died behind its goodbye to
  * the root, while others were still on their way: then all of this time passes. */
@@ -434,6 +435,13 @@ static void leave_root(struct tti_sock *sock, tutti_status status)
 	tti_tunnel_close(&sock->root_tunnel);
 }
 
+static int64_t end_of_gather(int64_t deadline_ns)
+{
+	const int64_t now = tti_now_ns();
+
+	return (now > deadline_ns ? now : deadline_ns) + GRACE_MS * TTI_NS_PER_MS;
+}
+
 static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_config *config)
 {
 	const int64_t deadline_ns = tti_deadline(config->timeout_ms);
@@ -451,8 +459,7 @@ static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_con
 	/* If a rank of another root is missing, word of it comes this way. */
 	if (status == TUTTI_OK && config->nranks > 1)
 		status = tti_sock_gather(sock, sock->cards, sizeof(*sock->cards),
-					 "the exchange of addresses",
-					 deadline_ns + GRACE_MS * TTI_NS_PER_MS);
+					 "the exchange of addresses", end_of_gather(deadline_ns));
 	leave_root(sock, status);
 	return status;
 }
