@@ -114,9 +114,18 @@ ncclResult_t tti_nccl_stream_of(ncclComm_t comm, cudaStream_t stream, tutti_stre
 /* Whether all that was queued for streams of `comm` is done; TUTTI_AGAIN: not yet. */
 tutti_status tti_nccl_streams_query(ncclComm_t comm);
 void tti_nccl_streams_wait(ncclComm_t comm);
-/* Where the GPU of `comm` has failed, let what is queued there end with an error, as it would never come. Before
- * something waits for it. */
+/* Where the GPU of `comm` has failed and something is queued, that would never come. Revoke all communicators
+ * that use these streams, and let it end with an error. */
 void tti_nccl_streams_rescue(ncclComm_t comm);
+/* A thread that does so again and again while another one waits for what is queued, if anything is. */
+struct tti_nccl_rescuer {
+	ncclComm_t comm;
+	pthread_t thread;
+	bool is_there;
+	_Atomic int is_over;
+};
+void tti_nccl_rescuer_begin(struct tti_nccl_rescuer *rescuer, ncclComm_t comm);
+void tti_nccl_rescuer_end(struct tti_nccl_rescuer *rescuer);
 void tti_nccl_streams_release(ncclComm_t comm);
 /* What a call does on a stream of Tutti, or (over == NULL) at once; `work` is copied. */
 struct tti_nccl_action {
@@ -149,8 +158,8 @@ int tti_nccl_capture(cudaStream_t stream, int (*launch)(void *arg, void *stream)
  * runtime guards its devices' memory. */
 void *tti_nccl_reach(const void *address);
 /* Memory of this library becomes memory of the current device for Tutti's CUDA runtime, and does not any
- * more. 0, also where there is no such runtime, or an error of CUDA. */
-int tti_nccl_adopt(void *memory, size_t nbytes);
+ * more. 0, also where there is no such runtime, or an error of CUDA, and of which function. */
+int tti_nccl_adopt(void *memory, size_t nbytes, const char **function);
 void tti_nccl_disown(void *memory);
 /* The device that is current, 0 where there is no CUDA runtime. Looks whether there is one. */
 int tti_nccl_current_device(void);
@@ -164,7 +173,7 @@ struct tti_nccl_trouble {
 	int error;    /* 0: none */
 	bool is_made; /* what was queued is done all the same */
 };
-/* Of this thread since the last time that it was asked. */
+/* What has happened in this thread since it was asked the last time. */
 struct tti_nccl_trouble tti_nccl_take_trouble(void);
 /* A function of the CUDA runtime, NULL where there is none. */
 void *tti_nccl_find_symbol(const char *name);
@@ -173,6 +182,8 @@ void *tti_nccl_find_symbol(const char *name);
 
 /* Whether the process has one: NVIDIA's, whose GPUs have memory that the host cannot reach. */
 bool tti_nccl_has_gpus(void);
+/* Whether the process uses a GPU by the driver that it has loaded, if that is not Tutti's. */
+bool tti_nccl_gpu_is_in_use(void);
 /* Whether a call of NCCL can use the memory at `address` (NULL: none) as its `argument`; tells why
  * not. Costs nothing with Tutti's runtime, or none. */
 ncclResult_t tti_nccl_look(ncclComm_t comm, const char *call, const char *argument,
@@ -182,7 +193,7 @@ ncclResult_t tti_nccl_look(ncclComm_t comm, const char *call, const char *argume
 ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *argument,
 			      const void *address);
 /* Let kernels reach memory of the host at the same address, and no more. An error of CUDA. */
-int tti_nccl_gpu_adopt(void *memory, size_t nbytes);
+int tti_nccl_gpu_adopt(void *memory, size_t nbytes, const char **function);
 void tti_nccl_gpu_disown(void *memory);
 /* What may wait for all GPUs is done now, while a communicator is made, and not when a call of another one
  * waits for this thread's. */

@@ -33,8 +33,16 @@ static ncclComm_t reuse(void)
 ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 {
 	static _Atomic uint64_t serials;
-	ncclComm_t comm = reuse();
+	const int device = tti_nccl_current_device();
+	ncclComm_t comm;
 
+	/* Calls could not take their turn in its streams, and nothing would tell memory of a GPU from other. */
+	if (!tti_nccl_has_runtime() && tti_nccl_gpu_is_in_use())
+		return tti_nccl_fail(
+			NULL, ncclInvalidUsage,
+			"the process uses a GPU, and its CUDA runtime cannot be found: "
+			"link it as a shared library (nvcc -cudart shared)");
+	comm = reuse();
 	if (!comm) {
 		comm = calloc(1, sizeof(*comm));
 		if (!comm)
@@ -45,8 +53,8 @@ ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 	comm->comm = NULL;
 	comm->failed = ncclSuccess;
 	atomic_store(&comm->lets_go, 0);
+	comm->device = device;
 	comm->serial = atomic_fetch_add(&serials, 1);
-	comm->device = tti_nccl_current_device();
 	if (tti_nccl_has_gpus())
 		tti_nccl_gpu_prepare();
 	comm->is_nonblocking = comm->is_finalized = comm->has_grow_id = false;
@@ -104,6 +112,7 @@ ncclResult_t tti_nccl_comm_check(ncclComm_t comm)
 ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm)
 {
 	const ncclResult_t result = tti_nccl_comm_check(comm);
+	struct tti_nccl_rescuer rescuer;
 	tutti_status status;
 
 	if (result != ncclSuccess)
@@ -113,7 +122,9 @@ ncclResult_t tti_nccl_comm_finalize(ncclComm_t comm)
 	tti_nccl_streams_rescue(comm);
 	if (comm->is_nonblocking && tti_nccl_streams_query(comm) == TUTTI_AGAIN)
 		return ncclInProgress;
+	tti_nccl_rescuer_begin(&rescuer, comm);
 	tti_nccl_streams_wait(comm);
+	tti_nccl_rescuer_end(&rescuer);
 	status = tutti_comm_get_async_error(comm->comm, &status) == TUTTI_OK ? status : TUTTI_OK;
 	return tti_nccl_result(status);
 }
@@ -133,14 +144,15 @@ static bool is_first_to_end(ncclComm_t comm)
 static ncclResult_t end(ncclComm_t comm, tutti_status (*end_in_tutti)(tutti_comm_t))
 {
 	ncclResult_t result = ncclSuccess;
+	struct tti_nccl_rescuer rescuer;
 
 	if (!atomic_load(&comm->is_alive) || comm->failed == ncclSuccess)
 		result = tti_nccl_comm_ask(comm);
 	if (result != ncclSuccess || !is_first_to_end(comm))
 		return result;
-	if (comm->comm)
-		tti_nccl_streams_rescue(comm);
+	tti_nccl_rescuer_begin(&rescuer, comm);
 	result = tti_nccl_report(comm, end_in_tutti(comm->comm));
+	tti_nccl_rescuer_end(&rescuer);
 	tti_nccl_let_go(comm);
 	tti_nccl_comm_free(comm);
 	return result;

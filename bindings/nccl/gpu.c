@@ -20,6 +20,8 @@ typedef int (*get_device_fn)(int *device, int ordinal);
 typedef int (*get_attribute_fn)(int *value, int attribute, int device);
 typedef int (*reach_fn)(unsigned long long *address, void *memory, unsigned flags);
 typedef int (*get_free_fn)(size_t *nfree, size_t *nbytes);
+typedef int (*get_count_fn)(int *out);
+typedef int (*get_state_fn)(int device, unsigned *flags, int *is_active);
 
 /* Found once, and kept. */
 static struct {
@@ -45,7 +47,10 @@ static struct {
 #define DEVICE_CONCURRENT_MANAGED 89
 #define DEVICE_64_BIT_OPERATIONS  122
 #define NO_MEMORY                 2
-#define NO_CONTEXT                201
+#define UNCORRECTABLE             214 /* of its memory */
+#define FIRST_OF_KERNELS          700 /* what a kernel did, or met */
+#define LAST_OF_KERNELS           720
+#define UNKNOWN                   999
 #define NOT_SUPPORTED             801
 #define ALREADY_REGISTERED        712
 
@@ -94,7 +99,28 @@ bool tti_nccl_gpu_has_failed(void)
 
 	find();
 	error = cuda.get_free ? cuda.get_free(&nfree, &nbytes) : 0;
-	return error > NO_CONTEXT && error != NOT_SUPPORTED;
+	return error == UNCORRECTABLE || error == UNKNOWN ||
+	       (error >= FIRST_OF_KERNELS && error <= LAST_OF_KERNELS);
+}
+
+bool tti_nccl_gpu_is_in_use(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	get_count_fn get_count;
+	get_state_fn get_state;
+	int n = 0, is_used = 0;
+	unsigned flags;
+
+	if (!library)
+		return false;
+	get_count = (get_count_fn)dlsym(library, "cuDeviceGetCount");
+	get_state = (get_state_fn)dlsym(library, "cuDevicePrimaryCtxGetState");
+	if (get_count && get_state && !dlsym(library, "tti_cuda_stream_hold") && get_count(&n) == 0)
+		for (int device = 0; device < n && !is_used; device++)
+			if (get_state(device, &flags, &is_used) != 0)
+				is_used = 0;
+	(void)dlclose(library); /* the program has it still */
+	return is_used;
 }
 
 /* -- Memory ------------------------------------------------------------------------ */
@@ -140,12 +166,13 @@ ncclResult_t tti_nccl_look_at(ncclComm_t comm, const char *call, const char *arg
 		call, argument, address);
 }
 
-/* An error of CUDA, which is not kept as the last one of the program. */
-static int make_reachable(void *memory, size_t nbytes)
+/* An error of CUDA, which is not kept as the last one of the program, and whose it is. */
+static int make_reachable(void *memory, size_t nbytes, const char **function)
 {
 	unsigned long long address = 0;
 	int error;
 
+	*function = "cudaHostRegister()";
 	if (!cuda.register_memory || !cuda.unregister_memory || !cuda.reach)
 		return NOT_SUPPORTED;
 	error = cuda.register_memory(memory, nbytes, HOST_REGISTER_BOTH);
@@ -154,6 +181,7 @@ static int make_reachable(void *memory, size_t nbytes)
 			(void)cuda.last_error();
 		return error;
 	}
+	*function = "cuMemHostGetDevicePointer()";
 	error = cuda.reach(&address, memory, 0);
 	if (!error && address != (uintptr_t)memory)
 		error = NOT_SUPPORTED;
@@ -162,10 +190,10 @@ static int make_reachable(void *memory, size_t nbytes)
 	return error;
 }
 
-int tti_nccl_gpu_adopt(void *memory, size_t nbytes)
+int tti_nccl_gpu_adopt(void *memory, size_t nbytes, const char **function)
 {
 	find();
-	return make_reachable(memory, nbytes);
+	return make_reachable(memory, nbytes, function);
 }
 
 /* What was allocated before there was a runtime is not registered. */
@@ -215,15 +243,16 @@ static struct {
 
 /* Shared, so that a fork() gives this process no other pages than those that the GPU looks at. Under the
  * lock. An error of CUDA. */
-static int add_counters(void)
+static int add_counters(const char **function)
 {
 	struct counters *counters = mmap(NULL, sizeof(*counters), PROT_READ | PROT_WRITE,
 					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int error;
 
+	*function = "mmap()";
 	if (counters == MAP_FAILED)
 		return NO_MEMORY;
-	error = make_reachable(counters, sizeof(*counters));
+	error = make_reachable(counters, sizeof(*counters), function);
 	if (error) {
 		(void)munmap(counters, sizeof(*counters));
 		return error;
@@ -243,14 +272,14 @@ static int add_counters(void)
 }
 
 /* cudaDeviceReset() ends registrations, but not the memory. Under the lock. An error of CUDA. */
-static int renew_counters(void)
+static int renew_counters(const char **function)
 {
 	int error = 0;
 
 	for (struct counters *counters = all.first; counters && !error; counters = counters->next) {
 		if (get_kind(counters).type == MEMORY_OF_HOST)
 			continue;
-		error = make_reachable(counters, sizeof(*counters));
+		error = make_reachable(counters, sizeof(*counters), function);
 		if (error == ALREADY_REGISTERED)
 			error = 0;
 	}
@@ -259,14 +288,17 @@ static int renew_counters(void)
 
 void tti_nccl_gpu_prepare(void)
 {
+	const char *function;
+
 	find();
 	pthread_mutex_lock(&all.lock);
-	(void)(all.first ? renew_counters() : add_counters());
+	(void)(all.first ? renew_counters(&function) : add_counters(&function));
 	pthread_mutex_unlock(&all.lock);
 }
 
 ncclResult_t tti_nccl_counter_take(ncclComm_t comm, struct tti_nccl_counter **out)
 {
+	const char *function = "";
 	int error;
 
 	find();
@@ -279,16 +311,16 @@ ncclResult_t tti_nccl_counter_take(ncclComm_t comm, struct tti_nccl_counter **ou
 			cuda.wait_value ? "it has no 64-bit memory operations of streams"
 					: "the driver has no cuStreamWaitValue64()");
 	pthread_mutex_lock(&all.lock);
-	error = renew_counters();
+	error = renew_counters(&function);
 	if (!error && !all.free)
-		error = add_counters();
+		error = add_counters(&function);
 	*out = error ? NULL : all.free;
 	if (*out)
 		all.free = (*out)->next;
 	pthread_mutex_unlock(&all.lock);
 	if (error)
 		return tti_nccl_fail(comm, ncclUnhandledCudaError,
-				     "cudaHostRegister() gave error %d for the counters of streams",
+				     "%s gave error %d for the counters of streams", function,
 				     error);
 	return ncclSuccess;
 }

@@ -7,18 +7,19 @@
 ncclResult_t pncclMemAlloc(void **out, size_t nbytes)
 {
 	const ncclResult_t result = tti_nccl_report(NULL, tutti_mem_alloc(out, nbytes, NULL));
+	const char *function;
 	int error;
 
 	if (result != ncclSuccess || nbytes == 0)
 		return result;
-	error = tti_nccl_adopt(*out, nbytes);
+	error = tti_nccl_adopt(*out, nbytes, &function);
 	if (error == 0)
 		return ncclSuccess;
 	(void)tti_nccl_report(NULL, tutti_mem_free(*out, NULL));
 	*out = NULL;
-	return tti_nccl_fail(
-		NULL, ncclUnhandledCudaError, "%s gave error %d for %zu bytes of ncclMemAlloc()",
-		tti_nccl_has_gpus() ? "cudaHostRegister()" : "the CUDA runtime", error, nbytes);
+	return tti_nccl_fail(NULL, ncclUnhandledCudaError,
+			     "%s gave error %d for %zu bytes of ncclMemAlloc()", function, error,
+			     nbytes);
 }
 ALSO_NAMED(ncclMemAlloc);
 

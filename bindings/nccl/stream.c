@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 typedef int (*get_device_fn)(int *device);
 typedef int (*set_device_fn)(int device);
@@ -54,13 +55,15 @@ struct tti_nccl_stream {
 	pthread_t thread;                 /* PER_THREAD: whose it is */
 	struct tti_nccl_counter *counter; /* NULL: the runtime is Tutti's */
 	tutti_stream_t over;
-	int nusers;
+	struct tti_nccl_lent *users;
 };
 
 /* That a communicator uses one. */
 struct tti_nccl_lent {
-	struct tti_nccl_lent *next;
+	struct tti_nccl_lent *next; /* of the communicator */
 	struct tti_nccl_stream *stream;
+	ncclComm_t comm;
+	struct tti_nccl_lent *next_user; /* of the stream, under the lock of the table */
 };
 
 static struct {
@@ -75,7 +78,7 @@ static struct {
 void *tti_nccl_find_symbol(const char *name)
 {
 	static const char *const sonames[] = { "libcudart.so.13", "libcudart.so.12",
-					       "libtutti_cudahost.so" };
+					       "libcudart.so.11.0", "libtutti_cudahost.so" };
 	void *symbol = dlsym(RTLD_DEFAULT, name);
 
 	for (size_t at = 0; !symbol && at < sizeof(sonames) / sizeof(sonames[0]); at++) {
@@ -197,12 +200,13 @@ void *tti_nccl_reach(const void *address)
 	return reach ? reach(address) : (void *)(uintptr_t)address;
 }
 
-int tti_nccl_adopt(void *memory, size_t nbytes)
+int tti_nccl_adopt(void *memory, size_t nbytes, const char **function)
 {
 	const adopt_fn adopt = find_launch() ? atomic_load(&runtime.adopt) : NULL;
 
 	if (tti_nccl_has_gpus())
-		return tti_nccl_gpu_adopt(memory, nbytes);
+		return tti_nccl_gpu_adopt(memory, nbytes, function);
+	*function = "the CUDA runtime";
 	return adopt ? adopt(memory, nbytes) : 0;
 }
 
@@ -330,31 +334,37 @@ static ncclResult_t create(ncclComm_t comm, cudaStream_t stream, struct tti_nccl
 	return ncclSuccess;
 }
 
-static ncclResult_t take(ncclComm_t comm, cudaStream_t stream, struct tti_nccl_stream **out)
+static ncclResult_t take(struct tti_nccl_lent *lent, cudaStream_t stream)
 {
 	ncclResult_t result = ncclSuccess;
 	struct tti_nccl_stream *entry;
 
 	pthread_mutex_lock(&table.lock);
 	entry = table.first;
-	while (entry && !is_same(entry, stream, comm->device))
+	while (entry && !is_same(entry, stream, lent->comm->device))
 		entry = entry->next;
 	if (!entry)
-		result = create(comm, stream, &entry);
-	if (entry)
-		entry->nusers++;
+		result = create(lent->comm, stream, &entry);
+	if (entry) {
+		lent->next_user = entry->users;
+		entry->users = lent;
+	}
 	pthread_mutex_unlock(&table.lock);
-	*out = entry;
+	lent->stream = entry;
 	return result;
 }
 
 /* All that communicators queued there is done, as each waits for its own at its end. */
-static void give_back(struct tti_nccl_stream *entry)
+static void give_back(const struct tti_nccl_lent *lent)
 {
-	struct tti_nccl_stream **at = &table.first;
+	struct tti_nccl_stream *entry = lent->stream, **at = &table.first;
+	struct tti_nccl_lent **user = &entry->users;
 
 	pthread_mutex_lock(&table.lock);
-	if (--entry->nusers > 0) {
+	while (*user != lent)
+		user = &(*user)->next_user;
+	*user = lent->next_user;
+	if (entry->users) {
 		pthread_mutex_unlock(&table.lock);
 		return;
 	}
@@ -380,7 +390,8 @@ static ncclResult_t lend(ncclComm_t comm, cudaStream_t stream, tutti_stream_t *o
 	lent = calloc(1, sizeof(*lent));
 	if (!lent)
 		return tti_nccl_fail(comm, ncclSystemError, "a stream: out of memory");
-	result = take(comm, stream, &lent->stream);
+	lent->comm = comm;
+	result = take(lent, stream);
 	if (result != ncclSuccess) {
 		free(lent);
 		return result;
@@ -434,19 +445,57 @@ static bool has_failed(int device)
 	return failed;
 }
 
+/* Nobody shall take for data what the GPU has left. */
+static void revoke_users(const struct tti_nccl_stream *entry)
+{
+	pthread_mutex_lock(&table.lock);
+	for (const struct tti_nccl_lent *user = entry->users; user; user = user->next_user) {
+		const tutti_status status = tutti_comm_revoke(user->comm->comm);
+
+		(void)status; /* one that has ended is not asked for data any more */
+	}
+	pthread_mutex_unlock(&table.lock);
+}
+
 void tti_nccl_streams_rescue(ncclComm_t comm)
 {
-	tutti_status status;
-
-	if (!tti_nccl_has_gpus() || !has_failed(comm->device))
+	if (!tti_nccl_has_gpus() || tti_nccl_streams_query(comm) != TUTTI_AGAIN ||
+	    !has_failed(comm->device))
 		return;
-	/* Nobody shall take for data what the GPU has left. */
-	status = tutti_comm_revoke(comm->comm);
-	(void)status;
 	pthread_mutex_lock(&comm->lock);
-	for (struct tti_nccl_lent *lent = comm->streams; lent; lent = lent->next)
+	for (struct tti_nccl_lent *lent = comm->streams; lent; lent = lent->next) {
+		revoke_users(lent->stream);
 		tti_nccl_counter_drain(lent->stream->counter);
+	}
 	pthread_mutex_unlock(&comm->lock);
+}
+
+static void *watch(void *self)
+{
+	struct tti_nccl_rescuer *rescuer = self;
+	const struct timespec nap = { .tv_nsec = 5000000 };
+
+	while (!atomic_load(&rescuer->is_over)) {
+		tti_nccl_streams_rescue(rescuer->comm);
+		(void)nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+void tti_nccl_rescuer_begin(struct tti_nccl_rescuer *rescuer, ncclComm_t comm)
+{
+	*rescuer = (struct tti_nccl_rescuer){ .comm = comm };
+	rescuer->is_there = tti_nccl_has_gpus() && comm->comm &&
+			    tti_nccl_streams_query(comm) == TUTTI_AGAIN &&
+			    pthread_create(&rescuer->thread, NULL, watch, rescuer) == 0;
+}
+
+void tti_nccl_rescuer_end(struct tti_nccl_rescuer *rescuer)
+{
+	if (!rescuer->is_there)
+		return;
+	atomic_store(&rescuer->is_over, 1);
+	(void)pthread_join(rescuer->thread, NULL);
 }
 
 /* How calls went the communicator says. */
@@ -470,7 +519,7 @@ void tti_nccl_streams_release(ncclComm_t comm)
 	while (lent) {
 		struct tti_nccl_lent *next = lent->next;
 
-		give_back(lent->stream);
+		give_back(lent);
 		free(lent);
 		lent = next;
 	}

@@ -70,7 +70,7 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *memory, size_t nbyte
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "flags are 0x%x, of which 0x%x is known", (unsigned)flags,
 				     (unsigned)known);
-	result = tti_nccl_look(comm, "ncclCommWindowRegister", "buff", memory);
+	result = tti_nccl_look(comm, "ncclCommWindowRegister", "buff", nbytes > 0 ? memory : NULL);
 	if (result != ncclSuccess)
 		return result;
 	window = calloc(1, sizeof(*window));

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #include "nccl/fake_cudart.h"
 #include "nccl/ranks.h"
@@ -324,6 +326,57 @@ static void nothing_waits_for_a_gpu_that_has_failed(void **state)
 	assert_int_equal(ranks_run(2, abort_on_a_failed_gpu, &gate), 0);
 }
 
+static void *fail_soon(void *unused)
+{
+	(void)unused;
+	usleep(100000);
+	fake_fail(700);
+	return NULL;
+}
+
+/* While it is waited for what is queued there. Another communicator that uses the stream has its call ended,
+ * too, with an error. */
+static void abort_while_a_gpu_fails(ncclComm_t comm, int rank, int n, void *arg)
+{
+	const uintptr_t gate = (uintptr_t)arg;
+	int in = 1, out[2] = { -1, -1 };
+	cudaStream_t stream;
+	pthread_t thread;
+	ncclComm_t other;
+
+	(void)n;
+	CHECK_OK(ncclCommSplit(comm, 0, rank, &other, NULL));
+	CHECK(cudaStreamCreate(&stream) == 0);
+	CHECK(cuStreamWaitValue64_v2(stream, gate, 1, 0) == 0);
+	CHECK_OK(ncclAllReduce(&in, &out[0], 1, ncclInt32, ncclSum, comm, stream));
+	CHECK_OK(ncclAllReduce(&in, &out[1], 1, ncclInt32, ncclSum, other, stream));
+	ranks_meet();
+	if (rank == 0)
+		CHECK(pthread_create(&thread, NULL, fail_soon, NULL) == 0);
+	CHECK_OK(ncclCommAbort(comm));
+	ranks_ended();
+	CHECK_OK(ncclCommAbort(other));
+	CHECK(out[0] == -1 && out[1] == -1);
+	if (rank == 0)
+		pthread_join(thread, NULL);
+	ranks_meet();
+	if (rank == 0) {
+		fake_fail(0);
+		atomic_store((_Atomic uint64_t *)gate, 1);
+	}
+	ranks_meet();
+	CHECK(cudaStreamDestroy(stream) == 0);
+	CHECK(out[0] == -1 && out[1] == -1);
+}
+
+static void a_gpu_may_fail_while_a_communicator_ends(void **state)
+{
+	_Atomic uint64_t gate = 0;
+
+	(void)state;
+	assert_int_equal(ranks_run(2, abort_while_a_gpu_fails, &gate), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +389,7 @@ int main(void)
 		cmocka_unit_test(calls_in_graphs_are_refused),
 		cmocka_unit_test(streams_work_after_a_reset_of_the_device),
 		cmocka_unit_test(nothing_waits_for_a_gpu_that_has_failed),
+		cmocka_unit_test(a_gpu_may_fail_while_a_communicator_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
