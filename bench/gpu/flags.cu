@@ -92,6 +92,15 @@ static void set_flags(flags *both, word *first, word *second)
 	both[1] = flags{ second, first };
 }
 
+/* How long one takes, if they have all been. */
+static void report_rounds(const std::string &what, double us, word done, word rounds)
+{
+	if (done == rounds)
+		report("flags", what, us * 1e3 / double(rounds), "ns to and fro");
+	else
+		report("flags", what + ": rounds before the limit", double(done), "-");
+}
+
 template <order ORDER, int SLEEP>
 static void measure_bounce(const char *what, word *first, word *second)
 {
@@ -106,11 +115,7 @@ static void measure_bounce(const char *what, word *first, word *second)
 		CHECK(cudaMemsetAsync(second, 0, sizeof(word), stream));
 		bounce<ORDER, SLEEP><<<2, 1, 0, stream>>>(both, 0, rounds, done);
 	});
-	if (done[0] == rounds)
-		report("flags", what, us * 1e3 / rounds, "ns to and fro");
-	else
-		report("flags", std::string(what) + ": rounds before the limit", double(done[0]),
-		       "-");
+	report_rounds(what, us, done[0], rounds);
 	CHECK(cudaFreeHost(done));
 	CHECK(cudaFreeHost(both));
 }
@@ -143,8 +148,7 @@ static void measure_host_bounce()
 		times.push_back(now_us() - from);
 		CHECK(cudaDeviceSynchronize());
 	}
-	report("flags", "a block and the host, in pinned memory",
-	       median(times) * 1e3 / double(rounds), "ns to and fro");
+	report_rounds("a block and the host, in pinned memory", median(times), done[0], rounds);
 	CHECK(cudaFreeHost(words));
 	CHECK(cudaFreeHost(done));
 	CHECK(cudaFreeHost(both));
@@ -169,12 +173,7 @@ static void measure_streams_bounce()
 			bounce<OF_SYSTEM, 0><<<1, 1, 0, streams[side]>>>(both, side, rounds, done);
 		CHECK(cudaDeviceSynchronize());
 	});
-	if (done[0] == rounds)
-		report("flags", "two kernels of two streams, system", us * 1e3 / double(rounds),
-		       "ns to and fro");
-	else
-		report("flags", "two kernels of two streams, system: rounds before the limit",
-		       double(done[0]), "-");
+	report_rounds("two kernels of two streams, system", us, done[0], rounds);
 	for (auto &stream : streams)
 		CHECK(cudaStreamDestroy(stream));
 	CHECK(cudaFree(words));
@@ -223,7 +222,7 @@ static void send_all(int fd, const void *bytes, size_t nbytes, int passed)
 	}
 	if (sendmsg(fd, &message, 0) != static_cast<ssize_t>(nbytes)) {
 		std::perror("sendmsg");
-		std::exit(1);
+		give_up();
 	}
 }
 
@@ -241,7 +240,7 @@ static int receive_all(int fd, void *bytes, size_t nbytes)
 	message.msg_controllen = sizeof(room);
 	if (recvmsg(fd, &message, MSG_WAITALL) != static_cast<ssize_t>(nbytes)) {
 		std::fprintf(stderr, "the other process has gone\n");
-		std::exit(1);
+		give_up();
 	}
 	if (cmsghdr *head = CMSG_FIRSTHDR(&message))
 		std::memcpy(&passed, CMSG_DATA(head), sizeof(int));
@@ -352,17 +351,21 @@ static void bounce_between(const std::string &way, int side, int fd)
 }
 
 /* A process that is started anew, since one that has used CUDA cannot fork. */
-static void measure_processes(const char *program)
+/* Whether all went well. */
+static bool measure_processes(const char *program)
 {
+	bool good = true;
+
 	for (const char *way : { "IPC", "VMM" }) {
 		int fds[2], status;
 
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) != 0) {
 			std::perror("socketpair");
-			std::exit(1);
+			give_up();
 		}
 		for (int side = 0; side < 2; side++)
 			if (fork() == 0) {
+				close(fds[1 - side]); /* so that each sees the other's end */
 				const std::string fd = std::to_string(fds[side]);
 				const std::string which = std::to_string(side);
 
@@ -372,10 +375,13 @@ static void measure_processes(const char *program)
 		close(fds[0]);
 		close(fds[1]);
 		for (int side = 0; side < 2; side++)
-			if (wait(&status) < 0 || status != 0)
-				std::printf("processes | %s: a process failed | %d | status\n", way,
-					    status);
+			if (wait(&status) < 0 || status != 0) {
+				std::fprintf(stderr, "%s: a process failed: status %d\n", way,
+					     status);
+				good = false;
+			}
 	}
+	return good;
 }
 
 int main(int argc, char **argv)
@@ -389,6 +395,5 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	measure_flags();
-	measure_processes("/proc/self/exe");
-	return 0;
+	return measure_processes("/proc/self/exe") ? 0 : 1;
 }

@@ -14,6 +14,13 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+/* At once: other threads may be in calls of CUDA that end only with the process. */
+[[noreturn]] static inline void give_up()
+{
+	std::fflush(nullptr);
+	std::_Exit(1);
+}
+
 #define CHECK(call) check((call), #call, __FILE__, __LINE__)
 
 static inline void check(cudaError_t error, const char *call, const char *file, int line)
@@ -21,7 +28,7 @@ static inline void check(cudaError_t error, const char *call, const char *file, 
 	if (error == cudaSuccess)
 		return;
 	std::fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, cudaGetErrorString(error));
-	std::exit(1);
+	give_up();
 }
 
 typedef unsigned long long word; /* a flag: 64 bits that one side writes and the other awaits */
@@ -38,7 +45,7 @@ template <typename Function> static Function driver(const char *name)
 	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
 	if (!function) {
 		std::fprintf(stderr, "the driver has no %s()\n", name);
-		std::exit(1);
+		give_up();
 	}
 	return reinterpret_cast<Function>(function);
 }
@@ -49,7 +56,7 @@ static inline void check_driver(CUresult result, const char *what)
 	if (result == CUDA_SUCCESS)
 		return;
 	std::fprintf(stderr, "%s: error %d of the driver\n", what, static_cast<int>(result));
-	std::exit(1);
+	give_up();
 }
 
 static inline void report(const char *section, const std::string &what, double figure,
@@ -110,8 +117,9 @@ template <typename Work> double device_us(cudaStream_t stream, int rounds, int c
 	return median(times);
 }
 
-/* Microseconds that work() takes on the host: the median of `rounds` after some that do not count. */
-template <typename Work> double host_us(int rounds, Work work)
+/* Microseconds that work() takes on the host: the median of `rounds` after some that do not count. What
+ * after() does behind each does not count either. */
+template <typename Work, typename After> double host_us(int rounds, Work work, After after)
 {
 	std::vector<double> times;
 
@@ -121,8 +129,14 @@ template <typename Work> double host_us(int rounds, Work work)
 		work();
 		if (round >= 0)
 			times.push_back(now_us() - from);
+		after();
 	}
 	return median(times);
+}
+
+template <typename Work> double host_us(int rounds, Work work)
+{
+	return host_us(rounds, work, [] {});
 }
 
 #endif

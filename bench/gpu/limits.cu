@@ -225,7 +225,7 @@ static void measure_host()
 	char *device, *pinned, *pageable = static_cast<char *>(std::malloc(most));
 
 	if (!pageable)
-		std::exit(1);
+		give_up();
 	std::memset(pageable, 1, most);
 	CHECK(cudaMalloc(&device, most));
 	CHECK(cudaMallocHost(&pinned, most));
@@ -338,7 +338,7 @@ static void report_with_wait(const char *what, cudaStream_t stream, Work work)
 	report("launch", what, us, "us");
 }
 
-/* Of one behind another in a stream, without waiting: what the device takes. */
+/* One behind another in a stream, without waiting: what each takes on the device. */
 template <typename Work>
 static void report_in_row(const std::string &what, cudaStream_t stream, Work work)
 {
@@ -369,7 +369,9 @@ static void measure_graphs(cudaStream_t stream)
 	for (int kernels : { 1, 10, 100 }) {
 		cudaGraphExec_t exec = capture(stream, kernels);
 		const std::string what = "a graph of kernels: " + std::to_string(kernels);
-		const double us = host_us(200, [&] { CHECK(cudaGraphLaunch(exec, stream)); });
+		const double us = host_us(
+			200, [&] { CHECK(cudaGraphLaunch(exec, stream)); },
+			[&] { CHECK(cudaStreamSynchronize(stream)); });
 
 		report("launch", "the call that launches " + what, us, "us");
 		CHECK(cudaStreamSynchronize(stream));

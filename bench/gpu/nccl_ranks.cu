@@ -22,7 +22,7 @@ static void check_nccl(ncclResult_t result, const char *call, int line)
 		return;
 	std::fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, line, call,
 		     ncclGetErrorString(result), ncclGetLastError(nullptr));
-	std::exit(1);
+	give_up();
 }
 
 static const size_t sizes[] = {
@@ -37,7 +37,6 @@ static size_t most_of(const std::string &kind)
 
 struct shared {
 	int nranks;
-	std::string kind;
 	ncclUniqueId id;
 	std::unique_ptr<std::barrier<>> all;
 	std::vector<double> figures; /* of each rank */
@@ -46,6 +45,7 @@ struct shared {
 struct rank {
 	shared *job;
 	int number;
+	std::string kind; /* of buffers */
 	cudaStream_t stream;
 	ncclComm_t comm;
 	float *input, *output;
@@ -96,12 +96,12 @@ static void verify(const rank &r, size_t nbytes)
 	all_reduce(r, nbytes);
 	count_wrong<<<256, 256, 0, r.stream>>>(r.output, n, r.job->nranks, r.wrong);
 	CHECK(cudaStreamSynchronize(r.stream));
-	report_most(r, r.job->kind + ", " + size_name(nbytes) + ", wrong", *r.wrong, "elements");
+	report_most(r, r.kind + ", " + size_name(nbytes) + ", wrong", *r.wrong, "elements");
 }
 
 static void measure_size(const rank &r, size_t nbytes)
 {
-	const std::string what = r.job->kind + ", " + size_name(nbytes);
+	const std::string what = r.kind + ", " + size_name(nbytes);
 	const int calls = nbytes <= 65536 ? 100 : nbytes <= size_t(16) << 20 ? 20 : 3;
 	double us;
 
@@ -124,7 +124,10 @@ static void measure_graph(const rank &r, size_t nbytes)
 		all_reduce(r, nbytes);
 	CHECK(cudaStreamEndCapture(r.stream, &graph));
 	CHECK(cudaGraphInstantiate(&exec, graph, 0));
-	report_most(r, r.job->kind + ", " + size_name(nbytes) + ", of a graph of 10 calls",
+	CHECK(cudaGraphUpload(exec, r.stream));
+	CHECK(cudaStreamSynchronize(r.stream));
+	r.job->all->arrive_and_wait();
+	report_most(r, r.kind + ", " + size_name(nbytes) + ", of a graph of 10 calls",
 		    device_us(r.stream, 5, 10,
 			      [&](cudaStream_t stream) { CHECK(cudaGraphLaunch(exec, stream)); }) /
 			    10,
@@ -135,13 +138,13 @@ static void measure_graph(const rank &r, size_t nbytes)
 
 static void allocate(rank &r)
 {
-	const size_t most = most_of(r.job->kind);
+	const size_t most = most_of(r.kind);
 	void *memory[2];
 
 	for (auto &one : memory) {
-		if (r.job->kind == "registered")
+		if (r.kind == "registered")
 			CHECK_NCCL(ncclMemAlloc(&one, most));
-		else if (r.job->kind == "pinned")
+		else if (r.kind == "pinned")
 			CHECK(cudaMallocHost(&one, most));
 		else
 			CHECK(cudaMalloc(&one, most));
@@ -153,9 +156,9 @@ static void allocate(rank &r)
 static void release(rank &r)
 {
 	for (float *one : { r.input, r.output }) {
-		if (r.job->kind == "registered")
+		if (r.kind == "registered")
 			CHECK_NCCL(ncclMemFree(one));
-		else if (r.job->kind == "pinned")
+		else if (r.kind == "pinned")
 			CHECK(cudaFreeHost(one));
 		else
 			CHECK(cudaFree(one));
@@ -167,27 +170,27 @@ static void measure_calls(rank &r)
 	ncclWindow_t windows[2] = { nullptr, nullptr };
 
 	allocate(r);
-	if (r.job->kind == "registered")
+	if (r.kind == "registered")
 		for (int i : { 0, 1 })
 			CHECK_NCCL(ncclCommWindowRegister(r.comm, i ? r.output : r.input,
-							  most_of(r.job->kind), &windows[i],
+							  most_of(r.kind), &windows[i],
 							  NCCL_WIN_COLL_SYMMETRIC));
 	/* Making memory may wait for the device, on which a rank that is ahead waits for this one. */
 	r.job->all->arrive_and_wait();
 	for (size_t nbytes : sizes)
-		if (nbytes <= most_of(r.job->kind))
+		if (nbytes <= most_of(r.kind))
 			measure_size(r, nbytes);
-	report_most(r, r.job->kind + ", the call of 8 B (host)",
-		    host_us(200, [&] { all_reduce(r, 8); }), "us");
+	report_most(r, r.kind + ", the call of 8 B (host)", host_us(200, [&] { all_reduce(r, 8); }),
+		    "us");
 	CHECK(cudaStreamSynchronize(r.stream));
-	report_most(r, r.job->kind + ", 8 B and wait for the stream",
+	report_most(r, r.kind + ", 8 B and wait for the stream",
 		    host_us(200,
 			    [&] {
 				    all_reduce(r, 8);
 				    CHECK(cudaStreamSynchronize(r.stream));
 			    }),
 		    "us");
-	if (r.job->kind != "pinned")
+	if (r.kind != "pinned")
 		measure_graph(r, 8);
 	r.job->all->arrive_and_wait();
 	for (ncclWindow_t window : windows)
@@ -218,8 +221,7 @@ static void run(shared *job, int number, const std::vector<std::string> &kinds)
 		report("calls", "memory of the device that init took, all ranks",
 		       double(before - after) / (1 << 20), "MiB");
 	for (const std::string &kind : kinds) {
-		if (number == 0)
-			job->kind = kind;
+		r.kind = kind;
 		job->all->arrive_and_wait();
 		measure_calls(r);
 	}
