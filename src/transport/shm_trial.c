@@ -11,6 +11,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/strbuf.h"
+#include "util/thread.h"
 
 /* The kernel's way is taken where it is faster by a tenth: a difference that is smaller may be
  * gone by the next run. In percent. */
@@ -76,6 +77,15 @@ void tti_shm_trial_run(struct tti_shm_port *port)
 
 /* -- Deciding -------------------------------------------------------------- */
 
+/* On another core, whose threads share its caches. */
+static bool is_elsewhere(const struct tti_shm_trial *trial)
+{
+	const int own = sched_getcpu();
+	const int cpu = atomic_load_explicit(&trial->cpu, memory_order_relaxed);
+
+	return cpu != own && tti_cpu_core(cpu) != tti_cpu_core(own);
+}
+
 bool tti_shm_trial_measures(const struct tti_shm_port *port, int index)
 {
 	const int last = member_behind(port, port->self, count_members(port) - 1);
@@ -85,8 +95,7 @@ bool tti_shm_trial_measures(const struct tti_shm_port *port, int index)
 	    state_of(port, port->self) != TTI_SHM_ALLOWED ||
 	    state_of(port, index) != TTI_SHM_ALLOWED)
 		return false;
-	return index == last || atomic_load_explicit(&tti_shm_seg_trial(&port->seg, index)->cpu,
-						     memory_order_relaxed) != sched_getcpu();
+	return index == last || is_elsewhere(tti_shm_seg_trial(&port->seg, index));
 }
 
 /* The first that was refused; false: nobody. */

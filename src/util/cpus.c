@@ -56,6 +56,16 @@ static int read_numbers(const char *path, long long out[2])
 	return n < 0 ? 0 : n;
 }
 
+int tti_cpu_core(int cpu)
+{
+	char path[96];
+	long long found[2];
+
+	(void)snprintf(path, sizeof(path),
+		       "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+	return read_numbers(path, found) > 0 ? (int)found[0] : cpu;
+}
+
 /* CPUs that one group may use, rounded up; 0: no limit is written there. */
 static int group_quota(const char *dir, bool v2)
 {

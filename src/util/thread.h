@@ -30,6 +30,9 @@ int tti_cpu_count(void);
 /* CPUs of the host, whoever may run on them, >= 1. */
 int tti_cpu_online(void);
 
+/* The core that a CPU is a thread of, as the number of its first CPU; `cpu` where /sys does not tell. */
+int tti_cpu_core(int cpu);
+
 /* CPUs the control groups allow, rounded up, read below `root` ("": the
  * system); 0: no limit. */
 int tti_cpu_quota(const char *root);

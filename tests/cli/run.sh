@@ -238,6 +238,21 @@ if [ "$cores" -ge 2 ]; then
 	says err "more ranks than cores"
 	ok "a crowd is more ranks than cores"
 fi
+# Where the numbers of the CPUs do not follow the sockets.
+for cpu in 0 1; do
+	mkdir "$tmp/topology$cpu"
+	echo $((1 - cpu)) >"$tmp/topology$cpu/physical_package_id"
+	echo $cpu >"$tmp/topology$cpu/thread_siblings_list"
+done
+if taskset -c 0,1 unshare -m mount --bind "$tmp/topology1" /sys/devices/system/cpu/cpu1/topology 2>/dev/null; then
+	expect 0 taskset -c 0,1 unshare -m sh -c 'for cpu in 0 1; do
+			mount --bind "$1/topology$cpu" "/sys/devices/system/cpu/cpu$cpu/topology" || exit 9
+		done
+		exec "$0" run -n 2 --tag grep Cpus_allowed_list: /proc/self/status' "$TUTTI" "$tmp"
+	says out '^\[0\] *Cpus_allowed_list:[[:space:]]*1$'
+	says out '^\[1\] *Cpus_allowed_list:[[:space:]]*0$'
+	ok "cores are shared out socket by socket"
+fi
 if [ "$cores" -le 64 ]; then
 	expect 0 "$TUTTI" run -n $((cores * 3)) --tag grep Cpus_allowed_list: /proc/self/status
 	sed 's/^\[\([0-9]*\)\] */\1 /' "$tmp/out" | sort -n | awk '

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cpus.h"
 #include "tag.h"
 
 #define GRACE_MS       2000
@@ -151,7 +152,10 @@ void launch_obey(struct launch *launch)
 
 void launch_bind(struct launch *launch)
 {
-	launch->binds = true;
+	cpu_set_t all;
+
+	if (sched_getaffinity(0, sizeof(all), &all) == 0)
+		launch->ncpus = cpus_by_core(&all, launch->cpus);
 }
 
 /* In the child: a share of the cores, or one of which so many ranks have each one. Those that
@@ -160,23 +164,16 @@ void launch_bind(struct launch *launch)
  * not to run. */
 static void bind_rank(const struct launch *launch, int rank)
 {
-	cpu_set_t all, own;
-	int ncpus, nth = 0;
+	const int ncpus = launch->ncpus, nranks = launch->nranks;
+	cpu_set_t own;
 
-	if (sched_getaffinity(0, sizeof(all), &all) != 0)
-		return;
-	ncpus = CPU_COUNT(&all);
-	if (ncpus < launch->nranks && launch->nranks % ncpus != 0)
+	if (ncpus == 0 || (ncpus < nranks && nranks % ncpus != 0))
 		return;
 	CPU_ZERO(&own);
-	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &all))
-			continue;
-		if (ncpus < launch->nranks ? rank / (launch->nranks / ncpus) == nth
-					   : (int)((long)nth * launch->nranks / ncpus) == rank)
-			CPU_SET(cpu, &own);
-		nth++;
-	}
+	for (int nth = 0; nth < ncpus; nth++)
+		if (ncpus < nranks ? rank / (nranks / ncpus) == nth
+				   : (int)((long)nth * nranks / ncpus) == rank)
+			CPU_SET((size_t)launch->cpus[nth], &own);
 	(void)sched_setaffinity(0, sizeof(own), &own);
 }
 
@@ -189,8 +186,7 @@ pid_t launch_fork(struct launch *launch, int rank)
 	pid = fork();
 	if (pid == 0) {
 		become_rank(launch, rank, parent);
-		if (launch->binds)
-			bind_rank(launch, rank);
+		bind_rank(launch, rank);
 		return 0;
 	}
 	if (pid < 0) {

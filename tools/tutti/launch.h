@@ -18,6 +18,7 @@
  * Owner: the caller; launch_close() also after a failed open. One thread, and
  * no other children than these. */
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,9 +51,10 @@ struct launch {
 	bool ending;           /* all are being ended */
 	int64_t kill_at_ms;    /* then with SIGKILL */
 	bool quiet_on_failure; /* the ranks say themselves what was wrong */
-	bool binds;            /* see launch_bind() */
-	bool keeps_going;      /* what fails is no reason to end the others */
-	int ngood;             /* ranks that ended with 0 */
+	int ncpus;             /* that launch_bind() shares out, in this order; 0: none */
+	int cpus[CPU_SETSIZE];
+	bool keeps_going; /* what fails is no reason to end the others */
+	int ngood;        /* ranks that ended with 0 */
 };
 
 /* false: said so on stderr. */

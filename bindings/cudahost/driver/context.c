@@ -108,7 +108,7 @@ static void settle(void)
 {
 	const int device = tti_cuda_device_current();
 
-	if (!tti_cuda_primary_in_use() || (depth && stack[depth - 1].device == device))
+	if (depth ? stack[depth - 1].device == device : !tti_cuda_primary_in_use())
 		return;
 	depth += !depth;
 	stack[depth - 1] = primary_of(device);

@@ -17,7 +17,8 @@ void tti_cuda_primary_use(void);
 void tti_cuda_primary_leave(void);
 /* The primary context of a device is active from now on, whoever is on it. */
 void tti_cuda_primary_activate(int device);
-/* Whether the calling thread is on it by use() and it was not reset since, and whether any thread of the process ever was. */
+/* Whether the calling thread is on it by use() and it was not reset since, and whether any thread of the
+ * process ever was. */
 bool tti_cuda_primary_in_use(void);
 bool tti_cuda_primary_ever_used(void);
 

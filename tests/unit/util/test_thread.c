@@ -284,6 +284,18 @@ static void a_prompt_thread_keeps_its_priority(void **state)
 	assert_true(kept);
 }
 
+static void the_threads_of_a_core_have_its_number(void **state)
+{
+	(void)state;
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		const int core = tti_cpu_core(cpu);
+
+		assert_true(core >= 0 && core <= cpu);
+		assert_int_equal(tti_cpu_core(core), core);
+	}
+	assert_int_equal(tti_cpu_core(99999), 99999); /* is not there */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -297,6 +309,7 @@ int main(void)
 		cmocka_unit_test(futex_does_not_sleep_in_vain),
 		cmocka_unit_test(futex_wakes_a_thread),
 		cmocka_unit_test(futex_wakes_another_process),
+		cmocka_unit_test(the_threads_of_a_core_have_its_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
