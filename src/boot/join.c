@@ -50,8 +50,8 @@ struct joiner {
 	struct tti_ear ear; /* of all descriptors: each step looks at everything */
 	struct tti_sock *sock;
 	struct tti_loop loop;
-	int64_t deadline_ns, late_ns,
-		again_ns;  /* late_ns: when that was seen to be over; 0: not yet */
+	int64_t deadline_ns, again_ns;
+	int64_t late_ns;   /* when the deadline was seen to be over, 0: not yet */
 	int64_t ended_ns;  /* when the end of a neighbour counts, 0: there is none */
 	char refused[161]; /* why the next one cannot be reached, "": it has not refused */
 	struct contact own, border;
@@ -440,12 +440,11 @@ static tutti_status fail_deadline(struct joiner *joiner)
 			      ms);
 }
 
-/* When this rank waits no longer. */
+/* When this rank waits no longer, or has to look whether it is late. */
 static int64_t end_of(const struct joiner *joiner)
 {
-	const int64_t from = joiner->late_ns ? joiner->late_ns : joiner->deadline_ns;
-
-	return joiner->own.tunnel ? from + GRACE_MS * TTI_NS_PER_MS : joiner->deadline_ns;
+	return joiner->late_ns && joiner->own.tunnel ? joiner->late_ns + GRACE_MS * TTI_NS_PER_MS
+						     : joiner->deadline_ns;
 }
 
 static tutti_status step(struct joiner *joiner)
@@ -456,7 +455,7 @@ static tutti_status step(struct joiner *joiner)
 
 	if (now >= joiner->deadline_ns && !joiner->late_ns)
 		joiner->late_ns = now;
-	joiner->again_ns = joiner->late_ns ? end_of(joiner) : joiner->deadline_ns;
+	joiner->again_ns = end_of(joiner);
 	TTI_TRY(step_contact(joiner, &joiner->own));
 	TTI_TRY(step_contact(joiner, &joiner->border));
 	TTI_TRY(step_next(joiner));

@@ -439,33 +439,32 @@ static void stopped_does_not_answer(void **state)
 	print_message("%d of 5 after the stop\n", nafter);
 }
 
-/* A question that is put once more meanwhile is the same, or no answer would ever be one to the last. */
-static void slow_answers_count(void **state)
+/* With trouble of this kind. */
+static void must_be_answered_despite(bool *trouble)
 {
 	struct world world = { .n = 5, .scene = ASKING };
 	int nafter = 0;
 
-	(void)state;
-	answers_are_slow = true;
+	*trouble = true;
 	start(&world);
-	answers_are_slow = false;
+	*trouble = false;
 	must_be_answered(&world, tti_now_ns(), &nafter);
 	finish(&world);
+}
+
+/* A question that is put once more meanwhile is the same, or no answer would ever be one to the last. */
+static void slow_answers_count(void **state)
+{
+	(void)state;
+	must_be_answered_despite(&answers_are_slow);
 }
 
 #ifndef HAS_OWN_EPOLL
 /* What was to be asked over it is asked over another one. */
 static void a_connection_that_cannot_be_taken_over_is_made_anew(void **state)
 {
-	struct world world = { .n = 5, .scene = ASKING };
-	int nafter = 0;
-
 	(void)state;
-	adding_fails = true;
-	start(&world);
-	adding_fails = false;
-	must_be_answered(&world, tti_now_ns(), &nafter);
-	finish(&world);
+	must_be_answered_despite(&adding_fails);
 }
 #endif
 
