@@ -132,6 +132,24 @@ static struct tti_stray *find_stray(struct tti_office *office, uint64_t context)
 	return NULL;
 }
 
+static void tell_missed(struct tti_office *office, struct tti_box *box)
+{
+	const size_t n = office->nmissed < TTI_OFFICE_MISSED ? office->nmissed : TTI_OFFICE_MISSED;
+
+	for (size_t i = 0; i < n; i++) {
+		const int from = office->missed[i].from;
+
+		if (office->missed[i].context != box->context || from < 0)
+			continue;
+		office->missed[i].from = -1;
+		if (!box->missed)
+			continue;
+		begin_call(office, box);
+		box->missed(box, from);
+		end_call(office, box);
+	}
+}
+
 void tti_office_open(struct tti_office *office, struct tti_box *box)
 {
 	struct tti_stray *stray;
@@ -145,6 +163,7 @@ void tti_office_open(struct tti_office *office, struct tti_box *box)
 		end_call(office, box);
 		tti_free(stray);
 	}
+	tell_missed(office, box);
 	pthread_mutex_unlock(&office->lock);
 }
 
@@ -199,7 +218,11 @@ static void keep(struct tti_office *office, int from, const struct tti_mail *mai
 	struct tti_stray *stray = tti_alloc(offsetof(struct tti_stray, mail) + nbytes);
 
 	if (!stray) {
+		const size_t i = office->nmissed++ % TTI_OFFICE_MISSED;
+
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory for mail of rank %d", from);
+		office->missed[i].context = mail->context;
+		office->missed[i].from = from;
 		return;
 	}
 	stray->next = NULL;
@@ -239,28 +262,19 @@ void tti_office_take(struct tti_boot *carrier, int from, const struct tti_mail *
 		say_closed(carrier, from, mail->context);
 }
 
-/* Boxes that are there now; one that is opened later looks itself. */
-static struct tti_box **list_boxes(struct tti_office *office, size_t *n)
+static struct tti_box *find_due(const struct tti_office *office)
 {
-	struct tti_box **list;
+	struct tti_box *box = office->boxes;
 
-	*n = 0;
-	for (struct tti_box *box = office->boxes; box; box = box->next)
-		++*n;
-	list = tti_calloc(*n + 1, sizeof(struct tti_box *));
-	*n = 0;
-	for (struct tti_box *box = office->boxes; list && box; box = box->next) {
-		box->calling++;
-		list[(*n)++] = box;
-	}
-	return list;
+	while (box && !box->is_due)
+		box = box->next;
+	return box;
 }
 
 void tti_office_down(struct tti_office *office, int peer, enum tti_down how, bool for_good,
 		     const char *why, const struct tti_box *teller)
 {
-	struct tti_box **list;
-	size_t n;
+	struct tti_box *due;
 
 	pthread_mutex_lock(&office->down_lock);
 	pthread_mutex_lock(&office->lock);
@@ -274,16 +288,15 @@ void tti_office_down(struct tti_office *office, int peer, enum tti_down how, boo
 	}
 	if (for_good)
 		tti_bit_set(office->down, (size_t)peer);
-	list = list_boxes(office, &n);
-	pthread_mutex_unlock(&office->lock);
-	if (!list)
-		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory to tell that rank %d is gone", peer);
-	for (size_t i = 0; i < n; i++) {
-		if (list[i] != teller)
-			list[i]->down(list[i], peer, how, why);
-		end_call(office, list[i]);
-		pthread_mutex_unlock(&office->lock);
+	/* Boxes that are there now; one that is opened later looks itself. */
+	for (struct tti_box *box = office->boxes; box; box = box->next)
+		box->is_due = box != teller;
+	while ((due = find_due(office))) {
+		due->is_due = false;
+		begin_call(office, due);
+		due->down(due, peer, how, why);
+		end_call(office, due);
 	}
-	tti_free(list);
+	pthread_mutex_unlock(&office->lock);
 	pthread_mutex_unlock(&office->down_lock);
 }

@@ -64,11 +64,18 @@ struct tti_box {
 	struct tti_box *next;
 	uint64_t context;
 	int calling; /* calls of it under way */
+	bool is_due; /* it is still to be told who is gone */
 	/* nbytes of data. */
 	void (*take)(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes);
 	/* `why` says in words what happened to the rank. */
 	void (*down)(struct tti_box *box, int peer, enum tti_down how, const char *why);
+	/* Mail from that rank came before the box was opened, and there was no memory to keep it. NULL: it
+	 * is sent again anyway. */
+	void (*missed)(struct tti_box *box, int from);
 };
+
+/* So many mails that could not be kept are remembered. */
+#define TTI_OFFICE_MISSED 16
 
 struct tti_stray;
 
@@ -79,6 +86,11 @@ struct tti_office {
 	int nranks;
 	struct tti_box *boxes;
 	struct tti_stray *strays, **strays_end;
+	struct {
+		uint64_t context;
+		int from; /* -1: its box was told */
+	} missed[TTI_OFFICE_MISSED];
+	size_t nmissed;
 	uint64_t *down; /* ranks that are gone for good */
 	int fallen;     /* the first of them that died, -1: none did */
 	uint64_t *closed;

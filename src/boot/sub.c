@@ -60,16 +60,25 @@ tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind
 
 /* -- What comes -------------------------------------------------------------------- */
 
+/* What was in the mail will not come again. */
+static void lack_memory(struct tti_sub *sub, int from)
+{
+	struct tti_news news = { .status = TUTTI_EPEER,
+				 .culprit = sub->base.rank,
+				 .origin = sub->base.rank };
+	char name[TTI_BOOT_NAME];
+
+	(void)snprintf(news.text, sizeof(news.text), "%s is out of memory for what rank %d sent",
+		       tti_sub_name(sub, sub->base.rank, name), from);
+	tti_sub_learn(sub, &news, -1);
+}
+
 static void put_letter(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes)
 {
 	struct tti_letter *letter = tti_alloc(sizeof(*letter) + nbytes);
-	const struct tti_news news = { .status = TUTTI_EPEER,
-				       .culprit = sub->base.rank,
-				       .origin = sub->base.rank,
-				       .text = "out of memory for what a rank sent" };
 
 	if (!letter) {
-		tti_sub_learn(sub, &news, -1);
+		lack_memory(sub, from);
 		return;
 	}
 	*letter = (struct tti_letter){ .from = from, .seq = mail->seq, .nbytes = nbytes };
@@ -97,6 +106,15 @@ static void take(struct tti_box *box, int from, const struct tti_mail *mail, siz
 		put_letter(sub, rank, mail, nbytes);
 	else
 		tti_sub_hear(sub, rank, mail, nbytes);
+}
+
+static void miss(struct tti_box *box, int from)
+{
+	struct tti_sub *sub = tti_sub_of(box);
+	const int rank = tti_sub_find(sub, from);
+
+	if (rank >= 0)
+		lack_memory(sub, rank);
 }
 
 /* -- The exchange ------------------------------------------------------------------- */
@@ -437,7 +455,9 @@ tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, cons
 		return tti_fail(TUTTI_ENOMEM, "a communicator of %d ranks: out of memory", n);
 	sub->carrier = tti_boot_carrier(parent);
 	sub->base = (struct tti_boot){ .ops = &sub_ops, .nranks = n, .local = sub->carrier->local };
-	sub->box = (struct tti_box){ .context = context, .take = take, .down = tti_sub_down };
+	sub->box = (struct tti_box){
+		.context = context, .take = take, .down = tti_sub_down, .missed = miss
+	};
 	sub->timeout_ms = config->timeout_ms;
 	sub->stop = config->stop;
 	sub->on_wait = config->on_wait;

@@ -196,7 +196,8 @@ static tutti_status tell_failure(struct tti_comm *own, tutti_status status)
 
 static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, tutti_channel_t *out)
 {
-	struct tutti_channel *channel = tti_zalloc(sizeof(*channel));
+	struct tutti_channel *channel =
+		tti_fault("core.channel") ? NULL : tti_zalloc(sizeof(*channel));
 	char text[TTI_ERROR_TEXT];
 	tutti_comm_t own;
 	tutti_status st = tutti_comm_dup(handle, &own, NULL);

@@ -217,13 +217,14 @@ static tutti_status create_in_vain(tutti_comm_t comm, int rank, int n, const cha
 		       : TUTTI_EINTERNAL;
 }
 
-/* The first allocation, and the last. The communicator is as it was. */
+/* The first allocation, and the last; not "mem:1", which might be the one of another thread. The communicator
+ * is as it was. */
 static tutti_status without_memory(struct crew *crew, int rank, tutti_comm_t comm)
 {
-	tutti_status st = create_in_vain(comm, rank, crew->n, "mem:1");
+	tutti_status st = create_in_vain(comm, rank, crew->n, "core.channel:1");
 
 	if (st == TUTTI_OK)
-		st = create_in_vain(comm, rank, crew->n, "core.channel:1");
+		st = create_in_vain(comm, rank, crew->n, "core.channel:2");
 	return st == TUTTI_OK ? exchange(crew, rank, comm) : st;
 }
 
