@@ -12,9 +12,9 @@
 #define ANY_RANKS INT32_MAX
 #define ANY_BYTES SIZE_MAX
 
-/* CROWDED: more ranks than cores. COPIED: the kernel copies the buffers, and each rank has a core;
- * COPIED_CROWDED: it has not. What their rows do not decide is decided as for any one host. */
-enum where { ONE_HOST, CROWDED, COPIED, COPIED_CROWDED };
+/* CROWDED: more ranks than cores; OWN_CORES: not so. COPIED: the kernel copies the buffers, and each rank
+ * has a core; COPIED_CROWDED: it has not. What their rows do not decide is decided as for any one host. */
+enum where { ONE_HOST, CROWDED, OWN_CORES, COPIED, COPIED_CROWDED };
 
 /* For one host. The first row that fits is taken. If a pin excludes what it names, the search
  * goes on, so the last rows of a collective are also its second choices. */
@@ -24,7 +24,9 @@ struct rule {
 	int ranks;    /* up to here */
 	size_t bytes; /* up to here */
 	const char *algorithm;
-	/* Of what is copied: the kernel must save so much beside slots, as their rates are here. */
+	/* COPIED: the kernel must save so much beside slots, as their rates are here, for each rank that a
+	 * rank copies from, since calls into one process wait for each other. COPIED_CROWDED: in all, since
+	 * ranks that share a core do not call at the same time. */
 	double least_us;
 };
 
@@ -49,6 +51,9 @@ static const struct rule rules[] = {
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 2, 64 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 4, 16 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 8, 8 * KIB, "exchange", 0 },
+	/* More ranks that run at the same time are in each other's way where all read from all (measured:
+	 * docs/performance.md, Sixteen cores). */
+	{ TUTTI_ALL_REDUCE, OWN_CORES, ANY_RANKS, 4 * KIB, "recursive_doubling", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, 2 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, 32, ANY_BYTES, "direct", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 4 * KIB, "recursive_doubling", 0 },
@@ -58,6 +63,9 @@ static const struct rule rules[] = {
 	/* Where an order must be kept. */
 	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, 2 * KIB, "exchange", 0 },
 	{ TUTTI_ALL_REDUCE, ONE_HOST, ANY_RANKS, ANY_BYTES, "direct", 0 },
+	/* A root that writes once must wait until all have read; in a tree it waits for a few. */
+	{ TUTTI_BROADCAST, ONE_HOST, 2, ANY_BYTES, "flat", 0 },
+	{ TUTTI_BROADCAST, OWN_CORES, ANY_RANKS, 4 * KIB, "binomial", 0 },
 	{ TUTTI_BROADCAST, ONE_HOST, 64, ANY_BYTES, "flat", 0 },
 	{ TUTTI_BROADCAST, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial", 0 },
 	{ TUTTI_BROADCAST, ONE_HOST, ANY_RANKS, ANY_BYTES, "chain", 0 },
@@ -77,6 +85,8 @@ static const struct rule rules[] = {
 	{ TUTTI_SCATTER, ONE_HOST, 64, ANY_BYTES, "flat", 0 },
 	{ TUTTI_SCATTER, ONE_HOST, ANY_RANKS, 64 * KIB, "binomial", 0 },
 	{ TUTTI_SCATTER, ONE_HOST, ANY_RANKS, ANY_BYTES, "flat", 0 },
+	{ TUTTI_BARRIER, ONE_HOST, 4, ANY_BYTES, "exchange", 0 },
+	{ TUTTI_BARRIER, OWN_CORES, ANY_RANKS, ANY_BYTES, "dissemination", 0 },
 	{ TUTTI_BARRIER, ONE_HOST, 16, ANY_BYTES, "exchange", 0 },
 	{ TUTTI_BARRIER, ONE_HOST, ANY_RANKS, ANY_BYTES, "dissemination", 0 },
 };
@@ -154,11 +164,21 @@ static bool applies(const struct rule *rule, const struct tti_choice_input *inpu
 {
 	if (rule->coll != input->coll || input->n > rule->ranks || input->nbytes > rule->bytes)
 		return false;
-	if (rule->where < COPIED)
-		return rule->where == ONE_HOST || input->crowded;
-	return input->reach == TTI_REACH_COPIED &&
-	       input->crowded == (rule->where == COPIED_CROWDED) &&
-	       saved_us(input) >= rule->least_us;
+	switch (rule->where) {
+	case ONE_HOST:
+		return true;
+	case CROWDED:
+		return input->crowded;
+	case OWN_CORES:
+		return !input->crowded;
+	case COPIED:
+		return input->reach == TTI_REACH_COPIED && !input->crowded &&
+		       saved_us(input) >= rule->least_us * (input->n - 1);
+	case COPIED_CROWDED:
+		return input->reach == TTI_REACH_COPIED && input->crowded &&
+		       saved_us(input) >= rule->least_us;
+	}
+	return false;
 }
 
 /* By the rules, without what the pin excludes; NULL: it excludes all. */

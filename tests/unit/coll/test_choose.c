@@ -271,7 +271,7 @@ static void sockets(void **state)
 	input.nbytes = 64 * KIB;
 	assert_string_equal(chosen(&input, NULL), "direct");
 	input.nbytes = 1 * KIB;
-	assert_string_equal(chosen(&input, NULL), "exchange");
+	assert_string_equal(chosen(&input, NULL), "recursive_doubling");
 	tti_shape_free(shape);
 }
 
@@ -368,10 +368,11 @@ static void pins(void **state)
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, " all_reduce : ring , direct ; "),
 			    "ring");
 	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "broadcast:chain,binomial"), "chain");
-	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "all_reduce:ring"), "flat");
-	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, ""), "flat");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "all_reduce:ring"), "binomial");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, ""), "binomial");
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:ring,;"), "ring");
-	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:^exchange"), "direct");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:^exchange"),
+			    "recursive_doubling");
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "all_reduce:^exchange,direct"),
 			    "recursive_doubling");
 	assert_string_equal(choice(TUTTI_ALL_GATHER, 4, 8, 1, "all_gather:^direct,bruck"), "ring");
@@ -393,9 +394,9 @@ static void pins_by_size_and_for_all(void **state)
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 64 * KIB + 1, 1, by_size), "direct");
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "ring"), "ring");
 	assert_string_equal(choice(TUTTI_ALL_GATHER, 4, 8, 1, "ring"), "ring");
-	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "ring"), "flat");
+	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "ring"), "binomial");
 	assert_string_equal(choice(TUTTI_BROADCAST, 4, 8, 1, "ring,chain"), "chain");
-	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "^exchange"), "direct");
+	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "^exchange"), "recursive_doubling");
 	assert_string_equal(choice(TUTTI_BARRIER, 4, 0, 1, "^exchange"), "dissemination");
 	assert_string_equal(choice(TUTTI_ALL_REDUCE, 4, 8, 1, "ring;all_reduce:direct"), "direct");
 	assert_string_equal(

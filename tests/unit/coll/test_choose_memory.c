@@ -124,24 +124,26 @@ static bool copies(const struct tti_reach_figures *figures, tutti_collective col
 	return out.algo->needs_memory;
 }
 
-/* By the kernel only what has a memory program, more readily where ranks have cores of their own, and
- * nothing short. */
+/* By the kernel only what has a memory program, less readily the more ranks copy, and nothing short. */
 static void the_kernel_copies_what_gains(void **state)
 {
 	(void)state;
 	for (int i = 0; i < TUTTI_BARRIER; i++)
 		for (size_t nbytes = 1; nbytes <= (size_t)1 << 32; nbytes *= 2) {
 			const tutti_collective coll = (tutti_collective)i;
-			const bool own = copies(&measured, coll, 3, false, nbytes);
-			const bool shared = copies(&measured, coll, 3, true, nbytes);
+			const bool few = copies(&measured, coll, 2, false, nbytes);
+			const bool many = copies(&measured, coll, 16, false, nbytes);
 
-			assert_false(shared && !own);
-			assert_false(own && nbytes < (64 << 10));
+			assert_false(many && !few);
+			assert_false(few && nbytes < (64 << 10));
 			assert_false(copies(&measured, coll, 5, true, nbytes));
 			assert_false(copies(NULL, coll, 3, false, nbytes));
 		}
 	assert_true(copies(&measured, TUTTI_ALL_TO_ALL, 2, false, 1 << 20));
 	assert_true(copies(&measured, TUTTI_ALL_GATHER, 4, true, 1 << 20));
+	assert_true(copies(&measured, TUTTI_ALL_GATHER, 2, false, 256 << 10));
+	assert_false(copies(&measured, TUTTI_ALL_GATHER, 16, false, 256 << 10));
+	assert_true(copies(&measured, TUTTI_ALL_GATHER, 16, false, 4 << 20));
 	assert_false(copies(&measured, TUTTI_ALL_REDUCE, 4, true, 1 << 20));
 	assert_false(copies(&measured, TUTTI_REDUCE_SCATTER, 2, false, 8 << 20));
 	assert_false(copies(&measured, TUTTI_REDUCE, 2, false, 8 << 20));

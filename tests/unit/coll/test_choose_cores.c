@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is taken on one host where ranks have cores of their own, and where they share them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "coll/choose.h"
+
+#define KIB ((size_t)1024)
+
+/* Short calls of many ranks that have cores of their own save messages; where ranks share cores they save
+ * changes of process. */
+static void own_cores_choose_trees(void **state)
+{
+	static const struct {
+		tutti_collective coll;
+		int n;
+		size_t nbytes;
+		const char *own, *shared;
+	} cases[] = {
+		{ TUTTI_ALL_REDUCE, 8, 8, "exchange", "exchange" },
+		{ TUTTI_ALL_REDUCE, 16, 8, "recursive_doubling", "exchange" },
+		{ TUTTI_ALL_REDUCE, 16, 4 * KIB, "recursive_doubling", "exchange" },
+		{ TUTTI_ALL_REDUCE, 16, 64 * KIB, "direct", "direct" },
+		{ TUTTI_BROADCAST, 2, 8, "flat", "flat" },
+		{ TUTTI_BROADCAST, 4, 8, "binomial", "flat" },
+		{ TUTTI_BROADCAST, 16, 4 * KIB, "binomial", "flat" },
+		{ TUTTI_BROADCAST, 16, 64 * KIB, "flat", "flat" },
+		{ TUTTI_BARRIER, 4, 0, "exchange", "exchange" },
+		{ TUTTI_BARRIER, 16, 0, "dissemination", "exchange" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tti_choice_input input = { .coll = cases[i].coll,
+						  .n = cases[i].n,
+						  .nbytes = cases[i].nbytes,
+						  .nhosts = 1,
+						  .slot_bytes = 1 << 18 };
+
+		for (input.crowded = 0; input.crowded < 2; input.crowded++) {
+			struct tti_choice out;
+
+			assert_int_equal(tti_choose(&input, NULL, 0, &out), TUTTI_OK);
+			assert_string_equal(out.algo->name,
+					    input.crowded ? cases[i].shared : cases[i].own);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(own_cores_choose_trees),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
