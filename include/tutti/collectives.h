@@ -187,6 +187,17 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_group_start(void);
  * many. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_group_end(void);
 
+/* End the outermost group, running none of its calls: *us becomes how many microseconds they should take,
+ * from when the last rank has made them. Communicators that the group was to make are made. It is a
+ * prediction by the model of `tutti tune --table` (LogGP, with the constants of the tuning file in force), of
+ * the algorithms that the calls would go by: data goes by messages, sends and receives of one communicator
+ * and stream at the same time, all else one after the other. No other rank is asked, and nobody has to call
+ * it, too; numbers of calls are as if these had not been made.
+ * TUTTI_EINVAL: us is NULL; TUTTI_EUSAGE: there is no group, or more than one (these two leave it open), or
+ * sends to and receives from the own rank are not as many; TUTTI_EUNSUPPORTED: an algorithm of the user's,
+ * or one that there is no model of. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_group_simulate_end(double *us);
+
 #ifdef __cplusplus
 }
 #endif

@@ -418,6 +418,11 @@ TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm,
 					    const struct tti_program_need *need,
 					    const struct tti_choice_kept **choice_out,
 					    struct tti_bound **out);
+/* How long such a call should take by messages. It looks at nothing that calls change. TUTTI_EUNSUPPORTED:
+ * its algorithm is one that there is no model of. */
+TUTTI_CHECKED tutti_status tti_programs_predict(const struct tti_comm *comm,
+						const struct tti_program_need *need,
+						struct tti_tune_time *out);
 void tti_programs_release(struct tti_comm *comm);
 
 /* The program that is kept by such a key; NULL: there is none. */

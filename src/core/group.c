@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "core/predict.h"
 #include "core/stream.h"
 #include "util/error.h"
 #include "util/fork.h"
@@ -392,27 +393,90 @@ static tutti_status run_group(void)
 	return st;
 }
 
-tutti_status tutti_group_end(void)
+/* Each communicator's sends and receives of one stream go at the same time; the rest one after the other,
+ * as if one core did them. */
+static tutti_status predict_group(double *us)
 {
-	tutti_status st;
+	const struct queued_call *calls = group.calls.at;
+	tutti_status st = check_self_transfers(calls, group.calls.n);
 
-	if (group.depth == 0)
-		return tti_fail(TUTTI_EUSAGE, "tutti_group_end() without tutti_group_start()");
-	st = tti_fork_check("group", &group, group.pid);
-	if (--group.depth > 0)
-		return st;
-	if (st != TUTTI_OK) {
-		close_group();
-		return st;
+	*us = 0;
+	for (size_t i = 0; i < group.calls.n && st == TUTTI_OK; i++) {
+		struct tti_predicted_traffic traffic = { 0 };
+		size_t k = is_transfer(&calls[i]) ? 0 : i;
+
+		if (!is_transfer(&calls[i]))
+			st = tti_predict_call(calls[i].comm, &calls[i].args, &traffic, us);
+		for (; k < group.calls.n && is_transfer(&calls[i]); k++) {
+			if (!is_transfer(&calls[k]) || calls[k].comm != calls[i].comm ||
+			    calls[k].stream != calls[i].stream)
+				continue;
+			if (k < i)
+				break; /* counted with the first of them */
+			tti_predict_transfer(calls[k].comm, &calls[k].args, &traffic);
+		}
+		*us += tti_predict_traffic(calls[i].comm, &traffic);
 	}
-	st = group.error == TUTTI_OK ? TUTTI_OK : tti_fail_quiet(group.error, "%s", group.text);
+	return st;
+}
+
+/* The outermost group is over. What it holds is run, or, with `us`, predicted. */
+static tutti_status end_group(double *us)
+{
+	tutti_status st =
+		group.error == TUTTI_OK ? TUTTI_OK : tti_fail_quiet(group.error, "%s", group.text);
+
 	if (group.inits.n > 0) {
 		const tutti_status inits = wait_for_inits();
 
 		st = st == TUTTI_OK ? inits : st;
 	}
 	if (st == TUTTI_OK)
-		st = run_group();
+		st = us ? predict_group(us) : run_group();
 	close_group();
 	return st;
+}
+
+/* TUTTI_OK: this is the end of the outermost group, which is to be ended; TUTTI_AGAIN: of an inner one. */
+static tutti_status leave_group(void)
+{
+	const tutti_status st = tti_fork_check("group", &group, group.pid);
+
+	if (--group.depth > 0)
+		return st == TUTTI_OK ? TUTTI_AGAIN : st;
+	if (st != TUTTI_OK)
+		close_group();
+	return st;
+}
+
+tutti_status tutti_group_end(void)
+{
+	tutti_status st;
+
+	if (group.depth == 0)
+		return tti_fail(TUTTI_EUSAGE, "tutti_group_end() without tutti_group_start()");
+	st = leave_group();
+	if (st == TUTTI_AGAIN)
+		return TUTTI_OK;
+	return st == TUTTI_OK ? end_group(NULL) : st;
+}
+
+tutti_status tutti_group_simulate_end(double *us)
+{
+	tutti_status st;
+
+	if (group.depth == 0)
+		return tti_fail(TUTTI_EUSAGE,
+				"tutti_group_simulate_end() without tutti_group_start()");
+	if (!us)
+		return tti_fail(TUTTI_EINVAL, "us is NULL: pass the address of a double. The group "
+					      "is still open");
+	if (group.depth > 1)
+		return tti_fail(
+			TUTTI_EUSAGE,
+			"tutti_group_simulate_end() inside %d groups: end the inner ones with "
+			"tutti_group_end() first",
+			group.depth);
+	st = leave_group();
+	return st == TUTTI_OK ? end_group(us) : st;
 }

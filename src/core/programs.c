@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "core/comm.h"
+#include "core/tuning.h"
+#include "plan/tune.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"
@@ -123,15 +125,10 @@ static uint64_t choice_key(const struct tti_program_need *need, int class, int f
 	return key | (uint64_t)need->coll << 16 | (uint64_t)need->order << 24;
 }
 
-static tutti_status choose(struct tti_comm *comm, const struct tti_program_need *need, int class,
-			   int file, uint64_t key)
+static struct tti_choice_input input_of(const struct tti_comm *comm,
+					const struct tti_program_need *need, int class, int file)
 {
-	static const char *const wheres[] = {
-		[TTI_REACH_SLOTS] = "",
-		[TTI_REACH_MAPPED] = " of mapped memory",
-		[TTI_REACH_COPIED] = " of memory that the kernel copies",
-	};
-	const struct tti_choice_input input = {
+	return (struct tti_choice_input){
 		.coll = need->coll,
 		.n = comm->n,
 		.nbytes = class >= 63 ? SIZE_MAX / 2 : (size_t)1 << class,
@@ -147,6 +144,17 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 		.files = comm->tuning.files,
 		.file = file,
 	};
+}
+
+static tutti_status choose(struct tti_comm *comm, const struct tti_program_need *need, int class,
+			   int file, uint64_t key)
+{
+	static const char *const wheres[] = {
+		[TTI_REACH_SLOTS] = "",
+		[TTI_REACH_MAPPED] = " of mapped memory",
+		[TTI_REACH_COPIED] = " of memory that the kernel copies",
+	};
+	const struct tti_choice_input input = input_of(comm, need, class, file);
 	struct tti_choice_kept kept = { .key = key };
 	struct tti_choice *choice = &kept.choice;
 
@@ -186,14 +194,38 @@ static tutti_status build(struct tti_comm *comm, const struct tti_program_key *k
 	return tti_programs_add(comm, key, sizeof(*key), &prog, out);
 }
 
+/* The user's algorithm for such a call; -1: there is none. */
+static int find_file(const struct tti_comm *comm, const struct tti_program_need *need)
+{
+	return need->order == TTI_ORDER_ANY ? tti_algo_files_find(comm->tuning.files, need->coll,
+								  comm->n, need->root, need->nbytes)
+					    : -1;
+}
+
+tutti_status tti_programs_predict(const struct tti_comm *comm, const struct tti_program_need *need,
+				  struct tti_tune_time *out)
+{
+	const struct tti_tune_machine machine =
+		tti_tuning_machine(&comm->tuning, comm->n, comm->nhosts);
+	struct tti_choice_input input =
+		input_of(comm, need, size_class(need->nbytes), find_file(comm, need));
+	struct tti_choice choice;
+
+	TTI_TRY(tti_choose(&input, comm->algo, tti_params()->slice, &choice));
+	input.nbytes = need->nbytes;
+	input.machine = &machine;
+	if (tti_choice_predict(&input, choice.algo, out))
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EUNSUPPORTED,
+			"%s by algorithm %s: there is no model of the time that it takes",
+			tutti_collective_name(need->coll), choice.algo->name);
+}
+
 tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_need *need,
 			      const struct tti_choice_kept **choice_out, struct tti_bound **out)
 {
 	const int class = size_class(need->nbytes);
-	const int file = need->order == TTI_ORDER_ANY
-				 ? tti_algo_files_find(comm->tuning.files, need->coll, comm->n,
-						       need->root, need->nbytes)
-				 : -1;
+	const int file = find_file(comm, need);
 	const uint64_t what = choice_key(need, class, file);
 	struct tti_programs *programs = &comm->programs;
 	const struct tti_choice *choice;

@@ -23,7 +23,7 @@ tutti_status tti_tuning_of(struct tti_tune_table *table, struct tti_algo_files *
 		*machine = tti_tune_machine_of_plan(plan);
 		machine->cores = ranks_a_core > 1 ? machine->most / ranks_a_core : 0;
 	}
-	*out = (struct tti_tuning){ table, machine, files };
+	*out = (struct tti_tuning){ table, machine, files, ranks_a_core };
 	return TUTTI_OK;
 }
 
@@ -46,7 +46,7 @@ static void count_nodes(const struct tti_shape *shape, struct tti_tune_machine *
 tutti_status tti_tuning_derive(const struct tti_tuning *of, const struct tti_shape *shape,
 			       struct tti_tuning *out)
 {
-	*out = (struct tti_tuning){ of->table, NULL, of->files };
+	*out = (struct tti_tuning){ of->table, NULL, of->files, of->ranks_a_core };
 	if (!of->machine || !shape)
 		return TUTTI_OK;
 	out->machine = tti_alloc(sizeof(*out->machine));
@@ -62,5 +62,19 @@ void tti_tuning_release(struct tti_tuning *tuning)
 	tti_tune_table_free(tuning->table);
 	tti_free(tuning->machine);
 	tti_algo_files_free(tuning->files);
-	*tuning = (struct tti_tuning){ NULL, NULL, NULL };
+	*tuning = (struct tti_tuning){ 0 };
+}
+
+struct tti_tune_machine tti_tuning_machine(const struct tti_tuning *tuning, int n, int nhosts)
+{
+	const uint32_t ranks = (uint32_t)n, hosts = (uint32_t)nhosts;
+	struct tti_tune_machine machine = tti_tune_machine_of_groups(
+		ranks, hosts, (ranks + hosts - 1) / hosts, ranks / hosts);
+
+	if (tuning->machine && tuning->machine->nnodes == hosts)
+		machine = *tuning->machine;
+	else if (tuning->ranks_a_core > 1)
+		machine.cores = machine.most / tuning->ranks_a_core;
+	machine.gpu = false; /* these programs move host memory */
+	return machine;
 }

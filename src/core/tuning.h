@@ -18,10 +18,10 @@ struct tti_tuning {
 	struct tti_tune_table *table;     /* NULL: there is no file                      */
 	struct tti_tune_machine *machine; /* NULL: one host, where nothing is predicted  */
 	struct tti_algo_files *files;     /* the user's algorithms; NULL: there are none  */
+	double ranks_a_core;              /* where they are most; 1 and less: each has a core */
 };
 
-/* Takes the table and the files (may be NULL), in any case. `plan` may be NULL. ranks_a_core: on the
- * machine where they are most, 1 and less: no rank waits for a core. */
+/* Takes the table and the files (may be NULL), in any case. `plan` may be NULL. */
 TUTTI_CHECKED tutti_status tti_tuning_of(struct tti_tune_table *table, struct tti_algo_files *files,
 					 const struct tti_plan *plan, double ranks_a_core,
 					 struct tti_tuning *out);
@@ -30,5 +30,8 @@ TUTTI_CHECKED tutti_status tti_tuning_of(struct tti_tune_table *table, struct tt
 TUTTI_CHECKED tutti_status tti_tuning_derive(const struct tti_tuning *of,
 					     const struct tti_shape *shape, struct tti_tuning *out);
 void tti_tuning_release(struct tti_tuning *tuning);
+
+/* What the model knows of n ranks on so many hosts, also where nothing is chosen by it. */
+struct tti_tune_machine tti_tuning_machine(const struct tti_tuning *tuning, int n, int nhosts);
 
 #endif

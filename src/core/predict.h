@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_PREDICT_H
+#define TTI_CORE_PREDICT_H
+
+/* How long calls should take, by the model of plan/tune.h and the algorithms that they would go by. A
+ * collective is predicted as if its data went by messages; sends, receives and what each pair of ranks has
+ * for each other by the bytes and messages of this rank. Threads: that of the communicator's calls. */
+
+#include <stddef.h>
+
+#include "core/comm.h"
+
+/* What goes between this rank and others, at the same time. Zeroed: nothing. */
+struct tti_predicted_traffic {
+	double near_in, near_out, far_in, far_out; /* bytes; near: on the own host  */
+	double near_messages, far_messages;        /* that come; that go and come   */
+	double local;                              /* bytes that stay on this rank  */
+};
+
+/* A collective. Adds to *us, or, of what goes by pairs of ranks, to *traffic. */
+TUTTI_CHECKED tutti_status tti_predict_call(struct tti_comm *comm, const struct tti_args *args,
+					    struct tti_predicted_traffic *traffic, double *us);
+/* A send or receive. */
+void tti_predict_transfer(struct tti_comm *comm, const struct tti_args *args,
+			  struct tti_predicted_traffic *traffic);
+/* us; 0: there is none. */
+double tti_predict_traffic(const struct tti_comm *comm,
+			   const struct tti_predicted_traffic *traffic);
+
+#endif
