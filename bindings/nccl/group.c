@@ -232,21 +232,52 @@ ncclResult_t pncclGroupEnd(void)
 }
 ALSO_NAMED(ncclGroupEnd);
 
-/* Tutti predicts times for its own choice alone. */
+/* Inits are run; windows and the like would be agreed with other ranks, which need not be here. */
+static ncclResult_t end_simulation(ncclSimInfo_t *out)
+{
+	double us = 0;
+	ncclResult_t result = ncclSuccess;
+
+	for (const struct queued *queued = group.first; queued; queued = queued->next)
+		if (queued->job.phase != TTI_NCCL_INIT && result == ncclSuccess)
+			result = tti_nccl_fail(
+				NULL, ncclInvalidUsage,
+				"ncclGroupSimulateEnd(): registrations and the end of "
+				"communicators cannot be simulated: leave them out of the "
+				"group, which was dropped");
+	if (result != ncclSuccess)
+		return pncclGroupEnd();
+	result = tti_nccl_report(NULL, tutti_group_simulate_end(&us));
+	group.depth--;
+	(void)tti_nccl_capture_end(true);
+	if (result != ncclSuccess) {
+		free_jobs(true);
+		return result;
+	}
+	out->estimatedTime = (float)us;
+	result = run_phase(TTI_NCCL_INIT);
+	free_jobs(false);
+	return result;
+}
+
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *out)
 {
 	if (group.depth == 0)
 		return tti_nccl_fail(NULL, ncclInvalidUsage,
 				     "ncclGroupSimulateEnd() without ncclGroupStart()");
-	if (out && (out->magic != 0x74685283 || out->size < sizeof(*out)))
-		(void)tti_nccl_fail(NULL, ncclInvalidArgument,
-				    "the result has magic 0x%x and %zu bytes: begin with "
-				    "NCCL_SIM_INFO_INITIALIZER",
-				    out->magic, out->size);
-	else
-		(void)tti_nccl_fail(NULL, ncclInvalidUsage,
-				    "the time of a group cannot be predicted here: `tutti tune` "
-				    "tells that of a call. The calls of the group were dropped");
-	return pncclGroupEnd();
+	if (!out || out->magic != 0x74685283 || out->size < sizeof(*out))
+		(void)tti_nccl_fail(
+			NULL, ncclInvalidArgument,
+			"the result has magic 0x%x and %zu bytes: begin with "
+			"NCCL_SIM_INFO_INITIALIZER. The calls of the group were dropped",
+			out ? out->magic : 0, out ? out->size : 0);
+	else if (group.depth > 1)
+		(void)tti_nccl_fail(
+			NULL, ncclInvalidUsage,
+			"ncclGroupSimulateEnd() ends one of %d groups: end the inner ones "
+			"with ncclGroupEnd(). The calls of the group were dropped",
+			group.depth);
+	/* A group that is spoiled by these, or by a call, ends with the reason. */
+	return group.spoiled == ncclSuccess ? end_simulation(out) : pncclGroupEnd();
 }
 ALSO_NAMED(ncclGroupSimulateEnd);

@@ -121,10 +121,17 @@ static void groups(ncclComm_t comm, int rank, int n, void *arg)
 	CHECK(strstr(ncclGetLastError(NULL), "13 is no type"));
 	CHECK_OK(ncclGroupStart());
 	CHECK_OK(ncclAllReduce(&one, &sum, 1, ncclInt32, ncclSum, comm, NULL));
-	CHECK_REFUSED(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
-	CHECK(sum == 0);
+	CHECK_OK(ncclGroupSimulateEnd(&info));
+	CHECK(sum == 0 && info.estimatedTime > 0);
 	CHECK_REFUSED(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
 	CHECK_REFUSED(ncclGroupEnd(), ncclInvalidUsage);
+	/* One that cannot be simulated is dropped as well. */
+	info.magic = 1;
+	CHECK_OK(ncclGroupStart());
+	CHECK_OK(ncclAllReduce(&one, &sum, 1, ncclInt32, ncclSum, comm, NULL));
+	CHECK_REFUSED(ncclGroupSimulateEnd(&info), ncclInvalidArgument);
+	CHECK_REFUSED(ncclGroupEnd(), ncclInvalidUsage);
+	CHECK(sum == 0);
 	CHECK_OK(ncclAllReduce(&one, &sum, 1, ncclInt32, ncclSum, comm, NULL));
 	CHECK(sum == n);
 }
