@@ -15,6 +15,11 @@
 #define NAP_MIXED_NS (50 * 1000)
 #define REPORT_NS    (50 * TTI_NS_PER_MS)
 
+/* Where each rank has a core, and nobody else wants it, a wait may go on for longer than it takes to wake many:
+ * else ranks that have once slept all sleep again at each call, as each waits until others were woken. Sixteen
+ * ranks on sixteen cores then took 300 us for 8 bytes in place of 3. */
+#define YIELD_OWN_NS (2 * TTI_NS_PER_MS)
+
 /* Where all peers are over a network, who sleeps may be woken on another core than before, where
  * the system sees less to do: two ranks that had a core each then share one for a while. So
  * only long waits sleep. */
@@ -206,7 +211,9 @@ static tutti_status look_for_trouble(const struct tti_engine *engine)
 /* How long a wait goes on before it sleeps. */
 static int64_t awake_ns(const struct tti_engine *engine)
 {
-	return engine->is_net && !self.yields.dear_until_ns ? YIELD_NET_NS : YIELD_NS;
+	if (self.yields.dear_until_ns)
+		return YIELD_NS;
+	return engine->is_net ? YIELD_NET_NS : engine->config.crowded ? YIELD_NS : YIELD_OWN_NS;
 }
 
 bool tti_wait_briefly(struct tti_wait *wait, const struct tti_engine *engine)

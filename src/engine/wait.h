@@ -6,7 +6,8 @@
  * and streams:
  *
  *     spin    where every rank of the host has a core of its own, for some 4 us
- *     yield   until the wait has taken 0.2 ms (20 ms if all peers are over a network)
+ *     yield   until the wait has taken 0.2 ms (2 ms where every rank has a core of its own, 20 ms if all
+ *             peers are over a network)
  *     sleep   on the transport, woken by the peer; at most 5 ms, to look for an abort
  *
  * It changes while **yields are dear**. A yield takes 0.3 to 1 us if nobody wants the core, and
