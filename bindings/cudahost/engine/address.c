@@ -228,6 +228,21 @@ static void forget_mapped(const char *address, size_t nbytes, struct region *reg
 	}
 }
 
+/* Locked. */
+static int unmap(char *address, size_t nbytes)
+{
+	struct region *region = NULL;
+	int error = check_mapped("cuMemUnmap", address, nbytes, &region);
+
+	if (!error)
+		error = tti_cuda_view_clear(&region->view, (size_t)(address - region->view.address),
+					    nbytes);
+	if (!error)
+		forget_mapped(address, nbytes, region);
+	return error;
+}
+
+/* Where nothing is mapped, there is nothing to do. */
 int tti_cuda_address_unmap(void *address, size_t nbytes)
 {
 	struct region *region = NULL;
@@ -236,12 +251,9 @@ int tti_cuda_address_unmap(void *address, size_t nbytes)
 	if (error)
 		return error;
 	tti_cuda_lock_write();
-	error = check_mapped("cuMemUnmap", address, nbytes, &region);
-	if (!error)
-		error = tti_cuda_view_clear(
-			&region->view, (size_t)((char *)address - region->view.address), nbytes);
-	if (!error)
-		forget_mapped(address, nbytes, region);
+	error = find_region("cuMemUnmap", address, nbytes, &region);
+	if (!error && tti_cuda_allocation_find(address, nbytes))
+		error = unmap(address, nbytes);
 	tti_cuda_unlock();
 	return error;
 }

@@ -151,7 +151,8 @@ static struct tti_cuda_graph *finish(struct tti_cuda_capture *capture)
 	*link = capture->next;
 	atomic_fetch_sub(&tti_cuda_ncaptures, 1);
 	for (size_t i = 0; i < capture->nmembers; i++) {
-		tti_cuda_stream_set_capture(capture->members[i]->stream, NULL);
+		if (capture->members[i]->stream)
+			tti_cuda_stream_set_capture(capture->members[i]->stream, NULL);
 		member_free(capture->members[i]);
 	}
 	free(capture->members);
@@ -179,6 +180,10 @@ static int begin_locked(struct tti_cuda_stream *stream, enum tti_cuda_capture_mo
 			"stream %llu is captured already (capture %llu): end that first",
 			(unsigned long long)tti_cuda_stream_id(stream),
 			(unsigned long long)capture->id);
+	if (graph->ncaptures)
+		return tti_cuda_fail(TTI_CUDA_ESTATE,
+				     "graph %p is captured into already: end that first",
+				     (void *)graph);
 	error = tti_cuda_graph_check_nodes_locked(graph, after, nafter);
 	if (error)
 		return error;
@@ -278,12 +283,14 @@ static int check_joined(const struct tti_cuda_capture *capture)
 			if (!member->tail.at[j]->nwaiting)
 				return tti_cuda_fail(
 					TTI_CUDA_EUNJOINED,
-					"stream %llu joined capture %llu, and stream %llu, where "
-					"the "
-					"capture began, does not wait for it: record an event in "
-					"the "
-					"one and let the other wait for it",
-					(unsigned long long)tti_cuda_stream_id(member->stream),
+					"stream %llu (0: it is destroyed) joined capture %llu, and "
+					"stream %llu, where the capture began, does not wait for "
+					"it: record an event in the one and let the other wait for "
+					"it",
+					(unsigned long long)(member->stream
+								     ? tti_cuda_stream_id(
+									       member->stream)
+								     : 0),
 					(unsigned long long)capture->id,
 					(unsigned long long)tti_cuda_stream_id(
 						capture->members[0]->stream));
@@ -312,14 +319,14 @@ static int end_locked(struct tti_cuda_stream *stream, bool *ends)
 			(unsigned long long)capture->id, first,
 			(unsigned long long)tti_cuda_stream_id(stream));
 	}
+	*ends = true;
 	if (capture->mode != TTI_CUDA_CAPTURE_RELAXED &&
 	    capture->thread != tti_cuda_capture_thread())
 		return tti_cuda_fail(
 			TTI_CUDA_ETHREAD,
-			"capture %llu was begun by another thread and ends there: only "
+			"capture %llu was begun by another thread, which was to end it: only "
 			"one of cudaStreamCaptureModeRelaxed may end elsewhere",
 			(unsigned long long)capture->id);
-	*ends = true;
 	return capture->state == TTI_CUDA_CAPTURE_INVALID ? tti_cuda_capture_fail_invalid(capture)
 							  : check_joined(capture);
 }
@@ -330,7 +337,8 @@ int tti_cuda_capture_end(struct tti_cuda_stream *stream, struct tti_cuda_graph *
 	bool ends = false;
 	int error = tti_cuda_begin();
 
-	*out = NULL;
+	if (out)
+		*out = NULL;
 	if (error)
 		return error;
 	lock();
@@ -340,13 +348,14 @@ int tti_cuda_capture_end(struct tti_cuda_stream *stream, struct tti_cuda_graph *
 		owned = finish(tti_cuda_stream_capture(stream));
 	}
 	unlock();
-	if (error)
+	if (error || !out)
 		tti_cuda_graph_free(owned);
 	else
 		*out = graph;
 	return error;
 }
 
+/* What a stream that had joined has pushed is to be joined still. */
 void tti_cuda_capture_leave(struct tti_cuda_stream *stream)
 {
 	struct tti_cuda_graph *graph = NULL;
@@ -359,15 +368,7 @@ void tti_cuda_capture_leave(struct tti_cuda_stream *stream)
 	if (capture && capture->members[0]->stream == stream) {
 		graph = finish(capture);
 	} else if (capture) {
-		size_t at = 1;
-
-		while (capture->members[at]->stream != stream)
-			at++;
-		tti_cuda_capture_invalidate(capture,
-					    "stream %llu, which had joined it, was destroyed",
-					    (unsigned long long)tti_cuda_stream_id(stream));
-		member_free(capture->members[at]);
-		capture->members[at] = capture->members[--capture->nmembers];
+		tti_cuda_capture_find_member(capture, stream)->stream = NULL;
 		tti_cuda_stream_set_capture(stream, NULL);
 	}
 	unlock();
@@ -387,9 +388,7 @@ struct tti_cuda_capture *tti_cuda_capture_active(struct tti_cuda_stream *stream,
 	return NULL;
 }
 
-static int push_locked(struct tti_cuda_stream *stream, struct tti_cuda_shared_job *job,
-		       const struct tti_cuda_graph *child, struct tti_cuda_graph **clone,
-		       bool *taken)
+static int push_locked(struct tti_cuda_stream *stream, struct tti_cuda_shared_job *job, bool *taken)
 {
 	struct tti_cuda_node *node;
 	struct tti_cuda_capture_member *member;
@@ -399,30 +398,11 @@ static int push_locked(struct tti_cuda_stream *stream, struct tti_cuda_shared_jo
 	*taken = capture || error;
 	if (!capture)
 		return error;
-	if (child) {
-		error = tti_cuda_graph_clone_locked(child, clone);
-		if (error)
-			return error;
-	}
 	member = tti_cuda_capture_find_member(capture, stream);
 	error = tti_cuda_graph_add_locked(capture->graph, member->tail.at, member->tail.n, job,
-					  *clone, &node);
+					  NULL, &node);
 	if (!error)
 		set_tail(&member->tail, node);
-	return error;
-}
-
-static int push(struct tti_cuda_stream *stream, struct tti_cuda_shared_job *job,
-		const struct tti_cuda_graph *child, bool *taken)
-{
-	struct tti_cuda_graph *clone = NULL;
-	int error;
-
-	lock();
-	error = push_locked(stream, job, child, &clone, taken);
-	unlock();
-	if (error)
-		tti_cuda_graph_free(clone);
 	return error;
 }
 
@@ -437,7 +417,9 @@ int tti_cuda_capture_push(struct tti_cuda_stream *stream, const struct tti_cuda_
 		tti_cuda_job_drop(job);
 		return TTI_CUDA_ENOMEM;
 	}
-	error = push(stream, shared, NULL, taken);
+	lock();
+	error = push_locked(stream, shared, taken);
+	unlock();
 	if (!*taken)
 		free(shared); /* the job is the caller's still */
 	else if (error)
@@ -465,12 +447,6 @@ int tti_cuda_capture_launcher(void *handle, int (*launch)(void *arg, void *strea
 				     "stream %p is not captured: there is no graph for what each "
 				     "launch calls",
 				     handle);
-}
-
-int tti_cuda_capture_push_child(struct tti_cuda_stream *stream, const struct tti_cuda_graph *child,
-				bool *taken)
-{
-	return push(stream, NULL, child, taken);
 }
 
 int tti_cuda_capture_set_tail(struct tti_cuda_stream *stream, struct tti_cuda_node *const *after,
@@ -515,6 +491,10 @@ out:
 	return error;
 }
 
+/* All edges of captures are plain, which CUDA says by zeros. */
+#define EDGES 256
+static const uint64_t edges[EDGES];
+
 void tti_cuda_capture_get(struct tti_cuda_stream *stream, struct tti_cuda_capture_info *out)
 {
 	struct tti_cuda_capture *capture;
@@ -530,12 +510,25 @@ void tti_cuda_capture_get(struct tti_cuda_stream *stream, struct tti_cuda_captur
 
 		out->state = TTI_CUDA_CAPTURE_ACTIVE;
 		out->graph = capture->graph;
-		out->tail = member->tail.at;
+		out->tail = member->tail.n ? member->tail.at : NULL;
 		out->ntail = member->tail.n;
+		out->edges = member->tail.n && member->tail.n <= EDGES ? edges : NULL;
 	} else if (capture) {
 		out->state = TTI_CUDA_CAPTURE_INVALID;
 	}
 	if (capture)
 		out->id = capture->id;
 	unlock();
+}
+
+int tti_cuda_capture_ask(struct tti_cuda_stream *stream, struct tti_cuda_capture_info *out)
+{
+	if (tti_cuda_stream_role(stream) == TTI_CUDA_STREAM_LEGACY &&
+	    tti_cuda_stream_ncaptured(tti_cuda_stream_device(stream)))
+		return tti_cuda_fail(
+			TTI_CUDA_EIMPLICIT,
+			"the legacy default stream is asked for its capture while a blocking "
+			"stream is captured: ask that stream");
+	tti_cuda_capture_get(stream, out);
+	return 0;
 }

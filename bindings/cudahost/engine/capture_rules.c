@@ -30,11 +30,12 @@ static unsigned long long id_of(const struct tti_cuda_stream *stream)
 
 /* -- Streams -------------------------------------------------------------------------------- */
 
-/* `error` for the one that makes it invalid, ECAPTURED from then on. */
+/* `error` for the one that makes it invalid. From then on, what waits says ECAPTURE still, and
+ * everything else ECAPTURED. */
 static int refuse(struct tti_cuda_capture *capture, const struct tti_cuda_stream *stream, int error,
 		  const char *what)
 {
-	if (capture->state == TTI_CUDA_CAPTURE_INVALID)
+	if (capture->state == TTI_CUDA_CAPTURE_INVALID && error != TTI_CUDA_ECAPTURE)
 		return tti_cuda_capture_fail_invalid(capture);
 	tti_cuda_capture_invalidate(capture, "%s while stream %llu was captured", what,
 				    id_of(stream));
@@ -75,7 +76,7 @@ int tti_cuda_capture_refuse_device(int device, bool blocking_alone, int error, c
 		for (size_t i = 0; i < each->nmembers; i++) {
 			const struct tti_cuda_stream *stream = each->members[i]->stream;
 
-			if (tti_cuda_stream_device(stream) != device ||
+			if (!stream || tti_cuda_stream_device(stream) != device ||
 			    (blocking_alone && !is_blocking(stream)))
 				continue;
 			result = refuse(each, stream, error, what);
@@ -140,10 +141,11 @@ void tti_cuda_capture_moment_release(struct tti_cuda_capture_moment *moment)
 	free(moment);
 }
 
+/* CUDA tells an event of a capture that has ended by EINVAL. */
 static int fail_event(const struct tti_cuda_capture *capture, const char *what)
 {
 	return tti_cuda_fail(
-		TTI_CUDA_ECAPTUREDEVENT,
+		capture->state == TTI_CUDA_CAPTURE_NONE ? TTI_CUDA_EINVAL : TTI_CUDA_ECAPTUREDEVENT,
 		"%s: it was recorded last in a stream that was captured (capture %llu), "
 		"so it is no moment of a stream: record it anew, or use another",
 		what, (unsigned long long)capture->id);
@@ -202,12 +204,14 @@ int tti_cuda_capture_moment_await(struct tti_cuda_capture_moment *moment,
 	return error;
 }
 
-int tti_cuda_capture_moment_refuse(struct tti_cuda_capture_moment *moment, const char *what)
+int tti_cuda_capture_moment_refuse(struct tti_cuda_capture_moment *moment, bool spoils,
+				   const char *what)
 {
 	int error;
 
 	lock();
-	tti_cuda_capture_invalidate(moment->capture, "%s, which was recorded in it", what);
+	if (spoils)
+		tti_cuda_capture_invalidate(moment->capture, "%s, which was recorded in it", what);
 	error = fail_event(moment->capture, what);
 	unlock();
 	return error;

@@ -90,7 +90,9 @@ static int run_call(void *arg)
 {
 	const struct tti_cuda_call *call = &((const struct work *)arg)->call;
 
+	tti_cuda_host_begin();
 	call->function(call->user);
+	tti_cuda_host_end();
 	return TTI_CUDA_OK;
 }
 
@@ -261,8 +263,12 @@ struct tti_cuda_copy tti_cuda_copy_of(void *to, const void *from, size_t nbytes,
 }
 
 int tti_cuda_batch_check(const char *what, size_t ncopies, const size_t *starts, size_t nattributes,
-			 const struct tti_cuda_stream *stream)
+			 struct tti_cuda_stream *stream)
 {
+	if (tti_cuda_stream_capture(stream))
+		return tti_cuda_fail(TTI_CUDA_ECAPTURE,
+				     "%s: not in a stream that is captured, as a batch is no node",
+				     what);
 	if (!ncopies || !nattributes || !starts || starts[0])
 		return tti_cuda_fail(
 			TTI_CUDA_EINVAL,
@@ -303,30 +309,34 @@ int tti_cuda_copy_queue(const struct tti_cuda_copy *copy, struct tti_cuda_stream
 	}
 	const int rc = push_copy(&work, stream);
 
-	return rc || !waits ? rc : tti_cuda_stream_synchronize(stream);
+	return rc || !waits ? rc : tti_cuda_stream_wait(stream);
 }
 
-int tti_cuda_copy_wait(const struct tti_cuda_copy *copy, struct tti_cuda_stream *stream,
-		       const char *what)
+int tti_cuda_copy_wait(const struct tti_cuda_copy *copy, struct tti_cuda_stream *stream)
 {
 	struct work work = { .copy = *copy };
-	int rc = tti_cuda_capture_forbids(what);
+	int rc;
 
-	if (rc || copy_is_empty(copy))
-		return rc;
+	if (copy_is_empty(copy))
+		return TTI_CUDA_OK;
 	rc = check_copy(copy);
 	if (rc)
 		return rc;
 	const bool waits = !is_of_a_device(copy->to.address) || !is_of_a_device(copy->from.address);
 
 	rc = push_copy(&work, stream);
-	return rc || !waits ? rc : tti_cuda_stream_synchronize(stream);
+	return rc || !waits ? rc : tti_cuda_stream_wait(stream);
+}
+
+static int fail_empty(void)
+{
+	return tti_cuda_fail(TTI_CUDA_EINVAL, "a node copies or sets 0 bytes: leave it out");
 }
 
 int tti_cuda_copy_job(const struct tti_cuda_copy *copy, struct tti_cuda_job *out)
 {
 	struct work work = { .copy = *copy };
-	const int bad = copy_is_empty(copy) ? TTI_CUDA_OK : check_copy(copy);
+	const int bad = copy_is_empty(copy) ? fail_empty() : check_copy(copy);
 
 	return bad ? bad : make_copy(&work, out);
 }
@@ -339,7 +349,7 @@ static bool fill_is_empty(const struct tti_cuda_fill *fill)
 int tti_cuda_fill_job(const struct tti_cuda_fill *fill, struct tti_cuda_job *out)
 {
 	const struct work work = { .fill = *fill, .knows_to = !is_pageable(fill->to.address) };
-	const int bad = fill_is_empty(fill) ? TTI_CUDA_OK : check_fill(fill);
+	const int bad = fill_is_empty(fill) ? fail_empty() : check_fill(fill);
 
 	return bad ? bad : make_job(&work, run_fill, TTI_CUDA_NODE_SET, out);
 }
@@ -355,16 +365,13 @@ int tti_cuda_fill_queue(const struct tti_cuda_fill *fill, struct tti_cuda_stream
 	return rc ? rc : tti_cuda_stream_push(stream, &job);
 }
 
-int tti_cuda_fill_wait(const struct tti_cuda_fill *fill, struct tti_cuda_stream *stream,
-		       const char *what)
+int tti_cuda_fill_wait(const struct tti_cuda_fill *fill, struct tti_cuda_stream *stream)
 {
-	int rc = tti_cuda_capture_forbids(what);
+	const int rc = tti_cuda_fill_queue(fill, stream);
 
-	if (!rc)
-		rc = tti_cuda_fill_queue(fill, stream);
 	if (rc || fill_is_empty(fill) || is_of_a_device(fill->to.address))
 		return rc;
-	return tti_cuda_stream_synchronize(stream);
+	return tti_cuda_stream_wait(stream);
 }
 
 int tti_cuda_call_job(const struct tti_cuda_call *call, struct tti_cuda_job *out)
@@ -382,6 +389,20 @@ int tti_cuda_call_queue(const struct tti_cuda_call *call, struct tti_cuda_stream
 	const int rc = tti_cuda_call_job(call, &job);
 
 	return rc ? rc : tti_cuda_stream_push(stream, &job);
+}
+
+bool tti_cuda_job_is_like(const struct tti_cuda_job *job, const struct tti_cuda_job *other)
+{
+	const struct work *work = job->arg, *second = other->arg;
+
+	if (job->run != other->run)
+		return true; /* not made here, or changed by who made it */
+	if (job->run == run_fill)
+		return (work->fill.height > 1) == (second->fill.height > 1);
+	return job->run != run_copy ||
+	       (is_of_a_device(work->copy.to.address) == is_of_a_device(second->copy.to.address) &&
+		is_of_a_device(work->copy.from.address) ==
+			is_of_a_device(second->copy.from.address));
 }
 
 static const struct work *work_of(const struct tti_cuda_node *node, int kind)

@@ -51,16 +51,15 @@ int tti_cuda_fill_queue(const struct tti_cuda_fill *fill, struct tti_cuda_stream
 int tti_cuda_call_queue(const struct tti_cuda_call *call, struct tti_cuda_stream *stream);
 
 /* What cudaMemcpyBatchAsync() asks for: at least one copy, and lists of attributes of which each is of a
- * copy that comes later than that of the one before, the first of copy 0; not in the legacy stream. */
+ * copy that comes later than that of the one before, the first of copy 0; not in the legacy stream,
+ * and not in one that is captured (ECAPTURE, and the capture goes on). */
 int tti_cuda_batch_check(const char *what, size_t ncopies, const size_t *starts, size_t nattributes,
-			 const struct tti_cuda_stream *stream);
+			 struct tti_cuda_stream *stream);
 
 /* What cudaMemcpy() and cudaMemset() do: behind what is queued, and done when this returns, unless
- * all of the memory is devices'. `what` is the function that is called: captures forbid it. */
-int tti_cuda_copy_wait(const struct tti_cuda_copy *copy, struct tti_cuda_stream *stream,
-		       const char *what);
-int tti_cuda_fill_wait(const struct tti_cuda_fill *fill, struct tti_cuda_stream *stream,
-		       const char *what);
+ * all of the memory is devices'. As in CUDA, captures of other streams allow it. */
+int tti_cuda_copy_wait(const struct tti_cuda_copy *copy, struct tti_cuda_stream *stream);
+int tti_cuda_fill_wait(const struct tti_cuda_fill *fill, struct tti_cuda_stream *stream);
 
 /* For nodes of graphs. The job has its own memory, which its drop() frees. */
 int tti_cuda_copy_job(const struct tti_cuda_copy *copy, struct tti_cuda_job *out);

@@ -231,6 +231,28 @@ void tti_cuda_device_enter(int device)
 	runs_jobs = true;
 }
 
+static _Thread_local int nhost; /* functions of the program that this thread is in */
+
+void tti_cuda_host_begin(void)
+{
+	nhost++;
+}
+
+void tti_cuda_host_end(void)
+{
+	nhost--;
+}
+
+int tti_cuda_host_may_call(const char *name)
+{
+	if (!nhost)
+		return 0;
+	return tti_cuda_fail(TTI_CUDA_EPOOL,
+			     "%s() was called by a host function that a stream runs: CUDA does not "
+			     "allow that, let the program's own thread call it",
+			     name);
+}
+
 int tti_cuda_device_may_wait(const char *what)
 {
 	if (!runs_jobs)

@@ -25,7 +25,9 @@ enum tti_cuda_error {
 	TTI_CUDA_EDEVICE = 101,     /* no such device */
 	TTI_CUDA_ENODEVICE = 100,   /* no device at all */
 	TTI_CUDA_EFUNCTION = 98,    /* a kernel that cannot run here */
+	TTI_CUDA_ECONTEXT = 201,    /* this process has the memory already */
 	TTI_CUDA_ELIMIT = 215,      /* there is no such limit */
+	TTI_CUDA_EPEERNONE = 217,   /* a device is no peer of itself */
 	TTI_CUDA_EPEERON = 704,     /* peer access is on already */
 	TTI_CUDA_EPEEROFF = 705,    /* peer access is not on */
 	TTI_CUDA_EREGISTERED = 712, /* host memory is registered already */
@@ -69,6 +71,12 @@ void tti_cuda_device_forget(int device);
 
 /* Keep why a call fails, for messages and for the log at TUTTI_DEBUG; returns `error`. */
 int tti_cuda_fail(int error, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Around what a stream calls of the program, which may not call CUDA: may_call() is 0, or EPOOL for
+ * the function `name`. */
+void tti_cuda_host_begin(void);
+void tti_cuda_host_end(void);
+int tti_cuda_host_may_call(const char *name);
 
 /* The text that the calling thread's last failing call left; "" at first. */
 const char *tti_cuda_error_text(void);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "engine/graph.h"
 #include "engine/internal.h"
 
 #define FLAGS (1u | TTI_CUDA_EVENT_NO_TIMING | TTI_CUDA_EVENT_IPC)
@@ -251,18 +252,21 @@ int tti_cuda_event_await(struct tti_cuda_event *event, struct tti_cuda_stream *s
 
 /* -- Asking --------------------------------------------------------------------------------- */
 
-/* What the event is a point of; the caller releases it. */
-static int get_live(struct tti_cuda_event *event, const char *what, struct recorded *out)
+/* What the event is a point of; the caller releases it. `waits`: captures forbid it. */
+static int get_live(struct tti_cuda_event *event, bool waits, const char *what,
+		    struct recorded *out)
 {
 	int error = check(event, what);
 
 	if (error)
 		return error;
 	*out = get_last(event);
-	if (!out->captured)
-		return 0;
-	error = tti_cuda_capture_moment_refuse(out->captured, what);
-	recorded_release(out);
+	if (out->captured)
+		error = tti_cuda_capture_moment_refuse(out->captured, waits, what);
+	else if (waits)
+		error = tti_cuda_capture_forbids(what);
+	if (error)
+		recorded_release(out);
 	return error;
 }
 
@@ -277,7 +281,7 @@ static int failure(const struct recorded *recorded)
 int tti_cuda_event_query(struct tti_cuda_event *event)
 {
 	struct recorded last;
-	int error = get_live(event, "an event is queried", &last);
+	int error = get_live(event, true, "cudaEventQuery()", &last);
 
 	if (error)
 		return error;
@@ -292,7 +296,7 @@ int tti_cuda_event_synchronize(struct tti_cuda_event *event)
 	int error = tti_cuda_device_may_wait("an event is synchronised");
 
 	if (!error)
-		error = get_live(event, "an event is synchronised", &last);
+		error = get_live(event, true, "cudaEventSynchronize()", &last);
 	if (error)
 		return error;
 	error = tti_cuda_point_wait(&last.point);
@@ -320,11 +324,11 @@ int tti_cuda_event_elapsed(struct tti_cuda_event *from, struct tti_cuda_event *t
 {
 	static const char what[] = "the time between events is asked for";
 	struct recorded first, last;
-	int error = get_live(from, what, &first);
+	int error = get_live(from, false, what, &first);
 
 	if (error)
 		return error;
-	error = get_live(to, what, &last);
+	error = get_live(to, false, what, &last);
 	if (error) {
 		recorded_release(&first);
 		return error;
@@ -367,7 +371,8 @@ static int await_run(void *arg)
 static int make_job(struct tti_cuda_event *event, int (*run)(void *), int kind,
 		    struct tti_cuda_job *out)
 {
-	const int error = check(event, "a node of a graph has an event");
+	const int error = event ? check(event, "a node of a graph has an event")
+				: tti_cuda_fail(TTI_CUDA_EINVAL, "a node of a graph has no event");
 
 	if (error)
 		return error;
@@ -395,7 +400,7 @@ int tti_cuda_event_before_launch(const struct tti_cuda_job *job, struct tti_cuda
 		return 0;
 	last = get_last(job->arg);
 	if (last.captured)
-		error = tti_cuda_capture_moment_refuse(last.captured,
+		error = tti_cuda_capture_moment_refuse(last.captured, true,
 						       "a graph that awaits an event is launched");
 	else if (last.is_recorded)
 		error = tti_cuda_stream_await(stream, &last.point);

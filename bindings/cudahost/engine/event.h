@@ -21,7 +21,8 @@ int tti_cuda_event_record(struct tti_cuda_event *event, struct tti_cuda_stream *
 /* An event that was never recorded is past. One of a capture lets the stream join that capture. */
 int tti_cuda_event_await(struct tti_cuda_event *event, struct tti_cuda_stream *stream);
 
-/* 0, ENOTREADY (query alone), ECAPTUREDEVENT. */
+/* 0, ENOTREADY (query alone), ECAPTUREDEVENT, EINVAL for one of a capture that has ended; ECAPTURE
+ * where a capture forbids it. */
 int tti_cuda_event_query(struct tti_cuda_event *event);
 int tti_cuda_event_synchronize(struct tti_cuda_event *event);
 /* ENOTREADY while one is not past; EHANDLE for one without timing or never recorded. */

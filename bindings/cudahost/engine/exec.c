@@ -270,16 +270,14 @@ static int launch_locked(struct tti_cuda_exec *exec, struct tti_cuda_stream *str
 
 int tti_cuda_exec_launch(struct tti_cuda_exec *exec, struct tti_cuda_stream *stream)
 {
-	bool is_captured = false;
 	int error = check(exec, "an executable graph is launched");
 
+	if (!error)
+		error = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, "a graph is launched");
 	if (error)
 		return error;
 	pthread_mutex_lock(&exec->lock);
-	if (tti_cuda_stream_capture(stream))
-		error = tti_cuda_capture_push_child(stream, exec->graph, &is_captured);
-	if (!is_captured)
-		error = launch_locked(exec, stream);
+	error = launch_locked(exec, stream);
 	pthread_mutex_unlock(&exec->lock);
 	return error;
 }
@@ -298,46 +296,63 @@ static bool same_before(const struct tti_cuda_node *a, const struct tti_cuda_nod
 	return true;
 }
 
-/* True: `new` runs what `old` does, but for the jobs. *at: the first node that differs, of `new`;
- * NULL: `new` lacks one. */
-static bool same_shape(const struct tti_cuda_graph *old, const struct tti_cuda_graph *new,
-		       struct tti_cuda_node **at)
+static int compare(const struct tti_cuda_graph *old, const struct tti_cuda_graph *new,
+		   struct tti_cuda_node **at);
+
+/* Of two nodes at the same place of graphs with the same number of nodes; as compare(). */
+static int compare_nodes(const struct tti_cuda_node *old, const struct tti_cuda_node *new)
 {
+	struct tti_cuda_node *inner;
+
+	if (old->kind != new->kind)
+		return TTI_CUDA_UPDATE_TYPE;
+	if (!same_before(old, new) || !old->child != !new->child)
+		return TTI_CUDA_UPDATE_TOPOLOGY;
+	if (old->child)
+		return compare(old->child, new->child, &inner);
+	return !old->job || tti_cuda_job_is_like(&old->job->job, &new->job->job)
+		       ? 0
+		       : TTI_CUDA_UPDATE_PARAMETERS;
+}
+
+/* 0: `new` runs what `old` does, but for the jobs. Else enum tti_cuda_update, and *at is the first
+ * node that differs, of `new`; NULL: there are more or fewer nodes. */
+static int compare(const struct tti_cuda_graph *old, const struct tti_cuda_graph *new,
+		   struct tti_cuda_node **at)
+{
+	*at = NULL;
+	if (old->nodes.n != new->nodes.n)
+		return TTI_CUDA_UPDATE_TOPOLOGY;
 	for (size_t i = 0; i < new->nodes.n; i++) {
-		const struct tti_cuda_node *node = i < old->nodes.n ? old->nodes.at[i] : NULL;
+		const int differs = compare_nodes(old->nodes.at[i], new->nodes.at[i]);
 
-		*at = new->nodes.at[i];
-		if (!node || i >= old->nodes.n || node->kind != (*at)->kind)
-			return false;
-		for (size_t j = 0; j < (*at)->before.n; j++)
-			if ((*at)->before.at[j]->index >= old->nodes.n)
-				return false;
-		for (size_t j = 0; j < node->before.n; j++)
-			if (node->before.at[j]->index >= new->nodes.n)
-				return false;
-		if (!same_before(node, *at))
-			return false;
-		if (!node->child != !(*at)->child)
-			return false;
-		if (node->child) {
-			struct tti_cuda_node *inner;
-
-			if (!same_shape(node->child, (*at)->child, &inner))
-				return false;
+		if (differs) {
+			*at = new->nodes.at[i];
+			return differs;
 		}
 	}
-	*at = NULL;
-	return old->nodes.n == new->nodes.n;
+	return 0;
+}
+
+/* Nodes of the instantiated graph name the nodes of the executable one after an update, too. */
+static void keep_origins(const struct tti_cuda_graph *old, struct tti_cuda_graph *new)
+{
+	for (size_t i = 0; i < new->nodes.n; i++) {
+		new->nodes.at[i]->origin = old->nodes.at[i]->origin;
+		if (new->nodes.at[i]->child)
+			keep_origins(old->nodes.at[i]->child, new->nodes.at[i]->child);
+	}
 }
 
 int tti_cuda_exec_update(struct tti_cuda_exec *exec, const struct tti_cuda_graph *graph,
-			 struct tti_cuda_node **at)
+			 struct tti_cuda_node **at, int *why)
 {
 	struct program *program = NULL;
 	struct tti_cuda_graph *clone = NULL;
 	int error = check(exec, "an executable graph is updated");
 
 	*at = NULL;
+	*why = 0;
 	if (!error)
 		error = tti_cuda_handle_check(TTI_CUDA_HANDLE_GRAPH, graph,
 					      "an executable graph is updated by a graph");
@@ -345,11 +360,13 @@ int tti_cuda_exec_update(struct tti_cuda_exec *exec, const struct tti_cuda_graph
 		return error;
 	pthread_mutex_lock(&exec->lock);
 	pthread_mutex_lock(&tti_cuda_graph_lock);
-	if (!same_shape(exec->graph, graph, at))
+	*why = compare(exec->graph, graph, at);
+	if (*why)
 		error = tti_cuda_fail(
 			TTI_CUDA_EINVAL,
 			"graph %p has %zu nodes and the executable one %zu, and node %p "
-			"differs in its kind or in what it waits for: instantiate it",
+			"differs in its kind, in what it waits for, or in the memory that it "
+			"uses: instantiate it",
 			(const void *)graph, graph->nodes.n, exec->graph->nodes.n, (void *)*at);
 	else
 		error = prepare_locked(graph, &clone, &program);
@@ -358,6 +375,7 @@ int tti_cuda_exec_update(struct tti_cuda_exec *exec, const struct tti_cuda_graph
 		struct program *const old_program = exec->program;
 		struct tti_cuda_graph *const old_graph = exec->graph;
 
+		keep_origins(old_graph, clone);
 		exec->program = program;
 		exec->graph = clone;
 		program = old_program;
@@ -399,10 +417,12 @@ static int set_locked(struct tti_cuda_exec *exec, const struct tti_cuda_node *or
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "executable graph %p was not made of a graph with node %p",
 				     (void *)exec, (const void *)origin);
-	if (!node->job || node->kind != (*job)->job.kind)
+	if (!node->job || node->kind != (*job)->job.kind ||
+	    !tti_cuda_job_is_like(&node->job->job, &(*job)->job))
 		return tti_cuda_fail(
 			TTI_CUDA_EINVAL,
-			"a node of kind %d is given a job of kind %d: they must be alike",
+			"a node of kind %d is given a job of kind %d, or memory of another kind: "
+			"they must be alike",
 			node->kind, (*job)->job.kind);
 	before = node->job;
 	node->job = *job;

@@ -160,7 +160,7 @@ int tti_cuda_graph_destroy(struct tti_cuda_graph *graph)
 	lock();
 	if (graph->ncaptures)
 		error = tti_cuda_fail(
-			TTI_CUDA_EINVAL,
+			TTI_CUDA_ESTATE,
 			"graph %p is destroyed while %d streams are captured into it: "
 			"end the capture first",
 			(void *)graph, graph->ncaptures);
@@ -298,6 +298,24 @@ int tti_cuda_graph_add(struct tti_cuda_graph *graph, struct tti_cuda_node *const
 	return error;
 }
 
+static bool is_of_memory(const struct tti_cuda_node *node)
+{
+	return node->kind == TTI_CUDA_NODE_ALLOC || node->kind == TTI_CUDA_NODE_FREE;
+}
+
+/* The memory of a graph has one address, so that CUDA does not let it be there twice. */
+static int check_no_memory(const struct tti_cuda_graph *graph)
+{
+	for (size_t i = 0; i < graph->nodes.n; i++)
+		if (is_of_memory(graph->nodes.at[i]))
+			return tti_cuda_fail(
+				TTI_CUDA_ENOTSUPPORTED,
+				"graph %p allocates or frees memory: it is neither cloned nor a "
+				"child of another",
+				(const void *)graph);
+	return 0;
+}
+
 int tti_cuda_graph_add_child(struct tti_cuda_graph *graph, struct tti_cuda_node *const *after,
 			     size_t nafter, const struct tti_cuda_graph *child,
 			     struct tti_cuda_node **out)
@@ -310,7 +328,9 @@ int tti_cuda_graph_add_child(struct tti_cuda_graph *graph, struct tti_cuda_node 
 	if (error)
 		return error;
 	lock();
-	error = tti_cuda_graph_clone_locked(child, &clone);
+	error = check_no_memory(child);
+	if (!error)
+		error = tti_cuda_graph_clone_locked(child, &clone);
 	if (!error)
 		error = tti_cuda_graph_add_locked(graph, after, nafter, NULL, clone, out);
 	unlock();
@@ -380,12 +400,21 @@ int tti_cuda_graph_clone(const struct tti_cuda_graph *graph, struct tti_cuda_gra
 	if (error)
 		return error;
 	lock();
-	error = tti_cuda_graph_clone_locked(graph, out);
+	error = check_no_memory(graph);
+	if (!error)
+		error = tti_cuda_graph_clone_locked(graph, out);
 	unlock();
 	return error;
 }
 
 /* -- Changing ------------------------------------------------------------------------------- */
+
+static int check_lists(struct tti_cuda_node *const *from, struct tti_cuda_node *const *to, size_t n)
+{
+	if (!n || (from && to))
+		return 0;
+	return tti_cuda_fail(TTI_CUDA_EINVAL, "%zu dependencies, of which a list is NULL", n);
+}
 
 static int check_pair(const struct tti_cuda_graph *graph, struct tti_cuda_node *from,
 		      struct tti_cuda_node *to, bool is_edge)
@@ -409,6 +438,8 @@ int tti_cuda_graph_connect(struct tti_cuda_graph *graph, struct tti_cuda_node *c
 	size_t done;
 	int error = check_graph(graph, "dependencies are added to a graph");
 
+	if (!error)
+		error = check_lists(from, to, n);
 	if (error)
 		return error;
 	lock();
@@ -432,6 +463,8 @@ int tti_cuda_graph_disconnect(struct tti_cuda_graph *graph, struct tti_cuda_node
 {
 	int error = check_graph(graph, "dependencies are removed from a graph");
 
+	if (!error)
+		error = check_lists(from, to, n);
 	if (error)
 		return error;
 	lock();
@@ -458,6 +491,10 @@ int tti_cuda_node_destroy(struct tti_cuda_node *node)
 			"node %p is destroyed while streams are captured into its graph: "
 			"end the capture first",
 			(void *)node);
+	} else if (is_of_memory(node)) {
+		error = tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
+				      "node %p allocates or frees memory: it goes with its graph",
+				      (void *)node);
 	} else {
 		disconnect_all(node);
 		nodes_remove(&graph->nodes, node);

@@ -71,15 +71,23 @@ int tti_cuda_node_after(const struct tti_cuda_node *node, struct tti_cuda_node *
 /* EINVAL where nodes wait for each other in a circle. */
 int tti_cuda_graph_instantiate(const struct tti_cuda_graph *graph, struct tti_cuda_exec **out);
 /* Queue a run. The executable graph may be destroyed while it runs; a second launch waits for the
- * first. In a stream that is captured: a child graph. */
+ * first. ECAPTURE in a stream that is captured, and its capture is invalid. */
 int tti_cuda_exec_launch(struct tti_cuda_exec *exec, struct tti_cuda_stream *stream);
 int tti_cuda_exec_destroy(struct tti_cuda_exec *exec);
-/* Take the jobs of a graph of the same shape; EINVAL and *at, the first node that differs. */
-int tti_cuda_exec_update(struct tti_cuda_exec *exec, const struct tti_cuda_graph *graph,
-			 struct tti_cuda_node **at);
+/* The numbers of cudaGraphExecUpdateResult. */
+enum tti_cuda_update {
+	TTI_CUDA_UPDATE_TOPOLOGY = 2,   /* other nodes, or other dependencies */
+	TTI_CUDA_UPDATE_TYPE = 3,       /* a node of another kind */
+	TTI_CUDA_UPDATE_PARAMETERS = 5, /* a copy in another direction, or of rows */
+};
 
-/* Another job for what came from this node of the instantiated (or last updating) graph; it is
- * dropped if this fails. */
+/* Take the jobs of a graph of the same shape; EINVAL with *at, the first node that differs, and
+ * *why, one of enum tti_cuda_update. */
+int tti_cuda_exec_update(struct tti_cuda_exec *exec, const struct tti_cuda_graph *graph,
+			 struct tti_cuda_node **at, int *why);
+
+/* Another job for what came from this node of the instantiated graph; it is dropped if this
+ * fails. */
 int tti_cuda_exec_set(struct tti_cuda_exec *exec, const struct tti_cuda_node *node,
 		      const struct tti_cuda_job *job);
 
@@ -100,18 +108,26 @@ enum tti_cuda_capture_state {
 int tti_cuda_capture_begin(struct tti_cuda_stream *stream, enum tti_cuda_capture_mode mode,
 			   struct tti_cuda_graph *graph, struct tti_cuda_node *const *after,
 			   size_t nafter);
-/* The graph belongs to the caller. An invalid capture ends with ECAPTURED and NULL. */
+/* The graph belongs to the caller. An invalid capture ends with ECAPTURED and NULL, and one of
+ * another thread with ETHREAD and NULL. `out` NULL: a new graph is freed. */
 int tti_cuda_capture_end(struct tti_cuda_stream *stream, struct tti_cuda_graph **out);
 
 struct tti_cuda_capture_info {
 	enum tti_cuda_capture_state state;
 	uint64_t id;
-	struct tti_cuda_graph *graph;      /* borrowed */
-	struct tti_cuda_node *const *tail; /* what the next job comes behind; borrowed */
+	struct tti_cuda_graph *graph; /* borrowed */
+	struct tti_cuda_node *const
+		*tail;     /* what the next job comes behind; borrowed; NULL: nothing */
+	const void *edges; /* the CUgraphEdgeData to them; NULL: all are zeros */
 	size_t ntail;
 };
 
 void tti_cuda_capture_get(struct tti_cuda_stream *stream, struct tti_cuda_capture_info *out);
+/* The same for programs: EIMPLICIT of the legacy stream while a blocking stream is captured. */
+int tti_cuda_capture_ask(struct tti_cuda_stream *stream, struct tti_cuda_capture_info *out);
+/* A stream that is captured and is not to be: its capture is invalid. Returns `error` with a text,
+ * or 0 if it is not captured. `what` is done to it. */
+int tti_cuda_capture_refuse(struct tti_cuda_stream *stream, int error, const char *what);
 int tti_cuda_capture_set_tail(struct tti_cuda_stream *stream, struct tti_cuda_node *const *after,
 			      size_t nafter, bool adds);
 

@@ -122,7 +122,7 @@ static int check_handle(const struct handle *handle)
 	const uint32_t space = tti_cuda_process_space();
 
 	if (handle->magic != MAGIC || handle->check != check_of(handle))
-		return tti_cuda_fail(TTI_CUDA_EHANDLE,
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "handle: these 64 bytes are no handle of memory, or were "
 				     "changed on their way");
 	if (!space)
@@ -138,7 +138,7 @@ static int check_handle(const struct handle *handle)
 			"--pid)",
 			handle->pid);
 	if (handle->pid == (int32_t)getpid())
-		return tti_cuda_fail(TTI_CUDA_EINVAL,
+		return tti_cuda_fail(TTI_CUDA_ECONTEXT,
 				     "handle: this process made it, and has the memory already");
 	return 0;
 }

@@ -156,7 +156,8 @@ int tti_cuda_handle_check(enum tti_cuda_handle kind, const void *object, const c
 	if (is_there)
 		return 0;
 	return tti_cuda_fail(
-		TTI_CUDA_EHANDLE,
+		kind == TTI_CUDA_HANDLE_STREAM || kind == TTI_CUDA_HANDLE_EVENT ? TTI_CUDA_EHANDLE
+										: TTI_CUDA_EINVAL,
 		"%s: %p is no %s: it was destroyed, or never made; create one and keep "
 		"it until nothing uses it",
 		what, object, names[kind]);

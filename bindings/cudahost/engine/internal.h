@@ -63,6 +63,11 @@ bool tti_cuda_stream_set_legacy(struct tti_cuda_stream *stream);
 
 enum tti_cuda_stream_role tti_cuda_stream_role(const struct tti_cuda_stream *stream);
 
+/* How many streams of the device that wait for the legacy stream are captured. */
+int tti_cuda_stream_ncaptured(int device);
+/* As synchronize() of programs, which captures forbid, too. */
+int tti_cuda_stream_wait(struct tti_cuda_stream *stream);
+
 /* Where the stream is now. An idle one is past *out at once. Else `stamp` (may be NULL) is queued,
  * and *out is behind it; of an idle one, and if this fails, it is the caller's. */
 int tti_cuda_stream_mark(struct tti_cuda_stream *stream, const struct tti_cuda_job *stamp,
@@ -73,6 +78,12 @@ int tti_cuda_stream_busy(int device, struct tti_cuda_point **out, size_t *n);
 
 /* Another hold of the same point. */
 struct tti_cuda_point tti_cuda_point_share(const struct tti_cuda_point *point);
+
+/* -- copy.c --------------------------------------------------------------------------------- */
+
+/* Of two jobs of one kind: whether the one may take the place of the other in an executable graph.
+ * Copies keep their direction, and fills are of one row or of several. */
+bool tti_cuda_job_is_like(const struct tti_cuda_job *job, const struct tti_cuda_job *other);
 
 /* -- event.c -------------------------------------------------------------------------------- */
 
@@ -85,12 +96,6 @@ int tti_cuda_event_behind_launch(const struct tti_cuda_job *job, struct tti_cuda
 /* *taken: the stream is captured, and all is done: the job is a node or dropped. */
 int tti_cuda_capture_push(struct tti_cuda_stream *stream, const struct tti_cuda_job *job,
 			  bool *taken);
-/* The same of a child graph, which is cloned. */
-int tti_cuda_capture_push_child(struct tti_cuda_stream *stream, const struct tti_cuda_graph *child,
-				bool *taken);
-/* A stream that is captured and is not to be: its capture is invalid. Returns `error` with a text,
- * or 0 if it is not captured. `what` is done to it. */
-int tti_cuda_capture_refuse(struct tti_cuda_stream *stream, int error, const char *what);
 /* The same of all captured streams of a device, or of those that wait for the legacy stream. */
 int tti_cuda_capture_refuse_device(int device, bool blocking_alone, int error, const char *what);
 /* The stream is destroyed. */
@@ -108,7 +113,9 @@ void tti_cuda_capture_moment_release(struct tti_cuda_capture_moment *moment);
 /* What comes in `stream` is behind the moment: the stream joins the capture. */
 int tti_cuda_capture_moment_await(struct tti_cuda_capture_moment *moment,
 				  struct tti_cuda_stream *stream);
-/* ECAPTUREDEVENT, and the capture is invalid if it is still under way. */
-int tti_cuda_capture_moment_refuse(struct tti_cuda_capture_moment *moment, const char *what);
+/* EINVAL if the capture has ended. Else ECAPTUREDEVENT, and the capture is invalid if this spoils
+ * it. */
+int tti_cuda_capture_moment_refuse(struct tti_cuda_capture_moment *moment, bool spoils,
+				   const char *what);
 
 #endif

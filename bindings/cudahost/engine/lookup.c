@@ -28,6 +28,7 @@ bool tti_cuda_memory_find(const void *address, struct tti_cuda_range *out)
 			.flags = self->flags,
 			.is_pool = self->origin == TTI_CUDA_FROM_POOL ||
 				   self->origin == TTI_CUDA_FROM_GRAPH,
+			.pool = self->pool,
 		};
 	tti_cuda_unlock();
 	return out->type != TTI_CUDA_UNREGISTERED;

@@ -13,9 +13,11 @@
 
 /* cudaHostAllocPortable, Mapped, WriteCombined; cudaMemAttachGlobal, Host, Single. */
 #define HOST_FLAGS     7u
-/* cudaHostRegisterPortable, Mapped, ReadOnly; and that of memory of other hardware. */
+/* cudaHostRegisterPortable, Mapped, ReadOnly; not that of memory of other hardware. */
 #define REGISTER_FLAGS 11u
-#define REGISTER_IO    4u
+/* What host memory says of itself: it is mapped in any case, and not that it is for reading alone. */
+#define MAPPED         2u
+#define TOLD_FLAGS     7u
 
 /* -- Memory of a device ------------------------------------------------------------------- */
 
@@ -136,7 +138,7 @@ void tti_cuda_memory_info(size_t *out_free, size_t *out_total)
 
 /* -- Host memory -------------------------------------------------------------------------- */
 
-static int check_host(size_t nbytes, unsigned flags, enum tti_cuda_memory_type type)
+static int check_host(unsigned flags, enum tti_cuda_memory_type type)
 {
 	if (type != TTI_CUDA_HOST && type != TTI_CUDA_MANAGED)
 		return tti_cuda_fail(TTI_CUDA_EINVAL, "%d is no type of host memory", (int)type);
@@ -144,8 +146,6 @@ static int check_host(size_t nbytes, unsigned flags, enum tti_cuda_memory_type t
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "flags 0x%x of host memory: only the bits 0x%x have a meaning",
 				     flags, HOST_FLAGS);
-	if (nbytes == 0 && type == TTI_CUDA_MANAGED)
-		return tti_cuda_fail(TTI_CUDA_EINVAL, "0 bytes of managed memory were asked for");
 	return 0;
 }
 
@@ -182,7 +182,7 @@ int tti_cuda_memory_alloc_host(size_t nbytes, unsigned flags, enum tti_cuda_memo
 	if (!error)
 		error = tti_cuda_device_check(tti_cuda_device_current());
 	if (!error)
-		error = check_host(nbytes, flags, type);
+		error = check_host(flags, type);
 	if (error)
 		return error;
 	*out = NULL;
@@ -194,7 +194,7 @@ int tti_cuda_memory_alloc_host(size_t nbytes, unsigned flags, enum tti_cuda_memo
 	self->span.nbytes = nbytes;
 	self->origin = TTI_CUDA_FROM_HOST;
 	self->type = type;
-	self->flags = flags;
+	self->flags = flags | (type == TTI_CUDA_HOST ? MAPPED : 0);
 	self->device = tti_cuda_device_current();
 	error = map_host(self);
 	if (error)
@@ -235,14 +235,11 @@ static int check_register(const char *address, size_t nbytes, unsigned flags)
 	const uintptr_t from = (uintptr_t)address / page * page;
 	const uintptr_t to = (uintptr_t)address + nbytes;
 
-	if (flags & REGISTER_IO)
-		return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
-				     "register with flags 0x%x: memory of other hardware "
-				     "(cudaHostRegisterIoMemory) cannot be registered here",
-				     flags);
 	if (flags & ~REGISTER_FLAGS)
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
-				     "register with flags 0x%x: only the bits 0x%x have a meaning",
+				     "register with flags 0x%x: only the bits 0x%x have a meaning, "
+				     "and memory of other hardware (cudaHostRegisterIoMemory) "
+				     "cannot be registered here",
 				     flags, REGISTER_FLAGS);
 	if (!address || nbytes == 0 || nbytes > UINTPTR_MAX - (uintptr_t)address)
 		return tti_cuda_fail(TTI_CUDA_EINVAL, "register: %zu bytes at %p are no memory",
@@ -265,7 +262,9 @@ static int add_registered(struct tti_cuda_allocation *self)
 
 	if (!old)
 		return tti_cuda_allocation_add(self);
-	return tti_cuda_fail(old->type == TTI_CUDA_HOST ? TTI_CUDA_EREGISTERED : TTI_CUDA_EINVAL,
+	return tti_cuda_fail(old->origin == TTI_CUDA_FROM_REGISTER && old->type == TTI_CUDA_HOST
+				     ? TTI_CUDA_EREGISTERED
+				     : TTI_CUDA_EINVAL,
 			     "register: the %zu bytes at %p overlap %s, which CUDA knows already",
 			     self->span.nbytes, (void *)self->span.base,
 			     tti_cuda_allocation_name(old, name));
@@ -288,7 +287,7 @@ static int keep(void *address, size_t nbytes, unsigned flags, enum tti_cuda_memo
 	self->span = (struct tti_cuda_span){ address, nbytes };
 	self->origin = TTI_CUDA_FROM_REGISTER;
 	self->type = type;
-	self->flags = flags;
+	self->flags = (flags | MAPPED) & TOLD_FLAGS;
 	self->device = tti_cuda_device_current();
 	tti_cuda_lock_write();
 	error = add_registered(self);
@@ -318,8 +317,9 @@ int tti_cuda_memory_unregister(void *address)
 	tti_cuda_lock_write();
 	self = tti_cuda_allocation_find(address, 1);
 	if (!self || self->span.base != address || self->origin != TTI_CUDA_FROM_REGISTER) {
-		(void)fail_address("unregister", address, self, "which was not registered");
-		error = TTI_CUDA_EUNREGISTERED;
+		error = fail_address("unregister", address, self, "which was not registered");
+		if (!self && address)
+			error = TTI_CUDA_EUNREGISTERED;
 	} else {
 		tti_cuda_allocation_remove(self);
 	}

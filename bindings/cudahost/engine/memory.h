@@ -24,12 +24,13 @@ enum tti_cuda_memory_type {
 
 struct tti_cuda_range {
 	enum tti_cuda_memory_type type;
-	int device;     /* that was current, or whose memory it is */
-	char *base;     /* of the allocation */
-	size_t nbytes;  /* as it was asked for */
-	uint64_t id;    /* of the allocation, never used again */
-	unsigned flags; /* of cudaHostAlloc() and cudaHostRegister() */
-	bool is_pool;   /* of tti_cuda_pool_alloc() */
+	int device;                 /* that was current, or whose memory it is */
+	char *base;                 /* of the allocation */
+	size_t nbytes;              /* as it was asked for */
+	uint64_t id;                /* of the allocation, never used again */
+	unsigned flags;             /* of cudaHostAlloc() and cudaHostRegister() */
+	bool is_pool;               /* of tti_cuda_pool_alloc() */
+	struct tti_cuda_pool *pool; /* borrowed; NULL: it is of none, or of a graph */
 };
 
 /* Memory of the current device, at a multiple of 4096, of 2 MiB for 2 MiB and more. 0 bytes give
@@ -75,9 +76,9 @@ void tti_cuda_memory_info(size_t *out_free, size_t *out_total);
 
 /* What 64 bytes say of what alloc() gave: process, file, place. Any address in it will do; open()
  * gives its beginning. open() maps it once a process: the same address again, as often as it is to
- * be closed. What this process has itself is EINVAL, as with CUDA. EHANDLE where the bytes are no
- * handle, or its process or memory is gone; EPOOL where the process may not be looked into. The
- * mapping goes on working when the process ends. */
+ * be closed. As with CUDA, what this process has itself is ECONTEXT, and bytes that are no handle
+ * are EINVAL. EHANDLE where the process or the memory is gone; EPOOL where the process may not be
+ * looked into. The mapping goes on working when the process ends. */
 int tti_cuda_memory_get_handle(const void *address, uint8_t out[64]);
 int tti_cuda_memory_open_handle(const uint8_t handle[64], void **out);
 int tti_cuda_memory_close_handle(void *address);
@@ -97,6 +98,9 @@ int tti_cuda_piece_import(int fd, struct tti_cuda_piece **out); /* the fd stays 
 /* 0 and -1: it is no piece. */
 size_t tti_cuda_piece_bytes(const struct tti_cuda_piece *piece);
 int tti_cuda_piece_device(const struct tti_cuda_piece *piece);
+/* That its maker asked for handles for other processes; false for what is no piece. */
+void tti_cuda_piece_share(struct tti_cuda_piece *piece);
+bool tti_cuda_piece_is_shared(const struct tti_cuda_piece *piece);
 
 /* `hint` is taken where it is free. */
 int tti_cuda_address_reserve(size_t nbytes, size_t alignment, void *hint, void **out);

@@ -212,6 +212,23 @@ int tti_cuda_piece_device(const struct tti_cuda_piece *piece)
 	return device;
 }
 
+void tti_cuda_piece_share(struct tti_cuda_piece *piece)
+{
+	tti_cuda_lock_write();
+	piece->is_shared = true;
+	tti_cuda_unlock();
+}
+
+bool tti_cuda_piece_is_shared(const struct tti_cuda_piece *piece)
+{
+	bool is;
+
+	tti_cuda_lock_read();
+	is = !tti_cuda_piece_check(piece, "handle types") && piece->is_shared;
+	tti_cuda_unlock();
+	return is;
+}
+
 static void abandon(const void *node, VISIT visit, int depth)
 {
 	struct tti_cuda_piece *const piece = *(void *const *)node;

@@ -16,6 +16,7 @@ struct tti_cuda_piece {
 	struct tti_cuda_file file;
 	uint64_t nrefs;
 	uint64_t nmaps;
+	bool is_shared;  /* see piece_share() */
 	bool is_claimed; /* it counts as memory of its device: not if another process made it */
 };
 

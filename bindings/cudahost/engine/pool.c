@@ -12,6 +12,14 @@ static struct tti_cuda_pool *pools;
 static struct tti_cuda_pool *defaults[TTI_CUDA_DEVICES_MOST];
 static struct tti_cuda_pool *currents[TTI_CUDA_DEVICES_MOST];
 
+/* CUDA takes memory of a device for a pool in steps of 32 MiB. */
+#define STEP ((uint64_t)32 << 20)
+
+static uint64_t in_steps(uint64_t nbytes)
+{
+	return nbytes > UINT64_MAX - STEP ? UINT64_MAX : (nbytes + STEP - 1) / STEP * STEP;
+}
+
 /* -- Pools -------------------------------------------------------------------------------- */
 
 /* Locked. NULL: out of memory. */
@@ -114,6 +122,13 @@ int tti_cuda_pool_create(int device, struct tti_cuda_pool **out)
 	return 0;
 }
 
+void tti_cuda_pool_set_most(struct tti_cuda_pool *pool, uint64_t nbytes)
+{
+	tti_cuda_lock_write();
+	pool->most = in_steps(nbytes);
+	tti_cuda_unlock();
+}
+
 int tti_cuda_pool_destroy(struct tti_cuda_pool *pool)
 {
 	struct tti_cuda_allocation *list = NULL;
@@ -201,7 +216,7 @@ int tti_cuda_pool_trim(struct tti_cuda_pool *pool, size_t keep)
 	tti_cuda_lock_write();
 	error = tti_cuda_pool_check(pool);
 	if (!error)
-		list = take_kept(pool, keep, NULL);
+		list = take_kept(pool, in_steps(keep), NULL);
 	tti_cuda_unlock();
 	free_list(list);
 	return error;
@@ -236,7 +251,7 @@ void tti_cuda_pool_keep(struct tti_cuda_allocation *self)
 	struct tti_cuda_allocation *list;
 
 	tti_cuda_lock_write();
-	pool->used -= self->block->nbytes;
+	pool->used -= self->span.nbytes;
 	pool->nlive--;
 	self->is_freed = false;
 	self->next = pool->kept;
@@ -260,9 +275,9 @@ int tti_cuda_pool_get(const struct tti_cuda_pool *pool, int attribute, uint64_t 
 	else if (!error && attribute == TTI_CUDA_POOL_THRESHOLD)
 		*out = pool->threshold;
 	else if (!error && attribute == TTI_CUDA_POOL_RESERVED)
-		*out = pool->reserved;
+		*out = in_steps(pool->reserved);
 	else if (!error && attribute == TTI_CUDA_POOL_RESERVED_HIGH)
-		*out = pool->reserved_high;
+		*out = in_steps(pool->reserved_high);
 	else if (!error && attribute == TTI_CUDA_POOL_USED)
 		*out = pool->used;
 	else if (!error && attribute == TTI_CUDA_POOL_USED_HIGH)

@@ -16,6 +16,8 @@ struct tti_cuda_pool;
  *
  * Owner: the caller. Memory that is not freed lives on. */
 int tti_cuda_pool_create(int device, struct tti_cuda_pool **out);
+/* How many bytes may be allocated at a time. */
+void tti_cuda_pool_set_most(struct tti_cuda_pool *pool, uint64_t nbytes);
 int tti_cuda_pool_destroy(struct tti_cuda_pool *pool); /* EINVAL for a default one */
 /* Borrowed. NULL: there is no such device, or no memory. */
 struct tti_cuda_pool *tti_cuda_pool_default(int device);
@@ -34,7 +36,8 @@ int tti_cuda_pool_alloc(struct tti_cuda_pool *pool, size_t nbytes, struct tti_cu
  * memory of a graph. */
 int tti_cuda_pool_free(void *address, struct tti_cuda_stream *stream);
 
-/* Give memory that is kept to the device, until the pool has `keep` bytes. */
+/* Give memory that is kept to the device, until the pool has `keep` bytes. As in CUDA, `keep` is
+ * rounded up to 32 MiB, and so is what get() says is reserved. */
 int tti_cuda_pool_trim(struct tti_cuda_pool *pool, size_t keep);
 
 /* The numbers of cudaMemPoolAttr; EINVAL for one that cannot be set. */

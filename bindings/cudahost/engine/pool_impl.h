@@ -30,6 +30,7 @@ struct tti_cuda_pool {
 	uint64_t nlive;
 	uint64_t reuse[TTI_CUDA_REUSE_LAST + 1];
 	uint64_t threshold;
+	uint64_t most; /* that may be used; 0: as much as the device has */
 	uint64_t reserved;
 	uint64_t reserved_high;
 	uint64_t used;

@@ -21,6 +21,14 @@ static bool fits(const struct tti_cuda_allocation *self, size_t nbytes)
 	       (nbytes < TTI_CUDA_GRANULARITY || self->block->offset % TTI_CUDA_GRANULARITY == 0);
 }
 
+/* Locked. In bytes that were asked for, as CUDA counts them. */
+static void count_used(struct tti_cuda_pool *pool, uint64_t nbytes)
+{
+	pool->used += nbytes;
+	if (pool->used > pool->used_high)
+		pool->used_high = pool->used;
+}
+
 /* Locked. Freed in this stream before, so what comes there is behind all that used it. */
 static struct tti_cuda_allocation *reuse_queued(struct tti_cuda_pool *pool, size_t nbytes,
 						uint64_t stream)
@@ -33,17 +41,11 @@ static struct tti_cuda_allocation *reuse_queued(struct tti_cuda_pool *pool, size
 		return NULL;
 	tti_cuda_pool_unlink(&pool->queued, self);
 	self->is_freed = false;
+	pool->used -= self->span.nbytes;
+	count_used(pool, nbytes);
 	self->span.nbytes = nbytes;
 	tti_cuda_allocation_renew(self);
 	return self;
-}
-
-static void count_used(struct tti_cuda_pool *pool, uint64_t nbytes)
-{
-	pool->nlive++;
-	pool->used += nbytes;
-	if (pool->used > pool->used_high)
-		pool->used_high = pool->used;
 }
 
 /* Locked. All streams have come to where it was freed. */
@@ -63,7 +65,8 @@ static struct tti_cuda_allocation *reuse_kept(struct tti_cuda_pool *pool, size_t
 	if (tti_cuda_allocation_add(best))
 		return NULL;
 	tti_cuda_pool_unlink(&pool->kept, best);
-	count_used(pool, best->block->nbytes);
+	pool->nlive++;
+	count_used(pool, nbytes);
 	return best;
 }
 
@@ -79,11 +82,11 @@ static int take_new(struct tti_cuda_pool *pool, size_t nbytes, struct tti_cuda_a
 	int error = tti_cuda_allocation_take(&wanted, out);
 
 	tti_cuda_lock_write();
-	pool->nlive--;
 	if (error) {
+		pool->nlive--;
 		tti_cuda_pool_end_if_unused(pool);
 	} else {
-		count_used(pool, (*out)->block->nbytes);
+		count_used(pool, nbytes);
 		pool->reserved += (*out)->block->nbytes;
 		if (pool->reserved > pool->reserved_high)
 			pool->reserved_high = pool->reserved;
@@ -100,6 +103,10 @@ static int alloc_now(struct tti_cuda_pool *pool, size_t nbytes, struct tti_cuda_
 
 	tti_cuda_lock_write();
 	error = tti_cuda_pool_check(pool);
+	if (!error && pool->most && (nbytes > pool->most || pool->used > pool->most - nbytes))
+		error = tti_cuda_fail(
+			TTI_CUDA_ENOMEM, "%zu bytes of a pool that has %llu of %llu in use", nbytes,
+			(unsigned long long)pool->used, (unsigned long long)pool->most);
 	if (!error) {
 		self = reuse_queued(pool, nbytes, tti_cuda_stream_id(stream));
 		if (!self)
@@ -160,6 +167,9 @@ static int alloc_in_graph(const struct tti_cuda_pool *pool, size_t nbytes,
 	if (error)
 		return error;
 	address = self->span.base;
+	tti_cuda_lock_write();
+	self->is_freed = true; /* until a launch allocates it */
+	tti_cuda_unlock();
 	job.arg = self;
 	error = tti_cuda_stream_push(stream, &job);
 	if (!error)
@@ -192,6 +202,9 @@ int tti_cuda_pool_alloc(struct tti_cuda_pool *pool, size_t nbytes, struct tti_cu
 		return 0;
 	if (is_captured(stream))
 		return alloc_in_graph(pool, nbytes, stream, out);
+	error = tti_cuda_capture_forbids("cudaMallocAsync() in a stream that is not captured");
+	if (error)
+		return error;
 	error = alloc_now(pool, nbytes, stream, &self);
 	if (!error)
 		*out = self->span.base;

@@ -8,6 +8,9 @@
 
 #include "engine/device.h"
 
+#define STACK_MOST   (512u << 10) /* bytes of local memory of a thread */
+#define PRINTF_LEAST ((size_t)512 << 10)
+
 /* The runtime holds a context from its first use to its reset, the driver's programs as often as
  * they retained it. */
 static struct primary {
@@ -30,13 +33,15 @@ static _Thread_local struct {
 } used;
 
 static const size_t limits_at_first[TTI_CUDA_LIMITS] = {
-	1024,    /* bytes of a thread's stack */
-	7 << 20, /* bytes for printf() */
-	8 << 20, /* bytes of the heap of kernels */
-	2,       /* how deep kernels wait */
-	2048,    /* kernels of kernels that are pending */
-	128,     /* bytes that the cache fetches */
-	0,       /* bytes of the cache that stay */
+	1024,     /* bytes of a thread's stack */
+	7 << 20,  /* bytes for printf() */
+	8 << 20,  /* bytes of the heap of kernels */
+	0,        /* how deep kernels wait, which is none any more */
+	2048,     /* kernels of kernels that are pending */
+	128,      /* bytes that the cache fetches */
+	0,        /* bytes of the cache that stay */
+	48 << 10, /* bytes of shared memory, which tell of the device */
+	0,        /* how kernels are kept from each other's faults */
 };
 
 void tti_cuda_primary_activate(int device)
@@ -129,12 +134,24 @@ void tti_cuda_primary_set_flags(int device, unsigned flags)
 	pthread_mutex_unlock(&lock);
 }
 
+/* The number of the limit that GPUs do not have any more, and of those that cannot be set. */
+enum { STACK = 0, PRINTF = 1, SYNC_DEPTH = 3, FIRST_FIXED = 7, KNOWN = 10 };
+
 static int check_limit(int limit)
 {
-	if (limit >= 0 && limit < TTI_CUDA_LIMITS)
+	if (limit >= 0 && limit < TTI_CUDA_LIMITS && limit != SYNC_DEPTH)
 		return TTI_CUDA_OK;
-	return tti_cuda_fail(TTI_CUDA_ELIMIT, "there is no limit %d: 0 to %d", limit,
-			     TTI_CUDA_LIMITS - 1);
+	return tti_cuda_fail(limit >= 0 && limit < KNOWN ? TTI_CUDA_ELIMIT : TTI_CUDA_EINVAL,
+			     "there is no limit %d: 0 to %d without %d", limit, TTI_CUDA_LIMITS - 1,
+			     SYNC_DEPTH);
+}
+
+/* A stack has a multiple of 16 bytes, and what printf() has is not less than half a megabyte. */
+static size_t nearest_limit(int limit, size_t value)
+{
+	if (limit == STACK)
+		return (value + 15) / 16 * 16;
+	return limit == PRINTF && value < PRINTF_LEAST ? PRINTF_LEAST : value;
 }
 
 int tti_cuda_limit_get(int device, int limit, size_t *out)
@@ -156,18 +173,26 @@ int tti_cuda_limit_set(int device, int limit, size_t value)
 
 	if (bad)
 		return bad;
+	if (limit >= FIRST_FIXED)
+		return tti_cuda_fail(TTI_CUDA_EPOOL, "limit %d cannot be set", limit);
+	if (limit == STACK && value > STACK_MOST)
+		return tti_cuda_fail(TTI_CUDA_EINVAL, "a stack of %zu bytes: there are %u at most",
+				     value, STACK_MOST);
 	pthread_mutex_lock(&lock);
 	primaries[device].is_limit_set[limit] = true;
-	primaries[device].limits[limit] = value;
+	primaries[device].limits[limit] = nearest_limit(limit, value);
 	pthread_mutex_unlock(&lock);
 	return TTI_CUDA_OK;
 }
 
-static int check_peer(int device, int peer)
+/* `of_itself` is the error of a device and itself. */
+static int check_peer(int device, int peer, int of_itself)
 {
 	const int n = tti_cuda_device_count();
 
-	if (device >= 0 && device < n && peer >= 0 && peer < n && device != peer)
+	if (device >= 0 && device < n && device == peer)
+		return tti_cuda_fail(of_itself, "device %d is no peer of itself", device);
+	if (device >= 0 && device < n && peer >= 0 && peer < n)
 		return TTI_CUDA_OK;
 	return tti_cuda_fail(TTI_CUDA_EDEVICE,
 			     "peer access of device %d to device %d: two devices of 0..%d", device,
@@ -176,7 +201,7 @@ static int check_peer(int device, int peer)
 
 int tti_cuda_primary_allow_peer(int device, int peer)
 {
-	const int bad = check_peer(device, peer);
+	const int bad = check_peer(device, peer, TTI_CUDA_EPEERNONE);
 
 	if (bad)
 		return bad;
@@ -193,7 +218,7 @@ int tti_cuda_primary_allow_peer(int device, int peer)
 
 int tti_cuda_primary_forbid_peer(int device, int peer)
 {
-	const int bad = check_peer(device, peer);
+	const int bad = check_peer(device, peer, TTI_CUDA_EPEEROFF);
 
 	if (bad)
 		return bad;

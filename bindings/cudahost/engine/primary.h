@@ -36,12 +36,13 @@ void tti_cuda_primary_set_flags(int device, unsigned flags);
 
 /* The numbers of cudaLimit and CUlimit that there are. They are kept until the device is reset, and nothing
  * here uses them. Of others ELIMIT. */
-enum { TTI_CUDA_LIMITS = 7 };
+enum { TTI_CUDA_LIMITS = 9 };
 int tti_cuda_limit_get(int device, int limit, size_t *out);
 int tti_cuda_limit_set(int device, int limit, size_t value);
 
-/* Peer access of a device to another: 0, EPEERON or EPEEROFF, EDEVICE. All devices are memory of this
- * host, so that copies need no such access; programs ask whether they have asked for it. */
+/* Peer access of a device to another: 0, EPEERON or EPEEROFF, EPEERNONE, EDEVICE. All
+ * devices are memory of this host, so that copies need no such access; programs ask whether they
+ * have asked for it. */
 int tti_cuda_primary_allow_peer(int device, int peer);
 int tti_cuda_primary_forbid_peer(int device, int peer);
 

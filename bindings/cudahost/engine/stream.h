@@ -52,6 +52,7 @@ struct tti_cuda_stream *tti_cuda_stream_get(const void *handle, bool null_is_per
 /* What get() takes for this stream, in a thread that has its device. */
 void *tti_cuda_stream_handle(struct tti_cuda_stream *stream);
 
+bool tti_cuda_stream_is_legacy(const struct tti_cuda_stream *stream);
 int tti_cuda_stream_device(const struct tti_cuda_stream *stream);
 unsigned tti_cuda_stream_flags(const struct tti_cuda_stream *stream);
 int tti_cuda_stream_priority(const struct tti_cuda_stream *stream);
@@ -73,9 +74,9 @@ int tti_cuda_point_wait(const struct tti_cuda_point *point);
 int tti_cuda_stream_await(struct tti_cuda_stream *stream, const struct tti_cuda_point *point);
 
 /* Wait for what is queued: 0, or what a job of the device failed with. Such an error stays. Later
- * jobs run all the same, as others may wait for them. ECAPTURE while the stream is captured, and
- * its capture is invalid; EPOOL in a job of a stream, which could wait for itself. The legacy
- * stream waits for the blocking streams, too. */
+ * jobs run all the same, as others may wait for them. ECAPTURE while the stream is captured, or
+ * another's capture forbids it (capture_forbids()), and that capture is invalid; EPOOL in a job of a
+ * stream, which could wait for itself. The legacy stream waits for the blocking streams, too. */
 int tti_cuda_stream_synchronize(struct tti_cuda_stream *stream);
 /* ENOTREADY where something is queued or runs, else as synchronize(). */
 int tti_cuda_stream_query(struct tti_cuda_stream *stream);

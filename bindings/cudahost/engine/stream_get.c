@@ -43,6 +43,11 @@ int tti_cuda_stream_device(const struct tti_cuda_stream *stream)
 	return stream->device;
 }
 
+bool tti_cuda_stream_is_legacy(const struct tti_cuda_stream *stream)
+{
+	return stream->role == TTI_CUDA_STREAM_LEGACY;
+}
+
 unsigned tti_cuda_stream_flags(const struct tti_cuda_stream *stream)
 {
 	return stream->flags;
@@ -66,6 +71,11 @@ enum tti_cuda_stream_role tti_cuda_stream_role(const struct tti_cuda_stream *str
 struct tti_cuda_capture *tti_cuda_stream_capture(struct tti_cuda_stream *stream)
 {
 	return atomic_load_explicit(&stream->capture, memory_order_acquire);
+}
+
+int tti_cuda_stream_ncaptured(int device)
+{
+	return atomic_load(&tti_cuda_streams[device].ncaptured);
 }
 
 /* Under the lock of captures. */

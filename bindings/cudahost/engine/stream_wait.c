@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Programs that wait for streams and devices, or ask. */
 #include "engine/drain.h"
+#include "engine/graph.h"
 #include "engine/internal.h"
 
-/* The last of what the stream has. For the legacy stream that is behind all that others have. */
-static int last_point(struct tti_cuda_stream *stream, const char *what, struct tti_cuda_point *out)
+/* The last of what the stream has. For the legacy stream that is behind all that others have.
+ * `forbidden` (may be NULL) is a function that captures of other streams forbid. */
+static int last_point(struct tti_cuda_stream *stream, const char *what, const char *forbidden,
+		      struct tti_cuda_point *out)
 {
 	bool is_idle;
 	int error = tti_cuda_begin();
 
 	if (!error)
 		error = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, what);
+	if (!error && forbidden)
+		error = tti_cuda_capture_forbids(forbidden);
 	if (error)
 		return error;
 	if (tti_cuda_stream_role(stream) == TTI_CUDA_STREAM_LEGACY)
@@ -19,14 +24,14 @@ static int last_point(struct tti_cuda_stream *stream, const char *what, struct t
 	return 0;
 }
 
-int tti_cuda_stream_synchronize(struct tti_cuda_stream *stream)
+static int wait_for(struct tti_cuda_stream *stream, const char *forbidden)
 {
 	const int device = tti_cuda_stream_device(stream);
 	struct tti_cuda_point point;
 	int error = tti_cuda_device_may_wait("a stream is synchronised");
 
 	if (!error)
-		error = last_point(stream, "the stream is synchronised", &point);
+		error = last_point(stream, "the stream is synchronised", forbidden, &point);
 	if (error)
 		return error;
 	error = tti_cuda_point_wait(&point);
@@ -34,11 +39,21 @@ int tti_cuda_stream_synchronize(struct tti_cuda_stream *stream)
 	return error ? error : tti_cuda_device_failure(device);
 }
 
+int tti_cuda_stream_synchronize(struct tti_cuda_stream *stream)
+{
+	return wait_for(stream, "cudaStreamSynchronize()");
+}
+
+int tti_cuda_stream_wait(struct tti_cuda_stream *stream)
+{
+	return wait_for(stream, NULL);
+}
+
 int tti_cuda_stream_query(struct tti_cuda_stream *stream)
 {
 	const int device = tti_cuda_stream_device(stream);
 	struct tti_cuda_point point;
-	const int error = last_point(stream, "the stream is queried", &point);
+	const int error = last_point(stream, "the stream is queried", "cudaStreamQuery()", &point);
 	bool is_done;
 
 	if (error)
