@@ -109,7 +109,7 @@ void tti_driver_unbox(const struct tti_cuda_copy *copy, CUDA_MEMCPY3D *out)
 
 /* -- The functions ------------------------------------------------------------------------- */
 
-static CUresult now(const CUDA_MEMCPY3D *copy, CUstream stream, const char *what)
+static CUresult now(const CUDA_MEMCPY3D *copy, CUstream stream)
 {
 	struct tti_cuda_copy box;
 	struct tti_cuda_stream *in;
@@ -119,7 +119,7 @@ static CUresult now(const CUDA_MEMCPY3D *copy, CUstream stream, const char *what
 		bad = tti_driver_box(copy, &box);
 	if (!bad)
 		bad = tti_driver_stream(stream, &in);
-	return tti_driver_result(bad ? bad : tti_cuda_copy_wait(&box, in, what));
+	return tti_driver_result(bad ? bad : tti_cuda_copy_wait(&box, in));
 }
 
 static CUresult later(const CUDA_MEMCPY3D *copy, CUstream stream)
@@ -164,14 +164,14 @@ CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy)
 {
 	CUDA_MEMCPY3D box;
 
-	return now(plane(copy, &box), CU_STREAM_LEGACY, __func__);
+	return now(plane(copy, &box), CU_STREAM_LEGACY);
 }
 
 CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *copy)
 {
 	CUDA_MEMCPY3D box;
 
-	return now(plane(copy, &box), CU_STREAM_PER_THREAD, __func__);
+	return now(plane(copy, &box), CU_STREAM_PER_THREAD);
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy)
@@ -193,12 +193,12 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *copy)
 {
-	return now(copy, CU_STREAM_LEGACY, __func__);
+	return now(copy, CU_STREAM_LEGACY);
 }
 
 CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *copy)
 {
-	return now(copy, CU_STREAM_PER_THREAD, __func__);
+	return now(copy, CU_STREAM_PER_THREAD);
 }
 
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream stream)
@@ -232,7 +232,7 @@ static CUresult peer_now(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
 	CUDA_MEMCPY3D box;
 	const int bad = between(copy, &box);
 
-	return bad ? tti_driver_result(bad) : now(&box, stream, "cuMemcpy3DPeer");
+	return bad ? tti_driver_result(bad) : now(&box, stream);
 }
 
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy)

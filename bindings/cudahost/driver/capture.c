@@ -51,17 +51,11 @@ CUresult cuStreamBeginCapture(CUstream handle)
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
 {
-	struct tti_cuda_graph *graph = NULL;
 	struct tti_cuda_stream *stream;
-	int rc = tti_driver_stream(handle, &stream);
+	const int bad = tti_driver_stream(handle, &stream);
 
-	if (!rc)
-		rc = tti_driver_need(out, __func__);
-	if (rc)
-		return tti_driver_result(rc);
-	rc = tti_cuda_capture_end(stream, &graph);
-	*out = (CUgraph)graph;
-	return tti_driver_result(rc);
+	return tti_driver_result(bad ? bad
+				     : tti_cuda_capture_end(stream, (struct tti_cuda_graph **)out));
 }
 
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *out)
@@ -72,14 +66,13 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *out)
 
 	if (!bad)
 		bad = tti_driver_need(out, __func__);
-	if (bad)
-		return tti_driver_result(bad);
-	tti_cuda_capture_get(stream, &info);
-	*out = (CUstreamCaptureStatus)info.state;
-	return CUDA_SUCCESS;
+	if (!bad)
+		bad = tti_cuda_capture_ask(stream, &info);
+	if (!bad)
+		*out = (CUstreamCaptureStatus)info.state;
+	return tti_driver_result(bad);
 }
 
-/* All edges are plain, which is what NULL says. */
 CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *out_state,
 				   cuuint64_t *out_id, CUgraph *out_graph,
 				   const CUgraphNode **out_tail, const CUgraphEdgeData **out_edges,
@@ -91,20 +84,21 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *out_s
 
 	if (!bad)
 		bad = tti_driver_need(out_state, __func__);
+	if (!bad)
+		bad = tti_cuda_capture_ask(stream, &info);
 	if (bad)
 		return tti_driver_result(bad);
-	tti_cuda_capture_get(stream, &info);
 	*out_state = (CUstreamCaptureStatus)info.state;
+	if (out_id && info.state != TTI_CUDA_CAPTURE_NONE)
+		*out_id = info.id;
 	if (info.state != TTI_CUDA_CAPTURE_ACTIVE)
 		return CUDA_SUCCESS;
-	if (out_id)
-		*out_id = info.id;
 	if (out_graph)
 		*out_graph = (CUgraph)info.graph;
 	if (out_tail)
 		*out_tail = (const CUgraphNode *)info.tail;
 	if (out_edges)
-		*out_edges = NULL;
+		*out_edges = info.edges;
 	if (out_ntail)
 		*out_ntail = info.ntail;
 	return CUDA_SUCCESS;

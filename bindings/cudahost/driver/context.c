@@ -80,6 +80,15 @@ static int look_up(CUcontext context, struct entry *out)
 			     "%p is no context, or one that was destroyed", (void *)context);
 }
 
+/* A primary context may be set before it is active, or after. What needs it fails then. */
+static int look_up_to_set(CUcontext context, struct entry *out)
+{
+	if (!is_primary(context) || context - primaries >= tti_cuda_device_count())
+		return look_up(context, out);
+	*out = primary_of((int)(context - primaries));
+	return TTI_CUDA_OK;
+}
+
 static int still_there(const struct entry *entry)
 {
 	struct entry now = { 0 };
@@ -202,7 +211,7 @@ CUresult cuCtxSetCurrent(CUcontext context)
 			pop();
 		return CUDA_SUCCESS;
 	}
-	bad = look_up(context, &entry);
+	bad = look_up_to_set(context, &entry);
 	if (bad)
 		return tti_driver_result(bad);
 	return tti_driver_result(depth ? set_top(&entry) : push(&entry));
@@ -214,7 +223,9 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
 	int bad = tti_driver_begin();
 
 	if (!bad)
-		bad = look_up(context, &entry);
+		bad = tti_driver_need(context, __func__);
+	if (!bad)
+		bad = look_up_to_set(context, &entry);
 	if (bad)
 		return tti_driver_result(bad);
 	settle();
@@ -251,7 +262,10 @@ CUresult cuCtxPopCurrent(CUcontext *out)
 
 static int check_flags(unsigned flags)
 {
-	if (!(flags & ~(unsigned)CU_CTX_FLAGS_MASK))
+	const unsigned schedule = flags & (unsigned)CU_CTX_SCHED_MASK;
+
+	/* One way to wait at most. */
+	if (!(flags & ~(unsigned)CU_CTX_FLAGS_MASK) && !(schedule & (schedule - 1)))
 		return TTI_CUDA_OK;
 	return tti_cuda_fail(TTI_CUDA_EINVAL, "flags 0x%x of a context: there are 0x%x", flags,
 			     CU_CTX_FLAGS_MASK);
@@ -338,7 +352,9 @@ CUresult cuCtxDestroy_v2(CUcontext context)
 				       "a primary context is not destroyed; "
 				       "cuDevicePrimaryCtxRelease() gives it back");
 	if (!bad)
-		bad = look_up(context, &entry);
+		bad = tti_driver_need(context, __func__);
+	if (!bad && look_up(context, &entry))
+		bad = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (bad)
 		return tti_driver_result(bad);
 	if (depth && stack[depth - 1].context == context)
@@ -387,6 +403,11 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 
 	if (!bad)
 		bad = check_flags(flags);
+	if (!bad && flags & CU_CTX_MAP_HOST)
+		bad = tti_cuda_fail(TTI_CUDA_EINVAL,
+				    "cuDevicePrimaryCtxSetFlags: flags 0x%x have 0x%x, which is "
+				    "on in any case",
+				    flags, (unsigned)CU_CTX_MAP_HOST);
 	if (!bad)
 		tti_cuda_primary_set_flags(device, flags);
 	return tti_driver_result(bad);

@@ -116,6 +116,8 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t nbytes)
 	if (!bad)
 		bad = check_limit(limit);
 	if (!bad)
+		bad = tti_cuda_capture_forbids(__func__);
+	if (!bad)
 		bad = tti_cuda_limit_set(tti_cuda_device_current(), (int)limit, nbytes);
 	return tti_driver_result(bad);
 }
@@ -145,7 +147,7 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig *out)
 	const int bad = begin(out, __func__);
 
 	if (!bad)
-		*out = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+		*out = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
 	return tti_driver_result(bad);
 }
 

@@ -11,14 +11,14 @@ static struct tti_cuda_copy row(CUdeviceptr to, CUdeviceptr from, size_t nbytes,
 	return tti_cuda_copy_of(tti_driver_address(to), tti_driver_address(from), nbytes, kind);
 }
 
-static CUresult now(const struct tti_cuda_copy copy, CUstream stream, const char *what)
+static CUresult now(const struct tti_cuda_copy copy, CUstream stream)
 {
 	struct tti_cuda_stream *in;
 	int bad = tti_driver_begin_context(NULL);
 
 	if (!bad)
 		bad = tti_driver_stream(stream, &in);
-	return tti_driver_result(bad ? bad : tti_cuda_copy_wait(&copy, in, what));
+	return tti_driver_result(bad ? bad : tti_cuda_copy_wait(&copy, in));
 }
 
 static CUresult later(const struct tti_cuda_copy copy, CUstream stream)
@@ -30,14 +30,14 @@ static CUresult later(const struct tti_cuda_copy copy, CUstream stream)
 }
 
 /* A function and the one whose default stream is the thread's. */
-#define NOW(name, params, copy)                                \
-	CUresult name params                                   \
-	{                                                      \
-		return now(copy, CU_STREAM_LEGACY, #name);     \
-	}                                                      \
-	CUresult name##_ptds params                            \
-	{                                                      \
-		return now(copy, CU_STREAM_PER_THREAD, #name); \
+#define NOW(name, params, copy)                         \
+	CUresult name params                            \
+	{                                               \
+		return now(copy, CU_STREAM_LEGACY);     \
+	}                                               \
+	CUresult name##_ptds params                     \
+	{                                               \
+		return now(copy, CU_STREAM_PER_THREAD); \
 	}
 #define LATER(name, params, copy)                                  \
 	CUresult name params                                       \
@@ -84,7 +84,7 @@ static CUresult peer_now(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
 		bad = check_contexts(to_context, from_context);
 	if (bad)
 		return tti_driver_result(bad);
-	return now(row(to, from, nbytes, DEVICE_TO_DEVICE), stream, "cuMemcpyPeer");
+	return now(row(to, from, nbytes, DEVICE_TO_DEVICE), stream);
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
@@ -102,10 +102,15 @@ CUresult cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
 			   CUcontext from_context, size_t nbytes, CUstream stream)
 {
+	struct tti_cuda_stream *in;
 	int bad = tti_driver_begin();
 
 	if (!bad)
 		bad = check_contexts(to_context, from_context);
+	if (!bad)
+		bad = tti_driver_stream(stream, &in);
+	if (!bad)
+		bad = tti_cuda_capture_refuse(in, TTI_CUDA_ECAPTURE, __func__);
 	return bad ? tti_driver_result(bad)
 		   : later(row(to, from, nbytes, DEVICE_TO_DEVICE), stream);
 }

@@ -44,6 +44,8 @@ int tti_driver_need(const void *out, const char *what);
 
 /* 0, or why no function can be called: cuInit() was not. */
 int tti_driver_begin(void);
+/* The same where a host function may call it, too. */
+int tti_driver_begin_in_host(void);
 /* The same and that there is such a device. */
 int tti_driver_begin_device(CUdevice device);
 /* The same and that the thread has a context, whose device is the engine's current one. NULL: it

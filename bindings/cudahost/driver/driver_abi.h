@@ -66,7 +66,7 @@ typedef struct CUdevprop_st {
 	int clockRate, textureAlign;
 } CUdevprop;
 
-enum { CU_CTX_FLAGS_MASK = 0xff };
+enum { CU_CTX_SCHED_MASK = 0x7, CU_CTX_MAP_HOST = 0x8, CU_CTX_FLAGS_MASK = 0xff };
 
 typedef enum {
 	CU_LIMIT_STACK_SIZE = 0,
@@ -78,6 +78,7 @@ typedef enum {
 typedef enum { CU_FUNC_CACHE_PREFER_NONE = 0, CU_FUNC_CACHE_PREFER_EQUAL = 3 } CUfunc_cache;
 typedef enum {
 	CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE = 0,
+	CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE = 1,
 	CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE = 2,
 } CUsharedconfig;
 typedef enum { CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0, CU_EXEC_AFFINITY_TYPE_MAX } CUexecAffinityType;

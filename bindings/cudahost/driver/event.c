@@ -53,7 +53,7 @@ CUresult cuEventDestroy(CUevent event)
 
 CUresult cuEventQuery(CUevent event)
 {
-	const int bad = begin(event, __func__);
+	const int bad = tti_driver_begin_in_host();
 
 	return tti_driver_result(bad ? bad : tti_cuda_event_query(event_of(event)));
 }
@@ -93,7 +93,7 @@ static int push_external(CUevent event, struct tti_cuda_stream *stream, job_make
 	int rc;
 
 	if (!tti_cuda_stream_capture(stream))
-		return tti_cuda_fail(TTI_CUDA_EINVAL,
+		return tti_cuda_fail(TTI_CUDA_ESTATE,
 				     "%s: flag 1 (external) is for streams that are captured",
 				     what);
 	rc = make(event_of(event), &job);

@@ -23,6 +23,8 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned l
 			"launch (4) needs a GPU",
 			flags);
 	if (!bad)
+		bad = tti_cuda_capture_forbids(__func__);
+	if (!bad)
 		bad = tti_cuda_graph_instantiate(tti_driver_graph(graph), &exec);
 	if (!bad)
 		*out = (CUgraphExec)exec;
@@ -87,31 +89,33 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 {
 	struct tti_cuda_stream *stream;
-	const int bad = tti_driver_begin_graph(exec, __func__);
+	int bad = tti_driver_begin_graph(exec, __func__);
 
-	return tti_driver_result(bad ? bad : tti_driver_stream(handle, &stream));
+	if (!bad)
+		bad = tti_driver_stream(handle, &stream);
+	return tti_driver_result(
+		bad ? bad : tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, __func__));
 }
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *out)
 {
 	struct tti_cuda_node *at = NULL;
+	int why = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	int bad = tti_driver_begin_graph(exec, __func__);
 
 	if (!bad)
 		bad = tti_driver_begin_graph(graph, __func__);
-	if (!bad)
-		bad = tti_driver_need(out, __func__);
 	if (bad)
 		return tti_driver_result(bad);
-	bad = tti_cuda_exec_update(tti_driver_exec(exec), tti_driver_graph(graph), &at);
-	*out = (CUgraphExecUpdateResultInfo){
-		.result = !bad                     ? CU_GRAPH_EXEC_UPDATE_SUCCESS
-			  : bad == TTI_CUDA_EINVAL ? CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED
-						   : CU_GRAPH_EXEC_UPDATE_ERROR,
-		.errorNode = (CUgraphNode)at,
-	};
-	return tti_driver_result(bad == TTI_CUDA_EINVAL ? (int)CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
-							: bad);
+	bad = tti_cuda_exec_update(tti_driver_exec(exec), tti_driver_graph(graph), &at, &why);
+	if (bad && why)
+		bad = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+	else if (bad)
+		why = CU_GRAPH_EXEC_UPDATE_ERROR;
+	if (out)
+		*out = (CUgraphExecUpdateResultInfo){ .result = (CUgraphExecUpdateResult)why,
+						      .errorNode = (CUgraphNode)at };
+	return tti_driver_result(bad);
 }
 
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *out_at,

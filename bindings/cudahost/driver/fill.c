@@ -15,14 +15,14 @@ static struct tti_cuda_fill fill_of(CUdeviceptr to, size_t pitch, unsigned value
 	};
 }
 
-static CUresult now(const struct tti_cuda_fill fill, CUstream stream, const char *what)
+static CUresult now(const struct tti_cuda_fill fill, CUstream stream)
 {
 	struct tti_cuda_stream *in;
 	int bad = tti_driver_begin_context(NULL);
 
 	if (!bad)
 		bad = tti_driver_stream(stream, &in);
-	return tti_driver_result(bad ? bad : tti_cuda_fill_wait(&fill, in, what));
+	return tti_driver_result(bad ? bad : tti_cuda_fill_wait(&fill, in));
 }
 
 static CUresult later(const struct tti_cuda_fill fill, CUstream stream)
@@ -39,14 +39,14 @@ static struct tti_cuda_fill row(CUdeviceptr to, unsigned value, unsigned element
 }
 
 /* A function and the one whose default stream is the thread's. */
-#define NOW(name, params, fill)                                \
-	CUresult name params                                   \
-	{                                                      \
-		return now(fill, CU_STREAM_LEGACY, #name);     \
-	}                                                      \
-	CUresult name##_ptds params                            \
-	{                                                      \
-		return now(fill, CU_STREAM_PER_THREAD, #name); \
+#define NOW(name, params, fill)                         \
+	CUresult name params                            \
+	{                                               \
+		return now(fill, CU_STREAM_LEGACY);     \
+	}                                               \
+	CUresult name##_ptds params                     \
+	{                                               \
+		return now(fill, CU_STREAM_PER_THREAD); \
 	}
 #define LATER(name, params, fill)                                  \
 	CUresult name params                                       \

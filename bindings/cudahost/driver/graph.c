@@ -8,7 +8,7 @@ int tti_driver_begin_graph(const void *handle, const char *what)
 
 	if (bad || handle)
 		return bad;
-	return tti_cuda_fail(TTI_CUDA_EHANDLE, "%s: the graph or node is NULL", what);
+	return tti_cuda_fail(TTI_CUDA_EINVAL, "%s: the graph or node is NULL", what);
 }
 
 int tti_driver_check_edges(const CUgraphEdgeData *edges, size_t n)
@@ -16,7 +16,7 @@ int tti_driver_check_edges(const CUgraphEdgeData *edges, size_t n)
 	for (size_t i = 0; edges && i < n; i++)
 		if (edges[i].from_port || edges[i].to_port || edges[i].type)
 			return tti_cuda_fail(
-				TTI_CUDA_ENOTSUPPORTED,
+				TTI_CUDA_EINVAL,
 				"edge %zu of a graph has the type %u and ports %u, %u: edges "
 				"between kernels, while these run, need a GPU",
 				i, edges[i].type, edges[i].from_port, edges[i].to_port);

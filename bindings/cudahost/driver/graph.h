@@ -25,10 +25,10 @@ static inline struct tti_cuda_exec *tti_driver_exec(CUgraphExec handle)
 	return (struct tti_cuda_exec *)handle;
 }
 
-/* 0, or EHANDLE where the handle is NULL. */
+/* 0, or EINVAL where the handle is NULL. */
 int tti_driver_begin_graph(const void *handle, const char *what);
 
-/* Edges are plain: ENOTSUPPORTED for the others, which are between kernels. NULL: all are plain. */
+/* Edges are plain: EINVAL for the others, which are between kernels. NULL: all are plain. */
 int tti_driver_check_edges(const CUgraphEdgeData *edges, size_t n);
 
 int tti_driver_fill_job(const CUDA_MEMSET_NODE_PARAMS *params, struct tti_cuda_job *out);

@@ -25,6 +25,13 @@ CUresult cuInit(unsigned flags)
 
 int tti_driver_begin(void)
 {
+	const int bad = tti_cuda_host_may_call("a function of the driver");
+
+	return bad ? bad : tti_driver_begin_in_host();
+}
+
+int tti_driver_begin_in_host(void)
+{
 	if (!atomic_load(&is_initialized) && !tti_cuda_primary_ever_used())
 		return tti_cuda_fail(CUDA_ERROR_NOT_INITIALIZED, "cuInit(0) comes first");
 	return tti_cuda_begin();

@@ -153,17 +153,9 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t nbytes, unsigned flags)
 
 CUresult cuMemHostRegister_v2(void *address, size_t nbytes, unsigned flags)
 {
-	int bad = begin(address, __func__);
+	const int bad = begin(address, __func__);
 
-	if (bad)
-		return tti_driver_result(bad);
-	if (flags & ~0xfu || flags & 4u)
-		return tti_driver_fail(
-			flags & 4u ? TTI_CUDA_ENOTSUPPORTED : TTI_CUDA_EINVAL,
-			"cuMemHostRegister: flags 0x%x: 1 (portable), 2 (mapped) and 8 "
-			"(read only); memory of other devices (4) cannot be registered",
-			flags);
-	return tti_driver_result(tti_cuda_memory_register(address, nbytes, flags));
+	return tti_driver_result(bad ? bad : tti_cuda_memory_register(address, nbytes, flags));
 }
 
 CUresult cuMemHostRegister(void *address, size_t nbytes, unsigned flags)

@@ -8,7 +8,7 @@
 #include "driver/driver.h"
 #include "engine/memory.h"
 
-#define OPS_MOST   256 /* as CUDA has it */
+#define OPS_MOST   255 /* as CUDA has it */
 #define NSPINS     200
 #define NYIELDS    200
 #define PAUSE_NS   10000
@@ -148,13 +148,17 @@ static int check_word(CUdeviceptr pointer, size_t nbytes)
 		address);
 }
 
+static int no_flush(void)
+{
+	return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
+			     "writes of other devices are to be flushed: device attribute 98 says "
+			     "that this cannot be");
+}
+
 static int check_wait(const CUstreamBatchMemOpParams *op, size_t nbytes)
 {
 	if (op->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH)
-		return tti_cuda_fail(
-			TTI_CUDA_ENOTSUPPORTED,
-			"a wait that flushes writes of other devices: device attribute 98 "
-			"says that there is none");
+		return no_flush();
 	if (op->waitValue.flags > CU_STREAM_WAIT_VALUE_NOR)
 		return tti_cuda_fail(TTI_CUDA_EINVAL, "a wait with the flags 0x%x: 0..3",
 				     op->waitValue.flags);
@@ -163,8 +167,9 @@ static int check_wait(const CUstreamBatchMemOpParams *op, size_t nbytes)
 
 static int check_write(const CUstreamBatchMemOpParams *op, size_t nbytes)
 {
-	if (op->writeValue.flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
-		return tti_cuda_fail(TTI_CUDA_EINVAL, "a write with the flags 0x%x: 0 or 1",
+	/* NO_MEMORY_BARRIER is of the first version alone, which needed a setting of the driver. */
+	if (op->writeValue.flags)
+		return tti_cuda_fail(TTI_CUDA_EINVAL, "a write with the flags 0x%x: 0",
 				     op->writeValue.flags);
 	return check_word(op->writeValue.address, nbytes);
 }
@@ -182,8 +187,10 @@ static int check(const CUstreamBatchMemOpParams *op)
 		return check_write(op, 8);
 	case CU_STREAM_MEM_OP_BARRIER:
 		return TTI_CUDA_OK;
+	case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
+		return no_flush();
 	default:
-		return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "operation %d on memory: waits 1, 4, writes 2, 5, barrier 6",
 				     (int)op->operation);
 	}
@@ -237,8 +244,9 @@ CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned n, CUstreamBatchMemOpPa
 	struct tti_cuda_job job;
 	int rc = tti_driver_stream(handle, &stream);
 
-	if (!rc)
-		rc = tti_driver_memory_ops(op, n, flags, &job);
+	if (rc || !n)
+		return tti_driver_result(rc);
+	rc = tti_driver_memory_ops(op, n, flags, &job);
 	return tti_driver_result(rc ? rc : tti_cuda_stream_push(stream, &job));
 }
 

@@ -86,8 +86,10 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CU
 
 static int ops_job(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct tti_cuda_job *out)
 {
-	const int bad = tti_driver_need(params, "a node of operations on memory");
+	int bad = tti_driver_need(params, "a node of operations on memory");
 
+	if (!bad)
+		bad = tti_driver_need(params->ctx, "the context of a node of operations on memory");
 	return bad ? bad
 		   : tti_driver_memory_ops(params->paramArray, params->count, params->flags, out);
 }
@@ -120,9 +122,11 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE
 		return tti_driver_fail(
 			TTI_CUDA_EINVAL,
 			"cuGraphBatchMemOpNodeGetParams: the node is of another kind");
-	*out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){ .count = n,
-						.paramArray =
-							(CUstreamBatchMemOpParams *)(uintptr_t)op };
+	*out = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
+		.ctx = tti_driver_context_of(tti_cuda_device_current()),
+		.count = n,
+		.paramArray = (CUstreamBatchMemOpParams *)(uintptr_t)op
+	};
 	return CUDA_SUCCESS;
 }
 
@@ -178,8 +182,11 @@ static int job_of(const CUgraphNodeParams *params, struct tti_cuda_job *out)
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		return event_job(params->eventRecord.event, tti_cuda_event_record_job, out);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return tti_driver_memory_ops(params->memOp.paramArray, params->memOp.count,
-					     params->memOp.flags, out);
+		return ops_job(&(CUDA_BATCH_MEM_OP_NODE_PARAMS){ params->memOp.ctx,
+								 params->memOp.count,
+								 params->memOp.paramArray,
+								 params->memOp.flags },
+			       out);
 	default:
 		return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
 				     "a node of a graph of type %d: there are 1 to 7 and 12",

@@ -15,7 +15,6 @@ struct answer {
 		unsigned long long number;
 		size_t nbytes;
 		int32_t word;
-		unsigned char truth;
 	};
 	size_t size;
 };
@@ -23,11 +22,6 @@ struct answer {
 static struct answer word(int value)
 {
 	return (struct answer){ .word = value, .size = sizeof(int32_t) };
-}
-
-static struct answer truth(bool value)
-{
-	return (struct answer){ .truth = value, .size = 1 };
 }
 
 static struct answer address(const void *value)
@@ -40,7 +34,19 @@ static struct answer number(unsigned long long value)
 	return (struct answer){ .number = value, .size = sizeof(value) };
 }
 
-/* What is the same for memory and for what is none. False: another question. */
+static bool is_shared(const void *at)
+{
+	struct tti_cuda_piece *piece;
+	bool is;
+
+	if (tti_cuda_address_piece(at, &piece))
+		return false;
+	is = tti_cuda_piece_is_shared(piece);
+	(void)tti_cuda_piece_release(piece);
+	return is;
+}
+
+/* What is true of memory; CUDA writes 4 bytes. False: another question. */
 static bool answer_flags(CUpointer_attribute attribute, const struct tti_cuda_range *range,
 			 const void *at, struct answer *out)
 {
@@ -48,26 +54,25 @@ static bool answer_flags(CUpointer_attribute attribute, const struct tti_cuda_ra
 
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		*out = truth(false);
+		*out = word(false);
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*out = truth(range && range->type == TTI_CUDA_MANAGED);
+		*out = word(range->type == TTI_CUDA_MANAGED);
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		*out = truth(range && range->type == TTI_CUDA_DEVICE && !range->is_pool &&
-			     tti_cuda_address_allowed(at, &access));
+		*out = word(range->type == TTI_CUDA_DEVICE && !range->is_pool &&
+			    tti_cuda_address_allowed(at, &access));
 		return true;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*out = truth(range);
+		*out = word(true);
 		return true;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*out = number(range && !tti_cuda_address_allowed(at, &access)
-				      ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-				      : CU_MEM_HANDLE_TYPE_NONE);
+		*out = number(is_shared(at) ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+					    : CU_MEM_HANDLE_TYPE_NONE);
 		return true;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-		*out = truth(false);
+		*out = word(false);
 		return true;
 	default:
 		return false;
@@ -118,11 +123,7 @@ static int answer_memory(CUpointer_attribute attribute, const struct tti_cuda_ra
 		*out = word(access);
 		return TTI_CUDA_OK;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		if (range->is_pool)
-			return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
-					     "%p is memory of a pool; of which one is not kept",
-					     at);
-		*out = address(NULL);
+		*out = address(range->pool);
 		return TTI_CUDA_OK;
 	default:
 		return tti_cuda_fail(TTI_CUDA_EINVAL, "attribute %d of an address: there are 1..21",
@@ -140,12 +141,13 @@ static int ask(CUpointer_attribute attribute, CUdeviceptr pointer, struct answer
 		return tti_cuda_fail(
 			TTI_CUDA_ENOTSUPPORTED,
 			"tokens of GPUDirect RDMA: no network reads memory of a device");
-	if (answer_flags(attribute, is_known ? &range : NULL, at, out))
+	if (!is_known)
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "attribute %d: %p is no memory that CUDA knows",
+				     (int)attribute, at);
+	if (answer_flags(attribute, &range, at, out))
 		return TTI_CUDA_OK;
-	if (is_known)
-		return answer_memory(attribute, &range, at, out);
-	return tti_cuda_fail(TTI_CUDA_EINVAL, "attribute %d: %p is no memory that CUDA knows",
-			     (int)attribute, at);
+	return answer_memory(attribute, &range, at, out);
 }
 
 CUresult cuPointerGetAttribute(void *out, CUpointer_attribute attribute, CUdeviceptr pointer)
@@ -168,11 +170,21 @@ static struct answer nothing(CUpointer_attribute attribute)
 	switch ((int)attribute) {
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		return word(-2);
-	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		return word(0);
-	default:
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		return number(0);
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: /* CUDA leaves it as it is */
+		return (struct answer){ .size = 0 };
+	default:
+		return word(0);
 	}
 }
 
@@ -203,6 +215,8 @@ CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, voi
 		bad = tti_driver_need(attributes, __func__);
 	if (!bad)
 		bad = tti_driver_need(out, __func__);
+	if (!bad && !n)
+		bad = tti_cuda_fail(TTI_CUDA_EINVAL, "cuPointerGetAttributes: no attributes");
 	for (unsigned i = 0; !bad && i < n; i++)
 		bad = answer_or_nothing(attributes[i], pointer, out[i]);
 	return tti_driver_result(bad);
@@ -223,10 +237,9 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 		return tti_driver_fail(TTI_CUDA_EINVAL,
 				       "cuPointerSetAttribute: attribute %d cannot be set",
 				       (int)attribute);
-	if (!tti_cuda_memory_find(tti_driver_address(pointer), &range) ||
-	    range.type != TTI_CUDA_DEVICE)
+	if (!tti_cuda_memory_find(tti_driver_address(pointer), &range))
 		return tti_driver_fail(TTI_CUDA_EINVAL,
-				       "cuPointerSetAttribute: %p is no memory of a device",
+				       "cuPointerSetAttribute: %p is no memory that CUDA knows",
 				       tti_driver_address(pointer));
 	return CUDA_SUCCESS;
 }
@@ -246,6 +259,8 @@ static int check_managed(CUdeviceptr pointer, size_t nbytes, const char *what)
 		return bad;
 	if (!tti_cuda_memory_find(at, &range) || range.type != TTI_CUDA_MANAGED)
 		return tti_cuda_fail(TTI_CUDA_EINVAL, "%s: %p is no managed memory", what, at);
+	if (!nbytes)
+		return tti_cuda_fail(TTI_CUDA_EINVAL, "%s: 0 bytes", what);
 	return tti_cuda_memory_check(at, nbytes);
 }
 
@@ -295,7 +310,7 @@ static int advise(CUdeviceptr pointer, size_t nbytes, CUmem_advise advice, int d
 	if ((int)advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
 		return tti_cuda_fail(TTI_CUDA_EINVAL, "cuMemAdvise: advice %d of 1..6",
 				     (int)advice);
-	return check_place(device, "cuMemAdvise");
+	return check_place(device, "cuMemAdvise") ? TTI_CUDA_EINVAL : TTI_CUDA_OK;
 }
 
 CUresult cuMemAdvise(CUdeviceptr pointer, size_t nbytes, CUmem_advise advice, CUdevice device)

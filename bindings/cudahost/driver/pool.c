@@ -91,6 +91,8 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 	if (!bad)
 		bad = tti_driver_need(props, __func__);
 	if (!bad)
+		bad = tti_cuda_capture_forbids(__func__);
+	if (!bad)
 		bad = check_location(&props->location, props->allocType, __func__);
 	if (bad)
 		return tti_driver_result(bad);
@@ -101,9 +103,12 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 			"memory of cuMemCreate() can be shared",
 			(unsigned)props->handleTypes);
 	bad = tti_cuda_pool_create(props->location.id, &pool);
-	if (!bad)
-		*out = (CUmemoryPool)pool;
-	return tti_driver_result(bad);
+	if (bad)
+		return tti_driver_result(bad);
+	if (props->maxSize)
+		tti_cuda_pool_set_most(pool, props->maxSize);
+	*out = (CUmemoryPool)pool;
+	return CUDA_SUCCESS;
 }
 
 static int begin_pool(CUmemoryPool pool, const void *address, const char *what)
@@ -162,8 +167,10 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t nbytes)
 {
-	const int bad = begin_pool(pool, pool, __func__);
+	int bad = begin_pool(pool, pool, __func__);
 
+	if (!bad)
+		bad = tti_cuda_capture_forbids(__func__);
 	return tti_driver_result(bad ? bad : tti_cuda_pool_trim(pool_of(pool), nbytes));
 }
 
@@ -174,10 +181,13 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *wishes, si
 
 	for (size_t i = 0; !bad && i < nwishes; i++) {
 		bad = check_location(&wishes[i].location, CU_MEM_ALLOCATION_TYPE_PINNED, __func__);
+		if (!bad && wishes[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+			bad = tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
+					    "cuMemPoolSetAccess: no memory is for reading alone");
 		if (!bad && wishes[i].location.id == tti_cuda_pool_device(pool_of(pool)) &&
 		    wishes[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			bad = tti_cuda_fail(
-				TTI_CUDA_EINVAL,
+				TTI_CUDA_EDEVICE,
 				"cuMemPoolSetAccess: a pool's own device, %d, keeps its access",
 				wishes[i].location.id);
 	}

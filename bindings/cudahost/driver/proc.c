@@ -26,25 +26,28 @@ static const struct symbol {
 
 enum { NSYMBOLS = sizeof(symbols) / sizeof(symbols[0]) };
 
-/* The newest that the program's release knows; the thread's own where that is asked for. */
+/* The newest that the program's release knows. Where the thread's own is asked for, no other takes
+ * its place. */
 static const struct symbol *find(const char *base, int release, bool per_thread, bool *is_known)
 {
 	const struct symbol *best = NULL;
+	bool has_own = false; /* the function has one for a thread's own stream */
 
 	*is_known = false;
 	for (int i = 0; i < NSYMBOLS; i++) {
 		const struct symbol *at = &symbols[i];
 
-		if (strcmp(at->base, base) != 0 || (at->is_per_thread && !per_thread))
+		if (strcmp(at->base, base) != 0)
 			continue;
 		*is_known = true;
-		if (at->since > release)
+		has_own |= at->is_per_thread;
+		if (at->since > release || (at->is_per_thread && !per_thread))
 			continue;
 		if (!best || at->is_per_thread > best->is_per_thread ||
 		    (at->is_per_thread == best->is_per_thread && at->since >= best->since))
 			best = at;
 	}
-	return best;
+	return best && per_thread && has_own && !best->is_per_thread ? NULL : best;
 }
 
 static int check(const char *base, void **out, int release, cuuint64_t flags)

@@ -84,8 +84,10 @@ CUresult cuStreamGetPriority(CUstream handle, int *out)
 CUresult cuStreamGetFlags(CUstream handle, unsigned *out)
 {
 	struct tti_cuda_stream *stream;
-	const int bad = find(handle, out, __func__, &stream);
+	int bad = find(handle, out, __func__, &stream);
 
+	if (!bad)
+		bad = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, __func__);
 	if (!bad)
 		*out = tti_cuda_stream_flags(stream);
 	return tti_driver_result(bad);
@@ -94,8 +96,10 @@ CUresult cuStreamGetFlags(CUstream handle, unsigned *out)
 CUresult cuStreamGetId(CUstream handle, unsigned long long *out)
 {
 	struct tti_cuda_stream *stream;
-	const int bad = find(handle, out, __func__, &stream);
+	int bad = find(handle, out, __func__, &stream);
 
+	if (!bad)
+		bad = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, __func__);
 	if (!bad)
 		*out = tti_cuda_stream_id(stream);
 	return tti_driver_result(bad);
@@ -185,7 +189,9 @@ static int run_callback(void *arg)
 	const struct callback *callback = arg;
 	const int failure = tti_cuda_device_failure(callback->device);
 
+	tti_cuda_host_begin();
 	callback->function(callback->handle, tti_driver_result(failure), callback->user);
+	tti_cuda_host_end();
 	return TTI_CUDA_OK;
 }
 
@@ -211,10 +217,8 @@ CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *u
 		bad = tti_cuda_fail(TTI_CUDA_EINVAL,
 				    "cuStreamAddCallback: function %s, flags %u, not 0",
 				    function ? "given" : "NULL", flags);
-	if (!bad && tti_cuda_stream_capture(stream))
-		bad = tti_cuda_fail(TTI_CUDA_ECAPTURE,
-				    "cuStreamAddCallback: not while the stream is captured; "
-				    "cuLaunchHostFunc() can be");
+	if (!bad)
+		bad = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, __func__);
 	if (bad)
 		return tti_driver_result(bad);
 	const struct callback callback = { function, handle, tti_cuda_stream_device(stream), user };

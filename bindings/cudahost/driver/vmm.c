@@ -90,8 +90,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t nbytes,
 		bad = check_prop(prop, __func__);
 	if (!bad)
 		bad = tti_cuda_piece_create(nbytes, prop->location.id, &piece);
-	if (!bad)
-		*out = handle_of(piece);
+	if (bad)
+		return tti_driver_result(bad);
+	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+		tti_cuda_piece_share(piece);
+	*out = handle_of(piece);
 	return tti_driver_result(bad);
 }
 
@@ -123,6 +126,11 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
 		bad = check_handle_types(type, __func__);
 	if (!bad && type == CU_MEM_HANDLE_TYPE_NONE)
 		bad = tti_cuda_fail(TTI_CUDA_EINVAL, "cuMemExportToShareableHandle: type 0");
+	if (!bad && !tti_cuda_piece_is_shared(piece_of(handle)))
+		bad = tti_cuda_fail(TTI_CUDA_EINVAL,
+				    "cuMemExportToShareableHandle: 0x%llx is no handle, or "
+				    "cuMemCreate() was not asked for handles of other processes",
+				    handle);
 	if (!bad)
 		bad = tti_cuda_piece_export(piece_of(handle), &fd);
 	if (!bad)
@@ -141,11 +149,13 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
 		bad = check_handle_types(type, __func__);
 	if (!bad && type == CU_MEM_HANDLE_TYPE_NONE)
 		bad = tti_cuda_fail(TTI_CUDA_EINVAL, "cuMemImportFromShareableHandle: type 0");
-	if (!bad)
-		bad = tti_cuda_piece_import((int)(intptr_t)handle, &piece);
+	if (bad)
+		return tti_driver_result(bad);
+	bad = tti_cuda_piece_import((int)(intptr_t)handle, &piece);
 	if (!bad)
 		*out = handle_of(piece);
-	return tti_driver_result(bad);
+	/* CUDA has no better error for a file descriptor that is none of memory. */
+	return tti_driver_result(bad == TTI_CUDA_EINVAL ? TTI_CUDA_ESYS : bad);
 }
 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
@@ -163,7 +173,9 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
 			"cuMemGetAllocationPropertiesFromHandle: 0x%llx is no handle", handle);
 	*out = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.requestedHandleTypes = tti_cuda_piece_is_shared(piece_of(handle))
+						? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+						: CU_MEM_HANDLE_TYPE_NONE,
 		.location = { CU_MEM_LOCATION_TYPE_DEVICE, device },
 	};
 	return CUDA_SUCCESS;
@@ -196,9 +208,16 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t nbytes)
 CUresult cuMemMap(CUdeviceptr pointer, size_t nbytes, size_t offset,
 		  CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
+	const size_t all = tti_cuda_piece_bytes(piece_of(handle));
 	void *address = tti_driver_address(pointer);
-	const int bad = begin(address, flags, __func__);
+	int bad = begin(address, flags, __func__);
 
+	/* CUDA maps no part of the memory. */
+	if (!bad && all && nbytes && (offset || nbytes != all))
+		bad = tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
+				    "cuMemMap: %zu bytes at offset %zu of memory of %zu: it is "
+				    "mapped as a whole",
+				    nbytes, offset, all);
 	return tti_driver_result(
 		bad ? bad : tti_cuda_address_map(address, nbytes, offset, piece_of(handle)));
 }
@@ -221,8 +240,9 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t nbytes, const CUmemAccessDes
 	if (!bad && !nwishes)
 		bad = tti_cuda_fail(TTI_CUDA_EINVAL, "cuMemSetAccess: for 0 devices");
 	for (size_t i = 0; !bad && i < nwishes; i++) {
-		if (wishes[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
-			bad = tti_driver_begin_device(wishes[i].location.id);
+		bad = check_location(&wishes[i].location, __func__);
+		if (bad == TTI_CUDA_EDEVICE)
+			bad = TTI_CUDA_EINVAL;
 		access |= (int)wishes[i].flags;
 	}
 	if (bad)
