@@ -5,32 +5,24 @@
 #include "runtime/runtime.h"
 
 static _Thread_local int last_error;
-static _Thread_local int nhost; /* host functions that this thread is in */
 
 /* -- Errors ------------------------------------------------------------------------------- */
 
+/* That something is not ready yet is an answer, and no error. */
 int tti_cudart_leave(int error)
 {
-	if (error)
+	if (error && error != TTI_CUDA_ENOTREADY)
 		last_error = error;
 	return error;
 }
 
-static int enter_without_context(const char *name)
-{
-	if (!nhost)
-		return 0;
-	return tti_cuda_fail(TTI_CUDA_EPOOL,
-			     "%s() was called by a host function that a stream runs: CUDA does not "
-			     "allow that, let the program's own thread call it",
-			     name);
-}
-
 int tti_cudart_enter(const char *name)
 {
-	if (!nhost && !tti_cuda_primary_in_use())
+	const int denied = tti_cuda_host_may_call(name);
+
+	if (!denied && !tti_cuda_primary_in_use())
 		tti_cuda_primary_use();
-	return enter_without_context(name);
+	return denied;
 }
 
 static int enter_waiting(const char *name)
@@ -38,16 +30,6 @@ static int enter_waiting(const char *name)
 	const int error = tti_cudart_enter(name);
 
 	return error ? error : tti_cuda_capture_forbids(name);
-}
-
-void tti_cudart_host_begin(void)
-{
-	nhost++;
-}
-
-void tti_cudart_host_end(void)
-{
-	nhost--;
 }
 
 int tti_cudart_null(const char *function, const char *what)
@@ -120,13 +102,11 @@ static int let_in(const char *name)
 
 #define SAFE(name, majors, params, args, text) FUNCTION(let_in, name, majors, params, args)
 #define ASKS(name, majors, params, args, text) \
-	FUNCTION(enter_without_context, name, majors, params, args)
+	FUNCTION(tti_cuda_host_may_call, name, majors, params, args)
 #define CALL(name, majors, params, args, text) \
 	FUNCTION(tti_cudart_enter, name, majors, params, args)
 #define WAITS(name, majors, params, args, text) FUNCTION(enter_waiting, name, majors, params, args)
 #define QUEUED(name, suffix, majors, params, args, text) \
-	TWICE(tti_cudart_enter, name, suffix, majors, params, args)
-#define COPIES(name, suffix, majors, params, args, text) \
 	TWICE(tti_cudart_enter, name, suffix, majors, params, args)
 #define PLAIN(name, majors, result, params, text)
 #define REFUSED(name, majors, remedy) majors(int name(void) { return refuse(#name, remedy); })

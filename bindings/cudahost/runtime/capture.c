@@ -48,8 +48,6 @@ int tti_cudaStreamEndCapture(bool per_thread, tti_cu_stream handle, tti_cu_graph
 	int error = 0;
 	struct tti_cuda_stream *stream = tti_cuda_stream_get(handle, per_thread, &error);
 
-	if (stream && !out)
-		return tti_cudart_null("cudaStreamEndCapture", "place for the graph");
 	return stream ? tti_cuda_capture_end(stream, out) : error;
 }
 
@@ -64,9 +62,11 @@ static int get_info(bool per_thread, const void *handle, int *state, unsigned lo
 		return error;
 	if (!state)
 		return tti_cudart_null("cudaStreamGetCaptureInfo", "place for the state");
-	tti_cuda_capture_get(stream, info);
+	error = tti_cuda_capture_ask(stream, info);
+	if (error)
+		return error;
 	*state = (int)info->state;
-	if (id)
+	if (id && info->state != TTI_CUDA_CAPTURE_NONE)
 		*id = info->id;
 	return 0;
 }
@@ -85,7 +85,7 @@ static int get_info_all(bool per_thread, const void *handle, int *state, unsigne
 	if (tail)
 		*tail = info.tail;
 	if (edges)
-		*edges = NULL; /* all are plain */
+		*edges = info.edges;
 	if (ntail)
 		*ntail = info.ntail;
 	return 0;

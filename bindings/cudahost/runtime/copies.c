@@ -2,7 +2,7 @@
 /* Copies and fills: cudaMemcpy(), cudaMemset() and all that look like them. */
 #include "runtime/runtime.h"
 
-static int check_kind(const char *function, int kind)
+int tti_cudart_check_kind(const char *function, int kind)
 {
 	if (kind >= TTI_CU_HOST_TO_HOST && kind <= TTI_CU_BY_ADDRESS)
 		return 0;
@@ -13,19 +13,19 @@ static int check_kind(const char *function, int kind)
 
 static int copy_now(const char *function, bool per_thread, const struct tti_cuda_copy *copy)
 {
-	int error = check_kind(function, copy->kind);
+	int error = copy->width ? tti_cudart_check_kind(function, copy->kind) : 0;
 	struct tti_cuda_stream *stream;
 
 	if (error)
 		return error;
 	stream = tti_cuda_stream_get(NULL, per_thread, &error);
-	return stream ? tti_cuda_copy_wait(copy, stream, function) : error;
+	return stream ? tti_cuda_copy_wait(copy, stream) : error;
 }
 
 static int copy_later(const char *function, bool per_thread, const struct tti_cuda_copy *copy,
 		      const void *handle)
 {
-	int error = check_kind(function, copy->kind);
+	int error = copy->width ? tti_cudart_check_kind(function, copy->kind) : 0;
 	struct tti_cuda_stream *stream;
 
 	if (error)
@@ -67,12 +67,19 @@ int tti_cudaMemcpyPeer(void *to, int to_device, const void *from, int from_devic
 }
 
 int tti_cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
-			    size_t nbytes, tti_cu_stream stream)
+			    size_t nbytes, tti_cu_stream handle)
 {
-	const int error = check_peers("cudaMemcpyPeerAsync", to_device, from_device);
 	const struct tti_cuda_copy copy = tti_cuda_copy_of(to, from, nbytes, TTI_CU_BY_ADDRESS);
+	int error = check_peers("cudaMemcpyPeerAsync", to_device, from_device);
+	struct tti_cuda_stream *stream;
 
-	return error ? error : copy_later("cudaMemcpyPeerAsync", false, &copy, stream);
+	if (error)
+		return error;
+	stream = tti_cuda_stream_get(handle, false, &error);
+	if (!stream)
+		return error;
+	error = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, "cudaMemcpyPeerAsync()");
+	return error ? error : tti_cuda_copy_queue(&copy, stream);
 }
 
 /* -- Rows --------------------------------------------------------------------------------- */
@@ -137,6 +144,24 @@ static struct tti_cuda_place place_of(const struct tti_cu_pitched *at, const str
 	return (struct tti_cuda_place){ (char *)at->ptr + skipped, at->pitch, rows };
 }
 
+/* Rows and layers of the box do not reach into the next ones. */
+static int check_box(const char *function, const struct tti_cu_pitched *at,
+		     const struct tti_cu_extent *extent)
+{
+	if (extent->height > 1 || extent->depth > 1) {
+		const int error = check_pitch(function, extent->width, at->pitch);
+
+		if (error)
+			return error;
+	}
+	if (extent->depth <= 1 || !at->ysize || extent->height <= at->ysize)
+		return 0;
+	return tti_cuda_fail(TTI_cudaErrorInvalidPitchValue,
+			     "%s(): layers of %zu rows are %zu rows apart: pass a height that is "
+			     "not smaller",
+			     function, extent->height, at->ysize);
+}
+
 int tti_cudart_copy3d(const char *function, const struct tti_cu_copy3d *from,
 		      struct tti_cuda_copy *out)
 {
@@ -156,7 +181,10 @@ int tti_cudart_copy3d(const char *function, const struct tti_cu_copy3d *from,
 		.depth = from->extent.depth,
 		.kind = from->kind,
 	};
-	return 0;
+	return check_box(function, &from->to, &from->extent) ||
+			       check_box(function, &from->from, &from->extent)
+		       ? TTI_cudaErrorInvalidPitchValue
+		       : 0;
 }
 
 int tti_cudaMemcpy3D(bool per_thread, const struct tti_cu_copy3d *from)
@@ -355,12 +383,12 @@ static struct tti_cuda_fill fill_of(void *to, size_t pitch, size_t rows, int val
 	};
 }
 
-static int fill_now(const char *function, bool per_thread, const struct tti_cuda_fill *fill)
+static int fill_now(bool per_thread, const struct tti_cuda_fill *fill)
 {
 	int error = 0;
 	struct tti_cuda_stream *stream = tti_cuda_stream_get(NULL, per_thread, &error);
 
-	return stream ? tti_cuda_fill_wait(fill, stream, function) : error;
+	return stream ? tti_cuda_fill_wait(fill, stream) : error;
 }
 
 static int fill_later(bool per_thread, const struct tti_cuda_fill *fill, const void *handle)
@@ -380,7 +408,7 @@ int tti_cudaMemset(bool per_thread, void *to, int value, size_t nbytes)
 {
 	const struct tti_cuda_fill fill = fill1d(to, value, nbytes);
 
-	return fill_now("cudaMemset", per_thread, &fill);
+	return fill_now(per_thread, &fill);
 }
 
 int tti_cudaMemsetAsync(bool per_thread, void *to, int value, size_t nbytes, tti_cu_stream stream)
@@ -396,7 +424,7 @@ int tti_cudaMemset2D(bool per_thread, void *to, size_t pitch, int value, size_t 
 	const struct tti_cuda_fill fill =
 		fill_of(to, pitch, height, value, (struct tti_cu_extent){ width, height, 1 });
 
-	return fill_now("cudaMemset2D", per_thread, &fill);
+	return fill_now(per_thread, &fill);
 }
 
 int tti_cudaMemset2DAsync(bool per_thread, void *to, size_t pitch, int value, size_t width,
@@ -414,7 +442,7 @@ int tti_cudaMemset3D(bool per_thread, struct tti_cu_pitched to, int value,
 	const struct tti_cuda_fill fill =
 		fill_of(to.ptr, to.pitch, to.ysize ? to.ysize : extent.height, value, extent);
 
-	return fill_now("cudaMemset3D", per_thread, &fill);
+	return fill_now(per_thread, &fill);
 }
 
 int tti_cudaMemset3DAsync(bool per_thread, struct tti_cu_pitched to, int value,

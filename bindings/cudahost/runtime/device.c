@@ -43,29 +43,26 @@ int tti_cudaSetDevice(int device)
  * (128). */
 static int check_flags(const char *function, unsigned flags)
 {
-	if (!(flags & ~(unsigned)(1 | 2 | 4 | 8 | 16 | 128)))
+	const unsigned schedule = flags & 7;
+
+	if (!(flags & ~(unsigned)(1 | 2 | 4 | 8 | 16 | 128)) && !(schedule & (schedule - 1)))
 		return 0;
 	return tti_cuda_fail(TTI_CUDA_EINVAL,
-			     "%s(): %#x has flags that are not there: pass those of "
-			     "cudaDeviceScheduleAuto and the like",
+			     "%s(): %#x has flags that are not there, or two ways to wait: pass "
+			     "those of cudaDeviceScheduleAuto and the like",
 			     function, flags);
 }
 
-/* `flags` is 0, or cudaInitDeviceFlagsAreValid. */
+/* Of `flags`, cudaInitDeviceFlagsAreValid alone has a meaning. */
 int tti_cudaInitDevice(int device, unsigned device_flags, unsigned flags)
 {
 	int error = tti_cudart_check_device("cudaInitDevice", device);
 
-	if (!error && flags > 1)
-		error = tti_cuda_fail(TTI_CUDA_EINVAL,
-				      "cudaInitDevice(): flags %#x: 0, or 1 if those of the "
-				      "device count",
-				      flags);
-	if (!error && flags)
+	if (!error && flags & 1)
 		error = check_flags("cudaInitDevice", device_flags);
 	if (error)
 		return error;
-	if (flags)
+	if (flags & 1)
 		tti_cuda_primary_set_flags(device, device_flags);
 	tti_cuda_primary_activate(device);
 	return 0;
@@ -146,7 +143,7 @@ int tti_cudaGetDeviceFlags(unsigned *out)
 		return error;
 	if (!out)
 		return tti_cudart_null("cudaGetDeviceFlags", "flags");
-	*out = tti_cuda_primary_flags(device);
+	*out = tti_cuda_primary_flags(device) | 8; /* memory of the host is mapped in any case */
 	return 0;
 }
 

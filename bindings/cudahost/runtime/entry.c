@@ -73,48 +73,45 @@ int tti_cudaDriverGetVersion(int *out)
 /* -- Functions ---------------------------------------------------------------------------- */
 
 /* The numbers of cudaDriverEntryPointQueryResult. */
-enum { FOUND = 0, NOT_FOUND = 1 };
+enum { FOUND = 0, NOT_FOUND = 1, VERSION = 2 };
 
-static void *find_entry(const char *symbol, unsigned version, unsigned long long flags, int *result)
+/* *out is NULL where there is no such function, which is no error. */
+static int find_entry(const char *symbol, unsigned version, unsigned long long flags, void **out,
+		      int *result)
 {
 	int (*ask)(const char *, void **, int, unsigned long long, int *);
-	void *found = NULL;
+	int error = 0;
 
+	*out = NULL;
 	*result = NOT_FOUND;
 	if (!get_driver())
-		return NULL;
+		return 0;
 	*(void **)&ask = dlsym(get_driver(), "cuGetProcAddress_v2");
-	if (ask) {
-		if (ask(symbol, &found, (int)version, flags, result))
-			found = NULL;
-	} else {
-		found = dlsym(get_driver(), symbol);
-	}
-	if (found)
+	if (ask)
+		error = ask(symbol, out, (int)version, flags, result);
+	else
+		*out = dlsym(get_driver(), symbol);
+	if (error)
+		*result = VERSION;
+	else if (*out)
 		*result = FOUND;
-	else if (*result == FOUND)
-		*result = NOT_FOUND;
-	return found;
+	return error;
 }
 
 static int get_entry(const char *function, const char *symbol, void **out, unsigned version,
 		     unsigned long long flags, int *result)
 {
-	int mine;
+	int error, mine;
 
 	if (!symbol || !out)
 		return tti_cudart_null(function, symbol ? "function" : "symbol");
-	if (flags > 2)
+	if (flags > 3)
 		return tti_cuda_fail(TTI_CUDA_EINVAL, "%s(): flags are %#llx: pass 0, 1 or 2",
 				     function, flags);
-	*out = find_entry(symbol, version, flags, &mine);
+	error = find_entry(symbol, version, flags, out, &mine);
 	if (result)
 		*result = mine;
-	if (*out || result)
-		return 0;
-	return tti_cuda_fail(
-		TTI_cudaErrorSymbolNotFound, "%s(): %s() is not in libcuda.so.1%s", function,
-		symbol, get_driver() ? "" : ", which is not there: let the loader find Tutti's");
+	return error;
 }
 
 int tti_cudaGetDriverEntryPoint(const char *symbol, void **out, unsigned long long flags,

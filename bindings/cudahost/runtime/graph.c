@@ -157,7 +157,7 @@ int tti_cudart_check_edges(const char *function, const struct tti_cu_edge *edges
 {
 	for (size_t at = 0; edges && at < n; at++)
 		if (edges[at].type || edges[at].from_port || edges[at].to_port)
-			return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
+			return tti_cuda_fail(TTI_CUDA_EINVAL,
 					     "%s(): edge %zu has type %u, ports %u and %u, which "
 					     "kernels on a GPU alone have: pass zeros",
 					     function, at, edges[at].type, edges[at].from_port,
@@ -244,18 +244,20 @@ int NEW(tti_cudaGraphRemoveDependencies)(tti_cu_graph graph, const tti_cu_node *
 
 /* -- What is launched --------------------------------------------------------------------- */
 
-/* Free memory again before each launch 1, upload 2, the nodes' priorities 8; a kernel's launch of a
- * graph, 4, is not there. */
-static int instantiate(tti_cu_exec *out, tti_cu_graph graph, unsigned long long flags)
+/* Free memory again before each launch 1, upload 2, which needs a stream, the nodes' priorities 8.
+ * A kernel's launch of a graph, 4, is not there. */
+static int instantiate(tti_cu_exec *out, tti_cu_graph graph, unsigned long long flags,
+		       bool has_stream)
 {
 	int error;
 
 	if (!out)
 		return tti_cudart_null("cudaGraphInstantiate", "place for the graph");
-	if (flags & ~11ull)
+	if (flags & ~(has_stream ? 11ull : 9ull))
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "cudaGraphInstantiate(): flags are %#llx: pass none that lets "
-				     "kernels launch the graph",
+				     "kernels launch the graph, and upload with "
+				     "cudaGraphInstantiateWithParams() alone",
 				     flags);
 	error = tti_cuda_graph_instantiate(graph, out);
 	if (error)
@@ -268,13 +270,13 @@ static int instantiate(tti_cu_exec *out, tti_cu_graph graph, unsigned long long 
 
 int tti_cudaGraphInstantiate(tti_cu_exec *out, tti_cu_graph graph, unsigned long long flags)
 {
-	return instantiate(out, graph, flags);
+	return instantiate(out, graph, flags, false);
 }
 
 int tti_cudaGraphInstantiateWithFlags(tti_cu_exec *out, tti_cu_graph graph,
 				      unsigned long long flags)
 {
-	return instantiate(out, graph, flags);
+	return instantiate(out, graph, flags, false);
 }
 
 int tti_cudaGraphInstantiateWithParams(bool per_thread, tti_cu_exec *out, tti_cu_graph graph,
@@ -284,9 +286,12 @@ int tti_cudaGraphInstantiateWithParams(bool per_thread, tti_cu_exec *out, tti_cu
 
 	if (!params)
 		return tti_cudart_null("cudaGraphInstantiateWithParams", "parameters");
+	error = tti_cuda_capture_forbids("cudaGraphInstantiateWithParams()");
+	if (error)
+		return error;
 	if ((params->flags & 2) && !tti_cuda_stream_get(params->upload, per_thread, &error))
 		return error;
-	error = instantiate(out, graph, params->flags);
+	error = instantiate(out, graph, params->flags, true);
 	params->result = !error ? 0 : error == TTI_CUDA_EINVAL ? 2 : 1;
 	params->error_node = NULL;
 	return error;
@@ -303,19 +308,18 @@ int tti_cudaGraphExecDestroy(tti_cu_exec exec)
 
 int tti_cudaGraphExecUpdate(tti_cu_exec exec, tti_cu_graph graph, struct tti_cu_update_result *out)
 {
-	struct tti_cuda_node *at = NULL;
-	int error;
+	struct tti_cu_update_result result = { .result = TTI_CU_UPDATE_DONE };
+	int error = tti_cuda_exec_update(exec, graph, &result.error_node, &result.result);
 
-	if (!out)
-		return tti_cudart_null("cudaGraphExecUpdate", "place for the result");
-	error = tti_cuda_exec_update(exec, graph, &at);
 	if (!error)
 		error = tti_cudart_objects_share(graph, exec);
-	*out = (struct tti_cu_update_result){ .error_node = at };
-	if (!error)
-		return 0;
-	out->result = at ? TTI_CU_UPDATE_TOPOLOGY : TTI_CU_UPDATE_ERROR;
-	return error == TTI_CUDA_EINVAL ? TTI_cudaErrorGraphExecUpdateFailure : error;
+	if (error && !result.result)
+		result.result = TTI_CU_UPDATE_ERROR;
+	else if (error)
+		error = TTI_cudaErrorGraphExecUpdateFailure;
+	if (out)
+		*out = result;
+	return error;
 }
 
 int tti_cudaGraphLaunch(bool per_thread, tti_cu_exec exec, tti_cu_stream handle)
@@ -333,12 +337,14 @@ int tti_cudaGraphLaunch(bool per_thread, tti_cu_exec exec, tti_cu_stream handle)
 
 int tti_cudaGraphUpload(bool per_thread, tti_cu_exec exec, tti_cu_stream handle)
 {
+	struct tti_cuda_stream *stream;
 	int error = 0;
 
 	if (!exec)
 		return tti_cudart_null("cudaGraphUpload", "graph");
-	(void)tti_cuda_stream_get(handle, per_thread, &error);
-	return error;
+	stream = tti_cuda_stream_get(handle, per_thread, &error);
+	return stream ? tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, "cudaGraphUpload()")
+		      : error;
 }
 
 /* -- Memory of graphs --------------------------------------------------------------------- */

@@ -19,8 +19,9 @@ static int copy_job(const char *function, const struct tti_cu_copy3d *from,
 static int bytes_job(void *to, const void *from, size_t nbytes, int kind, struct tti_cuda_job *out)
 {
 	const struct tti_cuda_copy copy = tti_cuda_copy_of(to, from, nbytes, kind);
+	const int error = tti_cudart_check_kind("cudaGraphAddMemcpyNode1D", kind);
 
-	return tti_cuda_copy_job(&copy, out);
+	return error ? error : tti_cuda_copy_job(&copy, out);
 }
 
 static int fill_job(const char *function, const struct tti_cu_memset_node *set,
@@ -203,9 +204,13 @@ int tti_cudaGraphAddMemAllocNode(GRAPH_NODE_PARAMETERS, struct tti_cu_alloc_node
 				     "cudaGraphAddMemAllocNode(): memory at a location of type %d: "
 				     "pass cudaMemLocationTypeDevice",
 				     alloc->props.location.type);
-	error = tti_cudart_check_device("cudaGraphAddMemAllocNode", alloc->props.location.id);
-	if (!error)
-		error = begin(out, graph, after, nafter, &stream);
+	if (!alloc->nbytes ||
+	    tti_cudart_check_device("cudaGraphAddMemAllocNode", alloc->props.location.id))
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "cudaGraphAddMemAllocNode(): %zu bytes of device %d: pass one "
+				     "or more, of a device that is there",
+				     alloc->nbytes, alloc->props.location.id);
+	error = begin(out, graph, after, nafter, &stream);
 	if (error)
 		return error;
 	error = tti_cuda_pool_alloc(tti_cuda_pool_default(alloc->props.location.id), alloc->nbytes,
@@ -216,8 +221,11 @@ int tti_cudaGraphAddMemAllocNode(GRAPH_NODE_PARAMETERS, struct tti_cu_alloc_node
 int tti_cudaGraphAddMemFreeNode(GRAPH_NODE_PARAMETERS, void *address)
 {
 	struct tti_cuda_stream *stream;
-	const int error = begin(out, graph, after, nafter, &stream);
+	int error;
 
+	if (!address)
+		return tti_cudart_null("cudaGraphAddMemFreeNode", "address");
+	error = begin(out, graph, after, nafter, &stream);
 	return error ? error : end(stream, tti_cuda_pool_free(address, stream), out);
 }
 

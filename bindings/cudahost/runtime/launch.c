@@ -22,11 +22,11 @@ static int run_kernel(void *arg)
 	const struct tti_cu_dim3 *grid = &launch->node.grid, *block = &launch->node.block;
 	int error;
 
-	tti_cudart_host_begin();
+	tti_cuda_host_begin();
 	error = launch->run(launch->args, (const unsigned[]){ grid->x, grid->y, grid->z },
 			    (const unsigned[]){ block->x, block->y, block->z },
 			    launch->node.shared_bytes);
-	tti_cudart_host_end();
+	tti_cuda_host_end();
 	return error;
 }
 

@@ -61,9 +61,6 @@ int tti_cudaMallocManaged(void **out, size_t nbytes, unsigned flags)
 {
 	if (!out)
 		return tti_cudart_null("cudaMallocManaged", "place for the address");
-	if (nbytes == 0)
-		return tti_cuda_fail(TTI_CUDA_EINVAL,
-				     "cudaMallocManaged(): 0 bytes: ask for one or more");
 	if (flags != 1 && flags != 2)
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "cudaMallocManaged(): flags are %#x: pass cudaMemAttachGlobal "
@@ -215,7 +212,7 @@ int tti_cudaIpcOpenMemHandle(void **out, struct tti_cu_ipc_handle handle, unsign
 {
 	if (!out)
 		return tti_cudart_null("cudaIpcOpenMemHandle", "place for the address");
-	if (flags & ~1u) /* cudaIpcMemLazyEnablePeerAccess */
+	if (flags != 1) /* cudaIpcMemLazyEnablePeerAccess */
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "cudaIpcOpenMemHandle(): flags are %#x: pass "
 				     "cudaIpcMemLazyEnablePeerAccess",
@@ -240,6 +237,8 @@ static int check_managed(const char *function, const void *address, size_t nbyte
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "%s(): %p is not managed memory: use cudaMallocManaged()",
 				     function, address);
+	if (nbytes == 0)
+		return tti_cuda_fail(TTI_CUDA_EINVAL, "%s(): 0 bytes: pass one or more", function);
 	return tti_cuda_memory_check(address, nbytes);
 }
 
@@ -265,7 +264,7 @@ static int advise(const void *address, size_t nbytes, int advice, struct tti_cu_
 		const int error = check_location("cudaMemAdvise", at);
 
 		if (error)
-			return error;
+			return error == TTI_CUDA_EDEVICE ? TTI_CUDA_EINVAL : error;
 	}
 	return check_managed("cudaMemAdvise", address, nbytes);
 }

@@ -114,6 +114,8 @@ int tti_cudaUserObjectRetain(tti_cu_object object, unsigned count)
 {
 	int error = 0;
 
+	if (!count)
+		return too_few("cudaUserObjectRetain", count);
 	(void)pthread_mutex_lock(&all.lock);
 	if (is_known(object))
 		object->count += count;
@@ -131,9 +133,9 @@ int tti_cudaUserObjectRelease(tti_cu_object object, unsigned count)
 	(void)pthread_mutex_lock(&all.lock);
 	if (!is_known(object))
 		error = unknown("cudaUserObjectRelease", object);
-	else if (object->count < count)
+	else if (!count || object->count < count)
 		error = too_few("cudaUserObjectRelease", count);
-	else if (count)
+	else
 		last = release(object, count);
 	(void)pthread_mutex_unlock(&all.lock);
 	finish(last);
@@ -191,17 +193,19 @@ int tti_cudaGraphRetainUserObject(tti_cu_graph graph, tti_cu_object object, unsi
 	return error;
 }
 
+/* As in CUDA, it is no error that the graph has fewer references: it loses those that it has. */
 int tti_cudaGraphReleaseUserObject(tti_cu_graph graph, tti_cu_object object, unsigned count)
 {
 	struct tti_cudart_object *last = NULL;
 	struct hold *had;
-	int error = 0;
 
+	if (!count)
+		return too_few("cudaGraphReleaseUserObject", count);
 	(void)pthread_mutex_lock(&all.lock);
 	had = find_hold(graph, object);
-	if (!had || had->count < count || count == 0) {
-		error = too_few("cudaGraphReleaseUserObject", count);
-	} else {
+	if (had && had->count < count)
+		count = (unsigned)had->count;
+	if (had && count) {
 		had->count -= count; /* one with none goes with its graph */
 		last = release(object, count);
 		if (last)
@@ -209,7 +213,7 @@ int tti_cudaGraphReleaseUserObject(tti_cu_graph graph, tti_cu_object object, uns
 	}
 	(void)pthread_mutex_unlock(&all.lock);
 	finish(last);
-	return error;
+	return 0;
 }
 
 int tti_cudart_objects_share(const void *from, const void *to)

@@ -48,6 +48,13 @@ int tti_cudaMemPoolCreate(tti_cu_pool *out, const struct tti_cu_pool_props *prop
 	if (!out || !props)
 		return tti_cudart_null("cudaMemPoolCreate",
 				       out ? "properties" : "place for the pool");
+	if (props->alloc_type < 1 || props->alloc_type > 2 ||
+	    props->location.type < TTI_CU_AT_DEVICE || props->handle_types & ~15)
+		return tti_cuda_fail(
+			TTI_CUDA_EINVAL,
+			"cudaMemPoolCreate(): allocation type %d at a location of type "
+			"%d, handle types %#x: some are not there",
+			props->alloc_type, props->location.type, (unsigned)props->handle_types);
 	if (props->alloc_type != 1 || props->location.type != TTI_CU_AT_DEVICE)
 		return tti_cuda_fail(
 			TTI_CUDA_ENOTSUPPORTED,
@@ -60,7 +67,12 @@ int tti_cudaMemPoolCreate(tti_cu_pool *out, const struct tti_cu_pool_props *prop
 				     "use cudaIpcGetMemHandle() of memory of cudaMalloc()",
 				     (unsigned)props->handle_types);
 	error = tti_cudart_check_device("cudaMemPoolCreate", props->location.id);
-	return error ? error : tti_cuda_pool_create(props->location.id, out);
+	if (error)
+		return error == TTI_CUDA_EDEVICE ? TTI_CUDA_EINVAL : error;
+	error = tti_cuda_pool_create(props->location.id, out);
+	if (!error && props->most_bytes)
+		tti_cuda_pool_set_most(*out, props->most_bytes);
+	return error;
 }
 
 static int check_pool(const char *function, const struct tti_cuda_pool *pool)
@@ -112,6 +124,8 @@ int tti_cudaMemPoolSetAttribute(tti_cu_pool pool, int attribute, void *value)
 	if (error)
 		return error;
 	memcpy(&to, value, attribute_bytes(attribute));
+	if (attribute_bytes(attribute) == sizeof(int))
+		to = to != 0;
 	return tti_cuda_pool_set(pool, attribute, to);
 }
 
@@ -132,6 +146,10 @@ int tti_cudaMemPoolGetAccess(int *out, tti_cu_pool pool, struct tti_cu_location 
 
 	if (!error && !out)
 		error = tti_cudart_null("cudaMemPoolGetAccess", "place for the access");
+	if (!error && at && at->type == TTI_CU_AT_HOST) {
+		*out = 0; /* the host has no access to memory of a device */
+		return 0;
+	}
 	if (!error)
 		error = check_location("cudaMemPoolGetAccess", at);
 	if (!error)
@@ -148,14 +166,15 @@ int tti_cudaMemPoolSetAccess(tti_cu_pool pool, const struct tti_cu_access *acces
 	for (size_t at = 0; !error && at < n; at++) {
 		error = check_location("cudaMemPoolSetAccess", &access[at].location);
 		if (!error && access[at].flags != 0 && access[at].flags != 3)
-			error = tti_cuda_fail(TTI_CUDA_EINVAL,
+			error = tti_cuda_fail(access[at].flags == 1 ? TTI_CUDA_ENOTSUPPORTED
+								    : TTI_CUDA_EINVAL,
 					      "cudaMemPoolSetAccess(): there is no access %d: pass "
 					      "0 or 3",
 					      access[at].flags);
 		if (!error && access[at].flags == 0 &&
 		    access[at].location.id == tti_cuda_pool_device(pool))
 			error = tti_cuda_fail(
-				TTI_CUDA_EINVAL,
+				TTI_CUDA_EDEVICE,
 				"cudaMemPoolSetAccess(): device %d cannot lose access "
 				"to its own pool",
 				access[at].location.id);

@@ -54,8 +54,6 @@ enum tti_cudart_error {
 #define QUEUED(name, suffix, majors, params, args, text)                                    \
 	majors(int tti_##name(bool per_thread, TTI_UNPACK params); TTI_API int name params; \
 	       TTI_API int name##suffix params;)
-#define COPIES(name, suffix, majors, params, args, text) \
-	QUEUED(name, suffix, majors, params, args, text)
 #define PLAIN(name, majors, result, params, text) majors(TTI_API result name params;)
 #define REFUSED(name, majors, remedy)             majors(TTI_API int name(void);)
 #define REFUSED_QUEUED(name, suffix, majors, remedy) \
@@ -66,7 +64,6 @@ enum tti_cudart_error {
 #undef CALL
 #undef WAITS
 #undef QUEUED
-#undef COPIES
 #undef PLAIN
 #undef REFUSED
 #undef REFUSED_QUEUED
@@ -78,10 +75,6 @@ int tti_cudart_leave(int error);
 
 /* 0, or NOT PERMITTED where this thread runs a host function. */
 int tti_cudart_enter(const char *name);
-
-/* Around what a stream calls of the program. */
-void tti_cudart_host_begin(void);
-void tti_cudart_host_end(void);
 
 /* A text for a pointer that must not be NULL; EINVAL. */
 int tti_cudart_null(const char *function, const char *what);
@@ -96,6 +89,9 @@ bool tti_cudart_is_captured(struct tti_cuda_stream *stream);
 /* A call of the program's function in the order of a stream. EINVAL, ENOMEM. */
 int tti_cudart_host_job(const char *function, const struct tti_cu_host_node *host,
 			struct tti_cuda_job *out);
+
+/* 0, or INVALID MEMCPY DIRECTION. */
+int tti_cudart_check_kind(const char *function, int kind);
 
 /* A copy as cudaMemcpy3D() describes it. EINVAL with a text. */
 int tti_cudart_copy3d(const char *function, const struct tti_cu_copy3d *from,

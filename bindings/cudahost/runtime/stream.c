@@ -105,6 +105,8 @@ int tti_cudaStreamGetFlags(bool per_thread, tti_cu_stream handle, unsigned *out)
 		get_for("cudaStreamGetFlags", per_thread, handle, out, &error);
 
 	if (stream)
+		error = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, "cudaStreamGetFlags()");
+	if (!error)
 		*out = tti_cuda_stream_flags(stream);
 	return error;
 }
@@ -116,6 +118,8 @@ int tti_cudaStreamGetId(bool per_thread, tti_cu_stream handle, unsigned long lon
 		get_for("cudaStreamGetId", per_thread, handle, out, &error);
 
 	if (stream)
+		error = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, "cudaStreamGetId()");
+	if (!error)
 		*out = tti_cuda_stream_id(stream);
 	return error;
 }
@@ -171,6 +175,11 @@ int tti_cudaStreamSetAttribute(bool per_thread, tti_cu_stream handle, int attrib
 
 	if (!get_for("cudaStreamSetAttribute", per_thread, handle, value, &error))
 		return error;
+	if (attribute == TTI_CU_LAUNCH_SYNC_POLICY && (value->number < 1 || value->number > 4))
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "cudaStreamSetAttribute(): there is no way %d to wait: pass "
+				     "one of enum cudaSynchronizationPolicy",
+				     value->number);
 	return is_hint(attribute) ? 0 : no_attribute("cudaStreamSetAttribute", attribute);
 }
 
@@ -188,8 +197,9 @@ int tti_cudaStreamAttachMemAsync(bool per_thread, tti_cu_stream handle, void *ad
 {
 	struct tti_cuda_range range;
 	int error = 0;
+	struct tti_cuda_stream *stream = tti_cuda_stream_get(handle, per_thread, &error);
 
-	if (!tti_cuda_stream_get(handle, per_thread, &error))
+	if (!stream)
 		return error;
 	if (flags != 1 && flags != 2 && flags != 4)
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
@@ -201,35 +211,26 @@ int tti_cudaStreamAttachMemAsync(bool per_thread, tti_cu_stream handle, void *ad
 				     "cudaStreamAttachMemAsync(): %p is not managed memory: use "
 				     "cudaMallocManaged()",
 				     address);
-	return nbytes ? tti_cuda_memory_check(address, nbytes) : 0;
+	if (nbytes && nbytes != range.nbytes)
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "cudaStreamAttachMemAsync(): %zu bytes of memory of %zu: pass "
+				     "all of it, or 0",
+				     nbytes, range.nbytes);
+	if (flags == 4 && tti_cuda_stream_is_legacy(stream))
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "cudaStreamAttachMemAsync(): no memory is of the default "
+				     "stream alone: pass a stream of cudaStreamCreate()");
+	return 0;
 }
 
 /* -- Functions of the program ------------------------------------------------------------- */
 
-/* tti_cuda_node_call() gives what such a node calls: the argument begins with it. */
-static int run_host(void *arg)
-{
-	const struct tti_cuda_call *call = arg;
-
-	tti_cudart_host_begin();
-	call->function(call->user);
-	tti_cudart_host_end();
-	return 0;
-}
-
 int tti_cudart_host_job(const char *function, const struct tti_cu_host_node *host,
 			struct tti_cuda_job *out)
 {
-	struct tti_cuda_call *call;
-
 	if (!host || !host->fn)
 		return tti_cudart_null(function, "function of the host");
-	call = malloc(sizeof(*call));
-	if (!call)
-		return tti_cuda_fail(TTI_CUDA_ENOMEM, "%s(): no memory for a call", function);
-	*call = (struct tti_cuda_call){ host->fn, host->arg };
-	*out = (struct tti_cuda_job){ run_host, free, call, TTI_CUDA_NODE_HOST, NULL };
-	return 0;
+	return tti_cuda_call_job(&(struct tti_cuda_call){ host->fn, host->arg }, out);
 }
 
 int tti_cudaLaunchHostFunc(bool per_thread, tti_cu_stream handle, tti_cu_host_fn fn, void *arg)
@@ -257,9 +258,9 @@ static int run_callback(void *arg)
 {
 	const struct callback *callback = arg;
 
-	tti_cudart_host_begin();
+	tti_cuda_host_begin();
 	callback->fn(callback->handle, tti_cuda_device_failure(callback->device), callback->arg);
-	tti_cudart_host_end();
+	tti_cuda_host_end();
 	return 0;
 }
 
@@ -277,10 +278,9 @@ int tti_cudaStreamAddCallback(bool per_thread, tti_cu_stream handle, tti_cu_call
 				     "cudaStreamAddCallback(): function %p, flags %#x: pass a "
 				     "function and 0",
 				     *(void **)&fn, flags);
-	if (tti_cudart_is_captured(stream))
-		return tti_cuda_fail(TTI_CUDA_ECAPTURE,
-				     "cudaStreamAddCallback(): the stream is captured: use "
-				     "cudaLaunchHostFunc()");
+	error = tti_cuda_capture_refuse(stream, TTI_CUDA_ECAPTURE, "cudaStreamAddCallback()");
+	if (error)
+		return error;
 	callback = malloc(sizeof(*callback));
 	if (!callback)
 		return tti_cuda_fail(TTI_CUDA_ENOMEM,
@@ -317,6 +317,16 @@ int tti_cudaEventRecord(bool per_thread, tti_cu_event event, tti_cu_stream handl
 	return stream ? tti_cuda_event_record(event, stream) : error;
 }
 
+static int check_external(const char *function, struct tti_cuda_stream *stream)
+{
+	if (tti_cudart_is_captured(stream))
+		return 0;
+	return tti_cuda_fail(TTI_CUDA_ESTATE,
+			     "%s(): an external event is of a stream that is captured: pass flags "
+			     "of 0",
+			     function);
+}
+
 /* An event of a captured stream that is seen outside of the capture is a node of the graph. */
 int tti_cudaEventRecordWithFlags(bool per_thread, tti_cu_event event, tti_cu_stream handle,
 				 unsigned flags)
@@ -332,9 +342,11 @@ int tti_cudaEventRecordWithFlags(bool per_thread, tti_cu_event event, tti_cu_str
 				     "cudaEventRecordWithFlags(): flags are %#x: pass 0 or "
 				     "cudaEventRecordExternal",
 				     flags);
-	if (!flags || !tti_cudart_is_captured(stream))
+	if (!flags)
 		return tti_cuda_event_record(event, stream);
-	error = tti_cuda_event_record_job(event, &job);
+	error = check_external("cudaEventRecordWithFlags", stream);
+	if (!error)
+		error = tti_cuda_event_record_job(event, &job);
 	return error ? error : tti_cuda_stream_push(stream, &job);
 }
 
@@ -352,9 +364,11 @@ int tti_cudaStreamWaitEvent(bool per_thread, tti_cu_stream handle, tti_cu_event 
 				     "cudaStreamWaitEvent(): flags are %#x: pass 0 or "
 				     "cudaEventWaitExternal",
 				     flags);
-	if (!flags || !tti_cudart_is_captured(stream))
+	if (!flags)
 		return tti_cuda_event_await(event, stream);
-	error = tti_cuda_event_await_job(event, &job);
+	error = check_external("cudaStreamWaitEvent", stream);
+	if (!error)
+		error = tti_cuda_event_await_job(event, &job);
 	return error ? error : tti_cuda_stream_push(stream, &job);
 }
 
