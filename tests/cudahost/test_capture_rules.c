@@ -38,7 +38,7 @@ static void waiting_for_a_captured_stream_makes_the_capture_invalid(void **state
 		begin(stream, RELAXED);
 		assert_error(TTI_CUDA_ECAPTURE, calls[i](stream));
 		assert_int_equal(state_of(stream), TTI_CUDA_CAPTURE_INVALID);
-		assert_error(TTI_CUDA_ECAPTURED, calls[i](stream));
+		assert_error(TTI_CUDA_ECAPTURE, calls[i](stream));
 		assert_error(TTI_CUDA_ECAPTURED, tti_cuda_stream_push(stream, &job));
 		assert_int_equal(atomic_load(&step.ndrops), (int)i + 1);
 		end_with(TTI_CUDA_ECAPTURED, stream);
@@ -66,9 +66,12 @@ static void a_captured_event_is_no_moment_of_a_stream(void **state)
 	begin(stream, GLOBAL);
 	assert_ok(tti_cuda_event_record(event, stream));
 	assert_ok(tti_cuda_event_await(never, stream));
-	assert_ok(tti_cuda_graph_destroy(end(stream)));
 	assert_error(TTI_CUDA_ECAPTUREDEVENT, tti_cuda_event_elapsed(event, event, &ms));
-	assert_error(TTI_CUDA_ECAPTUREDEVENT, tti_cuda_event_await(event, other));
+	assert_ok(tti_cuda_graph_destroy(end(stream))); /* which that left as it was */
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_event_elapsed(event, event, &ms));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_event_query(event));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_event_synchronize(event));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_event_await(event, other));
 	assert_text("has ended");
 	assert_ok(tti_cuda_event_record(event, stream));
 	assert_ok(tti_cuda_event_synchronize(event));
@@ -138,6 +141,7 @@ static void the_legacy_stream_has_no_part_in_captures(void **state)
 	struct tti_cuda_event *event = make_event(0);
 	struct step step = { .number = 1 };
 	const struct tti_cuda_job job = step_job(&step);
+	struct tti_cuda_capture_info info;
 
 	(void)state;
 	assert_error(TTI_CUDA_ECAPTURE, tti_cuda_capture_begin(legacy, GLOBAL, NULL, NULL, 0));
@@ -145,9 +149,12 @@ static void the_legacy_stream_has_no_part_in_captures(void **state)
 	assert_error(TTI_CUDA_EIMPLICIT, tti_cuda_stream_push(legacy, &job));
 	assert_int_equal(atomic_load(&step.ndrops), 1);
 	end_with(TTI_CUDA_ECAPTURED, stream);
-	begin(stream, GLOBAL);
+	begin(stream, RELAXED);
+	assert_error(TTI_CUDA_EIMPLICIT, tti_cuda_capture_ask(legacy, &info));
+	assert_ok(tti_cuda_capture_ask(free_stream, &info));
 	assert_error(TTI_CUDA_EIMPLICIT, tti_cuda_stream_synchronize(legacy));
 	end_with(TTI_CUDA_ECAPTURED, stream);
+	assert_ok(tti_cuda_capture_ask(legacy, &info));
 
 	begin(stream, GLOBAL);
 	begin(free_stream,
@@ -156,7 +163,7 @@ static void the_legacy_stream_has_no_part_in_captures(void **state)
 	end_with(TTI_CUDA_ECAPTURED, stream);
 	assert_ok(tti_cuda_graph_destroy(end(free_stream)));
 
-	begin(free_stream, GLOBAL);
+	begin(free_stream, RELAXED);
 	push_step(legacy, &step);
 	assert_ok(tti_cuda_stream_synchronize(legacy));
 	assert_int_equal(atomic_load(&step.nruns), 1);
@@ -166,6 +173,52 @@ static void the_legacy_stream_has_no_part_in_captures(void **state)
 	assert_ok(tti_cuda_event_destroy(event));
 	assert_ok(tti_cuda_stream_destroy(stream));
 	assert_ok(tti_cuda_stream_destroy(free_stream));
+}
+
+static int synchronize_event(struct tti_cuda_stream *stream)
+{
+	struct tti_cuda_event *event = make_event(0);
+	const int error = tti_cuda_event_synchronize(event);
+
+	(void)stream;
+	assert_ok(tti_cuda_event_destroy(event));
+	return error;
+}
+
+static int query_event(struct tti_cuda_stream *stream)
+{
+	struct tti_cuda_event *event = make_event(0);
+	const int error = tti_cuda_event_query(event);
+
+	(void)stream;
+	assert_ok(tti_cuda_event_destroy(event));
+	return error;
+}
+
+static void waiting_for_another_stream_spoils_a_global_capture(void **state)
+{
+	static int (*const calls[])(struct tti_cuda_stream *) = { tti_cuda_stream_synchronize,
+								  tti_cuda_stream_query,
+								  synchronize_event, query_event };
+	struct tti_cuda_stream *stream = make_stream(0), *other = make_stream(0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		begin(stream, GLOBAL);
+		assert_error(TTI_CUDA_ECAPTURE, calls[i](other));
+		end_with(TTI_CUDA_ECAPTURED, stream);
+		begin(stream, THREAD);
+		assert_error(TTI_CUDA_ECAPTURE, calls[i](other));
+		end_with(TTI_CUDA_ECAPTURED, stream);
+		begin(stream, RELAXED);
+		assert_ok(calls[i](other));
+		assert_ok(tti_cuda_graph_destroy(end(stream)));
+	}
+	begin(stream, RELAXED);
+	assert_ok(tti_cuda_capture_end(stream, NULL));
+	end_with(TTI_CUDA_ESTATE, stream);
+	assert_ok(tti_cuda_stream_destroy(stream));
+	assert_ok(tti_cuda_stream_destroy(other));
 }
 
 /* -- Threads and modes ---------------------------------------------------------------------- */
@@ -210,7 +263,8 @@ static void only_a_relaxed_capture_ends_in_another_thread(void **state)
 	begin(call.stream, THREAD);
 	in_a_thread(end_elsewhere, &call);
 	assert_int_equal(call.error, TTI_CUDA_ETHREAD);
-	assert_ok(tti_cuda_graph_destroy(end(call.stream)));
+	assert_null(call.graph);
+	end_with(TTI_CUDA_ESTATE, call.stream);
 	begin(call.stream, RELAXED);
 	in_a_thread(end_elsewhere, &call);
 	assert_ok(call.error);
@@ -269,6 +323,7 @@ int main(void)
 		TEST(captures_do_not_join_each_other),
 		TEST(a_capture_ends_where_it_began),
 		TEST(the_legacy_stream_has_no_part_in_captures),
+		TEST(waiting_for_another_stream_spoils_a_global_capture),
 		TEST(only_a_relaxed_capture_ends_in_another_thread),
 		TEST(modes_say_which_calls_spoil_a_capture),
 #undef TEST

@@ -38,6 +38,8 @@ static void errors_have_names_and_texts(void **state)
 	(void)state;
 	assert_string_equal(cudaGetErrorName(98), "cudaErrorInvalidDeviceFunction");
 	assert_string_equal(cudaGetErrorString(0), "no error");
+	assert_string_equal(cudaGetErrorString(1), "invalid argument");
+	assert_string_equal(cudaGetErrorString(12345), "unrecognized error code");
 	assert_string_equal(cudaGetErrorName(12345), "unrecognized error code");
 }
 
@@ -47,6 +49,8 @@ static void what_is_refused_names_itself(void **state)
 	assert_int_equal(cudaMallocArray(), TTI_cudaErrorNotSupported);
 	assert_non_null(strstr(tti_cuda_error_text(), "cudaMallocArray()"));
 	assert_int_equal(cudaGetLastError(), TTI_cudaErrorNotSupported);
+	assert_int_equal(cudaMemcpy3D(&(struct tti_cu_copy3d){ .from_array = &state }),
+			 TTI_cudaErrorNotSupported);
 }
 
 static void a_device_has_a_bus_id_of_its_own(void **state)
@@ -76,7 +80,6 @@ static void the_properties_end_where_the_struct_ends(void **state)
 #endif
 	for (size_t at = nbytes; at < sizeof(props); at++)
 		assert_int_equal(props[at], 0xa5);
-	assert_int_equal(props[nbytes - 1], 0);
 	assert_string_equal((const char *)props, "Tutti host memory");
 }
 
@@ -94,6 +97,26 @@ static void peer_access_can_be_enabled_once(void **state)
 	assert_int_equal(cudaDeviceDisablePeerAccess(1), TTI_cudaErrorPeerAccessNotEnabled);
 }
 
+static void a_device_is_no_peer_of_itself(void **state)
+{
+	(void)state;
+	assert_int_equal(cudaDeviceEnablePeerAccess(0, 0), TTI_cudaErrorPeerAccessUnsupported);
+	assert_int_equal(cudaDeviceDisablePeerAccess(0), TTI_cudaErrorPeerAccessNotEnabled);
+}
+
+static void flags_of_a_device_are_checked(void **state)
+{
+	unsigned flags = 0;
+
+	(void)state;
+	assert_int_equal(cudaSetDeviceFlags(3), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaSetDeviceFlags(0x100), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaSetDeviceFlags(4), 0);
+	assert_int_equal(cudaGetDeviceFlags(&flags), 0);
+	assert_int_equal(flags, 4 | 8);
+	assert_int_equal(cudaSetDeviceFlags(0), 0);
+}
+
 static void what_only_asks_makes_no_context(void **state)
 {
 	char props[1100];
@@ -109,9 +132,8 @@ static void what_only_asks_makes_no_context(void **state)
 	assert_false(tti_cuda_primary_is_active(0));
 	assert_true(tti_cuda_primary_is_active(1));
 	assert_int_equal(cudaInitDevice(0, 0x100, 1), TTI_cudaErrorInvalidValue);
-	assert_int_equal(cudaInitDevice(0, 0, 2), TTI_cudaErrorInvalidValue);
 	assert_false(tti_cuda_primary_is_active(0));
-	assert_int_equal(cudaInitDevice(0, 0, 0), 0);
+	assert_int_equal(cudaInitDevice(0, 0, 2), 0);
 	assert_true(tti_cuda_primary_is_active(0));
 	assert_int_equal(cudaSetDevice(0), 0);
 }
@@ -138,11 +160,14 @@ static void a_limit_is_kept_until_the_device_is_reset(void **state)
 	assert_int_equal(cudaDeviceGetLimit(&before, 0), 0);
 	assert_int_equal(cudaDeviceSetLimit(0, before + 1), 0);
 	assert_int_equal(cudaDeviceGetLimit(&value, 0), 0);
-	assert_int_equal(value, before + 1);
+	assert_int_equal(value, before + 16); /* a multiple of it */
 	assert_int_equal(cudaDeviceReset(), 0);
 	assert_int_equal(cudaDeviceGetLimit(&value, 0), 0);
 	assert_int_equal(value, before);
-	assert_int_equal(cudaDeviceGetLimit(&value, 7), TTI_cudaErrorUnsupportedLimit);
+	assert_int_equal(cudaDeviceGetLimit(&value, 3), TTI_cudaErrorUnsupportedLimit);
+	assert_int_equal(cudaDeviceGetLimit(&value, 7), 0);
+	assert_int_equal(cudaDeviceSetLimit(7, value), TTI_cudaErrorNotPermitted);
+	assert_int_equal(cudaDeviceGetLimit(&value, 10), TTI_cudaErrorInvalidValue);
 }
 
 /* -- Memory ------------------------------------------------------------------------------- */
@@ -199,6 +224,7 @@ static void bytes_come_back_as_they_were_copied(void **state)
 	assert_memory_equal(from, to, sizeof(from));
 	assert_int_equal(cudaMemcpy(to, second, sizeof(from), 9),
 			 TTI_cudaErrorInvalidMemcpyDirection);
+	assert_int_equal(cudaMemcpy(to, second, 0, 9), 0);
 	assert_int_equal(cudaFree(first), 0);
 	assert_int_equal(cudaFree(second), 0);
 }
@@ -251,8 +277,10 @@ static void a_box_is_copied_from_where_it_begins(void **state)
 		for (int y = 0; y < 2; y++)
 			for (int x = 0; x < 2; x++)
 				assert_int_equal(to[z][y][x], from[z + 1][y + 1][x + 1]);
-	copy.from_array = &copy;
-	assert_int_equal(cudaMemcpy3D(&copy), TTI_cudaErrorNotSupported);
+	copy.to.pitch = 1;
+	assert_int_equal(cudaMemcpy3D(&copy), TTI_cudaErrorInvalidPitchValue);
+	copy.to = (struct tti_cu_pitched){ to, 2, 2, 1 };
+	assert_int_equal(cudaMemcpy3D(&copy), TTI_cudaErrorInvalidPitchValue);
 }
 
 static void a_batch_copies_all(void **state)
@@ -368,7 +396,9 @@ static void host_functions_run_in_the_order_of_the_stream(void **state)
 	assert_int_equal(cudaStreamCreateWithFlags(&stream, 1), 0);
 	assert_int_equal(cudaLaunchHostFunc(stream, wait_at_gate, &was_called), 0);
 	assert_int_equal(cudaLaunchHostFunc(stream, wait_at_gate, &was_called), 0);
+	(void)cudaGetLastError();
 	assert_int_equal(cudaStreamQuery(stream), TTI_cudaErrorNotReady);
+	assert_int_equal(cudaGetLastError(), 0); /* an answer, and no error */
 	assert_int_equal(atomic_load(&was_called), 0);
 	atomic_store(&gate, 1);
 	assert_int_equal(cudaStreamSynchronize(stream), 0);
@@ -383,14 +413,28 @@ static void call_cuda(void *out)
 	*(int *)out = cudaMalloc(&memory, 1);
 }
 
+static void ask_cuda(void *out)
+{
+	int *errors = out;
+
+	errors[0] = cudaGetDeviceCount(&errors[4]);
+	errors[1] = cudaGetDevice(&errors[4]);
+	errors[2] = cudaPeekAtLastError();
+}
+
 static void host_functions_may_not_call_cuda(void **state)
 {
-	int error = 0;
+	int error = 0, errors[5] = { 9, 9, 9, 9, 9 };
 
 	(void)state;
 	assert_int_equal(cudaLaunchHostFunc(NULL, call_cuda, &error), 0);
 	assert_int_equal(cudaStreamSynchronize(NULL), 0);
 	assert_int_equal(error, TTI_cudaErrorNotPermitted);
+	assert_int_equal(cudaLaunchHostFunc(NULL, ask_cuda, errors), 0);
+	assert_int_equal(cudaStreamSynchronize(NULL), 0);
+	assert_int_equal(errors[0], 0);
+	assert_int_equal(errors[1], TTI_cudaErrorNotPermitted);
+	assert_int_equal(errors[2], TTI_cudaErrorNotPermitted);
 }
 
 static void note_callback(tti_cu_stream stream, int status, void *arg)
@@ -495,6 +539,8 @@ int main(void)
 		cmocka_unit_test(a_device_has_a_bus_id_of_its_own),
 		cmocka_unit_test(the_properties_end_where_the_struct_ends),
 		cmocka_unit_test(peer_access_can_be_enabled_once),
+		cmocka_unit_test(a_device_is_no_peer_of_itself),
+		cmocka_unit_test(flags_of_a_device_are_checked),
 		cmocka_unit_test(what_only_asks_makes_no_context),
 		cmocka_unit_test(a_device_that_was_reset_is_used_again),
 		cmocka_unit_test(a_limit_is_kept_until_the_device_is_reset),

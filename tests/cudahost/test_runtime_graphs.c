@@ -133,9 +133,80 @@ static void memory_can_be_freed_in_a_relaxed_capture(void **state)
 	assert_int_equal(cudaStreamBeginCapture(stream, TTI_CUDA_CAPTURE_RELAXED), 0);
 	assert_int_equal(cudaMalloc(&memory, 1), 0);
 	assert_int_equal(cudaFree(memory), 0);
+	assert_int_equal(cudaMallocAsync(&memory, 1, stream), 0);
+	assert_int_equal(cudaFree(memory), TTI_cudaErrorInvalidValue); /* a launch allocates it */
 	assert_int_equal(cudaStreamEndCapture(stream, &graph), 0);
 	assert_int_equal(cudaGraphDestroy(graph), 0);
 	assert_int_equal(cudaStreamDestroy(stream), 0);
+}
+
+/* What a call gives while a stream is captured, and what the end of the capture gives then. */
+enum captured_call { SYNC, SYNC_OTHER, QUERY_OTHER, COPY, SET, POOL_OTHER, FLAGS, LAUNCH, LIMIT };
+
+static int call(enum captured_call which, tti_cu_stream stream, tti_cu_stream other, void *memory)
+{
+	unsigned flags;
+	void *more;
+	char byte = 0;
+
+	switch (which) {
+	case SYNC:
+		return cudaStreamSynchronize(stream);
+	case SYNC_OTHER:
+		return cudaStreamSynchronize(other);
+	case QUERY_OTHER:
+		return cudaStreamQuery(other);
+	case COPY:
+		return cudaMemcpy(memory, &byte, 1, 1);
+	case SET:
+		return cudaMemset(memory, 0, 1);
+	case POOL_OTHER:
+		return cudaMallocAsync(&more, 1, other) || cudaFreeAsync(more, other)
+			       ? TTI_cudaErrorStreamCaptureUnsupported
+			       : 0;
+	case FLAGS:
+		return cudaStreamGetFlags(stream, &flags);
+	case LAUNCH:
+		return cudaMemcpyPeerAsync(memory, 0, memory, 0, 1, stream);
+	case LIMIT:
+		return cudaDeviceSetLimit(0, 2048);
+	}
+	return -1;
+}
+
+static void modes_say_what_may_be_called(void **state)
+{
+	static const struct {
+		enum captured_call call;
+		bool spoils_global, spoils_relaxed;
+	} rules[] = {
+		{ SYNC, true, true },   { SYNC_OTHER, true, false }, { QUERY_OTHER, true, false },
+		{ COPY, false, false }, { SET, false, false },       { POOL_OTHER, true, false },
+		{ FLAGS, true, true },  { LAUNCH, true, true },      { LIMIT, true, false },
+	};
+	tti_cu_stream stream = new_stream(), other = new_stream();
+	void *memory;
+
+	(void)state;
+	assert_int_equal(cudaMalloc(&memory, 1), 0);
+	for (size_t at = 0; at < 3 * sizeof(rules) / sizeof(rules[0]); at++) {
+		const int mode = (int)(at % 3);
+		const bool spoils = mode == TTI_CUDA_CAPTURE_RELAXED ? rules[at / 3].spoils_relaxed
+								     : rules[at / 3].spoils_global;
+		tti_cu_graph graph = NULL;
+
+		assert_int_equal(cudaStreamBeginCapture(stream, mode), 0);
+		assert_int_equal(call(rules[at / 3].call, stream, other, memory),
+				 spoils ? TTI_cudaErrorStreamCaptureUnsupported : 0);
+		assert_int_equal(cudaStreamEndCapture(stream, &graph),
+				 spoils ? TTI_cudaErrorStreamCaptureInvalidated : 0);
+		if (!spoils)
+			assert_int_equal(cudaGraphDestroy(graph), 0);
+	}
+	assert_int_equal(cudaStreamSynchronize(other), 0);
+	assert_int_equal(cudaFree(memory), 0);
+	assert_int_equal(cudaStreamDestroy(stream), 0);
+	assert_int_equal(cudaStreamDestroy(other), 0);
 }
 
 /* -- Nodes -------------------------------------------------------------------------------- */
@@ -242,24 +313,111 @@ static void an_update_of_another_shape_is_refused(void **state)
 	assert_int_equal(result.result, TTI_CU_UPDATE_DONE);
 	assert_int_equal(cudaGraphExecUpdate(exec, large, &result),
 			 TTI_cudaErrorGraphExecUpdateFailure);
-	assert_int_not_equal(result.result, TTI_CU_UPDATE_DONE);
+	assert_int_equal(result.result, TTI_CUDA_UPDATE_TOPOLOGY);
+	assert_int_equal(cudaGraphExecUpdate(exec, small, NULL), 0);
 	assert_int_equal(cudaGraphExecDestroy(exec), 0);
 	assert_int_equal(cudaGraphDestroy(small), 0);
 	assert_int_equal(cudaGraphDestroy(large), 0);
+	assert_int_equal(cudaGraphDestroy(NULL), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaGraphLaunch(NULL, NULL), TTI_cudaErrorInvalidValue);
+}
+
+/* A graph of one node that copies 8 bytes in direction `how`, or, without `from`, sets so many rows. */
+static tti_cu_graph graph_of(void *to, const void *from, unsigned how, tti_cu_node *out)
+{
+	const struct tti_cu_memset_node set = { to, 4, 7, 1, 4, how };
+	tti_cu_graph graph;
+
+	assert_int_equal(cudaGraphCreate(&graph, 0), 0);
+	if (from)
+		assert_int_equal(
+			cudaGraphAddMemcpyNode1D(out, graph, NULL, 0, to, from, 8, (int)how), 0);
+	else
+		assert_int_equal(cudaGraphAddMemsetNode(out, graph, NULL, 0, &set), 0);
+	return graph;
+}
+
+static void an_update_keeps_directions_and_nodes(void **state)
+{
+	tti_cu_graph graphs[5];
+	struct tti_cu_update_result result;
+	tti_cu_node node, other;
+	tti_cu_exec exec;
+	char host[8], again[8];
+	void *device;
+
+	(void)state;
+	assert_int_equal(cudaMalloc(&device, 8), 0);
+	graphs[0] = graph_of(device, host, 1, &node);
+	graphs[1] = graph_of(device, again, 1, &other);
+	graphs[2] = graph_of(host, device, 2, &other);
+	graphs[3] = graph_of(device, NULL, 1, &other);
+	graphs[4] = graph_of(device, NULL, 2, &other);
+	assert_int_equal(cudaGraphInstantiate(&exec, graphs[0], 0), 0);
+	assert_int_equal(cudaGraphExecUpdate(exec, graphs[1], &result), 0);
+	/* The nodes of the first graph name those of the executable one still. */
+	assert_int_equal(cudaGraphExecMemcpyNodeSetParams1D(exec, node, device, host, 4, 1), 0);
+	assert_int_equal(cudaGraphExecMemcpyNodeSetParams1D(exec, node, host, device, 4, 2),
+			 TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaGraphExecUpdate(exec, graphs[2], &result),
+			 TTI_cudaErrorGraphExecUpdateFailure);
+	assert_int_equal(result.result, TTI_CUDA_UPDATE_PARAMETERS);
+	assert_int_equal(cudaGraphExecUpdate(exec, graphs[3], &result),
+			 TTI_cudaErrorGraphExecUpdateFailure);
+	assert_int_equal(result.result, TTI_CUDA_UPDATE_TYPE);
+	assert_non_null(result.error_node);
+	assert_int_equal(cudaGraphExecDestroy(exec), 0);
+	assert_int_equal(cudaGraphInstantiate(&exec, graphs[3], 0), 0);
+	assert_int_equal(cudaGraphExecUpdate(exec, graphs[4], &result),
+			 TTI_cudaErrorGraphExecUpdateFailure);
+	assert_int_equal(result.result, TTI_CUDA_UPDATE_PARAMETERS);
+	assert_int_equal(cudaGraphExecDestroy(exec), 0);
+	for (int at = 0; at < 5; at++)
+		assert_int_equal(cudaGraphDestroy(graphs[at]), 0);
+	assert_int_equal(cudaFree(device), 0);
+}
+
+static void nodes_of_nothing_are_errors(void **state)
+{
+	struct tti_cu_memset_node set = { NULL, 0, 0, 1, 0, 1 };
+	tti_cu_graph graph;
+	tti_cu_node node;
+	tti_cu_exec exec;
+	char bytes[8];
+
+	(void)state;
+	assert_int_equal(cudaMalloc(&set.to, 8), 0);
+	assert_int_equal(cudaGraphCreate(&graph, 0), 0);
+	assert_int_equal(cudaGraphAddMemsetNode(&node, graph, NULL, 0, &set),
+			 TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaGraphAddMemcpyNode1D(&node, graph, NULL, 0, set.to, bytes, 0, 1),
+			 TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaGraphAddMemcpyNode1D(&node, graph, NULL, 0, set.to, bytes, 8, 9),
+			 TTI_cudaErrorInvalidMemcpyDirection);
+	assert_int_equal(cudaGraphAddEventRecordNode(&node, graph, NULL, 0, NULL),
+			 TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaGraphInstantiate(&exec, graph, 2), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaGraphDestroy(graph), 0);
+	assert_int_equal(cudaFree(set.to), 0);
 }
 
 static void memory_of_a_graph_can_be_used_by_its_nodes(void **state)
 {
 	struct tti_cu_alloc_node alloc = { .props = { .alloc_type = 1, .location = { 1, 0 } },
 					   .nbytes = 100 };
+	struct tti_cu_alloc_node nothing = { .props = alloc.props };
 	struct tti_cu_memset_node set = { NULL, 0, 7, 1, 100, 1 };
 	tti_cu_stream stream = new_stream();
 	char bytes[100] = "";
 	tti_cu_node nodes[4];
-	tti_cu_graph graph;
+	tti_cu_graph graph, clone;
 
 	(void)state;
 	assert_int_equal(cudaGraphCreate(&graph, 0), 0);
+	assert_int_equal(cudaGraphAddMemAllocNode(&nodes[0], graph, NULL, 0, &nothing),
+			 TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaGraphAddMemFreeNode(&nodes[0], graph, NULL, 0, NULL),
+			 TTI_cudaErrorInvalidValue);
 	assert_int_equal(cudaGraphAddMemAllocNode(&nodes[0], graph, NULL, 0, &alloc), 0);
 	assert_non_null(alloc.address);
 	set.to = alloc.address;
@@ -270,6 +428,8 @@ static void memory_of_a_graph_can_be_used_by_its_nodes(void **state)
 	assert_int_equal(cudaGraphAddMemFreeNode(&nodes[3], graph, &nodes[2], 1, alloc.address), 0);
 	run(graph, stream, 2);
 	assert_int_equal(bytes[99], 7);
+	assert_int_equal(cudaGraphClone(&clone, graph), TTI_cudaErrorNotSupported);
+	assert_int_equal(cudaGraphDestroyNode(nodes[3]), TTI_cudaErrorNotSupported);
 	assert_int_equal(cudaGraphDestroy(graph), 0);
 	assert_int_equal(cudaStreamDestroy(stream), 0);
 }
@@ -310,7 +470,6 @@ static void an_object_lives_as_long_as_what_was_made_of_the_graph(void **state)
 	assert_int_equal(atomic_load(&count), 0);
 	assert_int_equal(cudaGraphExecDestroy(exec), 0);
 	assert_int_equal(atomic_load(&count), 1);
-	assert_int_equal(cudaUserObjectRetain(object, 1), TTI_cudaErrorInvalidValue);
 }
 
 static void references_are_counted(void **state)
@@ -326,9 +485,10 @@ static void references_are_counted(void **state)
 	assert_int_equal(cudaUserObjectRelease(object, 2), 0);
 	assert_int_equal(cudaGraphReleaseUserObject(graph, object, 1), 0);
 	assert_int_equal(atomic_load(&count), 0);
+	assert_int_equal(cudaUserObjectRetain(object, 0), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaUserObjectRelease(object, 0), TTI_cudaErrorInvalidValue);
 	assert_int_equal(cudaGraphReleaseUserObject(graph, object, 1), 0);
 	assert_int_equal(atomic_load(&count), 1);
-	assert_int_equal(cudaGraphReleaseUserObject(graph, object, 1), TTI_cudaErrorInvalidValue);
 	assert_int_equal(cudaGraphDestroy(graph), 0);
 	assert_int_equal(atomic_load(&count), 1);
 }
@@ -346,7 +506,7 @@ static void memory_of_a_pool_comes_and_goes_with_the_stream(void **state)
 	assert_int_equal(cudaDeviceGetDefaultMemPool(&pool, 0), 0);
 	assert_int_equal(cudaMallocAsync(&memory, 1000, stream), 0);
 	assert_int_equal(cudaMemPoolGetAttribute(pool, 7, &used), 0);
-	assert_true(used >= 1000);
+	assert_int_equal(used, 1000);
 	assert_int_equal(cudaMemsetAsync(memory, 1, 1000, stream), 0);
 	assert_int_equal(cudaFreeAsync(memory, stream), 0);
 	assert_int_equal(cudaStreamSynchronize(stream), 0);
@@ -358,13 +518,25 @@ static void memory_of_a_pool_comes_and_goes_with_the_stream(void **state)
 static void a_pool_of_the_program_can_be_a_device_s(void **state)
 {
 	const struct tti_cu_pool_props props = { .alloc_type = 1, .location = { 1, 0 } };
+	const struct tti_cu_pool_props nowhere = { .alloc_type = 1, .location = { 1, 77 } };
+	struct tti_cu_access none = { .location = { 1, 0 } };
+	struct tti_cu_location host = { TTI_CU_AT_HOST, 0 };
 	tti_cu_pool pool, current;
+	int access = 9;
 
 	(void)state;
+	assert_int_equal(cudaMemPoolCreate(&pool, &nowhere), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaMemPoolCreate(&pool, &(struct tti_cu_pool_props){ 0 }),
+			 TTI_cudaErrorInvalidValue);
 	assert_int_equal(cudaMemPoolCreate(&pool, &props), 0);
 	assert_int_equal(cudaDeviceSetMemPool(0, pool), 0);
 	assert_int_equal(cudaDeviceGetMemPool(&current, 0), 0);
 	assert_ptr_equal(current, pool);
+	assert_int_equal(cudaMemPoolSetAccess(pool, &none, 1), TTI_cudaErrorInvalidDevice);
+	none.flags = 1;
+	assert_int_equal(cudaMemPoolSetAccess(pool, &none, 1), TTI_cudaErrorNotSupported);
+	assert_int_equal(cudaMemPoolGetAccess(&access, pool, &host), 0);
+	assert_int_equal(access, 0);
 	assert_int_equal(cudaMemPoolDestroy(pool), 0);
 	assert_int_equal(cudaDeviceGetMemPool(&current, 0), 0);
 	assert_int_equal(cudaDeviceGetDefaultMemPool(&pool, 0), 0);
@@ -378,10 +550,13 @@ int main(void)
 		cmocka_unit_test(the_capture_says_what_came_last),
 		cmocka_unit_test(memory_cannot_be_allocated_in_a_global_capture),
 		cmocka_unit_test(memory_can_be_freed_in_a_relaxed_capture),
+		cmocka_unit_test(modes_say_what_may_be_called),
 		cmocka_unit_test(nodes_run_behind_those_that_they_depend_on),
 		cmocka_unit_test(a_node_says_what_it_does),
 		cmocka_unit_test(what_is_set_in_an_executable_graph_is_not_in_the_graph),
 		cmocka_unit_test(an_update_of_another_shape_is_refused),
+		cmocka_unit_test(an_update_keeps_directions_and_nodes),
+		cmocka_unit_test(nodes_of_nothing_are_errors),
 		cmocka_unit_test(memory_of_a_graph_can_be_used_by_its_nodes),
 		cmocka_unit_test(an_event_node_records_its_event),
 		cmocka_unit_test(an_object_lives_as_long_as_what_was_made_of_the_graph),
