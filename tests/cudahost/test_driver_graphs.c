@@ -70,6 +70,7 @@ static void what_waits_spoils_a_capture(void **state)
 	CUstream stream = make_stream();
 	CUgraph graph;
 	CUdeviceptr at;
+	unsigned flags;
 
 	(void)state;
 	is_good(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -78,6 +79,9 @@ static void what_waits_spoils_a_capture(void **state)
 	assert_null(graph);
 	is_good(cuMemAlloc_v2(&at, 1));
 	is_good(cuMemFree_v2(at));
+	is_good(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	assert_int_equal(cuStreamGetFlags(stream, &flags), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 	assert_int_equal(cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)3),
 			 CUDA_ERROR_INVALID_VALUE);
 	is_good(cuStreamDestroy_v2(stream));
@@ -121,7 +125,9 @@ static void nodes_run_behind_what_they_depend_on(void **state)
 	assert_int_equal(n, 2);
 	edges[0].type = 1;
 	assert_int_equal(cuGraphAddDependencies_v2(graph, &node[0], &node[2], edges, 1),
-			 CUDA_ERROR_NOT_SUPPORTED);
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphAddDependencies(graph, NULL, NULL, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphAddDependencies(NULL, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
 	is_good(cuGraphAddDependencies(graph, &node[2], &node[0], 1));
 	assert_int_equal(cuGraphInstantiateWithFlags(&(CUgraphExec){ 0 }, graph, 0),
 			 CUDA_ERROR_INVALID_VALUE);
@@ -207,7 +213,8 @@ static void a_graph_that_is_ready_takes_other_jobs(void **state)
 	is_good(cuGraphAddEmptyNode(&more[1], wide, NULL, 0));
 	assert_int_equal(cuGraphExecUpdate_v2(exec, wide, &info),
 			 CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
-	assert_int_not_equal(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+	assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+	is_good(cuGraphExecUpdate_v2(exec, graph, NULL));
 	is_good(cuGraphExecDestroy(exec));
 	is_good(cuGraphDestroy(graph));
 	is_good(cuGraphDestroy(wide));
@@ -224,15 +231,19 @@ static void any_node_is_added_by_one_description(void **state)
 	CUDA_BATCH_MEM_OP_NODE_PARAMS got;
 	CUgraph graph;
 	CUgraphNode node;
+	CUcontext context;
 	void *word;
 
 	(void)state;
 	is_good(cuMemHostAlloc(&word, 4, 0));
+	is_good(cuCtxGetCurrent(&context));
 	op.writeValue.address = pointer(word);
 	is_good(cuGraphCreate(&graph, 0));
 	is_good(cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
 	params = (CUgraphNodeParams){ .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
 				      .memOp = { .count = 1, .paramArray = &op } };
+	assert_int_equal(cuGraphAddNode(&node, graph, NULL, 0, &params), CUDA_ERROR_INVALID_VALUE);
+	params.memOp.ctx = context;
 	is_good(cuGraphAddNode(&node, graph, NULL, 0, &params));
 	is_good(cuGraphBatchMemOpNodeGetParams(node, &got));
 	assert_int_equal(got.paramArray[0].writeValue.value, 5);
@@ -263,7 +274,10 @@ static void events_are_nodes(void **state)
 	is_good(cuGraphAddEventWaitNode(&node, graph, &node, 1, event));
 	run(graph, 2);
 	is_good(cuEventSynchronize(event));
-	assert_int_equal(cuEventRecordWithFlags(event, stream, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuEventRecordWithFlags(event, stream, 1), CUDA_ERROR_ILLEGAL_STATE);
+	assert_int_equal(cuStreamWaitEvent(stream, event, 1), CUDA_ERROR_ILLEGAL_STATE);
+	assert_int_equal(cuGraphAddEventWaitNode(&node, graph, NULL, 0, NULL),
+			 CUDA_ERROR_INVALID_VALUE);
 	is_good(cuGraphDestroy(graph));
 	is_good(cuEventDestroy_v2(event));
 	is_good(cuStreamDestroy_v2(stream));

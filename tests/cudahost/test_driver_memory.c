@@ -86,8 +86,8 @@ static void boxes_are_copied(void **state)
 				 ((i / 15 + 1) * HEIGHT + (i / 5 % 3 + 2)) * WIDTH + 7 + i % 5);
 	box.srcZ = 2;
 	assert_int_equal(cuMemcpy3D_v2(&box), CUDA_ERROR_INVALID_VALUE);
-	box.srcMemoryType = CU_MEMORYTYPE_ARRAY;
-	assert_int_equal(cuMemcpy3D_v2(&box), CUDA_ERROR_NOT_SUPPORTED);
+	box.srcMemoryType = CU_MEMORYTYPE_ARRAY; /* of NULL */
+	assert_int_not_equal(cuMemcpy3D_v2(&box), CUDA_SUCCESS);
 	assert_int_equal(cuMemcpy3D_v2(NULL), CUDA_ERROR_INVALID_VALUE);
 	is_good(cuMemFree_v2(at));
 }
@@ -202,9 +202,10 @@ static void addresses_tell_whose_they_are(void **state)
 	const CUdeviceptr at = alloc(NBYTES);
 	CUdeviceptr base, managed;
 	size_t nbytes;
+	unsigned flags;
 	CUcontext context, current;
 	void *host;
-	bool is_managed;
+	int is_managed;
 
 	(void)state;
 	is_good(cuMemHostAlloc(&host, 100, 1));
@@ -213,7 +214,8 @@ static void addresses_tell_whose_they_are(void **state)
 	assert_int_equal(ask(pointer(host), CU_POINTER_ATTRIBUTE_MEMORY_TYPE), CU_MEMORYTYPE_HOST);
 	assert_int_equal(ask(managed, CU_POINTER_ATTRIBUTE_MEMORY_TYPE), CU_MEMORYTYPE_DEVICE);
 	is_good(cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, managed));
-	assert_true(is_managed);
+	assert_int_equal(is_managed, 1); /* it writes all 4 bytes */
+	assert_int_equal(ask(at, CU_POINTER_ATTRIBUTE_MAPPED), 1);
 	assert_int_equal(ask(at, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL), 0);
 	is_good(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, at));
 	is_good(cuCtxGetCurrent(&current));
@@ -224,7 +226,8 @@ static void addresses_tell_whose_they_are(void **state)
 			 CUDA_ERROR_NOT_FOUND);
 	is_good(cuMemHostGetDevicePointer_v2(&base, host, 0));
 	assert_true(base == pointer(host));
-	is_good(cuMemHostGetFlags(&(unsigned){ 0 }, host));
+	is_good(cuMemHostGetFlags(&flags, host));
+	assert_int_equal(flags, 3);
 	is_good(cuMemFreeHost(host));
 	is_good(cuMemFree_v2(managed));
 	is_good(cuMemFree_v2(at));
@@ -243,10 +246,15 @@ static void an_unknown_address_answers_with_nothing(void **state)
 	is_good(cuPointerGetAttributes(3, attributes, out, pointer(&here)));
 	assert_int_equal(type, 0);
 	assert_int_equal(ordinal, -2);
-	assert_int_equal(nbytes, 0);
+	assert_int_equal(nbytes, 9);
 	assert_int_equal(
 		cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer(&here)),
 		CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer(&here)),
+		CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuPointerGetAttributes(0, attributes, out, pointer(&here)),
+			 CUDA_ERROR_INVALID_VALUE);
 	attributes[0] = (CUpointer_attribute)22;
 	assert_int_equal(cuPointerGetAttributes(3, attributes, out, pointer(&here)),
 			 CUDA_ERROR_INVALID_VALUE);
@@ -260,6 +268,7 @@ static void host_memory_is_registered_once(void **state)
 	is_good(cuMemHostRegister_v2(host, 8192, 0));
 	assert_int_equal(cuMemHostRegister_v2(host, 8192, 0),
 			 CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	assert_int_equal(cuMemHostUnregister((char *)host + 4096), CUDA_ERROR_INVALID_VALUE);
 	is_good(cuMemHostUnregister(host));
 	assert_int_equal(cuMemHostUnregister(host), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	free(host);
@@ -288,7 +297,7 @@ static void a_handle_is_not_for_its_own_process(void **state)
 
 	(void)state;
 	is_good(cuIpcGetMemHandle(&handle, at));
-	assert_int_equal(cuIpcOpenMemHandle_v2(&opened, handle, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuIpcOpenMemHandle_v2(&opened, handle, 1), CUDA_ERROR_INVALID_CONTEXT);
 	assert_int_equal(cuIpcOpenMemHandle_v2(&opened, handle, 0), CUDA_ERROR_INVALID_VALUE);
 	assert_int_not_equal(cuIpcGetMemHandle(&handle, pointer(&handle)), CUDA_SUCCESS);
 	assert_int_not_equal(cuIpcCloseMemHandle(at), CUDA_SUCCESS);
@@ -376,7 +385,43 @@ static void a_handle_of_a_fabric_is_refused(void **state)
 	CUmemGenericAllocationHandle handle;
 
 	(void)state;
-	assert_int_equal(cuMemCreate(&handle, 2 << 20, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_not_equal(cuMemCreate(&handle, 2 << 20, &prop, 0), CUDA_SUCCESS);
+}
+
+static void what_was_not_asked_for_is_not_given(void **state)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+	};
+	const CUmemAccessDesc nowhere = { { CU_MEM_LOCATION_TYPE_DEVICE, 77 },
+					  CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	CUmemGenericAllocationHandle handle;
+	CUmemAllocationProp got;
+	CUdeviceptr at;
+	size_t unit;
+	int fd;
+
+	(void)state;
+	is_good(cuMemGetAllocationGranularity(&unit, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	is_good(cuMemCreate(&handle, 2 * unit, &prop, 0));
+	assert_int_equal(cuMemExportToShareableHandle(&fd, handle,
+						      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	is_good(cuMemGetAllocationPropertiesFromHandle(&got, handle));
+	assert_int_equal(got.requestedHandleTypes, CU_MEM_HANDLE_TYPE_NONE);
+	is_good(cuMemAddressReserve(&at, 4 * unit, 0, 0, 0));
+	assert_int_equal(cuMemMap(at, unit, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(cuMemMap(at, unit, unit, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
+	is_good(cuMemUnmap(at, unit)); /* where nothing is mapped */
+	is_good(cuMemMap(at, 2 * unit, 0, handle, 0));
+	assert_int_equal(cuMemSetAccess(at, 2 * unit, &nowhere, 1), CUDA_ERROR_INVALID_VALUE);
+	is_good(cuMemUnmap(at, 2 * unit));
+	is_good(cuMemAddressFree(at, 4 * unit));
+	is_good(cuMemRelease(handle));
+	assert_int_equal(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)-1,
+							CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+			 CUDA_ERROR_UNKNOWN);
 }
 
 /* -- Pools ------------------------------------------------------------------------------------------ */
@@ -403,7 +448,9 @@ static void pools_give_memory_in_the_order_of_a_stream(void **state)
 	is_good(cuMemcpyDtoHAsync_v2(&word, at, 4, stream));
 	assert_int_equal(word, 5);
 	is_good(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
-	assert_true(used >= NBYTES);
+	assert_int_equal(used, NBYTES);
+	is_good(cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at));
+	assert_ptr_equal(now, pool);
 	is_good(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, truth));
 	assert_in_range(truth[0], 0, 1);
 	assert_int_equal(truth[1], 77);
@@ -437,6 +484,7 @@ int main(void)
 		cmocka_unit_test(contexts_copy_to_each_other),
 		cmocka_unit_test(memory_is_mapped_twice_by_a_descriptor),
 		cmocka_unit_test(a_handle_of_a_fabric_is_refused),
+		cmocka_unit_test(what_was_not_asked_for_is_not_given),
 		cmocka_unit_test(pools_give_memory_in_the_order_of_a_stream),
 	};
 

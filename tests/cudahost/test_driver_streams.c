@@ -72,6 +72,25 @@ static void called_back(CUstream stream, CUresult status, void *n)
 		add_one(n);
 }
 
+static void try_to_allocate(void *out)
+{
+	CUdeviceptr at;
+
+	*(CUresult *)out = cuMemAlloc_v2(&at, 1);
+}
+
+static void functions_may_not_call_the_driver(void **state)
+{
+	CUstream stream = make_stream();
+	CUresult result = CUDA_SUCCESS;
+
+	(void)state;
+	is_good(cuLaunchHostFunc(stream, try_to_allocate, &result));
+	is_good(cuStreamSynchronize(stream));
+	assert_int_equal(result, CUDA_ERROR_NOT_PERMITTED);
+	is_good(cuStreamDestroy_v2(stream));
+}
+
 static void functions_run_in_order(void **state)
 {
 	CUstream stream = make_stream();
@@ -174,7 +193,9 @@ static void streams_write_words_of_two_widths(void **state)
 	word = memory;
 	*word = 0;
 	is_good(cuStreamWriteValue64_v2(stream, pointer(word), UINT64_MAX, 0));
-	is_good(cuStreamWriteValue32_v2(stream, pointer(word), 7, 1));
+	is_good(cuStreamWriteValue32_v2(stream, pointer(word), 7, 0));
+	assert_int_equal(cuStreamWriteValue32_v2(stream, pointer(word), 8, 1),
+			 CUDA_ERROR_INVALID_VALUE);
 	is_good(cuStreamSynchronize(stream));
 	assert_true(*word == 0xffffffff00000007);
 	is_good(cuStreamDestroy_v2(stream));
@@ -197,7 +218,9 @@ static void operations_on_words_are_done_in_order(void **state)
 	is_good(cuStreamBatchMemOp_v2(stream, 3, op, 0));
 	is_good(cuStreamSynchronize(stream));
 	assert_int_equal(*(int *)word, 3);
-	assert_int_equal(cuStreamBatchMemOp_v2(stream, 0, op, 0), CUDA_ERROR_INVALID_VALUE);
+	is_good(cuStreamBatchMemOp_v2(stream, 0, NULL, 0));
+	op[1].operation = (CUstreamBatchMemOpType)99;
+	assert_int_equal(cuStreamBatchMemOp_v2(stream, 3, op, 0), CUDA_ERROR_INVALID_VALUE);
 	op[1].operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
 	assert_int_equal(cuStreamBatchMemOp_v2(stream, 3, op, 0), CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(cuStreamWaitValue32_v2(stream, pointer(word) + 2, 0, 0),
@@ -218,6 +241,7 @@ int main(void)
 		cmocka_unit_test(streams_tell_of_themselves),
 		cmocka_unit_test(bad_streams_are_errors),
 		cmocka_unit_test(functions_run_in_order),
+		cmocka_unit_test(functions_may_not_call_the_driver),
 		cmocka_unit_test(events_order_streams),
 		cmocka_unit_test(streams_wait_for_words),
 		cmocka_unit_test(streams_write_words_of_two_widths),

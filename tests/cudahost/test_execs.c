@@ -70,6 +70,7 @@ static void an_update_is_for_launches_that_come_later(void **state)
 	struct step steps[] = STEPS(&diary);
 	struct gate gate = GATE;
 	struct tti_cuda_node *at;
+	int why = 0;
 	struct tti_cuda_exec *exec;
 
 	(void)state;
@@ -79,7 +80,7 @@ static void an_update_is_for_launches_that_come_later(void **state)
 	assert_ok(tti_cuda_graph_destroy(graph));
 	push_gate(stream, &gate);
 	assert_ok(tti_cuda_exec_launch(exec, stream));
-	assert_ok(tti_cuda_exec_update(exec, other, &at));
+	assert_ok(tti_cuda_exec_update(exec, other, &at, &why));
 	assert_null(at);
 	assert_int_equal(atomic_load(&steps[0].ndrops), 0);
 	assert_ok(tti_cuda_exec_launch(exec, stream));
@@ -99,6 +100,7 @@ static void an_update_by_another_shape_names_the_node(void **state)
 	struct tti_cuda_graph *other = make_graph();
 	struct step steps[] = STEPS(NULL);
 	struct tti_cuda_node *node, *at = NULL;
+	int why = 0;
 	struct tti_cuda_exec *exec;
 
 	(void)state;
@@ -106,14 +108,18 @@ static void an_update_by_another_shape_names_the_node(void **state)
 	exec = make_exec(graph);
 	add(wider, &steps[0], NULL, NULL);
 	node = add(wider, &steps[1], NULL, NULL);
-	assert_error(TTI_CUDA_EINVAL, tti_cuda_exec_update(exec, wider, &at));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_exec_update(exec, wider, &at, &why));
 	assert_ptr_equal(at, node);
+	assert_int_equal(why, TTI_CUDA_UPDATE_TOPOLOGY);
 	add(shorter, &steps[0], NULL, NULL);
-	assert_error(TTI_CUDA_EINVAL, tti_cuda_exec_update(exec, shorter, &at));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_exec_update(exec, shorter, &at, &why));
 	assert_null(at);
+	assert_int_equal(why, TTI_CUDA_UPDATE_TOPOLOGY);
 	assert_ok(tti_cuda_graph_add(other, NULL, 0, NULL, &node));
-	assert_error(TTI_CUDA_EINVAL, tti_cuda_exec_update(exec, other, &at));
+	add(other, &steps[1], node, NULL);
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_exec_update(exec, other, &at, &why));
 	assert_ptr_equal(at, node);
+	assert_int_equal(why, TTI_CUDA_UPDATE_TYPE);
 	assert_ok(tti_cuda_exec_destroy(exec));
 	assert_ok(tti_cuda_graph_destroy(graph));
 	assert_ok(tti_cuda_graph_destroy(wider));
@@ -240,11 +246,12 @@ static void *launch_and_update(void *arg)
 	const struct launches *launches = arg;
 	struct tti_cuda_stream *stream = make_stream(0);
 	struct tti_cuda_node *at;
+	int why = 0;
 
 	for (int i = 0; i < 50; i++) {
 		assert_ok(tti_cuda_exec_launch(launches->exec, stream));
 		if (i % 8 == 0)
-			assert_ok(tti_cuda_exec_update(launches->exec, launches->graph, &at));
+			assert_ok(tti_cuda_exec_update(launches->exec, launches->graph, &at, &why));
 	}
 	assert_ok(tti_cuda_stream_synchronize(stream));
 	assert_ok(tti_cuda_stream_destroy(stream));

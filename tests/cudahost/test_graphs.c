@@ -113,7 +113,7 @@ static void a_job_that_is_not_added_is_dropped(void **state)
 	assert_error(TTI_CUDA_EINVAL, tti_cuda_graph_add(other, twice, 2, &job, NULL));
 	assert_int_equal(atomic_load(&wrong.ndrops), 2);
 	assert_ok(tti_cuda_graph_destroy(graph));
-	assert_error(TTI_CUDA_EHANDLE, tti_cuda_graph_add(graph, NULL, 0, &job, NULL));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_graph_add(graph, NULL, 0, &job, NULL));
 	assert_int_equal(atomic_load(&wrong.ndrops), 3);
 	assert_ok(tti_cuda_graph_destroy(other));
 }
@@ -202,6 +202,8 @@ static void dependencies_and_nodes_can_be_removed(void **state)
 	assert_error(TTI_CUDA_EINVAL, tti_cuda_graph_connect(graph, &a, &b, 1));
 	assert_text("already");
 	assert_error(TTI_CUDA_EINVAL, tti_cuda_graph_connect(graph, &a, &a, 1));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_graph_connect(graph, NULL, NULL, 1));
+	assert_ok(tti_cuda_graph_connect(graph, NULL, NULL, 0));
 	assert_error(TTI_CUDA_EINVAL, tti_cuda_graph_disconnect(graph, &a, &c, 1));
 	assert_ok(tti_cuda_graph_disconnect(graph, &a, &b, 1));
 	assert_ok(tti_cuda_graph_connect(graph, &c, &a, 1));
@@ -212,12 +214,12 @@ static void dependencies_and_nodes_can_be_removed(void **state)
 	assert_ok(tti_cuda_graph_edges(graph, NULL, NULL, &n));
 	assert_int_equal(n, 2);
 	assert_ok(tti_cuda_node_destroy(b));
-	assert_error(TTI_CUDA_EHANDLE, tti_cuda_node_destroy(b));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_node_destroy(b));
 	assert_int_equal(atomic_load(&steps[1].ndrops), 1);
 	run_graph(graph);
 	ASSERT_DIARY(&diary, 2, 0);
 	assert_ok(tti_cuda_graph_destroy(graph));
-	assert_error(TTI_CUDA_EHANDLE, tti_cuda_node_destroy(a));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_node_destroy(a));
 	assert_int_equal(tti_cuda_node_kind(a), -1);
 }
 
@@ -230,10 +232,10 @@ static void destroyed_graphs_are_errors(void **state)
 	(void)state;
 	assert_ok(tti_cuda_graph_destroy(graph));
 	assert_ok(tti_cuda_exec_destroy(exec));
-	assert_error(TTI_CUDA_EHANDLE, tti_cuda_graph_destroy(graph));
-	assert_error(TTI_CUDA_EHANDLE, tti_cuda_graph_clone(graph, &clone));
-	assert_error(TTI_CUDA_EHANDLE, tti_cuda_exec_destroy(exec));
-	assert_error(TTI_CUDA_EHANDLE, tti_cuda_exec_launch(exec, stream));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_graph_destroy(graph));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_graph_clone(graph, &clone));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_exec_destroy(exec));
+	assert_error(TTI_CUDA_EINVAL, tti_cuda_exec_launch(exec, stream));
 	assert_text("is no executable graph");
 	assert_ok(tti_cuda_stream_destroy(stream));
 }

@@ -118,7 +118,7 @@ static void own_body(void *arg)
 	(void)arg;
 	GOOD(tti_cuda_memory_alloc(100, &at));
 	GOOD(tti_cuda_memory_get_handle(at, handle));
-	FAILS(TTI_CUDA_EINVAL, "has the memory already",
+	FAILS(TTI_CUDA_ECONTEXT, "has the memory already",
 	      tti_cuda_memory_open_handle(handle, &other));
 	FAILS(TTI_CUDA_EINVAL, "nothing is allocated", tti_cuda_memory_get_handle(&at, handle));
 	GOOD(tti_cuda_memory_alloc_host(10, 0, TTI_CUDA_HOST, &host));
@@ -185,8 +185,9 @@ static void step(const struct owner *owner, struct known *known, uint32_t slot, 
 		break;
 	default:
 		if (!known->is_live) {
+			/* one that was never made is no handle, and one whose memory is gone is */
 			CHECK(tti_cuda_memory_open_handle(known->handle, (void **)&at) ==
-			      TTI_CUDA_EHANDLE);
+			      (known->nbytes ? TTI_CUDA_EHANDLE : TTI_CUDA_EINVAL));
 			break;
 		}
 		GOOD(tti_cuda_memory_open_handle(known->handle, (void **)&at));

@@ -125,7 +125,7 @@ static void bits_body(void *arg)
 
 		memcpy(handle, got.handle, 64);
 		handle[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		FAILS(TTI_CUDA_EHANDLE, "no handle of memory",
+		FAILS(TTI_CUDA_EINVAL, "no handle of memory",
 		      tti_cuda_memory_open_handle(handle, (void **)&at));
 		if (bit < 64)
 			continue;

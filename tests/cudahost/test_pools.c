@@ -74,7 +74,7 @@ static void order_body(void *arg)
 	GOOD(tti_cuda_pool_free(at, stream));
 	CHECK(tti_cuda_memory_find(at, &range)); /* the stream has not come there */
 	memset(at, 2, 10000);
-	CHECK(get(tti_cuda_pool_default(0), USED) == 12288);
+	CHECK(get(tti_cuda_pool_default(0), USED) == 10000);
 	CHECK(sem_post(&until) == 0);
 	GOOD(tti_cuda_stream_synchronize(stream));
 	CHECK(!tti_cuda_memory_find(at, &range));
@@ -197,31 +197,33 @@ static void keep_body(void *arg)
 	GOOD(tti_cuda_pool_create(0, &pool));
 	GOOD(tti_cuda_pool_set(pool, THRESHOLD, 16 * MIB));
 	GOOD(tti_cuda_pool_alloc(pool, 16 * MIB, stream, &at));
-	CHECK(get(pool, RESERVED) == 16 * MIB && get(pool, USED) == 16 * MIB);
+	CHECK(get(pool, RESERVED) == 32 * MIB && get(pool, USED) == 16 * MIB);
 	GOOD(tti_cuda_pool_free(at, stream));
 	GOOD(tti_cuda_stream_synchronize(stream));
-	CHECK(get(pool, RESERVED) == 16 * MIB && get(pool, USED) == 0);
+	CHECK(get(pool, RESERVED) == 32 * MIB && get(pool, USED) == 0);
 	CHECK(free_bytes() == 48 * MIB && !tti_cuda_memory_find(at, &range));
 	GOOD(tti_cuda_pool_alloc(pool, 9 * MIB, other, &again));
-	CHECK(again == at && get(pool, USED) == 16 * MIB);
+	CHECK(again == at && get(pool, USED) == 9 * MIB);
 	GOOD(tti_cuda_pool_alloc(pool, MIB, other, &at));
-	CHECK(get(pool, RESERVED) == 17 * MIB && get(pool, RESERVED_HIGH) == 17 * MIB);
+	CHECK(get(pool, RESERVED) == 32 * MIB && get(pool, RESERVED_HIGH) == 32 * MIB);
 	GOOD(tti_cuda_pool_free(again, other));
 	GOOD(tti_cuda_stream_synchronize(other)); /* 17 MiB are more than the threshold */
-	CHECK(get(pool, RESERVED) == MIB && get(pool, USED) == MIB);
-	CHECK(get(pool, USED_HIGH) == 17 * MIB);
+	CHECK(get(pool, RESERVED) == 32 * MIB && get(pool, USED) == MIB);
+	CHECK(get(pool, USED_HIGH) == 16 * MIB && free_bytes() == 63 * MIB);
 	GOOD(tti_cuda_pool_set(pool, USED_HIGH, 0));
 	GOOD(tti_cuda_pool_set(pool, RESERVED_HIGH, 0));
-	CHECK(get(pool, USED_HIGH) == MIB && get(pool, RESERVED_HIGH) == MIB);
+	CHECK(get(pool, USED_HIGH) == MIB && get(pool, RESERVED_HIGH) == 32 * MIB);
 	GOOD(tti_cuda_pool_free(at, other));
 	GOOD(tti_cuda_stream_synchronize(other));
-	CHECK(get(pool, RESERVED) == MIB);
+	CHECK(get(pool, RESERVED) == 32 * MIB);
+	GOOD(tti_cuda_pool_trim(pool, 1)); /* 32 MiB are the least that can be kept */
+	CHECK(get(pool, RESERVED) == 32 * MIB && free_bytes() == 63 * MIB);
 	GOOD(tti_cuda_pool_trim(pool, 0));
 	CHECK(get(pool, RESERVED) == 0 && free_bytes() == 64 * MIB);
 	GOOD(tti_cuda_pool_alloc(pool, MIB, stream, &at));
 	GOOD(tti_cuda_pool_free(at, stream));
 	end_stream(stream);
-	CHECK(get(pool, RESERVED) == MIB);
+	CHECK(get(pool, RESERVED) == 32 * MIB);
 	GOOD(tti_cuda_pool_destroy(pool));
 	CHECK(free_bytes() == 64 * MIB);
 	end_stream(other);
@@ -327,7 +329,7 @@ static void current_body(void *arg)
 	struct tti_cuda_stream *const stream = new_stream();
 	struct tti_cuda_pool *const first = tti_cuda_pool_default(0);
 	struct tti_cuda_pool *pool;
-	void *at;
+	void *at, *more;
 
 	(void)arg;
 	CHECK(first && first == tti_cuda_pool_current(0) && first != tti_cuda_pool_default(1));
@@ -339,7 +341,10 @@ static void current_body(void *arg)
 	GOOD(tti_cuda_pool_set_current(0, pool));
 	CHECK(tti_cuda_pool_current(0) == pool && tti_cuda_pool_default(0) == first);
 	GOOD(tti_cuda_pool_alloc(NULL, 100, stream, &at));
-	CHECK(get(pool, USED) == 4096 && get(first, USED) == 0);
+	CHECK(get(pool, USED) == 100 && get(first, USED) == 0);
+	tti_cuda_pool_set_most(pool, 1);
+	FAILS(TTI_CUDA_ENOMEM, "has 100 of 33554432 in use",
+	      tti_cuda_pool_alloc(pool, 32 * MIB, stream, &more));
 	GOOD(tti_cuda_pool_destroy(pool)); /* the memory lives on */
 	CHECK(tti_cuda_pool_current(0) == first);
 	memset(at, 1, 100);
