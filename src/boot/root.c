@@ -28,6 +28,9 @@
 #define FLUSH_MS    2000
 /* For ranks that come after the one that serves the root has given up. */
 #define SOON_MS     1000
+/* So long before a rank has to be told who is missing the root looks at its NICs, half of the rank's time at
+ * most: a process that does may wait for the kernel for seconds while others make or remove NICs. */
+#define LOOK_MS     5000
 
 /* A rank, or one that says so. */
 struct caller {
@@ -39,6 +42,7 @@ struct caller {
 	int rank;            /* -1: not checked in, or a border's */
 	int64_t end_ns;      /* of its own time limit                */
 	int64_t deadline_ns; /* before it, so that the reason arrives */
+	int64_t look_ns;     /* before that                          */
 	struct tti_framer framer;
 	struct tti_outbox out;
 	bool border;
@@ -69,6 +73,8 @@ struct tti_root {
 	struct caller *callers;
 	bool complete, failed;
 	struct tti_news news; /* why, if failed */
+	bool has_looked;
+	char ifaces[256]; /* what is odd about this host's NICs, once it has looked */
 };
 
 /* -- Callers ---------------------------------------------------------------- */
@@ -149,7 +155,7 @@ static const struct caller *first_to_leave(const struct tti_root *root)
 static void fail_missing(struct tti_root *root, int64_t end_ns)
 {
 	const char *turned_away = root->gate.turned_away;
-	char text[128], ifaces[256];
+	char text[128];
 	int *missing = tti_calloc((size_t)root->nseats, sizeof(*missing));
 	size_t n = 0;
 	int first = -1;
@@ -171,7 +177,19 @@ static void fail_missing(struct tti_root *root, int64_t end_ns)
 		 *turned_away ? turned_away
 			      : "running? with this id? kept out by a firewall? "
 				"TUTTI_BOOT_TIMEOUT_MS or config.boot_timeout_ms is the limit",
-		 tti_iface_tell("the root's", ifaces, sizeof(ifaces)));
+		 root->ifaces);
+}
+
+/* What is due for the rank whose time limit ends first; when to look again. */
+static int64_t attend(struct tti_root *root, const struct caller *first)
+{
+	if (!root->has_looked && tti_now_ns() >= first->look_ns) {
+		(void)tti_iface_tell("the root's", root->ifaces, sizeof(root->ifaces));
+		root->has_looked = true;
+	}
+	if (tti_now_ns() >= first->deadline_ns)
+		fail_missing(root, first->end_ns);
+	return root->has_looked ? first->deadline_ns : first->look_ns;
 }
 
 /* Tell seat i where the next one listens, if both have come. */
@@ -243,7 +261,9 @@ static void note_late(struct tti_root *root, const struct tti_wire_checkin *chec
 static void take_checkin(struct caller *caller, const struct tti_wire_checkin *checkin)
 {
 	struct tti_root *root = caller->root;
-	const int64_t margin = checkin->left_ms / 10 < 200 ? checkin->left_ms / 10 : 200;
+	const int64_t left = checkin->left_ms;
+	const int64_t margin = left / 10 < 200 ? left / 10 : 200;
+	const int64_t ahead = left / 2 < LOOK_MS ? left / 2 : LOOK_MS;
 
 	if (tti_checkin_check(checkin) != TUTTI_OK) {
 		refuse(caller, "rank %d checked in with nonsense: %s", checkin->rank,
@@ -288,6 +308,7 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 		caller->rank = checkin->rank;
 		caller->end_ns = tti_deadline(checkin->left_ms);
 		caller->deadline_ns = caller->end_ns - margin * TTI_NS_PER_MS;
+		caller->look_ns = caller->deadline_ns - ahead * TTI_NS_PER_MS;
 	}
 	introduce(root, i);
 	introduce(root, i > 0 ? i - 1 : root->nseats - 1);
@@ -449,10 +470,8 @@ static bool done(struct tti_root *root, int64_t *next_ns)
 	if (!root->failed) {
 		const struct caller *first = first_to_leave(root);
 
-		if (first && now >= first->deadline_ns)
-			fail_missing(root, first->end_ns);
-		else if (first)
-			*next_ns = first->deadline_ns;
+		if (first)
+			*next_ns = attend(root, first);
 		else if (now >= root->end_ns)
 			return true;
 		return false;
