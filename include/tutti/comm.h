@@ -252,6 +252,18 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_revoke(tutti_comm_t comm);
  * wait. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_set_timeout(tutti_comm_t comm, int timeout_ms);
 
+/* From now on collectives of this rank on `comm` take the algorithms that `algo` allows, in the words of
+ * TUTTI_ALGO, as "all_reduce:ring,tree"; NULL: those of the configuration or the variable, "": whichever
+ * is best. All ranks do the same before the same call: where they run a call in different ways it is
+ * TUTTI_EMISMATCH. A call keeps what it was made with, queued on a stream or in a group, and so does a
+ * plan. So a single call is given its algorithm by setting it before the call and setting it back after it.
+ * Sends, handoffs and collectives with counts for each rank go by the configuration, and so do children.
+ *
+ * A call that no algorithm of `algo` can do is TUTTI_EINVAL, on all ranks. `algo` is copied, and kept until
+ * the communicator ends, once for calls of any number. TUTTI_EINVAL: not in these words; the text names
+ * the word and what there is. TUTTI_ENOMEM: no memory to keep it. Any thread; does not wait. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_set_algorithm(tutti_comm_t comm, const char *algo);
+
 /* -- Questions, the end ---------------------------------------------------- */
 
 /* How many ranks the communicator has. Never blocks. */

@@ -282,17 +282,20 @@ decide(const struct tti_pin *pin, const struct tti_choice_input *input, enum tti
 		       : algo;
 }
 
-static tutti_status fail_order(const struct tti_choice_input *input)
+/* Who may have asked for the algorithms of a pin. */
+#define ASKERS "(TUTTI_ALGO, config.algo or tutti_comm_set_algorithm())"
+
+static tutti_status fail_order(const struct tti_choice_input *input, const char *pin_text)
 {
 	char names[200];
 
 	tti_pin_list(input->coll, input->order, input->files, names, sizeof(names));
 	return tti_fail(
 		TUTTI_EINVAL,
-		"TUTTI_ALGO leaves no algorithm for %s of %d ranks that reduces in the order "
-		"of ranks%s, as this call must (reproducible, or an operator that does not "
+		"\"%.80s\" " ASKERS " leaves no algorithm for %s of %d ranks that reduces in the "
+		"order of ranks%s, as this call must (reproducible, or an operator that does not "
 		"commute): add one of %s",
-		tutti_collective_name(input->coll), input->n,
+		pin_text, tutti_collective_name(input->coll), input->n,
 		input->order == TTI_ORDER_ONE_PASS ? " in one pass" : "", names);
 }
 
@@ -309,10 +312,11 @@ tutti_status tti_choose(const struct tti_choice_input *input, const char *pin_te
 	choice.algo =
 		pin.at && !pin.excludes ? pinned(&pin, input) : decide(&pin, input, &choice.by);
 	if (!choice.algo && pin.at && input->order != TTI_ORDER_ANY)
-		return fail_order(input);
+		return fail_order(input, pin_text);
 	if (!choice.algo && pin.at)
-		return tti_fail(TUTTI_EINVAL, "TUTTI_ALGO leaves no algorithm for %s of %d ranks",
-				tutti_collective_name(input->coll), input->n);
+		return tti_fail(TUTTI_EINVAL,
+				"\"%.80s\" " ASKERS " leaves no algorithm for %s of %d ranks",
+				pin_text, tutti_collective_name(input->coll), input->n);
 	if (!choice.algo)
 		return tti_fail(TUTTI_EINTERNAL, "no algorithm for %s",
 				tutti_collective_name(input->coll));
@@ -342,8 +346,8 @@ tutti_status tti_choose_ways(tutti_collective coll, size_t nbytes, const char *p
 	*out = (by_messages || pin.for_all ? TTI_SEND_BY_MESSAGES : 0) |
 	       (by_memory ? TTI_SEND_BY_MEMORY | TTI_SEND_IS_PINNED : 0);
 	return *out ? TUTTI_OK
-		    : tti_fail(TUTTI_EINVAL, "TUTTI_ALGO leaves no algorithm for %s",
-			       tutti_collective_name(coll));
+		    : tti_fail(TUTTI_EINVAL, "\"%.80s\" " ASKERS " leaves no algorithm for %s",
+			       pin_text, tutti_collective_name(coll));
 }
 
 const char *tti_choice_by_text(enum tti_choice_by by)

@@ -300,9 +300,9 @@ static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *a
 static tutti_status check_root(struct tti_comm *comm, const struct tti_args *args,
 			       const struct tti_prepared *checked)
 {
-	const struct tti_args barrier = { .coll = TUTTI_BARRIER,
-					  .part_of = args,
-					  .stage = TTI_STAGE_ROOTS };
+	const struct tti_args barrier = {
+		.coll = TUTTI_BARRIER, .part_of = args, .stage = TTI_STAGE_ROOTS, .algo = args->algo
+	};
 	struct tti_prepared call = { 0 };
 	tutti_status st = tti_prepared_make(comm, &barrier, &call);
 

@@ -71,6 +71,9 @@ struct tti_args {
 	 * `root` a hash of them. */
 	const size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
 	struct tti_counts *counts;
+	/* As TUTTI_ALGO, of the communicator or of tutti_comm_set_algorithm() when the call was made; NULL:
+	 * chosen. Alike texts of a communicator are one text. */
+	const char *algo;
 	/* The call of the user's that this one is a part of, and which ranks compare and are told
 	 * of in its place; NULL: it is the user's. */
 	const struct tti_args *part_of;
@@ -123,6 +126,7 @@ struct tti_program_key {
 /* What was chosen for calls of some kind and size class. */
 struct tti_choice_kept {
 	uint64_t key;
+	const char *algo; /* of the calls */
 	struct tti_choice choice;
 	uint64_t hash; /* of the choice: ranks that run together have the same */
 };
@@ -154,12 +158,14 @@ struct tti_comm {
 	struct tti_timeouts timeouts; /* of calls; under lock */
 	struct tti_timeout boot_timeout;
 	int64_t config_boot_timeout_ms;
-	char *algo;        /* pinned algorithms, NULL: none */
-	char *transports;  /* as they were asked for        */
-	bool reproducible; /* all reductions                */
-	bool encrypt;      /* what goes over TCP            */
-	int traffic_class; /* of data there, 0: the system's */
-	_Atomic int state; /* enum tti_comm_state */
+	char *algo;                      /* pinned algorithms, NULL: none */
+	_Atomic(const char *) call_algo; /* those of calls that are made now */
+	TTI_VEC(char *) algos;           /* all others that calls had; under lock */
+	char *transports;                /* as they were asked for        */
+	bool reproducible;               /* all reductions                */
+	bool encrypt;                    /* what goes over TCP            */
+	int traffic_class;               /* of data there, 0: the system's */
+	_Atomic int state;               /* enum tti_comm_state */
 
 	/* Children that wait for other ranks of this one, under its lock: see tti_comm_follow(). */
 	struct tti_comm *followers, *next_follower;
@@ -401,6 +407,7 @@ struct tti_program_need {
 	enum tti_reach reach; /* how all ranks reach each other's buffers           */
 	size_t nbytes;        /* of the whole vector                                */
 	enum tti_order order;
+	const char *algo; /* of its arguments */
 };
 
 /* How a program goes through the data: bytes of a step, parts, stripes, and how other ranks'

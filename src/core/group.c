@@ -262,8 +262,10 @@ static tutti_status submit_new(tutti_comm_t handle, struct tti_comm *comm,
 	struct queued_call call = {
 		.handle = handle, .comm = comm, .stream = stream, .args = *args
 	};
-	const tutti_status st = submit(&call);
+	tutti_status st;
 
+	call.args.algo = atomic_load(&comm->call_algo);
+	st = submit(&call);
 	return st == TUTTI_OK ? st : tti_comm_note(comm, st);
 }
 

@@ -65,7 +65,8 @@ static void set_call(struct planning *p, enum tti_stage stage, tutti_collective 
 				     .count = nbytes,
 				     .type = TUTTI_UINT8,
 				     .part_of = p->args,
-				     .stage = stage };
+				     .stage = stage,
+				     .algo = p->args->algo };
 }
 
 /* -- Sources that shall hold the same (TUTTI_CHECK) ---------------------------------------------- */

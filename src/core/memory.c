@@ -48,11 +48,11 @@ void tti_memory_release(struct tti_comm *comm)
 	tti_vec_release(&memory->regs);
 }
 
-bool tti_memory_may_serve(const struct tti_comm *comm, tutti_collective coll, size_t nbytes)
+bool tti_memory_may_serve(const struct tti_comm *comm, const struct tti_args *args, size_t nbytes)
 {
-	if (!comm->memory.reaches_all || (nbytes == 0 && coll != TUTTI_BARRIER))
+	if (!comm->memory.reaches_all || (nbytes == 0 && args->coll != TUTTI_BARRIER))
 		return false;
-	return comm->algo || (nbytes > 0 && nbytes >= tti_params()->registered_least);
+	return args->algo || (nbytes > 0 && nbytes >= tti_params()->registered_least);
 }
 
 bool tti_memory_asks(struct tti_comm *comm, const struct tti_args *args,

@@ -43,6 +43,7 @@ static tutti_status make_ready(struct tti_comm *comm, struct tutti_call_plan *pl
 	TTI_TRY(tti_args_find_operator(comm, &plan->args));
 	TTI_TRY(tti_args_check(comm, &plan->args));
 	TTI_TRY(tti_turn_may_wait(comm));
+	plan->args.algo = atomic_load(&comm->call_algo);
 	ticket = tti_turn_take(comm);
 	tti_turn_wait(comm, ticket);
 	st = tti_comm_fate(comm);

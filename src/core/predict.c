@@ -113,6 +113,7 @@ tutti_status tti_predict_call(struct tti_comm *comm, const struct tti_args *args
 		.root = args->root,
 		.nbytes = tti_vector_bytes(comm, args),
 		.order = tti_op_order(args->op, args->type),
+		.algo = args->algo,
 	};
 	struct tti_tune_time time;
 

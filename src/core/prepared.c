@@ -57,7 +57,8 @@ static bool is_in_place(const struct tti_args *args)
 	return args->coll == TUTTI_ALL_TO_ALL && args->send == args->recv;
 }
 
-static inline struct tti_prepared_key key_of(const struct tti_args *args, tutti_op op)
+static inline struct tti_prepared_key key_of(const struct tti_args *args, tutti_op op,
+					     const char *algo)
 {
 	struct tti_args with = *args;
 
@@ -65,6 +66,7 @@ static inline struct tti_prepared_key key_of(const struct tti_args *args, tutti_
 	return (struct tti_prepared_key){
 		.what = tti_args_shape(&with) | (is_in_place(args) ? IN_PLACE : 0),
 		.count = args->count,
+		.algo = algo,
 	};
 }
 
@@ -73,7 +75,8 @@ static struct tti_prepared *look_up(const struct tti_prepared_calls *calls,
 				    const struct tti_prepared_key *key)
 {
 	for (int i = 0; i < TTI_PREPARED_KEPT; i++)
-		if (calls->key[i].what == key->what && calls->key[i].count == key->count)
+		if (calls->key[i].what == key->what && calls->key[i].count == key->count &&
+		    calls->key[i].algo == key->algo)
 			return calls->call[i];
 	return NULL;
 }
@@ -103,7 +106,7 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 		return NULL;
 	if (comm->reproducible && tti_collective_takes_op(args->coll))
 		op = tutti_op_reproducible(op);
-	key = key_of(args, op);
+	key = key_of(args, op, atomic_load_explicit(&comm->call_algo, memory_order_relaxed));
 	call = look_up(comm->prepared, &key);
 	if (!call || !are_right(call, (uintptr_t)args->send, (uintptr_t)args->recv))
 		return NULL;
@@ -206,6 +209,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 		.in_place = is_in_place(args),
 		.nbytes = tti_vector_bytes(comm, args),
 		.order = tti_op_order(args->op, args->type),
+		.algo = args->algo,
 	};
 	const struct tti_choice_kept *found;
 	struct tti_cut cut;
@@ -222,7 +226,7 @@ static tutti_status prepare_collective(struct tti_comm *comm, const struct tti_a
 	call->choice = found->hash;
 	cut = found->choice.cut;
 	need.uneven = args->coll == TUTTI_REDUCE_SCATTER_V;
-	if (tti_memory_may_serve(comm, args->coll, need.nbytes))
+	if (tti_memory_may_serve(comm, args, need.nbytes))
 		TTI_TRY(prepare_memory(comm, &need, call));
 	call->cut = tti_program_cut(call->slice, cut, reach_of(call));
 	call->choice = tti_hash_combine(call->choice, call->cut);
@@ -296,7 +300,7 @@ tutti_status tti_prepared_get(struct tti_comm *comm, const struct tti_args *args
 			      struct tti_prepared **out)
 {
 	struct tti_prepared_calls *calls = calls_of(comm);
-	const struct tti_prepared_key key = key_of(args, args->op);
+	const struct tti_prepared_key key = key_of(args, args->op, args->algo);
 	const int last = TTI_PREPARED_KEPT - 1;
 	struct tti_prepared *call;
 

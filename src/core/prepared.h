@@ -57,6 +57,7 @@ struct tti_prepared {
 struct tti_prepared_key {
 	uint64_t what;
 	size_t count;
+	const char *algo; /* of its arguments */
 };
 
 struct tti_prepared_calls {

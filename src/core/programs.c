@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "coll/pin.h"
 #include "core/comm.h"
 #include "core/tuning.h"
 #include "plan/tune.h"
@@ -31,6 +33,9 @@ void tti_programs_release(struct tti_comm *comm)
 		forget(&programs->kept.at[i]);
 	tti_vec_release(&programs->kept);
 	tti_vec_release(&programs->choices);
+	for (size_t i = 0; i < comm->algos.n; i++)
+		tti_free(comm->algos.at[i]);
+	tti_vec_release(&comm->algos);
 }
 
 struct tti_bound *tti_programs_find(struct tti_comm *comm, tutti_collective coll, const void *key,
@@ -155,10 +160,10 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 		[TTI_REACH_COPIED] = " of memory that the kernel copies",
 	};
 	const struct tti_choice_input input = input_of(comm, need, class, file);
-	struct tti_choice_kept kept = { .key = key };
+	struct tti_choice_kept kept = { .key = key, .algo = need->algo };
 	struct tti_choice *choice = &kept.choice;
 
-	TTI_TRY(tti_choose(&input, comm->algo, tti_params()->slice, choice));
+	TTI_TRY(tti_choose(&input, need->algo, tti_params()->slice, choice));
 	/* A row may be all there is, so each rank does a part of every row. */
 	if (choice->algo->needs_memory && need->uneven)
 		choice->cut.parts = 2;
@@ -211,7 +216,7 @@ tutti_status tti_programs_predict(const struct tti_comm *comm, const struct tti_
 		input_of(comm, need, size_class(need->nbytes), find_file(comm, need));
 	struct tti_choice choice;
 
-	TTI_TRY(tti_choose(&input, comm->algo, tti_params()->slice, &choice));
+	TTI_TRY(tti_choose(&input, need->algo, tti_params()->slice, &choice));
 	input.nbytes = need->nbytes;
 	input.machine = &machine;
 	if (tti_choice_predict(&input, choice.algo, out))
@@ -232,7 +237,8 @@ tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_ne
 	struct tti_program_key key;
 	size_t i = 0;
 
-	while (i < programs->choices.n && programs->choices.at[i].key != what)
+	while (i < programs->choices.n &&
+	       (programs->choices.at[i].key != what || programs->choices.at[i].algo != need->algo))
 		i++;
 	if (i == programs->choices.n)
 		TTI_TRY(choose(comm, need, class, file, what));
@@ -246,4 +252,63 @@ tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_ne
 	};
 	*out = tti_programs_find(comm, key.algo->coll, &key, sizeof(key));
 	return *out ? TUTTI_OK : build(comm, &key, out);
+}
+
+/* -- Algorithms for some calls -------------------------------------------------------- */
+
+/* The one text of all that are alike, which lives as long as the communicator; NULL: out of memory. Under
+ * the lock. */
+static const char *text_of(struct tti_comm *comm, const char *algo)
+{
+	char *text;
+
+	if (comm->algo && strcmp(comm->algo, algo) == 0)
+		return comm->algo;
+	for (size_t i = 0; i < comm->algos.n; i++)
+		if (strcmp(comm->algos.at[i], algo) == 0)
+			return comm->algos.at[i];
+	text = tti_strdup(algo);
+	if (text && !tti_vec_push(&comm->algos, text)) {
+		tti_free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+static tutti_status set_algorithm(struct tti_comm *comm, const char *algo)
+{
+	const char *text = comm->algo;
+	struct tti_pin pin;
+
+	TTI_TRY(tti_comm_usable(comm));
+	/* The whole text is looked at, whatever the collective. */
+	if (algo && tti_pin_read(algo, TUTTI_BARRIER, 0, comm->tuning.files, &pin) != TUTTI_OK) {
+		char why[TTI_ERROR_TEXT];
+
+		(void)snprintf(why, sizeof(why), "%s", tti_error_text());
+		return tti_fail_quiet(TUTTI_EINVAL,
+				      "tutti_comm_set_algorithm(), by the rules of %s", why);
+	}
+	if (algo && *algo) {
+		pthread_mutex_lock(&comm->lock);
+		text = text_of(comm, algo);
+		pthread_mutex_unlock(&comm->lock);
+		if (!text)
+			return tti_fail(TUTTI_ENOMEM, "tutti_comm_set_algorithm(): out of memory");
+	} else if (algo) {
+		text = NULL;
+	}
+	atomic_store(&comm->call_algo, text);
+	return TUTTI_OK;
+}
+
+tutti_status tutti_comm_set_algorithm(tutti_comm_t handle, const char *algo)
+{
+	struct tti_comm *comm;
+	tutti_status st;
+
+	TTI_TRY(tti_handle_enter(handle, &comm));
+	st = tti_comm_note(comm, set_algorithm(comm, algo));
+	tti_handle_leave(handle);
+	return st;
 }

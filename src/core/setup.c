@@ -523,6 +523,7 @@ tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
 
 	comm->boot = boot;
 	comm->algo = algo ? tti_strdup(algo) : NULL;
+	atomic_store(&comm->call_algo, comm->algo);
 	comm->transports = tti_strdup(names);
 	if ((algo && !comm->algo) || !comm->transports)
 		return tti_fail(TUTTI_ENOMEM, "settings: out of memory");

@@ -76,7 +76,7 @@ says out '"op":"sum".*"wrong":0.*"algorithm":"direct".*,"reproducible":true\}$'
 expect 0 "$TUTTI" perf reduce_scatter -n 3 -b 1M -e 1M -i 5 --reproducible
 says out '^# Reductions are reproducible$'
 expect 1 env TUTTI_ALGO=all_reduce:ring "$TUTTI" perf all_reduce -n 2 -e 64 -b 64 --reproducible
-says err 'TUTTI_ALGO leaves no algorithm for all_reduce of 2 ranks that reduces in the order'
+says err 'leaves no algorithm for all_reduce of 2 ranks that reduces in the order'
 ok "reproducible reductions"
 
 expect 0 "$TUTTI" perf all_reduce -n 3 -b 100 -e 100 -d all -o all -i 1 -w 0
