@@ -97,9 +97,14 @@ ncclResult_t tti_nccl_comm_abort(ncclComm_t comm);
 ncclResult_t tti_nccl_config_read(const ncclConfig_t *config, ncclConfig_t *out);
 /* What Tutti takes of it. Strings stay the caller's. */
 void tti_nccl_config_use(const ncclConfig_t *config, tutti_config *out);
-/* Settings of a call, of which none can be followed but that an event is recorded. */
+/* Settings of a call, of which none can be followed but its algorithms and that an event is recorded. */
 ncclResult_t tti_nccl_call_config_check(ncclComm_t comm, const ncclCollConfig_t *config,
 					cudaStream_t stream);
+#define TTI_NCCL_ALGORITHMS 160
+/* The algorithms that the settings name and Tutti has for `coll`, as tutti_comm_set_algorithm() takes them;
+ * "": whichever is best. It uses that function, and leaves the communicator as it was configured. */
+ncclResult_t tti_nccl_call_algorithms(ncclComm_t comm, const ncclCollConfig_t *config,
+				      tutti_collective coll, char out[TTI_NCCL_ALGORITHMS]);
 
 /* The value of a variable of the environment; NULL: it is not set, or empty. */
 const char *tti_nccl_variable(const char *name);

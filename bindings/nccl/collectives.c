@@ -44,11 +44,11 @@ struct call {
 	ncclComm_t comm;
 	cudaStream_t stream;
 	const ncclCollConfig_t *config;
+	char algorithms[TTI_NCCL_ALGORITHMS]; /* "": whichever is best */
 };
 
-static tutti_status submit(const void *work, tutti_stream_t stream)
+static tutti_status submit_as_set(const struct call *call, tutti_stream_t stream)
 {
-	const struct call *const call = work;
 	const tutti_type type = (tutti_type)call->type;
 	const tutti_op op = (tutti_op)call->op;
 	const tutti_comm_t comm = call->comm->comm;
@@ -81,6 +81,22 @@ static tutti_status submit(const void *work, tutti_stream_t stream)
 	}
 	return call->recv ? tutti_recv(call->recv, call->count, type, call->root, comm, stream)
 			  : tutti_send(call->send, call->count, type, call->root, comm, stream);
+}
+
+static tutti_status submit(const void *work, tutti_stream_t stream)
+{
+	const struct call *const call = work;
+	const tutti_comm_t comm = call->comm->comm;
+	tutti_status st;
+
+	if (!*call->algorithms)
+		return submit_as_set(call, stream);
+	st = tutti_comm_set_algorithm(comm, call->algorithms);
+	if (st != TUTTI_OK)
+		return st;
+	st = submit_as_set(call, stream);
+	(void)!tutti_comm_set_algorithm(comm, NULL); /* it cannot fail where the other did not */
+	return st;
 }
 
 /* An event that is recorded behind the call. */
@@ -155,6 +171,9 @@ static ncclResult_t make_call(const struct call *call)
 		result = tti_nccl_check_op(call->comm, call->op);
 	if (result == ncclSuccess)
 		result = tti_nccl_call_config_check(call->comm, call->config, call->stream);
+	if (result == ncclSuccess)
+		result = tti_nccl_call_algorithms(call->comm, call->config, call->coll,
+						  reached.algorithms);
 	if (result == ncclSuccess && tti_nccl_has_gpus())
 		result = look_at_buffers(call);
 	reached.send = tti_nccl_reach(call->send);
@@ -174,7 +193,7 @@ ncclResult_t pncclAllReduceConfig(const void *send, void *recv, size_t count, nc
 				  const ncclCollConfig_t *config)
 {
 	return make_call(&(struct call){ TUTTI_ALL_REDUCE, send, recv, count, type, op, 0, comm,
-					 stream, config });
+					 stream, config, "" });
 }
 ALSO_NAMED(ncclAllReduceConfig);
 
@@ -190,7 +209,7 @@ ncclResult_t pncclBroadcastConfig(const void *send, void *recv, size_t count, nc
 				  const ncclCollConfig_t *config)
 {
 	return make_call(&(struct call){ TUTTI_BROADCAST, send, recv, count, type, ncclSum, root,
-					 comm, stream, config });
+					 comm, stream, config, "" });
 }
 ALSO_NAMED(ncclBroadcastConfig);
 
@@ -213,7 +232,7 @@ ncclResult_t pncclReduceConfig(const void *send, void *recv, size_t count, ncclD
 			       const ncclCollConfig_t *config)
 {
 	return make_call(&(struct call){ TUTTI_REDUCE, send, recv, count, type, op, root, comm,
-					 stream, config });
+					 stream, config, "" });
 }
 ALSO_NAMED(ncclReduceConfig);
 
@@ -229,7 +248,7 @@ ncclResult_t pncclAllGatherConfig(const void *send, void *recv, size_t count, nc
 				  const ncclCollConfig_t *config)
 {
 	return make_call(&(struct call){ TUTTI_ALL_GATHER, send, recv, count, type, ncclSum, 0,
-					 comm, stream, config });
+					 comm, stream, config, "" });
 }
 ALSO_NAMED(ncclAllGatherConfig);
 
@@ -245,7 +264,7 @@ ncclResult_t pncclReduceScatterConfig(const void *send, void *recv, size_t count
 				      cudaStream_t stream, const ncclCollConfig_t *config)
 {
 	return make_call(&(struct call){ TUTTI_REDUCE_SCATTER, send, recv, count, type, op, 0, comm,
-					 stream, config });
+					 stream, config, "" });
 }
 ALSO_NAMED(ncclReduceScatterConfig);
 
@@ -261,7 +280,7 @@ ncclResult_t pncclAlltoAllConfig(const void *send, void *recv, size_t count, ncc
 				 const ncclCollConfig_t *config)
 {
 	return make_call(&(struct call){ TUTTI_ALL_TO_ALL, send, recv, count, type, ncclSum, 0,
-					 comm, stream, config });
+					 comm, stream, config, "" });
 }
 ALSO_NAMED(ncclAlltoAllConfig);
 
@@ -277,7 +296,7 @@ ncclResult_t pncclGatherConfig(const void *send, void *recv, size_t count, ncclD
 			       const ncclCollConfig_t *config)
 {
 	return make_call(&(struct call){ TUTTI_GATHER, send, recv, count, type, ncclSum, root, comm,
-					 stream, config });
+					 stream, config, "" });
 }
 ALSO_NAMED(ncclGatherConfig);
 
@@ -293,7 +312,7 @@ ncclResult_t pncclScatterConfig(const void *send, void *recv, size_t count, nccl
 				const ncclCollConfig_t *config)
 {
 	return make_call(&(struct call){ TUTTI_SCATTER, send, recv, count, type, ncclSum, root,
-					 comm, stream, config });
+					 comm, stream, config, "" });
 }
 ALSO_NAMED(ncclScatterConfig);
 
@@ -313,7 +332,7 @@ ncclResult_t pncclSend(const void *send, size_t count, ncclDataType_t type, int 
 		       ncclComm_t comm, cudaStream_t stream)
 {
 	return make_call(&(struct call){ TUTTI_SEND_RECV, send, NULL, count, type, ncclSum, peer,
-					 comm, stream, NULL });
+					 comm, stream, NULL, "" });
 }
 ALSO_NAMED(ncclSend);
 
@@ -324,7 +343,7 @@ ncclResult_t pncclRecv(void *recv, size_t count, ncclDataType_t type, int peer, 
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "a receive of %zu elements goes to NULL", count);
 	return make_call(&(struct call){ TUTTI_SEND_RECV, NULL, recv ? recv : &nowhere, count, type,
-					 ncclSum, peer, comm, stream, NULL });
+					 ncclSum, peer, comm, stream, NULL, "" });
 }
 ALSO_NAMED(ncclRecv);
 

@@ -2,7 +2,9 @@
 /* Settings of communicators, as each release of NCCL had them, and of calls. */
 #include "binding.h"
 
+#include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -186,15 +188,91 @@ ncclResult_t tti_nccl_call_config_check(ncclComm_t comm, const ncclCollConfig_t 
 				     "the config of a call has option %d of vendor %d: there are "
 				     "no such options here",
 				     config->ext->key.optionId, config->ext->key.vendorId);
-	if (config->algSelection && config->forceAlgSelection)
-		return tti_nccl_fail(comm, ncclInvalidUsage,
-				     "a call cannot choose its algorithm, \"%s\": set TUTTI_ALGO "
-				     "for the communicator, or forceAlgSelection 0",
-				     config->algSelection);
+	if (config->forceAlgSelection != 0 && config->forceAlgSelection != 1)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "the config of a call has forceAlgSelection %d: 0 or 1",
+				     config->forceAlgSelection);
 	if (config->launchCompletionEvent && !tti_nccl_has_runtime())
 		return tti_nccl_fail(comm, ncclInvalidArgument,
 				     "an event on stream %p needs a CUDA runtime: "
 				     "cudaEventRecord() is not in this process",
 				     (void *)stream);
+	return ncclSuccess;
+}
+
+/* -- Algorithms of a call ------------------------------------------------------------------ */
+
+/* What a word of NCCL's is here: RING, or RING_LL, as there are no protocols. Others are looked for as they
+ * are, so that those that only Tutti has can be named. False: too long for a name. */
+static bool take_word(const char *word, size_t len, char *out, size_t size)
+{
+	static const struct {
+		const char *nccl, *tutti;
+	} names[] = { { "ring", "ring" }, { "tree", "double_tree" } };
+	static const char *const protocols[] = { "_ll", "_ll128", "_simple" };
+
+	if (len >= size)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		out[i] = (char)tolower((unsigned char)word[i]);
+	out[len] = '\0';
+	for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
+		char *tail = strrchr(out, '_');
+
+		if (tail && !strcmp(tail, protocols[i]))
+			*tail = '\0';
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(out, names[i].nccl))
+			(void)snprintf(out, size, "%s", names[i].tutti);
+	return true;
+}
+
+/* Adds a name to out, if the collective has it. */
+static tutti_status add_name(ncclComm_t comm, const char *coll, const char *name,
+			     char out[TTI_NCCL_ALGORITHMS])
+{
+	char text[TTI_NCCL_ALGORITHMS];
+	const char *sign = *out ? "," : ":";
+	const int len = snprintf(text, sizeof(text), "%s%s%s", *out ? out : coll, sign, name);
+	tutti_status st;
+
+	if (len >= (int)sizeof(text))
+		return TUTTI_EINVAL;
+	st = tutti_comm_set_algorithm(comm->comm, text);
+	if (st == TUTTI_OK)
+		memcpy(out, text, (size_t)len + 1);
+	return st;
+}
+
+ncclResult_t tti_nccl_call_algorithms(ncclComm_t comm, const ncclCollConfig_t *config,
+				      tutti_collective coll, char out[TTI_NCCL_ALGORITHMS])
+{
+	const char *at = config ? config->algSelection : NULL;
+	const char *name = tutti_collective_name(coll);
+	tutti_status st = TUTTI_OK;
+
+	*out = '\0';
+	if (!at || !*at)
+		return ncclSuccess;
+	while (*at && (st == TUTTI_OK || st == TUTTI_EINVAL)) {
+		const size_t len = strcspn(at, ", ");
+		char word[64];
+
+		if (len > 0 && take_word(at, len, word, sizeof(word)))
+			st = add_name(comm, name, word, out);
+		at += len + (at[len] != '\0');
+	}
+	if (st == TUTTI_OK || st == TUTTI_EINVAL)
+		st = tutti_comm_set_algorithm(comm->comm, NULL);
+	if (st != TUTTI_OK)
+		return tti_nccl_report(comm, st);
+	if (!*out && config->forceAlgSelection)
+		return tti_nccl_fail(
+			comm, ncclInvalidUsage,
+			"algSelection \"%s\" names no algorithm that %s has here: name "
+			"another, as RING or TREE (`tutti show %s` lists them), or set "
+			"forceAlgSelection to 0",
+			config->algSelection, name, name);
 	return ncclSuccess;
 }

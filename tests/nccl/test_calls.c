@@ -67,11 +67,47 @@ static void wrong_arguments(ncclComm_t comm, int rank, int n, void *arg)
 	CHECK_REFUSED(ncclAllReduceConfig(in, out, 1, ncclFloat32, ncclSum, comm, NULL, &config),
 		      ncclInvalidArgument);
 	config.launchCompletionEvent = NULL;
-	config.algSelection = "RING";
+	config.algSelection = "NVLS,COLLNET_CHAIN";
 	CHECK_REFUSED(ncclAllReduceConfig(in, out, 1, ncclFloat32, ncclSum, comm, NULL, &config),
 		      ncclInvalidUsage);
+	CHECK(strstr(ncclGetLastError(comm), "\"NVLS,COLLNET_CHAIN\""));
+	config.algSelection = "TREE"; /* of reductions */
+	CHECK_REFUSED(ncclAllGatherConfig(in, out, 1, ncclFloat32, comm, NULL, &config),
+		      ncclInvalidUsage);
 	config.forceAlgSelection = 0;
-	CHECK_OK(ncclAllReduceConfig(in, out, 1, ncclFloat32, ncclSum, comm, NULL, &config));
+	CHECK_OK(ncclAllGatherConfig(in, out, 1, ncclFloat32, comm, NULL, &config));
+	config.forceAlgSelection = 2;
+	CHECK_REFUSED(ncclAllReduceConfig(in, out, 1, ncclFloat32, ncclSum, comm, NULL, &config),
+		      ncclInvalidArgument);
+}
+
+/* By the algorithms that a config names; the ranks that name others are told. */
+static void algorithms(ncclComm_t comm, int rank, int n, void *arg)
+{
+	static const char *const names[] = {
+		"RING", "tree",        "NVLS,Tree_LL128", "RING_SIMPLE", "recursive_doubling",
+		"",     "direct, ring"
+	};
+	ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+	float in[4], out[4];
+	ncclResult_t result;
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (int k = 0; k < 4; k++)
+			in[k] = (float)(rank + k);
+		config.algSelection = names[i];
+		CHECK_OK(
+			ncclAllReduceConfig(in, out, 4, ncclFloat32, ncclSum, comm, NULL, &config));
+		for (int k = 0; k < 4; k++)
+			CHECK(out[k] == (float)(n * (n - 1) / 2 + n * k));
+	}
+	if (n < 3)
+		return;
+	config.algSelection = rank == 1 ? "RING" : "TREE";
+	result = ncclAllReduceConfig(in, out, 4, ncclFloat32, ncclSum, comm, NULL, &config);
+	CHECK(result == ncclInvalidUsage);
+	CHECK(strstr(ncclGetLastError(comm), "in different ways"));
 }
 
 /* Ranks that call different things are told, and the communicator is lost. */
@@ -305,6 +341,8 @@ static void what_is_wrong_is_said(void **state)
 	(void)state;
 	assert_int_equal(ranks_run(2, wrong_arguments, NULL), 0);
 	assert_int_equal(ranks_run(2, mismatch, NULL), 0);
+	assert_int_equal(ranks_run(4, algorithms, NULL), 0);
+	assert_int_equal(ranks_run(1, algorithms, NULL), 0);
 }
 
 static void groups_and_transfers(void **state)
