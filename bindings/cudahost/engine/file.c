@@ -68,7 +68,10 @@ static int open_memfd(enum tti_cuda_file_kind kind, int device)
 	int fd;
 
 	(void)snprintf(name, sizeof(name), TTI_CUDA_FILE_NAME "%s%d",
-		       kind == TTI_CUDA_FILE_DEVICE ? "device" : "piece", device);
+		       kind == TTI_CUDA_FILE_DEVICE  ? "device"
+		       : kind == TTI_CUDA_FILE_PIECE ? "piece"
+						     : "event",
+		       device);
 	fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
 		fd = memfd_create(name, flags);
@@ -167,8 +170,9 @@ int tti_cuda_file_read(int fd, enum tti_cuda_file_kind kind, struct tti_cuda_fil
 			"file descriptor %d (%lld bytes) is not %s of this library: it comes from "
 			"something else, or from another version",
 			fd, (long long)stat.st_size,
-			kind == TTI_CUDA_FILE_PIECE ? "an exported piece of memory"
-						    : "the memory of a device");
+			kind == TTI_CUDA_FILE_DEVICE  ? "the memory of a device"
+			: kind == TTI_CUDA_FILE_PIECE ? "an exported piece of memory"
+						      : "an event");
 	*out = (struct tti_cuda_file){ .fd = fd,
 				       .inode = stat.st_ino,
 				       .volume = stat.st_dev,

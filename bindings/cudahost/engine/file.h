@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files in memory (memfd) that hold memory of devices, so that other processes can map it.
+/* Files in memory (memfd) that hold memory or an event of devices, so that other processes can map it.
  *
  * A file has its content, then a table of what is exported (devices alone), then a trailer that
  * says what it is. Its size can change no more, so no mapping of it faults.
@@ -21,6 +21,7 @@
 enum tti_cuda_file_kind {
 	TTI_CUDA_FILE_DEVICE = 1, /* all memory of one device of a process */
 	TTI_CUDA_FILE_PIECE = 2,
+	TTI_CUDA_FILE_EVENT = 3, /* what processes know of an event */
 };
 
 struct tti_cuda_file {

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/named.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/device.h"
+#include "engine/process.h"
+
+/* What handles are of, in texts, and what they begin with. */
+static const struct {
+	const char *noun;
+	uint32_t magic;
+} kinds[] = {
+	[TTI_CUDA_FILE_DEVICE] = { "memory", 0x31495454u },
+	[TTI_CUDA_FILE_EVENT] = { "event", 0x31455454u },
+};
+
+static uint32_t check_of(const struct tti_cuda_named *named)
+{
+	const size_t from = offsetof(struct tti_cuda_named, pid);
+
+	return tti_cuda_process_hash(TTI_CUDA_HASH_BEGIN, (const char *)named + from,
+				     sizeof(*named) - from);
+}
+
+/* -- Out ---------------------------------------------------------------------------------- */
+
+int tti_cuda_named_make(enum tti_cuda_file_kind kind, const struct tti_cuda_file *file,
+			struct tti_cuda_named *out)
+{
+	const int error = tti_cuda_file_check(file);
+
+	if (error)
+		return error;
+	*out = (struct tti_cuda_named){ .magic = kinds[kind].magic,
+					.pid = (int32_t)getpid(),
+					.fd = file->fd,
+					.inode = file->inode,
+					.device = file->device };
+	out->start = tti_cuda_process_start(out->pid);
+	out->space = tti_cuda_process_space();
+	if (out->start && out->space)
+		return 0;
+	return tti_cuda_fail(TTI_CUDA_ESYS,
+			     "handle: /proc, which other processes need to find this %s, "
+			     "cannot be read: %s",
+			     kinds[kind].noun, strerror(errno));
+}
+
+void tti_cuda_named_write(struct tti_cuda_named *named, uint8_t out[64])
+{
+	named->check = check_of(named);
+	memcpy(out, named, sizeof(*named));
+}
+
+/* -- In ----------------------------------------------------------------------------------- */
+
+int tti_cuda_named_read(enum tti_cuda_file_kind kind, const uint8_t bytes[64],
+			struct tti_cuda_named *out)
+{
+	const char *const noun = kinds[kind].noun;
+	const uint32_t space = tti_cuda_process_space();
+
+	memcpy(out, bytes, sizeof(*out));
+	if (out->magic != kinds[kind].magic || out->check != check_of(out))
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "handle: these 64 bytes are no handle of %s, or were "
+				     "changed on their way",
+				     noun);
+	if (!space)
+		return tti_cuda_fail(TTI_CUDA_ESYS,
+				     "handle: /proc, by which %s of other processes is found, "
+				     "cannot be read: %s",
+				     noun, strerror(errno));
+	if (out->space != space)
+		return tti_cuda_fail(
+			TTI_CUDA_EHANDLE,
+			"handle: process %d, which made it, runs on another host or in another "
+			"container: processes that share need one PID namespace (docker run --pid)",
+			out->pid);
+	if (out->pid == (int32_t)getpid())
+		return tti_cuda_fail(TTI_CUDA_ECONTEXT,
+				     "handle: this process made it, and has the %s already", noun);
+	return 0;
+}
+
+static int check_process(const struct tti_cuda_named *named)
+{
+	const uint64_t start = tti_cuda_process_start(named->pid);
+
+	if (start == named->start)
+		return 0;
+	if (start)
+		return tti_cuda_fail(
+			TTI_CUDA_EHANDLE,
+			"handle: the process that made it has ended; another one has its "
+			"number, %d, now",
+			named->pid);
+	return tti_cuda_fail(TTI_CUDA_EHANDLE,
+			     "handle: process %d, which made it, has ended, or /proc hides it (%s)",
+			     named->pid, strerror(errno));
+}
+
+static int fail_open(const struct tti_cuda_named *named, const char *noun, const char *path)
+{
+	if (errno == EACCES || errno == EPERM)
+		return tti_cuda_fail(
+			TTI_CUDA_EPOOL,
+			"handle: %s cannot be opened: %s. Process %d belongs to another user, or "
+			"must not be looked into (PR_SET_DUMPABLE, a security module): run both as "
+			"one user, or with CAP_SYS_PTRACE",
+			path, strerror(errno), named->pid);
+	if (errno == ENOENT || errno == ESRCH)
+		return tti_cuda_fail(TTI_CUDA_EHANDLE,
+				     "handle: process %d, which made it, has ended or closed the "
+				     "%s (%s)",
+				     named->pid, noun, path);
+	return tti_cuda_fail(TTI_CUDA_ESYS, "handle: %s cannot be opened: %s%s", path,
+			     strerror(errno),
+			     errno == EMFILE ? ". Raise the limit on open files (ulimit -n)" : "");
+}
+
+/* Only what is named like ours is opened: opening a device or a FIFO may do something. */
+int tti_cuda_named_open(enum tti_cuda_file_kind kind, const struct tti_cuda_named *named,
+			struct tti_cuda_file *out)
+{
+	static const char wanted[] = "/memfd:" TTI_CUDA_FILE_NAME;
+	const char *const noun = kinds[kind].noun;
+	char path[64];
+	char target[128] = "";
+	int error = check_process(named);
+	int fd;
+
+	if (error)
+		return error;
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", named->pid, named->fd);
+	if (readlink(path, target, sizeof(target) - 1) < 0)
+		return fail_open(named, noun, path);
+	if (strncmp(target, wanted, sizeof(wanted) - 1) != 0)
+		return tti_cuda_fail(TTI_CUDA_EHANDLE,
+				     "handle: %s is %s and not the %s any more: the process "
+				     "closed what it had not opened",
+				     path, target, noun);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return fail_open(named, noun, path);
+	if (!tti_cuda_file_read(fd, kind, out) && out->inode == named->inode &&
+	    out->device == named->device)
+		return 0;
+	close(fd);
+	return tti_cuda_fail(TTI_CUDA_EHANDLE, "handle: %s is not the %s of device %d any more",
+			     path, noun, named->device);
+}
