@@ -54,6 +54,9 @@ typedef struct CUuuid_st {
 typedef struct CUipcMemHandle_st {
 	char reserved[64];
 } CUipcMemHandle;
+typedef struct CUipcEventHandle_st {
+	char reserved[64];
+} CUipcEventHandle;
 
 typedef void (*CUhostFn)(void *user);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *user);

@@ -2,6 +2,8 @@
 /* Events. */
 #include "engine/event.h"
 
+#include <string.h>
+
 #include "driver/driver.h"
 
 static struct tti_cuda_event *event_of(CUevent handle)
@@ -49,6 +51,36 @@ CUresult cuEventDestroy_v2(CUevent event)
 CUresult cuEventDestroy(CUevent event)
 {
 	return cuEventDestroy_v2(event);
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent event)
+{
+	uint8_t handle[sizeof(out->reserved)];
+	int bad = begin(event, __func__);
+
+	if (!bad)
+		bad = tti_driver_need(out, __func__);
+	if (!bad)
+		bad = tti_cuda_event_get_handle(event_of(event), handle);
+	if (!bad)
+		memcpy(out->reserved, handle, sizeof(handle));
+	return tti_driver_result(bad);
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
+{
+	struct tti_cuda_event *event;
+	uint8_t bytes[sizeof(handle.reserved)];
+	int bad = tti_driver_begin_context(NULL);
+
+	if (!bad)
+		bad = tti_driver_need(out, __func__);
+	memcpy(bytes, handle.reserved, sizeof(bytes));
+	if (!bad)
+		bad = tti_cuda_event_open_handle(bytes, &event);
+	if (!bad)
+		*out = (CUevent)event;
+	return tti_driver_result(bad);
 }
 
 CUresult cuEventQuery(CUevent event)

@@ -14,6 +14,7 @@
 
 #include "engine/graph.h"
 #include "engine/internal.h"
+#include "engine/shared_event.h"
 
 #define FLAGS (1u | TTI_CUDA_EVENT_NO_TIMING | TTI_CUDA_EVENT_IPC)
 
@@ -35,8 +36,9 @@ struct tti_cuda_event {
 	_Atomic uint32_t holds;
 	unsigned flags;
 	int device;
+	struct tti_cuda_shared_event *shared; /* NULL: this process has it for itself */
 	pthread_mutex_t lock;
-	struct recorded last; /* under the lock */
+	struct recorded last; /* under the lock; of one that is shared only that it was recorded */
 };
 
 /* -- Times ---------------------------------------------------------------------------------- */
@@ -126,13 +128,40 @@ static void let_go(void *arg)
 	if (atomic_fetch_sub(&event->holds, 1) != 1)
 		return;
 	recorded_release(&event->last);
+	tti_cuda_shared_event_release(event->shared);
 	pthread_mutex_destroy(&event->lock);
 	free(event);
 }
 
+/* Takes `shared` over. */
+static int make(unsigned flags, int device, struct tti_cuda_shared_event *shared,
+		struct tti_cuda_event **out)
+{
+	struct tti_cuda_event *const event = calloc(1, sizeof(*event));
+	int error;
+
+	if (!event) {
+		tti_cuda_shared_event_release(shared);
+		return tti_cuda_fail(TTI_CUDA_ENOMEM, "out of memory: %zu bytes for an event",
+				     sizeof(*event));
+	}
+	atomic_init(&event->holds, 1);
+	event->flags = flags;
+	event->device = device;
+	event->shared = shared;
+	event->last.is_recorded = shared;
+	pthread_mutex_init(&event->lock, NULL);
+	error = tti_cuda_handle_add(TTI_CUDA_HANDLE_EVENT, event);
+	if (error)
+		let_go(event);
+	else
+		*out = event;
+	return error;
+}
+
 int tti_cuda_event_create(unsigned flags, struct tti_cuda_event **out)
 {
-	struct tti_cuda_event *event;
+	struct tti_cuda_shared_event *shared = NULL;
 	int error = tti_cuda_begin();
 
 	if (!error)
@@ -147,20 +176,9 @@ int tti_cuda_event_create(unsigned flags, struct tti_cuda_event **out)
 				     "an event for other processes has no timing: add %#x to flags "
 				     "%#x",
 				     TTI_CUDA_EVENT_NO_TIMING, flags);
-	event = calloc(1, sizeof(*event));
-	if (!event)
-		return tti_cuda_fail(TTI_CUDA_ENOMEM, "out of memory: %zu bytes for an event",
-				     sizeof(*event));
-	atomic_init(&event->holds, 1);
-	event->flags = flags;
-	event->device = tti_cuda_device_current();
-	pthread_mutex_init(&event->lock, NULL);
-	error = tti_cuda_handle_add(TTI_CUDA_HANDLE_EVENT, event);
-	if (error)
-		let_go(event);
-	else
-		*out = event;
-	return error;
+	if (flags & TTI_CUDA_EVENT_IPC)
+		error = tti_cuda_shared_event_create(tti_cuda_device_current(), &shared);
+	return error ? error : make(flags, tti_cuda_device_current(), shared, out);
 }
 
 static int check(const struct tti_cuda_event *event, const char *what)
@@ -179,6 +197,39 @@ int tti_cuda_event_destroy(struct tti_cuda_event *event)
 				     "event %p is destroyed by two threads at once", (void *)event);
 	let_go(event);
 	return 0;
+}
+
+/* -- Other processes ------------------------------------------------------------------------ */
+
+int tti_cuda_event_get_handle(struct tti_cuda_event *event, uint8_t out[64])
+{
+	const int error = check(event, "a handle of an event is asked for");
+
+	if (error)
+		return error;
+	if (!event->shared)
+		return tti_cuda_fail(TTI_CUDA_EINVAL,
+				     "handle: the event has flags %#x: create it with %#x "
+				     "(cudaEventInterprocess | cudaEventDisableTiming)",
+				     event->flags, TTI_CUDA_EVENT_IPC | TTI_CUDA_EVENT_NO_TIMING);
+	return tti_cuda_shared_event_get_handle(event->shared, out);
+}
+
+int tti_cuda_event_open_handle(const uint8_t handle[64], struct tti_cuda_event **out)
+{
+	struct tti_cuda_shared_event *shared;
+	int error = tti_cuda_begin();
+	int device;
+
+	if (!error)
+		error = tti_cuda_device_check(tti_cuda_device_current());
+	if (!error)
+		error = tti_cuda_shared_event_open(handle, &shared, &device);
+	if (error)
+		return error;
+	if (device >= tti_cuda_device_count())
+		device = tti_cuda_device_current();
+	return make(TTI_CUDA_EVENT_IPC | TTI_CUDA_EVENT_NO_TIMING, device, shared, out);
 }
 
 /* -- Recording ------------------------------------------------------------------------------ */
@@ -221,6 +272,8 @@ int tti_cuda_event_record(struct tti_cuda_event *event, struct tti_cuda_stream *
 				     "create the event while device %d is current",
 				     event->device, tti_cuda_stream_device(stream),
 				     tti_cuda_stream_device(stream));
+	if (event->shared)
+		return tti_cuda_shared_event_record(event->shared, stream);
 	error = tti_cuda_capture_moment_take(stream, &recorded.captured);
 	if (error)
 		return error;
@@ -247,7 +300,10 @@ int tti_cuda_event_await(struct tti_cuda_event *event, struct tti_cuda_stream *s
 {
 	const int error = check(event, "a stream waits for an event");
 
-	return error ? error : await(event, stream);
+	if (error)
+		return error;
+	return event->shared ? tti_cuda_shared_event_await(event->shared, stream)
+			     : await(event, stream);
 }
 
 /* -- Asking --------------------------------------------------------------------------------- */
@@ -278,6 +334,12 @@ static int failure(const struct recorded *recorded)
 	return stream ? tti_cuda_device_failure(tti_cuda_stream_device(stream)) : 0;
 }
 
+/* What a query of a shared event, or a wait for it, comes to. */
+static int past_shared(const struct tti_cuda_event *event, int error)
+{
+	return error ? error : tti_cuda_device_failure(event->device);
+}
+
 int tti_cuda_event_query(struct tti_cuda_event *event)
 {
 	struct recorded last;
@@ -285,7 +347,10 @@ int tti_cuda_event_query(struct tti_cuda_event *event)
 
 	if (error)
 		return error;
-	error = tti_cuda_point_is_past(&last.point) ? failure(&last) : TTI_CUDA_ENOTREADY;
+	if (event->shared)
+		error = past_shared(event, tti_cuda_shared_event_query(event->shared));
+	else
+		error = tti_cuda_point_is_past(&last.point) ? failure(&last) : TTI_CUDA_ENOTREADY;
 	recorded_release(&last);
 	return error;
 }
@@ -299,9 +364,13 @@ int tti_cuda_event_synchronize(struct tti_cuda_event *event)
 		error = get_live(event, true, "cudaEventSynchronize()", &last);
 	if (error)
 		return error;
-	error = tti_cuda_point_wait(&last.point);
-	if (!error)
-		error = failure(&last);
+	if (event->shared) {
+		error = past_shared(event, tti_cuda_shared_event_synchronize(event->shared));
+	} else {
+		error = tti_cuda_point_wait(&last.point);
+		if (!error)
+			error = failure(&last);
+	}
 	recorded_release(&last);
 	return error;
 }
@@ -376,6 +445,10 @@ static int make_job(struct tti_cuda_event *event, int (*run)(void *), int kind,
 
 	if (error)
 		return error;
+	if (event->shared)
+		return tti_cuda_fail(TTI_CUDA_ENOTSUPPORTED,
+				     "a node of a graph has an event that processes share: "
+				     "record it behind the launch, or await it before");
 	atomic_fetch_add(&event->holds, 1);
 	*out = (struct tti_cuda_job){ .run = run, .drop = let_go, .arg = event, .kind = kind };
 	return 0;

@@ -16,6 +16,11 @@ struct tti_cuda_event;
 int tti_cuda_event_create(unsigned flags, struct tti_cuda_event **out);
 int tti_cuda_event_destroy(struct tti_cuda_event *event);
 
+/* For other processes, of one with TTI_CUDA_EVENT_IPC, which they open while this process has it: EINVAL for
+ * others. An event that is opened is destroyed like one that is created. */
+int tti_cuda_event_get_handle(struct tti_cuda_event *event, uint8_t out[64]);
+int tti_cuda_event_open_handle(const uint8_t handle[64], struct tti_cuda_event **out);
+
 /* In a stream that is captured: the event is a moment of the capture. */
 int tti_cuda_event_record(struct tti_cuda_event *event, struct tti_cuda_stream *stream);
 /* An event that was never recorded is past. One of a capture lets the stream join that capture. */

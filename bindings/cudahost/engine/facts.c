@@ -62,6 +62,7 @@ static const int attributes[] = {
 	[115] = 1,    /* pools */
 	[122] = 1,    /* streams write and await 64 bits */
 	[123] = 1,    /* and await "not or" */
+	[125] = 1,    /* events of several processes */
 	[131] = -1,   /* no memory node of its own */
 	[134] = -1,   /* near no memory node of the host */
 	[147] = 0,    /* the last */

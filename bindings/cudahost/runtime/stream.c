@@ -309,6 +309,20 @@ int tti_cudaEventDestroy(tti_cu_event event)
 	return tti_cuda_event_destroy(event);
 }
 
+int tti_cudaIpcGetEventHandle(struct tti_cu_ipc_handle *out, tti_cu_event event)
+{
+	if (!out)
+		return tti_cudart_null("cudaIpcGetEventHandle", "place for the handle");
+	return tti_cuda_event_get_handle(event, out->bytes);
+}
+
+int tti_cudaIpcOpenEventHandle(tti_cu_event *out, struct tti_cu_ipc_handle handle)
+{
+	if (!out)
+		return tti_cudart_null("cudaIpcOpenEventHandle", "place for the event");
+	return tti_cuda_event_open_handle(handle.bytes, out);
+}
+
 int tti_cudaEventRecord(bool per_thread, tti_cu_event event, tti_cu_stream handle)
 {
 	int error = 0;
