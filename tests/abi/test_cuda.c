@@ -110,6 +110,7 @@ static void pointers_have_the_same_layout(void **state)
 	FIELD(struct cudaPointerAttributes, hostPointer, struct tti_cu_pointer_attributes,
 	      host_pointer);
 	SIZE(cudaIpcMemHandle_t, struct tti_cu_ipc_handle);
+	SIZE(cudaIpcEventHandle_t, struct tti_cu_ipc_handle);
 	SIZE(struct cudaChannelFormatDesc, struct tti_cu_channel);
 	SIZE(dim3, struct tti_cu_dim3);
 }

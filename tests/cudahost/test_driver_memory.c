@@ -293,7 +293,9 @@ static void a_handle_is_not_for_its_own_process(void **state)
 {
 	const CUdeviceptr at = alloc(NBYTES);
 	CUipcMemHandle handle;
+	CUipcEventHandle of_event;
 	CUdeviceptr opened;
+	CUevent event, other;
 
 	(void)state;
 	is_good(cuIpcGetMemHandle(&handle, at));
@@ -302,6 +304,14 @@ static void a_handle_is_not_for_its_own_process(void **state)
 	assert_int_not_equal(cuIpcGetMemHandle(&handle, pointer(&handle)), CUDA_SUCCESS);
 	assert_int_not_equal(cuIpcCloseMemHandle(at), CUDA_SUCCESS);
 	is_good(cuMemFree_v2(at));
+	is_good(cuEventCreate(&event, 2));
+	assert_int_equal(cuIpcGetEventHandle(&of_event, event), CUDA_ERROR_INVALID_VALUE);
+	is_good(cuEventDestroy_v2(event));
+	is_good(cuEventCreate(&event, 6));
+	assert_int_equal(cuIpcGetEventHandle(NULL, event), CUDA_ERROR_INVALID_VALUE);
+	is_good(cuIpcGetEventHandle(&of_event, event));
+	assert_int_equal(cuIpcOpenEventHandle(&other, of_event), CUDA_ERROR_INVALID_CONTEXT);
+	is_good(cuEventDestroy_v2(event));
 }
 
 static void contexts_copy_to_each_other(void **state)

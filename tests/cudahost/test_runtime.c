@@ -508,6 +508,20 @@ static void an_event_is_past_behind_what_it_recorded(void **state)
 	assert_int_equal(cudaStreamDestroy(stream), 0);
 }
 
+static void a_handle_of_an_event_is_for_other_processes(void **state)
+{
+	struct tti_cu_ipc_handle handle;
+	tti_cu_event event, other;
+
+	(void)state;
+	assert_int_equal(cudaEventCreateWithFlags(&event, 4), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaEventCreateWithFlags(&event, 6), 0);
+	assert_int_equal(cudaIpcGetEventHandle(NULL, event), TTI_cudaErrorInvalidValue);
+	assert_int_equal(cudaIpcGetEventHandle(&handle, event), 0);
+	assert_int_equal(cudaIpcOpenEventHandle(&other, handle), TTI_cudaErrorDeviceUninitialized);
+	assert_int_equal(cudaEventDestroy(event), 0);
+}
+
 static void a_stream_that_is_gone_is_an_error(void **state)
 {
 	tti_cu_stream stream;
@@ -559,6 +573,7 @@ int main(void)
 		cmocka_unit_test(the_thread_has_a_null_stream_of_its_own),
 		cmocka_unit_test(a_copy_waits_for_what_is_queued),
 		cmocka_unit_test(an_event_is_past_behind_what_it_recorded),
+		cmocka_unit_test(a_handle_of_an_event_is_for_other_processes),
 		cmocka_unit_test(a_stream_that_is_gone_is_an_error),
 		cmocka_unit_test(versions_are_those_of_the_major),
 	};
