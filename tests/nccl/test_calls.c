@@ -15,10 +15,8 @@
 
 static void wrong_arguments(ncclComm_t comm, int rank, int n, void *arg)
 {
-	ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
-	ncclConfigExt_t ext = { NULL, { 1, 2 }, { 3 } };
-	const cudaStream_t stream = (cudaStream_t)(void *)&config;
 	float in[4] = { 0 }, out[4];
+	const cudaStream_t stream = (cudaStream_t)(void *)&in;
 	ncclRedOp_t op;
 
 	(void)arg;
@@ -51,6 +49,18 @@ static void wrong_arguments(ncclComm_t comm, int rank, int n, void *arg)
 	CHECK_REFUSED(ncclRedOpCreatePreMulSum(&op, in, ncclFloat32, 2, comm), ncclInvalidArgument);
 	CHECK_REFUSED(ncclRedOpDestroy(ncclSum, comm), ncclInvalidArgument);
 	CHECK_REFUSED(ncclRedOpDestroy(300, comm), ncclInvalidArgument);
+}
+
+/* Settings of a call. */
+static void wrong_settings(ncclComm_t comm, int rank, int n, void *arg)
+{
+	ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+	ncclConfigExt_t ext = { NULL, { 1, 2 }, { 3 } };
+	float in[4] = { 0 }, out[4];
+
+	(void)arg;
+	(void)rank;
+	(void)n;
 	config.magic = 3;
 	CHECK_REFUSED(ncclAllReduceConfig(in, out, 1, ncclFloat32, ncclSum, comm, NULL, &config),
 		      ncclInvalidArgument);
@@ -340,6 +350,7 @@ static void what_is_wrong_is_said(void **state)
 {
 	(void)state;
 	assert_int_equal(ranks_run(2, wrong_arguments, NULL), 0);
+	assert_int_equal(ranks_run(2, wrong_settings, NULL), 0);
 	assert_int_equal(ranks_run(2, mismatch, NULL), 0);
 	assert_int_equal(ranks_run(4, algorithms, NULL), 0);
 	assert_int_equal(ranks_run(1, algorithms, NULL), 0);
