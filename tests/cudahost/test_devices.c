@@ -108,6 +108,43 @@ static void the_environment_says_how_many_devices_and_bytes_there_are(void **sta
 	assert_string_equal(text, "0 devices of 1048576 bytes, set 100\n");
 }
 
+static void as_many_devices_as_ranks_that_a_launcher_started_here(void **state)
+{
+	static const struct {
+		const char *environment;
+		int ndevices;
+	} cases[] = {
+		{ "LOCAL_WORLD_SIZE=4", 4 },
+		{ "OMPI_COMM_WORLD_LOCAL_SIZE=3", 3 },
+		{ "MPI_LOCALNRANKS=2", 2 },
+		{ "MPI_LOCALNRANKS=1000", TTI_CUDA_DEVICES_MOST },
+		{ "LOCAL_WORLD_SIZE=none", 1 },
+		{ "LOCAL_WORLD_SIZE=0", 1 },
+		{ "SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=0", 4 },
+		{ "SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=1", 4 },
+		{ "SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=2", 3 },
+		{ "SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=3", 1 },
+		{ "SLURM_STEP_TASKS_PER_NODE='4(x,,' SLURM_NODEID=1", 1 },
+		{ "SLURM_STEP_TASKS_PER_NODE=5 SLURM_NODEID=0", 5 },
+		{ "SLURM_STEP_TASKS_PER_NODE=5", 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char with[256], text[2048], want[32];
+
+		/* What is asked for goes first. */
+		snprintf(with, sizeof(with), "TUTTI_CUDAHOST_GPUS= %s", cases[i].environment);
+		snprintf(want, sizeof(want), "%d devices ", cases[i].ndevices);
+		ask(with, text, sizeof(text));
+		if (!strstr(text, want))
+			fail_msg("%s: %s", with, text);
+		snprintf(with, sizeof(with), "TUTTI_CUDAHOST_GPUS=6 %s", cases[i].environment);
+		ask(with, text, sizeof(text));
+		assert_non_null(strstr(text, "6 devices "));
+	}
+}
+
 static void a_bad_variable_is_said_once_and_there_is_no_device(void **state)
 {
 	static const char *const bad[] = {
@@ -150,6 +187,7 @@ int main(int argc, char **argv)
 		TEST(a_device_that_is_not_there_is_an_error),
 		TEST(a_child_of_fork_gets_an_error_and_does_not_hang),
 		TEST(the_environment_says_how_many_devices_and_bytes_there_are),
+		TEST(as_many_devices_as_ranks_that_a_launcher_started_here),
 		TEST(a_bad_variable_is_said_once_and_there_is_no_device),
 		TEST(errors_are_logged_where_that_is_asked_for),
 #undef TEST

@@ -47,6 +47,49 @@ const char *tti_cuda_setting(const char *name)
 	return text && *text ? text : NULL;
 }
 
+/* Of Slurm's "4(x2),3", which is 4 on each of two nodes and 3 on the next; 0: it does not say. */
+static long ranks_of_node(const char *list, const char *node_text)
+{
+	char *end;
+	long node = node_text ? strtol(node_text, &end, 10) : -1;
+
+	while (list && node >= 0) {
+		const long nranks = strtol(list, &end, 10);
+		long nnodes = 1;
+
+		if (end == list)
+			return 0;
+		if (strncmp(end, "(x", 2) == 0)
+			nnodes = strtol(end + 2, &end, 10);
+		if (node < nnodes)
+			return nranks;
+		node -= nnodes;
+		list = strchr(end, ',');
+		list = list ? list + 1 : NULL;
+	}
+	return 0;
+}
+
+/* How many ranks the launcher has started on this host, so that each finds a device by its number there; 1
+ * where it does not say. */
+static int ranks_here(void)
+{
+	/* torchrun; Open MPI; MPICH and Intel MPI. */
+	static const char *const names[] = { "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+					     "MPI_LOCALNRANKS" };
+	long n = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && n < 1; i++) {
+		const char *text = tti_cuda_setting(names[i]);
+
+		n = text ? strtol(text, NULL, 10) : 0;
+	}
+	if (n < 1)
+		n = ranks_of_node(tti_cuda_setting("SLURM_STEP_TASKS_PER_NODE"),
+				  tti_cuda_setting("SLURM_NODEID"));
+	return n < 1 ? 1 : n > TTI_CUDA_DEVICES_MOST ? TTI_CUDA_DEVICES_MOST : (int)n;
+}
+
 static int read_count(void)
 {
 	const char *text = tti_cuda_setting("TUTTI_CUDAHOST_GPUS");
@@ -54,7 +97,7 @@ static int read_count(void)
 	long count;
 
 	if (!text)
-		return 1;
+		return ranks_here();
 	errno = 0;
 	count = strtol(text, &end, 10);
 	if (errno == 0 && end != text && !*end && count >= 0 && count <= TTI_CUDA_DEVICES_MOST)
@@ -62,7 +105,9 @@ static int read_count(void)
 	snprintf(settings.wrong, sizeof(settings.wrong),
 		 "TUTTI_CUDAHOST_GPUS=%s is not a number from 0 to %d, so there is no device: set "
 		 "it "
-		 "to how many devices the program shall see, or unset it for one",
+		 "to how many devices the program shall see, or unset it for one for each rank of "
+		 "the "
+		 "host",
 		 text, TTI_CUDA_DEVICES_MOST);
 	return 0;
 }

@@ -53,7 +53,7 @@ enum tti_cuda_error {
  * has begun. The threads of the parent's streams are not there, so that a call would hang. */
 int tti_cuda_begin(void);
 
-/* TUTTI_CUDAHOST_GPUS, or 1. Read once. 0: there is none, or a TUTTI_CUDAHOST_* variable has a bad
+/* TUTTI_CUDAHOST_GPUS, or as many as ranks that a launcher has started on this host. Read once. 0: there is none, or a TUTTI_CUDAHOST_* variable has a bad
  * value, which is said on stderr once and is the text of the error. */
 int tti_cuda_device_count(void);
 
