@@ -22,6 +22,7 @@
 
 #include "support/crew.h"
 #include "support/sanitizer.h"
+#include "support/threads.h"
 
 #define N           8
 #define LARGE       20000
@@ -173,6 +174,9 @@ static void kill_seat(int i)
 
 static void give_up(unsigned seed, const char *what)
 {
+	for (int i = 0; i < N; i++)
+		if (room->seat[i].pid)
+			threads_print(room->seat[i].pid);
 	for (int i = 0; i < N; i++) {
 		const struct seat *seat = &room->seat[i];
 
