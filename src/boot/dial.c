@@ -2,7 +2,6 @@
 #include "boot/dial.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -38,6 +37,8 @@
 /* Before a proven address is tried again by itself. */
 #define AGAIN_FIRST_MS   2
 #define AGAIN_MOST_MS    500
+/* Of a link, as the kernel shows it. */
+#define LINK_SCOPE       0x20
 
 enum state {
 	IDLE,
@@ -95,21 +96,26 @@ static void add_try(struct tti_dial *dial, const struct tti_addr *addr)
 	dial->ntries++;
 }
 
-/* A link-local address is one on a link, and which of ours that is, the sender
- * cannot know. */
+/* A link-local address is one on a link, and which of ours that is, the sender cannot know: any that has
+ * such an address. if_nameindex() would wait for the kernel, perhaps for seconds, while others make or remove
+ * NICs; this file does not. */
 static void add_scopes(struct tti_dial *dial, const struct tti_addr *addr)
 {
-	struct if_nameindex *list = if_nameindex();
+	FILE *file = fopen("/proc/net/if_inet6", "re");
+	struct tti_addr other = *addr;
+	uint32_t last = addr->scope;
+	unsigned scope;
+	char line[128];
 
-	for (const struct if_nameindex *at = list; at && at->if_index != 0; at++) {
-		struct tti_addr other = *addr;
-
-		other.scope = at->if_index;
-		if (other.scope != addr->scope && strcmp(at->if_name, "lo") != 0)
-			add_try(dial, &other);
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%*32s %x %*x %x", &other.scope, &scope) != 2 ||
+		    scope != LINK_SCOPE || other.scope == last || other.scope == addr->scope)
+			continue;
+		last = other.scope;
+		add_try(dial, &other);
 	}
-	if (list)
-		if_freenameindex(list);
+	if (file)
+		(void)fclose(file);
 }
 
 tutti_status tti_dial_start(struct tti_loop *loop, const struct tti_dial_config *config,

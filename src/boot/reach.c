@@ -29,8 +29,10 @@ static void end(struct tti_boot_reach *reach)
 
 /* Where the network is gone for a while, that is no loss yet: the connection is tried for longer (mend.c),
  * and questions and mail wait. Not once a rank is lost: it may have gone with its host, whose other ranks
- * those who shrink ask one after the other. */
-static void fail_pair(struct tti_thread *thread, int peer, bool refused, const char *why)
+ * those who shrink ask one after the other. But whose host takes the connection lives there, and may have far
+ * too much to do. */
+static void fail_pair(struct tti_thread *thread, int peer, bool refused, bool answered,
+		      const char *why)
 {
 	const struct tti_addr nowhere = { .family = 0 };
 
@@ -41,7 +43,7 @@ static void fail_pair(struct tti_thread *thread, int peer, bool refused, const c
 			tti_boot_reach_ask_again(thread, peer);
 	} else if (tti_mend_is_on(thread, peer)) { /* of the ring */
 		tti_thread_no_answer(thread, peer, refused);
-	} else if (!refused && !thread->quitting && !thread->lost) {
+	} else if (!refused && !thread->quitting && (answered || !thread->lost)) {
 		tti_mend_begin(thread, TTI_CONN_PAIR, peer, &nowhere,
 			       tti_conn_linked(thread, TTI_CONN_PAIR, peer) ? TTI_MEND_SILENT
 									    : TTI_MEND_FRESH);
@@ -60,6 +62,7 @@ static void fail(struct tti_boot_reach *reach)
 	const int peer = reach->conn->peer;
 	const bool ring = reach->conn->role != TTI_CONN_PAIR;
 	const bool refused = reach->dial && tti_dial_is_refused(reach->dial);
+	const bool answered = reach->dial && tti_dial_is_answered(reach->dial);
 
 	char why[128];
 	const int head = snprintf(why, sizeof(why), "cannot be reached: ");
@@ -70,7 +73,7 @@ static void fail(struct tti_boot_reach *reach)
 	if (ring)
 		tti_boot_reach_bypass(thread, peer);
 	else
-		fail_pair(thread, peer, refused, why);
+		fail_pair(thread, peer, refused, answered, why);
 }
 
 static void step(struct tti_boot_reach *reach)

@@ -238,6 +238,24 @@ static void in_turn(void **state)
 	one_by_one(5, "tcp", 4, 0);
 }
 
+/* A rank that is stopped while another dies has not died, though it answers nobody for longer than a rank that
+ * asks it for the first time waits for most: the others shrink when it goes on, with it. */
+static void a_stopped_rank_is_waited_for(void **state)
+{
+	bool dead[MOST] = { false };
+
+	(void)state;
+	start(6, "tcp");
+	await(dead, 0, "the start");
+	kill(room->seat[3].pid, SIGSTOP);
+	kill_rank(5, dead);
+	crew_nap_us(5000000);
+	kill(room->seat[3].pid, SIGCONT);
+	await(dead, 1, "a death beside a stop");
+	check_rest(dead, INT64_MAX);
+	finish(dead);
+}
+
 /* Two at once, neighbours or not, the speaker among them or not: they shrink once or
  * twice, but end alike. */
 static void two_at_once(int n, const char *transport, int a, int b, int between_us)
@@ -285,6 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_turn),
 		cmocka_unit_test(at_once),
+		cmocka_unit_test(a_stopped_rank_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
