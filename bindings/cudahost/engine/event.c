@@ -14,7 +14,7 @@
 
 #include "engine/graph.h"
 #include "engine/internal.h"
-#include "engine/shared_event.h"
+#include "engine/ipc_event.h"
 
 #define FLAGS (1u | TTI_CUDA_EVENT_NO_TIMING | TTI_CUDA_EVENT_IPC)
 
@@ -36,7 +36,7 @@ struct tti_cuda_event {
 	_Atomic uint32_t holds;
 	unsigned flags;
 	int device;
-	struct tti_cuda_shared_event *shared; /* NULL: this process has it for itself */
+	struct tti_cuda_ipc_event *shared; /* NULL: this process has it for itself */
 	pthread_mutex_t lock;
 	struct recorded last; /* under the lock; of one that is shared only that it was recorded */
 };
@@ -128,20 +128,20 @@ static void let_go(void *arg)
 	if (atomic_fetch_sub(&event->holds, 1) != 1)
 		return;
 	recorded_release(&event->last);
-	tti_cuda_shared_event_release(event->shared);
+	tti_cuda_ipc_event_release(event->shared);
 	pthread_mutex_destroy(&event->lock);
 	free(event);
 }
 
 /* Takes `shared` over. */
-static int make(unsigned flags, int device, struct tti_cuda_shared_event *shared,
+static int make(unsigned flags, int device, struct tti_cuda_ipc_event *shared,
 		struct tti_cuda_event **out)
 {
 	struct tti_cuda_event *const event = calloc(1, sizeof(*event));
 	int error;
 
 	if (!event) {
-		tti_cuda_shared_event_release(shared);
+		tti_cuda_ipc_event_release(shared);
 		return tti_cuda_fail(TTI_CUDA_ENOMEM, "out of memory: %zu bytes for an event",
 				     sizeof(*event));
 	}
@@ -161,7 +161,7 @@ static int make(unsigned flags, int device, struct tti_cuda_shared_event *shared
 
 int tti_cuda_event_create(unsigned flags, struct tti_cuda_event **out)
 {
-	struct tti_cuda_shared_event *shared = NULL;
+	struct tti_cuda_ipc_event *shared = NULL;
 	int error = tti_cuda_begin();
 
 	if (!error)
@@ -177,7 +177,7 @@ int tti_cuda_event_create(unsigned flags, struct tti_cuda_event **out)
 				     "%#x",
 				     TTI_CUDA_EVENT_NO_TIMING, flags);
 	if (flags & TTI_CUDA_EVENT_IPC)
-		error = tti_cuda_shared_event_create(tti_cuda_device_current(), &shared);
+		error = tti_cuda_ipc_event_create(tti_cuda_device_current(), &shared);
 	return error ? error : make(flags, tti_cuda_device_current(), shared, out);
 }
 
@@ -212,19 +212,19 @@ int tti_cuda_event_get_handle(struct tti_cuda_event *event, uint8_t out[64])
 				     "handle: the event has flags %#x: create it with %#x "
 				     "(cudaEventInterprocess | cudaEventDisableTiming)",
 				     event->flags, TTI_CUDA_EVENT_IPC | TTI_CUDA_EVENT_NO_TIMING);
-	return tti_cuda_shared_event_get_handle(event->shared, out);
+	return tti_cuda_ipc_event_get_handle(event->shared, out);
 }
 
 int tti_cuda_event_open_handle(const uint8_t handle[64], struct tti_cuda_event **out)
 {
-	struct tti_cuda_shared_event *shared;
+	struct tti_cuda_ipc_event *shared;
 	int error = tti_cuda_begin();
 	int device;
 
 	if (!error)
 		error = tti_cuda_device_check(tti_cuda_device_current());
 	if (!error)
-		error = tti_cuda_shared_event_open(handle, &shared, &device);
+		error = tti_cuda_ipc_event_open(handle, &shared, &device);
 	if (error)
 		return error;
 	if (device >= tti_cuda_device_count())
@@ -273,7 +273,7 @@ int tti_cuda_event_record(struct tti_cuda_event *event, struct tti_cuda_stream *
 				     event->device, tti_cuda_stream_device(stream),
 				     tti_cuda_stream_device(stream));
 	if (event->shared)
-		return tti_cuda_shared_event_record(event->shared, stream);
+		return tti_cuda_ipc_event_record(event->shared, stream);
 	error = tti_cuda_capture_moment_take(stream, &recorded.captured);
 	if (error)
 		return error;
@@ -302,7 +302,7 @@ int tti_cuda_event_await(struct tti_cuda_event *event, struct tti_cuda_stream *s
 
 	if (error)
 		return error;
-	return event->shared ? tti_cuda_shared_event_await(event->shared, stream)
+	return event->shared ? tti_cuda_ipc_event_await(event->shared, stream)
 			     : await(event, stream);
 }
 
@@ -348,7 +348,7 @@ int tti_cuda_event_query(struct tti_cuda_event *event)
 	if (error)
 		return error;
 	if (event->shared)
-		error = past_shared(event, tti_cuda_shared_event_query(event->shared));
+		error = past_shared(event, tti_cuda_ipc_event_query(event->shared));
 	else
 		error = tti_cuda_point_is_past(&last.point) ? failure(&last) : TTI_CUDA_ENOTREADY;
 	recorded_release(&last);
@@ -365,7 +365,7 @@ int tti_cuda_event_synchronize(struct tti_cuda_event *event)
 	if (error)
 		return error;
 	if (event->shared) {
-		error = past_shared(event, tti_cuda_shared_event_synchronize(event->shared));
+		error = past_shared(event, tti_cuda_ipc_event_synchronize(event->shared));
 	} else {
 		error = tti_cuda_point_wait(&last.point);
 		if (!error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of a device that other processes of this user map, by what 64 bytes say of it.
  *
- * Beside the file of the device (named.h) the handle has the id of the allocation, and the file says which
+ * Beside the file of the device (ipc_handle.h) the handle has the id of the allocation, and the file says which
  * allocations are exported: the id there is 0 once the memory is freed. It is looked at when the memory is
  * mapped. */
 #include "engine/memory.h"
@@ -13,12 +13,12 @@
 #include "engine/allocation.h"
 #include "engine/arena.h"
 #include "engine/internal.h"
-#include "engine/named.h"
+#include "engine/ipc_handle.h"
 
 /* One that is open, by how often. All are in a list. */
 struct tti_cuda_opened {
 	struct tti_cuda_opened *next;
-	struct tti_cuda_named handle;
+	struct tti_cuda_ipc_handle handle;
 	struct tti_cuda_view view;
 	uint64_t count;
 };
@@ -28,7 +28,7 @@ static struct tti_cuda_opened *opened; /* locked */
 /* -- Out ---------------------------------------------------------------------------------- */
 
 /* Locked. */
-static int export(const void *address, struct tti_cuda_named *out)
+static int export(const void *address, struct tti_cuda_ipc_handle *out)
 {
 	struct tti_cuda_allocation *const self = tti_cuda_allocation_find(address, 1);
 	const struct tti_cuda_file *file;
@@ -46,7 +46,7 @@ static int export(const void *address, struct tti_cuda_named *out)
 			tti_cuda_allocation_name(self, name),
 			self->is_freed ? "; it is being freed" : "");
 	file = tti_cuda_arena_file(self->device);
-	error = tti_cuda_named_make(TTI_CUDA_FILE_DEVICE, file, out);
+	error = tti_cuda_ipc_handle_make(TTI_CUDA_FILE_DEVICE, file, out);
 	if (error)
 		return error;
 	self->is_exported = true;
@@ -59,7 +59,7 @@ static int export(const void *address, struct tti_cuda_named *out)
 
 int tti_cuda_memory_get_handle(const void *address, uint8_t out[64])
 {
-	struct tti_cuda_named handle;
+	struct tti_cuda_ipc_handle handle;
 	int error = tti_cuda_memory_begin();
 
 	if (error)
@@ -69,13 +69,13 @@ int tti_cuda_memory_get_handle(const void *address, uint8_t out[64])
 	tti_cuda_unlock();
 	if (error)
 		return error;
-	tti_cuda_named_write(&handle, out);
+	tti_cuda_ipc_handle_write(&handle, out);
 	return 0;
 }
 
 /* -- In ----------------------------------------------------------------------------------- */
 
-static int check_place(const struct tti_cuda_named *handle, const struct tti_cuda_file *file)
+static int check_place(const struct tti_cuda_ipc_handle *handle, const struct tti_cuda_file *file)
 {
 	if (handle->nbytes > 0 && handle->offset < file->nbytes &&
 	    handle->offset % tti_cuda_file_page() == 0 &&
@@ -88,7 +88,8 @@ static int check_place(const struct tti_cuda_named *handle, const struct tti_cud
 }
 
 /* After the memory was mapped: if it is freed now, it was allocated then. */
-static int check_exported(const struct tti_cuda_named *handle, const struct tti_cuda_file *file)
+static int check_exported(const struct tti_cuda_ipc_handle *handle,
+			  const struct tti_cuda_file *file)
 {
 	const off_t at = (off_t)tti_cuda_arena_published_at(file, handle->offset);
 	uint64_t id = 0;
@@ -100,11 +101,11 @@ static int check_exported(const struct tti_cuda_named *handle, const struct tti_
 }
 
 /* `out` NULL: only see whether the memory is there still. */
-static int map(const struct tti_cuda_named *handle, struct tti_cuda_view *out)
+static int map(const struct tti_cuda_ipc_handle *handle, struct tti_cuda_view *out)
 {
 	const size_t nbytes = tti_cuda_file_round(handle->nbytes);
 	struct tti_cuda_file file;
-	int error = tti_cuda_named_open(TTI_CUDA_FILE_DEVICE, handle, &file);
+	int error = tti_cuda_ipc_handle_open(TTI_CUDA_FILE_DEVICE, handle, &file);
 
 	if (error)
 		return error;
@@ -121,7 +122,7 @@ static int map(const struct tti_cuda_named *handle, struct tti_cuda_view *out)
 }
 
 /* Locked. */
-static struct tti_cuda_opened *find_opened(const struct tti_cuda_named *handle)
+static struct tti_cuda_opened *find_opened(const struct tti_cuda_ipc_handle *handle)
 {
 	struct tti_cuda_opened *each = opened;
 
@@ -154,7 +155,7 @@ static int add_opened(struct tti_cuda_opened *self, struct tti_cuda_allocation *
 }
 
 /* Two threads may open one at the same time: the lock is held throughout. */
-static int open_locked(const struct tti_cuda_named *handle, struct tti_cuda_opened *fresh,
+static int open_locked(const struct tti_cuda_ipc_handle *handle, struct tti_cuda_opened *fresh,
 		       struct tti_cuda_allocation *allocation, struct tti_cuda_opened **out)
 {
 	int error;
@@ -185,7 +186,7 @@ int tti_cuda_memory_open_handle(const uint8_t bytes[64], void **out)
 	struct tti_cuda_opened *const fresh = calloc(1, sizeof(*fresh));
 	struct tti_cuda_allocation *const allocation = calloc(1, sizeof(*allocation));
 	struct tti_cuda_opened *self = NULL;
-	struct tti_cuda_named handle;
+	struct tti_cuda_ipc_handle handle;
 	int error = tti_cuda_memory_begin();
 
 	if (!error && (!fresh || !allocation))
@@ -193,7 +194,7 @@ int tti_cuda_memory_open_handle(const uint8_t bytes[64], void **out)
 	if (!error)
 		error = tti_cuda_device_check(tti_cuda_device_current());
 	if (!error)
-		error = tti_cuda_named_read(TTI_CUDA_FILE_DEVICE, bytes, &handle);
+		error = tti_cuda_ipc_handle_read(TTI_CUDA_FILE_DEVICE, bytes, &handle);
 	if (!error) {
 		tti_cuda_lock_write();
 		error = open_locked(&handle, fresh, allocation, &self);

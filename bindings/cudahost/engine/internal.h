@@ -29,7 +29,7 @@ int tti_cuda_handle_check(enum tti_cuda_handle kind, const void *object, const c
 
 /* -- device.c ------------------------------------------------------------------------------- */
 
-/* A TUTTI_* variable; NULL: unset or empty. The one place that reads the environment. */
+/* A variable; NULL: unset or empty. The one place that reads the environment. */
 const char *tti_cuda_setting(const char *name);
 
 /* 0, EDEVICE, or ENODEVICE, with a text. */

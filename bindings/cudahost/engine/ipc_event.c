@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/shared_event.h"
+#include "engine/ipc_event.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "engine/internal.h"
-#include "engine/named.h"
+#include "engine/ipc_handle.h"
 #include "engine/process.h"
 
 /* Records that are told apart: of one that is so many behind nobody asks any more whether it has come to pass. */
@@ -36,19 +36,20 @@ struct page {
 
 _Static_assert(sizeof(struct page) <= 4096, "a page at most");
 
-struct tti_cuda_shared_event {
+struct tti_cuda_ipc_event {
 	_Atomic uint32_t holds;
 	struct page *page;
 	struct tti_cuda_file file; /* fd -1: another process created it */
+	uint64_t start;            /* of this process, which marks its records by it */
 };
 
 /* -- Life ----------------------------------------------------------------------------------- */
 
 /* Takes the file over. */
-static int map(struct tti_cuda_file *file, struct tti_cuda_shared_event **out)
+static int map(struct tti_cuda_file *file, struct tti_cuda_ipc_event **out)
 {
 	const size_t nbytes = tti_cuda_file_page();
-	struct tti_cuda_shared_event *const event = calloc(1, sizeof(*event));
+	struct tti_cuda_ipc_event *const event = calloc(1, sizeof(*event));
 	void *const at = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
 	int error = 0;
 
@@ -68,11 +69,12 @@ static int map(struct tti_cuda_file *file, struct tti_cuda_shared_event **out)
 	atomic_init(&event->holds, 1);
 	event->page = at;
 	event->file = *file;
+	event->start = tti_cuda_process_start(getpid());
 	*out = event;
 	return 0;
 }
 
-int tti_cuda_shared_event_create(int device, struct tti_cuda_shared_event **out)
+int tti_cuda_ipc_event_create(int device, struct tti_cuda_ipc_event **out)
 {
 	struct tti_cuda_file file;
 	const int error =
@@ -81,31 +83,31 @@ int tti_cuda_shared_event_create(int device, struct tti_cuda_shared_event **out)
 	return error ? error : map(&file, out);
 }
 
-int tti_cuda_shared_event_open(const uint8_t handle[64], struct tti_cuda_shared_event **out,
-			       int *out_device)
+int tti_cuda_ipc_event_open(const uint8_t bytes[64], struct tti_cuda_ipc_event **out,
+			    int *out_device)
 {
-	struct tti_cuda_named named;
+	struct tti_cuda_ipc_handle handle;
 	struct tti_cuda_file file;
-	int error = tti_cuda_named_read(TTI_CUDA_FILE_EVENT, handle, &named);
+	int error = tti_cuda_ipc_handle_read(TTI_CUDA_FILE_EVENT, bytes, &handle);
 
 	if (!error)
-		error = tti_cuda_named_open(TTI_CUDA_FILE_EVENT, &named, &file);
+		error = tti_cuda_ipc_handle_open(TTI_CUDA_FILE_EVENT, &handle, &file);
 	if (!error)
 		error = map(&file, out);
 	if (error)
 		return error;
 	tti_cuda_file_close(&(*out)->file);
-	*out_device = named.device;
+	*out_device = handle.device;
 	return 0;
 }
 
-static struct tti_cuda_shared_event *hold(struct tti_cuda_shared_event *event)
+static struct tti_cuda_ipc_event *hold(struct tti_cuda_ipc_event *event)
 {
 	atomic_fetch_add(&event->holds, 1);
 	return event;
 }
 
-void tti_cuda_shared_event_release(struct tti_cuda_shared_event *event)
+void tti_cuda_ipc_event_release(struct tti_cuda_ipc_event *event)
 {
 	if (!event || atomic_fetch_sub(&event->holds, 1) != 1)
 		return;
@@ -114,24 +116,24 @@ void tti_cuda_shared_event_release(struct tti_cuda_shared_event *event)
 	free(event);
 }
 
-int tti_cuda_shared_event_get_handle(const struct tti_cuda_shared_event *event, uint8_t out[64])
+int tti_cuda_ipc_event_get_handle(const struct tti_cuda_ipc_event *event, uint8_t out[64])
 {
-	struct tti_cuda_named named;
+	struct tti_cuda_ipc_handle handle;
 	int error;
 
 	if (event->file.fd < 0)
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "handle: the event was opened by a handle: the process that "
 				     "created it gives handles of it");
-	error = tti_cuda_named_make(TTI_CUDA_FILE_EVENT, &event->file, &named);
+	error = tti_cuda_ipc_handle_make(TTI_CUDA_FILE_EVENT, &event->file, &handle);
 	if (!error)
-		tti_cuda_named_write(&named, out);
+		tti_cuda_ipc_handle_write(&handle, out);
 	return error;
 }
 
 /* -- Records -------------------------------------------------------------------------------- */
 
-static struct slot *slot_of(const struct tti_cuda_shared_event *event, uint32_t number)
+static struct slot *slot_of(const struct tti_cuda_ipc_event *event, uint32_t number)
 {
 	return &event->page->slots[number % NSLOTS];
 }
@@ -150,14 +152,14 @@ static void raise_to(_Atomic uint32_t *at, uint32_t number)
 		;
 }
 
-static bool is_past(const struct tti_cuda_shared_event *event, uint32_t number)
+static bool is_past(const struct tti_cuda_ipc_event *event, uint32_t number)
 {
 	return number == 0 || is_reached(atomic_load(&slot_of(event, number)->done), number);
 }
 
 /* A record that is queued, or a wait for one. */
 struct queued {
-	struct tti_cuda_shared_event *event;
+	struct tti_cuda_ipc_event *event;
 	uint32_t number;
 };
 
@@ -165,11 +167,11 @@ static void drop(void *arg)
 {
 	struct queued *const queued = arg;
 
-	tti_cuda_shared_event_release(queued->event);
+	tti_cuda_ipc_event_release(queued->event);
 	free(queued);
 }
 
-static struct queued *queue(struct tti_cuda_shared_event *event, uint32_t number)
+static struct queued *queue(struct tti_cuda_ipc_event *event, uint32_t number)
 {
 	struct queued *const queued = malloc(sizeof(*queued));
 
@@ -202,8 +204,7 @@ static uint32_t next_number(struct page *page)
 	return number;
 }
 
-int tti_cuda_shared_event_record(struct tti_cuda_shared_event *event,
-				 struct tti_cuda_stream *stream)
+int tti_cuda_ipc_event_record(struct tti_cuda_ipc_event *event, struct tti_cuda_stream *stream)
 {
 	struct tti_cuda_job stamp = { .run = pass, .drop = drop, .kind = TTI_CUDA_NODE_RECORD };
 	struct tti_cuda_point point;
@@ -222,7 +223,7 @@ int tti_cuda_shared_event_record(struct tti_cuda_shared_event *event,
 		return TTI_CUDA_ENOMEM;
 	slot = slot_of(event, number);
 	atomic_store(&slot->pid, (int32_t)getpid());
-	atomic_store(&slot->start, tti_cuda_process_start(getpid()));
+	atomic_store(&slot->start, event->start);
 	stamp.arg = queued;
 	error = tti_cuda_stream_mark(stream, &stamp, &point, &is_idle);
 	if (!error) {
@@ -239,7 +240,7 @@ int tti_cuda_shared_event_record(struct tti_cuda_shared_event *event,
 /* -- Waits ---------------------------------------------------------------------------------- */
 
 /* 0, or ELAUNCH if the process that made the record has ended before it came to pass. */
-static int check_maker(const struct tti_cuda_shared_event *event, uint32_t number)
+static int check_maker(const struct tti_cuda_ipc_event *event, uint32_t number)
 {
 	const struct slot *const slot = slot_of(event, number);
 	const int pid = atomic_load(&slot->pid);
@@ -252,7 +253,7 @@ static int check_maker(const struct tti_cuda_shared_event *event, uint32_t numbe
 			     pid);
 }
 
-static int wait_for(const struct tti_cuda_shared_event *event, uint32_t number)
+static int wait_for(const struct tti_cuda_ipc_event *event, uint32_t number)
 {
 	const struct timespec look = { .tv_nsec = LOOK_NS };
 	_Atomic uint32_t *const done = &slot_of(event, number)->done;
@@ -277,7 +278,7 @@ static int wait_queued(void *arg)
 	return wait_for(queued->event, queued->number);
 }
 
-int tti_cuda_shared_event_await(struct tti_cuda_shared_event *event, struct tti_cuda_stream *stream)
+int tti_cuda_ipc_event_await(struct tti_cuda_ipc_event *event, struct tti_cuda_stream *stream)
 {
 	const uint32_t number = atomic_load(&event->page->recorded);
 	struct tti_cuda_job job = { .run = wait_queued, .drop = drop, .kind = TTI_CUDA_NODE_AWAIT };
@@ -290,7 +291,7 @@ int tti_cuda_shared_event_await(struct tti_cuda_shared_event *event, struct tti_
 	return job.arg ? tti_cuda_stream_push(stream, &job) : TTI_CUDA_ENOMEM;
 }
 
-int tti_cuda_shared_event_query(struct tti_cuda_shared_event *event)
+int tti_cuda_ipc_event_query(struct tti_cuda_ipc_event *event)
 {
 	const uint32_t number = atomic_load(&event->page->recorded);
 
@@ -299,7 +300,7 @@ int tti_cuda_shared_event_query(struct tti_cuda_shared_event *event)
 	return check_maker(event, number) ? TTI_CUDA_ELAUNCH : TTI_CUDA_ENOTREADY;
 }
 
-int tti_cuda_shared_event_synchronize(struct tti_cuda_shared_event *event)
+int tti_cuda_ipc_event_synchronize(struct tti_cuda_ipc_event *event)
 {
 	return wait_for(event, atomic_load(&event->page->recorded));
 }

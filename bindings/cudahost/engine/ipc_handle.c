@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/named.h"
+#include "engine/ipc_handle.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,28 +19,28 @@ static const struct {
 	[TTI_CUDA_FILE_EVENT] = { "event", 0x31455454u },
 };
 
-static uint32_t check_of(const struct tti_cuda_named *named)
+static uint32_t check_of(const struct tti_cuda_ipc_handle *handle)
 {
-	const size_t from = offsetof(struct tti_cuda_named, pid);
+	const size_t from = offsetof(struct tti_cuda_ipc_handle, pid);
 
-	return tti_cuda_process_hash(TTI_CUDA_HASH_BEGIN, (const char *)named + from,
-				     sizeof(*named) - from);
+	return tti_cuda_process_hash(TTI_CUDA_HASH_BEGIN, (const char *)handle + from,
+				     sizeof(*handle) - from);
 }
 
 /* -- Out ---------------------------------------------------------------------------------- */
 
-int tti_cuda_named_make(enum tti_cuda_file_kind kind, const struct tti_cuda_file *file,
-			struct tti_cuda_named *out)
+int tti_cuda_ipc_handle_make(enum tti_cuda_file_kind kind, const struct tti_cuda_file *file,
+			     struct tti_cuda_ipc_handle *out)
 {
 	const int error = tti_cuda_file_check(file);
 
 	if (error)
 		return error;
-	*out = (struct tti_cuda_named){ .magic = kinds[kind].magic,
-					.pid = (int32_t)getpid(),
-					.fd = file->fd,
-					.inode = file->inode,
-					.device = file->device };
+	*out = (struct tti_cuda_ipc_handle){ .magic = kinds[kind].magic,
+					     .pid = (int32_t)getpid(),
+					     .fd = file->fd,
+					     .inode = file->inode,
+					     .device = file->device };
 	out->start = tti_cuda_process_start(out->pid);
 	out->space = tti_cuda_process_space();
 	if (out->start && out->space)
@@ -51,16 +51,16 @@ int tti_cuda_named_make(enum tti_cuda_file_kind kind, const struct tti_cuda_file
 			     kinds[kind].noun, strerror(errno));
 }
 
-void tti_cuda_named_write(struct tti_cuda_named *named, uint8_t out[64])
+void tti_cuda_ipc_handle_write(struct tti_cuda_ipc_handle *handle, uint8_t out[64])
 {
-	named->check = check_of(named);
-	memcpy(out, named, sizeof(*named));
+	handle->check = check_of(handle);
+	memcpy(out, handle, sizeof(*handle));
 }
 
 /* -- In ----------------------------------------------------------------------------------- */
 
-int tti_cuda_named_read(enum tti_cuda_file_kind kind, const uint8_t bytes[64],
-			struct tti_cuda_named *out)
+int tti_cuda_ipc_handle_read(enum tti_cuda_file_kind kind, const uint8_t bytes[64],
+			     struct tti_cuda_ipc_handle *out)
 {
 	const char *const noun = kinds[kind].noun;
 	const uint32_t space = tti_cuda_process_space();
@@ -88,24 +88,24 @@ int tti_cuda_named_read(enum tti_cuda_file_kind kind, const uint8_t bytes[64],
 	return 0;
 }
 
-static int check_process(const struct tti_cuda_named *named)
+static int check_process(const struct tti_cuda_ipc_handle *handle)
 {
-	const uint64_t start = tti_cuda_process_start(named->pid);
+	const uint64_t start = tti_cuda_process_start(handle->pid);
 
-	if (start == named->start)
+	if (start == handle->start)
 		return 0;
 	if (start)
 		return tti_cuda_fail(
 			TTI_CUDA_EHANDLE,
 			"handle: the process that made it has ended; another one has its "
 			"number, %d, now",
-			named->pid);
+			handle->pid);
 	return tti_cuda_fail(TTI_CUDA_EHANDLE,
 			     "handle: process %d, which made it, has ended, or /proc hides it (%s)",
-			     named->pid, strerror(errno));
+			     handle->pid, strerror(errno));
 }
 
-static int fail_open(const struct tti_cuda_named *named, const char *noun, const char *path)
+static int fail_open(const struct tti_cuda_ipc_handle *handle, const char *noun, const char *path)
 {
 	if (errno == EACCES || errno == EPERM)
 		return tti_cuda_fail(
@@ -113,33 +113,33 @@ static int fail_open(const struct tti_cuda_named *named, const char *noun, const
 			"handle: %s cannot be opened: %s. Process %d belongs to another user, or "
 			"must not be looked into (PR_SET_DUMPABLE, a security module): run both as "
 			"one user, or with CAP_SYS_PTRACE",
-			path, strerror(errno), named->pid);
+			path, strerror(errno), handle->pid);
 	if (errno == ENOENT || errno == ESRCH)
 		return tti_cuda_fail(TTI_CUDA_EHANDLE,
 				     "handle: process %d, which made it, has ended or closed the "
 				     "%s (%s)",
-				     named->pid, noun, path);
+				     handle->pid, noun, path);
 	return tti_cuda_fail(TTI_CUDA_ESYS, "handle: %s cannot be opened: %s%s", path,
 			     strerror(errno),
 			     errno == EMFILE ? ". Raise the limit on open files (ulimit -n)" : "");
 }
 
-/* Only what is named like ours is opened: opening a device or a FIFO may do something. */
-int tti_cuda_named_open(enum tti_cuda_file_kind kind, const struct tti_cuda_named *named,
-			struct tti_cuda_file *out)
+/* Only what is handle like ours is opened: opening a device or a FIFO may do something. */
+int tti_cuda_ipc_handle_open(enum tti_cuda_file_kind kind, const struct tti_cuda_ipc_handle *handle,
+			     struct tti_cuda_file *out)
 {
 	static const char wanted[] = "/memfd:" TTI_CUDA_FILE_NAME;
 	const char *const noun = kinds[kind].noun;
 	char path[64];
 	char target[128] = "";
-	int error = check_process(named);
+	int error = check_process(handle);
 	int fd;
 
 	if (error)
 		return error;
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", named->pid, named->fd);
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", handle->pid, handle->fd);
 	if (readlink(path, target, sizeof(target) - 1) < 0)
-		return fail_open(named, noun, path);
+		return fail_open(handle, noun, path);
 	if (strncmp(target, wanted, sizeof(wanted) - 1) != 0)
 		return tti_cuda_fail(TTI_CUDA_EHANDLE,
 				     "handle: %s is %s and not the %s any more: the process "
@@ -147,11 +147,11 @@ int tti_cuda_named_open(enum tti_cuda_file_kind kind, const struct tti_cuda_name
 				     path, target, noun);
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return fail_open(named, noun, path);
-	if (!tti_cuda_file_read(fd, kind, out) && out->inode == named->inode &&
-	    out->device == named->device)
+		return fail_open(handle, noun, path);
+	if (!tti_cuda_file_read(fd, kind, out) && out->inode == handle->inode &&
+	    out->device == handle->device)
 		return 0;
 	close(fd);
 	return tti_cuda_fail(TTI_CUDA_EHANDLE, "handle: %s is not the %s of device %d any more",
-			     path, noun, named->device);
+			     path, noun, handle->device);
 }

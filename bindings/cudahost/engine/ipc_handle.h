@@ -5,13 +5,13 @@
  * again, so the bytes say when the process started and which inode the file has.
  *
  * Threads: any. */
-#ifndef TUTTI_CUDAHOST_ENGINE_NAMED_H
-#define TUTTI_CUDAHOST_ENGINE_NAMED_H
+#ifndef TUTTI_CUDAHOST_ENGINE_IPC_HANDLE_H
+#define TUTTI_CUDAHOST_ENGINE_IPC_HANDLE_H
 
 #include "engine/file.h"
 
 /* As large as cudaIpcMemHandle_t and cudaIpcEventHandle_t. */
-struct tti_cuda_named {
+struct tti_cuda_ipc_handle {
 	uint32_t magic; /* of its kind */
 	uint32_t check; /* of what follows */
 	int32_t pid;
@@ -25,22 +25,22 @@ struct tti_cuda_named {
 	uint32_t space;
 };
 
-_Static_assert(sizeof(struct tti_cuda_named) == 64, "as large as the handles of CUDA");
+_Static_assert(sizeof(struct tti_cuda_ipc_handle) == 64, "as large as the handles of CUDA");
 
 /* *out without what the caller adds (offset, nbytes, id), and without its check. EINVAL where the program has
  * closed the file, ESYS where /proc cannot be read. */
-int tti_cuda_named_make(enum tti_cuda_file_kind kind, const struct tti_cuda_file *file,
-			struct tti_cuda_named *out);
+int tti_cuda_ipc_handle_make(enum tti_cuda_file_kind kind, const struct tti_cuda_file *file,
+			     struct tti_cuda_ipc_handle *out);
 /* Nothing of it changes any more. */
-void tti_cuda_named_write(struct tti_cuda_named *named, uint8_t out[64]);
+void tti_cuda_ipc_handle_write(struct tti_cuda_ipc_handle *handle, uint8_t out[64]);
 
 /* EINVAL: the bytes name no file of this kind; EHANDLE: one of another host or container; ECONTEXT: one of this
  * process. */
-int tti_cuda_named_read(enum tti_cuda_file_kind kind, const uint8_t bytes[64],
-			struct tti_cuda_named *out);
+int tti_cuda_ipc_handle_read(enum tti_cuda_file_kind kind, const uint8_t bytes[64],
+			     struct tti_cuda_ipc_handle *out);
 /* The caller closes *out. EHANDLE: the process has ended, or has closed the file; EPOOL: it may not be looked
  * into. */
-int tti_cuda_named_open(enum tti_cuda_file_kind kind, const struct tti_cuda_named *named,
-			struct tti_cuda_file *out);
+int tti_cuda_ipc_handle_open(enum tti_cuda_file_kind kind, const struct tti_cuda_ipc_handle *handle,
+			     struct tti_cuda_file *out);
 
 #endif

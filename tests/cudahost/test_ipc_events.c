@@ -98,6 +98,28 @@ static void end(pid_t owner)
 	CHECK(munmap(room, sizeof(*room)) == 0);
 }
 
+/* An owner, and here its event and a stream. */
+struct sides {
+	pid_t owner;
+	struct tti_cuda_event *event;
+	struct tti_cuda_stream *stream;
+};
+
+static struct sides open_both(void)
+{
+	struct sides sides = { .owner = start() };
+
+	GOOD(tti_cuda_stream_create(0, 0, &sides.stream));
+	GOOD(tti_cuda_event_open_handle(room->handle, &sides.event));
+	return sides;
+}
+
+static void close_own(const struct sides *sides)
+{
+	GOOD(tti_cuda_event_destroy(sides->event));
+	GOOD(tti_cuda_stream_destroy(sides->stream));
+}
+
 static int saw;
 
 static int look(void *arg)
@@ -110,13 +132,11 @@ static int look(void *arg)
 static void wait_body(void *arg)
 {
 	const struct tti_cuda_job looks = { .run = look };
-	const pid_t owner = start();
-	struct tti_cuda_event *event;
-	struct tti_cuda_stream *stream;
+	const struct sides sides = open_both();
+	struct tti_cuda_event *const event = sides.event;
+	struct tti_cuda_stream *const stream = sides.stream;
 
 	(void)arg;
-	GOOD(tti_cuda_stream_create(0, 0, &stream));
-	GOOD(tti_cuda_event_open_handle(room->handle, &event));
 	/* Never recorded: past. */
 	GOOD(tti_cuda_event_query(event));
 	GOOD(tti_cuda_event_synchronize(event));
@@ -134,10 +154,9 @@ static void wait_body(void *arg)
 		CHECK(saw == round);
 		GOOD(tti_cuda_event_query(event));
 	}
-	GOOD(tti_cuda_event_destroy(event));
-	GOOD(tti_cuda_stream_destroy(stream));
+	close_own(&sides);
 	CHECK(alone_maps() == 0 && alone_nfiles() == 0);
-	end(owner);
+	end(sides.owner);
 }
 
 static void others_wait_for_a_record(void **state)
@@ -149,15 +168,13 @@ static void others_wait_for_a_record(void **state)
 /* What this process records of it is what counts then, here and there. */
 static void both_body(void *arg)
 {
-	const pid_t owner = start();
-	struct tti_cuda_event *event;
-	struct tti_cuda_stream *stream;
+	const struct sides sides = open_both();
+	struct tti_cuda_event *const event = sides.event;
+	struct tti_cuda_stream *const stream = sides.stream;
 	_Atomic int own_gate = 0;
 	struct job job = { &own_gate, 1, 5 };
 
 	(void)arg;
-	GOOD(tti_cuda_stream_create(0, 0, &stream));
-	GOOD(tti_cuda_event_open_handle(room->handle, &event));
 	record(1);
 	atomic_store(&room->gate, 1);
 	GOOD(tti_cuda_event_synchronize(event));
@@ -172,10 +189,9 @@ static void both_body(void *arg)
 	GOOD(tti_cuda_event_record(event, stream));
 	GOOD(tti_cuda_event_query(event));
 	/* It outlives its owner. */
-	end(owner);
+	end(sides.owner);
 	GOOD(tti_cuda_event_query(event));
-	GOOD(tti_cuda_event_destroy(event));
-	GOOD(tti_cuda_stream_destroy(stream));
+	close_own(&sides);
 }
 
 static void both_record_it(void **state)
@@ -187,21 +203,18 @@ static void both_record_it(void **state)
 /* The process that recorded it is killed before that came to pass: who waits is told. */
 static void killed_body(void *arg)
 {
-	const pid_t owner = start();
-	struct tti_cuda_event *event;
-	struct tti_cuda_stream *stream;
+	const struct sides sides = open_both();
+	struct tti_cuda_event *const event = sides.event;
+	struct tti_cuda_stream *const stream = sides.stream;
 
 	(void)arg;
-	GOOD(tti_cuda_stream_create(0, 0, &stream));
-	GOOD(tti_cuda_event_open_handle(room->handle, &event));
 	record(1);
 	GOOD(tti_cuda_event_await(event, stream));
-	CHECK(kill(owner, SIGKILL) == 0 && alone_wait(owner) == 128 + SIGKILL);
+	CHECK(kill(sides.owner, SIGKILL) == 0 && alone_wait(sides.owner) == 128 + SIGKILL);
 	FAILS(TTI_CUDA_ELAUNCH, "ended before", tti_cuda_event_synchronize(event));
 	FAILS(TTI_CUDA_ELAUNCH, "ended before", tti_cuda_event_query(event));
 	CHECK(tti_cuda_stream_synchronize(stream) == TTI_CUDA_ELAUNCH);
-	GOOD(tti_cuda_event_destroy(event));
-	GOOD(tti_cuda_stream_destroy(stream));
+	close_own(&sides);
 }
 
 static void a_killed_process_ends_waits(void **state)
