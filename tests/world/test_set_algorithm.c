@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <semaphore.h>
 
 #include "support/world.h"
@@ -256,14 +257,15 @@ static void wrong(void **state)
 	assert_int_equal(world_run(&world, wrong_words, NULL), 0);
 }
 
-static void ranks_differ(tutti_comm_t comm, int rank, int n, void *arg)
+static void ranks_differ(tutti_comm_t comm, int rank, int n, void *all_have_set)
 {
 	int32_t value = 1;
 
 	(void)n;
-	(void)arg;
 	CHECK_OK(tutti_comm_set_algorithm(comm, rank == 1 ? "all_reduce:ring"
 							  : "all_reduce:double_tree"));
+	/* The first two ranks that meet end the communicator, on which nothing can be set then. */
+	pthread_barrier_wait(all_have_set);
 	CHECK(tutti_all_reduce(&value, &value, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL) ==
 	      TUTTI_EMISMATCH);
 	CHECK(strstr(tutti_last_error(comm), "in different ways"));
@@ -274,9 +276,12 @@ static void ranks_differ(tutti_comm_t comm, int rank, int n, void *arg)
 static void differing_ranks(void **state)
 {
 	const struct world world = { .n = N };
+	pthread_barrier_t all_have_set;
 
 	(void)state;
-	assert_int_equal(world_run(&world, ranks_differ, NULL), 0);
+	assert_int_equal(pthread_barrier_init(&all_have_set, NULL, N), 0);
+	assert_int_equal(world_run(&world, ranks_differ, &all_have_set), 0);
+	assert_int_equal(pthread_barrier_destroy(&all_have_set), 0);
 }
 
 int main(void)
