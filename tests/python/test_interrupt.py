@@ -39,9 +39,15 @@ def soon(number):
     first = _c.tutti_interrupt_fn(turn)
     kept.append(first)
 
+    def is_in_turn():
+        frame = sys._current_frames()[MAIN]
+        while frame and frame.f_code is not turn.__code__:
+            frame = frame.f_back
+        return frame
+
     def send():
         # The main thread is out of the turn, in which an exception would be lost, and does not come back.
-        while not waits.is_set() or sys._current_frames()[MAIN].f_code is turn.__code__:
+        while not waits.is_set() or is_in_turn():
             time.sleep(0.001)
         sent.append(time.monotonic())
         os.kill(os.getpid(), number)

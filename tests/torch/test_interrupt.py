@@ -9,7 +9,7 @@ import time
 import unittest
 import weakref
 from types import SimpleNamespace
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Set
 
 import torch
 import torch.distributed as dist
@@ -28,6 +28,15 @@ IN_PYTHON = {each.__code__ for each in (comm.await_made, _join.becomes, _work.Wo
 kept: List[Any] = []
 
 
+def codes_of(thread: threading.Thread) -> Set[Any]:
+    """Of the functions that the thread is in."""
+    frame, codes = sys._current_frames()[thread.ident or 0], set()
+    while frame:
+        codes.add(frame.f_code)
+        frame = frame.f_back
+    return codes
+
+
 def signal_once_it_waits() -> None:
     """Send this process SIGINT once its main thread waits: in the library, which then gives Python a turn, or
     between calls of the library, in Python."""
@@ -39,15 +48,9 @@ def signal_once_it_waits() -> None:
         return 0
 
     def is_waiting() -> bool:
-        frame = sys._current_frames()[threading.main_thread().ident]
+        codes = codes_of(threading.main_thread())
         # In the turn an exception would be lost. The main thread does not come back there.
-        if frame.f_code is turn.__code__:
-            return False
-        codes = set()
-        while frame:
-            codes.add(frame.f_code)
-            frame = frame.f_back
-        return waits.is_set() or not codes.isdisjoint(IN_PYTHON)
+        return turn.__code__ not in codes and (waits.is_set() or not codes.isdisjoint(IN_PYTHON))
 
     def send() -> None:
         while not is_waiting():
@@ -268,6 +271,25 @@ class Interrupts(Ranks):
 
     def test_the_end_of_the_program(self) -> None:
         self.each(the_end_of_the_program, [2])
+
+    def test_a_signal_just_before_a_wait(self) -> None:
+        """Python does not hear it while it waits for a lock without a limit; about one of 200 comes so."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        main, lock = threading.main_thread(), threading.Lock()
+        lock.acquire()  # pylint: disable=consider-using-with
+
+        def send() -> None:
+            # Without a pause, so that this thread goes on when that one begins to wait.
+            while _work.take.__code__ not in codes_of(main):
+                pass
+            os.kill(os.getpid(), signal.SIGINT)
+
+        for _ in range(500):
+            thread = threading.Thread(target=send)
+            thread.start()
+            raises(KeyboardInterrupt, "", lambda: _work.take(lock))
+            thread.join()
 
     def test_a_new_group(self) -> None:
         self.each(a_new_group, [3])

@@ -19,6 +19,7 @@ from .. import _c, interrupts
 from ._engine import Engine
 from ._record import BackendError, Entry, error_of, milliseconds
 from ._types import dense, land, landing, only
+from ._work import take
 
 _AGAIN = int(_c.tutti_status.TUTTI_AGAIN)
 _NO_TIMEOUT = timedelta(0)
@@ -85,10 +86,10 @@ class Message(c10d.Work):  # type: ignore[misc]
         if not self._over:
             begun = time.monotonic()
             # The thread of a future has the turn and waits without a limit: until it is ended here.
-            in_time = self._turn.acquire(timeout=-1 if limit is None else limit.total_seconds())
+            in_time = take(self._turn, limit)
             if not in_time:
                 self._end(limit)
-                self._turn.acquire()
+                take(self._turn)
             try:
                 if not in_time:
                     self._expire(limit)

@@ -7,9 +7,11 @@ end waits for that thread, is never freed on it. Callbacks of futures run on oth
 import collections
 import itertools
 import logging
+import math
 import os
 import queue
 import threading
+import time
 import weakref
 from datetime import timedelta
 from typing import Any, Callable, Dict, List, Optional
@@ -24,6 +26,8 @@ _log = logging.getLogger("tutti.torch")
 #: How many Works are kept for C++ which nobody has asked yet: see keep().
 UNASKED = 1024
 _NO_TIMEOUT = timedelta(0)
+# Seconds until Ctrl-C is heard at the latest: see take().
+_TURN = 0.5
 # Whether this PyTorch forgets the Python half of a Work when only C++ holds it: see keep().
 _FORGETS = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 8)
 
@@ -139,6 +143,19 @@ class Callbacks:
 _here = threading.local()
 
 
+def take(lock: Any, limit: Optional[timedelta] = None) -> bool:
+    """Acquire the lock, or raise what a handler of a signal raises meanwhile; whether it was free in time. A
+    signal that comes after Python last looked for one, but before it sleeps for the lock, does not wake it:
+    so it looks again."""
+    end = math.inf if limit is None else time.monotonic() + limit.total_seconds()
+    while True:
+        left = max(0.0, end - time.monotonic())
+        if lock.acquire(True, min(left, _TURN)):
+            return True
+        if left <= _TURN:
+            return False
+
+
 class Work(c10d.Work):  # type: ignore[misc]
     """A call that was begun. Any thread may wait for it, or ask."""
 
@@ -206,12 +223,10 @@ class Work(c10d.Work):  # type: ignore[misc]
         """Until the call is done; raises what it ended with. A `timeout` that passes ends the
         group, as no call can be taken back."""
         if not self._over:
-            if timeout is None or timeout <= _NO_TIMEOUT:
-                self._gate.acquire()
-            elif not self._gate.acquire(timeout=timeout.total_seconds()):
+            if not take(self._gate, timeout if timeout is not None and timeout > _NO_TIMEOUT else None):
                 self._expire(timeout)
                 # The call ends now, and its buffers are the library's until it has.
-                self._gate.acquire()
+                take(self._gate)
             self._gate.release()
         _unasked.pop(id(self), None)
         if self._error is not None:
