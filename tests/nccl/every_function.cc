@@ -184,10 +184,171 @@ void memory_of_all(const Rank &self)
 	OK(ncclMemFree, memory);
 }
 
+// -- What it says of itself -----------------------------------------------------------------
+
+void facts(const Rank &self)
+{
+	ncclCommProperties_t properties = NCCL_COMM_PROPERTIES_INITIALIZER;
+	ncclResult_t result = ncclInternalError;
+	uint64_t nbytes = 1;
+	int value = -1;
+
+	OK(ncclCommCount, self.comm, &value);
+	EXPECT(value == kRanks);
+	OK(ncclCommUserRank, self.comm, &value);
+	EXPECT(value == self.rank);
+	OK(ncclCommCuDevice, self.comm, &value);
+	EXPECT(value == self.rank);
+	OK(ncclCommGetAsyncError, self.comm, &result);
+	EXPECT(result == ncclSuccess);
+	OK(ncclCommQueryProperties, self.comm, &properties);
+	EXPECT(properties.rank == self.rank && properties.nRanks == kRanks &&
+	       !properties.deviceApiSupport);
+	OK(ncclCommMemStats, self.comm, ncclStatGpuMemTotal, &nbytes);
+	EXPECT(nbytes == 0);
+	OK(ncclCommSuspend, self.comm, NCCL_SUSPEND_MEM);
+	OK(ncclCommResume, self.comm);
+
+	const ncclTeam_t world = VALUE(ncclTeamWorld, self.comm);
+
+	EXPECT(world.nRanks == kRanks && world.rank == self.rank && world.stride == 1);
+	EXPECT(VALUE(ncclTeamLsa, self.comm).nRanks == 1);
+	EXPECT(VALUE(ncclTeamRail, self.comm).nRanks == kRanks);
+	EXPECT(VALUE(ncclTeamCft, self.comm).nRanks == 1);
+	EXPECT(VALUE(ncclTeamCftMultimem, self.comm).nRanks == 1);
+	EXPECT(VALUE(ncclTeamRankToWorld, self.comm, world, self.next()) == self.next());
+	EXPECT(VALUE(ncclTeamRankToLsa, self.comm, world, self.rank) == 0);
+}
+
+void kernels(const Rank &self)
+{
+	ncclDevCommRequirements_t wanted = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+	const ncclTeam_t team = { 1, 0, 1 };
+	ncclDevComm_t devcomm;
+
+	REFUSED(ncclDevCommCreate, self.comm, &wanted, &devcomm);
+	REFUSED(ncclDevCommDestroy, self.comm, nullptr);
+	REFUSED(ncclLsaBarrierCreateRequirement, team, 1, nullptr, nullptr);
+	REFUSED(ncclGinBarrierCreateRequirement, self.comm, team, 1, nullptr, nullptr);
+	REFUSED(ncclLLA2ACreateRequirement, 1, 1, nullptr, nullptr);
+	REFUSED(ncclGinOutboxCreateRequirement, 1, 1, nullptr, nullptr);
+	REFUSED(ncclGinInboxA2ACreateRequirement, team, 1, 1, nullptr, nullptr);
+	EXPECT(VALUE(ncclLLA2ACalcSlots, 8, 8) == 0);
+}
+
+#define NUMBER(letter, type)                              \
+	do {                                              \
+		type number = 0;                          \
+		OK(ncclParamGet##letter, slots, &number); \
+		EXPECT(number == 2);                      \
+	} while (0)
+
+void parameters()
+{
+	ncclParamHandle_t slots = nullptr;
+	const char *text = nullptr, **names = nullptr;
+	char room[8];
+	int n = 0;
+
+	OK(ncclParamBind, &slots, "TUTTI_SHM_SLOTS");
+	NUMBER(I8, int8_t);
+	NUMBER(I16, int16_t);
+	NUMBER(I32, int32_t);
+	NUMBER(I64, int64_t);
+	NUMBER(U8, uint8_t);
+	NUMBER(U16, uint16_t);
+	NUMBER(U32, uint32_t);
+	NUMBER(U64, uint64_t);
+	OK(ncclParamGetStr, slots, &text);
+	EXPECT(std::string(text) == "2");
+	OK(ncclParamGet, slots, room, sizeof(room), &n);
+	EXPECT(std::string(room) == "2" && n == 2);
+	OK(ncclParamGetParameter, "TUTTI_SHM_SLOTS", &text, &n);
+	EXPECT(std::string(text) == "2" && n == 1);
+	OK(ncclParamGetAllParameterKeys, &names, &n);
+	EXPECT(n > 50 && std::set<std::string>(names, names + n).count("TUTTI_SHM_SLOTS") == 1);
+	VALUE(ncclParamDumpAll, );
+}
+
+void library()
+{
+	ncclEncryptionConfig_t config = NCCL_ENCRYPTION_CONFIG_INITIALIZER;
+	std::set<std::string> texts;
+	int version = 0;
+
+	OK(ncclGetVersion, &version);
+	EXPECT(version == NCCL_VERSION_CODE);
+	for (int result = ncclSuccess; result < ncclNumResults; result++)
+		texts.insert(VALUE(ncclGetErrorString, static_cast<ncclResult_t>(result)));
+	EXPECT(texts.size() == ncclNumResults);
+	VALUE(ncclGetLastError, nullptr);
+	VALUE(ncclResetDebugInit, );
+	VALUE(ncclResetDebugInitInternal, );
+	OK(ncclSetEncryption, &config);
+	config.mode = NCCL_ENCRYPTION_MODE_PSK;
+	config.psk = "a key";
+	REFUSED(ncclSetEncryption, &config);
+}
+
 // -- Communicators ------------------------------------------------------------------------------
 
 // What one rank has made, for all.
 ncclUniqueId shared[4];
+
+void families(const Rank &self)
+{
+	const bool is_in_pair = self.rank < 2, comes_anew = !is_in_pair;
+	ncclComm_t pair = nullptr, grown = nullptr, rest = nullptr;
+	int without[] = { 2 };
+
+	OK(ncclCommSplit, self.comm, is_in_pair ? 0 : NCCL_SPLIT_NOCOLOR, self.rank, &pair,
+	   nullptr);
+	EXPECT((pair != nullptr) == is_in_pair);
+	if (is_in_pair)
+		sums_to(pair, self.stream, 2);
+	if (self.rank == 0)
+		OK(ncclCommGetUniqueId, pair, &shared[3]);
+	meeting.meet();
+	OK(ncclCommGrow, pair, kRanks, self.rank == 1 ? nullptr : &shared[3],
+	   comes_anew ? self.rank : -1, &grown, nullptr);
+	sums_to(grown, self.stream, kRanks);
+	if (is_in_pair) {
+		OK(ncclCommShrink, grown, without, 1, &rest, nullptr, NCCL_SHRINK_DEFAULT);
+		sums_to(rest, self.stream, 2);
+		OK(ncclCommFinalize, rest);
+		OK(ncclCommDestroy, rest);
+		OK(ncclCommDestroy, pair);
+	}
+	meeting.meet();
+	OK(ncclCommRevoke, grown, NCCL_REVOKE_DEFAULT);
+	OK(ncclCommAbort, grown);
+}
+
+void inits(const Rank &self)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclResult_t result = ncclInProgress;
+	ncclComm_t comm = nullptr;
+
+	config.blocking = 0;
+	note("ncclCommInitRankConfig");
+	EXPECT(ncclCommInitRankConfig(&comm, kRanks, shared[1], self.rank, &config) <=
+	       ncclInProgress);
+	while (result == ncclInProgress) {
+		std::this_thread::yield();
+		OK(ncclCommGetAsyncError, comm, &result);
+	}
+	EXPECT(result == ncclSuccess);
+	sums_to(comm, self.stream, kRanks);
+	OK(ncclCommDestroy, comm);
+	OK(ncclCommInitRankScalable, &comm, kRanks, self.rank, 1, &shared[2], nullptr);
+	sums_to(comm, self.stream, kRanks);
+	OK(ncclCommDestroy, comm);
+	OK(ncclCommInitAll, &comm, 1, nullptr);
+	sums_to(comm, self.stream, 1);
+	OK(ncclCommDestroy, comm);
+}
+
 // An exception of one rank ends the program: the others may wait for it.
 void run(int rank)
 {
@@ -201,24 +362,46 @@ void run(int rank)
 
 	const Rank self = { rank, comm, stream };
 
+	facts(self);
 	collectives(self);
 	operators(self);
 	messages(self);
 	memory_of_all(self);
+	kernels(self);
+	families(self);
 	OK(ncclCommDestroy, comm);
+	inits(self);
 }
+
+// All names that functions.def has.
+const char *const names[] = {
+#define FUNCTION(name, since, how, text)   #name,
+#define UNPROFILED(name, since, how, text) #name,
+#include "nccl/functions.def"
+#undef FUNCTION
+#undef UNPROFILED
+};
 
 } // namespace
 
 int main()
 {
 	std::vector<std::thread> ranks;
+	int nleft = 0;
 
-	OK(ncclGetUniqueId, &shared[0]);
+	library();
+	parameters();
+	for (int at = 0; at < 3; at++)
+		OK(ncclGetUniqueId, &shared[at]);
 	for (int rank = 0; rank < kRanks; rank++)
 		ranks.emplace_back(run, rank);
 	for (std::thread &rank : ranks)
 		rank.join();
+	for (const char *name : names)
+		if (!called.count(name)) {
+			std::fprintf(stderr, "%s was not called\n", name);
+			nleft++;
+		}
 	std::printf("%zu functions\n", called.size());
-	return 0;
+	return nleft ? 1 : 0;
 }
