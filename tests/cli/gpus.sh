@@ -27,3 +27,14 @@ done
 expect 2 "$TUTTI" run --gpus 2
 says err 'say which program to run'
 ok "numbers that cannot be"
+
+# With memory that the host cannot touch, too.
+python=$(command -v python3) || fail "there is no python3: apt-get install python3"
+tests=$(cd "$(dirname "$0")/.." && pwd)
+for guard in 0 1; do
+	mkdir "$tmp/$guard"
+	TUTTI_CUDAHOST_GUARD=$guard PYTHONDONTWRITEBYTECODE=1 expect 0 "$TUTTI" run -n 3 --gpus 3 "$python" \
+		"$tests/nccl/every_function.py" "$tests/../bindings/nccl/functions.def" "$tmp/$guard"
+	says out '^84 functions$'
+done
+ok "every function of NCCL from Python"
