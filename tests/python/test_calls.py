@@ -217,6 +217,29 @@ class SomeRanks(unittest.TestCase):
         np.testing.assert_array_equal(got, all_of().sum(axis=0))
 
 
+    def test_what_is_simulated_is_not_made(self):
+        """Rank 0 alone asks; the others make no call."""
+        if RANK == 0:
+            got = of(RANK)
+            with tutti.simulate() as short:
+                comm.all_reduce(got)
+            with tutti.simulate() as long, tutti.group():
+                comm.all_reduce(np.zeros(1 << 20))
+                comm.broadcast(np.zeros(1 << 20))
+            np.testing.assert_array_equal(got, of(RANK))
+            self.assertGreaterEqual(short.seconds, 0)
+            self.assertTrue(N == 1 or long.seconds > 10 * short.seconds > 0)
+            with tutti.group(), self.assertRaisesRegex(tutti.UsageError, "inside a group"):
+                with tutti.simulate():
+                    pass
+            with self.assertRaises(KeyError), tutti.simulate() as left:
+                comm.all_reduce(got)
+                raise KeyError
+            self.assertEqual(left.seconds, 0)
+            np.testing.assert_array_equal(got, of(RANK))
+        comm.barrier()
+
+
 class Streams(unittest.TestCase):
     def test_what_a_queued_call_works_on_is_kept(self):
         with tutti.Stream() as stream:

@@ -211,6 +211,33 @@ class Communicators(unittest.TestCase):
         comm.barrier()
         slow.abort()
 
+    def test_a_timeout_that_is_set_later(self):
+        if N == 1:
+            self.skipTest("one rank waits for nobody")
+        slow = comm.dup()
+        with self.assertRaisesRegex(tutti.ArgumentError, "-1000"):
+            slow.set_timeout(-1)
+        slow.set_timeout(0.3)
+        slow.set_timeout(None)
+        slow.barrier()
+        if RANK == 0:
+            slow.set_timeout(0.3)
+            with self.assertRaises(tutti.Timeout):
+                slow.recv(np.zeros(1), 1)
+        comm.barrier()
+        slow.abort()
+
+    def test_an_algorithm_that_is_set_later(self):
+        own = comm.dup()
+        for algo in ("all_reduce:ring", "all_reduce:tree,direct", "", None):
+            own.set_algorithm(algo)
+            got = np.full(5, RANK)
+            own.all_reduce(got)
+            np.testing.assert_array_equal(got, sum(range(N)))
+        with self.assertRaisesRegex(tutti.ArgumentError, "nonsense"):
+            own.set_algorithm("nonsense")
+        own.destroy()
+
     def test_what_a_failed_call_worked_on_is_kept(self):
         if N == 1:
             self.skipTest("one rank's call does not fail")

@@ -16,7 +16,7 @@ from .comm import Communicator, UniqueId, init, init_all
 from .errors import (AbortedError, ArgumentError, CancelledError, Error, InternalError, LostError, MismatchError,
                      NoMemoryError, PeerError, PlanError, ProtocolError, RevokedError,
                      SystemCallError, Timeout, UnsupportedError, UsageError)
-from .groups import group
+from .groups import Cost, group, simulate
 from .memory import empty
 from .messages import Channel, Message, Request
 from .plans import Plan
@@ -24,12 +24,13 @@ from .streams import Event, Stream
 from .topology import JobPlan, Topology
 from .windows import Window
 
-__all__ = ["AbortedError", "ArgumentError", "CancelledError", "Channel", "Communicator", "Error",
+__all__ = ["AbortedError", "ArgumentError", "CancelledError", "Channel", "Communicator", "Cost", "Error",
            "Event", "InternalError", "JobPlan", "LostError", "Message", "MismatchError",
            "NoMemoryError", "Operator", "PeerError", "Plan", "PlanError", "ProtocolError",
            "Request", "RevokedError", "Side", "Stream", "SystemCallError", "Timeout", "Topology",
            "UniqueId", "UnsupportedError", "UsageError", "Window", "empty", "get_include",
-           "get_library_dir", "get_tool", "group", "init", "init_all", "part", "reproducible"]
+           "get_library_dir", "get_tool", "group", "init", "init_all", "part", "reproducible",
+           "simulate"]
 __version__ = f"{_c.TUTTI_VERSION_MAJOR}.{_c.TUTTI_VERSION_MINOR}.{_c.TUTTI_VERSION_PATCH}"
 
 # Errors are exceptions here, which show the text.

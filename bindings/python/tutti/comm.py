@@ -2,6 +2,7 @@
 """Communicators: made, used, ended."""
 import atexit
 import ctypes
+import math
 import sys
 import threading
 import time
@@ -181,6 +182,16 @@ class Communicator(Calls):
              root: int = 0) -> Plan:
         """Make the call `name` ready: start() of what this returns makes it."""
         return Plan(self, name, send, recv, op, root)
+
+    def set_algorithm(self, algo: Optional[str]) -> None:
+        """Collectives from now on take the algorithms that `algo` allows, in the words of TUTTI_ALGO, as
+        "all_reduce:ring,tree"; None: those of the configuration, "": whichever is best. All ranks do the same
+        before the same call; calls that are queued, and plans, keep theirs. Any thread."""
+        check(_c.tutti_comm_set_algorithm(self._handle, None if algo is None else algo.encode()), self._handle)
+
+    def set_timeout(self, seconds: Optional[float]) -> None:
+        """After so long in a call, of those from now on, comes Timeout; None or 0: never. Any thread."""
+        check(_c.tutti_comm_set_timeout(self._handle, math.ceil(1000 * (seconds or 0))), self._handle)
 
     def channels(self, json: bool = False) -> str:
         """Which rings and trees it goes by, as text or as JSON."""

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups of calls: `with tutti.group():`."""
+"""Groups of calls: `with tutti.group():`; how long they would take: `with tutti.simulate() as cost:`."""
 import contextlib
+import ctypes
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Tuple
 
 from . import _c
-from .errors import check
+from .errors import UsageError, check
 
 if TYPE_CHECKING:
     from .calls import Calls
@@ -47,11 +48,36 @@ def _count(step: int) -> None:
     _mine.depth += step
 
 
+class Cost:
+    """What simulate() has predicted."""
+
+    #: From when the last rank has made the calls to when they are done; 0 until the block has ended.
+    seconds: float = 0.0
+
+
 @contextlib.contextmanager
 def group() -> Iterator[None]:
     """Calls inside only queue; the end of the outermost group runs them: first all sends and
     receives at the same time, then the collectives. An exception that leaves the group runs
     nothing of it."""
+    with _block(_end):
+        yield
+
+
+@contextlib.contextmanager
+def simulate() -> Iterator[Cost]:
+    """Calls inside are not made: at the end of the block its Cost says how long they should take by the model
+    of `tutti tune --table`. No other rank is asked, and none has to do it, too. Not inside a group."""
+    if is_open():
+        raise UsageError("simulate() is inside a group: end the group first, or call it outside")
+    cost, us = Cost(), ctypes.c_double()
+    with _block(lambda: _drop(us)):
+        yield cost
+    cost.seconds = us.value / 1e6
+
+
+@contextlib.contextmanager
+def _block(end: Callable[[], int]) -> Iterator[None]:
     check(_c.tutti_group_start())
     if _mine.depth == 0:
         _mine.kept, _mine.then = [], []
@@ -63,10 +89,17 @@ def group() -> Iterator[None]:
         _c.tutti_barrier(None, None)
         _end()
         raise
-    check(_end())
+    check(end())
     if _mine.depth == 0:
         for call in _mine.then:
             call()
+
+
+def _drop(us: ctypes.c_double) -> int:
+    status: int = _c.tutti_group_simulate_end(ctypes.byref(us))
+    _count(-1)
+    _mine.kept = []
+    return status
 
 
 def _end() -> int:
