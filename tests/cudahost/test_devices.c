@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "cudahost/jobs.h"
+#include "engine/facts.h"
+#include "engine/internal.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -92,6 +94,17 @@ static int answer(void)
 
 	printf("%d devices of %zu bytes, set %d\n", count, tti_cuda_device_bytes(),
 	       tti_cuda_device_set(0));
+	for (int device = 0; device < count && tti_cuda_setting("TUTTI_CUDAHOST_PCI"); device++) {
+		char text[TTI_CUDA_PCI_BYTES];
+		int numbers[3], back = -1;
+
+		tti_cuda_facts_pci(device, text);
+		tti_cuda_facts_by_pci(text, &back);
+		tti_cuda_facts_attribute(50, device, &numbers[0]);
+		tti_cuda_facts_attribute(33, device, &numbers[1]);
+		tti_cuda_facts_attribute(34, device, &numbers[2]);
+		printf("%d: %s, %d %d %d\n", back, text, numbers[0], numbers[1], numbers[2]);
+	}
 	return tti_cuda_device_count() == count ? 0 : 1;
 }
 
@@ -106,6 +119,20 @@ static void the_environment_says_how_many_devices_and_bytes_there_are(void **sta
 	assert_string_equal(text, "64 devices of 2147483648 bytes, set 0\n");
 	ask("TUTTI_CUDAHOST_GPUS=0 TUTTI_CUDAHOST_MEMORY=1048576", text, sizeof(text));
 	assert_string_equal(text, "0 devices of 1048576 bytes, set 100\n");
+}
+
+static void the_environment_says_where_devices_are(void **state)
+{
+	char text[2048];
+
+	(void)state;
+	ask("TUTTI_CUDAHOST_GPUS=3 TUTTI_CUDAHOST_MEMORY=1M TUTTI_CUDAHOST_PCI=0a:1f.7,1234:C0:00,"
+	    "00000002:01:03.0",
+	    text, sizeof(text));
+	assert_string_equal(text, "3 devices of 1048576 bytes, set 0\n"
+				  "0: 0000:0a:1f.7, 0 10 31\n"
+				  "1: 1234:c0:00.0, 4660 192 0\n"
+				  "2: 0002:01:03.0, 2 1 3\n");
 }
 
 static void as_many_devices_as_ranks_that_a_launcher_started_here(void **state)
@@ -148,21 +175,27 @@ static void as_many_devices_as_ranks_that_a_launcher_started_here(void **state)
 static void a_bad_variable_is_said_once_and_there_is_no_device(void **state)
 {
 	static const char *const bad[] = {
-		"TUTTI_CUDAHOST_GPUS=65",    "TUTTI_CUDAHOST_GPUS=-1",
-		"TUTTI_CUDAHOST_GPUS=two",   "TUTTI_CUDAHOST_GPUS=2x",
-		"TUTTI_CUDAHOST_MEMORY=1K",  "TUTTI_CUDAHOST_MEMORY=-5M",
-		"TUTTI_CUDAHOST_MEMORY=3MB", "TUTTI_CUDAHOST_MEMORY=2000T"
+		"TUTTI_CUDAHOST_GPUS=65", "TUTTI_CUDAHOST_GPUS=-1", "TUTTI_CUDAHOST_GPUS=two",
+		"TUTTI_CUDAHOST_GPUS=2x", "TUTTI_CUDAHOST_MEMORY=1K", "TUTTI_CUDAHOST_MEMORY=-5M",
+		"TUTTI_CUDAHOST_MEMORY=3MB", "TUTTI_CUDAHOST_MEMORY=2000T",
+		/* Of one device, and of two. */
+		"TUTTI_CUDAHOST_PCI=here", "TUTTI_CUDAHOST_PCI=10000:01:00.0",
+		"TUTTI_CUDAHOST_PCI=01:00.0,02:00.0", "TUTTI_CUDAHOST_PCI=,",
+		"TUTTI_CUDAHOST_GPUS=2 TUTTI_CUDAHOST_PCI=01:00.0",
+		"TUTTI_CUDAHOST_GPUS=2 TUTTI_CUDAHOST_PCI=01:00.0,0:1:0"
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		char text[2048];
+		char with[256], text[2048];
 		const char *at;
+		const char *variable = strrchr(bad[i], ' ') ? strrchr(bad[i], ' ') + 1 : bad[i];
 
-		ask(bad[i], text, sizeof(text));
-		at = strstr(text, bad[i]);
+		snprintf(with, sizeof(with), "TUTTI_CUDAHOST_GPUS= %s", bad[i]);
+		ask(with, text, sizeof(text));
+		at = strstr(text, variable);
 		assert_non_null(at);
-		assert_null(strstr(at + 1, bad[i]));
+		assert_null(strstr(at + 1, variable));
 		assert_non_null(strstr(text, "unset it"));
 		assert_non_null(strstr(text, "0 devices"));
 		assert_non_null(strstr(text, "set 100"));
@@ -187,6 +220,7 @@ int main(int argc, char **argv)
 		TEST(a_device_that_is_not_there_is_an_error),
 		TEST(a_child_of_fork_gets_an_error_and_does_not_hang),
 		TEST(the_environment_says_how_many_devices_and_bytes_there_are),
+		TEST(the_environment_says_where_devices_are),
 		TEST(as_many_devices_as_ranks_that_a_launcher_started_here),
 		TEST(a_bad_variable_is_said_once_and_there_is_no_device),
 		TEST(errors_are_logged_where_that_is_asked_for),

@@ -165,18 +165,6 @@ static int start_ranks(struct launch *launch, const struct job *job)
 	return error;
 }
 
-/* Each rank has that many devices, which are host memory. */
-static bool preload_gpus(struct args *args, int gpus)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", gpus);
-	if (setenv("TUTTI_CUDAHOST_GPUS", text, 1) == 0)
-		return run_preload_cuda(args);
-	tool_error(args, "out of memory");
-	return false;
-}
-
 static int run_job(struct args *args, struct job *job)
 {
 	struct launch launch;
@@ -196,7 +184,7 @@ static int run_job(struct args *args, struct job *job)
 	}
 	if (job->shared_malloc && !run_preload_malloc(args))
 		goto done;
-	if (job->gpus && !preload_gpus(args, job->gpus))
+	if (job->gpus && !run_gpus(args, job->gpus))
 		goto done;
 	error = start_ranks(&launch, job);
 	code = launch_wait(&launch);
@@ -391,6 +379,7 @@ const struct command command_run = {
 		"of\n"
 		"them: the N devices of each process are memory of this host, and collectives are "
 		"Tutti's.\n"
+		"They have the PCI bus ids of the GPUs in TUTTI_TOPO_FILE, if that is set.\n"
 		"A kernel of a program is an error that names it. Without -n one process is "
 		"started.\n"
 		"The ranks meet in a folder below TMPDIR, /tmp or /dev/shm.\n"

@@ -12,4 +12,8 @@
 bool run_preload_malloc(struct args *args);
 bool run_preload_cuda(struct args *args);
 
+/* Have what this process starts find so many devices of CUDA, which are host memory; where TUTTI_TOPO_FILE names a
+ * topology, on the PCI buses of its first GPUs. A file that cannot be read, or has fewer, is an error. */
+bool run_gpus(struct args *args, int gpus);
+
 #endif

@@ -24,6 +24,7 @@ static struct {
 	int count;
 	size_t nbytes;
 	bool logs;
+	struct tti_cuda_pci places[TTI_CUDA_DEVICES_MOST];
 	char wrong[TEXT]; /* why there is no device; "": there are as many as were asked for */
 } settings;
 
@@ -160,6 +161,19 @@ static size_t read_bytes(int count)
 	return 0;
 }
 
+static void read_places(int count)
+{
+	const char *list = tti_cuda_setting("TUTTI_CUDAHOST_PCI");
+	char wrong[128];
+
+	if (tti_cuda_pci_place(list, count, settings.places, wrong, sizeof(wrong)) < 0)
+		snprintf(settings.wrong, sizeof(settings.wrong),
+			 "TUTTI_CUDAHOST_PCI=%.200s: %s, so there is no device: set it to as many "
+			 "as "
+			 "TUTTI_CUDAHOST_GPUS says, with commas between, or unset it",
+			 list, wrong);
+}
+
 static void read_settings(void)
 {
 	const char *level = tti_cuda_setting("TUTTI_DEBUG");
@@ -167,6 +181,8 @@ static void read_settings(void)
 	settings.logs = level && (!strcasecmp(level, "INFO") || !strcasecmp(level, "TRACE"));
 	settings.count = read_count();
 	settings.nbytes = read_bytes(settings.count);
+	if (settings.count > 0)
+		read_places(settings.count);
 	for (int device = 0; device < TTI_CUDA_DEVICES_MOST; device++)
 		pthread_mutex_init(&failures[device].lock, NULL);
 	if (!settings.wrong[0])
@@ -262,6 +278,12 @@ int tti_cuda_device_set(int device)
 	if (!error)
 		current = device;
 	return error;
+}
+
+struct tti_cuda_pci tti_cuda_device_pci(int device)
+{
+	read_once();
+	return settings.places[device];
 }
 
 size_t tti_cuda_device_bytes(void)

@@ -2,15 +2,11 @@
 #include "engine/facts.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/device.h"
-
-/* The device is on bus 1, 2, ... of domain 0. */
-#define FIRST_BUS 1
+#include "engine/internal.h"
 
 /* By number. What is not here is 0: it is not there, and programs that ask before they use it do
  * without. That is so for all that kernels and textures need, and for RDMA, multicast and handles
@@ -68,7 +64,12 @@ static const int attributes[] = {
 	[147] = 0,    /* the last */
 };
 
-enum { BUS = 33, LAST = (int)(sizeof(attributes) / sizeof(attributes[0])) - 1 };
+enum {
+	BUS = 33,
+	SLOT = 34,
+	DOMAIN = 50,
+	LAST = (int)(sizeof(attributes) / sizeof(attributes[0])) - 1
+};
 
 const char *tti_cuda_facts_name(void)
 {
@@ -94,10 +95,22 @@ int tti_cuda_facts_attribute(int attribute, int device, int *out)
 	if (attribute < 1 || attribute > LAST)
 		return tti_cuda_fail(TTI_CUDA_EINVAL, "attribute %d: a device has 1..%d", attribute,
 				     LAST);
-	if (attribute == BUS)
-		*out = FIRST_BUS + device;
-	else
+
+	const struct tti_cuda_pci place = tti_cuda_device_pci(device);
+
+	switch (attribute) {
+	case BUS:
+		*out = (int)place.bus;
+		break;
+	case SLOT:
+		*out = (int)place.slot;
+		break;
+	case DOMAIN:
+		*out = (int)place.domain;
+		break;
+	default:
 		*out = attributes[attribute];
+	}
 	return TTI_CUDA_OK;
 }
 
@@ -140,33 +153,26 @@ void tti_cuda_facts_uuid(int device, uint8_t out[TTI_CUDA_UUID_BYTES])
 
 void tti_cuda_facts_pci(int device, char out[TTI_CUDA_PCI_BYTES])
 {
-	snprintf(out, TTI_CUDA_PCI_BYTES, "%04x:%02x:%02x.0", 0u,
-		 (unsigned)(FIRST_BUS + device) & 0xffu, 0u);
+	const struct tti_cuda_pci place = tti_cuda_device_pci(device);
+
+	snprintf(out, TTI_CUDA_PCI_BYTES, "%04x:%02x:%02x.%x", place.domain & 0xffffu,
+		 place.bus & 0xffu, place.slot & 0xffu, place.function & 0xfu);
 }
 
 int tti_cuda_facts_by_pci(const char *text, int *out)
 {
-	unsigned domain = 0, bus, slot, function = 0;
-	int end = 0;
-	bool is_good =
-		sscanf(text, "%8x:%2x:%2x.%1x%n", &domain, &bus, &slot, &function, &end) == 4;
+	struct tti_cuda_pci place;
 
-	if (!is_good || text[end]) {
-		function = 0;
-		is_good = sscanf(text, "%8x:%2x:%2x%n", &domain, &bus, &slot, &end) == 3;
-	}
-	if (!is_good || text[end]) {
-		domain = 0;
-		is_good = sscanf(text, "%2x:%2x.%1x%n", &bus, &slot, &function, &end) == 3;
-	}
-	if (!is_good || text[end])
+	if (!tti_cuda_pci_parse(text, &place))
 		return tti_cuda_fail(TTI_CUDA_EINVAL,
 				     "PCI bus id \"%.40s\": it is no \"0000:01:00.0\"", text);
-	const int device = (int)bus - FIRST_BUS;
+	for (int device = 0; device < tti_cuda_device_count(); device++) {
+		const struct tti_cuda_pci here = tti_cuda_device_pci(device);
 
-	if (domain || slot || function || device < 0 || device >= tti_cuda_device_count())
-		return tti_cuda_fail(TTI_CUDA_EDEVICE, "PCI bus id \"%.40s\": no device is there",
-				     text);
-	*out = device;
-	return TTI_CUDA_OK;
+		if (tti_cuda_pci_is_same(&here, &place)) {
+			*out = device;
+			return TTI_CUDA_OK;
+		}
+	}
+	return tti_cuda_fail(TTI_CUDA_EDEVICE, "PCI bus id \"%.40s\": no device is there", text);
 }

@@ -9,6 +9,7 @@
 
 #include "engine/device.h"
 #include "engine/graph.h"
+#include "engine/pci.h"
 
 /* -- handles.c: what programs hold ---------------------------------------------------------- */
 
@@ -34,6 +35,9 @@ const char *tti_cuda_setting(const char *name);
 
 /* 0, EDEVICE, or ENODEVICE, with a text. */
 int tti_cuda_device_check(int device);
+
+/* Where a device is that there is. */
+struct tti_cuda_pci tti_cuda_device_pci(int device);
 
 /* Run a job; what it fails with becomes the device's failure, if that has none. */
 int tti_cuda_job_run(int device, const struct tti_cuda_job *job);
