@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// Every function of libnccl.so.2 in C++, on memory and streams of CUDA: three ranks that are threads, each on a
-// device of its own. What only a GPU can do is asked for, too, and has to be refused with a text.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every function of libnccl.so.2 in C++, on memory and streams of CUDA: three ranks that are threads, each on a
+ * device of its own. What only a GPU can do is asked for, too, and has to be refused with a text. */
 #include <cstdio>
 #include <functional>
 #include <numeric>
@@ -19,7 +19,7 @@ std::vector<float> fill(size_t n, float value)
 	return std::vector<float>(n, value);
 }
 
-// 0, 1, 2 ...
+/* 0, 1, 2 ... */
 std::vector<float> everyone()
 {
 	std::vector<float> values(kRanks);
@@ -37,11 +37,11 @@ void sums_to(ncclComm_t comm, const Stream &stream, int n)
 	EXPECT(got.read() == fill(8, static_cast<float>(n)));
 }
 
-// -- Collectives ------------------------------------------------------------------------------
+/* -- Collectives ------------------------------------------------------------------------------ */
 
 using Call = std::function<void(const void *, void *)>;
 
-// `on`: the rank that has the result; -1: all.
+/* `on`: the rank that has the result; -1: all. */
 void collective(const Rank &self, const std::vector<float> &mine, const std::vector<float> &wanted,
 		int on, const Call &call)
 {
@@ -78,7 +78,7 @@ void collectives(const Rank &self)
 		to_all[static_cast<size_t>(peer)] = 10 * rank + static_cast<float>(peer);
 		of_all[static_cast<size_t>(peer)] = 10 * static_cast<float>(peer) + rank;
 	}
-	// These have no operator and no root.
+	/* These have no operator and no root. */
 	for (const ncclCollConfig_t *config :
 	     { static_cast<const ncclCollConfig_t *>(nullptr), &settings }) {
 		collective(self, fill(1, rank), everyone(), -1, [&](const void *send, void *recv) {
@@ -135,7 +135,7 @@ void messages(const Rank &self)
 	EXPECT(got.read() == fill(3, static_cast<float>(self.previous())));
 }
 
-// -- Memory -----------------------------------------------------------------------------------
+/* -- Memory ----------------------------------------------------------------------------------- */
 
 void addresses(const Rank &self, ncclWindow_t window, char *memory)
 {
@@ -184,7 +184,7 @@ void memory_of_all(const Rank &self)
 	OK(ncclMemFree, memory);
 }
 
-// -- What it says of itself -----------------------------------------------------------------
+/* -- What it says of itself ----------------------------------------------------------------- */
 
 void facts(const Rank &self)
 {
@@ -290,9 +290,9 @@ void library()
 	REFUSED(ncclSetEncryption, &config);
 }
 
-// -- Communicators ------------------------------------------------------------------------------
+/* -- Communicators ------------------------------------------------------------------------------ */
 
-// What one rank has made, for all.
+/* What one rank has made, for all. */
 ncclUniqueId shared[4];
 
 void families(const Rank &self)
@@ -349,7 +349,7 @@ void inits(const Rank &self)
 	OK(ncclCommDestroy, comm);
 }
 
-// An exception of one rank ends the program: the others may wait for it.
+/* An exception of one rank ends the program: the others may wait for it. */
 void run(int rank)
 {
 	ncclComm_t comm = nullptr;
@@ -373,7 +373,7 @@ void run(int rank)
 	inits(self);
 }
 
-// All names that functions.def has.
+/* All names that functions.def has. */
 const char *const names[] = {
 #define FUNCTION(name, since, how, text)   #name,
 #define UNPROFILED(name, since, how, text) #name,

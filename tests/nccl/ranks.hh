@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// Ranks in C++ that are threads, on memory and streams of CUDA, and which functions of NCCL they have called.
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks in C++ that are threads, on memory and streams of CUDA, and which functions of NCCL they have called. */
 #ifndef TESTS_NCCL_RANKS_HH
 #define TESTS_NCCL_RANKS_HH
 
@@ -27,7 +27,7 @@ namespace
 
 const int kRanks = 3, kByAddress = 4;
 
-// -- What was called ----------------------------------------------------------------------
+/* -- What was called ---------------------------------------------------------------------- */
 
 std::mutex guard;
 std::set<std::string> called;
@@ -45,7 +45,7 @@ void expect(bool good, const std::string &what)
 		throw std::runtime_error(what + ": \"" + ncclGetLastError(nullptr) + "\"");
 }
 
-// Name the function, call it, and compare its result; a refusal has to have a text.
+/* Name the function, call it, and compare its result; a refusal has to have a text. */
 #define GIVES(result, name, ...)                                                         \
 	(note(#name),                                                                    \
 	 expect(name(__VA_ARGS__) == (result) &&                                         \
@@ -56,12 +56,12 @@ void expect(bool good, const std::string &what)
 #define CUDA(...)          expect((__VA_ARGS__) == 0, #__VA_ARGS__)
 #define EXPECT(...)        expect(__VA_ARGS__, #__VA_ARGS__)
 
-// What a function gives that returns no result.
+/* What a function gives that returns no result. */
 #define VALUE(name, ...) (note(#name), name(__VA_ARGS__))
 
-// -- Ranks, memory, streams -----------------------------------------------------------------
+/* -- Ranks, memory, streams ----------------------------------------------------------------- */
 
-// All ranks come to it before one goes on.
+/* All ranks come to it before one goes on. */
 class Meeting
 {
       public:
@@ -86,7 +86,7 @@ class Meeting
 
 Meeting meeting;
 
-// Floats of the current device.
+/* Floats of the current device. */
 class Memory
 {
       public:
@@ -144,7 +144,7 @@ class Stream
 	cudaStream_t handle_ = nullptr;
 };
 
-// One rank, while its thread runs.
+/* One rank, while its thread runs. */
 struct Rank {
 	int rank;
 	ncclComm_t comm;
