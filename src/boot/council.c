@@ -16,6 +16,9 @@
 
 #define MOST_RANKS (TTI_MAIL_DATA * 8)
 
+/* Who waits asks again after so long. */
+#define ASK_AGAIN_MS 1000
+
 struct tti_council {
 	struct tti_box box;
 	struct tti_boot *carrier;
@@ -124,6 +127,7 @@ static void down(struct tti_box *box, int peer, enum tti_down how, const char *w
 	if (!council->decided) {
 		tti_bit_set(council->dead, (size_t)rank);
 		tti_bit_clear(council->heard, (size_t)rank);
+		tti_bit_clear(council->owed, (size_t)rank);
 		pthread_cond_broadcast(&council->changed);
 	}
 	pthread_mutex_unlock(&council->lock);
@@ -292,6 +296,7 @@ tutti_status tti_council_hold(struct tti_council *council, const struct tti_boot
 			      uint64_t *gone)
 {
 	const int64_t deadline_ns = tti_deadline(config->timeout_ms);
+	int64_t again_ns = tti_deadline(ASK_AGAIN_MS);
 	tutti_status st = TUTTI_AGAIN;
 	int joined_to = -1;
 
@@ -303,6 +308,12 @@ tutti_status tti_council_hold(struct tti_council *council, const struct tti_boot
 		if (council->decided) {
 			st = TUTTI_OK;
 			break;
+		}
+		if (tti_left_ms(again_ns, 1) == 0) {
+			again_ns = tti_deadline(ASK_AGAIN_MS);
+			memcpy(council->asked, council->joined,
+			       council->words * sizeof(*council->asked));
+			joined_to = -1;
 		}
 		if (speaker == council->rank)
 			speak(council, &round);

@@ -14,6 +14,10 @@
  * also after the call: so if a rank that lives has got one, it is everybody's. Who is heard
  * of is not dead, whatever others say.
  *
+ * Who waits asks again every second: what it sent may have been dropped with a connection, or
+ * have come to a rank that takes it for dead since, or to one that is not the others' speaker.
+ * So a rank that the others have left out, since they could not reach it, is told by whoever it asks.
+ *
  * Owner: tti_council_free(). Threads: one holds it; mail may come any time. */
 
 #include <stdint.h>
