@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Streams over a CUDA runtime that is not Tutti's, here one whose host functions have one thread for all
- * streams: calls return at once and are done in the order of their streams; several streams and
- * communicators at once; devices; errors of the runtime and the driver. */
+ * streams: calls return at once and are done in the order of their streams; devices; errors of the runtime
+ * and the driver. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,13 +14,6 @@
 
 #include "nccl/fake_cudart.h"
 #include "nccl/ranks.h"
-#include "support/sanitizer.h"
-
-#define STREAMS   2
-#define COMMS     3
-#define CALLS     12
-#define RANKS     4
-#define SCHEDULES (SANITIZED ? 60 : 1000)
 
 /* Holds a stream until it is let go. */
 static void hold(void *gate)
@@ -86,78 +79,6 @@ static void finalize_in_time(ncclComm_t comm, int rank, int n, void *arg)
 	CHECK(result == ncclSuccess && out == n);
 	CHECK_OK(ncclCommDestroy(child));
 	CHECK(cudaStreamDestroy(stream) == 0);
-}
-
-/* -- Random schedules ----------------------------------------------------------------------------- */
-
-static unsigned draw(unsigned *state, unsigned below)
-{
-	*state = *state * 1103515245u + 12345u;
-	return (*state >> 16) % below;
-}
-
-/* All ranks draw the same calls in the same order, so that their streams run them in any order beside each
- * other. */
-static void run_schedule(const ncclComm_t *comms, const cudaStream_t *streams, int rank, int n,
-			 unsigned seed)
-{
-	int in[CALLS][8], out[CALLS][8], wanted[CALLS];
-	unsigned state = seed;
-
-	for (int call = 0; call < CALLS; call++) {
-		const ncclComm_t comm = comms[draw(&state, COMMS)];
-		const cudaStream_t stream = streams[draw(&state, STREAMS)];
-		const bool grouped = draw(&state, 3) == 0;
-		const size_t count = 1 + draw(&state, 8);
-		const int next = (rank + 1) % n, prev = (rank + n - 1) % n;
-
-		for (int i = 0; i < 8; i++) {
-			in[call][i] = call * 10 + rank;
-			out[call][i] = -1;
-		}
-		if (grouped)
-			CHECK_OK(ncclGroupStart());
-		if (draw(&state, 2) == 0) {
-			wanted[call] = n * call * 10 + n * (n - 1) / 2;
-			CHECK_OK(ncclAllReduce(in[call], out[call], count, ncclInt32, ncclSum, comm,
-					       stream));
-		} else {
-			wanted[call] = call * 10 + prev;
-			if (!grouped)
-				CHECK_OK(ncclGroupStart());
-			CHECK_OK(ncclSend(in[call], count, ncclInt32, next, comm, stream));
-			CHECK_OK(ncclRecv(out[call], count, ncclInt32, prev, comm, stream));
-			if (!grouped)
-				CHECK_OK(ncclGroupEnd());
-		}
-		if (grouped)
-			CHECK_OK(ncclGroupEnd());
-	}
-	for (int i = 0; i < STREAMS; i++)
-		CHECK(cudaStreamSynchronize(streams[i]) == 0);
-	for (int call = 0; call < CALLS; call++)
-		CHECK(out[call][0] == wanted[call]);
-}
-
-static void schedules(ncclComm_t comm, int rank, int n, void *arg)
-{
-	ncclComm_t comms[COMMS] = { comm };
-	cudaStream_t streams[STREAMS];
-
-	(void)arg;
-	for (int i = 1; i < COMMS; i++)
-		CHECK_OK(ncclCommSplit(comm, 0, rank, &comms[i], NULL));
-	for (int i = 0; i < STREAMS; i++)
-		CHECK(cudaStreamCreate(&streams[i]) == 0);
-	for (unsigned seed = 1; seed <= SCHEDULES && ranks_failures() == 0; seed++)
-		run_schedule(comms, streams, rank, n, seed);
-	for (int i = 1; i < COMMS; i++)
-		CHECK_OK(ncclCommDestroy(comms[i]));
-	for (int i = 0; i < STREAMS; i++)
-		CHECK(cudaStreamDestroy(streams[i]) == 0);
-	/* The communicator that is left has used them, too. */
-	CHECK_OK(ncclCommDestroy(comm));
-	ranks_ended();
 }
 
 /* -- Devices and default streams --------------------------------------------------------------------- */
@@ -281,17 +202,10 @@ static void order_of_streams(void **state)
 	assert_int_equal(ranks_run(3, abort_releases_streams, NULL), 0);
 }
 
-static void random_schedules(void **state)
-{
-	(void)state;
-	assert_int_equal(ranks_run(RANKS, schedules, NULL), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_of_streams),
-		cmocka_unit_test(random_schedules),
 		cmocka_unit_test(default_streams_are_of_devices),
 		cmocka_unit_test(an_error_of_the_runtime_is_told),
 	};
