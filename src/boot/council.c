@@ -29,6 +29,7 @@ struct tti_council {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool decided;
+	bool disowned; /* decided, and others have decided without this rank */
 	/* Of each rank a bit. */
 	uint64_t *out;    /* shall not be part of it                          */
 	uint64_t *dead;   /* as far as is known; once decided: the verdict    */
@@ -98,19 +99,24 @@ static void take(struct tti_box *box, int from, const struct tti_mail *letter, s
 	const size_t wanted =
 		letter->kind == TTI_MAIL_QUERY ? 0 : council->words * sizeof(uint64_t);
 	uint64_t bits[TTI_MAIL_DATA / sizeof(uint64_t)];
-	bool known;
+	bool answers = false;
 
 	if (rank < 0 || nbytes != wanted)
 		return;
 	memcpy(bits, letter->data, nbytes);
 	pthread_mutex_lock(&council->lock);
-	known = council->decided;
-	if (known)
-		memcpy(bits, council->dead, council->words * sizeof(*bits));
-	else
+	if (!council->decided) {
 		hear(council, rank, letter, bits);
+	} else if (letter->kind != TTI_MAIL_VERDICT) {
+		answers = true;
+	} else if (tti_bit_has(bits, (size_t)council->rank)) {
+		council->disowned = true;
+	} else {
+		answers = tti_bit_has(council->dead, (size_t)rank);
+	}
+	memcpy(bits, council->dead, council->words * sizeof(*bits));
 	pthread_mutex_unlock(&council->lock);
-	if (known && letter->kind != TTI_MAIL_VERDICT)
+	if (answers)
 		mail(council, rank, TTI_MAIL_VERDICT, bits);
 }
 
@@ -292,6 +298,14 @@ static tutti_status fail_deadline(const struct tti_council *council, int64_t tim
 			n == 1 ? "" : "s", text, (long long)timeout_ms);
 }
 
+static tutti_status fail_left_out(const struct tti_council *council)
+{
+	return tti_fail(TUTTI_EPEER,
+			"the other ranks take rank %d for dead, and go on "
+			"without it",
+			council->rank);
+}
+
 tutti_status tti_council_hold(struct tti_council *council, const struct tti_boot_config *config,
 			      uint64_t *gone)
 {
@@ -335,9 +349,16 @@ tutti_status tti_council_hold(struct tti_council *council, const struct tti_boot
 	memcpy(gone, council->dead, council->words * sizeof(*gone));
 	pthread_mutex_unlock(&council->lock);
 	if (st == TUTTI_OK && tti_bit_has(gone, (size_t)council->rank))
-		return tti_fail(TUTTI_EPEER,
-				"the other ranks take rank %d for dead, and go on "
-				"without it",
-				council->rank);
+		return fail_left_out(council);
 	return st;
+}
+
+tutti_status tti_council_check(struct tti_council *council)
+{
+	bool disowned;
+
+	pthread_mutex_lock(&council->lock);
+	disowned = council->disowned;
+	pthread_mutex_unlock(&council->lock);
+	return disowned ? fail_left_out(council) : TUTTI_AGAIN;
 }

@@ -18,6 +18,10 @@
  * have come to a rank that takes it for dead since, or to one that is not the others' speaker.
  * So a rank that the others have left out, since they could not reach it, is told by whoever it asks.
  *
+ * A speaker that was silent for too long may find that all have joined it, while they have joined
+ * the next one. Then there are two verdicts, but one communicator at most, as all its ranks have to meet:
+ * who gets a verdict of a rank that its own leaves out answers with that.
+ *
  * Owner: tti_council_free(). Threads: one holds it; mail may come any time. */
 
 #include <stdint.h>
@@ -36,6 +40,10 @@ TUTTI_CHECKED tutti_status tti_council_create(struct tti_boot *parent, uint64_t 
  * this rank for dead; TUTTI_EABORTED. */
 TUTTI_CHECKED tutti_status tti_council_hold(struct tti_council *council,
 					    const struct tti_boot_config *config, uint64_t *gone);
+
+/* While the ranks of a verdict meet, whether others have one that leaves this rank out: TUTTI_EPEER;
+ * TUTTI_AGAIN: not as far as is known. */
+TUTTI_CHECKED tutti_status tti_council_check(struct tti_council *council);
 
 /* Answer no more. NULL is fine. */
 void tti_council_free(struct tti_council *council);

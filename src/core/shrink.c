@@ -43,6 +43,7 @@ struct shrink {
 	int flags;
 	uint64_t k; /* the how many-th of its kind of the parent */
 	int *ranks; /* [parent->n] */
+	struct tti_council *council;
 	uint64_t gone[];
 };
 
@@ -69,6 +70,24 @@ static tutti_status agree(struct shrink *shrink, const struct tti_boot_config *c
 				   shrink->gone, &council));
 	st = tti_council_hold(council, config, shrink->gone);
 	keep_council(parent->root, council);
+	shrink->council = council;
+	return st;
+}
+
+/* While those that are left meet; the council may have been freed for later ones. */
+static tutti_status on_wait(void *self, int peer, bool is_late)
+{
+	const struct shrink *shrink = self;
+	struct tti_comm *root = shrink->maker.parent->root;
+	tutti_status st = TUTTI_AGAIN;
+
+	(void)peer;
+	(void)is_late;
+	pthread_mutex_lock(&root->lock);
+	for (int i = 0; i < TTI_COUNCILS_KEPT; i++)
+		if (shrink->council && root->councils[i] == shrink->council)
+			st = tti_council_check(shrink->council);
+	pthread_mutex_unlock(&root->lock);
 	return st;
 }
 
@@ -107,7 +126,9 @@ static tutti_status connect_rest(struct tti_maker *maker, struct tti_comm *comm,
 	struct shrink *shrink = (struct shrink *)maker;
 	struct tti_comm *parent = maker->parent;
 	const struct tti_boot_config config = { .timeout_ms = comm->boot_timeout.ms,
-						.stop = &comm->stop };
+						.stop = &comm->stop,
+						.on_wait = on_wait,
+						.self = shrink };
 
 	if (shrink->flags & TUTTI_SHRINK_FAILED)
 		TTI_TRY(agree(shrink, &config));

@@ -71,6 +71,13 @@ static void query(int speaker, int rank)
 	CHECK_OK(ops->mail(world[speaker], rank, &letter, TTI_MAIL_HEAD));
 }
 
+static void join(int rank, int speaker)
+{
+	const struct tti_mail letter = { .context = CONTEXT, .kind = TTI_MAIL_JOIN };
+
+	CHECK_OK(ops->mail(world[rank], speaker, &letter, TTI_MAIL_HEAD + sizeof(uint64_t)));
+}
+
 struct holder {
 	int rank;
 	tutti_status status;
@@ -172,6 +179,26 @@ static void the_speaker(void **state)
 	is_told(&late);
 }
 
+/* All have joined it, which it reads when they have found another one. */
+static void a_second_speaker(void **state)
+{
+	struct holder late = { .rank = 0 };
+
+	(void)state;
+	for (int rank = 1; rank < N; rank++) {
+		join(rank, 0);
+		go_down(rank, 0, TTI_DOWN_LOST);
+	}
+	agree(1u << 1 | 1u << 2 | 1u << 3);
+	assert_int_equal(tti_council_check(council[1]), TUTTI_AGAIN);
+	hold(&late);
+	CHECK_OK(late.status);
+	assert_int_equal(late.gone[0], 0);
+	assert_int_equal(tti_council_check(council[0]), TUTTI_EPEER);
+	for (int rank = 1; rank < N; rank++)
+		assert_int_equal(tti_council_check(council[rank]), TUTTI_AGAIN);
+}
+
 /* Nobody heard of it until all others were through. */
 static void one_that_comes_late(void **state)
 {
@@ -192,6 +219,7 @@ int main(void)
 		TEST(one_that_falls_silent_after_it_has_joined),
 		TEST(one_that_has_joined_another_rank),
 		TEST(the_speaker),
+		TEST(a_second_speaker),
 		TEST(one_that_comes_late),
 #undef TEST
 	};
