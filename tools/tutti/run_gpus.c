@@ -34,8 +34,8 @@ static int list_gpus(tutti_topo_t topo, int gpus, char *text, size_t nbytes)
 	int n = 0;
 
 	text[0] = '\0';
-	for (int at = 0; tutti_topo_get_node(topo, at, &gpu) == TUTTI_OK; at++) {
-		if (strcmp(gpu.type, "GPU") != 0)
+	for (int at = 0; at < tutti_topo_node_count(topo); at++) {
+		if (tutti_topo_get_node(topo, at, &gpu) != TUTTI_OK || strcmp(gpu.type, "GPU") != 0)
 			continue;
 		if (n++ < gpus && gpu.parent >= 0 &&
 		    tutti_topo_get_node(topo, gpu.parent, &slot) == TUTTI_OK && used < nbytes &&
