@@ -216,7 +216,6 @@ class SomeRanks(unittest.TestCase):
         comm.all_reduce(got)
         np.testing.assert_array_equal(got, all_of().sum(axis=0))
 
-
     def test_what_is_simulated_is_not_made(self):
         """Rank 0 alone asks; the others make no call."""
         if RANK == 0:

@@ -169,8 +169,7 @@ static void read_places(int count)
 	if (tti_cuda_pci_place(list, count, settings.places, wrong, sizeof(wrong)) < 0)
 		snprintf(settings.wrong, sizeof(settings.wrong),
 			 "TUTTI_CUDAHOST_PCI=%.200s: %s, so there is no device: set it to as many "
-			 "as "
-			 "TUTTI_CUDAHOST_GPUS says, with commas between, or unset it",
+			 "as TUTTI_CUDAHOST_GPUS says, with commas between, or unset it",
 			 list, wrong);
 }
 

@@ -57,8 +57,7 @@ int tti_cuda_pci_place(const char *list, int count, struct tti_cuda_pci *places,
 		if (!tti_cuda_pci_parse(text, &place) || place.domain > 0xffff) {
 			snprintf(wrong, nbytes,
 				 "\"%s\" is no PCI bus id such as \"0000:01:00.0\", with a domain "
-				 "of at "
-				 "most ffff",
+				 "of at most ffff",
 				 text);
 			return -1;
 		}
