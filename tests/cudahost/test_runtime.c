@@ -14,12 +14,20 @@
 
 /* -- Devices and errors ------------------------------------------------------------------- */
 
-static void there_are_as_many_devices_as_the_variable_says(void **state)
+/* As NVIDIA's runtime initializes the driver: programs call both. */
+static void who_counts_devices_may_call_the_driver(void **state)
 {
+	int (*count)(int *) = NULL;
 	int n = -1;
 
 	(void)state;
+	assert_int_equal(cudaGetDriverEntryPoint("cuDeviceGetCount", (void **)&count, 0, NULL), 0);
+	assert_non_null(count);
+	assert_int_equal(count(&n), TTI_cudaErrorInitializationError);
 	assert_int_equal(cudaGetDeviceCount(&n), 0);
+	assert_int_equal(n, 3);
+	n = -1;
+	assert_int_equal(count(&n), 0);
 	assert_int_equal(n, 3);
 }
 
@@ -546,7 +554,7 @@ static void versions_are_those_of_the_major(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(there_are_as_many_devices_as_the_variable_says),
+		cmocka_unit_test(who_counts_devices_may_call_the_driver),
 		cmocka_unit_test(the_last_error_is_kept_until_it_is_asked_for),
 		cmocka_unit_test(errors_have_names_and_texts),
 		cmocka_unit_test(what_is_refused_names_itself),

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdatomic.h>
-
 #include "driver/driver.h"
 #include "engine/facts.h"
 #include "engine/kernel.h"
 #include "engine/primary.h"
-
-static atomic_bool is_initialized;
 
 CUresult cuInit(unsigned flags)
 {
@@ -19,7 +15,7 @@ CUresult cuInit(unsigned flags)
 	if (!tti_cuda_device_count())
 		return tti_driver_fail(TTI_CUDA_ENODEVICE, "cuInit: there is no device; "
 							   "TUTTI_CUDAHOST_GPUS says how many");
-	atomic_store(&is_initialized, true);
+	tti_cuda_initialize();
 	return CUDA_SUCCESS;
 }
 
@@ -32,7 +28,7 @@ int tti_driver_begin(void)
 
 int tti_driver_begin_in_host(void)
 {
-	if (!atomic_load(&is_initialized) && !tti_cuda_primary_ever_used())
+	if (!tti_cuda_is_initialized())
 		return tti_cuda_fail(CUDA_ERROR_NOT_INITIALIZED, "cuInit(0) comes first");
 	return tti_cuda_begin();
 }

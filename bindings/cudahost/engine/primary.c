@@ -22,7 +22,7 @@ static struct primary {
 	size_t limits[TTI_CUDA_LIMITS];
 	atomic_uint nresets;
 } primaries[TTI_CUDA_DEVICES_MOST];
-static bool ever_used;
+static atomic_bool is_initialized;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* What the calling thread is on, if anything, and how often that had been reset. */
@@ -44,11 +44,21 @@ static const size_t limits_at_first[TTI_CUDA_LIMITS] = {
 	0,        /* how kernels are kept from each other's faults */
 };
 
+void tti_cuda_initialize(void)
+{
+	atomic_store(&is_initialized, true);
+}
+
+bool tti_cuda_is_initialized(void)
+{
+	return atomic_load(&is_initialized);
+}
+
 void tti_cuda_primary_activate(int device)
 {
+	tti_cuda_initialize();
 	pthread_mutex_lock(&lock);
 	primaries[device].is_used = true;
-	ever_used = true;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -68,15 +78,6 @@ void tti_cuda_primary_leave(void)
 bool tti_cuda_primary_in_use(void)
 {
 	return used.is_on && used.nresets == atomic_load(&primaries[used.device].nresets);
-}
-
-bool tti_cuda_primary_ever_used(void)
-{
-	pthread_mutex_lock(&lock);
-	const bool is = ever_used;
-
-	pthread_mutex_unlock(&lock);
-	return is;
 }
 
 void tti_cuda_primary_retain(int device)

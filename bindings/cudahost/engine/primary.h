@@ -10,6 +10,11 @@
 
 #pragma GCC visibility push(default)
 
+/* The driver may be called from now on: cuInit() does this, and so does every function of the runtime that has
+ * to do with devices, if it only counts them. */
+void tti_cuda_initialize(void);
+bool tti_cuda_is_initialized(void);
+
 /* For the runtime: from now on the calling thread is on the primary context of its current device,
  * and that context is active. cudaSetDevice() and the first call that needs a device do this. */
 void tti_cuda_primary_use(void);
@@ -17,10 +22,8 @@ void tti_cuda_primary_use(void);
 void tti_cuda_primary_leave(void);
 /* The primary context of a device is active from now on, whoever is on it. */
 void tti_cuda_primary_activate(int device);
-/* Whether the calling thread is on it by use() and it was not reset since, and whether any thread of the
- * process ever was. */
+/* Whether the calling thread is on it by use() and it was not reset since. */
 bool tti_cuda_primary_in_use(void);
-bool tti_cuda_primary_ever_used(void);
 
 /* For the driver. release() is false if nobody holds it. */
 void tti_cuda_primary_retain(int device);

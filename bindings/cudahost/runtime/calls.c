@@ -93,6 +93,12 @@ static int let_in(const char *name)
 	return 0;
 }
 
+static int enter_asking(const char *name)
+{
+	tti_cuda_initialize();
+	return tti_cuda_host_may_call(name);
+}
+
 #define FUNCTION(enter, name, majors, params, args) \
 	majors(int name params BODY(enter, #name, tti_##name args))
 #define TWICE(enter, name, suffix, majors, params, args)                                        \
@@ -101,8 +107,7 @@ static int let_in(const char *name)
 		       BODY(enter, #name #suffix, tti_##name(true, TTI_UNPACK args)))
 
 #define SAFE(name, majors, params, args, text) FUNCTION(let_in, name, majors, params, args)
-#define ASKS(name, majors, params, args, text) \
-	FUNCTION(tti_cuda_host_may_call, name, majors, params, args)
+#define ASKS(name, majors, params, args, text) FUNCTION(enter_asking, name, majors, params, args)
 #define CALL(name, majors, params, args, text) \
 	FUNCTION(tti_cudart_enter, name, majors, params, args)
 #define WAITS(name, majors, params, args, text) FUNCTION(enter_waiting, name, majors, params, args)

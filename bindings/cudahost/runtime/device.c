@@ -15,6 +15,7 @@ int tti_cudaGetDeviceCount(int *out)
 	*out = tti_cuda_device_count();
 	if (*out == 0)
 		return tti_cudart_check_device("cudaGetDeviceCount", 0);
+	tti_cuda_initialize();
 	return 0;
 }
 
