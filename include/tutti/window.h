@@ -37,12 +37,34 @@ extern "C" {
  * caller's, until tutti_window_destroy(). */
 typedef struct tutti_window *tutti_window_t;
 
+/* The most that tutti_window_config.signals may be. */
+#define TUTTI_SIGNALS_MOST 1024
+
+/* How a window is made. Fill it with TUTTI_WINDOW_CONFIG_INIT, then change what you need. */
+typedef struct tutti_window_config {
+	size_t size; /* sizeof(struct tutti_window_config) */
+	/* How many signals each two ranks have, counted and waited for apart: 1 (default) to
+	 * TUTTI_SIGNALS_MOST, alike on all ranks. Each takes 72 bytes for each rank. */
+	int signals;
+} tutti_window_config;
+
+/* clang-format off */
+#define TUTTI_WINDOW_CONFIG_INIT { sizeof(tutti_window_config), 1 }
+/* clang-format on */
+
 /* Let the other ranks of `comm` read and write `size` bytes at `base`. Collective; sizes may
  * differ, 0 and NULL are fine. The memory stays the caller's and must stay until destroy.
  * TUTTI_EUNSUPPORTED, on all ranks: somebody's memory cannot be reached in place, and TCP is
  * not among the transports (TUTTI_TRANSPORT). TUTTI_EUSAGE: inside a group. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_window_create(tutti_comm_t comm, void *base, size_t size,
 							 tutti_window_t *out);
+
+/* tutti_window_create() of `size` bytes at `base`, with `config`, which may be NULL. TUTTI_EINVAL: no such number of signals, or
+ * a config of no size. TUTTI_EMISMATCH: the ranks differ in it. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_window_create_config(tutti_comm_t comm, void *base,
+								size_t size,
+								const tutti_window_config *config,
+								tutti_window_t *out);
 
 /* End a window, once the calls on it that this rank has queued on streams are done: so it waits for
  * an event, or a signal, that one of those waits for. Collective: what all ranks have put is there
@@ -65,14 +87,31 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_put(tutti_window_t window, int peer, 
 TUTTI_API TUTTI_CHECKED tutti_status tutti_get(tutti_window_t window, int peer, size_t offset,
 					       void *dst, size_t size, tutti_stream_t stream);
 
-/* Send one signal to `peer`, which it sees after all that this rank has put to it before. */
+/* Send one signal to `peer`, which it sees after all that this rank has put to it before: signal 0
+ * of those that the window has. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_signal(tutti_window_t window, int peer,
 						  tutti_stream_t stream);
 
+/* tutti_signal() of signal `index`. TUTTI_EINVAL: the window has no such signal. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_signal_index(tutti_window_t window, int peer, int index,
+							tutti_stream_t stream);
+
 /* Wait until `peer` has sent `count` more signals to this rank than were waited for, INT64_MAX at
- * most. One thread or stream at a time for each peer. */
+ * most: of signal 0. One thread or stream at a time for each peer and signal. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_wait_signal(tutti_window_t window, int peer,
 						       uint64_t count, tutti_stream_t stream);
+
+/* What tutti_wait_signals() waits for: `count` signals `index` of `peer`. */
+struct tutti_signal_wait {
+	int peer, index;
+	uint64_t count;
+};
+
+/* tutti_wait_signal() for all of waits[0 .. nwaits - 1], which are read before it returns. Where it
+ * fails, some may have been waited for. TUTTI_EINVAL: nothing was waited for. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_wait_signals(tutti_window_t window,
+							const struct tutti_signal_wait *waits,
+							int nwaits, tutti_stream_t stream);
 
 /* Wait until all that this rank has put and signalled to `peer`, -1: to all, is there. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_window_flush(tutti_window_t window, int peer,

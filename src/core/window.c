@@ -15,7 +15,7 @@
 struct card {
 	uint64_t nbytes, key, process;
 	struct tti_memory_name data, signals; /* zeroed: not to be had */
-	int32_t reachable;
+	int32_t reachable, nsignals;
 };
 
 static struct card make_card(const struct tutti_window *window, uint64_t key)
@@ -23,13 +23,15 @@ static struct card make_card(const struct tutti_window *window, uint64_t key)
 	struct tti_port *port = window->comm->memory.port;
 	struct card card = { .nbytes = window->nbytes,
 			     .key = key,
-			     .process = tti_signals_process() };
+			     .process = tti_signals_process(),
+			     .nsignals = window->nsignals };
 
 	if (!port)
 		return card;
 	card.reachable =
 		port->transport->memory->name(port, window->signals,
-					      tti_signals_bytes(window->comm->n), &card.signals) &&
+					      tti_signals_bytes(tti_window_signal_count(window)),
+					      &card.signals) &&
 		card.signals.reach == TTI_REACH_MAPPED &&
 		(!window->nbytes ||
 		 (port->transport->memory->name(port, window->base, window->nbytes, &card.data) &&
@@ -58,8 +60,9 @@ static tutti_status map_peer(struct tutti_window *window, int rank, const struct
 		if (!peer->signals)
 			peer->signals = &ended;
 	} else {
-		TTI_TRY(port->transport->memory->find(port, rank, &card->signals,
-						      tti_signals_bytes(window->comm->n), &remote));
+		TTI_TRY(port->transport->memory->find(
+			port, rank, &card->signals,
+			tti_signals_bytes(tti_window_signal_count(window)), &remote));
 		peer->signals = remote.mapped;
 	}
 	if (!card->nbytes)
@@ -108,18 +111,32 @@ static void take_all(const struct tti_comm *comm)
 		tti_tsan_take((uint32_t)peer, (uint32_t)comm->rank);
 }
 
+static tutti_status check_alike(const struct tti_comm *comm, const struct card *cards)
+{
+	for (int rank = 1; rank < comm->n; rank++)
+		if (cards[rank].nsignals != cards[0].nsignals)
+			return tti_fail(
+				TUTTI_EMISMATCH,
+				"a window with %d signals on rank 0 and with %d on rank %d: "
+				"let all ranks ask for the same number",
+				cards[0].nsignals, cards[rank].nsignals, rank);
+	return TUTTI_OK;
+}
+
 static tutti_status set_up(struct tutti_window *window, struct card *cards)
 {
 	struct tti_comm *comm = window->comm;
 	uint64_t key;
 
 	randombytes_buf(&key, sizeof(key));
-	TTI_TRY(tti_signals_create(comm->n, comm->memory.port, key, &window->signals));
+	TTI_TRY(tti_signals_create(tti_window_signal_count(window), comm->memory.port, key,
+				   &window->signals));
 	cards[comm->rank] = make_card(window, key);
 	give_all(comm);
 	TTI_TRY(tutti_all_gather(&cards[comm->rank], cards, sizeof(*cards), TUTTI_UINT8,
 				 window->handle, NULL));
 	take_all(comm);
+	TTI_TRY(check_alike(comm, cards));
 	TTI_TRY(map_peers(window, cards));
 	if (!needs_net(comm, cards))
 		return TUTTI_OK;
@@ -133,15 +150,15 @@ static tutti_status set_up(struct tutti_window *window, struct card *cards)
 /* What the communicator lent. Not all ranks may know yet that it is lost: they look at the counters. */
 static void take_back(struct tutti_window *window)
 {
-	const int n = window->comm->n;
+	const struct tti_comm *const comm = window->comm;
 
 	tti_window_net_close(window->net);
 	window->net = NULL;
-	for (int rank = 0; rank < n; rank++)
+	for (int rank = 0; rank < comm->n; rank++)
 		if (window->peers[rank].borrowed)
 			tti_signals_drop(window->peers[rank].signals);
 	if (window->signals) {
-		tti_signals_close(window->signals, n);
+		tti_signals_close(window->signals, tti_window_signal_count(window));
 		tti_signals_drop(window->signals);
 	}
 	/* The last of it: see tti_comm_await_end(). */
@@ -183,29 +200,40 @@ static void free_window(struct tutti_window *window)
 		return;
 	pthread_cond_destroy(&window->ran);
 	pthread_mutex_destroy(&window->lock);
+	tti_free(window->taken);
 	tti_free(window->peers);
 	tti_free(window);
 }
 
-static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *base, size_t size,
+/* NULL: out of memory. */
+static struct tutti_window *make_window(struct tti_comm *comm, const struct tutti_window *given)
+{
+	struct tutti_window *window = tti_alloc(sizeof(*window));
+
+	if (!window)
+		return NULL;
+	*window = *given;
+	window->pid = given->handle->pid;
+	window->comm = comm;
+	pthread_mutex_init(&window->lock, NULL);
+	pthread_cond_init(&window->ran, NULL);
+	window->peers = tti_calloc((size_t)comm->n, sizeof(*window->peers));
+	window->taken = tti_calloc(tti_window_signal_count(window), sizeof(*window->taken));
+	if (window->peers && window->taken)
+		return window;
+	free_window(window);
+	return NULL;
+}
+
+static tutti_status create(struct tti_comm *comm, const struct tutti_window *given,
 			   tutti_window_t *out)
 {
-	struct tutti_window *window = tti_zalloc(sizeof(*window));
+	struct tutti_window *window = make_window(comm, given);
 	struct card *cards = tti_calloc((size_t)comm->n, sizeof(*cards));
 	tutti_status st = TUTTI_ENOMEM;
 	bool kept = false;
 
-	if (window) {
-		*window = (struct tutti_window){ .handle = handle,
-						 .pid = handle->pid,
-						 .comm = comm,
-						 .base = base,
-						 .nbytes = size };
-		pthread_mutex_init(&window->lock, NULL);
-		pthread_cond_init(&window->ran, NULL);
-		window->peers = tti_calloc((size_t)comm->n, sizeof(*window->peers));
-	}
-	if (window && window->peers && cards) {
+	if (window && cards) {
 		pthread_mutex_lock(&comm->lock);
 		kept = tti_vec_push(&comm->windows, window);
 		pthread_mutex_unlock(&comm->lock);
@@ -229,11 +257,39 @@ static tutti_status create(struct tti_comm *comm, tutti_comm_t handle, void *bas
 	return atomic_load(&comm->fate) ? tti_comm_fate(comm) : st;
 }
 
-tutti_status tutti_window_create(tutti_comm_t handle, void *base, size_t size, tutti_window_t *out)
+static tutti_status signals_of(const tutti_window_config *config, int *out)
 {
-	struct tti_comm *comm;
-	tutti_status st;
+	const size_t end = offsetof(tutti_window_config, signals) + sizeof(config->signals);
 
+	*out = 1;
+	if (!config)
+		return TUTTI_OK;
+	if (config->size < end)
+		return tti_fail(
+			TUTTI_EINVAL,
+			"config->size is %zu: fill the config with TUTTI_WINDOW_CONFIG_INIT",
+			config->size);
+	*out = config->signals;
+	if (config->signals < 1 || config->signals > TUTTI_SIGNALS_MOST)
+		return tti_fail(TUTTI_EINVAL, "config->signals is %d: 1 to %d are possible",
+				config->signals, TUTTI_SIGNALS_MOST);
+	return TUTTI_OK;
+}
+
+tutti_status tutti_window_create(tutti_comm_t comm, void *base, size_t size, tutti_window_t *out)
+{
+	return tutti_window_create_config(comm, base, size, NULL, out);
+}
+
+tutti_status tutti_window_create_config(tutti_comm_t handle, void *base, size_t size,
+					const tutti_window_config *config, tutti_window_t *out)
+{
+	struct tutti_window given = { .handle = handle, .base = base, .nbytes = size };
+	struct tti_comm *comm;
+	tutti_status st = signals_of(config, &given.nsignals);
+
+	if (st != TUTTI_OK)
+		return tti_handle_note(handle, st);
 	if (!out)
 		return tti_handle_fail(handle, TUTTI_EINVAL,
 				       "out is NULL: pass the address of a tutti_window_t");
@@ -246,7 +302,7 @@ tutti_status tutti_window_create(tutti_comm_t handle, void *base, size_t size, t
 	TTI_TRY(tti_handle_enter(handle, &comm));
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK)
-		st = create(comm, handle, base, size, out);
+		st = create(comm, &given, out);
 	if (st != TUTTI_OK)
 		tti_comm_note(comm, st);
 	tti_handle_leave(handle);
@@ -316,6 +372,7 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 		return TUTTI_OK;
 	st = tti_fork_check("window", window, window->pid);
 	if (st != TUTTI_OK) {
+		tti_free(window->taken);
 		tti_free(window->peers);
 		tti_free(window);
 		return st;

@@ -26,7 +26,7 @@ struct tti_window_signal {
 
 #define TTI_SIGNALS_MOST ((UINT64_C(1) << 40) - 1)
 
-/* Of one rank. `open` is the window's key until the rank takes its window away: then what was in the
+/* Of one rank: from[origin * signals + index]. `open` is the window's key until the rank takes its window away: then what was in the
  * window may be something else's. */
 struct tti_window_signals {
 	_Alignas(64) _Atomic uint64_t open;
@@ -37,9 +37,8 @@ struct tti_window_peer {
 	uint64_t nbytes;
 	uint8_t *data; /* NULL and no signals: by messages */
 	struct tti_window_signals *signals;
-	bool borrowed;          /* they are of this process, and stay until they are dropped */
-	uint64_t key;           /* see struct tti_window_signals        */
-	_Atomic uint64_t taken; /* signals from it that were waited for */
+	bool borrowed; /* they are of this process, and stay until they are dropped */
+	uint64_t key;  /* see struct tti_window_signals */
 };
 
 struct tti_window_net;
@@ -50,7 +49,9 @@ struct tutti_window {
 	_Atomic(struct tti_comm *) comm; /* NULL: it has taken back what it lent */
 	uint8_t *base;
 	size_t nbytes;
+	int nsignals; /* of each two ranks */
 	struct tti_window_signals *signals;
+	_Atomic uint64_t *taken;       /* [n * nsignals]: those that were waited for */
 	struct tti_window_peer *peers; /* [n] */
 	struct tti_window_net *net;    /* NULL: all are reached in place */
 	/* Calls that streams have not run yet. */
@@ -58,6 +59,17 @@ struct tutti_window {
 	pthread_cond_t ran;
 	size_t queued;
 };
+
+/* Where the counter of signal `index` from `origin` lies, and how many there are. */
+static inline size_t tti_window_signal_at(const struct tutti_window *window, int origin, int index)
+{
+	return (size_t)origin * (size_t)window->nsignals + (size_t)index;
+}
+
+static inline size_t tti_window_signal_count(const struct tutti_window *window)
+{
+	return (size_t)window->comm->n * (size_t)window->nsignals;
+}
 
 /* The communicator ends: all windows that are left lose what is its. */
 void tti_windows_release(struct tti_comm *comm);
@@ -94,14 +106,14 @@ TUTTI_CHECKED tutti_status tti_window_net_put(struct tutti_window *window, int p
 					      const void *src, size_t nbytes);
 TUTTI_CHECKED tutti_status tti_window_net_get(struct tutti_window *window, int peer, size_t offset,
 					      void *dst, size_t nbytes);
-TUTTI_CHECKED tutti_status tti_window_net_signal(struct tutti_window *window, int peer);
+TUTTI_CHECKED tutti_status tti_window_net_signal(struct tutti_window *window, int peer, int index);
 TUTTI_CHECKED tutti_status tti_window_net_flush(struct tutti_window *window, int peer);
 
 /* -- window_signals.c ------------------------------------------------------ */
 
-static inline size_t tti_signals_bytes(int n)
+static inline size_t tti_signals_bytes(size_t n)
 {
-	return sizeof(struct tti_window_signals) + (size_t)n * sizeof(struct tti_window_signal);
+	return sizeof(struct tti_window_signals) + n * sizeof(struct tti_window_signal);
 }
 
 /* The word of no signals yet. Not 0, which is what lies in memory that was freed. */
@@ -117,9 +129,9 @@ static inline _Atomic uint32_t *tti_signal_doorbell(struct tti_window_signal *si
 	return (_Atomic uint32_t *)(void *)&signal->word;
 }
 
-/* Of a window with that key and n ranks. `for_peers`: where other processes reach them, if there is such
+/* Of a window with that key, n of them. `for_peers`: where other processes reach them, if there is such
  * memory. To be dropped. */
-TUTTI_CHECKED tutti_status tti_signals_create(int n, bool for_peers, uint64_t key,
+TUTTI_CHECKED tutti_status tti_signals_create(size_t n, bool for_peers, uint64_t key,
 					      struct tti_window_signals **out);
 
 /* Tells this process from others. */
@@ -132,9 +144,9 @@ struct tti_window_signals *tti_signals_borrow(uint64_t key);
 void tti_signals_drop(struct tti_window_signals *signals);
 
 /* The window has ended: no signal is counted any more. */
-void tti_signals_close(struct tti_window_signals *signals, int n);
+void tti_signals_close(struct tti_window_signals *signals, size_t n);
 
-/* Whether a signal of `origin` to the window of that key was counted: false: it has ended. */
-bool tti_signals_count(struct tti_window_signals *signals, int origin, uint64_t key);
+/* Whether from[at] of the window of that key was counted: false: it has ended. */
+bool tti_signals_count(struct tti_window_signals *signals, size_t at, uint64_t key);
 
 #endif

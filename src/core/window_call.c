@@ -56,12 +56,14 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 	return TUTTI_OK;
 }
 
-static tutti_status wait_signal(struct tutti_window *window, int peer, uint64_t count)
+static tutti_status wait_signal(struct tutti_window *window, const struct tutti_signal_wait *asked)
 {
-	struct tti_window_signal *signal = &window->signals->from[peer];
-	_Atomic uint64_t *const taken = &window->peers[peer].taken;
+	const size_t at = tti_window_signal_at(window, asked->peer, asked->index);
+	struct tti_window_signal *signal = &window->signals->from[at];
+	_Atomic uint64_t *const taken = &window->taken[at];
 	struct tti_window_wait wait = { 0 };
 	tutti_status st = TUTTI_OK;
+	uint64_t count = asked->count;
 
 	while (count > 0 && st == TUTTI_OK) {
 		uint64_t word = atomic_load_explicit(&signal->word, memory_order_acquire);
@@ -73,7 +75,7 @@ static tutti_status wait_signal(struct tutti_window *window, int peer, uint64_t 
 			count -= come;
 			continue;
 		}
-		st = tti_window_breathe(window, &wait, peer, "a signal on a window");
+		st = tti_window_breathe(window, &wait, asked->peer, "a signal on a window");
 		if (st != TUTTI_OK || !wait.nap_ns)
 			continue;
 		atomic_fetch_add(&signal->waiters, 1);
@@ -82,7 +84,7 @@ static tutti_status wait_signal(struct tutti_window *window, int peer, uint64_t 
 		atomic_fetch_sub(&signal->waiters, 1);
 	}
 	if (st == TUTTI_OK)
-		tti_tsan_take((uint32_t)peer, (uint32_t)window->comm->rank);
+		tti_tsan_take((uint32_t)asked->peer, (uint32_t)window->comm->rank);
 	return st;
 }
 
@@ -93,10 +95,11 @@ enum kind { PUT, GET, SIGNAL, WAIT_SIGNAL, FLUSH };
 struct work {
 	enum kind kind;
 	tutti_window_t window;
-	int peer;
+	int peer, index; /* index: of the signal */
 	size_t offset, nbytes;
 	void *memory;
-	uint64_t count;
+	const struct tutti_signal_wait *waits; /* of WAIT_SIGNAL, which has no `peer` */
+	int nwaits;
 };
 
 static const char *const names[] = { "tutti_put", "tutti_get", "tutti_signal", "tutti_wait_signal",
@@ -143,6 +146,30 @@ static tutti_status move(const struct work *work)
 	return look_at_window(work);
 }
 
+static tutti_status send_signal(const struct work *work)
+{
+	struct tutti_window *window = work->window;
+	const struct tti_window_peer *peer = &window->peers[work->peer];
+	const int rank = window->comm->rank;
+
+	if (!peer->signals)
+		return tti_window_net_signal(window, work->peer, work->index);
+	TTI_TRY(look_at_window(work));
+	tti_tsan_give((uint32_t)rank, (uint32_t)work->peer);
+	return tti_signals_count(peer->signals, tti_window_signal_at(window, rank, work->index),
+				 peer->key)
+		       ? TUTTI_OK
+		       : look_at_window(work);
+}
+
+/* One after the other: all have to come. */
+static tutti_status wait_signals(const struct work *work)
+{
+	for (int at = 0; at < work->nwaits; at++)
+		TTI_TRY(wait_signal(work->window, &work->waits[at]));
+	return TUTTI_OK;
+}
+
 static tutti_status run(const struct work *work)
 {
 	struct tutti_window *window = work->window;
@@ -155,16 +182,9 @@ static tutti_status run(const struct work *work)
 	case GET:
 		return move(work);
 	case SIGNAL:
-		if (!window->peers[work->peer].signals)
-			return tti_window_net_signal(window, work->peer);
-		TTI_TRY(look_at_window(work));
-		tti_tsan_give((uint32_t)comm->rank, (uint32_t)work->peer);
-		return tti_signals_count(window->peers[work->peer].signals, comm->rank,
-					 window->peers[work->peer].key)
-			       ? TUTTI_OK
-			       : look_at_window(work);
+		return send_signal(work);
 	case WAIT_SIGNAL:
-		return wait_signal(window, work->peer, work->count);
+		return wait_signals(work);
 	case FLUSH:
 		atomic_thread_fence(memory_order_seq_cst);
 		return window->net ? tti_window_net_flush(window, work->peer) : TUTTI_OK;
@@ -172,16 +192,50 @@ static tutti_status run(const struct work *work)
 	return TUTTI_EINTERNAL;
 }
 
+static tutti_status check_peer(const struct work *work, const struct tti_comm *comm, int peer)
+{
+	if (peer < comm->n && (peer >= 0 || (work->kind == FLUSH && peer == -1)))
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EINVAL, "%s(): there is no rank %d: 0 to %d", names[work->kind], peer,
+			comm->n - 1);
+}
+
+static tutti_status check_index(const struct work *work, int index)
+{
+	if (index >= 0 && index < work->window->nsignals)
+		return TUTTI_OK;
+	return tti_fail(TUTTI_EINVAL,
+			"%s(): there is no signal %d: the window was made with %d (signals of "
+			"tutti_window_config)",
+			names[work->kind], index, work->window->nsignals);
+}
+
+static tutti_status check_waits(const struct work *work, const struct tti_comm *comm)
+{
+	if (work->nwaits < 0 || (work->nwaits > 0 && !work->waits))
+		return tti_fail(TUTTI_EINVAL, "%s(): %d signals to wait for at %p",
+				names[work->kind], work->nwaits, (const void *)work->waits);
+	for (int at = 0; at < work->nwaits; at++) {
+		TTI_TRY(check_peer(work, comm, work->waits[at].peer));
+		TTI_TRY(check_index(work, work->waits[at].index));
+		if (work->waits[at].count > INT64_MAX)
+			return tti_fail(
+				TUTTI_EINVAL, "%s(): %llu signals are more than a rank can send",
+				names[work->kind], (unsigned long long)work->waits[at].count);
+	}
+	return TUTTI_OK;
+}
+
 static tutti_status check(const struct work *work, const struct tti_comm *comm)
 {
 	const bool moves = work->kind == PUT || work->kind == GET;
-	const uint64_t has = work->peer >= 0 && work->peer < comm->n
-				     ? work->window->peers[work->peer].nbytes
-				     : 0;
+	uint64_t has;
 
-	if (work->peer >= comm->n || (work->peer < 0 && (work->kind != FLUSH || work->peer != -1)))
-		return tti_fail(TUTTI_EINVAL, "%s(): there is no rank %d: 0 to %d",
-				names[work->kind], work->peer, comm->n - 1);
+	if (work->kind == WAIT_SIGNAL)
+		return check_waits(work, comm);
+	TTI_TRY(check_peer(work, comm, work->peer));
+	TTI_TRY(check_index(work, work->index));
+	has = work->peer >= 0 ? work->window->peers[work->peer].nbytes : 0;
 	if (moves && (work->offset > has || work->nbytes > has - work->offset))
 		return tti_fail(TUTTI_EINVAL,
 				"%s(): %zu bytes at %zu are not in the window of rank %d, which "
@@ -191,9 +245,6 @@ static tutti_status check(const struct work *work, const struct tti_comm *comm)
 	if (moves && work->nbytes && !work->memory)
 		return tti_fail(TUTTI_EINVAL, "%s(): %zu bytes at NULL", names[work->kind],
 				work->nbytes);
-	if (work->kind == WAIT_SIGNAL && work->count > INT64_MAX)
-		return tti_fail(TUTTI_EINVAL, "%s(): %llu signals are more than a rank can send",
-				names[work->kind], (unsigned long long)work->count);
 	return TUTTI_OK;
 }
 
@@ -226,6 +277,7 @@ static tutti_status enter_and_run(const struct work *work, bool checked)
 struct queued {
 	struct tti_stream_item item;
 	struct work work;
+	struct tutti_signal_wait waits[];
 };
 
 /* After a call that was queued nothing of the window is touched: it may be freed. */
@@ -271,6 +323,7 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 {
 	struct tti_comm *comm;
 	struct queued *copy;
+	size_t nwaits;
 	tutti_status st;
 
 	if (!work->window)
@@ -283,11 +336,15 @@ static tutti_status submit(const struct work *work, tutti_stream_t stream)
 	tti_handle_leave(work->window->handle);
 	if (st != TUTTI_OK)
 		return tti_handle_note(work->window->handle, st);
-	copy = tti_alloc(sizeof(*copy));
+	nwaits = (size_t)work->nwaits * sizeof(*work->waits);
+	copy = tti_alloc(sizeof(*copy) + nwaits);
 	if (!copy)
 		return tti_handle_fail(work->window->handle, TUTTI_ENOMEM, "%s(): out of memory",
 				       names[work->kind]);
 	*copy = (struct queued){ .work = *work };
+	if (nwaits)
+		memcpy(copy->waits, work->waits, nwaits);
+	copy->work.waits = copy->waits;
 	count_queued(work->window, true);
 	st = tti_stream_push(stream, &copy->item, run_queued);
 	if (st != TUTTI_OK) {
@@ -301,27 +358,53 @@ tutti_status tutti_put(tutti_window_t window, int peer, size_t offset, const voi
 		       tutti_stream_t stream)
 {
 	/* Only read from. */
-	return submit(&(struct work){ PUT, window, peer, offset, size, (void *)(uintptr_t)src, 0 },
+	return submit(&(struct work){ .kind = PUT,
+				      .window = window,
+				      .peer = peer,
+				      .offset = offset,
+				      .nbytes = size,
+				      .memory = (void *)(uintptr_t)src },
 		      stream);
 }
 
 tutti_status tutti_get(tutti_window_t window, int peer, size_t offset, void *dst, size_t size,
 		       tutti_stream_t stream)
 {
-	return submit(&(struct work){ GET, window, peer, offset, size, dst, 0 }, stream);
+	return submit(&(struct work){ .kind = GET,
+				      .window = window,
+				      .peer = peer,
+				      .offset = offset,
+				      .nbytes = size,
+				      .memory = dst },
+		      stream);
 }
 
 tutti_status tutti_signal(tutti_window_t window, int peer, tutti_stream_t stream)
 {
-	return submit(&(struct work){ .kind = SIGNAL, .window = window, .peer = peer }, stream);
+	return tutti_signal_index(window, peer, 0, stream);
+}
+
+tutti_status tutti_signal_index(tutti_window_t window, int peer, int index, tutti_stream_t stream)
+{
+	return submit(
+		&(struct work){ .kind = SIGNAL, .window = window, .peer = peer, .index = index },
+		stream);
 }
 
 tutti_status tutti_wait_signal(tutti_window_t window, int peer, uint64_t count,
 			       tutti_stream_t stream)
 {
+	const struct tutti_signal_wait wait = { peer, 0, count };
+
+	return tutti_wait_signals(window, &wait, 1, stream);
+}
+
+tutti_status tutti_wait_signals(tutti_window_t window, const struct tutti_signal_wait *waits,
+				int nwaits, tutti_stream_t stream)
+{
 	return submit(
 		&(struct work){
-			.kind = WAIT_SIGNAL, .window = window, .peer = peer, .count = count },
+			.kind = WAIT_SIGNAL, .window = window, .waits = waits, .nwaits = nwaits },
 		stream);
 }
 

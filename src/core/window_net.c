@@ -24,7 +24,7 @@
  * its peer, sent when there is room. So receiving never waits for sending, and two ranks that
  * fill each other's links cannot block each other.
  *
- *     PUT    offset | bytes          SIGNAL
+ *     PUT    offset | bytes          SIGNAL number
  *     GET    offset, nbytes    ->    DATA offset | bytes, ...     one get a peer at a time
  *     FLUSH  number            ->    FLUSHED number               all before it are there
  */
@@ -122,7 +122,9 @@ static bool take(struct tti_window_net *net, int rank, const struct tti_net_head
 		peer->get_left -= nbytes;
 		return true;
 	case TTI_NET_SIGNAL:
-		return tti_signals_count(net->window->signals, rank,
+		return head->number < (uint64_t)net->window->nsignals &&
+		       tti_signals_count(net->window->signals,
+					 tti_window_signal_at(net->window, rank, (int)head->number),
 					 net->window->peers[net->window->comm->rank].key);
 	case TTI_NET_FLUSH: /* of several threads, in any order */
 		if (head->number > peer->flushed_owed)

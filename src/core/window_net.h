@@ -21,7 +21,7 @@ enum tti_net_kind {
 struct tti_net_head {
 	uint32_t kind, reserved;
 	uint64_t offset, nbytes; /* nbytes of a TTI_NET_PUT or TTI_NET_DATA: that follow */
-	uint64_t number;         /* of a get or a flush                  */
+	uint64_t number;         /* of a get, a flush or a signal        */
 };
 
 struct tti_net_peer {

@@ -77,10 +77,10 @@ tutti_status tti_window_net_put(struct tutti_window *window, int peer, size_t of
 	return end(net, st);
 }
 
-tutti_status tti_window_net_signal(struct tutti_window *window, int peer)
+tutti_status tti_window_net_signal(struct tutti_window *window, int peer, int index)
 {
 	struct tti_window_net *net = window->net;
-	const struct tti_net_head head = { .kind = TTI_NET_SIGNAL };
+	const struct tti_net_head head = { .kind = TTI_NET_SIGNAL, .number = (uint64_t)index };
 	tutti_status st;
 
 	pthread_mutex_lock(&net->lock);

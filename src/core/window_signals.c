@@ -27,9 +27,9 @@ static struct {
 
 /* -- Counting --------------------------------------------------------------------- */
 
-bool tti_signals_count(struct tti_window_signals *signals, int origin, uint64_t key)
+bool tti_signals_count(struct tti_window_signals *signals, size_t at, uint64_t key)
 {
-	struct tti_window_signal *signal = &signals->from[origin];
+	struct tti_window_signal *signal = &signals->from[at];
 	const uint64_t none = tti_signals_none(key);
 	uint64_t word = atomic_load(&signal->word);
 
@@ -65,7 +65,7 @@ static void free_memory(struct tti_window_signals *signals)
 		tti_free(signals);
 }
 
-tutti_status tti_signals_create(int n, bool for_peers, uint64_t key,
+tutti_status tti_signals_create(size_t n, bool for_peers, uint64_t key,
 				struct tti_window_signals **out)
 {
 	struct counters *mine = tti_alloc(sizeof(*mine));
@@ -75,11 +75,11 @@ tutti_status tti_signals_create(int n, bool for_peers, uint64_t key,
 		memory = tti_aligned_zalloc(64, tti_signals_bytes(n));
 	if (!memory) {
 		tti_free(mine);
-		return tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", n);
+		return tti_fail(TUTTI_ENOMEM, "a window of %zu signals: out of memory", n);
 	}
 	*mine = (struct counters){ .signals = memory, .key = key, .users = 1 };
-	for (int rank = 0; rank < n; rank++)
-		atomic_store_explicit(&mine->signals->from[rank].word, tti_signals_none(key),
+	for (size_t at = 0; at < n; at++)
+		atomic_store_explicit(&mine->signals->from[at].word, tti_signals_none(key),
 				      memory_order_relaxed);
 	atomic_store_explicit(&mine->signals->open, key, memory_order_relaxed);
 	tti_fork_lock();
@@ -123,9 +123,9 @@ void tti_signals_drop(struct tti_window_signals *signals)
 	tti_free(unused);
 }
 
-void tti_signals_close(struct tti_window_signals *signals, int n)
+void tti_signals_close(struct tti_window_signals *signals, size_t n)
 {
 	atomic_store(&signals->open, 0);
-	for (int rank = 0; rank < n; rank++)
-		atomic_store(&signals->from[rank].word, 0);
+	for (size_t at = 0; at < n; at++)
+		atomic_store(&signals->from[at].word, 0);
 }
