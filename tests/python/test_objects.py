@@ -414,6 +414,21 @@ class OneSided(unittest.TestCase):
                 window.wait_signal(before, stream=stream)
                 stream.synchronize()
             self.assertEqual(mine[2], 20 + before)
+            with self.assertRaisesRegex(tutti.ArgumentError, "no signal 1"):
+                window.signal(after, 1)
+
+    def test_signals_of_several_indices(self):
+        after, before = (RANK + 1) % N, (RANK - 1) % N
+        with self.assertRaisesRegex(tutti.ArgumentError, "signals is 0"):
+            comm.window(None, signals=0)
+        with comm.window(None, signals=3) as window, tutti.Stream() as stream:
+            window.wait_signals([(before, 2, 2), (before, 0, 1)], stream=stream)
+            window.signal(after, 1)
+            window.wait_signal(before, index=1)
+            window.signal(after)
+            for _ in range(2):
+                window.signal(after, 2)
+            stream.synchronize()
 
     def test_a_window_that_is_not_destroyed_in_a_group(self):
         mine = bytearray(8)

@@ -170,9 +170,10 @@ class Communicator(Calls):
 
     # -- Other things on it ------------------------------------------------------------------
 
-    def window(self, memory: Any = None) -> Window:
-        """Let the other ranks read and write `memory`. Called by all ranks."""
-        return Window(self, memory)
+    def window(self, memory: Any = None, signals: int = 1) -> Window:
+        """Let the other ranks read and write `memory`, and give each two ranks so many signals. Called by
+        all ranks."""
+        return Window(self, memory, signals)
 
     def channel(self) -> Channel:
         """A channel for messages with tags. Called by all ranks."""

@@ -2,7 +2,7 @@
 """Windows: one rank reads and writes the memory of another, which makes no call for it."""
 import ctypes
 import os
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Tuple
 
 from . import _c
 from .arrays import SIZES, read
@@ -20,13 +20,17 @@ class Window:
     that type. What one rank puts and signals to another arrives in that order.
     """
 
-    def __init__(self, comm: "Communicator", memory: Any = None) -> None:
-        """`memory` is what the others may reach of this rank; None: nothing."""
+    def __init__(self, comm: "Communicator", memory: Any = None, signals: int = 1) -> None:
+        """`memory` is what the others may reach of this rank; None: nothing. `signals` is how many each
+        two ranks have, counted and waited for apart: alike on all ranks."""
         place = read(memory, "memory", True) if memory is not None else (None, 0, 0, None)
         handle = ctypes.c_void_p()
         self._comm, self._memory = comm, place[3]
-        comm._after(_c.tutti_window_create(comm._handle, place[0], place[1] * SIZES[place[2]],
-                                           ctypes.byref(handle)), None)
+        if not 1 <= signals <= _c.TUTTI_SIGNALS_MOST:
+            raise ArgumentError(f"signals is {signals}: 1 to {_c.TUTTI_SIGNALS_MOST}")
+        config = _c.tutti_window_config(ctypes.sizeof(_c.tutti_window_config), signals)
+        comm._after(_c.tutti_window_create_config(comm._handle, place[0], place[1] * SIZES[place[2]],
+                                                  ctypes.byref(config), ctypes.byref(handle)), None)
         self._handle, self._pid = handle.value, os.getpid()
         comm._open.add(self)
 
@@ -47,14 +51,25 @@ class Window:
         """Read dst from the window of `peer`."""
         self._move(_c.tutti_get, peer, dst, "dst", offset, stream)
 
-    def signal(self, peer: int, *, stream: Optional[Stream] = None) -> None:
+    def signal(self, peer: int, index: int = 0, *, stream: Optional[Stream] = None) -> None:
         """Send one signal to `peer`, which it sees after all that was put to it before."""
-        self._comm._after(_c.tutti_signal(self._handle, peer, stream and stream._handle), stream)
-
-    def wait_signal(self, peer: int, count: int = 1, *, stream: Optional[Stream] = None) -> None:
-        """Wait until `peer` has sent `count` more signals than were waited for."""
-        self._comm._after(_c.tutti_wait_signal(self._handle, peer, count, stream and stream._handle),
+        self._comm._after(_c.tutti_signal_index(self._handle, peer, index, stream and stream._handle),
                           stream)
+
+    def wait_signal(self, peer: int, count: int = 1, index: int = 0, *,
+                    stream: Optional[Stream] = None) -> None:
+        """Wait until `peer` has sent `count` more signals `index` than were waited for."""
+        wait = _c.tutti_signal_wait(peer, index, count)
+        self._comm._after(_c.tutti_wait_signals(self._handle, ctypes.byref(wait), 1,
+                                                stream and stream._handle), stream)
+
+    def wait_signals(self, waits: Iterable[Tuple[int, int, int]], *,
+                     stream: Optional[Stream] = None) -> None:
+        """wait_signal() for each (peer, index, count)."""
+        all_of = [_c.tutti_signal_wait(*wait) for wait in waits]
+        array = (_c.tutti_signal_wait * len(all_of))(*all_of)
+        self._comm._after(_c.tutti_wait_signals(self._handle, array, len(all_of),
+                                                stream and stream._handle), stream)
 
     def flush(self, peer: int = -1, *, stream: Optional[Stream] = None) -> None:
         """Wait until all that was put to `peer`, or to all, is there."""
