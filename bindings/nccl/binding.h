@@ -73,6 +73,7 @@ struct ncclComm {
 	struct tti_nccl_lent *streams;
 	struct tti_nccl_held_op *ops;      /* those that are in graphs */
 	tutti_window_t signals;            /* NULL: no window was registered */
+	int rma_signals, rma_contexts;     /* how many there are: ncclConfig_t */
 	struct ncclWindow_vidmem *windows; /* all of this communicator */
 	struct ncclComm *next;             /* of those that are dead */
 };

@@ -58,6 +58,7 @@ ncclResult_t tti_nccl_comm_create(ncclComm_t *out)
 	if (tti_nccl_has_gpus())
 		tti_nccl_gpu_prepare();
 	comm->is_nonblocking = comm->is_finalized = comm->has_grow_id = false;
+	comm->rma_signals = comm->rma_contexts = 1;
 	atomic_store(&comm->is_alive, 1);
 	tti_nccl_variables_tell();
 	*out = comm;

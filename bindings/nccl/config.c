@@ -119,6 +119,14 @@ static ncclResult_t check_ranges(const ncclConfig_t *config)
 		return tti_nccl_fail(NULL, ncclInvalidArgument,
 				     "config->minCTAs is %d, more than config->maxCTAs, %d",
 				     config->minCTAs, config->maxCTAs);
+	/* Unset, which is negative, is 1. */
+	if ((long long)(config->numRmaCtx > 0 ? config->numRmaCtx : 1) *
+		    (config->numRmaSig > 0 ? config->numRmaSig : 1) >
+	    TUTTI_SIGNALS_MOST)
+		return tti_nccl_fail(NULL, ncclInvalidArgument,
+				     "config->numRmaCtx is %d and config->numRmaSig %d: %d signals "
+				     "in all are possible",
+				     config->numRmaCtx, config->numRmaSig, TUTTI_SIGNALS_MOST);
 	return ncclSuccess;
 }
 

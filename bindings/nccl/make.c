@@ -43,6 +43,46 @@ static void drop_birth(void *work)
 	free_birth(work);
 }
 
+static bool is_revoked(tutti_comm_t comm)
+{
+	tutti_status error = TUTTI_OK;
+
+	return tutti_comm_get_async_error(comm, &error) == TUTTI_OK && error == TUTTI_EREVOKED;
+}
+
+/* Nothing can be agreed on over a communicator that was revoked but who is left of it: those are split. */
+static tutti_status split_revoked(const struct birth *birth, tutti_comm_t *out,
+				  const tutti_config *config)
+{
+	const tutti_comm_t parent = birth->parent->comm;
+	/* What is between them does not outlive this function. */
+	tutti_config now = config ? *config : (tutti_config)TUTTI_CONFIG_INIT;
+	tutti_comm_t rest = NULL;
+	int nranks = 0, nleft = 0;
+	tutti_status status;
+
+	now.blocking = 1;
+	status =
+		tutti_comm_shrink(parent, NULL, 0, &rest,
+				  birth->parent->is_nonblocking ? &now : NULL, TUTTI_SHRINK_FAILED);
+	if (status == TUTTI_OK)
+		status = tutti_comm_count(parent, &nranks);
+	if (status == TUTTI_OK)
+		status = tutti_comm_count(rest, &nleft);
+	if (status == TUTTI_OK && nleft < nranks) {
+		(void)tti_nccl_fail(birth->parent, ncclRemoteError,
+				    "ncclCommSplit(): %d of %d ranks of the communicator are left: "
+				    "make one of them by ncclCommShrink() and split that",
+				    nleft, nranks);
+		status = TUTTI_EPEER;
+	} else if (status == TUTTI_OK) {
+		status =
+			tutti_comm_split(rest, birth->color, birth->key, out, config ? &now : NULL);
+	}
+	(void)tutti_comm_destroy(rest);
+	return status;
+}
+
 static tutti_status carry_out(const struct birth *birth)
 {
 	const tutti_config *config = birth->has_config ? &birth->config : NULL;
@@ -54,6 +94,8 @@ static tutti_status carry_out(const struct birth *birth)
 		return tutti_comm_init_scalable(out, birth->nranks, birth->rank, birth->nids,
 						birth->ids, config);
 	case BY_SPLIT:
+		if (is_revoked(parent))
+			return split_revoked(birth, out, config);
 		return tutti_comm_split(parent, birth->color, birth->key, out, config);
 	case BY_SHRINK:
 		return tutti_comm_shrink(parent, birth->excluded, birth->nids, out, config,
@@ -123,6 +165,13 @@ static ncclResult_t keep_birth(const struct birth *given)
 							drop_birth, birth });
 }
 
+static void inherit(ncclComm_t comm, const struct ncclComm *parent)
+{
+	comm->device = parent->device;
+	comm->rma_signals = parent->rma_signals;
+	comm->rma_contexts = parent->rma_contexts;
+}
+
 /* The settings, the handle, then the communicator or what waits for the end of the group. */
 static ncclResult_t begin(struct birth *birth, const ncclConfig_t *given, ncclComm_t *out)
 {
@@ -145,7 +194,11 @@ static ncclResult_t begin(struct birth *birth, const ncclConfig_t *given, ncclCo
 			return result;
 		birth->comm->is_nonblocking = birth->has_config && !birth->config.blocking;
 		if (birth->parent)
-			birth->comm->device = birth->parent->device;
+			inherit(birth->comm, birth->parent);
+		if (config.numRmaSig != NCCL_CONFIG_UNDEF_INT)
+			birth->comm->rma_signals = config.numRmaSig;
+		if (config.numRmaCtx != NCCL_CONFIG_UNDEF_INT)
+			birth->comm->rma_contexts = config.numRmaCtx;
 	}
 	if (tti_nccl_in_group() && birth->has_config && !birth->config.blocking)
 		result = keep_birth(birth);
@@ -287,7 +340,13 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *out
 	struct birth birth = { .how = BY_SPLIT, .parent = comm, .color = color, .key = key };
 	const ncclResult_t result = tti_nccl_comm_check(comm);
 
-	return result == ncclSuccess ? begin(&birth, config, out) : result;
+	if (result != ncclSuccess)
+		return result;
+	if (tti_nccl_in_group() && is_revoked(comm->comm))
+		return tti_nccl_fail(comm, ncclInvalidUsage,
+				     "the communicator was revoked: split it outside of a group, "
+				     "each rank by a thread of its own");
+	return begin(&birth, config, out);
 }
 ALSO_NAMED(ncclCommSplit);
 

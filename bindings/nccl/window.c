@@ -24,6 +24,16 @@ struct ncclWindow_vidmem {
 
 /* -- Windows ------------------------------------------------------------------------------ */
 
+/* Signal s of context c is Tutti's c * rma_signals + s. */
+static tutti_status create_signals(ncclComm_t comm)
+{
+	const int nsignals = comm->rma_signals * comm->rma_contexts;
+	tutti_window_config config = TUTTI_WINDOW_CONFIG_INIT;
+
+	config.signals = nsignals > 0 ? nsignals : 1;
+	return tutti_window_create_config(comm->comm, NULL, 0, &config, &comm->signals);
+}
+
 static ncclResult_t create_now(void *work)
 {
 	ncclWindow_t window = work;
@@ -32,7 +42,7 @@ static ncclResult_t create_now(void *work)
 	tutti_status status = TUTTI_OK;
 
 	if (!comm->signals)
-		status = tutti_window_create(comm->comm, NULL, 0, &comm->signals);
+		status = create_signals(comm);
 	/* Collectives and puts find it in place then, where ranks are threads. */
 	if (status == TUTTI_OK && window->nbytes > 0)
 		status = tutti_register(comm->comm, memory, window->nbytes, &window->reg);
@@ -158,11 +168,11 @@ void tti_nccl_windows_free(ncclComm_t comm)
 
 /* -- Puts and signals ----------------------------------------------------------------------- */
 
-/* One call, or a wait for one peer of those that were given. */
+/* One call, or a wait for one signal of those that were given. */
 struct transfer {
 	ncclComm_t comm;
 	cudaStream_t stream;
-	int peer;
+	int peer, signal;    /* Tutti's */
 	ncclWindow_t window; /* of a put; NULL: a signal or a wait alone */
 	size_t offset, nbytes;
 	const void *from;
@@ -177,14 +187,18 @@ static tutti_status transfer_on(const void *work, tutti_stream_t stream)
 	tutti_status status = TUTTI_OK;
 
 	if (self->is_wait)
-		return tutti_wait_signal(signals, self->peer, self->count, stream);
+		return tutti_wait_signals(
+			signals,
+			&(struct tutti_signal_wait){ self->peer, self->signal, self->count }, 1,
+			stream);
 	if (self->window) {
 		status = tutti_put(self->window->window, self->peer, self->offset, self->from,
 				   self->nbytes, stream);
 		if (status == TUTTI_OK)
 			status = tutti_window_flush(self->window->window, self->peer, stream);
 	}
-	return status == TUTTI_OK ? tutti_signal(signals, self->peer, stream) : status;
+	return status == TUTTI_OK ? tutti_signal_index(signals, self->peer, self->signal, stream)
+				  : status;
 }
 
 static ncclResult_t transfer_now(void *work)
@@ -207,8 +221,9 @@ static ncclResult_t add(const struct transfer *transfer)
 					transfer->comm, transfer_now, free, work });
 }
 
-/* What is asked of the signals of a communicator. */
-static ncclResult_t check_signal(ncclComm_t comm, int signal, int context, unsigned int flags)
+/* What is asked of the signals of a communicator; *out is Tutti's number of it. */
+static ncclResult_t find_signal(ncclComm_t comm, int signal, int context, unsigned int flags,
+				int *out)
 {
 	const ncclResult_t result = tti_nccl_comm_check(comm);
 
@@ -217,15 +232,17 @@ static ncclResult_t check_signal(ncclComm_t comm, int signal, int context, unsig
 	if (flags != 0)
 		return tti_nccl_fail(comm, ncclInvalidArgument, "flags are 0x%x: 0 is known",
 				     flags);
-	if (signal != 0 || context != 0)
-		return tti_nccl_fail(comm, ncclInvalidUsage,
-				     "signal %d of context %d: Tutti has one signal for each two "
-				     "ranks, 0 of context 0",
-				     signal, context);
+	if (signal < 0 || signal >= comm->rma_signals || context < 0 ||
+	    context >= comm->rma_contexts)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "signal %d of context %d: the communicator has %d signals in "
+				     "each of %d contexts (numRmaSig, numRmaCtx of its config)",
+				     signal, context, comm->rma_signals, comm->rma_contexts);
 	if (!comm->signals)
 		return tti_nccl_fail(comm, ncclInvalidUsage,
 				     "there are no signals before all ranks have registered a "
 				     "window: ncclCommWindowRegister()");
+	*out = context * comm->rma_signals + signal;
 	return ncclSuccess;
 }
 
@@ -233,8 +250,8 @@ ncclResult_t pncclPutSignal(const void *send, size_t count, ncclDataType_t type,
 			    ncclWindow_t window, size_t offset, int signal, int context,
 			    unsigned int flags, ncclComm_t comm, cudaStream_t stream)
 {
-	ncclResult_t result = check_signal(comm, signal, context, flags);
-	size_t nbytes;
+	struct transfer put = { .comm = comm, .stream = stream, .peer = peer };
+	ncclResult_t result = find_signal(comm, signal, context, flags, &put.signal);
 
 	if (result == ncclSuccess)
 		result = tti_nccl_check_type(comm, type);
@@ -245,54 +262,59 @@ ncclResult_t pncclPutSignal(const void *send, size_t count, ncclDataType_t type,
 	if (!window->window)
 		return tti_nccl_fail(comm, ncclInvalidUsage,
 				     "the window is made at the end of the group");
-	if (__builtin_mul_overflow(count, tutti_type_size((tutti_type)type), &nbytes))
+	if (__builtin_mul_overflow(count, tutti_type_size((tutti_type)type), &put.nbytes))
 		return tti_nccl_fail(comm, ncclInvalidArgument, "%zu elements are no memory",
 				     count);
-	result = tti_nccl_look(comm, "ncclPutSignal", "localbuff", nbytes > 0 ? send : NULL);
+	result = tti_nccl_look(comm, "ncclPutSignal", "localbuff", put.nbytes > 0 ? send : NULL);
 	if (result != ncclSuccess)
 		return result;
-	return add(&(struct transfer){ .comm = comm,
-				       .stream = stream,
-				       .peer = peer,
-				       .window = window,
-				       .offset = offset,
-				       .nbytes = nbytes,
-				       .from = tti_nccl_reach(send) });
+	put.window = window;
+	put.offset = offset;
+	put.from = tti_nccl_reach(send);
+	return add(&put);
 }
 ALSO_NAMED(ncclPutSignal);
 
 ncclResult_t pncclSignal(int peer, int signal, int context, unsigned int flags, ncclComm_t comm,
 			 cudaStream_t stream)
 {
-	const ncclResult_t result = check_signal(comm, signal, context, flags);
+	struct transfer work = { .comm = comm, .stream = stream, .peer = peer };
+	const ncclResult_t result = find_signal(comm, signal, context, flags, &work.signal);
 
-	if (result != ncclSuccess)
-		return result;
-	return add(&(struct transfer){ .comm = comm, .stream = stream, .peer = peer });
+	return result == ncclSuccess ? add(&work) : result;
 }
 ALSO_NAMED(ncclSignal);
+
+static ncclResult_t read_wait(ncclComm_t comm, cudaStream_t stream,
+			      const ncclWaitSignalDesc_t *signal, int at, struct transfer *out)
+{
+	*out = (struct transfer){ .comm = comm,
+				  .stream = stream,
+				  .peer = signal->peer,
+				  .count = (uint64_t)signal->opCnt,
+				  .is_wait = true };
+	if (signal->opCnt < 0)
+		return tti_nccl_fail(comm, ncclInvalidArgument,
+				     "signals[%d].opCnt is %d: 0 or more", at, signal->opCnt);
+	return find_signal(comm, signal->sigIdx, signal->ctx, 0, &out->signal);
+}
 
 ncclResult_t pncclWaitSignal(int nsignals, ncclWaitSignalDesc_t *signals, ncclComm_t comm,
 			     cudaStream_t stream)
 {
 	ncclResult_t result = tti_nccl_comm_check(comm);
+	struct transfer work;
 
 	if (result == ncclSuccess && (nsignals < 0 || (nsignals > 0 && !signals)))
 		return tti_nccl_fail(comm, ncclInvalidArgument, "there are %d signals at %p",
 				     nsignals, (void *)signals);
-	for (int at = 0; at < nsignals && result == ncclSuccess; at++) {
-		result = check_signal(comm, signals[at].sigIdx, signals[at].ctx, 0);
-		if (result == ncclSuccess && signals[at].opCnt < 0)
-			result = tti_nccl_fail(comm, ncclInvalidArgument,
-					       "signals[%d].opCnt is %d: 0 or more", at,
-					       signals[at].opCnt);
-	}
 	for (int at = 0; at < nsignals && result == ncclSuccess; at++)
-		result = add(&(struct transfer){ .comm = comm,
-						 .stream = stream,
-						 .peer = signals[at].peer,
-						 .count = (uint64_t)signals[at].opCnt,
-						 .is_wait = true });
+		result = read_wait(comm, stream, &signals[at], at, &work);
+	for (int at = 0; at < nsignals && result == ncclSuccess; at++) {
+		result = read_wait(comm, stream, &signals[at], at, &work);
+		if (result == ncclSuccess)
+			result = add(&work);
+	}
 	return result;
 }
 ALSO_NAMED(ncclWaitSignal);

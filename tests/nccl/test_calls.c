@@ -248,9 +248,11 @@ static void wrong_signals(ncclComm_t comm, ncclWindow_t window, const void *memo
 {
 	ncclWaitSignalDesc_t wait = { 1, 0, 1, 0 };
 
-	CHECK_REFUSED(ncclSignal(0, 1, 0, 0, comm, NULL), ncclInvalidUsage);
+	CHECK_REFUSED(ncclSignal(0, 1, 0, 0, comm, NULL), ncclInvalidArgument);
+	CHECK_REFUSED(ncclSignal(0, 0, 1, 0, comm, NULL), ncclInvalidArgument);
+	CHECK_REFUSED(ncclSignal(0, -1, 0, 0, comm, NULL), ncclInvalidArgument);
 	CHECK_REFUSED(ncclSignal(0, 0, 0, 1, comm, NULL), ncclInvalidArgument);
-	CHECK_REFUSED(ncclWaitSignal(1, &wait, comm, NULL), ncclInvalidUsage);
+	CHECK_REFUSED(ncclWaitSignal(1, &wait, comm, NULL), ncclInvalidArgument);
 	CHECK_REFUSED(ncclWaitSignal(-1, NULL, comm, NULL), ncclInvalidArgument);
 	CHECK_REFUSED(ncclPutSignal(memory, 4096, ncclInt32, 0, window, 0, 0, 0, 0, comm, NULL),
 		      ncclInvalidArgument);
@@ -348,6 +350,52 @@ static void windows_of_one_thread(void **state)
 	}
 }
 
+/* Signals of several contexts are counted apart. */
+static void signals_by_index(void **state)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	const ncclWaitSignalDesc_t first = { 1, 0, 0, 0 };
+	ncclWaitSignalDesc_t waits[] = { { 2, 0, 2, 1 }, { 1, 0, 1, 0 } };
+	ncclComm_t comms[2], parent;
+	ncclUniqueId id;
+	ncclWindow_t made[2];
+	int value = 5, memory[2] = { 0 };
+
+	(void)state;
+	config.numRmaSig = 3;
+	config.numRmaCtx = 400;
+	assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+	assert_int_equal(ncclCommInitRankConfig(&parent, 1, id, 0, &config), ncclInvalidArgument);
+	config.numRmaCtx = 2;
+	assert_int_equal(ncclGroupStart(), ncclSuccess);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ncclCommInitRankConfig(&comms[i], 2, id, i, &config), ncclSuccess);
+	assert_int_equal(ncclGroupEnd(), ncclSuccess);
+	assert_int_equal(ncclGroupStart(), ncclSuccess);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ncclCommWindowRegister(comms[i], &memory[i], sizeof(memory[i]),
+							&made[i], 0),
+				 ncclSuccess);
+	assert_int_equal(ncclGroupEnd(), ncclSuccess);
+	assert_int_equal(ncclSignal(1, 2, 1, 0, comms[0], NULL), ncclSuccess);
+	assert_int_equal(ncclSignal(1, 1, 0, 0, comms[0], NULL), ncclSuccess);
+	assert_int_equal(
+		ncclPutSignal(&value, 1, ncclInt32, 1, made[0], 0, 2, 1, 0, comms[0], NULL),
+		ncclSuccess);
+	assert_int_equal(ncclWaitSignal(2, waits, comms[1], NULL), ncclSuccess);
+	assert_int_equal(memory[1], 5);
+	assert_int_equal(ncclSignal(1, 0, 0, 0, comms[0], NULL), ncclSuccess);
+	waits[0] = first;
+	assert_int_equal(ncclWaitSignal(1, waits, comms[1], NULL), ncclSuccess);
+	assert_int_equal(ncclSignal(1, 3, 0, 0, comms[0], NULL), ncclInvalidArgument);
+	assert_int_equal(ncclSignal(1, 0, 2, 0, comms[0], NULL), ncclInvalidArgument);
+	waits[1].ctx = 2;
+	/* Nothing is waited for, not the first of them either. */
+	assert_int_equal(ncclWaitSignal(2, waits, comms[1], NULL), ncclInvalidArgument);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ncclCommDestroy(comms[i]), ncclSuccess);
+}
+
 static void what_is_wrong_is_said(void **state)
 {
 	pthread_barrier_t all_are_through;
@@ -381,10 +429,9 @@ static void memory_and_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_wrong_is_said),
-		cmocka_unit_test(groups_and_transfers),
-		cmocka_unit_test(memory_and_windows),
-		cmocka_unit_test(windows_of_one_thread),
+		cmocka_unit_test(what_is_wrong_is_said), cmocka_unit_test(groups_and_transfers),
+		cmocka_unit_test(memory_and_windows),    cmocka_unit_test(windows_of_one_thread),
+		cmocka_unit_test(signals_by_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -375,6 +375,21 @@ static void revoked(ncclComm_t comm, int rank, int n, void *arg)
 	CHECK_OK(ncclCommShrink(comm, NULL, 0, &rest, NULL, NCCL_SHRINK_ABORT));
 	sums_to(rest, 1, n);
 	CHECK_OK(ncclCommDestroy(rest));
+	CHECK_OK(ncclGroupStart());
+	CHECK_REFUSED(ncclCommSplit(comm, 0, 0, &rest, NULL), ncclInvalidUsage);
+	(void)ncclGroupEnd();
+	CHECK_OK(ncclCommSplit(comm, rank == 1 ? 7 : NCCL_SPLIT_NOCOLOR, 0, &rest, NULL));
+	CHECK((rest != NULL) == (rank == 1));
+	if (rest) {
+		sums_to(rest, 5, 5);
+		CHECK_OK(ncclCommDestroy(rest));
+	}
+	/* And once more, in the other order. */
+	CHECK_OK(ncclCommSplit(comm, 0, -rank, &rest, NULL));
+	CHECK_OK(ncclCommUserRank(rest, &got));
+	CHECK(got == n - 1 - rank);
+	sums_to(rest, 1, n);
+	CHECK_OK(ncclCommDestroy(rest));
 }
 
 static void finalized(ncclComm_t comm, int rank, int n, void *arg)
