@@ -87,12 +87,11 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_put(tutti_window_t window, int peer, 
 TUTTI_API TUTTI_CHECKED tutti_status tutti_get(tutti_window_t window, int peer, size_t offset,
 					       void *dst, size_t size, tutti_stream_t stream);
 
-/* Send one signal to `peer`, which it sees after all that this rank has put to it before: signal 0
- * of those that the window has. */
+/* Send one signal to `peer`, which it sees after all that this rank has put to it before. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_signal(tutti_window_t window, int peer,
 						  tutti_stream_t stream);
 
-/* tutti_signal() of signal `index`. TUTTI_EINVAL: the window has no such signal. */
+/* tutti_signal(), which is of signal 0, of signal `index`. TUTTI_EINVAL: the window has no such signal. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_signal_index(tutti_window_t window, int peer, int index,
 							tutti_stream_t stream);
 
