@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tutti/inspect.h>
+#include <tutti/insight.h>
 
 static void check(tutti_status status, const char *what)
 {

@@ -142,7 +142,7 @@ function put_function_page(item,    n, m, all, name, i, file, page, list) {
 	}
 	print list " \\- " roff(summary(item)) >file
 	print ".SH SYNOPSIS\n.nf\n#include <tutti/" \
-		(block_header[item] ~ /^(inspect|algo_file)\.h$/ ? block_header[item] : "tutti.h") ">\n.fi" >file
+		(block_header[item] ~ /^(inspect|insight|algo_file)\.h$/ ? block_header[item] : "tutti.h") ">\n.fi" >file
 	print ".PP" >file
 	put_code(block_code[item], file)
 	print ".SH DESCRIPTION" >file

@@ -131,8 +131,8 @@ function print_reference(    i, file, list, note) {
 	print "# Reference\n" >list
 	printf note, "*.h" >list
 	print "One page for each header, and all functions below. `#include <tutti/tutti.h>` is all of it but" >list
-	print "[`inspect.h`](inspect.md) and [`algo_file.h`](algo_file.md), which are for tools. The same as" >list
-	print "manual pages, which `cmake --install` brings: `man tutti_all_reduce`, `man tutti.h`." >list
+	print "[`inspect.h`](inspect.md), [`insight.h`](insight.md) and [`algo_file.h`](algo_file.md), which are for tools." >list
+	print "The same as manual pages, which `cmake --install` brings: `man tutti_all_reduce`, `man tutti.h`." >list
 	for (i = 1; i <= nblocks; i++)
 		if (block_kind[i] == "header")
 			is_header[block_name[i]] = 1

@@ -12,6 +12,7 @@
  * Owner: tutti_ping_free(). Threads: one while it is made, any to read. */
 
 #include "core/comm.h"
+#include "tutti/insight.h"
 #include "util/vec.h"
 
 /* One lane, or all together. Index 0 is rank a, 1 is rank b; [0] of a direction is from a

@@ -3,7 +3,7 @@
 
 #include "plan/handoff.h"
 #include "topo/inspect.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -5,7 +5,7 @@
 /* What is behind a tutti_plan_t, for what is made of plans. Borrowed. */
 
 #include "plan/plan.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 
 const struct tti_plan *tti_plan_of(tutti_plan_t plan);
 /* NULL: it was read without its nodes. */

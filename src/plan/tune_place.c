@@ -11,7 +11,7 @@
 
 #include "plan/tune.h"
 #include "topo/detect_cpu.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"

@@ -4,6 +4,7 @@
 
 #include "plan/tune_fit.h"
 #include "plan/tune_place.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/strbuf.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

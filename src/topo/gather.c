@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "topo/busid.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/log.h"

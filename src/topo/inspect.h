@@ -5,7 +5,7 @@
 /* What is behind a tutti_topo_t, for what is made of topologies. Borrowed. */
 
 #include "topo/routes.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 
 const struct tti_xml_doc *tti_topo_doc(tutti_topo_t topo);
 const struct tti_routes *tti_topo_routes(tutti_topo_t topo);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "support/crew.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 
 #define N       3
 #define FORKS   1                    /* the rank that forks */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "support/crew.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 
 static tutti_status ping_each_other(struct crew *crew, int rank, tutti_comm_t comm)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "support/world.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 
 #define REFUSED(expected, fragment, call)                                                    \
 	do {                                                                                 \

@@ -24,6 +24,7 @@
 #include "support/sanitizer.h"
 #include "support/shapes.h"
 #include "support/world.h"
+#include "tutti/insight.h"
 
 #define SAMPLE  (SANITIZED ? 1500 : 6000)
 #define RANKS   9

@@ -14,7 +14,7 @@
 #include "core/comm.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 
 #define MOST_RANKS 8
 

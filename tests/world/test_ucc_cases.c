@@ -17,6 +17,7 @@
 #include "support/rows.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
+#include "tutti/insight.h"
 
 #define JOB (SANITIZED ? 6 : 16)
 

@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "args.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 
 enum tool_exit {
 	TOOL_GOOD = 0,

@@ -15,6 +15,7 @@
 #include "coll/algo_files.h"
 #include "support/msccl.h"
 #include "tutti/algo_file.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 
 static char dir[] = "/tmp/tutti_files_XXXXXX";

@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "coll/text.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/mem.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 
 static inline char *plan_text(tutti_plan_t plan, tutti_plan_format format)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 
 #define DIR TEST_DATA "/topologies/handoff/"

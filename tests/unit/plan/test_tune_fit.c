@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "plan/tune_fit.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 #include "util/hash.h"
 

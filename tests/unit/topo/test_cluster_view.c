@@ -13,7 +13,7 @@
 
 #include "clusters.h"
 #include "support/sanitizer.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/clock.h"
 #include "util/fault.h"
 /* -- Printing ---------------------------------------------------------------------------------- */

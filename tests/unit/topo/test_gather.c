@@ -10,7 +10,7 @@
 
 #include "nics.h"
 #include "topo/gather.h"
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/error.h"
 #include "util/fault.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "tutti/inspect.h"
+#include "tutti/insight.h"
 #include "util/fault.h"
 
 #define NDV4 TEST_DATA "/topologies/azhpc-images__ndv4-topo.xml"

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TUTTI_INSIGHT_H
+#define TUTTI_INSIGHT_H
+
+/* What tools ask: how a machine is wired, what would be planned for it and why, what an algorithm
+ * does, how links do, how long calls take. Nothing here moves data but tutti_ping().
+ *
+ * It is in a library of its own, which a rank need not load: link with -ltutti_insight and -ltutti
+ * (pkg-config tutti-insight, tutti::tutti_insight). Both are of one release: one of another is refused
+ * by the loader.
+ *
+ * Text in *out is the caller's, to be freed with free(), on success only; strings in structs
+ * belong to what they were asked of, and live as long. `json` 0: text for people, else JSON.
+ *
+ * Errors, of all that give a status: TUTTI_EINVAL for NULL where something must be, and for
+ * values that are none; TUTTI_ENOMEM. What else may be wrong is said below.
+ *
+ * Threads: any, but for what a communicator is asked: that counts as a call on it. */
+
+#include "tutti/inspect.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* -- Topology --------------------------------------------------------------------- */
+
+/* How a machine is wired: loaded, queried, printed.
+ * Owner: tutti_topo_free(); strings and structs it hands out are its own.
+ * Threads: any may read one. */
+typedef struct tutti_topo *tutti_topo_t;
+
+/* What tutti_topo_load() loads. Fill it with TUTTI_TOPO_CONFIG_INIT, then change what you need. */
+struct tutti_topo_config {
+	size_t size;            /* sizeof(struct tutti_topo_config)                     */
+	const char *xml_file;   /* a topology file; NULL: none                          */
+	const char *sysfs_root; /* a captured machine; NULL: none                       */
+	int detect;             /* 1: xml_file is laid over what is detected            */
+	int all;                /* detect every PCI function, not only what communicates */
+	int measure;            /* measure the memory of NUMA nodes, under 2 s          */
+	int nccl_model;         /* compute with NCCL's figures, not ours                */
+	const char *name;       /* how to call it in what is printed; NULL: its path    */
+	const char *gpus;       /* these GPUs alone, "0,2,5", "0-3" or bus ids; NULL: all */
+};
+/* clang-format off */
+#define TUTTI_TOPO_CONFIG_INIT { sizeof(struct tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL, NULL }
+/* clang-format on */
+
+/* Load a topology from a file, detect a captured machine, or both. With neither file nor root,
+ * or config NULL: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and their kin say.
+ * TUTTI_EINVAL: a file that cannot be read, with file, line, column and reason; a GPU that is
+ * not there, with those that are. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_load(const struct tutti_topo_config *config,
+						     tutti_topo_t *out);
+
+/* Free a topology and its strings. NULL is fine. */
+TUTTI_API void tutti_topo_free(tutti_topo_t topo);
+
+/* How a topology can be printed, as by `tutti topo` and `tutti paths`: docs/topology.md. X(name,
+ * value, text): TUTTI_TOPO_FORMAT_MAP(X) is the list. */
+#define TUTTI_TOPO_FORMAT_MAP(X)       \
+	X(TREE, 0, "tree")             \
+	X(XML, 1, "xml")               \
+	X(JSON, 2, "json")             \
+	X(DOT, 3, "dot")               \
+	X(PATHS, 4, "paths")           \
+	X(PATHS_JSON, 5, "paths-json") \
+	X(LINT, 6, "lint")             \
+	X(LINT_JSON, 7, "lint-json")
+
+typedef enum tutti_topo_format {
+#define X(name, value, text) TUTTI_TOPO_##name = (value),
+	TUTTI_TOPO_FORMAT_MAP(X)
+#undef X
+} tutti_topo_format;
+
+/* Flags of tutti_topo_print(), tutti_plan_print(), ored together. */
+enum {
+	TUTTI_TOPO_COLOR = 1, /* ANSI colours                        */
+	TUTTI_TOPO_UTF8 = 2,  /* line drawing; without: plain ASCII  */
+};
+
+/* Print a topology into *out in `format`. `flags`: TUTTI_TOPO_COLOR, TUTTI_TOPO_UTF8, where
+ * the format is one for people. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_print(tutti_topo_t topo, tutti_topo_format format,
+						      unsigned flags, char **out);
+
+/* A node of the graph, a link between two of them in one direction, a path between two
+ * endpoints, and what is wrong somewhere. */
+struct tutti_topo_node {
+	const char *type;    /* "GPU", "HOST", "NET", "DEV", "PCI", "NVS", "CPU", "PKG", "NIC" */
+	const char *name;    /* "GPU0", "mlx5_0", "CPU1", "0000:3b:00.0"      */
+	const char *host;    /* "" in a topology of one host                  */
+	int parent;          /* index, -1: none                               */
+	int numaid;          /* of a CPU; -1                                  */
+	int rank, sm;        /* of a GPU; -1, 0                               */
+	double net_gbps;     /* of a NET; 0                                   */
+	unsigned class_code; /* PCI; 0                                        */
+};
+struct tutti_topo_link {
+	int from, to;
+	const char *type; /* "LOC", "NVL", "C2C", "PCI", "SYS", "NET" */
+	int count;        /* links in one                            */
+	double gbps;      /* GB/s in this direction                  */
+	double latency_ns;
+};
+struct tutti_topo_path {
+	const char *type;  /* of the wires: "PIX", "SYS" ...                        */
+	const char *route; /* of what traffic will do: the same, or "PXN", "PHB" ... */
+	const char *why;   /* a sentence                                           */
+	int gdr;           /* GPU and NIC: without host memory                     */
+	int via;           /* node it is led through, -1: none                     */
+	int nhops;         /* of the wires                                         */
+	double wire_gbps, gbps, latency_ns;
+};
+struct tutti_topo_finding {
+	const char *rule, *severity, *place, *what, *consequence, *remedy;
+	double have_gbps, want_gbps; /* 0, 0: no figure */
+};
+
+/* How many nodes, links, or findings a topology has; 0 for NULL. */
+TUTTI_API int tutti_topo_node_count(tutti_topo_t topo);
+TUTTI_API int tutti_topo_link_count(tutti_topo_t topo);
+TUTTI_API int tutti_topo_finding_count(tutti_topo_t topo);
+
+/* Node, link, or finding `index`, from 0. TUTTI_EINVAL: there is none. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_node(tutti_topo_t topo, int index,
+							 struct tutti_topo_node *out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_link(tutti_topo_t topo, int index,
+							 struct tutti_topo_link *out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_finding(tutti_topo_t topo, int index,
+							    struct tutti_topo_finding *out);
+
+/* The path from one endpoint, node `from`, to another, node `to`. TUTTI_EINVAL: what is no
+ * endpoint (GPU, HOST, NET), by name. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_path(tutti_topo_t topo, int from, int to,
+							 struct tutti_topo_path *out);
+
+/* The index of the node of a `type`, like "GPU", and a `name`, like "GPU0"; in a topology of
+ * several hosts "HOST/GPU0", the host as in struct tutti_topo_node, unless only one host has such
+ * a node. -1: none, or the name alone does not say which. */
+TUTTI_API int tutti_topo_find(tutti_topo_t topo, const char *type, const char *name);
+
+/* What differs between two topologies, in words, a line each, in *out; *ndiffs_out lines. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_t b, char **out,
+						     int *ndiffs_out);
+
+/* Copy what detection reads of this machine, or of the one of TUTTI_SYSFS_ROOT, into
+ * `directory`: made if missing, TUTTI_EINVAL if not empty. With that as sysfs_root it is
+ * detected elsewhere as it is here. It holds no serial numbers and no addresses of
+ * interfaces, but the GUIDs of RDMA devices. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_gather(const char *directory);
+
+/* Many hosts as one view: kinds of hosts, rails, switch groups, NVLink domains, and what
+ * hosts differ from others like them.
+ * Owner: tutti_cluster_free(). Threads: one at a time. */
+typedef struct tutti_cluster *tutti_cluster_t;
+
+/* Make a cluster without hosts. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_create(tutti_cluster_t *out);
+
+/* Free a cluster. NULL is fine. */
+TUTTI_API void tutti_cluster_free(tutti_cluster_t cluster);
+
+/* Add the host `name`, wired as `path` says: a topology file, or the root directory of a
+ * captured machine. count > 0: so many hosts, NAME0, NAME1, ... (NAME-0 after a digit).
+ * TUTTI_EINVAL: what cannot be
+ * read, with the place and the reason; a name that is taken. TUTTI_EUSAGE: printed already. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_add(tutti_cluster_t cluster, const char *name,
+						       const char *path, int count);
+
+/* Read which NIC is on which rail and switch, from the file `path`: lines of "HOST NIC RAIL
+ * [GROUP]". HOST may hold * and ?, RAIL is a number or -, # begins a comment; of several lines
+ * for a NIC the last counts. TUTTI_EINVAL with file and line. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_read_rails(tutti_cluster_t cluster,
+							      const char *path);
+
+/* Print the view of the cluster into *out, as text or as one JSON object. No host can be added
+ * after the first time. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_print(tutti_cluster_t cluster, int json,
+							 char **out);
+
+/* -- Plans ------------------------------------------------------------------------- */
+
+/* How a job would run over its machines: for each pattern (ring, tree ...) the channels,
+ * what each carries, and how much any others could carry at most.
+ * Owner: tutti_plan_free(); the topologies it was made of must outlive it.
+ * Threads: any may read one. */
+typedef struct tutti_plan *tutti_plan_t;
+
+/* What job is planned, and how. Fill it with TUTTI_PLAN_CONFIG_INIT, then change what you need. */
+struct tutti_plan_config {
+	size_t size;              /* sizeof(struct tutti_plan_config)                        */
+	const char *patterns;     /* "ring,tree"; NULL: all that make sense                  */
+	int cross_nic;            /* may a ring leave a node by another NIC than it came in:
+				   * 0 no, 1 yes, 2 in mirrored pairs, -1 what carries most  */
+	int both_ways;            /* trees load their links in both directions               */
+	int min_channels;         /* 0: as many as are of use                                */
+	int max_channels;         /* 0: the library's                                        */
+	int ranks_per_node;       /* 0: one for each GPU, without GPUs for each NUMA node    */
+	const int *node_of_rank;  /* ranks are dealt out so; NULL: node after node           */
+	int nranks;               /* entries of that                                         */
+	const int *group_of_node; /* leaf switch of each node, -1 unknown; NULL: all unknown */
+	const char *const *name_of_node; /* NULL: node0, node1 ...                           */
+};
+/* clang-format off */
+#define TUTTI_PLAN_CONFIG_INIT { sizeof(struct tutti_plan_config), NULL, -1, 0, 0, 0, 0, NULL, 0, NULL, NULL }
+/* clang-format on */
+
+/* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one topology
+ * several times. Those whose GPUs name one NVLink domain (tutti_fabric) are joined: the plan has
+ * one node for all of them. Where some GPUs of a topology have a rank, the others are left out
+ * with their links. config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: a config or job that is
+ * none. TUTTI_EPLAN: what nothing connects, by name. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
+						     const struct tutti_plan_config *config,
+						     tutti_plan_t *out);
+
+/* Read a plan from the file `path`: what TUTTI_PLAN_JSON printed, or a graph file of NCCL,
+ * whose channels are then those of every node: it needs the nodes, nodes[0 .. nnodes-1], all of
+ * one topology; a plan may have them (it must fit them), and cannot be explained or drawn
+ * without. TUTTI_EINVAL: what is no plan, with file, place and reason. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_read(const char *path, const tutti_topo_t *nodes,
+						     int nnodes,
+						     const struct tutti_plan_config *config,
+						     tutti_plan_t *out);
+
+/* Free a plan and its strings; not its topologies. NULL is fine. */
+TUTTI_API void tutti_plan_free(tutti_plan_t plan);
+
+/* How a plan can be printed. X(name, value, text): TUTTI_PLAN_FORMAT_MAP(X) is the list. */
+#define TUTTI_PLAN_FORMAT_MAP(X) \
+	X(TABLE, 0, "table")     \
+	X(JSON, 1, "json")       \
+	X(EXPLAIN, 2, "explain") \
+	X(DOT, 3, "dot")         \
+	X(NCCL, 4, "nccl")       \
+	X(ADVICE, 5, "advice")
+
+typedef enum tutti_plan_format {
+#define X(name, value, text) TUTTI_PLAN_##name = (value),
+	TUTTI_PLAN_FORMAT_MAP(X)
+#undef X
+} tutti_plan_format;
+
+/* Print a plan into *out in `format`. `flags`: those of tutti_topo_print().
+ * EXPLAIN says in words what limits each pattern and what would help; ADVICE what the
+ * order of ranks costs a library that runs rings in that order; NCCL is its graph file
+ * for one of several equal nodes. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_print(tutti_plan_t plan, tutti_plan_format format,
+						      unsigned flags, char **out);
+
+/* Whether the machines can carry it: what is wrong, a line each, in *out;
+ * *nfindings_out lines. Only of a plan that has its nodes, else TUTTI_EINVAL. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_check(tutti_plan_t plan, char **out,
+						      int *nfindings_out);
+
+/* What differs between two plans, in words, a line each, in *out; *ndiffs_out lines. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_diff(tutti_plan_t a, tutti_plan_t b, char **out,
+						     int *ndiffs_out);
+
+/* One pattern of a plan. Strings are the plan's. */
+struct tutti_plan_pattern {
+	const char *name;  /* "ring"                               */
+	const char *limit; /* what limits it, in words; "": unknown */
+	int nchannels, cross_nic;
+	double total_gbps, bound_gbps, search_ms;
+};
+
+/* How many patterns a plan has; 0 for NULL. */
+TUTTI_API int tutti_plan_pattern_count(tutti_plan_t plan);
+
+/* Pattern `index`, from 0. TUTTI_EINVAL: no such pattern. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_get_pattern(tutti_plan_t plan, int index,
+							    struct tutti_plan_pattern *out);
+
+/* -- Handoffs ---------------------------------------------------------------------- */
+
+/* How tutti_handoff() would go over given machines: which ranks send how much over which NICs
+ * to which, how it spreads inside the nodes that receive, and how fast any method could be.
+ * Owner: tutti_handoff_plan_free(); the topologies it was made of must outlive it.
+ * Threads: any may read one. */
+typedef struct tutti_handoff_plan *tutti_handoff_plan_t;
+
+/* Which handoff is planned. Fill it with TUTTI_HANDOFF_PLAN_CONFIG_INIT, then change what you
+ * need. */
+struct tutti_handoff_plan_config {
+	size_t size;     /* sizeof(struct tutti_handoff_plan_config)                        */
+	const int *from; /* ranks that hold it; NULL: all ranks of the first node           */
+	int nfrom;
+	const int *to; /* ranks that get it; NULL: all ranks of all other nodes           */
+	int nto;
+	int from_sharded, to_sharded; /* 1: each holds, or gets, its part; 0: all of it        */
+};
+/* clang-format off */
+#define TUTTI_HANDOFF_PLAN_CONFIG_INIT { sizeof(struct tutti_handoff_plan_config), NULL, 0, NULL, 0, 0, 0 }
+/* clang-format on */
+
+/* Plan a handoff. `nodes`, `nnodes` and `job` as for tutti_plan_make(), of which how ranks are
+ * dealt out counts. Either config may be NULL. TUTTI_EINVAL: a rank that is none, or twice on a
+ * side. TUTTI_EPLAN: what nothing leads to, by name. */
+TUTTI_API TUTTI_CHECKED tutti_status
+tutti_handoff_plan_make(const tutti_topo_t *nodes, int nnodes, const struct tutti_plan_config *job,
+			const struct tutti_handoff_plan_config *config, tutti_handoff_plan_t *out);
+
+/* Free a plan of a handoff; not its topologies. NULL is fine. */
+TUTTI_API void tutti_handoff_plan_free(tutti_handoff_plan_t plan);
+
+/* Print into *out as TABLE, JSON, EXPLAIN or DOT of tutti_plan_print(), with times for a vector
+ * of `nbytes`. docs/handoff.md says what is in the JSON. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_print(tutti_handoff_plan_t plan,
+							      tutti_plan_format format,
+							      size_t nbytes, char **out);
+
+/* What a handoff is predicted to take. Rates in GB/s of the whole vector. */
+struct tutti_handoff_figures {
+	int npairs;                    /* over NICs                                             */
+	double gbps;                   /* this plan; 0: nothing is to be moved                  */
+	double bound_gbps;             /* no method exceeds it                                  */
+	double naive_gbps;             /* a copy for each receiver                              */
+	double us, bound_us, naive_us; /* predicted, for so many bytes              */
+};
+
+/* What the handoff of a vector of `nbytes` is predicted to take. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_get(tutti_handoff_plan_t plan,
+							    size_t nbytes,
+							    struct tutti_handoff_figures *out);
+
+/* -- Times ------------------------------------------------------------------------- */
+
+/* What tutti_tune_print() prints. Fill it with TUTTI_TUNE_CONFIG_INIT, then change what you
+ * need. */
+struct tutti_tune_config {
+	size_t size;           /* sizeof(struct tutti_tune_config)                         */
+	int collective;        /* a tutti_collective, -1: all                              */
+	int host_memory;       /* ranks keep their data in host memory, though there are GPUs */
+	int json;              /* an object a line                                         */
+	const char *tune_file; /* constants and choices; "none": the built-in ones; NULL: as of a
+				* communicator here: those of TUTTI_TUNE_FILE, of `tutti tune`, or
+				* the built-in ones */
+};
+/* clang-format off */
+#define TUTTI_TUNE_CONFIG_INIT { sizeof(struct tutti_tune_config), -1, 0, 0, NULL }
+/* clang-format on */
+
+/* How long each algorithm is predicted to take for each collective and size in the job of a
+ * plan, and which would be taken, as text in *out. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_plan_t plan,
+						      const struct tutti_tune_config *config,
+						      char **out);
+
+/* The constants that predictions are made from, and the choices that are fixed, as a tune
+ * file has them, in *out. `path` NULL: those in force. TUTTI_EINVAL: what is no
+ * tune file, with file, line and reason. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print_file(const char *path, char **out);
+
+/* Which tune file communicators made in this process go by: its path in *path_out, which free() frees;
+ * NULL: none. One that `tutti tune` kept counts only if all ranks have the same. TUTTI_EINVAL:
+ * TUTTI_TUNE_FILE names what is no tune file, with line and reason; TUTTI_ENOMEM. Any thread may call
+ * it. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_find(char **path_out);
+
+/* What a call took: one of those that tutti_tune_fit() fits to. Fill it with
+ * TUTTI_TUNE_SAMPLE_INIT, then with what was measured. */
+struct tutti_tune_sample {
+	size_t size; /* sizeof(struct tutti_tune_sample) */
+	tutti_collective collective;
+	const char *algorithm; /* "direct": that it was pinned to */
+	size_t nbytes;         /* of the whole vector: all_gather: received, else sent */
+	int nranks, nhosts;
+	int most, least; /* ranks of the host with most, with least */
+	double cores;    /* of a host; 0: one for each rank */
+	int loopback;    /* the hosts are ranks of one machine, without a wire between them */
+	double us;
+};
+/* clang-format off */
+#define TUTTI_TUNE_SAMPLE_INIT { .size = sizeof(struct tutti_tune_sample) }
+/* clang-format on */
+
+/* Fit the built-in constants of the model to `nsamples` measured times, in *file_out as a tune
+ * file of this machine and this version, with the lines of `choices` ("choose all_reduce 4K
+ * ring ranks 4", NULL: none) behind; constants that the times do not determine are the
+ * built-in ones, and all are, if others fit no better. What was found goes to *report_out (NULL:
+ * not asked for), for people or as JSON. TUTTI_EINVAL names a sample that cannot be predicted
+ * or is not above 0, or a line that is none. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_fit(const struct tutti_tune_sample *samples,
+						    int nsamples, const char *choices, int json,
+						    char **file_out, char **report_out);
+
+/* Keep a tune file in `path`, or (NULL) where communicators of this machine look for it, if
+ * TUTTI_TUNE_FILE names none: in $XDG_CACHE_HOME/tutti, or ~/.cache/tutti. The path goes to
+ * *path_out. TUTTI_EINVAL: no tune file, with line and reason; TUTTI_ESYS: it cannot be
+ * written. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_keep(const char *path, const char *text,
+						     char **path_out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
