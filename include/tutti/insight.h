@@ -23,6 +23,109 @@
 extern "C" {
 #endif
 
+/* -- Algorithms -------------------------------------------------------------------- */
+
+/* The name of algorithm `index`, 0, 1, ..., of the collective `coll`, not to be freed; NULL past
+ * the last. */
+TUTTI_API const char *tutti_algorithm_name(tutti_collective coll, int index);
+
+/* The programs of all ranks as text, one step a line, as `tutti show` prints them: of a
+ * collective of `nranks` ranks of one host by `algorithm`, with `root`, if it has one. `rank`
+ * >= 0 prints that rank alone. TUTTI_EINVAL names what is unknown. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print(tutti_collective coll,
+							 const char *algorithm, int nranks,
+							 int root, int rank, int json, char **out);
+
+/* tutti_program_print() for ranks on several hosts: of a collective by `algorithm`, rank r
+ * being on host host_of[r], hosts any numbers from 0 below nranks. host_of NULL: all on one. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print_hosts(tutti_collective coll,
+							       const char *algorithm,
+							       const int *host_of, int nranks,
+							       int root, int rank, int json,
+							       char **out);
+
+/* Read programs in `text` as tutti_program_print() writes them (not as JSON) and prove them:
+ * every output holds what it should, nothing deadlocks at any number of slots >= 1.
+ * TUTTI_EINVAL with line, rank, step and reason otherwise. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_program_verify(const char *text);
+
+/* -- Ping -------------------------------------------------------------------------- */
+
+/* How tutti_ping() measures. Fill it with TUTTI_PING_OPTIONS_INIT, then change what you need. */
+struct tutti_ping_options {
+	size_t size;    /* sizeof(struct tutti_ping_options)                   */
+	double seconds; /* to spend on a lane, and on all together             */
+	size_t bytes;   /* most to send in one direction of one measurement, 0: no limit */
+	double reach;   /* seconds in which the two must have come together     */
+};
+/* clang-format off */
+#define TUTTI_PING_OPTIONS_INIT { sizeof(struct tutti_ping_options), 0.3, 0, 10 }
+/* clang-format on */
+
+/* What was measured between two ranks, and what is wrong with it.
+ * Owner: tutti_ping_free(); strings it hands out are its own. Threads: any may read. */
+typedef struct tutti_ping_result *tutti_ping_t;
+
+/* Measure the link between ranks a and b, with messages over the lanes that collectives use.
+ * Both call it, alike but for the options, of which those of a count; the results are the same.
+ * options NULL: as TUTTI_PING_OPTIONS_INIT. Two ranks that cannot be connected are a finding,
+ * and the communicator lives on. TUTTI_EINVAL: a is b, this rank is neither. TUTTI_EPEER and so
+ * on: as for any call. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_ping(tutti_comm_t comm, int a, int b,
+						const struct tutti_ping_options *options,
+						tutti_ping_t *out);
+
+/* Free a result and its strings. NULL is fine. */
+TUTTI_API void tutti_ping_free(tutti_ping_t ping);
+
+/* How many lanes were found between the two ranks; 0 for NULL. */
+TUTTI_API int tutti_ping_lane_count(tutti_ping_t ping);
+
+/* Lane `lane`, from 0, as rank a sees it, or (of_b not 0) as rank b does. Set out->size, as
+ * TUTTI_LANE_INIT does. TUTTI_EINVAL: no such lane. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_lane(tutti_ping_t ping, int lane, int of_b,
+							 struct tutti_lane *out);
+
+/* What was measured of a lane, or of all together. */
+struct tutti_ping_measure {
+	size_t size;  /* sizeof(struct tutti_ping_measure)                     */
+	int measured; /* 0: the lane is not up, or the ranks not connected     */
+	int round_trips;
+	double rtt_least_us, rtt_us, rtt_p99_us; /* of 8 bytes; rtt_us is the median       */
+	double ab_gbps, ba_gbps;                 /* GB/s from a to b, from b to a, one at a time */
+	double both_ab_gbps, both_ba_gbps;       /* both at once                                 */
+	unsigned long long a_resent, b_resent;   /* packets                                  */
+	double a_starved, b_starved; /* share of the time in which a rank had to wait for a core */
+};
+/* clang-format off */
+#define TUTTI_PING_MEASURE_INIT { .size = sizeof(struct tutti_ping_measure) }
+/* clang-format on */
+
+/* What was measured of lane `lane`, from 0; -1: of all of them together. Set out->size, as
+ * TUTTI_PING_MEASURE_INIT does. TUTTI_EINVAL: no such lane. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_measure(tutti_ping_t ping, int lane,
+							    struct tutti_ping_measure *out);
+
+/* What is wrong with a lane or with all, as `tutti ping` says it: docs/ping.md. */
+struct tutti_ping_finding {
+	size_t size;          /* sizeof(struct tutti_ping_finding)                     */
+	int lane;             /* -1: all, or none                                       */
+	const char *rule;     /* "slow", "one-way" ...                         */
+	const char *severity; /* "error", "warning", "info"                    */
+	const char *what, *remedy;
+};
+/* clang-format off */
+#define TUTTI_PING_FINDING_INIT { .size = sizeof(struct tutti_ping_finding) }
+/* clang-format on */
+
+/* How many findings there are; 0 for NULL. */
+TUTTI_API int tutti_ping_finding_count(tutti_ping_t ping);
+
+/* Finding `index`, from 0. Set out->size, as TUTTI_PING_FINDING_INIT does. TUTTI_EINVAL: no such
+ * finding. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_finding(tutti_ping_t ping, int index,
+							    struct tutti_ping_finding *out);
+
 /* -- Topology --------------------------------------------------------------------- */
 
 /* How a machine is wired: loaded, queried, printed.
