@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "topo/cluster.h"
+#include "topo/cluster_report.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/roll.h"
 #include "plan/plan.h"
-#include "topo/lint.h"
+#include "topo/diff.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/strbuf.h"

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_CORE_PING_H
-#define TTI_CORE_PING_H
+#ifndef TTI_INSIGHT_PING_H
+#define TTI_INSIGHT_PING_H
 
 /* Measuring the link between two ranks:
  *
  *     ping_run.c    rank a leads, b follows: reach, open lanes, measure each
  *     ping_find.c   what is wrong with the figures; pure
- *     ping_lanes.c  what is known of lanes
  *     ping.c        the API
  *
  * Owner: tutti_ping_free(). Threads: one while it is made, any to read. */
 
-#include "core/comm.h"
+#include "core/lanes.h"
 #include "tutti/insight.h"
 #include "util/vec.h"
 
@@ -62,13 +61,5 @@ double tti_ping_claim(const struct tti_ping_lane *lane);
 
 /* Fills ping->findings. */
 TUTTI_CHECKED tutti_status tti_ping_find(struct tutti_ping_result *ping);
-
-/* How many lanes a link has, and what is known of each; zeros of one that is not there. A
- * transport without lanes has one that is always up. */
-int tti_lanes_count(const struct tti_port *port, const struct tti_link *link);
-void tti_lanes_get(const struct tti_port *port, const struct tti_link *link, int lane,
-		   struct tti_lane_info *out);
-/* For the user: as much as *out has room for, which its size field says. */
-TUTTI_CHECKED tutti_status tti_lane_show(const struct tti_lane_info *info, struct tutti_lane *out);
 
 #endif

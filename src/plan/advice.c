@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/lp.h"
+#include "plan/plan_report.h"
 #include "plan/report.h"
 #include "topo/words.h"
 #include "util/error.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/domains.h"
+#include "topo/cluster_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/explain.h"
+#include "plan/job.h"
+#include "plan/plan_report.h"
 
 #include "plan/detour.h"
 #include "plan/sharers.h"

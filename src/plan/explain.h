@@ -6,6 +6,7 @@
  * again so that the price of each link is known.
  * Threads: one explanation, one thread. */
 
+#include "plan/plan_report.h"
 #include "plan/report.h"
 
 struct tti_explain {

@@ -101,15 +101,4 @@ struct tti_handoff_time tti_handoff_plan_time(const struct tti_handoff_plan *pla
 TUTTI_CHECKED tutti_status tti_handoff_plan_check(const struct tti_handoff_job *handoff,
 						  const struct tti_handoff_plan *plan);
 
-/* For people and other programs. Out of memory: out->failed. */
-void tti_handoff_table(const struct tti_handoff_job *handoff, const struct tti_handoff_plan *plan,
-		       double nbytes, struct tti_strbuf *out);
-void tti_handoff_explain(const struct tti_handoff_job *handoff, const struct tti_handoff_plan *plan,
-			 double nbytes, struct tti_strbuf *out);
-void tti_handoff_json(const struct tti_handoff_job *handoff, const struct tti_handoff_plan *plan,
-		      double nbytes, struct tti_strbuf *out);
-TUTTI_CHECKED tutti_status tti_handoff_dot(const struct tti_handoff_job *handoff,
-					   const struct tti_handoff_plan *plan, double nbytes,
-					   struct tti_strbuf *out);
-
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/handoff_print.h"
+#include "plan/handoff_report.h"
 #include "topo/print_dot.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "plan/handoff_print.h"
+#include "plan/handoff_report.h"
 #include "topo/words.h"
 #include "util/mem.h"
 

@@ -2,6 +2,8 @@
 #include <limits.h>
 
 #include "plan/handoff.h"
+#include "plan/handoff_report.h"
+#include "plan/job.h"
 #include "topo/inspect.h"
 #include "tutti/insight.h"
 #include "util/error.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/handoff_print.h"
+#include "plan/handoff_report.h"
 
 /* One object; a pair, a tree a line. */
 

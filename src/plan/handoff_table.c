@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/handoff_print.h"
+#include "plan/handoff_report.h"
 #include "topo/words.h"
 
 /* Names of a column are as wide as the widest. */

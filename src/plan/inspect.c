@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/inspect.h"
+#include "plan/job.h"
+#include "plan/plan_report.h"
 
 #include <limits.h>
 #include <stddef.h>

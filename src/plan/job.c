@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/job.h"
+
 #include <stdio.h>
 
 #include "boot/iface.h"

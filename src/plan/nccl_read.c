@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/detour.h"
+#include "plan/plan_report.h"
 #include "plan/report.h"
 #include "topo/xml.h"
 #include "util/error.h"

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "plan/plan_report.h"
 #include "plan/report.h"
 #include "topo/words.h"
 #include "util/error.h"

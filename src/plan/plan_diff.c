@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/plan_report.h"
 #include "plan/report.h"
 #include "topo/words.h"
 

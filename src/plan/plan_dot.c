@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/detour.h"
+#include "plan/plan_report.h"
 #include "plan/report.h"
 #include "topo/print_dot.h"
 #include "util/error.h"

@@ -2,8 +2,8 @@
 #ifndef TTI_PLAN_REPORT_H
 #define TTI_PLAN_REPORT_H
 
-/* Plans for people and other programs: as a table, in words, as a picture, as NCCL's
- * graph file. Out of memory while writing: out->failed.
+/* Plans for people: as a table, and words and figures of all that is written of them. Out of memory
+ * while writing: out->failed.
  * Threads: any. */
 
 #include "plan/plan.h"
@@ -20,45 +20,6 @@ struct tti_report {
 };
 
 void tti_plan_table(const struct tti_report *report, struct tti_strbuf *out);
-
-/* These need the job. */
-TUTTI_CHECKED tutti_status tti_plan_explain(const struct tti_report *report,
-					    struct tti_strbuf *out);
-TUTTI_CHECKED tutti_status tti_plan_advise(const struct tti_report *report, struct tti_strbuf *out);
-TUTTI_CHECKED tutti_status tti_plan_dot(const struct tti_report *report, struct tti_strbuf *out);
-TUTTI_CHECKED tutti_status tti_plan_nccl(const struct tti_report *report, struct tti_strbuf *out);
-
-/* What the machines cannot carry, or do not have, a line each. */
-TUTTI_CHECKED tutti_status tti_plan_verify(const struct tti_report *report, struct tti_strbuf *out,
-					   size_t *nfindings_out);
-
-/* Where a plan asks for more than the machines have, its channels are made to carry less, all of
- * a pattern by one factor, so that they can: a line for each link that has too little, as above,
- * and for each such pattern, in *out. */
-TUTTI_CHECKED tutti_status tti_plan_fit(struct tti_plan *plan, const struct tti_plan_job *job,
-					const struct tti_plan_config *config,
-					struct tti_strbuf *out);
-
-/* By what NCCL's graph file knows a GPU or NIC: its dev, and in the upper byte the number of its
- * host, where the topology holds several. */
-#define TTI_NCCL_HOSTS 128
-static inline uint64_t tti_nccl_dev(const struct tti_node *node)
-{
-	const int dev = node->type == TTI_NODE_GPU ? node->gpu.dev : node->net.dev;
-
-	return (uint64_t)node->host << 56 | (uint32_t)dev;
-}
-
-/* NCCL's graph file as the plan of a job whose nodes are of one kind, with what they can carry of
- * it; what they cannot is told in *excess. */
-TUTTI_CHECKED tutti_status tti_plan_read_nccl(const char *text, size_t nbytes, const char *source,
-					      const struct tti_plan_job *job,
-					      const struct tti_plan_config *config,
-					      struct tti_strbuf *excess, struct tti_plan **out);
-
-/* Every difference of two plans, a line each. */
-void tti_plan_diff(const struct tti_plan *a, const struct tti_plan *b, struct tti_strbuf *out,
-		   size_t *ndiffs_out);
 
 /* What a node does in a pattern: its part of each channel, as the search finds it. Of a
  * tree the second member at the NIC is not known. tti_local_free(). */

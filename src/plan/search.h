@@ -121,10 +121,4 @@ TUTTI_CHECKED tutti_status tti_local_search(const struct tti_loads *loads,
 					    struct tti_local **out);
 void tti_local_free(struct tti_local *search);
 
-/* By independent means: every channel visits all members once and is connected, no
- * row is over its capacity, the total is the sum and not over the bound, heads are
- * distinct. TUTTI_EINTERNAL with the first breach. */
-TUTTI_CHECKED tutti_status tti_local_check(const struct tti_loads *loads, bool both_ways,
-					   const struct tti_local *search);
-
 #endif

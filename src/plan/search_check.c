@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "plan/search_check.h"
+
 #include <math.h>
 
 #include "plan/detour.h"

@@ -11,7 +11,7 @@
 
 #include "plan/tune.h"
 #include "topo/detect_cpu.h"
-#include "tutti/insight.h"
+#include "tutti/inspect.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
@@ -169,25 +169,4 @@ tutti_status tti_tune_read_used(struct tti_tune_used *out)
 	if (!path)
 		return find_measured(&out->measured);
 	return strcmp(path, NONE) == 0 ? TUTTI_OK : tti_tune_read_file(path, &out->named);
-}
-
-tutti_status tutti_tune_find(char **path_out)
-{
-	struct tti_strbuf place = { 0 };
-	struct tti_tune_used used;
-	tutti_status st;
-
-	if (!path_out)
-		return tti_fail(TUTTI_EINVAL, "tutti_tune_find: path_out is NULL");
-	*path_out = NULL;
-	TTI_TRY(tti_tune_read_used(&used));
-	if (used.named)
-		tti_strbuf_add(&place, tti_params()->tune_file);
-	st = used.measured ? tti_tune_place(&place) : TUTTI_OK;
-	if (st == TUTTI_OK && place.text && !(*path_out = tti_strbuf_take(&place)))
-		st = tti_fail(TUTTI_ENOMEM, "path of a tune file: out of memory");
-	tti_strbuf_release(&place);
-	tti_tune_table_free(used.named);
-	tti_tune_table_free(used.measured);
-	return st;
 }

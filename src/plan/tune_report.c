@@ -7,6 +7,7 @@
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/mem.h"
+#include "util/params.h"
 #include "util/strbuf.h"
 
 static tutti_status convert(const struct tutti_tune_sample *given, struct tti_tune_sample *out)
@@ -188,5 +189,26 @@ tutti_status tutti_tune_keep(const char *path, const char *text, char **path_out
 	tti_strbuf_release(&place);
 	if (st == TUTTI_OK && !*path_out)
 		st = tti_fail(TUTTI_ENOMEM, "path of a tune file: out of memory");
+	return st;
+}
+
+tutti_status tutti_tune_find(char **path_out)
+{
+	struct tti_strbuf place = { 0 };
+	struct tti_tune_used used;
+	tutti_status st;
+
+	if (!path_out)
+		return tti_fail(TUTTI_EINVAL, "tutti_tune_find: path_out is NULL");
+	*path_out = NULL;
+	TTI_TRY(tti_tune_read_used(&used));
+	if (used.named)
+		tti_strbuf_add(&place, tti_params()->tune_file);
+	st = used.measured ? tti_tune_place(&place) : TUTTI_OK;
+	if (st == TUTTI_OK && place.text && !(*path_out = tti_strbuf_take(&place)))
+		st = tti_fail(TUTTI_ENOMEM, "path of a tune file: out of memory");
+	tti_strbuf_release(&place);
+	tti_tune_table_free(used.named);
+	tti_tune_table_free(used.measured);
 	return st;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/detour.h"
+#include "plan/plan_report.h"
 #include "plan/report.h"
 #include "topo/words.h"
 #include "util/error.h"

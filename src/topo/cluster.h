@@ -118,16 +118,4 @@ TUTTI_CHECKED tutti_status tti_cluster_read_rails(struct tti_cluster *cluster, c
 /* No more hosts: rails, groups and domains are found. */
 TUTTI_CHECKED tutti_status tti_cluster_seal(struct tti_cluster *cluster);
 
-/* Several hosts as one document, each with its host_hash, so that graph and paths of
- * a whole NVLink domain can be built. Only of a sealed cluster. */
-TUTTI_CHECKED tutti_status tti_cluster_fuse(const struct tti_cluster *cluster,
-					    const uint32_t *hosts, uint32_t nhosts,
-					    struct tti_xml_doc **out);
-
-/* A sealed cluster for people: kinds, rails, groups, domains, hosts that differ. */
-TUTTI_CHECKED tutti_status tti_cluster_print(const struct tti_cluster *cluster,
-					     struct tti_strbuf *out);
-TUTTI_CHECKED tutti_status tti_cluster_print_json(const struct tti_cluster *cluster,
-						  struct tti_strbuf *out);
-
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/cluster_report.h"
 #include "tutti/insight.h"
 
 #include <stdlib.h>

@@ -94,7 +94,4 @@ static inline const struct tti_node *tti_cluster_port_node(const struct tti_clus
 	return &kind->graph->nodes[kind->ports[port].node];
 }
 
-/* "2 sockets Intel Skylake, 8x GPU sm90, 8x NIC 400 Gb/s"; false: no memory. */
-bool tti_cluster_describe(const struct tti_cluster_kind *kind, struct tti_strbuf *out);
-
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/cluster_build.h"
+#include "topo/cluster_report.h"
 
 #include <inttypes.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/cluster_odd.h"
+#include "topo/diff.h"
 
 #include <stdlib.h>
 
-#include "topo/lint.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/lint.h"
+
+#include "topo/diff.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/inspect.h"
+#include "topo/diff.h"
+#include "topo/lint.h"
+#include "topo/paths_check.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -42,10 +42,4 @@ TUTTI_CHECKED tutti_status tti_lint_run(const struct tti_xml_doc *doc,
 					const struct tti_routes *routes, struct tti_lint **out);
 void tti_lint_free(struct tti_lint *lint);
 
-/* What differs between two nodes, in words, one line each ("only in B: NIC mlx5_3
- * ..."). Bus ids are matched by place in the tree, so a node whose devices are
- * numbered otherwise but wired alike does not differ. *ndiffs_out: lines. */
-TUTTI_CHECKED tutti_status tti_topo_diff(const struct tti_graph *a, const struct tti_graph *b,
-					 struct tti_strbuf *out, size_t *ndiffs_out);
-
 #endif

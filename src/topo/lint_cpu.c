@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/lint.h"
 #include "topo/lint_rules.h"
 
 #include <ctype.h>

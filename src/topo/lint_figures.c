@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Figures that no device has. They are planned with, as far as the rest of the machine
  * carries them: nobody but the owner knows the right ones. */
+#include "topo/lint.h"
 #include "topo/lint_rules.h"
 
 #include <string.h>

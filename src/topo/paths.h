@@ -104,11 +104,6 @@ const uint32_t *tti_paths_hops(const struct tti_paths *paths, uint32_t from, uin
 /* Whether the paths from a node are there: with a table always, else if asked for before. */
 bool tti_paths_has(const struct tti_paths *paths, uint32_t from);
 
-/* Hops join up from start to end, bandwidth, latency and type are those of the hops, and
- * no path is worse than the other direction's taken backwards. TUTTI_EINTERNAL with the
- * first breach. Without a table: of the paths that were asked for. */
-TUTTI_CHECKED tutti_status tti_paths_check(const struct tti_paths *paths);
-
 /* The type of a way of links from one endpoint to another, by the rules above;
  * DIS if it is not a permitted way. */
 enum tti_path_type tti_path_type_of(const struct tti_graph *graph, const uint32_t *hops,

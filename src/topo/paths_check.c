@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo/paths_check.h"
 #include "topo/paths.h"
 
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 /* From top to bottom: NVSwitch, GPUs and NICs, PCI switches, NUMA nodes, sockets. An
  * edge therefore runs from what hangs to what it hangs on. */
 #include "topo/print_dot.h"
+#include "topo/lint.h"
 
 #include <inttypes.h>
 #include <stdio.h>

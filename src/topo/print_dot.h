@@ -5,6 +5,7 @@
 /* Private to the picture: what stands beside the machine, and how text gets into a
  * label. Threads: any. */
 
+#include "topo/lint.h"
 #include "topo/print.h"
 
 /* Where a node of the graph is to be seen. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Objects are built with the keys in the order of docs/topology.md, which is the order
  * in which they are written. */
+#include "topo/lint.h"
 #include "topo/print.h"
 
 #include <inttypes.h>

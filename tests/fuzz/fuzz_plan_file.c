@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "expect.h"
+#include "plan/job.h"
+#include "plan/plan_report.h"
 #include "plan/report.h"
 #include "topo/schema.h"
 #include "util/error.h"

@@ -13,7 +13,8 @@
 
 #include "expect.h"
 #include "topo/cluster.h"
-#include "topo/lint.h"
+#include "topo/cluster_report.h"
+#include "topo/diff.h"
 #include "topo/schema.h"
 #include "util/error.h"
 

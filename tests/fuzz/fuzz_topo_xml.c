@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "expect.h"
+#include "plan/job.h"
 #include "plan/plan.h"
 #include "topo/lint.h"
+#include "topo/paths_check.h"
 #include "topo/routes.h"
 #include "topo/schema.h"
 #include "util/error.h"

@@ -3,6 +3,7 @@
  * halves, against a linear program over all rings and ways there are, and where they must
  * not be. */
 #include "machines.h"
+#include "plan/search_check.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
 /* Plans of one node whose hops go over NICs: added up link by link, written and read, and
  * told from others. */
 #include "machines.h"
+#include "plan/job.h"
+#include "plan/plan_report.h"
 
 #include <math.h>
 #include <stdio.h>

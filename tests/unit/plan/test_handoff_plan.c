@@ -2,6 +2,7 @@
 /* Plans of handoffs: what is known of some, and on random machines that what a plan says is
  * so and nobody could do better than its bound. */
 #include "machines.h"
+#include "plan/job.h"
 
 #include <stdio.h>
 

@@ -2,6 +2,7 @@
 /* However many channels are asked for: no plan has more or fewer, over one node, several, and
  * several kinds. */
 #include "machines.h"
+#include "plan/job.h"
 
 #include "support/sanitizer.h"
 #include "util/error.h"

@@ -3,6 +3,7 @@
  * without times. With --write they are written instead. And on every file what NCCL finds,
  * bench/plan/nccl.csv, is reached. */
 #include "machines.h"
+#include "plan/job.h"
 
 #include <stdio.h>
 #include <string.h>

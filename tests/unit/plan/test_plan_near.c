@@ -2,6 +2,7 @@
 /* Of plans that carry as much, the one over near ways and with few channels; never more channels
  * than were asked for, on any machines. */
 #include "machines.h"
+#include "plan/job.h"
 
 #include <stdio.h>
 

@@ -2,6 +2,7 @@
 /* Channels inside one node: on real machines, on random ones, and against a linear
  * program over all rings there are. */
 #include "machines.h"
+#include "plan/search_check.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* More members than an exact answer about each ring is possible for. */
 #include "machines.h"
+#include "plan/search_check.h"
 
 #include "util/strbuf.h"
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "topo/cluster.h"
+#include "topo/cluster_report.h"
 #include "util/error.h"
 
 #define H100_FILE "azhpc-images__ndv5-topo.xml" /* mlx5_0 to mlx5_7 */

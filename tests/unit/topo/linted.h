@@ -6,6 +6,7 @@
  * comes before this one. */
 
 #include "graphs.h"
+#include "topo/lint.h"
 #include "topo/lint_rules.h"
 
 /* A document, all that is built from it, and what lint says. */

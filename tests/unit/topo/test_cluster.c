@@ -13,6 +13,7 @@
 #include "clusters.h"
 #include "support/random_topo.h"
 #include "topo/cluster_canon.h"
+#include "topo/cluster_report.h"
 #include "topo/schema.h"
 #include "util/hash.h"
 /* -- Words as numbers -------------------------------------------------------------------- */

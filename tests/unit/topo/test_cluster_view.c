@@ -13,6 +13,7 @@
 
 #include "clusters.h"
 #include "support/sanitizer.h"
+#include "topo/cluster_report.h"
 #include "tutti/insight.h"
 #include "util/clock.h"
 #include "util/fault.h"

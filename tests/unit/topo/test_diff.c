@@ -13,7 +13,7 @@
 
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
-#include "topo/lint.h"
+#include "topo/diff.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/fault.h"

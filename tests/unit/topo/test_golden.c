@@ -13,6 +13,8 @@
 
 #include "capture.h"
 #include "topo/detect.h"
+#include "topo/lint.h"
+#include "topo/paths_check.h"
 #include "topo/print.h"
 #include "topo/schema.h"
 #include "util/error.h"

@@ -10,6 +10,7 @@
 
 #include "linted.h"
 #include "support/random_topo.h"
+#include "topo/lint.h"
 #include "util/fault.h"
 
 #define SLOW(busid, speed, width)                                          \

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "linted.h"
+#include "topo/lint.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

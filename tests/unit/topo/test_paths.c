@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "topo/paths.h"
+#include "topo/paths_check.h"
 #include "unit/topo/graphs.h"
 #include "util/error.h"
 #include "util/fault.h"

@@ -15,6 +15,7 @@
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
 #include "topo/paths.h"
+#include "topo/paths_check.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/ping.h"
+#include "core/lanes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_INSIGHT_HANDOFF_REPORT_H
+#define TTI_INSIGHT_HANDOFF_REPORT_H
+
+/* Plans of handoffs for people and other programs. Threads: any. */
+
+#include "plan/handoff.h"
+
+/* Out of memory: out->failed. */
+void tti_handoff_table(const struct tti_handoff_job *handoff, const struct tti_handoff_plan *plan,
+		       double nbytes, struct tti_strbuf *out);
+void tti_handoff_explain(const struct tti_handoff_job *handoff, const struct tti_handoff_plan *plan,
+			 double nbytes, struct tti_strbuf *out);
+void tti_handoff_json(const struct tti_handoff_job *handoff, const struct tti_handoff_plan *plan,
+		      double nbytes, struct tti_strbuf *out);
+TUTTI_CHECKED tutti_status tti_handoff_dot(const struct tti_handoff_job *handoff,
+					   const struct tti_handoff_plan *plan, double nbytes,
+					   struct tti_strbuf *out);
+
+#endif
