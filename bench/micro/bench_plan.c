@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "plan/job.h"
+#include "insight/plan/job.h"
 #include "plan/plan.h"
 #include "topo/schema.h"
 #include "util/clock.h"

@@ -180,7 +180,7 @@ done
 ok "help of each"
 
 # The page lists the rules that there are, with their severities.
-sed -n 's/^\t{ "\([a-z0-9-]*\)", \([A-Z]*\), tti_lint_.*/\1 \2/p' "$here/../src/topo/lint.c" |
+sed -n 's/^\t{ "\([a-z0-9-]*\)", \([A-Z]*\), tti_lint_.*/\1 \2/p' "$here/../src/insight/lint/lint.c" |
 	tr A-Z a-z >"$tmp/rules"
 [ "$(wc -l <"$tmp/rules")" -ge 15 ] || fail "the rules were not found"
 sed -n 's/^| `\([a-z0-9-]*\)` | \(note\|warning\|error\) | .*/\1 \2/p' \

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "expect.h"
-#include "plan/job.h"
-#include "plan/plan_report.h"
+#include "insight/plan/job.h"
+#include "insight/plan/plan_report.h"
 #include "plan/report.h"
 #include "topo/schema.h"
 #include "util/error.h"

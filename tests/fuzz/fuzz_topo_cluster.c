@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "expect.h"
+#include "insight/cluster/cluster_report.h"
 #include "topo/cluster.h"
-#include "topo/cluster_report.h"
 #include "topo/diff.h"
 #include "topo/schema.h"
 #include "util/error.h"

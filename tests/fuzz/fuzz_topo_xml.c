@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "expect.h"
-#include "plan/job.h"
+#include "insight/lint/lint.h"
+#include "insight/plan/job.h"
+#include "insight/topo/paths_check.h"
 #include "plan/plan.h"
-#include "topo/lint.h"
-#include "topo/paths_check.h"
 #include "topo/routes.h"
 #include "topo/schema.h"
 #include "util/error.h"

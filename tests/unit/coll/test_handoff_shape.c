@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shapes of handoffs: made of plans for random hosts and sides they reach everybody, each pair
  * carries what the plan says; and the checker sees what is wrong. */
-#include "plan/job.h"
+#include "insight/plan/job.h"
 #include "unit/plan/machines.h"
 
 #include <stdio.h>

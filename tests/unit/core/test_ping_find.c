@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/ping.h"
+#include "insight/ping/ping.h"
 #include "util/mem.h"
 
 /* Two ranks with two healthy lanes of 1 Gbit/s. */

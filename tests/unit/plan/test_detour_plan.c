@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans of one node whose hops go over NICs: added up link by link, written and read, and
  * told from others. */
+#include "insight/plan/job.h"
+#include "insight/plan/plan_report.h"
 #include "machines.h"
-#include "plan/job.h"
-#include "plan/plan_report.h"
 
 #include <math.h>
 #include <stdio.h>

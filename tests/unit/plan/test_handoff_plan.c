@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans of handoffs: what is known of some, and on random machines that what a plan says is
  * so and nobody could do better than its bound. */
+#include "insight/plan/job.h"
 #include "machines.h"
-#include "plan/job.h"
 
 #include <stdio.h>
 

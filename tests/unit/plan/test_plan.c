@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans of whole jobs: equal nodes, uneven ones, different machines, many. */
+#include "insight/plan/job.h"
 #include "machines.h"
-#include "plan/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* However many channels are asked for: no plan has more or fewer, over one node, several, and
  * several kinds. */
+#include "insight/plan/job.h"
 #include "machines.h"
-#include "plan/job.h"
 
 #include "support/sanitizer.h"
 #include "util/error.h"

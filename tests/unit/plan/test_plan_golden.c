@@ -2,8 +2,8 @@
 /* The plans of five real machines, beside what they were: tests/golden/plan/NAME.json,
  * without times. With --write they are written instead. And on every file what NCCL finds,
  * bench/plan/nccl.csv, is reached. */
+#include "insight/plan/job.h"
 #include "machines.h"
-#include "plan/job.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Of plans that carry as much, the one over near ways and with few channels; never more channels
  * than were asked for, on any machines. */
+#include "insight/plan/job.h"
 #include "machines.h"
-#include "plan/job.h"
 
 #include <stdio.h>
 

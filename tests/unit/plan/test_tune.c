@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The model: by hand, in order, and on every machine there is a file of. */
+#include "insight/plan/job.h"
 #include "machines.h"
-#include "plan/job.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "plan/tune_fit.h"
+#include "insight/tune/tune_fit.h"
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "insight/cluster/cluster_report.h"
 #include "topo/cluster.h"
-#include "topo/cluster_report.h"
 #include "util/error.h"
 
 #define H100_FILE "azhpc-images__ndv5-topo.xml" /* mlx5_0 to mlx5_7 */

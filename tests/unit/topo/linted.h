@@ -6,8 +6,8 @@
  * comes before this one. */
 
 #include "graphs.h"
-#include "topo/lint.h"
-#include "topo/lint_rules.h"
+#include "insight/lint/lint.h"
+#include "insight/lint/lint_rules.h"
 
 /* A document, all that is built from it, and what lint says. */
 struct linted {

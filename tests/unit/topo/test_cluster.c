@@ -11,9 +11,9 @@
 #include <glob.h>
 
 #include "clusters.h"
+#include "insight/cluster/cluster_report.h"
 #include "support/random_topo.h"
 #include "topo/cluster_canon.h"
-#include "topo/cluster_report.h"
 #include "topo/schema.h"
 #include "util/hash.h"
 /* -- Words as numbers -------------------------------------------------------------------- */

@@ -12,8 +12,8 @@
 #include <jansson.h>
 
 #include "clusters.h"
+#include "insight/cluster/cluster_report.h"
 #include "support/sanitizer.h"
-#include "topo/cluster_report.h"
 #include "tutti/insight.h"
 #include "util/clock.h"
 #include "util/fault.h"

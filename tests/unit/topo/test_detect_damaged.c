@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "capture.h"
+#include "insight/topo/gather.h"
 #include "support/sanitizer.h"
 #include "topo/detect.h"
-#include "topo/gather.h"
 #include "topo/graph.h"
 #include "topo/schema.h"
 #include "util/error.h"

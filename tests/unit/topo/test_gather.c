@@ -8,8 +8,8 @@
 
 #include "tree.h"
 
+#include "insight/topo/gather.h"
 #include "nics.h"
-#include "topo/gather.h"
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/fault.h"

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "capture.h"
+#include "insight/topo/gather.h"
 #include "topo/detect.h"
-#include "topo/gather.h"
 #include "util/strbuf.h"
 
 /* What is gathered of a machine is detected as the machine is. */

@@ -12,10 +12,10 @@
 #include <glob.h>
 
 #include "capture.h"
+#include "insight/lint/lint.h"
+#include "insight/print/print.h"
+#include "insight/topo/paths_check.h"
 #include "topo/detect.h"
-#include "topo/lint.h"
-#include "topo/paths_check.h"
-#include "topo/print.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -8,9 +8,9 @@
 #include <glob.h>
 #include <time.h>
 
+#include "insight/lint/lint.h"
 #include "linted.h"
 #include "support/random_topo.h"
-#include "topo/lint.h"
 #include "util/fault.h"
 
 #define SLOW(busid, speed, width)                                          \

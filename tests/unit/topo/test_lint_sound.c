@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
+#include "insight/lint/lint.h"
 #include "linted.h"
-#include "topo/lint.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

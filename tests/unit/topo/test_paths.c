@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "insight/topo/paths_check.h"
 #include "topo/paths.h"
-#include "topo/paths_check.h"
 #include "unit/topo/graphs.h"
 #include "util/error.h"
 #include "util/fault.h"

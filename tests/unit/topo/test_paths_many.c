@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "topo/paths_check.h"
+#include "insight/topo/paths_check.h"
 #include "topo/routes.h"
 #include "unit/topo/graphs.h"
 #include "util/error.h"

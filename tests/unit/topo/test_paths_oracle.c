@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "insight/topo/paths_check.h"
 #include "path_oracle.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
 #include "topo/paths.h"
-#include "topo/paths_check.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/hash.h"

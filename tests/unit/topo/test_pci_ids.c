@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "graphs.h"
-#include "topo/pci_ids.h"
+#include "insight/topo/pci_ids.h"
 #include "topo/words.h"
 #include "tree.h"
 

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "topo/alike.h"
-#include "topo/lint.h"
-#include "topo/print.h"
+#include "insight/cluster/alike.h"
+#include "insight/lint/lint.h"
+#include "insight/print/print.h"
 #include "topo/schema.h"
 #include "util/error.h"
 

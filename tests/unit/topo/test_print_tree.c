@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "graphs.h"
-#include "topo/print.h"
+#include "insight/print/print.h"
 #include "util/fault.h"
 
 static char *tree_of(struct tti_xml_doc *doc, bool color, bool utf8)

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "topo/lint.h"
+#include "insight/lint/lint.h"
+#include "insight/topo/subset.h"
 #include "topo/schema.h"
-#include "topo/subset.h"
 #include "util/error.h"
 
 #define DIR TEST_DATA "/topologies/"

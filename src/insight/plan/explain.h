@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_PLAN_EXPLAIN_H
+#define TTI_PLAN_EXPLAIN_H
+
+/* The inside of tti_plan_explain(): one pattern at the node that limits it, searched
+ * again so that the price of each link is known.
+ * Threads: one explanation, one thread. */
+
+#include "insight/plan/plan_report.h"
+#include "plan/report.h"
+
+struct tti_explain {
+	const struct tti_report *report;
+	const struct tti_plan_pattern *pattern;
+	const struct tti_job_node *node;
+	uint32_t index; /* of the node */
+	bool nets;      /* the job has several nodes, so NICs count */
+	struct tti_loads *loads;
+	struct tti_local *search;
+	struct tti_local_config config;
+	struct tti_strbuf *out;
+};
+
+/* What the bound is made of, and what would be gained if that were twice as fast. */
+TUTTI_CHECKED tutti_status tti_explain_links(struct tti_explain *explain);
+/* Which NICs carry what, which are idle and why, which GPUs have none near. */
+TUTTI_CHECKED tutti_status tti_explain_nics(struct tti_explain *explain);
+/* The same of hops over NICs, where there is one node. */
+TUTTI_CHECKED tutti_status tti_explain_detours(struct tti_explain *explain);
+/* What one more NIC would bring where there is none yet. */
+TUTTI_CHECKED tutti_status tti_explain_more_nics(struct tti_explain *explain);
+
+/* Loads of a node's endpoints, and the search of its channels. */
+TUTTI_CHECKED tutti_status tti_explain_loads(const struct tti_job_node *node,
+					     const struct tti_routes *routes, bool nets,
+					     struct tti_loads **out);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "insight/lint/lint.h"
+#include "insight/print/print_dot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "insight/cluster/alike.h"
+#include "topo/words.h"
+#include "util/mem.h"
+
+/* A larger table would make the machine beside it too small to see. */
+#define TABLE_COLUMNS 40
+
+void tti_dot_text(const char *text, struct tti_strbuf *out)
+{
+	struct tti_strbuf clean = { 0 };
+
+	tti_words_text(text, &clean);
+	if (clean.failed)
+		out->failed = true;
+	for (size_t i = 0; i < clean.len; i++) {
+		const char one[2] = { clean.text[i], '\0' };
+
+		switch (one[0]) {
+		case '&':
+			tti_strbuf_add(out, "&amp;");
+			break;
+		case '<':
+			tti_strbuf_add(out, "&lt;");
+			break;
+		case '>':
+			tti_strbuf_add(out, "&gt;");
+			break;
+		case '"':
+			tti_strbuf_add(out, "&quot;");
+			break;
+		default:
+			tti_strbuf_add(out, one);
+		}
+	}
+	tti_strbuf_release(&clean);
+}
+
+/* -- Paths --------------------------------------------------------------------------- */
+
+/* From green for what is near to red for what is far. */
+static const char *cell_color(const struct tti_alike_cell *cell)
+{
+	if (!cell->path)
+		return "#ffffff";
+	switch ((enum tti_path_type)cell->path->type) {
+	case TTI_PATH_LOC:
+	case TTI_PATH_NVL:
+	case TTI_PATH_C2C:
+		return "#b7e1a1";
+	case TTI_PATH_NVB:
+	case TTI_PATH_PIX:
+		return "#d9f0c9";
+	case TTI_PATH_PXB:
+	case TTI_PATH_P2C:
+	case TTI_PATH_PXN:
+		return "#f3f5c0";
+	case TTI_PATH_PHB:
+		return "#fde3b0";
+	case TTI_PATH_SYS:
+		return "#f9cdb5";
+	case TTI_PATH_NET:
+	case TTI_PATH_DIS:
+	default:
+		return "#f3b4b4";
+	}
+}
+
+static void add_heading(const struct tti_alike_group *group, struct tti_strbuf *out)
+{
+	tti_strbuf_add(out, "<td bgcolor=\"#f4f4f4\"><b>");
+	tti_dot_text(group->label, out);
+	tti_strbuf_add(out, "</b></td>");
+}
+
+static void add_cell(const struct tti_alike *alike, uint32_t from, uint32_t to,
+		     struct tti_strbuf *out)
+{
+	const struct tti_alike_cell cell = tti_alike_cell(alike, from, to);
+	char gbps[TTI_WORDS_MAX], type[16];
+	const char mark[2] = { tti_alike_mark(alike, &cell), '\0' };
+
+	tti_strbuf_addf(out, "<td bgcolor=\"%s\">", cell_color(&cell));
+	if (!cell.path) {
+		tti_strbuf_add(out, "X</td>");
+		return;
+	}
+	tti_words_gbps((double)cell.route->bw_gbps, gbps);
+	tti_strbuf_addf(out, "%s%s", tti_alike_type(&cell, type), mark);
+	if (cell.path->type != TTI_PATH_LOC && cell.path->type != TTI_PATH_DIS)
+		tti_strbuf_addf(out, "<br/><font point-size=\"8\">%s</font>", gbps);
+	tti_strbuf_add(out, "</td>");
+}
+
+static void add_line(uint32_t columns, const char *text, struct tti_strbuf *out)
+{
+	tti_strbuf_addf(out, "<tr><td border=\"0\" colspan=\"%u\" align=\"left\">", columns);
+	tti_dot_text(text, out);
+	tti_strbuf_add(out, "</td></tr>\n");
+}
+
+static void add_legend(const struct tti_alike *alike, struct tti_strbuf *out)
+{
+	char line[256];
+
+	add_line(alike->n + 1, "types as nvidia-smi topo -m has them, GB/s of traffic", out);
+	for (const char *sign = TTI_ALIKE_SIGNS; *sign; sign++)
+		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
+			if (alike->marks[why] == *sign) {
+				snprintf(line, sizeof(line), "%c %s", *sign,
+					 tti_route_why_text((enum tti_route_why)why));
+				add_line(alike->n + 1, line, out);
+			}
+	for (uint32_t i = 0; i < alike->n; i++)
+		if (alike->at[i].label != alike->at[i].names) {
+			snprintf(line, sizeof(line), "%s: %s", alike->at[i].label,
+				 alike->at[i].names);
+			add_line(alike->n + 1, line, out);
+		}
+}
+
+bool tti_dot_paths(const struct tti_routes *routes, struct tti_strbuf *out)
+{
+	struct tti_alike alike;
+
+	if (!routes->at)
+		return false;
+	if (tti_alike_find(routes, &alike) != TUTTI_OK) {
+		out->failed = true;
+		return false;
+	}
+	if (alike.n < 2 || alike.n > TABLE_COLUMNS) {
+		tti_alike_release(&alike);
+		return false;
+	}
+	tti_strbuf_add(out,
+		       "\tpaths [label=<<table border=\"0\" cellborder=\"1\" cellspacing=\"0\" "
+		       "cellpadding=\"4\" color=\"#cccccc\">\n<tr><td border=\"0\"></td>");
+	for (uint32_t i = 0; i < alike.n; i++)
+		add_heading(&alike.at[i], out);
+	tti_strbuf_add(out, "</tr>\n");
+	for (uint32_t i = 0; i < alike.n; i++) {
+		tti_strbuf_add(out, "<tr>");
+		add_heading(&alike.at[i], out);
+		for (uint32_t j = 0; j < alike.n; j++)
+			add_cell(&alike, i, j, out);
+		tti_strbuf_add(out, "</tr>\n");
+	}
+	add_legend(&alike, out);
+	tti_strbuf_add(out, "</table>>];\n");
+	tti_alike_release(&alike);
+	return true;
+}
+
+/* -- Findings ------------------------------------------------------------------------ */
+
+#define LINE_WIDTH 92
+
+/* Labels do not fold by themselves. */
+static void add_folded(const char *text, struct tti_strbuf *out)
+{
+	char *copy = tti_strdup(text);
+	char *line = copy;
+
+	if (!copy) {
+		out->failed = true;
+		return;
+	}
+	while (strlen(line) > LINE_WIDTH) {
+		char *cut = line + LINE_WIDTH;
+
+		while (cut > line && *cut != ' ')
+			cut--;
+		if (cut == line)
+			cut = strchr(line, ' ');
+		if (!cut)
+			break;
+		*cut = '\0';
+		tti_dot_text(line, out);
+		tti_strbuf_add(out, "<br align=\"left\"/>");
+		line = cut + 1;
+	}
+	tti_dot_text(line, out);
+	tti_strbuf_add(out, "<br align=\"left\"/>");
+	tti_free(copy);
+}
+
+/* More would be no picture of the machine any longer. */
+#define FINDINGS_MAX 16
+
+/* "file.xml:12: PCI 0000:17:00.0" without the file, which is the title. */
+static void add_place(const char *place, const char *source, struct tti_strbuf *out)
+{
+	const size_t len = source ? strlen(source) : 0;
+
+	if (len && !strncmp(place, source, len) && place[len] == ':') {
+		place += len + 1;
+		if (place[0] == ' ')
+			place++;
+		else
+			tti_strbuf_add(out, "line ");
+	}
+	tti_dot_text(place, out);
+}
+
+static void add_finding(const struct tti_finding *finding, const char *source,
+			struct tti_strbuf *out)
+{
+	tti_strbuf_add(out, "<tr><td align=\"left\" balign=\"left\"><font color=\"#c00000\"><b>");
+	tti_dot_text(finding->rule, out);
+	tti_strbuf_add(out, "</b> ");
+	add_place(finding->place, source, out);
+	tti_strbuf_add(out, "</font><br align=\"left\"/>");
+	add_folded(finding->what, out);
+	if (finding->consequence && finding->consequence[0])
+		add_folded(finding->consequence, out);
+	tti_strbuf_add(out, "</td></tr>\n");
+}
+
+bool tti_dot_findings(const struct tti_lint *lint, const char *source, struct tti_strbuf *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; lint && i < lint->n; i++) {
+		if (!tti_dot_marks(&lint->at[i]))
+			continue;
+		if (!n++)
+			tti_strbuf_add(out, "\tfindings [label=<<table border=\"0\" "
+					    "cellborder=\"0\" cellspacing=\"2\">\n");
+		if (n <= FINDINGS_MAX)
+			add_finding(&lint->at[i], source, out);
+	}
+	if (n > FINDINGS_MAX)
+		tti_strbuf_addf(out,
+				"<tr><td align=\"left\">and %zu more: tutti topo lint</td></tr>\n",
+				n - FINDINGS_MAX);
+	if (n)
+		tti_strbuf_add(out, "</table>>];\n");
+	return n > 0;
+}

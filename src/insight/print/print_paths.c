@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "insight/print/print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "insight/cluster/alike.h"
+#include "topo/words.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+#define RESET "\033[0m"
+#define BOLD  "\033[1m"
+
+struct matrix {
+	const struct tti_alike *alike;
+	const struct tti_print_config *config;
+	struct tti_strbuf *out;
+	size_t row_width, column_width;
+	/* What was shown, and so has a line in the legend. */
+	bool types[TTI_PATH_DIS + 1];
+	bool whys[TTI_ROUTE_NO_WAY + 1];
+};
+
+static const char *const meanings[] = {
+	[TTI_PATH_LOC] = "the same device",
+	[TTI_PATH_NVL] = "through that many NVLinks (AMD: xGMI links), with or without a switch",
+	[TTI_PATH_NVB] = "NVLinks through another GPU",
+	[TTI_PATH_C2C] = "the link between a GPU and its CPU",
+	[TTI_PATH_PIX] = "at most one PCIe switch",
+	[TTI_PATH_PXB] = "several PCIe switches, no CPU",
+	[TTI_PATH_P2C] = "the link between a GPU and its CPU, then PCIe",
+	[TTI_PATH_PXN] = "NVLinks to another GPU, from there to the NIC",
+	[TTI_PATH_PHB] = "PCIe through a CPU",
+	[TTI_PATH_SYS] = "the link between NUMA nodes or sockets",
+	[TTI_PATH_NET] = "the network only",
+	[TTI_PATH_DIS] = "nothing connects them",
+};
+
+static const char *color_of(const struct tti_alike_cell *cell)
+{
+	if (!cell->path)
+		return "\033[2m";
+	switch ((enum tti_path_type)cell->path->type) {
+	case TTI_PATH_LOC:
+	case TTI_PATH_NVL:
+	case TTI_PATH_NVB:
+	case TTI_PATH_C2C:
+		return "\033[32m";
+	case TTI_PATH_PIX:
+	case TTI_PATH_PXB:
+	case TTI_PATH_P2C:
+	case TTI_PATH_PXN:
+		return "\033[36m";
+	case TTI_PATH_PHB:
+		return "\033[33m";
+	case TTI_PATH_SYS:
+	case TTI_PATH_NET:
+	case TTI_PATH_DIS:
+	default:
+		return "\033[31m";
+	}
+}
+
+static void type_text(struct matrix *m, const struct tti_alike_cell *cell, char buf[24])
+{
+	const char mark[2] = { tti_alike_mark(m->alike, cell), '\0' };
+	char type[16];
+
+	snprintf(buf, 24, "%s%s", tti_alike_type(cell, type), mark);
+	if (cell->path) {
+		m->types[cell->path->type] = true;
+		m->whys[cell->route->why] = true;
+	}
+}
+
+static void gbps_text(struct matrix *m, const struct tti_alike_cell *cell, char buf[24])
+{
+	const char mark[2] = { tti_alike_mark(m->alike, cell), '\0' };
+	char gbps[TTI_WORDS_MAX];
+
+	if (!cell->path || cell->path->type == TTI_PATH_LOC) {
+		snprintf(buf, 24, "%s", cell->path ? "-" : "X");
+		return;
+	}
+	tti_words_gbps((double)cell->route->bw_gbps, gbps);
+	snprintf(buf, 24, "%.20s%s", gbps, mark);
+}
+
+typedef void (*cell_text_fn)(struct matrix *m, const struct tti_alike_cell *cell, char buf[24]);
+
+static void measure(struct matrix *m, cell_text_fn text)
+{
+	const struct tti_alike *alike = m->alike;
+	char buf[24];
+
+	m->row_width = m->column_width = 0;
+	for (uint32_t i = 0; i < alike->n; i++) {
+		const size_t width = tti_words_width(alike->at[i].label);
+
+		m->row_width = width > m->row_width ? width : m->row_width;
+		m->column_width = width > m->column_width ? width : m->column_width;
+		for (uint32_t j = 0; j < alike->n; j++) {
+			const struct tti_alike_cell cell = tti_alike_cell(alike, i, j);
+
+			text(m, &cell, buf);
+			if (strlen(buf) > m->column_width)
+				m->column_width = strlen(buf);
+		}
+	}
+}
+
+static void add_blanks(struct matrix *m, size_t width, size_t used)
+{
+	tti_strbuf_addf(m->out, "%*s", used < width ? (int)(width - used) : 0, "");
+}
+
+static void add_colored(struct matrix *m, const char *color, const char *text, size_t width)
+{
+	if (m->config->color && color)
+		tti_strbuf_add(m->out, color);
+	tti_words_text(text, m->out);
+	if (m->config->color && color)
+		tti_strbuf_add(m->out, RESET);
+	add_blanks(m, width, tti_words_width(text));
+}
+
+/* CPUs and number of the NUMA node that a group hangs on. */
+static void add_affinity(struct matrix *m, uint32_t row, size_t width)
+{
+	const struct tti_graph *graph = m->alike->routes->paths->graph;
+	const uint32_t cpu = tti_graph_cpu_of(graph, m->alike->at[row].nodes[0]);
+	const size_t begin = m->out->len;
+
+	tti_strbuf_add(m->out, "  ");
+	if (cpu == TTI_NODE_NONE)
+		return;
+	tti_words_cpus(graph->nodes[cpu].cpu.affinity, m->out);
+	add_blanks(m, width + 2, m->out->len - begin);
+	if (graph->nodes[cpu].cpu.numaid >= 0)
+		tti_strbuf_addf(m->out, "  %" PRId64, graph->nodes[cpu].cpu.numaid);
+	else
+		tti_strbuf_add(m->out, "  -");
+}
+
+static size_t affinity_width(const struct tti_graph *graph)
+{
+	size_t width = strlen("CPU affinity");
+
+	for (uint32_t i = 0; i < graph->ntype[TTI_NODE_CPU]; i++) {
+		struct tti_strbuf buf = { 0 };
+
+		tti_words_cpus(graph->nodes[graph->by_type[TTI_NODE_CPU][i]].cpu.affinity, &buf);
+		width = buf.len > width ? buf.len : width;
+		tti_strbuf_release(&buf);
+	}
+	return width;
+}
+
+static void write_matrix(struct matrix *m, cell_text_fn text, bool affinity)
+{
+	const struct tti_alike *alike = m->alike;
+	const size_t width = affinity ? affinity_width(alike->routes->paths->graph) : 0;
+	char buf[24];
+
+	measure(m, text);
+	tti_words_padded("", m->row_width, false, m->out);
+	for (uint32_t i = 0; i < alike->n; i++) {
+		tti_strbuf_add(m->out, "  ");
+		add_colored(m, BOLD, alike->at[i].label,
+			    i + 1 < alike->n || affinity ? m->column_width : 0);
+	}
+	if (affinity)
+		tti_strbuf_addf(m->out, "  %-*s  NUMA", (int)width, "CPU affinity");
+	tti_strbuf_add(m->out, "\n");
+	for (uint32_t i = 0; i < alike->n; i++) {
+		add_colored(m, BOLD, alike->at[i].label, m->row_width);
+		for (uint32_t j = 0; j < alike->n; j++) {
+			const struct tti_alike_cell cell = tti_alike_cell(alike, i, j);
+
+			text(m, &cell, buf);
+			tti_strbuf_add(m->out, "  ");
+			add_colored(m, color_of(&cell), buf,
+				    j + 1 < alike->n || affinity ? m->column_width : 0);
+		}
+		if (affinity)
+			add_affinity(m, i, width);
+		tti_strbuf_add(m->out, "\n");
+	}
+}
+
+/* -- Too many columns: a line per row, in words ------------------------------------ */
+
+/* What a bundle of columns holds: names of the row's own host, numbers of others. */
+struct bundle {
+	const char **names;
+	uint32_t nnames, nothers, nhosts;
+	uint32_t last_host;
+	enum tti_node_type type;
+};
+
+static enum tti_node_type type_of(const struct matrix *m, uint32_t column)
+{
+	return m->alike->routes->paths->graph->nodes[m->alike->at[column].nodes[0]].type;
+}
+
+static void add_to_bundle(const struct matrix *m, struct bundle *bundle, uint32_t row,
+			  uint32_t column)
+{
+	const struct tti_graph *graph = m->alike->routes->paths->graph;
+	const struct tti_alike_group *group = &m->alike->at[column];
+	const struct tti_node *node = &graph->nodes[group->nodes[0]];
+
+	if (node->host == graph->nodes[m->alike->at[row].nodes[0]].host) {
+		bundle->names[bundle->nnames++] = group->bare;
+		return;
+	}
+	bundle->nothers += group->n;
+	/* Endpoints of one type are sorted by host. */
+	bundle->nhosts += !bundle->nhosts || bundle->last_host != node->host;
+	bundle->last_host = node->host;
+}
+
+static void write_bundle(struct matrix *m, const struct tti_alike_cell *cell,
+			 const struct bundle *bundle)
+{
+	char type[24], gbps[TTI_WORDS_MAX];
+
+	type_text(m, cell, type);
+	tti_words_gbps((double)cell->route->bw_gbps, gbps);
+	tti_strbuf_addf(m->out, "  %-5s %6s GB/s  ", type, gbps);
+	tti_words_names(bundle->names, bundle->nnames, m->out);
+	if (bundle->nothers)
+		tti_strbuf_addf(m->out, "%s%u %s%s of %u other host%s", bundle->nnames ? ", " : "",
+				bundle->nothers, bundle->type == TTI_NODE_NET ? "NIC" : "GPU",
+				bundle->nothers == 1 ? "" : "s", bundle->nhosts,
+				bundle->nhosts == 1 ? "" : "s");
+	tti_strbuf_add(m->out, "\n");
+}
+
+/* A line for each kind of path that leads from this row, the best first. `names` and
+ * `cells` have room for all columns. */
+static void write_row_in_words(struct matrix *m, uint32_t row, const char **names,
+			       struct tti_alike_cell *cells)
+{
+	const struct tti_alike *alike = m->alike;
+
+	add_colored(m, BOLD, alike->at[row].bare, 0);
+	add_affinity(m, row, 0);
+	tti_strbuf_add(m->out, "\n");
+	for (uint32_t i = 0; i < alike->n; i++)
+		cells[i] = tti_alike_cell(alike, row, i);
+	for (int type = 0; type <= TTI_PATH_DIS; type++)
+		for (uint32_t i = 0; i < alike->n; i++) {
+			const struct tti_alike_cell first = cells[i];
+			struct bundle bundle = { .names = names, .type = type_of(m, i) };
+
+			if (!first.path || first.path->type != type)
+				continue;
+			for (uint32_t k = i; k < alike->n; k++)
+				if (tti_alike_same(&first, &cells[k]) &&
+				    type_of(m, k) == bundle.type) {
+					add_to_bundle(m, &bundle, row, k);
+					cells[k].path = NULL;
+				}
+			write_bundle(m, &first, &bundle);
+		}
+}
+
+/* The rows of one host. Ways are the same back, so those of GPUs say all but how NICs
+ * reach NICs. */
+static char *words_of_host(struct matrix *m, uint32_t host, const char **names,
+			   struct tti_alike_cell *cells)
+{
+	const struct tti_alike *alike = m->alike;
+	const struct tti_graph *graph = alike->routes->paths->graph;
+	const enum tti_node_type first = graph->nodes[alike->at[0].nodes[0]].type;
+	struct tti_strbuf *out = m->out, buf = { 0 };
+
+	m->out = &buf;
+	for (uint32_t i = 0; i < alike->n; i++) {
+		const struct tti_node *node = &graph->nodes[alike->at[i].nodes[0]];
+
+		if (node->type == first && node->host == host)
+			write_row_in_words(m, i, names, cells);
+	}
+	m->out = out;
+	return tti_strbuf_take(&buf);
+}
+
+/* Hosts of which all is the same are shown once. */
+static void write_hosts(struct matrix *m, char **words, const char **names)
+{
+	const struct tti_graph *graph = m->alike->routes->paths->graph;
+
+	for (uint32_t i = 0; i < graph->nhosts; i++) {
+		char *text = words[i];
+		uint32_t n = 0;
+
+		if (!text)
+			continue;
+		for (uint32_t k = i; k < graph->nhosts; k++)
+			if (words[k] && !strcmp(words[k], text)) {
+				names[n++] = graph->hosts[k];
+				if (k != i)
+					tti_free(words[k]);
+				words[k] = NULL;
+			}
+		if (graph->nhosts > 1 && text[0]) {
+			tti_strbuf_addf(m->out, "%shost%s ", i ? "\n" : "", n == 1 ? "" : "s");
+			tti_words_names(names, n, m->out);
+			tti_strbuf_add(m->out, "\n");
+		}
+		tti_strbuf_add(m->out, text);
+		tti_free(text);
+	}
+}
+
+static void write_words(struct matrix *m)
+{
+	const uint32_t nhosts = m->alike->routes->paths->graph->nhosts;
+	const char **names = tti_calloc((size_t)m->alike->n + nhosts, sizeof(*names));
+	struct tti_alike_cell *cells = tti_calloc(m->alike->n, sizeof(*cells));
+	char **words = tti_calloc(nhosts, sizeof(*words));
+
+	if (names && cells && words) {
+		for (uint32_t i = 0; i < nhosts; i++) {
+			words[i] = words_of_host(m, i, names, cells);
+			m->out->failed |= !words[i];
+		}
+		write_hosts(m, words, names);
+	} else {
+		m->out->failed = true;
+	}
+	tti_free(names);
+	tti_free(cells);
+	tti_free(words);
+}
+
+/* -- Legend ------------------------------------------------------------------------ */
+
+static void write_labels(struct matrix *m)
+{
+	const struct tti_alike *alike = m->alike;
+	bool any = false;
+
+	for (uint32_t i = 0; i < alike->n; i++) {
+		const struct tti_alike_group *group = &alike->at[i];
+
+		if (group->label == group->names)
+			continue;
+		tti_strbuf_addf(m->out, "%s%s: ", any ? "" : "\n", group->label);
+		tti_strbuf_add(m->out, group->names);
+		tti_strbuf_add(m->out, "\n");
+		any = true;
+	}
+}
+
+static void write_legend(struct matrix *m)
+{
+	tti_strbuf_add(m->out, "\n");
+	for (int type = 0; type <= TTI_PATH_DIS; type++)
+		if (m->types[type])
+			tti_strbuf_addf(m->out, "%-4s %s\n",
+					type == TTI_PATH_NVL
+						? "NV#"
+						: tti_path_type_name((enum tti_path_type)type),
+					meanings[type]);
+	for (const char *sign = TTI_ALIKE_SIGNS; *sign; sign++)
+		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
+			if (m->whys[why] && m->alike->marks[why] == *sign)
+				tti_strbuf_addf(m->out, "%c    %s\n", *sign,
+						tti_route_why_text((enum tti_route_why)why));
+}
+
+tutti_status tti_print_paths(const struct tti_routes *routes, const struct tti_print_config *config,
+			     struct tti_strbuf *out)
+{
+	struct tti_alike alike;
+	struct matrix m = { .alike = &alike, .config = config, .out = out };
+
+	TTI_TRY(tti_alike_find(routes, &alike));
+	if (alike.n == 0) {
+		tti_strbuf_add(out, "no GPU, no NIC and no CPU: there are no paths\n");
+	} else if (alike.n > TTI_ALIKE_COLUMNS) {
+		write_words(&m);
+	} else {
+		write_matrix(&m, type_text, true);
+		tti_strbuf_add(out, "\nGB/s\n");
+		write_matrix(&m, gbps_text, false);
+		write_labels(&m);
+	}
+	if (alike.n)
+		write_legend(&m);
+	tti_alike_release(&alike);
+	return TUTTI_OK;
+}
