@@ -46,6 +46,7 @@ class Headers:
         self.aliases: Dict[str, str] = {}
         self.callbacks: Dict[str, Tuple[str, List[Field]]] = {}
         self.functions: Dict[str, Tuple[str, List[Field]]] = {}
+        self.of_insight: List[str] = []  # functions of the library for tools
         for name in ["tutti"] + sorted(p.stem for p in (include / "tutti").glob("*.h")):
             self.read(name)
 
@@ -124,6 +125,8 @@ class Headers:
         elif function:
             self.functions[function.group(2)] = (function.group(1).strip(),
                                                  self.arguments(function.group(3)))
+            if where == "insight.h":
+                self.of_insight.append(function.group(2))
         else:
             sys.exit(f"generate.py: {where}: this is not understood: {text}")
 
@@ -201,7 +204,7 @@ def initial(headers: Headers, name: str) -> Optional[List[str]]:
 def write_module(headers: Headers) -> str:
     out = ['"""The C interface of Tutti. Made of its headers by bindings/python/generate.py."""',
            "from ctypes import *  # noqa: F401,F403", "from enum import IntEnum", "",
-           "from ._library import lib", ""]
+           "from ._library import insight, lib", ""]
     out += [f"{name} = {value}" for name, value in headers.constants.items()]
     for name, rows in headers.enums.items():
         out += ["", "", f"class {name}(IntEnum):"]
@@ -223,18 +226,30 @@ def write_module(headers: Headers) -> str:
             out += ["", "    @classmethod", f'    def new(cls) -> "{name}":',
                     f"        return cls({', '.join(['sizeof(cls)'] + values)})"]
     out += [""]
+    of_insight = []
     for name, (result, arguments) in headers.functions.items():
         kind = "None" if result == "void" else headers.python_type(result)
         types = ", ".join(headers.python_type(a.type) for a in arguments)
-        out += ["", f"{name} = lib.{name}", f"{name}.restype = {kind}",
-                f"{name}.argtypes = [{types}]"]
+        if name in headers.of_insight:
+            of_insight += [f'    "{name}": ({kind}, [{types}]),']
+        else:
+            out += ["", f"{name} = lib.{name}", f"{name}.restype = {kind}",
+                    f"{name}.argtypes = [{types}]"]
+    # By PEP 562: a rank does not load that library.
+    out += ["", "_OF_INSIGHT = {"] + of_insight + [
+        "}", "", "",
+        "def __getattr__(name):", "    if name not in _OF_INSIGHT:",
+        '        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")',
+        "    function = getattr(insight(), name)",
+        "    function.restype, function.argtypes = _OF_INSIGHT[name]",
+        "    globals()[name] = function", "    return function"]
     return "\n".join(out) + "\n"
 
 
 def load(headers: Headers) -> Dict[str, object]:
     """The module's structs, without the library."""
     space: Dict[str, object] = {}
-    text = write_module(headers).replace("from ._library import lib", "")
+    text = write_module(headers).replace("from ._library import insight, lib", "")
     exec(text[:text.index("\ntutti_", text.rindex("class ")) if headers.functions else None], space)
     return space
 

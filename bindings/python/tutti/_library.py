@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the parts of the package are that are not Python, and the library, loaded."""
+"""Where the parts of the package are that are not Python, and the libraries, loaded."""
 import ctypes
+import functools
 import os
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 lib = ctypes.CDLL(os.path.join(HERE, "lib", "libtutti.so.0"))
+
+
+@functools.lru_cache(maxsize=None)
+def insight() -> ctypes.CDLL:
+    """The library of what tools ask, loaded when something of it is used first."""
+    return ctypes.CDLL(os.path.join(HERE, "lib", "libtutti_insight.so.0"))
 
 
 def get_include() -> str:
