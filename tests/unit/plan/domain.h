@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "unit/plan/plan_text.h"
+#include "unit/insight/plan/plan_text.h"
 
 /* A tray: two GPUs, each on its NVLink switches and on its CPU by C2C, and two NICs. */
 struct tray {

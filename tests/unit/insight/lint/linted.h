@@ -5,9 +5,9 @@
 /* What lint says of a document, and a machine without faults to change. cmocka's header
  * comes before this one. */
 
-#include "graphs.h"
 #include "insight/lint/lint.h"
 #include "insight/lint/lint_rules.h"
+#include "unit/topo/graphs.h"
 
 /* A document, all that is built from it, and what lint says. */
 struct linted {

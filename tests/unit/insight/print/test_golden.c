@@ -11,12 +11,12 @@
 #include <cmocka.h>
 #include <glob.h>
 
-#include "capture.h"
 #include "insight/lint/lint.h"
 #include "insight/print/print.h"
 #include "insight/topo/paths_check.h"
 #include "topo/detect.h"
 #include "topo/schema.h"
+#include "unit/topo/capture.h"
 #include "util/error.h"
 #include "util/mem.h"
 

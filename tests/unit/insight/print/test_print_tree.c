@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "graphs.h"
 #include "insight/print/print.h"
+#include "unit/topo/graphs.h"
 #include "util/fault.h"
 
 static char *tree_of(struct tti_xml_doc *doc, bool color, bool utf8)

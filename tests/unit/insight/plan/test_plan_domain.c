@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans over an NVLink domain of several hosts, whose devices have the same names: printed,
  * saved, read again, checked, written for NCCL. */
-#include "domain.h"
+#include "unit/plan/domain.h"
 
 static const struct tray pair[] = { { "0x1b", NULL, "mlx5_" }, { "0x2a", NULL, "mlx5_" } };
 

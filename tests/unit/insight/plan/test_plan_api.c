@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "unit/plan/plan_text.h"
+#include "plan_text.h"
 
 #define DIR TEST_DATA "/topologies/"
 

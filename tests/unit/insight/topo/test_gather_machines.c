@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "capture.h"
 #include "insight/topo/gather.h"
 #include "topo/detect.h"
+#include "unit/topo/capture.h"
 #include "util/strbuf.h"
 
 /* What is gathered of a machine is detected as the machine is. */

@@ -6,11 +6,11 @@
 
 #include <cmocka.h>
 
-#include "tree.h"
+#include "unit/topo/tree.h"
 
 #include "insight/topo/gather.h"
-#include "nics.h"
 #include "tutti/insight.h"
+#include "unit/topo/nics.h"
 #include "util/error.h"
 #include "util/fault.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans as text and back; texts that are none. */
 #include "insight/plan/job.h"
-#include "machines.h"
+#include "unit/plan/machines.h"
 
 #include <stdio.h>
 #include <string.h>

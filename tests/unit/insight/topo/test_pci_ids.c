@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graphs.h"
 #include "insight/topo/pci_ids.h"
 #include "topo/words.h"
-#include "tree.h"
+#include "unit/topo/graphs.h"
+#include "unit/topo/tree.h"
 
 #define FUNCTION(busid, id) "<pci busid='" busid "' class='0x030200' " id "><gpu dev='0'/></pci>"
 
