@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "topo/cpuset.h"
+#include "topo/detect/cpuset.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/mem.h"

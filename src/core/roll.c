@@ -11,7 +11,7 @@
 #include "coll/algo_files.h"
 #include "plan/tune.h"
 #include "plan/tune_place.h"
-#include "topo/sysfs.h"
+#include "topo/detect/sysfs.h"
 #include "topo/xml.h"
 #include "util/clock.h"
 #include "util/error.h"

@@ -4,7 +4,7 @@
 
 #include "core/topo_exchange.h"
 #include "topo/cluster_canon.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plan/tune_terms.h"
-#include "topo/cpuset.h"
+#include "topo/detect/cpuset.h"
 #include "util/mem.h"
 
 static const char *const names[] = {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "plan/tune.h"
-#include "topo/detect_cpu.h"
+#include "topo/detect/detect_cpu.h"
 #include "tutti/inspect.h"
 #include "util/error.h"
 #include "util/file.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "topo/cpuset.h"
+#include "topo/detect/cpuset.h"
 #include "util/error.h"
 #include "util/mem.h"
 

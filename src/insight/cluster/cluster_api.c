@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "topo/cluster.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "util/error.h"
 
 /* The public handle is the cluster itself. */

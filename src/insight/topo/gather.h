@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-#include "topo/sysfs.h"
+#include "topo/detect/sysfs.h"
 
 struct tti_gather_report {
 	size_t nfiles, nlinks, nbytes;

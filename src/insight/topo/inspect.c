@@ -11,7 +11,7 @@
 #include "insight/print/print.h"
 #include "insight/topo/pci_ids.h"
 #include "insight/topo/subset.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "topo/schema.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -7,7 +7,7 @@
 
 #include <stdarg.h>
 
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "tree.h"
 #include "util/strbuf.h"
 

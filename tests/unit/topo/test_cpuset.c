@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/cpuset.h"
+#include "topo/detect/cpuset.h"
 #include "util/fault.h"
 
 static char *text_of(const struct tti_cpuset *set)

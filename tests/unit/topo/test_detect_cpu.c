@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "made.h"
-#include "topo/detect_cpu.h"
+#include "topo/detect/detect_cpu.h"
 #include "topo/schema.h"
 
 #define CPUS  "sys/devices/system/cpu"

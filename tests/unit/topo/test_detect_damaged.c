@@ -9,7 +9,7 @@
 #include "capture.h"
 #include "insight/topo/gather.h"
 #include "support/sanitizer.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "topo/graph.h"
 #include "topo/schema.h"
 #include "util/error.h"

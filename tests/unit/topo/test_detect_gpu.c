@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "gpu/nvml.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "topo/graph.h"
 #include "topo/schema.h"
 #include "util/fault.h"

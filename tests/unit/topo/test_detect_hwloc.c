@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "capture.h"
-#include "topo/cpuset.h"
-#include "topo/detect.h"
+#include "topo/detect/cpuset.h"
+#include "topo/detect/detect.h"
 #include "topo/schema.h"
 #include "util/strbuf.h"
 

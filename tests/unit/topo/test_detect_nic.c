@@ -9,7 +9,7 @@
 #include "tree.h"
 
 #include "nics.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "topo/schema.h"
 #include "util/fault.h"
 

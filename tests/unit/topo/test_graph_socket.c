@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "graphs.h"
-#include "topo/cpuset.h"
+#include "topo/detect/cpuset.h"
 #include "util/strbuf.h"
 
 #define AMD_CPU "vendor='AuthenticAMD' arch='x86_64'"

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/detect.h"
-#include "topo/measure.h"
+#include "topo/detect/detect.h"
+#include "topo/detect/measure.h"
 #include "topo/schema.h"
 #include "util/clock.h"
 #include "util/error.h"

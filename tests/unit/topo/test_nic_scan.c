@@ -10,7 +10,7 @@
 #include "tree.h"
 
 #include "nics.h"
-#include "topo/nic_scan.h"
+#include "topo/detect/nic_scan.h"
 #include "util/fault.h"
 
 #define SLOT "pci0000:00/0000:00:01.0/0000:01:00.0"

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "topo/sysfs.h"
+#include "topo/detect/sysfs.h"
 #include "tree.h"
 #include "util/error.h"
 #include "util/fault.h"

@@ -13,7 +13,7 @@
 
 #include "capture.h"
 #include "support/topo.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "util/error.h"
 
 /* Of NCCL's own reader; ours has none. */

@@ -14,7 +14,7 @@
 #include "insight/lint/lint.h"
 #include "insight/print/print.h"
 #include "insight/topo/paths_check.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "topo/schema.h"
 #include "unit/topo/capture.h"
 #include "util/error.h"

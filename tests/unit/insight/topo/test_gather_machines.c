@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "insight/topo/gather.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "unit/topo/capture.h"
 #include "util/strbuf.h"
 

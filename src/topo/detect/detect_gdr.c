@@ -2,13 +2,13 @@
 /* GPUDirect RDMA: whether NICs may read and write GPU memory, and why. There are two
  * ways, of which one is enough: a module that gives the memory of the GPU's driver to
  * the RDMA stack, and dma-buf, which takes the kernel, both drivers and no module. */
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/nic_scan.h"
+#include "topo/detect/nic_scan.h"
 #include "util/error.h"
 
 enum vendor { NO_GPU, NVIDIA, AMD, OTHER, NVENDORS };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/detect_gpu.h"
+#include "topo/detect/detect_gpu.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/vec.h"

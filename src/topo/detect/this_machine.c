@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The topology that a process uses, from the machine and what the user says of it. */
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 
 #include "topo/schema.h"
 #include "util/error.h"

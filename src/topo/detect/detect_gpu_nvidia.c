@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "gpu/nvml.h"
-#include "topo/detect_gpu.h"
+#include "topo/detect/detect_gpu.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect_cpu.h"
+#include "topo/detect/detect_cpu.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/cpuset.h"
-#include "topo/detect.h"
+#include "topo/detect/cpuset.h"
+#include "topo/detect/detect.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"

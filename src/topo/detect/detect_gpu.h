@@ -5,7 +5,7 @@
 /* What the parts of tti_detect_gpus() share: one file a source of knowledge.
  * Threads: as detect.h. */
 
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 
 #define TTI_PCI_NVIDIA "0x10de"
 #define TTI_PCI_AMD    "0x1002"

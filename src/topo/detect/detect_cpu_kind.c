@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect_cpu.h"
+#include "topo/detect/detect_cpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

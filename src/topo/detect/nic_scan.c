@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/nic_scan.h"
+#include "topo/detect/nic_scan.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/measure.h"
+#include "topo/detect/measure.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
-#include "topo/cpuset.h"
-#include "topo/detect.h"
+#include "topo/detect/cpuset.h"
+#include "topo/detect/detect.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ports of RDMA devices, from sys/class/infiniband. */
-#include "topo/nic_scan.h"
+#include "topo/detect/nic_scan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/cpuset.h"
+#include "topo/detect/cpuset.h"
 
 #include <ctype.h>
 #include <errno.h>

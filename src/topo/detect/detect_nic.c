@@ -2,13 +2,13 @@
 /* Network cards into the tree. The ports of one card are one <nic>, whichever of its
  * functions they belong to: they share its PCI link. A virtual function is a port of
  * its physical one's card, where that is visible, and a card of its own where not. */
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/nic_scan.h"
+#include "topo/detect/nic_scan.h"
 #include "util/error.h"
 #include "util/log.h"
 

@@ -9,7 +9,7 @@
  *
  * Threads: any; nothing is kept between calls. */
 
-#include "topo/sysfs.h"
+#include "topo/detect/sysfs.h"
 #include "topo/xml.h"
 
 struct tti_nvml;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect_pci.h"
+#include "topo/detect/detect_pci.h"
 
 #include <stdlib.h>
 #include <string.h>

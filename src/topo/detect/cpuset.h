@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "topo/sysfs.h"
+#include "topo/detect/sysfs.h"
 #include "util/strbuf.h"
 #include "util/vec.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The network interfaces that are hardware, from sys/class/net. */
-#include "topo/nic_scan.h"
+#include "topo/detect/nic_scan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect_pci.h"
+#include "topo/detect/detect_pci.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/cpuset.h"
+#include "topo/detect/cpuset.h"
 #include "util/error.h"
 #include "util/log.h"
 

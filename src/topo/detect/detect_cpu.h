@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "topo/sysfs.h"
+#include "topo/detect/sysfs.h"
 
 struct tti_cpu_kind {
 	char arch[72];         /* "x86_64", "arm64", "ppc64"; "": not known           */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/sysfs.h"
+#include "topo/detect/sysfs.h"
 
 #include <dirent.h>
 #include <errno.h>

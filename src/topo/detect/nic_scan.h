@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "topo/busid.h"
-#include "topo/sysfs.h"
+#include "topo/detect/sysfs.h"
 #include "util/arena.h"
 #include "util/vec.h"
 

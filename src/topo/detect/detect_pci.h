@@ -8,7 +8,7 @@
  * Threads: not synchronised. */
 
 #include "topo/busid.h"
-#include "topo/detect.h"
+#include "topo/detect/detect.h"
 #include "util/arena.h"
 #include "util/vec.h"
 

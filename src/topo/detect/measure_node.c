@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/measure.h"
+#include "topo/detect/measure.h"
 
 #include <errno.h>
 #include <math.h>
