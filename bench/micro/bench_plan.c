@@ -11,7 +11,7 @@
 
 #include "insight/plan/job.h"
 #include "plan/plan.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "topo/routes.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "coll/program.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 enum tti_msccl_type {
 	TTI_MSCCL_NOP,

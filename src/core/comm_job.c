@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "topo/detect/cpuset.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -12,7 +12,7 @@
 #include "plan/tune.h"
 #include "plan/tune_place.h"
 #include "topo/detect/sysfs.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/file.h"

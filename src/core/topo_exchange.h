@@ -13,7 +13,7 @@
  * Owner: tti_views_release(). Threads: one at a time. */
 
 #include "core/roll.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 #include "util/vec.h"
 
 /* Interfaces that TCP uses: as many as a bond or a bridge may stand for. */

@@ -5,7 +5,7 @@
 #include "core/topo_exchange.h"
 #include "topo/cluster_canon.h"
 #include "topo/detect/detect.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"

@@ -6,7 +6,7 @@
 #include "boot/iface.h"
 #include "core/topo_exchange.h"
 #include "topo/detect/sysfs.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"

@@ -7,7 +7,7 @@
  * Threads: any. */
 
 #include "plan/plan.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 #include "util/strbuf.h"
 
 /* A plan and what it was made of. */

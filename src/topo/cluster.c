@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "topo/cluster_build.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"

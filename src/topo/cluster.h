@@ -16,8 +16,8 @@
  *
  * Owner: tti_cluster_free(). Threads: one at a time while adding, then any. */
 
-#include "topo/intern.h"
 #include "topo/paths.h"
+#include "topo/tree/intern.h"
 
 /* One NIC port of a kind: a NET of its graph. */
 struct tti_cluster_port {

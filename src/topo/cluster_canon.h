@@ -7,8 +7,8 @@
  * which CPUs share one.
  * Threads: any. */
 
-#include "topo/intern.h"
-#include "topo/xml.h"
+#include "topo/tree/intern.h"
+#include "topo/tree/xml.h"
 #include "util/vec.h"
 
 /* Written over and over: one for many documents saves the allocations.

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "topo/model.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 #include "util/arena.h"
 
 #define TTI_NODE_MAP(X) \

@@ -15,7 +15,7 @@
  * Owner: tti_graph_build(). Threads: one. */
 
 #include "topo/graph.h"
-#include "topo/intern.h"
+#include "topo/tree/intern.h"
 #include "util/vec.h"
 
 /* One direction of a link. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"

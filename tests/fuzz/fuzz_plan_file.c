@@ -10,7 +10,7 @@
 #include "insight/plan/job.h"
 #include "insight/plan/plan_report.h"
 #include "plan/report.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

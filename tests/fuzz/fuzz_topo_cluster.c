@@ -15,7 +15,7 @@
 #include "insight/cluster/cluster_report.h"
 #include "topo/cluster.h"
 #include "topo/diff.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -16,7 +16,7 @@
 #include "insight/topo/paths_check.h"
 #include "plan/plan.h"
 #include "topo/routes.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 

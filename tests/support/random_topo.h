@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 struct tti_xml_doc *random_topo(uint64_t seed);
 

@@ -2,7 +2,7 @@
 #include "support/topo.h"
 
 #include "topo/routes.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 
 tutti_status topo_use(const char *text, size_t nbytes)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/busid.h"
+#include "topo/tree/busid.h"
 #include "util/mem.h"
 
 static bool same_host(const struct tti_graph *graph, uint32_t a, uint32_t b)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 
 /* Elements and the attributes that somebody reads: NCCL, RCCL, or we. */
 static const struct {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "topo/cluster.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/strbuf.h"

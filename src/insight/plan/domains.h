@@ -11,7 +11,7 @@
  * Threads: one at a time. */
 
 #include "plan/plan.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 struct tti_domains;
 

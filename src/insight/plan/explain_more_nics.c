@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "insight/plan/explain.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
 

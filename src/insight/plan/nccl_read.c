@@ -6,7 +6,7 @@
 #include "insight/plan/plan_report.h"
 #include "plan/detour.h"
 #include "plan/report.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 #include "util/error.h"
 #include "util/mem.h"
 

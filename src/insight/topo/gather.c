@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "topo/busid.h"
+#include "topo/tree/busid.h"
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/fd.h"

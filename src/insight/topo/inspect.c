@@ -12,7 +12,7 @@
 #include "insight/topo/pci_ids.h"
 #include "insight/topo/subset.h"
 #include "topo/detect/detect.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/params.h"

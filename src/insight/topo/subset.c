@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/busid.h"
-#include "topo/schema.h"
+#include "topo/tree/busid.h"
+#include "topo/tree/schema.h"
 #include "topo/words.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -10,7 +10,7 @@
  * Threads: any; nothing is kept between calls. */
 
 #include "topo/detect/sysfs.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 struct tti_nvml;
 

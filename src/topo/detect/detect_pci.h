@@ -7,8 +7,8 @@
  * Owner: struct tti_pci_scan, for the time of tti_detect_pci().
  * Threads: not synchronised. */
 
-#include "topo/busid.h"
 #include "topo/detect/detect.h"
+#include "topo/tree/busid.h"
 #include "util/arena.h"
 #include "util/vec.h"
 

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "topo/busid.h"
 #include "topo/detect/sysfs.h"
+#include "topo/tree/busid.h"
 #include "util/arena.h"
 #include "util/vec.h"
 

@@ -2,7 +2,7 @@
 /* The topology that a process uses, from the machine and what the user says of it. */
 #include "topo/detect/detect.h"
 
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/params.h"

@@ -14,7 +14,7 @@
 
 #include "core/comm_job.h"
 #include "topo/cluster_canon.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -10,7 +10,7 @@
 
 #include "core/comm_job.h"
 #include "core/nics.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
 

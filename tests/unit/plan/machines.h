@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "plan/plan.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 
 /* For searches whose result is looked at: what else the machine does has no say in it. */
 #define UNHURRIED_MS 1e5

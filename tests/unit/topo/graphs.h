@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "topo/graph.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 
 static inline struct tti_xml_doc *doc_of_file(const char *name)

@@ -14,7 +14,7 @@
 #include "insight/cluster/cluster_report.h"
 #include "support/random_topo.h"
 #include "topo/cluster_canon.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/hash.h"
 /* -- Words as numbers -------------------------------------------------------------------- */
 

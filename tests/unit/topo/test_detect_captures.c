@@ -12,7 +12,7 @@
 
 #include "capture.h"
 #include "made.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/clock.h"
 #include "util/hash.h"
 

@@ -13,7 +13,7 @@
 
 #include "made.h"
 #include "topo/detect/detect_cpu.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 
 #define CPUS  "sys/devices/system/cpu"
 #define NODES "sys/devices/system/node"

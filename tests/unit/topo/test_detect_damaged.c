@@ -11,7 +11,7 @@
 #include "support/sanitizer.h"
 #include "topo/detect/detect.h"
 #include "topo/graph.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 
 /* Captured machines come from anybody, by mail and cut off. Whatever is in their files and

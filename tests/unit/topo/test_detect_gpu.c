@@ -10,7 +10,7 @@
 #include "gpu/nvml.h"
 #include "topo/detect/detect.h"
 #include "topo/graph.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/fault.h"
 #include "util/strbuf.h"
 

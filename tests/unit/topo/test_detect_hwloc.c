@@ -14,7 +14,7 @@
 #include "capture.h"
 #include "topo/detect/cpuset.h"
 #include "topo/detect/detect.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/strbuf.h"
 
 /* What is detected, beside what hwloc says of the same files.

@@ -10,7 +10,7 @@
 
 #include "nics.h"
 #include "topo/detect/detect.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/fault.h"
 
 #define BUS   "pci0000:00/0000:00:01.0/"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "made.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/clock.h"
 #include "util/fault.h"
 

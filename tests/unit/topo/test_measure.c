@@ -13,7 +13,7 @@
 
 #include "topo/detect/detect.h"
 #include "topo/detect/measure.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"

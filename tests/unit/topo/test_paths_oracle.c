@@ -16,7 +16,7 @@
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
 #include "topo/paths.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
 

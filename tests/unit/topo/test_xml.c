@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/busid.h"
-#include "topo/xml.h"
+#include "topo/tree/busid.h"
+#include "topo/tree/xml.h"
 #include "util/error.h"
 #include "util/fault.h"
 

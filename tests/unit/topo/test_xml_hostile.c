@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 #include "util/error.h"
 
 /* -- Texts ------------------------------------------------------------------------ */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "support/topo.h"
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 #include "util/error.h"
 #include "util/hash.h"
 

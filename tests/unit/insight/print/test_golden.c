@@ -15,7 +15,7 @@
 #include "insight/print/print.h"
 #include "insight/topo/paths_check.h"
 #include "topo/detect/detect.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "unit/topo/capture.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -15,7 +15,7 @@
 #include "insight/cluster/alike.h"
 #include "insight/lint/lint.h"
 #include "insight/print/print.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 
 struct built {

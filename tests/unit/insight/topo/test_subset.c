@@ -13,7 +13,7 @@
 
 #include "insight/lint/lint.h"
 #include "insight/topo/subset.h"
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 
 #define DIR TEST_DATA "/topologies/"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/busid.h"
+#include "topo/tree/busid.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "topo/busid.h"
+#include "topo/tree/busid.h"
 #include "tutti/status.h"
 #include "util/arena.h"
 #include "util/strbuf.h"

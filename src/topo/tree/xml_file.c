@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A topology from a file, and what a file is that holds none. */
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 #include <ctype.h>
 #include <string.h>

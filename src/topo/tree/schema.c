@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From text and files to a tree of elements, with expat. */
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 #include <expat.h>
 #include <stdarg.h>

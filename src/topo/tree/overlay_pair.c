@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/overlay.h"
+#include "topo/tree/overlay.h"
 
 #include <stdlib.h>
 #include <string.h>

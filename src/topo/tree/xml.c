@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a tree of elements to text and files. */
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 #include <string.h>
 

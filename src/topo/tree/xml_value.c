@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an attribute says, and how to say where it is wrong. */
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,7 +8,7 @@
  * Owner: tti_overlay_release(). Both documents must outlive it.
  * Threads: one at a time. */
 
-#include "topo/schema.h"
+#include "topo/tree/schema.h"
 #include "util/vec.h"
 
 struct tti_overlay_pair {

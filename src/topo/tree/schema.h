@@ -12,7 +12,7 @@
  * docs/topology.md), such as tutti_package and tutti_mem_gbps of a <cpu>.
  * Threads: any. */
 
-#include "topo/xml.h"
+#include "topo/tree/xml.h"
 
 /* Whether an element is one of these. What stands in one that is not is nobody's: it
  * is kept and not looked at. */

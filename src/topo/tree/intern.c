@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/intern.h"
+#include "topo/tree/intern.h"
 
 #include <string.h>
 
