@@ -6,7 +6,7 @@
 
 #include "core/roll.h"
 #include "plan/plan.h"
-#include "topo/diff.h"
+#include "topo/graph/diff.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/strbuf.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -5,7 +5,7 @@
 
 #include "plan/handoff_work.h"
 #include "plan/report.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "plan/report.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "topo/cluster.h"
+#include "topo/graph/words.h"
 #include "topo/paths.h"
-#include "topo/words.h"
 
 /* More channels than that are told by their number. */
 #define MOST_ROWS 24

@@ -41,7 +41,7 @@
  * Owner: tti_paths_free(). The graph must outlive it.
  * Threads: any may read. */
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 
 #define TTI_PATH_MAP(X) \
 	X(LOC, "LOC")   \

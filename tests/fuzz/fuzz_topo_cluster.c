@@ -14,7 +14,7 @@
 #include "expect.h"
 #include "insight/cluster/cluster_report.h"
 #include "topo/cluster.h"
-#include "topo/diff.h"
+#include "topo/graph/diff.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "insight/cluster/cluster_odd.h"
-#include "topo/diff.h"
+#include "topo/graph/diff.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 
 #include "insight/cluster/cluster_odd.h"
 #include "topo/cluster_build.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 

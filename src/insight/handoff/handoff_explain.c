@@ -3,7 +3,7 @@
 
 #include "insight/handoff/handoff_print.h"
 #include "insight/handoff/handoff_report.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/mem.h"
 
 /* Who was chosen and why, where the bytes go, and what would have to be faster. */

@@ -4,7 +4,7 @@
 
 #include "insight/handoff/handoff_print.h"
 #include "insight/handoff/handoff_report.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 
 /* Names of a column are as wide as the widest. */
 struct widths {

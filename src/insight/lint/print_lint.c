@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/mem.h"
 
 #define RESET "\033[0m"

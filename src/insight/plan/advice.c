@@ -6,7 +6,7 @@
 #include "insight/plan/plan_report.h"
 #include "plan/lp.h"
 #include "plan/report.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/vec.h"

@@ -5,7 +5,7 @@
 
 #include "plan/detour.h"
 #include "plan/sharers.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 
 /* The members of a node by name in a graph that may be another than its own: with a NIC

@@ -6,7 +6,7 @@
 
 #include "insight/plan/explain.h"
 #include "plan/detour.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "insight/plan/explain.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 

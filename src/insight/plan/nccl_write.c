@@ -4,7 +4,7 @@
 
 #include "insight/plan/plan_report.h"
 #include "plan/report.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 
 /* NCCL's graph file of one of several equal nodes. Its channels all carry the same, so

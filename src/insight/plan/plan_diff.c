@@ -6,7 +6,7 @@
 
 #include "insight/plan/plan_report.h"
 #include "plan/report.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 
 /* Differences as sentences, a line each. What differs many times in one way is said once
  * with its number. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "insight/cluster/alike.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/mem.h"
 
 /* A larger table would make the machine beside it too small to see. */

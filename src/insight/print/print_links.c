@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/mem.h"
 #include "util/vec.h"
 

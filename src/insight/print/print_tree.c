@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "insight/topo/order.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/mem.h"
 #include "util/vec.h"
 

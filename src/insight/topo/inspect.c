@@ -2,7 +2,7 @@
 #include "insight/topo/inspect.h"
 #include "insight/lint/lint.h"
 #include "insight/topo/paths_check.h"
-#include "topo/diff.h"
+#include "topo/graph/diff.h"
 
 #include <limits.h>
 #include <stddef.h>

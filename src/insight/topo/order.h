@@ -7,7 +7,7 @@
  *
  * Owner: tti_print_order_release(). Threads: any may read. */
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 
 struct tti_print_order {
 	uint32_t *nodes;

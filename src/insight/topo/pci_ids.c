@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/vec.h"
 

@@ -6,7 +6,7 @@
  * that most systems have installed.
  * Threads: one for each graph. */
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 
 /* Name what `path` names, NULL: where systems have the list. A file that is absent names
  * nothing, and so does what is no such list. TUTTI_ENOMEM. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/graph/words.h"
 #include "topo/tree/busid.h"
 #include "topo/tree/schema.h"
-#include "topo/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/vec.h"

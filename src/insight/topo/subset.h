@@ -8,7 +8,7 @@
  *
  * Threads: not synchronised. */
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 
 /* Keep the GPUs of `list` alone: numbers, ranges, names or bus ids with commas between, as
  * "0,2,5", "0-3,GPU6", "0000:3b:00.0", in a document of several hosts "HOST/0-3". The document has

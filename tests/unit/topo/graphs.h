@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 

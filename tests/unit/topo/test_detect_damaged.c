@@ -10,7 +10,7 @@
 #include "insight/topo/gather.h"
 #include "support/sanitizer.h"
 #include "topo/detect/detect.h"
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 

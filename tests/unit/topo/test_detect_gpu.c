@@ -9,7 +9,7 @@
 
 #include "gpu/nvml.h"
 #include "topo/detect/detect.h"
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 #include "topo/tree/schema.h"
 #include "util/fault.h"
 #include "util/strbuf.h"

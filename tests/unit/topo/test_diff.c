@@ -13,7 +13,7 @@
 
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
-#include "topo/diff.h"
+#include "topo/graph/diff.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/fault.h"

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "topo/model.h"
+#include "topo/graph/model.h"
 
 static void expect(double is, double wanted)
 {

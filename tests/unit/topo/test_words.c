@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "topo/words.h"
+#include "topo/graph/words.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 

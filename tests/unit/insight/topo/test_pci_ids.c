@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "insight/topo/pci_ids.h"
-#include "topo/words.h"
+#include "topo/graph/words.h"
 #include "unit/topo/graphs.h"
 #include "unit/topo/tree.h"
 

@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "topo/model.h"
+#include "topo/graph/model.h"
 #include "topo/tree/xml.h"
 #include "util/arena.h"
 

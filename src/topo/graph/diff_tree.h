@@ -12,7 +12,7 @@
  *
  * Owner: tti_diff_tree_release(). The graph must outlive it. Threads: any. */
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 #include "util/strbuf.h"
 
 /* One thing that is said of a node: "link" "gen4 x16, 24.0 GB/s". */

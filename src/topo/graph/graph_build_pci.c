@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/graph_build.h"
+#include "topo/graph/graph_build.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 
 #include <math.h>
 #include <stddef.h>

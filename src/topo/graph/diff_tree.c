@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/diff_tree.h"
+#include "topo/graph/diff_tree.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 /* What differs between two topologies. Threads: any. */
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 #include "util/strbuf.h"
 
 /* What differs between two nodes, in words, one line each ("only in B: NIC mlx5_3

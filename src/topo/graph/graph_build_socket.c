@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which NUMA nodes share a socket, where nothing says so: by how many cores there are,
  * and how many the CPU's model has at most. */
-#include "topo/graph_build.h"
+#include "topo/graph/graph_build.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * implementer and part of MIDR_EL1 (arch/arm64/include/asm/cputype.h). Memory channels,
  * their speed and the number of cores of the largest CPU of a model are those of its
  * maker's data sheet. */
-#include "topo/model.h"
+#include "topo/graph/model.h"
 
 #include <limits.h>
 #include <math.h>

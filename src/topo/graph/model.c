@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/model.h"
+#include "topo/graph/model.h"
 
 #include <ctype.h>
 #include <stddef.h>

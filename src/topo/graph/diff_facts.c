@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/diff_tree.h"
+#include "topo/graph/diff_tree.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "topo/words.h"
+#include "topo/graph/words.h"
 
 TUTTI_PRINTF(3, 4)
 static void say(struct tti_diff_facts *facts, const char *what, const char *fmt, ...)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/words.h"
+#include "topo/graph/words.h"
 
 #include <ctype.h>
 #include <stdio.h>

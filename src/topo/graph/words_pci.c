@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What vendors and devices on PCI are called. */
-#include "topo/words.h"
+#include "topo/graph/words.h"
 
 #include <stddef.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "topo/diff.h"
+#include "topo/graph/diff.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/diff_tree.h"
-#include "topo/words.h"
+#include "topo/graph/diff_tree.h"
+#include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/vec.h"

@@ -14,7 +14,7 @@
  *
  * Owner: tti_graph_build(). Threads: one. */
 
-#include "topo/graph.h"
+#include "topo/graph/graph.h"
 #include "topo/tree/intern.h"
 #include "util/vec.h"
 
