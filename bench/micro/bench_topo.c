@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 #include "topo/tree/schema.h"
 #include "util/clock.h"
 #include "util/error.h"

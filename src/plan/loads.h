@@ -10,7 +10,7 @@
  * Owner: tti_loads_free(); the routes must outlive it. Threads: any may read. */
 
 #include "plan/lp.h"
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 #include "util/arena.h"
 
 /* The members of one node: endpoints in the order of its ranks, and the NICs that

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "plan/report.h"
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 #include "util/error.h"
 
 /* Written by hand, a channel a line, so that a person can edit it; strings go through

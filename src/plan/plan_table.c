@@ -6,7 +6,7 @@
 
 #include "topo/cluster.h"
 #include "topo/graph/words.h"
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 /* More channels than that are told by their number. */
 #define MOST_ROWS 24

@@ -16,7 +16,7 @@
  *
  * Owner: tti_cluster_free(). Threads: one at a time while adding, then any. */
 
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 #include "topo/tree/intern.h"
 
 /* One NIC port of a kind: a NET of its graph. */

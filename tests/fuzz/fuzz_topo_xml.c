@@ -15,7 +15,7 @@
 #include "insight/plan/job.h"
 #include "insight/topo/paths_check.h"
 #include "plan/plan.h"
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"

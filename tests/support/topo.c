@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support/topo.h"
 
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 

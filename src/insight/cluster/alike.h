@@ -8,7 +8,7 @@
  *
  * Owner: tti_alike_release(). The routes must outlive it. Threads: any. */
 
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 
 /* More columns than that are no matrix for a person. */
 #define TTI_ALIKE_COLUMNS 24

@@ -7,7 +7,7 @@
  *
  * Owner: tti_lint_free(). Threads: any. */
 
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 
 enum tti_severity {
 	TTI_SEVERITY_NOTE,    /* good to know: something was assumed              */

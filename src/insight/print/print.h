@@ -6,7 +6,7 @@
  * Threads: any. */
 
 #include "insight/lint/lint.h"
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 
 struct tti_print_config {
 	bool color; /* ANSI */

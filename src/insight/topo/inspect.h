@@ -4,7 +4,7 @@
 
 /* What is behind a tutti_topo_t, for what is made of topologies. Borrowed. */
 
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 #include "tutti/insight.h"
 
 const struct tti_xml_doc *tti_topo_doc(tutti_topo_t topo);

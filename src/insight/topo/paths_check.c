@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "insight/topo/paths_check.h"
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "topo/path_search.h"
+#include "topo/paths/path_search.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -4,7 +4,7 @@
 
 /* Whether paths are right. Threads: any. */
 
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 /* Hops join up from start to end, bandwidth, latency and type are those of the hops, and
  * no path is worse than the other direction's taken backwards. TUTTI_EINTERNAL with the

@@ -7,7 +7,7 @@
  * through tti_words_text().
  * Threads: any. */
 
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 #include "util/strbuf.h"
 
 #define TTI_WORDS_MAX 48

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 #define ORACLE_HOPS 64
 

@@ -4,7 +4,7 @@
 
 /* Small machines and what their routes shall be. cmocka's header comes before this one. */
 
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 #include "unit/topo/graphs.h"
 
 static const struct tti_routes_config usual = { .p2p_level = TTI_PATH_PXB,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "insight/topo/paths_check.h"
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 #include "unit/topo/graphs.h"
 #include "util/error.h"
 #include "util/fault.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "insight/topo/paths_check.h"
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 #include "unit/topo/graphs.h"
 #include "util/error.h"
 

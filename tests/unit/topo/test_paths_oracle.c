@@ -15,7 +15,7 @@
 #include "path_oracle.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"

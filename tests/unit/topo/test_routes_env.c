@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 
 /* The environment is read once: each case is a process of its own. */
 static void expect_in_child(const char *variable, const char *value,

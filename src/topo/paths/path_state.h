@@ -6,7 +6,7 @@
  * of paths.h as an automaton that reads a way link by link. For path_search.c alone.
  * Threads: any. */
 
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 enum tti_way_state {
 	TTI_AT_START,

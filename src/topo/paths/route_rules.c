@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/route_rules.h"
+#include "topo/paths/route_rules.h"
 
 #include <string.h>
 

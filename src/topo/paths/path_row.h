@@ -6,7 +6,7 @@
  *
  * Owner: who holds the struct; tti_rows_release(). Threads: one at a time. */
 
-#include "topo/path_search.h"
+#include "topo/paths/path_search.h"
 #include "util/vec.h"
 
 /* From an endpoint to the network, and from there to it. */

@@ -6,7 +6,7 @@
  *
  * Owner: who holds the struct; tti_rules_release(). Threads: one at a time. */
 
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 
 struct tti_rules {
 	const struct tti_paths *wires;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/routes.h"
+#include "topo/paths/routes.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#include "topo/route_rules.h"
+#include "topo/paths/route_rules.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/params.h"

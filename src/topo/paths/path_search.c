@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/path_search.h"
+#include "topo/paths/path_search.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/path_state.h"
+#include "topo/paths/path_state.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/vec.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 #include <pthread.h>
 #include <string.h>
 
-#include "topo/path_row.h"
+#include "topo/paths/path_row.h"
 #include "util/error.h"
 #include "util/mem.h"
 

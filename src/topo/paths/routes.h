@@ -24,7 +24,7 @@
  * Owner: tti_routes_free(). Graph and paths must outlive it.
  * Threads: any may read. */
 
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 struct tti_routes_config {
 	enum tti_path_type p2p_level; /* GPU to GPU directly up to this type (PXB)   */

@@ -6,7 +6,7 @@
  *
  * Owner: tti_search_free(). The graph must outlive it. Threads: one at a time. */
 
-#include "topo/paths.h"
+#include "topo/paths/paths.h"
 
 struct tti_search;
 

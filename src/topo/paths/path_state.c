@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/path_state.h"
+#include "topo/paths/path_state.h"
 
 /* place, type, rank, next */
 const struct tti_way_rule tti_way_rules[TTI_NWAY_STATES] = {

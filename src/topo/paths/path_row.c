@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/path_row.h"
+#include "topo/paths/path_row.h"
 
 #include "util/error.h"
 #include "util/mem.h"
