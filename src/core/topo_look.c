@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "core/topo_exchange.h"
-#include "topo/cluster_canon.h"
+#include "topo/cluster/cluster_canon.h"
 #include "topo/detect/detect.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "topo/cluster.h"
+#include "topo/cluster/cluster.h"
 #include "topo/graph/words.h"
 #include "topo/paths/paths.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "insight/cluster/cluster_report.h"
-#include "topo/cluster.h"
+#include "topo/cluster/cluster.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "insight/cluster/cluster_odd.h"
-#include "topo/cluster_build.h"
+#include "topo/cluster/cluster_build.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -5,7 +5,7 @@
 /* Hosts that differ from most that are like them: what people look for in a cluster.
  * Owner: tti_odd_release(). Threads: any. */
 
-#include "topo/cluster.h"
+#include "topo/cluster/cluster.h"
 
 /* A kind that nearly is another one, which has more hosts. */
 struct tti_odd_kind {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/comm_job.h"
-#include "topo/cluster_canon.h"
+#include "topo/cluster/cluster_canon.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "insight/cluster/cluster_report.h"
-#include "topo/cluster.h"
+#include "topo/cluster/cluster.h"
 #include "util/error.h"
 
 #define H100_FILE "azhpc-images__ndv5-topo.xml" /* mlx5_0 to mlx5_7 */

@@ -13,7 +13,7 @@
 #include "clusters.h"
 #include "insight/cluster/cluster_report.h"
 #include "support/random_topo.h"
-#include "topo/cluster_canon.h"
+#include "topo/cluster/cluster_canon.h"
 #include "topo/tree/schema.h"
 #include "util/hash.h"
 /* -- Words as numbers -------------------------------------------------------------------- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/cluster.h"
+#include "topo/cluster/cluster.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "topo/cluster_build.h"
+#include "topo/cluster/cluster_build.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -15,8 +15,8 @@
  *
  * Owner: struct tti_cluster. Threads: one. */
 
-#include "topo/cluster.h"
-#include "topo/cluster_canon.h"
+#include "topo/cluster/cluster.h"
+#include "topo/cluster/cluster_canon.h"
 
 /* A way to write the document of a kind: what stands in another order. */
 struct tti_cluster_variant {
