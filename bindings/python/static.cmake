@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A wheel must not need what a machine may lack: it is linked to the static libraries below
-# TUTTI_WHEEL_ROOT, and the solver (src/plan/clp.h) is made of such, with the run-time library of
+# TUTTI_WHEEL_ROOT, and the solver (src/plan/search/clp.h) is made of such, with the run-time library of
 # its language inside.
 target_sources(tutti_shared PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/static.c)
 
-file(READ ${PROJECT_SOURCE_DIR}/src/plan/clp.h text)
+file(READ ${PROJECT_SOURCE_DIR}/src/plan/search/clp.h text)
 string(REGEX MATCHALL "Clp_[A-Za-z]+\\)" functions "${text}")
 string(REPLACE ")" "" functions "${functions}")
 list(JOIN functions ";\n" names)

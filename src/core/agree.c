@@ -7,7 +7,7 @@
 
 #include "coll/shape.h"
 #include "core/comm_job.h"
-#include "plan/clp.h"
+#include "plan/search/clp.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"

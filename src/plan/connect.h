@@ -6,7 +6,7 @@
  * Threads: any, each its own. */
 
 #include "plan/plan.h"
-#include "plan/sharers.h"
+#include "plan/search/sharers.h"
 
 /* A kind of node: nodes with the same routes, members and NICs, which therefore have
  * the same channels. */

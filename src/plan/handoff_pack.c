@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/arbor.h"
+#include "plan/search/arbor.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "plan/connect.h"
-#include "plan/detour.h"
 #include "plan/report.h"
+#include "plan/search/detour.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"

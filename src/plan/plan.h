@@ -16,7 +16,7 @@
  * Sealed: made by tti_plan_make() or tti_plan_read(), checked, never changed.
  * Owner: tti_plan_free(). It borrows nothing. Threads: any may read. */
 
-#include "plan/search.h"
+#include "plan/search/search.h"
 #include "topo/cluster/cluster.h"
 
 /* Where a rank lives. Ranks are numbered as in the job. */

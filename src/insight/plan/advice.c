@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "insight/plan/plan_report.h"
-#include "plan/lp.h"
 #include "plan/report.h"
+#include "plan/search/lp.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"

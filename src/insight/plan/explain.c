@@ -3,8 +3,8 @@
 #include "insight/plan/job.h"
 #include "insight/plan/plan_report.h"
 
-#include "plan/detour.h"
-#include "plan/sharers.h"
+#include "plan/search/detour.h"
+#include "plan/search/sharers.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 

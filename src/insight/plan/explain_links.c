@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "insight/plan/explain.h"
-#include "plan/detour.h"
+#include "plan/search/detour.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -4,8 +4,8 @@
 
 #include "insight/plan/plan_report.h"
 #include "insight/print/print_dot.h"
-#include "plan/detour.h"
 #include "plan/report.h"
+#include "plan/search/detour.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "plan/detour.h"
+#include "plan/search/detour.h"
 #include "util/error.h"
 #include "util/mem.h"
 

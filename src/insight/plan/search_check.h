@@ -4,7 +4,7 @@
 
 /* Whether what a search found is right. Threads: any. */
 
-#include "plan/search.h"
+#include "plan/search/search.h"
 
 /* By independent means: every channel visits all members once and is connected, no
  * row is over its capacity, the total is the sum and not over the bound, heads are

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "insight/plan/plan_report.h"
-#include "plan/detour.h"
 #include "plan/report.h"
+#include "plan/search/detour.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "plan/lp.h"
+#include "plan/search/lp.h"
 
 static void known(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "plan/score.h"
+#include "plan/search/score.h"
 #include "support/sanitizer.h"
 #include "util/error.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/column.h"
+#include "plan/search/column.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "plan/arbor.h"
-#include "plan/tour.h"
+#include "plan/search/arbor.h"
+#include "plan/search/tour.h"
 
 #define MOST 8
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "plan/column.h"
-#include "plan/tour.h"
+#include "plan/search/column.h"
+#include "plan/search/tour.h"
 #include "util/error.h"
 #include "util/mem.h"
 

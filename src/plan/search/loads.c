@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/loads.h"
+#include "plan/search/loads.h"
 
 #include <string.h>
 

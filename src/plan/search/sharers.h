@@ -8,7 +8,7 @@
  *
  * Owner: the arena. Threads: any may read. */
 
-#include "plan/search.h"
+#include "plan/search/search.h"
 
 struct tti_sharers {
 	uint32_t n;          /* members                                     */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/column.h"
+#include "plan/search/column.h"
 #include "util/error.h"
 
 /* On a switch that links all members alike nothing needs to be searched for: a chain of

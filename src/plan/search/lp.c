@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/lp.h"
+#include "plan/search/lp.h"
 
 #include <float.h>
 
-#include "plan/clp.h"
+#include "plan/search/clp.h"
 #include "util/error.h"
 #include "util/mem.h"
 

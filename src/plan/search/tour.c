@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tour.h"
+#include "plan/search/tour.h"
 
 #include <math.h>
 #include <string.h>

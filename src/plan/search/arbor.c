@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/arbor.h"
+#include "plan/search/arbor.h"
 
 #include <math.h>
 

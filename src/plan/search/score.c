@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/score.h"
+#include "plan/search/score.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 /* The inside of the search: a column is one channel that the linear program may use.
  * Owner: the pool. Threads: one search, one thread. */
 
-#include "plan/detour.h"
+#include "plan/search/detour.h"
 #include "util/vec.h"
 
 struct tti_column {

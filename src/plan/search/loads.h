@@ -9,7 +9,7 @@
  *
  * Owner: tti_loads_free(); the routes must outlive it. Threads: any may read. */
 
-#include "plan/lp.h"
+#include "plan/search/lp.h"
 #include "topo/paths/routes.h"
 #include "util/arena.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/column.h"
+#include "plan/search/column.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/column.h"
+#include "plan/search/column.h"
 #include "util/error.h"
 
 /* Patterns with a head: as many columns as there are pairs of a head and a NIC. Those of

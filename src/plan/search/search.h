@@ -18,8 +18,8 @@
  *
  * Deterministic. Owner: tti_local_free(). Threads: any, each its own. */
 
-#include "plan/loads.h"
-#include "plan/score.h"
+#include "plan/search/loads.h"
+#include "plan/search/score.h"
 
 /* X(name, text, NCCL's number): what a channel looks like in a node.
  *

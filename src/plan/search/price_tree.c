@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/arbor.h"
-#include "plan/column.h"
+#include "plan/search/arbor.h"
+#include "plan/search/column.h"
 #include "util/error.h"
 
 /* Trees are easy: the cheapest is found exactly (arbor.h), so each answer is a bound. */

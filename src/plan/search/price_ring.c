@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/column.h"
-#include "plan/tour.h"
+#include "plan/search/column.h"
+#include "plan/search/tour.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/column.h"
+#include "plan/search/column.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -19,7 +19,7 @@
  *
  * Threads: as the search. */
 
-#include "plan/search.h"
+#include "plan/search/search.h"
 
 struct tti_pool;
 struct tti_column;

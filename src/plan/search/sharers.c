@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/sharers.h"
+#include "plan/search/sharers.h"
 
 #include "util/error.h"
 

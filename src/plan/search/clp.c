@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/clp.h"
+#include "plan/search/clp.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/search.h"
+#include "plan/search/search.h"
 
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
-#include "plan/column.h"
-#include "plan/tour.h"
+#include "plan/search/column.h"
+#include "plan/search/tour.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/detour.h"
+#include "plan/search/detour.h"
 
 #include <math.h>
 
-#include "plan/column.h"
+#include "plan/search/column.h"
 #include "util/error.h"
 
 /* Cheaper than the direct way by less than that is no reason. */
