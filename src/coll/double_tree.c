@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/algorithms.h"
 
-#include "plan/connect.h"
+#include "plan/connect/connect.h"
 
 /* Trees: the data goes up and is reduced, or down, or both. Without a shape it is two
  * trees over all ranks, each for one half of the vector, so that a rank is an inner

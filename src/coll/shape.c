@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/connect.h"
+#include "plan/connect/connect.h"
 #include "util/error.h"
 #include "util/mem.h"
 

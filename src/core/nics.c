@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/comm_job.h"
-#include "plan/lanes.h"
-#include "plan/wires.h"
+#include "plan/connect/lanes.h"
+#include "plan/connect/wires.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include "plan/connect/lanes.h"
 #include "plan/handoff_work.h"
-#include "plan/lanes.h"
 #include "util/error.h"
 
 static tutti_status no_memory(void)

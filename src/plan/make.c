@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/connect.h"
+#include "plan/connect/connect.h"
 #include "plan/report.h"
 #include "plan/search/detour.h"
 #include "util/error.h"

@@ -3,7 +3,7 @@
  * share endpoints, and with partners on another node. */
 #include "machines.h"
 
-#include "plan/lanes.h"
+#include "plan/connect/lanes.h"
 #include "support/random_topo.h"
 #include "util/error.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/connect.h"
+#include "plan/connect/connect.h"
 #include "util/error.h"
 
 static const char *const files[] = {

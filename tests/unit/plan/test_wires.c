@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/wires.h"
+#include "plan/connect/wires.h"
 #include "util/error.h"
 
 /* -- By hand ----------------------------------------------------------------------- */

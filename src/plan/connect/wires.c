@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/wires.h"
+#include "plan/connect/wires.h"
 
 #include <stdlib.h>
 

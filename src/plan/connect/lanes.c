@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/lanes.h"
+#include "plan/connect/lanes.h"
 
 #include "util/error.h"
 #include "util/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/connect.h"
+#include "plan/connect/connect.h"
 
 #include <math.h>
 
