@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "coll/algo_files.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "tutti/algo_file.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "coll/choose_parts.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 
 #define KIB       ((size_t)1024)

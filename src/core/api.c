@@ -5,7 +5,7 @@
 #include "boot/boot.h"
 #include "core/comm.h"
 #include "core/group.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"

@@ -5,7 +5,7 @@
 #include "core/layout.h"
 #include "core/sides.h"
 #include "core/tuning.h"
-#include "plan/tune_terms.h"
+#include "plan/tune/tune_terms.h"
 #include "util/error.h"
 
 static struct tti_tune_constants constants_of(const struct tti_comm *comm)

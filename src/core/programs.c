@@ -6,7 +6,7 @@
 #include "coll/pin.h"
 #include "core/comm.h"
 #include "core/tuning.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"

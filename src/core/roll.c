@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "coll/algo_files.h"
-#include "plan/tune.h"
-#include "plan/tune_place.h"
+#include "plan/tune/tune.h"
+#include "plan/tune/tune_place.h"
 #include "topo/detect/sysfs.h"
 #include "topo/tree/xml.h"
 #include "util/clock.h"

@@ -7,7 +7,7 @@
 #include "core/child.h"
 #include "core/comm.h"
 #include "core/roll.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/caches.h"
 #include "util/clock.h"
 #include "util/error.h"

@@ -3,7 +3,7 @@
 
 #include "coll/algo_files.h"
 #include "coll/shape.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "plan/handoff_work.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/strbuf.h"
 

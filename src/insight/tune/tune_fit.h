@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 
 /* X(name): those that can be fitted. */
 #define TTI_TUNE_FIT_MAP(X) \

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "insight/tune/tune_fit.h"
-#include "plan/tune_place.h"
+#include "plan/tune/tune_place.h"
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "coll/choose.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 
 #define KIB ((size_t)1024)

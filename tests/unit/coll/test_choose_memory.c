@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coll/choose.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 
 static struct tti_choice choose(tutti_collective coll, int n, size_t nbytes, enum tti_order order,

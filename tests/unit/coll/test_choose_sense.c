@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "coll/choose.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "util/error.h"
 
 #define MOST_BYTES ((size_t)1 << 30)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "plan/report.h"
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

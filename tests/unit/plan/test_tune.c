@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "coll/program.h"
-#include "plan/tune_terms.h"
+#include "plan/tune/tune_terms.h"
 #include "support/sanitizer.h"
 #include "util/error.h"
 #include "util/strbuf.h"

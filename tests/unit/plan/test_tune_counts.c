@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coll/program.h"
-#include "plan/tune_terms.h"
+#include "plan/tune/tune_terms.h"
 
 #define MOST 64
 

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "plan/tune.h"
-#include "plan/tune_place.h"
+#include "plan/tune/tune.h"
+#include "plan/tune/tune_place.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/mem.h"

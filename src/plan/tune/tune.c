@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 
 #include <string.h>
 
-#include "plan/tune_terms.h"
+#include "plan/tune/tune_terms.h"
 #include "topo/detect/cpuset.h"
 #include "util/mem.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tune_host.h"
+#include "plan/tune/tune_host.h"
 
 #include <math.h>
 

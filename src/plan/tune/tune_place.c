@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tune_place.h"
+#include "plan/tune/tune_place.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 #include "topo/detect/detect_cpu.h"
 #include "tutti/inspect.h"
 #include "util/error.h"

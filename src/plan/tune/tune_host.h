@@ -5,7 +5,7 @@
 /* What the counts of algorithms in host memory are made of (tune_host.c has those of what
  * ranks share, tune_host_own.c those of what is each rank's own). Pure. Threads: any. */
 
-#include "plan/tune_terms.h"
+#include "plan/tune/tune_terms.h"
 
 /* Ranks of a node follow each other. */
 struct tti_tune_shape {

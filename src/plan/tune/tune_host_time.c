@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/tune_terms.h"
+#include "plan/tune/tune_terms.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 /* What an algorithm does, in numbers that say nothing of speed: private to the model
  * (tune.h) and its tests. Threads: any. */
 
-#include "plan/tune.h"
+#include "plan/tune/tune.h"
 
 /* Ranks in host memory. Bytes are in units of the vector's. Near: between ranks of one
  * node, through shared memory; far: between nodes, through sockets. */
