@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "coll/handoff_shape.h"
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/vec.h"

@@ -5,7 +5,7 @@
 
 #include "core/comm.h"
 #include "core/comm_job.h"
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fault.h"

@@ -4,7 +4,7 @@
 #include "insight/handoff/handoff_report.h"
 #include "insight/plan/job.h"
 #include "insight/topo/inspect.h"
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/mem.h"

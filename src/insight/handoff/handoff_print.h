@@ -5,7 +5,7 @@
 /* Private to what prints handoffs: where ranks are, and how figures are written.
  * Threads: any. */
 
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "plan/report.h"
 
 struct tti_handoff_view {

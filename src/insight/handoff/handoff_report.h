@@ -4,7 +4,7 @@
 
 /* Plans of handoffs for people and other programs. Threads: any. */
 
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 
 /* Out of memory: out->failed. */
 void tti_handoff_table(const struct tti_handoff_job *handoff, const struct tti_handoff_plan *plan,

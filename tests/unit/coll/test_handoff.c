@@ -14,7 +14,7 @@
 #include "coll/check.h"
 #include "coll/handoff.h"
 #include "core/comm_job.h"
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "support/sanitizer.h"
 #include "util/error.h"
 #include "util/mem.h"

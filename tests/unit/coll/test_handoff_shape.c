@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "coll/handoff_shape.h"
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

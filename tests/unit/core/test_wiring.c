@@ -10,7 +10,7 @@
 
 #include "core/comm_job.h"
 #include "core/wiring.h"
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "plan/connect/lanes.h"
-#include "plan/handoff_work.h"
+#include "plan/handoff/handoff_work.h"
 #include "util/error.h"
 
 static tutti_status no_memory(void)

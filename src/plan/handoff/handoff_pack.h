@@ -7,7 +7,7 @@
  *
  * Owner: tti_hand_pack(). Threads: one. */
 
-#include "plan/handoff_work.h"
+#include "plan/handoff/handoff_work.h"
 
 struct tti_hand_shape {
 	uint32_t node, root; /* ends of the node                                     */

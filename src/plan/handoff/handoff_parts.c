@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/connect/lanes.h"
-#include "plan/handoff_work.h"
+#include "plan/handoff/handoff_work.h"
 #include "util/error.h"
 
 /* Where a side is sharded each part goes its own way: a part that one rank alone has from

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
 
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/handoff_pack.h"
+#include "plan/handoff/handoff_pack.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/handoff_work.h"
+#include "plan/handoff/handoff_work.h"
 #include "plan/report.h"
 #include "topo/graph/words.h"
 #include "util/error.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 
 #include <math.h>
 
-#include "plan/handoff_work.h"
+#include "plan/handoff/handoff_work.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -13,7 +13,7 @@
  *
  * Owner: the arena, but for loads. Threads: one plan, one thread. */
 
-#include "plan/handoff.h"
+#include "plan/handoff/handoff.h"
 #include "util/vec.h"
 
 #define TTI_HAND_NONE UINT32_MAX

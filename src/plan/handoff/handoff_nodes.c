@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/handoff_work.h"
+#include "plan/handoff/handoff_work.h"
 
 #include <string.h>
 
