@@ -12,7 +12,7 @@
  *
  * Owner: the communicator. Threads: the executing one's. */
 
-#include "coll/handoff.h"
+#include "coll/algorithms/handoff.h"
 #include "core/sides.h"
 #include "engine/engine.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "coll/send_recv.h"
+#include "coll/algorithms/send_recv.h"
 #include "core/comm.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -7,7 +7,7 @@
  *
  * Owner: the communicator. Threads: the executing one's. */
 
-#include "coll/send_recv.h"
+#include "coll/algorithms/send_recv.h"
 #include "core/counts.h"
 #include "engine/engine.h"
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "coll/algorithms/handoff.h"
 #include "coll/check.h"
-#include "coll/handoff.h"
 #include "core/comm_job.h"
 #include "plan/handoff/handoff.h"
 #include "support/sanitizer.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "coll/algorithms/handoff.h"
 #include "coll/check.h"
-#include "coll/handoff.h"
 #include "support/sanitizer.h"
 #include "util/error.h"
 

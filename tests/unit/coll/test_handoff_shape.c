@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coll/handoff_shape.h"
+#include "coll/algorithms/handoff_shape.h"
 #include "plan/handoff/handoff.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"

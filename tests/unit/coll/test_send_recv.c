@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
+#include "coll/algorithms/send_recv.h"
 #include "coll/check.h"
-#include "coll/send_recv.h"
 #include "support/reference.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

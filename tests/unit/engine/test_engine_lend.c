@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "coll/send_recv.h"
+#include "coll/algorithms/send_recv.h"
 #include "support/bed.h"
 #include "support/layer.h"
 #include "support/reference.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "coll/send_recv.h"
+#include "coll/algorithms/send_recv.h"
 #include "support/bed.h"
 #include "support/reference.h"
 #include "support/sanitizer.h"

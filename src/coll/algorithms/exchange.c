@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Exchange: everybody gives everything to all and reduces what all gave, in the
  * order of ranks, so all get the same bits. One hop and no second phase: the

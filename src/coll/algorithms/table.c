@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Algorithms of one collective stand together, in the order they are shown. */
 static const struct tti_algorithm table[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Bruck's all-gather (Bruck, Ho, Kipnis, Upfal and Weathersby, IEEE TPDS 1997):
  * ceil(log2 n) rounds for any n. Before the round of distance d a rank holds the d

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* All to all: what rank s has for rank d is one chunk. Each must leave its rank once and
  * nothing can be reduced or shared on the way, so direct moves the least; the others save

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Dissemination barrier (Hensgen, Finkel and Manber, IJPP 1988): in round k a rank
  * tells rank + 2^k and hears from rank - 2^k, ceil(log2 n) rounds for any n. Whom

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Flat: the root talks to everybody. Where ranks share memory a broadcast is one
  * write that all read, and a reduction one pass over all slots. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Recursive doubling: in round k a rank swaps its sum with the rank whose place
  * differs in bit k; log2 n rounds of the whole vector, so for small ones. Places are

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Ordered: reduces from the left in the order of ranks, ((r0 op r1) op r2) ..., whoever
  * sits where. Ranks that follow each other by number and are of one group (a host) are a

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Gather and scatter: to one root and from it, each rank's own chunk. The root gets or sends
  * all of it whatever the way, so flat moves the least and in one hop; binomial trees have

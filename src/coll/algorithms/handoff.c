@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/handoff.h"
+#include "coll/algorithms/handoff.h"
 
 #include "util/error.h"
 

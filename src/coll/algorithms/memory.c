@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Collectives where every rank reaches the buffers of all: no chunk is passed on, each rank does
  * its part of the call where the data lies. No two ranks write the same element, and what one

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/send_recv.h"
+#include "coll/algorithms/send_recv.h"
 
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 #include "util/error.h"
 
 /* -- By messages ------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/handoff.h"
+#include "coll/algorithms/handoff.h"
 
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 #include "util/error.h"
 #include "util/mem.h"
 

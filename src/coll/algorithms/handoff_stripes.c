@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/handoff_shape.h"
+#include "coll/algorithms/handoff_shape.h"
 #include "plan/handoff/handoff.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/handoff.h"
+#include "coll/algorithms/handoff.h"
 #include "util/error.h"
 
 /* Where a vector is cut: at the parts of sharded sides, and each part, or the whole, where its

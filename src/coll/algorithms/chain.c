@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Chains: along a ring from rank to rank, block after block, from the root or to it.
  * Every link carries the vector once and all work at the same time: for large vectors,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Binomial trees: ceil(log2 n) hops of the whole vector, for small ones. Ranks are
  * counted from the root on, in the order of the ring; the children of position v are v + 1, v + 2, v + 4, ...

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 #include "util/mem.h"
 
 /* Hierarchical: groups of ranks that are near each other, hosts mostly, each of which

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Rings: chunks travel from rank to rank, n - 1 rounds. Every rank sends and receives
  * (n - 1) / n of the vector, which is the least possible (Patarasuk and Yuan, JPDC

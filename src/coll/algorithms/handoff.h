@@ -8,7 +8,7 @@
  *
  * Pure. Owner: who called. Threads: any. */
 
-#include "coll/handoff_shape.h"
+#include "coll/algorithms/handoff_shape.h"
 #include "coll/program.h"
 #include "util/vec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algorithms.h"
+#include "coll/algorithms/algorithms.h"
 
 /* Direct: rank p owns chunk p; everybody talks to everybody, one hop. As few bytes
  * as a ring, 1 latency instead of n - 1, but n - 1 links per rank: for ranks that

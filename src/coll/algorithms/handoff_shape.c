@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/handoff_shape.h"
+#include "coll/algorithms/handoff_shape.h"
 
 #include "util/error.h"
 #include "util/mem.h"
