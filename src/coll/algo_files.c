@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "coll/msccl.h"
 #include "coll/text.h"
 #include "util/error.h"

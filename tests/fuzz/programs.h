@@ -4,7 +4,7 @@
 
 /* What is done with programs that were read, whatever they were read from. */
 
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "coll/text.h"
 #include "expect.h"
 #include "util/mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tutti/insight.h"
 
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "coll/program.h"
 #include "coll/text.h"
 #include "util/error.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "coll/text.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "coll/algorithms/handoff.h"
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "core/comm_job.h"
 #include "plan/handoff/handoff.h"
 #include "support/sanitizer.h"

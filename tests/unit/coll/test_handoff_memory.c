@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coll/algorithms/handoff.h"
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "support/sanitizer.h"
 #include "util/error.h"
 

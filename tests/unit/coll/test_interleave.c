@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "support/sanitizer.h"
 #include "support/shapes.h"
 #include "util/error.h"

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "coll/check.h"
-#include "coll/check_run.h"
+#include "coll/check/check.h"
+#include "coll/check/check_run.h"
 #include "coll/text.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "util/error.h"
 #include "util/hash.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "coll/msccl.h"
 #include "support/msccl.h"
 #include "support/sanitizer.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "coll/algorithms/send_recv.h"
-#include "coll/check.h"
+#include "coll/check/check.h"
 #include "support/reference.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

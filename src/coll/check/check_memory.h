@@ -5,7 +5,7 @@
 /* Private to the check of memory programs: check_memory.c runs them, check_cells.c keeps what is in
  * memory, and looks at the order of all that touches it. */
 
-#include "coll/check_run.h"
+#include "coll/check/check_run.h"
 #include "util/vec.h"
 
 struct tti_check_reader {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/check.h"
+#include "coll/check/check.h"
 
 #include <string.h>
 
-#include "coll/check_run.h"
+#include "coll/check/check_run.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/check_run.h"
+#include "coll/check/check_run.h"
 
 #include <stdio.h>
 #include <string.h>

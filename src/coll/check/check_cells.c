@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/check_memory.h"
+#include "coll/check/check_memory.h"
 
 #include <string.h>
 

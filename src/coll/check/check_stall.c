@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/check_run.h"
+#include "coll/check/check_run.h"
 
 #include "util/error.h"
 #include "util/strbuf.h"
