@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "boot/watch.h"
-#include "coll/choose.h"
+#include "coll/choose/choose.h"
 #include "core/agree.h"
 #include "core/counts.h"
 #include "core/handoff.h"

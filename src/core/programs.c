@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coll/pin.h"
+#include "coll/choose/pin.h"
 #include "core/comm.h"
 #include "core/tuning.h"
 #include "plan/tune/tune.h"

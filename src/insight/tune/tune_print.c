@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/choose.h"
+#include "coll/choose/choose.h"
 #include "coll/shape.h"
 #include "insight/plan/inspect.h"
 #include "plan/tune/tune.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Pipelines cut the vector into several slices per hop, not smaller than this
- * (src/coll/choose.c). */
+ * (src/coll/choose/choose.c). */
 #define PIPELINE_BLOCKS 4
 #define SLICE_LEAST     16384.0
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coll/choose.h"
+#include "coll/choose/choose.h"
 
 #define KIB ((size_t)1024)
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "coll/choose.h"
+#include "coll/choose/choose.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"
 

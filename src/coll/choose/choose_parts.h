@@ -5,8 +5,8 @@
 /* Private to the choice (choose.h): choose.c takes an algorithm, choose_time.c finds the one
  * of least predicted time, choose_cut.c says how finely it cuts. */
 
-#include "coll/choose.h"
-#include "coll/pin.h"
+#include "coll/choose/choose.h"
+#include "coll/choose/pin.h"
 
 /* Whether an algorithm can serve the call, and the pin does not exclude it. NULL: false. */
 bool tti_choice_usable(const struct tti_pin *pin, const struct tti_choice_input *input,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between hosts: how long each algorithm should take. */
-#include "coll/choose_parts.h"
+#include "coll/choose/choose_parts.h"
 #include "plan/tune/tune.h"
 
 /* What more stripes must save where ranks share cores (measured: docs/performance.md). */

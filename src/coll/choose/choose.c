@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/choose.h"
+#include "coll/choose/choose.h"
 
 #include <stdint.h>
 
-#include "coll/choose_parts.h"
+#include "coll/choose/choose_parts.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"
 

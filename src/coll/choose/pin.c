@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/pin.h"
+#include "coll/choose/pin.h"
 
 #include <stdint.h>
 #include <stdio.h>

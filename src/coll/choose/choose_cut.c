@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How finely an algorithm cuts the data, and how much of it goes in a message. */
-#include "coll/choose_parts.h"
+#include "coll/choose/choose_parts.h"
 
 #define KIB ((size_t)1024)
 
