@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coll/compile.h"
+#include "coll/compile/compile.h"
 #include "reduce/reducer.h"
 #include "transport/transport.h"
 

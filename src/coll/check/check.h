@@ -37,7 +37,7 @@
  * where, at the beginning and at the end, steps are missing, their counterparts are
  * missing too, and what is left of a row of messages needs no more slots than all. */
 
-#include "coll/compile.h"
+#include "coll/compile/compile.h"
 #include "coll/program.h"
 
 /* prog[0..n-1] are the programs of ranks 0..n-1. TUTTI_EINVAL (quiet: the text is

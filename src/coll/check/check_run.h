@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coll/compile.h"
+#include "coll/compile/compile.h"
 
 struct tti_check {
 	const struct tti_program *prog;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coll/compile.h"
+#include "coll/compile/compile.h"
 #include "util/error.h"
 
 static void compile_one(tutti_collective coll, const char *algorithm, int rank, int n, int root,

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "coll/compile.h"
+#include "coll/compile/compile.h"
 #include "coll/text.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/compile_parts.h"
+#include "coll/compile/compile_parts.h"
 #include "util/error.h"
 
 /* Memory programs (program.h): each operation is begun by one step, and the steps that do the

@@ -5,7 +5,7 @@
 /* Private to the compiler: compile.c has what all programs share and those of messages,
  * compile_memory.c memory programs. */
 
-#include "coll/compile.h"
+#include "coll/compile/compile.h"
 
 struct tti_compile_edge {
 	int32_t from, to;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/compile.h"
+#include "coll/compile/compile.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "coll/compile_parts.h"
+#include "coll/compile/compile_parts.h"
 #include "util/error.h"
 #include "util/mem.h"
 
