@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 #include "plan/tune/tune.h"
 #include "plan/tune/tune_place.h"
 #include "topo/detect/sysfs.h"

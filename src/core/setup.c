@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 #include "core/agree.h"
 #include "core/child.h"
 #include "core/comm.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/tuning.h"
 
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 #include "coll/shape.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"

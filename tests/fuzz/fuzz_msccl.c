@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "coll/msccl.h"
+#include "coll/files/msccl.h"
 #include "programs.h"
 #include "util/error.h"
 

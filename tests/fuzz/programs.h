@@ -5,7 +5,7 @@
 /* What is done with programs that were read, whatever they were read from. */
 
 #include "coll/check/check.h"
-#include "coll/text.h"
+#include "coll/files/text.h"
 #include "expect.h"
 #include "util/mem.h"
 #include "util/strbuf.h"

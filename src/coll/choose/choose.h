@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 #include "util/reach.h"
 
 struct tti_tune_machine; /* plan/tune.h */

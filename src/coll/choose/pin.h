@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 
 /* The entry for one collective and size; it borrows the text. */
 struct tti_pin {

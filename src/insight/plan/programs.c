@@ -2,8 +2,8 @@
 #include "tutti/insight.h"
 
 #include "coll/check/check.h"
+#include "coll/files/text.h"
 #include "coll/program.h"
-#include "coll/text.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/strbuf.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 #include "support/msccl.h"
 #include "tutti/algo_file.h"
 #include "tutti/insight.h"

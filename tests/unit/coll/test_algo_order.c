@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 #include "util/error.h"
 
 static enum tti_order order_of(const char *text)

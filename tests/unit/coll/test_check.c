@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coll/check/check.h"
-#include "coll/text.h"
+#include "coll/files/text.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -13,7 +13,7 @@
 
 #include "coll/check/check.h"
 #include "coll/check/check_run.h"
-#include "coll/text.h"
+#include "coll/files/text.h"
 #include "support/sanitizer.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "coll/check/check.h"
-#include "coll/msccl.h"
+#include "coll/files/msccl.h"
 #include "support/msccl.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "coll/text.h"
+#include "coll/files/text.h"
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/fault.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One order of all that happens in a file: who receives what is sent, and when. */
-#include "coll/msccl_file.h"
+#include "coll/files/msccl_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "coll/msccl.h"
+#include "coll/files/msccl.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/text.h"
+#include "coll/files/text.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/msccl.h"
+#include "coll/files/msccl.h"
 
 #include <string.h>
 
-#include "coll/msccl_file.h"
+#include "coll/files/msccl_file.h"
 #include "util/error.h"
 #include "util/mem.h"
 

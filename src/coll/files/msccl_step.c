@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attributes, and what a <step> says: whatever can be said of it alone. */
-#include "coll/msccl_file.h"
+#include "coll/files/msccl_file.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "coll/msccl.h"
+#include "coll/files/msccl.h"
 #include "util/error.h"
 
 tutti_status tti_msccl_fail(const struct tti_msccl *m, int32_t step, const char *fmt, ...)

@@ -6,7 +6,7 @@
  * at the end, if no other message of that rank was received since. */
 #include <string.h>
 
-#include "coll/msccl_values.h"
+#include "coll/files/msccl_values.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/mem.h"

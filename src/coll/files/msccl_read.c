@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* <algo>, <gpu> and <tb>, each alone. */
-#include "coll/msccl_file.h"
+#include "coll/files/msccl_file.h"
 
 #include <string.h>
 
-#include "coll/msccl.h"
+#include "coll/files/msccl.h"
 #include "util/error.h"
 #include "util/mem.h"
 

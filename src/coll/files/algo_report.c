@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 #include "plan/tune/tune.h"
 #include "tutti/algo_file.h"
 #include "util/error.h"

@@ -14,7 +14,7 @@
  *
  * So a program never holds more of a chunk than one value. */
 
-#include "coll/msccl_file.h"
+#include "coll/files/msccl_file.h"
 
 #define TTI_MSCCL_NONE (-1)
 

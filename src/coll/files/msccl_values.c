@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/msccl_values.h"
+#include "coll/files/msccl_values.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/algo_files.h"
+#include "coll/files/algo_files.h"
 
 #include <string.h>
 
 #include "coll/check/check.h"
-#include "coll/msccl.h"
-#include "coll/text.h"
+#include "coll/files/msccl.h"
+#include "coll/files/text.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
