@@ -3,7 +3,7 @@
 
 #include "core/comm.h"
 #include "core/group.h"
-#include "transport/heap.h"
+#include "transport/shm/heap.h"
 #include "tutti/memory.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -5,7 +5,7 @@
 
 #include "core/group.h"
 #include "core/stream.h"
-#include "transport/heap.h"
+#include "transport/shm/heap.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "core/window.h"
-#include "transport/heap.h"
+#include "transport/shm/heap.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"

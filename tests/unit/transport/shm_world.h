@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "transport/memfd.h"
+#include "transport/shm/memfd.h"
 
 #define NBYTES 65536u
 #define WORD   UINT64_C(0x1122334455667788)

@@ -8,7 +8,7 @@
 
 #include "reduce/reduce.h"
 #include "shm_world.h"
-#include "transport/shm_link.h"
+#include "transport/shm/shm_link.h"
 #include "util/thread.h"
 
 static void exchange(struct world *world, struct tti_port *port, struct tti_link *link,

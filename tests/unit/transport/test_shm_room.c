@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "transport/shm_room.h"
+#include "transport/shm/shm_room.h"
 #include "util/hash.h"
 
 #define BOX_MOST 32768u

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "shm_world.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 #include "util/sanitizer.h"
 #include "util/thread.h"
 

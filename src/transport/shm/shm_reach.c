@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who may be on this host: the card, the socket of a rank, and getting there. */
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "transport/heap.h"
+#include "transport/shm/heap.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 #include "util/clock.h"
 #include "util/thread.h"
 

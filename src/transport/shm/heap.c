@@ -2,7 +2,7 @@
 /* One sparse file, reserved in one piece of address space without access, so that an address says
  * where in the file it is. What is allocated is made accessible; what is freed is punched out of the
  * file, and accessible no more. Core dumps leave it out: they would have to touch all of it. */
-#include "transport/heap.h"
+#include "transport/shm/heap.h"
 
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "transport/memfd.h"
+#include "transport/shm/memfd.h"
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/fork.h"

@@ -27,7 +27,7 @@
  * A member keeps its own connection to the leader's socket, which is never
  * accepted: it breaks when the leader gives up. After join() the socket is where heaps are passed to
  * (shm_views.c). */
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -38,7 +38,7 @@
 
 #include "boot/auth.h"
 #include "reduce/reduce.h"
-#include "transport/memfd.h"
+#include "transport/shm/memfd.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -8,7 +8,7 @@
  * FOUND_NS ago. In between this relies on Linux, which hands out ids in turn: an id comes back
  * only after all the others (kernel.pid_max, by default 32768 or 1024 for each processor), so not
  * within some milliseconds. */
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 
 #include <errno.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  *
  * A process maps a heap once for all its ports: all of its address space, but without access to
  * what nobody has named yet, so that a process that locks its memory does not touch it all. */
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/heap.h"
-#include "transport/memfd.h"
+#include "transport/shm/heap.h"
+#include "transport/shm/memfd.h"
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/fork.h"

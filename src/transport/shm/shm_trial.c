@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/shm_trial.h"
+#include "transport/shm/shm_trial.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/memfd.h"
+#include "transport/shm/memfd.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 /* How a line is sent: what links (shm.c) and messages for all (shm_fan.c) have in common. */
 
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 #include "util/tsan.h"
 
 #define TTI_LIKELY(condition)   __builtin_expect(!!(condition), 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "boot/boot.h"
-#include "transport/shm_link.h"
+#include "transport/shm/shm_link.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -5,11 +5,11 @@
  * is not of the heap has an address and nothing else. Threads of the same process use addresses as
  * they are, of the heap, or of what was registered (a range). Where the kernel copies between all
  * processes of the domain (shm_copy.c), any memory has a name. */
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 
 #include <string.h>
 
-#include "transport/heap.h"
+#include "transport/shm/heap.h"
 #include "util/error.h"
 
 static struct tti_shm_port *port_of(struct tti_port *port)

@@ -31,7 +31,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "transport/shm_trial.h"
+#include "transport/shm/shm_trial.h"
 #include "transport/transport.h"
 
 #define TTI_SHM_RING    64     /* lines of a ring, a power of two                */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "transport/shm_link.h"
+#include "transport/shm/shm_link.h"
 #include "util/error.h"
 #include "util/mem.h"
 

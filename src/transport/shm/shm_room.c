@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/shm_room.h"
+#include "transport/shm/shm_room.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/shm_seg.h"
+#include "transport/shm/shm_seg.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "transport/memfd.h"
-#include "transport/shm_room.h"
+#include "transport/shm/memfd.h"
+#include "transport/shm/shm_room.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"

@@ -10,8 +10,8 @@
 
 #include <pthread.h>
 
-#include "transport/shm_room.h"
-#include "transport/shm_seg.h"
+#include "transport/shm/shm_room.h"
+#include "transport/shm/shm_seg.h"
 #include "transport/transport.h"
 #include "util/vec.h"
 
