@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/tcp_card.h"
+#include "transport/tcp/tcp_card.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/tcp_wire.h"
+#include "transport/tcp/tcp_wire.h"
 
 #define CONNS 3
 

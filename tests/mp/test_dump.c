@@ -22,7 +22,7 @@
 
 #include "boot/boot.h"
 #include "core/comm.h"
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 #include "tutti/tutti.h"
 
 #define RANKS 3  /* the last one joins */

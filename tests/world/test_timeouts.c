@@ -16,7 +16,7 @@
 
 #include "core/comm.h"
 #include "support/world.h"
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 #define SHORT_MS 200
 

@@ -15,7 +15,7 @@
 #include "core/window_net.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 #define ROOM   ((size_t)600 * 1024)
 #define ROUNDS (SANITIZED ? 20 : 60)

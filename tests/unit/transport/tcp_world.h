@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 #include "util/fault.h"
 
 static const size_t SIZES[] = { 0,    1,    7,    8,    31,   32,   33,   255,   256,  257,

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 static struct tti_tcp_card some_card(void)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/tcp_pairs.h"
+#include "transport/tcp/tcp_pairs.h"
 
 /* "eth0 10.0.0.1/24 fd00::1/64; docker0 172.17.0.1/16": a NIC and its addresses; one may
  * begin with its speed: "eth1 @1000 10.0.1.1/24". */

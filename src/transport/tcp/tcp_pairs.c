@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp_pairs.h"
+#include "transport/tcp/tcp_pairs.h"
 
 #include <string.h>
 

@@ -55,10 +55,10 @@
 #include <stdint.h>
 
 #include "boot/auth.h"
-#include "transport/tcp_cards.h"
-#include "transport/tcp_pairs.h"
-#include "transport/tcp_share.h"
-#include "transport/tcp_wire.h"
+#include "transport/tcp/tcp_cards.h"
+#include "transport/tcp/tcp_pairs.h"
+#include "transport/tcp/tcp_share.h"
+#include "transport/tcp/tcp_wire.h"
 #include "transport/transport.h"
 #include "util/vec.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp_share.h"
+#include "transport/tcp/tcp_share.h"
 
 #include <string.h>
 
-#include "transport/tcp.h"
-#include "transport/tcp_route.h"
+#include "transport/tcp/tcp.h"
+#include "transport/tcp/tcp_route.h"
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/log.h"

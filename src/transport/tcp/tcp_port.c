@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 #include <endian.h>
 #include <errno.h>

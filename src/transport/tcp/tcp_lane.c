@@ -6,7 +6,7 @@
  * time up to 1 s, and from the 60th time on every 5 s; while its NIC has no carrier, this
  * costs one call of the system each time. A pair of NICs that does not work three times in a
  * row, and never has, makes room for others: its NICs are paired anew, if they can be. */
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "transport/tcp_route.h"
+#include "transport/tcp/tcp_route.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -12,7 +12,7 @@
  * to one as far as possible, in the same network before over a router, of like speed, then of
  * the same name, then in the same place; those left over are dealt out evenly. */
 
-#include "transport/tcp_card.h"
+#include "transport/tcp/tcp_card.h"
 
 /* Best first. */
 enum tti_tcp_way_kind {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp_route.h"
+#include "transport/tcp/tcp_route.h"
 
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>

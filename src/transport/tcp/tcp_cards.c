@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp_cards.h"
+#include "transport/tcp/tcp_cards.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/tcp_route.h"
+#include "transport/tcp/tcp_route.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/fd.h"

@@ -20,7 +20,7 @@
  * Pure functions; any thread. */
 
 #include "boot/iface.h"
-#include "transport/tcp_wire.h"
+#include "transport/tcp/tcp_wire.h"
 #include "transport/transport.h"
 
 #define TTI_TCP_CARD_HEAD 16

@@ -7,7 +7,7 @@
  *
  * Owner: tti_tcp_cards_release(). Threads: as the port. */
 
-#include "transport/tcp_card.h"
+#include "transport/tcp/tcp_card.h"
 #include "util/vec.h"
 
 /* A card without ports. */

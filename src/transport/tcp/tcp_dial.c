@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp.h"
+#include "transport/tcp/tcp.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include "transport/tcp_route.h"
+#include "transport/tcp/tcp_route.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp_card.h"
+#include "transport/tcp/tcp_card.h"
 
 #include <string.h>
 

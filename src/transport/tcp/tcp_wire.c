@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp_wire.h"
+#include "transport/tcp/tcp_wire.h"
 
 #include <string.h>
 

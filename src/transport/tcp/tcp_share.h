@@ -12,7 +12,7 @@
  *
  * Owner and threads: as the port. */
 
-#include "transport/tcp_pairs.h"
+#include "transport/tcp/tcp_pairs.h"
 #include "transport/transport.h"
 
 struct tti_tcp_link;
