@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/id.h"
-#include "boot/root.h"
-#include "boot/root_group.h"
+#include "boot/init/id.h"
+#include "boot/init/root.h"
+#include "boot/init/root_group.h"
 #include "boot/thread.h"
 #include "util/clock.h"
 #include "util/error.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/id.h"
+#include "boot/init/id.h"
 #include "boot/watch.h"
 #include "core/child.h"
 #include "util/error.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "boot/boot.h"
-#include "boot/own_secret.h"
+#include "boot/init/own_secret.h"
 #include "boot/pmi.h"
 #include "core/comm.h"
 #include "core/meeting.h"

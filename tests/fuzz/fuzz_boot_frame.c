@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "boot/root_group.h"
+#include "boot/init/root_group.h"
 #include "boot/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/id.h"
+#include "boot/init/id.h"
 #include "util/hash.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

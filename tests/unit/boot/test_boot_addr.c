@@ -5,9 +5,9 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include "boot/id.h"
 #include "boot/iface.h"
-#include "boot/root_group.h"
+#include "boot/init/id.h"
+#include "boot/init/root_group.h"
 #include "boot/wire.h"
 
 static void texts_become_addresses(void **state)

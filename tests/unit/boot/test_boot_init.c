@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "boot/auth.h"
-#include "boot/id.h"
 #include "boot/iface.h"
+#include "boot/init/id.h"
 #include "boot/sock.h"
 #include "boot/watch.h"
 #include "boot/wire.h"

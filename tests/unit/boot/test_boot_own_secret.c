@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/own_secret.h"
+#include "boot/init/own_secret.h"
 
 #define MAKERS 8
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/id.h"
+#include "boot/init/id.h"
 #include "boot/pmi_event.h"
 #include "boot/pmi_wire.h"
 

@@ -17,7 +17,7 @@
 
 #include "boot/auth.h"
 #include "boot/boot.h"
-#include "boot/id.h"
+#include "boot/init/id.h"
 #include "util/clock.h"
 #include "util/error.h"
 

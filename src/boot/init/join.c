@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 
 #include "boot/dial.h"
-#include "boot/id.h"
+#include "boot/init/id.h"
+#include "boot/init/root_group.h"
 #include "boot/loop.h"
-#include "boot/root_group.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/id.h"
+#include "boot/init/id.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "boot/root.h"
+#include "boot/init/root.h"
 #include "boot/wire.h"
 #include "util/error.h"
 #include "util/fd.h"

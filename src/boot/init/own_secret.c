@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/own_secret.h"
+#include "boot/init/own_secret.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/root_group.h"
+#include "boot/init/root_group.h"
 
 #include "util/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/root.h"
+#include "boot/init/root.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "boot/gate.h"
 #include "boot/iface.h"
-#include "boot/root_group.h"
+#include "boot/init/root_group.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
