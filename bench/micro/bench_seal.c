@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/seal.h"
+#include "boot/net/seal.h"
 #include "util/clock.h"
 
 #define REPEATS 7

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "boot/sock.h"
+#include "boot/net/sock.h"
 
 /* Takes listen_fd, on failure too. */
 TUTTI_CHECKED tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd);

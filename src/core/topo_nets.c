@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "boot/iface.h"
+#include "boot/net/iface.h"
 #include "core/topo_exchange.h"
 #include "topo/detect/sysfs.h"
 #include "topo/tree/schema.h"

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-HELLO = b"TUTTI\r\n\x1a"  # how a handshake begins: src/boot/auth.c
+HELLO = b"TUTTI\r\n\x1a"  # how a handshake begins: src/boot/net/auth.c
 RANKS = 4
 BYTES = 20000
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "boot/auth.h"
+#include "boot/net/auth.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "boot/init/root_group.h"
-#include "boot/wire.h"
+#include "boot/net/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "boot/iface.h"
 #include "boot/init/id.h"
+#include "boot/net/iface.h"
 #include "support/port.h"
 #include "util/error.h"
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "boot/init/root.h"
-#include "boot/wire.h"
+#include "boot/net/wire.h"
 #include "util/error.h"
 #include "util/fd.h"
 #include "util/fork.h"

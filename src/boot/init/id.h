@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "boot/boot.h"
-#include "boot/iface.h"
+#include "boot/net/iface.h"
 
 enum tti_id_flag {
 	TTI_ID_BY_HAND = 1, /* from an address: rank 0 serves it      */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/sock.h"
+#include "boot/net/sock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,10 +8,10 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "boot/dial.h"
 #include "boot/init/id.h"
 #include "boot/init/root_group.h"
 #include "boot/loop.h"
+#include "boot/net/dial.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -9,7 +9,7 @@
  * comes; it never waits for a step to be over. So a rank that was away catches up with
  * all that has piled up in few system calls, which is what matters when there are more
  * ranks than cores. */
-#include "boot/sock.h"
+#include "boot/net/sock.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/gate.h"
-#include "boot/iface.h"
 #include "boot/init/root_group.h"
+#include "boot/net/gate.h"
+#include "boot/net/iface.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

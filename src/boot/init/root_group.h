@@ -11,7 +11,7 @@
  *
  * Pure. */
 
-#include "boot/wire.h"
+#include "boot/net/wire.h"
 #include "tutti/status.h"
 
 struct tti_group {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "boot/iface.h"
+#include "boot/net/iface.h"
 #include "plan/plan.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -36,7 +36,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "boot/auth.h"
+#include "boot/net/auth.h"
 #include "reduce/reduce.h"
 #include "transport/shm/memfd.h"
 #include "util/clock.h"

@@ -54,7 +54,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/auth.h"
+#include "boot/net/auth.h"
 #include "transport/tcp/tcp_cards.h"
 #include "transport/tcp/tcp_pairs.h"
 #include "transport/tcp/tcp_share.h"

@@ -19,7 +19,7 @@
  * they should be tried. A card of zeros is that of a rank that cannot be reached by TCP.
  * Pure functions; any thread. */
 
-#include "boot/iface.h"
+#include "boot/net/iface.h"
 #include "transport/tcp/tcp_wire.h"
 #include "transport/transport.h"
 

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/iface.h"
+#include "boot/net/iface.h"
 
 struct tti_tcp_route {
 	uint32_t index; /* of the interface by which it leaves */

@@ -54,7 +54,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "boot/seal.h"
+#include "boot/net/seal.h"
 #include "tutti/status.h"
 
 #define TTI_TCP_HEADER 32

@@ -5,10 +5,10 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include "boot/iface.h"
 #include "boot/init/id.h"
 #include "boot/init/root_group.h"
-#include "boot/wire.h"
+#include "boot/net/iface.h"
+#include "boot/net/wire.h"
 
 static void texts_become_addresses(void **state)
 {

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/auth.h"
+#include "boot/net/auth.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/dial.h"
-#include "boot/gate.h"
+#include "boot/net/dial.h"
+#include "boot/net/gate.h"
 #include "util/fd.h"
 #include "util/mem.h"
 

@@ -6,8 +6,8 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "boot/dial.h"
-#include "boot/sock.h"
+#include "boot/net/dial.h"
+#include "boot/net/sock.h"
 #include "boot/thread.h"
 
 /* Rank 0 dies. Ranks 1 and 5, its neighbours in the ring, do nothing meanwhile, so the ring does not

@@ -8,12 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/auth.h"
-#include "boot/iface.h"
 #include "boot/init/id.h"
-#include "boot/sock.h"
+#include "boot/net/auth.h"
+#include "boot/net/iface.h"
+#include "boot/net/sock.h"
+#include "boot/net/wire.h"
 #include "boot/watch.h"
-#include "boot/wire.h"
 #include "support/port.h"
 
 #define MOST 16

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/gate.h"
-#include "boot/sock.h"
+#include "boot/net/gate.h"
+#include "boot/net/sock.h"
 #include "boot/thread.h"
 #include "support/sanitizer.h"
 #include "util/fd.h"

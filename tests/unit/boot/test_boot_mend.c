@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/sock.h"
+#include "boot/net/sock.h"
 #include "boot/thread.h"
 #include "util/fd.h"
 

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "boot/sock.h"
+#include "boot/net/sock.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "boot/seal.h"
+#include "boot/net/seal.h"
 #include "util/error.h"
 
 #define HEAD 4

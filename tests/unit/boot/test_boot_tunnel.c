@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/tunnel.h"
-#include "boot/wire.h"
+#include "boot/net/tunnel.h"
+#include "boot/net/wire.h"
 #include "util/clock.h"
 #include "util/error.h"
 

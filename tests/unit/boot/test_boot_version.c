@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/auth.h"
 #include "boot/boot.h"
 #include "boot/init/id.h"
+#include "boot/net/auth.h"
 #include "util/clock.h"
 #include "util/error.h"
 

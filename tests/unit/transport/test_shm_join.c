@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "boot/auth.h"
+#include "boot/net/auth.h"
 #include "shm_world.h"
 #include "util/fault.h"
 #include "util/fd.h"

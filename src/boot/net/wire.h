@@ -30,9 +30,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/iface.h"
+#include "boot/net/iface.h"
+#include "boot/net/tunnel.h"
 #include "boot/office.h"
-#include "boot/tunnel.h"
 #include "boot/watch.h"
 #include "tutti/status.h"
 

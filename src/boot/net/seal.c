@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/seal.h"
+#include "boot/net/seal.h"
 
 #include <string.h>
 

@@ -32,7 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/seal.h"
+#include "boot/net/seal.h"
 #include "tutti/status.h"
 
 /* On the wire. */

@@ -15,8 +15,8 @@
 #include <pthread.h>
 
 #include "boot/base.h"
-#include "boot/tunnel.h"
-#include "boot/wire.h"
+#include "boot/net/tunnel.h"
+#include "boot/net/wire.h"
 
 struct tti_thread;
 

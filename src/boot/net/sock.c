@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/sock.h"
+#include "boot/net/sock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/auth.h"
 #include "boot/loop.h"
-#include "boot/wire.h"
+#include "boot/net/auth.h"
+#include "boot/net/wire.h"
 
 struct tti_dial_config {
 	const struct tti_addr *addrs; /* copied; IPv6 link-local: any interface */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/wire.h"
+#include "boot/net/wire.h"
 
 #include <errno.h>
 #include <string.h>

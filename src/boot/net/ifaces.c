@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/iface.h"
+#include "boot/net/iface.h"
 
 #include <ifaddrs.h>
 #include <linux/ethtool.h>

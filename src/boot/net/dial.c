@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/dial.h"
+#include "boot/net/dial.h"
 
 #include <errno.h>
 #include <netinet/in.h>

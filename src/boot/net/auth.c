@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/auth.h"
+#include "boot/net/auth.h"
 
 #include <errno.h>
 #include <poll.h>

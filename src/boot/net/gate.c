@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/gate.h"
+#include "boot/net/gate.h"
 
 #include <errno.h>
 #include <netinet/in.h>

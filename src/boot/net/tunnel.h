@@ -19,7 +19,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "boot/seal.h"
+#include "boot/net/seal.h"
 
 #define TTI_TUNNEL_RECORD 4096 /* bytes at a time, at most */
 #define TTI_TUNNEL_HEAD   (2 + TTI_SEAL_MAC)

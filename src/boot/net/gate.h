@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "boot/auth.h"
 #include "boot/loop.h"
-#include "boot/wire.h"
+#include "boot/net/auth.h"
+#include "boot/net/wire.h"
 
 /* Of so many addresses the log says who was turned away. */
 #define TTI_GATE_TOLD 8

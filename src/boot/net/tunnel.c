@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/tunnel.h"
+#include "boot/net/tunnel.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "boot/iface.h"
+#include "boot/net/iface.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
