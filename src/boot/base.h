@@ -8,7 +8,7 @@
 
 #include "boot/boot.h"
 #include "boot/office.h"
-#include "boot/watch.h"
+#include "boot/watch/watch.h"
 
 struct tti_boot_ops {
 	tutti_status (*all_gather)(struct tti_boot *boot, void *blobs, size_t nbytes);

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/watch.h"
+#include "boot/watch/watch.h"
 
 #define TTI_MAIL_DATA 664
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "boot/callers.h"
-#include "boot/council.h"
+#include "boot/watch/callers.h"
+#include "boot/watch/council.h"
 #include "core/child.h"
 #include "core/stream.h"
 #include "util/error.h"

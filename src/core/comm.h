@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/watch.h"
+#include "boot/watch/watch.h"
 #include "coll/choose/choose.h"
 #include "core/agree.h"
 #include "core/counts.h"

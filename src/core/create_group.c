@@ -3,7 +3,7 @@
  * so they meet over the bootstrap that will be its own: first they compare how they configure it. */
 #include <string.h>
 
-#include "boot/callers.h"
+#include "boot/watch/callers.h"
 #include "core/child.h"
 #include "util/bitset.h"
 #include "util/error.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "boot/init/id.h"
-#include "boot/watch.h"
+#include "boot/watch/watch.h"
 #include "core/child.h"
 #include "util/error.h"
 #include "util/fault.h"

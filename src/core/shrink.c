@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/council.h"
+#include "boot/watch/council.h"
 #include "core/child.h"
 #include "util/bitset.h"
 #include "util/error.h"

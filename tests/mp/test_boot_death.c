@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "boot/boot.h"
-#include "boot/watch.h"
+#include "boot/watch/watch.h"
 #include "support/port.h"
 #include "util/clock.h"
 #include "util/error.h"

@@ -10,8 +10,8 @@
 
 #include "boot/init/id.h"
 #include "boot/init/root_group.h"
-#include "boot/loop.h"
 #include "boot/net/dial.h"
+#include "boot/watch/loop.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/loop.h"
 #include "boot/net/auth.h"
 #include "boot/net/wire.h"
+#include "boot/watch/loop.h"
 
 struct tti_dial_config {
 	const struct tti_addr *addrs; /* copied; IPv6 link-local: any interface */

@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "boot/loop.h"
 #include "boot/net/auth.h"
 #include "boot/net/wire.h"
+#include "boot/watch/loop.h"
 
 /* Of so many addresses the log says who was turned away. */
 #define TTI_GATE_TOLD 8

@@ -14,7 +14,7 @@
 #include "boot/init/id.h"
 #include "boot/init/root.h"
 #include "boot/init/root_group.h"
-#include "boot/thread.h"
+#include "boot/watch/thread.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

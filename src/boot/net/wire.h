@@ -33,7 +33,7 @@
 #include "boot/net/iface.h"
 #include "boot/net/tunnel.h"
 #include "boot/office.h"
-#include "boot/watch.h"
+#include "boot/watch/watch.h"
 #include "tutti/status.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "boot/boot.h"
-#include "boot/watch.h"
+#include "boot/watch/watch.h"
 #include "util/clock.h"
 #include "util/error.h"
 

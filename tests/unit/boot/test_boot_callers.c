@@ -12,9 +12,9 @@
 #include <time.h>
 
 #include "boot/base.h"
-#include "boot/callers.h"
 #include "boot/office.h"
-#include "boot/watch.h"
+#include "boot/watch/callers.h"
+#include "boot/watch/watch.h"
 #include "util/error.h"
 
 #define N          3

@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include "boot/base.h"
-#include "boot/council.h"
+#include "boot/watch/council.h"
 #include "util/bitset.h"
 #include "util/error.h"
 

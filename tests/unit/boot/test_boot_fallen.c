@@ -8,7 +8,7 @@
 
 #include "boot/net/dial.h"
 #include "boot/net/sock.h"
-#include "boot/thread.h"
+#include "boot/watch/thread.h"
 
 /* Rank 0 dies. Ranks 1 and 5, its neighbours in the ring, do nothing meanwhile, so the ring does not
  * find it. Rank 2 has a connection to it and a child with it and rank 4, which has no connection to

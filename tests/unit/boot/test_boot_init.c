@@ -13,7 +13,7 @@
 #include "boot/net/iface.h"
 #include "boot/net/sock.h"
 #include "boot/net/wire.h"
-#include "boot/watch.h"
+#include "boot/watch/watch.h"
 #include "support/port.h"
 
 #define MOST 16

@@ -9,7 +9,7 @@
 
 #include "boot/net/gate.h"
 #include "boot/net/sock.h"
-#include "boot/thread.h"
+#include "boot/watch/thread.h"
 #include "support/sanitizer.h"
 #include "util/fd.h"
 

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/conn.h"
+#include "boot/watch/conn.h"
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/fd.h"

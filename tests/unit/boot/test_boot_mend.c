@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "boot/net/sock.h"
-#include "boot/thread.h"
+#include "boot/watch/thread.h"
 #include "util/fd.h"
 
 #define MOST 8

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/thread.h"
+#include "boot/watch/thread.h"
 
 #define MOST       1024
 #define ASKED_MOST 8 /* ranks that are asked */

@@ -13,11 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/loop.h"
 #include "boot/net/dial.h"
 #include "boot/net/gate.h"
 #include "boot/net/sock.h"
 #include "boot/net/wire.h"
+#include "boot/watch/loop.h"
 
 enum tti_conn_role {
 	TTI_CONN_NEXT, /* links of the ring: news pass, and its end without */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/loop.h"
+#include "boot/watch/loop.h"
 
 #include <errno.h>
 

@@ -31,7 +31,7 @@
  * both ranks live. Only a process of this host that closes it in order is dead at once, as no network is
  * between. The first frame of the peer on any other PAIR ends it, which is HERE at the latest. What is
  * found out goes to those who live on mail; the ring finds it out itself. */
-#include "boot/conn.h"
+#include "boot/watch/conn.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * behind them comes behind them. */
 #include <stdio.h>
 
-#include "boot/conn.h"
+#include "boot/watch/conn.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/callers.h"
+#include "boot/watch/callers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/thread.h"
+#include "boot/watch/thread.h"
 
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "boot/conn.h"
+#include "boot/watch/conn.h"
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"

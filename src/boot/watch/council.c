@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/council.h"
+#include "boot/watch/council.h"
 
 #include <string.h>
 #include <time.h>

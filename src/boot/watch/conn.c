@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/conn.h"
+#include "boot/watch/conn.h"
 
 #include <errno.h>
 #include <linux/sockios.h>

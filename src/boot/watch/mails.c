@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "boot/conn.h"
-#include "boot/thread.h"
+#include "boot/watch/conn.h"
+#include "boot/watch/thread.h"
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
