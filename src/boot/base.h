@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "boot/boot.h"
-#include "boot/office.h"
+#include "boot/family/office.h"
 #include "boot/watch/watch.h"
 
 struct tti_boot_ops {

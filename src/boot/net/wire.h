@@ -30,9 +30,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "boot/family/office.h"
 #include "boot/net/iface.h"
 #include "boot/net/tunnel.h"
-#include "boot/office.h"
 #include "boot/watch/watch.h"
 #include "tutti/status.h"
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/family/sub.h"
 #include "boot/net/wire.h"
-#include "boot/sub.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/hash.h"

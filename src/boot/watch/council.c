@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "boot/base.h"
-#include "boot/sub.h"
+#include "boot/family/sub.h"
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"

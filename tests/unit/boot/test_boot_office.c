@@ -3,7 +3,7 @@
 #include "ranks.h"
 
 #include "boot/base.h"
-#include "boot/office.h"
+#include "boot/family/office.h"
 #include "util/fault.h"
 
 #define N 2

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/local.h"
+#include "boot/family/local.h"
 
 /* A callback runs without the lock, so that it may call back into the watch; the
  * rank is marked as calling meanwhile, and stop waits until it is not. */

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/family/sub.h"
 #include "boot/net/wire.h"
-#include "boot/sub.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/log.h"

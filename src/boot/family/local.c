@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/local.h"
+#include "boot/family/local.h"
 
 #include <sodium.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/office.h"
+#include "boot/family/office.h"
 
 #include <string.h>
 

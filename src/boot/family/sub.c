@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/sub.h"
+#include "boot/family/sub.h"
 
 #include <stdarg.h>
 #include <stdio.h>
