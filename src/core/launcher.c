@@ -7,7 +7,7 @@
 
 #include "boot/boot.h"
 #include "boot/init/own_secret.h"
-#include "boot/pmi.h"
+#include "boot/pmi/pmi.h"
 #include "core/comm.h"
 #include "core/meeting.h"
 #include "util/error.h"

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "boot/init/id.h"
-#include "boot/pmi_event.h"
-#include "boot/pmi_wire.h"
+#include "boot/pmi/pmi_event.h"
+#include "boot/pmi/pmi_wire.h"
 
 #define RANKS_MOST 9
 

@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "boot/pmi.h"
+#include "boot/pmi/pmi.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/pmi_wire.h"
+#include "boot/pmi/pmi_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>

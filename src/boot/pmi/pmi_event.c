@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/pmi_event.h"
+#include "boot/pmi/pmi_event.h"
 
 #include <pthread.h>
 #include <stdbool.h>

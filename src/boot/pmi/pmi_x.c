@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot/pmi.h"
-#include "boot/pmi_event.h"
-#include "boot/pmi_library.h"
+#include "boot/pmi/pmi.h"
+#include "boot/pmi/pmi_event.h"
+#include "boot/pmi/pmi_library.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/pmi.h"
+#include "boot/pmi/pmi.h"
 
 #include <pthread.h>
 #include <sodium.h>

@@ -3,9 +3,9 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "boot/pmi.h"
-#include "boot/pmi_event.h"
-#include "boot/pmi_library.h"
+#include "boot/pmi/pmi.h"
+#include "boot/pmi/pmi_event.h"
+#include "boot/pmi/pmi_library.h"
 #include "util/error.h"
 
 #define LIBRARY "libpmi.so.0"

@@ -14,7 +14,7 @@
  *
  * Owner: the caller, who closes the socket. Threads: one at a time. */
 
-#include "boot/pmi.h"
+#include "boot/pmi/pmi.h"
 
 struct tti_pmi_wire {
 	int fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/pmi_library.h"
+#include "boot/pmi/pmi_library.h"
 
 #include <dlfcn.h>
 #include <string.h>
