@@ -6,7 +6,7 @@
 
 #include "coll/shape.h"
 #include "core/group.h"
-#include "core/wiring.h"
+#include "core/init/wiring.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/comm.h"
-#include "core/comm_job.h"
+#include "core/init/comm_job.h"
 #include "plan/handoff/handoff.h"
 #include "util/clock.h"
 #include "util/error.h"

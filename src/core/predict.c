@@ -2,9 +2,9 @@
 #include "core/predict.h"
 
 #include "core/counts.h"
+#include "core/init/tuning.h"
 #include "core/layout.h"
 #include "core/sides.h"
-#include "core/tuning.h"
 #include "plan/tune/tune_terms.h"
 #include "util/error.h"
 

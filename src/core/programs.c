@@ -5,7 +5,7 @@
 
 #include "coll/choose/pin.h"
 #include "core/comm.h"
-#include "core/tuning.h"
+#include "core/init/tuning.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/hash.h"

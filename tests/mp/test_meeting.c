@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/meeting.h"
+#include "core/init/meeting.h"
 #include "support/crew.h"
 #include "support/port.h"
 #include "util/error.h"

@@ -13,7 +13,7 @@
 
 #include "coll/algorithms/handoff.h"
 #include "coll/check/check.h"
-#include "core/comm_job.h"
+#include "core/init/comm_job.h"
 #include "plan/handoff/handoff.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

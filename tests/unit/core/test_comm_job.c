@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/comm_job.h"
+#include "core/init/comm_job.h"
 #include "topo/cluster/cluster_canon.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/comm_job.h"
-#include "core/nics.h"
+#include "core/init/comm_job.h"
+#include "core/init/nics.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/roll.h"
+#include "core/init/roll.h"
 
 static void first_of(void **state)
 {

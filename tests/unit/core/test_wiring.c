@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/comm_job.h"
-#include "core/wiring.h"
+#include "core/init/comm_job.h"
+#include "core/init/wiring.h"
 #include "plan/handoff/handoff.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -7,7 +7,7 @@
  *
  * Owner: tti_comm_job_release(). Threads: one at a time. */
 
-#include "core/wiring.h"
+#include "core/init/wiring.h"
 #include "plan/plan.h"
 
 struct tti_machine {

@@ -9,7 +9,7 @@
 #include "boot/init/own_secret.h"
 #include "boot/pmi/pmi.h"
 #include "core/comm.h"
-#include "core/meeting.h"
+#include "core/init/meeting.h"
 #include "util/error.h"
 #include "util/log.h"
 #include "util/params.h"

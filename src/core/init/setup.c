@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "coll/files/algo_files.h"
-#include "core/agree.h"
 #include "core/child.h"
 #include "core/comm.h"
-#include "core/roll.h"
+#include "core/init/agree.h"
+#include "core/init/roll.h"
 #include "plan/tune/tune.h"
 #include "util/caches.h"
 #include "util/clock.h"

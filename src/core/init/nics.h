@@ -9,7 +9,7 @@
  *
  * Threads: one at a time. */
 
-#include "core/topo_exchange.h"
+#include "core/init/topo_exchange.h"
 #include "transport/transport.h"
 
 struct tti_comm_job;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/meeting.h"
+#include "core/init/meeting.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "coll/shape.h"
-#include "core/agree.h"
+#include "core/init/agree.h"
 #include "plan/plan.h"
 #include "util/error.h"
 #include "util/strbuf.h"

@@ -9,7 +9,7 @@
  *
  * Owner: tti_agreed_release(). Threads: one at a time; any may read what came out. */
 
-#include "core/nics.h"
+#include "core/init/nics.h"
 #include "util/strbuf.h"
 
 struct tti_plan;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/wiring.h"
+#include "core/init/wiring.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/nics.h"
+#include "core/init/nics.h"
 
 #include <string.h>
 
-#include "core/comm_job.h"
+#include "core/init/comm_job.h"
 #include "plan/connect/lanes.h"
 #include "plan/connect/wires.h"
 #include "util/error.h"

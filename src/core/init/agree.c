@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/agree.h"
+#include "core/init/agree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coll/shape.h"
-#include "core/comm_job.h"
+#include "core/init/comm_job.h"
 #include "plan/search/clp.h"
 #include "util/clock.h"
 #include "util/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/comm_job.h"
+#include "core/init/comm_job.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include <stdatomic.h>
 
-#include "core/topo_exchange.h"
+#include "core/init/topo_exchange.h"
 
 struct tti_wiring_site {
 	uint32_t kind;

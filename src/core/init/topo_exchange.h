@@ -12,7 +12,7 @@
  *
  * Owner: tti_views_release(). Threads: one at a time. */
 
-#include "core/roll.h"
+#include "core/init/roll.h"
 #include "topo/tree/xml.h"
 #include "util/vec.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/roll.h"
+#include "core/init/roll.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "boot/net/iface.h"
-#include "core/topo_exchange.h"
+#include "core/init/topo_exchange.h"
 #include "topo/detect/sysfs.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/roll.h"
+#include "core/init/roll.h"
 #include "plan/plan.h"
 #include "topo/graph/diff.h"
 #include "topo/tree/schema.h"

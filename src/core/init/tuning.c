@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/tuning.h"
+#include "core/init/tuning.h"
 
 #include "coll/files/algo_files.h"
 #include "coll/shape.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/topo_exchange.h"
+#include "core/init/topo_exchange.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/topo_exchange.h"
+#include "core/init/topo_exchange.h"
 #include "topo/cluster/cluster_canon.h"
 #include "topo/detect/detect.h"
 #include "topo/tree/schema.h"
