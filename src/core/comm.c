@@ -9,7 +9,7 @@
 
 #include "boot/watch/callers.h"
 #include "boot/watch/council.h"
-#include "core/child.h"
+#include "core/family/child.h"
 #include "core/stream.h"
 #include "util/error.h"
 #include "util/interrupt.h"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/child.h"
 #include "core/comm.h"
+#include "core/family/child.h"
 #include "core/group.h"
 #include "util/clock.h"
 #include "util/error.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "coll/files/algo_files.h"
-#include "core/child.h"
 #include "core/comm.h"
+#include "core/family/child.h"
 #include "core/init/agree.h"
 #include "core/init/roll.h"
 #include "plan/tune/tune.h"

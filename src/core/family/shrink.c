@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "boot/watch/council.h"
-#include "core/child.h"
+#include "core/family/child.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/hash.h"

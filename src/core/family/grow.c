@@ -5,7 +5,7 @@
 
 #include "boot/init/id.h"
 #include "boot/watch/watch.h"
-#include "core/child.h"
+#include "core/family/child.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/log.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/child.h"
+#include "core/family/child.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "boot/watch/callers.h"
-#include "core/child.h"
+#include "core/family/child.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/mem.h"
