@@ -9,8 +9,8 @@
 
 #include "boot/watch/callers.h"
 #include "boot/watch/council.h"
+#include "core/call/stream.h"
 #include "core/family/child.h"
-#include "core/stream.h"
 #include "util/error.h"
 #include "util/interrupt.h"
 #include "util/log.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "core/group.h"
+#include "core/call/group.h"
 #include "engine/connect.h"
 #include "engine/wait.h"
 #include "util/clock.h"

@@ -3,8 +3,8 @@
 
 #include <sodium.h>
 
-#include "core/group.h"
-#include "core/stream.h"
+#include "core/call/group.h"
+#include "core/call/stream.h"
 #include "transport/shm/heap.h"
 #include "util/error.h"
 #include "util/fork.h"

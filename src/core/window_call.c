@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/stream.h"
+#include "core/call/stream.h"
 #include "core/window.h"
 #include "engine/wait.h"
 #include "util/clock.h"

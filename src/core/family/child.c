@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "coll/shape.h"
-#include "core/group.h"
+#include "core/call/group.h"
 #include "core/init/wiring.h"
 #include "util/error.h"
 #include "util/hash.h"

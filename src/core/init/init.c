@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/call/group.h"
 #include "core/comm.h"
 #include "core/family/child.h"
-#include "core/group.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"

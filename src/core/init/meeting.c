@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "boot/boot.h"
-#include "core/timeout.h"
+#include "core/call/timeout.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/group.h"
+#include "core/call/group.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "core/call/counts.h"
 #include "core/comm.h"
-#include "core/counts.h"
 
 #define N     3
 #define RANK  1

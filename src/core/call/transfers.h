@@ -8,7 +8,7 @@
  * Owner: the communicator. Threads: the executing one's. */
 
 #include "coll/algorithms/send_recv.h"
-#include "core/counts.h"
+#include "core/call/counts.h"
 #include "engine/engine.h"
 
 /* An all to all of more ranks has no program of its own: its chunks would be too many to be

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/counts.h"
+#include "core/call/counts.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
+#include "core/call/group.h"
+#include "core/call/stream.h"
 #include "core/comm.h"
-#include "core/group.h"
-#include "core/stream.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"

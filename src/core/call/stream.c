@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/stream.h"
+#include "core/call/stream.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "core/group.h"
+#include "core/call/group.h"
 #include "engine/wait.h"
 #include "util/error.h"
 #include "util/fork.h"

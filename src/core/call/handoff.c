@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/handoff.h"
+#include "core/call/handoff.h"
 
 #include "core/comm.h"
 #include "util/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/transfers.h"
+#include "core/call/transfers.h"
 
 #include <stdio.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/group.h"
+#include "core/call/group.h"
 
 #include <stdio.h>
 
-#include "core/predict.h"
-#include "core/stream.h"
+#include "core/call/predict.h"
+#include "core/call/stream.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"

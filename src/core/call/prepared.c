@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/prepared.h"
+#include "core/call/prepared.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/call/group.h"
 #include "core/comm.h"
-#include "core/group.h"
 #include "util/error.h"
 
 /* The public calls in which what a rank sends to, or gets from, each other is its own. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/roots.h"
+#include "core/call/roots.h"
 
 #include <inttypes.h>
 #include <stdio.h>

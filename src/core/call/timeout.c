@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/timeout.h"
+#include "core/call/timeout.h"
 
 #include <stddef.h>
 

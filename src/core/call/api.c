@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "boot/boot.h"
+#include "core/call/group.h"
 #include "core/comm.h"
-#include "core/group.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/log.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/memory.h"
+#include "core/call/memory.h"
 
+#include "core/call/group.h"
 #include "core/comm.h"
-#include "core/group.h"
 #include "transport/shm/heap.h"
 #include "tutti/memory.h"
 #include "util/error.h"

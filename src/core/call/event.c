@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/stream.h"
+#include "core/call/stream.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/operators.h"
+#include "core/call/operators.h"
 
 #include <stdio.h>
 

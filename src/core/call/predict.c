@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/predict.h"
+#include "core/call/predict.h"
 
-#include "core/counts.h"
+#include "core/call/counts.h"
+#include "core/call/layout.h"
+#include "core/call/sides.h"
 #include "core/init/tuning.h"
-#include "core/layout.h"
-#include "core/sides.h"
 #include "plan/tune/tune_terms.h"
 #include "util/error.h"
 

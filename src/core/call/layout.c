@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/layout.h"
+#include "core/call/layout.h"
 
 #include "core/comm.h"
 #include "util/error.h"
