@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/comm.h"
 #include "core/message.h"
-#include "core/window.h"
+#include "core/window/window.h"
 
 #include <stdio.h>
 #include <string.h>

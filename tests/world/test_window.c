@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/window_net.h"
+#include "core/window/window_net.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
 #include "transport/tcp/tcp.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/window_net.h"
+#include "core/window/window_net.h"
 #include "support/world.h"
 
 static void nap(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/window_net.h"
+#include "core/window/window_net.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 /* Windows by messages: what a rank asks of others. Whoever waits serves them meanwhile. */
 #include <time.h>
 
-#include "core/window_net.h"
+#include "core/window/window_net.h"
 #include "util/error.h"
 
 /* Nothing moved: let others in, and look whether to go on. */

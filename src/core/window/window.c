@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/window.h"
+#include "core/window/window.h"
 
 #include <sodium.h>
 

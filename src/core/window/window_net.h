@@ -7,7 +7,7 @@
  *
  * Owner: the window. Threads: any, under `lock` where it says so. */
 
-#include "core/window.h"
+#include "core/window/window.h"
 
 enum tti_net_kind {
 	TTI_NET_PUT = 1,

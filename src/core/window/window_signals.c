@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "core/window.h"
+#include "core/window/window.h"
 #include "transport/shm/heap.h"
 #include "util/error.h"
 #include "util/fork.h"
