@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/comm.h"
-#include "core/message.h"
+#include "core/message/message.h"
 #include "core/window/window.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/message.h"
+#include "core/message/message.h"
 #include "support/world.h"
 
 /* What is not announced can be taken back, and is announced

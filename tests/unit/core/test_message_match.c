@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/message_match.h"
+#include "core/message/message_match.h"
 
 #define MOST  64
 #define STEPS 200000

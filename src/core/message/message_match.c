@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/message_match.h"
+#include "core/message/message_match.h"
 
 static bool takes(int source, int tag, const struct tti_match_entry *message)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Channels: making and ending them. */
-#include "core/message.h"
+#include "core/message/message.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -2,7 +2,7 @@
 /* Channels: what goes to the links and comes from them. All of it under the channel's lock. */
 #include <string.h>
 
-#include "core/message.h"
+#include "core/message/message.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/thread.h"

@@ -2,7 +2,7 @@
 /* Channels: the calls, and how they wait. */
 #include <stdio.h>
 
-#include "core/message.h"
+#include "core/message/message.h"
 #include "engine/wait.h"
 #include "util/clock.h"
 #include "util/error.h"

@@ -29,7 +29,7 @@
  * Threads: as message.h says. */
 
 #include "core/comm.h"
-#include "core/message_match.h"
+#include "core/message/message_match.h"
 #include "tutti/message.h"
 #include "util/vec.h"
 

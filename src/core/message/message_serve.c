@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/message.h"
+#include "core/message/message.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

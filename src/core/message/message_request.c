@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Channels: requests and their queues. All of it under the channel's lock. */
-#include "core/message.h"
+#include "core/message/message.h"
 #include "util/mem.h"
 #include "util/thread.h"
 
