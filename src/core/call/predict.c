@@ -3,7 +3,7 @@
 
 #include "core/call/counts.h"
 #include "core/call/layout.h"
-#include "core/call/sides.h"
+#include "core/handoff/sides.h"
 #include "core/init/tuning.h"
 #include "plan/tune/tune_terms.h"
 #include "util/error.h"

@@ -13,7 +13,7 @@
  * Owner: the communicator. Threads: the executing one's. */
 
 #include "coll/algorithms/handoff.h"
-#include "core/call/sides.h"
+#include "core/handoff/sides.h"
 #include "engine/engine.h"
 
 #define TTI_HANDOFFS_KEPT         32

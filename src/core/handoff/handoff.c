@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/handoff.h"
+#include "core/handoff/handoff.h"
 
 #include "core/comm.h"
 #include "util/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/call/sides.h"
+#include "core/handoff/sides.h"
 
 #include <stdio.h>
 #include <string.h>
