@@ -50,15 +50,15 @@ static bool is_revoked(tutti_comm_t comm)
 	return tutti_comm_get_async_error(comm, &error) == TUTTI_OK && error == TUTTI_EREVOKED;
 }
 
-/* Nothing can be agreed on over a communicator that was revoked but who is left of it: those are split. */
-static tutti_status split_revoked(const struct birth *birth, tutti_comm_t *out,
-				  const tutti_config *config)
+/* Nothing can be agreed on over a communicator that was revoked but who is left of it: those are split. What
+ * is between them does not outlive this function, so the new one is made when it returns. */
+static ncclResult_t split_revoked(const struct birth *birth)
 {
 	const tutti_comm_t parent = birth->parent->comm;
-	/* What is between them does not outlive this function. */
-	tutti_config now = config ? *config : (tutti_config)TUTTI_CONFIG_INIT;
-	tutti_comm_t rest = NULL;
+	tutti_config now = birth->config;
+	tutti_comm_t rest = NULL, none = NULL;
 	int nranks = 0, nleft = 0;
+	ncclResult_t result;
 	tutti_status status;
 
 	now.blocking = 1;
@@ -69,18 +69,20 @@ static tutti_status split_revoked(const struct birth *birth, tutti_comm_t *out,
 		status = tutti_comm_count(parent, &nranks);
 	if (status == TUTTI_OK)
 		status = tutti_comm_count(rest, &nleft);
-	if (status == TUTTI_OK && nleft < nranks) {
-		(void)tti_nccl_fail(birth->parent, ncclRemoteError,
-				    "ncclCommSplit(): %d of %d ranks of the communicator are left: "
-				    "make one of them by ncclCommShrink() and split that",
-				    nleft, nranks);
-		status = TUTTI_EPEER;
-	} else if (status == TUTTI_OK) {
-		status =
-			tutti_comm_split(rest, birth->color, birth->key, out, config ? &now : NULL);
-	}
+	if (status == TUTTI_OK && nleft == nranks)
+		status = tutti_comm_split(rest, birth->color, birth->key,
+					  birth->comm ? &birth->comm->comm : &none,
+					  birth->has_config ? &now : NULL);
+	if (status == TUTTI_OK && nleft < nranks)
+		result = tti_nccl_fail(
+			birth->parent, ncclRemoteError,
+			"ncclCommSplit(): %d of %d ranks of the communicator are left: "
+			"make one of them by ncclCommShrink() and split that",
+			nleft, nranks);
+	else
+		result = tti_nccl_report(birth->parent, status);
 	(void)tutti_comm_destroy(rest);
-	return status;
+	return result;
 }
 
 static tutti_status carry_out(const struct birth *birth)
@@ -94,8 +96,6 @@ static tutti_status carry_out(const struct birth *birth)
 		return tutti_comm_init_scalable(out, birth->nranks, birth->rank, birth->nids,
 						birth->ids, config);
 	case BY_SPLIT:
-		if (is_revoked(parent))
-			return split_revoked(birth, out, config);
 		return tutti_comm_split(parent, birth->color, birth->key, out, config);
 	case BY_SHRINK:
 		return tutti_comm_shrink(parent, birth->excluded, birth->nids, out, config,
@@ -109,8 +109,11 @@ static tutti_status carry_out(const struct birth *birth)
 static ncclResult_t make(const struct birth *birth)
 {
 	const ncclComm_t about = birth->parent ? birth->parent : birth->comm;
-	tutti_status status = carry_out(birth);
+	tutti_status status;
 
+	if (birth->how == BY_SPLIT && is_revoked(birth->parent->comm))
+		return split_revoked(birth);
+	status = carry_out(birth);
 	if (status == TUTTI_OK && birth->comm && birth->comm->is_nonblocking) {
 		tutti_status asked = tutti_comm_get_async_error(birth->comm->comm, &status);
 

@@ -392,6 +392,32 @@ static void revoked(ncclComm_t comm, int rank, int n, void *arg)
 	CHECK_OK(ncclCommDestroy(rest));
 }
 
+/* A rank that is gone by then is told of, with how to go on. */
+static void revoked_and_left(ncclComm_t comm, int rank, int n, void *arg)
+{
+	ncclResult_t result = ncclSuccess;
+	ncclComm_t part = NULL;
+	int value = 1, got;
+
+	(void)arg;
+	(void)n;
+	ranks_meet();
+	if (rank == 0)
+		CHECK_OK(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+	while (result == ncclSuccess)
+		result = ncclAllReduce(&value, &got, 1, ncclInt32, ncclSum, comm, NULL);
+	if (rank == 2) {
+		CHECK_OK(ncclCommAbort(comm));
+		ranks_ended();
+	}
+	ranks_meet();
+	if (rank == 2)
+		return;
+	CHECK(ncclCommSplit(comm, 0, 0, &part, NULL) == ncclRemoteError);
+	CHECK(strstr(ncclGetLastError(comm), "2 of 3 ranks") != NULL);
+	CHECK(part == NULL);
+}
+
 static void finalized(ncclComm_t comm, int rank, int n, void *arg)
 {
 	ncclResult_t result = ncclInternalError;
@@ -423,6 +449,7 @@ static void their_end(void **state)
 	(void)state;
 	assert_int_equal(ranks_run(3, aborted, NULL), 0);
 	assert_int_equal(ranks_run(3, revoked, NULL), 0);
+	assert_int_equal(ranks_run(3, revoked_and_left, NULL), 0);
 	assert_int_equal(ranks_run(3, finalized, NULL), 0);
 	assert_int_equal(ncclCommDestroy(NULL), ncclSuccess);
 	assert_int_equal(ncclCommAbort(NULL), ncclSuccess);
