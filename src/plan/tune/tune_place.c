@@ -11,7 +11,6 @@
 
 #include "plan/tune/tune.h"
 #include "topo/detect/detect_cpu.h"
-#include "tutti/inspect.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/hash.h"
