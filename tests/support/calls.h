@@ -23,7 +23,7 @@ enum call_spread {
 };
 #define CALL_SPREADS 6
 
-/* How the call is made. Persistent plans are started twice. */
+/* How the call is made. Persistent calls are started twice. */
 enum call_manner { CALL_PLAIN, CALL_ON_STREAM, CALL_IN_GROUP, CALL_AS_PLAN };
 
 struct call {

@@ -24,7 +24,7 @@ struct row {
 	enum row_roots roots;
 	enum call_spread spread;
 	bool out_of_place, in_place; /* one of them at least */
-	bool plans;                  /* persistent plans, too */
+	bool plans;                  /* persistent calls, too */
 	const char *algo;            /* NULL: what is chosen  */
 };
 

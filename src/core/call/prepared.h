@@ -5,7 +5,7 @@
 /* Prepared calls: all that does not depend on a call's buffers, worked out once. What is right of
  * its arguments, which program runs it and in what steps, and, where each chunk is one message,
  * where the chunks lie. The communicator keeps the last few, so the same call again is found by
- * its arguments and run; a persistent plan is one that its user keeps.
+ * its arguments and run; a persistent call is one that its user keeps.
  *
  * Programs stay for the life of the communicator, so nothing of it changes. Calls with operators of
  * the user's own, with counts for each rank and handoffs are prepared anew each time.
