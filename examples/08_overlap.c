@@ -70,7 +70,7 @@ static void backward(int part, float *gradient)
 int main(void)
 {
 	tutti_call call = TUTTI_CALL_INIT;
-	tutti_call_plan_t average[PARTS];
+	tutti_persistent_t average[PARTS];
 	int rank, nranks, wrong = 0;
 	tutti_stream_t stream;
 	tutti_comm_t comm;
@@ -87,17 +87,17 @@ int main(void)
 	call.count = PER_PART;
 	for (int part = 0; part < PARTS; part++) {
 		call.send = call.recv = gradient + part * PER_PART;
-		check(tutti_plan_create(&call, comm, &average[part]), "tutti_plan_create");
+		check(tutti_persistent_create(&call, comm, &average[part]), "tutti_persistent_create");
 	}
 	make_data((float)rank - (float)(nranks - 1) / 2);
 	for (int step = 0; step < STEPS; step++) {
 		for (int part = 0; part < PARTS; part++) {
 			backward(part, gradient + part * PER_PART);
-			check(tutti_plan_start(average[part], stream), "tutti_plan_start");
+			check(tutti_persistent_start(average[part], stream), "tutti_persistent_start");
 		}
 		/* Most are done by now. */
 		for (int part = 0; part < PARTS; part++) {
-			check(tutti_plan_wait(average[part]), "tutti_plan_wait");
+			check(tutti_persistent_wait(average[part]), "tutti_persistent_wait");
 			for (int i = part * PER_PART; i < (part + 1) * PER_PART; i++)
 				weights[i] -= 0.5f * gradient[i];
 		}
@@ -111,7 +111,7 @@ int main(void)
 		wrong += weights[i] != largest[i] || fabsf(weights[i] - true_weight(i)) > 1e-3f;
 	printf("rank %d of %d: %d weights, %d wrong\n", rank, nranks, OUTPUTS * INPUTS, wrong);
 	for (int part = 0; part < PARTS; part++)
-		check(tutti_plan_destroy(average[part]), "tutti_plan_destroy");
+		check(tutti_persistent_destroy(average[part]), "tutti_persistent_destroy");
 	check(tutti_mem_free(memory, comm), "tutti_mem_free");
 	check(tutti_stream_destroy(stream), "tutti_stream_destroy");
 	check(tutti_comm_destroy(comm), "tutti_comm_destroy");

@@ -105,7 +105,7 @@ function wrapped(code,    line, out, at, part) {
 }
 function take_function(code,    name, result, item, arguments, n, i, part) {
 	gsub(/[ \t\n]+/, " ", code)
-	gsub(/TUTTI_API |TUTTI_CHECKED /, "", code)
+	gsub(/TUTTI_API |TUTTI_CHECKED | TUTTI_DEPRECATED\("[a-z_]*"\)/, "", code)
 	name = result = code
 	sub(/\(.*/, "", name)
 	sub(/.*[ *]/, "", name)
@@ -170,6 +170,7 @@ function take_list_enum(code, item,    prefix, columns, list, n, row, i) {
 		block_text[item] = list_text[list] (block_text[item] == "" ? "" : "\n\n") block_text[item]
 }
 function take_type(code,    item, name) {
+	sub(/ TUTTI_DEPRECATED\("[a-z_]*"\)/, "", code)
 	name = name_of_type(code)
 	item = item_of(name)
 	is_type[name] = 1

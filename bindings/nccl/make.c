@@ -93,7 +93,7 @@ static tutti_status carry_out(const struct birth *birth)
 
 	switch (birth->how) {
 	case BY_IDS:
-		return tutti_comm_init_scalable(out, birth->nranks, birth->rank, birth->nids,
+		return tutti_comm_init_rank_scalable(out, birth->nranks, birth->rank, birth->nids,
 						birth->ids, config);
 	case BY_SPLIT:
 		return tutti_comm_split(parent, birth->color, birth->key, out, config);

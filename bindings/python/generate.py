@@ -65,6 +65,7 @@ class Headers:
         for line in re.findall(r"^#define (.*)$", text, flags=re.M):
             self.take_macro(line)
         code = re.sub(r"^#.*$", "", text, flags=re.M)
+        code = re.sub(r"[^;]*TUTTI_DEPRECATED[^;]*;", "", code)  # Python has no use for old names.
         code = re.sub(r"TUTTI_API |TUTTI_CHECKED |TUTTI_PRINTF\([^)]*\)", "", code)
         for declaration in self.split(code):
             self.take(declaration, f"{name}.h")

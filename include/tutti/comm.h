@@ -92,10 +92,18 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank_config(tutti_comm_t *o
 /* tutti_comm_init_rank_config() with `nids` ids, made by `nids` different processes, for
  * large jobs: rank r checks in at root r * nids / nranks (contiguous and even).
  * 1 <= nids <= nranks; all ranks pass the same ids in the same order. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank_scalable(tutti_comm_t *out, int nranks,
+								   int rank, int nids,
+								   const tutti_unique_id *ids,
+								   const tutti_config *config);
+
+/* Deprecated, and gone with version 0.2: tutti_comm_init_rank_scalable(), with its arguments `nranks`, `rank`,
+ * `nids` and `ids`. *out is the caller's. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks,
 							      int rank, int nids,
 							      const tutti_unique_id *ids,
-							      const tutti_config *config);
+							      const tutti_config *config)
+	TUTTI_DEPRECATED("tutti_comm_init_rank_scalable");
 
 /* Make `nranks` communicators whose ranks are threads of this process.
  * out[0 .. nranks-1] are written on success only; each is used by a thread of

@@ -260,7 +260,11 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_gather(const char *directory);
 typedef struct tutti_cluster *tutti_cluster_t;
 
 /* Make a cluster without hosts. */
-TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_create(tutti_cluster_t *out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_make(tutti_cluster_t *out);
+
+/* Deprecated, and gone with version 0.2: tutti_cluster_make(). *out is the caller's. */
+TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_create(tutti_cluster_t *out)
+	TUTTI_DEPRECATED("tutti_cluster_make");
 
 /* Free a cluster. NULL is fine. */
 TUTTI_API void tutti_cluster_free(tutti_cluster_t cluster);

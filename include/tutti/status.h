@@ -44,10 +44,12 @@ typedef enum tutti_status {
 #if defined(__GNUC__)
 #define TUTTI_API               __attribute__((visibility("default")))
 #define TUTTI_CHECKED           __attribute__((warn_unused_result))
+#define TUTTI_DEPRECATED(name)  __attribute__((deprecated("its name is " name " now")))
 #define TUTTI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define TUTTI_API
 #define TUTTI_CHECKED
+#define TUTTI_DEPRECATED(name)
 #define TUTTI_PRINTF(fmt, args)
 #endif
 

@@ -57,6 +57,7 @@
 #include "tutti/memory.h"
 #include "tutti/message.h"
 #include "tutti/operators.h"
+#include "tutti/persistent.h"
 #include "tutti/plan.h"
 #include "tutti/status.h"
 #include "tutti/types.h"
@@ -91,7 +92,7 @@ typedef int (*tutti_interrupt_fn)(void *arg);
  *
  * A call on a communicator, or on a window of it, ends with TUTTI_EABORTED. The communicator is lost;
  * the other ranks get TUTTI_EPEER, which names this one. tutti_stream_synchronize(),
- * tutti_event_synchronize(), tutti_plan_wait(), tutti_message_wait() and tutti_message_probe() return
+ * tutti_event_synchronize(), tutti_persistent_wait(), tutti_message_wait() and tutti_message_probe() return
  * TUTTI_AGAIN; nothing is lost, and what they waited for goes on. tutti_message_send() and tutti_message_recv()
  * return TUTTI_ECANCELED, with nothing done, where tutti_message_cancel() would take them back; else they, as
  * tutti_channel_destroy() does, end the channel as other calls end the communicator. Making a communicator or a

@@ -62,7 +62,7 @@ struct things {
 	tutti_comm_t comm;
 	tutti_stream_t stream;
 	tutti_event_t event;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	tutti_window_t window;
 	tutti_reg_t reg;
 	void *memory;
@@ -83,7 +83,7 @@ static void custom(void *inout, const void *in, size_t count, tutti_type type, v
 static struct {
 	tutti_comm_t comm;
 	tutti_window_t window;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	tutti_reg_t reg;
 	tutti_op op;
 	void *memory;
@@ -133,7 +133,7 @@ static void use_communicator(struct things *t)
 	refuse(tutti_op_create(&out.op, custom, NULL, 1, t->comm));
 	refuse(tutti_op_destroy(t->op, t->comm));
 	refuse(tutti_window_create(t->comm, NULL, 0, &out.window));
-	refuse(tutti_plan_create(&call, t->comm, &out.plan));
+	refuse(tutti_persistent_create(&call, t->comm, &out.plan));
 	refuse(tutti_comm_finalize(t->comm));
 	refuse(tutti_comm_revoke(t->comm));
 }
@@ -147,9 +147,9 @@ static void use_the_rest(struct things *t)
 	refuse(tutti_event_record(t->event, t->stream));
 	refuse(tutti_event_query(t->event));
 	refuse(tutti_event_synchronize(t->event));
-	refuse(tutti_plan_start(t->plan, NULL));
-	refuse(tutti_plan_start(t->plan, t->stream));
-	refuse(tutti_plan_wait(t->plan));
+	refuse(tutti_persistent_start(t->plan, NULL));
+	refuse(tutti_persistent_start(t->plan, t->stream));
+	refuse(tutti_persistent_wait(t->plan));
 	refuse(tutti_put(t->window, 0, 0, &t->a, sizeof(t->a), NULL));
 	refuse(tutti_get(t->window, 0, 0, &t->a, sizeof(t->a), NULL));
 	refuse(tutti_signal(t->window, 0, t->stream));
@@ -162,7 +162,7 @@ static void use_the_rest(struct things *t)
 static void destroy_all(struct things *t)
 {
 	refuse(tutti_event_destroy(t->event));
-	refuse(tutti_plan_destroy(t->plan));
+	refuse(tutti_persistent_destroy(t->plan));
 	refuse(tutti_window_destroy(t->window));
 	refuse(tutti_stream_destroy(t->stream));
 	refuse(tutti_comm_abort(t->comm));
@@ -189,13 +189,13 @@ static tutti_status make_things(struct things *t)
 	if (st == TUTTI_OK)
 		st = tutti_op_create(&t->op, custom, NULL, 1, t->comm);
 	if (st == TUTTI_OK)
-		st = tutti_plan_create(&call, t->comm, &t->plan);
+		st = tutti_persistent_create(&call, t->comm, &t->plan);
 	return st;
 }
 
 static tutti_status queue_on(struct things *t)
 {
-	tutti_status st = tutti_plan_start(t->plan, t->stream);
+	tutti_status st = tutti_persistent_start(t->plan, t->stream);
 
 	if (st == TUTTI_OK)
 		st = tutti_put(t->window, 0, 0, &t->a, sizeof(t->a), t->stream);
@@ -207,7 +207,7 @@ static tutti_status end_things(struct things *t)
 	tutti_status st = tutti_event_synchronize(t->event);
 
 	if (st == TUTTI_OK)
-		st = tutti_plan_destroy(t->plan);
+		st = tutti_persistent_destroy(t->plan);
 	if (st == TUTTI_OK)
 		st = tutti_event_destroy(t->event);
 	if (st == TUTTI_OK)

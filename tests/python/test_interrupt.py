@@ -195,7 +195,7 @@ class Interrupts(unittest.TestCase):
             self.assertEqual(request.wait(), (RANK, 0, 4))
         with self.comm.plan("barrier") as plan:
             plan.start()
-            with self.interrupted("tutti_plan_wait"):
+            with self.interrupted("tutti_persistent_wait"):
                 self.assertRaises(KeyboardInterrupt, plan.wait)
         other = self.comm.dup()
         with self.interrupted("tutti_comm_destroy"):

@@ -407,12 +407,12 @@ static tutti_status make_as_plan(const struct scene *s, tutti_op op)
 	const struct call *call = s->call;
 	const tutti_call planned = { sizeof(planned), call->coll, s->pass_send, s->pass_recv,
 				     call->count,     call->type, op,           call->root };
-	tutti_call_plan_t plan = NULL;
-	tutti_status st = tutti_plan_create(&planned, s->caller->comm, &plan);
+	tutti_persistent_t plan = NULL;
+	tutti_status st = tutti_persistent_create(&planned, s->caller->comm, &plan);
 
 	for (int i = 0; st == TUTTI_OK && i < (call->in_place ? 1 : 2); i++)
-		st = tutti_plan_start(plan, NULL);
-	CHECK(tutti_plan_destroy(plan) == TUTTI_OK);
+		st = tutti_persistent_start(plan, NULL);
+	CHECK(tutti_persistent_destroy(plan) == TUTTI_OK);
 	return st;
 }
 

@@ -199,7 +199,7 @@ static void each_error_is_told(void **state)
 	const tutti_call calls[] = { { .coll = TUTTI_SEND_RECV } };
 	tutti_config config = TUTTI_CONFIG_INIT;
 	tutti_comm_t comm, other;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	tutti_window_t window;
 	float a = 1, b = 0;
 	void *memory;
@@ -218,7 +218,7 @@ static void each_error_is_told(void **state)
 	TOLD(tutti_op_create(&op, NULL, NULL, 1, comm));
 	TOLD(tutti_op_create_premul_sum(&op, &a, (tutti_type)99, TUTTI_SCALAR_NOW, comm));
 	TOLD(tutti_op_destroy((tutti_op)400, comm));
-	TOLD(tutti_plan_create(calls, comm, &plan));
+	TOLD(tutti_persistent_create(calls, comm, &plan));
 	TOLD(tutti_mem_alloc(NULL, 1, comm));
 	TOLD(tutti_mem_alloc(&memory, 0, comm));
 	TOLD(tutti_register(comm, &a, 4, NULL));

@@ -160,7 +160,7 @@ static void wait_and_go_on(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	int in = 1, out = 0;
 	tutti_call call = TUTTI_CALL_INIT;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	tutti_stream_t stream;
 	tutti_event_t event;
 	sem_t gate;
@@ -173,22 +173,22 @@ static void wait_and_go_on(tutti_comm_t comm, int rank, int n, void *arg)
 	call.count = 1;
 	call.type = TUTTI_INT32;
 	if (!CHECK_OK(tutti_stream_create(&stream)) || !CHECK_OK(tutti_event_create(&event)) ||
-	    !CHECK_OK(tutti_plan_create(&call, comm, &plan)))
+	    !CHECK_OK(tutti_persistent_create(&call, comm, &plan)))
 		return;
 	CHECK_OK(tutti_stream_call(stream, hold, &gate));
-	CHECK_OK(tutti_plan_start(plan, stream));
+	CHECK_OK(tutti_persistent_start(plan, stream));
 	CHECK_OK(tutti_event_record(event, stream));
 	tutti_set_interrupt(never, NULL);
 	CHECK(tutti_stream_synchronize(stream) == TUTTI_AGAIN);
 	CHECK(tutti_event_synchronize(event) == TUTTI_AGAIN);
-	CHECK(tutti_plan_wait(plan) == TUTTI_AGAIN);
+	CHECK(tutti_persistent_wait(plan) == TUTTI_AGAIN);
 	tutti_set_interrupt(NULL, NULL);
 	sem_post(&gate);
-	CHECK_OK(tutti_plan_wait(plan));
+	CHECK_OK(tutti_persistent_wait(plan));
 	CHECK(out == n);
 	CHECK_OK(tutti_event_synchronize(event));
 	CHECK_OK(tutti_stream_synchronize(stream));
-	CHECK_OK(tutti_plan_destroy(plan));
+	CHECK_OK(tutti_persistent_destroy(plan));
 	CHECK_OK(tutti_event_destroy(event));
 	CHECK_OK(tutti_stream_destroy(stream));
 	sem_destroy(&gate);

@@ -24,7 +24,7 @@ static void *join_by_many_roots(void *self)
 	tutti_comm_t comm;
 	int one = 1, sum = 0;
 
-	if (!CHECK_OK(tutti_comm_init_scalable(&comm, RANKS, rank, ROOTS, ids, NULL)))
+	if (!CHECK_OK(tutti_comm_init_rank_scalable(&comm, RANKS, rank, ROOTS, ids, NULL)))
 		return NULL;
 	CHECK_OK(tutti_all_reduce(&one, &sum, 1, TUTTI_INT32, TUTTI_SUM, comm, NULL));
 	CHECK(sum == RANKS);

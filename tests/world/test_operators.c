@@ -173,7 +173,7 @@ static void later_of_plans(tutti_comm_t comm, int rank, int n, void *arg)
 			    .send = in,
 			    .recv = out,
 			    .type = TUTTI_INT32 };
-	tutti_call_plan_t plan = NULL;
+	tutti_persistent_t plan = NULL;
 
 	(void)arg;
 	for (size_t i = 0; i < PLAN_MOST; i++)
@@ -184,17 +184,17 @@ static void later_of_plans(tutti_comm_t comm, int rank, int n, void *arg)
 	for (size_t c = 0; c < sizeof(lengths) / sizeof(lengths[0]); c++) {
 		scalar = 1;
 		call.count = lengths[c];
-		if (!CHECK_OK(tutti_plan_create(&call, comm, &plan)))
+		if (!CHECK_OK(tutti_persistent_create(&call, comm, &plan)))
 			return;
 		for (scalar = 2; scalar < 10; scalar += 2) {
-			CHECK_OK(tutti_plan_start(plan, NULL));
-			CHECK_OK(tutti_plan_wait(plan));
+			CHECK_OK(tutti_persistent_start(plan, NULL));
+			CHECK_OK(tutti_persistent_wait(plan));
 			CHECK(out[0] == scalar * sum && out[call.count - 1] == scalar * sum);
 			scalar++;
 			CHECK_OK(tutti_all_reduce(in, out, 1, TUTTI_INT32, call.op, comm, NULL));
 			CHECK(out[0] == scalar * sum);
 		}
-		CHECK_OK(tutti_plan_destroy(plan));
+		CHECK_OK(tutti_persistent_destroy(plan));
 	}
 	CHECK_OK(tutti_op_destroy(call.op, comm));
 }
@@ -272,7 +272,7 @@ static void odd_pairs(tutti_comm_t comm, int rank, int n, void *arg)
 	char in[16] = "", out[16] = "";
 	const tutti_call planned = { sizeof(planned), TUTTI_ALL_REDUCE, in,       out, 1,
 				     TUTTI_FLOAT64,   TUTTI_LXOR,       .root = 0 };
-	tutti_call_plan_t plan = NULL;
+	tutti_persistent_t plan = NULL;
 
 	(void)n, (void)arg;
 	if (rank == 0) {
@@ -287,7 +287,7 @@ static void odd_pairs(tutti_comm_t comm, int rank, int n, void *arg)
 		refused(tutti_reduce(in, out, 1, TUTTI_BOOL, TUTTI_AVG, 0, comm, NULL), comm,
 			"reduce: there is no avg of bool, whose operators are sum, prod, max, min, "
 			"band, bor, bxor, land, lor, lxor, and");
-		refused(tutti_plan_create(&planned, comm, &plan), comm,
+		refused(tutti_persistent_create(&planned, comm, &plan), comm,
 			"all_reduce: there is no lxor of float64");
 	}
 	in[0] = (char)(rank + 1);

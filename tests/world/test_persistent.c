@@ -76,12 +76,12 @@ static void repeat(tutti_comm_t comm, int rank, int n, tutti_collective coll, st
 {
 	const tutti_call call = { sizeof(call), coll,        b->send,   b->recv,
 				  COUNT,        TUTTI_INT32, TUTTI_SUM, 1 };
-	tutti_call_plan_t persistent = NULL;
+	tutti_persistent_t persistent = NULL;
 	tutti_stream_t stream;
 
 	CHECK_OK(tutti_stream_create(&stream));
-	CHECK_OK(tutti_plan_create(&call, comm, &persistent));
-	CHECK_OK(tutti_plan_wait(persistent));
+	CHECK_OK(tutti_persistent_create(&call, comm, &persistent));
+	CHECK_OK(tutti_persistent_wait(persistent));
 	for (int round = 0; round < 6 && persistent; round++) {
 		for (size_t i = 0; i < COUNT * (size_t)n; i++)
 			b->send[i] = value_of(rank, round, i);
@@ -90,11 +90,11 @@ static void repeat(tutti_comm_t comm, int rank, int n, tutti_collective coll, st
 			CHECK_OK(tutti_all_reduce(b->send, b->recv, COUNT, TUTTI_INT32, TUTTI_SUM,
 						  comm, NULL));
 		else
-			CHECK_OK(tutti_plan_start(persistent, round % 2 ? stream : NULL));
-		CHECK_OK(tutti_plan_wait(persistent));
+			CHECK_OK(tutti_persistent_start(persistent, round % 2 ? stream : NULL));
+		CHECK_OK(tutti_persistent_wait(persistent));
 		CHECK(is_right(b, coll, rank, n, round));
 	}
-	CHECK_OK(tutti_plan_destroy(persistent));
+	CHECK_OK(tutti_persistent_destroy(persistent));
 	CHECK_OK(tutti_stream_destroy(stream));
 }
 
@@ -125,7 +125,7 @@ static void misuse(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	int data[4] = { 1, 2, 3, 4 };
 	tutti_call call = TUTTI_CALL_INIT;
-	tutti_call_plan_t persistent = NULL;
+	tutti_persistent_t persistent = NULL;
 	tutti_stream_t stream;
 
 	(void)rank;
@@ -134,29 +134,29 @@ static void misuse(tutti_comm_t comm, int rank, int n, void *arg)
 	call.send = call.recv = data;
 	call.count = 4;
 	call.type = TUTTI_INT32;
-	CHECK(tutti_plan_create(NULL, comm, &persistent) == TUTTI_EINVAL);
-	CHECK(tutti_plan_create(&call, comm, NULL) == TUTTI_EINVAL);
-	CHECK(tutti_plan_create(&call, NULL, &persistent) == TUTTI_EINVAL);
+	CHECK(tutti_persistent_create(NULL, comm, &persistent) == TUTTI_EINVAL);
+	CHECK(tutti_persistent_create(&call, comm, NULL) == TUTTI_EINVAL);
+	CHECK(tutti_persistent_create(&call, NULL, &persistent) == TUTTI_EINVAL);
 	call.coll = TUTTI_HANDOFF;
-	CHECK(tutti_plan_create(&call, comm, &persistent) == TUTTI_EINVAL);
+	CHECK(tutti_persistent_create(&call, comm, &persistent) == TUTTI_EINVAL);
 	call.coll = TUTTI_ALL_REDUCE;
 	call.op = (tutti_op)77;
-	CHECK(tutti_plan_create(&call, comm, &persistent) == TUTTI_EINVAL);
+	CHECK(tutti_persistent_create(&call, comm, &persistent) == TUTTI_EINVAL);
 	call.op = TUTTI_SUM;
 	call.size = 3;
-	CHECK(tutti_plan_create(&call, comm, &persistent) == TUTTI_EINVAL);
+	CHECK(tutti_persistent_create(&call, comm, &persistent) == TUTTI_EINVAL);
 	call.size = sizeof(call);
-	CHECK(tutti_plan_start(NULL, NULL) == TUTTI_EINVAL);
-	CHECK(tutti_plan_wait(NULL) == TUTTI_EINVAL);
-	CHECK_OK(tutti_plan_destroy(NULL));
+	CHECK(tutti_persistent_start(NULL, NULL) == TUTTI_EINVAL);
+	CHECK(tutti_persistent_wait(NULL) == TUTTI_EINVAL);
+	CHECK_OK(tutti_persistent_destroy(NULL));
 	CHECK_OK(tutti_stream_create(&stream));
-	CHECK_OK(tutti_plan_create(&call, comm, &persistent));
+	CHECK_OK(tutti_persistent_create(&call, comm, &persistent));
 	CHECK_OK(tutti_group_start());
-	CHECK(tutti_plan_start(persistent, NULL) == TUTTI_EUSAGE);
+	CHECK(tutti_persistent_start(persistent, NULL) == TUTTI_EUSAGE);
 	CHECK_OK(tutti_group_end());
-	CHECK_OK(tutti_plan_start(persistent, stream));
-	CHECK(tutti_plan_start(persistent, stream) == TUTTI_EUSAGE);
-	CHECK_OK(tutti_plan_destroy(persistent));
+	CHECK_OK(tutti_persistent_start(persistent, stream));
+	CHECK(tutti_persistent_start(persistent, stream) == TUTTI_EUSAGE);
+	CHECK_OK(tutti_persistent_destroy(persistent));
 	CHECK(data[3] == 4 * n);
 	CHECK_OK(tutti_stream_destroy(stream));
 }
@@ -174,7 +174,7 @@ static void differing(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	int data[4] = { 0 };
 	tutti_call call = TUTTI_CALL_INIT;
-	tutti_call_plan_t persistent = NULL;
+	tutti_persistent_t persistent = NULL;
 	tutti_stream_t stream;
 
 	(void)n;
@@ -183,15 +183,15 @@ static void differing(tutti_comm_t comm, int rank, int n, void *arg)
 	call.type = TUTTI_INT32;
 	call.count = rank ? 4 : 3;
 	CHECK_OK(tutti_stream_create(&stream));
-	CHECK_OK(tutti_plan_create(&call, comm, &persistent));
+	CHECK_OK(tutti_persistent_create(&call, comm, &persistent));
 	if (rank)
-		CHECK_OK(tutti_plan_start(persistent, stream));
+		CHECK_OK(tutti_persistent_start(persistent, stream));
 	else
-		CHECK(tutti_plan_start(persistent, NULL) == TUTTI_EMISMATCH);
-	CHECK(tutti_plan_wait(persistent) == TUTTI_EMISMATCH);
+		CHECK(tutti_persistent_start(persistent, NULL) == TUTTI_EMISMATCH);
+	CHECK(tutti_persistent_wait(persistent) == TUTTI_EMISMATCH);
 	CHECK(strstr(tutti_last_error(comm), "all_reduce(") != NULL);
-	CHECK(tutti_plan_start(persistent, NULL) == TUTTI_EMISMATCH);
-	CHECK(tutti_plan_destroy(persistent) == TUTTI_EMISMATCH);
+	CHECK(tutti_persistent_start(persistent, NULL) == TUTTI_EMISMATCH);
+	CHECK(tutti_persistent_destroy(persistent) == TUTTI_EMISMATCH);
 	CHECK(tutti_stream_destroy(stream) == (rank ? TUTTI_EMISMATCH : TUTTI_OK));
 }
 
@@ -207,7 +207,7 @@ static void mismatch(void **state)
 static void a_handle_of_another(void **state)
 {
 	tutti_call call = TUTTI_CALL_INIT;
-	tutti_call_plan_t persistent;
+	tutti_persistent_t persistent;
 	tutti_comm_t comm, other, between;
 	int data = 1;
 
@@ -216,25 +216,25 @@ static void a_handle_of_another(void **state)
 	call.count = 1;
 	call.type = TUTTI_INT32;
 	assert_int_equal(tutti_comm_init_all(&comm, 1, NULL), TUTTI_OK);
-	assert_int_equal(tutti_plan_create(&call, comm, &persistent), TUTTI_OK);
+	assert_int_equal(tutti_persistent_create(&call, comm, &persistent), TUTTI_OK);
 	assert_int_equal(tutti_comm_destroy(comm), TUTTI_OK);
-	assert_int_equal(tutti_plan_start(persistent, NULL), TUTTI_EUSAGE);
+	assert_int_equal(tutti_persistent_start(persistent, NULL), TUTTI_EUSAGE);
 	for (int i = 0; i < 4096; i++) {
 		assert_int_equal(tti_handle_create(NULL, &between), TUTTI_OK);
 		tti_handle_free(between);
 	}
 	assert_int_equal(tutti_comm_init_all(&other, 1, NULL), TUTTI_OK);
 	assert_ptr_equal(other, comm);
-	assert_int_equal(tutti_plan_start(persistent, NULL), TUTTI_EUSAGE);
+	assert_int_equal(tutti_persistent_start(persistent, NULL), TUTTI_EUSAGE);
 	assert_non_null(strstr(tutti_last_error(NULL), "was destroyed"));
 	assert_string_equal(tutti_last_error(other), "");
-	assert_int_equal(tutti_plan_destroy(persistent), TUTTI_OK);
+	assert_int_equal(tutti_persistent_destroy(persistent), TUTTI_OK);
 	assert_int_equal(tutti_comm_destroy(other), TUTTI_OK);
 }
 
 /* Two threads of rank 0 make the same call on one communicator: by a persistent call, and in a group. */
 struct threads {
-	tutti_call_plan_t persistent;
+	tutti_persistent_t persistent;
 	bool group_is_first;
 	_Atomic int told;
 };
@@ -256,7 +256,7 @@ static void *start_plan(void *self)
 	struct threads *both = self;
 
 	nap_ms(both->group_is_first ? 100 : 0);
-	note(both, tutti_plan_start(both->persistent, NULL));
+	note(both, tutti_persistent_start(both->persistent, NULL));
 	return NULL;
 }
 
@@ -266,7 +266,7 @@ static void use_by_threads(tutti_comm_t comm, struct threads *both)
 	pthread_t thread;
 
 	call.coll = TUTTI_BARRIER;
-	if (!CHECK_OK(tutti_plan_create(&call, comm, &both->persistent)))
+	if (!CHECK_OK(tutti_persistent_create(&call, comm, &both->persistent)))
 		return;
 	CHECK_OK(tutti_group_start());
 	CHECK_OK(tutti_barrier(comm, NULL));
@@ -275,7 +275,7 @@ static void use_by_threads(tutti_comm_t comm, struct threads *both)
 		note(both, tutti_group_end());
 		pthread_join(thread, NULL);
 	}
-	CHECK_OK(tutti_plan_destroy(both->persistent));
+	CHECK_OK(tutti_persistent_destroy(both->persistent));
 }
 
 /* Whichever comes first is in its call until the other one is told, as rank 1 comes only then. */

@@ -154,7 +154,7 @@ static void calls_of_a_group_keep_theirs(tutti_comm_t comm, int rank, int n, voi
 static void a_plan_keeps_its_own(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	tutti_call call = TUTTI_CALL_INIT;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	int32_t value;
 
 	(void)arg;
@@ -164,18 +164,18 @@ static void a_plan_keeps_its_own(tutti_comm_t comm, int rank, int n, void *arg)
 	call.type = TUTTI_INT32;
 	call.op = TUTTI_SUM;
 	CHECK_OK(tutti_comm_set_algorithm(comm, "all_reduce:ring"));
-	CHECK_OK(tutti_plan_create(&call, comm, &plan));
+	CHECK_OK(tutti_persistent_create(&call, comm, &plan));
 	CHECK_OK(tutti_comm_set_algorithm(comm, "all_reduce:direct"));
 	for (int i = 0; i < 3; i++) {
 		value = rank;
-		CHECK_OK(tutti_plan_start(plan, NULL));
-		CHECK_OK(tutti_plan_wait(plan));
+		CHECK_OK(tutti_persistent_start(plan, NULL));
+		CHECK_OK(tutti_persistent_wait(plan));
 		CHECK(value == n * (n - 1) / 2);
 		CHECK(!strcmp(last_algorithm(comm), "ring"));
 		CHECK(sum_is_right(comm, rank, n, COUNT));
 		CHECK(!strcmp(last_algorithm(comm), "direct"));
 	}
-	CHECK_OK(tutti_plan_destroy(plan));
+	CHECK_OK(tutti_persistent_destroy(plan));
 }
 
 static void waiting_calls(void **state)

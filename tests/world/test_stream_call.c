@@ -359,7 +359,7 @@ struct things {
 	tutti_comm_t comm;
 	tutti_stream_t stream;
 	tutti_event_t event;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	tutti_window_t window;
 	void *memory;
 	int a, b;
@@ -372,16 +372,16 @@ struct things {
 static void wait_for_itself(tutti_status status, void *arg)
 {
 	struct things *t = arg;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 
 	CHECK(status == TUTTI_OK);
 	CHECK(sem_wait(&t->gate) == 0);
 	REFUSED(tutti_stream_synchronize(t->stream));
 	REFUSED(tutti_stream_destroy(t->stream));
 	REFUSED(tutti_event_synchronize(t->event));
-	REFUSED(tutti_plan_wait(t->plan));
-	REFUSED(tutti_plan_destroy(t->plan));
-	REFUSED(tutti_plan_create(&(tutti_call)TUTTI_CALL_INIT, t->comm, &plan));
+	REFUSED(tutti_persistent_wait(t->plan));
+	REFUSED(tutti_persistent_destroy(t->plan));
+	REFUSED(tutti_persistent_create(&(tutti_call)TUTTI_CALL_INIT, t->comm, &plan));
 	REFUSED(tutti_window_destroy(t->window));
 	REFUSED(tutti_barrier(t->comm, NULL));
 	REFUSED(tutti_send_recv(&t->a, 1, 0, &t->b, 1, 0, TUTTI_INT32, t->comm, NULL));
@@ -405,17 +405,17 @@ static void try_to_wait(tutti_comm_t comm, int rank, int n, void *arg)
 	call.count = 1;
 	call.type = TUTTI_INT32;
 	if (!CHECK_OK(tutti_stream_create(&t.stream)) || !CHECK_OK(tutti_event_create(&t.event)) ||
-	    !CHECK_OK(tutti_plan_create(&call, comm, &t.plan)) ||
+	    !CHECK_OK(tutti_persistent_create(&call, comm, &t.plan)) ||
 	    !CHECK_OK(tutti_mem_alloc(&t.memory, 64, comm)) ||
 	    !CHECK_OK(tutti_window_create(comm, t.memory, 64, &t.window)))
 		return;
 	CHECK_OK(tutti_stream_call(t.stream, wait_for_itself, &t));
-	CHECK_OK(tutti_plan_start(t.plan, t.stream));
+	CHECK_OK(tutti_persistent_start(t.plan, t.stream));
 	CHECK_OK(tutti_put(t.window, rank, 0, &t.a, sizeof(t.a), t.stream));
 	CHECK_OK(tutti_event_record(t.event, t.stream));
 	CHECK(sem_post(&t.gate) == 0);
 	CHECK_OK(tutti_event_synchronize(t.event));
-	CHECK_OK(tutti_plan_destroy(t.plan));
+	CHECK_OK(tutti_persistent_destroy(t.plan));
 	CHECK(t.b == n * (n - 1) / 2);
 	CHECK_OK(tutti_window_destroy(t.window));
 	CHECK_OK(tutti_mem_free(t.memory, comm));

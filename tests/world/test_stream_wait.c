@@ -212,7 +212,7 @@ static void call_and_wait(tutti_comm_t comm, int rank, int n, void *arg)
 {
 	int of_plan = rank, sum = 0;
 	tutti_call call = TUTTI_CALL_INIT;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	tutti_stream_t stream;
 
 	(void)arg;
@@ -223,7 +223,7 @@ static void call_and_wait(tutti_comm_t comm, int rank, int n, void *arg)
 	call.type = TUTTI_INT32;
 	call.op = TUTTI_SUM;
 	if (!CHECK_OK(tutti_stream_create(&stream)) ||
-	    !CHECK_OK(tutti_plan_create(&call, comm, &plan)))
+	    !CHECK_OK(tutti_persistent_create(&call, comm, &plan)))
 		return;
 	for (int i = 0; i < ROUNDS / 4; i++) {
 		int in = rank + i, out = 0;
@@ -235,15 +235,15 @@ static void call_and_wait(tutti_comm_t comm, int rank, int n, void *arg)
 			CHECK_OK(tutti_barrier(comm, stream));
 		if (i % 3 == 0) {
 			of_plan = rank - i;
-			CHECK_OK(tutti_plan_start(plan, stream));
-			CHECK_OK(tutti_plan_wait(plan));
+			CHECK_OK(tutti_persistent_start(plan, stream));
+			CHECK_OK(tutti_persistent_wait(plan));
 			CHECK(sum == n * (n - 1) / 2 - n * i);
 		} else {
 			CHECK_OK(tutti_stream_synchronize(stream));
 		}
 		CHECK(out == n * i + n * (n - 1) / 2);
 	}
-	CHECK_OK(tutti_plan_destroy(plan));
+	CHECK_OK(tutti_persistent_destroy(plan));
 	CHECK_OK(tutti_stream_destroy(stream));
 }
 

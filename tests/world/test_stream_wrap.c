@@ -207,7 +207,7 @@ struct things {
 	tutti_comm_t comm, other;
 	struct place full, good;
 	tutti_event_t pending, event;
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	tutti_window_t window;
 	int a, b, c, memory;
 	tutti_status told;
@@ -220,8 +220,8 @@ static void refuse_all(struct things *t)
 	REFUSED(tutti_stream_call(t->full.stream, note, &t->told));
 	REFUSED(tutti_event_record(t->event, t->full.stream));
 	REFUSED(tutti_stream_wait_event(t->full.stream, t->pending));
-	REFUSED(tutti_plan_start(t->plan, t->full.stream));
-	CHECK_OK(tutti_plan_wait(t->plan));
+	REFUSED(tutti_persistent_start(t->plan, t->full.stream));
+	CHECK_OK(tutti_persistent_wait(t->plan));
 	REFUSED(tutti_put(t->window, 0, 0, &t->a, sizeof(t->a), t->full.stream));
 	CHECK_OK(tutti_group_start());
 	CHECK_OK(tutti_barrier(t->comm, t->full.stream));
@@ -250,7 +250,7 @@ static void refuse_and_go_on(tutti_comm_t comm, int rank, int n, void *arg)
 	open_place(&t.good, is_held);
 	call.coll = TUTTI_BARRIER;
 	if (!CHECK_OK(tutti_comm_dup(comm, &t.other, NULL)) ||
-	    !CHECK_OK(tutti_plan_create(&call, comm, &t.plan)) ||
+	    !CHECK_OK(tutti_persistent_create(&call, comm, &t.plan)) ||
 	    !CHECK_OK(tutti_window_create(comm, &t.memory, sizeof(t.memory), &t.window)))
 		return;
 	CHECK_OK(tutti_event_create(&t.event));
@@ -264,12 +264,12 @@ static void refuse_and_go_on(tutti_comm_t comm, int rank, int n, void *arg)
 	CHECK_OK(tutti_stream_synchronize(t.full.stream));
 	CHECK(t.b == -1);
 	CHECK_OK(tutti_all_reduce(&t.a, &t.c, 1, TUTTI_INT32, TUTTI_MAX, comm, t.full.stream));
-	CHECK_OK(tutti_plan_start(t.plan, t.full.stream));
+	CHECK_OK(tutti_persistent_start(t.plan, t.full.stream));
 	open_gate(&t.good);
-	CHECK_OK(tutti_plan_wait(t.plan));
+	CHECK_OK(tutti_persistent_wait(t.plan));
 	CHECK(t.b == n * (n - 1) / 2 && t.c == n - 1 && t.told == NOT_TOLD);
 	CHECK_OK(tutti_barrier(comm, NULL));
-	CHECK_OK(tutti_plan_destroy(t.plan));
+	CHECK_OK(tutti_persistent_destroy(t.plan));
 	CHECK_OK(tutti_window_destroy(t.window));
 	CHECK_OK(tutti_event_destroy(t.event));
 	CHECK_OK(tutti_event_destroy(t.pending));

@@ -42,7 +42,7 @@ struct call {
 	int kind, comm, root;
 	size_t count;
 	int in[MOST], out[MOST], in2[2], out2[2];
-	tutti_call_plan_t plan;
+	tutti_persistent_t plan;
 	int told; /* by the function behind it, if there is one */
 };
 
@@ -95,8 +95,8 @@ static tutti_status plan(struct call *call, tutti_comm_t comm, tutti_stream_t st
 	what.count = call->count;
 	what.type = TUTTI_INT32;
 	what.op = TUTTI_SUM;
-	CHECK_OK(tutti_plan_create(&what, comm, &call->plan));
-	return tutti_plan_start(call->plan, stream);
+	CHECK_OK(tutti_persistent_create(&what, comm, &call->plan));
+	return tutti_persistent_start(call->plan, stream);
 }
 
 static tutti_status make_call(struct rank *me, struct call *call, tutti_stream_t stream)
@@ -193,7 +193,7 @@ static void play(struct rank *me)
 		disturb(me, stream);
 	}
 	for (int i = 0; i < CALLS; i++)
-		CHECK_OK(tutti_plan_destroy(me->calls[i].plan));
+		CHECK_OK(tutti_persistent_destroy(me->calls[i].plan));
 	for (int i = 0; i < STREAMS; i++)
 		CHECK_OK(tutti_stream_synchronize(me->streams[i]));
 	for (int i = 0; i < CALLS; i++)

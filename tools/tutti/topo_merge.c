@@ -114,7 +114,7 @@ static int run(struct args *args)
 	const char *value;
 	int id, code = TOOL_GOOD;
 
-	if (tutti_cluster_create(&merge.cluster) != TUTTI_OK)
+	if (tutti_cluster_make(&merge.cluster) != TUTTI_OK)
 		return tool_error(args, "%s", tutti_last_error(NULL));
 	while (code == TOOL_GOOD && (id = args_next(args, &value)) != ARGS_END) {
 		if (id == ARGS_HELP) {

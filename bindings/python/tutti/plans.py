@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Persistent plans: calls that are made ready once."""
+"""Persistent calls: calls that are made ready once."""
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
@@ -32,24 +32,24 @@ class Plan:
             mine, into, call.count = comm._buffers(name, send, recv, root)
             call.send, call.recv, call.type = mine[0], into[0], into[2]
             self._places = mine, into
-        comm._after(_c.tutti_plan_create(ctypes.byref(call), comm._handle, ctypes.byref(handle)), None)
+        comm._after(_c.tutti_persistent_create(ctypes.byref(call), comm._handle, ctypes.byref(handle)), None)
         self._handle = handle.value
 
     def start(self, stream: Optional[Stream] = None) -> None:
         """Make the call: done on return, or, on a stream, after wait()."""
-        status = _c.tutti_plan_start(self._handle, stream and stream._handle)
+        status = _c.tutti_persistent_start(self._handle, stream and stream._handle)
         if status or stream:
             self._comm._after(status, stream, *self._places)
 
     def wait(self) -> None:
         """Wait until the last start is done."""
-        self._comm._after(_c.tutti_plan_wait(self._handle), None)
+        self._comm._after(_c.tutti_persistent_wait(self._handle), None)
         interrupts.reraise()
 
     def destroy(self) -> None:
         """Wait for the last start and free the plan."""
         handle, self._handle = self._handle, None
-        check(_c.tutti_plan_destroy(handle))
+        check(_c.tutti_persistent_destroy(handle))
         self._places = ()
 
     def __enter__(self) -> "Plan":

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "tutti/plan.h"
+#include "tutti/persistent.h"
 
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #include "util/fork.h"
 #include "util/mem.h"
 
-struct tutti_call_plan {
+struct tutti_persistent {
 	struct tti_stream_item item;
 	tutti_comm_t handle;
 	uint64_t generation; /* of the handle, when it was made */
@@ -34,7 +34,7 @@ static bool can_repeat(tutti_collective coll)
 	       !what->has_counts;
 }
 
-static tutti_status make_ready(struct tti_comm *comm, struct tutti_call_plan *persistent)
+static tutti_status make_ready(struct tti_comm *comm, struct tutti_persistent *persistent)
 {
 	uint64_t ticket;
 	tutti_status st;
@@ -73,27 +73,30 @@ static struct tti_args args_of(const tutti_call *call)
 	};
 }
 
-static tutti_status check_call(const tutti_call *call, const tutti_call_plan_t *out)
+static tutti_status check_call(const tutti_call *call, const tutti_persistent_t *out)
 {
 	if (!call || !out)
-		return tti_fail(TUTTI_EINVAL, "tutti_plan_create(): %s is NULL",
+		return tti_fail(TUTTI_EINVAL, "tutti_persistent_create(): %s is NULL",
 				call ? "out" : "call");
 	if (call->size != sizeof(*call))
 		return tti_fail(TUTTI_EINVAL,
-				"tutti_plan_create(): call.size is %zu: fill it with "
+				"tutti_persistent_create(): call.size is %zu: fill it with "
 				"TUTTI_CALL_INIT",
 				call->size);
 	if (!can_repeat(call->coll))
-		return tti_fail(TUTTI_EINVAL, "tutti_plan_create(): %s cannot be made persistent",
+		return tti_fail(TUTTI_EINVAL,
+				"tutti_persistent_create(): %s cannot be made persistent",
 				tutti_collective_name(call->coll));
 	if (tti_group_is_open())
-		return tti_fail(TUTTI_EUSAGE, "tutti_plan_create() inside a group: end it first");
+		return tti_fail(TUTTI_EUSAGE,
+				"tutti_persistent_create() inside a group: end it first");
 	return TUTTI_OK;
 }
 
-tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t handle, tutti_call_plan_t *out)
+tutti_status tutti_persistent_create(const tutti_call *call, tutti_comm_t handle,
+				     tutti_persistent_t *out)
 {
-	struct tutti_call_plan *persistent;
+	struct tutti_persistent *persistent;
 	struct tti_comm *comm;
 	tutti_status st;
 
@@ -120,7 +123,7 @@ tutti_status tutti_plan_create(const tutti_call *call, tutti_comm_t handle, tutt
 }
 
 /* The communicator stays until its turn is given back: that comes last of what it is asked. */
-static tutti_status run(struct tutti_call_plan *persistent, struct tti_comm *comm, uint64_t ticket)
+static tutti_status run(struct tutti_persistent *persistent, struct tti_comm *comm, uint64_t ticket)
 {
 	const tutti_status st = tti_call_run(comm, ticket, &persistent->args, &persistent->call);
 
@@ -134,7 +137,7 @@ static tutti_status run(struct tutti_call_plan *persistent, struct tti_comm *com
 
 static tutti_status run_queued(struct tti_stream_item *item)
 {
-	struct tutti_call_plan *persistent = (struct tutti_call_plan *)item;
+	struct tutti_persistent *persistent = (struct tutti_persistent *)item;
 	const tutti_status st = run(persistent, persistent->comm, persistent->ticket);
 
 	atomic_store(&persistent->running, false);
@@ -142,7 +145,7 @@ static tutti_status run_queued(struct tti_stream_item *item)
 	return st;
 }
 
-static tutti_status queue(struct tutti_call_plan *persistent, struct tti_comm *comm,
+static tutti_status queue(struct tutti_persistent *persistent, struct tti_comm *comm,
 			  tutti_stream_t stream)
 {
 	tutti_status st;
@@ -164,19 +167,19 @@ static tutti_status queue(struct tutti_call_plan *persistent, struct tti_comm *c
 	return st;
 }
 
-static tutti_status check_handle(tutti_call_plan_t persistent)
+static tutti_status check_handle(tutti_persistent_t persistent)
 {
 	return persistent ? tti_fork_check("persistent call", persistent, persistent->pid)
 			  : tti_fail(TUTTI_EINVAL, "the persistent call is NULL");
 }
 
-static tutti_status start(struct tutti_call_plan *persistent, struct tti_comm *comm,
+static tutti_status start(struct tutti_persistent *persistent, struct tti_comm *comm,
 			  tutti_stream_t stream)
 {
 	tutti_status st;
 
 	if (tti_group_is_open() || persistent->started)
-		return tti_fail(TUTTI_EUSAGE, "tutti_plan_start() %s",
+		return tti_fail(TUTTI_EUSAGE, "tutti_persistent_start() %s",
 				persistent->started
 					? "of a call whose last start was not waited for"
 					: "inside a group: end it first");
@@ -194,7 +197,7 @@ static tutti_status start(struct tutti_call_plan *persistent, struct tti_comm *c
 	return st;
 }
 
-tutti_status tutti_plan_start(tutti_call_plan_t persistent, tutti_stream_t stream)
+tutti_status tutti_persistent_start(tutti_persistent_t persistent, tutti_stream_t stream)
 {
 	struct tti_comm *comm;
 	tutti_status st;
@@ -212,7 +215,7 @@ tutti_status tutti_plan_start(tutti_call_plan_t persistent, tutti_stream_t strea
 }
 
 /* Whether this thread may wait for its last start. */
-static tutti_status check_wait(tutti_call_plan_t persistent)
+static tutti_status check_wait(tutti_persistent_t persistent)
 {
 	TTI_TRY(check_handle(persistent));
 	if (!atomic_load(&persistent->running) || !tti_stream_is_calling_of(persistent->awaited))
@@ -224,7 +227,7 @@ static tutti_status check_wait(tutti_call_plan_t persistent)
 }
 
 /* `stop`: TUTTI_AGAIN if this thread is interrupted. */
-static tutti_status wait_for(tutti_call_plan_t persistent, bool stop)
+static tutti_status wait_for(tutti_persistent_t persistent, bool stop)
 {
 	tutti_status st;
 
@@ -242,12 +245,12 @@ static tutti_status wait_for(tutti_call_plan_t persistent, bool stop)
 		       : tti_fail_quiet(persistent->status, "%s", persistent->error);
 }
 
-tutti_status tutti_plan_wait(tutti_call_plan_t persistent)
+tutti_status tutti_persistent_wait(tutti_persistent_t persistent)
 {
 	return wait_for(persistent, true);
 }
 
-tutti_status tutti_plan_destroy(tutti_call_plan_t persistent)
+tutti_status tutti_persistent_destroy(tutti_persistent_t persistent)
 {
 	tutti_status st;
 

@@ -305,8 +305,8 @@ static tutti_status init_by_ids(tutti_comm_t *out, int nranks, int rank, int nid
 	return init_aside(plan, out);
 }
 
-tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
-				      const tutti_unique_id *ids, const tutti_config *config)
+tutti_status tutti_comm_init_rank_scalable(tutti_comm_t *out, int nranks, int rank, int nids,
+					   const tutti_unique_id *ids, const tutti_config *config)
 {
 	return init_by_ids(out, nranks, rank, nids, ids, NULL, NULL, config);
 }
@@ -321,7 +321,7 @@ tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank, const tu
 tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks, tutti_unique_id id,
 					 int rank, const tutti_config *config)
 {
-	const tutti_status st = tutti_comm_init_scalable(out, nranks, rank, 1, &id, config);
+	const tutti_status st = tutti_comm_init_rank_scalable(out, nranks, rank, 1, &id, config);
 
 	explicit_bzero(&id, sizeof(id));
 	return st;
@@ -329,7 +329,7 @@ tutti_status tutti_comm_init_rank_config(tutti_comm_t *out, int nranks, tutti_un
 
 tutti_status tutti_comm_init_rank(tutti_comm_t *out, int nranks, tutti_unique_id id, int rank)
 {
-	const tutti_status st = tutti_comm_init_scalable(out, nranks, rank, 1, &id, NULL);
+	const tutti_status st = tutti_comm_init_rank_scalable(out, nranks, rank, 1, &id, NULL);
 
 	explicit_bzero(&id, sizeof(id));
 	return st;

@@ -15,16 +15,22 @@ static struct tti_cluster *cluster_of(tutti_cluster_t handle)
 	return (struct tti_cluster *)handle;
 }
 
-tutti_status tutti_cluster_create(tutti_cluster_t *out)
+tutti_status tutti_cluster_make(tutti_cluster_t *out)
 {
 	struct tti_cluster *cluster;
 
 	if (!out)
-		return tti_fail(TUTTI_EINVAL, "tutti_cluster_create: out is NULL");
+		return tti_fail(TUTTI_EINVAL, "tutti_cluster_make: out is NULL");
 	*out = NULL;
 	TTI_TRY(tti_cluster_create(&cluster));
 	*out = (tutti_cluster_t)cluster;
 	return TUTTI_OK;
+}
+
+/* Its old name. Version 0.2 takes it away. */
+tutti_status tutti_cluster_create(tutti_cluster_t *out)
+{
+	return tutti_cluster_make(out);
 }
 
 void tutti_cluster_free(tutti_cluster_t handle)

@@ -89,8 +89,8 @@ static void the_api_reads_files_and_prints(void **state)
 
 	(void)state;
 	snprintf(path, sizeof(path), "%s/topologies/%s", TEST_DATA, H100_FILE);
-	assert_int_equal(tutti_cluster_create(NULL), TUTTI_EINVAL);
-	assert_int_equal(tutti_cluster_create(&cluster), TUTTI_OK);
+	assert_int_equal(tutti_cluster_make(NULL), TUTTI_EINVAL);
+	assert_int_equal(tutti_cluster_make(&cluster), TUTTI_OK);
 	assert_int_equal(tutti_cluster_add(cluster, "n", path, 3), TUTTI_OK);
 	assert_int_equal(tutti_cluster_add(cluster, "single", path, 0), TUTTI_OK);
 	assert_int_equal(tutti_cluster_add(cluster, "x", "/no/such", 0), TUTTI_EINVAL);
