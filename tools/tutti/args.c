@@ -58,18 +58,18 @@ int args_next(struct args *args, const char **value_out)
 	}
 	option = find_option(args, word, &glued);
 	if (!option) {
-		tool_usage(args, "there is no option %s", word);
+		tool_bad_usage("there is no option %s", word);
 		return ARGS_BAD;
 	}
 	*value_out = glued;
 	if (!option->metavar && glued) {
-		tool_usage(args, "option --%s takes no value, it was given '%s'", option->name,
-			   glued);
+		tool_bad_usage("option --%s takes no value, it was given '%s'", option->name,
+			       glued);
 		return ARGS_BAD;
 	}
 	if (option->metavar && !glued) {
 		if (args->pos == args->argc) {
-			tool_usage(args, "option %s needs a value: %s", word, option->metavar);
+			tool_bad_usage("option %s needs a value: %s", word, option->metavar);
 			return ARGS_BAD;
 		}
 		*value_out = args->argv[args->pos++];
@@ -104,8 +104,7 @@ void args_print_help(const struct command *command)
 		printf("\nExit code: 0 success, 1 a finding or a failed check, 2 bad usage.\n");
 }
 
-bool args_int(const struct args *args, const char *option, const char *text, int min, int max,
-	      int *out)
+bool args_int(const char *option, const char *text, int min, int max, int *out)
 {
 	char *end;
 	long value;
@@ -114,19 +113,18 @@ bool args_int(const struct args *args, const char *option, const char *text, int
 	value = strtol(text, &end, 10);
 	if (end == text || *end || errno || value < min || value > max) {
 		if (max == INT_MAX)
-			tool_usage(args, "%s '%s' is no number of at least %d", option, text, min);
+			tool_bad_usage("%s '%s' is no number of at least %d", option, text, min);
 		else
-			tool_usage(args, "%s '%s' is no number from %d to %d%s", option, text, min,
-				   max,
-				   strcmp(text, "p") == 0 ? " (-np of mpirun is -n here)" : "");
+			tool_bad_usage("%s '%s' is no number from %d to %d%s", option, text, min,
+				       max,
+				       strcmp(text, "p") == 0 ? " (-np of mpirun is -n here)" : "");
 		return false;
 	}
 	*out = (int)value;
 	return true;
 }
 
-bool args_size(const struct args *args, const char *option, const char *text, size_t min,
-	       size_t *out)
+bool args_size(const char *option, const char *text, size_t min, size_t *out)
 {
 	static const char suffixes[] = "KMGT";
 	unsigned long long value;
@@ -150,10 +148,9 @@ bool args_size(const struct args *args, const char *option, const char *text, si
 	}
 	if (end == text || *end || errno || text[0] == '-' || value > (SIZE_MAX / 2) >> shift ||
 	    value << shift < min) {
-		tool_usage(args,
-			   "%s '%s' is no size of at least %zu: give bytes, or 64K, 16M, 1G "
-			   "(times 1024)",
-			   option, text, min);
+		tool_bad_usage("%s '%s' is no size of at least %zu: give bytes, or 64K, 16M, 1G "
+			       "(times 1024)",
+			       option, text, min);
 		return false;
 	}
 	*out = (size_t)(value << shift);

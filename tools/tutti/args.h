@@ -58,9 +58,7 @@ void args_print_help(const struct command *command);
 
 /* Parse a value. false: out of range or none, and said so on stderr as the
  * value of `option`. Sizes take K, M, G (times 1024). */
-bool args_int(const struct args *args, const char *option, const char *text, int min, int max,
-	      int *out);
-bool args_size(const struct args *args, const char *option, const char *text, size_t min,
-	       size_t *out);
+bool args_int(const char *option, const char *text, int min, int max, int *out);
+bool args_size(const char *option, const char *text, size_t min, size_t *out);
 
 #endif

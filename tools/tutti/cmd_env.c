@@ -47,13 +47,13 @@ static void print_markdown(const struct tutti_param_info *info)
 	printf("\n");
 }
 
-static bool print_json(const struct args *args, const struct tutti_param_info *info)
+static bool print_json(const struct tutti_param_info *info)
 {
 	return tool_print_json(
-		args, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "variable", info->variable,
-				"type", info->type, "value", or_empty(info->value), "default",
-				or_empty(info->default_value), "range", or_empty(info->range),
-				"help", or_empty(info->help), "set", info->is_set));
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "variable", info->variable, "type",
+			  info->type, "value", or_empty(info->value), "default",
+			  or_empty(info->default_value), "range", or_empty(info->range), "help",
+			  or_empty(info->help), "set", info->is_set));
 }
 
 static size_t longer(size_t len, const char *text)
@@ -124,7 +124,7 @@ static int run(struct args *args)
 	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++) {
 		if (format == FORMAT_MARKDOWN)
 			print_markdown(&info);
-		else if (!print_json(args, &info))
+		else if (!print_json(&info))
 			return TOOL_FINDING;
 	}
 	return TOOL_GOOD;

@@ -10,7 +10,7 @@ static int run(struct args *args)
 
 	if (!topo)
 		return code;
-	code = topo_print(args, topo, source.json ? TUTTI_TOPO_PATHS_JSON : TUTTI_TOPO_PATHS,
+	code = topo_print(topo, source.json ? TUTTI_TOPO_PATHS_JSON : TUTTI_TOPO_PATHS,
 			  topo_flags(&source, stdout), stdout);
 	tutti_topo_free(topo);
 	return code;

@@ -170,25 +170,25 @@ static bool take_option(struct perf_options *o, int id, const char *value)
 
 	switch (id) {
 	case 'n':
-		return args_int(args, "-n", value, 1, RANKS_MOST, &o->nranks);
+		return args_int("-n", value, 1, RANKS_MOST, &o->nranks);
 	case 'b':
-		return args_size(args, "-b", value, 1, &o->min_bytes);
+		return args_size("-b", value, 1, &o->min_bytes);
 	case 'e':
-		return args_size(args, "-e", value, 1, &o->max_bytes);
+		return args_size("-e", value, 1, &o->max_bytes);
 	case 'f':
-		return args_size(args, "-f", value, 2, &o->factor);
+		return args_size("-f", value, 2, &o->factor);
 	case 'd':
 		return take_type(o, value);
 	case 'o':
 		return take_op(o, value);
 	case 'r':
-		return args_int(args, "-r", value, 0, RANKS_MOST, &o->root);
+		return args_int("-r", value, 0, RANKS_MOST, &o->root);
 	case 'w':
-		return args_int(args, "-w", value, 0, INT_MAX, &o->warmup);
+		return args_int("-w", value, 0, INT_MAX, &o->warmup);
 	case 'i':
-		return args_int(args, "-i", value, 1, INT_MAX, &o->iters);
+		return args_int("-i", value, 1, INT_MAX, &o->iters);
 	case 'c':
-		if (!args_int(args, "-c", value, 0, 1, &number))
+		if (!args_int("-c", value, 0, 1, &number))
 			return false;
 		o->check = number;
 		return true;
@@ -353,8 +353,8 @@ static int read_and_start(struct args *args, struct perf_options *o)
 		return end == ARGS_HELP ? TOOL_GOOD : TOOL_USAGE;
 	if (!collective)
 		return tool_usage(args, "say which collective: all_reduce, for example");
-	if (!tool_find_collective(args, collective, &o->coll) ||
-	    (o->algorithm && !tool_find_algorithm(args, o->coll, o->algorithm)) || !options_fit(o))
+	if (!tool_find_collective(collective, &o->coll) ||
+	    (o->algorithm && !tool_find_algorithm(o->coll, o->algorithm)) || !options_fit(o))
 		return TOOL_USAGE;
 	return start(o);
 }

@@ -27,7 +27,7 @@ struct plan_options {
 	bool explain;
 };
 
-static bool find_format(struct args *args, const char *name, int *out)
+static bool find_format(const char *name, int *out)
 {
 	static const struct {
 		const char *name;
@@ -43,16 +43,15 @@ static bool find_format(struct args *args, const char *name, int *out)
 			*out = formats[i].format;
 			return true;
 		}
-	tool_usage(args, "there is no format '%s': choose one of table, json, dot, svg, nccl",
-		   name);
+	tool_bad_usage("there is no format '%s': choose one of table, json, dot, svg, nccl", name);
 	return false;
 }
 
-static bool take_option(struct args *args, struct plan_options *options, int id, const char *value)
+static bool take_option(struct plan_options *options, int id, const char *value)
 {
 	switch (id) {
 	case OPT_FORMAT:
-		return find_format(args, value, &options->format);
+		return find_format(value, &options->format);
 	case OPT_EXPLAIN:
 		options->explain = true;
 		return true;
@@ -70,9 +69,9 @@ static bool take_option(struct args *args, struct plan_options *options, int id,
 	case PLAN_TO:
 	case PLAN_SHARDED:
 	case PLAN_BYTES:
-		return plan_take_handoff(args, &options->handoff, id, value);
+		return plan_take_handoff(&options->handoff, id, value);
 	default:
-		return plan_take_option(args, &options->source, id, value);
+		return plan_take_option(&options->source, id, value);
 	}
 }
 
@@ -85,7 +84,7 @@ static int read_options(struct args *args, struct plan_options *options)
 	while ((id = args_next(args, &value)) != ARGS_END) {
 		if (id == ARGS_HELP)
 			return TOOL_GOOD;
-		if (id == ARGS_BAD || !take_option(args, options, id, value))
+		if (id == ARGS_BAD || !take_option(options, id, value))
 			return TOOL_USAGE;
 	}
 	return -1;
@@ -93,7 +92,7 @@ static int read_options(struct args *args, struct plan_options *options)
 
 /* -- Writing ------------------------------------------------------------------------ */
 
-static int write_format(struct args *args, const struct plan_options *options, tutti_plan_t plan,
+static int write_format(const struct plan_options *options, tutti_plan_t plan,
 			tutti_plan_format format, FILE *to)
 {
 	char *text = NULL;
@@ -101,21 +100,21 @@ static int write_format(struct args *args, const struct plan_options *options, t
 		tutti_plan_print(plan, format, topo_flags(&options->source.topo, to), &text);
 
 	if (status)
-		return plan_failed(args, status);
+		return plan_failed(status);
 	fputs(text, to);
 	free(text);
 	return TOOL_GOOD;
 }
 
-static int draw(struct args *args, tutti_plan_t plan, FILE *to)
+static int draw(tutti_plan_t plan, FILE *to)
 {
 	char *text = NULL;
 	const tutti_status status = tutti_plan_print(plan, TUTTI_PLAN_DOT, 0, &text);
 	int code;
 
 	if (status)
-		return plan_failed(args, status);
-	code = topo_draw_text(args, text, to);
+		return plan_failed(status);
+	code = topo_draw_text(text, to);
 	free(text);
 	return code;
 }
@@ -134,47 +133,45 @@ static json_t *lines_of(const char *text)
 	return list;
 }
 
-static int write_lines(struct args *args, tutti_plan_t plan, tutti_plan_format format,
-		       const char *key)
+static int write_lines(tutti_plan_t plan, tutti_plan_format format, const char *key)
 {
 	char *text = NULL;
 	const tutti_status status = tutti_plan_print(plan, format, 0, &text);
 	bool good;
 
 	if (status)
-		return plan_failed(args, status);
-	good = tool_print_json(args, json_pack("{s:o}", key, lines_of(text)));
+		return plan_failed(status);
+	good = tool_print_json(json_pack("{s:o}", key, lines_of(text)));
 	free(text);
 	return good ? TOOL_GOOD : TOOL_FINDING;
 }
 
 /* A table, and what was asked for besides. */
-static int write_table(struct args *args, const struct plan_options *options, tutti_plan_t plan,
-		       FILE *to)
+static int write_table(const struct plan_options *options, tutti_plan_t plan, FILE *to)
 {
 	const bool advise = options->source.order || options->source.hostfile;
-	int code = write_format(args, options, plan, TUTTI_PLAN_TABLE, to);
+	int code = write_format(options, plan, TUTTI_PLAN_TABLE, to);
 
 	if (code == TOOL_GOOD && options->explain) {
 		fputc('\n', to);
-		code = write_format(args, options, plan, TUTTI_PLAN_EXPLAIN, to);
+		code = write_format(options, plan, TUTTI_PLAN_EXPLAIN, to);
 	}
 	if (code == TOOL_GOOD && advise) {
 		fputc('\n', to);
-		code = write_format(args, options, plan, TUTTI_PLAN_ADVICE, to);
+		code = write_format(options, plan, TUTTI_PLAN_ADVICE, to);
 	}
 	return code;
 }
 
-static int show(struct args *args, const struct plan_options *options, tutti_plan_t plan, FILE *to)
+static int show(const struct plan_options *options, tutti_plan_t plan, FILE *to)
 {
 	if (options->source.topo.json && options->explain)
-		return write_lines(args, plan, TUTTI_PLAN_EXPLAIN, "explain");
+		return write_lines(plan, TUTTI_PLAN_EXPLAIN, "explain");
 	if (options->format == FORMAT_SVG)
-		return draw(args, plan, to);
+		return draw(plan, to);
 	if (options->format == TUTTI_PLAN_TABLE)
-		return write_table(args, options, plan, to);
-	return write_format(args, options, plan, (tutti_plan_format)options->format, to);
+		return write_table(options, plan, to);
+	return write_format(options, plan, (tutti_plan_format)options->format, to);
 }
 
 /* -- Beside another ------------------------------------------------------------------- */
@@ -197,8 +194,8 @@ static json_t *compare_pattern(const struct tutti_plan_pattern *theirs,
 			 theirs->total_gbps > 0 ? ours->total_gbps / theirs->total_gbps : 0.0);
 }
 
-static int print_comparison(struct args *args, const struct plan_options *options,
-			    tutti_plan_t theirs, tutti_plan_t ours, FILE *to)
+static int print_comparison(const struct plan_options *options, tutti_plan_t theirs,
+			    tutti_plan_t ours, FILE *to)
 {
 	json_t *list = json_array();
 
@@ -222,12 +219,10 @@ static int print_comparison(struct args *args, const struct plan_options *option
 		json_decref(list);
 		return TOOL_GOOD;
 	}
-	return tool_print_json(args, json_pack("{s:o}", "patterns", list)) ? TOOL_GOOD
-									   : TOOL_FINDING;
+	return tool_print_json(json_pack("{s:o}", "patterns", list)) ? TOOL_GOOD : TOOL_FINDING;
 }
 
-static int compare(struct args *args, const struct plan_options *options, tutti_plan_t ours,
-		   FILE *to)
+static int compare(const struct plan_options *options, tutti_plan_t ours, FILE *to)
 {
 	const struct plan_source *source = &options->source;
 	tutti_plan_t theirs = NULL;
@@ -237,8 +232,8 @@ static int compare(struct args *args, const struct plan_options *options, tutti_
 	int code, nfindings = 0;
 
 	if (status)
-		return plan_failed(args, status);
-	code = print_comparison(args, options, theirs, ours, to);
+		return plan_failed(status);
+	code = print_comparison(options, theirs, ours, to);
 	if (code == TOOL_GOOD && !source->topo.json &&
 	    tutti_plan_check(theirs, &text, &nfindings) == TUTTI_OK && nfindings)
 		fprintf(to, "\nmore than the machine has:\n%s", text);
@@ -250,85 +245,81 @@ static int compare(struct args *args, const struct plan_options *options, tutti_
 /* -- plan ----------------------------------------------------------------------------- */
 
 /* What is pinned may be of another machine. */
-static int warn_of_excess(const struct args *args, const struct plan_options *options,
-			  tutti_plan_t plan)
+static int warn_of_excess(const struct plan_options *options, tutti_plan_t plan)
 {
 	char *text = NULL;
 	int nfindings = 0;
 	const tutti_status status = tutti_plan_check(plan, &text, &nfindings);
 
 	if (status)
-		return plan_failed(args, status);
+		return plan_failed(status);
 	if (nfindings)
-		fprintf(stderr, "tutti %s: %s asks for more than the machine has\n%s",
-			args->command->name, options->plan, text);
+		fprintf(stderr, "tutti %s: %s asks for more than the machine has\n%s", tool_verb(),
+			options->plan, text);
 	free(text);
 	return TOOL_GOOD;
 }
 
-static int make(struct args *args, const struct plan_options *options, tutti_plan_t *out)
+static int make(const struct plan_options *options, tutti_plan_t *out)
 {
 	const struct plan_source *source = &options->source;
 	tutti_status status;
 
 	if (!options->plan) {
 		status = tutti_plan_make(source->node_topo, source->nnodes, &source->config, out);
-		return status ? plan_failed(args, status) : TOOL_GOOD;
+		return status ? plan_failed(status) : TOOL_GOOD;
 	}
 	status = tutti_plan_read(options->plan, source->node_topo, source->nnodes, &source->config,
 				 out);
-	return status ? plan_failed(args, status) : warn_of_excess(args, options, *out);
+	return status ? plan_failed(status) : warn_of_excess(options, *out);
 }
 
-static int hand_off(struct args *args, struct plan_options *options, FILE *to)
+static int hand_off(struct plan_options *options, FILE *to)
 {
 	const bool draws = options->format == FORMAT_SVG;
 
 	if (options->plan || options->compare || options->format == TUTTI_PLAN_NCCL)
-		return tool_usage(args, "--handoff goes with no plan and no graph file of NCCL");
+		return tool_bad_usage("--handoff goes with no plan and no graph file of NCCL");
 	if (options->explain && options->source.topo.json)
-		return tool_usage(args, "--handoff --json has what --explain tells: give one");
-	return plan_show_handoff(args, &options->source, &options->handoff,
+		return tool_bad_usage("--handoff --json has what --explain tells: give one");
+	return plan_show_handoff(&options->source, &options->handoff,
 				 draws ? TUTTI_PLAN_DOT : (tutti_plan_format)options->format, draws,
 				 options->explain, to);
 }
 
-static int plan_and_show(struct args *args, const struct plan_options *options, FILE *to)
+static int plan_and_show(const struct plan_options *options, FILE *to)
 {
 	tutti_plan_t plan = NULL;
-	int code = make(args, options, &plan);
+	int code = make(options, &plan);
 
 	if (code == TOOL_GOOD)
-		code = options->compare ? compare(args, options, plan, to)
-					: show(args, options, plan, to);
+		code = options->compare ? compare(options, plan, to) : show(options, plan, to);
 	tutti_plan_free(plan);
 	return code;
 }
 
-static int write_to(struct args *args, struct plan_options *options)
+static int write_to(struct plan_options *options)
 {
 	FILE *to = options->output ? fopen(options->output, "we") : stdout;
 	int code;
 
 	if (!to)
-		return tool_usage(args, "cannot write '%s': %s", options->output, strerror(errno));
-	code = options->handoff.asked ? hand_off(args, options, to)
-				      : plan_and_show(args, options, to);
+		return tool_bad_usage("cannot write '%s': %s", options->output, strerror(errno));
+	code = options->handoff.asked ? hand_off(options, to) : plan_and_show(options, to);
 	if (to != stdout && (ferror(to) | fclose(to)) && code == TOOL_GOOD)
-		code = tool_error(args, "writing '%s' failed: %s", options->output,
-				  strerror(errno));
+		code = tool_fail("writing '%s' failed: %s", options->output, strerror(errno));
 	return code;
 }
 
 /* Said, but of no use: a mistake. */
-static bool check_options(struct args *args, const struct plan_options *options)
+static bool check_options(const struct plan_options *options)
 {
 	const struct plan_handoff *handoff = &options->handoff;
 
 	if (handoff->asked || !(handoff->from || handoff->to || handoff->config.from_sharded ||
 				handoff->config.to_sharded))
 		return true;
-	tool_usage(args, "--from, --to and --sharded are for --handoff");
+	tool_bad_usage("--from, --to and --sharded are for --handoff");
 	return false;
 }
 
@@ -341,14 +332,14 @@ static int run_plan(struct args *args)
 
 	if (options.source.topo.json && options.format == TUTTI_PLAN_TABLE)
 		options.format = TUTTI_PLAN_JSON;
-	if (code < 0 && !check_options(args, &options))
+	if (code < 0 && !check_options(&options))
 		code = TOOL_USAGE;
 	else if (code < 0)
-		code = plan_load(args, &options.source);
+		code = plan_load(&options.source);
 	else
 		code = code ? code : -1;
 	if (code == TOOL_GOOD)
-		code = write_to(args, &options);
+		code = write_to(&options);
 	plan_release(&options.source);
 	plan_release_handoff(&options.handoff);
 	return code < 0 ? TOOL_GOOD : code;
@@ -365,6 +356,7 @@ static int run(struct args *args)
 	for (size_t i = 0; i < sizeof(subcommands) / sizeof(subcommands[0]); i++)
 		if (args->argc && !strcmp(args->argv[0], subcommands[i]->name + strlen("plan "))) {
 			args->command = subcommands[i];
+			tool_set_verb(args->command->name);
 			args->argv++;
 			args->argc--;
 			return args->command->run(args);

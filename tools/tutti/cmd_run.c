@@ -71,7 +71,7 @@ static const char *tmpdir(void)
 }
 
 /* In the first folder that can be written to: containers often have a /tmp that cannot. */
-static bool make_dir(struct args *args, struct job *job)
+static bool make_dir(struct job *job)
 {
 	const char *const folders[] = { tmpdir(), "/tmp", "/dev/shm" };
 	int error = 0;
@@ -85,11 +85,9 @@ static bool make_dir(struct args *args, struct job *job)
 			return true;
 		error = error ? error : errno;
 	}
-	tool_error(
-		args,
-		"cannot make a directory for the ranks to meet, neither below TMPDIR nor in /tmp "
-		"or /dev/shm: %s; set TMPDIR to a folder that can be written to",
-		strerror(error));
+	tool_fail("cannot make a directory for the ranks to meet, neither below TMPDIR nor in /tmp "
+		  "or /dev/shm: %s; set TMPDIR to a folder that can be written to",
+		  strerror(error));
 	job->dir[0] = '\0';
 	return false;
 }
@@ -165,7 +163,7 @@ static int start_ranks(struct launch *launch, const struct job *job)
 	return error;
 }
 
-static int run_job(struct args *args, struct job *job)
+static int run_job(struct job *job)
 {
 	struct launch launch;
 	int code = TOOL_FINDING, error;
@@ -179,36 +177,35 @@ static int run_job(struct args *args, struct job *job)
 	if (!job->no_bind)
 		launch_bind(&launch);
 	if (!set_environment(job)) {
-		tool_error(args, "out of memory");
+		tool_fail("out of memory");
 		goto done;
 	}
-	if (job->shared_malloc && !run_preload_malloc(args))
+	if (job->shared_malloc && !run_preload_malloc())
 		goto done;
-	if (job->gpus && !run_gpus(args, job->gpus))
+	if (job->gpus && !run_gpus(job->gpus))
 		goto done;
 	error = start_ranks(&launch, job);
 	code = launch_wait(&launch);
 	if (error)
-		tool_error(args, "cannot run '%s': %s", job->program[0], strerror(error));
+		tool_fail("cannot run '%s': %s", job->program[0], strerror(error));
 done:
 	/* Where nobody reads what we print, this may be the end of us. */
 	remove_dir(job);
 	launch_close(&launch);
 	if (job->json)
-		tool_print_json(args,
-				json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code));
+		tool_print_json(json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code));
 	return code;
 }
 
 /* In the child of run_guarded(): as if there were no guard, but that its end ends us. */
-static int guarded(struct args *args, struct job *job, pid_t guard, const sigset_t *old_mask)
+static int guarded(struct job *job, pid_t guard, const sigset_t *old_mask)
 {
 	int code = TOOL_FINDING;
 
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	sigprocmask(SIG_SETMASK, old_mask, NULL);
 	if (getppid() == guard)
-		code = run_job(args, job);
+		code = run_job(job);
 	else
 		remove_dir(job);
 	return code;
@@ -236,7 +233,7 @@ static int attend(pid_t child, const sigset_t *mask)
 
 /* SIGKILL gives no process the time to clean up, so there are two of ours: the child minds the ranks,
  * and each of the two ends them and removes the directory if the other one is killed. */
-int run_guarded(struct args *args, struct job *job)
+int run_guarded(struct job *job)
 {
 	const pid_t own = getpid();
 	sigset_t mask, old_mask;
@@ -249,9 +246,9 @@ int run_guarded(struct args *args, struct job *job)
 	fflush(NULL);
 	child = fork();
 	if (child == 0)
-		return guarded(args, job, own, &old_mask);
+		return guarded(job, own, &old_mask);
 	if (child < 0)
-		tool_error(args, "fork: %s", strerror(errno));
+		tool_fail("fork: %s", strerror(errno));
 	else
 		code = attend(child, &mask);
 	remove_dir(job);
@@ -268,19 +265,18 @@ struct choice {
 };
 
 /* One option; the exit code, or -1 to go on. */
-static int take_option(struct args *args, int id, const char *value, struct choice *choice)
+static int take_option(int id, const char *value, struct choice *choice)
 {
 	struct job *job = &choice->job;
 
 	if (id == ARGS_HELP)
 		return TOOL_GOOD;
-	if (id == ARGS_BAD ||
-	    (id == 'n' && !args_int(args, "-n", value, 1, 1 << 16, &job->nranks)) ||
-	    (id == OPT_GPUS && !args_int(args, "--gpus", value, 1, 64, &job->gpus)) ||
-	    (id == OPT_PORT && !args_int(args, "--port", value, 1, 65535, &choice->port)) ||
-	    (id == OPT_HOSTS && !hosts_parse(args, value, &choice->hosts)))
+	if (id == ARGS_BAD || (id == 'n' && !args_int("-n", value, 1, 1 << 16, &job->nranks)) ||
+	    (id == OPT_GPUS && !args_int("--gpus", value, 1, 64, &job->gpus)) ||
+	    (id == OPT_PORT && !args_int("--port", value, 1, 65535, &choice->port)) ||
+	    (id == OPT_HOSTS && !hosts_parse(value, &choice->hosts)))
 		return TOOL_USAGE;
-	if (id == OPT_HOSTFILE && !hosts_read(args, value, &choice->hosts))
+	if (id == OPT_HOSTFILE && !hosts_read(value, &choice->hosts))
 		return TOOL_FINDING;
 	if (id == OPT_SHELL)
 		choice->shell = value;
@@ -293,28 +289,27 @@ static int take_option(struct args *args, int id, const char *value, struct choi
 	return -1;
 }
 
-static int run_choice(struct args *args, struct choice *choice, bool has_program)
+static int run_choice(const struct args *args, struct choice *choice, bool has_program)
 {
 	struct job *job = &choice->job;
 
 	if (choice->is_agent)
-		return run_agent(args);
+		return run_agent();
 	/* Programs of NCCL often have all ranks in one process. */
 	if (!job->nranks && !choice->hosts.n && job->gpus)
 		job->nranks = 1;
 	if (!job->nranks && !choice->hosts.n)
-		return tool_usage(args, "say how many ranks to start: -n RANKS");
+		return tool_bad_usage("say how many ranks to start: -n RANKS");
 	if (!has_program)
-		return tool_usage(args, "say which program to run");
+		return tool_bad_usage("say which program to run");
 	/* The last word taken was the program; argv ends with a NULL. */
 	job->program = args->argv + args->pos - 1;
 	if (choice->hosts.n) {
-		job->nranks = hosts_deal(args, &choice->hosts, job->nranks);
-		return job->nranks ? run_on_hosts(args, job, &choice->hosts, choice->shell,
-						  choice->port)
+		job->nranks = hosts_deal(&choice->hosts, job->nranks);
+		return job->nranks ? run_on_hosts(job, &choice->hosts, choice->shell, choice->port)
 				   : TOOL_USAGE;
 	}
-	return make_dir(args, job) ? run_guarded(args, job) : TOOL_FINDING;
+	return make_dir(job) ? run_guarded(job) : TOOL_FINDING;
 }
 
 static int run(struct args *args)
@@ -324,7 +319,7 @@ static int run(struct args *args)
 	int id, code = -1;
 
 	while (code < 0 && (id = args_next(args, &value)) != ARGS_END && id != ARGS_POSITIONAL)
-		code = take_option(args, id, value, &choice);
+		code = take_option(id, value, &choice);
 	if (code < 0)
 		code = run_choice(args, &choice, id == ARGS_POSITIONAL);
 	hosts_free(&choice.hosts);

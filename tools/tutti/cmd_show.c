@@ -37,7 +37,7 @@ static const char *what_runs(tutti_collective coll)
 	}
 }
 
-static int list_algorithms(struct args *args, const struct show *show, tutti_collective coll)
+static int list_algorithms(const struct show *show, tutti_collective coll)
 {
 	const char *name;
 
@@ -48,8 +48,8 @@ static int list_algorithms(struct args *args, const struct show *show, tutti_col
 	for (int i = 0; (name = tutti_algorithm_name(coll, i)) != NULL; i++) {
 		if (!show->json)
 			printf("%s\n", name);
-		else if (!tool_print_json(args, json_pack("{s:s, s:s}", "collective",
-							  show->collective, "algorithm", name)))
+		else if (!tool_print_json(json_pack("{s:s, s:s}", "collective", show->collective,
+						    "algorithm", name)))
 			return TOOL_FINDING;
 	}
 	return TOOL_GOOD;
@@ -91,7 +91,7 @@ static int print_program(struct args *args, const struct show *show, const int *
 	char *text = NULL;
 	size_t len;
 
-	if (!tool_find_algorithm(args, coll, show->algorithm))
+	if (!tool_find_algorithm(coll, show->algorithm))
 		return TOOL_USAGE;
 	if (!show->nranks)
 		return tool_usage(args, "say for how many ranks: -n RANKS, or --hosts LIST");
@@ -144,11 +144,11 @@ static bool take_option(struct args *args, struct show *show, int id, const char
 		show->collective = value;
 		return true;
 	case 'n':
-		return args_int(args, "-n", value, 1, INT_MAX, &show->nranks);
+		return args_int("-n", value, 1, INT_MAX, &show->nranks);
 	case 'r':
-		return args_int(args, "--root", value, 0, INT_MAX, &show->root);
+		return args_int("--root", value, 0, INT_MAX, &show->root);
 	case OPT_RANK:
-		return args_int(args, "--rank", value, 0, INT_MAX, &show->rank);
+		return args_int("--rank", value, 0, INT_MAX, &show->rank);
 	case OPT_ALGORITHM:
 		show->algorithm = value;
 		return true;
@@ -159,7 +159,7 @@ static bool take_option(struct args *args, struct show *show, int id, const char
 		show->hosts = value;
 		return true;
 	case OPT_BYTES:
-		return args_size(args, "--bytes", value, 0, &show->nbytes);
+		return args_size("--bytes", value, 0, &show->nbytes);
 	default:
 		show->json = true;
 		return true;
@@ -187,10 +187,10 @@ static int run(struct args *args)
 	}
 	if (!show.collective)
 		return tool_usage(args, "say which collective, or --check FILE");
-	if (!tool_find_collective(args, show.collective, &coll))
+	if (!tool_find_collective(show.collective, &coll))
 		return TOOL_USAGE;
 	if (!show.algorithm)
-		return list_algorithms(args, &show, coll);
+		return list_algorithms(&show, coll);
 	if (!show.hosts)
 		return print_program(args, &show, NULL, coll);
 	return print_over_hosts(args, &show, coll);

@@ -18,7 +18,7 @@ struct topo_options {
 	int format;
 };
 
-static bool find_format(struct args *args, const char *name, int *out)
+static bool find_format(const char *name, int *out)
 {
 	static const struct {
 		const char *name;
@@ -34,20 +34,20 @@ static bool find_format(struct args *args, const char *name, int *out)
 			*out = formats[i].format;
 			return true;
 		}
-	tool_usage(args, "there is no format '%s': choose one of tree, xml, json, dot, svg", name);
+	tool_bad_usage("there is no format '%s': choose one of tree, xml, json, dot, svg", name);
 	return false;
 }
 
-static bool take_option(struct args *args, struct topo_options *options, int id, const char *value)
+static bool take_option(struct topo_options *options, int id, const char *value)
 {
 	switch (id) {
 	case OPT_FORMAT:
-		return find_format(args, value, &options->format);
+		return find_format(value, &options->format);
 	case 'o':
 		options->output = value;
 		return true;
 	default:
-		return topo_take_option(args, &options->source, id, value);
+		return topo_take_option(&options->source, id, value);
 	}
 }
 
@@ -60,7 +60,7 @@ static int read_options(struct args *args, struct topo_options *options)
 	while ((id = args_next(args, &value)) != ARGS_END) {
 		if (id == ARGS_HELP)
 			return TOOL_GOOD;
-		if (id == ARGS_BAD || !take_option(args, options, id, value))
+		if (id == ARGS_BAD || !take_option(options, id, value))
 			return TOOL_USAGE;
 	}
 	return -1;
@@ -89,13 +89,13 @@ static void point_to_lint(tutti_topo_t topo, FILE *to)
 			nwarnings == 1 ? "" : "s");
 }
 
-static int show(struct args *args, const struct topo_options *options, tutti_topo_t topo, FILE *to)
+static int show(const struct topo_options *options, tutti_topo_t topo, FILE *to)
 {
 	int code;
 
 	if (options->format == FORMAT_SVG)
-		return topo_draw(args, topo, to);
-	code = topo_print(args, topo, (tutti_topo_format)options->format,
+		return topo_draw(topo, to);
+	code = topo_print(topo, (tutti_topo_format)options->format,
 			  topo_flags(&options->source, to), to);
 	if (code == TOOL_GOOD && options->format == TUTTI_TOPO_TREE)
 		point_to_lint(topo, to);
@@ -113,21 +113,21 @@ static int run_show(struct args *args)
 		return code;
 	if (options.source.json)
 		options.format = TUTTI_TOPO_JSON;
-	code = topo_load(args, &options.source, &topo);
+	code = topo_load(&options.source, &topo);
 	if (code)
 		return code;
 	if (options.output) {
 		to = fopen(options.output, "we");
 		if (!to) {
 			tutti_topo_free(topo);
-			return tool_usage(args, "cannot write '%s': %s", options.output,
-					  strerror(errno));
+			return tool_bad_usage("cannot write '%s': %s", options.output,
+					      strerror(errno));
 		}
 	}
-	code = show(args, &options, topo, to);
+	code = show(&options, topo, to);
 	tutti_topo_free(topo);
 	if (to != stdout && (ferror(to) | fclose(to)) && code == TOOL_GOOD)
-		code = tool_error(args, "writing '%s' failed: %s", options.output, strerror(errno));
+		code = tool_fail("writing '%s' failed: %s", options.output, strerror(errno));
 	return code;
 }
 
@@ -152,7 +152,7 @@ static int run_lint(struct args *args)
 
 	if (!topo)
 		return code;
-	code = topo_print(args, topo, source.json ? TUTTI_TOPO_LINT_JSON : TUTTI_TOPO_LINT,
+	code = topo_print(topo, source.json ? TUTTI_TOPO_LINT_JSON : TUTTI_TOPO_LINT,
 			  topo_flags(&source, stdout), stdout);
 	if (code == TOOL_GOOD)
 		code = judge(topo);
@@ -173,8 +173,8 @@ static const struct command command_lint = {
 
 /* -- diff --------------------------------------------------------------------------- */
 
-static int print_diff(const struct args *args, const struct topo_source *source,
-		      const char *const *paths, char *text, int ndiffs)
+static int print_diff(const struct topo_source *source, const char *const *paths, char *text,
+		      int ndiffs)
 {
 	json_t *list;
 
@@ -191,27 +191,26 @@ static int print_diff(const struct args *args, const struct topo_source *source,
 		json_array_append_new(list, json_stringn(next, len));
 		next += len + (next[len] == '\n');
 	}
-	if (!tool_print_json(args, json_pack("{s:s, s:s, s:o}", "a", paths[0], "b", paths[1],
-					     "differences", list)))
+	if (!tool_print_json(json_pack("{s:s, s:s, s:o}", "a", paths[0], "b", paths[1],
+				       "differences", list)))
 		return TOOL_FINDING;
 	return ndiffs ? TOOL_FINDING : TOOL_GOOD;
 }
 
-static int compare(const struct args *args, const struct topo_source *source,
-		   const char *const *paths)
+static int compare(const struct topo_source *source, const char *const *paths)
 {
 	tutti_topo_t a = NULL, b = NULL;
 	tutti_status status;
 	char *text = NULL;
 	int ndiffs = 0;
-	int code = topo_load_path(args, source, paths[0], &a);
+	int code = topo_load_path(source, paths[0], &a);
 
 	if (code == TOOL_GOOD)
-		code = topo_load_path(args, source, paths[1], &b);
+		code = topo_load_path(source, paths[1], &b);
 	if (code == TOOL_GOOD) {
 		status = tutti_topo_diff(a, b, &text, &ndiffs);
-		code = status ? tool_error(args, "%s", tool_why(NULL, status))
-			      : print_diff(args, source, paths, text, ndiffs);
+		code = status ? tool_fail("%s", tool_why(NULL, status))
+			      : print_diff(source, paths, text, ndiffs);
 	}
 	free(text);
 	tutti_topo_free(a);
@@ -231,12 +230,12 @@ static int run_diff(struct args *args)
 			return TOOL_GOOD;
 		if (id == ARGS_POSITIONAL && n < 2)
 			paths[n++] = value;
-		else if (id == ARGS_BAD || !topo_take_option(args, &source, id, value))
+		else if (id == ARGS_BAD || !topo_take_option(&source, id, value))
 			return TOOL_USAGE;
 	}
 	if (n < 2)
-		return tool_usage(args, "say which two to compare: topo diff A B");
-	return compare(args, &source, paths);
+		return tool_bad_usage("say which two to compare: topo diff A B");
+	return compare(&source, paths);
 }
 
 static const struct args_option diff_options[] = {
@@ -272,6 +271,7 @@ static int run(struct args *args)
 	for (size_t i = 0; i < sizeof(subcommands) / sizeof(subcommands[0]); i++)
 		if (args->argc && !strcmp(args->argv[0], subcommands[i]->name + strlen("topo "))) {
 			args->command = subcommands[i];
+			tool_set_verb(args->command->name);
 			args->argv++;
 			args->argc--;
 			return args->command->run(args);

@@ -36,15 +36,15 @@ static int write_text(char *text)
 	return TOOL_GOOD;
 }
 
-static int print_file(const struct args *args, const struct tune *tune)
+static int print_file(const struct tune *tune)
 {
 	char *text;
 	const tutti_status status = tutti_tune_print_file(tune->config.tune_file, &text);
 
-	return status ? plan_failed(args, status) : write_text(text);
+	return status ? plan_failed(status) : write_text(text);
 }
 
-static int print_table(const struct args *args, struct tune *tune)
+static int print_table(struct tune *tune)
 {
 	const struct plan_source *source = &tune->source;
 	tutti_plan_t plan = NULL;
@@ -58,14 +58,14 @@ static int print_table(const struct args *args, struct tune *tune)
 	if (!status)
 		status = tutti_tune_print(plan, &tune->config, &text);
 	tutti_plan_free(plan);
-	return status ? plan_failed(args, status) : write_text(text);
+	return status ? plan_failed(status) : write_text(text);
 }
 
 static bool take_collective(struct args *args, struct tune *tune, const char *name)
 {
 	tutti_collective coll;
 
-	if (!tool_find_collective(args, name, &coll))
+	if (!tool_find_collective(name, &coll))
 		return false;
 	if (coll == TUTTI_SEND_RECV || coll == TUTTI_HANDOFF) {
 		tool_usage(args, "%s has no algorithms to choose from", name);
@@ -102,14 +102,14 @@ static bool take_option(struct args *args, struct tune *tune, int id, const char
 		tune->out = value;
 		return true;
 	case 'n':
-		return args_int(args, "-n", value, 2, RANKS_MOST, &tune->nranks);
+		return args_int("-n", value, 2, RANKS_MOST, &tune->nranks);
 	case 'e':
-		return args_size(args, "-e", value, 8, &tune->most);
+		return args_size("-e", value, 8, &tune->most);
 	case OPT_TUNE:
 		tune->config.tune_file = value;
 		return true;
 	default:
-		return plan_take_option(args, &tune->source, id, value);
+		return plan_take_option(&tune->source, id, value);
 	}
 }
 
@@ -127,7 +127,7 @@ static void forget_this_machine(struct tune *tune)
 }
 
 /* A plan file says enough; with its machines, how many cores they have too. */
-static int load_and_print(const struct args *args, struct tune *tune)
+static int load_and_print(struct tune *tune)
 {
 	const bool needs_machines = !tune->plan || plan_has_machine(&tune->source);
 
@@ -135,12 +135,12 @@ static int load_and_print(const struct args *args, struct tune *tune)
 	if (tune->plan || plan_has_machine(&tune->source))
 		forget_this_machine(tune);
 	if (needs_machines) {
-		const int code = plan_load(args, &tune->source);
+		const int code = plan_load(&tune->source);
 
 		if (code)
 			return code;
 	}
-	return print_table(args, tune);
+	return print_table(tune);
 }
 
 /* Whether there are options that say what to predict, not what to measure. */
@@ -195,9 +195,9 @@ static int run(struct args *args)
 	int code = read_options(args, &tune);
 
 	if (code < 0 && tune.file)
-		code = print_file(args, &tune);
+		code = print_file(&tune);
 	else if (code < 0)
-		code = tune.table ? load_and_print(args, &tune) : measure(args, &tune);
+		code = tune.table ? load_and_print(&tune) : measure(args, &tune);
 	plan_release(&tune.source);
 	return code;
 }

@@ -18,14 +18,14 @@ static int run(struct args *args)
 		if (id == ARGS_BAD)
 			return TOOL_USAGE;
 		if (id == ARGS_POSITIONAL)
-			return tool_usage(args, "takes no argument, it was given '%s'", value);
+			return tool_bad_usage("takes no argument, it was given '%s'", value);
 		json = true;
 	}
 	snprintf(text, sizeof(text), "%d.%d.%d", version / 10000, version / 100 % 100,
 		 version % 100);
 	if (json)
-		return tool_print_json(args, json_pack("{s:s, s:s, s:i}", "name", "tutti",
-						       "version", text, "number", version))
+		return tool_print_json(json_pack("{s:s, s:s, s:i}", "name", "tutti", "version",
+						 text, "number", version))
 			       ? TOOL_GOOD
 			       : TOOL_FINDING;
 	printf("tutti %s\n", text);

@@ -10,15 +10,14 @@
 
 #define SLOTS_MOST (1 << 16)
 
-static bool add(const struct args *args, const char *name, size_t len, int nslots,
-		struct hosts *hosts)
+static bool add(const char *name, size_t len, int nslots, struct hosts *hosts)
 {
 	struct host *list = realloc(hosts->list, ((size_t)hosts->n + 1) * sizeof(*list));
 
 	if (list)
 		hosts->list = list;
 	if (!list || !(list[hosts->n].name = strndup(name, len))) {
-		tool_error(args, "out of memory");
+		tool_fail("out of memory");
 		return false;
 	}
 	list[hosts->n].nslots = nslots;
@@ -30,13 +29,12 @@ static bool add(const struct args *args, const char *name, size_t len, int nslot
 
 /* `text` is a name, with :SLOTS behind it or not. An address of IPv6 with slots stands in brackets;
  * one without needs none. */
-static bool add_word(const struct args *args, const char *text, size_t len, int nslots,
-		     struct hosts *hosts)
+static bool add_word(const char *text, size_t len, int nslots, struct hosts *hosts)
 {
 	char word[256], *name = word, *colon, *end;
 
 	if (len >= sizeof(word)) {
-		tool_usage(args, "'%.60s...' is no name of a host", text);
+		tool_bad_usage("'%.60s...' is no name of a host", text);
 		return false;
 	}
 	memcpy(word, text, len);
@@ -45,7 +43,7 @@ static bool add_word(const struct args *args, const char *text, size_t len, int 
 	end = strrchr(word, ']');
 	if (colon && (end ? colon == end + 1 : strchr(word, ':') == colon)) {
 		*colon = '\0';
-		if (!args_int(args, "ranks of a host", colon + 1, 1, SLOTS_MOST, &nslots))
+		if (!args_int("ranks of a host", colon + 1, 1, SLOTS_MOST, &nslots))
 			return false;
 	}
 	if (word[0] == '[' && end && !end[1]) {
@@ -54,18 +52,18 @@ static bool add_word(const struct args *args, const char *text, size_t len, int 
 	}
 	/* A remote shell would take it for an option. */
 	if (!*name || *name == '-') {
-		tool_usage(args, "'%.*s' is no name of a host", len < 60 ? (int)len : 60, text);
+		tool_bad_usage("'%.*s' is no name of a host", len < 60 ? (int)len : 60, text);
 		return false;
 	}
-	return add(args, name, strlen(name), nslots, hosts);
+	return add(name, strlen(name), nslots, hosts);
 }
 
-bool hosts_parse(const struct args *args, const char *text, struct hosts *hosts)
+bool hosts_parse(const char *text, struct hosts *hosts)
 {
 	for (;;) {
 		const size_t len = strcspn(text, ",");
 
-		if (!add_word(args, text, len, 0, hosts))
+		if (!add_word(text, len, 0, hosts))
 			return false;
 		if (!text[len])
 			return true;
@@ -73,8 +71,7 @@ bool hosts_parse(const struct args *args, const char *text, struct hosts *hosts)
 	}
 }
 
-static bool read_line(const struct args *args, const char *path, int number, char *line,
-		      struct hosts *hosts)
+static bool read_line(const char *path, int number, char *line, struct hosts *hosts)
 {
 	static const char blank[] = " \t\r\n", slots[] = "slots=";
 	char *name, *more, *rest;
@@ -86,16 +83,16 @@ static bool read_line(const struct args *args, const char *path, int number, cha
 		return true;
 	more = strtok_r(NULL, blank, &rest);
 	if (more && (strncmp(more, slots, strlen(slots)) != 0 || strtok_r(NULL, blank, &rest))) {
-		tool_error(args, "%s:%d: after the host may come only slots=RANKS, not '%s'", path,
-			   number, more);
+		tool_fail("%s:%d: after the host may come only slots=RANKS, not '%s'", path, number,
+			  more);
 		return false;
 	}
-	if (more && !args_int(args, "slots", more + strlen(slots), 1, SLOTS_MOST, &nslots))
+	if (more && !args_int("slots", more + strlen(slots), 1, SLOTS_MOST, &nslots))
 		return false;
-	return add_word(args, name, strlen(name), nslots, hosts);
+	return add_word(name, strlen(name), nslots, hosts);
 }
 
-bool hosts_read(const struct args *args, const char *path, struct hosts *hosts)
+bool hosts_read(const char *path, struct hosts *hosts)
 {
 	FILE *file = fopen(path, "re");
 	char line[1024];
@@ -103,14 +100,14 @@ bool hosts_read(const struct args *args, const char *path, struct hosts *hosts)
 	int number = 0;
 
 	if (!file) {
-		tool_error(args, "cannot open %s: %s", path, strerror(errno));
+		tool_fail("cannot open %s: %s", path, strerror(errno));
 		return false;
 	}
 	while (good && fgets(line, sizeof(line), file))
-		good = read_line(args, path, ++number, line, hosts);
+		good = read_line(path, ++number, line, hosts);
 	fclose(file);
 	if (good && hosts->n == 0) {
-		tool_error(args, "%s names no host", path);
+		tool_fail("%s names no host", path);
 		return false;
 	}
 	return good;
@@ -125,20 +122,20 @@ static int sum_of_slots(const struct hosts *hosts)
 	return sum > SLOTS_MOST ? SLOTS_MOST + 1 : (int)sum;
 }
 
-int hosts_deal(const struct args *args, struct hosts *hosts, int nranks)
+int hosts_deal(struct hosts *hosts, int nranks)
 {
 	const int nslots = sum_of_slots(hosts);
 	int dealt = 0, n = 0;
 
 	for (int i = 0; nslots && i < hosts->n; i++)
 		if (!hosts->list[i].nslots)
-			return tool_usage(args, "ranks are said for some hosts, but not for %s",
-					  hosts->list[i].name),
+			return tool_bad_usage("ranks are said for some hosts, but not for %s",
+					      hosts->list[i].name),
 			       0;
 	if (nranks == 0)
 		nranks = nslots ? nslots : hosts->n;
 	if (nslots > SLOTS_MOST || (nslots && nranks > nslots))
-		return tool_usage(args, "%d ranks for hosts with room for %d", nranks, nslots), 0;
+		return tool_bad_usage("%d ranks for hosts with room for %d", nranks, nslots), 0;
 	for (int i = 0; i < hosts->n; i++) {
 		struct host *host = &hosts->list[i];
 		const int most =

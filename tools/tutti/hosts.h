@@ -21,13 +21,13 @@ struct hosts {
 
 /* Add those of "a,b:4,[fd77::1]:2", and those of a file: a line each, "a", "a:4" or "a slots=4", the
  * rest of a line after # being a comment. false: said what is wrong. */
-bool hosts_parse(const struct args *args, const char *text, struct hosts *hosts);
-bool hosts_read(const struct args *args, const char *path, struct hosts *hosts);
+bool hosts_parse(const char *text, struct hosts *hosts);
+bool hosts_read(const char *path, struct hosts *hosts);
 
 /* Deal `nranks` out, neighbours to one host: to each as many as its slots, or, where no slots are
  * said, evenly. 0: one for each slot, or one for each host. Hosts that get none are dropped. The sum, or
  * 0: said what is wrong. */
-int hosts_deal(const struct args *args, struct hosts *hosts, int nranks);
+int hosts_deal(struct hosts *hosts, int nranks);
 
 /* The name without its user, as a host of an address: "[fd77::1]" for a number with colons. */
 void hosts_address(const struct host *host, char *out, size_t size);

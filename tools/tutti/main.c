@@ -57,6 +57,7 @@ int main(int argc, char **argv)
 
 		if (!strcmp(argv[1], name) ||
 		    (!strncmp(argv[1], "--", 2) && !strcmp(argv[1] + 2, name))) {
+			tool_set_verb(name);
 			tutti_log_errors(runs_ranks(commands[i]));
 			return finish(name, commands[i]->run(&args));
 		}

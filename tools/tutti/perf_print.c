@@ -154,7 +154,7 @@ bool perf_print_row(const struct perf_rank *pr, const struct perf_row *row)
 		row->algorithm, "channels", row->channels, "transport", row->transport);
 	if (options->reproducible)
 		json_object_set_new(object, "reproducible", json_true());
-	if (!tool_print_json(options->args, object))
+	if (!tool_print_json(object))
 		return false;
 	fflush(stdout);
 	return true;

@@ -127,7 +127,7 @@ bool ping_print_pair(struct ping_results *results, json_t *pair)
 	if (json_array_append_new(results->pairs, pair))
 		return false;
 	if (results->options->json)
-		return tool_print_json(results->options->args, json_incref(pair));
+		return tool_print_json(json_incref(pair));
 	json_array_foreach(lanes, index, lane) print_lane(pair, lane);
 	if (json_array_size(lanes) != 1) {
 		printf("%4d %4d %4s  %-22s  %-22s %7s", rank_of(pair, "a"), rank_of(pair, "b"),
@@ -219,8 +219,7 @@ bool ping_print_end(struct ping_results *results)
 	count(results, findings);
 	if (results->options->json) {
 		if (any)
-			return tool_print_json(results->options->args,
-					       json_pack("{so}", "findings", findings));
+			return tool_print_json(json_pack("{so}", "findings", findings));
 		json_decref(findings);
 		return true;
 	}

@@ -80,9 +80,9 @@ struct plan_source {
 /* clang-format on */
 
 /* Take an option of the above. false: it was bad, and said so. */
-bool plan_take_option(struct args *args, struct plan_source *source, int id, const char *value);
+bool plan_take_option(struct plan_source *source, int id, const char *value);
 /* Load the machines and lay the job out on them: the exit code. plan_release() always. */
-int plan_load(const struct args *args, struct plan_source *source);
+int plan_load(struct plan_source *source);
 /* Whether any machine was named. */
 bool plan_has_machine(const struct plan_source *source);
 void plan_release(struct plan_source *source);
@@ -98,15 +98,14 @@ struct plan_handoff {
 #define PLAN_HANDOFF_INIT { .nbytes = (size_t)64 << 20, .config = TUTTI_HANDOFF_PLAN_CONFIG_INIT }
 /* clang-format on */
 /* As plan_take_option(). */
-bool plan_take_handoff(struct args *args, struct plan_handoff *handoff, int id, const char *value);
+bool plan_take_handoff(struct plan_handoff *handoff, int id, const char *value);
 /* `draw`: what Graphviz makes of the format. The exit code. */
-int plan_show_handoff(struct args *args, const struct plan_source *source,
-		      struct plan_handoff *handoff, tutti_plan_format format, bool draw,
-		      bool explain, FILE *to);
+int plan_show_handoff(const struct plan_source *source, struct plan_handoff *handoff,
+		      tutti_plan_format format, bool draw, bool explain, FILE *to);
 void plan_release_handoff(struct plan_handoff *handoff);
 
 /* What went wrong: the exit code. */
-int plan_failed(const struct args *args, tutti_status status);
+int plan_failed(tutti_status status);
 
 extern const struct command command_plan_diff, command_plan_check, command_plan_read;
 

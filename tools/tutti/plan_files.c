@@ -17,15 +17,15 @@ static int read_words(struct args *args, struct plan_source *source, const char 
 			return TOOL_GOOD;
 		if (id == ARGS_POSITIONAL && n < most)
 			files[n++] = value;
-		else if (id == ARGS_BAD || !plan_take_option(args, source, id, value))
+		else if (id == ARGS_BAD || !plan_take_option(source, id, value))
 			return TOOL_USAGE;
 	}
 	if (n < most)
-		return tool_usage(args, most == 1 ? "say which file: %s" : "say which two: %s",
-				  args->command->usage);
+		return tool_bad_usage(most == 1 ? "say which file: %s" : "say which two: %s",
+				      args->command->usage);
 	for (int i = 0; i < most; i++)
 		if (access(files[i], R_OK) != 0)
-			return tool_usage(args, "cannot read '%s': %m", files[i]);
+			return tool_bad_usage("cannot read '%s': %m", files[i]);
 	return -1;
 }
 
@@ -36,7 +36,7 @@ static int begin(struct args *args, struct plan_source *source, const char **fil
 
 	if (code >= 0)
 		return code;
-	return plan_has_machine(source) && plan_load(args, source) ? TOOL_USAGE : -1;
+	return plan_has_machine(source) && plan_load(source) ? TOOL_USAGE : -1;
 }
 
 static tutti_status read_plan(const struct plan_source *source, const char *path, tutti_plan_t *out)
@@ -59,18 +59,18 @@ static json_t *lines_of(const char *text)
 
 /* -- diff --------------------------------------------------------------------------- */
 
-static int print_diff(const struct args *args, const struct plan_source *source,
-		      const char *const *files, const char *text, int ndiffs)
+static int print_diff(const struct plan_source *source, const char *const *files, const char *text,
+		      int ndiffs)
 {
 	if (source->topo.json)
-		tool_print_json(args, json_pack("{s:s, s:s, s:o}", "a", files[0], "b", files[1],
-						"differences", lines_of(text)));
+		tool_print_json(json_pack("{s:s, s:s, s:o}", "a", files[0], "b", files[1],
+					  "differences", lines_of(text)));
 	else
 		printf("%s", ndiffs ? text : "the same plan\n");
 	return ndiffs ? TOOL_FINDING : TOOL_GOOD;
 }
 
-static int diff(const struct args *args, const struct plan_source *source, const char **files)
+static int diff(const struct plan_source *source, const char **files)
 {
 	tutti_plan_t a = NULL, b = NULL;
 	char *text = NULL;
@@ -81,7 +81,7 @@ static int diff(const struct args *args, const struct plan_source *source, const
 		status = read_plan(source, files[1], &b);
 	if (!status)
 		status = tutti_plan_diff(a, b, &text, &ndiffs);
-	code = status ? plan_failed(args, status) : print_diff(args, source, files, text, ndiffs);
+	code = status ? plan_failed(status) : print_diff(source, files, text, ndiffs);
 	free(text);
 	tutti_plan_free(a);
 	tutti_plan_free(b);
@@ -95,19 +95,19 @@ static int run_diff(struct args *args)
 	int code = begin(args, &source, files, 2);
 
 	if (code < 0)
-		code = diff(args, &source, files);
+		code = diff(&source, files);
 	plan_release(&source);
 	return code;
 }
 
 /* -- check -------------------------------------------------------------------------- */
 
-static int print_check(const struct args *args, const struct plan_source *source, bool machines,
-		       const char *text, int nfindings)
+static int print_check(const struct plan_source *source, bool machines, const char *text,
+		       int nfindings)
 {
 	if (source->topo.json)
-		tool_print_json(args, json_pack("{s:b, s:b, s:o}", "ok", nfindings == 0, "machines",
-						machines, "findings", lines_of(text)));
+		tool_print_json(json_pack("{s:b, s:b, s:o}", "ok", nfindings == 0, "machines",
+					  machines, "findings", lines_of(text)));
 	else if (nfindings)
 		printf("%s", text);
 	else
@@ -118,7 +118,7 @@ static int print_check(const struct args *args, const struct plan_source *source
 	return nfindings ? TOOL_FINDING : TOOL_GOOD;
 }
 
-static int check(const struct args *args, const struct plan_source *source, const char *file)
+static int check(const struct plan_source *source, const char *file)
 {
 	tutti_plan_t plan = NULL;
 	char *text = NULL;
@@ -127,13 +127,13 @@ static int check(const struct args *args, const struct plan_source *source, cons
 
 	if (status == TUTTI_EINVAL || status == TUTTI_EPLAN) {
 		if (!source->topo.json)
-			return tool_error(args, "%s", tool_why(NULL, status));
-		return print_check(args, source, source->nnodes > 0, tool_why(NULL, status), 1);
+			return tool_fail("%s", tool_why(NULL, status));
+		return print_check(source, source->nnodes > 0, tool_why(NULL, status), 1);
 	}
 	if (!status && source->nnodes)
 		status = tutti_plan_check(plan, &text, &nfindings);
-	code = status ? plan_failed(args, status)
-		      : print_check(args, source, source->nnodes > 0, text ? text : "", nfindings);
+	code = status ? plan_failed(status)
+		      : print_check(source, source->nnodes > 0, text ? text : "", nfindings);
 	free(text);
 	tutti_plan_free(plan);
 	return code;
@@ -146,15 +146,14 @@ static int run_check(struct args *args)
 	int code = begin(args, &source, &file, 1);
 
 	if (code < 0)
-		code = check(args, &source, file);
+		code = check(&source, file);
 	plan_release(&source);
 	return code;
 }
 
 /* -- read --------------------------------------------------------------------------- */
 
-static int read_and_print(const struct args *args, const struct plan_source *source,
-			  const char *file)
+static int read_and_print(const struct plan_source *source, const char *file)
 {
 	tutti_plan_t plan = NULL;
 	char *text = NULL;
@@ -168,7 +167,7 @@ static int read_and_print(const struct args *args, const struct plan_source *sou
 		fputs(text, stdout);
 	free(text);
 	tutti_plan_free(plan);
-	return status ? plan_failed(args, status) : TOOL_GOOD;
+	return status ? plan_failed(status) : TOOL_GOOD;
 }
 
 static int run_read(struct args *args)
@@ -178,7 +177,7 @@ static int run_read(struct args *args)
 	int code = begin(args, &source, &file, 1);
 
 	if (code < 0)
-		code = read_and_print(args, &source, file);
+		code = read_and_print(&source, file);
 	plan_release(&source);
 	return code;
 }

@@ -9,7 +9,7 @@
 #define MOST_RANKS 4000000
 
 /* "0-7,9" */
-static bool read_ranks(struct args *args, const char *option, const char *text, int **out, int *n)
+static bool read_ranks(const char *option, const char *text, int **out, int *n)
 {
 	const char *at = text;
 
@@ -24,12 +24,12 @@ static bool read_ranks(struct args *args, const char *option, const char *text, 
 		}
 		if (end == at || (*end && *end != ',') || first < 0 || last < first ||
 		    last >= MOST_RANKS) {
-			tool_usage(args, "%s '%s' is no list of ranks, as 0-7,9", option, text);
+			tool_bad_usage("%s '%s' is no list of ranks, as 0-7,9", option, text);
 			return false;
 		}
 		more = realloc(*out, ((size_t)*n + (size_t)(last - first) + 1) * sizeof(*more));
 		if (!more) {
-			tool_error(args, "out of memory");
+			tool_fail("out of memory");
 			return false;
 		}
 		*out = more;
@@ -41,18 +41,17 @@ static bool read_ranks(struct args *args, const char *option, const char *text, 
 	}
 }
 
-static bool read_sharded(struct args *args, const char *which,
-			 struct tutti_handoff_plan_config *config)
+static bool read_sharded(const char *which, struct tutti_handoff_plan_config *config)
 {
 	config->from_sharded = !strcmp(which, "from") || !strcmp(which, "both");
 	config->to_sharded = !strcmp(which, "to") || !strcmp(which, "both");
 	if (config->from_sharded || config->to_sharded)
 		return true;
-	tool_usage(args, "--sharded '%s' is none of from, to and both", which);
+	tool_bad_usage("--sharded '%s' is none of from, to and both", which);
 	return false;
 }
 
-bool plan_take_handoff(struct args *args, struct plan_handoff *handoff, int id, const char *value)
+bool plan_take_handoff(struct plan_handoff *handoff, int id, const char *value)
 {
 	switch (id) {
 	case PLAN_HANDOFF:
@@ -60,19 +59,19 @@ bool plan_take_handoff(struct args *args, struct plan_handoff *handoff, int id, 
 		return true;
 	case PLAN_FROM:
 		handoff->config.nfrom = 0;
-		return read_ranks(args, "--from", value, &handoff->from, &handoff->config.nfrom);
+		return read_ranks("--from", value, &handoff->from, &handoff->config.nfrom);
 	case PLAN_TO:
 		handoff->config.nto = 0;
-		return read_ranks(args, "--to", value, &handoff->to, &handoff->config.nto);
+		return read_ranks("--to", value, &handoff->to, &handoff->config.nto);
 	case PLAN_SHARDED:
-		return read_sharded(args, value, &handoff->config);
+		return read_sharded(value, &handoff->config);
 	case PLAN_BYTES:
 	default:
-		return args_size(args, "--bytes", value, 1, &handoff->nbytes);
+		return args_size("--bytes", value, 1, &handoff->nbytes);
 	}
 }
 
-static int print(struct args *args, const struct plan_handoff *handoff, tutti_handoff_plan_t plan,
+static int print(const struct plan_handoff *handoff, tutti_handoff_plan_t plan,
 		 tutti_plan_format format, bool draw, FILE *to)
 {
 	char *text = NULL;
@@ -80,18 +79,17 @@ static int print(struct args *args, const struct plan_handoff *handoff, tutti_ha
 	int code = TOOL_GOOD;
 
 	if (status)
-		return plan_failed(args, status);
+		return plan_failed(status);
 	if (draw)
-		code = topo_draw_text(args, text, to);
+		code = topo_draw_text(text, to);
 	else
 		fputs(text, to);
 	free(text);
 	return code;
 }
 
-int plan_show_handoff(struct args *args, const struct plan_source *source,
-		      struct plan_handoff *handoff, tutti_plan_format format, bool draw,
-		      bool explain, FILE *to)
+int plan_show_handoff(const struct plan_source *source, struct plan_handoff *handoff,
+		      tutti_plan_format format, bool draw, bool explain, FILE *to)
 {
 	tutti_handoff_plan_t plan = NULL;
 	tutti_status status;
@@ -102,11 +100,11 @@ int plan_show_handoff(struct args *args, const struct plan_source *source,
 	status = tutti_handoff_plan_make(source->node_topo, source->nnodes, &source->config,
 					 &handoff->config, &plan);
 	if (status)
-		return plan_failed(args, status);
-	code = print(args, handoff, plan, format, draw, to);
+		return plan_failed(status);
+	code = print(handoff, plan, format, draw, to);
 	if (code == TOOL_GOOD && explain && format == TUTTI_PLAN_TABLE) {
 		fputc('\n', to);
-		code = print(args, handoff, plan, TUTTI_PLAN_EXPLAIN, false, to);
+		code = print(handoff, plan, TUTTI_PLAN_EXPLAIN, false, to);
 	}
 	tutti_handoff_plan_free(plan);
 	return code;

@@ -8,22 +8,22 @@
 #define MOST_NODES 1000000
 #define MOST_RANKS 4000000
 
-static bool no_memory(const struct args *args)
+static bool no_memory(void)
 {
-	tool_error(args, "out of memory");
+	tool_fail("out of memory");
 	return false;
 }
 
-int plan_failed(const struct args *args, tutti_status status)
+int plan_failed(tutti_status status)
 {
-	tool_error(args, "%s", tool_why(NULL, status));
+	tool_fail("%s", tool_why(NULL, status));
 	return status == TUTTI_EINVAL ? TOOL_USAGE : TOOL_FINDING;
 }
 
 /* -- Options ------------------------------------------------------------------------ */
 
 /* "FILE*4" */
-static bool take_machine(struct args *args, struct plan_source *source, const char *value)
+static bool take_machine(struct plan_source *source, const char *value)
 {
 	const char *star = strrchr(value, '*');
 	struct plan_machine *more =
@@ -31,67 +31,66 @@ static bool take_machine(struct args *args, struct plan_source *source, const ch
 	struct plan_machine one = { NULL, 0, NULL };
 
 	if (!more)
-		return no_memory(args);
+		return no_memory();
 	source->machines = more;
 	if (star && star[1] && !star[1 + strspn(star + 1, "0123456789")]) {
-		if (!args_int(args, "the number of nodes in --xml", star + 1, 1, MOST_NODES,
-			      &one.count))
+		if (!args_int("the number of nodes in --xml", star + 1, 1, MOST_NODES, &one.count))
 			return false;
 	} else {
 		star = value + strlen(value);
 	}
 	one.path = strndup(value, (size_t)(star - value));
 	if (!one.path)
-		return no_memory(args);
+		return no_memory();
 	source->machines[source->nmachines++] = one;
 	return true;
 }
 
-static bool take_cross(struct args *args, struct plan_source *source, const char *value)
+static bool take_cross(struct plan_source *source, const char *value)
 {
 	if (!strcmp(value, "auto")) {
 		source->config.cross_nic = -1;
 		return true;
 	}
-	return args_int(args, "--cross-nic", value, 0, 2, &source->config.cross_nic);
+	return args_int("--cross-nic", value, 0, 2, &source->config.cross_nic);
 }
 
 /* "8", "4:16", ":16", "4:" */
-static bool take_channels(struct args *args, struct plan_source *source, const char *value)
+static bool take_channels(struct plan_source *source, const char *value)
 {
 	const char *colon = strchr(value, ':');
 	char least[16] = "0";
 	const char *most = colon ? colon + 1 : value;
 
 	if (colon && (size_t)(colon - value) >= sizeof(least)) {
-		tool_usage(args, "--channels '%s' is no MIN:MAX", value);
+		tool_bad_usage("--channels '%s' is no MIN:MAX", value);
 		return false;
 	}
 	if (!colon)
 		snprintf(least, sizeof(least), "%.15s", value);
 	else if (colon > value)
 		snprintf(least, sizeof(least), "%.*s", (int)(colon - value), value);
-	if (!args_int(args, "--channels", least, 0, 1024, &source->config.min_channels))
+	if (!args_int("--channels", least, 0, 1024, &source->config.min_channels))
 		return false;
-	return !*most || args_int(args, "--channels", most, 1, 1024, &source->config.max_channels);
+	return !*most || args_int("--channels", most, 1, 1024, &source->config.max_channels);
 }
 
-bool plan_take_option(struct args *args, struct plan_source *source, int id, const char *value)
+bool plan_take_option(struct plan_source *source, int id, const char *value)
 {
 	switch (id) {
 	case TOPO_XML:
-		return take_machine(args, source, value);
+		return take_machine(source, value);
 	case PLAN_NODES:
-		return args_int(args, "--nodes", value, 1, MOST_NODES, &source->nodes);
+		return args_int("--nodes", value, 1, MOST_NODES, &source->nodes);
 	case PLAN_RANKS:
-		return args_int(args, "--ranks", value, 1, 65536, &source->config.ranks_per_node);
+		return args_int("--ranks", value, 1, 65536, &source->config.ranks_per_node);
 	case PLAN_PATTERN:
 		source->config.patterns = value;
 		return true;
 	case PLAN_CROSS:
-		return take_cross(args, source, value);
+		return take_cross(source, value);
 	case PLAN_CHANNELS:
-		return take_channels(args, source, value);
+		return take_channels(source, value);
 	case PLAN_BOTH:
 		source->config.both_ways = 1;
 		return true;
@@ -102,7 +101,7 @@ bool plan_take_option(struct args *args, struct plan_source *source, int id, con
 		source->hostfile = value;
 		return true;
 	default:
-		return topo_take_option(args, &source->topo, id, value);
+		return topo_take_option(&source->topo, id, value);
 	}
 }
 
@@ -113,7 +112,7 @@ bool plan_has_machine(const struct plan_source *source)
 
 /* -- Which node is which machine ------------------------------------------------------- */
 
-static int load_machines(const struct args *args, struct plan_source *source)
+static int load_machines(struct plan_source *source)
 {
 	for (int i = 0; i < source->nmachines; i++) {
 		struct plan_machine *machine = &source->machines[i];
@@ -121,7 +120,7 @@ static int load_machines(const struct args *args, struct plan_source *source)
 		int code;
 
 		one.config.xml_file = machine->path;
-		code = topo_load(args, &one, &machine->topo);
+		code = topo_load(&one, &machine->topo);
 		if (code)
 			return code;
 	}
@@ -129,45 +128,45 @@ static int load_machines(const struct args *args, struct plan_source *source)
 }
 
 /* Without --xml: the captured machine, or this one. */
-static bool need_machine(const struct args *args, struct plan_source *source)
+static bool need_machine(struct plan_source *source)
 {
 	if (source->nmachines)
 		return true;
 	source->machines = calloc(1, sizeof(*source->machines));
 	if (!source->machines)
-		return no_memory(args);
+		return no_memory();
 	source->nmachines = 1;
 	return true;
 }
 
-static int count_nodes(const struct args *args, struct plan_source *source, int wanted)
+static int count_nodes(struct plan_source *source, int wanted)
 {
 	struct plan_machine *machines = source->machines;
 
 	if (source->nmachines > 1 && source->nodes)
-		return tool_usage(args, "--nodes is for one kind of node; of several say how many "
-					"each: --xml FILE*4");
+		return tool_bad_usage("--nodes is for one kind of node; of several say how many "
+				      "each: --xml FILE*4");
 	if (source->nmachines == 1 && machines[0].count && source->nodes)
-		return tool_usage(args, "--nodes %d and --xml FILE*%d: say it once", source->nodes,
-				  machines[0].count);
+		return tool_bad_usage("--nodes %d and --xml FILE*%d: say it once", source->nodes,
+				      machines[0].count);
 	if (source->nmachines == 1 && !machines[0].count)
 		machines[0].count = source->nodes ? source->nodes : wanted > 0 ? wanted : 1;
 	source->nnodes = 0;
 	for (int i = 0; i < source->nmachines; i++)
 		source->nnodes += machines[i].count ? machines[i].count : 1;
 	if (wanted > 0 && source->nnodes != wanted)
-		return tool_usage(args, "'%s' names %d nodes, and there are %d", source->hostfile,
-				  wanted, source->nnodes);
+		return tool_bad_usage("'%s' names %d nodes, and there are %d", source->hostfile,
+				      wanted, source->nnodes);
 	return TOOL_GOOD;
 }
 
-static int lay_nodes(const struct args *args, struct plan_source *source)
+static int lay_nodes(struct plan_source *source)
 {
 	int node = 0;
 
 	source->node_topo = calloc((size_t)source->nnodes, sizeof(tutti_topo_t));
 	if (!source->node_topo)
-		return tool_error(args, "out of memory");
+		return tool_fail("out of memory");
 	for (int i = 0; i < source->nmachines; i++) {
 		const int count = source->machines[i].count ? source->machines[i].count : 1;
 
@@ -179,7 +178,7 @@ static int lay_nodes(const struct args *args, struct plan_source *source)
 
 /* -- How ranks lie on nodes -------------------------------------------------------------- */
 
-static bool add_rank(const struct args *args, struct plan_source *source, int node)
+static bool add_rank(struct plan_source *source, int node)
 {
 	const int n = source->config.nranks;
 
@@ -188,11 +187,11 @@ static bool add_rank(const struct args *args, struct plan_source *source, int no
 				    (n ? 2 * (size_t)n : 1) * sizeof(*source->node_of_rank));
 
 		if (!more)
-			return no_memory(args);
+			return no_memory();
 		source->node_of_rank = more;
 	}
 	if (n == MOST_RANKS) {
-		tool_usage(args, "more than %d ranks", MOST_RANKS);
+		tool_bad_usage("more than %d ranks", MOST_RANKS);
 		return false;
 	}
 	source->node_of_rank[n] = node;
@@ -200,40 +199,40 @@ static bool add_rank(const struct args *args, struct plan_source *source, int no
 	return true;
 }
 
-static bool deal_in_turn(const struct args *args, struct plan_source *source)
+static bool deal_in_turn(struct plan_source *source)
 {
 	const int each = source->config.ranks_per_node;
 
 	if (!each) {
-		tool_usage(args, "--order cyclic needs --ranks: how many there are on a node");
+		tool_bad_usage("--order cyclic needs --ranks: how many there are on a node");
 		return false;
 	}
 	for (int i = 0; i < each * source->nnodes; i++)
-		if (!add_rank(args, source, i % source->nnodes))
+		if (!add_rank(source, i % source->nnodes))
 			return false;
 	return true;
 }
 
-static bool read_order(const struct args *args, struct plan_source *source)
+static bool read_order(struct plan_source *source)
 {
 	const char *at = source->order;
 
 	if (!at || !strcmp(at, "block"))
 		return true;
 	if (!strcmp(at, "cyclic"))
-		return deal_in_turn(args, source);
+		return deal_in_turn(source);
 	for (;;) {
 		char *end;
 		const long node = strtol(at, &end, 10);
 
 		if (end == at || (*end && *end != ',') || node < 0 || node >= source->nnodes) {
-			tool_usage(args,
-				   "--order '%s' is no list of nodes from 0 to %d, as 0,1,0,1; nor "
-				   "block or cyclic",
-				   source->order, source->nnodes - 1);
+			tool_bad_usage(
+				"--order '%s' is no list of nodes from 0 to %d, as 0,1,0,1; nor "
+				"block or cyclic",
+				source->order, source->nnodes - 1);
 			return false;
 		}
-		if (!add_rank(args, source, (int)node))
+		if (!add_rank(source, (int)node))
 			return false;
 		if (!*end)
 			return true;
@@ -272,7 +271,6 @@ static void release_names(struct names *names)
 }
 
 struct hostfile {
-	const struct args *args;
 	struct plan_source *source;
 	struct names hosts, switches;
 	int line;
@@ -306,21 +304,21 @@ static bool read_host(struct hostfile *file, char *text)
 	node = host_of(file, word);
 	while (node >= 0 && (word = strtok_r(NULL, " \t\r\n", &rest)) && word[0] != '#') {
 		if (!strncmp(word, "slots=", 6)) {
-			if (!args_int(file->args, "slots", word + 6, 1, 65536, &slots))
+			if (!args_int("slots", word + 6, 1, 65536, &slots))
 				return false;
 		} else if (!strncmp(word, "switch=", 7) && word[7]) {
 			group = number_of(&file->switches, word + 7);
 		} else if (strncmp(word, "max_slots=", 10) != 0 &&
 			   strncmp(word, "max-slots=", 10)) {
-			tool_usage(file->args, "%s:%d: '%s' is neither slots=N nor switch=NAME",
-				   file->source->hostfile, file->line, word);
+			tool_bad_usage("%s:%d: '%s' is neither slots=N nor switch=NAME",
+				       file->source->hostfile, file->line, word);
 			return false;
 		}
 	}
 	if (node < 0)
-		return no_memory(file->args);
+		return no_memory();
 	for (int i = 0; i < slots; i++)
-		if (!add_rank(file->args, file->source, node))
+		if (!add_rank(file->source, node))
 			return false;
 	if (group >= 0)
 		file->source->group_of_node[node] = group;
@@ -328,9 +326,9 @@ static bool read_host(struct hostfile *file, char *text)
 }
 
 /* The number of nodes it names, 0 without one; -1: said why. */
-static int read_hostfile(const struct args *args, struct plan_source *source)
+static int read_hostfile(struct plan_source *source)
 {
-	struct hostfile file = { .args = args, .source = source };
+	struct hostfile file = { .source = source };
 	FILE *from = source->hostfile ? fopen(source->hostfile, "re") : NULL;
 	char *line = NULL;
 	size_t room = 0;
@@ -339,7 +337,7 @@ static int read_hostfile(const struct args *args, struct plan_source *source)
 	if (!source->hostfile)
 		return 0;
 	if (!from) {
-		tool_usage(args, "cannot read '%s': %m", source->hostfile);
+		tool_bad_usage("cannot read '%s': %m", source->hostfile);
 		return -1;
 	}
 	while (good && getline(&line, &room, from) >= 0) {
@@ -352,7 +350,7 @@ static int read_hostfile(const struct args *args, struct plan_source *source)
 	source->name_of_node = file.hosts.at;
 	source->nnames = file.hosts.n;
 	if (good && file.hosts.n == 0) {
-		tool_usage(args, "'%s' names no host", source->hostfile);
+		tool_bad_usage("'%s' names no host", source->hostfile);
 		good = false;
 	}
 	return good ? file.hosts.n : -1;
@@ -360,24 +358,24 @@ static int read_hostfile(const struct args *args, struct plan_source *source)
 
 /* -- All of it -------------------------------------------------------------------------- */
 
-int plan_load(const struct args *args, struct plan_source *source)
+int plan_load(struct plan_source *source)
 {
 	int code, hosts;
 
 	if (source->order && source->hostfile)
-		return tool_usage(args, "--order and --hostfile both deal ranks out: give one");
+		return tool_bad_usage("--order and --hostfile both deal ranks out: give one");
 	if (source->nmachines && source->topo.config.sysfs_root)
-		return tool_usage(args, "--xml and --sysfs are two machines: give one of them");
-	hosts = read_hostfile(args, source);
-	if (hosts < 0 || !need_machine(args, source))
+		return tool_bad_usage("--xml and --sysfs are two machines: give one of them");
+	hosts = read_hostfile(source);
+	if (hosts < 0 || !need_machine(source))
 		return TOOL_USAGE;
-	code = count_nodes(args, source, hosts);
-	if (code == TOOL_GOOD && !read_order(args, source))
+	code = count_nodes(source, hosts);
+	if (code == TOOL_GOOD && !read_order(source))
 		code = TOOL_USAGE;
 	if (code == TOOL_GOOD)
-		code = load_machines(args, source);
+		code = load_machines(source);
 	if (code == TOOL_GOOD)
-		code = lay_nodes(args, source);
+		code = lay_nodes(source);
 	source->config.node_of_rank = source->node_of_rank;
 	source->config.group_of_node = source->group_of_node;
 	source->config.name_of_node = (const char *const *)source->name_of_node;

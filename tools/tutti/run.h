@@ -35,14 +35,13 @@ struct job {
 };
 
 /* Run the ranks of this host; the exit code. */
-int run_guarded(struct args *args, struct job *job);
+int run_guarded(struct job *job);
 
 /* Run the job on hosts, which have been dealt its ranks, through `shell`, words of a command that takes
  * the host and what to run there; port 0: a free one. The exit code. */
-int run_on_hosts(struct args *args, const struct job *job, const struct hosts *hosts,
-		 const char *shell, int port);
+int run_on_hosts(const struct job *job, const struct hosts *hosts, const char *shell, int port);
 
 /* Be the agent of a host; the exit code. */
-int run_agent(struct args *args);
+int run_agent(void);
 
 #endif

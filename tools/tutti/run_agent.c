@@ -13,7 +13,7 @@
 #define LINE_MOST (4 << 20)
 
 /* The first line, byte by byte: what follows is for launch_wait(). NULL: there is none, said so. */
-static char *read_job(struct args *args)
+static char *read_job(void)
 {
 	size_t len = 0, size = 4096;
 	char *line = malloc(size), *more;
@@ -40,8 +40,8 @@ static char *read_job(struct args *args)
 	free(line);
 	/* A byte without a line is a signal: the job has ended before it began here. */
 	if (len != 1)
-		tool_error(args, "--agent: no job came over standard input: this is for `tutti "
-				 "run --hosts`");
+		tool_fail("--agent: no job came over standard input: this is for `tutti "
+			  "run --hosts`");
 	return NULL;
 }
 
@@ -84,7 +84,7 @@ static const char *port_range(void)
 }
 
 /* A port that rank 0 can listen on; 0: there is none, said so. */
-static int find_port(struct args *args)
+static int find_port(void)
 {
 	const char *range = port_range();
 	unsigned first = 0, last = 0;
@@ -93,27 +93,26 @@ static int find_port(struct args *args)
 
 	if (*range && (sscanf(range, "%5u-%5u%c", &first, &last, &more) != 2 || first < 1 ||
 		       last > 65535 || first > last)) {
-		tool_error(args,
-			   "TUTTI_PORT_RANGE=%s is no range of ports: write it as 40000-40999",
-			   range);
+		tool_fail("TUTTI_PORT_RANGE=%s is no range of ports: write it as 40000-40999",
+			  range);
 		return 0;
 	}
 	/* As ranks look: counted from another port in each process. */
 	for (unsigned i = 0, n = last - first + 1; i < n && !port; i++)
 		port = free_port(first ? (int)(first + ((unsigned)getpid() + i) % n) : 0);
 	if (!port)
-		tool_error(args, "no free port for rank 0%s%s: %s",
-			   *range ? " in TUTTI_PORT_RANGE=" : "", range, strerror(errno));
+		tool_fail("no free port for rank 0%s%s: %s", *range ? " in TUTTI_PORT_RANGE=" : "",
+			  range, strerror(errno));
 	return port;
 }
 
 /* The job's address becomes that of its rank 0, which is told to whoever has started us. */
-static bool settle_port(struct args *args, struct job *job, const char *host, int port)
+static bool settle_port(struct job *job, const char *host, int port)
 {
 	const bool is_first = job->first_rank == 0;
 
 	if (!port)
-		port = find_port(args);
+		port = find_port();
 	if (!port)
 		return false;
 	snprintf(job->address, sizeof(job->address), "%s:%d", host, port);
@@ -150,7 +149,7 @@ static bool take_words(const json_t *words, struct job *job)
 	return n > 0 && job->program;
 }
 
-static bool read_fields(struct args *args, json_t *root, struct job *job)
+static bool read_fields(json_t *root, struct job *job)
 {
 	int version = 0, tag = 0, no_bind = 0, keep_going = 0, shared_malloc = 0, port = 0;
 	const char *secret = NULL, *host = NULL, *dir = NULL;
@@ -165,14 +164,12 @@ static bool read_fields(struct args *args, json_t *root, struct job *job)
 		    "shared_malloc", &shared_malloc, "gpus", &job->gpus, "program", &words,
 		    "variables", &variables) != 0 ||
 	    job->nranks < 1 || version != tutti_version()) {
-		tool_error(
-			args,
-			"--agent: the job is of another version of `tutti`, or is none: the same "
-			"one has to be at this path on all hosts");
+		tool_fail("--agent: the job is of another version of `tutti`, or is none: the same "
+			  "one has to be at this path on all hosts");
 		return false;
 	}
 	if (chdir(dir) != 0) {
-		tool_error(args, "cannot go to the folder %s: %s", dir, strerror(errno));
+		tool_fail("cannot go to the folder %s: %s", dir, strerror(errno));
 		return false;
 	}
 	job->is_agent = true;
@@ -182,21 +179,21 @@ static bool read_fields(struct args *args, json_t *root, struct job *job)
 	job->shared_malloc = shared_malloc;
 	snprintf(job->secret, sizeof(job->secret), "%s", secret);
 	if (!set_variables(variables) || !take_words(words, job)) {
-		tool_error(args, "out of memory");
+		tool_fail("out of memory");
 		return false;
 	}
-	return settle_port(args, job, host, port);
+	return settle_port(job, host, port);
 }
 
-int run_agent(struct args *args)
+int run_agent(void)
 {
-	char *line = read_job(args);
+	char *line = read_job();
 	json_t *root = line ? json_loads(line, 0, NULL) : NULL;
 	struct job job = { 0 };
 	int code = TOOL_FINDING;
 
-	if (line && read_fields(args, root, &job))
-		code = run_guarded(args, &job);
+	if (line && read_fields(root, &job))
+		code = run_guarded(&job);
 	for (size_t i = 0; job.program && job.program[i]; i++)
 		free(job.program[i]);
 	free(job.program);

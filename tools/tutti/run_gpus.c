@@ -8,9 +8,9 @@
 
 #define PLACES "TUTTI_CUDAHOST_PCI"
 
-static bool out_of_memory(struct args *args)
+static bool out_of_memory(void)
 {
-	tool_error(args, "out of memory");
+	tool_fail("out of memory");
 	return false;
 }
 
@@ -48,7 +48,7 @@ static int list_gpus(tutti_topo_t topo, int gpus, char *text, size_t nbytes)
 
 /* The devices are where the GPUs of the topology file are that the user has named, so that a program finds what it
  * would find on the machine of the file. */
-static bool place_gpus(struct args *args, int gpus)
+static bool place_gpus(int gpus)
 {
 	struct tutti_topo_config config = TUTTI_TOPO_CONFIG_INIT;
 	char text[64 * 24];
@@ -61,26 +61,24 @@ static bool place_gpus(struct args *args, int gpus)
 		return true;
 	status = tutti_topo_load(&config, &topo);
 	if (status != TUTTI_OK)
-		return tool_error(args, "--gpus: TUTTI_TOPO_FILE: %s", tool_why(NULL, status)),
-		       false;
+		return tool_fail("--gpus: TUTTI_TOPO_FILE: %s", tool_why(NULL, status)), false;
 	n = list_gpus(topo, gpus, text, sizeof(text));
 	tutti_topo_free(topo);
 	if (n > 0 && n < gpus)
-		return tool_error(args,
-				  "--gpus %d: %s, which TUTTI_TOPO_FILE names, has %d: ask for so "
-				  "many at most, or set " PLACES
-				  " to the PCI bus ids that they shall have",
-				  gpus, config.xml_file, n),
+		return tool_fail("--gpus %d: %s, which TUTTI_TOPO_FILE names, has %d: ask for so "
+				 "many at most, or set " PLACES
+				 " to the PCI bus ids that they shall have",
+				 gpus, config.xml_file, n),
 		       false;
-	return !*text || setenv(PLACES, text, 1) == 0 || out_of_memory(args);
+	return !*text || setenv(PLACES, text, 1) == 0 || out_of_memory();
 }
 
-bool run_gpus(struct args *args, int gpus)
+bool run_gpus(int gpus)
 {
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", gpus);
 	if (setenv("TUTTI_CUDAHOST_GPUS", text, 1) != 0)
-		return out_of_memory(args);
-	return place_gpus(args, gpus) && run_preload_cuda(args);
+		return out_of_memory();
+	return place_gpus(gpus) && run_preload_cuda();
 }

@@ -18,7 +18,6 @@
 #define WORDS_MOST 64
 
 struct remote {
-	struct args *args;
 	const struct job *job;
 	const struct hosts *hosts;
 	struct launch launch;
@@ -57,8 +56,7 @@ static bool find_command(struct remote *remote, const char *shell)
 
 	if (readlink("/proc/self/exe", path, sizeof(path) - 1) <= 0 ||
 	    !quote(path, quoted, sizeof(quoted))) {
-		tool_error(remote->args, "cannot find the path of this program: %s",
-			   strerror(errno));
+		tool_fail("cannot find the path of this program: %s", strerror(errno));
 		return false;
 	}
 	snprintf(remote->command, sizeof(remote->command), "%s run --agent", quoted);
@@ -69,7 +67,7 @@ static bool find_command(struct remote *remote, const char *shell)
 		word = strtok_r(NULL, " ", &rest);
 	}
 	if (remote->nwords == 0 || word) {
-		tool_usage(remote->args, "--rsh: a command of 1 to %d words", WORDS_MOST - 3);
+		tool_bad_usage("--rsh: a command of 1 to %d words", WORDS_MOST - 3);
 		return false;
 	}
 	return true;
@@ -131,8 +129,8 @@ static bool make_text(struct remote *remote)
 		good = json_array_append_new(words, json_string(*word)) == 0;
 	if (!good || !getcwd(dir, sizeof(dir)) ||
 	    getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-		tool_error(remote->args, "cannot describe the job: its words and the variables "
-					 "TUTTI_... must be UTF-8, and this folder must exist");
+		tool_fail("cannot describe the job: its words and the variables "
+			  "TUTTI_... must be UTF-8, and this folder must exist");
 		json_decref(words);
 		json_decref(variables);
 		return false;
@@ -151,7 +149,7 @@ static bool make_text(struct remote *remote)
 	explicit_bzero(secret, sizeof(secret));
 	wipe_stack();
 	if (!remote->text)
-		tool_error(remote->args, "cannot describe the job: its folder must be UTF-8");
+		tool_fail("cannot describe the job: its folder must be UTF-8");
 	return remote->text != NULL;
 }
 
@@ -167,7 +165,7 @@ static void tell(struct remote *remote, int at, int port)
 	    json_object_set_new(remote->text, "port", json_integer(port)) == 0)
 		line = json_dumps(remote->text, JSON_COMPACT);
 	if (!line) {
-		tool_error(remote->args, "out of memory");
+		tool_fail("out of memory");
 		launch_end(&remote->launch, SIGTERM, TOOL_FINDING);
 		return;
 	}
@@ -195,10 +193,9 @@ static bool take_port(void *self, const char *line, size_t len)
 			port = strtol(number, NULL, 10);
 	}
 	if (port < 1 || port > 65535) {
-		tool_error(remote->args,
-			   "%s says that rank 0 has the port \"%.*s\", and a port is 1 to 65535: "
-			   "--rsh has to start what it is given, and the same `tutti`",
-			   remote->shells[0].name, len < 80 ? (int)len : 80, line);
+		tool_fail("%s says that rank 0 has the port \"%.*s\", and a port is 1 to 65535: "
+			  "--rsh has to start what it is given, and the same `tutti`",
+			  remote->shells[0].name, len < 80 ? (int)len : 80, line);
 		launch_end(&remote->launch, SIGTERM, TOOL_FINDING);
 		return true;
 	}
@@ -233,8 +230,7 @@ static bool start_shells(struct remote *remote)
 		pid_t pid;
 
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
-			tool_error(remote->args, "a socket to the remote shell: %s",
-				   strerror(errno));
+			tool_fail("a socket to the remote shell: %s", strerror(errno));
 			return false;
 		}
 		remote->shells[i].control = pair[0];
@@ -269,7 +265,7 @@ static int run_shells(struct remote *remote, int port)
 }
 
 /* Of this host alone; others cannot meet there. */
-static bool is_reached_by_others(struct args *args, const struct hosts *hosts)
+static bool is_reached_by_others(const struct hosts *hosts)
 {
 	char name[300];
 
@@ -277,30 +273,28 @@ static bool is_reached_by_others(struct args *args, const struct hosts *hosts)
 	if (hosts->n == 1 || (strcmp(name, "localhost") != 0 && strncmp(name, "127.", 4) != 0 &&
 			      strcmp(name, "[::1]") != 0))
 		return true;
-	tool_usage(args,
-		   "the ranks meet at the first host, and %s is another one on each of them: name "
-		   "it as the others know it",
-		   name);
+	tool_bad_usage(
+		"the ranks meet at the first host, and %s is another one on each of them: name "
+		"it as the others know it",
+		name);
 	return false;
 }
 
-int run_on_hosts(struct args *args, const struct job *job, const struct hosts *hosts,
-		 const char *shell, int port)
+int run_on_hosts(const struct job *job, const struct hosts *hosts, const char *shell, int port)
 {
 	struct remote *remote = calloc(1, sizeof(*remote));
 	int code = TOOL_FINDING;
 
 	if (!remote || !(remote->shells = calloc((size_t)hosts->n, sizeof(*remote->shells)))) {
 		free(remote);
-		return tool_error(args, "out of memory");
+		return tool_fail("out of memory");
 	}
-	remote->args = args;
 	remote->job = job;
 	remote->hosts = hosts;
 	for (int i = 0; i < hosts->n; i++)
 		remote->shells[i] =
 			(struct launch_host){ .name = hosts->list[i].name, .control = -1 };
-	if (!is_reached_by_others(args, hosts))
+	if (!is_reached_by_others(hosts))
 		code = TOOL_USAGE;
 	else if (find_command(remote, shell) && make_text(remote))
 		code = run_shells(remote, port);
@@ -308,8 +302,7 @@ int run_on_hosts(struct args *args, const struct job *job, const struct hosts *h
 		if (remote->shells[i].control >= 0)
 			close(remote->shells[i].control);
 	if (job->json)
-		tool_print_json(args,
-				json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code));
+		tool_print_json(json_pack("{s:i, s:i}", "nranks", job->nranks, "exit_code", code));
 	json_decref(remote->text);
 	free(remote->shell);
 	free(remote->shells);

@@ -9,11 +9,11 @@
 /* Have what this process starts load the libraries of shared malloc, of a CUDA runtime on host memory and of NCCL,
  * in front of what LD_PRELOAD names already. A library that is not there is an error that names it
  * and the option. */
-bool run_preload_malloc(struct args *args);
-bool run_preload_cuda(struct args *args);
+bool run_preload_malloc(void);
+bool run_preload_cuda(void);
 
 /* Have what this process starts find so many devices of CUDA, which are host memory; where TUTTI_TOPO_FILE names a
  * topology, on the PCI buses of its first GPUs. A file that cannot be read, or has fewer, is an error. */
-bool run_gpus(struct args *args, int gpus);
+bool run_gpus(int gpus);
 
 #endif

@@ -119,10 +119,9 @@ int show_check(struct args *args, const char *path, size_t nbytes, bool json)
 	free(text);
 	why = status ? tool_why(NULL, status) : NULL;
 	if (json) {
-		printed = tool_print_json(
-			args, json_pack("{s:s, s:b, s:s?, s:o*}", "file", path, "ok",
-					status == TUTTI_OK, "reason", why, "algorithm",
-					status ? NULL : pack_report(&report, link, nbytes)));
+		printed = tool_print_json(json_pack(
+			"{s:s, s:b, s:s?, s:o*}", "file", path, "ok", status == TUTTI_OK, "reason",
+			why, "algorithm", status ? NULL : pack_report(&report, link, nbytes)));
 	} else if (status) {
 		tool_error(args, "%s", why);
 	} else {

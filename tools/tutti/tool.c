@@ -6,35 +6,48 @@
 #include <stdio.h>
 #include <string.h>
 
-static int report(const struct args *args, const char *fmt, va_list list)
+/* Set once, before there is a second thread. */
+static const char *the_verb = "";
+
+void tool_set_verb(const char *verb)
+{
+	the_verb = verb;
+}
+
+const char *tool_verb(void)
+{
+	return the_verb;
+}
+
+static int report(const char *fmt, va_list list)
 {
 	char text[1024];
 
 	/* One write, so that the lines of several ranks do not mix. */
 	vsnprintf(text, sizeof(text), fmt, list);
 	fflush(stdout);
-	fprintf(stderr, "tutti %s: %s\n", args->command->name, text);
+	fprintf(stderr, "tutti %s: %s\n", the_verb, text);
 	return TOOL_FINDING;
 }
 
-int tool_error(const struct args *args, const char *fmt, ...)
+int tool_fail(const char *fmt, ...)
 {
 	va_list list;
 
 	va_start(list, fmt);
-	report(args, fmt, list);
+	report(fmt, list);
 	va_end(list);
 	return TOOL_FINDING;
 }
 
-int tool_usage(const struct args *args, const char *fmt, ...)
+int tool_bad_usage(const char *fmt, ...)
 {
 	va_list list;
 
 	va_start(list, fmt);
-	report(args, fmt, list);
+	report(fmt, list);
 	va_end(list);
-	fprintf(stderr, "'tutti %s --help' lists what can be given.\n", args->command->name);
+	fprintf(stderr, "'tutti %s --help' lists what can be given.\n", the_verb);
 	return TOOL_USAGE;
 }
 
@@ -54,7 +67,7 @@ static bool is_written_otherwise(const char *name, const char *word)
 	return true;
 }
 
-bool tool_find_collective(const struct args *args, const char *name, tutti_collective *out)
+bool tool_find_collective(const char *name, tutti_collective *out)
 {
 	char names[256] = "";
 	size_t len = 0;
@@ -67,8 +80,8 @@ bool tool_find_collective(const struct args *args, const char *name, tutti_colle
 			return true;
 		}
 		if (is_written_otherwise(candidate, name)) {
-			tool_usage(args, "there is no collective '%s'; is %s meant?", name,
-				   candidate);
+			tool_bad_usage("there is no collective '%s'; is %s meant?", name,
+				       candidate);
 			return false;
 		}
 		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
@@ -76,11 +89,11 @@ bool tool_find_collective(const struct args *args, const char *name, tutti_colle
 		if (len >= sizeof(names))
 			len = sizeof(names) - 1;
 	}
-	tool_usage(args, "there is no collective '%s': choose one of %s", name, names);
+	tool_bad_usage("there is no collective '%s': choose one of %s", name, names);
 	return false;
 }
 
-bool tool_find_algorithm(const struct args *args, tutti_collective coll, const char *name)
+bool tool_find_algorithm(tutti_collective coll, const char *name)
 {
 	const char *candidate;
 	char names[512] = "";
@@ -94,12 +107,12 @@ bool tool_find_algorithm(const struct args *args, tutti_collective coll, const c
 		if (len >= sizeof(names))
 			len = sizeof(names) - 1;
 	}
-	tool_usage(args, "%s has no algorithm '%s': %s%s", tutti_collective_name(coll), name,
-		   len ? "choose one of " : "it has none to choose from", names);
+	tool_bad_usage("%s has no algorithm '%s': %s%s", tutti_collective_name(coll), name,
+		       len ? "choose one of " : "it has none to choose from", names);
 	return false;
 }
 
-bool tool_print_json(const struct args *args, json_t *object)
+bool tool_print_json(json_t *object)
 {
 	const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(9);
 	const bool good = object && json_dumpf(object, stdout, flags) == 0;
@@ -108,7 +121,7 @@ bool tool_print_json(const struct args *args, json_t *object)
 	if (good)
 		putchar('\n');
 	else
-		tool_error(args, "out of memory while writing JSON");
+		tool_fail("out of memory while writing JSON");
 	return good;
 }
 

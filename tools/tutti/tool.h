@@ -26,17 +26,24 @@ extern const struct command command_env;
 extern const struct command command_tune;
 extern const struct command command_version;
 
+/* The verb of this process, which all messages name. */
+void tool_set_verb(const char *verb);
+const char *tool_verb(void);
+
 /* "tutti VERB: ..." on stderr; the exit code to return. usage() points to
  * --help as well. */
-int tool_error(const struct args *args, const char *fmt, ...) TUTTI_PRINTF(2, 3);
-int tool_usage(const struct args *args, const char *fmt, ...) TUTTI_PRINTF(2, 3);
+int tool_fail(const char *fmt, ...) TUTTI_PRINTF(1, 2);
+int tool_bad_usage(const char *fmt, ...) TUTTI_PRINTF(1, 2);
+/* The same, for those who still hand their arguments on. */
+#define tool_error(args, ...) ((void)(args), tool_fail(__VA_ARGS__))
+#define tool_usage(args, ...) ((void)(args), tool_bad_usage(__VA_ARGS__))
 
 /* Find by name. false: unknown, and said so with the names there are. */
-bool tool_find_collective(const struct args *args, const char *name, tutti_collective *out);
-bool tool_find_algorithm(const struct args *args, tutti_collective coll, const char *name);
+bool tool_find_collective(const char *name, tutti_collective *out);
+bool tool_find_algorithm(tutti_collective coll, const char *name);
 
 /* Print one line and release it. false: no memory, said so. */
-bool tool_print_json(const struct args *args, json_t *object);
+bool tool_print_json(json_t *object);
 
 /* What a function of the library said about its failure. */
 const char *tool_why(tutti_comm_t comm, tutti_status status);

@@ -47,26 +47,24 @@ struct topo_source {
 /* clang-format on */
 
 /* Take an option of the above, or --json. false: it was bad, and said so. */
-bool topo_take_option(struct args *args, struct topo_source *source, int id, const char *value);
+bool topo_take_option(struct topo_source *source, int id, const char *value);
 
 /* Load; a .tar is unpacked into a folder that is gone when this returns. TOOL_GOOD, or
  * the exit code after the message is out. */
-int topo_load(const struct args *args, const struct topo_source *source, tutti_topo_t *out);
+int topo_load(const struct topo_source *source, tutti_topo_t *out);
 /* For verbs whose options are those of a source: read them to the end, then load. *out is
  * NULL when that is all (help was asked for, or the message is out): end with the code. */
 int topo_load_asked(struct args *args, struct topo_source *source, tutti_topo_t *out);
 /* A file, a captured machine or its .tar, by what is at that path. */
-int topo_load_path(const struct args *args, const struct topo_source *source, const char *path,
-		   tutti_topo_t *out);
+int topo_load_path(const struct topo_source *source, const char *path, tutti_topo_t *out);
 
 /* TUTTI_TOPO_COLOR and _UTF8, as fits where `to` leads. */
 unsigned topo_flags(const struct topo_source *source, FILE *to);
 /* Print in a format and write it: the exit code. */
-int topo_print(const struct args *args, tutti_topo_t topo, tutti_topo_format format, unsigned flags,
-	       FILE *to);
+int topo_print(tutti_topo_t topo, tutti_topo_format format, unsigned flags, FILE *to);
 /* Draw with Graphviz: the exit code. */
-int topo_draw(const struct args *args, tutti_topo_t topo, FILE *to);
-int topo_draw_text(const struct args *args, const char *text, FILE *to);
+int topo_draw(tutti_topo_t topo, FILE *to);
+int topo_draw_text(const char *text, FILE *to);
 
 /* Run argv[0] with these ends; -1: no input, our own output. -1: it cannot be started
  * (errno), else its exit code. */
@@ -78,7 +76,7 @@ struct topo_unpacked {
 	char *root;   /* the machine in it: has sys/ and maybe proc/ below */
 };
 /* false: said why. */
-bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpacked *out);
+bool topo_unpack(const char *tarball, struct topo_unpacked *out);
 void topo_remove(struct topo_unpacked *unpacked);
 
 extern const struct command command_topo_gather;

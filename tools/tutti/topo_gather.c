@@ -125,8 +125,8 @@ static bool report(const struct gather *gather, bool json)
 	if (fstat(gather->fd, &info) < 0)
 		info.st_size = 0;
 	if (json)
-		return tool_print_json(gather->args, json_pack("{s:s, s:I}", "file", gather->file,
-							       "bytes", (json_int_t)info.st_size));
+		return tool_print_json(json_pack("{s:s, s:I}", "file", gather->file, "bytes",
+						 (json_int_t)info.st_size));
 	printf("%s: %lld KB; 'tutti topo --sysfs %s' shows the machine\n", gather->file,
 	       ((long long)info.st_size + 1023) / 1024, gather->file);
 	return true;

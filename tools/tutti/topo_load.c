@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool topo_take_option(struct args *args, struct topo_source *source, int id, const char *value)
+bool topo_take_option(struct topo_source *source, int id, const char *value)
 {
 	switch (id) {
 	case TOPO_XML:
@@ -36,13 +36,13 @@ bool topo_take_option(struct args *args, struct topo_source *source, int id, con
 		source->color = value;
 		if (!strcmp(value, "auto") || !strcmp(value, "always") || !strcmp(value, "never"))
 			return true;
-		tool_usage(args, "--color '%s' is none of auto, always, never", value);
+		tool_bad_usage("--color '%s' is none of auto, always, never", value);
 		return false;
 	case ARGS_JSON:
 		source->json = true;
 		return true;
 	default:
-		tool_usage(args, "takes no argument, it was given '%s'", value);
+		tool_bad_usage("takes no argument, it was given '%s'", value);
 		return false;
 	}
 }
@@ -55,34 +55,34 @@ static bool is_file(const char *path)
 }
 
 /* What cannot be read is bad usage; what is refused is a finding. */
-static int load(const struct args *args, const struct tutti_topo_config *config, tutti_topo_t *out)
+static int load(const struct tutti_topo_config *config, tutti_topo_t *out)
 {
 	tutti_status status;
 
 	if (config->xml_file && access(config->xml_file, R_OK) != 0)
-		return tool_usage(args, "cannot read '%s': %m", config->xml_file);
+		return tool_bad_usage("cannot read '%s': %m", config->xml_file);
 	if (config->sysfs_root && access(config->sysfs_root, R_OK) != 0)
-		return tool_usage(args, "cannot read '%s': %m", config->sysfs_root);
+		return tool_bad_usage("cannot read '%s': %m", config->sysfs_root);
 	status = tutti_topo_load(config, out);
-	return status ? tool_error(args, "%s", tool_why(NULL, status)) : TOOL_GOOD;
+	return status ? tool_fail("%s", tool_why(NULL, status)) : TOOL_GOOD;
 }
 
-int topo_load(const struct args *args, const struct topo_source *source, tutti_topo_t *out)
+int topo_load(const struct topo_source *source, tutti_topo_t *out)
 {
 	struct tutti_topo_config config = source->config;
 	struct topo_unpacked unpacked = { NULL, NULL };
 	int code;
 
 	if (config.xml_file && config.sysfs_root && !config.detect)
-		return tool_usage(args, "--xml and --sysfs are two machines: give one of them, or "
-					"--detect to lay the file over the captured machine");
+		return tool_bad_usage("--xml and --sysfs are two machines: give one of them, or "
+				      "--detect to lay the file over the captured machine");
 	if (is_file(config.sysfs_root)) {
-		if (!topo_unpack(args, config.sysfs_root, &unpacked))
+		if (!topo_unpack(config.sysfs_root, &unpacked))
 			return TOOL_FINDING;
 		config.name = config.sysfs_root;
 		config.sysfs_root = unpacked.root;
 	}
-	code = load(args, &config, out);
+	code = load(&config, out);
 	topo_remove(&unpacked);
 	return code;
 }
@@ -96,14 +96,13 @@ int topo_load_asked(struct args *args, struct topo_source *source, tutti_topo_t 
 	while ((id = args_next(args, &value)) != ARGS_END) {
 		if (id == ARGS_HELP)
 			return TOOL_GOOD;
-		if (id == ARGS_BAD || !topo_take_option(args, source, id, value))
+		if (id == ARGS_BAD || !topo_take_option(source, id, value))
 			return TOOL_USAGE;
 	}
-	return topo_load(args, source, out);
+	return topo_load(source, out);
 }
 
-int topo_load_path(const struct args *args, const struct topo_source *source, const char *path,
-		   tutti_topo_t *out)
+int topo_load_path(const struct topo_source *source, const char *path, tutti_topo_t *out)
 {
 	struct topo_source one = *source;
 
@@ -113,8 +112,8 @@ int topo_load_path(const struct args *args, const struct topo_source *source, co
 	else if (access(path, F_OK) == 0)
 		one.config.sysfs_root = path;
 	else
-		return tool_usage(args, "cannot read '%s': %m", path);
-	return topo_load(args, &one, out);
+		return tool_bad_usage("cannot read '%s': %m", path);
+	return topo_load(&one, out);
 }
 
 /* Not the library's business: https://no-color.org */
@@ -142,14 +141,13 @@ unsigned topo_flags(const struct topo_source *source, FILE *to)
 	return flags;
 }
 
-int topo_print(const struct args *args, tutti_topo_t topo, tutti_topo_format format, unsigned flags,
-	       FILE *to)
+int topo_print(tutti_topo_t topo, tutti_topo_format format, unsigned flags, FILE *to)
 {
 	char *text;
 	const tutti_status status = tutti_topo_print(topo, format, flags, &text);
 
 	if (status)
-		return tool_error(args, "%s", tool_why(NULL, status));
+		return tool_fail("%s", tool_why(NULL, status));
 	fputs(text, to);
 	free(text);
 	return TOOL_GOOD;

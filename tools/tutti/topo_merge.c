@@ -48,7 +48,7 @@ static char *name_of(const char *path)
 	return name;
 }
 
-static int add_host(struct args *args, struct merge *merge, const char *text)
+static int add_host(struct merge *merge, const char *text)
 {
 	const size_t nname = name_length(text);
 	const char *path = nname ? text + nname + 1 : text;
@@ -60,13 +60,13 @@ static int add_host(struct args *args, struct merge *merge, const char *text)
 	tutti_status status;
 
 	if (!file || !name)
-		code = tool_error(args, "out of memory");
-	else if (path[npath] && !args_int(args, text, path + npath + 1, 1, 1000000, &count))
+		code = tool_fail("out of memory");
+	else if (path[npath] && !args_int(text, path + npath + 1, 1, 1000000, &count))
 		code = TOOL_USAGE;
 	if (code == TOOL_GOOD) {
 		status = tutti_cluster_add(merge->cluster, name, file, count);
 		if (status)
-			code = tool_error(args, "%s", tool_why(NULL, status));
+			code = tool_fail("%s", tool_why(NULL, status));
 	}
 	free(file);
 	free(name);
@@ -74,11 +74,11 @@ static int add_host(struct args *args, struct merge *merge, const char *text)
 	return code;
 }
 
-static int take(struct args *args, struct merge *merge, int id, const char *value)
+static int take(struct merge *merge, int id, const char *value)
 {
 	switch (id) {
 	case ARGS_POSITIONAL:
-		return add_host(args, merge, value);
+		return add_host(merge, value);
 	case OPT_RAILS:
 		merge->rails = value;
 		return TOOL_GOOD;
@@ -90,19 +90,19 @@ static int take(struct args *args, struct merge *merge, int id, const char *valu
 	}
 }
 
-static int print(struct args *args, struct merge *merge)
+static int print(struct merge *merge)
 {
 	tutti_status status = TUTTI_OK;
 	char *text = NULL;
 
 	if (!merge->nhosts)
-		return tool_usage(args, "say which hosts: [NAME=]FILE[*COUNT] ...");
+		return tool_bad_usage("say which hosts: [NAME=]FILE[*COUNT] ...");
 	if (merge->rails)
 		status = tutti_cluster_read_rails(merge->cluster, merge->rails);
 	if (status == TUTTI_OK)
 		status = tutti_cluster_print(merge->cluster, merge->json, &text);
 	if (status)
-		return tool_error(args, "%s", tool_why(NULL, status));
+		return tool_fail("%s", tool_why(NULL, status));
 	fputs(text, stdout);
 	free(text);
 	return TOOL_GOOD;
@@ -115,16 +115,16 @@ static int run(struct args *args)
 	int id, code = TOOL_GOOD;
 
 	if (tutti_cluster_make(&merge.cluster) != TUTTI_OK)
-		return tool_error(args, "%s", tutti_last_error(NULL));
+		return tool_fail("%s", tutti_last_error(NULL));
 	while (code == TOOL_GOOD && (id = args_next(args, &value)) != ARGS_END) {
 		if (id == ARGS_HELP) {
 			tutti_cluster_free(merge.cluster);
 			return TOOL_GOOD;
 		}
-		code = take(args, &merge, id, value);
+		code = take(&merge, id, value);
 	}
 	if (code == TOOL_GOOD)
-		code = print(args, &merge);
+		code = print(&merge);
 	tutti_cluster_free(merge.cluster);
 	return code;
 }

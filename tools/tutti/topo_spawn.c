@@ -121,7 +121,7 @@ static bool is_markup(const char *path)
 	return first == '<';
 }
 
-bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpacked *out)
+bool topo_unpack(const char *tarball, struct topo_unpacked *out)
 {
 	/* Caches are most of a capture, and nobody reads them. */
 	char template[] = P_tmpdir "/tutti-topo-XXXXXX";
@@ -132,12 +132,12 @@ bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpac
 
 	*out = (struct topo_unpacked){ NULL, NULL };
 	if (!mkdtemp(template)) {
-		tool_error(args, "cannot make a folder %s: %m", template);
+		tool_fail("cannot make a folder %s: %m", template);
 		return false;
 	}
 	out->folder = strdup(template);
 	if (!out->folder) {
-		tool_error(args, "out of memory");
+		tool_fail("out of memory");
 		rmdir(template);
 		return false;
 	}
@@ -147,19 +147,17 @@ bool topo_unpack(const struct args *args, const char *tarball, struct topo_unpac
 	if (out->root)
 		return true;
 	if (code == NO_TAR)
-		tool_error(args,
-			   "'%s' is a text of XML or HTML, not a captured machine: --xml takes a "
-			   "topology file",
-			   tarball);
+		tool_fail("'%s' is a text of XML or HTML, not a captured machine: --xml takes a "
+			  "topology file",
+			  tarball);
 	else if (code < 0)
-		tool_error(args, "cannot run tar to unpack '%s': %m", tarball);
+		tool_fail("cannot run tar to unpack '%s': %m", tarball);
 	else if (code)
-		tool_error(args,
-			   "tar could not unpack '%s', exit code %d: it is damaged, or not what "
-			   "`tutti topo gather` writes, the .tar.gz of a captured machine",
-			   tarball, code);
+		tool_fail("tar could not unpack '%s', exit code %d: it is damaged, or not what "
+			  "`tutti topo gather` writes, the .tar.gz of a captured machine",
+			  tarball, code);
 	else
-		tool_error(args, "'%s' holds no captured machine: there is no sys/ in it", tarball);
+		tool_fail("'%s' holds no captured machine: there is no sys/ in it", tarball);
 	topo_remove(out);
 	return false;
 }
@@ -179,7 +177,7 @@ static bool copy_file(FILE *from, FILE *to)
 	return !ferror(from);
 }
 
-int topo_draw_text(const struct args *args, const char *text, FILE *to)
+int topo_draw_text(const char *text, FILE *to)
 {
 	char *argv[] = { "dot", "-Tsvg", NULL };
 	/* Files, for with two pipes each side could wait for the other. */
@@ -187,20 +185,20 @@ int topo_draw_text(const struct args *args, const char *text, FILE *to)
 	int code = TOOL_FINDING, result;
 
 	if (!graph || !picture || fputs(text, graph) < 0 || fflush(graph)) {
-		tool_error(args, "cannot write a temporary file: %m");
+		tool_fail("cannot write a temporary file: %m");
 		goto done;
 	}
 	rewind(graph);
 	result = topo_run_program(argv, fileno(graph), fileno(picture));
 	if (result < 0 && errno == ENOENT)
-		tool_error(args, "there is no program 'dot', which draws SVG: install the package "
-				 "graphviz, or take --format dot");
+		tool_fail("there is no program 'dot', which draws SVG: install the package "
+			  "graphviz, or take --format dot");
 	else if (result < 0)
-		tool_error(args, "cannot run dot: %m");
+		tool_fail("cannot run dot: %m");
 	else if (result)
-		tool_error(args, "dot failed with exit code %d", result);
+		tool_fail("dot failed with exit code %d", result);
 	else if (!copy_file(picture, to))
-		tool_error(args, "writing the picture failed: %m");
+		tool_fail("writing the picture failed: %m");
 	else
 		code = TOOL_GOOD;
 done:
@@ -211,15 +209,15 @@ done:
 	return code;
 }
 
-int topo_draw(const struct args *args, tutti_topo_t topo, FILE *to)
+int topo_draw(tutti_topo_t topo, FILE *to)
 {
 	char *text;
 	const tutti_status status = tutti_topo_print(topo, TUTTI_TOPO_DOT, 0, &text);
 	int code;
 
 	if (status)
-		return tool_error(args, "%s", tool_why(NULL, status));
-	code = topo_draw_text(args, text, to);
+		return tool_fail("%s", tool_why(NULL, status));
+	code = topo_draw_text(text, to);
 	free(text);
 	return code;
 }

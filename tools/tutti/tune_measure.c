@@ -243,7 +243,7 @@ static bool print_report(const struct tune_measure *m, const struct tune_results
 	json_object_set_new(object, "times", json_integer(results->ntimes));
 	json_object_set_new(object, "unsteady", json_integer(results->nunsteady));
 	json_object_set_new(object, "path", path ? json_string(path) : json_null());
-	return tool_print_json(m->args, object);
+	return tool_print_json(object);
 }
 
 static int write_file(const struct tune_measure *m, const struct tune_results *results,
