@@ -84,13 +84,13 @@ static void print_table(void)
 }
 
 /* It need not be named by a variable to be in force. */
-static int print_tune_file(const struct args *args)
+static int print_tune_file(void)
 {
 	char *path;
 	const tutti_status status = tutti_tune_find(&path);
 
 	if (status)
-		return tool_error(args, "%s", tool_why(NULL, status));
+		return tool_fail("%s", tool_why(NULL, status));
 	if (path)
 		printf("%s is in force: constants and choices, if all ranks have the same\n", path);
 	else
@@ -112,12 +112,12 @@ static int run(struct args *args)
 		if (id == ARGS_BAD)
 			return TOOL_USAGE;
 		if (id == ARGS_POSITIONAL)
-			return tool_usage(args, "takes no argument, it was given '%s'", value);
+			return tool_bad_usage("takes no argument, it was given '%s'", value);
 		format = id == ARGS_JSON ? FORMAT_JSON : FORMAT_MARKDOWN;
 	}
 	if (format == FORMAT_TABLE) {
 		print_table();
-		return print_tune_file(args);
+		return print_tune_file();
 	}
 	if (format == FORMAT_MARKDOWN)
 		printf("| Variable | Type | Default | Range | Meaning |\n|---|---|---|---|---|\n");

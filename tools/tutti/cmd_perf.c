@@ -52,8 +52,8 @@ static int run_thread_ranks(const struct perf_options *options, struct thread_ra
 		started += !error;
 	}
 	if (error) {
-		code = tool_error(options->args, "cannot start thread %d of %d: %s", started,
-				  options->nranks, strerror(error));
+		code = tool_fail("cannot start thread %d of %d: %s", started, options->nranks,
+				 strerror(error));
 		/* Those that run wait for the missing ones. */
 		for (int i = started; i < options->nranks; i++)
 			(void)tutti_comm_abort(ranks[i].comm);
@@ -75,13 +75,12 @@ static int run_threads(const struct perf_options *options)
 	tutti_status status;
 
 	if (!ranks || !comms) {
-		tool_error(options->args, "out of memory for %zu ranks", n);
+		tool_fail("out of memory for %zu ranks", n);
 		goto done;
 	}
 	status = tutti_comm_init_all(comms, options->nranks, NULL);
 	if (status) {
-		tool_error(options->args, "making %zu communicators: %s", n,
-			   tool_why(NULL, status));
+		tool_fail("making %zu communicators: %s", n, tool_why(NULL, status));
 		goto done;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -131,7 +130,7 @@ static bool take_type(struct perf_options *o, const char *name)
 		if (!strcmp(name, others[i].name))
 			o->types[o->ntypes++] = others[i].type;
 	if (!o->ntypes)
-		tool_usage(o->args, "there is no type '%s': choose one of %s, or all", name, names);
+		tool_bad_usage("there is no type '%s': choose one of %s, or all", name, names);
 	return o->ntypes > 0;
 }
 
@@ -148,8 +147,7 @@ static bool take_op(struct perf_options *o, const char *name)
 			o->ops[o->nops++] = (tutti_op)i;
 	}
 	if (!o->nops)
-		tool_usage(o->args, "there is no operation '%s': choose one of %s, or all", name,
-			   names);
+		tool_bad_usage("there is no operation '%s': choose one of %s, or all", name, names);
 	return o->nops > 0;
 }
 
@@ -159,13 +157,12 @@ static bool take_sharded(struct perf_options *o, const char *value)
 	o->sharded_to = !strcmp(value, "to") || !strcmp(value, "both");
 	if (o->sharded_from || o->sharded_to)
 		return true;
-	tool_usage(o->args, "--sharded '%s': choose from, to or both", value);
+	tool_bad_usage("--sharded '%s': choose from, to or both", value);
 	return false;
 }
 
 static bool take_option(struct perf_options *o, int id, const char *value)
 {
-	const struct args *const args = o->args;
 	int number = 0;
 
 	switch (id) {
@@ -202,7 +199,7 @@ static bool take_option(struct perf_options *o, int id, const char *value)
 		o->registered = !strcmp(value, "registered");
 		if (o->registered || !strcmp(value, "plain"))
 			return true;
-		tool_usage(args, "--buffers '%s': choose plain or registered", value);
+		tool_bad_usage("--buffers '%s': choose plain or registered", value);
 		return false;
 	case OPT_REPRODUCIBLE:
 		o->reproducible = true;
@@ -211,9 +208,9 @@ static bool take_option(struct perf_options *o, int id, const char *value)
 		o->threads = true;
 		return true;
 	case OPT_FROM:
-		return perf_take_ranks(args, "--from", value, RANKS_MOST, &o->from);
+		return perf_take_ranks("--from", value, RANKS_MOST, &o->from);
 	case OPT_TO:
-		return perf_take_ranks(args, "--to", value, RANKS_MOST, &o->to);
+		return perf_take_ranks("--to", value, RANKS_MOST, &o->to);
 	case OPT_SHARDED:
 		return take_sharded(o, value);
 	case 'v':
@@ -251,8 +248,8 @@ static bool pairs_fit(const struct perf_options *o)
 	for (int op = 0; op < TUTTI_OP_COUNT; op++)
 		if (tutti_op_takes((tutti_op)op, o->types[0]))
 			add_name(names, sizeof(names), tutti_op_name((tutti_op)op));
-	tool_usage(o->args, "-o %s: %s has no such operation: choose one of %s, or all",
-		   tutti_op_name(o->ops[0]), tutti_type_name(o->types[0]), names);
+	tool_bad_usage("-o %s: %s has no such operation: choose one of %s, or all",
+		       tutti_op_name(o->ops[0]), tutti_type_name(o->types[0]), names);
 	return false;
 }
 
@@ -262,26 +259,25 @@ static bool options_fit(const struct perf_options *o)
 	const double needed = 2.0 * (double)o->max_bytes * (o->nranks ? o->nranks : 1);
 
 	if (o->min_bytes > o->max_bytes) {
-		tool_usage(o->args, "-b %zu is more than -e %zu", o->min_bytes, o->max_bytes);
+		tool_bad_usage("-b %zu is more than -e %zu", o->min_bytes, o->max_bytes);
 		return false;
 	}
 	if (!pairs_fit(o))
 		return false;
 	if (o->nranks && o->root >= o->nranks) {
-		tool_usage(o->args, "-r %d is no rank of %d: they are 0 to %d", o->root, o->nranks,
-			   o->nranks - 1);
+		tool_bad_usage("-r %d is no rank of %d: they are 0 to %d", o->root, o->nranks,
+			       o->nranks - 1);
 		return false;
 	}
 	if (o->threads && !o->nranks) {
-		tool_usage(o->args, "--threads needs -n RANKS: how many threads");
+		tool_bad_usage("--threads needs -n RANKS: how many threads");
 		return false;
 	}
 	if (available && needed > 0.9 * (double)available) {
-		tool_usage(o->args,
-			   "-e %zu takes two buffers in each of %d ranks, %.1f GiB, and %.1f GiB "
-			   "are free: choose a smaller -e or -n",
-			   o->max_bytes, o->nranks, needed / (1 << 30),
-			   (double)available / (1 << 30));
+		tool_bad_usage(
+			"-e %zu takes two buffers in each of %d ranks, %.1f GiB, and %.1f GiB "
+			"are free: choose a smaller -e or -n",
+			o->max_bytes, o->nranks, needed / (1 << 30), (double)available / (1 << 30));
 		return false;
 	}
 	return true;
@@ -304,7 +300,6 @@ static bool set_environment(const struct perf_options *o)
 static int start(struct perf_options *o)
 {
 	const struct ranks ranks = {
-		.args = o->args,
 		.nranks = o->nranks,
 		.page_bytes = sizeof(struct perf_shared),
 		.self = o,
@@ -318,7 +313,7 @@ static int start(struct perf_options *o)
 		o->max_bytes = o->min_bytes;
 	}
 	if (!set_environment(o))
-		return tool_error(o->args, "out of memory");
+		return tool_fail("out of memory");
 	return o->threads ? run_threads(o) : ranks_run(&ranks);
 }
 
@@ -335,8 +330,8 @@ static int read_options(struct args *args, struct perf_options *o, const char **
 			continue;
 		}
 		if (*collective) {
-			tool_usage(args, "measures one collective, it was given '%s' and '%s'",
-				   *collective, value);
+			tool_bad_usage("measures one collective, it was given '%s' and '%s'",
+				       *collective, value);
 			return ARGS_BAD;
 		}
 		*collective = value;
@@ -352,7 +347,7 @@ static int read_and_start(struct args *args, struct perf_options *o)
 	if (end != ARGS_END)
 		return end == ARGS_HELP ? TOOL_GOOD : TOOL_USAGE;
 	if (!collective)
-		return tool_usage(args, "say which collective: all_reduce, for example");
+		return tool_bad_usage("say which collective: all_reduce, for example");
 	if (!tool_find_collective(collective, &o->coll) ||
 	    (o->algorithm && !tool_find_algorithm(o->coll, o->algorithm)) || !options_fit(o))
 		return TOOL_USAGE;
@@ -362,7 +357,6 @@ static int read_and_start(struct args *args, struct perf_options *o)
 static int run(struct args *args)
 {
 	struct perf_options o = {
-		.args = args,
 		.min_bytes = 8,
 		.max_bytes = (size_t)64 << 20,
 		.factor = 2,

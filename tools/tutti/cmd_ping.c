@@ -14,8 +14,7 @@ static bool take_whom(struct ping_options *o, const char *value)
 	else if (!strcmp(value, "all"))
 		o->whom = PING_RANKS;
 	else
-		tool_usage(o->args, "--ranks '%s' is neither hosts (one rank of each) nor all",
-			   value);
+		tool_bad_usage("--ranks '%s' is neither hosts (one rank of each) nor all", value);
 	return o->whom != PING_AUTO;
 }
 
@@ -25,7 +24,7 @@ static bool take_peer(struct ping_options *o, const char *value)
 	char first[16];
 
 	if (!comma || comma - value >= (long)sizeof(first)) {
-		tool_usage(o->args, "--peer '%s' is no pair of ranks: 0,1 for example", value);
+		tool_bad_usage("--peer '%s' is no pair of ranks: 0,1 for example", value);
 		return false;
 	}
 	memcpy(first, value, (size_t)(comma - value));
@@ -35,19 +34,18 @@ static bool take_peer(struct ping_options *o, const char *value)
 		return false;
 	if (o->peer[0] != o->peer[1])
 		return true;
-	tool_usage(o->args, "--peer %d,%d: nothing lies between a rank and itself", o->peer[0],
-		   o->peer[1]);
+	tool_bad_usage("--peer %d,%d: nothing lies between a rank and itself", o->peer[0],
+		       o->peer[1]);
 	return false;
 }
 
-static bool take_seconds(const struct args *args, const char *option, const char *value,
-			 double *out)
+static bool take_seconds(const char *option, const char *value, double *out)
 {
 	char *end;
 	const double seconds = strtod(value, &end);
 
 	if (end == value || *end || !(seconds >= 0.001 && seconds <= 3600)) {
-		tool_usage(args, "%s '%s' is no time from 0.001 to 3600 seconds", option, value);
+		tool_bad_usage("%s '%s' is no time from 0.001 to 3600 seconds", option, value);
 		return false;
 	}
 	*out = seconds;
@@ -64,9 +62,9 @@ static bool take_option(struct ping_options *o, int id, const char *value)
 	case OPT_PEER:
 		return take_peer(o, value);
 	case OPT_SECONDS:
-		return take_seconds(o->args, "--seconds", value, &o->ping.seconds);
+		return take_seconds("--seconds", value, &o->ping.seconds);
 	case OPT_REACH:
-		return take_seconds(o->args, "--reach", value, &o->ping.reach);
+		return take_seconds("--reach", value, &o->ping.reach);
 	case OPT_BYTES:
 		return args_size("--bytes", value, 1, &o->ping.bytes);
 	case OPT_TRANSPORT:
@@ -81,12 +79,10 @@ static bool take_option(struct ping_options *o, int id, const char *value)
 static int run(struct args *args)
 {
 	struct ping_options o = {
-		.args = args,
 		.ping = TUTTI_PING_OPTIONS_INIT,
 		.peer = { -1, -1 },
 	};
 	struct ranks ranks = {
-		.args = args,
 		.page_bytes = sizeof(struct ranks_page),
 		.self = &o,
 		.main = ping_rank_main,
@@ -98,16 +94,16 @@ static int run(struct args *args)
 		if (id == ARGS_HELP)
 			return TOOL_GOOD;
 		if (id == ARGS_POSITIONAL)
-			return tool_usage(args, "takes options only, it was given '%s'", value);
+			return tool_bad_usage("takes options only, it was given '%s'", value);
 		if (id == ARGS_BAD || !take_option(&o, id, value))
 			return TOOL_USAGE;
 	}
 	if (o.nranks && (o.peer[0] >= o.nranks || o.peer[1] >= o.nranks))
-		return tool_usage(args, "--peer %d,%d: there are ranks 0 to %d", o.peer[0],
-				  o.peer[1], o.nranks - 1);
+		return tool_bad_usage("--peer %d,%d: there are ranks 0 to %d", o.peer[0], o.peer[1],
+				      o.nranks - 1);
 	/* What was asked for here wins over the environment. */
 	if (o.transport && setenv("TUTTI_TRANSPORT", o.transport, 1))
-		return tool_error(args, "out of memory");
+		return tool_fail("out of memory");
 	ranks.nranks = o.nranks;
 	return ranks_run(&ranks);
 }

@@ -57,7 +57,7 @@ static int list_algorithms(const struct show *show, tutti_collective coll)
 
 /* "4,4,2": ranks 0 to 3 on the first host, and so on. Which host each rank is on, and how
  * many ranks there are; NULL: no such list, and said so. */
-static int *read_hosts(struct args *args, const char *list, int *nranks_out)
+static int *read_hosts(const char *list, int *nranks_out)
 {
 	int *host_of = NULL, nranks = 0;
 	const char *at = list;
@@ -72,7 +72,7 @@ static int *read_hosts(struct args *args, const char *list, int *nranks_out)
 			more = realloc(host_of, (size_t)(nranks + size) * sizeof(*more));
 		if (!more) {
 			free(host_of);
-			tool_usage(args, "--hosts '%s': how many ranks on each, like 4,4,2", list);
+			tool_bad_usage("--hosts '%s': how many ranks on each, like 4,4,2", list);
 			return NULL;
 		}
 		host_of = more;
@@ -84,8 +84,7 @@ static int *read_hosts(struct args *args, const char *list, int *nranks_out)
 	return host_of;
 }
 
-static int print_program(struct args *args, const struct show *show, const int *host_of,
-			 tutti_collective coll)
+static int print_program(const struct show *show, const int *host_of, tutti_collective coll)
 {
 	tutti_status status;
 	char *text = NULL;
@@ -94,19 +93,19 @@ static int print_program(struct args *args, const struct show *show, const int *
 	if (!tool_find_algorithm(coll, show->algorithm))
 		return TOOL_USAGE;
 	if (!show->nranks)
-		return tool_usage(args, "say for how many ranks: -n RANKS, or --hosts LIST");
+		return tool_bad_usage("say for how many ranks: -n RANKS, or --hosts LIST");
 	if (show->root >= show->nranks)
-		return tool_usage(args, "--root %d is no rank of %d: they are 0 to %d", show->root,
-				  show->nranks, show->nranks - 1);
+		return tool_bad_usage("--root %d is no rank of %d: they are 0 to %d", show->root,
+				      show->nranks, show->nranks - 1);
 	if (show->rank >= show->nranks)
-		return tool_usage(args, "--rank %d is no rank of %d: they are 0 to %d", show->rank,
-				  show->nranks, show->nranks - 1);
+		return tool_bad_usage("--rank %d is no rank of %d: they are 0 to %d", show->rank,
+				      show->nranks, show->nranks - 1);
 	status = tutti_program_print_hosts(coll, show->algorithm, host_of, show->nranks, show->root,
 					   show->rank, show->json, &text);
 	if (status == TUTTI_EINVAL || status == TUTTI_EUNSUPPORTED)
-		return tool_usage(args, "%s", tool_why(NULL, status));
+		return tool_bad_usage("%s", tool_why(NULL, status));
 	if (status)
-		return tool_error(args, "%s", tool_why(NULL, status));
+		return tool_fail("%s", tool_why(NULL, status));
 	len = strlen(text);
 	fwrite(text, 1, len, stdout);
 	if (len && text[len - 1] != '\n')
@@ -115,30 +114,30 @@ static int print_program(struct args *args, const struct show *show, const int *
 	return TOOL_GOOD;
 }
 
-static int print_over_hosts(struct args *args, struct show *show, tutti_collective coll)
+static int print_over_hosts(struct show *show, tutti_collective coll)
 {
 	const int nranks = show->nranks;
-	int *host_of = read_hosts(args, show->hosts, &show->nranks);
+	int *host_of = read_hosts(show->hosts, &show->nranks);
 	int code;
 
 	if (!host_of)
 		return TOOL_USAGE;
 	if (nranks && nranks != show->nranks)
-		code = tool_usage(args, "-n %d, but --hosts %s has %d ranks", nranks, show->hosts,
-				  show->nranks);
+		code = tool_bad_usage("-n %d, but --hosts %s has %d ranks", nranks, show->hosts,
+				      show->nranks);
 	else
-		code = print_program(args, show, host_of, coll);
+		code = print_program(show, host_of, coll);
 	free(host_of);
 	return code;
 }
 
-static bool take_option(struct args *args, struct show *show, int id, const char *value)
+static bool take_option(struct show *show, int id, const char *value)
 {
 	switch (id) {
 	case ARGS_POSITIONAL:
 		if (show->collective) {
-			tool_usage(args, "shows one collective, it was given '%s' and '%s'",
-				   show->collective, value);
+			tool_bad_usage("shows one collective, it was given '%s' and '%s'",
+				       show->collective, value);
 			return false;
 		}
 		show->collective = value;
@@ -176,24 +175,24 @@ static int run(struct args *args)
 	while ((id = args_next(args, &value)) != ARGS_END) {
 		if (id == ARGS_HELP)
 			return TOOL_GOOD;
-		if (id == ARGS_BAD || !take_option(args, &show, id, value))
+		if (id == ARGS_BAD || !take_option(&show, id, value))
 			return TOOL_USAGE;
 	}
 	if (show.check) {
 		if (show.collective || show.algorithm)
-			return tool_usage(args, "--check reads everything from the file, leave "
-						"out the collective and the algorithm");
-		return show_check(args, show.check, show.nbytes, show.json);
+			return tool_bad_usage("--check reads everything from the file, leave "
+					      "out the collective and the algorithm");
+		return show_check(show.check, show.nbytes, show.json);
 	}
 	if (!show.collective)
-		return tool_usage(args, "say which collective, or --check FILE");
+		return tool_bad_usage("say which collective, or --check FILE");
 	if (!tool_find_collective(show.collective, &coll))
 		return TOOL_USAGE;
 	if (!show.algorithm)
 		return list_algorithms(&show, coll);
 	if (!show.hosts)
-		return print_program(args, &show, NULL, coll);
-	return print_over_hosts(args, &show, coll);
+		return print_program(&show, NULL, coll);
+	return print_over_hosts(&show, coll);
 }
 
 static const struct args_option options[] = {

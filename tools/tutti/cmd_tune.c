@@ -61,21 +61,21 @@ static int print_table(struct tune *tune)
 	return status ? plan_failed(status) : write_text(text);
 }
 
-static bool take_collective(struct args *args, struct tune *tune, const char *name)
+static bool take_collective(struct tune *tune, const char *name)
 {
 	tutti_collective coll;
 
 	if (!tool_find_collective(name, &coll))
 		return false;
 	if (coll == TUTTI_SEND_RECV || coll == TUTTI_HANDOFF) {
-		tool_usage(args, "%s has no algorithms to choose from", name);
+		tool_bad_usage("%s has no algorithms to choose from", name);
 		return false;
 	}
 	tune->config.collective = (int)coll;
 	return true;
 }
 
-static bool take_option(struct args *args, struct tune *tune, int id, const char *value)
+static bool take_option(struct tune *tune, int id, const char *value)
 {
 	switch (id) {
 	case OPT_TABLE:
@@ -88,7 +88,7 @@ static bool take_option(struct args *args, struct tune *tune, int id, const char
 		tune->plan = value;
 		return true;
 	case OPT_COLLECTIVE:
-		return take_collective(args, tune, value);
+		return take_collective(tune, value);
 	case OPT_HOST:
 		tune->config.host_memory = 1;
 		return true;
@@ -150,10 +150,9 @@ static bool measures_nothing(const struct tune *tune)
 	       tune->config.tune_file || tune->config.collective >= 0 || tune->config.host_memory;
 }
 
-static int measure(const struct args *args, const struct tune *tune)
+static int measure(const struct tune *tune)
 {
-	const struct tune_measure measure = { .args = args,
-					      .path = tune->out,
+	const struct tune_measure measure = { .path = tune->out,
 					      .nranks = tune->nranks,
 					      .most = tune->most,
 					      .check = tune->check,
@@ -172,20 +171,20 @@ static int read_options(struct args *args, struct tune *tune)
 	while ((id = args_next(args, &value)) != ARGS_END) {
 		if (id == ARGS_HELP)
 			return TOOL_GOOD;
-		if (id == ARGS_BAD || !take_option(args, tune, id, value))
+		if (id == ARGS_BAD || !take_option(tune, id, value))
 			return TOOL_USAGE;
 	}
 	if (tune->table + tune->file + tune->check > 1)
-		return tool_usage(args,
-				  "say one of --table, --file and --check; without, it measures");
+		return tool_bad_usage(
+			"say one of --table, --file and --check; without, it measures");
 	if ((tune->table || tune->file) && (tune->out || tune->busy || tune->nranks || tune->most))
-		return tool_usage(
-			args, "-n, -e, -o and --busy are for measuring, not for --table or --file");
+		return tool_bad_usage(
+			"-n, -e, -o and --busy are for measuring, not for --table or --file");
 	if (tune->check && (tune->out || tune->busy))
-		return tool_usage(args, "--check writes no file: leave -o and --busy out");
+		return tool_bad_usage("--check writes no file: leave -o and --busy out");
 	if (!tune->table && !tune->file && measures_nothing(tune))
-		return tool_usage(args, "machines, plans and --tune are for --table and --file: "
-					"what is measured is this machine");
+		return tool_bad_usage("machines, plans and --tune are for --table and --file: "
+				      "what is measured is this machine");
 	return -1;
 }
 
@@ -197,7 +196,7 @@ static int run(struct args *args)
 	if (code < 0 && tune.file)
 		code = print_file(&tune);
 	else if (code < 0)
-		code = tune.table ? load_and_print(&tune) : measure(args, &tune);
+		code = tune.table ? load_and_print(&tune) : measure(&tune);
 	plan_release(&tune.source);
 	return code;
 }

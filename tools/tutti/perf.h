@@ -18,7 +18,6 @@ struct perf_list {
 };
 
 struct perf_options {
-	const struct args *args;
 	tutti_collective coll;
 	int nranks; /* 0: a launcher started us as one rank */
 	size_t min_bytes;
@@ -165,8 +164,7 @@ void perf_uneven_part(const struct perf_pattern *pattern, int rank, int from,
 /* -- Sides of a handoff ---------------------------------------------------- */
 
 /* "0-3", "0,2,5-7", each below `most`; false: it is none, and it was said so. */
-bool perf_take_ranks(const struct args *args, const char *option, const char *text, int most,
-		     struct perf_list *out);
+bool perf_take_ranks(const char *option, const char *text, int most, struct perf_list *out);
 
 /* What was given, else the first half of the ranks to the second; false: no memory. */
 bool perf_find_sides(const struct perf_options *options, int nranks, struct perf_sides *out);

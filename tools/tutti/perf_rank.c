@@ -43,8 +43,8 @@ static bool is_good(struct perf_rank *pr, tutti_status status, const char *what)
 	if (status == TUTTI_OK)
 		return true;
 	if (!pr->failed)
-		ranks_report(pr->options->args, pr->shared ? &pr->shared->page : NULL, pr->rank,
-			     what, pr->comm, status);
+		ranks_report(pr->shared ? &pr->shared->page : NULL, pr->rank, what, pr->comm,
+			     status);
 	pr->failed = true;
 	return false;
 }
@@ -468,7 +468,7 @@ static bool run_all(struct perf_rank *pr)
 	if (o->root >= pr->nranks) {
 		pr->failed = true;
 		if (pr->rank == 0)
-			tool_usage(o->args, "--root %d is no rank of %d", o->root, pr->nranks);
+			tool_bad_usage("--root %d is no rank of %d", o->root, pr->nranks);
 		return false;
 	}
 	if (!perf_find_sides(o, pr->nranks, &pr->sides))

@@ -17,8 +17,7 @@ static bool add(struct perf_list *list, int first, int last)
 	return true;
 }
 
-bool perf_take_ranks(const struct args *args, const char *option, const char *text, int most,
-		     struct perf_list *out)
+bool perf_take_ranks(const char *option, const char *text, int most, struct perf_list *out)
 {
 	const char *at = text;
 
@@ -39,14 +38,14 @@ bool perf_take_ranks(const struct args *args, const char *option, const char *te
 		if (first < 0 || last < first || last >= most)
 			break;
 		if (!add(out, (int)first, (int)last)) {
-			tool_error(args, "out of memory for the ranks '%s'", text);
+			tool_fail("out of memory for the ranks '%s'", text);
 			return false;
 		}
 		at = end;
 	} while (*at == ',' && at++);
 	if (*at == '\0' && out->n > 0)
 		return true;
-	tool_usage(args, "%s '%s' is no list of ranks: 0-3, or 0,2,5-7", option, text);
+	tool_bad_usage("%s '%s' is no list of ranks: 0-3, or 0,2,5-7", option, text);
 	return false;
 }
 

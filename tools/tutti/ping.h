@@ -10,7 +10,6 @@
 #include "ranks.h"
 
 struct ping_options {
-	const struct args *args;
 	int nranks; /* 0: a launcher started us as one rank */
 	struct tutti_ping_options ping;
 	const char *transport; /* NULL: not said */

@@ -26,7 +26,7 @@ static bool is_good(struct ping_rank *pr, tutti_status status, const char *what)
 	if (status == TUTTI_OK)
 		return true;
 	if (!pr->failed)
-		ranks_report(pr->options->args, pr->page, pr->rank, what, pr->comm, status);
+		ranks_report(pr->page, pr->rank, what, pr->comm, status);
 	pr->failed = true;
 	return false;
 }
@@ -213,8 +213,8 @@ static bool choose_peer(struct ping_rank *pr)
 	if (peer[0] >= pr->nranks || peer[1] >= pr->nranks) {
 		pr->misused = true;
 		if (pr->rank == 0)
-			tool_usage(pr->options->args, "--peer %d,%d: there are ranks 0 to %d",
-				   peer[0], peer[1], pr->nranks - 1);
+			tool_bad_usage("--peer %d,%d: there are ranks 0 to %d", peer[0], peer[1],
+				       pr->nranks - 1);
 		return false;
 	}
 	pr->pairs.at = calloc(1, sizeof(*pr->pairs.at));
@@ -234,8 +234,8 @@ static bool choose_pairs(struct ping_rank *pr)
 
 	if (pr->nranks < 2) {
 		pr->misused = true;
-		tool_usage(pr->options->args, "there is one rank, and so nothing between: start "
-					      "two or more");
+		tool_bad_usage("there is one rank, and so nothing between: start "
+			       "two or more");
 		return false;
 	}
 	if (pr->options->peer[0] >= 0)
@@ -245,8 +245,8 @@ static bool choose_pairs(struct ping_rank *pr)
 	if (nhosts < 2 && pr->options->whom == PING_HOSTS) {
 		pr->misused = true;
 		if (pr->rank == 0)
-			tool_usage(pr->options->args, "all ranks are on one host: --ranks all "
-						      "measures between them");
+			tool_bad_usage("all ranks are on one host: --ranks all "
+				       "measures between them");
 		return false;
 	}
 	all_ranks |= nhosts < 2;

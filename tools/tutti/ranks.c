@@ -8,18 +8,18 @@
 
 #include "launch.h"
 
-void ranks_report(const struct args *args, struct ranks_page *page, int rank, const char *what,
-		  tutti_comm_t comm, tutti_status status)
+void ranks_report(struct ranks_page *page, int rank, const char *what, tutti_comm_t comm,
+		  tutti_status status)
 {
 	const unsigned bit = 1u << (-(int)status % 32);
 
 	if (!page || !(atomic_fetch_or(&page->said, bit) & bit))
-		tool_error(args, "rank %d: %s: %s", rank, what, tool_why(comm, status));
+		tool_fail("rank %d: %s: %s", rank, what, tool_why(comm, status));
 }
 
 /* The id is made by rank 0: it starts a thread, which must not be before a
  * fork. The others wait for it here. */
-static bool share_id(const struct args *args, struct ranks_page *page, int rank)
+static bool share_id(struct ranks_page *page, int rank)
 {
 	const struct timespec nap = { .tv_nsec = 100000 };
 	tutti_status status;
@@ -27,7 +27,7 @@ static bool share_id(const struct args *args, struct ranks_page *page, int rank)
 	if (rank == 0) {
 		status = tutti_get_unique_id(&page->id);
 		if (status)
-			tool_error(args, "rank 0: making the id: %s", tool_why(NULL, status));
+			tool_fail("rank 0: making the id: %s", tool_why(NULL, status));
 		atomic_store(&page->id_ready, status ? -1 : 1);
 	}
 	while (atomic_load(&page->id_ready) == 0)
@@ -40,11 +40,11 @@ static int forked_rank(const struct ranks *ranks, struct ranks_page *page, int r
 	tutti_status status;
 	tutti_comm_t comm;
 
-	if (!share_id(ranks->args, page, rank))
+	if (!share_id(page, rank))
 		return TOOL_FINDING;
 	status = tutti_comm_init_rank(&comm, ranks->nranks, page->id, rank);
 	if (status) {
-		ranks_report(ranks->args, page, rank, "joining", NULL, status);
+		ranks_report(page, rank, "joining", NULL, status);
 		return TOOL_FINDING;
 	}
 	return ranks->main(ranks->self, page, comm);
@@ -66,9 +66,8 @@ static int run_processes(const struct ranks *ranks)
 	page = mmap(NULL, ranks->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		    0);
 	if (page == MAP_FAILED)
-		return tool_error(ranks->args, "mmap of %zu bytes: %s", ranks->page_bytes,
-				  strerror(errno));
-	if (!launch_open(&launch, ranks->args->command->name, ranks->nranks, false))
+		return tool_fail("mmap of %zu bytes: %s", ranks->page_bytes, strerror(errno));
+	if (!launch_open(&launch, tool_verb(), ranks->nranks, false))
 		goto done;
 	launch.quiet_on_failure = true;
 	launch_bind(&launch);
@@ -99,11 +98,10 @@ static int run_launched(const struct ranks *ranks)
 	const tutti_status status = tutti_comm_init_env(&comm, NULL);
 
 	if (status == TUTTI_EUSAGE)
-		return tool_usage(ranks->args,
-				  "%s; or give -n RANKS to start ranks on this machine",
-				  tool_why(NULL, status));
+		return tool_bad_usage("%s; or give -n RANKS to start ranks on this machine",
+				      tool_why(NULL, status));
 	if (status)
-		return tool_error(ranks->args, "joining: %s", tool_why(NULL, status));
+		return tool_fail("joining: %s", tool_why(NULL, status));
 	return ranks->main(ranks->self, NULL, comm);
 }
 
@@ -112,6 +110,6 @@ int ranks_run(const struct ranks *ranks)
 	if (!ranks->nranks)
 		return run_launched(ranks);
 	if (!leave_other_jobs())
-		return tool_error(ranks->args, "out of memory");
+		return tool_fail("out of memory");
 	return run_processes(ranks);
 }

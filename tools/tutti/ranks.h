@@ -19,7 +19,6 @@ struct ranks_page {
 };
 
 struct ranks {
-	const struct args *args;
 	int nranks;        /* to start; 0: a launcher has */
 	size_t page_bytes; /* at least sizeof(struct ranks_page) */
 	void *self;
@@ -33,7 +32,7 @@ int ranks_run(const struct ranks *ranks);
 
 /* Report what failed on a rank, unless another of ours has reported the same: one dead rank
  * fails the calls of all others. */
-void ranks_report(const struct args *args, struct ranks_page *page, int rank, const char *what,
-		  tutti_comm_t comm, tutti_status status);
+void ranks_report(struct ranks_page *page, int rank, const char *what, tutti_comm_t comm,
+		  tutti_status status);
 
 #endif

@@ -6,6 +6,6 @@
 
 /* Prove the algorithm in a file ("-": standard input), and say what it does for a vector
  * of `nbytes`. The exit code. */
-int show_check(struct args *args, const char *path, size_t nbytes, bool json);
+int show_check(const char *path, size_t nbytes, bool json);
 
 #endif

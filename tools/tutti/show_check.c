@@ -103,7 +103,7 @@ static json_t *pack_report(const struct tutti_algo_report *report, const uint64_
 		"bytes", (json_int_t)nbytes, "predicted_us", report->predicted_us, "links", links);
 }
 
-int show_check(struct args *args, const char *path, size_t nbytes, bool json)
+int show_check(const char *path, size_t nbytes, bool json)
 {
 	struct tutti_algo_report report = TUTTI_ALGO_REPORT_INIT;
 	uint64_t *link = NULL;
@@ -114,7 +114,7 @@ int show_check(struct args *args, const char *path, size_t nbytes, bool json)
 	bool printed = true;
 
 	if (!text)
-		return tool_usage(args, "cannot read '%s': %s", path, strerror(errno));
+		return tool_bad_usage("cannot read '%s': %s", path, strerror(errno));
 	status = tutti_algo_file_check(text, len, path, nbytes, &report, &link);
 	free(text);
 	why = status ? tool_why(NULL, status) : NULL;
@@ -123,7 +123,7 @@ int show_check(struct args *args, const char *path, size_t nbytes, bool json)
 			"{s:s, s:b, s:s?, s:o*}", "file", path, "ok", status == TUTTI_OK, "reason",
 			why, "algorithm", status ? NULL : pack_report(&report, link, nbytes)));
 	} else if (status) {
-		tool_error(args, "%s", why);
+		tool_fail("%s", why);
 	} else {
 		printf("%s: proven: every output is right and nothing can deadlock\n", path);
 		print_report(&report, link, nbytes);

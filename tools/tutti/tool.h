@@ -34,9 +34,6 @@ const char *tool_verb(void);
  * --help as well. */
 int tool_fail(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 int tool_bad_usage(const char *fmt, ...) TUTTI_PRINTF(1, 2);
-/* The same, for those who still hand their arguments on. */
-#define tool_error(args, ...) ((void)(args), tool_fail(__VA_ARGS__))
-#define tool_usage(args, ...) ((void)(args), tool_bad_usage(__VA_ARGS__))
 
 /* Find by name. false: unknown, and said so with the names there are. */
 bool tool_find_collective(const char *name, tutti_collective *out);

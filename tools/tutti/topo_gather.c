@@ -13,7 +13,6 @@
 #define DEFAULT_FILE TOP ".tar.gz"
 
 struct gather {
-	struct args *args;
 	const char *file;          /* what is written                              */
 	struct topo_unpacked copy; /* goes at the end                              */
 	char *part;                /* the file while it is written; NULL: none     */
@@ -30,13 +29,13 @@ static bool write_topology(const struct gather *gather)
 	bool good;
 
 	if (status) {
-		tool_error(gather->args, "%s", tool_why(NULL, status));
+		tool_fail("%s", tool_why(NULL, status));
 		return false;
 	}
 	status = tutti_topo_print(topo, TUTTI_TOPO_XML, 0, &text);
 	tutti_topo_free(topo);
 	if (status) {
-		tool_error(gather->args, "%s", tool_why(NULL, status));
+		tool_fail("%s", tool_why(NULL, status));
 		return false;
 	}
 	if (asprintf(&path, "%s/topology.xml", gather->copy.root) < 0)
@@ -49,7 +48,7 @@ static bool write_topology(const struct gather *gather)
 	free(text);
 	free(path);
 	if (!good)
-		tool_error(gather->args, "cannot write %s/topology.xml: %m", gather->copy.root);
+		tool_fail("cannot write %s/topology.xml: %m", gather->copy.root);
 	return good;
 }
 
@@ -59,20 +58,20 @@ static bool collect(struct gather *gather)
 	tutti_status status;
 
 	if (!mkdtemp(template)) {
-		tool_error(gather->args, "cannot make a folder %s: %m", template);
+		tool_fail("cannot make a folder %s: %m", template);
 		return false;
 	}
 	gather->copy.folder = strdup(template);
 	if (!gather->copy.folder || asprintf(&gather->copy.root, "%s/" TOP, template) < 0) {
 		gather->copy.root = NULL;
-		tool_error(gather->args, "out of memory");
+		tool_fail("out of memory");
 		if (!gather->copy.folder)
 			(void)rmdir(template);
 		return false;
 	}
 	status = tutti_topo_gather(gather->copy.root);
 	if (status) {
-		tool_error(gather->args, "%s", tool_why(NULL, status));
+		tool_fail("%s", tool_why(NULL, status));
 		return false;
 	}
 	return write_topology(gather);
@@ -86,13 +85,13 @@ static bool open_part(struct gather *gather)
 	umask(mask);
 	if (asprintf(&gather->part, "%s.XXXXXX", gather->file) < 0) {
 		gather->part = NULL;
-		tool_error(gather->args, "out of memory");
+		tool_fail("out of memory");
 		return false;
 	}
 	gather->fd = mkostemp(gather->part, O_CLOEXEC);
 	if (gather->fd >= 0)
 		return fchmod(gather->fd, 0666 & ~mask) == 0;
-	tool_usage(gather->args, "cannot write '%s': %m", gather->file);
+	tool_bad_usage("cannot write '%s': %m", gather->file);
 	free(gather->part);
 	gather->part = NULL;
 	return false;
@@ -110,11 +109,11 @@ static bool pack(struct gather *gather)
 		return true;
 	}
 	if (code < 0)
-		tool_error(gather->args, "cannot run tar, which packs the file: %m");
+		tool_fail("cannot run tar, which packs the file: %m");
 	else if (code)
-		tool_error(gather->args, "tar failed with exit code %d", code);
+		tool_fail("tar failed with exit code %d", code);
 	else
-		tool_error(gather->args, "cannot write '%s': %m", gather->file);
+		tool_fail("cannot write '%s': %m", gather->file);
 	return false;
 }
 
@@ -155,7 +154,7 @@ static bool is_tarball(const char *file)
 
 static int run(struct args *args)
 {
-	struct gather gather = { .args = args, .file = DEFAULT_FILE, .fd = -1 };
+	struct gather gather = { .file = DEFAULT_FILE, .fd = -1 };
 	const char *value;
 	bool json = false, good;
 	int id;
@@ -166,14 +165,14 @@ static int run(struct args *args)
 		if (id == ARGS_BAD)
 			return TOOL_USAGE;
 		if (id == ARGS_POSITIONAL)
-			return tool_usage(args, "'%s' is none of its options: -o %s", value, value);
+			return tool_bad_usage("'%s' is none of its options: -o %s", value, value);
 		if (id == 'o')
 			gather.file = value;
 		else
 			json = true;
 	}
 	if (!is_tarball(gather.file))
-		return tool_usage(args, "'%s' does not end in .tar.gz", gather.file);
+		return tool_bad_usage("'%s' does not end in .tar.gz", gather.file);
 	if (!open_part(&gather))
 		return TOOL_USAGE;
 	good = collect(&gather) && pack(&gather) && report(&gather, json);

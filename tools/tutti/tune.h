@@ -64,7 +64,6 @@ struct tune_results {
 };
 
 struct tune_job {
-	const struct args *args;
 	const struct tune_phase *phases;
 	int nphases;
 	int phase;    /* that is under way */
@@ -83,7 +82,6 @@ int tune_rank_main(void *self, struct ranks_page *page, tutti_comm_t comm);
  * `check`, measure what is taken and say what makes no sense. nranks: 2 and more, 0: as many as
  * tell something here. The exit code. */
 struct tune_measure {
-	const struct args *args;
 	const char *path;
 	int nranks;
 	size_t most; /* bytes of a vector; 0: as many as tell something */

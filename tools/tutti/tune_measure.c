@@ -114,7 +114,6 @@ static bool set_environment(struct tune_job *job)
 static int run_phase(struct tune_job *job, bool *is_rank)
 {
 	const struct ranks ranks = {
-		.args = job->args,
 		.nranks = job->phases[job->phase].nranks,
 		.page_bytes = sizeof(struct ranks_page),
 		.self = job,
@@ -124,8 +123,7 @@ static int run_phase(struct tune_job *job, bool *is_rank)
 	int code;
 
 	if (!set_environment(job))
-		return tool_error(job->args, "setting the environment of ranks: %s",
-				  strerror(errno));
+		return tool_fail("setting the environment of ranks: %s", strerror(errno));
 	code = ranks_run(&ranks);
 	*is_rank = getpid() != self;
 	return code;
@@ -158,7 +156,7 @@ static int run_phases(struct tune_job *job, bool *is_rank)
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 	if (job->results->overflow)
-		code = tool_error(job->args, "more was measured than there is room for");
+		code = tool_fail("more was measured than there is room for");
 	return code;
 }
 
@@ -220,7 +218,7 @@ static char *make_choices(const struct tune_job *job)
 			better->taken_us);
 	}
 	if (!file || fclose(file)) {
-		tool_error(job->args, "out of memory");
+		tool_fail("out of memory");
 		free(text);
 		return NULL;
 	}
@@ -262,15 +260,14 @@ static int write_file(const struct tune_measure *m, const struct tune_results *r
 	if (keeps)
 		status = tutti_tune_keep(m->path, file, &path);
 	if (status)
-		return tool_error(m->args, "%s", tool_why(NULL, status));
+		return tool_fail("%s", tool_why(NULL, status));
 	good = print_report(m, results, report, choices, path);
 	free(path);
 	if (keeps)
 		return good ? TOOL_GOOD : TOOL_FINDING;
-	return tool_error(m->args,
-			  "%d of %d times changed from round to round, so nothing is kept: measure "
-			  "again while nothing else runs, or keep it all the same by --busy",
-			  results->nunsteady, results->ntimes);
+	return tool_fail("%d of %d times changed from round to round, so nothing is kept: measure "
+			 "again while nothing else runs, or keep it all the same by --busy",
+			 results->nunsteady, results->ntimes);
 }
 
 static int make_file(const struct tune_measure *m, const struct tune_job *job)
@@ -283,10 +280,10 @@ static int make_file(const struct tune_measure *m, const struct tune_job *job)
 	if (samples && choices) {
 		status = tutti_tune_fit(samples, make_samples(job, samples), choices, m->json,
 					&file, &report);
-		code = status ? tool_error(m->args, "%s", tool_why(NULL, status))
+		code = status ? tool_fail("%s", tool_why(NULL, status))
 			      : write_file(m, job->results, file, report, choices);
 	} else if (!samples) {
-		tool_error(m->args, "out of memory");
+		tool_fail("out of memory");
 	}
 	free(samples);
 	free(choices);
@@ -298,17 +295,14 @@ static int make_file(const struct tune_measure *m, const struct tune_job *job)
 int tune_measure_run(const struct tune_measure *m)
 {
 	struct tune_phase phases[PHASES];
-	struct tune_job job = {
-		.args = m->args, .phases = phases, .check = m->check, .reach_fd = -1
-	};
+	struct tune_job job = { .phases = phases, .check = m->check, .reach_fd = -1 };
 	bool is_rank = false;
 	int code;
 
 	job.results = mmap(NULL, sizeof(*job.results), PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (job.results == MAP_FAILED)
-		return tool_error(m->args, "mmap of %zu bytes: %s", sizeof(*job.results),
-				  strerror(errno));
+		return tool_fail("mmap of %zu bytes: %s", sizeof(*job.results), strerror(errno));
 	job.nphases = make_phases(m, phases);
 	for (int i = 0; i < job.nphases; i++)
 		if (m->most && m->most < phases[i].most)

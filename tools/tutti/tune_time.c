@@ -27,7 +27,7 @@ bool tune_is_good(struct tune_rank *r, tutti_status status, const char *what)
 	if (status == TUTTI_OK)
 		return true;
 	if (!r->failed)
-		ranks_report(r->job->args, r->page, r->rank, what, r->comm, status);
+		ranks_report(r->page, r->rank, what, r->comm, status);
 	r->failed = true;
 	return false;
 }
