@@ -292,10 +292,4 @@ struct tti_transport {
 
 extern const struct tti_transport tti_transport_self, tti_transport_shm, tti_transport_tcp;
 
-/* The transports named in a list ("shm,tcp") in order of preference; NULL, "" and
- * "auto": all. self is always among them, first if it is not named. out has room for
- * 8. TUTTI_EINVAL names what is unknown or there twice. */
-TUTTI_CHECKED tutti_status tti_transport_list(const char *names, const struct tti_transport **out,
-					      int *n);
-
 #endif

@@ -8,6 +8,7 @@
 #include "core/init/agree.h"
 #include "core/init/roll.h"
 #include "plan/tune/tune.h"
+#include "transport/registry.h"
 #include "util/caches.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -254,7 +255,7 @@ static tutti_status open_transports(struct setup *setup, const char *names)
 	bool covers_all = comm->n == 1;
 	int nlist;
 
-	TTI_TRY(tti_transport_list(names, list, &nlist));
+	TTI_TRY(tti_registry_list(names, list, &nlist));
 	comm->nhosts = comm->n;
 	comm->port_of = tti_alloc((size_t)comm->n);
 	comm->host_of = tti_calloc((size_t)comm->n, sizeof(*comm->host_of));

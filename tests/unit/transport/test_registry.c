@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "transport/transport.h"
+#include "transport/registry.h"
 #include "util/error.h"
 
 static void check_list(const char *names, const char *expected)
@@ -17,7 +17,7 @@ static void check_list(const char *names, const char *expected)
 	char text[64] = "";
 	int n = -1;
 
-	assert_int_equal(tti_transport_list(names, list, &n), TUTTI_OK);
+	assert_int_equal(tti_registry_list(names, list, &n), TUTTI_OK);
 	for (int i = 0; i < n; i++) {
 		const size_t len = strlen(text);
 
@@ -50,7 +50,7 @@ static void what_is_unknown_is_named(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		assert_int_equal(tti_transport_list(wrong[i], list, &n), TUTTI_EINVAL);
+		assert_int_equal(tti_registry_list(wrong[i], list, &n), TUTTI_EINVAL);
 		assert_non_null(strstr(tti_error_text(), wrong[i]));
 	}
 }
@@ -61,7 +61,7 @@ static void tables_are_complete(void **state)
 	int n = 0;
 
 	(void)state;
-	assert_int_equal(tti_transport_list("auto", list, &n), TUTTI_OK);
+	assert_int_equal(tti_registry_list("auto", list, &n), TUTTI_OK);
 	for (int i = 0; i < n; i++) {
 		assert_int_equal(list[i]->size, sizeof(struct tti_transport));
 		assert_true(list[i]->open && list[i]->join && list[i]->connect);
