@@ -450,12 +450,6 @@ void tti_tcp_nics_order(const struct tti_tcp_port *port, const struct tti_tcp_ca
 /* Whether there is one way to a peer only. */
 bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer);
 
-/* The card of a rank, which was checked when it came. */
-void tti_tcp_card_of(const struct tti_tcp_port *port, int rank, struct tti_tcp_card *out);
-
-/* 1 + the number of the NIC that has this address, 0: none. */
-uint8_t tti_tcp_nic_of(const struct tti_tcp_card *card, const struct tti_addr *addr);
-
 /* A rail between two NICs that have a way. */
 void tti_tcp_rail_make(const struct tti_tcp_card *mine, const struct tti_tcp_card *theirs,
 		       const struct tti_tcp_way *way, struct tti_tcp_rail *out);

@@ -37,6 +37,16 @@ size_t tti_tcp_card_offered(const struct tti_tcp_card *card)
 	return has_nic ? n : card->naddrs;
 }
 
+uint8_t tti_tcp_card_nic_of(const struct tti_tcp_card *card, const struct tti_addr *addr)
+{
+	for (size_t i = 0; i < card->naddrs; i++) {
+		if (card->addr[i].family == addr->family &&
+		    memcmp(card->addr[i].ip, addr->ip, sizeof(addr->ip)) == 0)
+			return (uint8_t)(1 + card->nic_of[i]);
+	}
+	return 0;
+}
+
 /* How many bytes of a name, which is shown, can disturb no terminal. */
 static size_t plain_bytes(const void *name)
 {

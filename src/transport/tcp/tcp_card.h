@@ -66,4 +66,7 @@ TUTTI_CHECKED tutti_status tti_tcp_card_get(const uint8_t *bytes, size_t nbytes,
  * made; where no plain NIC did, all, as one may by now. */
 size_t tti_tcp_card_offered(const struct tti_tcp_card *card);
 
+/* 1 + the number of the NIC that has this address, 0: none. */
+uint8_t tti_tcp_card_nic_of(const struct tti_tcp_card *card, const struct tti_addr *addr);
+
 #endif

@@ -85,7 +85,7 @@ static void choose_rail(struct tti_tcp_link *link, const struct tti_tcp_card *th
 
 	if (!port->prefer.n && !link->wish)
 		return;
-	tti_tcp_card_of(port, port->base.rank, &mine);
+	tti_tcp_cards_get(&port->cards, port->base.rank, &mine);
 	tti_tcp_nics_order(port, &mine, order);
 	assigned = choose_assigned(link, &mine, theirs, order, &pair);
 	first = assigned ? pair.mine : order[0];
@@ -133,7 +133,7 @@ tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 	struct tti_tcp_dial *dial;
 	size_t naddrs;
 
-	tti_tcp_card_of(link->port, peer, &card);
+	tti_tcp_cards_get(&link->port->cards, peer, &card);
 	naddrs = tti_tcp_card_offered(&card);
 	if (!naddrs)
 		return tti_fail(TUTTI_EINVAL, "rank %d has no address for TCP", peer);
@@ -144,7 +144,7 @@ tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 	link->total = 1;
 	if (dial->rail.from.family)
 		dial->addr[dial->naddrs++] = dial->rail.to;
-	tti_tcp_card_of(link->port, link->port->base.rank, &mine);
+	tti_tcp_cards_get(&link->port->cards, link->port->base.rank, &mine);
 	for (size_t i = 0; i < naddrs; i++)
 		add_candidates(dial, &mine, &card.addr[i]);
 	dial->deadline = tti_deadline(link->port->timeout_ms);
@@ -428,14 +428,14 @@ static void find_nics(struct tti_tcp_conn *conn)
 	if (conn->pass.from_nic || getsockname(conn->fd, (struct sockaddr *)&who, &size) ||
 	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
 		return;
-	tti_tcp_card_of(port, port->base.rank, &card);
-	conn->pass.from_nic = tti_tcp_nic_of(&card, &addr);
+	tti_tcp_cards_get(&port->cards, port->base.rank, &card);
+	conn->pass.from_nic = tti_tcp_card_nic_of(&card, &addr);
 	size = sizeof(who);
 	if (getpeername(conn->fd, (struct sockaddr *)&who, &size) ||
 	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
 		return;
-	tti_tcp_card_of(port, conn->link->base.peer, &card);
-	conn->pass.to_nic = tti_tcp_nic_of(&card, &addr);
+	tti_tcp_cards_get(&port->cards, conn->link->base.peer, &card);
+	conn->pass.to_nic = tti_tcp_card_nic_of(&card, &addr);
 }
 
 static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])

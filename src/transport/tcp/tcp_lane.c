@@ -57,7 +57,7 @@ struct tti_tcp_lanes {
 
 static bool is_own(const struct tti_tcp_card *mine, const struct tti_addr *addr)
 {
-	return tti_addr_is_loopback(addr) || tti_tcp_nic_of(mine, addr);
+	return tti_addr_is_loopback(addr) || tti_tcp_card_nic_of(mine, addr);
 }
 
 static void ends_of(const struct tti_tcp_link *link, struct tti_addr *local,
@@ -91,8 +91,8 @@ static void begin(struct tti_tcp_link *link, const struct tti_tcp_card *mine,
 	first->rail.to.port = theirs->port;
 	if (is_own(mine, &remote))
 		return;
-	first->rail.mine = tti_tcp_nic_of(mine, &local);
-	first->rail.theirs = tti_tcp_nic_of(theirs, &remote);
+	first->rail.mine = tti_tcp_card_nic_of(mine, &local);
+	first->rail.theirs = tti_tcp_card_nic_of(theirs, &remote);
 	if (!first->rail.mine)
 		return;
 	local.port = 0;
@@ -187,8 +187,8 @@ static void plan(struct tti_tcp_link *link)
 	struct tti_tcp_card mine, theirs;
 	int fd;
 
-	tti_tcp_card_of(link->port, link->port->base.rank, &mine);
-	tti_tcp_card_of(link->port, link->base.peer, &theirs);
+	tti_tcp_cards_get(&link->port->cards, link->port->base.rank, &mine);
+	tti_tcp_cards_get(&link->port->cards, link->base.peer, &theirs);
 	if (!lanes->n)
 		begin(link, &mine, &theirs);
 	if (!lanes->found) {
@@ -276,7 +276,7 @@ static void failed(struct tti_tcp_link *link, int index, bool refused, const cha
 			index, link->base.peer, lane->local_nic, lane->remote_nic, why);
 	snprintf(lane->trouble, sizeof(lane->trouble), "%s", why);
 	at->next_at = tti_now_ns() + backoff(at);
-	tti_tcp_card_of(link->port, link->base.peer, &theirs);
+	tti_tcp_cards_get(&link->port->cards, link->base.peer, &theirs);
 	if (refused && at->rail.to.port != theirs.port) {
 		/* The port is open, on that NIC alone: so it is another NIC that hears. */
 		at->loose = true;

@@ -121,24 +121,9 @@ bool tti_tcp_nics_single(const struct tti_tcp_port *port, int peer)
 
 	if (port->options.sockets != 1)
 		return false;
-	tti_tcp_card_of(port, port->base.rank, &mine);
-	tti_tcp_card_of(port, peer, &theirs);
+	tti_tcp_cards_get(&port->cards, port->base.rank, &mine);
+	tti_tcp_cards_get(&port->cards, peer, &theirs);
 	return count_paired(&mine) <= 1 && count_paired(&theirs) <= 1;
-}
-
-void tti_tcp_card_of(const struct tti_tcp_port *port, int rank, struct tti_tcp_card *out)
-{
-	tti_tcp_cards_get(&port->cards, rank, out);
-}
-
-uint8_t tti_tcp_nic_of(const struct tti_tcp_card *card, const struct tti_addr *addr)
-{
-	for (size_t i = 0; i < card->naddrs; i++) {
-		if (card->addr[i].family == addr->family &&
-		    memcmp(card->addr[i].ip, addr->ip, sizeof(addr->ip)) == 0)
-			return (uint8_t)(1 + card->nic_of[i]);
-	}
-	return 0;
 }
 
 void tti_tcp_rail_make(const struct tti_tcp_card *mine, const struct tti_tcp_card *theirs,
@@ -167,12 +152,12 @@ void tti_tcp_lane_name(struct tti_tcp_link *link, int index, uint8_t mine, uint8
 	struct tti_tcp_lane *lane = &link->lane[index];
 	struct tti_tcp_card card;
 
-	tti_tcp_card_of(link->port, link->port->base.rank, &card);
+	tti_tcp_cards_get(&link->port->cards, link->port->base.rank, &card);
 	if (mine && mine <= card.nnics) {
 		memcpy(lane->local_nic, card.nic[mine - 1].is.name, IFNAMSIZ);
 		lane->local_mbps = card.nic[mine - 1].is.mbps;
 	}
-	tti_tcp_card_of(link->port, link->base.peer, &card);
+	tti_tcp_cards_get(&link->port->cards, link->base.peer, &card);
 	if (theirs && theirs <= card.nnics) {
 		memcpy(lane->remote_nic, card.nic[theirs - 1].is.name, IFNAMSIZ);
 		lane->remote_mbps = card.nic[theirs - 1].is.mbps;

@@ -75,8 +75,8 @@ static bool can_be(const struct tti_tcp_link *link, const struct tti_tcp_wish *w
 	bool good = true;
 	int fd = tti_tcp_route_open();
 
-	tti_tcp_card_of(link->port, link->port->base.rank, &mine);
-	tti_tcp_card_of(link->port, link->base.peer, &theirs);
+	tti_tcp_cards_get(&link->port->cards, link->port->base.rank, &mine);
+	tti_tcp_cards_get(&link->port->cards, link->base.peer, &theirs);
 	tti_tcp_ways_find(&mine, &theirs, -1, tti_tcp_route_leaves, &fd, &ways);
 	tti_fd_close(&fd);
 	for (int i = 0; i < wish->n && good; i++) {
