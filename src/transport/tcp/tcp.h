@@ -4,7 +4,8 @@
 
 /* Inside of the TCP transport. Who does what:
  *
- *     tcp_port.c   open, join, connect, progress, sleep, shutdown
+ *     tcp_port.c   open, join, connect
+ *     tcp_poll.c   events, timers, sleep
  *     tcp_dial.c   the higher rank of a pair connects (several addresses, one wins)
  *     tcp_guest.c  the lower rank accepts, and keeps what is not asked for yet
  *     tcp_lane.c   a link that is up: which further lanes there are, when to open them
@@ -54,8 +55,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/net/auth.h"
 #include "transport/tcp/tcp_cards.h"
+#include "transport/tcp/tcp_conn.h"
 #include "transport/tcp/tcp_pairs.h"
 #include "transport/tcp/tcp_share.h"
 #include "transport/tcp/tcp_wire.h"
@@ -81,84 +82,6 @@ struct tti_tcp_options {
 	bool encrypt;           /* messages are sealed, not only what is beside them */
 };
 
-/* Who connects, and for what: the payload of the handshake. */
-#define TTI_TCP_PASS_BYTES 24
-struct tti_tcp_pass {
-	uint32_t from, to;
-	uint64_t nonce;           /* of the attempt to make this link           */
-	uint8_t index, total;     /* index: of the lane                         */
-	uint8_t from_nic, to_nic; /* 1 + number of the NIC in the card, 0: unknown */
-};
-
-/* How fast a connection gets rid of what it is given. */
-struct tti_tcp_pace {
-	uint64_t handed;       /* bytes given to the system                         */
-	size_t waiting;        /* of these, not acknowledged when last looked at    */
-	size_t unsent;         /* of these, not on the way then                     */
-	bool queued;           /* all of these were, but some in the queue of a NIC */
-	int64_t through_at;    /* when all of it should be through                  */
-	int64_t looked_at;     /* that was then                                     */
-	int64_t since;         /* it has had something to send since; 0: it has not */
-	uint64_t acked_before; /* bytes acknowledged at that time                   */
-	bool supplied;         /* since then it surely has, whenever looked at      */
-	bool warm;             /* a full measurement has passed since it was idle   */
-	int64_t passed_over;   /* it has had nothing to do since, though others did */
-	int64_t patience;      /* after so long of that it is tried all the same    */
-	bool tried;            /* which it was, and not looked at since             */
-};
-
-enum tti_tcp_conn_state {
-	TTI_TCP_CONNECTING, /* TCP's own handshake                      */
-	TTI_TCP_PROVING,    /* boot/auth.h                              */
-	TTI_TCP_GREETING,   /* waiting for the other side's HELLO       */
-	TTI_TCP_PROVEN,     /* connector: HELLO came, ours not yet sent */
-	TTI_TCP_UP,
-	TTI_TCP_DEAD, /* closed, waits to be freed */
-};
-
-struct tti_tcp_link;
-
-struct tti_tcp_conn {
-	int fd;
-	enum tti_tcp_conn_state state;
-	bool connector;
-	bool blocked;              /* the socket took no more: EPOLLOUT is asked for  */
-	bool ended;                /* the peer sends no more                          */
-	bool broken;               /* nothing can be sent                             */
-	bool shut;                 /* our end of stream is sent                            */
-	bool said_end;             /* END was sent */
-	bool hangup;               /* epoll said so: read until the end is seen       */
-	int error;                 /* errno it ended with, 0: orderly                 */
-	struct tti_tcp_link *link; /* NULL: a guest not yet assigned     */
-	int64_t deadline;          /* until UP                           */
-
-	/* Until it is up. */
-	struct tti_auth *auth;
-	struct tti_tcp_pass pass;
-	uint8_t hello[TTI_TCP_SEALED];
-	size_t nhello; /* bytes of it that came */
-	int candidate; /* connector: which address */
-
-	struct tti_seal in, out_seal; /* from when it is proven on */
-
-	/* From then on. What is being sent: a frame, or the rest of it. */
-	const uint8_t *out;
-	size_t nout;
-	uint64_t out_seq; /* of the message, if it is one: out_data */
-	bool out_data;
-	bool out_alive; /* it is of type ALIVE */
-	uint64_t told;  /* the latest credit it carried           */
-	struct tti_tcp_pace pace;
-	uint8_t credit[TTI_TCP_SEALED];
-	uint8_t *sealed;    /* where messages are sealed, NULL: they are not */
-	uint64_t alive_at;  /* out_seal.number after it was last said to be alive, */
-	size_t alive_bytes; /* in so many bytes since something else was sent      */
-	struct tti_tcp_reader *reader;
-	int64_t silent_since; /* see tti_tcp_conn_is_silent() */
-	int64_t waits_since;  /* something sent again is not acknowledged */
-	struct tti_tcp_conn *next_dead;
-};
-
 /* What is known of a lane, whether it is up or not. */
 struct tti_tcp_lane {
 	/* Of who opens lanes. Empty and 0 where unknown. */
@@ -177,8 +100,6 @@ struct tti_tcp_lane {
 	uint32_t losses;
 	char trouble[128]; /* why it is not up */
 };
-
-#define TTI_TCP_WHY 96 /* bytes of a reason, at most */
 
 /* How a connection is to go: by which NIC, to which one. */
 struct tti_tcp_rail {
@@ -235,7 +156,7 @@ struct tti_tcp_link {
 	struct tti_tcp_dial *dial;   /* higher rank, until up */
 	struct tti_tcp_lanes *lanes; /* higher rank, once more than one is wanted */
 	uint64_t nonce;
-	int total; /* connections it is to have, 0: not known */
+	size_t pages_bytes; /* see pages */
 
 	/* Lanes: [i] may be NULL, always. nconns of [0 .. nlanes-1] are there and well;
 	 * once the link is up, 0 says that the peer is gone: the last one to end stays
@@ -279,14 +200,15 @@ struct tti_tcp_link {
 
 	void *memory; /* out_small, in.small, in.slot, out */
 	void *pages;  /* out_large, in.large          */
-	size_t pages_bytes;
 };
 
 struct tti_tcp_port {
 	struct tti_port base;
 	struct tti_tcp_options options;
 	uint8_t secret[32];
-	char congestion[16];
+	/* tti_tcp_lane_leaves(), for what reads and writes, which it builds upon. */
+	void (*lane_leaves)(struct tti_tcp_link *link, int index, const char *why);
+	uint64_t dropped; /* connections refused                              */
 	int listen_fd, epoll_fd;
 	uint16_t listen_port;
 	int nic_fd[TTI_TCP_NICS_MOST]; /* listens to what comes in by that NIC, -1: does not */
@@ -314,7 +236,6 @@ struct tti_tcp_port {
 	int64_t look_at;  /* when timers are due                              */
 	int64_t lanes_at; /* when something is to be done for a lane          */
 	int64_t alive_at; /* when connections are checked for a dead machine  */
-	uint64_t dropped; /* connections refused                              */
 };
 
 static inline struct tti_tcp_port *tti_tcp_port_of(struct tti_port *port)
@@ -329,56 +250,20 @@ TUTTI_CHECKED tutti_status tti_tcp_open(const struct tti_port_config *config,
 					const struct tti_tcp_options *options,
 					struct tti_port **out, struct tti_card *card);
 
+/* -- tcp_poll.c -------------------------------------------------------------- */
+
 /* Handle what happened, after at most timeout_ms. */
 void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms);
+
+/* Of struct tti_transport. */
+void tti_tcp_progress(struct tti_port *port);
+extern const struct tti_sleep_ops tti_tcp_sleep_ops;
 
 /* -- tcp_close.c ------------------------------------------------------------- */
 
 /* Of struct tti_transport. */
 void tti_tcp_close(struct tti_link *link);
 void tti_tcp_shutdown(struct tti_port *port);
-
-/* -- tcp_conn.c -------------------------------------------------------------- */
-
-/* A connection over `fd`, which it takes (also on failure), in port->rising. */
-TUTTI_CHECKED tutti_status tti_tcp_conn_create(struct tti_tcp_port *port, int fd,
-					       struct tti_tcp_conn **out);
-
-/* Options of a data socket, before connecting or after accepting. */
-TUTTI_CHECKED tutti_status tti_tcp_conn_tune(struct tti_tcp_port *port, int fd);
-
-/* Whether the kernel knows that congestion control. */
-TUTTI_CHECKED tutti_status tti_tcp_check_congestion(int fd, const char *name);
-
-/* Close it; freed by reap. */
-void tti_tcp_conn_drop(struct tti_tcp_port *port, struct tti_tcp_conn *conn);
-void tti_tcp_conn_reap(struct tti_tcp_port *port);
-
-/* It belongs to a link that is up from now on. */
-TUTTI_CHECKED tutti_status tti_tcp_conn_raise(struct tti_tcp_port *port, struct tti_tcp_conn *conn);
-
-/* Ask epoll for room to write, or no more. */
-void tti_tcp_conn_block(struct tti_tcp_port *port, struct tti_tcp_conn *conn, bool blocked);
-
-/* Its handshake is over: what follows is sealed with the keys of it. */
-void tti_tcp_conn_proven(struct tti_tcp_conn *conn);
-
-/* Send a HELLO; a fresh socket has room for it. */
-TUTTI_CHECKED tutti_status tti_tcp_conn_greet(struct tti_tcp_conn *conn);
-
-/* Read the other side's: TUTTI_AGAIN, TUTTI_OK, TUTTI_EPROTO (not what it should
- * be, or was changed on its way), TUTTI_EPEER (it closed). Nothing behind it is read. Quiet. */
-TUTTI_CHECKED tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn);
-
-/* Tell the peer's machine now what came, not in 40 ms: the peer waits for it to close. */
-void tti_tcp_conn_acknowledge(struct tti_tcp_conn *conn);
-
-/* Whether something sent was not acknowledged by the peer's machine for long,
- * though TCP kept asking. */
-bool tti_tcp_conn_is_silent(struct tti_tcp_conn *conn, int64_t now);
-
-void tti_tcp_pass_put(const struct tti_tcp_pass *pass, uint8_t bytes[TTI_TCP_PASS_BYTES]);
-void tti_tcp_pass_get(const uint8_t bytes[TTI_TCP_PASS_BYTES], struct tti_tcp_pass *out);
 
 /* -- tcp_dial.c -------------------------------------------------------------- */
 
@@ -396,16 +281,11 @@ TUTTI_CHECKED tutti_status tti_tcp_dial_start(struct tti_tcp_link *link);
 void tti_tcp_dial_event(struct tti_tcp_conn *conn);
 void tti_tcp_dial_timer(struct tti_tcp_link *link, int64_t now);
 
-/* Go on with what comes before both sides are proven: TUTTI_OK: they are, TUTTI_AGAIN,
- * or a quiet error that says why not. */
-TUTTI_CHECKED tutti_status tti_tcp_dial_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY]);
-
 /* An attempt was not connected in time. */
 void tti_tcp_dial_expire(struct tti_tcp_conn *conn);
 
 /* It is of no use: say what was tried. */
 void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status);
-void tti_tcp_dial_free(struct tti_tcp_link *link);
 
 /* -- tcp_guest.c -------------------------------------------------------------- */
 
@@ -427,12 +307,19 @@ void tti_tcp_lanes_lost(struct tti_tcp_link *link, int index);
 /* Time has passed. Returns when something is to be done again. */
 int64_t tti_tcp_lanes_timer(struct tti_tcp_link *link, int64_t now);
 
-/* Something happened on an attempt to open a lane; it took too long. */
-void tti_tcp_lanes_event(struct tti_tcp_conn *conn);
+/* Something happened on an attempt to open a lane. true: both sides are proven, and the caller
+ * passes the connection to tti_tcp_lane_joins() and what that returned to tti_tcp_lanes_opened(). */
+bool tti_tcp_lanes_event(struct tti_tcp_conn *conn);
+void tti_tcp_lanes_opened(struct tti_tcp_conn *conn, tutti_status joined);
+
+/* The attempt took too long. */
 void tti_tcp_lanes_expire(struct tti_tcp_conn *conn);
 
 /* No more attempts. */
 void tti_tcp_lanes_free(struct tti_tcp_link *link);
+
+/* nbytes of messages were moved, one way or the other. */
+void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes);
 
 /* -- tcp_nics.c -------------------------------------------------------------- */
 
@@ -487,11 +374,32 @@ void tti_tcp_lane_introduce(struct tti_tcp_link *link, int index);
 /* Messages that wait to be sent again, but were released by the peer meanwhile. */
 void tti_tcp_link_settle_again(struct tti_tcp_link *link);
 
+/* What became of each lane, for the text of an error: "" or "; lane 0 (...): ...". */
+void tti_tcp_link_tell(const struct tti_tcp_link *link, char *buf, size_t size);
+
 /* Look for lanes and machines that do not answer; looks at the clock at most. */
 void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now);
 
-/* What became of each lane, for the text of an error: "" or "; lane 0 (...): ...". */
-void tti_tcp_link_tell(const struct tti_tcp_link *link, char *buf, size_t size);
+/* -- tcp_fail.c -------------------------------------------------------------- */
+
+/* The link is lost: port->failure. What is unsent stays so. `status`: of a tti_fail() just made. */
+void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status);
+
+/* The same: the peer is gone, by what happened and errno or 0. */
+void tti_tcp_link_lose(struct tti_tcp_link *link, const char *what, int error);
+
+/* The last lane that was well is reset: nothing more can be sent. What came before stays readable,
+ * and what is unsent is owed no longer. The link is lost if the peer cannot have some of it; one that
+ * has left wants no credit, nor again what it may have. */
+void tti_tcp_link_cut(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error);
+
+/* -- tcp_recv.c -------------------------------------------------------------- */
+
+/* Read what is there. */
+void tti_tcp_link_pull(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
+
+/* More is wanted of the peer than is there: look whether it has come, or cannot. */
+void tti_tcp_link_look(struct tti_tcp_link *link);
 
 /* -- tcp_send.c -------------------------------------------------------------- */
 
@@ -524,8 +432,10 @@ static inline void tti_tcp_forget(struct tti_tcp_link *link, size_t nbytes)
 	link->port->base.unsent -= nbytes;
 }
 
-/* The same for a part of what this connection is sending, and for all of the link. */
+/* The same for a part of what this connection is sending. */
 void tti_tcp_forget_out(struct tti_tcp_link *link, const struct tti_tcp_conn *conn, size_t nbytes);
+
+/* The same for all of the link. */
 void tti_tcp_forget_all(struct tti_tcp_link *link);
 
 /* Whether there is room for one more message. */
@@ -539,11 +449,6 @@ void tti_tcp_commit(struct tti_link *link, size_t nbytes, uint64_t tag);
 
 /* The same: without a copy where nothing can have to be sent again. */
 bool tti_tcp_send(struct tti_link *link, const void *data, size_t nbytes, uint64_t tag);
-
-/* The last lane that was well is reset: nothing more can be sent. What came before stays readable,
- * and what is unsent is owed no longer. The link is lost if the peer cannot have some of it; one that
- * has left wants no credit, nor again what it may have. */
-void tti_tcp_link_cut(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error);
 
 /* Write what waits. */
 void tti_tcp_link_push(struct tti_tcp_link *link);
@@ -572,21 +477,6 @@ TUTTI_CHECKED tutti_status tti_tcp_link_create(struct tti_tcp_port *port, int pe
 /* All connections are there: get memory, go. Failures are the port's. */
 void tti_tcp_link_raise(struct tti_tcp_link *link);
 void tti_tcp_link_free(struct tti_tcp_link *link);
-
-/* Read what is there. */
-void tti_tcp_link_pull(struct tti_tcp_link *link, struct tti_tcp_conn *conn);
-
-/* More is wanted of the peer than is there: look whether it has come, or cannot. */
-void tti_tcp_link_look(struct tti_tcp_link *link);
-
-/* The link is lost: port->failure. What is unsent stays so. `status`: of a tti_fail() just made. */
-void tti_tcp_link_fail(struct tti_tcp_link *link, tutti_status status);
-
-/* The same: the peer is gone, by what happened and errno or 0. */
-void tti_tcp_link_lose(struct tti_tcp_link *link, const char *what, int error);
-
-/* nbytes of messages were moved, one way or the other. */
-void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes);
 
 extern const struct tti_link_ops tti_tcp_link_ops;
 extern const struct tti_lane_ops tti_tcp_lane_ops; /* tcp_info.c */

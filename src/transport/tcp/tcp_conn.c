@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/tcp/tcp.h"
+#include "transport/tcp/tcp_conn.h"
 
 #include <errno.h>
 #include <linux/tcp.h>
@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/tcp/tcp.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
@@ -239,6 +240,105 @@ tutti_status tti_tcp_conn_greeted(struct tti_tcp_conn *conn)
 	    frame.seq != conn->pass.index || frame.tag != conn->pass.nonce)
 		return TUTTI_EPROTO;
 	return TUTTI_OK;
+}
+
+static tutti_status stop(char why[TTI_TCP_WHY], const char *text)
+{
+	snprintf(why, TTI_TCP_WHY, "%s", text);
+	return TUTTI_EPEER;
+}
+
+static tutti_status greeting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
+{
+	switch ((int)tti_tcp_conn_greeted(conn)) {
+	case TUTTI_OK:
+		conn->state = TTI_TCP_PROVEN;
+		conn->deadline = TTI_NEVER;
+		return TUTTI_OK;
+	case TUTTI_AGAIN:
+		return TUTTI_AGAIN;
+	case TUTTI_EPEER:
+		return stop(why, "another rank answered, or one that is closing");
+	default:
+		return stop(why, "answered something that is no greeting");
+	}
+}
+
+static tutti_status proving(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
+{
+	const tutti_status status = tti_auth_step(conn->auth, conn->fd);
+
+	if (status == TUTTI_AGAIN)
+		return status;
+	if (status) {
+		snprintf(why, TTI_TCP_WHY, "handshake: %s", tti_error_text());
+		return TUTTI_EPEER;
+	}
+	tti_tcp_conn_proven(conn);
+	conn->state = TTI_TCP_GREETING;
+	return greeting(conn, why);
+}
+
+/* Between which NICs it goes, where that is left to the system. */
+static void find_nics(struct tti_tcp_conn *conn)
+{
+	struct tti_tcp_port *port = conn->link->port;
+	struct sockaddr_storage who;
+	socklen_t size = sizeof(who);
+	struct tti_tcp_card card;
+	struct tti_addr addr;
+
+	if (conn->pass.from_nic || getsockname(conn->fd, (struct sockaddr *)&who, &size) ||
+	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
+		return;
+	tti_tcp_cards_get(&port->cards, port->base.rank, &card);
+	conn->pass.from_nic = tti_tcp_card_nic_of(&card, &addr);
+	size = sizeof(who);
+	if (getpeername(conn->fd, (struct sockaddr *)&who, &size) ||
+	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
+		return;
+	tti_tcp_cards_get(&port->cards, conn->link->base.peer, &card);
+	conn->pass.to_nic = tti_tcp_card_nic_of(&card, &addr);
+}
+
+static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
+{
+	struct sockaddr_storage who;
+	socklen_t size = sizeof(int);
+	uint8_t pass[TTI_TCP_PASS_BYTES];
+	int error = 0;
+
+	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &size))
+		error = errno;
+	conn->error = error;
+	if (error)
+		return stop(why, strerror(error));
+	size = sizeof(who);
+	if (getpeername(conn->fd, (struct sockaddr *)&who, &size))
+		return TUTTI_AGAIN;
+	find_nics(conn);
+	tti_tcp_pass_put(&conn->pass, pass);
+	tti_auth_init(conn->auth, true, TTI_AUTH_DATA, conn->link->port->secret, pass,
+		      sizeof(pass));
+	conn->state = TTI_TCP_PROVING;
+	return proving(conn, why);
+}
+
+tutti_status tti_tcp_conn_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
+{
+	switch (conn->state) {
+	case TTI_TCP_CONNECTING:
+		return connecting(conn, why);
+	case TTI_TCP_PROVING:
+		return proving(conn, why);
+	case TTI_TCP_GREETING:
+		return greeting(conn, why);
+	case TTI_TCP_PROVEN:
+	case TTI_TCP_UP:
+	case TTI_TCP_DEAD:
+		break;
+	}
+	return TUTTI_AGAIN;
 }
 
 void tti_tcp_conn_acknowledge(struct tti_tcp_conn *conn)

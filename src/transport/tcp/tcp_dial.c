@@ -35,12 +35,6 @@
 
 #define NO_HANDSHAKE "connected, but it does not answer the handshake"
 
-void tti_tcp_dial_free(struct tti_tcp_link *link)
-{
-	tti_free(link->dial);
-	link->dial = NULL;
-}
-
 static tutti_status renew(struct tti_tcp_dial *dial)
 {
 	dial->next = 0;
@@ -141,7 +135,6 @@ tutti_status tti_tcp_dial_start(struct tti_tcp_link *link)
 	if (!dial)
 		return tti_fail(TUTTI_ENOMEM, "link to rank %d", peer);
 	choose_rail(link, &card);
-	link->total = 1;
 	if (dial->rail.from.family)
 		dial->addr[dial->naddrs++] = dial->rail.to;
 	tti_tcp_cards_get(&link->port->cards, link->port->base.rank, &mine);
@@ -365,118 +358,17 @@ void tti_tcp_dial_give_up(struct tti_tcp_link *link, tutti_status status)
 	drop_attempts(link, NULL);
 	link->state = TTI_TCP_LINK_LOST;
 	link->port->ncoming--;
-	tti_tcp_dial_free(link);
+	tti_free(link->dial);
+	link->dial = NULL;
 	tti_port_fail(&link->port->base, status, link->base.peer);
 }
 
 void tti_tcp_dial_expire(struct tti_tcp_conn *conn)
 {
-	if (conn->link->dial)
-		failed(conn, false, NULL);
-	else
-		tti_tcp_lanes_expire(conn);
+	failed(conn, false, NULL);
 }
 
 /* -- One attempt ----------------------------------------------------------- */
-
-static tutti_status stop(char why[TTI_TCP_WHY], const char *text)
-{
-	snprintf(why, TTI_TCP_WHY, "%s", text);
-	return TUTTI_EPEER;
-}
-
-static tutti_status greeting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
-{
-	switch ((int)tti_tcp_conn_greeted(conn)) {
-	case TUTTI_OK:
-		conn->state = TTI_TCP_PROVEN;
-		conn->deadline = TTI_NEVER;
-		return TUTTI_OK;
-	case TUTTI_AGAIN:
-		return TUTTI_AGAIN;
-	case TUTTI_EPEER:
-		return stop(why, "another rank answered, or one that is closing");
-	default:
-		return stop(why, "answered something that is no greeting");
-	}
-}
-
-static tutti_status proving(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
-{
-	const tutti_status status = tti_auth_step(conn->auth, conn->fd);
-
-	if (status == TUTTI_AGAIN)
-		return status;
-	if (status) {
-		snprintf(why, TTI_TCP_WHY, "handshake: %s", tti_error_text());
-		return TUTTI_EPEER;
-	}
-	tti_tcp_conn_proven(conn);
-	conn->state = TTI_TCP_GREETING;
-	return greeting(conn, why);
-}
-
-/* Between which NICs it goes, where that is left to the system. */
-static void find_nics(struct tti_tcp_conn *conn)
-{
-	struct tti_tcp_port *port = conn->link->port;
-	struct sockaddr_storage who;
-	socklen_t size = sizeof(who);
-	struct tti_tcp_card card;
-	struct tti_addr addr;
-
-	if (conn->pass.from_nic || getsockname(conn->fd, (struct sockaddr *)&who, &size) ||
-	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
-		return;
-	tti_tcp_cards_get(&port->cards, port->base.rank, &card);
-	conn->pass.from_nic = tti_tcp_card_nic_of(&card, &addr);
-	size = sizeof(who);
-	if (getpeername(conn->fd, (struct sockaddr *)&who, &size) ||
-	    tti_addr_from_sock((struct sockaddr *)&who, &addr))
-		return;
-	tti_tcp_cards_get(&port->cards, conn->link->base.peer, &card);
-	conn->pass.to_nic = tti_tcp_card_nic_of(&card, &addr);
-}
-
-static tutti_status connecting(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
-{
-	struct sockaddr_storage who;
-	socklen_t size = sizeof(int);
-	uint8_t pass[TTI_TCP_PASS_BYTES];
-	int error = 0;
-
-	if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &size))
-		error = errno;
-	conn->error = error;
-	if (error)
-		return stop(why, strerror(error));
-	size = sizeof(who);
-	if (getpeername(conn->fd, (struct sockaddr *)&who, &size))
-		return TUTTI_AGAIN;
-	find_nics(conn);
-	tti_tcp_pass_put(&conn->pass, pass);
-	tti_auth_init(conn->auth, true, TTI_AUTH_DATA, conn->link->port->secret, pass,
-		      sizeof(pass));
-	conn->state = TTI_TCP_PROVING;
-	return proving(conn, why);
-}
-
-tutti_status tti_tcp_dial_step(struct tti_tcp_conn *conn, char why[TTI_TCP_WHY])
-{
-	switch (conn->state) {
-	case TTI_TCP_CONNECTING:
-		return connecting(conn, why);
-	case TTI_TCP_PROVING:
-		return proving(conn, why);
-	case TTI_TCP_GREETING:
-		return greeting(conn, why);
-	case TTI_TCP_PROVEN:
-	case TTI_TCP_UP:
-	case TTI_TCP_DEAD:
-		break;
-	}
-	return TUTTI_AGAIN;
-}
 
 /* The peer's HELLO came: it is the rank that is meant. Say which connection is. */
 static void conclude(struct tti_tcp_conn *conn)
@@ -497,6 +389,8 @@ static void conclude(struct tti_tcp_conn *conn)
 	tti_log(TTI_LOG_INFO, TTI_TCP, "rank %d is reached over %s", link->base.peer,
 		tti_addr_format(&dial->addr[dial->winner], addr, sizeof(addr)));
 	tti_tcp_lane_name(link, 0, conn->pass.from_nic, conn->pass.to_nic);
+	tti_free(dial);
+	link->dial = NULL;
 	tti_tcp_link_raise(link);
 }
 
@@ -506,11 +400,7 @@ void tti_tcp_dial_event(struct tti_tcp_conn *conn)
 	char why[TTI_TCP_WHY];
 	tutti_status status;
 
-	if (!dial) {
-		tti_tcp_lanes_event(conn);
-		return;
-	}
-	status = tti_tcp_dial_step(conn, why);
+	status = tti_tcp_conn_step(conn, why);
 	if (status == TUTTI_OK)
 		conclude(conn);
 	else if (status != TUTTI_AGAIN)

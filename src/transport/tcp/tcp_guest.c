@@ -152,7 +152,6 @@ static void admit(struct tti_tcp_port *port, struct tti_tcp_conn *conn)
 		return;
 	}
 	link->nonce = pass->nonce;
-	link->total = 1;
 	conn->link = link;
 	conn->state = TTI_TCP_PROVEN;
 	conn->deadline = TTI_NEVER;

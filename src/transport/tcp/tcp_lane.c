@@ -356,19 +356,25 @@ void tti_tcp_lanes_free(struct tti_tcp_link *link)
 
 /* -- What becomes of an attempt ---------------------------------------------- */
 
-static void opened(struct tti_tcp_conn *conn)
+static void note_opened(struct tti_tcp_link *link, int index)
+{
+	struct opening *at = &link->lanes->at[index];
+
+	at->attempt = NULL;
+	at->up_at = tti_now_ns();
+	at->was_up = true;
+	tti_log(TTI_LOG_INFO, TTI_TCP, "lane %d to rank %d is up: %s to %s", index, link->base.peer,
+		link->lane[index].local_nic, link->lane[index].remote_nic);
+}
+
+void tti_tcp_lanes_opened(struct tti_tcp_conn *conn, tutti_status joined)
 {
 	struct tti_tcp_link *link = conn->link;
 	const int index = conn->pass.index;
 	struct opening *at = &link->lanes->at[index];
 	struct tti_tcp_lane *lane = &link->lane[index];
 
-	at->attempt = NULL;
-	at->up_at = tti_now_ns();
-	at->was_up = true;
-	tti_log(TTI_LOG_INFO, TTI_TCP, "lane %d to rank %d is up: %s to %s", index, link->base.peer,
-		lane->local_nic, lane->remote_nic);
-	if (tti_tcp_lane_joins(link, conn)) {
+	if (joined) {
 		failed(link, index, false, tti_error_text());
 		return;
 	}
@@ -379,29 +385,30 @@ static void opened(struct tti_tcp_conn *conn)
 			 link->base.peer);
 }
 
-void tti_tcp_lanes_event(struct tti_tcp_conn *conn)
+bool tti_tcp_lanes_event(struct tti_tcp_conn *conn)
 {
 	struct tti_tcp_link *link = conn->link;
 	const enum tti_tcp_conn_state before = conn->state;
 	const int index = conn->pass.index;
 	char why[TTI_TCP_WHY];
 	bool refused;
-	const tutti_status status = tti_tcp_dial_step(conn, why);
+	const tutti_status status = tti_tcp_conn_step(conn, why);
 
 	if (!link->lanes || link->state != TTI_TCP_LINK_UP)
-		return;
+		return false;
 	if (status == TUTTI_OK && !tti_tcp_conn_greet(conn)) {
-		opened(conn);
-		return;
+		note_opened(link, index);
+		return true;
 	}
 	if (status == TUTTI_AGAIN) {
 		if (before == TTI_TCP_CONNECTING && conn->state != before)
 			conn->deadline = tti_deadline(ANSWER_MS);
-		return;
+		return false;
 	}
 	refused = conn->error == ECONNREFUSED;
 	tti_tcp_conn_drop(link->port, conn);
 	failed(link, index, refused, status ? why : "it was closed");
+	return false;
 }
 
 void tti_tcp_lanes_expire(struct tti_tcp_conn *conn)

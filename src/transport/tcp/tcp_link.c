@@ -103,7 +103,6 @@ void tti_tcp_link_raise(struct tti_tcp_link *link)
 		if (!status)
 			tti_tcp_lane_introduce(link, i);
 	}
-	tti_tcp_dial_free(link);
 	if (link->asked)
 		port->ncoming--;
 	if (status) {
@@ -139,7 +138,7 @@ static void log_lanes(const struct tti_tcp_link *link)
 void tti_tcp_link_free(struct tti_tcp_link *link)
 {
 	log_lanes(link);
-	tti_tcp_dial_free(link);
+	tti_free(link->dial);
 	link->port->nheld -= link->held;
 	tti_tcp_lanes_free(link);
 	for (int i = 0; i < TTI_TCP_LANES_MOST; i++)

@@ -3,12 +3,10 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "util/clock.h"
 #include "util/error.h"
@@ -21,15 +19,6 @@
 
 #define BACKLOG      4096
 #define HANDSHAKE_MS 10000
-#define FLUSH_MS     1000
-/* How often timers are looked at while links come up, while strangers or lanes do, and dead
- * machines for. */
-#define TIMER_NS     (5 * TTI_NS_PER_MS)
-#define RISING_NS    (50 * TTI_NS_PER_MS)
-#define ALIVE_NS     (1000 * TTI_NS_PER_MS)
-/* How long to sleep while messages wait for a lane that is full: nothing else wakes. */
-#define HELD_NS      (200 * 1000)
-#define EVENTS       64
 
 /* -- Opening --------------------------------------------------------------- */
 
@@ -121,6 +110,7 @@ tutti_status tti_tcp_open(const struct tti_port_config *config,
 	port->listen_fd = port->epoll_fd = -1;
 	memset(port->nic_fd, -1, sizeof(port->nic_fd));
 	port->lanes_at = TTI_NEVER;
+	port->lane_leaves = tti_tcp_lane_leaves;
 	memcpy(port->secret, config->secret, sizeof(port->secret));
 	port->link_of = tti_calloc((size_t)config->nranks, sizeof(struct tti_tcp_link *));
 	if (!port->link_of) {
@@ -265,28 +255,6 @@ static tutti_status connect_to(struct tti_port *base, int peer, struct tti_link 
 	return lost(port, peer);
 }
 
-/* -- What happens ---------------------------------------------------------- */
-
-static void handle(struct tti_tcp_port *port, struct tti_tcp_conn *conn, uint32_t events)
-{
-	if (conn->state == TTI_TCP_DEAD)
-		return;
-	if (conn->state != TTI_TCP_UP) {
-		if (conn->connector)
-			tti_tcp_dial_event(conn);
-		else
-			tti_tcp_guest_event(port, conn);
-		return;
-	}
-	if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-		conn->hangup = true;
-	tti_tcp_link_pull(conn->link, conn);
-	if (events & EPOLLOUT) {
-		tti_tcp_conn_block(port, conn, false);
-		tti_tcp_link_push(conn->link);
-	}
-}
-
 /* Why the link is not up. The lower rank can only wait. */
 static void give_up(struct tti_tcp_link *link)
 {
@@ -323,135 +291,16 @@ static void stop_trying(struct tti_port *base, int peer)
 	base->failed_peer = -1;
 }
 
-static void look_at_lanes(struct tti_tcp_link *link, int64_t now)
-{
-	const int64_t next = tti_tcp_lanes_timer(link, now);
-
-	if (next < link->port->lanes_at)
-		link->port->lanes_at = next;
-}
-
-static void look_at_timers(struct tti_tcp_port *port)
-{
-	const int64_t now = tti_now_ns();
-
-	if (now < port->look_at)
-		return;
-	port->look_at = now + TIMER_NS;
-	port->lanes_at = TTI_NEVER;
-	for (size_t i = 0; i < port->rising.n;) {
-		struct tti_tcp_conn *conn = port->rising.at[i];
-
-		if (now < conn->deadline) {
-			i++;
-			continue;
-		}
-		if (conn->connector)
-			tti_tcp_dial_expire(conn);
-		else
-			tti_tcp_guest_expire(port, conn);
-		i = 0;
-	}
-	for (size_t i = 0; i < port->links.n; i++) {
-		struct tti_tcp_link *link = port->links.at[i];
-
-		if (link->dial)
-			tti_tcp_dial_timer(link, now);
-		else if (link->lanes)
-			look_at_lanes(link, now);
-	}
-}
-
-void tti_tcp_poll(struct tti_tcp_port *port, int timeout_ms)
-{
-	struct epoll_event events[EVENTS];
-	bool knocks = false;
-	int n;
-
-	do {
-		n = epoll_wait(port->epoll_fd, events, EVENTS, timeout_ms);
-		for (int i = 0; i < n; i++) {
-			if (events[i].data.ptr)
-				handle(port, events[i].data.ptr, events[i].events);
-			else
-				knocks = true;
-		}
-		timeout_ms = 0;
-	} while (n == EVENTS);
-	/* Last, as each one that is accepted is a new event. */
-	if (knocks)
-		tti_tcp_guest_accept(port);
-	if (port->ncoming || port->rising.n || port->lanes_at != TTI_NEVER)
-		look_at_timers(port);
-	if (port->dead)
-		tti_tcp_conn_reap(port);
-}
-
-static void progress(struct tti_port *base)
-{
-	struct tti_tcp_port *port = tti_tcp_port_of(base);
-
-	if (!(++port->ticks & 1023))
-		tti_tcp_port_watch(port, tti_now_ns());
-	if (port->nheld)
-		tti_tcp_port_push(port);
-	if (port->nup <= TTI_TCP_FEW && !port->ncoming && !port->nblocked &&
-	    ++port->skipped < TTI_TCP_SKIP)
-		return;
-	port->skipped = 0;
-	tti_tcp_poll(port, 0);
-}
-
-/* What no event tells of is looked at after so long. */
-static int64_t longest_nap(const struct tti_tcp_port *port, int64_t now)
-{
-	int64_t most = ALIVE_NS;
-
-	if (port->nheld)
-		return HELD_NS;
-	if (port->ncoming)
-		return TIMER_NS;
-	if (port->rising.n)
-		most = RISING_NS;
-	if (port->lanes_at - now < most)
-		most = port->lanes_at > now ? port->lanes_at - now : 0;
-	return most > TIMER_NS ? most : TIMER_NS;
-}
-
-static void nap(struct tti_port *base, int64_t timeout_ns)
-{
-	struct tti_tcp_port *port = tti_tcp_port_of(base);
-	struct pollfd fd = { .fd = port->epoll_fd, .events = POLLIN };
-	const int64_t now = tti_now_ns(), most = longest_nap(port, now);
-	struct timespec timeout;
-
-	tti_tcp_port_watch(port, now);
-	if (timeout_ns > most)
-		timeout_ns = most;
-	timeout.tv_sec = timeout_ns / 1000000000;
-	timeout.tv_nsec = timeout_ns % 1000000000;
-	(void)ppoll(&fd, 1, &timeout, NULL);
-	port->skipped = 0;
-	tti_tcp_poll(port, 0);
-}
-
-static int descriptor(const struct tti_port *base)
-{
-	return ((const struct tti_tcp_port *)base)->epoll_fd;
-}
-
-static const struct tti_sleep_ops sleep_ops = { .wait = nap, .descriptor = descriptor };
-
 const struct tti_transport tti_transport_tcp = {
 	.size = sizeof(struct tti_transport),
 	.name = "tcp",
 	.open = open_port,
 	.join = join,
 	.connect = connect_to,
-	.progress = progress,
+	.progress = tti_tcp_progress,
 	.close = tti_tcp_close,
 	.shutdown = tti_tcp_shutdown,
-	.sleep = &sleep_ops,
+	.sleep = &tti_tcp_sleep_ops,
 	.lanes = &tti_tcp_lane_ops,
 	.prefer = tti_tcp_prefer,
 	.assign = tti_tcp_assign,
