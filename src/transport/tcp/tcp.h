@@ -11,8 +11,10 @@
  *     tcp_lane.c   a link that is up: which further lanes there are, when to open them
  *     tcp_rail.c   opening one: bound to a NIC, and to one of the peer's
  *     tcp_nics.c   the NICs of this rank: where they listen, in which order to use them
- *     tcp_link.c   messages: slots, credits, reading
+ *     tcp_link.c   a link: its memory, its end, slots and credits
+ *     tcp_recv.c   reading
  *     tcp_send.c   writing: staged messages go out on one lane or another
+ *     tcp_fail.c   the end of a link that is lost, and its error
  *     tcp_sched.c  which message takes which lane
  *     tcp_share.c  the shares of lanes that were assigned, and whether they can be kept
  *     tcp_retry.c  lanes join and leave a link; what a lost one carried goes again
@@ -318,8 +320,17 @@ void tti_tcp_lanes_expire(struct tti_tcp_conn *conn);
 /* No more attempts. */
 void tti_tcp_lanes_free(struct tti_tcp_link *link);
 
+#define TTI_TCP_WANT_LANES (256 * 1024) /* more lanes are opened once a link has moved so much */
+
 /* nbytes of messages were moved, one way or the other. */
-void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes);
+static inline void tti_tcp_link_count(struct tti_tcp_link *link, size_t nbytes)
+{
+	link->moved += nbytes;
+	if (link->moved <= TTI_TCP_WANT_LANES || link->wanted || link->state != TTI_TCP_LINK_UP)
+		return;
+	link->wanted = true;
+	tti_tcp_lanes_want(link);
+}
 
 /* -- tcp_nics.c -------------------------------------------------------------- */
 
@@ -370,12 +381,6 @@ void tti_tcp_lane_leaves(struct tti_tcp_link *link, int index, const char *why);
 
 /* Note who is at both ends of a lane that is up. */
 void tti_tcp_lane_introduce(struct tti_tcp_link *link, int index);
-
-/* Messages that wait to be sent again, but were released by the peer meanwhile. */
-void tti_tcp_link_settle_again(struct tti_tcp_link *link);
-
-/* What became of each lane, for the text of an error: "" or "; lane 0 (...): ...". */
-void tti_tcp_link_tell(const struct tti_tcp_link *link, char *buf, size_t size);
 
 /* Look for lanes and machines that do not answer; looks at the clock at most. */
 void tti_tcp_port_watch(struct tti_tcp_port *port, int64_t now);
@@ -433,10 +438,28 @@ static inline void tti_tcp_forget(struct tti_tcp_link *link, size_t nbytes)
 }
 
 /* The same for a part of what this connection is sending. */
-void tti_tcp_forget_out(struct tti_tcp_link *link, const struct tti_tcp_conn *conn, size_t nbytes);
+static inline void tti_tcp_forget_out(struct tti_tcp_link *link, const struct tti_tcp_conn *conn,
+				      size_t nbytes)
+{
+	link->unsent -= nbytes;
+	if (conn->out_alive)
+		link->alive -= nbytes;
+	else
+		link->port->base.unsent -= nbytes;
+}
 
 /* The same for all of the link. */
-void tti_tcp_forget_all(struct tti_tcp_link *link);
+static inline void tti_tcp_forget_all(struct tti_tcp_link *link)
+{
+	link->port->base.unsent -= link->unsent - link->alive;
+	link->unsent = link->alive = 0;
+}
+
+/* Of link->todo. */
+static inline uint64_t tti_tcp_bit_of(const struct tti_tcp_link *link, uint64_t seq)
+{
+	return UINT64_C(1) << seq % link->in.slots;
+}
 
 /* Whether there is room for one more message. */
 bool tti_tcp_may_stage(struct tti_tcp_link *link);

@@ -17,8 +17,6 @@
 #define WATCH_NS  (50 * TTI_NS_PER_MS)
 #define SILENT_NS (100 * TTI_NS_PER_MS)
 
-#define TEXT_MOST 640
-
 /* -- What is known --------------------------------------------------------- */
 
 void tti_tcp_lane_introduce(struct tti_tcp_link *link, int index)
@@ -34,58 +32,6 @@ void tti_tcp_lane_introduce(struct tti_tcp_link *link, int index)
 	if (!getpeername(fd, (struct sockaddr *)&who, &size))
 		(void)tti_addr_from_sock((struct sockaddr *)&who, &lane->remote);
 	lane->trouble[0] = 0;
-}
-
-/* "10.0.0.1 (eth0)" */
-static const char *place_of(const struct tti_addr *addr, const char *nic, char *buf, size_t size)
-{
-	struct tti_addr place = *addr;
-	char text[TTI_ADDR_TEXT];
-
-	place.port = 0;
-	snprintf(buf, size, nic[0] ? "%s (%s)" : "%s",
-		 addr->family ? tti_addr_format(&place, text, sizeof(text)) : "?", nic);
-	return buf;
-}
-
-void tti_tcp_link_tell(const struct tti_tcp_link *link, char *buf, size_t size)
-{
-	size_t len = 0;
-
-	buf[0] = 0;
-	for (int i = 0; i < link->nlanes && link->nlanes > 1 && len < size; i++) {
-		const struct tti_tcp_lane *lane = &link->lane[i];
-		const struct tti_tcp_conn *conn = link->conn[i];
-		char from[96], to[96];
-		const char *what = lane->trouble;
-
-		if (conn && conn->error)
-			what = strerror(conn->error);
-		else if (conn && conn->ended)
-			what = "closed by the other side";
-		else if (conn)
-			what = conn->waits_since ? "no answer" : "up";
-		what = what[0] ? what : "not connected";
-		len += (size_t)snprintf(buf + len, size - len, "; lane %d, %s to %s: %s", i,
-					place_of(&lane->local, lane->local_nic, from, sizeof(from)),
-					place_of(&lane->remote, lane->remote_nic, to, sizeof(to)),
-					what);
-	}
-}
-
-void tti_tcp_link_lose(struct tti_tcp_link *link, const char *what, int error)
-{
-	char lanes[TEXT_MOST];
-
-	if (link->port->base.parting) {
-		tti_tcp_link_fail(link, tti_fail_quiet(TUTTI_EPEER, "rank %d is gone: %s",
-						       link->base.peer, what));
-		return;
-	}
-	tti_tcp_link_tell(link, lanes, sizeof(lanes));
-	tti_tcp_link_fail(link, tti_fail(TUTTI_EPEER, "rank %d is gone: %s%s%s%s%s",
-					 link->base.peer, what, error ? " (" : "",
-					 error ? strerror(error) : "", error ? ")" : "", lanes));
 }
 
 /* -- Sending again --------------------------------------------------------- */
@@ -134,24 +80,6 @@ static void tell_again(struct tti_tcp_link *link)
 		return;
 	link->credit_due = true;
 	tti_tcp_owe(link, TTI_TCP_SEALED);
-}
-
-void tti_tcp_link_settle_again(struct tti_tcp_link *link)
-{
-	const struct tti_tcp_inbox *in = &link->in;
-
-	for (; link->first < in->credit; link->first++) {
-		const size_t index = link->first % in->slots;
-
-		if (!(link->todo & UINT64_C(1) << index))
-			continue;
-		link->todo &= ~(UINT64_C(1) << index);
-		link->again--;
-		tti_tcp_forget(link, tti_tcp_wire_bytes(link, link->out[index].nbytes));
-	}
-	while (link->first < in->committed &&
-	       !(link->todo & UINT64_C(1) << link->first % in->slots))
-		link->first++;
 }
 
 /* -- Joining and leaving --------------------------------------------------- */

@@ -21,11 +21,6 @@ static uint8_t *payload_of(const struct tti_tcp_link *link, uint64_t seq, size_t
 						: link->out_large + index * link->out_stride);
 }
 
-static uint64_t bit_of(const struct tti_tcp_link *link, uint64_t seq)
-{
-	return UINT64_C(1) << seq % link->in.slots;
-}
-
 /* -- Staging --------------------------------------------------------------- */
 
 /* A lane may still be sending again what the peer has released by now: what is in
@@ -41,6 +36,25 @@ static bool is_being_sent(const struct tti_tcp_link *link, uint64_t seq)
 	return false;
 }
 
+/* Messages that wait to be sent again, but were released by the peer meanwhile. */
+static void settle_again(struct tti_tcp_link *link)
+{
+	const struct tti_tcp_inbox *in = &link->in;
+
+	for (; link->first < in->credit; link->first++) {
+		const size_t index = link->first % in->slots;
+
+		if (!(link->todo & tti_tcp_bit_of(link, link->first)))
+			continue;
+		link->todo &= ~(tti_tcp_bit_of(link, link->first));
+		link->again--;
+		tti_tcp_forget(link, tti_tcp_wire_bytes(link, link->out[index].nbytes));
+	}
+	while (link->first < in->committed &&
+	       !(link->todo & UINT64_C(1) << link->first % in->slots))
+		link->first++;
+}
+
 bool tti_tcp_may_stage(struct tti_tcp_link *link)
 {
 	const struct tti_tcp_inbox *in = &link->in;
@@ -49,7 +63,7 @@ bool tti_tcp_may_stage(struct tti_tcp_link *link)
 	    in->committed - in->credit >= in->slots)
 		return false;
 	if (link->again)
-		tti_tcp_link_settle_again(link);
+		settle_again(link);
 	return in->committed < in->slots || !link->resent ||
 	       !is_being_sent(link, in->committed - in->slots);
 }
@@ -74,7 +88,7 @@ static void put_header(struct tti_tcp_link *link, uint64_t seq, size_t nbytes, u
 	tti_tcp_frame_put(payload_of(link, seq, nbytes) - TTI_TCP_HEADER, &frame);
 	link->out[seq % link->in.slots] =
 		(struct tti_tcp_out){ .nbytes = (uint32_t)nbytes, .lane = -1 };
-	link->todo |= bit_of(link, seq);
+	link->todo |= tti_tcp_bit_of(link, seq);
 }
 
 void tti_tcp_commit(struct tti_link *base, size_t nbytes, uint64_t tag)
@@ -96,22 +110,6 @@ void tti_tcp_commit(struct tti_link *base, size_t nbytes, uint64_t tag)
 }
 
 /* -- Writing --------------------------------------------------------------- */
-
-void tti_tcp_forget_out(struct tti_tcp_link *link, const struct tti_tcp_conn *conn, size_t nbytes)
-{
-	if (!conn->out_alive) {
-		tti_tcp_forget(link, nbytes);
-		return;
-	}
-	link->unsent -= nbytes;
-	link->alive -= nbytes;
-}
-
-void tti_tcp_forget_all(struct tti_tcp_link *link)
-{
-	link->port->base.unsent -= link->unsent - link->alive;
-	link->unsent = link->alive = 0;
-}
 
 /* The payload is `data`, which is what is staged or will never be. */
 static void seal_message(struct tti_tcp_conn *conn, const uint8_t *header, const void *data,
@@ -211,9 +209,9 @@ static void begun(struct tti_tcp_link *link, struct tti_tcp_conn *conn)
 		out->lane = (int8_t)conn->pass.index;
 		link->lane[conn->pass.index].dealt += out->nbytes;
 		link->again -= out->retry > 0;
-		link->todo &= ~bit_of(link, conn->out_seq);
+		link->todo &= ~tti_tcp_bit_of(link, conn->out_seq);
 		while (link->first < link->in.committed &&
-		       !(link->todo & bit_of(link, link->first)))
+		       !(link->todo & tti_tcp_bit_of(link, link->first)))
 			link->first++;
 	}
 }
@@ -237,34 +235,6 @@ static void sent_some(struct tti_tcp_link *link, struct tti_tcp_conn *conn, size
 	}
 }
 
-/* Whether the peer's end takes away something that was never handed to the system. */
-static bool is_unfinished(const struct tti_tcp_link *link, const struct tti_tcp_conn *conn)
-{
-	if (conn->nout && conn->out_data && !link->out[conn->out_seq % link->in.slots].handed)
-		return true;
-	for (uint64_t seq = link->first; seq < link->in.committed; seq++) {
-		if ((link->todo & bit_of(link, seq)) && !link->out[seq % link->in.slots].handed)
-			return true;
-	}
-	return false;
-}
-
-void tti_tcp_link_cut(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
-{
-	conn->broken = true;
-	link->nconns = 0;
-	link->cut = error;
-	if (is_unfinished(link, conn)) {
-		tti_tcp_link_lose(link, "sending to it failed", error);
-		return;
-	}
-	tti_tcp_forget_all(link);
-	conn->nout = 0;
-	link->todo = 0;
-	link->again = 0;
-	link->credit_due = false;
-}
-
 /* Nothing more can be sent on it; what the peer sent before stays readable. One of
  * several is done without. */
 static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int error)
@@ -274,7 +244,7 @@ static void broke(struct tti_tcp_link *link, struct tti_tcp_conn *conn, int erro
 	if (link->state == TTI_TCP_LINK_LOST || conn->state != TTI_TCP_UP)
 		return;
 	if (tti_tcp_has_others(link, conn))
-		tti_tcp_lane_leaves(link, conn->pass.index, strerror(error));
+		link->port->lane_leaves(link, conn->pass.index, strerror(error));
 	else
 		tti_tcp_link_cut(link, conn, error);
 }
@@ -368,7 +338,7 @@ bool tti_tcp_send(struct tti_link *base, const void *data, size_t nbytes, uint64
 	if (conn->sealed) {
 		send_sealed(link, conn, seq, data);
 	} else if (!send_through(link, conn, seq, data)) {
-		link->todo &= ~bit_of(link, seq);
+		link->todo &= ~tti_tcp_bit_of(link, seq);
 		return false;
 	}
 	tti_tcp_link_count(link, nbytes);
@@ -428,7 +398,7 @@ void tti_tcp_link_push(struct tti_tcp_link *link)
 		return;
 	link->pushing = true;
 	if (link->again)
-		tti_tcp_link_settle_again(link);
+		settle_again(link);
 	while (link->unsent && push_one(link))
 		;
 	link->pushing = false;
