@@ -4,11 +4,8 @@
 
 /* How a line is sent: what links (shm.c) and messages for all (shm_fan.c) have in common. */
 
-#include "transport/shm/shm.h"
+#include "transport/shm/shm_doorbell.h"
 #include "util/tsan.h"
-
-#define TTI_LIKELY(condition)   __builtin_expect(!!(condition), 1)
-#define TTI_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 static inline struct tti_shm_port *tti_shm_port_of(struct tti_port *port)
 {
@@ -18,19 +15,6 @@ static inline struct tti_shm_port *tti_shm_port_of(struct tti_port *port)
 static inline struct tti_shm_link *tti_shm_link_of(struct tti_link *link)
 {
 	return (struct tti_shm_link *)link;
-}
-
-/* Wake who armed the peer's bell when it had that word, if that is to be by this: a message of ours,
- * or that we have read one. */
-void tti_shm_ring(const struct tti_shm_link *link, uint32_t word, bool is_message);
-
-/* A plain load, no fence: shm_wait() makes up for that. */
-static inline void tti_shm_ring_if_asleep(const struct tti_shm_link *link, bool is_message)
-{
-	const uint32_t word = atomic_load_explicit(&link->bell->word, memory_order_relaxed);
-
-	if (TTI_UNLIKELY(word & 1))
-		tti_shm_ring(link, word, is_message);
 }
 
 /* Look up what the peer gave back. */
@@ -67,6 +51,9 @@ static inline void tti_shm_send_line(struct tti_shm_link *link, enum tti_shm_kin
 	tti_shm_write_line(line, kind, nbytes, tag, (uint32_t)number);
 	tti_shm_ring_if_asleep(link, true);
 }
+
+/* Set up a zeroed link, but for its port, to the candidate at `index`. */
+void tti_shm_link_init(struct tti_shm_link *link, int index, struct tti_shm_pair *pair);
 
 /* shm_fan.c. */
 extern const struct tti_fanout_ops tti_shm_fanout_ops;

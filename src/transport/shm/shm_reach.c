@@ -23,6 +23,35 @@
 #include "util/hash.h"
 #include "util/thread.h"
 
+tutti_status tti_shm_fail(const struct tti_shm_port *port, tutti_status status, int peer,
+			  const char *what)
+{
+	char cause[256];
+
+	snprintf(cause, sizeof(cause), "%s", tti_error_text());
+	if (peer < 0)
+		return tti_fail(status, "shared memory, rank %d, %s: %s", port->base.rank, what,
+				cause);
+	return tti_fail(status, "shared memory, rank %d, %s rank %d: %s", port->base.rank, what,
+			peer, cause);
+}
+
+/* bsearch: the place of a rank among the candidates, -1: it is none. */
+static int compare_ranks(const void *a, const void *b)
+{
+	const int left = *(const int *)a, right = *(const int *)b;
+
+	return (left > right) - (left < right);
+}
+
+int tti_shm_find_candidate(const struct tti_shm_port *port, int rank)
+{
+	const int *const found = bsearch(&rank, port->candidate, (size_t)port->n,
+					 sizeof(port->candidate[0]), compare_ranks);
+
+	return found ? (int)(found - port->candidate) : -1;
+}
+
 struct tti_shm_card tti_shm_card_get(const struct tti_card *cards, int rank)
 {
 	struct tti_shm_card card;
