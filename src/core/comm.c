@@ -175,8 +175,8 @@ void tti_comm_lose(struct tti_comm *comm, tutti_status status, const char *text)
 		tti_child_end_followers(comm, status);
 	}
 	pthread_mutex_unlock(&comm->lock);
-	atomic_fetch_add(&comm->turn, 1);
-	tti_futex_wake(&comm->turn, INT32_MAX);
+	atomic_fetch_add(&comm->sequence_word, 1);
+	tti_futex_wake(&comm->sequence_word, INT32_MAX);
 }
 
 void tti_comm_tell(struct tti_comm *comm, tutti_status status, int culprit, const char *text)
@@ -268,97 +268,4 @@ tutti_status tti_comm_usable(struct tti_comm *comm)
 		return tti_fail(TUTTI_EUSAGE, "the communicator was finalized: it can only be "
 					      "destroyed");
 	return refuse_before_init(comm);
-}
-
-tutti_status tti_comm_is_taken(tutti_comm_t handle)
-{
-	return tti_handle_fail(
-		handle, TUTTI_EUSAGE,
-		"another thread is in a call on communicator %p: one thread at a time "
-		"makes calls on it; give each thread one of its own (tutti_comm_dup())",
-		(void *)handle);
-}
-
-tutti_status tti_turn_may_wait(const struct tti_comm *comm)
-{
-	if (!tti_stream_is_calling() || tti_turn_is_free(comm))
-		return TUTTI_OK;
-	return tti_fail(
-		TUTTI_EUSAGE,
-		"this thread runs a function of tutti_stream_call(), and %llu calls on the "
-		"communicator are not done, which may be queued behind it: queue this one, "
-		"too, or make it on another thread",
-		(unsigned long long)(atomic_load(&comm->issued) - atomic_load(&comm->done)));
-}
-
-uint64_t tti_turn_take(struct tti_comm *comm)
-{
-	/* One thread at a time makes calls, so this needs no locked addition; others
-	 * only look. */
-	const uint64_t ticket = atomic_load_explicit(&comm->issued, memory_order_relaxed);
-
-	atomic_store_explicit(&comm->issued, ticket + 1, memory_order_relaxed);
-	return ticket;
-}
-
-void tti_turn_untake(struct tti_comm *comm)
-{
-	atomic_store_explicit(&comm->issued,
-			      atomic_load_explicit(&comm->issued, memory_order_relaxed) - 1,
-			      memory_order_relaxed);
-}
-
-/* tti_turn_done() looks for waiters before it says done, so one that comes in
- * between is not woken: it looks again after this long. */
-#define TURN_NAP_NS (1000 * 1000)
-
-/* Who holds the ticket finds exactly those before it done; who waits for the calls of another thread
- * may find more. */
-static bool has_come(const struct tti_comm *comm, uint64_t ticket)
-{
-	return atomic_load_explicit(&comm->done, memory_order_acquire) >= ticket;
-}
-
-void tti_comm_await_end(_Atomic(struct tti_comm *) const *lender)
-{
-	const struct timespec nap = { .tv_nsec = 50 * 1000 };
-
-	while (atomic_load(lender))
-		nanosleep(&nap, NULL);
-}
-
-void tti_turn_wait(struct tti_comm *comm, uint64_t ticket)
-{
-	if (has_come(comm, ticket))
-		return;
-	atomic_fetch_add(&comm->turn_waiters, 1);
-	for (;;) {
-		const uint32_t seen = atomic_load(&comm->turn);
-
-		/* All are done where the ticket was taken back that was to be waited for. */
-		if (has_come(comm, ticket) || tti_turn_is_free(comm))
-			break;
-		tti_futex_wait(&comm->turn, seen, TURN_NAP_NS);
-		/* What is queued ends soon then. */
-		(void)tti_comm_interrupted(comm);
-	}
-	atomic_fetch_sub(&comm->turn_waiters, 1);
-}
-
-void tti_turn_done(struct tti_comm *comm)
-{
-	/* The last look at the communicator of a call that another thread may be
-	 * waiting for to free it, unless somebody is counted as a waiter. */
-	const bool wake = atomic_load_explicit(&comm->turn_waiters, memory_order_relaxed) != 0;
-
-	if (wake)
-		pthread_mutex_lock(&comm->lock);
-	atomic_store_explicit(&comm->done,
-			      atomic_load_explicit(&comm->done, memory_order_relaxed) + 1,
-			      memory_order_release);
-	if (!wake)
-		return;
-	atomic_fetch_add(&comm->turn, 1);
-	tti_futex_wake(&comm->turn, INT32_MAX);
-	pthread_mutex_unlock(&comm->lock);
 }

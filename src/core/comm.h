@@ -5,7 +5,7 @@
 /* The communicator: the one place where bootstrap, transports, programs and engine
  * meet. Only core includes this header.
  *
- * Order of calls: each call takes a ticket when it is made and runs when all calls
+ * Order of calls: each call takes a sequence number when it is made and runs when all calls
  * before it are done, on the caller's thread (NULL stream) or on its stream's. So
  * all ranks run their calls in the order in which the program made them.
  *
@@ -221,9 +221,9 @@ struct tti_comm {
 
 	_Atomic(const char *) last_algorithm; /* for those who ask */
 
-	/* Turns: tickets of calls made, calls done; turn is a futex word. */
+	/* Calls made, calls done (sequence.h); a futex word for those that wait. */
 	_Atomic uint64_t issued, done;
-	_Atomic uint32_t turn, turn_waiters;
+	_Atomic uint32_t sequence_word, sequence_waiters;
 	/* A call of the user's is under way, which has this address on its stack; NULL: none is. */
 	_Atomic(const void *) in_call;
 
@@ -241,55 +241,6 @@ struct tti_comm {
 	struct tti_stall stall;
 	struct tti_call *answer; /* the last one to it, under lock; NULL: there was none yet */
 };
-
-/* -- handle.c: what the user holds ---------------------------------------- */
-
-/* Memory of handles of one kind that were freed, oldest first. It is used again as late as possible, so
- * that a stale handle is recognised for long. A list is global: without it a freed handle would be a leak or a
- * dangling pointer. */
-struct tti_freed {
-	struct tti_freed *next;
-};
-struct tti_freed_list {
-	struct tti_freed *oldest, *newest;
-	int n;
-};
-
-void tti_freed_keep(struct tti_freed_list *list, struct tti_freed *freed);
-/* The oldest, if there are more than `keep`; else NULL. */
-struct tti_freed *tti_freed_reuse(struct tti_freed_list *list, int keep);
-
-/* A handle outlives its communicator: it is never given back to the heap, so that
- * a call on a destroyed one is an error and not a crash. So is a call in a process that was forked
- * since: it has the memory, but neither threads nor connections. */
-struct tutti_comm {
-	struct tti_freed freed;
-	_Atomic(struct tti_comm *) comm;
-	_Atomic int users; /* calls that are looking at comm */
-	int pid;           /* of the process that made it    */
-	/* Which of the communicators that had this handle in turn. Their addresses may be equal. */
-	_Atomic uint64_t generation;
-};
-
-TUTTI_CHECKED tutti_status tti_handle_create(struct tti_comm *comm, struct tutti_comm **out);
-void tti_handle_free(struct tutti_comm *handle);
-
-/* The communicator of a handle, of any state, to be given back with leave(): it is not
- * freed before. TUTTI_EINVAL: NULL; TUTTI_EUSAGE: destroyed, or another process's; then there is
- * nothing to give back. find(): then it is NULL, without a text. */
-TUTTI_CHECKED tutti_status tti_handle_enter(struct tutti_comm *handle, struct tti_comm **out);
-struct tti_comm *tti_handle_find(struct tutti_comm *handle);
-void tti_handle_leave(struct tutti_comm *handle);
-
-/* Keep this thread's error text as that of the handle's communicator, if it has one and `status` is
- * an error; returns `status`. Each public call does so before it returns. fail(): with tti_fail(). */
-tutti_status tti_handle_note(struct tutti_comm *handle, tutti_status status);
-TUTTI_CHECKED TUTTI_PRINTF(3, 4) tutti_status
-	tti_handle_fail(struct tutti_comm *handle, tutti_status status, const char *fmt, ...);
-
-/* Take the communicator out of the handle, to free it: no call gets it any more, and
- * those that have it have left. NULL: another thread was first. */
-struct tti_comm *tti_handle_take(struct tutti_comm *handle);
 
 /* -- comm.c: fate, errors, turns ------------------------------------------ */
 
@@ -318,10 +269,6 @@ void tti_comm_give_up(struct tti_comm *comm, const char *what);
  * what waits, every 50 ms. */
 bool tti_comm_interrupted(struct tti_comm *comm);
 
-/* Another thread ends the communicator: wait until it has taken back what it lent to a channel or a
- * window, whose pointer to it is NULL then. */
-void tti_comm_await_end(_Atomic(struct tti_comm *) const *lender);
-
 /* Keep this thread's error text as the communicator's; returns `status`. */
 tutti_status tti_comm_note(struct tti_comm *comm, tutti_status status);
 
@@ -334,45 +281,6 @@ tutti_status tti_comm_fate(struct tti_comm *comm);
 /* TUTTI_OK if calls are allowed now: init done, not finalized, not lost. Does not wait
  * for an init that is under way: TUTTI_EUSAGE. */
 TUTTI_CHECKED tutti_status tti_comm_usable(struct tti_comm *comm);
-
-/* From the begin to the end of a call of the user's, which `call` stands for: a call of another
- * thread, or of an operator's function, that comes meanwhile is told, as far as it is seen without a
- * locked instruction. Begun again by the same call it is fine. False: another one is under way. */
-static inline bool tti_comm_begin(struct tti_comm *comm, const void *call)
-{
-	const void *other = atomic_load_explicit(&comm->in_call, memory_order_relaxed);
-
-	if (other && other != call)
-		return false;
-	atomic_store_explicit(&comm->in_call, call, memory_order_relaxed);
-	return true;
-}
-
-static inline void tti_comm_end(struct tti_comm *comm)
-{
-	atomic_store_explicit(&comm->in_call, NULL, memory_order_relaxed);
-}
-
-/* The error of such another call. */
-tutti_status tti_comm_is_taken(tutti_comm_t handle);
-
-/* Whether this thread may wait for all calls that were made: TUTTI_EUSAGE in a function of
- * tutti_stream_call(), as some may be queued behind it, unless all are done. */
-TUTTI_CHECKED tutti_status tti_turn_may_wait(const struct tti_comm *comm);
-
-uint64_t tti_turn_take(struct tti_comm *comm);
-/* Take the last ticket back, of a call that is not made after all. Does not wait for those before it. By
- * the thread that took it. */
-void tti_turn_untake(struct tti_comm *comm);
-/* Until all before are done. Of a ticket of one's own, or of the calls that were issued by now. */
-void tti_turn_wait(struct tti_comm *comm, uint64_t ticket);
-void tti_turn_done(struct tti_comm *comm);
-/* Whether all calls are done, for the thread that makes them: nobody else executes. */
-static inline bool tti_turn_is_free(const struct tti_comm *comm)
-{
-	return atomic_load_explicit(&comm->done, memory_order_acquire) ==
-	       atomic_load_explicit(&comm->issued, memory_order_relaxed);
-}
 
 /* -- init.c ----------------------------------------------------------------- */
 
@@ -464,7 +372,7 @@ void tti_args_range(const struct tti_comm *comm, const struct tti_args *args, bo
  * sends and receives first and at once; communicators side by side. */
 struct tti_batch_item {
 	struct tti_comm *comm;
-	uint64_t ticket;
+	uint64_t seqno;
 	struct tti_args *args; /* [nargs], transfers first */
 	int nargs, ntransfers;
 	/* The collective of the round that runs; NULL: its sends and receives, or there is none left. */
@@ -477,7 +385,7 @@ tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args 
 				   struct tti_prepared *call);
 /* Run one call in its turn, which the caller gives back. `call`: as it was prepared for such
  * arguments (prepared.h); NULL: it was not. */
-tutti_status tti_call_run(struct tti_comm *comm, uint64_t ticket, const struct tti_args *args,
+tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tti_args *args,
 			  struct tti_prepared *call);
 /* The signature of a call of all ranks, and what of its arguments is in it. */
 uint64_t tti_call_signature(uint64_t seq, uint64_t part);

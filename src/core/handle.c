@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/handle.h"
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -112,6 +114,15 @@ tutti_status tti_handle_fail(struct tutti_comm *handle, tutti_status status, con
 	return tti_handle_note(handle, tti_fail(status, "%s", text));
 }
 
+tutti_status tti_handle_fail_busy(struct tutti_comm *handle)
+{
+	return tti_handle_fail(
+		handle, TUTTI_EUSAGE,
+		"another thread is in a call on communicator %p: one thread at a time "
+		"makes calls on it; give each thread one of its own (tutti_comm_dup())",
+		(void *)handle);
+}
+
 void tti_handle_leave(struct tutti_comm *handle)
 {
 	atomic_fetch_sub_explicit(&handle->users, 1, memory_order_release);
@@ -125,4 +136,12 @@ struct tti_comm *tti_handle_take(struct tutti_comm *handle)
 	while (comm && atomic_load(&handle->users) > 0)
 		nanosleep(&nap, NULL);
 	return comm;
+}
+
+void tti_handle_await_end(_Atomic(struct tti_comm *) const *lender)
+{
+	const struct timespec nap = { .tv_nsec = 50 * 1000 };
+
+	while (atomic_load(lender))
+		nanosleep(&nap, NULL);
 }

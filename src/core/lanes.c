@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/handle.h"
+#include "core/sequence.h"
 #include "util/error.h"
 
 /* What is known of the lanes of a link. */
@@ -101,18 +103,18 @@ static tutti_status check(struct tti_comm *comm, int peer)
 static tutti_status lanes(struct tti_comm *comm, int peer, struct tutti_lane *out, int most,
 			  int *count_out)
 {
-	uint64_t ticket;
+	uint64_t seqno;
 	tutti_status st;
 
 	TTI_TRY(check(comm, peer));
 	if (peer == comm->rank)
 		return tti_fail(TUTTI_EINVAL, "rank %d has no lanes to itself", peer);
-	TTI_TRY(tti_turn_may_wait(comm));
-	/* Links belong to the thread whose turn it is. */
-	ticket = tti_turn_take(comm);
-	tti_turn_wait(comm, ticket);
+	TTI_TRY(tti_sequence_may_wait(comm));
+	/* Links belong to the thread that runs calls. */
+	seqno = tti_sequence_take(comm);
+	tti_sequence_wait(comm, seqno);
 	st = show_all(comm, peer, out, most, count_out);
-	tti_turn_done(comm);
+	tti_sequence_done(comm);
 	return st;
 }
 

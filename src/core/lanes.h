@@ -2,7 +2,7 @@
 #ifndef TTI_CORE_LANES_H
 #define TTI_CORE_LANES_H
 
-/* What is known of the lanes of a link. Threads: the one whose turn it is on the communicator. */
+/* What is known of the lanes of a link. Threads: the one that runs the calls of the communicator. */
 
 #include "core/comm.h"
 #include "tutti/inspect.h"

@@ -22,6 +22,7 @@
 
 #include "boot/boot.h"
 #include "core/comm.h"
+#include "core/handle.h"
 #include "transport/tcp/tcp.h"
 #include "tutti/tutti.h"
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/comm.h"
+#include "core/handle.h"
 
 static _Atomic int failures;
 

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "core/comm.h"
+#include "core/handle.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
 #include "util/fault.h"

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "core/comm.h"
+#include "core/handle.h"
 #include "support/world.h"
 
 #define COUNT ((size_t)5000)

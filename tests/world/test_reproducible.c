@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/comm.h"
+#include "core/handle.h"
 #include "support/numbers.h"
 #include "support/reductions.h"
 #include "support/sanitizer.h"

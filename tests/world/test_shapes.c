@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/comm.h"
+#include "core/handle.h"
 #include "support/calls.h"
 #include "support/sanitizer.h"
 #include "support/shapes.h"

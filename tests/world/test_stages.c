@@ -12,6 +12,7 @@
 #include <semaphore.h>
 
 #include "core/comm.h"
+#include "core/handle.h"
 #include "support/world.h"
 
 static struct tti_comm *comm_of(tutti_comm_t handle)

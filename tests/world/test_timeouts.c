@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "core/comm.h"
+#include "core/handle.h"
+#include "core/sequence.h"
 #include "support/world.h"
 #include "transport/tcp/tcp.h"
 
@@ -322,16 +324,16 @@ static void each_call_goes_by_its_own(void **state)
 		assert_int_equal(tutti_comm_set_timeout(handle, 5), TUTTI_OK);
 		assert_int_equal(tutti_comm_set_timeout(handle, i + 1), TUTTI_OK);
 		assert_int_equal(tutti_comm_set_timeout(handle, i + 1), TUTTI_OK);
-		assert_int_equal(tti_turn_take(comm), i);
+		assert_int_equal(tti_sequence_take(comm), i);
 		assert_int_equal(tti_timeout_newest(comm).ms, i + 1);
 		if (i < 10)
 			continue;
 		assert_int_equal(tti_timeout_of_call(comm).ms, i - 9);
-		tti_turn_done(comm);
+		tti_sequence_done(comm);
 		assert_true(comm->timeouts.later.n <= 11);
 	}
-	while (!tti_turn_is_free(comm))
-		tti_turn_done(comm);
+	while (!tti_sequence_is_idle(comm))
+		tti_sequence_done(comm);
 	assert_int_equal(tti_timeout_of_call(comm).ms, 1000);
 	tutti_comm_destroy(handle);
 }

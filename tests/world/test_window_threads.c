@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "core/handle.h"
 #include "core/window/window_net.h"
 #include "support/world.h"
 

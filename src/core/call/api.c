@@ -5,6 +5,8 @@
 #include "boot/boot.h"
 #include "core/call/group.h"
 #include "core/comm.h"
+#include "core/handle.h"
+#include "core/sequence.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -289,7 +291,7 @@ static tutti_status bury(tutti_comm_t handle)
 				"communicator %p is being destroyed by another "
 				"thread",
 				(void *)handle);
-	tti_turn_wait(comm, atomic_load(&comm->issued));
+	tti_sequence_wait(comm, atomic_load(&comm->issued));
 	st = tti_roots_check(comm);
 	(void)snprintf(text, sizeof(text), "%s", tti_error_text());
 	/* A call that wakes waiters holds the lock while it does. */
@@ -306,7 +308,7 @@ static tutti_status enter_to_end(tutti_comm_t handle, struct tti_comm **out)
 	tutti_status st;
 
 	TTI_TRY(tti_handle_enter(handle, out));
-	st = tti_turn_may_wait(*out);
+	st = tti_sequence_may_wait(*out);
 	if (st == TUTTI_OK)
 		return TUTTI_OK;
 	tti_comm_note(*out, st);

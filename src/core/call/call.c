@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "core/comm.h"
+#include "core/sequence.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
@@ -358,12 +359,12 @@ static tutti_status prepare_and_run(struct tti_comm *comm, const struct tti_args
 			      : settle_alone(comm, args, st);
 }
 
-tutti_status tti_call_run(struct tti_comm *comm, uint64_t ticket, const struct tti_args *args,
+tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tti_args *args,
 			  struct tti_prepared *call)
 {
 	tutti_status st;
 
-	tti_turn_wait(comm, ticket);
+	tti_sequence_wait(comm, seqno);
 	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
 		st = tti_comm_fate(comm);
 	else
@@ -484,14 +485,14 @@ tutti_status tti_batch_run(struct tti_batch_item *items, int n)
 	tutti_status st = TUTTI_OK;
 
 	for (int i = 0; i < n; i++)
-		tti_turn_wait(items[i].comm, items[i].ticket);
+		tti_sequence_wait(items[i].comm, items[i].seqno);
 	tti_batch_rounds(items, n);
 	for (int i = 0; i < n; i++) {
 		if (st == TUTTI_OK)
 			st = items[i].status;
 		if (items[i].status != TUTTI_OK)
 			tti_comm_note(items[i].comm, items[i].status);
-		tti_turn_done(items[i].comm);
+		tti_sequence_done(items[i].comm);
 	}
 	return st;
 }

@@ -5,6 +5,8 @@
 
 #include "core/call/predict.h"
 #include "core/call/stream.h"
+#include "core/handle.h"
+#include "core/sequence.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"
@@ -134,7 +136,7 @@ static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 		next_args += item->nargs;
 		item->nargs = 0;
 		fill_item(item, calls, ncalls, stream);
-		item->ticket = tti_turn_take(item->comm);
+		item->seqno = tti_sequence_take(item->comm);
 	}
 	return batch;
 }
@@ -152,7 +154,7 @@ static tutti_status run_batch(struct tti_stream_item *item)
 static void drop_batch(struct batch *batch)
 {
 	for (int i = 0; i < batch->n; i++)
-		tti_turn_untake(batch->items[i].comm);
+		tti_sequence_untake(batch->items[i].comm);
 	free_batch(batch);
 }
 
@@ -164,7 +166,7 @@ static tutti_status start_batch(const struct queued_call *calls, size_t ncalls,
 
 	for (size_t i = 0; i < ncalls && !stream; i++)
 		if (!calls[i].stream)
-			TTI_TRY(tti_turn_may_wait(calls[i].comm));
+			TTI_TRY(tti_sequence_may_wait(calls[i].comm));
 	batch = make_batch(calls, ncalls, stream);
 	if (!batch)
 		return tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
@@ -182,9 +184,9 @@ static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
 {
 	tutti_status st;
 
-	TTI_TRY(tti_turn_may_wait(comm));
-	st = tti_call_run(comm, tti_turn_take(comm), args, NULL);
-	tti_turn_done(comm);
+	TTI_TRY(tti_sequence_may_wait(comm));
+	st = tti_call_run(comm, tti_sequence_take(comm), args, NULL);
+	tti_sequence_done(comm);
 	return st;
 }
 
@@ -248,11 +250,11 @@ static tutti_status run_prepared(struct tti_comm *comm, struct tti_prepared *cal
 {
 	tutti_status st;
 
-	(void)tti_turn_take(comm);
+	(void)tti_sequence_take(comm);
 	st = tti_call_run_prepared(comm, args, call);
 	if (st != TUTTI_OK)
 		tti_comm_note(comm, st);
-	tti_turn_done(comm);
+	tti_sequence_done(comm);
 	return st;
 }
 
@@ -277,14 +279,14 @@ tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_
 
 	if (st != TUTTI_OK)
 		return tti_group_remember(st);
-	if (!tti_comm_begin(comm, &call)) {
+	if (!tti_sequence_begin(comm, &call)) {
 		tti_handle_leave(handle);
-		return tti_group_remember(tti_comm_is_taken(handle));
+		return tti_group_remember(tti_handle_fail_busy(handle));
 	}
 	if (!stream && !tti_group_is_open())
 		call = tti_prepared_find(comm, args);
 	st = call ? run_prepared(comm, call, args) : submit_new(handle, comm, args, stream);
-	tti_comm_end(comm);
+	tti_sequence_end(comm);
 	tti_handle_leave(handle);
 	return st == TUTTI_OK ? st : tti_group_remember(st);
 }
@@ -384,14 +386,14 @@ static tutti_status run_group(void)
 	size_t begun = 0;
 
 	for (; begun < group.calls.n && st == TUTTI_OK; begun++)
-		if (!tti_comm_begin(calls[begun].comm, &calls))
+		if (!tti_sequence_begin(calls[begun].comm, &calls))
 			break;
 	if (st == TUTTI_OK && begun < group.calls.n)
-		st = tti_comm_is_taken(calls[begun].handle);
+		st = tti_handle_fail_busy(calls[begun].handle);
 	if (st == TUTTI_OK)
 		st = start_batches(calls, group.calls.n);
 	while (begun-- > 0)
-		tti_comm_end(calls[begun].comm);
+		tti_sequence_end(calls[begun].comm);
 	return st;
 }
 

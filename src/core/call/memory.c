@@ -3,6 +3,8 @@
 
 #include "core/call/group.h"
 #include "core/comm.h"
+#include "core/handle.h"
+#include "core/sequence.h"
 #include "transport/shm/heap.h"
 #include "tutti/memory.h"
 #include "util/error.h"
@@ -198,8 +200,8 @@ static tutti_status leave(tutti_comm_t handle, struct tti_comm *comm, tutti_stat
 /* All calls that were made before are done: nobody reads or writes the memory. */
 static tutti_status wait_for_calls(struct tti_comm *comm)
 {
-	TTI_TRY(tti_turn_may_wait(comm));
-	tti_turn_wait(comm, atomic_load(&comm->issued));
+	TTI_TRY(tti_sequence_may_wait(comm));
+	tti_sequence_wait(comm, atomic_load(&comm->issued));
 	return TUTTI_OK;
 }
 

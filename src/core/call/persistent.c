@@ -6,6 +6,8 @@
 #include "core/call/group.h"
 #include "core/call/stream.h"
 #include "core/comm.h"
+#include "core/handle.h"
+#include "core/sequence.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"
@@ -21,7 +23,7 @@ struct tutti_persistent {
 	bool started;                /* and not waited for */
 	struct tti_awaited *awaited; /* of the stream of the last start; NULL: none */
 	struct tti_comm *comm;
-	uint64_t ticket;
+	uint64_t seqno;
 	tutti_status status;
 	char error[TTI_ERROR_TEXT];
 };
@@ -36,20 +38,20 @@ static bool can_repeat(tutti_collective coll)
 
 static tutti_status make_ready(struct tti_comm *comm, struct tutti_persistent *persistent)
 {
-	uint64_t ticket;
+	uint64_t seqno;
 	tutti_status st;
 
 	TTI_TRY(tti_comm_usable(comm));
 	TTI_TRY(tti_args_find_operator(comm, &persistent->args));
 	TTI_TRY(tti_args_check(comm, &persistent->args));
-	TTI_TRY(tti_turn_may_wait(comm));
+	TTI_TRY(tti_sequence_may_wait(comm));
 	persistent->args.algo = atomic_load(&comm->call_algo);
-	ticket = tti_turn_take(comm);
-	tti_turn_wait(comm, ticket);
+	seqno = tti_sequence_take(comm);
+	tti_sequence_wait(comm, seqno);
 	st = tti_comm_fate(comm);
 	if (st == TUTTI_OK)
 		st = tti_prepared_make(comm, &persistent->args, &persistent->call);
-	tti_turn_done(comm);
+	tti_sequence_done(comm);
 	if (st == TUTTI_OK)
 		persistent->args = tti_args_take(&persistent->args);
 	return st;
@@ -122,23 +124,23 @@ tutti_status tutti_persistent_create(const tutti_call *call, tutti_comm_t handle
 	return st;
 }
 
-/* The communicator stays until its turn is given back: that comes last of what it is asked. */
-static tutti_status run(struct tutti_persistent *persistent, struct tti_comm *comm, uint64_t ticket)
+/* The communicator stays until its call is counted as done, so that comes last. */
+static tutti_status run(struct tutti_persistent *persistent, struct tti_comm *comm, uint64_t seqno)
 {
-	const tutti_status st = tti_call_run(comm, ticket, &persistent->args, &persistent->call);
+	const tutti_status st = tti_call_run(comm, seqno, &persistent->args, &persistent->call);
 
 	persistent->status = st;
 	if (st != TUTTI_OK)
 		(void)snprintf(persistent->error, sizeof(persistent->error), "%s",
 			       tti_error_text());
-	tti_turn_done(comm);
+	tti_sequence_done(comm);
 	return st;
 }
 
 static tutti_status run_queued(struct tti_stream_item *item)
 {
 	struct tutti_persistent *persistent = (struct tutti_persistent *)item;
-	const tutti_status st = run(persistent, persistent->comm, persistent->ticket);
+	const tutti_status st = run(persistent, persistent->comm, persistent->seqno);
 
 	atomic_store(&persistent->running, false);
 	/* The persistent call may be gone by now. */
@@ -153,7 +155,7 @@ static tutti_status queue(struct tutti_persistent *persistent, struct tti_comm *
 	TTI_TRY(tti_stream_check(stream));
 	persistent->comm = comm;
 	persistent->item.is_awaited = true;
-	persistent->ticket = tti_turn_take(comm);
+	persistent->seqno = tti_sequence_take(comm);
 	persistent->started = true;
 	tti_awaited_drop(persistent->awaited);
 	persistent->awaited = tti_stream_awaited(stream);
@@ -163,7 +165,7 @@ static tutti_status queue(struct tutti_persistent *persistent, struct tti_comm *
 		return st;
 	persistent->started = false;
 	atomic_store(&persistent->running, false);
-	tti_turn_untake(comm);
+	tti_sequence_untake(comm);
 	return st;
 }
 
@@ -183,17 +185,17 @@ static tutti_status start(struct tutti_persistent *persistent, struct tti_comm *
 				persistent->started
 					? "of a call whose last start was not waited for"
 					: "inside a group: end it first");
-	if (!tti_comm_begin(comm, &st))
-		return tti_comm_is_taken(persistent->handle);
+	if (!tti_sequence_begin(comm, &st))
+		return tti_handle_fail_busy(persistent->handle);
 	st = tti_comm_usable(comm);
 	if (st == TUTTI_OK && stream) {
 		st = queue(persistent, comm, stream);
 	} else if (st == TUTTI_OK) {
-		st = tti_turn_may_wait(comm);
+		st = tti_sequence_may_wait(comm);
 		if (st == TUTTI_OK)
-			st = run(persistent, comm, tti_turn_take(comm));
+			st = run(persistent, comm, tti_sequence_take(comm));
 	}
-	tti_comm_end(comm);
+	tti_sequence_end(comm);
 	return st;
 }
 

@@ -5,6 +5,7 @@
 
 #include "coll/algorithms/send_recv.h"
 #include "core/comm.h"
+#include "core/sequence.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
@@ -102,7 +103,7 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 		return NULL;
 	if (atomic_load_explicit(&comm->state, memory_order_acquire) != TTI_COMM_READY ||
 	    atomic_load_explicit(&comm->fate, memory_order_relaxed) != 0 ||
-	    !tti_turn_is_free(comm) || !comm->prepared)
+	    !tti_sequence_is_idle(comm) || !comm->prepared)
 		return NULL;
 	if (comm->reproducible && tti_collective_takes_op(args->coll))
 		op = tutti_op_reproducible(op);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/call/group.h"
+#include "core/handle.h"
 #include "engine/wait.h"
 #include "util/error.h"
 #include "util/fork.h"

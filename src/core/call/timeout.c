@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "core/comm.h"
+#include "core/handle.h"
 #include "util/error.h"
 #include "util/params.h"
 
@@ -40,12 +41,12 @@ void tti_timeouts_release(struct tti_timeouts *timeouts)
 	tti_vec_release(&timeouts->later);
 }
 
-/* The one of call `ticket`. Under the lock. */
-static const struct tti_timeout *of_call(const struct tti_timeouts *timeouts, uint64_t ticket)
+/* The one of call `seqno`. Under the lock. */
+static const struct tti_timeout *of_call(const struct tti_timeouts *timeouts, uint64_t seqno)
 {
 	const struct tti_timeout *found = &timeouts->first;
 
-	for (size_t i = 0; i < timeouts->later.n && timeouts->later.at[i].from <= ticket; i++)
+	for (size_t i = 0; i < timeouts->later.n && timeouts->later.at[i].from <= seqno; i++)
 		found = &timeouts->later.at[i];
 	return found;
 }
@@ -92,7 +93,7 @@ static tutti_status set(struct tti_comm *comm, int timeout_ms)
 	bool kept = true;
 
 	pthread_mutex_lock(&comm->lock);
-	/* Of several threads that come here at once the last has the last ticket. */
+	/* The last of several threads that come here at once has the last number. */
 	timeout.from = atomic_load(&comm->issued);
 	forget(timeouts, atomic_load(&comm->done));
 	if (timeouts->first.from == timeout.from && timeouts->later.n == 0)

@@ -3,8 +3,8 @@
 #define TTI_CORE_TIMEOUT_H
 
 /* How long calls may take, and the making of communicators. A call goes by what was set when it took
- * its ticket (comm.h), wherever it waits for its turn; so what is set later is kept with the number of
- * the first call that goes by it.
+ * its sequence number (sequence.h), however long it waits for those before it; so what is set later
+ * is kept with the number of the first call that goes by it.
  *
  * Owner: the communicator. Threads: any; under the communicator's lock. */
 
@@ -18,7 +18,7 @@ struct tti_comm;
 
 struct tti_timeout {
 	int64_t ms;         /* 0: none. Of the making of a communicator: more */
-	uint64_t from;      /* the first ticket that goes by it               */
+	uint64_t from;      /* the first seqno that goes by it               */
 	const char *source; /* as the user knows it                           */
 };
 

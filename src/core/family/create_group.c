@@ -5,6 +5,7 @@
 
 #include "boot/watch/callers.h"
 #include "core/family/child.h"
+#include "core/handle.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -6,6 +6,7 @@
 #include "boot/init/id.h"
 #include "boot/watch/watch.h"
 #include "core/family/child.h"
+#include "core/handle.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/log.h"

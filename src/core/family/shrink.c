@@ -4,6 +4,7 @@
 
 #include "boot/watch/council.h"
 #include "core/family/child.h"
+#include "core/handle.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -6,6 +6,7 @@
 #include "core/call/group.h"
 #include "core/comm.h"
 #include "core/family/child.h"
+#include "core/handle.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/call/group.h"
+#include "core/handle.h"
 #include "engine/connect.h"
 #include "engine/wait.h"
 #include "util/clock.h"
@@ -63,7 +64,7 @@ static void take_back(struct tutti_channel *channel)
 	(void)tutti_comm_destroy(channel->own_handle);
 	channel->own_handle = NULL;
 	channel->own = NULL;
-	/* The last of it: see tti_comm_await_end(). */
+	/* The last of it: see tti_handle_await_end(). */
 	atomic_store(&channel->comm, NULL);
 }
 
@@ -326,7 +327,7 @@ tutti_status tutti_channel_destroy(tutti_channel_t channel)
 		/* It was destroyed, and its handle may be another's by now. */
 		if (comm)
 			tti_handle_leave(channel->handle);
-		tti_comm_await_end(&channel->comm);
+		tti_handle_await_end(&channel->comm);
 	}
 	free_channel(channel);
 	return st;

@@ -2,6 +2,7 @@
 /* Channels: the calls, and how they wait. */
 #include <stdio.h>
 
+#include "core/handle.h"
 #include "core/message/message.h"
 #include "engine/wait.h"
 #include "util/clock.h"

@@ -5,6 +5,8 @@
 
 #include "core/call/group.h"
 #include "core/call/stream.h"
+#include "core/handle.h"
+#include "core/sequence.h"
 #include "transport/shm/heap.h"
 #include "util/error.h"
 #include "util/fork.h"
@@ -161,7 +163,7 @@ static void take_back(struct tutti_window *window)
 		tti_signals_close(window->signals, tti_window_signal_count(window));
 		tti_signals_drop(window->signals);
 	}
-	/* The last of it: see tti_comm_await_end(). */
+	/* The last of it: see tti_handle_await_end(). */
 	atomic_store(&window->comm, NULL);
 }
 
@@ -316,7 +318,7 @@ static tutti_status check_end(struct tti_comm *comm)
 		return tti_fail(TUTTI_EUSAGE,
 				"tutti_window_destroy(): another thread is in a call on the "
 				"window's communicator: one thread at a time makes calls on it");
-	return tti_turn_may_wait(comm);
+	return tti_sequence_may_wait(comm);
 }
 
 /* With its communicator held, or NULL: that has ended. Calls that are queued are waited for without it, as
@@ -391,7 +393,7 @@ tutti_status tutti_window_destroy(tutti_window_t window)
 	}
 	if (comm && st == TUTTI_EUSAGE)
 		return st;
-	tti_comm_await_end(&window->comm);
+	tti_handle_await_end(&window->comm);
 	free_window(window);
 	return st;
 }

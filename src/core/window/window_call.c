@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/call/stream.h"
+#include "core/handle.h"
 #include "core/window/window.h"
 #include "engine/wait.h"
 #include "util/clock.h"

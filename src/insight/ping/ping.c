@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "core/call/group.h"
+#include "core/handle.h"
+#include "core/sequence.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -58,12 +60,12 @@ static tutti_status run(struct tti_comm *comm, const struct tutti_ping_options *
 {
 	const int peer = ping->rank[comm->rank == ping->rank[0]];
 	int mismatch_peer = -1;
-	uint64_t ticket;
+	uint64_t seqno;
 	tutti_status st;
 
-	TTI_TRY(tti_turn_may_wait(comm));
-	ticket = tti_turn_take(comm);
-	tti_turn_wait(comm, ticket);
+	TTI_TRY(tti_sequence_may_wait(comm));
+	seqno = tti_sequence_take(comm);
+	tti_sequence_wait(comm, seqno);
 	st = tti_comm_fate(comm);
 	if (st == TUTTI_OK) {
 		tti_call_begin(comm, tti_ping_shape(peer));
@@ -72,7 +74,7 @@ static tutti_status run(struct tti_comm *comm, const struct tutti_ping_options *
 			st = tti_call_settle(comm, st, mismatch_peer);
 		tti_call_end(comm);
 	}
-	tti_turn_done(comm);
+	tti_sequence_done(comm);
 	return st;
 }
 
