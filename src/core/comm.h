@@ -10,7 +10,7 @@
  * all ranks run their calls in the order in which the program made them.
  *
  * End: the first bad news (a peer died, ranks called different things, abort, a
- * deadline) is the communicator's fate: every call from then on returns it.
+ * deadline) is its asynchronous error (comm_error.h): every call from then on returns it.
  *
  * Owner: the handle (handle.h). Threads: fields say. */
 
@@ -141,14 +141,14 @@ enum tti_comm_state {
 	TTI_COMM_INIT,
 	TTI_COMM_READY,
 	TTI_COMM_FINALIZED,
-	TTI_COMM_BURIED, /* only its bootstrap lives on, for its children */
+	TTI_COMM_ZOMBIE, /* only its bootstrap lives on, for its children */
 };
 
 /* What went wrong on a communicator, in words: made with the first of them, as most have
  * none. */
 struct tti_comm_texts {
 	char last[TTI_ERROR_TEXT];
-	char fate[TTI_ERROR_TEXT];
+	char async_error[TTI_ERROR_TEXT];
 	char out[TTI_ERROR_TEXT]; /* the copy of `last` that tutti_last_error() handed out */
 };
 
@@ -170,10 +170,10 @@ struct tti_comm {
 	/* Children that wait for other ranks of this one, under its lock: see tti_comm_follow(). */
 	struct tti_comm *followers, *next_follower;
 	bool follows_deaths;
-	/* Fate: written once under `lock`; status and stop read by any thread. */
+	/* Written once under `lock`; status and stop read by any thread. */
 	_Atomic int stop;
-	_Atomic int fate;           /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */
-	_Atomic bool fate_is_known; /* a call has returned it */
+	_Atomic int async_error;           /* a tutti_status <= TUTTI_STATUS_LOST, or 0 */
+	_Atomic bool async_error_is_known; /* a call has returned it */
 	pthread_mutex_t lock;
 	struct tti_comm_texts *texts; /* under lock; NULL: there was no error */
 
@@ -242,47 +242,10 @@ struct tti_comm {
 	struct tti_call *answer; /* the last one to it, under lock; NULL: there was none yet */
 };
 
-/* -- comm.c: fate, errors, turns ------------------------------------------ */
+/* -- init.c ----------------------------------------------------------------- */
 
 /* TUTTI_EINVAL: what is wrong with it. NULL is fine. */
 TUTTI_CHECKED tutti_status tti_config_check(const tutti_config *config);
-
-struct tti_comm *tti_comm_create(int rank, int n, const tutti_config *config);
-/* Ends the watch, closes links and ports, frees. Half-built is fine. */
-void tti_comm_free(struct tti_comm *comm);
-/* `comm` descends from that communicator's root, which stays as long. */
-void tti_comm_hold(struct tti_comm *comm, struct tti_comm *relative);
-
-/* Links and ports, when nothing runs any more. */
-void tti_comm_close_ports(struct tti_comm *comm);
-
-/* The communicator is lost; the first news wins. Any thread. */
-void tti_comm_lose(struct tti_comm *comm, tutti_status status, const char *text);
-
-/* Tell everybody, this rank included. */
-void tti_comm_tell(struct tti_comm *comm, tutti_status status, int culprit, const char *text);
-
-/* End it for this rank with TUTTI_EABORTED, for the others with TUTTI_EPEER: this rank `what`. */
-void tti_comm_give_up(struct tti_comm *comm, const char *what);
-
-/* Whether this thread shall wait no longer (tutti_set_interrupt()): then the communicator has ended. For
- * what waits, every 50 ms. */
-bool tti_comm_interrupted(struct tti_comm *comm);
-
-/* Keep this thread's error text as the communicator's; returns `status`. */
-tutti_status tti_comm_note(struct tti_comm *comm, tutti_status status);
-
-/* The text of its last error; "": there was none. The lock is held, or nobody else is there. */
-const char *tti_comm_last_text(const struct tti_comm *comm);
-
-/* The status and text of a lost communicator as this thread's error. */
-tutti_status tti_comm_fate(struct tti_comm *comm);
-
-/* TUTTI_OK if calls are allowed now: init done, not finalized, not lost. Does not wait
- * for an init that is under way: TUTTI_EUSAGE. */
-TUTTI_CHECKED tutti_status tti_comm_usable(struct tti_comm *comm);
-
-/* -- init.c ----------------------------------------------------------------- */
 
 /* tutti_comm_init_rank_config() with an id that others read from a file of this rank, NULL: there is
  * none. The meeting is taken over, and closed when all have come or the init has failed. Errors name

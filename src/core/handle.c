@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"

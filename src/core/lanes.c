@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/sequence.h"
 #include "util/error.h"

@@ -2,6 +2,7 @@
 #include "core/sequence.h"
 
 #include "core/call/stream.h"
+#include "core/comm_error.h"
 #include "util/error.h"
 #include "util/thread.h"
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "engine/connect.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -104,7 +105,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 	} while (before != after || before % 2 != 0);
 	out->waiting_on = atomic_load_explicit(&comm->engine.waiting_on, memory_order_relaxed);
 	/* Its children keep the bootstrap up. */
-	if (atomic_load(&comm->state) == TTI_COMM_BURIED)
+	if (atomic_load(&comm->state) == TTI_COMM_ZOMBIE)
 		out->running = TTI_CALL_LEFT;
 	out->stage = (int32_t)stage;
 	out->name = 0;
@@ -194,7 +195,7 @@ static void tell_mismatch(struct tti_comm *comm, const struct tti_call *own, int
 	char text[TTI_NEWS_TEXT];
 
 	describe_difference(comm, own, peer, other, text, sizeof(text));
-	tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
+	tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
 }
 
 void tti_stall_on_answer(void *self, int peer, const struct tti_call *call)
@@ -418,7 +419,7 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 		tti_stall_on_ask(comm, &own);
 		snprintf(text, sizeof(text), "%s left while rank %d waits for it in %s",
 			 tti_boot_name(comm->boot, peer, name), comm->rank, own.text);
-		tti_comm_tell(comm, TUTTI_EPEER, peer, text);
+		tti_comm_notify_failure(comm, TUTTI_EPEER, peer, text);
 		return TUTTI_EPEER;
 	}
 	if (timeout.ms > 0 && waited >= most_to_wait(timeout.ms)) {
@@ -431,7 +432,7 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 		(void)snprintf(text + len, sizeof(text) - len, "; the limit is %lld ms (%s)",
 			       (long long)timeout.ms, timeout.source);
 		add_lanes(comm, peer, text, sizeof(text));
-		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
+		tti_comm_notify_failure(comm, TUTTI_ETIMEOUT, peer, text);
 		return TUTTI_ETIMEOUT;
 	}
 	if (waited >= stall_ns && due(comm, &stall->warned_ns, now, stall_ns)) {
@@ -453,12 +454,13 @@ void tti_stall_on_lost(void *self, const struct tti_news *news)
 	if (news->origin != comm->rank)
 		tti_log(TTI_LOG_WARN, TTI_CORE, "%s (noticed by rank %d)", news->text,
 			news->origin);
-	tti_comm_lose(comm, (tutti_status)news->status, news->text);
+	tti_comm_mark_failed(comm, (tutti_status)news->status, news->text);
 }
 
 static bool is_lost(const struct tti_comm *comm, const struct tti_comm *user)
 {
-	return atomic_load(&comm->fate) != 0 || (user && atomic_load(&user->fate) != 0);
+	return atomic_load(&comm->async_error) != 0 ||
+	       (user && atomic_load(&user->async_error) != 0);
 }
 
 static bool wait_for_news(const struct tti_comm *comm, const struct tti_comm *user, int64_t wait_ns)
@@ -491,7 +493,7 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 	while (tti_now_ns() < deadline) {
 		ask(comm, peer);
 		if (wait_for_news(comm, NULL, EXPLAIN_NS / 10))
-			return tti_comm_fate(comm);
+			return tti_comm_async_error(comm);
 	}
 	tti_stall_on_ask(comm, &own);
 	pthread_mutex_lock(&comm->lock);
@@ -500,8 +502,8 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 
 	pthread_mutex_unlock(&comm->lock);
 	if (!expected && tti_roots_explain(comm, peer, comm->roots.odd_tag, text, sizeof(text))) {
-		tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
-		return tti_comm_fate(comm);
+		tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
+		return tti_comm_async_error(comm);
 	}
 	if (expected && known && other.seq >= own.seq)
 		snprintf(text, sizeof(text),
@@ -526,8 +528,8 @@ tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *exp
 		snprintf(text, sizeof(text),
 			 "ranks called different things: rank %d %s, rank %d something else",
 			 comm->rank, own.text, peer);
-	tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
-	return tti_comm_fate(comm);
+	tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
+	return tti_comm_async_error(comm);
 }
 
 void tti_stall_name_failure(const struct tti_comm *comm, int peer, const char *failure, char *buf,
@@ -550,8 +552,9 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
 	char text[TTI_NEWS_TEXT];
 
 	if (tti_stall_await_news(comm, user))
-		return atomic_load(&comm->fate) ? tti_comm_fate(comm)
-						: (tutti_status)atomic_load(&user->fate);
+		return atomic_load(&comm->async_error)
+			       ? tti_comm_async_error(comm)
+			       : (tutti_status)atomic_load(&user->async_error);
 	for (int i = 0; i < comm->nports && !port; i++)
 		if (comm->ports[i]->failure != TUTTI_OK)
 			port = comm->ports[i];
@@ -565,6 +568,6 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
 		status = port->failure;
 	else if (status > TUTTI_STATUS_LOST)
 		status = TUTTI_EPEER;
-	tti_comm_tell(comm, status, port ? port->failed_peer : -1, text);
-	return tti_comm_fate(comm);
+	tti_comm_notify_failure(comm, status, port ? port->failed_peer : -1, text);
+	return tti_comm_async_error(comm);
 }

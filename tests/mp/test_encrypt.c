@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/comm.h"
+#include "core/lifetime.h"
 
 /* Whether a communicator is encrypted where the variable and the program say so; variable NULL: unset. */
 static int is_encrypted(const char *variable, int field)

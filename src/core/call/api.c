@@ -5,7 +5,9 @@
 #include "boot/boot.h"
 #include "core/call/group.h"
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
+#include "core/lifetime.h"
 #include "core/sequence.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"
@@ -167,7 +169,7 @@ tutti_status tutti_comm_get_async_error(tutti_comm_t handle, tutti_status *out)
 		return tti_handle_fail(handle, TUTTI_EINVAL,
 				       "out is NULL: pass the address of a tutti_status");
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	*out = (tutti_status)atomic_load(&comm->fate);
+	*out = (tutti_status)atomic_load(&comm->async_error);
 	if (*out == TUTTI_OK)
 		*out = (tutti_status)atomic_load_explicit(&comm->init_status, memory_order_acquire);
 	tti_handle_leave(handle);
@@ -327,7 +329,7 @@ tutti_status tutti_comm_destroy(tutti_comm_t handle)
 				       "tutti_comm_destroy() inside a group: end it first");
 	TTI_TRY(enter_to_end(handle, &comm));
 	if (atomic_load(&comm->init_status) == TUTTI_AGAIN)
-		tti_comm_lose(comm, TUTTI_EABORTED, "destroyed while it was being made");
+		tti_comm_mark_failed(comm, TUTTI_EABORTED, "destroyed while it was being made");
 	tti_handle_leave(handle);
 	return bury(handle);
 }
@@ -342,7 +344,7 @@ tutti_status tutti_comm_abort(tutti_comm_t handle)
 		return tti_handle_fail(handle, TUTTI_EUSAGE,
 				       "tutti_comm_abort() inside a group: end it first");
 	TTI_TRY(enter_to_end(handle, &comm));
-	tti_comm_give_up(comm, "aborted the communicator");
+	tti_comm_abort(comm, "aborted the communicator");
 	tti_handle_leave(handle);
 	return bury(handle);
 }

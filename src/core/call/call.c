@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "core/sequence.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -96,8 +97,8 @@ tutti_status tti_call_settle(struct tti_comm *comm, tutti_status status, int mis
 {
 	if (status == TUTTI_OK)
 		return TUTTI_OK;
-	if (atomic_load(&comm->fate) != 0)
-		return tti_comm_fate(comm);
+	if (atomic_load(&comm->async_error) != 0)
+		return tti_comm_async_error(comm);
 	if (status == TUTTI_EMISMATCH && mismatch_peer >= 0)
 		return tti_stall_mismatch(comm, mismatch_peer, NULL);
 	return tti_stall_port_failed(comm, NULL, status);
@@ -206,7 +207,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 {
 	const int peer = job->mismatch_peer;
 	const bool differs =
-		status == TUTTI_EMISMATCH && peer >= 0 && atomic_load(&comm->fate) == 0;
+		status == TUTTI_EMISMATCH && peer >= 0 && atomic_load(&comm->async_error) == 0;
 	char text[TTI_NEWS_TEXT];
 
 	if (job->program.is_memory && !job->program.begins) {
@@ -220,8 +221,8 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 	} else if (differs && args->coll == TUTTI_SEND_RECV &&
 		   tti_transfers_explain(comm, args, n, peer, job->mismatch_tag,
 					 job->mismatch_bytes, text, sizeof(text))) {
-		tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
-		status = tti_comm_fate(comm);
+		tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
+		status = tti_comm_async_error(comm);
 	} else {
 		status = tti_call_settle(comm, status, peer);
 	}
@@ -365,8 +366,8 @@ tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tt
 	tutti_status st;
 
 	tti_sequence_wait(comm, seqno);
-	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
-		st = tti_comm_fate(comm);
+	if (atomic_load_explicit(&comm->async_error, memory_order_relaxed))
+		st = tti_comm_async_error(comm);
 	else
 		st = call ? tti_call_run_prepared(comm, args, call) : prepare_and_run(comm, args);
 	if (st != TUTTI_OK)
@@ -405,7 +406,7 @@ static tutti_status start_round(struct round *round)
 	struct tti_prepared *call;
 	tutti_status st;
 
-	TTI_TRY(tti_comm_fate(comm));
+	TTI_TRY(tti_comm_async_error(comm));
 	if (item->now) {
 		st = tti_prepared_get(comm, item->now, &call);
 		return st == TUTTI_OK ? start(&round->run, comm, item->now, call)

@@ -5,7 +5,9 @@
 
 #include "core/call/predict.h"
 #include "core/call/stream.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
+#include "core/lifetime.h"
 #include "core/sequence.h"
 #include "util/error.h"
 #include "util/fork.h"

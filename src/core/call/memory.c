@@ -3,6 +3,7 @@
 
 #include "core/call/group.h"
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/sequence.h"
 #include "transport/shm/heap.h"

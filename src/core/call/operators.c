@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "util/error.h"
 #include "util/mem.h"

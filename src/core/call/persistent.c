@@ -6,6 +6,7 @@
 #include "core/call/group.h"
 #include "core/call/stream.h"
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/sequence.h"
 #include "util/error.h"
@@ -48,7 +49,7 @@ static tutti_status make_ready(struct tti_comm *comm, struct tutti_persistent *p
 	persistent->args.algo = atomic_load(&comm->call_algo);
 	seqno = tti_sequence_take(comm);
 	tti_sequence_wait(comm, seqno);
-	st = tti_comm_fate(comm);
+	st = tti_comm_async_error(comm);
 	if (st == TUTTI_OK)
 		st = tti_prepared_make(comm, &persistent->args, &persistent->call);
 	tti_sequence_done(comm);

@@ -102,7 +102,7 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
 	if ((unsigned)args->type >> 8 | (unsigned)op >> TTI_OP_BITS)
 		return NULL;
 	if (atomic_load_explicit(&comm->state, memory_order_acquire) != TTI_COMM_READY ||
-	    atomic_load_explicit(&comm->fate, memory_order_relaxed) != 0 ||
+	    atomic_load_explicit(&comm->async_error, memory_order_relaxed) != 0 ||
 	    !tti_sequence_is_idle(comm) || !comm->prepared)
 		return NULL;
 	if (comm->reproducible && tti_collective_takes_op(args->coll))

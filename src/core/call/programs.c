@@ -5,6 +5,7 @@
 
 #include "coll/choose/pin.h"
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/init/tuning.h"
 #include "plan/tune/tune.h"

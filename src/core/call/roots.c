@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "util/error.h"
 
 void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count, uint64_t choice)
@@ -57,7 +58,7 @@ tutti_status tti_roots_check(struct tti_comm *comm)
 	char text[TTI_NEWS_TEXT];
 
 	if (!comm->has_engine || comm->roots.call[comm->roots.newest].seq == 0 ||
-	    atomic_load(&comm->fate_is_known))
+	    atomic_load(&comm->async_error_is_known))
 		return TUTTI_OK;
 	/* A peer that has looked already and is gone is not missed. */
 	for (int i = 0; i < TTI_ENGINE_PORTS; i++)
@@ -72,8 +73,8 @@ tutti_status tti_roots_check(struct tti_comm *comm)
 		    !tti_roots_explain(comm, peer, tag, text, sizeof(text)))
 			continue;
 		/* Another rank may have been first to find it. */
-		if (atomic_load(&comm->fate) == 0)
-			tti_comm_tell(comm, TUTTI_EMISMATCH, peer, text);
+		if (atomic_load(&comm->async_error) == 0)
+			tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
 		return tti_fail_quiet(TUTTI_EMISMATCH, "%s", text);
 	}
 	return TUTTI_OK;

@@ -6,6 +6,7 @@
 
 #include "coll/shape.h"
 #include "core/call/group.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/init/wiring.h"
 #include "util/error.h"

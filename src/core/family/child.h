@@ -68,8 +68,6 @@ TUTTI_CHECKED tutti_status tti_comm_make(struct tti_maker *maker, int nranks, in
 void tti_child_follow(const struct tti_maker *maker, struct tti_comm *comm);
 TUTTI_CHECKED tutti_status tti_child_unfollow(const struct tti_maker *maker, struct tti_comm *comm,
 					      tutti_status status);
-/* This one has met its fate; under its lock. */
-void tti_child_end_followers(struct tti_comm *comm, tutti_status status);
 
 /* Number of the communicator among those of its root: the same on all ranks that make it
  * as the k-th of its kind, of a parent. */

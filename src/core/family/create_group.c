@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "boot/watch/callers.h"
+#include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
 #include "util/bitset.h"

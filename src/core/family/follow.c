@@ -4,40 +4,18 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "core/comm_error.h"
 #include "util/clock.h"
 #include "util/error.h"
 
 #define REASON_NS (500 * TTI_NS_PER_MS)
-
-/* A child that is being made waits for ranks of its parent. What tells those that they need
- * not come, tells the child that it need not wait. */
-
-static bool concerns(const struct tti_comm *child, tutti_status fate)
-{
-	return fate == TUTTI_EREVOKED || (fate == TUTTI_EPEER && child->follows_deaths);
-}
-
-/* An abort of the child's own comes first. */
-static void end(struct tti_comm *child, tutti_status fate)
-{
-	int none = 0;
-
-	if (concerns(child, fate))
-		(void)atomic_compare_exchange_strong(&child->stop, &none, (int)fate);
-}
-
-void tti_child_end_followers(struct tti_comm *comm, tutti_status status)
-{
-	for (struct tti_comm *child = comm->followers; child; child = child->next_follower)
-		end(child, status);
-}
 
 static void follow(struct tti_comm *whom, struct tti_comm *child)
 {
 	pthread_mutex_lock(&whom->lock);
 	child->next_follower = whom->followers;
 	whom->followers = child;
-	end(child, (tutti_status)atomic_load(&whom->fate));
+	tti_comm_stop_follower(child, (tutti_status)atomic_load(&whom->async_error));
 	pthread_mutex_unlock(&whom->lock);
 }
 
@@ -64,7 +42,7 @@ static void await_reason(const struct tti_comm *whom, const struct tti_comm *chi
 	const int64_t deadline = tti_now_ns() + REASON_NS;
 	const struct timespec nap = { .tv_nsec = 500 * 1000 };
 
-	while (atomic_load(&child->stop) == 0 && atomic_load(&whom->fate) == 0 &&
+	while (atomic_load(&child->stop) == 0 && atomic_load(&whom->async_error) == 0 &&
 	       tti_now_ns() < deadline)
 		nanosleep(&nap, NULL);
 }
@@ -97,7 +75,7 @@ tutti_status tti_child_unfollow(const struct tti_maker *maker, struct tti_comm *
 		await_reason(whom, comm);
 	leave(whom, comm);
 	if (atomic_load(&comm->stop) < 0 ||
-	    (may_be_a_death(status) && atomic_load(&whom->fate) == TUTTI_EPEER))
-		return tti_comm_fate(whom);
+	    (may_be_a_death(status) && atomic_load(&whom->async_error) == TUTTI_EPEER))
+		return tti_comm_async_error(whom);
 	return status == TUTTI_EPEER && maker->ranks ? say_numbers(status) : status;
 }

@@ -5,6 +5,7 @@
 
 #include "boot/init/id.h"
 #include "boot/watch/watch.h"
+#include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
 #include "util/error.h"
@@ -152,9 +153,9 @@ static void tell_fate(struct tti_comm *parent, struct tti_news *news)
 	const bool is_vague = news->status == TUTTI_EABORTED ||
 			      (news->status == TUTTI_EPEER && news->culprit < 0);
 
-	if (!is_vague || atomic_load(&parent->fate) != TUTTI_EPEER)
+	if (!is_vague || atomic_load(&parent->async_error) != TUTTI_EPEER)
 		return;
-	news->status = tti_comm_fate(parent);
+	news->status = tti_comm_async_error(parent);
 	(void)snprintf(news->text, sizeof(news->text), "%s", tti_error_text());
 }
 

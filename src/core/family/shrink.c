@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "boot/watch/council.h"
+#include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
 #include "util/bitset.h"
@@ -18,7 +19,7 @@ static void revoke(struct tti_comm *comm)
 	char text[TTI_NEWS_TEXT];
 
 	(void)snprintf(text, sizeof(text), "rank %d revoked the communicator", comm->rank);
-	tti_comm_tell(comm, TUTTI_EREVOKED, comm->rank, text);
+	tti_comm_notify_failure(comm, TUTTI_EREVOKED, comm->rank, text);
 }
 
 tutti_status tutti_comm_revoke(tutti_comm_t handle)
@@ -27,7 +28,7 @@ tutti_status tutti_comm_revoke(tutti_comm_t handle)
 	tutti_status st = TUTTI_OK;
 
 	TTI_TRY(tti_handle_enter(handle, &comm));
-	if (atomic_load(&comm->fate) == 0) {
+	if (atomic_load(&comm->async_error) == 0) {
 		st = atomic_load(&comm->init_status) == TUTTI_OK ? TUTTI_OK : tti_comm_usable(comm);
 		if (st == TUTTI_OK)
 			revoke(comm);
@@ -203,7 +204,7 @@ static tutti_status check_parent(struct tti_comm *parent, int flags)
 		return tti_fail(TUTTI_EUSAGE, "the communicator is %s: it cannot be shrunk",
 				atomic_load(&parent->state) == TTI_COMM_FINALIZED ? "finalized"
 										  : "not made yet");
-	if (atomic_load(&parent->fate) == 0)
+	if (atomic_load(&parent->async_error) == 0)
 		revoke(parent);
 	return TUTTI_OK;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "core/init/comm_job.h"
 #include "plan/handoff/handoff.h"
 #include "util/clock.h"
@@ -127,7 +128,7 @@ static int reference(const struct tti_args *args, const struct print *prints)
 	return args->from->ranks[best];
 }
 
-/* Each finds the same, so none need be told: a source that holds something else is the fate of all. */
+/* All ranks find the same, so nobody is notified: a source that differs ends the communicator. */
 static tutti_status compare_prints(struct tti_comm *comm, const struct tti_args *args,
 				   const struct print *prints)
 {
@@ -145,8 +146,8 @@ static tutti_status compare_prints(struct tti_comm *comm, const struct tti_args 
 			       "not that of rank %d (TUTTI_CHECK=1): make them equal, or name one "
 			       "source",
 			       sides, rank, usual);
-		tti_comm_lose(comm, TUTTI_EMISMATCH, text);
-		return tti_comm_fate(comm);
+		tti_comm_mark_failed(comm, TUTTI_EMISMATCH, text);
+		return tti_comm_async_error(comm);
 	}
 	return TUTTI_OK;
 }

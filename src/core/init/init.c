@@ -5,8 +5,10 @@
 
 #include "core/call/group.h"
 #include "core/comm.h"
+#include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
+#include "core/lifetime.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -165,7 +167,8 @@ static tutti_status bring_up(struct plan *plan)
 	 * are closed. */
 	if ((st <= TUTTI_STATUS_LOST || st == TUTTI_ESYS) && comm->boot && plan->maker &&
 	    plan->maker->is_final) {
-		tti_comm_lose(comm, st <= TUTTI_STATUS_LOST ? st : TUTTI_EPEER, tti_error_text());
+		tti_comm_mark_failed(comm, st <= TUTTI_STATUS_LOST ? st : TUTTI_EPEER,
+				     tti_error_text());
 		tti_comm_close_ports(comm);
 		atomic_store_explicit(&comm->state, TTI_COMM_READY, memory_order_release);
 		st = TUTTI_OK;
@@ -378,7 +381,8 @@ static tutti_status start_all(struct plan **plans, int nranks)
 		struct tti_comm *comm = comms[rank];
 
 		if (started < nranks)
-			tti_comm_lose(comm, TUTTI_EABORTED, "another rank could not be started");
+			tti_comm_mark_failed(comm, TUTTI_EABORTED,
+					     "another rank could not be started");
 		pthread_join(comm->init_thread, NULL);
 		comm->has_init_thread = false;
 		if (st == TUTTI_OK && atomic_load(&comm->init_status) != TUTTI_OK)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/call/group.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "engine/connect.h"
 #include "engine/wait.h"
@@ -81,7 +82,8 @@ static void free_channel(struct tutti_channel *channel)
  * this rank leaves is not the reason. */
 static void say_leave(struct tutti_channel *channel)
 {
-	const bool is_lost = atomic_load(&channel->own->fate) || atomic_load(&channel->comm->fate);
+	const bool is_lost =
+		atomic_load(&channel->own->async_error) || atomic_load(&channel->comm->async_error);
 
 	tti_channel_lock(channel);
 	for (size_t i = 0; i < channel->requests.n; i++)
@@ -104,7 +106,8 @@ static bool is_told(struct tutti_channel *channel, bool *moved)
 		told &= channel->peers[rank].told_leave;
 	told |= channel->broken;
 	pthread_mutex_unlock(&channel->lock);
-	return told || atomic_load(&channel->own->fate) || atomic_load(&channel->comm->fate);
+	return told || atomic_load(&channel->own->async_error) ||
+	       atomic_load(&channel->comm->async_error);
 }
 
 /* Ranks that wait for this one hear that it has left, behind what it sent them. One that takes nothing
@@ -187,11 +190,11 @@ static tutti_status tell_failure(struct tti_comm *own, tutti_status status)
 {
 	char text[TTI_NEWS_TEXT];
 
-	if (atomic_load(&own->fate))
-		return tti_comm_fate(own);
+	if (atomic_load(&own->async_error))
+		return tti_comm_async_error(own);
 	(void)snprintf(text, sizeof(text), "rank %d could not make its channel: %.400s", own->rank,
 		       tti_error_text());
-	tti_comm_tell(own, TUTTI_EPEER, own->rank, text);
+	tti_comm_notify_failure(own, TUTTI_EPEER, own->rank, text);
 	return tti_fail_quiet(status, "%s", text);
 }
 
@@ -273,7 +276,7 @@ static int find_missing(struct tutti_channel *channel)
 static tutti_status leave(struct tutti_channel *channel)
 {
 	struct tti_message_wait wait = { .timeout_ms = -1 };
-	tutti_status st = tti_channel_fate(channel);
+	tutti_status st = tti_channel_async_error(channel);
 	int gone = -1;
 
 	say_leave(channel);
@@ -291,8 +294,8 @@ static tutti_status leave(struct tutti_channel *channel)
 		st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
 					 "all ranks to destroy their channel");
 		if (st == TUTTI_AGAIN) {
-			tti_comm_give_up(channel->own, "was interrupted in the end of a channel");
-			st = tti_comm_fate(channel->own);
+			tti_comm_abort(channel->own, "was interrupted in the end of a channel");
+			st = tti_comm_async_error(channel->own);
 		}
 		gone = tti_message_is_gone(channel, &wait, missing) ? missing : -1;
 	}

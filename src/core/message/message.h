@@ -202,7 +202,7 @@ TUTTI_CHECKED tutti_status tti_channel_start_servers(struct tutti_channel *chann
 void tti_channel_stop_servers(struct tutti_channel *channel);
 
 /* Not under the lock. TUTTI_OK, or what ended the channel, or its communicator. */
-TUTTI_CHECKED tutti_status tti_channel_fate(struct tutti_channel *channel);
+TUTTI_CHECKED tutti_status tti_channel_async_error(struct tutti_channel *channel);
 /* Tell the communicator of the channel what broke, if anything did. */
 void tti_channel_report(struct tutti_channel *channel);
 /* The caller does not look any more, or not soon: let the channel's threads. */

@@ -2,6 +2,7 @@
 /* Channels: the calls, and how they wait. */
 #include <stdio.h>
 
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/message/message.h"
 #include "engine/wait.h"
@@ -12,7 +13,7 @@
 #include "util/thread.h"
 
 /* A wait (engine/wait.h) looks so often before it looks at the clock, and for so long before it
- * sleeps, until it is woken, or for so long at most: the fate of the channel is looked at in
+ * sleeps, until it is woken, or for so long at most: the error state of the channel is looked at in
  * between. */
 #define SPINS   200
 #define LOOK_NS (200 * 1000)
@@ -40,8 +41,8 @@ static tutti_status look_at_time(struct tutti_channel *channel, const struct tti
 		return TUTTI_OK;
 	(void)snprintf(text, sizeof(text), "rank %d waited %lld ms (%s) for %s", channel->own->rank,
 		       (long long)limit, tti_timeout_newest(channel->comm).source, what);
-	tti_comm_tell(channel->own, TUTTI_ETIMEOUT, -1, text);
-	return tti_comm_fate(channel->own);
+	tti_comm_notify_failure(channel->own, TUTTI_ETIMEOUT, -1, text);
+	return tti_comm_async_error(channel->own);
 }
 
 static void look(struct tutti_channel *channel, struct tti_message_wait *wait, bool looks)
@@ -91,7 +92,7 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 	bool awake, broken = false, has_more = false;
 	int64_t now;
 
-	TTI_TRY(tti_channel_fate(channel));
+	TTI_TRY(tti_channel_async_error(channel));
 	if (wait->timeout_ms == 0)
 		return TUTTI_AGAIN;
 	/* Its end waits until this thread is out. */
@@ -137,7 +138,7 @@ static tutti_status enter(tutti_channel_t channel, const char *name)
 		return tti_fail(TUTTI_EINVAL, "%s(): the channel is NULL", name);
 	TTI_TRY(tti_fork_check("channel", channel, channel->pid));
 	TTI_TRY(tti_channel_enter(channel, &comm));
-	st = tti_channel_fate(channel);
+	st = tti_channel_async_error(channel);
 	if (st == TUTTI_OK)
 		return st;
 	/* Memory of requests is the caller's again. */
@@ -195,8 +196,8 @@ static tutti_status lose_to_leaver(struct tutti_channel *channel, int peer, cons
 	(void)snprintf(text, sizeof(text), "%s has %s, while rank %d %s it",
 		       tti_boot_name(channel->own->boot, peer, name), what, channel->own->rank,
 		       doing);
-	tti_comm_tell(channel->own, TUTTI_EPEER, peer, text);
-	return tti_comm_fate(channel->own);
+	tti_comm_notify_failure(channel->own, TUTTI_EPEER, peer, text);
+	return tti_comm_async_error(channel->own);
 }
 
 /* Something of that rank is on its way, or here and was not looked at. */
@@ -381,8 +382,8 @@ static tutti_status give_up(struct tutti_channel *channel, struct tti_request *r
 	pthread_mutex_unlock(&channel->lock);
 	if (is_over)
 		return TUTTI_OK;
-	tti_comm_give_up(channel->own, "was interrupted in a message");
-	return tti_comm_fate(channel->own);
+	tti_comm_abort(channel->own, "was interrupted in a message");
+	return tti_comm_async_error(channel->own);
 }
 
 /* `again`: TUTTI_AGAIN if this thread is interrupted, for a caller that can wait again. */

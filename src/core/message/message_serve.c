@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/comm_error.h"
 #include "core/message/message.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -21,13 +22,13 @@
 
 /* -- The end ------------------------------------------------------------------ */
 
-tutti_status tti_channel_fate(struct tutti_channel *channel)
+tutti_status tti_channel_async_error(struct tutti_channel *channel)
 {
 	/* Its links close with that one, and in another order news of both may come. */
-	if (atomic_load_explicit(&channel->comm->fate, memory_order_relaxed))
-		return tti_comm_fate(channel->comm);
-	if (atomic_load_explicit(&channel->own->fate, memory_order_relaxed))
-		return tti_comm_fate(channel->own);
+	if (atomic_load_explicit(&channel->comm->async_error, memory_order_relaxed))
+		return tti_comm_async_error(channel->comm);
+	if (atomic_load_explicit(&channel->own->async_error, memory_order_relaxed))
+		return tti_comm_async_error(channel->own);
 	return TUTTI_OK;
 }
 
@@ -40,7 +41,7 @@ void tti_channel_report(struct tutti_channel *channel)
 		if (failure == TUTTI_OK)
 			failure = channel->own->ports[i]->failure;
 	pthread_mutex_unlock(&channel->lock);
-	if (failure != TUTTI_OK && atomic_load(&channel->own->fate) == 0)
+	if (failure != TUTTI_OK && atomic_load(&channel->own->async_error) == 0)
 		(void)tti_stall_port_failed(channel->own, channel->comm, failure);
 }
 

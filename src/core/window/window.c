@@ -5,6 +5,7 @@
 
 #include "core/call/group.h"
 #include "core/call/stream.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/sequence.h"
 #include "transport/shm/heap.h"
@@ -256,7 +257,7 @@ static tutti_status create(struct tti_comm *comm, const struct tutti_window *giv
 	}
 	free_window(window);
 	/* Ending connections has met errors of its own. */
-	return atomic_load(&comm->fate) ? tti_comm_fate(comm) : st;
+	return atomic_load(&comm->async_error) ? tti_comm_async_error(comm) : st;
 }
 
 static tutti_status signals_of(const tutti_window_config *config, int *out)
@@ -358,8 +359,8 @@ static tutti_status end_together(struct tutti_window *window, struct tti_comm *c
 		st = tutti_barrier(window->handle, NULL);
 	take_all(comm);
 	/* Refused, as another thread has taken the communicator away: it was lost before that. */
-	if (st == TUTTI_EUSAGE && atomic_load(&comm->fate))
-		st = tti_comm_fate(comm);
+	if (st == TUTTI_EUSAGE && atomic_load(&comm->async_error))
+		st = tti_comm_async_error(comm);
 	if (st == TUTTI_EUSAGE)
 		tti_window_net_stay(window->net);
 	return st;

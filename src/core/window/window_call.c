@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/call/stream.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/window/window.h"
 #include "engine/wait.h"
@@ -14,7 +15,7 @@
 #include "util/tsan.h"
 
 /* A wait (engine/wait.h) spins so often, yields so long before it sleeps, and sleeps at most so
- * long: the communicator's fate is looked at in between. */
+ * long: the communicator's error state is looked at in between. */
 #define SPINS    200
 #define YIELD_NS (200 * 1000)
 #define NAP_MOST (2 * TTI_NS_PER_MS)
@@ -29,8 +30,8 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 	uint32_t spins;
 	bool awake;
 
-	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
-		return tti_comm_fate(comm);
+	if (atomic_load_explicit(&comm->async_error, memory_order_relaxed))
+		return tti_comm_async_error(comm);
 	spins = comm->crowded_here ? 0 : SPINS;
 	awake = tti_wait_aside(wait->rounds, spins, comm->crowded_here);
 	if (wait->rounds++ < spins && awake)
@@ -39,7 +40,7 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 	if (!wait->since_ns)
 		wait->since_ns = now;
 	if (tti_comm_interrupted(comm))
-		return tti_comm_fate(comm);
+		return tti_comm_async_error(comm);
 	timeout_ms = atomic_load_explicit(&comm->timeouts.newest_ms, memory_order_relaxed);
 	if (timeout_ms && now - wait->since_ns > timeout_ms * TTI_NS_PER_MS) {
 		char text[TTI_NEWS_TEXT];
@@ -47,8 +48,8 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 		(void)snprintf(text, sizeof(text), "rank %d waited %lld ms (%s) for %s of rank %d",
 			       comm->rank, (long long)timeout_ms, tti_timeout_newest(comm).source,
 			       what, peer);
-		tti_comm_tell(comm, TUTTI_ETIMEOUT, peer, text);
-		return tti_comm_fate(comm);
+		tti_comm_notify_failure(comm, TUTTI_ETIMEOUT, peer, text);
+		return tti_comm_async_error(comm);
 	}
 	if (!awake || now - wait->since_ns >= YIELD_NS)
 		wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : YIELD_NS / 4;
@@ -121,9 +122,9 @@ static tutti_status look_at_window(const struct work *work)
 		(void)snprintf(text, sizeof(text),
 			       "rank %d has ended its window, which rank %d uses by %s()",
 			       work->peer, comm->rank, names[work->kind]);
-		tti_comm_tell(comm, TUTTI_EPEER, work->peer, text);
+		tti_comm_notify_failure(comm, TUTTI_EPEER, work->peer, text);
 	}
-	return tti_comm_fate(comm);
+	return tti_comm_async_error(comm);
 }
 
 static tutti_status move(const struct work *work)
@@ -176,8 +177,8 @@ static tutti_status run(const struct work *work)
 	struct tutti_window *window = work->window;
 	struct tti_comm *comm = window->comm;
 
-	if (atomic_load_explicit(&comm->fate, memory_order_relaxed))
-		return tti_comm_fate(comm);
+	if (atomic_load_explicit(&comm->async_error, memory_order_relaxed))
+		return tti_comm_async_error(comm);
 	switch (work->kind) {
 	case PUT:
 	case GET:

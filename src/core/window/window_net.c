@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/comm_error.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
@@ -207,7 +208,8 @@ void tti_net_report(struct tti_window_net *net)
 	pthread_mutex_unlock(&net->lock);
 	/* Who closed a connection may have done so because another rank died. */
 	if (status != TUTTI_OK && !tti_stall_await_news(comm, NULL))
-		tti_comm_tell(comm, status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER, peer, text);
+		tti_comm_notify_failure(comm, status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER,
+					peer, text);
 }
 
 static void *serve(void *self)

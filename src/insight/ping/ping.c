@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/call/group.h"
+#include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/sequence.h"
 #include "util/error.h"
@@ -66,7 +67,7 @@ static tutti_status run(struct tti_comm *comm, const struct tutti_ping_options *
 	TTI_TRY(tti_sequence_may_wait(comm));
 	seqno = tti_sequence_take(comm);
 	tti_sequence_wait(comm, seqno);
-	st = tti_comm_fate(comm);
+	st = tti_comm_async_error(comm);
 	if (st == TUTTI_OK) {
 		tti_call_begin(comm, tti_ping_shape(peer));
 		st = tti_ping_run(comm, options, ping, &mismatch_peer);
