@@ -19,18 +19,18 @@ static void check(tutti_status status, const char *what)
 	}
 }
 
-static struct tutti_topo_node node_at(tutti_topo_t topo, int index)
+static tutti_topo_node node_at(tutti_topo_t topo, int index)
 {
-	struct tutti_topo_node node;
+	tutti_topo_node node;
 
 	check(tutti_topo_get_node(topo, index, &node), "tutti_topo_get_node");
 	return node;
 }
 
 /* The NIC with the fastest path, -1 if there is none. */
-static int best_nic(tutti_topo_t topo, int from, struct tutti_topo_path *best)
+static int best_nic(tutti_topo_t topo, int from, tutti_topo_path *best)
 {
-	struct tutti_topo_path path;
+	tutti_topo_path path;
 	int nic = -1;
 
 	for (int i = 0; i < tutti_topo_node_count(topo); i++) {
@@ -50,8 +50,8 @@ static int best_nic(tutti_topo_t topo, int from, struct tutti_topo_path *best)
 static void print_nics(tutti_topo_t topo, const char *type)
 {
 	for (int i = 0; i < tutti_topo_node_count(topo); i++) {
-		const struct tutti_topo_node from = node_at(topo, i);
-		struct tutti_topo_path path;
+		const tutti_topo_node from = node_at(topo, i);
+		tutti_topo_path path;
 		int nic;
 
 		if (strcmp(from.type, type))
@@ -67,7 +67,7 @@ static void print_nics(tutti_topo_t topo, const char *type)
 
 static void print_findings(tutti_topo_t topo)
 {
-	struct tutti_topo_finding finding;
+	tutti_topo_finding finding;
 
 	for (int i = 0; i < tutti_topo_finding_count(topo); i++) {
 		check(tutti_topo_get_finding(topo, i, &finding), "tutti_topo_get_finding");
@@ -79,7 +79,7 @@ static void print_findings(tutti_topo_t topo)
 
 int main(int argc, char **argv)
 {
-	struct tutti_topo_config config = TUTTI_TOPO_CONFIG_INIT;
+	tutti_topo_config config = TUTTI_TOPO_CONFIG_INIT;
 	tutti_topo_t topo;
 
 	if (argc > 1)

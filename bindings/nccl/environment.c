@@ -117,7 +117,7 @@ static void add_param(const char *name, int index)
 
 static void make_table(void)
 {
-	struct tutti_param_info info;
+	tutti_param_info info;
 
 	for (int index = 0; tutti_param_get(index, &info) == TUTTI_OK; index++) {
 		add_param(info.variable, index);
@@ -149,8 +149,7 @@ ncclResult_t pncclParamBind(ncclParamHandle_t *out, const char *name)
 }
 ALSO_NAMED(ncclParamBind);
 
-static ncclResult_t read_param(ncclParamHandle_t param, const void *out,
-			       struct tutti_param_info *info)
+static ncclResult_t read_param(ncclParamHandle_t param, const void *out, tutti_param_info *info)
 {
 	if (!param || !out)
 		return tti_nccl_fail(NULL, ncclInvalidArgument, "the handle or the result is NULL");
@@ -183,7 +182,7 @@ static bool parse_number(const char *text, int64_t *out)
 static ncclResult_t read_number(ncclParamHandle_t param, const void *out, int64_t least,
 				uint64_t most, int64_t *number)
 {
-	struct tutti_param_info info;
+	tutti_param_info info;
 	const ncclResult_t result = read_param(param, out, &info);
 
 	if (result != ncclSuccess)
@@ -221,7 +220,7 @@ GET_NUMBER(U64, uint64_t, 0, UINT64_MAX);
 
 ncclResult_t pncclParamGetStr(ncclParamHandle_t param, const char **out)
 {
-	struct tutti_param_info info;
+	tutti_param_info info;
 	const ncclResult_t result = read_param(param, out, &info);
 
 	if (result == ncclSuccess)
@@ -233,7 +232,7 @@ ALSO_NAMED(ncclParamGetStr);
 /* The text with its end: what a value is to the program, its own type says. */
 ncclResult_t pncclParamGet(ncclParamHandle_t param, void *out, int nbytes, int *nbytes_out)
 {
-	struct tutti_param_info info;
+	tutti_param_info info;
 	const ncclResult_t result = read_param(param, out, &info);
 	size_t length;
 
@@ -278,7 +277,7 @@ ALSO_NAMED(ncclParamGetAllParameterKeys);
 
 void pncclParamDumpAll(void)
 {
-	struct tutti_param_info info;
+	tutti_param_info info;
 
 	for (int index = 0; tutti_param_get(index, &info) == TUTTI_OK; index++)
 		(void)fprintf(stderr, "tutti nccl %s=%s%s\n", info.variable, info.value,

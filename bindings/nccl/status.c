@@ -70,7 +70,7 @@ ncclResult_t tti_nccl_report(ncclComm_t comm, tutti_status status)
 /* What is in force of TUTTI_DEBUG, which NCCL_DEBUG may have set. */
 static bool is_logged(const char *const *levels)
 {
-	struct tutti_param_info info;
+	tutti_param_info info;
 
 	for (int i = 0; tutti_param_get(i, &info) == TUTTI_OK; i++)
 		if (!strcmp(info.variable, "TUTTI_DEBUG")) {

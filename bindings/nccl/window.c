@@ -188,8 +188,7 @@ static tutti_status transfer_on(const void *work, tutti_stream_t stream)
 
 	if (self->is_wait)
 		return tutti_wait_signals(
-			signals,
-			&(struct tutti_signal_wait){ self->peer, self->signal, self->count }, 1,
+			signals, &(tutti_signal_wait){ self->peer, self->signal, self->count }, 1,
 			stream);
 	if (self->window) {
 		status = tutti_put(self->window->window, self->peer, self->offset, self->from,

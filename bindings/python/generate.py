@@ -196,10 +196,8 @@ def initial(headers: Headers, name: str) -> Optional[List[str]]:
         return None
     text = re.sub(r"sizeof\([^)]*\)", "SIZE", text)
     values = [value.strip() for value in text.strip("{} ").split(",") if value.strip()]
-    if values[0].startswith("."):
-        return []
     known = {key: value for rows in headers.enums.values() for key, value in rows}
-    return [{"NULL": "None"}.get(value, known.get(value, value)) for value in values[1:]]
+    return [{"NULL": "None", '""': 'b""'}.get(value, known.get(value, value)) for value in values[1:]]
 
 
 def write_module(headers: Headers) -> str:

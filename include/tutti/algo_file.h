@@ -16,8 +16,8 @@ extern "C" {
 
 /* What a file does. Sizes in bytes, of the vector: what is received for all_gather and
  * gather, else what is sent. */
-struct tutti_algo_report {
-	size_t size; /* sizeof(struct tutti_algo_report) */
+typedef struct tutti_algo_report {
+	size_t size; /* sizeof(tutti_algo_report) */
 	char name[64];
 	tutti_collective collective;
 	int nranks, root, nchunks;
@@ -27,11 +27,10 @@ struct tutti_algo_report {
 	uint64_t most_sent_bytes, most_link_bytes; /* by one rank, over one link, for `nbytes` */
 	double predicted_us; /* all ranks on one host, each on a core, its steps one after the
 				other: an estimate from the constants of TUTTI_TUNE_FILE */
-};
-#define TUTTI_ALGO_REPORT_INIT                           \
-	{                                                \
-		.size = sizeof(struct tutti_algo_report) \
-	}
+} tutti_algo_report;
+/* clang-format off */
+#define TUTTI_ALGO_REPORT_INIT { sizeof(tutti_algo_report), "", TUTTI_ALL_REDUCE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* clang-format on */
 
 /* Read and prove a text of `text_bytes` with a 0 behind it, MSCCL's XML or what
  * tutti_program_print() prints, called `name` in messages; say what it does for a vector of
@@ -39,7 +38,7 @@ struct tutti_algo_report {
  * with free(). TUTTI_EINVAL: wrong, with line and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_algo_file_check(const char *text, size_t text_bytes,
 							   const char *name, size_t nbytes,
-							   struct tutti_algo_report *out,
+							   tutti_algo_report *out,
 							   uint64_t **link_bytes_out);
 
 #ifdef __cplusplus

@@ -52,14 +52,14 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_program_verify(const char *text);
 /* -- Ping -------------------------------------------------------------------------- */
 
 /* How tutti_ping() measures. Fill it with TUTTI_PING_OPTIONS_INIT, then change what you need. */
-struct tutti_ping_options {
-	size_t size;    /* sizeof(struct tutti_ping_options)                   */
+typedef struct tutti_ping_options {
+	size_t size;    /* sizeof(tutti_ping_options)                   */
 	double seconds; /* to spend on a lane, and on all together             */
 	size_t bytes;   /* most to send in one direction of one measurement, 0: no limit */
 	double reach;   /* seconds in which the two must have come together     */
-};
+} tutti_ping_options;
 /* clang-format off */
-#define TUTTI_PING_OPTIONS_INIT { sizeof(struct tutti_ping_options), 0.3, 0, 10 }
+#define TUTTI_PING_OPTIONS_INIT { sizeof(tutti_ping_options), 0.3, 0, 10 }
 /* clang-format on */
 
 /* What was measured between two ranks, and what is wrong with it.
@@ -72,7 +72,7 @@ typedef struct tutti_ping_result *tutti_ping_t;
  * and the communicator lives on. TUTTI_EINVAL: a is b, this rank is neither. TUTTI_EPEER and so
  * on: as for any call. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping(tutti_comm_t comm, int a, int b,
-						const struct tutti_ping_options *options,
+						const tutti_ping_options *options,
 						tutti_ping_t *out);
 
 /* Free a result and its strings. NULL is fine. */
@@ -84,11 +84,11 @@ TUTTI_API int tutti_ping_lane_count(tutti_ping_t ping);
 /* Lane `lane`, from 0, as rank a sees it, or (of_b not 0) as rank b does. Set out->size, as
  * TUTTI_LANE_INIT does. TUTTI_EINVAL: no such lane. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_lane(tutti_ping_t ping, int lane, int of_b,
-							 struct tutti_lane *out);
+							 tutti_lane *out);
 
 /* What was measured of a lane, or of all together. */
-struct tutti_ping_measure {
-	size_t size;  /* sizeof(struct tutti_ping_measure)                     */
+typedef struct tutti_ping_measure {
+	size_t size;  /* sizeof(tutti_ping_measure)                     */
 	int measured; /* 0: the lane is not up, or the ranks not connected     */
 	int round_trips;
 	double rtt_least_us, rtt_us, rtt_p99_us; /* of 8 bytes; rtt_us is the median       */
@@ -96,26 +96,26 @@ struct tutti_ping_measure {
 	double both_ab_gbps, both_ba_gbps;       /* both at once                                 */
 	unsigned long long a_resent, b_resent;   /* packets                                  */
 	double a_starved, b_starved; /* share of the time in which a rank had to wait for a core */
-};
+} tutti_ping_measure;
 /* clang-format off */
-#define TUTTI_PING_MEASURE_INIT { .size = sizeof(struct tutti_ping_measure) }
+#define TUTTI_PING_MEASURE_INIT { sizeof(tutti_ping_measure), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* What was measured of lane `lane`, from 0; -1: of all of them together. Set out->size, as
  * TUTTI_PING_MEASURE_INIT does. TUTTI_EINVAL: no such lane. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_measure(tutti_ping_t ping, int lane,
-							    struct tutti_ping_measure *out);
+							    tutti_ping_measure *out);
 
 /* What is wrong with a lane or with all, as `tutti ping` says it: docs/ping.md. */
-struct tutti_ping_finding {
-	size_t size;          /* sizeof(struct tutti_ping_finding)                     */
+typedef struct tutti_ping_finding {
+	size_t size;          /* sizeof(tutti_ping_finding)                     */
 	int lane;             /* -1: all, or none                                       */
 	const char *rule;     /* "slow", "one-way" ...                         */
 	const char *severity; /* "error", "warning", "info"                    */
 	const char *what, *remedy;
-};
+} tutti_ping_finding;
 /* clang-format off */
-#define TUTTI_PING_FINDING_INIT { .size = sizeof(struct tutti_ping_finding) }
+#define TUTTI_PING_FINDING_INIT { sizeof(tutti_ping_finding), 0, NULL, NULL, NULL, NULL }
 /* clang-format on */
 
 /* How many findings there are; 0 for NULL. */
@@ -124,7 +124,7 @@ TUTTI_API int tutti_ping_finding_count(tutti_ping_t ping);
 /* Finding `index`, from 0. Set out->size, as TUTTI_PING_FINDING_INIT does. TUTTI_EINVAL: no such
  * finding. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_finding(tutti_ping_t ping, int index,
-							    struct tutti_ping_finding *out);
+							    tutti_ping_finding *out);
 
 /* -- Topology --------------------------------------------------------------------- */
 
@@ -134,8 +134,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_finding(tutti_ping_t ping, i
 typedef struct tutti_topo *tutti_topo_t;
 
 /* What tutti_topo_load() loads. Fill it with TUTTI_TOPO_CONFIG_INIT, then change what you need. */
-struct tutti_topo_config {
-	size_t size;            /* sizeof(struct tutti_topo_config)                     */
+typedef struct tutti_topo_config {
+	size_t size;            /* sizeof(tutti_topo_config)                     */
 	const char *xml_file;   /* a topology file; NULL: none                          */
 	const char *sysfs_root; /* a captured machine; NULL: none                       */
 	int detect;             /* 1: xml_file is laid over what is detected            */
@@ -144,16 +144,16 @@ struct tutti_topo_config {
 	int nccl_model;         /* compute with NCCL's figures, not ours                */
 	const char *name;       /* how to call it in what is printed; NULL: its path    */
 	const char *gpus;       /* these GPUs alone, "0,2,5", "0-3" or bus ids; NULL: all */
-};
+} tutti_topo_config;
 /* clang-format off */
-#define TUTTI_TOPO_CONFIG_INIT { sizeof(struct tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL, NULL }
+#define TUTTI_TOPO_CONFIG_INIT { sizeof(tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL, NULL }
 /* clang-format on */
 
 /* Load a topology from a file, detect a captured machine, or both. With neither file nor root,
  * or config NULL: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and their kin say.
  * TUTTI_EINVAL: a file that cannot be read, with file, line, column and reason; a GPU that is
  * not there, with those that are. */
-TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_load(const struct tutti_topo_config *config,
+TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_load(const tutti_topo_config *config,
 						     tutti_topo_t *out);
 
 /* Free a topology and its strings. NULL is fine. */
@@ -190,7 +190,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_print(tutti_topo_t topo, tutti_t
 
 /* A node of the graph, a link between two of them in one direction, a path between two
  * endpoints, and what is wrong somewhere. */
-struct tutti_topo_node {
+typedef struct tutti_topo_node {
 	const char *type;    /* "GPU", "HOST", "NET", "DEV", "PCI", "NVS", "CPU", "PKG", "NIC" */
 	const char *name;    /* "GPU0", "mlx5_0", "CPU1", "0000:3b:00.0"      */
 	const char *host;    /* "" in a topology of one host                  */
@@ -199,15 +199,15 @@ struct tutti_topo_node {
 	int rank, sm;        /* of a GPU; -1, 0                               */
 	double net_gbps;     /* of a NET; 0                                   */
 	unsigned class_code; /* PCI; 0                                        */
-};
-struct tutti_topo_link {
+} tutti_topo_node;
+typedef struct tutti_topo_link {
 	int from, to;
 	const char *type; /* "LOC", "NVL", "C2C", "PCI", "SYS", "NET" */
 	int count;        /* links in one                            */
 	double gbps;      /* GB/s in this direction                  */
 	double latency_ns;
-};
-struct tutti_topo_path {
+} tutti_topo_link;
+typedef struct tutti_topo_path {
 	const char *type;  /* of the wires: "PIX", "SYS" ...                        */
 	const char *route; /* of what traffic will do: the same, or "PXN", "PHB" ... */
 	const char *why;   /* a sentence                                           */
@@ -215,11 +215,11 @@ struct tutti_topo_path {
 	int via;           /* node it is led through, -1: none                     */
 	int nhops;         /* of the wires                                         */
 	double wire_gbps, gbps, latency_ns;
-};
-struct tutti_topo_finding {
+} tutti_topo_path;
+typedef struct tutti_topo_finding {
 	const char *rule, *severity, *place, *what, *consequence, *remedy;
 	double have_gbps, want_gbps; /* 0, 0: no figure */
-};
+} tutti_topo_finding;
 
 /* How many nodes, links, or findings a topology has; 0 for NULL. */
 TUTTI_API int tutti_topo_node_count(tutti_topo_t topo);
@@ -228,19 +228,19 @@ TUTTI_API int tutti_topo_finding_count(tutti_topo_t topo);
 
 /* Node, link, or finding `index`, from 0. TUTTI_EINVAL: there is none. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_node(tutti_topo_t topo, int index,
-							 struct tutti_topo_node *out);
+							 tutti_topo_node *out);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_link(tutti_topo_t topo, int index,
-							 struct tutti_topo_link *out);
+							 tutti_topo_link *out);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_finding(tutti_topo_t topo, int index,
-							    struct tutti_topo_finding *out);
+							    tutti_topo_finding *out);
 
 /* The path from one endpoint, node `from`, to another, node `to`. TUTTI_EINVAL: what is no
  * endpoint (GPU, HOST, NET), by name. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_path(tutti_topo_t topo, int from, int to,
-							 struct tutti_topo_path *out);
+							 tutti_topo_path *out);
 
 /* The index of the node of a `type`, like "GPU", and a `name`, like "GPU0"; in a topology of
- * several hosts "HOST/GPU0", the host as in struct tutti_topo_node, unless only one host has such
+ * several hosts "HOST/GPU0", the host as in tutti_topo_node, unless only one host has such
  * a node. -1: none, or the name alone does not say which. */
 TUTTI_API int tutti_topo_find(tutti_topo_t topo, const char *type, const char *name);
 
@@ -296,8 +296,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_print(tutti_cluster_t cluster
 typedef struct tutti_plan *tutti_plan_t;
 
 /* What job is planned, and how. Fill it with TUTTI_PLAN_CONFIG_INIT, then change what you need. */
-struct tutti_plan_config {
-	size_t size;              /* sizeof(struct tutti_plan_config)                        */
+typedef struct tutti_plan_config {
+	size_t size;              /* sizeof(tutti_plan_config)                        */
 	const char *patterns;     /* "ring,tree"; NULL: all that make sense                  */
 	int cross_nic;            /* may a ring leave a node by another NIC than it came in:
 				   * 0 no, 1 yes, 2 in mirrored pairs, -1 what carries most  */
@@ -309,9 +309,9 @@ struct tutti_plan_config {
 	int nranks;               /* entries of that                                         */
 	const int *group_of_node; /* leaf switch of each node, -1 unknown; NULL: all unknown */
 	const char *const *name_of_node; /* NULL: node0, node1 ...                           */
-};
+} tutti_plan_config;
 /* clang-format off */
-#define TUTTI_PLAN_CONFIG_INIT { sizeof(struct tutti_plan_config), NULL, -1, 0, 0, 0, 0, NULL, 0, NULL, NULL }
+#define TUTTI_PLAN_CONFIG_INIT { sizeof(tutti_plan_config), NULL, -1, 0, 0, 0, 0, NULL, 0, NULL, NULL }
 /* clang-format on */
 
 /* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one topology
@@ -320,7 +320,7 @@ struct tutti_plan_config {
  * with their links. config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: a config or job that is
  * none. TUTTI_EPLAN: what nothing connects, by name. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
-						     const struct tutti_plan_config *config,
+						     const tutti_plan_config *config,
 						     tutti_plan_t *out);
 
 /* Read a plan from the file `path`: what TUTTI_PLAN_JSON printed, or a graph file of NCCL,
@@ -328,8 +328,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, 
  * one topology; a plan may have them (it must fit them), and cannot be explained or drawn
  * without. TUTTI_EINVAL: what is no plan, with file, place and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_read(const char *path, const tutti_topo_t *nodes,
-						     int nnodes,
-						     const struct tutti_plan_config *config,
+						     int nnodes, const tutti_plan_config *config,
 						     tutti_plan_t *out);
 
 /* Free a plan and its strings; not its topologies. NULL is fine. */
@@ -367,19 +366,19 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_diff(tutti_plan_t a, tutti_plan_
 						     int *ndiffs_out);
 
 /* One pattern of a plan. Strings are the plan's. */
-struct tutti_plan_pattern {
+typedef struct tutti_plan_pattern {
 	const char *name;  /* "ring"                               */
 	const char *limit; /* what limits it, in words; "": unknown */
 	int nchannels, cross_nic;
 	double total_gbps, bound_gbps, search_ms;
-};
+} tutti_plan_pattern;
 
 /* How many patterns a plan has; 0 for NULL. */
 TUTTI_API int tutti_plan_pattern_count(tutti_plan_t plan);
 
 /* Pattern `index`, from 0. TUTTI_EINVAL: no such pattern. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_get_pattern(tutti_plan_t plan, int index,
-							    struct tutti_plan_pattern *out);
+							    tutti_plan_pattern *out);
 
 /* -- Handoffs ---------------------------------------------------------------------- */
 
@@ -391,24 +390,24 @@ typedef struct tutti_handoff_plan *tutti_handoff_plan_t;
 
 /* Which handoff is planned. Fill it with TUTTI_HANDOFF_PLAN_CONFIG_INIT, then change what you
  * need. */
-struct tutti_handoff_plan_config {
-	size_t size;     /* sizeof(struct tutti_handoff_plan_config)                        */
+typedef struct tutti_handoff_plan_config {
+	size_t size;     /* sizeof(tutti_handoff_plan_config)                        */
 	const int *from; /* ranks that hold it; NULL: all ranks of the first node           */
 	int nfrom;
 	const int *to; /* ranks that get it; NULL: all ranks of all other nodes           */
 	int nto;
 	int from_sharded, to_sharded; /* 1: each holds, or gets, its part; 0: all of it        */
-};
+} tutti_handoff_plan_config;
 /* clang-format off */
-#define TUTTI_HANDOFF_PLAN_CONFIG_INIT { sizeof(struct tutti_handoff_plan_config), NULL, 0, NULL, 0, 0, 0 }
+#define TUTTI_HANDOFF_PLAN_CONFIG_INIT { sizeof(tutti_handoff_plan_config), NULL, 0, NULL, 0, 0, 0 }
 /* clang-format on */
 
 /* Plan a handoff. `nodes`, `nnodes` and `job` as for tutti_plan_make(), of which how ranks are
  * dealt out counts. Either config may be NULL. TUTTI_EINVAL: a rank that is none, or twice on a
  * side. TUTTI_EPLAN: what nothing leads to, by name. */
 TUTTI_API TUTTI_CHECKED tutti_status
-tutti_handoff_plan_make(const tutti_topo_t *nodes, int nnodes, const struct tutti_plan_config *job,
-			const struct tutti_handoff_plan_config *config, tutti_handoff_plan_t *out);
+tutti_handoff_plan_make(const tutti_topo_t *nodes, int nnodes, const tutti_plan_config *job,
+			const tutti_handoff_plan_config *config, tutti_handoff_plan_t *out);
 
 /* Free a plan of a handoff; not its topologies. NULL is fine. */
 TUTTI_API void tutti_handoff_plan_free(tutti_handoff_plan_t plan);
@@ -420,41 +419,40 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_print(tutti_handoff_plan
 							      size_t nbytes, char **out);
 
 /* What a handoff is predicted to take. Rates in GB/s of the whole vector. */
-struct tutti_handoff_figures {
+typedef struct tutti_handoff_figures {
 	int npairs;                    /* over NICs                                             */
 	double gbps;                   /* this plan; 0: nothing is to be moved                  */
 	double bound_gbps;             /* no method exceeds it                                  */
 	double naive_gbps;             /* a copy for each receiver                              */
 	double us, bound_us, naive_us; /* predicted, for so many bytes              */
-};
+} tutti_handoff_figures;
 
 /* What the handoff of a vector of `nbytes` is predicted to take. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_get(tutti_handoff_plan_t plan,
 							    size_t nbytes,
-							    struct tutti_handoff_figures *out);
+							    tutti_handoff_figures *out);
 
 /* -- Times ------------------------------------------------------------------------- */
 
 /* What tutti_tune_print() prints. Fill it with TUTTI_TUNE_CONFIG_INIT, then change what you
  * need. */
-struct tutti_tune_config {
-	size_t size;           /* sizeof(struct tutti_tune_config)                         */
+typedef struct tutti_tune_config {
+	size_t size;           /* sizeof(tutti_tune_config)                         */
 	int collective;        /* a tutti_collective, -1: all                              */
 	int host_memory;       /* ranks keep their data in host memory, though there are GPUs */
 	int json;              /* an object a line                                         */
 	const char *tune_file; /* constants and choices; "none": the built-in ones; NULL: as of a
 				* communicator here: those of TUTTI_TUNE_FILE, of `tutti tune`, or
 				* the built-in ones */
-};
+} tutti_tune_config;
 /* clang-format off */
-#define TUTTI_TUNE_CONFIG_INIT { sizeof(struct tutti_tune_config), -1, 0, 0, NULL }
+#define TUTTI_TUNE_CONFIG_INIT { sizeof(tutti_tune_config), -1, 0, 0, NULL }
 /* clang-format on */
 
 /* How long each algorithm is predicted to take for each collective and size in the job of a
  * plan, and which would be taken, as text in *out. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_plan_t plan,
-						      const struct tutti_tune_config *config,
-						      char **out);
+						      const tutti_tune_config *config, char **out);
 
 /* The constants that predictions are made from, and the choices that are fixed, as a tune
  * file has them, in *out. `path` NULL: those in force. TUTTI_EINVAL: what is no
@@ -469,8 +467,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_find(char **path_out);
 
 /* What a call took: one of those that tutti_tune_fit() fits to. Fill it with
  * TUTTI_TUNE_SAMPLE_INIT, then with what was measured. */
-struct tutti_tune_sample {
-	size_t size; /* sizeof(struct tutti_tune_sample) */
+typedef struct tutti_tune_sample {
+	size_t size; /* sizeof(tutti_tune_sample) */
 	tutti_collective collective;
 	const char *algorithm; /* "direct": that it was pinned to */
 	size_t nbytes;         /* of the whole vector: all_gather: received, else sent */
@@ -479,9 +477,9 @@ struct tutti_tune_sample {
 	double cores;    /* of a host; 0: one for each rank */
 	int loopback;    /* the hosts are ranks of one machine, without a wire between them */
 	double us;
-};
+} tutti_tune_sample;
 /* clang-format off */
-#define TUTTI_TUNE_SAMPLE_INIT { .size = sizeof(struct tutti_tune_sample) }
+#define TUTTI_TUNE_SAMPLE_INIT { sizeof(tutti_tune_sample), TUTTI_ALL_REDUCE, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
 /* Fit the built-in constants of the model to `nsamples` measured times, in *file_out as a tune
@@ -490,9 +488,9 @@ struct tutti_tune_sample {
  * built-in ones, and all are, if others fit no better. What was found goes to *report_out (NULL:
  * not asked for), for people or as JSON. TUTTI_EINVAL names a sample that cannot be predicted
  * or is not above 0, or a line that is none. */
-TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_fit(const struct tutti_tune_sample *samples,
-						    int nsamples, const char *choices, int json,
-						    char **file_out, char **report_out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_fit(const tutti_tune_sample *samples, int nsamples,
+						    const char *choices, int json, char **file_out,
+						    char **report_out);
 
 /* Keep a tune file in `path`, or (NULL) where communicators of this machine look for it, if
  * TUTTI_TUNE_FILE names none: in $XDG_CACHE_HOME/tutti, or ~/.cache/tutti. The path goes to

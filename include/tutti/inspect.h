@@ -25,7 +25,7 @@ extern "C" {
 TUTTI_API const char *tutti_collective_name(tutti_collective coll);
 
 /* One parameter of the environment. Strings are the library's. */
-struct tutti_param_info {
+typedef struct tutti_param_info {
 	const char *variable;      /* "TUTTI_SHM_SLOT"                  */
 	const char *type;          /* "size", "int", "bool", ...        */
 	const char *default_value; /* as one would write it             */
@@ -33,21 +33,21 @@ struct tutti_param_info {
 	const char *help;
 	const char *value; /* what is in force                          */
 	int is_set;        /* 1: from the environment                   */
-};
+} tutti_param_info;
 
 /* Parameter `index`, 0, 1, ..., of the library. TUTTI_EINVAL past the last. */
-TUTTI_API TUTTI_CHECKED tutti_status tutti_param_get(int index, struct tutti_param_info *out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_param_get(int index, tutti_param_info *out);
 
 /* How a call was carried out. */
-struct tutti_call_report {
+typedef struct tutti_call_report {
 	const char *algorithm; /* "direct"; the library's, that of a file the communicator's */
 	const char *transport; /* "shm", "tcp", "self", "shm+tcp" */
 	int channels;
-};
+} tutti_call_report;
 
 /* How the last finished call on this communicator was carried out. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_last_call(tutti_comm_t comm,
-							  struct tutti_call_report *out);
+							  tutti_call_report *out);
 
 /* The plan that a communicator goes by, as text or as JSON: which rings and trees, what they
  * carry, what limits it. As JSON it is a file for TUTTI_PLAN_FILE. Where there was nothing to
@@ -60,8 +60,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_plan(tutti_comm_t comm, int json
 
 /* A rank's link to another is made of lanes: between hosts, pairs of NICs. What is known of
  * one, as one end sees it. */
-struct tutti_lane {
-	size_t size;                        /* sizeof(struct tutti_lane)             */
+typedef struct tutti_lane {
+	size_t size;                        /* sizeof(tutti_lane)             */
 	char local_nic[16], remote_nic[16]; /* "eth0", "" if unknown                 */
 	char local_address[64], remote_address[64];
 	unsigned local_mbps, remote_mbps; /* speeds the NICs claim, 0: unknown     */
@@ -73,18 +73,17 @@ struct tutti_lane {
 	unsigned long long resent; /* packets that were sent again          */
 	unsigned losses;           /* how often it was given up             */
 	char trouble[128];         /* why it is not up, or what is odd; ""  */
-};
+} tutti_lane;
 /* clang-format off */
-#define TUTTI_LANE_INIT { .size = sizeof(struct tutti_lane) }
+#define TUTTI_LANE_INIT { sizeof(tutti_lane), "", "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, "" }
 /* clang-format on */
 
 /* The lanes of the link from this rank to `peer`: *count_out of them, the first `most` in
  * out[], whose size fields are set. None where nothing was sent to that rank yet; one of
  * NIC "memory" where it is reached by shared memory. Waits for calls that are under way.
  * TUTTI_EINVAL: no such rank, or the own. */
-TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_lanes(tutti_comm_t comm, int peer,
-						      struct tutti_lane *out, int most,
-						      int *count_out);
+TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_lanes(tutti_comm_t comm, int peer, tutti_lane *out,
+						      int most, int *count_out);
 
 /* How this rank reaches `peer`: "shm", "tcp", "self". Ranks on one host share memory,
  * unless TUTTI_TRANSPORT forbids it. *out is the library's, not to be freed. */

@@ -46,6 +46,11 @@
  * tutti_stream_t returns at once and is done in the order of the stream; its
  * buffers belong to the library until then.
  *
+ * Names: handles that take part in communication have a create, or an init, and a destroy (streams,
+ * windows, communicators); values that are only looked at have a make, a load, or the verb that makes
+ * them, and a free (plans, topologies, pings). Opaque handles end in _t and nothing else does. A struct
+ * has a typedef of the name of its tag.
+ *
  * Errors: every function returns a tutti_status that must be looked at; the
  * text that says what was wrong, where, and what helps is tutti_last_error(). */
 

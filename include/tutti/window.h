@@ -42,7 +42,7 @@ typedef struct tutti_window *tutti_window_t;
 
 /* How a window is made. Fill it with TUTTI_WINDOW_CONFIG_INIT, then change what you need. */
 typedef struct tutti_window_config {
-	size_t size; /* sizeof(struct tutti_window_config) */
+	size_t size; /* sizeof(tutti_window_config) */
 	/* How many signals each two ranks have, counted and waited for apart: 1 (default) to
 	 * TUTTI_SIGNALS_MOST, alike on all ranks. Each takes 72 bytes for each rank. */
 	int signals;
@@ -101,16 +101,16 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_wait_signal(tutti_window_t window, in
 						       uint64_t count, tutti_stream_t stream);
 
 /* What tutti_wait_signals() waits for: `count` signals `index` of `peer`. */
-struct tutti_signal_wait {
+typedef struct tutti_signal_wait {
 	int peer, index;
 	uint64_t count;
-};
+} tutti_signal_wait;
 
 /* tutti_wait_signal() for all of waits[0 .. nwaits - 1], which are read before it returns. Where it
  * fails, some may have been waited for. TUTTI_EINVAL: nothing was waited for. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_wait_signals(tutti_window_t window,
-							const struct tutti_signal_wait *waits,
-							int nwaits, tutti_stream_t stream);
+							const tutti_signal_wait *waits, int nwaits,
+							tutti_stream_t stream);
 
 /* Wait until all that this rank has put and signalled to `peer`, -1: to all, is there. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_window_flush(tutti_window_t window, int peer,
