@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "boot/boot.h"
-#include "boot/family/office.h"
+#include "boot/family/dispatcher.h"
 #include "boot/watch/watch.h"
 
 struct tti_boot_ops {
@@ -20,7 +20,7 @@ struct tti_boot_ops {
 	void (*watch_stop)(struct tti_boot *boot);
 	/* tti_boot_name() under another number; NULL: that is all there is to say. */
 	const char *(*name)(const struct tti_boot *boot, int rank, int number, char *buf);
-	/* Carriers, once they watch: nbytes from the head on, to be taken by the peer's office.
+	/* Carriers, once they watch: nbytes from the head on, to be taken by the peer's dispatcher.
 	 * Does not wait; who cannot be reached goes down there. */
 	tutti_status (*mail)(struct tti_boot *boot, int peer, const struct tti_mail *mail,
 			     size_t nbytes);
@@ -32,7 +32,7 @@ struct tti_boot {
 	bool local;
 	bool watching; /* tti_watch_start() was called */
 	uint8_t secret[TTI_SECRET_BYTES];
-	struct tti_office office; /* of carriers; zero in others */
+	struct tti_dispatcher dispatcher; /* of carriers; zero in others */
 };
 
 /* Whether *stop is set; NULL: never. */

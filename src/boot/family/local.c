@@ -209,7 +209,7 @@ static void free_world(struct tti_boot_local_world *world)
 
 		if (!local)
 			continue;
-		tti_office_release(&local->base.office);
+		tti_dispatcher_release(&local->base.dispatcher);
 		tti_secret_free(local);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -274,7 +274,7 @@ static tutti_status fill_world(struct tti_boot_local_world *world, int nranks)
 			memcpy(local->base.secret, world->ranks[0]->base.secret, TTI_SECRET_BYTES);
 		local->world = world;
 		world->ranks[i] = local;
-		TTI_TRY(tti_office_init(&local->base.office, nranks));
+		TTI_TRY(tti_dispatcher_init(&local->base.dispatcher, nranks));
 	}
 	return TUTTI_OK;
 }

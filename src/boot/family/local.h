@@ -58,7 +58,7 @@ void tti_boot_local_watch_notify(struct tti_boot *boot, const struct tti_news *n
 void tti_boot_local_watch_ask(struct tti_boot *boot, int peer);
 void tti_boot_local_watch_stop(struct tti_boot *boot);
 
-/* Mail goes into the peer's office at once; the others hear that a rank has closed. */
+/* Mail goes into the peer's dispatcher at once; the others hear that a rank has closed. */
 tutti_status tti_boot_local_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
 				 size_t nbytes);
 void tti_boot_local_go_down(struct tti_boot_local *local);

@@ -115,7 +115,7 @@ tutti_status tti_boot_local_mail(struct tti_boot *boot, int peer, const struct t
 	left = to->left;
 	pthread_mutex_unlock(&local->world->lock);
 	if (!left)
-		tti_office_take(&to->base, boot->rank, mail, nbytes);
+		tti_dispatcher_take(&to->base, boot->rank, mail, nbytes);
 	return TUTTI_OK;
 }
 
@@ -125,6 +125,6 @@ void tti_boot_local_go_down(struct tti_boot_local *local)
 
 	for (int rank = 0; rank < world->nranks; rank++)
 		if (rank != local->base.rank)
-			tti_office_down(&world->ranks[rank]->base.office, local->base.rank,
-					TTI_DOWN_LEFT, true, "left", NULL);
+			tti_dispatcher_down(&world->ranks[rank]->base.dispatcher, local->base.rank,
+					    TTI_DOWN_LEFT, true, "left", NULL);
 }

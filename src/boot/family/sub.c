@@ -50,7 +50,7 @@ const char *tti_sub_name(const struct tti_sub *sub, int rank, char buf[TTI_BOOT_
 tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind, uint32_t seq,
 			  const void *data, size_t nbytes)
 {
-	struct tti_mail mail = { .context = sub->box.context, .kind = kind, .seq = seq };
+	struct tti_mail mail = { .context = sub->mailbox.context, .kind = kind, .seq = seq };
 
 	if (nbytes > 0)
 		memcpy(mail.data, data, nbytes);
@@ -95,9 +95,9 @@ static void put_letter(struct tti_sub *sub, int from, const struct tti_mail *mai
 	tti_free(letter);
 }
 
-static void take(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes)
+static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *mail, size_t nbytes)
 {
-	struct tti_sub *sub = tti_sub_of(box);
+	struct tti_sub *sub = tti_sub_of(mailbox);
 	const int rank = tti_sub_find(sub, from);
 
 	if (rank < 0)
@@ -108,9 +108,9 @@ static void take(struct tti_box *box, int from, const struct tti_mail *mail, siz
 		tti_sub_hear(sub, rank, mail, nbytes);
 }
 
-static void miss(struct tti_box *box, int from)
+static void miss(struct tti_mailbox *mailbox, int from)
 {
-	struct tti_sub *sub = tti_sub_of(box);
+	struct tti_sub *sub = tti_sub_of(mailbox);
 	const int rank = tti_sub_find(sub, from);
 
 	if (rank >= 0)
@@ -388,7 +388,7 @@ static void close_sub(struct tti_boot *boot)
 	if (is_early)
 		(void)fail(sub, TUTTI_EPEER, boot->rank, "%s gave up: %s",
 			   tti_sub_name(sub, boot->rank, name), tti_error_text());
-	tti_office_close(&sub->carrier->office, &sub->box);
+	tti_dispatcher_close(&sub->carrier->dispatcher, &sub->mailbox);
 	release(sub);
 }
 
@@ -411,9 +411,9 @@ static const struct tti_boot_ops sub_ops = {
 /* Who knows the carrier's secret and the context, knows this one. */
 static void derive_secret(struct tti_sub *sub)
 {
-	(void)crypto_generichash(sub->base.secret, sizeof(sub->base.secret),
-				 (const uint8_t *)&sub->box.context, sizeof(sub->box.context),
-				 sub->carrier->secret, sizeof(sub->carrier->secret));
+	(void)crypto_generichash(
+		sub->base.secret, sizeof(sub->base.secret), (const uint8_t *)&sub->mailbox.context,
+		sizeof(sub->mailbox.context), sub->carrier->secret, sizeof(sub->carrier->secret));
 }
 
 struct tti_boot *tti_boot_carrier(struct tti_boot *boot)
@@ -455,7 +455,7 @@ tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, cons
 		return tti_fail(TUTTI_ENOMEM, "a communicator of %d ranks: out of memory", n);
 	sub->carrier = tti_boot_carrier(parent);
 	sub->base = (struct tti_boot){ .ops = &sub_ops, .nranks = n, .local = sub->carrier->local };
-	sub->box = (struct tti_box){
+	sub->mailbox = (struct tti_mailbox){
 		.context = context, .take = take, .down = tti_sub_down, .missed = miss
 	};
 	sub->timeout_ms = config->timeout_ms;
@@ -471,27 +471,28 @@ tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, cons
 		release(sub);
 		return st;
 	}
-	tti_office_open(&sub->carrier->office, &sub->box);
+	tti_dispatcher_open(&sub->carrier->dispatcher, &sub->mailbox);
 	for (int rank = 0; rank < n; rank++)
-		if (tti_office_is_down(&sub->carrier->office, sub->member[rank]))
-			tti_sub_down(&sub->box, sub->member[rank], TTI_DOWN_LOST, "is gone");
+		if (tti_dispatcher_is_down(&sub->carrier->dispatcher, sub->member[rank]))
+			tti_sub_down(&sub->mailbox, sub->member[rank], TTI_DOWN_LOST, "is gone");
 	*out = &sub->base;
 	return TUTTI_OK;
 }
 
 /* -- Not coming ----------------------------------------------------------------------- */
 
-static void drop_mail(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes)
+static void drop_mail(struct tti_mailbox *mailbox, int from, const struct tti_mail *mail,
+		      size_t nbytes)
 {
-	(void)box;
+	(void)mailbox;
 	(void)from;
 	(void)mail;
 	(void)nbytes;
 }
 
-static void ignore_down(struct tti_box *box, int peer, enum tti_down how, const char *why)
+static void ignore_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
 {
-	(void)box;
+	(void)mailbox;
 	(void)peer;
 	(void)how;
 	(void)why;
@@ -501,7 +502,7 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 			  int rank)
 {
 	struct tti_boot *carrier = tti_boot_carrier(parent);
-	struct tti_box box = { .context = context, .take = drop_mail, .down = ignore_down };
+	struct tti_mailbox mailbox = { .context = context, .take = drop_mail, .down = ignore_down };
 	struct tti_mail mail = { .context = context, .kind = TTI_MAIL_NEWS };
 	struct tti_news news = { .status = TUTTI_EPEER, .culprit = rank, .origin = rank };
 	char name[TTI_BOOT_NAME], why[TTI_NEWS_TEXT];
@@ -514,7 +515,7 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 		(void)snprintf(name, sizeof(name), "rank %d", rank);
 	(void)snprintf(news.text, sizeof(news.text), "%s gave up: %.500s", name, why);
 	memcpy(mail.data, &news, sizeof(news));
-	tti_office_open(&carrier->office, &box);
+	tti_dispatcher_open(&carrier->dispatcher, &mailbox);
 	for (int i = 0; i < n; i++) {
 		const int peer = ranks ? ranks[i] : i;
 
@@ -525,6 +526,6 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 				tti_error_text());
 	}
 	/* What comes for it from now on is not kept. */
-	tti_office_close(&carrier->office, &box);
+	tti_dispatcher_close(&carrier->dispatcher, &mailbox);
 	tti_error_set(why);
 }

@@ -3,7 +3,7 @@
 #define TTI_BOOT_SUB_H
 
 /* The kind of bootstrap that needs no connections of its own: some ranks of another one,
- * the carrier, whose watch runs, under new numbers. They exchange by mail (office.h), and
+ * the carrier, whose watch runs, under new numbers. They exchange by mail (dispatcher.h), and
  * so does their watch:
  *
  *     all_gather   half the ring of their own numbers in each direction, as ring.c does
@@ -22,7 +22,7 @@ struct tti_letter;
 
 struct tti_sub {
 	struct tti_boot base;
-	struct tti_box box;
+	struct tti_mailbox mailbox;
 	struct tti_boot *carrier;
 	int *member; /* [nranks]: their ranks in the carrier */
 	int64_t timeout_ms;
@@ -46,9 +46,9 @@ struct tti_sub {
 	int heir[2];    /* who got the news from here, that way round; -1: nobody */
 };
 
-static inline struct tti_sub *tti_sub_of(struct tti_box *box)
+static inline struct tti_sub *tti_sub_of(struct tti_mailbox *mailbox)
 {
-	return (struct tti_sub *)((char *)box - offsetof(struct tti_sub, box));
+	return (struct tti_sub *)((char *)mailbox - offsetof(struct tti_sub, mailbox));
 }
 
 /* Of any bootstrap: whose connections it uses, and a rank's number there. */
@@ -70,7 +70,7 @@ void tti_sub_learn(struct tti_sub *sub, const struct tti_news *news, int from);
 
 /* Mail that is not of the exchange; a member is gone. */
 void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes);
-void tti_sub_down(struct tti_box *box, int peer, enum tti_down how, const char *why);
+void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why);
 
 tutti_status tti_sub_watch_start(struct tti_boot *boot, const struct tti_watch_events *events);
 void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_news *news);

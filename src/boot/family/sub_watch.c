@@ -107,9 +107,9 @@ static void skip(struct tti_sub *sub, int peer)
 		forward(sub, peer);
 }
 
-void tti_sub_down(struct tti_box *box, int peer, enum tti_down how, const char *why)
+void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
 {
-	struct tti_sub *sub = tti_sub_of(box);
+	struct tti_sub *sub = tti_sub_of(mailbox);
 	const int rank = tti_sub_find(sub, peer);
 	struct tti_news news = { .status = TUTTI_EPEER,
 				 .culprit = rank,
@@ -171,9 +171,9 @@ static void take_news(struct tti_sub *sub, int from, const struct tti_news *news
 	char name[TTI_BOOT_NAME];
 
 	if (news->died && news->culprit >= 0 && news->culprit != sub->base.rank) {
-		tti_office_down(&sub->carrier->office, sub->member[news->culprit], TTI_DOWN_DIED,
-				true, tti_news_why(news, tti_sub_name(sub, news->culprit, name)),
-				&sub->box);
+		tti_dispatcher_down(
+			&sub->carrier->dispatcher, sub->member[news->culprit], TTI_DOWN_DIED, true,
+			tti_news_why(news, tti_sub_name(sub, news->culprit, name)), &sub->mailbox);
 		skip(sub, news->culprit);
 	}
 	tti_sub_learn(sub, news, from);
@@ -249,5 +249,5 @@ void tti_sub_watch_stop(struct tti_boot *boot)
 	pthread_mutex_lock(&sub->lock);
 	sub->has_events = false;
 	pthread_mutex_unlock(&sub->lock);
-	tti_office_settle(&sub->carrier->office, &sub->box);
+	tti_dispatcher_settle(&sub->carrier->dispatcher, &sub->mailbox);
 }

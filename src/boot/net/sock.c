@@ -285,7 +285,7 @@ static void sock_close(struct tti_boot *boot)
 	tti_tunnel_close(&sock->inbox_prev);
 	tti_fd_close(&sock->inbox_fd);
 	pthread_mutex_destroy(&sock->lock);
-	tti_office_release(&boot->office);
+	tti_dispatcher_release(&boot->dispatcher);
 	tti_free(sock->in);
 	tti_free(sock->cards);
 	tti_secret_free(sock);
@@ -340,7 +340,7 @@ static tutti_status make(const struct tti_boot_config *config, struct tti_sock *
 	*out = sock;
 	if (!sock->cards || !sock->in)
 		return tti_fail(TUTTI_ENOMEM, "no memory for %zu ranks", n);
-	TTI_TRY(tti_office_init(&sock->base.office, config->nranks));
+	TTI_TRY(tti_dispatcher_init(&sock->base.dispatcher, config->nranks));
 	sock->inbox_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (sock->inbox_fd < 0)
 		return tti_fail(TUTTI_ESYS, "eventfd: %m");

@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "boot/family/office.h"
+#include "boot/family/dispatcher.h"
 #include "boot/net/iface.h"
 #include "boot/net/tunnel.h"
 #include "boot/watch/watch.h"

@@ -38,22 +38,22 @@ struct count {
 };
 
 struct tti_callers {
-	struct tti_box box;
+	struct tti_mailbox mailbox;
 	struct tti_boot *parent, *carrier;
 	pthread_mutex_t lock; /* of what follows; nothing is mailed while it is held */
 	struct tti_group_call *calls;
 	TTI_VEC(struct count) counts;
 };
 
-static struct tti_callers *callers_of(struct tti_box *box)
+static struct tti_callers *callers_of(struct tti_mailbox *mailbox)
 {
-	return (struct tti_callers *)((char *)box - offsetof(struct tti_callers, box));
+	return (struct tti_callers *)((char *)mailbox - offsetof(struct tti_callers, mailbox));
 }
 
 static void mail(struct tti_callers *callers, int peer, enum tti_mail_kind kind, const void *data,
 		 size_t nbytes)
 {
-	struct tti_mail letter = { .context = callers->box.context, .kind = kind };
+	struct tti_mail letter = { .context = callers->mailbox.context, .kind = kind };
 
 	memcpy(letter.data, data, nbytes);
 	if (callers->carrier->ops->mail(callers->carrier,
@@ -123,7 +123,8 @@ static const struct tti_group_call *find_other(const struct tti_callers *callers
 static void take_question(struct tti_callers *callers, int from, const struct question *question)
 {
 	struct tti_caller_answer answer = { .context = question->context, .waits_on = -1 };
-	const bool was_here = tti_office_knows(&callers->carrier->office, question->context);
+	const bool was_here =
+		tti_dispatcher_knows(&callers->carrier->dispatcher, question->context);
 	const struct tti_group_call *call;
 
 	pthread_mutex_lock(&callers->lock);
@@ -171,9 +172,10 @@ static void take_conflict(struct tti_callers *callers, struct conflict *conflict
 	pthread_mutex_unlock(&callers->lock);
 }
 
-static void take(struct tti_box *box, int from, const struct tti_mail *letter, size_t nbytes)
+static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *letter,
+		 size_t nbytes)
 {
-	struct tti_callers *callers = callers_of(box);
+	struct tti_callers *callers = callers_of(mailbox);
 	const int rank = find_rank(callers, from);
 	union {
 		struct question question;
@@ -193,9 +195,9 @@ static void take(struct tti_box *box, int from, const struct tti_mail *letter, s
 }
 
 /* The call itself hears of a death. */
-static void down(struct tti_box *box, int peer, enum tti_down how, const char *why)
+static void down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
 {
-	(void)box;
+	(void)mailbox;
 	(void)peer;
 	(void)how;
 	(void)why;
@@ -209,11 +211,11 @@ tutti_status tti_callers_create(struct tti_boot *parent, uint64_t context, struc
 
 	if (!callers)
 		return tti_fail(TUTTI_ENOMEM, "calls of some ranks: out of memory");
-	callers->box = (struct tti_box){ .context = context, .take = take, .down = down };
+	callers->mailbox = (struct tti_mailbox){ .context = context, .take = take, .down = down };
 	callers->parent = parent;
 	callers->carrier = tti_boot_carrier(parent);
 	pthread_mutex_init(&callers->lock, NULL);
-	tti_office_open(&callers->carrier->office, &callers->box);
+	tti_dispatcher_open(&callers->carrier->dispatcher, &callers->mailbox);
 	*out = callers;
 	return TUTTI_OK;
 }
@@ -222,7 +224,7 @@ void tti_callers_free(struct tti_callers *callers)
 {
 	if (!callers)
 		return;
-	tti_office_close(&callers->carrier->office, &callers->box);
+	tti_dispatcher_close(&callers->carrier->dispatcher, &callers->mailbox);
 	tti_vec_release(&callers->counts);
 	pthread_mutex_destroy(&callers->lock);
 	tti_free(callers);
@@ -244,7 +246,7 @@ static struct count *find_count(struct tti_callers *callers, uint64_t key)
 /* The lock is held. */
 static tutti_status enter(struct tti_callers *callers, struct tti_group_call *call)
 {
-	uint64_t key = tti_hash_combine(callers->box.context, (uint64_t)call->tag);
+	uint64_t key = tti_hash_combine(callers->mailbox.context, (uint64_t)call->tag);
 	struct count *count;
 
 	for (const struct tti_group_call *other = callers->calls; other; other = other->next)
@@ -396,7 +398,7 @@ tutti_status tti_callers_wait(struct tti_callers *callers, struct tti_group_call
 		return tti_fail_quiet(TUTTI_EMISMATCH, "%s", seen.broken);
 	if (seen.is_answered && seen.answer.other && seen.answer.tag == call->tag &&
 	    !seen.answer.excludes &&
-	    !tti_office_knows(&callers->carrier->office, seen.answer.other))
+	    !tti_dispatcher_knows(&callers->carrier->dispatcher, seen.answer.other))
 		return clash(callers, call, seen.suspect, &seen.answer);
 	if (is_late)
 		return fail_late(callers, &seen, peer, timeout_ms);

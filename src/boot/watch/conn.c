@@ -238,7 +238,8 @@ static void take_bye(struct tti_conn *conn)
 	}
 	tti_mails_forget(thread, conn->peer);
 	tti_mend_heard_bye(thread, conn->peer);
-	tti_office_down(&thread->sock->base.office, conn->peer, TTI_DOWN_LEFT, true, "left", NULL);
+	tti_dispatcher_down(&thread->sock->base.dispatcher, conn->peer, TTI_DOWN_LEFT, true, "left",
+			    NULL);
 	if (conn->role == TTI_CONN_PAIR)
 		tti_conn_drop(conn);
 	else
@@ -283,7 +284,7 @@ static void end_of_leaver(struct tti_thread *thread, enum tti_conn_role role, in
 void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, const char *why)
 {
 	tti_mails_forget(thread, peer);
-	tti_office_down(&thread->sock->base.office, peer, how, true, why, NULL);
+	tti_dispatcher_down(&thread->sock->base.dispatcher, peer, how, true, why, NULL);
 }
 
 /* A connection that is not of the ring has ended without a goodbye. The network can do that, too: the
@@ -408,8 +409,8 @@ static bool take_frame(struct tti_conn *conn)
 		take_moved(conn);
 		return false;
 	case TTI_FRAME_MAIL:
-		tti_office_take(&conn->thread->sock->base, conn->peer, &framer->body.mail,
-				framer->head.nbytes);
+		tti_dispatcher_take(&conn->thread->sock->base, conn->peer, &framer->body.mail,
+				    framer->head.nbytes);
 		tti_mails_came(conn, framer->head.seq);
 		return true;
 	case TTI_FRAME_TAKEN:

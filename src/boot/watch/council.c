@@ -20,7 +20,7 @@
 #define ASK_AGAIN_MS 1000
 
 struct tti_council {
-	struct tti_box box;
+	struct tti_mailbox mailbox;
 	struct tti_boot *carrier;
 	int rank, n;
 	int *member; /* [n]: their ranks in the carrier */
@@ -40,15 +40,15 @@ struct tti_council {
 	uint64_t bits[];  /* of all of these                                  */
 };
 
-static struct tti_council *council_of(struct tti_box *box)
+static struct tti_council *council_of(struct tti_mailbox *mailbox)
 {
-	return (struct tti_council *)((char *)box - offsetof(struct tti_council, box));
+	return (struct tti_council *)((char *)mailbox - offsetof(struct tti_council, mailbox));
 }
 
 static void mail(struct tti_council *council, int peer, enum tti_mail_kind kind,
 		 const uint64_t *bits)
 {
-	struct tti_mail letter = { .context = council->box.context, .kind = kind };
+	struct tti_mail letter = { .context = council->mailbox.context, .kind = kind };
 	const size_t nbytes = bits ? council->words * sizeof(*bits) : 0;
 
 	if (nbytes > 0)
@@ -92,9 +92,10 @@ static void hear(struct tti_council *council, int from, const struct tti_mail *l
 	pthread_cond_broadcast(&council->changed);
 }
 
-static void take(struct tti_box *box, int from, const struct tti_mail *letter, size_t nbytes)
+static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *letter,
+		 size_t nbytes)
 {
-	struct tti_council *council = council_of(box);
+	struct tti_council *council = council_of(mailbox);
 	const int rank = find(council, from);
 	const size_t wanted =
 		letter->kind == TTI_MAIL_QUERY ? 0 : council->words * sizeof(uint64_t);
@@ -120,9 +121,9 @@ static void take(struct tti_box *box, int from, const struct tti_mail *letter, s
 		mail(council, rank, TTI_MAIL_VERDICT, bits);
 }
 
-static void down(struct tti_box *box, int peer, enum tti_down how, const char *why)
+static void down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
 {
-	struct tti_council *council = council_of(box);
+	struct tti_council *council = council_of(mailbox);
 	const int rank = find(council, peer);
 
 	(void)how;
@@ -181,7 +182,7 @@ tutti_status tti_council_create(struct tti_boot *parent, uint64_t context, const
 	council = tti_zalloc(sizeof(*council) + 6 * words * sizeof(uint64_t));
 	if (!council)
 		return tti_fail(TUTTI_ENOMEM, "a council of %d ranks: out of memory", n);
-	council->box = (struct tti_box){ .context = context, .take = take, .down = down };
+	council->mailbox = (struct tti_mailbox){ .context = context, .take = take, .down = down };
 	council->carrier = tti_boot_carrier(parent);
 	council->rank = tti_boot_rank(parent);
 	council->n = n;
@@ -193,10 +194,10 @@ tutti_status tti_council_create(struct tti_boot *parent, uint64_t context, const
 		release(council);
 		return st;
 	}
-	tti_office_open(&council->carrier->office, &council->box);
+	tti_dispatcher_open(&council->carrier->dispatcher, &council->mailbox);
 	for (int rank = 0; rank < n; rank++)
-		if (tti_office_is_down(&council->carrier->office, council->member[rank]))
-			down(&council->box, council->member[rank], TTI_DOWN_LOST, "");
+		if (tti_dispatcher_is_down(&council->carrier->dispatcher, council->member[rank]))
+			down(&council->mailbox, council->member[rank], TTI_DOWN_LOST, "");
 	*council_out = council;
 	return TUTTI_OK;
 }
@@ -205,7 +206,7 @@ void tti_council_free(struct tti_council *council)
 {
 	if (!council)
 		return;
-	tti_office_close(&council->carrier->office, &council->box);
+	tti_dispatcher_close(&council->carrier->dispatcher, &council->mailbox);
 	release(council);
 }
 

@@ -160,8 +160,9 @@ static void lose(struct tti_mend *mend)
 		tti_thread_learn(thread, &news, NULL);
 	tti_mails_forget(thread, news.culprit);
 	/* Beside the ring, who does not answer may do so later. */
-	tti_office_down(&thread->sock->base.office, news.culprit,
-			news.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why, NULL);
+	tti_dispatcher_down(&thread->sock->base.dispatcher, news.culprit,
+			    news.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why,
+			    NULL);
 	if (!ring)
 		tti_thread_no_answer(thread, news.culprit, is_refused && !news.died);
 }

@@ -50,7 +50,7 @@ void tti_news_tell_caller(struct tti_thread *thread)
 		thread->events.on_lost(thread->events.self, &thread->first.news);
 }
 
-/* Not whether the office knows it: there it may be by mail, of which the ring has heard nothing. */
+/* Not whether the dispatcher knows it: there it may be by mail, of which the ring has heard nothing. */
 static bool is_new_death(const struct tti_thread *thread, const struct tti_news *news)
 {
 	const struct tti_heard *at = thread->lost ? &thread->first : NULL;
@@ -104,7 +104,7 @@ void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news, st
  * found it: then its neighbours would wait for a rank that has left. */
 void tti_thread_tell_fallen(struct tti_thread *thread)
 {
-	const int fallen = tti_office_fallen(&thread->sock->base.office);
+	const int fallen = tti_dispatcher_fallen(&thread->sock->base.dispatcher);
 	struct tti_news news = { .status = TUTTI_EPEER,
 				 .culprit = fallen,
 				 .origin = thread->sock->base.rank,

@@ -51,8 +51,8 @@ static void fail_pair(struct tti_thread *thread, int peer, bool refused, bool an
 		tti_thread_no_answer(thread, peer, refused);
 		tti_mails_forget(thread, peer);
 		/* Where nobody listens there will never be somebody again. */
-		tti_office_down(&thread->sock->base.office, peer, TTI_DOWN_LOST, refused, why,
-				NULL);
+		tti_dispatcher_down(&thread->sock->base.dispatcher, peer, TTI_DOWN_LOST, refused,
+				    why, NULL);
 	}
 }
 

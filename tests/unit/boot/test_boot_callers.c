@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "boot/base.h"
-#include "boot/family/office.h"
+#include "boot/family/dispatcher.h"
 #include "boot/watch/callers.h"
 #include "boot/watch/watch.h"
 #include "util/error.h"

@@ -61,7 +61,8 @@ static int close_world(void **state)
 /* To `rank` it seems that `peer` is gone. */
 static void go_down(int rank, int peer, enum tti_down how)
 {
-	tti_office_down(&world[rank]->office, peer, how, how == TTI_DOWN_DIED, "is gone", NULL);
+	tti_dispatcher_down(&world[rank]->dispatcher, peer, how, how == TTI_DOWN_DIED, "is gone",
+			    NULL);
 }
 
 static void query(int speaker, int rank)

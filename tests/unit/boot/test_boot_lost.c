@@ -35,15 +35,15 @@ struct job {
 	struct far far[N];
 	struct tti_sock sock;
 	struct tti_thread thread;
-	struct tti_box box;
+	struct tti_mailbox mailbox;
 	int ndown, peer;
 	enum tti_down how;
 	char why[400];
 };
 
-static void on_down(struct tti_box *box, int peer, enum tti_down how, const char *why)
+static void on_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
 {
-	struct job *job = (struct job *)((char *)box - offsetof(struct job, box));
+	struct job *job = (struct job *)((char *)mailbox - offsetof(struct job, mailbox));
 
 	job->ndown++;
 	job->peer = peer;
@@ -60,9 +60,9 @@ static struct job *begin(void)
 	assert_non_null(job);
 	job->sock.base = (struct tti_boot){ .ops = &tti_sock_ops, .nranks = N };
 	job->sock.cards = calloc(N, sizeof(*job->sock.cards));
-	assert_int_equal(tti_office_init(&job->sock.base.office, N), TUTTI_OK);
-	job->box = (struct tti_box){ .context = 1, .down = on_down };
-	tti_office_open(&job->sock.base.office, &job->box);
+	assert_int_equal(tti_dispatcher_init(&job->sock.base.dispatcher, N), TUTTI_OK);
+	job->mailbox = (struct tti_mailbox){ .context = 1, .down = on_down };
+	tti_dispatcher_open(&job->sock.base.dispatcher, &job->mailbox);
 	thread->sock = &job->sock;
 	thread->asked = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
 	thread->gone = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
@@ -83,8 +83,8 @@ static void finish(struct job *job)
 		tti_conn_drop(job->thread.conns);
 	tti_news_forget(&job->thread);
 	tti_loop_release(&job->thread.loop);
-	tti_office_close(&job->sock.base.office, &job->box);
-	tti_office_release(&job->sock.base.office);
+	tti_dispatcher_close(&job->sock.base.dispatcher, &job->mailbox);
+	tti_dispatcher_release(&job->sock.base.dispatcher);
 	for (int i = 0; i < N; i++)
 		tti_tunnel_close(&job->far[i].tunnel);
 	free(job->thread.asked);
@@ -474,7 +474,7 @@ static void who_has_no_way_for_a_while_is_not_lost(void **state)
 		assert_int_equal(job->ndown, 1);
 		assert_int_equal(job->how, TTI_DOWN_LOST);
 		assert_memory_equal(job->why, "cannot be reached: ", 19);
-		assert_int_equal(tti_office_is_down(&job->sock.base.office, 2), refuses);
+		assert_int_equal(tti_dispatcher_is_down(&job->sock.base.dispatcher, 2), refuses);
 		assert_null(job->thread.mails.first);
 		assert_false(tti_bit_has(job->thread.asked, 2));
 		finish(job);
@@ -561,11 +561,11 @@ static void a_death_known_by_mail_goes_on(void **state)
 
 	(void)state;
 	(void)meet(job, TTI_CONN_NEXT, 1);
-	tti_office_down(&job->sock.base.office, 2, TTI_DOWN_LOST, true, "is lost", NULL);
+	tti_dispatcher_down(&job->sock.base.dispatcher, 2, TTI_DOWN_LOST, true, "is lost", NULL);
 	learn_death(job, 2, prev);
-	assert_int_equal(tti_office_fallen(&job->sock.base.office), 2);
+	assert_int_equal(tti_dispatcher_fallen(&job->sock.base.dispatcher), 2);
 	drain(job, 1, TTI_FRAME_NEWS);
-	tti_office_down(&job->sock.base.office, 1, TTI_DOWN_DIED, true, "died", NULL);
+	tti_dispatcher_down(&job->sock.base.dispatcher, 1, TTI_DOWN_DIED, true, "died", NULL);
 	learn_death(job, 1, prev);
 	expect_news(job, 1, 1);
 	learn_death(job, 1, prev);

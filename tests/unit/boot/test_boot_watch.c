@@ -344,31 +344,32 @@ static tutti_status ask_who_left(struct rank *rank)
 #define LETTERS 24000 /* more than the kernel keeps for one connection */
 
 struct slow_box {
-	struct tti_box box;
+	struct tti_mailbox mailbox;
 	_Atomic int ncame, ndown;
 };
 
-static void count_letter(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes)
+static void count_letter(struct tti_mailbox *mailbox, int from, const struct tti_mail *mail,
+			 size_t nbytes)
 {
 	(void)from;
 	(void)mail;
 	(void)nbytes;
-	((struct slow_box *)box)->ncame++;
+	((struct slow_box *)mailbox)->ncame++;
 }
 
-static void count_down(struct tti_box *box, int peer, enum tti_down how, const char *why)
+static void count_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
 {
 	(void)peer;
 	(void)how;
 	(void)why;
-	((struct slow_box *)box)->ndown++;
+	((struct slow_box *)mailbox)->ndown++;
 }
 
 /* Rank 2 reads nothing for a while, and rank 0, which is no neighbour of it, asks it something and
  * has much to tell it. */
 static tutti_status ask_who_is_slow(struct rank *rank)
 {
-	static struct slow_box box;
+	static struct slow_box mailbox;
 	struct job *job = rank->arg;
 	struct spy *spy = &job->spies[rank->rank];
 	struct tti_mail letter = { .context = 77, .kind = TTI_MAIL_BLOCK };
@@ -376,10 +377,10 @@ static tutti_status ask_who_is_slow(struct rank *rank)
 	spy->slow = rank->rank == 2;
 	TTI_TRY(watch(rank));
 	if (rank->rank == 2) {
-		box = (struct slow_box){
-			.box = { .context = 77, .take = count_letter, .down = count_down }
+		mailbox = (struct slow_box){
+			.mailbox = { .context = 77, .take = count_letter, .down = count_down }
 		};
-		tti_office_open(&rank->boot->office, &box.box);
+		tti_dispatcher_open(&rank->boot->dispatcher, &mailbox.mailbox);
 	}
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == 0) {
@@ -390,14 +391,14 @@ static tutti_status ask_who_is_slow(struct rank *rank)
 				TUTTI_OK);
 		assert_true(within(60000, &spy->nanswers));
 	}
-	for (int i = 0; rank->rank == 2 && i < 60000 && box.ncame < LETTERS; i++)
+	for (int i = 0; rank->rank == 2 && i < 60000 && mailbox.ncame < LETTERS; i++)
 		usleep(1000);
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == 2) {
 		usleep(200000); /* for the end of a connection to be seen, if there is one */
-		assert_true(box.ncame >= LETTERS);
-		assert_int_equal(box.ndown, 0);
-		tti_office_close(&rank->boot->office, &box.box);
+		assert_true(mailbox.ncame >= LETTERS);
+		assert_int_equal(mailbox.ndown, 0);
+		tti_dispatcher_close(&rank->boot->dispatcher, &mailbox.mailbox);
 	}
 	pthread_barrier_wait(&job->barrier);
 	stop(rank);

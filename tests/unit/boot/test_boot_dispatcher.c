@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mail that comes before its box: kept until then, and not lost silently where there is no memory. */
+/* Mail that comes before its mailbox: kept until then, and not lost silently where there is no memory. */
 #include "ranks.h"
 
 #include "boot/base.h"
-#include "boot/family/office.h"
+#include "boot/family/dispatcher.h"
 #include "util/fault.h"
 
 #define N 2
 
 struct counter {
-	struct tti_box box;
+	struct tti_mailbox mailbox;
 	int ntaken, nmissed, ndown, missed_from;
 };
 
-static void take(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes)
+static void take(struct tti_mailbox *mailbox, int from, const struct tti_mail *mail, size_t nbytes)
 {
 	(void)from;
 	(void)mail;
 	(void)nbytes;
-	((struct counter *)box)->ntaken++;
+	((struct counter *)mailbox)->ntaken++;
 }
 
-static void go_down(struct tti_box *box, int peer, enum tti_down how, const char *why)
+static void go_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why)
 {
 	(void)peer;
 	(void)how;
 	(void)why;
-	((struct counter *)box)->ndown++;
+	((struct counter *)mailbox)->ndown++;
 }
 
-static void miss(struct tti_box *box, int from)
+static void miss(struct tti_mailbox *mailbox, int from)
 {
-	((struct counter *)box)->nmissed++;
-	((struct counter *)box)->missed_from = from;
+	((struct counter *)mailbox)->nmissed++;
+	((struct counter *)mailbox)->missed_from = from;
 }
 
 static struct counter make_counter(uint64_t context)
 {
 	return (struct counter){
-		.box = { .context = context, .take = take, .down = go_down, .missed = miss }
+		.mailbox = { .context = context, .take = take, .down = go_down, .missed = miss }
 	};
 }
 
@@ -66,18 +66,18 @@ static void a_box_hears_what_it_missed(void **state)
 	(void)state;
 	CHECK_OK(tti_boot_local_create(N, NULL, world));
 	send_in_vain(world, 7);
-	tti_office_open(&world[1]->office, &theirs.box);
+	tti_dispatcher_open(&world[1]->dispatcher, &theirs.mailbox);
 	assert_int_equal(theirs.nmissed, 0);
-	tti_office_open(&world[1]->office, &own.box);
+	tti_dispatcher_open(&world[1]->dispatcher, &own.mailbox);
 	assert_int_equal(own.nmissed, 1);
 	assert_int_equal(own.missed_from, 0);
 	assert_int_equal(own.ntaken, 0);
-	tti_office_close(&world[1]->office, &own.box);
+	tti_dispatcher_close(&world[1]->dispatcher, &own.mailbox);
 	/* Once. */
-	tti_office_open(&world[1]->office, &again.box);
+	tti_dispatcher_open(&world[1]->dispatcher, &again.mailbox);
 	assert_int_equal(again.nmissed, 0);
-	tti_office_close(&world[1]->office, &again.box);
-	tti_office_close(&world[1]->office, &theirs.box);
+	tti_dispatcher_close(&world[1]->dispatcher, &again.mailbox);
+	tti_dispatcher_close(&world[1]->dispatcher, &theirs.mailbox);
 	close_world(world);
 }
 
@@ -106,22 +106,23 @@ static void an_exchange_without_memory_ends(void **state)
 /* Not even memory for a list is needed. */
 static void all_boxes_hear_of_a_death(void **state)
 {
-	struct counter boxes[] = { make_counter(1), make_counter(2), make_counter(3) };
+	struct counter mailboxes[] = { make_counter(1), make_counter(2), make_counter(3) };
 	struct tti_boot *world[N];
-	struct tti_office *office;
+	struct tti_dispatcher *dispatcher;
 
 	(void)state;
 	CHECK_OK(tti_boot_local_create(N, NULL, world));
-	office = &world[1]->office;
+	dispatcher = &world[1]->dispatcher;
 	for (int i = 0; i < 3; i++)
-		tti_office_open(office, &boxes[i].box);
+		tti_dispatcher_open(dispatcher, &mailboxes[i].mailbox);
 	tti_fault_set("mem:1");
 	for (int i = 0; i < 2; i++)
-		tti_office_down(office, 0, TTI_DOWN_DIED, true, "died", &boxes[1].box);
+		tti_dispatcher_down(dispatcher, 0, TTI_DOWN_DIED, true, "died",
+				    &mailboxes[1].mailbox);
 	tti_fault_set(NULL);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(boxes[i].ndown, i != 1);
-		tti_office_close(office, &boxes[i].box);
+		assert_int_equal(mailboxes[i].ndown, i != 1);
+		tti_dispatcher_close(dispatcher, &mailboxes[i].mailbox);
 	}
 	close_world(world);
 }

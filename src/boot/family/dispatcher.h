@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_BOOT_OFFICE_H
-#define TTI_BOOT_OFFICE_H
+#ifndef TTI_BOOT_DISPATCHER_H
+#define TTI_BOOT_DISPATCHER_H
 
 /* Mail between ranks over the connections of a bootstrap whose init is over: what the
  * communicators that are made of others talk over (sub.c), so that they need neither
@@ -8,13 +8,13 @@
  * carrier; ranks are meant by their numbers there.
  *
  *     rank a                                              rank b
- *     sub ─▶ carrier->ops->mail ─▶ connection ─▶ office ─▶ box of that context ─▶ sub
+ *     sub ─▶ carrier->ops->mail ─▶ connection ─▶ dispatcher ─▶ mailbox of that context ─▶ sub
  *
  * Every communicator has a number of its own, the context, which its ranks compute
  * alike. Mail for a context that is not here yet waits until it is.
  *
- * Owner: a carrier has one office in itself; a box belongs to who opened it. Threads:
- * any; boxes are called without a lock held, by whoever brings the mail, and must not
+ * Owner: a carrier has one dispatcher in itself; a mailbox belongs to who opened it. Threads:
+ * any; mailboxes are called without a lock held, by whoever brings the mail, and must not
  * block. */
 
 #include <pthread.h>
@@ -60,36 +60,37 @@ enum tti_down {
 	TTI_DOWN_LOST, /* it cannot be reached                     */
 };
 
-struct tti_box {
-	struct tti_box *next;
+struct tti_mailbox {
+	struct tti_mailbox *next;
 	uint64_t context;
 	int calling; /* calls of it under way */
 	bool is_due; /* it is still to be told who is gone */
 	/* nbytes of data. */
-	void (*take)(struct tti_box *box, int from, const struct tti_mail *mail, size_t nbytes);
+	void (*take)(struct tti_mailbox *mailbox, int from, const struct tti_mail *mail,
+		     size_t nbytes);
 	/* `why` says in words what happened to the rank. */
-	void (*down)(struct tti_box *box, int peer, enum tti_down how, const char *why);
-	/* Mail from that rank came before the box was opened, and there was no memory to keep it. NULL: it
+	void (*down)(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why);
+	/* Mail from that rank came before the mailbox was opened, and there was no memory to keep it. NULL: it
 	 * is sent again anyway. */
-	void (*missed)(struct tti_box *box, int from);
+	void (*missed)(struct tti_mailbox *mailbox, int from);
 };
 
 /* So many mails that could not be kept are remembered. */
-#define TTI_OFFICE_MISSED 16
+#define TTI_DISPATCHER_MISSED 16
 
 struct tti_stray;
 
-struct tti_office {
+struct tti_dispatcher {
 	pthread_mutex_t lock;
 	pthread_mutex_t down_lock; /* one rank goes down at a time */
 	pthread_cond_t settled;
 	int nranks;
-	struct tti_box *boxes;
+	struct tti_mailbox *mailboxes;
 	struct tti_stray *strays, **strays_end;
 	struct {
 		uint64_t context;
-		int from; /* -1: its box was told */
-	} missed[TTI_OFFICE_MISSED];
+		int from; /* -1: its mailbox was told */
+	} missed[TTI_DISPATCHER_MISSED];
 	size_t nmissed;
 	uint64_t *down; /* ranks that are gone for good */
 	int fallen;     /* the first of them that died, -1: none did */
@@ -97,28 +98,28 @@ struct tti_office {
 	size_t nclosed, closed_room;
 };
 
-TUTTI_CHECKED tutti_status tti_office_init(struct tti_office *office, int nranks);
-/* All boxes are closed. Zeroed is fine. */
-void tti_office_release(struct tti_office *office);
+TUTTI_CHECKED tutti_status tti_dispatcher_init(struct tti_dispatcher *dispatcher, int nranks);
+/* All mailboxes are closed. Zeroed is fine. */
+void tti_dispatcher_release(struct tti_dispatcher *dispatcher);
 
 /* From now on, and for what came before. */
-void tti_office_open(struct tti_office *office, struct tti_box *box);
-/* Wait until no call of the box is under way; not from within one. */
-void tti_office_settle(struct tti_office *office, struct tti_box *box);
+void tti_dispatcher_open(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox);
+/* Wait until no call of the mailbox is under way; not from within one. */
+void tti_dispatcher_settle(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox);
 /* No call of it afterwards; who asks is told that it is closed. */
-void tti_office_close(struct tti_office *office, struct tti_box *box);
-/* Whether such a box is open here, or was, as far as that is remembered. */
-bool tti_office_knows(struct tti_office *office, uint64_t context);
-bool tti_office_is_down(struct tti_office *office, int peer);
+void tti_dispatcher_close(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox);
+/* Whether such a mailbox is open here, or was, as far as that is remembered. */
+bool tti_dispatcher_knows(struct tti_dispatcher *dispatcher, uint64_t context);
+bool tti_dispatcher_is_down(struct tti_dispatcher *dispatcher, int peer);
 /* The first rank that died, as far as was heard here; -1: none. */
-int tti_office_fallen(struct tti_office *office);
+int tti_dispatcher_fallen(struct tti_dispatcher *dispatcher);
 
 /* For carriers: mail came, of nbytes from its head on. */
-void tti_office_take(struct tti_boot *carrier, int from, const struct tti_mail *mail,
-		     size_t nbytes);
-/* A rank is gone, as a carrier finds, or as mail to the box `teller` says, which is not told;
+void tti_dispatcher_take(struct tti_boot *carrier, int from, const struct tti_mail *mail,
+			 size_t nbytes);
+/* A rank is gone, as a carrier finds, or as mail to the mailbox `teller` says, which is not told;
  * NULL: no mail. `for_good`: it will not be back. */
-void tti_office_down(struct tti_office *office, int peer, enum tti_down how, bool for_good,
-		     const char *why, const struct tti_box *teller);
+void tti_dispatcher_down(struct tti_dispatcher *dispatcher, int peer, enum tti_down how,
+			 bool for_good, const char *why, const struct tti_mailbox *teller);
 
 #endif

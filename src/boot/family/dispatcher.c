@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "boot/family/dispatcher.h"
+
+#include <string.h>
+
+#include "boot/base.h"
+#include "util/bitset.h"
+#include "util/error.h"
+#include "util/log.h"
+#include "util/mem.h"
+
+/* Contexts that are known to be closed: who is asked about older ones is silent. */
+#define CLOSED_MOST 1024
+
+/* Mail for a context that is not here yet. */
+struct tti_stray {
+	struct tti_stray *next;
+	int from;
+	size_t nbytes; /* of mail */
+	struct tti_mail mail;
+};
+
+tutti_status tti_dispatcher_init(struct tti_dispatcher *dispatcher, int nranks)
+{
+	*dispatcher = (struct tti_dispatcher){ .nranks = nranks, .fallen = -1 };
+	dispatcher->down = tti_calloc(TTI_BITSET_WORDS(nranks), sizeof(uint64_t));
+	if (!dispatcher->down)
+		return tti_fail(TUTTI_ENOMEM, "mail of %d ranks: out of memory", nranks);
+	pthread_mutex_init(&dispatcher->lock, NULL);
+	pthread_mutex_init(&dispatcher->down_lock, NULL);
+	pthread_cond_init(&dispatcher->settled, NULL);
+	dispatcher->strays_end = &dispatcher->strays;
+	return TUTTI_OK;
+}
+
+void tti_dispatcher_release(struct tti_dispatcher *dispatcher)
+{
+	if (!dispatcher->down)
+		return;
+	while (dispatcher->strays) {
+		struct tti_stray *stray = dispatcher->strays;
+
+		dispatcher->strays = stray->next;
+		tti_free(stray);
+	}
+	tti_free(dispatcher->closed);
+	tti_free(dispatcher->down);
+	dispatcher->down = NULL;
+	pthread_cond_destroy(&dispatcher->settled);
+	pthread_mutex_destroy(&dispatcher->down_lock);
+	pthread_mutex_destroy(&dispatcher->lock);
+}
+
+bool tti_dispatcher_is_down(struct tti_dispatcher *dispatcher, int peer)
+{
+	bool down;
+
+	pthread_mutex_lock(&dispatcher->lock);
+	down = tti_bit_has(dispatcher->down, (size_t)peer);
+	pthread_mutex_unlock(&dispatcher->lock);
+	return down;
+}
+
+int tti_dispatcher_fallen(struct tti_dispatcher *dispatcher)
+{
+	int fallen;
+
+	pthread_mutex_lock(&dispatcher->lock);
+	fallen = dispatcher->fallen;
+	pthread_mutex_unlock(&dispatcher->lock);
+	return fallen;
+}
+
+/* -- Boxes --------------------------------------------------------------------------- */
+
+/* A mailbox is called without the lock, and stays as long; the lock is held around both. */
+static void begin_call(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
+{
+	mailbox->calling++;
+	pthread_mutex_unlock(&dispatcher->lock);
+}
+
+static void end_call(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
+{
+	pthread_mutex_lock(&dispatcher->lock);
+	if (--mailbox->calling == 0)
+		pthread_cond_broadcast(&dispatcher->settled);
+}
+
+static struct tti_mailbox *find(struct tti_dispatcher *dispatcher, uint64_t context)
+{
+	struct tti_mailbox *mailbox = dispatcher->mailboxes;
+
+	while (mailbox && mailbox->context != context)
+		mailbox = mailbox->next;
+	return mailbox;
+}
+
+static bool was_closed(const struct tti_dispatcher *dispatcher, uint64_t context)
+{
+	const size_t n = dispatcher->nclosed < CLOSED_MOST ? dispatcher->nclosed : CLOSED_MOST;
+
+	for (size_t i = 0; i < n; i++)
+		if (dispatcher->closed[i] == context)
+			return true;
+	return false;
+}
+
+bool tti_dispatcher_knows(struct tti_dispatcher *dispatcher, uint64_t context)
+{
+	bool knows;
+
+	pthread_mutex_lock(&dispatcher->lock);
+	knows = find(dispatcher, context) || was_closed(dispatcher, context);
+	pthread_mutex_unlock(&dispatcher->lock);
+	return knows;
+}
+
+/* The first stray of this context, taken out; NULL: none. */
+static struct tti_stray *find_stray(struct tti_dispatcher *dispatcher, uint64_t context)
+{
+	for (struct tti_stray **link = &dispatcher->strays; *link; link = &(*link)->next) {
+		struct tti_stray *stray = *link;
+
+		if (stray->mail.context != context)
+			continue;
+		*link = stray->next;
+		if (!*link)
+			dispatcher->strays_end = link;
+		return stray;
+	}
+	return NULL;
+}
+
+static void tell_missed(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
+{
+	const size_t n = dispatcher->nmissed < TTI_DISPATCHER_MISSED ? dispatcher->nmissed
+								     : TTI_DISPATCHER_MISSED;
+
+	for (size_t i = 0; i < n; i++) {
+		const int from = dispatcher->missed[i].from;
+
+		if (dispatcher->missed[i].context != mailbox->context || from < 0)
+			continue;
+		dispatcher->missed[i].from = -1;
+		if (!mailbox->missed)
+			continue;
+		begin_call(dispatcher, mailbox);
+		mailbox->missed(mailbox, from);
+		end_call(dispatcher, mailbox);
+	}
+}
+
+void tti_dispatcher_open(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
+{
+	struct tti_stray *stray;
+
+	pthread_mutex_lock(&dispatcher->lock);
+	mailbox->next = dispatcher->mailboxes;
+	dispatcher->mailboxes = mailbox;
+	while ((stray = find_stray(dispatcher, mailbox->context))) {
+		begin_call(dispatcher, mailbox);
+		mailbox->take(mailbox, stray->from, &stray->mail, stray->nbytes - TTI_MAIL_HEAD);
+		end_call(dispatcher, mailbox);
+		tti_free(stray);
+	}
+	tell_missed(dispatcher, mailbox);
+	pthread_mutex_unlock(&dispatcher->lock);
+}
+
+static void settle(struct tti_dispatcher *dispatcher, const struct tti_mailbox *mailbox)
+{
+	while (mailbox->calling > 0)
+		pthread_cond_wait(&dispatcher->settled, &dispatcher->lock);
+}
+
+void tti_dispatcher_settle(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
+{
+	pthread_mutex_lock(&dispatcher->lock);
+	settle(dispatcher, mailbox);
+	pthread_mutex_unlock(&dispatcher->lock);
+}
+
+/* A table that grows up to CLOSED_MOST, then round and round. */
+static void remember_closed(struct tti_dispatcher *dispatcher, uint64_t context)
+{
+	if (dispatcher->nclosed == dispatcher->closed_room &&
+	    dispatcher->closed_room < CLOSED_MOST) {
+		const size_t room = dispatcher->closed_room ? dispatcher->closed_room * 2 : 8;
+		uint64_t *more = tti_calloc(room, sizeof(*more));
+
+		if (!more)
+			return; /* who asks waits for an answer in vain, and says so */
+		if (dispatcher->nclosed > 0)
+			memcpy(more, dispatcher->closed, dispatcher->nclosed * sizeof(*more));
+		tti_free(dispatcher->closed);
+		dispatcher->closed = more;
+		dispatcher->closed_room = room;
+	}
+	dispatcher->closed[dispatcher->nclosed++ % CLOSED_MOST] = context;
+}
+
+void tti_dispatcher_close(struct tti_dispatcher *dispatcher, struct tti_mailbox *mailbox)
+{
+	pthread_mutex_lock(&dispatcher->lock);
+	for (struct tti_mailbox **link = &dispatcher->mailboxes; *link; link = &(*link)->next)
+		if (*link == mailbox) {
+			*link = mailbox->next;
+			break;
+		}
+	remember_closed(dispatcher, mailbox->context);
+	settle(dispatcher, mailbox);
+	pthread_mutex_unlock(&dispatcher->lock);
+}
+
+/* -- What comes ------------------------------------------------------------------------ */
+
+static void keep(struct tti_dispatcher *dispatcher, int from, const struct tti_mail *mail,
+		 size_t nbytes)
+{
+	struct tti_stray *stray = tti_alloc(offsetof(struct tti_stray, mail) + nbytes);
+
+	if (!stray) {
+		const size_t i = dispatcher->nmissed++ % TTI_DISPATCHER_MISSED;
+
+		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory for mail of rank %d", from);
+		dispatcher->missed[i].context = mail->context;
+		dispatcher->missed[i].from = from;
+		return;
+	}
+	stray->next = NULL;
+	stray->from = from;
+	stray->nbytes = nbytes;
+	memcpy(&stray->mail, mail, nbytes);
+	*dispatcher->strays_end = stray;
+	dispatcher->strays_end = &stray->next;
+}
+
+static void say_closed(struct tti_boot *carrier, int to, uint64_t context)
+{
+	const struct tti_mail mail = { .context = context, .kind = TTI_MAIL_CLOSED };
+
+	if (carrier->ops->mail(carrier, to, &mail, TTI_MAIL_HEAD) != TUTTI_OK)
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "no answer to rank %d: %s", to, tti_error_text());
+}
+
+void tti_dispatcher_take(struct tti_boot *carrier, int from, const struct tti_mail *mail,
+			 size_t nbytes)
+{
+	struct tti_dispatcher *dispatcher = &carrier->dispatcher;
+	struct tti_mailbox *mailbox;
+	bool closed;
+
+	pthread_mutex_lock(&dispatcher->lock);
+	mailbox = find(dispatcher, mail->context);
+	closed = !mailbox && was_closed(dispatcher, mail->context);
+	if (mailbox) {
+		begin_call(dispatcher, mailbox);
+		mailbox->take(mailbox, from, mail, nbytes - TTI_MAIL_HEAD);
+		end_call(dispatcher, mailbox);
+	} else if (!closed && mail->kind != TTI_MAIL_ASK && mail->kind != TTI_MAIL_CLOSED) {
+		keep(dispatcher, from, mail, nbytes);
+	}
+	pthread_mutex_unlock(&dispatcher->lock);
+	if (closed && (mail->kind == TTI_MAIL_ASK || mail->kind == TTI_MAIL_NEWS))
+		say_closed(carrier, from, mail->context);
+}
+
+static struct tti_mailbox *find_due(const struct tti_dispatcher *dispatcher)
+{
+	struct tti_mailbox *mailbox = dispatcher->mailboxes;
+
+	while (mailbox && !mailbox->is_due)
+		mailbox = mailbox->next;
+	return mailbox;
+}
+
+void tti_dispatcher_down(struct tti_dispatcher *dispatcher, int peer, enum tti_down how,
+			 bool for_good, const char *why, const struct tti_mailbox *teller)
+{
+	struct tti_mailbox *due;
+
+	pthread_mutex_lock(&dispatcher->down_lock);
+	pthread_mutex_lock(&dispatcher->lock);
+	/* Also of a rank that could not be reached before: it is now known why. */
+	if (how == TTI_DOWN_DIED && dispatcher->fallen < 0)
+		dispatcher->fallen = peer;
+	if (tti_bit_has(dispatcher->down, (size_t)peer)) {
+		pthread_mutex_unlock(&dispatcher->lock);
+		pthread_mutex_unlock(&dispatcher->down_lock);
+		return;
+	}
+	if (for_good)
+		tti_bit_set(dispatcher->down, (size_t)peer);
+	/* Boxes that are there now; one that is opened later looks itself. */
+	for (struct tti_mailbox *mailbox = dispatcher->mailboxes; mailbox; mailbox = mailbox->next)
+		mailbox->is_due = mailbox != teller;
+	while ((due = find_due(dispatcher))) {
+		due->is_due = false;
+		begin_call(dispatcher, due);
+		due->down(due, peer, how, why);
+		end_call(dispatcher, due);
+	}
+	pthread_mutex_unlock(&dispatcher->lock);
+	pthread_mutex_unlock(&dispatcher->down_lock);
+}
