@@ -37,9 +37,9 @@
 #include "tutti/inspect.h"
 #include "tutti/tutti.h"
 
-#define TTI_ERROR_TEXT    1024
-#define TTI_COUNCILS_KEPT 8
-#define TTI_LISTS_KEPT    8 /* programs of sends and receives */
+#define TTI_ERROR_TEXT      1024
+#define TTI_AGREEMENTS_KEPT 8
+#define TTI_LISTS_KEPT      8 /* programs of sends and receives */
 
 /* What a rank does in a call of the user's: some begin with calls of their own, under its number. */
 enum tti_stage {
@@ -188,11 +188,11 @@ struct tti_comm {
 	int *in_root;      /* [n]: which rank of the root each one is; NULL: it is the root */
 	uint64_t context;  /* its number among them, 0: it is the root       */
 	uint64_t nsplits;  /* made of it so far; who makes calls counts      */
-	uint64_t nshrinks, ncouncil_calls, ngrows;
+	uint64_t nshrinks, nagreement_calls, ngrows;
 	struct tti_callers *callers; /* under lock; NULL: it made none of some ranks yet */
-	/* Of a root: verdicts that somebody may still ask for, under lock. */
-	struct tti_council *councils[TTI_COUNCILS_KEPT];
-	unsigned ncouncils;
+	/* Of a root: agreements whose decision a rank may still ask for, under lock. */
+	struct tti_agreement *agreements[TTI_AGREEMENTS_KEPT];
+	unsigned nagreements;
 
 	struct tti_boot *boot;
 	bool watching;

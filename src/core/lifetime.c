@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
+#include "boot/watch/agreement.h"
 #include "boot/watch/callers.h"
-#include "boot/watch/council.h"
 #include "core/message/message.h"
 #include "core/window/window.h"
 #include "util/mem.h"
@@ -55,8 +55,8 @@ static void leave_family(struct tti_comm *root)
 {
 	if (atomic_fetch_sub(&root->users, 1) > 1)
 		return;
-	for (int i = 0; i < TTI_COUNCILS_KEPT; i++)
-		tti_council_free(root->councils[i]);
+	for (int i = 0; i < TTI_AGREEMENTS_KEPT; i++)
+		tti_agreement_free(root->agreements[i]);
 	tti_boot_close(root->boot); /* until then it may hear news */
 	free_findings(root);
 	tti_tuning_release(&root->tuning);

@@ -32,9 +32,9 @@ enum tti_mail_kind {
 	TTI_MAIL_ASK,       /* what are you doing                               */
 	TTI_MAIL_ANSWER,    /* tti_call                                         */
 	TTI_MAIL_CLOSED,    /* there was such a context here, and it is closed  */
-	TTI_MAIL_JOIN,      /* of a council (council.h): bits of ranks          */
+	TTI_MAIL_JOIN,      /* of an agreement (agreement.h): bits of ranks          */
 	TTI_MAIL_QUERY,     /* ... nothing                                      */
-	TTI_MAIL_VERDICT,   /* ... bits of ranks                                */
+	TTI_MAIL_DECISION,  /* ... bits of ranks                                */
 	TTI_MAIL_WHERE,     /* of calls of some ranks (callers.h): are you in it */
 	TTI_MAIL_THERE,     /* ... tti_caller_answer                            */
 	TTI_MAIL_CLASH,     /* ... neither can end                              */

@@ -74,11 +74,11 @@ TUTTI_CHECKED tutti_status tti_child_unfollow(const struct tti_maker *maker, str
 enum tti_child_kind {
 	TTI_CHILD_SPLIT = 1,
 	TTI_CHILD_OF_COLOR,
-	TTI_CHILD_SHRINK,  /* without those that are named */
-	TTI_CHILD_COUNCIL, /* on who is left               */
-	TTI_CHILD_REST,    /* who is left                  */
-	TTI_CHILD_GROW,    /* on where to meet new ranks   */
-	TTI_CHILD_CALLERS, /* who makes one of some ranks  */
+	TTI_CHILD_SHRINK,    /* without those that are named */
+	TTI_CHILD_AGREEMENT, /* on who is left               */
+	TTI_CHILD_REST,      /* who is left                  */
+	TTI_CHILD_GROW,      /* on where to meet new ranks   */
+	TTI_CHILD_CALLERS,   /* who makes one of some ranks  */
 };
 uint64_t tti_child_context(const struct tti_comm *parent, enum tti_child_kind kind, uint64_t k);
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "boot/watch/council.h"
+#include "boot/watch/agreement.h"
 #include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
@@ -45,38 +45,38 @@ struct shrink {
 	int flags;
 	uint64_t k; /* the how many-th of its kind of the parent */
 	int *ranks; /* [parent->n] */
-	struct tti_council *council;
+	struct tti_agreement *agreement;
 	uint64_t gone[];
 };
 
 /* Verdicts that are kept: a rank that comes late may still ask for one. */
-static void keep_council(struct tti_comm *root, struct tti_council *council)
+static void keep_agreement(struct tti_comm *root, struct tti_agreement *agreement)
 {
-	struct tti_council *oldest;
+	struct tti_agreement *oldest;
 
 	pthread_mutex_lock(&root->lock);
-	oldest = root->councils[root->ncouncils % TTI_COUNCILS_KEPT];
-	root->councils[root->ncouncils++ % TTI_COUNCILS_KEPT] = council;
+	oldest = root->agreements[root->nagreements % TTI_AGREEMENTS_KEPT];
+	root->agreements[root->nagreements++ % TTI_AGREEMENTS_KEPT] = agreement;
 	pthread_mutex_unlock(&root->lock);
-	tti_council_free(oldest);
+	tti_agreement_free(oldest);
 }
 
 static tutti_status agree(struct shrink *shrink, const struct tti_boot_config *config)
 {
 	const struct tti_comm *parent = shrink->maker.parent;
-	struct tti_council *council;
+	struct tti_agreement *agreement;
 	tutti_status st;
 
-	TTI_TRY(tti_council_create(parent->boot,
-				   tti_child_context(parent, TTI_CHILD_COUNCIL, shrink->k),
-				   shrink->gone, &council));
-	st = tti_council_hold(council, config, shrink->gone);
-	keep_council(parent->root, council);
-	shrink->council = council;
+	TTI_TRY(tti_agreement_create(parent->boot,
+				     tti_child_context(parent, TTI_CHILD_AGREEMENT, shrink->k),
+				     shrink->gone, &agreement));
+	st = tti_agreement_wait(agreement, config, shrink->gone);
+	keep_agreement(parent->root, agreement);
+	shrink->agreement = agreement;
 	return st;
 }
 
-/* While those that are left meet; the council may have been freed for later ones. */
+/* While those that are left meet; the agreement may have been freed for later ones. */
 static tutti_status on_wait(void *self, int peer, bool is_late)
 {
 	const struct shrink *shrink = self;
@@ -86,9 +86,9 @@ static tutti_status on_wait(void *self, int peer, bool is_late)
 	(void)peer;
 	(void)is_late;
 	pthread_mutex_lock(&root->lock);
-	for (int i = 0; i < TTI_COUNCILS_KEPT; i++)
-		if (shrink->council && root->councils[i] == shrink->council)
-			st = tti_council_check(shrink->council);
+	for (int i = 0; i < TTI_AGREEMENTS_KEPT; i++)
+		if (shrink->agreement && root->agreements[i] == shrink->agreement)
+			st = tti_agreement_check(shrink->agreement);
 	pthread_mutex_unlock(&root->lock);
 	return st;
 }
@@ -236,7 +236,7 @@ static tutti_status shrink(tutti_comm_t handle, struct tti_comm *parent, const i
 	TTI_TRY(check_excluded(parent, exclude, nexclude));
 	config = tti_child_config(parent, given);
 	/* Before anything can fail on this rank alone: it is in step with the others in the next one. */
-	k = agrees ? parent->ncouncil_calls++ : parent->nshrinks++;
+	k = agrees ? parent->nagreement_calls++ : parent->nshrinks++;
 	if (!agrees)
 		awaited = await_rest(parent, k, exclude, nexclude);
 	made = make_room(parent);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is left out of a council though it lives is told so, whomever it has asked before they decided. */
+/* Who is left out of an agreement though it lives is told so, whomever it has asked before they decided. */
 #include "ranks.h"
 
 #include <pthread.h>
 #include <sched.h>
 
 #include "boot/base.h"
-#include "boot/watch/council.h"
+#include "boot/watch/agreement.h"
 #include "util/bitset.h"
 #include "util/error.h"
 
@@ -15,7 +15,7 @@
 
 /* The world of a test: ranks of one process, whose mail comes while it is sent. */
 static struct tti_boot *world[N];
-static struct tti_council *council[N];
+static struct tti_agreement *agreement[N];
 static _Atomic int nmailed[N];
 static const struct tti_boot_ops *ops;
 static struct tti_boot_ops counting;
@@ -42,7 +42,7 @@ static int open_world(void **state)
 	for (int rank = 0; rank < N; rank++) {
 		world[rank]->ops = &counting;
 		nmailed[rank] = 0;
-		if (tti_council_create(world[rank], CONTEXT, none, &council[rank]) != TUTTI_OK)
+		if (tti_agreement_create(world[rank], CONTEXT, none, &agreement[rank]) != TUTTI_OK)
 			return -1;
 	}
 	return 0;
@@ -52,7 +52,7 @@ static int close_world(void **state)
 {
 	(void)state;
 	for (int rank = 0; rank < N; rank++)
-		tti_council_free(council[rank]);
+		tti_agreement_free(agreement[rank]);
 	for (int rank = 0; rank < N; rank++)
 		tti_boot_close(world[rank]);
 	return 0;
@@ -65,18 +65,18 @@ static void go_down(int rank, int peer, enum tti_down how)
 			    NULL);
 }
 
-static void query(int speaker, int rank)
+static void query(int coordinator, int rank)
 {
 	const struct tti_mail letter = { .context = CONTEXT, .kind = TTI_MAIL_QUERY };
 
-	CHECK_OK(ops->mail(world[speaker], rank, &letter, TTI_MAIL_HEAD));
+	CHECK_OK(ops->mail(world[coordinator], rank, &letter, TTI_MAIL_HEAD));
 }
 
-static void join(int rank, int speaker)
+static void join(int rank, int coordinator)
 {
 	const struct tti_mail letter = { .context = CONTEXT, .kind = TTI_MAIL_JOIN };
 
-	CHECK_OK(ops->mail(world[rank], speaker, &letter, TTI_MAIL_HEAD + sizeof(uint64_t)));
+	CHECK_OK(ops->mail(world[rank], coordinator, &letter, TTI_MAIL_HEAD + sizeof(uint64_t)));
 }
 
 struct holder {
@@ -92,7 +92,7 @@ static void *hold(void *arg)
 	const struct tti_boot_config config = { .timeout_ms = 60000 };
 	struct holder *self = arg;
 
-	self->status = tti_council_hold(council[self->rank], &config, self->gone);
+	self->status = tti_agreement_wait(agreement[self->rank], &config, self->gone);
 	snprintf(self->text, sizeof(self->text), "%s", tti_error_text());
 	return NULL;
 }
@@ -134,7 +134,7 @@ static void is_told(struct holder *self)
 	assert_non_null(strstr(self->text, "for dead, and go on without it"));
 }
 
-/* To the speaker rank 3 is silent after it has joined. */
+/* To the coordinator rank 3 is silent after it has joined. */
 static void one_that_falls_silent_after_it_has_joined(void **state)
 {
 	struct holder late;
@@ -149,7 +149,7 @@ static void one_that_falls_silent_after_it_has_joined(void **state)
 	is_told(&late);
 }
 
-/* Rank 3 does not reach the speaker, rank 1, and the speaker not it: it joins rank 2, who has heard of rank 1. */
+/* Rank 3 does not reach the coordinator, rank 1, and the coordinator not it: it joins rank 2, who has heard of rank 1. */
 static void one_that_has_joined_another_rank(void **state)
 {
 	struct holder late;
@@ -191,13 +191,13 @@ static void a_second_speaker(void **state)
 		go_down(rank, 0, TTI_DOWN_LOST);
 	}
 	agree(1u << 1 | 1u << 2 | 1u << 3);
-	assert_int_equal(tti_council_check(council[1]), TUTTI_AGAIN);
+	assert_int_equal(tti_agreement_check(agreement[1]), TUTTI_AGAIN);
 	hold(&late);
 	CHECK_OK(late.status);
 	assert_int_equal(late.gone[0], 0);
-	assert_int_equal(tti_council_check(council[0]), TUTTI_EPEER);
+	assert_int_equal(tti_agreement_check(agreement[0]), TUTTI_EPEER);
 	for (int rank = 1; rank < N; rank++)
-		assert_int_equal(tti_council_check(council[rank]), TUTTI_AGAIN);
+		assert_int_equal(tti_agreement_check(agreement[rank]), TUTTI_AGAIN);
 }
 
 /* Nobody heard of it until all others were through. */
