@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "boot/init/root_group.h"
-#include "boot/net/gate.h"
+#include "boot/net/acceptor.h"
 #include "boot/net/iface.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -23,14 +23,14 @@
 #include "util/thread.h"
 
 /* Connections that prove nothing; more than ranks come at once. */
-#define GUESTS_MOST 2048
+#define PENDING_MOST 2048
 /* For what was said to reach the ranks. */
-#define FLUSH_MS    2000
+#define FLUSH_MS     2000
 /* For ranks that come after the one that serves the root has given up. */
-#define SOON_MS     1000
+#define SOON_MS      1000
 /* So long before a rank has to be told who is missing the root looks at its NICs, half of the rank's time at
  * most: a process that does may wait for the kernel for seconds while others make or remove NICs. */
-#define LOOK_MS     5000
+#define LOOK_MS      5000
 
 /* A rank, or one that says so. */
 struct caller {
@@ -57,7 +57,7 @@ struct seat {
 
 struct tti_root {
 	struct tti_loop loop;
-	struct tti_gate gate;
+	struct tti_acceptor acceptor;
 	struct tti_ear *waker;
 	int wake_fd;
 	atomic_int how; /* a tti_root_end */
@@ -154,7 +154,7 @@ static const struct caller *first_to_leave(const struct tti_root *root)
 
 static void fail_missing(struct tti_root *root, int64_t end_ns)
 {
-	const char *turned_away = root->gate.turned_away;
+	const char *turned_away = root->acceptor.turned_away;
 	char text[128];
 	int *missing = tti_calloc((size_t)root->nseats, sizeof(*missing));
 	size_t n = 0;
@@ -208,7 +208,7 @@ static void introduce(struct tti_root *root, int i)
 static void complete(struct tti_root *root)
 {
 	/* No longer open: a later job may use the same address. */
-	tti_gate_close(&root->gate);
+	tti_acceptor_close(&root->acceptor);
 	root->complete = true;
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "root: all %d ranks came within %lld ms", root->group.size,
 		(long long)((tti_now_ns() - root->start_ns) / TTI_NS_PER_MS));
@@ -481,7 +481,7 @@ static bool done(struct tti_root *root, int64_t *next_ns)
 
 static void destroy(struct tti_root *root)
 {
-	tti_gate_close(&root->gate);
+	tti_acceptor_close(&root->acceptor);
 	while (root->callers)
 		hang_up(root->callers);
 	if (root->waker)
@@ -498,7 +498,8 @@ static void *serve(void *self)
 	int64_t next_ns;
 
 	while (!done(root, &next_ns)) {
-		const int64_t expire_ns = root->complete ? TTI_NEVER : tti_gate_expire(&root->gate);
+		const int64_t expire_ns =
+			root->complete ? TTI_NEVER : tti_acceptor_expire(&root->acceptor);
 
 		tti_loop_wait(&root->loop,
 			      tti_loop_left(next_ns < expire_ns ? next_ns : expire_ns));
@@ -516,13 +517,13 @@ static void hear_waker(struct tti_ear *ear, uint32_t events)
 
 static tutti_status open_root(struct tti_root *root, int listen_fd)
 {
-	root->gate = (struct tti_gate){ .loop = &root->loop,
-					.secret = root->secret,
-					.listen_fd = listen_fd,
-					.most = GUESTS_MOST,
-					.self = root,
-					.admit = admit,
-					.enter = enter };
+	root->acceptor = (struct tti_acceptor){ .loop = &root->loop,
+						.secret = root->secret,
+						.listen_fd = listen_fd,
+						.most = PENDING_MOST,
+						.self = root,
+						.admit = admit,
+						.on_accept = enter };
 	TTI_TRY(tti_loop_init(&root->loop));
 	root->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (root->wake_fd < 0)
@@ -532,7 +533,7 @@ static tutti_status open_root(struct tti_root *root, int listen_fd)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the root");
 	root->waker->hear = hear_waker;
 	TTI_TRY(tti_loop_add(&root->loop, root->wake_fd, EPOLLIN, root->waker));
-	return tti_gate_open(&root->gate);
+	return tti_acceptor_open(&root->acceptor);
 }
 
 static tutti_status start(int listen_fd, const uint8_t *secret, int64_t timeout_ms, bool detached,

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "boot/net/acceptor.h"
 #include "boot/net/dial.h"
-#include "boot/net/gate.h"
 #include "boot/net/sock.h"
 #include "boot/net/wire.h"
 #include "boot/watch/loop.h"
@@ -111,7 +111,7 @@ struct tti_mails {
 struct tti_thread {
 	struct tti_sock *sock;
 	struct tti_loop loop;
-	struct tti_gate gate;
+	struct tti_acceptor acceptor;
 	struct tti_ear *waker;
 	int wake_fd;
 	pthread_t id;

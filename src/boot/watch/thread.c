@@ -14,7 +14,7 @@
 #include "util/thread.h"
 
 /* Connections that prove nothing yet; beyond them, all ranks may come at once. */
-#define GUESTS_MOST    256
+#define PENDING_MOST   256
 /* How long to wait for the others to have read our goodbye. */
 #define LINGER_MS      500
 /* The same where a connection has to be made for it, as the old one broke. */
@@ -127,7 +127,7 @@ static void start_quitting(struct tti_thread *thread)
 	thread->quit_ns = TTI_NEVER;
 	/* Whose link is broken just now is to hear our goodbye all the same. */
 	if (!thread->mends)
-		tti_gate_close(&thread->gate);
+		tti_acceptor_close(&thread->acceptor);
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 		tti_conn_leave(conn);
 }
@@ -178,7 +178,7 @@ static int64_t earlier(int64_t a, int64_t b)
 /* Do what is due; when to look again. */
 static int64_t tick(struct tti_thread *thread)
 {
-	int64_t next_ns = earlier(tti_gate_expire(&thread->gate), thread->quit_ns);
+	int64_t next_ns = earlier(tti_acceptor_expire(&thread->acceptor), thread->quit_ns);
 
 	if (thread->bypass_ns <= tti_now_ns() && !thread->quitting) {
 		thread->bypass_ns = TTI_NEVER;
@@ -242,7 +242,7 @@ static void release(struct tti_thread *thread)
 	tti_mails_forget(thread, -1);
 	tti_mails_drop(&thread->post.mails, -1);
 	tti_news_forget(thread);
-	tti_gate_close(&thread->gate);
+	tti_acceptor_close(&thread->acceptor);
 	if (thread->waker)
 		tti_loop_bury(&thread->loop, thread->waker);
 	tti_loop_release(&thread->loop);
@@ -272,7 +272,7 @@ static tutti_status open_thread(struct tti_thread *thread)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	thread->waker->hear = hear_waker;
 	TTI_TRY(tti_loop_add(&thread->loop, thread->wake_fd, EPOLLIN, thread->waker));
-	return tti_gate_open(&thread->gate);
+	return tti_acceptor_open(&thread->acceptor);
 }
 
 tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
@@ -290,13 +290,13 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 	tti_mails_init(&thread->mails);
 	tti_mails_init(&thread->sent);
 	tti_mails_init(&thread->post.mails);
-	thread->gate = (struct tti_gate){ .loop = &thread->loop,
-					  .secret = sock->base.secret,
-					  .listen_fd = listen_fd,
-					  .most = GUESTS_MOST + (size_t)sock->base.nranks,
-					  .self = thread,
-					  .admit = admit,
-					  .enter = enter };
+	thread->acceptor = (struct tti_acceptor){ .loop = &thread->loop,
+						  .secret = sock->base.secret,
+						  .listen_fd = listen_fd,
+						  .most = PENDING_MOST + (size_t)sock->base.nranks,
+						  .self = thread,
+						  .admit = admit,
+						  .on_accept = enter };
 	status = open_thread(thread);
 	if (status == TUTTI_OK)
 		status = tti_thread_start(&thread->id, "tutti-watch", run, thread);

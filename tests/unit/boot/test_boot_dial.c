@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Dialling a gate: of several addresses the one that works is found fast, and who
+/* Dialling an acceptor: of several addresses the one that works is found fast, and who
  * does not belong there stays outside. */
 #include "ranks.h"
 
@@ -8,18 +8,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "boot/net/acceptor.h"
 #include "boot/net/dial.h"
-#include "boot/net/gate.h"
 #include "util/fd.h"
 #include "util/mem.h"
 
 static const uint8_t secret[32] = { 5 };
 static const uint8_t other[32] = { 6 };
 
-/* A gate with a thread that serves it: it wants peers that want rank 3. */
+/* An acceptor with a thread that serves it: it wants peers that want rank 3. */
 struct house {
 	struct tti_loop loop;
-	struct tti_gate gate;
+	struct tti_acceptor acceptor;
 	uint16_t port;
 	_Atomic int stop, nentered;
 	struct tti_tunnel *tunnel;
@@ -32,8 +32,8 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 	return kind == TTI_AUTH_PEER && who->to == 3;
 }
 
-static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
-		  const struct tti_wire_who *who)
+static void on_accept(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
+		      const struct tti_wire_who *who)
 {
 	struct house *house = self;
 
@@ -49,7 +49,7 @@ static void *serve(void *self)
 	struct house *house = self;
 
 	while (!house->stop) {
-		(void)tti_gate_expire(&house->gate);
+		(void)tti_acceptor_expire(&house->acceptor);
 		tti_loop_wait(&house->loop, 5);
 	}
 	return NULL;
@@ -58,15 +58,15 @@ static void *serve(void *self)
 static void open_house(struct house *house, size_t most)
 {
 	memset(house, 0, sizeof(*house));
-	house->gate = (struct tti_gate){ .loop = &house->loop,
-					 .secret = secret,
-					 .most = most,
-					 .self = house,
-					 .admit = admit,
-					 .enter = enter };
-	CHECK_OK(tti_listen(&house->port, 64, &house->gate.listen_fd));
+	house->acceptor = (struct tti_acceptor){ .loop = &house->loop,
+						 .secret = secret,
+						 .most = most,
+						 .self = house,
+						 .admit = admit,
+						 .on_accept = on_accept };
+	CHECK_OK(tti_listen(&house->port, 64, &house->acceptor.listen_fd));
 	CHECK_OK(tti_loop_init(&house->loop));
-	CHECK_OK(tti_gate_open(&house->gate));
+	CHECK_OK(tti_acceptor_open(&house->acceptor));
 	pthread_create(&house->thread, NULL, serve, house);
 }
 
@@ -74,7 +74,7 @@ static void close_house(struct house *house)
 {
 	house->stop = 1;
 	pthread_join(house->thread, NULL);
-	tti_gate_close(&house->gate);
+	tti_acceptor_close(&house->acceptor);
 	tti_loop_release(&house->loop);
 	tti_tunnel_close(&house->tunnel);
 }
@@ -186,7 +186,7 @@ static void all_that_failed_is_said(void **state)
 	assert_int_equal(dial(addrs, 0, secret, 3, 200, true), TUTTI_EPEER);
 	assert_int_equal(house.nentered, 0);
 	close_house(&house);
-	assert_int_equal(house.gate.dropped, 2);
+	assert_int_equal(house.acceptor.dropped, 2);
 }
 
 static int nheard;
@@ -385,7 +385,7 @@ static void the_oldest_stranger_goes(void **state)
 	for (int i = 0; i < 20; i++)
 		close(fds[i]);
 	close_house(&house);
-	assert_true(house.gate.dropped >= 12);
+	assert_true(house.acceptor.dropped >= 12);
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot/net/gate.h"
+#include "boot/net/acceptor.h"
 #include "boot/net/sock.h"
 #include "boot/watch/thread.h"
 #include "support/sanitizer.h"
@@ -23,10 +23,10 @@ struct spy {
 	unsigned seed; /* the watch thread's */
 };
 
-/* A gate that lets in whoever has the secret, and then just closes. */
+/* An acceptor that lets in whoever has the secret, and then just closes. */
 struct house {
 	struct tti_loop loop;
-	struct tti_gate gate;
+	struct tti_acceptor acceptor;
 	uint8_t secret[TTI_SECRET_BYTES];
 	uint16_t port;
 	_Atomic int stop, nentered;
@@ -53,8 +53,8 @@ static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who
 	return true;
 }
 
-static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
-		  const struct tti_wire_who *who)
+static void on_accept(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
+		      const struct tti_wire_who *who)
 {
 	struct house *house = self;
 
@@ -69,7 +69,7 @@ static void *serve(void *self)
 	struct house *house = self;
 
 	while (!house->stop) {
-		(void)tti_gate_expire(&house->gate);
+		(void)tti_acceptor_expire(&house->acceptor);
 		tti_loop_wait(&house->loop, 5);
 	}
 	return NULL;
@@ -86,15 +86,15 @@ static void plan_house(struct house *house, const struct tti_boot *boot)
 
 static tutti_status open_house(struct house *house)
 {
-	house->gate = (struct tti_gate){ .loop = &house->loop,
-					 .secret = house->secret,
-					 .most = 100,
-					 .self = house,
-					 .admit = admit,
-					 .enter = enter };
-	TTI_TRY(tti_listen(&house->port, 64, &house->gate.listen_fd));
+	house->acceptor = (struct tti_acceptor){ .loop = &house->loop,
+						 .secret = house->secret,
+						 .most = 100,
+						 .self = house,
+						 .admit = admit,
+						 .on_accept = on_accept };
+	TTI_TRY(tti_listen(&house->port, 64, &house->acceptor.listen_fd));
 	TTI_TRY(tti_loop_init(&house->loop));
-	TTI_TRY(tti_gate_open(&house->gate));
+	TTI_TRY(tti_acceptor_open(&house->acceptor));
 	house->stop = house->nentered = 0;
 	pthread_create(&house->thread, NULL, serve, house);
 	return TUTTI_OK;
@@ -104,7 +104,7 @@ static void close_house(struct house *house)
 {
 	house->stop = 1;
 	pthread_join(house->thread, NULL);
-	tti_gate_close(&house->gate);
+	tti_acceptor_close(&house->acceptor);
 	tti_loop_release(&house->loop);
 }
 

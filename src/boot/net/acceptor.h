@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_BOOT_GATE_H
-#define TTI_BOOT_GATE_H
+#ifndef TTI_BOOT_ACCEPTOR_H
+#define TTI_BOOT_ACCEPTOR_H
 
 /* A listening socket where only those who hold the secret get in. Each
  * connection has its own handshake state and a short deadline, and there are at
@@ -17,9 +17,9 @@
 #include "boot/watch/loop.h"
 
 /* Of so many addresses the log says who was turned away. */
-#define TTI_GATE_TOLD 8
+#define TTI_ACCEPTOR_TOLD 8
 
-struct tti_gate {
+struct tti_acceptor {
 	struct tti_ear *ear; /* of the listening socket */
 	struct tti_loop *loop;
 	const uint8_t *secret; /* borrowed */
@@ -30,28 +30,28 @@ struct tti_gate {
 	/* Whether this is the right place for it. */
 	bool (*admit)(void *self, enum tti_auth_kind kind, const struct tti_wire_who *who);
 	/* It is in: the tunnel is the callee's, and in no loop. It may have failed already. */
-	void (*enter)(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
-		      const struct tti_wire_who *who);
+	void (*on_accept)(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
+			  const struct tti_wire_who *who);
 
-	struct tti_gate_guest *oldest, *newest;
+	struct tti_pending *oldest, *newest;
 	size_t n, dropped;
 	/* What is wrong with one that came with another version of the protocol, or else with
 	 * another secret; "": none did. */
 	char turned_away[160];
 	bool other_version; /* it is the version */
-	struct tti_addr told[TTI_GATE_TOLD];
+	struct tti_addr told[TTI_ACCEPTOR_TOLD];
 	size_t ntold;
 };
 
 /* The fields above `oldest`, but not `ear`, are filled in; listen_fd stays the
  * caller's on failure. */
-TUTTI_CHECKED tutti_status tti_gate_open(struct tti_gate *gate);
+TUTTI_CHECKED tutti_status tti_acceptor_open(struct tti_acceptor *acceptor);
 
 /* Stop listening and drop who is in the handshake. A zeroed one is fine if its
  * listen_fd is -1. */
-void tti_gate_close(struct tti_gate *gate);
+void tti_acceptor_close(struct tti_acceptor *acceptor);
 
 /* Drop those whose time is over; when to call again. */
-int64_t tti_gate_expire(struct tti_gate *gate);
+int64_t tti_acceptor_expire(struct tti_acceptor *acceptor);
 
 #endif
