@@ -11,7 +11,7 @@
 #include "boot/init/id.h"
 #include "boot/init/root_group.h"
 #include "boot/net/dial.h"
-#include "boot/watch/loop.h"
+#include "boot/net/loop.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
@@ -47,7 +47,7 @@ struct contact {
 };
 
 struct joiner {
-	struct tti_ear ear; /* of all descriptors: each step looks at everything */
+	struct tti_event_handler handler; /* for all descriptors: each step looks at all */
 	struct tti_sock *sock;
 	struct tti_loop loop;
 	int64_t deadline_ns, again_ns;
@@ -58,17 +58,6 @@ struct joiner {
 	struct tti_dial *next;
 	uint8_t secrets[2][TTI_SECRET_BYTES];
 };
-
-static void hear(struct tti_ear *ear, uint32_t events)
-{
-	(void)ear;
-	(void)events;
-}
-
-static void heard(void *self)
-{
-	(void)self;
-}
 
 static void again(struct joiner *joiner, int64_t when)
 {
@@ -122,7 +111,6 @@ static tutti_status start_contact(struct joiner *joiner, struct contact *contact
 		.give_up_ns = contact->misplaced ? tti_deadline(MIRROR_MS) : TTI_NEVER,
 		.connect_ms = contact->misplaced ? MIRROR_MS : 0,
 		.listens = !contact->by_hand || contact->misplaced,
-		.hear = heard,
 	};
 
 	explicit_bzero(id.secret, sizeof(id.secret));
@@ -194,7 +182,7 @@ static tutti_status check_in(struct joiner *joiner, struct contact *contact)
 		return fail_dial(joiner, contact, status);
 	tti_dial_stop(contact->dial);
 	contact->dial = NULL;
-	TTI_TRY(tti_loop_add(&joiner->loop, contact->tunnel->fd, EPOLLIN, &joiner->ear));
+	TTI_TRY(tti_loop_add(&joiner->loop, contact->tunnel->fd, EPOLLIN, &joiner->handler));
 
 	struct {
 		struct tti_frame head;
@@ -224,7 +212,6 @@ static tutti_status dial_next(struct joiner *joiner, const struct tti_wire_card 
 		.deadline_ns = joiner->deadline_ns,
 		.give_up_ns = tti_deadline(TTI_SOCK_RETRY_MS),
 		.listens = true,
-		.hear = heard,
 	};
 	struct tti_dial_config full = dial;
 
@@ -366,7 +353,7 @@ static tutti_status step_next(struct joiner *joiner)
 	if (status != TUTTI_OK)
 		return TUTTI_OK;
 	return tti_loop_add(&joiner->loop, sock->next_tunnel->fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
-			    &joiner->ear);
+			    &joiner->handler);
 }
 
 static tutti_status step_prev(struct joiner *joiner)
@@ -384,7 +371,7 @@ static tutti_status step_prev(struct joiner *joiner)
 	if (!sock->prev_tunnel)
 		return TUTTI_OK;
 	return tti_loop_add(&joiner->loop, sock->prev_tunnel->fd, EPOLLIN | EPOLLRDHUP | EPOLLET,
-			    &joiner->ear);
+			    &joiner->handler);
 }
 
 static bool has_ended(const struct tti_tunnel *tunnel)
@@ -501,7 +488,7 @@ static tutti_status run(struct joiner *joiner, const struct tti_boot_config *con
 	tutti_status status = TUTTI_AGAIN;
 
 	TTI_TRY(stagger(joiner->sock, &group));
-	TTI_TRY(tti_loop_add(&joiner->loop, joiner->sock->inbox_fd, EPOLLIN, &joiner->ear));
+	TTI_TRY(tti_loop_add(&joiner->loop, joiner->sock->inbox_fd, EPOLLIN, &joiner->handler));
 	TTI_TRY(start_contact(joiner, &joiner->own, config, iroot, false, own));
 	if (config->nids > 1 && group.first == config->rank)
 		TTI_TRY(start_contact(joiner, &joiner->border, config,
@@ -514,12 +501,12 @@ static tutti_status run(struct joiner *joiner, const struct tti_boot_config *con
 tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *config,
 			   const struct tti_wire_card *own, int64_t deadline_ns)
 {
-	struct joiner joiner = { .ear.hear = hear, .sock = sock, .deadline_ns = deadline_ns };
+	struct joiner joiner = { .sock = sock, .deadline_ns = deadline_ns };
 	const int64_t start_ns = tti_now_ns();
-	tutti_status status;
+	tutti_status status = tti_loop_init(&joiner.loop);
 
-	TTI_TRY(tti_loop_init(&joiner.loop));
-	status = run(&joiner, config, own);
+	if (status == TUTTI_OK)
+		status = run(&joiner, config, own);
 	tti_dial_stop(joiner.own.dial);
 	tti_dial_stop(joiner.border.dial);
 	tti_dial_stop(joiner.next);
@@ -536,9 +523,7 @@ tutti_status tti_sock_join(struct tti_sock *sock, const struct tti_boot_config *
 
 void tti_sock_decline(struct tti_sock *sock, const struct tti_boot_config *config)
 {
-	struct joiner joiner = { .ear.hear = hear,
-				 .sock = sock,
-				 .deadline_ns = tti_deadline(DECLINE_MS) };
+	struct joiner joiner = { .sock = sock, .deadline_ns = tti_deadline(DECLINE_MS) };
 	const struct tti_wire_card nowhere = { .port = 0 };
 	tutti_status status = tti_loop_init(&joiner.loop);
 

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,7 +33,7 @@
 
 /* A rank, or one that says so. */
 struct caller {
-	struct tti_ear ear;
+	struct tti_event_handler handler;
 	struct tti_root *root;
 	struct caller *next, **link;
 	struct tti_tunnel *tunnel;
@@ -58,8 +57,6 @@ struct seat {
 struct tti_root {
 	struct tti_loop loop;
 	struct tti_acceptor acceptor;
-	struct tti_ear *waker;
-	int wake_fd;
 	atomic_int how; /* a tti_root_end */
 	bool hurried;
 	bool detached;
@@ -90,14 +87,14 @@ static void hang_up(struct caller *caller)
 		caller->next->link = caller->link;
 	tti_loop_drop(&root->loop, caller->tunnel->fd);
 	tti_tunnel_close(&caller->tunnel);
-	tti_loop_bury(&root->loop, &caller->ear);
+	tti_loop_free_later(&root->loop, &caller->handler);
 }
 
 static void flush(struct caller *caller)
 {
 	tti_outbox_flush(&caller->out, caller->tunnel);
 	tti_loop_change(&caller->root->loop, caller->tunnel->fd,
-			EPOLLIN | (caller->out.len > 0 ? (uint32_t)EPOLLOUT : 0), &caller->ear);
+			EPOLLIN | (caller->out.len > 0 ? (uint32_t)EPOLLOUT : 0), &caller->handler);
 }
 
 static void tell(struct caller *caller, enum tti_frame_type type, const void *body, size_t nbytes)
@@ -339,9 +336,9 @@ static void spoiled(struct caller *caller)
 		 tti_tunnel_why(caller->tunnel, why));
 }
 
-static void hear_caller(struct tti_ear *ear, uint32_t events)
+static void handle_caller(struct tti_event_handler *handler, uint32_t events)
 {
-	struct caller *caller = (struct caller *)ear;
+	struct caller *caller = (struct caller *)handler;
 	struct tti_root *root = caller->root;
 	uint8_t data[TTI_TUNNEL_RECORD];
 	ssize_t n;
@@ -409,12 +406,13 @@ static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind
 	const uint32_t events = tti_tunnel_holds(tunnel) ? EPOLLIN | EPOLLOUT : EPOLLIN;
 
 	(void)kind;
-	if (!caller || tti_loop_add(&root->loop, tunnel->fd, events, &caller->ear) != TUTTI_OK) {
+	if (!caller ||
+	    tti_loop_add(&root->loop, tunnel->fd, events, &caller->handler) != TUTTI_OK) {
 		tti_tunnel_close(&tunnel);
 		tti_free(caller);
 		return;
 	}
-	caller->ear.hear = hear_caller;
+	caller->handler.handle = handle_caller;
 	caller->root = root;
 	caller->tunnel = tunnel;
 	caller->who = *who;
@@ -438,10 +436,8 @@ static bool flushed(const struct tti_root *root)
 /* The rank that serves this root gives up. */
 static void hurry(struct tti_root *root)
 {
-	eventfd_t count;
 	const int64_t soon_ns = tti_deadline(SOON_MS);
 
-	(void)eventfd_read(root->wake_fd, &count);
 	root->hurried = true;
 	root->end_ns = soon_ns < root->end_ns ? soon_ns : root->end_ns;
 }
@@ -484,9 +480,6 @@ static void destroy(struct tti_root *root)
 	tti_acceptor_close(&root->acceptor);
 	while (root->callers)
 		hang_up(root->callers);
-	if (root->waker)
-		tti_loop_bury(&root->loop, root->waker);
-	tti_loop_close(&root->loop, &root->wake_fd);
 	tti_loop_release(&root->loop);
 	tti_free(root->seats);
 	tti_secret_free(root);
@@ -509,12 +502,6 @@ static void *serve(void *self)
 	return NULL;
 }
 
-static void hear_waker(struct tti_ear *ear, uint32_t events)
-{
-	(void)ear; /* read where it is obeyed */
-	(void)events;
-}
-
 static tutti_status open_root(struct tti_root *root, int listen_fd)
 {
 	root->acceptor = (struct tti_acceptor){ .loop = &root->loop,
@@ -525,14 +512,6 @@ static tutti_status open_root(struct tti_root *root, int listen_fd)
 						.admit = admit,
 						.on_accept = enter };
 	TTI_TRY(tti_loop_init(&root->loop));
-	root->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (root->wake_fd < 0)
-		return tti_fail(TUTTI_ESYS, "eventfd: %m");
-	root->waker = tti_zalloc(sizeof(*root->waker));
-	if (!root->waker)
-		return tti_fail(TUTTI_ENOMEM, "no memory for the root");
-	root->waker->hear = hear_waker;
-	TTI_TRY(tti_loop_add(&root->loop, root->wake_fd, EPOLLIN, root->waker));
 	return tti_acceptor_open(&root->acceptor);
 }
 
@@ -548,7 +527,6 @@ static tutti_status start(int listen_fd, const uint8_t *secret, int64_t timeout_
 		return tti_fail(TUTTI_ENOMEM, "no memory for the root");
 	}
 	memcpy(root->secret, secret, sizeof(root->secret));
-	root->wake_fd = root->loop.epfd = -1;
 	root->detached = detached;
 	root->start_ns = tti_now_ns();
 	root->end_ns = tti_deadline(timeout_ms);
@@ -584,7 +562,7 @@ void tti_root_join(struct tti_root *root, enum tti_root_end how)
 	if (!root)
 		return;
 	atomic_store(&root->how, (int)how);
-	(void)eventfd_write(root->wake_fd, 1);
+	tti_loop_wake(&root->loop);
 	(void)pthread_join(root->thread, NULL);
 	destroy(root);
 }

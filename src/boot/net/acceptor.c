@@ -22,7 +22,7 @@
 #define LOGGED       20
 
 struct tti_pending {
-	struct tti_ear ear;
+	struct tti_event_handler handler;
 	struct tti_acceptor *acceptor;
 	struct tti_pending *older, *newer;
 	int fd;
@@ -33,7 +33,7 @@ struct tti_pending {
 };
 
 struct listener {
-	struct tti_ear ear;
+	struct tti_event_handler handler;
 	struct tti_acceptor *acceptor;
 };
 
@@ -46,7 +46,7 @@ static void forget(struct tti_pending *pending)
 	*(pending->newer ? &pending->newer->older : &acceptor->newest) = pending->older;
 	acceptor->n--;
 	tti_auth_forget(&pending->auth);
-	tti_loop_bury(acceptor->loop, &pending->ear);
+	tti_loop_free_later(acceptor->loop, &pending->handler);
 }
 
 static void hang_up(struct tti_pending *pending)
@@ -144,9 +144,9 @@ static void note_reason(const struct tti_pending *pending, const char *why)
 	memcpy(acceptor->turned_away, text, sizeof(text));
 }
 
-static void hear_pending(struct tti_ear *ear, uint32_t events)
+static void handle_pending(struct tti_event_handler *handler, uint32_t events)
 {
-	struct tti_pending *pending = (struct tti_pending *)ear;
+	struct tti_pending *pending = (struct tti_pending *)handler;
 	struct tti_acceptor *acceptor = pending->acceptor;
 	struct tti_wire_who who;
 	tutti_status status =
@@ -181,7 +181,8 @@ static tutti_status add_pending(struct tti_acceptor *acceptor, int fd, const str
 	if (!pending)
 		return tti_fail(TUTTI_ENOMEM, "no memory for a connection");
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-	pending->ear = (struct tti_ear){ .hear = hear_pending, .is_secret = true };
+	pending->handler =
+		(struct tti_event_handler){ .handle = handle_pending, .is_secret = true };
 	pending->acceptor = acceptor;
 	pending->fd = fd;
 	pending->deadline_ns = tti_deadline(HANDSHAKE_MS);
@@ -192,7 +193,7 @@ static tutti_status add_pending(struct tti_acceptor *acceptor, int fd, const str
 	pending->auth.hold = true;
 
 	const tutti_status status =
-		tti_loop_add(acceptor->loop, fd, EPOLLIN | EPOLLOUT | EPOLLET, &pending->ear);
+		tti_loop_add(acceptor->loop, fd, EPOLLIN | EPOLLOUT | EPOLLET, &pending->handler);
 
 	if (status != TUTTI_OK) {
 		tti_secret_free(pending);
@@ -207,9 +208,9 @@ static tutti_status add_pending(struct tti_acceptor *acceptor, int fd, const str
 	return TUTTI_OK;
 }
 
-static void hear_listener(struct tti_ear *ear, uint32_t events)
+static void handle_listener(struct tti_event_handler *handler, uint32_t events)
 {
-	struct tti_acceptor *acceptor = ((struct listener *)ear)->acceptor;
+	struct tti_acceptor *acceptor = ((struct listener *)handler)->acceptor;
 
 	(void)events;
 	/* Not for ever: those who are in want to be heard too. */
@@ -235,20 +236,20 @@ tutti_status tti_acceptor_open(struct tti_acceptor *acceptor)
 {
 	struct listener *listener = tti_zalloc(sizeof(*listener));
 
-	acceptor->ear = NULL;
+	acceptor->handler = NULL;
 	if (!listener)
 		return tti_fail(TUTTI_ENOMEM, "no memory for a listening socket");
-	listener->ear.hear = hear_listener;
+	listener->handler.handle = handle_listener;
 	listener->acceptor = acceptor;
 
 	const tutti_status status =
-		tti_loop_add(acceptor->loop, acceptor->listen_fd, EPOLLIN, &listener->ear);
+		tti_loop_add(acceptor->loop, acceptor->listen_fd, EPOLLIN, &listener->handler);
 
 	if (status != TUTTI_OK) {
 		tti_free(listener);
 		return status;
 	}
-	acceptor->ear = &listener->ear;
+	acceptor->handler = &listener->handler;
 	return TUTTI_OK;
 }
 
@@ -257,9 +258,9 @@ void tti_acceptor_close(struct tti_acceptor *acceptor)
 	while (acceptor->oldest)
 		hang_up(acceptor->oldest);
 	tti_loop_close(acceptor->loop, &acceptor->listen_fd);
-	if (acceptor->ear)
-		tti_loop_bury(acceptor->loop, acceptor->ear);
-	acceptor->ear = NULL;
+	if (acceptor->handler)
+		tti_loop_free_later(acceptor->loop, acceptor->handler);
+	acceptor->handler = NULL;
 	if (acceptor->dropped > 0)
 		tti_log(TTI_LOG_INFO, TTI_BOOT,
 			"%zu connections were dropped that did not belong here", acceptor->dropped);

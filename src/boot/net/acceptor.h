@@ -13,14 +13,14 @@
 #include <stddef.h>
 
 #include "boot/net/auth.h"
+#include "boot/net/loop.h"
 #include "boot/net/wire.h"
-#include "boot/watch/loop.h"
 
 /* Of so many addresses the log says who was turned away. */
 #define TTI_ACCEPTOR_TOLD 8
 
 struct tti_acceptor {
-	struct tti_ear *ear; /* of the listening socket */
+	struct tti_event_handler *handler; /* of the listening socket */
 	struct tti_loop *loop;
 	const uint8_t *secret; /* borrowed */
 	int listen_fd;         /* owned    */
@@ -43,7 +43,7 @@ struct tti_acceptor {
 	size_t ntold;
 };
 
-/* The fields above `oldest`, but not `ear`, are filled in; listen_fd stays the
+/* The fields above `oldest`, but not `handler`, are filled in; listen_fd stays the
  * caller's on failure. */
 TUTTI_CHECKED tutti_status tti_acceptor_open(struct tti_acceptor *acceptor);
 

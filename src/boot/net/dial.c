@@ -62,7 +62,7 @@ try {
 };
 
 struct tti_dial {
-	struct tti_ear ear;
+	struct tti_event_handler handler;
 	struct tti_loop *loop;
 	struct tti_dial_config config;
 	size_t ntries, nstarted;
@@ -78,12 +78,13 @@ struct tti_dial {
 	struct try tries[TRIES];
 };
 
-static void hear(struct tti_ear *ear, uint32_t events)
+static void handle(struct tti_event_handler *handler, uint32_t events)
 {
-	struct tti_dial *dial = (struct tti_dial *)ear;
+	struct tti_dial *dial = (struct tti_dial *)handler;
 
 	(void)events;
-	dial->config.hear(dial->config.self);
+	if (dial->config.on_ready)
+		dial->config.on_ready(dial->config.self);
 }
 
 static void add_try(struct tti_dial *dial, const struct tti_addr *addr)
@@ -125,7 +126,7 @@ tutti_status tti_dial_start(struct tti_loop *loop, const struct tti_dial_config 
 
 	if (!dial)
 		return tti_fail(TUTTI_ENOMEM, "no memory to connect");
-	dial->ear = (struct tti_ear){ .hear = hear, .is_secret = true };
+	dial->handler = (struct tti_event_handler){ .handle = handle, .is_secret = true };
 	dial->loop = loop;
 	dial->config = *config;
 	dial->config.addrs = NULL;
@@ -221,7 +222,7 @@ void tti_dial_stop(struct tti_dial *dial)
 		tti_loop_close(dial->loop, &dial->tries[i].fd);
 		tti_auth_forget(&dial->tries[i].auth);
 	}
-	tti_loop_bury(dial->loop, &dial->ear);
+	tti_loop_free_later(dial->loop, &dial->handler);
 }
 
 static void give_up(struct tti_dial *dial, struct try *try, const char *why)
@@ -263,7 +264,8 @@ static void start_try(struct tti_dial *dial, struct try *try)
 		not_connected(dial, try, errno);
 		return;
 	}
-	if (tti_loop_add(dial->loop, try->fd, EPOLLIN | EPOLLOUT | EPOLLET, &dial->ear) != TUTTI_OK)
+	if (tti_loop_add(dial->loop, try->fd, EPOLLIN | EPOLLOUT | EPOLLET, &dial->handler) !=
+	    TUTTI_OK)
 		give_up(dial, try, tti_error_text());
 }
 

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "boot/net/auth.h"
+#include "boot/net/loop.h"
 #include "boot/net/wire.h"
-#include "boot/watch/loop.h"
 
 struct tti_dial_config {
 	const struct tti_addr *addrs; /* copied; IPv6 link-local: any interface */
@@ -31,7 +31,8 @@ struct tti_dial_config {
 	/* The peer listened before anybody was told where: who is refused by all candidates for a
 	 * tenth of a second need not go on. */
 	bool listens;
-	void (*hear)(void *self); /* called when tti_dial_step() should be         */
+	void (*on_ready)(
+		void *self); /* tti_dial_step() is to be called; NULL: the loop's wait ends */
 	void *self;
 };
 

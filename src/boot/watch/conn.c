@@ -79,7 +79,7 @@ void tti_conn_flush(struct tti_conn *conn)
 	do
 		tti_outbox_flush(&conn->out, conn->tunnel);
 	while (tti_news_put(conn));
-	tti_loop_change(&conn->thread->loop, conn->tunnel->fd, wanted(conn), &conn->ear);
+	tti_loop_change(&conn->thread->loop, conn->tunnel->fd, wanted(conn), &conn->handler);
 	if (conn->doubt_ns == TTI_NEVER && (conn->out.len > 0 || conn->tunnel->sent != sent))
 		arm_doubt(conn, DOUBT_MS);
 }
@@ -105,7 +105,7 @@ void tti_conn_drop(struct tti_conn *conn)
 	tti_mails_recall(conn);
 	tti_loop_drop(&thread->loop, conn->tunnel->fd);
 	tti_tunnel_close(&conn->tunnel);
-	tti_loop_bury(&thread->loop, &conn->ear);
+	tti_loop_free_later(&thread->loop, &conn->handler);
 	if (conn->asked)
 		tti_thread_no_answer(thread, conn->peer, false);
 }
@@ -429,9 +429,9 @@ static bool take_frame(struct tti_conn *conn)
 	return false;
 }
 
-static void hear_conn(struct tti_ear *ear, uint32_t events)
+static void handle_conn(struct tti_event_handler *handler, uint32_t events)
 {
-	struct tti_conn *conn = (struct tti_conn *)ear;
+	struct tti_conn *conn = (struct tti_conn *)handler;
 	uint8_t data[TTI_TUNNEL_RECORD];
 	char why[TTI_TUNNEL_WHY];
 	ssize_t n;
@@ -482,7 +482,7 @@ void tti_conn_adopt(struct tti_conn *conn)
 {
 	struct tti_thread *thread = conn->thread;
 
-	conn->ear.hear = hear_conn;
+	conn->handler.handle = handle_conn;
 	conn->next = thread->conns;
 	conn->link = &thread->conns;
 	if (conn->next)
@@ -490,7 +490,8 @@ void tti_conn_adopt(struct tti_conn *conn)
 	thread->conns = conn;
 	set_keepalive(conn->tunnel->fd);
 	note_remote(conn);
-	if (tti_loop_add(&thread->loop, conn->tunnel->fd, wanted(conn), &conn->ear) != TUTTI_OK) {
+	if (tti_loop_add(&thread->loop, conn->tunnel->fd, wanted(conn), &conn->handler) !=
+	    TUTTI_OK) {
 		tti_conn_drop(conn);
 		return;
 	}

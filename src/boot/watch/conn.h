@@ -15,9 +15,9 @@
 
 #include "boot/net/acceptor.h"
 #include "boot/net/dial.h"
+#include "boot/net/loop.h"
 #include "boot/net/sock.h"
 #include "boot/net/wire.h"
-#include "boot/watch/loop.h"
 
 enum tti_conn_role {
 	TTI_CONN_NEXT, /* links of the ring: news pass, and its end without */
@@ -32,7 +32,7 @@ struct tti_heard {
 };
 
 struct tti_conn {
-	struct tti_ear ear;
+	struct tti_event_handler handler;
 	struct tti_thread *thread;
 	struct tti_conn *next, **link;
 	enum tti_conn_role role;
@@ -112,8 +112,6 @@ struct tti_thread {
 	struct tti_sock *sock;
 	struct tti_loop loop;
 	struct tti_acceptor acceptor;
-	struct tti_ear *waker;
-	int wake_fd;
 	pthread_t id;
 
 	/* What the thread is told. */

@@ -7,7 +7,6 @@
  *         └───── the connection broke, or another takes its place ─────┘
  */
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "boot/watch/conn.h"
 #include "boot/watch/thread.h"
@@ -205,7 +204,7 @@ tutti_status tti_thread_mail(struct tti_boot *boot, int peer, const struct tti_m
 	if (sock->thread && sock->thread->post.watch) {
 		*sock->thread->post.mails.end = out;
 		sock->thread->post.mails.end = &out->next;
-		(void)eventfd_write(sock->thread->wake_fd, 1);
+		tti_loop_wake(&sock->thread->loop);
 		taken = true;
 	}
 	pthread_mutex_unlock(&sock->lock);

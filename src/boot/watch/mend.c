@@ -216,7 +216,7 @@ static size_t put_first(const struct tti_addr *proven, struct tti_addr *addrs, s
 	return 0;
 }
 
-static void heard(void *self);
+static void on_ready(void *self);
 
 static tutti_status dial(struct tti_mend *mend)
 {
@@ -231,7 +231,7 @@ static tutti_status dial(struct tti_mend *mend)
 			 mend->role == TTI_CONN_PREV ? TTI_RING_BEHIND : TTI_RING_BEFORE },
 		.deadline_ns = mend->deadline_ns,
 		.connect_ms = CONNECT_MS,
-		.hear = heard,
+		.on_ready = on_ready,
 		.self = mend,
 	};
 
@@ -270,7 +270,7 @@ static void succeeded(struct tti_mend *mend, struct tti_tunnel *tunnel)
 		tti_conn_adopt(conn);
 	else
 		tti_tunnel_close(&tunnel);
-	if (!conn || conn->ear.dead)
+	if (!conn || conn->handler.freed)
 		mend->again_ns = tti_deadline(mend->backoff_ms);
 }
 
@@ -304,7 +304,7 @@ static void step(struct tti_mend *mend)
 		mend->again_ns = now + LOOK_MS * TTI_NS_PER_MS;
 }
 
-static void heard(void *self)
+static void on_ready(void *self)
 {
 	step(self);
 }

@@ -92,13 +92,13 @@ static void step(struct tti_boot_reach *reach)
 	tti_conn_adopt(conn);
 	if (conn->role != TTI_CONN_PAIR)
 		return;
-	if (conn->ear.dead) /* nobody would carry the question, which is to be put again */
+	if (conn->handler.freed) /* nobody would carry the question, which is to be put again */
 		tti_thread_no_answer(conn->thread, conn->peer, false);
 	else if (tti_bit_has(conn->thread->asked, (size_t)conn->peer))
 		tti_conn_ask(conn);
 }
 
-static void heard(void *self)
+static void on_ready(void *self)
 {
 	step(self);
 }
@@ -124,7 +124,7 @@ static tutti_status dial(struct tti_boot_reach *reach)
 		.who = { sock->base.rank, peer, sock->base.nranks, 0 },
 		.deadline_ns = tti_deadline(REACH_MS),
 		.give_up_ns = 0,
-		.hear = heard,
+		.on_ready = on_ready,
 		.self = reach,
 	};
 

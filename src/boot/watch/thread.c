@@ -74,12 +74,6 @@ static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind
 
 /* -- The thread ---------------------------------------------------------------------- */
 
-static void hear_waker(struct tti_ear *ear, uint32_t events)
-{
-	(void)ear; /* read where the post is */
-	(void)events;
-}
-
 struct todo {
 	struct tti_conn *conns;
 	bool watch, quit, vanish, has_news, has_asks;
@@ -90,9 +84,7 @@ static struct todo take_post(struct tti_thread *thread)
 {
 	const size_t words = TTI_BITSET_WORDS(thread->sock->base.nranks);
 	struct todo todo;
-	eventfd_t count;
 
-	(void)eventfd_read(thread->wake_fd, &count);
 	pthread_mutex_lock(&thread->sock->lock);
 	todo = (struct todo){ .conns = thread->post.conns,
 			      .watch = thread->post.watch && !thread->watching,
@@ -243,10 +235,7 @@ static void release(struct tti_thread *thread)
 	tti_mails_drop(&thread->post.mails, -1);
 	tti_news_forget(thread);
 	tti_acceptor_close(&thread->acceptor);
-	if (thread->waker)
-		tti_loop_bury(&thread->loop, thread->waker);
 	tti_loop_release(&thread->loop);
-	tti_fd_close(&thread->wake_fd);
 	tti_free(thread->asked);
 	tti_free(thread->gone);
 	tti_free(thread->asks);
@@ -259,19 +248,12 @@ static tutti_status open_thread(struct tti_thread *thread)
 	const size_t words = TTI_BITSET_WORDS(thread->sock->base.nranks);
 
 	TTI_TRY(tti_loop_init(&thread->loop));
-	thread->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (thread->wake_fd < 0)
-		return tti_fail(TUTTI_ESYS, "eventfd: %m");
-	thread->waker = tti_zalloc(sizeof(*thread->waker));
 	thread->asked = tti_calloc(words, sizeof(uint64_t));
 	thread->gone = tti_calloc(words, sizeof(uint64_t));
 	thread->asks = tti_calloc(words, sizeof(uint64_t));
 	thread->post.asks = tti_calloc(words, sizeof(uint64_t));
-	if (!thread->waker || !thread->asked || !thread->gone || !thread->asks ||
-	    !thread->post.asks)
+	if (!thread->asked || !thread->gone || !thread->asks || !thread->post.asks)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
-	thread->waker->hear = hear_waker;
-	TTI_TRY(tti_loop_add(&thread->loop, thread->wake_fd, EPOLLIN, thread->waker));
 	return tti_acceptor_open(&thread->acceptor);
 }
 
@@ -285,7 +267,6 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	}
 	thread->sock = sock;
-	thread->wake_fd = thread->loop.epfd = -1;
 	thread->bypass_ns = thread->doubt_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
 	tti_mails_init(&thread->mails);
 	tti_mails_init(&thread->sent);
@@ -360,7 +341,7 @@ tutti_status tti_thread_watch(struct tti_boot *boot, const struct tti_watch_even
 		sock->thread->post.watch = true;
 		sock->thread->post.events = *events;
 	}
-	(void)eventfd_write(sock->thread->wake_fd, 1);
+	tti_loop_wake(&sock->thread->loop);
 	pthread_mutex_unlock(&sock->lock);
 	if (status != TUTTI_OK)
 		return tti_sock_break(sock, status, boot->rank, "%s", tti_error_text());
@@ -376,7 +357,7 @@ void tti_thread_notify(struct tti_boot *boot, const struct tti_news *news)
 		sock->thread->post.has_news = true;
 		sock->thread->post.news = *news;
 		sock->thread->post.news.text[TTI_NEWS_TEXT - 1] = '\0';
-		(void)eventfd_write(sock->thread->wake_fd, 1);
+		tti_loop_wake(&sock->thread->loop);
 	}
 	pthread_mutex_unlock(&sock->lock);
 }
@@ -389,7 +370,7 @@ void tti_thread_ask(struct tti_boot *boot, int peer)
 	if (sock->thread && sock->thread->post.watch) {
 		tti_bit_set(sock->thread->post.asks, (size_t)peer);
 		sock->thread->post.has_asks = true;
-		(void)eventfd_write(sock->thread->wake_fd, 1);
+		tti_loop_wake(&sock->thread->loop);
 	}
 	pthread_mutex_unlock(&sock->lock);
 }
@@ -406,7 +387,7 @@ static void finish(struct tti_sock *sock, bool vanish)
 	thread->post.quit = true;
 	thread->post.vanish = vanish;
 	thread->post.bye = sock->broken.status == 0;
-	(void)eventfd_write(thread->wake_fd, 1);
+	tti_loop_wake(&thread->loop);
 	pthread_mutex_unlock(&sock->lock);
 	(void)pthread_join(thread->id, NULL);
 	pthread_mutex_lock(&sock->lock);

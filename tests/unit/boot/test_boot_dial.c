@@ -98,7 +98,7 @@ static tutti_status run(const struct tti_dial_config *config, struct tti_tunnel 
 	struct tti_loop loop;
 	int64_t again_ns;
 
-	own.hear = heard;
+	own.on_ready = heard;
 	CHECK_OK(tti_loop_init(&loop));
 	CHECK_OK(tti_dial_start(&loop, &own, &dialer));
 	while ((status = tti_dial_step(dialer, out, &again_ns)) == TUTTI_AGAIN)
@@ -191,9 +191,9 @@ static void all_that_failed_is_said(void **state)
 
 static int nheard;
 
-static void hear(struct tti_ear *ear, uint32_t events)
+static void handle(struct tti_event_handler *handler, uint32_t events)
 {
-	(void)ear;
+	(void)handler;
 	(void)events;
 	nheard++;
 }
@@ -201,7 +201,7 @@ static void hear(struct tti_ear *ear, uint32_t events)
 /* As a child of fork() has it. */
 static void nothing_is_heard_of_what_is_closed(void **state)
 {
-	struct tti_ear *ear = tti_zalloc(sizeof(*ear));
+	struct tti_event_handler *handler = tti_zalloc(sizeof(*handler));
 	struct tti_loop loop;
 	int fds[2], copy;
 
@@ -209,8 +209,8 @@ static void nothing_is_heard_of_what_is_closed(void **state)
 	CHECK_OK(tti_loop_init(&loop));
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	copy = dup(fds[0]);
-	ear->hear = hear;
-	CHECK_OK(tti_loop_add(&loop, fds[0], EPOLLIN, ear));
+	handler->handle = handle;
+	CHECK_OK(tti_loop_add(&loop, fds[0], EPOLLIN, handler));
 	assert_int_equal(write(fds[1], "a", 1), 1);
 	tti_loop_wait(&loop, 1000);
 	assert_int_equal(nheard, 1);
@@ -218,7 +218,7 @@ static void nothing_is_heard_of_what_is_closed(void **state)
 	assert_int_equal(fds[0], -1);
 	tti_loop_wait(&loop, 10);
 	assert_int_equal(nheard, 1);
-	tti_loop_bury(&loop, ear);
+	tti_loop_free_later(&loop, handler);
 	tti_loop_release(&loop);
 	close(fds[1]);
 	close(copy);
@@ -344,7 +344,7 @@ static void who_lives_at_the_address_now_is_not_the_peer(void **state)
 			.deadline_ns = tti_deadline(20000),
 			.give_up_ns = listened ? TTI_NEVER : 0,
 			.listens = listened,
-			.hear = heard,
+			.on_ready = heard,
 		};
 		tutti_status status = TUTTI_AGAIN;
 		struct tti_dial *dial;

@@ -276,7 +276,7 @@ static void come_and_go(const struct tti_boot *boot)
 					  .secret = boot->secret,
 					  .who = { 1, 3, boot->nranks, 0 },
 					  .deadline_ns = tti_deadline(20000),
-					  .hear = heard };
+					  .on_ready = heard };
 	struct tti_tunnel *tunnel = NULL;
 	struct tti_dial *dial;
 	struct tti_loop loop;

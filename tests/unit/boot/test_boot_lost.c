@@ -388,7 +388,7 @@ static void break_off(struct tti_conn *conn)
 	assert_true(fd >= 0);
 	assert_int_equal(dup2(fd, conn->tunnel->fd), conn->tunnel->fd);
 	close(fd);
-	conn->ear.hear(&conn->ear, EPOLLIN);
+	conn->handler.handle(&conn->handler, EPOLLIN);
 }
 
 /* A connection that the peer had used and that fell silent is made anew at once, with what is asked over
