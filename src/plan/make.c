@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plan/connect/connect.h"
-#include "plan/report.h"
+#include "plan/plan_words.h"
 #include "plan/search/detour.h"
 #include "util/error.h"
 #include "util/hash.h"

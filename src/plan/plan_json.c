@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "plan/report.h"
+#include "plan/plan.h"
 #include "topo/paths/paths.h"
 #include "util/error.h"
 

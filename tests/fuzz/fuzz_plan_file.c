@@ -9,7 +9,6 @@
 #include "expect.h"
 #include "insight/plan/job.h"
 #include "insight/plan/plan_report.h"
-#include "plan/report.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 

@@ -6,7 +6,7 @@
  * Threads: any. */
 
 #include "plan/handoff/handoff.h"
-#include "plan/report.h"
+#include "plan/plan_words.h"
 
 struct tti_handoff_view {
 	const struct tti_handoff_job *handoff;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "insight/plan/plan_report.h"
-#include "plan/report.h"
+#include "plan/plan_words.h"
 #include "plan/search/lp.h"
 #include "topo/graph/words.h"
 #include "util/error.h"

@@ -7,7 +7,7 @@
  * Threads: one explanation, one thread. */
 
 #include "insight/plan/plan_report.h"
-#include "plan/report.h"
+#include "plan/plan_words.h"
 
 struct tti_explain {
 	const struct tti_report *report;

@@ -9,7 +9,6 @@
 
 #include "insight/plan/domains.h"
 #include "insight/topo/inspect.h"
-#include "plan/report.h"
 #include "util/error.h"
 #include "util/file.h"
 #include "util/mem.h"

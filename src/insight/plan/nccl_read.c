@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "insight/plan/plan_report.h"
-#include "plan/report.h"
 #include "plan/search/detour.h"
 #include "topo/tree/xml.h"
 #include "util/error.h"

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "insight/plan/plan_report.h"
-#include "plan/report.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 

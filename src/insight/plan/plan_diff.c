@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "insight/plan/plan_report.h"
-#include "plan/report.h"
 #include "topo/graph/words.h"
 
 /* Differences as sentences, a line each. What differs many times in one way is said once

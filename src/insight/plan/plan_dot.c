@@ -4,7 +4,7 @@
 
 #include "insight/plan/plan_report.h"
 #include "insight/print/print_dot.h"
-#include "plan/report.h"
+#include "plan/plan_words.h"
 #include "plan/search/detour.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -2,11 +2,29 @@
 #ifndef TTI_INSIGHT_PLAN_REPORT_H
 #define TTI_INSIGHT_PLAN_REPORT_H
 
-/* Plans for people and other programs: in words, as a picture, as NCCL's graph file, and what differs
- * between two. Out of memory while writing: out->failed.
+/* Plans for people and other programs: as a table, in words, as a picture, as NCCL's graph file, and
+ * what differs between two. Out of memory while writing: out->failed.
  * Threads: any. */
 
-#include "plan/report.h"
+#include "plan/plan.h"
+#include "topo/tree/xml.h"
+#include "util/strbuf.h"
+
+/* A plan and what it was made of. */
+struct tti_report {
+	const struct tti_plan *plan;
+	const struct tti_plan_job *job;        /* NULL: not known              */
+	const struct tti_plan_config *config;  /* of the search                */
+	const struct tti_xml_doc *const *docs; /* of each node; NULL           */
+	bool color, utf8;
+};
+
+void tti_plan_table(const struct tti_report *report, struct tti_strbuf *out);
+
+/* What a node does in a pattern: its part of each channel, as the search finds it. Of a
+ * tree the second member at the NIC is not known. tti_local_free(). */
+TUTTI_CHECKED tutti_status tti_plan_part(const struct tti_plan *plan, enum tti_pattern pattern,
+					 uint32_t node, struct tti_local **out);
 
 /* These need the job. */
 TUTTI_CHECKED tutti_status tti_plan_explain(const struct tti_report *report,

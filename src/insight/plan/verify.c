@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "insight/plan/plan_report.h"
-#include "plan/report.h"
+#include "plan/plan_words.h"
 #include "plan/search/detour.h"
 #include "topo/graph/words.h"
 #include "util/error.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plan/handoff/handoff_work.h"
-#include "plan/report.h"
+#include "plan/plan_words.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"

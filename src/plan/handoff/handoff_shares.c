@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "plan/report.h"
+#include "plan/plan_words.h"
 #include "util/error.h"
 
 #define LEAST_SHARE 1e-9

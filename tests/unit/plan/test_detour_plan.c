@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/report.h"
 #include "plan/tune/tune.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plan/report.h"
+#include "insight/plan/plan_report.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/plan_words.h"
 #include "topo/cluster/cluster.h"
 #include "topo/graph/words.h"
 #include "topo/paths/paths.h"
@@ -19,11 +20,6 @@ static const char *bold(const struct tti_report *report)
 static const char *plain(const struct tti_report *report)
 {
 	return report->color ? "\033[0m" : "";
-}
-
-void tti_gbps_words(double gbps, char buf[24])
-{
-	(void)snprintf(buf, 24, gbps < 0.995 ? "%.3g" : gbps < 9.995 ? "%.2f" : "%.1f", gbps);
 }
 
 /* -- The job ------------------------------------------------------------------------ */
