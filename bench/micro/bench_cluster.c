@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "insight/cluster/cluster_report.h"
-#include "topo/cluster/cluster.h"
+#include "insight/cluster/cluster.h"
 #include "util/clock.h"
 #include "util/error.h"
 

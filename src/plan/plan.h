@@ -17,7 +17,6 @@
  * Owner: tti_plan_free(). It borrows nothing. Threads: any may read. */
 
 #include "plan/search/search.h"
-#include "topo/cluster/cluster.h"
 
 /* Where a rank lives. Ranks are numbered as in the job. */
 struct tti_plan_rank {

@@ -13,7 +13,7 @@
 
 #include "expect.h"
 #include "insight/cluster/cluster_report.h"
-#include "topo/cluster/cluster.h"
+#include "insight/cluster/cluster.h"
 #include "topo/graph/diff.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "core/init/topo_exchange.h"
-#include "topo/cluster/cluster_canon.h"
+#include "topo/tree/strip.h"
 #include "topo/detect/detect.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
@@ -59,7 +59,7 @@ static tutti_status write_text(const struct tti_xml_doc *doc, struct tti_topo_ca
 	struct tti_strbuf text = { 0 };
 	struct tti_xml_doc *plain;
 
-	TTI_TRY(tti_canon_strip(doc, &plain));
+	TTI_TRY(tti_strip(doc, &plain));
 	tti_xml_write(plain, &text);
 	tti_xml_free(plain);
 	if (text.len > TTI_XML_BYTES) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "topo/cluster/cluster.h"
+#include "insight/cluster/cluster.h"
 #include "topo/detect/detect.h"
 #include "util/error.h"
 

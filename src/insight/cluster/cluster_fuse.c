@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "insight/cluster/cluster_build.h"
 #include "insight/cluster/cluster_report.h"
-#include "topo/cluster/cluster_build.h"
 
 #include <inttypes.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "insight/cluster/cluster.h"
 #include "insight/cluster/cluster_report.h"
-#include "topo/cluster/cluster.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "insight/cluster/cluster_build.h"
 #include "insight/cluster/cluster_odd.h"
-#include "topo/cluster/cluster_build.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_CLUSTER_ODD_H
-#define TTI_TOPO_CLUSTER_ODD_H
+#ifndef TTI_INSIGHT_CLUSTER_ODD_H
+#define TTI_INSIGHT_CLUSTER_ODD_H
 
 /* Hosts that differ from most that are like them: what people look for in a cluster.
  * Owner: tti_odd_release(). Threads: any. */
 
-#include "topo/cluster/cluster.h"
+#include "insight/cluster/cluster.h"
 
 /* A kind that nearly is another one, which has more hosts. */
 struct tti_odd_kind {

@@ -4,8 +4,8 @@
 
 /* Clusters for people and other programs. Threads: any. */
 
-#include "topo/cluster/cluster.h"
-#include "topo/cluster/cluster_build.h"
+#include "insight/cluster/cluster.h"
+#include "insight/cluster/cluster_build.h"
 
 /* Several hosts as one document, each with its host_hash, so that graph and paths of
  * a whole NVLink domain can be built. Only of a sealed cluster. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/cluster/cluster.h"
+#include "insight/cluster/cluster.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"

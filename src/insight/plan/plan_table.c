@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "insight/cluster/cluster.h"
 #include "plan/plan_words.h"
-#include "topo/cluster/cluster.h"
 #include "topo/graph/words.h"
 #include "topo/paths/paths.h"
 

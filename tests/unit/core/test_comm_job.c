@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/init/comm_job.h"
-#include "topo/cluster/cluster_canon.h"
+#include "topo/tree/strip.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -34,7 +34,7 @@ static void add_kind(struct given *given, const char *path)
 
 	assert_int_equal(tti_xml_read_file(path, &doc), TUTTI_OK);
 	assert_int_equal(tti_schema_check(doc), TUTTI_OK);
-	assert_int_equal(tti_canon_strip(doc, &plain), TUTTI_OK);
+	assert_int_equal(tti_strip(doc, &plain), TUTTI_OK);
 	tti_xml_write(plain, &text);
 	kind.nbytes = (uint32_t)text.len;
 	kind.text = tti_strbuf_take(&text);

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "clusters.h"
 #include "insight/cluster/cluster_report.h"
 #include "support/sanitizer.h"
 #include "tutti/insight.h"
-#include "unit/topo/clusters.h"
 #include "util/clock.h"
 #include "util/fault.h"
 /* -- Printing ---------------------------------------------------------------------------------- */

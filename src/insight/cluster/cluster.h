@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_CLUSTER_H
-#define TTI_TOPO_CLUSTER_H
+#ifndef TTI_INSIGHT_CLUSTER_H
+#define TTI_INSIGHT_CLUSTER_H
 
 /* Many hosts as one view. Hosts that are wired alike are one kind, whose graph and
  * paths are kept once; a host itself is its name, its kind and what is its own (the

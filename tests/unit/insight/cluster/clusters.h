@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TESTS_TOPO_CLUSTERS_H
-#define TESTS_TOPO_CLUSTERS_H
+#ifndef TESTS_INSIGHT_CLUSTERS_H
+#define TESTS_INSIGHT_CLUSTERS_H
 
 /* Clusters made for a test. cmocka's header comes before this one. */
 
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "insight/cluster/cluster.h"
 #include "insight/cluster/cluster_report.h"
-#include "topo/cluster/cluster.h"
 #include "util/error.h"
 
 #define H100_FILE "azhpc-images__ndv5-topo.xml" /* mlx5_0 to mlx5_7 */

@@ -1,25 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/cluster/cluster_build.h"
+#include "insight/cluster/cluster_build.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
-#include "util/error.h"
 #include "util/mem.h"
-
-tutti_status tti_cluster_note(struct tti_cluster *cluster, const char *fmt, ...)
-{
-	const char *copy;
-	char line[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(line, sizeof(line), fmt, args);
-	va_end(args);
-	copy = tti_arena_strdup(&cluster->arena, line);
-	return copy && tti_vec_push(&cluster->build->notes, copy) ? TUTTI_OK
-								  : tti_cluster_no_memory();
-}
 
 /* -- NVLink domains ----------------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/cluster/cluster.h"
+#include "insight/cluster/cluster.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "topo/cluster/cluster_build.h"
+#include "insight/cluster/cluster_build.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -24,11 +24,6 @@ struct own {
 	bool hashed;
 	uint64_t hash; /* host_hash, if it is stated */
 };
-
-tutti_status tti_cluster_no_memory(void)
-{
-	return tti_fail(TUTTI_ENOMEM, "no memory for the view of a cluster");
-}
 
 /* -- Life ------------------------------------------------------------------------------- */
 
@@ -48,26 +43,6 @@ tutti_status tti_cluster_create(struct tti_cluster **out)
 	return TUTTI_OK;
 }
 
-static void build_free(struct tti_cluster_build *build)
-{
-	if (!build)
-		return;
-	tti_canon_release(&build->canon);
-	tti_intern_release(&build->canons);
-	tti_intern_release(&build->seen);
-	tti_intern_release(&build->words);
-	tti_intern_release(&build->exact);
-	tti_intern_release(&build->globs);
-	tti_vec_release(&build->variants);
-	tti_vec_release(&build->nvariants);
-	tti_vec_release(&build->fabrics);
-	tti_vec_release(&build->said);
-	tti_vec_release(&build->rules);
-	tti_vec_release(&build->exact_rule);
-	tti_vec_release(&build->last_glob);
-	tti_free(build);
-}
-
 void tti_cluster_free(struct tti_cluster *cluster)
 {
 	if (!cluster)
@@ -83,30 +58,10 @@ void tti_cluster_free(struct tti_cluster *cluster)
 	tti_free(cluster->groups);
 	tti_free(cluster->domains);
 	tti_free(cluster->notes);
-	build_free(cluster->build);
+	tti_cluster_build_free(cluster->build);
 	tti_intern_release(&cluster->names);
 	tti_arena_release(&cluster->arena);
 	tti_free(cluster);
-}
-
-void tti_cluster_sync(struct tti_cluster *cluster)
-{
-	const struct tti_cluster_build *build = cluster->build;
-
-	cluster->kinds = build->kinds.at;
-	cluster->hosts = build->hosts.at;
-	cluster->nics = build->nics.at;
-	cluster->rails = build->rails.at;
-	cluster->groups = build->groups.at;
-	cluster->domains = build->domains.at;
-	cluster->notes = build->notes.at;
-	cluster->nkinds = (uint32_t)build->kinds.n;
-	cluster->nhosts = (uint32_t)build->hosts.n;
-	cluster->nnics = (uint32_t)build->nics.n;
-	cluster->nrails = (uint32_t)build->rails.n;
-	cluster->ngroups = (uint32_t)build->groups.n;
-	cluster->ndomains = (uint32_t)build->domains.n;
-	cluster->nnotes = (uint32_t)build->notes.n;
 }
 
 tutti_status tti_cluster_seal(struct tti_cluster *cluster)
@@ -125,7 +80,7 @@ tutti_status tti_cluster_seal(struct tti_cluster *cluster)
 	tti_cluster_sync(cluster);
 	if (status)
 		return status;
-	build_free(cluster->build);
+	tti_cluster_build_free(cluster->build);
 	cluster->build = NULL;
 	return TUTTI_OK;
 }

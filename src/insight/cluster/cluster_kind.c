@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/cluster/cluster_build.h"
+#include "insight/cluster/cluster_build.h"
 
 #include <inttypes.h>
 
 #include "topo/tree/schema.h"
+#include "topo/tree/strip.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
@@ -29,7 +30,7 @@ static const char *text_of(const struct tti_xml *node, const char *attr)
 /* -- Which <net> is which, whatever the order of a document ---------------------------- */
 
 struct net_keys {
-	struct tti_canon_hosts hosts;
+	struct tti_strip_hosts hosts;
 	struct tti_intern bases, keys; /* keys: bases with a number, so that they differ */
 	TTI_VEC(uint32_t) count;       /* of each base                                */
 	struct tti_strbuf text;
@@ -37,7 +38,7 @@ struct net_keys {
 
 static void keys_release(struct net_keys *keys)
 {
-	tti_canon_hosts_release(&keys->hosts);
+	tti_strip_hosts_release(&keys->hosts);
 	tti_intern_release(&keys->bases);
 	tti_intern_release(&keys->keys);
 	tti_vec_release(&keys->count);
@@ -57,7 +58,7 @@ static bool write_key(struct net_keys *keys, const struct tti_xml *net)
 	}
 	keys->text.len = 0;
 	tti_strbuf_addf(&keys->text, "%" PRIu32 "\1%s\1%s\1%s\1%s\1%s\1",
-			at ? tti_canon_host_of(&keys->hosts, at) : 0, text_of(at, "numaid"),
+			at ? tti_strip_host_of(&keys->hosts, at) : 0, text_of(at, "numaid"),
 			text_of(pci, "busid"), text_of(net, "name"), text_of(net, "dev"),
 			text_of(net, "port"));
 	if (keys->text.failed)
@@ -75,7 +76,7 @@ static bool write_key(struct net_keys *keys, const struct tti_xml *net)
 static bool keys_init(struct net_keys *keys, const struct tti_xml_doc *doc)
 {
 	*keys = (struct net_keys){ 0 };
-	tti_canon_hosts_init(&keys->hosts, doc);
+	tti_strip_hosts_init(&keys->hosts, doc);
 	for (struct tti_xml *net = next_net(doc->root); net; net = next_net(net))
 		if (!write_key(keys, net) ||
 		    tti_intern(&keys->keys, keys->text.text, keys->text.len) == TTI_INTERN_NONE)
@@ -92,7 +93,7 @@ static tutti_status find_ports(const struct tti_cluster_kind *kind, const struct
 	uint32_t i = 0, at;
 	bool good = keys_init(&known, kind->doc);
 
-	tti_canon_hosts_init(&own.hosts, doc);
+	tti_strip_hosts_init(&own.hosts, doc);
 	for (struct tti_xml *net = next_net(doc->root); good && net; net = next_net(net)) {
 		good = write_key(&own, net);
 		at = good ? tti_intern_find(&known.keys, own.text.text, own.text.len)
@@ -180,7 +181,7 @@ static tutti_status make_kind(struct tti_cluster *cluster, const struct tti_xml_
 	struct tti_cluster_kind kind = {
 		.hash = tti_hash_bytes(build->canon.text.at, build->canon.text.n),
 	};
-	tutti_status status = tti_canon_strip(doc, &kind.doc);
+	tutti_status status = tti_strip(doc, &kind.doc);
 
 	if (status == TUTTI_OK)
 		status = build_graph(&kind);

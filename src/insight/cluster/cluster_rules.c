@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/cluster/cluster_build.h"
+#include "insight/cluster/cluster_build.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,24 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/cluster/cluster_canon.h"
+#include "insight/cluster/canon.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/tree/schema.h"
+#include "topo/tree/strip.h"
 #include "util/error.h"
 #include "util/mem.h"
-
-/* What is a host's own: who it is, how its parts are called in the world, where its
- * cables end, what was measured; and how much memory a node has, which firmware makes a
- * little different from boot to boot. */
-static const char *const own_attrs[] = {
-	"guid",         "host_hash",     "rank",         "serial",
-	"uuid",         "tutti_fabric",  "tutti_host",   "tutti_mac",
-	"tutti_mem_ns", "tutti_mem_mib", "tutti_path",   "tutti_mem_gbps",
-	"tutti_serial", "tutti_subnet",  "tutti_switch", "tutti_uuid",
-};
 
 struct piece {
 	size_t at, nbytes;
@@ -28,52 +18,8 @@ struct tti_canon_work {
 	TTI_VEC(struct piece) pieces;
 	TTI_VEC(const struct tti_xml_attr *) attrs;
 	TTI_VEC(char) sorted;
-	struct tti_canon_hosts hosts;
+	struct tti_strip_hosts hosts;
 };
-
-/* -- Hosts of a document ------------------------------------------------------------ */
-
-/* Whether its CPUs are of several hosts: only then host_hash says something. It is a
- * number, which one file may hold in several words. */
-static bool has_several(const struct tti_xml_doc *doc)
-{
-	const struct tti_xml *first = tti_xml_find(doc->root, "cpu", NULL, NULL);
-	const uint64_t hash = first ? tti_schema_host(first) : 0;
-
-	for (const struct tti_xml *cpu = first; cpu; cpu = tti_xml_next(cpu, "cpu"))
-		if (tti_schema_host(cpu) != hash)
-			return true;
-	return false;
-}
-
-void tti_canon_hosts_init(struct tti_canon_hosts *hosts, const struct tti_xml_doc *doc)
-{
-	*hosts = (struct tti_canon_hosts){ .several = has_several(doc) };
-}
-
-void tti_canon_hosts_release(struct tti_canon_hosts *hosts)
-{
-	tti_intern_release(&hosts->seen);
-}
-
-uint32_t tti_canon_host_of(struct tti_canon_hosts *hosts, const struct tti_xml *cpu)
-{
-	const uint64_t hash = hosts->several ? tti_schema_host(cpu) : 0;
-
-	return tti_intern(&hosts->seen, &hash, sizeof(hash));
-}
-
-/* -- As bytes ------------------------------------------------------------------------ */
-
-static bool is_own(const struct tti_xml *node, const char *attr)
-{
-	if (!node->parent) /* <system> may carry anything, of which the version counts */
-		return strcmp(attr, "version") != 0;
-	for (size_t i = 0; i < sizeof(own_attrs) / sizeof(own_attrs[0]); i++)
-		if (own_attrs[i][0] == attr[0] && strcmp(own_attrs[i], attr) == 0)
-			return true;
-	return false;
-}
 
 static bool put(struct tti_canon *canon, const void *bytes, size_t nbytes)
 {
@@ -93,7 +39,7 @@ static bool put_text(struct tti_canon *canon, const char *text)
 
 static bool put_host(struct tti_canon *canon, const struct tti_xml *cpu)
 {
-	const uint32_t host = tti_canon_host_of(&canon->work->hosts, cpu);
+	const uint32_t host = tti_strip_host_of(&canon->work->hosts, cpu);
 	char number[16];
 
 	snprintf(number, sizeof(number), "%" PRIu32, host);
@@ -117,7 +63,7 @@ static bool put_attrs(struct tti_canon *canon, const struct tti_xml *node,
 		return false;
 	work->attrs.n = 0;
 	for (uint32_t i = 0; i < node->nattrs; i++)
-		if (!is_own(node, node->attrs[i].name) &&
+		if (!tti_strip_is_own(node, node->attrs[i].name) &&
 		    !tti_vec_push(&work->attrs, &node->attrs[i]))
 			return false;
 	if (order == TTI_CANON_SORTED && work->attrs.n > 1)
@@ -199,9 +145,9 @@ tutti_status tti_canon_write(struct tti_canon *canon, const struct tti_xml_doc *
 		return tti_fail(TUTTI_ENOMEM, "canonical form of %s", doc->source);
 	canon->text.n = 0;
 	canon->work->pieces.n = 0;
-	tti_canon_hosts_init(&canon->work->hosts, doc);
+	tti_strip_hosts_init(&canon->work->hosts, doc);
 	good = put_node(canon, doc->root, order);
-	tti_canon_hosts_release(&canon->work->hosts);
+	tti_strip_hosts_release(&canon->work->hosts);
 	return good ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "canonical form of %s", doc->source);
 }
 
@@ -215,61 +161,4 @@ void tti_canon_release(struct tti_canon *canon)
 		tti_free(canon->work);
 	}
 	canon->work = NULL;
-}
-
-/* -- As a document -------------------------------------------------------------------- */
-
-/* Which host a CPU belongs to stays, as a number. */
-static bool copy_attrs(struct tti_xml_doc *doc, struct tti_xml *to, const struct tti_xml *from,
-		       struct tti_canon_hosts *hosts)
-{
-	if (hosts->several && tti_xml_is(from, "cpu")) {
-		const uint32_t host = tti_canon_host_of(hosts, from);
-
-		if (host == TTI_INTERN_NONE ||
-		    !tti_xml_setf(doc, to, "host_hash", "0x%" PRIx32, host))
-			return false;
-	}
-	for (uint32_t i = 0; i < from->nattrs; i++)
-		if (!is_own(from, from->attrs[i].name) &&
-		    !tti_xml_set(doc, to, from->attrs[i].name, from->attrs[i].value))
-			return false;
-	return true;
-}
-
-static bool copy_tree(struct tti_xml_doc *doc, struct tti_xml *to, const struct tti_xml *from,
-		      struct tti_canon_hosts *hosts)
-{
-	to->line = from->line;
-	to->column = from->column;
-	if (!copy_attrs(doc, to, from, hosts))
-		return false;
-	for (const struct tti_xml *child = from->first; child; child = child->next) {
-		struct tti_xml *copy;
-
-		if (!child->name)
-			continue;
-		copy = tti_xml_add(doc, to, child->name);
-		if (!copy || !copy_tree(doc, copy, child, hosts))
-			return false;
-	}
-	return true;
-}
-
-tutti_status tti_canon_strip(const struct tti_xml_doc *doc, struct tti_xml_doc **out)
-{
-	struct tti_canon_hosts hosts;
-	struct tti_xml_doc *copy;
-	bool good;
-
-	TTI_TRY(tti_xml_create(doc->source, &copy));
-	tti_canon_hosts_init(&hosts, doc);
-	good = copy_tree(copy, copy->root, doc->root, &hosts);
-	tti_canon_hosts_release(&hosts);
-	if (!good) {
-		tti_xml_free(copy);
-		return tti_fail(TUTTI_ENOMEM, "copy of %s", doc->source);
-	}
-	*out = copy;
-	return TUTTI_OK;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_CLUSTER_BUILD_H
-#define TTI_TOPO_CLUSTER_BUILD_H
+#ifndef TTI_INSIGHT_CLUSTER_BUILD_H
+#define TTI_INSIGHT_CLUSTER_BUILD_H
 
 /* A cluster under construction, for cluster*.c alone.
  *
- *   cluster.c         hosts are added
- *   cluster_kind.c    which kind a document is of, and what a new kind needs
- *   cluster_canon.c   a document as bytes
- *   cluster_groups.c  NVLink domains and switch groups
- *   cluster_rails.c   rails
- *   cluster_rules.c   rails and groups from a file
- *   cluster_fuse.c    several hosts as one document
- *   cluster_print.c, cluster_json.c, hostlist.c
+ *   cluster.c         adds hosts
+ *   cluster_kind.c    finds the kind of a document, and makes what a new kind needs
+ *   canon.c           writes a document as bytes
+ *   cluster_groups.c  finds NVLink domains and switch groups
+ *   cluster_rails.c   finds rails
+ *   cluster_rules.c   reads rails and groups from a file
+ *   cluster_fuse.c    joins several hosts in one document
  *
  * Owner: struct tti_cluster. Threads: one. */
 
-#include "topo/cluster/cluster.h"
-#include "topo/cluster/cluster_canon.h"
+#include "insight/cluster/canon.h"
+#include "insight/cluster/cluster.h"
+#include "topo/tree/intern.h"
 
 /* A way to write the document of a kind: what stands in another order. */
 struct tti_cluster_variant {
@@ -64,6 +64,12 @@ struct tti_cluster_build {
 };
 
 TUTTI_CHECKED tutti_status tti_cluster_no_memory(void);
+/* Let the public fields show what build has. */
+void tti_cluster_sync(struct tti_cluster *cluster);
+/* Add a sentence to cluster->notes. */
+TUTTI_CHECKED TUTTI_PRINTF(2, 3) tutti_status
+	tti_cluster_note(struct tti_cluster *cluster, const char *fmt, ...);
+void tti_cluster_build_free(struct tti_cluster_build *build);
 
 /* The kind of a document, made if it is new, and how its <net>s stand. The variant is
  * the build's, until the next call at least. */
@@ -71,8 +77,6 @@ TUTTI_CHECKED tutti_status tti_cluster_kind_of(struct tti_cluster *cluster,
 					       const struct tti_xml_doc *doc,
 					       struct tti_cluster_variant *out);
 void tti_cluster_kind_release(struct tti_cluster_kind *kind);
-/* Let the public fields show what build has. */
-void tti_cluster_sync(struct tti_cluster *cluster);
 
 /* Find for each NIC the line of the file that counts. */
 TUTTI_CHECKED tutti_status tti_rail_rules_apply(struct tti_cluster *cluster);
@@ -84,8 +88,6 @@ TUTTI_CHECKED tutti_status tti_cluster_find_rails(struct tti_cluster *cluster);
 /* NVLink domains of several hosts; NICs on one leaf switch. */
 TUTTI_CHECKED tutti_status tti_cluster_find_domains(struct tti_cluster *cluster);
 TUTTI_CHECKED tutti_status tti_cluster_find_groups(struct tti_cluster *cluster);
-TUTTI_CHECKED TUTTI_PRINTF(2, 3) tutti_status
-	tti_cluster_note(struct tti_cluster *cluster, const char *fmt, ...);
 
 /* What a port is called in its kind. */
 static inline const struct tti_node *tti_cluster_port_node(const struct tti_cluster_kind *kind,
