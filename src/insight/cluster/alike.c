@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "insight/print/print_words.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -119,7 +120,7 @@ static bool label_groups(struct tti_alike *alike)
 	char text[32];
 
 	for (uint32_t i = 0; i < alike->n; i++)
-		if (tti_words_width(alike->at[i].names) > LABEL_WIDTH)
+		if (tti_print_width(alike->at[i].names) > LABEL_WIDTH)
 			needed[graph->nodes[alike->at[i].nodes[0]].type] = true;
 	for (uint32_t i = 0; i < alike->n; i++) {
 		struct tti_alike_group *group = &alike->at[i];

@@ -4,6 +4,7 @@
 
 #include "insight/handoff/handoff_print.h"
 #include "insight/handoff/handoff_report.h"
+#include "insight/print/print_words.h"
 #include "topo/graph/words.h"
 
 /* Names of a column are as wide as the widest. */
@@ -13,7 +14,7 @@ struct widths {
 
 static void widen(size_t *width, const char *text)
 {
-	const size_t len = tti_words_width(text);
+	const size_t len = tti_print_width(text);
 
 	*width = len > *width ? len : *width;
 }
@@ -77,7 +78,7 @@ static void add_head(const struct tti_handoff_view *view, struct tti_strbuf *out
 
 static void add_cell(const char *text, size_t width, struct tti_strbuf *out)
 {
-	tti_words_padded(text, width, false, out);
+	tti_print_padded(text, width, false, out);
 	tti_strbuf_add(out, "  ");
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "insight/print/print_words.h"
 #include "insight/topo/order.h"
 #include "topo/graph/words.h"
 #include "util/mem.h"
@@ -156,7 +157,7 @@ static void label_of(const struct picture *picture, uint32_t index, struct tti_s
 		add_bold(text, out);
 		break;
 	case TTI_NODE_PCI:
-		add_bold(tti_words_function(node->pci.class_code), out);
+		add_bold(tti_print_function(node->pci.class_code), out);
 		add_place(node, out);
 		break;
 	case TTI_NODE_GPU:

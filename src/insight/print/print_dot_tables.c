@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "insight/cluster/alike.h"
+#include "insight/print/print_words.h"
 #include "topo/graph/words.h"
 #include "util/mem.h"
 
@@ -114,7 +115,7 @@ static void add_legend(const struct tti_alike *alike, struct tti_strbuf *out)
 		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
 			if (alike->marks[why] == *sign) {
 				snprintf(line, sizeof(line), "%c %s", *sign,
-					 tti_route_why_text((enum tti_route_why)why));
+					 tti_print_route_why((enum tti_route_why)why));
 				add_line(alike->n + 1, line, out);
 			}
 	for (uint32_t i = 0; i < alike->n; i++)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "insight/print/print_words.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -78,7 +79,7 @@ static json_t *cpu_json(const struct tti_cpu_info *cpu)
 		"vendor", text(cpu->vendor), "family", cpu->family, "model", cpu->model,
 		"model_name", model.name, "mem_mib", (json_int_t)cpu->mem_mib, "mem_gbps",
 		cpu->mem_gbps, "mem_ns", cpu->mem_ns, "mem_measured", cpu->mem_measured,
-		"mem_source", tti_words_memory(cpu));
+		"mem_source", tti_print_memory(cpu));
 }
 
 static json_t *pci_json(const struct tti_pci_info *pci)
@@ -206,7 +207,7 @@ static json_t *path_json(const struct tti_routes *routes, uint32_t from, uint32_
 			 (double)path->bw_gbps, "latency_ns", (double)path->latency_ns, "hops",
 			 hops_json(routes->paths, path), "route", "type",
 			 tti_path_type_name((enum tti_path_type)route->type), "why",
-			 tti_route_why_text((enum tti_route_why)route->why), "p2p", route->p2p,
+			 tti_print_route_why((enum tti_route_why)route->why), "p2p", route->p2p,
 			 "gdr", route->gdr, "via", index_of(route->via), "gbps",
 			 (double)route->bw_gbps, "latency_ns", (double)route->latency_ns);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "insight/print/print_words.h"
 #include "topo/graph/words.h"
 #include "util/mem.h"
 #include "util/vec.h"
@@ -107,18 +108,18 @@ static void write_table(const struct mesh *mesh, struct tti_strbuf *out)
 	size_t width = 2;
 
 	for (size_t i = 0; i < mesh->devices.n; i++) {
-		const size_t len = tti_words_width(name_of(mesh, mesh->devices.at[i]));
+		const size_t len = tti_print_width(name_of(mesh, mesh->devices.at[i]));
 
 		width = len > width ? len : width;
 	}
-	tti_words_padded("", width, false, out);
+	tti_print_padded("", width, false, out);
 	for (size_t i = 0; i < mesh->devices.n; i++) {
 		tti_strbuf_add(out, "  ");
-		tti_words_padded(name_of(mesh, mesh->devices.at[i]), width, true, out);
+		tti_print_padded(name_of(mesh, mesh->devices.at[i]), width, true, out);
 	}
 	tti_strbuf_add(out, "\n");
 	for (size_t i = 0; i < mesh->devices.n; i++) {
-		tti_words_padded(name_of(mesh, mesh->devices.at[i]), width, false, out);
+		tti_print_padded(name_of(mesh, mesh->devices.at[i]), width, false, out);
 		for (size_t j = 0; j < mesh->devices.n; j++) {
 			const struct tti_topo_link *link =
 				i == j ? NULL

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "insight/cluster/alike.h"
+#include "insight/print/print_words.h"
 #include "topo/graph/words.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -97,7 +98,7 @@ static void measure(struct matrix *m, cell_text_fn text)
 
 	m->row_width = m->column_width = 0;
 	for (uint32_t i = 0; i < alike->n; i++) {
-		const size_t width = tti_words_width(alike->at[i].label);
+		const size_t width = tti_print_width(alike->at[i].label);
 
 		m->row_width = width > m->row_width ? width : m->row_width;
 		m->column_width = width > m->column_width ? width : m->column_width;
@@ -123,7 +124,7 @@ static void add_colored(struct matrix *m, const char *color, const char *text, s
 	tti_words_text(text, m->out);
 	if (m->config->color && color)
 		tti_strbuf_add(m->out, RESET);
-	add_blanks(m, width, tti_words_width(text));
+	add_blanks(m, width, tti_print_width(text));
 }
 
 /* CPUs and number of the NUMA node that a group hangs on. */
@@ -165,7 +166,7 @@ static void write_matrix(struct matrix *m, cell_text_fn text, bool affinity)
 	char buf[24];
 
 	measure(m, text);
-	tti_words_padded("", m->row_width, false, m->out);
+	tti_print_padded("", m->row_width, false, m->out);
 	for (uint32_t i = 0; i < alike->n; i++) {
 		tti_strbuf_add(m->out, "  ");
 		add_colored(m, BOLD, alike->at[i].label,
@@ -371,7 +372,7 @@ static void write_legend(struct matrix *m)
 		for (int why = 0; why <= TTI_ROUTE_NO_WAY; why++)
 			if (m->whys[why] && m->alike->marks[why] == *sign)
 				tti_strbuf_addf(m->out, "%c    %s\n", *sign,
-						tti_route_why_text((enum tti_route_why)why));
+						tti_print_route_why((enum tti_route_why)why));
 }
 
 tutti_status tti_print_paths(const struct tti_routes *routes, const struct tti_print_config *config,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "insight/print/print_words.h"
 #include "insight/topo/order.h"
 #include "topo/graph/words.h"
 #include "util/mem.h"
@@ -100,7 +101,7 @@ static void name_of(const struct tti_node *node, struct tti_strbuf *out)
 	else if (node->type == TTI_NODE_PKG)
 		tti_strbuf_addf(out, "socket %s", node->name + strcspn(node->name, "0123456789"));
 	else if (node->type == TTI_NODE_PCI)
-		tti_strbuf_add(out, tti_words_function(node->pci.class_code));
+		tti_strbuf_add(out, tti_print_function(node->pci.class_code));
 	else if (node->type == TTI_NODE_NIC)
 		tti_strbuf_add(out, "NIC");
 	else if (node->type == TTI_NODE_DEV)
@@ -135,7 +136,7 @@ static void add_memory(const struct tti_cpu_info *cpu, struct tti_strbuf *out)
 		return;
 	tti_strbuf_add(out, ", memory");
 	if (cpu->mem_mib >= 0) {
-		tti_words_memory_size(cpu->mem_mib, text);
+		tti_print_memory_size(cpu->mem_mib, text);
 		tti_strbuf_addf(out, " %s", text);
 	}
 	if (!(cpu->mem_gbps > 0))
@@ -143,7 +144,7 @@ static void add_memory(const struct tti_cpu_info *cpu, struct tti_strbuf *out)
 	tti_words_gbps(cpu->mem_gbps, text);
 	tti_strbuf_addf(out, " %s GB/s %.0f ns", text, cpu->mem_ns);
 	if (!cpu->mem_measured)
-		tti_strbuf_addf(out, " (%s)", tti_words_memory(cpu));
+		tti_strbuf_addf(out, " (%s)", tti_print_memory(cpu));
 }
 
 static void add_cpu(const struct tti_node *node, struct tti_strbuf *out)
@@ -393,8 +394,8 @@ static void add_hosts(struct tree *tree)
 
 static size_t width_of(const struct row *row, int column)
 {
-	return tti_words_width(row->cell[column]) +
-	       (column == COL_NAME ? tti_words_width(row->stem) : 0);
+	return tti_print_width(row->cell[column]) +
+	       (column == COL_NAME ? tti_print_width(row->stem) : 0);
 }
 
 /* One cell behind `owed` blanks; how many the next one is owed. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "insight/print/print.h"
+#include "insight/print/print_words.h"
 #include "insight/topo/pci_ids.h"
 #include "insight/topo/subset.h"
 #include "topo/detect/detect.h"
@@ -389,7 +390,7 @@ tutti_status tutti_topo_get_path(tutti_topo_t topo, int from, int to, struct tut
 	*out = (struct tutti_topo_path){
 		.type = tti_path_type_name((enum tti_path_type)path->type),
 		.route = tti_path_type_name((enum tti_path_type)route->type),
-		.why = tti_route_why_text((enum tti_route_why)route->why),
+		.why = tti_print_route_why((enum tti_route_why)route->why),
 		.gdr = route->gdr,
 		.via = public_index(route->via),
 		.nhops = path->nhops,

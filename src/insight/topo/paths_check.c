@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "insight/topo/paths_check.h"
-#include "topo/paths/paths.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "insight/topo/path_type_of.h"
 #include "topo/paths/path_search.h"
 #include "util/error.h"
 #include "util/mem.h"

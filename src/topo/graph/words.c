@@ -44,11 +44,6 @@ const char *tti_words_class(uint32_t class_code)
 	return "device";
 }
 
-const char *tti_words_function(uint32_t class_code)
-{
-	return class_code >> 16 == 0x03 ? "display" : tti_words_class(class_code);
-}
-
 void tti_words_pci(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX])
 {
 	const char *vendor = tti_words_vendor(pci->vendor);
@@ -100,24 +95,6 @@ void tti_words_gbps(double gbps, char buf[TTI_WORDS_MAX])
 	const int digits = gbps >= 1000 ? 0 : gbps >= 1 ? 1 : gbps >= 0.095 ? 2 : 3;
 
 	snprintf(buf, TTI_WORDS_MAX, "%.*f", digits, gbps);
-}
-
-void tti_words_memory_size(int64_t mib, char buf[TTI_WORDS_MAX])
-{
-	static const char *const units[] = { "MiB", "GiB", "TiB" };
-	double size = (double)mib;
-	size_t unit = 0;
-
-	for (; size >= 1024 && unit < COUNT(units) - 1; unit++)
-		size /= 1024;
-	snprintf(buf, TTI_WORDS_MAX, "%.*f %s", unit && size < 1000 ? 1 : 0, size, units[unit]);
-}
-
-const char *tti_words_memory(const struct tti_cpu_info *cpu)
-{
-	if (cpu->mem_measured)
-		return "measured";
-	return cpu->mem_known ? "data sheet" : "estimate";
 }
 
 void tti_words_net_speed(int64_t mbps, char buf[TTI_WORDS_MAX])
@@ -264,27 +241,6 @@ void tti_words_text(const char *text, struct tti_strbuf *out)
 			len = control_at(text);
 		}
 	}
-}
-
-void tti_words_padded(const char *text, size_t width, bool right, struct tti_strbuf *out)
-{
-	const size_t own = tti_words_width(text);
-	const int pad = own < width ? (int)(width - own) : 0;
-
-	if (right)
-		tti_strbuf_addf(out, "%*s", pad, "");
-	tti_words_text(text, out);
-	if (!right)
-		tti_strbuf_addf(out, "%*s", pad, "");
-}
-
-size_t tti_words_width(const char *text)
-{
-	size_t width = 0;
-
-	for (; *text; text++)
-		width += (*text & 0xc0) != 0x80;
-	return width;
 }
 
 static bool has_xgmi(const struct tti_graph *graph)

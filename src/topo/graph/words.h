@@ -20,22 +20,15 @@ const char *tti_words_device(uint16_t vendor, uint16_t device);
 void tti_words_pci(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX]);
 /* "GPU", "switch", "NIC", "accelerator", "USB controller"... by class code. */
 const char *tti_words_class(uint32_t class_code);
-/* The same of what is in the tree as a mere function: a GPU that computes is no such. */
-const char *tti_words_function(uint32_t class_code);
 
-/* A type of paths or links among the GPUs of a graph (NULL: not known) for people: "XGMI" in place
- * of "NVL" where they are AMD's. In formats for programs a type has one name. */
+/* A type of paths or links among the GPUs of a graph, which may be NULL: "XGMI" in place of "NVL"
+ * where the GPUs are AMD's. In formats for programs a type has one name. */
 const char *tti_words_path_type(const struct tti_graph *graph, enum tti_path_type type);
 const char *tti_words_link_type(const struct tti_graph *graph, enum tti_link_type type);
-
 /* "gen4 x16"; "gen4", "x16" or "" for what is not stated. */
 void tti_words_pci_link(const struct tti_pci_info *pci, char buf[TTI_WORDS_MAX]);
 /* "24.0", "1800": GB/s to three digits or so. */
 void tti_words_gbps(double gbps, char buf[TTI_WORDS_MAX]);
-/* "125.6 GiB", "512 MiB", "1.5 TiB". */
-void tti_words_memory_size(int64_t mib, char buf[TTI_WORDS_MAX]);
-/* Where the bandwidth of its memory is from: "measured", "data sheet", "estimate". */
-const char *tti_words_memory(const struct tti_cpu_info *cpu);
 /* "400 Gb/s"; "speed unknown". */
 void tti_words_net_speed(int64_t mbps, char buf[TTI_WORDS_MAX]);
 
@@ -46,9 +39,5 @@ void tti_words_cpus(const char *mask, struct tti_strbuf *out);
 void tti_words_names(const char *const *names, size_t n, struct tti_strbuf *out);
 /* Text with ? in place of control characters. */
 void tti_words_text(const char *text, struct tti_strbuf *out);
-/* The same, filled up with blanks to `width`, on its left if `right`. */
-void tti_words_padded(const char *text, size_t width, bool right, struct tti_strbuf *out);
-/* Columns that a text takes on a terminal: the characters of UTF-8. */
-size_t tti_words_width(const char *text);
 
 #endif

@@ -24,6 +24,27 @@ struct tti_paths_lazy {
 	size_t nbytes;   /* in rows                                              */
 };
 
+static const char *const type_names[] = {
+#define X(name, text) text,
+	TTI_PATH_MAP(X)
+#undef X
+};
+
+const char *tti_path_type_name(enum tti_path_type type)
+{
+	return type_names[type];
+}
+
+bool tti_path_type_parse(const char *text, enum tti_path_type *out)
+{
+	for (size_t i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++)
+		if (strcmp(text, type_names[i]) == 0) {
+			*out = (enum tti_path_type)i;
+			return true;
+		}
+	return false;
+}
+
 static tutti_status out_of_memory(const struct tti_paths *paths)
 {
 	return tti_fail(TUTTI_ENOMEM, "no memory for the paths of %u endpoints", paths->n);

@@ -104,12 +104,4 @@ const uint32_t *tti_paths_hops(const struct tti_paths *paths, uint32_t from, uin
 /* Whether the paths from a node are there: with a table always, else if asked for before. */
 bool tti_paths_has(const struct tti_paths *paths, uint32_t from);
 
-/* The type of a way of links from one endpoint to another, by the rules above;
- * DIS if it is not a permitted way. */
-enum tti_path_type tti_path_type_of(const struct tti_graph *graph, const uint32_t *hops,
-				    size_t nhops);
-/* The same of links that join up and visit no node twice. */
-enum tti_path_type tti_path_type_of_simple(const struct tti_graph *graph, const uint32_t *hops,
-					   size_t nhops);
-
 #endif

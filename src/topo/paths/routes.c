@@ -17,17 +17,6 @@ struct tti_routes_more {
 	struct tti_route **row;
 };
 
-static const char *const sentences[] = {
-#define X(name, text) text,
-	TTI_ROUTE_WHY_MAP(X)
-#undef X
-};
-
-const char *tti_route_why_text(enum tti_route_why why)
-{
-	return sentences[why];
-}
-
 /* -- Parameters ---------------------------------------------------------------------------- */
 
 /* The levels in the order of the parameters' lists. */

@@ -59,7 +59,6 @@ enum tti_route_why {
 	TTI_ROUTE_WHY_MAP(X)
 #undef X
 };
-const char *tti_route_why_text(enum tti_route_why why);
 
 struct tti_route {
 	uint8_t type;  /* enum tti_path_type of the whole, PXN among them        */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/paths/paths.h"
+#include "insight/topo/path_type_of.h"
 
 #define ORACLE_HOPS 64
 

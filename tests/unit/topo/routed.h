@@ -4,6 +4,7 @@
 
 /* Small machines and what their routes shall be. cmocka's header comes before this one. */
 
+#include "insight/print/print_words.h"
 #include "topo/paths/routes.h"
 #include "unit/topo/graphs.h"
 
@@ -71,8 +72,8 @@ static inline void expect(const struct machine *machine, const char *from, const
 			  (double)route->bw_gbps > gbps * 1.000001)))
 		fail_msg("%s to %s: %s through %s, %g GB/s, %s; not %s through %s, %g GB/s, %s",
 			 from, to, tti_path_type_name(route->type), name, (double)route->bw_gbps,
-			 tti_route_why_text(route->why), tti_path_type_name(type),
-			 via ? via : "none", gbps, tti_route_why_text(why));
+			 tti_print_route_why(route->why), tti_path_type_name(type),
+			 via ? via : "none", gbps, tti_print_route_why(why));
 	/* Through host memory is neither, and nothing else is through it. */
 	if (via && strncmp(via, "HOST", 4) == 0)
 		assert_false(route->p2p || route->gdr);

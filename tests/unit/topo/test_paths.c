@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "insight/topo/path_type_of.h"
 #include "insight/topo/paths_check.h"
 #include "topo/paths/paths.h"
 #include "unit/topo/graphs.h"

@@ -1,30 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/paths/paths.h"
-
-#include <string.h>
-
-static const char *const names[] = {
-#define X(name, text) text,
-	TTI_PATH_MAP(X)
-#undef X
-};
-
-const char *tti_path_type_name(enum tti_path_type type)
-{
-	return names[type];
-}
-
-bool tti_path_type_parse(const char *text, enum tti_path_type *out)
-{
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(text, names[i]) == 0) {
-			*out = (enum tti_path_type)i;
-			return true;
-		}
-	return false;
-}
-
-/* -- The type of a way ----------------------------------------------------------------- */
+#include "insight/topo/path_type_of.h"
 
 /* A way: nodes 0 .. n, link i leads from node i to node i + 1. */
 struct way {

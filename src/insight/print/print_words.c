@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "insight/print/print_words.h"
+
+#include <stdio.h>
+
+const char *tti_print_function(uint32_t class_code)
+{
+	return class_code >> 16 == 0x03 ? "display" : tti_words_class(class_code);
+}
+
+void tti_print_memory_size(int64_t mib, char buf[TTI_WORDS_MAX])
+{
+	static const char *const units[] = { "MiB", "GiB", "TiB" };
+	double size = (double)mib;
+	size_t unit = 0;
+
+	for (; size >= 1024 && unit < sizeof(units) / sizeof(units[0]) - 1; unit++)
+		size /= 1024;
+	snprintf(buf, TTI_WORDS_MAX, "%.*f %s", unit && size < 1000 ? 1 : 0, size, units[unit]);
+}
+
+const char *tti_print_memory(const struct tti_cpu_info *cpu)
+{
+	if (cpu->mem_measured)
+		return "measured";
+	return cpu->mem_known ? "data sheet" : "estimate";
+}
+
+static const char *const sentences[] = {
+#define X(name, text) text,
+	TTI_ROUTE_WHY_MAP(X)
+#undef X
+};
+
+const char *tti_print_route_why(enum tti_route_why why)
+{
+	return sentences[why];
+}
+
+void tti_print_padded(const char *text, size_t width, bool right, struct tti_strbuf *out)
+{
+	const size_t own = tti_print_width(text);
+	const int pad = own < width ? (int)(width - own) : 0;
+
+	if (right)
+		tti_strbuf_addf(out, "%*s", pad, "");
+	tti_words_text(text, out);
+	if (!right)
+		tti_strbuf_addf(out, "%*s", pad, "");
+}
+
+size_t tti_print_width(const char *text)
+{
+	size_t width = 0;
+
+	for (; *text; text++)
+		width += (*text & 0xc0) != 0x80;
+	return width;
+}
