@@ -251,7 +251,8 @@ static void plan_all_posts(struct tti_engine *engine, struct tti_bound *bound)
 	}
 }
 
-tutti_status tti_bound_connect(struct tti_engine *engine, struct tti_bound *bound, int *peer)
+/* TUTTI_AGAIN while links to peers are missing, *peer is one of them. */
+static tutti_status connect_all(struct tti_engine *engine, struct tti_bound *bound, int *peer)
 {
 	tutti_status result = TUTTI_OK;
 
@@ -272,4 +273,13 @@ tutti_status tti_bound_connect(struct tti_engine *engine, struct tti_bound *boun
 		bound->connected = true;
 	}
 	return result;
+}
+
+bool tti_job_connect(struct tti_job *job)
+{
+	const tutti_status st = connect_all(job->engine, job->program.bound, &job->waiting_on);
+
+	if (st < 0)
+		job->status = st;
+	return st == TUTTI_OK;
 }

@@ -68,8 +68,50 @@ struct tti_bound {
 	struct tti_arena arena;
 };
 
-/* TUTTI_AGAIN while links to peers are missing, *peer is one of them. */
-TUTTI_CHECKED tutti_status tti_bound_connect(struct tti_engine *engine, struct tti_bound *bound,
-					     int *peer);
+/* Go on connecting to the peers of a job; whether the links are there. */
+bool tti_job_connect(struct tti_job *job);
+
+/* Whether the links are there; connects while they are not. */
+static inline bool tti_job_is_connected(struct tti_job *job)
+{
+	return job->program.bound->connected || tti_job_connect(job);
+}
+
+/* Nothing goes on before that peer does something. */
+static inline void tti_job_awaits(struct tti_job *job, int peer)
+{
+	job->waiting_on = peer;
+	job->no_room = NULL;
+}
+
+/* What was committed is on its way only once the system has it. */
+static inline void tti_job_hold_unsent(struct tti_job *job)
+{
+	const struct tti_engine *engine = job->engine;
+
+	for (int i = 0; job->status == TUTTI_OK && i < engine->nactive; i++) {
+		if (engine->active[i]->unsent == 0)
+			continue;
+		job->status = TUTTI_AGAIN;
+		tti_job_awaits(job, -1); /* nobody in particular */
+	}
+}
+
+/* Where the places of a program begin: integers, since a call may move nothing and have no
+ * buffers. */
+static inline void tti_job_place(struct tti_job *job, const void *input, void *output)
+{
+	job->program.at[TTI_PLACE_INPUT] = (uintptr_t)input;
+	job->program.at[TTI_PLACE_OUTPUT] = (uintptr_t)output;
+	job->program.at[TTI_PLACE_SCRATCH] = (uintptr_t)job->engine->scratch;
+}
+
+/* The tag of the messages of an operation. */
+static inline uint64_t tti_job_tag(const struct tti_job *job, const struct tti_oper *op)
+{
+	const struct tti_layout *layout = &job->program.layout;
+
+	return layout->by_chunk ? layout->extents[op->chunk].tag : job->tag;
+}
 
 #endif

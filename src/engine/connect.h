@@ -2,7 +2,7 @@
 #ifndef TTI_ENGINE_CONNECT_H
 #define TTI_ENGINE_CONNECT_H
 
-/* Links of an engine, made on first use. Internal to the engine. */
+/* What an engine has for all its jobs: links, made on first use, and scratch. Internal to the engine. */
 
 #include "engine/engine.h"
 
@@ -13,5 +13,8 @@ static inline struct tti_port *tti_engine_port(const struct tti_engine *engine, 
 
 /* engine->links[peer] is there on TUTTI_OK; TUTTI_AGAIN: progress, then again. */
 TUTTI_CHECKED tutti_status tti_engine_connect(struct tti_engine *engine, int peer);
+
+/* Scratch of so many bytes at least; what was in it is gone. */
+TUTTI_CHECKED tutti_status tti_engine_need_scratch(struct tti_engine *engine, size_t nbytes);
 
 #endif

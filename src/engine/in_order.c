@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/engine.h"
+
+#include "engine/job.h"
 #include "engine/lend.h"
 #include "engine/oper.h"
-#include "engine/wait.h"
+#include "engine/program.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -162,7 +164,18 @@ void tti_short_release(struct tti_short *call)
 	*call = (struct tti_short){ 0 };
 }
 
-/* As tti_job_poll(), once there is nothing else to find out. */
+/* As tti_job_poll(). */
+static __attribute__((noinline, cold)) bool poll_unconnected(struct tti_job *job)
+{
+	bool moved;
+
+	tti_engine_progress(job->engine);
+	moved = tti_job_is_connected(job) && tti_in_order_poll(job);
+	tti_job_hold_unsent(job);
+	return moved;
+}
+
+/* The same, once there is nothing else to find out. */
 static bool poll_connected(struct tti_job *job)
 {
 	bool moved;
@@ -195,7 +208,7 @@ tutti_status tti_short_run(struct tti_short *call, const void *input, void *outp
 		list_all(job);
 	else
 		tti_program_begin(job);
-	tti_program_place(job, input, output);
+	tti_job_place(job, input, output);
 	return job->program.bound->connected ? tti_job_wait_for(job, poll_connected)
-					     : tti_job_wait_for(job, tti_job_poll);
+					     : tti_job_wait_for(job, poll_unconnected);
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/job.h"
 
-#include <string.h>
-
 #include "engine/connect.h"
 #include "engine/lend.h"
-#include "engine/wait.h"
+#include "engine/program.h"
 
 /* Of a transfer: the last one is all that is read with nothing written beside. Measured on an
  * AMD EPYC (docs/performance.md). */
@@ -14,44 +12,6 @@
 /* Of fewer messages each wakes: ranks that are woken all at once are let in one after the other beside
  * other work, and some late, which costs more than so few wakes (docs/performance.md). */
 #define COUNTED_LEAST 4
-
-/* One slot for all links of a post. */
-static bool shares_slot(const struct tti_post *post, size_t nbytes)
-{
-	return post->port && (post->port->fans_short || nbytes > post->port->inline_bytes);
-}
-
-bool tti_post_reserve_all(struct tti_post *post, size_t nbytes, size_t whole)
-{
-	if (shares_slot(post, nbytes)) {
-		post->slot = post->port->transport->fanout->reserve(post->port, post->links,
-								    post->n, nbytes);
-		return post->slot != NULL;
-	}
-	for (int i = post->n - 1; i >= 0; i--) {
-		post->slot = post->links[i]->ops->reserve(post->links[i], nbytes, whole);
-		if (!post->slot)
-			return false;
-	}
-	return true;
-}
-
-void tti_post_commit_all(const struct tti_post *post, size_t nbytes, uint64_t tag)
-{
-	if (shares_slot(post, nbytes)) {
-		post->port->transport->fanout->commit(post->port, post->links, post->n, nbytes,
-						      tag);
-		return;
-	}
-	/* The first goes last: its room is what the others are copied from. */
-	for (int i = post->n - 1; i > 0; i--) {
-		struct tti_link *link = post->links[i];
-
-		memcpy(link->ops->reserve(link, nbytes, 0), post->slot, nbytes);
-		link->ops->commit(link, nbytes, tag);
-	}
-	post->links[0]->ops->commit(post->links[0], nbytes, tag);
-}
 
 size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 {
@@ -65,17 +25,6 @@ size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 	if (piece < least)
 		piece = least;
 	return piece < most ? piece : most;
-}
-
-bool tti_job_poll(struct tti_job *job)
-{
-	struct tti_engine *engine = job->engine;
-	bool moved;
-
-	tti_engine_progress(engine);
-	moved = tti_program_poll(job);
-	tti_job_hold_unsent(job);
-	return moved;
 }
 
 /* Operations that are run as their messages come, in any order. */
@@ -174,46 +123,4 @@ void tti_job_end(const struct tti_job *job)
 	if (job->status != TUTTI_OK)
 		tti_lend_revoke(job);
 	atomic_store_explicit(&job->engine->waiting_on, -1, memory_order_relaxed);
-}
-
-/* Whether any of them moved; *running: how many go on. */
-static bool poll_all(struct tti_job *const *jobs, int n, int *running)
-{
-	bool moved = false;
-
-	*running = 0;
-	for (int i = 0; i < n; i++) {
-		struct tti_job *job = jobs[i];
-
-		if (job->status != TUTTI_AGAIN)
-			continue;
-		moved |= tti_job_poll(job) || job->status != TUTTI_AGAIN;
-		*running += job->status == TUTTI_AGAIN;
-	}
-	return moved;
-}
-
-tutti_status tti_job_wait(struct tti_job *const *jobs, int n)
-{
-	struct tti_wait wait = { 0 };
-	tutti_status result = TUTTI_OK;
-	int running = n;
-
-	if (n == 1 && jobs[0]->status == TUTTI_AGAIN)
-		return tti_job_wait_for(jobs[0], tti_job_poll);
-	while (running > 0) {
-		if (poll_all(jobs, n, &running)) {
-			wait = (struct tti_wait){ 0 };
-			continue;
-		}
-		for (int i = 0; i < n; i++)
-			if (jobs[i]->status == TUTTI_AGAIN)
-				tti_job_wait_once(jobs[i], &wait, false);
-	}
-	for (int i = 0; i < n; i++) {
-		tti_job_end(jobs[i]);
-		if (result == TUTTI_OK)
-			result = jobs[i]->status;
-	}
-	return result;
 }

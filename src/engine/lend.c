@@ -2,9 +2,10 @@
 #include "engine/lend.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "engine/connect.h"
-#include "engine/oper.h"
+#include "engine/operand.h"
 #include "util/error.h"
 #include "util/hash.h"
 
@@ -60,7 +61,7 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 	tutti_status st;
 
 	if (!bound->lent || !port->transport->memory || chunk_bytes(job, index) == 0 ||
-	    nbytes != offer_bytes(port) || tag != offer_tag(tti_oper_tag(job, op)))
+	    nbytes != offer_bytes(port) || tag != offer_tag(tti_job_tag(job, op)))
 		return false;
 	memcpy(&offer.name, message, sizeof(offer.name));
 	st = port->transport->memory->find(port, link->peer, &offer.name, chunk_bytes(job, index),
@@ -98,7 +99,7 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 		return TTI_LEND_WAITS;
 	memset(offer, 0, nbytes);
 	offer->name = job->program.layout.extents[op->chunk].lent;
-	link->ops->commit(link, nbytes, offer_tag(tti_oper_tag(job, op)));
+	link->ops->commit(link, nbytes, offer_tag(tti_job_tag(job, op)));
 	lent->message = offer;
 	return TTI_LEND_MOVED;
 }

@@ -8,7 +8,7 @@
  * the message, so that the receiver does not take for good what it copied. Internal to the engine;
  * of programs of sends and receives. */
 
-#include "engine/job.h"
+#include "engine/bound.h"
 
 /* Whether an operation is one of lent data, as far as is known yet. */
 static inline bool tti_lends(const struct tti_job *job, int32_t index)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/connect.h"
 #include "engine/oper.h"
+#include "engine/program.h"
 #include "util/error.h"
 #include "util/mem.h"
 

@@ -7,18 +7,9 @@
  * every operation. Internal to the engine. */
 
 #include "engine/connect.h"
-#include "engine/job.h"
-
-/* Where an operation's data lies in one block. */
-struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_oper *op, int32_t block);
-
-/* The same, and where the chunk lies in an input and in an output, a peer's, too. */
-struct tti_offsets {
-	size_t from, to, input, output, count, nbytes;
-};
-
-struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_oper *op,
-				  int32_t block);
+#include "engine/operand.h"
+#include "engine/post.h"
+#include "engine/wait.h"
 
 /* A message that is not what an operation waits for: TUTTI_EMISMATCH, unless it names data that
  * is lent. */
@@ -42,13 +33,6 @@ static inline void *tti_first_slot(const struct tti_job *job, const struct tti_p
  * Returns where the result lies, for other slots. Not of nothing. */
 const void *tti_combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
 			void *slot, size_t count);
-
-static inline uint64_t tti_oper_tag(const struct tti_job *job, const struct tti_oper *op)
-{
-	const struct tti_layout *layout = &job->program.layout;
-
-	return layout->by_chunk ? layout->extents[op->chunk].tag : job->tag;
-}
 
 /* The next message of a link that had none; NULL: it takes long to come. */
 static inline const void *tti_oper_await(const struct tti_job *job, struct tti_link *link,
@@ -92,7 +76,7 @@ static inline tutti_status tti_oper_sources(struct tti_job *job, const struct tt
 			*found = i;
 			return TUTTI_AGAIN;
 		}
-		if (tag != tti_oper_tag(job, op) || got != spot->nbytes)
+		if (tag != tti_job_tag(job, op) || got != spot->nbytes)
 			return tti_oper_refuse(job, at, link, data, got, tag);
 		source[i + (i >= own)] = data;
 	}
@@ -132,7 +116,7 @@ static inline tutti_status tti_oper_reserve(struct tti_job *job, const struct tt
 static inline void tti_oper_commit(struct tti_job *job, const struct tti_linked *at,
 				   const void *data, size_t nbytes)
 {
-	const uint64_t tag = tti_oper_tag(job, at->op);
+	const uint64_t tag = tti_job_tag(job, at->op);
 
 	for (struct tti_post *post = at->post; post < at->end; post++)
 		tti_post_commit(post, data, nbytes, tag);

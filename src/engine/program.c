@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine/program.h"
+
 #include <string.h>
 
-#include "engine/bound.h"
 #include "engine/lend.h"
 #include "engine/oper.h"
 #include "util/clock.h"
@@ -157,7 +158,7 @@ static bool send_from_memory(struct tti_job *job, int32_t index, const struct tt
 	link = bound->link[bound->prog.queue_of[op->out]];
 	return link->ops->send &&
 	       link->ops->send(link, (const void *)(job->program.at[op->from] + spot->from),
-			       spot->nbytes, tti_oper_tag(job, op));
+			       spot->nbytes, tti_job_tag(job, op));
 }
 
 /* Data that is lent is one piece, whatever its blocks. */
@@ -278,18 +279,6 @@ bool tti_program_poll(struct tti_job *job)
 	struct tti_bound *bound = job->program.bound;
 	bool moved = false;
 
-	if (!bound->connected) {
-		const tutti_status st = tti_bound_connect(job->engine, bound, &job->waiting_on);
-
-		if (st < 0)
-			job->status = st;
-		if (st != TUTTI_OK)
-			return false;
-	}
-	if (job->program.is_memory)
-		return tti_memory_poll(job);
-	if (job->program.in_order)
-		return tti_in_order_poll(job);
 	for (int32_t queue = 0; queue < bound->prog.nqueues; queue++)
 		moved |= poll_queue(job, queue);
 	moved |= poll_local(job);
@@ -419,7 +408,7 @@ tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 	TTI_TRY(tti_engine_need_scratch(engine, (size_t)bound->window *
 							(size_t)bound->prog.nscratch * slice *
 							layout->type_size));
-	tti_program_place(job, layout->input, layout->output);
+	tti_job_place(job, layout->input, layout->output);
 	return TUTTI_OK;
 }
 

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_ENGINE_OPERAND_H
+#define TTI_ENGINE_OPERAND_H
+
+/* Which bytes an operation works on. Internal to the engine. */
+
+#include "engine/engine.h"
+
+/* Where an operation's data lies in one block. */
+struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_oper *op, int32_t block);
+
+/* The same, and where the chunk lies in an input and in an output, a peer's, too. */
+struct tti_offsets {
+	size_t from, to, input, output, count, nbytes;
+};
+
+struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_oper *op,
+				  int32_t block);
+
+#endif

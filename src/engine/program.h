@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_ENGINE_PROGRAM_H
+#define TTI_ENGINE_PROGRAM_H
+
+/* How programs are run. Internal to the engine. */
+
+#include "engine/engine.h"
+
+/* All of tti_job_program() but what only running blocks beside each other needs. */
+TUTTI_CHECKED tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
+					       struct tti_bound *bound,
+					       const struct tti_layout *layout,
+					       const struct tti_reducer *reducer,
+					       size_t slice_bytes, uint64_t tag);
+/* No operation has begun. */
+void tti_program_begin(struct tti_job *job);
+bool tti_program_poll(struct tti_job *job);
+/* The peer that the oldest unfinished block waits for, -1: none. */
+int tti_program_blame(const struct tti_job *job);
+
+/* The same of operations in the order of the program (in_order.c), and of a memory program
+ * (memory.c). */
+bool tti_in_order_poll(struct tti_job *job);
+bool tti_memory_poll(struct tti_job *job);
+
+#endif
