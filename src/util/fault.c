@@ -9,6 +9,7 @@
 
 #include "util/log.h"
 #include "util/params.h"
+#include "util/params_read.h"
 
 #define MOST_POINTS 16
 #define MOST_PASSES 1000000000L

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "util/params.h"
+#include "util/params_read.h"
 
 /* A line is at most PIPE_BUF, so that a pipe keeps it in one piece as well. */
 #define LINE_BYTES 4096
@@ -209,16 +210,14 @@ static void open_file(const char *pattern)
 /* Reads the parameters without their reports, which need the sink. */
 static void open_sink(void)
 {
-	const struct tti_params *params = tti_params_quiet();
-
 	if (gethostname(sink.host, sizeof(sink.host) - 1))
 		snprintf(sink.host, sizeof(sink.host), "?");
 	sink.host[strcspn(sink.host, ".")] = '\0';
-	sink.level = (enum tti_log_level)params->debug;
-	sink.has_time = params->debug_time;
-	if (params->debug_file && sink.level > TTI_LOG_NONE)
-		open_file(params->debug_file);
-	sink.subsys = parse_subsys(params->debug_subsys);
+	sink.level = (enum tti_log_level)tti_params_quiet()->debug;
+	sink.has_time = tti_params_quiet()->debug_time;
+	if (tti_params_quiet()->debug_file && sink.level > TTI_LOG_NONE)
+		open_file(tti_params_quiet()->debug_file);
+	sink.subsys = parse_subsys(tti_params_quiet()->debug_subsys);
 }
 
 bool tti_log_enabled(enum tti_log_level level, enum tti_log_subsys subsys)

@@ -23,36 +23,20 @@ typedef const char *tti_param_STR;    /* NULL if unset or empty */
 typedef const char *tti_param_PATH;   /* NULL if unset or empty */
 typedef const char *tti_param_SECRET; /* the same; never shown */
 
-struct tti_params {
+struct tti_param_values {
 #define PARAM(field, variable, type, def, range, help) tti_param_##type field;
 #include "util/params.def"
 #undef PARAM
 };
 
-const struct tti_params *tti_params(void);
+const struct tti_param_values *tti_params(void);
 
-/* The same without the reports: for the logger and fault injection, which
- * themselves are set up from the parameters. */
-const struct tti_params *tti_params_quiet(void);
-
-struct tti_param_desc {
-	const char *variable, *type, *def, *range, *help;
-};
-
-/* How many there are; the i-th (NULL past the last); its value in force as text
- * (buf of size bytes; "(set)" for a secret), and whether it was set. */
-int tti_param_count(void);
-const struct tti_param_desc *tti_param_desc(int index);
+/* The value of the i-th parameter as text (buf of size bytes), and whether it was set. */
 bool tti_param_value(int index, char *buf, size_t size);
-/* The same text, valid forever; NULL past the last. */
-const char *tti_param_text(int index, bool *is_set);
-
-/* Whether a field of tti_params() was set. */
-bool tti_param_is_set(const void *field);
 
 /* Read from an environ-like array instead: for tests. What is reported goes to
  * the log. Strings in *out are borrowed from env. */
-tutti_status tti_params_read(char *const *env, struct tti_params *out);
+tutti_status tti_params_read(char *const *env, struct tti_param_values *out);
 
 /* A variable of somebody else (a launcher's, NCCL_DEBUG): the one home of
  * getenv(). NULL if unset. */

@@ -25,7 +25,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
-	struct tti_params params;
+	struct tti_param_values params;
 	char *env[MOST_ENTRIES + 1];
 	char *text = malloc(nbytes + 1);
 	size_t n = 0;

@@ -173,7 +173,7 @@ static tutti_status listen_for_ranks(struct tti_id *id, int *fd)
 
 tutti_status tti_boot_id_create(tutti_unique_id *out)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 	struct tti_id id = { 0 };
 	tutti_status status;
 	int fd;

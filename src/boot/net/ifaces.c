@@ -45,7 +45,7 @@ static int unlikeliness(const struct tti_iface *iface, const struct tti_addr *ad
 }
 
 /* Why this one is not offered; NULL: it is. */
-static const char *excluded(const struct ifaddrs *at, const struct tti_params *params)
+static const char *excluded(const struct ifaddrs *at, const struct tti_param_values *params)
 {
 	const int family = at->ifa_addr->sa_family;
 
@@ -144,7 +144,7 @@ static void tell(struct tti_strbuf *why, const struct tti_addr *addr, const char
 static tutti_status gather(const struct ifaddrs *list, struct tti_ifaces *out,
 			   struct tti_strbuf *why)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 
 	for (const struct ifaddrs *at = list; at; at = at->ifa_next) {
 		struct tti_addr addr;

@@ -7,12 +7,13 @@
 #include "core/handle.h"
 #include "util/error.h"
 #include "util/params.h"
+#include "util/params_read.h"
 
 #define BOOT_VARIABLE "TUTTI_BOOT_TIMEOUT_MS"
 
 struct tti_timeout tti_timeout_of_boot(const tutti_config *config)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 	const size_t end = offsetof(tutti_config, boot_timeout_ms) + sizeof(int64_t);
 
 	if (!tti_param_is_set(&params->boot_timeout_ms) && config && config->size >= end &&
@@ -24,7 +25,7 @@ struct tti_timeout tti_timeout_of_boot(const tutti_config *config)
 
 void tti_timeouts_init(struct tti_timeouts *timeouts, const tutti_config *config)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 
 	atomic_init(&timeouts->config_ms, config->timeout_ms);
 	if (tti_param_is_set(&params->timeout_ms))

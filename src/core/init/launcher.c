@@ -54,7 +54,7 @@ static tutti_status parse_int(const char *variable, const char *text, int *out)
 
 static tutti_status find_place(struct place *out)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 
 	if (params->rank >= 0 && params->nranks >= 0) {
 		out->launcher = "TUTTI_RANK";
@@ -121,7 +121,7 @@ static tutti_status id_from_master(struct place *place, const char *host, const 
 static tutti_status find_id(struct place *place, const struct tti_timeout *timeout,
 			    tutti_unique_id *out, struct tti_meeting **meeting)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 	const char *host = tti_env_foreign("MASTER_ADDR");
 	const char *port = tti_env_foreign("MASTER_PORT");
 

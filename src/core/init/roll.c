@@ -72,7 +72,7 @@ static void describe_cpus(struct tti_rank_info *info)
 	X(pxn_disable, "TUTTI_PXN_DISABLE")     \
 	X(nvb_disable, "TUTTI_NVB_DISABLE")
 
-static uint64_t pack_levels(const struct tti_params *params)
+static uint64_t pack_levels(const struct tti_param_values *params)
 {
 	uint64_t levels = 0;
 
@@ -101,7 +101,7 @@ static const char *differing_level(uint64_t a, uint64_t b)
 static void describe_settings(struct tti_rank_info *info, const char *transports, const char *algo,
 			      bool reproducible, bool encrypt)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 
 	*info = (struct tti_rank_info){
 		.version = TUTTI_VERSION,
@@ -172,7 +172,7 @@ static uint64_t network_hash(void)
 
 static tutti_status describe_inputs(struct tti_roll *roll, struct tti_rank_info *info)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 
 	TTI_TRY(print_file(params->topo_file, "TUTTI_TOPO_FILE", TTI_XML_BYTES, &roll->topo_text,
 			   &info->topo_file));

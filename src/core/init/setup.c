@@ -83,7 +83,7 @@ static tutti_status count_crowds(struct setup *setup)
 struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
 					  const struct tti_transport *transport)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 	const bool tcp = transport == &tti_transport_tcp;
 
 	return (struct tti_port_config){

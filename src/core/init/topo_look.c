@@ -19,7 +19,7 @@ static tutti_status no_memory(void)
 
 /* -- What there is at least ------------------------------------------------------------ */
 
-static bool user_says(const struct tti_params *params)
+static bool user_says(const struct tti_param_values *params)
 {
 	return params->sysfs_root || params->topo_file || params->topo_dump_file;
 }

@@ -66,7 +66,7 @@ static tutti_status lay_over(struct tti_xml_doc *under, const char *path, struct
 
 static tutti_status load_doc(const struct tutti_topo_config *config, struct tti_xml_doc **out)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 	const bool of_environment = !config->xml_file && !config->sysfs_root;
 	const struct tti_detect_config detect = {
 		.sysfs_root = config->sysfs_root ? config->sysfs_root : params->sysfs_root,

@@ -16,7 +16,7 @@ static tutti_status blame(tutti_status st, const char *variables)
 			      variables);
 }
 
-static tutti_status detect(const struct tti_params *params, struct tti_xml_doc **out)
+static tutti_status detect(const struct tti_param_values *params, struct tti_xml_doc **out)
 {
 	const struct tti_detect_config config = { .sysfs_root = params->sysfs_root };
 	tutti_status st = tti_detect(&config, out);
@@ -60,7 +60,7 @@ static tutti_status lay_over(const char *path, struct tti_xml_doc **doc)
 
 tutti_status tti_topo_of_this_machine(struct tti_xml_doc **out)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 	struct tti_xml_doc *doc;
 	tutti_status st = TUTTI_OK;
 

@@ -8,6 +8,7 @@
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/params.h"
+#include "util/params_read.h"
 
 struct tti_routes_more {
 	pthread_mutex_t lock; /* of all below, where there is no table */
@@ -42,7 +43,7 @@ static bool is_set(const char *variable)
 
 struct tti_routes_config tti_routes_config_from_params(void)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 
 	return (struct tti_routes_config){
 		.p2p_level = level_of(params->p2p_level),

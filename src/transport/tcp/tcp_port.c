@@ -135,7 +135,7 @@ fail:
 static tutti_status open_port(const struct tti_port_config *config, struct tti_port **out,
 			      struct tti_card *card)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 	const struct tti_tcp_options options = {
 		.sockets = (int)params->tcp_sockets,
 		.lanes = (int)params->tcp_lanes,

@@ -14,6 +14,7 @@
 #include "util/log.h"
 #include "util/param_parse.h"
 #include "util/params.h"
+#include "util/params_read.h"
 
 /* Whether `text` is accepted, and what as. */
 static void accepts(enum tti_param_type type, const char *range, const char *text, int64_t want)
@@ -252,7 +253,7 @@ static void distance_is_a_measure(void **state)
 static void read_of_nothing_gives_the_defaults(void **state)
 {
 	char *env[] = { NULL };
-	struct tti_params params;
+	struct tti_param_values params;
 
 	(void)state;
 	memset(&params, 0xa5, sizeof(params));
@@ -282,7 +283,7 @@ static void read_takes_what_is_set(void **state)
 			"TUTTI_COMM_SECRET=a=b",
 			"TUTTI_RANK=4",
 			NULL };
-	struct tti_params params;
+	struct tti_param_values params;
 
 	(void)state;
 	assert_int_equal(tti_params_read(env, &params), TUTTI_OK);
@@ -300,7 +301,7 @@ static void empty_is_unset(void **state)
 {
 	char *env[] = { "TUTTI_RANK=",  "TUTTI_TRANSPORT=", "TUTTI_COMM_ID=",
 			"TUTTI_DEBUG=", "NCCL_DEBUG=INFO",  NULL };
-	struct tti_params params;
+	struct tti_param_values params;
 
 	(void)state;
 	assert_int_equal(tti_params_read(env, &params), TUTTI_OK);
@@ -326,7 +327,7 @@ static void bad_values_and_odd_entries_are_harmless(void **state)
 			"TUTTI_RANK2=1",
 			NULL };
 	char *none[] = { NULL };
-	struct tti_params params, defaults;
+	struct tti_param_values params, defaults;
 
 	(void)state;
 	assert_int_equal(tti_params_read(none, &defaults), TUTTI_OK);
@@ -354,7 +355,7 @@ static void what_is_shared_with_nccl(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *env[] = { cases[i].nccl, cases[i].tutti, "NCCL_P2P_LEVEL=PHB", NULL };
-		struct tti_params params;
+		struct tti_param_values params;
 
 		assert_int_equal(tti_params_read(env, &params), TUTTI_OK);
 		if (cases[i].want)
@@ -386,7 +387,7 @@ static void nccl_debug_is_understood(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char *env[] = { cases[i].nccl, cases[i].tutti, NULL };
-		struct tti_params params;
+		struct tti_param_values params;
 
 		assert_int_equal(tti_params_read(env, &params), TUTTI_OK);
 		assert_int_equal(params.debug, cases[i].want);

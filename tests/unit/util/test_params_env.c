@@ -16,6 +16,7 @@
 #include "util/log.h"
 #include "util/mem.h"
 #include "util/params.h"
+#include "util/params_read.h"
 
 static void read_twice(void)
 {
@@ -86,7 +87,7 @@ static void reports_are_bounded(void **state)
 
 static void change_the_environment(void)
 {
-	const struct tti_params *params = tti_params();
+	const struct tti_param_values *params = tti_params();
 	char *entry = getenv("TUTTI_TRANSPORT");
 
 	EXPECT(!strcmp(params->transport, "tcp"));
