@@ -329,10 +329,10 @@ other.wait_event(one.record())
             self.assertTrue(self.are_there(refs))
             gate.set()
 
-    def test_what_a_plan_works_on_is_kept(self):
+    def test_what_a_persistent_call_works_on_is_kept(self):
         def start():
             got = np.zeros(12)
-            comm.plan("all_reduce", got).start(stream)
+            comm.persistent("all_reduce", got).start(stream)
             return [weakref.ref(got)]
 
         gate = threading.Event()

@@ -193,10 +193,10 @@ class Interrupts(unittest.TestCase):
             with self.interrupted("tutti_message_wait"):
                 self.assertRaises(KeyboardInterrupt, request.wait)
             self.assertEqual(request.wait(), (RANK, 0, 4))
-        with self.comm.plan("barrier") as plan:
-            plan.start()
+        with self.comm.persistent("barrier") as barrier:
+            barrier.start()
             with self.interrupted("tutti_persistent_wait"):
-                self.assertRaises(KeyboardInterrupt, plan.wait)
+                self.assertRaises(KeyboardInterrupt, barrier.wait)
         other = self.comm.dup()
         with self.interrupted("tutti_comm_destroy"):
             self.assertRaises(KeyboardInterrupt, other.destroy)

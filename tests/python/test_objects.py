@@ -487,25 +487,35 @@ class Dropped(unittest.TestCase):
             self.assertEqual([ref() for ref in refs], [None, None])
 
 
-class Plans(unittest.TestCase):
-    def test_plans(self):
+class PersistentCalls(unittest.TestCase):
+    def test_persistent_calls(self):
         mine = np.ones(4)
-        with comm.plan("all_reduce", mine, op="sum") as plan, tutti.Stream() as stream:
-            plan.start()
-            plan.start(stream)
-            plan.wait()
+        with comm.persistent("all_reduce", mine, op="sum") as call, tutti.Stream() as stream:
+            call.start()
+            call.start(stream)
+            call.wait()
             np.testing.assert_array_equal(mine, N * N)
         whole = np.zeros((N, 2))
-        with comm.plan("all_gather", np.full(2, RANK + 1.0), whole) as plan, comm.plan("barrier") as wait:
-            plan.start()
+        with comm.persistent("all_gather", np.full(2, RANK + 1.0), whole) as call, comm.persistent("barrier") as wait:
+            call.start()
             wait.start()
         np.testing.assert_array_equal(whole[:, 0], np.arange(N) + 1)
         part = np.zeros(2)
-        with comm.plan("reduce_scatter", whole, part) as plan:
-            plan.start()
+        with comm.persistent("reduce_scatter", whole, part) as call:
+            call.start()
         np.testing.assert_array_equal(part, N * (RANK + 1))
-        with self.assertRaisesRegex(tutti.ArgumentError, "no plan of 'send'"):
-            comm.plan("send", part)
+        with self.assertRaisesRegex(tutti.ArgumentError, "'send' cannot be made persistent"):
+            comm.persistent("send", part)
+
+    def test_old_names_warn(self):
+        mine = np.ones(4)
+        with self.assertWarnsRegex(DeprecationWarning, "persistent"):
+            call = comm.plan("all_reduce", mine)
+        with self.assertWarnsRegex(DeprecationWarning, "PersistentCall"):
+            self.assertIsInstance(call, tutti.Plan)
+        call.start()
+        call.destroy()
+        np.testing.assert_array_equal(mine, N)
 
 
 class Wiring(unittest.TestCase):

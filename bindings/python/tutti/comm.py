@@ -6,6 +6,7 @@ import math
 import sys
 import threading
 import time
+import warnings
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Sequence, Set, Type, Union
 
@@ -13,7 +14,7 @@ from . import _c, groups, interrupts
 from .calls import Calls
 from .errors import ArgumentError, Error, check, error_of
 from .messages import Channel
-from .plans import Plan
+from .persistent import PersistentCall
 from .topology import text_of
 from .windows import Window
 
@@ -179,15 +180,21 @@ class Communicator(Calls):
         """A channel for messages with tags. Called by all ranks."""
         return Channel(self)
 
+    def persistent(self, name: str, send: Any = None, recv: Any = None, *, op: Any = "sum",
+                   root: int = 0) -> PersistentCall:
+        """Make the call `name` ready. start() of the result makes the call."""
+        return PersistentCall(self, name, send, recv, op, root)
+
     def plan(self, name: str, send: Any = None, recv: Any = None, *, op: Any = "sum",
-             root: int = 0) -> Plan:
-        """Make the call `name` ready: start() of what this returns makes it."""
-        return Plan(self, name, send, recv, op, root)
+             root: int = 0) -> PersistentCall:
+        """Deprecated, and gone with version 0.2: persistent()."""
+        warnings.warn("Communicator.plan() is Communicator.persistent() now", DeprecationWarning, stacklevel=2)
+        return self.persistent(name, send, recv, op=op, root=root)
 
     def set_algorithm(self, algo: Optional[str]) -> None:
         """Collectives from now on take the algorithms that `algo` allows, in the words of TUTTI_ALGO, as
         "all_reduce:ring,tree"; None: those of the configuration, "": whichever is best. All ranks do the same
-        before the same call; calls that are queued, and plans, keep theirs. Any thread."""
+        before the same call; calls that are queued, and persistent calls, keep theirs. Any thread."""
         check(_c.tutti_comm_set_algorithm(self._handle, None if algo is None else algo.encode()), self._handle)
 
     def set_timeout(self, seconds: Optional[float]) -> None:

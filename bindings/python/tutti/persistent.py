@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Persistent calls: calls that are made ready once."""
+"""Persistent calls: made ready once, started many times."""
 import ctypes
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 _NAMES = ("all_reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 
-class Plan:
-    """One call, made ready once and started many times: Communicator.plan() makes it. A start costs
-    less than the call, since nothing is looked at again."""
+
+class PersistentCall:
+    """A call that Communicator.persistent() made ready. A start costs less than the call, since the
+    arguments are not checked again."""
 
     def __init__(self, comm: "Communicator", name: str, send: Any, recv: Any, op: Any,
                  root: int) -> None:
         if name not in _NAMES:
-            raise ArgumentError(f"no plan of {name!r}: there are plans of {', '.join(_NAMES)}")
+            raise ArgumentError(f"{name!r} cannot be made persistent: {', '.join(_NAMES)} can")
         handle = ctypes.c_void_p()
         call = _c.tutti_call.new()
         call.coll = _c.tutti_collective[f"TUTTI_{name.upper()}"]
@@ -36,7 +37,7 @@ class Plan:
         self._handle = handle.value
 
     def start(self, stream: Optional[Stream] = None) -> None:
-        """Make the call: done on return, or, on a stream, after wait()."""
+        """Make the call. It is done on return, or, on a stream, after wait()."""
         status = _c.tutti_persistent_start(self._handle, stream and stream._handle)
         if status or stream:
             self._comm._after(status, stream, *self._places)
@@ -47,12 +48,12 @@ class Plan:
         interrupts.reraise()
 
     def destroy(self) -> None:
-        """Wait for the last start and free the plan."""
+        """Wait for the last start and free the persistent call."""
         handle, self._handle = self._handle, None
         check(_c.tutti_persistent_destroy(handle))
         self._places = ()
 
-    def __enter__(self) -> "Plan":
+    def __enter__(self) -> "PersistentCall":
         return self
 
     def __exit__(self, *exception: object) -> None:
