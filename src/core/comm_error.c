@@ -67,10 +67,12 @@ void tti_comm_mark_failed(struct tti_comm *comm, tutti_status status, const char
 	tti_futex_wake(&comm->sequence_word, INT32_MAX);
 }
 
-void tti_comm_notify_failure(struct tti_comm *comm, tutti_status status, int culprit,
+void tti_comm_notify_failure(struct tti_comm *comm, tutti_status status, int failed_rank,
 			     const char *text)
 {
-	struct tti_news news = { .status = status, .culprit = culprit, .origin = comm->rank };
+	struct tti_news news = { .status = status,
+				 .failed_rank = failed_rank,
+				 .origin = comm->rank };
 
 	snprintf(news.text, sizeof(news.text), "%s", text);
 	if (comm->watching)

@@ -12,8 +12,8 @@
 /* The communicator is lost, for this rank. Only the first error counts. */
 void tti_comm_mark_failed(struct tti_comm *comm, tutti_status status, const char *text);
 
-/* The same for all ranks, which are notified; `culprit`: the rank that failed, -1: none. */
-void tti_comm_notify_failure(struct tti_comm *comm, tutti_status status, int culprit,
+/* The same for all ranks, which are notified; `failed_rank`: the rank that failed, -1: none. */
+void tti_comm_notify_failure(struct tti_comm *comm, tutti_status status, int failed_rank,
 			     const char *text);
 
 /* End it for this rank with TUTTI_EABORTED, for the others with TUTTI_EPEER: this rank `what`. */

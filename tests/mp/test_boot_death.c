@@ -42,7 +42,7 @@
 struct report {
 	int rank;
 	tutti_status status;
-	int culprit;
+	int failed_rank;
 	int64_t when_ns;
 	char text[TTI_NEWS_TEXT];
 };
@@ -91,7 +91,7 @@ static void on_lost(void *self, const struct tti_news *news)
 	struct seen *seen = self;
 
 	seen->report.status = (tutti_status)news->status;
-	seen->report.culprit = news->culprit;
+	seen->report.failed_rank = news->failed_rank;
 	seen->report.when_ns = tti_now_ns();
 	memcpy(seen->report.text, news->text, TTI_NEWS_TEXT);
 	seen->lost = 1;
@@ -126,7 +126,7 @@ static void ask_until_answered(struct tti_boot *boot, struct seen *seen, int pee
 
 #define ASKED "rank 3 has asked"
 
-/* The report's culprit: how often rank 1 was called gone. Its text is that of the first news, which are ASKED
+/* The report's failed_rank: how often rank 1 was called gone. Its text is that of the first news, which are ASKED
  * unless somebody was taken for dead. */
 static tutti_status ask_on(struct tti_boot *boot, struct seen *seen)
 {
@@ -143,7 +143,7 @@ static tutti_status ask_on(struct tti_boot *boot, struct seen *seen)
 	ask_until_answered(boot, seen, 1);
 
 	const struct tti_news over = { .status = TUTTI_EPEER,
-				       .culprit = seen->nnull,
+				       .failed_rank = seen->nnull,
 				       .text = ASKED };
 
 	tti_watch_notify(boot, &over);
@@ -216,7 +216,7 @@ static tutti_status act(const struct world *world, struct tti_boot *boot, struct
 
 static void be_rank(const struct world *world, int rank)
 {
-	struct seen seen = { .report = { .rank = rank, .culprit = -1 } };
+	struct seen seen = { .report = { .rank = rank, .failed_rank = -1 } };
 	const struct tti_boot_config config = {
 		.rank = rank,
 		.nranks = world->n,
@@ -346,7 +346,7 @@ static void whose_port_is_taken_is_dead(void **state)
 	kill(world.pids[1], SIGKILL);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(read(world.reports[0], &report, sizeof(report)), sizeof(report));
-		if (report.culprit != 1 ||
+		if (report.failed_rank != 1 ||
 		    !strstr(report.text, "closed its connection without goodbye: it died"))
 			fail_msg("rank %d: %s", report.rank, report.text);
 	}
@@ -401,7 +401,7 @@ static void stopped_is_not_dead(void **state)
 	kill(world.pids[3], SIGKILL);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(read(world.reports[0], &report, sizeof(report)), sizeof(report));
-		assert_int_equal(report.culprit, 3);
+		assert_int_equal(report.failed_rank, 3);
 	}
 	finish(&world);
 }
@@ -413,10 +413,10 @@ static void must_be_answered(const struct world *world, int64_t since_ns, int *n
 
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(read(world->reports[0], &report, sizeof(report)), sizeof(report));
-		if (report.status != TUTTI_OK || report.culprit != 0 ||
+		if (report.status != TUTTI_OK || report.failed_rank != 0 ||
 		    strcmp(report.text, ASKED) != 0)
 			fail_msg("rank %d: %s, rank 1 was called gone %d times: %s", report.rank,
-				 tutti_status_name(report.status), report.culprit, report.text);
+				 tutti_status_name(report.status), report.failed_rank, report.text);
 		*nafter += report.when_ns - since_ns > 3000 * TTI_NS_PER_MS;
 	}
 }

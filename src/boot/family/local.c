@@ -18,7 +18,7 @@
 /* -- Waiting and failing ------------------------------------------------------------- */
 
 TUTTI_PRINTF(4, 5)
-static tutti_status fail(struct tti_boot_local *local, tutti_status status, int culprit,
+static tutti_status fail(struct tti_boot_local *local, tutti_status status, int failed_rank,
 			 const char *fmt, ...)
 {
 	struct tti_boot_local_world *world = local->world;
@@ -26,7 +26,7 @@ static tutti_status fail(struct tti_boot_local *local, tutti_status status, int 
 
 	if (world->broken.status == 0) {
 		world->broken = (struct tti_news){ .status = status,
-						   .culprit = culprit,
+						   .failed_rank = failed_rank,
 						   .origin = local->base.rank };
 		va_start(args, fmt);
 		(void)vsnprintf(world->broken.text, sizeof(world->broken.text), fmt, args);

@@ -64,7 +64,7 @@ tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind
 static void lack_memory(struct tti_sub *sub, int from)
 {
 	struct tti_news news = { .status = TUTTI_EPEER,
-				 .culprit = sub->base.rank,
+				 .failed_rank = sub->base.rank,
 				 .origin = sub->base.rank };
 	char name[TTI_BOOT_NAME];
 
@@ -120,10 +120,10 @@ static void miss(struct tti_mailbox *mailbox, int from)
 /* -- The exchange ------------------------------------------------------------------- */
 
 static TUTTI_PRINTF(4, 5) tutti_status
-	fail(struct tti_sub *sub, tutti_status status, int culprit, const char *fmt, ...)
+	fail(struct tti_sub *sub, tutti_status status, int failed_rank, const char *fmt, ...)
 {
 	struct tti_news news = { .status = status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER,
-				 .culprit = culprit,
+				 .failed_rank = failed_rank,
 				 .origin = sub->base.rank };
 	va_list args;
 
@@ -504,7 +504,7 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 	struct tti_boot *carrier = tti_boot_carrier(parent);
 	struct tti_mailbox mailbox = { .context = context, .take = drop_mail, .down = ignore_down };
 	struct tti_mail mail = { .context = context, .kind = TTI_MAIL_NEWS };
-	struct tti_news news = { .status = TUTTI_EPEER, .culprit = rank, .origin = rank };
+	struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = rank, .origin = rank };
 	char name[TTI_BOOT_NAME], why[TTI_NEWS_TEXT];
 
 	(void)snprintf(why, sizeof(why), "%s", tti_error_text());

@@ -112,7 +112,7 @@ void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, cons
 	struct tti_sub *sub = tti_sub_of(mailbox);
 	const int rank = tti_sub_find(sub, peer);
 	struct tti_news news = { .status = TUTTI_EPEER,
-				 .culprit = rank,
+				 .failed_rank = rank,
 				 .origin = sub->base.rank,
 				 .died = how == TTI_DOWN_DIED };
 	char name[TTI_BOOT_NAME];
@@ -170,11 +170,12 @@ static void take_news(struct tti_sub *sub, int from, const struct tti_news *news
 {
 	char name[TTI_BOOT_NAME];
 
-	if (news->died && news->culprit >= 0 && news->culprit != sub->base.rank) {
-		tti_dispatcher_down(
-			&sub->carrier->dispatcher, sub->member[news->culprit], TTI_DOWN_DIED, true,
-			tti_news_why(news, tti_sub_name(sub, news->culprit, name)), &sub->mailbox);
-		skip(sub, news->culprit);
+	if (news->died && news->failed_rank >= 0 && news->failed_rank != sub->base.rank) {
+		tti_dispatcher_down(&sub->carrier->dispatcher, sub->member[news->failed_rank],
+				    TTI_DOWN_DIED, true,
+				    tti_news_why(news, tti_sub_name(sub, news->failed_rank, name)),
+				    &sub->mailbox);
+		skip(sub, news->failed_rank);
 	}
 	tti_sub_learn(sub, news, from);
 }
@@ -187,8 +188,8 @@ void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, si
 	if (mail->kind == TTI_MAIL_NEWS && nbytes == sizeof(news)) {
 		memcpy(&news, mail->data, sizeof(news));
 		tti_wire_clean(news.text, sizeof(news.text));
-		if (news.status <= TUTTI_STATUS_LOST && news.culprit >= -1 &&
-		    news.culprit < sub->base.nranks)
+		if (news.status <= TUTTI_STATUS_LOST && news.failed_rank >= -1 &&
+		    news.failed_rank < sub->base.nranks)
 			take_news(sub, from, &news);
 	} else if (mail->kind == TTI_MAIL_ASK) {
 		take_ask(sub, from);

@@ -108,14 +108,15 @@ static void tell(struct caller *caller, enum tti_frame_type type, const void *bo
 /* At INFO where the rank that noticed it has logged it. */
 TUTTI_PRINTF(5, 6)
 static void fail_all(struct tti_root *root, enum tti_log_level level, tutti_status status,
-		     int culprit, const char *fmt, ...)
+		     int failed_rank, const char *fmt, ...)
 {
 	va_list args;
 
 	if (root->failed)
 		return;
 	root->failed = true;
-	root->news = (struct tti_news){ .status = status, .culprit = culprit, .origin = -1 };
+	root->news =
+		(struct tti_news){ .status = status, .failed_rank = failed_rank, .origin = -1 };
 	va_start(args, fmt);
 	(void)vsnprintf(root->news.text, sizeof(root->news.text), fmt, args);
 	va_end(args);
@@ -127,7 +128,7 @@ static void fail_all(struct tti_root *root, enum tti_log_level level, tutti_stat
 static void refuse(struct caller *caller, const char *fmt, ...) TUTTI_PRINTF(2, 3);
 static void refuse(struct caller *caller, const char *fmt, ...)
 {
-	struct tti_news news = { .status = TUTTI_EMISMATCH, .culprit = -1, .origin = -1 };
+	struct tti_news news = { .status = TUTTI_EMISMATCH, .failed_rank = -1, .origin = -1 };
 	va_list args;
 
 	va_start(args, fmt);
@@ -371,7 +372,7 @@ static void handle_caller(struct tti_event_handler *handler, uint32_t events)
 			const struct tti_news *news = &caller->framer.body.news;
 
 			note_end(caller);
-			fail_all(root, TTI_LOG_INFO, (tutti_status)news->status, news->culprit,
+			fail_all(root, TTI_LOG_INFO, (tutti_status)news->status, news->failed_rank,
 				 "%s", news->text);
 			continue;
 		}

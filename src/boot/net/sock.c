@@ -90,14 +90,14 @@ static void break_off(struct tti_sock *sock)
 	pthread_mutex_unlock(&sock->lock);
 }
 
-tutti_status tti_sock_break(struct tti_sock *sock, tutti_status status, int culprit,
+tutti_status tti_sock_break(struct tti_sock *sock, tutti_status status, int failed_rank,
 			    const char *fmt, ...)
 {
 	va_list args;
 
 	if (sock->broken.status == 0) {
 		sock->broken = (struct tti_news){ .status = status,
-						  .culprit = culprit,
+						  .failed_rank = failed_rank,
 						  .origin = sock->base.rank };
 		va_start(args, fmt);
 		(void)vsnprintf(sock->broken.text, sizeof(sock->broken.text), fmt, args);

@@ -95,7 +95,7 @@ TUTTI_CHECKED tutti_status tti_sock_check_ring(struct tti_sock *sock, const char
 
 /* Fail, and from now on: logged, remembered, the neighbours are told. */
 TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status
-	tti_sock_break(struct tti_sock *sock, tutti_status status, int culprit, const char *fmt,
+	tti_sock_break(struct tti_sock *sock, tutti_status status, int failed_rank, const char *fmt,
 		       ...);
 
 /* The same for what another rank has noticed, and logged. */

@@ -155,7 +155,7 @@ size_t tti_addrs_pack(const struct tti_addr *addrs, size_t n, uint8_t *out, size
 TUTTI_CHECKED tutti_status tti_addrs_unpack(const uint8_t *data, size_t nbytes, uint16_t port,
 					    struct tti_addr *out, size_t most, size_t *n);
 
-/* What the text of news says behind the name of the culprit: one rank has other numbers in other
+/* What the text of news says behind the name of the failed rank: one rank has other numbers in other
  * communicators. */
 const char *tti_news_why(const struct tti_news *news, const char *name);
 

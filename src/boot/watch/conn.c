@@ -368,14 +368,14 @@ static void malformed(struct tti_conn *conn, const char *what, const char *why)
 {
 	struct tti_thread *thread = conn->thread;
 	struct tti_news news = { .status = TUTTI_EPROTO,
-				 .culprit = conn->peer,
+				 .failed_rank = conn->peer,
 				 .origin = thread->sock->base.rank };
 	char name[TTI_SOCK_NAME];
 
 	(void)snprintf(news.text, sizeof(news.text), "%s is not listened to any more: %s %s",
 		       tti_sock_name(thread->sock, conn->peer, name), what, why);
 	tti_conn_drop(conn);
-	tti_conn_lose_peer(thread, news.culprit, TTI_DOWN_LOST, tti_news_why(&news, name));
+	tti_conn_lose_peer(thread, news.failed_rank, TTI_DOWN_LOST, tti_news_why(&news, name));
 	tti_thread_learn(thread, &news, NULL);
 }
 
@@ -389,8 +389,8 @@ static bool take_frame(struct tti_conn *conn)
 	conn->met = true;
 	switch ((enum tti_frame_type)framer->head.type) {
 	case TTI_FRAME_NEWS:
-		if (framer->body.news.culprit < -1 ||
-		    framer->body.news.culprit >= conn->thread->sock->base.nranks) {
+		if (framer->body.news.failed_rank < -1 ||
+		    framer->body.news.failed_rank >= conn->thread->sock->base.nranks) {
 			malformed(conn, BROKE, "news about a rank that does not exist");
 			return false;
 		}

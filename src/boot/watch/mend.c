@@ -143,14 +143,14 @@ static void lose(struct tti_mend *mend)
 	struct tti_thread *thread = mend->thread;
 	const bool ring = mend->role != TTI_CONN_PAIR, is_refused = mend->refused;
 	struct tti_news news = { .status = TUTTI_EPEER,
-				 .culprit = mend->peer,
+				 .failed_rank = mend->peer,
 				 .origin = thread->sock->base.rank,
 				 .died = is_refused && !mend->fresh };
 	char name[TTI_SOCK_NAME], why[WHY];
 
 	describe(mend, why, sizeof(why));
 	(void)snprintf(news.text, sizeof(news.text), "%s %s",
-		       tti_sock_name(thread->sock, news.culprit, name), why);
+		       tti_sock_name(thread->sock, news.failed_rank, name), why);
 	end(mend);
 	if (thread->quitting)
 		return;
@@ -158,13 +158,13 @@ static void lose(struct tti_mend *mend)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", news.text);
 	if (ring)
 		tti_thread_learn(thread, &news, NULL);
-	tti_mails_forget(thread, news.culprit);
+	tti_mails_forget(thread, news.failed_rank);
 	/* Beside the ring, who does not answer may do so later. */
-	tti_dispatcher_down(&thread->sock->base.dispatcher, news.culprit,
+	tti_dispatcher_down(&thread->sock->base.dispatcher, news.failed_rank,
 			    news.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why,
 			    NULL);
 	if (!ring)
-		tti_thread_no_answer(thread, news.culprit, is_refused && !news.died);
+		tti_thread_no_answer(thread, news.failed_rank, is_refused && !news.died);
 }
 
 static void refused(struct tti_mend *mend)
@@ -338,7 +338,7 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 	tti_sock_name(thread->sock, peer, name);
 	if (!mend) {
 		struct tti_news news = { .status = TUTTI_EPEER,
-					 .culprit = peer,
+					 .failed_rank = peer,
 					 .origin = thread->sock->base.rank };
 
 		(void)snprintf(news.text, sizeof(news.text),

@@ -55,9 +55,9 @@ static bool is_new_death(const struct tti_thread *thread, const struct tti_news 
 {
 	const struct tti_heard *at = thread->lost ? &thread->first : NULL;
 
-	if (!news->died || news->culprit < 0 || news->culprit == thread->sock->base.rank)
+	if (!news->died || news->failed_rank < 0 || news->failed_rank == thread->sock->base.rank)
 		return false;
-	while (at && !(at->news.died && at->news.culprit == news->culprit))
+	while (at && !(at->news.died && at->news.failed_rank == news->failed_rank))
 		at = at->next;
 	return !at;
 }
@@ -96,8 +96,8 @@ void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news, st
 	tti_news_tell_caller(thread);
 	if (is_death)
 		tti_conn_lose_peer(
-			thread, news->culprit, TTI_DOWN_DIED,
-			tti_news_why(news, tti_sock_name(thread->sock, news->culprit, name)));
+			thread, news->failed_rank, TTI_DOWN_DIED,
+			tti_news_why(news, tti_sock_name(thread->sock, news->failed_rank, name)));
 }
 
 /* A communicator made of this one may have ended for that, and this rank leave before the ring has
@@ -106,7 +106,7 @@ void tti_thread_tell_fallen(struct tti_thread *thread)
 {
 	const int fallen = tti_dispatcher_fallen(&thread->sock->base.dispatcher);
 	struct tti_news news = { .status = TUTTI_EPEER,
-				 .culprit = fallen,
+				 .failed_rank = fallen,
 				 .origin = thread->sock->base.rank,
 				 .died = true };
 	char name[TTI_SOCK_NAME];

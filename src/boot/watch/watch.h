@@ -28,9 +28,9 @@
 /* The communicator is lost. Goes over the wire: fixed width. */
 struct tti_news {
 	int32_t status;           /* a tutti_status <= TUTTI_STATUS_LOST     */
-	int32_t culprit;          /* the rank it is about, -1: none          */
+	int32_t failed_rank;      /* the rank it is about, -1: none          */
 	int32_t origin;           /* the rank that noticed                   */
-	int32_t died;             /* 1: the culprit's process is dead        */
+	int32_t died;             /* 1: the failed rank's process is dead        */
 	char text[TTI_NEWS_TEXT]; /* for people; NUL-terminated     */
 };
 

@@ -151,7 +151,7 @@ static tutti_status agree(const struct tti_comm *parent, const struct wish *wish
 static void tell_fate(struct tti_comm *parent, struct tti_news *news)
 {
 	const bool is_vague = news->status == TUTTI_EABORTED ||
-			      (news->status == TUTTI_EPEER && news->culprit < 0);
+			      (news->status == TUTTI_EPEER && news->failed_rank < 0);
 
 	if (!is_vague || atomic_load(&parent->async_error) != TUTTI_EPEER)
 		return;
@@ -163,8 +163,8 @@ static void on_broken(void *self, struct tti_news *news)
 {
 	struct grow *grow = self;
 
-	if (news->culprit >= grow->parent->n)
-		grow->maker.stranger = news->culprit;
+	if (news->failed_rank >= grow->parent->n)
+		grow->maker.stranger = news->failed_rank;
 	tell_fate(grow->parent, news);
 }
 
@@ -177,7 +177,7 @@ static tutti_status decline(struct tti_comm *parent, const struct wish *wish, tu
 		.ids = &wish->id,
 		.nids = 1,
 	};
-	struct tti_news news = { .status = why, .culprit = -1, .origin = parent->rank };
+	struct tti_news news = { .status = why, .failed_rank = -1, .origin = parent->rank };
 	char text[TTI_NEWS_TEXT];
 
 	if (!wish->has_id)

@@ -221,19 +221,19 @@ struct verdict {
 	char text[WHY_BYTES];
 };
 
-tutti_status tti_fail_together(struct tti_boot *boot, int culprit, tutti_status status)
+tutti_status tti_fail_together(struct tti_boot *boot, int failed_rank, tutti_status status)
 {
 	struct verdict verdict = { .status = status };
 
-	if (tti_boot_rank(boot) == culprit)
+	if (tti_boot_rank(boot) == failed_rank)
 		(void)snprintf(verdict.text, sizeof(verdict.text), "%s", tti_error_text());
-	TTI_TRY(tti_boot_broadcast(boot, culprit, &verdict, sizeof(verdict)));
-	if (tti_boot_rank(boot) == culprit)
+	TTI_TRY(tti_boot_broadcast(boot, failed_rank, &verdict, sizeof(verdict)));
+	if (tti_boot_rank(boot) == failed_rank)
 		return status;
 	verdict.text[sizeof(verdict.text) - 1] = '\0';
 	if (verdict.status >= 0)
-		return tti_fail(TUTTI_EPROTO, "rank %d failed and does not say why", culprit);
-	return tti_fail((tutti_status)verdict.status, "rank %d: %s", culprit, verdict.text);
+		return tti_fail(TUTTI_EPROTO, "rank %d failed and does not say why", failed_rank);
+	return tti_fail((tutti_status)verdict.status, "rank %d: %s", failed_rank, verdict.text);
 }
 
 /* -- Together ------------------------------------------------------------------------- */

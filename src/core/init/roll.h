@@ -73,9 +73,9 @@ TUTTI_CHECKED tutti_status tti_roll_call(struct tti_boot *boot, const char *tran
 TUTTI_CHECKED tutti_status tti_roll_digest(struct tti_roll *roll);
 void tti_roll_release(struct tti_roll *roll);
 
-/* The end of all ranks by what one found: that is `culprit`, whose status and error text
+/* The end of all ranks by what one found: that is `failed_rank`, whose status and error text
  * the others get. All call it. */
-TUTTI_CHECKED tutti_status tti_fail_together(struct tti_boot *boot, int culprit,
+TUTTI_CHECKED tutti_status tti_fail_together(struct tti_boot *boot, int failed_rank,
 					     tutti_status status);
 
 /* first_out[rank]: the lowest rank with that key; 0 is nobody else's. */

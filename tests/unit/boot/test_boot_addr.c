@@ -329,7 +329,7 @@ static void groups_are_contiguous_and_even(void **state)
 
 static void frames_in_pieces(void **state)
 {
-	struct tti_news news = { .status = TUTTI_EPEER, .culprit = 2, .text = "a\001b" };
+	struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = 2, .text = "a\001b" };
 	const struct tti_frame skip = { .type = TTI_FRAME_BLOCK, .nbytes = 1000 };
 	struct tti_outbox out = { 0 };
 	uint8_t bytes[4096] = { 0 };

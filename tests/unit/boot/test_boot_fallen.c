@@ -108,7 +108,7 @@ static tutti_status act(struct rank *rank, struct tti_boot *child, struct tti_bo
 {
 	struct job *job = rank->arg;
 	const struct tti_news aborted = { .status = TUTTI_EPEER,
-					  .culprit = LEAVER,
+					  .failed_rank = LEAVER,
 					  .origin = LEAVER,
 					  .text = "rank 4 was aborted" };
 
@@ -137,7 +137,7 @@ static tutti_status check(struct rank *rank)
 	struct job *job = rank->arg;
 	const bool in_sibling = job->way == CLOSES_A_SIBLING;
 	struct spy *spy = in_sibling ? &job->sibling[rank->rank] : &job->world[rank->rank];
-	const int culprit = in_sibling ? 2 : VICTIM;
+	const int failed_rank = in_sibling ? 2 : VICTIM;
 
 	if (!within(30000, &job->has_acted, 1))
 		return tti_fail(TUTTI_EINTERNAL, "rank 4 has not acted");
@@ -148,7 +148,7 @@ static tutti_status check(struct rank *rank)
 	}
 	if (!within(5000, &spy->nlost, 1))
 		return tti_fail(TUTTI_EINTERNAL, "no news of the death");
-	if (spy->news.culprit != culprit || !strstr(spy->news.text, "died"))
+	if (spy->news.failed_rank != failed_rank || !strstr(spy->news.text, "died"))
 		return tti_fail(TUTTI_EINTERNAL, "wrong news: %s", spy->news.text);
 	return TUTTI_OK;
 }

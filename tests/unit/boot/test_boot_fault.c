@@ -28,7 +28,7 @@ static tutti_status live(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	const struct tti_watch_events events = { job, on_lost, NULL, NULL };
-	const struct tti_news news = { .status = TUTTI_EPEER, .culprit = -1, .text = "enough" };
+	const struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = -1, .text = "enough" };
 	uint32_t words[NRANKS] = { 0 };
 	const int next = (rank->rank + 1) % NRANKS;
 

@@ -184,7 +184,7 @@ static tutti_status hear_of(struct rank *rank, int first, int last)
 
 	tti_watch_stop(rank->boot);
 	tti_boot_close(rank->boot);
-	if (!heard || spy->news.culprit < first || spy->news.culprit > last ||
+	if (!heard || spy->news.failed_rank < first || spy->news.failed_rank > last ||
 	    spy->news.status != TUTTI_EPEER)
 		return tti_fail(TUTTI_EINTERNAL, "rank %d has heard: %s", rank->rank,
 				heard ? spy->news.text : "nothing");

@@ -142,15 +142,15 @@ static int hear(struct job *job, int peer)
 	return -1;
 }
 
-static void expect_news(struct job *job, int peer, int culprit)
+static void expect_news(struct job *job, int peer, int failed_rank)
 {
 	assert_int_equal(hear(job, peer), TTI_FRAME_NEWS);
-	assert_int_equal(job->far[peer].framer.body.news.culprit, culprit);
+	assert_int_equal(job->far[peer].framer.body.news.failed_rank, failed_rank);
 }
 
 static struct tti_news death_of(int rank)
 {
-	struct tti_news news = { .status = TUTTI_EPEER, .culprit = rank, .died = 1 };
+	struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = rank, .died = 1 };
 
 	(void)snprintf(news.text, sizeof(news.text), "rank %d died", rank);
 	return news;
@@ -245,9 +245,10 @@ static void who_is_silent_cannot_be_reached(void **state)
 static void news_of_a_death_keep_their_words(void **state)
 {
 	struct job *job = begin();
-	const struct tti_news news = {
-		.status = TUTTI_EPEER, .culprit = 2, .died = 1, .text = "rank 2 died: of boredom"
-	};
+	const struct tti_news news = { .status = TUTTI_EPEER,
+				       .failed_rank = 2,
+				       .died = 1,
+				       .text = "rank 2 died: of boredom" };
 
 	(void)state;
 	tti_thread_learn(&job->thread, &news, NULL);
@@ -494,7 +495,7 @@ static void news_wait_for_room(void **state)
 	learn_death(job, 2, NULL);
 	learn_death(job, 3, NULL);
 	drain(job, 1, TTI_FRAME_NEWS);
-	assert_int_equal(job->far[1].framer.body.news.culprit, 2);
+	assert_int_equal(job->far[1].framer.body.news.failed_rank, 2);
 	expect_news(job, 1, 3);
 	assert_int_equal(hear(job, 1), -1);
 	finish(job);

@@ -221,13 +221,13 @@ static tutti_status no_news(struct rank *rank)
 }
 
 /* All get the same news, in time and once. */
-static tutti_status hear(struct rank *rank, int culprit, const char *text)
+static tutti_status hear(struct rank *rank, int failed_rank, const char *text)
 {
 	struct spy *spy = &((struct job *)rank->arg)->spies[rank->rank];
 
 	if (!within(15000, &spy->nlost, 1))
 		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
-	if (spy->news.culprit != culprit || !strstr(spy->news.text, text))
+	if (spy->news.failed_rank != failed_rank || !strstr(spy->news.text, text))
 		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %s", rank->rank,
 				spy->news.text);
 	return TUTTI_OK;
@@ -268,7 +268,7 @@ static void run(int n, rank_fn what, bool with_middle, bool astray)
 static tutti_status tell_while_it_breaks(struct rank *rank)
 {
 	struct job *job = rank->arg;
-	const struct tti_news news = { .status = TUTTI_EPEER, .culprit = 1, .text = "enough" };
+	const struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = 1, .text = "enough" };
 	unsigned seed = 7 * (unsigned)rank->nranks;
 	tutti_status status;
 
@@ -397,7 +397,7 @@ static tutti_status half_open(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	const int side = rank->nranks % 2;
-	const struct tti_news news = { .status = TUTTI_EPEER, .culprit = 0, .text = "half" };
+	const struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = 0, .text = "half" };
 	tutti_status status;
 
 	TTI_TRY(watch(rank));

@@ -80,7 +80,7 @@ static void say_news(struct tti_tunnel *tunnel, tutti_status status)
 		struct tti_frame head;
 		struct tti_news news;
 	} said = { { .type = TTI_FRAME_NEWS, .nbytes = sizeof(struct tti_news) },
-		   { .status = status, .culprit = 1, .origin = 1, .text = "so" } };
+		   { .status = status, .failed_rank = 1, .origin = 1, .text = "so" } };
 
 	say(tunnel, &said, sizeof(said));
 	shutdown(tunnel->fd, SHUT_WR);

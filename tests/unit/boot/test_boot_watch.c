@@ -30,7 +30,7 @@ struct job {
 	struct tti_boot **local;
 	struct spy spies[MOST];
 	pthread_barrier_t barrier;
-	int culprit;
+	int failed_rank;
 	_Atomic int nready;
 	unsigned seed;
 };
@@ -143,7 +143,9 @@ static tutti_status hear_news(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	struct spy *spy = &job->spies[rank->rank];
-	const struct tti_news news = { .status = TUTTI_EMISMATCH, .culprit = 1, .text = "hello" };
+	const struct tti_news news = { .status = TUTTI_EMISMATCH,
+				       .failed_rank = 1,
+				       .text = "hello" };
 
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
@@ -155,7 +157,7 @@ static tutti_status hear_news(struct rank *rank)
 		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
 	pthread_barrier_wait(&job->barrier);
 	stop(rank);
-	if (spy->nlost != 1 || spy->news.status != TUTTI_EMISMATCH || spy->news.culprit != 1 ||
+	if (spy->nlost != 1 || spy->news.status != TUTTI_EMISMATCH || spy->news.failed_rank != 1 ||
 	    strcmp(spy->news.text, "hello") != 0)
 		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %d times, %s", rank->rank,
 				spy->nlost, spy->news.text);
@@ -187,7 +189,7 @@ static tutti_status see_death(struct rank *rank)
 
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
-	if (rank->rank == job->culprit) {
+	if (rank->rank == job->failed_rank) {
 		tti_thread_vanish(rank->boot);
 		spy->stopped = true;
 		tti_boot_close(rank->boot);
@@ -196,9 +198,10 @@ static tutti_status see_death(struct rank *rank)
 	if (!within(10000, &spy->nlost))
 		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
 	stop(rank);
-	(void)snprintf(name, sizeof(name), "rank %d (", job->culprit);
+	(void)snprintf(name, sizeof(name), "rank %d (", job->failed_rank);
 	if (spy->nlost != 1 || spy->news.status != TUTTI_EPEER ||
-	    spy->news.culprit != job->culprit || strncmp(spy->news.text, name, strlen(name)) != 0)
+	    spy->news.failed_rank != job->failed_rank ||
+	    strncmp(spy->news.text, name, strlen(name)) != 0)
 		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %d times, %s", rank->rank,
 				spy->nlost, spy->news.text);
 	return TUTTI_OK;
@@ -212,7 +215,7 @@ static void a_death_is_seen_by_all(void **state)
 	for (int i = 0; i < 5; i++) {
 		struct job *job = make_job(counts[i], false);
 
-		job->culprit = counts[i] / 3;
+		job->failed_rank = counts[i] / 3;
 		ranks_run(counts[i], see_death, job);
 		free_job(job);
 	}
@@ -239,7 +242,7 @@ static tutti_status see_death_past_gaps(struct rank *rank)
 	job->nready++;
 	while (job->nready < rank->nranks / 2)
 		usleep(1000);
-	if (rank->rank == job->culprit) {
+	if (rank->rank == job->failed_rank) {
 		tti_thread_vanish(rank->boot);
 		spy->stopped = true;
 		tti_boot_close(rank->boot);
@@ -248,7 +251,7 @@ static tutti_status see_death_past_gaps(struct rank *rank)
 	if (!within(10000, &spy->nlost))
 		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
 	stop(rank);
-	return spy->news.culprit == job->culprit
+	return spy->news.failed_rank == job->failed_rank
 		       ? TUTTI_OK
 		       : tti_fail(TUTTI_EINTERNAL, "wrong news: %s", spy->news.text);
 }
@@ -258,7 +261,7 @@ static void news_pass_the_gaps_of_those_who_left(void **state)
 	struct job *job = make_job(16, false);
 
 	(void)state;
-	job->culprit = 7;
+	job->failed_rank = 7;
 	ranks_run(16, see_death_past_gaps, job);
 	free_job(job);
 }
@@ -496,7 +499,7 @@ static tutti_status hear_death(const struct spy *child, const struct spy *own)
 {
 	if (child && (!within(15000, &child->nlost) || !strstr(child->news.text, "it died")))
 		return tti_fail(TUTTI_EINTERNAL, "wrong news in the child: %s", child->news.text);
-	if (!within(15000, &own->nlost) || own->news.culprit != 2)
+	if (!within(15000, &own->nlost) || own->news.failed_rank != 2)
 		return tti_fail(TUTTI_EINTERNAL, "wrong news: %s", own->news.text);
 	return TUTTI_OK;
 }
