@@ -15,7 +15,7 @@ struct tti_boot_ops {
 	tutti_status (*broadcast)(struct tti_boot *boot, int root, void *data, size_t nbytes);
 	void (*close)(struct tti_boot *boot);
 	tutti_status (*watch_start)(struct tti_boot *boot, const struct tti_watch_events *events);
-	void (*watch_notify)(struct tti_boot *boot, const struct tti_news *news);
+	void (*watch_notify)(struct tti_boot *boot, const struct tti_failure *failure);
 	void (*watch_ask)(struct tti_boot *boot, int peer);
 	void (*watch_stop)(struct tti_boot *boot);
 	/* tti_boot_name() under another number; NULL: that is all there is to say. */

@@ -86,9 +86,9 @@ tutti_status tti_watch_start(struct tti_boot *boot, const struct tti_watch_event
 	return TUTTI_OK;
 }
 
-void tti_watch_notify(struct tti_boot *boot, const struct tti_news *news)
+void tti_watch_notify(struct tti_boot *boot, const struct tti_failure *failure)
 {
-	boot->ops->watch_notify(boot, news);
+	boot->ops->watch_notify(boot, failure);
 }
 
 void tti_watch_ask(struct tti_boot *boot, int peer)

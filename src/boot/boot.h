@@ -24,7 +24,7 @@
 #define TTI_SECRET_BYTES 32
 
 struct tti_boot;
-struct tti_news;
+struct tti_failure;
 
 struct tti_boot_config {
 	int rank, nranks;
@@ -36,7 +36,7 @@ struct tti_boot_config {
 				    handle                                    */
 	/* Of the kind that connects: called once if init breaks, with what the others are about
 	 * to be told, which it may replace. NULL: nobody; `self` outlives the handle. */
-	void (*on_broken)(void *self, struct tti_news *news);
+	void (*on_broken)(void *self, struct tti_failure *failure);
 	/* Of the sub kind: called every TTI_BOOT_NAP_MS while this rank waits for rank `peer` in an
 	 * exchange. TUTTI_AGAIN: it goes on waiting; an error: it ends with that and its text, on all
 	 * ranks. is_late: the time is over. NULL: nobody. */
@@ -67,7 +67,7 @@ TUTTI_CHECKED tutti_status tti_boot_connect(const struct tti_boot_config *config
 
 /* This rank will not come, for the reason that the news give: tell the ranks that wait where the id
  * leads, or come there later. Takes half a second at most, and then they wait in vain. */
-void tti_boot_decline(const struct tti_boot_config *config, const struct tti_news *news);
+void tti_boot_decline(const struct tti_boot_config *config, const struct tti_failure *failure);
 
 /* The local kind: out[0 .. nranks-1], one per thread-rank. */
 TUTTI_CHECKED tutti_status tti_boot_local_create(int nranks, const _Atomic int *stop,

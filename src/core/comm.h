@@ -409,7 +409,7 @@ void tti_args_format(const struct tti_args *args, const char *sides, char *buf, 
 tutti_status tti_stall_on_wait(void *comm, int64_t since_ns, int peer);
 void tti_stall_on_ask(void *comm, struct tti_call *out);
 void tti_stall_on_answer(void *comm, int peer, const struct tti_call *call);
-void tti_stall_on_lost(void *comm, const struct tti_news *news);
+void tti_stall_on_lost(void *comm, const struct tti_failure *failure);
 
 /* Messages of `peer` belong to another call: find out which, tell everybody. `expected`: what
  * else may be wrong, if the peer is in this very call; or NULL. */

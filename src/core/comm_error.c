@@ -70,21 +70,21 @@ void tti_comm_mark_failed(struct tti_comm *comm, tutti_status status, const char
 void tti_comm_notify_failure(struct tti_comm *comm, tutti_status status, int failed_rank,
 			     const char *text)
 {
-	struct tti_news news = { .status = status,
-				 .failed_rank = failed_rank,
-				 .origin = comm->rank };
+	struct tti_failure failure = { .status = status,
+				       .failed_rank = failed_rank,
+				       .origin = comm->rank };
 
-	snprintf(news.text, sizeof(news.text), "%s", text);
+	snprintf(failure.text, sizeof(failure.text), "%s", text);
 	if (comm->watching)
-		tti_watch_notify(comm->boot, &news);
-	tti_comm_mark_failed(comm, status, news.text);
+		tti_watch_notify(comm->boot, &failure);
+	tti_comm_mark_failed(comm, status, failure.text);
 }
 
 void tti_comm_abort(struct tti_comm *comm, const char *what)
 {
 	const bool tell =
 		atomic_load(&comm->init_status) == TUTTI_OK && atomic_load(&comm->async_error) == 0;
-	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
+	char text[TTI_FAILURE_TEXT], name[TTI_BOOT_NAME];
 
 	if (tell)
 		(void)tti_boot_name(comm->boot, comm->rank, name);

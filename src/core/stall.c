@@ -192,7 +192,7 @@ static void describe_difference(const struct tti_comm *comm, const struct tti_ca
 static void tell_mismatch(struct tti_comm *comm, const struct tti_call *own, int peer,
 			  const struct tti_call *other)
 {
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	describe_difference(comm, own, peer, other, text, sizeof(text));
 	tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
@@ -405,7 +405,7 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 	const int64_t waited = now - since_ns;
 	const int64_t stall_ns = tti_params()->stall_ms * TTI_NS_PER_MS;
 	const struct tti_timeout timeout = tti_timeout_of_call(comm);
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	if (tti_comm_interrupted(comm))
 		return TUTTI_EABORTED;
@@ -447,14 +447,14 @@ tutti_status tti_stall_on_wait(void *self, int64_t since_ns, int peer)
 
 /* -- News ------------------------------------------------------------------------ */
 
-void tti_stall_on_lost(void *self, const struct tti_news *news)
+void tti_stall_on_lost(void *self, const struct tti_failure *failure)
 {
 	struct tti_comm *comm = self;
 
-	if (news->origin != comm->rank)
-		tti_log(TTI_LOG_WARN, TTI_CORE, "%s (noticed by rank %d)", news->text,
-			news->origin);
-	tti_comm_mark_failed(comm, (tutti_status)news->status, news->text);
+	if (failure->origin != comm->rank)
+		tti_log(TTI_LOG_WARN, TTI_CORE, "%s (noticed by rank %d)", failure->text,
+			failure->origin);
+	tti_comm_mark_failed(comm, (tutti_status)failure->status, failure->text);
 }
 
 static bool is_lost(const struct tti_comm *comm, const struct tti_comm *user)
@@ -481,7 +481,7 @@ bool tti_stall_await_news(const struct tti_comm *comm, const struct tti_comm *us
 tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected)
 {
 	const int64_t deadline = tti_now_ns() + EXPLAIN_NS;
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 	struct tti_call own;
 
 	/* The answer may come as a mismatch in the usual way (on_answer). If the
@@ -549,7 +549,7 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
 				   tutti_status status)
 {
 	const struct tti_port *port = NULL;
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	if (tti_stall_await_news(comm, user))
 		return atomic_load(&comm->async_error)

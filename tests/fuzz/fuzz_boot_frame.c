@@ -32,8 +32,8 @@ static void look(const struct tti_framer *framer)
 		    (checkin->rank < group.first || checkin->rank >= group.first + group.size))
 			__builtin_trap();
 		card = &checkin->card;
-	} else if (framer->head.type == TTI_FRAME_NEWS) {
-		if (memchr(framer->body.news.text, 0, TTI_NEWS_TEXT) == NULL)
+	} else if (framer->head.type == TTI_FRAME_FAILURE) {
+		if (memchr(framer->body.failure.text, 0, TTI_FAILURE_TEXT) == NULL)
 			__builtin_trap();
 		return;
 	} else if (framer->head.type != TTI_FRAME_NEXT || card->addr_bytes > TTI_CARD_ADDRS) {

@@ -44,7 +44,7 @@ struct report {
 	tutti_status status;
 	int failed_rank;
 	int64_t when_ns;
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 };
 
 enum scene {
@@ -86,14 +86,14 @@ int epoll_ctl(int epoll, int what, int fd, struct epoll_event *event)
 }
 #endif
 
-static void on_lost(void *self, const struct tti_news *news)
+static void on_lost(void *self, const struct tti_failure *failure)
 {
 	struct seen *seen = self;
 
-	seen->report.status = (tutti_status)news->status;
-	seen->report.failed_rank = news->failed_rank;
+	seen->report.status = (tutti_status)failure->status;
+	seen->report.failed_rank = failure->failed_rank;
 	seen->report.when_ns = tti_now_ns();
-	memcpy(seen->report.text, news->text, TTI_NEWS_TEXT);
+	memcpy(seen->report.text, failure->text, TTI_FAILURE_TEXT);
 	seen->lost = 1;
 }
 
@@ -142,9 +142,9 @@ static tutti_status ask_on(struct tti_boot *boot, struct seen *seen)
 	}
 	ask_until_answered(boot, seen, 1);
 
-	const struct tti_news over = { .status = TUTTI_EPEER,
-				       .failed_rank = seen->nnull,
-				       .text = ASKED };
+	const struct tti_failure over = { .status = TUTTI_EPEER,
+					  .failed_rank = seen->nnull,
+					  .text = ASKED };
 
 	tti_watch_notify(boot, &over);
 	while (!seen->lost)
@@ -210,7 +210,7 @@ static tutti_status act(const struct world *world, struct tti_boot *boot, struct
 		return seen->report.status;
 	}
 	seen->report.when_ns = tti_now_ns();
-	(void)snprintf(seen->report.text, TTI_NEWS_TEXT, "%s", tti_error_text());
+	(void)snprintf(seen->report.text, TTI_FAILURE_TEXT, "%s", tti_error_text());
 	return status;
 }
 
@@ -230,7 +230,7 @@ static void be_rank(const struct world *world, int rank)
 	if (seen.report.status == TUTTI_OK)
 		seen.report.status = act(world, boot, &seen);
 	if (seen.report.text[0] == '\0')
-		(void)snprintf(seen.report.text, TTI_NEWS_TEXT, "%s", tti_error_text());
+		(void)snprintf(seen.report.text, TTI_FAILURE_TEXT, "%s", tti_error_text());
 	tti_boot_close(boot);
 	if (write(world->reports[1], &seen.report, sizeof(seen.report)) < 0)
 		_exit(1);

@@ -262,7 +262,7 @@ void tti_dispatcher_take(struct tti_boot *carrier, int from, const struct tti_ma
 		keep(dispatcher, from, mail, nbytes);
 	}
 	pthread_mutex_unlock(&dispatcher->lock);
-	if (closed && (mail->kind == TTI_MAIL_ASK || mail->kind == TTI_MAIL_NEWS))
+	if (closed && (mail->kind == TTI_MAIL_ASK || mail->kind == TTI_MAIL_FAILURE))
 		say_closed(carrier, from, mail->context);
 }
 

@@ -28,7 +28,7 @@
 
 enum tti_mail_kind {
 	TTI_MAIL_BLOCK = 1, /* of an exchange                                   */
-	TTI_MAIL_NEWS,      /* tti_news, in ranks of the context                */
+	TTI_MAIL_FAILURE,   /* tti_failure, in ranks of the context                */
 	TTI_MAIL_ASK,       /* what are you doing                               */
 	TTI_MAIL_ANSWER,    /* tti_call                                         */
 	TTI_MAIL_CLOSED,    /* there was such a context here, and it is closed  */
@@ -50,7 +50,7 @@ struct tti_mail {
 
 #define TTI_MAIL_HEAD offsetof(struct tti_mail, data)
 
-_Static_assert(sizeof(struct tti_news) <= TTI_MAIL_DATA, "news fit into a mail");
+_Static_assert(sizeof(struct tti_failure) <= TTI_MAIL_DATA, "failures fit into a mail");
 _Static_assert(sizeof(struct tti_call) <= TTI_MAIL_DATA, "answers fit into a mail");
 
 /* Why a rank of the carrier is there no more. */

@@ -25,9 +25,9 @@ static tutti_status fail(struct tti_boot_local *local, tutti_status status, int 
 	va_list args;
 
 	if (world->broken.status == 0) {
-		world->broken = (struct tti_news){ .status = status,
-						   .failed_rank = failed_rank,
-						   .origin = local->base.rank };
+		world->broken = (struct tti_failure){ .status = status,
+						      .failed_rank = failed_rank,
+						      .origin = local->base.rank };
 		va_start(args, fmt);
 		(void)vsnprintf(world->broken.text, sizeof(world->broken.text), fmt, args);
 		va_end(args);

@@ -47,14 +47,14 @@ struct tti_boot_local_world {
 	const _Atomic int *stop;
 	struct tti_boot_local_gather gathers[2];
 	bool lost;
-	struct tti_news news;
-	struct tti_news broken; /* of the exchange; status 0: none */
+	struct tti_failure failure;
+	struct tti_failure broken; /* of the exchange; status 0: none */
 	struct tti_boot_local **ranks;
 };
 
 tutti_status tti_boot_local_watch_start(struct tti_boot *boot,
 					const struct tti_watch_events *events);
-void tti_boot_local_watch_notify(struct tti_boot *boot, const struct tti_news *news);
+void tti_boot_local_watch_notify(struct tti_boot *boot, const struct tti_failure *failure);
 void tti_boot_local_watch_ask(struct tti_boot *boot, int peer);
 void tti_boot_local_watch_stop(struct tti_boot *boot);
 

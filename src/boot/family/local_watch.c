@@ -27,7 +27,7 @@ static void tell(struct tti_boot_local *local)
 	local->told = true;
 	begin_call(local, &events);
 	if (events.on_lost)
-		events.on_lost(events.self, &local->world->news);
+		events.on_lost(events.self, &local->world->failure);
 	end_call(local);
 }
 
@@ -45,7 +45,7 @@ tutti_status tti_boot_local_watch_start(struct tti_boot *boot,
 	return TUTTI_OK;
 }
 
-void tti_boot_local_watch_notify(struct tti_boot *boot, const struct tti_news *news)
+void tti_boot_local_watch_notify(struct tti_boot *boot, const struct tti_failure *failure)
 {
 	struct tti_boot_local *local = (struct tti_boot_local *)boot;
 	struct tti_boot_local_world *world = local->world;
@@ -53,8 +53,8 @@ void tti_boot_local_watch_notify(struct tti_boot *boot, const struct tti_news *n
 	pthread_mutex_lock(&world->lock);
 	if (!world->lost && local->watching) {
 		world->lost = true;
-		world->news = *news;
-		world->news.text[TTI_NEWS_TEXT - 1] = '\0';
+		world->failure = *failure;
+		world->failure.text[TTI_FAILURE_TEXT - 1] = '\0';
 		for (int rank = 0; rank < world->nranks; rank++)
 			tell(world->ranks[rank]);
 	}

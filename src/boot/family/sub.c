@@ -63,14 +63,15 @@ tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_mail_kind kind
 /* What was in the mail will not come again. */
 static void lack_memory(struct tti_sub *sub, int from)
 {
-	struct tti_news news = { .status = TUTTI_EPEER,
-				 .failed_rank = sub->base.rank,
-				 .origin = sub->base.rank };
+	struct tti_failure failure = { .status = TUTTI_EPEER,
+				       .failed_rank = sub->base.rank,
+				       .origin = sub->base.rank };
 	char name[TTI_BOOT_NAME];
 
-	(void)snprintf(news.text, sizeof(news.text), "%s is out of memory for what rank %d sent",
+	(void)snprintf(failure.text, sizeof(failure.text),
+		       "%s is out of memory for what rank %d sent",
 		       tti_sub_name(sub, sub->base.rank, name), from);
-	tti_sub_learn(sub, &news, -1);
+	tti_sub_learn(sub, &failure, -1);
 }
 
 static void put_letter(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes)
@@ -122,16 +123,16 @@ static void miss(struct tti_mailbox *mailbox, int from)
 static TUTTI_PRINTF(4, 5) tutti_status
 	fail(struct tti_sub *sub, tutti_status status, int failed_rank, const char *fmt, ...)
 {
-	struct tti_news news = { .status = status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER,
-				 .failed_rank = failed_rank,
-				 .origin = sub->base.rank };
+	struct tti_failure failure = { .status = status <= TUTTI_STATUS_LOST ? status : TUTTI_EPEER,
+				       .failed_rank = failed_rank,
+				       .origin = sub->base.rank };
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(news.text, sizeof(news.text), fmt, args);
+	(void)vsnprintf(failure.text, sizeof(failure.text), fmt, args);
 	va_end(args);
-	tti_sub_learn(sub, &news, -1);
-	return tti_fail(status, "%s", news.text);
+	tti_sub_learn(sub, &failure, -1);
+	return tti_fail(status, "%s", failure.text);
 }
 
 /* What was sent before a goodbye may have come over another connection than that. */
@@ -206,7 +207,7 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 	int64_t late_ns = INT64_MAX;
 	int64_t ask_ns = sub->on_wait ? tti_deadline(TTI_BOOT_NAP_MS) : INT64_MAX;
 	bool lost, left = false, stopped = false;
-	char why[TTI_NEWS_TEXT] = "";
+	char why[TTI_FAILURE_TEXT] = "";
 
 	pthread_mutex_lock(&sub->lock);
 	while (st == TUTTI_AGAIN) {
@@ -218,7 +219,7 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 		if (*out)
 			st = TUTTI_OK;
 		else if (sub->lost)
-			st = (tutti_status)sub->news.status;
+			st = (tutti_status)sub->failure.status;
 		else if ((stopped = tti_boot_stopped(sub->stop)))
 			st = *sub->stop < 0 ? (tutti_status)*sub->stop : TUTTI_EABORTED;
 		else if (left && tti_now_ns() >= late_ns)
@@ -236,7 +237,7 @@ static tutti_status await(struct tti_sub *sub, int peer, const char *what, int64
 	if (st == TUTTI_OK)
 		return st;
 	if (lost)
-		return tti_fail((tutti_status)sub->news.status, "%s", sub->news.text);
+		return tti_fail((tutti_status)sub->failure.status, "%s", sub->failure.text);
 	return *why ? fail(sub, st, -1, "%s", why) : give_up(sub, peer, what, st, stopped);
 }
 
@@ -294,7 +295,7 @@ static tutti_status begin(struct tti_sub *sub)
 
 	pthread_mutex_unlock(&sub->lock);
 	if (lost)
-		return tti_fail((tutti_status)sub->news.status, "%s", sub->news.text);
+		return tti_fail((tutti_status)sub->failure.status, "%s", sub->failure.text);
 	return TUTTI_OK;
 }
 
@@ -503,9 +504,9 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 {
 	struct tti_boot *carrier = tti_boot_carrier(parent);
 	struct tti_mailbox mailbox = { .context = context, .take = drop_mail, .down = ignore_down };
-	struct tti_mail mail = { .context = context, .kind = TTI_MAIL_NEWS };
-	struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = rank, .origin = rank };
-	char name[TTI_BOOT_NAME], why[TTI_NEWS_TEXT];
+	struct tti_mail mail = { .context = context, .kind = TTI_MAIL_FAILURE };
+	struct tti_failure failure = { .status = TUTTI_EPEER, .failed_rank = rank, .origin = rank };
+	char name[TTI_BOOT_NAME], why[TTI_FAILURE_TEXT];
 
 	(void)snprintf(why, sizeof(why), "%s", tti_error_text());
 	if (carrier->ops->name)
@@ -513,17 +514,17 @@ void tti_boot_sub_decline(struct tti_boot *parent, uint64_t context, const int *
 					 name);
 	else
 		(void)snprintf(name, sizeof(name), "rank %d", rank);
-	(void)snprintf(news.text, sizeof(news.text), "%s gave up: %.500s", name, why);
-	memcpy(mail.data, &news, sizeof(news));
+	(void)snprintf(failure.text, sizeof(failure.text), "%s gave up: %.500s", name, why);
+	memcpy(mail.data, &failure, sizeof(failure));
 	tti_dispatcher_open(&carrier->dispatcher, &mailbox);
 	for (int i = 0; i < n; i++) {
 		const int peer = ranks ? ranks[i] : i;
 
 		if (peer != parent->rank &&
 		    carrier->ops->mail(carrier, tti_boot_carrier_rank(parent, peer), &mail,
-				       TTI_MAIL_HEAD + sizeof(news)) != TUTTI_OK)
-			tti_log(TTI_LOG_WARN, TTI_BOOT, "no news to rank %d: %s", peer,
-				tti_error_text());
+				       TTI_MAIL_HEAD + sizeof(failure)) != TUTTI_OK)
+			tti_log(TTI_LOG_WARN, TTI_BOOT, "no failure notification to rank %d: %s",
+				peer, tti_error_text());
 	}
 	/* What comes for it from now on is not kept. */
 	tti_dispatcher_close(&carrier->dispatcher, &mailbox);

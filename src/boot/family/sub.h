@@ -39,7 +39,7 @@ struct tti_sub {
 
 	/* The watch. */
 	bool lost, told;
-	struct tti_news news;
+	struct tti_failure failure;
 	struct tti_watch_events events;
 	bool has_events;
 	uint64_t *left; /* members that closed it, or whose process is gone */
@@ -66,14 +66,14 @@ TUTTI_CHECKED tutti_status tti_sub_mail(struct tti_sub *sub, int peer, enum tti_
 					uint32_t seq, const void *data, size_t nbytes);
 
 /* These are the news, which `from` brought (-1: found here); the first count. */
-void tti_sub_learn(struct tti_sub *sub, const struct tti_news *news, int from);
+void tti_sub_learn(struct tti_sub *sub, const struct tti_failure *failure, int from);
 
 /* Mail that is not of the exchange; a member is gone. */
 void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes);
 void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, const char *why);
 
 tutti_status tti_sub_watch_start(struct tti_boot *boot, const struct tti_watch_events *events);
-void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_news *news);
+void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_failure *failure);
 void tti_sub_watch_ask(struct tti_boot *boot, int peer);
 void tti_sub_watch_stop(struct tti_boot *boot);
 

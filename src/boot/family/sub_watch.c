@@ -10,10 +10,12 @@
 
 /* -- News --------------------------------------------------------------------------- */
 
-static void mail_news(struct tti_sub *sub, int peer)
+static void mail_failure(struct tti_sub *sub, int peer)
 {
-	if (tti_sub_mail(sub, peer, TTI_MAIL_NEWS, 0, &sub->news, sizeof(sub->news)) != TUTTI_OK)
-		tti_log(TTI_LOG_WARN, TTI_BOOT, "no news to rank %d: %s", peer, tti_error_text());
+	if (tti_sub_mail(sub, peer, TTI_MAIL_FAILURE, 0, &sub->failure, sizeof(sub->failure)) !=
+	    TUTTI_OK)
+		tti_log(TTI_LOG_WARN, TTI_BOOT, "no failure notification to rank %d: %s", peer,
+			tti_error_text());
 }
 
 /* The next member that way round that is still there; the own rank: nobody is. The lock
@@ -48,7 +50,7 @@ static void forward(struct tti_sub *sub, int from)
 	pthread_mutex_unlock(&sub->lock);
 	for (int way = 0; way < 2; way++)
 		if (to[way] >= 0)
-			mail_news(sub, to[way]);
+			mail_failure(sub, to[way]);
 }
 
 /* Within a process: a chain of calls would be as deep as there are ranks. */
@@ -56,7 +58,7 @@ static void tell_all(struct tti_sub *sub)
 {
 	for (int peer = 0; peer < sub->base.nranks; peer++)
 		if (peer != sub->base.rank)
-			mail_news(sub, peer);
+			mail_failure(sub, peer);
 }
 
 static void tell_caller(struct tti_sub *sub)
@@ -70,17 +72,17 @@ static void tell_caller(struct tti_sub *sub)
 	events = sub->events;
 	pthread_mutex_unlock(&sub->lock);
 	if (tell && events.on_lost)
-		events.on_lost(events.self, &sub->news);
+		events.on_lost(events.self, &sub->failure);
 }
 
-void tti_sub_learn(struct tti_sub *sub, const struct tti_news *news, int from)
+void tti_sub_learn(struct tti_sub *sub, const struct tti_failure *failure, int from)
 {
 	bool first;
 
 	pthread_mutex_lock(&sub->lock);
 	first = !sub->lost;
 	if (first) {
-		sub->news = *news;
+		sub->failure = *failure;
 		sub->lost = true;
 		pthread_cond_broadcast(&sub->came);
 	}
@@ -111,10 +113,10 @@ void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, cons
 {
 	struct tti_sub *sub = tti_sub_of(mailbox);
 	const int rank = tti_sub_find(sub, peer);
-	struct tti_news news = { .status = TUTTI_EPEER,
-				 .failed_rank = rank,
-				 .origin = sub->base.rank,
-				 .died = how == TTI_DOWN_DIED };
+	struct tti_failure failure = { .status = TUTTI_EPEER,
+				       .failed_rank = rank,
+				       .origin = sub->base.rank,
+				       .died = how == TTI_DOWN_DIED };
 	char name[TTI_BOOT_NAME];
 
 	if (rank < 0 || rank == sub->base.rank)
@@ -124,8 +126,9 @@ void tti_sub_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, cons
 	 * missed there. */
 	if (how == TTI_DOWN_LEFT)
 		return;
-	(void)snprintf(news.text, sizeof(news.text), "%s %s", tti_sub_name(sub, rank, name), why);
-	tti_sub_learn(sub, &news, -1);
+	(void)snprintf(failure.text, sizeof(failure.text), "%s %s", tti_sub_name(sub, rank, name),
+		       why);
+	tti_sub_learn(sub, &failure, -1);
 }
 
 /* -- Questions -------------------------------------------------------------------------- */
@@ -166,31 +169,32 @@ static void answer(struct tti_sub *sub, int from, const struct tti_call *call)
  * communicators of the dead rank, and in time the carrier, hear of it from here as well: who
  * leaves them for it is not to be taken for the cause. That comes first, for the caller may
  * leave as soon as it is told. This one hears it from who noticed it, in its words. */
-static void take_news(struct tti_sub *sub, int from, const struct tti_news *news)
+static void take_failure(struct tti_sub *sub, int from, const struct tti_failure *failure)
 {
 	char name[TTI_BOOT_NAME];
 
-	if (news->died && news->failed_rank >= 0 && news->failed_rank != sub->base.rank) {
-		tti_dispatcher_down(&sub->carrier->dispatcher, sub->member[news->failed_rank],
-				    TTI_DOWN_DIED, true,
-				    tti_news_why(news, tti_sub_name(sub, news->failed_rank, name)),
-				    &sub->mailbox);
-		skip(sub, news->failed_rank);
+	if (failure->died && failure->failed_rank >= 0 && failure->failed_rank != sub->base.rank) {
+		tti_dispatcher_down(
+			&sub->carrier->dispatcher, sub->member[failure->failed_rank], TTI_DOWN_DIED,
+			true,
+			tti_failure_why(failure, tti_sub_name(sub, failure->failed_rank, name)),
+			&sub->mailbox);
+		skip(sub, failure->failed_rank);
 	}
-	tti_sub_learn(sub, news, from);
+	tti_sub_learn(sub, failure, from);
 }
 
 void tti_sub_hear(struct tti_sub *sub, int from, const struct tti_mail *mail, size_t nbytes)
 {
-	struct tti_news news;
+	struct tti_failure failure;
 	struct tti_call call;
 
-	if (mail->kind == TTI_MAIL_NEWS && nbytes == sizeof(news)) {
-		memcpy(&news, mail->data, sizeof(news));
-		tti_wire_clean(news.text, sizeof(news.text));
-		if (news.status <= TUTTI_STATUS_LOST && news.failed_rank >= -1 &&
-		    news.failed_rank < sub->base.nranks)
-			take_news(sub, from, &news);
+	if (mail->kind == TTI_MAIL_FAILURE && nbytes == sizeof(failure)) {
+		memcpy(&failure, mail->data, sizeof(failure));
+		tti_wire_clean(failure.text, sizeof(failure.text));
+		if (failure.status <= TUTTI_STATUS_LOST && failure.failed_rank >= -1 &&
+		    failure.failed_rank < sub->base.nranks)
+			take_failure(sub, from, &failure);
 	} else if (mail->kind == TTI_MAIL_ASK) {
 		take_ask(sub, from);
 	} else if (mail->kind == TTI_MAIL_ANSWER && nbytes == sizeof(call)) {
@@ -219,12 +223,12 @@ tutti_status tti_sub_watch_start(struct tti_boot *boot, const struct tti_watch_e
 	return TUTTI_OK;
 }
 
-void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_news *news)
+void tti_sub_watch_notify(struct tti_boot *boot, const struct tti_failure *failure)
 {
 	struct tti_sub *sub = (struct tti_sub *)boot;
-	struct tti_news own = *news;
+	struct tti_failure own = *failure;
 
-	own.text[TTI_NEWS_TEXT - 1] = '\0';
+	own.text[TTI_FAILURE_TEXT - 1] = '\0';
 	tti_sub_learn(sub, &own, -1);
 }
 

@@ -236,8 +236,8 @@ static tutti_status take_frame(struct joiner *joiner, struct contact *contact)
 	case TTI_FRAME_ALL:
 		contact->done = true;
 		return TUTTI_OK;
-	case TTI_FRAME_NEWS:
-		return tti_sock_follow(joiner->sock, &framer->body.news);
+	case TTI_FRAME_FAILURE:
+		return tti_sock_follow(joiner->sock, &framer->body.failure);
 	case TTI_FRAME_CHECKIN:
 	case TTI_FRAME_BLOCK:
 	case TTI_FRAME_BYE:

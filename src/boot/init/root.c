@@ -69,7 +69,7 @@ struct tti_root {
 	int nseats, ncame;
 	struct caller *callers;
 	bool complete, failed;
-	struct tti_news news; /* why, if failed */
+	struct tti_failure failure; /* why, if failed */
 	bool has_looked;
 	char ifaces[256]; /* what is odd about this host's NICs, once it has looked */
 };
@@ -115,27 +115,27 @@ static void fail_all(struct tti_root *root, enum tti_log_level level, tutti_stat
 	if (root->failed)
 		return;
 	root->failed = true;
-	root->news =
-		(struct tti_news){ .status = status, .failed_rank = failed_rank, .origin = -1 };
+	root->failure =
+		(struct tti_failure){ .status = status, .failed_rank = failed_rank, .origin = -1 };
 	va_start(args, fmt);
-	(void)vsnprintf(root->news.text, sizeof(root->news.text), fmt, args);
+	(void)vsnprintf(root->failure.text, sizeof(root->failure.text), fmt, args);
 	va_end(args);
-	tti_log(level, TTI_BOOT, "root: %s", root->news.text);
+	tti_log(level, TTI_BOOT, "root: %s", root->failure.text);
 	for (struct caller *at = root->callers; at; at = at->next)
-		tell(at, TTI_FRAME_NEWS, &root->news, sizeof(root->news));
+		tell(at, TTI_FRAME_FAILURE, &root->failure, sizeof(root->failure));
 }
 
 static void refuse(struct caller *caller, const char *fmt, ...) TUTTI_PRINTF(2, 3);
 static void refuse(struct caller *caller, const char *fmt, ...)
 {
-	struct tti_news news = { .status = TUTTI_EMISMATCH, .failed_rank = -1, .origin = -1 };
+	struct tti_failure failure = { .status = TUTTI_EMISMATCH, .failed_rank = -1, .origin = -1 };
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(news.text, sizeof(news.text), fmt, args);
+	(void)vsnprintf(failure.text, sizeof(failure.text), fmt, args);
 	va_end(args);
-	tti_log(TTI_LOG_WARN, TTI_BOOT, "root: %s", news.text);
-	tell(caller, TTI_FRAME_NEWS, &news, sizeof(news));
+	tti_log(TTI_LOG_WARN, TTI_BOOT, "root: %s", failure.text);
+	tell(caller, TTI_FRAME_FAILURE, &failure, sizeof(failure));
 }
 
 /* The rank whose time limit ends first; NULL: none waits. */
@@ -270,7 +270,7 @@ static void take_checkin(struct caller *caller, const struct tti_wire_checkin *c
 	}
 	if (root->failed) {
 		note_late(root, checkin);
-		tell(caller, TTI_FRAME_NEWS, &root->news, sizeof(root->news));
+		tell(caller, TTI_FRAME_FAILURE, &root->failure, sizeof(root->failure));
 		return;
 	}
 	if (root->group.nranks == 0 && open_group(root, checkin) != TUTTI_OK) {
@@ -368,12 +368,12 @@ static void handle_caller(struct tti_event_handler *handler, uint32_t events)
 
 		if (status == TUTTI_AGAIN)
 			return;
-		if (status == TUTTI_OK && caller->framer.head.type == TTI_FRAME_NEWS) {
-			const struct tti_news *news = &caller->framer.body.news;
+		if (status == TUTTI_OK && caller->framer.head.type == TTI_FRAME_FAILURE) {
+			const struct tti_failure *failure = &caller->framer.body.failure;
 
 			note_end(caller);
-			fail_all(root, TTI_LOG_INFO, (tutti_status)news->status, news->failed_rank,
-				 "%s", news->text);
+			fail_all(root, TTI_LOG_INFO, (tutti_status)failure->status,
+				 failure->failed_rank, "%s", failure->text);
 			continue;
 		}
 		if (status == TUTTI_OK && caller->framer.head.type == TTI_FRAME_BYE) {

@@ -48,12 +48,12 @@ const char *tti_sock_name(const struct tti_sock *sock, int rank, char *buf)
 
 /* -- Failing ------------------------------------------------------------------- */
 
-static void tell(struct tti_tunnel *tunnel, bool torn, const struct tti_news *news)
+static void tell(struct tti_tunnel *tunnel, bool torn, const struct tti_failure *failure)
 {
 	struct {
 		struct tti_frame head;
-		struct tti_news news;
-	} out = { { .type = TTI_FRAME_NEWS, .nbytes = sizeof(*news) }, *news };
+		struct tti_failure failure;
+	} out = { { .type = TTI_FRAME_FAILURE, .nbytes = sizeof(*failure) }, *failure };
 
 	if (tunnel && !torn && !tti_tunnel_is_torn(tunnel))
 		(void)tti_tunnel_send(tunnel, &out, sizeof(out));
@@ -67,7 +67,7 @@ void tti_sock_tell(const struct tti_sock *sock, struct tti_tunnel *tunnel)
 /* After this the connections are of no use: whoever waits for us must see it. */
 static void break_off(struct tti_sock *sock)
 {
-	struct tti_news out = sock->broken;
+	struct tti_failure out = sock->broken;
 
 	if (sock->on_broken)
 		sock->on_broken(sock->self, &out);
@@ -96,9 +96,9 @@ tutti_status tti_sock_break(struct tti_sock *sock, tutti_status status, int fail
 	va_list args;
 
 	if (sock->broken.status == 0) {
-		sock->broken = (struct tti_news){ .status = status,
-						  .failed_rank = failed_rank,
-						  .origin = sock->base.rank };
+		sock->broken = (struct tti_failure){ .status = status,
+						     .failed_rank = failed_rank,
+						     .origin = sock->base.rank };
 		va_start(args, fmt);
 		(void)vsnprintf(sock->broken.text, sizeof(sock->broken.text), fmt, args);
 		va_end(args);
@@ -107,10 +107,10 @@ tutti_status tti_sock_break(struct tti_sock *sock, tutti_status status, int fail
 	return tti_fail((tutti_status)sock->broken.status, "%s", sock->broken.text);
 }
 
-tutti_status tti_sock_follow(struct tti_sock *sock, const struct tti_news *news)
+tutti_status tti_sock_follow(struct tti_sock *sock, const struct tti_failure *failure)
 {
 	if (sock->broken.status == 0) {
-		sock->broken = *news;
+		sock->broken = *failure;
 		sock->broken.origin = sock->base.rank;
 		break_off(sock);
 	}
@@ -126,7 +126,7 @@ tutti_status tti_sock_check(struct tti_sock *sock)
 
 /* A neighbour that has closed its connection may have had no time to say why. The root has told it, or
  * sees it leave: whether there is word from there, soon. */
-static bool ask_root(struct tti_sock *sock, struct tti_news *out)
+static bool ask_root(struct tti_sock *sock, struct tti_failure *out)
 {
 	const int64_t deadline_ns = tti_deadline(ROOT_MS);
 	struct pollfd ready = { .fd = sock->root_tunnel ? sock->root_tunnel->fd : -1,
@@ -147,8 +147,8 @@ static bool ask_root(struct tti_sock *sock, struct tti_news *out)
 
 			if (status < 0)
 				return false;
-			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_NEWS) {
-				*out = framer.body.news;
+			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_FAILURE) {
+				*out = framer.body.failure;
 				return true;
 			}
 		}
@@ -160,15 +160,15 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunn
 				const struct tti_frame *frame, const void *rest, size_t nrest,
 				const char *what)
 {
-	struct tti_news news;
+	struct tti_failure failure;
 	char name[TTI_SOCK_NAME], why[TTI_TUNNEL_WHY];
 
 	tti_sock_name(sock, peer, name);
 	if (!frame && tunnel->failed)
 		return tti_sock_break(sock, TUTTI_EPROTO, peer, "%s: the connection to %s %s", what,
 				      name, tti_tunnel_why(tunnel, why));
-	if (!frame && ask_root(sock, &news))
-		return tti_sock_follow(sock, &news);
+	if (!frame && ask_root(sock, &failure))
+		return tti_sock_follow(sock, &failure);
 	if (!frame)
 		return tti_sock_break(sock, TUTTI_EPEER, peer,
 				      "%s closed its connection during %s (died?)", name, what);
@@ -193,15 +193,15 @@ tutti_status tti_sock_broken_by(struct tti_sock *sock, int peer, struct tti_tunn
 				      "the connection to %s broke during %s", name, what);
 	if (frame->type == TTI_FRAME_BYE)
 		return tti_sock_break(sock, TUTTI_EPEER, peer, "%s left before %s", name, what);
-	nrest = nrest < sizeof(news) ? nrest : sizeof(news);
+	nrest = nrest < sizeof(failure) ? nrest : sizeof(failure);
 	if (nrest > 0)
-		memcpy(&news, rest, nrest);
-	if (frame->type == TTI_FRAME_NEWS && frame->nbytes == sizeof(news) &&
-	    tti_tunnel_recv_all(tunnel, (uint8_t *)&news + nrest, sizeof(news) - nrest,
+		memcpy(&failure, rest, nrest);
+	if (frame->type == TTI_FRAME_FAILURE && frame->nbytes == sizeof(failure) &&
+	    tti_tunnel_recv_all(tunnel, (uint8_t *)&failure + nrest, sizeof(failure) - nrest,
 				tti_deadline(1000), NULL) == TUTTI_OK) {
-		tti_wire_clean(news.text, sizeof(news.text));
-		if (news.status <= TUTTI_STATUS_LOST && news.status >= TUTTI_EREVOKED)
-			return tti_sock_follow(sock, &news);
+		tti_wire_clean(failure.text, sizeof(failure.text));
+		if (failure.status <= TUTTI_STATUS_LOST && failure.status >= TUTTI_EREVOKED)
+			return tti_sock_follow(sock, &failure);
 	}
 	return tti_sock_break(sock, TUTTI_EPROTO, peer,
 			      "%s and rank %d do different things: %s got a frame of type %u, "
@@ -215,7 +215,7 @@ tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, struct tt
 {
 	struct {
 		struct tti_frame head;
-		struct tti_news news;
+		struct tti_failure failure;
 	} said;
 	ssize_t n;
 
@@ -226,11 +226,11 @@ tutti_status tti_sock_check_neighbour(struct tti_sock *sock, int peer, struct tt
 		return TUTTI_OK;
 	if (n <= 0)
 		return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
-	if ((size_t)n < sizeof(said.head) || said.head.type != TTI_FRAME_NEWS)
+	if ((size_t)n < sizeof(said.head) || said.head.type != TTI_FRAME_FAILURE)
 		return TUTTI_OK;
 	/* Who revokes has ended its init, for which all ranks had sent what this one waits for:
 	 * the watch reads it after that. */
-	if ((size_t)n == sizeof(said) && said.news.status == TUTTI_EREVOKED)
+	if ((size_t)n == sizeof(said) && said.failure.status == TUTTI_EREVOKED)
 		return TUTTI_OK;
 	(void)tti_tunnel_recv(tunnel, &said.head, sizeof(said.head));
 	return tti_sock_broken_by(sock, peer, tunnel, &said.head, NULL, 0, what);
@@ -255,10 +255,10 @@ tutti_status tti_sock_check_end(struct tti_sock *sock, int peer, struct tti_tunn
 			if (status < 0)
 				return tti_sock_break(sock, status, peer, "rank %d sent %s", peer,
 						      tti_error_text());
-			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_NEWS)
+			if (status == TUTTI_OK && framer.head.type == TTI_FRAME_FAILURE)
 				return tti_sock_broken_by(sock, peer, tunnel, &framer.head,
 							  framer.body.bytes,
-							  sizeof(framer.body.news), what);
+							  sizeof(framer.body.failure), what);
 		}
 	}
 	return tti_sock_broken_by(sock, peer, tunnel, NULL, NULL, 0, what);
@@ -489,7 +489,7 @@ tutti_status tti_boot_connect(const struct tti_boot_config *config, struct tti_b
 	return TUTTI_OK;
 }
 
-void tti_boot_decline(const struct tti_boot_config *config, const struct tti_news *news)
+void tti_boot_decline(const struct tti_boot_config *config, const struct tti_failure *failure)
 {
 	struct tti_sock *sock = NULL;
 	tutti_status status = check_config(config);
@@ -497,7 +497,7 @@ void tti_boot_decline(const struct tti_boot_config *config, const struct tti_new
 	if (status == TUTTI_OK)
 		status = make(config, &sock);
 	if (status == TUTTI_OK) {
-		sock->told = *news;
+		sock->told = *failure;
 		tti_sock_decline(sock, config);
 	}
 	if (sock)

@@ -30,8 +30,8 @@ struct tti_sock {
 	uint32_t seq;
 
 	/* Why nothing works any more; news.status 0: all is well. What the others are told. */
-	struct tti_news broken, told;
-	void (*on_broken)(void *self, struct tti_news *news);
+	struct tti_failure broken, told;
+	void (*on_broken)(void *self, struct tti_failure *failure);
 	void *self;
 	/* A frame, or a record, was cut short on the way to that side. */
 	bool prev_torn, next_torn;
@@ -99,7 +99,8 @@ TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status
 		       ...);
 
 /* The same for what another rank has noticed, and logged. */
-TUTTI_CHECKED tutti_status tti_sock_follow(struct tti_sock *sock, const struct tti_news *news);
+TUTTI_CHECKED tutti_status tti_sock_follow(struct tti_sock *sock,
+					   const struct tti_failure *failure);
 
 /* What a peer said instead of what was expected of it: a frame of which nrest
  * bytes of the body have been read; NULL: it closed, or what it sent was changed on its way. */

@@ -14,8 +14,8 @@ static size_t body_size(uint32_t type)
 		return sizeof(struct tti_wire_checkin);
 	case TTI_FRAME_NEXT:
 		return sizeof(struct tti_wire_card);
-	case TTI_FRAME_NEWS:
-		return sizeof(struct tti_news);
+	case TTI_FRAME_FAILURE:
+		return sizeof(struct tti_failure);
 	case TTI_FRAME_ANSWER:
 		return sizeof(struct tti_call);
 	case TTI_FRAME_BLOCK:
@@ -50,12 +50,12 @@ static tutti_status check_body(struct tti_framer *framer)
 	case TTI_FRAME_NEXT:
 		tti_wire_clean(framer->body.card.host, TTI_CARD_HOST);
 		break;
-	case TTI_FRAME_NEWS:
-		tti_wire_clean(framer->body.news.text, TTI_NEWS_TEXT);
-		if (framer->body.news.status > TUTTI_STATUS_LOST ||
-		    framer->body.news.status < TUTTI_EREVOKED)
-			return tti_fail_quiet(TUTTI_EPROTO, "news with status %d",
-					      framer->body.news.status);
+	case TTI_FRAME_FAILURE:
+		tti_wire_clean(framer->body.failure.text, TTI_FAILURE_TEXT);
+		if (framer->body.failure.status > TUTTI_STATUS_LOST ||
+		    framer->body.failure.status < TUTTI_EREVOKED)
+			return tti_fail_quiet(TUTTI_EPROTO, "a failure with status %d",
+					      framer->body.failure.status);
 		break;
 	case TTI_FRAME_ANSWER:
 		tti_wire_clean(framer->body.call.text, TTI_CALL_TEXT);
@@ -130,13 +130,13 @@ tutti_status tti_framer_feed(struct tti_framer *framer, const void *data, size_t
 	return check_body(framer);
 }
 
-const char *tti_news_why(const struct tti_news *news, const char *name)
+const char *tti_failure_why(const struct tti_failure *failure, const char *name)
 {
 	const size_t len = strlen(name);
 
-	if (strncmp(news->text, name, len) != 0 || news->text[len] != ' ')
-		return news->died ? "died" : "is lost";
-	return news->text + len + 1;
+	if (strncmp(failure->text, name, len) != 0 || failure->text[len] != ' ')
+		return failure->died ? "died" : "is lost";
+	return failure->text + len + 1;
 }
 
 bool tti_outbox_put(struct tti_outbox *out, enum tti_frame_type type, uint32_t seq,

@@ -82,7 +82,7 @@ enum tti_frame_type {
 	TTI_FRAME_NEXT,        /* tti_wire_card of the next rank          */
 	TTI_FRAME_ALL,         /* all ranks of this root have come        */
 	TTI_FRAME_BLOCK,       /* a blob of an all-gather                 */
-	TTI_FRAME_NEWS,        /* tti_news                                */
+	TTI_FRAME_FAILURE,     /* tti_failure                                */
 	TTI_FRAME_BYE,         /* seq 1: I had the news and passed it on  */
 	TTI_FRAME_ASK,         /* what are you doing                      */
 	TTI_FRAME_ANSWER,      /* tti_call                                */
@@ -102,7 +102,7 @@ struct tti_frame {
 _Static_assert(sizeof(struct tti_wire_card) == 136, "on the wire");
 _Static_assert(sizeof(struct tti_wire_checkin) == 24 + 136, "on the wire");
 _Static_assert(sizeof(struct tti_frame) == 16, "on the wire");
-_Static_assert(sizeof(struct tti_news) == 16 + TTI_NEWS_TEXT, "on the wire");
+_Static_assert(sizeof(struct tti_failure) == 16 + TTI_FAILURE_TEXT, "on the wire");
 _Static_assert(sizeof(struct tti_call) == 36 + TTI_CALL_TEXT + TTI_WAY_TEXT, "on the wire");
 
 /* Takes bytes in pieces of any size, gives frames. A zeroed one is ready. */
@@ -113,7 +113,7 @@ struct tti_framer {
 	union {
 		struct tti_wire_checkin checkin;
 		struct tti_wire_card card;
-		struct tti_news news;
+		struct tti_failure failure;
 		struct tti_call call;
 		struct tti_mail mail;
 		uint8_t bytes[TTI_FRAME_BODY];
@@ -157,7 +157,7 @@ TUTTI_CHECKED tutti_status tti_addrs_unpack(const uint8_t *data, size_t nbytes, 
 
 /* What the text of news says behind the name of the failed rank: one rank has other numbers in other
  * communicators. */
-const char *tti_news_why(const struct tti_news *news, const char *name);
+const char *tti_failure_why(const struct tti_failure *failure, const char *name);
 
 /* Makes text from a peer fit for a log: printable, NUL-terminated. */
 void tti_wire_clean(char *text, size_t size);

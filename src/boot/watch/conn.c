@@ -78,7 +78,7 @@ void tti_conn_flush(struct tti_conn *conn)
 
 	do
 		tti_outbox_flush(&conn->out, conn->tunnel);
-	while (tti_news_put(conn));
+	while (tti_failures_put(conn));
 	tti_loop_change(&conn->thread->loop, conn->tunnel->fd, wanted(conn), &conn->handler);
 	if (conn->doubt_ns == TTI_NEVER && (conn->out.len > 0 || conn->tunnel->sent != sent))
 		arm_doubt(conn, DOUBT_MS);
@@ -87,7 +87,7 @@ void tti_conn_flush(struct tti_conn *conn)
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
 		  size_t nbytes)
 {
-	if (conn->torn || conn->shut || tti_news_are_due(conn) ||
+	if (conn->torn || conn->shut || tti_failures_are_due(conn) ||
 	    !tti_outbox_put(&conn->out, type, seq, body, nbytes,
 			    type == TTI_FRAME_MAIL ? SPARE : 0))
 		return false;
@@ -114,7 +114,7 @@ void tti_conn_leave(struct tti_conn *conn)
 {
 	/* What there is no room for is said when there is some. */
 	if (conn->thread->bye && !conn->torn &&
-	    (!tti_news_tell(conn) ||
+	    (!tti_failures_tell(conn) ||
 	     !tti_conn_put(conn, TTI_FRAME_BYE, conn->thread->lost, NULL, 0)))
 		return;
 	conn->torn = true;
@@ -200,15 +200,15 @@ static void answer(struct tti_conn *conn, uint32_t question)
 		return;
 	thread->events.on_ask(thread->events.self, &call);
 	if (call.running == TTI_CALL_LEFT)
-		tti_thread_tell_fallen(thread);
+		tti_failures_tell_dead(thread);
 	/* Over the ring the news may come later than the answer. Without room for both it asks again. */
-	if (call.running != TTI_CALL_LEFT || tti_news_tell(conn))
+	if (call.running != TTI_CALL_LEFT || tti_failures_tell(conn))
 		(void)tti_conn_put(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call));
 }
 
 void tti_thread_catch_up(struct tti_thread *thread)
 {
-	tti_news_tell_caller(thread);
+	tti_failures_report(thread);
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 		if (conn->owing)
 			answer(conn, conn->owed);
@@ -367,16 +367,17 @@ static void end(struct tti_conn *conn, int err)
 static void malformed(struct tti_conn *conn, const char *what, const char *why)
 {
 	struct tti_thread *thread = conn->thread;
-	struct tti_news news = { .status = TUTTI_EPROTO,
-				 .failed_rank = conn->peer,
-				 .origin = thread->sock->base.rank };
+	struct tti_failure failure = { .status = TUTTI_EPROTO,
+				       .failed_rank = conn->peer,
+				       .origin = thread->sock->base.rank };
 	char name[TTI_SOCK_NAME];
 
-	(void)snprintf(news.text, sizeof(news.text), "%s is not listened to any more: %s %s",
+	(void)snprintf(failure.text, sizeof(failure.text), "%s is not listened to any more: %s %s",
 		       tti_sock_name(thread->sock, conn->peer, name), what, why);
 	tti_conn_drop(conn);
-	tti_conn_lose_peer(thread, news.failed_rank, TTI_DOWN_LOST, tti_news_why(&news, name));
-	tti_thread_learn(thread, &news, NULL);
+	tti_conn_lose_peer(thread, failure.failed_rank, TTI_DOWN_LOST,
+			   tti_failure_why(&failure, name));
+	tti_failures_learn(thread, &failure, NULL);
 }
 
 /* false: the connection is gone. */
@@ -388,13 +389,13 @@ static bool take_frame(struct tti_conn *conn)
 		tti_mend_met(conn);
 	conn->met = true;
 	switch ((enum tti_frame_type)framer->head.type) {
-	case TTI_FRAME_NEWS:
-		if (framer->body.news.failed_rank < -1 ||
-		    framer->body.news.failed_rank >= conn->thread->sock->base.nranks) {
-			malformed(conn, BROKE, "news about a rank that does not exist");
+	case TTI_FRAME_FAILURE:
+		if (framer->body.failure.failed_rank < -1 ||
+		    framer->body.failure.failed_rank >= conn->thread->sock->base.nranks) {
+			malformed(conn, BROKE, "a failure of a rank that does not exist");
 			return false;
 		}
-		tti_thread_learn(conn->thread, &framer->body.news, conn);
+		tti_failures_learn(conn->thread, &framer->body.failure, conn);
 		return true;
 	case TTI_FRAME_ASK:
 		answer(conn, framer->head.seq);

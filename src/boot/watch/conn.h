@@ -26,9 +26,9 @@ enum tti_conn_role {
 };
 
 /* News that this rank has had. */
-struct tti_heard {
-	struct tti_heard *next; /* those after them, NULL: none */
-	struct tti_news news;
+struct tti_failure_node {
+	struct tti_failure_node *next; /* those after them, NULL: none */
+	struct tti_failure failure;
 };
 
 struct tti_conn {
@@ -52,7 +52,8 @@ struct tti_conn {
 	uint32_t taken, told;   /* the number of the last mail from there; and that was said  */
 	uint32_t mailed;        /* the number of the last mail to there */
 	struct tti_addr remote; /* where the peer is, family 0: not on a network, or unknown */
-	const struct tti_heard *said; /* the last news that it has brought there, NULL: none */
+	const struct tti_failure_node
+		*said; /* the last news that it has brought there, NULL: none */
 	struct tti_framer framer;
 	struct tti_outbox out;
 };
@@ -120,8 +121,8 @@ struct tti_thread {
 		bool watch;             /* `events` are there   */
 		bool quit, vanish;
 		bool bye; /* say goodbye when quitting */
-		bool has_news;
-		struct tti_news news;
+		bool has_failure;
+		struct tti_failure failure;
 		struct tti_watch_events events;
 		uint64_t *asks; /* peers to ask */
 		bool has_asks;
@@ -137,15 +138,15 @@ struct tti_thread {
 	struct tti_conn *conns;
 	struct tti_boot_reach *reaches;
 	struct tti_mend *mends;
-	uint32_t question;             /* the number of the last one */
-	int64_t doubt_ns;              /* when to look at the connections' doubt_ns */
-	uint64_t *asked, *gone;        /* peers: an answer is due; goodbye was said */
-	uint64_t *asks;                /* scratch */
-	bool lost, told;               /* there are news; on_lost() was called */
-	struct tti_heard first, *last; /* the news, if there are any */
-	int64_t bypass_ns;             /* when to close the gap in the ring, TTI_NEVER: none */
-	int gap;                       /* the rank that left it */
-	int64_t quit_ns;               /* when to wait for mail no longer */
+	uint32_t question;                    /* the number of the last one */
+	int64_t doubt_ns;                     /* when to look at the connections' doubt_ns */
+	uint64_t *asked, *gone;               /* peers: an answer is due; goodbye was said */
+	uint64_t *asks;                       /* scratch */
+	bool lost, told;                      /* there are news; on_lost() was called */
+	struct tti_failure_node first, *last; /* the news, if there are any */
+	int64_t bypass_ns; /* when to close the gap in the ring, TTI_NEVER: none */
+	int gap;           /* the rank that left it */
+	int64_t quit_ns;   /* when to wait for mail no longer */
 };
 
 /* A connection to be; NULL: out of memory, said. The tunnel is not taken then. */
@@ -244,20 +245,20 @@ int64_t tti_mend_step(struct tti_thread *thread);
 /* -- news.c ----------------------------------------------------------------------- */
 
 /* These are the news, which came over `from` (NULL: from here). */
-void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news,
-		      struct tti_conn *from);
+void tti_failures_learn(struct tti_thread *thread, const struct tti_failure *failure,
+			struct tti_conn *from);
 /* Before this rank leaves, or says what else has happened: whom it knows to have died, and the
  * ring does not yet, its neighbours hear of. */
-void tti_thread_tell_fallen(struct tti_thread *thread);
+void tti_failures_tell_dead(struct tti_thread *thread);
 /* on_lost(), unless it was called, or nobody watches yet. */
-void tti_news_tell_caller(struct tti_thread *thread);
+void tti_failures_report(struct tti_thread *thread);
 /* This connection brings all news from now on, whatever its role. false: some wait for room. */
-bool tti_news_tell(struct tti_conn *conn);
+bool tti_failures_tell(struct tti_conn *conn);
 /* Whether there are news that wait for room there; put the next ones into its outbox. */
-bool tti_news_are_due(const struct tti_conn *conn);
-bool tti_news_put(struct tti_conn *conn);
+bool tti_failures_are_due(const struct tti_conn *conn);
+bool tti_failures_put(struct tti_conn *conn);
 /* Give back their memory. */
-void tti_news_forget(struct tti_thread *thread);
+void tti_failures_release(struct tti_thread *thread);
 
 /* -- mails.c ---------------------------------------------------------------------- */
 

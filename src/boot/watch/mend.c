@@ -142,29 +142,29 @@ static void lose(struct tti_mend *mend)
 {
 	struct tti_thread *thread = mend->thread;
 	const bool ring = mend->role != TTI_CONN_PAIR, is_refused = mend->refused;
-	struct tti_news news = { .status = TUTTI_EPEER,
-				 .failed_rank = mend->peer,
-				 .origin = thread->sock->base.rank,
-				 .died = is_refused && !mend->fresh };
+	struct tti_failure failure = { .status = TUTTI_EPEER,
+				       .failed_rank = mend->peer,
+				       .origin = thread->sock->base.rank,
+				       .died = is_refused && !mend->fresh };
 	char name[TTI_SOCK_NAME], why[WHY];
 
 	describe(mend, why, sizeof(why));
-	(void)snprintf(news.text, sizeof(news.text), "%s %s",
-		       tti_sock_name(thread->sock, news.failed_rank, name), why);
+	(void)snprintf(failure.text, sizeof(failure.text), "%s %s",
+		       tti_sock_name(thread->sock, failure.failed_rank, name), why);
 	end(mend);
 	if (thread->quitting)
 		return;
 	if (!thread->lost)
-		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", news.text);
+		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", failure.text);
 	if (ring)
-		tti_thread_learn(thread, &news, NULL);
-	tti_mails_forget(thread, news.failed_rank);
+		tti_failures_learn(thread, &failure, NULL);
+	tti_mails_forget(thread, failure.failed_rank);
 	/* Beside the ring, who does not answer may do so later. */
-	tti_dispatcher_down(&thread->sock->base.dispatcher, news.failed_rank,
-			    news.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why,
+	tti_dispatcher_down(&thread->sock->base.dispatcher, failure.failed_rank,
+			    failure.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why,
 			    NULL);
 	if (!ring)
-		tti_thread_no_answer(thread, news.failed_rank, is_refused && !news.died);
+		tti_thread_no_answer(thread, failure.failed_rank, is_refused && !failure.died);
 }
 
 static void refused(struct tti_mend *mend)
@@ -337,11 +337,11 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 
 	tti_sock_name(thread->sock, peer, name);
 	if (!mend) {
-		struct tti_news news = { .status = TUTTI_EPEER,
-					 .failed_rank = peer,
-					 .origin = thread->sock->base.rank };
+		struct tti_failure failure = { .status = TUTTI_EPEER,
+					       .failed_rank = peer,
+					       .origin = thread->sock->base.rank };
 
-		(void)snprintf(news.text, sizeof(news.text),
+		(void)snprintf(failure.text, sizeof(failure.text),
 			       "no memory to make the connection to %s anew, which %s", name,
 			       what[why]);
 		if (role == TTI_CONN_PAIR) {
@@ -350,7 +350,7 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 					   "connection anew");
 			tti_thread_no_answer(thread, peer, false);
 		} else if (why != TTI_MEND_DOUBT && !thread->quitting)
-			tti_thread_learn(thread, &news, NULL);
+			tti_failures_learn(thread, &failure, NULL);
 		return NULL;
 	}
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s %s: it is made anew", name,

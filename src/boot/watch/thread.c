@@ -76,8 +76,8 @@ static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind
 
 struct todo {
 	struct tti_conn *conns;
-	bool watch, quit, vanish, has_news, has_asks;
-	struct tti_news news;
+	bool watch, quit, vanish, has_failure, has_asks;
+	struct tti_failure failure;
 };
 
 static struct todo take_post(struct tti_thread *thread)
@@ -90,11 +90,11 @@ static struct todo take_post(struct tti_thread *thread)
 			      .watch = thread->post.watch && !thread->watching,
 			      .quit = thread->post.quit,
 			      .vanish = thread->post.vanish,
-			      .has_news = thread->post.has_news,
+			      .has_failure = thread->post.has_failure,
 			      .has_asks = thread->post.has_asks,
-			      .news = thread->post.news };
+			      .failure = thread->post.failure };
 	thread->post.conns = NULL;
-	thread->post.has_news = false;
+	thread->post.has_failure = false;
 	tti_mails_move(&thread->post.mails, &thread->mails);
 	thread->bye = thread->post.bye;
 	if (todo.watch)
@@ -112,7 +112,7 @@ static void start_quitting(struct tti_thread *thread)
 {
 	thread->quitting = true;
 	if (thread->bye)
-		tti_thread_tell_fallen(thread);
+		tti_failures_tell_dead(thread);
 	tti_boot_reach_stop(thread);
 	tti_mend_leave(thread, thread->bye);
 	/* From now on it is the goodbye that is waited for. */
@@ -149,9 +149,9 @@ static bool obey(struct tti_thread *thread)
 		thread->watching = true;
 		tti_thread_catch_up(thread);
 	}
-	if (todo.has_news) {
-		tti_thread_tell_fallen(thread);
-		tti_thread_learn(thread, &todo.news, NULL);
+	if (todo.has_failure) {
+		tti_failures_tell_dead(thread);
+		tti_failures_learn(thread, &todo.failure, NULL);
 	}
 	if (todo.has_asks && !thread->quitting)
 		for (size_t peer = tti_bitset_next(thread->asks, nranks, 0); peer < nranks;
@@ -233,7 +233,7 @@ static void release(struct tti_thread *thread)
 	}
 	tti_mails_forget(thread, -1);
 	tti_mails_drop(&thread->post.mails, -1);
-	tti_news_forget(thread);
+	tti_failures_release(thread);
 	tti_acceptor_close(&thread->acceptor);
 	tti_loop_release(&thread->loop);
 	tti_free(thread->asked);
@@ -348,15 +348,15 @@ tutti_status tti_thread_watch(struct tti_boot *boot, const struct tti_watch_even
 	return TUTTI_OK;
 }
 
-void tti_thread_notify(struct tti_boot *boot, const struct tti_news *news)
+void tti_thread_notify(struct tti_boot *boot, const struct tti_failure *failure)
 {
 	struct tti_sock *sock = (struct tti_sock *)boot;
 
 	pthread_mutex_lock(&sock->lock);
-	if (sock->thread && sock->thread->post.watch && !sock->thread->post.has_news) {
-		sock->thread->post.has_news = true;
-		sock->thread->post.news = *news;
-		sock->thread->post.news.text[TTI_NEWS_TEXT - 1] = '\0';
+	if (sock->thread && sock->thread->post.watch && !sock->thread->post.has_failure) {
+		sock->thread->post.has_failure = true;
+		sock->thread->post.failure = *failure;
+		sock->thread->post.failure.text[TTI_FAILURE_TEXT - 1] = '\0';
 		tti_loop_wake(&sock->thread->loop);
 	}
 	pthread_mutex_unlock(&sock->lock);

@@ -15,7 +15,7 @@ TUTTI_CHECKED tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd
 /* The watch's (base.h). */
 TUTTI_CHECKED tutti_status tti_thread_watch(struct tti_boot *boot,
 					    const struct tti_watch_events *events);
-void tti_thread_notify(struct tti_boot *boot, const struct tti_news *news);
+void tti_thread_notify(struct tti_boot *boot, const struct tti_failure *failure);
 void tti_thread_ask(struct tti_boot *boot, int peer);
 /* End it, with goodbyes unless something broke; fine if it has ended, or never began. */
 void tti_thread_stop(struct tti_boot *boot);

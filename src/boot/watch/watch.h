@@ -23,15 +23,15 @@
 
 #include "boot/boot.h"
 
-#define TTI_NEWS_TEXT 640
+#define TTI_FAILURE_TEXT 640
 
 /* The communicator is lost. Goes over the wire: fixed width. */
-struct tti_news {
-	int32_t status;           /* a tutti_status <= TUTTI_STATUS_LOST     */
-	int32_t failed_rank;      /* the rank it is about, -1: none          */
-	int32_t origin;           /* the rank that noticed                   */
-	int32_t died;             /* 1: the failed rank's process is dead        */
-	char text[TTI_NEWS_TEXT]; /* for people; NUL-terminated     */
+struct tti_failure {
+	int32_t status;              /* a tutti_status <= TUTTI_STATUS_LOST     */
+	int32_t failed_rank;         /* the rank it is about, -1: none          */
+	int32_t origin;              /* the rank that noticed                   */
+	int32_t died;                /* 1: the failed rank's process is dead        */
+	char text[TTI_FAILURE_TEXT]; /* for people; NUL-terminated     */
 };
 
 #define TTI_CALL_TEXT 128
@@ -56,7 +56,7 @@ struct tti_watch_events {
 	void *self;
 	/* News, own or another rank's; called once per communicator, the first
 	 * news wins. `news` is borrowed for the call. */
-	void (*on_lost)(void *self, const struct tti_news *news);
+	void (*on_lost)(void *self, const struct tti_failure *failure);
 	/* Somebody asks what this rank is doing. */
 	void (*on_ask)(void *self, struct tti_call *out);
 	/* The answer to tti_watch_ask(); call == NULL: the rank has left, for it
@@ -71,7 +71,7 @@ TUTTI_CHECKED tutti_status tti_watch_start(struct tti_boot *boot,
 					   const struct tti_watch_events *events);
 
 /* Tell all ranks, this one included (its on_lost runs). Only the first counts. */
-void tti_watch_notify(struct tti_boot *boot, const struct tti_news *news);
+void tti_watch_notify(struct tti_boot *boot, const struct tti_failure *failure);
 
 /* Ask `peer`; the answer comes to on_answer, or not. Never blocks. At most one
  * question per peer is kept pending. */

@@ -208,7 +208,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 	const int peer = job->mismatch_peer;
 	const bool differs =
 		status == TUTTI_EMISMATCH && peer >= 0 && atomic_load(&comm->async_error) == 0;
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	if (job->program.is_memory && !job->program.begins) {
 		comm->memory.unused[args->coll] = 0;

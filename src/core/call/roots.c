@@ -55,7 +55,7 @@ bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char
 
 tutti_status tti_roots_check(struct tti_comm *comm)
 {
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	if (!comm->has_engine || comm->roots.call[comm->roots.newest].seq == 0 ||
 	    atomic_load(&comm->async_error_is_known))

@@ -148,24 +148,24 @@ static tutti_status agree(const struct tti_comm *parent, const struct wish *wish
 }
 
 /* New ranks have no parent to hear from: who leaves them for its sake says why. */
-static void tell_fate(struct tti_comm *parent, struct tti_news *news)
+static void tell_fate(struct tti_comm *parent, struct tti_failure *failure)
 {
-	const bool is_vague = news->status == TUTTI_EABORTED ||
-			      (news->status == TUTTI_EPEER && news->failed_rank < 0);
+	const bool is_vague = failure->status == TUTTI_EABORTED ||
+			      (failure->status == TUTTI_EPEER && failure->failed_rank < 0);
 
 	if (!is_vague || atomic_load(&parent->async_error) != TUTTI_EPEER)
 		return;
-	news->status = tti_comm_async_error(parent);
-	(void)snprintf(news->text, sizeof(news->text), "%s", tti_error_text());
+	failure->status = tti_comm_async_error(parent);
+	(void)snprintf(failure->text, sizeof(failure->text), "%s", tti_error_text());
 }
 
-static void on_broken(void *self, struct tti_news *news)
+static void on_broken(void *self, struct tti_failure *failure)
 {
 	struct grow *grow = self;
 
-	if (news->failed_rank >= grow->parent->n)
-		grow->maker.stranger = news->failed_rank;
-	tell_fate(grow->parent, news);
+	if (failure->failed_rank >= grow->parent->n)
+		grow->maker.stranger = failure->failed_rank;
+	tell_fate(grow->parent, failure);
 }
 
 /* The old ranks give up before they have gone to where the new ones wait. */
@@ -177,17 +177,17 @@ static tutti_status decline(struct tti_comm *parent, const struct wish *wish, tu
 		.ids = &wish->id,
 		.nids = 1,
 	};
-	struct tti_news news = { .status = why, .failed_rank = -1, .origin = parent->rank };
-	char text[TTI_NEWS_TEXT];
+	struct tti_failure failure = { .status = why, .failed_rank = -1, .origin = parent->rank };
+	char text[TTI_FAILURE_TEXT];
 
 	if (!wish->has_id)
 		return why;
-	tti_copy_list(news.text, sizeof(news.text), tti_error_text());
-	memcpy(text, news.text, sizeof(text));
-	tell_fate(parent, &news);
-	if (news.status > TUTTI_STATUS_LOST || news.status == TUTTI_EABORTED)
-		news.status = TUTTI_EPEER;
-	tti_boot_decline(&config, &news);
+	tti_copy_list(failure.text, sizeof(failure.text), tti_error_text());
+	memcpy(text, failure.text, sizeof(text));
+	tell_fate(parent, &failure);
+	if (failure.status > TUTTI_STATUS_LOST || failure.status == TUTTI_EABORTED)
+		failure.status = TUTTI_EPEER;
+	tti_boot_decline(&config, &failure);
 	tti_error_set(text);
 	return why;
 }

@@ -16,7 +16,7 @@
 
 static void revoke(struct tti_comm *comm)
 {
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	(void)snprintf(text, sizeof(text), "rank %d revoked the communicator", comm->rank);
 	tti_comm_notify_failure(comm, TUTTI_EREVOKED, comm->rank, text);

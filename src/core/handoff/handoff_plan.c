@@ -133,7 +133,7 @@ static tutti_status compare_prints(struct tti_comm *comm, const struct tti_args 
 				   const struct print *prints)
 {
 	const int usual = reference(args, prints);
-	char text[TTI_NEWS_TEXT], sides[TTI_SIDES_TEXT];
+	char text[TTI_FAILURE_TEXT], sides[TTI_SIDES_TEXT];
 
 	for (int i = 0; i < args->from->n; i++) {
 		const int rank = args->from->ranks[i];

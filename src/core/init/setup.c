@@ -112,7 +112,7 @@ struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
  * they are told who could not join. */
 static tutti_status gather_domains(struct tti_comm *comm, tutti_status joined, uint64_t *domains)
 {
-	char why[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
+	char why[TTI_FAILURE_TEXT], name[TTI_BOOT_NAME];
 
 	if (joined != TUTTI_OK) {
 		(void)snprintf(why, sizeof(why), "%s", tti_error_text());

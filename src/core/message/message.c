@@ -188,7 +188,7 @@ static tutti_status set_up(struct tutti_channel *channel)
  * it heard from them. */
 static tutti_status tell_failure(struct tti_comm *own, tutti_status status)
 {
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	if (atomic_load(&own->async_error))
 		return tti_comm_async_error(own);

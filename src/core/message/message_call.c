@@ -33,7 +33,7 @@ static tutti_status look_at_time(struct tutti_channel *channel, const struct tti
 	const int64_t waited = now - wait->since_ns;
 	const int64_t limit =
 		atomic_load_explicit(&channel->comm->timeouts.newest_ms, memory_order_relaxed);
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	if (wait->timeout_ms >= 0)
 		return waited >= wait->timeout_ms * TTI_NS_PER_MS ? TUTTI_AGAIN : TUTTI_OK;
@@ -191,7 +191,7 @@ static bool is_silent(const struct tutti_channel *channel, int source)
 static tutti_status lose_to_leaver(struct tutti_channel *channel, int peer, const char *what,
 				   const char *doing)
 {
-	char text[TTI_NEWS_TEXT], name[TTI_BOOT_NAME];
+	char text[TTI_FAILURE_TEXT], name[TTI_BOOT_NAME];
 
 	(void)snprintf(text, sizeof(text), "%s has %s, while rank %d %s it",
 		       tti_boot_name(channel->own->boot, peer, name), what, channel->own->rank,

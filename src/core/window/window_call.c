@@ -43,7 +43,7 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 		return tti_comm_async_error(comm);
 	timeout_ms = atomic_load_explicit(&comm->timeouts.newest_ms, memory_order_relaxed);
 	if (timeout_ms && now - wait->since_ns > timeout_ms * TTI_NS_PER_MS) {
-		char text[TTI_NEWS_TEXT];
+		char text[TTI_FAILURE_TEXT];
 
 		(void)snprintf(text, sizeof(text), "rank %d waited %lld ms (%s) for %s of rank %d",
 			       comm->rank, (long long)timeout_ms, tti_timeout_newest(comm).source,
@@ -113,7 +113,7 @@ static tutti_status look_at_window(const struct work *work)
 {
 	const struct tti_window_peer *peer = &work->window->peers[work->peer];
 	struct tti_comm *comm = work->window->comm;
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&peer->signals->open, memory_order_relaxed) == peer->key)

@@ -197,7 +197,7 @@ bool tti_net_is_busy(const struct tti_window_net *net)
 void tti_net_report(struct tti_window_net *net)
 {
 	struct tti_comm *comm = net->window->comm;
-	char text[TTI_NEWS_TEXT];
+	char text[TTI_FAILURE_TEXT];
 	tutti_status status;
 	int peer;
 

@@ -329,14 +329,14 @@ static void groups_are_contiguous_and_even(void **state)
 
 static void frames_in_pieces(void **state)
 {
-	struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = 2, .text = "a\001b" };
+	struct tti_failure failure = { .status = TUTTI_EPEER, .failed_rank = 2, .text = "a\001b" };
 	const struct tti_frame skip = { .type = TTI_FRAME_BLOCK, .nbytes = 1000 };
 	struct tti_outbox out = { 0 };
 	uint8_t bytes[4096] = { 0 };
 	size_t total;
 
 	(void)state;
-	assert_true(tti_outbox_put(&out, TTI_FRAME_NEWS, 5, &news, sizeof(news), 0));
+	assert_true(tti_outbox_put(&out, TTI_FRAME_FAILURE, 5, &failure, sizeof(failure), 0));
 	assert_true(tti_outbox_put(&out, TTI_FRAME_BYE, 1, NULL, 0, 0));
 	assert_false(tti_outbox_put(&out, TTI_FRAME_ASK, 1, NULL, 0, TTI_OUTBOX - out.len));
 	memcpy(bytes, out.bytes, out.len);
@@ -353,7 +353,7 @@ static void frames_in_pieces(void **state)
 			assert_true(status >= 0);
 			if (status == TUTTI_OK && nframes++ == 0) {
 				assert_int_equal(framer.head.seq, 5);
-				assert_string_equal(framer.body.news.text, "a?b");
+				assert_string_equal(framer.body.failure.text, "a?b");
 			}
 		}
 		assert_int_equal(nframes, 3);

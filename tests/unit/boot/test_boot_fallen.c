@@ -23,7 +23,7 @@ enum way { LEAVES, LEAVES_BY_PAIR, ABORTS, SAYS_IT_LEFT, CLOSES_A_SIBLING };
 struct spy {
 	struct job *job;
 	_Atomic int nlost, nanswers, nlost_then; /* nlost at the last answer */
-	struct tti_news news;
+	struct tti_failure failure;
 	bool is_held; /* from its first question on */
 };
 
@@ -36,11 +36,11 @@ struct job {
 	struct spy world[N], child[N], sibling[N];
 };
 
-static void on_lost(void *self, const struct tti_news *news)
+static void on_lost(void *self, const struct tti_failure *failure)
 {
 	struct spy *spy = self;
 
-	spy->news = *news;
+	spy->failure = *failure;
 	spy->nlost++;
 }
 
@@ -107,10 +107,10 @@ static bool is_held(const struct job *job, int rank)
 static tutti_status act(struct rank *rank, struct tti_boot *child, struct tti_boot *sibling)
 {
 	struct job *job = rank->arg;
-	const struct tti_news aborted = { .status = TUTTI_EPEER,
-					  .failed_rank = LEAVER,
-					  .origin = LEAVER,
-					  .text = "rank 4 was aborted" };
+	const struct tti_failure aborted = { .status = TUTTI_EPEER,
+					     .failed_rank = LEAVER,
+					     .origin = LEAVER,
+					     .text = "rank 4 was aborted" };
 
 	for (int64_t end = tti_deadline(20000); !job->child[LEAVER].nlost && tti_now_ns() < end;)
 		sched_yield();
@@ -125,9 +125,9 @@ static tutti_status act(struct rank *rank, struct tti_boot *child, struct tti_bo
 	if (!job->child[LEAVER].nlost)
 		return tti_fail(TUTTI_EINTERNAL, "no news in the child");
 	/* Rank 1 there is the witness. */
-	if (job->child[LEAVER].news.origin != 1)
+	if (job->child[LEAVER].failure.origin != 1)
 		return tti_fail(TUTTI_EINTERNAL, "rank %d of the child has noticed it",
-				job->child[LEAVER].news.origin);
+				job->child[LEAVER].failure.origin);
 	return TUTTI_OK;
 }
 
@@ -148,8 +148,9 @@ static tutti_status check(struct rank *rank)
 	}
 	if (!within(5000, &spy->nlost, 1))
 		return tti_fail(TUTTI_EINTERNAL, "no news of the death");
-	if (spy->news.failed_rank != failed_rank || !strstr(spy->news.text, "died"))
-		return tti_fail(TUTTI_EINTERNAL, "wrong news: %s", spy->news.text);
+	if (spy->failure.failed_rank != failed_rank || !strstr(spy->failure.text, "died"))
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification: %s",
+				spy->failure.text);
 	return TUTTI_OK;
 }
 
@@ -315,8 +316,8 @@ static tutti_status be_visited(struct rank *rank)
 	pthread_barrier_wait(&job->barrier);
 	stop(rank->boot);
 	if (job->child[rank->rank].nlost)
-		return tti_fail(TUTTI_EINTERNAL, "false news: %s",
-				job->child[rank->rank].news.text);
+		return tti_fail(TUTTI_EINTERNAL, "false failure notification: %s",
+				job->child[rank->rank].failure.text);
 	return TUTTI_OK;
 }
 

@@ -16,11 +16,11 @@ struct job {
 	_Atomic int nlost;
 };
 
-static void on_lost(void *self, const struct tti_news *news)
+static void on_lost(void *self, const struct tti_failure *failure)
 {
 	struct job *job = self;
 
-	(void)news;
+	(void)failure;
 	job->nlost++;
 }
 
@@ -28,7 +28,9 @@ static tutti_status live(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	const struct tti_watch_events events = { job, on_lost, NULL, NULL };
-	const struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = -1, .text = "enough" };
+	const struct tti_failure failure = { .status = TUTTI_EPEER,
+					     .failed_rank = -1,
+					     .text = "enough" };
 	uint32_t words[NRANKS] = { 0 };
 	const int next = (rank->rank + 1) % NRANKS;
 
@@ -41,7 +43,7 @@ static tutti_status live(struct rank *rank)
 	TTI_TRY(tti_watch_start(rank->boot, &events));
 	tti_watch_ask(rank->boot, next);
 	if (rank->rank == 0)
-		tti_watch_notify(rank->boot, &news);
+		tti_watch_notify(rank->boot, &failure);
 	for (int i = 0; i < 1000 && !job->nlost; i++)
 		usleep(1000);
 	return TUTTI_OK;

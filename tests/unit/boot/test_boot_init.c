@@ -43,10 +43,10 @@ struct talk {
 	_Atomic int answers[MOST];
 };
 
-static void on_lost(void *self, const struct tti_news *news)
+static void on_lost(void *self, const struct tti_failure *failure)
 {
 	(void)self;
-	(void)news;
+	(void)failure;
 }
 
 static void on_ask(void *self, struct tti_call *out)

@@ -18,7 +18,7 @@
 
 struct spy {
 	_Atomic int nlost, nanswers, nnull;
-	struct tti_news news;
+	struct tti_failure failure;
 	struct job *job;
 	unsigned seed; /* the watch thread's */
 };
@@ -110,11 +110,11 @@ static void close_house(struct house *house)
 
 /* -- Ranks --------------------------------------------------------------------------- */
 
-static void on_lost(void *self, const struct tti_news *news)
+static void on_lost(void *self, const struct tti_failure *failure)
 {
 	struct spy *spy = self;
 
-	spy->news = *news;
+	spy->failure = *failure;
 	spy->nlost++;
 }
 
@@ -170,8 +170,8 @@ static tutti_status leave(struct rank *rank, bool vanish)
 	else
 		tti_watch_stop(rank->boot);
 	tti_boot_close(rank->boot);
-	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false news at %d: %s", rank->rank,
-				     spy->news.text)
+	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false failure notification at %d: %s",
+				     rank->rank, spy->failure.text)
 			  : TUTTI_OK;
 }
 
@@ -184,10 +184,10 @@ static tutti_status hear_of(struct rank *rank, int first, int last)
 
 	tti_watch_stop(rank->boot);
 	tti_boot_close(rank->boot);
-	if (!heard || spy->news.failed_rank < first || spy->news.failed_rank > last ||
-	    spy->news.status != TUTTI_EPEER)
+	if (!heard || spy->failure.failed_rank < first || spy->failure.failed_rank > last ||
+	    spy->failure.status != TUTTI_EPEER)
 		return tti_fail(TUTTI_EINTERNAL, "rank %d has heard: %s", rank->rank,
-				heard ? spy->news.text : "nothing");
+				heard ? spy->failure.text : "nothing");
 	return TUTTI_OK;
 }
 

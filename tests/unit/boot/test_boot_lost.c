@@ -81,7 +81,7 @@ static void finish(struct job *job)
 	tti_mend_leave(&job->thread, false);
 	while (job->thread.conns)
 		tti_conn_drop(job->thread.conns);
-	tti_news_forget(&job->thread);
+	tti_failures_release(&job->thread);
 	tti_loop_release(&job->thread.loop);
 	tti_dispatcher_close(&job->sock.base.dispatcher, &job->mailbox);
 	tti_dispatcher_release(&job->sock.base.dispatcher);
@@ -144,23 +144,23 @@ static int hear(struct job *job, int peer)
 
 static void expect_news(struct job *job, int peer, int failed_rank)
 {
-	assert_int_equal(hear(job, peer), TTI_FRAME_NEWS);
-	assert_int_equal(job->far[peer].framer.body.news.failed_rank, failed_rank);
+	assert_int_equal(hear(job, peer), TTI_FRAME_FAILURE);
+	assert_int_equal(job->far[peer].framer.body.failure.failed_rank, failed_rank);
 }
 
-static struct tti_news death_of(int rank)
+static struct tti_failure death_of(int rank)
 {
-	struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = rank, .died = 1 };
+	struct tti_failure failure = { .status = TUTTI_EPEER, .failed_rank = rank, .died = 1 };
 
-	(void)snprintf(news.text, sizeof(news.text), "rank %d died", rank);
-	return news;
+	(void)snprintf(failure.text, sizeof(failure.text), "rank %d died", rank);
+	return failure;
 }
 
 static void learn_death(struct job *job, int rank, struct tti_conn *from)
 {
-	const struct tti_news news = death_of(rank);
+	const struct tti_failure failure = death_of(rank);
 
-	tti_thread_learn(&job->thread, &news, from);
+	tti_failures_learn(&job->thread, &failure, from);
 }
 
 /* Nothing more goes out there. */
@@ -205,8 +205,8 @@ static void give_up(struct job *job, enum tti_mend_why why, bool refused)
 static void expect_same(const struct job *job, enum tti_down how, const char *why)
 {
 	assert_int_equal(job->how, how);
-	assert_int_equal(job->thread.first.news.died, how == TTI_DOWN_DIED);
-	assert_string_equal(job->thread.first.news.text + strlen("rank 1 "), job->why);
+	assert_int_equal(job->thread.first.failure.died, how == TTI_DOWN_DIED);
+	assert_string_equal(job->thread.first.failure.text + strlen("rank 1 "), job->why);
 	assert_memory_equal(job->why, why, strlen(why));
 }
 
@@ -245,13 +245,13 @@ static void who_is_silent_cannot_be_reached(void **state)
 static void news_of_a_death_keep_their_words(void **state)
 {
 	struct job *job = begin();
-	const struct tti_news news = { .status = TUTTI_EPEER,
-				       .failed_rank = 2,
-				       .died = 1,
-				       .text = "rank 2 died: of boredom" };
+	const struct tti_failure failure = { .status = TUTTI_EPEER,
+					     .failed_rank = 2,
+					     .died = 1,
+					     .text = "rank 2 died: of boredom" };
 
 	(void)state;
-	tti_thread_learn(&job->thread, &news, NULL);
+	tti_failures_learn(&job->thread, &failure, NULL);
 	assert_int_equal(job->how, TTI_DOWN_DIED);
 	assert_string_equal(job->why, "died: of boredom");
 	finish(job);
@@ -494,8 +494,8 @@ static void news_wait_for_room(void **state)
 	fill(conn);
 	learn_death(job, 2, NULL);
 	learn_death(job, 3, NULL);
-	drain(job, 1, TTI_FRAME_NEWS);
-	assert_int_equal(job->far[1].framer.body.news.failed_rank, 2);
+	drain(job, 1, TTI_FRAME_FAILURE);
+	assert_int_equal(job->far[1].framer.body.failure.failed_rank, 2);
 	expect_news(job, 1, 3);
 	assert_int_equal(hear(job, 1), -1);
 	finish(job);
@@ -511,7 +511,7 @@ static void nothing_overtakes_news(void **state)
 	fill(conn);
 	learn_death(job, 2, NULL);
 	assert_false(tti_conn_put(conn, TTI_FRAME_TAKEN, 0, NULL, 0));
-	drain(job, 3, TTI_FRAME_NEWS);
+	drain(job, 3, TTI_FRAME_FAILURE);
 	assert_true(tti_conn_put(conn, TTI_FRAME_TAKEN, 0, NULL, 0));
 	finish(job);
 }
@@ -530,7 +530,7 @@ static void goodbyes_wait_for_room(void **state)
 		learn_death(job, 2, NULL);
 		job->thread.quitting = job->thread.bye = true;
 		tti_conn_leave(conn);
-		drain(job, 1, TTI_FRAME_NEWS);
+		drain(job, 1, TTI_FRAME_FAILURE);
 		assert_int_equal(hear(job, 1), TTI_FRAME_BYE);
 		assert_int_equal(job->far[1].framer.head.seq, 1);
 		assert_int_equal(hear(job, 1), 0);
@@ -565,7 +565,7 @@ static void a_death_known_by_mail_goes_on(void **state)
 	tti_dispatcher_down(&job->sock.base.dispatcher, 2, TTI_DOWN_LOST, true, "is lost", NULL);
 	learn_death(job, 2, prev);
 	assert_int_equal(tti_dispatcher_fallen(&job->sock.base.dispatcher), 2);
-	drain(job, 1, TTI_FRAME_NEWS);
+	drain(job, 1, TTI_FRAME_FAILURE);
 	tti_dispatcher_down(&job->sock.base.dispatcher, 1, TTI_DOWN_DIED, true, "died", NULL);
 	learn_death(job, 1, prev);
 	expect_news(job, 1, 1);

@@ -18,7 +18,7 @@
 
 struct spy {
 	_Atomic int nlost, nanswers, nnull;
-	struct tti_news news;
+	struct tti_failure failure;
 	int rank;
 };
 
@@ -156,11 +156,11 @@ static void break_some(unsigned *seed)
 
 /* -- Ranks ---------------------------------------------------------------------------- */
 
-static void on_lost(void *self, const struct tti_news *news)
+static void on_lost(void *self, const struct tti_failure *failure)
 {
 	struct spy *spy = self;
 
-	spy->news = *news;
+	spy->failure = *failure;
 	spy->nlost++;
 }
 
@@ -215,8 +215,8 @@ static tutti_status no_news(struct rank *rank)
 {
 	const struct spy *spy = &((struct job *)rank->arg)->spies[rank->rank];
 
-	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false news at %d: %s", rank->rank,
-				     spy->news.text)
+	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false failure notification at %d: %s",
+				     rank->rank, spy->failure.text)
 			  : TUTTI_OK;
 }
 
@@ -226,10 +226,10 @@ static tutti_status hear(struct rank *rank, int failed_rank, const char *text)
 	struct spy *spy = &((struct job *)rank->arg)->spies[rank->rank];
 
 	if (!within(15000, &spy->nlost, 1))
-		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
-	if (spy->news.failed_rank != failed_rank || !strstr(spy->news.text, text))
-		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %s", rank->rank,
-				spy->news.text);
+		return tti_fail(TUTTI_EINTERNAL, "no failure notification at %d", rank->rank);
+	if (spy->failure.failed_rank != failed_rank || !strstr(spy->failure.text, text))
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification at %d: %s", rank->rank,
+				spy->failure.text);
 	return TUTTI_OK;
 }
 
@@ -268,7 +268,9 @@ static void run(int n, rank_fn what, bool with_middle, bool astray)
 static tutti_status tell_while_it_breaks(struct rank *rank)
 {
 	struct job *job = rank->arg;
-	const struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = 1, .text = "enough" };
+	const struct tti_failure failure = { .status = TUTTI_EPEER,
+					     .failed_rank = 1,
+					     .text = "enough" };
 	unsigned seed = 7 * (unsigned)rank->nranks;
 	tutti_status status;
 
@@ -282,7 +284,7 @@ static tutti_status tell_while_it_breaks(struct rank *rank)
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == rank->nranks - 1) {
 		break_some(&seed);
-		tti_watch_notify(rank->boot, &news);
+		tti_watch_notify(rank->boot, &failure);
 		break_some(&seed);
 	}
 	if (status == TUTTI_OK)
@@ -397,7 +399,9 @@ static tutti_status half_open(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	const int side = rank->nranks % 2;
-	const struct tti_news news = { .status = TUTTI_EPEER, .failed_rank = 0, .text = "half" };
+	const struct tti_failure failure = { .status = TUTTI_EPEER,
+					     .failed_rank = 0,
+					     .text = "half" };
 	tutti_status status;
 
 	TTI_TRY(watch(rank));
@@ -413,7 +417,7 @@ static tutti_status half_open(struct rank *rank)
 		status = no_news(rank);
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == 1)
-		tti_watch_notify(rank->boot, &news);
+		tti_watch_notify(rank->boot, &failure);
 	if (status == TUTTI_OK)
 		status = hear(rank, 0, "half");
 	pthread_barrier_wait(&job->barrier);

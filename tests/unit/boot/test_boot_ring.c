@@ -78,8 +78,8 @@ static void say_news(struct tti_tunnel *tunnel, tutti_status status)
 {
 	const struct {
 		struct tti_frame head;
-		struct tti_news news;
-	} said = { { .type = TTI_FRAME_NEWS, .nbytes = sizeof(struct tti_news) },
+		struct tti_failure failure;
+	} said = { { .type = TTI_FRAME_FAILURE, .nbytes = sizeof(struct tti_failure) },
 		   { .status = status, .failed_rank = 1, .origin = 1, .text = "so" } };
 
 	say(tunnel, &said, sizeof(said));
@@ -128,7 +128,7 @@ static void a_revocation_waits_until_init_is_over(void **state)
 	assert_int_equal(blobs[1], 11);
 	assert_int_equal(blobs[2], 22);
 	assert_int_equal(tti_tunnel_recv(ring.sock.next_tunnel, &head, sizeof(head)), sizeof(head));
-	assert_int_equal(head.type, TTI_FRAME_NEWS);
+	assert_int_equal(head.type, TTI_FRAME_FAILURE);
 	ring_close(&ring);
 }
 

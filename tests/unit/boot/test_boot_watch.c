@@ -18,7 +18,7 @@
 struct spy {
 	_Atomic int nlost, nasks, nanswers;
 	_Atomic unsigned answered, left; /* a bit for each rank that has */
-	struct tti_news news;
+	struct tti_failure failure;
 	struct tti_call calls[ASKED_MOST]; /* the first answer of each rank */
 	bool slow;                         /* to its first question */
 	int rank;
@@ -35,13 +35,13 @@ struct job {
 	unsigned seed;
 };
 
-static void on_lost(void *self, const struct tti_news *news)
+static void on_lost(void *self, const struct tti_failure *failure)
 {
 	struct spy *spy = self;
 
 	if (spy->stopped)
 		abort();
-	spy->news = *news;
+	spy->failure = *failure;
 	spy->nlost++;
 }
 
@@ -143,24 +143,24 @@ static tutti_status hear_news(struct rank *rank)
 {
 	struct job *job = rank->arg;
 	struct spy *spy = &job->spies[rank->rank];
-	const struct tti_news news = { .status = TUTTI_EMISMATCH,
-				       .failed_rank = 1,
-				       .text = "hello" };
+	const struct tti_failure failure = { .status = TUTTI_EMISMATCH,
+					     .failed_rank = 1,
+					     .text = "hello" };
 
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == rank->nranks / 2) {
-		tti_watch_notify(rank->boot, &news);
-		tti_watch_notify(rank->boot, &news);
+		tti_watch_notify(rank->boot, &failure);
+		tti_watch_notify(rank->boot, &failure);
 	}
 	if (!within(10000, &spy->nlost))
-		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
+		return tti_fail(TUTTI_EINTERNAL, "no failure notification at %d", rank->rank);
 	pthread_barrier_wait(&job->barrier);
 	stop(rank);
-	if (spy->nlost != 1 || spy->news.status != TUTTI_EMISMATCH || spy->news.failed_rank != 1 ||
-	    strcmp(spy->news.text, "hello") != 0)
-		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %d times, %s", rank->rank,
-				spy->nlost, spy->news.text);
+	if (spy->nlost != 1 || spy->failure.status != TUTTI_EMISMATCH ||
+	    spy->failure.failed_rank != 1 || strcmp(spy->failure.text, "hello") != 0)
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification at %d: %d times, %s",
+				rank->rank, spy->nlost, spy->failure.text);
 	return TUTTI_OK;
 }
 
@@ -196,14 +196,14 @@ static tutti_status see_death(struct rank *rank)
 		return TUTTI_OK;
 	}
 	if (!within(10000, &spy->nlost))
-		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
+		return tti_fail(TUTTI_EINTERNAL, "no failure notification at %d", rank->rank);
 	stop(rank);
 	(void)snprintf(name, sizeof(name), "rank %d (", job->failed_rank);
-	if (spy->nlost != 1 || spy->news.status != TUTTI_EPEER ||
-	    spy->news.failed_rank != job->failed_rank ||
-	    strncmp(spy->news.text, name, strlen(name)) != 0)
-		return tti_fail(TUTTI_EINTERNAL, "wrong news at %d: %d times, %s", rank->rank,
-				spy->nlost, spy->news.text);
+	if (spy->nlost != 1 || spy->failure.status != TUTTI_EPEER ||
+	    spy->failure.failed_rank != job->failed_rank ||
+	    strncmp(spy->failure.text, name, strlen(name)) != 0)
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification at %d: %d times, %s",
+				rank->rank, spy->nlost, spy->failure.text);
 	return TUTTI_OK;
 }
 
@@ -234,11 +234,13 @@ static tutti_status see_death_past_gaps(struct rank *rank)
 		stop(rank);
 	pthread_barrier_wait(&job->barrier);
 	if (leaves)
-		return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false news: %s", spy->news.text)
+		return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false failure notification: %s",
+					     spy->failure.text)
 				  : TUTTI_OK;
 	usleep(400 * 1000);
 	if (spy->nlost)
-		return tti_fail(TUTTI_EINTERNAL, "false news: %s", spy->news.text);
+		return tti_fail(TUTTI_EINTERNAL, "false failure notification: %s",
+				spy->failure.text);
 	job->nready++;
 	while (job->nready < rank->nranks / 2)
 		usleep(1000);
@@ -249,11 +251,12 @@ static tutti_status see_death_past_gaps(struct rank *rank)
 		return TUTTI_OK;
 	}
 	if (!within(10000, &spy->nlost))
-		return tti_fail(TUTTI_EINTERNAL, "no news at %d", rank->rank);
+		return tti_fail(TUTTI_EINTERNAL, "no failure notification at %d", rank->rank);
 	stop(rank);
-	return spy->news.failed_rank == job->failed_rank
+	return spy->failure.failed_rank == job->failed_rank
 		       ? TUTTI_OK
-		       : tti_fail(TUTTI_EINTERNAL, "wrong news: %s", spy->news.text);
+		       : tti_fail(TUTTI_EINTERNAL, "wrong failure notification: %s",
+				  spy->failure.text);
 }
 
 static void news_pass_the_gaps_of_those_who_left(void **state)
@@ -279,8 +282,8 @@ static tutti_status leave_at_random(struct rank *rank)
 		tti_watch_ask(rank->boot, (rank->rank + 1 + rand_r(&seed) % 3) % rank->nranks);
 	usleep((useconds_t)(rand_r(&seed) % 3 == 0 ? rand_r(&seed) % 80000 : rand_r(&seed) % 2000));
 	stop(rank);
-	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false news at %d: %s", rank->rank,
-				     spy->news.text)
+	return spy->nlost ? tti_fail(TUTTI_EINTERNAL, "false failure notification at %d: %s",
+				     rank->rank, spy->failure.text)
 			  : TUTTI_OK;
 }
 
@@ -497,10 +500,12 @@ static tutti_status reset_rounds(struct rank *rank, const uint32_t before[256])
 /* The child of ranks 0 and 2 hears of a death; and so do all. */
 static tutti_status hear_death(const struct spy *child, const struct spy *own)
 {
-	if (child && (!within(15000, &child->nlost) || !strstr(child->news.text, "it died")))
-		return tti_fail(TUTTI_EINTERNAL, "wrong news in the child: %s", child->news.text);
-	if (!within(15000, &own->nlost) || own->news.failed_rank != 2)
-		return tti_fail(TUTTI_EINTERNAL, "wrong news: %s", own->news.text);
+	if (child && (!within(15000, &child->nlost) || !strstr(child->failure.text, "it died")))
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification in the child: %s",
+				child->failure.text);
+	if (!within(15000, &own->nlost) || own->failure.failed_rank != 2)
+		return tti_fail(TUTTI_EINTERNAL, "wrong failure notification: %s",
+				own->failure.text);
 	return TUTTI_OK;
 }
 
@@ -529,8 +534,8 @@ static tutti_status reset_a_pair(struct rank *rank)
 		status = reset_rounds(rank, before);
 	pthread_barrier_wait(&job->barrier);
 	if (status == TUTTI_OK && (of_child.nlost || own->nlost))
-		status = tti_fail(TUTTI_EINTERNAL, "false news: %s%s", of_child.news.text,
-				  own->news.text);
+		status = tti_fail(TUTTI_EINTERNAL, "false failure notification: %s%s",
+				  of_child.failure.text, own->failure.text);
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == 2)
 		tti_thread_vanish(rank->boot);

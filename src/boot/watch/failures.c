@@ -11,68 +11,70 @@
 #include "util/log.h"
 #include "util/mem.h"
 
-static const struct tti_heard *next_for(const struct tti_conn *conn)
+static const struct tti_failure_node *next_for(const struct tti_conn *conn)
 {
 	if (conn->said)
 		return conn->said->next;
 	return conn->thread->lost ? &conn->thread->first : NULL;
 }
 
-bool tti_news_are_due(const struct tti_conn *conn)
+bool tti_failures_are_due(const struct tti_conn *conn)
 {
 	return conn->tells && !conn->torn && !conn->shut && next_for(conn);
 }
 
-bool tti_news_put(struct tti_conn *conn)
+bool tti_failures_put(struct tti_conn *conn)
 {
-	const struct tti_heard *next = next_for(conn);
+	const struct tti_failure_node *next = next_for(conn);
 
-	if (!tti_news_are_due(conn) ||
-	    !tti_outbox_put(&conn->out, TTI_FRAME_NEWS, 0, &next->news, sizeof(next->news), 0))
+	if (!tti_failures_are_due(conn) ||
+	    !tti_outbox_put(&conn->out, TTI_FRAME_FAILURE, 0, &next->failure, sizeof(next->failure),
+			    0))
 		return false;
 	conn->said = next;
 	return true;
 }
 
-bool tti_news_tell(struct tti_conn *conn)
+bool tti_failures_tell(struct tti_conn *conn)
 {
 	conn->tells = true;
 	tti_conn_flush(conn);
-	return !tti_news_are_due(conn);
+	return !tti_failures_are_due(conn);
 }
 
-void tti_news_tell_caller(struct tti_thread *thread)
+void tti_failures_report(struct tti_thread *thread)
 {
 	if (!thread->watching || thread->told || !thread->lost || thread->quitting)
 		return;
 	thread->told = true;
 	if (thread->events.on_lost)
-		thread->events.on_lost(thread->events.self, &thread->first.news);
+		thread->events.on_lost(thread->events.self, &thread->first.failure);
 }
 
 /* Not whether the dispatcher knows it: there it may be by mail, of which the ring has heard nothing. */
-static bool is_new_death(const struct tti_thread *thread, const struct tti_news *news)
+static bool is_new_death(const struct tti_thread *thread, const struct tti_failure *failure)
 {
-	const struct tti_heard *at = thread->lost ? &thread->first : NULL;
+	const struct tti_failure_node *at = thread->lost ? &thread->first : NULL;
 
-	if (!news->died || news->failed_rank < 0 || news->failed_rank == thread->sock->base.rank)
+	if (!failure->died || failure->failed_rank < 0 ||
+	    failure->failed_rank == thread->sock->base.rank)
 		return false;
-	while (at && !(at->news.died && at->news.failed_rank == news->failed_rank))
+	while (at && !(at->failure.died && at->failure.failed_rank == failure->failed_rank))
 		at = at->next;
 	return !at;
 }
 
 /* Who brought them has them: if it has all the others too, they are not due there. */
-static void add(struct tti_thread *thread, const struct tti_news *news, struct tti_conn *from)
+static void add(struct tti_thread *thread, const struct tti_failure *failure, struct tti_conn *from)
 {
-	struct tti_heard *heard = thread->lost ? tti_zalloc(sizeof(*heard)) : &thread->first;
+	struct tti_failure_node *heard = thread->lost ? tti_zalloc(sizeof(*heard)) : &thread->first;
 	const bool has_others = from && !next_for(from);
 
 	if (!heard) {
-		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory to tell other ranks: %s", news->text);
+		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory to tell other ranks: %s", failure->text);
 		return;
 	}
-	heard->news = *news;
+	heard->failure = *failure;
 	if (thread->lost)
 		thread->last->next = heard;
 	thread->last = heard;
@@ -80,48 +82,50 @@ static void add(struct tti_thread *thread, const struct tti_news *news, struct t
 	if (has_others)
 		from->said = heard;
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
-		if (tti_news_are_due(conn))
+		if (tti_failures_are_due(conn))
 			tti_conn_flush(conn);
 }
 
 /* The first news end the communicator. Later ones matter to those that were made of it, if they tell of
  * a death. */
-void tti_thread_learn(struct tti_thread *thread, const struct tti_news *news, struct tti_conn *from)
+void tti_failures_learn(struct tti_thread *thread, const struct tti_failure *failure,
+			struct tti_conn *from)
 {
-	const bool is_death = is_new_death(thread, news);
+	const bool is_death = is_new_death(thread, failure);
 	char name[TTI_SOCK_NAME];
 
 	if (!thread->lost || is_death)
-		add(thread, news, from);
-	tti_news_tell_caller(thread);
+		add(thread, failure, from);
+	tti_failures_report(thread);
 	if (is_death)
 		tti_conn_lose_peer(
-			thread, news->failed_rank, TTI_DOWN_DIED,
-			tti_news_why(news, tti_sock_name(thread->sock, news->failed_rank, name)));
+			thread, failure->failed_rank, TTI_DOWN_DIED,
+			tti_failure_why(failure,
+					tti_sock_name(thread->sock, failure->failed_rank, name)));
 }
 
 /* A communicator made of this one may have ended for that, and this rank leave before the ring has
  * found it: then its neighbours would wait for a rank that has left. */
-void tti_thread_tell_fallen(struct tti_thread *thread)
+void tti_failures_tell_dead(struct tti_thread *thread)
 {
 	const int fallen = tti_dispatcher_fallen(&thread->sock->base.dispatcher);
-	struct tti_news news = { .status = TUTTI_EPEER,
-				 .failed_rank = fallen,
-				 .origin = thread->sock->base.rank,
-				 .died = true };
+	struct tti_failure failure = { .status = TUTTI_EPEER,
+				       .failed_rank = fallen,
+				       .origin = thread->sock->base.rank,
+				       .died = true };
 	char name[TTI_SOCK_NAME];
 
 	if (fallen < 0 || tti_bit_has(thread->gone, (size_t)fallen))
 		return;
-	(void)snprintf(news.text, sizeof(news.text),
+	(void)snprintf(failure.text, sizeof(failure.text),
 		       "%s closed its connection without goodbye: it died",
 		       tti_sock_name(thread->sock, fallen, name));
-	tti_thread_learn(thread, &news, NULL);
+	tti_failures_learn(thread, &failure, NULL);
 }
 
-void tti_news_forget(struct tti_thread *thread)
+void tti_failures_release(struct tti_thread *thread)
 {
-	struct tti_heard *heard;
+	struct tti_failure_node *heard;
 
 	while ((heard = thread->first.next)) {
 		thread->first.next = heard->next;
