@@ -9,6 +9,8 @@
 #include "coll/choose/choose.h"
 #include "coll/shape.h"
 #include "insight/plan/inspect.h"
+#include "insight/tune/tune_choose.h"
+#include "insight/tune/tune_write.h"
 #include "plan/tune/tune.h"
 #include "plan/tune/tune_place.h"
 #include "util/error.h"

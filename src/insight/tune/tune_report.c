@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "insight/tune/tune_fit.h"
+#include "insight/tune/tune_write.h"
 #include "plan/tune/tune_place.h"
 #include "tutti/insight.h"
 #include "util/error.h"

@@ -150,9 +150,8 @@ struct tti_tune_machine {
 /* Without a plan: `nnodes` nodes, `most` ranks on the largest, in host memory. */
 struct tti_tune_machine tti_tune_machine_of_groups(uint32_t n, uint32_t nnodes, uint32_t most,
 						   uint32_t least);
-/* Cores and memory are not in a plan: add them from the graph of a node, or leave them. */
+/* Cores and memory are not in a plan. */
 struct tti_tune_machine tti_tune_machine_of_plan(const struct tti_plan *plan);
-void tti_tune_machine_add_node(struct tti_tune_machine *machine, const struct tti_graph *graph);
 
 /* -- Time ------------------------------------------------------------------------- */
 
@@ -203,16 +202,11 @@ TUTTI_CHECKED tutti_status tti_tune_read(const char *text, size_t nbytes, const 
 					 struct tti_tune_table **out);
 TUTTI_CHECKED tutti_status tti_tune_read_file(const char *path, struct tti_tune_table **out);
 void tti_tune_table_free(struct tti_tune_table *table);
-/* As text that tti_tune_read() takes, with the sources as comments. */
-void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out);
-/* The lines "reach" alone; nothing if it was not measured. */
+/* "slots", "mapped", "copied". */
+const char *tti_tune_reach_name(enum tti_reach reach);
+/* The lines "reach"; nothing if it was not measured. */
 void tti_tune_write_reach(const struct tti_reach_figures *measured, struct tti_strbuf *out);
 /* Of what ranks must agree on: all constants, figures and rules. */
 uint64_t tti_tune_hash(const struct tti_tune_table *table);
-
-/* By the first rule that fits and that there is an algorithm for, else the least time;
- * of equal ones the first of TTI_TUNE_ALGO_MAP. false: none. */
-bool tti_tune_choose(const struct tti_tune_table *table, const struct tti_tune_machine *machine,
-		     tutti_collective coll, size_t nbytes, enum tti_tune_algo *out);
 
 #endif

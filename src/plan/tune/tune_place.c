@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plan/tune/tune_place.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "plan/tune/tune.h"
 #include "topo/detect/detect_cpu.h"
 #include "util/error.h"
-#include "util/file.h"
 #include "util/hash.h"
 #include "util/log.h"
 #include "util/mem.h"
@@ -73,32 +70,6 @@ tutti_status tti_tune_place(struct tti_strbuf *out)
 	tti_strbuf_addf(out, "/tune-%016" PRIx64, tti_hash_bytes(machine, strlen(machine)));
 	return out->failed ? tti_fail(TUTTI_ENOMEM, "place of a tune file: out of memory")
 			   : TUTTI_OK;
-}
-
-static tutti_status make_folders(char *path)
-{
-	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-		*at = '\0';
-		if (mkdir(path, 0777) < 0 && errno != EEXIST)
-			return tti_fail(TUTTI_ESYS, "making the folder %s: %m", path);
-		*at = '/';
-	}
-	return TUTTI_OK;
-}
-
-tutti_status tti_tune_keep(const char *path, const char *text, size_t nbytes)
-{
-	struct tti_strbuf place = { 0 };
-	tutti_status st = TUTTI_OK;
-
-	if (!path)
-		st = tti_tune_place(&place);
-	if (st == TUTTI_OK && !path)
-		st = make_folders(place.text);
-	if (st == TUTTI_OK)
-		st = tti_file_replace(path ? path : place.text, text, nbytes);
-	tti_strbuf_release(&place);
-	return st;
 }
 
 /* -- Which --------------------------------------------------------------------------- */

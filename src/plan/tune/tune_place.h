@@ -35,7 +35,4 @@ struct tti_tune_used {
  * machine or version, or no tune file at all, is ignored, which is logged. */
 TUTTI_CHECKED tutti_status tti_tune_read_used(struct tti_tune_used *out);
 
-/* Write it where tti_tune_place() says, or to `path`; folders are made. */
-TUTTI_CHECKED tutti_status tti_tune_keep(const char *path, const char *text, size_t nbytes);
-
 #endif

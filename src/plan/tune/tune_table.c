@@ -25,10 +25,8 @@ static const struct constant {
 	const char *name;
 	size_t offset;
 	double value;
-	const char *what, *source;
 } constants[] = {
-#define X(name, value, what, source) \
-	{ #name, offsetof(struct tti_tune_constants, name), (value), (what), (source) },
+#define X(name, value, what, source) { #name, offsetof(struct tti_tune_constants, name), (value) },
 	TTI_TUNE_CONSTANT_MAP(X)
 #undef X
 };
@@ -50,6 +48,11 @@ static const char *const reaches[] = {
 	[TTI_REACH_MAPPED] = "mapped",
 	[TTI_REACH_COPIED] = "copied",
 };
+
+const char *tti_tune_reach_name(enum tti_reach reach)
+{
+	return reaches[reach];
+}
 
 static uint32_t *figure_of(struct tti_reach_figures *all, const struct figure *figure)
 {
@@ -442,20 +445,6 @@ tutti_status tti_tune_read_file(const char *path, struct tti_tune_table **out)
 
 /* -- Writing ---------------------------------------------------------------------- */
 
-static void write_size(size_t size, struct tti_strbuf *out)
-{
-	static const char *const units[] = { "", "K", "M", "G" };
-	int unit = 0;
-
-	if (size == SIZE_MAX) {
-		tti_strbuf_add(out, "inf");
-		return;
-	}
-	for (; unit < 3 && size && size % 1024 == 0; unit++)
-		size /= 1024;
-	tti_strbuf_addf(out, "%zu%s", size, units[unit]);
-}
-
 void tti_tune_write_reach(const struct tti_reach_figures *measured, struct tti_strbuf *out)
 {
 	struct tti_reach_figures copy = *measured;
@@ -463,37 +452,6 @@ void tti_tune_write_reach(const struct tti_reach_figures *measured, struct tti_s
 	for (size_t i = 0; i < NFIGURES && copy.call_ns; i++)
 		tti_strbuf_addf(out, "reach %s %u # %s\n", figures[i].name,
 				*figure_of(&copy, &figures[i]), figures[i].what);
-}
-
-void tti_tune_write(const struct tti_tune_table *table, struct tti_strbuf *out)
-{
-	struct tti_tune_constants copy = table->constants;
-
-	if (table->version[0])
-		tti_strbuf_addf(out, "version %s\n", table->version);
-	if (table->machine[0])
-		tti_strbuf_addf(out, "machine %s\n", table->machine);
-	for (size_t i = 0; i < NCONSTANTS; i++)
-		tti_strbuf_addf(out, "constant %-20s %-10.10g # %s; default from %s\n",
-				constants[i].name, *value_of(&copy, &constants[i]),
-				constants[i].what, constants[i].source);
-	tti_tune_write_reach(&table->figures, out);
-	for (uint32_t i = 0; i < table->nrules; i++) {
-		const struct tti_tune_rule *rule = &table->rules[i];
-
-		tti_strbuf_addf(out, "choose %s ", tutti_collective_name(rule->coll));
-		if (rule->from) {
-			write_size(rule->from, out);
-			tti_strbuf_add(out, "-");
-		}
-		write_size(rule->upto, out);
-		tti_strbuf_addf(out, " %s", tti_tune_algo_name(rule->algo));
-		if (rule->ranks)
-			tti_strbuf_addf(out, " ranks %u", rule->ranks);
-		if (rule->reach != TTI_REACH_SLOTS)
-			tti_strbuf_addf(out, " reach %s", reaches[rule->reach]);
-		tti_strbuf_add(out, "\n");
-	}
 }
 
 bool tti_tune_rule_fits(const struct tti_tune_rule *rule, tutti_collective coll, size_t nbytes,

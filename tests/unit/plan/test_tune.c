@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "coll/program.h"
+#include "insight/tune/tune_choose.h"
+#include "insight/tune/tune_write.h"
 #include "plan/tune/tune_terms.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "insight/tune/tune_write.h"
 #include "plan/tune/tune.h"
 #include "plan/tune/tune_place.h"
 #include "util/error.h"
