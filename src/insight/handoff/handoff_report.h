@@ -6,6 +6,14 @@
 
 #include "plan/handoff/handoff.h"
 
+/* How long it takes for so many bytes: slices follow each other through all stages. */
+struct tti_handoff_time {
+	double us, latency_us, slice_bytes;
+	double bound_us; /* nbytes at the bound */
+	double naive_us;
+};
+struct tti_handoff_time tti_handoff_plan_time(const struct tti_handoff_plan *plan, double nbytes);
+
 /* Out of memory: out->failed. */
 void tti_handoff_table(const struct tti_handoff_job *handoff, const struct tti_handoff_plan *plan,
 		       double nbytes, struct tti_strbuf *out);

@@ -87,14 +87,6 @@ TUTTI_CHECKED tutti_status tti_handoff_plan_make(const struct tti_handoff_job *h
 						 struct tti_handoff_plan **out);
 void tti_handoff_plan_free(struct tti_handoff_plan *plan);
 
-/* How long it takes for so many bytes: slices follow each other through all stages. */
-struct tti_handoff_time {
-	double us, latency_us, slice_bytes;
-	double bound_us; /* nbytes at the bound */
-	double naive_us;
-};
-struct tti_handoff_time tti_handoff_plan_time(const struct tti_handoff_plan *plan, double nbytes);
-
 /* By means that share nothing with the search: all of the vector gets to all who want it, from
  * ranks that have it by then, no link carries more than it can, and nothing is above a bound.
  * TUTTI_EINTERNAL with the first breach. */

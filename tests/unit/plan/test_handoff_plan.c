@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "insight/handoff/handoff_report.h"
 #include "plan/handoff/handoff.h"
 #include "support/random_topo.h"
 #include "support/sanitizer.h"
