@@ -106,9 +106,9 @@ static bool is_stated(const struct tti_program *prog, int chunk, uint8_t end)
 				    : step->kind == TTI_RECV || step->kind == TTI_GET;
 }
 
-bool tti_chunk_is_input(const struct tti_program *prog, int chunk)
+static bool holds(const struct tti_program *prog, int chunk, enum tti_holder holder, uint8_t end)
 {
-	switch (tti_collective_get(prog->coll)->input) {
+	switch (holder) {
 	case TTI_HOLDER_ALL:
 		return true;
 	case TTI_HOLDER_ROOT:
@@ -116,41 +116,27 @@ bool tti_chunk_is_input(const struct tti_program *prog, int chunk)
 	case TTI_HOLDER_OWNER:
 		return tti_chunk_owner(prog, chunk) == prog->rank;
 	case TTI_HOLDER_PAIR:
-		return tti_chunk_source(prog, chunk) == prog->rank;
+		return prog->rank == (end == TTI_END_INPUT ? tti_chunk_source(prog, chunk)
+							   : tti_chunk_dest(prog, chunk));
 	case TTI_HOLDER_STATED:
-		return is_stated(prog, chunk, TTI_END_INPUT);
+		return is_stated(prog, chunk, end);
 	}
 	return false;
+}
+
+bool tti_chunk_is_input(const struct tti_program *prog, int chunk)
+{
+	return holds(prog, chunk, tti_collective_get(prog->coll)->input, TTI_END_INPUT);
 }
 
 bool tti_chunk_is_output(const struct tti_program *prog, int chunk)
 {
-	switch (tti_collective_get(prog->coll)->output) {
-	case TTI_HOLDER_ALL:
-		return true;
-	case TTI_HOLDER_ROOT:
-		return prog->rank == prog->root;
-	case TTI_HOLDER_OWNER:
-		return tti_chunk_owner(prog, chunk) == prog->rank;
-	case TTI_HOLDER_PAIR:
-		return tti_chunk_dest(prog, chunk) == prog->rank;
-	case TTI_HOLDER_STATED:
-		return is_stated(prog, chunk, TTI_END_OUTPUT);
-	}
-	return false;
-}
-
-tutti_status tti_program_build(const struct tti_algorithm *algo, const struct tti_shape *shape,
-			       int rank, int n, int root, struct tti_program *out)
-{
-	const struct tti_program_spec spec = { .shape = shape, .rank = rank, .n = n, .root = root };
-
-	return tti_program_build_for(algo, &spec, out);
+	return holds(prog, chunk, tti_collective_get(prog->coll)->output, TTI_END_OUTPUT);
 }
 
 bool tti_algorithm_fits(const struct tti_algorithm *algo, int n)
 {
-	return algo->programs ? algo->programs->n == n : !algo->fits || algo->fits(n);
+	return !algo->programs || algo->programs->n == n;
 }
 
 static void copy_steps(const struct tti_program *from, struct tti_program *prog)
@@ -160,8 +146,8 @@ static void copy_steps(const struct tti_program *from, struct tti_program *prog)
 		prog->failed = !tti_vec_push(&prog->steps, from->steps.at[i]);
 }
 
-tutti_status tti_program_build_for(const struct tti_algorithm *algo,
-				   const struct tti_program_spec *spec, struct tti_program *out)
+tutti_status tti_program_build(const struct tti_algorithm *algo,
+			       const struct tti_program_spec *spec, struct tti_program *out)
 {
 	const int rank = spec->rank, n = spec->n, root = spec->root;
 	struct tti_program prog = { .coll = algo->coll,

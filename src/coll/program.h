@@ -234,8 +234,7 @@ struct tti_algorithm {
 	const char *name;
 	tutti_collective coll;
 	void (*emit)(struct tti_program *prog);
-	bool (*fits)(int n); /* NULL: any n */
-	unsigned traits;     /* enum tti_trait */
+	unsigned traits; /* enum tti_trait */
 	const char *help;
 	enum tti_order order; /* that it keeps, over every shape and cut */
 	bool needs_memory;    /* makes memory programs: for ranks that reach each other's buffers */
@@ -243,7 +242,7 @@ struct tti_algorithm {
 	const struct tti_program *programs;
 };
 
-/* Whether there is one for n ranks. */
+/* Whether it is for n ranks: a user's is for one number of them. */
 bool tti_algorithm_fits(const struct tti_algorithm *algo, int n);
 
 /* All of a collective: the i-th, NULL past the last; by name, NULL if none. */
@@ -256,17 +255,13 @@ const struct tti_algorithm *tti_algorithm_find(tutti_collective coll, const char
 /* What the program of one rank is built for. */
 struct tti_program_spec {
 	const struct tti_shape *shape; /* of n ranks; NULL: by number. Borrowed for the call only */
-	struct tti_cut cut;
+	struct tti_cut cut;            /* zeroed: as coarse as can be */
 	int rank, n, root;
 	bool in_place;
 };
 
-TUTTI_CHECKED tutti_status tti_program_build_for(const struct tti_algorithm *algo,
-						 const struct tti_program_spec *spec,
-						 struct tti_program *out);
-/* As coarse as can be, not in place. */
 TUTTI_CHECKED tutti_status tti_program_build(const struct tti_algorithm *algo,
-					     const struct tti_shape *shape, int rank, int n,
-					     int root, struct tti_program *out);
+					     const struct tti_program_spec *spec,
+					     struct tti_program *out);
 
 #endif

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int rank = 0; rank < head.n; rank++)
 		nsteps += prog[rank].steps.n;
 	if (head.n <= 16 && nsteps <= 2000 && prog->nchunks <= 256 &&
-	    tti_program_check(prog, head.n, 1) == TUTTI_OK)
+	    tti_program_check(prog, head.n, 1, TTI_ORDER_ANY) == TUTTI_OK)
 		programs_read_again(prog, head.n, 1);
 	programs_release(prog, head.n);
 	return 0;

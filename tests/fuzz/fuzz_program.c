@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (int rank = 0; rank < n; rank++)
 			nsteps += prog[rank].steps.n;
 		if (n <= 16 && nsteps <= 500 && prog->nchunks <= 64) {
-			if (tti_program_check(prog, n, 1) == TUTTI_OK)
+			if (tti_program_check(prog, n, 1, TTI_ORDER_ANY) == TUTTI_OK)
 				programs_read_again(prog, n, 2);
 			else
 				expect(tti_error_text()[0] != '\0');

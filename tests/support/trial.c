@@ -34,7 +34,7 @@ static struct tti_bound *bind_one(struct trial *trial, const struct tti_algorith
 	struct tti_program prog;
 	struct tti_compiled compiled;
 
-	must(tti_program_build_for(algo, &spec, &prog));
+	must(tti_program_build(algo, &spec, &prog));
 	must(tti_compile(&prog, &compiled));
 	*nchunks = prog.nchunks;
 	tti_program_release(&prog);

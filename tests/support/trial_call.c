@@ -291,7 +291,9 @@ static void fill_handed(const struct trial *trial, struct trial_call *call, int 
 	const int n = trial->config.n, from = n > 1 ? rank - (n - n / 2) : rank;
 	struct tti_program prog;
 
-	if (tti_program_build(trial->config.algo, NULL, rank, n, 0, &prog) != TUTTI_OK)
+	if (tti_program_build(trial->config.algo,
+			      &(struct tti_program_spec){ .rank = rank, .n = n },
+			      &prog) != TUTTI_OK)
 		abort();
 	for (int chunk = 0; chunk < prog.nchunks; chunk++) {
 		const size_t first = (size_t)chunk * call->chunk_count;

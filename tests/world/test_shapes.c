@@ -47,7 +47,7 @@ static void check_chunks(const struct tti_comm *comm, const struct laid *laid, i
 		CHECK(key->algo == laid->algo);
 		if (key->root != root)
 			continue;
-		if (!CHECK_OK(tti_program_build_for(laid->algo, &how, &prog)))
+		if (!CHECK_OK(tti_program_build(laid->algo, &how, &prog)))
 			return;
 		CHECK(tti_bound_nchunks(programs->kept.at[i].bound) == prog.nchunks);
 		tti_program_release(&prog);

@@ -324,13 +324,8 @@ static tutti_status check_modes(const struct tti_check *check)
 	return TUTTI_OK;
 }
 
-tutti_status tti_program_check(const struct tti_program *prog, int n, int slots)
-{
-	return tti_program_check_order(prog, n, slots, TTI_ORDER_ANY);
-}
-
-tutti_status tti_program_check_order(const struct tti_program *prog, int n, int slots,
-				     enum tti_order order)
+tutti_status tti_program_check(const struct tti_program *prog, int n, int slots,
+			       enum tti_order order)
 {
 	struct tti_check check = { .prog = prog,
 				   .n = n,

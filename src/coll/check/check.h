@@ -40,12 +40,10 @@
 #include "coll/compile/compile.h"
 #include "coll/program.h"
 
-/* prog[0..n-1] are the programs of ranks 0..n-1. TUTTI_EINVAL (quiet: the text is
- * tti_error_text()) names rank, step and chunk of the first breach. */
-TUTTI_CHECKED tutti_status tti_program_check(const struct tti_program *prog, int n, int slots);
-
-/* The same, and every reduction is in that order. */
-TUTTI_CHECKED tutti_status tti_program_check_order(const struct tti_program *prog, int n, int slots,
-						   enum tti_order order);
+/* prog[0..n-1] are the programs of ranks 0..n-1; every reduction must be in `order`.
+ * TUTTI_EINVAL (quiet: the text is tti_error_text()) names rank, step and chunk of the first
+ * breach. */
+TUTTI_CHECKED tutti_status tti_program_check(const struct tti_program *prog, int n, int slots,
+					     enum tti_order order);
 
 #endif

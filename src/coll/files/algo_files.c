@@ -55,7 +55,7 @@ static tutti_status prove_order(struct tti_algo_file *file, enum tti_order order
 	for (int in_place = 0; in_place <= both; in_place++) {
 		for (int rank = 0; rank < file->n; rank++)
 			file->prog[rank].in_place = in_place;
-		TTI_TRY(tti_program_check_order(file->prog, file->n, 1, order));
+		TTI_TRY(tti_program_check(file->prog, file->n, 1, order));
 	}
 	return TUTTI_OK;
 }

@@ -197,7 +197,7 @@ static tutti_status build(struct tti_comm *comm, const struct tti_program_key *k
 					      .in_place = key->in_place };
 	struct tti_program prog;
 
-	TTI_TRY(tti_program_build_for(key->algo, &how, &prog));
+	TTI_TRY(tti_program_build(key->algo, &how, &prog));
 	return tti_programs_add(comm, key, sizeof(*key), &prog, out);
 }
 

@@ -78,7 +78,11 @@ static tutti_status build(const struct tti_algorithm *algo, const struct tti_sha
 	size_t nsteps = 0;
 
 	for (int i = 0; i < n; i++) {
-		TTI_TRY(tti_program_build(algo, shape, first + i, nranks, root, &prog[i]));
+		TTI_TRY(tti_program_build(
+			algo,
+			&(struct tti_program_spec){
+				.shape = shape, .rank = first + i, .n = nranks, .root = root },
+			&prog[i]));
 		nsteps += prog[i].steps.n;
 		if (nsteps > TTI_TEXT_STEPS_MAX)
 			return tti_fail(TUTTI_EINVAL,
@@ -139,7 +143,7 @@ tutti_status tutti_program_verify(const char *text)
 	if (!text)
 		return tti_fail(TUTTI_EINVAL, "tutti_program_verify: text is NULL");
 	TTI_TRY(tti_program_read(text, &prog, &n));
-	st = tti_program_check(prog, n, 1);
+	st = tti_program_check(prog, n, 1, TTI_ORDER_ANY);
 	release(prog, n);
 	return st;
 }

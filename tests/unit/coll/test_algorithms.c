@@ -24,7 +24,7 @@ static void build_cut(const struct tti_algorithm *algo, const struct tti_shape *
 			.shape = shape, .cut = cut, .rank = rank, .n = n, .root = root
 		};
 
-		assert_int_equal(tti_program_build_for(algo, &how, &prog[rank]), TUTTI_OK);
+		assert_int_equal(tti_program_build(algo, &how, &prog[rank]), TUTTI_OK);
 	}
 }
 
@@ -56,7 +56,7 @@ static void prove_cut(const struct tti_algorithm *algo, const struct tti_shape *
 
 	build_cut(algo, shape, cut, n, root, prog);
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
-		if (tti_program_check(prog, n, slots[i]) != TUTTI_OK)
+		if (tti_program_check(prog, n, slots[i], TTI_ORDER_ANY) != TUTTI_OK)
 			fail_msg("%s %s, %d ranks, %u groups, root %d, %d parts, %d stripes: %s",
 				 tutti_collective_name(algo->coll), algo->name, n,
 				 shape ? shape->ngroups : 0, root, cut.parts, cut.stripes,
@@ -133,7 +133,7 @@ static bool keeps(const struct tti_algorithm *algo, const struct tti_shape *shap
 	bool kept;
 
 	build_cut(algo, shape, cut, n, root, prog);
-	kept = tti_program_check_order(prog, n, 1, order) == TUTTI_OK;
+	kept = tti_program_check(prog, n, 1, order) == TUTTI_OK;
 	release(prog, n);
 	return kept;
 }
@@ -498,11 +498,18 @@ static void table_finds_what_it_lists(void **state)
 	assert_null(tti_algorithm_at(TUTTI_ALL_TO_ALL_V, 0));
 
 	algo = tti_algorithm_find(TUTTI_ALL_REDUCE, "ring");
-	assert_int_equal(tti_program_build(algo, NULL, 4, 4, 0, &prog), TUTTI_EINVAL);
-	assert_int_equal(tti_program_build(algo, NULL, 0, 4, -1, &prog), TUTTI_EINVAL);
-	assert_int_equal(tti_program_build(algo, NULL, 0, 0, 0, &prog), TUTTI_EINVAL);
-	assert_int_equal(tti_program_build(algo, NULL, 0, TTI_PROGRAM_RANKS_MAX + 1, 0, &prog),
+	assert_int_equal(
+		tti_program_build(algo, &(struct tti_program_spec){ .rank = 4, .n = 4 }, &prog),
+		TUTTI_EINVAL);
+	assert_int_equal(
+		tti_program_build(algo, &(struct tti_program_spec){ .n = 4, .root = -1 }, &prog),
+		TUTTI_EINVAL);
+	assert_int_equal(tti_program_build(algo, &(struct tti_program_spec){ .n = 0 }, &prog),
 			 TUTTI_EINVAL);
+	assert_int_equal(
+		tti_program_build(
+			algo, &(struct tti_program_spec){ .n = TTI_PROGRAM_RANKS_MAX + 1 }, &prog),
+		TUTTI_EINVAL);
 }
 
 int main(void)

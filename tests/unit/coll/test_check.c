@@ -22,7 +22,7 @@ static tutti_status check_text(const char *text, int slots)
 
 	if (tti_program_read(text, &prog, &n) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
-	st = tti_program_check(prog, n, slots);
+	st = tti_program_check(prog, n, slots, TTI_ORDER_ANY);
 	for (int rank = 0; rank < n; rank++)
 		tti_program_release(&prog[rank]);
 	tti_free(prog);
@@ -50,7 +50,7 @@ static void refused_in_order(const char *text, enum tti_order order, const char 
 
 	accepted(text, 1);
 	assert_int_equal(tti_program_read(text, &prog, &n), TUTTI_OK);
-	assert_int_equal(tti_program_check_order(prog, n, 1, order), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(prog, n, 1, order), TUTTI_EINVAL);
 	if (!strstr(tti_error_text(), expected))
 		fail_msg("expected \"%s\", is \"%s\"", expected, tti_error_text());
 	for (int rank = 0; rank < n; rank++)
@@ -311,19 +311,19 @@ static void programs_that_do_not_belong_together(void **state)
 
 	(void)state;
 	prog[1].coll = TUTTI_ALL_REDUCE;
-	assert_int_equal(tti_program_check(prog, 2, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(prog, 2, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	assert_non_null(strstr(tti_error_text(), "rank 1's program is all_reduce root 0 chunks 1"));
 	prog[1].coll = TUTTI_BARRIER;
 	prog[1].rank = 0;
-	assert_int_equal(tti_program_check(prog, 2, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(prog, 2, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	prog[1].rank = 1;
 	prog[1].n = 3;
-	assert_int_equal(tti_program_check(prog, 2, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(prog, 2, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	prog[1].n = 2;
-	assert_int_equal(tti_program_check(prog, 2, 0), TUTTI_EINVAL);
-	assert_int_equal(tti_program_check(prog, 0, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(prog, 2, 0, TTI_ORDER_ANY), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(prog, 0, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	prog[0].nchunks = prog[1].nchunks = INT32_MAX;
-	assert_int_equal(tti_program_check(prog, 2, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(prog, 2, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 }
 
 /* Messages between two ranks, each its own chunk. */
@@ -351,9 +351,9 @@ static void stage_refused(int rank, int step, int stage, const char *expected)
 					  " send chunk 0 to 0\n",
 					  &prog, &n),
 			 TUTTI_OK);
-	assert_int_equal(tti_program_check(prog, n, 1), TUTTI_OK);
+	assert_int_equal(tti_program_check(prog, n, 1, TTI_ORDER_ANY), TUTTI_OK);
 	prog[rank].steps.at[step].stage = stage;
-	assert_int_equal(tti_program_check(prog, n, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(prog, n, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	if (!strstr(tti_error_text(), expected))
 		fail_msg("expected \"%s\", is \"%s\"", expected, tti_error_text());
 	for (rank = 0; rank < n; rank++)

@@ -18,7 +18,11 @@ static void compile_one(tutti_collective coll, const char *algorithm, int rank, 
 	struct tti_program prog;
 
 	assert_non_null(algo);
-	assert_int_equal(tti_program_build(algo, NULL, rank, n, root, &prog), TUTTI_OK);
+	assert_int_equal(
+		tti_program_build(algo,
+				  &(struct tti_program_spec){ .rank = rank, .n = n, .root = root },
+				  &prog),
+		TUTTI_OK);
 	assert_int_equal(tti_compile(&prog, out), TUTTI_OK);
 	tti_program_release(&prog);
 }

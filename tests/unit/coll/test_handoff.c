@@ -170,7 +170,7 @@ static void prove(struct scene *s)
 {
 	build(s);
 	for (int slots = 1; slots <= 2; slots++)
-		if (tti_program_check(s->prog, s->n, slots) != TUTTI_OK) {
+		if (tti_program_check(s->prog, s->n, slots, TTI_ORDER_ANY) != TUTTI_OK) {
 			describe(s);
 			fail_msg("%s", tti_error_text());
 		}
@@ -436,18 +436,18 @@ static void wrong_programs(void **state)
 	set_up(&s, 2, 0, 4, 4, 4);
 	plan(&s, false);
 	build(&s);
-	assert_int_equal(tti_program_check(s.prog, s.n, 1), TUTTI_OK);
+	assert_int_equal(tti_program_check(s.prog, s.n, 1, TTI_ORDER_ANY), TUTTI_OK);
 	s.prog[0].ends.at[0] &= (uint8_t)~TTI_END_INPUT;
-	assert_int_equal(tti_program_check(s.prog, s.n, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(s.prog, s.n, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	s.prog[0].ends.at[0] |= TTI_END_INPUT;
 	s.prog[2].ends.at[1] |= TTI_END_OUTPUT | TTI_END_INPUT;
-	assert_int_equal(tti_program_check(s.prog, s.n, 1), TUTTI_OK);
+	assert_int_equal(tti_program_check(s.prog, s.n, 1, TTI_ORDER_ANY), TUTTI_OK);
 	s.prog[2].ends.at[1] &= (uint8_t)~TTI_END_INPUT;
-	assert_int_equal(tti_program_check(s.prog, s.n, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(s.prog, s.n, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	assert_non_null(strstr(tti_error_text(), "never written"));
 	s.prog[2].ends.at[1] |= TTI_END_INPUT;
 	s.prog[4].steps.n--;
-	assert_int_equal(tti_program_check(s.prog, s.n, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(s.prog, s.n, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	release(&s);
 }
 

@@ -152,7 +152,7 @@ static void any(void **state)
 		struct scene s;
 
 		draw_scene(&s, seed);
-		if (tti_program_check(s.prog, s.call.n, 1) != TUTTI_OK)
+		if (tti_program_check(s.prog, s.call.n, 1, TTI_ORDER_ANY) != TUTTI_OK)
 			fail_msg("seed %u: %s", seed, tti_error_text());
 		check_chunks(&s);
 		check_steps(&s);
@@ -223,7 +223,7 @@ static void without_work(void **state)
 		assert_int_equal(compiled.nopers > 4, rank < 2);
 		tti_compiled_release(&compiled);
 	}
-	assert_int_equal(tti_program_check(s.prog, 4, 1), TUTTI_OK);
+	assert_int_equal(tti_program_check(s.prog, 4, 1, TTI_ORDER_ANY), TUTTI_OK);
 	release(&s);
 }
 
@@ -237,13 +237,13 @@ static void broken(void **state)
 	for (size_t i = 0; i < s.prog[0].steps.n; i++)
 		if (s.prog[0].steps.at[i].kind == TTI_PUT)
 			s.prog[0].steps.at[i].peer = 2;
-	assert_int_equal(tti_program_check(s.prog, 3, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(s.prog, 3, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	release(&s);
 	set_up(&s, 3, 0, 2, 1, 2);
 	for (size_t i = 0; i < s.prog[0].steps.n; i++)
 		if (s.prog[0].steps.at[i].kind == TTI_PUT)
 			s.prog[0].steps.at[i].peer = 1;
-	assert_int_equal(tti_program_check(s.prog, 3, 1), TUTTI_EINVAL);
+	assert_int_equal(tti_program_check(s.prog, 3, 1, TTI_ORDER_ANY), TUTTI_EINVAL);
 	release(&s);
 }
 

@@ -43,7 +43,7 @@ static void build(const struct tti_algorithm *algo, int parts, int n, int root, 
 						       .in_place =
 							       is_in_place(places, rank, seed) };
 
-		assert_int_equal(tti_program_build_for(algo, &spec, &prog[rank]), TUTTI_OK);
+		assert_int_equal(tti_program_build(algo, &spec, &prog[rank]), TUTTI_OK);
 	}
 }
 
@@ -65,7 +65,7 @@ static void prove(const struct tti_algorithm *algo, int parts, int n, int root, 
 	struct tti_program prog[RANKS];
 
 	build(algo, parts, n, root, places, (uint64_t)(n * 31 + root), prog);
-	if (tti_program_check_order(prog, n, 1, algo->order) != TUTTI_OK)
+	if (tti_program_check(prog, n, 1, algo->order) != TUTTI_OK)
 		fail_msg("%s memory, %d ranks, root %d, parts %d, places %d: %s",
 			 tutti_collective_name(algo->coll), n, root, parts, places,
 			 tti_error_text());
@@ -111,7 +111,8 @@ static void messages_are_proven_in_place(void **state)
 			for (int n = 1; n <= RANKS; n += SANITIZED && n > 5 ? 9 : 4)
 				for (int places = ALL; places < PLACES; places++) {
 					build(algo, 1, n, n / 2, (enum places)places, 5, prog);
-					if (tti_program_check(prog, n, 1) != TUTTI_OK)
+					if (tti_program_check(prog, n, 1, TTI_ORDER_ANY) !=
+					    TUTTI_OK)
 						fail_msg("%s %s, %d ranks in place: %s",
 							 tutti_collective_name(algo->coll),
 							 algo->name, n, tti_error_text());
@@ -179,7 +180,7 @@ static bool has(const struct tti_program *prog, enum tti_step_kind kind, int pee
 
 static void must_be_refused(const struct tti_program *prog, int n, const char *why)
 {
-	if (tti_program_check(prog, n, 1) == TUTTI_OK)
+	if (tti_program_check(prog, n, 1, TTI_ORDER_ANY) == TUTTI_OK)
 		fail_msg("%s of %d ranks is accepted: %s", tutti_collective_name(prog->coll), n,
 			 why);
 	assert_non_null(strstr(tti_error_text(), "rank "));
@@ -260,7 +261,7 @@ static void refused(const char *text, const char *expected)
 
 	if (tti_program_read(text, &prog, &n) != TUTTI_OK)
 		fail_msg("%s", tti_error_text());
-	st = tti_program_check(prog, n, 1);
+	st = tti_program_check(prog, n, 1, TTI_ORDER_ANY);
 	for (int rank = 0; rank < n; rank++)
 		tti_program_release(&prog[rank]);
 	tti_free(prog);

@@ -259,7 +259,7 @@ static void build(const struct tti_algorithm *algo, int n, uint64_t *random,
 						       .root = root,
 						       .in_place = draw(random, 2) };
 
-		assert_int_equal(tti_program_build_for(algo, &spec, &prog[r]), TUTTI_OK);
+		assert_int_equal(tti_program_build(algo, &spec, &prog[r]), TUTTI_OK);
 	}
 }
 
@@ -369,7 +369,7 @@ static void what_is_accepted_is_right(void **state)
 			drop_message(prog, n, &random);
 		else
 			break_one(prog, n, &random);
-		if (tti_program_check(prog, n, 1) == TUTTI_OK) {
+		if (tti_program_check(prog, n, 1, TTI_ORDER_ANY) == TUTTI_OK) {
 			accepted++;
 			for (uint64_t variant = 0; variant < 8; variant++)
 				run_randomly(prog, n, variant);
@@ -438,7 +438,7 @@ static void drawn_programs_are_right(void **state)
 			};
 			draw_program((uint64_t)round, &random, &prog[r]);
 		}
-		if (tti_program_check(prog, n, 1) == TUTTI_OK) {
+		if (tti_program_check(prog, n, 1, TTI_ORDER_ANY) == TUTTI_OK) {
 			accepted++;
 			for (uint64_t variant = 0; variant < 8; variant++)
 				run_randomly(prog, n, variant);

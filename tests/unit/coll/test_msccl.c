@@ -55,7 +55,7 @@ static void read_and_prove(const struct msccl_spec *spec)
 	assert_int_equal(head.n, spec->n);
 	assert_int_equal(head.root, spec->root);
 	for (int slots = 1; slots <= 2; slots++)
-		if (tti_program_check(prog, spec->n, slots) != TUTTI_OK)
+		if (tti_program_check(prog, spec->n, slots, TTI_ORDER_ANY) != TUTTI_OK)
 			fail_msg("%s\nin %s", tti_error_text(), text);
 	release(prog, spec->n);
 	free(text);
@@ -335,7 +335,7 @@ static void spoilt_files_are_refused_or_right(void **state)
 
 		spoil(text, &seed);
 		if (read_text(text, &head, &prog) == TUTTI_OK) {
-			if (tti_program_check(prog, head.n, 1) != TUTTI_OK)
+			if (tti_program_check(prog, head.n, 1, TTI_ORDER_ANY) != TUTTI_OK)
 				fail_msg("%s\nin %s", tti_error_text(), text);
 			release(prog, head.n);
 			taken++;

@@ -135,7 +135,7 @@ static void must_be_proven(bool in_memory, int vector)
 	struct tti_program prog[RANKS];
 
 	build(in_memory, prog);
-	if (tti_program_check(prog, list.n, 1) != TUTTI_OK)
+	if (tti_program_check(prog, list.n, 1, TTI_ORDER_ANY) != TUTTI_OK)
 		fail_msg("vector %d, %d ranks, %d transfers, %s: %s", vector, list.n,
 			 list.ntransfers, in_memory ? "in memory" : "by messages",
 			 tti_error_text());
@@ -157,7 +157,7 @@ static void must_be_refused(int vector)
 		step->chunk = (step->chunk + 1) % list.ntransfers;
 	else if (at->steps.n)
 		memmove(step, step + 1, (--at->steps.n - index) * sizeof(*step));
-	if (list.nsteps[at - prog] && tti_program_check(prog, list.n, 1) == TUTTI_OK)
+	if (list.nsteps[at - prog] && tti_program_check(prog, list.n, 1, TTI_ORDER_ANY) == TUTTI_OK)
 		fail_msg("vector %d, %d ranks: accepted without step %zu of rank %d", vector,
 			 list.n, index, (int)(at - prog));
 	release(prog);

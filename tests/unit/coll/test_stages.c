@@ -26,7 +26,7 @@ static void build_cut(const struct tti_algorithm *algo, const struct tti_shape *
 			.shape = shape, .cut = cut, .rank = rank, .n = n, .root = root
 		};
 
-		assert_int_equal(tti_program_build_for(algo, &how, &prog[rank]), TUTTI_OK);
+		assert_int_equal(tti_program_build(algo, &how, &prog[rank]), TUTTI_OK);
 	}
 }
 
@@ -102,7 +102,7 @@ static void prove_unrolled(const struct tti_algorithm *algo, const struct tti_sh
 	build_cut(algo, shape, (struct tti_cut){ 1 + root % 2, root % 3 }, n, root, prog);
 	for (int rank = 0; rank < n; rank++)
 		unroll(&prog[rank], blocks, behind, &unrolled[rank]);
-	if (tti_program_check(unrolled, n, 1) != TUTTI_OK)
+	if (tti_program_check(unrolled, n, 1, TTI_ORDER_ANY) != TUTTI_OK)
 		fail_msg("%s %s, %d ranks, %u groups, root %d, %d blocks, %d behind: %s",
 			 tutti_collective_name(algo->coll), algo->name, n, shape->ngroups, root,
 			 blocks, behind, tti_error_text());
@@ -187,7 +187,7 @@ static void chunks_of_any_length_find_their_way(void **state)
 			spread(&prog[rank], first, &spreads[rank]);
 			messages += spreads[rank].steps.n;
 		}
-		if (tti_program_check(spreads, n, MESSAGES) != TUTTI_OK)
+		if (tti_program_check(spreads, n, MESSAGES, TTI_ORDER_ANY) != TUTTI_OK)
 			fail_msg("%s, %d ranks, round %d: %s",
 				 tutti_collective_name(calls[call].coll), n, round,
 				 tti_error_text());

@@ -34,7 +34,9 @@ static void start(struct stage *stage, const struct tti_algorithm *algo, int ran
 	struct tti_compiled compiled;
 	struct tti_program prog;
 
-	assert_int_equal(tti_program_build(algo, NULL, rank, n, 0, &prog), TUTTI_OK);
+	assert_int_equal(
+		tti_program_build(algo, &(struct tti_program_spec){ .rank = rank, .n = n }, &prog),
+		TUTTI_OK);
 	layout.parts = prog.nchunks;
 	layout.row_count = COUNT * (size_t)prog.nchunks;
 	assert_int_equal(tti_compile(&prog, &compiled), TUTTI_OK);

@@ -47,7 +47,10 @@ static void set_up(struct stage *stage, const struct tti_algorithm *algo, int n,
 		struct tti_program prog;
 		struct tti_compiled compiled;
 
-		assert_int_equal(tti_program_build(algo, NULL, rank, n, 0, &prog), TUTTI_OK);
+		assert_int_equal(
+			tti_program_build(algo, &(struct tti_program_spec){ .rank = rank, .n = n },
+					  &prog),
+			TUTTI_OK);
 		stage->nchunks = prog.nchunks;
 		assert_int_equal(tti_compile(&prog, &compiled), TUTTI_OK);
 		tti_program_release(&prog);

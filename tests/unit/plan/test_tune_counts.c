@@ -58,7 +58,11 @@ static struct counts count(const struct tti_algorithm *algo, const struct tti_sh
 	for (int rank = 0; rank < (int)shape->n; rank++) {
 		struct tti_program prog;
 
-		assert_int_equal(tti_program_build(algo, shape, rank, (int)shape->n, 0, &prog),
+		assert_int_equal(tti_program_build(algo,
+						   &(struct tti_program_spec){ .shape = shape,
+									       .rank = rank,
+									       .n = (int)shape->n },
+						   &prog),
 				 TUTTI_OK);
 		count_rank(&prog, node, &out[node[rank]], &in[node[rank]], &counts);
 		tti_program_release(&prog);
