@@ -7,6 +7,7 @@
 #include "coll/check/check.h"
 #include "coll/files/text.h"
 #include "expect.h"
+#include "insight/plan/program_print.h"
 #include "util/mem.h"
 #include "util/strbuf.h"
 

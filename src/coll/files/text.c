@@ -6,102 +6,12 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-/* What stands before the peer. */
-static const char *word_before_peer(enum tti_step_kind kind)
+const char *tti_text_before_peer(enum tti_step_kind kind)
 {
 	if (kind == TTI_WAIT)
 		return "for";
 	return kind == TTI_SEND || kind == TTI_PUT || kind == TTI_NOTIFY ? "to" : "from";
 }
-
-/* -- Printing ------------------------------------------------------------- */
-
-void tti_program_print_head(const struct tti_program *prog, struct tti_strbuf *buf)
-{
-	tti_strbuf_addf(buf, "program %s algorithm %s n %d root %d chunks %d\n",
-			tutti_collective_name(prog->coll), prog->algorithm, prog->n, prog->root,
-			prog->nchunks);
-}
-
-/* What a chunk that the program states is. */
-static const struct {
-	const char *word;
-	uint8_t end;
-} ends[] = { { "input", TTI_END_INPUT }, { "output", TTI_END_OUTPUT } };
-
-void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *buf)
-{
-	tti_strbuf_addf(buf, "rank %d%s\n", prog->rank, prog->in_place ? " in_place" : "");
-	for (size_t i = 0; i < 2 * prog->ends.n; i++)
-		if (prog->ends.at[i / 2] & ends[i % 2].end)
-			tti_strbuf_addf(buf, "    %s chunk %zu\n", ends[i % 2].word, i / 2);
-	for (size_t i = 0; i < prog->steps.n; i++) {
-		const struct tti_step *step = &prog->steps.at[i];
-
-		tti_strbuf_addf(buf, "%3zu %s", i, tti_step_name(step->kind));
-		if (!tti_step_is_sync(step->kind))
-			tti_strbuf_addf(buf, " chunk %d", step->chunk);
-		if (step->kind != TTI_COPY)
-			tti_strbuf_addf(buf, " %s %d", word_before_peer(step->kind), step->peer);
-		if (step->stage > 0)
-			tti_strbuf_addf(buf, " stage %d", step->stage);
-		tti_strbuf_add(buf, step->final ? " final\n" : "\n");
-	}
-}
-
-static void print_ends_json(const struct tti_program *prog, struct tti_strbuf *buf)
-{
-	for (int k = 0; prog->ends.n && k < 2; k++) {
-		const char *between = "";
-
-		tti_strbuf_addf(buf, "\"%ss\": [", ends[k].word);
-		for (size_t i = 0; i < prog->ends.n; i++) {
-			if (!(prog->ends.at[i] & ends[k].end))
-				continue;
-			tti_strbuf_addf(buf, "%s%zu", between, i);
-			between = ", ";
-		}
-		tti_strbuf_add(buf, "], ");
-	}
-}
-
-static void print_step_json(const struct tti_step *step, bool is_first, struct tti_strbuf *buf)
-{
-	tti_strbuf_addf(buf, "%s{\"kind\": \"%s\"", is_first ? "" : ", ",
-			tti_step_name(step->kind));
-	if (!tti_step_is_sync(step->kind))
-		tti_strbuf_addf(buf, ", \"chunk\": %d", step->chunk);
-	if (step->kind != TTI_COPY)
-		tti_strbuf_addf(buf, ", \"peer\": %d", step->peer);
-	if (step->stage > 0)
-		tti_strbuf_addf(buf, ", \"stage\": %d", step->stage);
-	tti_strbuf_add(buf, step->final ? ", \"final\": true}" : "}");
-}
-
-/* Names have no character that JSON would have to escape. */
-tutti_status tti_program_print_json(const struct tti_program *prog, int n, struct tti_strbuf *buf)
-{
-	tti_strbuf_addf(buf,
-			"{\"collective\": \"%s\", \"algorithm\": \"%s\", \"n\": %d, \"root\": %d, "
-			"\"chunks\": %d, \"ranks\": [",
-			tutti_collective_name(prog->coll), prog->algorithm, prog->n, prog->root,
-			prog->nchunks);
-	for (int i = 0; i < n; i++) {
-		tti_strbuf_addf(buf, "%s{\"rank\": %d, %s", i ? ", " : "", prog[i].rank,
-				prog[i].in_place ? "\"in_place\": true, " : "");
-		print_ends_json(&prog[i], buf);
-		tti_strbuf_add(buf, "\"steps\": [");
-		for (size_t k = 0; k < prog[i].steps.n; k++)
-			print_step_json(&prog[i].steps.at[k], k == 0, buf);
-		tti_strbuf_add(buf, "]}");
-	}
-	tti_strbuf_add(buf, "]}\n");
-	if (buf->failed)
-		return tti_fail(TUTTI_ENOMEM, "printing programs of %d ranks", n);
-	return TUTTI_OK;
-}
-
-/* -- Reading -------------------------------------------------------------- */
 
 #define NAME_BYTES 64
 #define WORDS_MAX  10 /* of the first line */
@@ -292,7 +202,7 @@ static bool parse_step(const struct word *word, int nwords, int rank, struct tti
 		at += 2;
 	}
 	if (out->kind != TTI_COPY) {
-		if (at + 2 > nwords || !is_word(word[at], word_before_peer(out->kind)) ||
+		if (at + 2 > nwords || !is_word(word[at], tti_text_before_peer(out->kind)) ||
 		    !read_number(word[at + 1], &out->peer))
 			return false;
 		at += 2;
@@ -371,8 +281,10 @@ static tutti_status read_all(struct reader *r)
 			break;
 		if (is_word(r->word[0], "rank"))
 			TTI_TRY(read_rank(r));
-		else if (is_word(r->word[0], ends[0].word) || is_word(r->word[0], ends[1].word))
-			TTI_TRY(read_end(r, ends[is_word(r->word[0], ends[1].word)].end));
+		else if (is_word(r->word[0], "input"))
+			TTI_TRY(read_end(r, TTI_END_INPUT));
+		else if (is_word(r->word[0], "output"))
+			TTI_TRY(read_end(r, TTI_END_OUTPUT));
 		else
 			TTI_TRY(read_step(r));
 	}

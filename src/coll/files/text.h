@@ -30,14 +30,9 @@
  * out. Blank lines are skipped, and so is the rest of a line after #. */
 
 #include "coll/program.h"
-#include "util/strbuf.h"
 
-/* Header line of the set, then one rank's steps. */
-void tti_program_print_head(const struct tti_program *prog, struct tti_strbuf *buf);
-void tti_program_print_rank(const struct tti_program *prog, struct tti_strbuf *buf);
-/* One JSON object with the n programs given, which are of one set. */
-TUTTI_CHECKED tutti_status tti_program_print_json(const struct tti_program *prog, int n,
-						  struct tti_strbuf *buf);
+/* What stands before the peer of a step: "to", "from" or "for". */
+const char *tti_text_before_peer(enum tti_step_kind kind);
 
 /* The programs of all ranks: *out is an array of *n, each to be released, the
  * array freed with tti_free(); their `algorithm` is part of it. TUTTI_EINVAL

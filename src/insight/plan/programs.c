@@ -4,6 +4,7 @@
 #include "coll/check/check.h"
 #include "coll/files/text.h"
 #include "coll/program.h"
+#include "insight/plan/program_print.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/strbuf.h"

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "coll/files/text.h"
+#include "insight/plan/program_print.h"
 #include "tutti/insight.h"
 #include "util/error.h"
 #include "util/fault.h"
