@@ -5,11 +5,6 @@
 #include "util/error.h"
 #include "util/mem.h"
 
-static tutti_status no_memory(void)
-{
-	return tti_fail(TUTTI_ENOMEM, "plan of a handoff: out of memory");
-}
-
 /* -- Without a plan -------------------------------------------------------------------------- */
 
 /* The nearest NIC of a rank, as one would take it without looking at others. */
@@ -94,7 +89,7 @@ static tutti_status find_naive(const struct tti_hand_work *work, struct tti_hand
 	double most = 1 / TTI_LOC_GBPS;
 
 	if (!used)
-		return no_memory();
+		return tti_hand_no_memory();
 	add_copies(work, used);
 	for (uint32_t i = 0; i < work->nnodes; i++) {
 		const struct tti_hand_node *node = &work->nodes[i];
@@ -199,7 +194,7 @@ tutti_status tti_handoff_plan_make(const struct tti_handoff_job *handoff,
 {
 	struct tti_hand_work work = { .handoff = handoff };
 	struct tti_handoff_plan *plan = tti_zalloc(sizeof(*plan));
-	tutti_status st = plan ? make(&work, plan) : no_memory();
+	tutti_status st = plan ? make(&work, plan) : tti_hand_no_memory();
 
 	for (uint32_t i = 0; i < work.nnodes; i++)
 		if (work.nodes[i].owns_loads)

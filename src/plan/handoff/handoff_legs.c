@@ -5,16 +5,6 @@
 #include "plan/handoff/handoff_work.h"
 #include "util/error.h"
 
-static tutti_status no_memory(void)
-{
-	return tti_fail(TUTTI_ENOMEM, "plan of a handoff: out of memory");
-}
-
-static const char *name_of(const struct tti_hand_node *node)
-{
-	return node->job->name ? node->job->name : "";
-}
-
 /* -- Options and legs -------------------------------------------------------------------- */
 
 bool tti_hand_add_atom(struct tti_hand_work *work, const struct tti_hand_atom *atom)
@@ -226,7 +216,7 @@ static tutti_status add_remote_leg(struct tti_hand_work *work, uint32_t *const *
 		st = tti_fail(TUTTI_EPLAN,
 			      "node %s has no NIC that leads to a rank of the handoff, so nothing "
 			      "gets %s it",
-			      name_of(m.in.n ? &work->nodes[**senders] : node),
+			      tti_hand_node_name(m.in.n ? &work->nodes[**senders] : node),
 			      m.in.n ? "out of" : "into");
 	if (good && st == TUTTI_OK)
 		good = match_all(&m);
@@ -234,7 +224,7 @@ static tutti_status add_remote_leg(struct tti_hand_work *work, uint32_t *const *
 		if (i == 0 || !work->handoff->is_short)
 			good = add_match(work, &m, &m.list.at[i]);
 	matching_release(&m);
-	return good ? st : no_memory();
+	return good ? st : tti_hand_no_memory();
 }
 
 /* -- Whole vectors: chains of nodes ------------------------------------------------------------ */
@@ -343,12 +333,12 @@ tutti_status tti_hand_add_chains(struct tti_hand_work *work)
 	uint32_t nsources = 0, nremote;
 
 	if (!nodes)
-		return no_memory();
+		return tti_hand_no_memory();
 	for (uint32_t i = 0; i < work->nnodes; i++)
 		if (work->nodes[i].nfrom) {
 			nodes[nsources++] = i;
 			if (work->nodes[i].nto && !add_local_leg(work, i))
-				return no_memory();
+				return tti_hand_no_memory();
 		}
 	nremote = tti_hand_list_remote(work, false, nodes + nsources);
 	return work->handoff->is_short

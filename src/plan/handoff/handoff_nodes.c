@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "util/error.h"
-#include "util/mem.h"
 
 /* The most doors of a node: each is a stripe, and many stripes are no faster. */
 #define MOST_DOORS 16
 
-static tutti_status no_memory(void)
+tutti_status tti_hand_no_memory(void)
 {
 	return tti_fail(TUTTI_ENOMEM, "plan of a handoff: out of memory");
 }
@@ -285,7 +284,7 @@ static tutti_status find_doors(struct tti_hand_work *work, const struct tti_hand
 	out->first = tti_arena_alloc(&work->arena, (nnets + 1) * sizeof(*out->first));
 	out->gbps = tti_arena_alloc(&work->arena, nnets * sizeof(*out->gbps) + 1);
 	if (!s.level || !s.count || !s.net || !out->at || !out->first || !out->gbps)
-		return no_memory();
+		return tti_hand_no_memory();
 	s.most = nnets && nnets < MOST_DOORS ? (uint32_t)(MOST_DOORS / nnets) : 1;
 	find_levels(&s);
 	choose(&s);
@@ -308,7 +307,7 @@ static tutti_status make_room(struct tti_hand_work *work)
 	work->is_to = tti_arena_alloc(&work->arena, n);
 	if (!work->nodes || !work->node_of || !work->place_of || !work->end_of || !work->is_from ||
 	    !work->is_to)
-		return no_memory();
+		return tti_hand_no_memory();
 	return TUTTI_OK;
 }
 
@@ -321,7 +320,7 @@ static tutti_status make_lists(struct tti_hand_work *work)
 
 		node->wants = tti_arena_alloc(&work->arena, node->job->nranks);
 		if (!room || !node->wants)
-			return no_memory();
+			return tti_hand_no_memory();
 		node->from = room;
 		node->to = node->from + node->job->nranks;
 		node->ends = node->to + node->job->nranks;

@@ -19,11 +19,6 @@
 #define ENOUGH_GAP  1e-6
 #define SPREAD_LOSS 5e-4 /* for NICs that all carry by their speed */
 
-static tutti_status no_memory(void)
-{
-	return tti_fail(TUTTI_ENOMEM, "plan of a handoff: out of memory");
-}
-
 /* -- Prices -------------------------------------------------------------------------------- */
 
 static double hop_cost(const struct tti_hand_packing *p, const struct tti_hand_node *node,
@@ -123,7 +118,7 @@ static tutti_status find_tree(struct tti_hand_packing *p, uint32_t index, uint32
 			      .full = room + 2 * n,
 			      .hop = numbers,
 			      .begin = numbers + n * n };
-	tutti_status st = numbers && room ? TUTTI_OK : no_memory();
+	tutti_status st = numbers && room ? TUTTI_OK : tti_hand_no_memory();
 
 	if (st == TUTTI_OK) {
 		ask_about(p, node, root, &q);
@@ -134,7 +129,7 @@ static tutti_status find_tree(struct tti_hand_packing *p, uint32_t index, uint32
 		if (q.parent[i] != TTI_ARBOR_NO_PARENT)
 			q.full[q.end[i]] = q.end[q.parent[i]];
 	if (st == TUTTI_OK && !keep_shape(p, index, root, q.full, &p->root_tree[root]))
-		st = no_memory();
+		st = tti_hand_no_memory();
 	tti_free(numbers);
 	tti_free(room);
 	return st;
@@ -201,7 +196,7 @@ static tutti_status cheapest(struct tti_hand_packing *p, double *cost_out)
 		}
 		*cost_out += least;
 		if (!add_trees(p, p->option[i]))
-			return no_memory();
+			return tti_hand_no_memory();
 	}
 	return TUTTI_OK;
 }
@@ -278,7 +273,7 @@ static bool load_column(struct tti_hand_packing *p, const struct tti_hand_column
 static tutti_status add_to_program(struct tti_hand_packing *p, const struct tti_hand_column *column)
 {
 	if (!load_column(p, column))
-		return no_memory();
+		return tti_hand_no_memory();
 	return tti_lp_add(p->lp, p->scratch.at, p->scratch.n);
 }
 
@@ -289,12 +284,12 @@ static tutti_status add_column(struct tti_hand_packing *p)
 	const struct tti_hand_column column = { room, room + nlegs };
 
 	if (!room)
-		return no_memory();
+		return tti_hand_no_memory();
 	memcpy(column.option, p->option, nlegs * sizeof(*room));
 	for (size_t i = 0; i < ntrees; i++)
 		column.tree[i] = p->trees.at[i];
 	TTI_TRY(add_to_program(p, &column));
-	return tti_vec_push(&p->columns, column) ? TUTTI_OK : no_memory();
+	return tti_vec_push(&p->columns, column) ? TUTTI_OK : tti_hand_no_memory();
 }
 
 /* -- The program ---------------------------------------------------------------------------------- */
@@ -367,7 +362,7 @@ static tutti_status add_kth(struct tti_hand_packing *p, uint32_t k)
 		TTI_TRY(option_cost(p, leg, p->option[i], &cost));
 		sum += cost;
 		if (!add_trees(p, p->option[i]))
-			return no_memory();
+			return tti_hand_no_memory();
 	}
 	return sum < (double)INFINITY ? add_column(p) : TUTTI_OK;
 }
@@ -472,7 +467,7 @@ tutti_status tti_hand_pack(struct tti_hand_work *work, struct tti_handoff_plan *
 	if (work->legs.n == 0)
 		return TUTTI_OK;
 	if (!make_room(&p))
-		return no_memory();
+		return tti_hand_no_memory();
 	fill_capacity(&p);
 	st = tti_lp_create(p.capacity, nrows_of(&p), &p.lp);
 	if (st == TUTTI_OK)

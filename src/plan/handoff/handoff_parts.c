@@ -6,16 +6,6 @@
 /* Where a side is sharded each part goes its own way: a part that one rank alone has from
  * that rank to each node in turn, a part that one rank alone shall have straight to it. */
 
-static tutti_status no_memory(void)
-{
-	return tti_fail(TUTTI_ENOMEM, "plan of a handoff: out of memory");
-}
-
-static const char *name_of(const struct tti_hand_node *node)
-{
-	return node->job->name ? node->job->name : "";
-}
-
 struct parts {
 	struct tti_hand_work *work;
 	uint32_t *net_out, *net_in; /* of each rank: the NIC that is its own */
@@ -36,7 +26,7 @@ static tutti_status deal(struct parts *p, const struct tti_hand_node *node, cons
 					      .nnets = node->job->nnets };
 
 	if (!members)
-		return no_memory();
+		return tti_hand_no_memory();
 	for (uint32_t i = 0; i < n; i++)
 		members[i] = node->ends[work->end_of[ranks[i]]];
 	TTI_TRY(tti_lanes_assign(&lanes, 1, &work->arena, &order));
@@ -53,7 +43,7 @@ static tutti_status parts_init(struct parts *p, struct tti_hand_work *work)
 	p->net_out = tti_arena_alloc(&work->arena, 2 * (size_t)nranks * sizeof(*p->net_out));
 	p->order = tti_arena_alloc(&work->arena, work->nnodes * sizeof(*p->order));
 	if (!p->net_out || !p->order)
-		return no_memory();
+		return tti_hand_no_memory();
 	p->net_in = p->net_out + nranks;
 	p->norder = tti_hand_list_remote(work, true, p->order);
 	for (uint32_t i = 0; i < work->nnodes; i++) {
@@ -87,8 +77,8 @@ static tutti_status no_way(const struct parts *p, uint32_t from, uint32_t to)
 	return tti_fail(TUTTI_EPLAN,
 			"nothing leads from rank %u on node %s to rank %u on node %s: a NIC is "
 			"missing",
-			from, name_of(tti_hand_node_of(p->work, from)), to,
-			name_of(tti_hand_node_of(p->work, to)));
+			from, tti_hand_node_name(tti_hand_node_of(p->work, from)), to,
+			tti_hand_node_name(tti_hand_node_of(p->work, to)));
 }
 
 static tutti_status add_part(struct parts *p, struct tti_hand_atom atom)
@@ -104,7 +94,7 @@ static tutti_status add_part(struct parts *p, struct tti_hand_atom atom)
 	} else {
 		atom.straight = tti_hand_is_straight(a, atom.net_out, b, atom.net_in);
 	}
-	return tti_hand_add_atom(p->work, &atom) ? TUTTI_OK : no_memory();
+	return tti_hand_add_atom(p->work, &atom) ? TUTTI_OK : tti_hand_no_memory();
 }
 
 /* A part that one rank has, to all of a node: from that rank, or from the node before. */
@@ -230,7 +220,7 @@ tutti_status tti_hand_add_parts(struct tti_hand_work *work)
 
 		if (!tti_hand_begin_leg(work, to, handoff->to_sharded ? 1 : i + 1) ||
 		    !tti_hand_begin_option(work, 1))
-			return no_memory();
+			return tti_hand_no_memory();
 		if (!handoff->to_sharded)
 			TTI_TRY(gather_parts(&p, i));
 		for (uint32_t k = 0; k < handoff->nto && handoff->to_sharded; k++)

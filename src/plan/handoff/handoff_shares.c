@@ -4,14 +4,8 @@
 #include <stdio.h>
 
 #include "plan/plan_words.h"
-#include "util/error.h"
 
 #define LEAST_SHARE 1e-9
-
-static tutti_status no_memory(void)
-{
-	return tti_fail(TUTTI_ENOMEM, "plan of a handoff: out of memory");
-}
 
 /* Of each atom its share; of each tree and part. */
 struct shares {
@@ -146,21 +140,21 @@ static tutti_status take_all(struct tti_hand_packing *p, struct shares *shares, 
 		tti_arena_alloc(&plan->arena, work->legs.n * work->nnodes * sizeof(*plan->legs));
 	plan->trees = tti_arena_alloc(&plan->arena, (shares->trees.n + 1) * sizeof(*plan->trees));
 	if (!good || !plan->ways || !plan->legs || !plan->trees)
-		return no_memory();
+		return tti_hand_no_memory();
 	for (size_t i = 0; i < work->legs.n; i++)
 		take_leg(p, &work->legs.at[i], shares, plan);
 	for (size_t i = 0; i < shares->trees.n && good; i++)
 		if (shares->trees.at[i].share >= LEAST_SHARE)
 			good = take_tree(p, &p->shapes.at[shares->shape.at[i]],
 					 &shares->trees.at[i], plan);
-	return good ? TUTTI_OK : no_memory();
+	return good ? TUTTI_OK : tti_hand_no_memory();
 }
 
 tutti_status tti_hand_take(struct tti_hand_packing *p, double value, struct tti_handoff_plan *plan)
 {
 	struct shares shares = { .atom = tti_arena_alloc(&p->work->arena,
 							 p->work->atoms.n * sizeof(double)) };
-	const tutti_status st = shares.atom ? take_all(p, &shares, value, plan) : no_memory();
+	const tutti_status st = shares.atom ? take_all(p, &shares, value, plan) : tti_hand_no_memory();
 
 	tti_vec_release(&shares.trees);
 	tti_vec_release(&shares.shape);
@@ -203,7 +197,7 @@ tutti_status tti_hand_say_limit(const struct tti_hand_packing *p, struct tti_han
 	if (n > 1)
 		(void)snprintf(more, sizeof(more), ", and %u more", n - 1);
 	(void)snprintf(text, sizeof(text), "%s of %.60s, %s GB/s%s", link,
-		       on->job->name ? on->job->name : "", gbps, more);
+		       tti_hand_node_name(on), gbps, more);
 	plan->limit = tti_arena_strdup(&plan->arena, text);
-	return plan->limit ? TUTTI_OK : no_memory();
+	return plan->limit ? TUTTI_OK : tti_hand_no_memory();
 }

@@ -91,6 +91,12 @@ TUTTI_CHECKED tutti_status tti_hand_pack(struct tti_hand_work *work, struct tti_
 TUTTI_CHECKED tutti_status tti_hand_bound(struct tti_hand_work *work,
 					  struct tti_handoff_plan *plan);
 
+TUTTI_CHECKED tutti_status tti_hand_no_memory(void);
+
+static inline const char *tti_hand_node_name(const struct tti_hand_node *node)
+{
+	return node->job->name ? node->job->name : "";
+}
 static inline struct tti_hand_node *tti_hand_node_of(const struct tti_hand_work *work,
 						     uint32_t rank)
 {
