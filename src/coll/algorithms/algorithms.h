@@ -2,60 +2,15 @@
 #ifndef TTI_COLL_ALGORITHMS_H
 #define TTI_COLL_ALGORITHMS_H
 
-/* What table.c lists, one file per family, and what the families share. Each
+/* The algorithms of algorithms.def, one file per family, and what the families share. Each
  * function emits the steps of prog->rank (struct tti_algorithm, emit). */
 
 #include "coll/program.h"
 
-void tti_exchange_all_reduce(struct tti_program *prog);
-void tti_exchange_barrier(struct tti_program *prog);
-void tti_direct_all_reduce(struct tti_program *prog);
-void tti_direct_all_gather(struct tti_program *prog);
-void tti_direct_reduce_scatter(struct tti_program *prog);
-void tti_ring_all_reduce(struct tti_program *prog);
-void tti_ring_all_gather(struct tti_program *prog);
-void tti_ring_reduce_scatter(struct tti_program *prog);
-void tti_recursive_doubling_all_reduce(struct tti_program *prog);
-void tti_double_tree_all_reduce(struct tti_program *prog);
-void tti_double_tree_broadcast(struct tti_program *prog);
-void tti_double_tree_reduce(struct tti_program *prog);
-void tti_hierarchical_all_reduce(struct tti_program *prog);
-void tti_hierarchical_doubling_all_reduce(struct tti_program *prog);
-void tti_hierarchical_all_gather(struct tti_program *prog);
-void tti_hierarchical_reduce_scatter(struct tti_program *prog);
-void tti_hierarchical_broadcast(struct tti_program *prog);
-void tti_hierarchical_reduce(struct tti_program *prog);
-void tti_ordered_all_reduce(struct tti_program *prog);
-void tti_ordered_reduce(struct tti_program *prog);
-void tti_ordered_reduce_scatter(struct tti_program *prog);
-void tti_flat_broadcast(struct tti_program *prog);
-void tti_flat_reduce(struct tti_program *prog);
-void tti_binomial_broadcast(struct tti_program *prog);
-void tti_binomial_reduce(struct tti_program *prog);
-void tti_chain_broadcast(struct tti_program *prog);
-void tti_chain_reduce(struct tti_program *prog);
-void tti_bruck_all_gather(struct tti_program *prog);
-void tti_direct_all_to_all(struct tti_program *prog);
-void tti_bruck_all_to_all(struct tti_program *prog);
-void tti_hierarchical_all_to_all(struct tti_program *prog);
-void tti_flat_gather(struct tti_program *prog);
-void tti_flat_scatter(struct tti_program *prog);
-void tti_binomial_gather(struct tti_program *prog);
-void tti_binomial_scatter(struct tti_program *prog);
-void tti_dissemination_barrier(struct tti_program *prog);
-void tti_direct_send_recv(struct tti_program *prog);
-void tti_memory_send_recv(struct tti_program *prog);
-void tti_direct_handoff(struct tti_program *prog);
-void tti_memory_handoff(struct tti_program *prog);
-void tti_memory_all_reduce(struct tti_program *prog);
-void tti_memory_reduce(struct tti_program *prog);
-void tti_memory_reduce_scatter(struct tti_program *prog);
-void tti_memory_broadcast(struct tti_program *prog);
-void tti_memory_all_gather(struct tti_program *prog);
-void tti_memory_gather(struct tti_program *prog);
-void tti_memory_scatter(struct tti_program *prog);
-void tti_memory_all_to_all(struct tti_program *prog);
-void tti_memory_barrier(struct tti_program *prog);
+#define ALGORITHM(algorithm, collective, COLLECTIVE, ...) \
+	void tti_##algorithm##_##collective(struct tti_program *prog);
+#include "coll/algorithms/algorithms.def"
+#undef ALGORITHM
 
 /* rank modulo n, for rank >= -n. */
 static inline int tti_wrap(int rank, int n)
@@ -86,6 +41,25 @@ static inline int tti_ring_place(const struct tti_ring *ring, int rank)
  * do: in it, ranks that are near each other stand together. */
 int tti_rings_of(const struct tti_program *prog, struct tti_ring rings[TTI_SHAPE_PARTS]);
 struct tti_ring tti_ring_first(const struct tti_program *prog);
+
+/* The groups of a shape as one rank sees them; without a shape one group of all, by number. */
+struct tti_groups {
+	const struct tti_shape *shape;   /* NULL: by number */
+	int ngroups, group, index, size; /* of the rank: its group, its number in it, how many */
+};
+
+struct tti_groups tti_groups_of(const struct tti_program *prog);
+
+static inline int tti_group_member(const struct tti_groups *g, int group, int index)
+{
+	return g->shape ? (int)g->shape->members[(int)g->shape->first_member[group] + index]
+			: index;
+}
+
+static inline int tti_group_size(const struct tti_groups *g, int group)
+{
+	return g->shape ? (int)g->shape->group_size[group] : g->size;
+}
 
 /* Recursive doubling of a chunk among the ranks of `ring`; it is complete if they hold
  * all contributions. */

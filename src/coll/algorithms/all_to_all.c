@@ -63,98 +63,67 @@ void tti_bruck_all_to_all(struct tti_program *prog)
  * one size it is the member of d's number, so that rails stay straight. Every byte crosses
  * once between groups; inside it moves once, unless it starts at the right rank. */
 
-struct view {
-	const struct tti_shape *shape; /* NULL: one group of all, by number */
-	int ngroups, group, index, size;
-};
-
-static int member(const struct view *v, int group, int index)
-{
-	return v->shape ? (int)v->shape->members[(int)v->shape->first_member[group] + index]
-			: index;
-}
-
-static int size_of(const struct view *v, int group)
-{
-	return v->shape ? (int)v->shape->group_size[group] : v->size;
-}
-
-static struct view look(const struct tti_program *prog)
-{
-	const struct tti_shape *shape = prog->shape;
-	struct view v = { .ngroups = 1, .index = prog->rank, .size = prog->n };
-
-	if (!shape || !shape->ngroups)
-		return v;
-	v.shape = shape;
-	v.ngroups = (int)shape->ngroups;
-	v.group = (int)shape->group_of[prog->rank];
-	v.size = size_of(&v, v.group);
-	for (v.index = 0; member(&v, v.group, v.index) != prog->rank;)
-		v.index++;
-	return v;
-}
-
 /* The i-th rank of another group that member `index` of this one sends to; -1: past them. */
-static int served(const struct view *v, int group, int index, int i)
+static int served(const struct tti_groups *g, int group, int index, int i)
 {
-	const int at = index + i * v->size;
+	const int at = index + i * g->size;
 
-	return at < size_of(v, group) ? member(v, group, at) : -1;
+	return at < tti_group_size(g, group) ? tti_group_member(g, group, at) : -1;
 }
 
 /* Inside the group: first what stays there, then what each member collects. `dest` of a
  * peer is its rank, or one that it serves. */
-static void collect_round(struct tti_program *prog, const struct view *v, int group, int i)
+static void collect_round(struct tti_program *prog, const struct tti_groups *g, int group, int i)
 {
-	for (int offset = 1; offset < v->size; offset++) {
-		const int next = tti_wrap(v->index + offset, v->size);
-		const int prev = tti_wrap(v->index - offset, v->size);
-		const int own = group == v->group ? prog->rank : served(v, group, v->index, i);
-		const int theirs =
-			group == v->group ? member(v, group, next) : served(v, group, next, i);
+	for (int offset = 1; offset < g->size; offset++) {
+		const int next = tti_wrap(g->index + offset, g->size);
+		const int prev = tti_wrap(g->index - offset, g->size);
+		const int own = group == g->group ? prog->rank : served(g, group, g->index, i);
+		const int theirs = group == g->group ? tti_group_member(g, group, next)
+						     : served(g, group, next, i);
 
 		if (theirs >= 0)
-			tti_send(prog, pair(prog, prog->rank, theirs), member(v, v->group, next));
+			tti_send(prog, pair(prog, prog->rank, theirs),
+				 tti_group_member(g, g->group, next));
 		if (own >= 0)
-			tti_recv(prog, pair(prog, member(v, v->group, prev), own),
-				 member(v, v->group, prev));
+			tti_recv(prog, pair(prog, tti_group_member(g, g->group, prev), own),
+				 tti_group_member(g, g->group, prev));
 	}
 }
 
 /* The `index`-th chunk of each rank that this one serves goes out; that of the group before
  * comes in. One to a peer at a time: with one slot a link nobody waits for long. */
-static void cross_round(struct tti_program *prog, const struct view *v, int next, int prev,
+static void cross_round(struct tti_program *prog, const struct tti_groups *g, int next, int prev,
 			int index)
 {
-	for (int i = 0; index < v->size && served(v, next, v->index, i) >= 0; i++) {
-		const int dest = served(v, next, v->index, i);
+	for (int i = 0; index < g->size && served(g, next, g->index, i) >= 0; i++) {
+		const int dest = served(g, next, g->index, i);
 
-		tti_send(prog, pair(prog, member(v, v->group, index), dest), dest);
+		tti_send(prog, pair(prog, tti_group_member(g, g->group, index), dest), dest);
 	}
-	if (index < size_of(v, prev))
-		tti_recv(prog, pair(prog, member(v, prev, index), prog->rank),
-			 member(v, prev, v->index % size_of(v, prev)));
+	if (index < tti_group_size(g, prev))
+		tti_recv(prog, pair(prog, tti_group_member(g, prev, index), prog->rank),
+			 tti_group_member(g, prev, g->index % tti_group_size(g, prev)));
 }
 
 void tti_hierarchical_all_to_all(struct tti_program *prog)
 {
-	const struct view v = look(prog);
+	const struct tti_groups g = tti_groups_of(prog);
 
 	prog->nchunks = prog->n * prog->n;
-	collect_round(prog, &v, v.group, 0);
-	for (int offset = 1; offset < v.ngroups; offset++) {
-		const int group = tti_wrap(v.group + offset, v.ngroups);
+	collect_round(prog, &g, g.group, 0);
+	for (int offset = 1; offset < g.ngroups; offset++) {
+		const int group = tti_wrap(g.group + offset, g.ngroups);
 
-		for (int i = 0; i * v.size < size_of(&v, group); i++)
-			collect_round(prog, &v, group, i);
+		for (int i = 0; i * g.size < tti_group_size(&g, group); i++)
+			collect_round(prog, &g, group, i);
 	}
 	prog->stage++;
-	for (int offset = 1; offset < v.ngroups; offset++) {
-		const int next = tti_wrap(v.group + offset, v.ngroups);
-		const int prev = tti_wrap(v.group - offset, v.ngroups);
+	for (int offset = 1; offset < g.ngroups; offset++) {
+		const int next = tti_wrap(g.group + offset, g.ngroups);
+		const int prev = tti_wrap(g.group - offset, g.ngroups);
 
-		for (int index = 0; index < v.size || index < size_of(&v, prev); index++)
-			cross_round(prog, &v, next, prev, index);
+		for (int index = 0; index < g.size || index < tti_group_size(&g, prev); index++)
+			cross_round(prog, &g, next, prev, index);
 	}
 }

@@ -38,58 +38,27 @@
  * what "ring" does. */
 
 struct view {
-	const struct tti_shape *shape; /* NULL: one group of all, by number */
-	int ngroups, stripes, parts;
-	int group, index, size; /* of the rank: its group, its number in it, how many */
+	struct tti_groups g;
+	int stripes, parts;
 	/* 0: chunks belong to ranks. Else the vector is cut into so many pieces for each
 	 * stripe: one for each group, or one for all. */
 	int pieces;
 };
 
-static int member(const struct view *v, int group, int index)
-{
-	return v->shape ? (int)v->shape->members[(int)v->shape->first_member[group] + index]
-			: index;
-}
-
-static int size_of(const struct view *v, int group)
-{
-	return v->shape ? (int)v->shape->group_size[group] : v->size;
-}
-
 /* The member of a group that a stripe goes through; one's own stripes are index,
  * index + size, ... */
 static int server(const struct view *v, int group, int stripe)
 {
-	return member(v, group, stripe % size_of(v, group));
-}
-
-static int ngroups_of(const struct tti_program *prog)
-{
-	return prog->shape && prog->shape->ngroups ? (int)prog->shape->ngroups : 1;
+	return tti_group_member(&v->g, group, stripe % tti_group_size(&v->g, group));
 }
 
 static struct view look(const struct tti_program *prog, int pieces)
 {
-	const struct tti_shape *shape = prog->shape;
-	struct view v = { .ngroups = ngroups_of(prog),
-			  .stripes = prog->n,
-			  .parts = prog->cut.parts,
-			  .index = prog->rank,
-			  .size = prog->n,
-			  .pieces = pieces };
+	struct view v = { .g = tti_groups_of(prog), .parts = prog->cut.parts, .pieces = pieces };
 
-	if (!shape || !shape->ngroups)
-		return v;
-	v.shape = shape;
-	v.group = (int)shape->group_of[prog->rank];
-	v.size = size_of(&v, v.group);
-	for (v.index = 0; member(&v, v.group, v.index) != prog->rank;)
-		v.index++;
-	v.stripes = 0;
-	for (int group = 0; group < v.ngroups; group++)
-		if (size_of(&v, group) > v.stripes)
-			v.stripes = size_of(&v, group);
+	for (int group = 0; group < v.g.ngroups; group++)
+		if (tti_group_size(&v.g, group) > v.stripes)
+			v.stripes = tti_group_size(&v.g, group);
 	if (prog->cut.stripes > 0 && prog->cut.stripes < v.stripes)
 		v.stripes = prog->cut.stripes;
 	return v;
@@ -99,13 +68,15 @@ static struct view look(const struct tti_program *prog, int pieces)
 static int count(const struct view *v, int stripe, int group)
 {
 	return v->parts *
-	       (v->pieces ? 1 : (size_of(v, group) - stripe + v->stripes - 1) / v->stripes);
+	       (v->pieces ? 1
+			  : (tti_group_size(&v->g, group) - stripe + v->stripes - 1) / v->stripes);
 }
 
 static int chunk_of(const struct view *v, int stripe, int group, int k)
 {
-	const int piece = v->pieces ? stripe * v->pieces + group % v->pieces
-				    : member(v, group, stripe + k / v->parts * v->stripes);
+	const int piece =
+		v->pieces ? stripe * v->pieces + group % v->pieces
+			  : tti_group_member(&v->g, group, stripe + k / v->parts * v->stripes);
 
 	return piece * v->parts + k % v->parts;
 }
@@ -113,53 +84,54 @@ static int chunk_of(const struct view *v, int stripe, int group, int k)
 /* The i-th other member of the group, from the next one on. */
 static int other(const struct view *v, int i)
 {
-	return (v->index + 1 + i) % v->size;
+	return (v->g.index + 1 + i) % v->g.size;
 }
 
 /* The chunk to all of the group. */
 static void send_inside(struct tti_program *prog, const struct view *v, int chunk)
 {
-	for (int i = 0; i < v->size - 1; i++)
-		tti_send(prog, chunk, member(v, v->group, other(v, i)));
+	for (int i = 0; i < v->g.size - 1; i++)
+		tti_send(prog, chunk, tti_group_member(&v->g, v->g.group, other(v, i)));
 }
 
 /* One chunk of each of the stripes base, base + 1, ..., each of another member. */
 static void reduce_some(struct tti_program *prog, const struct view *v, int group, int k, int base)
 {
-	const int own = base + v->index;
+	const int own = base + v->g.index;
 
-	for (int i = 0; i < v->size - 1; i++) {
+	for (int i = 0; i < v->g.size - 1; i++) {
 		const int stripe = base + other(v, i);
 
 		if (stripe < v->stripes && k < count(v, stripe, group))
 			tti_send(prog, chunk_of(v, stripe, group, k),
-				 member(v, v->group, other(v, i)));
+				 tti_group_member(&v->g, v->g.group, other(v, i)));
 	}
-	for (int i = 0; i < v->size - 1 && own < v->stripes && k < count(v, own, group); i++)
-		tti_recv_reduce(prog, chunk_of(v, own, group, k), member(v, v->group, other(v, i)),
-				v->ngroups == 1 && i == v->size - 2);
+	for (int i = 0; i < v->g.size - 1 && own < v->stripes && k < count(v, own, group); i++)
+		tti_recv_reduce(prog, chunk_of(v, own, group, k),
+				tti_group_member(&v->g, v->g.group, other(v, i)),
+				v->g.ngroups == 1 && i == v->g.size - 2);
 }
 
 /* Piece (s, group) of each stripe s is reduced by its member of this group. */
 static void reduce_inside(struct tti_program *prog, const struct view *v, int group)
 {
 	for (int k = 0; k < count(v, 0, group); k++)
-		for (int base = 0; base < v->stripes; base += v->size)
+		for (int base = 0; base < v->stripes; base += v->g.size)
 			reduce_some(prog, v, group, k, base);
 }
 
 static void gather_some(struct tti_program *prog, const struct view *v, int group, int k, int base)
 {
-	const int own = base + v->index;
+	const int own = base + v->g.index;
 
 	if (own < v->stripes && k < count(v, own, group))
 		send_inside(prog, v, chunk_of(v, own, group, k));
-	for (int i = v->size - 2; i >= 0; i--) {
+	for (int i = v->g.size - 2; i >= 0; i--) {
 		const int stripe = base + other(v, i);
 
 		if (stripe < v->stripes && k < count(v, stripe, group))
 			tti_recv(prog, chunk_of(v, stripe, group, k),
-				 member(v, v->group, other(v, i)));
+				 tti_group_member(&v->g, v->g.group, other(v, i)));
 	}
 }
 
@@ -167,7 +139,7 @@ static void gather_some(struct tti_program *prog, const struct view *v, int grou
 static void gather_inside(struct tti_program *prog, const struct view *v, int group)
 {
 	for (int k = 0; k < count(v, 0, group); k++)
-		for (int base = 0; base < v->stripes; base += v->size)
+		for (int base = 0; base < v->stripes; base += v->g.size)
 			gather_some(prog, v, group, k, base);
 }
 
@@ -176,12 +148,13 @@ static void gather_inside(struct tti_program *prog, const struct view *v, int gr
 static void pass_on(struct tti_program *prog, const struct view *v, int out, bool reduces,
 		    bool final)
 {
-	const int next = tti_wrap(v->group + 1, v->ngroups);
-	const int prev = tti_wrap(v->group - 1, v->ngroups), in = tti_wrap(out - 1, v->ngroups);
+	const int next = tti_wrap(v->g.group + 1, v->g.ngroups);
+	const int prev = tti_wrap(v->g.group - 1, v->g.ngroups),
+		  in = tti_wrap(out - 1, v->g.ngroups);
 	const int most = count(v, 0, out) > count(v, 0, in) ? count(v, 0, out) : count(v, 0, in);
 
 	for (int k = 0; k < most; k++)
-		for (int stripe = v->index; stripe < v->stripes; stripe += v->size) {
+		for (int stripe = v->g.index; stripe < v->stripes; stripe += v->g.size) {
 			if (k < count(v, stripe, out))
 				tti_send(prog, chunk_of(v, stripe, out, k),
 					 server(v, next, stripe));
@@ -197,31 +170,32 @@ static void pass_on(struct tti_program *prog, const struct view *v, int out, boo
  * pieces are reduced inside in the order in which they are sent on. */
 static void reduce_to_groups(struct tti_program *prog, const struct view *v)
 {
-	for (int round = 0; round < v->ngroups; round++)
-		reduce_inside(prog, v, tti_wrap(v->group - 1 - round, v->ngroups));
+	for (int round = 0; round < v->g.ngroups; round++)
+		reduce_inside(prog, v, tti_wrap(v->g.group - 1 - round, v->g.ngroups));
 	prog->stage++;
-	for (int round = 0; round < v->ngroups - 1; round++)
-		pass_on(prog, v, tti_wrap(v->group - 1 - round, v->ngroups), true,
-			round == v->ngroups - 2);
+	for (int round = 0; round < v->g.ngroups - 1; round++)
+		pass_on(prog, v, tti_wrap(v->g.group - 1 - round, v->g.ngroups), true,
+			round == v->g.ngroups - 2);
 }
 
 static void gather_from_groups(struct tti_program *prog, const struct view *v)
 {
-	for (int round = 0; round < v->ngroups - 1; round++)
-		pass_on(prog, v, tti_wrap(v->group - round, v->ngroups), false, false);
+	for (int round = 0; round < v->g.ngroups - 1; round++)
+		pass_on(prog, v, tti_wrap(v->g.group - round, v->g.ngroups), false, false);
 }
 
 void tti_hierarchical_all_reduce(struct tti_program *prog)
 {
-	const struct view v = look(prog, ngroups_of(prog));
+	struct view v = look(prog, 0);
 
+	v.pieces = v.g.ngroups;
 	prog->nchunks = v.stripes * v.pieces * v.parts;
 	reduce_to_groups(prog, &v);
 	gather_from_groups(prog, &v);
 	prog->stage++;
 	/* In the order in which they came. */
-	for (int round = 0; round < v.ngroups; round++)
-		gather_inside(prog, &v, tti_wrap(v.group - round, v.ngroups));
+	for (int round = 0; round < v.g.ngroups; round++)
+		gather_inside(prog, &v, tti_wrap(v.g.group - round, v.g.ngroups));
 }
 
 void tti_hierarchical_reduce_scatter(struct tti_program *prog)
@@ -231,13 +205,13 @@ void tti_hierarchical_reduce_scatter(struct tti_program *prog)
 	prog->nchunks = prog->n * v.parts;
 	reduce_to_groups(prog, &v);
 	prog->stage++;
-	for (int part = 0; part < v.parts && v.index >= v.stripes; part++)
+	for (int part = 0; part < v.parts && v.g.index >= v.stripes; part++)
 		tti_recv(prog, prog->rank * v.parts + part,
-			 member(&v, v.group, v.index % v.stripes));
-	if (v.index >= v.stripes)
+			 tti_group_member(&v.g, v.g.group, v.g.index % v.stripes));
+	if (v.g.index >= v.stripes)
 		return;
-	for (int k = v.parts; k < count(&v, v.index, v.group); k++) {
-		const int chunk = chunk_of(&v, v.index, v.group, k);
+	for (int k = v.parts; k < count(&v, v.g.index, v.g.group); k++) {
+		const int chunk = chunk_of(&v, v.g.index, v.g.group, k);
 
 		tti_send(prog, chunk, tti_chunk_owner(prog, chunk));
 	}
@@ -250,8 +224,8 @@ void tti_hierarchical_all_gather(struct tti_program *prog)
 	prog->nchunks = prog->n * v.parts;
 	for (int part = 0; part < v.parts; part++) {
 		send_inside(prog, &v, prog->rank * v.parts + part);
-		for (int i = v.size - 2; i >= 0; i--) {
-			const int peer = member(&v, v.group, other(&v, i));
+		for (int i = v.g.size - 2; i >= 0; i--) {
+			const int peer = tti_group_member(&v.g, v.g.group, other(&v, i));
 
 			tti_recv(prog, peer * v.parts + part, peer);
 		}
@@ -259,8 +233,8 @@ void tti_hierarchical_all_gather(struct tti_program *prog)
 	prog->stage++;
 	gather_from_groups(prog, &v);
 	prog->stage++;
-	for (int round = 1; round < v.ngroups; round++)
-		gather_inside(prog, &v, tti_wrap(v.group - round, v.ngroups));
+	for (int round = 1; round < v.g.ngroups; round++)
+		gather_inside(prog, &v, tti_wrap(v.g.group - round, v.g.ngroups));
 }
 
 /* -- Whole stripes -------------------------------------------------------------------- */
@@ -271,24 +245,24 @@ void tti_hierarchical_all_gather(struct tti_program *prog)
 void tti_hierarchical_doubling_all_reduce(struct tti_program *prog)
 {
 	struct view v = look(prog, 1);
-	uint32_t *order = tti_calloc((size_t)v.ngroups, sizeof(*order));
-	const struct tti_ring ring = { .order = order, .n = v.ngroups, .place = v.group };
+	uint32_t *order = tti_calloc((size_t)v.g.ngroups, sizeof(*order));
+	const struct tti_ring ring = { .order = order, .n = v.g.ngroups, .place = v.g.group };
 
 	if (!order) {
 		prog->nchunks = 1;
 		prog->failed = true;
 		return;
 	}
-	for (int group = 0; group < v.ngroups; group++)
-		if (size_of(&v, group) < v.stripes)
-			v.stripes = size_of(&v, group);
+	for (int group = 0; group < v.g.ngroups; group++)
+		if (tti_group_size(&v.g, group) < v.stripes)
+			v.stripes = tti_group_size(&v.g, group);
 	prog->nchunks = v.stripes * v.parts;
-	for (int group = 0; group < v.ngroups && v.index < v.stripes; group++)
-		order[group] = (uint32_t)member(&v, group, v.index);
+	for (int group = 0; group < v.g.ngroups && v.g.index < v.stripes; group++)
+		order[group] = (uint32_t)tti_group_member(&v.g, group, v.g.index);
 	reduce_inside(prog, &v, 0);
 	prog->stage++;
-	for (int k = 0; k < v.parts && v.index < v.stripes; k++)
-		tti_double_recursively(prog, &ring, chunk_of(&v, v.index, 0, k));
+	for (int k = 0; k < v.parts && v.g.index < v.stripes; k++)
+		tti_double_recursively(prog, &ring, chunk_of(&v, v.g.index, 0, k));
 	prog->stage++;
 	gather_inside(prog, &v, 0);
 	tti_free(order);
@@ -297,16 +271,18 @@ void tti_hierarchical_doubling_all_reduce(struct tti_program *prog)
 /* How many groups after that of the root. */
 static int position_of(const struct tti_program *prog, const struct view *v)
 {
-	return v->shape ? tti_wrap(v->group - (int)v->shape->group_of[prog->root], v->ngroups) : 0;
+	return v->g.shape
+		       ? tti_wrap(v->g.group - (int)v->g.shape->group_of[prog->root], v->g.ngroups)
+		       : 0;
 }
 
 /* Along the chains: what the group before has goes into the next, and to all inside. */
 static void spread(struct tti_program *prog, const struct view *v, bool sends_on)
 {
-	const int next = tti_wrap(v->group + 1, v->ngroups);
-	const int prev = tti_wrap(v->group - 1, v->ngroups);
+	const int next = tti_wrap(v->g.group + 1, v->g.ngroups);
+	const int prev = tti_wrap(v->g.group - 1, v->g.ngroups);
 
-	for (int stripe = v->index; stripe < v->stripes; stripe += v->size)
+	for (int stripe = v->g.index; stripe < v->stripes; stripe += v->g.size)
 		for (int k = 0; k < v->parts; k++) {
 			tti_recv(prog, chunk_of(v, stripe, 0, k), server(v, prev, stripe));
 			if (sends_on)
@@ -319,8 +295,8 @@ static void spread(struct tti_program *prog, const struct view *v, bool sends_on
 void tti_hierarchical_broadcast(struct tti_program *prog)
 {
 	const struct view v = look(prog, 1);
-	const int position = position_of(prog, &v), next = tti_wrap(v.group + 1, v.ngroups);
-	const bool sends_on = position < v.ngroups - 1;
+	const int position = position_of(prog, &v), next = tti_wrap(v.g.group + 1, v.g.ngroups);
+	const bool sends_on = position < v.g.ngroups - 1;
 
 	prog->nchunks = v.stripes * v.parts;
 	if (position > 0) {
@@ -332,7 +308,7 @@ void tti_hierarchical_broadcast(struct tti_program *prog)
 
 		if (prog->rank != prog->root)
 			tti_recv(prog, chunk, prog->root);
-		if (sends_on && server(&v, v.group, stripe) == prog->rank)
+		if (sends_on && server(&v, v.g.group, stripe) == prog->rank)
 			tti_send(prog, chunk, server(&v, next, stripe));
 		if (prog->rank == prog->root)
 			send_inside(prog, &v, chunk);
@@ -343,7 +319,7 @@ void tti_hierarchical_broadcast(struct tti_program *prog)
 static void collect(struct tti_program *prog, const struct view *v)
 {
 	for (int chunk = 0; chunk < prog->nchunks; chunk++) {
-		const int from = server(v, v->group, chunk / v->parts);
+		const int from = server(v, v->g.group, chunk / v->parts);
 
 		if (from == prog->root)
 			continue;
@@ -358,14 +334,15 @@ static void collect(struct tti_program *prog, const struct view *v)
 void tti_hierarchical_reduce(struct tti_program *prog)
 {
 	const struct view v = look(prog, 1);
-	const int position = tti_wrap(position_of(prog, &v) - 1, v.ngroups);
-	const int next = tti_wrap(v.group + 1, v.ngroups), prev = tti_wrap(v.group - 1, v.ngroups);
-	const bool ends_here = position == v.ngroups - 1;
+	const int position = tti_wrap(position_of(prog, &v) - 1, v.g.ngroups);
+	const int next = tti_wrap(v.g.group + 1, v.g.ngroups),
+		  prev = tti_wrap(v.g.group - 1, v.g.ngroups);
+	const bool ends_here = position == v.g.ngroups - 1;
 
 	prog->nchunks = v.stripes * v.parts;
 	reduce_inside(prog, &v, 0);
 	prog->stage++;
-	for (int stripe = v.index; stripe < v.stripes; stripe += v.size)
+	for (int stripe = v.g.index; stripe < v.stripes; stripe += v.g.size)
 		for (int k = 0; k < v.parts; k++) {
 			if (position > 0)
 				tti_recv_reduce(prog, chunk_of(&v, stripe, 0, k),

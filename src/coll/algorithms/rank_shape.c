@@ -35,3 +35,19 @@ int tti_rings_of(const struct tti_program *prog, struct tti_ring rings[TTI_SHAPE
 			rings[parts++] = of_shape(prog, &prog->shape->rings[i]);
 	return parts;
 }
+
+struct tti_groups tti_groups_of(const struct tti_program *prog)
+{
+	const struct tti_shape *shape = prog->shape;
+	struct tti_groups g = { .ngroups = 1, .index = prog->rank, .size = prog->n };
+
+	if (!shape || !shape->ngroups)
+		return g;
+	g.shape = shape;
+	g.ngroups = (int)shape->ngroups;
+	g.group = (int)shape->group_of[prog->rank];
+	g.size = tti_group_size(&g, g.group);
+	for (g.index = 0; tti_group_member(&g, g.group, g.index) != prog->rank;)
+		g.index++;
+	return g;
+}
