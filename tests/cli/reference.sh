@@ -35,12 +35,12 @@ ok "docs/reference is what the headers say"
 
 refuses window.h '/^\/\* Send one signal to/d' 'window.h:[0-9]+: tutti_signal\(\) has no comment'
 refuses collectives.h 's/, in \*part_count//' 'tutti_part\(\) does not say what part_count is'
-refuses comm.h 's/says what holds of threads/says more/' \
+refuses comm.h 's/says what holds for threads/says more/' \
 	'tutti_comm_finalize\(\) does not say which threads may call it'
 refuses types.h 's/Never NULL, never to be freed\.//' \
 	'tutti_type_name\(\) does not say whose its result is'
-refuses plan.h '/TUTTI_E/s/TUTTI_E/X/g; s/[Ss]tatus and errors//; s/: the status of that start//' \
-	'tutti_plan_[a-z]+\(\) does not say how it fails'
+refuses persistent.h 's/TUTTI_E/X/g; /^[ /]\*/s/[Ss]tatus//g; s/errors//' \
+	'tutti_persistent_[a-z]+\(\) does not say how it fails'
 refuses window.h '/^\/\* Memory of all ranks/,/^ \* caller/d' \
 	'tutti_window_t has no comment'
 refuses memory.h 's/^typedef struct tutti_reg .*/&\nint tutti_other(void);/' \
