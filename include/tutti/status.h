@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* Every status that a call of Tutti can return: the enum, the strings and the documentation
- * are made from this list. X(name, value, text): TUTTI_STATUS_MAP(X) is the list.
+/* Every status that a call of Tutti can return. The enum, the texts and the documentation are made
+ * from this list. X(name, value, text): TUTTI_STATUS_MAP(X) is the list.
  *
- * 0 is success, > 0 is "not yet", < 0 is an error. A value <= -20 means that
- * the communicator is lost: every later call on it fails with the same status,
- * and only tutti_comm_shrink(), tutti_comm_destroy() and tutti_comm_abort() are of use. */
+ * 0 is success, > 0 is "not yet", < 0 is an error. A value <= -20 means that the communicator is
+ * lost: every later call on it fails with the same status, and only tutti_comm_shrink(),
+ * tutti_comm_destroy() and tutti_comm_abort() are of use. */
 #define TUTTI_STATUS_MAP(X)                                            \
 	X(OK, 0, "success")                                            \
 	X(AGAIN, 1, "not finished, call again")                        \
@@ -38,7 +38,7 @@ typedef enum tutti_status {
 #undef X
 } tutti_status;
 
-/* First status of the range that means "this communicator is lost". */
+/* The first status of the range that means "this communicator is lost". */
 #define TUTTI_STATUS_LOST (-20)
 
 #if defined(__GNUC__)
@@ -53,11 +53,12 @@ typedef enum tutti_status {
 #define TUTTI_PRINTF(fmt, args)
 #endif
 
-/* "a peer failed or left" for TUTTI_EPEER; never NULL, never to be freed.
+/* The text of a status, as "a peer failed or left" for TUTTI_EPEER. Never NULL, never to be freed.
  * Any thread. */
 TUTTI_API const char *tutti_status_string(tutti_status status);
 
-/* "TUTTI_EPEER" for TUTTI_EPEER; never NULL, never to be freed. Any thread. */
+/* The name of a status, as "TUTTI_EPEER" for TUTTI_EPEER. Never NULL, never to be freed. Any
+ * thread. */
 TUTTI_API const char *tutti_status_name(tutti_status status);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
 #ifndef TUTTI_TYPES_H
 #define TUTTI_TYPES_H
 
-/* What all areas of the library share: element types, reductions, handles. Part of
- * tutti.h, which is what to include. */
+/* What all areas of the library share: element types, operators, handles. Part of tutti.h, which is
+ * what to include. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,22 +46,23 @@ typedef enum tutti_type {
 } tutti_type;
 #define TUTTI_TYPE_COUNT 17
 
-/* How elements are combined; tutti_op_takes() says which operator takes which type.
+/* How elements are combined. tutti_op_takes() says which operator takes which type.
  *
  * Integers wrap. AVG is the sum over all ranks divided by their number, towards zero for integers.
  * BAND, BOR and BXOR combine the bits of integers. LAND, LOR and LXOR are logical: an integer that
  * is not 0 is true, and the result is 0 or 1; LXOR is true if an odd number of operands is.
  *
- * Of bools every result is 0 or 1. SUM, MAX, BOR and LOR are "or"; PROD, MIN, BAND and LAND are
- * "and"; BXOR and LXOR are the same.
+ * The result for bools is always 0 or 1. SUM, MAX, BOR and LOR are "or"; PROD, MIN, BAND and LAND
+ * are "and"; BXOR and LXOR are the same.
  *
  * 16-bit and 8-bit floats are accumulated in float32 and rounded to nearest even, once for each
- * reduction on the way. If an operand is NaN so is the result, of MIN and MAX too; -0 is less than
- * +0. Too large a result is an infinity, of 8-bit floats the largest finite number.
+ * reduction on the way. If an operand is NaN, so is the result, also of MIN and MAX; -0 is less
+ * than +0. A result that is too large becomes an infinity, or for 8-bit floats the largest finite
+ * number.
  *
  * Complex numbers are added and averaged part by part. PROD of two of them is (a + bi)(c + di) =
- * (ac - bd) + (ad + bc)i as it stands, each product and each sum rounded: where a part is infinite,
- * parts of the result may be NaN.
+ * (ac - bd) + (ad + bc)i as it stands, with each product and each sum rounded: where a part is
+ * infinite, parts of the result may be NaN.
  *
  * A communicator of one rank copies its input, whatever the operator. X(name, value, text):
  * TUTTI_OP_MAP(X) is the list. */
@@ -78,8 +79,8 @@ typedef enum tutti_type {
 	X(LOR, 9, "lor")   \
 	X(LXOR, 10, "lxor")
 
-/* The enum is as wide as an int, as there are values beyond these: operators that were created
- * (operators.h), and any of them with TUTTI_OP_REPRODUCIBLE added: see tutti_op_reproducible(). */
+/* The enum is as wide as an int, because it has values beyond these: operators that were created
+ * (operators.h), and any operator with TUTTI_OP_REPRODUCIBLE added (tutti_op_reproducible()). */
 #ifdef __cplusplus
 typedef enum tutti_op : int {
 #else
@@ -92,19 +93,19 @@ typedef enum tutti_op {
 #define TUTTI_OP_COUNT        11
 #define TUTTI_OP_REPRODUCIBLE 1024
 
-/* Bytes of one element of `type`; 0 for a value that is no type. Any thread. */
+/* The bytes of one element of `type`; 0 for a value that is no type. Any thread. */
 TUTTI_API size_t tutti_type_size(tutti_type type);
 
-/* "float32" for TUTTI_FLOAT32; "?" for a value that is no type. Never NULL, never to be freed.
- * Any thread. */
+/* The name of a type, as "float32" for TUTTI_FLOAT32; "?" for a value that is no type.
+ * Never NULL, never to be freed. Any thread. */
 TUTTI_API const char *tutti_type_name(tutti_type type);
 
-/* "sum" for TUTTI_SUM; "premul_sum" or "user" for one that was created; "?" for a value that is
- * none. Never NULL, never to be freed. Any thread. */
+/* The name of an operator, as "sum" for TUTTI_SUM; "premul_sum" or "user" for one that was created;
+ * "?" for a value that is no operator. Never NULL, never to be freed. Any thread. */
 TUTTI_API const char *tutti_op_name(tutti_op op);
 
-/* 1 if there are reductions of `type` with `op`, else 0: a call that asks for one is TUTTI_EINVAL,
- * on the rank that makes it and before anything is sent.
+/* Whether there are reductions of `type` with `op`: 1 or 0. A call that asks for one that is not
+ * there is TUTTI_EINVAL, on the rank that makes it and before anything is sent.
  *
  *                  SUM PROD   MAX MIN   AVG   BAND BOR BXOR   LAND LOR LXOR
  *     integers       yes        yes     yes        yes             yes
@@ -112,15 +113,15 @@ TUTTI_API const char *tutti_op_name(tutti_op op);
  *     bool           yes        yes     no         yes             yes
  *     complex        yes        no      yes        no              no
  *
- * `op` is one of TUTTI_OP_MAP, with TUTTI_OP_REPRODUCIBLE or without; 0 for all other values, and
- * for a value that is no type. An operator that was created (operators.h) takes all types, a
- * pre-multiplied sum that of its scalar. Any thread. */
+ * `op` is one of TUTTI_OP_MAP, with TUTTI_OP_REPRODUCIBLE or without. The answer is 0 for any other
+ * value, and for a value that is no type. An operator that was created (operators.h) takes all
+ * types, but a pre-multiplied sum only that of its scalar. Any thread. */
 TUTTI_API int tutti_op_takes(tutti_op op, tutti_type type);
 
 /* -- Collectives --------------------------------------------------------- */
 
-/* The kinds of calls, as reports and plans name them. X(name, value, text):
- * TUTTI_COLLECTIVE_MAP(X) is the list. */
+/* The kinds of calls, as reports and plans name them. X(name, value, text): TUTTI_COLLECTIVE_MAP(X)
+ * is the list. */
 #define TUTTI_COLLECTIVE_MAP(X)                \
 	X(ALL_REDUCE, 0, "all_reduce")         \
 	X(BROADCAST, 1, "broadcast")           \
