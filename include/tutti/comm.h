@@ -98,7 +98,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_rank_scalable(tutti_comm_t 
 								   const tutti_unique_id *ids,
 								   const tutti_config *config);
 
-/* Deprecated, and gone with version 0.2: tutti_comm_init_rank_scalable(), with its arguments `nranks`, `rank`,
+/* Deprecated, and gone with version 0.2: tutti_comm_init_rank_scalable(), with its `nranks`, `rank`,
  * `nids` and `ids`. *out is the caller's. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_init_scalable(tutti_comm_t *out, int nranks,
 							      int rank, int nids,

@@ -4,35 +4,37 @@
 
 /* Messages with tags, beside the collectives and in no order with them: any source, any tag,
  * receives of unknown length, cancelling, from any thread. Part of tutti.h, which is what to
- * include and which says what counts for all calls: streams, errors.
+ * include and which says what holds for all calls: streams, errors.
  *
- * They go through a channel, which all ranks of a communicator make together. It has connections of
- * its own (shared memory on one host, TCP between hosts, sealed if the communicator is encrypted),
- * and a thread for each kind of them, asleep while nothing comes: so a message arrives, and a send
- * that returned is carried out, whether or not its rank makes a call meanwhile.
+ * They go through a message channel, which all ranks of a communicator make together. (The channels
+ * of a plan are something else: rings and trees.) It has connections of its own (shared memory on
+ * one host, TCP between hosts, encrypted if the communicator is), and a thread for each kind of
+ * them, which sleeps while nothing comes. So a message arrives, and a send that has returned is
+ * carried out, whether or not its rank makes a call meanwhile.
  *
  * Order: messages from one rank to another match in the order in which they were sent: a receive
- * that would take either of two takes the older one. A message goes to the oldest receive that
+ * that could take either of two takes the older one. A message goes to the oldest receive that
  * takes it. Sends that several threads make at once have no order.
  *
- * Memory: a short message (up to 16 KiB) is sent at once, and its send is done; its receiver keeps
- * up to 256 KiB of each sender. All else is announced only, and sent when a receive has taken it;
- * until then its send is not done. So where two ranks send to each other before they receive, one
- * should use tutti_message_isend() or tutti_message_irecv(). Of each sender up to 16384 are
- * announced: no receive or probe finds younger ones until receives have taken older ones.
+ * Memory: a short message (up to 16 KiB) is sent at once (eager), and its send is done. Its
+ * receiver keeps up to 256 KiB of each sender. Any other message is announced only (rendezvous),
+ * and sent when a receive has taken it; until then its send is not done. So if two ranks send to
+ * each other before they receive, one should use tutti_message_isend() or tutti_message_irecv(). Up
+ * to 16384 messages of each sender are announced: receives and probes find younger ones only after
+ * receives have taken older ones.
  *
- * Threads: any, any number of them at once on one channel, also while another is in a call on its
- * communicator; but for create and destroy. A request is waited for by one thread at a time, and
- * may be cancelled by any. Nothing here is part of a group: inside one, calls are done at once.
+ * Threads: any number at once on one channel, also while another is in a call on its communicator,
+ * but for create and destroy. One thread at a time waits for a request; any may cancel it. Nothing
+ * here is part of a group: inside one, calls are done at once.
  *
  * Errors, of all but create and destroy: TUTTI_EINVAL: no such rank, tag or request; nothing was
  * done. TUTTI_ECANCELED of a send or receive: its thread was interrupted (tutti_set_interrupt())
- * before the message was announced or had matched; nothing was done. Later: TUTTI_EABORTED.
- * TUTTI_EPEER and all else that ends the communicator ends the channel, and a loss of the
- * channel alone ends it only: all waits end, and later calls return the same. TUTTI_ETIMEOUT: the
- * communicator has a timeout, and a call without one of its own has waited for longer; the channel
- * is lost. TUTTI_EUSAGE: another process's, or of a communicator that was destroyed,
- * be it while this call waited. */
+ * before the message was announced or had matched; nothing was done. If it was interrupted later:
+ * TUTTI_EABORTED. TUTTI_EPEER and all else that ends the communicator ends the channel; what ends
+ * the channel leaves the communicator as it is. All waits end then, and later calls return the
+ * same. TUTTI_ETIMEOUT: the communicator has a timeout, and a call without one of its own has
+ * waited for longer; the channel is lost. TUTTI_EUSAGE: the channel is another process's, or its
+ * communicator was destroyed, perhaps while this call waited. */
 
 #include "tutti/types.h"
 
@@ -40,15 +42,15 @@
 extern "C" {
 #endif
 
-/* What carries messages between all ranks of a communicator. Opaque; the caller's, until
- * tutti_channel_destroy(). */
+/* A message channel: it carries messages between all ranks of a communicator. Opaque; the caller's,
+ * until tutti_channel_destroy(). */
 typedef struct tutti_channel *tutti_channel_t;
 
 /* A send or receive that is under way, as a number that is never used again on its channel. 0 is
  * none. */
 typedef uint64_t tutti_request_t;
 
-/* Of a receive or a probe: from whichever rank; whichever tag, which is 0 or more. */
+/* For receives and probes: any rank; any tag (tags are 0 or more). */
 #define TUTTI_ANY_SOURCE (-1)
 #define TUTTI_ANY_TAG    (-1)
 
@@ -59,68 +61,71 @@ typedef struct tutti_message_info {
 	size_t bytes;
 } tutti_message_info;
 
-/* Make a channel between all ranks of `comm`. Collective. *out is the caller's.
- * TUTTI_EUSAGE: inside a group. TUTTI_ENOMEM, TUTTI_ESYS: no memory, thread or file descriptor
- * was to be had. A rank that cannot make it is an error of all ranks, here or at their first
- * call on it. */
+/* Make a message channel between all ranks of `comm`. Collective. *out is the caller's.
+ * TUTTI_EUSAGE: inside a group. TUTTI_ENOMEM, TUTTI_ESYS: there was no memory, thread or file
+ * descriptor. If one rank cannot make it, all ranks get an error, here or at their first call on
+ * it. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_channel_create(tutti_comm_t comm, tutti_channel_t *out);
 
-/* End a channel. Collective: waits until all ranks have come, and before the communicator is
- * destroyed; after, and after a failure, it frees what is left and waits for nobody. Messages that
- * nobody has received are dropped, as are requests that nobody has waited for. Who waits, without
- * a limit of its own, for a message of a rank that has come here, or for it to take a long one,
- * gets TUTTI_EPEER, as do all. A wait for a message of any rank goes on, as the own rank may still
- * send to itself. A rank that destroys its communicator first says the same to who waits, behind
- * what it has announced, and waits until there is room for that: up to a second in which the other
- * rank takes nothing. No thread may be in a call on the channel. NULL is fine; else the channel is
- * gone whatever the status says. */
+/* Destroy a message channel. Collective: it waits until all ranks have called it. Destroy a channel
+ * before its communicator. After the communicator was destroyed, or the channel has failed, it
+ * frees what is left and waits for nobody. Messages that nobody has received are dropped, and so
+ * are requests that nobody has waited for.
+ *
+ * A rank that waits, without a limit of its own, for a message of a rank that is in this call, or
+ * for it to take a long message, gets TUTTI_EPEER, as do all. A wait for a message of any rank goes
+ * on, because the own rank may still send to itself. A rank that destroys its communicator first
+ * tells the ranks that wait the same, behind the messages that it has announced. It waits until
+ * there is room for that: up to a second in which the other rank takes nothing.
+ *
+ * No thread may be in a call on the channel. NULL is fine; else the channel is gone whatever the
+ * status says. */
 TUTTI_API tutti_status tutti_channel_destroy(tutti_channel_t channel);
 
-/* Send `size` bytes at `data` to rank `dest`, which may be the own one, with `tag`. Returns when
- * `data` may be changed, which may be before it is received. */
+/* Send `size` bytes at `data` with `tag` to rank `dest`, which may be the own one. Returns when
+ * `data` may be changed, which may be before the message is received. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_send(tutti_channel_t channel, const void *data,
 							size_t size, int dest, int tag);
 
-/* Receive the oldest message of `source` and `tag`, each of which may be any, into the `size`
- * bytes at `data`. *info says what came; NULL: not wanted. TUTTI_EINVAL, too: the message is
- * longer than `size`; the text has both lengths, and the message stays and can be received with
- * more room. */
+/* Receive the oldest message of `source` and `tag`, each of which may be any, into the `size` bytes
+ * at `data`. *info says what came; NULL: not wanted. TUTTI_EINVAL, too: the message is longer than
+ * `size`; the text has both lengths, and the message stays and can be received with more room. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_recv(tutti_channel_t channel, void *data,
 							size_t size, int source, int tag,
 							tutti_message_info *info);
 
-/* As tutti_message_send(), `size` bytes at `data` to rank `dest` with `tag`, but it returns at
- * once. `data` must stay and not change until tutti_message_wait() has said that *request is
+/* Send `size` bytes at `data` with `tag` to rank `dest`, as tutti_message_send() does, but return
+ * at once. `data` must stay and not change until tutti_message_wait() has said that *request is
  * over. Each request needs such a wait, also one that was cancelled. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_isend(tutti_channel_t channel, const void *data,
 							 size_t size, int dest, int tag,
 							 tutti_request_t *request);
 
-/* As tutti_message_recv(), of `source` and `tag` into `size` bytes at `data`, but it returns at
- * once. `data` must stay and not be looked at until tutti_message_wait() has said that *request
- * is over. */
+/* Receive a message of `source` and `tag` into `size` bytes at `data`, as tutti_message_recv()
+ * does, but return at once. `data` must stay, and nobody may read it, until tutti_message_wait()
+ * has said that *request is over. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_irecv(tutti_channel_t channel, void *data,
 							 size_t size, int source, int tag,
 							 tutti_request_t *request);
 
-/* Wait until a request is over, for at most `timeout_ms`: 0 is a test, -1 no limit but the
- * communicator's timeout. *info says what was received or sent; NULL: not wanted.
- * TUTTI_AGAIN: it is not over; else the request is none any more. TUTTI_ECANCELED: it was
- * cancelled. TUTTI_EINVAL: there is no such request, or as for tutti_message_recv().
- * TUTTI_EUSAGE: another thread waits for it. */
+/* Wait until a request is over, for at most `timeout_ms`: 0 only tests, -1 has no limit but the
+ * communicator's timeout. *info says what was received or sent; NULL: not wanted. TUTTI_AGAIN: it
+ * is not over; with any other status the request is none any more. TUTTI_ECANCELED: it was
+ * cancelled. TUTTI_EINVAL: there is no such request, or as for tutti_message_recv(). TUTTI_EUSAGE:
+ * another thread waits for it. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_wait(tutti_channel_t channel,
 							tutti_request_t request, int timeout_ms,
 							tutti_message_info *info);
 
-/* Take a request back, if that is still possible: a receive that has matched no message, or a send
- * that was not announced to its receiver. It ends at once then, with TUTTI_ECANCELED for who
- * waits for it. TUTTI_AGAIN: too late, it goes on to its end. */
+/* Cancel a request, if that is still possible: a receive that has matched no message, or a send
+ * that was not announced to its receiver. It ends at once then, and its wait returns
+ * TUTTI_ECANCELED. TUTTI_AGAIN: too late, it goes on to its end. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_cancel(tutti_channel_t channel,
 							  tutti_request_t request);
 
-/* Wait until there is a message of `source` and `tag` to be received, for at most `timeout_ms`, as
- * tutti_message_wait() does, and say in *info (NULL: not wanted) which is the oldest. It stays:
- * where several threads receive, another one may take it first. TUTTI_AGAIN: there is none. */
+/* Wait until there is a message of `source` and `tag` to receive, for at most `timeout_ms`, as
+ * tutti_message_wait() does, and describe the oldest in *info (NULL: not wanted). It stays: where
+ * several threads receive, another one may take it first. TUTTI_AGAIN: there is none. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_message_probe(tutti_channel_t channel, int source,
 							 int tag, int timeout_ms,
 							 tutti_message_info *info);

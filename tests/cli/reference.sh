@@ -41,7 +41,7 @@ refuses types.h 's/Never NULL, never to be freed\.//' \
 	'tutti_type_name\(\) does not say whose its result is'
 refuses persistent.h 's/TUTTI_E/X/g; /^[ /]\*/s/[Ss]tatus//g; s/errors//' \
 	'tutti_persistent_[a-z]+\(\) does not say how it fails'
-refuses window.h '/^\/\* Memory of all ranks/,/^ \* caller/d' \
+refuses window.h '/^\/\* Memory of all ranks/,/\*\/$/d' \
 	'tutti_window_t has no comment'
 refuses memory.h 's/^typedef struct tutti_reg .*/&\nint tutti_other(void);/' \
 	'neither a comment nor a declaration: int tutti_other'
