@@ -2,8 +2,8 @@
 #ifndef TUTTI_ALGO_FILE_H
 #define TUTTI_ALGO_FILE_H
 
-/* Files with algorithms of the user's, for TUTTI_ALGO_FILE: what tools ask about them.
- * Threads: any. */
+/* Files with algorithms of the user's, for TUTTI_ALGO_FILE: what tools ask about them. Threads:
+ * any. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* What a file does. Sizes in bytes, of the vector: what is received for all_gather and
- * gather, else what is sent. */
+/* What a file does. Sizes are in bytes, of the vector: what is received for all_gather and gather,
+ * else what is sent. */
 typedef struct tutti_algo_report {
 	size_t size; /* sizeof(tutti_algo_report) */
 	char name[64];
@@ -32,9 +32,9 @@ typedef struct tutti_algo_report {
 #define TUTTI_ALGO_REPORT_INIT { sizeof(tutti_algo_report), "", TUTTI_ALL_REDUCE, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* Read and prove a text of `text_bytes` with a 0 behind it, MSCCL's XML or what
- * tutti_program_print() prints, called `name` in messages; say what it does for a vector of
- * `nbytes`. *link_bytes_out: bytes from each rank to each, [from * nranks + to], to be freed
+/* Prove the algorithm in a `text` of `text_bytes`, with a 0 behind it: MSCCL's XML, or what
+ * tutti_program_print() prints. Messages call it `name`. *out says what it does for a vector of
+ * `nbytes`. *link_bytes_out has the bytes from each rank to each, [from * nranks + to], to be freed
  * with free(). TUTTI_EINVAL: wrong, with line and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_algo_file_check(const char *text, size_t text_bytes,
 							   const char *name, size_t nbytes,

@@ -3,19 +3,20 @@
 #define TUTTI_INSIGHT_H
 
 /* What tools ask: how a machine is wired, what would be planned for it and why, what an algorithm
- * does, how links do, how long calls take. Nothing here moves data but tutti_ping().
+ * does, how links perform, how long calls take. Nothing here moves data but tutti_ping().
  *
  * It is in a library of its own, which a rank need not load: link with -ltutti_insight and -ltutti
- * (pkg-config tutti-insight, tutti::tutti_insight). Both are of one release: one of another is refused
- * by the loader.
+ * (pkg-config tutti-insight, CMake tutti::tutti_insight). Both libraries are of one release: the
+ * loader refuses one of another.
  *
- * Text in *out is the caller's, to be freed with free(), on success only; strings in structs
- * belong to what they were asked of, and live as long. `json` 0: text for people, else JSON.
+ * The caller owns the text in *out, which is written on success only, and frees it with free().
+ * Strings in structs belong to the object that was asked, and live as long. `json` 0: text for
+ * people, else JSON.
  *
- * Errors, of all that give a status: TUTTI_EINVAL for NULL where something must be, and for
- * values that are none; TUTTI_ENOMEM. What else may be wrong is said below.
+ * Errors, of all functions that give a status: TUTTI_EINVAL for a NULL that is not allowed and for
+ * a value that is out of range; TUTTI_ENOMEM. The functions below name other errors.
  *
- * Threads: any, but for what a communicator is asked: that counts as a call on it. */
+ * Threads: any, but a question to a communicator counts as a call on it. */
 
 #include "tutti/inspect.h"
 
@@ -29,24 +30,25 @@ extern "C" {
  * the last. */
 TUTTI_API const char *tutti_algorithm_name(tutti_collective coll, int index);
 
-/* The programs of all ranks as text, one step a line, as `tutti show` prints them: of a
- * collective of `nranks` ranks of one host by `algorithm`, with `root`, if it has one. `rank`
- * >= 0 prints that rank alone. TUTTI_EINVAL names what is unknown. */
+/* Print the programs of all ranks, one step a line, as `tutti show` does: those of a collective by
+ * `algorithm` on `nranks` ranks of one host, with `root`, if it has one. `rank` >= 0 prints that
+ * rank alone. TUTTI_EINVAL names what is unknown. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print(tutti_collective coll,
 							 const char *algorithm, int nranks,
 							 int root, int rank, int json, char **out);
 
-/* tutti_program_print() for ranks on several hosts: of a collective by `algorithm`, rank r
- * being on host host_of[r], hosts any numbers from 0 below nranks. host_of NULL: all on one. */
+/* tutti_program_print() for ranks on several hosts: of a collective by `algorithm`, where rank r is
+ * on host host_of[r]. Hosts are any numbers from 0 below nranks. host_of NULL: all ranks are on
+ * one. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_program_print_hosts(tutti_collective coll,
 							       const char *algorithm,
 							       const int *host_of, int nranks,
 							       int root, int rank, int json,
 							       char **out);
 
-/* Read programs in `text` as tutti_program_print() writes them (not as JSON) and prove them:
- * every output holds what it should, nothing deadlocks at any number of slots >= 1.
- * TUTTI_EINVAL with line, rank, step and reason otherwise. */
+/* Prove programs: read `text`, which is in the form of tutti_program_print() (not JSON), and check
+ * that every output holds what it should, and that nothing deadlocks at any number of slots >= 1.
+ * TUTTI_EINVAL otherwise, with line, rank, step and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_program_verify(const char *text);
 
 /* -- Ping -------------------------------------------------------------------------- */
@@ -62,15 +64,15 @@ typedef struct tutti_ping_options {
 #define TUTTI_PING_OPTIONS_INIT { sizeof(tutti_ping_options), 0.3, 0, 10 }
 /* clang-format on */
 
-/* What was measured between two ranks, and what is wrong with it.
- * Owner: tutti_ping_free(); strings it hands out are its own. Threads: any may read. */
+/* What was measured between two ranks, and what is wrong with it. Owner: tutti_ping_free(); its
+ * strings are its own. Threads: any may read. */
 typedef struct tutti_ping_result *tutti_ping_t;
 
-/* Measure the link between ranks a and b, with messages over the lanes that collectives use.
- * Both call it, alike but for the options, of which those of a count; the results are the same.
- * options NULL: as TUTTI_PING_OPTIONS_INIT. Two ranks that cannot be connected are a finding,
- * and the communicator lives on. TUTTI_EINVAL: a is b, this rank is neither. TUTTI_EPEER and so
- * on: as for any call. */
+/* Measure the link between ranks a and b, with messages over the lanes that collectives use. Both
+ * ranks call it with the same a and b; the options of rank a count, and both get the same results.
+ * options NULL: as TUTTI_PING_OPTIONS_INIT. Two ranks that cannot be connected are a finding, and
+ * the communicator lives on. TUTTI_EINVAL: a is b, or this rank is neither. TUTTI_EPEER and so on:
+ * as for any call. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping(tutti_comm_t comm, int a, int b,
 						const tutti_ping_options *options,
 						tutti_ping_t *out);
@@ -81,8 +83,8 @@ TUTTI_API void tutti_ping_free(tutti_ping_t ping);
 /* How many lanes were found between the two ranks; 0 for NULL. */
 TUTTI_API int tutti_ping_lane_count(tutti_ping_t ping);
 
-/* Lane `lane`, from 0, as rank a sees it, or (of_b not 0) as rank b does. Set out->size, as
- * TUTTI_LANE_INIT does. TUTTI_EINVAL: no such lane. */
+/* Describe lane `lane`, from 0, as rank a sees it, or (of_b not 0) as rank b does. Set out->size
+ * first, as TUTTI_LANE_INIT does. TUTTI_EINVAL: no such lane. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_lane(tutti_ping_t ping, int lane, int of_b,
 							 tutti_lane *out);
 
@@ -101,8 +103,8 @@ typedef struct tutti_ping_measure {
 #define TUTTI_PING_MEASURE_INIT { sizeof(tutti_ping_measure), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* What was measured of lane `lane`, from 0; -1: of all of them together. Set out->size, as
- * TUTTI_PING_MEASURE_INIT does. TUTTI_EINVAL: no such lane. */
+/* Tell what was measured of lane `lane`, from 0, or with -1 of all of them together. Set out->size
+ * first, as TUTTI_PING_MEASURE_INIT does. TUTTI_EINVAL: no such lane. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_measure(tutti_ping_t ping, int lane,
 							    tutti_ping_measure *out);
 
@@ -121,16 +123,15 @@ typedef struct tutti_ping_finding {
 /* How many findings there are; 0 for NULL. */
 TUTTI_API int tutti_ping_finding_count(tutti_ping_t ping);
 
-/* Finding `index`, from 0. Set out->size, as TUTTI_PING_FINDING_INIT does. TUTTI_EINVAL: no such
- * finding. */
+/* Describe finding `index`, from 0. Set out->size first, as TUTTI_PING_FINDING_INIT does.
+ * TUTTI_EINVAL: no such finding. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_ping_get_finding(tutti_ping_t ping, int index,
 							    tutti_ping_finding *out);
 
 /* -- Topology --------------------------------------------------------------------- */
 
-/* How a machine is wired: loaded, queried, printed.
- * Owner: tutti_topo_free(); strings and structs it hands out are its own.
- * Threads: any may read one. */
+/* How a machine is wired. Owner: tutti_topo_free(); its strings and structs are its own. Threads:
+ * any may read one. */
 typedef struct tutti_topo *tutti_topo_t;
 
 /* What tutti_topo_load() loads. Fill it with TUTTI_TOPO_CONFIG_INIT, then change what you need. */
@@ -149,17 +150,17 @@ typedef struct tutti_topo_config {
 #define TUTTI_TOPO_CONFIG_INIT { sizeof(tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL, NULL }
 /* clang-format on */
 
-/* Load a topology from a file, detect a captured machine, or both. With neither file nor root,
- * or config NULL: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and their kin say.
- * TUTTI_EINVAL: a file that cannot be read, with file, line, column and reason; a GPU that is
- * not there, with those that are. */
+/* Load a topology from a file, detect that of a captured machine, or both. With neither file nor
+ * root, or config NULL: this machine, as TUTTI_TOPO_FILE, TUTTI_SYSFS_ROOT and the like say.
+ * TUTTI_EINVAL: a file that cannot be read, with file, line, column and reason; a GPU that is not
+ * there, with those that are. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_load(const tutti_topo_config *config,
 						     tutti_topo_t *out);
 
 /* Free a topology and its strings. NULL is fine. */
 TUTTI_API void tutti_topo_free(tutti_topo_t topo);
 
-/* How a topology can be printed, as by `tutti topo` and `tutti paths`: docs/topology.md. X(name,
+/* How a topology can be printed, as `tutti topo` and `tutti paths` do: docs/topology.md. X(name,
  * value, text): TUTTI_TOPO_FORMAT_MAP(X) is the list. */
 #define TUTTI_TOPO_FORMAT_MAP(X)       \
 	X(TREE, 0, "tree")             \
@@ -177,19 +178,19 @@ typedef enum tutti_topo_format {
 #undef X
 } tutti_topo_format;
 
-/* Flags of tutti_topo_print(), tutti_plan_print(), ored together. */
+/* Flags of tutti_topo_print() and tutti_plan_print(), combined by |. */
 enum {
 	TUTTI_TOPO_COLOR = 1, /* ANSI colours                        */
 	TUTTI_TOPO_UTF8 = 2,  /* line drawing; without: plain ASCII  */
 };
 
-/* Print a topology into *out in `format`. `flags`: TUTTI_TOPO_COLOR, TUTTI_TOPO_UTF8, where
- * the format is one for people. */
+/* Print a topology into *out in `format`. `flags`: TUTTI_TOPO_COLOR, TUTTI_TOPO_UTF8, in formats
+ * for people. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_print(tutti_topo_t topo, tutti_topo_format format,
 						      unsigned flags, char **out);
 
-/* A node of the graph, a link between two of them in one direction, a path between two
- * endpoints, and what is wrong somewhere. */
+/* A node of the graph, a link between two of them in one direction, a path between two endpoints,
+ * and what is wrong somewhere. */
 typedef struct tutti_topo_node {
 	const char *type;    /* "GPU", "HOST", "NET", "DEV", "PCI", "NVS", "CPU", "PKG", "NIC" */
 	const char *name;    /* "GPU0", "mlx5_0", "CPU1", "0000:3b:00.0"      */
@@ -226,7 +227,7 @@ TUTTI_API int tutti_topo_node_count(tutti_topo_t topo);
 TUTTI_API int tutti_topo_link_count(tutti_topo_t topo);
 TUTTI_API int tutti_topo_finding_count(tutti_topo_t topo);
 
-/* Node, link, or finding `index`, from 0. TUTTI_EINVAL: there is none. */
+/* Describe node, link, or finding `index`, from 0. TUTTI_EINVAL: there is none. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_node(tutti_topo_t topo, int index,
 							 tutti_topo_node *out);
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_link(tutti_topo_t topo, int index,
@@ -234,29 +235,28 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_link(tutti_topo_t topo, int 
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_finding(tutti_topo_t topo, int index,
 							    tutti_topo_finding *out);
 
-/* The path from one endpoint, node `from`, to another, node `to`. TUTTI_EINVAL: what is no
- * endpoint (GPU, HOST, NET), by name. */
+/* Describe the path from one endpoint, node `from`, to another, node `to`. TUTTI_EINVAL names a
+ * node that is no endpoint (GPU, HOST, NET). */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_get_path(tutti_topo_t topo, int from, int to,
 							 tutti_topo_path *out);
 
-/* The index of the node of a `type`, like "GPU", and a `name`, like "GPU0"; in a topology of
- * several hosts "HOST/GPU0", the host as in tutti_topo_node, unless only one host has such
- * a node. -1: none, or the name alone does not say which. */
+/* Find a node of a `type`, like "GPU", by its `name`, like "GPU0". In a topology of several hosts
+ * the name is "HOST/GPU0", with the host as in tutti_topo_node, unless only one host has such a
+ * node. The result is its index, or -1: there is none, or the name alone does not say which. */
 TUTTI_API int tutti_topo_find(tutti_topo_t topo, const char *type, const char *name);
 
-/* What differs between two topologies, in words, a line each, in *out; *ndiffs_out lines. */
+/* Tell what differs between two topologies, in words, a line each, in *out; *ndiffs_out lines. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_diff(tutti_topo_t a, tutti_topo_t b, char **out,
 						     int *ndiffs_out);
 
-/* Copy what detection reads of this machine, or of the one of TUTTI_SYSFS_ROOT, into
- * `directory`: made if missing, TUTTI_EINVAL if not empty. With that as sysfs_root it is
- * detected elsewhere as it is here. It holds no serial numbers and no addresses of
- * interfaces, but the GUIDs of RDMA devices. */
+/* Capture a machine: copy what detection reads of this one, or of the one of TUTTI_SYSFS_ROOT, into
+ * `directory`, which is made if missing, and is TUTTI_EINVAL if not empty. With that as sysfs_root
+ * the machine is detected elsewhere as it is here. The copy has no serial numbers and no addresses
+ * of interfaces, but the GUIDs of RDMA devices. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_topo_gather(const char *directory);
 
-/* Many hosts as one view: kinds of hosts, rails, switch groups, NVLink domains, and what
- * hosts differ from others like them.
- * Owner: tutti_cluster_free(). Threads: one at a time. */
+/* Many hosts as one view: kinds of hosts, rails, switch groups, NVLink domains, and which hosts
+ * differ from others of their kind. Owner: tutti_cluster_free(). Threads: one at a time. */
 typedef struct tutti_cluster *tutti_cluster_t;
 
 /* Make a cluster without hosts. */
@@ -269,16 +269,16 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_create(tutti_cluster_t *out)
 /* Free a cluster. NULL is fine. */
 TUTTI_API void tutti_cluster_free(tutti_cluster_t cluster);
 
-/* Add the host `name`, wired as `path` says: a topology file, or the root directory of a
- * captured machine. count > 0: so many hosts, NAME0, NAME1, ... (NAME-0 after a digit).
- * TUTTI_EINVAL: what cannot be
- * read, with the place and the reason; a name that is taken. TUTTI_EUSAGE: printed already. */
+/* Add the host `name`, wired as `path` says: a topology file, or the root directory of a captured
+ * machine. count > 0 adds so many hosts: NAME0, NAME1, ... (NAME-0 after a digit). TUTTI_EINVAL: a
+ * path that cannot be read, with the place and the reason; a name that is taken. TUTTI_EUSAGE: the
+ * cluster was printed already. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_add(tutti_cluster_t cluster, const char *name,
 						       const char *path, int count);
 
-/* Read which NIC is on which rail and switch, from the file `path`: lines of "HOST NIC RAIL
- * [GROUP]". HOST may hold * and ?, RAIL is a number or -, # begins a comment; of several lines
- * for a NIC the last counts. TUTTI_EINVAL with file and line. */
+/* Read from the file `path` which NIC is on which rail and switch: lines of "HOST NIC RAIL
+ * [GROUP]". HOST may hold * and ?, RAIL is a number or -, # begins a comment. If several lines name
+ * a NIC, the last counts. TUTTI_EINVAL with file and line. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_read_rails(tutti_cluster_t cluster,
 							      const char *path);
 
@@ -289,13 +289,12 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_cluster_print(tutti_cluster_t cluster
 
 /* -- Plans ------------------------------------------------------------------------- */
 
-/* How a job would run over its machines: for each pattern (ring, tree ...) the channels,
- * what each carries, and how much any others could carry at most.
- * Owner: tutti_plan_free(); the topologies it was made of must outlive it.
- * Threads: any may read one. */
+/* The plan of a job: for each pattern (ring, tree ...) the channels over its machines, what each
+ * carries, and how much any others could carry at most. Owner: tutti_plan_free(); the topologies
+ * that it was made of must outlive it. Threads: any may read one. */
 typedef struct tutti_plan *tutti_plan_t;
 
-/* What job is planned, and how. Fill it with TUTTI_PLAN_CONFIG_INIT, then change what you need. */
+/* Which job is planned, and how. Fill it with TUTTI_PLAN_CONFIG_INIT, then change what you need. */
 typedef struct tutti_plan_config {
 	size_t size;              /* sizeof(tutti_plan_config)                        */
 	const char *patterns;     /* "ring,tree"; NULL: all that make sense                  */
@@ -314,24 +313,24 @@ typedef struct tutti_plan_config {
 #define TUTTI_PLAN_CONFIG_INIT { sizeof(tutti_plan_config), NULL, -1, 0, 0, 0, 0, NULL, 0, NULL, NULL }
 /* clang-format on */
 
-/* The plan of a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one topology
- * several times. Those whose GPUs name one NVLink domain (tutti_fabric) are joined: the plan has
- * one node for all of them. Where some GPUs of a topology have a rank, the others are left out
- * with their links. config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: a config or job that is
- * none. TUTTI_EPLAN: what nothing connects, by name. */
+/* Plan a job on `nnodes` nodes, wired as nodes[] says: equal nodes are one topology several times.
+ * Nodes whose GPUs name one NVLink domain (tutti_fabric) are joined: the plan has one node for all
+ * of them. If only some GPUs of a topology have a rank, the others are left out with their links.
+ * config NULL: as TUTTI_PLAN_CONFIG_INIT. TUTTI_EINVAL: an invalid config or job. TUTTI_EPLAN names
+ * what nothing connects. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_make(const tutti_topo_t *nodes, int nnodes,
 						     const tutti_plan_config *config,
 						     tutti_plan_t *out);
 
-/* Read a plan from the file `path`: what TUTTI_PLAN_JSON printed, or a graph file of NCCL,
- * whose channels are then those of every node: it needs the nodes, nodes[0 .. nnodes-1], all of
- * one topology; a plan may have them (it must fit them), and cannot be explained or drawn
- * without. TUTTI_EINVAL: what is no plan, with file, place and reason. */
+/* Read a plan from the file `path`: what TUTTI_PLAN_JSON printed, or a graph file of NCCL. A plan
+ * of Tutti may be read with its nodes, which it must fit; without them it cannot be explained or
+ * drawn. The channels of NCCL's file are those of every node: it needs nodes[0 .. nnodes-1], all of
+ * one topology. TUTTI_EINVAL: not a plan, with file, place and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_read(const char *path, const tutti_topo_t *nodes,
 						     int nnodes, const tutti_plan_config *config,
 						     tutti_plan_t *out);
 
-/* Free a plan and its strings; not its topologies. NULL is fine. */
+/* Free a plan and its strings, but not its topologies. NULL is fine. */
 TUTTI_API void tutti_plan_free(tutti_plan_t plan);
 
 /* How a plan can be printed. X(name, value, text): TUTTI_PLAN_FORMAT_MAP(X) is the list. */
@@ -349,23 +348,22 @@ typedef enum tutti_plan_format {
 #undef X
 } tutti_plan_format;
 
-/* Print a plan into *out in `format`. `flags`: those of tutti_topo_print().
- * EXPLAIN says in words what limits each pattern and what would help; ADVICE what the
- * order of ranks costs a library that runs rings in that order; NCCL is its graph file
- * for one of several equal nodes. */
+/* Print a plan into *out in `format`. `flags`: those of tutti_topo_print(). EXPLAIN says in words
+ * what limits each pattern and what would help. ADVICE says what the order of ranks costs a library
+ * that runs rings in that order. NCCL is its graph file for one of several equal nodes. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_print(tutti_plan_t plan, tutti_plan_format format,
 						      unsigned flags, char **out);
 
-/* Whether the machines can carry it: what is wrong, a line each, in *out;
- * *nfindings_out lines. Only of a plan that has its nodes, else TUTTI_EINVAL. */
+/* Check whether the machines can carry a plan. *out has what is wrong, a line each; *nfindings_out
+ * lines. The plan must have its nodes, else TUTTI_EINVAL. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_check(tutti_plan_t plan, char **out,
 						      int *nfindings_out);
 
-/* What differs between two plans, in words, a line each, in *out; *ndiffs_out lines. */
+/* Tell what differs between two plans, in words, a line each, in *out; *ndiffs_out lines. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_diff(tutti_plan_t a, tutti_plan_t b, char **out,
 						     int *ndiffs_out);
 
-/* One pattern of a plan. Strings are the plan's. */
+/* One pattern of a plan. Its strings are the plan's. */
 typedef struct tutti_plan_pattern {
 	const char *name;  /* "ring"                               */
 	const char *limit; /* what limits it, in words; "": unknown */
@@ -376,16 +374,16 @@ typedef struct tutti_plan_pattern {
 /* How many patterns a plan has; 0 for NULL. */
 TUTTI_API int tutti_plan_pattern_count(tutti_plan_t plan);
 
-/* Pattern `index`, from 0. TUTTI_EINVAL: no such pattern. */
+/* Describe pattern `index`, from 0. TUTTI_EINVAL: no such pattern. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_plan_get_pattern(tutti_plan_t plan, int index,
 							    tutti_plan_pattern *out);
 
 /* -- Handoffs ---------------------------------------------------------------------- */
 
-/* How tutti_handoff() would go over given machines: which ranks send how much over which NICs
- * to which, how it spreads inside the nodes that receive, and how fast any method could be.
- * Owner: tutti_handoff_plan_free(); the topologies it was made of must outlive it.
- * Threads: any may read one. */
+/* The plan of a handoff: which ranks of tutti_handoff() would send how much over which NICs to
+ * which, how the vector spreads inside the nodes that receive, and how fast any method could be.
+ * Owner: tutti_handoff_plan_free(); the topologies that it was made of must outlive it. Threads:
+ * any may read one. */
 typedef struct tutti_handoff_plan *tutti_handoff_plan_t;
 
 /* Which handoff is planned. Fill it with TUTTI_HANDOFF_PLAN_CONFIG_INIT, then change what you
@@ -402,23 +400,23 @@ typedef struct tutti_handoff_plan_config {
 #define TUTTI_HANDOFF_PLAN_CONFIG_INIT { sizeof(tutti_handoff_plan_config), NULL, 0, NULL, 0, 0, 0 }
 /* clang-format on */
 
-/* Plan a handoff. `nodes`, `nnodes` and `job` as for tutti_plan_make(), of which how ranks are
- * dealt out counts. Either config may be NULL. TUTTI_EINVAL: a rank that is none, or twice on a
- * side. TUTTI_EPLAN: what nothing leads to, by name. */
+/* Plan a handoff. `nodes`, `nnodes` and `job` are as for tutti_plan_make(); of `job` only how ranks
+ * are dealt out counts. Either config may be NULL. TUTTI_EINVAL: a rank out of range, or twice on a
+ * side. TUTTI_EPLAN names what nothing leads to. */
 TUTTI_API TUTTI_CHECKED tutti_status
 tutti_handoff_plan_make(const tutti_topo_t *nodes, int nnodes, const tutti_plan_config *job,
 			const tutti_handoff_plan_config *config, tutti_handoff_plan_t *out);
 
-/* Free a plan of a handoff; not its topologies. NULL is fine. */
+/* Free a plan of a handoff, but not its topologies. NULL is fine. */
 TUTTI_API void tutti_handoff_plan_free(tutti_handoff_plan_t plan);
 
-/* Print into *out as TABLE, JSON, EXPLAIN or DOT of tutti_plan_print(), with times for a vector
- * of `nbytes`. docs/handoff.md says what is in the JSON. */
+/* Print a plan of a handoff into *out as TABLE, JSON, EXPLAIN or DOT of tutti_plan_print(), with
+ * times for a vector of `nbytes`. docs/handoff.md says what is in the JSON. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_print(tutti_handoff_plan_t plan,
 							      tutti_plan_format format,
 							      size_t nbytes, char **out);
 
-/* What a handoff is predicted to take. Rates in GB/s of the whole vector. */
+/* What a handoff is predicted to take. Rates are in GB/s of the whole vector. */
 typedef struct tutti_handoff_figures {
 	int npairs;                    /* over NICs                                             */
 	double gbps;                   /* this plan; 0: nothing is to be moved                  */
@@ -427,7 +425,7 @@ typedef struct tutti_handoff_figures {
 	double us, bound_us, naive_us; /* predicted, for so many bytes              */
 } tutti_handoff_figures;
 
-/* What the handoff of a vector of `nbytes` is predicted to take. */
+/* Predict how long the handoff of a vector of `nbytes` takes. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_get(tutti_handoff_plan_t plan,
 							    size_t nbytes,
 							    tutti_handoff_figures *out);
@@ -449,24 +447,24 @@ typedef struct tutti_tune_config {
 #define TUTTI_TUNE_CONFIG_INIT { sizeof(tutti_tune_config), -1, 0, 0, NULL }
 /* clang-format on */
 
-/* How long each algorithm is predicted to take for each collective and size in the job of a
- * plan, and which would be taken, as text in *out. */
+/* Print into *out how long each algorithm is predicted to take for each collective and size in the
+ * job of a plan, and which would be chosen. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print(tutti_plan_t plan,
 						      const tutti_tune_config *config, char **out);
 
-/* The constants that predictions are made from, and the choices that are fixed, as a tune
- * file has them, in *out. `path` NULL: those in force. TUTTI_EINVAL: what is no
- * tune file, with file, line and reason. */
+/* Print into *out the constants that predictions are made from, and the choices that are fixed, in
+ * the form of a tune file. `path` NULL: those in force. TUTTI_EINVAL: not a tune file, with file,
+ * line and reason. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_print_file(const char *path, char **out);
 
-/* Which tune file communicators made in this process go by: its path in *path_out, which free() frees;
- * NULL: none. One that `tutti tune` kept counts only if all ranks have the same. TUTTI_EINVAL:
- * TUTTI_TUNE_FILE names what is no tune file, with line and reason; TUTTI_ENOMEM. Any thread may call
- * it. */
+/* Find the tune file of communicators that are made in this process: its path in *path_out, which
+ * free() frees; NULL: none. A file that `tutti tune` kept counts only if all ranks have the same.
+ * TUTTI_EINVAL: TUTTI_TUNE_FILE does not name a tune file, with line and reason; TUTTI_ENOMEM. Any
+ * thread may call it. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_find(char **path_out);
 
-/* What a call took: one of those that tutti_tune_fit() fits to. Fill it with
- * TUTTI_TUNE_SAMPLE_INIT, then with what was measured. */
+/* One measured call, for tutti_tune_fit(). Fill it with TUTTI_TUNE_SAMPLE_INIT, then with what was
+ * measured. */
 typedef struct tutti_tune_sample {
 	size_t size; /* sizeof(tutti_tune_sample) */
 	tutti_collective collective;
@@ -482,20 +480,20 @@ typedef struct tutti_tune_sample {
 #define TUTTI_TUNE_SAMPLE_INIT { sizeof(tutti_tune_sample), TUTTI_ALL_REDUCE, NULL, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* clang-format on */
 
-/* Fit the built-in constants of the model to `nsamples` measured times, in *file_out as a tune
- * file of this machine and this version, with the lines of `choices` ("choose all_reduce 4K
- * ring ranks 4", NULL: none) behind; constants that the times do not determine are the
- * built-in ones, and all are, if others fit no better. What was found goes to *report_out (NULL:
- * not asked for), for people or as JSON. TUTTI_EINVAL names a sample that cannot be predicted
- * or is not above 0, or a line that is none. */
+/* Fit the constants of the model to `nsamples` measured times. *file_out becomes a tune file of
+ * this machine and this version, with the lines of `choices` ("choose all_reduce 4K ring ranks 4",
+ * NULL: none) behind. Constants that the times do not determine are the built-in ones, and all are,
+ * if others fit no better. *report_out says what was found (NULL: not asked for), for people or as
+ * JSON. TUTTI_EINVAL names a sample that cannot be predicted or is not above 0, or a line of
+ * `choices` that is wrong. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_fit(const tutti_tune_sample *samples, int nsamples,
 						    const char *choices, int json, char **file_out,
 						    char **report_out);
 
-/* Keep a tune file in `path`, or (NULL) where communicators of this machine look for it, if
- * TUTTI_TUNE_FILE names none: in $XDG_CACHE_HOME/tutti, or ~/.cache/tutti. The path goes to
- * *path_out. TUTTI_EINVAL: no tune file, with line and reason; TUTTI_ESYS: it cannot be
- * written. */
+/* Keep a tune file, whose content is `text`, in `path`, or (NULL) where communicators of this
+ * machine look for it if TUTTI_TUNE_FILE names none: in $XDG_CACHE_HOME/tutti, or ~/.cache/tutti.
+ * The path goes to *path_out. TUTTI_EINVAL: not a tune file, with line and reason; TUTTI_ESYS: it
+ * cannot be written. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_keep(const char *path, const char *text,
 						     char **path_out);
 

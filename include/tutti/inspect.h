@@ -2,17 +2,18 @@
 #ifndef TUTTI_INSPECT_H
 #define TUTTI_INSPECT_H
 
-/* What a program asks of the library it runs with: its parameters, how a call was carried out, how
- * ranks are connected. Nothing here moves data. What tools ask beside that, in a library of its own,
- * is in tutti/insight.h.
+/* What a program asks of the library that it runs with: its parameters, how a call was carried out,
+ * how ranks are connected. Nothing here moves data. What tools ask besides is in tutti/insight.h,
+ * of a library of its own.
  *
- * Text in *out is the caller's, to be freed with free(), on success only; strings in structs
- * belong to what they were asked of, and live as long. `json` 0: text for people, else JSON.
+ * The caller owns the text in *out, which is written on success only, and frees it with free().
+ * Strings in structs belong to the object that was asked, and live as long. `json` 0: text for
+ * people, else JSON.
  *
- * Errors, of all that give a status: TUTTI_EINVAL for NULL where something must be, and for
- * values that are none; TUTTI_ENOMEM. What else may be wrong is said below.
+ * Errors, of all functions that give a status: TUTTI_EINVAL for a NULL that is not allowed and for
+ * a value that is out of range; TUTTI_ENOMEM. The functions below name other errors.
  *
- * Threads: any, but for what a communicator is asked: that counts as a call on it. */
+ * Threads: any, but a question to a communicator counts as a call on it. */
 
 #include "tutti/tutti.h"
 
@@ -20,11 +21,11 @@
 extern "C" {
 #endif
 
-/* "all_reduce" for TUTTI_ALL_REDUCE; "?" for a value that is none. Never NULL, never to be
- * freed. */
+/* The name of a collective, as "all_reduce" for TUTTI_ALL_REDUCE; "?" for a value that is none.
+ * Never NULL, never to be freed. */
 TUTTI_API const char *tutti_collective_name(tutti_collective coll);
 
-/* One parameter of the environment. Strings are the library's. */
+/* One parameter of the environment. Its strings are the library's. */
 typedef struct tutti_param_info {
 	const char *variable;      /* "TUTTI_SHM_SLOT"                  */
 	const char *type;          /* "size", "int", "bool", ...        */
@@ -35,7 +36,7 @@ typedef struct tutti_param_info {
 	int is_set;        /* 1: from the environment                   */
 } tutti_param_info;
 
-/* Parameter `index`, 0, 1, ..., of the library. TUTTI_EINVAL past the last. */
+/* Describe parameter `index`, 0, 1, ..., of the library. TUTTI_EINVAL past the last. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_param_get(int index, tutti_param_info *out);
 
 /* How a call was carried out. */
@@ -45,21 +46,21 @@ typedef struct tutti_call_report {
 	int channels;
 } tutti_call_report;
 
-/* How the last finished call on this communicator was carried out. */
+/* Describe how the last finished call on this communicator was carried out. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_last_call(tutti_comm_t comm,
 							  tutti_call_report *out);
 
-/* The plan that a communicator goes by, as text or as JSON: which rings and trees, what they
- * carry, what limits it. As JSON it is a file for TUTTI_PLAN_FILE. Where there was nothing to
- * plan (one host with one NUMA node) the text says so and the JSON is null. One that was made
- * of another goes by the other's plan as far as its ranks are in it: the text tells the rings and
- * trees that are left, by its own ranks and in shares of the data; the JSON is null. */
+/* Write the plan of a communicator into *out, as text or as JSON: which rings and trees it has,
+ * what they carry, what limits them. The JSON is a file for TUTTI_PLAN_FILE. If there was nothing
+ * to plan (one host with one NUMA node), the text says so and the JSON is null. A child uses the
+ * plan of its parent as far as its ranks are in it: the text then has the rings and trees that are
+ * left, with the child's ranks and in shares of the data; the JSON is null. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_plan(tutti_comm_t comm, int json, char **out);
 
 /* -- Lanes ------------------------------------------------------------------------- */
 
-/* A rank's link to another is made of lanes: between hosts, pairs of NICs. What is known of
- * one, as one end sees it. */
+/* One lane of the link from one rank to another, as one end sees it. Between hosts a lane is a pair
+ * of NICs. (UCX has the same word.) */
 typedef struct tutti_lane {
 	size_t size;                        /* sizeof(tutti_lane)             */
 	char local_nic[16], remote_nic[16]; /* "eth0", "" if unknown                 */
@@ -78,22 +79,22 @@ typedef struct tutti_lane {
 #define TUTTI_LANE_INIT { sizeof(tutti_lane), "", "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, "" }
 /* clang-format on */
 
-/* The lanes of the link from this rank to `peer`: *count_out of them, the first `most` in
- * out[], whose size fields are set. None where nothing was sent to that rank yet; one of
- * NIC "memory" where it is reached by shared memory. Waits for calls that are under way.
- * TUTTI_EINVAL: no such rank, or the own. */
+/* List the lanes of the link from this rank to `peer`. *count_out becomes their number, and the
+ * first `most` of them are in out[], whose size fields are set. There is none if nothing was sent
+ * to that rank yet, and one with NIC "memory" if it is reached by shared memory. Waits for calls
+ * that are under way. TUTTI_EINVAL: no such rank, or the own one. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_lanes(tutti_comm_t comm, int peer, tutti_lane *out,
 						      int most, int *count_out);
 
-/* How this rank reaches `peer`: "shm", "tcp", "self". Ranks on one host share memory,
- * unless TUTTI_TRANSPORT forbids it. *out is the library's, not to be freed. */
+/* Tell how this rank reaches `peer`: "shm", "tcp", "self". Ranks on one host share memory, unless
+ * TUTTI_TRANSPORT forbids it. *out is the library's, not to be freed. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_transport(tutti_comm_t comm, int peer,
 							  const char **out);
 
-/* How ordinary memory of ranks on one host was measured to be reached, when the communicator `comm`
- * was made or before: lines "reach NAME VALUE" of a tune file in *out, which free() frees; none, and
- * so "", where nothing was measured (one rank, threads, TUTTI_REACH). TUTTI_ENOMEM; else as
- * tutti_comm_count(). Any thread may call it. */
+/* Tell how ordinary memory of other ranks of the host is reached, as it was measured when the
+ * communicator `comm` was made or before: lines "reach NAME VALUE" of a tune file in *out, which
+ * free() frees. It is "" if nothing was measured (one rank, threads, TUTTI_REACH). TUTTI_ENOMEM;
+ * else as tutti_comm_count(). Any thread may call it. */
 TUTTI_API TUTTI_CHECKED tutti_status tutti_comm_reach(tutti_comm_t comm, char **out);
 
 #ifdef __cplusplus
