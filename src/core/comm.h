@@ -20,12 +20,13 @@
 #include <stdint.h>
 
 #include "boot/watch/watch.h"
-#include "coll/choose/choose.h"
+#include "core/call/args.h"
 #include "core/call/counts.h"
 #include "core/call/layout.h"
 #include "core/call/memory.h"
 #include "core/call/operators.h"
 #include "core/call/prepared.h"
+#include "core/call/programs.h"
 #include "core/call/roots.h"
 #include "core/call/timeout.h"
 #include "core/call/transfers.h"
@@ -33,52 +34,13 @@
 #include "core/init/agree.h"
 #include "core/init/meeting.h"
 #include "core/init/tuning.h"
+#include "core/stall.h"
 #include "engine/engine.h"
 #include "tutti/inspect.h"
 #include "tutti/tutti.h"
 
 #define TTI_ERROR_TEXT      1024
 #define TTI_AGREEMENTS_KEPT 8
-#define TTI_LISTS_KEPT      8 /* programs of sends and receives */
-
-/* What a rank does in a call of the user's: some begin with calls of their own, under its number. */
-enum tti_stage {
-	TTI_STAGE_CALL,    /* the call itself                      */
-	TTI_STAGE_ROOTS,   /* of a rooted one, with TUTTI_CHECK=1  */
-	TTI_STAGE_SOURCES, /* of a handoff, with TUTTI_CHECK=1     */
-	TTI_STAGE_VERDICT, /* of a handoff that is planned         */
-	TTI_STAGE_SHAPE,
-	TTI_STAGE_PROOFS,
-	TTI_STAGES
-};
-
-/* One call as the user made it. Of a handoff `root` is a hash of its sides, which come as
- * the user passed them (from, to), and counted once the call is kept. */
-struct tti_args {
-	tutti_collective coll;
-	const void *send;
-	void *recv;
-	size_t count;
-	tutti_type type;
-	tutti_op op;                 /* reproducible, if the communicator is, too */
-	struct tti_operator *custom; /* of op; NULL: it is one of TUTTI_OP_MAP    */
-	int root;                    /* or the peer of a send or receive */
-	bool is_send;
-	const tutti_side *from, *to;
-	struct tti_sides *sides;
-	/* Of calls with a count for each rank: in elements, the user's until the call is kept;
-	 * NULL where this rank has none. Where all ranks have the same, `count` is their sum and
-	 * `root` a hash of them. */
-	const size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
-	struct tti_counts *counts;
-	/* As TUTTI_ALGO, of the communicator or of tutti_comm_set_algorithm() when the call was made; NULL:
-	 * chosen. Alike texts of a communicator are one text. */
-	const char *algo;
-	/* The call of the user's that this one is a part of, and which ranks compare and are told
-	 * of in its place; NULL: it is the user's. */
-	const struct tti_args *part_of;
-	enum tti_stage stage;
-};
 
 /* What the executing thread publishes about the current call, for on_ask: a
  * sequence lock, so that what is read belongs together. */
@@ -86,55 +48,11 @@ struct tti_current_call {
 	_Atomic uint32_t version, running;
 	_Atomic uint32_t stage; /* enum tti_stage */
 	_Atomic uint64_t seq, signature, count;
-	_Atomic uint64_t shape; /* tti_args_shape() */
+	_Atomic uint64_t shape; /* tti_args_pack() */
 	_Atomic uint64_t cut;   /* of its program, as tti_program_cut() packs it; 0: it has none */
 	/* The last handoff, under comm->lock. */
 	struct tti_sides *sides;
 	uint64_t handoff_seq;
-};
-
-/* What is known about a rank that a call waits for. Under comm->lock. */
-struct tti_stall {
-	int suspect;       /* who was asked last, -1: nobody          */
-	int64_t began_ns;  /* of the wait that this is about          */
-	int64_t asked_ns;  /* since when the suspect is silent        */
-	int64_t round_ns;  /* when a round of asking began last       */
-	int64_t warned_ns; /* when the last warning was written       */
-	bool answered;
-	int hops;        /* along the chain of who waits for whom, this round */
-	int left;        /* the suspect said goodbye: looks since then that found nothing */
-	int64_t left_ns; /* since when these were enough; 0: they are not */
-};
-
-/* A program, found by what it was made of: a struct tti_program_key, the steps of a list of sends
- * and receives, or the parts of a handoff (handoff.h). */
-struct tti_program_kept {
-	tutti_collective coll;
-	void *key;
-	size_t key_bytes;
-	uint64_t used; /* when last */
-	struct tti_bound *bound;
-};
-
-/* No padding: keys are compared byte by byte. */
-struct tti_program_key {
-	const struct tti_algorithm *algo;
-	struct tti_cut cut;
-	int32_t root, in_place;
-};
-
-/* What was chosen for calls of some kind and size class. */
-struct tti_choice_kept {
-	uint64_t key;
-	const char *algo; /* of the calls */
-	struct tti_choice choice;
-	uint64_t hash; /* of the choice: ranks that run together have the same */
-};
-
-struct tti_programs {
-	TTI_VEC(struct tti_choice_kept) choices;
-	TTI_VEC(struct tti_program_kept) kept;
-	uint64_t uses;
 };
 
 enum tti_comm_state {
@@ -242,94 +160,7 @@ struct tti_comm {
 	struct tti_call *answer; /* the last one to it, under lock; NULL: there was none yet */
 };
 
-/* -- init.c ----------------------------------------------------------------- */
-
-/* TUTTI_EINVAL: what is wrong with it. NULL is fine. */
-TUTTI_CHECKED tutti_status tti_config_check(const tutti_config *config);
-
-/* tutti_comm_init_rank_config() with an id that others read from a file of this rank, NULL: there is
- * none. The meeting is taken over, and closed when all have come or the init has failed. Errors name
- * the file `secret_path`, if it is not "": it has the secret that the ranks prove. */
-TUTTI_CHECKED tutti_status tti_comm_init_met(tutti_comm_t *out, int nranks, int rank,
-					     const tutti_unique_id *id, struct tti_meeting *meeting,
-					     const char *secret_path, const tutti_config *config);
-
-/* -- setup.c ---------------------------------------------------------------- */
-
-/* Roll call, transports, topologies, plan, engine, watch. `boot` was connected, which
- * began at began_ns, and is taken over. Of a child, parent's ranks ranks[0 .. n-1], roll
- * call and plan are derived from those of the root; else `parent` is NULL. */
-TUTTI_CHECKED tutti_status tti_comm_setup(struct tti_comm *comm, struct tti_boot *boot,
-					  const tutti_config *config, const struct tti_comm *parent,
-					  const int *ranks, int64_t began_ns);
-
-/* How to open a port of a transport for this communicator. */
-struct tti_port_config tti_port_config_of(const struct tti_comm *comm,
-					  const struct tti_transport *transport);
-
-/* -- programs.c ------------------------------------------------------------- */
-
-/* Which program a call needs. */
-struct tti_program_need {
-	tutti_collective coll; /* one that has programs (coll/collective.h)               */
-	int root;
-	bool in_place;        /* of this rank, where it makes a difference                 */
-	bool uneven;          /* rows have lengths of their own                            */
-	enum tti_reach reach; /* how all ranks reach each other's buffers           */
-	size_t nbytes;        /* of the whole vector                                */
-	enum tti_order order;
-	const char *algo; /* of its arguments */
-};
-
-/* How a program goes through the data: bytes of a step, parts, stripes, and how other ranks'
- * buffers are reached. */
-enum tti_program_reach { TTI_BY_SLOTS, TTI_BY_MEMORY, TTI_BY_MEMORY_PINNED, TTI_BY_COPIES };
-static inline uint64_t tti_program_cut(size_t slice_bytes, struct tti_cut cut,
-				       enum tti_program_reach reach)
-{
-	return (uint64_t)slice_bytes << 26 | (uint64_t)(cut.parts & 0xfff) << 14 |
-	       (uint64_t)(cut.stripes & 0xfff) << 2 | reach;
-}
-
-/* The program, and what it was chosen by: until the next choice. */
-TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm,
-					    const struct tti_program_need *need,
-					    const struct tti_choice_kept **choice_out,
-					    struct tti_bound **out);
-/* How long such a call should take by messages. It looks at nothing that calls change. TUTTI_EUNSUPPORTED:
- * its algorithm is one that there is no model of. */
-TUTTI_CHECKED tutti_status tti_programs_predict(const struct tti_comm *comm,
-						const struct tti_program_need *need,
-						struct tti_tune_time *out);
-void tti_programs_release(struct tti_comm *comm);
-
-/* The program that is kept by such a key; NULL: there is none. */
-struct tti_bound *tti_programs_find(struct tti_comm *comm, tutti_collective coll, const void *key,
-				    size_t key_bytes);
-/* Bind a program, and keep it: for the life of the communicator, but of sends and receives, and of
- * handoffs, until TTI_LISTS_KEPT, or TTI_HANDOFF_PROGRAMS_KEPT, others were used since. Takes *prog
- * over. */
-TUTTI_CHECKED tutti_status tti_programs_add(struct tti_comm *comm, const void *key,
-					    size_t key_bytes, struct tti_program *prog,
-					    struct tti_bound **out);
-/* Compile a program, which it takes over, and bind it to links. */
-TUTTI_CHECKED tutti_status tti_programs_bind(struct tti_comm *comm, struct tti_program *prog,
-					     struct tti_bound **out);
-
 /* -- call.c ----------------------------------------------------------------- */
-
-/* Of a call that reduces, which is reproducible if the communicator is; the other arguments
- * are not looked at. */
-TUTTI_CHECKED tutti_status tti_args_find_operator(const struct tti_comm *comm,
-						  struct tti_args *args);
-TUTTI_CHECKED tutti_status tti_args_check(const struct tti_comm *comm, const struct tti_args *args);
-
-/* Whether send and receive buffer are one. */
-bool tti_args_in_place(const struct tti_comm *comm, const struct tti_args *args);
-
-/* Which elements this rank reads at send, or writes at recv: all from the first to the last. */
-void tti_args_range(const struct tti_comm *comm, const struct tti_args *args, bool is_send,
-		    struct tti_range *out);
 
 /* Several calls that run together: those of one communicator in order, all its
  * sends and receives first and at once; communicators side by side. */
@@ -361,73 +192,10 @@ tutti_status tti_batch_run(struct tti_batch_item *items, int n);
 /* The same where the turns are the caller's: each item has its status. */
 void tti_batch_rounds(struct tti_batch_item *items, int n);
 
-/* What a call that is kept for later holds on to. */
-struct tti_args tti_args_take(const struct tti_args *args);
-void tti_args_drop(const struct tti_args *args);
-
-/* What ranks compare of the count: 0 where each has its own. */
-static inline size_t tti_args_common_count(const struct tti_args *args)
-{
-	return tti_is_by_pairs(args->coll) ? 0 : args->count;
-}
-
-/* All of a call but buffers and count in one number, and back. */
-static inline uint64_t tti_args_shape(const struct tti_args *args)
-{
-	return (uint64_t)args->coll | (uint64_t)args->type << 8 | (uint64_t)args->op << 16 |
-	       (uint64_t)args->is_send << 31 | (uint64_t)(uint32_t)args->root << 32;
-}
-
-static inline struct tti_args tti_args_of_shape(uint64_t shape, size_t count)
-{
-	return (struct tti_args){ .coll = (tutti_collective)(shape & 0xff),
-				  .count = count,
-				  .type = (tutti_type)(shape >> 8 & 0xff),
-				  .op = (tutti_op)(shape >> 16 & ((1 << TTI_OP_BITS) - 1)),
-				  .root = (int)(uint32_t)(shape >> 32),
-				  .is_send = shape >> 31 & 1 };
-}
-
-/* What a rank that measures its link to `peer` says it is doing, as a shape. */
-#define TTI_PING_COLL 0xff
-static inline uint64_t tti_ping_shape(int peer)
-{
-	return TTI_PING_COLL | (uint64_t)(uint32_t)peer << 32;
-}
-
 /* Around what is no call of all ranks: tell those who ask what this one does; what a
  * failure means for the communicator. */
 void tti_call_begin(struct tti_comm *comm, uint64_t shape);
 void tti_call_end(struct tti_comm *comm);
 tutti_status tti_call_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer);
-
-/* A human's view of a call: "all_reduce(1024 x float32, sum)". `sides`: of a handoff. */
-void tti_args_format(const struct tti_args *args, const char *sides, char *buf, size_t size);
-
-/* -- stall.c: why does a call not end --------------------------------------- */
-
-tutti_status tti_stall_on_wait(void *comm, int64_t since_ns, int peer);
-void tti_stall_on_ask(void *comm, struct tti_call *out);
-void tti_stall_on_answer(void *comm, int peer, const struct tti_call *call);
-void tti_stall_on_lost(void *comm, const struct tti_failure *failure);
-
-/* Messages of `peer` belong to another call: find out which, tell everybody. `expected`: what
- * else may be wrong, if the peer is in this very call; or NULL. */
-tutti_status tti_stall_mismatch(struct tti_comm *comm, int peer, const char *expected);
-
-/* Give news some time to come in, as a connection broke; whether the communicator is lost by
- * then. `user`: the one whose end ends this one, too, and is as good a reason; NULL: there is none. */
-bool tti_stall_await_news(const struct tti_comm *comm, const struct tti_comm *user);
-
-/* Whether something of a rank that has left since `left_ns` may be on its way. */
-bool tti_stall_may_still_come(const struct tti_comm *comm, int peer, int64_t left_ns);
-
-/* What a port says of its failure, with the name of the peer: a transport knows its number alone. */
-void tti_stall_name_failure(const struct tti_comm *comm, int peer, const char *failure, char *buf,
-			    size_t size);
-
-/* A port failed: wait a moment for news that say why, else tell everybody. */
-tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
-				   tutti_status status);
 
 #endif

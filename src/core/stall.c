@@ -113,7 +113,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 	if (before == 0) {
 		snprintf(out->text, sizeof(out->text), "nothing yet");
 	} else {
-		const struct tti_args args = tti_args_of_shape(shape, count);
+		const struct tti_args args = tti_args_unpack(shape, count);
 
 		out->name = tti_call_signature(out->seq, tti_call_signature_part(&args));
 		describe_own(comm, out->seq, &args, out->text, sizeof(out->text));

@@ -27,7 +27,7 @@ uint64_t tti_call_signature(uint64_t seq, uint64_t part)
 
 uint64_t tti_call_signature_part(const struct tti_args *args)
 {
-	return part_of(tti_args_shape(args), tti_args_common_count(args));
+	return part_of(tti_args_pack(args), tti_args_common_count(args));
 }
 
 /* A send and its receive are not calls of all ranks: no sequence number, and the
@@ -38,7 +38,7 @@ uint64_t tti_call_transfer_tag(const struct tti_args *args)
 
 	both.root = -1;
 	both.is_send = false;
-	return tti_call_signature(UINT64_MAX, part_of(tti_args_shape(&both), args->count));
+	return tti_call_signature(UINT64_MAX, part_of(tti_args_pack(&both), args->count));
 }
 
 /* -- What others may ask (stall.c reads it) --------------------------------- */
@@ -77,7 +77,7 @@ static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t cut,
 		pthread_mutex_unlock(&comm->lock);
 		tti_sides_drop(last);
 	}
-	publish(comm, sign, stage, tti_args_shape(args), cut, tti_args_common_count(args));
+	publish(comm, sign, stage, tti_args_pack(args), cut, tti_args_common_count(args));
 }
 
 void tti_call_begin(struct tti_comm *comm, uint64_t shape)

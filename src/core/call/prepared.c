@@ -65,7 +65,7 @@ static inline struct tti_prepared_key key_of(const struct tti_args *args, tutti_
 
 	with.op = op;
 	return (struct tti_prepared_key){
-		.what = tti_args_shape(&with) | (is_in_place(args) ? IN_PLACE : 0),
+		.what = tti_args_pack(&with) | (is_in_place(args) ? IN_PLACE : 0),
 		.count = args->count,
 		.algo = algo,
 	};
@@ -270,7 +270,7 @@ tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *arg
 		tti_prepared_release(out);
 		return st;
 	}
-	out->shape = tti_args_shape(args);
+	out->shape = tti_args_pack(args);
 	out->part = tti_call_signature_part(args) + out->choice;
 	out->count = tti_args_common_count(args);
 	out->is_rooted = tti_collective_is_rooted(args->coll);

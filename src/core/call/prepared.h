@@ -52,7 +52,7 @@ struct tti_prepared {
 	struct tti_extent extent;
 };
 
-/* What a call is found by: tti_args_shape() with its operator as it is run, and whether it is in
+/* What a call is found by: tti_args_pack() with its operator as it is run, and whether it is in
  * place, where that makes a difference. All bits set: nothing is kept here. */
 struct tti_prepared_key {
 	uint64_t what;

@@ -34,7 +34,7 @@ bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char
 	for (int i = 0; i < TTI_ROOTS_KEPT; i++) {
 		const uint64_t seq = comm->roots.call[i].seq;
 		const struct tti_args args =
-			tti_args_of_shape(comm->roots.call[i].shape, comm->roots.call[i].count);
+			tti_args_unpack(comm->roots.call[i].shape, comm->roots.call[i].count);
 		char text[TTI_CALL_TEXT];
 		int root;
 

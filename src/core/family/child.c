@@ -4,10 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/boot.h"
 #include "coll/shape.h"
 #include "core/call/group.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
+#include "core/init/config.h"
+#include "core/init/init.h"
+#include "core/init/nics.h"
+#include "core/init/tuning.h"
 #include "core/init/wiring.h"
 #include "util/error.h"
 #include "util/hash.h"

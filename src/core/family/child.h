@@ -11,6 +11,7 @@
  *
  * Owner: a child keeps its root alive (tti_comm_hold()). Threads: as comm.h says. */
 
+#include "boot/boot.h"
 #include "core/comm.h"
 
 /* Where the other ranks wait for this one, as tti_boot_sub_create() has it. */
@@ -54,13 +55,6 @@ TUTTI_CHECKED tutti_status tti_child_come(struct tti_maker *maker,
 void tti_child_decline(const struct tti_rendezvous *awaited);
 /* Free it, after declining where it is awaited. */
 void tti_maker_end(struct tti_maker *maker);
-
-/* init.c: make a communicator, here or on a thread of its own, as `config` (may be NULL)
- * and groups want it. Takes the maker, in any case. is_member: *out is written, with the
- * handle. */
-TUTTI_CHECKED tutti_status tti_comm_make(struct tti_maker *maker, int nranks, int rank,
-					 bool is_member, const tutti_config *config,
-					 tutti_comm_t *out);
 
 /* From follow() on the fate of whom it follows ends the making of `comm`, on all ranks that wait in
  * it: nobody need wait for one that will not come. unfollow() gives the status of it: a death that

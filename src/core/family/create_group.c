@@ -3,10 +3,13 @@
  * so they meet over the bootstrap that will be its own: first they compare how they configure it. */
 #include <string.h>
 
+#include "boot/boot.h"
 #include "boot/watch/callers.h"
 #include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
+#include "core/init/config.h"
+#include "core/init/init.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -3,11 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/boot.h"
 #include "boot/init/id.h"
 #include "boot/watch/watch.h"
 #include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
+#include "core/init/config.h"
+#include "core/init/init.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/log.h"

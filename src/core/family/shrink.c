@@ -2,10 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/boot.h"
 #include "boot/watch/agreement.h"
+#include "boot/watch/watch.h"
 #include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
+#include "core/init/config.h"
+#include "core/init/init.h"
 #include "util/bitset.h"
 #include "util/error.h"
 #include "util/hash.h"

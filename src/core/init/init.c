@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/init/init.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/boot.h"
 #include "core/call/group.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/family/child.h"
 #include "core/handle.h"
+#include "core/init/config.h"
+#include "core/init/meeting.h"
+#include "core/init/setup.h"
 #include "core/lifetime.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -40,41 +46,6 @@ static void plan_free(struct plan *plan)
 	tti_secret_free(plan);
 }
 
-static tutti_status read_config(const tutti_config *given, tutti_config *out)
-{
-	*out = (tutti_config)TUTTI_CONFIG_INIT;
-	if (!given)
-		return TUTTI_OK;
-	if (given->size < offsetof(tutti_config, name))
-		return tti_fail(TUTTI_EINVAL, "config.size is %zu: begin with TUTTI_CONFIG_INIT",
-				given->size);
-	memcpy(out, given, given->size < sizeof(*out) ? given->size : sizeof(*out));
-	out->size = sizeof(*out);
-	if (out->reproducible != 0 && out->reproducible != 1)
-		return tti_fail(TUTTI_EINVAL, "config.reproducible is %d: 0 or 1",
-				out->reproducible);
-	if (out->encrypt != 0 && out->encrypt != 1)
-		return tti_fail(TUTTI_EINVAL, "config.encrypt is %d: 0 or 1", out->encrypt);
-	if (out->traffic_class < 0 || out->traffic_class > 255)
-		return tti_fail(TUTTI_EINVAL, "config.traffic_class is %d: 0 (the system's) to 255",
-				out->traffic_class);
-	if (out->timeout_ms < 0)
-		return tti_fail(TUTTI_EINVAL, "config.timeout_ms is %d: 0 (never) or more",
-				out->timeout_ms);
-	if (out->boot_timeout_ms < 0)
-		return tti_fail(TUTTI_EINVAL,
-				"config.boot_timeout_ms is %lld: 0 (TUTTI_BOOT_TIMEOUT_MS) or more",
-				(long long)out->boot_timeout_ms);
-	return TUTTI_OK;
-}
-
-tutti_status tti_config_check(const tutti_config *config)
-{
-	tutti_config read;
-
-	return read_config(config, &read);
-}
-
 static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique_id *ids,
 			      const tutti_config *given, struct plan **out)
 {
@@ -82,7 +53,7 @@ static tutti_status make_plan(int nranks, int rank, int nids, const tutti_unique
 	tutti_config config;
 	struct plan *plan;
 
-	TTI_TRY(read_config(given, &config));
+	TTI_TRY(tti_config_read(given, &config));
 	plan = tti_secret_zalloc(sizeof(*plan) + ids_bytes);
 	if (!plan)
 		return tti_fail(TUTTI_ENOMEM, "communicator of %d ranks: out of memory", nranks);

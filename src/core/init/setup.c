@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/init/setup.h"
+
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/boot.h"
+#include "boot/watch/watch.h"
 #include "coll/files/algo_files.h"
+#include "core/call/memory.h"
 #include "core/comm.h"
 #include "core/family/child.h"
 #include "core/init/agree.h"
+#include "core/init/nics.h"
 #include "core/init/roll.h"
+#include "core/init/tuning.h"
+#include "core/stall.h"
 #include "plan/tune/tune.h"
 #include "transport/registry.h"
 #include "util/caches.h"

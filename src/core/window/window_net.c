@@ -9,7 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "boot/watch/watch.h"
 #include "core/comm_error.h"
+#include "core/init/setup.h"
+#include "core/stall.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

@@ -69,7 +69,7 @@ static tutti_status run(struct tti_comm *comm, const struct tutti_ping_options *
 	tti_sequence_wait(comm, seqno);
 	st = tti_comm_async_error(comm);
 	if (st == TUTTI_OK) {
-		tti_call_begin(comm, tti_ping_shape(peer));
+		tti_call_begin(comm, tti_args_pack_ping(peer));
 		st = tti_ping_run(comm, options, ping, &mismatch_peer);
 		if (st != TUTTI_OK)
 			st = tti_call_settle(comm, st, mismatch_peer);
