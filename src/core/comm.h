@@ -3,14 +3,8 @@
 #define TTI_CORE_COMM_H
 
 /* The communicator: the one place where bootstrap, transports, programs and engine
- * meet. Only core includes this header.
- *
- * Order of calls: each call takes a sequence number when it is made and runs when all calls
- * before it are done, on the caller's thread (NULL stream) or on its stream's. So
- * all ranks run their calls in the order in which the program made them.
- *
- * End: the first bad news (a peer died, ranks called different things, abort, a
- * deadline) is its asynchronous error (comm_error.h): every call from then on returns it.
+ * meet. lifetime.h makes and ends it, comm_error.h has its error state, sequence.h the order of its
+ * calls.
  *
  * Owner: the handle (handle.h). Threads: fields say. */
 
@@ -19,9 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "boot/watch/watch.h"
-#include "core/call/args.h"
-#include "core/call/counts.h"
+#include "core/call/current_call.h"
 #include "core/call/layout.h"
 #include "core/call/memory.h"
 #include "core/call/operators.h"
@@ -30,30 +22,29 @@
 #include "core/call/roots.h"
 #include "core/call/timeout.h"
 #include "core/call/transfers.h"
-#include "core/handoff/handoff.h"
-#include "core/init/agree.h"
-#include "core/init/meeting.h"
+#include "core/init/nics.h"
 #include "core/init/tuning.h"
 #include "core/stall.h"
 #include "engine/engine.h"
-#include "tutti/inspect.h"
 #include "tutti/tutti.h"
+#include "util/vec.h"
 
 #define TTI_ERROR_TEXT      1024
 #define TTI_AGREEMENTS_KEPT 8
 
-/* What the executing thread publishes about the current call, for on_ask: a
- * sequence lock, so that what is read belongs together. */
-struct tti_current_call {
-	_Atomic uint32_t version, running;
-	_Atomic uint32_t stage; /* enum tti_stage */
-	_Atomic uint64_t seq, signature, count;
-	_Atomic uint64_t shape; /* tti_args_pack() */
-	_Atomic uint64_t cut;   /* of its program, as tti_program_cut() packs it; 0: it has none */
-	/* The last handoff, under comm->lock. */
-	struct tti_sides *sides;
-	uint64_t handoff_seq;
-};
+struct tti_args;
+struct tti_boot;
+struct tti_call;
+struct tti_callers;
+struct tti_agreement;
+struct tti_handoff_kept;
+struct tti_plan;
+struct tti_prepared;
+struct tti_prepared_calls;
+struct tti_shape;
+struct tti_wiring;
+struct tutti_channel;
+struct tutti_window;
 
 enum tti_comm_state {
 	TTI_COMM_INIT,
@@ -76,7 +67,7 @@ struct tti_comm {
 	struct tti_timeouts timeouts; /* of calls; under lock */
 	struct tti_timeout boot_timeout;
 	int64_t config_boot_timeout_ms;
-	char *algo;                      /* pinned algorithms, NULL: none */
+	char *algo;                      /* forced algorithms, NULL: none */
 	_Atomic(const char *) call_algo; /* those of calls that are made now */
 	TTI_VEC(char *) algos;           /* all others that calls had; under lock */
 	char *transports;                /* as they were asked for        */
@@ -85,7 +76,7 @@ struct tti_comm {
 	int traffic_class;               /* of data there, 0: the system's */
 	_Atomic int state;               /* enum tti_comm_state */
 
-	/* Children that wait for other ranks of this one, under its lock: see tti_comm_follow(). */
+	/* Children that wait for other ranks of this one, under its lock: see follow.h. */
 	struct tti_comm *followers, *next_follower;
 	bool follows_deaths;
 	/* Written once under `lock`; status and stop read by any thread. */
@@ -142,7 +133,7 @@ struct tti_comm {
 	/* Calls made, calls done (sequence.h); a futex word for those that wait. */
 	_Atomic uint64_t issued, done;
 	_Atomic uint32_t sequence_word, sequence_waiters;
-	/* A call of the user's is under way, which has this address on its stack; NULL: none is. */
+	/* The user's call that is under way: an address on its stack; NULL: none is. */
 	_Atomic(const void *) in_call;
 
 	/* The executing thread's. */
@@ -181,9 +172,6 @@ tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args 
  * arguments (prepared.h); NULL: it was not. */
 tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tti_args *args,
 			  struct tti_prepared *call);
-/* The signature of a call of all ranks, and what of its arguments is in it. */
-uint64_t tti_call_signature(uint64_t seq, uint64_t part);
-uint64_t tti_call_signature_part(const struct tti_args *args);
 /* The tag of the messages of a send and its receive. */
 uint64_t tti_call_transfer_tag(const struct tti_args *args);
 

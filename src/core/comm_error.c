@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "boot/boot.h"
+#include "boot/watch/watch.h"
 #include "util/error.h"
 #include "util/interrupt.h"
 #include "util/mem.h"

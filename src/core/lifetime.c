@@ -3,8 +3,20 @@
 
 #include <stdio.h>
 
+#include "boot/boot.h"
 #include "boot/watch/agreement.h"
 #include "boot/watch/callers.h"
+#include "boot/watch/watch.h"
+#include "core/call/memory.h"
+#include "core/call/operators.h"
+#include "core/call/prepared.h"
+#include "core/call/programs.h"
+#include "core/call/timeout.h"
+#include "core/call/transfers.h"
+#include "core/handoff/handoff.h"
+#include "core/handoff/sides.h"
+#include "core/init/agree.h"
+#include "core/init/tuning.h"
 #include "core/message/message.h"
 #include "core/window/window.h"
 #include "util/mem.h"

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/stall.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "boot/boot.h"
+#include "boot/watch/watch.h"
+#include "core/call/args.h"
+#include "core/call/roots.h"
+#include "core/call/signature.h"
+#include "core/call/timeout.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/handoff/handoff.h"
+#include "core/handoff/sides.h"
 #include "engine/connect.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -87,7 +97,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 {
 	struct tti_comm *comm = self;
 	struct tti_current_call *call = &comm->current;
-	uint64_t shape, count, cut;
+	uint64_t packed, count, cut;
 	const char *algorithm;
 	uint32_t before, after, stage;
 
@@ -96,7 +106,7 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 		out->seq = atomic_load_explicit(&call->seq, memory_order_acquire);
 		out->signature = atomic_load_explicit(&call->signature, memory_order_acquire);
 		count = atomic_load_explicit(&call->count, memory_order_acquire);
-		shape = atomic_load_explicit(&call->shape, memory_order_acquire);
+		packed = atomic_load_explicit(&call->packed, memory_order_acquire);
 		cut = atomic_load_explicit(&call->cut, memory_order_acquire);
 		stage = atomic_load_explicit(&call->stage, memory_order_acquire);
 		algorithm = atomic_load_explicit(&comm->last_algorithm, memory_order_acquire);
@@ -113,9 +123,9 @@ void tti_stall_on_ask(void *self, struct tti_call *out)
 	if (before == 0) {
 		snprintf(out->text, sizeof(out->text), "nothing yet");
 	} else {
-		const struct tti_args args = tti_args_unpack(shape, count);
+		const struct tti_args args = tti_args_unpack(packed, count);
 
-		out->name = tti_call_signature(out->seq, tti_call_signature_part(&args));
+		out->name = tti_signature_make(out->seq, tti_signature_part(&args));
 		describe_own(comm, out->seq, &args, out->text, sizeof(out->text));
 	}
 }
@@ -551,10 +561,12 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
 	const struct tti_port *port = NULL;
 	char text[TTI_FAILURE_TEXT];
 
-	if (tti_stall_await_news(comm, user))
-		return atomic_load(&comm->async_error)
-			       ? tti_comm_async_error(comm)
-			       : (tutti_status)atomic_load(&user->async_error);
+	if (tti_stall_await_news(comm, user)) {
+		const tutti_status own = tti_comm_async_error(comm);
+
+		return own == TUTTI_OK && user ? (tutti_status)atomic_load(&user->async_error)
+					       : own;
+	}
 	for (int i = 0; i < comm->nports && !port; i++)
 		if (comm->ports[i]->failure != TUTTI_OK)
 			port = comm->ports[i];
@@ -570,4 +582,16 @@ tutti_status tti_stall_port_failed(struct tti_comm *comm, struct tti_comm *user,
 		status = TUTTI_EPEER;
 	tti_comm_notify_failure(comm, status, port ? port->failed_peer : -1, text);
 	return tti_comm_async_error(comm);
+}
+
+/* Nothing can be trusted to be in step any more, so everybody is told. */
+tutti_status tti_stall_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer)
+{
+	if (status == TUTTI_OK)
+		return TUTTI_OK;
+	if (atomic_load(&comm->async_error) != 0)
+		return tti_comm_async_error(comm);
+	if (status == TUTTI_EMISMATCH && mismatch_peer >= 0)
+		return tti_stall_mismatch(comm, mismatch_peer, NULL);
+	return tti_stall_port_failed(comm, NULL, status);
 }

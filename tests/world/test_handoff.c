@@ -14,6 +14,7 @@
 
 #include "core/comm.h"
 #include "core/handle.h"
+#include "core/handoff/handoff.h"
 #include "support/sanitizer.h"
 #include "support/world.h"
 #include "util/fault.h"

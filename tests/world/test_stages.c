@@ -11,8 +11,12 @@
 #include <cmocka.h>
 #include <semaphore.h>
 
+#include "boot/watch/watch.h"
+#include "core/call/args.h"
 #include "core/comm.h"
 #include "core/handle.h"
+#include "core/handoff/sides.h"
+#include "core/stall.h"
 #include "support/world.h"
 
 static struct tti_comm *comm_of(tutti_comm_t handle)

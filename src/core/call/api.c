@@ -3,10 +3,14 @@
 #include <string.h>
 
 #include "boot/boot.h"
+#include "core/call/args.h"
 #include "core/call/group.h"
+#include "core/call/roots.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
+#include "core/handoff/handoff.h"
+#include "core/init/agree.h"
 #include "core/lifetime.h"
 #include "core/sequence.h"
 #include "plan/tune/tune.h"

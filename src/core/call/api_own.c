@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/call/args.h"
 #include "core/call/group.h"
 #include "core/comm.h"
 #include "util/error.h"

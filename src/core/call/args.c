@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/call/args.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/call/counts.h"
+#include "core/call/operators.h"
 #include "core/comm.h"
+#include "core/handoff/handoff.h"
+#include "core/handoff/sides.h"
 #include "util/error.h"
 
 /* What can be wrong with a call, found before anything moves. */

@@ -1,66 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
+#include "boot/watch/watch.h"
+#include "core/call/args.h"
+#include "core/call/layout.h"
+#include "core/call/memory.h"
+#include "core/call/operators.h"
+#include "core/call/prepared.h"
+#include "core/call/roots.h"
+#include "core/call/signature.h"
+#include "core/call/transfers.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/handoff/handoff.h"
+#include "core/handoff/sides.h"
 #include "core/sequence.h"
+#include "core/stall.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/mem.h"
 #include "util/params.h"
 
-/* From a user's call to a job of the engine. */
+/* -- What others may ask (stall.h) --------------------------------------------- */
 
-/* -- What ranks compare ---------------------------------------------------- */
-
-/* One multiplication for each part, by odd numbers, and one mixing of their sum: it
- * is on the way of every call. Never 0. */
-static uint64_t part_of(uint64_t shape, size_t count)
-{
-	return count * UINT64_C(0xc2b2ae3d27d4eb4f) + shape * UINT64_C(0x165667b19e3779f9);
-}
-
-uint64_t tti_call_signature(uint64_t seq, uint64_t part)
-{
-	return tti_hash_mix(seq * UINT64_C(0x9e3779b97f4a7c15) + part) | 1;
-}
-
-uint64_t tti_call_signature_part(const struct tti_args *args)
-{
-	return part_of(tti_args_pack(args), tti_args_common_count(args));
-}
-
-/* A send and its receive are not calls of all ranks: no sequence number, and the
- * root of either is the other. */
-uint64_t tti_call_transfer_tag(const struct tti_args *args)
-{
-	struct tti_args both = *args;
-
-	both.root = -1;
-	both.is_send = false;
-	return tti_call_signature(UINT64_MAX, part_of(tti_args_pack(&both), args->count));
-}
-
-/* -- What others may ask (stall.c reads it) --------------------------------- */
-
-static void publish(struct tti_comm *comm, uint64_t sign, enum tti_stage stage, uint64_t shape,
-		    uint64_t cut, size_t count)
-{
-	struct tti_current_call *call = &comm->current;
-	const uint32_t version = atomic_load_explicit(&call->version, memory_order_relaxed);
-
-	atomic_store_explicit(&call->version, version + 1, memory_order_relaxed);
-	atomic_store_explicit(&call->seq, comm->seq, memory_order_release);
-	atomic_store_explicit(&call->signature, sign, memory_order_release);
-	atomic_store_explicit(&call->stage, stage, memory_order_release);
-	atomic_store_explicit(&call->count, count, memory_order_release);
-	atomic_store_explicit(&call->shape, shape, memory_order_release);
-	atomic_store_explicit(&call->cut, cut, memory_order_release);
-	atomic_store_explicit(&call->running, 1, memory_order_release);
-	atomic_store_explicit(&call->version, version + 2, memory_order_release);
-}
-
-/* `args`, or the user's call that they are a part of: what ranks are told of. */
+/* `args`, or the user's call that they are a part of. */
 static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t cut,
 			 const struct tti_args *args)
 {
@@ -77,32 +40,28 @@ static void publish_call(struct tti_comm *comm, uint64_t sign, uint64_t cut,
 		pthread_mutex_unlock(&comm->lock);
 		tti_sides_drop(last);
 	}
-	publish(comm, sign, stage, tti_args_pack(args), cut, tti_args_common_count(args));
+	tti_current_call_publish(&comm->current, &(struct tti_published_call){
+							 .seq = comm->seq,
+							 .signature = sign,
+							 .count = tti_args_common_count(args),
+							 .packed = tti_args_pack(args),
+							 .cut = cut,
+							 .stage = stage,
+						 });
 }
 
-void tti_call_begin(struct tti_comm *comm, uint64_t shape)
+void tti_call_begin(struct tti_comm *comm, uint64_t packed)
 {
-	publish(comm, 0, TTI_STAGE_CALL, shape, 0, 0);
+	tti_current_call_publish(
+		&comm->current, &(struct tti_published_call){ .seq = comm->seq, .packed = packed });
 }
 
 void tti_call_end(struct tti_comm *comm)
 {
-	atomic_store_explicit(&comm->current.running, 0, memory_order_release);
+	tti_current_call_end(&comm->current);
 }
 
 /* -- Running ----------------------------------------------------------------- */
-
-/* Nothing can be trusted to be in step any more, so everybody is told. */
-tutti_status tti_call_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer)
-{
-	if (status == TUTTI_OK)
-		return TUTTI_OK;
-	if (atomic_load(&comm->async_error) != 0)
-		return tti_comm_async_error(comm);
-	if (status == TUTTI_EMISMATCH && mismatch_peer >= 0)
-		return tti_stall_mismatch(comm, mismatch_peer, NULL);
-	return tti_stall_port_failed(comm, NULL, status);
-}
 
 /* A collective while it runs. */
 struct running {
@@ -119,8 +78,9 @@ static struct tti_reducer reducer_of(const struct tti_comm *comm, const struct t
 }
 
 /* The program by slots, or in memory, and where its chunks lie. */
-static tutti_status find_program(const struct running *run, bool in_memory, struct tti_bound **out,
-				 size_t *slice_bytes, struct tti_layout *layout)
+static tutti_status find_program(const struct running *run, bool in_memory,
+				 struct tti_bound **out, size_t *slice_bytes,
+				 struct tti_layout *layout)
 {
 	if (run->args->coll == TUTTI_HANDOFF)
 		return tti_handoff_get(run->comm, run->args, in_memory, out, slice_bytes, layout);
@@ -179,8 +139,8 @@ static tutti_status start_in_memory(struct running *run)
 static uint64_t next_signature(struct tti_comm *comm, const struct tti_args *args, uint64_t part)
 {
 	if (args->part_of)
-		return tti_call_signature(comm->seq, part + tti_call_signature_part(args->part_of));
-	return tti_call_signature(++comm->seq, part);
+		return tti_signature_make(comm->seq, part + tti_signature_part(args->part_of));
+	return tti_signature_make(++comm->seq, part);
 }
 
 /* Numbered and told from here on: a failure is no longer this rank's alone. */
@@ -194,9 +154,14 @@ static uint64_t begin(struct tti_comm *comm, const struct tti_args *args,
 	if (args->sides || args->part_of)
 		publish_call(comm, sign, call->cut, args);
 	else
-		publish(comm, sign, TTI_STAGE_CALL, call->shape, call->cut, call->count);
+		tti_current_call_publish(&comm->current,
+					 &(struct tti_published_call){ .seq = comm->seq,
+								       .signature = sign,
+								       .count = call->count,
+								       .packed = call->packed,
+								       .cut = call->cut });
 	if (call->is_rooted)
-		tti_roots_note(comm, call->shape, args->count, call->choice);
+		tti_roots_note(comm, call->packed, args->count, call->choice);
 	return sign;
 }
 
@@ -224,7 +189,7 @@ static tutti_status finish(struct tti_comm *comm, const struct tti_args *args, i
 		tti_comm_notify_failure(comm, TUTTI_EMISMATCH, peer, text);
 		status = tti_comm_async_error(comm);
 	} else {
-		status = tti_call_settle(comm, status, peer);
+		status = tti_stall_settle(comm, status, peer);
 	}
 	tti_call_end(comm);
 	return status;
@@ -239,8 +204,8 @@ static void clear(struct tti_job *job)
 }
 
 /* *run stays where it is until its job is done. If that cannot start it is finished. */
-static tutti_status start(struct running *run, struct tti_comm *comm, const struct tti_args *args,
-			  const struct tti_prepared *call)
+static tutti_status start(struct running *run, struct tti_comm *comm,
+			  const struct tti_args *args, const struct tti_prepared *call)
 {
 	tutti_status st;
 
@@ -285,14 +250,13 @@ static inline tutti_status run_collective(struct tti_comm *comm, const struct tt
 	return TUTTI_OK;
 }
 
-/* A rank that has no memory for a call, alone, keeps all others waiting: they are told. */
 static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *args,
 				 tutti_status status)
 {
 	if (status != TUTTI_ENOMEM && status != TUTTI_ESYS)
 		return status;
 	publish_call(comm, 0, 0, args);
-	status = tti_call_settle(comm, status, -1);
+	status = tti_stall_settle(comm, status, -1);
 	tti_call_end(comm);
 	return status;
 }
@@ -309,7 +273,7 @@ static tutti_status check_root(struct tti_comm *comm, const struct tti_args *arg
 	tutti_status st = tti_prepared_make(comm, &barrier, &call);
 
 	comm->seq++;
-	tti_roots_note(comm, checked->shape, args->count, call.part);
+	tti_roots_note(comm, checked->packed, args->count, call.part);
 	st = st == TUTTI_OK ? run_collective(comm, &barrier, &call)
 			    : settle_alone(comm, &barrier, st);
 	tti_prepared_release(&call);
@@ -327,7 +291,10 @@ static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *a
 	atomic_store_explicit(&comm->last_algorithm,
 			      lent->reach != TTI_REACH_SLOTS ? "memory" : call->algorithm,
 			      memory_order_relaxed);
-	publish(comm, 0, TTI_STAGE_CALL, call->shape, 0, args->count);
+	tti_current_call_publish(&comm->current,
+				 &(struct tti_published_call){ .seq = comm->seq,
+							       .count = args->count,
+							       .packed = call->packed });
 	if (st == TUTTI_OK)
 		st = tti_short_run(&call->way, args->send, args->recv, call->extent.tag);
 	if (st != TUTTI_OK)

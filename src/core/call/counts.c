@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/call/args.h"
 #include "core/comm.h"
 #include "util/error.h"
 #include "util/hash.h"

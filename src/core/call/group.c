@@ -3,10 +3,15 @@
 
 #include <stdio.h>
 
+#include "core/call/args.h"
+#include "core/call/counts.h"
 #include "core/call/predict.h"
+#include "core/call/prepared.h"
 #include "core/call/stream.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
+#include "core/handoff/handoff.h"
+#include "core/handoff/sides.h"
 #include "core/lifetime.h"
 #include "core/sequence.h"
 #include "util/error.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/call/layout.h"
 
+#include "core/call/args.h"
 #include "core/comm.h"
 #include "util/error.h"
 #include "util/vec.h"

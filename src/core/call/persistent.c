@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 
+#include "core/call/args.h"
 #include "core/call/group.h"
+#include "core/call/prepared.h"
 #include "core/call/stream.h"
 #include "core/comm.h"
 #include "core/comm_error.h"

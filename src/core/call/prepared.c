@@ -4,7 +4,16 @@
 #include <string.h>
 
 #include "coll/algorithms/send_recv.h"
+#include "core/call/args.h"
+#include "core/call/counts.h"
+#include "core/call/layout.h"
+#include "core/call/memory.h"
+#include "core/call/operators.h"
+#include "core/call/programs.h"
+#include "core/call/signature.h"
+#include "core/call/transfers.h"
 #include "core/comm.h"
+#include "core/handoff/handoff.h"
 #include "core/sequence.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -14,7 +23,7 @@
 #define NOTHING  UINT64_MAX
 #define IN_PLACE (UINT64_C(1) << 30)
 
-_Static_assert(16 + TTI_OP_BITS <= 30, "the operator leaves a bit of a shape free");
+_Static_assert(16 + TTI_OP_BITS <= 30, "the operator leaves a bit of packed arguments free");
 
 void tti_prepared_release(struct tti_prepared *call)
 {
@@ -270,8 +279,8 @@ tutti_status tti_prepared_make(struct tti_comm *comm, const struct tti_args *arg
 		tti_prepared_release(out);
 		return st;
 	}
-	out->shape = tti_args_pack(args);
-	out->part = tti_call_signature_part(args) + out->choice;
+	out->packed = tti_args_pack(args);
+	out->part = tti_signature_part(args) + out->choice;
 	out->count = tti_args_common_count(args);
 	out->is_rooted = tti_collective_is_rooted(args->coll);
 	out->is_checked = out->is_rooted && tti_params()->check;

@@ -33,7 +33,7 @@ struct tti_prepared {
 	bool maps;      /* memory that is mapped is run so */
 	bool copies;    /* ordinary memory is, by the kernel */
 	const char *algorithm;
-	uint64_t shape, part; /* of its signature */
+	uint64_t packed, part; /* tti_args_pack(); of its signature */
 	/* Which programs it has and how they cut the data: as ranks compare it (part holds it), and
 	 * as tti_program_cut() has it, to be named. 0: none. */
 	uint64_t choice, cut;

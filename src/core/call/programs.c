@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/call/programs.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +9,7 @@
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
+#include "core/handoff/handoff.h"
 #include "core/init/tuning.h"
 #include "plan/tune/tune.h"
 #include "util/error.h"

@@ -4,16 +4,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "boot/watch/watch.h"
+#include "core/call/args.h"
+#include "core/call/signature.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "util/error.h"
 
-void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count, uint64_t choice)
+void tti_roots_note(struct tti_comm *comm, uint64_t packed, size_t count, uint64_t choice)
 {
 	struct tti_roots *roots = &comm->roots;
 
 	roots->newest = (roots->newest + 1) % TTI_ROOTS_KEPT;
-	roots->call[roots->newest] = (struct tti_rooted_call){ comm->seq, shape, choice, count };
+	roots->call[roots->newest] = (struct tti_rooted_call){ comm->seq, packed, choice, count };
 }
 
 /* The root that a rank named whose messages in such a call have that tag; -1: none. */
@@ -24,7 +27,7 @@ static int root_of(const struct tti_comm *comm, uint64_t seq, struct tti_args ar
 
 	for (args.root = 0; args.root < comm->n; args.root++)
 		if (args.root != own &&
-		    tti_call_signature(seq, tti_call_signature_part(&args) + choice) == tag)
+		    tti_signature_make(seq, tti_signature_part(&args) + choice) == tag)
 			return args.root;
 	return -1;
 }
@@ -34,7 +37,7 @@ bool tti_roots_explain(const struct tti_comm *comm, int peer, uint64_t tag, char
 	for (int i = 0; i < TTI_ROOTS_KEPT; i++) {
 		const uint64_t seq = comm->roots.call[i].seq;
 		const struct tti_args args =
-			tti_args_unpack(comm->roots.call[i].shape, comm->roots.call[i].count);
+			tti_args_unpack(comm->roots.call[i].packed, comm->roots.call[i].count);
 		char text[TTI_CALL_TEXT];
 		int root;
 

@@ -19,8 +19,8 @@
 struct tti_comm;
 
 struct tti_rooted_call {
-	uint64_t seq, shape; /* as published; seq 0: nothing */
-	uint64_t choice;     /* of prepared.h */
+	uint64_t seq, packed; /* as published; seq 0: nothing */
+	uint64_t choice;      /* of prepared.h */
 	size_t count;
 };
 
@@ -31,7 +31,7 @@ struct tti_roots {
 };
 
 /* A call that names a root has begun: as it was published. */
-void tti_roots_note(struct tti_comm *comm, uint64_t shape, size_t count, uint64_t choice);
+void tti_roots_note(struct tti_comm *comm, uint64_t packed, size_t count, uint64_t choice);
 
 /* Whether `tag` is that of a message of `peer` in one of these calls, in which it named another
  * root: says so in buf. */

@@ -3,6 +3,12 @@
 
 #include <stdio.h>
 
+#include "core/call/args.h"
+#include "core/call/counts.h"
+#include "core/call/layout.h"
+#include "core/call/memory.h"
+#include "core/call/programs.h"
+#include "core/call/signature.h"
 #include "core/comm.h"
 #include "util/error.h"
 #include "util/hash.h"
@@ -31,7 +37,7 @@ void tti_transfer_of(const struct tti_comm *comm, const struct tti_args *args, u
 		     struct tti_transfer *out)
 {
 	make(comm, args->is_send, args->root, data, args->count * tutti_type_size(args->type),
-	     tti_call_transfer_tag(args), out);
+	     tti_signature_transfer(args), out);
 }
 
 /* -- A list ------------------------------------------------------------------------ */
@@ -152,7 +158,7 @@ static bool find_send(const struct tti_args *recv, uint64_t tag, size_t nbytes,
 	for (int type = 0; type < TUTTI_TYPE_COUNT; type++) {
 		out->type = (tutti_type)type;
 		out->count = nbytes / tutti_type_size(out->type);
-		if (nbytes % tutti_type_size(out->type) == 0 && tti_call_transfer_tag(out) == tag)
+		if (nbytes % tutti_type_size(out->type) == 0 && tti_signature_transfer(out) == tag)
 			return true;
 	}
 	return false;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/handoff/handoff.h"
 
+#include "core/call/args.h"
+#include "core/call/layout.h"
+#include "core/call/programs.h"
 #include "core/comm.h"
+#include "core/handoff/sides.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/params.h"

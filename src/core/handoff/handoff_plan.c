@@ -3,9 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/watch/watch.h"
+#include "core/call/args.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
+#include "core/handoff/handoff.h"
+#include "core/handoff/sides.h"
 #include "core/init/comm_job.h"
+#include "core/stall.h"
 #include "plan/handoff/handoff.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -53,7 +58,7 @@ struct planning {
 /* A rank that cannot go on keeps all others waiting: they are told. */
 static tutti_status no_memory(struct tti_comm *comm)
 {
-	return tti_call_settle(comm, tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory"),
+	return tti_stall_settle(comm, tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory"),
 			       -1);
 }
 

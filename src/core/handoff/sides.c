@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/call/args.h"
 #include "core/comm.h"
 #include "util/bitset.h"
 #include "util/error.h"

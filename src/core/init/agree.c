@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/boot.h"
 #include "coll/shape.h"
 #include "core/init/comm_job.h"
+#include "core/init/nics.h"
+#include "core/init/wiring.h"
 #include "plan/search/clp.h"
 #include "util/clock.h"
 #include "util/error.h"

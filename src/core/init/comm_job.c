@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/init/wiring.h"
 #include "topo/detect/cpuset.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"

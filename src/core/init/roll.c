@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "boot/boot.h"
 #include "coll/files/algo_files.h"
 #include "plan/tune/tune.h"
 #include "plan/tune/tune_place.h"

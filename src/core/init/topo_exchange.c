@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot/boot.h"
 #include "util/error.h"
 #include "util/fault.h"
 #include "util/mem.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "boot/watch/watch.h"
 #include "core/call/group.h"
 #include "core/comm_error.h"
 #include "core/handle.h"

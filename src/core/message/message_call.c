@@ -2,9 +2,13 @@
 /* Channels: the calls, and how they wait. */
 #include <stdio.h>
 
+#include "boot/boot.h"
+#include "boot/watch/watch.h"
+#include "core/call/timeout.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/message/message.h"
+#include "core/stall.h"
 #include "engine/wait.h"
 #include "util/clock.h"
 #include "util/error.h"

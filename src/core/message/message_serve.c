@@ -7,6 +7,7 @@
 
 #include "core/comm_error.h"
 #include "core/message/message.h"
+#include "core/stall.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"

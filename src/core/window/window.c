@@ -8,6 +8,7 @@
 #include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/sequence.h"
+#include "core/stall.h"
 #include "transport/shm/heap.h"
 #include "util/error.h"
 #include "util/fork.h"
@@ -245,7 +246,7 @@ static tutti_status create(struct tti_comm *comm, const struct tutti_window *giv
 		  : tti_fail(TUTTI_ENOMEM, "window of %d ranks: out of memory", comm->n);
 	/* The others have a window, or wait for this rank. */
 	if (st != TUTTI_OK && st != TUTTI_EUNSUPPORTED)
-		st = tti_call_settle(comm, st, -1);
+		st = tti_stall_settle(comm, st, -1);
 	tti_free(cards);
 	if (st == TUTTI_OK) {
 		*out = window;

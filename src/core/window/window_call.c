@@ -2,9 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "boot/watch/watch.h"
 #include "core/call/stream.h"
+#include "core/call/timeout.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
+#include "core/stall.h"
 #include "core/window/window.h"
 #include "engine/wait.h"
 #include "util/clock.h"

@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+#include "core/call/args.h"
 #include "core/call/group.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/sequence.h"
+#include "core/stall.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -72,7 +74,7 @@ static tutti_status run(struct tti_comm *comm, const struct tutti_ping_options *
 		tti_call_begin(comm, tti_args_pack_ping(peer));
 		st = tti_ping_run(comm, options, ping, &mismatch_peer);
 		if (st != TUTTI_OK)
-			st = tti_call_settle(comm, st, mismatch_peer);
+			st = tti_stall_settle(comm, st, mismatch_peer);
 		tti_call_end(comm);
 	}
 	tti_sequence_done(comm);

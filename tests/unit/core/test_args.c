@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "core/call/args.h"
 #include "core/call/counts.h"
 #include "core/comm.h"
 
