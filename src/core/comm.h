@@ -32,14 +32,12 @@
 #define TTI_ERROR_TEXT      1024
 #define TTI_AGREEMENTS_KEPT 8
 
-struct tti_args;
 struct tti_boot;
 struct tti_call;
 struct tti_callers;
 struct tti_agreement;
 struct tti_handoff_kept;
 struct tti_plan;
-struct tti_prepared;
 struct tti_prepared_calls;
 struct tti_shape;
 struct tti_wiring;
@@ -150,40 +148,5 @@ struct tti_comm {
 	struct tti_stall stall;
 	struct tti_call *answer; /* the last one to it, under lock; NULL: there was none yet */
 };
-
-/* -- call.c ----------------------------------------------------------------- */
-
-/* Several calls that run together: those of one communicator in order, all its
- * sends and receives first and at once; communicators side by side. */
-struct tti_batch_item {
-	struct tti_comm *comm;
-	uint64_t seqno;
-	struct tti_args *args; /* [nargs], transfers first */
-	int nargs, ntransfers;
-	/* The collective of the round that runs; NULL: its sends and receives, or there is none left. */
-	const struct tti_args *now;
-	tutti_status status;
-};
-
-/* Run a call that was prepared for such arguments (prepared.h), now: the turn is the caller's. */
-tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args *args,
-				   struct tti_prepared *call);
-/* Run one call in its turn, which the caller gives back. `call`: as it was prepared for such
- * arguments (prepared.h); NULL: it was not. */
-tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tti_args *args,
-			  struct tti_prepared *call);
-/* The tag of the messages of a send and its receive. */
-uint64_t tti_call_transfer_tag(const struct tti_args *args);
-
-/* Run all items (turns are waited for and given back); the first error. */
-tutti_status tti_batch_run(struct tti_batch_item *items, int n);
-/* The same where the turns are the caller's: each item has its status. */
-void tti_batch_rounds(struct tti_batch_item *items, int n);
-
-/* Around what is no call of all ranks: tell those who ask what this one does; what a
- * failure means for the communicator. */
-void tti_call_begin(struct tti_comm *comm, uint64_t shape);
-void tti_call_end(struct tti_comm *comm);
-tutti_status tti_call_settle(struct tti_comm *comm, tutti_status status, int mismatch_peer);
 
 #endif

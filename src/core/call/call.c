@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/call/call.h"
+
 #include <stdio.h>
 
 #include "boot/watch/watch.h"
@@ -64,7 +66,7 @@ void tti_call_end(struct tti_comm *comm)
 /* -- Running ----------------------------------------------------------------- */
 
 /* A collective while it runs. */
-struct running {
+struct tti_running_call {
 	struct tti_comm *comm;
 	const struct tti_args *args;
 	const struct tti_prepared *call;
@@ -78,7 +80,7 @@ static struct tti_reducer reducer_of(const struct tti_comm *comm, const struct t
 }
 
 /* The program by slots, or in memory, and where its chunks lie. */
-static tutti_status find_program(const struct running *run, bool in_memory,
+static tutti_status find_program(const struct tti_running_call *run, bool in_memory,
 				 struct tti_bound **out, size_t *slice_bytes,
 				 struct tti_layout *layout)
 {
@@ -91,7 +93,7 @@ static tutti_status find_program(const struct running *run, bool in_memory,
 /* By slots. */
 static tutti_status start_plain(void *self, struct tti_job *job)
 {
-	const struct running *run = self;
+	const struct tti_running_call *run = self;
 	const struct tti_prepared *call = run->call;
 	struct tti_comm *comm = run->comm;
 	const struct tti_reducer reducer = reducer_of(comm, run->args);
@@ -115,7 +117,7 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 }
 
 /* Where the data lies, if all ranks' buffers can be addressed; else by slots. */
-static tutti_status start_in_memory(struct running *run)
+static tutti_status start_in_memory(struct tti_running_call *run)
 {
 	struct tti_comm *comm = run->comm;
 	const struct tti_reducer reducer = reducer_of(comm, run->args);
@@ -204,7 +206,7 @@ static void clear(struct tti_job *job)
 }
 
 /* *run stays where it is until its job is done. If that cannot start it is finished. */
-static tutti_status start(struct running *run, struct tti_comm *comm,
+static tutti_status start(struct tti_running_call *run, struct tti_comm *comm,
 			  const struct tti_args *args, const struct tti_prepared *call)
 {
 	tutti_status st;
@@ -225,7 +227,7 @@ static tutti_status start(struct running *run, struct tti_comm *comm,
 static tutti_status run_long(struct tti_comm *comm, const struct tti_args *args,
 			     const struct tti_prepared *call)
 {
-	struct running run;
+	struct tti_running_call run;
 	struct tti_job *const jobs[] = { &run.job };
 
 	TTI_TRY(start(&run, comm, args, call));
@@ -250,7 +252,7 @@ static inline tutti_status run_collective(struct tti_comm *comm, const struct tt
 	return TUTTI_OK;
 }
 
-static tutti_status settle_alone(struct tti_comm *comm, const struct tti_args *args,
+tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *args,
 				 tutti_status status)
 {
 	if (status != TUTTI_ENOMEM && status != TUTTI_ESYS)
@@ -275,7 +277,7 @@ static tutti_status check_root(struct tti_comm *comm, const struct tti_args *arg
 	comm->seq++;
 	tti_roots_note(comm, checked->packed, args->count, call.part);
 	st = st == TUTTI_OK ? run_collective(comm, &barrier, &call)
-			    : settle_alone(comm, &barrier, st);
+			    : tti_call_fail_alone(comm, &barrier, st);
 	tti_prepared_release(&call);
 	return st;
 }
@@ -315,16 +317,11 @@ tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args 
 
 static tutti_status prepare_and_run(struct tti_comm *comm, const struct tti_args *args)
 {
-	struct tti_batch_item item = { .comm = comm, .now = args };
 	struct tti_prepared *call;
-	tutti_status st;
+	const tutti_status st = tti_prepared_get(comm, args, &call);
 
-	if (args->coll == TUTTI_HANDOFF)
-		tti_handoffs_plan(&item, 1);
-	TTI_TRY(item.status);
-	st = tti_prepared_get(comm, args, &call);
 	return st == TUTTI_OK ? tti_call_run_prepared(comm, args, call)
-			      : settle_alone(comm, args, st);
+			      : tti_call_fail_alone(comm, args, st);
 }
 
 tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tti_args *args,
@@ -342,125 +339,65 @@ tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tt
 	return st;
 }
 
-/* -- Batches ------------------------------------------------------------------ */
+/* -- Of several communicators ------------------------------------------------------ */
 
-static int rounds_of(const struct tti_batch_item *item)
-{
-	return item->nargs - item->ntransfers + (item->ntransfers > 0);
-}
-
-/* The collective of a round; NULL: the round of the sends and receives, or there is none. */
-static const struct tti_args *args_of_round(const struct tti_batch_item *item, int round)
-{
-	const bool has_transfers = item->ntransfers > 0;
-
-	return (round == 0 && has_transfers) || round >= rounds_of(item)
-		       ? NULL
-		       : &item->args[item->ntransfers + round - has_transfers];
-}
-
-/* A round of one communicator while it runs. */
-struct round {
-	struct tti_batch_item *item;
-	struct running run;
+struct tti_call_room {
+	struct tti_job **jobs;
+	struct tti_running_call runs[];
 };
 
-static tutti_status start_round(struct round *round)
+struct tti_call_room *tti_call_room_create(int n)
 {
-	struct tti_batch_item *item = round->item;
-	struct tti_comm *comm = item->comm;
-	struct tti_job *job = &round->run.job;
+	struct tti_call_room *room =
+		tti_alloc(sizeof(*room) + (size_t)n * (sizeof(*room->runs) + sizeof(*room->jobs)));
+
+	if (room)
+		room->jobs = (struct tti_job **)(void *)(room->runs + n);
+	return room;
+}
+
+static tutti_status start_item(const struct tti_call_item *item, struct tti_running_call *run)
+{
 	struct tti_prepared *call;
 	tutti_status st;
 
-	TTI_TRY(tti_comm_async_error(comm));
-	if (item->now) {
-		st = tti_prepared_get(comm, item->now, &call);
-		return st == TUTTI_OK ? start(&round->run, comm, item->now, call)
-				      : settle_alone(comm, item->now, st);
+	TTI_TRY(tti_comm_async_error(item->comm));
+	if (item->now->coll != TUTTI_SEND_RECV) {
+		st = tti_prepared_get(item->comm, item->now, &call);
+		return st == TUTTI_OK ? start(run, item->comm, item->now, call)
+				      : tti_call_fail_alone(item->comm, item->now, st);
 	}
-	clear(job);
-	publish_call(comm, 0, 0, &item->args[0]);
-	st = tti_transfers_start(comm, item->args, item->ntransfers, job);
-	return st == TUTTI_OK ? st : finish(comm, item->args, item->ntransfers, job, st);
+	clear(&run->job);
+	publish_call(item->comm, 0, 0, item->now);
+	st = tti_transfers_start(item->comm, item->now, item->nnow, &run->job);
+	return st == TUTTI_OK ? st : finish(item->comm, item->now, item->nnow, &run->job, st);
 }
 
-/* The k-th call of each communicator, all of them side by side: the k-th of one
- * never waits for a later one of another, on any rank. */
-static void run_round(struct tti_batch_item *items, int n, int number, struct tti_job **jobs,
-		      struct round *rounds)
+void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *room)
 {
-	bool has_handoff = false;
+	struct tti_running_call one, *runs = room ? room->runs : &one;
+	struct tti_job *job, **jobs = room ? room->jobs : &job;
 	int started = 0;
 
 	for (int i = 0; i < n; i++) {
-		items[i].now = args_of_round(&items[i], number);
-		has_handoff |= items[i].now && items[i].now->coll == TUTTI_HANDOFF;
-	}
-	if (has_handoff)
-		tti_handoffs_plan(items, n);
-	for (int i = 0; i < n; i++) {
-		struct tti_batch_item *item = &items[i];
-		struct round *round = &rounds[started];
+		struct tti_call_item *item = &items[i];
 
-		if (item->status != TUTTI_OK || number >= rounds_of(item))
+		if (item->status != TUTTI_OK || item->nnow == 0)
 			continue;
-		round->item = item;
-		item->status = start_round(round);
+		item->run = &runs[started];
+		item->status = start_item(item, item->run);
 		if (item->status == TUTTI_OK)
-			jobs[started++] = &round->run.job;
+			jobs[started++] = &item->run->job;
+		else
+			item->run = NULL;
 	}
 	(void)tti_job_wait(jobs, started); /* each item has a status of its own */
-	for (int i = 0; i < started; i++) {
-		struct tti_batch_item *item = rounds[i].item;
-		const struct tti_job *job = &rounds[i].run.job;
-
-		item->status = finish(item->comm, item->now ? item->now : item->args,
-				      item->ntransfers, job, job->status);
-	}
-}
-
-static tutti_status fail_batch(const struct tti_batch_item *item, int n)
-{
-	const tutti_status st = tti_fail(TUTTI_ENOMEM, "group of %d: out of memory", n);
-
-	return item->nargs > 0 ? settle_alone(item->comm, item->args, st) : st;
-}
-
-/* As most groups are of one communicator, those need no memory. */
-void tti_batch_rounds(struct tti_batch_item *items, int n)
-{
-	struct round one, *rounds = n == 1 ? &one : tti_alloc((size_t)n * sizeof(*rounds));
-	struct tti_job *job, **jobs = n == 1 ? &job : tti_alloc((size_t)n * sizeof(*jobs));
-	int most = 0;
-
 	for (int i = 0; i < n; i++) {
-		if (!rounds || !jobs)
-			items[i].status = fail_batch(&items[i], n);
-		else if (rounds_of(&items[i]) > most)
-			most = rounds_of(&items[i]);
-	}
-	for (int number = 0; number < most; number++)
-		run_round(items, n, number, jobs, rounds);
-	if (n == 1)
-		return;
-	tti_free(rounds);
-	tti_free(jobs);
-}
+		struct tti_call_item *item = &items[i];
 
-tutti_status tti_batch_run(struct tti_batch_item *items, int n)
-{
-	tutti_status st = TUTTI_OK;
-
-	for (int i = 0; i < n; i++)
-		tti_sequence_wait(items[i].comm, items[i].seqno);
-	tti_batch_rounds(items, n);
-	for (int i = 0; i < n; i++) {
-		if (st == TUTTI_OK)
-			st = items[i].status;
-		if (items[i].status != TUTTI_OK)
-			tti_comm_note(items[i].comm, items[i].status);
-		tti_sequence_done(items[i].comm);
+		if (item->run)
+			item->status = finish(item->comm, item->now, item->nnow, &item->run->job,
+					      item->run->job.status);
+		item->run = NULL;
 	}
-	return st;
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "core/call/args.h"
+#include "core/call/batch.h"
+#include "core/call/call.h"
 #include "core/call/counts.h"
 #include "core/call/predict.h"
 #include "core/call/prepared.h"
@@ -77,7 +79,7 @@ void tti_group_drop_init(tutti_comm_t handle)
 struct batch {
 	struct tti_stream_item item;
 	int n;
-	struct tti_batch_item items[];
+	struct tti_call_item items[];
 };
 
 static bool is_transfer(const struct queued_call *call)
@@ -86,14 +88,14 @@ static bool is_transfer(const struct queued_call *call)
 }
 
 /* Which item of the batch is a communicator's; a new one if there is none. */
-static struct tti_batch_item *item_of(struct batch *batch, struct tti_comm *comm)
+static struct tti_call_item *item_of(struct batch *batch, struct tti_comm *comm)
 {
 	int i = 0;
 
 	while (i < batch->n && batch->items[i].comm != comm)
 		i++;
 	if (i == batch->n)
-		batch->items[batch->n++] = (struct tti_batch_item){ .comm = comm };
+		batch->items[batch->n++] = (struct tti_call_item){ .comm = comm };
 	return &batch->items[i];
 }
 
@@ -107,7 +109,7 @@ static void free_batch(struct batch *batch)
 
 /* Copy the calls of one communicator, transfers first; a batch outlives what it is made
  * of. */
-static void fill_item(struct tti_batch_item *item, const struct queued_call *calls, size_t ncalls,
+static void fill_item(struct tti_call_item *item, const struct queued_call *calls, size_t ncalls,
 		      tutti_stream_t stream)
 {
 	for (int collectives = 0; collectives < 2; collectives++)
@@ -125,19 +127,19 @@ static struct batch *make_batch(const struct queued_call *calls, size_t ncalls,
 		sizeof(*batch) + ncalls * (sizeof(*batch->items) + sizeof(struct tti_args)));
 	struct tti_args *next_args;
 
-	_Static_assert(_Alignof(struct tti_args) == _Alignof(struct tti_batch_item), "one block");
+	_Static_assert(_Alignof(struct tti_args) == _Alignof(struct tti_call_item), "one block");
 	if (!batch)
 		return NULL;
 	next_args = (struct tti_args *)(void *)(batch->items + ncalls);
 	for (size_t i = 0; i < ncalls; i++)
 		if (calls[i].stream == stream) {
-			struct tti_batch_item *item = item_of(batch, calls[i].comm);
+			struct tti_call_item *item = item_of(batch, calls[i].comm);
 
 			item->nargs++;
 			item->ntransfers += is_transfer(&calls[i]);
 		}
 	for (int i = 0; i < batch->n; i++) {
-		struct tti_batch_item *item = &batch->items[i];
+		struct tti_call_item *item = &batch->items[i];
 
 		item->args = next_args;
 		next_args += item->nargs;
@@ -187,11 +189,24 @@ static tutti_status start_batch(const struct queued_call *calls, size_t ncalls,
 
 /* -- Submitting --------------------------------------------------------------------- */
 
+/* It may have to be planned first. */
+static tutti_status run_handoff(struct tti_comm *comm, const struct tti_args *args)
+{
+	struct tti_args copy = *args;
+	struct tti_call_item item = {
+		.comm = comm, .seqno = tti_sequence_take(comm), .args = &copy, .nargs = 1
+	};
+
+	return tti_batch_run(&item, 1);
+}
+
 static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
 {
 	tutti_status st;
 
 	TTI_TRY(tti_sequence_may_wait(comm));
+	if (args->coll == TUTTI_HANDOFF)
+		return run_handoff(comm, args);
 	st = tti_call_run(comm, tti_sequence_take(comm), args, NULL);
 	tti_sequence_done(comm);
 	return st;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/call/args.h"
+#include "core/call/call.h"
 #include "core/call/group.h"
 #include "core/call/prepared.h"
 #include "core/call/stream.h"

@@ -20,7 +20,6 @@
 #define TTI_HANDOFF_PROGRAMS_KEPT 64 /* of all plans */
 
 struct tti_args;
-struct tti_batch_item;
 struct tti_comm;
 
 /* The chunks of the last call that went one way, and what their program is found by among those
@@ -61,12 +60,5 @@ void tti_handoff_keep(struct tti_comm *comm, const struct tti_args *args,
 struct tti_handoff_call tti_handoff_call_of(const struct tti_comm *comm,
 					    const struct tti_args *args);
 bool tti_handoff_is_short(const struct tti_comm *comm, const struct tti_args *args);
-
-/* -- handoff_plan.c ---------------------------------------------------------------- */
-
-/* Compare the sources of, and plan, what needs it of the handoffs that items[i].now are, side by
- * side, by calls of their own; items[i].status tells what came of it, the same on all ranks of its
- * communicator. */
-void tti_handoffs_plan(struct tti_batch_item *items, int n);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/handoff/handoff_plan.h"
+
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "boot/watch/watch.h"
 #include "core/call/args.h"
+#include "core/call/call.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/handoff/handoff.h"
@@ -58,8 +61,8 @@ struct planning {
 /* A rank that cannot go on keeps all others waiting: they are told. */
 static tutti_status no_memory(struct tti_comm *comm)
 {
-	return tti_stall_settle(comm, tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory"),
-			       -1);
+	return tti_stall_settle(comm,
+				tti_fail(TUTTI_ENOMEM, "the plan of a handoff: out of memory"), -1);
 }
 
 static void set_call(struct planning *p, enum tti_stage stage, tutti_collective coll,
@@ -80,8 +83,7 @@ static void set_call(struct planning *p, enum tti_stage stage, tutti_collective 
 /* Whether each hashes what it holds, and all gather the hashes. */
 static bool wants_check(const struct tti_args *args)
 {
-	return args->coll == TUTTI_HANDOFF && tti_params()->check && !args->from->sharded &&
-	       args->from->n > 1;
+	return tti_params()->check && !args->from->sharded && args->from->n > 1;
 }
 
 static void take_print(const struct tti_args *args, struct print *out)
@@ -302,76 +304,113 @@ static tutti_status keep(struct planning *p)
 
 /* -- Of several communicators ------------------------------------------------------------------ */
 
+/* What handoffs of n communicators are planned with. */
+struct planner {
+	struct tti_call_item *items; /* of the caller */
+	int n;
+	/* [n] each; NULL: none of them is planned. */
+	struct planning *all;
+	struct tti_call_item *calls;
+	struct tti_call_room *room; /* NULL for one */
+};
+
+/* False: out of memory. */
+static bool make_room(struct planner *planner)
+{
+	const size_t n = (size_t)planner->n;
+
+	if (!planner->all)
+		planner->all = tti_calloc(n, sizeof(*planner->all));
+	if (!planner->calls)
+		planner->calls = tti_calloc(n, sizeof(*planner->calls));
+	if (!planner->room && n > 1)
+		planner->room = tti_call_room_create(planner->n);
+	return planner->all && planner->calls && (planner->room || n == 1);
+}
+
 /* One call of each that is to be planned, or to be checked. */
-static void run_step(struct planning *all, struct tti_batch_item *calls,
-		     struct tti_batch_item *items, int n, bool checks,
+static void run_step(const struct planner *planner, bool checks,
 		     tutti_status (*begin)(struct planning *))
 {
-	for (int i = 0; i < n; i++) {
-		calls[i] = (struct tti_batch_item){ .status = TUTTI_OK };
-		if (!(checks ? all[i].is_checked : all[i].is_planned) ||
-		    items[i].status != TUTTI_OK)
+	struct tti_call_item *items = planner->items, *calls = planner->calls;
+
+	for (int i = 0; i < planner->n; i++) {
+		struct planning *p = &planner->all[i];
+
+		calls[i] = (struct tti_call_item){ .status = TUTTI_OK };
+		if (!(checks ? p->is_checked : p->is_planned) || items[i].status != TUTTI_OK)
 			continue;
-		items[i].status = begin(&all[i]);
-		if (items[i].status != TUTTI_OK)
-			continue;
-		calls[i] = (struct tti_batch_item){ all[i].comm, .args = &all[i].call, .nargs = 1 };
+		items[i].status = begin(p);
+		if (items[i].status == TUTTI_OK)
+			calls[i] = (struct tti_call_item){ p->comm, .now = &p->call, .nnow = 1 };
 	}
-	tti_batch_rounds(calls, n);
-	for (int i = 0; i < n; i++)
+	tti_call_run_all(calls, planner->n, planner->room);
+	for (int i = 0; i < planner->n; i++)
 		if (calls[i].comm)
 			items[i].status = calls[i].status;
 }
 
-static void plan_all(struct planning *all, struct tti_batch_item *calls,
-		     struct tti_batch_item *items, int n)
+static void plan_all(const struct planner *planner)
 {
-	run_step(all, calls, items, n, true, send_print);
-	for (int i = 0; i < n; i++)
+	struct planning *all = planner->all;
+	struct tti_call_item *items = planner->items;
+
+	run_step(planner, true, send_print);
+	for (int i = 0; i < planner->n; i++)
 		if (all[i].is_checked && items[i].status == TUTTI_OK)
 			items[i].status = compare_prints(all[i].comm, all[i].args, all[i].prints);
-	run_step(all, calls, items, n, false, send_verdict);
-	run_step(all, calls, items, n, false, send_shape);
-	run_step(all, calls, items, n, false, send_proof);
-	for (int i = 0; i < n; i++)
+	run_step(planner, false, send_verdict);
+	run_step(planner, false, send_shape);
+	run_step(planner, false, send_proof);
+	for (int i = 0; i < planner->n; i++)
 		if (all[i].is_planned && items[i].status == TUTTI_OK)
 			items[i].status = keep(&all[i]);
 }
 
-void tti_handoffs_plan(struct tti_batch_item *items, int n)
+static void release(struct planner *planner)
 {
-	struct planning *all = NULL;
-	struct tti_batch_item *calls = NULL;
+	for (int i = 0; planner->all && i < planner->n; i++) {
+		struct planning *p = &planner->all[i];
+
+		if (p->comm)
+			p->comm->seq--;
+		tti_free(p->shape);
+		tti_free(p->proofs);
+		tti_free(p->prints);
+	}
+	tti_free(planner->all);
+	tti_free(planner->calls);
+	tti_free(planner->room);
+}
+
+void tti_handoffs_plan(struct tti_call_item *items, int n)
+{
+	struct planner planner = { .items = items, .n = n };
+	bool has_room = true;
 
 	for (int i = 0; i < n; i++) {
-		const struct tti_args *args = items[i].status == TUTTI_OK ? items[i].now : NULL;
-		const bool is_handoff = args && args->coll == TUTTI_HANDOFF;
-		const bool is_planned = is_handoff && tti_handoff_needs_plan(items[i].comm, args);
-		const bool is_checked = is_handoff && wants_check(args);
+		const struct tti_args *args = items[i].now;
+		bool is_planned, is_checked;
 
+		if (items[i].status != TUTTI_OK || items[i].nnow == 0 ||
+		    args->coll != TUTTI_HANDOFF)
+			continue;
+		is_planned = tti_handoff_needs_plan(items[i].comm, args);
+		is_checked = wants_check(args);
 		if (!is_planned && !is_checked)
 			continue;
-		all = all ? all : tti_calloc((size_t)n, sizeof(*all));
-		calls = calls ? calls : tti_calloc((size_t)n, sizeof(*calls));
-		if (!all || !calls) {
+		has_room = make_room(&planner);
+		if (!has_room) {
 			items[i].status = no_memory(items[i].comm);
 			continue;
 		}
-		all[i].comm = items[i].comm;
-		all[i].args = args;
-		all[i].is_planned = is_planned;
-		all[i].is_checked = is_checked;
-		all[i].comm->seq++; /* all of it has the number of the handoff */
+		planner.all[i] = (struct planning){ .comm = items[i].comm,
+						    .args = args,
+						    .is_planned = is_planned,
+						    .is_checked = is_checked };
+		items[i].comm->seq++; /* all of it has the number of the handoff */
 	}
-	if (all && calls)
-		plan_all(all, calls, items, n);
-	for (int i = 0; all && i < n; i++) {
-		if (all[i].comm)
-			all[i].comm->seq--;
-		tti_free(all[i].shape);
-		tti_free(all[i].proofs);
-		tti_free(all[i].prints);
-	}
-	tti_free(all);
-	tti_free(calls);
+	if (planner.all && has_room)
+		plan_all(&planner);
+	release(&planner);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/call/args.h"
+#include "core/call/call.h"
 #include "core/call/group.h"
 #include "core/comm_error.h"
 #include "core/handle.h"

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_CALL_BATCH_H
+#define TTI_CORE_CALL_BATCH_H
+
+/* Several calls that run together: those of one communicator in order, all its sends and receives
+ * first and at once; communicators side by side. Handoffs are planned before they run.
+ *
+ * Threads: the one that executes the calls of the communicators. */
+
+#include "core/call/call.h"
+
+/* Run all calls of all items, when those before them are done, and count them as done; the first
+ * error. */
+tutti_status tti_batch_run(struct tti_call_item *items, int n);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_CORE_CALL_CALL_H
+#define TTI_CORE_CALL_CALL_H
+
+/* From a user's call to a job of the engine.
+ *
+ * Threads: the one that executes the calls of the communicator. */
+
+#include <stdint.h>
+
+#include "tutti/tutti.h"
+
+struct tti_args;
+struct tti_call_room;
+struct tti_comm;
+struct tti_prepared;
+struct tti_running_call;
+
+/* The calls of one communicator in a group. */
+struct tti_call_item {
+	struct tti_comm *comm;
+	uint64_t seqno;
+	struct tti_args *args; /* [nargs], transfers first */
+	int nargs, ntransfers;
+	/* What runs now: one collective, or so many sends and receives; 0: nothing. */
+	const struct tti_args *now;
+	int nnow;
+	struct tti_running_call *run; /* while it does */
+	tutti_status status;
+};
+
+/* Run a call that was prepared for such arguments (prepared.h), now: those before it are done. */
+tutti_status tti_call_run_prepared(struct tti_comm *comm, const struct tti_args *args,
+				   struct tti_prepared *call);
+/* Run one call when those before it are done, but do not count it as done. `call`: as it was prepared
+ * for such arguments (prepared.h); NULL: it was not. No handoffs (batch.h). */
+tutti_status tti_call_run(struct tti_comm *comm, uint64_t seqno, const struct tti_args *args,
+			  struct tti_prepared *call);
+
+/* Room to run calls of n communicators side by side: one allocation, tti_free(); NULL: out of memory. */
+struct tti_call_room *tti_call_room_create(int n);
+/* Run side by side what items[i].now are. An item that has failed is left alone. `room`: for n; may be
+ * NULL for one. */
+void tti_call_run_all(struct tti_call_item *items, int n, struct tti_call_room *room);
+/* This rank, alone, has no memory for a call: the others wait for it, so they are notified. */
+tutti_status tti_call_fail_alone(struct tti_comm *comm, const struct tti_args *args,
+				 tutti_status status);
+
+/* Around what is no call of all ranks: ranks that ask are told of `packed` (args.h). */
+void tti_call_begin(struct tti_comm *comm, uint64_t packed);
+void tti_call_end(struct tti_comm *comm);
+
+#endif
