@@ -464,7 +464,7 @@ tutti_status tti_boot_sub_create(struct tti_boot *parent, uint64_t context, cons
 	sub->on_wait = config->on_wait;
 	sub->self = config->self;
 	sub->letters_end = &sub->letters;
-	sub->heir[0] = sub->heir[1] = -1;
+	sub->notified[0] = sub->notified[1] = -1;
 	pthread_mutex_init(&sub->lock, NULL);
 	tti_cond_init(&sub->came);
 	st = fill(sub, parent, ranks, n);

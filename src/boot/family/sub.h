@@ -42,8 +42,8 @@ struct tti_sub {
 	struct tti_failure failure;
 	struct tti_watch_events events;
 	bool has_events;
-	uint64_t *left; /* members that closed it, or whose process is gone */
-	int heir[2];    /* who got the news from here, that way round; -1: nobody */
+	uint64_t *left;  /* members that closed it, or whose process is gone */
+	int notified[2]; /* who got the news from here, that way round; -1: nobody */
 };
 
 static inline struct tti_sub *tti_sub_of(struct tti_mailbox *mailbox)

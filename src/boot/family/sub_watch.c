@@ -40,12 +40,12 @@ static void forward(struct tti_sub *sub, int from)
 	for (int way = 0; way < 2; way++) {
 		const int peer = next_member(sub, way ? -1 : 1);
 
-		to[way] = peer == sub->base.rank || peer == sub->heir[0] || peer == sub->heir[1] ||
-					  peer == from
+		to[way] = peer == sub->base.rank || peer == sub->notified[0] ||
+					  peer == sub->notified[1] || peer == from
 				  ? -1
 				  : peer;
 		if (peer != sub->base.rank)
-			sub->heir[way] = peer;
+			sub->notified[way] = peer;
 	}
 	pthread_mutex_unlock(&sub->lock);
 	for (int way = 0; way < 2; way++)
@@ -103,7 +103,7 @@ static void skip(struct tti_sub *sub, int peer)
 
 	pthread_mutex_lock(&sub->lock);
 	tti_bit_set(sub->left, (size_t)peer);
-	again = sub->lost && (sub->heir[0] == peer || sub->heir[1] == peer);
+	again = sub->lost && (sub->notified[0] == peer || sub->notified[1] == peer);
 	pthread_mutex_unlock(&sub->lock);
 	if (again && !sub->base.local)
 		forward(sub, peer);

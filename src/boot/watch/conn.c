@@ -18,14 +18,14 @@
 #include "util/mem.h"
 
 /* Ranks that leave together leave within this time: no bypass is made for them. */
-#define BYPASS_MS      50
+#define BYPASS_MS    50
 /* Mail leaves so much of an outbox to questions and answers. */
-#define SPARE          800
+#define SPARE        800
 /* What the peer's kernel has not acknowledged after so long may be lost: another way is tried
  * beside this one. A queue in a switch may hold bytes nearly as long. */
-#define DOUBT_MS       400
-#define DOUBT_AGAIN_MS 2000
-#define BROKE          "it broke the protocol:"
+#define ACK_MS       400
+#define ACK_AGAIN_MS 2000
+#define BROKE        "it broke the protocol:"
 
 struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role role, int peer,
 			       struct tti_tunnel *tunnel)
@@ -40,12 +40,12 @@ struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role rol
 	conn->role = role;
 	conn->peer = peer;
 	conn->tunnel = tunnel;
-	conn->doubt_ns = TTI_NEVER;
+	conn->ack_ns = TTI_NEVER;
 	return conn;
 }
 
 /* A machine that lost its power sends nothing, nor does one behind a dead NIC: ask it now and
- * then. That a link is given up in vain costs little (mend.c). */
+ * then. That a link is given up in vain costs little (reconnect.c). */
 static void set_keepalive(int fd)
 {
 	const int yes = 1, idle_s = 2, interval_s = 1, count = 3, timeout_ms = 5000;
@@ -64,12 +64,12 @@ static uint32_t wanted(const struct tti_conn *conn)
 }
 
 /* Look again after a while whether what has been sent until now has arrived. */
-static void arm_doubt(struct tti_conn *conn, int64_t ms)
+static void arm_ack_timer(struct tti_conn *conn, int64_t ms)
 {
-	conn->doubted = conn->tunnel->sent;
-	conn->doubt_ns = tti_deadline(ms);
-	if (conn->doubt_ns < conn->thread->doubt_ns)
-		conn->thread->doubt_ns = conn->doubt_ns;
+	conn->ack_bytes = conn->tunnel->sent;
+	conn->ack_ns = tti_deadline(ms);
+	if (conn->ack_ns < conn->thread->ack_ns)
+		conn->thread->ack_ns = conn->ack_ns;
 }
 
 void tti_conn_flush(struct tti_conn *conn)
@@ -80,8 +80,8 @@ void tti_conn_flush(struct tti_conn *conn)
 		tti_outbox_flush(&conn->out, conn->tunnel);
 	while (tti_failures_put(conn));
 	tti_loop_change(&conn->thread->loop, conn->tunnel->fd, wanted(conn), &conn->handler);
-	if (conn->doubt_ns == TTI_NEVER && (conn->out.len > 0 || conn->tunnel->sent != sent))
-		arm_doubt(conn, DOUBT_MS);
+	if (conn->ack_ns == TTI_NEVER && (conn->out.len > 0 || conn->tunnel->sent != sent))
+		arm_ack_timer(conn, ACK_MS);
 }
 
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
@@ -124,7 +124,7 @@ void tti_conn_leave(struct tti_conn *conn)
 	}
 }
 
-void tti_conn_replace(struct tti_conn *conn, struct tti_conn *heir)
+void tti_conn_replace(struct tti_conn *conn, struct tti_conn *replacement)
 {
 	const bool asked = conn->asked;
 
@@ -132,7 +132,7 @@ void tti_conn_replace(struct tti_conn *conn, struct tti_conn *heir)
 	conn->asked = false;
 	tti_conn_drop(conn);
 	if (asked)
-		tti_conn_ask(heir);
+		tti_conn_ask(replacement);
 }
 
 bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, int peer)
@@ -146,7 +146,7 @@ bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, i
 bool tti_conn_has_pair(const struct tti_thread *thread, int peer)
 {
 	for (const struct tti_conn *at = thread->conns; at; at = at->next)
-		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->met && !at->aside)
+		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->met && !at->suspected)
 			return true;
 	return false;
 }
@@ -154,7 +154,7 @@ bool tti_conn_has_pair(const struct tti_thread *thread, int peer)
 struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring)
 {
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
-		if (conn->peer == peer && !conn->torn && !conn->aside &&
+		if (conn->peer == peer && !conn->torn && !conn->suspected &&
 		    !(ring && conn->role == TTI_CONN_PAIR))
 			return conn;
 	return NULL;
@@ -237,13 +237,13 @@ static void take_bye(struct tti_conn *conn)
 		thread->bypass_ns = tti_deadline(BYPASS_MS);
 	}
 	tti_mails_forget(thread, conn->peer);
-	tti_mend_heard_bye(thread, conn->peer);
+	tti_reconnect_cancel_pair(thread, conn->peer);
 	tti_dispatcher_down(&thread->sock->base.dispatcher, conn->peer, TTI_DOWN_LEFT, true, "left",
 			    NULL);
 	if (conn->role == TTI_CONN_PAIR)
 		tti_conn_drop(conn);
 	else
-		tti_mend_end(thread, conn->role, conn->peer);
+		tti_reconnect_end(thread, conn->role, conn->peer);
 }
 
 /* The other end has settled on another connection; unless that one is gone meanwhile. */
@@ -258,7 +258,7 @@ static void take_moved(struct tti_conn *conn)
 	conn->asked = false;
 	tti_conn_drop(conn);
 	if (role == TTI_CONN_PREV && !tti_conn_linked(thread, role, peer))
-		tti_mend_begin(thread, role, peer, &remote, TTI_MEND_SILENT);
+		tti_reconnect_begin(thread, role, peer, &remote, TTI_RECONNECT_SILENT);
 	if (asked)
 		tti_boot_reach_ask_again(thread, peer);
 }
@@ -275,10 +275,10 @@ static void end_of_leaver(struct tti_thread *thread, enum tti_conn_role role, in
 			  const struct tti_addr *remote, int err)
 {
 	if (err == 0)
-		tti_mend_end(thread, role, peer);
+		tti_reconnect_end(thread, role, peer);
 	else if (thread->bye)
-		tti_mend_begin(thread, role, peer, remote,
-			       was_closed(err) ? TTI_MEND_CLOSED : TTI_MEND_SILENT);
+		tti_reconnect_begin(thread, role, peer, remote,
+				    was_closed(err) ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
 }
 
 void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, const char *why)
@@ -298,18 +298,18 @@ static void end_of_pair(struct tti_thread *thread, int peer, bool met, int err,
 
 	if (thread->quitting && (met || err == 0)) {
 		end_of_leaver(thread, TTI_CONN_PAIR, peer, remote, err);
-	} else if (!met && tti_mend_goes_on(thread, TTI_CONN_PAIR, peer)) {
+	} else if (!met && tti_reconnect_goes_on(thread, TTI_CONN_PAIR, peer)) {
 		return;
 	} else if (thread->quitting || tti_bit_has(thread->gone, (size_t)peer) ||
 		   tti_conn_has_pair(thread, peer)) {
 		return;
 	} else if (met && (closed || !tti_conn_find(thread, peer, false))) {
-		tti_mend_begin(thread, TTI_CONN_PAIR, peer, remote,
-			       err == 0 ? TTI_MEND_ENDED
-			       : closed ? TTI_MEND_CLOSED
-					: TTI_MEND_SILENT);
+		tti_reconnect_begin(thread, TTI_CONN_PAIR, peer, remote,
+				    err == 0 ? TTI_RECONNECT_ENDED
+				    : closed ? TTI_RECONNECT_CLOSED
+					     : TTI_RECONNECT_SILENT);
 	} else if (!met && closed && !tti_conn_find(thread, peer, false)) {
-		tti_mend_begin(thread, TTI_CONN_PAIR, peer, remote, TTI_MEND_FRESH);
+		tti_reconnect_begin(thread, TTI_CONN_PAIR, peer, remote, TTI_RECONNECT_FRESH);
 	}
 }
 
@@ -335,13 +335,13 @@ static void end_of_link(struct tti_thread *thread, enum tti_conn_role role, int 
 	if (thread->quitting)
 		end_of_leaver(thread, role, peer, remote, err);
 	else if (tti_bit_has(thread->gone, (size_t)peer) ||
-		 (!met && tti_mend_goes_on(thread, role, peer)))
+		 (!met && tti_reconnect_goes_on(thread, role, peer)))
 		return;
 	else if (!met && !tti_conn_linked(thread, role, peer))
 		end_of_stranger(thread, role, peer);
 	else if (closed || !tti_conn_linked(thread, role, peer))
-		tti_mend_begin(thread, role, peer, remote,
-			       closed ? TTI_MEND_CLOSED : TTI_MEND_SILENT);
+		tti_reconnect_begin(thread, role, peer, remote,
+				    closed ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
 }
 
 /* The connection is at its end, or broke: err is an errno, 0: it was closed. */
@@ -386,7 +386,7 @@ static bool take_frame(struct tti_conn *conn)
 	const struct tti_framer *framer = &conn->framer;
 
 	if (!conn->met)
-		tti_mend_met(conn);
+		tti_reconnect_done(conn);
 	conn->met = true;
 	switch ((enum tti_frame_type)framer->head.type) {
 	case TTI_FRAME_FAILURE:
@@ -515,64 +515,65 @@ void tti_conn_adopt(struct tti_conn *conn)
 
 /* The question goes over another connection. This one stays, as the peer, who may only be slow, would
  * take its end without a goodbye for this rank's death. */
-static void set_aside(struct tti_conn *conn)
+static void suspect(struct tti_conn *conn)
 {
 	struct tti_thread *thread = conn->thread;
 
 	for (const struct tti_conn *at = thread->conns; at; at = at->next)
-		if (at->peer == conn->peer && at->aside)
+		if (at->peer == conn->peer && at->suspected)
 			return; /* one is enough: the network does not work */
-	conn->aside = true;
+	conn->suspected = true;
 	conn->asked = false;
 	tti_mails_recall(conn);
 	tti_boot_reach_ask_again(thread, conn->peer);
 }
 
-static void doubt(struct tti_conn *conn)
+static void check_ack(struct tti_conn *conn)
 {
 	struct tti_thread *thread = conn->thread;
 	const int peer = conn->peer;
 	const uint64_t sent = conn->tunnel->sent;
 	int under_way = 0;
 
-	conn->doubt_ns = TTI_NEVER;
+	conn->ack_ns = TTI_NEVER;
 	/* On a unix socket nothing is lost, and what counts is what the peer has read. */
 	if (conn->remote.family == 0)
 		return;
 	if (ioctl(conn->tunnel->fd, SIOCOUTQ, &under_way) < 0)
 		return;
 	if (under_way == 0 && conn->out.len == 0) {
-		conn->aside = false; /* it works */
+		conn->suspected = false; /* it works */
 		return;
 	}
 	/* What is under way was sent since: it has had no time yet. */
-	if ((uint64_t)under_way <= sent - conn->doubted) {
-		arm_doubt(conn, DOUBT_MS);
+	if ((uint64_t)under_way <= sent - conn->ack_bytes) {
+		arm_ack_timer(conn, ACK_MS);
 		return;
 	}
-	arm_doubt(conn, DOUBT_AGAIN_MS);
+	arm_ack_timer(conn, ACK_AGAIN_MS);
 	if (conn->role != TTI_CONN_PAIR) {
 		if (!thread->quitting || thread->bye)
-			tti_mend_begin(thread, conn->role, peer, &conn->remote, TTI_MEND_DOUBT);
+			tti_reconnect_begin(thread, conn->role, peer, &conn->remote,
+					    TTI_RECONNECT_UNACKED);
 	} else if (conn->asked && !thread->quitting) {
-		set_aside(conn);
+		suspect(conn);
 	}
 }
 
-int64_t tti_conn_doubt(struct tti_thread *thread)
+int64_t tti_conn_check_acks(struct tti_thread *thread)
 {
 	const int64_t now = tti_now_ns();
 
-	if (now < thread->doubt_ns)
-		return thread->doubt_ns;
+	if (now < thread->ack_ns)
+		return thread->ack_ns;
 	for (struct tti_conn *conn = thread->conns, *next; conn; conn = next) {
 		next = conn->next;
-		if (conn->doubt_ns <= now)
-			doubt(conn);
+		if (conn->ack_ns <= now)
+			check_ack(conn);
 	}
-	thread->doubt_ns = TTI_NEVER;
+	thread->ack_ns = TTI_NEVER;
 	for (const struct tti_conn *conn = thread->conns; conn; conn = conn->next)
-		if (conn->doubt_ns < thread->doubt_ns)
-			thread->doubt_ns = conn->doubt_ns;
-	return thread->doubt_ns;
+		if (conn->ack_ns < thread->ack_ns)
+			thread->ack_ns = conn->ack_ns;
+	return thread->ack_ns;
 }

@@ -4,7 +4,7 @@
 
 /* What the thread of a rank consists of. Private to thread.c (which starts,
  * stops and is told), conn.c (connections to peers and what comes in over them),
- * reach.c (making new ones), mend.c (making anew what broke), mails.c (what goes out by
+ * reach.c (making new ones), reconnect.c (making anew what broke), mails.c (what goes out by
  * way of any) and news.c (what all are to hear).
  *
  * Threads: the thread's own, but for `post`, which sock->lock covers. */
@@ -42,13 +42,13 @@ struct tti_conn {
 	bool asked;              /* it owes us an answer            */
 	bool owing;              /* we owe it one: asked too early  */
 	bool torn;               /* no frame can be sent on it      */
-	bool aside;              /* PAIR: another one is made in its place */
+	bool suspected;          /* PAIR: another one is made in its place */
 	bool tells;              /* the peer gets all news, from `said` on */
 	bool shut;               /* no more is sent                 */
 	uint32_t question, owed; /* the numbers of what was asked */
 	int64_t asked_ns;
-	uint64_t doubted;       /* of the bytes of the tunnel, so many should be there        */
-	int64_t doubt_ns;       /* by then, TTI_NEVER: they are                               */
+	uint64_t ack_bytes;     /* of the bytes of the tunnel, so many should be there        */
+	int64_t ack_ns;         /* by then, TTI_NEVER: they are                               */
 	uint32_t taken, told;   /* the number of the last mail from there; and that was said  */
 	uint32_t mailed;        /* the number of the last mail to there */
 	struct tti_addr remote; /* where the peer is, family 0: not on a network, or unknown */
@@ -68,9 +68,9 @@ struct tti_boot_reach {
 };
 
 /* A link of the ring, or a PAIR, that is made anew. */
-struct tti_mend {
+struct tti_reconnect {
 	struct tti_thread *thread;
-	struct tti_mend *next;
+	struct tti_reconnect *next;
 	enum tti_conn_role role;
 	int peer;
 	struct tti_addr proven; /* where the peer was, family 0: unknown              */
@@ -87,12 +87,12 @@ struct tti_mend {
 };
 
 /* What happened to a link. */
-enum tti_mend_why {
-	TTI_MEND_DOUBT,  /* what was sent does not arrive                  */
-	TTI_MEND_SILENT, /* it is given up: nothing came for too long      */
-	TTI_MEND_CLOSED, /* the peer's kernel closed it, so packets arrive */
-	TTI_MEND_ENDED,  /* the same, and it did so in order: PAIR         */
-	TTI_MEND_FRESH,  /* it could not be made: PAIR                     */
+enum tti_reconnect_why {
+	TTI_RECONNECT_UNACKED, /* what was sent does not arrive                  */
+	TTI_RECONNECT_SILENT,  /* it is given up: nothing came for too long      */
+	TTI_RECONNECT_CLOSED,  /* the peer's kernel closed it, so packets arrive */
+	TTI_RECONNECT_ENDED,   /* the same, and it did so in order: PAIR         */
+	TTI_RECONNECT_FRESH,   /* it could not be made: PAIR                     */
 };
 
 /* Mail on its way out, from its head on. */
@@ -137,9 +137,9 @@ struct tti_thread {
 	int64_t tell_ns;        /* when to say what mail has come, TTI_NEVER: nothing is new */
 	struct tti_conn *conns;
 	struct tti_boot_reach *reaches;
-	struct tti_mend *mends;
+	struct tti_reconnect *reconnects;
 	uint32_t question;                    /* the number of the last one */
-	int64_t doubt_ns;                     /* when to look at the connections' doubt_ns */
+	int64_t ack_ns;                       /* when to look at the connections' doubt_ns */
 	uint64_t *asked, *gone;               /* peers: an answer is due; goodbye was said */
 	uint64_t *asks;                       /* scratch */
 	bool lost, told;                      /* there are news; on_lost() was called */
@@ -179,10 +179,10 @@ void tti_thread_catch_up(struct tti_thread *thread);
 void tti_conn_leave(struct tti_conn *conn);
 
 /* `heir` takes its place: tell the peer, drop it, and ask again what it was asked. */
-void tti_conn_replace(struct tti_conn *conn, struct tti_conn *heir);
+void tti_conn_replace(struct tti_conn *conn, struct tti_conn *replacement);
 
 /* Look at those whose bytes should have arrived by now; when to call again. */
-int64_t tti_conn_doubt(struct tti_thread *thread);
+int64_t tti_conn_check_acks(struct tti_thread *thread);
 
 /* The first one to this peer, NULL: none. */
 struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring);
@@ -215,32 +215,32 @@ int64_t tti_boot_reach_step(struct tti_thread *thread);
 void tti_boot_reach_stop(struct tti_thread *thread);
 
 /* Something is wrong with this link: make it anew, or find that the peer is dead
- * (mend.c). `remote` is where the peer was. Once per link at a time. */
-void tti_mend_begin(struct tti_thread *thread, enum tti_conn_role role, int peer,
-		    const struct tti_addr *remote, enum tti_mend_why why);
+ * (reconnect.c). `remote` is where the peer was. Once per link at a time. */
+void tti_reconnect_begin(struct tti_thread *thread, enum tti_conn_role role, int peer,
+			 const struct tti_addr *remote, enum tti_reconnect_why why);
 
 /* This connection was not used by the peer, and has ended: whether it was one that
  * mends a link, and another is made. */
-bool tti_mend_goes_on(struct tti_thread *thread, enum tti_conn_role role, int peer);
+bool tti_reconnect_goes_on(struct tti_thread *thread, enum tti_conn_role role, int peer);
 
 /* The peer uses it: it is the link from now on. */
-void tti_mend_met(struct tti_conn *conn);
+void tti_reconnect_done(struct tti_conn *conn);
 
 /* Whether a connection to it is broken and being made anew; and one that is not of the ring. */
-bool tti_mend_is_on(const struct tti_thread *thread, int peer);
-bool tti_mend_has_pair(struct tti_thread *thread, int peer);
+bool tti_reconnect_is_on(const struct tti_thread *thread, int peer);
+bool tti_reconnect_has_pair(struct tti_thread *thread, int peer);
 
 /* The peer has left, or knows that we do: nothing is left to mend. */
-void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer);
+void tti_reconnect_end(struct tti_thread *thread, enum tti_conn_role role, int peer);
 
 /* Go on with all that is due; when to call again. */
 /* The same of a PAIR, heard on another connection: what waits for it waits in vain. */
-void tti_mend_heard_bye(struct tti_thread *thread, int peer);
+void tti_reconnect_cancel_pair(struct tti_thread *thread, int peer);
 
 /* This rank leaves: nothing is mended but to say goodbye to who has known the connection, if to anybody. */
-void tti_mend_leave(struct tti_thread *thread, bool bye);
+void tti_reconnect_leave(struct tti_thread *thread, bool bye);
 
-int64_t tti_mend_step(struct tti_thread *thread);
+int64_t tti_reconnect_step(struct tti_thread *thread);
 
 /* -- news.c ----------------------------------------------------------------------- */
 

@@ -73,7 +73,7 @@ static tutti_status post(struct tti_thread *thread, struct tti_outmail *mail)
 
 	if (tti_bit_has(thread->gone, (size_t)mail->peer))
 		return TUTTI_EPEER;
-	if (!conn && tti_mend_is_on(thread, mail->peer))
+	if (!conn && tti_reconnect_is_on(thread, mail->peer))
 		return TUTTI_AGAIN;
 	if (!conn)
 		return tti_boot_reach_peer(thread, mail->peer) ? TUTTI_AGAIN : TUTTI_EPEER;

@@ -27,7 +27,7 @@ static void end(struct tti_boot_reach *reach)
 	tti_free(reach);
 }
 
-/* Where the network is gone for a while, that is no loss yet: the connection is tried for longer (mend.c),
+/* Where the network is gone for a while, that is no loss yet: the connection is tried for longer (reconnect.c),
  * and questions and mail wait. Not once a rank is lost: it may have gone with its host, whose other ranks
  * those who shrink ask one after the other. But whose host takes the connection lives there, and may have far
  * too much to do. */
@@ -36,17 +36,18 @@ static void fail_pair(struct tti_thread *thread, int peer, bool refused, bool an
 {
 	const struct tti_addr nowhere = { .family = 0 };
 
-	if (tti_mend_has_pair(thread, peer))
+	if (tti_reconnect_has_pair(thread, peer))
 		return;                           /* that knows more, and tells */
 	if (tti_conn_find(thread, peer, false)) { /* has come meanwhile */
 		if (tti_bit_has(thread->asked, (size_t)peer))
 			tti_boot_reach_ask_again(thread, peer);
-	} else if (tti_mend_is_on(thread, peer)) { /* of the ring */
+	} else if (tti_reconnect_is_on(thread, peer)) { /* of the ring */
 		tti_thread_no_answer(thread, peer, refused);
 	} else if (!refused && !thread->quitting && (answered || !thread->lost)) {
-		tti_mend_begin(thread, TTI_CONN_PAIR, peer, &nowhere,
-			       tti_conn_linked(thread, TTI_CONN_PAIR, peer) ? TTI_MEND_SILENT
-									    : TTI_MEND_FRESH);
+		tti_reconnect_begin(thread, TTI_CONN_PAIR, peer, &nowhere,
+				    tti_conn_linked(thread, TTI_CONN_PAIR, peer)
+					    ? TTI_RECONNECT_SILENT
+					    : TTI_RECONNECT_FRESH);
 	} else {
 		tti_thread_no_answer(thread, peer, refused);
 		tti_mails_forget(thread, peer);
@@ -166,11 +167,11 @@ static bool is_reaching(const struct tti_thread *thread, int peer)
 
 bool tti_boot_reach_peer(struct tti_thread *thread, int peer)
 {
-	if (tti_mend_has_pair(thread, peer))
+	if (tti_reconnect_has_pair(thread, peer))
 		return true;
 	if (!is_reaching(thread, peer))
 		start(thread, TTI_CONN_PAIR, peer);
-	return is_reaching(thread, peer) || tti_mend_is_on(thread, peer);
+	return is_reaching(thread, peer) || tti_reconnect_is_on(thread, peer);
 }
 
 /* The answer may have been lost with its connection; what is sent now shows whether it works. */

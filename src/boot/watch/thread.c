@@ -114,11 +114,11 @@ static void start_quitting(struct tti_thread *thread)
 	if (thread->bye)
 		tti_failures_tell_dead(thread);
 	tti_boot_reach_stop(thread);
-	tti_mend_leave(thread, thread->bye);
+	tti_reconnect_leave(thread, thread->bye);
 	/* From now on it is the goodbye that is waited for. */
 	thread->quit_ns = TTI_NEVER;
 	/* Whose link is broken just now is to hear our goodbye all the same. */
-	if (!thread->mends)
+	if (!thread->reconnects)
 		tti_acceptor_close(&thread->acceptor);
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 		tti_conn_leave(conn);
@@ -178,12 +178,12 @@ static int64_t tick(struct tti_thread *thread)
 	}
 	/* Each may leave something to do to those behind it: a doubt to mail and to reaches, mail to
 	 * reaches, one that failed to a mend. */
-	(void)tti_conn_doubt(thread);
+	(void)tti_conn_check_acks(thread);
 	tti_mails_step(thread);
 	next_ns = earlier(next_ns, tti_boot_reach_step(thread));
 	next_ns = earlier(next_ns, tti_mails_tell(thread));
-	next_ns = earlier(next_ns, tti_mend_step(thread));
-	next_ns = earlier(next_ns, thread->doubt_ns);
+	next_ns = earlier(next_ns, tti_reconnect_step(thread));
+	next_ns = earlier(next_ns, thread->ack_ns);
 	/* Mail that waited for a mend goes another way, or makes one. */
 	if (thread->freed && thread->mails.first)
 		next_ns = tti_now_ns();
@@ -193,8 +193,8 @@ static int64_t tick(struct tti_thread *thread)
 /* Whether a rank that leaves has done all it can for its goodbye; else when to look again. */
 static bool is_over(const struct tti_thread *thread, int64_t since_ns, int64_t *end_ns)
 {
-	*end_ns = since_ns + (thread->mends ? LINGER_MOST_MS : LINGER_MS) * TTI_NS_PER_MS;
-	return (!thread->conns && !thread->mends) || tti_now_ns() >= *end_ns;
+	*end_ns = since_ns + (thread->reconnects ? LINGER_MOST_MS : LINGER_MS) * TTI_NS_PER_MS;
+	return (!thread->conns && !thread->reconnects) || tti_now_ns() >= *end_ns;
 }
 
 static void *run(void *self)
@@ -223,7 +223,7 @@ static void release(struct tti_thread *thread)
 
 	thread->quitting = true; /* nobody is told of what is dropped now */
 	tti_boot_reach_stop(thread);
-	tti_mend_leave(thread, false);
+	tti_reconnect_leave(thread, false);
 	while (thread->conns)
 		tti_conn_drop(thread->conns);
 	while ((conn = thread->post.conns)) {
@@ -267,7 +267,7 @@ tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	}
 	thread->sock = sock;
-	thread->bypass_ns = thread->doubt_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
+	thread->bypass_ns = thread->ack_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
 	tti_mails_init(&thread->mails);
 	tti_mails_init(&thread->sent);
 	tti_mails_init(&thread->post.mails);

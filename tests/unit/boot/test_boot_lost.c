@@ -66,7 +66,7 @@ static struct job *begin(void)
 	thread->sock = &job->sock;
 	thread->asked = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
 	thread->gone = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
-	thread->bypass_ns = thread->doubt_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
+	thread->bypass_ns = thread->ack_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
 	thread->watching = true;
 	tti_mails_init(&thread->mails);
 	tti_mails_init(&thread->sent);
@@ -78,7 +78,7 @@ static void finish(struct job *job)
 {
 	job->thread.quitting = true;
 	tti_boot_reach_stop(&job->thread);
-	tti_mend_leave(&job->thread, false);
+	tti_reconnect_leave(&job->thread, false);
 	while (job->thread.conns)
 		tti_conn_drop(job->thread.conns);
 	tti_failures_release(&job->thread);
@@ -184,19 +184,19 @@ static void drain(struct job *job, int peer, int type)
 /* -- The end of patience -------------------------------------------------------------- */
 
 /* The link to rank 1 is given up now. */
-static void give_up(struct job *job, enum tti_mend_why why, bool refused)
+static void give_up(struct job *job, enum tti_reconnect_why why, bool refused)
 {
 	const struct tti_addr nowhere = { .family = 0 };
-	struct tti_mend *mend;
+	struct tti_reconnect *reconnect;
 
-	tti_mend_begin(&job->thread, TTI_CONN_NEXT, 1, &nowhere, why);
-	mend = job->thread.mends;
-	assert_non_null(mend);
-	mend->refused = refused;
-	mend->deadline_ns = tti_now_ns();
-	mend->again_ns = mend->deadline_ns - 1; /* nobody answers */
-	(void)tti_mend_step(&job->thread);
-	assert_null(job->thread.mends);
+	tti_reconnect_begin(&job->thread, TTI_CONN_NEXT, 1, &nowhere, why);
+	reconnect = job->thread.reconnects;
+	assert_non_null(reconnect);
+	reconnect->refused = refused;
+	reconnect->deadline_ns = tti_now_ns();
+	reconnect->again_ns = reconnect->deadline_ns - 1; /* nobody answers */
+	(void)tti_reconnect_step(&job->thread);
+	assert_null(job->thread.reconnects);
 	assert_true(job->thread.lost);
 	assert_int_equal(job->ndown, 1);
 	assert_int_equal(job->peer, 1);
@@ -216,7 +216,7 @@ static void a_closed_link_is_no_death(void **state)
 	struct job *job = begin();
 
 	(void)state;
-	give_up(job, TTI_MEND_CLOSED, false);
+	give_up(job, TTI_RECONNECT_CLOSED, false);
 	expect_same(job, TTI_DOWN_LOST, "cannot be reached any more");
 	finish(job);
 }
@@ -226,7 +226,7 @@ static void who_is_silent_and_refuses_is_dead(void **state)
 	struct job *job = begin();
 
 	(void)state;
-	give_up(job, TTI_MEND_SILENT, true);
+	give_up(job, TTI_RECONNECT_SILENT, true);
 	expect_same(job, TTI_DOWN_DIED, "died: its connection fell silent");
 	finish(job);
 }
@@ -236,7 +236,7 @@ static void who_is_silent_cannot_be_reached(void **state)
 	struct job *job = begin();
 
 	(void)state;
-	give_up(job, TTI_MEND_SILENT, false);
+	give_up(job, TTI_RECONNECT_SILENT, false);
 	expect_same(job, TTI_DOWN_LOST, "cannot be reached any more");
 	finish(job);
 }
@@ -277,7 +277,7 @@ static void tick(struct job *job)
 {
 	tti_loop_wait(&job->thread.loop, 2);
 	(void)tti_boot_reach_step(&job->thread);
-	(void)tti_mend_step(&job->thread);
+	(void)tti_reconnect_step(&job->thread);
 }
 
 /* A rank that is just leaving hangs up on who comes, and listens no more: that is not called a death. */
@@ -322,7 +322,7 @@ static void who_still_listens_is_not_dead(void **state)
 		tti_boot_reach_ask(&job->thread, 2);
 		tick(job);
 		assert_null(job->thread.reaches);
-		assert_non_null(job->thread.mends);
+		assert_non_null(job->thread.reconnects);
 		assert_int_equal(job->ndown, 0);
 		tti_fd_close(&fd);
 		while (job->ndown == 0 && tti_now_ns() < end_ns)
@@ -345,7 +345,7 @@ static void the_end_of_a_process_beside_us_is_its_death(void **state)
 	job->sock.cards[2].pid = getpid();
 	job->sock.cards[2].identity = tti_process_identity(getpid());
 	part(job, false);
-	(void)tti_mend_step(&job->thread);
+	(void)tti_reconnect_step(&job->thread);
 	assert_int_equal(job->ndown, 1);
 	assert_int_equal(job->how, TTI_DOWN_DIED);
 	tti_fd_close(&fd);
@@ -368,13 +368,13 @@ static void another_connection_tells_of_the_end(void **state)
 	assert_int_equal(hear(job, 2), TTI_FRAME_HERE);
 	tti_tunnel_close(&first);
 	tti_loop_wait(&job->thread.loop, 0);
-	(void)tti_mend_step(&job->thread);
+	(void)tti_reconnect_step(&job->thread);
 	assert_non_null(job->thread.conns);
-	assert_null(job->thread.mends);
+	assert_null(job->thread.reconnects);
 	assert_int_equal(job->ndown, 0);
 	tti_tunnel_close(&job->far[2].tunnel);
 	tti_loop_wait(&job->thread.loop, 0);
-	(void)tti_mend_step(&job->thread);
+	(void)tti_reconnect_step(&job->thread);
 	assert_int_equal(job->ndown, 1);
 	assert_int_equal(job->how, TTI_DOWN_DIED);
 	finish(job);
@@ -406,12 +406,12 @@ static void a_silent_pair_is_made_anew(void **state)
 	meet(job, TTI_CONN_PAIR, 2)->met = true;
 	break_off(conn);
 	tti_tunnel_close(&first);
-	assert_null(job->thread.mends);
+	assert_null(job->thread.reconnects);
 	assert_true(job->thread.conns->asked);
 	break_off(job->thread.conns);
 	assert_null(job->thread.reaches);
-	assert_non_null(job->thread.mends);
-	assert_false(job->thread.mends->closed);
+	assert_non_null(job->thread.reconnects);
+	assert_false(job->thread.reconnects->closed);
 	assert_true(tti_bit_has(job->thread.asked, 2));
 	assert_int_equal(job->ndown, 0);
 	finish(job);
@@ -436,7 +436,7 @@ static void a_goodbye_beside_the_ring_is_repeated(void **state)
 		tti_tunnel_close(&job->far[2].tunnel);
 		tti_loop_wait(&job->thread.loop, 0);
 		assert_null(job->thread.conns);
-		assert_int_equal(job->thread.mends != NULL, reset);
+		assert_int_equal(job->thread.reconnects != NULL, reset);
 	}
 	finish(job);
 }
@@ -460,7 +460,7 @@ static void who_has_no_way_for_a_while_is_not_lost(void **state)
 		tti_mails_step(&job->thread);
 		tick(job);
 		assert_null(job->thread.reaches);
-		assert_non_null(job->thread.mends);
+		assert_non_null(job->thread.reconnects);
 		assert_ptr_equal(job->thread.mails.first, mail);
 		assert_true(tti_bit_has(job->thread.asked, 2));
 		assert_int_equal(job->ndown, 0);
@@ -468,7 +468,7 @@ static void who_has_no_way_for_a_while_is_not_lost(void **state)
 			fd = listen_as_two(job);
 			tti_fd_close(&fd);
 		} else {
-			job->thread.mends->deadline_ns = tti_now_ns();
+			job->thread.reconnects->deadline_ns = tti_now_ns();
 		}
 		for (int i = 0; i < 10000 && job->ndown == 0; i++)
 			tick(job);

@@ -56,51 +56,51 @@
 /* How often to look whether a process has ended, whose connection was closed just before. */
 #define LOOK_MS         10
 /* Room for what is told of a peer behind its name. */
-#define WHY             (sizeof(((struct tti_mend *)0)->why) + 128)
+#define WHY             (sizeof(((struct tti_reconnect *)0)->why) + 128)
 
-static struct tti_mend *find(struct tti_thread *thread, enum tti_conn_role role, int peer)
+static struct tti_reconnect *find(struct tti_thread *thread, enum tti_conn_role role, int peer)
 {
-	struct tti_mend *mend = thread->mends;
+	struct tti_reconnect *reconnect = thread->reconnects;
 
-	while (mend && (mend->role != role || mend->peer != peer))
-		mend = mend->next;
-	return mend;
+	while (reconnect && (reconnect->role != role || reconnect->peer != peer))
+		reconnect = reconnect->next;
+	return reconnect;
 }
 
-static void end(struct tti_mend *mend)
+static void end(struct tti_reconnect *reconnect)
 {
-	struct tti_mend **link = &mend->thread->mends;
+	struct tti_reconnect **link = &reconnect->thread->reconnects;
 
-	while (*link != mend)
+	while (*link != reconnect)
 		link = &(*link)->next;
-	*link = mend->next;
-	mend->thread->freed = true;
-	tti_dial_stop(mend->dial);
-	tti_free(mend);
+	*link = reconnect->next;
+	reconnect->thread->freed = true;
+	tti_dial_stop(reconnect->dial);
+	tti_free(reconnect);
 }
 
 /* What is to be asked over it will not be. */
-static void give_up(struct tti_mend *mend)
+static void give_up(struct tti_reconnect *reconnect)
 {
-	struct tti_thread *thread = mend->thread;
-	const bool pair = mend->role == TTI_CONN_PAIR;
-	const int peer = mend->peer;
+	struct tti_thread *thread = reconnect->thread;
+	const bool pair = reconnect->role == TTI_CONN_PAIR;
+	const int peer = reconnect->peer;
 
-	end(mend);
+	end(reconnect);
 	if (pair)
 		tti_thread_no_answer(thread, peer, false);
 }
 
 /* -- Processes of this host ---------------------------------------------------------- */
 
-static bool is_near(const struct tti_mend *mend)
+static bool is_near(const struct tti_reconnect *reconnect)
 {
-	return tti_process_is_here(mend->thread->sock->cards[mend->peer].identity);
+	return tti_process_is_here(reconnect->thread->sock->cards[reconnect->peer].identity);
 }
 
-static bool has_ended(const struct tti_mend *mend)
+static bool has_ended(const struct tti_reconnect *reconnect)
 {
-	const struct tti_wire_card *card = &mend->thread->sock->cards[mend->peer];
+	const struct tti_wire_card *card = &reconnect->thread->sock->cards[reconnect->peer];
 
 	return tti_process_has_ended(card->pid, card->identity);
 }
@@ -108,50 +108,50 @@ static bool has_ended(const struct tti_mend *mend)
 /* -- The end of patience ------------------------------------------------------------- */
 
 /* What goes behind its name. */
-static void describe(const struct tti_mend *mend, char *buf, size_t size)
+static void describe(const struct tti_reconnect *reconnect, char *buf, size_t size)
 {
-	if (mend->closed && mend->refused)
+	if (reconnect->closed && reconnect->refused)
 		(void)snprintf(buf, size, "closed its connection without goodbye: it died");
-	else if (mend->fresh)
+	else if (reconnect->fresh)
 		(void)snprintf(buf, size, "cannot be reached: %s",
-			       mend->why[0] ? mend->why : "no answer");
-	else if (mend->refused)
+			       reconnect->why[0] ? reconnect->why : "no answer");
+	else if (reconnect->refused)
 		(void)snprintf(buf, size,
 			       "died: its connection fell silent, and nobody listens where it did");
 	else
 		(void)snprintf(buf, size,
 			       "cannot be reached any more at any of its addresses, its "
 			       "connection %s: %s",
-			       mend->closed ? "was closed without goodbye" : "fell silent",
-			       mend->why[0] ? mend->why : "no answer");
+			       reconnect->closed ? "was closed without goodbye" : "fell silent",
+			       reconnect->why[0] ? reconnect->why : "no answer");
 }
 
 /* Whether a connection that the peer has used takes the place of this one. Mail and questions go
  * over the ring, too. */
-static bool is_replaced(const struct tti_mend *mend)
+static bool is_replaced(const struct tti_reconnect *reconnect)
 {
-	if (mend->role != TTI_CONN_PAIR)
-		return tti_conn_linked(mend->thread, mend->role, mend->peer);
-	return tti_conn_has_pair(mend->thread, mend->peer) ||
-	       tti_conn_linked(mend->thread, TTI_CONN_NEXT, mend->peer) ||
-	       tti_conn_linked(mend->thread, TTI_CONN_PREV, mend->peer);
+	if (reconnect->role != TTI_CONN_PAIR)
+		return tti_conn_linked(reconnect->thread, reconnect->role, reconnect->peer);
+	return tti_conn_has_pair(reconnect->thread, reconnect->peer) ||
+	       tti_conn_linked(reconnect->thread, TTI_CONN_NEXT, reconnect->peer) ||
+	       tti_conn_linked(reconnect->thread, TTI_CONN_PREV, reconnect->peer);
 }
 
 /* Nobody answers, and what is left of the link, if anything, is worth nothing. */
-static void lose(struct tti_mend *mend)
+static void lose(struct tti_reconnect *reconnect)
 {
-	struct tti_thread *thread = mend->thread;
-	const bool ring = mend->role != TTI_CONN_PAIR, is_refused = mend->refused;
+	struct tti_thread *thread = reconnect->thread;
+	const bool ring = reconnect->role != TTI_CONN_PAIR, is_refused = reconnect->refused;
 	struct tti_failure failure = { .status = TUTTI_EPEER,
-				       .failed_rank = mend->peer,
+				       .failed_rank = reconnect->peer,
 				       .origin = thread->sock->base.rank,
-				       .died = is_refused && !mend->fresh };
+				       .died = is_refused && !reconnect->fresh };
 	char name[TTI_SOCK_NAME], why[WHY];
 
-	describe(mend, why, sizeof(why));
+	describe(reconnect, why, sizeof(why));
 	(void)snprintf(failure.text, sizeof(failure.text), "%s %s",
 		       tti_sock_name(thread->sock, failure.failed_rank, name), why);
-	end(mend);
+	end(reconnect);
 	if (thread->quitting)
 		return;
 	if (!thread->lost)
@@ -167,33 +167,33 @@ static void lose(struct tti_mend *mend)
 		tti_thread_no_answer(thread, failure.failed_rank, is_refused && !failure.died);
 }
 
-static void refused(struct tti_mend *mend)
+static void refused(struct tti_reconnect *reconnect)
 {
-	mend->refused = true;
-	if (!mend->broken || mend->thread->quitting)
-		end(mend); /* who is wrong will be seen on the old connection */
-	else if (mend->closed || mend->fresh)
-		lose(mend);
+	reconnect->refused = true;
+	if (!reconnect->broken || reconnect->thread->quitting)
+		end(reconnect); /* who is wrong will be seen on the old connection */
+	else if (reconnect->closed || reconnect->fresh)
+		lose(reconnect);
 	else
-		mend->again_ns = mend->deadline_ns = tti_deadline(GRACE_MS);
+		reconnect->again_ns = reconnect->deadline_ns = tti_deadline(GRACE_MS);
 }
 
-static void expire(struct tti_mend *mend)
+static void expire(struct tti_reconnect *reconnect)
 {
-	const bool listens =
-		mend->dial ? tti_dial_is_answered(mend->dial) : mend->again_ns == mend->deadline_ns;
+	const bool listens = reconnect->dial ? tti_dial_is_answered(reconnect->dial)
+					     : reconnect->again_ns == reconnect->deadline_ns;
 
 	/* In a machine that has far too much to do. */
-	if (mend->closed && !mend->answered && listens) {
-		mend->answered = true;
-		mend->deadline_ns += (SILENT_MS - CLOSED_MS) * TTI_NS_PER_MS;
-		tti_dial_stop(mend->dial);
-		mend->dial = NULL;
-		mend->again_ns = tti_now_ns();
-	} else if (mend->broken && (mend->refused || !is_replaced(mend)))
-		lose(mend);
+	if (reconnect->closed && !reconnect->answered && listens) {
+		reconnect->answered = true;
+		reconnect->deadline_ns += (SILENT_MS - CLOSED_MS) * TTI_NS_PER_MS;
+		tti_dial_stop(reconnect->dial);
+		reconnect->dial = NULL;
+		reconnect->again_ns = tti_now_ns();
+	} else if (reconnect->broken && (reconnect->refused || !is_replaced(reconnect)))
+		lose(reconnect);
 	else
-		give_up(mend);
+		give_up(reconnect);
 }
 
 /* -- Dialing -------------------------------------------------------------------------- */
@@ -218,90 +218,94 @@ static size_t put_first(const struct tti_addr *proven, struct tti_addr *addrs, s
 
 static void on_ready(void *self);
 
-static tutti_status dial(struct tti_mend *mend)
+static tutti_status dial(struct tti_reconnect *reconnect)
 {
-	struct tti_sock *sock = mend->thread->sock;
-	const struct tti_wire_card *card = &sock->cards[mend->peer];
+	struct tti_sock *sock = reconnect->thread->sock;
+	const struct tti_wire_card *card = &sock->cards[reconnect->peer];
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	struct tti_dial_config config = {
 		.addrs = addrs,
-		.kind = mend->role == TTI_CONN_PAIR ? TTI_AUTH_PEER : TTI_AUTH_RING,
+		.kind = reconnect->role == TTI_CONN_PAIR ? TTI_AUTH_PEER : TTI_AUTH_RING,
 		.secret = sock->base.secret,
-		.who = { sock->base.rank, mend->peer, sock->base.nranks,
-			 mend->role == TTI_CONN_PREV ? TTI_RING_BEHIND : TTI_RING_BEFORE },
-		.deadline_ns = mend->deadline_ns,
+		.who = { sock->base.rank, reconnect->peer, sock->base.nranks,
+			 reconnect->role == TTI_CONN_PREV ? TTI_RING_BEHIND : TTI_RING_BEFORE },
+		.deadline_ns = reconnect->deadline_ns,
 		.connect_ms = CONNECT_MS,
 		.on_ready = on_ready,
-		.self = mend,
+		.self = reconnect,
 	};
 
 	if (card->port == 0 || card->addr_bytes > TTI_CARD_ADDRS)
 		return tti_fail_quiet(TUTTI_EPEER, "it has no address");
 	TTI_TRY(tti_addrs_unpack(card->addrs, card->addr_bytes, card->port, addrs, TTI_IFACE_MOST,
 				 &config.naddrs));
-	config.nproven = put_first(&mend->proven, addrs, config.naddrs);
-	return tti_dial_start(&mend->thread->loop, &config, &mend->dial);
+	config.nproven = put_first(&reconnect->proven, addrs, config.naddrs);
+	return tti_dial_start(&reconnect->thread->loop, &config, &reconnect->dial);
 }
 
-static void failed(struct tti_mend *mend)
+static void failed(struct tti_reconnect *reconnect)
 {
-	const bool is_refused = mend->dial && tti_dial_is_refused(mend->dial);
+	const bool is_refused = reconnect->dial && tti_dial_is_refused(reconnect->dial);
 
-	tti_copy_list(mend->why, sizeof(mend->why), tti_error_text());
-	tti_dial_stop(mend->dial);
-	mend->dial = NULL;
-	mend->again_ns = tti_deadline(mend->backoff_ms);
-	mend->backoff_ms =
-		2 * mend->backoff_ms < BACKOFF_MOST_MS ? 2 * mend->backoff_ms : BACKOFF_MOST_MS;
+	tti_copy_list(reconnect->why, sizeof(reconnect->why), tti_error_text());
+	tti_dial_stop(reconnect->dial);
+	reconnect->dial = NULL;
+	reconnect->again_ns = tti_deadline(reconnect->backoff_ms);
+	reconnect->backoff_ms = 2 * reconnect->backoff_ms < BACKOFF_MOST_MS
+					? 2 * reconnect->backoff_ms
+					: BACKOFF_MOST_MS;
 	if (is_refused)
-		refused(mend);
-	else if (mend->thread->quitting)
-		end(mend);
+		refused(reconnect);
+	else if (reconnect->thread->quitting)
+		end(reconnect);
 }
 
-static void succeeded(struct tti_mend *mend, struct tti_tunnel *tunnel)
+static void succeeded(struct tti_reconnect *reconnect, struct tti_tunnel *tunnel)
 {
-	struct tti_conn *conn = tti_conn_make(mend->thread, mend->role, mend->peer, tunnel);
+	struct tti_conn *conn =
+		tti_conn_make(reconnect->thread, reconnect->role, reconnect->peer, tunnel);
 
-	tti_dial_stop(mend->dial);
-	mend->dial = NULL;
-	mend->again_ns = mend->deadline_ns;
+	tti_dial_stop(reconnect->dial);
+	reconnect->dial = NULL;
+	reconnect->again_ns = reconnect->deadline_ns;
 	if (conn)
 		tti_conn_adopt(conn);
 	else
 		tti_tunnel_close(&tunnel);
 	if (!conn || conn->handler.freed)
-		mend->again_ns = tti_deadline(mend->backoff_ms);
+		reconnect->again_ns = tti_deadline(reconnect->backoff_ms);
 }
 
-static void step(struct tti_mend *mend)
+static void step(struct tti_reconnect *reconnect)
 {
 	const int64_t now = tti_now_ns();
 	tutti_status status = TUTTI_AGAIN;
 	struct tti_tunnel *tunnel = NULL;
 
-	if (tti_bit_has(mend->thread->gone, (size_t)mend->peer)) {
-		give_up(mend);
+	if (tti_bit_has(reconnect->thread->gone, (size_t)reconnect->peer)) {
+		give_up(reconnect);
 		return;
 	}
-	if (mend->closed && ((mend->ended && is_near(mend)) || has_ended(mend))) {
-		refused(mend);
+	if (reconnect->closed &&
+	    ((reconnect->ended && is_near(reconnect)) || has_ended(reconnect))) {
+		refused(reconnect);
 		return;
 	}
-	if (now >= mend->deadline_ns) {
-		expire(mend);
+	if (now >= reconnect->deadline_ns) {
+		expire(reconnect);
 		return;
 	}
-	if (!mend->dial && now >= mend->again_ns)
-		status = dial(mend);
-	if (status >= TUTTI_OK && mend->dial)
-		status = tti_dial_step(mend->dial, &tunnel, &mend->again_ns);
+	if (!reconnect->dial && now >= reconnect->again_ns)
+		status = dial(reconnect);
+	if (status >= TUTTI_OK && reconnect->dial)
+		status = tti_dial_step(reconnect->dial, &tunnel, &reconnect->again_ns);
 	if (status == TUTTI_OK && tunnel)
-		succeeded(mend, tunnel);
+		succeeded(reconnect, tunnel);
 	else if (status < 0)
-		failed(mend);
-	else if (mend->closed && is_near(mend) && mend->again_ns > now + LOOK_MS * TTI_NS_PER_MS)
-		mend->again_ns = now + LOOK_MS * TTI_NS_PER_MS;
+		failed(reconnect);
+	else if (reconnect->closed && is_near(reconnect) &&
+		 reconnect->again_ns > now + LOOK_MS * TTI_NS_PER_MS)
+		reconnect->again_ns = now + LOOK_MS * TTI_NS_PER_MS;
 }
 
 static void on_ready(void *self)
@@ -309,16 +313,16 @@ static void on_ready(void *self)
 	step(self);
 }
 
-int64_t tti_mend_step(struct tti_thread *thread)
+int64_t tti_reconnect_step(struct tti_thread *thread)
 {
 	int64_t next_ns = TTI_NEVER;
 
-	for (struct tti_mend *at = thread->mends, *next; at; at = next) {
+	for (struct tti_reconnect *at = thread->reconnects, *next; at; at = next) {
 		next = at->next;
 		if (at->again_ns <= tti_now_ns())
 			step(at);
 	}
-	for (struct tti_mend *at = thread->mends; at; at = at->next)
+	for (struct tti_reconnect *at = thread->reconnects; at; at = at->next)
 		if (at->again_ns < next_ns)
 			next_ns = at->again_ns;
 	return next_ns;
@@ -326,17 +330,17 @@ int64_t tti_mend_step(struct tti_thread *thread)
 
 /* -- Beginning and ending ---------------------------------------------------------------- */
 
-static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role, int peer,
-			     enum tti_mend_why why)
+static struct tti_reconnect *make(struct tti_thread *thread, enum tti_conn_role role, int peer,
+				  enum tti_reconnect_why why)
 {
 	static const char *const what[] = { "does not take what is sent", "fell silent",
 					    "was closed without goodbye",
 					    "was closed without goodbye", "could not be made" };
-	struct tti_mend *mend = tti_zalloc(sizeof(*mend));
+	struct tti_reconnect *reconnect = tti_zalloc(sizeof(*reconnect));
 	char name[TTI_SOCK_NAME];
 
 	tti_sock_name(thread->sock, peer, name);
-	if (!mend) {
+	if (!reconnect) {
 		struct tti_failure failure = { .status = TUTTI_EPEER,
 					       .failed_rank = peer,
 					       .origin = thread->sock->base.rank };
@@ -349,76 +353,76 @@ static struct tti_mend *make(struct tti_thread *thread, enum tti_conn_role role,
 					   "cannot be reached any more: no memory to make its "
 					   "connection anew");
 			tti_thread_no_answer(thread, peer, false);
-		} else if (why != TTI_MEND_DOUBT && !thread->quitting)
+		} else if (why != TTI_RECONNECT_UNACKED && !thread->quitting)
 			tti_failures_learn(thread, &failure, NULL);
 		return NULL;
 	}
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s %s: it is made anew", name,
 		what[why]);
-	mend->thread = thread;
-	mend->role = role;
-	mend->peer = peer;
-	mend->deadline_ns = tti_deadline(CLOSED_MS);
-	mend->backoff_ms = BACKOFF_MS;
-	mend->fresh = why == TTI_MEND_FRESH;
-	mend->next = thread->mends;
-	thread->mends = mend;
-	return mend;
+	reconnect->thread = thread;
+	reconnect->role = role;
+	reconnect->peer = peer;
+	reconnect->deadline_ns = tti_deadline(CLOSED_MS);
+	reconnect->backoff_ms = BACKOFF_MS;
+	reconnect->fresh = why == TTI_RECONNECT_FRESH;
+	reconnect->next = thread->reconnects;
+	thread->reconnects = reconnect;
+	return reconnect;
 }
 
-void tti_mend_begin(struct tti_thread *thread, enum tti_conn_role role, int peer,
-		    const struct tti_addr *remote, enum tti_mend_why why)
+void tti_reconnect_begin(struct tti_thread *thread, enum tti_conn_role role, int peer,
+			 const struct tti_addr *remote, enum tti_reconnect_why why)
 {
-	struct tti_mend *mend = find(thread, role, peer);
+	struct tti_reconnect *reconnect = find(thread, role, peer);
 
-	if (!mend)
-		mend = make(thread, role, peer, why);
-	if (!mend)
+	if (!reconnect)
+		reconnect = make(thread, role, peer, why);
+	if (!reconnect)
 		return;
 	if (remote->family != 0)
-		mend->proven = *remote;
-	if (!mend->broken && why != TTI_MEND_DOUBT) {
-		mend->broken = true;
-		mend->closed = why == TTI_MEND_CLOSED || why == TTI_MEND_ENDED;
-		mend->deadline_ns = tti_deadline(mend->closed ? CLOSED_MS : SILENT_MS);
+		reconnect->proven = *remote;
+	if (!reconnect->broken && why != TTI_RECONNECT_UNACKED) {
+		reconnect->broken = true;
+		reconnect->closed = why == TTI_RECONNECT_CLOSED || why == TTI_RECONNECT_ENDED;
+		reconnect->deadline_ns = tti_deadline(reconnect->closed ? CLOSED_MS : SILENT_MS);
 	}
 	/* What fell silent is closed now: packets arrive. */
-	if (!mend->closed && (why == TTI_MEND_CLOSED || why == TTI_MEND_ENDED)) {
+	if (!reconnect->closed && (why == TTI_RECONNECT_CLOSED || why == TTI_RECONNECT_ENDED)) {
 		const int64_t deadline_ns = tti_deadline(CLOSED_MS);
 
-		mend->closed = true;
-		if (deadline_ns < mend->deadline_ns)
-			mend->deadline_ns = deadline_ns;
-		if (mend->refused)
-			mend->again_ns = tti_now_ns();
+		reconnect->closed = true;
+		if (deadline_ns < reconnect->deadline_ns)
+			reconnect->deadline_ns = deadline_ns;
+		if (reconnect->refused)
+			reconnect->again_ns = tti_now_ns();
 	}
-	mend->ended |= why == TTI_MEND_ENDED;
-	mend->fresh &= why == TTI_MEND_FRESH;
-	if (mend->ended || (!mend->dial && !mend->refused))
-		mend->again_ns = tti_now_ns();
+	reconnect->ended |= why == TTI_RECONNECT_ENDED;
+	reconnect->fresh &= why == TTI_RECONNECT_FRESH;
+	if (reconnect->ended || (!reconnect->dial && !reconnect->refused))
+		reconnect->again_ns = tti_now_ns();
 }
 
-bool tti_mend_goes_on(struct tti_thread *thread, enum tti_conn_role role, int peer)
+bool tti_reconnect_goes_on(struct tti_thread *thread, enum tti_conn_role role, int peer)
 {
-	struct tti_mend *mend = find(thread, role, peer);
+	struct tti_reconnect *reconnect = find(thread, role, peer);
 
-	if (mend && !mend->dial && !mend->refused)
-		mend->again_ns = tti_deadline(mend->backoff_ms);
-	return mend != NULL;
+	if (reconnect && !reconnect->dial && !reconnect->refused)
+		reconnect->again_ns = tti_deadline(reconnect->backoff_ms);
+	return reconnect != NULL;
 }
 
-void tti_mend_met(struct tti_conn *conn)
+void tti_reconnect_done(struct tti_conn *conn)
 {
-	struct tti_mend *mend = find(conn->thread, conn->role, conn->peer);
+	struct tti_reconnect *reconnect = find(conn->thread, conn->role, conn->peer);
 	const bool pair = conn->role == TTI_CONN_PAIR;
-	const bool ask = mend && pair && tti_bit_has(conn->thread->asked, (size_t)conn->peer);
+	const bool ask = reconnect && pair && tti_bit_has(conn->thread->asked, (size_t)conn->peer);
 	char name[TTI_SOCK_NAME], addr[TTI_ADDR_TEXT];
 
-	if (mend) {
+	if (reconnect) {
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s is made anew, to %s",
 			tti_sock_name(conn->thread->sock, conn->peer, name),
 			tti_addr_format(&conn->remote, addr, sizeof(addr)));
-		end(mend);
+		end(reconnect);
 	}
 	if (ask)
 		tti_conn_ask(conn);
@@ -435,26 +439,26 @@ void tti_mend_met(struct tti_conn *conn)
 	}
 }
 
-bool tti_mend_has_pair(struct tti_thread *thread, int peer)
+bool tti_reconnect_has_pair(struct tti_thread *thread, int peer)
 {
 	return find(thread, TTI_CONN_PAIR, peer);
 }
 
-bool tti_mend_is_on(const struct tti_thread *thread, int peer)
+bool tti_reconnect_is_on(const struct tti_thread *thread, int peer)
 {
-	const struct tti_mend *mend = thread->mends;
+	const struct tti_reconnect *reconnect = thread->reconnects;
 
-	while (mend && !(mend->peer == peer && mend->broken))
-		mend = mend->next;
-	return mend;
+	while (reconnect && !(reconnect->peer == peer && reconnect->broken))
+		reconnect = reconnect->next;
+	return reconnect;
 }
 
-void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer)
+void tti_reconnect_end(struct tti_thread *thread, enum tti_conn_role role, int peer)
 {
-	struct tti_mend *mend = find(thread, role, peer);
+	struct tti_reconnect *reconnect = find(thread, role, peer);
 
-	if (mend)
-		end(mend);
+	if (reconnect)
+		end(reconnect);
 	for (struct tti_conn *at = thread->conns, *next; at; at = next) {
 		next = at->next;
 		if (at->role == role && at->peer == peer)
@@ -462,17 +466,17 @@ void tti_mend_end(struct tti_thread *thread, enum tti_conn_role role, int peer)
 	}
 }
 
-void tti_mend_heard_bye(struct tti_thread *thread, int peer)
+void tti_reconnect_cancel_pair(struct tti_thread *thread, int peer)
 {
-	struct tti_mend *mend = find(thread, TTI_CONN_PAIR, peer);
+	struct tti_reconnect *reconnect = find(thread, TTI_CONN_PAIR, peer);
 
-	if (mend)
-		give_up(mend);
+	if (reconnect)
+		give_up(reconnect);
 }
 
-void tti_mend_leave(struct tti_thread *thread, bool bye)
+void tti_reconnect_leave(struct tti_thread *thread, bool bye)
 {
-	for (struct tti_mend *at = thread->mends, *next; at; at = next) {
+	for (struct tti_reconnect *at = thread->reconnects, *next; at; at = next) {
 		next = at->next;
 		if (!bye || at->fresh || at->refused)
 			end(at);
