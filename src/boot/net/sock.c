@@ -14,7 +14,7 @@
 #include "boot/init/id.h"
 #include "boot/init/root.h"
 #include "boot/init/root_group.h"
-#include "boot/watch/thread.h"
+#include "boot/watch/watcher.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
@@ -277,7 +277,7 @@ static void sock_close(struct tti_boot *boot)
 	struct tti_sock *sock = (struct tti_sock *)boot;
 
 	/* All that the others may still wait for goes out, and goodbye. */
-	tti_thread_stop(&sock->base);
+	tti_watcher_stop(&sock->base);
 	tti_tunnel_close(&sock->prev_tunnel);
 	tti_tunnel_close(&sock->next_tunnel);
 	for (int i = 0; sock->in && i < boot->nranks; i++)
@@ -311,12 +311,12 @@ const struct tti_boot_ops tti_sock_ops = {
 	.all_gather = sock_gather,
 	.broadcast = sock_broadcast,
 	.close = sock_close,
-	.watch_start = tti_thread_watch,
-	.watch_notify = tti_thread_notify,
-	.watch_ask = tti_thread_ask,
-	.watch_stop = tti_thread_stop,
+	.watch_start = tti_watcher_take_over,
+	.watch_notify = tti_watcher_notify,
+	.watch_ask = tti_watcher_ask,
+	.watch_stop = tti_watcher_stop,
 	.name = sock_name,
-	.mail = tti_thread_mail,
+	.mail = tti_watcher_mail,
 };
 
 static tutti_status make(const struct tti_boot_config *config, struct tti_sock **out)
@@ -454,7 +454,7 @@ static tutti_status connect_all(struct tti_sock *sock, const struct tti_boot_con
 	memcpy(sock->base.secret, id.secret, TTI_SECRET_BYTES);
 	explicit_bzero(id.secret, sizeof(id.secret));
 	TTI_TRY(listen_and_tell(config->nranks, own, &fd));
-	TTI_TRY(tti_thread_begin(sock, fd));
+	TTI_TRY(tti_watcher_start(sock, fd));
 	status = tti_sock_join(sock, config, own, deadline_ns);
 	/* If a rank of another root is missing, word of it comes this way. */
 	if (status == TUTTI_OK && config->nranks > 1)

@@ -8,7 +8,7 @@
  *                                 |
  *                                 <--in[i]---+ any that watches already
  *
- * The thread (thread.c) listens from the start, so that a rank can be
+ * The thread (watcher.c) listens from the start, so that a rank can be
  * reached whatever its caller is doing; it hands over who has come through the
  * inbox. From tti_watch_start() on it owns all connections. */
 
@@ -18,7 +18,7 @@
 #include "boot/net/tunnel.h"
 #include "boot/net/wire.h"
 
-struct tti_thread;
+struct tti_watcher;
 
 struct tti_sock {
 	struct tti_boot base;
@@ -43,7 +43,7 @@ struct tti_sock {
 	struct tti_tunnel **in; /* [nranks], NULL: none */
 	bool taken;             /* the thread keeps what comes */
 
-	struct tti_thread *thread;
+	struct tti_watcher *thread;
 };
 
 extern const struct tti_boot_ops tti_sock_ops;

@@ -27,7 +27,7 @@
 #define ACK_AGAIN_MS 2000
 #define BROKE        "it broke the protocol:"
 
-struct tti_conn *tti_conn_make(struct tti_thread *thread, enum tti_conn_role role, int peer,
+struct tti_conn *tti_conn_make(struct tti_watcher *thread, enum tti_conn_role role, int peer,
 			       struct tti_tunnel *tunnel)
 {
 	struct tti_conn *conn = tti_zalloc(sizeof(*conn));
@@ -97,7 +97,7 @@ bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq,
 
 void tti_conn_drop(struct tti_conn *conn)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 
 	*conn->link = conn->next;
 	if (conn->next)
@@ -107,7 +107,7 @@ void tti_conn_drop(struct tti_conn *conn)
 	tti_tunnel_close(&conn->tunnel);
 	tti_loop_free_later(&thread->loop, &conn->handler);
 	if (conn->asked)
-		tti_thread_no_answer(thread, conn->peer, false);
+		tti_watcher_no_answer(thread, conn->peer, false);
 }
 
 void tti_conn_leave(struct tti_conn *conn)
@@ -135,7 +135,7 @@ void tti_conn_replace(struct tti_conn *conn, struct tti_conn *replacement)
 		tti_conn_ask(replacement);
 }
 
-bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, int peer)
+bool tti_conn_linked(const struct tti_watcher *thread, enum tti_conn_role role, int peer)
 {
 	for (const struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 		if (conn->role == role && conn->peer == peer && conn->met)
@@ -143,7 +143,7 @@ bool tti_conn_linked(const struct tti_thread *thread, enum tti_conn_role role, i
 	return false;
 }
 
-bool tti_conn_has_pair(const struct tti_thread *thread, int peer)
+bool tti_conn_has_pair(const struct tti_watcher *thread, int peer)
 {
 	for (const struct tti_conn *at = thread->conns; at; at = at->next)
 		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->met && !at->suspected)
@@ -151,7 +151,7 @@ bool tti_conn_has_pair(const struct tti_thread *thread, int peer)
 	return false;
 }
 
-struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring)
+struct tti_conn *tti_conn_find(struct tti_watcher *thread, int peer, bool ring)
 {
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
 		if (conn->peer == peer && !conn->torn && !conn->suspected &&
@@ -162,7 +162,7 @@ struct tti_conn *tti_conn_find(struct tti_thread *thread, int peer, bool ring)
 
 /* -- Questions ---------------------------------------------------------------------- */
 
-void tti_thread_no_answer(struct tti_thread *thread, int peer, bool refused)
+void tti_watcher_no_answer(struct tti_watcher *thread, int peer, bool refused)
 {
 	if (!tti_bit_has(thread->asked, (size_t)peer))
 		return;
@@ -186,12 +186,12 @@ void tti_conn_ask_once_more(struct tti_conn *conn)
 	if (tti_conn_put(conn, TTI_FRAME_ASK, conn->question, NULL, 0))
 		return;
 	conn->asked = false;
-	tti_thread_no_answer(conn->thread, conn->peer, false);
+	tti_watcher_no_answer(conn->thread, conn->peer, false);
 }
 
 static void answer(struct tti_conn *conn, uint32_t question)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 	struct tti_call call = { .waiting_on = -1 };
 
 	conn->owing = !thread->watching;
@@ -206,7 +206,7 @@ static void answer(struct tti_conn *conn, uint32_t question)
 		(void)tti_conn_put(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call));
 }
 
-void tti_thread_catch_up(struct tti_thread *thread)
+void tti_watcher_catch_up(struct tti_watcher *thread)
 {
 	tti_failures_report(thread);
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
@@ -216,7 +216,7 @@ void tti_thread_catch_up(struct tti_thread *thread)
 
 static void take_answer(struct tti_conn *conn)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 
 	if (!conn->asked || conn->framer.head.seq != conn->question)
 		return;
@@ -228,7 +228,7 @@ static void take_answer(struct tti_conn *conn)
 
 static void take_bye(struct tti_conn *conn)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 	const bool knew = conn->framer.head.seq != 0;
 
 	tti_bit_set(thread->gone, (size_t)conn->peer);
@@ -249,7 +249,7 @@ static void take_bye(struct tti_conn *conn)
 /* The other end has settled on another connection; unless that one is gone meanwhile. */
 static void take_moved(struct tti_conn *conn)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 	const enum tti_conn_role role = conn->role;
 	const int peer = conn->peer;
 	const bool asked = conn->asked;
@@ -271,7 +271,7 @@ static bool was_closed(int err)
 }
 
 /* Has our goodbye arrived? Who has read it closes the connection. */
-static void end_of_leaver(struct tti_thread *thread, enum tti_conn_role role, int peer,
+static void end_of_leaver(struct tti_watcher *thread, enum tti_conn_role role, int peer,
 			  const struct tti_addr *remote, int err)
 {
 	if (err == 0)
@@ -281,7 +281,7 @@ static void end_of_leaver(struct tti_thread *thread, enum tti_conn_role role, in
 				    was_closed(err) ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
 }
 
-void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, const char *why)
+void tti_conn_lose_peer(struct tti_watcher *thread, int peer, enum tti_down how, const char *why)
 {
 	tti_mails_forget(thread, peer);
 	tti_dispatcher_down(&thread->sock->base.dispatcher, peer, how, true, why, NULL);
@@ -291,7 +291,7 @@ void tti_conn_lose_peer(struct tti_thread *thread, int peer, enum tti_down how, 
  * peer, if it has used the connection, is dialled before it is called dead. If there is another
  * connection, that one tells whether the peer left or died. A rank that is just leaving tells nothing
  * to whom it let in, and may close a connection that it has not used. */
-static void end_of_pair(struct tti_thread *thread, int peer, bool met, int err,
+static void end_of_pair(struct tti_watcher *thread, int peer, bool met, int err,
 			const struct tti_addr *remote)
 {
 	const bool closed = was_closed(err);
@@ -317,7 +317,7 @@ static void end_of_pair(struct tti_thread *thread, int peer, bool met, int err,
  * has said goodbye to the neighbours it had, and never takes this one over. Only when
  * it has, and says so, we are its neighbours. Until then its death is for the old ones
  * to see, and the gap is what it was. */
-static void end_of_stranger(struct tti_thread *thread, enum tti_conn_role role, int peer)
+static void end_of_stranger(struct tti_watcher *thread, enum tti_conn_role role, int peer)
 {
 	char name[TTI_SOCK_NAME];
 
@@ -327,7 +327,7 @@ static void end_of_stranger(struct tti_thread *thread, enum tti_conn_role role, 
 		tti_boot_reach_bypass(thread, peer);
 }
 
-static void end_of_link(struct tti_thread *thread, enum tti_conn_role role, int peer, bool met,
+static void end_of_link(struct tti_watcher *thread, enum tti_conn_role role, int peer, bool met,
 			int err, const struct tti_addr *remote)
 {
 	const bool closed = was_closed(err);
@@ -347,7 +347,7 @@ static void end_of_link(struct tti_thread *thread, enum tti_conn_role role, int 
 /* The connection is at its end, or broke: err is an errno, 0: it was closed. */
 static void end(struct tti_conn *conn, int err)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 	const enum tti_conn_role role = conn->role;
 	const int peer = conn->peer;
 	const bool met = conn->met;
@@ -366,7 +366,7 @@ static void end(struct tti_conn *conn, int err)
 
 static void malformed(struct tti_conn *conn, const char *what, const char *why)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 	struct tti_failure failure = { .status = TUTTI_EPROTO,
 				       .failed_rank = conn->peer,
 				       .origin = thread->sock->base.rank };
@@ -481,7 +481,7 @@ static void note_remote(struct tti_conn *conn)
 
 void tti_conn_adopt(struct tti_conn *conn)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 
 	conn->handler.handle = handle_conn;
 	conn->next = thread->conns;
@@ -517,7 +517,7 @@ void tti_conn_adopt(struct tti_conn *conn)
  * take its end without a goodbye for this rank's death. */
 static void suspect(struct tti_conn *conn)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 
 	for (const struct tti_conn *at = thread->conns; at; at = at->next)
 		if (at->peer == conn->peer && at->suspected)
@@ -530,7 +530,7 @@ static void suspect(struct tti_conn *conn)
 
 static void check_ack(struct tti_conn *conn)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 	const int peer = conn->peer;
 	const uint64_t sent = conn->tunnel->sent;
 	int under_way = 0;
@@ -560,7 +560,7 @@ static void check_ack(struct tti_conn *conn)
 	}
 }
 
-int64_t tti_conn_check_acks(struct tti_thread *thread)
+int64_t tti_conn_check_acks(struct tti_watcher *thread)
 {
 	const int64_t now = tti_now_ns();
 

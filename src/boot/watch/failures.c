@@ -42,7 +42,7 @@ bool tti_failures_tell(struct tti_conn *conn)
 	return !tti_failures_are_due(conn);
 }
 
-void tti_failures_report(struct tti_thread *thread)
+void tti_failures_report(struct tti_watcher *thread)
 {
 	if (!thread->watching || thread->told || !thread->lost || thread->quitting)
 		return;
@@ -52,7 +52,7 @@ void tti_failures_report(struct tti_thread *thread)
 }
 
 /* Not whether the dispatcher knows it: there it may be by mail, of which the ring has heard nothing. */
-static bool is_new_death(const struct tti_thread *thread, const struct tti_failure *failure)
+static bool is_new_death(const struct tti_watcher *thread, const struct tti_failure *failure)
 {
 	const struct tti_failure_node *at = thread->lost ? &thread->first : NULL;
 
@@ -65,7 +65,8 @@ static bool is_new_death(const struct tti_thread *thread, const struct tti_failu
 }
 
 /* Who brought them has them: if it has all the others too, they are not due there. */
-static void add(struct tti_thread *thread, const struct tti_failure *failure, struct tti_conn *from)
+static void add(struct tti_watcher *thread, const struct tti_failure *failure,
+		struct tti_conn *from)
 {
 	struct tti_failure_node *heard = thread->lost ? tti_zalloc(sizeof(*heard)) : &thread->first;
 	const bool has_others = from && !next_for(from);
@@ -88,7 +89,7 @@ static void add(struct tti_thread *thread, const struct tti_failure *failure, st
 
 /* The first news end the communicator. Later ones matter to those that were made of it, if they tell of
  * a death. */
-void tti_failures_learn(struct tti_thread *thread, const struct tti_failure *failure,
+void tti_failures_learn(struct tti_watcher *thread, const struct tti_failure *failure,
 			struct tti_conn *from)
 {
 	const bool is_death = is_new_death(thread, failure);
@@ -106,7 +107,7 @@ void tti_failures_learn(struct tti_thread *thread, const struct tti_failure *fai
 
 /* A communicator made of this one may have ended for that, and this rank leave before the ring has
  * found it: then its neighbours would wait for a rank that has left. */
-void tti_failures_tell_dead(struct tti_thread *thread)
+void tti_failures_tell_dead(struct tti_watcher *thread)
 {
 	const int fallen = tti_dispatcher_fallen(&thread->sock->base.dispatcher);
 	struct tti_failure failure = { .status = TUTTI_EPEER,
@@ -123,7 +124,7 @@ void tti_failures_tell_dead(struct tti_thread *thread)
 	tti_failures_learn(thread, &failure, NULL);
 }
 
-void tti_failures_release(struct tti_thread *thread)
+void tti_failures_release(struct tti_watcher *thread)
 {
 	struct tti_failure_node *heard;
 

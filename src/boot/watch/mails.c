@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "boot/watch/conn.h"
-#include "boot/watch/thread.h"
+#include "boot/watch/watcher.h"
 #include "util/bitset.h"
 #include "util/clock.h"
 #include "util/error.h"
@@ -51,7 +51,7 @@ void tti_mails_drop(struct tti_mails *mails, int peer)
 	mails->end = link;
 }
 
-void tti_mails_forget(struct tti_thread *thread, int peer)
+void tti_mails_forget(struct tti_watcher *thread, int peer)
 {
 	tti_mails_drop(&thread->mails, peer);
 	tti_mails_drop(&thread->sent, peer);
@@ -67,7 +67,7 @@ static void add(struct tti_mails *mails, struct tti_outmail *mail)
 }
 
 /* TUTTI_OK: it went; TUTTI_AGAIN: there is no room, or no connection yet; else it never will. */
-static tutti_status post(struct tti_thread *thread, struct tti_outmail *mail)
+static tutti_status post(struct tti_watcher *thread, struct tti_outmail *mail)
 {
 	struct tti_conn *conn = tti_conn_find(thread, mail->peer, false);
 
@@ -84,7 +84,7 @@ static tutti_status post(struct tti_thread *thread, struct tti_outmail *mail)
 	return TUTTI_OK;
 }
 
-void tti_mails_step(struct tti_thread *thread)
+void tti_mails_step(struct tti_watcher *thread)
 {
 	struct tti_mails waiting;
 
@@ -136,7 +136,7 @@ static bool is_worth_repeating(const struct tti_outmail *mail)
 
 void tti_mails_recall(const struct tti_conn *conn)
 {
-	struct tti_thread *thread = conn->thread;
+	struct tti_watcher *thread = conn->thread;
 	struct tti_outmail **link = &thread->sent.first;
 
 	while (*link) {
@@ -172,7 +172,7 @@ void tti_mails_came(struct tti_conn *conn, uint32_t number)
 		conn->thread->tell_ns = soon_ns;
 }
 
-int64_t tti_mails_tell(struct tti_thread *thread)
+int64_t tti_mails_tell(struct tti_watcher *thread)
 {
 	if (tti_now_ns() < thread->tell_ns)
 		return thread->tell_ns;
@@ -187,8 +187,8 @@ int64_t tti_mails_tell(struct tti_thread *thread)
 	return thread->tell_ns;
 }
 
-tutti_status tti_thread_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
-			     size_t nbytes)
+tutti_status tti_watcher_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
+			      size_t nbytes)
 {
 	struct tti_sock *sock = (struct tti_sock *)boot;
 	struct tti_outmail *out = tti_alloc(offsetof(struct tti_outmail, mail) + nbytes);

@@ -31,7 +31,7 @@ static void end(struct tti_boot_reach *reach)
  * and questions and mail wait. Not once a rank is lost: it may have gone with its host, whose other ranks
  * those who shrink ask one after the other. But whose host takes the connection lives there, and may have far
  * too much to do. */
-static void fail_pair(struct tti_thread *thread, int peer, bool refused, bool answered,
+static void fail_pair(struct tti_watcher *thread, int peer, bool refused, bool answered,
 		      const char *why)
 {
 	const struct tti_addr nowhere = { .family = 0 };
@@ -42,14 +42,14 @@ static void fail_pair(struct tti_thread *thread, int peer, bool refused, bool an
 		if (tti_bit_has(thread->asked, (size_t)peer))
 			tti_boot_reach_ask_again(thread, peer);
 	} else if (tti_reconnect_is_on(thread, peer)) { /* of the ring */
-		tti_thread_no_answer(thread, peer, refused);
+		tti_watcher_no_answer(thread, peer, refused);
 	} else if (!refused && !thread->quitting && (answered || !thread->lost)) {
 		tti_reconnect_begin(thread, TTI_CONN_PAIR, peer, &nowhere,
 				    tti_conn_linked(thread, TTI_CONN_PAIR, peer)
 					    ? TTI_RECONNECT_SILENT
 					    : TTI_RECONNECT_FRESH);
 	} else {
-		tti_thread_no_answer(thread, peer, refused);
+		tti_watcher_no_answer(thread, peer, refused);
 		tti_mails_forget(thread, peer);
 		/* Where nobody listens there will never be somebody again. */
 		tti_dispatcher_down(&thread->sock->base.dispatcher, peer, TTI_DOWN_LOST, refused,
@@ -59,7 +59,7 @@ static void fail_pair(struct tti_thread *thread, int peer, bool refused, bool an
 
 static void fail(struct tti_boot_reach *reach)
 {
-	struct tti_thread *thread = reach->thread;
+	struct tti_watcher *thread = reach->thread;
 	const int peer = reach->conn->peer;
 	const bool ring = reach->conn->role != TTI_CONN_PAIR;
 	const bool refused = reach->dial && tti_dial_is_refused(reach->dial);
@@ -94,7 +94,7 @@ static void step(struct tti_boot_reach *reach)
 	if (conn->role != TTI_CONN_PAIR)
 		return;
 	if (conn->handler.freed) /* nobody would carry the question, which is to be put again */
-		tti_thread_no_answer(conn->thread, conn->peer, false);
+		tti_watcher_no_answer(conn->thread, conn->peer, false);
 	else if (tti_bit_has(conn->thread->asked, (size_t)conn->peer))
 		tti_conn_ask(conn);
 }
@@ -132,7 +132,7 @@ static tutti_status dial(struct tti_boot_reach *reach)
 	return tti_dial_start(&reach->thread->loop, &config, &reach->dial);
 }
 
-static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
+static void start(struct tti_watcher *thread, enum tti_conn_role role, int peer)
 {
 	struct tti_boot_reach *reach = tti_zalloc(sizeof(*reach));
 	struct tti_conn *conn = tti_conn_make(thread, role, peer, NULL);
@@ -141,7 +141,7 @@ static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
 		tti_free(reach);
 		tti_free(conn);
 		if (role == TTI_CONN_PAIR)
-			tti_thread_no_answer(thread, peer, false);
+			tti_watcher_no_answer(thread, peer, false);
 		return;
 	}
 	reach->thread = thread;
@@ -156,7 +156,7 @@ static void start(struct tti_thread *thread, enum tti_conn_role role, int peer)
 		fail(reach);
 }
 
-static bool is_reaching(const struct tti_thread *thread, int peer)
+static bool is_reaching(const struct tti_watcher *thread, int peer)
 {
 	const struct tti_boot_reach *at = thread->reaches;
 
@@ -165,7 +165,7 @@ static bool is_reaching(const struct tti_thread *thread, int peer)
 	return at;
 }
 
-bool tti_boot_reach_peer(struct tti_thread *thread, int peer)
+bool tti_boot_reach_peer(struct tti_watcher *thread, int peer)
 {
 	if (tti_reconnect_has_pair(thread, peer))
 		return true;
@@ -175,7 +175,7 @@ bool tti_boot_reach_peer(struct tti_thread *thread, int peer)
 }
 
 /* The answer may have been lost with its connection; what is sent now shows whether it works. */
-static void ask_once_more(struct tti_thread *thread, int peer)
+static void ask_once_more(struct tti_watcher *thread, int peer)
 {
 	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next) {
 		if (conn->peer != peer || !conn->asked)
@@ -186,7 +186,7 @@ static void ask_once_more(struct tti_thread *thread, int peer)
 	}
 }
 
-void tti_boot_reach_ask(struct tti_thread *thread, int peer)
+void tti_boot_reach_ask(struct tti_watcher *thread, int peer)
 {
 	if (tti_bit_has(thread->asked, (size_t)peer)) {
 		ask_once_more(thread, peer);
@@ -196,19 +196,19 @@ void tti_boot_reach_ask(struct tti_thread *thread, int peer)
 	tti_boot_reach_ask_again(thread, peer);
 }
 
-void tti_boot_reach_ask_again(struct tti_thread *thread, int peer)
+void tti_boot_reach_ask_again(struct tti_watcher *thread, int peer)
 {
 	struct tti_conn *conn = tti_conn_find(thread, peer, false);
 
 	if (tti_bit_has(thread->gone, (size_t)peer))
-		tti_thread_no_answer(thread, peer, false);
+		tti_watcher_no_answer(thread, peer, false);
 	else if (conn)
 		tti_conn_ask(conn);
 	else
 		(void)tti_boot_reach_peer(thread, peer);
 }
 
-void tti_boot_reach_bypass(struct tti_thread *thread, int gap)
+void tti_boot_reach_bypass(struct tti_watcher *thread, int gap)
 {
 	const int n = thread->sock->base.nranks;
 	int peer = (gap + 1) % n;
@@ -221,7 +221,7 @@ void tti_boot_reach_bypass(struct tti_thread *thread, int gap)
 	start(thread, TTI_CONN_NEXT, peer);
 }
 
-int64_t tti_boot_reach_step(struct tti_thread *thread)
+int64_t tti_boot_reach_step(struct tti_watcher *thread)
 {
 	const int64_t now = tti_now_ns();
 	int64_t next_ns = TTI_NEVER;
@@ -237,7 +237,7 @@ int64_t tti_boot_reach_step(struct tti_thread *thread)
 	return next_ns;
 }
 
-void tti_boot_reach_stop(struct tti_thread *thread)
+void tti_boot_reach_stop(struct tti_watcher *thread)
 {
 	while (thread->reaches)
 		end(thread->reaches);

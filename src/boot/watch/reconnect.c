@@ -58,7 +58,7 @@
 /* Room for what is told of a peer behind its name. */
 #define WHY             (sizeof(((struct tti_reconnect *)0)->why) + 128)
 
-static struct tti_reconnect *find(struct tti_thread *thread, enum tti_conn_role role, int peer)
+static struct tti_reconnect *find(struct tti_watcher *thread, enum tti_conn_role role, int peer)
 {
 	struct tti_reconnect *reconnect = thread->reconnects;
 
@@ -82,13 +82,13 @@ static void end(struct tti_reconnect *reconnect)
 /* What is to be asked over it will not be. */
 static void give_up(struct tti_reconnect *reconnect)
 {
-	struct tti_thread *thread = reconnect->thread;
+	struct tti_watcher *thread = reconnect->thread;
 	const bool pair = reconnect->role == TTI_CONN_PAIR;
 	const int peer = reconnect->peer;
 
 	end(reconnect);
 	if (pair)
-		tti_thread_no_answer(thread, peer, false);
+		tti_watcher_no_answer(thread, peer, false);
 }
 
 /* -- Processes of this host ---------------------------------------------------------- */
@@ -140,7 +140,7 @@ static bool is_replaced(const struct tti_reconnect *reconnect)
 /* Nobody answers, and what is left of the link, if anything, is worth nothing. */
 static void lose(struct tti_reconnect *reconnect)
 {
-	struct tti_thread *thread = reconnect->thread;
+	struct tti_watcher *thread = reconnect->thread;
 	const bool ring = reconnect->role != TTI_CONN_PAIR, is_refused = reconnect->refused;
 	struct tti_failure failure = { .status = TUTTI_EPEER,
 				       .failed_rank = reconnect->peer,
@@ -164,7 +164,7 @@ static void lose(struct tti_reconnect *reconnect)
 			    failure.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why,
 			    NULL);
 	if (!ring)
-		tti_thread_no_answer(thread, failure.failed_rank, is_refused && !failure.died);
+		tti_watcher_no_answer(thread, failure.failed_rank, is_refused && !failure.died);
 }
 
 static void refused(struct tti_reconnect *reconnect)
@@ -313,7 +313,7 @@ static void on_ready(void *self)
 	step(self);
 }
 
-int64_t tti_reconnect_step(struct tti_thread *thread)
+int64_t tti_reconnect_step(struct tti_watcher *thread)
 {
 	int64_t next_ns = TTI_NEVER;
 
@@ -330,7 +330,7 @@ int64_t tti_reconnect_step(struct tti_thread *thread)
 
 /* -- Beginning and ending ---------------------------------------------------------------- */
 
-static struct tti_reconnect *make(struct tti_thread *thread, enum tti_conn_role role, int peer,
+static struct tti_reconnect *make(struct tti_watcher *thread, enum tti_conn_role role, int peer,
 				  enum tti_reconnect_why why)
 {
 	static const char *const what[] = { "does not take what is sent", "fell silent",
@@ -352,7 +352,7 @@ static struct tti_reconnect *make(struct tti_thread *thread, enum tti_conn_role 
 			tti_conn_lose_peer(thread, peer, TTI_DOWN_LOST,
 					   "cannot be reached any more: no memory to make its "
 					   "connection anew");
-			tti_thread_no_answer(thread, peer, false);
+			tti_watcher_no_answer(thread, peer, false);
 		} else if (why != TTI_RECONNECT_UNACKED && !thread->quitting)
 			tti_failures_learn(thread, &failure, NULL);
 		return NULL;
@@ -370,7 +370,7 @@ static struct tti_reconnect *make(struct tti_thread *thread, enum tti_conn_role 
 	return reconnect;
 }
 
-void tti_reconnect_begin(struct tti_thread *thread, enum tti_conn_role role, int peer,
+void tti_reconnect_begin(struct tti_watcher *thread, enum tti_conn_role role, int peer,
 			 const struct tti_addr *remote, enum tti_reconnect_why why)
 {
 	struct tti_reconnect *reconnect = find(thread, role, peer);
@@ -402,7 +402,7 @@ void tti_reconnect_begin(struct tti_thread *thread, enum tti_conn_role role, int
 		reconnect->again_ns = tti_now_ns();
 }
 
-bool tti_reconnect_goes_on(struct tti_thread *thread, enum tti_conn_role role, int peer)
+bool tti_reconnect_goes_on(struct tti_watcher *thread, enum tti_conn_role role, int peer)
 {
 	struct tti_reconnect *reconnect = find(thread, role, peer);
 
@@ -439,12 +439,12 @@ void tti_reconnect_done(struct tti_conn *conn)
 	}
 }
 
-bool tti_reconnect_has_pair(struct tti_thread *thread, int peer)
+bool tti_reconnect_has_pair(struct tti_watcher *thread, int peer)
 {
 	return find(thread, TTI_CONN_PAIR, peer);
 }
 
-bool tti_reconnect_is_on(const struct tti_thread *thread, int peer)
+bool tti_reconnect_is_on(const struct tti_watcher *thread, int peer)
 {
 	const struct tti_reconnect *reconnect = thread->reconnects;
 
@@ -453,7 +453,7 @@ bool tti_reconnect_is_on(const struct tti_thread *thread, int peer)
 	return reconnect;
 }
 
-void tti_reconnect_end(struct tti_thread *thread, enum tti_conn_role role, int peer)
+void tti_reconnect_end(struct tti_watcher *thread, enum tti_conn_role role, int peer)
 {
 	struct tti_reconnect *reconnect = find(thread, role, peer);
 
@@ -466,7 +466,7 @@ void tti_reconnect_end(struct tti_thread *thread, enum tti_conn_role role, int p
 	}
 }
 
-void tti_reconnect_cancel_pair(struct tti_thread *thread, int peer)
+void tti_reconnect_cancel_pair(struct tti_watcher *thread, int peer)
 {
 	struct tti_reconnect *reconnect = find(thread, TTI_CONN_PAIR, peer);
 
@@ -474,7 +474,7 @@ void tti_reconnect_cancel_pair(struct tti_thread *thread, int peer)
 		give_up(reconnect);
 }
 
-void tti_reconnect_leave(struct tti_thread *thread, bool bye)
+void tti_reconnect_leave(struct tti_watcher *thread, bool bye)
 {
 	for (struct tti_reconnect *at = thread->reconnects, *next; at; at = next) {
 		next = at->next;

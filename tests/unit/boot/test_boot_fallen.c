@@ -8,7 +8,7 @@
 
 #include "boot/net/dial.h"
 #include "boot/net/sock.h"
-#include "boot/watch/thread.h"
+#include "boot/watch/watcher.h"
 
 /* Rank 0 dies. Ranks 1 and 5, its neighbours in the ring, do nothing meanwhile, so the ring does not
  * find it. Rank 2 has a connection to it and a child with it and rank 4, which has no connection to
@@ -194,7 +194,7 @@ static tutti_status live(struct rank *rank)
 		TTI_TRY(make_sub(rank, 78, in_sibling, job->sibling, &sibling));
 	pthread_barrier_wait(&job->barrier);
 	if (me == VICTIM) {
-		tti_thread_vanish(rank->boot);
+		tti_watcher_vanish(rank->boot);
 		tti_boot_close(rank->boot);
 		return TUTTI_OK;
 	}

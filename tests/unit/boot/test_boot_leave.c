@@ -9,7 +9,7 @@
 
 #include "boot/net/acceptor.h"
 #include "boot/net/sock.h"
-#include "boot/watch/thread.h"
+#include "boot/watch/watcher.h"
 #include "support/sanitizer.h"
 #include "util/fd.h"
 
@@ -166,7 +166,7 @@ static tutti_status leave(struct rank *rank, bool vanish)
 	const struct spy *spy = &job->spies[rank->rank];
 
 	if (vanish)
-		tti_thread_vanish(rank->boot);
+		tti_watcher_vanish(rank->boot);
 	else
 		tti_watch_stop(rank->boot);
 	tti_boot_close(rank->boot);

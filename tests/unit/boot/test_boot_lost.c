@@ -34,7 +34,7 @@ struct far {
 struct job {
 	struct far far[N];
 	struct tti_sock sock;
-	struct tti_thread thread;
+	struct tti_watcher thread;
 	struct tti_mailbox mailbox;
 	int ndown, peer;
 	enum tti_down how;
@@ -55,7 +55,7 @@ static void on_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, co
 static struct job *begin(void)
 {
 	struct job *job = calloc(1, sizeof(*job));
-	struct tti_thread *thread = &job->thread;
+	struct tti_watcher *thread = &job->thread;
 
 	assert_non_null(job);
 	job->sock.base = (struct tti_boot){ .ops = &tti_sock_ops, .nranks = N };

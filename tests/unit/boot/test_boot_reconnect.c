@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "boot/net/sock.h"
-#include "boot/watch/thread.h"
+#include "boot/watch/watcher.h"
 #include "util/fd.h"
 
 #define MOST 8
@@ -235,7 +235,7 @@ static tutti_status hear(struct rank *rank, int failed_rank, const char *text)
 
 static tutti_status vanish(struct rank *rank)
 {
-	tti_thread_vanish(rank->boot);
+	tti_watcher_vanish(rank->boot);
 	tti_boot_close(rank->boot);
 	return TUTTI_OK;
 }

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "boot/watch/thread.h"
+#include "boot/watch/watcher.h"
 
 #define MOST       1024
 #define ASKED_MOST 8 /* ranks that are asked */
@@ -190,7 +190,7 @@ static tutti_status see_death(struct rank *rank)
 	TTI_TRY(watch(rank));
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == job->failed_rank) {
-		tti_thread_vanish(rank->boot);
+		tti_watcher_vanish(rank->boot);
 		spy->stopped = true;
 		tti_boot_close(rank->boot);
 		return TUTTI_OK;
@@ -245,7 +245,7 @@ static tutti_status see_death_past_gaps(struct rank *rank)
 	while (job->nready < rank->nranks / 2)
 		usleep(1000);
 	if (rank->rank == job->failed_rank) {
-		tti_thread_vanish(rank->boot);
+		tti_watcher_vanish(rank->boot);
 		spy->stopped = true;
 		tti_boot_close(rank->boot);
 		return TUTTI_OK;
@@ -538,7 +538,7 @@ static tutti_status reset_a_pair(struct rank *rank)
 				  of_child.failure.text, own->failure.text);
 	pthread_barrier_wait(&job->barrier);
 	if (rank->rank == 2)
-		tti_thread_vanish(rank->boot);
+		tti_watcher_vanish(rank->boot);
 	else if (status == TUTTI_OK)
 		status = hear_death(child ? &of_child : NULL, own);
 	if (child) {

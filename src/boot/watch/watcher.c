@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "boot/watch/thread.h"
+#include "boot/watch/watcher.h"
 
 #include <string.h>
 #include <sys/eventfd.h>
@@ -24,7 +24,7 @@
 
 static bool admit(void *self, enum tti_auth_kind kind, const struct tti_wire_who *who)
 {
-	const struct tti_boot *boot = &((struct tti_thread *)self)->sock->base;
+	const struct tti_boot *boot = &((struct tti_watcher *)self)->sock->base;
 
 	return (kind == TTI_AUTH_RING || kind == TTI_AUTH_PEER) && who->nranks == boot->nranks &&
 	       who->to == boot->rank && who->from >= 0 && who->from < boot->nranks &&
@@ -54,7 +54,7 @@ static bool put_in_inbox(struct tti_sock *sock, struct tti_tunnel *tunnel, bool 
 static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
 		  const struct tti_wire_who *who)
 {
-	struct tti_thread *thread = self;
+	struct tti_watcher *thread = self;
 	const bool ring = kind == TTI_AUTH_RING;
 	const bool behind = ring && who->what == TTI_RING_BEHIND;
 	const enum tti_conn_role role = behind ? TTI_CONN_NEXT
@@ -80,7 +80,7 @@ struct todo {
 	struct tti_failure failure;
 };
 
-static struct todo take_post(struct tti_thread *thread)
+static struct todo take_post(struct tti_watcher *thread)
 {
 	const size_t words = TTI_BITSET_WORDS(thread->sock->base.nranks);
 	struct todo todo;
@@ -108,7 +108,7 @@ static struct todo take_post(struct tti_thread *thread)
 	return todo;
 }
 
-static void start_quitting(struct tti_thread *thread)
+static void start_quitting(struct tti_watcher *thread)
 {
 	thread->quitting = true;
 	if (thread->bye)
@@ -125,7 +125,7 @@ static void start_quitting(struct tti_thread *thread)
 }
 
 /* What was mailed before the end goes out before it, within the time for goodbyes. */
-static bool is_mail_out(struct tti_thread *thread)
+static bool is_mail_out(struct tti_watcher *thread)
 {
 	if (thread->quit_ns == TTI_NEVER)
 		thread->quit_ns = tti_deadline(LINGER_MS);
@@ -134,7 +134,7 @@ static bool is_mail_out(struct tti_thread *thread)
 }
 
 /* Do what the thread was told; false: vanish. */
-static bool obey(struct tti_thread *thread)
+static bool obey(struct tti_watcher *thread)
 {
 	const size_t nranks = (size_t)thread->sock->base.nranks;
 	const struct todo todo = take_post(thread);
@@ -147,7 +147,7 @@ static bool obey(struct tti_thread *thread)
 		return false;
 	if (todo.watch) {
 		thread->watching = true;
-		tti_thread_catch_up(thread);
+		tti_watcher_catch_up(thread);
 	}
 	if (todo.has_failure) {
 		tti_failures_tell_dead(thread);
@@ -168,7 +168,7 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* Do what is due; when to look again. */
-static int64_t tick(struct tti_thread *thread)
+static int64_t tick(struct tti_watcher *thread)
 {
 	int64_t next_ns = earlier(tti_acceptor_expire(&thread->acceptor), thread->quit_ns);
 
@@ -191,7 +191,7 @@ static int64_t tick(struct tti_thread *thread)
 }
 
 /* Whether a rank that leaves has done all it can for its goodbye; else when to look again. */
-static bool is_over(const struct tti_thread *thread, int64_t since_ns, int64_t *end_ns)
+static bool is_over(const struct tti_watcher *thread, int64_t since_ns, int64_t *end_ns)
 {
 	*end_ns = since_ns + (thread->reconnects ? LINGER_MOST_MS : LINGER_MS) * TTI_NS_PER_MS;
 	return (!thread->conns && !thread->reconnects) || tti_now_ns() >= *end_ns;
@@ -199,7 +199,7 @@ static bool is_over(const struct tti_thread *thread, int64_t since_ns, int64_t *
 
 static void *run(void *self)
 {
-	struct tti_thread *thread = self;
+	struct tti_watcher *thread = self;
 	int64_t quitting_ns = TTI_NEVER;
 
 	tti_log_set_rank(thread->sock->base.rank);
@@ -217,7 +217,7 @@ static void *run(void *self)
 
 /* -- Starting and ending ----------------------------------------------------------------- */
 
-static void release(struct tti_thread *thread)
+static void release(struct tti_watcher *thread)
 {
 	struct tti_conn *conn;
 
@@ -243,7 +243,7 @@ static void release(struct tti_thread *thread)
 	tti_free(thread);
 }
 
-static tutti_status open_thread(struct tti_thread *thread)
+static tutti_status open_thread(struct tti_watcher *thread)
 {
 	const size_t words = TTI_BITSET_WORDS(thread->sock->base.nranks);
 
@@ -257,9 +257,9 @@ static tutti_status open_thread(struct tti_thread *thread)
 	return tti_acceptor_open(&thread->acceptor);
 }
 
-tutti_status tti_thread_begin(struct tti_sock *sock, int listen_fd)
+tutti_status tti_watcher_start(struct tti_sock *sock, int listen_fd)
 {
-	struct tti_thread *thread = tti_zalloc(sizeof(*thread));
+	struct tti_watcher *thread = tti_zalloc(sizeof(*thread));
 	tutti_status status;
 
 	if (!thread) {
@@ -306,7 +306,7 @@ static void hand_one(struct tti_conn **list, struct tti_conn *conn, struct tti_t
  * memory stays where it is. */
 static tutti_status hand_over(struct tti_sock *sock)
 {
-	struct tti_thread *thread = sock->thread;
+	struct tti_watcher *thread = sock->thread;
 	struct tti_conn **list = &thread->post.conns;
 	tutti_status status = TUTTI_OK;
 
@@ -329,7 +329,7 @@ static tutti_status hand_over(struct tti_sock *sock)
 	return status;
 }
 
-tutti_status tti_thread_watch(struct tti_boot *boot, const struct tti_watch_events *events)
+tutti_status tti_watcher_take_over(struct tti_boot *boot, const struct tti_watch_events *events)
 {
 	struct tti_sock *sock = (struct tti_sock *)boot;
 	tutti_status status;
@@ -348,7 +348,7 @@ tutti_status tti_thread_watch(struct tti_boot *boot, const struct tti_watch_even
 	return TUTTI_OK;
 }
 
-void tti_thread_notify(struct tti_boot *boot, const struct tti_failure *failure)
+void tti_watcher_notify(struct tti_boot *boot, const struct tti_failure *failure)
 {
 	struct tti_sock *sock = (struct tti_sock *)boot;
 
@@ -362,7 +362,7 @@ void tti_thread_notify(struct tti_boot *boot, const struct tti_failure *failure)
 	pthread_mutex_unlock(&sock->lock);
 }
 
-void tti_thread_ask(struct tti_boot *boot, int peer)
+void tti_watcher_ask(struct tti_boot *boot, int peer)
 {
 	struct tti_sock *sock = (struct tti_sock *)boot;
 
@@ -377,7 +377,7 @@ void tti_thread_ask(struct tti_boot *boot, int peer)
 
 static void finish(struct tti_sock *sock, bool vanish)
 {
-	struct tti_thread *thread = sock->thread;
+	struct tti_watcher *thread = sock->thread;
 
 	if (!thread)
 		return;
@@ -396,12 +396,12 @@ static void finish(struct tti_sock *sock, bool vanish)
 	release(thread);
 }
 
-void tti_thread_stop(struct tti_boot *boot)
+void tti_watcher_stop(struct tti_boot *boot)
 {
 	finish((struct tti_sock *)boot, false);
 }
 
-void tti_thread_vanish(struct tti_boot *boot)
+void tti_watcher_vanish(struct tti_boot *boot)
 {
 	finish((struct tti_sock *)boot, true);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TTI_BOOT_WATCHER_H
+#define TTI_BOOT_WATCHER_H
+
+/* The thread of a rank: lets peers in from the start, and is the watch after
+ * tti_watch_start(). Private to boot/. */
+
+#include <stdbool.h>
+
+#include "boot/net/sock.h"
+
+/* Takes listen_fd, on failure too. */
+TUTTI_CHECKED tutti_status tti_watcher_start(struct tti_sock *sock, int listen_fd);
+
+/* The watch's (base.h). */
+TUTTI_CHECKED tutti_status tti_watcher_take_over(struct tti_boot *boot,
+						 const struct tti_watch_events *events);
+void tti_watcher_notify(struct tti_boot *boot, const struct tti_failure *failure);
+void tti_watcher_ask(struct tti_boot *boot, int peer);
+/* End it, with goodbyes unless something broke; fine if it has ended, or never began. */
+void tti_watcher_stop(struct tti_boot *boot);
+tutti_status tti_watcher_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
+			      size_t nbytes); /* mails.c */
+
+/* For tests: end as if the process had been killed, without goodbye. */
+void tti_watcher_vanish(struct tti_boot *boot);
+
+#endif
