@@ -27,7 +27,7 @@
 #define ACK_AGAIN_MS 2000
 #define BROKE        "it broke the protocol:"
 
-struct tti_conn *tti_conn_make(struct tti_watcher *thread, enum tti_conn_role role, int peer,
+struct tti_conn *tti_conn_make(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 			       struct tti_tunnel *tunnel)
 {
 	struct tti_conn *conn = tti_zalloc(sizeof(*conn));
@@ -36,7 +36,7 @@ struct tti_conn *tti_conn_make(struct tti_watcher *thread, enum tti_conn_role ro
 		tti_log(TTI_LOG_WARN, TTI_BOOT, "no memory for a connection to rank %d", peer);
 		return NULL;
 	}
-	conn->thread = thread;
+	conn->watcher = watcher;
 	conn->role = role;
 	conn->peer = peer;
 	conn->tunnel = tunnel;
@@ -68,8 +68,8 @@ static void arm_ack_timer(struct tti_conn *conn, int64_t ms)
 {
 	conn->ack_bytes = conn->tunnel->sent;
 	conn->ack_ns = tti_deadline(ms);
-	if (conn->ack_ns < conn->thread->ack_ns)
-		conn->thread->ack_ns = conn->ack_ns;
+	if (conn->ack_ns < conn->watcher->ack_ns)
+		conn->watcher->ack_ns = conn->ack_ns;
 }
 
 void tti_conn_flush(struct tti_conn *conn)
@@ -79,7 +79,7 @@ void tti_conn_flush(struct tti_conn *conn)
 	do
 		tti_outbox_flush(&conn->out, conn->tunnel);
 	while (tti_failures_put(conn));
-	tti_loop_change(&conn->thread->loop, conn->tunnel->fd, wanted(conn), &conn->handler);
+	tti_loop_change(&conn->watcher->loop, conn->tunnel->fd, wanted(conn), &conn->handler);
 	if (conn->ack_ns == TTI_NEVER && (conn->out.len > 0 || conn->tunnel->sent != sent))
 		arm_ack_timer(conn, ACK_MS);
 }
@@ -97,25 +97,25 @@ bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq,
 
 void tti_conn_drop(struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 
 	*conn->link = conn->next;
 	if (conn->next)
 		conn->next->link = conn->link;
 	tti_mails_recall(conn);
-	tti_loop_drop(&thread->loop, conn->tunnel->fd);
+	tti_loop_drop(&watcher->loop, conn->tunnel->fd);
 	tti_tunnel_close(&conn->tunnel);
-	tti_loop_free_later(&thread->loop, &conn->handler);
+	tti_loop_free_later(&watcher->loop, &conn->handler);
 	if (conn->asked)
-		tti_watcher_no_answer(thread, conn->peer, false);
+		tti_watcher_no_answer(watcher, conn->peer, false);
 }
 
 void tti_conn_leave(struct tti_conn *conn)
 {
 	/* What there is no room for is said when there is some. */
-	if (conn->thread->bye && !conn->torn &&
+	if (conn->watcher->bye && !conn->torn &&
 	    (!tti_failures_tell(conn) ||
-	     !tti_conn_put(conn, TTI_FRAME_BYE, conn->thread->lost, NULL, 0)))
+	     !tti_conn_put(conn, TTI_FRAME_BYE, conn->watcher->lost, NULL, 0)))
 		return;
 	conn->torn = true;
 	if (conn->out.len == 0 && !conn->shut) {
@@ -135,25 +135,25 @@ void tti_conn_replace(struct tti_conn *conn, struct tti_conn *replacement)
 		tti_conn_ask(replacement);
 }
 
-bool tti_conn_linked(const struct tti_watcher *thread, enum tti_conn_role role, int peer)
+bool tti_conn_linked(const struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
-	for (const struct tti_conn *conn = thread->conns; conn; conn = conn->next)
+	for (const struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
 		if (conn->role == role && conn->peer == peer && conn->met)
 			return true;
 	return false;
 }
 
-bool tti_conn_has_pair(const struct tti_watcher *thread, int peer)
+bool tti_conn_has_pair(const struct tti_watcher *watcher, int peer)
 {
-	for (const struct tti_conn *at = thread->conns; at; at = at->next)
+	for (const struct tti_conn *at = watcher->conns; at; at = at->next)
 		if (at->role == TTI_CONN_PAIR && at->peer == peer && at->met && !at->suspected)
 			return true;
 	return false;
 }
 
-struct tti_conn *tti_conn_find(struct tti_watcher *thread, int peer, bool ring)
+struct tti_conn *tti_conn_find(struct tti_watcher *watcher, int peer, bool ring)
 {
-	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
+	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
 		if (conn->peer == peer && !conn->torn && !conn->suspected &&
 		    !(ring && conn->role == TTI_CONN_PAIR))
 			return conn;
@@ -162,21 +162,21 @@ struct tti_conn *tti_conn_find(struct tti_watcher *thread, int peer, bool ring)
 
 /* -- Questions ---------------------------------------------------------------------- */
 
-void tti_watcher_no_answer(struct tti_watcher *thread, int peer, bool refused)
+void tti_watcher_no_answer(struct tti_watcher *watcher, int peer, bool refused)
 {
-	if (!tti_bit_has(thread->asked, (size_t)peer))
+	if (!tti_bit_has(watcher->asked, (size_t)peer))
 		return;
-	tti_bit_clear(thread->asked, (size_t)peer);
-	if (!refused && !tti_bit_has(thread->gone, (size_t)peer))
+	tti_bit_clear(watcher->asked, (size_t)peer);
+	if (!refused && !tti_bit_has(watcher->gone, (size_t)peer))
 		return;
-	if (thread->watching && !thread->quitting && thread->events.on_answer)
-		thread->events.on_answer(thread->events.self, peer, NULL);
+	if (watcher->watching && !watcher->quitting && watcher->events.on_answer)
+		watcher->events.on_answer(watcher->events.self, peer, NULL);
 }
 
 void tti_conn_ask(struct tti_conn *conn)
 {
 	conn->asked = true;
-	conn->question = ++conn->thread->question;
+	conn->question = ++conn->watcher->question;
 	tti_conn_ask_once_more(conn);
 }
 
@@ -186,70 +186,71 @@ void tti_conn_ask_once_more(struct tti_conn *conn)
 	if (tti_conn_put(conn, TTI_FRAME_ASK, conn->question, NULL, 0))
 		return;
 	conn->asked = false;
-	tti_watcher_no_answer(conn->thread, conn->peer, false);
+	tti_watcher_no_answer(conn->watcher, conn->peer, false);
 }
 
 static void answer(struct tti_conn *conn, uint32_t question)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 	struct tti_call call = { .waiting_on = -1 };
 
-	conn->owing = !thread->watching;
+	conn->owing = !watcher->watching;
 	conn->owed = question;
-	if (conn->owing || thread->quitting || !thread->events.on_ask)
+	if (conn->owing || watcher->quitting || !watcher->events.on_ask)
 		return;
-	thread->events.on_ask(thread->events.self, &call);
+	watcher->events.on_ask(watcher->events.self, &call);
 	if (call.running == TTI_CALL_LEFT)
-		tti_failures_tell_dead(thread);
+		tti_failures_tell_dead(watcher);
 	/* Over the ring the news may come later than the answer. Without room for both it asks again. */
 	if (call.running != TTI_CALL_LEFT || tti_failures_tell(conn))
 		(void)tti_conn_put(conn, TTI_FRAME_ANSWER, question, &call, sizeof(call));
 }
 
-void tti_watcher_catch_up(struct tti_watcher *thread)
+void tti_watcher_catch_up(struct tti_watcher *watcher)
 {
-	tti_failures_report(thread);
-	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
+	tti_failures_report(watcher);
+	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
 		if (conn->owing)
 			answer(conn, conn->owed);
 }
 
 static void take_answer(struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 
 	if (!conn->asked || conn->framer.head.seq != conn->question)
 		return;
 	conn->asked = false;
-	tti_bit_clear(thread->asked, (size_t)conn->peer);
-	if (!thread->quitting && thread->events.on_answer)
-		thread->events.on_answer(thread->events.self, conn->peer, &conn->framer.body.call);
+	tti_bit_clear(watcher->asked, (size_t)conn->peer);
+	if (!watcher->quitting && watcher->events.on_answer)
+		watcher->events.on_answer(watcher->events.self, conn->peer,
+					  &conn->framer.body.call);
 }
 
 static void take_bye(struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 	const bool knew = conn->framer.head.seq != 0;
 
-	tti_bit_set(thread->gone, (size_t)conn->peer);
-	if (conn->role == TTI_CONN_NEXT && !thread->quitting && !(thread->lost && knew)) {
-		thread->gap = conn->peer;
-		thread->bypass_ns = tti_deadline(BYPASS_MS);
+	tti_bit_set(watcher->gone, (size_t)conn->peer);
+	if (conn->role == TTI_CONN_NEXT && !watcher->quitting && !(watcher->lost && knew)) {
+		watcher->gap = conn->peer;
+		watcher->bypass_ns = tti_deadline(BYPASS_MS);
 	}
-	tti_mails_forget(thread, conn->peer);
-	tti_reconnect_cancel_pair(thread, conn->peer);
-	tti_dispatcher_down(&thread->sock->base.dispatcher, conn->peer, TTI_DOWN_LEFT, true, "left",
-			    NULL);
+	tti_mails_forget(watcher, conn->peer);
+	tti_reconnect_cancel_pair(watcher, conn->peer);
+	tti_dispatcher_down(&watcher->sock->base.dispatcher, conn->peer, TTI_DOWN_LEFT, true,
+			    "left", NULL);
 	if (conn->role == TTI_CONN_PAIR)
 		tti_conn_drop(conn);
 	else
-		tti_reconnect_end(thread, conn->role, conn->peer);
+		tti_reconnect_end(watcher, conn->role, conn->peer);
 }
 
 /* The other end has settled on another connection; unless that one is gone meanwhile. */
 static void take_moved(struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 	const enum tti_conn_role role = conn->role;
 	const int peer = conn->peer;
 	const bool asked = conn->asked;
@@ -257,10 +258,10 @@ static void take_moved(struct tti_conn *conn)
 
 	conn->asked = false;
 	tti_conn_drop(conn);
-	if (role == TTI_CONN_PREV && !tti_conn_linked(thread, role, peer))
-		tti_reconnect_begin(thread, role, peer, &remote, TTI_RECONNECT_SILENT);
+	if (role == TTI_CONN_PREV && !tti_conn_linked(watcher, role, peer))
+		tti_reconnect_begin(watcher, role, peer, &remote, TTI_RECONNECT_SILENT);
 	if (asked)
-		tti_boot_reach_ask_again(thread, peer);
+		tti_boot_reach_ask_again(watcher, peer);
 }
 
 /* -- Reading ------------------------------------------------------------------------- */
@@ -271,45 +272,45 @@ static bool was_closed(int err)
 }
 
 /* Has our goodbye arrived? Who has read it closes the connection. */
-static void end_of_leaver(struct tti_watcher *thread, enum tti_conn_role role, int peer,
+static void end_of_leaver(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 			  const struct tti_addr *remote, int err)
 {
 	if (err == 0)
-		tti_reconnect_end(thread, role, peer);
-	else if (thread->bye)
-		tti_reconnect_begin(thread, role, peer, remote,
+		tti_reconnect_end(watcher, role, peer);
+	else if (watcher->bye)
+		tti_reconnect_begin(watcher, role, peer, remote,
 				    was_closed(err) ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
 }
 
-void tti_conn_lose_peer(struct tti_watcher *thread, int peer, enum tti_down how, const char *why)
+void tti_conn_lose_peer(struct tti_watcher *watcher, int peer, enum tti_down how, const char *why)
 {
-	tti_mails_forget(thread, peer);
-	tti_dispatcher_down(&thread->sock->base.dispatcher, peer, how, true, why, NULL);
+	tti_mails_forget(watcher, peer);
+	tti_dispatcher_down(&watcher->sock->base.dispatcher, peer, how, true, why, NULL);
 }
 
 /* A connection that is not of the ring has ended without a goodbye. The network can do that, too: the
  * peer, if it has used the connection, is dialled before it is called dead. If there is another
  * connection, that one tells whether the peer left or died. A rank that is just leaving tells nothing
  * to whom it let in, and may close a connection that it has not used. */
-static void end_of_pair(struct tti_watcher *thread, int peer, bool met, int err,
+static void end_of_pair(struct tti_watcher *watcher, int peer, bool met, int err,
 			const struct tti_addr *remote)
 {
 	const bool closed = was_closed(err);
 
-	if (thread->quitting && (met || err == 0)) {
-		end_of_leaver(thread, TTI_CONN_PAIR, peer, remote, err);
-	} else if (!met && tti_reconnect_goes_on(thread, TTI_CONN_PAIR, peer)) {
+	if (watcher->quitting && (met || err == 0)) {
+		end_of_leaver(watcher, TTI_CONN_PAIR, peer, remote, err);
+	} else if (!met && tti_reconnect_goes_on(watcher, TTI_CONN_PAIR, peer)) {
 		return;
-	} else if (thread->quitting || tti_bit_has(thread->gone, (size_t)peer) ||
-		   tti_conn_has_pair(thread, peer)) {
+	} else if (watcher->quitting || tti_bit_has(watcher->gone, (size_t)peer) ||
+		   tti_conn_has_pair(watcher, peer)) {
 		return;
-	} else if (met && (closed || !tti_conn_find(thread, peer, false))) {
-		tti_reconnect_begin(thread, TTI_CONN_PAIR, peer, remote,
+	} else if (met && (closed || !tti_conn_find(watcher, peer, false))) {
+		tti_reconnect_begin(watcher, TTI_CONN_PAIR, peer, remote,
 				    err == 0 ? TTI_RECONNECT_ENDED
 				    : closed ? TTI_RECONNECT_CLOSED
 					     : TTI_RECONNECT_SILENT);
-	} else if (!met && closed && !tti_conn_find(thread, peer, false)) {
-		tti_reconnect_begin(thread, TTI_CONN_PAIR, peer, remote, TTI_RECONNECT_FRESH);
+	} else if (!met && closed && !tti_conn_find(watcher, peer, false)) {
+		tti_reconnect_begin(watcher, TTI_CONN_PAIR, peer, remote, TTI_RECONNECT_FRESH);
 	}
 }
 
@@ -317,67 +318,67 @@ static void end_of_pair(struct tti_watcher *thread, int peer, bool met, int err,
  * has said goodbye to the neighbours it had, and never takes this one over. Only when
  * it has, and says so, we are its neighbours. Until then its death is for the old ones
  * to see, and the gap is what it was. */
-static void end_of_stranger(struct tti_watcher *thread, enum tti_conn_role role, int peer)
+static void end_of_stranger(struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
 	char name[TTI_SOCK_NAME];
 
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "%s closed a connection that it had not used yet",
-		tti_sock_name(thread->sock, peer, name));
+		tti_sock_name(watcher->sock, peer, name));
 	if (role == TTI_CONN_NEXT)
-		tti_boot_reach_bypass(thread, peer);
+		tti_boot_reach_bypass(watcher, peer);
 }
 
-static void end_of_link(struct tti_watcher *thread, enum tti_conn_role role, int peer, bool met,
+static void end_of_link(struct tti_watcher *watcher, enum tti_conn_role role, int peer, bool met,
 			int err, const struct tti_addr *remote)
 {
 	const bool closed = was_closed(err);
 
-	if (thread->quitting)
-		end_of_leaver(thread, role, peer, remote, err);
-	else if (tti_bit_has(thread->gone, (size_t)peer) ||
-		 (!met && tti_reconnect_goes_on(thread, role, peer)))
+	if (watcher->quitting)
+		end_of_leaver(watcher, role, peer, remote, err);
+	else if (tti_bit_has(watcher->gone, (size_t)peer) ||
+		 (!met && tti_reconnect_goes_on(watcher, role, peer)))
 		return;
-	else if (!met && !tti_conn_linked(thread, role, peer))
-		end_of_stranger(thread, role, peer);
-	else if (closed || !tti_conn_linked(thread, role, peer))
-		tti_reconnect_begin(thread, role, peer, remote,
+	else if (!met && !tti_conn_linked(watcher, role, peer))
+		end_of_stranger(watcher, role, peer);
+	else if (closed || !tti_conn_linked(watcher, role, peer))
+		tti_reconnect_begin(watcher, role, peer, remote,
 				    closed ? TTI_RECONNECT_CLOSED : TTI_RECONNECT_SILENT);
 }
 
 /* The connection is at its end, or broke: err is an errno, 0: it was closed. */
 static void end(struct tti_conn *conn, int err)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 	const enum tti_conn_role role = conn->role;
 	const int peer = conn->peer;
 	const bool met = conn->met;
-	const bool ask_again = conn->asked && !was_closed(err) && !thread->quitting;
+	const bool ask_again = conn->asked && !was_closed(err) && !watcher->quitting;
 	const struct tti_addr remote = conn->remote;
 
 	conn->asked &= !ask_again;
 	tti_conn_drop(conn);
 	if (role == TTI_CONN_PAIR)
-		end_of_pair(thread, peer, met, err, &remote);
+		end_of_pair(watcher, peer, met, err, &remote);
 	else
-		end_of_link(thread, role, peer, met, err, &remote);
+		end_of_link(watcher, role, peer, met, err, &remote);
 	if (ask_again)
-		tti_boot_reach_ask_again(thread, peer);
+		tti_boot_reach_ask_again(watcher, peer);
 }
 
 static void malformed(struct tti_conn *conn, const char *what, const char *why)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 	struct tti_failure failure = { .status = TUTTI_EPROTO,
 				       .failed_rank = conn->peer,
-				       .origin = thread->sock->base.rank };
+				       .origin = watcher->sock->base.rank };
 	char name[TTI_SOCK_NAME];
 
 	(void)snprintf(failure.text, sizeof(failure.text), "%s is not listened to any more: %s %s",
-		       tti_sock_name(thread->sock, conn->peer, name), what, why);
+		       tti_sock_name(watcher->sock, conn->peer, name), what, why);
 	tti_conn_drop(conn);
-	tti_conn_lose_peer(thread, failure.failed_rank, TTI_DOWN_LOST,
+	tti_conn_lose_peer(watcher, failure.failed_rank, TTI_DOWN_LOST,
 			   tti_failure_why(&failure, name));
-	tti_failures_learn(thread, &failure, NULL);
+	tti_failures_learn(watcher, &failure, NULL);
 }
 
 /* false: the connection is gone. */
@@ -391,11 +392,11 @@ static bool take_frame(struct tti_conn *conn)
 	switch ((enum tti_frame_type)framer->head.type) {
 	case TTI_FRAME_FAILURE:
 		if (framer->body.failure.failed_rank < -1 ||
-		    framer->body.failure.failed_rank >= conn->thread->sock->base.nranks) {
+		    framer->body.failure.failed_rank >= conn->watcher->sock->base.nranks) {
 			malformed(conn, BROKE, "a failure of a rank that does not exist");
 			return false;
 		}
-		tti_failures_learn(conn->thread, &framer->body.failure, conn);
+		tti_failures_learn(conn->watcher, &framer->body.failure, conn);
 		return true;
 	case TTI_FRAME_ASK:
 		answer(conn, framer->head.seq);
@@ -410,7 +411,7 @@ static bool take_frame(struct tti_conn *conn)
 		take_moved(conn);
 		return false;
 	case TTI_FRAME_MAIL:
-		tti_dispatcher_take(&conn->thread->sock->base, conn->peer, &framer->body.mail,
+		tti_dispatcher_take(&conn->watcher->sock->base, conn->peer, &framer->body.mail,
 				    framer->head.nbytes);
 		tti_mails_came(conn, framer->head.seq);
 		return true;
@@ -439,7 +440,7 @@ static void handle_conn(struct tti_event_handler *handler, uint32_t events)
 
 	if (events & EPOLLOUT) {
 		tti_conn_flush(conn);
-		if (conn->thread->quitting)
+		if (conn->watcher->quitting)
 			tti_conn_leave(conn);
 	}
 	n = tti_tunnel_recv(conn->tunnel, data, sizeof(data));
@@ -481,33 +482,33 @@ static void note_remote(struct tti_conn *conn)
 
 void tti_conn_adopt(struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 
 	conn->handler.handle = handle_conn;
-	conn->next = thread->conns;
-	conn->link = &thread->conns;
+	conn->next = watcher->conns;
+	conn->link = &watcher->conns;
 	if (conn->next)
 		conn->next->link = &conn->next;
-	thread->conns = conn;
+	watcher->conns = conn;
 	set_keepalive(conn->tunnel->fd);
 	note_remote(conn);
-	if (tti_loop_add(&thread->loop, conn->tunnel->fd, wanted(conn), &conn->handler) !=
+	if (tti_loop_add(&watcher->loop, conn->tunnel->fd, wanted(conn), &conn->handler) !=
 	    TUTTI_OK) {
 		tti_conn_drop(conn);
 		return;
 	}
-	if (conn->role == TTI_CONN_PAIR && !thread->quitting) {
+	if (conn->role == TTI_CONN_PAIR && !watcher->quitting) {
 		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
 		return;
 	}
 	/* News say that we are here as well; and a rank that is still in its init, where
 	 * it takes over no connections, understands nothing else. */
 	conn->tells = true;
-	if (thread->lost)
+	if (watcher->lost)
 		tti_conn_flush(conn);
 	else if (!conn->met)
 		(void)tti_conn_put(conn, TTI_FRAME_HERE, 0, NULL, 0);
-	if (thread->quitting)
+	if (watcher->quitting)
 		tti_conn_leave(conn);
 }
 
@@ -517,20 +518,20 @@ void tti_conn_adopt(struct tti_conn *conn)
  * take its end without a goodbye for this rank's death. */
 static void suspect(struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 
-	for (const struct tti_conn *at = thread->conns; at; at = at->next)
+	for (const struct tti_conn *at = watcher->conns; at; at = at->next)
 		if (at->peer == conn->peer && at->suspected)
 			return; /* one is enough: the network does not work */
 	conn->suspected = true;
 	conn->asked = false;
 	tti_mails_recall(conn);
-	tti_boot_reach_ask_again(thread, conn->peer);
+	tti_boot_reach_ask_again(watcher, conn->peer);
 }
 
 static void check_ack(struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *watcher = conn->watcher;
 	const int peer = conn->peer;
 	const uint64_t sent = conn->tunnel->sent;
 	int under_way = 0;
@@ -552,28 +553,28 @@ static void check_ack(struct tti_conn *conn)
 	}
 	arm_ack_timer(conn, ACK_AGAIN_MS);
 	if (conn->role != TTI_CONN_PAIR) {
-		if (!thread->quitting || thread->bye)
-			tti_reconnect_begin(thread, conn->role, peer, &conn->remote,
+		if (!watcher->quitting || watcher->bye)
+			tti_reconnect_begin(watcher, conn->role, peer, &conn->remote,
 					    TTI_RECONNECT_UNACKED);
-	} else if (conn->asked && !thread->quitting) {
+	} else if (conn->asked && !watcher->quitting) {
 		suspect(conn);
 	}
 }
 
-int64_t tti_conn_check_acks(struct tti_watcher *thread)
+int64_t tti_conn_check_acks(struct tti_watcher *watcher)
 {
 	const int64_t now = tti_now_ns();
 
-	if (now < thread->ack_ns)
-		return thread->ack_ns;
-	for (struct tti_conn *conn = thread->conns, *next; conn; conn = next) {
+	if (now < watcher->ack_ns)
+		return watcher->ack_ns;
+	for (struct tti_conn *conn = watcher->conns, *next; conn; conn = next) {
 		next = conn->next;
 		if (conn->ack_ns <= now)
 			check_ack(conn);
 	}
-	thread->ack_ns = TTI_NEVER;
-	for (const struct tti_conn *conn = thread->conns; conn; conn = conn->next)
-		if (conn->ack_ns < thread->ack_ns)
-			thread->ack_ns = conn->ack_ns;
-	return thread->ack_ns;
+	watcher->ack_ns = TTI_NEVER;
+	for (const struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
+		if (conn->ack_ns < watcher->ack_ns)
+			watcher->ack_ns = conn->ack_ns;
+	return watcher->ack_ns;
 }

@@ -33,7 +33,7 @@ struct tti_failure_node {
 
 struct tti_conn {
 	struct tti_event_handler handler;
-	struct tti_watcher *thread;
+	struct tti_watcher *watcher;
 	struct tti_conn *next, **link;
 	enum tti_conn_role role;
 	struct tti_tunnel *tunnel;
@@ -60,7 +60,7 @@ struct tti_conn {
 
 /* A connection that is being made. */
 struct tti_boot_reach {
-	struct tti_watcher *thread;
+	struct tti_watcher *watcher;
 	struct tti_boot_reach *next;
 	struct tti_conn *conn; /* what it will be */
 	struct tti_dial *dial;
@@ -69,7 +69,7 @@ struct tti_boot_reach {
 
 /* A link of the ring, or a PAIR, that is made anew. */
 struct tti_reconnect {
-	struct tti_watcher *thread;
+	struct tti_watcher *watcher;
 	struct tti_reconnect *next;
 	enum tti_conn_role role;
 	int peer;
@@ -150,7 +150,7 @@ struct tti_watcher {
 };
 
 /* A connection to be; NULL: out of memory, said. The tunnel is not taken then. */
-struct tti_conn *tti_conn_make(struct tti_watcher *thread, enum tti_conn_role role, int peer,
+struct tti_conn *tti_conn_make(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 			       struct tti_tunnel *tunnel);
 
 /* Listen to it, from the thread. */
@@ -164,7 +164,7 @@ void tti_conn_ask_once_more(struct tti_conn *conn);
 
 /* Communicators that live on mail hear that a peer is gone for good, and why: words that follow its
  * name. */
-void tti_conn_lose_peer(struct tti_watcher *thread, int peer, enum tti_down how, const char *why);
+void tti_conn_lose_peer(struct tti_watcher *watcher, int peer, enum tti_down how, const char *why);
 
 /* A frame goes out behind those before it, and behind all news; false: there is no room. */
 bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq, const void *body,
@@ -173,7 +173,7 @@ bool tti_conn_put(struct tti_conn *conn, enum tti_frame_type type, uint32_t seq,
 void tti_conn_flush(struct tti_conn *conn);
 
 /* The caller watches from now on: answer, and tell, what came before. */
-void tti_watcher_catch_up(struct tti_watcher *thread);
+void tti_watcher_catch_up(struct tti_watcher *watcher);
 
 /* Send BYE and no more; to be called again when there is room, if there was none. */
 void tti_conn_leave(struct tti_conn *conn);
@@ -182,83 +182,83 @@ void tti_conn_leave(struct tti_conn *conn);
 void tti_conn_replace(struct tti_conn *conn, struct tti_conn *replacement);
 
 /* Look at those whose bytes should have arrived by now; when to call again. */
-int64_t tti_conn_check_acks(struct tti_watcher *thread);
+int64_t tti_conn_check_acks(struct tti_watcher *watcher);
 
 /* The first one to this peer, NULL: none. */
-struct tti_conn *tti_conn_find(struct tti_watcher *thread, int peer, bool ring);
+struct tti_conn *tti_conn_find(struct tti_watcher *watcher, int peer, bool ring);
 
 /* Whether there is a connection for this link of the ring that the peer has used. */
-bool tti_conn_linked(const struct tti_watcher *thread, enum tti_conn_role role, int peer);
+bool tti_conn_linked(const struct tti_watcher *watcher, enum tti_conn_role role, int peer);
 /* Whether the peer has used a PAIR, and nothing speaks against that one. */
-bool tti_conn_has_pair(const struct tti_watcher *thread, int peer);
+bool tti_conn_has_pair(const struct tti_watcher *watcher, int peer);
 
 /* What is asked of that peer will not be answered. on_answer() hears of it only if
  * the peer is known to have left, by its goodbye or because nobody listens where it
  * did: else it is merely silent, and may be asked again. */
-void tti_watcher_no_answer(struct tti_watcher *thread, int peer, bool refused);
+void tti_watcher_no_answer(struct tti_watcher *watcher, int peer, bool refused);
 
 /* Ask over a connection there is or is to be (reach.c). */
-void tti_boot_reach_ask(struct tti_watcher *thread, int peer);
+void tti_boot_reach_ask(struct tti_watcher *watcher, int peer);
 
 /* The same, for a question that a connection has not brought there. */
-void tti_boot_reach_ask_again(struct tti_watcher *thread, int peer);
+void tti_boot_reach_ask_again(struct tti_watcher *watcher, int peer);
 
 /* Connect to a peer to which there is no connection, unless it is being made. false: that
  * failed already, and everybody was told. */
-bool tti_boot_reach_peer(struct tti_watcher *thread, int peer);
+bool tti_boot_reach_peer(struct tti_watcher *watcher, int peer);
 
 /* Connect to the first rank behind the gap that is still there. */
-void tti_boot_reach_bypass(struct tti_watcher *thread, int gap);
+void tti_boot_reach_bypass(struct tti_watcher *watcher, int gap);
 
 /* Go on with all that is due; when to call again. */
-int64_t tti_boot_reach_step(struct tti_watcher *thread);
-void tti_boot_reach_stop(struct tti_watcher *thread);
+int64_t tti_boot_reach_step(struct tti_watcher *watcher);
+void tti_boot_reach_stop(struct tti_watcher *watcher);
 
 /* Something is wrong with this link: make it anew, or find that the peer is dead
  * (reconnect.c). `remote` is where the peer was. Once per link at a time. */
-void tti_reconnect_begin(struct tti_watcher *thread, enum tti_conn_role role, int peer,
+void tti_reconnect_begin(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 			 const struct tti_addr *remote, enum tti_reconnect_why why);
 
 /* This connection was not used by the peer, and has ended: whether it was one that
  * mends a link, and another is made. */
-bool tti_reconnect_goes_on(struct tti_watcher *thread, enum tti_conn_role role, int peer);
+bool tti_reconnect_goes_on(struct tti_watcher *watcher, enum tti_conn_role role, int peer);
 
 /* The peer uses it: it is the link from now on. */
 void tti_reconnect_done(struct tti_conn *conn);
 
 /* Whether a connection to it is broken and being made anew; and one that is not of the ring. */
-bool tti_reconnect_is_on(const struct tti_watcher *thread, int peer);
-bool tti_reconnect_has_pair(struct tti_watcher *thread, int peer);
+bool tti_reconnect_is_on(const struct tti_watcher *watcher, int peer);
+bool tti_reconnect_has_pair(struct tti_watcher *watcher, int peer);
 
 /* The peer has left, or knows that we do: nothing is left to mend. */
-void tti_reconnect_end(struct tti_watcher *thread, enum tti_conn_role role, int peer);
+void tti_reconnect_end(struct tti_watcher *watcher, enum tti_conn_role role, int peer);
 
 /* Go on with all that is due; when to call again. */
 /* The same of a PAIR, heard on another connection: what waits for it waits in vain. */
-void tti_reconnect_cancel_pair(struct tti_watcher *thread, int peer);
+void tti_reconnect_cancel_pair(struct tti_watcher *watcher, int peer);
 
 /* This rank leaves: nothing is mended but to say goodbye to who has known the connection, if to anybody. */
-void tti_reconnect_leave(struct tti_watcher *thread, bool bye);
+void tti_reconnect_leave(struct tti_watcher *watcher, bool bye);
 
-int64_t tti_reconnect_step(struct tti_watcher *thread);
+int64_t tti_reconnect_step(struct tti_watcher *watcher);
 
 /* -- news.c ----------------------------------------------------------------------- */
 
 /* These are the news, which came over `from` (NULL: from here). */
-void tti_failures_learn(struct tti_watcher *thread, const struct tti_failure *failure,
+void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *failure,
 			struct tti_conn *from);
 /* Before this rank leaves, or says what else has happened: whom it knows to have died, and the
  * ring does not yet, its neighbours hear of. */
-void tti_failures_tell_dead(struct tti_watcher *thread);
+void tti_failures_tell_dead(struct tti_watcher *watcher);
 /* on_lost(), unless it was called, or nobody watches yet. */
-void tti_failures_report(struct tti_watcher *thread);
+void tti_failures_report(struct tti_watcher *watcher);
 /* This connection brings all news from now on, whatever its role. false: some wait for room. */
 bool tti_failures_tell(struct tti_conn *conn);
 /* Whether there are news that wait for room there; put the next ones into its outbox. */
 bool tti_failures_are_due(const struct tti_conn *conn);
 bool tti_failures_put(struct tti_conn *conn);
 /* Give back their memory. */
-void tti_failures_release(struct tti_watcher *thread);
+void tti_failures_release(struct tti_watcher *watcher);
 
 /* -- mails.c ---------------------------------------------------------------------- */
 
@@ -266,10 +266,10 @@ void tti_mails_init(struct tti_mails *mails);
 /* All of `from` behind those of `to`. */
 void tti_mails_move(struct tti_mails *from, struct tti_mails *to);
 /* Hand to connections what they have room for, make those that are missing. */
-void tti_mails_step(struct tti_watcher *thread);
+void tti_mails_step(struct tti_watcher *watcher);
 /* Forget what is for this peer; -1: all. */
 void tti_mails_drop(struct tti_mails *mails, int peer);
-void tti_mails_forget(struct tti_watcher *thread, int peer);
+void tti_mails_forget(struct tti_watcher *watcher, int peer);
 
 /* The peer has what went out by this connection, up to that number. */
 void tti_mails_taken(struct tti_conn *conn, uint32_t number);
@@ -278,6 +278,6 @@ void tti_mails_recall(const struct tti_conn *conn);
 /* Mail came: say so soon. */
 void tti_mails_came(struct tti_conn *conn, uint32_t number);
 /* Say so where it is due; when to call again. */
-int64_t tti_mails_tell(struct tti_watcher *thread);
+int64_t tti_mails_tell(struct tti_watcher *watcher);
 
 #endif

@@ -15,7 +15,7 @@ static const struct tti_failure_node *next_for(const struct tti_conn *conn)
 {
 	if (conn->said)
 		return conn->said->next;
-	return conn->thread->lost ? &conn->thread->first : NULL;
+	return conn->watcher->lost ? &conn->watcher->first : NULL;
 }
 
 bool tti_failures_are_due(const struct tti_conn *conn)

@@ -112,7 +112,7 @@ void tti_mails_step(struct tti_watcher *thread)
 
 void tti_mails_taken(struct tti_conn *conn, uint32_t number)
 {
-	struct tti_mails *sent = &conn->thread->sent;
+	struct tti_mails *sent = &conn->watcher->sent;
 	struct tti_outmail **link = &sent->first;
 
 	while (*link) {
@@ -136,7 +136,7 @@ static bool is_worth_repeating(const struct tti_outmail *mail)
 
 void tti_mails_recall(const struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->thread;
+	struct tti_watcher *thread = conn->watcher;
 	struct tti_outmail **link = &thread->sent.first;
 
 	while (*link) {
@@ -168,8 +168,8 @@ void tti_mails_came(struct tti_conn *conn, uint32_t number)
 	conn->taken = number;
 	if (conn->taken - conn->told >= TELL_MOST)
 		tell(conn);
-	else if (soon_ns < conn->thread->tell_ns)
-		conn->thread->tell_ns = soon_ns;
+	else if (soon_ns < conn->watcher->tell_ns)
+		conn->watcher->tell_ns = soon_ns;
 }
 
 int64_t tti_mails_tell(struct tti_watcher *thread)

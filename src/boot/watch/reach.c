@@ -17,7 +17,7 @@
 
 static void end(struct tti_boot_reach *reach)
 {
-	struct tti_boot_reach **link = &reach->thread->reaches;
+	struct tti_boot_reach **link = &reach->watcher->reaches;
 
 	while (*link != reach)
 		link = &(*link)->next;
@@ -31,35 +31,35 @@ static void end(struct tti_boot_reach *reach)
  * and questions and mail wait. Not once a rank is lost: it may have gone with its host, whose other ranks
  * those who shrink ask one after the other. But whose host takes the connection lives there, and may have far
  * too much to do. */
-static void fail_pair(struct tti_watcher *thread, int peer, bool refused, bool answered,
+static void fail_pair(struct tti_watcher *watcher, int peer, bool refused, bool answered,
 		      const char *why)
 {
 	const struct tti_addr nowhere = { .family = 0 };
 
-	if (tti_reconnect_has_pair(thread, peer))
-		return;                           /* that knows more, and tells */
-	if (tti_conn_find(thread, peer, false)) { /* has come meanwhile */
-		if (tti_bit_has(thread->asked, (size_t)peer))
-			tti_boot_reach_ask_again(thread, peer);
-	} else if (tti_reconnect_is_on(thread, peer)) { /* of the ring */
-		tti_watcher_no_answer(thread, peer, refused);
-	} else if (!refused && !thread->quitting && (answered || !thread->lost)) {
-		tti_reconnect_begin(thread, TTI_CONN_PAIR, peer, &nowhere,
-				    tti_conn_linked(thread, TTI_CONN_PAIR, peer)
+	if (tti_reconnect_has_pair(watcher, peer))
+		return;                            /* that knows more, and tells */
+	if (tti_conn_find(watcher, peer, false)) { /* has come meanwhile */
+		if (tti_bit_has(watcher->asked, (size_t)peer))
+			tti_boot_reach_ask_again(watcher, peer);
+	} else if (tti_reconnect_is_on(watcher, peer)) { /* of the ring */
+		tti_watcher_no_answer(watcher, peer, refused);
+	} else if (!refused && !watcher->quitting && (answered || !watcher->lost)) {
+		tti_reconnect_begin(watcher, TTI_CONN_PAIR, peer, &nowhere,
+				    tti_conn_linked(watcher, TTI_CONN_PAIR, peer)
 					    ? TTI_RECONNECT_SILENT
 					    : TTI_RECONNECT_FRESH);
 	} else {
-		tti_watcher_no_answer(thread, peer, refused);
-		tti_mails_forget(thread, peer);
+		tti_watcher_no_answer(watcher, peer, refused);
+		tti_mails_forget(watcher, peer);
 		/* Where nobody listens there will never be somebody again. */
-		tti_dispatcher_down(&thread->sock->base.dispatcher, peer, TTI_DOWN_LOST, refused,
+		tti_dispatcher_down(&watcher->sock->base.dispatcher, peer, TTI_DOWN_LOST, refused,
 				    why, NULL);
 	}
 }
 
 static void fail(struct tti_boot_reach *reach)
 {
-	struct tti_watcher *thread = reach->thread;
+	struct tti_watcher *watcher = reach->watcher;
 	const int peer = reach->conn->peer;
 	const bool ring = reach->conn->role != TTI_CONN_PAIR;
 	const bool refused = reach->dial && tti_dial_is_refused(reach->dial);
@@ -72,9 +72,9 @@ static void fail(struct tti_boot_reach *reach)
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "rank %d %s", peer, why);
 	end(reach);
 	if (ring)
-		tti_boot_reach_bypass(thread, peer);
+		tti_boot_reach_bypass(watcher, peer);
 	else
-		fail_pair(thread, peer, refused, answered, why);
+		fail_pair(watcher, peer, refused, answered, why);
 }
 
 static void step(struct tti_boot_reach *reach)
@@ -94,8 +94,8 @@ static void step(struct tti_boot_reach *reach)
 	if (conn->role != TTI_CONN_PAIR)
 		return;
 	if (conn->handler.freed) /* nobody would carry the question, which is to be put again */
-		tti_watcher_no_answer(conn->thread, conn->peer, false);
-	else if (tti_bit_has(conn->thread->asked, (size_t)conn->peer))
+		tti_watcher_no_answer(conn->watcher, conn->peer, false);
+	else if (tti_bit_has(conn->watcher->asked, (size_t)conn->peer))
 		tti_conn_ask(conn);
 }
 
@@ -106,7 +106,7 @@ static void on_ready(void *self)
 
 static tutti_status dial(struct tti_boot_reach *reach)
 {
-	struct tti_sock *sock = reach->thread->sock;
+	struct tti_sock *sock = reach->watcher->sock;
 	const int peer = reach->conn->peer;
 	const struct tti_wire_card *card = &sock->cards[peer];
 	struct tti_addr addrs[TTI_IFACE_MOST];
@@ -129,25 +129,25 @@ static tutti_status dial(struct tti_boot_reach *reach)
 		.self = reach,
 	};
 
-	return tti_dial_start(&reach->thread->loop, &config, &reach->dial);
+	return tti_dial_start(&reach->watcher->loop, &config, &reach->dial);
 }
 
-static void start(struct tti_watcher *thread, enum tti_conn_role role, int peer)
+static void start(struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
 	struct tti_boot_reach *reach = tti_zalloc(sizeof(*reach));
-	struct tti_conn *conn = tti_conn_make(thread, role, peer, NULL);
+	struct tti_conn *conn = tti_conn_make(watcher, role, peer, NULL);
 
 	if (!reach || !conn) {
 		tti_free(reach);
 		tti_free(conn);
 		if (role == TTI_CONN_PAIR)
-			tti_watcher_no_answer(thread, peer, false);
+			tti_watcher_no_answer(watcher, peer, false);
 		return;
 	}
-	reach->thread = thread;
+	reach->watcher = watcher;
 	reach->conn = conn;
-	reach->next = thread->reaches;
-	thread->reaches = reach;
+	reach->next = watcher->reaches;
+	watcher->reaches = reach;
 	/* Its first step is done by the loop, not here: it may fail at once, and the
 	 * next after it, as deep as there are ranks. */
 	if (dial(reach) == TUTTI_OK)
@@ -156,28 +156,28 @@ static void start(struct tti_watcher *thread, enum tti_conn_role role, int peer)
 		fail(reach);
 }
 
-static bool is_reaching(const struct tti_watcher *thread, int peer)
+static bool is_reaching(const struct tti_watcher *watcher, int peer)
 {
-	const struct tti_boot_reach *at = thread->reaches;
+	const struct tti_boot_reach *at = watcher->reaches;
 
 	while (at && !(at->conn->role == TTI_CONN_PAIR && at->conn->peer == peer))
 		at = at->next;
 	return at;
 }
 
-bool tti_boot_reach_peer(struct tti_watcher *thread, int peer)
+bool tti_boot_reach_peer(struct tti_watcher *watcher, int peer)
 {
-	if (tti_reconnect_has_pair(thread, peer))
+	if (tti_reconnect_has_pair(watcher, peer))
 		return true;
-	if (!is_reaching(thread, peer))
-		start(thread, TTI_CONN_PAIR, peer);
-	return is_reaching(thread, peer) || tti_reconnect_is_on(thread, peer);
+	if (!is_reaching(watcher, peer))
+		start(watcher, TTI_CONN_PAIR, peer);
+	return is_reaching(watcher, peer) || tti_reconnect_is_on(watcher, peer);
 }
 
 /* The answer may have been lost with its connection; what is sent now shows whether it works. */
-static void ask_once_more(struct tti_watcher *thread, int peer)
+static void ask_once_more(struct tti_watcher *watcher, int peer)
 {
-	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next) {
+	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next) {
 		if (conn->peer != peer || !conn->asked)
 			continue;
 		if (tti_now_ns() - conn->asked_ns >= ASK_AGAIN_NS)
@@ -186,59 +186,59 @@ static void ask_once_more(struct tti_watcher *thread, int peer)
 	}
 }
 
-void tti_boot_reach_ask(struct tti_watcher *thread, int peer)
+void tti_boot_reach_ask(struct tti_watcher *watcher, int peer)
 {
-	if (tti_bit_has(thread->asked, (size_t)peer)) {
-		ask_once_more(thread, peer);
+	if (tti_bit_has(watcher->asked, (size_t)peer)) {
+		ask_once_more(watcher, peer);
 		return;
 	}
-	tti_bit_set(thread->asked, (size_t)peer);
-	tti_boot_reach_ask_again(thread, peer);
+	tti_bit_set(watcher->asked, (size_t)peer);
+	tti_boot_reach_ask_again(watcher, peer);
 }
 
-void tti_boot_reach_ask_again(struct tti_watcher *thread, int peer)
+void tti_boot_reach_ask_again(struct tti_watcher *watcher, int peer)
 {
-	struct tti_conn *conn = tti_conn_find(thread, peer, false);
+	struct tti_conn *conn = tti_conn_find(watcher, peer, false);
 
-	if (tti_bit_has(thread->gone, (size_t)peer))
-		tti_watcher_no_answer(thread, peer, false);
+	if (tti_bit_has(watcher->gone, (size_t)peer))
+		tti_watcher_no_answer(watcher, peer, false);
 	else if (conn)
 		tti_conn_ask(conn);
 	else
-		(void)tti_boot_reach_peer(thread, peer);
+		(void)tti_boot_reach_peer(watcher, peer);
 }
 
-void tti_boot_reach_bypass(struct tti_watcher *thread, int gap)
+void tti_boot_reach_bypass(struct tti_watcher *watcher, int gap)
 {
-	const int n = thread->sock->base.nranks;
+	const int n = watcher->sock->base.nranks;
 	int peer = (gap + 1) % n;
 
-	while (peer != thread->sock->base.rank && tti_bit_has(thread->gone, (size_t)peer))
+	while (peer != watcher->sock->base.rank && tti_bit_has(watcher->gone, (size_t)peer))
 		peer = (peer + 1) % n;
 	/* Alone; or the ring is closed already. */
-	if (peer == thread->sock->base.rank || tti_conn_find(thread, peer, true))
+	if (peer == watcher->sock->base.rank || tti_conn_find(watcher, peer, true))
 		return;
-	start(thread, TTI_CONN_NEXT, peer);
+	start(watcher, TTI_CONN_NEXT, peer);
 }
 
-int64_t tti_boot_reach_step(struct tti_watcher *thread)
+int64_t tti_boot_reach_step(struct tti_watcher *watcher)
 {
 	const int64_t now = tti_now_ns();
 	int64_t next_ns = TTI_NEVER;
 
-	for (struct tti_boot_reach *at = thread->reaches, *next; at; at = next) {
+	for (struct tti_boot_reach *at = watcher->reaches, *next; at; at = next) {
 		next = at->next;
 		if (at->again_ns <= now)
 			step(at);
 	}
-	for (struct tti_boot_reach *at = thread->reaches; at; at = at->next)
+	for (struct tti_boot_reach *at = watcher->reaches; at; at = at->next)
 		if (at->again_ns < next_ns)
 			next_ns = at->again_ns;
 	return next_ns;
 }
 
-void tti_boot_reach_stop(struct tti_watcher *thread)
+void tti_boot_reach_stop(struct tti_watcher *watcher)
 {
-	while (thread->reaches)
-		end(thread->reaches);
+	while (watcher->reaches)
+		end(watcher->reaches);
 }

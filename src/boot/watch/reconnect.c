@@ -58,9 +58,9 @@
 /* Room for what is told of a peer behind its name. */
 #define WHY             (sizeof(((struct tti_reconnect *)0)->why) + 128)
 
-static struct tti_reconnect *find(struct tti_watcher *thread, enum tti_conn_role role, int peer)
+static struct tti_reconnect *find(struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
-	struct tti_reconnect *reconnect = thread->reconnects;
+	struct tti_reconnect *reconnect = watcher->reconnects;
 
 	while (reconnect && (reconnect->role != role || reconnect->peer != peer))
 		reconnect = reconnect->next;
@@ -69,12 +69,12 @@ static struct tti_reconnect *find(struct tti_watcher *thread, enum tti_conn_role
 
 static void end(struct tti_reconnect *reconnect)
 {
-	struct tti_reconnect **link = &reconnect->thread->reconnects;
+	struct tti_reconnect **link = &reconnect->watcher->reconnects;
 
 	while (*link != reconnect)
 		link = &(*link)->next;
 	*link = reconnect->next;
-	reconnect->thread->freed = true;
+	reconnect->watcher->freed = true;
 	tti_dial_stop(reconnect->dial);
 	tti_free(reconnect);
 }
@@ -82,25 +82,25 @@ static void end(struct tti_reconnect *reconnect)
 /* What is to be asked over it will not be. */
 static void give_up(struct tti_reconnect *reconnect)
 {
-	struct tti_watcher *thread = reconnect->thread;
+	struct tti_watcher *watcher = reconnect->watcher;
 	const bool pair = reconnect->role == TTI_CONN_PAIR;
 	const int peer = reconnect->peer;
 
 	end(reconnect);
 	if (pair)
-		tti_watcher_no_answer(thread, peer, false);
+		tti_watcher_no_answer(watcher, peer, false);
 }
 
 /* -- Processes of this host ---------------------------------------------------------- */
 
 static bool is_near(const struct tti_reconnect *reconnect)
 {
-	return tti_process_is_here(reconnect->thread->sock->cards[reconnect->peer].identity);
+	return tti_process_is_here(reconnect->watcher->sock->cards[reconnect->peer].identity);
 }
 
 static bool has_ended(const struct tti_reconnect *reconnect)
 {
-	const struct tti_wire_card *card = &reconnect->thread->sock->cards[reconnect->peer];
+	const struct tti_wire_card *card = &reconnect->watcher->sock->cards[reconnect->peer];
 
 	return tti_process_has_ended(card->pid, card->identity);
 }
@@ -131,46 +131,46 @@ static void describe(const struct tti_reconnect *reconnect, char *buf, size_t si
 static bool is_replaced(const struct tti_reconnect *reconnect)
 {
 	if (reconnect->role != TTI_CONN_PAIR)
-		return tti_conn_linked(reconnect->thread, reconnect->role, reconnect->peer);
-	return tti_conn_has_pair(reconnect->thread, reconnect->peer) ||
-	       tti_conn_linked(reconnect->thread, TTI_CONN_NEXT, reconnect->peer) ||
-	       tti_conn_linked(reconnect->thread, TTI_CONN_PREV, reconnect->peer);
+		return tti_conn_linked(reconnect->watcher, reconnect->role, reconnect->peer);
+	return tti_conn_has_pair(reconnect->watcher, reconnect->peer) ||
+	       tti_conn_linked(reconnect->watcher, TTI_CONN_NEXT, reconnect->peer) ||
+	       tti_conn_linked(reconnect->watcher, TTI_CONN_PREV, reconnect->peer);
 }
 
 /* Nobody answers, and what is left of the link, if anything, is worth nothing. */
 static void lose(struct tti_reconnect *reconnect)
 {
-	struct tti_watcher *thread = reconnect->thread;
+	struct tti_watcher *watcher = reconnect->watcher;
 	const bool ring = reconnect->role != TTI_CONN_PAIR, is_refused = reconnect->refused;
 	struct tti_failure failure = { .status = TUTTI_EPEER,
 				       .failed_rank = reconnect->peer,
-				       .origin = thread->sock->base.rank,
+				       .origin = watcher->sock->base.rank,
 				       .died = is_refused && !reconnect->fresh };
 	char name[TTI_SOCK_NAME], why[WHY];
 
 	describe(reconnect, why, sizeof(why));
 	(void)snprintf(failure.text, sizeof(failure.text), "%s %s",
-		       tti_sock_name(thread->sock, failure.failed_rank, name), why);
+		       tti_sock_name(watcher->sock, failure.failed_rank, name), why);
 	end(reconnect);
-	if (thread->quitting)
+	if (watcher->quitting)
 		return;
-	if (!thread->lost)
+	if (!watcher->lost)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "%s", failure.text);
 	if (ring)
-		tti_failures_learn(thread, &failure, NULL);
-	tti_mails_forget(thread, failure.failed_rank);
+		tti_failures_learn(watcher, &failure, NULL);
+	tti_mails_forget(watcher, failure.failed_rank);
 	/* Beside the ring, who does not answer may do so later. */
-	tti_dispatcher_down(&thread->sock->base.dispatcher, failure.failed_rank,
+	tti_dispatcher_down(&watcher->sock->base.dispatcher, failure.failed_rank,
 			    failure.died ? TTI_DOWN_DIED : TTI_DOWN_LOST, ring || is_refused, why,
 			    NULL);
 	if (!ring)
-		tti_watcher_no_answer(thread, failure.failed_rank, is_refused && !failure.died);
+		tti_watcher_no_answer(watcher, failure.failed_rank, is_refused && !failure.died);
 }
 
 static void refused(struct tti_reconnect *reconnect)
 {
 	reconnect->refused = true;
-	if (!reconnect->broken || reconnect->thread->quitting)
+	if (!reconnect->broken || reconnect->watcher->quitting)
 		end(reconnect); /* who is wrong will be seen on the old connection */
 	else if (reconnect->closed || reconnect->fresh)
 		lose(reconnect);
@@ -220,7 +220,7 @@ static void on_ready(void *self);
 
 static tutti_status dial(struct tti_reconnect *reconnect)
 {
-	struct tti_sock *sock = reconnect->thread->sock;
+	struct tti_sock *sock = reconnect->watcher->sock;
 	const struct tti_wire_card *card = &sock->cards[reconnect->peer];
 	struct tti_addr addrs[TTI_IFACE_MOST];
 	struct tti_dial_config config = {
@@ -240,7 +240,7 @@ static tutti_status dial(struct tti_reconnect *reconnect)
 	TTI_TRY(tti_addrs_unpack(card->addrs, card->addr_bytes, card->port, addrs, TTI_IFACE_MOST,
 				 &config.naddrs));
 	config.nproven = put_first(&reconnect->proven, addrs, config.naddrs);
-	return tti_dial_start(&reconnect->thread->loop, &config, &reconnect->dial);
+	return tti_dial_start(&reconnect->watcher->loop, &config, &reconnect->dial);
 }
 
 static void failed(struct tti_reconnect *reconnect)
@@ -256,14 +256,14 @@ static void failed(struct tti_reconnect *reconnect)
 					: BACKOFF_MOST_MS;
 	if (is_refused)
 		refused(reconnect);
-	else if (reconnect->thread->quitting)
+	else if (reconnect->watcher->quitting)
 		end(reconnect);
 }
 
 static void succeeded(struct tti_reconnect *reconnect, struct tti_tunnel *tunnel)
 {
 	struct tti_conn *conn =
-		tti_conn_make(reconnect->thread, reconnect->role, reconnect->peer, tunnel);
+		tti_conn_make(reconnect->watcher, reconnect->role, reconnect->peer, tunnel);
 
 	tti_dial_stop(reconnect->dial);
 	reconnect->dial = NULL;
@@ -282,7 +282,7 @@ static void step(struct tti_reconnect *reconnect)
 	tutti_status status = TUTTI_AGAIN;
 	struct tti_tunnel *tunnel = NULL;
 
-	if (tti_bit_has(reconnect->thread->gone, (size_t)reconnect->peer)) {
+	if (tti_bit_has(reconnect->watcher->gone, (size_t)reconnect->peer)) {
 		give_up(reconnect);
 		return;
 	}
@@ -313,16 +313,16 @@ static void on_ready(void *self)
 	step(self);
 }
 
-int64_t tti_reconnect_step(struct tti_watcher *thread)
+int64_t tti_reconnect_step(struct tti_watcher *watcher)
 {
 	int64_t next_ns = TTI_NEVER;
 
-	for (struct tti_reconnect *at = thread->reconnects, *next; at; at = next) {
+	for (struct tti_reconnect *at = watcher->reconnects, *next; at; at = next) {
 		next = at->next;
 		if (at->again_ns <= tti_now_ns())
 			step(at);
 	}
-	for (struct tti_reconnect *at = thread->reconnects; at; at = at->next)
+	for (struct tti_reconnect *at = watcher->reconnects; at; at = at->next)
 		if (at->again_ns < next_ns)
 			next_ns = at->again_ns;
 	return next_ns;
@@ -330,7 +330,7 @@ int64_t tti_reconnect_step(struct tti_watcher *thread)
 
 /* -- Beginning and ending ---------------------------------------------------------------- */
 
-static struct tti_reconnect *make(struct tti_watcher *thread, enum tti_conn_role role, int peer,
+static struct tti_reconnect *make(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 				  enum tti_reconnect_why why)
 {
 	static const char *const what[] = { "does not take what is sent", "fell silent",
@@ -339,44 +339,44 @@ static struct tti_reconnect *make(struct tti_watcher *thread, enum tti_conn_role
 	struct tti_reconnect *reconnect = tti_zalloc(sizeof(*reconnect));
 	char name[TTI_SOCK_NAME];
 
-	tti_sock_name(thread->sock, peer, name);
+	tti_sock_name(watcher->sock, peer, name);
 	if (!reconnect) {
 		struct tti_failure failure = { .status = TUTTI_EPEER,
 					       .failed_rank = peer,
-					       .origin = thread->sock->base.rank };
+					       .origin = watcher->sock->base.rank };
 
 		(void)snprintf(failure.text, sizeof(failure.text),
 			       "no memory to make the connection to %s anew, which %s", name,
 			       what[why]);
 		if (role == TTI_CONN_PAIR) {
-			tti_conn_lose_peer(thread, peer, TTI_DOWN_LOST,
+			tti_conn_lose_peer(watcher, peer, TTI_DOWN_LOST,
 					   "cannot be reached any more: no memory to make its "
 					   "connection anew");
-			tti_watcher_no_answer(thread, peer, false);
-		} else if (why != TTI_RECONNECT_UNACKED && !thread->quitting)
-			tti_failures_learn(thread, &failure, NULL);
+			tti_watcher_no_answer(watcher, peer, false);
+		} else if (why != TTI_RECONNECT_UNACKED && !watcher->quitting)
+			tti_failures_learn(watcher, &failure, NULL);
 		return NULL;
 	}
 	tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s %s: it is made anew", name,
 		what[why]);
-	reconnect->thread = thread;
+	reconnect->watcher = watcher;
 	reconnect->role = role;
 	reconnect->peer = peer;
 	reconnect->deadline_ns = tti_deadline(CLOSED_MS);
 	reconnect->backoff_ms = BACKOFF_MS;
 	reconnect->fresh = why == TTI_RECONNECT_FRESH;
-	reconnect->next = thread->reconnects;
-	thread->reconnects = reconnect;
+	reconnect->next = watcher->reconnects;
+	watcher->reconnects = reconnect;
 	return reconnect;
 }
 
-void tti_reconnect_begin(struct tti_watcher *thread, enum tti_conn_role role, int peer,
+void tti_reconnect_begin(struct tti_watcher *watcher, enum tti_conn_role role, int peer,
 			 const struct tti_addr *remote, enum tti_reconnect_why why)
 {
-	struct tti_reconnect *reconnect = find(thread, role, peer);
+	struct tti_reconnect *reconnect = find(watcher, role, peer);
 
 	if (!reconnect)
-		reconnect = make(thread, role, peer, why);
+		reconnect = make(watcher, role, peer, why);
 	if (!reconnect)
 		return;
 	if (remote->family != 0)
@@ -402,9 +402,9 @@ void tti_reconnect_begin(struct tti_watcher *thread, enum tti_conn_role role, in
 		reconnect->again_ns = tti_now_ns();
 }
 
-bool tti_reconnect_goes_on(struct tti_watcher *thread, enum tti_conn_role role, int peer)
+bool tti_reconnect_goes_on(struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
-	struct tti_reconnect *reconnect = find(thread, role, peer);
+	struct tti_reconnect *reconnect = find(watcher, role, peer);
 
 	if (reconnect && !reconnect->dial && !reconnect->refused)
 		reconnect->again_ns = tti_deadline(reconnect->backoff_ms);
@@ -413,14 +413,14 @@ bool tti_reconnect_goes_on(struct tti_watcher *thread, enum tti_conn_role role, 
 
 void tti_reconnect_done(struct tti_conn *conn)
 {
-	struct tti_reconnect *reconnect = find(conn->thread, conn->role, conn->peer);
+	struct tti_reconnect *reconnect = find(conn->watcher, conn->role, conn->peer);
 	const bool pair = conn->role == TTI_CONN_PAIR;
-	const bool ask = reconnect && pair && tti_bit_has(conn->thread->asked, (size_t)conn->peer);
+	const bool ask = reconnect && pair && tti_bit_has(conn->watcher->asked, (size_t)conn->peer);
 	char name[TTI_SOCK_NAME], addr[TTI_ADDR_TEXT];
 
 	if (reconnect) {
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "the connection to %s is made anew, to %s",
-			tti_sock_name(conn->thread->sock, conn->peer, name),
+			tti_sock_name(conn->watcher->sock, conn->peer, name),
 			tti_addr_format(&conn->remote, addr, sizeof(addr)));
 		end(reconnect);
 	}
@@ -428,7 +428,7 @@ void tti_reconnect_done(struct tti_conn *conn)
 		tti_conn_ask(conn);
 	if (pair)
 		return;
-	for (struct tti_conn *at = conn->thread->conns, *next; at; at = next) {
+	for (struct tti_conn *at = conn->watcher->conns, *next; at; at = next) {
 		next = at->next;
 		if (at == conn || at->role != conn->role || at->peer != conn->peer)
 			continue;
@@ -439,44 +439,44 @@ void tti_reconnect_done(struct tti_conn *conn)
 	}
 }
 
-bool tti_reconnect_has_pair(struct tti_watcher *thread, int peer)
+bool tti_reconnect_has_pair(struct tti_watcher *watcher, int peer)
 {
-	return find(thread, TTI_CONN_PAIR, peer);
+	return find(watcher, TTI_CONN_PAIR, peer);
 }
 
-bool tti_reconnect_is_on(const struct tti_watcher *thread, int peer)
+bool tti_reconnect_is_on(const struct tti_watcher *watcher, int peer)
 {
-	const struct tti_reconnect *reconnect = thread->reconnects;
+	const struct tti_reconnect *reconnect = watcher->reconnects;
 
 	while (reconnect && !(reconnect->peer == peer && reconnect->broken))
 		reconnect = reconnect->next;
 	return reconnect;
 }
 
-void tti_reconnect_end(struct tti_watcher *thread, enum tti_conn_role role, int peer)
+void tti_reconnect_end(struct tti_watcher *watcher, enum tti_conn_role role, int peer)
 {
-	struct tti_reconnect *reconnect = find(thread, role, peer);
+	struct tti_reconnect *reconnect = find(watcher, role, peer);
 
 	if (reconnect)
 		end(reconnect);
-	for (struct tti_conn *at = thread->conns, *next; at; at = next) {
+	for (struct tti_conn *at = watcher->conns, *next; at; at = next) {
 		next = at->next;
 		if (at->role == role && at->peer == peer)
 			tti_conn_drop(at);
 	}
 }
 
-void tti_reconnect_cancel_pair(struct tti_watcher *thread, int peer)
+void tti_reconnect_cancel_pair(struct tti_watcher *watcher, int peer)
 {
-	struct tti_reconnect *reconnect = find(thread, TTI_CONN_PAIR, peer);
+	struct tti_reconnect *reconnect = find(watcher, TTI_CONN_PAIR, peer);
 
 	if (reconnect)
 		give_up(reconnect);
 }
 
-void tti_reconnect_leave(struct tti_watcher *thread, bool bye)
+void tti_reconnect_leave(struct tti_watcher *watcher, bool bye)
 {
-	for (struct tti_reconnect *at = thread->reconnects, *next; at; at = next) {
+	for (struct tti_reconnect *at = watcher->reconnects, *next; at; at = next) {
 		next = at->next;
 		if (!bye || at->fresh || at->refused)
 			end(at);

@@ -34,7 +34,7 @@ struct far {
 struct job {
 	struct far far[N];
 	struct tti_sock sock;
-	struct tti_watcher thread;
+	struct tti_watcher watcher;
 	struct tti_mailbox mailbox;
 	int ndown, peer;
 	enum tti_down how;
@@ -55,7 +55,7 @@ static void on_down(struct tti_mailbox *mailbox, int peer, enum tti_down how, co
 static struct job *begin(void)
 {
 	struct job *job = calloc(1, sizeof(*job));
-	struct tti_watcher *thread = &job->thread;
+	struct tti_watcher *watcher = &job->watcher;
 
 	assert_non_null(job);
 	job->sock.base = (struct tti_boot){ .ops = &tti_sock_ops, .nranks = N };
@@ -63,32 +63,32 @@ static struct job *begin(void)
 	assert_int_equal(tti_dispatcher_init(&job->sock.base.dispatcher, N), TUTTI_OK);
 	job->mailbox = (struct tti_mailbox){ .context = 1, .down = on_down };
 	tti_dispatcher_open(&job->sock.base.dispatcher, &job->mailbox);
-	thread->sock = &job->sock;
-	thread->asked = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
-	thread->gone = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
-	thread->bypass_ns = thread->ack_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
-	thread->watching = true;
-	tti_mails_init(&thread->mails);
-	tti_mails_init(&thread->sent);
-	assert_int_equal(tti_loop_init(&thread->loop), TUTTI_OK);
+	watcher->sock = &job->sock;
+	watcher->asked = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
+	watcher->gone = calloc(TTI_BITSET_WORDS(N), sizeof(uint64_t));
+	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->tell_ns = TTI_NEVER;
+	watcher->watching = true;
+	tti_mails_init(&watcher->mails);
+	tti_mails_init(&watcher->sent);
+	assert_int_equal(tti_loop_init(&watcher->loop), TUTTI_OK);
 	return job;
 }
 
 static void finish(struct job *job)
 {
-	job->thread.quitting = true;
-	tti_boot_reach_stop(&job->thread);
-	tti_reconnect_leave(&job->thread, false);
-	while (job->thread.conns)
-		tti_conn_drop(job->thread.conns);
-	tti_failures_release(&job->thread);
-	tti_loop_release(&job->thread.loop);
+	job->watcher.quitting = true;
+	tti_boot_reach_stop(&job->watcher);
+	tti_reconnect_leave(&job->watcher, false);
+	while (job->watcher.conns)
+		tti_conn_drop(job->watcher.conns);
+	tti_failures_release(&job->watcher);
+	tti_loop_release(&job->watcher.loop);
 	tti_dispatcher_close(&job->sock.base.dispatcher, &job->mailbox);
 	tti_dispatcher_release(&job->sock.base.dispatcher);
 	for (int i = 0; i < N; i++)
 		tti_tunnel_close(&job->far[i].tunnel);
-	free(job->thread.asked);
-	free(job->thread.gone);
+	free(job->watcher.asked);
+	free(job->watcher.gone);
 	free(job->sock.cards);
 	free(job);
 }
@@ -104,7 +104,7 @@ static struct tti_conn *meet(struct job *job, enum tti_conn_role role, int peer)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
 	assert_int_equal(tti_tunnel_open(fds[0], &keys, &near), TUTTI_OK);
 	assert_int_equal(tti_tunnel_open(fds[1], &theirs, &job->far[peer].tunnel), TUTTI_OK);
-	conn = tti_conn_make(&job->thread, role, peer, near);
+	conn = tti_conn_make(&job->watcher, role, peer, near);
 	assert_non_null(conn);
 	tti_conn_adopt(conn);
 	return conn;
@@ -137,7 +137,7 @@ static int hear(struct job *job, int peer)
 		if (n > 0)
 			i = -1;
 		else
-			tti_loop_wait(&job->thread.loop, 0);
+			tti_loop_wait(&job->watcher.loop, 0);
 	}
 	return -1;
 }
@@ -160,7 +160,7 @@ static void learn_death(struct job *job, int rank, struct tti_conn *from)
 {
 	const struct tti_failure failure = death_of(rank);
 
-	tti_failures_learn(&job->thread, &failure, from);
+	tti_failures_learn(&job->watcher, &failure, from);
 }
 
 /* Nothing more goes out there. */
@@ -189,15 +189,15 @@ static void give_up(struct job *job, enum tti_reconnect_why why, bool refused)
 	const struct tti_addr nowhere = { .family = 0 };
 	struct tti_reconnect *reconnect;
 
-	tti_reconnect_begin(&job->thread, TTI_CONN_NEXT, 1, &nowhere, why);
-	reconnect = job->thread.reconnects;
+	tti_reconnect_begin(&job->watcher, TTI_CONN_NEXT, 1, &nowhere, why);
+	reconnect = job->watcher.reconnects;
 	assert_non_null(reconnect);
 	reconnect->refused = refused;
 	reconnect->deadline_ns = tti_now_ns();
 	reconnect->again_ns = reconnect->deadline_ns - 1; /* nobody answers */
-	(void)tti_reconnect_step(&job->thread);
-	assert_null(job->thread.reconnects);
-	assert_true(job->thread.lost);
+	(void)tti_reconnect_step(&job->watcher);
+	assert_null(job->watcher.reconnects);
+	assert_true(job->watcher.lost);
 	assert_int_equal(job->ndown, 1);
 	assert_int_equal(job->peer, 1);
 }
@@ -205,8 +205,8 @@ static void give_up(struct job *job, enum tti_reconnect_why why, bool refused)
 static void expect_same(const struct job *job, enum tti_down how, const char *why)
 {
 	assert_int_equal(job->how, how);
-	assert_int_equal(job->thread.first.failure.died, how == TTI_DOWN_DIED);
-	assert_string_equal(job->thread.first.failure.text + strlen("rank 1 "), job->why);
+	assert_int_equal(job->watcher.first.failure.died, how == TTI_DOWN_DIED);
+	assert_string_equal(job->watcher.first.failure.text + strlen("rank 1 "), job->why);
 	assert_memory_equal(job->why, why, strlen(why));
 }
 
@@ -251,7 +251,7 @@ static void news_of_a_death_keep_their_words(void **state)
 					     .text = "rank 2 died: of boredom" };
 
 	(void)state;
-	tti_failures_learn(&job->thread, &failure, NULL);
+	tti_failures_learn(&job->watcher, &failure, NULL);
 	assert_int_equal(job->how, TTI_DOWN_DIED);
 	assert_string_equal(job->why, "died: of boredom");
 	finish(job);
@@ -275,9 +275,9 @@ static int listen_as_two(struct job *job)
 
 static void tick(struct job *job)
 {
-	tti_loop_wait(&job->thread.loop, 2);
-	(void)tti_boot_reach_step(&job->thread);
-	(void)tti_reconnect_step(&job->thread);
+	tti_loop_wait(&job->watcher.loop, 2);
+	(void)tti_boot_reach_step(&job->watcher);
+	(void)tti_reconnect_step(&job->watcher);
 }
 
 /* A rank that is just leaving hangs up on who comes, and listens no more: that is not called a death. */
@@ -303,8 +303,8 @@ static void part(struct job *job, bool reset)
 	if (!reset)
 		assert_int_equal(hear(job, 2), TTI_FRAME_HERE);
 	tti_tunnel_close(&job->far[2].tunnel);
-	tti_loop_wait(&job->thread.loop, 0);
-	assert_null(job->thread.conns);
+	tti_loop_wait(&job->watcher.loop, 0);
+	assert_null(job->watcher.conns);
 }
 
 /* It is dialled, what is asked of it meanwhile waits, and only if it refuses it is dead. */
@@ -319,10 +319,10 @@ static void who_still_listens_is_not_dead(void **state)
 		part(job, reset);
 		for (int i = 0; i < 20; i++)
 			tick(job);
-		tti_boot_reach_ask(&job->thread, 2);
+		tti_boot_reach_ask(&job->watcher, 2);
 		tick(job);
-		assert_null(job->thread.reaches);
-		assert_non_null(job->thread.reconnects);
+		assert_null(job->watcher.reaches);
+		assert_non_null(job->watcher.reconnects);
 		assert_int_equal(job->ndown, 0);
 		tti_fd_close(&fd);
 		while (job->ndown == 0 && tti_now_ns() < end_ns)
@@ -330,7 +330,7 @@ static void who_still_listens_is_not_dead(void **state)
 		assert_int_equal(job->ndown, 1);
 		assert_int_equal(job->how, TTI_DOWN_DIED);
 		assert_string_equal(job->why, "closed its connection without goodbye: it died");
-		assert_false(tti_bit_has(job->thread.asked, 2));
+		assert_false(tti_bit_has(job->watcher.asked, 2));
 		finish(job);
 	}
 }
@@ -345,7 +345,7 @@ static void the_end_of_a_process_beside_us_is_its_death(void **state)
 	job->sock.cards[2].pid = getpid();
 	job->sock.cards[2].identity = tti_process_identity(getpid());
 	part(job, false);
-	(void)tti_reconnect_step(&job->thread);
+	(void)tti_reconnect_step(&job->watcher);
 	assert_int_equal(job->ndown, 1);
 	assert_int_equal(job->how, TTI_DOWN_DIED);
 	tti_fd_close(&fd);
@@ -367,14 +367,14 @@ static void another_connection_tells_of_the_end(void **state)
 	meet(job, TTI_CONN_PAIR, 2)->met = true;
 	assert_int_equal(hear(job, 2), TTI_FRAME_HERE);
 	tti_tunnel_close(&first);
-	tti_loop_wait(&job->thread.loop, 0);
-	(void)tti_reconnect_step(&job->thread);
-	assert_non_null(job->thread.conns);
-	assert_null(job->thread.reconnects);
+	tti_loop_wait(&job->watcher.loop, 0);
+	(void)tti_reconnect_step(&job->watcher);
+	assert_non_null(job->watcher.conns);
+	assert_null(job->watcher.reconnects);
 	assert_int_equal(job->ndown, 0);
 	tti_tunnel_close(&job->far[2].tunnel);
-	tti_loop_wait(&job->thread.loop, 0);
-	(void)tti_reconnect_step(&job->thread);
+	tti_loop_wait(&job->watcher.loop, 0);
+	(void)tti_reconnect_step(&job->watcher);
 	assert_int_equal(job->ndown, 1);
 	assert_int_equal(job->how, TTI_DOWN_DIED);
 	finish(job);
@@ -402,17 +402,17 @@ static void a_silent_pair_is_made_anew(void **state)
 
 	(void)state;
 	conn->met = true;
-	tti_boot_reach_ask(&job->thread, 2);
+	tti_boot_reach_ask(&job->watcher, 2);
 	meet(job, TTI_CONN_PAIR, 2)->met = true;
 	break_off(conn);
 	tti_tunnel_close(&first);
-	assert_null(job->thread.reconnects);
-	assert_true(job->thread.conns->asked);
-	break_off(job->thread.conns);
-	assert_null(job->thread.reaches);
-	assert_non_null(job->thread.reconnects);
-	assert_false(job->thread.reconnects->closed);
-	assert_true(tti_bit_has(job->thread.asked, 2));
+	assert_null(job->watcher.reconnects);
+	assert_true(job->watcher.conns->asked);
+	break_off(job->watcher.conns);
+	assert_null(job->watcher.reaches);
+	assert_non_null(job->watcher.reconnects);
+	assert_false(job->watcher.reconnects->closed);
+	assert_true(tti_bit_has(job->watcher.asked, 2));
 	assert_int_equal(job->ndown, 0);
 	finish(job);
 }
@@ -427,16 +427,16 @@ static void a_goodbye_beside_the_ring_is_repeated(void **state)
 		struct tti_conn *conn = meet(job, TTI_CONN_PAIR, 2);
 
 		conn->met = true;
-		job->thread.quitting = job->thread.bye = true;
+		job->watcher.quitting = job->watcher.bye = true;
 		tti_conn_leave(conn);
 		if (!reset) {
 			drain(job, 2, TTI_FRAME_BYE);
 			assert_int_equal(hear(job, 2), 0);
 		}
 		tti_tunnel_close(&job->far[2].tunnel);
-		tti_loop_wait(&job->thread.loop, 0);
-		assert_null(job->thread.conns);
-		assert_int_equal(job->thread.reconnects != NULL, reset);
+		tti_loop_wait(&job->watcher.loop, 0);
+		assert_null(job->watcher.conns);
+		assert_int_equal(job->watcher.reconnects != NULL, reset);
 	}
 	finish(job);
 }
@@ -455,20 +455,20 @@ static void who_has_no_way_for_a_while_is_not_lost(void **state)
 
 		assert_non_null(mail);
 		*mail = (struct tti_outmail){ .peer = 2, .nbytes = sizeof(letter), .mail = letter };
-		job->thread.mails = (struct tti_mails){ .first = mail, .end = &mail->next };
-		tti_boot_reach_ask(&job->thread, 2);
-		tti_mails_step(&job->thread);
+		job->watcher.mails = (struct tti_mails){ .first = mail, .end = &mail->next };
+		tti_boot_reach_ask(&job->watcher, 2);
+		tti_mails_step(&job->watcher);
 		tick(job);
-		assert_null(job->thread.reaches);
-		assert_non_null(job->thread.reconnects);
-		assert_ptr_equal(job->thread.mails.first, mail);
-		assert_true(tti_bit_has(job->thread.asked, 2));
+		assert_null(job->watcher.reaches);
+		assert_non_null(job->watcher.reconnects);
+		assert_ptr_equal(job->watcher.mails.first, mail);
+		assert_true(tti_bit_has(job->watcher.asked, 2));
 		assert_int_equal(job->ndown, 0);
 		if (refuses) {
 			fd = listen_as_two(job);
 			tti_fd_close(&fd);
 		} else {
-			job->thread.reconnects->deadline_ns = tti_now_ns();
+			job->watcher.reconnects->deadline_ns = tti_now_ns();
 		}
 		for (int i = 0; i < 10000 && job->ndown == 0; i++)
 			tick(job);
@@ -476,8 +476,8 @@ static void who_has_no_way_for_a_while_is_not_lost(void **state)
 		assert_int_equal(job->how, TTI_DOWN_LOST);
 		assert_memory_equal(job->why, "cannot be reached: ", 19);
 		assert_int_equal(tti_dispatcher_is_down(&job->sock.base.dispatcher, 2), refuses);
-		assert_null(job->thread.mails.first);
-		assert_false(tti_bit_has(job->thread.asked, 2));
+		assert_null(job->watcher.mails.first);
+		assert_false(tti_bit_has(job->watcher.asked, 2));
 		finish(job);
 	}
 }
@@ -528,7 +528,7 @@ static void goodbyes_wait_for_room(void **state)
 
 		fill(conn);
 		learn_death(job, 2, NULL);
-		job->thread.quitting = job->thread.bye = true;
+		job->watcher.quitting = job->watcher.bye = true;
 		tti_conn_leave(conn);
 		drain(job, 1, TTI_FRAME_FAILURE);
 		assert_int_equal(hear(job, 1), TTI_FRAME_BYE);
