@@ -43,7 +43,7 @@ struct tti_sock {
 	struct tti_tunnel **in; /* [nranks], NULL: none */
 	bool taken;             /* the thread keeps what comes */
 
-	struct tti_watcher *thread;
+	struct tti_watcher *watcher;
 };
 
 extern const struct tti_boot_ops tti_sock_ops;

@@ -42,22 +42,22 @@ bool tti_failures_tell(struct tti_conn *conn)
 	return !tti_failures_are_due(conn);
 }
 
-void tti_failures_report(struct tti_watcher *thread)
+void tti_failures_report(struct tti_watcher *watcher)
 {
-	if (!thread->watching || thread->told || !thread->lost || thread->quitting)
+	if (!watcher->watching || watcher->told || !watcher->lost || watcher->quitting)
 		return;
-	thread->told = true;
-	if (thread->events.on_lost)
-		thread->events.on_lost(thread->events.self, &thread->first.failure);
+	watcher->told = true;
+	if (watcher->events.on_lost)
+		watcher->events.on_lost(watcher->events.self, &watcher->first.failure);
 }
 
 /* Not whether the dispatcher knows it: there it may be by mail, of which the ring has heard nothing. */
-static bool is_new_death(const struct tti_watcher *thread, const struct tti_failure *failure)
+static bool is_new_death(const struct tti_watcher *watcher, const struct tti_failure *failure)
 {
-	const struct tti_failure_node *at = thread->lost ? &thread->first : NULL;
+	const struct tti_failure_node *at = watcher->lost ? &watcher->first : NULL;
 
 	if (!failure->died || failure->failed_rank < 0 ||
-	    failure->failed_rank == thread->sock->base.rank)
+	    failure->failed_rank == watcher->sock->base.rank)
 		return false;
 	while (at && !(at->failure.died && at->failure.failed_rank == failure->failed_rank))
 		at = at->next;
@@ -65,10 +65,11 @@ static bool is_new_death(const struct tti_watcher *thread, const struct tti_fail
 }
 
 /* Who brought them has them: if it has all the others too, they are not due there. */
-static void add(struct tti_watcher *thread, const struct tti_failure *failure,
+static void add(struct tti_watcher *watcher, const struct tti_failure *failure,
 		struct tti_conn *from)
 {
-	struct tti_failure_node *heard = thread->lost ? tti_zalloc(sizeof(*heard)) : &thread->first;
+	struct tti_failure_node *heard =
+		watcher->lost ? tti_zalloc(sizeof(*heard)) : &watcher->first;
 	const bool has_others = from && !next_for(from);
 
 	if (!heard) {
@@ -76,60 +77,60 @@ static void add(struct tti_watcher *thread, const struct tti_failure *failure,
 		return;
 	}
 	heard->failure = *failure;
-	if (thread->lost)
-		thread->last->next = heard;
-	thread->last = heard;
-	thread->lost = true;
+	if (watcher->lost)
+		watcher->last->next = heard;
+	watcher->last = heard;
+	watcher->lost = true;
 	if (has_others)
 		from->said = heard;
-	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
+	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
 		if (tti_failures_are_due(conn))
 			tti_conn_flush(conn);
 }
 
 /* The first news end the communicator. Later ones matter to those that were made of it, if they tell of
  * a death. */
-void tti_failures_learn(struct tti_watcher *thread, const struct tti_failure *failure,
+void tti_failures_learn(struct tti_watcher *watcher, const struct tti_failure *failure,
 			struct tti_conn *from)
 {
-	const bool is_death = is_new_death(thread, failure);
+	const bool is_death = is_new_death(watcher, failure);
 	char name[TTI_SOCK_NAME];
 
-	if (!thread->lost || is_death)
-		add(thread, failure, from);
-	tti_failures_report(thread);
+	if (!watcher->lost || is_death)
+		add(watcher, failure, from);
+	tti_failures_report(watcher);
 	if (is_death)
 		tti_conn_lose_peer(
-			thread, failure->failed_rank, TTI_DOWN_DIED,
+			watcher, failure->failed_rank, TTI_DOWN_DIED,
 			tti_failure_why(failure,
-					tti_sock_name(thread->sock, failure->failed_rank, name)));
+					tti_sock_name(watcher->sock, failure->failed_rank, name)));
 }
 
 /* A communicator made of this one may have ended for that, and this rank leave before the ring has
  * found it: then its neighbours would wait for a rank that has left. */
-void tti_failures_tell_dead(struct tti_watcher *thread)
+void tti_failures_tell_dead(struct tti_watcher *watcher)
 {
-	const int fallen = tti_dispatcher_fallen(&thread->sock->base.dispatcher);
+	const int fallen = tti_dispatcher_fallen(&watcher->sock->base.dispatcher);
 	struct tti_failure failure = { .status = TUTTI_EPEER,
 				       .failed_rank = fallen,
-				       .origin = thread->sock->base.rank,
+				       .origin = watcher->sock->base.rank,
 				       .died = true };
 	char name[TTI_SOCK_NAME];
 
-	if (fallen < 0 || tti_bit_has(thread->gone, (size_t)fallen))
+	if (fallen < 0 || tti_bit_has(watcher->gone, (size_t)fallen))
 		return;
 	(void)snprintf(failure.text, sizeof(failure.text),
 		       "%s closed its connection without goodbye: it died",
-		       tti_sock_name(thread->sock, fallen, name));
-	tti_failures_learn(thread, &failure, NULL);
+		       tti_sock_name(watcher->sock, fallen, name));
+	tti_failures_learn(watcher, &failure, NULL);
 }
 
-void tti_failures_release(struct tti_watcher *thread)
+void tti_failures_release(struct tti_watcher *watcher)
 {
 	struct tti_failure_node *heard;
 
-	while ((heard = thread->first.next)) {
-		thread->first.next = heard->next;
+	while ((heard = watcher->first.next)) {
+		watcher->first.next = heard->next;
 		tti_free(heard);
 	}
 }

@@ -51,10 +51,10 @@ void tti_mails_drop(struct tti_mails *mails, int peer)
 	mails->end = link;
 }
 
-void tti_mails_forget(struct tti_watcher *thread, int peer)
+void tti_mails_forget(struct tti_watcher *watcher, int peer)
 {
-	tti_mails_drop(&thread->mails, peer);
-	tti_mails_drop(&thread->sent, peer);
+	tti_mails_drop(&watcher->mails, peer);
+	tti_mails_drop(&watcher->sent, peer);
 }
 
 /* -- Going out ------------------------------------------------------------------------ */
@@ -67,16 +67,16 @@ static void add(struct tti_mails *mails, struct tti_outmail *mail)
 }
 
 /* TUTTI_OK: it went; TUTTI_AGAIN: there is no room, or no connection yet; else it never will. */
-static tutti_status post(struct tti_watcher *thread, struct tti_outmail *mail)
+static tutti_status post(struct tti_watcher *watcher, struct tti_outmail *mail)
 {
-	struct tti_conn *conn = tti_conn_find(thread, mail->peer, false);
+	struct tti_conn *conn = tti_conn_find(watcher, mail->peer, false);
 
-	if (tti_bit_has(thread->gone, (size_t)mail->peer))
+	if (tti_bit_has(watcher->gone, (size_t)mail->peer))
 		return TUTTI_EPEER;
-	if (!conn && tti_reconnect_is_on(thread, mail->peer))
+	if (!conn && tti_reconnect_is_on(watcher, mail->peer))
 		return TUTTI_AGAIN;
 	if (!conn)
-		return tti_boot_reach_peer(thread, mail->peer) ? TUTTI_AGAIN : TUTTI_EPEER;
+		return tti_boot_reach_peer(watcher, mail->peer) ? TUTTI_AGAIN : TUTTI_EPEER;
 	if (!tti_conn_put(conn, TTI_FRAME_MAIL, conn->mailed + 1, &mail->mail, mail->nbytes))
 		return TUTTI_AGAIN;
 	mail->by = conn;
@@ -84,28 +84,28 @@ static tutti_status post(struct tti_watcher *thread, struct tti_outmail *mail)
 	return TUTTI_OK;
 }
 
-void tti_mails_step(struct tti_watcher *thread)
+void tti_mails_step(struct tti_watcher *watcher)
 {
 	struct tti_mails waiting;
 
 	tti_mails_init(&waiting);
-	thread->freed = false;
-	while (thread->mails.first) {
-		struct tti_outmail *mail = thread->mails.first;
+	watcher->freed = false;
+	while (watcher->mails.first) {
+		struct tti_outmail *mail = watcher->mails.first;
 		tutti_status status;
 
-		thread->mails.first = mail->next;
+		watcher->mails.first = mail->next;
 		if (!mail->next)
-			thread->mails.end = &thread->mails.first;
-		status = post(thread, mail);
+			watcher->mails.end = &watcher->mails.first;
+		status = post(watcher, mail);
 		if (status == TUTTI_OK)
-			add(&thread->sent, mail);
+			add(&watcher->sent, mail);
 		else if (status == TUTTI_AGAIN)
 			add(&waiting, mail);
 		else
 			tti_free(mail);
 	}
-	tti_mails_move(&waiting, &thread->mails);
+	tti_mails_move(&waiting, &watcher->mails);
 }
 
 /* -- Whether it has come --------------------------------------------------------------- */
@@ -136,8 +136,8 @@ static bool is_worth_repeating(const struct tti_outmail *mail)
 
 void tti_mails_recall(const struct tti_conn *conn)
 {
-	struct tti_watcher *thread = conn->watcher;
-	struct tti_outmail **link = &thread->sent.first;
+	struct tti_watcher *watcher = conn->watcher;
+	struct tti_outmail **link = &watcher->sent.first;
 
 	while (*link) {
 		struct tti_outmail *mail = *link;
@@ -147,12 +147,12 @@ void tti_mails_recall(const struct tti_conn *conn)
 			continue;
 		}
 		*link = mail->next;
-		if (is_worth_repeating(mail) && !thread->quitting)
-			add(&thread->mails, mail);
+		if (is_worth_repeating(mail) && !watcher->quitting)
+			add(&watcher->mails, mail);
 		else
 			tti_free(mail);
 	}
-	thread->sent.end = link;
+	watcher->sent.end = link;
 }
 
 static void tell(struct tti_conn *conn)
@@ -172,19 +172,19 @@ void tti_mails_came(struct tti_conn *conn, uint32_t number)
 		conn->watcher->tell_ns = soon_ns;
 }
 
-int64_t tti_mails_tell(struct tti_watcher *thread)
+int64_t tti_mails_tell(struct tti_watcher *watcher)
 {
-	if (tti_now_ns() < thread->tell_ns)
-		return thread->tell_ns;
-	thread->tell_ns = TTI_NEVER;
-	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next) {
+	if (tti_now_ns() < watcher->tell_ns)
+		return watcher->tell_ns;
+	watcher->tell_ns = TTI_NEVER;
+	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next) {
 		if (conn->taken == conn->told || conn->torn)
 			continue;
 		tell(conn);
 		if (conn->taken != conn->told) /* there is no room */
-			thread->tell_ns = tti_deadline(TELL_MS);
+			watcher->tell_ns = tti_deadline(TELL_MS);
 	}
-	return thread->tell_ns;
+	return watcher->tell_ns;
 }
 
 tutti_status tti_watcher_mail(struct tti_boot *boot, int peer, const struct tti_mail *mail,
@@ -201,10 +201,10 @@ tutti_status tti_watcher_mail(struct tti_boot *boot, int peer, const struct tti_
 	out->nbytes = nbytes;
 	memcpy(&out->mail, mail, nbytes);
 	pthread_mutex_lock(&sock->lock);
-	if (sock->thread && sock->thread->post.watch) {
-		*sock->thread->post.mails.end = out;
-		sock->thread->post.mails.end = &out->next;
-		tti_loop_wake(&sock->thread->loop);
+	if (sock->watcher && sock->watcher->post.watch) {
+		*sock->watcher->post.mails.end = out;
+		sock->watcher->post.mails.end = &out->next;
+		tti_loop_wake(&sock->watcher->loop);
 		taken = true;
 	}
 	pthread_mutex_unlock(&sock->lock);

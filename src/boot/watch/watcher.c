@@ -54,17 +54,17 @@ static bool put_in_inbox(struct tti_sock *sock, struct tti_tunnel *tunnel, bool 
 static void enter(void *self, struct tti_tunnel *tunnel, enum tti_auth_kind kind,
 		  const struct tti_wire_who *who)
 {
-	struct tti_watcher *thread = self;
+	struct tti_watcher *watcher = self;
 	const bool ring = kind == TTI_AUTH_RING;
 	const bool behind = ring && who->what == TTI_RING_BEHIND;
 	const enum tti_conn_role role = behind ? TTI_CONN_NEXT
 					: ring ? TTI_CONN_PREV
 					       : TTI_CONN_PAIR;
 
-	if (!behind && put_in_inbox(thread->sock, tunnel, ring, who->from))
+	if (!behind && put_in_inbox(watcher->sock, tunnel, ring, who->from))
 		return;
 
-	struct tti_conn *conn = tti_conn_make(thread, role, who->from, tunnel);
+	struct tti_conn *conn = tti_conn_make(watcher, role, who->from, tunnel);
 
 	if (conn)
 		tti_conn_adopt(conn);
@@ -80,64 +80,64 @@ struct todo {
 	struct tti_failure failure;
 };
 
-static struct todo take_post(struct tti_watcher *thread)
+static struct todo take_post(struct tti_watcher *watcher)
 {
-	const size_t words = TTI_BITSET_WORDS(thread->sock->base.nranks);
+	const size_t words = TTI_BITSET_WORDS(watcher->sock->base.nranks);
 	struct todo todo;
 
-	pthread_mutex_lock(&thread->sock->lock);
-	todo = (struct todo){ .conns = thread->post.conns,
-			      .watch = thread->post.watch && !thread->watching,
-			      .quit = thread->post.quit,
-			      .vanish = thread->post.vanish,
-			      .has_failure = thread->post.has_failure,
-			      .has_asks = thread->post.has_asks,
-			      .failure = thread->post.failure };
-	thread->post.conns = NULL;
-	thread->post.has_failure = false;
-	tti_mails_move(&thread->post.mails, &thread->mails);
-	thread->bye = thread->post.bye;
+	pthread_mutex_lock(&watcher->sock->lock);
+	todo = (struct todo){ .conns = watcher->post.conns,
+			      .watch = watcher->post.watch && !watcher->watching,
+			      .quit = watcher->post.quit,
+			      .vanish = watcher->post.vanish,
+			      .has_failure = watcher->post.has_failure,
+			      .has_asks = watcher->post.has_asks,
+			      .failure = watcher->post.failure };
+	watcher->post.conns = NULL;
+	watcher->post.has_failure = false;
+	tti_mails_move(&watcher->post.mails, &watcher->mails);
+	watcher->bye = watcher->post.bye;
 	if (todo.watch)
-		thread->events = thread->post.events;
+		watcher->events = watcher->post.events;
 	if (todo.has_asks) {
-		memcpy(thread->asks, thread->post.asks, words * sizeof(uint64_t));
-		memset(thread->post.asks, 0, words * sizeof(uint64_t));
-		thread->post.has_asks = false;
+		memcpy(watcher->asks, watcher->post.asks, words * sizeof(uint64_t));
+		memset(watcher->post.asks, 0, words * sizeof(uint64_t));
+		watcher->post.has_asks = false;
 	}
-	pthread_mutex_unlock(&thread->sock->lock);
+	pthread_mutex_unlock(&watcher->sock->lock);
 	return todo;
 }
 
-static void start_quitting(struct tti_watcher *thread)
+static void start_quitting(struct tti_watcher *watcher)
 {
-	thread->quitting = true;
-	if (thread->bye)
-		tti_failures_tell_dead(thread);
-	tti_boot_reach_stop(thread);
-	tti_reconnect_leave(thread, thread->bye);
+	watcher->quitting = true;
+	if (watcher->bye)
+		tti_failures_tell_dead(watcher);
+	tti_boot_reach_stop(watcher);
+	tti_reconnect_leave(watcher, watcher->bye);
 	/* From now on it is the goodbye that is waited for. */
-	thread->quit_ns = TTI_NEVER;
+	watcher->quit_ns = TTI_NEVER;
 	/* Whose link is broken just now is to hear our goodbye all the same. */
-	if (!thread->reconnects)
-		tti_acceptor_close(&thread->acceptor);
-	for (struct tti_conn *conn = thread->conns; conn; conn = conn->next)
+	if (!watcher->reconnects)
+		tti_acceptor_close(&watcher->acceptor);
+	for (struct tti_conn *conn = watcher->conns; conn; conn = conn->next)
 		tti_conn_leave(conn);
 }
 
 /* What was mailed before the end goes out before it, within the time for goodbyes. */
-static bool is_mail_out(struct tti_watcher *thread)
+static bool is_mail_out(struct tti_watcher *watcher)
 {
-	if (thread->quit_ns == TTI_NEVER)
-		thread->quit_ns = tti_deadline(LINGER_MS);
-	tti_mails_step(thread);
-	return !thread->mails.first || tti_now_ns() >= thread->quit_ns;
+	if (watcher->quit_ns == TTI_NEVER)
+		watcher->quit_ns = tti_deadline(LINGER_MS);
+	tti_mails_step(watcher);
+	return !watcher->mails.first || tti_now_ns() >= watcher->quit_ns;
 }
 
 /* Do what the thread was told; false: vanish. */
-static bool obey(struct tti_watcher *thread)
+static bool obey(struct tti_watcher *watcher)
 {
-	const size_t nranks = (size_t)thread->sock->base.nranks;
-	const struct todo todo = take_post(thread);
+	const size_t nranks = (size_t)watcher->sock->base.nranks;
+	const struct todo todo = take_post(watcher);
 
 	for (struct tti_conn *conn = todo.conns, *next; conn; conn = next) {
 		next = conn->next;
@@ -146,19 +146,19 @@ static bool obey(struct tti_watcher *thread)
 	if (todo.vanish)
 		return false;
 	if (todo.watch) {
-		thread->watching = true;
-		tti_watcher_catch_up(thread);
+		watcher->watching = true;
+		tti_watcher_catch_up(watcher);
 	}
 	if (todo.has_failure) {
-		tti_failures_tell_dead(thread);
-		tti_failures_learn(thread, &todo.failure, NULL);
+		tti_failures_tell_dead(watcher);
+		tti_failures_learn(watcher, &todo.failure, NULL);
 	}
-	if (todo.has_asks && !thread->quitting)
-		for (size_t peer = tti_bitset_next(thread->asks, nranks, 0); peer < nranks;
-		     peer = tti_bitset_next(thread->asks, nranks, peer + 1))
-			tti_boot_reach_ask(thread, (int)peer);
-	if (todo.quit && !thread->quitting && is_mail_out(thread))
-		start_quitting(thread);
+	if (todo.has_asks && !watcher->quitting)
+		for (size_t peer = tti_bitset_next(watcher->asks, nranks, 0); peer < nranks;
+		     peer = tti_bitset_next(watcher->asks, nranks, peer + 1))
+			tti_boot_reach_ask(watcher, (int)peer);
+	if (todo.quit && !watcher->quitting && is_mail_out(watcher))
+		start_quitting(watcher);
 	return true;
 }
 
@@ -168,124 +168,124 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* Do what is due; when to look again. */
-static int64_t tick(struct tti_watcher *thread)
+static int64_t tick(struct tti_watcher *watcher)
 {
-	int64_t next_ns = earlier(tti_acceptor_expire(&thread->acceptor), thread->quit_ns);
+	int64_t next_ns = earlier(tti_acceptor_expire(&watcher->acceptor), watcher->quit_ns);
 
-	if (thread->bypass_ns <= tti_now_ns() && !thread->quitting) {
-		thread->bypass_ns = TTI_NEVER;
-		tti_boot_reach_bypass(thread, thread->gap);
+	if (watcher->bypass_ns <= tti_now_ns() && !watcher->quitting) {
+		watcher->bypass_ns = TTI_NEVER;
+		tti_boot_reach_bypass(watcher, watcher->gap);
 	}
 	/* Each may leave something to do to those behind it: a doubt to mail and to reaches, mail to
 	 * reaches, one that failed to a mend. */
-	(void)tti_conn_check_acks(thread);
-	tti_mails_step(thread);
-	next_ns = earlier(next_ns, tti_boot_reach_step(thread));
-	next_ns = earlier(next_ns, tti_mails_tell(thread));
-	next_ns = earlier(next_ns, tti_reconnect_step(thread));
-	next_ns = earlier(next_ns, thread->ack_ns);
+	(void)tti_conn_check_acks(watcher);
+	tti_mails_step(watcher);
+	next_ns = earlier(next_ns, tti_boot_reach_step(watcher));
+	next_ns = earlier(next_ns, tti_mails_tell(watcher));
+	next_ns = earlier(next_ns, tti_reconnect_step(watcher));
+	next_ns = earlier(next_ns, watcher->ack_ns);
 	/* Mail that waited for a mend goes another way, or makes one. */
-	if (thread->freed && thread->mails.first)
+	if (watcher->freed && watcher->mails.first)
 		next_ns = tti_now_ns();
-	return thread->quitting ? next_ns : earlier(next_ns, thread->bypass_ns);
+	return watcher->quitting ? next_ns : earlier(next_ns, watcher->bypass_ns);
 }
 
 /* Whether a rank that leaves has done all it can for its goodbye; else when to look again. */
-static bool is_over(const struct tti_watcher *thread, int64_t since_ns, int64_t *end_ns)
+static bool is_over(const struct tti_watcher *watcher, int64_t since_ns, int64_t *end_ns)
 {
-	*end_ns = since_ns + (thread->reconnects ? LINGER_MOST_MS : LINGER_MS) * TTI_NS_PER_MS;
-	return (!thread->conns && !thread->reconnects) || tti_now_ns() >= *end_ns;
+	*end_ns = since_ns + (watcher->reconnects ? LINGER_MOST_MS : LINGER_MS) * TTI_NS_PER_MS;
+	return (!watcher->conns && !watcher->reconnects) || tti_now_ns() >= *end_ns;
 }
 
 static void *run(void *self)
 {
-	struct tti_watcher *thread = self;
+	struct tti_watcher *watcher = self;
 	int64_t quitting_ns = TTI_NEVER;
 
-	tti_log_set_rank(thread->sock->base.rank);
-	while (obey(thread)) {
-		int64_t next_ns = tick(thread), end_ns = TTI_NEVER;
+	tti_log_set_rank(watcher->sock->base.rank);
+	while (obey(watcher)) {
+		int64_t next_ns = tick(watcher), end_ns = TTI_NEVER;
 
-		if (thread->quitting && quitting_ns == TTI_NEVER)
+		if (watcher->quitting && quitting_ns == TTI_NEVER)
 			quitting_ns = tti_now_ns();
-		if (thread->quitting && is_over(thread, quitting_ns, &end_ns))
+		if (watcher->quitting && is_over(watcher, quitting_ns, &end_ns))
 			break;
-		tti_loop_wait(&thread->loop, tti_loop_left(earlier(next_ns, end_ns)));
+		tti_loop_wait(&watcher->loop, tti_loop_left(earlier(next_ns, end_ns)));
 	}
 	return NULL;
 }
 
 /* -- Starting and ending ----------------------------------------------------------------- */
 
-static void release(struct tti_watcher *thread)
+static void release(struct tti_watcher *watcher)
 {
 	struct tti_conn *conn;
 
-	thread->quitting = true; /* nobody is told of what is dropped now */
-	tti_boot_reach_stop(thread);
-	tti_reconnect_leave(thread, false);
-	while (thread->conns)
-		tti_conn_drop(thread->conns);
-	while ((conn = thread->post.conns)) {
-		thread->post.conns = conn->next;
+	watcher->quitting = true; /* nobody is told of what is dropped now */
+	tti_boot_reach_stop(watcher);
+	tti_reconnect_leave(watcher, false);
+	while (watcher->conns)
+		tti_conn_drop(watcher->conns);
+	while ((conn = watcher->post.conns)) {
+		watcher->post.conns = conn->next;
 		tti_tunnel_close(&conn->tunnel);
 		tti_free(conn);
 	}
-	tti_mails_forget(thread, -1);
-	tti_mails_drop(&thread->post.mails, -1);
-	tti_failures_release(thread);
-	tti_acceptor_close(&thread->acceptor);
-	tti_loop_release(&thread->loop);
-	tti_free(thread->asked);
-	tti_free(thread->gone);
-	tti_free(thread->asks);
-	tti_free(thread->post.asks);
-	tti_free(thread);
+	tti_mails_forget(watcher, -1);
+	tti_mails_drop(&watcher->post.mails, -1);
+	tti_failures_release(watcher);
+	tti_acceptor_close(&watcher->acceptor);
+	tti_loop_release(&watcher->loop);
+	tti_free(watcher->asked);
+	tti_free(watcher->gone);
+	tti_free(watcher->asks);
+	tti_free(watcher->post.asks);
+	tti_free(watcher);
 }
 
-static tutti_status open_thread(struct tti_watcher *thread)
+static tutti_status open_watcher(struct tti_watcher *watcher)
 {
-	const size_t words = TTI_BITSET_WORDS(thread->sock->base.nranks);
+	const size_t words = TTI_BITSET_WORDS(watcher->sock->base.nranks);
 
-	TTI_TRY(tti_loop_init(&thread->loop));
-	thread->asked = tti_calloc(words, sizeof(uint64_t));
-	thread->gone = tti_calloc(words, sizeof(uint64_t));
-	thread->asks = tti_calloc(words, sizeof(uint64_t));
-	thread->post.asks = tti_calloc(words, sizeof(uint64_t));
-	if (!thread->asked || !thread->gone || !thread->asks || !thread->post.asks)
+	TTI_TRY(tti_loop_init(&watcher->loop));
+	watcher->asked = tti_calloc(words, sizeof(uint64_t));
+	watcher->gone = tti_calloc(words, sizeof(uint64_t));
+	watcher->asks = tti_calloc(words, sizeof(uint64_t));
+	watcher->post.asks = tti_calloc(words, sizeof(uint64_t));
+	if (!watcher->asked || !watcher->gone || !watcher->asks || !watcher->post.asks)
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
-	return tti_acceptor_open(&thread->acceptor);
+	return tti_acceptor_open(&watcher->acceptor);
 }
 
 tutti_status tti_watcher_start(struct tti_sock *sock, int listen_fd)
 {
-	struct tti_watcher *thread = tti_zalloc(sizeof(*thread));
+	struct tti_watcher *watcher = tti_zalloc(sizeof(*watcher));
 	tutti_status status;
 
-	if (!thread) {
+	if (!watcher) {
 		tti_fd_close(&listen_fd);
 		return tti_fail(TUTTI_ENOMEM, "no memory for the watch");
 	}
-	thread->sock = sock;
-	thread->bypass_ns = thread->ack_ns = thread->quit_ns = thread->tell_ns = TTI_NEVER;
-	tti_mails_init(&thread->mails);
-	tti_mails_init(&thread->sent);
-	tti_mails_init(&thread->post.mails);
-	thread->acceptor = (struct tti_acceptor){ .loop = &thread->loop,
-						  .secret = sock->base.secret,
-						  .listen_fd = listen_fd,
-						  .most = PENDING_MOST + (size_t)sock->base.nranks,
-						  .self = thread,
-						  .admit = admit,
-						  .on_accept = enter };
-	status = open_thread(thread);
+	watcher->sock = sock;
+	watcher->bypass_ns = watcher->ack_ns = watcher->quit_ns = watcher->tell_ns = TTI_NEVER;
+	tti_mails_init(&watcher->mails);
+	tti_mails_init(&watcher->sent);
+	tti_mails_init(&watcher->post.mails);
+	watcher->acceptor = (struct tti_acceptor){ .loop = &watcher->loop,
+						   .secret = sock->base.secret,
+						   .listen_fd = listen_fd,
+						   .most = PENDING_MOST + (size_t)sock->base.nranks,
+						   .self = watcher,
+						   .admit = admit,
+						   .on_accept = enter };
+	status = open_watcher(watcher);
 	if (status == TUTTI_OK)
-		status = tti_thread_start(&thread->id, "tutti-watch", run, thread);
+		status = tti_thread_start(&watcher->id, "tutti-watch", run, watcher);
 	if (status != TUTTI_OK) {
-		release(thread);
+		release(watcher);
 		return status;
 	}
-	sock->thread = thread;
+	sock->watcher = watcher;
 	return TUTTI_OK;
 }
 
@@ -306,8 +306,8 @@ static void hand_one(struct tti_conn **list, struct tti_conn *conn, struct tti_t
  * memory stays where it is. */
 static tutti_status hand_over(struct tti_sock *sock)
 {
-	struct tti_watcher *thread = sock->thread;
-	struct tti_conn **list = &thread->post.conns;
+	struct tti_watcher *watcher = sock->watcher;
+	struct tti_conn **list = &watcher->post.conns;
 	tutti_status status = TUTTI_OK;
 
 	for (int i = -2; i < sock->base.nranks && status == TUTTI_OK; i++) {
@@ -318,7 +318,8 @@ static tutti_status hand_over(struct tti_sock *sock)
 		const enum tti_conn_role role = i == -2   ? TTI_CONN_PREV
 						: i == -1 ? TTI_CONN_NEXT
 							  : TTI_CONN_PAIR;
-		struct tti_conn *conn = *tunnel ? tti_conn_make(thread, role, peer, *tunnel) : NULL;
+		struct tti_conn *conn =
+			*tunnel ? tti_conn_make(watcher, role, peer, *tunnel) : NULL;
 
 		if (*tunnel && !conn)
 			status = tti_fail(TUTTI_ENOMEM, "no memory for the watch");
@@ -338,10 +339,10 @@ tutti_status tti_watcher_take_over(struct tti_boot *boot, const struct tti_watch
 	pthread_mutex_lock(&sock->lock);
 	status = hand_over(sock);
 	if (status == TUTTI_OK) {
-		sock->thread->post.watch = true;
-		sock->thread->post.events = *events;
+		sock->watcher->post.watch = true;
+		sock->watcher->post.events = *events;
 	}
-	tti_loop_wake(&sock->thread->loop);
+	tti_loop_wake(&sock->watcher->loop);
 	pthread_mutex_unlock(&sock->lock);
 	if (status != TUTTI_OK)
 		return tti_sock_break(sock, status, boot->rank, "%s", tti_error_text());
@@ -353,11 +354,11 @@ void tti_watcher_notify(struct tti_boot *boot, const struct tti_failure *failure
 	struct tti_sock *sock = (struct tti_sock *)boot;
 
 	pthread_mutex_lock(&sock->lock);
-	if (sock->thread && sock->thread->post.watch && !sock->thread->post.has_failure) {
-		sock->thread->post.has_failure = true;
-		sock->thread->post.failure = *failure;
-		sock->thread->post.failure.text[TTI_FAILURE_TEXT - 1] = '\0';
-		tti_loop_wake(&sock->thread->loop);
+	if (sock->watcher && sock->watcher->post.watch && !sock->watcher->post.has_failure) {
+		sock->watcher->post.has_failure = true;
+		sock->watcher->post.failure = *failure;
+		sock->watcher->post.failure.text[TTI_FAILURE_TEXT - 1] = '\0';
+		tti_loop_wake(&sock->watcher->loop);
 	}
 	pthread_mutex_unlock(&sock->lock);
 }
@@ -367,33 +368,33 @@ void tti_watcher_ask(struct tti_boot *boot, int peer)
 	struct tti_sock *sock = (struct tti_sock *)boot;
 
 	pthread_mutex_lock(&sock->lock);
-	if (sock->thread && sock->thread->post.watch) {
-		tti_bit_set(sock->thread->post.asks, (size_t)peer);
-		sock->thread->post.has_asks = true;
-		tti_loop_wake(&sock->thread->loop);
+	if (sock->watcher && sock->watcher->post.watch) {
+		tti_bit_set(sock->watcher->post.asks, (size_t)peer);
+		sock->watcher->post.has_asks = true;
+		tti_loop_wake(&sock->watcher->loop);
 	}
 	pthread_mutex_unlock(&sock->lock);
 }
 
 static void finish(struct tti_sock *sock, bool vanish)
 {
-	struct tti_watcher *thread = sock->thread;
+	struct tti_watcher *watcher = sock->watcher;
 
-	if (!thread)
+	if (!watcher)
 		return;
 	pthread_mutex_lock(&sock->lock);
 	if (!sock->taken && hand_over(sock) != TUTTI_OK)
 		tti_log(TTI_LOG_INFO, TTI_BOOT, "closing without goodbye: %s", tti_error_text());
-	thread->post.quit = true;
-	thread->post.vanish = vanish;
-	thread->post.bye = sock->broken.status == 0;
-	tti_loop_wake(&thread->loop);
+	watcher->post.quit = true;
+	watcher->post.vanish = vanish;
+	watcher->post.bye = sock->broken.status == 0;
+	tti_loop_wake(&watcher->loop);
 	pthread_mutex_unlock(&sock->lock);
-	(void)pthread_join(thread->id, NULL);
+	(void)pthread_join(watcher->id, NULL);
 	pthread_mutex_lock(&sock->lock);
-	sock->thread = NULL;
+	sock->watcher = NULL;
 	pthread_mutex_unlock(&sock->lock);
-	release(thread);
+	release(watcher);
 }
 
 void tti_watcher_stop(struct tti_boot *boot)
