@@ -110,7 +110,7 @@ struct tti_comm {
 	struct tti_wiring *wiring; /* what handoffs are planned by; NULL: not known */
 	char transport[32];
 	int nhosts;
-	bool crowded_here, crowded_somewhere;
+	bool oversubscribed_here, oversubscribed_somewhere;
 	struct tti_reach_figures figures; /* of its ports; zeroed: none measured */
 	bool is_outsider;           /* a split left this rank out: the handle is the group's */
 	size_t slot_bytes;          /* the smallest of the ports */

@@ -217,12 +217,12 @@ static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *
 		}
 		*fan += nlinks;
 		if (nlinks > 1 && port->transport->fanout) {
-			*post++ =
-				(struct tti_post){ .port = port,
-						   .links = first,
-						   .n = nlinks,
-						   .way = engine->config.crowded ? NULL
-										 : &first[0]->way };
+			*post++ = (struct tti_post){ .port = port,
+						     .links = first,
+						     .n = nlinks,
+						     .way = engine->config.oversubscribed
+								    ? NULL
+								    : &first[0]->way };
 			continue;
 		}
 		for (int i = 0; i < nlinks; i++)

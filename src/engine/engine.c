@@ -33,7 +33,7 @@ static void choose_sleeper(struct tti_engine *engine)
 	if (engine->nactive > 0)
 		engine->sleeper = engine->active[0]->transport->sleep ? engine->active[0] : NULL;
 	engine->is_mixed = others > 1;
-	engine->is_net = others == 1 && nets == 1 && !config->crowded;
+	engine->is_net = others == 1 && nets == 1 && !config->oversubscribed;
 }
 
 tutti_status tti_engine_init(struct tti_engine *engine, const struct tti_engine_config *config)
@@ -51,7 +51,7 @@ tutti_status tti_engine_init(struct tti_engine *engine, const struct tti_engine_
 			engine->active[engine->nactive++] = config->ports[i];
 	choose_sleeper(engine);
 	engine->spin_rounds = config->spin_rounds >= 0 ? (uint32_t)config->spin_rounds
-			      : config->crowded        ? 0
+			      : config->oversubscribed ? 0
 						       : SPIN_ROUNDS;
 	return TUTTI_OK;
 }

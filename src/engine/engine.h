@@ -42,7 +42,7 @@ struct tti_engine_config {
 	struct tti_port *ports[TTI_ENGINE_PORTS];
 	int nports;
 	const uint8_t *port_of; /* [n]: index into ports[]; outlives the engine    */
-	bool crowded;           /* more ranks than cores on this host              */
+	bool oversubscribed;    /* more ranks than cores on this host              */
 	/* Transfers are cut for a peer that reads while the next piece is written. The same on
 	 * all ranks: who shares a core and waits for the next one lets others run, for each. */
 	bool cuts;

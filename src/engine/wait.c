@@ -26,11 +26,11 @@
 #define YIELD_NET_NS (20 * TTI_NS_PER_MS)
 
 /* See wait.h. */
-#define LONG_NS       (500 * 1000)
-#define LONG_IN       80
-#define LEVEL_MOST    (LONG_IN * 5 / 2)
-#define DEAR_FIRST_NS (20 * TTI_NS_PER_MS)
-#define DEAR_MOST_NS  (1000 * TTI_NS_PER_MS)
+#define LONG_NS            (500 * 1000)
+#define LONG_IN            80
+#define LEVEL_MOST         (LONG_IN * 5 / 2)
+#define EXPENSIVE_FIRST_NS (20 * TTI_NS_PER_MS)
+#define EXPENSIVE_MOST_NS  (1000 * TTI_NS_PER_MS)
 
 /* Fewer ticks are 0.03 to 0.13 ms at most: a yield, or two and what is between, that take no more
  * are short. What took more may have been something else than a yield: so many are then timed one
@@ -54,7 +54,7 @@ static _Thread_local struct waiter {
 	int64_t first_ns; /* 0: no yield yet */
 } self = { .exactly = EXACTLY };
 
-const _Atomic int *tti_wait_beside(const _Atomic int *awaited)
+const _Atomic int *tti_wait_set_background(const _Atomic int *awaited)
 {
 	const _Atomic int *before = self.awaited;
 
@@ -62,21 +62,21 @@ const _Atomic int *tti_wait_beside(const _Atomic int *awaited)
 	return before;
 }
 
-bool tti_yields_are_dear(struct tti_yields *yields, int64_t now_ns)
+bool tti_yields_are_expensive(struct tti_yields *yields, int64_t now_ns)
 {
-	if (yields->dear_until_ns == 0)
+	if (yields->expensive_until_ns == 0)
 		return false;
-	if (now_ns < yields->dear_until_ns)
+	if (now_ns < yields->expensive_until_ns)
 		return true;
-	yields->dear_until_ns = 0;
+	yields->expensive_until_ns = 0;
 	yields->calm_since_ns = now_ns;
 	return false;
 }
 
 void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns, uint64_t nshort)
 {
-	const bool again =
-		yields->dear_for_ns && now_ns - yields->calm_since_ns < yields->dear_for_ns;
+	const bool again = yields->expensive_for_ns &&
+			   now_ns - yields->calm_since_ns < yields->expensive_for_ns;
 
 	yields->level -= (int64_t)(nshort < LEVEL_MOST ? nshort : LEVEL_MOST);
 	if (yields->level < 0)
@@ -87,13 +87,13 @@ void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns,
 	if (yields->level < LEVEL_MOST)
 		return;
 	yields->level = LEVEL_MOST;
-	yields->dear_for_ns = again ? yields->dear_for_ns * 2 : DEAR_FIRST_NS;
-	if (yields->dear_for_ns > DEAR_MOST_NS)
-		yields->dear_for_ns = DEAR_MOST_NS;
-	yields->dear_until_ns = now_ns + yields->dear_for_ns;
+	yields->expensive_for_ns = again ? yields->expensive_for_ns * 2 : EXPENSIVE_FIRST_NS;
+	if (yields->expensive_for_ns > EXPENSIVE_MOST_NS)
+		yields->expensive_for_ns = EXPENSIVE_MOST_NS;
+	yields->expensive_until_ns = now_ns + yields->expensive_for_ns;
 }
 
-static bool is_beside(const struct waiter *me)
+static bool is_background(const struct waiter *me)
 {
 	return me->awaited && atomic_load_explicit(me->awaited, memory_order_relaxed) == 0;
 }
@@ -140,36 +140,36 @@ static inline void yield(struct waiter *me)
 		me->exactly = EXACTLY;
 }
 
-/* Yields are dear at the moment, or were: what to do in place of one. */
-static __attribute__((noinline, cold)) bool be_dear(struct waiter *me, bool crowded)
+/* Yields are expensive at the moment, or were: what to do in place of one. */
+static __attribute__((noinline, cold)) bool avoid_yield(struct waiter *me, bool oversubscribed)
 {
-	if (tti_yields_are_dear(&me->yields, tti_now_ns())) {
-		if (!crowded)
+	if (tti_yields_are_expensive(&me->yields, tti_now_ns())) {
+		if (!oversubscribed)
 			tti_cpu_relax();
-		return !crowded;
+		return !oversubscribed;
 	}
 	me->exactly = EXACTLY;
 	yield(me);
 	return true;
 }
 
-static inline bool step_aside(struct waiter *me, uint32_t round, uint32_t spins, bool crowded)
+static inline bool back_off(struct waiter *me, uint32_t round, uint32_t spins, bool oversubscribed)
 {
-	if (is_beside(me))
+	if (is_background(me))
 		return false;
 	if (round < spins) {
 		tti_cpu_relax();
 		return true;
 	}
-	if (me->yields.dear_until_ns)
-		return be_dear(me, crowded);
+	if (me->yields.expensive_until_ns)
+		return avoid_yield(me, oversubscribed);
 	yield(me);
 	return true;
 }
 
-bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded)
+bool tti_wait_backoff(uint32_t round, uint32_t spins, bool oversubscribed)
 {
-	return step_aside(&self, round, spins, crowded);
+	return back_off(&self, round, spins, oversubscribed);
 }
 
 /* Where nothing wakes, or not all, a sleep is short. */
@@ -211,9 +211,11 @@ static tutti_status look_for_trouble(const struct tti_engine *engine)
 /* How long a wait goes on before it sleeps. */
 static int64_t awake_ns(const struct tti_engine *engine)
 {
-	if (self.yields.dear_until_ns)
+	if (self.yields.expensive_until_ns)
 		return YIELD_NS;
-	return engine->is_net ? YIELD_NET_NS : engine->config.crowded ? YIELD_NS : YIELD_OWN_NS;
+	return engine->is_net                  ? YIELD_NET_NS
+	       : engine->config.oversubscribed ? YIELD_NS
+					       : YIELD_OWN_NS;
 }
 
 bool tti_wait_briefly(struct tti_wait *wait, const struct tti_engine *engine)
@@ -221,7 +223,7 @@ bool tti_wait_briefly(struct tti_wait *wait, const struct tti_engine *engine)
 	const uint32_t round = wait->rounds;
 
 	if (round % ROUNDS_PER_CLOCK == ROUNDS_PER_CLOCK - 1 ||
-	    !step_aside(&self, round, engine->spin_rounds, engine->config.crowded))
+	    !back_off(&self, round, engine->spin_rounds, engine->config.oversubscribed))
 		return false;
 	wait->rounds = round + 1;
 	return true;
@@ -236,7 +238,7 @@ tutti_status tti_wait_step(struct tti_wait *wait, struct tti_engine *engine, int
 
 	if (trouble != TUTTI_AGAIN)
 		return trouble;
-	awake = step_aside(&self, round, engine->spin_rounds, engine->config.crowded);
+	awake = back_off(&self, round, engine->spin_rounds, engine->config.oversubscribed);
 	if (awake && (round < engine->spin_rounds || wait->rounds % ROUNDS_PER_CLOCK != 0))
 		return TUTTI_AGAIN;
 	now = tti_now_ns();

@@ -10,23 +10,23 @@
  *             peers are over a network)
  *     sleep   on the transport, woken by the peer; at most 5 ms, to look for an abort
  *
- * It changes while **yields are dear**. A yield takes 0.3 to 1 us if nobody wants the core, and
+ * It changes while **yields are expensive**. A yield takes 0.3 to 1 us if nobody wants the core, and
  * little more if a peer does. If another job wants it, that job may get it for a whole time slice:
  * beside busy loops most yields take more than 1 ms, and 4 ms or more is common (Linux 6.18, ticks
  * of 4 ms). A sleeper that is woken is let in at once instead, as it has used less than its share,
  * but a call that sleeps costs some 50 us where one that yields takes a few. So yields are timed, and
- * they are dear where more than one in 80 is long, which is over 0.5 ms: 4 ms in 80 are 50 us each.
+ * they are expensive where more than one in 80 is long, which is over 0.5 ms: 4 ms in 80 are 50 us each.
  * Fewer, as where all jobs get their time in long turns, cost less than sleeping would. Three long
- * ones in a row are enough. Yields are then dear for 0.02 s, which is doubled up to 1 s as long as
+ * ones in a row are enough. Yields are then expensive for 0.02 s, which is doubled up to 1 s as long as
  * the same happens again soon afterwards; to find that out costs one long yield each time.
- * While yields are dear,
+ * While yields are expensive,
  *
  *     where ranks share cores, a wait sleeps at once, since the peer may need this core;
  *     where each has its own, it spins on, and sleeps after 0.2 ms: a peer that has its core at
  *         the moment answers before a sleeper could be woken, which takes 10 us or more.
  *
  * A thread that works **beside a computation** of its own process sleeps at once, too: see
- * tti_wait_beside().
+ * tti_wait_set_background().
  *
  * Who sends pays for a peer that sleeps and for no other: `sleep` of a port returns when a message
  * or room for one has come (transport.h). Where it is known which message, or how many, must come
@@ -65,23 +65,23 @@ static inline bool tti_wait_is_slow(const struct tti_wait *wait)
  * spinning would take the computation's time and a yield would give away the thread's turn, so its
  * waits sleep at once. NULL: as any thread. What it points at stays the caller's, as long as the
  * thread waits. Returns what it was before. */
-const _Atomic int *tti_wait_beside(const _Atomic int *awaited);
+const _Atomic int *tti_wait_set_background(const _Atomic int *awaited);
 
 /* For waits that are not the engine's: spin or yield once, the first `spins` rounds of a wait
- * being spins; `crowded`: ranks of this host share cores. False: neither, the thread should sleep
+ * being spins; `oversubscribed`: ranks of this host share cores. False: neither, the thread should sleep
  * at once. */
-bool tti_wait_aside(uint32_t round, uint32_t spins, bool crowded);
+bool tti_wait_backoff(uint32_t round, uint32_t spins, bool oversubscribed);
 
 /* What is known of a thread's yields. Zeroed: they are cheap. */
 struct tti_yields {
-	int64_t level;         /* 80 up for a long one, 1 down for a short one */
-	int64_t dear_until_ns; /* 0: they are not                              */
-	int64_t dear_for_ns;   /* how long that was                            */
-	int64_t calm_since_ns; /* when it last ended                           */
+	int64_t level;              /* 80 up for a long one, 1 down for a short one */
+	int64_t expensive_until_ns; /* 0: they are not                              */
+	int64_t expensive_for_ns;   /* how long that was                            */
+	int64_t calm_since_ns;      /* when it last ended                           */
 };
 
-/* Whether they are dear at `now_ns`, which must not go back. */
-bool tti_yields_are_dear(struct tti_yields *yields, int64_t now_ns);
+/* Whether they are expensive at `now_ns`, which must not go back. */
+bool tti_yields_are_expensive(struct tti_yields *yields, int64_t now_ns);
 /* One that was over at `now_ns` took so long, after so many that are known to be short. */
 void tti_yields_took(struct tti_yields *yields, int64_t now_ns, int64_t took_ns, uint64_t nshort);
 

@@ -99,7 +99,7 @@ struct schedule {
 
 #define TURN_NS (100 * 1000) /* the least that Linux takes */
 
-void tti_thread_prompt(void)
+void tti_thread_low_latency(void)
 {
 	struct schedule schedule = { 0 };
 

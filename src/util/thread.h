@@ -19,7 +19,7 @@ TUTTI_CHECKED tutti_status tti_thread_start(pthread_t *out, const char *name, vo
 
 /* Ask that this thread, which sleeps most of the time and does little when it is woken, gets a core at
  * once then, for turns that are short: from Linux 6.12 on. Elsewhere nothing changes. */
-void tti_thread_prompt(void);
+void tti_thread_low_latency(void);
 
 /* Waits on it have deadlines of CLOCK_MONOTONIC. */
 void tti_cond_init(pthread_cond_t *cond);

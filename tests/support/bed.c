@@ -44,7 +44,7 @@ void bed_draw(struct bed_config *out, int n, uint64_t seed)
 	out->order = (enum bed_order)draw(&random, BED_ORDERS);
 	out->is_split = n > 2 && draw(&random, 3) == 0;
 	out->lossy_percent = draw(&random, 2) ? (int)draw(&random, 90) : 0;
-	out->crowded = draw(&random, 2);
+	out->oversubscribed = draw(&random, 2);
 	out->cuts = draw(&random, 2);
 	out->cache_bytes = draw(&random, 2) ? (size_t)1 << 30 : 64;
 }
@@ -90,7 +90,7 @@ void bed_init(struct bed *bed, const struct bed_config *config)
 			.n = config->n,
 			.nports = bed->nports,
 			.port_of = bed->port_of[rank],
-			.crowded = config->crowded,
+			.oversubscribed = config->oversubscribed,
 			.cuts = config->cuts,
 			.cache_bytes = config->cache_bytes,
 			.stop = &bed->stop,

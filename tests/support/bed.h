@@ -35,7 +35,7 @@ struct bed_config {
 	/* Ranks of the same third are on one port, others on a second, which is like a network. */
 	bool is_split;
 	int lossy_percent; /* 0: nothing is refused that could be granted */
-	bool crowded, cuts;
+	bool oversubscribed, cuts;
 	size_t cache_bytes;
 	uint64_t seed;
 };

@@ -168,14 +168,14 @@ static bool applies(const struct rule *rule, const struct tti_choice_input *inpu
 	case ONE_HOST:
 		return true;
 	case CROWDED:
-		return input->crowded;
+		return input->oversubscribed;
 	case OWN_CORES:
-		return !input->crowded;
+		return !input->oversubscribed;
 	case COPIED:
-		return input->reach == TTI_REACH_COPIED && !input->crowded &&
+		return input->reach == TTI_REACH_COPIED && !input->oversubscribed &&
 		       saved_us(input) >= rule->least_us * (input->n - 1);
 	case COPIED_CROWDED:
-		return input->reach == TTI_REACH_COPIED && input->crowded &&
+		return input->reach == TTI_REACH_COPIED && input->oversubscribed &&
 		       saved_us(input) >= rule->least_us;
 	}
 	return false;

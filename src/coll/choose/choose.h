@@ -21,7 +21,7 @@ struct tti_choice_input {
 	int n;
 	size_t nbytes;        /* of the whole vector: all_gather, gather: received; else sent */
 	int nhosts;           /* 1: all ranks share memory                                      */
-	int crowded;          /* some host has more ranks than cores                            */
+	int oversubscribed;   /* some host has more ranks than cores                            */
 	enum tti_order order; /* that must be kept                                           */
 	/* How all ranks reach each other's buffers: what works in memory is for MAPPED and COPIED alone.
 	 * Of the second also what the kernel takes for it, on this machine; NULL: nobody knows. */

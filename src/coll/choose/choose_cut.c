@@ -54,7 +54,7 @@ static size_t ring_slice(const struct tti_choice_input *input, const struct tti_
  * messages are the steps of a pipeline. */
 static bool is_pair(const struct tti_choice_input *input)
 {
-	return input->n == 2 && input->nhosts == 1 && !input->crowded &&
+	return input->n == 2 && input->nhosts == 1 && !input->oversubscribed &&
 	       !tti_collective_is_rooted(input->coll);
 }
 

@@ -63,7 +63,7 @@ static bool predict(const struct tti_choice_input *input, struct tti_tune_machin
 {
 	const struct tti_tune_constants defaults = tti_tune_defaults().constants;
 	const uint32_t most = algo->traits & TTI_TRAIT_GROUPS ? machine.most : 1;
-	const double worth = input->crowded ? FEWER_STRIPES : 1;
+	const double worth = input->oversubscribed ? FEWER_STRIPES : 1;
 	enum tti_tune_algo name;
 	bool found = false;
 

@@ -208,8 +208,8 @@ static void *stream_thread(void *self)
 {
 	struct tutti_stream *stream = self;
 
-	(void)tti_wait_beside(&stream->awaited->now);
-	tti_thread_prompt();
+	(void)tti_wait_set_background(&stream->awaited->now);
+	tti_thread_low_latency();
 	pthread_mutex_lock(&stream->lock);
 	while (!stream->closing) {
 		if (stream->first) {
@@ -241,10 +241,10 @@ static void take_turn(void *arg)
 		pthread_mutex_unlock(&stream->lock);
 		return;
 	}
-	before = tti_wait_beside(&stream->awaited->now);
+	before = tti_wait_set_background(&stream->awaited->now);
 	run_item(stream, item);
 	pthread_mutex_unlock(&stream->lock);
-	(void)tti_wait_beside(before);
+	(void)tti_wait_set_background(before);
 }
 
 static tutti_status refuse(struct tutti_stream *stream, int error)

@@ -125,8 +125,8 @@ tutti_status tti_child_derive(struct tti_comm *comm)
 	const struct tti_comm *root = comm->root;
 
 	/* The root's other ranks run on the same cores. */
-	comm->crowded_here = root->crowded_here;
-	comm->crowded_somewhere = root->crowded_somewhere;
+	comm->oversubscribed_here = root->oversubscribed_here;
+	comm->oversubscribed_somewhere = root->oversubscribed_somewhere;
 	TTI_TRY(derive_shape(comm));
 	TTI_TRY(tti_wiring_project(root->wiring, comm->in_root, comm->n, &comm->wiring));
 	TTI_TRY(tti_nics_copy(root->nics, &comm->nics));

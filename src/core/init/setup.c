@@ -28,7 +28,7 @@
 
 /* Making a communicator once its ranks can talk:
  *
- *     roll call: who is where, with which settings      → crowded or not, or an error
+ *     roll call: who is where, with which settings      → oversubscribed or not, or an error
  *     for each transport, until every pair is connected:
  *         open, all-gather cards, join, all-gather domains
  *     topologies to rank 0, its plan to all             → the shape of programs
@@ -78,8 +78,8 @@ static tutti_status count_crowds(struct setup *setup)
 	for (int rank = 0; rank < comm->n && st == TUTTI_OK; rank++) {
 		const double times = (double)crowd[rank].nranks / crowd[rank].ncores;
 
-		comm->crowded_here |= times > 1 && rank == comm->rank;
-		comm->crowded_somewhere |= times > 1;
+		comm->oversubscribed_here |= times > 1 && rank == comm->rank;
+		comm->oversubscribed_somewhere |= times > 1;
 		setup->ranks_a_core = times > setup->ranks_a_core ? times : setup->ranks_a_core;
 	}
 	tti_free(crowd);
@@ -317,8 +317,8 @@ static tutti_status start_engine(struct tti_comm *comm)
 		.n = comm->n,
 		.nports = comm->nports,
 		.port_of = comm->port_of,
-		.crowded = comm->crowded_here,
-		.cuts = !comm->crowded_somewhere,
+		.oversubscribed = comm->oversubscribed_here,
+		.cuts = !comm->oversubscribed_somewhere,
 		.cache_bytes = cache_bytes(comm),
 		.spin_rounds = tti_params()->spin,
 		.stop = &comm->stop,
@@ -443,7 +443,8 @@ static void report(const struct setup *setup)
 
 	tti_log(TTI_LOG_INFO, TTI_CORE, "communicator %s%sof %d ranks over %s, %d host%s%s",
 		comm->name, comm->name[0] ? " " : "", comm->n, comm->transport, comm->nhosts,
-		comm->nhosts == 1 ? "" : "s", comm->crowded_here ? ", more ranks than cores" : "");
+		comm->nhosts == 1 ? "" : "s",
+		comm->oversubscribed_here ? ", more ranks than cores" : "");
 	if (comm->rank != 0 || !tti_log_enabled(TTI_LOG_INFO, TTI_CORE))
 		return;
 	tti_log(TTI_LOG_INFO, TTI_CORE, "init: %s", setup->phases);

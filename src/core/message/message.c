@@ -292,7 +292,7 @@ static tutti_status leave(struct tutti_channel *channel)
 			st = tti_message_lose_to_gone(channel, gone, "waits in the end for");
 			continue;
 		}
-		st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
+		st = tti_message_backoff(channel, &wait, &channel->arrivals, seen,
 					 "all ranks to destroy their channel");
 		if (st == TUTTI_AGAIN) {
 			tti_comm_abort(channel->own, "was interrupted in the end of a channel");

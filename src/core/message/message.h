@@ -174,10 +174,10 @@ struct tti_message_wait {
 	bool looks;
 };
 
-/* Look whether something comes, then breathe; not under the lock. TUTTI_OK: see whether the wait
+/* Look whether something comes, then back off; not under the lock. TUTTI_OK: see whether the wait
  * is over, which is where *word is no longer `seen`; TUTTI_AGAIN: its time is, or this thread is interrupted. `what` is waited
  * for. */
-TUTTI_CHECKED tutti_status tti_message_breathe(struct tutti_channel *channel,
+TUTTI_CHECKED tutti_status tti_message_backoff(struct tutti_channel *channel,
 					       struct tti_message_wait *wait,
 					       _Atomic uint32_t *word, uint32_t seen,
 					       const char *what);

@@ -88,11 +88,11 @@ static void nap(struct tutti_channel *channel, struct tti_message_wait *wait,
 		tti_futex_wait(word, seen, most);
 }
 
-tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_message_wait *wait,
+tutti_status tti_message_backoff(struct tutti_channel *channel, struct tti_message_wait *wait,
 				 _Atomic uint32_t *word, uint32_t seen, const char *what)
 {
-	const bool crowded = channel->own->crowded_here;
-	const uint32_t spins = crowded ? 0 : SPINS;
+	const bool oversubscribed = channel->own->oversubscribed_here;
+	const uint32_t spins = oversubscribed ? 0 : SPINS;
 	bool awake, broken = false, has_more = false;
 	int64_t now;
 
@@ -117,7 +117,7 @@ tutti_status tti_message_breathe(struct tutti_channel *channel, struct tti_messa
 		tti_channel_report(channel);
 	if (atomic_load(word) != seen)
 		return TUTTI_OK;
-	awake = tti_wait_aside(wait->rounds, spins, crowded);
+	awake = tti_wait_backoff(wait->rounds, spins, oversubscribed);
 	if (wait->rounds++ < spins && awake)
 		return TUTTI_OK;
 	now = tti_now_ns();
@@ -401,7 +401,7 @@ static tutti_status await(struct tutti_channel *channel, struct tti_request *req
 	describe(request, what, sizeof(what));
 	atomic_fetch_add(&request->sleeps, 1);
 	while (st == TUTTI_OK && !atomic_load(&request->over)) {
-		st = tti_message_breathe(channel, &wait, &request->over, 0, what);
+		st = tti_message_backoff(channel, &wait, &request->over, 0, what);
 		if (st == TUTTI_OK && timeout_ms < 0)
 			st = look_who_has_left(channel, &wait, request);
 		if (st == TUTTI_AGAIN && !again)
@@ -580,7 +580,7 @@ tutti_status tutti_message_probe(tutti_channel_t channel, int source, int tag, i
 		else if (is_gone)
 			st = tti_message_lose_to_gone(channel, source, doing);
 		else
-			st = tti_message_breathe(channel, &wait, &channel->arrivals, seen,
+			st = tti_message_backoff(channel, &wait, &channel->arrivals, seen,
 						 "a message to probe for");
 		is_gone = st == TUTTI_OK && tti_message_is_gone(channel, &wait, source);
 	}

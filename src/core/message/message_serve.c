@@ -130,7 +130,7 @@ static void *serve(void *self)
 	struct tutti_channel *channel = server->channel;
 	bool broken = false;
 
-	tti_thread_prompt();
+	tti_thread_low_latency();
 	while (!atomic_load(&channel->closing) && !broken) {
 		bool moved = true, is_busy;
 

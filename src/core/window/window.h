@@ -87,8 +87,8 @@ struct tti_window_wait {
 	uint32_t rounds;
 };
 
-/* Nothing moved: look whether to go on waiting for `peer` and for `what`, then breathe. */
-TUTTI_CHECKED tutti_status tti_window_breathe(struct tutti_window *window,
+/* Nothing moved: look whether to go on waiting for `peer` and for `what`, then back off. */
+TUTTI_CHECKED tutti_status tti_window_backoff(struct tutti_window *window,
 					      struct tti_window_wait *wait, int peer,
 					      const char *what);
 

@@ -25,7 +25,7 @@
 
 /* -- In place --------------------------------------------------------------------- */
 
-tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_wait *wait, int peer,
+tutti_status tti_window_backoff(struct tutti_window *window, struct tti_window_wait *wait, int peer,
 				const char *what)
 {
 	struct tti_comm *comm = window->comm;
@@ -35,8 +35,8 @@ tutti_status tti_window_breathe(struct tutti_window *window, struct tti_window_w
 
 	if (atomic_load_explicit(&comm->async_error, memory_order_relaxed))
 		return tti_comm_async_error(comm);
-	spins = comm->crowded_here ? 0 : SPINS;
-	awake = tti_wait_aside(wait->rounds, spins, comm->crowded_here);
+	spins = comm->oversubscribed_here ? 0 : SPINS;
+	awake = tti_wait_backoff(wait->rounds, spins, comm->oversubscribed_here);
 	if (wait->rounds++ < spins && awake)
 		return TUTTI_OK;
 	now = tti_now_ns();
@@ -80,7 +80,7 @@ static tutti_status wait_signal(struct tutti_window *window, const struct tutti_
 			count -= come;
 			continue;
 		}
-		st = tti_window_breathe(window, &wait, asked->peer, "a signal on a window");
+		st = tti_window_backoff(window, &wait, asked->peer, "a signal on a window");
 		if (st != TUTTI_OK || !wait.nap_ns)
 			continue;
 		atomic_fetch_add(&signal->waiters, 1);

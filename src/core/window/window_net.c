@@ -292,7 +292,7 @@ static tutti_status connect_all(struct tti_window_net *net)
 			return net->port->failure;
 		st = missing < 0 ? TUTTI_OK : TUTTI_AGAIN;
 		if (st == TUTTI_AGAIN) {
-			const tutti_status waited = tti_window_breathe(net->window, &wait, missing,
+			const tutti_status waited = tti_window_backoff(net->window, &wait, missing,
 								       "a link for a window");
 
 			if (waited != TUTTI_OK)

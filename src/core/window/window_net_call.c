@@ -20,7 +20,7 @@ static tutti_status give_way(struct tti_window_net *net, struct tti_window_wait 
 	pthread_mutex_unlock(&net->lock);
 	if (failed)
 		tti_net_report(net);
-	st = tti_window_breathe(net->window, wait, peer, what);
+	st = tti_window_backoff(net->window, wait, peer, what);
 	if (st == TUTTI_OK && wait->nap_ns) {
 		const struct timespec nap = { .tv_nsec = (long)(wait->nap_ns / 8) };
 

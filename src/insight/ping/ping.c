@@ -96,7 +96,7 @@ static tutti_status ping(struct tti_comm *comm, int a, int b,
 		return tti_fail(TUTTI_ENOMEM, "ping: out of memory");
 	made->rank[0] = a;
 	made->rank[1] = b;
-	made->crowded = comm->crowded_somewhere;
+	made->oversubscribed = comm->oversubscribed_somewhere;
 	st = run(comm, &options, made);
 	if (st == TUTTI_OK)
 		st = tti_ping_find(made);

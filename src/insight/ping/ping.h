@@ -40,9 +40,9 @@ struct tti_ping_finding {
 struct tutti_ping_result {
 	int rank[2]; /* a, b */
 	bool reached;
-	char *why;     /* not reached */
-	bool is_local; /* over shared memory */
-	bool crowded;  /* a machine has more ranks than cores */
+	char *why;           /* not reached */
+	bool is_local;       /* over shared memory */
+	bool oversubscribed; /* a machine has more ranks than cores */
 	struct tti_ping_lane *lanes;
 	int nlanes;
 	struct tti_ping_measure together;

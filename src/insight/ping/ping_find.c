@@ -97,13 +97,13 @@ static void excuse(const struct tutti_ping_result *ping, const struct tti_ping_m
 			"of the time, rank %d %.0f %%",
 			ping->rank[0], 100 * measure->starved[0], ping->rank[1],
 			100 * measure->starved[1]);
-	else if (ping->crowded)
+	else if (ping->oversubscribed)
 		tti_strbuf_add(text, "; there are more ranks than cores, which may be the cause");
 }
 
 static bool has_excuse(const struct tutti_ping_result *ping, const struct tti_ping_measure *measure)
 {
-	return ping->crowded || is_busy(measure);
+	return ping->oversubscribed || is_busy(measure);
 }
 
 /* A limit on the way gives the same rate each time, other work does not. */

@@ -41,7 +41,7 @@ static struct tti_choice_input input_of(const struct view *v, tutti_collective c
 		.n = (int)machine->n,
 		.nbytes = nbytes,
 		.nhosts = (int)machine->nnodes,
-		.crowded = machine->cores > 0 && machine->cores < machine->most,
+		.oversubscribed = machine->cores > 0 && machine->cores < machine->most,
 		.slot_bytes = (size_t)v->tune->constants.slot_bytes,
 		.shape = v->shape,
 		.machine = machine,

@@ -47,7 +47,7 @@ void tti_shm_ring(const struct tti_shm_link *link, uint32_t word, bool is_messag
  * store back for less than a microsecond, mostly for less than 0.2. So the first call arms the
  * bell, lets that pass and returns, for the caller to look again; the next one sleeps. Should it
  * go wrong all the same, it costs one sleep. A short one to be safe would cost more each time:
- * timers that end before the next tick are dear, in virtual machines above all. */
+ * timers that end before the next tick are expensive, in virtual machines above all. */
 static void shm_wait(struct tti_port *base, int64_t timeout_ns)
 {
 	struct tti_shm_port *const port = (struct tti_shm_port *)base;

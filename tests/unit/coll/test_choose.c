@@ -117,7 +117,7 @@ static void shapes_and_machines(void **state)
 }
 
 static struct tti_choice far_cut(tutti_collective coll, uint32_t nhosts, uint32_t size,
-				 size_t nbytes, double gbps, int crowded)
+				 size_t nbytes, double gbps, int oversubscribed)
 {
 	struct tti_choice_input input = input_of(coll, (int)(nhosts * size), nbytes, (int)nhosts);
 	struct tti_tune_machine machine =
@@ -128,7 +128,7 @@ static struct tti_choice far_cut(tutti_collective coll, uint32_t nhosts, uint32_
 	for (uint32_t rank = 0; rank < nhosts * size; rank++)
 		group_of[rank] = rank / size;
 	machine.node_gbps = gbps;
-	input.crowded = crowded;
+	input.oversubscribed = oversubscribed;
 	input.machine = &machine;
 	assert_int_equal(tti_shape_of_groups(group_of, nhosts * size,
 					     (struct tti_shape **)(uintptr_t)&input.shape),
@@ -178,14 +178,14 @@ static void cuts_of_uneven_hosts(void **state)
 		assert_int_equal(tti_shape_of_groups(group_of, n, &shape), TUTTI_OK);
 		for (int coll = 0; coll < TUTTI_SEND_RECV; coll++)
 			for (size_t nbytes = 0; nbytes < SIZE_MAX / 8; nbytes = 4 * nbytes + 1)
-				for (int crowded = 0; crowded < 2; crowded++) {
+				for (int oversubscribed = 0; oversubscribed < 2; oversubscribed++) {
 					struct tti_choice_input input =
 						input_of((tutti_collective)coll, (int)n, nbytes,
 							 (int)shape->ngroups);
 					struct tti_choice out = { 0 };
 
 					input.shape = shape;
-					input.crowded = crowded;
+					input.oversubscribed = oversubscribed;
 					assert_int_equal(tti_choose(&input, NULL, 0, &out),
 							 TUTTI_OK);
 					assert_in_range(out.cut.parts, 1, 8);
@@ -284,7 +284,7 @@ static void crowds(void **state)
 	(void)state;
 	assert_int_equal(tti_choose(&input, NULL, 0, &out), TUTTI_OK);
 	assert_string_equal(out.algo->name, "direct");
-	input.crowded = 1;
+	input.oversubscribed = 1;
 	assert_int_equal(tti_choose(&input, NULL, 0, &out), TUTTI_OK);
 	assert_string_equal(out.algo->name, "exchange");
 	input.nbytes = 64 * KIB;
@@ -333,12 +333,12 @@ static void slices(void **state)
 	assert_int_equal(out.slice_bytes, 10);
 }
 
-static size_t direct_slice(tutti_collective coll, int n, int nhosts, int crowded)
+static size_t direct_slice(tutti_collective coll, int n, int nhosts, int oversubscribed)
 {
 	struct tti_choice_input input = input_of(coll, n, 64 * MIB, nhosts);
 	struct tti_choice out = { 0 };
 
-	input.crowded = crowded;
+	input.oversubscribed = oversubscribed;
 	assert_int_equal(tti_choose(&input, "direct", 0, &out), TUTTI_OK);
 	assert_string_equal(out.algo->name, "direct");
 	return out.slice_bytes;

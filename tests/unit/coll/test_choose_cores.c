@@ -41,12 +41,12 @@ static void own_cores_choose_trees(void **state)
 						  .nhosts = 1,
 						  .slot_bytes = 1 << 18 };
 
-		for (input.crowded = 0; input.crowded < 2; input.crowded++) {
+		for (input.oversubscribed = 0; input.oversubscribed < 2; input.oversubscribed++) {
 			struct tti_choice out;
 
 			assert_int_equal(tti_choose(&input, NULL, 0, &out), TUTTI_OK);
 			assert_string_equal(out.algo->name,
-					    input.crowded ? cases[i].shared : cases[i].own);
+					    input.oversubscribed ? cases[i].shared : cases[i].own);
 		}
 	}
 }

@@ -108,13 +108,13 @@ static const struct tti_reach_figures measured = {
 
 /* Whether a call goes by the kernel, where that takes as long as `figures` say. */
 static bool copies(const struct tti_reach_figures *figures, tutti_collective coll, int n,
-		   bool crowded, size_t nbytes)
+		   bool oversubscribed, size_t nbytes)
 {
 	const struct tti_choice_input input = { .coll = coll,
 						.n = n,
 						.nbytes = nbytes,
 						.nhosts = 1,
-						.crowded = crowded,
+						.oversubscribed = oversubscribed,
 						.reach = TTI_REACH_COPIED,
 						.figures = figures,
 						.slot_bytes = 1 << 18 };

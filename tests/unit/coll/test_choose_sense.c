@@ -33,7 +33,8 @@ static double time_of(const struct job *job, tutti_collective coll, size_t nbyte
 					  .n = (int)n,
 					  .nbytes = nbytes,
 					  .nhosts = (int)job->nhosts,
-					  .crowded = job->cores > 0 && job->cores < job->size,
+					  .oversubscribed =
+						  job->cores > 0 && job->cores < job->size,
 					  .slot_bytes = 128 << 10,
 					  .machine = &machine,
 					  .tune = &table };

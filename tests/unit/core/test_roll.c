@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who belongs to whom, how crowded machines are, and words for what differs. */
+/* Who belongs to whom, how oversubscribed machines are, and words for what differs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -63,7 +63,7 @@ static void sleep_on(struct tti_port *port, int64_t timeout_ns)
 static const struct tti_sleep_ops sleep_ops = { .wait = sleep_on };
 static const struct tti_transport bedroom = { .name = "bed", .sleep = &sleep_ops };
 
-static void prepare(struct bed *bed, struct tti_engine *engine, bool crowded, int64_t spins)
+static void prepare(struct bed *bed, struct tti_engine *engine, bool oversubscribed, int64_t spins)
 {
 	static const uint8_t port_of[2] = { 0, 0 };
 	const struct tti_engine_config config = {
@@ -71,7 +71,7 @@ static void prepare(struct bed *bed, struct tti_engine *engine, bool crowded, in
 		.ports = { &bed->port },
 		.nports = 1,
 		.port_of = port_of,
-		.crowded = crowded,
+		.oversubscribed = oversubscribed,
 		.spin_rounds = spins,
 	};
 
@@ -92,9 +92,9 @@ static int sleeps_of(const _Atomic int *awaited, struct bed *bed)
 	struct tti_engine engine;
 
 	prepare(bed, &engine, false, 2 * STEPS);
-	tti_wait_beside(awaited);
+	tti_wait_set_background(awaited);
 	step(&wait, &engine, STEPS);
-	tti_wait_beside(NULL);
+	tti_wait_set_background(NULL);
 	tti_engine_release(&engine);
 	return bed->sleeps;
 }
@@ -140,16 +140,16 @@ static void a_brief_wait_leaves_the_clock_to_the_step(void **state)
 	assert_true(tti_wait_briefly(&wait, &engine));
 	/* Where the step would sleep, nothing is done. */
 	yields = 0;
-	tti_wait_beside(&awaited);
+	tti_wait_set_background(&awaited);
 	assert_false(tti_wait_briefly(&wait, &engine));
-	tti_wait_beside(NULL);
+	tti_wait_set_background(NULL);
 	assert_int_equal(yields, 0);
 	tti_engine_release(&engine);
 }
 
 /* -- Dear yields ----------------------------------------------------------------- */
 
-static void yields_are_dear_if_too_many_are_long(void **state)
+static void yields_are_expensive_if_too_many_are_long(void **state)
 {
 	struct tti_yields known = { 0 };
 
@@ -157,30 +157,30 @@ static void yields_are_dear_if_too_many_are_long(void **state)
 	/* One in 80, however long, costs less than sleeping. */
 	for (int i = 0; i < 1000; i++) {
 		tti_yields_took(&known, (10 + i) * MS, 40 * MS, 80);
-		assert_false(tti_yields_are_dear(&known, (10 + i) * MS));
+		assert_false(tti_yields_are_expensive(&known, (10 + i) * MS));
 	}
 	/* Nor is a yield long in which a peer computes. */
 	for (int i = 0; i < 1000; i++) {
 		tti_yields_took(&known, 1100 * MS, MS / 2, 0);
-		assert_false(tti_yields_are_dear(&known, 1100 * MS));
+		assert_false(tti_yields_are_expensive(&known, 1100 * MS));
 	}
 	/* Three in a row are too many. */
 	known = (struct tti_yields){ 0 };
 	for (int i = 0; i < 3; i++) {
-		assert_false(tti_yields_are_dear(&known, 2000 * MS));
+		assert_false(tti_yields_are_expensive(&known, 2000 * MS));
 		tti_yields_took(&known, 2000 * MS, MS / 2 + 1, 0);
 	}
-	assert_true(tti_yields_are_dear(&known, 2000 * MS));
-	assert_true(tti_yields_are_dear(&known, 2020 * MS - 1));
-	assert_false(tti_yields_are_dear(&known, 2020 * MS));
-	assert_false(tti_yields_are_dear(&known, 2021 * MS));
+	assert_true(tti_yields_are_expensive(&known, 2000 * MS));
+	assert_true(tti_yields_are_expensive(&known, 2020 * MS - 1));
+	assert_false(tti_yields_are_expensive(&known, 2020 * MS));
+	assert_false(tti_yields_are_expensive(&known, 2021 * MS));
 	/* And so is one in 51. */
 	known = (struct tti_yields){ 0 };
 	for (int i = 0; i < 5; i++) {
-		assert_false(tti_yields_are_dear(&known, 2000 * MS));
+		assert_false(tti_yields_are_expensive(&known, 2000 * MS));
 		tti_yields_took(&known, 2000 * MS, 4 * MS, 50);
 	}
-	assert_true(tti_yields_are_dear(&known, 2000 * MS));
+	assert_true(tti_yields_are_expensive(&known, 2000 * MS));
 }
 
 /* As long as a job beside stays, a yield a second is lost to finding out. */
@@ -195,19 +195,19 @@ static void dear_again_is_dear_for_longer(void **state)
 	tti_yields_took(&known, now, 4 * MS, 0);
 	for (size_t i = 0; i < sizeof(lasts) / sizeof(lasts[0]); i++) {
 		tti_yields_took(&known, now, 4 * MS, 30);
-		assert_true(tti_yields_are_dear(&known, now + lasts[i] * MS - 1));
+		assert_true(tti_yields_are_expensive(&known, now + lasts[i] * MS - 1));
 		now += lasts[i] * MS;
-		assert_false(tti_yields_are_dear(&known, now));
+		assert_false(tti_yields_are_expensive(&known, now));
 		now += lasts[i] * MS - 1;
 	}
-	/* It was calm for as long as it was dear. */
+	/* It was calm for as long as it was expensive. */
 	now += MS;
 	tti_yields_took(&known, now, 4 * MS, 30);
-	assert_true(tti_yields_are_dear(&known, now + 20 * MS - 1));
-	assert_false(tti_yields_are_dear(&known, now + 20 * MS));
+	assert_true(tti_yields_are_expensive(&known, now + 20 * MS - 1));
+	assert_false(tti_yields_are_expensive(&known, now + 20 * MS));
 	/* And short ones make up for what was lost. */
 	tti_yields_took(&known, now + 20 * MS, 4 * MS, 1000);
-	assert_false(tti_yields_are_dear(&known, now + 20 * MS));
+	assert_false(tti_yields_are_expensive(&known, now + 20 * MS));
 }
 
 /* Each in a thread of its own, as what is known of yields is a thread's. */
@@ -300,13 +300,13 @@ static void run(void *(*body)(void *), int64_t a_yield_ns)
 	yield_ns = 0;
 }
 
-static void ranks_that_share_cores_sleep_while_yields_are_dear(void **state)
+static void ranks_that_share_cores_sleep_while_yields_are_expensive(void **state)
 {
 	(void)state;
 	run(share_cores_beside_a_job, 10000 * MS);
 }
 
-static void ranks_with_cores_of_their_own_spin_while_yields_are_dear(void **state)
+static void ranks_with_cores_of_their_own_spin_while_yields_are_expensive(void **state)
 {
 	(void)state;
 	run(have_cores_beside_a_job, 10000 * MS);
@@ -343,7 +343,7 @@ static void abort_failure_and_deadline_end_a_wait_that_sleeps(void **state)
 	engine.config.stop = &stop;
 	engine.config.events.self = &told;
 	engine.config.events.on_wait = never_mind;
-	tti_wait_beside(&awaited);
+	tti_wait_set_background(&awaited);
 	step(&wait, &engine, 10);
 	assert_int_equal(bed.sleeps, 9);
 	assert_int_equal(bed.missing, 0);
@@ -367,7 +367,7 @@ static void abort_failure_and_deadline_end_a_wait_that_sleeps(void **state)
 	assert_int_equal(told, 2);
 	now_ns += 60 * MS;
 	assert_int_equal(tti_wait_step(&wait, &engine, 1, true), TUTTI_ETIMEOUT);
-	tti_wait_beside(NULL);
+	tti_wait_set_background(NULL);
 	tti_engine_release(&engine);
 }
 
@@ -377,10 +377,10 @@ int main(void)
 		cmocka_unit_test(beside_a_computation_every_wait_sleeps),
 		cmocka_unit_test(who_is_awaited_spins_as_any_thread),
 		cmocka_unit_test(a_brief_wait_leaves_the_clock_to_the_step),
-		cmocka_unit_test(yields_are_dear_if_too_many_are_long),
+		cmocka_unit_test(yields_are_expensive_if_too_many_are_long),
 		cmocka_unit_test(dear_again_is_dear_for_longer),
-		cmocka_unit_test(ranks_that_share_cores_sleep_while_yields_are_dear),
-		cmocka_unit_test(ranks_with_cores_of_their_own_spin_while_yields_are_dear),
+		cmocka_unit_test(ranks_that_share_cores_sleep_while_yields_are_expensive),
+		cmocka_unit_test(ranks_with_cores_of_their_own_spin_while_yields_are_expensive),
 		cmocka_unit_test(cheap_yields_go_on),
 		cmocka_unit_test(abort_failure_and_deadline_end_a_wait_that_sleeps),
 	};

@@ -263,23 +263,23 @@ static void futex_wakes_another_process(void **state)
 
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
 
-static void *become_prompt(void *arg)
+static void *become_low_latency(void *arg)
 {
 	int *const kept = arg;
 	const int priority = getpriority(PRIO_PROCESS, 0), policy = sched_getscheduler(0);
 
-	tti_thread_prompt();
+	tti_thread_low_latency();
 	*kept = getpriority(PRIO_PROCESS, 0) == priority && sched_getscheduler(0) == policy;
 	return NULL;
 }
 
-static void a_prompt_thread_keeps_its_priority(void **state)
+static void a_low_latency_thread_keeps_its_priority(void **state)
 {
 	pthread_t thread;
 	int kept = 0;
 
 	(void)state;
-	assert_int_equal(tti_thread_start(&thread, "prompt", become_prompt, &kept), TUTTI_OK);
+	assert_int_equal(tti_thread_start(&thread, "prompt", become_low_latency, &kept), TUTTI_OK);
 	pthread_join(thread, NULL);
 	assert_true(kept);
 }
@@ -301,7 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_has_name_mask_and_small_stack),
 		cmocka_unit_test(a_start_can_be_made_to_fail),
-		cmocka_unit_test(a_prompt_thread_keeps_its_priority),
+		cmocka_unit_test(a_low_latency_thread_keeps_its_priority),
 		cmocka_unit_test(cpus_are_at_most_the_affinity),
 		WITH_ROOT(quota_v2),
 		WITH_ROOT(quota_v1),

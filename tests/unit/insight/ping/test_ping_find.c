@@ -146,13 +146,13 @@ static void other_work_is_an_excuse(void **state)
 		if (!steady)
 			SAYS("rank 7 40 %");
 	}
-	for (int crowded = 0; crowded < 2; crowded++) {
+	for (int oversubscribed = 0; oversubscribed < 2; oversubscribed++) {
 		tutti_ping_t ping = healthy();
 
-		ping->crowded = crowded;
+		ping->oversubscribed = oversubscribed;
 		ping->lanes[1].measure.rtt_p99_us = 4000;
 		assert_string_equal(FOUND(ping),
-				    crowded ? "latency:info:1 " : "latency:warning:1 ");
+				    oversubscribed ? "latency:info:1 " : "latency:warning:1 ");
 		SAYS("1 % of round trips take 4000 us");
 	}
 }
