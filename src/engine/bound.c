@@ -139,7 +139,7 @@ static void note_order(struct tti_bound *bound)
 	bool is_free = true;
 
 	for (int i = 0; i < prog->nopers; i++) {
-		const struct tti_oper *op = &prog->oper[i];
+		const struct tti_operation *op = &prog->oper[i];
 
 		bound->late[i] = BEHIND * op->stage;
 		bound->lead[i] = op->nin    ? prog->queue_of[op->in]
@@ -201,7 +201,7 @@ bool tti_bound_is_exchange(const struct tti_bound *bound)
 
 /* The posts of one operation: links of a port that can fan out go together. */
 static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *bound,
-				   const struct tti_oper *op, struct tti_post *post,
+				   const struct tti_operation *op, struct tti_post *post,
 				   struct tti_link ***fan)
 {
 	for (int p = 0; p < engine->config.nports; p++) {
@@ -241,7 +241,7 @@ static void plan_all_posts(struct tti_engine *engine, struct tti_bound *bound)
 	for (int i = 0; i < bound->prog.nqueues; i++)
 		bound->link[i] = engine->links[bound->prog.queue[i].peer];
 	for (int i = 0; i < bound->prog.nopers; i++) {
-		const struct tti_oper *op = &bound->prog.oper[i];
+		const struct tti_operation *op = &bound->prog.oper[i];
 
 		bound->linked[i] = (struct tti_linked){ .op = op, .in = end, .post = post };
 		for (int k = 0; k < op->nin; k++)

@@ -38,7 +38,7 @@ struct tti_post {
 
 /* An operation with its links, once they are there. */
 struct tti_linked {
-	const struct tti_oper *op;
+	const struct tti_operation *op;
 	struct tti_link **in;        /* [op->nin]: which its messages come by      */
 	struct tti_post *post, *end; /* what it sends: from the one to the other */
 };
@@ -107,7 +107,7 @@ static inline void tti_job_place(struct tti_job *job, const void *input, void *o
 }
 
 /* The tag of the messages of an operation. */
-static inline uint64_t tti_job_tag(const struct tti_job *job, const struct tti_oper *op)
+static inline uint64_t tti_job_tag(const struct tti_job *job, const struct tti_operation *op)
 {
 	const struct tti_layout *layout = &job->program.layout;
 

@@ -3,7 +3,7 @@
 
 #include "engine/job.h"
 #include "engine/lend.h"
-#include "engine/oper.h"
+#include "engine/operation.h"
 #include "engine/program.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -17,16 +17,16 @@
 static bool run_block(struct tti_job *job, const struct tti_linked *at, const struct tti_spot *spot,
 		      int32_t *found, bool is_all)
 {
-	tutti_status st = tti_oper_sources(job, at, spot, found, is_all ? job->wait : NULL);
+	tutti_status st = tti_operation_sources(job, at, spot, found, is_all ? job->wait : NULL);
 
 	if (st == TUTTI_OK)
-		st = tti_oper_reserve(job, at, spot->nbytes);
+		st = tti_operation_reserve(job, at, spot->nbytes);
 	if (st != TUTTI_OK) {
 		if (st != TUTTI_AGAIN)
 			job->status = st;
 		return false;
 	}
-	tti_oper_run(job, at, spot, NULL);
+	tti_operation_run(job, at, spot, NULL);
 	*found = 0;
 	return true;
 }

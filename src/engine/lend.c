@@ -54,7 +54,7 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 		   const void *message, size_t nbytes, uint64_t tag)
 {
 	const struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &bound->prog.oper[index];
 	struct tti_port *port = tti_engine_port(job->engine, link->peer);
 	struct tti_remote from = { 0 };
 	struct offer offer;
@@ -80,7 +80,7 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 static enum tti_lend_step give(struct tti_job *job, int32_t index)
 {
 	const struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &bound->prog.oper[index];
 	struct tti_lent *lent = &bound->lent[index];
 	struct tti_link *link = link_of(bound, op->out);
 	const struct tti_port *port = tti_engine_port(job->engine, link->peer);
@@ -108,7 +108,7 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 static enum tti_lend_step end_copy(struct tti_job *job, int32_t index)
 {
 	const struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &bound->prog.oper[index];
 	struct tti_link *link = link_of(bound, op->in);
 	struct offer *offer = bound->lent[index].message;
 
@@ -127,7 +127,7 @@ static enum tti_lend_step end_copy(struct tti_job *job, int32_t index)
 static enum tti_lend_step copy(struct tti_job *job, int32_t index)
 {
 	struct tti_lent *lent = &job->program.bound->lent[index];
-	const struct tti_oper *op = &job->program.bound->prog.oper[index];
+	const struct tti_operation *op = &job->program.bound->prog.oper[index];
 	const struct tti_spot spot = tti_spot_at(job, op, 0);
 	const size_t left = chunk_bytes(job, index) - lent->done;
 	const size_t nbytes = left < POLL_BYTES ? left : POLL_BYTES;

@@ -15,7 +15,7 @@ static inline bool tti_lends(const struct tti_job *job, int32_t index)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_layout *layout = &job->program.layout;
-	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &bound->prog.oper[index];
 
 	return bound->lent && (bound->lent[index].message ||
 			       (layout->lends && op->nout &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
-#include "engine/oper.h"
+#include "engine/operation.h"
 #include "engine/program.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -68,13 +68,13 @@ static tutti_status take(struct tti_job *job, int peer, const struct announcemen
 	return find(job, peer, &said->recv, said->recv.before + own, &job->engine->outputs[peer]);
 }
 
-static struct tti_link *link_at(const struct tti_bound *bound, const struct tti_oper *op)
+static struct tti_link *link_at(const struct tti_bound *bound, const struct tti_operation *op)
 {
 	return bound->link[bound->prog.queue_of[op->in + bound->done]];
 }
 
 /* To each peer in turn; true: to all. `says`: where the buffers are. */
-static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
+static bool tell(struct tti_job *job, const struct tti_operation *op, bool says)
 {
 	const size_t nbytes =
 		says && job->program.memory.is_ready ? sizeof(struct announcement) : 0;
@@ -101,7 +101,7 @@ static bool tell(struct tti_job *job, const struct tti_oper *op, bool says)
 static bool hear(struct tti_job *job, int32_t index, bool says)
 {
 	struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &bound->prog.oper[index];
 
 	for (; bound->done < op->nin; bound->done++) {
 		struct tti_link *link = link_at(bound, op);
@@ -116,8 +116,8 @@ static bool hear(struct tti_job *job, int32_t index, bool says)
 		if (!data)
 			return false;
 		if (tag != job->tag || (got != 0 && !(says && got == sizeof(said)))) {
-			job->status =
-				tti_oper_refuse(job, &bound->linked[index], link, data, got, tag);
+			job->status = tti_operation_refuse(job, &bound->linked[index], link, data,
+							   got, tag);
 			return false;
 		}
 		job->program.is_refused |= says && got == 0;
@@ -138,7 +138,7 @@ static bool sync(struct tti_job *job)
 {
 	struct tti_bound *bound = job->program.bound;
 	const int32_t index = job->program.pos;
-	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &bound->prog.oper[index];
 
 	if (!(op->nout ? tell(job, op, job->program.begins)
 		       : hear(job, index, job->program.begins)))
@@ -190,7 +190,7 @@ static void write_to(struct tti_job *job, int peer, size_t offset, const void *r
 
 /* The sources of an operation to the engine's list, in the order of ranks; how many. What the
  * kernel copies goes to `staged`, block after block. */
-static int find_sources(struct tti_job *job, const struct tti_oper *op,
+static int find_sources(struct tti_job *job, const struct tti_operation *op,
 			const struct tti_offsets *offsets, const void *local, char *staged)
 {
 	const int32_t *peer = &job->program.bound->prog.peer_of[op->get];
@@ -209,7 +209,7 @@ static int find_sources(struct tti_job *job, const struct tti_oper *op,
 }
 
 /* Where the result of a reduction is made: past the caches it is copied from room of its own. */
-static char *first_target(const struct tti_job *job, const struct tti_oper *op, char *own,
+static char *first_target(const struct tti_job *job, const struct tti_operation *op, char *own,
 			  size_t offset, char *staged)
 {
 	const struct tti_bound *bound = job->program.bound;
@@ -224,7 +224,7 @@ static char *first_target(const struct tti_job *job, const struct tti_oper *op, 
 }
 
 /* One operation in one block. */
-static void run_block(struct tti_job *job, const struct tti_oper *op, int32_t block)
+static void run_block(struct tti_job *job, const struct tti_operation *op, int32_t block)
 {
 	const struct tti_bound *bound = job->program.bound;
 	const struct tti_offsets offsets = tti_offsets_at(job, op, block);
@@ -264,7 +264,7 @@ static void run_block(struct tti_job *job, const struct tti_oper *op, int32_t bl
 /* The end of the operations that are run block by block with that at `first`. */
 static int32_t end_of_run(const struct tti_bound *bound, int32_t first)
 {
-	const struct tti_oper *op = bound->prog.oper;
+	const struct tti_operation *op = bound->prog.oper;
 	int32_t end = first + 1;
 
 	while (end < bound->prog.nopers && !op[end].sync && op[end].stage == op[first].stage)

@@ -57,7 +57,7 @@ static size_t out_row(const struct tti_layout *layout, size_t row)
 	return layout->paired ? row / layout->paired : row;
 }
 
-static size_t offset_of(const struct tti_job *job, const struct tti_oper *op, uint8_t place,
+static size_t offset_of(const struct tti_job *job, const struct tti_operation *op, uint8_t place,
 			const struct piece *piece, int32_t block)
 {
 	const struct tti_layout *layout = &job->program.layout;
@@ -86,7 +86,8 @@ static size_t offset_of(const struct tti_job *job, const struct tti_oper *op, ui
 	return 0;
 }
 
-struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_oper *op, int32_t block)
+struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_operation *op,
+			    int32_t block)
 {
 	const struct piece piece = piece_at(job, op->chunk, block);
 
@@ -98,7 +99,7 @@ struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_oper *op
 	};
 }
 
-struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_oper *op,
+struct tti_offsets tti_offsets_at(const struct tti_job *job, const struct tti_operation *op,
 				  int32_t block)
 {
 	const struct piece piece = piece_at(job, op->chunk, block);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/lend.h"
-#include "engine/oper.h"
+#include "engine/operation.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -94,7 +94,7 @@ static void leave(const struct tti_job *job, int32_t queue)
 /* Whether it is next on all its links. */
 static bool leads_all(const struct tti_bound *bound, int32_t index, int32_t block)
 {
-	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &bound->prog.oper[index];
 
 	for (int i = 0; i < op->nin; i++)
 		if (!is_head(bound, bound->prog.queue_of[op->in + i], block, index))
@@ -119,7 +119,7 @@ static void finish(struct tti_job *job, int32_t index, int32_t block, int32_t nb
 {
 	struct tti_bound *bound = job->program.bound;
 	const struct tti_compiled *prog = &bound->prog;
-	const struct tti_oper *op = &prog->oper[index];
+	const struct tti_operation *op = &prog->oper[index];
 
 	bound->progress[index].next += nblocks;
 	job->program.left -= nblocks;
@@ -140,7 +140,7 @@ static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, siz
 	const int32_t then = bound->prog.oper[index].then;
 
 	if (then < 0 || !leads_all(bound, then, block) || !is_free_but(bound, then, block, index) ||
-	    tti_oper_reserve(job, &bound->linked[then], nbytes) != TUTTI_OK)
+	    tti_operation_reserve(job, &bound->linked[then], nbytes) != TUTTI_OK)
 		return -1;
 	return then;
 }
@@ -149,7 +149,7 @@ static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, siz
 static bool send_from_memory(struct tti_job *job, int32_t index, const struct tti_spot *spot)
 {
 	const struct tti_bound *bound = job->program.bound;
-	const struct tti_oper *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &bound->prog.oper[index];
 	struct tti_link *link;
 
 	if (op->nin || op->nout != 1 || op->to != TTI_PLACE_NONE || !spot->nbytes ||
@@ -194,9 +194,9 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 		finish(job, index, block, 1);
 		return true;
 	}
-	st = tti_oper_sources(job, at, &spot, &found, NULL);
+	st = tti_operation_sources(job, at, &spot, &found, NULL);
 	if (st == TUTTI_OK)
-		st = tti_oper_reserve(job, at, spot.nbytes);
+		st = tti_operation_reserve(job, at, spot.nbytes);
 	if (st != TUTTI_OK) {
 		if (st != TUTTI_AGAIN)
 			job->status = st;
@@ -204,7 +204,7 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 	}
 	if (at->op->nout == 0)
 		sender = ready_then(job, index, block, spot.nbytes);
-	tti_oper_run(job, at, &spot, sender < 0 ? NULL : &bound->linked[sender]);
+	tti_operation_run(job, at, &spot, sender < 0 ? NULL : &bound->linked[sender]);
 	finish(job, index, block, 1);
 	if (sender >= 0)
 		finish(job, sender, block, 1);

@@ -15,7 +15,7 @@ int tti_check_step(const struct tti_check *check, int32_t oper, int peer)
 {
 	const int rank = check->rank_of[oper];
 	const struct tti_compiled *compiled = &check->compiled[rank];
-	const struct tti_oper *at = &compiled->oper[oper - check->oper_base[rank]];
+	const struct tti_operation *at = &compiled->oper[oper - check->oper_base[rank]];
 	const int first = compiled->step[oper - check->oper_base[rank]];
 
 	/* An operation comes from steps in a row, one for each peer, or a COPY and its PUTs. */
@@ -92,9 +92,9 @@ static tutti_status unmatched(const struct tti_check *check, int rank, int32_t q
 	const struct tti_queue *at = queue_at(check, rank, queue);
 	const int32_t oper = tti_check_queued(check, rank, queue, k);
 	const int step = tti_check_step(check, oper, at->peer);
-	const int chunk = tti_check_oper(check, oper)->chunk;
+	const int chunk = tti_check_operation(check, oper)->chunk;
 
-	if (tti_check_oper(check, oper)->sync)
+	if (tti_check_operation(check, oper)->sync)
 		return tti_fail_quiet(TUTTI_EINVAL,
 				      at->is_send ? "rank %d, step %d: rank %d is notified, which "
 						    "waits for only %d notifies of rank %d"
@@ -122,12 +122,13 @@ static tutti_status match_queues(struct tti_check *check, int source, int32_t ou
 	for (int32_t k = 0; k < sends->n && k < recvs->n; k++) {
 		const int32_t from = tti_check_queued(check, source, out, k);
 		const int32_t to = tti_check_queued(check, rank, in, k);
-		const int sent = tti_check_oper(check, from)->chunk;
-		const int wanted = tti_check_oper(check, to)->chunk;
+		const int sent = tti_check_operation(check, from)->chunk;
+		const int wanted = tti_check_operation(check, to)->chunk;
 
-		if (tti_check_oper(check, from)->sync)
+		if (tti_check_operation(check, from)->sync)
 			continue;
-		if (tti_check_oper(check, from)->stage != tti_check_oper(check, to)->stage)
+		if (tti_check_operation(check, from)->stage !=
+		    tti_check_operation(check, to)->stage)
 			return tti_fail_quiet(
 				TUTTI_EINVAL,
 				"rank %d, step %d: chunk %d comes from rank %d in another stage "
@@ -259,7 +260,7 @@ static tutti_status check_kinds(const struct tti_check *check)
 /* Whether operation `before` is before `after`: by an edge, or in a queue of both. */
 static bool is_ordered(const struct tti_compiled *compiled, int32_t before, int32_t after)
 {
-	const struct tti_oper *a = &compiled->oper[before], *b = &compiled->oper[after];
+	const struct tti_operation *a = &compiled->oper[before], *b = &compiled->oper[after];
 
 	for (int i = 0; i < a->nsucc; i++)
 		if (compiled->succs[a->succ + i] == after)
@@ -279,7 +280,7 @@ tutti_status tti_check_in_place(const struct tti_program *prog, const struct tti
 	if (!prog->in_place || prog->coll != TUTTI_ALL_TO_ALL || compiled->is_memory)
 		return TUTTI_OK;
 	for (int32_t w = 0; w < compiled->nopers; w++) {
-		const struct tti_oper *writer = &compiled->oper[w];
+		const struct tti_operation *writer = &compiled->oper[w];
 		const int twin = tti_chunk_twin(prog, writer->chunk);
 
 		if (writer->to != TTI_PLACE_OUTPUT || twin == writer->chunk)

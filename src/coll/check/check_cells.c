@@ -15,7 +15,7 @@
 int tti_check_access_step(const struct tti_check *check, int32_t oper, int peer, bool is_put)
 {
 	const int rank = check->rank_of[oper];
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const int first = check->compiled[rank].step[tti_check_index(check, oper)];
 	const int made = at->nget ? at->nget : at->to != TTI_PLACE_NONE;
 	const int from = first + (is_put ? made : 0);

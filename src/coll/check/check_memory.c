@@ -25,7 +25,7 @@
 #define LINES_SHOWN     6
 
 static uint64_t *scratch_of(const struct tti_check_memory_run *run, int rank,
-			    const struct tti_oper *oper)
+			    const struct tti_operation *oper)
 {
 	return run->scratch +
 	       (size_t)(run->scratch_base[rank] + oper->scratch) * tti_check_words(run);
@@ -36,7 +36,7 @@ static uint64_t *scratch_of(const struct tti_check_memory_run *run, int rank,
 static tutti_status own_value(struct tti_check_memory_run *run, int32_t oper,
 			      const uint64_t **value)
 {
-	const struct tti_oper *at = tti_check_oper(run->check, oper);
+	const struct tti_operation *at = tti_check_operation(run->check, oper);
 	const int rank = run->check->rank_of[oper];
 	const struct tti_check_access access = { .oper = oper,
 						 .owner = rank,
@@ -55,7 +55,7 @@ static tutti_status add_source(struct tti_check_memory_run *run, int32_t oper, i
 {
 	const struct tti_check *check = run->check;
 
-	if (check->order != TTI_ORDER_ANY && tti_check_oper(check, oper)->nget &&
+	if (check->order != TTI_ORDER_ANY && tti_check_operation(check, oper)->nget &&
 	    tti_collective_reduces(check->prog->coll))
 		TTI_TRY(tti_check_source_order(check, oper, source, place, next));
 	for (size_t w = 0; w < tti_check_words(run); w++) {
@@ -73,7 +73,7 @@ static tutti_status add_source(struct tti_check_memory_run *run, int32_t oper, i
 static tutti_status combine(struct tti_check_memory_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const int rank = check->rank_of[oper], own = at->from != TTI_PLACE_NONE;
 	const int32_t *peer = check->compiled[rank].peer_of + at->get;
 	const uint64_t *source;
@@ -101,7 +101,7 @@ static tutti_status combine(struct tti_check_memory_run *run, int32_t oper)
 static tutti_status write_own(struct tti_check_memory_run *run,
 			      const struct tti_check_access *access)
 {
-	const struct tti_oper *at = tti_check_oper(run->check, access->oper);
+	const struct tti_operation *at = tti_check_operation(run->check, access->oper);
 	const size_t cell = tti_check_cell_of(run, access->owner, at->chunk, true);
 
 	if (at->nget || at->from != TTI_PLACE_INPUT ||
@@ -114,7 +114,7 @@ static tutti_status write_own(struct tti_check_memory_run *run,
 static tutti_status run_data(struct tti_check_memory_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const int rank = check->rank_of[oper];
 	const int32_t *peer = check->compiled[rank].peer_of + at->put;
 	struct tti_check_access access = {
@@ -146,7 +146,7 @@ static int32_t link_of(const struct tti_check *check, int rank, int32_t queue)
 static int32_t held_up_by(const struct tti_check_memory_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const int rank = check->rank_of[oper];
 	const int32_t *queue = check->compiled[rank].queue_of;
 
@@ -168,7 +168,7 @@ static int32_t held_up_by(const struct tti_check_memory_run *run, int32_t oper)
 static void run_sync(struct tti_check_memory_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const int rank = check->rank_of[oper], n = check->n;
 	const struct tti_compiled *compiled = &check->compiled[rank];
 	int32_t *clock = run->clock + (size_t)rank * (size_t)n;
@@ -201,7 +201,7 @@ static tutti_status run_rank(struct tti_check_memory_run *run, int rank, bool *m
 
 		/* Everything before a NOTIFY has happened for who hears it, so it counts itself. */
 		run->clock[rank * check->n + rank] = tti_check_index(check, oper) + 1;
-		if (tti_check_oper(check, oper)->sync)
+		if (tti_check_operation(check, oper)->sync)
 			run_sync(run, oper);
 		else
 			TTI_TRY(run_data(run, oper));

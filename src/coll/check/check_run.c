@@ -36,7 +36,7 @@ static void signal_oper(struct tti_check_run *run, int32_t oper)
 static int32_t initial_need(const struct tti_check_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const bool is_first = oper == check->oper_base[check->rank_of[oper]];
 
 	return at->npred + at->nin + at->nout + (run->mode.shared && at->nout > 1) +
@@ -51,7 +51,7 @@ static void list_fanouts(struct tti_check_run *run)
 	for (int rank = 0; rank < check->n; rank++) {
 		run->fanout_base[rank] = n;
 		for (int32_t o = check->oper_base[rank]; o < check->oper_base[rank + 1]; o++) {
-			const struct tti_oper *oper = tti_check_oper(check, o);
+			const struct tti_operation *oper = tti_check_operation(check, o);
 
 			run->fanout_index[o] = -1;
 			run->unread[o] = oper->nout;
@@ -97,7 +97,7 @@ static void fill_inputs(struct tti_check_run *run)
 			if (prog->coll != TUTTI_SEND_RECV && tti_chunk_is_input(prog, chunk))
 				run->place[base + chunk] = TTI_PLACE_INPUT;
 		for (int32_t o = 0; o < check->compiled[rank].nopers; o++) {
-			const struct tti_oper *oper = &check->compiled[rank].oper[o];
+			const struct tti_operation *oper = &check->compiled[rank].oper[o];
 
 			if (prog->coll == TUTTI_SEND_RECV && oper->from == TTI_PLACE_INPUT)
 				run->place[base + oper->chunk] = TTI_PLACE_INPUT;
@@ -140,14 +140,14 @@ tutti_status tti_check_twice(const struct tti_check *check, int32_t oper, int pe
 			      "rank %d, step %d: chunk %d already holds rank %zu's contribution, "
 			      "which comes again from rank %d",
 			      check->rank_of[oper], tti_check_step(check, oper, peer),
-			      tti_check_oper(check, oper)->chunk, contribution, peer);
+			      tti_check_operation(check, oper)->chunk, contribution, peer);
 }
 
 /* What an operation that reduces must be: marked final if, and only if, nothing is
  * missing any more. A barrier has no value to divide. */
 tutti_status tti_check_final(const struct tti_check *check, int32_t oper, const uint64_t *value)
 {
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const size_t n = (size_t)check->n, missing = tti_bitset_first_clear(value, n);
 	int step = tti_check_step(check, oper, -1);
 
@@ -166,7 +166,7 @@ tutti_status tti_check_final(const struct tti_check *check, int32_t oper, const 
 
 /* The message that an operation takes from its i-th receiving queue. */
 static const uint64_t *message_of(const struct tti_check_run *run, int rank,
-				  const struct tti_oper *oper, int i)
+				  const struct tti_operation *oper, int i)
 {
 	const struct tti_check *check = run->check;
 	const int32_t in = check->compiled[rank].queue_of[oper->in + i];
@@ -197,12 +197,12 @@ tutti_status tti_check_source_order(const struct tti_check *check, int32_t oper,
 				      "combined before this reduction, which is not the order "
 				      "of ranks",
 				      check->rank_of[oper], tti_check_step(check, oper, -1),
-				      tti_check_oper(check, oper)->chunk, first);
+				      tti_check_operation(check, oper)->chunk, first);
 	return tti_fail_quiet(TUTTI_EINVAL,
 			      "rank %d, step %d: chunk %d is reduced with rank %zu's contribution "
 			      "where rank %zu's must come, in the order of ranks",
 			      check->rank_of[oper], tti_check_step(check, oper, -1),
-			      tti_check_oper(check, oper)->chunk, first, *next);
+			      tti_check_operation(check, oper)->chunk, first, *next);
 }
 
 tutti_status tti_check_one_pass(const struct tti_check *check, int32_t oper, size_t next)
@@ -214,7 +214,7 @@ tutti_status tti_check_one_pass(const struct tti_check *check, int32_t oper, siz
 		"rank %d, step %d: chunk %d is reduced with the contributions of ranks "
 		"0 to %zu, not with all in one pass",
 		check->rank_of[oper], tti_check_step(check, oper, -1),
-		tti_check_oper(check, oper)->chunk, next - 1);
+		tti_check_operation(check, oper)->chunk, next - 1);
 }
 
 /* What an operation combines is in order, one after the other. */
@@ -222,7 +222,7 @@ static tutti_status check_order(const struct tti_check_run *run, int32_t oper,
 				const uint64_t *local)
 {
 	const struct tti_check *check = run->check;
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const int rank = check->rank_of[oper];
 	size_t next = 0;
 	int place = 0;
@@ -242,7 +242,7 @@ static tutti_status check_order(const struct tti_check_run *run, int32_t oper,
 static tutti_status reduce(struct tti_check_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const int rank = check->rank_of[oper];
 	const int32_t chunk = check->chunk_base[rank] + at->chunk;
 
@@ -321,7 +321,7 @@ static void put(struct tti_check_run *run, int rank, int32_t queue)
 static tutti_status run_oper(struct tti_check_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	const int rank = check->rank_of[oper];
 	const struct tti_compiled *compiled = &check->compiled[rank];
 	const int32_t chunk = check->chunk_base[rank] + at->chunk;

@@ -67,7 +67,8 @@ static inline int32_t tti_check_nopers(const struct tti_check *check)
 	return check->oper_base[check->n];
 }
 
-static inline const struct tti_oper *tti_check_oper(const struct tti_check *check, int32_t oper)
+static inline const struct tti_operation *tti_check_operation(const struct tti_check *check,
+							      int32_t oper)
 {
 	const int rank = check->rank_of[oper];
 

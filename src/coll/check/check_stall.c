@@ -43,7 +43,7 @@ static bool waits_locally(const struct tti_check_run *run, int32_t oper, struct 
 	const int32_t base = check->oper_base[rank];
 
 	for (int32_t o = base; o < oper; o++) {
-		const struct tti_oper *at = &compiled->oper[o - base];
+		const struct tti_operation *at = &compiled->oper[o - base];
 
 		if (run->need[o] < 0)
 			continue;
@@ -87,7 +87,7 @@ static struct wait waits_for_readers(const struct tti_check_run *run, int32_t op
 	const struct tti_compiled *compiled = &check->compiled[rank];
 	const int32_t *fanout = &run->fanout[run->fanout_base[rank]];
 	const int32_t before = fanout[run->fanout_index[oper] - check->slots];
-	const struct tti_oper *at = tti_check_oper(check, before);
+	const struct tti_operation *at = tti_check_operation(check, before);
 
 	for (int i = 0; i < at->nout; i++) {
 		const int32_t queue = compiled->queue_of[at->out + i];
@@ -108,7 +108,7 @@ static struct wait waits_for(const struct tti_check_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_compiled *compiled = &check->compiled[check->rank_of[oper]];
-	const struct tti_oper *at = tti_check_oper(check, oper);
+	const struct tti_operation *at = tti_check_operation(check, oper);
 	struct wait wait;
 
 	if (waits_locally(run, oper, &wait))
@@ -126,7 +126,7 @@ static void describe(const struct tti_check_run *run, int32_t oper, struct wait 
 		     struct tti_strbuf *buf)
 {
 	const struct tti_check *check = run->check;
-	const int rank = check->rank_of[oper], chunk = tti_check_oper(check, oper)->chunk;
+	const int rank = check->rank_of[oper], chunk = tti_check_operation(check, oper)->chunk;
 	const bool remote = wait.reason != FOR_ORDER;
 	const int step = tti_check_step(check, oper, wait.reason == FOR_ORDER ? -1 : wait.peer);
 	const int other = tti_check_step(check, wait.oper, remote ? rank : -1);

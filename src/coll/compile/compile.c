@@ -190,7 +190,7 @@ bool tti_compile_add_queues(struct tti_compiler *c, const struct tti_step *step,
 /* `to` waits for `from`, unless they share a queue: `stamp` marks those of `to`. */
 static bool add_edge(struct tti_compiler *c, int32_t from, int32_t to)
 {
-	const struct tti_oper *oper = &c->oper.at[from];
+	const struct tti_operation *oper = &c->oper.at[from];
 	const struct tti_compile_edge edge = { from, to };
 
 	if (oper->stage > c->oper.at[to].stage)
@@ -208,7 +208,7 @@ static bool add_edge(struct tti_compiler *c, int32_t from, int32_t to)
  * waits for all that have read that. */
 static bool add_twin_edges(struct tti_compiler *c, int32_t self)
 {
-	const struct tti_oper *oper = &c->oper.at[self];
+	const struct tti_operation *oper = &c->oper.at[self];
 	const int twin = tti_chunk_twin(c->prog, oper->chunk);
 	const struct tti_compile_chunk *chunk = &c->chunk[twin];
 
@@ -227,7 +227,7 @@ static bool add_twin_edges(struct tti_compiler *c, int32_t self)
 static bool add_edges(struct tti_compiler *c, bool is_write)
 {
 	const int32_t self = (int32_t)c->oper.n - 1;
-	const struct tti_oper *oper = &c->oper.at[self];
+	const struct tti_operation *oper = &c->oper.at[self];
 	struct tti_compile_chunk *chunk = &c->chunk[oper->chunk];
 
 	for (int i = 0; i < oper->nin; i++)
@@ -273,7 +273,7 @@ static bool add_oper(struct tti_compiler *c, const struct tti_step *step, size_t
 {
 	struct tti_compile_chunk *chunk = &c->chunk[step->chunk];
 	const bool is_write = step->kind != TTI_SEND, is_read = step->kind != TTI_RECV;
-	struct tti_oper oper = {
+	struct tti_operation oper = {
 		.chunk = step->chunk,
 		.in = (int32_t)c->queue_of.n,
 		.out = (int32_t)c->queue_of.n,
@@ -376,7 +376,7 @@ static bool lay_out_queues(struct tti_compiler *c)
 		out->queue[q].n = 0;
 	}
 	for (int32_t o = 0; o < out->nopers; o++) {
-		const struct tti_oper *oper = &out->oper[o];
+		const struct tti_operation *oper = &out->oper[o];
 
 		for (int i = 0; i < oper->nin + oper->nout; i++) {
 			struct tti_queue *queue = &out->queue[out->queue_of[oper->in + i]];
@@ -397,7 +397,7 @@ static tutti_status lay_out_succs(struct tti_compiler *c)
 			     sizeof(*c->succs.at)))
 		return tti_compile_no_memory(c);
 	for (size_t e = 0; e < c->edge.n; e++) {
-		struct tti_oper *to = &out->oper[c->edge.at[e].to];
+		struct tti_operation *to = &out->oper[c->edge.at[e].to];
 
 		if (to->npred == INT16_MAX)
 			return tti_fail_quiet(TUTTI_EINVAL,
@@ -414,8 +414,8 @@ static tutti_status lay_out_succs(struct tti_compiler *c)
 		out->oper[o].nsucc = 0;
 	}
 	for (size_t e = 0; e < c->edge.n; e++) {
-		struct tti_oper *from = &out->oper[c->edge.at[e].from];
-		const struct tti_oper *to = &out->oper[c->edge.at[e].to];
+		struct tti_operation *from = &out->oper[c->edge.at[e].from];
+		const struct tti_operation *to = &out->oper[c->edge.at[e].to];
 
 		c->succs.at[from->succ + from->nsucc++] = c->edge.at[e].to;
 		if (from->then < 0 && from->nin && to->nout && to->npred == 1)

@@ -56,7 +56,7 @@ enum tti_place {
 	TTI_PLACE_SCRATCH, /* written, but no output of this rank */
 };
 
-struct tti_oper {
+struct tti_operation {
 	int32_t chunk;
 	int16_t nin, nout;
 	int32_t in, out;     /* first index into queue_of[]: the queues used       */
@@ -89,7 +89,7 @@ struct tti_compiled {
 	const char *algorithm;
 	int32_t rank, n, root, nchunks;
 	int32_t nopers, nqueues, nlocal;
-	struct tti_oper *oper;
+	struct tti_operation *oper;
 	struct tti_queue *queue; /* sends and receives, any order              */
 	int32_t *queued;         /* operations of all queues, one after another */
 	int32_t *queue_of;       /* queues of an operation's in[] and out[]     */

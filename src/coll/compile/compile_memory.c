@@ -55,20 +55,20 @@ static bool add_peers(struct tti_compiler *c, const struct tti_step *step, size_
 	return true;
 }
 
-static struct tti_oper empty(const struct tti_compiler *c, int chunk, int stage)
+static struct tti_operation empty(const struct tti_compiler *c, int chunk, int stage)
 {
-	return (struct tti_oper){ .chunk = chunk,
-				  .in = (int32_t)c->queue_of.n,
-				  .out = (int32_t)c->queue_of.n,
-				  .then = -1,
-				  .stage = (uint8_t)stage,
-				  .scratch = -1,
-				  .get = (int32_t)c->peer_of.n,
-				  .put = (int32_t)c->peer_of.n };
+	return (struct tti_operation){ .chunk = chunk,
+				       .in = (int32_t)c->queue_of.n,
+				       .out = (int32_t)c->queue_of.n,
+				       .then = -1,
+				       .stage = (uint8_t)stage,
+				       .scratch = -1,
+				       .get = (int32_t)c->peer_of.n,
+				       .put = (int32_t)c->peer_of.n };
 }
 
 /* The chunk is written in this run. */
-static void write_chunk(struct tti_compiler *c, struct tti_oper *oper, size_t index)
+static void write_chunk(struct tti_compiler *c, struct tti_operation *oper, size_t index)
 {
 	struct tti_compile_chunk *chunk = &c->chunk[oper->chunk];
 
@@ -82,7 +82,7 @@ static void write_chunk(struct tti_compiler *c, struct tti_oper *oper, size_t in
 	chunk->run = c->run;
 }
 
-static bool push_oper(struct tti_compiler *c, struct tti_oper *oper, int32_t step)
+static bool push_oper(struct tti_compiler *c, struct tti_operation *oper, int32_t step)
 {
 	if (oper->stage >= c->out->nstages)
 		c->out->nstages = oper->stage + 1;
@@ -102,7 +102,7 @@ static bool add_sync(struct tti_compiler *c, size_t first, size_t n)
 {
 	const struct tti_step *step = &c->prog->steps.at[first];
 	const size_t nqueues = c->queue.n;
-	struct tti_oper oper = empty(c, 0, 0);
+	struct tti_operation oper = empty(c, 0, 0);
 
 	oper.sync = 1;
 	if (step->kind == TTI_NOTIFY)
@@ -123,7 +123,7 @@ static bool add_value(struct tti_compiler *c, size_t first, size_t n)
 {
 	const struct tti_step *step = &c->prog->steps.at[first];
 	const struct tti_compile_chunk *chunk = &c->chunk[step->chunk];
-	struct tti_oper oper = empty(c, step->chunk, step->stage);
+	struct tti_operation oper = empty(c, step->chunk, step->stage);
 
 	if (step->kind != TTI_GET)
 		oper.from = chunk->place;
@@ -145,8 +145,8 @@ static bool add_value(struct tti_compiler *c, size_t first, size_t n)
 static bool add_puts(struct tti_compiler *c, size_t first, size_t n)
 {
 	const struct tti_step *step = &c->prog->steps.at[first];
-	struct tti_oper *last = c->oper.n ? &c->oper.at[c->oper.n - 1] : NULL;
-	struct tti_oper oper = empty(c, step->chunk, step->stage);
+	struct tti_operation *last = c->oper.n ? &c->oper.at[c->oper.n - 1] : NULL;
+	struct tti_operation oper = empty(c, step->chunk, step->stage);
 
 	if (!add_peers(c, step, n, false))
 		return false;
@@ -166,7 +166,7 @@ static tutti_status add_staged(struct tti_compiler *c, size_t index)
 {
 	const struct tti_step *step = &c->prog->steps.at[index];
 	const int twin = tti_chunk_twin(c->prog, step->chunk);
-	struct tti_oper oper = empty(c, twin, step->stage);
+	struct tti_operation oper = empty(c, twin, step->stage);
 
 	if (!c->chunk[twin].is_staged || c->chunk[step->chunk].last_read != (int32_t)index)
 		return TUTTI_OK;

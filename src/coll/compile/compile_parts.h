@@ -39,7 +39,7 @@ struct tti_compiler {
 	int32_t late;     /* an operation that waits for one of a later stage, -1: none */
 	int32_t run;      /* of memory programs: the run that the next step is of       */
 	int32_t nscratch; /* in scratch in this run                                     */
-	TTI_VEC(struct tti_oper) oper;
+	TTI_VEC(struct tti_operation) oper;
 	TTI_VEC(struct tti_queue) queue;
 	TTI_VEC(int32_t) queue_of;
 	TTI_VEC(int32_t) peer_of;

@@ -27,7 +27,7 @@ static void compile_one(tutti_collective coll, const char *algorithm, int rank, 
 	tti_program_release(&prog);
 }
 
-static int peer_of_in(const struct tti_compiled *c, const struct tti_oper *oper, int i)
+static int peer_of_in(const struct tti_compiled *c, const struct tti_operation *oper, int i)
 {
 	const struct tti_queue *queue = &c->queue[c->queue_of[oper->in + i]];
 
@@ -47,7 +47,7 @@ static void direct_is_scatter_reduce_fanout_gather(void **state)
 	assert_int_equal(c.nscratch, 0);
 	assert_false(c.exchange);
 	for (int i = 0; i < 3; i++) {
-		const struct tti_oper *send = &c.oper[i], *recv = &c.oper[5 + i];
+		const struct tti_operation *send = &c.oper[i], *recv = &c.oper[5 + i];
 
 		assert_int_equal(send->nout, 1);
 		assert_int_equal(send->nin, 0);
@@ -191,7 +191,7 @@ static void check_order(const struct tti_compiled *c)
 	assert_non_null(npred);
 	order_of(c, before);
 	for (int a = 0; a < n; a++) {
-		const struct tti_oper *oper = &c->oper[a];
+		const struct tti_operation *oper = &c->oper[a];
 
 		for (int s = 0; s < oper->nsucc; s++)
 			npred[c->succs[oper->succ + s]]++;

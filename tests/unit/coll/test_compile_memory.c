@@ -55,7 +55,7 @@ static void a_reduction_is_one_operation(void **state)
 {
 	static const int got[] = { 0, 1, 3 }, put[] = { 3, 0, 1 };
 	struct tti_compiled c;
-	const struct tti_oper *oper;
+	const struct tti_operation *oper;
 
 	(void)state;
 	compiled(ALL_REDUCE_OF_4 "rank 0\nrank 1\n"

@@ -159,7 +159,7 @@ static bool has_message(const struct world *w, int r, int queue, int block, int 
 static bool may_run(const struct world *w, int r, int block, int o)
 {
 	const struct rank *rank = &w->rank[r];
-	const struct tti_oper *oper = &rank->c.oper[o];
+	const struct tti_operation *oper = &rank->c.oper[o];
 	int nready = 0;
 
 	if (rank->npred[block][o] || rank->sent[block][o] < 0)
@@ -203,7 +203,7 @@ static void take(struct world *w, int r, int queue, struct value *out)
 
 static void finish(struct rank *rank, int block, int o)
 {
-	const struct tti_oper *oper = &rank->c.oper[o];
+	const struct tti_operation *oper = &rank->c.oper[o];
 
 	rank->sent[block][o] = -1;
 	for (int i = 0; i < oper->nsucc; i++)
@@ -213,7 +213,7 @@ static void finish(struct rank *rank, int block, int o)
 static void run(struct world *w, int r, int block, int o)
 {
 	struct rank *rank = &w->rank[r];
-	const struct tti_oper *oper = &rank->c.oper[o];
+	const struct tti_operation *oper = &rank->c.oper[o];
 	const bool at_once = w->shared && oper->nout > 1;
 	struct value value = { { 0 } };
 

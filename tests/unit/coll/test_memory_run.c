@@ -88,7 +88,7 @@ static void add(struct world *w, struct element *sum, const struct element *othe
 }
 
 /* One element of one operation. */
-static void run_element(struct world *w, int self, const struct tti_oper *oper, int at)
+static void run_element(struct world *w, int self, const struct tti_operation *oper, int at)
 {
 	struct rank *rank = &w->rank[self];
 	const int32_t *get = rank->c.peer_of + oper->get, *put = rank->c.peer_of + oper->put;
@@ -111,7 +111,7 @@ static void run_element(struct world *w, int self, const struct tti_oper *oper, 
 }
 
 /* A NOTIFY or a WAIT, or nothing, if a message is not there. */
-static bool sync(struct world *w, int self, const struct tti_oper *oper)
+static bool sync(struct world *w, int self, const struct tti_operation *oper)
 {
 	const struct tti_compiled *c = &w->rank[self].c;
 
@@ -130,7 +130,7 @@ static bool sync(struct world *w, int self, const struct tti_oper *oper)
 
 static void begin_run(struct rank *rank)
 {
-	const struct tti_oper *oper = rank->c.oper;
+	const struct tti_operation *oper = rank->c.oper;
 
 	rank->run = rank->end = rank->oper;
 	rank->block = 0;
@@ -143,7 +143,7 @@ static void begin_run(struct rank *rank)
 static bool step(struct world *w, int self)
 {
 	struct rank *rank = &w->rank[self];
-	const struct tti_oper *oper = &rank->c.oper[rank->oper];
+	const struct tti_operation *oper = &rank->c.oper[rank->oper];
 	const int first = rank->block * rank->slice, last = first + rank->slice;
 
 	if (has_ended(rank) || (oper->sync && !sync(w, self, oper)))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/oper.h"
+#include "engine/operation.h"
 
 #include "engine/lend.h"
 #include "reduce/reduce.h"
 
 __attribute__((noinline, cold)) tutti_status
-tti_oper_refuse(struct tti_job *job, const struct tti_linked *at, const struct tti_link *link,
-		const void *message, size_t nbytes, uint64_t tag)
+tti_operation_refuse(struct tti_job *job, const struct tti_linked *at, const struct tti_link *link,
+		     const void *message, size_t nbytes, uint64_t tag)
 {
 	const int32_t index = (int32_t)(at - job->program.bound->linked);
 
@@ -28,7 +28,7 @@ void *tti_first_slot_of_long(const struct tti_job *job, const struct tti_post *p
 	return post->slot;
 }
 
-const void *tti_combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
+const void *tti_combine(struct tti_job *job, const struct tti_operation *op, int nsrc, void *dst,
 			void *slot, size_t count)
 {
 	const struct tti_reducer *reducer = &job->program.reducer;

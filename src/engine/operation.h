@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_ENGINE_OPER_H
-#define TTI_ENGINE_OPER_H
+#ifndef TTI_ENGINE_OPERATION_H
+#define TTI_ENGINE_OPERATION_H
 
 /* Running one operation of a program: what it works on, whether all it needs is there, and what
  * it makes of it. Both orders in which a program is run (program.c, in_order.c) come here with
@@ -13,9 +13,9 @@
 
 /* A message that is not what an operation waits for: TUTTI_EMISMATCH, unless it names data that
  * is lent. */
-tutti_status tti_oper_refuse(struct tti_job *job, const struct tti_linked *at,
-			     const struct tti_link *link, const void *message, size_t nbytes,
-			     uint64_t tag);
+tutti_status tti_operation_refuse(struct tti_job *job, const struct tti_linked *at,
+				  const struct tti_link *link, const void *message, size_t nbytes,
+				  uint64_t tag);
 
 void *tti_first_slot_of_long(const struct tti_job *job, const struct tti_post *post,
 			     const void *dst, size_t nbytes);
@@ -31,12 +31,12 @@ static inline void *tti_first_slot(const struct tti_job *job, const struct tti_p
 
 /* The engine's sources to memory (dst) and to a slot, each of which may be NULL, in one pass.
  * Returns where the result lies, for other slots. Not of nothing. */
-const void *tti_combine(struct tti_job *job, const struct tti_oper *op, int nsrc, void *dst,
+const void *tti_combine(struct tti_job *job, const struct tti_operation *op, int nsrc, void *dst,
 			void *slot, size_t count);
 
 /* The next message of a link that had none; NULL: it takes long to come. */
-static inline const void *tti_oper_await(const struct tti_job *job, struct tti_link *link,
-					 size_t *nbytes, uint64_t *tag, struct tti_wait *wait)
+static inline const void *tti_operation_await(const struct tti_job *job, struct tti_link *link,
+					      size_t *nbytes, uint64_t *tag, struct tti_wait *wait)
 {
 	while (tti_wait_briefly(wait, job->engine)) {
 		const void *data = link->ops->peek(link, nbytes, tag);
@@ -53,11 +53,11 @@ static inline const void *tti_oper_await(const struct tti_job *job, struct tti_l
  * value among them, in the order of ranks. *found: how many are there already. TUTTI_AGAIN: the next
  * one is not there yet. `wait`: as nothing else can be done, one that is about to come is waited for
  * here, the sooner to see it; NULL: not so. */
-static inline tutti_status tti_oper_sources(struct tti_job *job, const struct tti_linked *at,
-					    const struct tti_spot *spot, int32_t *found,
-					    struct tti_wait *wait)
+static inline tutti_status tti_operation_sources(struct tti_job *job, const struct tti_linked *at,
+						 const struct tti_spot *spot, int32_t *found,
+						 struct tti_wait *wait)
 {
-	const struct tti_oper *op = at->op;
+	const struct tti_operation *op = at->op;
 	const int32_t nin = op->nin, own = op->from == TTI_PLACE_NONE ? nin : op->local_at;
 	const void **source = job->engine->sources;
 
@@ -70,14 +70,14 @@ static inline tutti_status tti_oper_sources(struct tti_job *job, const struct tt
 
 		data = link->ops->peek(link, &got, &tag);
 		if (!data && wait)
-			data = tti_oper_await(job, link, &got, &tag, wait);
+			data = tti_operation_await(job, link, &got, &tag, wait);
 		if (!data) {
 			tti_job_awaits(job, link->peer);
 			*found = i;
 			return TUTTI_AGAIN;
 		}
 		if (tag != tti_job_tag(job, op) || got != spot->nbytes)
-			return tti_oper_refuse(job, at, link, data, got, tag);
+			return tti_operation_refuse(job, at, link, data, got, tag);
 		source[i + (i >= own)] = data;
 	}
 	*found = nin;
@@ -86,8 +86,8 @@ static inline tutti_status tti_oper_sources(struct tti_job *job, const struct tt
 
 /* What a message of a chunk that is cut by itself is a piece of: as much of it as a message can
  * have. Others are whole. */
-static inline size_t tti_oper_whole(const struct tti_job *job, const struct tti_oper *op,
-				    const struct tti_post *post, size_t nbytes)
+static inline size_t tti_operation_whole(const struct tti_job *job, const struct tti_operation *op,
+					 const struct tti_post *post, size_t nbytes)
 {
 	const struct tti_layout *layout = &job->program.layout;
 	size_t whole, most;
@@ -101,11 +101,12 @@ static inline size_t tti_oper_whole(const struct tti_job *job, const struct tti_
 
 /* Slots for what an operation sends. Reserving again gives the same slots, so half a success
  * costs nothing. TUTTI_AGAIN: there is no room yet. */
-static inline tutti_status tti_oper_reserve(struct tti_job *job, const struct tti_linked *at,
-					    size_t nbytes)
+static inline tutti_status tti_operation_reserve(struct tti_job *job, const struct tti_linked *at,
+						 size_t nbytes)
 {
 	for (struct tti_post *post = at->post; post < at->end; post++)
-		if (!tti_post_reserve(post, nbytes, tti_oper_whole(job, at->op, post, nbytes))) {
+		if (!tti_post_reserve(post, nbytes,
+				      tti_operation_whole(job, at->op, post, nbytes))) {
 			job->no_room = post;
 			return TUTTI_AGAIN;
 		}
@@ -113,8 +114,8 @@ static inline tutti_status tti_oper_reserve(struct tti_job *job, const struct tt
 }
 
 /* The posts' slots that do not hold the result yet are filled from `data`; all are sent. */
-static inline void tti_oper_commit(struct tti_job *job, const struct tti_linked *at,
-				   const void *data, size_t nbytes)
+static inline void tti_operation_commit(struct tti_job *job, const struct tti_linked *at,
+					const void *data, size_t nbytes)
 {
 	const uint64_t tag = tti_job_tag(job, at->op);
 
@@ -124,10 +125,10 @@ static inline void tti_oper_commit(struct tti_job *job, const struct tti_linked 
 
 /* Run an operation whose sources are found and whose slots are reserved. `sender` is one that
  * sends on what this one writes, reserved too, and is run with it; NULL: none. */
-static inline void tti_oper_run(struct tti_job *job, const struct tti_linked *at,
-				const struct tti_spot *spot, const struct tti_linked *sender)
+static inline void tti_operation_run(struct tti_job *job, const struct tti_linked *at,
+				     const struct tti_spot *spot, const struct tti_linked *sender)
 {
-	const struct tti_oper *op = at->op;
+	const struct tti_operation *op = at->op;
 	const struct tti_linked *sends = op->nout > 0 ? at : sender;
 	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
 	void *dst = op->to == TTI_PLACE_NONE ? NULL : (void *)(job->program.at[op->to] + spot->to);
@@ -136,7 +137,7 @@ static inline void tti_oper_run(struct tti_job *job, const struct tti_linked *at
 		spot->count > 0 ? tti_combine(job, op, nsrc, dst, slot, spot->count) : slot;
 
 	if (sends)
-		tti_oper_commit(job, sends, result, spot->nbytes);
+		tti_operation_commit(job, sends, result, spot->nbytes);
 	for (int i = 0; i < op->nin; i++)
 		at->in[i]->ops->release(at->in[i]);
 }
