@@ -5,7 +5,7 @@
 /* The engine of one communicator: runs compiled programs and point-to-point
  * transfers over links, without knowing why they were chosen.
  *
- *     program ──bind──▶ bound (links known) ──start──▶ job ──poll──▶ done
+ *     program ──bind──▶ executable (links known) ──start──▶ job ──poll──▶ done
  *
  * Jobs of one engine run one after the other; jobs of different engines may be
  * polled in turn by one thread. A poll never blocks; tti_job_wait() blocks, and
@@ -78,13 +78,14 @@ void tti_engine_release(struct tti_engine *engine);
 
 /* -- Programs with their links ------------------------------------------- */
 
-struct tti_bound; /* bound.h */
+struct tti_executable; /* executable.h */
 
 /* Takes *prog over in any case. */
-TUTTI_CHECKED tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *prog,
-					    struct tti_bound **out);
-void tti_bound_free(struct tti_bound *bound);
-int tti_bound_nchunks(const struct tti_bound *bound);
+TUTTI_CHECKED tutti_status tti_executable_create(struct tti_engine *engine,
+						 struct tti_compiled *prog,
+						 struct tti_executable **out);
+void tti_executable_free(struct tti_executable *exec);
+int tti_executable_nchunks(const struct tti_executable *exec);
 
 /* -- Jobs ---------------------------------------------------------------- */
 
@@ -163,7 +164,7 @@ struct tti_job {
 	 * else NULL. */
 	struct tti_wait *wait;
 	struct {
-		struct tti_bound *bound;
+		struct tti_executable *exec;
 		struct tti_layout layout;
 		struct tti_reducer reducer;
 		uintptr_t
@@ -186,11 +187,12 @@ struct tti_job {
 };
 
 /* Start running a program: `slice_bytes` per step (<= the smallest slot). The
- * bound program serves one job at a time. `reducer` is copied, what it points at stays the
+ * executable serves one job at a time. `reducer` is copied, what it points at stays the
  * caller's until the job is done; of a program that reduces nothing it is not looked at.
  * Buffers stay the caller's and must not change until the job is done. */
 TUTTI_CHECKED tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
-					   struct tti_bound *bound, const struct tti_layout *layout,
+					   struct tti_executable *exec,
+					   const struct tti_layout *layout,
 					   const struct tti_reducer *reducer, size_t slice_bytes,
 					   uint64_t tag);
 
@@ -200,7 +202,8 @@ size_t tti_memory_block_bytes(const struct tti_engine *engine, const struct tti_
 /* Start a memory program, if all ranks' buffers can be addressed, else what call->otherwise
  * starts. For engines whose peers are all on one port that has memory. */
 TUTTI_CHECKED tutti_status tti_job_memory(struct tti_job *job, struct tti_engine *engine,
-					  struct tti_bound *bound, const struct tti_layout *layout,
+					  struct tti_executable *exec,
+					  const struct tti_layout *layout,
 					  const struct tti_reducer *reducer,
 					  const struct tti_memory_call *call, uint64_t tag);
 
@@ -214,7 +217,7 @@ tutti_status tti_job_wait(struct tti_job *const *jobs, int n);
  * calls that differ in buffers alone is worked out once, and its operations are run in the order of
  * the program. The same messages and the same result as by tti_job_program(), so ranks may differ
  * in it.
- * Owner: the caller, tti_short_release(), zeroed is fine; the bound program outlives it, and
+ * Owner: the caller, tti_short_release(), zeroed is fine; the executable outlives it, and
  * what the reducer points at. */
 struct tti_short {
 	struct tti_job job;    /* all but buffers and tag */
@@ -226,7 +229,7 @@ struct tti_short {
 bool tti_short_fits(const struct tti_layout *layout, size_t slice_bytes);
 /* Zeroed, or prepared before: that is forgotten. The layout's buffers are not looked at. */
 TUTTI_CHECKED tutti_status tti_short_prepare(struct tti_short *call, struct tti_engine *engine,
-					     struct tti_bound *bound,
+					     struct tti_executable *exec,
 					     const struct tti_layout *layout,
 					     const struct tti_reducer *reducer, size_t slice_bytes);
 /* What was not expected is in call->job. */
@@ -240,6 +243,6 @@ size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 
 /* Whether a program reduces its one chunk in one exchange, which is one message whatever its
  * length. */
-bool tti_bound_is_exchange(const struct tti_bound *bound);
+bool tti_executable_is_exchange(const struct tti_executable *exec);
 
 #endif

@@ -35,7 +35,7 @@ static bool run_block(struct tti_job *job, const struct tti_linked *at, const st
  * there: else ranks that share cores take turns once for each message. */
 static bool run_as_they_come(struct tti_job *job)
 {
-	struct tti_progress *list = job->program.bound->progress;
+	struct tti_progress *list = job->program.exec->progress;
 	bool moved = false;
 
 	/* The list of those that are left, by number. */
@@ -43,7 +43,7 @@ static bool run_as_they_come(struct tti_job *job)
 		const int32_t index = list[at].next;
 		int32_t found = 0;
 
-		if (run_block(job, &job->program.bound->linked[index], &job->program.spot[index],
+		if (run_block(job, &job->program.exec->linked[index], &job->program.spot[index],
 			      &found, job->program.left == 1)) {
 			list[at].next = list[--job->program.left].next;
 			moved = true;
@@ -61,7 +61,7 @@ static bool run_known(struct tti_job *job)
 	const int32_t before = *pos;
 
 	while (job->program.left > 0 &&
-	       run_block(job, &job->program.bound->linked[*pos], &job->program.spot[*pos],
+	       run_block(job, &job->program.exec->linked[*pos], &job->program.spot[*pos],
 			 &job->program.found, true)) {
 		++*pos;
 		job->program.left--;
@@ -72,27 +72,27 @@ static bool run_known(struct tti_job *job)
 /* The next block of an operation, or some of all where its data is lent; how many are done. */
 static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	struct tti_spot spot;
 
 	if (tti_lends(job, index)) {
 		const enum tti_lend_step step = tti_lend_go_on(job, index);
 
 		*moved |= step == TTI_LEND_MOVED;
-		return step == TTI_LEND_DONE ? bound->progress[index].end : 0;
+		return step == TTI_LEND_DONE ? exec->progress[index].end : 0;
 	}
-	spot = tti_spot_at(job, &bound->prog.oper[index], bound->progress[index].next);
-	return run_block(job, &bound->linked[index], &spot, &job->program.found, true);
+	spot = tti_spot_at(job, &exec->prog.oper[index], exec->progress[index].next);
+	return run_block(job, &exec->linked[index], &spot, &job->program.found, true);
 }
 
 /* The next operations, each with all its blocks, until one has to wait. */
 static bool run_next(struct tti_job *job)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	bool moved = false;
 
 	while (job->program.left > 0) {
-		struct tti_progress *progress = &bound->progress[job->program.pos];
+		struct tti_progress *progress = &exec->progress[job->program.pos];
 		const int32_t done = run_some(job, job->program.pos, &moved);
 
 		if (!done)
@@ -108,9 +108,9 @@ static bool run_next(struct tti_job *job)
 
 bool tti_in_order_poll(struct tti_job *job)
 {
-	const bool moved = !job->program.spot            ? run_next(job)
-			   : job->program.bound->is_free ? run_as_they_come(job)
-							 : run_known(job);
+	const bool moved = !job->program.spot           ? run_next(job)
+			   : job->program.exec->is_free ? run_as_they_come(job)
+							: run_known(job);
 
 	if (job->program.left == 0 && job->status == TUTTI_AGAIN)
 		job->status = TUTTI_OK;
@@ -125,36 +125,36 @@ bool tti_short_fits(const struct tti_layout *layout, size_t slice_bytes)
 }
 
 /* A send or receive that nobody lends. */
-static bool is_one_message(const struct tti_bound *bound, const struct tti_layout *layout)
+static bool is_one_message(const struct tti_executable *exec, const struct tti_layout *layout)
 {
-	return bound->prog.nopers == 1 && !layout->lends &&
+	return exec->prog.nopers == 1 && !layout->lends &&
 	       layout->extents[0].count <= layout->extents[0].slice;
 }
 
 tutti_status tti_short_prepare(struct tti_short *call, struct tti_engine *engine,
-			       struct tti_bound *bound, const struct tti_layout *layout,
+			       struct tti_executable *exec, const struct tti_layout *layout,
 			       const struct tti_reducer *reducer, size_t slice_bytes)
 {
-	const bool is_known = !layout->by_chunk || is_one_message(bound, layout);
-	const int32_t n = is_known ? bound->prog.nopers : 0;
+	const bool is_known = !layout->by_chunk || is_one_message(exec, layout);
+	const int32_t n = is_known ? exec->prog.nopers : 0;
 
 	if (n > call->room) {
 		struct tti_spot *spot = tti_calloc((size_t)n, sizeof(*spot));
 
 		if (!spot)
 			return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
-					bound->prog.algorithm, n);
+					exec->prog.algorithm, n);
 		tti_free(call->spot);
 		call->spot = spot;
 		call->room = n;
 	}
-	TTI_TRY(tti_program_prepare(&call->job, engine, bound, layout, reducer, slice_bytes, 0));
+	TTI_TRY(tti_program_prepare(&call->job, engine, exec, layout, reducer, slice_bytes, 0));
 	call->job.program.in_order = true;
 	call->job.program.spot = is_known ? call->spot : NULL;
 	if (is_known)
 		call->job.program.layout.by_chunk = false; /* no message is a piece */
 	for (int32_t i = 0; i < n; i++)
-		call->spot[i] = tti_spot_at(&call->job, &bound->prog.oper[i], 0);
+		call->spot[i] = tti_spot_at(&call->job, &exec->prog.oper[i], 0);
 	return TUTTI_OK;
 }
 
@@ -188,11 +188,11 @@ static bool poll_connected(struct tti_job *job)
 
 static void list_all(struct tti_job *job)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 
-	job->program.left = bound->prog.nopers;
-	for (int32_t i = 0; bound->is_free && i < bound->prog.nopers; i++)
-		bound->progress[i].next = i;
+	job->program.left = exec->prog.nopers;
+	for (int32_t i = 0; exec->is_free && i < exec->prog.nopers; i++)
+		exec->progress[i].next = i;
 }
 
 tutti_status tti_short_run(struct tti_short *call, const void *input, void *output, uint64_t tag)
@@ -209,6 +209,6 @@ tutti_status tti_short_run(struct tti_short *call, const void *input, void *outp
 	else
 		tti_program_begin(job);
 	tti_job_place(job, input, output);
-	return job->program.bound->connected ? tti_job_wait_for(job, poll_connected)
-					     : tti_job_wait_for(job, poll_unconnected);
+	return job->program.exec->connected ? tti_job_wait_for(job, poll_connected)
+					    : tti_job_wait_for(job, poll_unconnected);
 }

@@ -30,20 +30,20 @@ size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 /* Operations that are run as their messages come, in any order. */
 static bool is_listed(const struct tti_job *job)
 {
-	return job->program.in_order && job->program.bound->is_free && job->program.spot;
+	return job->program.in_order && job->program.exec->is_free && job->program.spot;
 }
 
 /* Whether an operation has done the one block of a job, whose operations are not listed. */
 static bool is_done(const struct tti_job *job, int32_t index)
 {
 	return job->program.in_order ? index < job->program.pos
-				     : job->program.bound->progress[index].next > 0;
+				     : job->program.exec->progress[index].next > 0;
 }
 
 /* Whether the next message of a queue is that of an operation. */
 static bool is_next(const struct tti_job *job, const struct tti_queue *queue, int32_t index)
 {
-	const int32_t *oper = job->program.bound->prog.queued + queue->first;
+	const int32_t *oper = job->program.exec->prog.queued + queue->first;
 
 	while (*oper != index && is_done(job, *oper))
 		oper++;
@@ -55,16 +55,16 @@ static bool is_next(const struct tti_job *job, const struct tti_queue *queue, in
 static uint32_t count_missing(const struct tti_job *job, int32_t index,
 			      const struct tti_link **first)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_linked *at = &bound->linked[index];
+	const struct tti_executable *exec = job->program.exec;
+	const struct tti_linked *at = &exec->linked[index];
 	uint32_t missing = 0;
 
 	/* From the next rank on: else all ranks wait for the first one. */
 	for (int i = 0; i < at->op->nin; i++) {
 		const int k = (at->op->local_at + i) % at->op->nin;
-		const int32_t queue = bound->prog.queue_of[at->op->in + k];
+		const int32_t queue = exec->prog.queue_of[at->op->in + k];
 
-		if ((!is_listed(job) && !is_next(job, &bound->prog.queue[queue], index)) ||
+		if ((!is_listed(job) && !is_next(job, &exec->prog.queue[queue], index)) ||
 		    at->in[k]->ops->peek(at->in[k], &(size_t){ 0 }, &(uint64_t){ 0 }))
 			continue;
 		if (!*first)
@@ -76,30 +76,30 @@ static uint32_t count_missing(const struct tti_job *job, int32_t index,
 
 uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **first)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	const bool listed = is_listed(job);
 	const bool is_cut = job->program.nblocks > 1 || job->program.layout.by_chunk;
 	const int32_t n = listed   ? (int32_t)job->program.left
 			  : is_cut ? job->program.pos + 1
-				   : bound->prog.nopers;
+				   : exec->prog.nopers;
 	uint32_t missing = 0;
 	int all = 0;
 
 	*first = NULL;
-	if (!bound->connected || job->program.is_memory || (is_cut && !job->program.in_order))
+	if (!exec->connected || job->program.is_memory || (is_cut && !job->program.in_order))
 		return 0;
-	for (int32_t i = 0; i < n && i < bound->prog.nopers; i++) {
-		const int32_t index = listed ? bound->progress[i].next : i;
+	for (int32_t i = 0; i < n && i < exec->prog.nopers; i++) {
+		const int32_t index = listed ? exec->progress[i].next : i;
 
 		if (!listed && is_done(job, index))
 			continue;
-		if (bound->linked[index].op->nout > 0 || tti_lends(job, index)) {
+		if (exec->linked[index].op->nout > 0 || tti_lends(job, index)) {
 			/* Any of a list may be the next that can be run. */
 			if (listed)
 				return 0;
 			break;
 		}
-		all += bound->linked[index].op->nin;
+		all += exec->linked[index].op->nin;
 		missing += count_missing(job, index, first);
 	}
 	if (all >= COUNTED_LEAST)

@@ -4,7 +4,7 @@
 
 /* How a job is waited for. Internal to the engine. */
 
-#include "engine/bound.h"
+#include "engine/executable.h"
 #include "engine/wait.h"
 
 /* One round of waiting for a job, as nothing moved: alone, or beside other jobs of the thread. */

@@ -40,27 +40,27 @@ static size_t offer_bytes(const struct tti_port *port)
 
 static size_t chunk_bytes(const struct tti_job *job, int32_t index)
 {
-	const int32_t chunk = job->program.bound->prog.oper[index].chunk;
+	const int32_t chunk = job->program.exec->prog.oper[index].chunk;
 
 	return job->program.layout.extents[chunk].count * job->program.layout.type_size;
 }
 
-static struct tti_link *link_of(const struct tti_bound *bound, int32_t at)
+static struct tti_link *link_of(const struct tti_executable *exec, int32_t at)
 {
-	return bound->link[bound->prog.queue_of[at]];
+	return exec->link[exec->prog.queue_of[at]];
 }
 
 bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *link,
 		   const void *message, size_t nbytes, uint64_t tag)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_operation *op = &bound->prog.oper[index];
+	const struct tti_executable *exec = job->program.exec;
+	const struct tti_operation *op = &exec->prog.oper[index];
 	struct tti_port *port = tti_engine_port(job->engine, link->peer);
 	struct tti_remote from = { 0 };
 	struct offer offer;
 	tutti_status st;
 
-	if (!bound->lent || !port->transport->memory || chunk_bytes(job, index) == 0 ||
+	if (!exec->lent || !port->transport->memory || chunk_bytes(job, index) == 0 ||
 	    nbytes != offer_bytes(port) || tag != offer_tag(tti_job_tag(job, op)))
 		return false;
 	memcpy(&offer.name, message, sizeof(offer.name));
@@ -68,7 +68,7 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 					   &from);
 	if (st != TUTTI_OK)
 		job->status = st;
-	bound->lent[index] = (struct tti_lent){
+	exec->lent[index] = (struct tti_lent){
 		/* Only read. */
 		.message = (void *)(uintptr_t)message,
 		.from = from,
@@ -79,10 +79,10 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 /* Say where the data is, then wait until the peer has it. */
 static enum tti_lend_step give(struct tti_job *job, int32_t index)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_operation *op = &bound->prog.oper[index];
-	struct tti_lent *lent = &bound->lent[index];
-	struct tti_link *link = link_of(bound, op->out);
+	const struct tti_executable *exec = job->program.exec;
+	const struct tti_operation *op = &exec->prog.oper[index];
+	struct tti_lent *lent = &exec->lent[index];
+	struct tti_link *link = link_of(exec, op->out);
 	const struct tti_port *port = tti_engine_port(job->engine, link->peer);
 	const size_t nbytes = offer_bytes(port);
 	struct offer *offer;
@@ -107,32 +107,32 @@ static enum tti_lend_step give(struct tti_job *job, int32_t index)
 /* All is copied, and was the sender's to lend until now. */
 static enum tti_lend_step end_copy(struct tti_job *job, int32_t index)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_operation *op = &bound->prog.oper[index];
-	struct tti_link *link = link_of(bound, op->in);
-	struct offer *offer = bound->lent[index].message;
+	const struct tti_executable *exec = job->program.exec;
+	const struct tti_operation *op = &exec->prog.oper[index];
+	struct tti_link *link = link_of(exec, op->in);
+	struct offer *offer = exec->lent[index].message;
 
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&offer->is_revoked, memory_order_relaxed)) {
 		job->status = tti_fail(
 			TUTTI_EPEER, "rank %d gave its send up while rank %d was copying the data",
-			link->peer, bound->prog.rank);
+			link->peer, exec->prog.rank);
 		return TTI_LEND_MOVED;
 	}
 	link->ops->release(link);
-	bound->lent[index] = (struct tti_lent){ 0 };
+	exec->lent[index] = (struct tti_lent){ 0 };
 	return TTI_LEND_DONE;
 }
 
 static enum tti_lend_step copy(struct tti_job *job, int32_t index)
 {
-	struct tti_lent *lent = &job->program.bound->lent[index];
-	const struct tti_operation *op = &job->program.bound->prog.oper[index];
+	struct tti_lent *lent = &job->program.exec->lent[index];
+	const struct tti_operation *op = &job->program.exec->prog.oper[index];
 	const struct tti_spot spot = tti_spot_at(job, op, 0);
 	const size_t left = chunk_bytes(job, index) - lent->done;
 	const size_t nbytes = left < POLL_BYTES ? left : POLL_BYTES;
 	char *const to = (char *)(job->program.at[op->to] + spot.to) + lent->done;
-	const int peer = link_of(job->program.bound, op->in)->peer;
+	const int peer = link_of(job->program.exec, op->in)->peer;
 	struct tti_port *port = tti_engine_port(job->engine, peer);
 
 	if (lent->from.mapped)
@@ -149,17 +149,17 @@ static enum tti_lend_step copy(struct tti_job *job, int32_t index)
 
 enum tti_lend_step tti_lend_go_on(struct tti_job *job, int32_t index)
 {
-	return job->program.bound->prog.oper[index].nin ? copy(job, index) : give(job, index);
+	return job->program.exec->prog.oper[index].nin ? copy(job, index) : give(job, index);
 }
 
 void tti_lend_revoke(const struct tti_job *job)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 
-	for (int32_t i = 0; bound->lent && i < bound->prog.nopers; i++) {
-		struct offer *offer = bound->lent[i].message;
+	for (int32_t i = 0; exec->lent && i < exec->prog.nopers; i++) {
+		struct offer *offer = exec->lent[i].message;
 
-		if (offer && bound->prog.oper[i].nout) {
+		if (offer && exec->prog.oper[i].nout) {
 			atomic_store_explicit(&offer->is_revoked, 1, memory_order_release);
 			atomic_thread_fence(memory_order_seq_cst);
 		}

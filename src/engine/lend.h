@@ -8,18 +8,18 @@
  * the message, so that the receiver does not take for good what it copied. Internal to the engine;
  * of programs of sends and receives. */
 
-#include "engine/bound.h"
+#include "engine/executable.h"
 
 /* Whether an operation is one of lent data, as far as is known yet. */
 static inline bool tti_lends(const struct tti_job *job, int32_t index)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	const struct tti_layout *layout = &job->program.layout;
-	const struct tti_operation *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &exec->prog.oper[index];
 
-	return bound->lent && (bound->lent[index].message ||
-			       (layout->lends && op->nout &&
-				layout->extents[op->chunk].lent.reach != TTI_REACH_SLOTS));
+	return exec->lent && (exec->lent[index].message ||
+			      (layout->lends && op->nout &&
+			       layout->extents[op->chunk].lent.reach != TTI_REACH_SLOTS));
 }
 
 enum tti_lend_step { TTI_LEND_WAITS, TTI_LEND_MOVED, TTI_LEND_DONE };

@@ -68,9 +68,9 @@ static tutti_status take(struct tti_job *job, int peer, const struct announcemen
 	return find(job, peer, &said->recv, said->recv.before + own, &job->engine->outputs[peer]);
 }
 
-static struct tti_link *link_at(const struct tti_bound *bound, const struct tti_operation *op)
+static struct tti_link *link_at(const struct tti_executable *exec, const struct tti_operation *op)
 {
-	return bound->link[bound->prog.queue_of[op->in + bound->done]];
+	return exec->link[exec->prog.queue_of[op->in + exec->done]];
 }
 
 /* To each peer in turn; true: to all. `says`: where the buffers are. */
@@ -78,10 +78,10 @@ static bool tell(struct tti_job *job, const struct tti_operation *op, bool says)
 {
 	const size_t nbytes =
 		says && job->program.memory.is_ready ? sizeof(struct announcement) : 0;
-	struct tti_bound *bound = job->program.bound;
+	struct tti_executable *exec = job->program.exec;
 
-	for (; bound->done < op->nout; bound->done++) {
-		struct tti_link *link = link_at(bound, op);
+	for (; exec->done < op->nout; exec->done++) {
+		struct tti_link *link = link_at(exec, op);
 		void *room = link->ops->reserve(link, nbytes, 0);
 
 		tti_job_awaits(job, link->peer);
@@ -100,11 +100,11 @@ static bool tell(struct tti_job *job, const struct tti_operation *op, bool says)
 /* Of each peer in turn; true: of all. */
 static bool hear(struct tti_job *job, int32_t index, bool says)
 {
-	struct tti_bound *bound = job->program.bound;
-	const struct tti_operation *op = &bound->prog.oper[index];
+	struct tti_executable *exec = job->program.exec;
+	const struct tti_operation *op = &exec->prog.oper[index];
 
-	for (; bound->done < op->nin; bound->done++) {
-		struct tti_link *link = link_at(bound, op);
+	for (; exec->done < op->nin; exec->done++) {
+		struct tti_link *link = link_at(exec, op);
 		tutti_status st = TUTTI_OK;
 		struct announcement said;
 		const void *data;
@@ -116,7 +116,7 @@ static bool hear(struct tti_job *job, int32_t index, bool says)
 		if (!data)
 			return false;
 		if (tag != job->tag || (got != 0 && !(says && got == sizeof(said)))) {
-			job->status = tti_operation_refuse(job, &bound->linked[index], link, data,
+			job->status = tti_operation_refuse(job, &exec->linked[index], link, data,
 							   got, tag);
 			return false;
 		}
@@ -136,14 +136,14 @@ static bool hear(struct tti_job *job, int32_t index, bool says)
 
 static bool sync(struct tti_job *job)
 {
-	struct tti_bound *bound = job->program.bound;
+	struct tti_executable *exec = job->program.exec;
 	const int32_t index = job->program.pos;
-	const struct tti_operation *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &exec->prog.oper[index];
 
 	if (!(op->nout ? tell(job, op, job->program.begins)
 		       : hear(job, index, job->program.begins)))
 		return false;
-	bound->done = 0;
+	exec->done = 0;
 	return true;
 }
 
@@ -193,7 +193,7 @@ static void write_to(struct tti_job *job, int peer, size_t offset, const void *r
 static int find_sources(struct tti_job *job, const struct tti_operation *op,
 			const struct tti_offsets *offsets, const void *local, char *staged)
 {
-	const int32_t *peer = &job->program.bound->prog.peer_of[op->get];
+	const int32_t *peer = &job->program.exec->prog.peer_of[op->get];
 	const void **source = job->engine->sources;
 	int nsrc = 0;
 
@@ -212,9 +212,9 @@ static int find_sources(struct tti_job *job, const struct tti_operation *op,
 static char *first_target(const struct tti_job *job, const struct tti_operation *op, char *own,
 			  size_t offset, char *staged)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	const struct tti_remote *remote =
-		op->nput ? &job->engine->outputs[bound->prog.peer_of[op->put]] : NULL;
+		op->nput ? &job->engine->outputs[exec->prog.peer_of[op->put]] : NULL;
 
 	if (job->program.is_large)
 		return staged;
@@ -226,7 +226,7 @@ static char *first_target(const struct tti_job *job, const struct tti_operation 
 /* One operation in one block. */
 static void run_block(struct tti_job *job, const struct tti_operation *op, int32_t block)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	const struct tti_offsets offsets = tti_offsets_at(job, op, block);
 	const void *local = (const void *)(job->program.at[op->from] + offsets.from);
 	char *own =
@@ -257,17 +257,17 @@ static void run_block(struct tti_job *job, const struct tti_operation *op, int32
 		tti_copy(own, result, offsets.nbytes,
 			 job->program.is_large && own != local && op->to == TTI_PLACE_OUTPUT);
 	for (int i = 0; i < op->nput; i++)
-		write_to(job, bound->prog.peer_of[op->put + i], offsets.output, result,
+		write_to(job, exec->prog.peer_of[op->put + i], offsets.output, result,
 			 offsets.nbytes);
 }
 
 /* The end of the operations that are run block by block with that at `first`. */
-static int32_t end_of_run(const struct tti_bound *bound, int32_t first)
+static int32_t end_of_run(const struct tti_executable *exec, int32_t first)
 {
-	const struct tti_operation *op = bound->prog.oper;
+	const struct tti_operation *op = exec->prog.oper;
 	int32_t end = first + 1;
 
-	while (end < bound->prog.nopers && !op[end].sync && op[end].stage == op[first].stage)
+	while (end < exec->prog.nopers && !op[end].sync && op[end].stage == op[first].stage)
 		end++;
 	return end;
 }
@@ -275,14 +275,14 @@ static int32_t end_of_run(const struct tti_bound *bound, int32_t first)
 /* Some blocks of the operations from job->program.pos on; true: all. */
 static bool work(struct tti_job *job)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const int32_t end = end_of_run(bound, job->program.pos);
+	const struct tti_executable *exec = job->program.exec;
+	const int32_t end = end_of_run(exec, job->program.pos);
 	const size_t block_bytes = job->program.slice * job->program.layout.type_size;
 	size_t moved = 0;
 
 	while (job->program.block < job->program.nblocks && moved < POLL_BYTES) {
 		for (int32_t i = job->program.pos; i < end && job->status == TUTTI_AGAIN; i++)
-			run_block(job, &bound->prog.oper[i], job->program.block);
+			run_block(job, &exec->prog.oper[i], job->program.block);
 		if (job->status != TUTTI_AGAIN)
 			return false;
 		job->program.block++;
@@ -315,20 +315,20 @@ static bool end_opening(struct tti_job *job)
 
 bool tti_memory_poll(struct tti_job *job)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	bool moved = false;
 
 	while (job->status == TUTTI_AGAIN) {
 		bool is_sync;
 
-		if (job->program.begins && job->program.pos == bound->prog.nopening &&
+		if (job->program.begins && job->program.pos == exec->prog.nopening &&
 		    !end_opening(job))
 			return true;
-		if (job->program.pos == bound->prog.nopers) {
+		if (job->program.pos == exec->prog.nopers) {
 			job->status = TUTTI_OK;
 			break;
 		}
-		is_sync = bound->prog.oper[job->program.pos].sync;
+		is_sync = exec->prog.oper[job->program.pos].sync;
 		if (!(is_sync ? sync(job) : work(job)))
 			return moved || !is_sync;
 		moved = true;
@@ -362,22 +362,23 @@ size_t tti_memory_block_bytes(const struct tti_engine *engine, const struct tti_
 	return each < BLOCK_MAPPED ? BLOCK_MAPPED : each;
 }
 
-tutti_status tti_job_memory(struct tti_job *job, struct tti_engine *engine, struct tti_bound *bound,
-			    const struct tti_layout *layout, const struct tti_reducer *reducer,
-			    const struct tti_memory_call *call, uint64_t tag)
+tutti_status tti_job_memory(struct tti_job *job, struct tti_engine *engine,
+			    struct tti_executable *exec, const struct tti_layout *layout,
+			    const struct tti_reducer *reducer, const struct tti_memory_call *call,
+			    uint64_t tag)
 {
 	const size_t block = tti_memory_block_bytes(engine, call);
-	const size_t kept = (size_t)bound->prog.nscratch * (size_t)bound->window * block;
+	const size_t kept = (size_t)exec->prog.nscratch * (size_t)exec->window * block;
 	const size_t staged = block * (size_t)(engine->config.n + 1);
 
 	TTI_TRY(need_room(engine, kept + staged));
-	TTI_TRY(tti_program_prepare(job, engine, bound, layout, reducer, block, tag));
+	TTI_TRY(tti_program_prepare(job, engine, exec, layout, reducer, block, tag));
 	job->program.memory = *call;
 	job->program.is_memory = true;
 	job->program.begins = true;
 	job->program.is_refused = !call->is_ready;
 	job->program.is_large = call->is_large;
 	job->program.staged = kept;
-	bound->done = 0;
+	exec->done = 0;
 	return TUTTI_OK;
 }

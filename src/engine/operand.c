@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/operand.h"
 
-#include "engine/bound.h"
+#include "engine/executable.h"
 
 /* A slice of a chunk: its row, its first element, counted in the row, and how many. */
 struct piece {
@@ -61,7 +61,7 @@ static size_t offset_of(const struct tti_job *job, const struct tti_operation *o
 			const struct piece *piece, int32_t block)
 {
 	const struct tti_layout *layout = &job->program.layout;
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	const struct tti_extent *extent = layout->extents ? &layout->extents[op->chunk] : NULL;
 	const size_t byte = piece->first * layout->type_size;
 
@@ -75,8 +75,8 @@ static size_t offset_of(const struct tti_job *job, const struct tti_operation *o
 			return extent->to * layout->type_size + byte;
 		return out_row(layout, piece->row) * layout->out_stride + byte;
 	case TTI_PLACE_SCRATCH: {
-		const size_t row = (size_t)(block & (bound->window - 1));
-		const size_t index = row * (size_t)bound->prog.nscratch + (size_t)op->scratch;
+		const size_t row = (size_t)(block & (exec->window - 1));
+		const size_t index = row * (size_t)exec->prog.nscratch + (size_t)op->scratch;
 
 		return index * job->program.slice * layout->type_size;
 	}

@@ -8,7 +8,7 @@ __attribute__((noinline, cold)) tutti_status
 tti_operation_refuse(struct tti_job *job, const struct tti_linked *at, const struct tti_link *link,
 		     const void *message, size_t nbytes, uint64_t tag)
 {
-	const int32_t index = (int32_t)(at - job->program.bound->linked);
+	const int32_t index = (int32_t)(at - job->program.exec->linked);
 
 	if (tti_lend_take(job, index, link, message, nbytes, tag))
 		return TUTTI_AGAIN;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "engine/bound.h"
+#include "engine/executable.h"
 #include "reduce/reduce.h"
 
 bool tti_post_reserve_all(struct tti_post *post, size_t nbytes, size_t whole);

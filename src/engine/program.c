@@ -18,44 +18,44 @@
  * Blocks touch different bytes, so they need no order but that of the queues.
  *
  * Queues go in rounds: in round r an operation of stage s works on block r - BEHIND * s
- * (bound.c), if there is one. So what ends a block does not hold up, on a link that both
+ * (executable.c), if there is one. So what ends a block does not hold up, on a link that both
  * use, what begins the blocks after it. Where each chunk has blocks of its own (by_chunk) a queue
  * takes all blocks of one operation, then all of the next. */
 
-static bool is_head(const struct tti_bound *bound, int32_t queue, int32_t block, int32_t index)
+static bool is_head(const struct tti_executable *exec, int32_t queue, int32_t block, int32_t index)
 {
-	const struct tti_cursor *cursor = &bound->cursor[queue];
+	const struct tti_cursor *cursor = &exec->cursor[queue];
 
-	return cursor->round == block + bound->late[index] &&
-	       bound->prog.queued[bound->prog.queue[queue].first + cursor->pos] == index;
+	return cursor->round == block + exec->late[index] &&
+	       exec->prog.queued[exec->prog.queue[queue].first + cursor->pos] == index;
 }
 
-static int32_t head_of(const struct tti_bound *bound, int32_t queue)
+static int32_t head_of(const struct tti_executable *exec, int32_t queue)
 {
-	return bound->prog.queued[bound->prog.queue[queue].first + bound->cursor[queue].pos];
+	return exec->prog.queued[exec->prog.queue[queue].first + exec->cursor[queue].pos];
 }
 
 static bool has_ended(const struct tti_job *job, int32_t queue)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 
 	if (job->program.layout.by_chunk)
-		return bound->cursor[queue].pos == bound->prog.queue[queue].n;
-	return bound->cursor[queue].round >= job->program.nblocks + bound->latest;
+		return exec->cursor[queue].pos == exec->prog.queue[queue].n;
+	return exec->cursor[queue].round >= job->program.nblocks + exec->latest;
 }
 
 /* The block of the operation at the head of a queue. */
-static int32_t block_of(const struct tti_bound *bound, int32_t queue)
+static int32_t block_of(const struct tti_executable *exec, int32_t queue)
 {
-	return bound->cursor[queue].round - bound->late[head_of(bound, queue)];
+	return exec->cursor[queue].round - exec->late[head_of(exec, queue)];
 }
 
 /* To the next operation of the round. */
-static void step_on(const struct tti_bound *bound, int32_t queue)
+static void step_on(const struct tti_executable *exec, int32_t queue)
 {
-	struct tti_cursor *cursor = &bound->cursor[queue];
+	struct tti_cursor *cursor = &exec->cursor[queue];
 
-	if (++cursor->pos == bound->prog.queue[queue].n) {
+	if (++cursor->pos == exec->prog.queue[queue].n) {
 		cursor->pos = 0;
 		cursor->round++;
 	}
@@ -64,10 +64,10 @@ static void step_on(const struct tti_bound *bound, int32_t queue)
 /* Past operations that have no block in this round. */
 static void skip(const struct tti_job *job, int32_t queue)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 
-	for (; bound->latest > 0 && !has_ended(job, queue); step_on(bound, queue)) {
-		const int32_t block = block_of(bound, queue);
+	for (; exec->latest > 0 && !has_ended(job, queue); step_on(exec, queue)) {
+		const int32_t block = block_of(exec, queue);
 
 		if (block >= 0 && block < job->program.nblocks)
 			return;
@@ -77,13 +77,13 @@ static void skip(const struct tti_job *job, int32_t queue)
 /* Past the block of the operation at its head. */
 static void leave(const struct tti_job *job, int32_t queue)
 {
-	const struct tti_bound *bound = job->program.bound;
-	struct tti_cursor *cursor = &bound->cursor[queue];
+	const struct tti_executable *exec = job->program.exec;
+	struct tti_cursor *cursor = &exec->cursor[queue];
 
 	if (!job->program.layout.by_chunk) {
-		step_on(bound, queue);
+		step_on(exec, queue);
 		skip(job, queue);
-	} else if (++cursor->round >= bound->progress[head_of(bound, queue)].end) {
+	} else if (++cursor->round >= exec->progress[head_of(exec, queue)].end) {
 		cursor->pos++;
 		cursor->round = 0;
 	}
@@ -92,24 +92,25 @@ static void leave(const struct tti_job *job, int32_t queue)
 /* -- One operation ------------------------------------------------------------ */
 
 /* Whether it is next on all its links. */
-static bool leads_all(const struct tti_bound *bound, int32_t index, int32_t block)
+static bool leads_all(const struct tti_executable *exec, int32_t index, int32_t block)
 {
-	const struct tti_operation *op = &bound->prog.oper[index];
+	const struct tti_operation *op = &exec->prog.oper[index];
 
 	for (int i = 0; i < op->nin; i++)
-		if (!is_head(bound, bound->prog.queue_of[op->in + i], block, index))
+		if (!is_head(exec, exec->prog.queue_of[op->in + i], block, index))
 			return false;
 	for (int i = 0; i < op->nout; i++)
-		if (!is_head(bound, bound->prog.queue_of[op->out + i], block, index))
+		if (!is_head(exec, exec->prog.queue_of[op->out + i], block, index))
 			return false;
 	return true;
 }
 
 /* Whether those that it waits for are past this block, but for one (-1: none). */
-static bool is_free_but(const struct tti_bound *bound, int32_t index, int32_t block, int32_t but)
+static bool is_free_but(const struct tti_executable *exec, int32_t index, int32_t block,
+			int32_t but)
 {
-	for (int32_t i = bound->pred_of[index]; i < bound->pred_of[index + 1]; i++)
-		if (bound->progress[bound->pred[i]].next <= block && bound->pred[i] != but)
+	for (int32_t i = exec->pred_of[index]; i < exec->pred_of[index + 1]; i++)
+		if (exec->progress[exec->pred[i]].next <= block && exec->pred[i] != but)
 			return false;
 	return true;
 }
@@ -117,30 +118,30 @@ static bool is_free_but(const struct tti_bound *bound, int32_t index, int32_t bl
 /* An operation is past its next `nblocks` blocks. */
 static void finish(struct tti_job *job, int32_t index, int32_t block, int32_t nblocks)
 {
-	struct tti_bound *bound = job->program.bound;
-	const struct tti_compiled *prog = &bound->prog;
+	struct tti_executable *exec = job->program.exec;
+	const struct tti_compiled *prog = &exec->prog;
 	const struct tti_operation *op = &prog->oper[index];
 
-	bound->progress[index].next += nblocks;
+	exec->progress[index].next += nblocks;
 	job->program.left -= nblocks;
 	for (int i = 0; i < op->nin + op->nout; i++) {
 		const int32_t queue =
 			prog->queue_of[i < op->nin ? op->in + i : op->out + i - op->nin];
 
-		bound->cursor[queue].round += nblocks - 1;
+		exec->cursor[queue].round += nblocks - 1;
 		leave(job, queue);
 	}
-	bound->left[block & (bound->window - 1)]--;
+	exec->left[block & (exec->window - 1)]--;
 }
 
 /* The operation that sends on what `index` is about to write, if it can run now. */
 static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, size_t nbytes)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const int32_t then = bound->prog.oper[index].then;
+	const struct tti_executable *exec = job->program.exec;
+	const int32_t then = exec->prog.oper[index].then;
 
-	if (then < 0 || !leads_all(bound, then, block) || !is_free_but(bound, then, block, index) ||
-	    tti_operation_reserve(job, &bound->linked[then], nbytes) != TUTTI_OK)
+	if (then < 0 || !leads_all(exec, then, block) || !is_free_but(exec, then, block, index) ||
+	    tti_operation_reserve(job, &exec->linked[then], nbytes) != TUTTI_OK)
 		return -1;
 	return then;
 }
@@ -148,14 +149,14 @@ static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, siz
 /* What is only sent, to one peer, straight out of memory. */
 static bool send_from_memory(struct tti_job *job, int32_t index, const struct tti_spot *spot)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const struct tti_operation *op = &bound->prog.oper[index];
+	const struct tti_executable *exec = job->program.exec;
+	const struct tti_operation *op = &exec->prog.oper[index];
 	struct tti_link *link;
 
 	if (op->nin || op->nout != 1 || op->to != TTI_PLACE_NONE || !spot->nbytes ||
 	    (op->from == TTI_PLACE_INPUT && job->program.reducer.scalars))
 		return false;
-	link = bound->link[bound->prog.queue_of[op->out]];
+	link = exec->link[exec->prog.queue_of[op->out]];
 	return link->ops->send &&
 	       link->ops->send(link, (const void *)(job->program.at[op->from] + spot->from),
 			       spot->nbytes, tti_job_tag(job, op));
@@ -164,11 +165,11 @@ static bool send_from_memory(struct tti_job *job, int32_t index, const struct tt
 /* Data that is lent is one piece, whatever its blocks. */
 static bool try_lent(struct tti_job *job, int32_t index)
 {
-	const struct tti_bound *bound = job->program.bound;
-	const int32_t end = bound->progress[index].end;
+	const struct tti_executable *exec = job->program.exec;
+	const int32_t end = exec->progress[index].end;
 	enum tti_lend_step step;
 
-	if (!is_free_but(bound, index, end - 1, -1))
+	if (!is_free_but(exec, index, end - 1, -1))
 		return false;
 	step = tti_lend_go_on(job, index);
 	if (step == TTI_LEND_DONE)
@@ -179,13 +180,13 @@ static bool try_lent(struct tti_job *job, int32_t index)
 /* Run one operation of one block if all it needs is there. */
 static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 {
-	struct tti_bound *bound = job->program.bound;
-	const struct tti_linked *at = &bound->linked[index];
+	struct tti_executable *exec = job->program.exec;
+	const struct tti_linked *at = &exec->linked[index];
 	struct tti_spot spot;
 	int32_t sender = -1, found = 0;
 	tutti_status st;
 
-	if (!is_free_but(bound, index, block, -1) || !leads_all(bound, index, block))
+	if (!is_free_but(exec, index, block, -1) || !leads_all(exec, index, block))
 		return false;
 	if (tti_lends(job, index))
 		return try_lent(job, index);
@@ -204,7 +205,7 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 	}
 	if (at->op->nout == 0)
 		sender = ready_then(job, index, block, spot.nbytes);
-	tti_operation_run(job, at, &spot, sender < 0 ? NULL : &bound->linked[sender]);
+	tti_operation_run(job, at, &spot, sender < 0 ? NULL : &exec->linked[sender]);
 	finish(job, index, block, 1);
 	if (sender >= 0)
 		finish(job, sender, block, 1);
@@ -216,12 +217,12 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 /* Blocks that are done make room in the window. */
 static void close_blocks(struct tti_job *job)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	int32_t *base = &job->program.base;
 
 	while (!job->program.layout.by_chunk && *base < job->program.nblocks &&
-	       bound->left[*base & (bound->window - 1)] == 0) {
-		bound->left[*base & (bound->window - 1)] = bound->prog.nopers;
+	       exec->left[*base & (exec->window - 1)] == 0) {
+		exec->left[*base & (exec->window - 1)] = exec->prog.nopers;
 		++*base;
 	}
 }
@@ -229,20 +230,20 @@ static void close_blocks(struct tti_job *job)
 static bool is_in_window(const struct tti_job *job, int32_t block)
 {
 	return job->program.layout.by_chunk ||
-	       block < job->program.base + job->program.bound->window;
+	       block < job->program.base + job->program.exec->window;
 }
 
 static bool poll_queue(struct tti_job *job, int32_t queue)
 {
-	struct tti_bound *bound = job->program.bound;
+	struct tti_executable *exec = job->program.exec;
 	bool moved = false;
 
 	while (!has_ended(job, queue) && job->status == TUTTI_AGAIN) {
-		const int32_t index = head_of(bound, queue);
-		const int32_t block = block_of(bound, queue);
+		const int32_t index = head_of(exec, queue);
+		const int32_t block = block_of(exec, queue);
 		const bool was_lent = tti_lends(job, index);
 
-		if (!is_in_window(job, block) || bound->lead[index] != queue ||
+		if (!is_in_window(job, block) || exec->lead[index] != queue ||
 		    !try_oper(job, index, block))
 			break;
 		moved = true;
@@ -256,16 +257,16 @@ static bool poll_queue(struct tti_job *job, int32_t queue)
 /* Operations without messages: in order, one block after the other. */
 static bool poll_local(struct tti_job *job)
 {
-	struct tti_bound *bound = job->program.bound;
+	struct tti_executable *exec = job->program.exec;
 	int32_t *block = &job->program.block, *pos = &job->program.pos;
 	bool moved = false;
 
-	if (bound->prog.nlocal == 0)
+	if (exec->prog.nlocal == 0)
 		return false;
 	while (*block < job->program.nblocks && is_in_window(job, *block) &&
-	       try_oper(job, bound->prog.local[*pos], *block)) {
+	       try_oper(job, exec->prog.local[*pos], *block)) {
 		moved = true;
-		if (++*pos == bound->prog.nlocal) {
+		if (++*pos == exec->prog.nlocal) {
 			*pos = 0;
 			++*block;
 		}
@@ -276,10 +277,10 @@ static bool poll_local(struct tti_job *job)
 
 bool tti_program_poll(struct tti_job *job)
 {
-	struct tti_bound *bound = job->program.bound;
+	struct tti_executable *exec = job->program.exec;
 	bool moved = false;
 
-	for (int32_t queue = 0; queue < bound->prog.nqueues; queue++)
+	for (int32_t queue = 0; queue < exec->prog.nqueues; queue++)
 		moved |= poll_queue(job, queue);
 	moved |= poll_local(job);
 	if (job->status == TUTTI_AGAIN && job->program.left == 0)
@@ -321,42 +322,41 @@ static int blame_readers(const struct tti_post *post)
 /* Whether the next operation of a queue is of the oldest block and waits for nothing but its peers. */
 static bool is_held(const struct tti_job *job, int32_t queue)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	int32_t block;
 
 	if (has_ended(job, queue))
 		return false;
-	block = block_of(bound, queue);
+	block = block_of(exec, queue);
 	return (job->program.layout.by_chunk || block <= job->program.base) &&
-	       is_free_but(bound, head_of(bound, queue), block, -1);
+	       is_free_but(exec, head_of(exec, queue), block, -1);
 }
 
 /* Of the links that keep the oldest block from its end, one that a message is missing on, else one
  * whose peer has not read what it was sent. */
 int tti_program_blame(const struct tti_job *job)
 {
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 	int behind = 0, skipped, blamed = -1;
 
-	if (!bound->connected || job->program.in_order || job->program.is_memory)
+	if (!exec->connected || job->program.in_order || job->program.is_memory)
 		return job->no_room ? blame_readers(job->no_room) : job->waiting_on;
-	for (int32_t i = 0; i < bound->prog.nqueues; i++) {
-		const struct tti_queue *queue = &bound->prog.queue[i];
+	for (int32_t i = 0; i < exec->prog.nqueues; i++) {
+		const struct tti_queue *queue = &exec->prog.queue[i];
 
 		if (!is_held(job, i))
 			continue;
 		if (queue->is_send)
-			behind += is_behind(bound->link[i]);
-		else if (!bound->link[i]->ops->peek(bound->link[i], &(size_t){ 0 },
-						    &(uint64_t){ 0 }))
+			behind += is_behind(exec->link[i]);
+		else if (!exec->link[i]->ops->peek(exec->link[i], &(size_t){ 0 }, &(uint64_t){ 0 }))
 			return queue->peer;
 	}
 	skipped = behind ? whose_turn(behind) : 0;
-	for (int32_t i = 0; i < bound->prog.nqueues && skipped >= 0; i++) {
-		if (!bound->prog.queue[i].is_send || !is_held(job, i) ||
-		    (behind && (!is_behind(bound->link[i]) || skipped-- > 0)))
+	for (int32_t i = 0; i < exec->prog.nqueues && skipped >= 0; i++) {
+		if (!exec->prog.queue[i].is_send || !is_held(job, i) ||
+		    (behind && (!is_behind(exec->link[i]) || skipped-- > 0)))
 			continue;
-		blamed = bound->prog.queue[i].peer;
+		blamed = exec->prog.queue[i].peer;
 	}
 	return blamed;
 }
@@ -366,11 +366,11 @@ int tti_program_blame(const struct tti_job *job)
 /* Two vectors that the caches do not hold: what is only copied into them is written past the
  * caches, which saves reading it first (measured: 0.9 of the time for 16 MiB on two ranks, 0.8
  * on four; no difference while they do hold them). */
-static bool is_large(const struct tti_engine *engine, const struct tti_bound *bound,
+static bool is_large(const struct tti_engine *engine, const struct tti_executable *exec,
 		     const struct tti_layout *layout)
 {
 	const size_t count = layout->extents ? layout->row_count
-					     : layout->chunk_count * (size_t)bound->prog.nchunks;
+					     : layout->chunk_count * (size_t)exec->prog.nchunks;
 
 	/* What comes from one rank alone is seldom read soon by this one. */
 	if (layout->by_chunk)
@@ -384,7 +384,7 @@ static int32_t blocks_for(size_t count, size_t slice)
 }
 
 tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
-				 struct tti_bound *bound, const struct tti_layout *layout,
+				 struct tti_executable *exec, const struct tti_layout *layout,
 				 const struct tti_reducer *reducer, size_t slice_bytes,
 				 uint64_t tag)
 {
@@ -396,18 +396,17 @@ tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 		slice = layout->chunk_count ? layout->chunk_count : 1;
 	*job = (struct tti_job){ .engine = engine,
 				 .tag = tag,
-				 .status = bound->prog.nopers ? TUTTI_AGAIN : TUTTI_OK,
+				 .status = exec->prog.nopers ? TUTTI_AGAIN : TUTTI_OK,
 				 .mismatch_peer = -1,
 				 .waiting_on = -1 };
-	job->program.bound = bound;
+	job->program.exec = exec;
 	job->program.layout = *layout;
 	job->program.slice = slice;
-	job->program.is_large = is_large(engine, bound, layout);
+	job->program.is_large = is_large(engine, exec, layout);
 	job->program.reducer = *reducer;
 	job->program.nblocks = layout->by_chunk ? 1 : blocks_for(layout->chunk_count, slice);
-	TTI_TRY(tti_engine_need_scratch(engine, (size_t)bound->window *
-							(size_t)bound->prog.nscratch * slice *
-							layout->type_size));
+	TTI_TRY(tti_engine_need_scratch(engine, (size_t)exec->window * (size_t)exec->prog.nscratch *
+							slice * layout->type_size));
 	tti_job_place(job, layout->input, layout->output);
 	return TUTTI_OK;
 }
@@ -415,33 +414,33 @@ tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
 void tti_program_begin(struct tti_job *job)
 {
 	const struct tti_layout *layout = &job->program.layout;
-	const struct tti_bound *bound = job->program.bound;
+	const struct tti_executable *exec = job->program.exec;
 
 	job->program.left = 0;
-	for (int32_t i = 0; i < bound->prog.nopers; i++) {
+	for (int32_t i = 0; i < exec->prog.nopers; i++) {
 		const struct tti_extent *extent =
-			layout->by_chunk ? &layout->extents[bound->prog.oper[i].chunk] : NULL;
+			layout->by_chunk ? &layout->extents[exec->prog.oper[i].chunk] : NULL;
 
-		bound->progress[i].next = 0;
-		bound->progress[i].end =
+		exec->progress[i].next = 0;
+		exec->progress[i].end =
 			extent ? blocks_for(extent->count, extent->slice) : job->program.nblocks;
-		job->program.left += bound->progress[i].end;
-		if (bound->lent)
-			bound->lent[i] = (struct tti_lent){ 0 };
+		job->program.left += exec->progress[i].end;
+		if (exec->lent)
+			exec->lent[i] = (struct tti_lent){ 0 };
 	}
 }
 
 tutti_status tti_job_program(struct tti_job *job, struct tti_engine *engine,
-			     struct tti_bound *bound, const struct tti_layout *layout,
+			     struct tti_executable *exec, const struct tti_layout *layout,
 			     const struct tti_reducer *reducer, size_t slice_bytes, uint64_t tag)
 {
-	const struct tti_compiled *prog = &bound->prog;
+	const struct tti_compiled *prog = &exec->prog;
 
-	TTI_TRY(tti_program_prepare(job, engine, bound, layout, reducer, slice_bytes, tag));
+	TTI_TRY(tti_program_prepare(job, engine, exec, layout, reducer, slice_bytes, tag));
 	tti_program_begin(job);
-	memset(bound->cursor, 0, (size_t)prog->nqueues * sizeof(*bound->cursor));
-	for (int32_t block = 0; block < bound->window; block++)
-		bound->left[block] = prog->nopers;
+	memset(exec->cursor, 0, (size_t)prog->nqueues * sizeof(*exec->cursor));
+	for (int32_t block = 0; block < exec->window; block++)
+		exec->left[block] = prog->nopers;
 	for (int32_t queue = 0; queue < prog->nqueues; queue++)
 		skip(job, queue);
 	return TUTTI_OK;

@@ -8,7 +8,7 @@
 
 /* All of tti_job_program() but what only running blocks beside each other needs. */
 TUTTI_CHECKED tutti_status tti_program_prepare(struct tti_job *job, struct tti_engine *engine,
-					       struct tti_bound *bound,
+					       struct tti_executable *exec,
 					       const struct tti_layout *layout,
 					       const struct tti_reducer *reducer,
 					       size_t slice_bytes, uint64_t tag);

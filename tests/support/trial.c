@@ -18,8 +18,8 @@ static void must(tutti_status st)
 	abort();
 }
 
-static struct tti_bound *bind_one(struct trial *trial, const struct tti_algorithm *algo,
-				  const struct tti_shape *shape, int rank, int *nchunks)
+static struct tti_executable *bind_one(struct trial *trial, const struct tti_algorithm *algo,
+				       const struct tti_shape *shape, int rank, int *nchunks)
 {
 	const struct trial_config *config = &trial->config;
 	const struct tti_program_spec spec = {
@@ -30,7 +30,7 @@ static struct tti_bound *bind_one(struct trial *trial, const struct tti_algorith
 		.root = config->root,
 		.in_place = trial->in_place[rank],
 	};
-	struct tti_bound *bound = NULL;
+	struct tti_executable *bound = NULL;
 	struct tti_program prog;
 	struct tti_compiled compiled;
 
@@ -38,7 +38,7 @@ static struct tti_bound *bind_one(struct trial *trial, const struct tti_algorith
 	must(tti_compile(&prog, &compiled));
 	*nchunks = prog.nchunks;
 	tti_program_release(&prog);
-	must(tti_bound_create(&trial->bed.engine[rank], &compiled, &bound));
+	must(tti_executable_create(&trial->bed.engine[rank], &compiled, &bound));
 	return bound;
 }
 
@@ -95,8 +95,8 @@ void trial_release(struct trial *trial)
 		free(trial->call[at].extents);
 	}
 	for (int rank = 0; rank < trial->config.n; rank++) {
-		tti_bound_free(trial->bound[rank]);
-		tti_bound_free(trial->other[rank]);
+		tti_executable_free(trial->bound[rank]);
+		tti_executable_free(trial->other[rank]);
 	}
 	bed_release(&trial->bed);
 }

@@ -56,8 +56,8 @@ struct trial {
 	struct bed bed;
 	int nchunks;
 	bool in_place[BED_RANKS]; /* drawn: programs are made for it */
-	struct tti_bound *bound[BED_RANKS];
-	struct tti_bound *other[BED_RANKS]; /* what runs where memory is refused */
+	struct tti_executable *bound[BED_RANKS];
+	struct tti_executable *other[BED_RANKS]; /* what runs where memory is refused */
 	int other_chunks;
 	int at[BED_RANKS]; /* the call that a rank is at */
 	int taken;         /* calls that memory programs have run, of all ranks */

@@ -81,13 +81,14 @@ static struct tti_reducer reducer_of(const struct tti_comm *comm, const struct t
 
 /* The program by slots, or in memory, and where its chunks lie. */
 static tutti_status find_program(const struct tti_running_call *run, bool in_memory,
-				 struct tti_bound **out, size_t *slice_bytes,
+				 struct tti_executable **out, size_t *slice_bytes,
 				 struct tti_layout *layout)
 {
 	if (run->args->coll == TUTTI_HANDOFF)
 		return tti_handoff_get(run->comm, run->args, in_memory, out, slice_bytes, layout);
 	*out = in_memory ? run->call->memory : run->call->bound;
-	return tti_layout_of(run->comm, run->args, tti_bound_nchunks(*out), *slice_bytes, layout);
+	return tti_layout_of(run->comm, run->args, tti_executable_nchunks(*out), *slice_bytes,
+			     layout);
 }
 
 /* By slots. */
@@ -99,7 +100,7 @@ static tutti_status start_plain(void *self, struct tti_job *job)
 	const struct tti_reducer reducer = reducer_of(comm, run->args);
 	const bool is_handoff = run->args->coll == TUTTI_HANDOFF;
 	size_t slice = call->slice;
-	struct tti_bound *bound;
+	struct tti_executable *bound;
 	struct tti_layout layout;
 
 	if (is_handoff && comm->n > 1 && !(call->ways & TTI_SEND_BY_MESSAGES))
@@ -122,7 +123,7 @@ static tutti_status start_in_memory(struct tti_running_call *run)
 	struct tti_comm *comm = run->comm;
 	const struct tti_reducer reducer = reducer_of(comm, run->args);
 	struct tti_memory_call memory;
-	struct tti_bound *bound;
+	struct tti_executable *bound;
 	struct tti_layout layout;
 	size_t slice;
 

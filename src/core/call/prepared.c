@@ -28,7 +28,7 @@ _Static_assert(16 + TTI_OP_BITS <= 30, "the operator leaves a bit of packed argu
 void tti_prepared_release(struct tti_prepared *call)
 {
 	if (call->is_transfer)
-		tti_bound_free(call->bound);
+		tti_executable_free(call->bound);
 	tti_short_release(&call->way);
 	*call = (struct tti_prepared){ 0 };
 }
@@ -129,7 +129,7 @@ struct tti_prepared *tti_prepared_find(struct tti_comm *comm, const struct tti_a
  * exchange, which is one message whatever its length. Not what may be run where the data lies. */
 static bool may_be_short(const struct tti_args *args, const struct tti_prepared *call)
 {
-	const bool is_exchange = tti_bound_is_exchange(call->bound) && !args->custom;
+	const bool is_exchange = tti_executable_is_exchange(call->bound) && !args->custom;
 
 	return !call->memory && call->nbytes <= (is_exchange ? call->slice : TTI_SHORT_BYTES);
 }
@@ -142,7 +142,8 @@ static tutti_status prepare_short(struct tti_comm *comm, const struct tti_args *
 
 	if (!may_be_short(args, call))
 		return TUTTI_OK;
-	TTI_TRY(tti_layout_of(comm, args, tti_bound_nchunks(call->bound), call->slice, &layout));
+	TTI_TRY(tti_layout_of(comm, args, tti_executable_nchunks(call->bound), call->slice,
+			      &layout));
 	if (!tti_short_fits(&layout, call->slice))
 		return TUTTI_OK;
 	reducer = tti_operator_reducer(args->custom, args->op, args->type, comm->n);
@@ -173,7 +174,7 @@ static tutti_status find_in_memory(struct tti_comm *comm, struct tti_program_nee
 				   enum tti_reach reach, struct tti_prepared *call, bool *takes)
 {
 	const struct tti_choice_kept *found;
-	struct tti_bound *bound;
+	struct tti_executable *bound;
 	bool is_pinned;
 
 	need->reach = reach;

@@ -24,11 +24,12 @@ struct tti_comm;
 #define TTI_SHORT_BYTES   16384 /* of a vector that is run in order; exchanges: one message */
 
 struct tti_prepared {
-	struct tti_bound *bound; /* NULL: there is no program, but one for its list of transfers */
-	size_t nbytes, slice;    /* of the whole vector; of a step */
+	struct tti_executable
+		*bound;       /* NULL: there is no program, but one for its list of transfers */
+	size_t nbytes, slice; /* of the whole vector; of a step */
 	/* Another one, run in place of it if all ranks' buffers can be addressed. NULL: none, or that
 	 * of a handoff, which is found by its sides. */
-	struct tti_bound *memory;
+	struct tti_executable *memory;
 	bool is_pinned; /* the memory program: every call asks whether they can */
 	bool maps;      /* memory that is mapped is run so */
 	bool copies;    /* ordinary memory is, by the kernel */

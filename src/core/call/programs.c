@@ -26,7 +26,7 @@ _Static_assert(sizeof(struct tti_program_key) ==
 
 static void forget(struct tti_program_kept *kept)
 {
-	tti_bound_free(kept->bound);
+	tti_executable_free(kept->bound);
 	tti_free(kept->key);
 }
 
@@ -43,8 +43,8 @@ void tti_programs_release(struct tti_comm *comm)
 	tti_vec_release(&comm->algos);
 }
 
-struct tti_bound *tti_programs_find(struct tti_comm *comm, tutti_collective coll, const void *key,
-				    size_t key_bytes)
+struct tti_executable *tti_programs_find(struct tti_comm *comm, tutti_collective coll,
+					 const void *key, size_t key_bytes)
 {
 	struct tti_programs *programs = &comm->programs;
 
@@ -85,17 +85,17 @@ static bool keep(struct tti_programs *programs, const struct tti_program_kept *f
 }
 
 tutti_status tti_programs_bind(struct tti_comm *comm, struct tti_program *prog,
-			       struct tti_bound **out)
+			       struct tti_executable **out)
 {
 	struct tti_compiled compiled;
 	const tutti_status st = tti_compile(prog, &compiled);
 
 	tti_program_release(prog);
-	return st == TUTTI_OK ? tti_bound_create(&comm->engine, &compiled, out) : st;
+	return st == TUTTI_OK ? tti_executable_create(&comm->engine, &compiled, out) : st;
 }
 
 tutti_status tti_programs_add(struct tti_comm *comm, const void *key, size_t key_bytes,
-			      struct tti_program *prog, struct tti_bound **out)
+			      struct tti_program *prog, struct tti_executable **out)
 {
 	struct tti_program_kept fresh = { .coll = prog->coll,
 					  .key = tti_alloc(key_bytes),
@@ -190,7 +190,7 @@ static tutti_status choose(struct tti_comm *comm, const struct tti_program_need 
 }
 
 static tutti_status build(struct tti_comm *comm, const struct tti_program_key *key,
-			  struct tti_bound **out)
+			  struct tti_executable **out)
 {
 	const struct tti_program_spec how = { .shape = comm->shape,
 					      .cut = key->cut,
@@ -232,7 +232,8 @@ tutti_status tti_programs_predict(const struct tti_comm *comm, const struct tti_
 }
 
 tutti_status tti_programs_get(struct tti_comm *comm, const struct tti_program_need *need,
-			      const struct tti_choice_kept **choice_out, struct tti_bound **out)
+			      const struct tti_choice_kept **choice_out,
+			      struct tti_executable **out)
 {
 	const int class = size_class(need->nbytes);
 	const int file = find_file(comm, need);

@@ -15,7 +15,7 @@
 
 #define TTI_LISTS_KEPT 8 /* programs of sends and receives */
 
-struct tti_bound;
+struct tti_executable;
 struct tti_comm;
 struct tti_tune_time;
 
@@ -26,7 +26,7 @@ struct tti_program_kept {
 	void *key;
 	size_t key_bytes;
 	uint64_t used; /* when last */
-	struct tti_bound *bound;
+	struct tti_executable *bound;
 };
 
 /* No padding: keys are compared byte by byte. */
@@ -76,7 +76,7 @@ static inline uint64_t tti_program_cut(size_t slice_bytes, struct tti_cut cut,
 TUTTI_CHECKED tutti_status tti_programs_get(struct tti_comm *comm,
 					    const struct tti_program_need *need,
 					    const struct tti_choice_kept **choice_out,
-					    struct tti_bound **out);
+					    struct tti_executable **out);
 /* How long such a call should take by messages. It looks at nothing that calls change.
  * TUTTI_EUNSUPPORTED: there is no model of its algorithm. */
 TUTTI_CHECKED tutti_status tti_programs_predict(const struct tti_comm *comm,
@@ -85,16 +85,16 @@ TUTTI_CHECKED tutti_status tti_programs_predict(const struct tti_comm *comm,
 void tti_programs_release(struct tti_comm *comm);
 
 /* The program that is kept by such a key; NULL: there is none. */
-struct tti_bound *tti_programs_find(struct tti_comm *comm, tutti_collective coll, const void *key,
-				    size_t key_bytes);
+struct tti_executable *tti_programs_find(struct tti_comm *comm, tutti_collective coll,
+					 const void *key, size_t key_bytes);
 /* Bind a program, and keep it as long as the communicator lives. Programs of sends and receives, and
  * of handoffs, only until TTI_LISTS_KEPT, or TTI_HANDOFF_PROGRAMS_KEPT, others were used since.
  * Takes *prog over. */
 TUTTI_CHECKED tutti_status tti_programs_add(struct tti_comm *comm, const void *key,
 					    size_t key_bytes, struct tti_program *prog,
-					    struct tti_bound **out);
+					    struct tti_executable **out);
 /* Compile a program, which it takes over, and bind it to links. */
 TUTTI_CHECKED tutti_status tti_programs_bind(struct tti_comm *comm, struct tti_program *prog,
-					     struct tti_bound **out);
+					     struct tti_executable **out);
 
 #endif

@@ -91,7 +91,7 @@ static tutti_status offer(struct tti_comm *comm, bool in_place)
 }
 
 /* The program of the list, whose chunks are numbered in its order. */
-static tutti_status find(struct tti_comm *comm, struct tti_bound **out)
+static tutti_status find(struct tti_comm *comm, struct tti_executable **out)
 {
 	struct tti_transfers *transfers = &comm->transfers;
 	struct tti_transfer_step *steps = transfers->steps.at;
@@ -122,7 +122,7 @@ static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 	struct tti_layout layout = {
 		.extents = comm->extents.at, .by_chunk = true, .type_size = 1, .parts = 1
 	};
-	struct tti_bound *bound;
+	struct tti_executable *bound;
 
 	TTI_TRY(find(comm, &bound));
 	for (size_t i = 0; i < comm->transfers.list.n; i++) {

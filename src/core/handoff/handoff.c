@@ -127,7 +127,7 @@ static tutti_status name_program(uint64_t plan, bool in_memory, struct tti_hando
 
 /* The chunks of this count, and the program that has them. */
 static tutti_status find(struct tti_comm *comm, const struct tti_args *args, bool in_memory,
-			 const struct tti_handoff_kept **kept_out, struct tti_bound **out)
+			 const struct tti_handoff_kept **kept_out, struct tti_executable **out)
 {
 	/* Parts for parts are never planned: they have an empty shape. */
 	static const struct tti_handoff_shape none;
@@ -194,7 +194,8 @@ static uintptr_t origin(const void *data, const tutti_side *side, int rank, size
 }
 
 tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args, bool in_memory,
-			     struct tti_bound **out, size_t *slice_bytes, struct tti_layout *layout)
+			     struct tti_executable **out, size_t *slice_bytes,
+			     struct tti_layout *layout)
 {
 	const size_t type_size = tutti_type_size(args->type), count = args->count;
 	const struct tti_handoff_chunks *chunks;

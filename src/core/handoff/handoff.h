@@ -45,7 +45,7 @@ struct tti_handoff_kept {
 /* The program of a call and where its chunks lie: until the next one. *slice_bytes: of a step, by
  * slots chosen here; a memory program is given it. */
 TUTTI_CHECKED tutti_status tti_handoff_get(struct tti_comm *comm, const struct tti_args *args,
-					   bool in_memory, struct tti_bound **out,
+					   bool in_memory, struct tti_executable **out,
 					   size_t *slice_bytes, struct tti_layout *layout);
 void tti_handoffs_release(struct tti_comm *comm);
 

@@ -42,7 +42,7 @@ struct part {
 	int nsteps;
 	struct tti_transfer_step step[MESSAGES];
 	struct tti_extent extent[MESSAGES];
-	struct tti_bound *bound;
+	struct tti_executable *bound;
 };
 
 /* On the port of a rank. */
@@ -304,7 +304,8 @@ static void start(void *self, struct bed *bed, int rank, int at)
 			 TUTTI_OK);
 	assert_int_equal(tti_compile(&prog, &compiled), TUTTI_OK);
 	tti_program_release(&prog);
-	assert_int_equal(tti_bound_create(&bed->engine[rank], &compiled, &part->bound), TUTTI_OK);
+	assert_int_equal(tti_executable_create(&bed->engine[rank], &compiled, &part->bound),
+			 TUTTI_OK);
 	assert_int_equal(tti_job_program(&bed->job[rank], &bed->engine[rank], part->bound, &layout,
 					 &reducer, 1, 0),
 			 TUTTI_OK);
@@ -347,7 +348,7 @@ static void what_is_lent_goes_by_the_proven_steps(void **state)
 		check();
 		events += play.done.n;
 		for (int rank = 0; rank < play.n; rank++) {
-			tti_bound_free(play.part[rank].bound);
+			tti_executable_free(play.part[rank].bound);
 			tti_engine_release(&play.bed.engine[rank]);
 			layer_take_off(&play.spy[rank].layer);
 		}

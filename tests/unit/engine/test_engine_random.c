@@ -44,7 +44,7 @@ struct play {
 	int n, nchunks, nevents;
 	struct event event[EVENTS];
 	struct tti_program prog[RANKS];
-	struct tti_bound *bound[RANKS];
+	struct tti_executable *bound[RANKS];
 	struct drawn_call call[CALLS];
 	struct bed bed;
 	uint64_t random;
@@ -298,16 +298,16 @@ static void set_up(struct play *play, uint64_t seed)
 
 		if (tti_compile(&play->prog[rank], &compiled) != TUTTI_OK)
 			fail_msg("seed %llu: %s", (unsigned long long)seed, tti_error_text());
-		assert_int_equal(
-			tti_bound_create(&play->bed.engine[rank], &compiled, &play->bound[rank]),
-			TUTTI_OK);
+		assert_int_equal(tti_executable_create(&play->bed.engine[rank], &compiled,
+						       &play->bound[rank]),
+				 TUTTI_OK);
 	}
 }
 
 static void tear_down(struct play *play)
 {
 	for (int rank = 0; rank < play->n; rank++) {
-		tti_bound_free(play->bound[rank]);
+		tti_executable_free(play->bound[rank]);
 		for (int at = 0; at < CALLS; at++) {
 			const struct drawn_call *call = &play->call[at];
 

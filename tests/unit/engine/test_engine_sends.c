@@ -40,7 +40,7 @@ struct part {
 	struct tti_transfer_step step[STEPS];
 	struct tti_extent extent[STEPS];
 	bool lends;
-	struct tti_bound *bound;
+	struct tti_executable *bound;
 };
 
 struct group {
@@ -164,8 +164,9 @@ static void make_group(struct play *play, struct group *group)
 		if (tti_compile(&prog, &compiled) != TUTTI_OK)
 			fail_msg("%s", tti_error_text());
 		tti_program_release(&prog);
-		assert_int_equal(tti_bound_create(&play->bed.engine[rank], &compiled, &part->bound),
-				 TUTTI_OK);
+		assert_int_equal(
+			tti_executable_create(&play->bed.engine[rank], &compiled, &part->bound),
+			TUTTI_OK);
 	}
 }
 
@@ -226,7 +227,7 @@ static void tear_down(struct play *play)
 				free(group->message[i].first[side]);
 			}
 		for (int rank = 0; rank < play->n; rank++)
-			tti_bound_free(group->part[rank].bound);
+			tti_executable_free(group->part[rank].bound);
 	}
 	bed_release(&play->bed);
 }
@@ -304,8 +305,9 @@ static void set_up_one(struct play *play, const struct mock_config *mock, size_t
 		assert_int_equal(tti_send_recv_program(part->step, 1, 1, rank, 2, &prog), TUTTI_OK);
 		assert_int_equal(tti_compile(&prog, &compiled), TUTTI_OK);
 		tti_program_release(&prog);
-		assert_int_equal(tti_bound_create(&play->bed.engine[rank], &compiled, &part->bound),
-				 TUTTI_OK);
+		assert_int_equal(
+			tti_executable_create(&play->bed.engine[rank], &compiled, &part->bound),
+			TUTTI_OK);
 		start(play, &play->bed, rank, 0);
 	}
 }

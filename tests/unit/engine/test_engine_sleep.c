@@ -20,7 +20,7 @@
 /* One algorithm on all ranks. */
 struct stage {
 	struct bed bed;
-	struct tti_bound *bound[RANKS];
+	struct tti_executable *bound[RANKS];
 	uint32_t *memory[RANKS];
 };
 
@@ -41,7 +41,7 @@ static void start(struct stage *stage, const struct tti_algorithm *algo, int ran
 	layout.row_count = COUNT * (size_t)prog.nchunks;
 	assert_int_equal(tti_compile(&prog, &compiled), TUTTI_OK);
 	tti_program_release(&prog);
-	assert_int_equal(tti_bound_create(engine, &compiled, &stage->bound[rank]), TUTTI_OK);
+	assert_int_equal(tti_executable_create(engine, &compiled, &stage->bound[rank]), TUTTI_OK);
 	stage->memory[rank] = calloc(2 * layout.row_count, sizeof(uint32_t));
 	layout.input = stage->memory[rank];
 	layout.output = stage->memory[rank] + layout.row_count;
@@ -66,7 +66,7 @@ static void set_up(struct stage *stage, const struct tti_algorithm *algo, int n,
 static void tear_down(struct stage *stage, int n)
 {
 	for (int rank = 0; rank < n; rank++) {
-		tti_bound_free(stage->bound[rank]);
+		tti_executable_free(stage->bound[rank]);
 		free(stage->memory[rank]);
 	}
 	bed_release(&stage->bed);

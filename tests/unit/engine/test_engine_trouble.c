@@ -24,7 +24,7 @@
 struct stage {
 	const struct tti_algorithm *algo;
 	int n, nchunks;
-	struct tti_bound *bound[RANKS];
+	struct tti_executable *bound[RANKS];
 	uint32_t *memory[RANKS];
 	struct bed bed;
 	/* The rank that is not like the others. */
@@ -54,9 +54,9 @@ static void set_up(struct stage *stage, const struct tti_algorithm *algo, int n,
 		stage->nchunks = prog.nchunks;
 		assert_int_equal(tti_compile(&prog, &compiled), TUTTI_OK);
 		tti_program_release(&prog);
-		assert_int_equal(
-			tti_bound_create(&stage->bed.engine[rank], &compiled, &stage->bound[rank]),
-			TUTTI_OK);
+		assert_int_equal(tti_executable_create(&stage->bed.engine[rank], &compiled,
+						       &stage->bound[rank]),
+				 TUTTI_OK);
 		stage->memory[rank] = calloc(2 * COUNT * (size_t)stage->nchunks, sizeof(uint32_t));
 	}
 }
@@ -64,7 +64,7 @@ static void set_up(struct stage *stage, const struct tti_algorithm *algo, int n,
 static void tear_down(struct stage *stage)
 {
 	for (int rank = 0; rank < stage->n; rank++) {
-		tti_bound_free(stage->bound[rank]);
+		tti_executable_free(stage->bound[rank]);
 		free(stage->memory[rank]);
 	}
 	bed_release(&stage->bed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/bound.h"
+#include "engine/executable.h"
 
 #include <string.h>
 
@@ -36,10 +36,10 @@ static size_t count_edges(const struct tti_compiled *prog)
 	return edges;
 }
 
-/* An array of the bound program; never empty, so that NULL means no memory. */
-static void *array(struct tti_bound *bound, size_t count, size_t nbytes)
+/* An array of the executable; never empty, so that NULL means no memory. */
+static void *array(struct tti_executable *exec, size_t count, size_t nbytes)
 {
-	return tti_arena_alloc(&bound->arena, (count + 1) * nbytes);
+	return tti_arena_alloc(&exec->arena, (count + 1) * nbytes);
 }
 
 /* The more links to other hosts carry something at once the fewer blocks keep the wire busy, and
@@ -60,71 +60,71 @@ static int32_t choose_window(const struct tti_engine *engine, const struct tti_c
 	return window;
 }
 
-static tutti_status allocate(struct tti_engine *engine, struct tti_bound *bound)
+static tutti_status allocate(struct tti_engine *engine, struct tti_executable *exec)
 {
-	const struct tti_compiled *prog = &bound->prog;
+	const struct tti_compiled *prog = &exec->prog;
 	const size_t nopers = (size_t)prog->nopers;
 	const size_t nqueues = (size_t)prog->nqueues;
 	size_t in, out;
 
 	count_messages(prog, &in, &out);
-	bound->latest = BEHIND * (prog->nstages - 1);
+	exec->latest = BEHIND * (prog->nstages - 1);
 	/* The last stage of the oldest block stands behind the first of `latest` others. */
-	for (bound->window = choose_window(engine, prog); bound->window < 2 * bound->latest;)
-		bound->window *= 2;
-	bound->link = array(bound, nqueues, sizeof(*bound->link));
-	bound->peers = array(bound, (size_t)engine->config.n, sizeof(*bound->peers));
-	bound->linked = array(bound, nopers, sizeof(*bound->linked));
-	bound->post = array(bound, out, sizeof(*bound->post));
-	bound->end = array(bound, in + out, sizeof(*bound->end));
-	bound->cursor = array(bound, nqueues, sizeof(*bound->cursor));
-	bound->progress = array(bound, nopers, sizeof(*bound->progress));
-	bound->pred = array(bound, count_edges(prog), sizeof(*bound->pred));
-	bound->pred_of = array(bound, nopers + 1, sizeof(*bound->pred_of));
+	for (exec->window = choose_window(engine, prog); exec->window < 2 * exec->latest;)
+		exec->window *= 2;
+	exec->link = array(exec, nqueues, sizeof(*exec->link));
+	exec->peers = array(exec, (size_t)engine->config.n, sizeof(*exec->peers));
+	exec->linked = array(exec, nopers, sizeof(*exec->linked));
+	exec->post = array(exec, out, sizeof(*exec->post));
+	exec->end = array(exec, in + out, sizeof(*exec->end));
+	exec->cursor = array(exec, nqueues, sizeof(*exec->cursor));
+	exec->progress = array(exec, nopers, sizeof(*exec->progress));
+	exec->pred = array(exec, count_edges(prog), sizeof(*exec->pred));
+	exec->pred_of = array(exec, nopers + 1, sizeof(*exec->pred_of));
 	if (prog->coll == TUTTI_SEND_RECV)
-		bound->lent = array(bound, nopers, sizeof(*bound->lent));
-	bound->left = array(bound, (size_t)bound->window, sizeof(*bound->left));
-	bound->lead = array(bound, nopers, sizeof(*bound->lead));
-	bound->late = array(bound, nopers, sizeof(*bound->late));
-	if (!bound->link || !bound->peers || !bound->linked || !bound->post || !bound->end ||
-	    !bound->cursor || !bound->progress || !bound->pred || !bound->pred_of || !bound->left ||
-	    !bound->lead || !bound->late || (prog->coll == TUTTI_SEND_RECV && !bound->lent))
+		exec->lent = array(exec, nopers, sizeof(*exec->lent));
+	exec->left = array(exec, (size_t)exec->window, sizeof(*exec->left));
+	exec->lead = array(exec, nopers, sizeof(*exec->lead));
+	exec->late = array(exec, nopers, sizeof(*exec->late));
+	if (!exec->link || !exec->peers || !exec->linked || !exec->post || !exec->end ||
+	    !exec->cursor || !exec->progress || !exec->pred || !exec->pred_of || !exec->left ||
+	    !exec->lead || !exec->late || (prog->coll == TUTTI_SEND_RECV && !exec->lent))
 		return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
 				prog->algorithm, prog->nopers);
 	return TUTTI_OK;
 }
 
 /* Whom each operation waits for, from who waits for each. */
-static void list_preds(struct tti_bound *bound)
+static void list_preds(struct tti_executable *exec)
 {
-	const struct tti_compiled *prog = &bound->prog;
+	const struct tti_compiled *prog = &exec->prog;
 	int32_t first = 0;
 
 	for (int i = 0; i < prog->nopers; i++) {
-		bound->pred_of[i] = first;
+		exec->pred_of[i] = first;
 		first += prog->oper[i].npred;
 	}
-	bound->pred_of[prog->nopers] = first;
+	exec->pred_of[prog->nopers] = first;
 	/* Progress is set when a job starts: until then it counts. */
 	for (int i = 0; i < prog->nopers; i++)
 		for (int k = 0; k < prog->oper[i].nsucc; k++) {
 			const int32_t to = prog->succs[prog->oper[i].succ + k];
 
-			bound->pred[bound->pred_of[to] + bound->progress[to].next++] = i;
+			exec->pred[exec->pred_of[to] + exec->progress[to].next++] = i;
 		}
 }
 
-static tutti_status list_peers(struct tti_bound *bound, int n)
+static tutti_status list_peers(struct tti_executable *exec, int n)
 {
 	bool *seen = tti_calloc((size_t)n, sizeof(*seen));
 
 	if (!seen)
 		return tti_fail(TUTTI_ENOMEM, "peers of %d ranks: out of memory", n);
-	for (int i = 0; i < bound->prog.nqueues; i++) {
-		const int peer = bound->prog.queue[i].peer;
+	for (int i = 0; i < exec->prog.nqueues; i++) {
+		const int peer = exec->prog.queue[i].peer;
 
 		if (!seen[peer])
-			bound->peers[bound->npeers++] = peer;
+			exec->peers[exec->npeers++] = peer;
 		seen[peer] = true;
 	}
 	tti_free(seen);
@@ -132,75 +132,75 @@ static tutti_status list_peers(struct tti_bound *bound, int n)
 }
 
 /* Where each operation stands among the blocks and queues, and whether any order will do. */
-static void note_order(struct tti_bound *bound)
+static void note_order(struct tti_executable *exec)
 {
-	const struct tti_compiled *prog = &bound->prog;
+	const struct tti_compiled *prog = &exec->prog;
 	int nreceivers = 0;
 	bool is_free = true;
 
 	for (int i = 0; i < prog->nopers; i++) {
 		const struct tti_operation *op = &prog->oper[i];
 
-		bound->late[i] = BEHIND * op->stage;
-		bound->lead[i] = op->nin    ? prog->queue_of[op->in]
-				 : op->nout ? prog->queue_of[op->out]
-					    : -1;
+		exec->late[i] = BEHIND * op->stage;
+		exec->lead[i] = op->nin    ? prog->queue_of[op->in]
+				: op->nout ? prog->queue_of[op->out]
+					   : -1;
 		nreceivers += op->nin > 0;
 		is_free &= op->npred == 0;
 	}
 	for (int i = 0; i < prog->nqueues; i++)
 		is_free &= prog->queue[i].n == 1;
-	bound->is_free = is_free && nreceivers > 1;
+	exec->is_free = is_free && nreceivers > 1;
 }
 
-tutti_status tti_bound_create(struct tti_engine *engine, struct tti_compiled *prog,
-			      struct tti_bound **out)
+tutti_status tti_executable_create(struct tti_engine *engine, struct tti_compiled *prog,
+				   struct tti_executable **out)
 {
-	struct tti_bound *bound = tti_zalloc(sizeof(*bound));
+	struct tti_executable *exec = tti_zalloc(sizeof(*exec));
 	tutti_status st;
 
-	if (!bound) {
+	if (!exec) {
 		const char *const name = prog->algorithm;
 
 		tti_compiled_release(prog);
 		return tti_fail(TUTTI_ENOMEM, "program %s: out of memory", name);
 	}
-	bound->prog = *prog;
+	exec->prog = *prog;
 	*prog = (struct tti_compiled){ 0 };
-	st = allocate(engine, bound);
+	st = allocate(engine, exec);
 	if (st == TUTTI_OK)
-		st = list_peers(bound, engine->config.n);
+		st = list_peers(exec, engine->config.n);
 	if (st != TUTTI_OK) {
-		tti_bound_free(bound);
+		tti_executable_free(exec);
 		return st;
 	}
-	list_preds(bound);
-	note_order(bound);
-	*out = bound;
+	list_preds(exec);
+	note_order(exec);
+	*out = exec;
 	return TUTTI_OK;
 }
 
-void tti_bound_free(struct tti_bound *bound)
+void tti_executable_free(struct tti_executable *exec)
 {
-	if (!bound)
+	if (!exec)
 		return;
-	tti_compiled_release(&bound->prog);
-	tti_arena_release(&bound->arena);
-	tti_free(bound);
+	tti_compiled_release(&exec->prog);
+	tti_arena_release(&exec->arena);
+	tti_free(exec);
 }
 
-int tti_bound_nchunks(const struct tti_bound *bound)
+int tti_executable_nchunks(const struct tti_executable *exec)
 {
-	return bound->prog.nchunks;
+	return exec->prog.nchunks;
 }
 
-bool tti_bound_is_exchange(const struct tti_bound *bound)
+bool tti_executable_is_exchange(const struct tti_executable *exec)
 {
-	return bound->prog.exchange;
+	return exec->prog.exchange;
 }
 
 /* The posts of one operation: links of a port that can fan out go together. */
-static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *bound,
+static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_executable *exec,
 				   const struct tti_operation *op, struct tti_post *post,
 				   struct tti_link ***fan)
 {
@@ -210,10 +210,10 @@ static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *
 		int nlinks = 0;
 
 		for (int i = 0; i < op->nout; i++) {
-			const int queue = bound->prog.queue_of[op->out + i];
+			const int queue = exec->prog.queue_of[op->out + i];
 
-			if (tti_engine_port(engine, bound->prog.queue[queue].peer) == port)
-				first[nlinks++] = bound->link[queue];
+			if (tti_engine_port(engine, exec->prog.queue[queue].peer) == port)
+				first[nlinks++] = exec->link[queue];
 		}
 		*fan += nlinks;
 		if (nlinks > 1 && port->transport->fanout) {
@@ -233,51 +233,51 @@ static struct tti_post *plan_posts(struct tti_engine *engine, struct tti_bound *
 	return post;
 }
 
-static void plan_all_posts(struct tti_engine *engine, struct tti_bound *bound)
+static void plan_all_posts(struct tti_engine *engine, struct tti_executable *exec)
 {
-	struct tti_post *post = bound->post;
-	struct tti_link **end = bound->end;
+	struct tti_post *post = exec->post;
+	struct tti_link **end = exec->end;
 
-	for (int i = 0; i < bound->prog.nqueues; i++)
-		bound->link[i] = engine->links[bound->prog.queue[i].peer];
-	for (int i = 0; i < bound->prog.nopers; i++) {
-		const struct tti_operation *op = &bound->prog.oper[i];
+	for (int i = 0; i < exec->prog.nqueues; i++)
+		exec->link[i] = engine->links[exec->prog.queue[i].peer];
+	for (int i = 0; i < exec->prog.nopers; i++) {
+		const struct tti_operation *op = &exec->prog.oper[i];
 
-		bound->linked[i] = (struct tti_linked){ .op = op, .in = end, .post = post };
+		exec->linked[i] = (struct tti_linked){ .op = op, .in = end, .post = post };
 		for (int k = 0; k < op->nin; k++)
-			*end++ = bound->link[bound->prog.queue_of[op->in + k]];
-		post = plan_posts(engine, bound, op, post, &end);
-		bound->linked[i].end = post;
+			*end++ = exec->link[exec->prog.queue_of[op->in + k]];
+		post = plan_posts(engine, exec, op, post, &end);
+		exec->linked[i].end = post;
 	}
 }
 
 /* TUTTI_AGAIN while links to peers are missing, *peer is one of them. */
-static tutti_status connect_all(struct tti_engine *engine, struct tti_bound *bound, int *peer)
+static tutti_status connect_all(struct tti_engine *engine, struct tti_executable *exec, int *peer)
 {
 	tutti_status result = TUTTI_OK;
 
 	/* All are begun before any is waited for: two ranks that wait for links
 	 * in different order must not wait for each other. */
-	for (int i = 0; i < bound->npeers; i++) {
-		const tutti_status st = tti_engine_connect(engine, bound->peers[i]);
+	for (int i = 0; i < exec->npeers; i++) {
+		const tutti_status st = tti_engine_connect(engine, exec->peers[i]);
 
 		if (st != TUTTI_OK && result != TUTTI_AGAIN) {
-			*peer = bound->peers[i];
+			*peer = exec->peers[i];
 			result = st;
 		}
 		if (st < 0)
 			return st;
 	}
 	if (result == TUTTI_OK) {
-		plan_all_posts(engine, bound);
-		bound->connected = true;
+		plan_all_posts(engine, exec);
+		exec->connected = true;
 	}
 	return result;
 }
 
 bool tti_job_connect(struct tti_job *job)
 {
-	const tutti_status st = connect_all(job->engine, job->program.bound, &job->waiting_on);
+	const tutti_status st = connect_all(job->engine, job->program.exec, &job->waiting_on);
 
 	if (st < 0)
 		job->status = st;

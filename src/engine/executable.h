@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_ENGINE_BOUND_H
-#define TTI_ENGINE_BOUND_H
+#ifndef TTI_ENGINE_EXECUTABLE_H
+#define TTI_ENGINE_EXECUTABLE_H
 
 /* A compiled program with its links, and the state of the one job that runs it.
  * Internal to the engine. */
@@ -43,7 +43,7 @@ struct tti_linked {
 	struct tti_post *post, *end; /* what it sends: from the one to the other */
 };
 
-struct tti_bound {
+struct tti_executable {
 	struct tti_compiled prog; /* owned                                      */
 	struct tti_link **link;   /* [nqueues]                                  */
 	int32_t *peers;           /* that must be connected, npeers of them     */
@@ -74,7 +74,7 @@ bool tti_job_connect(struct tti_job *job);
 /* Whether the links are there; connects while they are not. */
 static inline bool tti_job_is_connected(struct tti_job *job)
 {
-	return job->program.bound->connected || tti_job_connect(job);
+	return job->program.exec->connected || tti_job_connect(job);
 }
 
 /* Nothing goes on before that peer does something. */
