@@ -15,7 +15,7 @@
  * Per step: no allocation, no lock, no log, and no system call but what a
  * transport needs to move bytes.
  *
- * Owner: tti_engine_release() frees all that is bound; jobs are the caller's.
+ * Owner: executables and jobs are the caller's.
  * Threads: one at a time per engine; *stop may be set by any. */
 
 #include <stdatomic.h>
@@ -92,11 +92,11 @@ int tti_executable_nchunks(const struct tti_executable *exec);
 /* Where a chunk lies that is like no other: `slice` elements of it in each block, from element
  * `first` of the input, or `to` of the output, on. Where each chunk is by itself (by_chunk) its
  * messages have a tag of its own, and one that is sent may lie where the peer can copy it from
- * (lent; zeroed: it goes by messages). */
+ * (rndv, see rndv.h; zeroed: it goes by messages). */
 struct tti_extent {
 	size_t first, to, count, slice;
 	uint64_t tag;
-	struct tti_memory_name lent;
+	struct tti_memory_name rndv;
 };
 
 /* Where the chunks of a call lie: in rows of `parts` chunks each, one row or, where
@@ -109,7 +109,7 @@ struct tti_layout {
 	 * chunk follows chunk. The two ends of a link then need to know of no other. Else all
 	 * chunks take as many blocks as the longest. */
 	bool by_chunk;
-	bool lends; /* with by_chunk, of sends and receives (TUTTI_SEND_RECV): some may be lent */
+	bool has_rndv; /* with by_chunk, of sends and receives (TUTTI_SEND_RECV): some may go by rendezvous */
 	const void *input;
 	void *output;
 	size_t type_size;
@@ -141,12 +141,12 @@ struct tti_memory_call {
 	const size_t *displs, *counts;
 	bool is_large; /* results go past the caches */
 	/* Not all can: start another job in place of this one. */
-	tutti_status (*otherwise)(void *self, struct tti_job *job);
+	tutti_status (*fallback)(void *self, struct tti_job *job);
 	void *self;
 };
 
 /* Where the data of an operation lies in one block, in bytes from where its places begin. */
-struct tti_spot {
+struct tti_operand {
 	size_t from, to, count, nbytes;
 };
 
@@ -169,14 +169,15 @@ struct tti_job {
 		struct tti_reducer reducer;
 		uintptr_t
 			at[TTI_PLACE_SCRATCH + 1]; /* where each place begins                     */
-		const struct tti_spot *spot;       /* [nopers]: of the one block; NULL: not known */
-		bool in_order;                     /* else as messages come                       */
-		bool is_large;                     /* more than the caches hold                   */
-		size_t slice;                      /* elements of a block                         */
-		int32_t nblocks, base;             /* base: the oldest that is not done           */
-		int64_t left;                      /* operations of blocks that are not done      */
-		int32_t block, pos;                /* of operations in order, what comes next     */
-		int32_t found;                     /* messages of that operation that are there */
+		const struct tti_operand
+			*operands;     /* [nopers]: of the one block; NULL: not known */
+		bool in_order;         /* else as messages come                       */
+		bool is_large;         /* more than the caches hold                   */
+		size_t slice;          /* elements of a block                         */
+		int32_t nblocks, base; /* base: the oldest that is not done           */
+		int64_t left;          /* operations of blocks that are not done      */
+		int32_t block, pos;    /* of operations in order, what comes next     */
+		int32_t found;         /* messages of that operation that are there */
 		/* Of a memory program: */
 		bool is_memory;
 		bool begins;     /* nobody has touched memory of another rank yet */
@@ -199,7 +200,7 @@ TUTTI_CHECKED tutti_status tti_job_program(struct tti_job *job, struct tti_engin
 /* How many bytes of each chunk a memory program works on at a time: the rank's own choice. */
 size_t tti_memory_block_bytes(const struct tti_engine *engine, const struct tti_memory_call *call);
 
-/* Start a memory program, if all ranks' buffers can be addressed, else what call->otherwise
+/* Start a memory program, if all ranks' buffers can be addressed, else what call->fallback
  * starts. For engines whose peers are all on one port that has memory. */
 TUTTI_CHECKED tutti_status tti_job_memory(struct tti_job *job, struct tti_engine *engine,
 					  struct tti_executable *exec,
@@ -220,9 +221,9 @@ tutti_status tti_job_wait(struct tti_job *const *jobs, int n);
  * Owner: the caller, tti_short_release(), zeroed is fine; the executable outlives it, and
  * what the reducer points at. */
 struct tti_short {
-	struct tti_job job;    /* all but buffers and tag */
-	struct tti_spot *spot; /* [nopers]                */
-	int32_t room;          /* of spot                 */
+	struct tti_job job;           /* all but buffers and tag */
+	struct tti_operand *operands; /* [nopers]                */
+	int32_t room;                 /* of operands                */
 };
 
 /* Whether each chunk is one message. */

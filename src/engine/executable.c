@@ -16,7 +16,7 @@
 #define SCRATCH_CHUNKS  8
 /* How many blocks a stage is behind the one before it: one is on its way while the next one
  * is begun. */
-#define BEHIND          2
+#define STAGE_SKEW      2
 
 static void count_messages(const struct tti_compiled *prog, size_t *in, size_t *out)
 {
@@ -68,9 +68,9 @@ static tutti_status allocate(struct tti_engine *engine, struct tti_executable *e
 	size_t in, out;
 
 	count_messages(prog, &in, &out);
-	exec->latest = BEHIND * (prog->nstages - 1);
+	exec->max_skew = STAGE_SKEW * (prog->nstages - 1);
 	/* The last stage of the oldest block stands behind the first of `latest` others. */
-	for (exec->window = choose_window(engine, prog); exec->window < 2 * exec->latest;)
+	for (exec->window = choose_window(engine, prog); exec->window < 2 * exec->max_skew;)
 		exec->window *= 2;
 	exec->link = array(exec, nqueues, sizeof(*exec->link));
 	exec->peers = array(exec, (size_t)engine->config.n, sizeof(*exec->peers));
@@ -82,13 +82,13 @@ static tutti_status allocate(struct tti_engine *engine, struct tti_executable *e
 	exec->pred = array(exec, count_edges(prog), sizeof(*exec->pred));
 	exec->pred_of = array(exec, nopers + 1, sizeof(*exec->pred_of));
 	if (prog->coll == TUTTI_SEND_RECV)
-		exec->lent = array(exec, nopers, sizeof(*exec->lent));
+		exec->rndv = array(exec, nopers, sizeof(*exec->rndv));
 	exec->left = array(exec, (size_t)exec->window, sizeof(*exec->left));
 	exec->lead = array(exec, nopers, sizeof(*exec->lead));
-	exec->late = array(exec, nopers, sizeof(*exec->late));
+	exec->skew = array(exec, nopers, sizeof(*exec->skew));
 	if (!exec->link || !exec->peers || !exec->linked || !exec->post || !exec->end ||
 	    !exec->cursor || !exec->progress || !exec->pred || !exec->pred_of || !exec->left ||
-	    !exec->lead || !exec->late || (prog->coll == TUTTI_SEND_RECV && !exec->lent))
+	    !exec->lead || !exec->skew || (prog->coll == TUTTI_SEND_RECV && !exec->rndv))
 		return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
 				prog->algorithm, prog->nopers);
 	return TUTTI_OK;
@@ -141,7 +141,7 @@ static void note_order(struct tti_executable *exec)
 	for (int i = 0; i < prog->nopers; i++) {
 		const struct tti_operation *op = &prog->oper[i];
 
-		exec->late[i] = BEHIND * op->stage;
+		exec->skew[i] = STAGE_SKEW * op->stage;
 		exec->lead[i] = op->nin    ? prog->queue_of[op->in]
 				: op->nout ? prog->queue_of[op->out]
 					   : -1;

@@ -19,9 +19,8 @@ struct tti_progress {
 	int32_t next, end;
 };
 
-/* Of an operation of a program of sends and receives whose data is not sent but lent: the message
- * names it, and is released when the peer has copied it (lend.h). */
-struct tti_lent {
+/* A send or receive whose data goes by rendezvous (rndv.h). */
+struct tti_rndv {
 	void *message;          /* the one that names the data, until it is copied */
 	struct tti_remote from; /* of a receive: where the data lies */
 	size_t done;            /* bytes of it                       */
@@ -59,10 +58,10 @@ struct tti_executable {
 	int32_t *pred, *pred_of;       /* of each operation: those it waits for; [nopers + 1] */
 	struct tti_cursor *cursor;     /* [nqueues]                                 */
 	struct tti_progress *progress; /* [nopers]                              */
-	struct tti_lent *lent;         /* [nopers]; NULL: not of sends and receives */
+	struct tti_rndv *rndv;         /* [nopers]; NULL: not of sends and receives */
 	int32_t *left;                 /* [window]: operations not done             */
-	int32_t *late;                 /* [nopers]: rounds that it is behind, for its stage  */
-	int32_t latest;                /* of these; rounds are as many more than blocks      */
+	int32_t *skew;                 /* [nopers]: rounds that it is behind, for its stage  */
+	int32_t max_skew;              /* of these; rounds are as many more than blocks      */
 	int32_t window;
 	int32_t done; /* of a notification: peers that were told or heard */
 	struct tti_arena arena;

@@ -2,9 +2,9 @@
 #include "engine/engine.h"
 
 #include "engine/job.h"
-#include "engine/lend.h"
 #include "engine/operation.h"
 #include "engine/program.h"
+#include "engine/rndv.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -14,19 +14,19 @@
 
 /* What one operation does in one block, if all it needs is there. *found: how many of its messages
  * are. `is_all`: nothing but it can be done. */
-static bool run_block(struct tti_job *job, const struct tti_linked *at, const struct tti_spot *spot,
-		      int32_t *found, bool is_all)
+static bool run_block(struct tti_job *job, const struct tti_linked *at,
+		      const struct tti_operand *operand, int32_t *found, bool is_all)
 {
-	tutti_status st = tti_operation_sources(job, at, spot, found, is_all ? job->wait : NULL);
+	tutti_status st = tti_operation_sources(job, at, operand, found, is_all ? job->wait : NULL);
 
 	if (st == TUTTI_OK)
-		st = tti_operation_reserve(job, at, spot->nbytes);
+		st = tti_operation_reserve(job, at, operand->nbytes);
 	if (st != TUTTI_OK) {
 		if (st != TUTTI_AGAIN)
 			job->status = st;
 		return false;
 	}
-	tti_operation_run(job, at, spot, NULL);
+	tti_operation_run(job, at, operand, NULL);
 	*found = 0;
 	return true;
 }
@@ -43,7 +43,7 @@ static bool run_as_they_come(struct tti_job *job)
 		const int32_t index = list[at].next;
 		int32_t found = 0;
 
-		if (run_block(job, &job->program.exec->linked[index], &job->program.spot[index],
+		if (run_block(job, &job->program.exec->linked[index], &job->program.operands[index],
 			      &found, job->program.left == 1)) {
 			list[at].next = list[--job->program.left].next;
 			moved = true;
@@ -61,7 +61,7 @@ static bool run_known(struct tti_job *job)
 	const int32_t before = *pos;
 
 	while (job->program.left > 0 &&
-	       run_block(job, &job->program.exec->linked[*pos], &job->program.spot[*pos],
+	       run_block(job, &job->program.exec->linked[*pos], &job->program.operands[*pos],
 			 &job->program.found, true)) {
 		++*pos;
 		job->program.left--;
@@ -69,20 +69,20 @@ static bool run_known(struct tti_job *job)
 	return *pos != before;
 }
 
-/* The next block of an operation, or some of all where its data is lent; how many are done. */
+/* The next block of an operation, or a part of all blocks of a rendezvous; returns how many are done. */
 static int32_t run_some(struct tti_job *job, int32_t index, bool *moved)
 {
 	const struct tti_executable *exec = job->program.exec;
-	struct tti_spot spot;
+	struct tti_operand operand;
 
-	if (tti_lends(job, index)) {
-		const enum tti_lend_step step = tti_lend_go_on(job, index);
+	if (tti_rndv_has(job, index)) {
+		const enum tti_rndv_step step = tti_rndv_progress(job, index);
 
-		*moved |= step == TTI_LEND_MOVED;
-		return step == TTI_LEND_DONE ? exec->progress[index].end : 0;
+		*moved |= step == TTI_RNDV_MOVED;
+		return step == TTI_RNDV_DONE ? exec->progress[index].end : 0;
 	}
-	spot = tti_spot_at(job, &exec->prog.oper[index], exec->progress[index].next);
-	return run_block(job, &exec->linked[index], &spot, &job->program.found, true);
+	operand = tti_operand_at(job, &exec->prog.oper[index], exec->progress[index].next);
+	return run_block(job, &exec->linked[index], &operand, &job->program.found, true);
 }
 
 /* The next operations, each with all its blocks, until one has to wait. */
@@ -108,7 +108,7 @@ static bool run_next(struct tti_job *job)
 
 bool tti_in_order_poll(struct tti_job *job)
 {
-	const bool moved = !job->program.spot           ? run_next(job)
+	const bool moved = !job->program.operands       ? run_next(job)
 			   : job->program.exec->is_free ? run_as_they_come(job)
 							: run_known(job);
 
@@ -124,10 +124,10 @@ bool tti_short_fits(const struct tti_layout *layout, size_t slice_bytes)
 	return !layout->extents && layout->chunk_count <= slice_bytes / layout->type_size;
 }
 
-/* A send or receive that nobody lends. */
+/* A send or receive that is no rendezvous. */
 static bool is_one_message(const struct tti_executable *exec, const struct tti_layout *layout)
 {
-	return exec->prog.nopers == 1 && !layout->lends &&
+	return exec->prog.nopers == 1 && !layout->has_rndv &&
 	       layout->extents[0].count <= layout->extents[0].slice;
 }
 
@@ -139,28 +139,28 @@ tutti_status tti_short_prepare(struct tti_short *call, struct tti_engine *engine
 	const int32_t n = is_known ? exec->prog.nopers : 0;
 
 	if (n > call->room) {
-		struct tti_spot *spot = tti_calloc((size_t)n, sizeof(*spot));
+		struct tti_operand *operand = tti_calloc((size_t)n, sizeof(*operand));
 
-		if (!spot)
+		if (!operand)
 			return tti_fail(TUTTI_ENOMEM, "program %s of %d operations: out of memory",
 					exec->prog.algorithm, n);
-		tti_free(call->spot);
-		call->spot = spot;
+		tti_free(call->operands);
+		call->operands = operand;
 		call->room = n;
 	}
 	TTI_TRY(tti_program_prepare(&call->job, engine, exec, layout, reducer, slice_bytes, 0));
 	call->job.program.in_order = true;
-	call->job.program.spot = is_known ? call->spot : NULL;
+	call->job.program.operands = is_known ? call->operands : NULL;
 	if (is_known)
 		call->job.program.layout.by_chunk = false; /* no message is a piece */
 	for (int32_t i = 0; i < n; i++)
-		call->spot[i] = tti_spot_at(&call->job, &exec->prog.oper[i], 0);
+		call->operands[i] = tti_operand_at(&call->job, &exec->prog.oper[i], 0);
 	return TUTTI_OK;
 }
 
 void tti_short_release(struct tti_short *call)
 {
-	tti_free(call->spot);
+	tti_free(call->operands);
 	*call = (struct tti_short){ 0 };
 }
 
@@ -204,7 +204,7 @@ tutti_status tti_short_run(struct tti_short *call, const void *input, void *outp
 	job->mismatch_peer = -1;
 	job->program.pos = 0;
 	job->program.found = 0;
-	if (job->program.spot)
+	if (job->program.operands)
 		list_all(job);
 	else
 		tti_program_begin(job);

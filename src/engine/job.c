@@ -2,8 +2,8 @@
 #include "engine/job.h"
 
 #include "engine/connect.h"
-#include "engine/lend.h"
 #include "engine/program.h"
+#include "engine/rndv.h"
 
 /* Of a transfer: the last one is all that is read with nothing written beside. Measured on an
  * AMD EPYC (docs/performance.md). */
@@ -30,7 +30,7 @@ size_t tti_piece_bytes(const struct tti_engine *engine, int peer, size_t nbytes)
 /* Operations that are run as their messages come, in any order. */
 static bool is_listed(const struct tti_job *job)
 {
-	return job->program.in_order && job->program.exec->is_free && job->program.spot;
+	return job->program.in_order && job->program.exec->is_free && job->program.operands;
 }
 
 /* Whether an operation has done the one block of a job, whose operations are not listed. */
@@ -93,7 +93,7 @@ uint32_t tti_job_missing(const struct tti_job *job, const struct tti_link **firs
 
 		if (!listed && is_done(job, index))
 			continue;
-		if (exec->linked[index].op->nout > 0 || tti_lends(job, index)) {
+		if (exec->linked[index].op->nout > 0 || tti_rndv_has(job, index)) {
 			/* Any of a list may be the next that can be run. */
 			if (listed)
 				return 0;
@@ -121,6 +121,6 @@ void tti_job_wait_once(struct tti_job *job, struct tti_wait *wait, bool alone)
 void tti_job_end(const struct tti_job *job)
 {
 	if (job->status != TUTTI_OK)
-		tti_lend_revoke(job);
+		tti_rndv_revoke(job);
 	atomic_store_explicit(&job->engine->waiting_on, -1, memory_order_relaxed);
 }

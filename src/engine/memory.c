@@ -307,7 +307,7 @@ static bool end_opening(struct tti_job *job)
 	job->program.begins = false;
 	if (!job->program.is_refused)
 		return true;
-	st = call.otherwise(call.self, job);
+	st = call.fallback(call.self, job);
 	if (st != TUTTI_OK)
 		job->status = st;
 	return false;

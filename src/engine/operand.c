@@ -86,12 +86,12 @@ static size_t offset_of(const struct tti_job *job, const struct tti_operation *o
 	return 0;
 }
 
-struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_operation *op,
-			    int32_t block)
+struct tti_operand tti_operand_at(const struct tti_job *job, const struct tti_operation *op,
+				  int32_t block)
 {
 	const struct piece piece = piece_at(job, op->chunk, block);
 
-	return (struct tti_spot){
+	return (struct tti_operand){
 		.from = offset_of(job, op, op->from, &piece, block),
 		.to = offset_of(job, op, op->to, &piece, block),
 		.count = piece.count,

@@ -7,8 +7,8 @@
 #include "engine/engine.h"
 
 /* Where an operation's data lies in one block. */
-struct tti_spot tti_spot_at(const struct tti_job *job, const struct tti_operation *op,
-			    int32_t block);
+struct tti_operand tti_operand_at(const struct tti_job *job, const struct tti_operation *op,
+				  int32_t block);
 
 /* The same, and where the chunk lies in an input and in an output, a peer's, too. */
 struct tti_offsets {

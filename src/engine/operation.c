@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/operation.h"
 
-#include "engine/lend.h"
+#include "engine/rndv.h"
 #include "reduce/reduce.h"
 
 __attribute__((noinline, cold)) tutti_status
@@ -10,7 +10,7 @@ tti_operation_refuse(struct tti_job *job, const struct tti_linked *at, const str
 {
 	const int32_t index = (int32_t)(at - job->program.exec->linked);
 
-	if (tti_lend_take(job, index, link, message, nbytes, tag))
+	if (tti_rndv_accept(job, index, link, message, nbytes, tag))
 		return TUTTI_AGAIN;
 	job->mismatch_peer = link->peer;
 	job->mismatch_tag = tag;

@@ -11,8 +11,8 @@
 #include "engine/post.h"
 #include "engine/wait.h"
 
-/* A message that is not what an operation waits for: TUTTI_EMISMATCH, unless it names data that
- * is lent. */
+/* A message that is not what an operation waits for: TUTTI_EMISMATCH, unless it begins a
+ * rendezvous. */
 tutti_status tti_operation_refuse(struct tti_job *job, const struct tti_linked *at,
 				  const struct tti_link *link, const void *message, size_t nbytes,
 				  uint64_t tag);
@@ -54,14 +54,14 @@ static inline const void *tti_operation_await(const struct tti_job *job, struct 
  * one is not there yet. `wait`: as nothing else can be done, one that is about to come is waited for
  * here, the sooner to see it; NULL: not so. */
 static inline tutti_status tti_operation_sources(struct tti_job *job, const struct tti_linked *at,
-						 const struct tti_spot *spot, int32_t *found,
+						 const struct tti_operand *operand, int32_t *found,
 						 struct tti_wait *wait)
 {
 	const struct tti_operation *op = at->op;
 	const int32_t nin = op->nin, own = op->from == TTI_PLACE_NONE ? nin : op->local_at;
 	const void **source = job->engine->sources;
 
-	source[own] = (const void *)(job->program.at[op->from] + spot->from);
+	source[own] = (const void *)(job->program.at[op->from] + operand->from);
 	for (int32_t i = *found; i < nin; i++) {
 		struct tti_link *link = at->in[i];
 		const void *data;
@@ -76,7 +76,7 @@ static inline tutti_status tti_operation_sources(struct tti_job *job, const stru
 			*found = i;
 			return TUTTI_AGAIN;
 		}
-		if (tag != tti_job_tag(job, op) || got != spot->nbytes)
+		if (tag != tti_job_tag(job, op) || got != operand->nbytes)
 			return tti_operation_refuse(job, at, link, data, got, tag);
 		source[i + (i >= own)] = data;
 	}
@@ -126,18 +126,20 @@ static inline void tti_operation_commit(struct tti_job *job, const struct tti_li
 /* Run an operation whose sources are found and whose slots are reserved. `sender` is one that
  * sends on what this one writes, reserved too, and is run with it; NULL: none. */
 static inline void tti_operation_run(struct tti_job *job, const struct tti_linked *at,
-				     const struct tti_spot *spot, const struct tti_linked *sender)
+				     const struct tti_operand *operand,
+				     const struct tti_linked *sender)
 {
 	const struct tti_operation *op = at->op;
 	const struct tti_linked *sends = op->nout > 0 ? at : sender;
 	const int nsrc = op->nin + (op->from != TTI_PLACE_NONE);
-	void *dst = op->to == TTI_PLACE_NONE ? NULL : (void *)(job->program.at[op->to] + spot->to);
-	void *slot = sends ? tti_first_slot(job, sends->post, dst, spot->nbytes) : NULL;
+	void *dst =
+		op->to == TTI_PLACE_NONE ? NULL : (void *)(job->program.at[op->to] + operand->to);
+	void *slot = sends ? tti_first_slot(job, sends->post, dst, operand->nbytes) : NULL;
 	const void *result =
-		spot->count > 0 ? tti_combine(job, op, nsrc, dst, slot, spot->count) : slot;
+		operand->count > 0 ? tti_combine(job, op, nsrc, dst, slot, operand->count) : slot;
 
 	if (sends)
-		tti_operation_commit(job, sends, result, spot->nbytes);
+		tti_operation_commit(job, sends, result, operand->nbytes);
 	for (int i = 0; i < op->nin; i++)
 		at->in[i]->ops->release(at->in[i]);
 }

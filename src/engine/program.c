@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "engine/lend.h"
 #include "engine/operation.h"
+#include "engine/rndv.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/mem.h"
@@ -17,7 +17,7 @@
  * operations that it waits for are past this block, its messages are there and its slots free.
  * Blocks touch different bytes, so they need no order but that of the queues.
  *
- * Queues go in rounds: in round r an operation of stage s works on block r - BEHIND * s
+ * Queues go in rounds: in round r an operation of stage s works on block r - STAGE_SKEW * s
  * (executable.c), if there is one. So what ends a block does not hold up, on a link that both
  * use, what begins the blocks after it. Where each chunk has blocks of its own (by_chunk) a queue
  * takes all blocks of one operation, then all of the next. */
@@ -26,7 +26,7 @@ static bool is_head(const struct tti_executable *exec, int32_t queue, int32_t bl
 {
 	const struct tti_cursor *cursor = &exec->cursor[queue];
 
-	return cursor->round == block + exec->late[index] &&
+	return cursor->round == block + exec->skew[index] &&
 	       exec->prog.queued[exec->prog.queue[queue].first + cursor->pos] == index;
 }
 
@@ -41,13 +41,13 @@ static bool has_ended(const struct tti_job *job, int32_t queue)
 
 	if (job->program.layout.by_chunk)
 		return exec->cursor[queue].pos == exec->prog.queue[queue].n;
-	return exec->cursor[queue].round >= job->program.nblocks + exec->latest;
+	return exec->cursor[queue].round >= job->program.nblocks + exec->max_skew;
 }
 
 /* The block of the operation at the head of a queue. */
 static int32_t block_of(const struct tti_executable *exec, int32_t queue)
 {
-	return exec->cursor[queue].round - exec->late[head_of(exec, queue)];
+	return exec->cursor[queue].round - exec->skew[head_of(exec, queue)];
 }
 
 /* To the next operation of the round. */
@@ -66,7 +66,7 @@ static void skip(const struct tti_job *job, int32_t queue)
 {
 	const struct tti_executable *exec = job->program.exec;
 
-	for (; exec->latest > 0 && !has_ended(job, queue); step_on(exec, queue)) {
+	for (; exec->max_skew > 0 && !has_ended(job, queue); step_on(exec, queue)) {
 		const int32_t block = block_of(exec, queue);
 
 		if (block >= 0 && block < job->program.nblocks)
@@ -147,34 +147,34 @@ static int32_t ready_then(struct tti_job *job, int32_t index, int32_t block, siz
 }
 
 /* What is only sent, to one peer, straight out of memory. */
-static bool send_from_memory(struct tti_job *job, int32_t index, const struct tti_spot *spot)
+static bool send_from_memory(struct tti_job *job, int32_t index, const struct tti_operand *operand)
 {
 	const struct tti_executable *exec = job->program.exec;
 	const struct tti_operation *op = &exec->prog.oper[index];
 	struct tti_link *link;
 
-	if (op->nin || op->nout != 1 || op->to != TTI_PLACE_NONE || !spot->nbytes ||
+	if (op->nin || op->nout != 1 || op->to != TTI_PLACE_NONE || !operand->nbytes ||
 	    (op->from == TTI_PLACE_INPUT && job->program.reducer.scalars))
 		return false;
 	link = exec->link[exec->prog.queue_of[op->out]];
 	return link->ops->send &&
-	       link->ops->send(link, (const void *)(job->program.at[op->from] + spot->from),
-			       spot->nbytes, tti_job_tag(job, op));
+	       link->ops->send(link, (const void *)(job->program.at[op->from] + operand->from),
+			       operand->nbytes, tti_job_tag(job, op));
 }
 
-/* Data that is lent is one piece, whatever its blocks. */
-static bool try_lent(struct tti_job *job, int32_t index)
+/* A rendezvous is one piece, whatever its blocks. */
+static bool try_rndv(struct tti_job *job, int32_t index)
 {
 	const struct tti_executable *exec = job->program.exec;
 	const int32_t end = exec->progress[index].end;
-	enum tti_lend_step step;
+	enum tti_rndv_step step;
 
 	if (!is_free_but(exec, index, end - 1, -1))
 		return false;
-	step = tti_lend_go_on(job, index);
-	if (step == TTI_LEND_DONE)
+	step = tti_rndv_progress(job, index);
+	if (step == TTI_RNDV_DONE)
 		finish(job, index, 0, end);
-	return step != TTI_LEND_WAITS;
+	return step != TTI_RNDV_WAITS;
 }
 
 /* Run one operation of one block if all it needs is there. */
@@ -182,30 +182,30 @@ static bool try_oper(struct tti_job *job, int32_t index, int32_t block)
 {
 	struct tti_executable *exec = job->program.exec;
 	const struct tti_linked *at = &exec->linked[index];
-	struct tti_spot spot;
+	struct tti_operand operand;
 	int32_t sender = -1, found = 0;
 	tutti_status st;
 
 	if (!is_free_but(exec, index, block, -1) || !leads_all(exec, index, block))
 		return false;
-	if (tti_lends(job, index))
-		return try_lent(job, index);
-	spot = tti_spot_at(job, at->op, block);
-	if (send_from_memory(job, index, &spot)) {
+	if (tti_rndv_has(job, index))
+		return try_rndv(job, index);
+	operand = tti_operand_at(job, at->op, block);
+	if (send_from_memory(job, index, &operand)) {
 		finish(job, index, block, 1);
 		return true;
 	}
-	st = tti_operation_sources(job, at, &spot, &found, NULL);
+	st = tti_operation_sources(job, at, &operand, &found, NULL);
 	if (st == TUTTI_OK)
-		st = tti_operation_reserve(job, at, spot.nbytes);
+		st = tti_operation_reserve(job, at, operand.nbytes);
 	if (st != TUTTI_OK) {
 		if (st != TUTTI_AGAIN)
 			job->status = st;
 		return false;
 	}
 	if (at->op->nout == 0)
-		sender = ready_then(job, index, block, spot.nbytes);
-	tti_operation_run(job, at, &spot, sender < 0 ? NULL : &exec->linked[sender]);
+		sender = ready_then(job, index, block, operand.nbytes);
+	tti_operation_run(job, at, &operand, sender < 0 ? NULL : &exec->linked[sender]);
 	finish(job, index, block, 1);
 	if (sender >= 0)
 		finish(job, sender, block, 1);
@@ -241,14 +241,14 @@ static bool poll_queue(struct tti_job *job, int32_t queue)
 	while (!has_ended(job, queue) && job->status == TUTTI_AGAIN) {
 		const int32_t index = head_of(exec, queue);
 		const int32_t block = block_of(exec, queue);
-		const bool was_lent = tti_lends(job, index);
+		const bool was_rndv = tti_rndv_has(job, index);
 
 		if (!is_in_window(job, block) || exec->lead[index] != queue ||
 		    !try_oper(job, index, block))
 			break;
 		moved = true;
 		close_blocks(job);
-		if (was_lent) /* a lot was copied: others have something to do, too */
+		if (was_rndv) /* a lot was copied: others have something to do, too */
 			break;
 	}
 	return moved;
@@ -425,8 +425,8 @@ void tti_program_begin(struct tti_job *job)
 		exec->progress[i].end =
 			extent ? blocks_for(extent->count, extent->slice) : job->program.nblocks;
 		job->program.left += exec->progress[i].end;
-		if (exec->lent)
-			exec->lent[i] = (struct tti_lent){ 0 };
+		if (exec->rndv)
+			exec->rndv[i] = (struct tti_rndv){ 0 };
 	}
 }
 

@@ -147,7 +147,7 @@ static void start_memory(struct trial *trial, int rank, int at)
 		.send = call->send[rank],
 		.recv = call->recv[rank],
 		.is_large = (call->tag & 1) != 0,
-		.otherwise = otherwise,
+		.fallback = otherwise,
 		.self = trial,
 	};
 

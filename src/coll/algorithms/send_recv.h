@@ -19,7 +19,7 @@
  *
  * A program in memory is one order of all of them that does not deadlock, for texts and proofs: there
  * a transfer has one chunk at both its ranks. The engine runs the same steps of each transfer, in no
- * order among several, and any of them by messages where its sender says so (engine/lend.h). */
+ * order among several, and any of them by messages where its sender says so (engine/rndv.h). */
 
 enum tti_transfer_kind { TTI_TRANSFER_SEND, TTI_TRANSFER_RECV, TTI_TRANSFER_COPY };
 

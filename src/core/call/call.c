@@ -128,7 +128,7 @@ static tutti_status start_in_memory(struct tti_running_call *run)
 	size_t slice;
 
 	tti_memory_describe(comm, run->args, run->call, &memory);
-	memory.otherwise = start_plain;
+	memory.fallback = start_plain;
 	memory.self = run;
 	slice = tti_memory_block_bytes(&comm->engine, &memory);
 	TTI_TRY(find_program(run, true, &bound, &slice, &layout));
@@ -286,7 +286,7 @@ static tutti_status check_root(struct tti_comm *comm, const struct tti_args *arg
 static tutti_status run_transfer(struct tti_comm *comm, const struct tti_args *args,
 				 struct tti_prepared *call)
 {
-	struct tti_memory_name *lent = &call->extent.lent;
+	struct tti_memory_name *lent = &call->extent.rndv;
 	tutti_status st = TUTTI_OK;
 
 	if (call->ways & TTI_SEND_BY_MEMORY && args->is_send)

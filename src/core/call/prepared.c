@@ -264,7 +264,7 @@ static tutti_status prepare_transfer(struct tti_comm *comm, const struct tti_arg
 	TTI_TRY(tti_programs_bind(comm, &prog, &call->bound));
 	/* Both ends know what may be lent. */
 	TTI_TRY(tti_memory_ways(comm, TUTTI_SEND_RECV, call->nbytes, &call->ways));
-	layout.lends = call->ways & TTI_SEND_BY_MEMORY;
+	layout.has_rndv = call->ways & TTI_SEND_BY_MEMORY;
 	return tti_short_prepare(&call->way, &comm->engine, call->bound, &layout, &reducer, 1);
 }
 

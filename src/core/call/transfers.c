@@ -66,7 +66,7 @@ static struct tti_transfer *next(struct tti_comm *comm)
 }
 
 /* Find the ways of the sends of the list; `in_place`: receives wait for them, so by messages, as two
- * that lend would wait for each other. */
+ * that offer their data would wait for each other. */
 static tutti_status offer(struct tti_comm *comm, bool in_place)
 {
 	const char *algorithm = "direct";
@@ -82,8 +82,8 @@ static tutti_status offer(struct tti_comm *comm, bool in_place)
 		if (in_place)
 			ways &= ~TTI_SEND_BY_MEMORY;
 		TTI_TRY(tti_memory_offer(comm, ways, step->peer, (const void *)extent->first,
-					 extent->count, &extent->lent));
-		if (extent->lent.reach != TTI_REACH_SLOTS)
+					 extent->count, &extent->rndv));
+		if (extent->rndv.reach != TTI_REACH_SLOTS)
 			algorithm = "memory";
 	}
 	atomic_store_explicit(&comm->last_algorithm, algorithm, memory_order_relaxed);
@@ -132,7 +132,7 @@ static tutti_status start(struct tti_comm *comm, struct tti_job *job)
 		layout.row_count += extent->count;
 		if (extent->count > layout.chunk_count)
 			layout.chunk_count = extent->count;
-		layout.lends |= extent->lent.reach != TTI_REACH_SLOTS;
+		layout.has_rndv |= extent->rndv.reach != TTI_REACH_SLOTS;
 		comm->extents.at[transfer->step.chunk] = *extent;
 	}
 	return tti_job_program(job, &comm->engine, bound, &layout, &reducer, 1, 0);

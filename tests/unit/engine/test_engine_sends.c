@@ -104,7 +104,7 @@ static void add_step(struct play *play, struct part *part, int rank, int peer, b
 	};
 	if (lent && port->transport->memory)
 		part->lends |= port->transport->memory->name(port, memory, message->nbytes,
-							     &part->extent[chunk].lent);
+							     &part->extent[chunk].rndv);
 }
 
 static void add_message(struct play *play, struct group *group, const struct message *message)
@@ -177,7 +177,7 @@ static void start(void *self, struct bed *bed, int rank, int at)
 	const struct tti_reducer reducer = { 0 };
 	struct tti_layout layout = { .by_chunk = true,
 				     .extents = part->extent,
-				     .lends = part->lends,
+				     .has_rndv = part->lends,
 				     .type_size = 1,
 				     .parts = 1 };
 

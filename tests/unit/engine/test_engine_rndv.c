@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the engine does with data that is lent are the steps of the program that is proven: groups
+/* What the engine does with data that goes by rendezvous are the steps of the program that is proven: groups
  * of random sends are run over the mock transport with a record of all that is done, which is held
  * against the programs that coll/send_recv.h emits for the same lists. */
 #include <setjmp.h>
@@ -251,7 +251,7 @@ static void add_step(int rank, int peer, enum tti_transfer_kind kind, int messag
 	};
 	if (kind == TTI_TRANSFER_SEND)
 		assert_true(port->transport->memory->name(port, memory, nbytes,
-							  &part->extent[chunk].lent));
+							  &part->extent[chunk].rndv));
 }
 
 static void set_up(uint64_t seed)
@@ -289,7 +289,7 @@ static void start(void *self, struct bed *bed, int rank, int at)
 	const struct tti_reducer reducer = { 0 };
 	const struct tti_layout layout = { .by_chunk = true,
 					   .extents = part->extent,
-					   .lends = true,
+					   .has_rndv = true,
 					   .chunk_count = MOST,
 					   .type_size = 1,
 					   .parts = 1 };
@@ -334,7 +334,7 @@ static void check(void)
 	assert_memory_equal(play.memory[0], play.memory[1], sizeof(play.memory[0]));
 }
 
-static void what_is_lent_goes_by_the_proven_steps(void **state)
+static void rendezvous_goes_by_the_proven_steps(void **state)
 {
 	const int plays = SANITIZED ? 100 : 500;
 	const struct bed_work work = { .n = 1, .start = start };
@@ -360,7 +360,7 @@ static void what_is_lent_goes_by_the_proven_steps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_lent_goes_by_the_proven_steps),
+		cmocka_unit_test(rendezvous_goes_by_the_proven_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/lend.h"
+#include "engine/rndv.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -50,8 +50,8 @@ static struct tti_link *link_of(const struct tti_executable *exec, int32_t at)
 	return exec->link[exec->prog.queue_of[at]];
 }
 
-bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *link,
-		   const void *message, size_t nbytes, uint64_t tag)
+bool tti_rndv_accept(struct tti_job *job, int32_t index, const struct tti_link *link,
+		     const void *message, size_t nbytes, uint64_t tag)
 {
 	const struct tti_executable *exec = job->program.exec;
 	const struct tti_operation *op = &exec->prog.oper[index];
@@ -60,7 +60,7 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 	struct offer offer;
 	tutti_status st;
 
-	if (!exec->lent || !port->transport->memory || chunk_bytes(job, index) == 0 ||
+	if (!exec->rndv || !port->transport->memory || chunk_bytes(job, index) == 0 ||
 	    nbytes != offer_bytes(port) || tag != offer_tag(tti_job_tag(job, op)))
 		return false;
 	memcpy(&offer.name, message, sizeof(offer.name));
@@ -68,7 +68,7 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 					   &from);
 	if (st != TUTTI_OK)
 		job->status = st;
-	exec->lent[index] = (struct tti_lent){
+	exec->rndv[index] = (struct tti_rndv){
 		/* Only read. */
 		.message = (void *)(uintptr_t)message,
 		.from = from,
@@ -77,87 +77,87 @@ bool tti_lend_take(struct tti_job *job, int32_t index, const struct tti_link *li
 }
 
 /* Say where the data is, then wait until the peer has it. */
-static enum tti_lend_step give(struct tti_job *job, int32_t index)
+static enum tti_rndv_step give(struct tti_job *job, int32_t index)
 {
 	const struct tti_executable *exec = job->program.exec;
 	const struct tti_operation *op = &exec->prog.oper[index];
-	struct tti_lent *lent = &exec->lent[index];
+	struct tti_rndv *rndv = &exec->rndv[index];
 	struct tti_link *link = link_of(exec, op->out);
 	const struct tti_port *port = tti_engine_port(job->engine, link->peer);
 	const size_t nbytes = offer_bytes(port);
 	struct offer *offer;
 
 	tti_job_awaits(job, link->peer);
-	if (lent->message) {
+	if (rndv->message) {
 		if (!link->ops->all_released(link))
-			return TTI_LEND_WAITS;
-		lent->message = NULL;
-		return TTI_LEND_DONE;
+			return TTI_RNDV_WAITS;
+		rndv->message = NULL;
+		return TTI_RNDV_DONE;
 	}
 	offer = link->ops->reserve(link, nbytes, 0);
 	if (!offer)
-		return TTI_LEND_WAITS;
+		return TTI_RNDV_WAITS;
 	memset(offer, 0, nbytes);
-	offer->name = job->program.layout.extents[op->chunk].lent;
+	offer->name = job->program.layout.extents[op->chunk].rndv;
 	link->ops->commit(link, nbytes, offer_tag(tti_job_tag(job, op)));
-	lent->message = offer;
-	return TTI_LEND_MOVED;
+	rndv->message = offer;
+	return TTI_RNDV_MOVED;
 }
 
-/* All is copied, and was the sender's to lend until now. */
-static enum tti_lend_step end_copy(struct tti_job *job, int32_t index)
+/* All is copied. Whether the sender has revoked it meanwhile decides. */
+static enum tti_rndv_step end_copy(struct tti_job *job, int32_t index)
 {
 	const struct tti_executable *exec = job->program.exec;
 	const struct tti_operation *op = &exec->prog.oper[index];
 	struct tti_link *link = link_of(exec, op->in);
-	struct offer *offer = exec->lent[index].message;
+	struct offer *offer = exec->rndv[index].message;
 
 	atomic_thread_fence(memory_order_acquire);
 	if (atomic_load_explicit(&offer->is_revoked, memory_order_relaxed)) {
 		job->status = tti_fail(
 			TUTTI_EPEER, "rank %d gave its send up while rank %d was copying the data",
 			link->peer, exec->prog.rank);
-		return TTI_LEND_MOVED;
+		return TTI_RNDV_MOVED;
 	}
 	link->ops->release(link);
-	exec->lent[index] = (struct tti_lent){ 0 };
-	return TTI_LEND_DONE;
+	exec->rndv[index] = (struct tti_rndv){ 0 };
+	return TTI_RNDV_DONE;
 }
 
-static enum tti_lend_step copy(struct tti_job *job, int32_t index)
+static enum tti_rndv_step copy(struct tti_job *job, int32_t index)
 {
-	struct tti_lent *lent = &job->program.exec->lent[index];
+	struct tti_rndv *rndv = &job->program.exec->rndv[index];
 	const struct tti_operation *op = &job->program.exec->prog.oper[index];
-	const struct tti_spot spot = tti_spot_at(job, op, 0);
-	const size_t left = chunk_bytes(job, index) - lent->done;
+	const struct tti_operand operand = tti_operand_at(job, op, 0);
+	const size_t left = chunk_bytes(job, index) - rndv->done;
 	const size_t nbytes = left < POLL_BYTES ? left : POLL_BYTES;
-	char *const to = (char *)(job->program.at[op->to] + spot.to) + lent->done;
+	char *const to = (char *)(job->program.at[op->to] + operand.to) + rndv->done;
 	const int peer = link_of(job->program.exec, op->in)->peer;
 	struct tti_port *port = tti_engine_port(job->engine, peer);
 
-	if (lent->from.mapped)
-		tti_copy(to, (const char *)lent->from.mapped + lent->done, nbytes,
+	if (rndv->from.mapped)
+		tti_copy(to, (const char *)rndv->from.mapped + rndv->done, nbytes,
 			 job->program.is_large);
 	else
 		job->status = as_running(port->transport->memory->read(
-			port, peer, to, lent->from.address + lent->done, nbytes));
+			port, peer, to, rndv->from.address + rndv->done, nbytes));
 	if (job->status != TUTTI_AGAIN)
-		return TTI_LEND_MOVED;
-	lent->done += nbytes;
-	return nbytes < left ? TTI_LEND_MOVED : end_copy(job, index);
+		return TTI_RNDV_MOVED;
+	rndv->done += nbytes;
+	return nbytes < left ? TTI_RNDV_MOVED : end_copy(job, index);
 }
 
-enum tti_lend_step tti_lend_go_on(struct tti_job *job, int32_t index)
+enum tti_rndv_step tti_rndv_progress(struct tti_job *job, int32_t index)
 {
 	return job->program.exec->prog.oper[index].nin ? copy(job, index) : give(job, index);
 }
 
-void tti_lend_revoke(const struct tti_job *job)
+void tti_rndv_revoke(const struct tti_job *job)
 {
 	const struct tti_executable *exec = job->program.exec;
 
-	for (int32_t i = 0; exec->lent && i < exec->prog.nopers; i++) {
-		struct offer *offer = exec->lent[i].message;
+	for (int32_t i = 0; exec->rndv && i < exec->prog.nopers; i++) {
+		struct offer *offer = exec->rndv[i].message;
 
 		if (offer && exec->prog.oper[i].nout) {
 			atomic_store_explicit(&offer->is_revoked, 1, memory_order_release);
