@@ -43,7 +43,7 @@ static tutti_status assume(struct tti_xml_doc **out)
 
 static tutti_status load(struct tti_xml_doc **out)
 {
-	const tutti_status st = tti_topo_of_this_machine(out);
+	const tutti_status st = tti_detect_this_machine(out);
 
 	if (st == TUTTI_OK || st == TUTTI_ENOMEM || user_says(tti_params()))
 		return st;

@@ -45,7 +45,7 @@ static tutti_status load(const char *path, struct tti_xml_doc **out)
 	struct stat info;
 
 	if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-		return tti_detect(&config, out);
+		return tti_detect_machine(&config, out);
 	return tti_xml_read_file(path, out);
 }
 

@@ -79,8 +79,8 @@ static tutti_status load_doc(const struct tutti_topo_config *config, struct tti_
 	if (config->xml_file && !config->detect)
 		return tti_xml_read_file(config->xml_file, out);
 	if (of_environment && !config->all && !config->measure)
-		return tti_topo_of_this_machine(out);
-	TTI_TRY(tti_detect(&detect, &detected));
+		return tti_detect_this_machine(out);
+	TTI_TRY(tti_detect_machine(&detect, &detected));
 	if (over)
 		return lay_over(detected, over, out);
 	*out = detected;

@@ -112,42 +112,22 @@ bool tti_cpuset_parse_list(struct tti_cpuset *set, const char *text)
 /* Enough for the map of all CPUs that Linux may be built for, and for most lists. */
 #define TEXT_BYTES 20480
 
-/* Most kernels write a page at most, and cut what is longer in the middle of a number. */
-static bool read_text(const struct tti_sysfs *sysfs, char text[TEXT_BYTES], const char *fmt,
-		      va_list args)
+bool tti_cpuset_read(struct tti_cpuset *set, const struct tti_sysfs *sysfs,
+		     bool (*parse)(struct tti_cpuset *, const char *), const char *fmt, ...)
 {
-	char path[PATH_MAX];
-	const int n = vsnprintf(path, sizeof(path), fmt, args);
-
-	return n >= 0 && (size_t)n < sizeof(path) &&
-	       tti_sysfs_line(sysfs, text, TEXT_BYTES, "%s", path) &&
-	       strlen(text) < TEXT_BYTES - 1 && strlen(text) != 4095;
-}
-
-bool tti_cpuset_read_map(struct tti_cpuset *set, const struct tti_sysfs *sysfs, const char *fmt,
-			 ...)
-{
-	char text[TEXT_BYTES];
+	char path[PATH_MAX], text[TEXT_BYTES];
 	va_list args;
-	bool ok;
+	int n;
 
 	va_start(args, fmt);
-	ok = read_text(sysfs, text, fmt, args);
+	n = vsnprintf(path, sizeof(path), fmt, args);
 	va_end(args);
-	return ok ? tti_cpuset_parse_map(set, text) : fail_empty(set);
-}
-
-bool tti_cpuset_read_list(struct tti_cpuset *set, const struct tti_sysfs *sysfs, const char *fmt,
-			  ...)
-{
-	char text[TEXT_BYTES];
-	va_list args;
-	bool ok;
-
-	va_start(args, fmt);
-	ok = read_text(sysfs, text, fmt, args);
-	va_end(args);
-	return ok ? tti_cpuset_parse_list(set, text) : fail_empty(set);
+	/* Most kernels write a page at most, and cut what is longer in the middle of a number. */
+	if (n < 0 || (size_t)n >= sizeof(path) ||
+	    !tti_sysfs_line(sysfs, text, sizeof(text), "%s", path) ||
+	    strlen(text) >= sizeof(text) - 1 || strlen(text) == 4095)
+		return fail_empty(set);
+	return parse(set, text);
 }
 
 void tti_cpuset_format(const struct tti_cpuset *set, struct tti_strbuf *out)

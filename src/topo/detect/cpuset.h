@@ -31,13 +31,10 @@ bool tti_cpuset_add(struct tti_cpuset *set, uint64_t first, uint64_t last);
 bool tti_cpuset_parse_map(struct tti_cpuset *set, const char *text);
 bool tti_cpuset_parse_list(struct tti_cpuset *set, const char *text);
 
-/* The same of a file. false: it is absent or cut short too. */
-TUTTI_PRINTF(3, 4)
-bool tti_cpuset_read_map(struct tti_cpuset *set, const struct tti_sysfs *sysfs, const char *fmt,
-			 ...);
-TUTTI_PRINTF(3, 4)
-bool tti_cpuset_read_list(struct tti_cpuset *set, const struct tti_sysfs *sysfs, const char *fmt,
-			  ...);
+/* The same for a file, by one of these functions. false also if it is absent or cut short. */
+TUTTI_PRINTF(4, 5)
+bool tti_cpuset_read(struct tti_cpuset *set, const struct tti_sysfs *sysfs,
+		     bool (*parse)(struct tti_cpuset *, const char *), const char *fmt, ...);
 
 /* Whole words, "000000ff,ffffffff", without those of zeros in front. */
 void tti_cpuset_format(const struct tti_cpuset *set, struct tti_strbuf *out);

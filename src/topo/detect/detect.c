@@ -1,53 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/detect/detect.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "topo/detect/detect_gpu.h"
+#include "topo/detect/detect_parts.h"
 #include "util/error.h"
+#include "util/log.h"
 
-/* What only the parts of detection tell each other. */
-#define PATH_ATTR "tutti_path"
-
-/* -- Finding ------------------------------------------------------------------------ */
-
-struct tti_xml *tti_detect_find_pci(const struct tti_detect *detect, uint64_t busid)
+/* GPUs that PCI shows and no driver knows. `why` there is no NVML; "": there is. */
+static void tell_bare_gpus(const struct tti_detect *detect, const char *why)
 {
-	struct tti_xml *xml = detect->doc->root;
+	char driver[512];
 
-	for (; xml; xml = tti_xml_walk(xml)) {
-		const char *text = tti_xml_is(xml, "pci") ? tti_xml_get(xml, "busid") : NULL;
-		uint64_t value;
+	if (!tti_log_enabled(TTI_LOG_INFO, TTI_TOPO))
+		return;
+	for (const struct tti_xml *node = detect->doc->root; node; node = tti_xml_walk(node)) {
+		const char *const class_code = tti_xml_get(node, "class");
+		const char *const busid = tti_xml_get(node, "busid");
+		const char *const vendor = tti_xml_get(node, "vendor");
+		const char *told = "";
+		bool has_driver;
 
-		if (text && tti_busid_parse(text, &value) && value == busid)
-			return xml;
+		if (!tti_xml_is(node, "pci") || !class_code || !busid ||
+		    (strncmp(class_code, "0x03", 4) != 0 && strncmp(class_code, "0x12", 4) != 0 &&
+		     strncmp(class_code, "0x0b40", 6) != 0) ||
+		    tti_xml_find(node, "gpu", NULL, NULL))
+			continue;
+		if (vendor && !strcmp(vendor, TTI_PCI_NVIDIA))
+			told = *why ? why : "the driver's library does not list it";
+		has_driver = tti_sysfs_real_name(&detect->sysfs, driver, sizeof(driver),
+						 "sys/bus/pci/devices/%s/driver", busid);
+		tti_log(TTI_LOG_INFO, TTI_TOPO,
+			"accelerator %s (class %s, vendor %s, bound to %s) is known from PCI "
+			"alone%s%s",
+			busid, class_code, vendor ? vendor : "?", has_driver ? driver : "no driver",
+			*told ? ": " : "", told);
 	}
-	return NULL;
 }
 
-struct tti_xml *tti_detect_find_cpu(const struct tti_detect *detect, int64_t numaid)
+static tutti_status detect_gpus(struct tti_detect *detect)
 {
-	struct tti_xml *first = tti_xml_find(detect->doc->root, "cpu", NULL, NULL);
+	char why[256];
+	int ndev = 0;
 
-	for (struct tti_xml *xml = first; xml; xml = tti_xml_next(xml, "cpu")) {
-		const char *id = tti_xml_get(xml, "numaid");
-
-		if (id && strtoll(id, NULL, 10) == numaid)
-			return xml;
-	}
-	return first;
-}
-
-/* -- Detecting ---------------------------------------------------------------------- */
-
-static void drop_attr(struct tti_xml *xml, const char *name)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < xml->nattrs; i++)
-		if (strcmp(xml->attrs[i].name, name) != 0)
-			xml->attrs[n++] = xml->attrs[i];
-	xml->nattrs = n;
+	TTI_TRY(tti_detect_gpus_nvidia(detect, &ndev, why));
+	TTI_TRY(tti_detect_gpus_amd(detect, &ndev));
+	tell_bare_gpus(detect, why);
+	return TUTTI_OK;
 }
 
 static tutti_status detect_parts(struct tti_detect *detect)
@@ -55,16 +55,14 @@ static tutti_status detect_parts(struct tti_detect *detect)
 	TTI_TRY(tti_detect_cpus(detect));
 	TTI_TRY(tti_detect_pci(detect));
 	TTI_TRY(tti_detect_nics(detect));
-	TTI_TRY(tti_detect_gpus(detect));
+	TTI_TRY(detect_gpus(detect));
 	TTI_TRY(tti_detect_gdr(detect));
 	if (detect->config->measure)
-		TTI_TRY(tti_measure_memory(detect));
-	for (struct tti_xml *xml = detect->doc->root; xml; xml = tti_xml_walk(xml))
-		drop_attr(xml, PATH_ATTR);
+		TTI_TRY(tti_detect_memory(detect));
 	return TUTTI_OK;
 }
 
-tutti_status tti_detect(const struct tti_detect_config *config, struct tti_xml_doc **out)
+tutti_status tti_detect_machine(const struct tti_detect_config *config, struct tti_xml_doc **out)
 {
 	struct tti_detect detect = { .config = config };
 	tutti_status st;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "topo/detect/cpuset.h"
-#include "topo/detect/detect.h"
+#include "topo/detect/detect_parts.h"
 #include "util/error.h"
 #include "util/hash.h"
 #include "util/log.h"
@@ -36,11 +36,6 @@ struct machine {
 	struct tti_cpu_kind kind;
 	char host_hash[24]; /* "": not known */
 };
-
-static tutti_status no_memory(const struct machine *machine)
-{
-	return tti_fail(TUTTI_ENOMEM, "no memory for the CPUs of %s", machine->detect->sysfs.path);
-}
 
 /* The number behind `prefix` in a name like "node12". */
 static bool numbered(const char *name, const char *prefix, int64_t *out)
@@ -84,9 +79,10 @@ static tutti_status count_online(struct machine *machine)
 
 static tutti_status find_online(struct machine *machine)
 {
-	if (!tti_cpuset_read_list(&machine->online, &machine->detect->sysfs, CPU_DIR "/online"))
+	if (!tti_cpuset_read(&machine->online, &machine->detect->sysfs, tti_cpuset_parse_list,
+			     CPU_DIR "/online"))
 		TTI_TRY(count_online(machine));
-	return machine->online.failed ? no_memory(machine) : TUTTI_OK;
+	return machine->online.failed ? tti_detect_no_memory(machine->detect) : TUTTI_OK;
 }
 
 /* -- NUMA nodes --------------------------------------------------------------------- */
@@ -122,12 +118,12 @@ static tutti_status read_node_cpus(struct machine *machine, struct numa_node *no
 	const struct tti_sysfs *sysfs = &machine->detect->sysfs;
 	bool ok;
 
-	ok = tti_cpuset_read_map(&node->cpus, sysfs, NODE_DIR "/node%" PRId64 "/cpumap",
-				 node->id) ||
-	     tti_cpuset_read_list(&node->cpus, sysfs, NODE_DIR "/node%" PRId64 "/cpulist",
-				  node->id);
+	ok = tti_cpuset_read(&node->cpus, sysfs, tti_cpuset_parse_map,
+			     NODE_DIR "/node%" PRId64 "/cpumap", node->id) ||
+	     tti_cpuset_read(&node->cpus, sysfs, tti_cpuset_parse_list,
+			     NODE_DIR "/node%" PRId64 "/cpulist", node->id);
 	if (node->cpus.failed)
-		return no_memory(machine);
+		return tti_detect_no_memory(machine->detect);
 	if (!ok)
 		tti_log(TTI_LOG_INFO, TTI_TOPO,
 			"%s does not say which CPUs NUMA node %" PRId64 " has", sysfs->path,
@@ -157,7 +153,7 @@ static tutti_status read_nodes(struct machine *machine)
 		struct numa_node node = { 0 };
 
 		if (numbered(names[i], "node", &node.id) && !tti_vec_push(&machine->nodes, node))
-			st = no_memory(machine);
+			st = tti_detect_no_memory(machine->detect);
 	}
 	free(names);
 	if (machine->nodes.n > 0)
@@ -282,8 +278,8 @@ static void add_package(const struct machine *machine, uint64_t cpu, struct tti_
 	struct tti_cpuset same = { 0 };
 	uint64_t other;
 
-	if (!tti_cpuset_read_map(&same, &machine->detect->sysfs,
-				 CPU_DIR "/cpu%" PRIu64 "/topology/core_siblings", cpu))
+	if (!tti_cpuset_read(&same, &machine->detect->sysfs, tti_cpuset_parse_map,
+			     CPU_DIR "/cpu%" PRIu64 "/topology/core_siblings", cpu))
 		return;
 	other = tti_cpuset_next(&same, 0);
 	for (; other < TTI_CPUSET_MAX; other = tti_cpuset_next(&same, other + 1))
@@ -430,7 +426,7 @@ static tutti_status add_cpu(struct machine *machine, const struct numa_node *nod
 	bool ok;
 
 	if (!cpu)
-		return no_memory(machine);
+		return tti_detect_no_memory(machine->detect);
 	if (node || !tti_cpuset_is_empty(cpus))
 		tti_cpuset_format(cpus, &affinity);
 	format_packages(machine, node ? nearest_cpus(machine, node) : cpus, &package, &packages);
@@ -449,7 +445,7 @@ static tutti_status add_cpu(struct machine *machine, const struct numa_node *nod
 	ok = set_text(machine, cpu, "tutti_packages", &packages) && ok;
 	ok = set_text(machine, cpu, "tutti_distances", &distances) && ok;
 	ok = set_text(machine, cpu, "tutti_mem_mib", &memory) && ok;
-	return ok ? TUTTI_OK : no_memory(machine);
+	return ok ? TUTTI_OK : tti_detect_no_memory(machine->detect);
 }
 
 static bool is_in_a_node(const struct machine *machine, uint64_t cpu)
@@ -471,7 +467,7 @@ static tutti_status add_others(struct machine *machine)
 		if (!is_in_a_node(machine, cpu))
 			tti_cpuset_add(&none.cpus, cpu, cpu);
 	if (none.cpus.failed)
-		st = no_memory(machine);
+		st = tti_detect_no_memory(machine->detect);
 	else if (!tti_cpuset_is_empty(&none.cpus))
 		st = add_cpu(machine, &none);
 	tti_cpuset_release(&none.cpus);

@@ -2,7 +2,7 @@
 /* GPUDirect RDMA: whether NICs may read and write GPU memory, and why. There are two
  * ways, of which one is enough: a module that gives the memory of the GPU's driver to
  * the RDMA stack, and dma-buf, which takes the kernel, both drivers and no module. */
-#include "topo/detect/detect.h"
+#include "topo/detect/detect_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,8 +190,8 @@ static bool nic_dmabuf(const struct gdr *gdr, const char *device, char *why, siz
 {
 	char driver[64];
 
-	if (!tti_nic_link_name(&gdr->detect->sysfs, driver, sizeof(driver),
-			       "sys/class/infiniband/%s/device/driver", device)) {
+	if (!tti_sysfs_real_name(&gdr->detect->sysfs, driver, sizeof(driver),
+				 "sys/class/infiniband/%s/device/driver", device)) {
 		snprintf(why, size, "no peer memory module, and the NIC's driver is not known");
 		return false;
 	}
@@ -256,6 +256,5 @@ tutti_status tti_detect_gdr(struct tti_detect *detect)
 		else if (tti_xml_is(node, "net"))
 			complete = set_net(&gdr, node);
 	}
-	return complete ? TUTTI_OK
-			: tti_fail(TUTTI_ENOMEM, "no memory for what the topology says of GDR");
+	return complete ? TUTTI_OK : tti_detect_no_memory(detect);
 }

@@ -73,8 +73,8 @@ static tutti_status add_gpu(struct tti_detect *detect, const char *name, kfd_vec
 	    tti_detect_find_pci(detect, TTI_BUSID_CARD(found.busid)))
 		found.busid = TTI_BUSID_CARD(found.busid);
 	pci = tti_detect_gpu_pci(detect, found.busid, TTI_PCI_AMD);
-	if (!pci || !tti_detect_link_now(detect, pci, found.busid, 0, 0))
-		return tti_fail(TUTTI_ENOMEM, "no memory for the GPUs of a topology");
+	if (!pci || !tti_detect_link_now(detect, pci, found.busid, NULL))
+		return tti_detect_no_memory(detect);
 	if (tti_xml_find(pci, "gpu", NULL, NULL)) {
 		tti_log(TTI_LOG_INFO, TTI_TOPO, "kfd node %s is a part of a GPU that is listed",
 			name);
@@ -82,7 +82,7 @@ static tutti_status add_gpu(struct tti_detect *detect, const char *name, kfd_vec
 	}
 	found.gpu = tti_detect_gpu_add(detect, pci, *ndev);
 	if (!found.gpu || !set_gcn(detect, found.gpu, version) || !tti_vec_push(gpus, found))
-		return tti_fail(TUTTI_ENOMEM, "no memory for the GPUs of a topology");
+		return tti_detect_no_memory(detect);
 	++*ndev;
 	return TUTTI_OK;
 }
@@ -124,7 +124,7 @@ static tutti_status add_link(struct tti_detect *detect, const kfd_vec *gpus,
 			 tti_detect_class(detect, to->busid, "0x", "0x038000", class_code)) ||
 	    /* The version of the format that has this element. */
 	    !tti_xml_set(detect->doc, detect->doc->root, "version", "2"))
-		return tti_fail(TUTTI_ENOMEM, "no memory for the xGMI links of a topology");
+		return tti_detect_no_memory(detect);
 	return TUTTI_OK;
 }
 
@@ -156,7 +156,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-tutti_status tti_detect_gpus_kfd(struct tti_detect *detect, int *ndev)
+tutti_status tti_detect_gpus_amd(struct tti_detect *detect, int *ndev)
 {
 	tutti_status status = TUTTI_OK;
 	kfd_vec gpus = { 0 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,15 +23,6 @@ struct known {
 };
 typedef TTI_VEC(struct known *) known_vec;
 
-static int generation_decigts(int generation)
-{
-	static const int decigts[] = { 0, 25, 50, 80, 160, 320, 640, 1280 };
-
-	return generation > 0 && (size_t)generation < sizeof(decigts) / sizeof(decigts[0])
-		       ? decigts[generation]
-		       : 0;
-}
-
 static bool is_said(const struct tti_detect *detect, const struct tti_xml *pci, const char *attr,
 		    const char *busid)
 {
@@ -43,19 +35,19 @@ static bool is_said(const struct tti_detect *detect, const struct tti_xml *pci, 
 static bool set_pci_link(const struct tti_detect *detect, struct tti_xml *pci,
 			 const struct known *known)
 {
-	const int decigts = generation_decigts(known->gpu.max_pci_gen);
+	const struct tti_pci_link now = { tti_pci_link_decigts(known->gpu.pci_gen),
+					  known->gpu.pci_width };
+	struct tti_pci_link max = { tti_pci_link_decigts(known->gpu.max_pci_gen),
+				    known->gpu.max_pci_width };
 	char text[TTI_BUSID_TEXT];
 
 	tti_busid_format(known->busid, text);
-	if (decigts > 0 && !is_said(detect, pci, "link_speed", text) &&
-	    !tti_xml_setf(detect->doc, pci, "link_speed", TTI_GTS_FORMAT, decigts / 10,
-			  decigts % 10))
-		return false;
-	if (known->gpu.max_pci_width > 0 && !is_said(detect, pci, "link_width", text) &&
-	    !tti_xml_setf(detect->doc, pci, "link_width", "%d", known->gpu.max_pci_width))
-		return false;
-	return tti_detect_link_now(detect, pci, known->busid,
-				   generation_decigts(known->gpu.pci_gen), known->gpu.pci_width);
+	if (is_said(detect, pci, "link_speed", text))
+		max.decigts = 0;
+	if (is_said(detect, pci, "link_width", text))
+		max.width = 0;
+	return tti_pci_link_set(detect->doc, pci, &max) &&
+	       tti_detect_link_now(detect, pci, known->busid, &now);
 }
 
 /* The class of a link's other end, and its address in `target`; NULL: a link that
@@ -190,14 +182,15 @@ static bool set_no_p2p(const struct tti_detect *detect, const struct tti_nvml *n
 }
 
 /* Ask for one GPU; *out NULL if the driver does not reach it. */
-static tutti_status ask_gpu(const struct tti_nvml *nvml, int index, struct known **out)
+static tutti_status ask_gpu(const struct tti_detect *detect, const struct tti_nvml *nvml, int index,
+			    struct known **out)
 {
 	struct known *known = tti_zalloc(sizeof(*known));
 	tutti_status status;
 
 	*out = NULL;
 	if (!known)
-		return tti_fail(TUTTI_ENOMEM, "no memory for GPU %d", index);
+		return tti_detect_no_memory(detect);
 	status = tti_nvml_gpu(nvml, index, &known->gpu);
 	if (status == TUTTI_OK && tti_busid_parse(known->gpu.busid, &known->busid)) {
 		*out = known;
@@ -212,7 +205,7 @@ static tutti_status ask_gpu(const struct tti_nvml *nvml, int index, struct known
 	return TUTTI_OK;
 }
 
-tutti_status tti_detect_gpus_nvml(struct tti_detect *detect, const struct tti_nvml *nvml, int *ndev)
+static tutti_status gpus_of_nvml(struct tti_detect *detect, const struct tti_nvml *nvml, int *ndev)
 {
 	known_vec all = { 0 };
 	tutti_status status = TUTTI_OK;
@@ -221,7 +214,7 @@ tutti_status tti_detect_gpus_nvml(struct tti_detect *detect, const struct tti_nv
 	for (int i = 0; ok && status == TUTTI_OK && i < tti_nvml_count(nvml); i++) {
 		struct known *known;
 
-		status = ask_gpu(nvml, i, &known);
+		status = ask_gpu(detect, nvml, i, &known);
 		if (!known)
 			continue;
 		ok = tti_vec_push(&all, known);
@@ -238,11 +231,12 @@ tutti_status tti_detect_gpus_nvml(struct tti_detect *detect, const struct tti_nv
 		tti_free(all.at[i]);
 	tti_vec_release(&all);
 	if (!ok)
-		return tti_fail(TUTTI_ENOMEM, "no memory for the GPUs of a topology");
+		return tti_detect_no_memory(detect);
 	return status;
 }
 
-tutti_status tti_detect_gpus_proc(struct tti_detect *detect, int *ndev)
+/* Without NVML: /proc/driver/nvidia lists the GPUs that have a driver, in its order. */
+static tutti_status gpus_of_proc(struct tti_detect *detect, int *ndev)
 {
 	char **names;
 	size_t n;
@@ -256,10 +250,32 @@ tutti_status tti_detect_gpus_proc(struct tti_detect *detect, int *ndev)
 		if (!tti_busid_parse(names[i], &busid))
 			continue;
 		pci = tti_detect_gpu_pci(detect, busid, TTI_PCI_NVIDIA);
-		ok = pci && tti_detect_link_now(detect, pci, busid, 0, 0) &&
+		ok = pci && tti_detect_link_now(detect, pci, busid, NULL) &&
 		     tti_detect_gpu_add(detect, pci, *ndev);
 		++*ndev;
 	}
 	free(names);
-	return ok ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "no memory for the GPUs of a topology");
+	return ok ? TUTTI_OK : tti_detect_no_memory(detect);
+}
+
+tutti_status tti_detect_gpus_nvidia(struct tti_detect *detect, int *ndev, char why_out[256])
+{
+	const struct tti_nvml *nvml = detect->config->nvml;
+	struct tti_nvml *own = NULL;
+	const char *why = "";
+	tutti_status status = TUTTI_OK;
+
+	if (!nvml && detect->sysfs.captured) {
+		why = "of a captured machine no driver can be asked";
+	} else if (!nvml) {
+		status = tti_nvml_open(&own, &why);
+		nvml = own;
+	}
+	snprintf(why_out, 256, "%s", why);
+	if (status == TUTTI_OK && nvml)
+		status = gpus_of_nvml(detect, nvml, ndev);
+	else if (status == TUTTI_OK)
+		status = gpus_of_proc(detect, ndev);
+	tti_nvml_close(own);
+	return status;
 }

@@ -2,7 +2,7 @@
 /* Network cards into the tree. The ports of one card are one <nic>, whichever of its
  * functions they belong to: they share its PCI link. A virtual function is a port of
  * its physical one's card, where that is visible, and a card of its own where not. */
-#include "topo/detect/detect.h"
+#include "topo/detect/detect_parts.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -128,42 +128,24 @@ static int compare(const void *left, const void *right)
 static int64_t numa_of(const struct tti_detect *detect, const char *path)
 {
 	int64_t numa;
-	size_t len = strlen(path);
 
-	while (len > 0) {
+	for (size_t len = strlen(path); len > 0; len = tti_sysfs_parent(path, len))
 		if (tti_sysfs_int(&detect->sysfs, &numa, "%.*s/numa_node", (int)len, path) &&
 		    numa >= 0)
 			return numa;
-		while (len > 0 && path[--len] != '/')
-			;
-	}
 	return -1;
 }
 
 /* The nearest function on the way up that the tree has. */
 static struct tti_xml *nearest_pci(const struct tti_detect *detect, const char *path)
 {
-	char part[TTI_BUSID_TEXT];
-	size_t end = strlen(path);
+	struct tti_xml *pci = NULL;
 	uint64_t busid;
 
-	while (end > 0) {
-		size_t begin = end;
-		struct tti_xml *pci = NULL;
-
-		while (begin > 0 && path[begin - 1] != '/')
-			begin--;
-		if (end - begin < sizeof(part)) {
-			memcpy(part, path + begin, end - begin);
-			part[end - begin] = '\0';
-			if (tti_busid_parse(part, &busid))
-				pci = tti_detect_find_pci(detect, busid);
-		}
-		if (pci)
-			return pci;
-		end = begin ? begin - 1 : 0;
-	}
-	return NULL;
+	for (size_t len = strlen(path); len > 0 && !pci; len = tti_sysfs_parent(path, len))
+		if (tti_busid_of_path(path, len, &busid))
+			pci = tti_detect_find_pci(detect, busid);
+	return pci;
 }
 
 /* Where the <nic> of a card goes. */
@@ -258,8 +240,7 @@ tutti_status tti_detect_nics(struct tti_detect *detect)
 		join_faces(&scan);
 		qsort(scan.ports.at, scan.ports.n, sizeof(scan.ports.at[0]), compare);
 		if (!write_cards(detect, &scan))
-			status = tti_fail(TUTTI_ENOMEM, "no memory for %zu network ports",
-					  scan.ports.n);
+			status = tti_detect_no_memory(detect);
 	}
 	tti_nic_scan_release(&scan);
 	return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect/detect_pci.h"
+#include "topo/detect/pci_scan.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -10,37 +10,7 @@
 
 #define DEVICES "sys/bus/pci/devices"
 
-static tutti_status no_memory(const struct tti_pci_scan *scan)
-{
-	return tti_fail(TUTTI_ENOMEM, "no memory for the PCI functions of %s",
-			scan->detect->sysfs.path);
-}
-
-/* -- Finding them ------------------------------------------------------------------- */
-
-bool tti_pci_last_part(const char *path, size_t len, uint64_t *out)
-{
-	char part[TTI_BUSID_TEXT];
-	size_t n = 0;
-
-	while (n < len && path[len - 1 - n] != '/')
-		n++;
-	if (n >= sizeof(part))
-		return false;
-	memcpy(part, path + len - n, n);
-	part[n] = '\0';
-	return tti_busid_parse(part, out);
-}
-
-/* The length of the path without its last part, 0: that was all of it. */
-static size_t without_last(const char *path, size_t len)
-{
-	while (len > 0 && path[len - 1] != '/')
-		len--;
-	return len > 0 ? len - 1 : 0;
-}
-
-static int by_busid(const void *a, const void *b)
+int tti_pci_scan_by_busid(const void *a, const void *b)
 {
 	const struct tti_pci_function *first = a, *second = b;
 
@@ -49,7 +19,7 @@ static int by_busid(const void *a, const void *b)
 	return second->is_listed - first->is_listed;
 }
 
-struct tti_pci_function *tti_pci_find(const struct tti_pci_scan *scan, uint64_t busid)
+struct tti_pci_function *tti_pci_scan_find(const struct tti_pci_scan *scan, uint64_t busid)
 {
 	size_t low = 0, high = scan->functions.n;
 
@@ -79,8 +49,8 @@ static bool add_path(struct tti_pci_scan *scan, uint64_t busid, const char *real
 		if (!tti_vec_push(&scan->functions, function))
 			return false;
 		function.is_listed = false;
-		function.path_len = without_last(function.path, function.path_len);
-	} while (tti_pci_last_part(function.path, function.path_len, &function.busid));
+		function.path_len = tti_sysfs_parent(function.path, function.path_len);
+	} while (tti_busid_of_path(function.path, function.path_len, &function.busid));
 	return true;
 }
 
@@ -100,7 +70,7 @@ static tutti_status add_listed(struct tti_pci_scan *scan, const char *name)
 			sysfs->path, name);
 		return TUTTI_OK;
 	}
-	return add_path(scan, busid, real) ? TUTTI_OK : no_memory(scan);
+	return add_path(scan, busid, real) ? TUTTI_OK : tti_detect_no_memory(scan->detect);
 }
 
 /* Sorted, each once, each path a string of its own. */
@@ -110,7 +80,7 @@ static tutti_status make_unique(struct tti_pci_scan *scan)
 	size_t n = 0;
 
 	if (scan->functions.n > 0)
-		qsort(at, scan->functions.n, sizeof(*at), by_busid);
+		qsort(at, scan->functions.n, sizeof(*at), tti_pci_scan_by_busid);
 	for (size_t i = 0; i < scan->functions.n; i++)
 		if (n == 0 || at[n - 1].busid != at[i].busid)
 			at[n++] = at[i];
@@ -122,7 +92,7 @@ static tutti_status make_unique(struct tti_pci_scan *scan)
 			continue;
 		path = tti_arena_alloc(&scan->arena, at[i].path_len + 1);
 		if (!path)
-			return no_memory(scan);
+			return tti_detect_no_memory(scan->detect);
 		memcpy(path, at[i].path, at[i].path_len);
 		at[i].path = path;
 	}
@@ -149,13 +119,13 @@ static tutti_status find_functions(struct tti_pci_scan *scan)
 static struct tti_pci_function *find_above(const struct tti_pci_scan *scan,
 					   const struct tti_pci_function *function)
 {
-	const size_t len = without_last(function->path, function->path_len);
+	const size_t len = tti_sysfs_parent(function->path, function->path_len);
 	struct tti_pci_function *above;
 	uint64_t busid;
 
-	if (!tti_pci_last_part(function->path, len, &busid))
+	if (!tti_busid_of_path(function->path, len, &busid))
 		return NULL;
-	above = tti_pci_find(scan, busid);
+	above = tti_pci_scan_find(scan, busid);
 	return above && above->path_len == len && memcmp(above->path, function->path, len) == 0
 		       ? above
 		       : NULL;
@@ -168,7 +138,7 @@ static int by_depth(const void *a, const void *b)
 
 	if (first->depth != second->depth)
 		return first->depth < second->depth ? -1 : 1;
-	return by_busid(first, second);
+	return tti_pci_scan_by_busid(first, second);
 }
 
 static tutti_status connect_functions(struct tti_pci_scan *scan)
@@ -187,11 +157,17 @@ static tutti_status connect_functions(struct tti_pci_scan *scan)
 		for (; function->top->above; function->top = function->top->above)
 			function->depth++;
 		if (!tti_vec_push(&scan->in_order, function))
-			return no_memory(scan);
+			return tti_detect_no_memory(scan->detect);
 	}
 	if (scan->in_order.n > 0)
 		qsort(scan->in_order.at, scan->in_order.n, sizeof(*scan->in_order.at), by_depth);
 	return TUTTI_OK;
+}
+
+tutti_status tti_pci_scan_functions(struct tti_pci_scan *scan)
+{
+	TTI_TRY(find_functions(scan));
+	return connect_functions(scan);
 }
 
 /* -- Which of them matter ----------------------------------------------------------- */
@@ -266,7 +242,7 @@ static bool is_folded(const struct tti_pci_scan *scan, struct tti_pci_function *
 		return false;
 	if (!above)
 		return true;
-	function->port = tti_pci_read_port(&scan->detect->sysfs, function->path);
+	function->port = tti_pci_link_port(&scan->detect->sysfs, function->path);
 	switch (function->port) {
 	case TTI_PCI_PORT_ROOT:
 	case TTI_PCI_PORT_DOWNSTREAM:
@@ -299,11 +275,11 @@ static void fold_ports(struct tti_pci_scan *scan)
 
 /* -- The elements ------------------------------------------------------------------- */
 
-static const struct tti_pci_end *get_end(const struct tti_pci_scan *scan,
-					 struct tti_pci_function *function)
+static const struct tti_pci_link *get_end(const struct tti_pci_scan *scan,
+					  struct tti_pci_function *function)
 {
 	if (!function->is_end_known)
-		function->end = tti_pci_read_end(&scan->detect->sysfs, function->path);
+		function->end = tti_pci_link_max(&scan->detect->sysfs, function->path);
 	function->is_end_known = true;
 	return &function->end;
 }
@@ -313,37 +289,20 @@ static int least_known(int a, int b)
 	return a > 0 && (b == 0 || a < b) ? a : b;
 }
 
-/* In tutti_link_now, if it is less than the ends of the link can do. */
-static bool set_link_now(struct tti_pci_scan *scan, const struct tti_pci_function *function,
-			 const struct tti_pci_end *can)
-{
-	const struct tti_pci_end now = tti_pci_read_now(&scan->detect->sysfs, function->path);
-
-	if (now.decigts == 0 || now.width == 0 ||
-	    (now.decigts >= can->decigts && now.width >= can->width))
-		return true;
-	return tti_xml_setf(scan->detect->doc, function->xml, "tutti_link_now",
-			    "%d.%d GT/s PCIe x%d", now.decigts / 10, now.decigts % 10, now.width);
-}
-
 /* What both ends can do; of one alone if the other does not say. */
 static bool set_link(struct tti_pci_scan *scan, struct tti_pci_function *function)
 {
-	struct tti_xml_doc *doc = scan->detect->doc;
-	struct tti_pci_end link = *get_end(scan, function);
+	struct tti_pci_link link = *get_end(scan, function);
+	const struct tti_pci_link now = tti_pci_link_now(&scan->detect->sysfs, function->path);
 
 	if (function->above) {
-		const struct tti_pci_end *other = get_end(scan, function->above);
+		const struct tti_pci_link *other = get_end(scan, function->above);
 
 		link.decigts = least_known(link.decigts, other->decigts);
 		link.width = least_known(link.width, other->width);
 	}
-	return (link.decigts == 0 ||
-		tti_xml_setf(doc, function->xml, "link_speed", "%d.%d GT/s PCIe", link.decigts / 10,
-			     link.decigts % 10)) &&
-	       (link.width == 0 ||
-		tti_xml_setf(doc, function->xml, "link_width", "%d", link.width)) &&
-	       set_link_now(scan, function, &link);
+	return tti_pci_link_set(scan->detect->doc, function->xml, &link) &&
+	       tti_pci_link_set_now(scan->detect->doc, function->xml, &now);
 }
 
 static bool set_ids(struct tti_pci_scan *scan, struct tti_pci_function *function)
@@ -373,8 +332,7 @@ static bool add_element(struct tti_pci_scan *scan, struct tti_pci_function *func
 	function->xml = tti_xml_add(doc, parent, "pci");
 	return function->xml &&
 	       tti_xml_set(doc, function->xml, "busid", tti_busid_format(function->busid, busid)) &&
-	       set_ids(scan, function) && set_link(scan, function) &&
-	       tti_xml_set(doc, function->xml, "tutti_path", function->path);
+	       set_ids(scan, function) && set_link(scan, function);
 }
 
 static int by_level(const void *a, const void *b)
@@ -384,7 +342,7 @@ static int by_level(const void *a, const void *b)
 
 	if (first->level != second->level)
 		return first->level < second->level ? -1 : 1;
-	return by_busid(first, second);
+	return tti_pci_scan_by_busid(first, second);
 }
 
 /* Level by level: what an element hangs below is there before it, and children come
@@ -397,15 +355,14 @@ static tutti_status add_elements(struct tti_pci_scan *scan)
 		struct tti_pci_function *function = scan->in_order.at[i];
 
 		if (function->is_wanted && !function->is_folded && !add_element(scan, function))
-			return no_memory(scan);
+			return tti_detect_no_memory(scan->detect);
 	}
 	return TUTTI_OK;
 }
 
 static tutti_status scan_all(struct tti_pci_scan *scan)
 {
-	TTI_TRY(find_functions(scan));
-	TTI_TRY(connect_functions(scan));
+	TTI_TRY(tti_pci_scan_functions(scan));
 	read_classes(scan);
 	fold_ports(scan);
 	TTI_TRY(tti_pci_place(scan));

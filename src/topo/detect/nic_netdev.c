@@ -200,7 +200,7 @@ static tutti_status scan_netdev(struct tti_nic_scan *scan, const char *name)
 	/* 32 bits of "not known", on kernels that print them unsigned. */
 	if (port.speed_mbps <= 0 || port.speed_mbps >= UINT32_MAX)
 		port.speed_mbps = -1;
-	if (tti_nic_link_name(scan->sysfs, master, sizeof(master), CLASS "/%s/master", name))
+	if (tti_sysfs_real_name(scan->sysfs, master, sizeof(master), CLASS "/%s/master", name))
 		port.master = tti_nic_keep(scan, master);
 	return tti_nic_port_add(scan, &port);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "topo/detect/nic_scan.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "util/error.h"
@@ -14,44 +12,17 @@ void tti_nic_scan_release(struct tti_nic_scan *scan)
 	scan->failed = false;
 }
 
-bool tti_nic_link_name(const struct tti_sysfs *sysfs, char *buf, size_t size, const char *fmt, ...)
-{
-	char link[TTI_NIC_PATH], real[TTI_NIC_PATH];
-	const char *name;
-	va_list list;
-	int len;
-
-	va_start(list, fmt);
-	len = vsnprintf(link, sizeof(link), fmt, list);
-	va_end(list);
-	if (len < 0 || (size_t)len >= sizeof(link) ||
-	    !tti_sysfs_real(sysfs, real, sizeof(real), "%s", link))
-		return false;
-	name = strrchr(real, '/');
-	len = snprintf(buf, size, "%s", name ? name + 1 : real);
-	return len > 0 && (size_t)len < size;
-}
-
 /* The function that a device is, or is a part of one level below (virtio7, an
  * auxiliary device): what a bus in between separates, as USB, is no PCI NIC. */
 static uint64_t function_of(const char *device)
 {
-	char part[TTI_BUSID_TEXT];
-	const char *end = device + strlen(device);
+	size_t len = strlen(device);
 	uint64_t busid;
 
-	for (int level = 0; level < 2 && end > device; level++) {
-		const char *begin = end;
-
-		while (begin > device && begin[-1] != '/')
-			begin--;
-		if ((size_t)(end - begin) < sizeof(part)) {
-			memcpy(part, begin, (size_t)(end - begin));
-			part[end - begin] = '\0';
-			if (tti_busid_parse(part, &busid))
-				return busid;
-		}
-		end = begin > device ? begin - 1 : device;
+	for (int level = 0; level < 2 && len > 0; level++) {
+		if (tti_busid_of_path(device, len, &busid))
+			return busid;
+		len = tti_sysfs_parent(device, len);
 	}
 	return TTI_BUSID_NONE;
 }
@@ -63,8 +34,8 @@ static uint64_t physical_of(const struct tti_sysfs *sysfs, uint64_t function)
 	uint64_t physical;
 
 	if (function != TTI_BUSID_NONE &&
-	    tti_nic_link_name(sysfs, name, sizeof(name), "sys/bus/pci/devices/%s/physfn",
-			      tti_busid_format(function, busid)) &&
+	    tti_sysfs_real_name(sysfs, name, sizeof(name), "sys/bus/pci/devices/%s/physfn",
+				tti_busid_format(function, busid)) &&
 	    tti_busid_parse(name, &physical))
 		return physical;
 	return TTI_BUSID_NONE;

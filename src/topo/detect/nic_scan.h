@@ -59,8 +59,4 @@ void tti_nic_port_place(struct tti_nic_scan *scan, const char *device, struct tt
 TUTTI_CHECKED tutti_status tti_nic_port_add(struct tti_nic_scan *scan,
 					    const struct tti_nic_port *port);
 
-/* What a link is called at its end: "bond0" for one to "../bond0". false: no link. */
-TUTTI_PRINTF(4, 5)
-bool tti_nic_link_name(const struct tti_sysfs *sysfs, char *buf, size_t size, const char *fmt, ...);
-
 #endif

@@ -214,32 +214,61 @@ bool tti_sysfs_int(const struct tti_sysfs *root, int64_t *out, const char *fmt, 
 	return ok && to_int(line, out);
 }
 
-bool tti_sysfs_exists(const struct tti_sysfs *root, const char *fmt, ...)
+/* `way` leads to an entry. */
+static bool real_format(const struct tti_sysfs *root, struct way *way, const char *fmt,
+			va_list args)
 {
 	struct stat info;
+
+	return resolve_format(root, way, fmt, args) &&
+	       fstatat(root->fd, name_of(way), &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool tti_sysfs_exists(const struct tti_sysfs *root, const char *fmt, ...)
+{
 	struct way way;
 	va_list args;
 	bool ok;
 
 	va_start(args, fmt);
-	ok = resolve_format(root, &way, fmt, args);
+	ok = real_format(root, &way, fmt, args);
 	va_end(args);
-	return ok && fstatat(root->fd, name_of(&way), &info, AT_SYMLINK_NOFOLLOW) == 0;
+	return ok;
 }
 
 bool tti_sysfs_real(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt, ...)
 {
-	struct stat info;
 	struct way way;
 	va_list args;
 	bool ok;
 
 	va_start(args, fmt);
-	ok = resolve_format(root, &way, fmt, args);
+	ok = real_format(root, &way, fmt, args);
 	va_end(args);
-	if (!ok || fstatat(root->fd, name_of(&way), &info, AT_SYMLINK_NOFOLLOW) < 0)
+	return ok && (size_t)snprintf(buf, size, "%s", name_of(&way)) < size;
+}
+
+bool tti_sysfs_real_name(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt, ...)
+{
+	const char *slash;
+	struct way way;
+	va_list args;
+	bool ok;
+
+	va_start(args, fmt);
+	ok = real_format(root, &way, fmt, args);
+	va_end(args);
+	if (!ok)
 		return false;
-	return (size_t)snprintf(buf, size, "%s", name_of(&way)) < size;
+	slash = strrchr(way.done, '/');
+	return (size_t)snprintf(buf, size, "%s", slash ? slash + 1 : name_of(&way)) < size;
+}
+
+size_t tti_sysfs_parent(const char *path, size_t len)
+{
+	while (len > 0 && path[len - 1] != '/')
+		len--;
+	return len > 0 ? len - 1 : 0;
 }
 
 /* -- Directories -------------------------------------------------------------------- */

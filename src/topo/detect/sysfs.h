@@ -44,6 +44,14 @@ TUTTI_PRINTF(2, 3) bool tti_sysfs_exists(const struct tti_sysfs *root, const cha
 TUTTI_PRINTF(4, 5)
 bool tti_sysfs_real(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt, ...);
 
+/* The last part of that path, as the driver behind a link "driver". false: absent or too long. */
+TUTTI_PRINTF(4, 5)
+bool tti_sysfs_real_name(const struct tti_sysfs *root, char *buf, size_t size, const char *fmt,
+			 ...);
+/* The length of the directory that an entry is in, of the first `len` bytes of a path; 0 at the
+ * top. */
+size_t tti_sysfs_parent(const char *path, size_t len);
+
 /* The names in a directory, sorted by name, without . and ..; none if absent.
  * *names_out is one allocation, freed with free(). */
 TUTTI_CHECKED TUTTI_PRINTF(4, 5) tutti_status

@@ -19,7 +19,7 @@ static tutti_status blame(tutti_status st, const char *variables)
 static tutti_status detect(const struct tti_param_values *params, struct tti_xml_doc **out)
 {
 	const struct tti_detect_config config = { .sysfs_root = params->sysfs_root };
-	tutti_status st = tti_detect(&config, out);
+	tutti_status st = tti_detect_machine(&config, out);
 
 	if (st != TUTTI_OK)
 		return params->sysfs_root ? blame(st, "TUTTI_SYSFS_ROOT") : st;
@@ -58,7 +58,7 @@ static tutti_status lay_over(const char *path, struct tti_xml_doc **doc)
 	return TUTTI_OK;
 }
 
-tutti_status tti_topo_of_this_machine(struct tti_xml_doc **out)
+tutti_status tti_detect_this_machine(struct tti_xml_doc **out)
 {
 	const struct tti_param_values *params = tti_params();
 	struct tti_xml_doc *doc;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static int hex_digit(char c)
 {
@@ -42,6 +43,20 @@ bool tti_busid_parse(const char *text, uint64_t *out)
 		return false;
 	*out = domain << 20 | bus << 12 | device << 4 | function;
 	return true;
+}
+
+bool tti_busid_of_path(const char *path, size_t len, uint64_t *out)
+{
+	char part[TTI_BUSID_TEXT];
+	size_t n = 0;
+
+	while (n < len && path[len - 1 - n] != '/')
+		n++;
+	if (n >= sizeof(part))
+		return false;
+	memcpy(part, path + len - n, n);
+	part[n] = '\0';
+	return tti_busid_parse(part, out);
 }
 
 char *tti_busid_format(uint64_t busid, char buf[TTI_BUSID_TEXT])

@@ -8,6 +8,7 @@
  * keep their value. Domains may have eight digits. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define TTI_BUSID_TEXT 24
@@ -15,6 +16,8 @@
 
 /* Lower or upper case, 4 to 8 digits of domain. false: not a bus id. */
 bool tti_busid_parse(const char *text, uint64_t *out);
+/* The same for the last part of the first `len` bytes of a path. */
+bool tti_busid_of_path(const char *path, size_t len, uint64_t *out);
 /* "0000:3b:00.0"; returns buf. */
 char *tti_busid_format(uint64_t busid, char buf[TTI_BUSID_TEXT]);
 

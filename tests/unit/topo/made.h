@@ -90,7 +90,7 @@ static inline struct tti_xml_doc *made_detect(struct tree *tree, bool all)
 	const struct tti_detect_config config = { .sysfs_root = tree->top, .all = all };
 	struct tti_xml_doc *doc = NULL;
 
-	assert_int_equal(tti_detect(&config, &doc), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &doc), TUTTI_OK);
 	return doc;
 }
 

@@ -34,7 +34,7 @@ static void assert_capture(size_t index, const char *want)
 	char *shape;
 
 	capture_unpack(&capture, captures[index]);
-	assert_int_equal(tti_detect(&config, &doc), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &doc), TUTTI_OK);
 	assert_int_equal(tti_schema_check(doc), TUTTI_OK);
 	shape = made_shape(doc);
 	assert_string_equal(shape, want);
@@ -160,7 +160,7 @@ static void damage_and_detect(const char *root, uint64_t *seed, int nrounds)
 
 		for (int hit = 0; hit < 20; hit++)
 			damage(seed);
-		st = tti_detect(&config, &doc);
+		st = tti_detect_machine(&config, &doc);
 		assert_int_equal(st, TUTTI_OK);
 		st = tti_schema_check(doc);
 		tti_xml_free(doc);

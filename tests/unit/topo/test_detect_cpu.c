@@ -343,9 +343,9 @@ static void limits_of_a_process_change_nothing(void **state)
 		cpu++;
 	CPU_ZERO(&one);
 	CPU_SET(cpu, &one);
-	assert_int_equal(tti_detect(&config, &before), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &before), TUTTI_OK);
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
-	assert_int_equal(tti_detect(&config, &after), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &after), TUTTI_OK);
 	assert_int_equal(sched_setaffinity(0, sizeof(old), &old), 0);
 	assert_true(tti_xml_same(before->root, after->root));
 	tti_xml_free(before);

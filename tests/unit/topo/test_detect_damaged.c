@@ -142,7 +142,7 @@ static void look(const char *root, bool all)
 	const struct tti_detect_config config = { .sysfs_root = root, .all = all };
 	struct tti_graph *graph;
 	struct tti_xml_doc *doc;
-	const tutti_status status = tti_detect(&config, &doc);
+	const tutti_status status = tti_detect_machine(&config, &doc);
 
 	if (status) {
 		assert_int_equal(status, TUTTI_EINVAL);

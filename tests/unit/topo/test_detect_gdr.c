@@ -9,7 +9,7 @@
 #include "tree.h"
 
 #include "nics.h"
-#include "topo/detect/detect.h"
+#include "topo/detect/detect_parts.h"
 
 #define OPEN   "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82  Release Build\n"
 #define CLOSED "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.82  Wed\n"

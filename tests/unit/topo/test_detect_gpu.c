@@ -55,7 +55,7 @@ static struct tti_xml_doc *detect_with(const char *library, const char *machine)
 		assert_non_null(nvml);
 		config.nvml = nvml;
 	}
-	assert_int_equal(tti_detect(&config, &doc), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &doc), TUTTI_OK);
 	assert_int_equal(tti_schema_check(doc), TUTTI_OK);
 	tti_nvml_close(nvml);
 	return doc;
@@ -420,7 +420,7 @@ static void out_of_memory(void **state)
 
 		snprintf(fault, sizeof(fault), "mem:%d", at);
 		tti_fault_set(fault);
-		status = tti_detect(&config, &doc);
+		status = tti_detect_machine(&config, &doc);
 		tti_fault_set(NULL);
 		assert_true(status == TUTTI_OK ? doc != NULL : doc == NULL);
 		if (status != TUTTI_OK)

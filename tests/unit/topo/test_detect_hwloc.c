@@ -495,7 +495,7 @@ static size_t compare(const char *root, const char *name)
 	const struct tti_detect_config config = { .sysfs_root = root, .all = true };
 	size_t n;
 
-	assert_int_equal(tti_detect(&config, &both.ours), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &both.ours), TUTTI_OK);
 	assert_int_equal(tti_schema_check(both.ours), TUTTI_OK);
 	run_lstopo(&both);
 	compare_nodes(&both);

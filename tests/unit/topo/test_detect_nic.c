@@ -55,7 +55,7 @@ static void run(bool all)
 
 	tti_xml_free(doc);
 	doc = NULL;
-	assert_int_equal(tti_detect(&config, &doc), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &doc), TUTTI_OK);
 	assert_int_equal(tti_schema_check(doc), TUTTI_OK);
 }
 
@@ -295,7 +295,7 @@ static void no_memory_is_said_and_nothing_leaks(void **state)
 	do {
 		snprintf(fault, sizeof(fault), "mem:%d", ++at);
 		tti_fault_set(fault);
-		status = tti_detect(&config, &doc);
+		status = tti_detect_machine(&config, &doc);
 		tti_fault_set(NULL);
 		assert_true(status == TUTTI_OK || status == TUTTI_ENOMEM);
 	} while (status && at < 1000);

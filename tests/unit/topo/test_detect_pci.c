@@ -346,7 +346,7 @@ static void out_of_memory_is_a_status(void **state)
 		assert_true(++n < 1000);
 		snprintf(fault, sizeof(fault), "mem:%d", n);
 		tti_fault_set(fault);
-		st = tti_detect(&config_, &doc);
+		st = tti_detect_machine(&config_, &doc);
 		assert_true(st == TUTTI_OK || st == TUTTI_ENOMEM);
 	}
 	assert_true(n > 10);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/detect/detect.h"
+#include "topo/detect/detect_parts.h"
 #include "topo/detect/measure.h"
 #include "topo/tree/schema.h"
 #include "util/clock.h"
@@ -128,7 +128,7 @@ static void this_machine_is_measured(void **state)
 
 	(void)state;
 	own_set(&before);
-	assert_int_equal(tti_detect(&config, &doc), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &doc), TUTTI_OK);
 	own_set(&after);
 	assert_true(CPU_EQUAL(&before, &after));
 	assert_true(tti_now_ns() - begin < MOST_NS);
@@ -144,7 +144,7 @@ static void eight_nodes_are_measured(void **state)
 	const int64_t begin = tti_now_ns();
 
 	(void)state;
-	assert_int_equal(tti_measure_memory(&detect), TUTTI_OK);
+	assert_int_equal(tti_detect_memory(&detect), TUTTI_OK);
 	assert_true(tti_now_ns() - begin < MOST_NS);
 	assert_int_equal(count_measured(&detect), 8);
 	release(&detect);
@@ -161,7 +161,7 @@ static void nodes_out_of_reach_are_left_out(void **state)
 	for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
 		struct tti_detect detect = nodes_of(2, masks[i]);
 
-		assert_int_equal(tti_measure_memory(&detect), TUTTI_OK);
+		assert_int_equal(tti_detect_memory(&detect), TUTTI_OK);
 		assert_int_equal(count_measured(&detect), 0);
 		release(&detect);
 	}
@@ -177,7 +177,7 @@ static void a_captured_machine_cannot_be_measured(void **state)
 	tree_make(&tree);
 	tree_file(&tree, "sys/devices/system/node/node0/cpulist", "0\n");
 	config.sysfs_root = tree.top;
-	assert_int_equal(tti_detect(&config, &doc), TUTTI_EUNSUPPORTED);
+	assert_int_equal(tti_detect_machine(&config, &doc), TUTTI_EUNSUPPORTED);
 	assert_non_null(strstr(tti_error_text(), "captured machine"));
 	assert_null(doc);
 	tree_remove(&tree);
@@ -200,7 +200,7 @@ static void a_busy_machine_is_measured(void **state)
 	(void)state;
 	for (size_t i = 0; i < 8; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, spin, &stop), 0);
-	assert_int_equal(tti_measure_memory(&detect), TUTTI_OK);
+	assert_int_equal(tti_detect_memory(&detect), TUTTI_OK);
 	atomic_store(&stop, true);
 	for (size_t i = 0; i < 8; i++)
 		pthread_join(threads[i], NULL);

@@ -52,7 +52,7 @@ static void set(const char *name, const char *path)
 static void show(void)
 {
 	struct tti_xml_doc *doc;
-	const tutti_status st = tti_topo_of_this_machine(&doc);
+	const tutti_status st = tti_detect_this_machine(&doc);
 	char *shape;
 
 	dprintf(STDERR_FILENO, "status %s", tutti_status_name(st));

@@ -49,7 +49,7 @@ static void detected_machines_fit_nccl_and_come_back(void **state)
 
 		capture_unpack(&capture, captures[i]);
 		config.sysfs_root = capture.root;
-		assert_int_equal(tti_detect(&config, &doc), TUTTI_OK);
+		assert_int_equal(tti_detect_machine(&config, &doc), TUTTI_OK);
 		for (const struct tti_xml *node = doc->root; node; node = tti_xml_walk(node))
 			expect_fits(node, captures[i]);
 		tti_xml_write(doc, &buf);

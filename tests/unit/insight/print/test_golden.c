@@ -195,7 +195,7 @@ static void captured_machines_look_as_they_did(void **state)
 			 (int)(strstr(captures[i], ".tar") - captures[i]), captures[i]);
 		capture_unpack(&capture, captures[i]);
 		config.sysfs_root = capture.root;
-		must(name, tti_detect(&config, &doc));
+		must(name, tti_detect_machine(&config, &doc));
 		doc->source = name;
 		must(name, tti_schema_check(doc));
 		show(name, doc);

@@ -18,7 +18,7 @@ static struct tti_xml_doc *detect(const char *root, bool all)
 	const struct tti_detect_config config = { .sysfs_root = root, .all = all };
 	struct tti_xml_doc *doc;
 
-	assert_int_equal(tti_detect(&config, &doc), TUTTI_OK);
+	assert_int_equal(tti_detect_machine(&config, &doc), TUTTI_OK);
 	return doc;
 }
 

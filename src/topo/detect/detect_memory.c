@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect/measure.h"
+#include "topo/detect/detect_parts.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 
 #include "topo/detect/cpuset.h"
-#include "topo/detect/detect.h"
+#include "topo/detect/measure.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/log.h"
@@ -57,7 +57,7 @@ static bool usable_cpus(const struct tti_xml *cpu, const struct tti_cpuset *own,
 	return ok;
 }
 
-static tutti_status measure_cpu(struct tti_xml_doc *doc, struct tti_xml *cpu, const cpu_vec *cpus,
+static tutti_status measure_cpu(struct tti_detect *detect, struct tti_xml *cpu, const cpu_vec *cpus,
 				int64_t budget_ns)
 {
 	const char *const numaid = tti_xml_get(cpu, "numaid");
@@ -71,13 +71,14 @@ static tutti_status measure_cpu(struct tti_xml_doc *doc, struct tti_xml *cpu, co
 	tti_log(TTI_LOG_INFO, TTI_TOPO,
 		"memory of NUMA node %s: %.1f GB/s with %zu threads, %.0f ns",
 		numaid ? numaid : "?", speed.gbps, speed.nthreads, speed.ns);
-	if (!tti_xml_setf(doc, cpu, "tutti_mem_gbps", "%d.%d", decigbps / 10, decigbps % 10) ||
-	    !tti_xml_setf(doc, cpu, "tutti_mem_ns", "%.0f", speed.ns))
-		return tti_fail(TUTTI_ENOMEM, "no memory for the speed of a node's memory");
+	if (!tti_xml_setf(detect->doc, cpu, "tutti_mem_gbps", "%d.%d", decigbps / 10,
+			  decigbps % 10) ||
+	    !tti_xml_setf(detect->doc, cpu, "tutti_mem_ns", "%.0f", speed.ns))
+		return tti_detect_no_memory(detect);
 	return TUTTI_OK;
 }
 
-tutti_status tti_measure_memory(struct tti_detect *detect)
+tutti_status tti_detect_memory(struct tti_detect *detect)
 {
 	struct tti_xml *const root = detect->doc->root;
 	struct tti_cpuset own = { 0 };
@@ -104,9 +105,9 @@ tutti_status tti_measure_memory(struct tti_detect *detect)
 	for (struct tti_xml *cpu = tti_xml_find(root, "cpu", NULL, NULL); status == TUTTI_OK && cpu;
 	     cpu = tti_xml_next(cpu, "cpu")) {
 		if (!usable_cpus(cpu, &own, &cpus))
-			status = tti_fail(TUTTI_ENOMEM, "no memory for the CPUs of a NUMA node");
+			status = tti_detect_no_memory(detect);
 		else if (cpus.n > 0)
-			status = measure_cpu(detect->doc, cpu, &cpus, budget_ns);
+			status = measure_cpu(detect, cpu, &cpus, budget_ns);
 	}
 	tti_vec_release(&cpus);
 	tti_cpuset_release(&own);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect/detect_pci.h"
+#include "topo/detect/pci_link.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void read_config(const struct tti_sysfs *sysfs, const char *path, struct 
 	out->express = n > 0 ? find_express(out->at, (size_t)n) : 0;
 }
 
-enum tti_pci_port tti_pci_read_port(const struct tti_sysfs *sysfs, const char *path)
+enum tti_pci_port tti_pci_link_port(const struct tti_sysfs *sysfs, const char *path)
 {
 	struct config config;
 
@@ -65,21 +65,26 @@ enum tti_pci_port tti_pci_read_port(const struct tti_sysfs *sysfs, const char *p
 	}
 }
 
-static struct tti_pci_end from_config(const struct tti_sysfs *sysfs, const char *path)
+int tti_pci_link_decigts(int generation)
 {
 	static const int decigts[] = { 0, 25, 50, 80, 160, 320, 640, 1280 };
-	struct tti_pci_end end = { 0 };
+
+	return generation > 0 && (size_t)generation < sizeof(decigts) / sizeof(decigts[0])
+		       ? decigts[generation]
+		       : 0;
+}
+
+static struct tti_pci_link from_config(const struct tti_sysfs *sysfs, const char *path)
+{
+	struct tti_pci_link end = { 0 };
 	struct config config;
 	const unsigned char *link;
-	unsigned speed;
 
 	read_config(sysfs, path, &config);
 	if (config.express == 0)
 		return end;
 	link = config.at + config.express + EXPRESS_LINK;
-	speed = link[0] & 0xf;
-	if (speed < sizeof(decigts) / sizeof(decigts[0]))
-		end.decigts = decigts[speed];
+	end.decigts = tti_pci_link_decigts(link[0] & 0xf);
 	end.width = link[0] >> 4 | (link[1] & 3) << 4;
 	return end;
 }
@@ -119,9 +124,9 @@ static int read_width(const struct tti_sysfs *sysfs, const char *path, const cha
 		       : 0;
 }
 
-struct tti_pci_end tti_pci_read_end(const struct tti_sysfs *sysfs, const char *path)
+struct tti_pci_link tti_pci_link_max(const struct tti_sysfs *sysfs, const char *path)
 {
-	struct tti_pci_end end, said;
+	struct tti_pci_link end, said;
 
 	end.decigts = read_speed(sysfs, path, "max_link_speed");
 	if (end.decigts == 0)
@@ -139,10 +144,35 @@ struct tti_pci_end tti_pci_read_end(const struct tti_sysfs *sysfs, const char *p
 	return end;
 }
 
-struct tti_pci_end tti_pci_read_now(const struct tti_sysfs *sysfs, const char *path)
+struct tti_pci_link tti_pci_link_now(const struct tti_sysfs *sysfs, const char *path)
 {
-	return (struct tti_pci_end){
+	return (struct tti_pci_link){
 		.decigts = read_speed(sysfs, path, "current_link_speed"),
 		.width = read_width(sysfs, path, "current_link_width"),
 	};
+}
+
+/* -- In the tree ---------------------------------------------------------------------- */
+
+/* A locale may have another point than "%g" would need. */
+#define SPEED_FORMAT "%d.%d GT/s PCIe"
+
+bool tti_pci_link_set(struct tti_xml_doc *doc, struct tti_xml *pci, const struct tti_pci_link *link)
+{
+	return (link->decigts <= 0 || tti_xml_setf(doc, pci, "link_speed", SPEED_FORMAT,
+						   link->decigts / 10, link->decigts % 10)) &&
+	       (link->width <= 0 || tti_xml_setf(doc, pci, "link_width", "%d", link->width));
+}
+
+bool tti_pci_link_set_now(struct tti_xml_doc *doc, struct tti_xml *pci,
+			  const struct tti_pci_link *now)
+{
+	const char *speed = tti_xml_get(pci, "link_speed"), *width = tti_xml_get(pci, "link_width");
+
+	if (now->decigts <= 0 || now->width <= 0 ||
+	    (now->decigts >= (speed ? parse_speed(speed) : 0) &&
+	     now->width >= (width ? atoi(width) : 0)))
+		return true;
+	return tti_xml_setf(doc, pci, "tutti_link_now", SPEED_FORMAT " x%d", now->decigts / 10,
+			    now->decigts % 10, now->width);
 }

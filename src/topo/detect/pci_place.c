@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/detect/detect_pci.h"
+#include "topo/detect/pci_scan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,12 +23,6 @@ struct places {
 	TTI_VEC(struct place) cpus; /* in the order of the document */
 };
 
-static tutti_status no_memory(const struct places *places)
-{
-	return tti_fail(TUTTI_ENOMEM, "no memory for the PCI functions of %s",
-			places->scan->detect->sysfs.path);
-}
-
 static tutti_status read_cpus(struct places *places)
 {
 	struct tti_xml *xml = tti_xml_find(places->scan->detect->doc->root, "cpu", NULL, NULL);
@@ -41,7 +35,7 @@ static tutti_status read_cpus(struct places *places)
 			tti_cpuset_parse_map(&place.cpus, affinity);
 		if (place.cpus.failed || !tti_vec_push(&places->cpus, place)) {
 			tti_cpuset_release(&place.cpus);
-			return no_memory(places);
+			return tti_detect_no_memory(places->scan->detect);
 		}
 	}
 	return TUTTI_OK;
@@ -127,13 +121,15 @@ static tutti_status place_by_cpus(struct places *places, struct tti_pci_function
 
 	if (function->top->cpu)
 		return TUTTI_OK;
-	ok = tti_cpuset_read_map(&local, sysfs, "%s/local_cpus", function->path) ||
-	     tti_cpuset_read_list(&local, sysfs, "%s/local_cpulist", function->path);
+	ok = tti_cpuset_read(&local, sysfs, tti_cpuset_parse_map, "%s/local_cpus",
+			     function->path) ||
+	     tti_cpuset_read(&local, sysfs, tti_cpuset_parse_list, "%s/local_cpulist",
+			     function->path);
 	if (ok)
 		function->top->cpu = find_by_cpus(places, function, &local);
 	ok = !local.failed;
 	tti_cpuset_release(&local);
-	return ok ? TUTTI_OK : no_memory(places);
+	return ok ? TUTTI_OK : tti_detect_no_memory(places->scan->detect);
 }
 
 /* -- By what it is behind ----------------------------------------------------------- */
@@ -146,15 +142,10 @@ static struct tti_pci_function *find_maker(const struct places *places,
 	size_t len = top->path_len;
 	uint64_t busid;
 
-	for (;;) {
-		while (len > 0 && top->path[len - 1] != '/')
-			len--;
-		if (len == 0)
-			return NULL;
-		len--; /* the slash */
-		if (tti_pci_last_part(top->path, len, &busid))
-			return tti_pci_find(places->scan, busid);
-	}
+	while ((len = tti_sysfs_parent(top->path, len)) > 0)
+		if (tti_busid_of_path(top->path, len, &busid))
+			return tti_pci_scan_find(places->scan, busid);
+	return NULL;
 }
 
 static tutti_status place_by_maker(struct places *places, struct tti_pci_function *top)

@@ -1,32 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_DETECT_PCI_H
-#define TTI_TOPO_DETECT_PCI_H
+#ifndef TTI_TOPO_DETECT_PCI_SCAN_H
+#define TTI_TOPO_DETECT_PCI_SCAN_H
 
 /* The functions of a machine's PCI buses while detection works on them.
  *
  * Owner: struct tti_pci_scan, for the time of tti_detect_pci().
  * Threads: not synchronised. */
 
-#include "topo/detect/detect.h"
+#include "topo/detect/detect_parts.h"
+#include "topo/detect/pci_link.h"
 #include "topo/tree/busid.h"
 #include "util/arena.h"
 #include "util/vec.h"
-
-/* One end of a link: what it can do. */
-struct tti_pci_end {
-	int decigts; /* speed in tenths of GT/s, 0: not known */
-	int width;   /* lanes, 0: not known                   */
-};
-
-/* What the PCI Express capability says a function is to its link. */
-enum tti_pci_port {
-	TTI_PCI_PORT_UNKNOWN, /* no capability, or config was not readable that far */
-	TTI_PCI_PORT_ENDPOINT,
-	TTI_PCI_PORT_ROOT,
-	TTI_PCI_PORT_UPSTREAM,
-	TTI_PCI_PORT_DOWNSTREAM,
-	TTI_PCI_PORT_BRIDGE, /* between PCI Express and PCI */
-};
 
 struct tti_pci_function {
 	uint64_t busid;
@@ -37,7 +22,7 @@ struct tti_pci_function {
 	bool is_wanted;                  /* it can communicate, or leads to what can          */
 	bool is_folded;                  /* it has no element: a root port, a downstream port */
 	bool is_end_known;               /* `end` was read                                    */
-	struct tti_pci_end end;          /* of its link                                       */
+	struct tti_pci_link end;         /* of its link                                       */
 	enum tti_pci_port port;          /* only of bridges that are not on a root bus        */
 	uint32_t class_code;             /* TTI_PCI_CLASS_NONE: not known                     */
 	uint32_t depth, level;           /* functions, elements above it                      */
@@ -57,18 +42,14 @@ struct tti_pci_scan {
 	TTI_VEC(struct tti_pci_function *) in_order; /* by depth, then bus id  */
 };
 
+/* Find all functions, and what each hangs below: all but what other files of detection fill in. */
+TUTTI_CHECKED tutti_status tti_pci_scan_functions(struct tti_pci_scan *scan);
 /* NULL: there is none. */
-struct tti_pci_function *tti_pci_find(const struct tti_pci_scan *scan, uint64_t busid);
-/* The bus id that the last part of a path's first `len` bytes is, if it is one. */
-bool tti_pci_last_part(const char *path, size_t len, uint64_t *out);
+struct tti_pci_function *tti_pci_scan_find(const struct tti_pci_scan *scan, uint64_t busid);
+/* An order for qsort(). */
+int tti_pci_scan_by_busid(const void *a, const void *b);
 
-/* `cpu` of each top function (detect_pci_place.c). */
+/* Find `cpu` of each function on a root bus (pci_place.c). */
 TUTTI_CHECKED tutti_status tti_pci_place(struct tti_pci_scan *scan);
-
-/* What a function's own end of its link can do (detect_pci_link.c). */
-struct tti_pci_end tti_pci_read_end(const struct tti_sysfs *sysfs, const char *path);
-/* What it runs at now. */
-struct tti_pci_end tti_pci_read_now(const struct tti_sysfs *sysfs, const char *path);
-enum tti_pci_port tti_pci_read_port(const struct tti_sysfs *sysfs, const char *path);
 
 #endif
