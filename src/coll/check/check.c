@@ -3,29 +3,13 @@
 
 #include <string.h>
 
+#include "coll/check/check_memory.h"
 #include "coll/check/check_run.h"
 #include "util/bitset.h"
 #include "util/error.h"
-#include "util/mem.h"
 
 /* What a check may take: sets of n bits for all chunks of n ranks grow with n^3. */
 #define VALUE_BYTES_MAX (INT64_C(1) << 30)
-
-int tti_check_step(const struct tti_check *check, int32_t oper, int peer)
-{
-	const int rank = check->rank_of[oper];
-	const struct tti_compiled *compiled = &check->compiled[rank];
-	const struct tti_operation *at = &compiled->oper[oper - check->oper_base[rank]];
-	const int first = compiled->step[oper - check->oper_base[rank]];
-
-	/* An operation comes from steps in a row, one for each peer, or a COPY and its PUTs. */
-	for (int i = 0; first >= 0 && i < at->nin + at->nout + at->nget + at->nput + 1 &&
-			(size_t)(first + i) < check->prog[rank].steps.n;
-	     i++)
-		if (check->prog[rank].steps.at[first + i].peer == peer)
-			return first + i;
-	return first;
-}
 
 static tutti_status check_heads(const struct tti_program *prog, int n)
 {
@@ -69,8 +53,8 @@ static tutti_status compile_all(struct tti_check *check)
 		check->queue_base[rank + 1] = (int32_t)nqueues;
 		check->chunk_base[rank + 1] = (rank + 1) * check->prog->nchunks;
 	}
-	check->partner = tti_calloc((size_t)nqueues, sizeof(*check->partner));
-	check->rank_of = tti_calloc((size_t)nopers, sizeof(*check->rank_of));
+	check->partner = tti_arena_alloc(&check->arena, (size_t)nqueues * sizeof(*check->partner));
+	check->rank_of = tti_arena_alloc(&check->arena, (size_t)nopers * sizeof(*check->rank_of));
 	if (!check->partner || !check->rank_of)
 		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
 	for (int rank = 0; rank < check->n; rank++)
@@ -187,16 +171,14 @@ static tutti_status match_rank(struct tti_check *check, int rank, const int32_t 
 static tutti_status match_all(struct tti_check *check)
 {
 	const size_t n = (size_t)check->n, nqueues = (size_t)check->queue_base[check->n];
-	int32_t *first = tti_calloc(n + 2, sizeof(*first));
-	int32_t *in_from = tti_calloc(n, sizeof(*in_from));
-	int32_t *sender = tti_calloc(nqueues, sizeof(*sender));
-	int32_t *out = tti_calloc(nqueues, sizeof(*out));
+	int32_t *first = tti_arena_alloc(&check->arena, (n + 2) * sizeof(*first));
+	int32_t *in_from = tti_arena_alloc(&check->arena, n * sizeof(*in_from));
+	int32_t *sender = tti_arena_alloc(&check->arena, nqueues * sizeof(*sender));
+	int32_t *out = tti_arena_alloc(&check->arena, nqueues * sizeof(*out));
 	tutti_status st = TUTTI_OK;
 
-	if (!first || !in_from || !sender || !out) {
-		st = tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
-		goto end;
-	}
+	if (!first || !in_from || !sender || !out)
+		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
 	memset(in_from, -1, n * sizeof(*in_from));
 	/* first[p + 2] counts what rank p is sent; then first[p + 1] is where the next
 	 * queue to p goes, and in the end where those to p + 1 begin. */
@@ -220,11 +202,6 @@ static tutti_status match_all(struct tti_check *check)
 	for (int rank = 0; rank < check->n && st == TUTTI_OK; rank++)
 		st = match_rank(check, rank, sender + first[rank], out + first[rank],
 				first[rank + 1] - first[rank], in_from);
-end:
-	tti_free(first);
-	tti_free(in_from);
-	tti_free(sender);
-	tti_free(out);
 	return st;
 }
 
@@ -254,48 +231,6 @@ static tutti_status check_kinds(const struct tti_check *check)
 					      "rank %d sends or receives chunks, while other ranks "
 					      "touch memory of their peers: all must do the same",
 					      rank);
-	return TUTTI_OK;
-}
-
-/* Whether operation `before` is before `after`: by an edge, or in a queue of both. */
-static bool is_ordered(const struct tti_compiled *compiled, int32_t before, int32_t after)
-{
-	const struct tti_operation *a = &compiled->oper[before], *b = &compiled->oper[after];
-
-	for (int i = 0; i < a->nsucc; i++)
-		if (compiled->succs[a->succ + i] == after)
-			return true;
-	for (int i = 0; i < a->nin + a->nout; i++)
-		for (int k = 0; k < b->nin + b->nout; k++)
-			if (compiled->queue_of[a->in + i] == compiled->queue_of[b->in + k])
-				return true;
-	return false;
-}
-
-/* Pairs of ranks share memory the other way round; of all other collectives a chunk lies where
- * it did, and its operations are in order anyway. Operations of memory programs have one order,
- * which tti_check_memory() looks at. */
-tutti_status tti_check_in_place(const struct tti_program *prog, const struct tti_compiled *compiled)
-{
-	if (!prog->in_place || prog->coll != TUTTI_ALL_TO_ALL || compiled->is_memory)
-		return TUTTI_OK;
-	for (int32_t w = 0; w < compiled->nopers; w++) {
-		const struct tti_operation *writer = &compiled->oper[w];
-		const int twin = tti_chunk_twin(prog, writer->chunk);
-
-		if (writer->to != TTI_PLACE_OUTPUT || twin == writer->chunk)
-			continue;
-		for (int32_t r = 0; r < compiled->nopers; r++)
-			if (compiled->oper[r].chunk == twin &&
-			    compiled->oper[r].from == TTI_PLACE_INPUT &&
-			    (r > w || !is_ordered(compiled, r, w)))
-				return tti_fail_quiet(TUTTI_EINVAL,
-						      "rank %d, step %d: chunk %d is written in "
-						      "place, where step "
-						      "%d may not have read chunk %d yet",
-						      prog->rank, compiled->step[w], writer->chunk,
-						      compiled->step[r], twin);
-	}
 	return TUTTI_OK;
 }
 
@@ -339,10 +274,12 @@ tutti_status tti_program_check(const struct tti_program *prog, int n, int slots,
 	TTI_TRY(check_heads(prog, n));
 	if (slots < 1)
 		return tti_fail_quiet(TUTTI_EINVAL, "%d slots: must be 1 or more", slots);
-	check.compiled = tti_calloc((size_t)n, sizeof(*check.compiled));
-	check.oper_base = tti_calloc((size_t)n + 1, sizeof(*check.oper_base));
-	check.queue_base = tti_calloc((size_t)n + 1, sizeof(*check.queue_base));
-	check.chunk_base = tti_calloc((size_t)n + 1, sizeof(*check.chunk_base));
+	check.compiled = tti_arena_alloc(&check.arena, (size_t)n * sizeof(*check.compiled));
+	check.oper_base = tti_arena_alloc(&check.arena, ((size_t)n + 1) * sizeof(*check.oper_base));
+	check.queue_base =
+		tti_arena_alloc(&check.arena, ((size_t)n + 1) * sizeof(*check.queue_base));
+	check.chunk_base =
+		tti_arena_alloc(&check.arena, ((size_t)n + 1) * sizeof(*check.chunk_base));
 	if (check.compiled && check.oper_base && check.queue_base && check.chunk_base)
 		st = compile_all(&check);
 	else
@@ -355,11 +292,6 @@ tutti_status tti_program_check(const struct tti_program *prog, int n, int slots,
 		st = check.is_memory ? tti_check_memory(&check) : check_modes(&check);
 	for (int rank = 0; check.compiled && rank < n; rank++)
 		tti_compiled_release(&check.compiled[rank]);
-	tti_free(check.compiled);
-	tti_free(check.oper_base);
-	tti_free(check.queue_base);
-	tti_free(check.chunk_base);
-	tti_free(check.partner);
-	tti_free(check.rank_of);
+	tti_arena_release(&check.arena);
 	return st;
 }

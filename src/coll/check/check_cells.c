@@ -47,7 +47,7 @@ size_t tti_check_cell_of(const struct tti_check_memory_run *run, int rank, int c
 
 uint64_t *tti_check_cell_value(const struct tti_check_memory_run *run, size_t cell)
 {
-	return run->value + cell * tti_check_words(run);
+	return run->value + cell * run->check->value_words;
 }
 
 /* Whether operation `before` is before what operation `oper` does. */
@@ -157,7 +157,7 @@ tutti_status tti_check_write(struct tti_check_memory_run *run,
 	cell->readers = -1;
 	cell->holds = access->chunk;
 	memcpy(tti_check_cell_value(run, index), run->result,
-	       tti_check_words(run) * sizeof(uint64_t));
+	       run->check->value_words * sizeof(uint64_t));
 	return TUTTI_OK;
 }
 

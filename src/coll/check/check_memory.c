@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "util/error.h"
-#include "util/mem.h"
 #include "util/strbuf.h"
 
 /* Memory programs (program.h), all ranks together. Each rank runs its operations in their order,
@@ -28,7 +27,7 @@ static uint64_t *scratch_of(const struct tti_check_memory_run *run, int rank,
 			    const struct tti_operation *oper)
 {
 	return run->scratch +
-	       (size_t)(run->scratch_base[rank] + oper->scratch) * tti_check_words(run);
+	       (size_t)(run->scratch_base[rank] + oper->scratch) * run->check->value_words;
 }
 
 /* -- Operations -------------------------------------------------------------------- */
@@ -58,7 +57,7 @@ static tutti_status add_source(struct tti_check_memory_run *run, int32_t oper, i
 	if (check->order != TTI_ORDER_ANY && tti_check_operation(check, oper)->nget &&
 	    tti_collective_reduces(check->prog->coll))
 		TTI_TRY(tti_check_source_order(check, oper, source, place, next));
-	for (size_t w = 0; w < tti_check_words(run); w++) {
+	for (size_t w = 0; w < run->check->value_words; w++) {
 		const uint64_t both = run->result[w] & source[w];
 
 		if (both)
@@ -79,7 +78,7 @@ static tutti_status combine(struct tti_check_memory_run *run, int32_t oper)
 	const uint64_t *source;
 	size_t next = 0;
 
-	memset(run->result, 0, tti_check_words(run) * sizeof(uint64_t));
+	memset(run->result, 0, run->check->value_words * sizeof(uint64_t));
 	for (int i = 0; i < at->nget + own; i++) {
 		const bool is_own = own && i == at->local_at;
 		const int from = is_own ? rank : peer[i - (own && i > at->local_at)];
@@ -124,7 +123,7 @@ static tutti_status run_data(struct tti_check_memory_run *run, int32_t oper)
 	TTI_TRY(combine(run, oper));
 	if (at->to == TTI_PLACE_SCRATCH)
 		memcpy(scratch_of(run, rank, at), run->result,
-		       tti_check_words(run) * sizeof(uint64_t));
+		       run->check->value_words * sizeof(uint64_t));
 	else if (at->to == TTI_PLACE_OUTPUT)
 		TTI_TRY(write_own(run, &access));
 	for (int i = 0; i < at->nput; i++) {
@@ -404,9 +403,10 @@ static tutti_status allocate(struct tti_check_memory_run *run)
 	const size_t ncells = n * 2 * (size_t)check->prog->nchunks;
 	size_t nnotifies;
 
-	run->next = tti_calloc(n, sizeof(*run->next));
-	run->told_at = tti_calloc((size_t)tti_check_nopers(check), sizeof(*run->told_at));
-	run->scratch_base = tti_calloc(n + 1, sizeof(*run->scratch_base));
+	run->next = tti_arena_alloc(&run->arena, n * sizeof(*run->next));
+	run->told_at = tti_arena_alloc(&run->arena,
+				       (size_t)tti_check_nopers(check) * sizeof(*run->told_at));
+	run->scratch_base = tti_arena_alloc(&run->arena, (n + 1) * sizeof(*run->scratch_base));
 	if (!run->next || !run->told_at || !run->scratch_base)
 		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
 	nnotifies = lay_out(run);
@@ -414,16 +414,18 @@ static tutti_status allocate(struct tti_check_memory_run *run)
 		return tti_fail_quiet(TUTTI_EINVAL,
 				      "%zu notify steps of %d ranks are too many to be checked",
 				      nnotifies, check->n);
-	run->clock = tti_calloc(n * n, sizeof(*run->clock));
-	run->touched = tti_calloc(n * n, sizeof(*run->touched));
-	run->told = tti_calloc(nnotifies * n, sizeof(*run->told));
-	run->sent = tti_calloc(nqueues, sizeof(*run->sent));
-	run->taken = tti_calloc(nqueues, sizeof(*run->taken));
-	run->cell = tti_calloc(ncells, sizeof(*run->cell));
-	run->value = tti_calloc(ncells, tti_check_words(run) * sizeof(uint64_t));
-	run->scratch = tti_calloc((size_t)run->scratch_base[check->n],
-				  tti_check_words(run) * sizeof(uint64_t));
-	run->result = tti_calloc(tti_check_words(run), sizeof(uint64_t));
+	run->clock = tti_arena_alloc(&run->arena, n * n * sizeof(*run->clock));
+	run->touched = tti_arena_alloc(&run->arena, n * n * sizeof(*run->touched));
+	run->told = tti_arena_alloc(&run->arena, nnotifies * n * sizeof(*run->told));
+	run->sent = tti_arena_alloc(&run->arena, nqueues * sizeof(*run->sent));
+	run->taken = tti_arena_alloc(&run->arena, nqueues * sizeof(*run->taken));
+	run->cell = tti_arena_alloc(&run->arena, ncells * sizeof(*run->cell));
+	run->value =
+		tti_arena_alloc(&run->arena, ncells * run->check->value_words * sizeof(uint64_t));
+	run->scratch =
+		tti_arena_alloc(&run->arena, (size_t)run->scratch_base[check->n] *
+						     run->check->value_words * sizeof(uint64_t));
+	run->result = tti_arena_alloc(&run->arena, run->check->value_words * sizeof(uint64_t));
 	if (!run->clock || !run->touched || !run->told || !run->sent || !run->taken || !run->cell ||
 	    !run->value || !run->scratch || !run->result)
 		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
@@ -439,18 +441,7 @@ tutti_status tti_check_memory(const struct tti_check *check)
 		tti_check_fill_cells(&run);
 		st = run_all(&run);
 	}
-	tti_free(run.next);
-	tti_free(run.told_at);
-	tti_free(run.scratch_base);
-	tti_free(run.clock);
-	tti_free(run.touched);
-	tti_free(run.told);
-	tti_free(run.sent);
-	tti_free(run.taken);
-	tti_free(run.cell);
-	tti_free(run.value);
-	tti_free(run.scratch);
-	tti_free(run.result);
+	tti_arena_release(&run.arena);
 	tti_vec_release(&run.reader);
 	return st;
 }

@@ -2,10 +2,10 @@
 #ifndef TTI_COLL_CHECK_MEMORY_H
 #define TTI_COLL_CHECK_MEMORY_H
 
-/* Private to the check of memory programs: check_memory.c runs them, check_cells.c keeps what is in
- * memory, and looks at the order of all that touches it. */
+/* Memory programs of all ranks (check_memory.c), and, private to their check, what is in memory and
+ * the order of all that touches it (check_cells.c). */
 
-#include "coll/check/check_run.h"
+#include "coll/check/check_set.h"
 #include "util/vec.h"
 
 struct tti_check_reader {
@@ -20,6 +20,7 @@ struct tti_check_cell {
 };
 
 struct tti_check_memory_run {
+	struct tti_arena arena;
 	const struct tti_check *check;
 	int32_t *next;               /* of each rank: its next operation, numbered through */
 	int32_t *clock;              /* [n * n]                                            */
@@ -43,18 +44,6 @@ struct tti_check_access {
 	bool is_output, writes;
 };
 
-/* Words of a value. */
-static inline size_t tti_check_words(const struct tti_check_memory_run *run)
-{
-	return run->check->value_words;
-}
-
-/* The number of an operation at its rank. */
-static inline int32_t tti_check_index(const struct tti_check *check, int32_t oper)
-{
-	return oper - check->oper_base[check->rank_of[oper]];
-}
-
 /* The step by which an operation reads from a peer, or puts. */
 int tti_check_access_step(const struct tti_check *check, int32_t oper, int peer, bool is_put);
 
@@ -73,5 +62,8 @@ TUTTI_CHECKED tutti_status tti_check_read(struct tti_check_memory_run *run,
 					  const uint64_t **value);
 TUTTI_CHECKED tutti_status tti_check_write(struct tti_check_memory_run *run,
 					   const struct tti_check_access *access);
+
+/* Run all memory programs, whose operations have one order. */
+TUTTI_CHECKED tutti_status tti_check_memory(const struct tti_check *check);
 
 #endif

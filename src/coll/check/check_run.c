@@ -6,7 +6,6 @@
 
 #include "util/bitset.h"
 #include "util/error.h"
-#include "util/mem.h"
 
 /* An operation starts when a number of events have come, each exactly once:
  *
@@ -25,7 +24,7 @@ static uint64_t *value_at(uint64_t *values, const struct tti_check *check, size_
 	return values + index * check->value_words;
 }
 
-static void signal_oper(struct tti_check_run *run, int32_t oper)
+static void signal_oper(struct tti_check_message_run *run, int32_t oper)
 {
 	if (--run->need[oper] == 0)
 		run->ready[run->nready++] = oper;
@@ -33,7 +32,7 @@ static void signal_oper(struct tti_check_run *run, int32_t oper)
 
 /* -- Setting up ----------------------------------------------------------- */
 
-static int32_t initial_need(const struct tti_check_run *run, int32_t oper)
+static int32_t initial_need(const struct tti_check_message_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_operation *at = tti_check_operation(check, oper);
@@ -43,7 +42,7 @@ static int32_t initial_need(const struct tti_check_run *run, int32_t oper)
 	       (run->mode.in_order && !is_first);
 }
 
-static void list_fanouts(struct tti_check_run *run)
+static void list_fanouts(struct tti_check_message_run *run)
 {
 	const struct tti_check *check = run->check;
 	int32_t n = 0;
@@ -65,7 +64,7 @@ static void list_fanouts(struct tti_check_run *run)
 }
 
 /* Links, and how many messages fit in all of them together. */
-static size_t size_links(struct tti_check_run *run)
+static size_t size_links(struct tti_check_message_run *run)
 {
 	const struct tti_check *check = run->check;
 	size_t nmessages = 0;
@@ -85,7 +84,7 @@ static size_t size_links(struct tti_check_run *run)
 }
 
 /* Inputs: of send_recv what is read first, else what the layout says. */
-static void fill_inputs(struct tti_check_run *run)
+static void fill_inputs(struct tti_check_message_run *run)
 {
 	const struct tti_check *check = run->check;
 
@@ -110,7 +109,7 @@ static void fill_inputs(struct tti_check_run *run)
 }
 
 /* The events that have come before anything runs. */
-static void signal_initial(struct tti_check_run *run)
+static void signal_initial(struct tti_check_message_run *run)
 {
 	const struct tti_check *check = run->check;
 
@@ -133,39 +132,8 @@ static void signal_initial(struct tti_check_run *run)
 
 /* -- Values --------------------------------------------------------------- */
 
-tutti_status tti_check_twice(const struct tti_check *check, int32_t oper, int peer,
-			     size_t contribution)
-{
-	return tti_fail_quiet(TUTTI_EINVAL,
-			      "rank %d, step %d: chunk %d already holds rank %zu's contribution, "
-			      "which comes again from rank %d",
-			      check->rank_of[oper], tti_check_step(check, oper, peer),
-			      tti_check_operation(check, oper)->chunk, contribution, peer);
-}
-
-/* What an operation that reduces must be: marked final if, and only if, nothing is
- * missing any more. A barrier has no value to divide. */
-tutti_status tti_check_final(const struct tti_check *check, int32_t oper, const uint64_t *value)
-{
-	const struct tti_operation *at = tti_check_operation(check, oper);
-	const size_t n = (size_t)check->n, missing = tti_bitset_first_clear(value, n);
-	int step = tti_check_step(check, oper, -1);
-
-	if (check->prog[0].coll == TUTTI_BARRIER || (missing == n) == (at->final != 0))
-		return TUTTI_OK;
-	step += at->nin + at->nget - 1;
-	if (missing < n)
-		return tti_fail_quiet(TUTTI_EINVAL,
-				      "rank %d, step %d: chunk %d is marked final but lacks rank "
-				      "%zu's contribution",
-				      check->rank_of[oper], step, at->chunk, missing);
-	return tti_fail_quiet(TUTTI_EINVAL,
-			      "rank %d, step %d: chunk %d is complete but not marked final",
-			      check->rank_of[oper], step, at->chunk);
-}
-
 /* The message that an operation takes from its i-th receiving queue. */
-static const uint64_t *message_of(const struct tti_check_run *run, int rank,
+static const uint64_t *message_of(const struct tti_check_message_run *run, int rank,
 				  const struct tti_operation *oper, int i)
 {
 	const struct tti_check *check = run->check;
@@ -176,49 +144,8 @@ static const uint64_t *message_of(const struct tti_check_run *run, int rank,
 	return value_at(run->message, check, link->messages + (size_t)(link->taken % link->depth));
 }
 
-/* One source more, the `place`-th, after the ranks before *next. */
-tutti_status tti_check_source_order(const struct tti_check *check, int32_t oper,
-				    const uint64_t *source, int place, size_t *next)
-{
-	const size_t n = (size_t)check->n, first = tti_bitset_next(source, n, 0);
-	const bool goes_on = place == 0 && check->order == TTI_ORDER_RANKS;
-	size_t end = first;
-
-	while (end < n && tti_bit_has(source, end))
-		end++;
-	if (first == *next && (end == first + 1 || goes_on) &&
-	    tti_bitset_next(source, n, end) == n) {
-		*next = end;
-		return TUTTI_OK;
-	}
-	if (first == *next)
-		return tti_fail_quiet(TUTTI_EINVAL,
-				      "rank %d, step %d: of chunk %d ranks %zu and others are "
-				      "combined before this reduction, which is not the order "
-				      "of ranks",
-				      check->rank_of[oper], tti_check_step(check, oper, -1),
-				      tti_check_operation(check, oper)->chunk, first);
-	return tti_fail_quiet(TUTTI_EINVAL,
-			      "rank %d, step %d: chunk %d is reduced with rank %zu's contribution "
-			      "where rank %zu's must come, in the order of ranks",
-			      check->rank_of[oper], tti_check_step(check, oper, -1),
-			      tti_check_operation(check, oper)->chunk, first, *next);
-}
-
-tutti_status tti_check_one_pass(const struct tti_check *check, int32_t oper, size_t next)
-{
-	if (check->order != TTI_ORDER_ONE_PASS || next == (size_t)check->n)
-		return TUTTI_OK;
-	return tti_fail_quiet(
-		TUTTI_EINVAL,
-		"rank %d, step %d: chunk %d is reduced with the contributions of ranks "
-		"0 to %zu, not with all in one pass",
-		check->rank_of[oper], tti_check_step(check, oper, -1),
-		tti_check_operation(check, oper)->chunk, next - 1);
-}
-
 /* What an operation combines is in order, one after the other. */
-static tutti_status check_order(const struct tti_check_run *run, int32_t oper,
+static tutti_status check_order(const struct tti_check_message_run *run, int32_t oper,
 				const uint64_t *local)
 {
 	const struct tti_check *check = run->check;
@@ -239,7 +166,7 @@ static tutti_status check_order(const struct tti_check_run *run, int32_t oper,
 }
 
 /* run->result from the local value and the messages. */
-static tutti_status reduce(struct tti_check_run *run, int32_t oper)
+static tutti_status reduce(struct tti_check_message_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_operation *at = tti_check_operation(check, oper);
@@ -278,7 +205,7 @@ static tutti_status reduce(struct tti_check_run *run, int32_t oper)
 /* -- Running -------------------------------------------------------------- */
 
 /* The next message of receiving queue q of `rank` is taken out. */
-static void take(struct tti_check_run *run, int rank, int32_t queue)
+static void take(struct tti_check_message_run *run, int rank, int32_t queue)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_queue *at = &check->compiled[rank].queue[queue - check->queue_base[rank]];
@@ -302,7 +229,7 @@ static void take(struct tti_check_run *run, int rank, int32_t queue)
 }
 
 /* run->result goes into sending queue q of `rank`. */
-static void put(struct tti_check_run *run, int rank, int32_t queue)
+static void put(struct tti_check_message_run *run, int rank, int32_t queue)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_queue *at = &check->compiled[rank].queue[queue - check->queue_base[rank]];
@@ -318,7 +245,7 @@ static void put(struct tti_check_run *run, int rank, int32_t queue)
 			    tti_check_queued(check, at->peer, check->partner[queue], link->taken));
 }
 
-static tutti_status run_oper(struct tti_check_run *run, int32_t oper)
+static tutti_status run_oper(struct tti_check_message_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_operation *at = tti_check_operation(check, oper);
@@ -358,70 +285,7 @@ static int last_step(const struct tti_check *check, int rank, int chunk)
 	return -1;
 }
 
-/* Reductions: all ranks' contributions. */
-static tutti_status check_complete(const struct tti_check *check, const char *where, int chunk,
-				   const uint64_t *value)
-{
-	const size_t missing = tti_bitset_first_clear(value, (size_t)check->n);
-
-	if (missing == (size_t)check->n)
-		return TUTTI_OK;
-	return tti_fail_quiet(TUTTI_EINVAL,
-			      "%s: output chunk %d ends without rank %zu's contribution", where,
-			      chunk, missing);
-}
-
-/* Of a handoff any rank that had it will do: the one there is, else the first. */
-static size_t right_source(const struct tti_check *check, int chunk, size_t source)
-{
-	const size_t n = (size_t)check->n;
-	size_t first = 0;
-
-	if (source < n && tti_chunk_is_input(&check->prog[source], chunk))
-		return source;
-	while (first < n && !tti_chunk_is_input(&check->prog[first], chunk))
-		first++;
-	return first;
-}
-
-static size_t right_rank(const struct tti_check *check, int chunk, size_t source)
-{
-	const struct tti_program *prog = &check->prog[0];
-
-	if (prog->coll == TUTTI_HANDOFF)
-		return right_source(check, chunk, source);
-	if (prog->coll == TUTTI_ALL_TO_ALL)
-		return (size_t)tti_chunk_source(prog, chunk);
-	return (size_t)(prog->coll == TUTTI_ALL_GATHER || prog->coll == TUTTI_GATHER
-				? tti_chunk_owner(prog, chunk)
-				: prog->root);
-}
-
-/* The others: what one rank had. */
-static tutti_status check_source(const struct tti_check *check, const char *where, int chunk,
-				 const uint64_t *value)
-{
-	const size_t n = (size_t)check->n, source = tti_bitset_next(value, n, 0);
-	const size_t right = right_rank(check, chunk, source);
-
-	if (source == right)
-		return TUTTI_OK;
-	return tti_fail_quiet(TUTTI_EINVAL, "%s: output chunk %d is rank %zu's, must be rank %zu's",
-			      where, chunk, source, right);
-}
-
-tutti_status tti_check_output(const struct tti_check *check, const char *where, int chunk,
-			      const uint64_t *value)
-{
-	/* Of send_recv it came from the one rank that had it. */
-	if (check->prog->coll == TUTTI_SEND_RECV)
-		return TUTTI_OK;
-	return tti_collective_reduces(check->prog->coll)
-		       ? check_complete(check, where, chunk, value)
-		       : check_source(check, where, chunk, value);
-}
-
-static tutti_status check_outputs(const struct tti_check_run *run, int rank)
+static tutti_status check_outputs(const struct tti_check_message_run *run, int rank)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_program *prog = &check->prog[rank];
@@ -444,52 +308,38 @@ static tutti_status check_outputs(const struct tti_check_run *run, int rank)
 	return TUTTI_OK;
 }
 
-static bool allocate(struct tti_check_run *run)
+static bool allocate(struct tti_check_message_run *run)
 {
 	const struct tti_check *check = run->check;
 	const size_t nopers = (size_t)tti_check_nopers(check), n = (size_t)check->n;
 	const size_t nchunks = (size_t)check->chunk_base[check->n];
 	const size_t nqueues = (size_t)check->queue_base[check->n];
 
-	run->need = tti_calloc(nopers, sizeof(*run->need));
-	run->unread = tti_calloc(nopers, sizeof(*run->unread));
-	run->fanout = tti_calloc(nopers, sizeof(*run->fanout));
-	run->fanout_index = tti_calloc(nopers, sizeof(*run->fanout_index));
-	run->fanout_base = tti_calloc(n + 1, sizeof(*run->fanout_base));
-	run->ready = tti_calloc(nopers, sizeof(*run->ready));
-	run->link = tti_calloc(nqueues, sizeof(*run->link));
-	run->place = tti_calloc(nchunks, sizeof(*run->place));
-	run->value = tti_calloc(nchunks, check->value_words * sizeof(uint64_t));
-	run->result = tti_calloc(check->value_words, sizeof(uint64_t));
+	run->need = tti_arena_alloc(&run->arena, nopers * sizeof(*run->need));
+	run->unread = tti_arena_alloc(&run->arena, nopers * sizeof(*run->unread));
+	run->fanout = tti_arena_alloc(&run->arena, nopers * sizeof(*run->fanout));
+	run->fanout_index = tti_arena_alloc(&run->arena, nopers * sizeof(*run->fanout_index));
+	run->fanout_base = tti_arena_alloc(&run->arena, (n + 1) * sizeof(*run->fanout_base));
+	run->ready = tti_arena_alloc(&run->arena, nopers * sizeof(*run->ready));
+	run->link = tti_arena_alloc(&run->arena, nqueues * sizeof(*run->link));
+	run->place = tti_arena_alloc(&run->arena, nchunks * sizeof(*run->place));
+	run->value = tti_arena_alloc(&run->arena, nchunks * check->value_words * sizeof(uint64_t));
+	run->result = tti_arena_alloc(&run->arena, check->value_words * sizeof(uint64_t));
 	if (!run->need || !run->unread || !run->fanout || !run->fanout_index || !run->fanout_base ||
 	    !run->ready || !run->link || !run->place || !run->value || !run->result)
 		return false;
-	run->message = tti_calloc(size_links(run), check->value_words * sizeof(uint64_t));
+	run->message = tti_arena_alloc(&run->arena,
+				       size_links(run) * check->value_words * sizeof(uint64_t));
 	return run->message;
-}
-
-static void release(struct tti_check_run *run)
-{
-	tti_free(run->need);
-	tti_free(run->unread);
-	tti_free(run->fanout);
-	tti_free(run->fanout_index);
-	tti_free(run->fanout_base);
-	tti_free(run->ready);
-	tti_free(run->link);
-	tti_free(run->place);
-	tti_free(run->value);
-	tti_free(run->result);
-	tti_free(run->message);
 }
 
 tutti_status tti_check_run(const struct tti_check *check, struct tti_check_mode mode)
 {
-	struct tti_check_run run = { .check = check, .mode = mode };
+	struct tti_check_message_run run = { .check = check, .mode = mode };
 	tutti_status st = TUTTI_OK;
 
 	if (!allocate(&run)) {
-		release(&run);
+		tti_arena_release(&run.arena);
 		return tti_fail(TUTTI_ENOMEM, "checking programs of %d ranks", check->n);
 	}
 	list_fanouts(&run);
@@ -501,6 +351,6 @@ tutti_status tti_check_run(const struct tti_check *check, struct tti_check_mode 
 		st = tti_check_stall(&run);
 	for (int rank = 0; rank < check->n && st == TUTTI_OK; rank++)
 		st = check_outputs(&run, rank);
-	release(&run);
+	tti_arena_release(&run.arena);
 	return st;
 }

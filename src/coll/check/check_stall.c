@@ -35,7 +35,7 @@ static int32_t position_in(const struct tti_compiled *compiled, const struct tti
 	return k;
 }
 
-static bool waits_locally(const struct tti_check_run *run, int32_t oper, struct wait *out)
+static bool waits_locally(const struct tti_check_message_run *run, int32_t oper, struct wait *out)
 {
 	const struct tti_check *check = run->check;
 	const int rank = check->rank_of[oper];
@@ -58,7 +58,7 @@ static bool waits_locally(const struct tti_check_run *run, int32_t oper, struct 
 }
 
 /* Whether an operation can't go on because of one of its queues. */
-static bool waits_in_queue(const struct tti_check_run *run, int32_t oper, int32_t queue,
+static bool waits_in_queue(const struct tti_check_message_run *run, int32_t oper, int32_t queue,
 			   struct wait *out)
 {
 	const struct tti_check *check = run->check;
@@ -80,7 +80,7 @@ static bool waits_in_queue(const struct tti_check_run *run, int32_t oper, int32_
 }
 
 /* A fan-out waits until all have read the one `slots` before it. */
-static struct wait waits_for_readers(const struct tti_check_run *run, int32_t oper)
+static struct wait waits_for_readers(const struct tti_check_message_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
 	const int rank = check->rank_of[oper];
@@ -104,7 +104,7 @@ static struct wait waits_for_readers(const struct tti_check_run *run, int32_t op
 	return (struct wait){ FOR_ORDER, before, rank };
 }
 
-static struct wait waits_for(const struct tti_check_run *run, int32_t oper)
+static struct wait waits_for(const struct tti_check_message_run *run, int32_t oper)
 {
 	const struct tti_check *check = run->check;
 	const struct tti_compiled *compiled = &check->compiled[check->rank_of[oper]];
@@ -122,7 +122,7 @@ static struct wait waits_for(const struct tti_check_run *run, int32_t oper)
 	return waits_for_readers(run, oper);
 }
 
-static void describe(const struct tti_check_run *run, int32_t oper, struct wait wait,
+static void describe(const struct tti_check_message_run *run, int32_t oper, struct wait wait,
 		     struct tti_strbuf *buf)
 {
 	const struct tti_check *check = run->check;
@@ -150,7 +150,8 @@ static void describe(const struct tti_check_run *run, int32_t oper, struct wait 
 }
 
 /* The circle that `oper` is part of. */
-static void describe_circle(const struct tti_check_run *run, int32_t oper, struct tti_strbuf *buf)
+static void describe_circle(const struct tti_check_message_run *run, int32_t oper,
+			    struct tti_strbuf *buf)
 {
 	int32_t at = oper;
 	int lines = 0;
@@ -171,7 +172,7 @@ static void describe_circle(const struct tti_check_run *run, int32_t oper, struc
 
 /* An operation of the circle that waiting leads to (Brent, BIT 1980: the mark
  * moves up to where we are after 1, 2, 4, ... steps). */
-static int32_t find_circle(const struct tti_check_run *run, int32_t oper)
+static int32_t find_circle(const struct tti_check_message_run *run, int32_t oper)
 {
 	int32_t mark = oper;
 	size_t steps = 0, limit = 1;
@@ -188,7 +189,7 @@ static int32_t find_circle(const struct tti_check_run *run, int32_t oper)
 	}
 }
 
-tutti_status tti_check_stall(const struct tti_check_run *run)
+tutti_status tti_check_stall(const struct tti_check_message_run *run)
 {
 	const struct tti_check *check = run->check;
 	struct tti_strbuf buf = { 0 };

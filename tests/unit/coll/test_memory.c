@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "coll/check/check.h"
-#include "coll/check/check_run.h"
+#include "coll/check/check_set.h"
 #include "coll/files/text.h"
 #include "support/sanitizer.h"
 #include "util/error.h"

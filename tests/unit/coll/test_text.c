@@ -298,7 +298,7 @@ static void memory_may_run_out(void **state)
 			snprintf(fault, sizeof(fault), "mem:%d", k);
 			tti_fault_set(fault);
 			st = which ? tutti_program_verify(text)
-				   : tutti_program_print(TUTTI_ALL_REDUCE, "direct", 3, 0, -1,
+				   : tutti_program_print(TUTTI_ALL_REDUCE, "direct", 6, 0, -1,
 							 k % 2, &text);
 			tti_fault_set(NULL);
 			if (st == TUTTI_OK)
@@ -309,7 +309,7 @@ static void memory_may_run_out(void **state)
 		if (!which) {
 			free(text);
 			assert_int_equal(
-				tutti_program_print(TUTTI_ALL_REDUCE, "direct", 3, 0, -1, 0, &text),
+				tutti_program_print(TUTTI_ALL_REDUCE, "direct", 6, 0, -1, 0, &text),
 				TUTTI_OK);
 		}
 	}
