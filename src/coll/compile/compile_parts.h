@@ -2,10 +2,11 @@
 #ifndef TTI_COLL_COMPILE_PARTS_H
 #define TTI_COLL_COMPILE_PARTS_H
 
-/* Private to the compiler: compile.c has what all programs share and those of messages,
- * compile_memory.c memory programs. */
+/* Private to the compiler: compile.c compiles programs of messages, compile_memory.c memory
+ * programs; both take from compile_step.c what a step may be and what it uses. */
 
 #include "coll/compile/compile.h"
+#include "util/arena.h"
 
 struct tti_compile_edge {
 	int32_t from, to;
@@ -27,6 +28,7 @@ struct tti_compile_reader {
 };
 
 struct tti_compiler {
+	struct tti_arena arena;
 	const struct tti_program *prog;
 	struct tti_compiled *out;
 	struct tti_compile_chunk *chunk;
