@@ -94,19 +94,6 @@ static const struct rule rules[] = {
 /* Below this sockets save less than the hops between them cost. */
 #define SOCKETS_LEAST (256 * KIB)
 
-static bool fits(const struct tti_algorithm *algo, const struct tti_choice_input *input)
-{
-	return tti_algorithm_fits(algo, input->n) && algo->order >= input->order &&
-	       (!algo->needs_memory || input->reach != TTI_REACH_SLOTS);
-}
-
-bool tti_choice_usable(const struct tti_pin *pin, const struct tti_choice_input *input,
-		       const struct tti_algorithm *algo)
-{
-	return algo && fits(algo, input) &&
-	       !(pin->excludes && tti_pin_find(pin, input->files, algo) >= 0);
-}
-
 /* The user's algorithm for this call, from a file; NULL: none. */
 static const struct tti_algorithm *supplied(const struct tti_choice_input *input)
 {
@@ -123,7 +110,7 @@ static const struct tti_algorithm *pinned(const struct tti_pin *pin,
 	for (int i = algo ? -1 : 0; (algo = i < 0 ? algo : tti_algorithm_at(input->coll, i)); i++) {
 		const int at = tti_pin_find(pin, input->files, algo);
 
-		if (at < 0 || !fits(algo, input) || (best && at >= first))
+		if (at < 0 || !tti_choice_fits(algo, input) || (best && at >= first))
 			continue;
 		best = algo;
 		first = at;

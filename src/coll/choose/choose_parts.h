@@ -8,9 +8,22 @@
 #include "coll/choose/choose.h"
 #include "coll/choose/pin.h"
 
-/* Whether an algorithm can serve the call, and the pin does not exclude it. NULL: false. */
-bool tti_choice_usable(const struct tti_pin *pin, const struct tti_choice_input *input,
-		       const struct tti_algorithm *algo);
+/* Whether an algorithm can serve the call. */
+static inline bool tti_choice_fits(const struct tti_algorithm *algo,
+				   const struct tti_choice_input *input)
+{
+	return tti_algorithm_fits(algo, input->n) && algo->order >= input->order &&
+	       (!algo->needs_memory || input->reach != TTI_REACH_SLOTS);
+}
+
+/* ... and the pin does not exclude it. NULL: false. */
+static inline bool tti_choice_usable(const struct tti_pin *pin,
+				     const struct tti_choice_input *input,
+				     const struct tti_algorithm *algo)
+{
+	return algo && tti_choice_fits(algo, input) &&
+	       !(pin->excludes && tti_pin_find(pin, input->files, algo) >= 0);
+}
 
 /* -- choose_time.c ----------------------------------------------------------------- */
 
