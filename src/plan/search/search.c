@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "plan/search/column.h"
 #include "plan/search/tour.h"
@@ -22,27 +21,6 @@
 #define DEARER            0.5
 /* Of more than 16 members: how many questions, times members cubed. */
 #define QUESTIONS         2e7
-
-const char *tti_pattern_name(enum tti_pattern pattern)
-{
-	static const char names[][16] = {
-#define X(name, text, nccl) text,
-		TTI_PATTERN_MAP(X)
-#undef X
-	};
-
-	return names[pattern];
-}
-
-bool tti_pattern_parse(const char *text, enum tti_pattern *out)
-{
-	for (int i = 0; i < TTI_PATTERN_COUNT; i++)
-		if (!strcasecmp(text, tti_pattern_name((enum tti_pattern)i))) {
-			*out = (enum tti_pattern)i;
-			return true;
-		}
-	return false;
-}
 
 /* -- The pool of columns ---------------------------------------------------------- */
 
