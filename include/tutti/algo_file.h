@@ -21,7 +21,7 @@ typedef struct tutti_algo_report {
 	char name[64];
 	tutti_collective collective;
 	int nranks, root, nchunks;
-	size_t min_bytes, max_bytes;               /* that it is for, both included           */
+	size_t min_bytes, max_bytes;               /* the sizes that it is for, inclusive     */
 	size_t steps, most_steps;                  /* of all ranks, and of the one with most  */
 	int links;                                 /* from one rank to another, of all ranks  */
 	uint64_t most_sent_bytes, most_link_bytes; /* by one rank, over one link, for `nbytes` */

@@ -129,8 +129,8 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_barrier(tutti_comm_t comm, tutti_stre
 typedef struct tutti_side {
 	const int *ranks; /* [n], each once, in any order */
 	int n;
-	/* 0: every rank holds the whole vector. 1: ranks[i] holds part i alone, and its
-	 * buffer is that part: see tutti_part(). */
+	/* 0: every rank holds the whole vector. 1: ranks[i] holds only part i, and its buffer is
+	 * that part: see tutti_part(). */
 	int sharded;
 } tutti_side;
 

@@ -38,7 +38,7 @@ typedef struct tutti_config {
 	int blocking;
 	const char *name;      /* shown in logs; may be NULL. Copied.            */
 	const char *transport; /* "auto" (NULL), or a list like "shm,tcp"        */
-	const char *algo;      /* as TUTTI_ALGO; NULL: chosen. Alike on all ranks */
+	const char *algo;      /* as TUTTI_ALGO; NULL: chosen. The same on all ranks */
 	/* A call that takes longer fails with TUTTI_ETIMEOUT; 0 (default): never. Each rank may
 	 * have its own. tutti_comm_set_timeout() changes it later. The variable is
 	 * TUTTI_TIMEOUT_MS. */

@@ -56,9 +56,9 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_program_verify(const char *text);
 /* How tutti_ping() measures. Fill it with TUTTI_PING_OPTIONS_INIT, then change what you need. */
 typedef struct tutti_ping_options {
 	size_t size;    /* sizeof(tutti_ping_options)                   */
-	double seconds; /* to spend on a lane, and on all together             */
-	size_t bytes;   /* most to send in one direction of one measurement, 0: no limit */
-	double reach;   /* seconds in which the two must have come together     */
+	double seconds; /* to measure each lane, and all of them together      */
+	size_t bytes;   /* limit in one direction of one measurement, 0: none */
+	double reach;   /* limit in seconds for the two to reach each other      */
 } tutti_ping_options;
 /* clang-format off */
 #define TUTTI_PING_OPTIONS_INIT { sizeof(tutti_ping_options), 0.3, 0, 10 }
@@ -97,7 +97,7 @@ typedef struct tutti_ping_measure {
 	double ab_gbps, ba_gbps;                 /* GB/s from a to b, from b to a, one at a time */
 	double both_ab_gbps, both_ba_gbps;       /* both at once                                 */
 	unsigned long long a_resent, b_resent;   /* packets                                  */
-	double a_starved, b_starved; /* share of the time in which a rank had to wait for a core */
+	double a_starved, b_starved; /* share of the time in which the rank waited for a core */
 } tutti_ping_measure;
 /* clang-format off */
 #define TUTTI_PING_MEASURE_INIT { sizeof(tutti_ping_measure), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -139,12 +139,12 @@ typedef struct tutti_topo_config {
 	size_t size;            /* sizeof(tutti_topo_config)                     */
 	const char *xml_file;   /* a topology file; NULL: none                          */
 	const char *sysfs_root; /* a captured machine; NULL: none                       */
-	int detect;             /* 1: xml_file is laid over what is detected            */
+	int detect;             /* 1: what xml_file states wins over what is detected   */
 	int all;                /* detect every PCI function, not only what communicates */
 	int measure;            /* measure the memory of NUMA nodes, under 2 s          */
-	int nccl_model;         /* compute with NCCL's figures, not ours                */
-	const char *name;       /* how to call it in what is printed; NULL: its path    */
-	const char *gpus;       /* these GPUs alone, "0,2,5", "0-3" or bus ids; NULL: all */
+	int nccl_model;         /* compute with NCCL's figures, not Tutti's             */
+	const char *name;       /* its name in what is printed; NULL: its path          */
+	const char *gpus;       /* only these GPUs, "0,2,5", "0-3" or bus ids; NULL: all */
 } tutti_topo_config;
 /* clang-format off */
 #define TUTTI_TOPO_CONFIG_INIT { sizeof(tutti_topo_config), NULL, NULL, 0, 0, 0, 0, NULL, NULL }
@@ -210,10 +210,10 @@ typedef struct tutti_topo_link {
 } tutti_topo_link;
 typedef struct tutti_topo_path {
 	const char *type;  /* of the wires: "PIX", "SYS" ...                        */
-	const char *route; /* of what traffic will do: the same, or "PXN", "PHB" ... */
-	const char *why;   /* a sentence                                           */
-	int gdr;           /* GPU and NIC: without host memory                     */
-	int via;           /* node it is led through, -1: none                     */
+	const char *route; /* of the traffic: the same, or "PXN", "PHB" ...         */
+	const char *why;   /* why it goes there: a sentence                        */
+	int gdr;           /* 1: GPU and NIC without host memory (GPUDirect)       */
+	int via;           /* the node that it goes through, -1: none              */
 	int nhops;         /* of the wires                                         */
 	double wire_gbps, gbps, latency_ns;
 } tutti_topo_path;
@@ -297,15 +297,16 @@ typedef struct tutti_plan *tutti_plan_t;
 /* Which job is planned, and how. Fill it with TUTTI_PLAN_CONFIG_INIT, then change what you need. */
 typedef struct tutti_plan_config {
 	size_t size;              /* sizeof(tutti_plan_config)                        */
-	const char *patterns;     /* "ring,tree"; NULL: all that make sense                  */
-	int cross_nic;            /* may a ring leave a node by another NIC than it came in:
-				   * 0 no, 1 yes, 2 in mirrored pairs, -1 what carries most  */
+	const char *patterns;     /* "ring,tree"; NULL: all that are of use                  */
+	int cross_nic;            /* whether a ring may leave a node by another NIC than it
+				   * entered: 0 no, 1 yes, 2 in mirrored pairs, -1 what
+				   * carries most                                            */
 	int both_ways;            /* trees load their links in both directions               */
 	int min_channels;         /* 0: as many as are of use                                */
 	int max_channels;         /* 0: the library's                                        */
-	int ranks_per_node;       /* 0: one for each GPU, without GPUs for each NUMA node    */
-	const int *node_of_rank;  /* ranks are dealt out so; NULL: node after node           */
-	int nranks;               /* entries of that                                         */
+	int ranks_per_node;       /* 0: one for each GPU, or without GPUs each NUMA node     */
+	const int *node_of_rank;  /* the node of each rank; NULL: ranks fill node after node */
+	int nranks;               /* entries of node_of_rank                                 */
 	const int *group_of_node; /* leaf switch of each node, -1 unknown; NULL: all unknown */
 	const char *const *name_of_node; /* NULL: node0, node1 ...                           */
 } tutti_plan_config;
@@ -390,11 +391,11 @@ typedef struct tutti_handoff_plan *tutti_handoff_plan_t;
  * need. */
 typedef struct tutti_handoff_plan_config {
 	size_t size;     /* sizeof(tutti_handoff_plan_config)                        */
-	const int *from; /* ranks that hold it; NULL: all ranks of the first node           */
+	const int *from; /* ranks that hold the vector; NULL: all ranks of the first node   */
 	int nfrom;
 	const int *to; /* ranks that get it; NULL: all ranks of all other nodes           */
 	int nto;
-	int from_sharded, to_sharded; /* 1: each holds, or gets, its part; 0: all of it        */
+	int from_sharded, to_sharded; /* 1: each rank holds, or gets, its part; 0: all of it */
 } tutti_handoff_plan_config;
 /* clang-format off */
 #define TUTTI_HANDOFF_PLAN_CONFIG_INIT { sizeof(tutti_handoff_plan_config), NULL, 0, NULL, 0, 0, 0 }
@@ -419,7 +420,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_handoff_plan_print(tutti_handoff_plan
 /* What a handoff is predicted to take. Rates are in GB/s of the whole vector. */
 typedef struct tutti_handoff_figures {
 	int npairs;                    /* over NICs                                             */
-	double gbps;                   /* this plan; 0: nothing is to be moved                  */
+	double gbps;                   /* of this plan; 0: there is nothing to move             */
 	double bound_gbps;             /* no method exceeds it                                  */
 	double naive_gbps;             /* a copy for each receiver                              */
 	double us, bound_us, naive_us; /* predicted, for so many bytes              */
@@ -439,9 +440,9 @@ typedef struct tutti_tune_config {
 	int collective;        /* a tutti_collective, -1: all                              */
 	int host_memory;       /* ranks keep their data in host memory, though there are GPUs */
 	int json;              /* an object a line                                         */
-	const char *tune_file; /* constants and choices; "none": the built-in ones; NULL: as of a
-				* communicator here: those of TUTTI_TUNE_FILE, of `tutti tune`, or
-				* the built-in ones */
+	const char *tune_file; /* constants and choices; "none": the built-in ones; NULL: those of a
+				* communicator here, from TUTTI_TUNE_FILE, from `tutti tune`, or the
+				* built-in ones */
 } tutti_tune_config;
 /* clang-format off */
 #define TUTTI_TUNE_CONFIG_INIT { sizeof(tutti_tune_config), -1, 0, 0, NULL }
@@ -468,11 +469,11 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_tune_find(char **path_out);
 typedef struct tutti_tune_sample {
 	size_t size; /* sizeof(tutti_tune_sample) */
 	tutti_collective collective;
-	const char *algorithm; /* "direct": that it was pinned to */
-	size_t nbytes;         /* of the whole vector: all_gather: received, else sent */
+	const char *algorithm; /* that it was forced to, as "direct" */
+	size_t nbytes; /* of the whole vector: what all_gather receives, else what is sent */
 	int nranks, nhosts;
-	int most, least; /* ranks of the host with most, with least */
-	double cores;    /* of a host; 0: one for each rank */
+	int most, least; /* ranks on the host with most of them, with least */
+	double cores;    /* cores of a host; 0: one for each rank */
 	int loopback;    /* the hosts are ranks of one machine, without a wire between them */
 	double us;
 } tutti_tune_sample;

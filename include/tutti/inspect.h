@@ -32,7 +32,7 @@ typedef struct tutti_param_info {
 	const char *default_value; /* as one would write it             */
 	const char *range;         /* "4K:64M", "" if there is none     */
 	const char *help;
-	const char *value; /* what is in force                          */
+	const char *value; /* the value in force                        */
 	int is_set;        /* 1: from the environment                   */
 } tutti_param_info;
 
@@ -41,7 +41,7 @@ TUTTI_API TUTTI_CHECKED tutti_status tutti_param_get(int index, tutti_param_info
 
 /* How a call was carried out. */
 typedef struct tutti_call_report {
-	const char *algorithm; /* "direct"; the library's, that of a file the communicator's */
+	const char *algorithm; /* "direct". The library's; that of a file is the communicator's */
 	const char *transport; /* "shm", "tcp", "self", "shm+tcp" */
 	int channels;
 } tutti_call_report;
@@ -65,15 +65,15 @@ typedef struct tutti_lane {
 	size_t size;                        /* sizeof(tutti_lane)             */
 	char local_nic[16], remote_nic[16]; /* "eth0", "" if unknown                 */
 	char local_address[64], remote_address[64];
-	unsigned local_mbps, remote_mbps; /* speeds the NICs claim, 0: unknown     */
+	unsigned local_mbps, remote_mbps; /* speeds that the NICs report, 0: unknown */
 	unsigned local_mtu;               /* 0: unknown                            */
 	int up;
-	double gbps;               /* GB/s, as last seen; 0: not yet        */
+	double gbps;               /* GB/s, as last seen; 0: none yet       */
 	double rtt_us;             /* 0: unknown                            */
 	unsigned long long sent;   /* bytes                                 */
 	unsigned long long resent; /* packets that were sent again          */
-	unsigned losses;           /* how often it was given up             */
-	char trouble[128];         /* why it is not up, or what is odd; ""  */
+	unsigned losses;           /* how often the lane was given up       */
+	char trouble[128];         /* why it is down, or what is odd; ""    */
 } tutti_lane;
 /* clang-format off */
 #define TUTTI_LANE_INIT { sizeof(tutti_lane), "", "", "", "", 0, 0, 0, 0, 0, 0, 0, 0, 0, "" }
