@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which NUMA nodes share a socket, where nothing says so: by how many cores there are,
  * and how many the CPU's model has at most. */
-#include "topo/graph/graph_build.h"
+#include "topo/graph/build.h"
 
 #include <string.h>
 
@@ -83,8 +83,7 @@ static tutti_status find_cores(struct guess *guess)
 		tti_cpuset_release(&sets[i]);
 	}
 	tti_free(sets);
-	return failed ? tti_fail(TUTTI_ENOMEM, "no memory for the cores of %zu CPUs", guess->n)
-		      : TUTTI_OK;
+	return failed ? tti_build_no_memory(guess->build) : TUTTI_OK;
 }
 
 /* The fewest sockets that have so many cores and NUMA nodes; two where cores say nothing.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/graph/graph_build.h"
+#include "topo/graph/build.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,7 @@ static tutti_status find_switch(struct stated *stated, const struct tti_xml *gpu
 		TTI_TRY(tti_build_node(build, TTI_NODE_NVS, NULL, build->nodes.at[stated->dev].host,
 				       out, "NVS%zu", build->fabrics.n));
 		if (!tti_map_put(&build->fabrics, key, 0, *out))
-			return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s",
-					build->doc->source);
+			return tti_build_no_memory(build);
 	}
 	stated->nvs = *out;
 	return TUTTI_OK;

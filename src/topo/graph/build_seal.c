@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/graph/graph_build.h"
+#include "topo/graph/build.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +7,6 @@
 
 #include "util/error.h"
 #include "util/mem.h"
-
-static tutti_status out_of_memory(const struct tti_build *build)
-{
-	return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
-}
 
 /* An array of the graph: n elements of nbytes, copied from `from` if there is any. */
 static void *keep(struct tti_build *build, const void *from, size_t n, size_t nbytes)
@@ -33,7 +28,7 @@ static tutti_status number_gpus(struct tti_build *build)
 	tutti_status status = TUTTI_OK;
 
 	if (!next)
-		return out_of_memory(build);
+		return tti_build_no_memory(build);
 	for (size_t i = 0; i < build->nodes.n; i++) {
 		const struct tti_node *node = &build->nodes.at[i];
 
@@ -49,7 +44,7 @@ static tutti_status number_gpus(struct tti_build *build)
 		snprintf(name, sizeof(name), "GPU%lld", (long long)next[node->host]++);
 		node->name = tti_arena_strdup(&build->graph->arena, name);
 		if (!node->name)
-			status = out_of_memory(build);
+			status = tti_build_no_memory(build);
 	}
 	tti_free(next);
 	return status;
@@ -120,7 +115,7 @@ static tutti_status make_unique(struct tti_build *build, const uint32_t *order, 
 			char *suffixed = tti_arena_alloc(&build->graph->arena, len);
 
 			if (!suffixed)
-				return out_of_memory(build);
+				return tti_build_no_memory(build);
 			snprintf(suffixed, len, "%s#%u", node->name, ++k);
 			text = suffixed;
 		} while (is_taken(build, order, node, text));
@@ -147,7 +142,7 @@ static tutti_status name_nodes(struct tti_build *build)
 
 	if (!order || !names) {
 		tti_free(names);
-		return out_of_memory(build);
+		return tti_build_no_memory(build);
 	}
 	sort_by_name(build, order);
 	status = make_unique(build, order, names);
@@ -181,7 +176,7 @@ static tutti_status name_with_hosts(struct tti_build *build)
 		len = strlen(host) + strlen(node->name) + 2;
 		full = tti_arena_alloc(&build->graph->arena, len);
 		if (!full)
-			return out_of_memory(build);
+			return tti_build_no_memory(build);
 		snprintf(full, len, "%s/%s", host, node->name);
 		node->full_name = full;
 	}
@@ -267,7 +262,7 @@ static tutti_status link_nodes(struct tti_build *build)
 	merge(build);
 	graph->links = keep(build, NULL, build->halves.n, sizeof(*graph->links));
 	if (!graph->links)
-		return out_of_memory(build);
+		return tti_build_no_memory(build);
 	graph->nlinks = (uint32_t)build->halves.n;
 	for (uint32_t i = 0; i < graph->nlinks; i++) {
 		TTI_TRY(fill_link(build, i));
@@ -295,7 +290,7 @@ tutti_status tti_build_seal(struct tti_build *build)
 	graph->notes = keep(build, build->notes.at, build->notes.n, sizeof(*graph->notes));
 	graph->hosts = keep(build, build->hosts.at, build->hosts.n, sizeof(*graph->hosts));
 	if (!graph->nodes || !graph->notes || !graph->hosts)
-		return out_of_memory(build);
+		return tti_build_no_memory(build);
 	graph->nnodes = (uint32_t)build->nodes.n;
 	graph->nnotes = (uint32_t)build->notes.n;
 	graph->nhosts = (uint32_t)build->hosts.n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/graph/graph_build.h"
+#include "topo/graph/build.h"
 
 #include <string.h>
 
@@ -11,11 +11,6 @@ enum vendor {
 	VENDOR_NVIDIA = 0x10de,
 	VENDOR_INTEL = 0x8086,
 };
-
-static tutti_status out_of_memory(const struct tti_build *build)
-{
-	return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
-}
 
 /* -- What a PCI function is ------------------------------------------------------------ */
 
@@ -114,7 +109,7 @@ static tutti_status add_pci_node(struct tti_build *build, enum tti_node_type typ
 			       tti_busid_format(pci->busid, busid)));
 	build->nodes.at[*out].pci = *pci;
 	if (!tti_map_put(&build->by_busid, host, TTI_BUILD_KEY(type, pci->busid), *out))
-		return out_of_memory(build);
+		return tti_build_no_memory(build);
 	return hang(build, *out, parent, tti_model_pci_gbps(pci->gts, pci->width));
 }
 
@@ -183,7 +178,7 @@ static tutti_status add_dev(struct tti_build *build, const struct tti_xml *xml,
 		if (first)
 			build->nodes.at[made.node].gpu = gpu;
 	}
-	return tti_vec_push(&build->gpus, made) ? TUTTI_OK : out_of_memory(build);
+	return tti_vec_push(&build->gpus, made) ? TUTTI_OK : tti_build_no_memory(build);
 }
 
 /* -- NICs ------------------------------------------------------------------------------ */
@@ -322,7 +317,7 @@ static tutti_status add_nic(struct tti_build *build, const struct tti_xml *xml,
 		if (tti_xml_find(xml, "nic", NULL, NULL))
 			TTI_TRY(note_assumed(build, xml, node, pci));
 		if (!tti_map_put(&build->cards, parent, card, node))
-			return out_of_memory(build);
+			return tti_build_no_memory(build);
 	}
 	return add_nets(build, xml, node);
 }
@@ -344,7 +339,7 @@ static tutti_status is_new_virtual(struct tti_build *build, const struct tti_xml
 		!key.failed && tti_intern(&build->virtuals, key.text, key.len) != TTI_INTERN_NONE;
 	tti_strbuf_release(&key);
 	*out = build->virtuals.entries.n > before;
-	return good ? TUTTI_OK : out_of_memory(build);
+	return good ? TUTTI_OK : tti_build_no_memory(build);
 }
 
 /* NICs that are not on PCI: each net is one, at memory speed. */
@@ -415,7 +410,7 @@ static tutti_status add_switch(struct tti_build *build, const struct tti_xml *xm
 		*out = parent;
 		if (!tti_map_put(&build->by_busid, build->nodes.at[parent].host,
 				 TTI_BUILD_KEY(TTI_NODE_PCI, pci->busid), parent))
-			return out_of_memory(build);
+			return tti_build_no_memory(build);
 	} else {
 		TTI_TRY(add_pci_node(build, TTI_NODE_PCI, xml, pci, parent, out));
 		if (carries)
@@ -424,7 +419,7 @@ static tutti_status add_switch(struct tti_build *build, const struct tti_xml *xm
 	for (; link.xml; link.xml = tti_xml_next(link.xml, "pcilink")) {
 		link.node = *out;
 		if (!tti_vec_push(&build->links, link))
-			return out_of_memory(build);
+			return tti_build_no_memory(build);
 	}
 	return add_below(build, xml, *out);
 }
@@ -456,7 +451,7 @@ static tutti_status add_function(struct tti_build *build, const struct tti_xml *
 	const uint32_t first = tti_map_get(&build->functions, host, pci.busid);
 
 	if (!tti_map_put(&build->functions, host, pci.busid, xml->line))
-		return out_of_memory(build);
+		return tti_build_no_memory(build);
 	if (carries || (!gpu && !nic && !computes(&pci) && !is_nic(&pci)))
 		TTI_TRY(add_switch(build, xml, &pci, parent, &parent));
 	if (gpu || (!nic && !carries && computes(&pci)))

@@ -2,15 +2,15 @@
 #ifndef TTI_TOPO_GRAPH_BUILD_H
 #define TTI_TOPO_GRAPH_BUILD_H
 
-/* A graph under construction, for graph_build*.c alone.
+/* A graph under construction.
  *
- *   graph_build.c         the stages in their order, and what all of them use
- *   graph_build_cpu.c     hosts, NUMA nodes, sockets, host endpoints
- *   graph_build_socket.c  which NUMA nodes share a socket, where nothing says so
- *   graph_build_pci.c     the tree below the CPUs: switches, GPUs, NICs, nets
- *   graph_build_nvlink.c  what crosses the tree: NVLink, C2C, links between switches
- *   graph_build_seal.c    names, CSR, order by type
- *   graph_build_map.c     keys of two numbers
+ *   graph_build.c   runs the stages in their order
+ *   build_cpu.c     hosts, NUMA nodes, sockets, host endpoints
+ *   build_socket.c  which NUMA nodes share a socket, where nothing says so
+ *   build_pci.c     the tree below the CPUs: switches, GPUs, NICs, nets
+ *   build_nvlink.c  links that cross the tree: NVLink, C2C, between switches
+ *   build_seal.c    names, links by node (CSR), nodes by type
+ *   build.c         what all stages use
  *
  * Owner: tti_graph_build(). Threads: one. */
 
@@ -80,7 +80,8 @@ TUTTI_CHECKED tutti_status tti_build_nvlinks(struct tti_build *build);
 TUTTI_CHECKED tutti_status tti_build_pcilinks(struct tti_build *build);
 TUTTI_CHECKED tutti_status tti_build_seal(struct tti_build *build);
 
-/* What they share. TUTTI_ENOMEM if it cannot. */
+/* What the stages share. TUTTI_ENOMEM if there is no memory. */
+TUTTI_CHECKED tutti_status tti_build_no_memory(const struct tti_build *build);
 
 /* A new node without a parent. */
 TUTTI_CHECKED TUTTI_PRINTF(6, 7) tutti_status

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/graph/graph_build.h"
+#include "topo/graph/build.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static tutti_status name_host(struct tti_build *build, const struct tti_xml *cpu
 		return tti_build_text(build, cpu, "host_hash", "", out);
 	if (tti_map_put(&build->host_of, key, 1, host))
 		return TUTTI_OK;
-	return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
+	return tti_build_no_memory(build);
 }
 
 static tutti_status find_host(struct tti_build *build, const struct tti_xml *cpu, uint32_t *out)
@@ -46,7 +46,7 @@ static tutti_status find_host(struct tti_build *build, const struct tti_xml *cpu
 	*out = (uint32_t)build->hosts.n;
 	TTI_TRY(name_host(build, cpu, *out, &name));
 	if (!tti_map_put(&build->host_of, key, 0, *out) || !tti_vec_push(&build->hosts, name))
-		return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s", build->doc->source);
+		return tti_build_no_memory(build);
 	return TUTTI_OK;
 }
 
@@ -105,8 +105,7 @@ tutti_status tti_build_cpus(struct tti_build *build)
 					       "CPU%lld", (long long)cpu.numaid));
 		build->nodes.at[made.node].cpu = cpu;
 		if (!tti_vec_push(&build->cpus, made))
-			return tti_fail(TUTTI_ENOMEM, "no memory for the graph of %s",
-					build->doc->source);
+			return tti_build_no_memory(build);
 	}
 	return TUTTI_OK;
 }
@@ -202,7 +201,7 @@ static tutti_status packages_by_distance(const struct group *group, bool *found_
 	int package = 0;
 
 	if (!row)
-		return tti_fail(TUTTI_ENOMEM, "no memory for %zu distances", room);
+		return tti_build_no_memory(group->build);
 	*found_out = true;
 	for (size_t i = 0; i < group->n && *found_out; i++)
 		if (cpu_of(group, i)->package < 0)
@@ -225,7 +224,7 @@ static tutti_status renumber(struct group *group)
 	int n = 0;
 
 	if (!seen)
-		return tti_fail(TUTTI_ENOMEM, "no memory for %zu CPUs", group->n);
+		return tti_build_no_memory(group->build);
 	for (size_t i = 0; i < group->n; i++)
 		seen[i] = cpu_of(group, i)->package;
 	qsort(seen, group->n, sizeof(*seen), by_package);
@@ -279,7 +278,7 @@ static tutti_status count_sockets(const struct group *group, uint32_t *out)
 	for (size_t i = 0; i < all.n; i++)
 		*out += i == 0 || all.at[i] != all.at[i - 1];
 	tti_vec_release(&all);
-	return ok ? TUTTI_OK : tti_fail(TUTTI_ENOMEM, "no memory for %zu CPUs", group->n);
+	return ok ? TUTTI_OK : tti_build_no_memory(group->build);
 }
 
 static tutti_status find_packages(struct group *group)
@@ -508,7 +507,7 @@ static tutti_status build_host(struct group *group)
 	tutti_status status;
 
 	if (!hubs)
-		return tti_fail(TUTTI_ENOMEM, "no memory for %zu CPUs", group->n);
+		return tti_build_no_memory(group->build);
 	share_c2c(group);
 	status = find_packages(group);
 	if (status == TUTTI_OK)
