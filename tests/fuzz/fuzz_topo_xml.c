@@ -16,6 +16,7 @@
 #include "insight/topo/paths_check.h"
 #include "plan/plan.h"
 #include "topo/paths/routes.h"
+#include "topo/tree/overlay.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/hash.h"

@@ -2,6 +2,7 @@
 #include "support/topo.h"
 
 #include "topo/paths/routes.h"
+#include "topo/tree/overlay.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 

@@ -13,6 +13,7 @@
 #include "insight/topo/pci_ids.h"
 #include "insight/topo/subset.h"
 #include "topo/detect/detect.h"
+#include "topo/tree/overlay.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"

@@ -5,6 +5,7 @@
 
 #include "topo/detect/detect_gpu.h"
 #include "topo/detect/detect_parts.h"
+#include "topo/tree/overlay.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/log.h"

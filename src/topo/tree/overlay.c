@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/tree/overlay_pair.h"
+#include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/mem.h"
 
@@ -15,7 +17,7 @@ struct dev {
 
 /* The result is a copy of `over`, in which the pairs are, and grows. */
 struct build {
-	struct tti_overlay overlay;
+	struct tti_overlay_pairs pairs;
 	const struct tti_xml_doc *under;
 	struct tti_xml_doc *out;
 	TTI_VEC(struct dev) devs; /* that nets of `over` have, sorted */
@@ -48,7 +50,7 @@ static struct dev dev_of(const struct build *build, const struct tti_xml_doc *do
 
 	while (!tti_xml_is(cpu, "cpu"))
 		cpu = cpu->parent;
-	dev.host = tti_overlay_host_of(&build->overlay, cpu)->hash;
+	dev.host = tti_overlay_pairs_host(&build->pairs, cpu)->hash;
 	if (tti_xml_int(doc, net, "dev", -1, INT32_MAX, -1, &dev.number) != TUTTI_OK)
 		dev.number = -1;
 	return dev;
@@ -163,7 +165,7 @@ static bool is_emptied(const struct build *build, const struct tti_xml *nic)
 
 	if (!tti_xml_is(nic, "nic") || !child)
 		return false;
-	while (child && tti_overlay_is_paired(&build->overlay, child))
+	while (child && tti_overlay_pairs_has(&build->pairs, child))
 		child = tti_xml_next(child, NULL);
 	return !child;
 }
@@ -186,7 +188,7 @@ static bool keep_children(struct build *build, struct tti_xml *parent, const str
 	const struct tti_xml *child = tti_xml_find(under, NULL, NULL, NULL);
 
 	for (; child; child = tti_xml_next(child, NULL))
-		if (!tti_overlay_is_paired(&build->overlay, child) && !keep(build, parent, child))
+		if (!tti_overlay_pairs_has(&build->pairs, child) && !keep(build, parent, child))
 			return false;
 	return true;
 }
@@ -194,7 +196,7 @@ static bool keep_children(struct build *build, struct tti_xml *parent, const str
 /* A CPU of `under` alone. */
 static bool keep_cpu(struct build *build, const struct tti_xml *cpu)
 {
-	const struct tti_overlay_host *host = tti_overlay_host_of(&build->overlay, cpu);
+	const struct tti_overlay_host *host = tti_overlay_pairs_host(&build->pairs, cpu);
 	int64_t numaid;
 
 	if (tti_xml_int(build->under, cpu, "numaid", -1, INT32_MAX, -1, &numaid) == TUTTI_OK &&
@@ -209,7 +211,7 @@ static bool keep_in_root(struct build *build)
 	bool good = true;
 
 	for (; node && good; node = tti_xml_next(node, NULL))
-		if (!tti_overlay_is_paired(&build->overlay, node))
+		if (!tti_overlay_pairs_has(&build->pairs, node))
 			good = tti_xml_is(node, "cpu") ? keep_cpu(build, node)
 						       : keep(build, build->out->root, node);
 	return good;
@@ -220,10 +222,10 @@ static bool complete_cpus(struct build *build)
 	struct tti_xml *cpu = tti_xml_find(build->out->root, "cpu", NULL, NULL);
 
 	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
-		const struct tti_overlay_host *host = tti_overlay_host_of(&build->overlay, cpu);
+		const struct tti_overlay_host *host = tti_overlay_pairs_host(&build->pairs, cpu);
 
 		if (!set_host(build, cpu, host) ||
-		    (host->under && !tti_overlay_is_paired(&build->overlay, cpu) &&
+		    (host->under && !tti_overlay_pairs_has(&build->pairs, cpu) &&
 		     !fill_make(build, cpu, host->under)))
 			return false;
 	}
@@ -232,8 +234,8 @@ static bool complete_cpus(struct build *build)
 
 static bool fill_pairs(struct build *build)
 {
-	for (size_t i = 0; i < build->overlay.pairs.n; i++) {
-		const struct tti_overlay_pair *pair = &build->overlay.pairs.at[i];
+	for (size_t i = 0; i < build->pairs.list.n; i++) {
+		const struct tti_overlay_pair *pair = &build->pairs.list.at[i];
 
 		if (tti_schema_knows(pair->over->name) && !fill(build, pair->over, pair->under))
 			return false;
@@ -244,8 +246,8 @@ static bool fill_pairs(struct build *build)
 /* Not of the roots, whose children are CPUs. */
 static bool keep_in_pairs(struct build *build)
 {
-	for (size_t i = 1; i < build->overlay.pairs.n; i++) {
-		const struct tti_overlay_pair *pair = &build->overlay.pairs.at[i];
+	for (size_t i = 1; i < build->pairs.list.n; i++) {
+		const struct tti_overlay_pair *pair = &build->pairs.list.at[i];
 
 		if (tti_schema_knows(pair->over->name) &&
 		    !keep_children(build, pair->over, pair->under))
@@ -256,7 +258,7 @@ static bool keep_in_pairs(struct build *build)
 
 static tutti_status lay(struct build *build)
 {
-	TTI_TRY(tti_overlay_pair(&build->overlay, build->under, build->out));
+	TTI_TRY(tti_overlay_pairs_find(&build->pairs, build->under, build->out));
 	if (!count_devs(build, build->under) || !count_devs(build, build->out) ||
 	    !fill_pairs(build) || !complete_cpus(build) || !keep_in_pairs(build) ||
 	    !keep_in_root(build))
@@ -276,7 +278,7 @@ tutti_status tti_overlay(const struct tti_xml_doc *under, const struct tti_xml_d
 
 	if (st == TUTTI_OK)
 		st = lay(&build);
-	tti_overlay_release(&build.overlay);
+	tti_overlay_pairs_release(&build.pairs);
 	tti_vec_release(&build.devs);
 	if (st == TUTTI_OK)
 		*out = build.out;

@@ -1,45 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TTI_TOPO_OVERLAY_H
-#define TTI_TOPO_OVERLAY_H
+#ifndef TTI_TOPO_TREE_OVERLAY_H
+#define TTI_TOPO_TREE_OVERLAY_H
 
-/* Which elements of two topologies are the same: the first half of tti_overlay()
- * (schema.h), whose rules these are.
+/* A partial file laid over what was detected.
+ * Threads: any. */
+
+#include "topo/tree/xml.h"
+
+/* The attributes of the file (`over`) win, elements of the same identity become one, and what
+ * only one of the two has is kept. Both have passed tti_schema_check(). *out is a new document
+ * that passes, too. Neither input is changed.
  *
- * Owner: tti_overlay_release(). Both documents must outlive it.
- * Threads: one at a time. */
-
-#include "topo/tree/schema.h"
-#include "util/vec.h"
-
-struct tti_overlay_pair {
-	struct tti_xml *over;
-	const struct tti_xml *under;
-};
-
-/* A machine; its CPUs are the first of each document, NULL: it is not in that. */
-struct tti_overlay_host {
-	uint64_t hash;
-	struct tti_xml *over;
-	const struct tti_xml *under;
-};
-
-struct tti_overlay {
-	TTI_VEC(struct tti_overlay_pair) pairs; /* the roots first                    */
-	TTI_VEC(const struct tti_xml *) paired; /* of both, sorted by address           */
-	TTI_VEC(struct tti_overlay_host) hosts; /* sorted by hash                       */
-	bool one_host;                          /* each document has one, whatever its hash */
-};
-
-/* TUTTI_ENOMEM. */
-TUTTI_CHECKED tutti_status tti_overlay_pair(struct tti_overlay *overlay,
-					    const struct tti_xml_doc *under,
-					    const struct tti_xml_doc *over);
-void tti_overlay_release(struct tti_overlay *overlay);
-
-/* Whether an element of either document is one of the other, too. */
-bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *node);
-/* The host of a <cpu> of either document. */
-struct tti_overlay_host *tti_overlay_host_of(const struct tti_overlay *overlay,
-					     const struct tti_xml *cpu);
+ * Hosts: the host of `over` and the host of `under` are the same machine. If either document
+ *   has several, hosts are matched by host_hash. The result has the host_hash of `under`,
+ *   since a file is often used on other machines than the one it was written on.
+ * Identity: a cpu is known by its numaid; a pci by its busid, wherever it hangs; a gpu or nic
+ *   by its number among those of its pci; a net by name and port, wherever it hangs, else by
+ *   dev and port; an nvlink, xgmi or pcilink by its target; an unknown element by its place.
+ * Places: `over` decides the place of what both have. What `under` alone has stays below
+ *   its parent there, and so moves with the parent. A <cpu> of `under` alone stays as well,
+ *   except one of numaid -1 (a machine that tells no locality) when `over` has CPUs: the first
+ *   of these gets what is left below it.
+ * Filled in: the attributes that `over` lacks. Family and model of a CPU are filled in only if
+ *   its vendor is the one of `under`. CPUs that `under` lacks get arch, vendor, family and
+ *   model of its first. A net of `under` whose dev `over` gave to another net gets the next
+ *   free one.
+ * Unknown elements are taken over as they are. The comments of `over` stay.
+ *
+ * TUTTI_EINVAL: the two together are no topology, because they are nested too deep, or because
+ * a pcilink of `under` leads to what `over` has below it. */
+TUTTI_CHECKED tutti_status tti_overlay(const struct tti_xml_doc *under,
+				       const struct tti_xml_doc *over, struct tti_xml_doc **out);
 
 #endif

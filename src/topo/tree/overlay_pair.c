@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "topo/tree/overlay.h"
+#include "topo/tree/overlay_pair.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,16 +56,16 @@ static void sort(struct items *items)
 		qsort(items->at, items->n, sizeof(*items->at), compare_in_order);
 }
 
-static bool push_pair(struct tti_overlay *overlay, struct item *over, struct item *under)
+static bool push_pair(struct tti_overlay_pairs *pairs, struct item *over, struct item *under)
 {
 	const struct tti_overlay_pair pair = { over->node, under->node };
 
 	over->paired = under->paired = true;
-	return tti_vec_push(&overlay->pairs, pair);
+	return tti_vec_push(&pairs->list, pair);
 }
 
 /* Pair what is equal, and not paired yet. */
-static bool join(struct tti_overlay *overlay, struct items *over, struct items *under)
+static bool join(struct tti_overlay_pairs *pairs, struct items *over, struct items *under)
 {
 	size_t o = 0, u = 0;
 
@@ -78,7 +78,7 @@ static bool join(struct tti_overlay *overlay, struct items *over, struct items *
 			o++;
 		else if (under->at[u].paired || order > 0)
 			u++;
-		else if (!push_pair(overlay, &over->at[o++], &under->at[u++]))
+		else if (!push_pair(pairs, &over->at[o++], &under->at[u++]))
 			return false;
 	}
 	return true;
@@ -104,58 +104,57 @@ static bool has_one_host(const struct tti_xml_doc *doc)
 	return true;
 }
 
-static uint64_t hash_of(const struct tti_overlay *overlay, const struct tti_xml *cpu)
+static uint64_t hash_of(const struct tti_overlay_pairs *pairs, const struct tti_xml *cpu)
 {
-	return overlay->one_host ? 0 : tti_schema_host(cpu);
+	return pairs->one_host ? 0 : tti_schema_host(cpu);
 }
 
-struct tti_overlay_host *tti_overlay_host_of(const struct tti_overlay *overlay,
-					     const struct tti_xml *cpu)
+struct tti_overlay_host *tti_overlay_pairs_host(const struct tti_overlay_pairs *pairs,
+						const struct tti_xml *cpu)
 {
-	const struct tti_overlay_host key = { .hash = hash_of(overlay, cpu) };
+	const struct tti_overlay_host key = { .hash = hash_of(pairs, cpu) };
 
-	return bsearch(&key, overlay->hosts.at, overlay->hosts.n, sizeof(key), compare_hosts);
+	return bsearch(&key, pairs->hosts.at, pairs->hosts.n, sizeof(key), compare_hosts);
 }
 
-static bool add_hosts(struct tti_overlay *overlay, const struct tti_xml_doc *doc)
+static bool add_hosts(struct tti_overlay_pairs *pairs, const struct tti_xml_doc *doc)
 {
 	struct tti_xml *cpu = tti_xml_find(doc->root, "cpu", NULL, NULL);
 
 	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
-		const struct tti_overlay_host host = { .hash = hash_of(overlay, cpu) };
+		const struct tti_overlay_host host = { .hash = hash_of(pairs, cpu) };
 
-		if (!tti_vec_push(&overlay->hosts, host))
+		if (!tti_vec_push(&pairs->hosts, host))
 			return false;
 	}
 	return true;
 }
 
-static bool find_hosts(struct tti_overlay *overlay, const struct tti_xml_doc *under,
+static bool find_hosts(struct tti_overlay_pairs *pairs, const struct tti_xml_doc *under,
 		       const struct tti_xml_doc *over)
 {
 	struct tti_xml *cpu;
 	size_t n = 0;
 
-	overlay->one_host = has_one_host(under) && has_one_host(over);
-	if (!add_hosts(overlay, under) || !add_hosts(overlay, over))
+	pairs->one_host = has_one_host(under) && has_one_host(over);
+	if (!add_hosts(pairs, under) || !add_hosts(pairs, over))
 		return false;
-	if (overlay->hosts.n)
-		qsort(overlay->hosts.at, overlay->hosts.n, sizeof(*overlay->hosts.at),
-		      compare_hosts);
-	for (size_t i = 0; i < overlay->hosts.n; i++)
-		if (n == 0 || overlay->hosts.at[i].hash != overlay->hosts.at[n - 1].hash)
-			overlay->hosts.at[n++] = overlay->hosts.at[i];
-	overlay->hosts.n = n;
+	if (pairs->hosts.n)
+		qsort(pairs->hosts.at, pairs->hosts.n, sizeof(*pairs->hosts.at), compare_hosts);
+	for (size_t i = 0; i < pairs->hosts.n; i++)
+		if (n == 0 || pairs->hosts.at[i].hash != pairs->hosts.at[n - 1].hash)
+			pairs->hosts.at[n++] = pairs->hosts.at[i];
+	pairs->hosts.n = n;
 
 	cpu = tti_xml_find(over->root, "cpu", NULL, NULL);
 	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
-		struct tti_overlay_host *host = tti_overlay_host_of(overlay, cpu);
+		struct tti_overlay_host *host = tti_overlay_pairs_host(pairs, cpu);
 
 		host->over = host->over ? host->over : cpu;
 	}
 	cpu = tti_xml_find(under->root, "cpu", NULL, NULL);
 	for (; cpu; cpu = tti_xml_next(cpu, "cpu")) {
-		struct tti_overlay_host *host = tti_overlay_host_of(overlay, cpu);
+		struct tti_overlay_host *host = tti_overlay_pairs_host(pairs, cpu);
 
 		host->under = host->under ? host->under : cpu;
 	}
@@ -182,7 +181,7 @@ static uint64_t busid(const struct tti_xml *node, const char *attr)
 }
 
 /* *nets have no key yet. */
-static bool collect(const struct tti_overlay *overlay, const struct tti_xml_doc *doc,
+static bool collect(const struct tti_overlay_pairs *pairs, const struct tti_xml_doc *doc,
 		    struct items *items, struct items *nets)
 {
 	struct item item = { .name = "" };
@@ -191,7 +190,7 @@ static bool collect(const struct tti_overlay *overlay, const struct tti_xml_doc 
 	for (item.node = doc->root; item.node && good; item.node = tti_schema_walk(item.node)) {
 		item.element = item.node->name;
 		if (tti_xml_is(item.node, "cpu")) {
-			item.host = hash_of(overlay, item.node);
+			item.host = hash_of(pairs, item.node);
 			item.key = (uint64_t)number(doc, item.node, "numaid", -1);
 			good = add(items, item);
 		} else if (tti_xml_is(item.node, "pci")) {
@@ -246,7 +245,7 @@ static bool select_nets(const struct tti_xml_doc *doc, const struct items *from,
 	return true;
 }
 
-static bool join_nets(struct tti_overlay *overlay, struct items *over,
+static bool join_nets(struct tti_overlay_pairs *pairs, struct items *over,
 		      const struct tti_xml_doc *over_doc, struct items *under,
 		      const struct tti_xml_doc *under_doc)
 {
@@ -264,7 +263,7 @@ static bool join_nets(struct tti_overlay *overlay, struct items *over,
 	for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]) && good; i++) {
 		good = select_nets(over_doc, over, passes[i].keying, passes[i].over_lacks, &a) &&
 		       select_nets(under_doc, under, passes[i].keying, passes[i].under_lacks, &b) &&
-		       join(overlay, &a, &b);
+		       join(pairs, &a, &b);
 		for (size_t n = 0; n < a.n; n++)
 			over->at[a.at[n].at].paired = a.at[n].paired;
 		for (size_t n = 0; n < b.n; n++)
@@ -275,13 +274,12 @@ static bool join_nets(struct tti_overlay *overlay, struct items *over,
 	return good;
 }
 
-static bool join_global(struct tti_overlay *overlay, const struct tti_xml_doc *under,
+static bool join_global(struct tti_overlay_pairs *pairs, const struct tti_xml_doc *under,
 			const struct tti_xml_doc *over)
 {
 	struct items a = { 0 }, b = { 0 }, nets_a = { 0 }, nets_b = { 0 };
-	const bool good = collect(overlay, over, &a, &nets_a) &&
-			  collect(overlay, under, &b, &nets_b) && join(overlay, &a, &b) &&
-			  join_nets(overlay, &nets_a, over, &nets_b, under);
+	const bool good = collect(pairs, over, &a, &nets_a) && collect(pairs, under, &b, &nets_b) &&
+			  join(pairs, &a, &b) && join_nets(pairs, &nets_a, over, &nets_b, under);
 
 	tti_vec_release(&a);
 	tti_vec_release(&b);
@@ -325,17 +323,17 @@ static bool collect_children(const struct tti_xml *parent, struct items *out)
 }
 
 /* The list of pairs grows while it is worked off. */
-static bool join_children(struct tti_overlay *overlay)
+static bool join_children(struct tti_overlay_pairs *pairs)
 {
 	struct items a = { 0 }, b = { 0 };
 	bool good = true;
 
-	for (size_t i = 0; i < overlay->pairs.n && good; i++) {
-		const struct tti_overlay_pair pair = overlay->pairs.at[i];
+	for (size_t i = 0; i < pairs->list.n && good; i++) {
+		const struct tti_overlay_pair pair = pairs->list.at[i];
 
 		if (tti_schema_knows(pair.over->name))
 			good = collect_children(pair.over, &a) &&
-			       collect_children(pair.under, &b) && join(overlay, &a, &b);
+			       collect_children(pair.under, &b) && join(pairs, &a, &b);
 	}
 	tti_vec_release(&a);
 	tti_vec_release(&b);
@@ -351,33 +349,32 @@ static int compare_addresses(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-bool tti_overlay_is_paired(const struct tti_overlay *overlay, const struct tti_xml *node)
+bool tti_overlay_pairs_has(const struct tti_overlay_pairs *pairs, const struct tti_xml *node)
 {
-	return bsearch(&node, overlay->paired.at, overlay->paired.n, sizeof(*overlay->paired.at),
+	return bsearch(&node, pairs->paired.at, pairs->paired.n, sizeof(*pairs->paired.at),
 		       compare_addresses);
 }
 
-tutti_status tti_overlay_pair(struct tti_overlay *overlay, const struct tti_xml_doc *under,
-			      const struct tti_xml_doc *over)
+tutti_status tti_overlay_pairs_find(struct tti_overlay_pairs *pairs,
+				    const struct tti_xml_doc *under, const struct tti_xml_doc *over)
 {
 	const struct tti_overlay_pair roots = { over->root, under->root };
-	bool good = find_hosts(overlay, under, over) && tti_vec_push(&overlay->pairs, roots) &&
-		    join_global(overlay, under, over) && join_children(overlay);
+	bool good = find_hosts(pairs, under, over) && tti_vec_push(&pairs->list, roots) &&
+		    join_global(pairs, under, over) && join_children(pairs);
 
-	for (size_t i = 0; i < overlay->pairs.n && good; i++)
-		good = tti_vec_push(&overlay->paired, overlay->pairs.at[i].under) &&
-		       tti_vec_push(&overlay->paired, overlay->pairs.at[i].over);
+	for (size_t i = 0; i < pairs->list.n && good; i++)
+		good = tti_vec_push(&pairs->paired, pairs->list.at[i].under) &&
+		       tti_vec_push(&pairs->paired, pairs->list.at[i].over);
 	if (!good)
 		return tti_fail(TUTTI_ENOMEM, "%s over %s: out of memory", over->source,
 				under->source);
-	qsort(overlay->paired.at, overlay->paired.n, sizeof(*overlay->paired.at),
-	      compare_addresses);
+	qsort(pairs->paired.at, pairs->paired.n, sizeof(*pairs->paired.at), compare_addresses);
 	return TUTTI_OK;
 }
 
-void tti_overlay_release(struct tti_overlay *overlay)
+void tti_overlay_pairs_release(struct tti_overlay_pairs *pairs)
 {
-	tti_vec_release(&overlay->pairs);
-	tti_vec_release(&overlay->paired);
-	tti_vec_release(&overlay->hosts);
+	tti_vec_release(&pairs->list);
+	tti_vec_release(&pairs->paired);
+	tti_vec_release(&pairs->hosts);
 }

@@ -33,28 +33,4 @@ uint64_t tti_schema_host(const struct tti_xml *cpu);
  * is for lint. */
 TUTTI_CHECKED tutti_status tti_schema_check(const struct tti_xml_doc *doc);
 
-/* A partial file over what was detected: the file's attributes win, elements of
- * the same identity are one, and what only one of the two has is kept. Both have passed
- * tti_schema_check(). *out is a new document that passes too; neither input is changed.
- *
- * Hosts: the one of `over` and the one of `under` are the same machine; if either has
- *   several they are matched by host_hash. The result has the host_hash of `under`,
- *   for a file is often used on other machines than the one it was written on.
- * Identity: cpu: numaid; pci: busid, wherever it hangs; gpu, nic: the first of its pci,
- *   the second ...; net: name and port, wherever it hangs, else dev and port; nvlink, xgmi,
- *   pcilink: target; what nobody knows: its place.
- * Places: `over` decides the place of what both have. What `under` alone has stays below
- *   what it hangs on there, and so moves with it. A <cpu> of `under` alone stays
- *   as well, but for the numaid -1 of a machine that tells no locality, when `over`
- *   has CPUs: what is left on it goes to the first of these.
- * Filled in: the attributes that `over` lacks; family and model of a CPU only if its vendor
- *   is the one of `under`; arch, vendor, family and model of CPUs that `under` lacks from
- *   its first. A net of `under` whose dev `over` gave to another gets the next free one.
- * Elements that nobody knows are taken over as they are; comments of `over` stay.
- *
- * TUTTI_EINVAL: the two together are no topology, such as nested too deep, or a pcilink of
- * `under` to what `over` hangs below it. */
-TUTTI_CHECKED tutti_status tti_overlay(const struct tti_xml_doc *under,
-				       const struct tti_xml_doc *over, struct tti_xml_doc **out);
-
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "topo/tree/overlay.h"
 #include "topo/tree/schema.h"
 #include "util/error.h"
 #include "util/fault.h"
