@@ -6,6 +6,7 @@
 #include "core/call/args.h"
 #include "core/call/group.h"
 #include "core/call/roots.h"
+#include "core/call/submit.h"
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/handle.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/call/args.h"
 #include "core/call/group.h"
+#include "core/call/submit.h"
 #include "core/comm.h"
 #include "util/error.h"
 

@@ -6,7 +6,6 @@
 
 #include "boot/boot.h"
 #include "coll/shape.h"
-#include "core/call/group.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
 #include "core/init/config.h"

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/call/submit.h"
+
+#include "core/call/batch.h"
+#include "core/call/call.h"
+#include "core/call/counts.h"
+#include "core/call/prepared.h"
+#include "core/call/stream.h"
+#include "core/comm_error.h"
+#include "core/handle.h"
+#include "core/handoff/sides.h"
+#include "core/sequence.h"
+#include "util/error.h"
+#include "util/mem.h"
+
+/* Calls are sorted into one batch per stream (the NULL stream is run by the caller), each with one
+ * item per communicator, its sends and receives before its collectives. */
+
+/* -- Batches ---------------------------------------------------------------------- */
+
+/* One allocation: items and their calls. */
+struct batch {
+	struct tti_stream_item item;
+	int n;
+	struct tti_call_item items[];
+};
+
+/* Which item of the batch is a communicator's; a new one if there is none. */
+static struct tti_call_item *item_of(struct batch *batch, struct tti_comm *comm)
+{
+	int i = 0;
+
+	while (i < batch->n && batch->items[i].comm != comm)
+		i++;
+	if (i == batch->n)
+		batch->items[batch->n++] = (struct tti_call_item){ .comm = comm };
+	return &batch->items[i];
+}
+
+static void free_batch(struct batch *batch)
+{
+	for (int i = 0; i < batch->n; i++)
+		for (int k = 0; k < batch->items[i].nargs; k++)
+			tti_args_drop(&batch->items[i].args[k]);
+	tti_free(batch);
+}
+
+/* Copy the calls of one communicator, transfers first; a batch outlives what it is made
+ * of. */
+static void fill_item(struct tti_call_item *item, const struct tti_queued_call *calls,
+		      size_t ncalls, tutti_stream_t stream)
+{
+	for (int collectives = 0; collectives < 2; collectives++)
+		for (size_t i = 0; i < ncalls; i++)
+			if (calls[i].comm == item->comm && calls[i].stream == stream &&
+			    tti_is_transfer(&calls[i]) != (bool)collectives)
+				item->args[item->nargs++] = tti_args_take(&calls[i].args);
+}
+
+/* The batch of one stream; NULL: out of memory. */
+static struct batch *make_batch(const struct tti_queued_call *calls, size_t ncalls,
+				tutti_stream_t stream)
+{
+	struct batch *batch = tti_zalloc(
+		sizeof(*batch) + ncalls * (sizeof(*batch->items) + sizeof(struct tti_args)));
+	struct tti_args *next_args;
+
+	_Static_assert(_Alignof(struct tti_args) == _Alignof(struct tti_call_item), "one block");
+	if (!batch)
+		return NULL;
+	next_args = (struct tti_args *)(void *)(batch->items + ncalls);
+	for (size_t i = 0; i < ncalls; i++)
+		if (calls[i].stream == stream) {
+			struct tti_call_item *item = item_of(batch, calls[i].comm);
+
+			item->nargs++;
+			item->ntransfers += tti_is_transfer(&calls[i]);
+		}
+	for (int i = 0; i < batch->n; i++) {
+		struct tti_call_item *item = &batch->items[i];
+
+		item->args = next_args;
+		next_args += item->nargs;
+		item->nargs = 0;
+		fill_item(item, calls, ncalls, stream);
+		item->seqno = tti_sequence_take(item->comm);
+	}
+	return batch;
+}
+
+static tutti_status run_batch(struct tti_stream_item *item)
+{
+	struct batch *batch = (struct batch *)item;
+	const tutti_status st = tti_batch_run(batch->items, batch->n);
+
+	free_batch(batch);
+	return st;
+}
+
+/* One that could not be queued. */
+static void drop_batch(struct batch *batch)
+{
+	for (int i = 0; i < batch->n; i++)
+		tti_sequence_untake(batch->items[i].comm);
+	free_batch(batch);
+}
+
+tutti_status tti_submit_batch(const struct tti_queued_call *calls, size_t ncalls,
+			      tutti_stream_t stream)
+{
+	struct batch *batch;
+	tutti_status st;
+
+	for (size_t i = 0; i < ncalls && !stream; i++)
+		if (!calls[i].stream)
+			TTI_TRY(tti_sequence_may_wait(calls[i].comm));
+	batch = make_batch(calls, ncalls, stream);
+	if (!batch)
+		return tti_fail(TUTTI_ENOMEM, "group of %zu calls: out of memory", ncalls);
+	if (!stream)
+		return run_batch(&batch->item);
+	st = tti_stream_push(stream, &batch->item, run_batch);
+	if (st != TUTTI_OK)
+		drop_batch(batch);
+	return st;
+}
+
+/* -- Submitting --------------------------------------------------------------------- */
+
+/* It may have to be planned first. */
+static tutti_status run_handoff(struct tti_comm *comm, const struct tti_args *args)
+{
+	struct tti_args copy = *args;
+	struct tti_call_item item = {
+		.comm = comm, .seqno = tti_sequence_take(comm), .args = &copy, .nargs = 1
+	};
+
+	return tti_batch_run(&item, 1);
+}
+
+static tutti_status run_now(struct tti_comm *comm, const struct tti_args *args)
+{
+	tutti_status st;
+
+	TTI_TRY(tti_sequence_may_wait(comm));
+	if (args->coll == TUTTI_HANDOFF)
+		return run_handoff(comm, args);
+	st = tti_call_run(comm, tti_sequence_take(comm), args, NULL);
+	tti_sequence_done(comm);
+	return st;
+}
+
+/* A call whose arguments are right. */
+static tutti_status place(const struct tti_queued_call *call)
+{
+	struct tti_comm *comm = call->comm;
+	const struct tti_args *args = &call->args;
+
+	if (tti_group_is_open())
+		return tti_group_add_call(call);
+	if (args->coll == TUTTI_SEND_RECV && args->root == comm->rank)
+		return tti_fail(TUTTI_EUSAGE,
+				"a send to and a receive from the own rank %d need each other: put "
+				"both into one tutti_group_start/end",
+				comm->rank);
+	if (!call->stream)
+		return run_now(comm, args);
+	return tti_submit_batch(call, 1, call->stream);
+}
+
+/* Sides are copied, since the call may be queued, as the user's counts are if they may be gone before
+ * it runs. */
+static tutti_status submit(struct tti_queued_call *call)
+{
+	struct tti_args *args = &call->args;
+	tutti_status st = TUTTI_OK;
+
+	TTI_TRY(tti_comm_usable(call->comm));
+	TTI_TRY(tti_args_find_operator(call->comm, args));
+	TTI_TRY(tti_counts_take_in(call->comm, args));
+	TTI_TRY(tti_args_check(call->comm, args));
+	if (args->coll == TUTTI_HANDOFF)
+		st = tti_sides_keep(args);
+	else if (tti_has_counts(args->coll) && (tti_group_is_open() || call->stream))
+		st = tti_counts_keep(call->comm, args);
+	if (st == TUTTI_OK)
+		st = place(call);
+	tti_sides_drop(args->sides);
+	tti_counts_drop(args->counts);
+	return st;
+}
+
+/* A call that was found among those kept, now: its arguments are right, nobody is before it. */
+static tutti_status run_prepared(struct tti_comm *comm, struct tti_prepared *call,
+				 const struct tti_args *args)
+{
+	tutti_status st;
+
+	(void)tti_sequence_take(comm);
+	st = tti_call_run_prepared(comm, args, call);
+	if (st != TUTTI_OK)
+		tti_comm_note(comm, st);
+	tti_sequence_done(comm);
+	return st;
+}
+
+static tutti_status submit_new(tutti_comm_t handle, struct tti_comm *comm,
+			       const struct tti_args *args, tutti_stream_t stream)
+{
+	struct tti_queued_call call = {
+		.handle = handle, .comm = comm, .stream = stream, .args = *args
+	};
+	tutti_status st;
+
+	call.args.algo = atomic_load(&comm->call_algo);
+	st = submit(&call);
+	return st == TUTTI_OK ? st : tti_comm_note(comm, st);
+}
+
+tutti_status tti_submit(tutti_comm_t handle, const struct tti_args *args, tutti_stream_t stream)
+{
+	struct tti_prepared *call = NULL;
+	struct tti_comm *comm;
+	tutti_status st = tti_handle_enter(handle, &comm);
+
+	if (st != TUTTI_OK)
+		return tti_group_remember(st);
+	if (!tti_sequence_begin(comm, &call)) {
+		tti_handle_leave(handle);
+		return tti_group_remember(tti_handle_fail_busy(handle));
+	}
+	if (!stream && !tti_group_is_open())
+		call = tti_prepared_find(comm, args);
+	st = call ? run_prepared(comm, call, args) : submit_new(handle, comm, args, stream);
+	tti_sequence_end(comm);
+	tti_handle_leave(handle);
+	return st == TUTTI_OK ? st : tti_group_remember(st);
+}
