@@ -56,13 +56,6 @@ void tti_child_decline(const struct tti_rendezvous *awaited);
 /* Free it, after declining where it is awaited. */
 void tti_maker_end(struct tti_maker *maker);
 
-/* From follow() on the fate of whom it follows ends the making of `comm`, on all ranks that wait in
- * it: nobody need wait for one that will not come. unfollow() gives the status of it: a death that
- * ended it is named by the parent, by its number there. */
-void tti_child_follow(const struct tti_maker *maker, struct tti_comm *comm);
-TUTTI_CHECKED tutti_status tti_child_unfollow(const struct tti_maker *maker, struct tti_comm *comm,
-					      tutti_status status);
-
 /* Number of the communicator among those of its root: the same on all ranks that make it
  * as the k-th of its kind, of a parent. */
 enum tti_child_kind {

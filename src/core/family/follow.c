@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "core/family/child.h"
+#include "core/family/follow.h"
 
 #include <stdio.h>
 #include <time.h>
 
 #include "core/comm_error.h"
+#include "core/family/child.h"
 #include "util/clock.h"
 #include "util/error.h"
 

@@ -10,6 +10,7 @@
 #include "core/comm.h"
 #include "core/comm_error.h"
 #include "core/family/child.h"
+#include "core/family/follow.h"
 #include "core/handle.h"
 #include "core/init/config.h"
 #include "core/init/meeting.h"

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "boot/boot.h"
+#include "core/comm_error.h"
+#include "core/family/child.h"
+#include "core/handle.h"
+#include "core/init/config.h"
+#include "core/init/init.h"
+#include "util/error.h"
+#include "util/hash.h"
+#include "util/mem.h"
+
+/* What each rank of the parent says. */
+struct vote {
+	int32_t color, key;
+	uint64_t settings;
+};
+
+struct seat {
+	int key, rank;
+};
+
+struct split {
+	struct tti_maker maker;
+	tutti_comm_t handle; /* of the parent, entered */
+	struct vote vote;
+	uint64_t k; /* the how many-th split of the parent */
+	/* [parent->n] each: once all have voted, nothing more of it can fail. */
+	struct vote *votes;
+	struct seat *seats;
+	int *ranks;
+};
+
+static int by_key(const void *left, const void *right)
+{
+	const struct seat *a = left, *b = right;
+
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	return a->rank - b->rank;
+}
+
+static tutti_status make_room(struct split *split)
+{
+	const size_t n = (size_t)split->maker.parent->n;
+
+	split->votes = tti_calloc(n, sizeof(*split->votes));
+	split->seats = tti_calloc(n, sizeof(*split->seats));
+	split->ranks = tti_calloc(n, sizeof(*split->ranks));
+	return split->votes && split->seats && split->ranks
+		       ? TUTTI_OK
+		       : tti_fail(TUTTI_ENOMEM, "a split of %zu ranks: out of memory", n);
+}
+
+/* Who has our colour, by key, then by rank. */
+static void take_seats(struct split *split, struct tti_comm *comm)
+{
+	const struct tti_comm *parent = split->maker.parent;
+	struct seat *seats = split->seats;
+	int n = 0;
+
+	for (int rank = 0; rank < parent->n; rank++)
+		if (split->votes[rank].color == split->vote.color)
+			seats[n++] = (struct seat){ split->votes[rank].key, rank };
+	qsort(seats, (size_t)n, sizeof(*seats), by_key);
+	split->maker.ranks = split->ranks;
+	comm->n = n;
+	for (int rank = 0; rank < n; rank++) {
+		split->ranks[rank] = seats[rank].rank;
+		if (seats[rank].rank == parent->rank)
+			comm->rank = rank;
+	}
+}
+
+static tutti_status check_settings(const struct split *split)
+{
+	const struct tti_maker *maker = &split->maker;
+	const struct vote *votes = split->votes;
+
+	for (int rank = 0; rank < maker->parent->n; rank++)
+		if (votes[rank].color == split->vote.color &&
+		    votes[rank].settings != split->vote.settings)
+			return tti_fail(TUTTI_EINVAL,
+					"ranks %d and %d of colour %d configure their new "
+					"communicator differently: give transport, algo, "
+					"reproducible and encrypt alike",
+					maker->parent->rank, rank, split->vote.color);
+	return TUTTI_OK;
+}
+
+/* All ranks of the parent say what they want, over a bootstrap of its own: what runs on
+ * the parent is not disturbed. */
+static tutti_status gather_votes(struct split *split, const struct tti_boot_config *config)
+{
+	struct tti_boot *boot;
+	tutti_status st;
+
+	split->votes[split->maker.parent->rank] = split->vote;
+	TTI_TRY(tti_child_come(&split->maker, config, &boot));
+	st = tti_boot_all_gather(boot, split->votes, sizeof(*split->votes));
+	if (st == TUTTI_OK)
+		tti_boot_sub_finish(boot);
+	tti_boot_close(boot);
+	return st;
+}
+
+static tutti_status connect_split(struct tti_maker *maker, struct tti_comm *comm,
+				  struct tti_boot **boot)
+{
+	struct split *split = (struct split *)maker;
+	struct tti_comm *parent = maker->parent;
+	const struct tti_boot_config config = { .timeout_ms = comm->boot_timeout.ms,
+						.stop = &comm->stop };
+
+	*boot = NULL;
+	TTI_TRY(make_room(split));
+	TTI_TRY(gather_votes(split, &config));
+	if (split->vote.color == TUTTI_NOCOLOR)
+		return TUTTI_OK;
+	take_seats(split, comm);
+	TTI_TRY(check_settings(split));
+	comm->context = tti_hash_combine(tti_child_context(parent, TTI_CHILD_OF_COLOR, split->k),
+					 (uint64_t)split->vote.color);
+	maker->awaited =
+		(struct tti_rendezvous){ parent, comm->context, maker->ranks, comm->n, comm->rank };
+	return tti_child_come(maker, &config, boot);
+}
+
+static void free_split(struct tti_maker *maker)
+{
+	struct split *split = (struct split *)maker;
+
+	tti_handle_leave(split->handle);
+	tti_free(split->votes);
+	tti_free(split->seats);
+	tti_free(split->ranks);
+	tti_free(split);
+}
+
+static tutti_status split(tutti_comm_t handle, struct tti_comm *parent, int color, int key,
+			  tutti_comm_t *out, const tutti_config *given)
+{
+	struct tti_rendezvous awaited = { .parent = parent, .n = parent->n, .rank = parent->rank };
+	struct split *made;
+	tutti_config config;
+	uint64_t k;
+	tutti_status st;
+
+	TTI_TRY(tti_comm_usable(parent));
+	config = tti_child_config(parent, given);
+	/* Before anything can fail on this rank alone: it is in step with the others in the next one. */
+	k = parent->nsplits++;
+	awaited.context = tti_child_context(parent, TTI_CHILD_SPLIT, k);
+	made = tti_zalloc(sizeof(*made));
+	/* Until it is made. */
+	st = made ? tti_handle_enter(handle, &parent)
+		  : tti_fail(TUTTI_ENOMEM, "a split: out of memory");
+	if (st != TUTTI_OK) {
+		tti_child_decline(&awaited);
+		tti_free(made);
+		return st;
+	}
+	made->maker = (struct tti_maker){ .connect = connect_split,
+					  .free = free_split,
+					  .parent = parent,
+					  .follows = parent,
+					  .follows_deaths = true,
+					  .awaited = awaited };
+	made->vote = (struct vote){
+		.color = color,
+		.key = key,
+		.settings = tti_child_settings(&config),
+	};
+	made->k = k;
+	made->handle = handle;
+	return tti_comm_make(&made->maker, parent->n, parent->rank, color != TUTTI_NOCOLOR, &config,
+			     out);
+}
+
+tutti_status tutti_comm_split(tutti_comm_t handle, int color, int key, tutti_comm_t *out,
+			      const tutti_config *config)
+{
+	struct tti_comm *parent;
+	tutti_status st;
+
+	if (!out)
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "out is NULL: pass the address of a tutti_comm_t");
+	if (color < 0 && color != TUTTI_NOCOLOR)
+		return tti_handle_fail(handle, TUTTI_EINVAL,
+				       "color is %d: 0 or more, or TUTTI_NOCOLOR", color);
+	TTI_TRY(tti_handle_note(handle, tti_config_check(config)));
+	TTI_TRY(tti_handle_enter(handle, &parent));
+	if (color == TUTTI_NOCOLOR)
+		*out = NULL;
+	st = tti_comm_note(parent, split(handle, parent, color, key, out, config));
+	tti_handle_leave(handle);
+	return st;
+}
+
+tutti_status tutti_comm_dup(tutti_comm_t handle, tutti_comm_t *out, const tutti_config *config)
+{
+	return tutti_comm_split(handle, 0, 0, out, config);
+}
