@@ -13,6 +13,7 @@
 
 #include "core/handle.h"
 #include "core/window/window_net.h"
+#include "core/window/window_signals.h"
 #include "support/world.h"
 
 static void nap(void)

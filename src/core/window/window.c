@@ -9,7 +9,8 @@
 #include "core/handle.h"
 #include "core/sequence.h"
 #include "core/stall.h"
-#include "transport/shm/heap.h"
+#include "core/window/window_net.h"
+#include "core/window/window_signals.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"
@@ -323,6 +324,24 @@ static tutti_status check_end(struct tti_comm *comm)
 	return tti_sequence_may_wait(comm);
 }
 
+/* Wait until no stream has a call of the window left to run. TUTTI_EUSAGE: that would be for ever. */
+static tutti_status await_queued(struct tutti_window *window)
+{
+	tutti_status st = TUTTI_OK;
+
+	pthread_mutex_lock(&window->lock);
+	if (window->queued > 0 && tti_stream_is_calling())
+		st = tti_fail(TUTTI_EUSAGE,
+			      "this thread runs a function of tutti_stream_call(), and %zu calls "
+			      "on the window are not done, which may be queued behind it: return "
+			      "first, or destroy the window on another thread",
+			      window->queued);
+	while (st == TUTTI_OK && window->queued > 0)
+		pthread_cond_wait(&window->ran, &window->lock);
+	pthread_mutex_unlock(&window->lock);
+	return st;
+}
+
 /* With its communicator held, or NULL: that has ended. Calls that are queued are waited for without it, as
  * it may be what ends them. */
 static tutti_status await_calls(struct tutti_window *window, struct tti_comm **comm)
@@ -335,7 +354,7 @@ static tutti_status await_calls(struct tutti_window *window, struct tti_comm **c
 		tti_handle_leave(window->handle);
 	}
 	if (st == TUTTI_OK)
-		st = tti_window_await_queued(window);
+		st = await_queued(window);
 	*comm = tti_window_find(window);
 	if (st == TUTTI_OK && !*comm && atomic_load(&window->comm) && tti_stream_is_calling())
 		st = tti_fail(TUTTI_EUSAGE,

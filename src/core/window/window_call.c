@@ -9,61 +9,20 @@
 #include "core/handle.h"
 #include "core/stall.h"
 #include "core/window/window.h"
-#include "engine/wait.h"
-#include "util/clock.h"
+#include "core/window/window_net.h"
+#include "core/window/window_signals.h"
+#include "core/window/window_wait.h"
 #include "util/error.h"
 #include "util/fork.h"
 #include "util/mem.h"
 #include "util/thread.h"
 #include "util/tsan.h"
 
-/* A wait (engine/wait.h) spins so often, yields so long before it sleeps, and sleeps at most so
- * long: the communicator's error state is looked at in between. */
-#define SPINS    200
-#define YIELD_NS (200 * 1000)
-#define NAP_MOST (2 * TTI_NS_PER_MS)
-
 /* -- In place --------------------------------------------------------------------- */
-
-tutti_status tti_window_backoff(struct tutti_window *window, struct tti_window_wait *wait, int peer,
-				const char *what)
-{
-	struct tti_comm *comm = window->comm;
-	int64_t now, timeout_ms;
-	uint32_t spins;
-	bool awake;
-
-	if (atomic_load_explicit(&comm->async_error, memory_order_relaxed))
-		return tti_comm_async_error(comm);
-	spins = comm->oversubscribed_here ? 0 : SPINS;
-	awake = tti_wait_backoff(wait->rounds, spins, comm->oversubscribed_here);
-	if (wait->rounds++ < spins && awake)
-		return TUTTI_OK;
-	now = tti_now_ns();
-	if (!wait->since_ns)
-		wait->since_ns = now;
-	if (tti_comm_interrupted(comm))
-		return tti_comm_async_error(comm);
-	timeout_ms = atomic_load_explicit(&comm->timeouts.newest_ms, memory_order_relaxed);
-	if (timeout_ms && now - wait->since_ns > timeout_ms * TTI_NS_PER_MS) {
-		char text[TTI_FAILURE_TEXT];
-
-		(void)snprintf(text, sizeof(text), "rank %d waited %lld ms (%s) for %s of rank %d",
-			       comm->rank, (long long)timeout_ms, tti_timeout_newest(comm).source,
-			       what, peer);
-		tti_comm_notify_failure(comm, TUTTI_ETIMEOUT, peer, text);
-		return tti_comm_async_error(comm);
-	}
-	if (!awake || now - wait->since_ns >= YIELD_NS)
-		wait->nap_ns = wait->nap_ns ? wait->nap_ns * 2 : YIELD_NS / 4;
-	if (wait->nap_ns > NAP_MOST)
-		wait->nap_ns = NAP_MOST;
-	return TUTTI_OK;
-}
 
 static tutti_status wait_signal(struct tutti_window *window, const struct tutti_signal_wait *asked)
 {
-	const size_t at = tti_window_signal_at(window, asked->peer, asked->index);
+	const size_t at = tti_signals_at(window->nsignals, asked->peer, asked->index);
 	struct tti_window_signal *signal = &window->signals->from[at];
 	_Atomic uint64_t *const taken = &window->taken[at];
 	struct tti_window_wait wait = { 0 };
@@ -85,7 +44,8 @@ static tutti_status wait_signal(struct tutti_window *window, const struct tutti_
 			continue;
 		atomic_fetch_add(&signal->waiters, 1);
 		if (atomic_load(&signal->word) == word)
-			tti_futex_wait(tti_signal_doorbell(signal), (uint32_t)word, NAP_MOST);
+			tti_futex_wait(tti_signal_doorbell(signal), (uint32_t)word,
+				       TTI_WINDOW_NAP_NS);
 		atomic_fetch_sub(&signal->waiters, 1);
 	}
 	if (st == TUTTI_OK)
@@ -161,7 +121,7 @@ static tutti_status send_signal(const struct work *work)
 		return tti_window_net_signal(window, work->peer, work->index);
 	TTI_TRY(look_at_window(work));
 	tti_tsan_give((uint32_t)rank, (uint32_t)work->peer);
-	return tti_signals_count(peer->signals, tti_window_signal_at(window, rank, work->index),
+	return tti_signals_count(peer->signals, tti_signals_at(window->nsignals, rank, work->index),
 				 peer->key)
 		       ? TUTTI_OK
 		       : look_at_window(work);
@@ -294,23 +254,6 @@ static void count_queued(struct tutti_window *window, bool more)
 	else if (--window->queued == 0)
 		pthread_cond_broadcast(&window->ran);
 	pthread_mutex_unlock(&window->lock);
-}
-
-tutti_status tti_window_await_queued(struct tutti_window *window)
-{
-	tutti_status st = TUTTI_OK;
-
-	pthread_mutex_lock(&window->lock);
-	if (window->queued > 0 && tti_stream_is_calling())
-		st = tti_fail(TUTTI_EUSAGE,
-			      "this thread runs a function of tutti_stream_call(), and %zu calls "
-			      "on the window are not done, which may be queued behind it: return "
-			      "first, or destroy the window on another thread",
-			      window->queued);
-	while (st == TUTTI_OK && window->queued > 0)
-		pthread_cond_wait(&window->ran, &window->lock);
-	pthread_mutex_unlock(&window->lock);
-	return st;
 }
 
 static tutti_status run_queued(struct tti_stream_item *item)

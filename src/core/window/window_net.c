@@ -13,6 +13,8 @@
 #include "core/comm_error.h"
 #include "core/init/setup.h"
 #include "core/stall.h"
+#include "core/window/window_signals.h"
+#include "core/window/window_wait.h"
 #include "util/clock.h"
 #include "util/error.h"
 #include "util/fd.h"
@@ -127,9 +129,10 @@ static bool take(struct tti_window_net *net, int rank, const struct tti_net_head
 		return true;
 	case TTI_NET_SIGNAL:
 		return head->number < (uint64_t)net->window->nsignals &&
-		       tti_signals_count(net->window->signals,
-					 tti_window_signal_at(net->window, rank, (int)head->number),
-					 net->window->peers[net->window->comm->rank].key);
+		       tti_signals_count(
+			       net->window->signals,
+			       tti_signals_at(net->window->nsignals, rank, (int)head->number),
+			       net->window->peers[net->window->comm->rank].key);
 	case TTI_NET_FLUSH: /* of several threads, in any order */
 		if (head->number > peer->flushed_owed)
 			peer->flushed_owed = head->number;

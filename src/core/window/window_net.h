@@ -58,4 +58,21 @@ bool tti_net_is_busy(const struct tti_window_net *net);
 void tti_net_report(struct tti_window_net *net);
 void tti_net_wake(struct tti_window_net *net);
 
+/* -- For the calls, not under the lock --------------------------------------- */
+
+/* Collective. A port of its own, links to all peers that are not reached in place. */
+TUTTI_CHECKED tutti_status tti_window_net_open(struct tutti_window *window);
+/* Nothing is put or got any more: from now on peers that are gone are no failure. */
+void tti_window_net_leave(struct tti_window_net *net);
+/* The end was refused. */
+void tti_window_net_stay(struct tti_window_net *net);
+void tti_window_net_close(struct tti_window_net *net);
+
+TUTTI_CHECKED tutti_status tti_window_net_put(struct tutti_window *window, int peer, size_t offset,
+					      const void *src, size_t nbytes);
+TUTTI_CHECKED tutti_status tti_window_net_get(struct tutti_window *window, int peer, size_t offset,
+					      void *dst, size_t nbytes);
+TUTTI_CHECKED tutti_status tti_window_net_signal(struct tutti_window *window, int peer, int index);
+TUTTI_CHECKED tutti_status tti_window_net_flush(struct tutti_window *window, int peer);
+
 #endif

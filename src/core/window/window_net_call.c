@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "core/window/window_net.h"
+#include "core/window/window_wait.h"
 #include "util/error.h"
 
 /* Nothing moved: let others in, and look whether to go on. */

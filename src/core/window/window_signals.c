@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/window/window_signals.h"
+
 #include <sodium.h>
 #include <stdint.h>
 #include <unistd.h>
 
-#include "core/window/window.h"
 #include "transport/shm/heap.h"
 #include "util/error.h"
 #include "util/fork.h"
