@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "core/message/message.h"
+#include "core/message/message_request.h"
+#include "core/message/message_serve.h"
 #include "support/world.h"
 
 /* What is not announced can be taken back, and is announced

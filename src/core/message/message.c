@@ -9,6 +9,9 @@
 #include "core/call/group.h"
 #include "core/comm_error.h"
 #include "core/handle.h"
+#include "core/message/message_move.h"
+#include "core/message/message_serve.h"
+#include "core/message/message_wait.h"
 #include "engine/connect.h"
 #include "engine/wait.h"
 #include "util/clock.h"
@@ -139,16 +142,6 @@ void tti_channels_release(struct tti_comm *comm)
 		take_back(comm->channels.at[i]);
 	}
 	tti_vec_release(&comm->channels);
-}
-
-tutti_status tti_channel_enter(struct tutti_channel *channel, struct tti_comm **comm)
-{
-	TTI_TRY(tti_handle_enter(channel->handle, comm));
-	if (*comm == atomic_load(&channel->comm))
-		return TUTTI_OK;
-	tti_handle_leave(channel->handle);
-	return tti_fail(TUTTI_EUSAGE, "the communicator of channel %p was destroyed",
-			(void *)channel);
 }
 
 static tutti_status remember(struct tutti_channel *channel)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Channels: what goes to the links and comes from them. All of it under the channel's lock. */
+#include "core/message/message_move.h"
+
 #include <string.h>
 
-#include "core/message/message.h"
+#include "core/message/message_request.h"
 #include "util/error.h"
 #include "util/mem.h"
 #include "util/thread.h"

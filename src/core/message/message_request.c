@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Channels: requests and their queues. All of it under the channel's lock. */
-#include "core/message/message.h"
+#include "core/message/message_request.h"
+
 #include "util/mem.h"
 #include "util/thread.h"
 

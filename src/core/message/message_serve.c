@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Channels: the threads that look after them while no call does, and what ends them. */
+#include "core/message/message_serve.h"
+
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/comm_error.h"
-#include "core/message/message.h"
+#include "core/message/message_move.h"
 #include "core/stall.h"
 #include "util/clock.h"
 #include "util/error.h"
