@@ -21,7 +21,7 @@ struct tti_queued_call {
 	struct tti_args args;
 };
 
-struct tti_group {
+struct tti_call_group {
 	int depth, pid;     /* 0 deep: there is none; of the process that opened it */
 	tutti_status error; /* the first, and its text */
 	char text[TTI_ERROR_TEXT];
@@ -30,12 +30,12 @@ struct tti_group {
 };
 
 /* The group of this thread, open or not. */
-extern _Thread_local struct tti_group tti_group;
+extern _Thread_local struct tti_call_group tti_call_group;
 
 /* A child that was forked inside a group has the memory of it, and nothing to run it by. */
 static inline bool tti_group_is_open(void)
 {
-	return tti_group.depth > 0 && tti_group.pid == tti_fork_pid();
+	return tti_call_group.depth > 0 && tti_call_group.pid == tti_fork_pid();
 }
 
 /* A failure inside a group is the group's: its end returns it, too. Returns `status`. */

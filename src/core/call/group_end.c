@@ -11,12 +11,12 @@
 tutti_status tutti_group_start(void)
 {
 	tti_fork_watch();
-	if (tti_group.depth > 0 && !tti_group_is_open()) {
+	if (tti_call_group.depth > 0 && !tti_group_is_open()) {
 		tti_group_clear();
-		tti_group.depth = 0;
+		tti_call_group.depth = 0;
 	}
-	tti_group.pid = tti_fork_pid();
-	tti_group.depth++;
+	tti_call_group.pid = tti_fork_pid();
+	tti_call_group.depth++;
 	return TUTTI_OK;
 }
 
@@ -46,8 +46,8 @@ static tutti_status wait_for_inits(void)
 {
 	tutti_status st = TUTTI_OK;
 
-	for (size_t i = 0; i < tti_group.inits.n; i++) {
-		struct tti_comm *comm = atomic_load(&tti_group.inits.at[i]->comm);
+	for (size_t i = 0; i < tti_call_group.inits.n; i++) {
+		struct tti_comm *comm = atomic_load(&tti_call_group.inits.at[i]->comm);
 
 		pthread_join(comm->init_thread, NULL);
 		comm->has_init_thread = false;
@@ -55,7 +55,7 @@ static tutti_status wait_for_inits(void)
 			st = tti_fail_quiet((tutti_status)atomic_load(&comm->init_status), "%s",
 					    tti_comm_last_text(comm));
 		if (comm->is_outsider) {
-			tti_handle_free(tti_group.inits.at[i]);
+			tti_handle_free(tti_call_group.inits.at[i]);
 			tti_comm_free(comm);
 		}
 	}
@@ -84,17 +84,17 @@ static tutti_status start_batches(const struct tti_queued_call *calls, size_t n)
 
 static tutti_status run_group(void)
 {
-	const struct tti_queued_call *calls = tti_group.calls.at;
-	tutti_status st = check_self_transfers(calls, tti_group.calls.n);
+	const struct tti_queued_call *calls = tti_call_group.calls.at;
+	tutti_status st = check_self_transfers(calls, tti_call_group.calls.n);
 	size_t begun = 0;
 
-	for (; begun < tti_group.calls.n && st == TUTTI_OK; begun++)
+	for (; begun < tti_call_group.calls.n && st == TUTTI_OK; begun++)
 		if (!tti_sequence_begin(calls[begun].comm, &calls))
 			break;
-	if (st == TUTTI_OK && begun < tti_group.calls.n)
+	if (st == TUTTI_OK && begun < tti_call_group.calls.n)
 		st = tti_handle_fail_busy(calls[begun].handle);
 	if (st == TUTTI_OK)
-		st = start_batches(calls, tti_group.calls.n);
+		st = start_batches(calls, tti_call_group.calls.n);
 	while (begun-- > 0)
 		tti_sequence_end(calls[begun].comm);
 	return st;
@@ -104,17 +104,17 @@ static tutti_status run_group(void)
  * as if one core did them. */
 static tutti_status predict_group(double *us)
 {
-	const struct tti_queued_call *calls = tti_group.calls.at;
-	tutti_status st = check_self_transfers(calls, tti_group.calls.n);
+	const struct tti_queued_call *calls = tti_call_group.calls.at;
+	tutti_status st = check_self_transfers(calls, tti_call_group.calls.n);
 
 	*us = 0;
-	for (size_t i = 0; i < tti_group.calls.n && st == TUTTI_OK; i++) {
+	for (size_t i = 0; i < tti_call_group.calls.n && st == TUTTI_OK; i++) {
 		struct tti_predicted_traffic traffic = { 0 };
 		size_t k = tti_is_transfer(&calls[i]) ? 0 : i;
 
 		if (!tti_is_transfer(&calls[i]))
 			st = tti_predict_call(calls[i].comm, &calls[i].args, &traffic, us);
-		for (; k < tti_group.calls.n && tti_is_transfer(&calls[i]); k++) {
+		for (; k < tti_call_group.calls.n && tti_is_transfer(&calls[i]); k++) {
 			if (!tti_is_transfer(&calls[k]) || calls[k].comm != calls[i].comm ||
 			    calls[k].stream != calls[i].stream)
 				continue;
@@ -130,11 +130,11 @@ static tutti_status predict_group(double *us)
 /* The outermost group is over. What it holds is run, or, with `us`, predicted. */
 static tutti_status end_group(double *us)
 {
-	tutti_status st = tti_group.error == TUTTI_OK
+	tutti_status st = tti_call_group.error == TUTTI_OK
 				  ? TUTTI_OK
-				  : tti_fail_quiet(tti_group.error, "%s", tti_group.text);
+				  : tti_fail_quiet(tti_call_group.error, "%s", tti_call_group.text);
 
-	if (tti_group.inits.n > 0) {
+	if (tti_call_group.inits.n > 0) {
 		const tutti_status inits = wait_for_inits();
 
 		st = st == TUTTI_OK ? inits : st;
@@ -148,9 +148,9 @@ static tutti_status end_group(double *us)
 /* TUTTI_OK: this is the end of the outermost group, which is to be ended; TUTTI_AGAIN: of an inner one. */
 static tutti_status leave_group(void)
 {
-	const tutti_status st = tti_fork_check("group", &tti_group, tti_group.pid);
+	const tutti_status st = tti_fork_check("group", &tti_call_group, tti_call_group.pid);
 
-	if (--tti_group.depth > 0)
+	if (--tti_call_group.depth > 0)
 		return st == TUTTI_OK ? TUTTI_AGAIN : st;
 	if (st != TUTTI_OK)
 		tti_group_clear();
@@ -161,7 +161,7 @@ tutti_status tutti_group_end(void)
 {
 	tutti_status st;
 
-	if (tti_group.depth == 0)
+	if (tti_call_group.depth == 0)
 		return tti_fail(TUTTI_EUSAGE, "tutti_group_end() without tutti_group_start()");
 	st = leave_group();
 	if (st == TUTTI_AGAIN)
@@ -173,18 +173,18 @@ tutti_status tutti_group_simulate_end(double *us)
 {
 	tutti_status st;
 
-	if (tti_group.depth == 0)
+	if (tti_call_group.depth == 0)
 		return tti_fail(TUTTI_EUSAGE,
 				"tutti_group_simulate_end() without tutti_group_start()");
 	if (!us)
 		return tti_fail(TUTTI_EINVAL, "us is NULL: pass the address of a double. The group "
 					      "is still open");
-	if (tti_group.depth > 1)
+	if (tti_call_group.depth > 1)
 		return tti_fail(
 			TUTTI_EUSAGE,
 			"tutti_group_simulate_end() inside %d groups: end the inner ones with "
 			"tutti_group_end() first",
-			tti_group.depth);
+			tti_call_group.depth);
 	st = leave_group();
 	return st == TUTTI_OK ? end_group(us) : st;
 }
